@@ -1,0 +1,3896 @@
+/* amp.h - v0.1.0 - mixed-precision training for C and CUDA programs - MIT, text at the end of the file
+
+   DO THIS, in exactly one C or C++ file (never in a header):
+
+       #define AMP_IMPLEMENTATION
+       #include "amp.h"
+
+   Everywhere else just  #include "amp.h".  Needs libc and libm:  cc -O2 main.c -lm   (before glibc 2.34 add -pthread)
+
+       float x = 65519.0f, y[2] = {1e-8f, 0.1f};  amp_f16 h[2];
+       printf("%04x\n", amp_f16_from_f32(x).bits);                        // 7bff: scalar conversions need no set-up
+       amp_ctx *ctx;  amp_cpu_create(&ctx, NULL);                         // a context says where
+       amp_cast(ctx, amp_arr(h, AMP_F16), amp_arr(y, AMP_F32), 2, NULL);  // a dtype says how, a verb says what
+
+   For a GPU add amp_cuda.cuh: amp_cuda_create() instead of amp_cpu_create(), everything after it stays as it is.
+
+   A TRAINING STEP
+       amp_params *p;                            // FP32 master weights + half model copies + half gradients
+       amp_params_create(&p, ctx, &(amp_params_desc){ .model = AMP_F16, .grad = AMP_F16 });
+       amp_params_add(p, &(amp_param_desc){ .name = "fc1.weight", .count = 784*512, .init = w1 });
+       amp_params_commit(p);
+       amp_scaler *s;
+       amp_scaler_create(&s, ctx, NULL);         // loss scale 65536, x2 after 2000 good steps, x0.5 on overflow
+
+       amp_linear fc1 = { .x = x, .w = amp_param_model(p, 0), .y = h, .rows = 64, .in = 784, .out = 512, .act = AMP_GELU, ... };
+       for (i = 0; i < steps; i++) {
+           amp_linear_forward(ctx, &fc1);
+           amp_softmax_cross_entropy(ctx, &(amp_xent){ .logits = y, .labels = t, .dlogits = dy, .scaler = s, ... });
+           amp_linear_backward(ctx, &fc1);
+           amp_step(ctx, p, s, &(amp_step_desc){ .optimizer = AMP_ADAMW, .lr = 1e-3f, .clip_norm = 1.0f });
+       }
+   In C++ the address of a compound literal is an error: fill a variable and pass it, every verb has an overload for it:
+       amp_step_desc d = AMP_ZERO;  d.lr = 1e-3f;  amp_step(ctx, p, s, d);
+
+   WHAT IT IS NOT: no autograd, no layers, no data loading. Your model and your loop stay yours.
+
+   CONTENTS (search for the tag)
+       >>config >>numerics >>memory >>threads >>sync >>errors            the rules, on this page
+       >>status >>types >>context >>formats >>arrays >>params >>scaler
+       >>step >>products >>diagnostics >>state                           the public API, one evening
+       >>backend                                                         for authors of backends and kernels
+       >>impl >>license
+
+   >>config    macro               default      where to define it     effect
+               AMP_IMPLEMENTATION  -            one file               emits the code
+               AMP_STATIC          -            that file              a private copy: every function static, code emitted
+               AMP_API             extern       all files (linkage)    e.g. __declspec(dllexport)
+               AMP_MALLOC/_FREE    malloc/free  implementation file    default allocator of contexts; both or neither
+               AMP_NO_SIMD         -            implementation file    portable C only: the same bits, slower
+               AMP_NO_THREADS      -            implementation file    no pthreads: contexts have one thread
+               AMP_NO_STDIO        -            implementation file    no file access: amp_state_* return AMP_ERR_UNSUPPORTED
+               No macro changes a type or a signature, so files that disagree about them still link and agree.
+
+   >>numerics  Conversions: IEEE 754 round to nearest even, or stochastic; subnormals kept; |x| >= 65520 becomes Inf in FP16
+               (|x| < 65520 never does); NaN stays NaN (made quiet, upper payload bits kept); the sign of zero is kept. Integer
+               arithmetic only, so the bits are the same under -ffast-math, FTZ/DAZ, any rounding mode, x87 and big-endian.
+               Arithmetic verbs (update, norm, activations, softmax): the bits of the default IEEE environment, whatever the
+               compiler flags; a verb saves, sets and restores the floating-point control word. (x87 without SSE2 is outside.)
+               Reductions: an array is cut into chunks of 65,536 elements counted from its start; element i of a chunk is added,
+               in double, to lane i mod 2048; lanes are joined by a fixed tree; the chunk sums, in order, by the same rule.
+               So thread count, SIMD path and device do not change a bit: CPU == GPU. Tests compare with ==.
+               Products (amp_gemm, amp_linear_*) accumulate in FP32 and carry an error bound instead (see >>products).
+
+   >>memory    "Context memory" is what the context's verbs can reach: host memory for the CPU, device memory for CUDA. Arrays may
+               be yours or come from amp_alloc; any alignment of their element type works. Only *_create, _commit, _save/_load and
+               amp_alloc allocate, through the context's allocator. Every byte is in the ledger (amp_ledger), by label.
+
+   >>threads   A context and the objects made on it are used by one thread at a time; different contexts, different threads.
+               Scalar functions are pure. There are no globals and no thread-locals.
+
+   >>sync      Each function is of one class, named in its comment:
+               host     touches host state only.
+               setup    allocates or frees; may synchronise.
+               enqueue  on CUDA: queued on the context's stream; no allocation, no host synchronisation, legal in stream capture.
+               query    synchronises and returns a result to the host; inside a capture returns AMP_ERR_CAPTURE, harmlessly.
+               On the CPU every verb is complete when it returns.
+
+   >>errors    Functions return AMP_OK or a negative amp_status. amp_last_error(ctx) is a sentence that names the function, the
+               argument and its value; a logger gets it too. On failure outputs are untouched, created pointers are NULL.
+               The library never prints, exits, aborts or throws.
+
+   HISTORY     0.1.0 first version.  Details: CHANGELOG.md
+*/
+#ifndef AMP_H
+#define AMP_H
+
+#define AMP_VERSION_MAJOR 0
+#define AMP_VERSION_MINOR 1
+#define AMP_VERSION_PATCH 0
+#define AMP_VERSION (AMP_VERSION_MAJOR * 10000 + AMP_VERSION_MINOR * 100 + AMP_VERSION_PATCH)
+
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#if defined(__CUDACC__)
+#  define AMP_HD __host__ __device__ /* scalar functions also work inside your kernels */
+#else
+#  define AMP_HD
+#endif
+#define AMP_INLINE AMP_HD static inline
+#if defined(__GNUC__) || defined(__clang__)
+#  define AMP_UNUSED __attribute__((unused))
+#else
+#  define AMP_UNUSED
+#endif
+#ifdef __cplusplus
+#  define AMP_ZERO {} /* amp_gemm_desc d = AMP_ZERO;  a zeroed desc without a warning, in C and in C++ */
+#else
+#  define AMP_ZERO {0}
+#endif
+#ifdef AMP_STATIC
+#  ifndef AMP_IMPLEMENTATION
+#    define AMP_IMPLEMENTATION
+#  endif
+#  define AMP_API AMP_UNUSED static
+#endif
+#ifndef AMP_API
+#  define AMP_API extern
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ==== >>status ======================================================================================================== */
+
+#define AMP_STATUS_LIST(X) \
+    X(AMP_OK,                0, "success") \
+    X(AMP_ERR_INVALID_ARG,  -1, "an argument is outside its documented range") \
+    X(AMP_ERR_UNINIT,       -2, "a desc struct was not zero-initialised (its first or last member is not 0)") \
+    X(AMP_ERR_VERSION,      -3, "header and implementation differ in version or struct size") \
+    X(AMP_ERR_NO_MEMORY,    -4, "the allocator returned NULL") \
+    X(AMP_ERR_NO_CUDA,      -5, "built without CUDA, or no CUDA device") \
+    X(AMP_ERR_CUDA,         -6, "a CUDA or cuBLAS call failed; the context can still be used") \
+    X(AMP_ERR_DEAD,         -7, "the device is in a sticky error state; only destroying the context is left") \
+    X(AMP_ERR_UNSUPPORTED,  -8, "this combination is not available on this context") \
+    X(AMP_ERR_STAGE,        -9, "called in the wrong order") \
+    X(AMP_ERR_CAPTURE,     -10, "this call synchronises and the stream is being captured") \
+    X(AMP_ERR_IO,          -11, "a file could not be read or written") \
+    X(AMP_ERR_FORMAT,      -12, "not a state of this kind, or truncated, altered, or made for other parameters")
+
+typedef enum amp_status {
+#define AMP_X(name, value, text) name = value,
+    AMP_STATUS_LIST(AMP_X)
+#undef AMP_X
+    AMP_STATUS_FORCE_INT = 0x7fffffff
+} amp_status;
+
+/* One sentence per status, never NULL, also for unknown numbers. Class: host. Threads: safe. */
+AMP_API const char *amp_strerror(amp_status status);
+
+/* AMP_VERSION of the compiled implementation; compare it with the macro. Class: host. Threads: safe. */
+AMP_API int amp_version(void);
+
+/* ==== >>types ========================================================================================================= */
+
+typedef enum amp_dtype {
+    AMP_AUTO = 0,  /* "choose for me": what it means is said where it is accepted */
+    AMP_F32,       /* float */
+    AMP_F16,       /* IEEE binary16:  5 exponent bits, 10 mantissa bits, max 65504, smallest 2^-24 */
+    AMP_BF16,      /* bfloat16:       8 exponent bits,  7 mantissa bits, the range of float */
+    AMP_F8E4M3,    /* OCP FP8 E4M3:   no Inf, one NaN, max 448, smallest 2^-9 */
+    AMP_F8E5M2,    /* OCP FP8 E5M2:   Inf and NaN as IEEE, max 57344, smallest 2^-16 */
+    AMP_DTYPE_COUNT
+} amp_dtype;
+
+/* Storage types: one-member structs, so that mixing them up does not compile and `+` is refused. Same size and layout as
+   CUDA's __half and __nv_bfloat16: cast the pointers at that border, nowhere else. */
+typedef struct amp_f16    { uint16_t bits; } amp_f16;
+typedef struct amp_bf16   { uint16_t bits; } amp_bf16;
+typedef struct amp_f8e4m3 { uint8_t  bits; } amp_f8e4m3;
+typedef struct amp_f8e5m2 { uint8_t  bits; } amp_f8e5m2;
+
+/* An operand: where, and in which format. `count` is the number of elements if you know it: 0 means "as many as the verb
+   needs"; a verb refuses an operand whose count is too small. Write it amp_arr(ptr, AMP_F16). */
+typedef struct amp_array {
+    void     *data;   /* context memory; NULL: no operand */
+    amp_dtype dtype;
+    uint32_t  flags;  /* 0; reserved */
+    size_t    count;  /* elements, or 0 */
+} amp_array;
+
+/* Operands made from const pointers are only read: a verb writes to those that its comment calls outputs, and to no other. */
+AMP_INLINE amp_array amp_arr(const void *data, amp_dtype dtype) {
+    amp_array a = AMP_ZERO;
+    memcpy(&a.data, &data, sizeof data);
+    a.dtype = dtype;
+    return a;
+}
+AMP_INLINE amp_array amp_arrn(const void *data, amp_dtype dtype, size_t count) {
+    amp_array a = amp_arr(data, dtype);
+    a.count = count;
+    return a;
+}
+
+AMP_INLINE size_t amp_dtype_size(amp_dtype t) { /* bytes per element; 0 for AMP_AUTO and unknown numbers */
+    return t == AMP_F32 ? 4u : t == AMP_F16 || t == AMP_BF16 ? 2u : t == AMP_F8E4M3 || t == AMP_F8E5M2 ? 1u : 0u;
+}
+AMP_API const char *amp_dtype_name(amp_dtype t); /* "f32", "f16", ...; never NULL. Class: host. */
+
+/* Every desc struct is right when zeroed: 0 means the default that the field's comment gives. Its first member `_begin` and its
+   last member `_end` stay 0; anything else means that the struct was not initialised and returns AMP_ERR_UNINIT.
+   Where zero is a useful value and not the default, AMP_NONE asks for it. */
+#define AMP_NONE (-1)
+#define AMP_BROADCAST ((size_t)-1) /* a batch stride: every batch uses the same matrix */
+
+/* ==== >>context ======================================================================================================= */
+
+typedef struct amp_allocator { /* all zero: malloc and free (host) or cudaMalloc and cudaFree (device). Both functions or neither. */
+    void *(*alloc_fn)(size_t bytes, void *user); /* aligned for any type (device: 256 bytes); NULL when there is no memory */
+    void (*free_fn)(void *ptr, size_t bytes, void *user);
+    void *user;
+} amp_allocator;
+
+typedef enum amp_log_level { AMP_LOG_ERROR = 0, AMP_LOG_WARNING, AMP_LOG_INFO } amp_log_level;
+
+typedef struct amp_logger { /* all zero: silent. fn must not call amp_*; `text` is valid during the call only. */
+    void (*fn)(amp_log_level level, amp_status status, const char *text, void *user);
+    void *user;
+} amp_logger;
+
+typedef struct amp_ctx amp_ctx;         /* opaque: the CPU, or one CUDA stream on one GPU */
+typedef struct amp_params amp_params;   /* opaque: a set of parameters */
+typedef struct amp_scaler amp_scaler;   /* opaque: a loss scaler */
+
+typedef enum amp_simd { /* CPU code paths; all give the same bits in every verb but the products */
+    AMP_SIMD_AUTO = 0,  /* the best that this machine runs */
+    AMP_SIMD_SCALAR,    /* portable C */
+    AMP_SIMD_AVX2,      /* AVX2 + FMA + F16C */
+    AMP_SIMD_AVX512     /* AVX-512 F, BW, DQ, VL */
+} amp_simd;
+
+typedef struct amp_cpu_desc {
+    uint32_t      _begin;
+    int32_t       threads;   /* 0 => one per online processor; else 1 .. 256, the calling thread included */
+    amp_simd      simd;      /* AMP_SIMD_AUTO; a path that this machine lacks returns AMP_ERR_UNSUPPORTED */
+    uint32_t      flags;     /* 0 */
+    amp_allocator allocator; /* {0} => malloc / free */
+    amp_logger    logger;    /* {0} => silent */
+    uint64_t      _end;
+} amp_cpu_desc;
+
+/* amp_status amp_cpu_create(amp_ctx **out, const amp_cpu_desc *desc)
+   A context on the CPU. desc NULL => all defaults. Starts threads - 1 workers, which sleep between verbs.
+   Errors: INVALID_ARG, UNINIT, VERSION, NO_MEMORY, UNSUPPORTED; *out is NULL then. Class: setup. Threads: safe. */
+#define amp_cpu_create(out, ...) amp_cpu_create_checked((out), AMP_VERSION, sizeof(amp_cpu_desc), __VA_ARGS__)
+AMP_API amp_status amp_cpu_create_checked(amp_ctx **out, int version, size_t size, const amp_cpu_desc *desc);
+
+/* Destroys a context; destroy its params and scalers and free its memory first (what is left is freed and logged as a
+   warning). NULL is fine. Class: setup. */
+AMP_API void amp_ctx_destroy(amp_ctx *ctx);
+
+/* The sentence of the last failure on this context ("" if none); valid until the next failing call. ctx NULL: "". Class: host. */
+AMP_API const char *amp_last_error(const amp_ctx *ctx);
+
+/* "cpu" or "cuda", and what it runs on ("avx512, 2 threads"; the GPU's name). Never NULL. Class: host. */
+AMP_API const char *amp_ctx_name(const amp_ctx *ctx);
+AMP_API const char *amp_ctx_device(const amp_ctx *ctx);
+
+/* Context memory, 256-byte aligned, contents undefined. `label` (up to 31 characters; NULL => "user") groups it in the ledger.
+   bytes == 0 gives NULL. amp_free(ctx, NULL) is fine; a pointer that amp_alloc did not give returns INVALID_ARG. Class: setup. */
+AMP_API amp_status amp_alloc(amp_ctx *ctx, void **out, size_t bytes, const char *label);
+AMP_API amp_status amp_free(amp_ctx *ctx, void *ptr);
+
+/* Copies between host and context memory in any direction (areas must not overlap); complete on return. Class: query. */
+AMP_API amp_status amp_copy(amp_ctx *ctx, void *dst, const void *src, size_t bytes);
+/* Sets context memory to zero bytes. Class: enqueue. */
+AMP_API amp_status amp_zero(amp_ctx *ctx, void *dst, size_t bytes);
+/* Waits for everything queued on the context; reports errors that happened meanwhile. Class: query. */
+AMP_API amp_status amp_sync(amp_ctx *ctx);
+
+typedef struct amp_ledger_row {
+    char     label[32];
+    uint64_t bytes; /* now */
+    uint64_t peak;  /* highest so far */
+} amp_ledger_row;
+/* Memory by label, in order of first use; row 0 is "total". Returns AMP_ERR_INVALID_ARG past the last row. Class: host. */
+AMP_API amp_status amp_ledger(const amp_ctx *ctx, size_t row, amp_ledger_row *out);
+/* The row of one label; all zero if it was never used. Class: host. */
+AMP_API amp_ledger_row amp_ledger_find(const amp_ctx *ctx, const char *label);
+
+/* ==== >>formats ======================================================================================================
+   Scalar conversions: inline, pure, integer-only, usable in device code. The reference that every faster path equals. */
+
+AMP_INLINE uint32_t ampi_bits(float x)      { uint32_t u; memcpy(&u, &x, 4); return u; }
+AMP_INLINE float    ampi_float(uint32_t u)  { float x;    memcpy(&x, &u, 4); return x; }
+
+/* A format is its mantissa bits, the biased float exponent of its smallest normal, the first float (as bits) that overflows, and
+   the patterns of overflow, of the largest finite number and of NaN. */
+typedef struct ampi_format { uint32_t mant, emin, limit, over, maxf, nan; } ampi_format;
+AMP_INLINE ampi_format ampi_format_of(amp_dtype t) { /* folded away when t is a constant */
+    ampi_format f16 = {10, 113, 0x477ff000u, 0x7c00u, 0x7bffu, 0x7e00u}, bf16 = {7, 1, 0x7f7f8000u, 0x7f80u, 0x7f7fu, 0x7fc0u};
+    ampi_format e4m3 = {3, 121, 0x43e80001u, 0x7fu, 0x7eu, 0x7fu}, e5m2 = {2, 113, 0x47700000u, 0x7cu, 0x7bu, 0x7eu};
+    return t == AMP_F16 ? f16 : t == AMP_BF16 ? bf16 : t == AMP_F8E4M3 ? e4m3 : e5m2;
+}
+
+/* How a number is narrowed. Saturation: finite numbers and Inf beyond the range become the largest finite one (OCP's rule);
+   NaN stays NaN. Without it they become Inf, or NaN in E4M3, which has no Inf. */
+typedef enum amp_rounding { AMP_NEAREST = 0, AMP_STOCHASTIC } amp_rounding;
+
+/* Float bits x to the 8- or 16-bit pattern. The magnitude becomes a fixed-point number q.F of the target's grid, F having 32 bits;
+   nearest-even and stochastic rounding differ only in what is added to F before its carry goes into q:
+       nearest even  0x7fffffff + (q odd)        stochastic  r, uniform in [0, 2^32): away from zero with probability F / 2^32
+   F is exact for every number of at least 2^-33 of the grid's step, so the expectation of the result is the number itself.
+   Overflow is never random: the same numbers overflow in both modes. */
+AMP_INLINE uint32_t ampi_encode(uint32_t x, amp_dtype t, amp_rounding how, uint32_t r, int saturate) {
+    ampi_format f = ampi_format_of(t);
+    uint32_t sign = (x >> 31) << (t == AMP_F16 || t == AMP_BF16 ? 15 : 7), a = x & 0x7fffffffu;
+    uint32_t e = a >> 23, e1 = e ? e : 1u, en = e1 > f.emin ? e1 : f.emin;
+    uint32_t shift = 23u - f.mant + (en - e1), q;
+    uint64_t v = (uint64_t)((a & 0x7fffffu) | (e ? 0x800000u : 0u)) << 32;
+    v = shift > 56u ? 0u : v >> shift;
+    q = (uint32_t)(v >> 32);
+    v += how == AMP_STOCHASTIC ? r : 0x7fffffffu + (q & 1u);
+    q = (uint32_t)(v >> 32) + ((en - f.emin) << f.mant);
+    q = q > f.maxf ? f.maxf : q;
+    q = a >= f.limit ? (saturate ? f.maxf : f.over) : q;
+    q = a > 0x7f800000u ? (f.nan | (f.mant > 3u || t == AMP_F8E5M2 ? (a >> (23u - f.mant)) & ((1u << f.mant) - 1u) : 0u)) : q;
+    return sign | q;
+}
+
+AMP_INLINE uint32_t ampi_top_bit(uint32_t m) { /* position of the highest set bit of m, 0 < m < 1024 */
+    uint32_t p = 0;
+    if (m >> 8) { p += 8; m >>= 8; }
+    if (m >> 4) { p += 4; m >>= 4; }
+    if (m >> 2) { p += 2; m >>= 2; }
+    return p + (m >> 1);
+}
+
+/* The 8- or 16-bit pattern to float bits: exact; NaN made quiet. */
+AMP_INLINE uint32_t ampi_decode(uint32_t b, amp_dtype t) {
+    ampi_format f = ampi_format_of(t);
+    uint32_t sign_at = t == AMP_F16 || t == AMP_BF16 ? 15 : 7;
+    uint32_t sign = (b >> sign_at) << 31, a = b & ((1u << sign_at) - 1u), up = 23u - f.mant, m = a & ((1u << f.mant) - 1u), p;
+    if (t == AMP_BF16) return sign | (a << 16) | (a > 0x7f80u ? 0x400000u : 0u);
+    if (t == AMP_F8E4M3 ? a == 0x7fu : a >= f.over) return sign | 0x7f800000u | (m << up) | (a == f.over && t != AMP_F8E4M3 ? 0u : 0x400000u);
+    if (a >> f.mant) return sign | ((a << up) + ((f.emin - 1u) << 23));
+    if (!m) return sign;
+    p = ampi_top_bit(m); /* a subnormal: m * 2^(emin - 127 - mant) becomes a normal float */
+    return sign | ((f.emin - f.mant + p) << 23) | ((m << (23u - p)) & 0x7fffffu);
+}
+
+/* Double to float bits by rounding to odd: the last bit remembers whether anything was cut off, so that a second rounding to a
+   format at least two bits shorter is as if rounded once (Boldo and Melquiond, "Emulation of a FMA and correctly rounded sums",
+   2008). */
+AMP_INLINE uint32_t ampi_odd_f32(double x) {
+    uint64_t d, m;
+    uint32_t sign, e, shift;
+    memcpy(&d, &x, 8);
+    sign = (uint32_t)(d >> 32) & 0x80000000u;
+    e = (uint32_t)(d >> 52) & 0x7ffu;
+    m = d & 0xfffffffffffffu;
+    if (e == 0x7ffu) return sign | 0x7f800000u | (m ? 0x400000u | (uint32_t)(m >> 29) : 0u);
+    if (e >= 1023u + 128u) return sign | 0x7f7fffffu;
+    if (e <= 1023u - 127u) { /* below the normal floats */
+        shift = 29u + (1023u - 126u - e);
+        m |= (uint64_t)1 << 52;
+        if (e == 0 || shift > 53u) return sign | (d << 1 ? 1u : 0u);
+        return sign | (uint32_t)(m >> shift) | (m & (((uint64_t)1 << shift) - 1u) ? 1u : 0u);
+    }
+    return sign | ((e - 1023u + 127u) << 23) | (uint32_t)(m >> 29) | (m & 0x1fffffffu ? 1u : 0u);
+}
+
+/* From float or double, rounded once to nearest even. _sat: beyond the range gives the largest finite number instead of Inf / NaN.
+   _sr: stochastic, r uniform in [0, 2^32), e.g. from amp_random(). To float: exact. */
+AMP_INLINE amp_f16    amp_f16_from_f32(float x)                    { amp_f16 h;    h.bits = (uint16_t)ampi_encode(ampi_bits(x), AMP_F16, AMP_NEAREST, 0, 0); return h; }
+AMP_INLINE amp_bf16   amp_bf16_from_f32(float x)                   { amp_bf16 h;   h.bits = (uint16_t)ampi_encode(ampi_bits(x), AMP_BF16, AMP_NEAREST, 0, 0); return h; }
+AMP_INLINE amp_f8e4m3 amp_f8e4m3_from_f32(float x)                 { amp_f8e4m3 h; h.bits = (uint8_t)ampi_encode(ampi_bits(x), AMP_F8E4M3, AMP_NEAREST, 0, 0); return h; }
+AMP_INLINE amp_f8e5m2 amp_f8e5m2_from_f32(float x)                 { amp_f8e5m2 h; h.bits = (uint8_t)ampi_encode(ampi_bits(x), AMP_F8E5M2, AMP_NEAREST, 0, 0); return h; }
+AMP_INLINE amp_f8e4m3 amp_f8e4m3_from_f32_sat(float x)             { amp_f8e4m3 h; h.bits = (uint8_t)ampi_encode(ampi_bits(x), AMP_F8E4M3, AMP_NEAREST, 0, 1); return h; }
+AMP_INLINE amp_f8e5m2 amp_f8e5m2_from_f32_sat(float x)             { amp_f8e5m2 h; h.bits = (uint8_t)ampi_encode(ampi_bits(x), AMP_F8E5M2, AMP_NEAREST, 0, 1); return h; }
+AMP_INLINE amp_f16    amp_f16_from_f32_sr(float x, uint32_t r)     { amp_f16 h;    h.bits = (uint16_t)ampi_encode(ampi_bits(x), AMP_F16, AMP_STOCHASTIC, r, 0); return h; }
+AMP_INLINE amp_bf16   amp_bf16_from_f32_sr(float x, uint32_t r)    { amp_bf16 h;   h.bits = (uint16_t)ampi_encode(ampi_bits(x), AMP_BF16, AMP_STOCHASTIC, r, 0); return h; }
+AMP_INLINE amp_f8e4m3 amp_f8e4m3_from_f32_sr(float x, uint32_t r)  { amp_f8e4m3 h; h.bits = (uint8_t)ampi_encode(ampi_bits(x), AMP_F8E4M3, AMP_STOCHASTIC, r, 0); return h; }
+AMP_INLINE amp_f8e5m2 amp_f8e5m2_from_f32_sr(float x, uint32_t r)  { amp_f8e5m2 h; h.bits = (uint8_t)ampi_encode(ampi_bits(x), AMP_F8E5M2, AMP_STOCHASTIC, r, 0); return h; }
+AMP_INLINE amp_f16    amp_f16_from_f64(double x)                   { amp_f16 h;    h.bits = (uint16_t)ampi_encode(ampi_odd_f32(x), AMP_F16, AMP_NEAREST, 0, 0); return h; }
+AMP_INLINE amp_bf16   amp_bf16_from_f64(double x)                  { amp_bf16 h;   h.bits = (uint16_t)ampi_encode(ampi_odd_f32(x), AMP_BF16, AMP_NEAREST, 0, 0); return h; }
+AMP_INLINE float      amp_f32_from_f16(amp_f16 h)                  { return ampi_float(ampi_decode(h.bits, AMP_F16)); }
+AMP_INLINE float      amp_f32_from_bf16(amp_bf16 h)                { return ampi_float(ampi_decode(h.bits, AMP_BF16)); }
+AMP_INLINE float      amp_f32_from_f8e4m3(amp_f8e4m3 h)            { return ampi_float(ampi_decode(h.bits, AMP_F8E4M3)); }
+AMP_INLINE float      amp_f32_from_f8e5m2(amp_f8e5m2 h)            { return ampi_float(ampi_decode(h.bits, AMP_F8E5M2)); }
+
+/* One element of an array of any dtype. */
+AMP_INLINE float amp_load(const void *data, amp_dtype t, size_t i) {
+    uint32_t u = 0; uint16_t h; uint8_t b;
+    if (amp_dtype_size(t) == 4u)      { memcpy(&u, (const char *)data + 4u * i, 4); return ampi_float(u); }
+    else if (amp_dtype_size(t) == 2u) { memcpy(&h, (const char *)data + 2u * i, 2); u = h; }
+    else                              { memcpy(&b, (const char *)data + i, 1); u = b; }
+    return ampi_float(ampi_decode(u, t));
+}
+AMP_INLINE void ampi_store_bits(void *data, amp_dtype t, size_t i, uint32_t u) {
+    uint16_t h = (uint16_t)u; uint8_t b = (uint8_t)u;
+    if (amp_dtype_size(t) == 4u)      memcpy((char *)data + 4u * i, &u, 4);
+    else if (amp_dtype_size(t) == 2u) memcpy((char *)data + 2u * i, &h, 2);
+    else                              memcpy((char *)data + i, &b, 1);
+}
+AMP_INLINE void amp_store(void *data, amp_dtype t, size_t i, float x) { /* to nearest even */
+    ampi_store_bits(data, t, i, t == AMP_F32 ? ampi_bits(x) : ampi_encode(ampi_bits(x), t, AMP_NEAREST, 0, 0));
+}
+
+/* Inf or NaN, by the bits: true in every compiler mode, unlike isfinite(). */
+AMP_INLINE int amp_is_finite(float x) { return (ampi_bits(x) & 0x7f800000u) != 0x7f800000u; }
+AMP_INLINE int amp_is_nan(float x)    { return (ampi_bits(x) & 0x7fffffffu) > 0x7f800000u; }
+
+/* Counter-based random numbers: the same (seed, stream, counter) gives the same numbers on every backend, in any order.
+   Philox 4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011). amp_random() is word index % 4 of
+   block index / 4: one 32-bit number per element. */
+AMP_INLINE void amp_philox(uint32_t out[4], uint64_t seed, uint64_t stream, uint64_t counter) {
+    uint32_t c0 = (uint32_t)counter, c1 = (uint32_t)(counter >> 32), c2 = (uint32_t)stream, c3 = (uint32_t)(stream >> 32);
+    uint32_t k0 = (uint32_t)seed, k1 = (uint32_t)(seed >> 32);
+    int i;
+    for (i = 0; i < 10; i++) {
+        uint64_t p0 = (uint64_t)0xD2511F53u * c0, p1 = (uint64_t)0xCD9E8D57u * c2;
+        c0 = (uint32_t)(p1 >> 32) ^ c1 ^ k0; c1 = (uint32_t)p1;
+        c2 = (uint32_t)(p0 >> 32) ^ c3 ^ k1; c3 = (uint32_t)p0;
+        k0 += 0x9E3779B9u; k1 += 0xBB67AE85u;
+    }
+    out[0] = c0; out[1] = c1; out[2] = c2; out[3] = c3;
+}
+AMP_INLINE uint32_t amp_random(uint64_t seed, uint64_t stream, uint64_t index) {
+    uint32_t w[4];
+    amp_philox(w, seed, stream, index >> 2);
+    return w[index & 3u];
+}
+
+/* ==== >>arrays ======================================================================================================= */
+
+typedef struct amp_cast_desc {
+    uint32_t     _begin;
+    amp_rounding rounding; /* AMP_NEAREST; AMP_STOCHASTIC draws amp_random(seed, stream, offset + i) for element i */
+    uint64_t     seed, stream, offset;
+    uint32_t     saturate; /* 1: see amp_rounding */
+    uint32_t     flags;    /* 0 */
+    uint64_t     _end;
+} amp_cast_desc;
+
+/* dst[i] = src[i] for count elements, between any two dtypes; opt NULL => to nearest even. Through float, which holds every
+   format exactly, so rounded once. Same dtype: bits copied. dst == src is allowed when both have the same element size; any
+   other overlap returns INVALID_ARG. count 0 is fine. Class: enqueue. Numerics: bit contract in any mode. */
+AMP_API amp_status amp_cast(amp_ctx *ctx, amp_array dst, amp_array src, size_t count, const amp_cast_desc *opt);
+
+typedef struct amp_finite_report {
+    uint64_t nan, inf;     /* how many elements */
+    size_t   first_array;  /* where the first of them is; only meaningful when nan + inf > 0 */
+    size_t   first_index;
+} amp_finite_report;
+
+/* Looks at n_arrays arrays (their .count says how long each is; empty ones are fine) and counts Inf and NaN.
+   AMP_OK whatever is found: look into the report. Class: query. Numerics: exact, bit contract in any mode. */
+AMP_API amp_status amp_all_finite(amp_ctx *ctx, const amp_array *arrays, size_t n_arrays, amp_finite_report *report);
+
+typedef struct amp_histogram {
+    uint64_t total, zero, inf, nan;
+    uint64_t pow2[256]; /* [e], 1 <= e <= 254: finite |x| in [2^(e-127), 2^(e-126)); [0]: nonzero |x| < 2^-126; [255]: unused */
+    float    amax;      /* largest finite |x|, 0 if none */
+    uint32_t _pad;
+} amp_histogram;
+
+/* Exponent histogram over n_arrays arrays together. Class: query. Numerics: exact, bit contract in any mode. */
+AMP_API amp_status amp_histogram_count(amp_ctx *ctx, const amp_array *arrays, size_t n_arrays, amp_histogram *out);
+/* Share (0..1) of the nonzero finite numbers that become zero when multiplied by `scale` (> 0) and rounded to nearest in `dtype`:
+   what FP16 loses without scaling is amp_histogram_lost(h, AMP_F16, 1). By bins: exact when scale is a power of two, but for
+   numbers equal to half the smallest subnormal, which are counted as kept. Class: host. */
+AMP_API double amp_histogram_lost(const amp_histogram *h, amp_dtype dtype, float scale);
+/* Share of the nonzero finite numbers that overflow in `dtype` when multiplied by `scale`, by bins (a bin that straddles the limit
+   counts as not overflowing). Class: host. */
+AMP_API double amp_histogram_overflow(const amp_histogram *h, amp_dtype dtype, float scale);
+/* The largest power of two that keeps amax * scale at or below half of FP16's maximum, within [2^-14, 2^24]; 65536 if there is
+   nothing to go by. Class: host. */
+AMP_API float amp_histogram_suggest_scale(const amp_histogram *h);
+
+/* ==== >>params =======================================================================================================
+   A parameter set holds, for each parameter: the FP32 master weight, a model copy in the model's dtype (what the forward and
+   backward products read), a gradient, and the optimizer's moments. Arrays are owned (one arena per kind, so that a whole set's
+   gradients can be all-reduced in one call) or adopted from you, mixed freely. */
+
+typedef enum amp_master {
+    AMP_MASTER_F32 = 0, /* FP32 master weights */
+    AMP_MASTER_NONE     /* the model copy is the only one; updates are computed in FP32 and rounded back. Loses small updates: for
+                           comparison, or with .stochastic */
+} amp_master;
+
+typedef enum amp_optimizer { AMP_ADAMW = 0, AMP_ADAM, AMP_SGD, AMP_OPTIMIZER_COUNT } amp_optimizer;
+
+typedef struct amp_params_desc {
+    uint32_t   _begin;
+    amp_dtype  model;     /* AMP_AUTO => AMP_F16; also AMP_BF16, AMP_F32 (then the master is the model copy) */
+    amp_dtype  grad;      /* AMP_AUTO => the model's dtype */
+    amp_master master;
+    int32_t    moments;   /* FP32 moment arrays kept: 0 => 2 (Adam, AdamW); 1 for SGD with momentum; AMP_NONE for none */
+    uint32_t   flags;     /* 0 */
+    const char *label;    /* NULL => "params": ledger labels are label.master, .model, .grad, .moments, .tables; at most 23 chars */
+    uint64_t   _end;
+} amp_params_desc;
+
+/* amp_status amp_params_create(amp_params **out, amp_ctx *ctx, const amp_params_desc *desc)
+   An empty set. desc NULL => defaults. Class: setup. */
+#define amp_params_create(out, ctx, ...) amp_params_create_checked((out), (ctx), AMP_VERSION, sizeof(amp_params_desc), __VA_ARGS__)
+AMP_API amp_status amp_params_create_checked(amp_params **out, amp_ctx *ctx, int version, size_t size, const amp_params_desc *desc);
+
+typedef struct amp_param_desc {
+    uint32_t     _begin;
+    uint32_t     keep_f32;  /* 1: model copy and gradient stay FP32 (norms, biases); the master is the model copy then */
+    const char  *name;      /* copied; unique in the set; NULL => "0", "1", ... by index */
+    size_t       count;     /* elements, >= 1 */
+    const float *init;      /* host array of `count` floats, read by amp_params_commit; NULL => zeros, or what adopted arrays hold */
+    float       *master;    /* NULL: owned; else adopted: context memory. Its contents are the weights unless init is given */
+    amp_array    model;     /* data NULL: owned. Adopted: dtype AMP_AUTO or the set's; without init and master it gives the weights */
+    amp_array    grad;      /* data NULL: owned. dtype AMP_AUTO => the set's; any float dtype is allowed per parameter */
+    uint32_t     no_decay;  /* 1: weight decay does not apply */
+    uint32_t     flags;     /* 0 */
+    uint64_t     _end;
+} amp_param_desc;
+
+/* Adds a parameter; its index is the number added before it. The pointers are used by commit and stay yours.
+   Errors: INVALID_ARG (count 0, name twice, dtype), STAGE after commit; nothing is added then. Class: setup. */
+AMP_API amp_status amp_params_add(amp_params *p, const amp_param_desc *desc);
+/* Allocates what is owned, fills masters, model copies (rounded to nearest), zeroes gradients and moments. Once. On failure nothing
+   is allocated and it may be tried again. Class: setup. */
+AMP_API amp_status amp_params_commit(amp_params *p);
+/* Adopted arrays are left alone. NULL is fine. Class: setup. */
+AMP_API void amp_params_destroy(amp_params *p);
+
+/* Getters, valid after commit; an index past the end or a missing array gives {NULL}. Class: host.
+   amp_param_master: the FP32 weights ({NULL} with AMP_MASTER_NONE). amp_param_model: what products should read.
+   amp_param_moment k = 0, 1: momentum / first moment, second moment. */
+AMP_API size_t      amp_params_count(const amp_params *p); /* number of parameters */
+AMP_API amp_array   amp_param_master(const amp_params *p, size_t i);
+AMP_API amp_array   amp_param_model(const amp_params *p, size_t i);
+AMP_API amp_array   amp_param_grad(const amp_params *p, size_t i);
+AMP_API amp_array   amp_param_moment(const amp_params *p, size_t i, size_t k);
+AMP_API const char *amp_param_name(const amp_params *p, size_t i); /* "" past the end */
+AMP_API size_t      amp_params_find(const amp_params *p, const char *name); /* index, or amp_params_count(p) */
+
+/* Moves, each for all parameters. Class: enqueue. Numerics: to nearest even.
+   master_to_model: after you changed masters. model_to_master: after you changed model copies (moments stay).
+   grads_to: dst[i] = gradient i in dst[i].dtype, e.g. FP16 gradients to your own FP32 ones; dst[i].data NULL skips; n = number of
+   parameters. zero_grad writes zeros. */
+AMP_API amp_status amp_params_master_to_model(amp_ctx *ctx, amp_params *p);
+AMP_API amp_status amp_params_model_to_master(amp_ctx *ctx, amp_params *p);
+AMP_API amp_status amp_params_grads_to(amp_ctx *ctx, amp_params *p, const amp_array *dst, size_t n);
+AMP_API amp_status amp_params_zero_grad(amp_ctx *ctx, amp_params *p);
+
+/* ==== >>scaler =======================================================================================================
+   Multiply the loss (in practice: the gradient of the logits) by the scale, so that small FP16 gradients survive; gradients are
+   divided by it before use. A step whose gradients overflowed is skipped and the scale backs off; after growth_interval good steps
+   in a row it grows. The rule is PyTorch's, with its traps closed: docs/semantics.md has the table of differences. */
+
+typedef enum amp_scaler_mode {
+    AMP_SCALER_DYNAMIC = 0,
+    AMP_SCALER_STATIC,      /* the scale changes only by amp_scaler_set_scale; overflowing steps are still skipped */
+    AMP_SCALER_OFF          /* as if there were no scaler: scale 1, nothing tested, every step taken. Same as passing NULL */
+} amp_scaler_mode;
+
+typedef struct amp_scaler_desc {
+    uint32_t        _begin;
+    amp_scaler_mode mode;
+    float           scale;           /* initial scale: 0 => 65536 */
+    float           growth_factor;   /* 0 => 2; else > 1 */
+    float           backoff_factor;  /* 0 => 0.5; else in (0, 1) */
+    int32_t         growth_interval; /* 0 => 2000 good updates in a row; AMP_NONE => never grows */
+    int32_t         hysteresis;      /* 0 => 1: overflows in a row before the scale backs off (Apex's rule) */
+    float           min_scale;       /* floor of backing off: 0 => 1, or the initial scale if that is smaller */
+    float           max_scale;       /* ceiling of growing: 0 => none (a growth to Inf is refused) */
+    uint32_t        dead_after;      /* 0 => 10: overflows in a row that could not lower the scale any more => "dead" */
+    uint32_t        no_check;        /* 1: overflow is not looked for and never skips (static loss scale of Apex) */
+    uint32_t        flags;           /* 0 */
+    uint64_t        _end;
+} amp_scaler_desc;
+
+/* amp_status amp_scaler_create(amp_scaler **out, amp_ctx *ctx, const amp_scaler_desc *desc)
+   desc NULL => defaults. A scale that is not finite and > 0, or whose reciprocal is not finite (scale <= 2^-128), is refused, as
+   are factors outside their range and min_scale > scale > max_scale. Class: setup. */
+#define amp_scaler_create(out, ctx, ...) amp_scaler_create_checked((out), (ctx), AMP_VERSION, sizeof(amp_scaler_desc), __VA_ARGS__)
+AMP_API amp_status amp_scaler_create_checked(amp_scaler **out, amp_ctx *ctx, int version, size_t size, const amp_scaler_desc *desc);
+AMP_API void amp_scaler_destroy(amp_scaler *s); /* NULL is fine. Class: setup */
+
+/* The number to multiply a loss with, on the host (1 when off). NULL: 1. Class: query; NaN if it cannot be read. */
+AMP_API float amp_scaler_scale(amp_scaler *s);
+/* The same number in context memory, for your own kernels: always current, valid until the scaler is destroyed. Class: host. */
+AMP_API const float *amp_scaler_scale_ptr(const amp_scaler *s);
+
+typedef struct amp_scaler_info {
+    float    scale;
+    int32_t  growth_tracker;      /* good updates in a row since the scale last changed */
+    int32_t  hysteresis_tracker;  /* overflows left before a backoff; may be negative, as in Apex */
+    uint32_t dead;                /* 1: dead_after overflows in a row could not lower the scale: this run no longer learns */
+    uint64_t good, bad;           /* updates without and with overflow */
+    uint64_t bad_in_a_row;
+    uint64_t bad_nan, bad_inf, bad_overflow; /* why: NaN seen; Inf seen; finite, but not after unscaling. They may add up to more */
+} amp_scaler_info;
+AMP_API amp_status amp_scaler_get(amp_scaler *s, amp_scaler_info *out); /* Class: query */
+
+/* Sets the scale by hand, as PyTorch's update(new_scale): clears the stages and what was found, keeps the growth tracker. Refuses
+   what create refuses; lowers the floor or raises the ceiling if needed. Class: query. */
+AMP_API amp_status amp_scaler_set_scale(amp_ctx *ctx, amp_scaler *s, float scale);
+/* Replaces the rule (mode, factors, interval, limits) and keeps scale, trackers and counters. desc->scale must be 0. Class: query. */
+AMP_API amp_status amp_scaler_configure(amp_ctx *ctx, amp_scaler *s, const amp_scaler_desc *desc);
+
+/* The verbs in PyTorch's order. Each parameter set goes through the stages READY -> UNSCALED -> STEPPED on its own;
+   amp_scaler_update starts the next iteration for all sets of the scaler. Stages are host state, checked when a verb is called.
+
+   amp_scaler_unscale: every gradient g becomes g / scale, in place, computed in FP32 and rounded to g's dtype; Inf, NaN and finite
+   numbers that overflow in the multiplication are recorded for the set's next update and for the scaler. Optional: an update does
+   it by itself, without writing. STAGE when the set is already unscaled or stepped. OFF: does nothing. Class: enqueue. */
+AMP_API amp_status amp_scaler_unscale(amp_ctx *ctx, amp_scaler *s, amp_params *p);
+/* The same for arrays outside a parameter set, for loops with their own optimizer; may be called for several lists. *report (NULL
+   allowed) tells what was found, then it is a query: skip your update when nan + inf > 0 (numbers that overflowed in the
+   multiplication are counted as inf). Class: enqueue if report is NULL, else query. */
+AMP_API amp_status amp_unscale(amp_ctx *ctx, amp_scaler *s, const amp_array *grads, size_t n, amp_finite_report *report);
+/* The next loss scale, from everything checked since the last update; all sets are READY again. STAGE when nothing was checked.
+   OFF: does nothing. Class: enqueue. */
+AMP_API amp_status amp_scaler_update(amp_ctx *ctx, amp_scaler *s);
+
+/* ==== >>step =========================================================================================================
+   u = clip(g / scale), computed as two FP32 multiplications, then
+     SGD    u += wd*w;  buf = first step ? u : momentum*buf + (1-dampening)*u;  d = nesterov ? u + momentum*buf : buf;  w -= lr*d
+     Adam   u += wd*w;  m = b1*m + (1-b1)*u;  v = b2*v + (1-b2)*u*u;  w -= (lr/bc1) * (m / (sqrt(v)/sqrt(bc2) + eps))
+     AdamW  w *= 1 - lr*wd, then as Adam without the first term          (bc = 1 - beta^t; t counts taken steps only)
+   Each operation rounded to FP32 on its own, no fused multiply-add; bc1, bc2, lr/bc1 and 1/sqrt(bc2) once per step in double,
+   powers by repeated squaring. The definitions are those of torch.optim. */
+
+typedef struct amp_step_desc {
+    uint32_t      _begin;
+    amp_optimizer optimizer;    /* amp_step and amp_inspect only; AMP_ADAMW */
+    float         lr;           /* learning rate, >= 0; 0 is 0 */
+    float         beta1, beta2; /* 0 => 0.9, 0.999; AMP_NONE => 0 */
+    float         eps;          /* 0 => 1e-8; AMP_NONE => 0 */
+    float         weight_decay; /* 0 => none; applies to parameters without no_decay */
+    float         momentum, dampening; /* SGD; 0 => none */
+    uint32_t      nesterov;     /* SGD; 1 needs momentum > 0 and dampening 0 */
+    float         clip_norm;    /* 0 => off: multiply gradients by min(1, clip_norm / (norm + 1e-6)), norm over the whole set */
+    float         clip_value;   /* 0 => off: then clamp each to [-clip_value, clip_value] */
+    uint32_t      stochastic;   /* 1: model copies are rounded stochastically: amp_random(seed, (step << 24) + parameter, element) */
+    uint32_t      _pad;
+    uint64_t      seed;
+    const float  *lr_ptr;       /* context memory, read when the step runs (so a captured graph follows it); NULL => lr */
+    uint64_t      _end;
+} amp_step_desc;
+
+/* One whole step of one set with one scaler: check, norm, clip, unscale, update, model copies, next loss scale. Changes nothing but
+   the scaler and the counters when a gradient, or its unscaled product, is not finite. s NULL or OFF: no check, always steps.
+   Gradients are only read. The same bits as the separate verbs in a row (with 16-bit gradients amp_scaler_unscale and amp_clip
+   round what they write; amp_step does not). The set may be UNSCALED before: then gradients are taken as they are. STAGE if it has
+   stepped since the last update, or has no parameters. Gradients of every set of a scaler must be used before its scale moves: with
+   several sets use the verbs below, then one amp_scaler_update. Class: enqueue. */
+AMP_API amp_status amp_step(amp_ctx *ctx, amp_params *p, amp_scaler *s, const amp_step_desc *desc);
+
+/* The separate verbs. amp_sgd, amp_adam, amp_adamw: check (if the set is READY), then update or skip; the scale stays. One scaler
+   may serve several sets, each skipping on its own: update each, then amp_scaler_update once. Class: enqueue. */
+AMP_API amp_status amp_sgd(amp_ctx *ctx, amp_params *p, amp_scaler *s, const amp_step_desc *desc);
+AMP_API amp_status amp_adam(amp_ctx *ctx, amp_params *p, amp_scaler *s, const amp_step_desc *desc);
+AMP_API amp_status amp_adamw(amp_ctx *ctx, amp_params *p, amp_scaler *s, const amp_step_desc *desc);
+
+/* The first half of a step, for an optimizer of your own: check, norm, clip coefficient, step count and bias corrections go to the
+   set's record; then run your update, then amp_scaler_update. Class: enqueue. */
+AMP_API amp_status amp_inspect(amp_ctx *ctx, amp_params *p, amp_scaler *s, const amp_step_desc *desc);
+
+/* L2 norm of the set's gradients as one vector, in unscaled terms (divided by the scale while the set is READY and s is given), in
+   double: finite if every gradient is. Inf or NaN otherwise. Class: query. */
+AMP_API amp_status amp_grad_norm(amp_ctx *ctx, amp_params *p, amp_scaler *s, double *norm);
+/* Clip the gradients in place, in unscaled terms as above. amp_clip: by norm, as clip_norm above, max_norm > 0; leaves them alone if
+   the norm is not finite. amp_clip_value: to [-limit, limit], limit > 0; NaN stays NaN. Class: enqueue. */
+AMP_API amp_status amp_clip(amp_ctx *ctx, amp_params *p, amp_scaler *s, float max_norm);
+AMP_API amp_status amp_clip_value(amp_ctx *ctx, amp_params *p, amp_scaler *s, float limit);
+
+typedef enum amp_outcome {
+    AMP_NO_STEP = 0,       /* none so far */
+    AMP_STEPPED,
+    AMP_SKIPPED_INF,       /* a gradient was Inf (and none NaN) */
+    AMP_SKIPPED_NAN,       /* a gradient was NaN */
+    AMP_SKIPPED_OVERFLOW   /* gradients finite, but one is not after division by the scale */
+} amp_outcome;
+AMP_API const char *amp_outcome_name(amp_outcome o); /* "stepped", "skipped: inf", ...; never NULL. Class: host. */
+
+/* What the last inspection of a set found; also the record that kernels read. */
+typedef struct amp_step_record {
+    float    inv_scale;      /* gradients were read as g * inv_scale ... */
+    float    clip;           /* ... * clip */
+    uint32_t skip;           /* 1: an update must change nothing */
+    uint32_t outcome;        /* amp_outcome */
+    uint64_t nan, inf, overflow; /* elements */
+    uint64_t first_index;    /* the first bad element, and its parameter; meaningful when skipped */
+    uint32_t first_param;
+    float    scale;          /* loss scale of these gradients */
+    double   norm;           /* of the unscaled gradients before clipping; -1 if nobody needed it (no scaler and no clip_norm) */
+    uint64_t steps, skipped; /* taken and skipped so far: steps is Adam's t */
+    float    lr, step_size, decay, rsqrt_bc2; /* lr; lr/bc1; 1 - lr*weight_decay; 1/sqrt(bc2) */
+} amp_step_record;
+
+/* The record of the last step of the set. Class: query. */
+AMP_API amp_status amp_step_poll(amp_ctx *ctx, amp_params *p, amp_step_record *out);
+/* Its address in context memory, for kernels of your own optimizer. Class: host. */
+AMP_API const amp_step_record *amp_step_record_ptr(const amp_params *p);
+
+/* ==== >>products =====================================================================================================
+   Row-major, FP32 accumulation. Error of one element against the exact result of the operands as stored:
+   |d - exact| <= (k + 4) * 2^-24 * (|alpha| * sum |a||b| + |beta * c| + |bias|) + half a unit in the last place of d's dtype.
+   The same bits for any thread count; other SIMD paths and devices agree within the bound. Inf and NaN propagate.
+   a and b have one dtype (the two FP8 formats may mix); c has d's dtype. */
+
+typedef enum amp_act { AMP_ACT_NONE = 0, AMP_RELU, AMP_GELU } amp_act; /* GELU: the tanh form, as cuBLASLt and GPT-2 use it */
+
+typedef struct amp_gemm_desc { /* D[m,n] = act( alpha * op(A)[m,k] * op(B)[k,n] + beta * C[m,n] + bias[n] ) */
+    uint32_t  _begin;
+    amp_act   act;
+    size_t    m, n, k;              /* any may be 0: m or n 0 does nothing; k 0 gives the product 0 */
+    amp_array a, b, c, d;           /* c: data NULL => d; read only when beta != 0 (NaN in it is harmless otherwise) */
+    amp_array bias;                 /* n elements of any dtype, or data NULL */
+    amp_array aux;                  /* output or data NULL: the value before act, [m,n] with leading dimension ldd */
+    uint32_t  trans_a, trans_b;     /* 1: A is stored [k,m], B is stored [n,k] */
+    size_t    lda, ldb, ldc, ldd;   /* elements between rows as stored; 0 => packed */
+    float     alpha, beta;          /* alpha 0 => 1 (for a product times zero set k = 0) */
+    size_t    batch;                /* 0 => 1 */
+    size_t    stride_a, stride_b, stride_c, stride_d; /* elements between batches; 0 => packed; a, b, c also AMP_BROADCAST */
+    uint64_t  _end;
+} amp_gemm_desc;
+
+/* d may be c, with the same leading dimension and stride; any other overlap with an input is not allowed. Class: enqueue. */
+AMP_API amp_status amp_gemm(amp_ctx *ctx, const amp_gemm_desc *desc);
+
+typedef struct amp_linear { /* one layer: fill it once, use it for forward and backward */
+    uint32_t  _begin;
+    amp_act   act;
+    size_t    rows, in, out;  /* batch, input features, output features; rows may be 0 */
+    amp_array x;              /* [rows, in] */
+    amp_array w;              /* [out, in], same dtype as x */
+    amp_array bias;           /* [out] or data NULL; any dtype */
+    amp_array y;              /* [rows, out]  = act(x w^T + bias): forward's output */
+    amp_array aux;            /* [rows, out], y's dtype: the value before act. Needed by GELU's backward; else data NULL */
+    amp_array dy;             /* [rows, out], gradient of y; with an act it is OVERWRITTEN by the gradient before act */
+    amp_array dx;             /* [rows, in] output = dy w, or data NULL. dy and w have one dtype */
+    amp_array dw;             /* [out, in] output = dy^T x, or data NULL. dy and x have one dtype */
+    amp_array dbias;          /* [out] output = column sums of dy, or data NULL; any dtype */
+    uint32_t  accumulate;     /* 1: dw and dbias are added to what is there */
+    uint32_t  flags;          /* 0 */
+    uint64_t  _end;
+} amp_linear;
+
+/* All matrices packed row-major. ReLU's backward looks at y, GELU's at aux. Class: enqueue. Numerics: products' bound; y = 0 has
+   derivative 0 in ReLU. */
+AMP_API amp_status amp_linear_forward(amp_ctx *ctx, const amp_linear *l);
+AMP_API amp_status amp_linear_backward(amp_ctx *ctx, const amp_linear *l);
+
+typedef struct amp_xent {
+    uint32_t       _begin;
+    uint32_t       sum;       /* 0: mean over the rows that count; 1: sum */
+    size_t         rows, classes;
+    size_t         ld;        /* elements between rows of logits and dlogits; 0 => classes */
+    amp_array      logits;    /* [rows, classes] */
+    const int32_t *labels;    /* context memory, [rows]: 0 .. classes-1; a negative label leaves the row out (gradient 0) */
+    float         *loss;      /* context memory, one float, or NULL: mean or sum of -log softmax(logits)[label], NOT scaled */
+    float         *row_loss;  /* context memory, [rows]; NULL only if loss is NULL (it is where the sum is made from) */
+    amp_array      dlogits;   /* output [rows, classes] or data NULL: gradient of the loss TIMES THE LOSS SCALE; may be logits */
+    amp_scaler    *scaler;    /* NULL => 1. Read where the verb runs: no host synchronisation */
+    float          factor;    /* 0 => 1: one more factor of the gradient, e.g. 1/N for N micro-batches */
+    float          smoothing; /* label smoothing: 0 => none; target = (1-s) * one-hot + s / classes */
+    uint64_t       _end;
+} amp_xent;
+
+/* Softmax cross-entropy and its gradient, everything inside in FP32, sums in double by the reduction rule. A label >= classes makes
+   that row's loss and gradient NaN. All rows left out: loss 0. Scratch: none. Class: enqueue. Numerics: bit contract of
+   arithmetic. */
+AMP_API amp_status amp_softmax_cross_entropy(amp_ctx *ctx, const amp_xent *desc);
+
+/* ==== >>state ========================================================================================================
+   Everything a run needs to continue, in one file: little-endian tagged sections, each with a checksum. Written to a temporary
+   name beside `path`, flushed to disk and renamed: the old file or the new one is there, never a part. Loading checks everything
+   before it changes anything; sections it does not know are refused by name. Parameters are matched by name, count and dtype.
+   A file written on one context can be read on any other. */
+
+typedef struct amp_state {
+    uint32_t            _begin, flags;     /* 0 */
+    amp_params *const  *params;            /* n_params sets, in the same order when saving and loading */
+    size_t              n_params;
+    amp_scaler *const  *scalers;
+    size_t              n_scalers;
+    void               *user;              /* your own bytes (epoch, position in the data, ...): saved, and filled on load */
+    size_t              user_bytes;        /* must be equal when loading */
+    uint64_t            _end;
+} amp_state;
+
+/* Masters (or the only copies), moments, step counts, scalers. Not saved: gradients, and model copies that masters give.
+   STAGE between unscale and update (as PyTorch refuses to pickle). Errors: IO, FORMAT with a sentence that says what differs.
+   After a failed load nothing has changed. Class: query. */
+AMP_API amp_status amp_state_save(amp_ctx *ctx, const char *path, const amp_state *state);
+AMP_API amp_status amp_state_load(amp_ctx *ctx, const char *path, const amp_state *state);
+
+/* ==== >>backend ======================================================================================================
+   From here on: for authors of kernels, optimizers and backends. First the arithmetic and the per-element math, written once for
+   every backend, then the jobs and the table of functions that a backend implements. */
+
+/* ---- arithmetic that no compiler flag changes: each operation rounds once, to nearest even, subnormals kept -------------
+   Device: PTX .rn without .ftz. Host: the result passes through an empty asm statement, so it can be neither contracted nor
+   reassociated, and division and square root are not replaced by estimates. (Rounding mode and FTZ/DAZ: the verbs see to it.) */
+#if defined(__CUDA_ARCH__)
+#  define AMPI_OP2(name, T, op, ptx, c) \
+       __device__ static inline T name(T a, T b) { T r; asm(ptx " %0, %1, %2;" : "=" c(r) : c(a), c(b)); return r; }
+#  define AMPI_OP1(name, R, T, ptx, cr, ct) \
+       __device__ static inline R name(T a) { R r; asm(ptx " %0, %1;" : "=" cr(r) : ct(a)); return r; }
+AMPI_OP2(ampi_add, float, +, "add.rn.f32", "f")   AMPI_OP2(ampi_dadd, double, +, "add.rn.f64", "d")
+AMPI_OP2(ampi_sub, float, -, "sub.rn.f32", "f")   AMPI_OP2(ampi_dsub, double, -, "sub.rn.f64", "d")
+AMPI_OP2(ampi_mul, float, *, "mul.rn.f32", "f")   AMPI_OP2(ampi_dmul, double, *, "mul.rn.f64", "d")
+AMPI_OP2(ampi_div, float, /, "div.rn.f32", "f")   AMPI_OP2(ampi_ddiv, double, /, "div.rn.f64", "d")
+AMPI_OP1(ampi_sqrt, float, float, "sqrt.rn.f32", "f", "f")
+AMPI_OP1(ampi_dsqrt, double, double, "sqrt.rn.f64", "d", "d")
+AMPI_OP1(ampi_narrow, float, double, "cvt.rn.f32.f64", "f", "d")
+AMPI_OP1(ampi_widen, double, float, "cvt.f64.f32", "d", "f")
+#  undef AMPI_OP1
+#  undef AMPI_OP2
+#else
+#  if !defined(__GNUC__) || defined(__TINYC__)
+#    define AMPI_HOLD volatile /* MSVC may contract: through memory. tcc does not optimise: harmless */
+#    define AMPI_GUARD(x) (void)0
+#  else
+#    define AMPI_HOLD
+#    if defined(__SSE2__)
+#      define AMPI_GUARD(x) __asm__("" : "+x"(x))
+#    elif defined(__aarch64__)
+#      define AMPI_GUARD(x) __asm__("" : "+w"(x))
+#    else
+#      define AMPI_GUARD(x) __asm__("" : "+m"(x))
+#    endif
+#  endif
+#  define AMPI_OP2(name, T, op) \
+       AMP_INLINE T name(T a, T b) { AMPI_HOLD T r = a op b; AMPI_GUARD(r); return r; }
+AMPI_OP2(ampi_add, float, +)   AMPI_OP2(ampi_dadd, double, +)
+AMPI_OP2(ampi_sub, float, -)   AMPI_OP2(ampi_dsub, double, -)
+AMPI_OP2(ampi_mul, float, *)   AMPI_OP2(ampi_dmul, double, *)
+#  if defined(__SSE2__) && defined(__GNUC__) && !defined(__TINYC__)
+AMP_INLINE float  ampi_div(float a, float b)    { __asm__("divss %1, %0" : "+x"(a) : "x"(b)); return a; }
+AMP_INLINE double ampi_ddiv(double a, double b) { __asm__("divsd %1, %0" : "+x"(a) : "x"(b)); return a; }
+AMP_INLINE float  ampi_sqrt(float a)            { float r;  __asm__("sqrtss %1, %0" : "=x"(r) : "x"(a)); return r; }
+AMP_INLINE double ampi_dsqrt(double a)          { double r; __asm__("sqrtsd %1, %0" : "=x"(r) : "x"(a)); return r; }
+#  else
+AMPI_OP2(ampi_div, float, /)   AMPI_OP2(ampi_ddiv, double, /)
+#    ifdef __cplusplus
+} /* math.h may not be included inside extern "C" */
+#    endif
+#    include <math.h>
+#    ifdef __cplusplus
+extern "C" {
+#    endif
+AMP_INLINE float  ampi_sqrt(float a)   { AMPI_HOLD float r  = sqrtf(a); AMPI_GUARD(r); return r; }
+AMP_INLINE double ampi_dsqrt(double a) { AMPI_HOLD double r = sqrt(a);  AMPI_GUARD(r); return r; }
+#  endif
+AMP_INLINE float  ampi_narrow(double a) { AMPI_HOLD float r  = (float)a;  AMPI_GUARD(r); return r; }
+AMP_INLINE double ampi_widen(float a)   { AMPI_HOLD double r = (double)a; AMPI_GUARD(r); return r; }
+#  undef AMPI_OP2
+#endif
+
+/* ---- exp, log, GELU: our own, so that every backend has the same bits ---------------------------------------------------- */
+
+/* e^x. Error <= 1.1 ulp where the result is normal (tests: every float). x > 88.72284 gives Inf, x < -103.9721 gives 0, NaN gives NaN.
+   x = n ln2 + r, |r| <= 0.347: Taylor to r^7 (next term 5e-9), then * 2^n in two exact factors. */
+AMP_INLINE float amp_exp(float x) {
+    float n, r, p;
+    int32_t k;
+    if (amp_is_nan(x)) return x;
+    if (x > 88.72284f) return ampi_float(0x7f800000u);
+    if (x < -103.9721f) return 0.0f;
+    p = ampi_add(ampi_mul(x, 1.44269504f), 12582912.0f); /* + 1.5 * 2^23 rounds to an integer */
+    k = (int32_t)(ampi_bits(p) - 0x4b400000u);
+    n = ampi_sub(p, 12582912.0f);
+    r = ampi_sub(ampi_sub(x, ampi_mul(n, 0.693359375f)), ampi_mul(n, -2.12194440e-4f)); /* ln2 in two parts (Cody and Waite) */
+    p = ampi_add(ampi_mul(1.98412698e-4f, r), 1.38888889e-3f);
+    p = ampi_add(ampi_mul(p, r), 8.33333333e-3f);
+    p = ampi_add(ampi_mul(p, r), 4.16666667e-2f);
+    p = ampi_add(ampi_mul(p, r), 1.66666667e-1f);
+    p = ampi_add(ampi_mul(p, r), 0.5f);
+    p = ampi_add(ampi_add(ampi_mul(ampi_mul(r, r), p), r), 1.0f);
+    r = ampi_float((uint32_t)(127 + k / 2) << 23);
+    return ampi_mul(ampi_mul(p, r), ampi_float((uint32_t)(127 + k - k / 2) << 23));
+}
+
+/* ln x. Error <= 1.5 ulp (tests: every float). x < 0 and NaN give NaN, 0 gives -Inf, Inf gives Inf.
+   x = m 2^e, m in [sqrt(1/2), sqrt(2)); with s = (m-1)/(m+1): ln m = 2 (s + s^3/3 + ... + s^9/9), next term below 2^-31. */
+AMP_INLINE float amp_log(float x) {
+    uint32_t u = ampi_bits(x);
+    int32_t k, e = 0;
+    float f, s, z, p, en;
+    if (u << 1 == 0) return ampi_float(0xff800000u);
+    if (u >= 0x7f800000u) return u == 0x7f800000u ? x : ampi_float(0x7fc00000u);
+    if (u < 0x00800000u) { u = ampi_bits(ampi_mul(x, 8388608.0f)); e = -23; }
+    k = (int32_t)((u + 0x004afb0du) >> 23) - 127; /* 0x3f800000 - 0x004afb0d = 0x3f3504f3: sqrt(1/2) */
+    f = ampi_sub(ampi_float(u - ((uint32_t)k << 23)), 1.0f);
+    s = ampi_div(f, ampi_add(2.0f, f));
+    z = ampi_mul(s, s);
+    p = ampi_add(ampi_mul(z, 0.22222222f), 0.28571429f);
+    p = ampi_add(ampi_mul(p, z), 0.4f);
+    p = ampi_add(ampi_mul(p, z), 0.66666667f);
+    p = ampi_mul(ampi_mul(p, z), s); /* ln m = 2s + p; 2s = f - s f */
+    en = (float)(e + k);
+    p = ampi_add(ampi_sub(p, ampi_mul(s, f)), ampi_mul(en, -2.12194440e-4f));
+    return ampi_add(ampi_add(p, f), ampi_mul(en, 0.693359375f));
+}
+
+/* GELU in its tanh form, x/2 (1 + tanh z) with z = sqrt(2/pi) (x + 0.044715 x^3), written with the logistic function, which needs no
+   tanh: x / (1 + e^(-2z)). And its derivative, s + x s (1-s) 2z'. Source: Hendrycks and Gimpel, arXiv 1606.08415. */
+AMP_INLINE float ampi_gelu_sigmoid(float x) {
+    float z2 = ampi_mul(ampi_mul(1.59576912f, x), ampi_add(1.0f, ampi_mul(0.044715f, ampi_mul(x, x))));
+    return ampi_div(1.0f, ampi_add(1.0f, amp_exp(-z2)));
+}
+AMP_INLINE float amp_gelu(float x) {
+    float s = ampi_gelu_sigmoid(x);
+    return s == 0.0f ? 0.0f : ampi_mul(x, s); /* -Inf * 0 is 0 here, the limit */
+}
+AMP_INLINE float amp_gelu_grad(float x) {
+    float s = ampi_gelu_sigmoid(x), dz2;
+    if (!(s > 0.0f && s < 1.0f)) return s; /* flat ends; NaN */
+    dz2 = ampi_mul(1.59576912f, ampi_add(1.0f, ampi_mul(0.134145f, ampi_mul(x, x))));
+    return ampi_add(s, ampi_mul(ampi_mul(x, dz2), ampi_mul(s, ampi_sub(1.0f, s))));
+}
+/* Activation, and a gradient through it: `saved` is y for ReLU and the value before the activation for GELU. */
+AMP_INLINE float amp_relu(float x) { return ampi_bits(x) > 0x80000000u && !amp_is_nan(x) ? 0.0f : x; }
+AMP_INLINE float ampi_act(amp_act act, float x) {
+    return act == AMP_GELU ? amp_gelu(x) : act == AMP_RELU ? amp_relu(x) : x;
+}
+AMP_INLINE float ampi_act_grad(amp_act act, float dy, float saved) {
+    return act == AMP_GELU ? ampi_mul(dy, amp_gelu_grad(saved)) : act == AMP_RELU ? (saved > 0.0f ? dy : 0.0f) : dy;
+}
+
+/* ---- loss scale rule ------------------------------------------------------------------------------------------------------ */
+
+#define AMP_FOUND_INF      1u
+#define AMP_FOUND_NAN      2u
+#define AMP_FOUND_OVERFLOW 4u
+
+typedef struct amp_scaler_state { /* in context memory */
+    float    scale, growth_factor, backoff_factor, min_scale, max_scale;
+    int32_t  growth_interval, growth_tracker, hysteresis, hysteresis_tracker;
+    uint32_t mode, no_check, dead_after;
+    uint32_t found;  /* AMP_FOUND_* of everything checked since the last update */
+    uint32_t stuck;  /* overflows in a row that could not lower the scale */
+    uint64_t good, bad, bad_in_a_row, bad_nan, bad_inf, bad_overflow;
+} amp_scaler_state;
+
+/* The scale after one update; every backend and every table test runs this function. */
+AMP_INLINE void amp_scaler_next(amp_scaler_state *s) {
+    uint32_t found = s->found;
+    float next;
+    s->found = 0;
+    if (found) {
+        s->bad++; s->bad_in_a_row++;
+        s->bad_nan += (found & AMP_FOUND_NAN) != 0;
+        s->bad_inf += (found & AMP_FOUND_INF) != 0;
+        s->bad_overflow += (found & AMP_FOUND_OVERFLOW) != 0;
+        s->growth_tracker = 0;
+        if (s->hysteresis_tracker > INT32_MIN) s->hysteresis_tracker--;
+        if (s->hysteresis_tracker > 0) return;
+        next = ampi_mul(s->scale, s->backoff_factor);
+        if (s->mode != AMP_SCALER_DYNAMIC) next = s->scale;
+        else if (next < s->min_scale) next = s->min_scale;
+        if (next < s->scale) s->stuck = 0;
+        else if (s->stuck < UINT32_MAX) s->stuck++;
+        s->scale = next;
+    } else {
+        s->good++; s->bad_in_a_row = 0; s->stuck = 0;
+        s->hysteresis_tracker = s->hysteresis;
+        if (s->growth_tracker < INT32_MAX) s->growth_tracker++;
+        if (s->mode != AMP_SCALER_DYNAMIC || s->growth_interval <= 0 || s->growth_tracker < s->growth_interval) return;
+        s->growth_tracker = 0;
+        next = ampi_mul(s->scale, s->growth_factor);
+        if (amp_is_finite(next)) s->scale = next < s->max_scale ? next : s->max_scale;
+    }
+}
+AMP_INLINE uint32_t amp_scaler_dead(const amp_scaler_state *s) { return s->stuck >= s->dead_after; }
+AMP_INLINE float amp_inverse_scale(float scale) { return ampi_narrow(ampi_ddiv(1.0, ampi_widen(scale))); } /* PyTorch's: in double */
+
+/* ---- a parameter set, as backends see it ------------------------------------------------------------------------------------ */
+
+#define AMP_CHUNK 65536u /* elements per chunk: unit of work and of every reduction */
+#define AMP_LANES 2048u
+
+typedef struct amp_param_entry {
+    void     *master; /* float, or NULL: the model copy is the only one */
+    void     *model;  /* NULL when the master is the model copy */
+    void     *grad;
+    float    *moment[2];
+    uint64_t  count;
+    uint32_t  first_chunk;            /* index of its first chunk; the others follow */
+    uint32_t  no_decay;
+    amp_dtype model_dtype, grad_dtype;
+} amp_param_entry;
+
+typedef struct amp_chunk { uint32_t param, index; } amp_chunk; /* elements [index * AMP_CHUNK, ...) of a parameter */
+
+typedef struct amp_partial { /* what inspection finds in one chunk */
+    double   sum;             /* of squares of unscaled gradients, by the reduction rule */
+    uint32_t nan, inf, overflow;
+    uint32_t first;           /* offset of the first bad element in the chunk; AMP_CHUNK if none */
+} amp_partial;
+
+typedef struct amp_param_table {      /* every array in context memory, built once by amp_params_commit */
+    amp_param_entry *entries;
+    amp_chunk       *chunks;
+    amp_partial     *partials;        /* one per chunk */
+    uint32_t         n_entries, n_chunks;
+} amp_param_table;
+
+/* ---- jobs: arguments checked and defaults filled in by the front -------------------------------------------------------------- */
+
+#define AMP_INSPECT_READ   1u  /* go over the gradients: sums and counts into partials, then the record */
+#define AMP_INSPECT_SCALED 2u  /* gradients carry the loss scale: u = g / scale; else u = g */
+#define AMP_INSPECT_WRITE  4u  /* g = u */
+#define AMP_INSPECT_FRESH  8u  /* forget what the record says about earlier gradients */
+#define AMP_INSPECT_JUDGE  16u /* non-finite u: skip, and tell the scaler */
+#define AMP_INSPECT_BEGIN  32u /* count the step, compute its coefficients */
+#define AMP_INSPECT_NEXT   64u /* then the next loss scale */
+
+typedef struct amp_inspect_job {
+    amp_param_table   table;
+    amp_step_record  *record;  /* context memory */
+    amp_scaler_state *scaler;  /* context memory, or NULL */
+    amp_step_desc     desc;
+    uint32_t          flags, _pad;
+} amp_inspect_job;
+
+typedef struct amp_update_job {
+    amp_param_table        table;
+    const amp_step_record *record;
+    amp_step_desc          desc;
+} amp_update_job;
+
+typedef struct amp_clip_job { /* g = clamp(g * record->clip, +-limit * scale), in place */
+    amp_param_table         table;
+    const amp_step_record  *record;  /* NULL: no factor */
+    const amp_scaler_state *scaler;  /* NULL: 1 */
+    float                   limit;   /* 0: none */
+    uint32_t                _pad;
+} amp_clip_job;
+
+/* beta^t: repeated squaring, each product rounded to double. */
+AMP_INLINE double ampi_power(double beta, uint64_t t) {
+    double r = 1.0;
+    for (; t; t >>= 1) {
+        if (t & 1u) r = ampi_dmul(r, beta);
+        beta = ampi_dmul(beta, beta);
+    }
+    return r;
+}
+
+/* The end of an inspection, run by one thread: from the joined partials to the record, and on. `sum` and `found` are used with READ. */
+AMP_INLINE void amp_inspect_finish(const amp_inspect_job *job, const amp_step_record *found, double sum) {
+    amp_step_record *r = job->record;
+    const amp_step_desc *d = &job->desc;
+    uint32_t flags = job->flags;
+    float inv = 1.0f;
+    if (flags & AMP_INSPECT_FRESH) {
+        r->skip = 0; r->nan = r->inf = r->overflow = r->first_index = 0; r->first_param = 0;
+        r->scale = job->scaler ? job->scaler->scale : 1.0f;
+        r->norm = -1.0;
+    }
+    if (flags & AMP_INSPECT_SCALED) inv = amp_inverse_scale(job->scaler->scale);
+    r->inv_scale = flags & AMP_INSPECT_WRITE ? 1.0f : inv;
+    r->clip = 1.0f;
+    if (flags & AMP_INSPECT_READ) {
+        r->norm = ampi_dsqrt(sum);
+        if (d->clip_norm > 0.0f && found->nan + found->inf + found->overflow == 0) {
+            double c = ampi_ddiv(ampi_widen(d->clip_norm), ampi_dadd(r->norm, 1e-6));
+            if (c < 1.0) r->clip = ampi_narrow(c);
+        }
+    }
+    if (flags & AMP_INSPECT_JUDGE) {
+        uint32_t bits = (found->nan ? AMP_FOUND_NAN : 0u) | (found->inf ? AMP_FOUND_INF : 0u) | (found->overflow ? AMP_FOUND_OVERFLOW : 0u);
+        r->nan = found->nan; r->inf = found->inf; r->overflow = found->overflow;
+        r->first_index = found->first_index; r->first_param = found->first_param;
+        if (job->scaler->no_check) bits = 0;
+        job->scaler->found |= bits;
+        r->skip = bits != 0;
+    }
+    if (flags & AMP_INSPECT_BEGIN) {
+        if (r->skip) {
+            r->skipped++;
+            r->outcome = r->nan ? AMP_SKIPPED_NAN : r->inf ? AMP_SKIPPED_INF : AMP_SKIPPED_OVERFLOW;
+        } else {
+            double lr = ampi_widen(d->lr_ptr ? *d->lr_ptr : d->lr), bc1, bc2;
+            r->steps++;
+            r->outcome = AMP_STEPPED;
+            bc1 = ampi_dsub(1.0, ampi_power(ampi_widen(d->beta1), r->steps));
+            bc2 = ampi_dsub(1.0, ampi_power(ampi_widen(d->beta2), r->steps));
+            r->lr = ampi_narrow(lr);
+            r->step_size = ampi_narrow(ampi_ddiv(lr, bc1));
+            r->rsqrt_bc2 = ampi_narrow(ampi_ddiv(1.0, ampi_dsqrt(bc2)));
+            r->decay = ampi_narrow(ampi_dsub(1.0, ampi_dmul(lr, ampi_widen(d->weight_decay))));
+        }
+    }
+    if (flags & AMP_INSPECT_NEXT) amp_scaler_next(job->scaler);
+}
+
+/* ---- per-element math of an update, written once over an operation prefix P: P_mul, P_add, ... on type T ----------------------- */
+
+typedef struct amp_coef { /* what one parameter's update needs, from the desc, the record and the parameter */
+    float inv, clip, limit;                             /* limit 0: none */
+    float beta1, one_beta1, beta2, one_beta2, eps;      /* Adam, AdamW */
+    float lr, step_size, rsqrt_bc2, decay;              /* decay multiplies w (AdamW); 1: none */
+    float l2;                                           /* added as l2 * w (SGD, Adam); 0: none */
+    float momentum, one_dampening;                      /* SGD */
+    uint32_t first, nesterov;
+} amp_coef;
+
+AMP_INLINE amp_coef amp_coef_of(const amp_step_desc *d, const amp_step_record *r, uint32_t no_decay) {
+    amp_coef c;
+    float wd = no_decay ? 0.0f : d->weight_decay;
+    c.inv = r->inv_scale; c.clip = r->clip; c.limit = d->clip_value;
+    c.beta1 = d->beta1; c.one_beta1 = ampi_narrow(ampi_dsub(1.0, ampi_widen(d->beta1)));
+    c.beta2 = d->beta2; c.one_beta2 = ampi_narrow(ampi_dsub(1.0, ampi_widen(d->beta2)));
+    c.eps = d->eps; c.lr = r->lr; c.step_size = r->step_size; c.rsqrt_bc2 = r->rsqrt_bc2;
+    c.decay = d->optimizer == AMP_ADAMW && !no_decay ? r->decay : 1.0f;
+    c.l2 = d->optimizer == AMP_ADAMW ? 0.0f : wd;
+    c.momentum = d->momentum; c.one_dampening = ampi_narrow(ampi_dsub(1.0, ampi_widen(d->dampening)));
+    c.first = r->steps == 1; c.nesterov = d->nesterov;
+    return c;
+}
+
+#define AMPI_PREPARE(P, T, u, c) /* gradient -> u */ \
+    do { \
+        u = P##_mul(P##_mul(u, P##_set((c)->inv)), P##_set((c)->clip)); \
+        if ((c)->limit > 0.0f) u = P##_clamp(u, P##_set((c)->limit)); \
+    } while (0)
+
+#define AMPI_ADAM(P, T, w, m, v, u, c) \
+    do { \
+        T den_; \
+        if ((c)->l2 != 0.0f) u = P##_add(u, P##_mul(P##_set((c)->l2), w)); \
+        m = P##_add(P##_mul(P##_set((c)->beta1), m), P##_mul(P##_set((c)->one_beta1), u)); \
+        v = P##_add(P##_mul(P##_set((c)->beta2), v), P##_mul(P##_set((c)->one_beta2), P##_mul(u, u))); \
+        den_ = P##_add(P##_mul(P##_sqrt(v), P##_set((c)->rsqrt_bc2)), P##_set((c)->eps)); \
+        w = P##_sub(P##_mul(w, P##_set((c)->decay)), P##_mul(P##_set((c)->step_size), P##_div(m, den_))); \
+    } while (0)
+
+#define AMPI_SGD(P, T, w, b, u, c) /* b: momentum buffer, used when momentum != 0 */ \
+    do { \
+        if ((c)->l2 != 0.0f) u = P##_add(u, P##_mul(P##_set((c)->l2), w)); \
+        if ((c)->momentum != 0.0f) { \
+            b = (c)->first ? u : P##_add(P##_mul(P##_set((c)->momentum), b), P##_mul(P##_set((c)->one_dampening), u)); \
+            u = (c)->nesterov ? P##_add(u, P##_mul(P##_set((c)->momentum), b)) : b; \
+        } \
+        w = P##_sub(w, P##_mul(P##_set((c)->lr), u)); \
+    } while (0)
+
+#define ampi_set(x) (x)
+AMP_INLINE float ampi_clamp(float x, float limit) { /* NaN stays; by the bits, because -ffast-math forgets NaN in comparisons */
+    uint32_t a = ampi_bits(x) & 0x7fffffffu, l = ampi_bits(limit);
+    return a > l && a <= 0x7f800000u ? ampi_float((ampi_bits(x) & 0x80000000u) | l) : x;
+}
+AMP_INLINE float amp_prepare_one(float u, const amp_coef *c) { AMPI_PREPARE(ampi, float, u, c); return u; }
+AMP_INLINE void amp_adam_one(float *w, float *m, float *v, float u, const amp_coef *c) { AMPI_ADAM(ampi, float, *w, *m, *v, u, c); }
+AMP_INLINE void amp_sgd_one(float *w, float *b, float u, const amp_coef *c) { AMPI_SGD(ampi, float, *w, *b, u, c); }
+
+/* A model copy of w: to nearest, or stochastically with this parameter's and step's own random numbers. */
+AMP_INLINE uint32_t amp_model_bits(float w, amp_dtype t, const amp_step_desc *d, const amp_step_record *r, uint32_t param, uint64_t i) {
+    if (!d->stochastic) return ampi_encode(ampi_bits(w), t, AMP_NEAREST, 0, 0);
+    return ampi_encode(ampi_bits(w), t, AMP_STOCHASTIC, amp_random(d->seed, (r->steps << 24) + param, i), 0);
+}
+
+/* ---- the table ------------------------------------------------------------------------------------------------------------------
+   A backend fills one static const amp_backend, makes its own state and calls amp_ctx_create_backend. Every function gets checked
+   arguments with defaults filled in and returns a status made with amp_fail, so that the message says which vendor call failed.
+   Pointers in jobs are context memory unless said otherwise. The rule of sums, for one array of n doubles x[0..n) (n <= AMP_CHUNK):
+       lane[j] = (((0 + x[j]) + x[j+2048]) + x[j+4096]) ...                        j < 2048
+       within each group of 8 lanes: lane[j] += lane[j+4], then += lane[j+2], then += lane[j+1]
+       then over the 256 groups' firsts: g[i] += g[i+128], then 64, 32, 16, 8, 4, 2, 1;  the sum is g[0]
+   Longer arrays: the sums of their chunks of AMP_CHUNK, in order, by the same rule (beyond AMP_CHUNK chunks: groups of them in order). */
+
+typedef struct amp_backend {
+    uint32_t    version, size; /* AMP_VERSION, sizeof(amp_backend) */
+    const char *name;
+    const char *(*device)(amp_ctx *);
+    void       (*destroy)(amp_ctx *);
+    /* memory */
+    amp_status (*alloc)(amp_ctx *, void **out, size_t bytes);
+    void       (*release)(amp_ctx *, void *ptr, size_t bytes);
+    amp_status (*copy)(amp_ctx *, void *dst, const void *src, size_t bytes); /* any direction, complete on return */
+    amp_status (*zero)(amp_ctx *, void *dst, size_t bytes);
+    amp_status (*sync)(amp_ctx *);
+    amp_status (*may_wait)(amp_ctx *); /* AMP_OK, or AMP_ERR_CAPTURE / AMP_ERR_DEAD: asked before every query */
+    /* arrays */
+    amp_status (*cast)(amp_ctx *, amp_array dst, amp_array src, size_t n, const amp_cast_desc *);
+    amp_status (*finite)(amp_ctx *, const amp_array *arrays, size_t n, amp_scaler_state *unscale, amp_finite_report *host); /* either may be NULL */
+    amp_status (*histogram)(amp_ctx *, const amp_array *arrays, size_t n, amp_histogram *host);
+    /* step */
+    amp_status (*inspect)(amp_ctx *, const amp_inspect_job *);
+    amp_status (*update)(amp_ctx *, const amp_update_job *);
+    amp_status (*clip)(amp_ctx *, const amp_clip_job *);
+    amp_status (*next_scale)(amp_ctx *, amp_scaler_state *);
+    /* products: desc with dtypes, leading dimensions, strides and alpha resolved; sizes > 0 (k may be 0) */
+    amp_status (*gemm)(amp_ctx *, const amp_gemm_desc *);
+    amp_status (*act_grad)(amp_ctx *, amp_act act, amp_array dy, amp_array saved, size_t n); /* dy = act_grad(dy, saved), in place */
+    amp_status (*col_sum)(amp_ctx *, amp_array out, amp_array in, size_t rows, size_t cols, int accumulate);
+    amp_status (*xent)(amp_ctx *, const amp_xent *, const amp_scaler_state *); /* state NULL: scale 1 */
+} amp_backend;
+
+/* The class of every verb that works on a context, for documentation and tests: X(function, class). */
+#define AMP_VERB_LIST(X) \
+    X(amp_alloc, setup) X(amp_free, setup) X(amp_copy, query) X(amp_zero, enqueue) X(amp_sync, query) \
+    X(amp_cast, enqueue) X(amp_all_finite, query) X(amp_histogram_count, query) \
+    X(amp_params_create, setup) X(amp_params_commit, setup) X(amp_params_destroy, setup) \
+    X(amp_params_master_to_model, enqueue) X(amp_params_model_to_master, enqueue) X(amp_params_grads_to, enqueue) X(amp_params_zero_grad, enqueue) \
+    X(amp_scaler_create, setup) X(amp_scaler_destroy, setup) X(amp_scaler_scale, query) X(amp_scaler_get, query) \
+    X(amp_scaler_set_scale, query) X(amp_scaler_configure, query) \
+    X(amp_scaler_unscale, enqueue) X(amp_unscale, enqueue_or_query) X(amp_scaler_update, enqueue) \
+    X(amp_step, enqueue) X(amp_sgd, enqueue) X(amp_adam, enqueue) X(amp_adamw, enqueue) X(amp_inspect, enqueue) \
+    X(amp_grad_norm, query) X(amp_clip, enqueue) X(amp_clip_value, enqueue) X(amp_step_poll, query) \
+    X(amp_gemm, enqueue) X(amp_linear_forward, enqueue) X(amp_linear_backward, enqueue) X(amp_softmax_cross_entropy, enqueue) \
+    X(amp_state_save, query) X(amp_state_load, query)
+
+/* Makes a context of a backend. `self` is the backend's own state, given back by amp_ctx_self; destroy is called with the context and
+   frees it (also when creation fails: no, then `self` stays the caller's). host: allocator of host objects, {0} => malloc / free. */
+AMP_API amp_status amp_ctx_create_backend(amp_ctx **out, const amp_backend *backend, void *self, const amp_allocator *host, const amp_logger *logger);
+AMP_API void *amp_ctx_self(const amp_ctx *ctx);
+/* Records and logs a failure, and returns its status: return amp_fail(ctx, AMP_ERR_CUDA, "amp_cast: cudaMalloc: %s", text). */
+#if defined(__GNUC__) || defined(__clang__)
+__attribute__((format(printf, 3, 4)))
+#endif
+AMP_API amp_status amp_fail(amp_ctx *ctx, amp_status status, const char *format, ...);
+/* A log line that is no failure. */
+#if defined(__GNUC__) || defined(__clang__)
+__attribute__((format(printf, 3, 4)))
+#endif
+AMP_API void amp_log_event(const amp_ctx *ctx, amp_log_level level, const char *format, ...);
+
+#ifdef __cplusplus
+} /* extern "C" */
+
+/* C++ cannot take the address of a compound literal: every function with a desc also takes a reference. */
+#define AMPI_REF(name, desc) static inline amp_status name(amp_ctx *c, const desc &d) { return name(c, &d); }
+#define AMPI_REF_STEP(name) static inline amp_status name(amp_ctx *c, amp_params *p, amp_scaler *s, const amp_step_desc &d) { return name(c, p, s, &d); }
+AMPI_REF(amp_gemm, amp_gemm_desc)
+AMPI_REF(amp_linear_forward, amp_linear)
+AMPI_REF(amp_linear_backward, amp_linear)
+AMPI_REF(amp_softmax_cross_entropy, amp_xent)
+AMPI_REF_STEP(amp_step)
+AMPI_REF_STEP(amp_sgd)
+AMPI_REF_STEP(amp_adam)
+AMPI_REF_STEP(amp_adamw)
+AMPI_REF_STEP(amp_inspect)
+#undef AMPI_REF
+#undef AMPI_REF_STEP
+static inline amp_status amp_cast(amp_ctx *c, amp_array dst, amp_array src, size_t n, const amp_cast_desc &d) { return amp_cast(c, dst, src, n, &d); }
+static inline amp_status amp_params_add(amp_params *p, const amp_param_desc &d) { return amp_params_add(p, &d); }
+static inline amp_status amp_scaler_configure(amp_ctx *c, amp_scaler *s, const amp_scaler_desc &d) { return amp_scaler_configure(c, s, &d); }
+static inline amp_status amp_state_save(amp_ctx *c, const char *path, const amp_state &s) { return amp_state_save(c, path, &s); }
+static inline amp_status amp_state_load(amp_ctx *c, const char *path, const amp_state &s) { return amp_state_load(c, path, &s); }
+static inline amp_status amp_cpu_create_checked(amp_ctx **out, int version, size_t size, const amp_cpu_desc &d) { return amp_cpu_create_checked(out, version, size, &d); }
+static inline amp_status amp_params_create_checked(amp_params **out, amp_ctx *c, int version, size_t size, const amp_params_desc &d) { return amp_params_create_checked(out, c, version, size, &d); }
+static inline amp_status amp_scaler_create_checked(amp_scaler **out, amp_ctx *c, int version, size_t size, const amp_scaler_desc &d) { return amp_scaler_create_checked(out, c, version, size, &d); }
+#endif
+
+#endif /* AMP_H */
+
+/* ==== >>impl ========================================================================================================= */
+#ifdef AMP_IMPLEMENTATION
+#ifndef AMP_IMPLEMENTATION_ONCE
+#define AMP_IMPLEMENTATION_ONCE
+
+#if defined(AMP_MALLOC) != defined(AMP_FREE)
+#  error "amp.h: define both AMP_MALLOC and AMP_FREE, or neither"
+#endif
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <math.h>
+#ifndef AMP_MALLOC
+#  define AMP_MALLOC(bytes) malloc(bytes)
+#  define AMP_FREE(ptr) free(ptr)
+#endif
+#if !defined(AMP_NO_THREADS) && defined(_MSC_VER) && !defined(__MINGW32__)
+#  define AMP_NO_THREADS /* no pthreads there */
+#endif
+#ifndef AMP_NO_THREADS
+#  include <pthread.h>
+#endif
+#if !defined(_WIN32)
+#  include <unistd.h>
+#  include <fcntl.h>
+#endif
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__TINYC__) && !defined(__CUDACC__) && !defined(AMP_NO_SIMD)
+#  define AMPI_X86
+#  include <cpuid.h>
+#  include <immintrin.h>
+#endif
+#if !defined(__SSE2__) && !defined(__aarch64__)
+#  include <fenv.h>
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- status, log, small helpers ---- */
+
+AMP_API const char *amp_strerror(amp_status status) {
+    switch (status) {
+#define AMP_X(name, value, text) case name: return text;
+    AMP_STATUS_LIST(AMP_X)
+#undef AMP_X
+    case AMP_STATUS_FORCE_INT: break;
+    }
+    return "unknown status";
+}
+
+AMP_API int amp_version(void) { return AMP_VERSION; }
+
+AMP_API const char *amp_dtype_name(amp_dtype t) {
+    switch (t) {
+    case AMP_AUTO:   return "auto";
+    case AMP_F32:    return "f32";
+    case AMP_F16:    return "f16";
+    case AMP_BF16:   return "bf16";
+    case AMP_F8E4M3: return "f8e4m3";
+    case AMP_F8E5M2: return "f8e5m2";
+    case AMP_DTYPE_COUNT: break;
+    }
+    return "unknown dtype";
+}
+
+AMP_API const char *amp_outcome_name(amp_outcome o) {
+    switch (o) {
+    case AMP_NO_STEP:          return "no step";
+    case AMP_STEPPED:          return "stepped";
+    case AMP_SKIPPED_INF:      return "skipped: inf";
+    case AMP_SKIPPED_NAN:      return "skipped: nan";
+    case AMP_SKIPPED_OVERFLOW: return "skipped: overflow after unscaling";
+    }
+    return "unknown outcome";
+}
+
+typedef struct ampi_block { void *ptr; size_t bytes, row; } ampi_block;
+
+struct amp_ctx {
+    const amp_backend *b;
+    void              *self;
+    amp_allocator      host;
+    amp_logger         log;
+    ampi_block        *blocks;     /* context memory given out */
+    size_t             n_blocks, cap_blocks;
+    amp_ledger_row    *rows;       /* row 0: total */
+    size_t             n_rows, cap_rows;
+    uint64_t           serial;     /* numbers the iterations of all scalers of this context */
+    char               error[320];
+};
+
+static void ampi_message(char *to, size_t n, const char *format, va_list va) {
+    if (vsnprintf(to, n, format, va) < 0) to[0] = 0;
+}
+
+AMP_API amp_status amp_fail(amp_ctx *ctx, amp_status status, const char *format, ...) {
+    va_list va;
+    va_start(va, format);
+    ampi_message(ctx->error, sizeof ctx->error, format, va);
+    va_end(va);
+    if (ctx->log.fn) ctx->log.fn(AMP_LOG_ERROR, status, ctx->error, ctx->log.user);
+    return status;
+}
+
+AMP_API void amp_log_event(const amp_ctx *ctx, amp_log_level level, const char *format, ...) {
+    char text[320];
+    va_list va;
+    if (!ctx->log.fn) return;
+    va_start(va, format);
+    ampi_message(text, sizeof text, format, va);
+    va_end(va);
+    ctx->log.fn(level, AMP_OK, text, ctx->log.user);
+}
+
+#define AMPI_TRY(call) do { amp_status try_ = (call); if (try_ != AMP_OK) return try_; } while (0)
+#define AMPI_INVALID(ctx, ...) amp_fail((ctx), AMP_ERR_INVALID_ARG, __VA_ARGS__)
+/* first lines of a verb with a desc */
+#define AMPI_CHECK_DESC(ctx, where, d) \
+    do { \
+        if (!(d)) return AMPI_INVALID(ctx, "%s: desc is NULL", where); \
+        if ((d)->_begin || (d)->_end) return amp_fail((ctx), AMP_ERR_UNINIT, "%s: desc is not zero-initialised (_begin or _end is not 0)", where); \
+    } while (0)
+
+static void *ampi_host_alloc(const amp_allocator *a, size_t bytes) { /* zeroed */
+    void *p = a->alloc_fn ? a->alloc_fn(bytes, a->user) : AMP_MALLOC(bytes);
+    if (p) memset(p, 0, bytes);
+    return p;
+}
+static void ampi_host_free(const amp_allocator *a, void *p, size_t bytes) {
+    if (!p) return;
+    if (a->free_fn) a->free_fn(p, bytes, a->user); else AMP_FREE(p);
+}
+static int ampi_product(size_t *out, size_t a, size_t b) { /* 0 when it overflows */
+    if (b && a > (size_t)-1 / b) return 0;
+    *out = a * b;
+    return 1;
+}
+/* room for one more element of `size` bytes in an array that doubles */
+static int ampi_grow(const amp_allocator *a, void **array, size_t n, size_t *cap, size_t size) {
+    size_t to = *cap ? *cap * 2 : 8, bytes;
+    void *p;
+    if (n < *cap) return 1;
+    if (!ampi_product(&bytes, to, size) || !(p = ampi_host_alloc(a, bytes))) return 0;
+    if (n) memcpy(p, *array, n * size);
+    ampi_host_free(a, *array, *cap * size);
+    *array = p;
+    *cap = to;
+    return 1;
+}
+
+/* ---- contexts and memory ---- */
+
+AMP_API amp_status amp_ctx_create_backend(amp_ctx **out, const amp_backend *backend, void *self, const amp_allocator *host, const amp_logger *logger) {
+    amp_allocator none = AMP_ZERO;
+    amp_ctx *ctx;
+    if (!out) return AMP_ERR_INVALID_ARG;
+    *out = NULL;
+    if (!backend) return AMP_ERR_INVALID_ARG;
+    if (backend->version != (uint32_t)AMP_VERSION || backend->size != sizeof *backend) return AMP_ERR_VERSION;
+    if (!host) host = &none;
+    ctx = (amp_ctx *)ampi_host_alloc(host, sizeof *ctx);
+    if (!ctx) return AMP_ERR_NO_MEMORY;
+    ctx->b = backend;
+    ctx->self = self;
+    ctx->host = *host;
+    if (logger) ctx->log = *logger;
+    {
+        void *rows = NULL;
+        if (!ampi_grow(host, &rows, 0, &ctx->cap_rows, sizeof *ctx->rows)) { ampi_host_free(host, ctx, sizeof *ctx); return AMP_ERR_NO_MEMORY; }
+        ctx->rows = (amp_ledger_row *)rows;
+    }
+    memcpy(ctx->rows[0].label, "total", 6);
+    ctx->n_rows = 1;
+    *out = ctx;
+    return AMP_OK;
+}
+
+AMP_API void *amp_ctx_self(const amp_ctx *ctx) { return ctx->self; }
+AMP_API const char *amp_last_error(const amp_ctx *ctx) { return ctx ? ctx->error : ""; }
+AMP_API const char *amp_ctx_name(const amp_ctx *ctx) { return ctx ? ctx->b->name : ""; }
+AMP_API const char *amp_ctx_device(const amp_ctx *ctx) {
+    amp_ctx *c; /* the backend's function takes a context it may write errors to */
+    memcpy(&c, &ctx, sizeof c);
+    return ctx ? ctx->b->device(c) : "";
+}
+
+AMP_API void amp_ctx_destroy(amp_ctx *ctx) {
+    amp_allocator host;
+    size_t i;
+    if (!ctx) return;
+    for (i = 0; i < ctx->n_blocks; i++) {
+        amp_log_event(ctx, AMP_LOG_WARNING, "amp_ctx_destroy: %lu bytes of \"%s\" were not freed", (unsigned long)ctx->blocks[i].bytes, ctx->rows[ctx->blocks[i].row].label);
+        ctx->b->release(ctx, ctx->blocks[i].ptr, ctx->blocks[i].bytes);
+    }
+    ctx->b->destroy(ctx);
+    host = ctx->host;
+    ampi_host_free(&host, ctx->blocks, ctx->cap_blocks * sizeof *ctx->blocks);
+    ampi_host_free(&host, ctx->rows, ctx->cap_rows * sizeof *ctx->rows);
+    ampi_host_free(&host, ctx, sizeof *ctx);
+}
+
+static void ampi_ledger_add(amp_ledger_row *r, size_t bytes) {
+    r->bytes += bytes;
+    if (r->peak < r->bytes) r->peak = r->bytes;
+}
+
+AMP_API amp_status amp_alloc(amp_ctx *ctx, void **out, size_t bytes, const char *label) {
+    void *p = NULL;
+    size_t row;
+    amp_status st;
+    if (!ctx) return AMP_ERR_INVALID_ARG;
+    if (!out) return AMPI_INVALID(ctx, "amp_alloc: out is NULL");
+    *out = NULL;
+    if (!label) label = "user";
+    if (strlen(label) > 31) return AMPI_INVALID(ctx, "amp_alloc: label \"%s\" is longer than 31 characters", label);
+    if (bytes == 0) return AMP_OK;
+    for (row = 1; row < ctx->n_rows; row++) if (strcmp(ctx->rows[row].label, label) == 0) break;
+    p = ctx->rows;
+    if (row == ctx->n_rows && !ampi_grow(&ctx->host, &p, ctx->n_rows, &ctx->cap_rows, sizeof *ctx->rows)) return amp_fail(ctx, AMP_ERR_NO_MEMORY, "amp_alloc: no memory for the ledger");
+    ctx->rows = (amp_ledger_row *)p;
+    p = ctx->blocks;
+    if (!ampi_grow(&ctx->host, &p, ctx->n_blocks, &ctx->cap_blocks, sizeof *ctx->blocks)) return amp_fail(ctx, AMP_ERR_NO_MEMORY, "amp_alloc: no memory for the ledger");
+    ctx->blocks = (ampi_block *)p;
+    st = ctx->b->alloc(ctx, &p, bytes);
+    if (st != AMP_OK) return st;
+    if (row == ctx->n_rows) {
+        memset(&ctx->rows[row], 0, sizeof ctx->rows[row]);
+        memcpy(ctx->rows[row].label, label, strlen(label));
+        ctx->n_rows++;
+    }
+    ampi_ledger_add(&ctx->rows[0], bytes);
+    ampi_ledger_add(&ctx->rows[row], bytes);
+    ctx->blocks[ctx->n_blocks].ptr = p;
+    ctx->blocks[ctx->n_blocks].bytes = bytes;
+    ctx->blocks[ctx->n_blocks].row = row;
+    ctx->n_blocks++;
+    *out = p;
+    return AMP_OK;
+}
+
+AMP_API amp_status amp_free(amp_ctx *ctx, void *ptr) {
+    size_t i;
+    if (!ctx) return AMP_ERR_INVALID_ARG;
+    if (!ptr) return AMP_OK;
+    for (i = ctx->n_blocks; i-- > 0;) if (ctx->blocks[i].ptr == ptr) { /* usually a young one */
+        ctx->b->release(ctx, ptr, ctx->blocks[i].bytes);
+        ctx->rows[0].bytes -= ctx->blocks[i].bytes;
+        ctx->rows[ctx->blocks[i].row].bytes -= ctx->blocks[i].bytes;
+        memmove(&ctx->blocks[i], &ctx->blocks[i + 1], (ctx->n_blocks - i - 1) * sizeof *ctx->blocks);
+        ctx->n_blocks--;
+        return AMP_OK;
+    }
+    return AMPI_INVALID(ctx, "amp_free: ptr was not given by amp_alloc of this context, or is freed already");
+}
+
+AMP_API amp_status amp_ledger(const amp_ctx *ctx, size_t row, amp_ledger_row *out) {
+    if (!ctx || !out || row >= ctx->n_rows) return AMP_ERR_INVALID_ARG;
+    *out = ctx->rows[row];
+    return AMP_OK;
+}
+AMP_API amp_ledger_row amp_ledger_find(const amp_ctx *ctx, const char *label) {
+    amp_ledger_row none = AMP_ZERO;
+    size_t i;
+    if (ctx && label) for (i = 0; i < ctx->n_rows; i++) if (strcmp(ctx->rows[i].label, label) == 0) return ctx->rows[i];
+    return none;
+}
+
+AMP_API amp_status amp_copy(amp_ctx *ctx, void *dst, const void *src, size_t bytes) {
+    if (!ctx) return AMP_ERR_INVALID_ARG;
+    if (bytes == 0) return AMP_OK;
+    if (!dst || !src) return AMPI_INVALID(ctx, "amp_copy: %s is NULL", dst ? "src" : "dst");
+    AMPI_TRY(ctx->b->may_wait(ctx));
+    return ctx->b->copy(ctx, dst, src, bytes);
+}
+AMP_API amp_status amp_zero(amp_ctx *ctx, void *dst, size_t bytes) {
+    if (!ctx) return AMP_ERR_INVALID_ARG;
+    if (bytes == 0) return AMP_OK;
+    if (!dst) return AMPI_INVALID(ctx, "amp_zero: dst is NULL");
+    return ctx->b->zero(ctx, dst, bytes);
+}
+AMP_API amp_status amp_sync(amp_ctx *ctx) {
+    if (!ctx) return AMP_ERR_INVALID_ARG;
+    AMPI_TRY(ctx->b->may_wait(ctx));
+    return ctx->b->sync(ctx);
+}
+
+/* ---- arrays: the front ---- */
+
+/* an operand of `need` elements; required: NULL is refused when need > 0 */
+static amp_status ampi_check_array(amp_ctx *ctx, const char *where, const char *name, amp_array a, size_t need, int required) {
+    if (!a.data) return required && need ? AMPI_INVALID(ctx, "%s: %s.data is NULL", where, name) : AMP_OK;
+    if (amp_dtype_size(a.dtype) == 0) return AMPI_INVALID(ctx, "%s: %s.dtype is %d (%s); a storage dtype is needed", where, name, (int)a.dtype, amp_dtype_name(a.dtype));
+    if (a.flags) return AMPI_INVALID(ctx, "%s: %s.flags is not 0", where, name);
+    if (a.count && a.count < need) return AMPI_INVALID(ctx, "%s: %s.count is %lu, but %lu elements are needed", where, name, (unsigned long)a.count, (unsigned long)need);
+    return AMP_OK;
+}
+
+static int ampi_overlap(const void *a, size_t na, const void *b, size_t nb) {
+    uintptr_t x = (uintptr_t)a, y = (uintptr_t)b;
+    return na && nb && x < y + nb && y < x + na;
+}
+
+AMP_API amp_status amp_cast(amp_ctx *ctx, amp_array dst, amp_array src, size_t count, const amp_cast_desc *opt) {
+    static const char where[] = "amp_cast";
+    amp_cast_desc none = AMP_ZERO;
+    size_t nd, ns;
+    if (!ctx) return AMP_ERR_INVALID_ARG;
+    if (!opt) opt = &none;
+    AMPI_CHECK_DESC(ctx, where, opt);
+    if (opt->rounding != AMP_NEAREST && opt->rounding != AMP_STOCHASTIC) return AMPI_INVALID(ctx, "amp_cast: desc.rounding is %d", (int)opt->rounding);
+    if (opt->flags) return AMPI_INVALID(ctx, "amp_cast: desc.flags is not 0");
+    AMPI_TRY(ampi_check_array(ctx, where, "dst", dst, count, 1));
+    AMPI_TRY(ampi_check_array(ctx, where, "src", src, count, 1));
+    if (count == 0) return AMP_OK;
+    if (!ampi_product(&nd, count, amp_dtype_size(dst.dtype)) || !ampi_product(&ns, count, amp_dtype_size(src.dtype))) return AMPI_INVALID(ctx, "amp_cast: count %lu is too large", (unsigned long)count);
+    if (ampi_overlap(dst.data, nd, src.data, ns) && !(dst.data == src.data && nd == ns)) return AMPI_INVALID(ctx, "amp_cast: dst and src overlap");
+    return ctx->b->cast(ctx, dst, src, count, opt);
+}
+
+static amp_status ampi_check_list(amp_ctx *ctx, const char *where, const amp_array *a, size_t n) {
+    size_t i;
+    if (n && !a) return AMPI_INVALID(ctx, "%s: arrays is NULL", where);
+    for (i = 0; i < n; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "arrays[%lu]", (unsigned long)i);
+        AMPI_TRY(ampi_check_array(ctx, where, name, a[i], a[i].count, 1));
+        if (a[i].data && a[i].count == 0) return AMPI_INVALID(ctx, "%s: %s.count is 0, but its data is not NULL: lists need counts", where, name);
+    }
+    return AMP_OK;
+}
+
+AMP_API amp_status amp_all_finite(amp_ctx *ctx, const amp_array *arrays, size_t n_arrays, amp_finite_report *report) {
+    amp_finite_report r = AMP_ZERO;
+    if (!ctx) return AMP_ERR_INVALID_ARG;
+    if (!report) return AMPI_INVALID(ctx, "amp_all_finite: report is NULL");
+    AMPI_TRY(ampi_check_list(ctx, "amp_all_finite", arrays, n_arrays));
+    AMPI_TRY(ctx->b->may_wait(ctx));
+    AMPI_TRY(ctx->b->finite(ctx, arrays, n_arrays, NULL, &r));
+    *report = r;
+    return AMP_OK;
+}
+
+AMP_API amp_status amp_histogram_count(amp_ctx *ctx, const amp_array *arrays, size_t n_arrays, amp_histogram *out) {
+    amp_histogram h;
+    memset(&h, 0, sizeof h);
+    if (!ctx) return AMP_ERR_INVALID_ARG;
+    if (!out) return AMPI_INVALID(ctx, "amp_histogram_count: out is NULL");
+    AMPI_TRY(ampi_check_list(ctx, "amp_histogram_count", arrays, n_arrays));
+    AMPI_TRY(ctx->b->may_wait(ctx));
+    AMPI_TRY(ctx->b->histogram(ctx, arrays, n_arrays, &h));
+    *out = h;
+    return AMP_OK;
+}
+
+static int ampi_log2_floor(float x) { /* of a positive float: floor(log2 x) */
+    uint32_t u = ampi_bits(x);
+    int e = (int)(u >> 23) - 127;
+    if (e == -127) for (e = -127 + 1; !(u & 0x800000u); e--) u <<= 1;
+    return e;
+}
+/* share of nonzero finite numbers in bins that lie, after scaling, entirely below 2^below, or entirely at or above 2^above */
+static double ampi_histogram_share(const amp_histogram *h, float scale, int below, int above) {
+    uint64_t part = 0, all = 0;
+    int e, shift;
+    if (!h || !(scale > 0.0f)) return 0.0;
+    shift = ampi_log2_floor(scale);
+    for (e = 0; e < 255; e++) {
+        int lo = (e ? e - 127 : -149) + shift, hi = e - 126 + shift; /* |x| * scale in [2^lo, 2^hi) */
+        all += h->pow2[e];
+        if (hi <= below || lo >= above) part += h->pow2[e];
+    }
+    return all ? (double)part / (double)all : 0.0;
+}
+AMP_API double amp_histogram_lost(const amp_histogram *h, amp_dtype dtype, float scale) {
+    ampi_format f = ampi_format_of(dtype);
+    if (amp_dtype_size(dtype) == 0) return 0.0;
+    /* half of the smallest subnormal: 2^(emin - 127 - mant - 1); floats keep everything a float can hold */
+    return ampi_histogram_share(h, scale, dtype == AMP_F32 ? -149 : (int)f.emin - 127 - (int)f.mant - 1, 1 << 20);
+}
+AMP_API double amp_histogram_overflow(const amp_histogram *h, amp_dtype dtype, float scale) {
+    if (amp_dtype_size(dtype) == 0) return 0.0;
+    return ampi_histogram_share(h, scale, -(1 << 20), dtype == AMP_F32 ? 128 : ampi_log2_floor(ampi_float(ampi_format_of(dtype).limit)) + 1);
+}
+AMP_API float amp_histogram_suggest_scale(const amp_histogram *h) {
+    int k;
+    if (!h || !(h->amax > 0.0f) || !amp_is_finite(h->amax)) return 65536.0f;
+    k = 14 - ampi_log2_floor(h->amax); /* amax < 2^(e+1), so amax * 2^k < 2^15 */
+    if ((ampi_bits(h->amax) & 0x7fffffu) > 0x7fe000u) k--; /* 65504 / 2 is just below 2^15 */
+    return ampi_float((uint32_t)(127 + (k > 24 ? 24 : k < -14 ? -14 : k)) << 23);
+}
+
+/* ---- parameters: the front ---- */
+
+typedef struct ampi_param { /* what amp_params_add was told */
+    char       *name;
+    amp_param_desc d;
+} ampi_param;
+
+struct amp_params {
+    amp_ctx         *ctx;
+    amp_params_desc  desc;      /* resolved */
+    char             label[24];
+    ampi_param      *params;
+    amp_param_entry *entries;   /* host copy of the table */
+    size_t           n, cap;
+    int              committed;
+    int              stochastic;  /* a model copy may differ from the rounded master */
+    void            *arena[5];  /* masters, model copies, gradients, moments, tables */
+    amp_param_table  table;
+    amp_step_record *record;    /* context memory: of steps, and of norms asked for by hand */
+    amp_step_record *probe;
+    uint64_t         serial;    /* the scaler's iteration that `stage` belongs to */
+    int              stage;
+};
+enum { AMPI_READY = 0, AMPI_UNSCALED, AMPI_STEPPED };
+
+AMP_API amp_status amp_params_create_checked(amp_params **out, amp_ctx *ctx, int version, size_t size, const amp_params_desc *desc) {
+    static const char where[] = "amp_params_create";
+    amp_params_desc d = AMP_ZERO;
+    amp_params *p;
+    if (out) *out = NULL;
+    if (!out || !ctx) return ctx ? AMPI_INVALID(ctx, "%s: out is NULL", where) : AMP_ERR_INVALID_ARG;
+    if (version != AMP_VERSION || size != sizeof d) return amp_fail(ctx, AMP_ERR_VERSION, "%s: header and implementation differ", where);
+    if (desc) { AMPI_CHECK_DESC(ctx, where, desc); d = *desc; }
+    if (!d.label) d.label = "params";
+    if (strlen(d.label) > 23) return AMPI_INVALID(ctx, "%s: desc.label is longer than 23 characters", where);
+    if (d.model == AMP_AUTO) d.model = AMP_F16;
+    if (d.grad == AMP_AUTO) d.grad = d.model;
+    if (d.model != AMP_F16 && d.model != AMP_BF16 && d.model != AMP_F32) return AMPI_INVALID(ctx, "%s: desc.model is %d (%s); f16, bf16 or f32 is needed", where, (int)d.model, amp_dtype_name(d.model));
+    if (amp_dtype_size(d.grad) == 0) return AMPI_INVALID(ctx, "%s: desc.grad is %d", where, (int)d.grad);
+    if (d.master != AMP_MASTER_F32 && d.master != AMP_MASTER_NONE) return AMPI_INVALID(ctx, "%s: desc.master is %d", where, (int)d.master);
+    if (d.moments == 0) d.moments = 2;
+    else if (d.moments == AMP_NONE) d.moments = 0;
+    if (d.moments < 0 || d.moments > 2) return AMPI_INVALID(ctx, "%s: desc.moments is %d; 0 (for 2), 1, 2 or AMP_NONE is needed", where, (int)d.moments);
+    if (d.flags) return AMPI_INVALID(ctx, "%s: desc.flags is not 0", where);
+    p = (amp_params *)ampi_host_alloc(&ctx->host, sizeof *p);
+    if (!p) return amp_fail(ctx, AMP_ERR_NO_MEMORY, "%s: no host memory", where);
+    p->ctx = ctx;
+    p->desc = d;
+    memcpy(p->label, d.label, strlen(d.label));
+    p->desc.label = NULL;
+    *out = p;
+    return AMP_OK;
+}
+
+AMP_API size_t amp_params_count(const amp_params *p) { return p ? p->n : 0; }
+AMP_API const char *amp_param_name(const amp_params *p, size_t i) { return p && i < p->n ? p->params[i].name : ""; }
+AMP_API size_t amp_params_find(const amp_params *p, const char *name) {
+    size_t i;
+    if (!p) return 0;
+    for (i = 0; name && i < p->n; i++) if (strcmp(p->params[i].name, name) == 0) return i;
+    return p->n;
+}
+
+AMP_API amp_status amp_params_add(amp_params *p, const amp_param_desc *desc) {
+    static const char where[] = "amp_params_add";
+    char number[24];
+    const char *name;
+    amp_param_desc d;
+    void *grown;
+    size_t len;
+    char *copy;
+    if (!p) return AMP_ERR_INVALID_ARG;
+    AMPI_CHECK_DESC(p->ctx, where, desc);
+    d = *desc;
+    if (p->committed) return amp_fail(p->ctx, AMP_ERR_STAGE, "%s: the set is committed", where);
+    snprintf(number, sizeof number, "%lu", (unsigned long)p->n);
+    name = d.name ? d.name : number;
+    if (d.count == 0) return AMPI_INVALID(p->ctx, "%s: desc.count of \"%s\" is 0", where, name);
+    if (d.count > (size_t)-1 / 32 || p->n >= 0xffffff) return AMPI_INVALID(p->ctx, "%s: desc.count of \"%s\" is too large", where, name);
+    if (d.flags) return AMPI_INVALID(p->ctx, "%s: desc.flags is not 0", where);
+    if (strlen(name) > 255) return AMPI_INVALID(p->ctx, "%s: desc.name is longer than 255 characters", where);
+    if (amp_params_find(p, name) < p->n) return AMPI_INVALID(p->ctx, "%s: desc.name \"%s\" is taken", where, name);
+    if (d.model.dtype == AMP_AUTO) d.model.dtype = d.keep_f32 ? AMP_F32 : p->desc.model;
+    if (d.model.dtype != (d.keep_f32 ? AMP_F32 : p->desc.model)) return AMPI_INVALID(p->ctx, "%s: desc.model.dtype of \"%s\" is %s, but its model copy is %s", where, name, amp_dtype_name(d.model.dtype), amp_dtype_name(d.keep_f32 ? AMP_F32 : p->desc.model));
+    if (d.grad.dtype == AMP_AUTO) d.grad.dtype = d.keep_f32 ? AMP_F32 : p->desc.grad;
+    AMPI_TRY(ampi_check_array(p->ctx, where, "desc.model", d.model, d.count, 0));
+    AMPI_TRY(ampi_check_array(p->ctx, where, "desc.grad", d.grad, d.count, 0));
+    if (amp_dtype_size(d.grad.dtype) == 0) return AMPI_INVALID(p->ctx, "%s: desc.grad.dtype of \"%s\" is %d", where, name, (int)d.grad.dtype);
+    if (d.model.dtype == AMP_F32) { /* one FP32 array is master and model copy */
+        if (d.master && d.model.data && d.model.data != (void *)d.master) return AMPI_INVALID(p->ctx, "%s: desc.master and desc.model of \"%s\" differ, but an FP32 model copy is the master", where, name);
+        if (!d.master) memcpy(&d.master, &d.model.data, sizeof d.master);
+        d.model.data = NULL;
+    } else if (p->desc.master == AMP_MASTER_NONE && d.master) return AMPI_INVALID(p->ctx, "%s: desc.master of \"%s\" is given, but the set has AMP_MASTER_NONE", where, name);
+    if ((uintptr_t)d.master % sizeof(float)) return AMPI_INVALID(p->ctx, "%s: desc.master of \"%s\" is not aligned to 4 bytes", where, name);
+    len = strlen(name) + 1;
+    grown = p->params;
+    copy = (char *)ampi_host_alloc(&p->ctx->host, len);
+    if (!copy || !ampi_grow(&p->ctx->host, &grown, p->n, &p->cap, sizeof *p->params)) {
+        ampi_host_free(&p->ctx->host, copy, len);
+        return amp_fail(p->ctx, AMP_ERR_NO_MEMORY, "%s: no host memory", where);
+    }
+    memcpy(copy, name, len);
+    p->params = (ampi_param *)grown;
+    p->params[p->n].name = copy;
+    p->params[p->n].d = d;
+    p->n++;
+    return AMP_OK;
+}
+
+static void ampi_params_release(amp_params *p) { /* back to "not committed" */
+    size_t i;
+    for (i = 0; i < 5; i++) { (void)amp_free(p->ctx, p->arena[i]); p->arena[i] = NULL; }
+    ampi_host_free(&p->ctx->host, p->entries, p->n * sizeof *p->entries);
+    p->entries = NULL;
+    p->record = p->probe = NULL;
+    memset(&p->table, 0, sizeof p->table);
+    p->committed = 0;
+}
+
+AMP_API void amp_params_destroy(amp_params *p) {
+    amp_ctx *ctx;
+    size_t i;
+    if (!p) return;
+    ctx = p->ctx;
+    ampi_params_release(p);
+    for (i = 0; i < p->n; i++) ampi_host_free(&ctx->host, p->params[i].name, strlen(p->params[i].name) + 1);
+    ampi_host_free(&ctx->host, p->params, p->cap * sizeof *p->params);
+    ampi_host_free(&ctx->host, p, sizeof *p);
+}
+
+static size_t ampi_round256(size_t n) { return (n + 255u) & ~(size_t)255u; }
+
+static amp_status ampi_arena(amp_params *p, int which, const char *suffix, size_t bytes) {
+    char label[32];
+    snprintf(label, sizeof label, "%s%s", p->label, suffix);
+    return amp_alloc(p->ctx, &p->arena[which], bytes, label);
+}
+
+static amp_array ampi_entry_array(void *data, amp_dtype t, uint64_t count) { return data ? amp_arrn(data, t, (size_t)count) : amp_arr(NULL, AMP_AUTO); }
+
+static amp_status ampi_params_commit(amp_params *p) {
+    amp_ctx *ctx = p->ctx;
+    amp_chunk *chunks = NULL;
+    size_t bytes[5] = {0, 0, 0, 0, 0}, at[4] = {0, 0, 0, 0}, n_chunks = 0, i, k, done;
+    amp_status st = AMP_OK;
+    p->entries = (amp_param_entry *)ampi_host_alloc(&ctx->host, (p->n ? p->n : 1) * sizeof *p->entries);
+    if (!p->entries) return amp_fail(ctx, AMP_ERR_NO_MEMORY, "amp_params_commit: no host memory");
+    for (i = 0; i < p->n; i++) { /* what is owned */
+        const amp_param_desc *d = &p->params[i].d;
+        int has_master = d->model.dtype == AMP_F32 || p->desc.master == AMP_MASTER_F32;
+        size_t add[4];
+        add[0] = has_master && !d->master ? ampi_round256(d->count * 4u) : 0;
+        add[1] = d->model.dtype != AMP_F32 && !d->model.data ? ampi_round256(d->count * amp_dtype_size(d->model.dtype)) : 0;
+        add[2] = !d->grad.data ? ampi_round256(d->count * amp_dtype_size(d->grad.dtype)) : 0;
+        add[3] = (size_t)p->desc.moments * ampi_round256(d->count * 4u);
+        for (k = 0; k < 4; k++) {
+            if (bytes[k] + add[k] < bytes[k]) return AMPI_INVALID(ctx, "amp_params_commit: the set is too large");
+            bytes[k] += add[k];
+        }
+        n_chunks += (d->count - 1) / AMP_CHUNK + 1;
+    }
+    if (n_chunks > 0xffffffffu) return AMPI_INVALID(ctx, "amp_params_commit: the set is too large");
+    bytes[4] = 2 * ampi_round256(sizeof(amp_step_record)) + ampi_round256(p->n * sizeof(amp_param_entry)) +
+               ampi_round256(n_chunks * sizeof(amp_chunk)) + ampi_round256(n_chunks * sizeof(amp_partial));
+    AMPI_TRY(ampi_arena(p, 0, ".master", bytes[0]));
+    AMPI_TRY(ampi_arena(p, 1, ".model", bytes[1]));
+    AMPI_TRY(ampi_arena(p, 2, ".grad", bytes[2]));
+    AMPI_TRY(ampi_arena(p, 3, ".moments", bytes[3]));
+    AMPI_TRY(ampi_arena(p, 4, ".tables", bytes[4]));
+    {
+        char *t = (char *)p->arena[4];
+        p->record = (amp_step_record *)(void *)t;        t += ampi_round256(sizeof(amp_step_record));
+        p->probe = (amp_step_record *)(void *)t;         t += ampi_round256(sizeof(amp_step_record));
+        p->table.entries = (amp_param_entry *)(void *)t; t += ampi_round256(p->n * sizeof(amp_param_entry));
+        p->table.chunks = (amp_chunk *)(void *)t;        t += ampi_round256(n_chunks * sizeof(amp_chunk));
+        p->table.partials = (amp_partial *)(void *)t;
+        p->table.n_entries = (uint32_t)p->n;
+        p->table.n_chunks = (uint32_t)n_chunks;
+    }
+    for (i = 0, n_chunks = 0; i < p->n; i++) { /* place them */
+        const amp_param_desc *d = &p->params[i].d;
+        amp_param_entry *e = &p->entries[i];
+        int has_master = d->model.dtype == AMP_F32 || p->desc.master == AMP_MASTER_F32;
+        e->count = d->count;
+        e->first_chunk = (uint32_t)n_chunks;
+        e->no_decay = d->no_decay != 0;
+        e->model_dtype = d->model.dtype;
+        e->grad_dtype = d->grad.dtype;
+        e->master = d->master;
+        if (has_master && !d->master) { e->master = (char *)p->arena[0] + at[0]; at[0] += ampi_round256(d->count * 4u); }
+        if (d->model.dtype != AMP_F32) {
+            e->model = d->model.data;
+            if (!e->model) { e->model = (char *)p->arena[1] + at[1]; at[1] += ampi_round256(d->count * amp_dtype_size(d->model.dtype)); }
+        }
+        e->grad = d->grad.data;
+        if (!e->grad) { e->grad = (char *)p->arena[2] + at[2]; at[2] += ampi_round256(d->count * amp_dtype_size(d->grad.dtype)); }
+        for (k = 0; k < (size_t)p->desc.moments; k++) { e->moment[k] = (float *)(void *)((char *)p->arena[3] + at[3]); at[3] += ampi_round256(d->count * 4u); }
+        n_chunks += (d->count - 1) / AMP_CHUNK + 1;
+    }
+    AMPI_TRY(ctx->b->zero(ctx, p->arena[4], bytes[4]));
+    if (p->arena[2]) AMPI_TRY(ctx->b->zero(ctx, p->arena[2], bytes[2]));
+    if (p->arena[3]) AMPI_TRY(ctx->b->zero(ctx, p->arena[3], bytes[3]));
+    if (p->n) {
+        chunks = (amp_chunk *)ampi_host_alloc(&ctx->host, n_chunks * sizeof *chunks);
+        if (!chunks) return amp_fail(ctx, AMP_ERR_NO_MEMORY, "amp_params_commit: no host memory");
+        for (i = done = 0; i < p->n; i++) for (k = 0; k * AMP_CHUNK < p->entries[i].count; k++, done++) { chunks[done].param = (uint32_t)i; chunks[done].index = (uint32_t)k; }
+        st = ctx->b->copy(ctx, p->table.chunks, chunks, n_chunks * sizeof *chunks);
+        if (st == AMP_OK) st = ctx->b->copy(ctx, p->table.entries, p->entries, p->n * sizeof *p->entries);
+        ampi_host_free(&ctx->host, chunks, n_chunks * sizeof *chunks);
+        if (st != AMP_OK) return st;
+    }
+    for (i = 0; i < p->n; i++) { /* fill weights: init; else what was adopted; else zeros */
+        const amp_param_desc *d = &p->params[i].d;
+        amp_param_entry *e = &p->entries[i];
+        amp_array master = ampi_entry_array(e->master, AMP_F32, e->count), model = ampi_entry_array(e->model, e->model_dtype, e->count);
+        if (d->init && e->master) AMPI_TRY(ctx->b->copy(ctx, e->master, d->init, d->count * 4u));
+        else if (d->init) { /* no master: rounded on the host, a block at a time */
+            uint16_t block[512];
+            for (done = 0; done < d->count; done += k) {
+                size_t j;
+                k = d->count - done < 512 ? d->count - done : 512;
+                for (j = 0; j < k; j++) block[j] = (uint16_t)ampi_encode(ampi_bits(d->init[done + j]), e->model_dtype, AMP_NEAREST, 0, 0);
+                AMPI_TRY(ctx->b->copy(ctx, (char *)e->model + done * 2u, block, k * 2u));
+            }
+        }
+        else if (e->master && d->master) { /* adopted masters are the weights */ }
+        else if (e->master && d->model.data) { amp_cast_desc c = AMP_ZERO; AMPI_TRY(ctx->b->cast(ctx, master, model, d->count, &c)); continue; }
+        else if (e->master) AMPI_TRY(ctx->b->zero(ctx, e->master, d->count * 4u));
+        else if (!d->model.data) AMPI_TRY(ctx->b->zero(ctx, e->model, d->count * amp_dtype_size(e->model_dtype)));
+        if (e->master && e->model) { amp_cast_desc c = AMP_ZERO; AMPI_TRY(ctx->b->cast(ctx, model, master, d->count, &c)); }
+    }
+    return AMP_OK;
+}
+
+AMP_API amp_status amp_params_commit(amp_params *p) {
+    amp_status st;
+    if (!p) return AMP_ERR_INVALID_ARG;
+    if (p->committed) return amp_fail(p->ctx, AMP_ERR_STAGE, "amp_params_commit: the set is committed already");
+    AMPI_TRY(p->ctx->b->may_wait(p->ctx));
+    st = ampi_params_commit(p);
+    if (st == AMP_OK) st = p->ctx->b->sync(p->ctx);
+    if (st != AMP_OK) ampi_params_release(p);
+    else p->committed = 1;
+    return st;
+}
+
+static const amp_param_entry *ampi_entry(const amp_params *p, size_t i) { return p && p->committed && i < p->n ? &p->entries[i] : NULL; }
+AMP_API amp_array amp_param_master(const amp_params *p, size_t i) {
+    const amp_param_entry *e = ampi_entry(p, i);
+    return e ? ampi_entry_array(e->master, AMP_F32, e->count) : amp_arr(NULL, AMP_AUTO);
+}
+AMP_API amp_array amp_param_model(const amp_params *p, size_t i) {
+    const amp_param_entry *e = ampi_entry(p, i);
+    return e ? ampi_entry_array(e->model ? e->model : e->master, e->model_dtype, e->count) : amp_arr(NULL, AMP_AUTO);
+}
+AMP_API amp_array amp_param_grad(const amp_params *p, size_t i) {
+    const amp_param_entry *e = ampi_entry(p, i);
+    return e ? ampi_entry_array(e->grad, e->grad_dtype, e->count) : amp_arr(NULL, AMP_AUTO);
+}
+AMP_API amp_array amp_param_moment(const amp_params *p, size_t i, size_t k) {
+    const amp_param_entry *e = ampi_entry(p, i);
+    return e && k < 2 ? ampi_entry_array(e->moment[k], AMP_F32, e->count) : amp_arr(NULL, AMP_AUTO);
+}
+AMP_API const amp_step_record *amp_step_record_ptr(const amp_params *p) { return p ? p->record : NULL; }
+
+/* a committed set of this context */
+static amp_status ampi_check_params(amp_ctx *ctx, const char *where, const amp_params *p) {
+    if (!ctx) return AMP_ERR_INVALID_ARG;
+    if (!p) return AMPI_INVALID(ctx, "%s: p is NULL", where);
+    if (p->ctx != ctx) return AMPI_INVALID(ctx, "%s: p belongs to another context", where);
+    if (!p->committed) return amp_fail(ctx, AMP_ERR_STAGE, "%s: the set is not committed (amp_params_commit)", where);
+    return AMP_OK;
+}
+
+AMP_API amp_status amp_params_master_to_model(amp_ctx *ctx, amp_params *p) {
+    amp_cast_desc c = AMP_ZERO;
+    size_t i;
+    AMPI_TRY(ampi_check_params(ctx, "amp_params_master_to_model", p));
+    for (i = 0; i < p->n; i++) if (p->entries[i].master && p->entries[i].model)
+        AMPI_TRY(ctx->b->cast(ctx, amp_param_model(p, i), amp_param_master(p, i), (size_t)p->entries[i].count, &c));
+    p->stochastic = 0;
+    return AMP_OK;
+}
+AMP_API amp_status amp_params_model_to_master(amp_ctx *ctx, amp_params *p) {
+    amp_cast_desc c = AMP_ZERO;
+    size_t i;
+    AMPI_TRY(ampi_check_params(ctx, "amp_params_model_to_master", p));
+    for (i = 0; i < p->n; i++) if (p->entries[i].master && p->entries[i].model)
+        AMPI_TRY(ctx->b->cast(ctx, amp_param_master(p, i), amp_param_model(p, i), (size_t)p->entries[i].count, &c));
+    p->stochastic = 0;
+    return AMP_OK;
+}
+AMP_API amp_status amp_params_grads_to(amp_ctx *ctx, amp_params *p, const amp_array *dst, size_t n) {
+    static const char where[] = "amp_params_grads_to";
+    size_t i;
+    AMPI_TRY(ampi_check_params(ctx, where, p));
+    if (n != p->n) return AMPI_INVALID(ctx, "%s: n is %lu, but the set has %lu parameters", where, (unsigned long)n, (unsigned long)p->n);
+    if (n && !dst) return AMPI_INVALID(ctx, "%s: dst is NULL", where);
+    for (i = 0; i < n; i++) AMPI_TRY(ampi_check_array(ctx, where, "dst[i]", dst[i], (size_t)p->entries[i].count, 0));
+    for (i = 0; i < n; i++) if (dst[i].data) AMPI_TRY(amp_cast(ctx, dst[i], amp_param_grad(p, i), (size_t)p->entries[i].count, NULL));
+    return AMP_OK;
+}
+AMP_API amp_status amp_params_zero_grad(amp_ctx *ctx, amp_params *p) {
+    size_t i;
+    AMPI_TRY(ampi_check_params(ctx, "amp_params_zero_grad", p));
+    for (i = 0; i < p->n; i++) AMPI_TRY(ctx->b->zero(ctx, p->entries[i].grad, (size_t)p->entries[i].count * amp_dtype_size(p->entries[i].grad_dtype)));
+    return AMP_OK;
+}
+
+/* ---- scaler: the front ---- */
+
+struct amp_scaler {
+    amp_ctx          *ctx;
+    amp_scaler_state *state;    /* context memory */
+    uint64_t          serial;   /* of this iteration */
+    size_t            checked;  /* sets and lists checked in this iteration */
+    int               off;
+};
+
+static amp_status ampi_check_scale(amp_ctx *ctx, const char *where, const char *name, float scale) {
+    if (!amp_is_finite(scale) || !(scale > 0.0f)) return AMPI_INVALID(ctx, "%s: %s is %g; it must be finite and > 0", where, name, (double)scale);
+    if (!amp_is_finite(amp_inverse_scale(scale))) return AMPI_INVALID(ctx, "%s: %s is %g, whose reciprocal is not finite", where, name, (double)scale);
+    return AMP_OK;
+}
+
+/* checks a rule and writes it into *s (whose scale is the scale it will work with) */
+static amp_status ampi_scaler_rule(amp_ctx *ctx, const char *where, amp_scaler_state *s, const amp_scaler_desc *d) {
+    float growth = d->growth_factor != 0.0f ? d->growth_factor : 2.0f, backoff = d->backoff_factor != 0.0f ? d->backoff_factor : 0.5f;
+    float lo = d->min_scale != 0.0f ? d->min_scale : s->scale < 1.0f ? s->scale : 1.0f, hi = d->max_scale != 0.0f ? d->max_scale : ampi_float(0x7f7fffffu);
+    if ((uint32_t)d->mode > (uint32_t)AMP_SCALER_OFF) return AMPI_INVALID(ctx, "%s: desc.mode is %d", where, (int)d->mode);
+    if (d->flags) return AMPI_INVALID(ctx, "%s: desc.flags is not 0", where);
+    if (!amp_is_finite(growth) || !(growth > 1.0f)) return AMPI_INVALID(ctx, "%s: desc.growth_factor is %g; it must be > 1", where, (double)growth);
+    if (!amp_is_finite(backoff) || !(backoff > 0.0f && backoff < 1.0f)) return AMPI_INVALID(ctx, "%s: desc.backoff_factor is %g; it must be in (0, 1)", where, (double)backoff);
+    if (d->growth_interval < AMP_NONE) return AMPI_INVALID(ctx, "%s: desc.growth_interval is %d; > 0, 0 (for 2000) or AMP_NONE is needed", where, (int)d->growth_interval);
+    if (d->hysteresis < 0) return AMPI_INVALID(ctx, "%s: desc.hysteresis is %d; it must be >= 0", where, (int)d->hysteresis);
+    AMPI_TRY(ampi_check_scale(ctx, where, "desc.min_scale", lo));
+    AMPI_TRY(ampi_check_scale(ctx, where, "desc.max_scale", hi));
+    if (lo > s->scale) return AMPI_INVALID(ctx, "%s: desc.min_scale %g is above the scale %g", where, (double)lo, (double)s->scale);
+    if (hi < s->scale) return AMPI_INVALID(ctx, "%s: desc.max_scale %g is below the scale %g", where, (double)hi, (double)s->scale);
+    s->growth_factor = growth;
+    s->backoff_factor = backoff;
+    s->min_scale = lo;
+    s->max_scale = hi;
+    s->growth_interval = d->growth_interval ? d->growth_interval : 2000;
+    s->hysteresis = d->hysteresis ? d->hysteresis : 1;
+    s->mode = (uint32_t)d->mode;
+    s->no_check = d->no_check != 0;
+    s->dead_after = d->dead_after ? d->dead_after : 10;
+    return AMP_OK;
+}
+
+AMP_API amp_status amp_scaler_create_checked(amp_scaler **out, amp_ctx *ctx, int version, size_t size, const amp_scaler_desc *desc) {
+    static const char where[] = "amp_scaler_create";
+    amp_scaler_desc d = AMP_ZERO;
+    amp_scaler_state state;
+    amp_scaler *s;
+    amp_status st;
+    void *mem;
+    if (out) *out = NULL;
+    if (!out || !ctx) return ctx ? AMPI_INVALID(ctx, "%s: out is NULL", where) : AMP_ERR_INVALID_ARG;
+    if (version != AMP_VERSION || size != sizeof d) return amp_fail(ctx, AMP_ERR_VERSION, "%s: header and implementation differ", where);
+    if (desc) { AMPI_CHECK_DESC(ctx, where, desc); d = *desc; }
+    memset(&state, 0, sizeof state);
+    state.scale = d.mode == AMP_SCALER_OFF ? 1.0f : d.scale != 0.0f ? d.scale : 65536.0f;
+    AMPI_TRY(ampi_check_scale(ctx, where, "desc.scale", state.scale));
+    if (d.mode == AMP_SCALER_OFF) { amp_scaler_desc off = AMP_ZERO; off.mode = AMP_SCALER_OFF; d = off; }
+    AMPI_TRY(ampi_scaler_rule(ctx, where, &state, &d));
+    state.hysteresis_tracker = state.hysteresis;
+    AMPI_TRY(ctx->b->may_wait(ctx));
+    s = (amp_scaler *)ampi_host_alloc(&ctx->host, sizeof *s);
+    if (!s) return amp_fail(ctx, AMP_ERR_NO_MEMORY, "%s: no host memory", where);
+    st = amp_alloc(ctx, &mem, sizeof state, "scaler");
+    if (st == AMP_OK) {
+        st = ctx->b->copy(ctx, mem, &state, sizeof state);
+        if (st != AMP_OK) (void)amp_free(ctx, mem);
+    }
+    if (st != AMP_OK) { ampi_host_free(&ctx->host, s, sizeof *s); return st; }
+    s->ctx = ctx;
+    s->state = (amp_scaler_state *)mem;
+    s->serial = ++ctx->serial;
+    s->off = d.mode == AMP_SCALER_OFF;
+    *out = s;
+    return AMP_OK;
+}
+
+AMP_API void amp_scaler_destroy(amp_scaler *s) {
+    amp_ctx *ctx;
+    if (!s) return;
+    ctx = s->ctx;
+    (void)amp_free(ctx, s->state);
+    ampi_host_free(&ctx->host, s, sizeof *s);
+}
+
+static amp_status ampi_scaler_read(amp_scaler *s, amp_scaler_state *out) {
+    AMPI_TRY(s->ctx->b->may_wait(s->ctx));
+    return s->ctx->b->copy(s->ctx, out, s->state, sizeof *out);
+}
+static amp_status ampi_scaler_write(amp_scaler *s, const amp_scaler_state *in) { return s->ctx->b->copy(s->ctx, s->state, in, sizeof *in); }
+
+AMP_API float amp_scaler_scale(amp_scaler *s) {
+    amp_scaler_state state;
+    if (!s || s->off) return 1.0f;
+    return ampi_scaler_read(s, &state) == AMP_OK ? state.scale : ampi_float(0x7fc00000u);
+}
+AMP_API const float *amp_scaler_scale_ptr(const amp_scaler *s) { return s ? &s->state->scale : NULL; }
+
+AMP_API amp_status amp_scaler_get(amp_scaler *s, amp_scaler_info *out) {
+    amp_scaler_state t;
+    if (!s) return AMP_ERR_INVALID_ARG;
+    if (!out) return AMPI_INVALID(s->ctx, "amp_scaler_get: out is NULL");
+    AMPI_TRY(ampi_scaler_read(s, &t));
+    out->scale = t.scale;
+    out->growth_tracker = t.growth_tracker;
+    out->hysteresis_tracker = t.hysteresis_tracker;
+    out->dead = amp_scaler_dead(&t);
+    out->good = t.good; out->bad = t.bad; out->bad_in_a_row = t.bad_in_a_row;
+    out->bad_nan = t.bad_nan; out->bad_inf = t.bad_inf; out->bad_overflow = t.bad_overflow;
+    return AMP_OK;
+}
+
+static void ampi_next_iteration(amp_scaler *s) { s->serial = ++s->ctx->serial; s->checked = 0; }
+
+static amp_status ampi_check_scaler(amp_ctx *ctx, const char *where, const amp_scaler *s) {
+    if (!ctx) return AMP_ERR_INVALID_ARG;
+    if (!s) return AMPI_INVALID(ctx, "%s: s is NULL", where);
+    if (s->ctx != ctx) return AMPI_INVALID(ctx, "%s: s belongs to another context", where);
+    return AMP_OK;
+}
+
+AMP_API amp_status amp_scaler_set_scale(amp_ctx *ctx, amp_scaler *s, float scale) {
+    amp_scaler_state t;
+    AMPI_TRY(ampi_check_scaler(ctx, "amp_scaler_set_scale", s));
+    AMPI_TRY(ampi_check_scale(ctx, "amp_scaler_set_scale", "scale", scale));
+    if (s->off) return AMP_OK;
+    AMPI_TRY(ampi_scaler_read(s, &t));
+    t.scale = scale;
+    if (t.min_scale > scale) t.min_scale = scale;
+    if (t.max_scale < scale) t.max_scale = scale;
+    t.found = t.stuck = 0;
+    AMPI_TRY(ampi_scaler_write(s, &t));
+    ampi_next_iteration(s);
+    return AMP_OK;
+}
+
+AMP_API amp_status amp_scaler_configure(amp_ctx *ctx, amp_scaler *s, const amp_scaler_desc *desc) {
+    static const char where[] = "amp_scaler_configure";
+    amp_scaler_state t;
+    AMPI_TRY(ampi_check_scaler(ctx, where, s));
+    AMPI_CHECK_DESC(ctx, where, desc);
+    if (desc->scale != 0.0f) return AMPI_INVALID(ctx, "%s: desc.scale is not 0 (amp_scaler_set_scale sets it)", where);
+    AMPI_TRY(ampi_scaler_read(s, &t));
+    AMPI_TRY(ampi_scaler_rule(ctx, where, &t, desc));
+    if (t.hysteresis_tracker > t.hysteresis) t.hysteresis_tracker = t.hysteresis;
+    AMPI_TRY(ampi_scaler_write(s, &t));
+    s->off = desc->mode == AMP_SCALER_OFF;
+    return AMP_OK;
+}
+
+AMP_API amp_status amp_unscale(amp_ctx *ctx, amp_scaler *s, const amp_array *grads, size_t n, amp_finite_report *report) {
+    amp_finite_report r = AMP_ZERO;
+    AMPI_TRY(ampi_check_scaler(ctx, "amp_unscale", s));
+    AMPI_TRY(ampi_check_list(ctx, "amp_unscale", grads, n));
+    if (report) AMPI_TRY(ctx->b->may_wait(ctx));
+    if (!s->off) {
+        AMPI_TRY(ctx->b->finite(ctx, grads, n, s->state, report ? &r : NULL));
+        s->checked++;
+    }
+    if (report) *report = r;
+    return AMP_OK;
+}
+
+AMP_API amp_status amp_scaler_update(amp_ctx *ctx, amp_scaler *s) {
+    AMPI_TRY(ampi_check_scaler(ctx, "amp_scaler_update", s));
+    if (s->off) return AMP_OK;
+    if (s->checked == 0) return amp_fail(ctx, AMP_ERR_STAGE, "amp_scaler_update: nothing was checked since the last update (unscale or step first)");
+    AMPI_TRY(ctx->b->next_scale(ctx, s->state));
+    ampi_next_iteration(s);
+    return AMP_OK;
+}
+
+/* ---- step: the front ---- */
+
+static int ampi_stage(const amp_params *p, const amp_scaler *s) { return s && !s->off && p->serial == s->serial ? p->stage : AMPI_READY; }
+
+static void ampi_set_stage(amp_params *p, amp_scaler *s, int stage) {
+    if (!s || s->off) return;
+    if (p->serial != s->serial) s->checked++;
+    p->serial = s->serial;
+    p->stage = stage;
+}
+
+/* p and s (NULL allowed) as arguments of a step verb */
+static amp_status ampi_check_pair(amp_ctx *ctx, const char *where, const amp_params *p, const amp_scaler *s) {
+    AMPI_TRY(ampi_check_params(ctx, where, p));
+    return s ? ampi_check_scaler(ctx, where, s) : AMP_OK;
+}
+
+static float ampi_default(float x, float zero_means) { return x == 0.0f ? zero_means : x == (float)AMP_NONE ? 0.0f : x; }
+
+/* checks a step desc and fills in its defaults */
+static amp_status ampi_step_desc(amp_ctx *ctx, const char *where, const amp_params *p, const amp_step_desc *desc, amp_step_desc *d) {
+    int needs;
+    AMPI_CHECK_DESC(ctx, where, desc);
+    *d = *desc;
+    if ((uint32_t)d->optimizer >= (uint32_t)AMP_OPTIMIZER_COUNT) return AMPI_INVALID(ctx, "%s: desc.optimizer is %d", where, (int)d->optimizer);
+    d->beta1 = ampi_default(d->beta1, 0.9f);
+    d->beta2 = ampi_default(d->beta2, 0.999f);
+    d->eps = ampi_default(d->eps, 1e-8f);
+#define AMPI_RANGE(field, good, range) \
+    if (!amp_is_finite(d->field) || !(good)) return AMPI_INVALID(ctx, "%s: desc." #field " is %g; it must be " range, where, (double)d->field)
+    AMPI_RANGE(lr, d->lr >= 0.0f, ">= 0");
+    AMPI_RANGE(beta1, d->beta1 >= 0.0f && d->beta1 < 1.0f, "in [0, 1)");
+    AMPI_RANGE(beta2, d->beta2 >= 0.0f && d->beta2 < 1.0f, "in [0, 1)");
+    AMPI_RANGE(eps, d->eps >= 0.0f, ">= 0");
+    AMPI_RANGE(weight_decay, d->weight_decay >= 0.0f, ">= 0");
+    AMPI_RANGE(momentum, d->momentum >= 0.0f, ">= 0");
+    AMPI_RANGE(dampening, d->dampening >= 0.0f && d->dampening <= 1.0f, "in [0, 1]");
+    AMPI_RANGE(clip_norm, d->clip_norm >= 0.0f, ">= 0");
+    AMPI_RANGE(clip_value, d->clip_value >= 0.0f, ">= 0");
+#undef AMPI_RANGE
+    if (d->nesterov && (!(d->momentum > 0.0f) || d->dampening != 0.0f)) return AMPI_INVALID(ctx, "%s: desc.nesterov needs momentum > 0 and dampening 0", where);
+    needs = d->optimizer == AMP_SGD ? d->momentum != 0.0f : 2;
+    if (needs > p->desc.moments) return AMPI_INVALID(ctx, "%s: desc.optimizer needs %d moment arrays, but the set keeps %d (amp_params_desc.moments)", where, needs, (int)p->desc.moments);
+    return AMP_OK;
+}
+
+static amp_inspect_job ampi_job(const amp_params *p, amp_step_record *record, const amp_scaler *s, uint32_t flags) {
+    amp_inspect_job job;
+    memset(&job, 0, sizeof job);
+    job.table = p->table;
+    job.record = record;
+    job.scaler = s && !s->off ? s->state : NULL;
+    job.flags = flags;
+    return job;
+}
+
+/* inspect, and with `update` the update too */
+static amp_status ampi_step(amp_ctx *ctx, const char *where, amp_params *p, amp_scaler *s, const amp_step_desc *d, int update, uint32_t next) {
+    int stage = ampi_stage(p, s), on = s && !s->off;
+    uint32_t flags = AMP_INSPECT_BEGIN | (on ? next : 0u);
+    amp_inspect_job job;
+    if (p->n == 0) return amp_fail(ctx, AMP_ERR_STAGE, "%s: the set has no parameters: nothing to check", where);
+    if (stage == AMPI_STEPPED) return amp_fail(ctx, AMP_ERR_STAGE, "%s: the set has stepped already since the last amp_scaler_update", where);
+    if (stage == AMPI_READY) flags |= AMP_INSPECT_FRESH | (on ? AMP_INSPECT_READ | AMP_INSPECT_SCALED | AMP_INSPECT_JUDGE : 0u);
+    if (d->clip_norm > 0.0f) flags |= AMP_INSPECT_READ;
+    job = ampi_job(p, p->record, s, flags);
+    job.desc = *d;
+    AMPI_TRY(ctx->b->inspect(ctx, &job));
+    if (update) {
+        amp_update_job u;
+        memset(&u, 0, sizeof u);
+        u.table = p->table;
+        u.record = p->record;
+        u.desc = *d;
+        AMPI_TRY(ctx->b->update(ctx, &u));
+        if (d->stochastic) p->stochastic = 1;
+    }
+    ampi_set_stage(p, s, AMPI_STEPPED);
+    if (on && next) ampi_next_iteration(s);
+    return AMP_OK;
+}
+
+AMP_API amp_status amp_step(amp_ctx *ctx, amp_params *p, amp_scaler *s, const amp_step_desc *desc) {
+    amp_step_desc d;
+    AMPI_TRY(ampi_check_pair(ctx, "amp_step", p, s));
+    AMPI_TRY(ampi_step_desc(ctx, "amp_step", p, desc, &d));
+    return ampi_step(ctx, "amp_step", p, s, &d, 1, AMP_INSPECT_NEXT);
+}
+AMP_API amp_status amp_inspect(amp_ctx *ctx, amp_params *p, amp_scaler *s, const amp_step_desc *desc) {
+    amp_step_desc d;
+    AMPI_TRY(ampi_check_pair(ctx, "amp_inspect", p, s));
+    AMPI_TRY(ampi_step_desc(ctx, "amp_inspect", p, desc, &d));
+    return ampi_step(ctx, "amp_inspect", p, s, &d, 0, 0);
+}
+static amp_status ampi_named_step(amp_ctx *ctx, const char *where, amp_params *p, amp_scaler *s, const amp_step_desc *desc, amp_optimizer o) {
+    amp_step_desc d;
+    AMPI_TRY(ampi_check_pair(ctx, where, p, s));
+    AMPI_CHECK_DESC(ctx, where, desc);
+    d = *desc;
+    d.optimizer = o;
+    AMPI_TRY(ampi_step_desc(ctx, where, p, &d, &d));
+    return ampi_step(ctx, where, p, s, &d, 1, 0);
+}
+AMP_API amp_status amp_sgd(amp_ctx *ctx, amp_params *p, amp_scaler *s, const amp_step_desc *desc)   { return ampi_named_step(ctx, "amp_sgd", p, s, desc, AMP_SGD); }
+AMP_API amp_status amp_adam(amp_ctx *ctx, amp_params *p, amp_scaler *s, const amp_step_desc *desc)  { return ampi_named_step(ctx, "amp_adam", p, s, desc, AMP_ADAM); }
+AMP_API amp_status amp_adamw(amp_ctx *ctx, amp_params *p, amp_scaler *s, const amp_step_desc *desc) { return ampi_named_step(ctx, "amp_adamw", p, s, desc, AMP_ADAMW); }
+
+AMP_API amp_status amp_scaler_unscale(amp_ctx *ctx, amp_scaler *s, amp_params *p) {
+    static const char where[] = "amp_scaler_unscale";
+    amp_inspect_job job;
+    AMPI_TRY(ampi_check_params(ctx, where, p));
+    AMPI_TRY(ampi_check_scaler(ctx, where, s));
+    if (s->off) return AMP_OK;
+    if (p->n == 0) return amp_fail(ctx, AMP_ERR_STAGE, "%s: the set has no parameters: nothing to check", where);
+    if (ampi_stage(p, s) == AMPI_UNSCALED) return amp_fail(ctx, AMP_ERR_STAGE, "%s: the set is unscaled already since the last amp_scaler_update", where);
+    if (ampi_stage(p, s) == AMPI_STEPPED) return amp_fail(ctx, AMP_ERR_STAGE, "%s: the set has stepped already since the last amp_scaler_update", where);
+    job = ampi_job(p, p->record, s, AMP_INSPECT_FRESH | AMP_INSPECT_READ | AMP_INSPECT_SCALED | AMP_INSPECT_JUDGE | AMP_INSPECT_WRITE);
+    AMPI_TRY(ctx->b->inspect(ctx, &job));
+    ampi_set_stage(p, s, AMPI_UNSCALED);
+    return AMP_OK;
+}
+
+/* norm of the gradients, and the coefficient of clipping to max_norm (0: none), into the probe record */
+static amp_status ampi_probe(amp_ctx *ctx, amp_params *p, amp_scaler *s, float max_norm) {
+    uint32_t scaled = s && !s->off && ampi_stage(p, s) == AMPI_READY ? AMP_INSPECT_SCALED : 0u;
+    amp_inspect_job job = ampi_job(p, p->probe, s, AMP_INSPECT_FRESH | AMP_INSPECT_READ | scaled);
+    job.desc.clip_norm = max_norm;
+    return ctx->b->inspect(ctx, &job);
+}
+AMP_API amp_status amp_grad_norm(amp_ctx *ctx, amp_params *p, amp_scaler *s, double *norm) {
+    amp_step_record r;
+    AMPI_TRY(ampi_check_pair(ctx, "amp_grad_norm", p, s));
+    if (!norm) return AMPI_INVALID(ctx, "amp_grad_norm: norm is NULL");
+    AMPI_TRY(ctx->b->may_wait(ctx));
+    AMPI_TRY(ampi_probe(ctx, p, s, 0.0f));
+    AMPI_TRY(ctx->b->copy(ctx, &r, p->probe, sizeof r));
+    *norm = r.norm;
+    return AMP_OK;
+}
+AMP_API amp_status amp_clip(amp_ctx *ctx, amp_params *p, amp_scaler *s, float max_norm) {
+    amp_clip_job job;
+    AMPI_TRY(ampi_check_pair(ctx, "amp_clip", p, s));
+    if (!amp_is_finite(max_norm) || !(max_norm > 0.0f)) return AMPI_INVALID(ctx, "amp_clip: max_norm is %g; it must be > 0", (double)max_norm);
+    AMPI_TRY(ampi_probe(ctx, p, s, max_norm));
+    memset(&job, 0, sizeof job);
+    job.table = p->table;
+    job.record = p->probe;
+    return ctx->b->clip(ctx, &job);
+}
+AMP_API amp_status amp_clip_value(amp_ctx *ctx, amp_params *p, amp_scaler *s, float limit) {
+    amp_clip_job job;
+    AMPI_TRY(ampi_check_pair(ctx, "amp_clip_value", p, s));
+    if (!amp_is_finite(limit) || !(limit > 0.0f)) return AMPI_INVALID(ctx, "amp_clip_value: limit is %g; it must be > 0", (double)limit);
+    memset(&job, 0, sizeof job);
+    job.table = p->table;
+    job.scaler = s && !s->off && ampi_stage(p, s) == AMPI_READY ? s->state : NULL;
+    job.limit = limit;
+    return ctx->b->clip(ctx, &job);
+}
+AMP_API amp_status amp_step_poll(amp_ctx *ctx, amp_params *p, amp_step_record *out) {
+    AMPI_TRY(ampi_check_params(ctx, "amp_step_poll", p));
+    if (!out) return AMPI_INVALID(ctx, "amp_step_poll: out is NULL");
+    AMPI_TRY(ctx->b->may_wait(ctx));
+    return ctx->b->copy(ctx, out, p->record, sizeof *out);
+}
+
+/* ---- products: the front ---- */
+
+/* elements that a batch of matrices spans: (batch - 1) * stride + (rows - 1) * ld + cols; 0 when it overflows or is empty */
+static size_t ampi_span(size_t batch, size_t stride, size_t rows, size_t ld, size_t cols) {
+    size_t a, b;
+    if (!batch || !rows || !cols) return 0;
+    if (!ampi_product(&a, batch - 1, stride) || !ampi_product(&b, rows - 1, ld) || a + b < a || a + b + cols < cols || a + b + cols > (size_t)-1 / 8) return (size_t)-1;
+    return a + b + cols;
+}
+
+/* leading dimension and stride of one matrix: defaults and checks */
+static amp_status ampi_check_matrix(amp_ctx *ctx, const char *name, amp_array a, size_t rows, size_t cols, size_t *ld, size_t batch, size_t *stride, int may_broadcast, int required, size_t *span) {
+    size_t packed;
+    if (*ld == 0) *ld = cols;
+    if (*ld < cols) return AMPI_INVALID(ctx, "amp_gemm: desc.ld%s is %lu, less than the %lu columns of a row", name, (unsigned long)*ld, (unsigned long)cols);
+    if (!ampi_product(&packed, rows, *ld)) return AMPI_INVALID(ctx, "amp_gemm: desc.%s is too large", name);
+    if (*stride == AMP_BROADCAST) {
+        if (!may_broadcast) return AMPI_INVALID(ctx, "amp_gemm: desc.stride_%s may not be AMP_BROADCAST: batches would overwrite each other", name);
+        *stride = 0;
+    } else if (*stride == 0) *stride = packed;
+    if (!may_broadcast && batch > 1 && *stride < ampi_span(1, 0, rows, *ld, cols)) return AMPI_INVALID(ctx, "amp_gemm: desc.stride_%s is %lu: batches would overwrite each other", name, (unsigned long)*stride);
+    *span = ampi_span(batch, *stride, rows, *ld, cols);
+    if (*span == (size_t)-1) return AMPI_INVALID(ctx, "amp_gemm: desc.%s is too large", name);
+    {
+        char full[16];
+        snprintf(full, sizeof full, "desc.%s", name);
+        return ampi_check_array(ctx, "amp_gemm", full, a, *span, required);
+    }
+}
+
+static int ampi_is_f8(amp_dtype t) { return t == AMP_F8E4M3 || t == AMP_F8E5M2; }
+
+AMP_API amp_status amp_gemm(amp_ctx *ctx, const amp_gemm_desc *desc) {
+    static const char where[] = "amp_gemm";
+    amp_gemm_desc d;
+    size_t sa, sb, sc, sd;
+    if (!ctx) return AMP_ERR_INVALID_ARG;
+    AMPI_CHECK_DESC(ctx, where, desc);
+    d = *desc;
+    if (d.alpha == 0.0f) d.alpha = 1.0f;
+    if (d.batch == 0) d.batch = 1;
+    if ((uint32_t)d.act > (uint32_t)AMP_GELU) return AMPI_INVALID(ctx, "%s: desc.act is %d", where, (int)d.act);
+    if (!d.c.data) { d.c = d.d; if (d.ldc == 0) d.ldc = d.ldd; if (d.stride_c == 0) d.stride_c = d.stride_d; }
+    AMPI_TRY(ampi_check_matrix(ctx, "a", d.a, d.trans_a ? d.k : d.m, d.trans_a ? d.m : d.k, &d.lda, d.batch, &d.stride_a, 1, 1, &sa));
+    AMPI_TRY(ampi_check_matrix(ctx, "b", d.b, d.trans_b ? d.n : d.k, d.trans_b ? d.k : d.n, &d.ldb, d.batch, &d.stride_b, 1, 1, &sb));
+    AMPI_TRY(ampi_check_matrix(ctx, "d", d.d, d.m, d.n, &d.ldd, d.batch, &d.stride_d, 0, 1, &sd));
+    AMPI_TRY(ampi_check_matrix(ctx, "c", d.c, d.m, d.n, &d.ldc, d.batch, &d.stride_c, 1, 1, &sc));
+    AMPI_TRY(ampi_check_array(ctx, where, "desc.bias", d.bias, d.n, 0));
+    AMPI_TRY(ampi_check_array(ctx, where, "desc.aux", d.aux, sd, 0));
+    if (d.m == 0 || d.n == 0) return AMP_OK;
+    if (d.k && d.a.dtype != d.b.dtype && !(ampi_is_f8(d.a.dtype) && ampi_is_f8(d.b.dtype))) return amp_fail(ctx, AMP_ERR_UNSUPPORTED, "%s: desc.a is %s and desc.b is %s; they must have one dtype (only FP8 formats mix)", where, amp_dtype_name(d.a.dtype), amp_dtype_name(d.b.dtype));
+    if (d.beta != 0.0f && d.c.dtype != d.d.dtype) return amp_fail(ctx, AMP_ERR_UNSUPPORTED, "%s: desc.c is %s and desc.d is %s; they must have one dtype", where, amp_dtype_name(d.c.dtype), amp_dtype_name(d.d.dtype));
+    {
+        size_t ed = amp_dtype_size(d.d.dtype);
+        int same = d.c.data == d.d.data && d.ldc == d.ldd && (d.batch == 1 || d.stride_c == d.stride_d);
+        if (d.k && (ampi_overlap(d.d.data, sd * ed, d.a.data, sa * amp_dtype_size(d.a.dtype)) || ampi_overlap(d.d.data, sd * ed, d.b.data, sb * amp_dtype_size(d.b.dtype))))
+            return AMPI_INVALID(ctx, "%s: desc.d overlaps desc.a or desc.b", where);
+        if (d.beta != 0.0f && !same && ampi_overlap(d.d.data, sd * ed, d.c.data, sc * ed)) return AMPI_INVALID(ctx, "%s: desc.d overlaps desc.c (only the same matrix is allowed)", where);
+        if (ampi_overlap(d.d.data, sd * ed, d.bias.data, d.bias.data ? d.n * amp_dtype_size(d.bias.dtype) : 0)) return AMPI_INVALID(ctx, "%s: desc.d overlaps desc.bias", where);
+        if (ampi_overlap(d.d.data, sd * ed, d.aux.data, d.aux.data ? sd * amp_dtype_size(d.aux.dtype) : 0)) return AMPI_INVALID(ctx, "%s: desc.d overlaps desc.aux", where);
+    }
+    return ctx->b->gemm(ctx, &d);
+}
+
+/* sizes and operands that forward and backward share; *n_* are element counts */
+static amp_status ampi_check_linear(amp_ctx *ctx, const char *where, const amp_linear *l, size_t *nx, size_t *nw, size_t *ny) {
+    if (!ctx) return AMP_ERR_INVALID_ARG;
+    AMPI_CHECK_DESC(ctx, where, l);
+    if ((uint32_t)l->act > (uint32_t)AMP_GELU) return AMPI_INVALID(ctx, "%s: act is %d", where, (int)l->act);
+    if (l->flags) return AMPI_INVALID(ctx, "%s: flags is not 0", where);
+    if (l->in == 0 || l->out == 0) return AMPI_INVALID(ctx, "%s: %s is 0", where, l->in ? "out" : "in");
+    if (!ampi_product(nx, l->rows, l->in) || !ampi_product(nw, l->out, l->in) || !ampi_product(ny, l->rows, l->out)) return AMPI_INVALID(ctx, "%s: rows, in or out is too large", where);
+    return AMP_OK;
+}
+
+AMP_API amp_status amp_linear_forward(amp_ctx *ctx, const amp_linear *l) {
+    static const char where[] = "amp_linear_forward";
+    amp_gemm_desc g = AMP_ZERO;
+    size_t nx, nw, ny;
+    AMPI_TRY(ampi_check_linear(ctx, where, l, &nx, &nw, &ny));
+    AMPI_TRY(ampi_check_array(ctx, where, "x", l->x, nx, 1));
+    AMPI_TRY(ampi_check_array(ctx, where, "w", l->w, nw, 1));
+    AMPI_TRY(ampi_check_array(ctx, where, "bias", l->bias, l->out, 0));
+    AMPI_TRY(ampi_check_array(ctx, where, "y", l->y, ny, 1));
+    AMPI_TRY(ampi_check_array(ctx, where, "aux", l->aux, ny, 0));
+    if (l->aux.data && l->aux.dtype != l->y.dtype) return AMPI_INVALID(ctx, "%s: aux is %s, but y is %s", where, amp_dtype_name(l->aux.dtype), amp_dtype_name(l->y.dtype));
+    g.act = l->act;
+    g.m = l->rows; g.n = l->out; g.k = l->in;
+    g.a = l->x; g.b = l->w; g.trans_b = 1;
+    g.d = l->y; g.bias = l->bias; g.aux = l->aux;
+    return amp_gemm(ctx, &g);
+}
+
+AMP_API amp_status amp_linear_backward(amp_ctx *ctx, const amp_linear *l) {
+    static const char where[] = "amp_linear_backward";
+    amp_array saved;
+    size_t nx, nw, ny;
+    AMPI_TRY(ampi_check_linear(ctx, where, l, &nx, &nw, &ny));
+    saved = l->act == AMP_GELU ? l->aux : l->y;
+    AMPI_TRY(ampi_check_array(ctx, where, "dy", l->dy, ny, 1));
+    AMPI_TRY(ampi_check_array(ctx, where, "dx", l->dx, nx, 0));
+    AMPI_TRY(ampi_check_array(ctx, where, "dw", l->dw, nw, 0));
+    AMPI_TRY(ampi_check_array(ctx, where, "dbias", l->dbias, l->out, 0));
+    if (l->act != AMP_ACT_NONE) AMPI_TRY(ampi_check_array(ctx, where, l->act == AMP_GELU ? "aux" : "y", saved, ny, 1));
+    if (l->dx.data) AMPI_TRY(ampi_check_array(ctx, where, "w", l->w, nw, 1));
+    if (l->dw.data) AMPI_TRY(ampi_check_array(ctx, where, "x", l->x, nx, 1));
+    if (ny && l->dx.data && l->dy.dtype != l->w.dtype && !(ampi_is_f8(l->dy.dtype) && ampi_is_f8(l->w.dtype))) return amp_fail(ctx, AMP_ERR_UNSUPPORTED, "%s: dy is %s and w is %s; they must have one dtype", where, amp_dtype_name(l->dy.dtype), amp_dtype_name(l->w.dtype));
+    if (ny && l->dw.data && l->dy.dtype != l->x.dtype && !(ampi_is_f8(l->dy.dtype) && ampi_is_f8(l->x.dtype))) return amp_fail(ctx, AMP_ERR_UNSUPPORTED, "%s: dy is %s and x is %s; they must have one dtype", where, amp_dtype_name(l->dy.dtype), amp_dtype_name(l->x.dtype));
+    if (l->act != AMP_ACT_NONE && ny) AMPI_TRY(ctx->b->act_grad(ctx, l->act, l->dy, saved, ny));
+    if (l->dbias.data) {
+        if (l->rows) AMPI_TRY(ctx->b->col_sum(ctx, l->dbias, l->dy, l->rows, l->out, l->accumulate != 0));
+        else if (!l->accumulate) AMPI_TRY(ctx->b->zero(ctx, l->dbias.data, l->out * amp_dtype_size(l->dbias.dtype)));
+    }
+    if (l->dw.data) { /* dW[out,in] = dY^T[out,rows] X[rows,in] */
+        amp_gemm_desc g = AMP_ZERO;
+        g.m = l->out; g.n = l->in; g.k = l->rows;
+        g.a = l->dy; g.trans_a = 1; g.b = l->x;
+        g.d = l->dw; g.beta = l->accumulate ? 1.0f : 0.0f;
+        AMPI_TRY(amp_gemm(ctx, &g));
+    }
+    if (l->dx.data) { /* dX[rows,in] = dY[rows,out] W[out,in] */
+        amp_gemm_desc g = AMP_ZERO;
+        g.m = l->rows; g.n = l->in; g.k = l->out;
+        g.a = l->dy; g.b = l->w; g.d = l->dx;
+        AMPI_TRY(amp_gemm(ctx, &g));
+    }
+    return AMP_OK;
+}
+
+AMP_API amp_status amp_softmax_cross_entropy(amp_ctx *ctx, const amp_xent *desc) {
+    static const char where[] = "amp_softmax_cross_entropy";
+    amp_xent d;
+    size_t span, el, eg;
+    if (!ctx) return AMP_ERR_INVALID_ARG;
+    AMPI_CHECK_DESC(ctx, where, desc);
+    d = *desc;
+    if (d.classes == 0) return AMPI_INVALID(ctx, "%s: desc.classes is 0", where);
+    if (d.classes > 0x7fffffffu) return AMPI_INVALID(ctx, "%s: desc.classes is too large", where);
+    if (d.ld == 0) d.ld = d.classes;
+    if (d.ld < d.classes) return AMPI_INVALID(ctx, "%s: desc.ld is %lu, less than classes %lu", where, (unsigned long)d.ld, (unsigned long)d.classes);
+    if (d.factor == 0.0f) d.factor = 1.0f;
+    if (!amp_is_finite(d.factor)) return AMPI_INVALID(ctx, "%s: desc.factor is not finite", where);
+    if (!amp_is_finite(d.smoothing) || !(d.smoothing >= 0.0f && d.smoothing < 1.0f)) return AMPI_INVALID(ctx, "%s: desc.smoothing is %g; it must be in [0, 1)", where, (double)d.smoothing);
+    span = ampi_span(1, 0, d.rows, d.ld, d.classes);
+    if (span == (size_t)-1) return AMPI_INVALID(ctx, "%s: desc.rows is too large", where);
+    AMPI_TRY(ampi_check_array(ctx, where, "desc.logits", d.logits, span, 1));
+    AMPI_TRY(ampi_check_array(ctx, where, "desc.dlogits", d.dlogits, span, 0));
+    if (d.rows && !d.labels) return AMPI_INVALID(ctx, "%s: desc.labels is NULL", where);
+    if (d.loss && !d.row_loss && d.rows) return AMPI_INVALID(ctx, "%s: desc.row_loss is NULL, but desc.loss is made from it", where);
+    if (d.scaler) AMPI_TRY(ampi_check_scaler(ctx, where, d.scaler));
+    el = span * amp_dtype_size(d.logits.dtype);
+    eg = d.dlogits.data ? span * amp_dtype_size(d.dlogits.dtype) : 0;
+    if (eg && ampi_overlap(d.logits.data, el, d.dlogits.data, eg) && !(d.logits.data == d.dlogits.data && d.logits.dtype == d.dlogits.dtype)) return AMPI_INVALID(ctx, "%s: desc.dlogits overlaps desc.logits (the same array of the same dtype is allowed)", where);
+    if (d.rows == 0) return d.loss ? ctx->b->zero(ctx, d.loss, sizeof *d.loss) : AMP_OK;
+    return ctx->b->xent(ctx, &d, d.scaler && !d.scaler->off ? d.scaler->state : NULL);
+}
+
+/* ---- state files: the front ----
+   File: "AMPSTATE", u32 version 1, u32 number of sections, u64 checksum of these 16 bytes; then sections:
+       char tag[4]; u32 index; u64 payload bytes; u64 checksum of the 16 bytes before and the payload; payload
+   Tags: "SET " parameter set `index`: u32 parameters, u32 moments, u64 steps, u64 skipped
+         "PRM " an array of set `index`: u32 parameter, u32 kind (0 weights, 1 and 2 moments, 3 model copy), u32 dtype, u32 name length,
+                u64 count, name padded to 8 bytes, elements
+         "SCL " scaler `index`: the fields of amp_scaler_state in order       "USER" bytes of the caller
+   All numbers little-endian. Checksum: FNV-1a over little-endian 64-bit words (the last one zero-padded): each step is a bijection,
+   so any change within one word is always seen. */
+
+#ifndef AMP_NO_STDIO
+
+#define AMPI_STATE_BUFFER ((size_t)1 << 20)
+
+typedef struct ampi_file { /* a section being written or read */
+    amp_ctx    *ctx;
+    FILE       *f;
+    const char *path, *where;
+    uint8_t    *buffer;        /* AMPI_STATE_BUFFER bytes of host memory */
+    uint64_t    sum;           /* running checksum */
+    uint64_t    word, fill;    /* bytes of an unfinished word */
+} ampi_file;
+
+static void ampi_sum_start(ampi_file *s) { s->sum = 0xcbf29ce484222325u; s->word = s->fill = 0; }
+static void ampi_sum_bytes(ampi_file *s, const void *data, size_t n) {
+    const uint8_t *b = (const uint8_t *)data;
+    while (n--) {
+        s->word |= (uint64_t)*b++ << (8 * s->fill);
+        if (++s->fill == 8) { s->sum = (s->sum ^ s->word) * 0x100000001b3u; s->word = s->fill = 0; }
+    }
+}
+static uint64_t ampi_sum_end(ampi_file *s) { return s->fill ? (s->sum ^ s->word) * 0x100000001b3u : s->sum; }
+
+static void ampi_put(uint8_t *b, uint64_t x, int bytes) { int i; for (i = 0; i < bytes; i++) b[i] = (uint8_t)(x >> (8 * i)); }
+static uint64_t ampi_get(const uint8_t *b, int bytes) { uint64_t x = 0; int i; for (i = 0; i < bytes; i++) x |= (uint64_t)b[i] << (8 * i); return x; }
+
+/* array elements between this machine's order and little-endian, in place */
+static void ampi_little_endian(uint8_t *b, size_t elements, size_t size) {
+    const uint16_t one = 1;
+    uint8_t first;
+    memcpy(&first, &one, 1);
+    if (first || size == 1) return;
+    for (; elements--; b += size) {
+        uint8_t t = b[0]; b[0] = b[size - 1]; b[size - 1] = t;
+        if (size == 4) { t = b[1]; b[1] = b[2]; b[2] = t; }
+    }
+}
+
+static amp_status ampi_bad_file(ampi_file *s, const char *what) { return amp_fail(s->ctx, AMP_ERR_FORMAT, "%s: %s: %s", s->where, s->path, what); }
+static amp_status ampi_write(ampi_file *s, const void *data, size_t n) {
+    ampi_sum_bytes(s, data, n);
+    return fwrite(data, 1, n, s->f) == n ? AMP_OK : amp_fail(s->ctx, AMP_ERR_IO, "%s: %s: write failed", s->where, s->path);
+}
+static amp_status ampi_read(ampi_file *s, void *data, size_t n) {
+    if (fread(data, 1, n, s->f) != n) return ferror(s->f) ? amp_fail(s->ctx, AMP_ERR_IO, "%s: %s: read failed", s->where, s->path) : ampi_bad_file(s, "the file is truncated");
+    ampi_sum_bytes(s, data, n);
+    return AMP_OK;
+}
+
+/* A section's checksum stands before its payload, so sections are written twice: once into the checksum, once into the file. */
+static amp_status ampi_put_bytes(ampi_file *s, const void *data, size_t n, int to_file) {
+    if (to_file) return ampi_write(s, data, n);
+    ampi_sum_bytes(s, data, n);
+    return AMP_OK;
+}
+static amp_status ampi_put_array(ampi_file *s, amp_array a, int to_file) {
+    size_t size = amp_dtype_size(a.dtype), step = AMPI_STATE_BUFFER / size, i, n;
+    for (i = 0; i < a.count; i += n) {
+        n = a.count - i < step ? a.count - i : step;
+        AMPI_TRY(s->ctx->b->copy(s->ctx, s->buffer, (const char *)a.data + i * size, n * size));
+        ampi_little_endian(s->buffer, n, size);
+        AMPI_TRY(ampi_put_bytes(s, s->buffer, n * size, to_file));
+    }
+    return AMP_OK;
+}
+static amp_status ampi_section(ampi_file *s, const char *tag, size_t index, const void *head, size_t n_head, amp_array a) {
+    uint8_t h[24];
+    int pass;
+    memcpy(h, tag, 4);
+    ampi_put(h + 4, index, 4);
+    ampi_put(h + 8, n_head + a.count * amp_dtype_size(a.dtype), 8);
+    for (pass = 0; pass < 2; pass++) {
+        if (pass) { ampi_put(h + 16, ampi_sum_end(s), 8); AMPI_TRY(ampi_write(s, h, 24)); }
+        else { ampi_sum_start(s); ampi_sum_bytes(s, h, 16); }
+        AMPI_TRY(ampi_put_bytes(s, head, n_head, pass));
+        AMPI_TRY(ampi_put_array(s, a, pass));
+    }
+    return AMP_OK;
+}
+
+/* the arrays that a set saves: weights, moments, and model copies that masters do not give; {NULL} past the last */
+static amp_array ampi_state_array(const amp_params *p, size_t i, uint32_t kind) {
+    const amp_param_entry *e = &p->entries[i];
+    amp_array none = AMP_ZERO;
+    if (kind == 0) return e->master ? amp_param_master(p, i) : amp_param_model(p, i);
+    if (kind < 3) return amp_param_moment(p, i, kind - 1);
+    return p->stochastic && e->master && e->model ? amp_param_model(p, i) : none;
+}
+
+#define AMPI_SCALER_FIELDS(X) /* name, bytes, and how its bits are reached */ \
+    X(scale, 4) X(growth_factor, 4) X(backoff_factor, 4) X(min_scale, 4) X(max_scale, 4) X(growth_interval, 4) X(growth_tracker, 4) \
+    X(hysteresis, 4) X(hysteresis_tracker, 4) X(mode, 4) X(no_check, 4) X(dead_after, 4) X(found, 4) X(stuck, 4) \
+    X(good, 8) X(bad, 8) X(bad_in_a_row, 8) X(bad_nan, 8) X(bad_inf, 8) X(bad_overflow, 8)
+#define AMPI_SCALER_BYTES (14 * 4 + 6 * 8)
+
+static void ampi_scaler_put(uint8_t *b, const amp_scaler_state *t) {
+    uint32_t u; uint64_t v;
+#define AMPI_X(name, size) do { if (size == 4) { memcpy(&u, &t->name, 4); ampi_put(b, u, 4); } else { memcpy(&v, &t->name, size); ampi_put(b, v, size); } b += size; } while (0);
+    AMPI_SCALER_FIELDS(AMPI_X)
+#undef AMPI_X
+}
+static void ampi_scaler_take(amp_scaler_state *t, const uint8_t *b) {
+    uint32_t u; uint64_t v;
+#define AMPI_X(name, size) do { if (size == 4) { u = (uint32_t)ampi_get(b, 4); memcpy(&t->name, &u, 4); } else { v = ampi_get(b, size); memcpy(&t->name, &v, size); } b += size; } while (0);
+    AMPI_SCALER_FIELDS(AMPI_X)
+#undef AMPI_X
+}
+
+static amp_status ampi_check_state(amp_ctx *ctx, const char *where, const char *path, const amp_state *st) {
+    size_t i;
+    if (!ctx) return AMP_ERR_INVALID_ARG;
+    AMPI_CHECK_DESC(ctx, where, st);
+    if (!path || !*path) return AMPI_INVALID(ctx, "%s: path is %s", where, path ? "empty" : "NULL");
+    if (st->flags) return AMPI_INVALID(ctx, "%s: state.flags is not 0", where);
+    if (st->n_params && !st->params) return AMPI_INVALID(ctx, "%s: state.params is NULL", where);
+    if (st->n_scalers && !st->scalers) return AMPI_INVALID(ctx, "%s: state.scalers is NULL", where);
+    if (st->user_bytes && !st->user) return AMPI_INVALID(ctx, "%s: state.user is NULL", where);
+    for (i = 0; i < st->n_params; i++) AMPI_TRY(ampi_check_params(ctx, where, st->params[i]));
+    for (i = 0; i < st->n_scalers; i++) {
+        AMPI_TRY(ampi_check_scaler(ctx, where, st->scalers[i]));
+        if (st->scalers[i]->checked) return amp_fail(ctx, AMP_ERR_STAGE, "%s: scaler %lu is between a check and amp_scaler_update", where, (unsigned long)i);
+    }
+    return ctx->b->may_wait(ctx);
+}
+
+static amp_status ampi_state_write(ampi_file *s, const amp_state *st) {
+    amp_array none = AMP_ZERO;
+    uint8_t h[24 + 256], b[AMPI_SCALER_BYTES];
+    size_t sections = (st->user_bytes != 0) + st->n_scalers + st->n_params, i, j;
+    uint32_t kind;
+    for (i = 0; i < st->n_params; i++) for (j = 0; j < st->params[i]->n; j++) for (kind = 0; kind < 4; kind++) sections += ampi_state_array(st->params[i], j, kind).data != NULL;
+    memcpy(h, "AMPSTATE", 8);
+    ampi_put(h + 8, 1, 4);
+    ampi_put(h + 12, sections, 4);
+    ampi_sum_start(s);
+    ampi_sum_bytes(s, h, 16);
+    ampi_put(h + 16, ampi_sum_end(s), 8);
+    AMPI_TRY(ampi_write(s, h, 24));
+    for (i = 0; i < st->n_params; i++) {
+        amp_params *p = st->params[i];
+        amp_step_record r;
+        AMPI_TRY(s->ctx->b->copy(s->ctx, &r, p->record, sizeof r));
+        ampi_put(h, p->n, 4);
+        ampi_put(h + 4, (uint64_t)p->desc.moments, 4);
+        ampi_put(h + 8, r.steps, 8);
+        ampi_put(h + 16, r.skipped, 8);
+        AMPI_TRY(ampi_section(s, "SET ", i, h, 24, none));
+        for (j = 0; j < p->n; j++) for (kind = 0; kind < 4; kind++) {
+            amp_array a = ampi_state_array(p, j, kind);
+            size_t len = strlen(p->params[j].name);
+            if (!a.data) continue;
+            memset(h, 0, sizeof h);
+            ampi_put(h, j, 4);
+            ampi_put(h + 4, kind, 4);
+            ampi_put(h + 8, (uint64_t)a.dtype, 4);
+            ampi_put(h + 12, len, 4);
+            ampi_put(h + 16, a.count, 8);
+            memcpy(h + 24, p->params[j].name, len);
+            AMPI_TRY(ampi_section(s, "PRM ", i, h, 24 + ((len + 7) & ~(size_t)7), a));
+        }
+    }
+    for (i = 0; i < st->n_scalers; i++) {
+        amp_scaler_state t;
+        AMPI_TRY(ampi_scaler_read(st->scalers[i], &t));
+        ampi_scaler_put(b, &t);
+        AMPI_TRY(ampi_section(s, "SCL ", i, b, AMPI_SCALER_BYTES, none));
+    }
+    if (st->user_bytes) AMPI_TRY(ampi_section(s, "USER", 0, st->user, st->user_bytes, none));
+    return AMP_OK;
+}
+
+#if !defined(_WIN32)
+#  if !defined(__cplusplus)
+extern int fsync(int);         /* hidden by -std=c99 */
+extern int fileno(FILE *);
+#  endif
+static int ampi_flush(FILE *f) { return fflush(f) == 0 && fsync(fileno(f)) == 0; }
+static int ampi_replace(const char *from, const char *to) { /* and make the new name durable */
+    char dir[4096];
+    const char *slash = strrchr(to, '/');
+    size_t n = slash ? (size_t)(slash - to) : 0;
+    int fd;
+    if (rename(from, to) != 0) return 0;
+    if (n >= sizeof dir) return 1;
+    if (n) memcpy(dir, to, n); else dir[n++] = slash ? '/' : '.';
+    dir[n] = 0;
+    fd = open(dir, O_RDONLY);
+    if (fd >= 0) { (void)fsync(fd); (void)close(fd); } /* some file systems refuse: the rename stands all the same */
+    return 1;
+}
+#else
+__declspec(dllimport) int __stdcall MoveFileExA(const char *, const char *, unsigned long);
+static int ampi_flush(FILE *f) { return fflush(f) == 0; }
+static int ampi_replace(const char *from, const char *to) { return MoveFileExA(from, to, 1 | 8) != 0; } /* replace existing, write through */
+#endif
+
+AMP_API amp_status amp_state_save(amp_ctx *ctx, const char *path, const amp_state *state) {
+    static const char where[] = "amp_state_save";
+    ampi_file s;
+    amp_status st;
+    char *temporary;
+    size_t len;
+    AMPI_TRY(ampi_check_state(ctx, where, path, state));
+    memset(&s, 0, sizeof s);
+    s.ctx = ctx; s.path = path; s.where = where;
+    len = strlen(path) + 5;
+    temporary = (char *)ampi_host_alloc(&ctx->host, len);
+    s.buffer = temporary ? (uint8_t *)ampi_host_alloc(&ctx->host, AMPI_STATE_BUFFER) : NULL;
+    if (!s.buffer) {
+        ampi_host_free(&ctx->host, temporary, len);
+        return amp_fail(ctx, AMP_ERR_NO_MEMORY, "%s: no host memory", where);
+    }
+    snprintf(temporary, len, "%s.tmp", path);
+    s.f = fopen(temporary, "wb");
+    if (!s.f) st = amp_fail(ctx, AMP_ERR_IO, "%s: %s: cannot be created", where, temporary);
+    else {
+        st = ampi_state_write(&s, state);
+        if (st == AMP_OK && !ampi_flush(s.f)) st = amp_fail(ctx, AMP_ERR_IO, "%s: %s: flush to disk failed", where, temporary);
+        if (fclose(s.f) != 0 && st == AMP_OK) st = amp_fail(ctx, AMP_ERR_IO, "%s: %s: close failed", where, temporary);
+        if (st == AMP_OK && !ampi_replace(temporary, path)) st = amp_fail(ctx, AMP_ERR_IO, "%s: %s: cannot be renamed to its final name", where, temporary);
+        if (st != AMP_OK) (void)remove(temporary);
+    }
+    ampi_host_free(&ctx->host, s.buffer, AMPI_STATE_BUFFER);
+    ampi_host_free(&ctx->host, temporary, len);
+    return st;
+}
+
+/* One pass over a file. Without `apply`: checks everything and changes nothing; with it: fills context memory. *seen: bit per thing
+   that must be there exactly once, kept in `seen` (one byte per array kind of every parameter, then sets, scalers, user). */
+static amp_status ampi_state_pass(ampi_file *s, const amp_state *st, uint8_t *seen, int apply) {
+    uint8_t h[24 + 256];
+    uint64_t sections, sec, left;
+    size_t total = 0, i, base;
+    for (i = 0; i < st->n_params; i++) total += 4 * st->params[i]->n;
+    ampi_sum_start(s);
+    AMPI_TRY(ampi_read(s, h, 16));
+    if (memcmp(h, "AMPSTATE", 8) != 0) return ampi_bad_file(s, "not an amp state file");
+    sections = ampi_get(h + 12, 4);
+    left = ampi_sum_end(s);
+    AMPI_TRY(ampi_read(s, h + 16, 8));
+    if (ampi_get(h + 16, 8) != left) return ampi_bad_file(s, "the header is damaged");
+    if (ampi_get(h + 8, 4) != 1) return ampi_bad_file(s, "a version that this amp does not know");
+    for (sec = 0; sec < sections; sec++) {
+        uint8_t head[24];
+        uint64_t index, bytes, want;
+        uint8_t *mark = NULL;
+        amp_array a = AMP_ZERO;
+        void *user = NULL;
+        ampi_sum_start(s);
+        AMPI_TRY(ampi_read(s, head, 16));
+        index = ampi_get(head + 4, 4);
+        bytes = left = ampi_get(head + 8, 8);
+        if (fread(head + 16, 1, 8, s->f) != 8) return ampi_bad_file(s, "the file is truncated"); /* not part of the sum */
+        want = ampi_get(head + 16, 8);
+        if (memcmp(head, "SET ", 4) == 0) {
+            amp_step_record r;
+            if (index >= st->n_params || bytes != 24) return ampi_bad_file(s, "it holds more parameter sets than asked for, or is damaged");
+            AMPI_TRY(ampi_read(s, h, 24));
+            left = 0;
+            if (ampi_get(h, 4) != st->params[index]->n) return ampi_bad_file(s, "a set has another number of parameters");
+            if (ampi_get(h + 4, 4) != (uint64_t)st->params[index]->desc.moments) return ampi_bad_file(s, "a set has another number of moments");
+            mark = seen + total + index;
+            if (apply) {
+                AMPI_TRY(s->ctx->b->copy(s->ctx, &r, st->params[index]->record, sizeof r));
+                memset(&r, 0, sizeof r);
+                r.steps = ampi_get(h + 8, 8);
+                r.skipped = ampi_get(h + 16, 8);
+                AMPI_TRY(s->ctx->b->copy(s->ctx, st->params[index]->record, &r, sizeof r));
+            }
+        } else if (memcmp(head, "PRM ", 4) == 0) {
+            const amp_params *p;
+            uint64_t j, kind, len;
+            if (index >= st->n_params || bytes < 24) return ampi_bad_file(s, "it holds more parameter sets than asked for, or is damaged");
+            p = st->params[index];
+            AMPI_TRY(ampi_read(s, h, 24));
+            j = ampi_get(h, 4); kind = ampi_get(h + 4, 4); len = ampi_get(h + 12, 4);
+            if (j >= p->n || kind > 3 || len > 255 || bytes < 24 + ((len + 7) & ~(uint64_t)7)) return ampi_bad_file(s, "it holds other parameters, or is damaged");
+            AMPI_TRY(ampi_read(s, h + 24, (size_t)((len + 7) & ~(uint64_t)7)));
+            left = bytes - 24 - ((len + 7) & ~(uint64_t)7);
+            if (strlen(p->params[j].name) != len || memcmp(h + 24, p->params[j].name, (size_t)len) != 0)
+                return amp_fail(s->ctx, AMP_ERR_FORMAT, "%s: %s: parameter %lu has another name than \"%s\"", s->where, s->path, (unsigned long)j, p->params[j].name);
+            a = kind == 3 ? amp_param_model(p, (size_t)j) : ampi_state_array(p, (size_t)j, (uint32_t)kind);
+            if (!a.data || (uint64_t)a.dtype != ampi_get(h + 8, 4) || a.count != ampi_get(h + 16, 8) || left != a.count * amp_dtype_size(a.dtype))
+                return amp_fail(s->ctx, AMP_ERR_FORMAT, "%s: %s: parameter \"%s\" has another dtype, count or layout", s->where, s->path, p->params[j].name);
+            for (base = 0, i = 0; i < index; i++) base += 4 * st->params[i]->n;
+            mark = seen + base + 4 * j + kind;
+        } else if (memcmp(head, "SCL ", 4) == 0) {
+            amp_scaler_state t;
+            if (index >= st->n_scalers || bytes != AMPI_SCALER_BYTES) return ampi_bad_file(s, "it holds more scalers than asked for, or is damaged");
+            AMPI_TRY(ampi_read(s, h, AMPI_SCALER_BYTES));
+            left = 0;
+            ampi_scaler_take(&t, h);
+            if (!st->scalers[index]->off && t.mode == AMP_SCALER_OFF) return ampi_bad_file(s, "it was saved from a scaler that was off");
+            if (t.mode > (uint32_t)AMP_SCALER_OFF || !amp_is_finite(t.scale) || !(t.scale > 0.0f) || !amp_is_finite(amp_inverse_scale(t.scale))) return ampi_bad_file(s, "its loss scale is not usable");
+            mark = seen + total + st->n_params + index;
+            if (apply && !st->scalers[index]->off) {
+                AMPI_TRY(ampi_scaler_write(st->scalers[index], &t));
+                ampi_next_iteration(st->scalers[index]);
+            }
+        } else if (memcmp(head, "USER", 4) == 0) {
+            if (bytes != st->user_bytes) return ampi_bad_file(s, "its user bytes have another size");
+            user = st->user;
+            mark = seen + total + st->n_params + st->n_scalers;
+        } else return amp_fail(s->ctx, AMP_ERR_FORMAT, "%s: %s: section \"%.4s\" is not known to this amp, or the file is damaged", s->where, s->path, (const char *)head);
+        if (*mark) return ampi_bad_file(s, "a section stands there twice");
+        *mark = 1;
+        for (i = 0; left > 0;) { /* the elements or the user's bytes */
+            size_t n = left < AMPI_STATE_BUFFER ? (size_t)left : AMPI_STATE_BUFFER;
+            AMPI_TRY(ampi_read(s, s->buffer, n));
+            if (apply && a.data) {
+                ampi_little_endian(s->buffer, n / amp_dtype_size(a.dtype), amp_dtype_size(a.dtype));
+                AMPI_TRY(s->ctx->b->copy(s->ctx, (char *)a.data + i, s->buffer, n));
+            }
+            if (apply && user) memcpy((char *)user + i, s->buffer, n);
+            i += n;
+            left -= n;
+        }
+        if (ampi_sum_end(s) != want) return ampi_bad_file(s, "a checksum does not match: the file is damaged");
+    }
+    if (fgetc(s->f) != EOF) return ampi_bad_file(s, "there is something behind the last section");
+    for (i = 0, base = 0; i < st->n_params; i++) { /* all there? */
+        amp_params *p = st->params[i];
+        size_t j, k, models = 0;
+        for (j = 0; j < p->n; j++, base += 4) for (k = 0; k < 4; k++) {
+            if (k < 3 && ampi_state_array(p, j, (uint32_t)k).data && !seen[base + k]) return ampi_bad_file(s, "a parameter is missing");
+            if (k == 3) models += seen[base + k];
+        }
+        if (!seen[total + i]) return ampi_bad_file(s, "a parameter set is missing");
+        if (apply) {
+            if (!models) AMPI_TRY(amp_params_master_to_model(s->ctx, p));
+            p->stochastic = models != 0;
+            p->serial = 0;
+        }
+    }
+    for (i = 0; i < st->n_scalers; i++) if (!seen[total + st->n_params + i]) return ampi_bad_file(s, "a scaler is missing");
+    if (st->user_bytes && !seen[total + st->n_params + st->n_scalers]) return ampi_bad_file(s, "the user's bytes are missing");
+    return AMP_OK;
+}
+
+AMP_API amp_status amp_state_load(amp_ctx *ctx, const char *path, const amp_state *state) {
+    static const char where[] = "amp_state_load";
+    ampi_file s;
+    amp_status st = AMP_OK;
+    uint8_t *seen;
+    size_t n_seen = 1, i;
+    int pass;
+    AMPI_TRY(ampi_check_state(ctx, where, path, state));
+    memset(&s, 0, sizeof s);
+    s.ctx = ctx; s.path = path; s.where = where;
+    for (i = 0; i < state->n_params; i++) n_seen += 4 * state->params[i]->n + 1;
+    n_seen += state->n_scalers;
+    s.f = fopen(path, "rb");
+    if (!s.f) return amp_fail(ctx, AMP_ERR_IO, "%s: %s: cannot be opened", where, path);
+    seen = (uint8_t *)ampi_host_alloc(&ctx->host, n_seen);
+    s.buffer = seen ? (uint8_t *)ampi_host_alloc(&ctx->host, AMPI_STATE_BUFFER) : NULL;
+    if (!s.buffer) st = amp_fail(ctx, AMP_ERR_NO_MEMORY, "%s: no host memory", where);
+    for (pass = 0; pass < 2 && st == AMP_OK; pass++) { /* first look, then touch */
+        memset(seen, 0, n_seen);
+        rewind(s.f);
+        st = ampi_state_pass(&s, state, seen, pass);
+    }
+    (void)fclose(s.f);
+    ampi_host_free(&ctx->host, s.buffer, AMPI_STATE_BUFFER);
+    ampi_host_free(&ctx->host, seen, n_seen);
+    return st;
+}
+
+#else /* AMP_NO_STDIO */
+AMP_API amp_status amp_state_save(amp_ctx *ctx, const char *path, const amp_state *state) {
+    (void)path; (void)state;
+    return ctx ? amp_fail(ctx, AMP_ERR_UNSUPPORTED, "amp_state_save: built with AMP_NO_STDIO") : AMP_ERR_INVALID_ARG;
+}
+AMP_API amp_status amp_state_load(amp_ctx *ctx, const char *path, const amp_state *state) {
+    (void)path; (void)state;
+    return ctx ? amp_fail(ctx, AMP_ERR_UNSUPPORTED, "amp_state_load: built with AMP_NO_STDIO") : AMP_ERR_INVALID_ARG;
+}
+#endif
+
+/* ==== CPU backend ========================================================================================================
+   Arrays go through blocks of AMPI_BLOCK elements that stay in the L1 cache: widened to float, worked on, narrowed. So each piece of
+   arithmetic exists once per SIMD path, for floats, and every dtype works with every verb. */
+
+#define AMPI_BLOCK 1024u
+
+typedef struct ampi_kernels { /* one SIMD path; n is at most AMPI_BLOCK in all but widen and narrow; pointers may be unaligned there */
+    amp_simd    simd;
+    const char *name;
+    void (*widen[AMP_DTYPE_COUNT])(void *f32, const void *src, size_t n);
+    void (*narrow[AMP_DTYPE_COUNT])(void *dst, const void *f32, size_t n);
+    int  (*bad)(const float *u, size_t n);                         /* is any not finite? */
+    void (*scale)(float *u, size_t n, float by);                   /* u *= by */
+    void (*squares)(double *lane, const float *u, size_t n);       /* lane[i] += u[i]^2 */
+    void (*prepare)(float *u, size_t n, const amp_coef *c);
+    void (*adam)(float *w, float *m, float *v, float *u, size_t n, const amp_coef *c);
+    void (*sgd)(float *w, float *b, float *u, size_t n, const amp_coef *c);
+    /* products: tile[mr][nr] of c (row stride ldc) += a[kc][mr] b[kc][nr], both packed; `first`: = instead of += */
+    size_t mr, nr;
+    void (*tile)(size_t kc, const float *a, const float *b, float *c, size_t ldc, int first);
+} ampi_kernels;
+
+/* ---- portable path ---- */
+
+static void ampi_widen_f32(void *d, const void *s, size_t n) { memcpy(d, s, n * 4); }
+static void ampi_narrow_f32(void *d, const void *s, size_t n) { memcpy(d, s, n * 4); }
+#define AMPI_PORTABLE(name, dtype, type) \
+    static void ampi_widen_##name(void *d, const void *s, size_t n) { \
+        size_t i; \
+        for (i = 0; i < n; i++) { type h; uint32_t u; memcpy(&h, (const char *)s + i * sizeof h, sizeof h); u = ampi_decode(h, dtype); memcpy((char *)d + i * 4, &u, 4); } \
+    } \
+    static void ampi_narrow_##name(void *d, const void *s, size_t n) { \
+        size_t i; \
+        for (i = 0; i < n; i++) { type h; uint32_t u; memcpy(&u, (const char *)s + i * 4, 4); h = (type)ampi_encode(u, dtype, AMP_NEAREST, 0, 0); memcpy((char *)d + i * sizeof h, &h, sizeof h); } \
+    }
+AMPI_PORTABLE(f16, AMP_F16, uint16_t)
+AMPI_PORTABLE(bf16, AMP_BF16, uint16_t)
+AMPI_PORTABLE(f8e4m3, AMP_F8E4M3, uint8_t)
+AMPI_PORTABLE(f8e5m2, AMP_F8E5M2, uint8_t)
+#undef AMPI_PORTABLE
+
+static int ampi_bad_c(const float *u, size_t n) {
+    uint32_t any = 0;
+    size_t i;
+    for (i = 0; i < n; i++) any |= (ampi_bits(u[i]) & 0x7f800000u) == 0x7f800000u;
+    return any != 0;
+}
+static void ampi_scale_c(float *u, size_t n, float by) { size_t i; for (i = 0; i < n; i++) u[i] = ampi_mul(u[i], by); }
+static void ampi_squares_c(double *lane, const float *u, size_t n) { /* a square of floats is exact in double, so contraction cannot hurt */
+    size_t i;
+    for (i = 0; i < n; i++) { double x = (double)u[i]; lane[i] += x * x; }
+}
+static void ampi_prepare_c(float *u, size_t n, const amp_coef *c) { size_t i; for (i = 0; i < n; i++) u[i] = amp_prepare_one(u[i], c); }
+static void ampi_adam_c(float *w, float *m, float *v, float *u, size_t n, const amp_coef *c) { size_t i; for (i = 0; i < n; i++) amp_adam_one(&w[i], &m[i], &v[i], u[i], c); }
+static void ampi_sgd_c(float *w, float *b, float *u, size_t n, const amp_coef *c) {
+    float none = 0.0f;
+    size_t i;
+    for (i = 0; i < n; i++) amp_sgd_one(&w[i], b ? &b[i] : &none, u[i], c);
+}
+static void ampi_tile_c(size_t kc, const float *a, const float *b, float *c, size_t ldc, int first) {
+    float acc[4][8];
+    size_t i, j;
+    memset(acc, 0, sizeof acc);
+    for (; kc--; a += 4, b += 8) for (i = 0; i < 4; i++) for (j = 0; j < 8; j++) acc[i][j] += a[i] * b[j];
+    for (i = 0; i < 4; i++) for (j = 0; j < 8; j++) c[i * ldc + j] = first ? acc[i][j] : c[i * ldc + j] + acc[i][j];
+}
+static const ampi_kernels ampi_kernels_c = {
+    AMP_SIMD_SCALAR, "scalar",
+    {NULL, ampi_widen_f32, ampi_widen_f16, ampi_widen_bf16, ampi_widen_f8e4m3, ampi_widen_f8e5m2},
+    {NULL, ampi_narrow_f32, ampi_narrow_f16, ampi_narrow_bf16, ampi_narrow_f8e4m3, ampi_narrow_f8e5m2},
+    ampi_bad_c, ampi_scale_c, ampi_squares_c, ampi_prepare_c, ampi_adam_c, ampi_sgd_c, 4, 8, ampi_tile_c
+};
+
+/* ---- AVX2 and AVX-512 ---- */
+#ifdef AMPI_X86
+
+/* Operations of one path (P) on its float vector (V): guarded like the scalar ones; division, root and clamp are written as
+   instructions, because compilers replace the operators under -ffast-math. */
+#define AMPI_VECTOR_OPS(P, V, M, T, C) \
+    typedef V P##_v; \
+    T static inline V P##_set(float x) { return M##_set1_ps(x); } \
+    T static inline V P##_add(V a, V b) { V r = M##_add_ps(a, b); __asm__("" : "+" C(r)); return r; } \
+    T static inline V P##_sub(V a, V b) { V r = M##_sub_ps(a, b); __asm__("" : "+" C(r)); return r; } \
+    T static inline V P##_mul(V a, V b) { V r = M##_mul_ps(a, b); __asm__("" : "+" C(r)); return r; } \
+    T static inline V P##_div(V a, V b) { V r; __asm__("vdivps %2, %1, %0" : "=" C(r) : C(a), C(b)); return r; } \
+    T static inline V P##_sqrt(V a) { V r; __asm__("vsqrtps %1, %0" : "=" C(r) : C(a)); return r; } \
+    T static inline V P##_clamp(V x, V limit) { /* min and max return their second source when x is NaN */ \
+        V r, low = P##_sub(M##_setzero_ps(), limit); \
+        __asm__("vminps %2, %1, %0" : "=" C(r) : C(limit), C(x)); \
+        __asm__("vmaxps %1, %2, %0" : "=" C(r) : C(r), C(low)); \
+        return r; \
+    } \
+    T static void P##_scale_n(float *u, size_t n, float by) { \
+        size_t i; \
+        for (i = 0; i + sizeof(V) / 4 <= n; i += sizeof(V) / 4) M##_storeu_ps(u + i, P##_mul(M##_loadu_ps(u + i), P##_set(by))); \
+        ampi_scale_c(u + i, n - i, by); \
+    } \
+    T static void P##_prepare_n(float *u, size_t n, const amp_coef *c) { \
+        size_t i; \
+        for (i = 0; i + sizeof(V) / 4 <= n; i += sizeof(V) / 4) { \
+            V x = M##_loadu_ps(u + i); \
+            AMPI_PREPARE(P, V, x, c); \
+            M##_storeu_ps(u + i, x); \
+        } \
+        ampi_prepare_c(u + i, n - i, c); \
+    } \
+    T static void P##_adam_n(float *w, float *m, float *v, float *u, size_t n, const amp_coef *c) { \
+        size_t i; \
+        for (i = 0; i + sizeof(V) / 4 <= n; i += sizeof(V) / 4) { \
+            V wx = M##_loadu_ps(w + i), mx = M##_loadu_ps(m + i), vx = M##_loadu_ps(v + i), ux = M##_loadu_ps(u + i); \
+            AMPI_ADAM(P, V, wx, mx, vx, ux, c); \
+            M##_storeu_ps(w + i, wx); M##_storeu_ps(m + i, mx); M##_storeu_ps(v + i, vx); \
+        } \
+        ampi_adam_c(w + i, m + i, v + i, u + i, n - i, c); \
+    } \
+    T static void P##_sgd_n(float *w, float *b, float *u, size_t n, const amp_coef *c) { \
+        size_t i; \
+        for (i = 0; i + sizeof(V) / 4 <= n; i += sizeof(V) / 4) { \
+            V wx = M##_loadu_ps(w + i), bx = b ? M##_loadu_ps(b + i) : M##_setzero_ps(), ux = M##_loadu_ps(u + i); \
+            AMPI_SGD(P, V, wx, bx, ux, c); \
+            M##_storeu_ps(w + i, wx); \
+            if (b) M##_storeu_ps(b + i, bx); \
+        } \
+        ampi_sgd_c(w + i, b ? b + i : NULL, u + i, n - i, c); \
+    }
+#define AMPI_T2 __attribute__((target("avx2,fma,f16c")))
+#define AMPI_T5 __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c")))
+AMPI_VECTOR_OPS(ampi_2, __m256, _mm256, AMPI_T2, "x")
+AMPI_VECTOR_OPS(ampi_5, __m512, _mm512, AMPI_T5, "v")
+#undef AMPI_VECTOR_OPS
+
+AMPI_T2 static void ampi_2_widen_f16(void *d, const void *s, size_t n) {
+    size_t i;
+    for (i = 0; i + 8 <= n; i += 8) _mm256_storeu_ps((float *)d + i, _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(const void *)((const char *)s + 2 * i))));
+    ampi_widen_f16((float *)d + i, (const char *)s + 2 * i, n - i);
+}
+AMPI_T2 static void ampi_2_narrow_f16(void *d, const void *s, size_t n) {
+    size_t i;
+    for (i = 0; i + 8 <= n; i += 8) _mm_storeu_si128((__m128i *)(void *)((char *)d + 2 * i), _mm256_cvtps_ph(_mm256_loadu_ps((const float *)s + i), 0));
+    ampi_narrow_f16((char *)d + 2 * i, (const float *)s + i, n - i);
+}
+AMPI_T2 static void ampi_2_widen_bf16(void *d, const void *s, size_t n) {
+    size_t i;
+    for (i = 0; i + 8 <= n; i += 8) {
+        __m256i x = _mm256_slli_epi32(_mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)(const void *)((const char *)s + 2 * i))), 16);
+        __m256i nan = _mm256_cmpgt_epi32(_mm256_and_si256(x, _mm256_set1_epi32(0x7fffffff)), _mm256_set1_epi32(0x7f800000));
+        _mm256_storeu_si256((__m256i *)(void *)((char *)d + 4 * i), _mm256_or_si256(x, _mm256_and_si256(nan, _mm256_set1_epi32(0x400000))));
+    }
+    ampi_widen_bf16((char *)d + 4 * i, (const char *)s + 2 * i, n - i);
+}
+AMPI_T2 static inline __m256i ampi_2_bf16x8(const void *s) { /* in the low halves */
+    __m256i x = _mm256_loadu_si256((const __m256i *)s), odd = _mm256_and_si256(_mm256_srli_epi32(x, 16), _mm256_set1_epi32(1));
+    __m256i nan = _mm256_cmpgt_epi32(_mm256_and_si256(x, _mm256_set1_epi32(0x7fffffff)), _mm256_set1_epi32(0x7f800000));
+    __m256i r = _mm256_add_epi32(x, _mm256_add_epi32(odd, _mm256_set1_epi32(0x7fff)));
+    return _mm256_srli_epi32(_mm256_blendv_epi8(r, _mm256_or_si256(x, _mm256_set1_epi32(0x400000)), nan), 16);
+}
+AMPI_T2 static void ampi_2_narrow_bf16(void *d, const void *s, size_t n) {
+    size_t i;
+    for (i = 0; i + 16 <= n; i += 16) {
+        __m256i r = _mm256_packus_epi32(ampi_2_bf16x8((const char *)s + 4 * i), ampi_2_bf16x8((const char *)s + 4 * i + 32));
+        _mm256_storeu_si256((__m256i *)(void *)((char *)d + 2 * i), _mm256_permute4x64_epi64(r, 0xd8));
+    }
+    ampi_narrow_bf16((char *)d + 2 * i, (const char *)s + 4 * i, n - i);
+}
+AMPI_T2 static int ampi_2_bad(const float *u, size_t n) {
+    const __m256i e = _mm256_set1_epi32(0x7f800000);
+    __m256i any = _mm256_setzero_si256();
+    size_t i;
+    for (i = 0; i + 8 <= n; i += 8) any = _mm256_or_si256(any, _mm256_cmpeq_epi32(e, _mm256_and_si256(e, _mm256_loadu_si256((const __m256i *)(const void *)(u + i)))));
+    return !_mm256_testz_si256(any, any) || ampi_bad_c(u + i, n - i);
+}
+AMPI_T2 static void ampi_2_squares(double *lane, const float *u, size_t n) {
+    size_t i;
+    for (i = 0; i + 4 <= n; i += 4) {
+        __m256d x = _mm256_cvtps_pd(_mm_loadu_ps(u + i));
+        _mm256_storeu_pd(lane + i, _mm256_add_pd(_mm256_loadu_pd(lane + i), _mm256_mul_pd(x, x)));
+    }
+    ampi_squares_c(lane + i, u + i, n - i);
+}
+#define AMPI_ROWS(X) X(0) X(1) X(2) X(3) X(4) X(5)
+AMPI_T2 static void ampi_2_tile(size_t kc, const float *a, const float *b, float *c, size_t ldc, int first) { /* 6 x 16 */
+#define X(i) __m256 p##i = _mm256_setzero_ps(), q##i = p##i;
+    AMPI_ROWS(X)
+#undef X
+    for (; kc--; a += 6, b += 16) {
+        __m256 x = _mm256_loadu_ps(b), y = _mm256_loadu_ps(b + 8), s;
+#define X(i) s = _mm256_broadcast_ss(a + i); p##i = _mm256_fmadd_ps(s, x, p##i); q##i = _mm256_fmadd_ps(s, y, q##i);
+        AMPI_ROWS(X)
+#undef X
+    }
+#define X(i) \
+    if (!first) { p##i = _mm256_add_ps(p##i, _mm256_loadu_ps(c + i * ldc)); q##i = _mm256_add_ps(q##i, _mm256_loadu_ps(c + i * ldc + 8)); } \
+    _mm256_storeu_ps(c + i * ldc, p##i); _mm256_storeu_ps(c + i * ldc + 8, q##i);
+    AMPI_ROWS(X)
+#undef X
+}
+#undef AMPI_ROWS
+
+AMPI_T5 static void ampi_5_widen_f16(void *d, const void *s, size_t n) {
+    size_t i;
+    for (i = 0; i + 16 <= n; i += 16) _mm512_storeu_ps((float *)d + i, _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)(const void *)((const char *)s + 2 * i))));
+    ampi_widen_f16((float *)d + i, (const char *)s + 2 * i, n - i);
+}
+AMPI_T5 static void ampi_5_narrow_f16(void *d, const void *s, size_t n) {
+    size_t i;
+    for (i = 0; i + 16 <= n; i += 16) _mm256_storeu_si256((__m256i *)(void *)((char *)d + 2 * i), _mm512_cvtps_ph(_mm512_loadu_ps((const float *)s + i), 0));
+    ampi_narrow_f16((char *)d + 2 * i, (const float *)s + i, n - i);
+}
+AMPI_T5 static int ampi_5_bad(const float *u, size_t n) {
+    const __m512i e = _mm512_set1_epi32(0x7f800000);
+    __mmask16 any = 0;
+    size_t i;
+    for (i = 0; i + 16 <= n; i += 16) any |= _mm512_cmpeq_epi32_mask(e, _mm512_and_si512(e, _mm512_loadu_si512(u + i)));
+    return any != 0 || ampi_bad_c(u + i, n - i);
+}
+AMPI_T5 static void ampi_5_squares(double *lane, const float *u, size_t n) {
+    size_t i;
+    for (i = 0; i + 8 <= n; i += 8) {
+        __m512d x = _mm512_cvtps_pd(_mm256_loadu_ps(u + i));
+        _mm512_storeu_pd(lane + i, _mm512_add_pd(_mm512_loadu_pd(lane + i), _mm512_mul_pd(x, x)));
+    }
+    ampi_squares_c(lane + i, u + i, n - i);
+}
+#define AMPI_ROWS(X) X(0) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11)
+AMPI_T5 static void ampi_5_tile(size_t kc, const float *a, const float *b, float *c, size_t ldc, int first) { /* 12 x 32 */
+#define X(i) __m512 p##i = _mm512_setzero_ps(), q##i = p##i;
+    AMPI_ROWS(X)
+#undef X
+    for (; kc--; a += 12, b += 32) {
+        __m512 x = _mm512_loadu_ps(b), y = _mm512_loadu_ps(b + 16), s;
+#define X(i) s = _mm512_set1_ps(a[i]); p##i = _mm512_fmadd_ps(s, x, p##i); q##i = _mm512_fmadd_ps(s, y, q##i);
+        AMPI_ROWS(X)
+#undef X
+    }
+#define X(i) \
+    if (!first) { p##i = _mm512_add_ps(p##i, _mm512_loadu_ps(c + i * ldc)); q##i = _mm512_add_ps(q##i, _mm512_loadu_ps(c + i * ldc + 16)); } \
+    _mm512_storeu_ps(c + i * ldc, p##i); _mm512_storeu_ps(c + i * ldc + 16, q##i);
+    AMPI_ROWS(X)
+#undef X
+}
+#undef AMPI_ROWS
+
+static const ampi_kernels ampi_kernels_2 = {
+    AMP_SIMD_AVX2, "avx2",
+    {NULL, ampi_widen_f32, ampi_2_widen_f16, ampi_2_widen_bf16, ampi_widen_f8e4m3, ampi_widen_f8e5m2},
+    {NULL, ampi_narrow_f32, ampi_2_narrow_f16, ampi_2_narrow_bf16, ampi_narrow_f8e4m3, ampi_narrow_f8e5m2},
+    ampi_2_bad, ampi_2_scale_n, ampi_2_squares, ampi_2_prepare_n, ampi_2_adam_n, ampi_2_sgd_n, 6, 16, ampi_2_tile
+};
+static const ampi_kernels ampi_kernels_5 = {
+    AMP_SIMD_AVX512, "avx512",
+    {NULL, ampi_widen_f32, ampi_5_widen_f16, ampi_2_widen_bf16, ampi_widen_f8e4m3, ampi_widen_f8e5m2},
+    {NULL, ampi_narrow_f32, ampi_5_narrow_f16, ampi_2_narrow_bf16, ampi_narrow_f8e4m3, ampi_narrow_f8e5m2},
+    ampi_5_bad, ampi_5_scale_n, ampi_5_squares, ampi_5_prepare_n, ampi_5_adam_n, ampi_5_sgd_n, 12, 32, ampi_5_tile
+};
+
+/* CPUID and XGETBV ourselves: __builtin_cpu_supports does not know "f16c" in older compilers. */
+static amp_simd ampi_best_simd(void) {
+    unsigned a, b, c, d, lo, hi;
+    if (!__get_cpuid(1, &a, &b, &c, &d)) return AMP_SIMD_SCALAR;
+    if ((c & (1u << 27 | 1u << 28 | 1u << 29 | 1u << 12)) != (1u << 27 | 1u << 28 | 1u << 29 | 1u << 12)) return AMP_SIMD_SCALAR; /* OSXSAVE AVX F16C FMA */
+    __asm__ volatile("xgetbv" : "=a"(lo), "=d"(hi) : "c"(0));
+    if ((lo & 6u) != 6u) return AMP_SIMD_SCALAR;
+    if (!__get_cpuid_count(7, 0, &a, &b, &c, &d) || !(b & (1u << 5))) return AMP_SIMD_SCALAR;
+    if ((lo & 0xe6u) == 0xe6u && (b & (1u << 16 | 1u << 17 | 1u << 30 | 1u << 31)) == (1u << 16 | 1u << 17 | 1u << 30 | 1u << 31)) return AMP_SIMD_AVX512; /* F DQ BW VL */
+    return AMP_SIMD_AVX2;
+}
+#else
+static amp_simd ampi_best_simd(void) { return AMP_SIMD_SCALAR; }
+#endif
+
+static const ampi_kernels *ampi_pick_kernels(amp_simd want) {
+    amp_simd best = ampi_best_simd();
+    if (want == AMP_SIMD_AUTO) want = best;
+    if ((uint32_t)want > (uint32_t)best) return NULL;
+#ifdef AMPI_X86
+    if (want == AMP_SIMD_AVX2) return &ampi_kernels_2;
+    if (want == AMP_SIMD_AVX512) return &ampi_kernels_5;
+#endif
+    return &ampi_kernels_c;
+}
+
+/* ---- floating-point control word: the default while a verb runs, the caller's again afterwards ---- */
+#if defined(__SSE2__) && defined(__GNUC__) && !defined(__TINYC__)
+typedef uint32_t ampi_fpu;
+static ampi_fpu ampi_fpu_enter(void) { uint32_t old, def = 0x1f80u; __asm__ volatile("stmxcsr %0" : "=m"(old)); __asm__ volatile("ldmxcsr %0" : : "m"(def)); return old; }
+static void ampi_fpu_leave(ampi_fpu old) { __asm__ volatile("ldmxcsr %0" : : "m"(old)); }
+#elif defined(__aarch64__) && defined(__GNUC__)
+typedef uint64_t ampi_fpu;
+static ampi_fpu ampi_fpu_enter(void) { uint64_t old; __asm__ volatile("mrs %0, fpcr" : "=r"(old)); __asm__ volatile("msr fpcr, %0" : : "r"((uint64_t)0)); return old; }
+static void ampi_fpu_leave(ampi_fpu old) { __asm__ volatile("msr fpcr, %0" : : "r"(old)); }
+#else
+typedef fenv_t ampi_fpu;
+static ampi_fpu ampi_fpu_enter(void) { fenv_t old; (void)fegetenv(&old); (void)fesetenv(FE_DFL_ENV); return old; }
+static void ampi_fpu_leave(ampi_fpu old) { (void)fesetenv(&old); }
+#endif
+
+/* ---- thread pool: tasks are taken one by one under a mutex (they are large), results do not depend on who took them ---- */
+
+#define AMPI_KC 256u  /* products: depth, rows and columns of a packed block; multiples of every mr and nr */
+#define AMPI_MC 96u
+#define AMPI_NC 256u
+typedef struct ampi_workspace { /* of one thread */
+    float a[AMPI_MC * AMPI_KC], b[AMPI_KC * AMPI_NC], c[AMPI_MC * AMPI_NC], row[AMPI_KC > AMPI_NC ? AMPI_KC : AMPI_NC];
+    double lane[AMP_LANES], upper[AMP_LANES];
+} ampi_workspace;
+
+typedef struct ampi_cpu {
+    const ampi_kernels *k;
+    amp_allocator       mem;
+    int                 threads;
+    char                device[48];
+    ampi_workspace     *work;       /* threads of them */
+    void              (*fn)(void *arg, size_t task, ampi_workspace *w);
+    void               *arg;
+    size_t              next, total;
+#ifndef AMP_NO_THREADS
+    pthread_mutex_t     lock;       /* of everything below, of next, and of merging results */
+    pthread_cond_t      start, done;
+    pthread_t          *worker;
+    int                 started, running, quit;
+    uint64_t            round;
+#endif
+} ampi_cpu;
+
+static ampi_cpu *ampi_cpu_of(amp_ctx *ctx) { return (ampi_cpu *)amp_ctx_self(ctx); }
+
+#ifndef AMP_NO_THREADS
+static void ampi_lock(ampi_cpu *c) { (void)pthread_mutex_lock(&c->lock); }
+static void ampi_unlock(ampi_cpu *c) { (void)pthread_mutex_unlock(&c->lock); }
+
+static void ampi_take_tasks(ampi_cpu *c, ampi_workspace *w) { /* with the lock held */
+    while (c->next < c->total) {
+        size_t task = c->next++;
+        ampi_unlock(c);
+        c->fn(c->arg, task, w);
+        ampi_lock(c);
+    }
+}
+static void *ampi_worker(void *arg) {
+    ampi_cpu *c = (ampi_cpu *)arg;
+    ampi_workspace *w;
+    uint64_t seen = 0;
+    (void)ampi_fpu_enter();
+    ampi_lock(c);
+    w = &c->work[++c->started];
+    for (;;) {
+        while (!c->quit && c->round == seen) (void)pthread_cond_wait(&c->start, &c->lock);
+        if (c->quit) break;
+        seen = c->round;
+        ampi_take_tasks(c, w);
+        if (--c->running == 0) (void)pthread_cond_signal(&c->done);
+    }
+    ampi_unlock(c);
+    return NULL;
+}
+static void ampi_parallel(ampi_cpu *c, size_t tasks, void (*fn)(void *, size_t, ampi_workspace *), void *arg) {
+    size_t i;
+    if (tasks <= 1 || c->threads == 1) {
+        for (i = 0; i < tasks; i++) fn(arg, i, c->work);
+        return;
+    }
+    ampi_lock(c);
+    c->fn = fn; c->arg = arg; c->next = 0; c->total = tasks;
+    c->running = c->threads - 1;
+    c->round++;
+    (void)pthread_cond_broadcast(&c->start);
+    ampi_take_tasks(c, c->work);
+    while (c->running) (void)pthread_cond_wait(&c->done, &c->lock);
+    ampi_unlock(c);
+}
+static void ampi_pool_stop(ampi_cpu *c, int workers) {
+    int i;
+    ampi_lock(c);
+    c->quit = 1;
+    (void)pthread_cond_broadcast(&c->start);
+    ampi_unlock(c);
+    for (i = 0; i < workers; i++) (void)pthread_join(c->worker[i], NULL);
+    (void)pthread_cond_destroy(&c->start);
+    (void)pthread_cond_destroy(&c->done);
+    (void)pthread_mutex_destroy(&c->lock);
+}
+static int ampi_pool_start(ampi_cpu *c) { /* 0: no threads to be had */
+    int i;
+    if (pthread_mutex_init(&c->lock, NULL) != 0) return 0;
+    if (pthread_cond_init(&c->start, NULL) != 0) { (void)pthread_mutex_destroy(&c->lock); return 0; }
+    if (pthread_cond_init(&c->done, NULL) != 0) { (void)pthread_cond_destroy(&c->start); (void)pthread_mutex_destroy(&c->lock); return 0; }
+    for (i = 0; i < c->threads - 1; i++) if (pthread_create(&c->worker[i], NULL, ampi_worker, c) != 0) { ampi_pool_stop(c, i); return 0; }
+    return 1;
+}
+#else
+static void ampi_lock(ampi_cpu *c) { (void)c; }
+static void ampi_unlock(ampi_cpu *c) { (void)c; }
+static void ampi_parallel(ampi_cpu *c, size_t tasks, void (*fn)(void *, size_t, ampi_workspace *), void *arg) {
+    size_t i;
+    for (i = 0; i < tasks; i++) fn(arg, i, c->work);
+}
+#endif
+
+/* ---- sums by the rule (see >>backend) ---- */
+
+/* Joins lanes whose first n may be nonzero; the rest is not read: adding zeros changes nothing. */
+static double ampi_join_lanes(double *lane, size_t n) {
+    size_t groups, g, half;
+    if (n > AMP_LANES) n = AMP_LANES;
+    groups = (n + 7) / 8;
+    for (g = 0; g < groups; g++) {
+        double *l = lane + 8 * g;
+        lane[g] = ampi_dadd(ampi_dadd(ampi_dadd(l[0], l[4]), ampi_dadd(l[2], l[6])), ampi_dadd(ampi_dadd(l[1], l[5]), ampi_dadd(l[3], l[7])));
+    }
+    for (half = 128; half > 0; half /= 2) for (g = half; g < groups && g < 2 * half; g++) lane[g - half] += lane[g];
+    return groups ? lane[0] : 0.0;
+}
+/* A sum that is fed blocks of at most AMPI_BLOCK terms in order, none across a chunk's end. */
+typedef struct ampi_sum { double *lane, *upper; size_t n, chunks; double groups; } ampi_sum;
+static ampi_sum ampi_sum_begin(ampi_workspace *w) { ampi_sum s = {NULL, NULL, 0, 0, 0.0}; s.lane = w->lane; s.upper = w->upper; return s; }
+static double *ampi_lanes_for(double *lane, size_t at, size_t n) { /* the lanes of terms at .. at + n, cleared at their first use */
+    if (at < AMP_LANES) {
+        size_t from = at ? (at + 7) & ~(size_t)7 : 0, to = (at + n + 7) & ~(size_t)7;
+        if (to > from) memset(lane + from, 0, (to - from) * sizeof *lane);
+    }
+    return lane + (at & (AMP_LANES - 1u));
+}
+static void ampi_sum_upper(ampi_sum *s) { /* the chunk in `lane` is complete */
+    size_t at = s->chunks % AMP_CHUNK;
+    *ampi_lanes_for(s->upper, at, 1) += ampi_join_lanes(s->lane, s->n);
+    s->n = 0;
+    s->chunks++;
+    if (at == AMP_CHUNK - 1) s->groups += ampi_join_lanes(s->upper, AMP_CHUNK);
+}
+static double *ampi_sum_block(ampi_sum *s, size_t n) { /* where to add the next n terms */
+    double *l;
+    if (s->n == AMP_CHUNK) ampi_sum_upper(s);
+    l = ampi_lanes_for(s->lane, s->n, n);
+    s->n += n;
+    return l;
+}
+static double ampi_sum_end_of(ampi_sum *s) {
+    size_t rest;
+    if (s->chunks == 0) return ampi_join_lanes(s->lane, s->n); /* one chunk is its own sum */
+    if (s->n) ampi_sum_upper(s);
+    rest = s->chunks % AMP_CHUNK;
+    return rest ? s->groups + ampi_join_lanes(s->upper, rest) : s->groups;
+}
+
+/* ---- memory ---- */
+
+static amp_status ampi_cpu_alloc(amp_ctx *ctx, void **out, size_t bytes) { /* 256-byte aligned inside what the allocator gives */
+    ampi_cpu *c = ampi_cpu_of(ctx);
+    char *raw, *p;
+    if (bytes + 512 < bytes) return amp_fail(ctx, AMP_ERR_NO_MEMORY, "amp_alloc: %lu bytes", (unsigned long)bytes);
+    raw = (char *)(c->mem.alloc_fn ? c->mem.alloc_fn(bytes + 512, c->mem.user) : AMP_MALLOC(bytes + 512));
+    if (!raw) return amp_fail(ctx, AMP_ERR_NO_MEMORY, "amp_alloc: the allocator has no %lu bytes", (unsigned long)bytes);
+    p = raw + 256 + (256 - ((uintptr_t)raw & 255u)) % 256u;
+    memcpy(p - sizeof raw, &raw, sizeof raw);
+    *out = p;
+    return AMP_OK;
+}
+static void ampi_cpu_release(amp_ctx *ctx, void *ptr, size_t bytes) {
+    ampi_cpu *c = ampi_cpu_of(ctx);
+    char *raw;
+    memcpy(&raw, (char *)ptr - sizeof raw, sizeof raw);
+    ampi_host_free(&c->mem, raw, bytes + 512);
+}
+static amp_status ampi_cpu_copy(amp_ctx *ctx, void *dst, const void *src, size_t bytes) { (void)ctx; memmove(dst, src, bytes); return AMP_OK; }
+static amp_status ampi_cpu_zero(amp_ctx *ctx, void *dst, size_t bytes) { (void)ctx; memset(dst, 0, bytes); return AMP_OK; }
+static amp_status ampi_cpu_sync(amp_ctx *ctx) { (void)ctx; return AMP_OK; }
+static const char *ampi_cpu_device(amp_ctx *ctx) { return ampi_cpu_of(ctx)->device; }
+
+/* ---- arrays ---- */
+
+static char *ampi_at(amp_array a, size_t i) { return (char *)a.data + i * amp_dtype_size(a.dtype); }
+static size_t ampi_least(size_t a, size_t b) { return a < b ? a : b; }
+
+typedef struct ampi_cast_job { const ampi_kernels *k; amp_array dst, src; size_t n; const amp_cast_desc *d; } ampi_cast_job;
+static void ampi_cast_task(void *arg, size_t task, ampi_workspace *w) {
+    const ampi_cast_job *j = (const ampi_cast_job *)arg;
+    float block[AMPI_BLOCK];
+    size_t i = task * AMP_CHUNK, end = ampi_least(j->n, i + AMP_CHUNK), n, e;
+    int plain = j->dst.dtype == AMP_F32 || (j->d->rounding == AMP_NEAREST && !j->d->saturate);
+    (void)w;
+    if (j->dst.dtype == j->src.dtype) { memmove(ampi_at(j->dst, i), ampi_at(j->src, i), (end - i) * amp_dtype_size(j->dst.dtype)); return; }
+    for (; i < end; i += n) {
+        const void *f = ampi_at(j->src, i);
+        n = ampi_least(AMPI_BLOCK, end - i);
+        if (j->dst.dtype == AMP_F32) { j->k->widen[j->src.dtype](ampi_at(j->dst, i), f, n); continue; }
+        if (j->src.dtype != AMP_F32) { j->k->widen[j->src.dtype](block, f, n); f = block; }
+        if (plain) { j->k->narrow[j->dst.dtype](ampi_at(j->dst, i), f, n); continue; }
+        {
+            uint32_t r[4] = {0, 0, 0, 0}, u;
+            for (e = 0; e < n; e++) {
+                uint64_t at = j->d->offset + i + e;
+                if (j->d->rounding == AMP_STOCHASTIC && (e == 0 || (at & 3u) == 0)) amp_philox(r, j->d->seed, j->d->stream, at >> 2);
+                memcpy(&u, (const char *)f + 4 * e, 4);
+                ampi_store_bits(j->dst.data, j->dst.dtype, i + e, ampi_encode(u, j->dst.dtype, j->d->rounding, r[at & 3u], (int)j->d->saturate));
+            }
+        }
+    }
+}
+static amp_status ampi_cpu_cast(amp_ctx *ctx, amp_array dst, amp_array src, size_t n, const amp_cast_desc *d) {
+    ampi_cpu *c = ampi_cpu_of(ctx);
+    ampi_cast_job j;
+    j.k = c->k; j.dst = dst; j.src = src; j.n = n; j.d = d;
+    ampi_parallel(c, (n - 1) / AMP_CHUNK + 1, ampi_cast_task, &j);
+    return AMP_OK;
+}
+
+/* What is wrong with element i: gradients g as stored and u = g / scale as float. */
+static uint32_t ampi_fault(float g, float u) { return amp_is_nan(g) ? AMP_FOUND_NAN : !amp_is_finite(g) ? AMP_FOUND_INF : !amp_is_finite(u) ? AMP_FOUND_OVERFLOW : 0u; }
+
+typedef struct ampi_finite_job { ampi_cpu *c; amp_array a; size_t index; amp_scaler_state *s; float inv; uint32_t found; amp_finite_report r; } ampi_finite_job;
+static void ampi_finite_task(void *arg, size_t task, ampi_workspace *w) {
+    ampi_finite_job *j = (ampi_finite_job *)arg;
+    const ampi_kernels *k = j->c->k;
+    float u[AMPI_BLOCK];
+    uint64_t nan = 0, inf = 0;
+    uint32_t found = 0;
+    size_t i = task * AMP_CHUNK, end = ampi_least(j->a.count, i + AMP_CHUNK), n, e, first = (size_t)-1;
+    (void)w;
+    for (; i < end; i += n) {
+        n = ampi_least(AMPI_BLOCK, end - i);
+        k->widen[j->a.dtype](u, ampi_at(j->a, i), n);
+        if (j->s) k->scale(u, n, j->inv);
+        if (k->bad(u, n)) for (e = 0; e < n; e++) {
+            uint32_t f = ampi_fault(amp_load(j->a.data, j->a.dtype, i + e), u[e]);
+            if (!f) continue;
+            if (first > i + e) first = i + e;
+            found |= f;
+            nan += f == AMP_FOUND_NAN;
+            inf += f != AMP_FOUND_NAN;
+        }
+        if (j->s) {
+            k->narrow[j->a.dtype](ampi_at(j->a, i), u, n);
+            if (j->inv > 1.0f && j->a.dtype != AMP_F32) for (e = 0; e < n; e++) /* finite in FP32 and not in its dtype: only a scale below 1 does that */
+                if (amp_is_finite(u[e]) && !amp_is_finite(amp_load(j->a.data, j->a.dtype, i + e))) { found |= AMP_FOUND_OVERFLOW; inf++; if (first > i + e) first = i + e; }
+        }
+    }
+    if (!found) return;
+    ampi_lock(j->c); /* sums and minima: the order does not matter */
+    if (j->r.nan + j->r.inf == 0 || j->r.first_array > j->index || (j->r.first_array == j->index && j->r.first_index > first)) { j->r.first_array = j->index; j->r.first_index = first; }
+    j->r.nan += nan;
+    j->r.inf += inf;
+    j->found |= found;
+    ampi_unlock(j->c);
+}
+static amp_status ampi_cpu_finite(amp_ctx *ctx, const amp_array *arrays, size_t n, amp_scaler_state *s, amp_finite_report *out) {
+    ampi_fpu fpu = ampi_fpu_enter();
+    ampi_finite_job j;
+    memset(&j, 0, sizeof j);
+    j.c = ampi_cpu_of(ctx);
+    j.s = s;
+    j.inv = s ? amp_inverse_scale(s->scale) : 1.0f;
+    for (j.index = 0; j.index < n; j.index++) if (arrays[j.index].count) {
+        j.a = arrays[j.index];
+        ampi_parallel(j.c, (j.a.count - 1) / AMP_CHUNK + 1, ampi_finite_task, &j);
+    }
+    if (s && !s->no_check) s->found |= j.found;
+    if (out) *out = j.r;
+    ampi_fpu_leave(fpu);
+    return AMP_OK;
+}
+
+typedef struct ampi_histogram_job { ampi_cpu *c; amp_array a; amp_histogram *h; } ampi_histogram_job;
+static void ampi_histogram_task(void *arg, size_t task, ampi_workspace *w) {
+    ampi_histogram_job *j = (ampi_histogram_job *)arg;
+    amp_histogram h;
+    float u[AMPI_BLOCK];
+    uint32_t amax = 0;
+    size_t i = task * AMP_CHUNK, end = ampi_least(j->a.count, i + AMP_CHUNK), n, e;
+    (void)w;
+    memset(&h, 0, sizeof h);
+    for (; i < end; i += n) {
+        n = ampi_least(AMPI_BLOCK, end - i);
+        j->c->k->widen[j->a.dtype](u, ampi_at(j->a, i), n);
+        h.total += n;
+        for (e = 0; e < n; e++) {
+            uint32_t a = ampi_bits(u[e]) & 0x7fffffffu;
+            if (a >= 0x7f800000u) { if (a > 0x7f800000u) h.nan++; else h.inf++; continue; }
+            if (a == 0) { h.zero++; continue; }
+            h.pow2[a >> 23]++;
+            if (amax < a) amax = a;
+        }
+    }
+    ampi_lock(j->c);
+    j->h->total += h.total; j->h->zero += h.zero; j->h->inf += h.inf; j->h->nan += h.nan;
+    for (e = 0; e < 256; e++) j->h->pow2[e] += h.pow2[e];
+    if (ampi_bits(j->h->amax) < amax) j->h->amax = ampi_float(amax);
+    ampi_unlock(j->c);
+}
+static amp_status ampi_cpu_histogram(amp_ctx *ctx, const amp_array *arrays, size_t n, amp_histogram *out) {
+    ampi_histogram_job j;
+    size_t i;
+    j.c = ampi_cpu_of(ctx);
+    j.h = out;
+    for (i = 0; i < n; i++) if (arrays[i].count) {
+        j.a = arrays[i];
+        ampi_parallel(j.c, (j.a.count - 1) / AMP_CHUNK + 1, ampi_histogram_task, &j);
+    }
+    return AMP_OK;
+}
+
+/* ---- step ---- */
+
+typedef struct ampi_step_job { ampi_cpu *c; const amp_inspect_job *inspect; const amp_update_job *update; const amp_clip_job *clip; float inv; } ampi_step_job;
+
+static void ampi_cpu_inspect_task(void *arg, size_t task, ampi_workspace *w) {
+    const ampi_step_job *j = (const ampi_step_job *)arg;
+    const amp_inspect_job *job = j->inspect;
+    const ampi_kernels *k = j->c->k;
+    amp_chunk at = job->table.chunks[task];
+    const amp_param_entry *p = &job->table.entries[at.param];
+    amp_array g = amp_arr(p->grad, p->grad_dtype);
+    amp_partial *out = &job->table.partials[task];
+    ampi_sum sum = ampi_sum_begin(w);
+    float u[AMPI_BLOCK];
+    size_t start = (size_t)at.index * AMP_CHUNK, end = ampi_least((size_t)p->count, start + AMP_CHUNK), i, n, e;
+    memset(out, 0, sizeof *out);
+    out->first = AMP_CHUNK;
+    for (i = start; i < end; i += n) {
+        n = ampi_least(AMPI_BLOCK, end - i);
+        k->widen[g.dtype](u, ampi_at(g, i), n);
+        if (job->flags & AMP_INSPECT_SCALED) k->scale(u, n, j->inv);
+        k->squares(ampi_sum_block(&sum, n), u, n);
+        if (k->bad(u, n)) for (e = 0; e < n; e++) {
+            uint32_t f = ampi_fault(amp_load(g.data, g.dtype, i + e), u[e]);
+            if (f && out->first == AMP_CHUNK) out->first = (uint32_t)(i + e - start);
+            out->nan += f == AMP_FOUND_NAN;
+            out->inf += f == AMP_FOUND_INF;
+            out->overflow += f == AMP_FOUND_OVERFLOW;
+        }
+        if (job->flags & AMP_INSPECT_WRITE) {
+            k->narrow[g.dtype](ampi_at(g, i), u, n);
+            if (j->inv > 1.0f && g.dtype != AMP_F32) for (e = 0; e < n; e++) /* finite in FP32 and not in its dtype: only a scale below 1 does that */
+                if (amp_is_finite(u[e]) && !amp_is_finite(amp_load(g.data, g.dtype, i + e))) { out->overflow++; if (out->first > i + e - start) out->first = (uint32_t)(i + e - start); }
+        }
+    }
+    out->sum = ampi_sum_end_of(&sum);
+}
+static amp_status ampi_cpu_inspect(amp_ctx *ctx, const amp_inspect_job *job) {
+    ampi_fpu fpu = ampi_fpu_enter();
+    ampi_step_job j;
+    amp_step_record found;
+    double sum = 0.0;
+    memset(&found, 0, sizeof found);
+    memset(&j, 0, sizeof j);
+    j.c = ampi_cpu_of(ctx);
+    j.inspect = job;
+    j.inv = job->flags & AMP_INSPECT_SCALED ? amp_inverse_scale(job->scaler->scale) : 1.0f;
+    if (job->flags & AMP_INSPECT_READ) {
+        ampi_sum s = ampi_sum_begin(j.c->work);
+        uint32_t i;
+        ampi_parallel(j.c, job->table.n_chunks, ampi_cpu_inspect_task, &j);
+        for (i = 0; i < job->table.n_chunks; i++) {
+            const amp_partial *p = &job->table.partials[i];
+            *ampi_sum_block(&s, 1) += p->sum;
+            if (p->first < AMP_CHUNK && found.nan + found.inf + found.overflow == 0) {
+                found.first_param = job->table.chunks[i].param;
+                found.first_index = (uint64_t)job->table.chunks[i].index * AMP_CHUNK + p->first;
+            }
+            found.nan += p->nan; found.inf += p->inf; found.overflow += p->overflow;
+        }
+        sum = ampi_sum_end_of(&s);
+    }
+    amp_inspect_finish(job, &found, sum);
+    ampi_fpu_leave(fpu);
+    return AMP_OK;
+}
+
+static void ampi_cpu_update_task(void *arg, size_t task, ampi_workspace *ws) {
+    const ampi_step_job *j = (const ampi_step_job *)arg;
+    const amp_update_job *job = j->update;
+    const ampi_kernels *k = j->c->k;
+    amp_chunk at = job->table.chunks[task];
+    const amp_param_entry *p = &job->table.entries[at.param];
+    amp_coef c = amp_coef_of(&job->desc, job->record, p->no_decay);
+    float u[AMPI_BLOCK], own[AMPI_BLOCK];
+    size_t i = (size_t)at.index * AMP_CHUNK, end = ampi_least((size_t)p->count, i + AMP_CHUNK), n, e;
+    (void)ws;
+    for (; i < end; i += n) {
+        float *w = own;
+        n = ampi_least(AMPI_BLOCK, end - i);
+        k->widen[p->grad_dtype](u, ampi_at(amp_arr(p->grad, p->grad_dtype), i), n);
+        k->prepare(u, n, &c);
+        if (p->master) w = (float *)p->master + i;
+        else k->widen[p->model_dtype](own, (const char *)p->model + 2 * i, n);
+        if (job->desc.optimizer == AMP_SGD) k->sgd(w, job->desc.momentum != 0.0f ? p->moment[0] + i : NULL, u, n, &c);
+        else k->adam(w, p->moment[0] + i, p->moment[1] + i, u, n, &c);
+        if (!p->model) continue;
+        if (!job->desc.stochastic) k->narrow[p->model_dtype]((char *)p->model + 2 * i, w, n);
+        else for (e = 0; e < n; e++) ampi_store_bits(p->model, p->model_dtype, i + e, amp_model_bits(w[e], p->model_dtype, &job->desc, job->record, at.param, i + e));
+    }
+}
+static amp_status ampi_cpu_update(amp_ctx *ctx, const amp_update_job *job) {
+    ampi_fpu fpu;
+    ampi_step_job j;
+    if (job->record->skip) return AMP_OK;
+    fpu = ampi_fpu_enter();
+    memset(&j, 0, sizeof j);
+    j.c = ampi_cpu_of(ctx);
+    j.update = job;
+    ampi_parallel(j.c, job->table.n_chunks, ampi_cpu_update_task, &j);
+    ampi_fpu_leave(fpu);
+    return AMP_OK;
+}
+
+static void ampi_cpu_clip_task(void *arg, size_t task, ampi_workspace *w) {
+    const ampi_step_job *j = (const ampi_step_job *)arg;
+    const amp_clip_job *job = j->clip;
+    amp_chunk at = job->table.chunks[task];
+    const amp_param_entry *p = &job->table.entries[at.param];
+    amp_array g = amp_arr(p->grad, p->grad_dtype);
+    amp_coef c;
+    float u[AMPI_BLOCK];
+    size_t i = (size_t)at.index * AMP_CHUNK, end = ampi_least((size_t)p->count, i + AMP_CHUNK), n;
+    (void)w;
+    memset(&c, 0, sizeof c);
+    c.inv = 1.0f;
+    c.clip = job->record ? job->record->clip : 1.0f;
+    c.limit = job->scaler ? ampi_mul(job->limit, job->scaler->scale) : job->limit;
+    for (; i < end; i += n) {
+        n = ampi_least(AMPI_BLOCK, end - i);
+        j->c->k->widen[g.dtype](u, ampi_at(g, i), n);
+        j->c->k->prepare(u, n, &c);
+        j->c->k->narrow[g.dtype](ampi_at(g, i), u, n);
+    }
+}
+static amp_status ampi_cpu_clip(amp_ctx *ctx, const amp_clip_job *job) {
+    ampi_fpu fpu = ampi_fpu_enter();
+    ampi_step_job j;
+    memset(&j, 0, sizeof j);
+    j.c = ampi_cpu_of(ctx);
+    j.clip = job;
+    if (!job->record || job->record->clip != 1.0f) ampi_parallel(j.c, job->table.n_chunks, ampi_cpu_clip_task, &j);
+    ampi_fpu_leave(fpu);
+    return AMP_OK;
+}
+static amp_status ampi_cpu_next_scale(amp_ctx *ctx, amp_scaler_state *s) {
+    ampi_fpu fpu = ampi_fpu_enter();
+    (void)ctx;
+    amp_scaler_next(s);
+    ampi_fpu_leave(fpu);
+    return AMP_OK;
+}
+
+/* ---- products ----
+   A task is a block of AMPI_MC x AMPI_NC of one batch's D, over all of k: operands are widened to float while they are packed, tiles
+   are accumulated in w->c. The blocks do not depend on the number of threads, so neither do the bits. */
+
+typedef struct ampi_gemm_job { ampi_cpu *c; const amp_gemm_desc *d; size_t blocks_m, blocks_n; } ampi_gemm_job;
+
+/* Packs op(X)[r0 .. r0+rows, k0 .. k0+depth] into strips of `width` rows, [strip][k][width], zeros in the last strip's gap.
+   across: rows of the strips are contiguous in memory (X is stored [k][row]), else k is. */
+static void ampi_pack(const ampi_kernels *kn, float *to, amp_array x, size_t first, size_t ld, int across, size_t r0, size_t rows, size_t k0, size_t depth, size_t width, float *row) {
+    size_t r, k, s;
+    if (rows % width) memset(to + rows / width * width * depth, 0, width * depth * sizeof *to);
+    if (across) for (k = 0; k < depth; k++) {
+        kn->widen[x.dtype](row, ampi_at(x, first + (k0 + k) * ld + r0), rows);
+        for (s = 0; s < rows; s += width) memcpy(to + s * depth + k * width, row + s, ampi_least(width, rows - s) * sizeof *to);
+    } else for (r = 0; r < rows; r++) {
+        float *t = to + r / width * width * depth + r % width;
+        kn->widen[x.dtype](row, ampi_at(x, first + (r0 + r) * ld + k0), depth);
+        for (k = 0; k < depth; k++) t[k * width] = row[k];
+    }
+}
+
+/* One row of D from accumulated products: alpha, C, bias, aux, act, rounding. */
+static void ampi_epilogue(const ampi_kernels *kn, const amp_gemm_desc *d, float *acc, size_t batch, size_t row, size_t col, size_t n, float *other) {
+    size_t at = batch * d->stride_d + row * d->ldd + col, j;
+    for (j = 0; j < n; j++) acc[j] *= d->alpha;
+    if (d->beta != 0.0f) {
+        kn->widen[d->c.dtype](other, ampi_at(d->c, batch * d->stride_c + row * d->ldc + col), n);
+        for (j = 0; j < n; j++) acc[j] += d->beta * other[j];
+    }
+    if (d->bias.data) {
+        kn->widen[d->bias.dtype](other, ampi_at(d->bias, col), n);
+        for (j = 0; j < n; j++) acc[j] += other[j];
+    }
+    if (d->aux.data) kn->narrow[d->aux.dtype](ampi_at(d->aux, at), acc, n);
+    if (d->act != AMP_ACT_NONE) for (j = 0; j < n; j++) acc[j] = ampi_act(d->act, acc[j]);
+    kn->narrow[d->d.dtype](ampi_at(d->d, at), acc, n);
+}
+
+static void ampi_gemm_task(void *arg, size_t task, ampi_workspace *w) {
+    const ampi_gemm_job *j = (const ampi_gemm_job *)arg;
+    const amp_gemm_desc *d = j->d;
+    const ampi_kernels *kn = j->c->k;
+    size_t bn = task % j->blocks_n, bm = task / j->blocks_n % j->blocks_m, batch = task / j->blocks_n / j->blocks_m;
+    size_t r0 = bm * AMPI_MC, c0 = bn * AMPI_NC, rows = ampi_least(AMPI_MC, d->m - r0), cols = ampi_least(AMPI_NC, d->n - c0), k0, kc, r, c;
+    if (d->k == 0) memset(w->c, 0, sizeof w->c);
+    for (k0 = 0; k0 < d->k; k0 += kc) {
+        kc = ampi_least(AMPI_KC, d->k - k0);
+        ampi_pack(kn, w->a, d->a, batch * d->stride_a, d->lda, d->trans_a != 0, r0, rows, k0, kc, kn->mr, w->row);
+        ampi_pack(kn, w->b, d->b, batch * d->stride_b, d->ldb, d->trans_b == 0, c0, cols, k0, kc, kn->nr, w->row);
+        for (c = 0; c < cols; c += kn->nr) for (r = 0; r < rows; r += kn->mr)
+            kn->tile(kc, w->a + r * kc, w->b + c * kc, w->c + r * AMPI_NC + c, AMPI_NC, k0 == 0);
+    }
+    for (r = 0; r < rows; r++) ampi_epilogue(kn, d, w->c + r * AMPI_NC, batch, r0 + r, c0, cols, w->row);
+}
+static amp_status ampi_cpu_gemm(amp_ctx *ctx, const amp_gemm_desc *d) {
+    ampi_fpu fpu = ampi_fpu_enter();
+    ampi_gemm_job j;
+    j.c = ampi_cpu_of(ctx);
+    j.d = d;
+    j.blocks_m = (d->m - 1) / AMPI_MC + 1;
+    j.blocks_n = (d->n - 1) / AMPI_NC + 1;
+    ampi_parallel(j.c, j.blocks_m * j.blocks_n * d->batch, ampi_gemm_task, &j);
+    ampi_fpu_leave(fpu);
+    return AMP_OK;
+}
+
+typedef struct ampi_act_job { const ampi_kernels *k; amp_act act; amp_array dy, saved; size_t n; } ampi_act_job;
+static void ampi_act_task(void *arg, size_t task, ampi_workspace *w) {
+    const ampi_act_job *j = (const ampi_act_job *)arg;
+    float dy[AMPI_BLOCK], saved[AMPI_BLOCK];
+    size_t i = task * AMP_CHUNK, end = ampi_least(j->n, i + AMP_CHUNK), n, e;
+    (void)w;
+    for (; i < end; i += n) {
+        n = ampi_least(AMPI_BLOCK, end - i);
+        j->k->widen[j->dy.dtype](dy, ampi_at(j->dy, i), n);
+        j->k->widen[j->saved.dtype](saved, ampi_at(j->saved, i), n);
+        for (e = 0; e < n; e++) dy[e] = ampi_act_grad(j->act, dy[e], saved[e]);
+        j->k->narrow[j->dy.dtype](ampi_at(j->dy, i), dy, n);
+    }
+}
+static amp_status ampi_cpu_act_grad(amp_ctx *ctx, amp_act act, amp_array dy, amp_array saved, size_t n) {
+    ampi_fpu fpu = ampi_fpu_enter();
+    ampi_act_job j;
+    j.k = ampi_cpu_of(ctx)->k; j.act = act; j.dy = dy; j.saved = saved; j.n = n;
+    ampi_parallel(ampi_cpu_of(ctx), (n - 1) / AMP_CHUNK + 1, ampi_act_task, &j);
+    ampi_fpu_leave(fpu);
+    return AMP_OK;
+}
+
+typedef struct ampi_col_job { const ampi_kernels *k; amp_array out, in; size_t rows, cols; int accumulate; } ampi_col_job;
+static void ampi_col_task(void *arg, size_t task, ampi_workspace *w) { /* AMPI_NC columns, rows in order, in double */
+    const ampi_col_job *j = (const ampi_col_job *)arg;
+    size_t c0 = task * AMPI_NC, cols = ampi_least(AMPI_NC, j->cols - c0), r, c;
+    float x[AMPI_NC];
+    for (c = 0; c < cols; c++) w->lane[c] = 0.0;
+    for (r = 0; r < j->rows; r++) {
+        j->k->widen[j->in.dtype](x, ampi_at(j->in, r * j->cols + c0), cols);
+        for (c = 0; c < cols; c++) w->lane[c] += (double)x[c];
+    }
+    for (c = 0; c < cols; c++) {
+        double s = w->lane[c];
+        if (j->accumulate) s += (double)amp_load(j->out.data, j->out.dtype, c0 + c);
+        amp_store(j->out.data, j->out.dtype, c0 + c, ampi_narrow(s));
+    }
+}
+static amp_status ampi_cpu_col_sum(amp_ctx *ctx, amp_array out, amp_array in, size_t rows, size_t cols, int accumulate) {
+    ampi_fpu fpu = ampi_fpu_enter();
+    ampi_col_job j;
+    j.k = ampi_cpu_of(ctx)->k; j.out = out; j.in = in; j.rows = rows; j.cols = cols; j.accumulate = accumulate;
+    ampi_parallel(ampi_cpu_of(ctx), (cols - 1) / AMPI_NC + 1, ampi_col_task, &j);
+    ampi_fpu_leave(fpu);
+    return AMP_OK;
+}
+
+typedef struct ampi_xent_job { ampi_cpu *c; const amp_xent *d; size_t per_task; float factor; /* of gradients: factor * scale / rows that count */ } ampi_xent_job;
+
+/* One row, in this order on every backend:
+     max = largest logit;  sum = sum of exp(x - max) as float;  mean = (sum of x) / classes when smoothing
+     loss = (1-s) * ((max - x[label]) + log(sum))  [+ s * ((max - mean) + log(sum))]
+     dx   = (exp(x - max) / sum - [(1-s) at the label] - [s / classes]) * factor */
+static void ampi_xent_row(const ampi_xent_job *j, size_t row, ampi_workspace *w) {
+    const amp_xent *d = j->d;
+    const ampi_kernels *k = j->c->k;
+    size_t at = row * d->ld, i, n, e, classes = d->classes;
+    int32_t label = d->labels[row];
+    float x[AMPI_BLOCK], keep = ampi_sub(1.0f, d->smoothing), share = ampi_div(d->smoothing, (float)classes), max = 0.0f, sum, log_sum, loss;
+    amp_array logits = d->logits, grad = d->dlogits;
+    int bad = label >= 0 && (size_t)label >= classes;
+    if (label < 0 || bad) { /* left out, or an error made visible */
+        float fill = bad ? ampi_float(0x7fc00000u) : 0.0f;
+        if (d->row_loss) d->row_loss[row] = fill;
+        if (grad.data) for (i = 0; i < classes; i++) amp_store(grad.data, grad.dtype, at + i, fill);
+        return;
+    }
+    for (i = 0; i < classes; i += n) {
+        n = ampi_least(AMPI_BLOCK, classes - i);
+        k->widen[logits.dtype](x, ampi_at(logits, at + i), n);
+        if (i == 0) max = x[0];
+        for (e = 0; e < n; e++) max = x[e] > max ? x[e] : max;
+    }
+    {
+        ampi_sum s = ampi_sum_begin(w);
+        for (i = 0; i < classes; i += n) {
+            double *lane;
+            n = ampi_least(AMPI_BLOCK, classes - i);
+            k->widen[logits.dtype](x, ampi_at(logits, at + i), n);
+            lane = ampi_sum_block(&s, n);
+            for (e = 0; e < n; e++) lane[e] += (double)amp_exp(ampi_sub(x[e], max));
+        }
+        sum = ampi_narrow(ampi_sum_end_of(&s));
+    }
+    log_sum = amp_log(sum);
+    loss = ampi_add(ampi_sub(max, amp_load(logits.data, logits.dtype, at + (size_t)label)), log_sum);
+    if (d->smoothing > 0.0f) {
+        ampi_sum s = ampi_sum_begin(w);
+        float mean;
+        for (i = 0; i < classes; i += n) {
+            double *lane;
+            n = ampi_least(AMPI_BLOCK, classes - i);
+            k->widen[logits.dtype](x, ampi_at(logits, at + i), n);
+            lane = ampi_sum_block(&s, n);
+            for (e = 0; e < n; e++) lane[e] += (double)x[e];
+        }
+        mean = ampi_narrow(ampi_ddiv(ampi_sum_end_of(&s), (double)classes));
+        loss = ampi_add(ampi_mul(keep, loss), ampi_mul(d->smoothing, ampi_add(ampi_sub(max, mean), log_sum)));
+    }
+    if (d->row_loss) d->row_loss[row] = loss;
+    if (!grad.data) return;
+    for (i = 0; i < classes; i += n) {
+        n = ampi_least(AMPI_BLOCK, classes - i);
+        k->widen[logits.dtype](x, ampi_at(logits, at + i), n);
+        for (e = 0; e < n; e++) {
+            float p = ampi_div(amp_exp(ampi_sub(x[e], max)), sum);
+            if (i + e == (size_t)label) p = ampi_sub(p, keep);
+            if (d->smoothing > 0.0f) p = ampi_sub(p, share);
+            x[e] = ampi_mul(p, j->factor);
+        }
+        k->narrow[grad.dtype](ampi_at(grad, at + i), x, n);
+    }
+}
+static void ampi_xent_task(void *arg, size_t task, ampi_workspace *w) {
+    const ampi_xent_job *j = (const ampi_xent_job *)arg;
+    size_t r = task * j->per_task, end = ampi_least(j->d->rows, r + j->per_task);
+    for (; r < end; r++) ampi_xent_row(j, r, w);
+}
+static amp_status ampi_cpu_xent(amp_ctx *ctx, const amp_xent *d, const amp_scaler_state *s) {
+    ampi_fpu fpu = ampi_fpu_enter();
+    ampi_xent_job j;
+    size_t counted = 0, r, n;
+    float over;
+    j.c = ampi_cpu_of(ctx);
+    j.d = d;
+    j.per_task = d->classes < 8192 ? 8192 / d->classes : 1;
+    for (r = 0; r < d->rows; r++) counted += d->labels[r] >= 0;
+    over = d->sum || counted == 0 ? 1.0f : ampi_narrow(ampi_ddiv(1.0, (double)counted));
+    j.factor = ampi_mul(ampi_mul(d->factor, s ? s->scale : 1.0f), over);
+    ampi_parallel(j.c, (d->rows - 1) / j.per_task + 1, ampi_xent_task, &j);
+    if (d->loss) { /* rows that are left out hold 0 */
+        ampi_sum sum = ampi_sum_begin(j.c->work);
+        size_t e;
+        for (r = 0; r < d->rows; r += n) {
+            double *lane;
+            n = ampi_least(AMPI_BLOCK, d->rows - r);
+            lane = ampi_sum_block(&sum, n);
+            for (e = 0; e < n; e++) lane[e] += (double)d->row_loss[r + e];
+        }
+        *d->loss = ampi_narrow(ampi_dmul(ampi_sum_end_of(&sum), d->sum || counted == 0 ? 1.0 : ampi_ddiv(1.0, (double)counted)));
+    }
+    ampi_fpu_leave(fpu);
+    return AMP_OK;
+}
+
+/* ---- create, destroy ---- */
+
+static void ampi_cpu_free(ampi_cpu *c) {
+    amp_allocator mem = c->mem;
+    ampi_host_free(&mem, c->work, (size_t)c->threads * sizeof *c->work);
+#ifndef AMP_NO_THREADS
+    ampi_host_free(&mem, c->worker, (size_t)c->threads * sizeof *c->worker);
+#endif
+    ampi_host_free(&mem, c, sizeof *c);
+}
+static void ampi_cpu_destroy(amp_ctx *ctx) {
+    ampi_cpu *c = ampi_cpu_of(ctx);
+#ifndef AMP_NO_THREADS
+    if (c->threads > 1) ampi_pool_stop(c, c->threads - 1);
+#endif
+    ampi_cpu_free(c);
+}
+
+static const amp_backend ampi_cpu_backend = {
+    (uint32_t)AMP_VERSION, sizeof(amp_backend), "cpu", ampi_cpu_device, ampi_cpu_destroy,
+    ampi_cpu_alloc, ampi_cpu_release, ampi_cpu_copy, ampi_cpu_zero, ampi_cpu_sync, ampi_cpu_sync,
+    ampi_cpu_cast, ampi_cpu_finite, ampi_cpu_histogram,
+    ampi_cpu_inspect, ampi_cpu_update, ampi_cpu_clip, ampi_cpu_next_scale,
+    ampi_cpu_gemm, ampi_cpu_act_grad, ampi_cpu_col_sum, ampi_cpu_xent
+};
+
+static int ampi_online(void) {
+#if !defined(AMP_NO_THREADS) && defined(_SC_NPROCESSORS_ONLN)
+    long n = sysconf(_SC_NPROCESSORS_ONLN);
+    return n < 1 ? 1 : n > 256 ? 256 : (int)n;
+#else
+    return 1;
+#endif
+}
+
+/* before a context exists, a failure can only go to the logger */
+static amp_status ampi_cpu_refuse(const amp_cpu_desc *d, amp_status st, const char *text) {
+    if (d && d->logger.fn) d->logger.fn(AMP_LOG_ERROR, st, text, d->logger.user);
+    return st;
+}
+
+AMP_API amp_status amp_cpu_create_checked(amp_ctx **out, int version, size_t size, const amp_cpu_desc *desc) {
+    amp_cpu_desc d = AMP_ZERO;
+    const ampi_kernels *k;
+    ampi_cpu *c;
+    amp_status st;
+    if (!out) return AMP_ERR_INVALID_ARG;
+    *out = NULL;
+    if (version != AMP_VERSION || size != sizeof d) return AMP_ERR_VERSION;
+    if (desc) {
+        if (desc->_begin || desc->_end) return AMP_ERR_UNINIT; /* its logger cannot be trusted either */
+        d = *desc;
+    }
+    if (!d.allocator.alloc_fn != !d.allocator.free_fn) return ampi_cpu_refuse(&d, AMP_ERR_INVALID_ARG, "amp_cpu_create: desc.allocator needs both functions or neither");
+    if (d.flags) return ampi_cpu_refuse(&d, AMP_ERR_INVALID_ARG, "amp_cpu_create: desc.flags is not 0");
+    if (d.threads < 0 || d.threads > 256) return ampi_cpu_refuse(&d, AMP_ERR_INVALID_ARG, "amp_cpu_create: desc.threads is not in 0 .. 256");
+    if ((uint32_t)d.simd > (uint32_t)AMP_SIMD_AVX512) return ampi_cpu_refuse(&d, AMP_ERR_INVALID_ARG, "amp_cpu_create: desc.simd is no amp_simd");
+    k = ampi_pick_kernels(d.simd);
+    if (!k) return ampi_cpu_refuse(&d, AMP_ERR_UNSUPPORTED, "amp_cpu_create: desc.simd: this machine or build lacks that path");
+#ifdef AMP_NO_THREADS
+    d.threads = 1;
+#endif
+    if (d.threads == 0) d.threads = ampi_online();
+    c = (ampi_cpu *)ampi_host_alloc(&d.allocator, sizeof *c);
+    if (!c) return ampi_cpu_refuse(&d, AMP_ERR_NO_MEMORY, "amp_cpu_create: no memory");
+    c->k = k;
+    c->mem = d.allocator;
+    c->threads = d.threads;
+    c->work = (ampi_workspace *)ampi_host_alloc(&c->mem, (size_t)c->threads * sizeof *c->work);
+#ifndef AMP_NO_THREADS
+    c->worker = (pthread_t *)ampi_host_alloc(&c->mem, (size_t)c->threads * sizeof *c->worker);
+    if (!c->worker) { ampi_cpu_free(c); return ampi_cpu_refuse(&d, AMP_ERR_NO_MEMORY, "amp_cpu_create: no memory"); }
+#endif
+    if (!c->work) { ampi_cpu_free(c); return ampi_cpu_refuse(&d, AMP_ERR_NO_MEMORY, "amp_cpu_create: no memory"); }
+    snprintf(c->device, sizeof c->device, "%s, %d thread%s", k->name, c->threads, c->threads == 1 ? "" : "s");
+#ifndef AMP_NO_THREADS
+    if (c->threads > 1 && !ampi_pool_start(c)) { ampi_cpu_free(c); return ampi_cpu_refuse(&d, AMP_ERR_NO_MEMORY, "amp_cpu_create: desc.threads: the system gives no more threads"); }
+#endif
+    st = amp_ctx_create_backend(out, &ampi_cpu_backend, c, &d.allocator, &d.logger);
+    if (st != AMP_OK) {
+#ifndef AMP_NO_THREADS
+        if (c->threads > 1) ampi_pool_stop(c, c->threads - 1);
+#endif
+        ampi_cpu_free(c);
+        return ampi_cpu_refuse(&d, st, "amp_cpu_create: no memory");
+    }
+    return AMP_OK;
+}
+
+#ifdef __cplusplus
+} /* extern "C" */
+#endif
+#endif /* AMP_IMPLEMENTATION_ONCE */
+#endif /* AMP_IMPLEMENTATION */
+
+/* ==== >>license =======================================================================================================
+   MIT License. Copyright (c) 2026 amp authors
+
+   Permission is hereby granted, free of charge, to any person obtaining a copy of this software and associated documentation files
+   (the "Software"), to deal in the Software without restriction, including without limitation the rights to use, copy, modify, merge,
+   publish, distribute, sublicense, and/or sell copies of the Software, and to permit persons to whom the Software is furnished to do
+   so, subject to the following conditions: The above copyright notice and this permission notice shall be included in all copies or
+   substantial portions of the Software. THE SOFTWARE IS PROVIDED "AS IS", WITHOUT WARRANTY OF ANY KIND, EXPRESS OR IMPLIED, INCLUDING
+   BUT NOT LIMITED TO THE WARRANTIES OF MERCHANTABILITY, FITNESS FOR A PARTICULAR PURPOSE AND NONINFRINGEMENT. IN NO EVENT SHALL THE
+   AUTHORS OR COPYRIGHT HOLDERS BE LIABLE FOR ANY CLAIM, DAMAGES OR OTHER LIABILITY, WHETHER IN AN ACTION OF CONTRACT, TORT OR
+   OTHERWISE, ARISING FROM, OUT OF OR IN CONNECTION WITH THE SOFTWARE OR THE USE OR OTHER DEALINGS IN THE SOFTWARE. */
