@@ -2511,7 +2511,7 @@ static amp_status ampi_put_bytes(ampi_file *s, const void *data, size_t n, int t
     return AMP_OK;
 }
 static amp_status ampi_put_array(ampi_file *s, amp_array a, int to_file) {
-    size_t size = amp_dtype_size(a.dtype), step = AMPI_STATE_BUFFER / size, i, n;
+    size_t size = amp_dtype_size(a.dtype), step = a.data ? AMPI_STATE_BUFFER / size : 0, i, n;
     for (i = 0; i < a.count; i += n) {
         n = a.count - i < step ? a.count - i : step;
         AMPI_TRY(s->ctx->b->copy(s->ctx, s->buffer, (const char *)a.data + i * size, n * size));
