@@ -1156,7 +1156,7 @@ AMP_INLINE uint32_t amp_model_bits(float w, amp_dtype t, const amp_step_desc *d,
 }
 
 /* ---- the table ------------------------------------------------------------------------------------------------------------------
-   A backend fills one static const amp_backend, makes its own state and calls amp_ctx_create_backend. Every function gets checked
+   A backend fills an amp_backend, makes its own state and calls amp_ctx_create_backend, which copies the table. Every function gets checked
    arguments with defaults filled in and returns a status made with amp_fail, so that the message says which vendor call failed.
    Pointers in jobs are context memory unless said otherwise. The rule of sums, for one array of n doubles x[0..n) (n <= AMP_CHUNK):
        lane[j] = (((0 + x[j]) + x[j+2048]) + x[j+4096]) ...                        j < 2048
@@ -1330,7 +1330,8 @@ AMP_API const char *amp_outcome_name(amp_outcome o) {
 typedef struct ampi_block { void *ptr; size_t bytes, row; } ampi_block;
 
 struct amp_ctx {
-    const amp_backend *b;
+    const amp_backend *b;          /* &table */
+    amp_backend        table;
     void              *self;
     amp_allocator      host;
     amp_logger         log;
@@ -1342,6 +1343,9 @@ struct amp_ctx {
     char               error[320];
 };
 
+#if defined(__GNUC__) || defined(__clang__)
+__attribute__((format(printf, 3, 0)))
+#endif
 static void ampi_message(char *to, size_t n, const char *format, va_list va) {
     if (vsnprintf(to, n, format, va) < 0) to[0] = 0;
 }
@@ -1413,7 +1417,8 @@ AMP_API amp_status amp_ctx_create_backend(amp_ctx **out, const amp_backend *back
     if (!host) host = &none;
     ctx = (amp_ctx *)ampi_host_alloc(host, sizeof *ctx);
     if (!ctx) return AMP_ERR_NO_MEMORY;
-    ctx->b = backend;
+    ctx->table = *backend;
+    ctx->b = &ctx->table;
     ctx->self = self;
     ctx->host = *host;
     if (logger) ctx->log = *logger;
@@ -1663,7 +1668,7 @@ struct amp_params {
     amp_step_record *record;    /* context memory: of steps, and of norms asked for by hand */
     amp_step_record *probe;
     uint64_t         serial;    /* the scaler's iteration that `stage` belongs to */
-    int              stage;
+    int32_t          stage, _pad;
 };
 enum { AMPI_READY = 0, AMPI_UNSCALED, AMPI_STEPPED };
 
@@ -1958,7 +1963,7 @@ struct amp_scaler {
     amp_scaler_state *state;    /* context memory */
     uint64_t          serial;   /* of this iteration */
     size_t            checked;  /* sets and lists checked in this iteration */
-    int               off;
+    int32_t           off, _pad;
 };
 
 static amp_status ampi_check_scale(amp_ctx *ctx, const char *where, const char *name, float scale) {
@@ -2139,7 +2144,7 @@ static amp_status ampi_check_pair(amp_ctx *ctx, const char *where, const amp_par
     return s ? ampi_check_scaler(ctx, where, s) : AMP_OK;
 }
 
-static float ampi_default(float x, float zero_means) { return x == 0.0f ? zero_means : x == (float)AMP_NONE ? 0.0f : x; }
+static float ampi_default(float x, float zero_means) { return ampi_bits(x) << 1 == 0 ? zero_means : ampi_bits(x) == ampi_bits((float)AMP_NONE) ? 0.0f : x; }
 
 /* checks a step desc and fills in its defaults */
 static amp_status ampi_step_desc(amp_ctx *ctx, const char *where, const amp_params *p, const amp_step_desc *desc, amp_step_desc *d) {
@@ -2841,6 +2846,8 @@ AMP_API amp_status amp_state_load(amp_ctx *ctx, const char *path, const amp_stat
 
 typedef struct ampi_kernels { /* one SIMD path; n is at most AMPI_BLOCK in all but widen and narrow; pointers may be unaligned there */
     amp_simd    simd;
+    uint32_t    mr, nr;     /* of tile */
+    uint32_t    _pad;
     const char *name;
     void (*widen[AMP_DTYPE_COUNT])(void *f32, const void *src, size_t n);
     void (*narrow[AMP_DTYPE_COUNT])(void *dst, const void *f32, size_t n);
@@ -2851,7 +2858,6 @@ typedef struct ampi_kernels { /* one SIMD path; n is at most AMPI_BLOCK in all b
     void (*adam)(float *w, float *m, float *v, float *u, size_t n, const amp_coef *c);
     void (*sgd)(float *w, float *b, float *u, size_t n, const amp_coef *c);
     /* products: tile[mr][nr] of c (row stride ldc) += a[kc][mr] b[kc][nr], both packed; `first`: = instead of += */
-    size_t mr, nr;
     void (*tile)(size_t kc, const float *a, const float *b, float *c, size_t ldc, int first);
 } ampi_kernels;
 
@@ -2899,12 +2905,17 @@ static void ampi_tile_c(size_t kc, const float *a, const float *b, float *c, siz
     for (; kc--; a += 4, b += 8) for (i = 0; i < 4; i++) for (j = 0; j < 8; j++) acc[i][j] += a[i] * b[j];
     for (i = 0; i < 4; i++) for (j = 0; j < 8; j++) c[i * ldc + j] = first ? acc[i][j] : c[i * ldc + j] + acc[i][j];
 }
-static const ampi_kernels ampi_kernels_c = {
-    AMP_SIMD_SCALAR, "scalar",
-    {NULL, ampi_widen_f32, ampi_widen_f16, ampi_widen_bf16, ampi_widen_f8e4m3, ampi_widen_f8e5m2},
-    {NULL, ampi_narrow_f32, ampi_narrow_f16, ampi_narrow_bf16, ampi_narrow_f8e4m3, ampi_narrow_f8e5m2},
-    ampi_bad_c, ampi_scale_c, ampi_squares_c, ampi_prepare_c, ampi_adam_c, ampi_sgd_c, 4, 8, ampi_tile_c
-};
+static void ampi_use_c(ampi_kernels *k) { /* tables are filled by code: a const table of addresses would be writable data in PIC */
+    k->simd = AMP_SIMD_SCALAR; k->name = "scalar";
+    k->widen[AMP_F32] = ampi_widen_f32;         k->narrow[AMP_F32] = ampi_narrow_f32;
+    k->widen[AMP_F16] = ampi_widen_f16;         k->narrow[AMP_F16] = ampi_narrow_f16;
+    k->widen[AMP_BF16] = ampi_widen_bf16;       k->narrow[AMP_BF16] = ampi_narrow_bf16;
+    k->widen[AMP_F8E4M3] = ampi_widen_f8e4m3;   k->narrow[AMP_F8E4M3] = ampi_narrow_f8e4m3;
+    k->widen[AMP_F8E5M2] = ampi_widen_f8e5m2;   k->narrow[AMP_F8E5M2] = ampi_narrow_f8e5m2;
+    k->bad = ampi_bad_c; k->scale = ampi_scale_c; k->squares = ampi_squares_c;
+    k->prepare = ampi_prepare_c; k->adam = ampi_adam_c; k->sgd = ampi_sgd_c;
+    k->mr = 4; k->nr = 8; k->tile = ampi_tile_c;
+}
 
 /* ---- AVX2 and AVX-512 ---- */
 #ifdef AMPI_X86
@@ -3075,18 +3086,24 @@ AMPI_T5 static void ampi_5_tile(size_t kc, const float *a, const float *b, float
 }
 #undef AMPI_ROWS
 
-static const ampi_kernels ampi_kernels_2 = {
-    AMP_SIMD_AVX2, "avx2",
-    {NULL, ampi_widen_f32, ampi_2_widen_f16, ampi_2_widen_bf16, ampi_widen_f8e4m3, ampi_widen_f8e5m2},
-    {NULL, ampi_narrow_f32, ampi_2_narrow_f16, ampi_2_narrow_bf16, ampi_narrow_f8e4m3, ampi_narrow_f8e5m2},
-    ampi_2_bad, ampi_2_scale_n, ampi_2_squares, ampi_2_prepare_n, ampi_2_adam_n, ampi_2_sgd_n, 6, 16, ampi_2_tile
-};
-static const ampi_kernels ampi_kernels_5 = {
-    AMP_SIMD_AVX512, "avx512",
-    {NULL, ampi_widen_f32, ampi_5_widen_f16, ampi_2_widen_bf16, ampi_widen_f8e4m3, ampi_widen_f8e5m2},
-    {NULL, ampi_narrow_f32, ampi_5_narrow_f16, ampi_2_narrow_bf16, ampi_narrow_f8e4m3, ampi_narrow_f8e5m2},
-    ampi_5_bad, ampi_5_scale_n, ampi_5_squares, ampi_5_prepare_n, ampi_5_adam_n, ampi_5_sgd_n, 12, 32, ampi_5_tile
-};
+/* each path starts from the one below it and replaces what it does better */
+static void ampi_use_2(ampi_kernels *k) {
+    ampi_use_c(k);
+    k->simd = AMP_SIMD_AVX2; k->name = "avx2";
+    k->widen[AMP_F16] = ampi_2_widen_f16;       k->narrow[AMP_F16] = ampi_2_narrow_f16;
+    k->widen[AMP_BF16] = ampi_2_widen_bf16;     k->narrow[AMP_BF16] = ampi_2_narrow_bf16;
+    k->bad = ampi_2_bad; k->scale = ampi_2_scale_n; k->squares = ampi_2_squares;
+    k->prepare = ampi_2_prepare_n; k->adam = ampi_2_adam_n; k->sgd = ampi_2_sgd_n;
+    k->mr = 6; k->nr = 16; k->tile = ampi_2_tile;
+}
+static void ampi_use_5(ampi_kernels *k) {
+    ampi_use_2(k);
+    k->simd = AMP_SIMD_AVX512; k->name = "avx512";
+    k->widen[AMP_F16] = ampi_5_widen_f16;       k->narrow[AMP_F16] = ampi_5_narrow_f16;
+    k->bad = ampi_5_bad; k->scale = ampi_5_scale_n; k->squares = ampi_5_squares;
+    k->prepare = ampi_5_prepare_n; k->adam = ampi_5_adam_n; k->sgd = ampi_5_sgd_n;
+    k->mr = 12; k->nr = 32; k->tile = ampi_5_tile;
+}
 
 /* CPUID and XGETBV ourselves: __builtin_cpu_supports does not know "f16c" in older compilers. */
 static amp_simd ampi_best_simd(void) {
@@ -3103,15 +3120,16 @@ static amp_simd ampi_best_simd(void) {
 static amp_simd ampi_best_simd(void) { return AMP_SIMD_SCALAR; }
 #endif
 
-static const ampi_kernels *ampi_pick_kernels(amp_simd want) {
+static int ampi_pick_kernels(ampi_kernels *k, amp_simd want) { /* 0: not here */
     amp_simd best = ampi_best_simd();
     if (want == AMP_SIMD_AUTO) want = best;
-    if ((uint32_t)want > (uint32_t)best) return NULL;
+    if ((uint32_t)want > (uint32_t)best) return 0;
+    ampi_use_c(k);
 #ifdef AMPI_X86
-    if (want == AMP_SIMD_AVX2) return &ampi_kernels_2;
-    if (want == AMP_SIMD_AVX512) return &ampi_kernels_5;
+    if (want == AMP_SIMD_AVX2) ampi_use_2(k);
+    if (want == AMP_SIMD_AVX512) ampi_use_5(k);
 #endif
-    return &ampi_kernels_c;
+    return 1;
 }
 
 /* ---- floating-point control word: the default while a verb runs, the caller's again afterwards ---- */
@@ -3140,9 +3158,10 @@ typedef struct ampi_workspace { /* of one thread */
 } ampi_workspace;
 
 typedef struct ampi_cpu {
-    const ampi_kernels *k;
+    const ampi_kernels *k;          /* &kernels */
+    ampi_kernels        kernels;
     amp_allocator       mem;
-    int                 threads;
+    int32_t             threads, _pad;
     char                device[48];
     ampi_workspace     *work;       /* threads of them */
     void              (*fn)(void *arg, size_t task, ampi_workspace *w);
@@ -3152,7 +3171,7 @@ typedef struct ampi_cpu {
     pthread_mutex_t     lock;       /* of everything below, of next, and of merging results */
     pthread_cond_t      start, done;
     pthread_t          *worker;
-    int                 started, running, quit;
+    int32_t             started, running, quit, _pad2;
     uint64_t            round;
 #endif
 } ampi_cpu;
@@ -3435,7 +3454,7 @@ static amp_status ampi_cpu_histogram(amp_ctx *ctx, const amp_array *arrays, size
 
 /* ---- step ---- */
 
-typedef struct ampi_step_job { ampi_cpu *c; const amp_inspect_job *inspect; const amp_update_job *update; const amp_clip_job *clip; float inv; } ampi_step_job;
+typedef struct ampi_step_job { ampi_cpu *c; const amp_inspect_job *inspect; const amp_update_job *update; const amp_clip_job *clip; float inv; uint32_t _pad; } ampi_step_job;
 
 static void ampi_cpu_inspect_task(void *arg, size_t task, ampi_workspace *w) {
     const ampi_step_job *j = (const ampi_step_job *)arg;
@@ -3642,7 +3661,7 @@ static amp_status ampi_cpu_gemm(amp_ctx *ctx, const amp_gemm_desc *d) {
     return AMP_OK;
 }
 
-typedef struct ampi_act_job { const ampi_kernels *k; amp_act act; amp_array dy, saved; size_t n; } ampi_act_job;
+typedef struct ampi_act_job { const ampi_kernels *k; amp_array dy, saved; size_t n; amp_act act; uint32_t _pad; } ampi_act_job;
 static void ampi_act_task(void *arg, size_t task, ampi_workspace *w) {
     const ampi_act_job *j = (const ampi_act_job *)arg;
     float dy[AMPI_BLOCK], saved[AMPI_BLOCK];
@@ -3665,7 +3684,7 @@ static amp_status ampi_cpu_act_grad(amp_ctx *ctx, amp_act act, amp_array dy, amp
     return AMP_OK;
 }
 
-typedef struct ampi_col_job { const ampi_kernels *k; amp_array out, in; size_t rows, cols; int accumulate; } ampi_col_job;
+typedef struct ampi_col_job { const ampi_kernels *k; amp_array out, in; size_t rows, cols; int32_t accumulate; uint32_t _pad; } ampi_col_job;
 static void ampi_col_task(void *arg, size_t task, ampi_workspace *w) { /* AMPI_NC columns, rows in order, in double */
     const ampi_col_job *j = (const ampi_col_job *)arg;
     size_t c0 = task * AMPI_NC, cols = ampi_least(AMPI_NC, j->cols - c0), r, c;
@@ -3690,7 +3709,7 @@ static amp_status ampi_cpu_col_sum(amp_ctx *ctx, amp_array out, amp_array in, si
     return AMP_OK;
 }
 
-typedef struct ampi_xent_job { ampi_cpu *c; const amp_xent *d; size_t per_task; float factor; /* of gradients: factor * scale / rows that count */ } ampi_xent_job;
+typedef struct ampi_xent_job { ampi_cpu *c; const amp_xent *d; size_t per_task; float factor; /* of gradients: factor * scale / rows that count */ uint32_t _pad; } ampi_xent_job;
 
 /* One row, in this order on every backend:
      max = largest logit;  sum = sum of exp(x - max) as float;  mean = (sum of x) / classes when smoothing
@@ -3806,13 +3825,17 @@ static void ampi_cpu_destroy(amp_ctx *ctx) {
     ampi_cpu_free(c);
 }
 
-static const amp_backend ampi_cpu_backend = {
-    (uint32_t)AMP_VERSION, sizeof(amp_backend), "cpu", ampi_cpu_device, ampi_cpu_destroy,
-    ampi_cpu_alloc, ampi_cpu_release, ampi_cpu_copy, ampi_cpu_zero, ampi_cpu_sync, ampi_cpu_sync,
-    ampi_cpu_cast, ampi_cpu_finite, ampi_cpu_histogram,
-    ampi_cpu_inspect, ampi_cpu_update, ampi_cpu_clip, ampi_cpu_next_scale,
-    ampi_cpu_gemm, ampi_cpu_act_grad, ampi_cpu_col_sum, ampi_cpu_xent
-};
+static amp_backend ampi_cpu_table(void) {
+    amp_backend b = AMP_ZERO;
+    b.version = (uint32_t)AMP_VERSION; b.size = sizeof b; b.name = "cpu";
+    b.device = ampi_cpu_device; b.destroy = ampi_cpu_destroy;
+    b.alloc = ampi_cpu_alloc; b.release = ampi_cpu_release; b.copy = ampi_cpu_copy; b.zero = ampi_cpu_zero;
+    b.sync = ampi_cpu_sync; b.may_wait = ampi_cpu_sync;
+    b.cast = ampi_cpu_cast; b.finite = ampi_cpu_finite; b.histogram = ampi_cpu_histogram;
+    b.inspect = ampi_cpu_inspect; b.update = ampi_cpu_update; b.clip = ampi_cpu_clip; b.next_scale = ampi_cpu_next_scale;
+    b.gemm = ampi_cpu_gemm; b.act_grad = ampi_cpu_act_grad; b.col_sum = ampi_cpu_col_sum; b.xent = ampi_cpu_xent;
+    return b;
+}
 
 static int ampi_online(void) {
 #if !defined(AMP_NO_THREADS) && defined(_SC_NPROCESSORS_ONLN)
@@ -3831,7 +3854,8 @@ static amp_status ampi_cpu_refuse(const amp_cpu_desc *d, amp_status st, const ch
 
 AMP_API amp_status amp_cpu_create_checked(amp_ctx **out, int version, size_t size, const amp_cpu_desc *desc) {
     amp_cpu_desc d = AMP_ZERO;
-    const ampi_kernels *k;
+    ampi_kernels kernels;
+    amp_backend table = ampi_cpu_table();
     ampi_cpu *c;
     amp_status st;
     if (!out) return AMP_ERR_INVALID_ARG;
@@ -3845,15 +3869,15 @@ AMP_API amp_status amp_cpu_create_checked(amp_ctx **out, int version, size_t siz
     if (d.flags) return ampi_cpu_refuse(&d, AMP_ERR_INVALID_ARG, "amp_cpu_create: desc.flags is not 0");
     if (d.threads < 0 || d.threads > 256) return ampi_cpu_refuse(&d, AMP_ERR_INVALID_ARG, "amp_cpu_create: desc.threads is not in 0 .. 256");
     if ((uint32_t)d.simd > (uint32_t)AMP_SIMD_AVX512) return ampi_cpu_refuse(&d, AMP_ERR_INVALID_ARG, "amp_cpu_create: desc.simd is no amp_simd");
-    k = ampi_pick_kernels(d.simd);
-    if (!k) return ampi_cpu_refuse(&d, AMP_ERR_UNSUPPORTED, "amp_cpu_create: desc.simd: this machine or build lacks that path");
+    if (!ampi_pick_kernels(&kernels, d.simd)) return ampi_cpu_refuse(&d, AMP_ERR_UNSUPPORTED, "amp_cpu_create: desc.simd: this machine or build lacks that path");
 #ifdef AMP_NO_THREADS
     d.threads = 1;
 #endif
     if (d.threads == 0) d.threads = ampi_online();
     c = (ampi_cpu *)ampi_host_alloc(&d.allocator, sizeof *c);
     if (!c) return ampi_cpu_refuse(&d, AMP_ERR_NO_MEMORY, "amp_cpu_create: no memory");
-    c->k = k;
+    c->kernels = kernels;
+    c->k = &c->kernels;
     c->mem = d.allocator;
     c->threads = d.threads;
     c->work = (ampi_workspace *)ampi_host_alloc(&c->mem, (size_t)c->threads * sizeof *c->work);
@@ -3862,11 +3886,11 @@ AMP_API amp_status amp_cpu_create_checked(amp_ctx **out, int version, size_t siz
     if (!c->worker) { ampi_cpu_free(c); return ampi_cpu_refuse(&d, AMP_ERR_NO_MEMORY, "amp_cpu_create: no memory"); }
 #endif
     if (!c->work) { ampi_cpu_free(c); return ampi_cpu_refuse(&d, AMP_ERR_NO_MEMORY, "amp_cpu_create: no memory"); }
-    snprintf(c->device, sizeof c->device, "%s, %d thread%s", k->name, c->threads, c->threads == 1 ? "" : "s");
+    snprintf(c->device, sizeof c->device, "%s, %d thread%s", c->k->name, c->threads, c->threads == 1 ? "" : "s");
 #ifndef AMP_NO_THREADS
     if (c->threads > 1 && !ampi_pool_start(c)) { ampi_cpu_free(c); return ampi_cpu_refuse(&d, AMP_ERR_NO_MEMORY, "amp_cpu_create: desc.threads: the system gives no more threads"); }
 #endif
-    st = amp_ctx_create_backend(out, &ampi_cpu_backend, c, &d.allocator, &d.logger);
+    st = amp_ctx_create_backend(out, &table, c, &d.allocator, &d.logger);
     if (st != AMP_OK) {
 #ifndef AMP_NO_THREADS
         if (c->threads > 1) ampi_pool_stop(c, c->threads - 1);
