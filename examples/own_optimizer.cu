@@ -25,7 +25,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define AMP(call) do { amp_status s_ = (call); if (s_ != AMP_OK) { fprintf(stderr, "%s: %s\n", #call, ctx && *amp_last_error(ctx) ? amp_last_error(ctx) : amp_strerror(s_)); exit(1); } } while (0)
+#define AMP(call) \
+    do { \
+        amp_status s_ = (call); \
+        if (s_ != AMP_OK) { fprintf(stderr, "%s: %s\n", #call, ctx && *amp_last_error(ctx) ? amp_last_error(ctx) : amp_strerror(s_)); exit(1); } \
+    } while (0)
 
 /* ---- one function per element, run by a loop or by a kernel ---------------------------------------------------------------- */
 
@@ -150,8 +154,9 @@ static void train(amp_ctx *ctx, result *r) {
         AMP(amp_copy(ctx, r->v[i], amp_param_moment(p, i, 1).data, count[i] * sizeof(float)));
         AMP(amp_free(ctx, goal[i]));
     }
-    printf("%-5s %d steps, %d skipped, loss scale 2^%g, mean miss 1 -> %.3f\n", strcmp(amp_ctx_name(ctx), "cuda") ? "cpu:" : "cuda:", STEPS, (int)last.skipped,
-           log2((double)amp_scaler_scale(s)), (mean_miss(r->w[0], target[0], count[0]) + mean_miss(r->w[1], target[1], count[1])) / 2);
+    printf("%-5s %d steps, %d skipped, loss scale 2^%g, mean miss 1 -> %.3f\n", strcmp(amp_ctx_name(ctx), "cuda") ? "cpu:" : "cuda:", STEPS,
+           (int)last.skipped, log2((double)amp_scaler_scale(s)),
+           (mean_miss(r->w[0], target[0], count[0]) + mean_miss(r->w[1], target[1], count[1])) / 2);
     amp_scaler_destroy(s);
     amp_params_destroy(p);
 }

@@ -21,15 +21,25 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define CHECK(call) do { int error = (int)(call); if (error) { fprintf(stderr, "%s:%d: %s: error %d\n", __FILE__, __LINE__, #call, error); exit(1); } } while (0)
+#define CHECK(call) \
+    do { \
+        int error = (int)(call); \
+        if (error) { fprintf(stderr, "%s:%d: %s: error %d\n", __FILE__, __LINE__, #call, error); exit(1); } \
+    } while (0)
 
 #ifdef __CUDACC__
 #define LAUNCH(kernel, threads) kernel<<<((threads) + 127) / 128, 128>>>
 #else /* a C++ compiler and the test's host runtime: no <<< >>> there */
-#define LAUNCH(kernel, threads) [&](auto... a) { cudaLaunchConfig_t c = {}; c.gridDim = ((threads) + 127) / 128; c.blockDim = 128; CHECK(cudaLaunchKernelEx(&c, kernel, a...)); }
+#define LAUNCH(kernel, threads) \
+    [&](auto... a) { \
+        cudaLaunchConfig_t c = {}; \
+        c.gridDim = ((threads) + 127) / 128; c.blockDim = 128; \
+        CHECK(cudaLaunchKernelEx(&c, kernel, a...)); \
+    }
 #endif
 
-enum { PIXELS = DIGITS_SIDE * DIGITS_SIDE, HIDDEN = 256, CLASSES = 10, LAYERS = 3, BATCH = 64, TRAIN = 1437, TEST = DIGITS_COUNT - TRAIN, EPOCHS = 8 };
+enum { PIXELS = DIGITS_SIDE * DIGITS_SIDE, HIDDEN = 256, CLASSES = 10, LAYERS = 3 };
+enum { TRAIN = 1437, TEST = DIGITS_COUNT - TRAIN, BATCH = 64, EPOCHS = 8 };
 static const float LR = 1e-3f;
 
 typedef struct Layer { /* y = relu(x w^T + b); row-major: x [rows, in], w [out, in], y [rows, out] */
