@@ -459,14 +459,17 @@ typedef struct amp_histogram {
 
 /* Exponent histogram over n_arrays arrays together. Class: query. Numerics: exact, bit contract in any mode. */
 AMP_API amp_status amp_histogram_count(amp_ctx *ctx, const amp_array *arrays, size_t n_arrays, amp_histogram *out);
+/* Adds the counts of `more` to *sum (e.g. over many steps); amax becomes the larger one. Class: host. */
+AMP_API void amp_histogram_add(amp_histogram *sum, const amp_histogram *more);
 /* Share (0..1) of the nonzero finite numbers that become zero when multiplied by `scale` (> 0) and rounded to nearest in `dtype`:
    what FP16 loses without scaling is amp_histogram_lost(h, AMP_F16, 1). By bins: exact when scale is a power of two, but for
    numbers equal to half the smallest subnormal, which are counted as kept. Class: host. */
 AMP_API double amp_histogram_lost(const amp_histogram *h, amp_dtype dtype, float scale);
-/* Share of the nonzero finite numbers that overflow in `dtype` when multiplied by `scale`, by bins (a bin that straddles the limit
-   counts as not overflowing). Class: host. */
+/* The same for two other fates: numbers that become subnormal, so lose bits; and that overflow (a bin that straddles the limit counts
+   as not overflowing). Class: host. */
+AMP_API double amp_histogram_subnormal(const amp_histogram *h, amp_dtype dtype, float scale);
 AMP_API double amp_histogram_overflow(const amp_histogram *h, amp_dtype dtype, float scale);
-/* The largest power of two that keeps amax * scale at or below half of FP16's maximum, within [2^-14, 2^24]; 65536 if there is
+/* The largest power of two that keeps amax * scale at or below half of FP16's maximum, within [2^-14, 2^100]; 65536 if there is
    nothing to go by. Class: host. */
 AMP_API float amp_histogram_suggest_scale(const amp_histogram *h);
 
@@ -627,10 +630,11 @@ AMP_API amp_status amp_scaler_configure(amp_ctx *ctx, amp_scaler *s, const amp_s
    numbers that overflow in the multiplication are recorded for the set's next update and for the scaler. Optional: an update does
    it by itself, without writing. STAGE when the set is already unscaled or stepped. OFF: does nothing. Class: enqueue. */
 AMP_API amp_status amp_scaler_unscale(amp_ctx *ctx, amp_scaler *s, amp_params *p);
-/* The same for arrays outside a parameter set, for loops with their own optimizer; may be called for several lists. *report (NULL
-   allowed) tells what was found, then it is a query: skip your update when nan + inf > 0 (numbers that overflowed in the
-   multiplication are counted as inf). Class: enqueue if report is NULL, else query. */
-AMP_API amp_status amp_unscale(amp_ctx *ctx, amp_scaler *s, const amp_array *grads, size_t n, amp_finite_report *report);
+/* The same for n arrays outside a parameter set, for loops with their own optimizer; may be called for several lists.
+   dst[i] = grads[i] / scale, rounded to dst[i]'s dtype; dst NULL => in place. Give FP32 arrays for FP16 gradients: written back as
+   FP16, the small ones that scaling saved would be lost again. *report (NULL allowed) tells what was found, then it is a query: skip
+   your update when nan + inf > 0 (what overflowed in the division counts as inf). Class: enqueue if report is NULL, else query. */
+AMP_API amp_status amp_unscale(amp_ctx *ctx, amp_scaler *s, const amp_array *dst, const amp_array *grads, size_t n, amp_finite_report *report);
 /* The next loss scale, from everything checked since the last update; all sets are READY again. STAGE when nothing was checked.
    OFF: does nothing. Class: enqueue. */
 AMP_API amp_status amp_scaler_update(amp_ctx *ctx, amp_scaler *s);
@@ -748,7 +752,7 @@ typedef struct amp_step_record {
     float    inv_scale;      /* gradients were read as g * inv_scale ... */
     float    clip;           /* ... * clip */
     uint32_t skip;           /* 1: an update must change nothing */
-    uint32_t outcome;        /* amp_outcome */
+    amp_outcome outcome;
     uint64_t nan, inf, overflow; /* elements */
     uint64_t first_index;    /* the first bad element, and its parameter; meaningful when skipped */
     uint32_t first_param;
@@ -812,8 +816,8 @@ typedef struct amp_linear { /* one layer: fill it once, use it for forward and b
     uint64_t  _end;
 } amp_linear;
 
-/* All matrices packed row-major. ReLU's backward looks at y, GELU's at aux. Class: enqueue. Numerics: products' bound; y = 0 has
-   derivative 0 in ReLU. */
+/* All matrices packed row-major. A layer's y is the next layer's x, and the next layer's dx is this layer's dy. ReLU's backward looks
+   at y, GELU's at aux. Class: enqueue. Numerics: products' bound; y = 0 has derivative 0 in ReLU. */
 AMP_API amp_status amp_linear_forward(amp_ctx *ctx, const amp_linear *l);
 AMP_API amp_status amp_linear_backward(amp_ctx *ctx, const amp_linear *l);
 
@@ -1120,6 +1124,7 @@ typedef struct amp_param_table {      /* every array in context memory, built on
     amp_partial     *partials;        /* one per chunk */
     amp_totals      *totals;
     uint32_t         n_entries, n_chunks;
+    uint64_t         n_elements;      /* of all parameters */
 } amp_param_table;
 
 /* ---- jobs: arguments checked and defaults filled in by the front -------------------------------------------------------------- */
@@ -1377,7 +1382,8 @@ typedef struct amp_backend {
     amp_status (*may_wait)(amp_ctx *); /* AMP_OK, or AMP_ERR_CAPTURE / AMP_ERR_DEAD: asked before every query */
     /* arrays */
     amp_status (*cast)(amp_ctx *, amp_array dst, amp_array src, size_t n, const amp_cast_desc *);
-    amp_status (*finite)(amp_ctx *, const amp_array *arrays, size_t n, amp_scaler_state *unscale, amp_finite_report *host); /* either may be NULL */
+    /* counts; with `unscale` also dst[i] = arrays[i] / scale (dst NULL: in place) and what was found into the state. host may be NULL */
+    amp_status (*finite)(amp_ctx *, const amp_array *dst, const amp_array *arrays, size_t n, amp_scaler_state *unscale, amp_finite_report *host);
     amp_status (*histogram)(amp_ctx *, const amp_array *arrays, size_t n, amp_histogram *host);
     /* step */
     /* inspect with desc.reduce_totals_fn: calls it between the sums and amp_inspect_finish */
@@ -1800,7 +1806,7 @@ AMP_API amp_status amp_all_finite(amp_ctx *ctx, const amp_array *arrays, size_t 
     if (!report) return AMPI_INVALID(ctx, "amp_all_finite: report is NULL");
     AMPI_TRY(ampi_check_list(ctx, "amp_all_finite", arrays, n_arrays));
     AMPI_TRY(ctx->b->may_wait(ctx));
-    AMPI_TRY(ctx->b->finite(ctx, arrays, n_arrays, NULL, &r));
+    AMPI_TRY(ctx->b->finite(ctx, NULL, arrays, n_arrays, NULL, &r));
     *report = r;
     return AMP_OK;
 }
@@ -1842,6 +1848,17 @@ AMP_API double amp_histogram_lost(const amp_histogram *h, amp_dtype dtype, float
     /* half of the smallest subnormal: 2^(emin - 127 - mant - 1); floats keep everything a float can hold */
     return ampi_histogram_share(h, scale, dtype == AMP_F32 ? -149 : (int)f.emin - 127 - (int)f.mant - 1, 1 << 20);
 }
+AMP_API double amp_histogram_subnormal(const amp_histogram *h, amp_dtype dtype, float scale) {
+    if (amp_dtype_size(dtype) == 0) return 0.0;
+    return ampi_histogram_share(h, scale, dtype == AMP_F32 ? -126 : (int)ampi_format_of(dtype).emin - 127, 1 << 20) - amp_histogram_lost(h, dtype, scale);
+}
+AMP_API void amp_histogram_add(amp_histogram *sum, const amp_histogram *more) {
+    size_t e;
+    if (!sum || !more) return;
+    sum->total += more->total; sum->zero += more->zero; sum->inf += more->inf; sum->nan += more->nan;
+    for (e = 0; e < 256; e++) sum->pow2[e] += more->pow2[e];
+    if (sum->amax < more->amax) sum->amax = more->amax;
+}
 AMP_API double amp_histogram_overflow(const amp_histogram *h, amp_dtype dtype, float scale) {
     if (amp_dtype_size(dtype) == 0) return 0.0;
     return ampi_histogram_share(h, scale, -(1 << 20), dtype == AMP_F32 ? 128 : ampi_log2_floor(ampi_float(ampi_format_of(dtype).limit)) + 1);
@@ -1851,7 +1868,7 @@ AMP_API float amp_histogram_suggest_scale(const amp_histogram *h) {
     if (!h || !(h->amax > 0.0f) || !amp_is_finite(h->amax)) return 65536.0f;
     k = 14 - ampi_log2_floor(h->amax); /* amax < 2^(e+1), so amax * 2^k < 2^15 */
     if ((ampi_bits(h->amax) & 0x7fffffu) > 0x7fe000u) k--; /* 65504 / 2 is just below 2^15 */
-    return ampi_float((uint32_t)(127 + (k > 24 ? 24 : k < -14 ? -14 : k)) << 23);
+    return ampi_float((uint32_t)(127 + (k > 100 ? 100 : k < -14 ? -14 : k)) << 23);
 }
 
 /* ---- parameters: the front ---- */
@@ -2110,6 +2127,7 @@ static amp_status ampi_params_commit(amp_params *p) {
         p->table.partials = (amp_partial *)ampi_place(p->arena[5], &t, n_chunks * sizeof(amp_partial));
         p->table.n_entries = (uint32_t)p->n;
         p->table.n_chunks = (uint32_t)n_chunks;
+        for (i = 0; i < p->n; i++) p->table.n_elements += p->params[i].d.count;
     }
     for (i = 0; i < p->n; i++) { /* place them */
         const amp_param_desc *d = &p->params[i].d;
@@ -2422,15 +2440,23 @@ AMP_API amp_status amp_scaler_configure(amp_ctx *ctx, amp_scaler *s, const amp_s
     return AMP_OK;
 }
 
-AMP_API amp_status amp_unscale(amp_ctx *ctx, amp_scaler *s, const amp_array *grads, size_t n, amp_finite_report *report) {
+AMP_API amp_status amp_unscale(amp_ctx *ctx, amp_scaler *s, const amp_array *dst, const amp_array *grads, size_t n, amp_finite_report *report) {
+    static const char where[] = "amp_unscale";
     amp_finite_report r = AMP_ZERO;
-    AMPI_TRY(ampi_check_scaler(ctx, "amp_unscale", s));
-    AMPI_TRY(ampi_check_list(ctx, "amp_unscale", grads, n));
+    size_t i;
+    AMPI_TRY(ampi_check_scaler(ctx, where, s));
+    AMPI_TRY(ampi_check_list(ctx, where, grads, n));
+    for (i = 0; dst && i < n; i++) {
+        AMPI_TRY(ampi_check_array(ctx, where, "dst[i]", dst[i], grads[i].count, 1));
+        if (grads[i].count && dst[i].data != grads[i].data && ampi_overlap(dst[i].data, grads[i].count * amp_dtype_size(dst[i].dtype), grads[i].data, grads[i].count * amp_dtype_size(grads[i].dtype)))
+            return AMPI_INVALID(ctx, "%s: dst[%lu] overlaps grads[%lu]", where, (unsigned long)i, (unsigned long)i);
+        if (dst[i].data == grads[i].data && dst[i].dtype != grads[i].dtype && grads[i].count) return AMPI_INVALID(ctx, "%s: dst[%lu] is grads[%lu] with another dtype", where, (unsigned long)i, (unsigned long)i);
+    }
     if (report) AMPI_TRY(ctx->b->may_wait(ctx));
     if (!s->off) {
-        AMPI_TRY(ctx->b->finite(ctx, grads, n, s->state, report ? &r : NULL));
+        AMPI_TRY(ctx->b->finite(ctx, dst, grads, n, s->state, report ? &r : NULL));
         s->checked++;
-    }
+    } else for (i = 0; dst && i < n; i++) if (dst[i].data != grads[i].data) AMPI_TRY(amp_cast(ctx, dst[i], grads[i], grads[i].count, NULL));
     if (report) *report = r;
     return AMP_OK;
 }
@@ -3626,9 +3652,10 @@ static void *ampi_worker(void *arg) {
     ampi_unlock(c);
     return NULL;
 }
-static void ampi_parallel(ampi_cpu *c, size_t tasks, void (*fn)(void *, size_t, ampi_workspace *), void *arg) {
+/* work: about how many elements there are in all; waking threads costs as much as some ten thousand of them */
+static void ampi_parallel(ampi_cpu *c, size_t tasks, size_t work, void (*fn)(void *, size_t, ampi_workspace *), void *arg) {
     size_t i;
-    if (tasks <= 1 || c->threads == 1) {
+    if (tasks <= 1 || c->threads == 1 || work < 65536) {
         for (i = 0; i < tasks; i++) fn(arg, i, c->work);
         return;
     }
@@ -3663,8 +3690,9 @@ static int ampi_pool_start(ampi_cpu *c) { /* 0: no threads to be had */
 #else
 static void ampi_lock(ampi_cpu *c) { (void)c; }
 static void ampi_unlock(ampi_cpu *c) { (void)c; }
-static void ampi_parallel(ampi_cpu *c, size_t tasks, void (*fn)(void *, size_t, ampi_workspace *), void *arg) {
+static void ampi_parallel(ampi_cpu *c, size_t tasks, size_t work, void (*fn)(void *, size_t, ampi_workspace *), void *arg) {
     size_t i;
+    (void)work;
     for (i = 0; i < tasks; i++) fn(arg, i, c->work);
 }
 #endif
@@ -3773,14 +3801,14 @@ static amp_status ampi_cpu_cast(amp_ctx *ctx, amp_array dst, amp_array src, size
     ampi_cpu *c = ampi_cpu_of(ctx);
     ampi_cast_job j;
     j.k = c->k; j.dst = dst; j.src = src; j.n = n; j.d = d;
-    ampi_parallel(c, (n - 1) / AMP_CHUNK + 1, ampi_cast_task, &j);
+    ampi_parallel(c, (n - 1) / AMP_CHUNK + 1, n, ampi_cast_task, &j);
     return AMP_OK;
 }
 
 /* What is wrong with element i: gradients g as stored and u = g / scale as float. */
 static uint32_t ampi_fault(float g, float u) { return amp_is_nan(g) ? AMP_FOUND_NAN : !amp_is_finite(g) ? AMP_FOUND_INF : !amp_is_finite(u) ? AMP_FOUND_OVERFLOW : 0u; }
 
-typedef struct ampi_finite_job { ampi_cpu *c; amp_array a; size_t index; amp_scaler_state *s; float inv; uint32_t found; amp_finite_report r; } ampi_finite_job;
+typedef struct ampi_finite_job { ampi_cpu *c; amp_array a, dst; size_t index; amp_scaler_state *s; float inv; uint32_t found; amp_finite_report r; } ampi_finite_job;
 static void ampi_finite_task(void *arg, size_t task, ampi_workspace *w) {
     ampi_finite_job *j = (ampi_finite_job *)arg;
     const ampi_kernels *k = j->c->k;
@@ -3802,9 +3830,9 @@ static void ampi_finite_task(void *arg, size_t task, ampi_workspace *w) {
             inf += f != AMP_FOUND_NAN;
         }
         if (j->s) {
-            k->narrow[j->a.dtype](ampi_at(j->a, i), u, n);
-            if (j->inv > 1.0f && j->a.dtype != AMP_F32) for (e = 0; e < n; e++) /* finite in FP32 and not in its dtype: only a scale below 1 does that */
-                if (amp_is_finite(u[e]) && !amp_is_finite(amp_load(j->a.data, j->a.dtype, i + e))) { found |= AMP_FOUND_OVERFLOW; inf++; if (first > i + e) first = i + e; }
+            k->narrow[j->dst.dtype](ampi_at(j->dst, i), u, n);
+            if ((j->inv > 1.0f || j->dst.dtype != j->a.dtype) && j->dst.dtype != AMP_F32) for (e = 0; e < n; e++) /* finite in FP32 and not in its dtype */
+                if (amp_is_finite(u[e]) && !amp_is_finite(amp_load(j->dst.data, j->dst.dtype, i + e))) { found |= AMP_FOUND_OVERFLOW; inf++; if (first > i + e) first = i + e; }
         }
     }
     if (!found) return;
@@ -3815,7 +3843,7 @@ static void ampi_finite_task(void *arg, size_t task, ampi_workspace *w) {
     j->found |= found;
     ampi_unlock(j->c);
 }
-static amp_status ampi_cpu_finite(amp_ctx *ctx, const amp_array *arrays, size_t n, amp_scaler_state *s, amp_finite_report *out) {
+static amp_status ampi_cpu_finite(amp_ctx *ctx, const amp_array *dst, const amp_array *arrays, size_t n, amp_scaler_state *s, amp_finite_report *out) {
     ampi_fpu fpu = ampi_fpu_enter();
     ampi_finite_job j;
     memset(&j, 0, sizeof j);
@@ -3824,7 +3852,8 @@ static amp_status ampi_cpu_finite(amp_ctx *ctx, const amp_array *arrays, size_t 
     j.inv = s ? amp_inverse_scale(s->scale) : 1.0f;
     for (j.index = 0; j.index < n; j.index++) if (arrays[j.index].count) {
         j.a = arrays[j.index];
-        ampi_parallel(j.c, (j.a.count - 1) / AMP_CHUNK + 1, ampi_finite_task, &j);
+        j.dst = dst ? dst[j.index] : j.a;
+        ampi_parallel(j.c, (j.a.count - 1) / AMP_CHUNK + 1, j.a.count, ampi_finite_task, &j);
     }
     if (s && !s->no_check) s->found |= j.found;
     if (out) *out = j.r;
@@ -3853,10 +3882,9 @@ static void ampi_histogram_task(void *arg, size_t task, ampi_workspace *w) {
             if (amax < a) amax = a;
         }
     }
+    h.amax = ampi_float(amax);
     ampi_lock(j->c);
-    j->h->total += h.total; j->h->zero += h.zero; j->h->inf += h.inf; j->h->nan += h.nan;
-    for (e = 0; e < 256; e++) j->h->pow2[e] += h.pow2[e];
-    if (ampi_bits(j->h->amax) < amax) j->h->amax = ampi_float(amax);
+    amp_histogram_add(j->h, &h);
     ampi_unlock(j->c);
 }
 static amp_status ampi_cpu_histogram(amp_ctx *ctx, const amp_array *arrays, size_t n, amp_histogram *out) {
@@ -3866,7 +3894,7 @@ static amp_status ampi_cpu_histogram(amp_ctx *ctx, const amp_array *arrays, size
     j.h = out;
     for (i = 0; i < n; i++) if (arrays[i].count) {
         j.a = arrays[i];
-        ampi_parallel(j.c, (j.a.count - 1) / AMP_CHUNK + 1, ampi_histogram_task, &j);
+        ampi_parallel(j.c, (j.a.count - 1) / AMP_CHUNK + 1, j.a.count, ampi_histogram_task, &j);
     }
     return AMP_OK;
 }
@@ -3932,7 +3960,7 @@ static amp_status ampi_cpu_inspect(amp_ctx *ctx, const amp_inspect_job *job) {
     if (job->flags & AMP_INSPECT_READ) {
         ampi_sum s = ampi_sum_begin(j.c->work);
         memset(t, 0, sizeof *t);
-        ampi_parallel(j.c, job->table.n_chunks, ampi_cpu_inspect_task, &j);
+        ampi_parallel(j.c, job->table.n_chunks, (size_t)job->table.n_elements, ampi_cpu_inspect_task, &j);
         for (i = 0; i < job->table.n_chunks; i++) {
             const amp_partial *p = &job->table.partials[i];
             *ampi_sum_block(&s, 1) += p->sum;
@@ -4014,7 +4042,7 @@ static amp_status ampi_cpu_update(amp_ctx *ctx, const amp_update_job *job) {
     fpu = ampi_fpu_enter();
     j.c = c;
     j.update = job;
-    ampi_parallel(c, job->table.n_chunks, ampi_cpu_update_task, &j);
+    ampi_parallel(c, job->table.n_chunks, (size_t)job->table.n_elements, ampi_cpu_update_task, &j);
     if (j.overflow) job->record->weight_overflow = 1;
     ampi_fpu_leave(fpu);
     return AMP_OK;
@@ -4044,7 +4072,7 @@ static amp_status ampi_cpu_add(amp_ctx *ctx, const amp_add_job *job) {
     memset(&j, 0, sizeof j);
     j.c = ampi_cpu_of(ctx);
     j.add = job;
-    ampi_parallel(j.c, job->table.n_chunks, ampi_cpu_add_task, &j);
+    ampi_parallel(j.c, job->table.n_chunks, (size_t)job->table.n_elements, ampi_cpu_add_task, &j);
     ampi_fpu_leave(fpu);
     return AMP_OK;
 }
@@ -4080,7 +4108,7 @@ static amp_status ampi_cpu_clip(amp_ctx *ctx, const amp_clip_job *job) {
     memset(&j, 0, sizeof j);
     j.c = ampi_cpu_of(ctx);
     j.clip = job;
-    if (!job->record || job->record->clip != 1.0f) ampi_parallel(j.c, job->table.n_chunks, ampi_cpu_clip_task, &j);
+    if (!job->record || job->record->clip != 1.0f) ampi_parallel(j.c, job->table.n_chunks, (size_t)job->table.n_elements, ampi_cpu_clip_task, &j);
     ampi_fpu_leave(fpu);
     return AMP_OK;
 }
@@ -4150,11 +4178,13 @@ static void ampi_gemm_task(void *arg, size_t task, ampi_workspace *w) {
 static amp_status ampi_cpu_gemm(amp_ctx *ctx, const amp_gemm_desc *d) {
     ampi_fpu fpu = ampi_fpu_enter();
     ampi_gemm_job j;
+    double work;
     j.c = ampi_cpu_of(ctx);
     j.d = d;
     j.blocks_m = (d->m - 1) / AMPI_MC + 1;
     j.blocks_n = (d->n - 1) / AMPI_NC + 1;
-    ampi_parallel(j.c, j.blocks_m * j.blocks_n * d->batch, ampi_gemm_task, &j);
+    work = (double)d->m * (double)d->n * (double)(d->k + 32) * (double)d->batch / 32.0; /* 32 multiplications cost about one element elsewhere */
+    ampi_parallel(j.c, j.blocks_m * j.blocks_n * d->batch, work < 1e9 ? (size_t)work : (size_t)1000000000, ampi_gemm_task, &j);
     ampi_fpu_leave(fpu);
     return AMP_OK;
 }
@@ -4177,7 +4207,7 @@ static amp_status ampi_cpu_act_grad(amp_ctx *ctx, amp_act act, amp_array dy, amp
     ampi_fpu fpu = ampi_fpu_enter();
     ampi_act_job j;
     j.k = ampi_cpu_of(ctx)->k; j.act = act; j.dy = dy; j.saved = saved; j.n = n;
-    ampi_parallel(ampi_cpu_of(ctx), (n - 1) / AMP_CHUNK + 1, ampi_act_task, &j);
+    ampi_parallel(ampi_cpu_of(ctx), (n - 1) / AMP_CHUNK + 1, n, ampi_act_task, &j);
     ampi_fpu_leave(fpu);
     return AMP_OK;
 }
@@ -4202,7 +4232,7 @@ static amp_status ampi_cpu_col_sum(amp_ctx *ctx, amp_array out, amp_array in, si
     ampi_fpu fpu = ampi_fpu_enter();
     ampi_col_job j;
     j.k = ampi_cpu_of(ctx)->k; j.out = out; j.in = in; j.rows = rows; j.cols = cols; j.accumulate = accumulate;
-    ampi_parallel(ampi_cpu_of(ctx), (cols - 1) / AMPI_NC + 1, ampi_col_task, &j);
+    ampi_parallel(ampi_cpu_of(ctx), (cols - 1) / AMPI_NC + 1, rows * cols, ampi_col_task, &j);
     ampi_fpu_leave(fpu);
     return AMP_OK;
 }
@@ -4289,7 +4319,7 @@ static amp_status ampi_cpu_xent(amp_ctx *ctx, const amp_xent *d, const amp_scale
     for (r = 0; r < d->rows; r++) counted += d->labels[r] >= 0;
     over = d->sum || counted == 0 ? 1.0f : ampi_narrow(ampi_ddiv(1.0, (double)counted));
     j.factor = ampi_mul(ampi_mul(d->factor, s ? s->scale : 1.0f), over);
-    ampi_parallel(j.c, (d->rows - 1) / j.per_task + 1, ampi_xent_task, &j);
+    ampi_parallel(j.c, (d->rows - 1) / j.per_task + 1, d->rows * d->classes * 8, ampi_xent_task, &j);
     if (d->loss) { /* rows that are left out hold 0 */
         ampi_sum sum = ampi_sum_begin(j.c->work);
         size_t e;
