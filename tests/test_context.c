@@ -231,7 +231,7 @@ static size_t one_life(t_run *t, size_t fail_at, const char *file) {
         TRY(amp_step(c, p, s, &sd));
         TRY(amp_params_master_to_model(c, p));
         TRY(amp_params_zero_grad(c, p));
-        TRY(amp_unscale(c, s, list, 1, &report));
+        TRY(amp_unscale(c, s, NULL, list, 1, &report));
         TRY(amp_scaler_update(c, s));
         CHECK_EQ(h.calls, before);
     }
