@@ -1572,6 +1572,18 @@ AMP_API amp_status amp_fail(amp_ctx *ctx, amp_status status, const char *format,
     return status;
 }
 
+/* A verb failed in another verb that it uses: the sentence starts with the one that was called. */
+static amp_status ampi_failed_in(amp_ctx *ctx, const char *where, amp_status status) {
+    size_t n = strlen(where), old = strlen(ctx->error);
+    if (status == AMP_OK || strncmp(ctx->error, where, n) == 0) return status;
+    if (old + n + 3 > sizeof ctx->error) old = sizeof ctx->error - n - 3;
+    memmove(ctx->error + n + 2, ctx->error, old);
+    memcpy(ctx->error, where, n);
+    memcpy(ctx->error + n, ": ", 2);
+    ctx->error[n + 2 + old] = 0;
+    return status;
+}
+
 AMP_API void amp_log_event(const amp_ctx *ctx, amp_log_level level, const char *format, ...) {
     char text[320];
     va_list va;
@@ -2171,7 +2183,7 @@ AMP_API amp_status amp_params_commit(amp_params *p) {
     if (st == AMP_OK) st = p->ctx->b->sync(p->ctx);
     if (st != AMP_OK) ampi_params_release(p);
     else p->committed = 1;
-    return st;
+    return ampi_failed_in(p->ctx, "amp_params_commit", st);
 }
 
 static const amp_param_entry *ampi_entry(const amp_params *p, size_t i) { return p && p->committed && i < p->n ? &p->entries[i] : NULL; }
@@ -2272,7 +2284,7 @@ AMP_API amp_status amp_params_grads_to(amp_ctx *ctx, amp_params *p, const amp_ar
     if (n != p->n) return AMPI_INVALID(ctx, "%s: n is %lu, but the set has %lu parameters", where, (unsigned long)n, (unsigned long)p->n);
     if (n && !dst) return AMPI_INVALID(ctx, "%s: dst is NULL", where);
     for (i = 0; i < n; i++) AMPI_TRY(ampi_check_array(ctx, where, "dst[i]", dst[i], (size_t)p->entries[i].count, 0));
-    for (i = 0; i < n; i++) if (dst[i].data) AMPI_TRY(amp_cast(ctx, dst[i], amp_param_grad(p, i), (size_t)p->entries[i].count, NULL));
+    for (i = 0; i < n; i++) if (dst[i].data) AMPI_TRY(ampi_failed_in(ctx, where, amp_cast(ctx, dst[i], amp_param_grad(p, i), (size_t)p->entries[i].count, NULL)));
     return AMP_OK;
 }
 AMP_API amp_status amp_params_zero_grad(amp_ctx *ctx, amp_params *p) {
@@ -2351,7 +2363,7 @@ AMP_API amp_status amp_scaler_create_checked(amp_scaler **out, amp_ctx *ctx, int
         st = ctx->b->copy(ctx, mem, &state, sizeof state);
         if (st != AMP_OK) (void)amp_free(ctx, mem);
     }
-    if (st != AMP_OK) { ampi_host_free(&ctx->host, s, sizeof *s); return st; }
+    if (st != AMP_OK) { ampi_host_free(&ctx->host, s, sizeof *s); return ampi_failed_in(ctx, where, st); }
     s->ctx = ctx;
     s->state = (amp_scaler_state *)mem;
     s->serial = ++ctx->serial;
@@ -2805,7 +2817,7 @@ AMP_API amp_status amp_linear_forward(amp_ctx *ctx, const amp_linear *l) {
     g.m = l->rows; g.n = l->out; g.k = l->in;
     g.a = l->x; g.b = l->w; g.trans_b = 1;
     g.d = l->y; g.bias = l->bias; g.aux = l->aux;
-    return amp_gemm(ctx, &g);
+    return ampi_failed_in(ctx, where, amp_gemm(ctx, &g));
 }
 
 AMP_API amp_status amp_linear_backward(amp_ctx *ctx, const amp_linear *l) {
@@ -2833,13 +2845,13 @@ AMP_API amp_status amp_linear_backward(amp_ctx *ctx, const amp_linear *l) {
         g.m = l->out; g.n = l->in; g.k = l->rows;
         g.a = l->dy; g.trans_a = 1; g.b = l->x;
         g.d = l->dw; g.beta = l->accumulate ? 1.0f : 0.0f;
-        AMPI_TRY(amp_gemm(ctx, &g));
+        AMPI_TRY(ampi_failed_in(ctx, where, amp_gemm(ctx, &g)));
     }
     if (l->dx.data) { /* dX[rows,in] = dY[rows,out] W[out,in] */
         amp_gemm_desc g = AMP_ZERO;
         g.m = l->rows; g.n = l->in; g.k = l->out;
         g.a = l->dy; g.b = l->w; g.d = l->dx;
-        AMPI_TRY(amp_gemm(ctx, &g));
+        AMPI_TRY(ampi_failed_in(ctx, where, amp_gemm(ctx, &g)));
     }
     return AMP_OK;
 }
