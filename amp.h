@@ -3810,10 +3810,12 @@ static void ampi_cast_task(void *arg, size_t task, ampi_workspace *w) {
     }
 }
 static amp_status ampi_cpu_cast(amp_ctx *ctx, amp_array dst, amp_array src, size_t n, const amp_cast_desc *d) {
+    ampi_fpu fpu = ampi_fpu_enter(); /* conversions do not depend on it, but they may raise exceptions that the caller traps */
     ampi_cpu *c = ampi_cpu_of(ctx);
     ampi_cast_job j;
     j.k = c->k; j.dst = dst; j.src = src; j.n = n; j.d = d;
     ampi_parallel(c, (n - 1) / AMP_CHUNK + 1, n, ampi_cast_task, &j);
+    ampi_fpu_leave(fpu);
     return AMP_OK;
 }
 
@@ -3900,6 +3902,7 @@ static void ampi_histogram_task(void *arg, size_t task, ampi_workspace *w) {
     ampi_unlock(j->c);
 }
 static amp_status ampi_cpu_histogram(amp_ctx *ctx, const amp_array *arrays, size_t n, amp_histogram *out) {
+    ampi_fpu fpu = ampi_fpu_enter();
     ampi_histogram_job j;
     size_t i;
     j.c = ampi_cpu_of(ctx);
@@ -3908,6 +3911,7 @@ static amp_status ampi_cpu_histogram(amp_ctx *ctx, const amp_array *arrays, size
         j.a = arrays[i];
         ampi_parallel(j.c, (j.a.count - 1) / AMP_CHUNK + 1, j.a.count, ampi_histogram_task, &j);
     }
+    ampi_fpu_leave(fpu);
     return AMP_OK;
 }
 

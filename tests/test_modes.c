@@ -228,7 +228,7 @@ static void workers_in_modes(t_run *t) { /* the mode of the calling thread does 
     d.scale = 2.0f;
     CHECK_EQ(amp_scaler_create(&s, c, &d), AMP_OK);
     list[0] = amp_arrn(x, AMP_F32, n);
-    IN_MODE(0xffc0u, amp_unscale(c, s, list, 1, NULL)); /* x / 2: arithmetic, with subnormal results */
+    IN_MODE(0xffc0u, amp_unscale(c, s, NULL, list, 1, NULL)); /* x / 2: arithmetic, with subnormal results */
     IN_MODE(0xffc0u, amp_cast(c, amp_arr(got, AMP_F16), amp_arr(x, AMP_F32), n, NULL));
     CHECK_BITS(got, want, n, 2);
     for (i = 0; i < n; i++) if (x[i] != 0.0f && fabsf(x[i]) < 1.17549435e-38f) break;

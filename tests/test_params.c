@@ -245,7 +245,7 @@ static void errors(t_run *t) {
     d.flags = 1; refuse_set(t, &d, AMP_ERR_INVALID_ARG, "amp_params_create flags"); d = zero;
     d.label = "a label of 24 characters"; refuse_set(t, &d, AMP_ERR_INVALID_ARG, "amp_params_create label"); d = zero;
 #ifndef __cplusplus
-    d.master = (amp_master)2; refuse_set(t, &d, AMP_ERR_INVALID_ARG, "amp_params_create master"); d = zero;
+    d.master = (amp_master)9; refuse_set(t, &d, AMP_ERR_INVALID_ARG, "amp_params_create master"); d = zero;
 #endif
     d.label = "a label of 23 character";
     CHECK_OK(amp_params_create(&p, t->ctx, &d));
