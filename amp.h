@@ -4391,8 +4391,10 @@ static int ampi_online(void) {
 }
 
 /* before a context exists, a failure can only go to the logger */
-static amp_status ampi_cpu_refuse(const amp_cpu_desc *d, amp_status st, const char *text) {
-    if (d && d->logger.fn) d->logger.fn(AMP_LOG_ERROR, st, text, d->logger.user);
+static amp_status ampi_cpu_refuse(const amp_cpu_desc *d, amp_status st, const char *text, long value) {
+    char full[160];
+    snprintf(full, sizeof full, "amp_cpu_create: %s (it is %ld)", text, value);
+    if (d->logger.fn) d->logger.fn(AMP_LOG_ERROR, st, full, d->logger.user);
     return st;
 }
 
@@ -4409,17 +4411,17 @@ AMP_API amp_status amp_cpu_create_checked(amp_ctx **out, int version, size_t siz
         if (desc->_begin || desc->_end) return AMP_ERR_UNINIT; /* its logger cannot be trusted either */
         d = *desc;
     }
-    if (!d.allocator.alloc_fn != !d.allocator.free_fn) return ampi_cpu_refuse(&d, AMP_ERR_INVALID_ARG, "amp_cpu_create: desc.allocator needs both functions or neither");
-    if (d.flags) return ampi_cpu_refuse(&d, AMP_ERR_INVALID_ARG, "amp_cpu_create: desc.flags is not 0");
-    if (d.threads < 0 || d.threads > 256) return ampi_cpu_refuse(&d, AMP_ERR_INVALID_ARG, "amp_cpu_create: desc.threads is not in 0 .. 256");
-    if ((uint32_t)d.simd > (uint32_t)AMP_SIMD_AVX512) return ampi_cpu_refuse(&d, AMP_ERR_INVALID_ARG, "amp_cpu_create: desc.simd is no amp_simd");
-    if (!ampi_pick_kernels(&kernels, d.simd)) return ampi_cpu_refuse(&d, AMP_ERR_UNSUPPORTED, "amp_cpu_create: desc.simd: this machine or build lacks that path");
+    if (!d.allocator.alloc_fn != !d.allocator.free_fn) return ampi_cpu_refuse(&d, AMP_ERR_INVALID_ARG, "desc.allocator needs both functions or neither; functions given", 1);
+    if (d.flags) return ampi_cpu_refuse(&d, AMP_ERR_INVALID_ARG, "desc.flags must be 0", (long)d.flags);
+    if (d.threads < 0 || d.threads > 256) return ampi_cpu_refuse(&d, AMP_ERR_INVALID_ARG, "desc.threads must be in 0 .. 256", (long)d.threads);
+    if ((uint32_t)d.simd > (uint32_t)AMP_SIMD_AVX512) return ampi_cpu_refuse(&d, AMP_ERR_INVALID_ARG, "desc.simd is no amp_simd", (long)d.simd);
+    if (!ampi_pick_kernels(&kernels, d.simd)) return ampi_cpu_refuse(&d, AMP_ERR_UNSUPPORTED, "desc.simd asks for a path that this machine or build lacks", (long)d.simd);
 #ifdef AMP_NO_THREADS
     d.threads = 1;
 #endif
     if (d.threads == 0) d.threads = ampi_online();
     c = (ampi_cpu *)ampi_host_alloc(&d.allocator, sizeof *c);
-    if (!c) return ampi_cpu_refuse(&d, AMP_ERR_NO_MEMORY, "amp_cpu_create: no memory");
+    if (!c) return ampi_cpu_refuse(&d, AMP_ERR_NO_MEMORY, "the allocator has no memory for desc.threads workspaces", (long)d.threads);
     c->kernels = kernels;
     c->k = &c->kernels;
     c->mem = d.allocator;
@@ -4427,12 +4429,12 @@ AMP_API amp_status amp_cpu_create_checked(amp_ctx **out, int version, size_t siz
     c->work = (ampi_workspace *)ampi_host_alloc(&c->mem, (size_t)c->threads * sizeof *c->work);
 #ifndef AMP_NO_THREADS
     c->worker = (pthread_t *)ampi_host_alloc(&c->mem, (size_t)c->threads * sizeof *c->worker);
-    if (!c->worker) { ampi_cpu_free(c); return ampi_cpu_refuse(&d, AMP_ERR_NO_MEMORY, "amp_cpu_create: no memory"); }
+    if (!c->worker) { ampi_cpu_free(c); return ampi_cpu_refuse(&d, AMP_ERR_NO_MEMORY, "the allocator has no memory for desc.threads workspaces", (long)d.threads); }
 #endif
-    if (!c->work) { ampi_cpu_free(c); return ampi_cpu_refuse(&d, AMP_ERR_NO_MEMORY, "amp_cpu_create: no memory"); }
+    if (!c->work) { ampi_cpu_free(c); return ampi_cpu_refuse(&d, AMP_ERR_NO_MEMORY, "the allocator has no memory for desc.threads workspaces", (long)d.threads); }
     snprintf(c->device, sizeof c->device, "%s, %d thread%s", c->k->name, c->threads, c->threads == 1 ? "" : "s");
 #ifndef AMP_NO_THREADS
-    if (c->threads > 1 && !ampi_pool_start(c)) { ampi_cpu_free(c); return ampi_cpu_refuse(&d, AMP_ERR_NO_MEMORY, "amp_cpu_create: desc.threads: the system gives no more threads"); }
+    if (c->threads > 1 && !ampi_pool_start(c)) { ampi_cpu_free(c); return ampi_cpu_refuse(&d, AMP_ERR_NO_MEMORY, "the system does not give desc.threads threads", (long)d.threads); }
 #endif
     st = amp_ctx_create_backend(out, &table, c, &d.allocator, &d.logger);
     if (st != AMP_OK) {
@@ -4440,7 +4442,7 @@ AMP_API amp_status amp_cpu_create_checked(amp_ctx **out, int version, size_t siz
         if (c->threads > 1) ampi_pool_stop(c, c->threads - 1);
 #endif
         ampi_cpu_free(c);
-        return ampi_cpu_refuse(&d, st, "amp_cpu_create: no memory");
+        return ampi_cpu_refuse(&d, st, "the allocator has no memory for desc.threads workspaces", (long)d.threads);
     }
     return AMP_OK;
 }
