@@ -32,15 +32,15 @@
               betas, ...) is frozen in the graph, what is read on the device (scale, counters, *lr_ptr) is not. Stages are host
               state: a replay does not move them. Replay a graph on the context's stream, or order it against that stream by
               events: the context has one scratch block. Destroy graphs before the context. Query and setup verbs inside a capture
-              return AMP_ERR_CAPTURE and leave the capture valid. The legacy stream cannot be captured (CUDA's rule).
+              return AMP_ERR_CAPTURE and leave the capture valid; amp_free there takes effect after it. Do not destroy a context
+              whose stream is being captured. The legacy stream cannot be captured (CUDA's rule).
    THREADS    One context, one thread at a time; several contexts, devices and threads side by side. A call selects its device
               and gives the thread's own back.
-              amp_free inside a capture takes effect after it. Do not destroy a context whose stream is being captured.
    ERRORS     AMP_ERR_CUDA: a call failed, the context can still be used. AMP_ERR_DEAD: a sticky error (a fault in a kernel, yours
               or ours), only amp_ctx_destroy is left. AMP_ERR_NO_MEMORY: nothing was allocated, go on. amp_last_error() names the
               call; amp_cuda_last_error() gives its code. An error that you left behind in the CUDA runtime is not taken for ours
               and stays there. Nothing prints, exits or throws.
-   MEMORY     Allocated when the context is made, never later: the products' workspace, a scratch block of 8 KiB, as much
+   MEMORY     Allocated when the context is made, never later: the products' workspace, a scratch block of 2 KiB, as much
               page-locked host memory, the cuBLASLt handle. All device memory comes from the context's allocator.
    NEEDS      CUDA 12 or 13, sm_75 or newer (sm_70 with CUDA 12), C++11. BF16 and FP8 work on every GPU; products of BF16 use
               cuBLASLt from sm_80.
@@ -500,6 +500,18 @@ typedef struct __attribute__((may_alias, aligned(8))) ampi_k_u2 { uint32_t x, y;
 typedef struct __attribute__((may_alias, aligned(16))) ampi_k_u4 { uint32_t x, y, z, w; } ampi_k_u4;
 #endif
 
+/* a < b, with subnormals, also under -use_fast_math. */
+AMPI_K int ampi_k_less(float a, float b) {
+#if defined(__CUDA_ARCH__)
+    int r;
+    asm("{ .reg .pred p; setp.lt.f32 p, %1, %2; selp.s32 %0, 1, 0, p; }" : "=r"(r) : "f"(a), "f"(b));
+    return r;
+#else
+    return a < b;
+#endif
+}
+AMPI_K int ampi_k_is_zero(float a) { return ampi_bits(a) << 1 == 0; }
+
 /* One element as float bits, and back from the pattern of its dtype. */
 AMPI_K uint32_t ampi_k_get_bits(const void *p, amp_dtype t, size_t i) {
     switch (t) {
@@ -721,7 +733,7 @@ static amp_status ampi_cu_cast(amp_ctx *ctx, amp_array dst, amp_array src, size_
     amp_status s = ampi_cu_enter(&k, ctx, "amp_cast");
     if (s == AMP_OK && dst.dtype == src.dtype) {
         cudaError_t e = dst.data == src.data ? cudaSuccess
-                        : cudaMemcpyAsync(dst.data, src.data, n * amp_dtype_size(dst.dtype), cudaMemcpyDeviceToDevice, k.c->stream);
+                        : cudaMemcpyAsync(dst.data, src.data, n * amp_dtype_size(dst.dtype), cudaMemcpyDefault, k.c->stream);
         if (e != cudaSuccess) s = ampi_cu_fail(&k, "cudaMemcpyAsync", e);
     } else if (s == AMP_OK && n > 0) {
         ampi_k_cast_args a;
@@ -807,7 +819,7 @@ AMPI_K void ampi_k_unscaled8(uint32_t x[8], void *p, amp_dtype t, size_t i, uint
     for (k = 0; k < m; k++) was_finite |= (uint32_t)amp_is_finite(ampi_float(x[k])) << k;
     ampi_k_nearest8(x, t);
     ampi_k_store8(x, p, t, i, m, wide);
-    if (!(inv > 1.0f) || t == AMP_F32) return;
+    if (!ampi_k_less(1.0f, inv) || t == AMP_F32) return;
     for (k = 0; k < m; k++)
         if ((was_finite >> k & 1u) && !amp_is_finite(ampi_float(ampi_decode(x[k], t)))) {
             y->overflow++;
@@ -1030,12 +1042,11 @@ static amp_status ampi_cu_inspect(amp_ctx *ctx, const amp_inspect_job *job) {
     return ampi_cu_leave(&k, s);
 }
 
-AMPI_K void ampi_k_update_chunk(const amp_update_job *job, const amp_step_record *r, amp_chunk c) {
+AMPI_K void ampi_k_update_chunk(const amp_update_job *job, const amp_step_record *r, amp_chunk c, const amp_coef *coef) {
     amp_param_entry e = job->table.entries[c.param];
-    amp_coef coef = amp_coef_of(&job->desc, r, e.no_decay);
     uint64_t base = (uint64_t)c.index * AMP_CHUNK, at;
     uint32_t n = ampi_k_chunk_size(&e, &c), i, k, m, g[8], w[8], b[8], v[8];
-    int adam = job->desc.optimizer != AMP_SGD, buffer = adam || job->desc.momentum != 0.0f;
+    int adam = job->desc.optimizer != AMP_SGD, buffer = adam || !ampi_k_is_zero(job->desc.momentum);
     void *weights = e.master ? e.master : e.model;
     amp_dtype weight_type = e.master ? AMP_F32 : e.model_dtype;
     int wide = ampi_k_aligned(weights, weight_type) && ampi_k_aligned(e.grad, e.grad_dtype) && (!e.model || ampi_k_aligned(e.model, e.model_dtype)) &&
@@ -1049,9 +1060,9 @@ AMPI_K void ampi_k_update_chunk(const amp_update_job *job, const amp_step_record
         if (buffer) ampi_k_load8(b, e.moment[0], AMP_F32, at, m, wide);
         if (adam) ampi_k_load8(v, e.moment[1], AMP_F32, at, m, wide);
         for (k = 0; k < 8u; k++) {
-            float u = amp_prepare_one(ampi_float(g[k]), &coef), wk = ampi_float(w[k]), bk = ampi_float(b[k]), vk = ampi_float(v[k]);
-            if (adam) amp_adam_one(&wk, &bk, &vk, u, &coef);
-            else amp_sgd_one(&wk, &bk, u, &coef);
+            float u = amp_prepare_one(ampi_float(g[k]), coef), wk = ampi_float(w[k]), bk = ampi_float(b[k]), vk = ampi_float(v[k]);
+            if (adam) amp_adam_one(&wk, &bk, &vk, u, coef);
+            else amp_sgd_one(&wk, &bk, u, coef);
             w[k] = ampi_bits(wk); b[k] = ampi_bits(bk); v[k] = ampi_bits(vk);
         }
         if (buffer) ampi_k_store8(b, e.moment[0], AMP_F32, at, m, wide);
@@ -1068,9 +1079,16 @@ AMPI_K void ampi_k_update_chunk(const amp_update_job *job, const amp_step_record
     }
 }
 static __global__ void __launch_bounds__(AMP_BLOCK) ampi_k_update(amp_update_job job) {
+    AMP_SHARED(amp_coef, coef, 1);
     uint32_t chunk;
-    if (job.record->skip) return;
-    for (chunk = blockIdx.x; chunk < job.table.n_chunks; chunk += gridDim.x) ampi_k_update_chunk(&job, job.record, job.table.chunks[chunk]);
+    if (job.record->skip) return; /* all threads alike */
+    for (chunk = blockIdx.x; chunk < job.table.n_chunks; chunk += gridDim.x) {
+        amp_chunk c = job.table.chunks[chunk];
+        if (threadIdx.x == 0) coef[0] = amp_coef_of(&job.desc, job.record, job.table.entries[c.param].no_decay);
+        __syncthreads();
+        ampi_k_update_chunk(&job, job.record, c, coef);
+        __syncthreads();
+    }
 }
 
 static amp_status ampi_cu_update(amp_ctx *ctx, const amp_update_job *job) {
@@ -1083,7 +1101,7 @@ static amp_status ampi_cu_update(amp_ctx *ctx, const amp_update_job *job) {
 static __global__ void __launch_bounds__(AMP_BLOCK) ampi_k_clip(amp_clip_job job) {
     amp_coef coef;
     uint32_t chunk, i, k, x[8];
-    if (job.record && job.record->clip == 1.0f) return;
+    if (job.record && ampi_bits(job.record->clip) == ampi_bits(1.0f)) return;
     memset(&coef, 0, sizeof coef);
     coef.inv = 1.0f;
     coef.clip = job.record ? job.record->clip : 1.0f;
@@ -1173,13 +1191,13 @@ static __global__ void __launch_bounds__(AMP_BLOCK) ampi_k_xent(amp_xent d, cons
         max = ampi_k_get(d.logits.data, d.logits.dtype, at);
         for (i = threadIdx.x; i < d.classes; i += AMP_BLOCK) {
             x = ampi_k_get(d.logits.data, d.logits.dtype, at + i);
-            max = x > max ? x : max;
+            max = ampi_k_less(max, x) ? x : max;
         }
         loss = ampi_k_get(d.logits.data, d.logits.dtype, at + (size_t)label); /* read before dlogits, which may be logits, is written */
         top[threadIdx.x] = max;
         __syncthreads();
         for (w = AMP_BLOCK / 2u; w; w >>= 1) {
-            if (threadIdx.x < w) top[threadIdx.x] = top[threadIdx.x + w] > top[threadIdx.x] ? top[threadIdx.x + w] : top[threadIdx.x];
+            if (threadIdx.x < w && ampi_k_less(top[threadIdx.x], top[threadIdx.x + w])) top[threadIdx.x] = top[threadIdx.x + w];
             __syncthreads();
         }
         max = top[0];
@@ -1187,7 +1205,7 @@ static __global__ void __launch_bounds__(AMP_BLOCK) ampi_k_xent(amp_xent d, cons
         sum = ampi_narrow(ampi_k_sum(exps, d.classes, first)); /* its barriers also end the use of top[] */
         log_sum = amp_log(sum);
         loss = ampi_add(ampi_sub(max, loss), log_sum);
-        if (d.smoothing > 0.0f) {
+        if (!ampi_k_is_zero(d.smoothing)) {
             ampi_k_logits logits;
             float mean;
             logits.x = d.logits.data; logits.t = d.logits.dtype; logits.row = at;
@@ -1199,7 +1217,7 @@ static __global__ void __launch_bounds__(AMP_BLOCK) ampi_k_xent(amp_xent d, cons
         for (i = threadIdx.x; i < d.classes; i += AMP_BLOCK) {
             float p = ampi_div(amp_exp(ampi_sub(ampi_k_get(d.logits.data, d.logits.dtype, at + i), max)), sum);
             if (i == (size_t)label) p = ampi_sub(p, keep);
-            if (d.smoothing > 0.0f) p = ampi_sub(p, share);
+            if (!ampi_k_is_zero(d.smoothing)) p = ampi_sub(p, share);
             ampi_k_put(d.dlogits.data, d.dlogits.dtype, at + i, ampi_mul(p, factor));
         }
     }
@@ -1231,7 +1249,7 @@ static amp_status ampi_cu_xent(amp_ctx *ctx, const amp_xent *desc, const amp_sca
 /* ==== >>products ====================================================================================================== */
 
 /* The plain product, for everything that cuBLASLt does not take: any dtypes, layouts, alignment, k = 0. A block makes tiles of
-   32 x 32 elements from slices of 16 along k, widened into shared memory; every element is one chain of fused multiply-adds. */
+   32 x 32 elements from slices of 16 along k, widened into shared memory; every element is one chain of fused multiply-adds (the form that -use_fast_math leaves alone). */
 #define AMPI_TILE  32u
 #define AMPI_SLICE 16u
 #define AMPI_ACC   (AMPI_TILE * AMPI_TILE / AMP_BLOCK) /* elements per thread: a column of the tile, every (AMP_BLOCK / 32)-th row */
@@ -1267,7 +1285,7 @@ static __global__ void __launch_bounds__(AMP_BLOCK) ampi_k_gemm(amp_gemm_desc p)
             AMPI_UNROLL for (q = 0; q < AMPI_SLICE; q++) { /* beyond k both are 0 */
                 float b = bs[q * (AMPI_TILE + 1u) + column];
                 AMPI_UNROLL for (s = 0; s < AMPI_ACC; s++)
-                    acc[s] = __fmaf_rn(as[q * (AMPI_TILE + 1u) + row + s * (AMP_BLOCK / AMPI_TILE)], b, acc[s]);
+                    acc[s] = __fmaf_ieee_rn(as[q * (AMPI_TILE + 1u) + row + s * (AMP_BLOCK / AMPI_TILE)], b, acc[s]);
             }
             __syncthreads();
         }
@@ -1275,7 +1293,7 @@ static __global__ void __launch_bounds__(AMP_BLOCK) ampi_k_gemm(amp_gemm_desc p)
             size_t i = i0 + row + s * (AMP_BLOCK / AMPI_TILE);
             float v = ampi_mul(p.alpha, acc[s]);
             if (i >= p.m || j >= p.n) continue;
-            if (p.beta != 0.0f) v = ampi_add(v, ampi_mul(p.beta, ampi_k_get(p.c.data, p.c.dtype, c0 + i * p.ldc + j)));
+            if (!ampi_k_is_zero(p.beta)) v = ampi_add(v, ampi_mul(p.beta, ampi_k_get(p.c.data, p.c.dtype, c0 + i * p.ldc + j)));
             if (p.bias.data) v = ampi_add(v, ampi_k_get(p.bias.data, p.bias.dtype, j));
             ampi_k_finish(&p, d0 + i * p.ldd + j, v);
         }

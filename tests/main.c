@@ -260,9 +260,9 @@ void *t_host(t_run *t, size_t bytes) {
 
 /* Writes or checks one guard. Big areas are poisoned in pieces, so that the harness itself needs little memory. */
 static void poison(amp_ctx *ctx, unsigned char *dev, size_t bytes) {
-    unsigned char piece[4096];
+    static unsigned char piece[65536];
     size_t i, n;
-    memset(piece, POISON, sizeof piece);
+    memset(piece, POISON, bytes < sizeof piece ? bytes : sizeof piece);
     for (i = 0; i < bytes; i += n) {
         n = bytes - i < sizeof piece ? bytes - i : sizeof piece;
         if (amp_copy(ctx, dev + i, piece, n) != AMP_OK) { fprintf(stderr, "amp_copy failed: %s\n", amp_last_error(ctx)); exit(2); }

@@ -229,20 +229,20 @@ static void walk(t_run *t, const setup *u, size_t k, int steps) {
 }
 
 static void bits_small(t_run *t) { /* every rule x gradient dtype x model dtype, with and without masters */
-    static const size_t counts[] = {1, 2, 3, 7, 8, 9, 15, 17, 64, 255, 2047, 2048, 2049}, few[] = {1, 3, 8, 9, 300};
+    static const size_t counts[] = {1, 2, 3, 7, 8, 9, 15, 17, 64, 255, 2047, 2048, 2049}, few[] = {1, 9, 300};
     static const amp_dtype models[3] = {AMP_F16, AMP_BF16, AMP_F32};
     size_t k, g, m;
     for (k = 0; k < N_RULES; k++)
         for (g = 0; g < 5; g++)
             for (m = 0; m < 5; m++) {
                 setup u = AMP_ZERO;
-                if (!t_full() && (k + g + m) % (t_slow(t) ? 4u : 2u)) continue;
+                if (!t_full() && (k + g + m) % (t_slow(t) ? 7u : 2u)) continue;
                 u.model = models[m % 3]; u.grad = ref_dtypes[g]; u.master = m >= 3 ? AMP_MASTER_NONE : AMP_MASTER_F32;
                 u.counts = t_slow(t) ? few : counts;
-                u.n = t_slow(t) ? 5 : sizeof counts / sizeof counts[0];
+                u.n = t_slow(t) ? 3 : sizeof counts / sizeof counts[0];
                 u.adopt = (int)((k + m) % 2);
                 u.no_decay = 1;
-                walk(t, &u, k, 4);
+                walk(t, &u, k, t_slow(t) ? 3 : 4);
             }
 }
 

@@ -121,6 +121,7 @@ static __global__ void k_warp(unsigned long long *out) {
     expect(__any_sync(all, t == 40) == (t >= 32));
     expect(__all_sync(all, t != 40) == (t < 32));
     expect(__shfl_up_sync(all, int(t), 1) == int(l ? t - 1 : t));
+    expect(__shfl_up_sync(all, int(t), 3, 8) == int(l % 8 >= 3 ? t - 3 : t));
     expect(__shfl_down_sync(all, int(t), 3, 8) == int(l % 8 < 5 ? t + 3 : t));
     expect(__shfl_sync(all, int(t) * 2, 5, 8) == int((t / 8 * 8 + 5) * 2));
     expect(__shfl_xor_sync(all, t, 9) == (t ^ 9));
@@ -155,7 +156,7 @@ static void test_warp() {
     CU(launch(nullptr, 1, 64, 0, k_warp, out));
     std::vector<unsigned long long> r = download(out, 64);
     bool ok = true;
-    for (auto v : r) ok = ok && v == (1ull << 14) - 1;
+    for (auto v : r) ok = ok && v == (1ull << 15) - 1;
     if (!ok) printf("  lanes 0 and 33: 0x%llx 0x%llx\n", r[0], r[33]);
     CHECK(ok);
     int *v = device_array<int>(AMP_BLOCK);
@@ -180,6 +181,8 @@ static __global__ void k_atomics(int *i, float *f, double *d, unsigned *u, unsig
     atomicExch(u + 3, 9u);
     atomicXor(u + 4, 1u << (t % 32));
     atomicDec(u + 5, 1000u);
+    atomicDec(u + 7, 10u);
+    atomicInc(u + 8, 10u);
     atomicAnd(u + 6, ~(1u << (t % 32)));
     atomicAdd(l, 1ull << 32);
     atomicMax(l + 1, 0x100000000ull + t);
@@ -189,15 +192,16 @@ static void test_atomics() {
     int *i = device_zeros<int>(3);
     float *f = device_zeros<float>(1);
     double *d = device_zeros<double>(1);
-    unsigned *u = upload(std::vector<unsigned>{0, 0, 0, 0, 0, 500, ~0u});
+    unsigned *u = upload(std::vector<unsigned>{0, 0, 0, 0, 0, 500, ~0u, 2000, 0});
     unsigned long long *l = device_zeros<unsigned long long>(3);
     CU(launch(nullptr, 3, 64, 0, k_atomics, i, f, d, u, l));
     std::vector<int> hi = download(i, 3);
-    std::vector<unsigned> hu = download(u, 7);
+    std::vector<unsigned> hu = download(u, 9);
     std::vector<unsigned long long> hl = download(l, 3);
     CHECK(hi[0] == 192 && hi[1] == -384 && hi[2] == -63);
     CHECK(download(f, 1)[0] == 96.0f && download(d, 1)[0] == 48.0);
     CHECK(hu[0] == 63 && hu[1] == ~0u && hu[2] >= 1 && hu[2] <= 64 && hu[3] == 9 && hu[4] == 0 && hu[5] == 500 - 192 && hu[6] == 0);
+    CHECK(hu[7] == 10 - (192 - 1) % 11 && hu[8] == 192 % 11);    /* wrap around at the limit */
     CHECK(hl[0] == 192ull << 32 && hl[1] == 0x10000003full && hl[2] == 0x500000000ull);
     for (void *p : {(void *)i, (void *)f, (void *)d, (void *)u, (void *)l}) CU(cudaFree(p));
 }
@@ -420,6 +424,7 @@ static void test_integers() {
 /* ==== runtime API ======================================================================================================= */
 
 static __global__ void k_add(int *p, int v) { p[threadIdx.x] += v; }
+static __global__ void k_digit(int *p, int v) { p[threadIdx.x] = p[threadIdx.x] * 10 + v; }    /* shows the order of launches */
 static __global__ void k_add_from(int *p, const int *v) { p[threadIdx.x] += *v; }
 struct Pair { int *p; int value; };
 static __global__ void k_add_pair(Pair a) { a.p[threadIdx.x] += a.value; }
@@ -436,16 +441,21 @@ static void test_streams() {
     CU(cudaStreamGetFlags(b, &flags));
     CHECK(flags == cudaStreamNonBlocking);
     CHECK(cudaStreamCreateWithFlags(&a, 77) == cudaErrorInvalidValue && cudaGetLastError() == cudaErrorInvalidValue);
-    CU(launch(a, 1, 32, 0, k_add, p, 1));    /* the legacy stream is ordered with a, an event orders b */
-    CU(launch(nullptr, 1, 32, 0, k_add, p, 10));
-    CU(launch(a, 1, 32, 0, k_add_pair, Pair{p, 100}));
+    CU(launch(a, 1, 32, 0, k_digit, p, 1));    /* the legacy stream is ordered with a, an event orders b */
+    CU(launch(nullptr, 1, 32, 0, k_digit, p, 2));
+    CU(launch(a, 1, 32, 0, k_digit, p, 3));
     CU(cudaEventRecord(e, a));
     CU(cudaStreamWaitEvent(b, e, 0));
-    CU(launch(b, 1, 32, 0, k_add, p, 1000));
+    CU(launch(b, 1, 32, 0, k_digit, p, 4));
+    CU(launch(b, 1, 32, 0, k_add_pair, Pair{p, 1000}));
     CU(cudaEventRecord(f, b));
     CU(cudaEventSynchronize(f));
     CU(cudaStreamSynchronize(b));
-    CHECK(download(p, 32)[7] == 1111);
+    CHECK(download(p, 32)[7] == 2234);
+    CU(launch(a, 1, 32, 0, k_digit, p, 5));    /* the host waits for the legacy stream alone, and a comes with it */
+    CU(launch(nullptr, 1, 32, 0, k_digit, p, 6));
+    CU(cudaStreamSynchronize(nullptr));
+    CHECK(download(p, 32)[7] == 223456);
     CHECK(cudaEventQuery(e) == cudaSuccess && cudaStreamQuery(a) == cudaSuccess);
     float ms = -1;
     CHECK(cudaEventElapsedTime(&ms, e, f) == cudaErrorInvalidResourceHandle);    /* e does not time */
@@ -456,7 +466,7 @@ static void test_streams() {
     CU(launch(b, 1, 32, 0, k_add, p, 1));
     for (cudaError_t q; (q = cudaStreamQuery(b)) != cudaSuccess && polls < 1000000; polls++) CHECK(q == cudaErrorNotReady);
     (void)cudaGetLastError();    /* not-ready is remembered as the last error */
-    CHECK(polls < 1000000 && download(p, 32)[0] == 1112);
+    CHECK(polls < 1000000 && download(p, 32)[0] == 223457);
     int flag = 0;
     CU(cudaLaunchHostFunc(b, [](void *u) { *static_cast<int *>(u) = 7; }, &flag));
     CU(cudaStreamSynchronize(b));
@@ -872,7 +882,7 @@ int main(int argc, char **argv) {
         }
     hcu_set_mode(HCU_RANDOM, 5);
     test_threads();
-    if (getenv("HCU_PTX")) CHECK(interpreted > 0 && hcu_ptx_load(getenv("HCU_PTX")) == 13);    /* all but k_grid_sync */
+    if (getenv("HCU_PTX")) CHECK(interpreted > 0 && hcu_ptx_load(getenv("HCU_PTX")) == 14);    /* all but k_grid_sync */
     hcu_set_mode(HCU_LAZY, 1);
     hcu_set_order(HCU_FORWARD, 1);
     test_lazy_work();
