@@ -1156,7 +1156,8 @@ typedef struct amp_inspect_job {
 
 typedef struct amp_update_job {
     amp_param_table  table;
-    amp_step_record *record;   /* read; weight_overflow is written */
+    amp_step_record *record;   /* read; weight_overflow is written, */
+    amp_step_mirror *mirror;   /* there too */
     amp_step_desc    desc;
     amp_group        group[AMP_GROUPS];
     uint32_t         accum, _pad; /* 1: take the accumulators and write zeros to them */
@@ -2590,6 +2591,7 @@ static amp_status ampi_step(amp_ctx *ctx, const char *where, amp_params *p, amp_
         memset(&u, 0, sizeof u);
         u.table = p->table;
         u.record = p->record;
+        u.mirror = p->mirror;
         u.desc = *d;
         memcpy(u.group, h->group, sizeof u.group);
         u.accum = (uint32_t)accum;
@@ -3168,6 +3170,7 @@ static amp_status ampi_state_pass(ampi_file *s, const amp_state *st, uint8_t *se
                 r.steps = ampi_get(h + 8, 8);
                 r.skipped = ampi_get(h + 16, 8);
                 AMPI_TRY(s->ctx->b->copy(s->ctx, st->params[index]->record, &r, sizeof r));
+                if (st->params[index]->mirror) st->params[index]->mirror->record = r; /* nothing is queued now */
             }
         } else if (memcmp(head, "PRM ", 4) == 0) {
             const amp_params *p;

@@ -541,7 +541,7 @@ static void no_check(t_run *t) { /* Apex's static scale: divided by it, never te
     { /* lists too: the report tells, the scaler does not mind */
         amp_array g = amp_arrn(amp_param_grad(p, 0).data, AMP_F32, 3);
         amp_finite_report r;
-        CHECK_OK(amp_unscale(t->ctx, s, &g, 1, &r));
+        CHECK_OK(amp_unscale(t->ctx, s, NULL, &g, 1, &r));
         CHECK(r.inf == 1 && r.first_index == 1);
         CHECK_OK(amp_scaler_update(t->ctx, s));
         CHECK_EQ(set_info(t, s).bad, 0);
