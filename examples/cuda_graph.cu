@@ -5,8 +5,8 @@
  * The step: FP32 batch -> FP16, two layers forward, loss, backward, amp_step. What changes from step to step lies in device memory:
  * the batch, the learning rate (lr_ptr), and, kept by amp itself, loss scale, step count, "skip this one". So a replay needs nothing
  * from the host, and the host asks late whether a step was skipped. Three batches hold an Inf. Output:
- *   > eager:    60 steps, 3 skipped, last overflow: skipped: nan, loss scale 2^17, loss of the last step 0.01
- *   > replayed: 60 steps, 3 skipped, last overflow: skipped: nan, loss scale 2^17, loss of the last step 0.01
+ *   > eager:    60 steps, 3 skipped, last overflow: skipped: nan, loss scale 2^15, loss of the last step 0.07
+ *   > replayed: 60 steps, 3 skipped, last overflow: skipped: nan, loss scale 2^15, loss of the last step 0.07
  *   > equal bit for bit: weights, FP16 copies, moments, losses, loss scale, counters
  */
 #define AMP_IMPLEMENTATION

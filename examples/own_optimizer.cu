@@ -5,10 +5,10 @@
  *
  * amp_inspect looks at the gradients and leaves a record where the weights are, on the device: whether to skip this step, the factors
  * that unscale and clip, how many steps were taken. The update reads it there, so nothing waits for the host. Output with nvcc:
- *   > cpu:  400 steps, 7 skipped, loss scale 2^33, error 1.00 -> 0.000
- *   > cuda: 400 steps, 7 skipped, loss scale 2^33, error 1.00 -> 0.000
+ *   > cpu:  400 steps, 5 skipped, loss scale 2^29, mean miss 1 -> 0.000
+ *   > cuda: 400 steps, 5 skipped, loss scale 2^29, mean miss 1 -> 0.000
  *   > weights and moments equal bit for bit
- * Without CUDA the first line is all.
+ * Without CUDA the first line is all. Without loss scaling (scaling.mode = AMP_SCALER_OFF) the mean miss would end at 0.286.
  */
 #define AMP_IMPLEMENTATION
 #if defined(__CUDACC__) || defined(AMP_HOSTCUDA) /* nvcc, or the tests' runtime that executes CUDA on a CPU */

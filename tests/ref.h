@@ -26,6 +26,8 @@ static inline ref_format ref_format_of(amp_dtype t) {
 
 static const amp_dtype ref_dtypes[5] = {AMP_F32, AMP_F16, AMP_BF16, AMP_F8E4M3, AMP_F8E5M2};
 
+static inline int ref_is_nan(double x) { uint64_t u; memcpy(&u, &x, 8); return (u & 0x7fffffffffffffffu) > 0x7ff0000000000000u; } /* also under -ffast-math */
+
 /* The number of a positive pattern. Pattern max + 1 gives the number that would come next if the format went on. */
 static inline double ref_value(const ref_format *f, uint32_t pattern) {
     int e = (int)(pattern >> f->mant), m = (int)(pattern & ((1u << f->mant) - 1u));
@@ -71,11 +73,11 @@ static inline uint32_t ref_encode(double x, amp_dtype t, int saturate) {
     uint64_t u = ref_f64_bits(x);
     uint32_t sign = (uint32_t)(u >> 63) << (f.bits - 1), c;
     double v = fabs(x), middle;
-    if (x != x) {
+    if (ref_is_nan(x)) {
         uint32_t m = (uint32_t)(u >> (52 - f.mant)) & ((1u << f.mant) - 1u);
         return sign | (f.has_inf ? f.over | (1u << (f.mant - 1)) | m : f.over);
     }
-    if (v <= 1.7976931348623157e308) {
+    if ((u << 1 >> 53) != 0x7ffu) {
         c = ref_floor(&f, v);
         if (c <= f.max) {
             middle = 0.5 * (ref_value(&f, c) + ref_value(&f, c + 1u));
@@ -88,7 +90,7 @@ static inline uint32_t ref_encode(double x, amp_dtype t, int saturate) {
 
 static inline double ref_f32_as_f64(float x) { /* keeps NaN payloads, also signalling ones */
     uint32_t u = ref_f32_bits(x);
-    if (x != x) return ref_f64(((uint64_t)(u >> 31) << 63) | ((uint64_t)0x7ff8 << 48) | ((uint64_t)(u & 0x7fffffu) << 29));
+    if ((u & 0x7fffffffu) > 0x7f800000u) return ref_f64(((uint64_t)(u >> 31) << 63) | ((uint64_t)0x7ff8 << 48) | ((uint64_t)(u & 0x7fffffu) << 29));
     return (double)x;
 }
 

@@ -447,7 +447,180 @@ static void names(t_run *t) {
     if (t->place->kind == T_KIND_CPU && t->place->threads > 1) CHECK(strchr(amp_ctx_device(t->ctx), '0' + t->place->threads) != NULL);
 }
 
+/* ---- a backend of our own: host memory, and a switch that says "this stream is being captured" ---- */
+
+typedef struct toy { amp_status wait; size_t destroyed, blocks, scaler_updates; } toy;
+
+static toy *toy_of(amp_ctx *c) { return (toy *)amp_ctx_self(c); }
+static const char *toy_device(amp_ctx *c) { (void)c; return "a toy"; }
+static void toy_destroy(amp_ctx *c) { toy_of(c)->destroyed++; }
+static amp_status toy_alloc(amp_ctx *c, void **out, size_t bytes) {
+    *out = malloc(bytes);
+    if (!*out) return amp_fail(c, AMP_ERR_NO_MEMORY, "toy: no %lu bytes", (unsigned long)bytes);
+    toy_of(c)->blocks++;
+    return AMP_OK;
+}
+static void toy_release(amp_ctx *c, void *p, size_t bytes) { (void)bytes; toy_of(c)->blocks--; free(p); }
+static amp_status toy_copy(amp_ctx *c, void *dst, const void *src, size_t bytes) { (void)c; memmove(dst, src, bytes); return AMP_OK; }
+static amp_status toy_zero(amp_ctx *c, void *dst, size_t bytes) { (void)c; memset(dst, 0, bytes); return AMP_OK; }
+static amp_status toy_sync(amp_ctx *c) { (void)c; return AMP_OK; }
+static amp_status toy_may_wait(amp_ctx *c) {
+    return toy_of(c)->wait == AMP_OK ? AMP_OK : amp_fail(c, toy_of(c)->wait, "toy: the stream is being captured");
+}
+static amp_status toy_cast(amp_ctx *c, amp_array d, amp_array s, size_t n, const amp_cast_desc *o) { (void)c; (void)d; (void)s; (void)n; (void)o; return AMP_OK; }
+static amp_status toy_finite(amp_ctx *c, const amp_array *a, size_t n, amp_scaler_state *s, amp_finite_report *r) {
+    (void)c; (void)a; (void)n; (void)s;
+    if (r) memset(r, 0, sizeof *r);
+    return AMP_OK;
+}
+static amp_status toy_histogram(amp_ctx *c, const amp_array *a, size_t n, amp_histogram *h) { (void)c; (void)a; (void)n; (void)h; return AMP_OK; }
+static amp_status toy_inspect(amp_ctx *c, const amp_inspect_job *j) { (void)c; (void)j; return AMP_OK; }
+static amp_status toy_update(amp_ctx *c, const amp_update_job *j) { (void)c; (void)j; return AMP_OK; }
+static amp_status toy_clip(amp_ctx *c, const amp_clip_job *j) { (void)c; (void)j; return AMP_OK; }
+static amp_status toy_next_scale(amp_ctx *c, amp_scaler_state *s) { toy_of(c)->scaler_updates++; amp_scaler_next(s); return AMP_OK; }
+static amp_status toy_gemm(amp_ctx *c, const amp_gemm_desc *d) { (void)c; (void)d; return AMP_OK; }
+static amp_status toy_act_grad(amp_ctx *c, amp_act a, amp_array dy, amp_array s, size_t n) { (void)c; (void)a; (void)dy; (void)s; (void)n; return AMP_OK; }
+static amp_status toy_col_sum(amp_ctx *c, amp_array o, amp_array i, size_t r, size_t n, int a) { (void)c; (void)o; (void)i; (void)r; (void)n; (void)a; return AMP_OK; }
+static amp_status toy_xent(amp_ctx *c, const amp_xent *d, const amp_scaler_state *s) { (void)c; (void)d; (void)s; return AMP_OK; }
+
+static amp_backend toy_table(void) {
+    amp_backend b;
+    memset(&b, 0, sizeof b);
+    b.version = AMP_VERSION; b.size = sizeof b; b.name = "toy";
+    b.device = toy_device; b.destroy = toy_destroy;
+    b.alloc = toy_alloc; b.release = toy_release; b.copy = toy_copy; b.zero = toy_zero; b.sync = toy_sync; b.may_wait = toy_may_wait;
+    b.cast = toy_cast; b.finite = toy_finite; b.histogram = toy_histogram;
+    b.inspect = toy_inspect; b.update = toy_update; b.clip = toy_clip; b.next_scale = toy_next_scale;
+    b.gemm = toy_gemm; b.act_grad = toy_act_grad; b.col_sum = toy_col_sum; b.xent = toy_xent;
+    return b;
+}
+
+static void backend_table(t_run *t) {
+    amp_backend b = toy_table(), bad;
+    toy own = AMP_ZERO;
+    hooks h;
+    amp_allocator a;
+    amp_logger l;
+    amp_ctx *c = junk;
+    memset(&h, 0, sizeof h);
+    a = allocator_of(&h);
+    l = logger_of(&h);
+    CHECK_EQ(amp_ctx_create_backend(NULL, &b, &own, NULL, NULL), AMP_ERR_INVALID_ARG);
+    CHECK_EQ(amp_ctx_create_backend(&c, NULL, &own, NULL, NULL), AMP_ERR_INVALID_ARG); CHECK(!c); c = junk;
+    bad = b; bad.version++;
+    CHECK_EQ(amp_ctx_create_backend(&c, &bad, &own, NULL, NULL), AMP_ERR_VERSION); CHECK(!c); c = junk;
+    bad = b; bad.size -= 8;
+    CHECK_EQ(amp_ctx_create_backend(&c, &bad, &own, NULL, NULL), AMP_ERR_VERSION); CHECK(!c); c = junk;
+    h.fail_at = 1; h.fail_for = 1;
+    CHECK_EQ(amp_ctx_create_backend(&c, &b, &own, &a, &l), AMP_ERR_NO_MEMORY); CHECK(!c);
+    CHECK_EQ(own.destroyed, 0); /* creation failed: self stays the caller's */
+    CHECK_EQ(amp_ctx_create_backend(&c, &b, &own, &a, &l), AMP_OK);
+    if (!c) return;
+    CHECK(amp_ctx_self(c) == &own && strcmp(amp_ctx_name(c), "toy") == 0 && strcmp(amp_ctx_device(c), "a toy") == 0);
+    CHECK_EQ(amp_fail(c, AMP_ERR_CUDA, "toy: %s %d", "failed", 7), AMP_ERR_CUDA);
+    CHECK(strcmp(amp_last_error(c), "toy: failed 7") == 0 && strcmp(h.text, "toy: failed 7") == 0 && h.status == AMP_ERR_CUDA && h.errors == 1);
+    { /* a message of any length is cut, not overrun */
+        char text[3000];
+        memset(text, 'x', sizeof text);
+        text[sizeof text - 1] = 0;
+        CHECK_EQ(amp_fail(c, AMP_ERR_CUDA, "toy: %s", text), AMP_ERR_CUDA);
+        CHECK(strncmp(amp_last_error(c), "toy: xxx", 8) == 0 && strlen(amp_last_error(c)) < sizeof text);
+    }
+    amp_log_event(c, AMP_LOG_INFO, "toy: %d", 8);
+    CHECK(strcmp(h.text, "toy: 8") == 0 && h.errors == 2);
+    amp_ctx_destroy(c);
+    CHECK_EQ(own.destroyed, 1);
+    CHECK(h.live == 0 && h.wrong_frees == 0);
+}
+
+/* Inside a capture every query says AMP_ERR_CAPTURE and changes nothing; what is only queued goes on. */
+static void queries_in_a_capture(t_run *t) {
+    amp_backend b = toy_table();
+    toy own = AMP_ZERO;
+    amp_ctx *c = NULL;
+    amp_params *p = NULL, *q = NULL;
+    amp_params *sets[1];
+    amp_scaler *s = NULL, *s2 = NULL;
+    amp_scaler *scalers[1];
+    amp_param_desc e = AMP_ZERO;
+    amp_step_desc d = AMP_ZERO;
+    amp_scaler_desc sd = AMP_ZERO;
+    amp_scaler_info info;
+    amp_step_record r;
+    amp_finite_report report;
+    amp_histogram hist;
+    amp_array list[1];
+    amp_state st = AMP_ZERO;
+    amp_gemm_desc g = AMP_ZERO;
+    float x[4] = {1, 2, 3, 4};
+    double norm = 5;
+    void *m = NULL;
+    amp_ctx *keep = t->ctx;
+    CHECK_EQ(amp_ctx_create_backend(&c, &b, &own, NULL, NULL), AMP_OK);
+    if (!c) return;
+    t->ctx = c; /* for amp_last_error */
+    e.count = 4;
+    CHECK_OK(amp_params_create(&p, c, NULL)); CHECK_OK(amp_params_add(p, &e)); CHECK_OK(amp_params_commit(p));
+    CHECK_OK(amp_params_create(&q, c, NULL)); CHECK_OK(amp_params_add(q, &e));
+    CHECK_OK(amp_scaler_create(&s, c, NULL));
+    CHECK_OK(amp_alloc(c, &m, 64, NULL));
+    list[0] = amp_arrn(m, AMP_F32, 4);
+    sets[0] = p; scalers[0] = s;
+    st.params = sets; st.n_params = 1; st.scalers = scalers; st.n_scalers = 1;
+    own.wait = AMP_ERR_CAPTURE;
+    CHECK_STATUS(amp_copy(c, m, x, 16), AMP_ERR_CAPTURE, "captured");
+    CHECK_STATUS(amp_sync(c), AMP_ERR_CAPTURE, "captured");
+    CHECK_STATUS(amp_all_finite(c, list, 1, &report), AMP_ERR_CAPTURE, "captured");
+    CHECK_STATUS(amp_histogram_count(c, list, 1, &hist), AMP_ERR_CAPTURE, "captured");
+    CHECK_STATUS(amp_params_commit(q), AMP_ERR_CAPTURE, "captured");
+    CHECK_STATUS(amp_scaler_create(&s2, c, NULL), AMP_ERR_CAPTURE, "captured"); CHECK(!s2);
+    CHECK_STATUS(amp_scaler_get(s, &info), AMP_ERR_CAPTURE, "captured");
+    CHECK_STATUS(amp_scaler_set_scale(c, s, 8.0f), AMP_ERR_CAPTURE, "captured");
+    CHECK_STATUS(amp_scaler_configure(c, s, &sd), AMP_ERR_CAPTURE, "captured");
+    CHECK(amp_is_nan(amp_scaler_scale(s))); /* it cannot be read */
+    CHECK_STATUS(amp_unscale(c, s, list, 1, &report), AMP_ERR_CAPTURE, "captured");
+    CHECK_STATUS(amp_scaler_update(c, s), AMP_ERR_STAGE, "amp_scaler_update"); /* so nothing was checked */
+    CHECK_STATUS(amp_grad_norm(c, p, s, &norm), AMP_ERR_CAPTURE, "captured"); CHECK(norm == 5);
+    CHECK_STATUS(amp_step_poll(c, p, &r), AMP_ERR_CAPTURE, "captured");
+    CHECK_STATUS(amp_state_save(c, t_file("capture.state"), &st), AMP_ERR_CAPTURE, "captured");
+    CHECK_STATUS(amp_state_load(c, t_file("capture.state"), &st), AMP_ERR_CAPTURE, "captured");
+    t_note(t, "the enqueue class goes on");
+    CHECK_OK(amp_zero(c, m, 64));
+    CHECK_OK(amp_cast(c, amp_arr(m, AMP_F16), amp_arr(x, AMP_F32), 4, NULL));
+    CHECK_OK(amp_unscale(c, s, list, 1, NULL)); /* without a report */
+    CHECK_OK(amp_scaler_update(c, s));
+    CHECK_EQ(own.scaler_updates, 1);
+    CHECK_OK(amp_step(c, p, s, &d));
+    CHECK_OK(amp_scaler_unscale(c, s, p));
+    CHECK_OK(amp_clip(c, p, s, 1.0f));
+    CHECK_OK(amp_clip_value(c, p, s, 1.0f));
+    CHECK_OK(amp_adam(c, p, s, &d));
+    CHECK_OK(amp_scaler_update(c, s));
+    CHECK_OK(amp_inspect(c, p, NULL, &d));
+    CHECK_OK(amp_params_zero_grad(c, p));
+    CHECK_OK(amp_params_master_to_model(c, p));
+    CHECK_OK(amp_params_model_to_master(c, p));
+    CHECK_OK(amp_params_grads_to(c, p, list, 1));
+    g.m = g.n = g.k = 1; g.a = g.b = amp_arr(x, AMP_F32); g.d = amp_arr(m, AMP_F32);
+    CHECK_OK(amp_gemm(c, &g));
+    own.wait = AMP_ERR_DEAD;
+    CHECK_STATUS(amp_sync(c), AMP_ERR_DEAD, "captured");
+    own.wait = AMP_OK;
+    t_note(t, "and after it all is as before");
+    CHECK_OK(amp_params_commit(q));
+    CHECK_F32(amp_scaler_scale(s), 65536.0f);
+    CHECK_OK(amp_free(c, m));
+    amp_scaler_destroy(s);
+    amp_params_destroy(p);
+    amp_params_destroy(q);
+    CHECK_EQ(own.blocks, 0);
+    amp_ctx_destroy(c);
+    t->ctx = keep;
+}
+
 const t_test t_suite_context[] = {
+    {"context.backend_table", backend_table, T_HOST},
+    {"context.queries_in_a_capture", queries_in_a_capture, T_HOST},
     {"context.create_defaults", create_defaults, T_HOST},
     {"context.create_errors", create_errors, T_HOST},
     {"context.create_simd", create_simd, T_HOST},

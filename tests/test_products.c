@@ -483,6 +483,33 @@ static void relu_at_zero(t_run *t) { /* derivative 0 where y = 0, also for -0 */
     CHECK(got[0] == 0 && got[1] == 0 && got[2] == 7 && got[3] == 8);
 }
 
+static void activations_keep_nan(t_run *t) { /* forward and backward: NaN and Inf are data */
+    const float nan = ref_f32(0x7fc00000), inf = ref_f32(0x7f800000);
+    float x[5], w[1] = {1}, got[5], dy[5];
+    int act;
+    x[0] = nan; x[1] = inf; x[2] = -inf; x[3] = 1; x[4] = -1;
+    for (act = 0; act < 3; act++) {
+        amp_linear l = AMP_ZERO;
+        l.rows = 5; l.in = l.out = 1; l.act = (amp_act)act;
+        l.x = amp_arr(t_put(t, x, sizeof x), AMP_F32); l.w = amp_arr(t_put(t, w, 4), AMP_F32); l.y = amp_arr(t_alloc(t, 20), AMP_F32); l.aux = amp_arr(t_alloc(t, 20), AMP_F32);
+        CHECK_OK(amp_linear_forward(t->ctx, &l));
+        t_get(t, got, l.y.data, 20);
+        t_note(t, "act %d", act);
+        CHECK(amp_is_nan(got[0]));
+        CHECK(ref_f32_bits(got[1]) == 0x7f800000u);
+        CHECK(act ? got[2] == 0.0f : ref_f32_bits(got[2]) == 0xff800000u);
+        dy[0] = 1; dy[1] = 2; dy[2] = 3; dy[3] = nan; dy[4] = inf;
+        l.dy = amp_arr(t_put(t, dy, 20), AMP_F32);
+        CHECK_OK(amp_linear_backward(t->ctx, &l));
+        t_get(t, got, l.dy.data, 20);
+        if (act == AMP_GELU) CHECK(amp_is_nan(got[0]));
+        CHECK(got[1] == 2.0f);
+        CHECK(act ? got[2] == 0.0f : got[2] == 3.0f);
+        CHECK(amp_is_nan(got[3]));
+        CHECK(act == AMP_RELU ? got[4] == 0.0f : !amp_is_finite(got[4])); /* ReLU passes nothing where y = 0 */
+    }
+}
+
 static void linear_errors(t_run *t) {
     float x[64] = {0};
     void *p[8];
@@ -629,6 +656,20 @@ static void xent_extremes(t_run *t) {
     CHECK(g[0][0] == 0 && g[0][1] == 0 && g[0][2] == 0);
     CHECK_NEAR((double)g[1][0], 1.0 / 3, 1e-7); CHECK_NEAR((double)g[1][1], -2.0 / 3, 1e-7);
     CHECK_NEAR((double)loss, (double)row[0] + (double)row[1] + (double)row[2] + (double)row[3], 1e-6);
+    t_note(t, "NaN and Inf among the logits make their row NaN, and no other");
+    x[0][1] = ref_f32(0x7fc00000); x[1][0] = ref_f32(0x7fc00000); x[2][2] = ref_f32(0x7f800000);
+    t_set(t, e.logits.data, x, sizeof x);
+    CHECK_OK(amp_softmax_cross_entropy(t->ctx, &e));
+    t_get(t, row, e.row_loss, sizeof row); t_get(t, g, e.dlogits.data, sizeof g); t_get(t, &loss, e.loss, 4);
+    CHECK(amp_is_nan(row[0]) && amp_is_nan(row[1]) && !amp_is_finite(row[2]) && amp_is_finite(row[3]) && amp_is_nan(loss));
+    CHECK(amp_is_nan(g[0][0]) && amp_is_nan(g[0][1]) && amp_is_nan(g[1][2]) && amp_is_nan(g[2][2]) && amp_is_finite(g[3][0]));
+    t_note(t, "minus Inf is a class that cannot be");
+    x[0][1] = ref_f32(0xff800000); x[0][0] = 1; x[0][2] = 1;
+    t_set(t, e.logits.data, x, sizeof x);
+    CHECK_OK(amp_softmax_cross_entropy(t->ctx, &e));
+    t_get(t, row, e.row_loss, sizeof row); t_get(t, g, e.dlogits.data, sizeof g);
+    CHECK_NEAR((double)row[0], log(2.0), 1e-6);
+    CHECK(g[0][1] == 0.0f && g[0][0] == -0.5f && g[0][2] == 0.5f);
     t_note(t, "without loss, or without gradient");
     e.loss = NULL; e.row_loss = NULL;
     CHECK_OK(amp_softmax_cross_entropy(t->ctx, &e));
@@ -731,6 +772,7 @@ const t_test t_suite_products[] = {
     {"linear.layers", linear_layers, T_ALL},
     {"linear.gradient_check", gradient_check, T_ALL},
     {"linear.relu_at_zero", relu_at_zero, T_ALL},
+    {"linear.activations_keep_nan", activations_keep_nan, T_ALL},
     {"linear.errors", linear_errors, T_ALL},
     {"linear.act_grad_same_everywhere", act_grad_same_everywhere, T_ALL},
     {"xent.values", xent_values, T_ALL},

@@ -451,17 +451,18 @@ static void dead(t_run *t) { /* overflows that cannot lower the scale any more *
         CHECK_OK(amp_sgd(t->ctx, p, s, &sd)); CHECK_OK(amp_scaler_update(t->ctx, s));
         CHECK_EQ(set_info(t, s).dead, 0);
         if (c[k].mode == AMP_SCALER_DYNAMIC) { /* an overflow that does lower the scale starts the count again */
+            amp_scaler_desc e = AMP_ZERO;
             set_grad_bits(t, p, 0, 1, set_inf(AMP_F32));
             for (i = 1; i < c[k].want; i++) { CHECK_OK(amp_sgd(t->ctx, p, s, &sd)); CHECK_OK(amp_scaler_update(t->ctx, s)); }
             CHECK_EQ(set_info(t, s).dead, 0);
-            CHECK_OK(amp_scaler_set_scale(t->ctx, s, 2.0f));
-            for (i = 1; i <= c[k].want; i++) { /* 2 to 1, then stuck again */
+            e.min_scale = 0.5f; e.dead_after = c[k].after; /* one step further down */
+            CHECK_OK(amp_scaler_configure(t->ctx, s, &e));
+            for (i = 0; i <= c[k].want; i++) {
                 CHECK_OK(amp_sgd(t->ctx, p, s, &sd)); CHECK_OK(amp_scaler_update(t->ctx, s));
-                t_note(t, "row %d, after set_scale, overflow %d", (int)k, (int)i);
-                CHECK_EQ(set_info(t, s).dead, 0);
+                t_note(t, "row %d, below the old floor, overflow %d", (int)k, (int)i);
+                CHECK_F32(amp_scaler_scale(s), 0.5f);
+                CHECK_EQ(set_info(t, s).dead, i == c[k].want);
             }
-            CHECK_OK(amp_sgd(t->ctx, p, s, &sd)); CHECK_OK(amp_scaler_update(t->ctx, s));
-            CHECK_EQ(set_info(t, s).dead, 1);
         }
         amp_scaler_destroy(s);
         amp_params_destroy(p);
