@@ -55,7 +55,8 @@
                (|x| < 65520 never does); NaN stays NaN (made quiet, upper payload bits kept); the sign of zero is kept. Integer
                arithmetic only, so the bits are the same under -ffast-math, FTZ/DAZ, any rounding mode, x87 and big-endian.
                Arithmetic verbs (update, norm, activations, softmax): the bits of the default IEEE environment, whatever the
-               compiler flags; a verb saves, sets and restores the floating-point control word. (x87 without SSE2 is outside.)
+               compiler flags; a verb saves, sets and restores the floating-point control word. (x87 without SSE2 is outside, and so
+               is the payload of a NaN that arithmetic makes.)
                Reductions: an array is cut into chunks of 65,536 elements counted from its start; element i of a chunk is added,
                in double, to lane i mod 2048; lanes are joined by a fixed tree; the chunk sums, in order, by the same rule.
                So thread count, SIMD path and device do not change a bit: CPU == GPU. Tests compare with ==.
@@ -63,7 +64,8 @@
 
    >>memory    "Context memory" is what the context's verbs can reach: host memory for the CPU, device memory for CUDA. Arrays may
                be yours or come from amp_alloc; any alignment of their element type works. Only *_create, _commit, _save/_load and
-               amp_alloc allocate, through the context's allocator. Every byte is in the ledger (amp_ledger), by label.
+               amp_alloc allocate, through the context's allocator. What they give is in the ledger (amp_ledger), by label; the
+               fixed workspace of a context itself is not.
 
    >>threads   A context and the objects made on it are used by one thread at a time; different contexts, different threads.
                Scalar functions are pure. There are no globals and no thread-locals.
@@ -381,9 +383,14 @@ AMP_INLINE float      amp_f32_from_bf16(amp_bf16 h)                { return ampi
 AMP_INLINE float      amp_f32_from_f8e4m3(amp_f8e4m3 h)            { return ampi_float(ampi_decode(h.bits, AMP_F8E4M3)); }
 AMP_INLINE float      amp_f32_from_f8e5m2(amp_f8e5m2 h)            { return ampi_float(ampi_decode(h.bits, AMP_F8E5M2)); }
 
-/* One element of an array of any dtype. */
+/* One element of an array of any dtype. On the host any address will do, on a device one that is aligned to the element. */
 AMP_INLINE float amp_load(const void *data, amp_dtype t, size_t i) {
     uint32_t u = 0; uint16_t h; uint8_t b;
+#if defined(__CUDA_ARCH__)
+    if (amp_dtype_size(t) == 4u) return ((const float *)data)[i];
+    u = amp_dtype_size(t) == 2u ? ((const uint16_t *)data)[i] : ((const uint8_t *)data)[i];
+    return ampi_float(ampi_decode(u, t));
+#endif
     if (amp_dtype_size(t) == 4u)      { memcpy(&u, (const char *)data + 4u * i, 4); return ampi_float(u); }
     else if (amp_dtype_size(t) == 2u) { memcpy(&h, (const char *)data + 2u * i, 2); u = h; }
     else                              { memcpy(&b, (const char *)data + i, 1); u = b; }
@@ -391,6 +398,12 @@ AMP_INLINE float amp_load(const void *data, amp_dtype t, size_t i) {
 }
 AMP_INLINE void ampi_store_bits(void *data, amp_dtype t, size_t i, uint32_t u) {
     uint16_t h = (uint16_t)u; uint8_t b = (uint8_t)u;
+#if defined(__CUDA_ARCH__)
+    if (amp_dtype_size(t) == 4u) ((uint32_t *)data)[i] = u;
+    else if (amp_dtype_size(t) == 2u) ((uint16_t *)data)[i] = h;
+    else ((uint8_t *)data)[i] = b;
+    return;
+#endif
     if (amp_dtype_size(t) == 4u)      memcpy((char *)data + 4u * i, &u, 4);
     else if (amp_dtype_size(t) == 2u) memcpy((char *)data + 2u * i, &h, 2);
     else                              memcpy((char *)data + i, &b, 1);
@@ -885,6 +898,11 @@ AMPI_OP1(ampi_sqrt, float, float, "sqrt.rn.f32", "f", "f")
 AMPI_OP1(ampi_dsqrt, double, double, "sqrt.rn.f64", "d", "d")
 AMPI_OP1(ampi_narrow, float, double, "cvt.rn.f32.f64", "f", "d")
 AMPI_OP1(ampi_widen, double, float, "cvt.f64.f32", "d", "f")
+__device__ static inline int ampi_less(float a, float b) {
+    int r;
+    asm("{ .reg .pred p; setp.lt.f32 p, %1, %2; selp.s32 %0, 1, 0, p; }" : "=r"(r) : "f"(a), "f"(b));
+    return r;
+}
 #  undef AMPI_OP1
 #  undef AMPI_OP2
 #else
@@ -925,8 +943,11 @@ AMP_INLINE double ampi_dsqrt(double a) { AMPI_HOLD double r = sqrt(a);  AMPI_GUA
 #  endif
 AMP_INLINE float  ampi_narrow(double a) { AMPI_HOLD float r  = (float)a;  AMPI_GUARD(r); return r; }
 AMP_INLINE double ampi_widen(float a)   { AMPI_HOLD double r = (double)a; AMPI_GUARD(r); return r; }
+AMP_INLINE int    ampi_less(float a, float b) { return a < b; }
 #  undef AMPI_OP2
 #endif
+AMP_INLINE int   ampi_nonzero(float x) { return ampi_bits(x) << 1 != 0; } /* by the bits: a comparison may flush subnormals */
+AMP_INLINE float ampi_negative(float x) { return ampi_float(ampi_bits(x) ^ 0x80000000u); }
 
 /* ---- exp, log, GELU: our own, so that every backend has the same bits ---------------------------------------------------- */
 
@@ -936,8 +957,8 @@ AMP_INLINE float amp_exp(float x) {
     float n, r, p;
     int32_t k;
     if (amp_is_nan(x)) return x;
-    if (x > 88.72284f) return ampi_float(0x7f800000u);
-    if (x < -103.9721f) return 0.0f;
+    if (ampi_less(88.72284f, x)) return ampi_float(0x7f800000u);
+    if (ampi_less(x, -103.9721f)) return 0.0f;
     p = ampi_add(ampi_mul(x, 1.44269504f), 12582912.0f); /* + 1.5 * 2^23 rounds to an integer */
     k = (int32_t)(ampi_bits(p) - 0x4b400000u);
     n = ampi_sub(p, 12582912.0f);
@@ -978,15 +999,15 @@ AMP_INLINE float amp_log(float x) {
    tanh: x / (1 + e^(-2z)). And its derivative, s + x s (1-s) 2z'. Source: Hendrycks and Gimpel, arXiv 1606.08415. */
 AMP_INLINE float ampi_gelu_sigmoid(float x) {
     float z2 = ampi_mul(ampi_mul(1.59576912f, x), ampi_add(1.0f, ampi_mul(0.044715f, ampi_mul(x, x))));
-    return ampi_div(1.0f, ampi_add(1.0f, amp_exp(-z2)));
+    return ampi_div(1.0f, ampi_add(1.0f, amp_exp(ampi_negative(z2))));
 }
 AMP_INLINE float amp_gelu(float x) {
     float s = ampi_gelu_sigmoid(x);
-    return s == 0.0f ? 0.0f : ampi_mul(x, s); /* -Inf * 0 is 0 here, the limit */
+    return !ampi_nonzero(s) ? 0.0f : ampi_mul(x, s); /* -Inf * 0 is 0 here, the limit */
 }
 AMP_INLINE float amp_gelu_grad(float x) {
     float s = ampi_gelu_sigmoid(x), dz2;
-    if (!(s > 0.0f && s < 1.0f)) return s; /* flat ends; NaN */
+    if (ampi_bits(s) - 1u >= 0x3f7fffffu) return s; /* not in (0, 1): flat ends, NaN */
     dz2 = ampi_mul(1.59576912f, ampi_add(1.0f, ampi_mul(0.134145f, ampi_mul(x, x))));
     return ampi_add(s, ampi_mul(ampi_mul(x, dz2), ampi_mul(s, ampi_sub(1.0f, s))));
 }
@@ -996,7 +1017,7 @@ AMP_INLINE float ampi_act(amp_act act, float x) {
     return act == AMP_GELU ? amp_gelu(x) : act == AMP_RELU ? amp_relu(x) : x;
 }
 AMP_INLINE float ampi_act_grad(amp_act act, float dy, float saved) {
-    return act == AMP_GELU ? ampi_mul(dy, amp_gelu_grad(saved)) : act == AMP_RELU ? (saved > 0.0f ? dy : 0.0f) : dy;
+    return act == AMP_GELU ? ampi_mul(dy, amp_gelu_grad(saved)) : act == AMP_RELU ? (ampi_bits(saved) - 1u < 0x7f800000u ? dy : 0.0f) : dy; /* saved > 0 */
 }
 
 /* ---- loss scale rule ------------------------------------------------------------------------------------------------------ */
@@ -1033,8 +1054,8 @@ AMP_INLINE void amp_scaler_next(amp_scaler_state *s) {
         if (s->hysteresis_tracker > 0) return;
         next = ampi_mul(s->scale, s->backoff_factor);
         if (s->mode != AMP_SCALER_DYNAMIC) next = s->scale;
-        else if (next < s->min_scale) next = s->min_scale;
-        if (next < s->scale) s->stuck = 0;
+        else if (ampi_less(next, s->min_scale)) next = s->min_scale;
+        if (ampi_less(next, s->scale)) s->stuck = 0;
         else if (s->stuck < UINT32_MAX) s->stuck++;
         s->scale = next;
         s->inverse = amp_inverse_scale(next);
@@ -1045,7 +1066,7 @@ AMP_INLINE void amp_scaler_next(amp_scaler_state *s) {
         if (s->mode != AMP_SCALER_DYNAMIC || s->growth_interval <= 0 || s->growth_tracker < s->growth_interval) return;
         s->growth_tracker = 0;
         next = ampi_mul(s->scale, s->growth_factor);
-        if (amp_is_finite(next)) s->scale = next < s->max_scale ? next : s->max_scale;
+        if (amp_is_finite(next)) s->scale = ampi_less(next, s->max_scale) ? next : s->max_scale;
         s->inverse = amp_inverse_scale(s->scale);
     }
 }
@@ -1209,7 +1230,7 @@ AMP_INLINE void amp_inspect_finish(const amp_inspect_job *job, const amp_totals 
     r->clip = 1.0f;
     if (flags & AMP_INSPECT_READ) {
         r->norm = ampi_dsqrt(totals->sum);
-        if (d->clip_norm > 0.0f && totals->nan + totals->inf + totals->overflow == 0) {
+        if (ampi_nonzero(d->clip_norm) && totals->nan + totals->inf + totals->overflow == 0) {
             double c = ampi_ddiv(ampi_widen(d->clip_norm), ampi_dadd(r->norm, 1e-6));
             if (c < 1.0) r->clip = ampi_narrow(c);
         }
@@ -1285,13 +1306,13 @@ AMP_INLINE amp_coef amp_coef_of(const amp_update_job *job, const amp_param_entry
 #define AMPI_PREPARE(P, T, u, c) /* gradient -> u */ \
     do { \
         u = P##_mul(P##_mul(u, P##_set((c)->inv)), P##_set((c)->clip)); \
-        if ((c)->limit > 0.0f) u = P##_clamp(u, P##_set((c)->limit)); \
+        if (ampi_nonzero((c)->limit)) u = P##_clamp(u, P##_set((c)->limit)); \
     } while (0)
 
 #define AMPI_ADAM(P, T, w, m, v, u, c) \
     do { \
         T den_; \
-        if ((c)->l2 != 0.0f) u = P##_add(u, P##_mul(P##_set((c)->l2), w)); \
+        if (ampi_nonzero((c)->l2)) u = P##_add(u, P##_mul(P##_set((c)->l2), w)); \
         m = P##_add(P##_mul(P##_set((c)->beta1), m), P##_mul(P##_set((c)->one_beta1), u)); \
         v = P##_add(P##_mul(P##_set((c)->beta2), v), P##_mul(P##_set((c)->one_beta2), P##_mul(u, u))); \
         den_ = P##_add(P##_mul(P##_sqrt(v), P##_set((c)->rsqrt_bc2)), P##_set((c)->eps)); \
@@ -1300,8 +1321,8 @@ AMP_INLINE amp_coef amp_coef_of(const amp_update_job *job, const amp_param_entry
 
 #define AMPI_SGD(P, T, w, b, u, c) /* b: momentum buffer, used when momentum != 0 */ \
     do { \
-        if ((c)->l2 != 0.0f) u = P##_add(u, P##_mul(P##_set((c)->l2), w)); \
-        if ((c)->momentum != 0.0f) { \
+        if (ampi_nonzero((c)->l2)) u = P##_add(u, P##_mul(P##_set((c)->l2), w)); \
+        if (ampi_nonzero((c)->momentum)) { \
             b = (c)->first ? u : P##_add(P##_mul(P##_set((c)->momentum), b), P##_mul(P##_set((c)->one_dampening), u)); \
             u = (c)->nesterov ? P##_add(u, P##_mul(P##_set((c)->momentum), b)) : b; \
         } \
@@ -1753,7 +1774,7 @@ AMP_API amp_status amp_copy(amp_ctx *ctx, void *dst, const void *src, size_t byt
     if (!ctx) return AMP_ERR_INVALID_ARG;
     if (bytes == 0) return AMP_OK;
     if (!dst || !src) return AMPI_INVALID(ctx, "amp_copy: %s is NULL", dst ? "src" : "dst");
-    AMPI_TRY(ctx->b->may_wait(ctx));
+    AMPI_TRY(ampi_failed_in(ctx, "amp_copy", ctx->b->may_wait(ctx)));
     return ctx->b->copy(ctx, dst, src, bytes);
 }
 AMP_API amp_status amp_zero(amp_ctx *ctx, void *dst, size_t bytes) {
@@ -1764,7 +1785,7 @@ AMP_API amp_status amp_zero(amp_ctx *ctx, void *dst, size_t bytes) {
 }
 AMP_API amp_status amp_sync(amp_ctx *ctx) {
     if (!ctx) return AMP_ERR_INVALID_ARG;
-    AMPI_TRY(ctx->b->may_wait(ctx));
+    AMPI_TRY(ampi_failed_in(ctx, "amp_sync", ctx->b->may_wait(ctx)));
     return ctx->b->sync(ctx);
 }
 
@@ -1818,7 +1839,7 @@ AMP_API amp_status amp_all_finite(amp_ctx *ctx, const amp_array *arrays, size_t 
     if (!ctx) return AMP_ERR_INVALID_ARG;
     if (!report) return AMPI_INVALID(ctx, "amp_all_finite: report is NULL");
     AMPI_TRY(ampi_check_list(ctx, "amp_all_finite", arrays, n_arrays));
-    AMPI_TRY(ctx->b->may_wait(ctx));
+    AMPI_TRY(ampi_failed_in(ctx, "amp_all_finite", ctx->b->may_wait(ctx)));
     AMPI_TRY(ctx->b->finite(ctx, NULL, arrays, n_arrays, NULL, &r));
     *report = r;
     return AMP_OK;
@@ -1830,7 +1851,7 @@ AMP_API amp_status amp_histogram_count(amp_ctx *ctx, const amp_array *arrays, si
     if (!ctx) return AMP_ERR_INVALID_ARG;
     if (!out) return AMPI_INVALID(ctx, "amp_histogram_count: out is NULL");
     AMPI_TRY(ampi_check_list(ctx, "amp_histogram_count", arrays, n_arrays));
-    AMPI_TRY(ctx->b->may_wait(ctx));
+    AMPI_TRY(ampi_failed_in(ctx, "amp_histogram_count", ctx->b->may_wait(ctx)));
     AMPI_TRY(ctx->b->histogram(ctx, arrays, n_arrays, &h));
     *out = h;
     return AMP_OK;
@@ -2179,7 +2200,7 @@ AMP_API amp_status amp_params_commit(amp_params *p) {
     amp_status st;
     if (!p) return AMP_ERR_INVALID_ARG;
     if (p->committed) return amp_fail(p->ctx, AMP_ERR_STAGE, "amp_params_commit: the set is committed already");
-    AMPI_TRY(p->ctx->b->may_wait(p->ctx));
+    AMPI_TRY(ampi_failed_in(p->ctx, "amp_params_commit", p->ctx->b->may_wait(p->ctx)));
     st = ampi_params_commit(p);
     if (st == AMP_OK) st = p->ctx->b->sync(p->ctx);
     if (st != AMP_OK) ampi_params_release(p);
@@ -2228,7 +2249,7 @@ static amp_status ampi_check_param(amp_ctx *ctx, const char *where, const amp_pa
     AMPI_TRY(ampi_check_params(ctx, where, p));
     if (i >= p->n) return AMPI_INVALID(ctx, "%s: i is %lu, but the set has %lu parameters", where, (unsigned long)i, (unsigned long)p->n);
     if (!host) return AMPI_INVALID(ctx, "%s: the host array is NULL", where);
-    return ctx->b->may_wait(ctx);
+    return ampi_failed_in(ctx, where, ctx->b->may_wait(ctx));
 }
 AMP_API amp_status amp_param_read(amp_ctx *ctx, const amp_params *p, size_t i, float *dst) {
     uint16_t h[512], low[512];
@@ -2356,7 +2377,7 @@ AMP_API amp_status amp_scaler_create_checked(amp_scaler **out, amp_ctx *ctx, int
     AMPI_TRY(ampi_scaler_rule(ctx, where, &state, &d));
     state.hysteresis_tracker = state.hysteresis;
     state.inverse = amp_inverse_scale(state.scale);
-    AMPI_TRY(ctx->b->may_wait(ctx));
+    AMPI_TRY(ampi_failed_in(ctx, "amp_scaler_create", ctx->b->may_wait(ctx)));
     s = (amp_scaler *)ampi_host_alloc(&ctx->host, sizeof *s);
     if (!s) return amp_fail(ctx, AMP_ERR_NO_MEMORY, "%s: no host memory", where);
     st = amp_alloc(ctx, &mem, sizeof state, "scaler");
@@ -2465,7 +2486,7 @@ AMP_API amp_status amp_unscale(amp_ctx *ctx, amp_scaler *s, const amp_array *dst
             return AMPI_INVALID(ctx, "%s: dst[%lu] overlaps grads[%lu]", where, (unsigned long)i, (unsigned long)i);
         if (dst[i].data == grads[i].data && dst[i].dtype != grads[i].dtype && grads[i].count) return AMPI_INVALID(ctx, "%s: dst[%lu] is grads[%lu] with another dtype", where, (unsigned long)i, (unsigned long)i);
     }
-    if (report) AMPI_TRY(ctx->b->may_wait(ctx));
+    if (report) AMPI_TRY(ampi_failed_in(ctx, "amp_unscale", ctx->b->may_wait(ctx)));
     if (!s->off) {
         AMPI_TRY(ctx->b->finite(ctx, dst, grads, n, s->state, report ? &r : NULL));
         s->checked++;
@@ -2695,7 +2716,7 @@ AMP_API amp_status amp_grad_norm(amp_ctx *ctx, amp_params *p, amp_scaler *s, dou
     amp_step_record r;
     AMPI_TRY(ampi_check_pair(ctx, "amp_grad_norm", p, s));
     if (!norm) return AMPI_INVALID(ctx, "amp_grad_norm: norm is NULL");
-    AMPI_TRY(ctx->b->may_wait(ctx));
+    AMPI_TRY(ampi_failed_in(ctx, "amp_grad_norm", ctx->b->may_wait(ctx)));
     AMPI_TRY(ampi_probe(ctx, p, s, 0.0f));
     AMPI_TRY(ctx->b->copy(ctx, &r, p->probe, sizeof r));
     *norm = r.norm;
@@ -3024,7 +3045,7 @@ static amp_status ampi_check_state(amp_ctx *ctx, const char *where, const char *
         AMPI_TRY(ampi_check_scaler(ctx, where, st->scalers[i]));
         if (st->scalers[i]->checked) return amp_fail(ctx, AMP_ERR_STAGE, "%s: scaler %lu is between a check and amp_scaler_update", where, (unsigned long)i);
     }
-    return ctx->b->may_wait(ctx);
+    return ampi_failed_in(ctx, where, ctx->b->may_wait(ctx));
 }
 
 static amp_status ampi_state_write(ampi_file *s, const amp_state *st) {
