@@ -186,6 +186,7 @@ typedef struct ampi_cu_scratch {
     uint64_t first;               /* finite: ~(chunk number << 16 | offset) of the first bad element, 0 if none */
     uint64_t rows;                /* xent: rows that count */
     uint64_t bins[4 + 256];       /* histogram: total, zero, inf, nan, pow2[] */
+    float    scalar[2];           /* 0 and 1, for products; never changes */
 } ampi_cu_scratch;
 
 typedef struct ampi_cu_key { /* everything that the choice of a product's algorithm depends on; no padding, compared as bytes */
@@ -751,17 +752,17 @@ static amp_status ampi_cu_cast(amp_ctx *ctx, amp_array dst, amp_array src, size_
 
 /* A few arrays, cut into chunks that are numbered through: a block takes a chunk at a time. */
 typedef struct ampi_k_list {
-    void     *data[AMPI_CU_FEW];
+    void     *data[AMPI_CU_FEW], *dst[AMPI_CU_FEW];
     uint64_t  count[AMPI_CU_FEW];
-    amp_dtype type[AMPI_CU_FEW];
+    amp_dtype type[AMPI_CU_FEW], dst_type[AMPI_CU_FEW];
     uint64_t  chunks;       /* of these arrays */
     uint64_t  first_chunk;  /* number of the first of them in the caller's whole list */
     uint32_t  n, _pad;
 } ampi_k_list;
 
 typedef struct ampi_k_part { /* one chunk: elements [base, base + n) of an array */
-    void     *data;
-    amp_dtype type;
+    void     *data, *dst;
+    amp_dtype type, dst_type;
     uint32_t  n;
     uint64_t  base;
     int       wide;
@@ -777,21 +778,23 @@ AMPI_K ampi_k_part ampi_k_find(const ampi_k_list *l, uint64_t chunk) {
         chunk -= chunks;
     }
     p.data = l->data[a]; p.type = l->type[a];
+    p.dst = l->dst[a]; p.dst_type = l->dst_type[a];
     p.base = chunk * AMP_CHUNK;
     left = l->count[a] - p.base;
     p.n = (uint32_t)(left < AMP_CHUNK ? left : AMP_CHUNK);
-    p.wide = ampi_k_aligned(p.data, p.type);
+    p.wide = ampi_k_aligned(p.data, p.type) && ampi_k_aligned(p.dst, p.dst_type);
     return p;
 }
 
 /* The next launch of a list: up to AMPI_CU_FEW arrays from *next on. 0 when nothing is left. */
-static int ampi_cu_list(ampi_k_list *l, const amp_array *arrays, size_t n, size_t *next) {
+static int ampi_cu_list(ampi_k_list *l, const amp_array *dst, const amp_array *arrays, size_t n, size_t *next) {
     uint64_t before = l->first_chunk + l->chunks;
     memset(l, 0, sizeof *l);
     l->first_chunk = before;
     for (; *next < n && l->n < AMPI_CU_FEW; ++*next) {
         if (arrays[*next].count == 0) continue;
         l->data[l->n] = arrays[*next].data; l->count[l->n] = arrays[*next].count; l->type[l->n] = arrays[*next].dtype;
+        l->dst[l->n] = (dst ? dst : arrays)[*next].data; l->dst_type[l->n] = (dst ? dst : arrays)[*next].dtype;
         l->chunks += ampi_cu_parts(arrays[*next].count, AMP_CHUNK);
         l->n++;
     }
@@ -813,13 +816,14 @@ AMPI_K void ampi_k_check8(uint32_t x[8], uint32_t m, uint32_t at, int scaled, fl
         if (bad && at + k < t->first) t->first = at + k;
     }
 }
-/* Writes eight u back, rounded to their dtype. A scale below 1 can make a u that is finite in FP32 and not in its dtype: overflow. */
-AMPI_K void ampi_k_unscaled8(uint32_t x[8], void *p, amp_dtype t, size_t i, uint32_t m, int wide, uint32_t at, float inv, ampi_k_tally *y) {
+/* Writes eight u, rounded to t. A scale below 1, or a t that is not the gradients' `from`, can make a u that is finite in FP32 and not
+   in t: overflow. */
+AMPI_K void ampi_k_unscaled8(uint32_t x[8], void *p, amp_dtype t, amp_dtype from, size_t i, uint32_t m, int wide, uint32_t at, float inv, ampi_k_tally *y) {
     uint32_t k, was_finite = 0;
     for (k = 0; k < m; k++) was_finite |= (uint32_t)amp_is_finite(ampi_float(x[k])) << k;
     ampi_k_nearest8(x, t);
     ampi_k_store8(x, p, t, i, m, wide);
-    if (!ampi_k_less(1.0f, inv) || t == AMP_F32) return;
+    if ((!ampi_k_less(1.0f, inv) && t == from) || t == AMP_F32) return;
     for (k = 0; k < m; k++)
         if ((was_finite >> k & 1u) && !amp_is_finite(ampi_float(ampi_decode(x[k], t)))) {
             y->overflow++;
@@ -838,7 +842,7 @@ static __global__ void __launch_bounds__(AMP_BLOCK) ampi_k_finite(ampi_k_list li
             uint32_t m = p.n - i < 8u ? p.n - i : 8u;
             ampi_k_load8(x, p.data, p.type, p.base + i, m, p.wide);
             ampi_k_check8(x, m, i, unscale != NULL, inv, &t);
-            if (unscale) ampi_k_unscaled8(x, p.data, p.type, p.base + i, m, p.wide, i, inv, &t);
+            if (unscale) ampi_k_unscaled8(x, p.dst, p.dst_type, p.type, p.base + i, m, p.wide, i, inv, &t);
         }
         if (t.first == AMP_CHUNK) continue;
         if (out) {
@@ -851,14 +855,14 @@ static __global__ void __launch_bounds__(AMP_BLOCK) ampi_k_finite(ampi_k_list li
     }
 }
 
-static amp_status ampi_cu_finite(amp_ctx *ctx, const amp_array *arrays, size_t n, amp_scaler_state *unscale, amp_finite_report *host) {
+static amp_status ampi_cu_finite(amp_ctx *ctx, const amp_array *dst, const amp_array *arrays, size_t n, amp_scaler_state *unscale, amp_finite_report *host) {
     ampi_cu_call k;
     ampi_k_list list;
     size_t next = 0;
     amp_status s = ampi_cu_enter(&k, ctx, unscale ? "amp_unscale" : "amp_all_finite");
     memset(&list, 0, sizeof list);
-    if (s == AMP_OK && host) s = ampi_cu_clear(&k, k.c->scratch, sizeof(ampi_cu_scratch));
-    while (s == AMP_OK && ampi_cu_list(&list, arrays, n, &next))
+    if (s == AMP_OK && host) s = ampi_cu_clear(&k, k.c->scratch, offsetof(ampi_cu_scratch, scalar));
+    while (s == AMP_OK && ampi_cu_list(&list, dst, arrays, n, &next))
         s = ampi_cu_launch(&k, ampi_cu_grid(k.c, list.chunks), ampi_k_finite, list, unscale, host ? k.c->scratch : (ampi_cu_scratch *)NULL);
     if (s == AMP_OK && host) s = ampi_cu_read_scratch(&k);
     if (s == AMP_OK && host) {
@@ -910,8 +914,8 @@ static amp_status ampi_cu_histogram(amp_ctx *ctx, const amp_array *arrays, size_
     size_t next = 0;
     amp_status s = ampi_cu_enter(&k, ctx, "amp_histogram_count");
     memset(&list, 0, sizeof list);
-    if (s == AMP_OK) s = ampi_cu_clear(&k, k.c->scratch, sizeof(ampi_cu_scratch));
-    while (s == AMP_OK && ampi_cu_list(&list, arrays, n, &next)) s = ampi_cu_launch(&k, ampi_cu_grid(k.c, list.chunks), ampi_k_histogram, list, k.c->scratch);
+    if (s == AMP_OK) s = ampi_cu_clear(&k, k.c->scratch, offsetof(ampi_cu_scratch, scalar));
+    while (s == AMP_OK && ampi_cu_list(&list, NULL, arrays, n, &next)) s = ampi_cu_launch(&k, ampi_cu_grid(k.c, list.chunks), ampi_k_histogram, list, k.c->scratch);
     if (s == AMP_OK) s = ampi_cu_read_scratch(&k);
     if (s == AMP_OK) {
         const ampi_cu_scratch *m = k.c->mirror;
@@ -936,13 +940,20 @@ struct ampi_k_partial_sums { /* read past the first-level cache: other blocks wr
     AMPI_K_AT double at(uint64_t i) const { return __ldcg(&p[i].sum); }
 };
 
+AMPI_K void *ampi_k_gradient(const amp_param_entry *e, uint32_t accum, amp_dtype *t) {
+    *t = accum ? AMP_F32 : e->grad_dtype;
+    return accum ? (void *)e->accum : e->grad;
+}
+
 /* Gradients of one chunk: checked, squared, summed by the rule, perhaps written back unscaled. */
 AMPI_K void ampi_k_inspect_chunk(const amp_inspect_job *job, uint32_t chunk, float inv, double *first, uint32_t *found) {
     amp_chunk c = job->table.chunks[chunk];
     amp_param_entry e = job->table.entries[c.param];
+    amp_dtype type;
+    void *grad = ampi_k_gradient(&e, job->flags & AMP_INSPECT_ACCUM, &type);
     uint64_t base = (uint64_t)c.index * AMP_CHUNK;
     uint32_t n = ampi_k_chunk_size(&e, &c), g, i, k, x[8];
-    int wide = ampi_k_aligned(e.grad, e.grad_dtype);
+    int wide = ampi_k_aligned(grad, type), scaled = ampi_bits(inv) != 0x3f800000u;
     ampi_k_tally t = {0, 0, 0, AMP_CHUNK};
     double sum;
     if (threadIdx.x < 4u) found[threadIdx.x] = threadIdx.x == 3u ? AMP_CHUNK : 0u;
@@ -950,14 +961,14 @@ AMPI_K void ampi_k_inspect_chunk(const amp_inspect_job *job, uint32_t chunk, flo
         double lane[8] = {0, 0, 0, 0, 0, 0, 0, 0};
         for (i = 8u * g; i < n; i += AMP_LANES) {
             uint32_t m = n - i < 8u ? n - i : 8u;
-            ampi_k_load8(x, e.grad, e.grad_dtype, base + i, m, wide);
-            ampi_k_check8(x, m, i, (job->flags & AMP_INSPECT_SCALED) != 0, inv, &t);
+            ampi_k_load8(x, grad, type, base + i, m, wide);
+            ampi_k_check8(x, m, i, scaled, inv, &t);
             for (k = 0; k < 8u; k++)
                 if (k < m) {
                     double u = ampi_widen(ampi_float(x[k]));
                     lane[k] = ampi_dadd(lane[k], ampi_dmul(u, u));
                 }
-            if (job->flags & AMP_INSPECT_WRITE) ampi_k_unscaled8(x, e.grad, e.grad_dtype, base + i, m, wide, i, inv, &t);
+            if (job->flags & AMP_INSPECT_WRITE) ampi_k_unscaled8(x, grad, type, type, base + i, m, wide, i, inv, &t);
         }
         first[g] = ampi_k_join8(lane);
     }
@@ -976,8 +987,10 @@ AMPI_K void ampi_k_inspect_chunk(const amp_inspect_job *job, uint32_t chunk, flo
     __syncthreads();
 }
 
-/* All partials to one record's numbers, by one block; valid in thread 0. */
-AMPI_K double ampi_k_inspect_join(const amp_inspect_job *job, amp_step_record *found, double *first) {
+typedef struct ampi_k_place { uint64_t index; uint32_t param, _pad; } ampi_k_place; /* of the first bad element */
+
+/* All partials to the totals, by one block; valid in thread 0. */
+AMPI_K void ampi_k_inspect_join(const amp_inspect_job *job, amp_totals *totals, ampi_k_place *where, double *first) {
     AMP_SHARED(unsigned long long, count, 3);
     AMP_SHARED(uint32_t, bad, 1);
     const amp_partial *p = job->table.partials;
@@ -998,26 +1011,43 @@ AMPI_K double ampi_k_inspect_join(const amp_inspect_job *job, amp_step_record *f
         }
     }
     __syncthreads();
-    memset(found, 0, sizeof *found);
-    found->nan = count[0]; found->inf = count[1]; found->overflow = count[2];
+    totals->sum = sum; totals->nan = count[0]; totals->inf = count[1]; totals->overflow = count[2];
+    where->param = 0; where->index = 0;
     if (bad[0] < n) {
         amp_chunk c = job->table.chunks[bad[0]];
-        found->first_param = c.param;
-        found->first_index = (uint64_t)c.index * AMP_CHUNK + __ldcg(&p[bad[0]].first);
+        where->param = c.param;
+        where->index = (uint64_t)c.index * AMP_CHUNK + __ldcg(&p[bad[0]].first);
     }
-    return sum;
 }
 
-/* Chunks, then the last block to finish joins them and one thread ends the inspection. The ticket wraps to 0. */
-static __global__ void __launch_bounds__(AMP_BLOCK) ampi_k_inspect(amp_inspect_job job, ampi_cu_scratch *scratch) {
+/* One thread ends the inspection, and leaves a copy of the record where the host can read it without waiting: whole when `begin` and
+   `end` are equal. */
+AMPI_K void ampi_k_inspect_end(const amp_inspect_job *job, const amp_totals *totals, const ampi_k_place *where) {
+    amp_inspect_finish(job, totals, where->param, where->index);
+    if (job->mirror) {
+        volatile uint64_t *begin = &job->mirror->begin, *end = &job->mirror->end;
+        uint64_t serial = *begin + 1u;
+        *begin = serial;
+        __threadfence_system();
+        job->mirror->record = *job->record;
+        __threadfence_system();
+        *end = serial;
+    }
+}
+
+/* Chunks, then the last block to finish joins them and one thread ends the inspection, or with `split` leaves that to
+   ampi_k_inspect_rest. The ticket wraps to 0. */
+static __global__ void __launch_bounds__(AMP_BLOCK) ampi_k_inspect(amp_inspect_job job, ampi_cu_scratch *scratch, int split) {
     AMP_SHARED(double, first, AMPI_GROUPS);
     AMP_SHARED(uint32_t, found, 4);
     AMP_SHARED(uint32_t, last, 1);
-    amp_step_record seen;
-    double sum = 0.0;
+    amp_totals totals;
+    ampi_k_place where;
     uint32_t chunk;
+    memset(&totals, 0, sizeof totals);
+    memset(&where, 0, sizeof where);
     if (job.flags & AMP_INSPECT_READ) {
-        float inv = job.flags & AMP_INSPECT_SCALED ? amp_inverse_scale(job.scaler->scale) : 1.0f;
+        float inv = amp_inspect_factor(&job);
         for (chunk = blockIdx.x; chunk < job.table.n_chunks; chunk += gridDim.x) ampi_k_inspect_chunk(&job, chunk, inv, first, found);
         if (threadIdx.x == 0) {
             __threadfence();
@@ -1027,74 +1057,214 @@ static __global__ void __launch_bounds__(AMP_BLOCK) ampi_k_inspect(amp_inspect_j
         __syncthreads();
         if (!last[0]) return;
         __threadfence();
-        sum = ampi_k_inspect_join(&job, &seen, first);
-    } else {
-        memset(&seen, 0, sizeof seen);
+        ampi_k_inspect_join(&job, &totals, &where, first);
     }
-    if (threadIdx.x == 0) amp_inspect_finish(&job, &seen, sum);
+    if (threadIdx.x != 0) return;
+    if (split) {
+        *job.table.totals = totals;
+        scratch->first = where.index;
+        scratch->rows = where.param;
+    } else {
+        ampi_k_inspect_end(&job, &totals, &where);
+    }
+}
+static __global__ void __launch_bounds__(AMP_BLOCK) ampi_k_inspect_rest(amp_inspect_job job, const ampi_cu_scratch *scratch) {
+    ampi_k_place where;
+    if (threadIdx.x != 0 || blockIdx.x != 0) return;
+    where.index = scratch->first; where.param = (uint32_t)scratch->rows; where._pad = 0;
+    ampi_k_inspect_end(&job, job.table.totals, &where);
 }
 
-static amp_status ampi_cu_inspect(amp_ctx *ctx, const amp_inspect_job *job) {
+static amp_step_desc ampi_cu_device_desc(amp_step_desc d) { /* host pointers have no business in a kernel's arguments */
+    d.groups = NULL; d.reduce_grads_fn = NULL; d.reduce_totals_fn = NULL; d.user = NULL;
+    return d;
+}
+
+static amp_status ampi_cu_inspect(amp_ctx *ctx, const amp_inspect_job *desc) {
     ampi_cu_call k;
+    amp_inspect_job job = *desc;
     amp_status s = ampi_cu_enter(&k, ctx, "amp_step (inspect)");
-    unsigned grid = job->flags & AMP_INSPECT_READ ? ampi_cu_grid(k.c, job->table.n_chunks) : 1u;
-    if (s == AMP_OK) s = ampi_cu_launch(&k, grid, ampi_k_inspect, *job, k.c->scratch);
+    unsigned grid = job.flags & AMP_INSPECT_READ ? ampi_cu_grid(k.c, job.table.n_chunks) : 1u;
+    int split = desc->desc.reduce_totals_fn && job.flags & AMP_INSPECT_READ;
+    job.desc = ampi_cu_device_desc(job.desc);
+    if (s == AMP_OK) s = ampi_cu_launch(&k, grid, ampi_k_inspect, job, k.c->scratch, split);
+    if (s == AMP_OK && split) {
+        s = desc->desc.reduce_totals_fn(ctx, job.table.totals, desc->desc.user);
+        if (s == AMP_OK) s = ampi_cu_launch(&k, 1, ampi_k_inspect_rest, job, (const ampi_cu_scratch *)k.c->scratch);
+    }
     return ampi_cu_leave(&k, s);
 }
 
-AMPI_K void ampi_k_update_chunk(const amp_update_job *job, const amp_step_record *r, amp_chunk c, const amp_coef *coef) {
+static amp_status ampi_cu_mirror_create(amp_ctx *ctx, amp_step_mirror **out) {
+    ampi_cu_call k;
+    void *p = NULL;
+    cudaError_t e;
+    amp_status s = ampi_cu_enter(&k, ctx, "amp_params_commit");
+    *out = NULL;
+    if (s == AMP_OK) {
+        e = cudaHostAlloc(&p, sizeof(amp_step_mirror), cudaHostAllocMapped | cudaHostAllocPortable);
+        if (e != cudaSuccess) s = ampi_cu_fail(&k, "cudaHostAlloc", e);
+        else { memset(p, 0, sizeof(amp_step_mirror)); *out = (amp_step_mirror *)p; }
+    }
+    s = ampi_cu_leave(&k, s);
+    if (s != AMP_OK && *out) { (void)cudaFreeHost(*out); *out = NULL; }
+    return s;
+}
+static void ampi_cu_mirror_destroy(amp_ctx *ctx, amp_step_mirror *m) {
+    ampi_cu_call k;
+    amp_status s;
+    if (!m) return;
+    s = ampi_cu_enter(&k, ctx, "amp_params_destroy");
+    (void)cudaStreamSynchronize(k.c->stream); /* queued steps write to it */
+    (void)cudaFreeHost(m);
+    (void)ampi_cu_leave(&k, s);
+}
+static amp_status ampi_cu_poll(amp_ctx *ctx, const amp_step_record *record, const amp_step_mirror *mirror, amp_step_record *out) {
+    const volatile uint64_t *begin = &mirror->begin, *end = &mirror->end;
+    uint64_t serial;
+    int tries;
+    (void)record;
+    for (tries = 0; tries < 1000000; tries++) { /* the device writes it in about a microsecond */
+        serial = *end;
+        __sync_synchronize();
+        memcpy(out, (const void *)&mirror->record, sizeof *out);
+        __sync_synchronize();
+        if (*begin == serial) return AMP_OK;
+    }
+    return amp_fail(ctx, AMP_ERR_CUDA, "amp_step_poll: the device does not finish writing the record");
+}
+
+/* Eight moments or weights in 16 bits, as they are stored. */
+AMPI_K void ampi_k_low8(uint32_t x[8], const void *p, size_t i, uint32_t m) {
+    uint32_t k;
+    for (k = 0; k < 8u; k++) x[k] = k < m ? ((const ampi_k_u16 *)p)[i + k] : 0u;
+}
+
+AMPI_K void ampi_k_update_chunk(amp_update_job *job, amp_chunk c, const amp_coef *coef) {
     amp_param_entry e = job->table.entries[c.param];
     uint64_t base = (uint64_t)c.index * AMP_CHUNK, at;
-    uint32_t n = ampi_k_chunk_size(&e, &c), i, k, m, g[8], w[8], b[8], v[8];
-    int adam = job->desc.optimizer != AMP_SGD, buffer = adam || !ampi_k_is_zero(job->desc.momentum);
-    void *weights = e.master ? e.master : e.model;
-    amp_dtype weight_type = e.master ? AMP_F32 : e.model_dtype;
-    int wide = ampi_k_aligned(weights, weight_type) && ampi_k_aligned(e.grad, e.grad_dtype) && (!e.model || ampi_k_aligned(e.model, e.model_dtype)) &&
-               (!buffer || ampi_k_aligned(e.moment[0], AMP_F32)) && (!adam || ampi_k_aligned(e.moment[1], AMP_F32));
+    uint32_t n = ampi_k_chunk_size(&e, &c), i, k, m, overflow = 0, g[8], w[8], b[8], v[8];
+    int adam = job->desc.optimizer == AMP_ADAM || job->desc.optimizer == AMP_ADAMW, lion = job->desc.optimizer == AMP_LION;
+    int buffer = adam || lion || !ampi_k_is_zero(coef->momentum), pair = e.layout == AMP_MASTER_SPLIT || e.layout == AMP_MASTER_KAHAN;
+    amp_dtype type, weight_type = e.master ? AMP_F32 : e.model_dtype;
+    void *grad = ampi_k_gradient(&e, job->accum, &type), *weights = e.master ? e.master : e.model;
+    int wide = ampi_k_aligned(weights, weight_type) && ampi_k_aligned(grad, type) && (!e.model || ampi_k_aligned(e.model, e.model_dtype)) &&
+               (!buffer || ampi_k_aligned(e.moment[0], e.moment_dtype)) && (!adam || ampi_k_aligned(e.moment[1], e.moment_dtype));
     for (i = 8u * threadIdx.x; i < n; i += 8u * AMP_BLOCK) {
         at = base + i;
         m = n - i < 8u ? n - i : 8u;
-        ampi_k_load8(g, e.grad, e.grad_dtype, at, m, wide);
-        ampi_k_load8(w, weights, weight_type, at, m, wide);
+        ampi_k_load8(g, grad, type, at, m, wide);
+        if (job->accum) {
+            for (k = 0; k < 8u; k++) w[k] = 0u;
+            ampi_k_store8(w, grad, type, at, m, wide);
+        }
+        if (pair) {
+            uint32_t low[8];
+            ampi_k_low8(w, e.model, at, m);
+            ampi_k_low8(low, e.low, at, m);
+            for (k = 0; k < 8u; k++) {
+                uint32_t both = w[k] | low[k] << 16;
+                w[k] = ampi_bits(e.layout == AMP_MASTER_KAHAN ? amp_kahan_unpack(both) : e.model_dtype == AMP_F16 ? amp_split_unpack(both, AMP_F16) : amp_split_unpack(both, AMP_BF16));
+            }
+        } else {
+            ampi_k_load8(w, weights, weight_type, at, m, wide);
+        }
         for (k = 0; k < 8u; k++) b[k] = v[k] = 0u;
-        if (buffer) ampi_k_load8(b, e.moment[0], AMP_F32, at, m, wide);
-        if (adam) ampi_k_load8(v, e.moment[1], AMP_F32, at, m, wide);
+        if (buffer) ampi_k_load8(b, e.moment[0], e.moment_dtype, at, m, wide);
+        if (adam) ampi_k_load8(v, e.moment[1], e.moment_dtype, at, m, wide);
         for (k = 0; k < 8u; k++) {
             float u = amp_prepare_one(ampi_float(g[k]), coef), wk = ampi_float(w[k]), bk = ampi_float(b[k]), vk = ampi_float(v[k]);
             if (adam) amp_adam_one(&wk, &bk, &vk, u, coef);
+            else if (lion) amp_lion_one(&wk, &bk, u, coef);
             else amp_sgd_one(&wk, &bk, u, coef);
             w[k] = ampi_bits(wk); b[k] = ampi_bits(bk); v[k] = ampi_bits(vk);
         }
-        if (buffer) ampi_k_store8(b, e.moment[0], AMP_F32, at, m, wide);
-        if (adam) ampi_k_store8(v, e.moment[1], AMP_F32, at, m, wide);
-        if (e.master) ampi_k_store8(w, e.master, AMP_F32, at, m, wide);
-        if (e.model) {
-            if (e.model_dtype != AMP_F32 && job->desc.stochastic) {
-                for (k = 0; k < 8u; k++) w[k] = amp_model_bits(ampi_float(w[k]), e.model_dtype, &job->desc, r, c.param, at + k);
-            } else {
-                ampi_k_nearest8(w, e.model_dtype);
+        if (e.moment_dtype != AMP_F32)
+            for (k = 0; k < 8u; k++) {
+                if (buffer) b[k] = amp_step_round(ampi_float(b[k]), AMP_BF16, &job->desc, job->record, c.param, at + k, 1);
+                if (adam) v[k] = amp_step_round(ampi_float(v[k]), AMP_BF16, &job->desc, job->record, c.param, at + k, 2);
             }
-            ampi_k_store8(w, e.model, e.model_dtype, at, m, wide);
+        if (buffer) ampi_k_store8(b, e.moment[0], e.moment_dtype, at, m, wide);
+        if (adam) ampi_k_store8(v, e.moment[1], e.moment_dtype, at, m, wide);
+        if (e.master) ampi_k_store8(w, e.master, AMP_F32, at, m, wide);
+        if (!e.model) continue;
+        for (k = 0; k < 8u; k++) g[k] = w[k]; /* the new weights */
+        if (pair) {
+            for (k = 0; k < 8u; k++) {
+                float x = ampi_float(w[k]);
+                uint32_t both = e.layout == AMP_MASTER_KAHAN ? amp_kahan_pack(x) : e.model_dtype == AMP_F16 ? amp_split_pack(x, AMP_F16) : amp_split_pack(x, AMP_BF16);
+                w[k] = both & 0xffffu;
+                if (k < m) ((ampi_k_u16 *)e.low)[at + k] = (uint16_t)(both >> 16);
+            }
+        } else if (job->desc.stochastic) {
+            for (k = 0; k < 8u; k++) w[k] = amp_step_round(ampi_float(w[k]), e.model_dtype, &job->desc, job->record, c.param, at + k, 0);
+        } else {
+            ampi_k_nearest8(w, e.model_dtype);
         }
+        for (k = 0; k < 8u; k++) { /* Inf in the copy: every format here has its exponent bits full then */
+            uint32_t full = e.model_dtype == AMP_F16 ? 0x7c00u : 0x7f80u;
+            overflow |= (uint32_t)(k < m && (w[k] & 0x7fffu) >= full && (g[k] & 0x7fffffffu) <= 0x7f800000u);
+        }
+        ampi_k_store8(w, e.model, e.model_dtype, at, m, wide);
+    }
+    if (overflow) {
+        atomicOr((unsigned *)&job->record->weight_overflow, 1u);
+        if (job->mirror) *(volatile uint32_t *)&job->mirror->record.weight_overflow = 1u;
     }
 }
 static __global__ void __launch_bounds__(AMP_BLOCK) ampi_k_update(amp_update_job job) {
     AMP_SHARED(amp_coef, coef, 1);
-    uint32_t chunk;
-    if (job.record->skip) return; /* all threads alike */
+    uint32_t chunk, i;
+    if (job.record->skip) { /* all threads alike; a lost window still ends */
+        for (chunk = blockIdx.x; job.accum && chunk < job.table.n_chunks; chunk += gridDim.x) {
+            amp_chunk c = job.table.chunks[chunk];
+            amp_param_entry e = job.table.entries[c.param];
+            uint32_t n = ampi_k_chunk_size(&e, &c);
+            for (i = threadIdx.x; i < n; i += AMP_BLOCK) e.accum[(uint64_t)c.index * AMP_CHUNK + i] = 0.0f;
+        }
+        return;
+    }
     for (chunk = blockIdx.x; chunk < job.table.n_chunks; chunk += gridDim.x) {
         amp_chunk c = job.table.chunks[chunk];
-        if (threadIdx.x == 0) coef[0] = amp_coef_of(&job.desc, job.record, job.table.entries[c.param].no_decay);
+        if (threadIdx.x == 0) coef[0] = amp_coef_of(&job, &job.table.entries[c.param]);
         __syncthreads();
-        ampi_k_update_chunk(&job, job.record, c, coef);
+        ampi_k_update_chunk(&job, c, coef);
         __syncthreads();
     }
 }
 
-static amp_status ampi_cu_update(amp_ctx *ctx, const amp_update_job *job) {
+static amp_status ampi_cu_update(amp_ctx *ctx, const amp_update_job *desc) {
     ampi_cu_call k;
+    amp_update_job job = *desc;
     amp_status s = ampi_cu_enter(&k, ctx, "amp_step (update)");
-    if (s == AMP_OK) s = ampi_cu_launch(&k, ampi_cu_grid(k.c, job->table.n_chunks), ampi_k_update, *job);
+    job.desc = ampi_cu_device_desc(job.desc);
+    if (s == AMP_OK) s = ampi_cu_launch(&k, ampi_cu_grid(k.c, job.table.n_chunks), ampi_k_update, job);
+    return ampi_cu_leave(&k, s);
+}
+
+static __global__ void __launch_bounds__(AMP_BLOCK) ampi_k_add(amp_add_job job) {
+    float inv = job.record->inv_scale;
+    uint32_t chunk, i, k, x[8], y[8];
+    if (job.record->skip) return;
+    for (chunk = blockIdx.x; chunk < job.table.n_chunks; chunk += gridDim.x) {
+        amp_chunk c = job.table.chunks[chunk];
+        amp_param_entry e = job.table.entries[c.param];
+        uint64_t base = (uint64_t)c.index * AMP_CHUNK;
+        uint32_t n = ampi_k_chunk_size(&e, &c);
+        int wide = ampi_k_aligned(e.grad, e.grad_dtype) && ampi_k_aligned(e.accum, AMP_F32);
+        for (i = 8u * threadIdx.x; i < n; i += 8u * AMP_BLOCK) {
+            uint32_t m = n - i < 8u ? n - i : 8u;
+            ampi_k_load8(x, e.grad, e.grad_dtype, base + i, m, wide);
+            ampi_k_load8(y, e.accum, AMP_F32, base + i, m, wide);
+            for (k = 0; k < 8u; k++) y[k] = ampi_bits(ampi_add(ampi_float(y[k]), ampi_mul(ampi_float(x[k]), inv)));
+            ampi_k_store8(y, e.accum, AMP_F32, base + i, m, wide);
+        }
+    }
+}
+static amp_status ampi_cu_add(amp_ctx *ctx, const amp_add_job *job) {
+    ampi_cu_call k;
+    amp_status s = ampi_cu_enter(&k, ctx, "amp_accumulate");
+    if (s == AMP_OK) s = ampi_cu_launch(&k, ampi_cu_grid(k.c, job->table.n_chunks), ampi_k_add, *job);
     return ampi_cu_leave(&k, s);
 }
 
@@ -1109,15 +1279,17 @@ static __global__ void __launch_bounds__(AMP_BLOCK) ampi_k_clip(amp_clip_job job
     for (chunk = blockIdx.x; chunk < job.table.n_chunks; chunk += gridDim.x) {
         amp_chunk c = job.table.chunks[chunk];
         amp_param_entry e = job.table.entries[c.param];
+        amp_dtype type;
+        void *grad = ampi_k_gradient(&e, job.accum, &type);
         uint64_t base = (uint64_t)c.index * AMP_CHUNK;
         uint32_t n = ampi_k_chunk_size(&e, &c);
-        int wide = ampi_k_aligned(e.grad, e.grad_dtype);
+        int wide = ampi_k_aligned(grad, type);
         for (i = 8u * threadIdx.x; i < n; i += 8u * AMP_BLOCK) {
             uint32_t m = n - i < 8u ? n - i : 8u;
-            ampi_k_load8(x, e.grad, e.grad_dtype, base + i, m, wide);
+            ampi_k_load8(x, grad, type, base + i, m, wide);
             for (k = 0; k < 8u; k++) x[k] = ampi_bits(amp_prepare_one(ampi_float(x[k]), &coef));
-            ampi_k_nearest8(x, e.grad_dtype);
-            ampi_k_store8(x, e.grad, e.grad_dtype, base + i, m, wide);
+            ampi_k_nearest8(x, type);
+            ampi_k_store8(x, grad, type, base + i, m, wide);
         }
     }
 }
@@ -1291,7 +1463,7 @@ static __global__ void __launch_bounds__(AMP_BLOCK) ampi_k_gemm(amp_gemm_desc p)
         }
         AMPI_UNROLL for (s = 0; s < AMPI_ACC; s++) {
             size_t i = i0 + row + s * (AMP_BLOCK / AMPI_TILE);
-            float v = ampi_mul(p.alpha, acc[s]);
+            float v = ampi_mul(p.alpha_ptr ? ampi_mul(p.alpha, *p.alpha_ptr) : p.alpha, acc[s]);
             if (i >= p.m || j >= p.n) continue;
             if (!ampi_k_is_zero(p.beta)) v = ampi_add(v, ampi_mul(p.beta, ampi_k_get(p.c.data, p.c.dtype, c0 + i * p.ldc + j)));
             if (p.bias.data) v = ampi_add(v, ampi_k_get(p.bias.data, p.bias.dtype, j));
@@ -1321,6 +1493,9 @@ static uint32_t ampi_cu_align(const amp_array *x, size_t stride, size_t batch) {
     return n;
 }
 
+/* cuBLASLt reads alpha on the device only together with beta: there are constants for beta 0 and 1 */
+static int ampi_cu_device_scalars(const amp_gemm_desc *p) { return p->alpha == 1.0f && (p->beta == 0.0f || p->beta == 1.0f); }
+
 static void ampi_cu_key_of(ampi_cu_key *key, const amp_gemm_desc *p) {
     int c_is_d = p->c.data == p->d.data || p->beta == 0.0f;
     memset(key, 0, sizeof *key);
@@ -1329,7 +1504,8 @@ static void ampi_cu_key_of(ampi_cu_key *key, const amp_gemm_desc *p) {
     key->stride_a = p->stride_a; key->stride_b = p->stride_b; key->stride_c = c_is_d ? p->stride_d : p->stride_c; key->stride_d = p->stride_d;
     key->types = (uint32_t)p->a.dtype | (uint32_t)p->b.dtype << 4 | (uint32_t)p->d.dtype << 8 |
                  (p->bias.data ? (uint32_t)p->bias.dtype : 0u) << 12 | (p->aux.data ? (uint32_t)p->aux.dtype : 0u) << 16;
-    key->shape = (p->trans_a ? 1u : 0u) | (p->trans_b ? 2u : 0u) | (p->beta != 0.0f ? 4u : 0u) | (c_is_d ? 8u : 0u) | (uint32_t)p->act << 4;
+    key->shape = (p->trans_a ? 1u : 0u) | (p->trans_b ? 2u : 0u) | (p->beta != 0.0f ? 4u : 0u) | (c_is_d ? 8u : 0u) | (uint32_t)p->act << 4 |
+                 (p->alpha_ptr ? 64u : 0u) | (p->alpha_ptr && !ampi_cu_device_scalars(p) ? 128u : 0u);
     key->align = ampi_cu_align(&p->a, p->stride_a, p->batch) | ampi_cu_align(&p->b, p->stride_b, p->batch) << 4 |
                  (c_is_d ? 0u : ampi_cu_align(&p->c, p->stride_c, p->batch)) << 8 | ampi_cu_align(&p->d, p->stride_d, p->batch) << 12 |
                  (p->bias.data ? ampi_cu_align(&p->bias, 0, 1) : 0u) << 16 | (p->aux.data ? ampi_cu_align(&p->aux, p->stride_d, p->batch) : 0u) << 20;
@@ -1367,6 +1543,10 @@ static void ampi_cu_lt_describe(ampi_cu_lt *lt, const amp_gemm_desc *p, cublasLt
     lt->status = CUBLAS_STATUS_SUCCESS;
     lt->call = "";
     ampi_cu_lt_try(lt, "cublasLtMatmulDescInit", cublasLtMatmulDescInit(&lt->desc, CUBLAS_COMPUTE_32F, CUDA_R_32F));
+    if (p->alpha_ptr) {
+        cublasLtPointerMode_t mode = CUBLASLT_POINTER_MODE_DEVICE;
+        ampi_cu_lt_set(lt, CUBLASLT_MATMUL_DESC_POINTER_MODE, &mode, sizeof mode);
+    }
     ampi_cu_lt_set(lt, CUBLASLT_MATMUL_DESC_TRANSA, &op_a, sizeof op_a);
     ampi_cu_lt_set(lt, CUBLASLT_MATMUL_DESC_TRANSB, &op_b, sizeof op_b);
     if (epilogue != CUBLASLT_EPILOGUE_DEFAULT) ampi_cu_lt_set(lt, CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue, sizeof epilogue);
@@ -1428,7 +1608,7 @@ static amp_status ampi_cu_plan_make(const ampi_cu_call *k, const amp_gemm_desc *
     ampi_cu_lt lt;
     plan->lt = plan->after = 0;
     plan->epilogue = CUBLASLT_EPILOGUE_DEFAULT;
-    possible = lt_types && p->k > 0 && p->batch <= 0x7fffffffu && (c_is_d || p->batch == 1u || (p->stride_c != 0 && p->stride_c != AMP_BROADCAST)) && !(narrow && bias && !fits) &&
+    possible = lt_types && p->k > 0 && (!p->alpha_ptr || ampi_cu_device_scalars(p)) && p->batch <= 0x7fffffffu && (c_is_d || p->batch == 1u || (p->stride_c != 0 && p->stride_c != AMP_BROADCAST)) && !(narrow && bias && !fits) &&
                !(narrow && aux && p->aux.dtype != p->d.dtype);
     if (narrow && p->act == AMP_GELU) { /* only as cuBLASLt's own */
         if (aux && (p->ldd % 8u || p->batch > 1u)) possible = 0;
@@ -1464,13 +1644,18 @@ static amp_status ampi_cu_plain_gemm(const ampi_cu_call *k, const amp_gemm_desc 
 
 static amp_status ampi_cu_run(const ampi_cu_call *k, const amp_gemm_desc *p, ampi_cu_plan *plan) {
     int c_is_d = p->c.data == p->d.data || p->beta == 0.0f;
+    const float *alpha = &p->alpha, *beta = &p->beta;
     ampi_cu_lt lt;
     cublasStatus_t e;
     amp_status s;
     if (!plan->lt) return ampi_cu_plain_gemm(k, p);
     ampi_cu_lt_describe(&lt, p, plan->epilogue);
     if (lt.status != CUBLAS_STATUS_SUCCESS) return ampi_cu_fail_cublas(k, lt.call, lt.status);
-    e = cublasLtMatmul(k->c->cublas, &lt.desc, &p->alpha, p->b.data, &lt.a, p->a.data, &lt.b, &p->beta, c_is_d ? p->d.data : p->c.data, &lt.c, p->d.data, &lt.d,
+    if (p->alpha_ptr) {
+        alpha = p->alpha_ptr;
+        beta = &k->c->scratch->scalar[p->beta == 0.0f ? 0 : 1];
+    }
+    e = cublasLtMatmul(k->c->cublas, &lt.desc, alpha, p->b.data, &lt.a, p->a.data, &lt.b, beta, c_is_d ? p->d.data : p->c.data, &lt.c, p->d.data, &lt.d,
                        &plan->algo, k->c->workspace, k->c->workspace_bytes, k->c->stream);
     if (e == CUBLAS_STATUS_NOT_SUPPORTED || e == CUBLAS_STATUS_INVALID_VALUE) { /* promised, and refused after all: not again */
         plan->lt = plan->after = 0;
@@ -1583,7 +1768,7 @@ static const amp_backend ampi_cu_backend = {
     (uint32_t)AMP_VERSION, sizeof(amp_backend), ampi_cu_name, ampi_cu_device, ampi_cu_destroy,
     ampi_cu_alloc, ampi_cu_release, ampi_cu_copy, ampi_cu_zero, ampi_cu_sync, ampi_cu_may_wait,
     ampi_cu_cast, ampi_cu_finite, ampi_cu_histogram,
-    ampi_cu_inspect, ampi_cu_update, ampi_cu_clip, ampi_cu_next_scale,
+    ampi_cu_inspect, ampi_cu_update, ampi_cu_add, ampi_cu_mirror_create, ampi_cu_mirror_destroy, ampi_cu_poll, ampi_cu_clip, ampi_cu_next_scale,
     ampi_cu_gemm, ampi_cu_act_grad, ampi_cu_col_sum, ampi_cu_xent
 };
 
@@ -1652,7 +1837,9 @@ static amp_status ampi_cu_make(ampi_cuda *c, const amp_cuda_desc *d) {
     c->scratch = (ampi_cu_scratch *)p;
     AMPI_CU_MAKE("cudaMallocHost", cudaMallocHost(&p, sizeof(ampi_cu_scratch)));
     c->mirror = (ampi_cu_scratch *)p;
-    AMPI_CU_MAKE("cudaMemsetAsync", cudaMemsetAsync(c->scratch, 0, sizeof(ampi_cu_scratch), c->stream)); /* the ticket starts at 0 */
+    memset(c->mirror, 0, sizeof(ampi_cu_scratch)); /* the ticket starts at 0 */
+    c->mirror->scalar[1] = 1.0f;
+    AMPI_CU_MAKE("cudaMemcpyAsync", cudaMemcpyAsync(c->scratch, c->mirror, sizeof(ampi_cu_scratch), cudaMemcpyHostToDevice, c->stream));
     AMPI_CU_MAKE("cudaStreamSynchronize", cudaStreamSynchronize(c->stream));
 #undef AMPI_CU_MAKE
     return AMP_OK;

@@ -392,8 +392,8 @@ static void train(amp_ctx *ctx, const struct setting *s, const options *o, const
         must(ctx, amp_step(ctx, net.params, scaler, &update));
 
         /* what happened: these two lines wait for the device; a loop in a hurry asks for them less often */
-        must(ctx, amp_step_poll(ctx, net.params, &record));
         must(ctx, amp_copy(ctx, &r->losses[step], net.loss.loss, sizeof(float)));
+        must(ctx, amp_step_poll(ctx, net.params, &record));
         r->scales[step] = record.scale;
         r->skips[step] = record.outcome != AMP_STEPPED;
         progress.done++;

@@ -20,7 +20,7 @@
 int main(void) {
     float w[2] = {0, 0}, g32[2]; /* your weights */
     amp_f16 g[2];                /* your gradients */
-    amp_array unscaled = amp_arrn(g32, AMP_F32, 2);
+    amp_array scaled = amp_arrn(g, AMP_F16, 2), unscaled = amp_arrn(g32, AMP_F32, 2);
     amp_finite_report found;
     amp_scaler_desc desc = AMP_ZERO;
     amp_scaler *scaler;
@@ -41,9 +41,8 @@ int main(void) {
         g[0] = amp_f16_from_f32(g0);
         g[1] = amp_f16_from_f32(g1);
 
-        /* To FP32 first: unscaled numbers this small do not fit into FP16. Then divide by the scale, and look for Inf and NaN. */
-        if (amp_cast(ctx, unscaled, amp_arr(g, AMP_F16), 2, NULL) != AMP_OK) return 1;
-        if (amp_unscale(ctx, scaler, &unscaled, 1, &found) != AMP_OK) return 1;
+        /* Divides by the scale, into FP32 because numbers this small do not fit into FP16, and looks for Inf and NaN. */
+        if (amp_unscale(ctx, scaler, &unscaled, &scaled, 1, &found) != AMP_OK) return 1;
         if (found.nan + found.inf > 0) skipped++;
         else for (i = 0; i < 2; i++) w[i] -= 0.2f * g32[i]; /* your optimizer */
         if (amp_scaler_update(ctx, scaler) != AMP_OK) return 1; /* the next scale: half after an overflow, double after 20 good steps */

@@ -73,6 +73,7 @@ static inline void set_blob(t_run *t, t_blob *b, amp_params *p, const size_t *co
 static inline amp_step_record set_poll(t_run *t, amp_params *p) {
     amp_step_record r;
     memset(&r, 0x77, sizeof r);
+    CHECK_OK(amp_sync(t->ctx)); /* polling alone never waits */
     CHECK_OK(amp_step_poll(t->ctx, p, &r));
     return r;
 }

@@ -227,7 +227,7 @@ static void workers_in_modes(t_run *t) { /* the mode of the calling thread does 
     d.scale = 2.0f;
     CHECK_EQ(amp_scaler_create(&s, c, &d), AMP_OK);
     list[0] = amp_arrn(x, AMP_F32, n);
-    IN_MODE(0xffc0u, amp_unscale(c, s, list, 1, NULL)); /* x / 2: subnormal operands and results, in many chunks */
+    IN_MODE(0xffc0u, amp_unscale(c, s, NULL, list, 1, NULL)); /* x / 2: subnormal operands and results, in many chunks */
     CHECK_BITS(x, want, n, 4);
     amp_scaler_destroy(s);
     amp_ctx_destroy(c);

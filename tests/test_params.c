@@ -245,7 +245,7 @@ static void errors(t_run *t) {
     d.flags = 1; refuse_set(t, &d, AMP_ERR_INVALID_ARG, "amp_params_create flags"); d = zero;
     d.label = "a label of 24 characters"; refuse_set(t, &d, AMP_ERR_INVALID_ARG, "amp_params_create label"); d = zero;
 #ifndef __cplusplus
-    d.master = (amp_master)2; refuse_set(t, &d, AMP_ERR_INVALID_ARG, "amp_params_create master"); d = zero;
+    d.master = (amp_master)9; refuse_set(t, &d, AMP_ERR_INVALID_ARG, "amp_params_create master"); d = zero;
 #endif
     d.label = "a label of 23 character";
     CHECK_OK(amp_params_create(&p, t->ctx, &d));
@@ -256,7 +256,7 @@ static void errors(t_run *t) {
     e = good; e._end = 1; CHECK_STATUS(amp_params_add(p, &e), AMP_ERR_UNINIT, "amp_params_add");
     e = good; e.count = 0; CHECK_STATUS(amp_params_add(p, &e), AMP_ERR_INVALID_ARG, "amp_params_add count 0");
     e = good; e.count = (size_t)-1; CHECK_STATUS(amp_params_add(p, &e), AMP_ERR_INVALID_ARG, "amp_params_add count");
-    e = good; e.flags = 1; CHECK_STATUS(amp_params_add(p, &e), AMP_ERR_INVALID_ARG, "amp_params_add flags");
+    e = good; e.group = AMP_GROUPS; CHECK_STATUS(amp_params_add(p, &e), AMP_ERR_INVALID_ARG, "amp_params_add group");
     e = good; e.model = amp_arr(dev, AMP_BF16); CHECK_STATUS(amp_params_add(p, &e), AMP_ERR_INVALID_ARG, "amp_params_add model");
     e = good; e.grad.dtype = AMP_DTYPE_COUNT; CHECK_STATUS(amp_params_add(p, &e), AMP_ERR_INVALID_ARG, "amp_params_add grad");
     e = good; e.grad = amp_arrn(dev, AMP_F32, 3); CHECK_STATUS(amp_params_add(p, &e), AMP_ERR_INVALID_ARG, "amp_params_add grad count 3");

@@ -214,13 +214,13 @@ static void walk(t_run *t, const setup *u, size_t k, int steps) {
         CHECK_F32(r.inv_scale, (float)(1.0 / (double)scale));
         CHECK_F32(r.clip, tw.clip);
         CHECK_F64(r.norm, with || d.clip_norm > 0.0f ? tw.norm : -1.0);
-        CHECK_F32(r.lr, d.lr);
+        CHECK_F32(r.rate[0].lr, d.lr);
         if (o != AMP_SGD) {
             ref_rule rr = rule_of(&d, o);
             ref_consts c = ref_consts_of(&rr, tw.steps);
-            CHECK_F32(r.step_size, c.step);
-            CHECK_F32(r.rsqrt_bc2, c.rsqrt);
-            CHECK_F32(r.decay, c.decay);
+            CHECK_F32(r.rate[0].step_size, c.step);
+            CHECK_F32(r.rate[0].rsqrt_bc2, c.rsqrt);
+            CHECK_F32(r.rate[0].decay, c.decay);
         }
     }
     amp_scaler_destroy(s);
@@ -658,7 +658,7 @@ static void lr_from_memory(t_run *t) {
         twin_step(t, &tw, &d, o, 1.0f);
         t_note(t, "lr %g", (double)lr);
         compare(t, p, &tw, 2);
-        CHECK_F32(set_poll(t, p).lr, lr);
+        CHECK_F32(set_poll(t, p).rate[0].lr, lr);
     }
     amp_params_destroy(p);
 }
@@ -769,7 +769,7 @@ static void inspect_for_your_own_optimizer(t_run *t) {
         CHECK_F32(r.clip, coef < 1.0 ? (float)coef : 1.0f);
         CHECK_F32(r.inv_scale, 1.0f / 128.0f);
         CHECK_F32(r.scale, 128.0f);
-        CHECK_F32(r.step_size, c.step); CHECK_F32(r.rsqrt_bc2, c.rsqrt); CHECK_F32(r.decay, c.decay); CHECK_F32(r.lr, d.lr);
+        CHECK_F32(r.rate[0].step_size, c.step); CHECK_F32(r.rate[0].rsqrt_bc2, c.rsqrt); CHECK_F32(r.rate[0].decay, c.decay); CHECK_F32(r.rate[0].lr, d.lr);
         CHECK_OK(amp_scaler_update(t->ctx, s));
     }
     set_grad_bits(t, p, 0, 999, 0x7e00);
