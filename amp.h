@@ -1014,6 +1014,9 @@ AMP_API amp_status amp_autocast_begin(amp_ctx *ctx, const amp_autocast_desc *des
 /* Closes the innermost region, dropping the casts made for amp_autocast_input in it; the outermost one drops the cache. STAGE if none is
    open. Class: host. */
 AMP_API amp_status amp_autocast_end(amp_ctx *ctx);
+/* Frees the arena and the tables (amp_ctx_destroy does it, too). STAGE while a region is open. Graphs that were captured in a scope use the
+   arena: they may not be launched any more. Class: setup. */
+AMP_API amp_status amp_autocast_release(amp_ctx *ctx);
 
 /* *out = `in` as operation op wants it: itself, its model copy, or a cast of `count` elements, valid until the end of the region (a cached
    one: of the outermost). Write nothing to it. Errors: NO_MEMORY when the arena is full (the sentence says how much was wanted),
@@ -1658,7 +1661,7 @@ typedef struct amp_backend {
     X(amp_scaler_unscale, enqueue) X(amp_unscale, enqueue_or_query) X(amp_scaler_update, enqueue) \
     X(amp_step, enqueue) X(amp_sgd, enqueue) X(amp_adam, enqueue) X(amp_adamw, enqueue) X(amp_inspect, enqueue) \
     X(amp_grad_norm, query) X(amp_clip, enqueue) X(amp_clip_value, enqueue) X(amp_step_poll, query) \
-    X(amp_autocast_begin, setup) X(amp_autocast_input, enqueue) X(amp_autocast_inputs, enqueue) X(amp_snapshot_begin, setup) \
+    X(amp_autocast_begin, setup) X(amp_autocast_release, setup) X(amp_autocast_input, enqueue) X(amp_autocast_inputs, enqueue) X(amp_snapshot_begin, setup) \
     X(amp_fingerprint, query) X(amp_compare, query) X(amp_dropout, enqueue) \
     X(amp_gemm, enqueue) X(amp_linear_forward, enqueue) X(amp_linear_backward, enqueue) X(amp_softmax_cross_entropy, enqueue) \
     X(amp_state_save, query) X(amp_state_load, query)
@@ -3382,6 +3385,16 @@ AMP_API amp_status amp_autocast_end(amp_ctx *ctx) {
     s->depth--;
     s->high = s->region[s->depth].temps;
     if (s->depth == 0) { s->n_cached = 0; s->low = 0; }
+    return AMP_OK;
+}
+
+AMP_API amp_status amp_autocast_release(amp_ctx *ctx) {
+    if (!ctx) return AMP_ERR_INVALID_ARG;
+    if (!ctx->scope) return AMP_OK;
+    if (ctx->scope->depth) return amp_fail(ctx, AMP_ERR_STAGE, "amp_autocast_release: %lu regions are open", (unsigned long)ctx->scope->depth);
+    AMPI_TRY(ctx->b->may_wait(ctx));
+    AMPI_TRY(ctx->b->sync(ctx));
+    ampi_scope_destroy(ctx);
     return AMP_OK;
 }
 
