@@ -89,8 +89,8 @@ run: cuda-line $(DIGITS) ## train real digits in six precisions: a table and thr
 
 # ---- make test -------------------------------------------------------------------------------------------------------------
 # A part is a target part-NAME: tests/run.sh runs its command, prints one line and keeps the counts. Two parts at a time.
-PARTS := unit compile examples readme install hostcuda hostcuda-suite ptx gpu
-LIMIT := 280
+PARTS := hostcuda-suite compile unit hostcuda examples ptx readme install gpu # the long ones first
+LIMIT := 900
 PART   = @tests/run.sh part $(@:part-%=%) $(LIMIT)
 PARTS_MAKE = $(MAKE) --no-print-directory -s -k -O $(if $(filter -j% --jobserver%,$(MAKEFLAGS)),,-j2)
 skipped = $(PART) sh -c 'echo "skipped: $1"; echo "0 passed, 0 failed, 1 skipped"'

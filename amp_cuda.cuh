@@ -299,8 +299,8 @@ static amp_status ampi_cu_enter(ampi_cu_call *k, amp_ctx *ctx, const char *verb)
     if (e != cudaSuccess) return ampi_cu_fail(k, "cudaGetDevice", e);
     if (now != k->c->device) {
         e = cudaSetDevice(k->c->device);
-        if (e != cudaSuccess) return ampi_cu_fail(k, "cudaSetDevice", e);
         k->back = now;
+        if (e != cudaSuccess) return ampi_cu_fail(k, "cudaSetDevice", e); /* ampi_cu_leave follows here, too */
     }
     return AMP_OK;
 }
@@ -1553,7 +1553,7 @@ static void ampi_cu_drop(ampi_cuda *c) { /* frees what there is, also after a cr
     if (c->mirror) (void)cudaFreeHost(c->mirror);
     if (c->own_stream && c->stream) (void)cudaStreamDestroy(c->stream); /* what is queued on it, frees of a pool, still runs */
     (void)cudaThreadExchangeStreamCaptureMode(&mode);
-    if (now >= 0 && now != c->device) (void)cudaSetDevice(now);
+    if (now >= 0 && now != c->device && cudaSetDevice(now) != cudaSuccess) (void)cudaSetDevice(now);
     (void)cudaGetLastError();
     if (host.free_fn) host.free_fn(c, sizeof *c, host.user);
     else free(c);
@@ -1701,6 +1701,7 @@ extern "C" amp_status amp_cuda_create_checked(amp_ctx **out, int version, size_t
             amp_ctx_destroy(*out);
             *out = NULL;
         }
+        if (e != cudaSuccess) (void)cudaSetDevice(now);
     }
     return s;
 }

@@ -16,6 +16,27 @@
 #  include "../amp_cuda.cuh"
 #endif
 
+/* Sanitizers: a request for absurdly much memory is a test here; it must give NULL and not end the program. */
+#if defined(__has_feature)
+#  define T_FEATURE(x) __has_feature(x)
+#else
+#  define T_FEATURE(x) 0
+#endif
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || T_FEATURE(address_sanitizer) || T_FEATURE(thread_sanitizer) || T_FEATURE(memory_sanitizer)
+#  ifdef __cplusplus
+extern "C" {
+#  endif
+const char *__asan_default_options(void);
+const char *__tsan_default_options(void);
+const char *__msan_default_options(void);
+const char *__asan_default_options(void) { return "allocator_may_return_null=1"; }
+const char *__tsan_default_options(void) { return "allocator_may_return_null=1"; }
+const char *__msan_default_options(void) { return "allocator_may_return_null=1"; }
+#  ifdef __cplusplus
+}
+#  endif
+#endif
+
 static const t_place places[] = {
     {"host",       T_KIND_HOST, AMP_SIMD_AUTO,   0},
     {"cpu-scalar", T_KIND_CPU,  AMP_SIMD_SCALAR, 1},
@@ -29,7 +50,7 @@ static const t_place places[] = {
 
 static struct { int full, verbose; uint64_t seed; } options;
 
-static struct { char name[12][256]; size_t n; } files;
+static struct { char name[40][256]; size_t n; } files;
 
 /* ---- checks -------------------------------------------------------------------------------------------------------------------- */
 
@@ -312,6 +333,19 @@ amp_status t_create_cpu(amp_ctx **out, amp_simd simd, int32_t threads) {
     return amp_cpu_create(out, &d);
 }
 
+/* The default allocator of CPU contexts here: memory that is not zero by luck. */
+static void *noisy_alloc(size_t bytes, void *user) {
+    void *p = malloc(bytes ? bytes : 1);
+    (void)user;
+    if (p) memset(p, 0xc9, bytes);
+    return p;
+}
+static void noisy_free(void *p, size_t bytes, void *user) {
+    (void)user;
+    if (p) memset(p, 0xc8, bytes);
+    free(p);
+}
+
 amp_status t_create(const t_place *place, amp_ctx **out, const amp_allocator *allocator, const amp_logger *logger) {
     amp_cpu_desc d = AMP_ZERO;
     if (place->kind == T_KIND_CUDA) {
@@ -324,6 +358,8 @@ amp_status t_create(const t_place *place, amp_ctx **out, const amp_allocator *al
     }
     d.simd = place->simd;
     d.threads = place->threads;
+    d.allocator.alloc_fn = noisy_alloc;
+    d.allocator.free_fn = noisy_free;
     if (allocator) d.allocator = *allocator;
     if (logger) d.logger = *logger;
     return amp_cpu_create(out, &d);

@@ -36,6 +36,7 @@ static void scalar_load_keeps_bits(t_run *t) { /* the helper above goes through 
     float x = amp_load(&nan, AMP_F32, 0);
     memcpy(&back, &x, 4);
     CHECK_EQ(back, nan);
+    CHECK_EQ(ref_f32_bits(x), nan);
 }
 
 /* Every pair of dtypes, sizes around each vector width, pointers off by one element and (on the CPU) by odd bytes. */

@@ -312,7 +312,7 @@ static void every_byte_flipped(t_run *t) {
     before = tiny_picture(t, &b);
     file = slurp(t, path, &n);
     CHECK(file && n > 200 && n < 4000);
-    for (i = 0; file && i < n; i += t_slow(t) ? 7 : 1) {
+    for (i = 0; file && i < n; i += t_slow(t) ? 7u : 1u) {
         unsigned char keep = file[i];
         amp_status st;
         file[i] ^= (unsigned char)(1u << (i % 8));
@@ -354,7 +354,7 @@ static void every_length(t_run *t) { /* truncated anywhere, or with something be
     new_tiny(t, &b);
     before = tiny_picture(t, &b);
     file = slurp(t, path, &n);
-    for (i = 0; file && i < n; i += t_slow(t) ? 7 : 1) {
+    for (i = 0; file && i < n; i += t_slow(t) ? 7u : 1u) {
         spit(path, file, i);
         t_note(t, "%d of %d bytes", (int)i, (int)n);
         CHECK_STATUS(amp_state_load(t->ctx, path, &b.st), AMP_ERR_FORMAT, "amp_state_load");
@@ -409,7 +409,6 @@ static void does_not_fit(t_run *t) {
     const char *path = t_file("fit.state");
     run a;
     amp_params *other[MAX_SETS];
-    amp_scaler *scalers[2];
     amp_state st;
     size_t n[3];
     int i;
@@ -423,7 +422,6 @@ static void does_not_fit(t_run *t) {
     st = a.state; st.n_scalers = 1; CHECK_STATUS(amp_state_load(t->ctx, path, &st), AMP_ERR_FORMAT, "amp_state_load scaler");
     st = a.state; st.n_scalers = 0; CHECK_STATUS(amp_state_load(t->ctx, path, &st), AMP_ERR_FORMAT, "amp_state_load scaler");
     other[0] = a.p[0]; other[1] = a.p[1]; other[2] = a.p[2];
-    scalers[0] = a.s[0]; scalers[1] = a.s[1];
     t_note(t, "the wrong order of sets");
     other[0] = a.p[2]; other[2] = a.p[0];
     st = a.state; st.params = other;
@@ -557,6 +555,8 @@ static void golden_file(t_run *t) { /* written here by hand, byte by byte: a set
     float w[2] = {1.5f, -2.0f}, *weights;
     amp_params *p = NULL;
     amp_params *list[1];
+    amp_scaler *s1 = NULL;
+    amp_scaler *scalers[1];
     amp_params_desc pd = AMP_ZERO;
     amp_param_desc e = AMP_ZERO;
     amp_step_desc d = AMP_ZERO;
@@ -564,7 +564,7 @@ static void golden_file(t_run *t) { /* written here by hand, byte by byte: a set
     amp_step_record r;
     size_t n;
     memcpy(f, "AMPSTATE", 8); f += 8;
-    put(&f, 1, 4); put(&f, 3, 4);
+    put(&f, 1, 4); put(&f, 4, 4);
     put(&f, fnv(file, 16), 8);
     s = section; /* SET */
     memcpy(s, "SET ", 4); s += 4; put(&s, 0, 4); put(&s, 24, 8);
@@ -576,6 +576,13 @@ static void golden_file(t_run *t) { /* written here by hand, byte by byte: a set
     memcpy(s, "fc1\0\0\0\0\0", 8); s += 8;
     put(&s, 0x3fc00000, 4); put(&s, 0xc0000000, 4);
     memcpy(f, section, 16); f += 16; put(&f, fnv(section, 56), 8); memcpy(f, section + 16, 40); f += 40;
+    s = section; /* a new scaler with the default rule */
+    memcpy(s, "SCL ", 4); s += 4; put(&s, 0, 4); put(&s, 14 * 4 + 6 * 8, 8);
+    put(&s, 0x47800000, 4); put(&s, 0x40000000, 4); put(&s, 0x3f000000, 4); put(&s, 0x3f800000, 4); put(&s, 0x7f7fffff, 4); /* scale, factors, floor, ceiling */
+    put(&s, 2000, 4); put(&s, 0, 4); put(&s, 1, 4); put(&s, 1, 4);                       /* interval, tracker, hysteresis, its tracker */
+    put(&s, 0, 4); put(&s, 0, 4); put(&s, 10, 4); put(&s, 0, 4); put(&s, 0, 4);          /* mode, no_check, dead_after, found, stuck */
+    put(&s, 0, 8); put(&s, 0, 8); put(&s, 0, 8); put(&s, 0, 8); put(&s, 0, 8); put(&s, 0, 8); /* counters */
+    memcpy(f, section, 16); f += 16; put(&f, fnv(section, 16 + 104), 8); memcpy(f, section + 16, 104); f += 104;
     s = section; /* user bytes */
     memcpy(s, "USER", 4); s += 4; put(&s, 0, 4); put(&s, 3, 8); memcpy(s, user, 3);
     memcpy(f, section, 16); f += 16; put(&f, fnv(section, 19), 8); memcpy(f, section + 16, 3); f += 3;
@@ -584,7 +591,9 @@ static void golden_file(t_run *t) { /* written here by hand, byte by byte: a set
     e.name = "fc1"; e.count = 2; e.init = w;
     CHECK_OK(amp_params_add(p, &e));
     CHECK_OK(amp_params_commit(p));
+    CHECK_OK(amp_scaler_create(&s1, t->ctx, NULL));
     list[0] = p; st.params = list; st.n_params = 1; st.user = user; st.user_bytes = 3;
+    scalers[0] = s1; st.scalers = scalers; st.n_scalers = 1;
     d.optimizer = AMP_SGD;
     CHECK_OK(amp_step(t->ctx, p, NULL, &d)); /* lr 0: the weights stay */
     CHECK_OK(amp_step(t->ctx, p, NULL, &d));
@@ -617,6 +626,7 @@ static void golden_file(t_run *t) { /* written here by hand, byte by byte: a set
     { unsigned char *at = file + 8; put(&at, 2, 4); at = file + 16; put(&at, fnv(file, 16), 8); }
     spit(path, file, (size_t)(f - file));
     CHECK_STATUS(amp_state_load(t->ctx, path, &st), AMP_ERR_FORMAT, "amp_state_load version");
+    amp_scaler_destroy(s1);
     amp_params_destroy(p);
 }
 

@@ -234,6 +234,7 @@ void run_op(Op &op) {
 }
 void run_until(const OpP &target) {    /* the operation and all it depends on, nothing else */
     if (!target || target->done) return;
+    int inside = -1;    /* the device whose memory is open */
     vector<OpP> stack{target};
     while (!stack.empty()) {
         OpP op = stack.back();
@@ -246,13 +247,17 @@ void run_until(const OpP &target) {    /* the operation and all it depends on, n
         if (!ready) continue;
         stack.pop_back();
         if (op->done) continue;
-        enter_device(op->stream->device);
+        if (op->stream->device != inside) {
+            if (inside >= 0) leave_device(inside);
+            inside = op->stream->device;
+            enter_device(inside);
+        }
         run_op(*op);
         check_canaries();
-        leave_device(op->stream->device);
         auto &queue = op->stream->pending;
         queue.erase(std::find(queue.begin(), queue.end(), op));
     }
+    if (inside >= 0) leave_device(inside);
 }
 void make_visible(const OpP &target) {    /* the host has synchronised with this operation and its past */
     if (!target) return;
@@ -734,6 +739,9 @@ cudaError_t cudaDeviceGetAttribute(int *v, cudaDeviceAttr a, int d) {
     case cudaDevAttrMaxSharedMemoryPerBlockOptin: *v = 227 << 10; break;
     case cudaDevAttrMaxSharedMemoryPerMultiprocessor: *v = 228 << 10; break;
     case cudaDevAttrMaxRegistersPerBlock: *v = 65536; break;
+    case cudaDevAttrMaxBlockDimX:
+    case cudaDevAttrMaxBlockDimY: *v = 1024; break;
+    case cudaDevAttrMaxBlockDimZ: *v = 64; break;
     case cudaDevAttrMaxGridDimX: *v = 2147483647; break;
     case cudaDevAttrMaxGridDimY:
     case cudaDevAttrMaxGridDimZ: *v = 65535; break;
@@ -741,6 +749,7 @@ cudaError_t cudaDeviceGetAttribute(int *v, cudaDeviceAttr a, int d) {
     case cudaDevAttrWarpSize: *v = 32; break;
     case cudaDevAttrUnifiedAddressing:
     case cudaDevAttrCooperativeLaunch:
+    case cudaDevAttrConcurrentKernels:
     case cudaDevAttrMemoryPoolsSupported: *v = 1; break;
     case cudaDevAttrIntegrated:
     case cudaDevAttrManagedMemory:
@@ -902,6 +911,12 @@ cudaError_t cudaFreeHost(void *p) {
     sync_streams(-1, true);
     pinned_free(p);
     return done(g_device[t_device].error);
+}
+cudaError_t cudaHostGetDevicePointer(void **out, void *p, unsigned) {
+    ENTER("cudaHostGetDevicePointer", kNoGroup, cudaErrorInvalidValue);
+    if (place_of(p, 1).where != WHERE_PINNED) return done(cudaErrorInvalidValue);
+    *out = p;    /* one address space */
+    return cudaSuccess;
 }
 cudaError_t cudaMemcpyAsync(void *dst, const void *src, size_t n, cudaMemcpyKind kind, cudaStream_t s) {
     ENTER("cudaMemcpyAsync", HCU_COPY, cudaErrorInvalidValue);

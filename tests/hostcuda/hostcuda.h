@@ -59,7 +59,7 @@ template <class T> inline uint64_t pack(T v) {
 }
 template <class T> inline T unpack(uint64_t u) {
     T v;
-    memcpy(&v, &u, sizeof v);
+    memcpy(static_cast<void *>(&v), &u, sizeof v);
     return v;
 }
 

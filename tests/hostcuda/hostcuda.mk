@@ -1,6 +1,6 @@
 # hostcuda.mk - builds the host runtime and its self-tests.  Included by the top Makefile; alone: make -C tests/hostcuda check
 #
-#   inputs      CXX CLANGXX CUDA_HOME BUILD
+#   inputs      CC CXX CLANG CLANGXX CUDA_HOME BUILD
 #   libraries   $(HCU_LIB_plain) $(HCU_LIB_asan) $(HCU_LIB_tsan) $(HCU_LIB_msan) $(HCU_LIB_vg)
 #   a test      $(HCU_CXX_v) $(HCU_CXXFLAGS) $(HCU_FLAGS_v) $(HCU_SHIM) file.cu -c -o file.o      (the one .cu of the backend)
 #               $(HCU_CXX_v) $(HCU_FLAGS_v) main.o file.o $(HCU_LIB_v) $(HCU_LDLIBS) -o test       (main.o: any C or C++ object)
@@ -10,6 +10,7 @@
 
 HCU_DIR := $(patsubst %/,%,$(dir $(lastword $(MAKEFILE_LIST))))
 BUILD ?= build
+CLANG ?= clang
 CLANGXX ?= clang++
 ifndef CUDA_HOME
 CUDA_HOME := $(firstword $(foreach d,$(patsubst %/bin/nvcc,%,$(realpath $(shell command -v nvcc))) $(CUDA_PATH) /usr/local/cuda,$(if $(wildcard $(d)/include/cuda_runtime_api.h),$(d))))
@@ -27,6 +28,11 @@ HCU_CXX_asan = $(CXX)
 HCU_CXX_tsan = $(CXX)
 HCU_CXX_msan = $(CLANGXX)
 HCU_CXX_vg = $(CXX)
+HCU_CC_plain = $(CC)
+HCU_CC_asan = $(CC)
+HCU_CC_tsan = $(CC)
+HCU_CC_msan = $(CLANG)
+HCU_CC_vg = $(CC)
 HCU_FLAGS_plain = -O2
 HCU_FLAGS_asan = -O1 -fsanitize=address,undefined -fno-sanitize-recover=undefined
 HCU_FLAGS_tsan = -O1 -fsanitize=thread -DAMP_BLOCK=64
@@ -75,11 +81,14 @@ $(foreach v,$(HCU_ALL),$(eval $(call hcu_library,$(v))))
 define hcu_selftest
 $(HCU_BUILD)/$(1)/test_%: $(HCU_DIR)/selftest/test_%.cpp $(HCU_DIR)/selftest/selftest.h $(HCU_BUILD)/libhostcuda-$(1).a
 	$$(HCU_CXX_$(1)) $$(HCU_CXXFLAGS) $$(HCU_FLAGS_$(1)) $$(HCU_SHIM) $$< -x none $$(HCU_LIB_$(1)) $$(HCU_LDLIBS) -o $$@
+$(HCU_BUILD)/$(1)/user_main: $(HCU_DIR)/selftest/user_main.c $(HCU_DIR)/selftest/user_impl.cu $(HCU_BUILD)/libhostcuda-$(1).a
+	$$(HCU_CC_$(1)) -std=c99 -Wall -Wextra -pedantic -g $$(HCU_FLAGS_$(1)) -I$(HCU_DIR) -c $(HCU_DIR)/selftest/user_main.c -o $$@.o
+	$$(HCU_CXX_$(1)) $$(HCU_CXXFLAGS) $$(HCU_FLAGS_$(1)) $$(HCU_SHIM) $(HCU_DIR)/selftest/user_impl.cu -x none $$@.o $$(HCU_LIB_$(1)) $$(HCU_LDLIBS) -o $$@
 $(HCU_BUILD)/$(1)/bugs: $(HCU_DIR)/selftest/bugs.cu $(HCU_DIR)/selftest/selftest.h $(HCU_BUILD)/libhostcuda-$(1).a
 	$$(HCU_CXX_$(1)) $$(HCU_CXXFLAGS) $$(HCU_FLAGS_$(1)) $$(HCU_SHIM) $$< -x none $$(HCU_LIB_$(1)) $$(HCU_LDLIBS) -o $$@
 endef
 $(foreach v,$(HCU_ALL),$(eval $(call hcu_selftest,$(v))))
-hcu_programs = $(foreach v,$(1),$(HCU_BUILD)/$(v)/test_lang $(HCU_BUILD)/$(v)/test_blas $(HCU_BUILD)/$(v)/bugs)
+hcu_programs = $(foreach v,$(1),$(HCU_BUILD)/$(v)/test_lang $(HCU_BUILD)/$(v)/test_blas $(HCU_BUILD)/$(v)/bugs $(HCU_BUILD)/$(v)/user_main)
 HCU_THIN := $(filter plain asan,$(HCU_VARIANTS))
 
 hostcuda-libs: $(HCU_VARIANTS:%=$(HCU_BUILD)/libhostcuda-%.a)

@@ -44,11 +44,11 @@ static void sum_some(size_t allocated, size_t from, size_t to, float expected) {
 static void read_past_end(bool bug) { sum_some(100, 0, bug ? 101 : 100, 100.0f); }    /* inside the alignment padding */
 static void read_past_padding(bool bug) { sum_some(64, 0, bug ? 65 : 64, 64.0f); }     /* into the guard page */
 static void read_before_start(bool bug) { sum_some(64 * 16, bug ? size_t(-1024) : 0, bug ? size_t(-1023) : 1, 1.0f); }
-static void uninitialised_output(bool bug) {    /* the last element is never written */
+static void uninitialised_output(bool bug) {    /* the last element is never written; zeroed memory would hide that */
     const size_t n = 1025;
-    float *src = upload(std::vector<float>(n, 1.0f)), *dst = device_array<float>(n);
+    float *src = upload(std::vector<float>(n, 0.0f)), *dst = device_array<float>(n);
     CU(launch(nullptr, 2, AMP_BLOCK, 0, k_scale4, (const float *)src, dst, bug ? n - 1 : n, false));
-    CHECK(download(dst, n)[n - 1] == 2.0f);
+    CHECK(download(dst, n)[n - 1] == 0.0f);
     CU(cudaFree(src));
     CU(cudaFree(dst));
 }
@@ -234,6 +234,15 @@ static void wrong_warp_mask(bool bug) {
     CU(cudaDeviceSynchronize());
     CU(cudaFree(out));
 }
+static __global__ void k_two_masks(int *out, bool differ) {
+    out[threadIdx.x] = __shfl_xor_sync(differ && threadIdx.x == 0 ? 0x3u : 0xffffffffu, int(threadIdx.x), 1);
+}
+static void different_masks(bool bug) {    /* one shuffle, two opinions on who takes part */
+    int *out = device_array<int>(32);
+    CU(launch(nullptr, 1, 32, 0, k_two_masks, out, bug));
+    CU(cudaDeviceSynchronize());
+    CU(cudaFree(out));
+}
 static __global__ void k_mixed(int *out, bool mixed) {
     const unsigned all = 0xffffffffu;
     int v;
@@ -274,10 +283,12 @@ static __global__ void k_block_sum(const float *x, float *out, bool skip) {
         *out = s;
     }
 }
-static void uninitialised_shared(bool bug) {
-    float *x = upload(std::vector<float>(64, 1.0f)), *out = device_array<float>(1);
+static void uninitialised_shared(bool bug) {    /* the second warp's sum is 0: zeroed shared memory would hide that it is missing */
+    std::vector<float> h(64, 1.0f);
+    for (size_t i = 32; i < 64; i++) h[i] = 0;
+    float *x = upload(h), *out = device_array<float>(1);
     CU(launch(nullptr, 1, 64, 0, k_block_sum, (const float *)x, out, bug));
-    CHECK(download(out, 1)[0] == 64.0f);
+    CHECK(download(out, 1)[0] == 32.0f);
     CU(cudaFree(x));
     CU(cudaFree(out));
 }
@@ -637,7 +648,7 @@ static void contraction(bool bug) {    /* nvcc fuses a*b+c unless told otherwise
     X(tail_overrun) X(read_past_end) X(read_past_padding) X(read_before_start) X(uninitialised_output) X(leaked_buffer) X(leaked_handle) \
     X(use_after_free) X(freed_argument) X(double_free) X(use_before_allocation) X(host_pointer_to_kernel) X(host_pointer_in_struct)      \
     X(host_reads_device) X(misaligned_vector) X(misaligned_cached_load) X(missing_barrier) X(missing_second_barrier)                     \
-    X(missing_barrier_dynamic) X(divergent_barrier) X(deadlock) X(wrong_warp_mask) X(mixed_warp_operations) X(missing_syncwarp)          \
+    X(missing_barrier_dynamic) X(divergent_barrier) X(deadlock) X(wrong_warp_mask) X(different_masks) X(mixed_warp_operations) X(missing_syncwarp)          \
     X(uninitialised_shared) X(shared_overrun) X(block_race) X(missing_fence) X(missing_host_sync) X(missing_event_wait)                  \
     X(overwritten_too_early) X(pinned_source_changed) X(sync_in_capture) X(allocation_in_capture) X(capture_not_ended)                   \
     X(stale_captured_scalar) X(graph_branch_race) X(zero_grid) X(other_device_argument) X(other_device_memory)                           \

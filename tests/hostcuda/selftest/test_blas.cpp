@@ -487,10 +487,8 @@ int main(int argc, char **argv) {
     CHECK(cublasLtCreate(&lt) == CUBLAS_STATUS_SUCCESS);
     CU(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
     CHECK(cublasLtGetVersion() == CUBLAS_VERSION);
-    int orders = 1;
 #ifdef AMP_HOSTCUDA
-    orders = quick ? 1 : 5;    /* whatever the order of summation: the tolerance must hold */
-    for (int order = 0; order < orders; order++) {
+    for (int order = 0; order < (quick ? 1 : 5); order++) {    /* whatever the order of summation: the tolerance must hold */
         hcu_gemm_order(order - 1, 7);
         hcu_set_mode(order % 2 ? HCU_RANDOM : HCU_LAZY, 3);
 #endif
@@ -502,7 +500,7 @@ int main(int argc, char **argv) {
     hcu_gemm_order(-1, 1);
     hcu_set_mode(HCU_LAZY, 1);
 #endif
-    (void)orders, (void)quick;
+    (void)quick;
     test_refusals(lt, stream, arch);
     test_call_rules(lt, stream);
     test_cublas(stream);
