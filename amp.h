@@ -992,7 +992,7 @@ AMP_API amp_scaler_desc amp_policy_scaler_desc(const amp_policy *policy);
 
 #define AMP_AUTOCAST_DEPTH 16 /* regions that can be open at a time */
 #define AMP_AUTOCAST_SPARE ((size_t)1 << 20) /* bytes of the default arena for copies of one call: activations, gradients */
-#define AMP_CACHE 1u          /* amp_array.flags: an FP32 weight whose cast may be kept; call amp_autocast_invalidate when you change it */
+#define AMP_CACHE 0x100u      /* amp_array.flags: an FP32 weight whose cast may be kept; call amp_autocast_invalidate when you change it */
 
 typedef struct amp_autocast_desc {
     uint32_t          _begin;
@@ -3756,6 +3756,7 @@ AMP_API amp_status amp_linear_forward(amp_ctx *ctx, const amp_linear *layer) {
     mark = ampi_mark(ctx);
     st = ampi_operand(ctx, where, l->x, nx, want, &g.a);
     if (st == AMP_OK) st = ampi_operand(ctx, where, l->w, nw, want, &g.b);
+    if (st == AMP_OK && ny && g.a.dtype != g.b.dtype && !(ampi_is_f8(g.a.dtype) && ampi_is_f8(g.b.dtype))) st = amp_fail(ctx, AMP_ERR_UNSUPPORTED, "%s: x is %s and w is %s; they must have one dtype (or stand in a scope)", where, amp_dtype_name(g.a.dtype), amp_dtype_name(g.b.dtype));
     if (st != AMP_OK) return ampi_release(ctx, mark, st);
     g.act = l->act;
     g.m = l->rows; g.n = l->out; g.k = l->in;
