@@ -3829,6 +3829,7 @@ AMP_API amp_status amp_softmax_cross_entropy(amp_ctx *ctx, const amp_xent *desc)
     if (d.factor == 0.0f) d.factor = 1.0f;
     AMPI_TRY(ampi_from(ctx, where, "desc.logits", &d.logits, d.from));
     if (d.dlogits.dtype == AMP_AUTO) d.dlogits.dtype = d.logits.dtype;
+    d.from = NULL; /* host memory: not for backends */
     if (!amp_is_finite(d.factor)) return AMPI_INVALID(ctx, "%s: desc.factor is not finite", where);
     if (!amp_is_finite(d.smoothing) || !(d.smoothing >= 0.0f && d.smoothing < 1.0f)) return AMPI_INVALID(ctx, "%s: desc.smoothing is %g; it must be in [0, 1)", where, (double)d.smoothing);
     span = ampi_span(1, 0, d.rows, d.ld, d.classes);
