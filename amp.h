@@ -3488,15 +3488,16 @@ static amp_status ampi_operand(amp_ctx *ctx, const char *where, amp_array a, siz
     if (r && r->cache && a.dtype == AMP_F32 && want == r->low && (e ? at == 0 && n == e->count : (flags & AMP_CACHE) != 0)) {
         for (i = 0; i < s->n_cached && !k; i++)
             if (s->cached[i].source == a.data && s->cached[i].count == n && s->cached[i].dtype == want && s->cached[i].capture == capture) k = &s->cached[i];
-        if (k && k->valid) { out->data = k->copy; s->info.hits++; return AMP_OK; }
+        if (k && k->valid && k->set == set) { out->data = k->copy; s->info.hits++; return AMP_OK; }
         if (!k) {
             if (s->n_cached == s->cap_cached) return amp_fail(ctx, AMP_ERR_NO_MEMORY, "%s: all %lu entries of the autocast cache are taken (amp_autocast_desc.entries)", where, (unsigned long)s->cap_cached);
             AMPI_TRY(ampi_scope_take(ctx, where, n * amp_dtype_size(want), 1, &to));
             k = &s->cached[s->n_cached++];
-            k->source = a.data; k->set = set; k->count = n; k->copy = to; k->capture = capture; k->dtype = want;
+            k->source = a.data; k->count = n; k->copy = to; k->capture = capture; k->dtype = want;
             k->valid = 0;
         }
         out->data = k->copy;
+        k->set = set; /* another set may have adopted the same memory */
         AMPI_TRY(ctx->b->cast(ctx, *out, a, n, &c));
         k->valid = 1;
     } else {

@@ -229,6 +229,16 @@ static void dropout_bits(t_run *t) {
         }
         t_clear(t);
     }
+    { /* p exactly at an element's number: it is kept */
+        amp_dropout_desc d = AMP_ZERO;
+        float one = 1.0f, y = 0.0f;
+        for (i = 0; (amp_random(77, 5, i) & 0xffu) || amp_random(77, 5, i) > 0x80000000u; i++) {}
+        d.p = (float)((double)amp_random(77, 5, i) / 4294967296.0); d.count = 1; d.rng.seed = 77; d.rng.stream = 5; d.rng.offset = i;
+        d.x = amp_arr(t_put(t, &one, 4), AMP_F32); d.y = amp_arr(t_alloc(t, 4), AMP_F32);
+        CHECK_OK(amp_dropout(t->ctx, &d));
+        t_get(t, &y, d.y.data, 4);
+        CHECK_F32(y, (float)(1.0 / (1.0 - (double)d.p)));
+    }
     {
         amp_dropout_desc d = AMP_ZERO;
         float x[4] = {1, 2, 3, 4};
@@ -265,9 +275,9 @@ static void segment(t_run *t, const amp_array *x, amp_params *p, amp_array *y, a
 
 static void recompute_bits(t_run *t) {
     static const size_t counts[] = {D * D, D * D};
-    static const amp_dtype model[] = {AMP_F32, AMP_F16, AMP_BF16, AMP_F32, AMP_F32};
+    static const amp_dtype model[] = {AMP_F32, AMP_F16, AMP_BF16, AMP_F32, AMP_F32, AMP_F32};
     int c, where;
-    for (c = 0; c < 5; c++) for (where = 0; where < 3; where++) { /* recomputed outside every region, in the same one, in a different one */
+    for (c = 0; c < 6; c++) for (where = 0; where < 3; where++) { /* recomputed outside every region, in the same one, in a different one */
         amp_params *p = set_new(t, model[c], AMP_F32, counts, 2);
         amp_scaler *s = NULL;
         float *hx = (float *)t_host(t, 4 * R * D);
@@ -291,6 +301,7 @@ static void recompute_bits(t_run *t) {
         CHECK_OK(amp_policy_init(t->ctx, &policy, model[c] == AMP_F32 ? AMP_O1 : AMP_O2, &o));
         a.policy = &policy;
         if (c == 4) { a.pin = AMP_BF16; a.cache = AMP_NONE; }
+        if (c == 5) a.disabled = 1; /* forward cast nothing: neither may its recompute */
         rng.seed = t_u64(t); rng.stream = 7; rng.offset = 1000 + t_below(t, 5);
         CHECK_OK(amp_autocast_begin(t->ctx, &a));
         CHECK_OK(amp_snapshot_take(t->ctx, &snap, &rng, s));

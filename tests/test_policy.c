@@ -501,6 +501,38 @@ static void scope_params(t_run *t) {
     CHECK_OK(amp_autocast_end(t->ctx));
     finish(t);
     amp_params_destroy(half); amp_params_destroy(full); amp_params_destroy(other);
+    { /* one buffer, first nobody's, then adopted by one set, then by another: each change of it is seen */
+        float *h = (float *)t_host(t, 4 * OUT * IN), *w;
+        amp_array a;
+        amp_param_desc e = AMP_ZERO;
+        amp_params_desc d = AMP_ZERO;
+        int k;
+        t_fill_real(t, h, AMP_F32, OUT * IN, 1);
+        w = (float *)t_put(t, h, 4 * OUT * IN);
+        a = amp_arr(w, AMP_F32);
+        a.flags = AMP_CACHE;
+        d.model = AMP_F32; e.count = OUT * IN; e.master = w;
+        { amp_autocast_desc s = AMP_ZERO; s.arena = 1u << 16; CHECK_OK(amp_autocast_begin(t->ctx, &s)); }
+        CHECK_OK(amp_autocast_input(t->ctx, AMP_OP_LINEAR, a, OUT * IN, &out)); INFO(1, 0, 0);
+        for (k = 0; k < 2; k++) {
+            amp_params *p = NULL;
+            CHECK_OK(amp_params_create(&p, t->ctx, &d));
+            CHECK_OK(amp_params_add(p, &e));
+            CHECK_OK(amp_params_commit(p));
+            t_fill_real(t, h, AMP_F32, OUT * IN, 1);
+            t_set(t, w, h, 4 * OUT * IN);
+            CHECK_OK(amp_autocast_input(t->ctx, AMP_OP_LINEAR, a, OUT * IN, &again)); INFO(2 + 2 * k, k, 0);
+            same_bits(t, again, cast_to(t, a, AMP_F16, OUT * IN), OUT * IN);
+            set_grad(t, p, 0, OUT * IN, 1.0f);
+            CHECK_OK(amp_step(t->ctx, p, NULL, &step));
+            CHECK_OK(amp_autocast_input(t->ctx, AMP_OP_LINEAR, a, OUT * IN, &again)); INFO(3 + 2 * k, k, 0);
+            CHECK_OK(amp_autocast_input(t->ctx, AMP_OP_LINEAR, a, OUT * IN, &again)); INFO(3 + 2 * k, k + 1, 0);
+            same_bits(t, again, cast_to(t, a, AMP_F16, OUT * IN), OUT * IN);
+            amp_params_destroy(p);
+        }
+        CHECK_OK(amp_autocast_end(t->ctx));
+        finish(t);
+    }
 }
 
 static void scope_errors(t_run *t) {
@@ -524,6 +556,12 @@ static void scope_errors(t_run *t) {
     memset(&out, 0x5a, sizeof out);
     { amp_array was = out; CHECK_STATUS(amp_autocast_input(t->ctx, AMP_OP_MATMUL, d.x, ROWS * IN, &out), AMP_ERR_NO_MEMORY, "arena 512 256"); CHECK_BITS(&out, &was, sizeof out, 1); }
     CHECK_EQ(amp_autocast_get(t->ctx).peak, 512);
+    CHECK_OK(amp_autocast_end(t->ctx));
+    CHECK_OK(amp_autocast_begin(t->ctx, &s));
+    two[0] = two[1] = amp_arrn(d.x.data, AMP_F32, ROWS * IN); /* one fits, three do not: nothing stays taken */
+    { amp_array three[3], none[3]; three[0] = three[1] = three[2] = two[0]; CHECK_STATUS(amp_autocast_inputs(t->ctx, AMP_OP_MM, three, 3, none), AMP_ERR_NO_MEMORY, "arena"); }
+    CHECK_EQ(amp_autocast_get(t->ctx).used, 0);
+    CHECK_OK(amp_autocast_inputs(t->ctx, AMP_OP_MM, two, 2, got));
     CHECK_STATUS(amp_autocast_release(t->ctx), AMP_ERR_STAGE, "open");
     CHECK_OK(amp_autocast_begin(t->ctx, NULL)); CHECK_OK(amp_autocast_end(t->ctx));
     CHECK_OK(amp_autocast_end(t->ctx));
@@ -608,9 +646,36 @@ static void scope_verbs(t_run *t) {
     m.x = xb; m.w = wb; m.y.dtype = AMP_BF16;
     CHECK_OK(amp_linear_forward(t->ctx, &m));
     y.dtype = AMP_BF16; same_bits(t, y, m.y, ROWS * OUT);
+    { amp_autocast_info before = amp_autocast_get(t->ctx); CHECK_OK(amp_linear_forward(t->ctx, &l)); INFO(before.casts + 2, before.hits, 0); } /* only the scope's own dtype is cached */
     l.pin = AMP_F32; CHECK_OK(amp_linear_forward(t->ctx, &l)); CHECK_EQ(rec.y, AMP_F32);
     l.pin = AMP_F8E4M3; CHECK_STATUS(amp_linear_forward(t->ctx, &l), AMP_ERR_INVALID_ARG, "pin");
     l.pin = AMP_AUTO;
+    { /* x in half, y in FP32 by request: dx is left automatic and has x's dtype, as the gradient of that tensor */
+        amp_linear b = l;
+        float *hdy = (float *)t_host(t, 4 * ROWS * OUT);
+        amp_array dyh, dx = amp_arr(t_alloc(t, 4 * ROWS * IN), AMP_AUTO), dxw = amp_arr(t_alloc(t, 2 * ROWS * IN), AMP_F16), dw = amp_arr(t_alloc(t, 4 * OUT * IN), AMP_F32), dww = amp_arr(t_alloc(t, 4 * OUT * IN), AMP_F32);
+        t_fill_real(t, hdy, AMP_F32, ROWS * OUT, 1);
+        b.act = AMP_ACT_NONE; b.x = xh; b.y.dtype = AMP_F32;
+        CHECK_OK(amp_linear_forward(t->ctx, &b)); CHECK_EQ(rec.x, AMP_F16); CHECK_EQ(rec.y, AMP_F32); CHECK_EQ(rec.used, AMP_F16);
+        b.dy = amp_arr(t_put(t, hdy, 4 * ROWS * OUT), AMP_AUTO); b.dx = dx; b.dw = dw;
+        CHECK_OK(amp_linear_backward(t->ctx, &b));
+        dyh = amp_arr(b.dy.data, AMP_F32); dyh = cast_to(t, dyh, AMP_F16, ROWS * OUT);
+        b.record = NULL; b.w = wh; b.y.dtype = AMP_F16; b.dy = dyh; b.dx = dxw; b.dw = dww;
+        CHECK_OK(amp_linear_backward(t->ctx, &b));
+        dx.dtype = AMP_F16;
+        same_bits(t, dx, dxw, ROWS * IN); same_bits(t, dw, dww, OUT * IN);
+    }
+    { /* a bias that is a parameter with a model copy: the copy */
+        static const size_t counts[] = {OUT * IN, OUT};
+        amp_params *p = set_new(t, AMP_F16, AMP_F16, counts, 2);
+        amp_linear b = l;
+        b.w = amp_param_master(p, 0); b.bias = amp_param_master(p, 1);
+        CHECK_OK(amp_linear_forward(t->ctx, &b)); CHECK_EQ(rec.y, AMP_F16);
+        m = b; m.x = xh; m.w = amp_param_model(p, 0); m.bias = amp_param_model(p, 1); m.y = want; m.record = NULL;
+        CHECK_OK(amp_linear_forward(t->ctx, &m));
+        y.dtype = AMP_F16; same_bits(t, y, want, ROWS * OUT);
+        amp_params_destroy(p);
+    }
     /* a region pinned: to_float, and custom_fwd(cast_inputs) */
     n.pin = AMP_BF16;
     CHECK_OK(amp_autocast_begin(t->ctx, &n));
