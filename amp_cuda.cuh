@@ -1710,6 +1710,26 @@ static amp_status ampi_cu_act_grad(amp_ctx *ctx, amp_act act, amp_array dy, amp_
     return ampi_cu_leave(&k, s);
 }
 
+static __global__ void __launch_bounds__(AMP_BLOCK) ampi_k_dropout(amp_dropout_desc d, uint64_t threshold, float factor) {
+    uint64_t i;
+    for (i = (uint64_t)blockIdx.x * AMP_BLOCK + threadIdx.x; i < d.count; i += (uint64_t)gridDim.x * AMP_BLOCK)
+        ampi_k_put(d.y.data, d.y.dtype, i, amp_dropout_one(ampi_k_get(d.x.data, d.x.dtype, i), amp_random(d.rng.seed, d.rng.stream, d.rng.offset + i), threshold, factor));
+}
+static amp_status ampi_cu_dropout(amp_ctx *ctx, const amp_dropout_desc *d) {
+    ampi_cu_call k;
+    amp_status s = ampi_cu_enter(&k, ctx, "amp_dropout");
+    if (s == AMP_OK) s = ampi_cu_launch(&k, ampi_cu_grid(k.c, ampi_cu_parts(d->count, AMP_BLOCK)), ampi_k_dropout, *d, amp_dropout_threshold(d->p), amp_dropout_factor(d->p));
+    return ampi_cu_leave(&k, s);
+}
+
+static uint64_t ampi_cu_capture_id(amp_ctx *ctx) { /* never 0 in a capture */
+    const ampi_cuda *c = (const ampi_cuda *)amp_ctx_self(ctx);
+    cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+    unsigned long long id = 0;
+    if (cudaStreamGetCaptureInfo(c->stream, &status, &id) != cudaSuccess) { (void)cudaGetLastError(); return 0; }
+    return status == cudaStreamCaptureStatusNone ? 0 : (uint64_t)id + 1;
+}
+
 /* A block sums 32 columns; its rows of 32 threads each take every (AMP_BLOCK / 32)-th row of the matrix, and are joined in order. */
 static __global__ void __launch_bounds__(AMP_BLOCK) ampi_k_col_sum(amp_array out, amp_array in, uint64_t rows, uint64_t cols, int accumulate) {
     AMP_SHARED(double, part, AMP_BLOCK);
@@ -1769,7 +1789,8 @@ static const amp_backend ampi_cu_backend = {
     ampi_cu_alloc, ampi_cu_release, ampi_cu_copy, ampi_cu_zero, ampi_cu_sync, ampi_cu_may_wait,
     ampi_cu_cast, ampi_cu_finite, ampi_cu_histogram,
     ampi_cu_inspect, ampi_cu_update, ampi_cu_add, ampi_cu_mirror_create, ampi_cu_mirror_destroy, ampi_cu_poll, ampi_cu_clip, ampi_cu_next_scale,
-    ampi_cu_gemm, ampi_cu_act_grad, ampi_cu_col_sum, ampi_cu_xent
+    ampi_cu_gemm, ampi_cu_act_grad, ampi_cu_col_sum, ampi_cu_xent,
+    ampi_cu_capture_id, ampi_cu_dropout
 };
 
 /* Before a context exists, a failure can only go to the logger. */
