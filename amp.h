@@ -2854,10 +2854,13 @@ AMP_API amp_status amp_state_load(amp_ctx *ctx, const char *path, const amp_stat
    floating-point environment: verbs and workers see to it. */
 
 #define AMPI_BLOCK 1024u
+#define AMPI_KC 256u /* products: depth, rows and columns of a packed block; rows and columns are multiples of every mr and nr */
+#define AMPI_MC 480u
+#define AMPI_NC 512u
+#define AMPI_LDC (AMPI_NC + 16u) /* no power of two: rows of a tile lie in different cache sets */
 
 typedef struct ampi_kernels { /* one SIMD path; n is at most AMPI_BLOCK where floats are named; void pointers may be unaligned */
     amp_simd    simd;
-    uint32_t    mr, nr;     /* of tile */
     uint32_t    pages;      /* for stream: 1, 2 or 4 */
     const char *name;
     void (*widen[AMP_DTYPE_COUNT])(void *f32, const void *src, size_t n);
@@ -2871,8 +2874,11 @@ typedef struct ampi_kernels { /* one SIMD path; n is at most AMPI_BLOCK where fl
     void (*adam)(float *w, float *m, float *v, float *u, size_t n, const amp_coef *c);
     void (*sgd)(float *w, float *b, float *u, size_t n, const amp_coef *c);
     void (*stream)(char *dst, const char *buf, size_t pages, const char *next, size_t num, size_t den); /* see ampi_cast_stream; NULL: none */
-    /* products: tile[mr][nr] of c (row stride ldc) += a[kc][mr] b[kc][nr], both packed; `first`: = instead of += */
-    void (*tile)(size_t kc, const float *a, const float *b, float *c, size_t ldc, int first);
+    /* products: c[mr][nr], row stride AMPI_LDC, += a[kc][mr] b[kc][nr], both packed; `first`: = instead of +=. Each element is the same
+       chain of operations whatever mr is */
+    uint32_t mr[4], nr, _pad; /* falling; 0: no more */
+    void (*tile[4])(size_t kc, const float *a, const float *b, float *c, int first);
+    void (*pack4)(float *to, size_t width, const float *rows, size_t ld, size_t depth); /* to[k * width + r] = rows[r * ld + k], r < 4 */
 } ampi_kernels;
 
 /* ---- portable path ---- */
@@ -2984,12 +2990,16 @@ static void ampi_sgd_c(float *w, float *b, float *u, size_t n, const amp_coef *c
     size_t i;
     for (i = 0; i < n; i++) amp_sgd_one(&w[i], b ? &b[i] : &none, u[i], c);
 }
-static void ampi_tile_c(size_t kc, const float *a, const float *b, float *c, size_t ldc, int first) {
+static void ampi_tile_c(size_t kc, const float *a, const float *b, float *c, int first) {
     float acc[4][8];
     size_t i, j;
     memset(acc, 0, sizeof acc);
     for (; kc--; a += 4, b += 8) for (i = 0; i < 4; i++) for (j = 0; j < 8; j++) acc[i][j] += a[i] * b[j];
-    for (i = 0; i < 4; i++) for (j = 0; j < 8; j++) c[i * ldc + j] = first ? acc[i][j] : c[i * ldc + j] + acc[i][j];
+    for (i = 0; i < 4; i++) for (j = 0; j < 8; j++) c[i * AMPI_LDC + j] = first ? acc[i][j] : c[i * AMPI_LDC + j] + acc[i][j];
+}
+static void ampi_pack4_c(float *to, size_t width, const float *rows, size_t ld, size_t depth) {
+    size_t k;
+    for (k = 0; k < depth; k++, to += width) { to[0] = rows[k]; to[1] = rows[ld + k]; to[2] = rows[2 * ld + k]; to[3] = rows[3 * ld + k]; }
 }
 static void ampi_use_c(ampi_kernels *k) { /* tables are filled by code: a const table of addresses would be writable data in PIC */
     memset(k, 0, sizeof *k);
@@ -3002,7 +3012,7 @@ static void ampi_use_c(ampi_kernels *k) { /* tables are filled by code: a const 
     k->round = ampi_round_c; k->random = ampi_random_c;
     k->bad = ampi_bad_c; k->scale = ampi_scale_c; k->squares = ampi_squares_c;
     k->prepare = ampi_prepare_c; k->adam = ampi_adam_c; k->sgd = ampi_sgd_c;
-    k->mr = 4; k->nr = 8; k->tile = ampi_tile_c;
+    k->mr[0] = 4; k->nr = 8; k->tile[0] = ampi_tile_c; k->pack4 = ampi_pack4_c;
 }
 
 /* ---- vector paths: first the operations of each, on vectors P_v of floats and P_i of 32-bit integers with P_N lanes ----
@@ -3436,6 +3446,25 @@ static void ampi_n_squares(double *lane, const float *u, size_t n) {
     k->random = P##_random; k->bad = P##_bad; k->scale = P##_scale; k->squares = P##_squares; \
     k->prepare = P##_prepare; k->adam = P##_adam; k->sgd = P##_sgd
 
+#define AMPI_R1(X) X(0)
+#define AMPI_R4(X) X(0) X(1) X(2) X(3)
+#define AMPI_R6(X) AMPI_R4(X) X(4) X(5)
+#define AMPI_R8(X) AMPI_R6(X) X(6) X(7)
+#define AMPI_R12(X) AMPI_R8(X) X(8) X(9) X(10) X(11)
+/* Two vectors wide. X(i) is a row: declared, accumulated over k, stored. */
+#define AMPI_TILE(P, T, MR, ROWS, FMA) \
+    T static void P##_tile_##MR(size_t kc, const float *a, const float *b, float *c, int first) { \
+        ROWS(AMPI_TILE_ROW_##P) \
+        for (; kc--; a += MR, b += 2u * P##_N) { \
+            P##_v x = P##_ldf(b), y = P##_ldf(b + P##_N), s; \
+            ROWS(FMA) \
+        } \
+        if (first) { ROWS(AMPI_TILE_SET_##P) } else { ROWS(AMPI_TILE_ADD_##P) } \
+    }
+#define AMPI_TILE_ROW(P, i) P##_v p##i = P##_set(0.0f), q##i = p##i;
+#define AMPI_TILE_SET(P, i) P##_stf(c + i * AMPI_LDC, p##i); P##_stf(c + i * AMPI_LDC + P##_N, q##i);
+#define AMPI_TILE_ADD(P, i) P##_stf(c + i * AMPI_LDC, P##_add(p##i, P##_ldf(c + i * AMPI_LDC))); P##_stf(c + i * AMPI_LDC + P##_N, P##_add(q##i, P##_ldf(c + i * AMPI_LDC + P##_N)));
+
 #endif /* AMPI_X86 || AMPI_NEON */
 
 #ifdef AMPI_X86
@@ -3519,47 +3548,42 @@ AMPI_T5B AMPI_ALWAYS void ampi_5_narrow_bf16_hw_1(char *d, const char *s) {
 AMPI_STEPS(AMPI_T5B, ampi_5_narrow_bf16_hw, ampi_5_narrow_bf16_hw_1, 64u, 2u, 4u)
 #endif
 
-#define AMPI_ROWS(X) X(0) X(1) X(2) X(3) X(4) X(5)
-AMPI_T2 static void ampi_2_tile(size_t kc, const float *a, const float *b, float *c, size_t ldc, int first) { /* 6 x 16 */
-#define X(i) __m256 p##i = _mm256_setzero_ps(), q##i = p##i;
-    AMPI_ROWS(X)
-#undef X
-    for (; kc--; a += 6, b += 16) {
-        __m256 x = _mm256_loadu_ps(b), y = _mm256_loadu_ps(b + 8), s;
-#define X(i) s = _mm256_broadcast_ss(a + i); p##i = _mm256_fmadd_ps(s, x, p##i); q##i = _mm256_fmadd_ps(s, y, q##i);
-        AMPI_ROWS(X)
-#undef X
+#define AMPI_TILE_ROW_ampi_s(i) AMPI_TILE_ROW(ampi_s, i)
+#define AMPI_TILE_SET_ampi_s(i) AMPI_TILE_SET(ampi_s, i)
+#define AMPI_TILE_ADD_ampi_s(i) AMPI_TILE_ADD(ampi_s, i)
+#define AMPI_TILE_ROW_ampi_2(i) AMPI_TILE_ROW(ampi_2, i)
+#define AMPI_TILE_SET_ampi_2(i) AMPI_TILE_SET(ampi_2, i)
+#define AMPI_TILE_ADD_ampi_2(i) AMPI_TILE_ADD(ampi_2, i)
+#define AMPI_TILE_ROW_ampi_5(i) AMPI_TILE_ROW(ampi_5, i)
+#define AMPI_TILE_SET_ampi_5(i) AMPI_TILE_SET(ampi_5, i)
+#define AMPI_TILE_ADD_ampi_5(i) AMPI_TILE_ADD(ampi_5, i)
+#define AMPI_FMA_S(i) s = ampi_s_set(a[i]); p##i = _mm_add_ps(p##i, _mm_mul_ps(s, x)); q##i = _mm_add_ps(q##i, _mm_mul_ps(s, y));
+#define AMPI_FMA_2(i) s = _mm256_broadcast_ss(a + i); p##i = _mm256_fmadd_ps(s, x, p##i); q##i = _mm256_fmadd_ps(s, y, q##i);
+#define AMPI_FMA_5(i) s = _mm512_set1_ps(a[i]); p##i = _mm512_fmadd_ps(s, x, p##i); q##i = _mm512_fmadd_ps(s, y, q##i);
+AMPI_TILE(ampi_s, AMPI_TS, 4, AMPI_R4, AMPI_FMA_S)
+AMPI_TILE(ampi_s, AMPI_TS, 1, AMPI_R1, AMPI_FMA_S)
+AMPI_TILE(ampi_2, AMPI_T2, 6, AMPI_R6, AMPI_FMA_2)
+AMPI_TILE(ampi_2, AMPI_T2, 4, AMPI_R4, AMPI_FMA_2)
+AMPI_TILE(ampi_2, AMPI_T2, 1, AMPI_R1, AMPI_FMA_2)
+AMPI_TILE(ampi_5, AMPI_T5, 12, AMPI_R12, AMPI_FMA_5)
+AMPI_TILE(ampi_5, AMPI_T5, 8, AMPI_R8, AMPI_FMA_5)
+AMPI_TILE(ampi_5, AMPI_T5, 4, AMPI_R4, AMPI_FMA_5)
+AMPI_TILE(ampi_5, AMPI_T5, 1, AMPI_R1, AMPI_FMA_5)
+static void ampi_s_pack4(float *to, size_t width, const float *rows, size_t ld, size_t depth) {
+    size_t k;
+    for (k = 0; k + 4 <= depth; k += 4, to += 4 * width) {
+        __m128 a = _mm_loadu_ps(rows + k), b = _mm_loadu_ps(rows + ld + k), c = _mm_loadu_ps(rows + 2 * ld + k), d = _mm_loadu_ps(rows + 3 * ld + k);
+        _MM_TRANSPOSE4_PS(a, b, c, d);
+        _mm_storeu_ps(to, a); _mm_storeu_ps(to + width, b); _mm_storeu_ps(to + 2 * width, c); _mm_storeu_ps(to + 3 * width, d);
     }
-#define X(i) \
-    if (!first) { p##i = _mm256_add_ps(p##i, _mm256_loadu_ps(c + i * ldc)); q##i = _mm256_add_ps(q##i, _mm256_loadu_ps(c + i * ldc + 8)); } \
-    _mm256_storeu_ps(c + i * ldc, p##i); _mm256_storeu_ps(c + i * ldc + 8, q##i);
-    AMPI_ROWS(X)
-#undef X
+    ampi_pack4_c(to, width, rows + k, ld, depth - k);
 }
-#undef AMPI_ROWS
-#define AMPI_ROWS(X) X(0) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11)
-AMPI_T5 static void ampi_5_tile(size_t kc, const float *a, const float *b, float *c, size_t ldc, int first) { /* 12 x 32 */
-#define X(i) __m512 p##i = _mm512_setzero_ps(), q##i = p##i;
-    AMPI_ROWS(X)
-#undef X
-    for (; kc--; a += 12, b += 32) {
-        __m512 x = _mm512_loadu_ps(b), y = _mm512_loadu_ps(b + 16), s;
-#define X(i) s = _mm512_set1_ps(a[i]); p##i = _mm512_fmadd_ps(s, x, p##i); q##i = _mm512_fmadd_ps(s, y, q##i);
-        AMPI_ROWS(X)
-#undef X
-    }
-#define X(i) \
-    if (!first) { p##i = _mm512_add_ps(p##i, _mm512_loadu_ps(c + i * ldc)); q##i = _mm512_add_ps(q##i, _mm512_loadu_ps(c + i * ldc + 16)); } \
-    _mm512_storeu_ps(c + i * ldc, p##i); _mm512_storeu_ps(c + i * ldc + 16, q##i);
-    AMPI_ROWS(X)
-#undef X
-}
-#undef AMPI_ROWS
 
 static void ampi_use_s(ampi_kernels *k) {
     AMPI_USE(ampi_s);
     k->simd = AMP_SIMD_SSE2; k->name = "sse2";
-    k->stream = ampi_s_stream;
+    k->stream = ampi_s_stream; k->pack4 = ampi_s_pack4;
+    k->mr[0] = 4; k->mr[1] = 1; k->nr = 8; k->tile[0] = ampi_s_tile_4; k->tile[1] = ampi_s_tile_1;
 }
 static void ampi_use_2(ampi_kernels *k) {
     AMPI_USE(ampi_2);
@@ -3567,7 +3591,8 @@ static void ampi_use_2(ampi_kernels *k) {
     k->widen[AMP_F16] = ampi_2_widen_half; k->narrow[AMP_F16] = ampi_2_narrow_half;
     k->widen[AMP_F8E4M3] = ampi_2_widen_e4m3; k->widen[AMP_F8E5M2] = ampi_2_widen_e5m2;
     k->round = ampi_2_round; k->stream = ampi_2_stream;
-    k->mr = 6; k->nr = 16; k->tile = ampi_2_tile;
+    k->mr[0] = 6; k->mr[1] = 4; k->mr[2] = 1; k->nr = 16;
+    k->tile[0] = ampi_2_tile_6; k->tile[1] = ampi_2_tile_4; k->tile[2] = ampi_2_tile_1;
 }
 
 /* CPUID and XGETBV ourselves: __builtin_cpu_supports does not know "f16c" in older compilers. */
@@ -3594,7 +3619,8 @@ static void ampi_use_5(ampi_kernels *k, ampi_cpuid is) {
     k->widen[AMP_F16] = ampi_5_widen_half; k->narrow[AMP_F16] = ampi_5_narrow_half;
     k->widen[AMP_F8E4M3] = ampi_5_widen_e4m3; k->widen[AMP_F8E5M2] = ampi_5_widen_e5m2;
     k->round = ampi_5_round; k->stream = ampi_5_stream;
-    k->mr = 12; k->nr = 32; k->tile = ampi_5_tile;
+    k->mr[0] = 12; k->mr[1] = 8; k->mr[2] = 4; k->mr[3] = 1; k->nr = 32;
+    k->tile[0] = ampi_5_tile_12; k->tile[1] = ampi_5_tile_8; k->tile[2] = ampi_5_tile_4; k->tile[3] = ampi_5_tile_1;
 #ifdef AMPI_BF16_HW
     if (is.bf16) k->narrow[AMP_BF16] = ampi_5_narrow_bf16_hw;
 #endif
@@ -3612,11 +3638,20 @@ AMPI_ALWAYS void ampi_n_widen_half_1(char *d, const char *s) {
 }
 AMPI_STEPS(AMPI_TN, ampi_n_narrow_half, ampi_n_narrow_half_1, 16u, 2u, 4u)
 AMPI_STEPS(AMPI_TN, ampi_n_widen_half, ampi_n_widen_half_1, 16u, 4u, 2u)
+#define AMPI_TILE_ROW_ampi_n(i) AMPI_TILE_ROW(ampi_n, i)
+#define AMPI_TILE_SET_ampi_n(i) AMPI_TILE_SET(ampi_n, i)
+#define AMPI_TILE_ADD_ampi_n(i) AMPI_TILE_ADD(ampi_n, i)
+#define AMPI_FMA_N(i) s = vdupq_n_f32(a[i]); p##i = vfmaq_f32(p##i, s, x); q##i = vfmaq_f32(q##i, s, y);
+AMPI_TILE(ampi_n, AMPI_TN, 12, AMPI_R12, AMPI_FMA_N)
+AMPI_TILE(ampi_n, AMPI_TN, 4, AMPI_R4, AMPI_FMA_N)
+AMPI_TILE(ampi_n, AMPI_TN, 1, AMPI_R1, AMPI_FMA_N)
 static void ampi_use_n(ampi_kernels *k) {
     AMPI_USE(ampi_n);
     k->simd = AMP_SIMD_NEON; k->name = "neon";
     k->widen[AMP_F16] = ampi_n_widen_half; k->narrow[AMP_F16] = ampi_n_narrow_half;
     k->round = ampi_n_round;
+    k->mr[0] = 12; k->mr[1] = 4; k->mr[2] = 1; k->nr = 8;
+    k->tile[0] = ampi_n_tile_12; k->tile[1] = ampi_n_tile_4; k->tile[2] = ampi_n_tile_1;
 }
 #endif
 #if defined(AMPI_X86) || defined(AMPI_NEON)
@@ -3668,11 +3703,8 @@ static void ampi_fpu_leave(ampi_fpu old) { (void)fesetenv(&old); }
 
 /* ---- thread pool: tasks are taken one by one under a mutex (they are large), results do not depend on who took them ---- */
 
-#define AMPI_KC 256u  /* products: depth, rows and columns of a packed block; multiples of every mr and nr */
-#define AMPI_MC 96u
-#define AMPI_NC 256u
 typedef struct ampi_workspace { /* of one thread */
-    float a[AMPI_MC * AMPI_KC], b[AMPI_KC * AMPI_NC], c[AMPI_MC * AMPI_NC], row[AMPI_KC > AMPI_NC ? AMPI_KC : AMPI_NC];
+    float a[AMPI_MC * AMPI_KC], b[AMPI_KC * AMPI_NC], c[AMPI_MC * AMPI_LDC], row[4 * AMPI_KC > AMPI_NC ? 4 * AMPI_KC : AMPI_NC]; /* 2.0 MB */
     double lane[AMP_LANES], upper[AMP_LANES];
 } ampi_workspace;
 
@@ -4178,30 +4210,51 @@ static amp_status ampi_cpu_next_scale(amp_ctx *ctx, amp_scaler_state *s) {
 }
 
 /* ---- products ----
-   A task is a block of AMPI_MC x AMPI_NC of one batch's D, over all of k: operands are widened to float while they are packed, tiles
-   are accumulated in w->c. The blocks do not depend on the number of threads, so neither do the bits. */
+   A task is a block of at most AMPI_MC x AMPI_NC of one batch's D, over all of k in steps of AMPI_KC: operands are widened to float
+   while they are packed, tiles are accumulated in w->c. How D is cut into blocks changes no bit: an element of D depends on k only.
+   (Another kind of tile, of half-precision operands say, would come with a pack of its own.) */
 
-typedef struct ampi_gemm_job { ampi_cpu *c; const amp_gemm_desc *d; size_t blocks_m, blocks_n; } ampi_gemm_job;
+typedef struct ampi_gemm_job { ampi_cpu *c; const amp_gemm_desc *d; size_t blocks_m, blocks_n, rows, cols; } ampi_gemm_job; /* rows, cols: of a block */
 
+static size_t ampi_tile_for(const ampi_kernels *kn, size_t rows) { /* the smallest tile that holds so many rows, else the largest */
+    size_t t = 0;
+    while (t < 3 && kn->mr[t + 1] >= rows && kn->mr[t + 1]) t++;
+    return t;
+}
 /* Packs op(X)[r0 .. r0+rows, k0 .. k0+depth] into strips of `width` rows, [strip][k][width], zeros in the last strip's gap.
    across: rows of the strips are contiguous in memory (X is stored [k][row]), else k is. */
-static void ampi_pack(const ampi_kernels *kn, float *to, amp_array x, size_t first, size_t ld, int across, size_t r0, size_t rows, size_t k0, size_t depth, size_t width, float *row) {
-    size_t r, k, s;
-    if (rows % width) memset(to + rows / width * width * depth, 0, width * depth * sizeof *to);
+static void ampi_pack_strips(const ampi_kernels *kn, float *to, amp_array x, size_t first, size_t ld, int across, size_t r0, size_t rows, size_t k0, size_t depth, size_t width, float *row) {
+    size_t r, k, s, e;
     if (across) for (k = 0; k < depth; k++) {
         kn->widen[x.dtype](row, ampi_at(x, first + (k0 + k) * ld + r0), rows);
-        for (s = 0; s < rows; s += width) memcpy(to + s * depth + k * width, row + s, ampi_least(width, rows - s) * sizeof *to);
-    } else for (r = 0; r < rows; r++) {
-        float *t = to + r / width * width * depth + r % width;
-        kn->widen[x.dtype](row, ampi_at(x, first + (r0 + r) * ld + k0), depth);
-        for (k = 0; k < depth; k++) t[k * width] = row[k];
+        for (s = 0; s < rows; s += width) {
+            float *t = to + s * depth + k * width;
+            if (rows - s < width) { memset(t, 0, width * sizeof *t); memcpy(t, row + s, (rows - s) * sizeof *t); }
+            else if (width % 8) memcpy(t, row + s, width * sizeof *t);
+            else for (e = 0; e < width; e += 8) memcpy(t + e, row + s + e, 8 * sizeof *t);
+        }
+    } else for (s = 0; s < rows; s += width) for (r = 0; r < width; r += 4) { /* 4 rows at a time */
+        float *t = to + s * depth + r;
+        size_t n = ampi_least(4, width - r), e4;
+        for (e4 = 0; e4 < 4; e4++) {
+            if (s + r + e4 < rows && e4 < n) kn->widen[x.dtype](row + e4 * depth, ampi_at(x, first + (r0 + s + r + e4) * ld + k0), depth);
+            else memset(row + e4 * depth, 0, depth * sizeof *row);
+        }
+        if (n == 4) kn->pack4(t, width, row, depth, depth);
+        else for (k = 0; k < depth; k++) for (e = 0; e < n; e++) t[k * width + e] = row[e * depth + k];
     }
+}
+/* The same for the rows of A: as many strips of the largest tile as there are, and a narrower one for the rest. */
+static void ampi_pack_rows(const ampi_kernels *kn, float *to, amp_array x, size_t first, size_t ld, int across, size_t r0, size_t rows, size_t k0, size_t depth, float *row) {
+    size_t whole = rows / kn->mr[0] * kn->mr[0];
+    if (whole) ampi_pack_strips(kn, to, x, first, ld, across, r0, whole, k0, depth, kn->mr[0], row);
+    if (rows > whole) ampi_pack_strips(kn, to + whole * depth, x, first, ld, across, r0 + whole, rows - whole, k0, depth, kn->mr[ampi_tile_for(kn, rows - whole)], row);
 }
 
 /* One row of D from accumulated products: alpha, C, bias, aux, act, rounding. */
 static void ampi_epilogue(const ampi_kernels *kn, const amp_gemm_desc *d, float *acc, size_t batch, size_t row, size_t col, size_t n, float *other) {
     size_t at = batch * d->stride_d + row * d->ldd + col, j;
-    for (j = 0; j < n; j++) acc[j] *= d->alpha;
+    if (d->alpha != 1.0f) (void)kn->scale(acc, n, d->alpha);
     if (d->beta != 0.0f) {
         kn->widen[d->c.dtype](other, ampi_at(d->c, batch * d->stride_c + row * d->ldc + col), n);
         for (j = 0; j < n; j++) acc[j] += d->beta * other[j];
@@ -4220,24 +4273,36 @@ static void ampi_gemm_task(void *arg, size_t task, ampi_workspace *w) {
     const amp_gemm_desc *d = j->d;
     const ampi_kernels *kn = j->c->k;
     size_t bn = task % j->blocks_n, bm = task / j->blocks_n % j->blocks_m, batch = task / j->blocks_n / j->blocks_m;
-    size_t r0 = bm * AMPI_MC, c0 = bn * AMPI_NC, rows = ampi_least(AMPI_MC, d->m - r0), cols = ampi_least(AMPI_NC, d->n - c0), k0, kc, r, c;
+    size_t r0 = bm * j->rows, c0 = bn * j->cols, rows, cols, k0, kc, r, c;
+    if (r0 >= d->m || c0 >= d->n) return;
+    rows = ampi_least(j->rows, d->m - r0);
+    cols = ampi_least(j->cols, d->n - c0);
     if (d->k == 0) memset(w->c, 0, sizeof w->c);
     for (k0 = 0; k0 < d->k; k0 += kc) {
         kc = ampi_least(AMPI_KC, d->k - k0);
-        ampi_pack(kn, w->a, d->a, batch * d->stride_a, d->lda, d->trans_a != 0, r0, rows, k0, kc, kn->mr, w->row);
-        ampi_pack(kn, w->b, d->b, batch * d->stride_b, d->ldb, d->trans_b == 0, c0, cols, k0, kc, kn->nr, w->row);
-        for (c = 0; c < cols; c += kn->nr) for (r = 0; r < rows; r += kn->mr)
-            kn->tile(kc, w->a + r * kc, w->b + c * kc, w->c + r * AMPI_NC + c, AMPI_NC, k0 == 0);
+        ampi_pack_rows(kn, w->a, d->a, batch * d->stride_a, d->lda, d->trans_a != 0, r0, rows, k0, kc, w->row);
+        ampi_pack_strips(kn, w->b, d->b, batch * d->stride_b, d->ldb, d->trans_b == 0, c0, cols, k0, kc, kn->nr, w->row);
+        for (c = 0; c < cols; c += kn->nr) for (r = 0; r < rows; r += kn->mr[0])
+            kn->tile[ampi_tile_for(kn, rows - r)](kc, w->a + r * kc, w->b + c * kc, w->c + r * AMPI_LDC + c, k0 == 0);
     }
-    for (r = 0; r < rows; r++) ampi_epilogue(kn, d, w->c + r * AMPI_NC, batch, r0 + r, c0, cols, w->row);
+    for (r = 0; r < rows; r++) ampi_epilogue(kn, d, w->c + r * AMPI_LDC, batch, r0 + r, c0, cols, w->row);
+}
+static size_t ampi_share(size_t n, size_t blocks, size_t multiple) { /* n cut into equal blocks of a multiple */
+    size_t each = (n - 1) / blocks + 1;
+    return (each + multiple - 1) / multiple * multiple;
 }
 static amp_status ampi_cpu_gemm(amp_ctx *ctx, const amp_gemm_desc *d) {
     ampi_fpu fpu = ampi_fpu_enter();
     ampi_gemm_job j;
+    size_t mr;
     j.c = ampi_cpu_of(ctx);
     j.d = d;
+    mr = j.c->k->mr[0];
     j.blocks_m = (d->m - 1) / AMPI_MC + 1;
     j.blocks_n = (d->n - 1) / AMPI_NC + 1;
+    while (j.blocks_m * j.blocks_n * d->batch < (size_t)j.c->threads && d->m / j.blocks_m >= 4 * mr) j.blocks_m++; /* work for every thread */
+    j.rows = ampi_share(d->m, j.blocks_m, mr);
+    j.cols = ampi_share(d->n, j.blocks_n, j.c->k->nr);
     ampi_parallel(j.c, j.blocks_m * j.blocks_n * d->batch, ampi_gemm_task, &j);
     ampi_fpu_leave(fpu);
     return AMP_OK;
