@@ -2853,6 +2853,11 @@ AMP_API amp_status amp_state_load(amp_ctx *ctx, const char *path, const amp_stat
    and stamped for each SIMD path: ampi_s (SSE2), ampi_2 (AVX2), ampi_5 (AVX-512), ampi_n (NEON). Kernels may assume the default
    floating-point environment: verbs and workers see to it. */
 
+#if defined(__GNUC__) && !defined(__TINYC__)
+#  define AMPI_PREFETCH(p) __builtin_prefetch(p)
+#else
+#  define AMPI_PREFETCH(p) ((void)(p))
+#endif
 #define AMPI_BLOCK 1024u
 #define AMPI_KC 256u /* products: depth, rows and columns of a packed block; rows and columns are multiples of every mr and nr */
 #define AMPI_MC 480u
@@ -3468,7 +3473,6 @@ static void ampi_n_squares(double *lane, const float *u, size_t n) {
 #endif /* AMPI_X86 || AMPI_NEON */
 
 #ifdef AMPI_X86
-#define AMPI_PREFETCH(p) _mm_prefetch((const char *)(p), _MM_HINT_T0)
 #define AMPI_STREAM(P, T) \
     T static void P##_stream(char *dst, const char *buf, size_t pages, const char *next, size_t num, size_t den) { \
         size_t i, page, ahead, piece = 4096 / pages; \
@@ -3506,14 +3510,16 @@ AMPI_T5 AMPI_ALWAYS __m512i ampi_5_e4m3(const void *p) {
     h = _mm256_or_si256(h, _mm256_and_si256(_mm256_add_epi16(h, _mm256_set1_epi16(0x80)), _mm256_set1_epi16(0x4000)));
     return ampi_5_b(ampi_5_mul(_mm512_cvtph_ps(h), ampi_5_set(256.0f)));
 }
+#define AMPI_TO_HALF(x) _mm512_maskz_cvtps_ph((__mmask16)0xffffu, (x), 0) /* the plain form, as a macro at -O0, has a sign conversion in it */
 AMPI_T5 AMPI_ALWAYS void ampi_5_to_half(void *p, const void *s) {
-    __m256i a = _mm512_cvtps_ph(ampi_5_f(ampi_5_ldi(s)), 0), b = _mm512_cvtps_ph(ampi_5_f(ampi_5_ldi((const char *)s + 64)), 0);
+    __m256i a = AMPI_TO_HALF(ampi_5_f(ampi_5_ldi(s))), b = AMPI_TO_HALF(ampi_5_f(ampi_5_ldi((const char *)s + 64)));
     AMPI_HOLD_REG("v", a);
     AMPI_HOLD_REG("v", b);
     _mm256_storeu_si256((__m256i *)p, a);
     _mm256_storeu_si256((__m256i *)(void *)((char *)p + 32), b);
 }
 #undef AMPI_HOLD_REG
+#undef AMPI_TO_HALF
 #define AMPI_WIDEN_1(P, T, name, UP, size) \
     T AMPI_ALWAYS void name##_1(char *d, const char *s) { \
         P##_i a = UP(s), b = UP(s + (size) * P##_N), c = UP(s + 2u * (size) * P##_N), e = UP(s + 3u * (size) * P##_N); \
@@ -3543,7 +3549,7 @@ AMPI_T5B AMPI_ALWAYS void ampi_5_narrow_bf16_hw_1(char *d, const char *s) {
     __m512i t = _mm512_min_epu32(_mm512_min_epu32(ampi_5_tiny(a), ampi_5_tiny(b)), _mm512_min_epu32(ampi_5_tiny(c), ampi_5_tiny(e)));
     ampi_5_sti(d, ampi_5_bf16_hw(a, b));
     ampi_5_sti(d + 64, ampi_5_bf16_hw(c, e));
-    if (_mm512_cmplt_epu32_mask(t, _mm512_set1_epi32(0x00ffffff))) ampi_5_narrow_bf16(d, s, 64);
+    if (_mm512_cmplt_epu32_mask(t, _mm512_set1_epi32(0x00ffffff))) ampi_5_narrow_bf16_1(d, s); /* not ampi_5_narrow_bf16(d, s, 64): clang 14 -O1 never ends */
 }
 AMPI_STEPS(AMPI_T5B, ampi_5_narrow_bf16_hw, ampi_5_narrow_bf16_hw_1, 64u, 2u, 4u)
 #endif
@@ -3626,7 +3632,6 @@ static void ampi_use_5(ampi_kernels *k, ampi_cpuid is) {
 #endif
 }
 #elif defined(AMPI_NEON)
-#define AMPI_PREFETCH(p) __builtin_prefetch(p)
 AMPI_CONVERSIONS(ampi_n, AMPI_TN) AMPI_RANDOM(ampi_n, AMPI_TN) AMPI_FLOAT_LOOPS(ampi_n, AMPI_TN, AMPI_PREFETCH) AMPI_ROUNDING(ampi_n, AMPI_TN)
 AMPI_ALWAYS void ampi_n_narrow_half_1(char *d, const char *s) {
     uint32_t k;
@@ -4224,8 +4229,9 @@ static size_t ampi_tile_for(const ampi_kernels *kn, size_t rows) { /* the smalle
 /* Packs op(X)[r0 .. r0+rows, k0 .. k0+depth] into strips of `width` rows, [strip][k][width], zeros in the last strip's gap.
    across: rows of the strips are contiguous in memory (X is stored [k][row]), else k is. */
 static void ampi_pack_strips(const ampi_kernels *kn, float *to, amp_array x, size_t first, size_t ld, int across, size_t r0, size_t rows, size_t k0, size_t depth, size_t width, float *row) {
-    size_t r, k, s, e;
+    size_t r, k, s, e, line = 64 / amp_dtype_size(x.dtype);
     if (across) for (k = 0; k < depth; k++) {
+        if (k + 1 < depth) for (e = 0; e < rows; e += line) AMPI_PREFETCH(ampi_at(x, first + (k0 + k + 1) * ld + r0 + e));
         kn->widen[x.dtype](row, ampi_at(x, first + (k0 + k) * ld + r0), rows);
         for (s = 0; s < rows; s += width) {
             float *t = to + s * depth + k * width;
@@ -4237,6 +4243,7 @@ static void ampi_pack_strips(const ampi_kernels *kn, float *to, amp_array x, siz
         float *t = to + s * depth + r;
         size_t n = ampi_least(4, width - r), e4;
         for (e4 = 0; e4 < 4; e4++) {
+            if (s + r + e4 + 4 < rows) for (e = 0; e < depth; e += line) AMPI_PREFETCH(ampi_at(x, first + (r0 + s + r + e4 + 4) * ld + k0 + e));
             if (s + r + e4 < rows && e4 < n) kn->widen[x.dtype](row + e4 * depth, ampi_at(x, first + (r0 + s + r + e4) * ld + k0), depth);
             else memset(row + e4 * depth, 0, depth * sizeof *row);
         }
