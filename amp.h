@@ -3029,6 +3029,11 @@ static void ampi_use_c(ampi_kernels *k) { /* tables are filled by code: a const 
 #endif
 
 #ifdef AMPI_X86
+#ifndef __clang__
+#  pragma GCC diagnostic push
+#  pragma GCC diagnostic ignored "-Wuninitialized" /* GCC bug 105593: its own _mm512_undefined_*() */
+#  pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#endif
 #define AMPI_TS
 #define AMPI_T2 __attribute__((target("avx2,fma,f16c")))
 #define AMPI_T5 __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c")))
@@ -3585,6 +3590,10 @@ static void ampi_s_pack4(float *to, size_t width, const float *rows, size_t ld, 
     ampi_pack4_c(to, width, rows + k, ld, depth - k);
 }
 
+#ifndef __clang__
+#  pragma GCC diagnostic pop
+#endif
+
 static void ampi_use_s(ampi_kernels *k) {
     AMPI_USE(ampi_s);
     k->simd = AMP_SIMD_SSE2; k->name = "sse2";
@@ -3670,21 +3679,18 @@ static void ampi_use_n(ampi_kernels *k) {
 #endif
 
 static int ampi_pick_kernels(ampi_kernels *k, amp_simd want) { /* 0: not here */
-    amp_simd best = AMP_SIMD_SCALAR;
     ampi_use_c(k);
 #if defined(AMPI_X86)
     {
         ampi_cpuid is = ampi_look();
-        best = is.best;
-        if (want == AMP_SIMD_AUTO) want = best;
-        if (want >= AMP_SIMD_SSE2 && want <= best) ampi_use_s(k);
-        if (want >= AMP_SIMD_AVX2 && want <= best) ampi_use_2(k);
-        if (want == AMP_SIMD_AVX512 && want <= best) ampi_use_5(k, is);
+        if (want == AMP_SIMD_AUTO) want = is.best;
+        if (want >= AMP_SIMD_SSE2 && want <= is.best) ampi_use_s(k);
+        if (want >= AMP_SIMD_AVX2 && want <= is.best) ampi_use_2(k);
+        if (want == AMP_SIMD_AVX512 && want <= is.best) ampi_use_5(k, is);
         k->pages = is.amd ? 1 : 4; /* f32->f16, GB/s: Zen 5 45 with one page, 30 with 4; Granite Rapids 17 and 20 (bench/NOTES.md) */
     }
 #elif defined(AMPI_NEON)
-    best = AMP_SIMD_NEON;
-    if (want == AMP_SIMD_AUTO || want == best) ampi_use_n(k);
+    if (want == AMP_SIMD_AUTO || want == AMP_SIMD_NEON) ampi_use_n(k);
 #endif
     return want == AMP_SIMD_AUTO || want == k->simd;
 }
