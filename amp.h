@@ -47,6 +47,7 @@
                AMP_API             extern       all files (linkage)    e.g. __declspec(dllexport)
                AMP_MALLOC/_FREE    malloc/free  implementation file    default allocator of contexts; both or neither
                AMP_NO_SIMD         -            implementation file    portable C only: the same bits, slower
+               AMP_STREAM_BYTES    8 MiB        implementation file    casts with an output from this size on write around the caches
                AMP_NO_THREADS      -            implementation file    no pthreads: contexts have one thread
                AMP_NO_STDIO        -            implementation file    no file access: amp_state_* return AMP_ERR_UNSUPPORTED
                No macro changes a type or a signature, so files that disagree about them still link and agree.
@@ -229,8 +230,10 @@ typedef struct amp_scaler amp_scaler;   /* opaque: a loss scaler */
 typedef enum amp_simd { /* CPU code paths; all give the same bits in every verb but the products */
     AMP_SIMD_AUTO = 0,  /* the best that this machine runs */
     AMP_SIMD_SCALAR,    /* portable C */
+    AMP_SIMD_SSE2,      /* every x86-64 */
     AMP_SIMD_AVX2,      /* AVX2 + FMA + F16C */
-    AMP_SIMD_AVX512     /* AVX-512 F, BW, DQ, VL */
+    AMP_SIMD_AVX512,    /* AVX-512 F, BW, DQ, VL; BF16 where there is */
+    AMP_SIMD_NEON       /* every AArch64 */
 } amp_simd;
 
 typedef struct amp_cpu_desc {
@@ -1963,6 +1966,9 @@ static inline amp_status amp_scaler_create_checked(amp_scaler **out, amp_ctx *c,
 #  define AMP_MALLOC(bytes) malloc(bytes)
 #  define AMP_FREE(ptr) free(ptr)
 #endif
+#ifndef AMP_STREAM_BYTES
+#  define AMP_STREAM_BYTES ((size_t)8 << 20)
+#endif
 #if !defined(AMP_NO_THREADS) && defined(_MSC_VER) && !defined(__MINGW32__)
 #  define AMP_NO_THREADS /* no pthreads there */
 #endif
@@ -1977,6 +1983,9 @@ static inline amp_status amp_scaler_create_checked(amp_scaler **out, amp_ctx *c,
 #  define AMPI_X86
 #  include <cpuid.h>
 #  include <immintrin.h>
+#elif defined(__aarch64__) && defined(__AARCH64EL__) && defined(__GNUC__) && !defined(__TINYC__) && !defined(__CUDACC__) && !defined(AMP_NO_SIMD)
+#  define AMPI_NEON
+#  include <arm_neon.h>
 #endif
 #if !defined(__SSE2__) && !defined(__aarch64__)
 #  include <fenv.h>
@@ -2102,7 +2111,7 @@ static void ampi_host_free(const amp_allocator *a, void *p, size_t bytes) {
     if (a->free_fn) a->free_fn(p, bytes, a->user); else AMP_FREE(p);
 }
 static int ampi_product(size_t *out, size_t a, size_t b) { /* 0 when it overflows */
-    if (b && a > (size_t)-1 / b) return 0;
+    if ((a | b) >> (sizeof a * 4) && b && a > (size_t)-1 / b) return 0; /* a division only for large numbers */
     *out = a * b;
     return 1;
 }
@@ -5025,40 +5034,97 @@ AMP_API amp_status amp_state_load(amp_ctx *ctx, const char *path, const amp_stat
 
 /* ==== CPU backend ========================================================================================================
    Arrays go through blocks of AMPI_BLOCK elements that stay in the L1 cache: widened to float, worked on, narrowed. So each piece of
-   arithmetic exists once per SIMD path, for floats, and every dtype works with every verb. */
+   arithmetic exists once, for floats, and every dtype works with every verb. The loops are written once too, over an operation prefix,
+   and stamped for each SIMD path: ampi_s (SSE2), ampi_2 (AVX2), ampi_5 (AVX-512), ampi_n (NEON). Kernels may assume the default
+   floating-point environment: verbs and workers see to it. */
 
+#if defined(__GNUC__) && !defined(__TINYC__)
+#  define AMPI_PREFETCH(p) __builtin_prefetch(p)
+#else
+#  define AMPI_PREFETCH(p) ((void)(p))
+#endif
 #define AMPI_BLOCK 1024u
+#define AMPI_KC 256u /* products: depth, rows and columns of a packed block; rows and columns are multiples of every mr and nr */
+#define AMPI_MC 480u
+#define AMPI_NC 512u
+#define AMPI_LDC (AMPI_NC + 16u) /* no power of two: rows of a tile lie in different cache sets */
 
-typedef struct ampi_kernels { /* one SIMD path; n is at most AMPI_BLOCK in all but widen and narrow; pointers may be unaligned there */
+typedef struct ampi_kernels { /* one SIMD path; n is at most AMPI_BLOCK where floats are named; void pointers may be unaligned */
     amp_simd    simd;
-    uint32_t    mr, nr;     /* of tile */
-    uint32_t    _pad;
+    uint32_t    pages;      /* for stream: 1, 2 or 4 */
     const char *name;
     void (*widen[AMP_DTYPE_COUNT])(void *f32, const void *src, size_t n);
-    void (*narrow[AMP_DTYPE_COUNT])(void *dst, const void *f32, size_t n);
-    int  (*bad)(const float *u, size_t n);                         /* is any not finite? */
-    void (*scale)(float *u, size_t n, float by);                   /* u *= by */
+    void (*narrow[AMP_DTYPE_COUNT])(void *dst, const void *f32, size_t n); /* to nearest */
+    void (*round)(void *dst, amp_dtype t, const void *f32, size_t n, const uint32_t *r, int saturate); /* r NULL: to nearest */
+    const uint32_t *(*random)(uint32_t *buf, size_t n, uint64_t seed, uint64_t stream, uint64_t at);   /* words at .. at + n, in buf[n + 64] */
+    int  (*bad)(const void *src, size_t bytes, amp_dtype t);       /* is any element not finite? */
+    int  (*scale)(float *u, size_t n, float by);                   /* u *= by; is any product not finite? */
     void (*squares)(double *lane, const float *u, size_t n);       /* lane[i] += u[i]^2 */
     void (*prepare)(float *u, size_t n, const amp_coef *c);
     void (*adam)(float *w, float *m, float *v, float *u, size_t n, const amp_coef *c);
     void (*sgd)(float *w, float *b, float *u, size_t n, const amp_coef *c);
     void (*lion)(float *w, float *m, float *u, size_t n, const amp_coef *c);
-    /* products: tile[mr][nr] of c (row stride ldc) += a[kc][mr] b[kc][nr], both packed; `first`: = instead of += */
-    void (*tile)(size_t kc, const float *a, const float *b, float *c, size_t ldc, int first);
+    void (*stream)(char *dst, const char *buf, size_t pages, const char *next, size_t num, size_t den); /* see ampi_cast_stream; NULL: none */
+    /* products: c[mr][nr], row stride AMPI_LDC, += a[kc][mr] b[kc][nr], both packed; `first`: = instead of +=. Each element is the same
+       chain of operations whatever mr is */
+    uint32_t mr[4], nr, _pad; /* falling; 0: no more */
+    void (*tile[4])(size_t kc, const float *a, const float *b, float *c, int first);
+    void (*pack4)(float *to, size_t width, const float *rows, size_t ld, size_t depth); /* to[k * width + r] = rows[r * ld + k], r < 4 */
 } ampi_kernels;
 
 /* ---- portable path ---- */
 
+/* Nearest even without a branch, for one format: normal numbers by integers; below them the addition of a number whose last place is
+   the target's smallest subnormal rounds. Written so that compilers vectorise the loops of 16: choices are made with masks. */
+AMP_INLINE uint32_t ampi_c_sel(int condition, uint32_t yes, uint32_t no) { uint32_t m = 0u - (uint32_t)condition; return (yes & m) | (no & ~m); }
+AMP_INLINE uint32_t ampi_c_encode(uint32_t x, amp_dtype t) {
+    ampi_format f = ampi_format_of(t);
+    uint32_t s = 23u - f.mant, a = x & 0x7fffffffu, magic = (f.emin + s) << 23, nan, r;
+    r = (a + ((1u << (s - 1u)) - 1u - ((f.emin - 1u) << 23)) + ((a >> s) & 1u)) >> s;
+    if (t != AMP_BF16) {
+        float sum = ampi_float(a) + ampi_float(magic);
+        r = ampi_c_sel((int32_t)a < (int32_t)(f.emin << 23), ampi_bits(sum) - magic, r);
+        r = ampi_c_sel((int32_t)r > (int32_t)f.over, f.over, r);
+    }
+    nan = t == AMP_F8E4M3 ? f.nan : f.nan | ((a >> s) & ((1u << f.mant) - 1u));
+    r = ampi_c_sel((int32_t)a > 0x7f800000, nan, r);
+    return r | (t == AMP_F16 || t == AMP_BF16 ? (x >> 16) & 0x8000u : (x >> 24) & 0x80u);
+}
+AMP_INLINE uint32_t ampi_c_decode(uint32_t b, amp_dtype t) {
+    ampi_format f = ampi_format_of(t);
+    uint32_t at = t == AMP_F16 || t == AMP_BF16 ? 15 : 7, s = 23u - f.mant, a = b & ((1u << at) - 1u), magic = (f.emin + s) << 23, r;
+    r = (a << s) + ((f.emin - 1u) << 23);
+    if (t != AMP_BF16) {
+        float difference = ampi_float(a + magic) - ampi_float(magic);
+        r = ampi_c_sel((int32_t)a < (int32_t)(1u << f.mant), ampi_bits(difference), r);
+    }
+    if (t == AMP_F8E4M3) r = ampi_c_sel(a == f.over, 0x7ff00000u, r);
+    else {
+        r = ampi_c_sel((int32_t)a >= (int32_t)f.over, (a << s) | 0x7f800000u, r);
+        r |= ampi_c_sel((int32_t)a > (int32_t)f.over, 0x400000u, 0u);
+    }
+    return r | (b >> at) << 31;
+}
 static void ampi_widen_f32(void *d, const void *s, size_t n) { memcpy(d, s, n * 4); }
 static void ampi_narrow_f32(void *d, const void *s, size_t n) { memcpy(d, s, n * 4); }
 #define AMPI_PORTABLE(name, dtype, type) \
     static void ampi_widen_##name(void *d, const void *s, size_t n) { \
-        size_t i; \
-        for (i = 0; i < n; i++) { type h; uint32_t u; memcpy(&h, (const char *)s + i * sizeof h, sizeof h); u = ampi_decode(h, dtype); memcpy((char *)d + i * 4, &u, 4); } \
+        type h[16]; uint32_t u[16]; size_t i, e; \
+        for (i = 0; i + 16 <= n; i += 16) { \
+            memcpy(h, (const char *)s + i * sizeof *h, sizeof h); \
+            for (e = 0; e < 16; e++) u[e] = ampi_c_decode(h[e], dtype); \
+            memcpy((char *)d + i * 4, u, sizeof u); \
+        } \
+        for (; i < n; i++) { memcpy(h, (const char *)s + i * sizeof *h, sizeof *h); *u = ampi_decode(*h, dtype); memcpy((char *)d + i * 4, u, 4); } \
     } \
     static void ampi_narrow_##name(void *d, const void *s, size_t n) { \
-        size_t i; \
-        for (i = 0; i < n; i++) { type h; uint32_t u; memcpy(&u, (const char *)s + i * 4, 4); h = (type)ampi_encode(u, dtype, AMP_NEAREST, 0, 0); memcpy((char *)d + i * sizeof h, &h, sizeof h); } \
+        type h[16]; uint32_t u[16]; size_t i, e; \
+        for (i = 0; i + 16 <= n; i += 16) { \
+            memcpy(u, (const char *)s + i * 4, sizeof u); \
+            for (e = 0; e < 16; e++) h[e] = (type)ampi_c_encode(u[e], dtype); \
+            memcpy((char *)d + i * sizeof *h, h, sizeof h); \
+        } \
+        for (; i < n; i++) { memcpy(u, (const char *)s + i * 4, 4); *h = (type)ampi_encode(*u, dtype, AMP_NEAREST, 0, 0); memcpy((char *)d + i * sizeof *h, h, sizeof *h); } \
     }
 AMPI_PORTABLE(f16, AMP_F16, uint16_t)
 AMPI_PORTABLE(bf16, AMP_BF16, uint16_t)
@@ -5066,13 +5132,44 @@ AMPI_PORTABLE(f8e4m3, AMP_F8E4M3, uint8_t)
 AMPI_PORTABLE(f8e5m2, AMP_F8E5M2, uint8_t)
 #undef AMPI_PORTABLE
 
-static int ampi_bad_c(const float *u, size_t n) {
+static void ampi_round_c(void *d, amp_dtype t, const void *s, size_t n, const uint32_t *r, int saturate) {
+    size_t i;
+    uint32_t u;
+    for (i = 0; i < n; i++) {
+        memcpy(&u, (const char *)s + 4 * i, 4);
+        ampi_store_bits(d, t, i, ampi_encode(u, t, r ? AMP_STOCHASTIC : AMP_NEAREST, r ? r[i] : 0, saturate));
+    }
+}
+static const uint32_t *ampi_random_c(uint32_t *buf, size_t n, uint64_t seed, uint64_t stream, uint64_t at) {
+    size_t i;
+    for (i = 0; i < n + (at & 3u); i += 4) amp_philox(buf + i, seed, stream, (at >> 2) + i / 4);
+    return buf + (at & 3u);
+}
+
+/* Not finite: the exponent bits e of every element in the word are ones, so adding its lowest bit carries into the sign's place, and
+   never past it. */
+static uint32_t ampi_exponents(amp_dtype t) { return t == AMP_F32 ? 0x7f800000u : t == AMP_F16 ? 0x7c007c00u : t == AMP_BF16 ? 0x7f807f80u : t == AMP_F8E4M3 ? 0x7f7f7f7fu : 0x7c7c7c7cu; }
+static uint32_t ampi_signs(amp_dtype t) { return t == AMP_F32 ? 0x80000000u : t == AMP_F16 || t == AMP_BF16 ? 0x80008000u : 0x80808080u; }
+static int ampi_bad_c(const void *p, size_t bytes, amp_dtype t) {
+    uint32_t e = ampi_exponents(t), sign = ampi_signs(t), any = 0, x[16], k;
+    size_t i;
+    for (i = 0; i + 64 <= bytes; i += 64) {
+        memcpy(x, (const char *)p + i, 64);
+        for (k = 0; k < 16; k++) any |= (x[k] & e) + (sign - e);
+    }
+    if (i < bytes) {
+        memset(x, 0, 64);
+        memcpy(x, (const char *)p + i, bytes - i);
+        for (k = 0; k < 16; k++) any |= (x[k] & e) + (sign - e);
+    }
+    return (any & sign) != 0;
+}
+static int ampi_scale_c(float *u, size_t n, float by) {
     uint32_t any = 0;
     size_t i;
-    for (i = 0; i < n; i++) any |= (ampi_bits(u[i]) & 0x7f800000u) == 0x7f800000u;
-    return any != 0;
+    for (i = 0; i < n; i++) { u[i] = ampi_mul(u[i], by); any |= (ampi_bits(u[i]) & 0x7f800000u) + 0x00800000u; }
+    return any >> 31 != 0;
 }
-static void ampi_scale_c(float *u, size_t n, float by) { size_t i; for (i = 0; i < n; i++) u[i] = ampi_mul(u[i], by); }
 static void ampi_squares_c(double *lane, const float *u, size_t n) { /* a square of floats is exact in double, so contraction cannot hurt */
     size_t i;
     for (i = 0; i < n; i++) { double x = (double)u[i]; lane[i] += x * x; }
@@ -5085,136 +5182,186 @@ static void ampi_sgd_c(float *w, float *b, float *u, size_t n, const amp_coef *c
     for (i = 0; i < n; i++) amp_sgd_one(&w[i], b ? &b[i] : &none, u[i], c);
 }
 static void ampi_lion_c(float *w, float *m, float *u, size_t n, const amp_coef *c) { size_t i; for (i = 0; i < n; i++) amp_lion_one(&w[i], &m[i], u[i], c); }
-static void ampi_tile_c(size_t kc, const float *a, const float *b, float *c, size_t ldc, int first) {
+static void ampi_tile_c(size_t kc, const float *a, const float *b, float *c, int first) {
     float acc[4][8];
     size_t i, j;
     memset(acc, 0, sizeof acc);
     for (; kc--; a += 4, b += 8) for (i = 0; i < 4; i++) for (j = 0; j < 8; j++) acc[i][j] += a[i] * b[j];
-    for (i = 0; i < 4; i++) for (j = 0; j < 8; j++) c[i * ldc + j] = first ? acc[i][j] : c[i * ldc + j] + acc[i][j];
+    for (i = 0; i < 4; i++) for (j = 0; j < 8; j++) c[i * AMPI_LDC + j] = first ? acc[i][j] : c[i * AMPI_LDC + j] + acc[i][j];
+}
+static void ampi_pack4_c(float *to, size_t width, const float *rows, size_t ld, size_t depth) {
+    size_t k;
+    for (k = 0; k < depth; k++, to += width) { to[0] = rows[k]; to[1] = rows[ld + k]; to[2] = rows[2 * ld + k]; to[3] = rows[3 * ld + k]; }
 }
 static void ampi_use_c(ampi_kernels *k) { /* tables are filled by code: a const table of addresses would be writable data in PIC */
+    memset(k, 0, sizeof *k);
     k->simd = AMP_SIMD_SCALAR; k->name = "scalar";
     k->widen[AMP_F32] = ampi_widen_f32;         k->narrow[AMP_F32] = ampi_narrow_f32;
     k->widen[AMP_F16] = ampi_widen_f16;         k->narrow[AMP_F16] = ampi_narrow_f16;
     k->widen[AMP_BF16] = ampi_widen_bf16;       k->narrow[AMP_BF16] = ampi_narrow_bf16;
     k->widen[AMP_F8E4M3] = ampi_widen_f8e4m3;   k->narrow[AMP_F8E4M3] = ampi_narrow_f8e4m3;
     k->widen[AMP_F8E5M2] = ampi_widen_f8e5m2;   k->narrow[AMP_F8E5M2] = ampi_narrow_f8e5m2;
+    k->round = ampi_round_c; k->random = ampi_random_c;
     k->bad = ampi_bad_c; k->scale = ampi_scale_c; k->squares = ampi_squares_c;
     k->prepare = ampi_prepare_c; k->adam = ampi_adam_c; k->sgd = ampi_sgd_c; k->lion = ampi_lion_c;
-    k->mr = 4; k->nr = 8; k->tile = ampi_tile_c;
+    k->mr[0] = 4; k->nr = 8; k->tile[0] = ampi_tile_c; k->pack4 = ampi_pack4_c;
 }
 
-/* ---- AVX2 and AVX-512 ---- */
-#ifdef AMPI_X86
+/* ---- vector paths: first the operations of each, on vectors P_v of floats and P_i of 32-bit integers with P_N lanes ----
+   Arithmetic is guarded like the scalar operations; division, root and clamp are written as instructions, because compilers replace
+   the operators under -ffast-math. P_gt compares signed numbers and gives a mask P_m. P_up16 and P_up8 load P_N short elements as
+   32-bit ones; P_st16 and P_st8 store the low parts of 2 and 4 vectors. P_j: vectors of 64-bit integers, for Philox. */
+#if defined(AMPI_X86) || defined(AMPI_NEON)
+#define AMPI_ALWAYS __attribute__((always_inline)) static inline
+#endif
 
-/* Operations of one path (P) on its float vector (V): guarded like the scalar ones; division, root and clamp are written as
-   instructions, because compilers replace the operators under -ffast-math. */
-#define AMPI_VECTOR_OPS(P, V, M, T, C) \
+#ifdef AMPI_X86
+#ifndef __clang__
+#  pragma GCC diagnostic push
+#  pragma GCC diagnostic ignored "-Wuninitialized" /* GCC bug 105593: its own _mm512_undefined_*() */
+#  pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#endif
+#define AMPI_TS
+#define AMPI_T2 __attribute__((target("avx2,fma,f16c")))
+#define AMPI_T5 __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c")))
+#define ampi_s_N 4u
+#define ampi_2_N 8u
+#define ampi_5_N 16u
+
+#define AMPI_X86_OPS(P, V, M, T, I, L, C, SET64) /* what differs in a suffix only */ \
     typedef V P##_v; \
-    T static inline V P##_set(float x) { return M##_set1_ps(x); } \
-    T static inline V P##_add(V a, V b) { V r = M##_add_ps(a, b); __asm__("" : "+" C(r)); return r; } \
-    T static inline V P##_sub(V a, V b) { V r = M##_sub_ps(a, b); __asm__("" : "+" C(r)); return r; } \
-    T static inline V P##_mul(V a, V b) { V r = M##_mul_ps(a, b); __asm__("" : "+" C(r)); return r; } \
-    T static inline V P##_div(V a, V b) { V r; __asm__("vdivps %2, %1, %0" : "=" C(r) : C(a), C(b)); return r; } \
-    T static inline V P##_sqrt(V a) { V r; __asm__("vsqrtps %1, %0" : "=" C(r) : C(a)); return r; } \
-    T static inline V P##_clamp(V x, V limit) { /* min and max return their second source when x is NaN */ \
-        V r, low = P##_sub(M##_setzero_ps(), limit); \
+    typedef I P##_i, P##_j; \
+    T AMPI_ALWAYS V P##_set(float x) { return M##_set1_ps(x); } \
+    T AMPI_ALWAYS V P##_ldf(const float *p) { return M##_loadu_ps(p); } \
+    T AMPI_ALWAYS void P##_stf(float *p, V x) { M##_storeu_ps(p, x); } \
+    T AMPI_ALWAYS V P##_add(V a, V b) { V r = M##_add_ps(a, b); __asm__("" : "+" C(r)); return r; } \
+    T AMPI_ALWAYS V P##_sub(V a, V b) { V r = M##_sub_ps(a, b); __asm__("" : "+" C(r)); return r; } \
+    T AMPI_ALWAYS V P##_mul(V a, V b) { V r = M##_mul_ps(a, b); __asm__("" : "+" C(r)); return r; } \
+    T AMPI_ALWAYS I P##_ldi(const void *p) { return M##_loadu_si##L((const I *)p); } \
+    T AMPI_ALWAYS void P##_sti(void *p, I x) { M##_storeu_si##L((I *)p, x); } \
+    T AMPI_ALWAYS V P##_f(I x) { return M##_castsi##L##_ps(x); } \
+    T AMPI_ALWAYS I P##_b(V x) { return M##_castps_si##L(x); } \
+    T AMPI_ALWAYS I P##_dup(uint32_t x) { return M##_set1_epi32((int)x); } \
+    T AMPI_ALWAYS I P##_and(I a, I b) { return M##_and_si##L(a, b); } \
+    T AMPI_ALWAYS I P##_or(I a, I b) { return M##_or_si##L(a, b); } \
+    T AMPI_ALWAYS I P##_xor(I a, I b) { return M##_xor_si##L(a, b); } \
+    T AMPI_ALWAYS I P##_addi(I a, I b) { return M##_add_epi32(a, b); } \
+    T AMPI_ALWAYS I P##_subi(I a, I b) { return M##_sub_epi32(a, b); } \
+    T AMPI_ALWAYS I P##_dup64(uint64_t x) { return SET64((long long)x); } \
+    T AMPI_ALWAYS I P##_add64(I a, I b) { return M##_add_epi64(a, b); } \
+    T AMPI_ALWAYS I P##_xor64(I a, I b) { return M##_xor_si##L(a, b); } \
+    T AMPI_ALWAYS I P##_mul32(I a, I b) { return M##_mul_epu32(a, b); } \
+    T AMPI_ALWAYS I P##_hi32(I a) { return M##_srli_epi64(a, 32); } \
+    T AMPI_ALWAYS I P##_join32(I lo, I hi) { return P##_or(P##_and(lo, P##_dup64(0xffffffffu)), M##_slli_epi64(hi, 32)); } \
+    T AMPI_ALWAYS I P##_even64(I a, I b) { return M##_unpacklo_epi64(a, b); } \
+    T AMPI_ALWAYS I P##_odd64(I a, I b) { return M##_unpackhi_epi64(a, b); } \
+    T AMPI_ALWAYS void P##_st64(void *p, I x) { M##_storeu_si##L((I *)p, x); }
+AMPI_X86_OPS(ampi_s, __m128, _mm, AMPI_TS, __m128i, 128, "x", _mm_set1_epi64x)
+AMPI_X86_OPS(ampi_2, __m256, _mm256, AMPI_T2, __m256i, 256, "x", _mm256_set1_epi64x)
+AMPI_X86_OPS(ampi_5, __m512, _mm512, AMPI_T5, __m512i, 512, "v", _mm512_set1_epi64)
+#undef AMPI_X86_OPS
+/* SSE2 */
+#ifdef __AVX__ /* the same registers: no mixing of encodings */
+#  define AMPI_SSE2_OP(op, r, a) __asm__("v" op " %1, %0, %0" : "+x"(r) : "x"(a))
+AMPI_ALWAYS __m128 ampi_s_sqrt(__m128 a) { __m128 r; __asm__("vsqrtps %1, %0" : "=x"(r) : "x"(a)); return r; }
+#else
+#  define AMPI_SSE2_OP(op, r, a) __asm__(op " %1, %0" : "+x"(r) : "x"(a))
+AMPI_ALWAYS __m128 ampi_s_sqrt(__m128 a) { __m128 r; __asm__("sqrtps %1, %0" : "=x"(r) : "x"(a)); return r; }
+#endif
+AMPI_ALWAYS __m128 ampi_s_div(__m128 a, __m128 b) { AMPI_SSE2_OP("divps", a, b); return a; }
+AMPI_ALWAYS __m128 ampi_s_clamp(__m128 x, __m128 limit) { /* min and max return their second source when x is NaN */
+    __m128 low = ampi_s_sub(_mm_setzero_ps(), limit);
+    AMPI_SSE2_OP("minps", limit, x);
+    AMPI_SSE2_OP("maxps", low, limit);
+    return low;
+}
+typedef __m128i ampi_s_m;
+AMPI_ALWAYS __m128i ampi_s_shr(__m128i a, uint32_t n) { return _mm_srli_epi32(a, (int)n); }
+AMPI_ALWAYS __m128i ampi_s_shl(__m128i a, uint32_t n) { return _mm_slli_epi32(a, (int)n); }
+AMPI_ALWAYS __m128i ampi_s_gt(__m128i a, __m128i b) { return _mm_cmpgt_epi32(a, b); }
+AMPI_ALWAYS __m128i ampi_s_sel(__m128i m, __m128i a, __m128i b) { return _mm_or_si128(_mm_and_si128(m, a), _mm_andnot_si128(m, b)); }
+AMPI_ALWAYS __m128i ampi_s_min(__m128i a, __m128i b) { return ampi_s_sel(ampi_s_gt(a, b), b, a); }
+AMPI_ALWAYS int ampi_s_any(__m128i a) { return _mm_movemask_epi8(_mm_cmpeq_epi32(a, _mm_setzero_si128())) != 0xffff; }
+AMPI_ALWAYS __m128i ampi_s_up16(const void *p) { return _mm_unpacklo_epi16(_mm_loadl_epi64((const __m128i *)p), _mm_setzero_si128()); }
+AMPI_ALWAYS __m128i ampi_s_up8(const void *p) {
+    int32_t x;
+    memcpy(&x, p, 4);
+    return _mm_unpacklo_epi16(_mm_unpacklo_epi8(_mm_cvtsi32_si128(x), _mm_setzero_si128()), _mm_setzero_si128());
+}
+AMPI_ALWAYS void ampi_s_st16(void *p, __m128i a, __m128i b) { /* the pack saturates signed numbers */
+    _mm_storeu_si128((__m128i *)p, _mm_packs_epi32(_mm_srai_epi32(_mm_slli_epi32(a, 16), 16), _mm_srai_epi32(_mm_slli_epi32(b, 16), 16)));
+}
+AMPI_ALWAYS void ampi_s_st8(void *p, __m128i a, __m128i b, __m128i c, __m128i d) {
+    _mm_storeu_si128((__m128i *)p, _mm_packus_epi16(_mm_packs_epi32(a, b), _mm_packs_epi32(c, d)));
+}
+AMPI_ALWAYS __m128i ampi_s_iota64(void) { return _mm_set_epi64x(1, 0); }
+AMPI_ALWAYS void ampi_s_nt64(char *p, const char *b) {
+    _mm_stream_si128((__m128i *)(void *)p, ampi_s_ldi(b));             _mm_stream_si128((__m128i *)(void *)(p + 16), ampi_s_ldi(b + 16));
+    _mm_stream_si128((__m128i *)(void *)(p + 32), ampi_s_ldi(b + 32)); _mm_stream_si128((__m128i *)(void *)(p + 48), ampi_s_ldi(b + 48));
+}
+
+/* AVX2 and AVX-512 */
+#define AMPI_AVX_OPS(P, V, T, C) \
+    T AMPI_ALWAYS V P##_div(V a, V b) { V r; __asm__("vdivps %2, %1, %0" : "=" C(r) : C(a), C(b)); return r; } \
+    T AMPI_ALWAYS V P##_sqrt(V a) { V r; __asm__("vsqrtps %1, %0" : "=" C(r) : C(a)); return r; } \
+    T AMPI_ALWAYS V P##_clamp(V x, V limit) { \
+        V r, low = P##_sub(P##_set(0.0f), limit); \
         __asm__("vminps %2, %1, %0" : "=" C(r) : C(limit), C(x)); \
         __asm__("vmaxps %1, %2, %0" : "=" C(r) : C(r), C(low)); \
         return r; \
-    } \
-    T static void P##_scale_n(float *u, size_t n, float by) { \
-        size_t i; \
-        for (i = 0; i + sizeof(V) / 4 <= n; i += sizeof(V) / 4) M##_storeu_ps(u + i, P##_mul(M##_loadu_ps(u + i), P##_set(by))); \
-        ampi_scale_c(u + i, n - i, by); \
-    } \
-    T static void P##_prepare_n(float *u, size_t n, const amp_coef *c) { \
-        size_t i; \
-        for (i = 0; i + sizeof(V) / 4 <= n; i += sizeof(V) / 4) { \
-            V x = M##_loadu_ps(u + i); \
-            AMPI_PREPARE(P, V, x, c); \
-            M##_storeu_ps(u + i, x); \
-        } \
-        ampi_prepare_c(u + i, n - i, c); \
-    } \
-    T static void P##_adam_n(float *w, float *m, float *v, float *u, size_t n, const amp_coef *c) { \
-        size_t i; \
-        for (i = 0; i + sizeof(V) / 4 <= n; i += sizeof(V) / 4) { \
-            V wx = M##_loadu_ps(w + i), mx = M##_loadu_ps(m + i), vx = M##_loadu_ps(v + i), ux = M##_loadu_ps(u + i); \
-            AMPI_ADAM(P, V, wx, mx, vx, ux, c); \
-            M##_storeu_ps(w + i, wx); M##_storeu_ps(m + i, mx); M##_storeu_ps(v + i, vx); \
-        } \
-        ampi_adam_c(w + i, m + i, v + i, u + i, n - i, c); \
-    } \
-    T static void P##_sgd_n(float *w, float *b, float *u, size_t n, const amp_coef *c) { \
-        size_t i; \
-        for (i = 0; i + sizeof(V) / 4 <= n; i += sizeof(V) / 4) { \
-            V wx = M##_loadu_ps(w + i), bx = b ? M##_loadu_ps(b + i) : M##_setzero_ps(), ux = M##_loadu_ps(u + i); \
-            AMPI_SGD(P, V, wx, bx, ux, c); \
-            M##_storeu_ps(w + i, wx); \
-            if (b) M##_storeu_ps(b + i, bx); \
-        } \
-        ampi_sgd_c(w + i, b ? b + i : NULL, u + i, n - i, c); \
-    } \
-    T static inline V P##_signed(V x, V s) { /* by the bits, as the scalar one */ \
-        typedef uint32_t P##_u __attribute__((vector_size(sizeof(V)))); \
-        P##_u u = (P##_u)s, nan = (P##_u)((u & 0x7fffffffu) > 0x7f800000u), set = (P##_u)((u << 1) != 0u); \
-        return (V)((u & nan) | (~nan & set & ((P##_u)x | (u & 0x80000000u)))); \
-    } \
-    T static void P##_lion_n(float *w, float *m, float *u, size_t n, const amp_coef *c) { \
-        size_t i; \
-        for (i = 0; i + sizeof(V) / 4 <= n; i += sizeof(V) / 4) { \
-            V wx = M##_loadu_ps(w + i), mx = M##_loadu_ps(m + i), ux = M##_loadu_ps(u + i); \
-            AMPI_LION(P, V, wx, mx, ux, c); \
-            M##_storeu_ps(w + i, wx); M##_storeu_ps(m + i, mx); \
-        } \
-        ampi_lion_c(w + i, m + i, u + i, n - i, c); \
     }
-#define AMPI_T2 __attribute__((target("avx2,fma,f16c")))
-#define AMPI_T5 __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c")))
-AMPI_VECTOR_OPS(ampi_2, __m256, _mm256, AMPI_T2, "x")
-AMPI_VECTOR_OPS(ampi_5, __m512, _mm512, AMPI_T5, "v")
-#undef AMPI_VECTOR_OPS
+AMPI_AVX_OPS(ampi_2, __m256, AMPI_T2, "x")
+AMPI_AVX_OPS(ampi_5, __m512, AMPI_T5, "v")
+#undef AMPI_AVX_OPS
+typedef __m256i ampi_2_m;
+AMPI_T2 AMPI_ALWAYS __m256i ampi_2_shr(__m256i a, uint32_t n) { return _mm256_srli_epi32(a, (int)n); }
+AMPI_T2 AMPI_ALWAYS __m256i ampi_2_shl(__m256i a, uint32_t n) { return _mm256_slli_epi32(a, (int)n); }
+AMPI_T2 AMPI_ALWAYS __m256i ampi_2_srlv(__m256i a, __m256i n) { return _mm256_srlv_epi32(a, n); }
+AMPI_T2 AMPI_ALWAYS __m256i ampi_2_sllv(__m256i a, __m256i n) { return _mm256_sllv_epi32(a, n); }
+AMPI_T2 AMPI_ALWAYS __m256i ampi_2_gt(__m256i a, __m256i b) { return _mm256_cmpgt_epi32(a, b); }
+AMPI_T2 AMPI_ALWAYS __m256i ampi_2_sel(__m256i m, __m256i a, __m256i b) { return _mm256_blendv_epi8(b, a, m); }
+AMPI_T2 AMPI_ALWAYS __m256i ampi_2_min(__m256i a, __m256i b) { return _mm256_min_epi32(a, b); }
+AMPI_T2 AMPI_ALWAYS __m256i ampi_2_max(__m256i a, __m256i b) { return _mm256_max_epi32(a, b); }
+AMPI_T2 AMPI_ALWAYS int ampi_2_any(__m256i a) { return !_mm256_testz_si256(a, a); }
+AMPI_T2 AMPI_ALWAYS __m256i ampi_2_up16(const void *p) { return _mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)p)); }
+AMPI_T2 AMPI_ALWAYS __m256i ampi_2_up8(const void *p) { return _mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)p)); }
+AMPI_T2 AMPI_ALWAYS void ampi_2_st16(void *p, __m256i a, __m256i b) { ampi_2_sti(p, _mm256_permute4x64_epi64(_mm256_packus_epi32(a, b), 0xd8)); }
+AMPI_T2 AMPI_ALWAYS void ampi_2_st8(void *p, __m256i a, __m256i b, __m256i c, __m256i d) {
+    ampi_2_sti(p, _mm256_permutevar8x32_epi32(_mm256_packus_epi16(_mm256_packus_epi32(a, b), _mm256_packus_epi32(c, d)), _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7)));
+}
+AMPI_T2 AMPI_ALWAYS __m256i ampi_2_iota64(void) { return _mm256_setr_epi64x(0, 2, 1, 3); }
+AMPI_T2 AMPI_ALWAYS void ampi_2_nt64(char *p, const char *b) {
+    _mm256_stream_si256((__m256i *)(void *)p, ampi_2_ldi(b)); _mm256_stream_si256((__m256i *)(void *)(p + 32), ampi_2_ldi(b + 32));
+}
+typedef __mmask16 ampi_5_m;
+AMPI_T5 AMPI_ALWAYS __m512i ampi_5_shr(__m512i a, uint32_t n) { return _mm512_srlv_epi32(a, ampi_5_dup(n)); } /* srli needs a literal at -O0 */
+AMPI_T5 AMPI_ALWAYS __m512i ampi_5_shl(__m512i a, uint32_t n) { return _mm512_sllv_epi32(a, ampi_5_dup(n)); }
+AMPI_T5 AMPI_ALWAYS __m512i ampi_5_srlv(__m512i a, __m512i n) { return _mm512_srlv_epi32(a, n); }
+AMPI_T5 AMPI_ALWAYS __m512i ampi_5_sllv(__m512i a, __m512i n) { return _mm512_sllv_epi32(a, n); }
+AMPI_T5 AMPI_ALWAYS __mmask16 ampi_5_gt(__m512i a, __m512i b) { return _mm512_cmpgt_epi32_mask(a, b); }
+AMPI_T5 AMPI_ALWAYS __m512i ampi_5_sel(__mmask16 m, __m512i a, __m512i b) { return _mm512_mask_mov_epi32(b, m, a); }
+AMPI_T5 AMPI_ALWAYS __m512i ampi_5_min(__m512i a, __m512i b) { return _mm512_min_epi32(a, b); }
+AMPI_T5 AMPI_ALWAYS __m512i ampi_5_max(__m512i a, __m512i b) { return _mm512_max_epi32(a, b); }
+AMPI_T5 AMPI_ALWAYS int ampi_5_any(__m512i a) { return _mm512_test_epi32_mask(a, a) != 0; }
+AMPI_T5 AMPI_ALWAYS __m512i ampi_5_up16(const void *p) { return _mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *)p)); }
+AMPI_T5 AMPI_ALWAYS __m512i ampi_5_up8(const void *p) { return _mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i *)p)); }
+AMPI_T5 AMPI_ALWAYS void ampi_5_st16(void *p, __m512i a, __m512i b) {
+    ampi_5_sti(p, _mm512_permutexvar_epi64(_mm512_setr_epi64(0, 2, 4, 6, 1, 3, 5, 7), _mm512_packus_epi32(a, b)));
+}
+AMPI_T5 AMPI_ALWAYS void ampi_5_st8(void *p, __m512i a, __m512i b, __m512i c, __m512i d) {
+    ampi_5_sti(p, _mm512_permutexvar_epi32(_mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15),
+                                           _mm512_packus_epi16(_mm512_packus_epi32(a, b), _mm512_packus_epi32(c, d))));
+}
+AMPI_T5 AMPI_ALWAYS __m512i ampi_5_iota64(void) { return _mm512_setr_epi64(0, 4, 1, 5, 2, 6, 3, 7); }
+AMPI_T5 AMPI_ALWAYS void ampi_5_nt64(char *p, const char *b) { _mm512_stream_si512((__m512i *)(void *)p, ampi_5_ldi(b)); }
 
-AMPI_T2 static void ampi_2_widen_f16(void *d, const void *s, size_t n) {
+AMPI_TS static void ampi_s_squares(double *lane, const float *u, size_t n) {
     size_t i;
-    for (i = 0; i + 8 <= n; i += 8) _mm256_storeu_ps((float *)d + i, _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(const void *)((const char *)s + 2 * i))));
-    ampi_widen_f16((float *)d + i, (const char *)s + 2 * i, n - i);
-}
-AMPI_T2 static void ampi_2_narrow_f16(void *d, const void *s, size_t n) {
-    size_t i;
-    for (i = 0; i + 8 <= n; i += 8) _mm_storeu_si128((__m128i *)(void *)((char *)d + 2 * i), _mm256_cvtps_ph(_mm256_loadu_ps((const float *)s + i), 0));
-    ampi_narrow_f16((char *)d + 2 * i, (const float *)s + i, n - i);
-}
-AMPI_T2 static void ampi_2_widen_bf16(void *d, const void *s, size_t n) {
-    size_t i;
-    for (i = 0; i + 8 <= n; i += 8) {
-        __m256i x = _mm256_slli_epi32(_mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)(const void *)((const char *)s + 2 * i))), 16);
-        __m256i nan = _mm256_cmpgt_epi32(_mm256_and_si256(x, _mm256_set1_epi32(0x7fffffff)), _mm256_set1_epi32(0x7f800000));
-        _mm256_storeu_si256((__m256i *)(void *)((char *)d + 4 * i), _mm256_or_si256(x, _mm256_and_si256(nan, _mm256_set1_epi32(0x400000))));
+    for (i = 0; i + 2 <= n; i += 2) {
+        __m128d x = _mm_cvtps_pd(_mm_castsi128_ps(_mm_loadl_epi64((const __m128i *)(const void *)(u + i))));
+        _mm_storeu_pd(lane + i, _mm_add_pd(_mm_loadu_pd(lane + i), _mm_mul_pd(x, x)));
     }
-    ampi_widen_bf16((char *)d + 4 * i, (const char *)s + 2 * i, n - i);
-}
-AMPI_T2 static inline __m256i ampi_2_bf16x8(const void *s) { /* in the low halves */
-    __m256i x = _mm256_loadu_si256((const __m256i *)s), odd = _mm256_and_si256(_mm256_srli_epi32(x, 16), _mm256_set1_epi32(1));
-    __m256i nan = _mm256_cmpgt_epi32(_mm256_and_si256(x, _mm256_set1_epi32(0x7fffffff)), _mm256_set1_epi32(0x7f800000));
-    __m256i r = _mm256_add_epi32(x, _mm256_add_epi32(odd, _mm256_set1_epi32(0x7fff)));
-    return _mm256_srli_epi32(_mm256_blendv_epi8(r, _mm256_or_si256(x, _mm256_set1_epi32(0x400000)), nan), 16);
-}
-AMPI_T2 static void ampi_2_narrow_bf16(void *d, const void *s, size_t n) {
-    size_t i;
-    for (i = 0; i + 16 <= n; i += 16) {
-        __m256i r = _mm256_packus_epi32(ampi_2_bf16x8((const char *)s + 4 * i), ampi_2_bf16x8((const char *)s + 4 * i + 32));
-        _mm256_storeu_si256((__m256i *)(void *)((char *)d + 2 * i), _mm256_permute4x64_epi64(r, 0xd8));
-    }
-    ampi_narrow_bf16((char *)d + 2 * i, (const char *)s + 4 * i, n - i);
-}
-AMPI_T2 static int ampi_2_bad(const float *u, size_t n) {
-    const __m256i e = _mm256_set1_epi32(0x7f800000);
-    __m256i any = _mm256_setzero_si256();
-    size_t i;
-    for (i = 0; i + 8 <= n; i += 8) any = _mm256_or_si256(any, _mm256_cmpeq_epi32(e, _mm256_and_si256(e, _mm256_loadu_si256((const __m256i *)(const void *)(u + i)))));
-    return !_mm256_testz_si256(any, any) || ampi_bad_c(u + i, n - i);
+    ampi_squares_c(lane + i, u + i, n - i);
 }
 AMPI_T2 static void ampi_2_squares(double *lane, const float *u, size_t n) {
     size_t i;
@@ -5224,42 +5371,6 @@ AMPI_T2 static void ampi_2_squares(double *lane, const float *u, size_t n) {
     }
     ampi_squares_c(lane + i, u + i, n - i);
 }
-#define AMPI_ROWS(X) X(0) X(1) X(2) X(3) X(4) X(5)
-AMPI_T2 static void ampi_2_tile(size_t kc, const float *a, const float *b, float *c, size_t ldc, int first) { /* 6 x 16 */
-#define X(i) __m256 p##i = _mm256_setzero_ps(), q##i = p##i;
-    AMPI_ROWS(X)
-#undef X
-    for (; kc--; a += 6, b += 16) {
-        __m256 x = _mm256_loadu_ps(b), y = _mm256_loadu_ps(b + 8), s;
-#define X(i) s = _mm256_broadcast_ss(a + i); p##i = _mm256_fmadd_ps(s, x, p##i); q##i = _mm256_fmadd_ps(s, y, q##i);
-        AMPI_ROWS(X)
-#undef X
-    }
-#define X(i) \
-    if (!first) { p##i = _mm256_add_ps(p##i, _mm256_loadu_ps(c + i * ldc)); q##i = _mm256_add_ps(q##i, _mm256_loadu_ps(c + i * ldc + 8)); } \
-    _mm256_storeu_ps(c + i * ldc, p##i); _mm256_storeu_ps(c + i * ldc + 8, q##i);
-    AMPI_ROWS(X)
-#undef X
-}
-#undef AMPI_ROWS
-
-AMPI_T5 static void ampi_5_widen_f16(void *d, const void *s, size_t n) {
-    size_t i;
-    for (i = 0; i + 16 <= n; i += 16) _mm512_storeu_ps((float *)d + i, _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)(const void *)((const char *)s + 2 * i))));
-    ampi_widen_f16((float *)d + i, (const char *)s + 2 * i, n - i);
-}
-AMPI_T5 static void ampi_5_narrow_f16(void *d, const void *s, size_t n) {
-    size_t i;
-    for (i = 0; i + 16 <= n; i += 16) _mm256_storeu_si256((__m256i *)(void *)((char *)d + 2 * i), _mm512_cvtps_ph(_mm512_loadu_ps((const float *)s + i), 0));
-    ampi_narrow_f16((char *)d + 2 * i, (const float *)s + i, n - i);
-}
-AMPI_T5 static int ampi_5_bad(const float *u, size_t n) {
-    const __m512i e = _mm512_set1_epi32(0x7f800000);
-    __mmask16 any = 0;
-    size_t i;
-    for (i = 0; i + 16 <= n; i += 16) any |= _mm512_cmpeq_epi32_mask(e, _mm512_and_si512(e, _mm512_loadu_si512(u + i)));
-    return any != 0 || ampi_bad_c(u + i, n - i);
-}
 AMPI_T5 static void ampi_5_squares(double *lane, const float *u, size_t n) {
     size_t i;
     for (i = 0; i + 8 <= n; i += 8) {
@@ -5268,76 +5379,530 @@ AMPI_T5 static void ampi_5_squares(double *lane, const float *u, size_t n) {
     }
     ampi_squares_c(lane + i, u + i, n - i);
 }
-#define AMPI_ROWS(X) X(0) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11)
-AMPI_T5 static void ampi_5_tile(size_t kc, const float *a, const float *b, float *c, size_t ldc, int first) { /* 12 x 32 */
-#define X(i) __m512 p##i = _mm512_setzero_ps(), q##i = p##i;
-    AMPI_ROWS(X)
-#undef X
-    for (; kc--; a += 12, b += 32) {
-        __m512 x = _mm512_loadu_ps(b), y = _mm512_loadu_ps(b + 16), s;
-#define X(i) s = _mm512_set1_ps(a[i]); p##i = _mm512_fmadd_ps(s, x, p##i); q##i = _mm512_fmadd_ps(s, y, q##i);
-        AMPI_ROWS(X)
-#undef X
-    }
-#define X(i) \
-    if (!first) { p##i = _mm512_add_ps(p##i, _mm512_loadu_ps(c + i * ldc)); q##i = _mm512_add_ps(q##i, _mm512_loadu_ps(c + i * ldc + 16)); } \
-    _mm512_storeu_ps(c + i * ldc, p##i); _mm512_storeu_ps(c + i * ldc + 16, q##i);
-    AMPI_ROWS(X)
-#undef X
-}
-#undef AMPI_ROWS
+#endif /* AMPI_X86 */
 
-/* each path starts from the one below it and replaces what it does better */
-static void ampi_use_2(ampi_kernels *k) {
-    ampi_use_c(k);
-    k->simd = AMP_SIMD_AVX2; k->name = "avx2";
-    k->widen[AMP_F16] = ampi_2_widen_f16;       k->narrow[AMP_F16] = ampi_2_narrow_f16;
-    k->widen[AMP_BF16] = ampi_2_widen_bf16;     k->narrow[AMP_BF16] = ampi_2_narrow_bf16;
-    k->bad = ampi_2_bad; k->scale = ampi_2_scale_n; k->squares = ampi_2_squares;
-    k->prepare = ampi_2_prepare_n; k->adam = ampi_2_adam_n; k->sgd = ampi_2_sgd_n; k->lion = ampi_2_lion_n;
-    k->mr = 6; k->nr = 16; k->tile = ampi_2_tile;
+#ifdef AMPI_NEON
+#define AMPI_TN
+#define ampi_n_N 4u
+typedef float32x4_t ampi_n_v;
+typedef uint32x4_t ampi_n_i, ampi_n_m;
+typedef uint64x2_t ampi_n_j;
+#define AMPI_NEON_OP(name, call) AMPI_ALWAYS float32x4_t ampi_n_##name(float32x4_t a, float32x4_t b) { float32x4_t r = call(a, b); __asm__("" : "+w"(r)); return r; }
+AMPI_NEON_OP(add, vaddq_f32) AMPI_NEON_OP(sub, vsubq_f32) AMPI_NEON_OP(mul, vmulq_f32)
+#undef AMPI_NEON_OP
+AMPI_ALWAYS float32x4_t ampi_n_div(float32x4_t a, float32x4_t b) { float32x4_t r; __asm__("fdiv %0.4s, %1.4s, %2.4s" : "=w"(r) : "w"(a), "w"(b)); return r; }
+AMPI_ALWAYS float32x4_t ampi_n_sqrt(float32x4_t a) { float32x4_t r; __asm__("fsqrt %0.4s, %1.4s" : "=w"(r) : "w"(a)); return r; }
+AMPI_ALWAYS float32x4_t ampi_n_set(float x) { return vdupq_n_f32(x); }
+AMPI_ALWAYS float32x4_t ampi_n_ldf(const float *p) { return vld1q_f32(p); }
+AMPI_ALWAYS void ampi_n_stf(float *p, float32x4_t x) { vst1q_f32(p, x); }
+AMPI_ALWAYS uint32x4_t ampi_n_ldi(const void *p) { return vreinterpretq_u32_u8(vld1q_u8((const uint8_t *)p)); }
+AMPI_ALWAYS void ampi_n_sti(void *p, uint32x4_t x) { vst1q_u8((uint8_t *)p, vreinterpretq_u8_u32(x)); }
+AMPI_ALWAYS float32x4_t ampi_n_f(uint32x4_t x) { return vreinterpretq_f32_u32(x); }
+AMPI_ALWAYS uint32x4_t ampi_n_b(float32x4_t x) { return vreinterpretq_u32_f32(x); }
+AMPI_ALWAYS uint32x4_t ampi_n_dup(uint32_t x) { return vdupq_n_u32(x); }
+AMPI_ALWAYS uint32x4_t ampi_n_and(uint32x4_t a, uint32x4_t b) { return vandq_u32(a, b); }
+AMPI_ALWAYS uint32x4_t ampi_n_or(uint32x4_t a, uint32x4_t b) { return vorrq_u32(a, b); }
+AMPI_ALWAYS uint32x4_t ampi_n_xor(uint32x4_t a, uint32x4_t b) { return veorq_u32(a, b); }
+AMPI_ALWAYS uint32x4_t ampi_n_addi(uint32x4_t a, uint32x4_t b) { return vaddq_u32(a, b); }
+AMPI_ALWAYS uint32x4_t ampi_n_subi(uint32x4_t a, uint32x4_t b) { return vsubq_u32(a, b); }
+AMPI_ALWAYS uint32x4_t ampi_n_sllv(uint32x4_t a, uint32x4_t n) { return vshlq_u32(a, vreinterpretq_s32_u32(n)); } /* by a negative number: to the right */
+AMPI_ALWAYS uint32x4_t ampi_n_srlv(uint32x4_t a, uint32x4_t n) { return vshlq_u32(a, vnegq_s32(vreinterpretq_s32_u32(n))); }
+AMPI_ALWAYS uint32x4_t ampi_n_shl(uint32x4_t a, uint32_t n) { return vshlq_u32(a, vdupq_n_s32((int32_t)n)); }
+AMPI_ALWAYS uint32x4_t ampi_n_shr(uint32x4_t a, uint32_t n) { return vshlq_u32(a, vdupq_n_s32(-(int32_t)n)); }
+AMPI_ALWAYS uint32x4_t ampi_n_gt(uint32x4_t a, uint32x4_t b) { return vcgtq_s32(vreinterpretq_s32_u32(a), vreinterpretq_s32_u32(b)); }
+AMPI_ALWAYS uint32x4_t ampi_n_sel(uint32x4_t m, uint32x4_t a, uint32x4_t b) { return vbslq_u32(m, a, b); }
+AMPI_ALWAYS uint32x4_t ampi_n_min(uint32x4_t a, uint32x4_t b) { return vreinterpretq_u32_s32(vminq_s32(vreinterpretq_s32_u32(a), vreinterpretq_s32_u32(b))); }
+AMPI_ALWAYS uint32x4_t ampi_n_max(uint32x4_t a, uint32x4_t b) { return vreinterpretq_u32_s32(vmaxq_s32(vreinterpretq_s32_u32(a), vreinterpretq_s32_u32(b))); }
+AMPI_ALWAYS int ampi_n_any(uint32x4_t a) { return vmaxvq_u32(a) != 0; }
+AMPI_ALWAYS uint32x4_t ampi_n_up16(const void *p) { return vmovl_u16(vreinterpret_u16_u8(vld1_u8((const uint8_t *)p))); }
+AMPI_ALWAYS uint32x4_t ampi_n_up8(const void *p) { uint32_t x; memcpy(&x, p, 4); return vmovl_u16(vget_low_u16(vmovl_u8(vreinterpret_u8_u32(vdup_n_u32(x))))); }
+AMPI_ALWAYS void ampi_n_st16(void *p, uint32x4_t a, uint32x4_t b) { vst1q_u8((uint8_t *)p, vreinterpretq_u8_u16(vcombine_u16(vmovn_u32(a), vmovn_u32(b)))); }
+AMPI_ALWAYS void ampi_n_st8(void *p, uint32x4_t a, uint32x4_t b, uint32x4_t c, uint32x4_t d) {
+    vst1q_u8((uint8_t *)p, vcombine_u8(vmovn_u16(vcombine_u16(vmovn_u32(a), vmovn_u32(b))), vmovn_u16(vcombine_u16(vmovn_u32(c), vmovn_u32(d)))));
 }
-static void ampi_use_5(ampi_kernels *k) {
-    ampi_use_2(k);
-    k->simd = AMP_SIMD_AVX512; k->name = "avx512";
-    k->widen[AMP_F16] = ampi_5_widen_f16;       k->narrow[AMP_F16] = ampi_5_narrow_f16;
-    k->bad = ampi_5_bad; k->scale = ampi_5_scale_n; k->squares = ampi_5_squares;
-    k->prepare = ampi_5_prepare_n; k->adam = ampi_5_adam_n; k->sgd = ampi_5_sgd_n; k->lion = ampi_5_lion_n;
-    k->mr = 12; k->nr = 32; k->tile = ampi_5_tile;
+AMPI_ALWAYS float32x4_t ampi_n_clamp(float32x4_t x, float32x4_t limit) { /* by the bits: NaN stays as it is */
+    uint32x4_t b = ampi_n_b(x), a = ampi_n_and(b, ampi_n_dup(0x7fffffffu)), l = ampi_n_b(limit);
+    uint32x4_t m = ampi_n_and(ampi_n_gt(a, l), ampi_n_gt(ampi_n_dup(0x7f800001u), a));
+    return ampi_n_f(ampi_n_sel(m, ampi_n_or(ampi_n_and(b, ampi_n_dup(0x80000000u)), l), b));
+}
+AMPI_ALWAYS uint64x2_t ampi_n_dup64(uint64_t x) { return vdupq_n_u64(x); }
+AMPI_ALWAYS uint64x2_t ampi_n_add64(uint64x2_t a, uint64x2_t b) { return vaddq_u64(a, b); }
+AMPI_ALWAYS uint64x2_t ampi_n_mul32(uint64x2_t a, uint64x2_t b) { return vmull_u32(vmovn_u64(a), vmovn_u64(b)); }
+AMPI_ALWAYS uint64x2_t ampi_n_hi32(uint64x2_t a) { return vshrq_n_u64(a, 32); }
+AMPI_ALWAYS uint64x2_t ampi_n_xor64(uint64x2_t a, uint64x2_t b) { return veorq_u64(a, b); }
+AMPI_ALWAYS uint64x2_t ampi_n_join32(uint64x2_t lo, uint64x2_t hi) { return vsliq_n_u64(lo, hi, 32); }
+AMPI_ALWAYS uint64x2_t ampi_n_even64(uint64x2_t a, uint64x2_t b) { return vtrn1q_u64(a, b); }
+AMPI_ALWAYS uint64x2_t ampi_n_odd64(uint64x2_t a, uint64x2_t b) { return vtrn2q_u64(a, b); }
+AMPI_ALWAYS uint64x2_t ampi_n_iota64(void) { return vcombine_u64(vcreate_u64(0), vcreate_u64(1)); }
+AMPI_ALWAYS void ampi_n_st64(void *p, uint64x2_t x) { vst1q_u8((uint8_t *)p, vreinterpretq_u8_u64(x)); }
+static void ampi_n_squares(double *lane, const float *u, size_t n) {
+    size_t i;
+    for (i = 0; i + 2 <= n; i += 2) {
+        float64x2_t x = vcvt_f64_f32(vld1_f32(u + i));
+        vst1q_f64(lane + i, vaddq_f64(vld1q_f64(lane + i), vmulq_f64(x, x)));
+    }
+    ampi_squares_c(lane + i, u + i, n - i);
+}
+#endif /* AMPI_NEON */
+
+/* ---- vector paths: then the loops, written once ---- */
+#if defined(AMPI_X86) || defined(AMPI_NEON)
+
+/* A step handles 4 vectors: STEP(d, s). What is left of n goes through a padded copy. */
+#define AMPI_STEPS(T, name, STEP, count, dsize, ssize) \
+    T static void name(void *d, const void *s, size_t n) { \
+        size_t i; \
+        for (i = 0; i + (count) <= n; i += (count)) STEP((char *)d + i * (dsize), (const char *)s + i * (ssize)); \
+        if (i < n) { \
+            char x[(count) * (ssize)], y[(count) * (dsize)]; \
+            memset(x, 0, sizeof x); \
+            memcpy(x, (const char *)s + i * (ssize), (n - i) * (ssize)); \
+            STEP(y, x); \
+            memcpy((char *)d + i * (dsize), y, (n - i) * (dsize)); \
+        } \
+    }
+#define AMPI_CONVERSIONS(P, T) \
+    T AMPI_ALWAYS P##_i P##_finish(P##_i x, P##_i a, P##_i r, amp_dtype t) { /* NaN and sign */ \
+        const ampi_format f = ampi_format_of(t); \
+        P##_i nan = P##_dup(f.nan); \
+        if (t != AMP_F8E4M3) nan = P##_or(nan, P##_and(P##_shr(a, 23u - f.mant), P##_dup((1u << f.mant) - 1u))); \
+        r = P##_sel(P##_gt(a, P##_dup(0x7f800000u)), nan, r); \
+        return P##_or(r, f.mant > 3u ? P##_and(P##_shr(x, 16), P##_dup(0x8000u)) : P##_and(P##_shr(x, 24), P##_dup(0x80u))); \
+    } \
+    T AMPI_ALWAYS P##_i P##_encode(P##_i x, amp_dtype t, uint32_t cap) { /* as ampi_c_encode; cap: what overflow becomes */ \
+        const ampi_format f = ampi_format_of(t); \
+        const uint32_t s = 23u - f.mant, magic = (f.emin + s) << 23; \
+        P##_i a = P##_and(x, P##_dup(0x7fffffffu)), r; \
+        if (t == AMP_BF16 && cap == f.over) { \
+            r = P##_addi(x, P##_addi(P##_and(P##_shr(x, 16), P##_dup(1)), P##_dup(0x7fffu))); \
+            return P##_shr(P##_sel(P##_gt(a, P##_dup(0x7f800000u)), P##_or(x, P##_dup(0x400000u)), r), 16); \
+        } \
+        r = P##_addi(P##_addi(a, P##_dup((1u << (s - 1u)) - 1u - ((f.emin - 1u) << 23))), P##_and(P##_shr(a, s), P##_dup(1))); \
+        r = P##_shr(r, s); \
+        if (t != AMP_BF16) r = P##_sel(P##_gt(P##_dup(f.emin << 23), a), P##_subi(P##_b(P##_add(P##_f(a), P##_f(P##_dup(magic)))), P##_dup(magic)), r); \
+        r = P##_min(r, P##_dup(cap)); \
+        if (t == AMP_F8E4M3 && cap == f.over) return P##_or(r, P##_and(P##_shr(x, 24), P##_dup(0x80u))); \
+        return P##_finish(x, a, r, t); \
+    } \
+    T AMPI_ALWAYS P##_i P##_decode(P##_i w, amp_dtype t) { /* as ampi_c_decode */ \
+        const ampi_format f = ampi_format_of(t); \
+        const uint32_t at = f.mant > 3u ? 15 : 7, s = 23u - f.mant, magic = (f.emin + s) << 23; \
+        P##_i a = P##_and(w, P##_dup((1u << at) - 1u)), up = P##_shl(a, s), r = P##_addi(up, P##_dup((f.emin - 1u) << 23)); \
+        if (t == AMP_BF16) { \
+            r = P##_shl(w, 16); \
+            return P##_or(r, P##_and(P##_shr(P##_subi(P##_dup(f.over), a), 9), P##_dup(0x400000u))); /* a - over > 0: NaN */ \
+        } \
+        r = P##_sel(P##_gt(P##_dup(1u << f.mant), a), P##_b(P##_sub(P##_f(P##_addi(a, P##_dup(magic))), P##_f(P##_dup(magic)))), r); \
+        if (t == AMP_F8E4M3) r = P##_sel(P##_gt(a, P##_dup(0x7eu)), P##_dup(0x7ff00000u), r); \
+        else { \
+            r = P##_sel(P##_gt(a, P##_dup(f.over - 1u)), P##_or(up, P##_dup(0x7f800000u)), r); \
+            r = P##_or(r, P##_and(P##_shr(P##_subi(P##_dup(f.over), a), 9), P##_dup(0x400000u))); \
+        } \
+        return P##_or(r, P##_shl(P##_shr(w, at), 31)); \
+    } \
+    AMPI_CONVERSION(P, T, f16, AMP_F16, 2u) \
+    AMPI_CONVERSION(P, T, bf16, AMP_BF16, 2u) \
+    AMPI_CONVERSION(P, T, f8e4m3, AMP_F8E4M3, 1u) \
+    AMPI_CONVERSION(P, T, f8e5m2, AMP_F8E5M2, 1u)
+#define AMPI_CONVERSION(P, T, name, dtype, size) \
+    T AMPI_ALWAYS void P##_narrow_##name##_1(char *d, const char *s) { \
+        const uint32_t cap = ampi_format_of(dtype).over; \
+        P##_i a = P##_encode(P##_ldi(s), dtype, cap), b = P##_encode(P##_ldi(s + 4u * P##_N), dtype, cap); \
+        P##_i c = P##_encode(P##_ldi(s + 8u * P##_N), dtype, cap), e = P##_encode(P##_ldi(s + 12u * P##_N), dtype, cap); \
+        if (size == 2u) { P##_st16(d, a, b); P##_st16(d + 4u * P##_N, c, e); } else P##_st8(d, a, b, c, e); \
+    } \
+    T AMPI_ALWAYS void P##_widen_##name##_1(char *d, const char *s) { \
+        P##_i a = P##_decode(size == 2u ? P##_up16(s) : P##_up8(s), dtype), b = P##_decode(size == 2u ? P##_up16(s + 2u * P##_N) : P##_up8(s + P##_N), dtype); \
+        P##_i c = P##_decode(size == 2u ? P##_up16(s + 4u * P##_N) : P##_up8(s + 2u * P##_N), dtype), e = P##_decode(size == 2u ? P##_up16(s + 6u * P##_N) : P##_up8(s + 3u * P##_N), dtype); \
+        P##_sti(d, a); P##_sti(d + 4u * P##_N, b); P##_sti(d + 8u * P##_N, c); P##_sti(d + 12u * P##_N, e); \
+    } \
+    AMPI_STEPS(T, P##_narrow_##name, P##_narrow_##name##_1, 4u * P##_N, size, 4u) \
+    AMPI_STEPS(T, P##_widen_##name, P##_widen_##name##_1, 4u * P##_N, 4u, size)
+
+/* Stochastic and saturating rounding: see ampi_encode for the fixed-point number q.F; here F's carry is looked at by itself. */
+#define AMPI_ROUNDING(P, T) \
+    T AMPI_ALWAYS P##_i P##_encode_how(const char *s, const uint32_t *random, amp_dtype t, int saturate) { \
+        const ampi_format f = ampi_format_of(t); \
+        P##_i x = P##_ldi(s), r, a, e, en, m, shift, q, carry; \
+        if (!random) return P##_encode(x, t, saturate ? f.maxf : f.over); \
+        r = P##_ldi(random); \
+        a = P##_and(x, P##_dup(0x7fffffffu)); \
+        e = P##_shr(a, 23); \
+        m = P##_or(P##_and(a, P##_dup(0x7fffffu)), P##_sel(P##_gt(e, P##_dup(0)), P##_dup(0x800000u), P##_dup(0))); \
+        e = P##_max(e, P##_dup(1)); \
+        en = P##_max(e, P##_dup(f.emin)); \
+        shift = P##_addi(P##_dup(23u - f.mant), P##_subi(en, e)); \
+        q = P##_srlv(m, shift); \
+        m = P##_or(P##_sllv(m, P##_subi(P##_dup(32), shift)), P##_srlv(m, P##_subi(shift, P##_dup(32)))); /* F; counts beyond 31 give 0 */ \
+        carry = P##_sel(P##_gt(P##_xor(m, P##_dup(0x80000000u)), P##_xor(r, P##_dup(0x7fffffffu))), P##_dup(1), P##_dup(0)); \
+        q = P##_addi(P##_addi(q, carry), P##_shl(P##_subi(en, P##_dup(f.emin)), f.mant)); \
+        q = P##_min(q, P##_dup(f.maxf)); \
+        if (!saturate) q = P##_sel(P##_gt(a, P##_dup(f.limit - 1u)), P##_dup(f.over), q); \
+        return P##_finish(x, a, q, t); \
+    } \
+    T static void P##_round(void *dst, amp_dtype t, const void *src, size_t n, const uint32_t *r, int saturate) { \
+        char *d = (char *)dst; \
+        const char *s = (const char *)src; \
+        size_t size = amp_dtype_size(t); \
+        for (; n >= 4u * P##_N; n -= 4u * P##_N, d += 4u * size * P##_N, s += 16u * P##_N, r = r ? r + 4u * P##_N : r) { \
+            const uint32_t *r1 = r ? r + P##_N : r, *r2 = r ? r + 2u * P##_N : r, *r3 = r ? r + 3u * P##_N : r; \
+            const char *s1 = s + 4u * P##_N, *s2 = s + 8u * P##_N, *s3 = s + 12u * P##_N; \
+            if (t == AMP_F16) { \
+                P##_st16(d, P##_encode_how(s, r, AMP_F16, saturate), P##_encode_how(s1, r1, AMP_F16, saturate)); \
+                P##_st16(d + 4u * P##_N, P##_encode_how(s2, r2, AMP_F16, saturate), P##_encode_how(s3, r3, AMP_F16, saturate)); \
+            } else if (t == AMP_BF16) { \
+                P##_st16(d, P##_encode_how(s, r, AMP_BF16, saturate), P##_encode_how(s1, r1, AMP_BF16, saturate)); \
+                P##_st16(d + 4u * P##_N, P##_encode_how(s2, r2, AMP_BF16, saturate), P##_encode_how(s3, r3, AMP_BF16, saturate)); \
+            } else if (t == AMP_F8E4M3) P##_st8(d, P##_encode_how(s, r, AMP_F8E4M3, saturate), P##_encode_how(s1, r1, AMP_F8E4M3, saturate), P##_encode_how(s2, r2, AMP_F8E4M3, saturate), P##_encode_how(s3, r3, AMP_F8E4M3, saturate)); \
+            else P##_st8(d, P##_encode_how(s, r, AMP_F8E5M2, saturate), P##_encode_how(s1, r1, AMP_F8E5M2, saturate), P##_encode_how(s2, r2, AMP_F8E5M2, saturate), P##_encode_how(s3, r3, AMP_F8E5M2, saturate)); \
+        } \
+        ampi_round_c(d, t, s, n, r, saturate); \
+    }
+/* amp_philox in lanes: the high halves may hold anything, a product does not look at them. */
+#define AMPI_RANDOM(P, T) \
+    T static const uint32_t *P##_random(uint32_t *buf, size_t n, uint64_t seed, uint64_t stream, uint64_t at) { \
+        P##_j counter = P##_add64(P##_dup64(at >> 2), P##_iota64()), m0 = P##_dup64(0xD2511F53u), m1 = P##_dup64(0xCD9E8D57u); \
+        size_t i; \
+        for (i = 0; i < n + (at & 3u); i += 2u * P##_N) { \
+            P##_j c0 = counter, c1 = P##_hi32(counter), c2 = P##_dup64(stream), c3 = P##_dup64(stream >> 32); \
+            uint32_t k0 = (uint32_t)seed, k1 = (uint32_t)(seed >> 32), k; \
+            for (k = 0; k < 10u; k++) { \
+                P##_j p0 = P##_mul32(c0, m0), p1 = P##_mul32(c2, m1); \
+                c0 = P##_xor64(P##_xor64(P##_hi32(p1), c1), P##_dup64(k0)); c1 = p1; \
+                c2 = P##_xor64(P##_xor64(P##_hi32(p0), c3), P##_dup64(k1)); c3 = p0; \
+                k0 += 0x9E3779B9u; k1 += 0xBB67AE85u; \
+            } \
+            c0 = P##_join32(c0, c1); \
+            c2 = P##_join32(c2, c3); \
+            P##_st64(buf + i, P##_even64(c0, c2)); \
+            P##_st64(buf + i + P##_N, P##_odd64(c0, c2)); \
+            counter = P##_add64(counter, P##_dup64(P##_N / 2u)); \
+        } \
+        return buf + (at & 3u); \
+    }
+#define AMPI_FLOAT_LOOPS(P, T, PREFETCH) \
+    T static int P##_bad(const void *src, size_t bytes, amp_dtype t) { \
+        const char *p = (const char *)src; \
+        const P##_i e = P##_dup(ampi_exponents(t)), one = P##_dup(ampi_signs(t) - ampi_exponents(t)); \
+        P##_i any = P##_dup(0); \
+        for (; bytes >= 16u * P##_N; bytes -= 16u * P##_N, p += 16u * P##_N) { \
+            P##_i a = P##_addi(P##_and(P##_ldi(p), e), one), b = P##_addi(P##_and(P##_ldi(p + 4u * P##_N), e), one); \
+            P##_i c = P##_addi(P##_and(P##_ldi(p + 8u * P##_N), e), one), d = P##_addi(P##_and(P##_ldi(p + 12u * P##_N), e), one); \
+            PREFETCH(p + 2048); \
+            if (P##_N > 4u) PREFETCH(p + 2112); \
+            if (P##_N > 8u) { PREFETCH(p + 2176); PREFETCH(p + 2240); } \
+            any = P##_or(any, P##_or(P##_or(a, b), P##_or(c, d))); \
+        } \
+        return P##_any(P##_and(any, P##_dup(ampi_signs(t)))) || ampi_bad_c(p, bytes, t); \
+    } \
+    T static int P##_scale(float *u, size_t n, float by) { \
+        const P##_i e = P##_dup(0x7f800000u), one = P##_dup(0x00800000u); \
+        P##_i any = P##_dup(0); \
+        size_t i; \
+        for (i = 0; i + 2u * P##_N <= n; i += 2u * P##_N) { \
+            P##_v x = P##_mul(P##_ldf(u + i), P##_set(by)), y = P##_mul(P##_ldf(u + i + P##_N), P##_set(by)); \
+            P##_stf(u + i, x); \
+            P##_stf(u + i + P##_N, y); \
+            any = P##_or(any, P##_or(P##_addi(P##_and(P##_b(x), e), one), P##_addi(P##_and(P##_b(y), e), one))); \
+        } \
+        return ampi_scale_c(u + i, n - i, by) | P##_any(P##_and(any, P##_dup(0x80000000u))); \
+    } \
+    T static void P##_prepare(float *u, size_t n, const amp_coef *c) { \
+        size_t i; \
+        for (i = 0; i + P##_N <= n; i += P##_N) { \
+            P##_v x = P##_ldf(u + i); \
+            AMPI_PREPARE(P, P##_v, x, c); \
+            P##_stf(u + i, x); \
+        } \
+        ampi_prepare_c(u + i, n - i, c); \
+    } \
+    T static void P##_adam(float *w, float *m, float *v, float *u, size_t n, const amp_coef *c) { \
+        size_t i; \
+        for (i = 0; i + P##_N <= n; i += P##_N) { \
+            P##_v wx = P##_ldf(w + i), mx = P##_ldf(m + i), vx = P##_ldf(v + i), ux = P##_ldf(u + i); \
+            AMPI_ADAM(P, P##_v, wx, mx, vx, ux, c); \
+            P##_stf(w + i, wx); P##_stf(m + i, mx); P##_stf(v + i, vx); \
+        } \
+        ampi_adam_c(w + i, m + i, v + i, u + i, n - i, c); \
+    } \
+    T static void P##_sgd(float *w, float *b, float *u, size_t n, const amp_coef *c) { \
+        size_t i; \
+        for (i = 0; i + P##_N <= n; i += P##_N) { \
+            P##_v wx = P##_ldf(w + i), bx = b ? P##_ldf(b + i) : P##_set(0.0f), ux = P##_ldf(u + i); \
+            AMPI_SGD(P, P##_v, wx, bx, ux, c); \
+            P##_stf(w + i, wx); \
+            if (b) P##_stf(b + i, bx); \
+        } \
+        ampi_sgd_c(w + i, b ? b + i : NULL, u + i, n - i, c); \
+    } \
+    T AMPI_ALWAYS P##_v P##_signed(P##_v x, P##_v s) { /* by the bits, as the scalar one */ \
+        P##_i a = P##_and(P##_b(s), P##_dup(0x7fffffffu)), r = P##_or(P##_b(x), P##_and(P##_b(s), P##_dup(0x80000000u))); \
+        r = P##_sel(P##_gt(a, P##_dup(0)), r, P##_dup(0)); \
+        return P##_f(P##_sel(P##_gt(a, P##_dup(0x7f800000u)), P##_b(s), r)); \
+    } \
+    T static void P##_lion(float *w, float *m, float *u, size_t n, const amp_coef *c) { \
+        size_t i; \
+        for (i = 0; i + P##_N <= n; i += P##_N) { \
+            P##_v wx = P##_ldf(w + i), mx = P##_ldf(m + i), ux = P##_ldf(u + i); \
+            AMPI_LION(P, P##_v, wx, mx, ux, c); \
+            P##_stf(w + i, wx); P##_stf(m + i, mx); \
+        } \
+        ampi_lion_c(w + i, m + i, u + i, n - i, c); \
+    }
+#define AMPI_USE(P) /* each path starts from the one below it and replaces what it does better */ \
+    k->widen[AMP_F16] = P##_widen_f16;         k->narrow[AMP_F16] = P##_narrow_f16; \
+    k->widen[AMP_BF16] = P##_widen_bf16;       k->narrow[AMP_BF16] = P##_narrow_bf16; \
+    k->widen[AMP_F8E4M3] = P##_widen_f8e4m3;   k->narrow[AMP_F8E4M3] = P##_narrow_f8e4m3; \
+    k->widen[AMP_F8E5M2] = P##_widen_f8e5m2;   k->narrow[AMP_F8E5M2] = P##_narrow_f8e5m2; \
+    k->random = P##_random; k->bad = P##_bad; k->scale = P##_scale; k->squares = P##_squares; \
+    k->prepare = P##_prepare; k->adam = P##_adam; k->sgd = P##_sgd; k->lion = P##_lion
+
+#define AMPI_R1(X) X(0)
+#define AMPI_R4(X) X(0) X(1) X(2) X(3)
+#define AMPI_R6(X) AMPI_R4(X) X(4) X(5)
+#define AMPI_R8(X) AMPI_R6(X) X(6) X(7)
+#define AMPI_R12(X) AMPI_R8(X) X(8) X(9) X(10) X(11)
+/* Two vectors wide. X(i) is a row: declared, accumulated over k, stored. */
+#define AMPI_TILE(P, T, MR, ROWS, FMA) \
+    T static void P##_tile_##MR(size_t kc, const float *a, const float *b, float *c, int first) { \
+        ROWS(AMPI_TILE_ROW_##P) \
+        for (; kc--; a += MR, b += 2u * P##_N) { \
+            P##_v x = P##_ldf(b), y = P##_ldf(b + P##_N), s; \
+            ROWS(FMA) \
+        } \
+        if (first) { ROWS(AMPI_TILE_SET_##P) } else { ROWS(AMPI_TILE_ADD_##P) } \
+    }
+#define AMPI_TILE_ROW(P, i) P##_v p##i = P##_set(0.0f), q##i = p##i;
+#define AMPI_TILE_SET(P, i) P##_stf(c + i * AMPI_LDC, p##i); P##_stf(c + i * AMPI_LDC + P##_N, q##i);
+#define AMPI_TILE_ADD(P, i) P##_stf(c + i * AMPI_LDC, P##_add(p##i, P##_ldf(c + i * AMPI_LDC))); P##_stf(c + i * AMPI_LDC + P##_N, P##_add(q##i, P##_ldf(c + i * AMPI_LDC + P##_N)));
+
+#endif /* AMPI_X86 || AMPI_NEON */
+
+#ifdef AMPI_X86
+#define AMPI_STREAM(P, T) \
+    T static void P##_stream(char *dst, const char *buf, size_t pages, const char *next, size_t num, size_t den) { \
+        size_t i, page, ahead, piece = 4096 / pages; \
+        for (i = 0; i < piece; i += 64) for (page = 0; page < pages; page++) { \
+            P##_nt64(dst + page * 4096 + i, buf + page * piece + i); \
+            for (ahead = 0; ahead * den < 64 * num; ahead += 64) AMPI_PREFETCH(next + (page * 4096 + i) * num / den + ahead); \
+        } \
+        _mm_sfence(); \
+    }
+
+AMPI_CONVERSIONS(ampi_s, AMPI_TS) AMPI_RANDOM(ampi_s, AMPI_TS) AMPI_FLOAT_LOOPS(ampi_s, AMPI_TS, AMPI_PREFETCH) AMPI_STREAM(ampi_s, AMPI_TS)
+AMPI_CONVERSIONS(ampi_2, AMPI_T2) AMPI_RANDOM(ampi_2, AMPI_T2) AMPI_FLOAT_LOOPS(ampi_2, AMPI_T2, AMPI_PREFETCH) AMPI_STREAM(ampi_2, AMPI_T2) AMPI_ROUNDING(ampi_2, AMPI_T2)
+AMPI_CONVERSIONS(ampi_5, AMPI_T5) AMPI_RANDOM(ampi_5, AMPI_T5) AMPI_FLOAT_LOOPS(ampi_5, AMPI_T5, AMPI_PREFETCH) AMPI_STREAM(ampi_5, AMPI_T5) AMPI_ROUNDING(ampi_5, AMPI_T5)
+
+/* F16C, also for FP8: an E5M2 byte is the upper byte of a half; E4M3 moved up by 7 is a half 256 times too small, its NaN apart. */
+#define AMPI_HOLD_REG(C, x) __asm__("" : "+" C(x)) /* the forms that convert into memory are slow on some machines */
+AMPI_T2 AMPI_ALWAYS __m256i ampi_2_half(const void *p) { return ampi_2_b(_mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)p))); }
+AMPI_T2 AMPI_ALWAYS __m256i ampi_2_e5m2(const void *p) { return ampi_2_b(_mm256_cvtph_ps(_mm_slli_epi16(_mm_cvtepu8_epi16(_mm_loadl_epi64((const __m128i *)p)), 8))); }
+AMPI_T2 AMPI_ALWAYS __m256i ampi_2_e4m3(const void *p) {
+    __m128i h = _mm_and_si128(_mm_slli_epi16(_mm_cvtepi8_epi16(_mm_loadl_epi64((const __m128i *)p)), 7), _mm_set1_epi16((short)0xbf80));
+    h = _mm_or_si128(h, _mm_and_si128(_mm_add_epi16(h, _mm_set1_epi16(0x80)), _mm_set1_epi16(0x4000)));
+    return ampi_2_b(ampi_2_mul(_mm256_cvtph_ps(h), ampi_2_set(256.0f)));
+}
+AMPI_T2 AMPI_ALWAYS void ampi_2_to_half(void *p, const void *s) {
+    __m128i a = _mm256_cvtps_ph(ampi_2_f(ampi_2_ldi(s)), 0), b = _mm256_cvtps_ph(ampi_2_f(ampi_2_ldi((const char *)s + 32)), 0);
+    AMPI_HOLD_REG("x", a);
+    AMPI_HOLD_REG("x", b);
+    _mm_storeu_si128((__m128i *)p, a);
+    _mm_storeu_si128((__m128i *)(void *)((char *)p + 16), b);
+}
+AMPI_T5 AMPI_ALWAYS __m512i ampi_5_half(const void *p) { return ampi_5_b(_mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)p))); }
+AMPI_T5 AMPI_ALWAYS __m512i ampi_5_e5m2(const void *p) { return ampi_5_b(_mm512_cvtph_ps(_mm256_slli_epi16(_mm256_cvtepu8_epi16(_mm_loadu_si128((const __m128i *)p)), 8))); }
+AMPI_T5 AMPI_ALWAYS __m512i ampi_5_e4m3(const void *p) {
+    __m256i h = _mm256_and_si256(_mm256_slli_epi16(_mm256_cvtepi8_epi16(_mm_loadu_si128((const __m128i *)p)), 7), _mm256_set1_epi16((short)0xbf80));
+    h = _mm256_or_si256(h, _mm256_and_si256(_mm256_add_epi16(h, _mm256_set1_epi16(0x80)), _mm256_set1_epi16(0x4000)));
+    return ampi_5_b(ampi_5_mul(_mm512_cvtph_ps(h), ampi_5_set(256.0f)));
+}
+#define AMPI_TO_HALF(x) _mm512_maskz_cvtps_ph((__mmask16)0xffffu, (x), 0) /* the plain form, as a macro at -O0, has a sign conversion in it */
+AMPI_T5 AMPI_ALWAYS void ampi_5_to_half(void *p, const void *s) {
+    __m256i a = AMPI_TO_HALF(ampi_5_f(ampi_5_ldi(s))), b = AMPI_TO_HALF(ampi_5_f(ampi_5_ldi((const char *)s + 64)));
+    AMPI_HOLD_REG("v", a);
+    AMPI_HOLD_REG("v", b);
+    _mm256_storeu_si256((__m256i *)p, a);
+    _mm256_storeu_si256((__m256i *)(void *)((char *)p + 32), b);
+}
+#undef AMPI_HOLD_REG
+#undef AMPI_TO_HALF
+#define AMPI_WIDEN_1(P, T, name, UP, size) \
+    T AMPI_ALWAYS void name##_1(char *d, const char *s) { \
+        P##_i a = UP(s), b = UP(s + (size) * P##_N), c = UP(s + 2u * (size) * P##_N), e = UP(s + 3u * (size) * P##_N); \
+        P##_sti(d, a); P##_sti(d + 4u * P##_N, b); P##_sti(d + 8u * P##_N, c); P##_sti(d + 12u * P##_N, e); \
+    } \
+    AMPI_STEPS(T, name, name##_1, 4u * P##_N, 4u, size)
+#define AMPI_F16C(P, T) \
+    AMPI_WIDEN_1(P, T, P##_widen_half, P##_half, 2u) \
+    AMPI_WIDEN_1(P, T, P##_widen_e5m2, P##_e5m2, 1u) \
+    AMPI_WIDEN_1(P, T, P##_widen_e4m3, P##_e4m3, 1u) \
+    T AMPI_ALWAYS void P##_narrow_half_1(char *d, const char *s) { P##_to_half(d, s); P##_to_half(d + 4u * P##_N, s + 8u * P##_N); } \
+    AMPI_STEPS(T, P##_narrow_half, P##_narrow_half_1, 4u * P##_N, 2u, 4u)
+AMPI_F16C(ampi_2, AMPI_T2)
+AMPI_F16C(ampi_5, AMPI_T5)
+#undef AMPI_WIDEN_1
+#undef AMPI_F16C
+
+/* VCVTNE2PS2BF16 rounds to nearest in any mode, but takes subnormals for 0: a step that holds one (2x - 1 < 2^24 - 1 unsigned) is done
+   again with integers. */
+#if defined(__clang__) ? __clang_major__ >= 9 : __GNUC__ >= 10
+#define AMPI_BF16_HW
+#define AMPI_T5B __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512bf16,avx2,fma,f16c")))
+AMPI_T5B AMPI_ALWAYS __m512i ampi_5_tiny(__m512i x) { return _mm512_add_epi32(_mm512_add_epi32(x, x), _mm512_set1_epi32(-1)); }
+AMPI_T5B AMPI_ALWAYS __m512i ampi_5_bf16_hw(__m512i lo, __m512i hi) { __m512i r; __asm__("vcvtne2ps2bf16 %2, %1, %0" : "=v"(r) : "v"(hi), "v"(lo)); return r; }
+AMPI_T5B AMPI_ALWAYS void ampi_5_narrow_bf16_hw_1(char *d, const char *s) {
+    __m512i a = ampi_5_ldi(s), b = ampi_5_ldi(s + 64), c = ampi_5_ldi(s + 128), e = ampi_5_ldi(s + 192);
+    __m512i t = _mm512_min_epu32(_mm512_min_epu32(ampi_5_tiny(a), ampi_5_tiny(b)), _mm512_min_epu32(ampi_5_tiny(c), ampi_5_tiny(e)));
+    ampi_5_sti(d, ampi_5_bf16_hw(a, b));
+    ampi_5_sti(d + 64, ampi_5_bf16_hw(c, e));
+    if (_mm512_cmplt_epu32_mask(t, _mm512_set1_epi32(0x00ffffff))) ampi_5_narrow_bf16_1(d, s); /* not ampi_5_narrow_bf16(d, s, 64): clang 14 -O1 never ends */
+}
+AMPI_STEPS(AMPI_T5B, ampi_5_narrow_bf16_hw, ampi_5_narrow_bf16_hw_1, 64u, 2u, 4u)
+#endif
+
+#define AMPI_TILE_ROW_ampi_s(i) AMPI_TILE_ROW(ampi_s, i)
+#define AMPI_TILE_SET_ampi_s(i) AMPI_TILE_SET(ampi_s, i)
+#define AMPI_TILE_ADD_ampi_s(i) AMPI_TILE_ADD(ampi_s, i)
+#define AMPI_TILE_ROW_ampi_2(i) AMPI_TILE_ROW(ampi_2, i)
+#define AMPI_TILE_SET_ampi_2(i) AMPI_TILE_SET(ampi_2, i)
+#define AMPI_TILE_ADD_ampi_2(i) AMPI_TILE_ADD(ampi_2, i)
+#define AMPI_TILE_ROW_ampi_5(i) AMPI_TILE_ROW(ampi_5, i)
+#define AMPI_TILE_SET_ampi_5(i) AMPI_TILE_SET(ampi_5, i)
+#define AMPI_TILE_ADD_ampi_5(i) AMPI_TILE_ADD(ampi_5, i)
+#define AMPI_FMA_S(i) s = ampi_s_set(a[i]); p##i = _mm_add_ps(p##i, _mm_mul_ps(s, x)); q##i = _mm_add_ps(q##i, _mm_mul_ps(s, y));
+#define AMPI_FMA_2(i) s = _mm256_broadcast_ss(a + i); p##i = _mm256_fmadd_ps(s, x, p##i); q##i = _mm256_fmadd_ps(s, y, q##i);
+#define AMPI_FMA_5(i) s = _mm512_set1_ps(a[i]); p##i = _mm512_fmadd_ps(s, x, p##i); q##i = _mm512_fmadd_ps(s, y, q##i);
+AMPI_TILE(ampi_s, AMPI_TS, 4, AMPI_R4, AMPI_FMA_S)
+AMPI_TILE(ampi_s, AMPI_TS, 1, AMPI_R1, AMPI_FMA_S)
+AMPI_TILE(ampi_2, AMPI_T2, 6, AMPI_R6, AMPI_FMA_2)
+AMPI_TILE(ampi_2, AMPI_T2, 4, AMPI_R4, AMPI_FMA_2)
+AMPI_TILE(ampi_2, AMPI_T2, 1, AMPI_R1, AMPI_FMA_2)
+AMPI_TILE(ampi_5, AMPI_T5, 12, AMPI_R12, AMPI_FMA_5)
+AMPI_TILE(ampi_5, AMPI_T5, 8, AMPI_R8, AMPI_FMA_5)
+AMPI_TILE(ampi_5, AMPI_T5, 4, AMPI_R4, AMPI_FMA_5)
+AMPI_TILE(ampi_5, AMPI_T5, 1, AMPI_R1, AMPI_FMA_5)
+static void ampi_s_pack4(float *to, size_t width, const float *rows, size_t ld, size_t depth) {
+    size_t k;
+    for (k = 0; k + 4 <= depth; k += 4, to += 4 * width) {
+        __m128 a = _mm_loadu_ps(rows + k), b = _mm_loadu_ps(rows + ld + k), c = _mm_loadu_ps(rows + 2 * ld + k), d = _mm_loadu_ps(rows + 3 * ld + k);
+        _MM_TRANSPOSE4_PS(a, b, c, d);
+        _mm_storeu_ps(to, a); _mm_storeu_ps(to + width, b); _mm_storeu_ps(to + 2 * width, c); _mm_storeu_ps(to + 3 * width, d);
+    }
+    ampi_pack4_c(to, width, rows + k, ld, depth - k);
+}
+
+#ifndef __clang__
+#  pragma GCC diagnostic pop
+#endif
+
+static void ampi_use_s(ampi_kernels *k) {
+    AMPI_USE(ampi_s);
+    k->simd = AMP_SIMD_SSE2; k->name = "sse2";
+    k->stream = ampi_s_stream; k->pack4 = ampi_s_pack4;
+    k->mr[0] = 4; k->mr[1] = 1; k->nr = 8; k->tile[0] = ampi_s_tile_4; k->tile[1] = ampi_s_tile_1;
+}
+static void ampi_use_2(ampi_kernels *k) {
+    AMPI_USE(ampi_2);
+    k->simd = AMP_SIMD_AVX2; k->name = "avx2";
+    k->widen[AMP_F16] = ampi_2_widen_half; k->narrow[AMP_F16] = ampi_2_narrow_half;
+    k->widen[AMP_F8E4M3] = ampi_2_widen_e4m3; k->widen[AMP_F8E5M2] = ampi_2_widen_e5m2;
+    k->round = ampi_2_round; k->stream = ampi_2_stream;
+    k->mr[0] = 6; k->mr[1] = 4; k->mr[2] = 1; k->nr = 16;
+    k->tile[0] = ampi_2_tile_6; k->tile[1] = ampi_2_tile_4; k->tile[2] = ampi_2_tile_1;
 }
 
 /* CPUID and XGETBV ourselves: __builtin_cpu_supports does not know "f16c" in older compilers. */
-static amp_simd ampi_best_simd(void) {
+typedef struct ampi_cpuid { amp_simd best; int32_t bf16, amd; } ampi_cpuid; /* bf16: AVX512_BF16 */
+static ampi_cpuid ampi_look(void) {
+    ampi_cpuid is = {AMP_SIMD_SSE2, 0, 0};
     unsigned a, b, c, d, lo, hi;
-    if (!__get_cpuid(1, &a, &b, &c, &d)) return AMP_SIMD_SCALAR;
-    if ((c & (1u << 27 | 1u << 28 | 1u << 29 | 1u << 12)) != (1u << 27 | 1u << 28 | 1u << 29 | 1u << 12)) return AMP_SIMD_SCALAR; /* OSXSAVE AVX F16C FMA */
+    if (!__get_cpuid(0, &a, &b, &c, &d)) return is;
+    is.amd = b == 0x68747541u; /* "Auth"enticAMD */
+    if (!__get_cpuid(1, &a, &b, &c, &d)) return is;
+    if ((c & (1u << 27 | 1u << 28 | 1u << 29 | 1u << 12)) != (1u << 27 | 1u << 28 | 1u << 29 | 1u << 12)) return is; /* OSXSAVE AVX F16C FMA */
     __asm__ volatile("xgetbv" : "=a"(lo), "=d"(hi) : "c"(0));
-    if ((lo & 6u) != 6u) return AMP_SIMD_SCALAR;
-    if (!__get_cpuid_count(7, 0, &a, &b, &c, &d) || !(b & (1u << 5))) return AMP_SIMD_SCALAR;
-    if ((lo & 0xe6u) == 0xe6u && (b & (1u << 16 | 1u << 17 | 1u << 30 | 1u << 31)) == (1u << 16 | 1u << 17 | 1u << 30 | 1u << 31)) return AMP_SIMD_AVX512; /* F DQ BW VL */
-    return AMP_SIMD_AVX2;
+    if ((lo & 6u) != 6u) return is;
+    if (!__get_cpuid_count(7, 0, &a, &b, &c, &d) || !(b & (1u << 5))) return is;
+    is.best = AMP_SIMD_AVX2;
+    if ((lo & 0xe6u) != 0xe6u || (b & (1u << 16 | 1u << 17 | 1u << 30 | 1u << 31)) != (1u << 16 | 1u << 17 | 1u << 30 | 1u << 31)) return is; /* F DQ BW VL */
+    is.best = AMP_SIMD_AVX512;
+    if (a >= 1 && __get_cpuid_count(7, 1, &a, &b, &c, &d)) is.bf16 = (int32_t)(a >> 5) & 1;
+    return is;
 }
-#else
-static amp_simd ampi_best_simd(void) { return AMP_SIMD_SCALAR; }
+static void ampi_use_5(ampi_kernels *k, ampi_cpuid is) {
+    AMPI_USE(ampi_5);
+    k->simd = AMP_SIMD_AVX512; k->name = "avx512";
+    k->widen[AMP_F16] = ampi_5_widen_half; k->narrow[AMP_F16] = ampi_5_narrow_half;
+    k->widen[AMP_F8E4M3] = ampi_5_widen_e4m3; k->widen[AMP_F8E5M2] = ampi_5_widen_e5m2;
+    k->round = ampi_5_round; k->stream = ampi_5_stream;
+    k->mr[0] = 12; k->mr[1] = 8; k->mr[2] = 4; k->mr[3] = 1; k->nr = 32;
+    k->tile[0] = ampi_5_tile_12; k->tile[1] = ampi_5_tile_8; k->tile[2] = ampi_5_tile_4; k->tile[3] = ampi_5_tile_1;
+#ifdef AMPI_BF16_HW
+    if (is.bf16) k->narrow[AMP_BF16] = ampi_5_narrow_bf16_hw;
+#endif
+}
+#elif defined(AMPI_NEON)
+AMPI_CONVERSIONS(ampi_n, AMPI_TN) AMPI_RANDOM(ampi_n, AMPI_TN) AMPI_FLOAT_LOOPS(ampi_n, AMPI_TN, AMPI_PREFETCH) AMPI_ROUNDING(ampi_n, AMPI_TN)
+AMPI_ALWAYS void ampi_n_narrow_half_1(char *d, const char *s) {
+    uint32_t k;
+    for (k = 0; k < 4; k++) vst1_u8((uint8_t *)d + 8 * k, vreinterpret_u8_f16(vcvt_f16_f32(ampi_n_f(ampi_n_ldi(s + 16 * k)))));
+}
+AMPI_ALWAYS void ampi_n_widen_half_1(char *d, const char *s) {
+    uint32_t k;
+    for (k = 0; k < 4; k++) ampi_n_sti(d + 16 * k, ampi_n_b(vcvt_f32_f16(vreinterpret_f16_u8(vld1_u8((const uint8_t *)s + 8 * k)))));
+}
+AMPI_STEPS(AMPI_TN, ampi_n_narrow_half, ampi_n_narrow_half_1, 16u, 2u, 4u)
+AMPI_STEPS(AMPI_TN, ampi_n_widen_half, ampi_n_widen_half_1, 16u, 4u, 2u)
+#define AMPI_TILE_ROW_ampi_n(i) AMPI_TILE_ROW(ampi_n, i)
+#define AMPI_TILE_SET_ampi_n(i) AMPI_TILE_SET(ampi_n, i)
+#define AMPI_TILE_ADD_ampi_n(i) AMPI_TILE_ADD(ampi_n, i)
+#define AMPI_FMA_N(i) s = vdupq_n_f32(a[i]); p##i = vfmaq_f32(p##i, s, x); q##i = vfmaq_f32(q##i, s, y);
+AMPI_TILE(ampi_n, AMPI_TN, 12, AMPI_R12, AMPI_FMA_N)
+AMPI_TILE(ampi_n, AMPI_TN, 4, AMPI_R4, AMPI_FMA_N)
+AMPI_TILE(ampi_n, AMPI_TN, 1, AMPI_R1, AMPI_FMA_N)
+static void ampi_use_n(ampi_kernels *k) {
+    AMPI_USE(ampi_n);
+    k->simd = AMP_SIMD_NEON; k->name = "neon";
+    k->widen[AMP_F16] = ampi_n_widen_half; k->narrow[AMP_F16] = ampi_n_narrow_half;
+    k->round = ampi_n_round;
+    k->mr[0] = 12; k->mr[1] = 4; k->mr[2] = 1; k->nr = 8;
+    k->tile[0] = ampi_n_tile_12; k->tile[1] = ampi_n_tile_4; k->tile[2] = ampi_n_tile_1;
+}
+#endif
+#if defined(AMPI_X86) || defined(AMPI_NEON)
+#undef AMPI_STEPS
+#undef AMPI_CONVERSIONS
+#undef AMPI_CONVERSION
+#undef AMPI_ROUNDING
+#undef AMPI_RANDOM
+#undef AMPI_FLOAT_LOOPS
+#undef AMPI_USE
 #endif
 
 static int ampi_pick_kernels(ampi_kernels *k, amp_simd want) { /* 0: not here */
-    amp_simd best = ampi_best_simd();
-    if (want == AMP_SIMD_AUTO) want = best;
-    if ((uint32_t)want > (uint32_t)best) return 0;
     ampi_use_c(k);
-#ifdef AMPI_X86
-    if (want == AMP_SIMD_AVX2) ampi_use_2(k);
-    if (want == AMP_SIMD_AVX512) ampi_use_5(k);
+#if defined(AMPI_X86)
+    {
+        ampi_cpuid is = ampi_look();
+        if (want == AMP_SIMD_AUTO) want = is.best;
+        if (want >= AMP_SIMD_SSE2 && want <= is.best) ampi_use_s(k);
+        if (want >= AMP_SIMD_AVX2 && want <= is.best) ampi_use_2(k);
+        if (want == AMP_SIMD_AVX512 && want <= is.best) ampi_use_5(k, is);
+        k->pages = is.amd ? 1 : 4; /* f32->f16, GB/s: Zen 5 45 with one page, 30 with 4; Granite Rapids 17 and 20 (bench/NOTES.md) */
+    }
+#elif defined(AMPI_NEON)
+    if (want == AMP_SIMD_AUTO || want == AMP_SIMD_NEON) ampi_use_n(k);
 #endif
-    return 1;
+    return want == AMP_SIMD_AUTO || want == k->simd;
 }
 
 /* ---- floating-point control word: the default while a verb runs, the caller's again afterwards ---- */
 #if defined(__SSE2__) && defined(__GNUC__) && !defined(__TINYC__)
 typedef uint32_t ampi_fpu;
-static ampi_fpu ampi_fpu_enter(void) { uint32_t old, def = 0x1f80u; __asm__ volatile("stmxcsr %0" : "=m"(old)); __asm__ volatile("ldmxcsr %0" : : "m"(def)); return old; }
-static void ampi_fpu_leave(ampi_fpu old) { __asm__ volatile("ldmxcsr %0" : : "m"(old)); }
+static ampi_fpu ampi_fpu_read(void) { uint32_t x; __asm__ volatile("stmxcsr %0" : "=m"(x)); return x; }
+static void ampi_fpu_write(ampi_fpu x) { __asm__ volatile("ldmxcsr %0" : : "m"(x)); }
+static ampi_fpu ampi_fpu_enter(void) { ampi_fpu old = ampi_fpu_read(); if ((old & 0xffc0u) != 0x1f80u) ampi_fpu_write(0x1f80u); return old; } /* writing is slow */
+static void ampi_fpu_leave(ampi_fpu old) { if (ampi_fpu_read() != old) ampi_fpu_write(old); }
 #elif defined(__aarch64__) && defined(__GNUC__)
 typedef uint64_t ampi_fpu;
 static ampi_fpu ampi_fpu_enter(void) { uint64_t old; __asm__ volatile("mrs %0, fpcr" : "=r"(old)); __asm__ volatile("msr fpcr, %0" : : "r"((uint64_t)0)); return old; }
@@ -5350,11 +5915,8 @@ static void ampi_fpu_leave(ampi_fpu old) { (void)fesetenv(&old); }
 
 /* ---- thread pool: tasks are taken one by one under a mutex (they are large), results do not depend on who took them ---- */
 
-#define AMPI_KC 256u  /* products: depth, rows and columns of a packed block; multiples of every mr and nr */
-#define AMPI_MC 96u
-#define AMPI_NC 256u
 typedef struct ampi_workspace { /* of one thread */
-    float a[AMPI_MC * AMPI_KC], b[AMPI_KC * AMPI_NC], c[AMPI_MC * AMPI_NC], row[AMPI_KC > AMPI_NC ? AMPI_KC : AMPI_NC];
+    float a[AMPI_MC * AMPI_KC], b[AMPI_KC * AMPI_NC], c[AMPI_MC * AMPI_LDC], row[4 * AMPI_KC > AMPI_NC ? 4 * AMPI_KC : AMPI_NC]; /* 2.0 MB */
     double lane[AMP_LANES], upper[AMP_LANES];
 } ampi_workspace;
 
@@ -5528,37 +6090,70 @@ static const char *ampi_cpu_device(amp_ctx *ctx) { return ampi_cpu_of(ctx)->devi
 static char *ampi_at(amp_array a, size_t i) { return (char *)a.data + i * amp_dtype_size(a.dtype); }
 static size_t ampi_least(size_t a, size_t b) { return a < b ? a : b; }
 
-typedef struct ampi_cast_job { const ampi_kernels *k; amp_array dst, src; size_t n; const amp_cast_desc *d; } ampi_cast_job;
-static void ampi_cast_task(void *arg, size_t task, ampi_workspace *w) {
-    const ampi_cast_job *j = (const ampi_cast_job *)arg;
+/* n <= AMPI_BLOCK floats to t, stochastically: element i with word at + i. */
+static void ampi_round_block(const ampi_kernels *k, void *dst, amp_dtype t, const void *f32, size_t n, uint64_t seed, uint64_t stream, uint64_t at, int saturate) {
+    uint32_t buf[AMPI_BLOCK + 64];
+    size_t i, m;
+    for (i = 0; i < n; i += m) {
+        m = at + i && (n - i) > (uint64_t)0 - (at + i) ? (size_t)((uint64_t)0 - (at + i)) : n - i; /* words are numbered modulo 2^64 */
+        k->round((char *)dst + i * amp_dtype_size(t), t, (const char *)f32 + 4 * i, m, k->random(buf, m, seed, stream, at + i), saturate);
+    }
+}
+
+typedef struct ampi_cast_job { const ampi_kernels *k; amp_array dst, src; size_t n, head; const amp_cast_desc *d; int32_t stream, _pad; } ampi_cast_job;
+static void ampi_cast_some(const ampi_cast_job *j, char *to, size_t i, size_t count) { /* elements i .. i + count, written to `to` */
+    const ampi_kernels *k = j->k;
+    amp_dtype from = j->src.dtype, t = j->dst.dtype;
+    int stochastic = j->d->rounding == AMP_STOCHASTIC, nearest = !stochastic && !j->d->saturate;
     float block[AMPI_BLOCK];
-    size_t i = task * AMP_CHUNK, end = ampi_least(j->n, i + AMP_CHUNK), n, e;
-    int plain = j->dst.dtype == AMP_F32 || (j->d->rounding == AMP_NEAREST && !j->d->saturate);
-    (void)w;
-    if (j->dst.dtype == j->src.dtype) { memmove(ampi_at(j->dst, i), ampi_at(j->src, i), (end - i) * amp_dtype_size(j->dst.dtype)); return; }
-    for (; i < end; i += n) {
+    size_t n;
+    if (t == AMP_F32) { k->widen[from](to, ampi_at(j->src, i), count); return; }
+    if (from == AMP_F32 && nearest) { k->narrow[t](to, ampi_at(j->src, i), count); return; }
+    for (; count; count -= n, i += n, to += n * amp_dtype_size(t)) {
         const void *f = ampi_at(j->src, i);
-        n = ampi_least(AMPI_BLOCK, end - i);
-        if (j->dst.dtype == AMP_F32) { j->k->widen[j->src.dtype](ampi_at(j->dst, i), f, n); continue; }
-        if (j->src.dtype != AMP_F32) { j->k->widen[j->src.dtype](block, f, n); f = block; }
-        if (plain) { j->k->narrow[j->dst.dtype](ampi_at(j->dst, i), f, n); continue; }
-        {
-            uint32_t r[4] = {0, 0, 0, 0}, u;
-            for (e = 0; e < n; e++) {
-                uint64_t at = j->d->offset + i + e;
-                if (j->d->rounding == AMP_STOCHASTIC && (e == 0 || (at & 3u) == 0)) amp_philox(r, j->d->seed, j->d->stream, at >> 2);
-                memcpy(&u, (const char *)f + 4 * e, 4);
-                ampi_store_bits(j->dst.data, j->dst.dtype, i + e, ampi_encode(u, j->dst.dtype, j->d->rounding, r[at & 3u], (int)j->d->saturate));
-            }
+        n = ampi_least(AMPI_BLOCK, count);
+        if (from != AMP_F32) { k->widen[from](block, f, n); f = block; }
+        if (nearest) k->narrow[t](to, f, n);
+        else if (stochastic) ampi_round_block(k, to, t, f, n, j->d->seed, j->d->stream, j->d->offset + i, (int)j->d->saturate);
+        else k->round(to, t, f, n, NULL, (int)j->d->saturate);
+    }
+}
+/* Past the caches: a buffer is filled and then written around the caches, line by line, while the source of the next buffer is
+   prefetched; plain stores would read every line of the output first. The buffer is one piece of the output, or pieces of 4 pages
+   whose lines take turns: whichever the machine likes (see ampi_pick_kernels). */
+static size_t ampi_cast_stream(const ampi_cast_job *j, size_t i, size_t end) { /* returns where it stopped */
+    size_t to = amp_dtype_size(j->dst.dtype), from = amp_dtype_size(j->src.dtype), pages = j->k->pages, per_page = 4096 / to, piece = per_page / pages, page, at;
+    char raw[4096 + 64], *buf = raw + (64 - ((uintptr_t)raw & 63u)) % 64u;
+    for (; end - i >= pages * per_page; i += pages * per_page) {
+        for (at = 0; at < per_page; at += piece) {
+            size_t next = at + piece < per_page ? i + at + piece : end - i >= 2 * pages * per_page ? i + pages * per_page : i;
+            for (page = 0; page < pages; page++) ampi_cast_some(j, buf + page * piece * to, i + page * per_page + at, piece);
+            j->k->stream(ampi_at(j->dst, i + at), buf, pages, ampi_at(j->src, next), from, to);
         }
     }
+    return i;
+}
+static void ampi_cast_task(void *arg, size_t task, ampi_workspace *w) {
+    const ampi_cast_job *j = (const ampi_cast_job *)arg;
+    size_t i = task ? j->head + task * AMP_CHUNK : 0, end = ampi_least(j->n, j->head + (task + 1) * AMP_CHUNK);
+    (void)w;
+    if (i >= end) return;
+    if (j->dst.dtype == j->src.dtype) { memmove(ampi_at(j->dst, i), ampi_at(j->src, i), (end - i) * amp_dtype_size(j->dst.dtype)); return; }
+    if (j->stream) {
+        if (i == 0) { ampi_cast_some(j, ampi_at(j->dst, 0), 0, j->head); i = j->head; }
+        i = ampi_cast_stream(j, i, end);
+    }
+    if (i < end) ampi_cast_some(j, ampi_at(j->dst, i), i, end - i);
 }
 static amp_status ampi_cpu_cast(amp_ctx *ctx, amp_array dst, amp_array src, size_t n, const amp_cast_desc *d) {
     ampi_fpu fpu = ampi_fpu_enter(); /* conversions do not depend on it, but they may raise exceptions that the caller traps */
     ampi_cpu *c = ampi_cpu_of(ctx);
+    size_t size = amp_dtype_size(dst.dtype), off = (64 - ((uintptr_t)dst.data & 63u)) & 63u;
     ampi_cast_job j;
-    j.k = c->k; j.dst = dst; j.src = src; j.n = n; j.d = d;
-    ampi_parallel(c, (n - 1) / AMP_CHUNK + 1, n, ampi_cast_task, &j);
+    j.k = c->k; j.dst = dst; j.src = src; j.n = n; j.d = d; j.head = 0; j._pad = 0;
+    j.stream = c->k->stream && n * size >= AMP_STREAM_BYTES && n > AMP_CHUNK && (off & (size - 1)) == 0 && dst.dtype != src.dtype && dst.data != src.data;
+    if (j.stream) j.head = off / size; /* tasks begin where lines begin */
+    ampi_parallel(c, (n - j.head - 1) / AMP_CHUNK + 1, n, ampi_cast_task, &j);
     ampi_fpu_leave(fpu);
     return AMP_OK;
 }
@@ -5567,38 +6162,50 @@ static amp_status ampi_cpu_cast(amp_ctx *ctx, amp_array dst, amp_array src, size
 static uint32_t ampi_fault(float g, float u) { return amp_is_nan(g) ? AMP_FOUND_NAN : !amp_is_finite(g) ? AMP_FOUND_INF : !amp_is_finite(u) ? AMP_FOUND_OVERFLOW : 0u; }
 
 typedef struct ampi_finite_job { ampi_cpu *c; amp_array a, dst; size_t index; amp_scaler_state *s; float inv; uint32_t found; amp_finite_report r; } ampi_finite_job;
+typedef struct ampi_found { uint64_t nan, inf; size_t first; uint32_t bits, _pad; } ampi_found;
+
+/* Elements i .. i + n, as stored in g and as products u. */
+static void ampi_count_faults(ampi_found *f, amp_array g, size_t i, const float *u, size_t n) {
+    size_t e;
+    for (e = 0; e < n; e++) {
+        uint32_t b = ampi_fault(amp_load(g.data, g.dtype, i + e), u[e]);
+        if (!b) continue;
+        if (f->first > i + e) f->first = i + e;
+        f->bits |= b;
+        f->nan += b == AMP_FOUND_NAN;
+        f->inf += b != AMP_FOUND_NAN;
+    }
+}
 static void ampi_finite_task(void *arg, size_t task, ampi_workspace *w) {
     ampi_finite_job *j = (ampi_finite_job *)arg;
     const ampi_kernels *k = j->c->k;
-    float u[AMPI_BLOCK];
-    uint64_t nan = 0, inf = 0;
-    uint32_t found = 0;
-    size_t i = task * AMP_CHUNK, end = ampi_least(j->a.count, i + AMP_CHUNK), n, e, first = (size_t)-1;
+    float own[AMPI_BLOCK];
+    ampi_found f = {0, 0, (size_t)-1, 0, 0};
+    size_t i = task * AMP_CHUNK, end = ampi_least(j->a.count, i + AMP_CHUNK), n, e;
+    int in_place = j->s && j->dst.data == j->a.data && j->a.dtype == AMP_F32 && j->inv <= 1.0f && (uintptr_t)j->a.data % sizeof(float) == 0; /* then a product is bad only if its gradient is */
     (void)w;
     for (; i < end; i += n) {
+        float *u = in_place ? (float *)j->a.data + i : own;
         n = ampi_least(AMPI_BLOCK, end - i);
-        k->widen[j->a.dtype](u, ampi_at(j->a, i), n);
-        if (j->s) k->scale(u, n, j->inv);
-        if (k->bad(u, n)) for (e = 0; e < n; e++) {
-            uint32_t f = ampi_fault(amp_load(j->a.data, j->a.dtype, i + e), u[e]);
-            if (!f) continue;
-            if (first > i + e) first = i + e;
-            found |= f;
-            nan += f == AMP_FOUND_NAN;
-            inf += f != AMP_FOUND_NAN;
+        if (!j->s) {
+            if (!k->bad(ampi_at(j->a, i), n * amp_dtype_size(j->a.dtype), j->a.dtype)) continue;
+            k->widen[j->a.dtype](u, ampi_at(j->a, i), n);
+            ampi_count_faults(&f, j->a, i, u, n);
+            continue;
         }
-        if (j->s) {
-            k->narrow[j->dst.dtype](ampi_at(j->dst, i), u, n);
-            if ((j->inv > 1.0f || j->dst.dtype != j->a.dtype) && j->dst.dtype != AMP_F32) for (e = 0; e < n; e++) /* finite in FP32 and not in its dtype */
-                if (amp_is_finite(u[e]) && !amp_is_finite(amp_load(j->dst.data, j->dst.dtype, i + e))) { found |= AMP_FOUND_OVERFLOW; inf++; if (first > i + e) first = i + e; }
-        }
+        if (!in_place) k->widen[j->a.dtype](u, ampi_at(j->a, i), n);
+        if (k->scale(u, n, j->inv)) ampi_count_faults(&f, j->a, i, u, n);
+        if (in_place) continue;
+        k->narrow[j->dst.dtype](ampi_at(j->dst, i), u, n);
+        if ((j->inv > 1.0f || j->dst.dtype != j->a.dtype) && j->dst.dtype != AMP_F32) for (e = 0; e < n; e++) /* finite in FP32 and not in its dtype */
+            if (amp_is_finite(u[e]) && !amp_is_finite(amp_load(j->dst.data, j->dst.dtype, i + e))) { f.bits |= AMP_FOUND_OVERFLOW; f.inf++; if (f.first > i + e) f.first = i + e; }
     }
-    if (!found) return;
+    if (!f.bits) return;
     ampi_lock(j->c); /* sums and minima: the order does not matter */
-    if (j->r.nan + j->r.inf == 0 || j->r.first_array > j->index || (j->r.first_array == j->index && j->r.first_index > first)) { j->r.first_array = j->index; j->r.first_index = first; }
-    j->r.nan += nan;
-    j->r.inf += inf;
-    j->found |= found;
+    if (j->r.nan + j->r.inf == 0 || j->r.first_array > j->index || (j->r.first_array == j->index && j->r.first_index > f.first)) { j->r.first_array = j->index; j->r.first_index = f.first; }
+    j->r.nan += f.nan;
+    j->r.inf += f.inf;
+    j->found |= f.bits;
     ampi_unlock(j->c);
 }
 static amp_status ampi_cpu_finite(amp_ctx *ctx, const amp_array *dst, const amp_array *arrays, size_t n, amp_scaler_state *s, amp_finite_report *out) {
@@ -5624,22 +6231,29 @@ static void ampi_histogram_task(void *arg, size_t task, ampi_workspace *w) {
     ampi_histogram_job *j = (ampi_histogram_job *)arg;
     amp_histogram h;
     float u[AMPI_BLOCK];
-    uint32_t amax = 0;
+    uint32_t amax = 0, bins[2][256]; /* in turn: neighbours often share a bin */
     size_t i = task * AMP_CHUNK, end = ampi_least(j->a.count, i + AMP_CHUNK), n, e;
     (void)w;
     memset(&h, 0, sizeof h);
+    memset(bins, 0, sizeof bins);
+    h.total = end - i;
     for (; i < end; i += n) {
+        uint32_t zero = 0, inf = 0;
         n = ampi_least(AMPI_BLOCK, end - i);
         j->c->k->widen[j->a.dtype](u, ampi_at(j->a, i), n);
-        h.total += n;
         for (e = 0; e < n; e++) {
-            uint32_t a = ampi_bits(u[e]) & 0x7fffffffu;
-            if (a >= 0x7f800000u) { if (a > 0x7f800000u) h.nan++; else h.inf++; continue; }
-            if (a == 0) { h.zero++; continue; }
-            h.pow2[a >> 23]++;
-            if (amax < a) amax = a;
+            uint32_t a = ampi_bits(u[e]) & 0x7fffffffu, finite = a < 0x7f800000u ? a : 0;
+            bins[e & 1u][a >> 23]++;
+            zero += a == 0;
+            inf += a == 0x7f800000u;
+            amax = amax < finite ? finite : amax;
         }
+        h.zero += zero;
+        h.inf += inf;
     }
+    for (e = 0; e < 255; e++) h.pow2[e] = bins[0][e] + bins[1][e];
+    h.pow2[0] -= h.zero;
+    h.nan = bins[0][255] + bins[1][255] - h.inf;
     h.amax = ampi_float(amax);
     ampi_lock(j->c);
     amp_histogram_add(j->h, &h);
@@ -5684,14 +6298,15 @@ static void ampi_cpu_inspect_task(void *arg, size_t task, ampi_workspace *w) {
     ampi_sum sum = ampi_sum_begin(w);
     float u[AMPI_BLOCK];
     size_t start = (size_t)at.index * AMP_CHUNK, end = ampi_least((size_t)p->count, start + AMP_CHUNK), i, n, e;
+    int bad;
     memset(out, 0, sizeof *out);
     out->first = AMP_CHUNK;
     for (i = start; i < end; i += n) {
         n = ampi_least(AMPI_BLOCK, end - i);
         k->widen[g.dtype](u, ampi_at(g, i), n);
-        if (ampi_bits(j->inv) != 0x3f800000u) k->scale(u, n, j->inv);
+        bad = ampi_bits(j->inv) != 0x3f800000u ? k->scale(u, n, j->inv) : k->bad(u, n * 4, AMP_F32);
         k->squares(ampi_sum_block(&sum, n), u, n);
-        if (k->bad(u, n)) for (e = 0; e < n; e++) {
+        if (bad) for (e = 0; e < n; e++) {
             uint32_t f = ampi_fault(amp_load(g.data, g.dtype, i + e), u[e]);
             if (f && out->first == AMP_CHUNK) out->first = (uint32_t)(i + e - start);
             out->nan += f == AMP_FOUND_NAN;
@@ -5778,10 +6393,11 @@ static void ampi_cpu_update_task(void *arg, size_t task, ampi_workspace *ws) {
         if (m && narrow_m) ampi_moment_store(p, job, at.param, 0, i, m, n);
         if (v && narrow_m) ampi_moment_store(p, job, at.param, 1, i, v, n);
         if (!p->model) continue;
-        if (!job->desc.stochastic && (p->layout == AMP_MASTER_F32 || p->layout == AMP_MASTER_NONE)) {
-            k->narrow[p->model_dtype]((char *)p->model + 2 * i, w, n);
-            k->widen[p->model_dtype](u, (const char *)p->model + 2 * i, n); /* in L1: nearly free, and it sees a copy that overflowed */
-            if (k->bad(u, n)) for (e = 0; e < n; e++) overflow |= !amp_is_finite(u[e]) && !amp_is_nan(w[e]);
+        if (p->layout == AMP_MASTER_F32 || p->layout == AMP_MASTER_NONE) {
+            char *model = (char *)p->model + 2 * i;
+            if (!job->desc.stochastic) k->narrow[p->model_dtype](model, w, n);
+            else ampi_round_block(k, model, p->model_dtype, w, n, job->desc.seed, (job->record->steps << 24) + at.param, i, 0); /* = amp_step_round */
+            if (k->bad(model, n * 2, p->model_dtype)) for (e = 0; e < n; e++) overflow |= !amp_is_finite(amp_load(model, p->model_dtype, e)) && !amp_is_nan(w[e]);
         } else for (e = 0; e < n; e++) overflow |= amp_weight_store(p, i + e, w[e], &job->desc, job->record, at.param);
     }
     if (!overflow) return;
@@ -5881,31 +6497,54 @@ static amp_status ampi_cpu_next_scale(amp_ctx *ctx, amp_scaler_state *s) {
 }
 
 /* ---- products ----
-   A task is a block of AMPI_MC x AMPI_NC of one batch's D, over all of k: operands are widened to float while they are packed, tiles
-   are accumulated in w->c. The blocks do not depend on the number of threads, so neither do the bits. */
+   A task is a block of at most AMPI_MC x AMPI_NC of one batch's D, over all of k in steps of AMPI_KC: operands are widened to float
+   while they are packed, tiles are accumulated in w->c. How D is cut into blocks changes no bit: an element of D depends on k only.
+   (Another kind of tile, of half-precision operands say, would come with a pack of its own.) */
 
-typedef struct ampi_gemm_job { ampi_cpu *c; const amp_gemm_desc *d; size_t blocks_m, blocks_n; } ampi_gemm_job;
+typedef struct ampi_gemm_job { ampi_cpu *c; const amp_gemm_desc *d; size_t blocks_m, blocks_n, rows, cols; } ampi_gemm_job; /* rows, cols: of a block */
 
+static size_t ampi_tile_for(const ampi_kernels *kn, size_t rows) { /* the smallest tile that holds so many rows, else the largest */
+    size_t t = 0;
+    while (t < 3 && kn->mr[t + 1] >= rows && kn->mr[t + 1]) t++;
+    return t;
+}
 /* Packs op(X)[r0 .. r0+rows, k0 .. k0+depth] into strips of `width` rows, [strip][k][width], zeros in the last strip's gap.
    across: rows of the strips are contiguous in memory (X is stored [k][row]), else k is. */
-static void ampi_pack(const ampi_kernels *kn, float *to, amp_array x, size_t first, size_t ld, int across, size_t r0, size_t rows, size_t k0, size_t depth, size_t width, float *row) {
-    size_t r, k, s;
-    if (rows % width) memset(to + rows / width * width * depth, 0, width * depth * sizeof *to);
+static void ampi_pack_strips(const ampi_kernels *kn, float *to, amp_array x, size_t first, size_t ld, int across, size_t r0, size_t rows, size_t k0, size_t depth, size_t width, float *row) {
+    size_t r, k, s, e, line = 64 / amp_dtype_size(x.dtype);
     if (across) for (k = 0; k < depth; k++) {
+        if (k + 1 < depth) for (e = 0; e < rows; e += line) AMPI_PREFETCH(ampi_at(x, first + (k0 + k + 1) * ld + r0 + e));
         kn->widen[x.dtype](row, ampi_at(x, first + (k0 + k) * ld + r0), rows);
-        for (s = 0; s < rows; s += width) memcpy(to + s * depth + k * width, row + s, ampi_least(width, rows - s) * sizeof *to);
-    } else for (r = 0; r < rows; r++) {
-        float *t = to + r / width * width * depth + r % width;
-        kn->widen[x.dtype](row, ampi_at(x, first + (r0 + r) * ld + k0), depth);
-        for (k = 0; k < depth; k++) t[k * width] = row[k];
+        for (s = 0; s < rows; s += width) {
+            float *t = to + s * depth + k * width;
+            if (rows - s < width) { memset(t, 0, width * sizeof *t); memcpy(t, row + s, (rows - s) * sizeof *t); }
+            else if (width % 8) memcpy(t, row + s, width * sizeof *t);
+            else for (e = 0; e < width; e += 8) memcpy(t + e, row + s + e, 8 * sizeof *t);
+        }
+    } else for (s = 0; s < rows; s += width) for (r = 0; r < width; r += 4) { /* 4 rows at a time */
+        float *t = to + s * depth + r;
+        size_t n = ampi_least(4, width - r), e4;
+        for (e4 = 0; e4 < 4; e4++) {
+            if (s + r + e4 + 4 < rows) for (e = 0; e < depth; e += line) AMPI_PREFETCH(ampi_at(x, first + (r0 + s + r + e4 + 4) * ld + k0 + e));
+            if (s + r + e4 < rows && e4 < n) kn->widen[x.dtype](row + e4 * depth, ampi_at(x, first + (r0 + s + r + e4) * ld + k0), depth);
+            else memset(row + e4 * depth, 0, depth * sizeof *row);
+        }
+        if (n == 4) kn->pack4(t, width, row, depth, depth);
+        else for (k = 0; k < depth; k++) for (e = 0; e < n; e++) t[k * width + e] = row[e * depth + k];
     }
+}
+/* The same for the rows of A: as many strips of the largest tile as there are, and a narrower one for the rest. */
+static void ampi_pack_rows(const ampi_kernels *kn, float *to, amp_array x, size_t first, size_t ld, int across, size_t r0, size_t rows, size_t k0, size_t depth, float *row) {
+    size_t whole = rows / kn->mr[0] * kn->mr[0];
+    if (whole) ampi_pack_strips(kn, to, x, first, ld, across, r0, whole, k0, depth, kn->mr[0], row);
+    if (rows > whole) ampi_pack_strips(kn, to + whole * depth, x, first, ld, across, r0 + whole, rows - whole, k0, depth, kn->mr[ampi_tile_for(kn, rows - whole)], row);
 }
 
 /* One row of D from accumulated products: alpha, C, bias, aux, act, rounding. */
 static void ampi_epilogue(const ampi_kernels *kn, const amp_gemm_desc *d, float *acc, size_t batch, size_t row, size_t col, size_t n, float *other) {
     size_t at = batch * d->stride_d + row * d->ldd + col, j;
-    float alpha = d->alpha * (d->alpha_ptr ? *d->alpha_ptr : 1.0f);
-    for (j = 0; j < n; j++) acc[j] *= alpha;
+    float alpha = d->alpha_ptr ? ampi_mul(d->alpha, *d->alpha_ptr) : d->alpha;
+    if (ampi_bits(alpha) != 0x3f800000u) (void)kn->scale(acc, n, alpha);
     if (d->beta != 0.0f) {
         kn->widen[d->c.dtype](other, ampi_at(d->c, batch * d->stride_c + row * d->ldc + col), n);
         for (j = 0; j < n; j++) acc[j] += d->beta * other[j];
@@ -5924,25 +6563,37 @@ static void ampi_gemm_task(void *arg, size_t task, ampi_workspace *w) {
     const amp_gemm_desc *d = j->d;
     const ampi_kernels *kn = j->c->k;
     size_t bn = task % j->blocks_n, bm = task / j->blocks_n % j->blocks_m, batch = task / j->blocks_n / j->blocks_m;
-    size_t r0 = bm * AMPI_MC, c0 = bn * AMPI_NC, rows = ampi_least(AMPI_MC, d->m - r0), cols = ampi_least(AMPI_NC, d->n - c0), k0, kc, r, c;
+    size_t r0 = bm * j->rows, c0 = bn * j->cols, rows, cols, k0, kc, r, c;
+    if (r0 >= d->m || c0 >= d->n) return;
+    rows = ampi_least(j->rows, d->m - r0);
+    cols = ampi_least(j->cols, d->n - c0);
     if (d->k == 0) memset(w->c, 0, sizeof w->c);
     for (k0 = 0; k0 < d->k; k0 += kc) {
         kc = ampi_least(AMPI_KC, d->k - k0);
-        ampi_pack(kn, w->a, d->a, batch * d->stride_a, d->lda, d->trans_a != 0, r0, rows, k0, kc, kn->mr, w->row);
-        ampi_pack(kn, w->b, d->b, batch * d->stride_b, d->ldb, d->trans_b == 0, c0, cols, k0, kc, kn->nr, w->row);
-        for (c = 0; c < cols; c += kn->nr) for (r = 0; r < rows; r += kn->mr)
-            kn->tile(kc, w->a + r * kc, w->b + c * kc, w->c + r * AMPI_NC + c, AMPI_NC, k0 == 0);
+        ampi_pack_rows(kn, w->a, d->a, batch * d->stride_a, d->lda, d->trans_a != 0, r0, rows, k0, kc, w->row);
+        ampi_pack_strips(kn, w->b, d->b, batch * d->stride_b, d->ldb, d->trans_b == 0, c0, cols, k0, kc, kn->nr, w->row);
+        for (c = 0; c < cols; c += kn->nr) for (r = 0; r < rows; r += kn->mr[0])
+            kn->tile[ampi_tile_for(kn, rows - r)](kc, w->a + r * kc, w->b + c * kc, w->c + r * AMPI_LDC + c, k0 == 0);
     }
-    for (r = 0; r < rows; r++) ampi_epilogue(kn, d, w->c + r * AMPI_NC, batch, r0 + r, c0, cols, w->row);
+    for (r = 0; r < rows; r++) ampi_epilogue(kn, d, w->c + r * AMPI_LDC, batch, r0 + r, c0, cols, w->row);
+}
+static size_t ampi_share(size_t n, size_t blocks, size_t multiple) { /* n cut into equal blocks of a multiple */
+    size_t each = (n - 1) / blocks + 1;
+    return (each + multiple - 1) / multiple * multiple;
 }
 static amp_status ampi_cpu_gemm(amp_ctx *ctx, const amp_gemm_desc *d) {
     ampi_fpu fpu = ampi_fpu_enter();
     ampi_gemm_job j;
     double work;
+    size_t mr;
     j.c = ampi_cpu_of(ctx);
     j.d = d;
+    mr = j.c->k->mr[0];
     j.blocks_m = (d->m - 1) / AMPI_MC + 1;
     j.blocks_n = (d->n - 1) / AMPI_NC + 1;
+    while (j.blocks_m * j.blocks_n * d->batch < (size_t)j.c->threads && d->m / j.blocks_m >= 4 * mr) j.blocks_m++; /* work for every thread */
+    j.rows = ampi_share(d->m, j.blocks_m, mr);
+    j.cols = ampi_share(d->n, j.blocks_n, j.c->k->nr);
     work = (double)d->m * (double)d->n * (double)(d->k + 32) * (double)d->batch / 32.0; /* 32 multiplications cost about one element elsewhere */
     ampi_parallel(j.c, j.blocks_m * j.blocks_n * d->batch, work < 1e9 ? (size_t)work : (size_t)1000000000, ampi_gemm_task, &j);
     ampi_fpu_leave(fpu);
@@ -6188,7 +6839,7 @@ AMP_API amp_status amp_cpu_create_checked(amp_ctx **out, int version, size_t siz
     if (!d.allocator.alloc_fn != !d.allocator.free_fn) return ampi_cpu_refuse(&d, AMP_ERR_INVALID_ARG, "desc.allocator needs both functions or neither; functions given", 1);
     if (d.flags) return ampi_cpu_refuse(&d, AMP_ERR_INVALID_ARG, "desc.flags must be 0", (long)d.flags);
     if (d.threads < 0 || d.threads > 256) return ampi_cpu_refuse(&d, AMP_ERR_INVALID_ARG, "desc.threads must be in 0 .. 256", (long)d.threads);
-    if ((uint32_t)d.simd > (uint32_t)AMP_SIMD_AVX512) return ampi_cpu_refuse(&d, AMP_ERR_INVALID_ARG, "desc.simd is no amp_simd", (long)d.simd);
+    if ((uint32_t)d.simd > (uint32_t)AMP_SIMD_NEON) return ampi_cpu_refuse(&d, AMP_ERR_INVALID_ARG, "desc.simd is no amp_simd", (long)d.simd);
     if (!ampi_pick_kernels(&kernels, d.simd)) return ampi_cpu_refuse(&d, AMP_ERR_UNSUPPORTED, "desc.simd asks for a path that this machine or build lacks", (long)d.simd);
 #ifdef AMP_NO_THREADS
     d.threads = 1;

@@ -1,0 +1,567 @@
+/* bench.c - how fast the CPU backend is, beside the machine's own limits and its peers. One thread, one process.
+
+       bench [--out DIR] [--quick]     conversions, checks, unscale, histogram, rounding, one optimizer step
+       bench --gemm [--out DIR]        products, beside OpenBLAS (one thread) if libopenblas.so.0 or libblas.so.3 can be opened
+       bench --curve [--out DIR]       bandwidth over size: a CSV and an SVG chart
+
+   Contestants of a row take turns inside each round; a row's ratio is the median over rounds of (their time / our time). Bandwidth
+   counts each byte that must be read or written once. The copy anchor is the better of memcpy and of our own copy that writes around the
+   caches, on the same total bytes. Everything goes through public verbs, so calls and argument checks are in the figures. Outputs are
+   checked before they are timed; a row that is wrong says so and the exit status is 1. Speed never changes the exit status. */
+#define _GNU_SOURCE
+#define AMP_IMPLEMENTATION
+#include "../amp.h"
+#include <time.h>
+#if defined(__unix__)
+#include <dlfcn.h>
+#include <sys/mman.h>
+#endif
+
+#define ROUNDS 64
+#define MAX_RUNS 16
+
+typedef struct bench_run { /* one contestant of a row */
+    const char *name;
+    void      (*fn)(const struct bench_run *);
+    amp_ctx    *ctx;
+    void       *dst;
+    const void *src;
+    size_t      n, bytes;   /* elements; bytes read + written */
+    amp_dtype   to, from;
+    const amp_cast_desc *desc;
+    void       *extra;
+    double      t[ROUNDS];  /* seconds per call */
+} bench_run;
+
+static FILE *csv;
+static int quick, wrong;
+static volatile uint64_t sink;
+
+static double now(void) { struct timespec t; clock_gettime(CLOCK_MONOTONIC, &t); return (double)t.tv_sec + (double)t.tv_nsec * 1e-9; }
+static int by_value(const void *a, const void *b) { double x, y; memcpy(&x, a, 8); memcpy(&y, b, 8); return (x > y) - (x < y); }
+static double quantile(const double *t, int n, double q) {
+    double s[ROUNDS];
+    memcpy(s, t, (size_t)n * sizeof *s);
+    qsort(s, (size_t)n, sizeof *s, by_value);
+    return s[(int)(q * (n - 1) + 0.5)];
+}
+
+/* All contestants, `rounds` times in turn; each timing repeats a call until about `slice` seconds have passed. */
+static void compete(bench_run *r, int n, int rounds, double slice) {
+    int i, k, reps[MAX_RUNS], j;
+    for (i = 0; i < n; i++) {
+        double t, d;
+        r[i].fn(&r[i]);
+        for (reps[i] = 1; ; reps[i] *= 2) {
+            t = now();
+            for (j = 0; j < reps[i]; j++) r[i].fn(&r[i]);
+            d = now() - t;
+            if (d > slice / 2 || reps[i] > 1 << 20) break;
+        }
+    }
+    for (k = 0; k < rounds; k++) for (i = 0; i < n; i++) {
+        double t = now();
+        for (j = 0; j < reps[i]; j++) r[i].fn(&r[i]);
+        r[i].t[k] = (now() - t) / reps[i];
+    }
+}
+
+/* ---- memory ---- */
+
+static void *pages(size_t bytes) { /* page-aligned, touched */
+    void *p;
+#if defined(__unix__)
+    p = mmap(NULL, bytes + 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (p == MAP_FAILED) p = NULL;
+#else
+    p = malloc(bytes + 4096);
+#endif
+    if (!p) { puts("bench: no memory"); exit(1); }
+    memset(p, 1, bytes);
+    return p;
+}
+static void fill(float *x, size_t n) { /* normal-like: sum of 4 uniform numbers */
+    size_t i;
+    for (i = 0; i < n; i += 2) {
+        uint32_t w[4];
+        amp_philox(w, 2026, 7, i);
+        x[i] = (float)((double)w[0] + (double)w[1] - 4294967296.0) * 4e-10f;
+        if (i + 1 < n) x[i + 1] = (float)((double)w[2] + (double)w[3] - 4294967296.0) * 4e-10f;
+    }
+}
+
+/* ---- anchors ---- */
+
+static void run_memcpy(const bench_run *r) { memcpy(r->dst, r->src, r->bytes / 2); __asm__ volatile("" : : "r"(r->dst) : "memory"); }
+#if defined(AMPI_X86)
+#define NT_COPY(name, target_, LINE) \
+    __attribute__((target(target_))) static void name(const bench_run *r) { \
+        size_t n = r->bytes / 2, b, i, s, pages = r->extra ? 4 : 1; \
+        char *d = (char *)r->dst; \
+        const char *p = (const char *)r->src; \
+        for (b = 0; b + pages * 4096 <= n; b += pages * 4096) for (i = 0; i < 4096; i += 64) for (s = 0; s < pages; s++) { \
+            char *q = d + b + s * 4096 + i; \
+            const char *f = p + b + s * 4096 + i; \
+            if (pages > 1) _mm_prefetch(f + 16384, _MM_HINT_T0); \
+            LINE; \
+        } \
+        _mm_sfence(); \
+        memcpy(d + b, p + b, n - b); \
+    }
+NT_COPY(nt_512, "avx512f", _mm512_stream_si512((__m512i *)(void *)q, _mm512_loadu_si512(f)))
+NT_COPY(nt_256, "avx2", _mm256_stream_si256((__m256i *)(void *)q, _mm256_loadu_si256((const __m256i *)(const void *)f)); _mm256_stream_si256((__m256i *)(void *)(q + 32), _mm256_loadu_si256((const __m256i *)(const void *)(f + 32))))
+__attribute__((target("avx512f"))) static void read_512(const bench_run *r) {
+    const char *a = (const char *)r->src;
+    size_t i;
+    __m512i x0 = _mm512_setzero_si512(), x1 = x0, x2 = x0, x3 = x0;
+    for (i = 0; i + 256 <= r->bytes; i += 256) {
+        x0 = _mm512_or_si512(x0, _mm512_loadu_si512(a + i));       x1 = _mm512_or_si512(x1, _mm512_loadu_si512(a + i + 64));
+        x2 = _mm512_or_si512(x2, _mm512_loadu_si512(a + i + 128)); x3 = _mm512_or_si512(x3, _mm512_loadu_si512(a + i + 192));
+    }
+    sink = (uint64_t)_mm512_reduce_or_epi64(_mm512_or_si512(_mm512_or_si512(x0, x1), _mm512_or_si512(x2, x3)));
+}
+#endif
+static amp_simd best; /* of this machine: asked once, CPUID is slow in a virtual machine */
+static void run_nt(const bench_run *r) { /* r->extra: pages whose lines take turns */
+#if defined(AMPI_X86)
+    if (best == AMP_SIMD_AVX512) { nt_512(r); return; }
+    if (best == AMP_SIMD_AVX2) { nt_256(r); return; }
+#endif
+    run_memcpy(r);
+}
+static void run_read(const bench_run *r) {
+    const uint64_t *p = (const uint64_t *)r->src;
+    uint64_t a = 0, b = 0, c = 0, d = 0;
+    size_t i;
+#if defined(AMPI_X86)
+    if (best == AMP_SIMD_AVX512) { read_512(r); return; }
+#endif
+    for (i = 0; i + 4 <= r->bytes / 8; i += 4) { a |= p[i]; b |= p[i + 1]; c |= p[i + 2]; d |= p[i + 3]; }
+    sink = a | b | c | d;
+}
+
+/* ---- the usual bit-trick converters, written from their published ideas ----
+   Multiplication: scaling by 2^112 and 2^-110 makes the FPU round at the right bit, normal or not (as in the FP16 library of XNNPACK).
+   Branches: infinity, subnormals by one addition of 0.5, normals by an integer addition (Giesen's float_to_half_fast3_rtne). */
+static uint16_t half_by_multiplication(uint32_t w) {
+    float base = ampi_float(w & 0x7fffffffu) * 0x1.0p+112f * 0x1.0p-110f;
+    uint32_t twice = w + w, sign = w & 0x80000000u, bias = twice & 0xff000000u, bits;
+    if (bias < 0x71000000u) bias = 0x71000000u;
+    bits = ampi_bits(ampi_float((bias >> 1) + 0x07800000u) + base);
+    bits = ((bits >> 13) & 0x7c00u) + (bits & 0xfffu);
+    return (uint16_t)(sign >> 16 | (twice > 0xff000000u ? 0x7e00u : bits));
+}
+static uint16_t half_by_branches(uint32_t w) {
+    uint32_t a = w & 0x7fffffffu, h;
+    if (a >= 0x47800000u) h = a > 0x7f800000u ? 0x7e00u : 0x7c00u;
+    else if (a < 0x38800000u) h = ampi_bits(ampi_float(a) + 0.5f) - 0x3f000000u;
+    else h = (a + 0xc8000fffu + ((a >> 13) & 1u)) >> 13;
+    return (uint16_t)(h | (w >> 31) << 15);
+}
+static uint32_t float_by_multiplication(uint16_t h) {
+    uint32_t w = (uint32_t)h << 16, sign = w & 0x80000000u, twice = w + w;
+    float normal = ampi_float((twice >> 4) + 0x70000000u) * 0x1.0p-112f, sub = ampi_float((twice >> 17) | 0x3f000000u) - 0.5f;
+    return sign | (twice < 0x08000000u ? ampi_bits(sub) : ampi_bits(normal));
+}
+static uint32_t float_by_branches(uint16_t h) {
+    uint32_t a = (uint32_t)(h & 0x7fffu) << 13, e = a & 0x0f800000u, r = a + 0x38000000u;
+    if (e == 0x0f800000u) r += 0x38000000u;
+    else if (e == 0) r = ampi_bits(ampi_float(r + 0x00800000u) - ampi_float(0x38800000u));
+    return r | (uint32_t)(h & 0x8000u) << 16;
+}
+#define PEER(name, in, out, fn) \
+    static void name(const bench_run *r) { \
+        const in *s = (const in *)r->src; \
+        out *d = (out *)r->dst; \
+        size_t i; \
+        for (i = 0; i < r->n; i++) d[i] = fn(s[i]); \
+        __asm__ volatile("" : : "r"(d) : "memory"); \
+    }
+PEER(peer_narrow_mul, uint32_t, uint16_t, half_by_multiplication)
+PEER(peer_narrow_branch, uint32_t, uint16_t, half_by_branches)
+PEER(peer_widen_mul, uint16_t, uint32_t, float_by_multiplication)
+PEER(peer_widen_branch, uint16_t, uint32_t, float_by_branches)
+
+/* ---- verbs ---- */
+
+static void run_cast(const bench_run *r) { if (amp_cast(r->ctx, amp_arr(r->dst, r->to), amp_arr(r->src, r->from), r->n, r->desc) != AMP_OK) wrong = 1; }
+static void run_finite(const bench_run *r) {
+    amp_array a = amp_arrn(r->src, r->from, r->n);
+    amp_finite_report f;
+    if (amp_all_finite(r->ctx, &a, 1, &f) != AMP_OK || f.nan + f.inf) wrong = 1;
+}
+static void run_unscale(const bench_run *r) {
+    amp_array a = amp_arrn(r->dst, r->to, r->n);
+    if (amp_unscale(r->ctx, (amp_scaler *)r->extra, &a, 1, NULL) != AMP_OK) wrong = 1;
+}
+static void run_histogram(const bench_run *r) {
+    amp_array a = amp_arrn(r->src, r->from, r->n);
+    amp_histogram h;
+    if (amp_histogram_count(r->ctx, &a, 1, &h) != AMP_OK || h.total != r->n) wrong = 1;
+}
+
+/* ---- rows ---- */
+
+static const char *const path_name[] = {"auto", "scalar", "sse2", "avx2", "avx512", "neon"};
+static amp_ctx *on[6]; /* one thread each; NULL: not here */
+static char *src, *dst, *copy; /* 256 MiB of floats, and twice as much room */
+#define BIG ((size_t)64 << 20)
+
+static void head(const char *title) { printf("\n%s\n  %-34s %-8s %10s %10s %8s %7s %7s  %s\n", title, "work", "path", "size", "GB/s", "anchor", "ratio", "target", "spread of the ratio, anchor"); }
+static const char *size_text(size_t bytes, char *to) {
+    if (bytes >= (size_t)1 << 20) snprintf(to, 24, "%u MiB", (unsigned)(bytes >> 20)); else snprintf(to, 24, "%u KiB", (unsigned)(bytes >> 10));
+    return to;
+}
+/* A line: contestant r against the best of the anchors a[0..n). */
+static void line(const char *work, const char *path, size_t size, const bench_run *r, const bench_run *a, int n, int rounds, double target) {
+    double ratio[ROUNDS], gb = (double)r->bytes * 1e-9, m;
+    char text[24];
+    int k, i, best = 0;
+    for (i = 1; i < n; i++) if (quantile(a[i].t, rounds, 0.5) < quantile(a[best].t, rounds, 0.5)) best = i;
+    for (k = 0; k < rounds; k++) ratio[k] = a[best].t[k] * (double)r->bytes / ((double)a[best].bytes * r->t[k]);
+    m = quantile(ratio, rounds, 0.5);
+    printf("  %-34s %-8s %10s %10.2f %8.1f %7.3f ", work, path, size_text(size, text), gb / quantile(r->t, rounds, 0.5), (double)a[best].bytes * 1e-9 / quantile(a[best].t, rounds, 0.5), m);
+    if (target > 0) printf("%7.2f  %s", target, m >= target ? "met    " : "MISSED "); else printf("%7s  %7s", "-", "");
+    printf(" %.3f..%.3f  %s\n", quantile(ratio, rounds, 0.1), quantile(ratio, rounds, 0.9), a[best].name);
+    if (csv) fprintf(csv, "%s,%s,%lu,%.3f,%s,%.3f,%.4f,%.2f,%.4f,%.4f\n", work, path, (unsigned long)size, gb / quantile(r->t, rounds, 0.5), a[best].name,
+                     (double)a[best].bytes * 1e-9 / quantile(a[best].t, rounds, 0.5), m, target, quantile(ratio, rounds, 0.1), quantile(ratio, rounds, 0.9));
+    fflush(stdout);
+}
+static bench_run contestant(const char *name, void (*fn)(const bench_run *), amp_ctx *ctx, void *d, const void *s, size_t n, size_t bytes, amp_dtype to, amp_dtype from) {
+    bench_run r;
+    memset(&r, 0, sizeof r);
+    r.name = name; r.fn = fn; r.ctx = ctx; r.dst = d; r.src = s; r.n = n; r.bytes = bytes; r.to = to; r.from = from;
+    return r;
+}
+static int four;
+static int anchors(bench_run *r, void *d, const void *s, size_t bytes) { /* copies of bytes / 2 */
+    int k = 0;
+    r[k++] = contestant("memcpy", run_memcpy, NULL, d, s, 0, bytes, AMP_F32, AMP_F32);
+    if (bytes <= (size_t)1 << 21) return k;
+    r[k++] = contestant("own nt copy", run_nt, NULL, d, s, 0, bytes, AMP_F32, AMP_F32);
+    r[k++] = contestant("own nt copy x4", run_nt, NULL, d, s, 0, bytes, AMP_F32, AMP_F32);
+    r[k - 1].extra = &four;
+    return k;
+}
+static int rounds_for(size_t bytes) { return quick ? 5 : bytes > (size_t)64 << 20 ? 9 : 31; }
+
+/* Prepares src as n elements of `type`. */
+static void make_source(amp_dtype type, size_t n) {
+    static amp_dtype made = AMP_F32;
+    static size_t made_n = BIG;
+    if (made == type && made_n >= n) return;
+    if (type == AMP_F32) fill((float *)(void *)src, n);
+    else { /* blockwise through dst */
+        fill((float *)(void *)dst, n);
+        if (amp_cast(on[AMP_SIMD_AUTO], amp_arr(src, type), amp_arr(dst, AMP_F32), n, NULL) != AMP_OK) wrong = 1;
+    }
+    made = type; made_n = n;
+}
+static void check_cast(const bench_run *r) { /* against the scalar reference, a sample of the elements */
+    size_t i, step = r->n > 1u << 20 ? 997 : 1;
+    r->fn(r);
+    for (i = 0; i < r->n; i += step) {
+        uint32_t x = ampi_bits(amp_load(r->src, r->from, i)), want = r->to == AMP_F32 ? x :
+            ampi_encode(x, r->to, r->desc ? r->desc->rounding : AMP_NEAREST, r->desc ? amp_random(r->desc->seed, r->desc->stream, r->desc->offset + i) : 0, r->desc && r->desc->saturate), got = 0;
+        memcpy(&got, (const char *)r->dst + i * amp_dtype_size(r->to), amp_dtype_size(r->to));
+        if (amp_dtype_size(r->to) < 4) { uint16_t h; uint8_t b; memcpy(&h, (const char *)r->dst + i * amp_dtype_size(r->to), amp_dtype_size(r->to) == 2 ? 2 : 1); memcpy(&b, (const char *)r->dst + i * amp_dtype_size(r->to), 1); got = amp_dtype_size(r->to) == 2 ? h : b; }
+        if (got != want) { printf("WRONG: %s %s -> %s, element %lu\n", r->name, amp_dtype_name(r->from), amp_dtype_name(r->to), (unsigned long)i); wrong = 1; return; }
+    }
+}
+
+/* One conversion at one size: anchors, every path, peers. target: of the best path. */
+static void cast_row(amp_dtype to, amp_dtype from, size_t n, double target, const amp_cast_desc *desc, const char *note) {
+    bench_run r[MAX_RUNS];
+    char work[64];
+    size_t bytes = n * (amp_dtype_size(to) + amp_dtype_size(from)), size = n * 4;
+    int k, i, p, rounds = rounds_for(bytes), top = 0;
+    make_source(from, n);
+    i = k = anchors(r, dst, src, bytes);
+    for (p = AMP_SIMD_SCALAR; p < 6; p++) if (on[p] && (p != AMP_SIMD_SCALAR || bytes < (size_t)1 << 24)) {
+        r[k] = contestant(path_name[p], run_cast, on[p], dst, src, n, bytes, to, from);
+        r[k].desc = desc;
+        check_cast(&r[k++]);
+        top = p;
+    }
+    compete(r, k, rounds, bytes > (size_t)1 << 24 ? 0 : 3e-4);
+    snprintf(work, sizeof work, "%s->%s%s", amp_dtype_name(from), amp_dtype_name(to), note);
+    for (p = i; p < k; p++) line(work, r[p].name, size, &r[p], r, i, rounds, strcmp(r[p].name, path_name[top]) ? 0 : target);
+}
+static void scalar_row(amp_dtype to, amp_dtype from, double target) { /* portable C against the usual converters, same compiler and flags */
+    bench_run r[4];
+    size_t n = 4096, bytes = n * 6;
+    int rounds = rounds_for(bytes), narrow = to == AMP_F16, p, k;
+    make_source(from, n);
+    r[0] = contestant("by multiplication", narrow ? peer_narrow_mul : peer_widen_mul, NULL, dst, src, n, bytes, to, from);
+    r[1] = contestant("by branches", narrow ? peer_narrow_branch : peer_widen_branch, NULL, dst, src, n, bytes, to, from);
+    check_cast(&r[0]); check_cast(&r[1]);
+    for (k = 2, p = AMP_SIMD_SCALAR; p <= AMP_SIMD_SSE2; p++) if (on[p]) r[k++] = contestant(path_name[p], run_cast, on[p], dst, src, n, bytes, to, from);
+    compete(r, k, rounds, 3e-4);
+    for (p = 2; p < k; p++) line(narrow ? "f32->f16 beside bit tricks" : "f16->f32 beside bit tricks", r[p].name, n * 4, &r[p], r, 2, rounds, target);
+}
+
+static void conversions(void) {
+    static const size_t sizes[3] = {4096, 131072, BIG};
+    static const struct { amp_dtype to, from; double target[3]; } rows[] = {
+        {AMP_F16, AMP_F32, {0.75, 0, 0.82}}, {AMP_F32, AMP_F16, {0.75, 0, 1.05}}, {AMP_BF16, AMP_F32, {0.29, 0, 0.80}}, {AMP_F32, AMP_BF16, {0, 0, 0}},
+        {AMP_F8E4M3, AMP_F32, {0.12, 0, 0}}, {AMP_F32, AMP_F8E4M3, {0.22, 0, 0}}, {AMP_F8E5M2, AMP_F32, {0.12, 0, 0}}, {AMP_F32, AMP_F8E5M2, {0.22, 0, 0}}};
+    amp_cast_desc sr = AMP_ZERO, sat = AMP_ZERO;
+    size_t i, s;
+    head("Conversions (size: of the floats; anchor: a copy of the same total bytes)");
+    for (i = 0; i < sizeof rows / sizeof *rows; i++) for (s = 0; s < 3; s++) cast_row(rows[i].to, rows[i].from, sizes[s], rows[i].target[s], NULL, "");
+    cast_row(AMP_F16, AMP_F32, 1024, 0, NULL, " (1024 elements)");
+    cast_row(AMP_F32, AMP_F16, 1024, 0, NULL, " (1024 elements)");
+    sr.rounding = AMP_STOCHASTIC; sr.seed = 1; sat.saturate = 1;
+    cast_row(AMP_BF16, AMP_F32, 4096, 0, &sr, " stochastic");
+    cast_row(AMP_F16, AMP_F32, 4096, 0, &sr, " stochastic");
+    cast_row(AMP_F8E4M3, AMP_F32, 4096, 0, &sat, " saturating");
+    head("Portable C and SSE2 beside the usual bit-trick converters (anchor: the faster of them)");
+    scalar_row(AMP_F16, AMP_F32, 2.0);
+    scalar_row(AMP_F32, AMP_F16, 2.0);
+}
+
+static void checks(void) {
+    static const amp_dtype types[2] = {AMP_F32, AMP_F16};
+    static const size_t sizes[3] = {4096, 131072, BIG};
+    size_t i, s;
+    head("Finite check (anchor: a plain read, 4 accumulators)");
+    for (i = 0; i < 2; i++) for (s = 0; s < 3; s++) {
+        bench_run r[MAX_RUNS];
+        size_t n = sizes[s] * 4 / amp_dtype_size(types[i]), bytes = n * amp_dtype_size(types[i]);
+        int k = 0, p, top = 0, rounds = rounds_for(bytes);
+        make_source(types[i], n > BIG ? BIG : n);
+        if (n > BIG) { n = BIG; bytes = n * amp_dtype_size(types[i]); }
+        r[k++] = contestant("plain read", run_read, NULL, dst, src, n, bytes, types[i], types[i]);
+        for (p = AMP_SIMD_SCALAR; p < 6; p++) if (on[p]) { r[k++] = contestant(path_name[p], run_finite, on[p], dst, src, n, bytes, types[i], types[i]); top = p; }
+        compete(r, k, rounds, bytes > (size_t)1 << 24 ? 0 : 3e-4);
+        for (p = 1; p < k; p++) line(i ? "finite f16" : "finite f32", r[p].name, bytes, &r[p], r, 1, rounds, s == 2 && !strcmp(r[p].name, path_name[top]) ? 0.90 : 0);
+    }
+    head("Unscale + check, in place (anchor: a copy of the same total bytes)");
+    for (i = 0; i < 2; i++) for (s = 0; s < 3; s++) {
+        bench_run r[MAX_RUNS];
+        amp_scaler *scaler[6];
+        size_t n = sizes[s], bytes = n * amp_dtype_size(types[i]) * 2;
+        int a, k, p, top = 0, rounds = rounds_for(bytes);
+        amp_scaler_desc d = AMP_ZERO;
+        d.scale = 1.0f; /* so that repetitions do not change the numbers */
+        make_source(types[i], n);
+        memcpy(dst, src, bytes / 2);
+        a = k = anchors(r, copy, src, bytes);
+        for (p = AMP_SIMD_SCALAR; p < 6; p++) if (on[p]) {
+            if (amp_scaler_create(&scaler[p], on[p], &d) != AMP_OK) { wrong = 1; continue; }
+            r[k] = contestant(path_name[p], run_unscale, on[p], dst, src, n, bytes, types[i], types[i]);
+            r[k++].extra = scaler[p];
+            top = p;
+        }
+        compete(r, k, rounds, bytes > (size_t)1 << 24 ? 0 : 3e-4);
+        for (p = a; p < k; p++) line(i ? "unscale f16" : "unscale f32", r[p].name, bytes / 2, &r[p], r, a, rounds, s == 2 && !strcmp(r[p].name, path_name[top]) ? 1.0 : 0);
+        if (memcmp(dst, src, bytes / 2)) { puts("WRONG: unscale by 1 changed something"); wrong = 1; }
+        for (p = AMP_SIMD_SCALAR; p < 6; p++) if (on[p]) amp_scaler_destroy(scaler[p]);
+    }
+    head("Histogram (anchor: a plain read)");
+    for (i = 0; i < 2; i++) {
+        bench_run r[MAX_RUNS];
+        size_t n = 131072, bytes = n * amp_dtype_size(types[i]);
+        int k = 0, p, rounds = rounds_for(bytes);
+        make_source(types[i], n);
+        r[k++] = contestant("plain read", run_read, NULL, dst, src, n, bytes, types[i], types[i]);
+        for (p = AMP_SIMD_SCALAR; p < 6; p++) if (on[p]) r[k++] = contestant(path_name[p], run_histogram, on[p], dst, src, n, bytes, types[i], types[i]);
+        compete(r, k, rounds, 3e-4);
+        for (p = 1; p < k; p++) line(i ? "histogram f16" : "histogram f32", r[p].name, bytes, &r[p], r, 1, rounds, 0);
+    }
+}
+
+/* ---- one optimizer step: AdamW on FP32 masters with a half copy and half gradients; 28 bytes per parameter at least, and the
+   gradients are read once more for the check ---- */
+typedef struct step_state { amp_params *p; amp_scaler *s; } step_state;
+static void run_step(const bench_run *r) {
+    amp_step_desc d = AMP_ZERO;
+    const step_state *t = (const step_state *)r->extra;
+    d.lr = 1e-3f; d.weight_decay = 0.01f;
+    if (amp_step(r->ctx, t->p, t->s, &d) != AMP_OK) wrong = 1;
+}
+static void steps(void) {
+    static const size_t sizes[2] = {1u << 14, 1u << 24};
+    size_t s;
+    head("amp_step, AdamW, FP16 model and gradients (GB/s: 30 bytes a parameter; anchor: a copy of them)");
+    for (s = 0; s < 2; s++) {
+        bench_run r[MAX_RUNS];
+        step_state state[6];
+        size_t n = sizes[s];
+        int k, a, p, rounds = rounds_for(n * 30);
+        a = k = anchors(r, dst, src, n * 30);
+        for (p = AMP_SIMD_SCALAR; p < 6; p++) if (on[p]) {
+            amp_params_desc pd = AMP_ZERO;
+            amp_param_desc d = AMP_ZERO;
+            d.count = n;
+            if (amp_params_create(&state[p].p, on[p], &pd) != AMP_OK || amp_params_add(state[p].p, &d) != AMP_OK || amp_params_commit(state[p].p) != AMP_OK || amp_scaler_create(&state[p].s, on[p], NULL) != AMP_OK) { wrong = 1; return; }
+            make_source(AMP_F32, n);
+            if (amp_cast(on[p], amp_param_grad(state[p].p, 0), amp_arr(src, AMP_F32), n, NULL) != AMP_OK) wrong = 1;
+            r[k] = contestant(path_name[p], run_step, on[p], dst, src, n, n * 30, AMP_F32, AMP_F32);
+            r[k++].extra = &state[p];
+        }
+        compete(r, k, rounds, s ? 0 : 3e-4);
+        for (p = a; p < k; p++) line("adamw step", r[p].name, n * 4, &r[p], r, a, rounds, 0);
+        for (p = AMP_SIMD_SCALAR; p < 6; p++) if (on[p]) { amp_params_destroy(state[p].p); amp_scaler_destroy(state[p].s); }
+    }
+}
+
+/* ---- products ---- */
+
+typedef void (*sgemm_fn)(int order, int ta, int tb, int m, int n, int k, float alpha, const float *a, int lda, const float *b, int ldb, float beta, float *c, int ldc);
+static sgemm_fn find_sgemm(char *name, size_t room) { /* cblas_sgemm of an OpenBLAS with one thread, or NULL */
+    sgemm_fn fn = NULL;
+#if defined(__unix__)
+    static const char *const files[] = {"libopenblas.so.0", "libblas.so.3"};
+    size_t i;
+    /* its best kernels, whatever the environment says and also on CPUs newer than itself */
+    if (best == AMP_SIMD_AVX512) (void)setenv("OPENBLAS_CORETYPE", "SkylakeX", 1); else (void)unsetenv("OPENBLAS_CORETYPE");
+    (void)unsetenv("OPENBLAS_L2_SIZE");
+    for (i = 0; i < 2 && !fn; i++) {
+        void *h = dlopen(files[i], RTLD_NOW | RTLD_LOCAL), *f, *g;
+        char *(*config)(void), *(*core)(void);
+        void (*threads)(int);
+        if (!h) continue;
+        f = dlsym(h, "openblas_set_num_threads");
+        if (f) { memcpy(&threads, &f, sizeof f); threads(1); }
+        g = dlsym(h, "cblas_sgemm");
+        if (g) memcpy(&fn, &g, sizeof g);
+        snprintf(name, room, "%s", files[i]);
+        f = dlsym(h, "openblas_get_config"); g = dlsym(h, "openblas_get_corename");
+        if (f && g) { memcpy(&config, &f, sizeof f); memcpy(&core, &g, sizeof g); snprintf(name, room, "%.60s, kernels for %.30s", config(), core()); }
+    }
+#endif
+    return fn;
+}
+typedef struct gemm_case { amp_gemm_desc d; sgemm_fn sgemm; const float *fa, *fb; float *fc; } gemm_case;
+static void run_gemm(const bench_run *r) { const gemm_case *g = (const gemm_case *)r->extra; if (amp_gemm(r->ctx, &g->d) != AMP_OK) wrong = 1; }
+static void run_sgemm(const bench_run *r) {
+    const gemm_case *g = (const gemm_case *)r->extra;
+    int m = (int)g->d.m, n = (int)g->d.n, k = (int)g->d.k;
+    g->sgemm(101, 111, g->d.trans_b ? 112 : 111, m, n, k, 1.0f, g->fa, k, g->fb, g->d.trans_b ? k : n, 0.0f, g->fc, n);
+}
+#if defined(AMPI_X86)
+#define PEAK(name, target_, V, SET, FMA, C) /* r->n multiply-adds in 10 chains */ \
+    __attribute__((target(target_))) static void name(const bench_run *r) { \
+        V x = SET(0.5f), y = SET(0.25f), a0 = x, a1 = x, a2 = x, a3 = x, a4 = x, a5 = x, a6 = x, a7 = x, a8 = x, a9 = x; \
+        size_t i; \
+        for (i = 0; i < r->n; i += 10 * sizeof(V) / 4) { \
+            a0 = FMA(x, y, a0); a1 = FMA(x, y, a1); a2 = FMA(x, y, a2); a3 = FMA(x, y, a3); a4 = FMA(x, y, a4); \
+            a5 = FMA(x, y, a5); a6 = FMA(x, y, a6); a7 = FMA(x, y, a7); a8 = FMA(x, y, a8); a9 = FMA(x, y, a9); \
+            __asm__ volatile("" : "+" C(a0), "+" C(a1), "+" C(a2), "+" C(a3), "+" C(a4), "+" C(a5), "+" C(a6), "+" C(a7), "+" C(a8), "+" C(a9)); \
+        } \
+    }
+PEAK(peak_256, "avx2,fma", __m256, _mm256_set1_ps, _mm256_fmadd_ps, "x")
+PEAK(peak_512, "avx512f", __m512, _mm512_set1_ps, _mm512_fmadd_ps, "v")
+#endif
+static double gemm_error(const gemm_case *g) { /* |d - exact| / |exact|, 2-norms over a sample of elements, operands as stored */
+    double e2 = 0, x2 = 0;
+    size_t s, k;
+    for (s = 0; s < 400; s++) {
+        size_t i = amp_random(3, 1, s) % g->d.m, j = amp_random(3, 2, s) % g->d.n;
+        double exact = 0, got = (double)amp_load(g->d.d.data, g->d.d.dtype, i * g->d.n + j);
+        for (k = 0; k < g->d.k; k++)
+            exact += (double)amp_load(g->d.a.data, g->d.a.dtype, i * g->d.k + k) * (double)amp_load(g->d.b.data, g->d.b.dtype, g->d.trans_b ? j * g->d.k + k : k * g->d.n + j);
+        e2 += (got - exact) * (got - exact);
+        x2 += exact * exact;
+    }
+    return sqrt(e2 / x2);
+}
+static void gemm_row(size_t m, size_t n, size_t k, amp_dtype t, uint32_t trans_b, double target, sgemm_fn sgemm) {
+    static gemm_case g;
+    bench_run r[MAX_RUNS];
+    double flop = 2.0 * (double)m * (double)n * (double)k, ratio[ROUNDS];
+    int c = 0, first = 0, p, i, peak[6] = {0, 0, 0, 0, 0, 0}, rounds = quick ? 5 : flop > 4e9 ? 9 : 15;
+    size_t big = m * k > k * n ? m * k : k * n;
+    char work[64];
+    float *fa = (float *)(void *)src, *fb = fa + big, *fc = fb + big; /* float operands, those of dtype t in dst, d behind them */
+    memset(&g, 0, sizeof g);
+    fill(fa, 2 * big);
+    g.d.m = m; g.d.n = n; g.d.k = k; g.d.trans_b = trans_b;
+    g.d.a = amp_arr(dst, t); g.d.b = amp_arr(dst + big * 4, t); g.d.d = amp_arr(copy, AMP_F32);
+    g.sgemm = sgemm; g.fa = fa; g.fb = fb; g.fc = fc;
+    if (amp_cast(on[0], g.d.a, amp_arr(fa, AMP_F32), m * k, NULL) != AMP_OK || amp_cast(on[0], g.d.b, amp_arr(fb, AMP_F32), k * n, NULL) != AMP_OK) wrong = 1;
+    if (sgemm) { r[c] = contestant("sgemm", run_sgemm, NULL, NULL, NULL, 0, 0, AMP_F32, AMP_F32); r[c++].extra = &g; }
+#if defined(AMPI_X86)
+    if (on[AMP_SIMD_AVX2]) { peak[AMP_SIMD_AVX2] = c; r[c++] = contestant("peak", peak_256, NULL, NULL, NULL, (size_t)(flop / 2), 0, AMP_F32, AMP_F32); }
+    if (on[AMP_SIMD_AVX512]) { peak[AMP_SIMD_AVX512] = c; r[c++] = contestant("peak", peak_512, NULL, NULL, NULL, (size_t)(flop / 2), 0, AMP_F32, AMP_F32); }
+#endif
+    first = c;
+    for (p = AMP_SIMD_SCALAR; p < 6; p++) if (on[p] && !(flop > 3e8 && p <= AMP_SIMD_SSE2)) { r[c] = contestant(path_name[p], run_gemm, on[p], NULL, NULL, 0, (size_t)p, AMP_F32, t); r[c++].extra = &g; }
+    compete(r, c, rounds, flop > 1e9 ? 0 : 2e-3);
+    for (i = first; i < c; i++) {
+        double gf = flop * 1e-9 / quantile(r[i].t, rounds, 0.5), of_peak = 0, error, x = 0, want = 0;
+        const char *anchor = "sgemm";
+        r[i].fn(&r[i]);
+        error = gemm_error(&g);
+        if (error > 1e-6) wrong = 1;
+        if (peak[r[i].bytes]) { for (p = 0; p < rounds; p++) ratio[p] = r[peak[r[i].bytes]].t[p] / r[i].t[p]; of_peak = quantile(ratio, rounds, 0.5); }
+        for (p = 0; p < rounds && sgemm; p++) ratio[p] = r[0].t[p] / r[i].t[p];
+        if (sgemm) x = quantile(ratio, rounds, 0.5);
+        if (!strcmp(r[i].name, path_name[best])) want = target;
+        if (!strcmp(r[i].name, "avx2") && m >= 512) { x = of_peak; want = 0.65; anchor = "peak"; }
+        snprintf(work, sizeof work, "%s %lu x %lu x %lu%s", amp_dtype_name(t), (unsigned long)m, (unsigned long)n, (unsigned long)k, trans_b ? " w^T" : "");
+        printf("  %-30s %-8s %8.1f %9.1f %6.2f %8.3f %-6s ", work, r[i].name, gf, sgemm ? flop * 1e-9 / quantile(r[0].t, rounds, 0.5) : 0.0, of_peak, x, anchor);
+        if (want > 0) printf("%5.2f %s", want, x >= want ? "met   " : "MISSED"); else printf("%5s %6s", "-", "");
+        printf("  %.1e%s\n", error, error > 1e-6 ? " WRONG" : "");
+        if (csv) fprintf(csv, "%s,%s,%.2f,%.2f,%.3f,%s,%.4f,%.2f,%.2e\n", work, r[i].name, gf, sgemm ? flop * 1e-9 / quantile(r[0].t, rounds, 0.5) : 0.0, of_peak, anchor, x, want, error);
+        fflush(stdout);
+    }
+}
+static void products(void) {
+    char name[128] = "none: install libopenblas0-pthread to compare";
+    sgemm_fn sgemm = find_sgemm(name, sizeof name);
+    printf("\nProducts, D in FP32, packing included, one thread. /peak: of multiply-adds alone at this path's width. BLAS: %s\n", name);
+    printf("  %-30s %-8s %8s %9s %6s %8s %-6s %5s %6s  %s\n", "m x n x k", "path", "GFLOP/s", "sgemm", "/peak", "ratio", "to", "target", "", "error");
+    gemm_row(512, 512, 512, AMP_F16, 0, 1.0, sgemm);
+    gemm_row(1024, 1024, 1024, AMP_F16, 0, 1.0, sgemm);
+    gemm_row(2048, 2048, 2048, AMP_F16, 0, 0.88, sgemm);
+    gemm_row(1024, 1024, 1024, AMP_F32, 0, 1.0, sgemm);
+    gemm_row(1024, 1024, 1024, AMP_BF16, 0, 1.0, sgemm);
+    gemm_row(1024, 1024, 1024, AMP_F8E4M3, 1, 1.0, sgemm);
+    gemm_row(1024, 2304, 768, AMP_F16, 1, 1.0, sgemm); /* GPT-2: qkv, up, down */
+    gemm_row(1024, 3072, 768, AMP_F16, 1, 1.0, sgemm);
+    gemm_row(1024, 768, 3072, AMP_F16, 1, 1.0, sgemm);
+    gemm_row(128, 128, 128, AMP_F16, 0, 0, sgemm);
+    gemm_row(64, 512, 784, AMP_F16, 1, 0, sgemm);
+    gemm_row(8, 768, 768, AMP_F16, 1, 0, sgemm);
+    gemm_row(1, 768, 768, AMP_F16, 1, 0, sgemm);
+}
+
+static void open_paths(void) {
+    int p;
+    for (p = 0; p < 6; p++) {
+        amp_cpu_desc d = AMP_ZERO;
+        d.threads = 1;
+        d.simd = (amp_simd)p;
+        if (amp_cpu_create(&on[p], &d) != AMP_OK) on[p] = NULL;
+    }
+    best = ampi_cpu_of(on[AMP_SIMD_AUTO])->k->simd;
+    for (p = 1; p < 6; p++) if (!on[p]) printf("no %s here: its rows are skipped\n", path_name[p]);
+}
+
+int main(int argc, char **argv) {
+    const char *out = NULL, *file = "bench.csv";
+    double t = now();
+    int i, gemm = 0;
+    for (i = 1; i < argc; i++) {
+        if (!strcmp(argv[i], "--out") && i + 1 < argc) out = argv[++i];
+        else if (!strcmp(argv[i], "--quick")) quick = 1;
+        else if (!strcmp(argv[i], "--gemm")) gemm = 1;
+        else { fprintf(stderr, "usage: bench [--gemm] [--quick] [--out DIR]\n"); return 2; }
+    }
+    if (gemm) file = "gemm.csv";
+    if (out) { char path[512]; snprintf(path, sizeof path, "%s/%s", out, file); csv = fopen(path, "w"); }
+    if (csv && gemm) fprintf(csv, "work,path,GFLOP/s,sgemm,share of peak,anchor,ratio,target,error\n");
+    else if (csv) fprintf(csv, "work,path,bytes,GB/s,anchor,anchor GB/s,ratio,target,ratio p10,ratio p90\n");
+    open_paths();
+    src = (char *)pages(BIG * 4);
+    dst = (char *)pages(BIG * 4);
+    copy = (char *)pages(BIG * 4);
+    fill((float *)(void *)src, BIG);
+    if (gemm) products();
+    else { conversions(); checks(); steps(); }
+    if (csv) fclose(csv);
+    printf("\n%.0f seconds\n", now() - t);
+    return wrong;
+}
