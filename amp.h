@@ -252,8 +252,8 @@ typedef struct amp_cpu_desc {
 #define amp_cpu_create(out, ...) amp_cpu_create_checked((out), AMP_VERSION, sizeof(amp_cpu_desc), __VA_ARGS__)
 AMP_API amp_status amp_cpu_create_checked(amp_ctx **out, int version, size_t size, const amp_cpu_desc *desc);
 
-/* Destroys a context; destroy its params and scalers and free its memory first (what is left is freed and logged as a
-   warning). NULL is fine. Class: setup. */
+/* Destroys a context; destroy its params and scalers and free its memory first (committed sets and memory that are left are freed,
+   and logged as a warning: do not touch them afterwards). NULL is fine. Class: setup. */
 AMP_API void amp_ctx_destroy(amp_ctx *ctx);
 
 /* The sentence of the last failure on this context ("" if none); valid until the next failing call. ctx NULL: "". Class: host. */
@@ -2171,6 +2171,10 @@ AMP_API void amp_ctx_destroy(amp_ctx *ctx) {
     size_t i;
     if (!ctx) return;
     ampi_scope_destroy(ctx);
+    while (ctx->sets) {
+        amp_log_event(ctx, AMP_LOG_WARNING, "amp_ctx_destroy: a parameter set was not destroyed");
+        amp_params_destroy(ctx->sets);
+    }
     for (i = 0; i < ctx->n_blocks; i++) {
         amp_log_event(ctx, AMP_LOG_WARNING, "amp_ctx_destroy: %lu bytes of \"%s\" were not freed", (unsigned long)ctx->blocks[i].bytes, ctx->rows[ctx->blocks[i].row].label);
         ctx->b->release(ctx, ctx->blocks[i].ptr, ctx->blocks[i].bytes);
