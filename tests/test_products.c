@@ -188,7 +188,11 @@ static void gemm_nothing(t_run *t) { /* sizes of 0, and C that must not be read 
     CHECK_OK(amp_gemm(t->ctx, &d));
     t_get(t, got, d.d.data, sizeof got);
     CHECK_BITS(got, nan, 4, 4);
-    d.n = 2; d.k = 0; /* the product is 0 */
+    d.n = 2; d.k = 3; /* a product first, so that scratch memory is not zero by luck */
+    CHECK_OK(amp_gemm(t->ctx, &d));
+    t_get(t, got, d.d.data, sizeof got);
+    CHECK(got[0] == 22 && got[3] == 64);
+    d.k = 0; /* now the product is 0 */
     CHECK_OK(amp_gemm(t->ctx, &d));
     t_get(t, got, d.d.data, sizeof got);
     CHECK(got[0] == 0 && got[1] == 0 && got[2] == 0 && got[3] == 0);
