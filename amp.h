@@ -4070,7 +4070,7 @@ static amp_status ampi_check_matrix(amp_ctx *ctx, const char *name, amp_array a,
 static amp_status ampi_gemm(amp_ctx *ctx, const amp_gemm_desc *desc) {
     static const char where[] = "amp_gemm";
     amp_gemm_desc d;
-    size_t sa, sb, sc, sd;
+    size_t sa = 0, sb = 0, sc = 0, sd = 0;
     if (!ctx) return AMP_ERR_INVALID_ARG;
     AMPI_CHECK_DESC(ctx, where, desc);
     d = *desc;
@@ -4209,7 +4209,7 @@ AMP_API amp_status amp_linear_forward(amp_ctx *ctx, const amp_linear *layer) {
     amp_precision made;
     amp_dtype want;
     amp_op_class c;
-    size_t nx, nw, ny, mark;
+    size_t nx = 0, nw = 0, ny = 0, mark;
     amp_status st;
     AMPI_TRY(ampi_check_linear(ctx, where, layer, &nx, &nw, &ny));
     lo = *layer;
@@ -4252,7 +4252,7 @@ AMP_API amp_status amp_linear_backward(amp_ctx *ctx, const amp_linear *layer) {
     amp_linear lo, *l = &lo;
     amp_array saved, dy;
     amp_dtype want;
-    size_t nx, nw, ny, mark;
+    size_t nx = 0, nw = 0, ny = 0, mark;
     amp_status st;
     AMPI_TRY(ampi_check_linear(ctx, where, layer, &nx, &nw, &ny));
     lo = *layer;

@@ -493,10 +493,14 @@ static void scope_params(t_run *t) {
     CHECK_OK(amp_params_master_to_model(t->ctx, full));
     CHECK_OK(amp_autocast_input(t->ctx, AMP_OP_LINEAR, amp_param_model(full, 0), counts[0], &again)); INFO(8, 2, 2);
     CHECK_OK(amp_grad_norm(t->ctx, full, NULL, &norm)); /* changes no weight */
+    { float *h = (float *)t_host(t, 4 * OUT * IN); CHECK_OK(amp_param_read(t->ctx, full, 0, h)); CHECK_OK(amp_param_write(t->ctx, other, 0, h)); }
     CHECK_OK(amp_autocast_input(t->ctx, AMP_OP_LINEAR, amp_param_model(full, 0), counts[0], &again)); INFO(8, 3, 2);
+    { float *h = (float *)t_host(t, 4 * OUT * IN); CHECK_OK(amp_param_write(t->ctx, full, 0, h)); } /* zeros */
+    CHECK_OK(amp_autocast_input(t->ctx, AMP_OP_LINEAR, amp_param_model(full, 0), counts[0], &again)); INFO(9, 3, 2);
+    same_bits(t, again, cast_to(t, amp_param_model(full, 0), AMP_F16, counts[0]), counts[0]);
     amp_params_destroy(full); /* its casts go with it: the next set may lie at the same address */
     full = set_new(t, AMP_F32, AMP_F32, counts, 2);
-    CHECK_OK(amp_autocast_input(t->ctx, AMP_OP_LINEAR, amp_param_model(full, 0), counts[0], &again)); INFO(9, 3, 2);
+    CHECK_OK(amp_autocast_input(t->ctx, AMP_OP_LINEAR, amp_param_model(full, 0), counts[0], &again)); INFO(10, 3, 2);
     same_bits(t, again, cast_to(t, amp_param_model(full, 0), AMP_F16, counts[0]), counts[0]);
     CHECK_OK(amp_autocast_end(t->ctx));
     finish(t);
