@@ -112,7 +112,7 @@ part-compile:
 	$(PART) tests/compile.sh $(FULL)
 part-examples: $(addprefix $(BUILD)/,$(EXAMPLES))
 	$(PART) tests/examples.sh $(FULL)
-part-install: $(BUILD)/operations
+part-install: $(BUILD)/operations $(if $(wildcard bench/bench.c),$(BUILD)/bench/bench)
 	$(PART) tests/install.sh
 part-readme:
 	$(PART) tests/readme_snippets.sh README.md

@@ -437,7 +437,7 @@ AMP_INLINE void amp_philox(uint32_t out[4], uint64_t seed, uint64_t stream, uint
 AMP_INLINE uint32_t amp_random(uint64_t seed, uint64_t stream, uint64_t index) {
     uint32_t w[4];
     amp_philox(w, seed, stream, index >> 2);
-    return w[index & 3u];
+    return index & 2u ? (index & 1u ? w[3] : w[2]) : index & 1u ? w[1] : w[0]; /* no indexing: stays in registers on a device */
 }
 
 /* ==== >>arrays ======================================================================================================= */
@@ -1673,12 +1673,24 @@ AMP_INLINE double ampi_power(double beta, uint64_t t) {
     return r;
 }
 
-/* The end of an inspection, run by one thread: from totals to the record, and on. `totals` and `first` (where the first bad element
+/* What a step that is taken needs for one group; after amp_inspect_finish with BEGIN. */
+AMP_INLINE void amp_inspect_rates(const amp_inspect_job *job, uint32_t group) {
+    const amp_group *g = &job->group[group];
+    amp_rates *r = &job->record->rate[group];
+    double lr = ampi_widen(g->lr_ptr ? *g->lr_ptr : g->lr);
+    double bc1 = ampi_dsub(1.0, ampi_power(ampi_widen(g->beta1), job->record->steps)), bc2 = ampi_dsub(1.0, ampi_power(ampi_widen(g->beta2), job->record->steps));
+    r->lr = ampi_narrow(lr);
+    r->step_size = ampi_narrow(ampi_ddiv(lr, bc1));
+    r->rsqrt_bc2 = ampi_narrow(ampi_ddiv(1.0, ampi_dsqrt(bc2)));
+    r->decay = ampi_narrow(ampi_dsub(1.0, ampi_dmul(lr, ampi_widen(g->weight_decay))));
+}
+
+/* The end of an inspection, run by one thread: from totals to the record, and on. Then amp_inspect_rates for each group. `totals` and `first` (where the first bad element
    is; only looked at when there is one) are used with READ. */
 AMP_INLINE void amp_inspect_finish(const amp_inspect_job *job, const amp_totals *totals, uint32_t first_param, uint64_t first_index) {
     amp_step_record *r = job->record;
     const amp_step_desc *d = &job->desc;
-    uint32_t flags = job->flags, i;
+    uint32_t flags = job->flags;
     if (flags & AMP_INSPECT_FRESH) {
         r->skip = 0; r->nan = r->inf = r->overflow = r->first_index = 0; r->first_param = 0;
         r->scale = job->scaler ? job->scaler->scale : 1.0f;
@@ -1719,15 +1731,6 @@ AMP_INLINE void amp_inspect_finish(const amp_inspect_job *job, const amp_totals 
         } else {
             r->steps++;
             r->outcome = AMP_STEPPED;
-            for (i = 0; i < AMP_GROUPS; i++) {
-                const amp_group *g = &job->group[i];
-                double lr = ampi_widen(g->lr_ptr ? *g->lr_ptr : g->lr);
-                double bc1 = ampi_dsub(1.0, ampi_power(ampi_widen(g->beta1), r->steps)), bc2 = ampi_dsub(1.0, ampi_power(ampi_widen(g->beta2), r->steps));
-                r->rate[i].lr = ampi_narrow(lr);
-                r->rate[i].step_size = ampi_narrow(ampi_ddiv(lr, bc1));
-                r->rate[i].rsqrt_bc2 = ampi_narrow(ampi_ddiv(1.0, ampi_dsqrt(bc2)));
-                r->rate[i].decay = ampi_narrow(ampi_dsub(1.0, ampi_dmul(lr, ampi_widen(g->weight_decay))));
-            }
         }
     }
     if (flags & AMP_INSPECT_NEXT) amp_scaler_next(job->scaler);
@@ -6356,7 +6359,10 @@ static amp_status ampi_cpu_inspect(amp_ctx *ctx, const amp_inspect_job *job) {
             fpu = ampi_fpu_enter();
         }
     }
-    if (st == AMP_OK) amp_inspect_finish(job, t, first_param, first_index);
+    if (st == AMP_OK) {
+        amp_inspect_finish(job, t, first_param, first_index);
+        for (i = 0; job->flags & AMP_INSPECT_BEGIN && !job->record->skip && i < AMP_GROUPS; i++) amp_inspect_rates(job, i);
+    }
     ampi_fpu_leave(fpu);
     return st;
 }
