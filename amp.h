@@ -56,7 +56,8 @@
                (|x| < 65520 never does); NaN stays NaN (made quiet, upper payload bits kept); the sign of zero is kept. Integer
                arithmetic only, so the bits are the same under -ffast-math, FTZ/DAZ, any rounding mode, x87 and big-endian.
                Arithmetic verbs (update, norm, activations, softmax): the bits of the default IEEE environment, whatever the
-               compiler flags; a verb saves, sets and restores the floating-point control word. (x87 without SSE2 is outside.)
+               compiler flags; a verb saves, sets and restores the floating-point control word. (x87 without SSE2 is outside, and so
+               is the payload of a NaN that arithmetic makes.)
                Reductions: an array is cut into chunks of 65,536 elements counted from its start; element i of a chunk is added,
                in double, to lane i mod 2048; lanes are joined by a fixed tree; the chunk sums, in order, by the same rule.
                So thread count, SIMD path and device do not change a bit: CPU == GPU. Tests compare with ==.
@@ -64,7 +65,8 @@
 
    >>memory    "Context memory" is what the context's verbs can reach: host memory for the CPU, device memory for CUDA. Arrays may
                be yours or come from amp_alloc; any alignment of their element type works. Only *_create, _commit, _save/_load and
-               amp_alloc allocate, through the context's allocator. Every byte is in the ledger (amp_ledger), by label.
+               amp_alloc allocate, through the context's allocator. What they give is in the ledger (amp_ledger), by label; the
+               fixed workspace of a context itself is not.
 
    >>threads   A context and the objects made on it are used by one thread at a time; different contexts, different threads.
                Scalar functions are pure. There are no globals and no thread-locals.
@@ -384,9 +386,14 @@ AMP_INLINE float      amp_f32_from_bf16(amp_bf16 h)                { return ampi
 AMP_INLINE float      amp_f32_from_f8e4m3(amp_f8e4m3 h)            { return ampi_float(ampi_decode(h.bits, AMP_F8E4M3)); }
 AMP_INLINE float      amp_f32_from_f8e5m2(amp_f8e5m2 h)            { return ampi_float(ampi_decode(h.bits, AMP_F8E5M2)); }
 
-/* One element of an array of any dtype. */
+/* One element of an array of any dtype. On the host any address will do, on a device one that is aligned to the element. */
 AMP_INLINE float amp_load(const void *data, amp_dtype t, size_t i) {
     uint32_t u = 0; uint16_t h; uint8_t b;
+#if defined(__CUDA_ARCH__)
+    if (amp_dtype_size(t) == 4u) return ((const float *)data)[i];
+    u = amp_dtype_size(t) == 2u ? ((const uint16_t *)data)[i] : ((const uint8_t *)data)[i];
+    return ampi_float(ampi_decode(u, t));
+#endif
     if (amp_dtype_size(t) == 4u)      { memcpy(&u, (const char *)data + 4u * i, 4); return ampi_float(u); }
     else if (amp_dtype_size(t) == 2u) { memcpy(&h, (const char *)data + 2u * i, 2); u = h; }
     else                              { memcpy(&b, (const char *)data + i, 1); u = b; }
@@ -394,6 +401,12 @@ AMP_INLINE float amp_load(const void *data, amp_dtype t, size_t i) {
 }
 AMP_INLINE void ampi_store_bits(void *data, amp_dtype t, size_t i, uint32_t u) {
     uint16_t h = (uint16_t)u; uint8_t b = (uint8_t)u;
+#if defined(__CUDA_ARCH__)
+    if (amp_dtype_size(t) == 4u) ((uint32_t *)data)[i] = u;
+    else if (amp_dtype_size(t) == 2u) ((uint16_t *)data)[i] = h;
+    else ((uint8_t *)data)[i] = b;
+    return;
+#endif
     if (amp_dtype_size(t) == 4u)      memcpy((char *)data + 4u * i, &u, 4);
     else if (amp_dtype_size(t) == 2u) memcpy((char *)data + 2u * i, &h, 2);
     else                              memcpy((char *)data + i, &b, 1);
@@ -462,14 +475,17 @@ typedef struct amp_histogram {
 
 /* Exponent histogram over n_arrays arrays together. Class: query. Numerics: exact, bit contract in any mode. */
 AMP_API amp_status amp_histogram_count(amp_ctx *ctx, const amp_array *arrays, size_t n_arrays, amp_histogram *out);
+/* Adds the counts of `more` to *sum (e.g. over many steps); amax becomes the larger one. Class: host. */
+AMP_API void amp_histogram_add(amp_histogram *sum, const amp_histogram *more);
 /* Share (0..1) of the nonzero finite numbers that become zero when multiplied by `scale` (> 0) and rounded to nearest in `dtype`:
    what FP16 loses without scaling is amp_histogram_lost(h, AMP_F16, 1). By bins: exact when scale is a power of two, but for
    numbers equal to half the smallest subnormal, which are counted as kept. Class: host. */
 AMP_API double amp_histogram_lost(const amp_histogram *h, amp_dtype dtype, float scale);
-/* Share of the nonzero finite numbers that overflow in `dtype` when multiplied by `scale`, by bins (a bin that straddles the limit
-   counts as not overflowing). Class: host. */
+/* The same for two other fates: numbers that become subnormal, so lose bits; and that overflow (a bin that straddles the limit counts
+   as not overflowing). Class: host. */
+AMP_API double amp_histogram_subnormal(const amp_histogram *h, amp_dtype dtype, float scale);
 AMP_API double amp_histogram_overflow(const amp_histogram *h, amp_dtype dtype, float scale);
-/* The largest power of two that keeps amax * scale at or below half of FP16's maximum, within [2^-14, 2^24]; 65536 if there is
+/* The largest power of two that keeps amax * scale at or below half of FP16's maximum, within [2^-14, 2^100]; 65536 if there is
    nothing to go by. Class: host. */
 AMP_API float amp_histogram_suggest_scale(const amp_histogram *h);
 
@@ -478,24 +494,35 @@ AMP_API float amp_histogram_suggest_scale(const amp_histogram *h);
    backward products read), a gradient, and the optimizer's moments. Arrays are owned (one arena per kind, so that a whole set's
    gradients can be all-reduced in one call) or adopted from you, mixed freely. */
 
+/* How the weights behind a 16-bit model copy are kept: a ladder of memory, one update for all (bytes per parameter: amp_layout_bytes) */
 typedef enum amp_master {
     AMP_MASTER_F32 = 0, /* FP32 master weights */
-    AMP_MASTER_NONE     /* the model copy is the only one; updates are computed in FP32 and rounded back. Loses small updates: for
-                           comparison, or with .stochastic */
+    AMP_MASTER_NONE,    /* the model copy is the only one; updates are computed in FP32 and rounded back. Loses small updates: for
+                           comparison, or with amp_step_desc.stochastic (BF16 + stochastic rounding: 12 bytes with Adam) */
+    AMP_MASTER_SPLIT,   /* the model copy is the top of the master, 16 more bits hold the rest: see amp_split_pack */
+    AMP_MASTER_KAHAN    /* BF16 only: weight = model copy + a second BF16 number, as compensated summation keeps it. The bytes of SPLIT
+                           and about 16 bits of precision: for comparison with other libraries */
 } amp_master;
 
-typedef enum amp_optimizer { AMP_ADAMW = 0, AMP_ADAM, AMP_SGD, AMP_OPTIMIZER_COUNT } amp_optimizer;
+typedef enum amp_optimizer { AMP_ADAMW = 0, AMP_ADAM, AMP_SGD, AMP_LION, AMP_OPTIMIZER_COUNT } amp_optimizer;
 
 typedef struct amp_params_desc {
     uint32_t   _begin;
     amp_dtype  model;     /* AMP_AUTO => AMP_F16; also AMP_BF16, AMP_F32 (then the master is the model copy) */
     amp_dtype  grad;      /* AMP_AUTO => the model's dtype */
     amp_master master;
-    int32_t    moments;   /* FP32 moment arrays kept: 0 => 2 (Adam, AdamW); 1 for SGD with momentum; AMP_NONE for none */
+    int32_t    moments;   /* moment arrays kept: 0 => 2 (Adam, AdamW); 1 for Lion and SGD with momentum; AMP_NONE for none */
+    amp_dtype  moment;    /* AMP_AUTO => AMP_F32; AMP_BF16: half the memory, rounded stochastically (to nearest would freeze them) */
+    uint32_t   accumulate; /* 1: keep FP32 accumulators for amp_accumulate */
     uint32_t   flags;     /* 0 */
-    const char *label;    /* NULL => "params": ledger labels are label.master, .model, .grad, .moments, .tables; at most 23 chars */
+    const char *label;    /* NULL => "params": ledger labels are label.master, .model, .grad, .moments, .accum, .tables; at most 23 chars */
     uint64_t   _end;
 } amp_params_desc;
+
+/* Bytes per parameter of a layout (of a parameter without keep_f32), by ledger class; _end and label of desc are not looked at.
+   NULL desc => defaults. All zero if the layout is not one. Class: host. */
+typedef struct amp_layout { uint32_t master, model, grad, moments, accum, total; } amp_layout;
+AMP_API amp_layout amp_layout_bytes(const amp_params_desc *desc);
 
 /* amp_status amp_params_create(amp_params **out, amp_ctx *ctx, const amp_params_desc *desc)
    An empty set. desc NULL => defaults. Class: setup. */
@@ -512,7 +539,7 @@ typedef struct amp_param_desc {
     amp_array    model;     /* data NULL: owned. Adopted: dtype AMP_AUTO or the set's; without init and master it gives the weights */
     amp_array    grad;      /* data NULL: owned. dtype AMP_AUTO => the set's; any float dtype is allowed per parameter */
     uint32_t     no_decay;  /* 1: weight decay does not apply */
-    uint32_t     flags;     /* 0 */
+    uint32_t     group;     /* 0 .. AMP_GROUPS - 1: whose hyper-parameters it takes, see amp_step_desc.groups */
     uint64_t     _end;
 } amp_param_desc;
 
@@ -526,18 +553,27 @@ AMP_API amp_status amp_params_commit(amp_params *p);
 AMP_API void amp_params_destroy(amp_params *p);
 
 /* Getters, valid after commit; an index past the end or a missing array gives {NULL}. Class: host.
-   amp_param_master: the FP32 weights ({NULL} with AMP_MASTER_NONE). amp_param_model: what products should read.
+   amp_param_master: the FP32 weights ({NULL} if the layout has none). amp_param_model: what products should read.
+   amp_param_low: SPLIT's remainders (as AMP_BF16 patterns) or KAHAN's compensations. amp_param_accum: FP32 accumulators.
    amp_param_moment k = 0, 1: momentum / first moment, second moment. */
 AMP_API size_t      amp_params_count(const amp_params *p); /* number of parameters */
 AMP_API amp_array   amp_param_master(const amp_params *p, size_t i);
 AMP_API amp_array   amp_param_model(const amp_params *p, size_t i);
+AMP_API amp_array   amp_param_low(const amp_params *p, size_t i);
 AMP_API amp_array   amp_param_grad(const amp_params *p, size_t i);
+AMP_API amp_array   amp_param_accum(const amp_params *p, size_t i);
 AMP_API amp_array   amp_param_moment(const amp_params *p, size_t i, size_t k);
 AMP_API const char *amp_param_name(const amp_params *p, size_t i); /* "" past the end */
 AMP_API size_t      amp_params_find(const amp_params *p, const char *name); /* index, or amp_params_count(p) */
 
+/* The weights of parameter i as floats, whatever the layout; host arrays of its count. Write also renews the model copy; moments stay.
+   Errors: INVALID_ARG for a weight that SPLIT cannot hold (FP16: |w| >= 65520, NaN). Class: query. */
+AMP_API amp_status amp_param_read(amp_ctx *ctx, const amp_params *p, size_t i, float *dst);
+AMP_API amp_status amp_param_write(amp_ctx *ctx, amp_params *p, size_t i, const float *src);
+
 /* Moves, each for all parameters. Class: enqueue. Numerics: to nearest even.
-   master_to_model: after you changed masters. model_to_master: after you changed model copies (moments stay).
+   master_to_model: after you changed FP32 masters. model_to_master: after you changed model copies (moments stay; SPLIT and KAHAN
+   forget their low parts).
    grads_to: dst[i] = gradient i in dst[i].dtype, e.g. FP16 gradients to your own FP32 ones; dst[i].data NULL skips; n = number of
    parameters. zero_grad writes zeros. */
 AMP_API amp_status amp_params_master_to_model(amp_ctx *ctx, amp_params *p);
@@ -583,6 +619,8 @@ AMP_API void amp_scaler_destroy(amp_scaler *s); /* NULL is fine. Class: setup */
 AMP_API float amp_scaler_scale(amp_scaler *s);
 /* The same number in context memory, for your own kernels: always current, valid until the scaler is destroyed. Class: host. */
 AMP_API const float *amp_scaler_scale_ptr(const amp_scaler *s);
+/* Its reciprocal, for amp_gemm_desc.alpha_ptr: a product that leaves unscaled FP32 gradients. NULL: NULL. Class: host. */
+AMP_API const float *amp_scaler_inverse_ptr(const amp_scaler *s);
 
 typedef struct amp_scaler_info {
     float    scale;
@@ -608,10 +646,11 @@ AMP_API amp_status amp_scaler_configure(amp_ctx *ctx, amp_scaler *s, const amp_s
    numbers that overflow in the multiplication are recorded for the set's next update and for the scaler. Optional: an update does
    it by itself, without writing. STAGE when the set is already unscaled or stepped. OFF: does nothing. Class: enqueue. */
 AMP_API amp_status amp_scaler_unscale(amp_ctx *ctx, amp_scaler *s, amp_params *p);
-/* The same for arrays outside a parameter set, for loops with their own optimizer; may be called for several lists. *report (NULL
-   allowed) tells what was found, then it is a query: skip your update when nan + inf > 0 (numbers that overflowed in the
-   multiplication are counted as inf). Class: enqueue if report is NULL, else query. */
-AMP_API amp_status amp_unscale(amp_ctx *ctx, amp_scaler *s, const amp_array *grads, size_t n, amp_finite_report *report);
+/* The same for n arrays outside a parameter set, for loops with their own optimizer; may be called for several lists.
+   dst[i] = grads[i] / scale, rounded to dst[i]'s dtype; dst NULL => in place. Give FP32 arrays for FP16 gradients: written back as
+   FP16, the small ones that scaling saved would be lost again. *report (NULL allowed) tells what was found, then it is a query: skip
+   your update when nan + inf > 0 (what overflowed in the division counts as inf). Class: enqueue if report is NULL, else query. */
+AMP_API amp_status amp_unscale(amp_ctx *ctx, amp_scaler *s, const amp_array *dst, const amp_array *grads, size_t n, amp_finite_report *report);
 /* The next loss scale, from everything checked since the last update; all sets are READY again. STAGE when nothing was checked.
    OFF: does nothing. Class: enqueue. */
 AMP_API amp_status amp_scaler_update(amp_ctx *ctx, amp_scaler *s);
@@ -621,24 +660,54 @@ AMP_API amp_status amp_scaler_update(amp_ctx *ctx, amp_scaler *s);
      SGD    u += wd*w;  buf = first step ? u : momentum*buf + (1-dampening)*u;  d = nesterov ? u + momentum*buf : buf;  w -= lr*d
      Adam   u += wd*w;  m = b1*m + (1-b1)*u;  v = b2*v + (1-b2)*u*u;  w -= (lr/bc1) * (m / (sqrt(v)/sqrt(bc2) + eps))
      AdamW  w *= 1 - lr*wd, then as Adam without the first term          (bc = 1 - beta^t; t counts taken steps only)
+     Lion   w *= 1 - lr*wd;  w -= lr * sign(b1*m + (1-b1)*u);  m = b2*m + (1-b2)*u         (Chen et al., arXiv 2302.06675)
    Each operation rounded to FP32 on its own, no fused multiply-add; bc1, bc2, lr/bc1 and 1/sqrt(bc2) once per step in double,
    powers by repeated squaring. The definitions are those of torch.optim. */
+
+#define AMP_GROUPS 8 /* parameter groups with hyper-parameters of their own */
+
+typedef struct amp_group {    /* the hyper-parameters of a parameter group; defaults as in amp_step_desc */
+    float        lr;          /* learning rate, >= 0; 0 is 0 */
+    float        beta1, beta2;/* 0 => 0.9, 0.999 (Lion: 0.99); AMP_NONE => 0 */
+    float        eps;         /* 0 => 1e-8; AMP_NONE => 0 */
+    float        weight_decay;/* 0 => none; applies to parameters without no_decay */
+    float        momentum, dampening; /* SGD; 0 => none */
+    uint32_t     _pad;
+    const float *lr_ptr;      /* context memory, read when the step runs (so a captured graph follows it); NULL => lr */
+} amp_group;
+
+typedef struct amp_totals { /* what an inspection adds up, in context memory */
+    double   sum;           /* of squares of unscaled gradients */
+    uint64_t nan, inf, overflow;
+} amp_totals;
 
 typedef struct amp_step_desc {
     uint32_t      _begin;
     amp_optimizer optimizer;    /* amp_step and amp_inspect only; AMP_ADAMW */
-    float         lr;           /* learning rate, >= 0; 0 is 0 */
-    float         beta1, beta2; /* 0 => 0.9, 0.999; AMP_NONE => 0 */
-    float         eps;          /* 0 => 1e-8; AMP_NONE => 0 */
-    float         weight_decay; /* 0 => none; applies to parameters without no_decay */
-    float         momentum, dampening; /* SGD; 0 => none */
-    uint32_t      nesterov;     /* SGD; 1 needs momentum > 0 and dampening 0 */
+    float         lr;           /* group 0, fields as in amp_group ... */
+    float         beta1, beta2;
+    float         eps;
+    float         weight_decay;
+    float         momentum, dampening;
+    uint32_t      nesterov;     /* SGD; 1 needs momentum > 0 and dampening 0 (in every group) */
     float         clip_norm;    /* 0 => off: multiply gradients by min(1, clip_norm / (norm + 1e-6)), norm over the whole set */
     float         clip_value;   /* 0 => off: then clamp each to [-clip_value, clip_value] */
-    uint32_t      stochastic;   /* 1: model copies are rounded stochastically: amp_random(seed, (step << 24) + parameter, element) */
-    uint32_t      _pad;
+    uint32_t      stochastic;   /* 1: model copies are rounded stochastically: amp_random(seed, (step << 24) + parameter, element).
+                                   BF16 moments always are, with seed + 1 and seed + 2. Not with SPLIT and KAHAN */
+    uint32_t      micro_batches; /* 0 => 1; N: the gradients are sums of N micro-batches, divide them by scale * N */
+    uint32_t      unscaled;     /* 1: the gradients do not carry the loss scale (amp_scaler_inverse_ptr); they are still checked */
+    uint32_t      n_groups;     /* groups[0] is group 1, and so on; at most AMP_GROUPS - 1. Parameters of groups that are not here use
+                                   group 0 */
     uint64_t      seed;
-    const float  *lr_ptr;       /* context memory, read when the step runs (so a captured graph follows it); NULL => lr */
+    const float  *lr_ptr;       /* ... to here */
+    const amp_group *groups;    /* host array, read when the verb is called */
+    /* For several devices. reduce_grads is called before the gradients are looked at: sum the scaled gradients over the ranks there
+       (Inf and NaN travel with the sum). reduce_totals is called between the sums and what follows from them: for sharded sets, add
+       up *totals over the ranks (double and counts). Called while the verb enqueues, on its thread; what they do must be queued on
+       the context's stream. A failure ends the verb. */
+    amp_status  (*reduce_grads_fn)(amp_ctx *ctx, amp_params *p, void *user);
+    amp_status  (*reduce_totals_fn)(amp_ctx *ctx, amp_totals *totals, void *user);
+    void         *user;
     uint64_t      _end;
 } amp_step_desc;
 
@@ -655,6 +724,20 @@ AMP_API amp_status amp_step(amp_ctx *ctx, amp_params *p, amp_scaler *s, const am
 AMP_API amp_status amp_sgd(amp_ctx *ctx, amp_params *p, amp_scaler *s, const amp_step_desc *desc);
 AMP_API amp_status amp_adam(amp_ctx *ctx, amp_params *p, amp_scaler *s, const amp_step_desc *desc);
 AMP_API amp_status amp_adamw(amp_ctx *ctx, amp_params *p, amp_scaler *s, const amp_step_desc *desc);
+AMP_API amp_status amp_lion(amp_ctx *ctx, amp_params *p, amp_scaler *s, const amp_step_desc *desc);
+
+/* Gradient accumulation over a window of micro-batches, in one of two ways.
+   Scaled: let the products add to the gradients (amp_linear.accumulate), keep the scale (call only amp_step at the end, with
+   .micro_batches = how many there were), then amp_params_zero_grad. amp_window_begin makes a mistake visible: until the set's next
+   step or amp_window_end, changing the scale of s returns STAGE.
+   Unscaled (amp_params_desc.accumulate): after each micro-batch amp_accumulate adds g / scale to FP32 accumulators if the micro-batch
+   is finite; the scale may move between them (amp_scaler_update). The next step takes the accumulators instead of the gradients,
+   divided by the number of micro-batches in them (average) unless .micro_batches is given (then by that number: 1 for the sum), and
+   writes zeros to them. A bad micro-batch, keep_going 1: it is left out, and the average is over the others; 0: the window is lost,
+   and its step is skipped. A window with nothing in it is skipped. Class: enqueue. */
+AMP_API amp_status amp_accumulate(amp_ctx *ctx, amp_params *p, amp_scaler *s, uint32_t keep_going);
+AMP_API amp_status amp_window_begin(amp_ctx *ctx, amp_params *p, amp_scaler *s); /* Class: host */
+AMP_API amp_status amp_window_end(amp_ctx *ctx, amp_params *p);                  /* Class: host */
 
 /* The first half of a step, for an optimizer of your own: check, norm, clip coefficient, step count and bias corrections go to the
    set's record; then run your update, then amp_scaler_update. Class: enqueue. */
@@ -673,26 +756,33 @@ typedef enum amp_outcome {
     AMP_STEPPED,
     AMP_SKIPPED_INF,       /* a gradient was Inf (and none NaN) */
     AMP_SKIPPED_NAN,       /* a gradient was NaN */
-    AMP_SKIPPED_OVERFLOW   /* gradients finite, but one is not after division by the scale */
+    AMP_SKIPPED_OVERFLOW,  /* gradients finite, but one is not after division by the scale */
+    AMP_SKIPPED_WINDOW     /* an accumulation window that was lost, or had nothing in it */
 } amp_outcome;
 AMP_API const char *amp_outcome_name(amp_outcome o); /* "stepped", "skipped: inf", ...; never NULL. Class: host. */
+
+typedef struct amp_rates { float lr, step_size, decay, rsqrt_bc2; } amp_rates; /* lr; lr/bc1; 1 - lr*weight_decay; 1/sqrt(bc2) */
 
 /* What the last inspection of a set found; also the record that kernels read. */
 typedef struct amp_step_record {
     float    inv_scale;      /* gradients were read as g * inv_scale ... */
     float    clip;           /* ... * clip */
     uint32_t skip;           /* 1: an update must change nothing */
-    uint32_t outcome;        /* amp_outcome */
+    amp_outcome outcome;
     uint64_t nan, inf, overflow; /* elements */
     uint64_t first_index;    /* the first bad element, and its parameter; meaningful when skipped */
     uint32_t first_param;
     float    scale;          /* loss scale of these gradients */
     double   norm;           /* of the unscaled gradients before clipping; -1 if nobody needed it (no scaler and no clip_norm) */
     uint64_t steps, skipped; /* taken and skipped so far: steps is Adam's t */
-    float    lr, step_size, decay, rsqrt_bc2; /* lr; lr/bc1; 1 - lr*weight_decay; 1/sqrt(bc2) */
+    uint32_t window_good, window_bad; /* micro-batches accumulated into the open window, and dropped from it */
+    uint32_t window_lost;    /* 1: a bad micro-batch spoilt the whole window */
+    uint32_t weight_overflow; /* 1: an update gave a weight that its 16-bit copy cannot hold (it became Inf). Stays 1 */
+    amp_rates rate[AMP_GROUPS];
 } amp_step_record;
 
-/* The record of the last step of the set. Class: query. */
+/* The record of the last inspection of the set that has finished. Never waits: after amp_sync it is that of the last step enqueued.
+   Class: host. */
 AMP_API amp_status amp_step_poll(amp_ctx *ctx, amp_params *p, amp_step_record *out);
 /* Its address in context memory, for kernels of your own optimizer. Class: host. */
 AMP_API const amp_step_record *amp_step_record_ptr(const amp_params *p);
@@ -715,6 +805,7 @@ typedef struct amp_gemm_desc { /* D[m,n] = act( alpha * op(A)[m,k] * op(B)[k,n] 
     uint32_t  trans_a, trans_b;     /* 1: A is stored [k,m], B is stored [n,k] */
     size_t    lda, ldb, ldc, ldd;   /* elements between rows as stored; 0 => packed */
     float     alpha, beta;          /* alpha 0 => 1 (for a product times zero set k = 0) */
+    const float *alpha_ptr;         /* context memory: one more factor, read when the product runs; NULL => 1 */
     size_t    batch;                /* 0 => 1 */
     size_t    stride_a, stride_b, stride_c, stride_d; /* elements between batches; 0 => packed; a, b, c also AMP_BROADCAST */
     uint64_t  _end;
@@ -741,8 +832,8 @@ typedef struct amp_linear { /* one layer: fill it once, use it for forward and b
     uint64_t  _end;
 } amp_linear;
 
-/* All matrices packed row-major. ReLU's backward looks at y, GELU's at aux. Class: enqueue. Numerics: products' bound; y = 0 has
-   derivative 0 in ReLU. */
+/* All matrices packed row-major. A layer's y is the next layer's x, and the next layer's dx is this layer's dy. ReLU's backward looks
+   at y, GELU's at aux. Class: enqueue. Numerics: products' bound; y = 0 has derivative 0 in ReLU. */
 AMP_API amp_status amp_linear_forward(amp_ctx *ctx, const amp_linear *l);
 AMP_API amp_status amp_linear_backward(amp_ctx *ctx, const amp_linear *l);
 
@@ -785,7 +876,7 @@ typedef struct amp_state {
 } amp_state;
 
 /* Masters (or the only copies), moments, step counts, scalers. Not saved: gradients, and model copies that masters give.
-   STAGE between unscale and update (as PyTorch refuses to pickle). Errors: IO, FORMAT with a sentence that says what differs.
+   STAGE between unscale and update (as PyTorch refuses to pickle), and inside an accumulation window. Errors: IO, FORMAT with a sentence that says what differs.
    After a failed load nothing has changed. Class: query. */
 AMP_API amp_status amp_state_save(amp_ctx *ctx, const char *path, const amp_state *state);
 AMP_API amp_status amp_state_load(amp_ctx *ctx, const char *path, const amp_state *state);
@@ -810,6 +901,11 @@ AMPI_OP1(ampi_sqrt, float, float, "sqrt.rn.f32", "f", "f")
 AMPI_OP1(ampi_dsqrt, double, double, "sqrt.rn.f64", "d", "d")
 AMPI_OP1(ampi_narrow, float, double, "cvt.rn.f32.f64", "f", "d")
 AMPI_OP1(ampi_widen, double, float, "cvt.f64.f32", "d", "f")
+__device__ static inline int ampi_less(float a, float b) {
+    int r;
+    asm("{ .reg .pred p; setp.lt.f32 p, %1, %2; selp.s32 %0, 1, 0, p; }" : "=r"(r) : "f"(a), "f"(b));
+    return r;
+}
 #  undef AMPI_OP1
 #  undef AMPI_OP2
 #else
@@ -850,8 +946,11 @@ AMP_INLINE double ampi_dsqrt(double a) { AMPI_HOLD double r = sqrt(a);  AMPI_GUA
 #  endif
 AMP_INLINE float  ampi_narrow(double a) { AMPI_HOLD float r  = (float)a;  AMPI_GUARD(r); return r; }
 AMP_INLINE double ampi_widen(float a)   { AMPI_HOLD double r = (double)a; AMPI_GUARD(r); return r; }
+AMP_INLINE int    ampi_less(float a, float b) { return a < b; }
 #  undef AMPI_OP2
 #endif
+AMP_INLINE int   ampi_nonzero(float x) { return ampi_bits(x) << 1 != 0; } /* by the bits: a comparison may flush subnormals */
+AMP_INLINE float ampi_negative(float x) { return ampi_float(ampi_bits(x) ^ 0x80000000u); }
 
 /* ---- exp, log, GELU: our own, so that every backend has the same bits ---------------------------------------------------- */
 
@@ -861,8 +960,8 @@ AMP_INLINE float amp_exp(float x) {
     float n, r, p;
     int32_t k;
     if (amp_is_nan(x)) return x;
-    if (x > 88.72284f) return ampi_float(0x7f800000u);
-    if (x < -103.9721f) return 0.0f;
+    if (ampi_less(88.72284f, x)) return ampi_float(0x7f800000u);
+    if (ampi_less(x, -103.9721f)) return 0.0f;
     p = ampi_add(ampi_mul(x, 1.44269504f), 12582912.0f); /* + 1.5 * 2^23 rounds to an integer */
     k = (int32_t)(ampi_bits(p) - 0x4b400000u);
     n = ampi_sub(p, 12582912.0f);
@@ -903,15 +1002,15 @@ AMP_INLINE float amp_log(float x) {
    tanh: x / (1 + e^(-2z)). And its derivative, s + x s (1-s) 2z'. Source: Hendrycks and Gimpel, arXiv 1606.08415. */
 AMP_INLINE float ampi_gelu_sigmoid(float x) {
     float z2 = ampi_mul(ampi_mul(1.59576912f, x), ampi_add(1.0f, ampi_mul(0.044715f, ampi_mul(x, x))));
-    return ampi_div(1.0f, ampi_add(1.0f, amp_exp(-z2)));
+    return ampi_div(1.0f, ampi_add(1.0f, amp_exp(ampi_negative(z2))));
 }
 AMP_INLINE float amp_gelu(float x) {
     float s = ampi_gelu_sigmoid(x);
-    return s == 0.0f ? 0.0f : ampi_mul(x, s); /* -Inf * 0 is 0 here, the limit */
+    return !ampi_nonzero(s) ? 0.0f : ampi_mul(x, s); /* -Inf * 0 is 0 here, the limit */
 }
 AMP_INLINE float amp_gelu_grad(float x) {
     float s = ampi_gelu_sigmoid(x), dz2;
-    if (!(s > 0.0f && s < 1.0f)) return s; /* flat ends; NaN */
+    if (ampi_bits(s) - 1u >= 0x3f7fffffu) return s; /* not in (0, 1): flat ends, NaN */
     dz2 = ampi_mul(1.59576912f, ampi_add(1.0f, ampi_mul(0.134145f, ampi_mul(x, x))));
     return ampi_add(s, ampi_mul(ampi_mul(x, dz2), ampi_mul(s, ampi_sub(1.0f, s))));
 }
@@ -921,7 +1020,7 @@ AMP_INLINE float ampi_act(amp_act act, float x) {
     return act == AMP_GELU ? amp_gelu(x) : act == AMP_RELU ? amp_relu(x) : x;
 }
 AMP_INLINE float ampi_act_grad(amp_act act, float dy, float saved) {
-    return act == AMP_GELU ? ampi_mul(dy, amp_gelu_grad(saved)) : act == AMP_RELU ? (saved > 0.0f ? dy : 0.0f) : dy;
+    return act == AMP_GELU ? ampi_mul(dy, amp_gelu_grad(saved)) : act == AMP_RELU ? (ampi_bits(saved) - 1u < 0x7f800000u ? dy : 0.0f) : dy; /* saved > 0 */
 }
 
 /* ---- loss scale rule ------------------------------------------------------------------------------------------------------ */
@@ -931,13 +1030,17 @@ AMP_INLINE float ampi_act_grad(amp_act act, float dy, float saved) {
 #define AMP_FOUND_OVERFLOW 4u
 
 typedef struct amp_scaler_state { /* in context memory */
-    float    scale, growth_factor, backoff_factor, min_scale, max_scale;
+    float    scale, inverse;  /* inverse = 1 / scale, kept for products */
+    float    growth_factor, backoff_factor, min_scale, max_scale;
     int32_t  growth_interval, growth_tracker, hysteresis, hysteresis_tracker;
     uint32_t mode, no_check, dead_after;
     uint32_t found;  /* AMP_FOUND_* of everything checked since the last update */
     uint32_t stuck;  /* overflows in a row that could not lower the scale */
+    uint32_t _pad;
     uint64_t good, bad, bad_in_a_row, bad_nan, bad_inf, bad_overflow;
 } amp_scaler_state;
+
+AMP_INLINE float amp_inverse_scale(float scale) { return ampi_narrow(ampi_ddiv(1.0, ampi_widen(scale))); } /* PyTorch's: in double */
 
 /* The scale after one update; every backend and every table test runs this function. */
 AMP_INLINE void amp_scaler_next(amp_scaler_state *s) {
@@ -954,10 +1057,11 @@ AMP_INLINE void amp_scaler_next(amp_scaler_state *s) {
         if (s->hysteresis_tracker > 0) return;
         next = ampi_mul(s->scale, s->backoff_factor);
         if (s->mode != AMP_SCALER_DYNAMIC) next = s->scale;
-        else if (next < s->min_scale) next = s->min_scale;
-        if (next < s->scale) s->stuck = 0;
+        else if (ampi_less(next, s->min_scale)) next = s->min_scale;
+        if (ampi_less(next, s->scale)) s->stuck = 0;
         else if (s->stuck < UINT32_MAX) s->stuck++;
         s->scale = next;
+        s->inverse = amp_inverse_scale(next);
     } else {
         s->good++; s->bad_in_a_row = 0; s->stuck = 0;
         s->hysteresis_tracker = s->hysteresis;
@@ -965,11 +1069,50 @@ AMP_INLINE void amp_scaler_next(amp_scaler_state *s) {
         if (s->mode != AMP_SCALER_DYNAMIC || s->growth_interval <= 0 || s->growth_tracker < s->growth_interval) return;
         s->growth_tracker = 0;
         next = ampi_mul(s->scale, s->growth_factor);
-        if (amp_is_finite(next)) s->scale = next < s->max_scale ? next : s->max_scale;
+        if (amp_is_finite(next)) s->scale = ampi_less(next, s->max_scale) ? next : s->max_scale;
+        s->inverse = amp_inverse_scale(s->scale);
     }
 }
 AMP_INLINE uint32_t amp_scaler_dead(const amp_scaler_state *s) { return s->stuck >= s->dead_after; }
-AMP_INLINE float amp_inverse_scale(float scale) { return ampi_narrow(ampi_ddiv(1.0, ampi_widen(scale))); } /* PyTorch's: in double */
+
+/* ---- weights in 16 + 16 bits ---------------------------------------------------------------------------------------------------
+   The model copy h is w rounded to nearest even; a 16-bit remainder r holds the rest. In the low half of the result h, in the high
+   half r as two's complement.
+   FP16: r = (w - h) in units of 2^(E-25), E the exponent of h (at least -14): |r| <= 2^14, exact for zero and wherever h is a normal
+         half; else within 2^-40 (rounded to nearest even). |w| >= 65520 and NaN live in h alone, as Inf and NaN.
+   BF16: r = bits(w) - (h << 16): exact, but for a tie that rounds down (low bits exactly 0x8000), which comes back one ulp nearer
+         to zero. NaN stays NaN. */
+AMP_INLINE uint32_t amp_split_pack(float w, amp_dtype t) {
+    uint32_t u = ampi_bits(w), h = ampi_encode(u, t, AMP_NEAREST, 0, 0), e, r;
+    if (t == AMP_BF16) {
+        int32_t d = (int32_t)(u - (h << 16));
+        return (h & 0x7fffu) > 0x7f80u ? h : h | (uint32_t)(d > 32767 ? 32767 : d) << 16;
+    }
+    if ((h & 0x7c00u) == 0x7c00u) return h;
+    e = (h >> 10) & 31u;
+    e = e ? e : 1u; /* h is in [2^(e-15), 2^(e-14)): the unit is 2^(e-40) */
+    r = ampi_bits(ampi_add(ampi_mul(ampi_sub(w, ampi_float(ampi_decode(h, t))), ampi_float((127u + 40u - e) << 23)), 12582912.0f)) - 0x4b400000u;
+    return h | (r << 16);
+}
+AMP_INLINE float amp_split_unpack(uint32_t packed, amp_dtype t) {
+    uint32_t h = packed & 0xffffu, e;
+    int32_t r = (int32_t)(packed >> 16) - (packed >> 31 ? 65536 : 0);
+    if (t == AMP_BF16) return ampi_float((h & 0x7fffu) > 0x7f80u ? ampi_decode(h, t) : (h << 16) + (uint32_t)r);
+    if (r == 0 || (h & 0x7c00u) == 0x7c00u) return ampi_float(ampi_decode(h, t));
+    e = (h >> 10) & 31u;
+    e = e ? e : 1u;
+    return ampi_add(ampi_float(ampi_decode(h, t)), ampi_mul((float)r, ampi_float((127u - 40u + e) << 23)));
+}
+/* KAHAN: w = h + c, both BF16, packed the same way. */
+AMP_INLINE uint32_t amp_kahan_pack(float w) {
+    uint32_t h = ampi_encode(ampi_bits(w), AMP_BF16, AMP_NEAREST, 0, 0);
+    if ((h & 0x7f80u) == 0x7f80u) return h;
+    return h | ampi_encode(ampi_bits(ampi_sub(w, ampi_float(h << 16))), AMP_BF16, AMP_NEAREST, 0, 0) << 16;
+}
+AMP_INLINE float amp_kahan_unpack(uint32_t packed) { /* c = +-0 adds nothing, so that the sign of a zero weight stays */
+    float h = ampi_float(ampi_decode(packed & 0xffffu, AMP_BF16));
+    return packed >> 16 << 17 ? ampi_add(h, ampi_float(packed & 0xffff0000u)) : h;
+}
 
 /* ---- a parameter set, as backends see it ------------------------------------------------------------------------------------ */
 
@@ -977,14 +1120,18 @@ AMP_INLINE float amp_inverse_scale(float scale) { return ampi_narrow(ampi_ddiv(1
 #define AMP_LANES 2048u
 
 typedef struct amp_param_entry {
-    void     *master; /* float, or NULL: the model copy is the only one */
-    void     *model;  /* NULL when the master is the model copy */
-    void     *grad;
-    float    *moment[2];
-    uint64_t  count;
-    uint32_t  first_chunk;            /* index of its first chunk; the others follow */
-    uint32_t  no_decay;
-    amp_dtype model_dtype, grad_dtype;
+    void      *master; /* float, or NULL */
+    void      *model;  /* NULL when the master is the model copy */
+    void      *low;    /* SPLIT, KAHAN: 16-bit; else NULL */
+    void      *grad;
+    float     *accum;  /* or NULL */
+    void      *moment[2];
+    uint64_t   count;
+    uint32_t   first_chunk;           /* index of its first chunk; the others follow */
+    uint32_t   no_decay;
+    amp_dtype  model_dtype, grad_dtype, moment_dtype;
+    amp_master layout;                /* what it really has: F32 also for FP32 model copies */
+    uint32_t   group, _pad;
 } amp_param_entry;
 
 typedef struct amp_chunk { uint32_t param, index; } amp_chunk; /* elements [index * AMP_CHUNK, ...) of a parameter */
@@ -999,40 +1146,67 @@ typedef struct amp_param_table {      /* every array in context memory, built on
     amp_param_entry *entries;
     amp_chunk       *chunks;
     amp_partial     *partials;        /* one per chunk */
+    amp_totals      *totals;
     uint32_t         n_entries, n_chunks;
+    uint64_t         n_elements;      /* of all parameters */
 } amp_param_table;
 
 /* ---- jobs: arguments checked and defaults filled in by the front -------------------------------------------------------------- */
 
-#define AMP_INSPECT_READ   1u  /* go over the gradients: sums and counts into partials, then the record */
-#define AMP_INSPECT_SCALED 2u  /* gradients carry the loss scale: u = g / scale; else u = g */
-#define AMP_INSPECT_WRITE  4u  /* g = u */
-#define AMP_INSPECT_FRESH  8u  /* forget what the record says about earlier gradients */
-#define AMP_INSPECT_JUDGE  16u /* non-finite u: skip, and tell the scaler */
-#define AMP_INSPECT_BEGIN  32u /* count the step, compute its coefficients */
-#define AMP_INSPECT_NEXT   64u /* then the next loss scale */
+#define AMP_INSPECT_READ   1u   /* go over the gradients: sums and counts into partials and totals, then the record */
+#define AMP_INSPECT_SCALED 2u   /* gradients carry the loss scale: u = g * factor / scale; else u = g * factor */
+#define AMP_INSPECT_WRITE  4u   /* g = u */
+#define AMP_INSPECT_FRESH  8u   /* forget what the record says about earlier gradients */
+#define AMP_INSPECT_JUDGE  16u  /* non-finite u: skip, and tell the scaler */
+#define AMP_INSPECT_BEGIN  32u  /* count the step, compute its coefficients */
+#define AMP_INSPECT_NEXT   64u  /* then the next loss scale */
+#define AMP_INSPECT_ACCUM  128u /* the gradients are the accumulators; with BEGIN the window is used up */
+#define AMP_INSPECT_ADD    256u /* count a micro-batch into the window (or drop it, or the window) */
+
+/* Where a device leaves a copy of the record for the host to read without waiting: `end` and `begin` are equal when it is whole. */
+typedef struct amp_step_mirror { uint64_t begin; amp_step_record record; uint64_t end; } amp_step_mirror;
 
 typedef struct amp_inspect_job {
     amp_param_table   table;
     amp_step_record  *record;  /* context memory */
+    amp_step_mirror  *mirror;  /* what the backend's mirror_create gave; NULL for the probe record */
     amp_scaler_state *scaler;  /* context memory, or NULL */
     amp_step_desc     desc;
-    uint32_t          flags, _pad;
+    amp_group         group[AMP_GROUPS]; /* all groups, resolved; [0] is the desc's */
+    uint32_t          flags;
+    uint32_t          divide;  /* gradients are sums of so many micro-batches; with ACCUM 0: of as many as the window has */
+    uint32_t          keep_going, _pad; /* for ADD */
 } amp_inspect_job;
 
 typedef struct amp_update_job {
+    amp_param_table  table;
+    amp_step_record *record;   /* read; weight_overflow is written, */
+    amp_step_mirror *mirror;   /* there too */
+    amp_step_desc    desc;
+    amp_group        group[AMP_GROUPS];
+    uint32_t         accum, _pad; /* 1: take the accumulators and write zeros to them */
+} amp_update_job;
+
+typedef struct amp_add_job {   /* accum += u, unless the record says skip */
     amp_param_table        table;
     const amp_step_record *record;
-    amp_step_desc          desc;
-} amp_update_job;
+} amp_add_job;
 
 typedef struct amp_clip_job { /* g = clamp(g * record->clip, +-limit * scale), in place */
     amp_param_table         table;
     const amp_step_record  *record;  /* NULL: no factor */
     const amp_scaler_state *scaler;  /* NULL: 1 */
     float                   limit;   /* 0: none */
-    uint32_t                _pad;
+    uint32_t                accum;   /* 1: the accumulators instead of the gradients */
 } amp_clip_job;
+
+/* What gradients are multiplied with: 1 / (scale * micro-batches), once in double. */
+AMP_INLINE float amp_inspect_factor(const amp_inspect_job *job) {
+    double by = job->flags & AMP_INSPECT_SCALED ? ampi_widen(job->scaler->scale) : 1.0;
+    uint32_t n = job->flags & AMP_INSPECT_ACCUM && job->divide == 0 ? job->record->window_good : job->divide;
+    if (n > 1) by = ampi_dmul(by, (double)n);
+    return ampi_narrow(ampi_ddiv(1.0, by));
+}
 
 /* beta^t: repeated squaring, each product rounded to double. */
 AMP_INLINE double ampi_power(double beta, uint64_t t) {
@@ -1044,49 +1218,61 @@ AMP_INLINE double ampi_power(double beta, uint64_t t) {
     return r;
 }
 
-/* The end of an inspection, run by one thread: from the joined partials to the record, and on. `sum` and `found` are used with READ. */
-AMP_INLINE void amp_inspect_finish(const amp_inspect_job *job, const amp_step_record *found, double sum) {
+/* The end of an inspection, run by one thread: from totals to the record, and on. `totals` and `first` (where the first bad element
+   is; only looked at when there is one) are used with READ. */
+AMP_INLINE void amp_inspect_finish(const amp_inspect_job *job, const amp_totals *totals, uint32_t first_param, uint64_t first_index) {
     amp_step_record *r = job->record;
     const amp_step_desc *d = &job->desc;
-    uint32_t flags = job->flags;
-    float inv = 1.0f;
+    uint32_t flags = job->flags, i;
     if (flags & AMP_INSPECT_FRESH) {
         r->skip = 0; r->nan = r->inf = r->overflow = r->first_index = 0; r->first_param = 0;
         r->scale = job->scaler ? job->scaler->scale : 1.0f;
         r->norm = -1.0;
     }
-    if (flags & AMP_INSPECT_SCALED) inv = amp_inverse_scale(job->scaler->scale);
-    r->inv_scale = flags & AMP_INSPECT_WRITE ? 1.0f : inv;
+    r->inv_scale = flags & AMP_INSPECT_WRITE ? 1.0f : amp_inspect_factor(job);
     r->clip = 1.0f;
     if (flags & AMP_INSPECT_READ) {
-        r->norm = ampi_dsqrt(sum);
-        if (d->clip_norm > 0.0f && found->nan + found->inf + found->overflow == 0) {
+        r->norm = ampi_dsqrt(totals->sum);
+        if (ampi_nonzero(d->clip_norm) && totals->nan + totals->inf + totals->overflow == 0) {
             double c = ampi_ddiv(ampi_widen(d->clip_norm), ampi_dadd(r->norm, 1e-6));
             if (c < 1.0) r->clip = ampi_narrow(c);
         }
     }
     if (flags & AMP_INSPECT_JUDGE) {
-        uint32_t bits = (found->nan ? AMP_FOUND_NAN : 0u) | (found->inf ? AMP_FOUND_INF : 0u) | (found->overflow ? AMP_FOUND_OVERFLOW : 0u);
-        r->nan = found->nan; r->inf = found->inf; r->overflow = found->overflow;
-        r->first_index = found->first_index; r->first_param = found->first_param;
-        if (job->scaler->no_check) bits = 0;
-        job->scaler->found |= bits;
+        uint32_t bits = (totals->nan ? AMP_FOUND_NAN : 0u) | (totals->inf ? AMP_FOUND_INF : 0u) | (totals->overflow ? AMP_FOUND_OVERFLOW : 0u);
+        r->nan = totals->nan; r->inf = totals->inf; r->overflow = totals->overflow;
+        r->first_index = first_index; r->first_param = first_param;
+        if (job->scaler && job->scaler->no_check) bits = 0;
+        if (job->scaler) job->scaler->found |= bits;
         r->skip = bits != 0;
     }
+    if (flags & AMP_INSPECT_ADD) {
+        if (!r->skip) r->window_good++;
+        else {
+            r->window_bad++;
+            if (!job->keep_going) r->window_lost = 1;
+        }
+    }
     if (flags & AMP_INSPECT_BEGIN) {
+        if (flags & AMP_INSPECT_ACCUM) { /* what spoilt the window is what its last micro-batch's record says */
+            if (r->window_lost || r->window_good == 0) r->skip = 1;
+            r->window_good = r->window_bad = r->window_lost = 0;
+        }
         if (r->skip) {
             r->skipped++;
-            r->outcome = r->nan ? AMP_SKIPPED_NAN : r->inf ? AMP_SKIPPED_INF : AMP_SKIPPED_OVERFLOW;
+            r->outcome = r->nan ? AMP_SKIPPED_NAN : r->inf ? AMP_SKIPPED_INF : r->overflow ? AMP_SKIPPED_OVERFLOW : AMP_SKIPPED_WINDOW;
         } else {
-            double lr = ampi_widen(d->lr_ptr ? *d->lr_ptr : d->lr), bc1, bc2;
             r->steps++;
             r->outcome = AMP_STEPPED;
-            bc1 = ampi_dsub(1.0, ampi_power(ampi_widen(d->beta1), r->steps));
-            bc2 = ampi_dsub(1.0, ampi_power(ampi_widen(d->beta2), r->steps));
-            r->lr = ampi_narrow(lr);
-            r->step_size = ampi_narrow(ampi_ddiv(lr, bc1));
-            r->rsqrt_bc2 = ampi_narrow(ampi_ddiv(1.0, ampi_dsqrt(bc2)));
-            r->decay = ampi_narrow(ampi_dsub(1.0, ampi_dmul(lr, ampi_widen(d->weight_decay))));
+            for (i = 0; i < AMP_GROUPS; i++) {
+                const amp_group *g = &job->group[i];
+                double lr = ampi_widen(g->lr_ptr ? *g->lr_ptr : g->lr);
+                double bc1 = ampi_dsub(1.0, ampi_power(ampi_widen(g->beta1), r->steps)), bc2 = ampi_dsub(1.0, ampi_power(ampi_widen(g->beta2), r->steps));
+                r->rate[i].lr = ampi_narrow(lr);
+                r->rate[i].step_size = ampi_narrow(ampi_ddiv(lr, bc1));
+                r->rate[i].rsqrt_bc2 = ampi_narrow(ampi_ddiv(1.0, ampi_dsqrt(bc2)));
+                r->rate[i].decay = ampi_narrow(ampi_dsub(1.0, ampi_dmul(lr, ampi_widen(g->weight_decay))));
+            }
         }
     }
     if (flags & AMP_INSPECT_NEXT) amp_scaler_next(job->scaler);
@@ -1103,30 +1289,33 @@ typedef struct amp_coef { /* what one parameter's update needs, from the desc, t
     uint32_t first, nesterov;
 } amp_coef;
 
-AMP_INLINE amp_coef amp_coef_of(const amp_step_desc *d, const amp_step_record *r, uint32_t no_decay) {
+AMP_INLINE amp_coef amp_coef_of(const amp_update_job *job, const amp_param_entry *p) {
+    const amp_step_desc *d = &job->desc;
+    const amp_group *g = &job->group[p->group];
+    const amp_rates *r = &job->record->rate[p->group];
+    int decoupled = d->optimizer == AMP_ADAMW || d->optimizer == AMP_LION;
     amp_coef c;
-    float wd = no_decay ? 0.0f : d->weight_decay;
-    c.inv = r->inv_scale; c.clip = r->clip; c.limit = d->clip_value;
-    c.beta1 = d->beta1; c.one_beta1 = ampi_narrow(ampi_dsub(1.0, ampi_widen(d->beta1)));
-    c.beta2 = d->beta2; c.one_beta2 = ampi_narrow(ampi_dsub(1.0, ampi_widen(d->beta2)));
-    c.eps = d->eps; c.lr = r->lr; c.step_size = r->step_size; c.rsqrt_bc2 = r->rsqrt_bc2;
-    c.decay = d->optimizer == AMP_ADAMW && !no_decay ? r->decay : 1.0f;
-    c.l2 = d->optimizer == AMP_ADAMW ? 0.0f : wd;
-    c.momentum = d->momentum; c.one_dampening = ampi_narrow(ampi_dsub(1.0, ampi_widen(d->dampening)));
-    c.first = r->steps == 1; c.nesterov = d->nesterov;
+    c.inv = job->record->inv_scale; c.clip = job->record->clip; c.limit = d->clip_value;
+    c.beta1 = g->beta1; c.one_beta1 = ampi_narrow(ampi_dsub(1.0, ampi_widen(g->beta1)));
+    c.beta2 = g->beta2; c.one_beta2 = ampi_narrow(ampi_dsub(1.0, ampi_widen(g->beta2)));
+    c.eps = g->eps; c.lr = r->lr; c.step_size = r->step_size; c.rsqrt_bc2 = r->rsqrt_bc2;
+    c.decay = decoupled && !p->no_decay ? r->decay : 1.0f;
+    c.l2 = decoupled || p->no_decay ? 0.0f : g->weight_decay;
+    c.momentum = g->momentum; c.one_dampening = ampi_narrow(ampi_dsub(1.0, ampi_widen(g->dampening)));
+    c.first = job->record->steps == 1; c.nesterov = d->nesterov;
     return c;
 }
 
 #define AMPI_PREPARE(P, T, u, c) /* gradient -> u */ \
     do { \
         u = P##_mul(P##_mul(u, P##_set((c)->inv)), P##_set((c)->clip)); \
-        if ((c)->limit > 0.0f) u = P##_clamp(u, P##_set((c)->limit)); \
+        if (ampi_nonzero((c)->limit)) u = P##_clamp(u, P##_set((c)->limit)); \
     } while (0)
 
 #define AMPI_ADAM(P, T, w, m, v, u, c) \
     do { \
         T den_; \
-        if ((c)->l2 != 0.0f) u = P##_add(u, P##_mul(P##_set((c)->l2), w)); \
+        if (ampi_nonzero((c)->l2)) u = P##_add(u, P##_mul(P##_set((c)->l2), w)); \
         m = P##_add(P##_mul(P##_set((c)->beta1), m), P##_mul(P##_set((c)->one_beta1), u)); \
         v = P##_add(P##_mul(P##_set((c)->beta2), v), P##_mul(P##_set((c)->one_beta2), P##_mul(u, u))); \
         den_ = P##_add(P##_mul(P##_sqrt(v), P##_set((c)->rsqrt_bc2)), P##_set((c)->eps)); \
@@ -1135,15 +1324,26 @@ AMP_INLINE amp_coef amp_coef_of(const amp_step_desc *d, const amp_step_record *r
 
 #define AMPI_SGD(P, T, w, b, u, c) /* b: momentum buffer, used when momentum != 0 */ \
     do { \
-        if ((c)->l2 != 0.0f) u = P##_add(u, P##_mul(P##_set((c)->l2), w)); \
-        if ((c)->momentum != 0.0f) { \
+        if (ampi_nonzero((c)->l2)) u = P##_add(u, P##_mul(P##_set((c)->l2), w)); \
+        if (ampi_nonzero((c)->momentum)) { \
             b = (c)->first ? u : P##_add(P##_mul(P##_set((c)->momentum), b), P##_mul(P##_set((c)->one_dampening), u)); \
             u = (c)->nesterov ? P##_add(u, P##_mul(P##_set((c)->momentum), b)) : b; \
         } \
         w = P##_sub(w, P##_mul(P##_set((c)->lr), u)); \
     } while (0)
 
+#define AMPI_LION(P, T, w, m, u, c) \
+    do { \
+        T way_ = P##_add(P##_mul(P##_set((c)->beta1), m), P##_mul(P##_set((c)->one_beta1), u)); \
+        w = P##_sub(P##_mul(w, P##_set((c)->decay)), P##_signed(P##_set((c)->lr), way_)); \
+        m = P##_add(P##_mul(P##_set((c)->beta2), m), P##_mul(P##_set((c)->one_beta2), u)); \
+    } while (0)
+
 #define ampi_set(x) (x)
+AMP_INLINE float ampi_signed(float x, float s) { /* x * sign(s), x >= 0; 0 for s = 0; NaN for NaN */
+    uint32_t u = ampi_bits(s);
+    return u << 1 == 0 ? 0.0f : amp_is_nan(s) ? s : ampi_float(ampi_bits(x) | (u & 0x80000000u));
+}
 AMP_INLINE float ampi_clamp(float x, float limit) { /* NaN stays; by the bits, because -ffast-math forgets NaN in comparisons */
     uint32_t a = ampi_bits(x) & 0x7fffffffu, l = ampi_bits(limit);
     return a > l && a <= 0x7f800000u ? ampi_float((ampi_bits(x) & 0x80000000u) | l) : x;
@@ -1151,11 +1351,37 @@ AMP_INLINE float ampi_clamp(float x, float limit) { /* NaN stays; by the bits, b
 AMP_INLINE float amp_prepare_one(float u, const amp_coef *c) { AMPI_PREPARE(ampi, float, u, c); return u; }
 AMP_INLINE void amp_adam_one(float *w, float *m, float *v, float u, const amp_coef *c) { AMPI_ADAM(ampi, float, *w, *m, *v, u, c); }
 AMP_INLINE void amp_sgd_one(float *w, float *b, float u, const amp_coef *c) { AMPI_SGD(ampi, float, *w, *b, u, c); }
+AMP_INLINE void amp_lion_one(float *w, float *m, float u, const amp_coef *c) { AMPI_LION(ampi, float, *w, *m, u, c); }
 
-/* A model copy of w: to nearest, or stochastically with this parameter's and step's own random numbers. */
-AMP_INLINE uint32_t amp_model_bits(float w, amp_dtype t, const amp_step_desc *d, const amp_step_record *r, uint32_t param, uint64_t i) {
-    if (!d->stochastic) return ampi_encode(ampi_bits(w), t, AMP_NEAREST, 0, 0);
-    return ampi_encode(ampi_bits(w), t, AMP_STOCHASTIC, amp_random(d->seed, (r->steps << 24) + param, i), 0);
+/* x rounded to 16 bits with this step's and parameter's own random numbers; which: 0 model copy, 1 and 2 moments. */
+AMP_INLINE uint32_t amp_step_round(float x, amp_dtype t, const amp_step_desc *d, const amp_step_record *r, uint32_t param, uint64_t i, uint32_t which) {
+    return ampi_encode(ampi_bits(x), t, AMP_STOCHASTIC, amp_random(d->seed + which, (r->steps << 24) + param, i), 0);
+}
+
+/* One element of a weight, whatever the layout. Load before an update; store writes master and model copy and returns 1 when the
+   16-bit copy cannot hold the weight. */
+AMP_INLINE float amp_weight_load(const amp_param_entry *p, uint64_t i) {
+    uint16_t h, low;
+    if (p->layout == AMP_MASTER_F32) return amp_load(p->master, AMP_F32, (size_t)i);
+    if (p->layout == AMP_MASTER_NONE) return amp_load(p->model, p->model_dtype, (size_t)i);
+    memcpy(&h, (const char *)p->model + 2 * i, 2);
+    memcpy(&low, (const char *)p->low + 2 * i, 2);
+    return p->layout == AMP_MASTER_SPLIT ? amp_split_unpack(h | (uint32_t)low << 16, p->model_dtype) : amp_kahan_unpack(h | (uint32_t)low << 16);
+}
+AMP_INLINE uint32_t amp_weight_store(const amp_param_entry *p, uint64_t i, float w, const amp_step_desc *d, const amp_step_record *r, uint32_t param) {
+    uint32_t both;
+    if (p->layout == AMP_MASTER_F32) {
+        amp_store(p->master, AMP_F32, (size_t)i, w);
+        if (!p->model) return 0;
+    }
+    if (p->layout == AMP_MASTER_F32 || p->layout == AMP_MASTER_NONE)
+        both = d->stochastic ? amp_step_round(w, p->model_dtype, d, r, param, i, 0) : ampi_encode(ampi_bits(w), p->model_dtype, AMP_NEAREST, 0, 0);
+    else {
+        both = p->layout == AMP_MASTER_SPLIT ? amp_split_pack(w, p->model_dtype) : amp_kahan_pack(w);
+        ampi_store_bits(p->low, AMP_BF16, (size_t)i, both >> 16);
+    }
+    ampi_store_bits(p->model, p->model_dtype, (size_t)i, both & 0xffffu);
+    return !amp_is_finite(ampi_float(ampi_decode(both & 0xffffu, p->model_dtype))) && !amp_is_nan(w);
 }
 
 /* ---- the table ------------------------------------------------------------------------------------------------------------------
@@ -1181,11 +1407,17 @@ typedef struct amp_backend {
     amp_status (*may_wait)(amp_ctx *); /* AMP_OK, or AMP_ERR_CAPTURE / AMP_ERR_DEAD: asked before every query */
     /* arrays */
     amp_status (*cast)(amp_ctx *, amp_array dst, amp_array src, size_t n, const amp_cast_desc *);
-    amp_status (*finite)(amp_ctx *, const amp_array *arrays, size_t n, amp_scaler_state *unscale, amp_finite_report *host); /* either may be NULL */
+    /* counts; with `unscale` also dst[i] = arrays[i] / scale (dst NULL: in place) and what was found into the state. host may be NULL */
+    amp_status (*finite)(amp_ctx *, const amp_array *dst, const amp_array *arrays, size_t n, amp_scaler_state *unscale, amp_finite_report *host);
     amp_status (*histogram)(amp_ctx *, const amp_array *arrays, size_t n, amp_histogram *host);
     /* step */
+    /* inspect with desc.reduce_totals_fn: calls it between the sums and amp_inspect_finish */
     amp_status (*inspect)(amp_ctx *, const amp_inspect_job *);
     amp_status (*update)(amp_ctx *, const amp_update_job *);
+    amp_status (*add)(amp_ctx *, const amp_add_job *);
+    amp_status (*mirror_create)(amp_ctx *, amp_step_mirror **out);     /* *out may stay NULL */
+    void       (*mirror_destroy)(amp_ctx *, amp_step_mirror *);
+    amp_status (*poll)(amp_ctx *, const amp_step_record *record, const amp_step_mirror *mirror, amp_step_record *out); /* does not wait */
     amp_status (*clip)(amp_ctx *, const amp_clip_job *);
     amp_status (*next_scale)(amp_ctx *, amp_scaler_state *);
     /* products: desc with dtypes, leading dimensions, strides and alpha resolved; sizes > 0 (k may be 0) */
@@ -1204,8 +1436,9 @@ typedef struct amp_backend {
     X(amp_scaler_create, setup) X(amp_scaler_destroy, setup) X(amp_scaler_scale, query) X(amp_scaler_get, query) \
     X(amp_scaler_set_scale, query) X(amp_scaler_configure, query) \
     X(amp_scaler_unscale, enqueue) X(amp_unscale, enqueue_or_query) X(amp_scaler_update, enqueue) \
-    X(amp_step, enqueue) X(amp_sgd, enqueue) X(amp_adam, enqueue) X(amp_adamw, enqueue) X(amp_inspect, enqueue) \
-    X(amp_grad_norm, query) X(amp_clip, enqueue) X(amp_clip_value, enqueue) X(amp_step_poll, query) \
+    X(amp_step, enqueue) X(amp_sgd, enqueue) X(amp_adam, enqueue) X(amp_adamw, enqueue) X(amp_lion, enqueue) X(amp_inspect, enqueue) X(amp_accumulate, enqueue) \
+    X(amp_param_read, query) X(amp_param_write, query) \
+    X(amp_grad_norm, query) X(amp_clip, enqueue) X(amp_clip_value, enqueue) X(amp_step_poll, host) \
     X(amp_gemm, enqueue) X(amp_linear_forward, enqueue) X(amp_linear_backward, enqueue) X(amp_softmax_cross_entropy, enqueue) \
     X(amp_state_save, query) X(amp_state_load, query)
 
@@ -1238,6 +1471,7 @@ AMPI_REF_STEP(amp_step)
 AMPI_REF_STEP(amp_sgd)
 AMPI_REF_STEP(amp_adam)
 AMPI_REF_STEP(amp_adamw)
+AMPI_REF_STEP(amp_lion)
 AMPI_REF_STEP(amp_inspect)
 #undef AMPI_REF
 #undef AMPI_REF_STEP
@@ -1332,6 +1566,7 @@ AMP_API const char *amp_outcome_name(amp_outcome o) {
     case AMP_SKIPPED_INF:      return "skipped: inf";
     case AMP_SKIPPED_NAN:      return "skipped: nan";
     case AMP_SKIPPED_OVERFLOW: return "skipped: overflow after unscaling";
+    case AMP_SKIPPED_WINDOW:   return "skipped: lost or empty window";
     }
     return "unknown outcome";
 }
@@ -1365,6 +1600,18 @@ AMP_API amp_status amp_fail(amp_ctx *ctx, amp_status status, const char *format,
     ampi_message(ctx->error, sizeof ctx->error, format, va);
     va_end(va);
     if (ctx->log.fn) ctx->log.fn(AMP_LOG_ERROR, status, ctx->error, ctx->log.user);
+    return status;
+}
+
+/* A verb failed in another verb that it uses: the sentence starts with the one that was called. */
+static amp_status ampi_failed_in(amp_ctx *ctx, const char *where, amp_status status) {
+    size_t n = strlen(where), old = strlen(ctx->error);
+    if (status == AMP_OK || strncmp(ctx->error, where, n) == 0) return status;
+    if (old + n + 3 > sizeof ctx->error) old = sizeof ctx->error - n - 3;
+    memmove(ctx->error + n + 2, ctx->error, old);
+    memcpy(ctx->error, where, n);
+    memcpy(ctx->error + n, ": ", 2);
+    ctx->error[n + 2 + old] = 0;
     return status;
 }
 
@@ -1536,7 +1783,7 @@ AMP_API amp_status amp_copy(amp_ctx *ctx, void *dst, const void *src, size_t byt
     if (!ctx) return AMP_ERR_INVALID_ARG;
     if (bytes == 0) return AMP_OK;
     if (!dst || !src) return AMPI_INVALID(ctx, "amp_copy: %s is NULL", dst ? "src" : "dst");
-    AMPI_TRY(ctx->b->may_wait(ctx));
+    AMPI_TRY(ampi_failed_in(ctx, "amp_copy", ctx->b->may_wait(ctx)));
     return ctx->b->copy(ctx, dst, src, bytes);
 }
 AMP_API amp_status amp_zero(amp_ctx *ctx, void *dst, size_t bytes) {
@@ -1547,7 +1794,7 @@ AMP_API amp_status amp_zero(amp_ctx *ctx, void *dst, size_t bytes) {
 }
 AMP_API amp_status amp_sync(amp_ctx *ctx) {
     if (!ctx) return AMP_ERR_INVALID_ARG;
-    AMPI_TRY(ctx->b->may_wait(ctx));
+    AMPI_TRY(ampi_failed_in(ctx, "amp_sync", ctx->b->may_wait(ctx)));
     return ctx->b->sync(ctx);
 }
 
@@ -1601,8 +1848,8 @@ AMP_API amp_status amp_all_finite(amp_ctx *ctx, const amp_array *arrays, size_t 
     if (!ctx) return AMP_ERR_INVALID_ARG;
     if (!report) return AMPI_INVALID(ctx, "amp_all_finite: report is NULL");
     AMPI_TRY(ampi_check_list(ctx, "amp_all_finite", arrays, n_arrays));
-    AMPI_TRY(ctx->b->may_wait(ctx));
-    AMPI_TRY(ctx->b->finite(ctx, arrays, n_arrays, NULL, &r));
+    AMPI_TRY(ampi_failed_in(ctx, "amp_all_finite", ctx->b->may_wait(ctx)));
+    AMPI_TRY(ctx->b->finite(ctx, NULL, arrays, n_arrays, NULL, &r));
     *report = r;
     return AMP_OK;
 }
@@ -1613,7 +1860,7 @@ AMP_API amp_status amp_histogram_count(amp_ctx *ctx, const amp_array *arrays, si
     if (!ctx) return AMP_ERR_INVALID_ARG;
     if (!out) return AMPI_INVALID(ctx, "amp_histogram_count: out is NULL");
     AMPI_TRY(ampi_check_list(ctx, "amp_histogram_count", arrays, n_arrays));
-    AMPI_TRY(ctx->b->may_wait(ctx));
+    AMPI_TRY(ampi_failed_in(ctx, "amp_histogram_count", ctx->b->may_wait(ctx)));
     AMPI_TRY(ctx->b->histogram(ctx, arrays, n_arrays, &h));
     *out = h;
     return AMP_OK;
@@ -1644,6 +1891,17 @@ AMP_API double amp_histogram_lost(const amp_histogram *h, amp_dtype dtype, float
     /* half of the smallest subnormal: 2^(emin - 127 - mant - 1); floats keep everything a float can hold */
     return ampi_histogram_share(h, scale, dtype == AMP_F32 ? -149 : (int)f.emin - 127 - (int)f.mant - 1, 1 << 20);
 }
+AMP_API double amp_histogram_subnormal(const amp_histogram *h, amp_dtype dtype, float scale) {
+    if (amp_dtype_size(dtype) == 0) return 0.0;
+    return ampi_histogram_share(h, scale, dtype == AMP_F32 ? -126 : (int)ampi_format_of(dtype).emin - 127, 1 << 20) - amp_histogram_lost(h, dtype, scale);
+}
+AMP_API void amp_histogram_add(amp_histogram *sum, const amp_histogram *more) {
+    size_t e;
+    if (!sum || !more) return;
+    sum->total += more->total; sum->zero += more->zero; sum->inf += more->inf; sum->nan += more->nan;
+    for (e = 0; e < 256; e++) sum->pow2[e] += more->pow2[e];
+    if (sum->amax < more->amax) sum->amax = more->amax;
+}
 AMP_API double amp_histogram_overflow(const amp_histogram *h, amp_dtype dtype, float scale) {
     if (amp_dtype_size(dtype) == 0) return 0.0;
     return ampi_histogram_share(h, scale, -(1 << 20), dtype == AMP_F32 ? 128 : ampi_log2_floor(ampi_float(ampi_format_of(dtype).limit)) + 1);
@@ -1653,7 +1911,7 @@ AMP_API float amp_histogram_suggest_scale(const amp_histogram *h) {
     if (!h || !(h->amax > 0.0f) || !amp_is_finite(h->amax)) return 65536.0f;
     k = 14 - ampi_log2_floor(h->amax); /* amax < 2^(e+1), so amax * 2^k < 2^15 */
     if ((ampi_bits(h->amax) & 0x7fffffu) > 0x7fe000u) k--; /* 65504 / 2 is just below 2^15 */
-    return ampi_float((uint32_t)(127 + (k > 24 ? 24 : k < -14 ? -14 : k)) << 23);
+    return ampi_float((uint32_t)(127 + (k > 100 ? 100 : k < -14 ? -14 : k)) << 23);
 }
 
 /* ---- parameters: the front ---- */
@@ -1672,14 +1930,47 @@ struct amp_params {
     size_t           n, cap;
     int              committed;
     int              stochastic;  /* a model copy may differ from the rounded master */
-    void            *arena[5];  /* masters, model copies, gradients, moments, tables */
+    void            *arena[6];  /* masters and low parts, model copies, gradients, moments, accumulators, tables */
     amp_param_table  table;
     amp_step_record *record;    /* context memory: of steps, and of norms asked for by hand */
     amp_step_record *probe;
+    amp_step_mirror *mirror;
     uint64_t         serial;    /* the scaler's iteration that `stage` belongs to */
-    int32_t          stage, _pad;
+    amp_scaler      *window;    /* whose scale is held for this set's accumulation window; NULL: none */
+    int32_t          stage;
+    int32_t          adding;    /* the accumulators hold micro-batches */
 };
 enum { AMPI_READY = 0, AMPI_UNSCALED, AMPI_STEPPED };
+
+static amp_params_desc ampi_params_defaults(amp_params_desc d) {
+    if (d.model == AMP_AUTO) d.model = AMP_F16;
+    if (d.grad == AMP_AUTO) d.grad = d.model;
+    if (d.moments == 0) d.moments = 2;
+    else if (d.moments == AMP_NONE) d.moments = 0;
+    if (d.moment == AMP_AUTO) d.moment = AMP_F32;
+    return d;
+}
+
+/* bytes of one element of each class; layout F32 with an FP32 model copy is one array */
+static amp_layout ampi_layout_of(amp_master layout, amp_dtype model, amp_dtype grad, int32_t moments, amp_dtype moment, uint32_t accumulate) {
+    amp_layout l;
+    l.master = layout == AMP_MASTER_F32 ? 4u : layout == AMP_MASTER_NONE ? 0u : 2u;
+    l.model = model == AMP_F32 ? 0u : (uint32_t)amp_dtype_size(model);
+    l.grad = (uint32_t)amp_dtype_size(grad);
+    l.moments = (uint32_t)moments * (uint32_t)amp_dtype_size(moment);
+    l.accum = accumulate ? 4u : 0u;
+    l.total = l.master + l.model + l.grad + l.moments + l.accum;
+    return l;
+}
+AMP_API amp_layout amp_layout_bytes(const amp_params_desc *desc) {
+    amp_params_desc d = AMP_ZERO;
+    amp_layout none = AMP_ZERO;
+    if (desc) d = *desc;
+    d = ampi_params_defaults(d);
+    if ((d.model != AMP_F16 && d.model != AMP_BF16 && d.model != AMP_F32) || amp_dtype_size(d.grad) == 0 || (uint32_t)d.master > (uint32_t)AMP_MASTER_KAHAN ||
+        (d.master == AMP_MASTER_KAHAN && d.model != AMP_BF16) || d.moments < 0 || d.moments > 2 || (d.moment != AMP_F32 && d.moment != AMP_BF16)) return none;
+    return ampi_layout_of(d.model == AMP_F32 ? AMP_MASTER_F32 : d.master, d.model, d.grad, d.moments, d.moment, d.accumulate);
+}
 
 AMP_API amp_status amp_params_create_checked(amp_params **out, amp_ctx *ctx, int version, size_t size, const amp_params_desc *desc) {
     static const char where[] = "amp_params_create";
@@ -1691,14 +1982,13 @@ AMP_API amp_status amp_params_create_checked(amp_params **out, amp_ctx *ctx, int
     if (desc) { AMPI_CHECK_DESC(ctx, where, desc); d = *desc; }
     if (!d.label) d.label = "params";
     if (strlen(d.label) > 23) return AMPI_INVALID(ctx, "%s: desc.label is longer than 23 characters", where);
-    if (d.model == AMP_AUTO) d.model = AMP_F16;
-    if (d.grad == AMP_AUTO) d.grad = d.model;
+    d = ampi_params_defaults(d);
     if (d.model != AMP_F16 && d.model != AMP_BF16 && d.model != AMP_F32) return AMPI_INVALID(ctx, "%s: desc.model is %d (%s); f16, bf16 or f32 is needed", where, (int)d.model, amp_dtype_name(d.model));
     if (amp_dtype_size(d.grad) == 0) return AMPI_INVALID(ctx, "%s: desc.grad is %d", where, (int)d.grad);
-    if (d.master != AMP_MASTER_F32 && d.master != AMP_MASTER_NONE) return AMPI_INVALID(ctx, "%s: desc.master is %d", where, (int)d.master);
-    if (d.moments == 0) d.moments = 2;
-    else if (d.moments == AMP_NONE) d.moments = 0;
-    if (d.moments < 0 || d.moments > 2) return AMPI_INVALID(ctx, "%s: desc.moments is %d; 0 (for 2), 1, 2 or AMP_NONE is needed", where, (int)d.moments);
+    if ((uint32_t)d.master > (uint32_t)AMP_MASTER_KAHAN) return AMPI_INVALID(ctx, "%s: desc.master is %d", where, (int)d.master);
+    if (d.master == AMP_MASTER_KAHAN && d.model != AMP_BF16) return AMPI_INVALID(ctx, "%s: desc.master AMP_MASTER_KAHAN needs a bf16 model, not %s", where, amp_dtype_name(d.model));
+    if (d.moments < AMP_NONE || d.moments > 2) return AMPI_INVALID(ctx, "%s: desc.moments is %d; 0 (for 2), 1, 2 or AMP_NONE is needed", where, (int)d.moments);
+    if (d.moment != AMP_F32 && d.moment != AMP_BF16) return AMPI_INVALID(ctx, "%s: desc.moment is %d (%s); f32 or bf16 is needed", where, (int)d.moment, amp_dtype_name(d.moment));
     if (d.flags) return AMPI_INVALID(ctx, "%s: desc.flags is not 0", where);
     p = (amp_params *)ampi_host_alloc(&ctx->host, sizeof *p);
     if (!p) return amp_fail(ctx, AMP_ERR_NO_MEMORY, "%s: no host memory", where);
@@ -1735,7 +2025,7 @@ AMP_API amp_status amp_params_add(amp_params *p, const amp_param_desc *desc) {
     name = d.name ? d.name : number;
     if (d.count == 0) return AMPI_INVALID(p->ctx, "%s: desc.count of \"%s\" is 0", where, name);
     if (d.count > (size_t)-1 / 32 || p->n >= 0xffffff) return AMPI_INVALID(p->ctx, "%s: desc.count of \"%s\" is too large", where, name);
-    if (d.flags) return AMPI_INVALID(p->ctx, "%s: desc.flags is not 0", where);
+    if (d.group >= AMP_GROUPS) return AMPI_INVALID(p->ctx, "%s: desc.group of \"%s\" is %u; at most %d groups", where, name, (unsigned)d.group, AMP_GROUPS);
     if (strlen(name) > 255) return AMPI_INVALID(p->ctx, "%s: desc.name is longer than 255 characters", where);
     if (amp_params_find(p, name) < p->n) return AMPI_INVALID(p->ctx, "%s: desc.name \"%s\" is taken", where, name);
     if (d.model.dtype == AMP_AUTO) d.model.dtype = d.keep_f32 ? AMP_F32 : p->desc.model;
@@ -1748,7 +2038,7 @@ AMP_API amp_status amp_params_add(amp_params *p, const amp_param_desc *desc) {
         if (d.master && d.model.data && d.model.data != (void *)d.master) return AMPI_INVALID(p->ctx, "%s: desc.master and desc.model of \"%s\" differ, but an FP32 model copy is the master", where, name);
         if (!d.master) memcpy(&d.master, &d.model.data, sizeof d.master);
         d.model.data = NULL;
-    } else if (p->desc.master == AMP_MASTER_NONE && d.master) return AMPI_INVALID(p->ctx, "%s: desc.master of \"%s\" is given, but the set has AMP_MASTER_NONE", where, name);
+    } else if (p->desc.master != AMP_MASTER_F32 && d.master) return AMPI_INVALID(p->ctx, "%s: desc.master of \"%s\" is given, but the set's layout has no FP32 masters", where, name);
     if ((uintptr_t)d.master % sizeof(float)) return AMPI_INVALID(p->ctx, "%s: desc.master of \"%s\" is not aligned to 4 bytes", where, name);
     len = strlen(name) + 1;
     grown = p->params;
@@ -1767,7 +2057,9 @@ AMP_API amp_status amp_params_add(amp_params *p, const amp_param_desc *desc) {
 
 static void ampi_params_release(amp_params *p) { /* back to "not committed" */
     size_t i;
-    for (i = 0; i < 5; i++) { (void)amp_free(p->ctx, p->arena[i]); p->arena[i] = NULL; }
+    for (i = 0; i < 6; i++) { (void)amp_free(p->ctx, p->arena[i]); p->arena[i] = NULL; }
+    p->ctx->b->mirror_destroy(p->ctx, p->mirror);
+    p->mirror = NULL;
     ampi_host_free(&p->ctx->host, p->entries, p->n * sizeof *p->entries);
     p->entries = NULL;
     p->record = p->probe = NULL;
@@ -1796,96 +2088,119 @@ static amp_status ampi_arena(amp_params *p, int which, const char *suffix, size_
 
 static amp_array ampi_entry_array(void *data, amp_dtype t, uint64_t count) { return data ? amp_arrn(data, t, (size_t)count) : amp_arr(NULL, AMP_AUTO); }
 
+/* floats to the weights of an entry, a block at a time; refuses what SPLIT cannot hold before anything is written */
+static amp_status ampi_write_weights(amp_params *p, const char *where, size_t i, const float *src) {
+    amp_ctx *ctx = p->ctx;
+    const amp_param_entry *e = &p->entries[i];
+    uint16_t h[512], low[512];
+    size_t done, n, j;
+    if (e->layout == AMP_MASTER_F32) return ctx->b->copy(ctx, e->master, src, (size_t)e->count * 4u); /* the caller casts the model copy */
+    if (e->layout == AMP_MASTER_SPLIT && e->model_dtype == AMP_F16) for (j = 0; j < e->count; j++)
+        if (!amp_is_finite(amp_f32_from_f16(amp_f16_from_f32(src[j])))) return AMPI_INVALID(ctx, "%s: weight %lu of \"%s\" is %g, which FP16 cannot hold (AMP_MASTER_SPLIT needs |w| < 65520)", where, (unsigned long)j, p->params[i].name, (double)src[j]);
+    for (done = 0; done < e->count; done += n) {
+        n = e->count - done < 512 ? (size_t)e->count - done : 512;
+        for (j = 0; j < n; j++) {
+            float w = src[done + j];
+            uint32_t both = e->layout == AMP_MASTER_SPLIT ? amp_split_pack(w, e->model_dtype) : e->layout == AMP_MASTER_KAHAN ? amp_kahan_pack(w) : ampi_encode(ampi_bits(w), e->model_dtype, AMP_NEAREST, 0, 0);
+            h[j] = (uint16_t)both;
+            low[j] = (uint16_t)(both >> 16);
+        }
+        AMPI_TRY(ctx->b->copy(ctx, (char *)e->model + 2 * done, h, 2 * n));
+        if (e->low) AMPI_TRY(ctx->b->copy(ctx, (char *)e->low + 2 * done, low, 2 * n));
+    }
+    return AMP_OK;
+}
+
+static void *ampi_place(void *arena, size_t *at, size_t bytes) { /* the next piece of an arena */
+    void *p = bytes ? (char *)arena + *at : NULL;
+    *at += ampi_round256(bytes);
+    return p;
+}
+
 static amp_status ampi_params_commit(amp_params *p) {
+    static const char where[] = "amp_params_commit";
     amp_ctx *ctx = p->ctx;
     amp_chunk *chunks = NULL;
-    size_t bytes[5] = {0, 0, 0, 0, 0}, at[4] = {0, 0, 0, 0}, n_chunks = 0, i, k, done;
+    size_t bytes[5] = {0, 0, 0, 0, 0}, at[5] = {0, 0, 0, 0, 0}, n_chunks = 0, tables, i, k, done;
     amp_status st = AMP_OK;
     p->entries = (amp_param_entry *)ampi_host_alloc(&ctx->host, (p->n ? p->n : 1) * sizeof *p->entries);
-    if (!p->entries) return amp_fail(ctx, AMP_ERR_NO_MEMORY, "amp_params_commit: no host memory");
-    for (i = 0; i < p->n; i++) { /* what is owned */
+    if (!p->entries) return amp_fail(ctx, AMP_ERR_NO_MEMORY, "%s: no host memory", where);
+    for (i = 0; i < p->n; i++) { /* what is owned, in bytes by class */
         const amp_param_desc *d = &p->params[i].d;
-        int has_master = d->model.dtype == AMP_F32 || p->desc.master == AMP_MASTER_F32;
-        size_t add[4];
-        add[0] = has_master && !d->master ? ampi_round256(d->count * 4u) : 0;
-        add[1] = d->model.dtype != AMP_F32 && !d->model.data ? ampi_round256(d->count * amp_dtype_size(d->model.dtype)) : 0;
-        add[2] = !d->grad.data ? ampi_round256(d->count * amp_dtype_size(d->grad.dtype)) : 0;
-        add[3] = (size_t)p->desc.moments * ampi_round256(d->count * 4u);
-        for (k = 0; k < 4; k++) {
-            if (bytes[k] + add[k] < bytes[k]) return AMPI_INVALID(ctx, "amp_params_commit: the set is too large");
+        amp_param_entry *e = &p->entries[i];
+        amp_layout l;
+        size_t add[5];
+        e->layout = d->model.dtype == AMP_F32 ? AMP_MASTER_F32 : p->desc.master;
+        e->count = d->count;
+        e->no_decay = d->no_decay != 0;
+        e->group = d->group;
+        e->model_dtype = d->model.dtype;
+        e->grad_dtype = d->grad.dtype;
+        e->moment_dtype = p->desc.moment;
+        e->first_chunk = (uint32_t)n_chunks;
+        l = ampi_layout_of(e->layout, e->model_dtype, e->grad_dtype, p->desc.moments, e->moment_dtype, p->desc.accumulate);
+        add[0] = d->master ? 0 : ampi_round256(d->count * l.master);
+        add[1] = d->model.data ? 0 : ampi_round256(d->count * l.model);
+        add[2] = d->grad.data ? 0 : ampi_round256(d->count * l.grad);
+        add[3] = (size_t)p->desc.moments * ampi_round256(d->count * amp_dtype_size(e->moment_dtype));
+        add[4] = ampi_round256(d->count * l.accum);
+        for (k = 0; k < 5; k++) {
+            if (bytes[k] + add[k] < bytes[k]) return AMPI_INVALID(ctx, "%s: the set is too large", where);
             bytes[k] += add[k];
         }
         n_chunks += (d->count - 1) / AMP_CHUNK + 1;
     }
-    if (n_chunks > 0xffffffffu) return AMPI_INVALID(ctx, "amp_params_commit: the set is too large");
-    bytes[4] = 2 * ampi_round256(sizeof(amp_step_record)) + ampi_round256(p->n * sizeof(amp_param_entry)) +
-               ampi_round256(n_chunks * sizeof(amp_chunk)) + ampi_round256(n_chunks * sizeof(amp_partial));
+    if (n_chunks > 0xffffffffu) return AMPI_INVALID(ctx, "%s: the set is too large", where);
+    tables = 2 * ampi_round256(sizeof(amp_step_record)) + ampi_round256(sizeof(amp_totals)) + ampi_round256(p->n * sizeof(amp_param_entry)) +
+             ampi_round256(n_chunks * sizeof(amp_chunk)) + ampi_round256(n_chunks * sizeof(amp_partial));
+    AMPI_TRY(ctx->b->mirror_create(ctx, &p->mirror));
     AMPI_TRY(ampi_arena(p, 0, ".master", bytes[0]));
     AMPI_TRY(ampi_arena(p, 1, ".model", bytes[1]));
     AMPI_TRY(ampi_arena(p, 2, ".grad", bytes[2]));
     AMPI_TRY(ampi_arena(p, 3, ".moments", bytes[3]));
-    AMPI_TRY(ampi_arena(p, 4, ".tables", bytes[4]));
+    AMPI_TRY(ampi_arena(p, 4, ".accum", bytes[4]));
+    AMPI_TRY(ampi_arena(p, 5, ".tables", tables));
     {
-        char *t = (char *)p->arena[4];
-        p->record = (amp_step_record *)(void *)t;        t += ampi_round256(sizeof(amp_step_record));
-        p->probe = (amp_step_record *)(void *)t;         t += ampi_round256(sizeof(amp_step_record));
-        p->table.entries = (amp_param_entry *)(void *)t; t += ampi_round256(p->n * sizeof(amp_param_entry));
-        p->table.chunks = (amp_chunk *)(void *)t;        t += ampi_round256(n_chunks * sizeof(amp_chunk));
-        p->table.partials = (amp_partial *)(void *)t;
+        size_t t = 0;
+        p->record = (amp_step_record *)ampi_place(p->arena[5], &t, sizeof(amp_step_record));
+        p->probe = (amp_step_record *)ampi_place(p->arena[5], &t, sizeof(amp_step_record));
+        p->table.totals = (amp_totals *)ampi_place(p->arena[5], &t, sizeof(amp_totals));
+        p->table.entries = (amp_param_entry *)ampi_place(p->arena[5], &t, p->n * sizeof(amp_param_entry));
+        p->table.chunks = (amp_chunk *)ampi_place(p->arena[5], &t, n_chunks * sizeof(amp_chunk));
+        p->table.partials = (amp_partial *)ampi_place(p->arena[5], &t, n_chunks * sizeof(amp_partial));
         p->table.n_entries = (uint32_t)p->n;
         p->table.n_chunks = (uint32_t)n_chunks;
+        for (i = 0; i < p->n; i++) p->table.n_elements += p->params[i].d.count;
     }
-    for (i = 0, n_chunks = 0; i < p->n; i++) { /* place them */
+    for (i = 0; i < p->n; i++) { /* place them */
         const amp_param_desc *d = &p->params[i].d;
         amp_param_entry *e = &p->entries[i];
-        int has_master = d->model.dtype == AMP_F32 || p->desc.master == AMP_MASTER_F32;
-        e->count = d->count;
-        e->first_chunk = (uint32_t)n_chunks;
-        e->no_decay = d->no_decay != 0;
-        e->model_dtype = d->model.dtype;
-        e->grad_dtype = d->grad.dtype;
-        e->master = d->master;
-        if (has_master && !d->master) { e->master = (char *)p->arena[0] + at[0]; at[0] += ampi_round256(d->count * 4u); }
-        if (d->model.dtype != AMP_F32) {
-            e->model = d->model.data;
-            if (!e->model) { e->model = (char *)p->arena[1] + at[1]; at[1] += ampi_round256(d->count * amp_dtype_size(d->model.dtype)); }
-        }
-        e->grad = d->grad.data;
-        if (!e->grad) { e->grad = (char *)p->arena[2] + at[2]; at[2] += ampi_round256(d->count * amp_dtype_size(d->grad.dtype)); }
-        for (k = 0; k < (size_t)p->desc.moments; k++) { e->moment[k] = (float *)(void *)((char *)p->arena[3] + at[3]); at[3] += ampi_round256(d->count * 4u); }
-        n_chunks += (d->count - 1) / AMP_CHUNK + 1;
+        if (e->layout == AMP_MASTER_F32) e->master = d->master ? d->master : ampi_place(p->arena[0], &at[0], d->count * 4u);
+        else if (e->layout != AMP_MASTER_NONE) e->low = ampi_place(p->arena[0], &at[0], d->count * 2u);
+        if (e->model_dtype != AMP_F32) e->model = d->model.data ? d->model.data : ampi_place(p->arena[1], &at[1], d->count * 2u);
+        e->grad = d->grad.data ? d->grad.data : ampi_place(p->arena[2], &at[2], d->count * amp_dtype_size(e->grad_dtype));
+        for (k = 0; k < (size_t)p->desc.moments; k++) e->moment[k] = ampi_place(p->arena[3], &at[3], d->count * amp_dtype_size(e->moment_dtype));
+        if (p->desc.accumulate) e->accum = (float *)ampi_place(p->arena[4], &at[4], d->count * 4u);
     }
-    AMPI_TRY(ctx->b->zero(ctx, p->arena[4], bytes[4]));
-    if (p->arena[2]) AMPI_TRY(ctx->b->zero(ctx, p->arena[2], bytes[2]));
-    if (p->arena[3]) AMPI_TRY(ctx->b->zero(ctx, p->arena[3], bytes[3]));
+    for (k = 0; k < 5; k++) if (p->arena[k]) AMPI_TRY(ctx->b->zero(ctx, p->arena[k], bytes[k]));
+    AMPI_TRY(ctx->b->zero(ctx, p->arena[5], tables));
     if (p->n) {
         chunks = (amp_chunk *)ampi_host_alloc(&ctx->host, n_chunks * sizeof *chunks);
-        if (!chunks) return amp_fail(ctx, AMP_ERR_NO_MEMORY, "amp_params_commit: no host memory");
+        if (!chunks) return amp_fail(ctx, AMP_ERR_NO_MEMORY, "%s: no host memory", where);
         for (i = done = 0; i < p->n; i++) for (k = 0; k * AMP_CHUNK < p->entries[i].count; k++, done++) { chunks[done].param = (uint32_t)i; chunks[done].index = (uint32_t)k; }
         st = ctx->b->copy(ctx, p->table.chunks, chunks, n_chunks * sizeof *chunks);
         if (st == AMP_OK) st = ctx->b->copy(ctx, p->table.entries, p->entries, p->n * sizeof *p->entries);
         ampi_host_free(&ctx->host, chunks, n_chunks * sizeof *chunks);
         if (st != AMP_OK) return st;
     }
-    for (i = 0; i < p->n; i++) { /* fill weights: init; else what was adopted; else zeros */
+    for (i = 0; i < p->n; i++) { /* weights: init; else what was adopted; else the zeros that are there */
         const amp_param_desc *d = &p->params[i].d;
-        amp_param_entry *e = &p->entries[i];
+        const amp_param_entry *e = &p->entries[i];
         amp_array master = ampi_entry_array(e->master, AMP_F32, e->count), model = ampi_entry_array(e->model, e->model_dtype, e->count);
-        if (d->init && e->master) AMPI_TRY(ctx->b->copy(ctx, e->master, d->init, d->count * 4u));
-        else if (d->init) { /* no master: rounded on the host, a block at a time */
-            uint16_t block[512];
-            for (done = 0; done < d->count; done += k) {
-                size_t j;
-                k = d->count - done < 512 ? d->count - done : 512;
-                for (j = 0; j < k; j++) block[j] = (uint16_t)ampi_encode(ampi_bits(d->init[done + j]), e->model_dtype, AMP_NEAREST, 0, 0);
-                AMPI_TRY(ctx->b->copy(ctx, (char *)e->model + done * 2u, block, k * 2u));
-            }
-        }
-        else if (e->master && d->master) { /* adopted masters are the weights */ }
-        else if (e->master && d->model.data) { amp_cast_desc c = AMP_ZERO; AMPI_TRY(ctx->b->cast(ctx, master, model, d->count, &c)); continue; }
-        else if (e->master) AMPI_TRY(ctx->b->zero(ctx, e->master, d->count * 4u));
-        else if (!d->model.data) AMPI_TRY(ctx->b->zero(ctx, e->model, d->count * amp_dtype_size(e->model_dtype)));
-        if (e->master && e->model) { amp_cast_desc c = AMP_ZERO; AMPI_TRY(ctx->b->cast(ctx, model, master, d->count, &c)); }
+        amp_cast_desc c = AMP_ZERO;
+        if (d->init) AMPI_TRY(ampi_write_weights(p, where, i, d->init));
+        if (!d->init && e->master && !d->master && d->model.data) AMPI_TRY(ctx->b->cast(ctx, master, model, d->count, &c));
+        else if (e->master && e->model) AMPI_TRY(ctx->b->cast(ctx, model, master, d->count, &c));
     }
     return AMP_OK;
 }
@@ -1894,12 +2209,12 @@ AMP_API amp_status amp_params_commit(amp_params *p) {
     amp_status st;
     if (!p) return AMP_ERR_INVALID_ARG;
     if (p->committed) return amp_fail(p->ctx, AMP_ERR_STAGE, "amp_params_commit: the set is committed already");
-    AMPI_TRY(p->ctx->b->may_wait(p->ctx));
+    AMPI_TRY(ampi_failed_in(p->ctx, "amp_params_commit", p->ctx->b->may_wait(p->ctx)));
     st = ampi_params_commit(p);
     if (st == AMP_OK) st = p->ctx->b->sync(p->ctx);
     if (st != AMP_OK) ampi_params_release(p);
     else p->committed = 1;
-    return st;
+    return ampi_failed_in(p->ctx, "amp_params_commit", st);
 }
 
 static const amp_param_entry *ampi_entry(const amp_params *p, size_t i) { return p && p->committed && i < p->n ? &p->entries[i] : NULL; }
@@ -1917,7 +2232,15 @@ AMP_API amp_array amp_param_grad(const amp_params *p, size_t i) {
 }
 AMP_API amp_array amp_param_moment(const amp_params *p, size_t i, size_t k) {
     const amp_param_entry *e = ampi_entry(p, i);
-    return e && k < 2 ? ampi_entry_array(e->moment[k], AMP_F32, e->count) : amp_arr(NULL, AMP_AUTO);
+    return e && k < 2 ? ampi_entry_array(e->moment[k], e->moment_dtype, e->count) : amp_arr(NULL, AMP_AUTO);
+}
+AMP_API amp_array amp_param_low(const amp_params *p, size_t i) {
+    const amp_param_entry *e = ampi_entry(p, i);
+    return e ? ampi_entry_array(e->low, AMP_BF16, e->count) : amp_arr(NULL, AMP_AUTO);
+}
+AMP_API amp_array amp_param_accum(const amp_params *p, size_t i) {
+    const amp_param_entry *e = ampi_entry(p, i);
+    return e ? ampi_entry_array(e->accum, AMP_F32, e->count) : amp_arr(NULL, AMP_AUTO);
 }
 AMP_API const amp_step_record *amp_step_record_ptr(const amp_params *p) { return p ? p->record : NULL; }
 
@@ -1928,6 +2251,41 @@ static amp_status ampi_check_params(amp_ctx *ctx, const char *where, const amp_p
     if (p->ctx != ctx) return AMPI_INVALID(ctx, "%s: p belongs to another context", where);
     if (!p->committed) return amp_fail(ctx, AMP_ERR_STAGE, "%s: the set is not committed (amp_params_commit)", where);
     return AMP_OK;
+}
+
+/* parameter i as an argument */
+static amp_status ampi_check_param(amp_ctx *ctx, const char *where, const amp_params *p, size_t i, const void *host) {
+    AMPI_TRY(ampi_check_params(ctx, where, p));
+    if (i >= p->n) return AMPI_INVALID(ctx, "%s: i is %lu, but the set has %lu parameters", where, (unsigned long)i, (unsigned long)p->n);
+    if (!host) return AMPI_INVALID(ctx, "%s: the host array is NULL", where);
+    return ampi_failed_in(ctx, where, ctx->b->may_wait(ctx));
+}
+AMP_API amp_status amp_param_read(amp_ctx *ctx, const amp_params *p, size_t i, float *dst) {
+    uint16_t h[512], low[512];
+    amp_param_entry e;
+    size_t done, n, j, count;
+    AMPI_TRY(ampi_check_param(ctx, "amp_param_read", p, i, dst));
+    e = p->entries[i];
+    count = (size_t)e.count;
+    if (e.master) return ctx->b->copy(ctx, dst, e.master, count * 4u);
+    memset(low, 0, sizeof low);
+    for (done = 0; done < count; done += n) {
+        n = count - done < 512 ? count - done : 512;
+        AMPI_TRY(ctx->b->copy(ctx, h, (const char *)p->entries[i].model + 2 * done, 2 * n));
+        if (e.low) AMPI_TRY(ctx->b->copy(ctx, low, (const char *)p->entries[i].low + 2 * done, 2 * n));
+        e.model = h; /* the host's block instead of context memory */
+        if (e.low) e.low = low;
+        for (j = 0; j < n; j++) dst[done + j] = amp_weight_load(&e, j);
+    }
+    return AMP_OK;
+}
+AMP_API amp_status amp_param_write(amp_ctx *ctx, amp_params *p, size_t i, const float *src) {
+    const amp_param_entry *e;
+    amp_cast_desc c = AMP_ZERO;
+    AMPI_TRY(ampi_check_param(ctx, "amp_param_write", p, i, src));
+    AMPI_TRY(ampi_write_weights(p, "amp_param_write", i, src));
+    e = &p->entries[i];
+    return e->master && e->model ? ctx->b->cast(ctx, amp_param_model(p, i), amp_param_master(p, i), (size_t)e->count, &c) : AMP_OK;
 }
 
 AMP_API amp_status amp_params_master_to_model(amp_ctx *ctx, amp_params *p) {
@@ -1943,8 +2301,10 @@ AMP_API amp_status amp_params_model_to_master(amp_ctx *ctx, amp_params *p) {
     amp_cast_desc c = AMP_ZERO;
     size_t i;
     AMPI_TRY(ampi_check_params(ctx, "amp_params_model_to_master", p));
-    for (i = 0; i < p->n; i++) if (p->entries[i].master && p->entries[i].model)
-        AMPI_TRY(ctx->b->cast(ctx, amp_param_master(p, i), amp_param_model(p, i), (size_t)p->entries[i].count, &c));
+    for (i = 0; i < p->n; i++) {
+        if (p->entries[i].master && p->entries[i].model) AMPI_TRY(ctx->b->cast(ctx, amp_param_master(p, i), amp_param_model(p, i), (size_t)p->entries[i].count, &c));
+        if (p->entries[i].low) AMPI_TRY(ctx->b->zero(ctx, p->entries[i].low, (size_t)p->entries[i].count * 2u));
+    }
     p->stochastic = 0;
     return AMP_OK;
 }
@@ -1955,7 +2315,7 @@ AMP_API amp_status amp_params_grads_to(amp_ctx *ctx, amp_params *p, const amp_ar
     if (n != p->n) return AMPI_INVALID(ctx, "%s: n is %lu, but the set has %lu parameters", where, (unsigned long)n, (unsigned long)p->n);
     if (n && !dst) return AMPI_INVALID(ctx, "%s: dst is NULL", where);
     for (i = 0; i < n; i++) AMPI_TRY(ampi_check_array(ctx, where, "dst[i]", dst[i], (size_t)p->entries[i].count, 0));
-    for (i = 0; i < n; i++) if (dst[i].data) AMPI_TRY(amp_cast(ctx, dst[i], amp_param_grad(p, i), (size_t)p->entries[i].count, NULL));
+    for (i = 0; i < n; i++) if (dst[i].data) AMPI_TRY(ampi_failed_in(ctx, where, amp_cast(ctx, dst[i], amp_param_grad(p, i), (size_t)p->entries[i].count, NULL)));
     return AMP_OK;
 }
 AMP_API amp_status amp_params_zero_grad(amp_ctx *ctx, amp_params *p) {
@@ -1972,7 +2332,8 @@ struct amp_scaler {
     amp_scaler_state *state;    /* context memory */
     uint64_t          serial;   /* of this iteration */
     size_t            checked;  /* sets and lists checked in this iteration */
-    int32_t           off, _pad;
+    int32_t           off;
+    int32_t           held;     /* accumulation windows that need the scale to stay */
 };
 
 static amp_status ampi_check_scale(amp_ctx *ctx, const char *where, const char *name, float scale) {
@@ -2024,7 +2385,8 @@ AMP_API amp_status amp_scaler_create_checked(amp_scaler **out, amp_ctx *ctx, int
     if (d.mode == AMP_SCALER_OFF) { amp_scaler_desc off = AMP_ZERO; off.mode = AMP_SCALER_OFF; d = off; }
     AMPI_TRY(ampi_scaler_rule(ctx, where, &state, &d));
     state.hysteresis_tracker = state.hysteresis;
-    AMPI_TRY(ctx->b->may_wait(ctx));
+    state.inverse = amp_inverse_scale(state.scale);
+    AMPI_TRY(ampi_failed_in(ctx, "amp_scaler_create", ctx->b->may_wait(ctx)));
     s = (amp_scaler *)ampi_host_alloc(&ctx->host, sizeof *s);
     if (!s) return amp_fail(ctx, AMP_ERR_NO_MEMORY, "%s: no host memory", where);
     st = amp_alloc(ctx, &mem, sizeof state, "scaler");
@@ -2032,7 +2394,7 @@ AMP_API amp_status amp_scaler_create_checked(amp_scaler **out, amp_ctx *ctx, int
         st = ctx->b->copy(ctx, mem, &state, sizeof state);
         if (st != AMP_OK) (void)amp_free(ctx, mem);
     }
-    if (st != AMP_OK) { ampi_host_free(&ctx->host, s, sizeof *s); return st; }
+    if (st != AMP_OK) { ampi_host_free(&ctx->host, s, sizeof *s); return ampi_failed_in(ctx, where, st); }
     s->ctx = ctx;
     s->state = (amp_scaler_state *)mem;
     s->serial = ++ctx->serial;
@@ -2061,6 +2423,7 @@ AMP_API float amp_scaler_scale(amp_scaler *s) {
     return ampi_scaler_read(s, &state) == AMP_OK ? state.scale : ampi_float(0x7fc00000u);
 }
 AMP_API const float *amp_scaler_scale_ptr(const amp_scaler *s) { return s ? &s->state->scale : NULL; }
+AMP_API const float *amp_scaler_inverse_ptr(const amp_scaler *s) { return s ? &s->state->inverse : NULL; }
 
 AMP_API amp_status amp_scaler_get(amp_scaler *s, amp_scaler_info *out) {
     amp_scaler_state t;
@@ -2084,14 +2447,20 @@ static amp_status ampi_check_scaler(amp_ctx *ctx, const char *where, const amp_s
     if (s->ctx != ctx) return AMPI_INVALID(ctx, "%s: s belongs to another context", where);
     return AMP_OK;
 }
+/* may the scale move? */
+static amp_status ampi_check_held(amp_ctx *ctx, const char *where, const amp_scaler *s) {
+    return s->held ? amp_fail(ctx, AMP_ERR_STAGE, "%s: an accumulation window (amp_window_begin) holds the scale", where) : AMP_OK;
+}
 
 AMP_API amp_status amp_scaler_set_scale(amp_ctx *ctx, amp_scaler *s, float scale) {
     amp_scaler_state t;
     AMPI_TRY(ampi_check_scaler(ctx, "amp_scaler_set_scale", s));
     AMPI_TRY(ampi_check_scale(ctx, "amp_scaler_set_scale", "scale", scale));
     if (s->off) return AMP_OK;
+    AMPI_TRY(ampi_check_held(ctx, "amp_scaler_set_scale", s));
     AMPI_TRY(ampi_scaler_read(s, &t));
     t.scale = scale;
+    t.inverse = amp_inverse_scale(scale);
     if (t.min_scale > scale) t.min_scale = scale;
     if (t.max_scale < scale) t.max_scale = scale;
     t.found = t.stuck = 0;
@@ -2114,15 +2483,23 @@ AMP_API amp_status amp_scaler_configure(amp_ctx *ctx, amp_scaler *s, const amp_s
     return AMP_OK;
 }
 
-AMP_API amp_status amp_unscale(amp_ctx *ctx, amp_scaler *s, const amp_array *grads, size_t n, amp_finite_report *report) {
+AMP_API amp_status amp_unscale(amp_ctx *ctx, amp_scaler *s, const amp_array *dst, const amp_array *grads, size_t n, amp_finite_report *report) {
+    static const char where[] = "amp_unscale";
     amp_finite_report r = AMP_ZERO;
-    AMPI_TRY(ampi_check_scaler(ctx, "amp_unscale", s));
-    AMPI_TRY(ampi_check_list(ctx, "amp_unscale", grads, n));
-    if (report) AMPI_TRY(ctx->b->may_wait(ctx));
-    if (!s->off) {
-        AMPI_TRY(ctx->b->finite(ctx, grads, n, s->state, report ? &r : NULL));
-        s->checked++;
+    size_t i;
+    AMPI_TRY(ampi_check_scaler(ctx, where, s));
+    AMPI_TRY(ampi_check_list(ctx, where, grads, n));
+    for (i = 0; dst && i < n; i++) {
+        AMPI_TRY(ampi_check_array(ctx, where, "dst[i]", dst[i], grads[i].count, 1));
+        if (grads[i].count && dst[i].data != grads[i].data && ampi_overlap(dst[i].data, grads[i].count * amp_dtype_size(dst[i].dtype), grads[i].data, grads[i].count * amp_dtype_size(grads[i].dtype)))
+            return AMPI_INVALID(ctx, "%s: dst[%lu] overlaps grads[%lu]", where, (unsigned long)i, (unsigned long)i);
+        if (dst[i].data == grads[i].data && dst[i].dtype != grads[i].dtype && grads[i].count) return AMPI_INVALID(ctx, "%s: dst[%lu] is grads[%lu] with another dtype", where, (unsigned long)i, (unsigned long)i);
     }
+    if (report) AMPI_TRY(ampi_failed_in(ctx, "amp_unscale", ctx->b->may_wait(ctx)));
+    if (!s->off) {
+        AMPI_TRY(ctx->b->finite(ctx, dst, grads, n, s->state, report ? &r : NULL));
+        s->checked++;
+    } else for (i = 0; dst && i < n; i++) if (dst[i].data != grads[i].data) AMPI_TRY(amp_cast(ctx, dst[i], grads[i], grads[i].count, NULL));
     if (report) *report = r;
     return AMP_OK;
 }
@@ -2130,6 +2507,7 @@ AMP_API amp_status amp_unscale(amp_ctx *ctx, amp_scaler *s, const amp_array *gra
 AMP_API amp_status amp_scaler_update(amp_ctx *ctx, amp_scaler *s) {
     AMPI_TRY(ampi_check_scaler(ctx, "amp_scaler_update", s));
     if (s->off) return AMP_OK;
+    AMPI_TRY(ampi_check_held(ctx, "amp_scaler_update", s));
     if (s->checked == 0) return amp_fail(ctx, AMP_ERR_STAGE, "amp_scaler_update: nothing was checked since the last update (unscale or step first)");
     AMPI_TRY(ctx->b->next_scale(ctx, s->state));
     ampi_next_iteration(s);
@@ -2155,30 +2533,53 @@ static amp_status ampi_check_pair(amp_ctx *ctx, const char *where, const amp_par
 
 static float ampi_default(float x, float zero_means) { return ampi_bits(x) << 1 == 0 ? zero_means : ampi_bits(x) == ampi_bits((float)AMP_NONE) ? 0.0f : x; }
 
-/* checks a step desc and fills in its defaults */
-static amp_status ampi_step_desc(amp_ctx *ctx, const char *where, const amp_params *p, const amp_step_desc *desc, amp_step_desc *d) {
-    int needs;
+/* checks one group's hyper-parameters and fills in their defaults; name: "desc" or "desc.groups[0]" ... */
+static amp_status ampi_check_group(amp_ctx *ctx, const char *where, const char *name, amp_optimizer optimizer, amp_group *g) {
+    g->beta1 = ampi_default(g->beta1, 0.9f);
+    g->beta2 = ampi_default(g->beta2, optimizer == AMP_LION ? 0.99f : 0.999f);
+    g->eps = ampi_default(g->eps, 1e-8f);
+#define AMPI_RANGE(field, good, range) \
+    if (!amp_is_finite(g->field) || !(good)) return AMPI_INVALID(ctx, "%s: %s." #field " is %g; it must be " range, where, name, (double)g->field)
+    AMPI_RANGE(lr, g->lr >= 0.0f, ">= 0");
+    AMPI_RANGE(beta1, g->beta1 >= 0.0f && g->beta1 < 1.0f, "in [0, 1)");
+    AMPI_RANGE(beta2, g->beta2 >= 0.0f && g->beta2 < 1.0f, "in [0, 1)");
+    AMPI_RANGE(eps, g->eps >= 0.0f, ">= 0");
+    AMPI_RANGE(weight_decay, g->weight_decay >= 0.0f, ">= 0");
+    AMPI_RANGE(momentum, g->momentum >= 0.0f, ">= 0");
+    AMPI_RANGE(dampening, g->dampening >= 0.0f && g->dampening <= 1.0f, "in [0, 1]");
+#undef AMPI_RANGE
+    return AMP_OK;
+}
+
+/* A step desc with its defaults filled in, and all its groups. */
+typedef struct ampi_hyper { amp_step_desc d; amp_group group[AMP_GROUPS]; } ampi_hyper;
+
+static amp_status ampi_step_desc(amp_ctx *ctx, const char *where, const amp_params *p, const amp_step_desc *desc, ampi_hyper *h) {
+    amp_step_desc *d = &h->d;
+    uint32_t i;
     AMPI_CHECK_DESC(ctx, where, desc);
+    memset(h, 0, sizeof *h);
     *d = *desc;
     if ((uint32_t)d->optimizer >= (uint32_t)AMP_OPTIMIZER_COUNT) return AMPI_INVALID(ctx, "%s: desc.optimizer is %d", where, (int)d->optimizer);
-    d->beta1 = ampi_default(d->beta1, 0.9f);
-    d->beta2 = ampi_default(d->beta2, 0.999f);
-    d->eps = ampi_default(d->eps, 1e-8f);
-#define AMPI_RANGE(field, good, range) \
-    if (!amp_is_finite(d->field) || !(good)) return AMPI_INVALID(ctx, "%s: desc." #field " is %g; it must be " range, where, (double)d->field)
-    AMPI_RANGE(lr, d->lr >= 0.0f, ">= 0");
-    AMPI_RANGE(beta1, d->beta1 >= 0.0f && d->beta1 < 1.0f, "in [0, 1)");
-    AMPI_RANGE(beta2, d->beta2 >= 0.0f && d->beta2 < 1.0f, "in [0, 1)");
-    AMPI_RANGE(eps, d->eps >= 0.0f, ">= 0");
-    AMPI_RANGE(weight_decay, d->weight_decay >= 0.0f, ">= 0");
-    AMPI_RANGE(momentum, d->momentum >= 0.0f, ">= 0");
-    AMPI_RANGE(dampening, d->dampening >= 0.0f && d->dampening <= 1.0f, "in [0, 1]");
-    AMPI_RANGE(clip_norm, d->clip_norm >= 0.0f, ">= 0");
-    AMPI_RANGE(clip_value, d->clip_value >= 0.0f, ">= 0");
-#undef AMPI_RANGE
-    if (d->nesterov && (!(d->momentum > 0.0f) || d->dampening != 0.0f)) return AMPI_INVALID(ctx, "%s: desc.nesterov needs momentum > 0 and dampening 0", where);
-    needs = d->optimizer == AMP_SGD ? d->momentum != 0.0f : 2;
-    if (needs > p->desc.moments) return AMPI_INVALID(ctx, "%s: desc.optimizer needs %d moment arrays, but the set keeps %d (amp_params_desc.moments)", where, needs, (int)p->desc.moments);
+    if (!amp_is_finite(d->clip_norm) || !(d->clip_norm >= 0.0f)) return AMPI_INVALID(ctx, "%s: desc.clip_norm is %g; it must be >= 0", where, (double)d->clip_norm);
+    if (!amp_is_finite(d->clip_value) || !(d->clip_value >= 0.0f)) return AMPI_INVALID(ctx, "%s: desc.clip_value is %g; it must be >= 0", where, (double)d->clip_value);
+    if (d->n_groups > AMP_GROUPS - 1) return AMPI_INVALID(ctx, "%s: desc.n_groups is %u; at most %d", where, (unsigned)d->n_groups, AMP_GROUPS - 1);
+    if (d->n_groups && !d->groups) return AMPI_INVALID(ctx, "%s: desc.groups is NULL", where);
+    for (i = 0; i < AMP_GROUPS; i++) {
+        amp_group *g = &h->group[i];
+        char name[24] = "desc";
+        int needs;
+        if (i > 0 && i <= d->n_groups) { *g = d->groups[i - 1]; snprintf(name, sizeof name, "desc.groups[%u]", (unsigned)i - 1); }
+        else {
+            g->lr = d->lr; g->beta1 = d->beta1; g->beta2 = d->beta2; g->eps = d->eps; g->weight_decay = d->weight_decay;
+            g->momentum = d->momentum; g->dampening = d->dampening; g->lr_ptr = d->lr_ptr;
+        }
+        AMPI_TRY(ampi_check_group(ctx, where, name, d->optimizer, g));
+        if (d->nesterov && (!(g->momentum > 0.0f) || g->dampening != 0.0f)) return AMPI_INVALID(ctx, "%s: %s.nesterov needs momentum > 0 and dampening 0", where, name);
+        needs = d->optimizer == AMP_SGD ? g->momentum != 0.0f : d->optimizer == AMP_LION ? 1 : 2;
+        if (needs > p->desc.moments) return AMPI_INVALID(ctx, "%s: desc.optimizer needs %d moment arrays, but the set keeps %d (amp_params_desc.moments)", where, needs, (int)p->desc.moments);
+    }
+    if (d->stochastic && (p->desc.master == AMP_MASTER_SPLIT || p->desc.master == AMP_MASTER_KAHAN)) return AMPI_INVALID(ctx, "%s: desc.stochastic is 1, but the set's layout needs model copies rounded to nearest", where);
     return AMP_OK;
 }
 
@@ -2187,61 +2588,116 @@ static amp_inspect_job ampi_job(const amp_params *p, amp_step_record *record, co
     memset(&job, 0, sizeof job);
     job.table = p->table;
     job.record = record;
+    job.mirror = record == p->record ? p->mirror : NULL;
     job.scaler = s && !s->off ? s->state : NULL;
     job.flags = flags;
+    job.divide = 1;
     return job;
 }
 
-/* inspect, and with `update` the update too */
-static amp_status ampi_step(amp_ctx *ctx, const char *where, amp_params *p, amp_scaler *s, const amp_step_desc *d, int update, uint32_t next) {
-    int stage = ampi_stage(p, s), on = s && !s->off;
-    uint32_t flags = AMP_INSPECT_BEGIN | (on ? next : 0u);
+/* inspect, and with `update` the update too; next: and the next scale */
+static amp_status ampi_step(amp_ctx *ctx, const char *where, amp_params *p, amp_scaler *s, const ampi_hyper *h, int update, int next) {
+    int stage = ampi_stage(p, s), on = s && !s->off, accum = p->adding, fresh = stage == AMPI_READY && !accum;
+    uint32_t flags = AMP_INSPECT_BEGIN;
+    const amp_step_desc *d = &h->d;
     amp_inspect_job job;
     if (p->n == 0) return amp_fail(ctx, AMP_ERR_STAGE, "%s: the set has no parameters: nothing to check", where);
     if (stage == AMPI_STEPPED) return amp_fail(ctx, AMP_ERR_STAGE, "%s: the set has stepped already since the last amp_scaler_update", where);
-    if (stage == AMPI_READY) flags |= AMP_INSPECT_FRESH | (on ? AMP_INSPECT_READ | AMP_INSPECT_SCALED | AMP_INSPECT_JUDGE : 0u);
+    if (s && next && s->held > (p->window == s ? 1 : 0)) return amp_fail(ctx, AMP_ERR_STAGE, "%s: another set's accumulation window holds the scale", where);
+    if (accum) flags |= AMP_INSPECT_ACCUM | AMP_INSPECT_FRESH | (on ? AMP_INSPECT_READ | AMP_INSPECT_JUDGE : 0u); /* the sum itself may overflow */
+    if (fresh) {
+        if (d->reduce_grads_fn) AMPI_TRY(d->reduce_grads_fn(ctx, p, d->user));
+        flags |= AMP_INSPECT_FRESH | (on ? AMP_INSPECT_READ | AMP_INSPECT_JUDGE | (d->unscaled ? 0u : AMP_INSPECT_SCALED) : 0u);
+    }
     if (d->clip_norm > 0.0f) flags |= AMP_INSPECT_READ;
+    if (on && next && (fresh || s->checked)) flags |= AMP_INSPECT_NEXT; /* after amp_accumulate the scaler may be up to date already */
     job = ampi_job(p, p->record, s, flags);
     job.desc = *d;
+    memcpy(job.group, h->group, sizeof job.group);
+    job.divide = d->micro_batches ? d->micro_batches : accum ? 0u : 1u;
     AMPI_TRY(ctx->b->inspect(ctx, &job));
     if (update) {
         amp_update_job u;
         memset(&u, 0, sizeof u);
         u.table = p->table;
         u.record = p->record;
+        u.mirror = p->mirror;
         u.desc = *d;
+        memcpy(u.group, h->group, sizeof u.group);
+        u.accum = (uint32_t)accum;
         AMPI_TRY(ctx->b->update(ctx, &u));
         if (d->stochastic) p->stochastic = 1;
     }
-    ampi_set_stage(p, s, AMPI_STEPPED);
-    if (on && next) ampi_next_iteration(s);
+    p->adding = 0;
+    (void)amp_window_end(ctx, p);
+    if (!accum) ampi_set_stage(p, s, AMPI_STEPPED);
+    if (flags & AMP_INSPECT_NEXT) ampi_next_iteration(s);
     return AMP_OK;
 }
 
 AMP_API amp_status amp_step(amp_ctx *ctx, amp_params *p, amp_scaler *s, const amp_step_desc *desc) {
-    amp_step_desc d;
+    ampi_hyper h;
     AMPI_TRY(ampi_check_pair(ctx, "amp_step", p, s));
-    AMPI_TRY(ampi_step_desc(ctx, "amp_step", p, desc, &d));
-    return ampi_step(ctx, "amp_step", p, s, &d, 1, AMP_INSPECT_NEXT);
+    AMPI_TRY(ampi_step_desc(ctx, "amp_step", p, desc, &h));
+    return ampi_step(ctx, "amp_step", p, s, &h, 1, 1);
 }
 AMP_API amp_status amp_inspect(amp_ctx *ctx, amp_params *p, amp_scaler *s, const amp_step_desc *desc) {
-    amp_step_desc d;
+    ampi_hyper h;
     AMPI_TRY(ampi_check_pair(ctx, "amp_inspect", p, s));
-    AMPI_TRY(ampi_step_desc(ctx, "amp_inspect", p, desc, &d));
-    return ampi_step(ctx, "amp_inspect", p, s, &d, 0, 0);
+    AMPI_TRY(ampi_step_desc(ctx, "amp_inspect", p, desc, &h));
+    return ampi_step(ctx, "amp_inspect", p, s, &h, 0, 0);
 }
 static amp_status ampi_named_step(amp_ctx *ctx, const char *where, amp_params *p, amp_scaler *s, const amp_step_desc *desc, amp_optimizer o) {
     amp_step_desc d;
+    ampi_hyper h;
     AMPI_TRY(ampi_check_pair(ctx, where, p, s));
     AMPI_CHECK_DESC(ctx, where, desc);
     d = *desc;
     d.optimizer = o;
-    AMPI_TRY(ampi_step_desc(ctx, where, p, &d, &d));
-    return ampi_step(ctx, where, p, s, &d, 1, 0);
+    AMPI_TRY(ampi_step_desc(ctx, where, p, &d, &h));
+    return ampi_step(ctx, where, p, s, &h, 1, 0);
 }
 AMP_API amp_status amp_sgd(amp_ctx *ctx, amp_params *p, amp_scaler *s, const amp_step_desc *desc)   { return ampi_named_step(ctx, "amp_sgd", p, s, desc, AMP_SGD); }
 AMP_API amp_status amp_adam(amp_ctx *ctx, amp_params *p, amp_scaler *s, const amp_step_desc *desc)  { return ampi_named_step(ctx, "amp_adam", p, s, desc, AMP_ADAM); }
 AMP_API amp_status amp_adamw(amp_ctx *ctx, amp_params *p, amp_scaler *s, const amp_step_desc *desc) { return ampi_named_step(ctx, "amp_adamw", p, s, desc, AMP_ADAMW); }
+AMP_API amp_status amp_lion(amp_ctx *ctx, amp_params *p, amp_scaler *s, const amp_step_desc *desc)  { return ampi_named_step(ctx, "amp_lion", p, s, desc, AMP_LION); }
+
+AMP_API amp_status amp_accumulate(amp_ctx *ctx, amp_params *p, amp_scaler *s, uint32_t keep_going) {
+    static const char where[] = "amp_accumulate";
+    int stage, on = s && !s->off;
+    amp_inspect_job job;
+    amp_add_job add;
+    AMPI_TRY(ampi_check_pair(ctx, where, p, s));
+    stage = ampi_stage(p, s);
+    if (!p->desc.accumulate) return AMPI_INVALID(ctx, "%s: the set has no accumulators (amp_params_desc.accumulate)", where);
+    if (p->n == 0) return amp_fail(ctx, AMP_ERR_STAGE, "%s: the set has no parameters: nothing to check", where);
+    if (stage == AMPI_STEPPED) return amp_fail(ctx, AMP_ERR_STAGE, "%s: the set has stepped already since the last amp_scaler_update", where);
+    /* without a scaler everything is added, as every step is taken; an unscaled set is added as it is */
+    job = ampi_job(p, p->record, s, AMP_INSPECT_ADD | (stage == AMPI_UNSCALED ? 0u : AMP_INSPECT_FRESH | (on ? AMP_INSPECT_READ | AMP_INSPECT_JUDGE | AMP_INSPECT_SCALED : 0u)));
+    job.keep_going = keep_going;
+    AMPI_TRY(ctx->b->inspect(ctx, &job));
+    memset(&add, 0, sizeof add);
+    add.table = p->table;
+    add.record = p->record;
+    AMPI_TRY(ctx->b->add(ctx, &add));
+    p->adding = 1;
+    ampi_set_stage(p, s, AMPI_READY); /* the next micro-batch may follow at once; the scaler has something to update from */
+    return AMP_OK;
+}
+AMP_API amp_status amp_window_begin(amp_ctx *ctx, amp_params *p, amp_scaler *s) {
+    AMPI_TRY(ampi_check_params(ctx, "amp_window_begin", p));
+    AMPI_TRY(ampi_check_scaler(ctx, "amp_window_begin", s));
+    if (p->window) return amp_fail(ctx, AMP_ERR_STAGE, "amp_window_begin: the set has an open window");
+    p->window = s;
+    s->held++;
+    return AMP_OK;
+}
+AMP_API amp_status amp_window_end(amp_ctx *ctx, amp_params *p) {
+    AMPI_TRY(ampi_check_params(ctx, "amp_window_end", p));
+    if (p->window) p->window->held--;
+    p->window = NULL;
+    return AMP_OK;
+}
 
 AMP_API amp_status amp_scaler_unscale(amp_ctx *ctx, amp_scaler *s, amp_params *p) {
     static const char where[] = "amp_scaler_unscale";
@@ -2260,8 +2716,8 @@ AMP_API amp_status amp_scaler_unscale(amp_ctx *ctx, amp_scaler *s, amp_params *p
 
 /* norm of the gradients, and the coefficient of clipping to max_norm (0: none), into the probe record */
 static amp_status ampi_probe(amp_ctx *ctx, amp_params *p, amp_scaler *s, float max_norm) {
-    uint32_t scaled = s && !s->off && ampi_stage(p, s) == AMPI_READY ? AMP_INSPECT_SCALED : 0u;
-    amp_inspect_job job = ampi_job(p, p->probe, s, AMP_INSPECT_FRESH | AMP_INSPECT_READ | scaled);
+    uint32_t what = p->adding ? AMP_INSPECT_ACCUM : s && !s->off && ampi_stage(p, s) == AMPI_READY ? AMP_INSPECT_SCALED : 0u;
+    amp_inspect_job job = ampi_job(p, p->probe, s, AMP_INSPECT_FRESH | AMP_INSPECT_READ | what);
     job.desc.clip_norm = max_norm;
     return ctx->b->inspect(ctx, &job);
 }
@@ -2269,7 +2725,7 @@ AMP_API amp_status amp_grad_norm(amp_ctx *ctx, amp_params *p, amp_scaler *s, dou
     amp_step_record r;
     AMPI_TRY(ampi_check_pair(ctx, "amp_grad_norm", p, s));
     if (!norm) return AMPI_INVALID(ctx, "amp_grad_norm: norm is NULL");
-    AMPI_TRY(ctx->b->may_wait(ctx));
+    AMPI_TRY(ampi_failed_in(ctx, "amp_grad_norm", ctx->b->may_wait(ctx)));
     AMPI_TRY(ampi_probe(ctx, p, s, 0.0f));
     AMPI_TRY(ctx->b->copy(ctx, &r, p->probe, sizeof r));
     *norm = r.norm;
@@ -2283,6 +2739,7 @@ AMP_API amp_status amp_clip(amp_ctx *ctx, amp_params *p, amp_scaler *s, float ma
     memset(&job, 0, sizeof job);
     job.table = p->table;
     job.record = p->probe;
+    job.accum = (uint32_t)p->adding;
     return ctx->b->clip(ctx, &job);
 }
 AMP_API amp_status amp_clip_value(amp_ctx *ctx, amp_params *p, amp_scaler *s, float limit) {
@@ -2291,15 +2748,15 @@ AMP_API amp_status amp_clip_value(amp_ctx *ctx, amp_params *p, amp_scaler *s, fl
     if (!amp_is_finite(limit) || !(limit > 0.0f)) return AMPI_INVALID(ctx, "amp_clip_value: limit is %g; it must be > 0", (double)limit);
     memset(&job, 0, sizeof job);
     job.table = p->table;
-    job.scaler = s && !s->off && ampi_stage(p, s) == AMPI_READY ? s->state : NULL;
+    job.scaler = s && !s->off && !p->adding && ampi_stage(p, s) == AMPI_READY ? s->state : NULL;
     job.limit = limit;
+    job.accum = (uint32_t)p->adding;
     return ctx->b->clip(ctx, &job);
 }
 AMP_API amp_status amp_step_poll(amp_ctx *ctx, amp_params *p, amp_step_record *out) {
     AMPI_TRY(ampi_check_params(ctx, "amp_step_poll", p));
     if (!out) return AMPI_INVALID(ctx, "amp_step_poll: out is NULL");
-    AMPI_TRY(ctx->b->may_wait(ctx));
-    return ctx->b->copy(ctx, out, p->record, sizeof *out);
+    return ctx->b->poll(ctx, p->record, p->mirror, out);
 }
 
 /* ---- products: the front ---- */
@@ -2392,7 +2849,7 @@ AMP_API amp_status amp_linear_forward(amp_ctx *ctx, const amp_linear *l) {
     g.m = l->rows; g.n = l->out; g.k = l->in;
     g.a = l->x; g.b = l->w; g.trans_b = 1;
     g.d = l->y; g.bias = l->bias; g.aux = l->aux;
-    return amp_gemm(ctx, &g);
+    return ampi_failed_in(ctx, where, amp_gemm(ctx, &g));
 }
 
 AMP_API amp_status amp_linear_backward(amp_ctx *ctx, const amp_linear *l) {
@@ -2420,13 +2877,13 @@ AMP_API amp_status amp_linear_backward(amp_ctx *ctx, const amp_linear *l) {
         g.m = l->out; g.n = l->in; g.k = l->rows;
         g.a = l->dy; g.trans_a = 1; g.b = l->x;
         g.d = l->dw; g.beta = l->accumulate ? 1.0f : 0.0f;
-        AMPI_TRY(amp_gemm(ctx, &g));
+        AMPI_TRY(ampi_failed_in(ctx, where, amp_gemm(ctx, &g)));
     }
     if (l->dx.data) { /* dX[rows,in] = dY[rows,out] W[out,in] */
         amp_gemm_desc g = AMP_ZERO;
         g.m = l->rows; g.n = l->in; g.k = l->out;
         g.a = l->dy; g.b = l->w; g.d = l->dx;
-        AMPI_TRY(amp_gemm(ctx, &g));
+        AMPI_TRY(ampi_failed_in(ctx, where, amp_gemm(ctx, &g)));
     }
     return AMP_OK;
 }
@@ -2463,7 +2920,8 @@ AMP_API amp_status amp_softmax_cross_entropy(amp_ctx *ctx, const amp_xent *desc)
    File: "AMPSTATE", u32 version 1, u32 number of sections, u64 checksum of these 16 bytes; then sections:
        char tag[4]; u32 index; u64 payload bytes; u64 checksum of the 16 bytes before and the payload; payload
    Tags: "SET " parameter set `index`: u32 parameters, u32 moments, u64 steps, u64 skipped
-         "PRM " an array of set `index`: u32 parameter, u32 kind (0 weights, 1 and 2 moments, 3 model copy), u32 dtype, u32 name length,
+         "PRM " an array of set `index`: u32 parameter, u32 kind (0 weights, 1 and 2 moments, 3 model copy, 4 low part), u32 dtype,
+                u32 name length,
                 u64 count, name padded to 8 bytes, elements
          "SCL " scaler `index`: the fields of amp_scaler_state in order       "USER" bytes of the caller
    All numbers little-endian. Checksum: FNV-1a over little-endian 64-bit words (the last one zero-padded): each step is a bijection,
@@ -2472,6 +2930,7 @@ AMP_API amp_status amp_softmax_cross_entropy(amp_ctx *ctx, const amp_xent *desc)
 #ifndef AMP_NO_STDIO
 
 #define AMPI_STATE_BUFFER ((size_t)1 << 20)
+#define AMPI_KINDS 5u /* of arrays of a parameter */
 
 typedef struct ampi_file { /* a section being written or read */
     amp_ctx    *ctx;
@@ -2555,6 +3014,7 @@ static amp_array ampi_state_array(const amp_params *p, size_t i, uint32_t kind) 
     amp_array none = AMP_ZERO;
     if (kind == 0) return e->master ? amp_param_master(p, i) : amp_param_model(p, i);
     if (kind < 3) return amp_param_moment(p, i, kind - 1);
+    if (kind == 4) return amp_param_low(p, i);
     return p->stochastic && e->master && e->model ? amp_param_model(p, i) : none;
 }
 
@@ -2586,12 +3046,15 @@ static amp_status ampi_check_state(amp_ctx *ctx, const char *where, const char *
     if (st->n_params && !st->params) return AMPI_INVALID(ctx, "%s: state.params is NULL", where);
     if (st->n_scalers && !st->scalers) return AMPI_INVALID(ctx, "%s: state.scalers is NULL", where);
     if (st->user_bytes && !st->user) return AMPI_INVALID(ctx, "%s: state.user is NULL", where);
-    for (i = 0; i < st->n_params; i++) AMPI_TRY(ampi_check_params(ctx, where, st->params[i]));
+    for (i = 0; i < st->n_params; i++) {
+        AMPI_TRY(ampi_check_params(ctx, where, st->params[i]));
+        if (st->params[i]->adding || st->params[i]->window) return amp_fail(ctx, AMP_ERR_STAGE, "%s: parameter set %lu is inside an accumulation window", where, (unsigned long)i);
+    }
     for (i = 0; i < st->n_scalers; i++) {
         AMPI_TRY(ampi_check_scaler(ctx, where, st->scalers[i]));
         if (st->scalers[i]->checked) return amp_fail(ctx, AMP_ERR_STAGE, "%s: scaler %lu is between a check and amp_scaler_update", where, (unsigned long)i);
     }
-    return ctx->b->may_wait(ctx);
+    return ampi_failed_in(ctx, where, ctx->b->may_wait(ctx));
 }
 
 static amp_status ampi_state_write(ampi_file *s, const amp_state *st) {
@@ -2599,7 +3062,7 @@ static amp_status ampi_state_write(ampi_file *s, const amp_state *st) {
     uint8_t h[24 + 256], b[AMPI_SCALER_BYTES];
     size_t sections = (st->user_bytes != 0) + st->n_scalers + st->n_params, i, j;
     uint32_t kind;
-    for (i = 0; i < st->n_params; i++) for (j = 0; j < st->params[i]->n; j++) for (kind = 0; kind < 4; kind++) sections += ampi_state_array(st->params[i], j, kind).data != NULL;
+    for (i = 0; i < st->n_params; i++) for (j = 0; j < st->params[i]->n; j++) for (kind = 0; kind < AMPI_KINDS; kind++) sections += ampi_state_array(st->params[i], j, kind).data != NULL;
     memcpy(h, "AMPSTATE", 8);
     ampi_put(h + 8, 1, 4);
     ampi_put(h + 12, sections, 4);
@@ -2616,7 +3079,7 @@ static amp_status ampi_state_write(ampi_file *s, const amp_state *st) {
         ampi_put(h + 8, r.steps, 8);
         ampi_put(h + 16, r.skipped, 8);
         AMPI_TRY(ampi_section(s, "SET ", i, h, 24, none));
-        for (j = 0; j < p->n; j++) for (kind = 0; kind < 4; kind++) {
+        for (j = 0; j < p->n; j++) for (kind = 0; kind < AMPI_KINDS; kind++) {
             amp_array a = ampi_state_array(p, j, kind);
             size_t len = strlen(p->params[j].name);
             if (!a.data) continue;
@@ -2702,7 +3165,7 @@ static amp_status ampi_state_pass(ampi_file *s, const amp_state *st, uint8_t *se
     uint8_t h[24 + 256];
     uint64_t sections, sec, left;
     size_t total = 0, i, base;
-    for (i = 0; i < st->n_params; i++) total += 4 * st->params[i]->n;
+    for (i = 0; i < st->n_params; i++) total += AMPI_KINDS * st->params[i]->n;
     ampi_sum_start(s);
     AMPI_TRY(ampi_read(s, h, 16));
     if (memcmp(h, "AMPSTATE", 8) != 0) return ampi_bad_file(s, "not an amp state file");
@@ -2737,6 +3200,7 @@ static amp_status ampi_state_pass(ampi_file *s, const amp_state *st, uint8_t *se
                 r.steps = ampi_get(h + 8, 8);
                 r.skipped = ampi_get(h + 16, 8);
                 AMPI_TRY(s->ctx->b->copy(s->ctx, st->params[index]->record, &r, sizeof r));
+                if (st->params[index]->mirror) st->params[index]->mirror->record = r; /* nothing is queued now */
             }
         } else if (memcmp(head, "PRM ", 4) == 0) {
             const amp_params *p;
@@ -2745,7 +3209,7 @@ static amp_status ampi_state_pass(ampi_file *s, const amp_state *st, uint8_t *se
             p = st->params[index];
             AMPI_TRY(ampi_read(s, h, 24));
             j = ampi_get(h, 4); kind = ampi_get(h + 4, 4); len = ampi_get(h + 12, 4);
-            if (j >= p->n || kind > 3 || len > 255 || bytes < 24 + ((len + 7) & ~(uint64_t)7)) return ampi_bad_file(s, "it holds other parameters, or is damaged");
+            if (j >= p->n || kind >= AMPI_KINDS || len > 255 || bytes < 24 + ((len + 7) & ~(uint64_t)7)) return ampi_bad_file(s, "it holds other parameters, or is damaged");
             AMPI_TRY(ampi_read(s, h + 24, (size_t)((len + 7) & ~(uint64_t)7)));
             left = bytes - 24 - ((len + 7) & ~(uint64_t)7);
             if (strlen(p->params[j].name) != len || memcmp(h + 24, p->params[j].name, (size_t)len) != 0)
@@ -2753,8 +3217,8 @@ static amp_status ampi_state_pass(ampi_file *s, const amp_state *st, uint8_t *se
             a = kind == 3 ? amp_param_model(p, (size_t)j) : ampi_state_array(p, (size_t)j, (uint32_t)kind);
             if (!a.data || (uint64_t)a.dtype != ampi_get(h + 8, 4) || a.count != ampi_get(h + 16, 8) || left != a.count * amp_dtype_size(a.dtype))
                 return amp_fail(s->ctx, AMP_ERR_FORMAT, "%s: %s: parameter \"%s\" has another dtype, count or layout", s->where, s->path, p->params[j].name);
-            for (base = 0, i = 0; i < index; i++) base += 4 * st->params[i]->n;
-            mark = seen + base + 4 * j + kind;
+            for (base = 0, i = 0; i < index; i++) base += AMPI_KINDS * st->params[i]->n;
+            mark = seen + base + AMPI_KINDS * j + kind;
         } else if (memcmp(head, "SCL ", 4) == 0) {
             amp_scaler_state t;
             if (index >= st->n_scalers || bytes != AMPI_SCALER_BYTES) return ampi_bad_file(s, "it holds more scalers than asked for, or is damaged");
@@ -2763,6 +3227,7 @@ static amp_status ampi_state_pass(ampi_file *s, const amp_state *st, uint8_t *se
             ampi_scaler_take(&t, h);
             if (!st->scalers[index]->off && t.mode == AMP_SCALER_OFF) return ampi_bad_file(s, "it was saved from a scaler that was off");
             if (t.mode > (uint32_t)AMP_SCALER_OFF || !amp_is_finite(t.scale) || !(t.scale > 0.0f) || !amp_is_finite(amp_inverse_scale(t.scale))) return ampi_bad_file(s, "its loss scale is not usable");
+            t.inverse = amp_inverse_scale(t.scale);
             mark = seen + total + st->n_params + index;
             if (apply && !st->scalers[index]->off) {
                 AMPI_TRY(ampi_scaler_write(st->scalers[index], &t));
@@ -2792,8 +3257,8 @@ static amp_status ampi_state_pass(ampi_file *s, const amp_state *st, uint8_t *se
     for (i = 0, base = 0; i < st->n_params; i++) { /* all there? */
         amp_params *p = st->params[i];
         size_t j, k, models = 0;
-        for (j = 0; j < p->n; j++, base += 4) for (k = 0; k < 4; k++) {
-            if (k < 3 && ampi_state_array(p, j, (uint32_t)k).data && !seen[base + k]) return ampi_bad_file(s, "a parameter is missing");
+        for (j = 0; j < p->n; j++, base += AMPI_KINDS) for (k = 0; k < AMPI_KINDS; k++) {
+            if (k != 3 && ampi_state_array(p, j, (uint32_t)k).data && !seen[base + k]) return ampi_bad_file(s, "a parameter is missing");
             if (k == 3) models += seen[base + k];
         }
         if (!seen[total + i]) return ampi_bad_file(s, "a parameter set is missing");
@@ -2818,7 +3283,7 @@ AMP_API amp_status amp_state_load(amp_ctx *ctx, const char *path, const amp_stat
     AMPI_TRY(ampi_check_state(ctx, where, path, state));
     memset(&s, 0, sizeof s);
     s.ctx = ctx; s.path = path; s.where = where;
-    for (i = 0; i < state->n_params; i++) n_seen += 4 * state->params[i]->n + 1;
+    for (i = 0; i < state->n_params; i++) n_seen += AMPI_KINDS * state->params[i]->n + 1;
     n_seen += state->n_scalers;
     s.f = fopen(path, "rb");
     if (!s.f) return amp_fail(ctx, AMP_ERR_IO, "%s: %s: cannot be opened", where, path);
@@ -2878,6 +3343,7 @@ typedef struct ampi_kernels { /* one SIMD path; n is at most AMPI_BLOCK where fl
     void (*prepare)(float *u, size_t n, const amp_coef *c);
     void (*adam)(float *w, float *m, float *v, float *u, size_t n, const amp_coef *c);
     void (*sgd)(float *w, float *b, float *u, size_t n, const amp_coef *c);
+    void (*lion)(float *w, float *m, float *u, size_t n, const amp_coef *c);
     void (*stream)(char *dst, const char *buf, size_t pages, const char *next, size_t num, size_t den); /* see ampi_cast_stream; NULL: none */
     /* products: c[mr][nr], row stride AMPI_LDC, += a[kc][mr] b[kc][nr], both packed; `first`: = instead of +=. Each element is the same
        chain of operations whatever mr is */
@@ -2995,6 +3461,7 @@ static void ampi_sgd_c(float *w, float *b, float *u, size_t n, const amp_coef *c
     size_t i;
     for (i = 0; i < n; i++) amp_sgd_one(&w[i], b ? &b[i] : &none, u[i], c);
 }
+static void ampi_lion_c(float *w, float *m, float *u, size_t n, const amp_coef *c) { size_t i; for (i = 0; i < n; i++) amp_lion_one(&w[i], &m[i], u[i], c); }
 static void ampi_tile_c(size_t kc, const float *a, const float *b, float *c, int first) {
     float acc[4][8];
     size_t i, j;
@@ -3016,7 +3483,7 @@ static void ampi_use_c(ampi_kernels *k) { /* tables are filled by code: a const 
     k->widen[AMP_F8E5M2] = ampi_widen_f8e5m2;   k->narrow[AMP_F8E5M2] = ampi_narrow_f8e5m2;
     k->round = ampi_round_c; k->random = ampi_random_c;
     k->bad = ampi_bad_c; k->scale = ampi_scale_c; k->squares = ampi_squares_c;
-    k->prepare = ampi_prepare_c; k->adam = ampi_adam_c; k->sgd = ampi_sgd_c;
+    k->prepare = ampi_prepare_c; k->adam = ampi_adam_c; k->sgd = ampi_sgd_c; k->lion = ampi_lion_c;
     k->mr[0] = 4; k->nr = 8; k->tile[0] = ampi_tile_c; k->pack4 = ampi_pack4_c;
 }
 
@@ -3447,6 +3914,19 @@ static void ampi_n_squares(double *lane, const float *u, size_t n) {
             if (b) P##_stf(b + i, bx); \
         } \
         ampi_sgd_c(w + i, b ? b + i : NULL, u + i, n - i, c); \
+    } \
+    T AMPI_ALWAYS P##_v P##_signed(P##_v x, P##_v s) { /* by the bits, as the scalar one */ \
+        P##_i u = P##_b(s), a = P##_and(u, P##_dup(0x7fffffffu)), r = P##_or(P##_b(x), P##_and(u, P##_dup(0x80000000u))); \
+        return P##_f(P##_sel(P##_gt(a, P##_dup(0x7f800000u)), u, P##_sel(P##_gt(a, P##_dup(0)), r, P##_dup(0)))); \
+    } \
+    T static void P##_lion(float *w, float *m, float *u, size_t n, const amp_coef *c) { \
+        size_t i; \
+        for (i = 0; i + P##_N <= n; i += P##_N) { \
+            P##_v wx = P##_ldf(w + i), mx = P##_ldf(m + i), ux = P##_ldf(u + i); \
+            AMPI_LION(P, P##_v, wx, mx, ux, c); \
+            P##_stf(w + i, wx); P##_stf(m + i, mx); \
+        } \
+        ampi_lion_c(w + i, m + i, u + i, n - i, c); \
     }
 #define AMPI_USE(P) /* each path starts from the one below it and replaces what it does better */ \
     k->widen[AMP_F16] = P##_widen_f16;         k->narrow[AMP_F16] = P##_narrow_f16; \
@@ -3454,7 +3934,7 @@ static void ampi_n_squares(double *lane, const float *u, size_t n) {
     k->widen[AMP_F8E4M3] = P##_widen_f8e4m3;   k->narrow[AMP_F8E4M3] = P##_narrow_f8e4m3; \
     k->widen[AMP_F8E5M2] = P##_widen_f8e5m2;   k->narrow[AMP_F8E5M2] = P##_narrow_f8e5m2; \
     k->random = P##_random; k->bad = P##_bad; k->scale = P##_scale; k->squares = P##_squares; \
-    k->prepare = P##_prepare; k->adam = P##_adam; k->sgd = P##_sgd
+    k->prepare = P##_prepare; k->adam = P##_adam; k->sgd = P##_sgd; k->lion = P##_lion
 
 #define AMPI_R1(X) X(0)
 #define AMPI_R4(X) X(0) X(1) X(2) X(3)
@@ -3769,9 +4249,10 @@ static void *ampi_worker(void *arg) {
     ampi_unlock(c);
     return NULL;
 }
-static void ampi_parallel(ampi_cpu *c, size_t tasks, void (*fn)(void *, size_t, ampi_workspace *), void *arg) {
+/* work: about how many elements there are in all; waking threads costs as much as some ten thousand of them */
+static void ampi_parallel(ampi_cpu *c, size_t tasks, size_t work, void (*fn)(void *, size_t, ampi_workspace *), void *arg) {
     size_t i;
-    if (tasks <= 1 || c->threads == 1) {
+    if (tasks <= 1 || c->threads == 1 || work < 65536) {
         for (i = 0; i < tasks; i++) fn(arg, i, c->work);
         return;
     }
@@ -3806,8 +4287,9 @@ static int ampi_pool_start(ampi_cpu *c) { /* 0: no threads to be had */
 #else
 static void ampi_lock(ampi_cpu *c) { (void)c; }
 static void ampi_unlock(ampi_cpu *c) { (void)c; }
-static void ampi_parallel(ampi_cpu *c, size_t tasks, void (*fn)(void *, size_t, ampi_workspace *), void *arg) {
+static void ampi_parallel(ampi_cpu *c, size_t tasks, size_t work, void (*fn)(void *, size_t, ampi_workspace *), void *arg) {
     size_t i;
+    (void)work;
     for (i = 0; i < tasks; i++) fn(arg, i, c->work);
 }
 #endif
@@ -3887,14 +4369,6 @@ static const char *ampi_cpu_device(amp_ctx *ctx) { return ampi_cpu_of(ctx)->devi
 static char *ampi_at(amp_array a, size_t i) { return (char *)a.data + i * amp_dtype_size(a.dtype); }
 static size_t ampi_least(size_t a, size_t b) { return a < b ? a : b; }
 
-/* Work that is split must be worth a wake-up of the workers: below AMPI_SPLIT tasks of AMP_CHUNK elements one thread does it. */
-#define AMPI_SPLIT 4u
-static void ampi_parallel_chunks(ampi_cpu *c, size_t tasks, void (*fn)(void *, size_t, ampi_workspace *), void *arg) {
-    size_t i;
-    if (tasks < AMPI_SPLIT) for (i = 0; i < tasks; i++) fn(arg, i, c->work);
-    else ampi_parallel(c, tasks, fn, arg);
-}
-
 /* n <= AMPI_BLOCK floats to t, stochastically: element i with word at + i. */
 static void ampi_round_block(const ampi_kernels *k, void *dst, amp_dtype t, const void *f32, size_t n, uint64_t seed, uint64_t stream, uint64_t at, int saturate) {
     uint32_t buf[AMPI_BLOCK + 64];
@@ -3951,14 +4425,14 @@ static void ampi_cast_task(void *arg, size_t task, ampi_workspace *w) {
     if (i < end) ampi_cast_some(j, ampi_at(j->dst, i), i, end - i);
 }
 static amp_status ampi_cpu_cast(amp_ctx *ctx, amp_array dst, amp_array src, size_t n, const amp_cast_desc *d) {
-    ampi_fpu fpu = ampi_fpu_enter();
+    ampi_fpu fpu = ampi_fpu_enter(); /* conversions do not depend on it, but they may raise exceptions that the caller traps */
     ampi_cpu *c = ampi_cpu_of(ctx);
     size_t size = amp_dtype_size(dst.dtype), off = (64 - ((uintptr_t)dst.data & 63u)) & 63u;
     ampi_cast_job j;
     j.k = c->k; j.dst = dst; j.src = src; j.n = n; j.d = d; j.head = 0; j._pad = 0;
     j.stream = c->k->stream && n * size >= AMP_STREAM_BYTES && n > AMP_CHUNK && (off & (size - 1)) == 0 && dst.dtype != src.dtype && dst.data != src.data;
     if (j.stream) j.head = off / size; /* tasks begin where lines begin */
-    ampi_parallel_chunks(c, (n - j.head - 1) / AMP_CHUNK + 1, ampi_cast_task, &j);
+    ampi_parallel(c, (n - j.head - 1) / AMP_CHUNK + 1, n, ampi_cast_task, &j);
     ampi_fpu_leave(fpu);
     return AMP_OK;
 }
@@ -3966,7 +4440,7 @@ static amp_status ampi_cpu_cast(amp_ctx *ctx, amp_array dst, amp_array src, size
 /* What is wrong with element i: gradients g as stored and u = g / scale as float. */
 static uint32_t ampi_fault(float g, float u) { return amp_is_nan(g) ? AMP_FOUND_NAN : !amp_is_finite(g) ? AMP_FOUND_INF : !amp_is_finite(u) ? AMP_FOUND_OVERFLOW : 0u; }
 
-typedef struct ampi_finite_job { ampi_cpu *c; amp_array a; size_t index; amp_scaler_state *s; float inv; uint32_t found; amp_finite_report r; } ampi_finite_job;
+typedef struct ampi_finite_job { ampi_cpu *c; amp_array a, dst; size_t index; amp_scaler_state *s; float inv; uint32_t found; amp_finite_report r; } ampi_finite_job;
 typedef struct ampi_found { uint64_t nan, inf; size_t first; uint32_t bits, _pad; } ampi_found;
 
 /* Elements i .. i + n, as stored in g and as products u. */
@@ -3987,7 +4461,7 @@ static void ampi_finite_task(void *arg, size_t task, ampi_workspace *w) {
     float own[AMPI_BLOCK];
     ampi_found f = {0, 0, (size_t)-1, 0, 0};
     size_t i = task * AMP_CHUNK, end = ampi_least(j->a.count, i + AMP_CHUNK), n, e;
-    int in_place = j->s && j->a.dtype == AMP_F32 && j->inv <= 1.0f && (uintptr_t)j->a.data % sizeof(float) == 0; /* then a product is bad only if its gradient is */
+    int in_place = j->s && j->a.data == j->dst.data && j->a.dtype == AMP_F32 && j->dst.dtype == AMP_F32 && j->inv <= 1.0f && (uintptr_t)j->a.data % sizeof(float) == 0; /* then a product is bad only if its gradient is */
     (void)w;
     for (; i < end; i += n) {
         float *u = in_place ? (float *)j->a.data + i : own;
@@ -4001,9 +4475,9 @@ static void ampi_finite_task(void *arg, size_t task, ampi_workspace *w) {
         if (!in_place) k->widen[j->a.dtype](u, ampi_at(j->a, i), n);
         if (k->scale(u, n, j->inv)) ampi_count_faults(&f, j->a, i, u, n);
         if (in_place) continue;
-        k->narrow[j->a.dtype](ampi_at(j->a, i), u, n);
-        if (j->inv > 1.0f && j->a.dtype != AMP_F32) for (e = 0; e < n; e++) /* finite in FP32 and not in its dtype: only a scale below 1 does that */
-            if (amp_is_finite(u[e]) && !amp_is_finite(amp_load(j->a.data, j->a.dtype, i + e))) { f.bits |= AMP_FOUND_OVERFLOW; f.inf++; if (f.first > i + e) f.first = i + e; }
+        k->narrow[j->dst.dtype](ampi_at(j->dst, i), u, n);
+        if ((j->inv > 1.0f || j->dst.dtype != j->a.dtype) && j->dst.dtype != AMP_F32) for (e = 0; e < n; e++) /* finite in FP32 and not in its dtype */
+            if (amp_is_finite(u[e]) && !amp_is_finite(amp_load(j->dst.data, j->dst.dtype, i + e))) { f.bits |= AMP_FOUND_OVERFLOW; f.inf++; if (f.first > i + e) f.first = i + e; }
     }
     if (!f.bits) return;
     ampi_lock(j->c); /* sums and minima: the order does not matter */
@@ -4013,7 +4487,7 @@ static void ampi_finite_task(void *arg, size_t task, ampi_workspace *w) {
     j->found |= f.bits;
     ampi_unlock(j->c);
 }
-static amp_status ampi_cpu_finite(amp_ctx *ctx, const amp_array *arrays, size_t n, amp_scaler_state *s, amp_finite_report *out) {
+static amp_status ampi_cpu_finite(amp_ctx *ctx, const amp_array *dst, const amp_array *arrays, size_t n, amp_scaler_state *s, amp_finite_report *out) {
     ampi_fpu fpu = ampi_fpu_enter();
     ampi_finite_job j;
     memset(&j, 0, sizeof j);
@@ -4022,7 +4496,8 @@ static amp_status ampi_cpu_finite(amp_ctx *ctx, const amp_array *arrays, size_t 
     j.inv = s ? amp_inverse_scale(s->scale) : 1.0f;
     for (j.index = 0; j.index < n; j.index++) if (arrays[j.index].count) {
         j.a = arrays[j.index];
-        ampi_parallel_chunks(j.c, (j.a.count - 1) / AMP_CHUNK + 1, ampi_finite_task, &j);
+        j.dst = dst ? dst[j.index] : j.a;
+        ampi_parallel(j.c, (j.a.count - 1) / AMP_CHUNK + 1, j.a.count, ampi_finite_task, &j);
     }
     if (s && !s->no_check) s->found |= j.found;
     if (out) *out = j.r;
@@ -4058,27 +4533,38 @@ static void ampi_histogram_task(void *arg, size_t task, ampi_workspace *w) {
     for (e = 0; e < 255; e++) h.pow2[e] = bins[0][e] + bins[1][e];
     h.pow2[0] -= h.zero;
     h.nan = bins[0][255] + bins[1][255] - h.inf;
+    h.amax = ampi_float(amax);
     ampi_lock(j->c);
-    j->h->total += h.total; j->h->zero += h.zero; j->h->inf += h.inf; j->h->nan += h.nan;
-    for (e = 0; e < 256; e++) j->h->pow2[e] += h.pow2[e];
-    if (ampi_bits(j->h->amax) < amax) j->h->amax = ampi_float(amax);
+    amp_histogram_add(j->h, &h);
     ampi_unlock(j->c);
 }
 static amp_status ampi_cpu_histogram(amp_ctx *ctx, const amp_array *arrays, size_t n, amp_histogram *out) {
+    ampi_fpu fpu = ampi_fpu_enter();
     ampi_histogram_job j;
     size_t i;
     j.c = ampi_cpu_of(ctx);
     j.h = out;
     for (i = 0; i < n; i++) if (arrays[i].count) {
         j.a = arrays[i];
-        ampi_parallel_chunks(j.c, (j.a.count - 1) / AMP_CHUNK + 1, ampi_histogram_task, &j);
+        ampi_parallel(j.c, (j.a.count - 1) / AMP_CHUNK + 1, j.a.count, ampi_histogram_task, &j);
     }
+    ampi_fpu_leave(fpu);
     return AMP_OK;
 }
 
 /* ---- step ---- */
 
-typedef struct ampi_step_job { ampi_cpu *c; const amp_inspect_job *inspect; const amp_update_job *update; const amp_clip_job *clip; float inv; uint32_t _pad; } ampi_step_job;
+typedef struct ampi_step_job {
+    ampi_cpu *c;
+    const amp_inspect_job *inspect;
+    const amp_update_job  *update;
+    const amp_add_job     *add;
+    const amp_clip_job    *clip;
+    float    inv;
+    uint32_t overflow;
+} ampi_step_job;
+
+static amp_array ampi_gradient(const amp_param_entry *p, uint32_t accum) { return accum ? amp_arr(p->accum, AMP_F32) : amp_arr(p->grad, p->grad_dtype); }
 
 static void ampi_cpu_inspect_task(void *arg, size_t task, ampi_workspace *w) {
     const ampi_step_job *j = (const ampi_step_job *)arg;
@@ -4086,7 +4572,7 @@ static void ampi_cpu_inspect_task(void *arg, size_t task, ampi_workspace *w) {
     const ampi_kernels *k = j->c->k;
     amp_chunk at = job->table.chunks[task];
     const amp_param_entry *p = &job->table.entries[at.param];
-    amp_array g = amp_arr(p->grad, p->grad_dtype);
+    amp_array g = ampi_gradient(p, job->flags & AMP_INSPECT_ACCUM);
     amp_partial *out = &job->table.partials[task];
     ampi_sum sum = ampi_sum_begin(w);
     float u[AMPI_BLOCK];
@@ -4097,7 +4583,7 @@ static void ampi_cpu_inspect_task(void *arg, size_t task, ampi_workspace *w) {
     for (i = start; i < end; i += n) {
         n = ampi_least(AMPI_BLOCK, end - i);
         k->widen[g.dtype](u, ampi_at(g, i), n);
-        bad = job->flags & AMP_INSPECT_SCALED ? k->scale(u, n, j->inv) : k->bad(u, n * 4, AMP_F32);
+        bad = ampi_bits(j->inv) != 0x3f800000u ? k->scale(u, n, j->inv) : k->bad(u, n * sizeof *u, AMP_F32);
         k->squares(ampi_sum_block(&sum, n), u, n);
         if (bad) for (e = 0; e < n; e++) {
             uint32_t f = ampi_fault(amp_load(g.data, g.dtype, i + e), u[e]);
@@ -4116,77 +4602,145 @@ static void ampi_cpu_inspect_task(void *arg, size_t task, ampi_workspace *w) {
 }
 static amp_status ampi_cpu_inspect(amp_ctx *ctx, const amp_inspect_job *job) {
     ampi_fpu fpu = ampi_fpu_enter();
+    amp_totals *t = job->table.totals;
+    amp_status st = AMP_OK;
+    uint32_t first_param = 0, i;
+    uint64_t first_index = 0;
     ampi_step_job j;
-    amp_step_record found;
-    double sum = 0.0;
-    memset(&found, 0, sizeof found);
     memset(&j, 0, sizeof j);
     j.c = ampi_cpu_of(ctx);
     j.inspect = job;
-    j.inv = job->flags & AMP_INSPECT_SCALED ? amp_inverse_scale(job->scaler->scale) : 1.0f;
+    j.inv = amp_inspect_factor(job);
     if (job->flags & AMP_INSPECT_READ) {
         ampi_sum s = ampi_sum_begin(j.c->work);
-        uint32_t i;
-        ampi_parallel(j.c, job->table.n_chunks, ampi_cpu_inspect_task, &j);
+        memset(t, 0, sizeof *t);
+        ampi_parallel(j.c, job->table.n_chunks, (size_t)job->table.n_elements, ampi_cpu_inspect_task, &j);
         for (i = 0; i < job->table.n_chunks; i++) {
             const amp_partial *p = &job->table.partials[i];
             *ampi_sum_block(&s, 1) += p->sum;
-            if (p->first < AMP_CHUNK && found.nan + found.inf + found.overflow == 0) {
-                found.first_param = job->table.chunks[i].param;
-                found.first_index = (uint64_t)job->table.chunks[i].index * AMP_CHUNK + p->first;
+            if (p->first < AMP_CHUNK && t->nan + t->inf + t->overflow == 0) {
+                first_param = job->table.chunks[i].param;
+                first_index = (uint64_t)job->table.chunks[i].index * AMP_CHUNK + p->first;
             }
-            found.nan += p->nan; found.inf += p->inf; found.overflow += p->overflow;
+            t->nan += p->nan; t->inf += p->inf; t->overflow += p->overflow;
         }
-        sum = ampi_sum_end_of(&s);
+        t->sum = ampi_sum_end_of(&s);
+        if (job->desc.reduce_totals_fn) {
+            ampi_fpu_leave(fpu);
+            st = job->desc.reduce_totals_fn(ctx, t, job->desc.user);
+            fpu = ampi_fpu_enter();
+        }
     }
-    amp_inspect_finish(job, &found, sum);
+    if (st == AMP_OK) amp_inspect_finish(job, t, first_param, first_index);
     ampi_fpu_leave(fpu);
-    return AMP_OK;
+    return st;
+}
+
+/* BF16 moments are worked on as floats and rounded stochastically */
+static void ampi_moment_store(const ampi_kernels *k, const amp_param_entry *p, const amp_update_job *job, uint32_t param, uint32_t which, size_t i, const float *m, size_t n) {
+    ampi_round_block(k, (char *)p->moment[which] + 2 * i, p->moment_dtype, m, n, job->desc.seed + which + 1, (job->record->steps << 24) + param, i, 0); /* = amp_step_round */
 }
 
 static void ampi_cpu_update_task(void *arg, size_t task, ampi_workspace *ws) {
-    const ampi_step_job *j = (const ampi_step_job *)arg;
+    ampi_step_job *j = (ampi_step_job *)arg;
     const amp_update_job *job = j->update;
     const ampi_kernels *k = j->c->k;
     amp_chunk at = job->table.chunks[task];
     const amp_param_entry *p = &job->table.entries[at.param];
-    amp_coef c = amp_coef_of(&job->desc, job->record, p->no_decay);
-    float u[AMPI_BLOCK], own[AMPI_BLOCK];
-    size_t i = (size_t)at.index * AMP_CHUNK, end = ampi_least((size_t)p->count, i + AMP_CHUNK), n;
+    amp_array g = ampi_gradient(p, job->accum);
+    amp_coef c = amp_coef_of(job, p);
+    float u[AMPI_BLOCK], own[AMPI_BLOCK], own_m[AMPI_BLOCK], own_v[AMPI_BLOCK];
+    size_t i = (size_t)at.index * AMP_CHUNK, end = ampi_least((size_t)p->count, i + AMP_CHUNK), n, e;
+    uint32_t overflow = 0, narrow_m = p->moment_dtype != AMP_F32;
+    int need_m = job->desc.optimizer != AMP_SGD || c.momentum != 0.0f, need_v = job->desc.optimizer == AMP_ADAM || job->desc.optimizer == AMP_ADAMW;
     (void)ws;
     for (; i < end; i += n) {
-        float *w = own;
+        float *w = own, *m = NULL, *v = NULL;
         n = ampi_least(AMPI_BLOCK, end - i);
-        k->widen[p->grad_dtype](u, ampi_at(amp_arr(p->grad, p->grad_dtype), i), n);
+        k->widen[g.dtype](u, ampi_at(g, i), n);
+        if (job->accum) memset(p->accum + i, 0, n * sizeof *p->accum);
         k->prepare(u, n, &c);
-        if (p->master) w = (float *)p->master + i;
-        else k->widen[p->model_dtype](own, (const char *)p->model + 2 * i, n);
-        if (job->desc.optimizer == AMP_SGD) k->sgd(w, job->desc.momentum != 0.0f ? p->moment[0] + i : NULL, u, n, &c);
-        else k->adam(w, p->moment[0] + i, p->moment[1] + i, u, n, &c);
+        if (p->layout == AMP_MASTER_F32) w = (float *)p->master + i;
+        else if (p->layout == AMP_MASTER_NONE) k->widen[p->model_dtype](own, (const char *)p->model + 2 * i, n);
+        else for (e = 0; e < n; e++) own[e] = amp_weight_load(p, i + e);
+        if (need_m) { if (narrow_m) { m = own_m; k->widen[p->moment_dtype](m, (const char *)p->moment[0] + 2 * i, n); } else m = (float *)p->moment[0] + i; }
+        if (need_v) { if (narrow_m) { v = own_v; k->widen[p->moment_dtype](v, (const char *)p->moment[1] + 2 * i, n); } else v = (float *)p->moment[1] + i; }
+        if (need_v) k->adam(w, m, v, u, n, &c);
+        else if (job->desc.optimizer == AMP_LION) k->lion(w, m, u, n, &c);
+        else k->sgd(w, m, u, n, &c);
+        if (m && narrow_m) ampi_moment_store(k, p, job, at.param, 0, i, m, n);
+        if (v && narrow_m) ampi_moment_store(k, p, job, at.param, 1, i, v, n);
         if (!p->model) continue;
-        if (!job->desc.stochastic) k->narrow[p->model_dtype]((char *)p->model + 2 * i, w, n);
-        else ampi_round_block(k, (char *)p->model + 2 * i, p->model_dtype, w, n, job->desc.seed, (job->record->steps << 24) + at.param, i, 0); /* = amp_model_bits */
+        if (p->layout == AMP_MASTER_F32 || p->layout == AMP_MASTER_NONE) { /* = amp_weight_store */
+            char *to = (char *)p->model + 2 * i;
+            if (job->desc.stochastic) ampi_round_block(k, to, p->model_dtype, w, n, job->desc.seed, (job->record->steps << 24) + at.param, i, 0);
+            else k->narrow[p->model_dtype](to, w, n);
+            if (k->bad(to, n * 2, p->model_dtype)) for (e = 0; e < n; e++) overflow |= !amp_is_finite(amp_load(to, p->model_dtype, e)) && !amp_is_nan(w[e]);
+        } else for (e = 0; e < n; e++) overflow |= amp_weight_store(p, i + e, w[e], &job->desc, job->record, at.param);
     }
+    if (!overflow) return;
+    ampi_lock(j->c);
+    j->overflow = 1;
+    ampi_unlock(j->c);
 }
 static amp_status ampi_cpu_update(amp_ctx *ctx, const amp_update_job *job) {
+    ampi_cpu *c = ampi_cpu_of(ctx);
+    ampi_fpu fpu;
+    ampi_step_job j;
+    memset(&j, 0, sizeof j);
+    if (job->record->skip) { /* a lost window still ends */
+        uint32_t i;
+        for (i = 0; job->accum && i < job->table.n_entries; i++) memset(job->table.entries[i].accum, 0, (size_t)job->table.entries[i].count * sizeof(float));
+        return AMP_OK;
+    }
+    fpu = ampi_fpu_enter();
+    j.c = c;
+    j.update = job;
+    ampi_parallel(c, job->table.n_chunks, (size_t)job->table.n_elements, ampi_cpu_update_task, &j);
+    if (j.overflow) job->record->weight_overflow = 1;
+    ampi_fpu_leave(fpu);
+    return AMP_OK;
+}
+
+static void ampi_cpu_add_task(void *arg, size_t task, ampi_workspace *w) {
+    const ampi_step_job *j = (const ampi_step_job *)arg;
+    const amp_add_job *job = j->add;
+    amp_chunk at = job->table.chunks[task];
+    const amp_param_entry *p = &job->table.entries[at.param];
+    amp_array g = ampi_gradient(p, 0);
+    float u[AMPI_BLOCK];
+    size_t i = (size_t)at.index * AMP_CHUNK, end = ampi_least((size_t)p->count, i + AMP_CHUNK), n, e;
+    (void)w;
+    for (; i < end; i += n) {
+        n = ampi_least(AMPI_BLOCK, end - i);
+        j->c->k->widen[g.dtype](u, ampi_at(g, i), n);
+        j->c->k->scale(u, n, job->record->inv_scale);
+        for (e = 0; e < n; e++) p->accum[i + e] = ampi_add(p->accum[i + e], u[e]);
+    }
+}
+static amp_status ampi_cpu_add(amp_ctx *ctx, const amp_add_job *job) {
     ampi_fpu fpu;
     ampi_step_job j;
     if (job->record->skip) return AMP_OK;
     fpu = ampi_fpu_enter();
     memset(&j, 0, sizeof j);
     j.c = ampi_cpu_of(ctx);
-    j.update = job;
-    ampi_parallel(j.c, job->table.n_chunks, ampi_cpu_update_task, &j);
+    j.add = job;
+    ampi_parallel(j.c, job->table.n_chunks, (size_t)job->table.n_elements, ampi_cpu_add_task, &j);
     ampi_fpu_leave(fpu);
     return AMP_OK;
 }
+
+static amp_status ampi_cpu_mirror_create(amp_ctx *ctx, amp_step_mirror **out) { (void)ctx; *out = NULL; return AMP_OK; }
+static void ampi_cpu_mirror_destroy(amp_ctx *ctx, amp_step_mirror *m) { (void)ctx; (void)m; }
+static amp_status ampi_cpu_poll(amp_ctx *ctx, const amp_step_record *record, const amp_step_mirror *mirror, amp_step_record *out) { (void)ctx; (void)mirror; *out = *record; return AMP_OK; }
 
 static void ampi_cpu_clip_task(void *arg, size_t task, ampi_workspace *w) {
     const ampi_step_job *j = (const ampi_step_job *)arg;
     const amp_clip_job *job = j->clip;
     amp_chunk at = job->table.chunks[task];
     const amp_param_entry *p = &job->table.entries[at.param];
-    amp_array g = amp_arr(p->grad, p->grad_dtype);
+    amp_array g = ampi_gradient(p, job->accum);
     amp_coef c;
     float u[AMPI_BLOCK];
     size_t i = (size_t)at.index * AMP_CHUNK, end = ampi_least((size_t)p->count, i + AMP_CHUNK), n;
@@ -4208,7 +4762,7 @@ static amp_status ampi_cpu_clip(amp_ctx *ctx, const amp_clip_job *job) {
     memset(&j, 0, sizeof j);
     j.c = ampi_cpu_of(ctx);
     j.clip = job;
-    if (!job->record || job->record->clip != 1.0f) ampi_parallel(j.c, job->table.n_chunks, ampi_cpu_clip_task, &j);
+    if (!job->record || job->record->clip != 1.0f) ampi_parallel(j.c, job->table.n_chunks, (size_t)job->table.n_elements, ampi_cpu_clip_task, &j);
     ampi_fpu_leave(fpu);
     return AMP_OK;
 }
@@ -4267,7 +4821,8 @@ static void ampi_pack_rows(const ampi_kernels *kn, float *to, amp_array x, size_
 /* One row of D from accumulated products: alpha, C, bias, aux, act, rounding. */
 static void ampi_epilogue(const ampi_kernels *kn, const amp_gemm_desc *d, float *acc, size_t batch, size_t row, size_t col, size_t n, float *other) {
     size_t at = batch * d->stride_d + row * d->ldd + col, j;
-    if (d->alpha != 1.0f) (void)kn->scale(acc, n, d->alpha);
+    float alpha = d->alpha * (d->alpha_ptr ? *d->alpha_ptr : 1.0f);
+    if (ampi_bits(alpha) != 0x3f800000u) (void)kn->scale(acc, n, alpha);
     if (d->beta != 0.0f) {
         kn->widen[d->c.dtype](other, ampi_at(d->c, batch * d->stride_c + row * d->ldc + col), n);
         for (j = 0; j < n; j++) acc[j] += d->beta * other[j];
@@ -4308,6 +4863,7 @@ static amp_status ampi_cpu_gemm(amp_ctx *ctx, const amp_gemm_desc *d) {
     ampi_fpu fpu = ampi_fpu_enter();
     ampi_gemm_job j;
     size_t mr;
+    double work;
     j.c = ampi_cpu_of(ctx);
     j.d = d;
     mr = j.c->k->mr[0];
@@ -4316,7 +4872,8 @@ static amp_status ampi_cpu_gemm(amp_ctx *ctx, const amp_gemm_desc *d) {
     while (j.blocks_m * j.blocks_n * d->batch < (size_t)j.c->threads && d->m / j.blocks_m >= 4 * mr) j.blocks_m++; /* work for every thread */
     j.rows = ampi_share(d->m, j.blocks_m, mr);
     j.cols = ampi_share(d->n, j.blocks_n, j.c->k->nr);
-    ampi_parallel(j.c, j.blocks_m * j.blocks_n * d->batch, ampi_gemm_task, &j);
+    work = (double)d->m * (double)d->n * (double)(d->k + 32) * (double)d->batch / 32.0; /* 32 multiplications cost about one element elsewhere */
+    ampi_parallel(j.c, j.blocks_m * j.blocks_n * d->batch, work < 1e9 ? (size_t)work : (size_t)1000000000, ampi_gemm_task, &j);
     ampi_fpu_leave(fpu);
     return AMP_OK;
 }
@@ -4339,7 +4896,7 @@ static amp_status ampi_cpu_act_grad(amp_ctx *ctx, amp_act act, amp_array dy, amp
     ampi_fpu fpu = ampi_fpu_enter();
     ampi_act_job j;
     j.k = ampi_cpu_of(ctx)->k; j.act = act; j.dy = dy; j.saved = saved; j.n = n;
-    ampi_parallel(ampi_cpu_of(ctx), (n - 1) / AMP_CHUNK + 1, ampi_act_task, &j);
+    ampi_parallel(ampi_cpu_of(ctx), (n - 1) / AMP_CHUNK + 1, n, ampi_act_task, &j);
     ampi_fpu_leave(fpu);
     return AMP_OK;
 }
@@ -4364,7 +4921,7 @@ static amp_status ampi_cpu_col_sum(amp_ctx *ctx, amp_array out, amp_array in, si
     ampi_fpu fpu = ampi_fpu_enter();
     ampi_col_job j;
     j.k = ampi_cpu_of(ctx)->k; j.out = out; j.in = in; j.rows = rows; j.cols = cols; j.accumulate = accumulate;
-    ampi_parallel(ampi_cpu_of(ctx), (cols - 1) / AMPI_NC + 1, ampi_col_task, &j);
+    ampi_parallel(ampi_cpu_of(ctx), (cols - 1) / AMPI_NC + 1, rows * cols, ampi_col_task, &j);
     ampi_fpu_leave(fpu);
     return AMP_OK;
 }
@@ -4451,7 +5008,7 @@ static amp_status ampi_cpu_xent(amp_ctx *ctx, const amp_xent *d, const amp_scale
     for (r = 0; r < d->rows; r++) counted += d->labels[r] >= 0;
     over = d->sum || counted == 0 ? 1.0f : ampi_narrow(ampi_ddiv(1.0, (double)counted));
     j.factor = ampi_mul(ampi_mul(d->factor, s ? s->scale : 1.0f), over);
-    ampi_parallel(j.c, (d->rows - 1) / j.per_task + 1, ampi_xent_task, &j);
+    ampi_parallel(j.c, (d->rows - 1) / j.per_task + 1, d->rows * d->classes * 8, ampi_xent_task, &j);
     if (d->loss) { /* rows that are left out hold 0 */
         ampi_sum sum = ampi_sum_begin(j.c->work);
         size_t e;
@@ -4492,7 +5049,7 @@ static amp_backend ampi_cpu_table(void) {
     b.alloc = ampi_cpu_alloc; b.release = ampi_cpu_release; b.copy = ampi_cpu_copy; b.zero = ampi_cpu_zero;
     b.sync = ampi_cpu_sync; b.may_wait = ampi_cpu_sync;
     b.cast = ampi_cpu_cast; b.finite = ampi_cpu_finite; b.histogram = ampi_cpu_histogram;
-    b.inspect = ampi_cpu_inspect; b.update = ampi_cpu_update; b.clip = ampi_cpu_clip; b.next_scale = ampi_cpu_next_scale;
+    b.inspect = ampi_cpu_inspect; b.update = ampi_cpu_update; b.add = ampi_cpu_add; b.mirror_create = ampi_cpu_mirror_create; b.mirror_destroy = ampi_cpu_mirror_destroy; b.poll = ampi_cpu_poll; b.clip = ampi_cpu_clip; b.next_scale = ampi_cpu_next_scale;
     b.gemm = ampi_cpu_gemm; b.act_grad = ampi_cpu_act_grad; b.col_sum = ampi_cpu_col_sum; b.xent = ampi_cpu_xent;
     return b;
 }
@@ -4507,8 +5064,10 @@ static int ampi_online(void) {
 }
 
 /* before a context exists, a failure can only go to the logger */
-static amp_status ampi_cpu_refuse(const amp_cpu_desc *d, amp_status st, const char *text) {
-    if (d && d->logger.fn) d->logger.fn(AMP_LOG_ERROR, st, text, d->logger.user);
+static amp_status ampi_cpu_refuse(const amp_cpu_desc *d, amp_status st, const char *text, long value) {
+    char full[160];
+    snprintf(full, sizeof full, "amp_cpu_create: %s (it is %ld)", text, value);
+    if (d->logger.fn) d->logger.fn(AMP_LOG_ERROR, st, full, d->logger.user);
     return st;
 }
 
@@ -4525,17 +5084,17 @@ AMP_API amp_status amp_cpu_create_checked(amp_ctx **out, int version, size_t siz
         if (desc->_begin || desc->_end) return AMP_ERR_UNINIT; /* its logger cannot be trusted either */
         d = *desc;
     }
-    if (!d.allocator.alloc_fn != !d.allocator.free_fn) return ampi_cpu_refuse(&d, AMP_ERR_INVALID_ARG, "amp_cpu_create: desc.allocator needs both functions or neither");
-    if (d.flags) return ampi_cpu_refuse(&d, AMP_ERR_INVALID_ARG, "amp_cpu_create: desc.flags is not 0");
-    if (d.threads < 0 || d.threads > 256) return ampi_cpu_refuse(&d, AMP_ERR_INVALID_ARG, "amp_cpu_create: desc.threads is not in 0 .. 256");
-    if ((uint32_t)d.simd > (uint32_t)AMP_SIMD_NEON) return ampi_cpu_refuse(&d, AMP_ERR_INVALID_ARG, "amp_cpu_create: desc.simd is no amp_simd");
-    if (!ampi_pick_kernels(&kernels, d.simd)) return ampi_cpu_refuse(&d, AMP_ERR_UNSUPPORTED, "amp_cpu_create: desc.simd: this machine or build lacks that path");
+    if (!d.allocator.alloc_fn != !d.allocator.free_fn) return ampi_cpu_refuse(&d, AMP_ERR_INVALID_ARG, "desc.allocator needs both functions or neither; functions given", 1);
+    if (d.flags) return ampi_cpu_refuse(&d, AMP_ERR_INVALID_ARG, "desc.flags must be 0", (long)d.flags);
+    if (d.threads < 0 || d.threads > 256) return ampi_cpu_refuse(&d, AMP_ERR_INVALID_ARG, "desc.threads must be in 0 .. 256", (long)d.threads);
+    if ((uint32_t)d.simd > (uint32_t)AMP_SIMD_NEON) return ampi_cpu_refuse(&d, AMP_ERR_INVALID_ARG, "desc.simd is no amp_simd", (long)d.simd);
+    if (!ampi_pick_kernels(&kernels, d.simd)) return ampi_cpu_refuse(&d, AMP_ERR_UNSUPPORTED, "desc.simd asks for a path that this machine or build lacks", (long)d.simd);
 #ifdef AMP_NO_THREADS
     d.threads = 1;
 #endif
     if (d.threads == 0) d.threads = ampi_online();
     c = (ampi_cpu *)ampi_host_alloc(&d.allocator, sizeof *c);
-    if (!c) return ampi_cpu_refuse(&d, AMP_ERR_NO_MEMORY, "amp_cpu_create: no memory");
+    if (!c) return ampi_cpu_refuse(&d, AMP_ERR_NO_MEMORY, "the allocator has no memory for desc.threads workspaces", (long)d.threads);
     c->kernels = kernels;
     c->k = &c->kernels;
     c->mem = d.allocator;
@@ -4543,12 +5102,12 @@ AMP_API amp_status amp_cpu_create_checked(amp_ctx **out, int version, size_t siz
     c->work = (ampi_workspace *)ampi_host_alloc(&c->mem, (size_t)c->threads * sizeof *c->work);
 #ifndef AMP_NO_THREADS
     c->worker = (pthread_t *)ampi_host_alloc(&c->mem, (size_t)c->threads * sizeof *c->worker);
-    if (!c->worker) { ampi_cpu_free(c); return ampi_cpu_refuse(&d, AMP_ERR_NO_MEMORY, "amp_cpu_create: no memory"); }
+    if (!c->worker) { ampi_cpu_free(c); return ampi_cpu_refuse(&d, AMP_ERR_NO_MEMORY, "the allocator has no memory for desc.threads workspaces", (long)d.threads); }
 #endif
-    if (!c->work) { ampi_cpu_free(c); return ampi_cpu_refuse(&d, AMP_ERR_NO_MEMORY, "amp_cpu_create: no memory"); }
+    if (!c->work) { ampi_cpu_free(c); return ampi_cpu_refuse(&d, AMP_ERR_NO_MEMORY, "the allocator has no memory for desc.threads workspaces", (long)d.threads); }
     snprintf(c->device, sizeof c->device, "%s, %d thread%s", c->k->name, c->threads, c->threads == 1 ? "" : "s");
 #ifndef AMP_NO_THREADS
-    if (c->threads > 1 && !ampi_pool_start(c)) { ampi_cpu_free(c); return ampi_cpu_refuse(&d, AMP_ERR_NO_MEMORY, "amp_cpu_create: desc.threads: the system gives no more threads"); }
+    if (c->threads > 1 && !ampi_pool_start(c)) { ampi_cpu_free(c); return ampi_cpu_refuse(&d, AMP_ERR_NO_MEMORY, "the system does not give desc.threads threads", (long)d.threads); }
 #endif
     st = amp_ctx_create_backend(out, &table, c, &d.allocator, &d.logger);
     if (st != AMP_OK) {
@@ -4556,7 +5115,7 @@ AMP_API amp_status amp_cpu_create_checked(amp_ctx **out, int version, size_t siz
         if (c->threads > 1) ampi_pool_stop(c, c->threads - 1);
 #endif
         ampi_cpu_free(c);
-        return ampi_cpu_refuse(&d, st, "amp_cpu_create: no memory");
+        return ampi_cpu_refuse(&d, st, "the allocator has no memory for desc.threads workspaces", (long)d.threads);
     }
     return AMP_OK;
 }

@@ -1,0 +1,186 @@
+# amp: mixed precision for C and CUDA in two headers. The headers need no build; this builds the examples and the tests.
+# Targets: `make help`.  Variables, each may be given on the command line:
+#   CC CXX CFLAGS     compilers, and flags for everything here        NVCC       nvcc; NVCC= builds without CUDA
+#   BUILD             where everything goes (build)                   NVCC_ARCH  GPU targets: native, or numbers: "80 90"
+#   PREFIX DESTDIR    for install (/usr/local)                        DEVICE     what `make run` uses: cpu or cuda
+#   RUN_ENV           put before every test program, e.g. RUN_ENV=qemu-s390x-static or RUN_ENV="valgrind -q"
+SHELL := /bin/sh
+.SUFFIXES:
+.DELETE_ON_ERROR:
+.DEFAULT_GOAL := all
+
+ifeq ($(origin CC),default)
+CC := $(firstword $(foreach c,cc gcc clang,$(if $(shell command -v $c),$c)) cc)
+endif
+CFLAGS  ?= -O2
+BUILD   ?= build
+PREFIX  ?= /usr/local
+RUN_ENV ?=
+WARN    := -Wall -Wextra
+C99     := -std=c99 $(WARN) -I. -Itests
+LIBS    := -lm -pthread
+VERSION := $(shell awk '/^\#define AMP_VERSION_M[AI][JN]OR |^\#define AMP_VERSION_PATCH / { v = v s $$3; s = "." } END { print v }' amp.h)
+
+# ---- CUDA: found when present, printed, never required ---------------------------------------------------------------------
+NVCC ?= $(firstword $(shell command -v nvcc 2>/dev/null) $(wildcard $(if $(CUDA_HOME),$(CUDA_HOME)/bin/nvcc) /usr/local/cuda/bin/nvcc))
+# the toolkit, or NVIDIA's headers alone, which is all that tests/hostcuda needs
+ifndef CUDA_HOME
+CUDA_HOME := $(firstword $(foreach d,$(if $(NVCC),$(patsubst %/bin/,%,$(dir $(realpath $(shell command -v $(NVCC)))))) $(CUDA_PATH) /usr/local/cuda /usr,$(if $(wildcard $d/include/cuda_runtime_api.h),$d)))
+endif
+NVCC_VERSION := $(if $(NVCC),$(shell $(NVCC) --version 2>/dev/null | sed -n 's/.*release \([0-9.]*\).*/\1/p'))
+GPU := $(if $(NVCC_VERSION),$(or $(shell nvidia-smi -L 2>/dev/null | sed -n '1s/ .UUID.*//p'),$(firstword $(wildcard /dev/nvidia0 /dev/nvidia1))))
+NVCC_ARCH ?= $(if $(GPU),native,75 80 90)
+NVCC_GENCODE = $(if $(filter native all all-major sm_%,$(NVCC_ARCH)),-arch=$(NVCC_ARCH),$(foreach a,$(NVCC_ARCH),-gencode arch=compute_$a,code=sm_$a) \
+               -gencode arch=compute_$(lastword $(NVCC_ARCH)),code=compute_$(lastword $(NVCC_ARCH)))
+NVCCFLAGS ?= -O2
+DEVICE ?= $(if $(GPU),cuda,cpu)
+CUDA_LINE = CUDA: $(if $(NVCC_VERSION),nvcc $(NVCC_VERSION),no nvcc), device: $(or $(GPU),none)$(if $(NVCC_VERSION),$(comma) NVCC_ARCH: $(NVCC_ARCH))
+comma := ,
+export BUILD CC CXX NVCC NVCC_ARCH CUDA_HOME RUN_ENV
+
+# ---- objects: $(BUILD)/a/b.o comes from a/b.c, in C99 ----------------------------------------------------------------------
+HEADERS  := $(wildcard *.h *.cuh tests/*.h examples/*.h)
+TEST_OBJ := $(patsubst %.c,$(BUILD)/%.o,tests/main.c $(sort $(wildcard tests/test_*.c)) tests/impl.c)
+CPU_ONLY := $(BUILD)/tests/cuda_stub.o
+WITH_GPU := $(BUILD)/tests/cuda_impl.o
+EXAMPLES := $(patsubst examples/%.c,%,$(sort $(wildcard examples/*.c)))
+
+$(BUILD)/%.o: %.c $(HEADERS) $(BUILD)/flags
+	@mkdir -p $(@D)
+	$(CC) $(C99) $(CFLAGS) -c $< -o $@
+
+$(BUILD)/%.o: %.cu $(HEADERS) $(BUILD)/flags
+	@mkdir -p $(@D)
+	$(if $(NVCC_VERSION),,@echo 'this needs nvcc, and none was found (NVCC=, CUDA_HOME=); DEVICE=cpu works without'; exit 1)
+	$(NVCC) -std=c++17 -I. $(NVCCFLAGS) $(NVCC_GENCODE) -c $< -o $@
+
+# rewritten only when a compiler or a flag has changed: then everything is rebuilt
+$(BUILD)/flags: FORCE
+	@mkdir -p $(BUILD); echo '$(CC) $(CFLAGS) $(NVCC) $(NVCCFLAGS) $(NVCC_GENCODE)' | cmp -s - $@ || echo '$(CC) $(CFLAGS) $(NVCC) $(NVCCFLAGS) $(NVCC_GENCODE)' > $@
+
+.PHONY: FORCE all run test check-full check-gpu exhaustive matrix install clean help cuda-line
+FORCE:
+
+all: $(addprefix $(BUILD)/,$(EXAMPLES)) ## the examples
+
+cuda-line:
+	@echo '$(CUDA_LINE)'
+
+# ---- programs --------------------------------------------------------------------------------------------------------------
+$(BUILD)/%: examples/%.c $(HEADERS) $(BUILD)/flags
+	$(CC) $(C99) $(CFLAGS) $< -o $@ $(LIBS)
+$(BUILD)/digits_cuda: examples/digits.c $(BUILD)/tests/impl.o $(WITH_GPU) $(HEADERS)
+	$(CC) $(C99) $(CFLAGS) -DWITH_CUDA -c $< -o $@.o
+	$(NVCC) $(NVCC_GENCODE) $@.o $(BUILD)/tests/impl.o $(WITH_GPU) -o $@ -lcublasLt -lm -lpthread
+
+$(BUILD)/test_cpu: $(TEST_OBJ) $(CPU_ONLY)
+	$(CC) $(CFLAGS) $^ -o $@ $(LIBS)
+$(BUILD)/test_gpu: $(TEST_OBJ) $(WITH_GPU)
+	$(NVCC) $(NVCC_GENCODE) $^ -o $@ -lcublasLt -lm -lpthread
+$(BUILD)/exhaustive: $(BUILD)/tests/exhaustive.o $(BUILD)/tests/impl.o $(CPU_ONLY)
+	$(CC) $(CFLAGS) $^ -o $@ $(LIBS)
+
+# ---- make run --------------------------------------------------------------------------------------------------------------
+DIGITS := $(BUILD)/digits$(if $(filter cuda,$(DEVICE)),_cuda)
+run: cuda-line $(DIGITS) ## train real digits in six precisions: a table and three pictures (DEVICE=cpu|cuda)
+	$(RUN_ENV) $(DIGITS) --device $(DEVICE) --out $(BUILD)/pictures
+	$(RUN_ENV) $(DIGITS) --device $(DEVICE) --out $(BUILD)/pictures --net deep --mode fp16-masters,amp-dynamic
+	@echo; echo 'Open the pictures in a browser: $(BUILD)/pictures/*.svg'
+
+# ---- make test -------------------------------------------------------------------------------------------------------------
+# A part is a target part-NAME: tests/run.sh runs its command, prints one line and keeps the counts. Two parts at a time.
+PARTS := hostcuda-suite compile retrofit unit hostcuda examples ptx readme install gpu # the long ones first
+LIMIT := 900
+PART   = @tests/run.sh part $(@:part-%=%) $(LIMIT)
+PARTS_MAKE = $(MAKE) --no-print-directory -s -k -O $(if $(filter -j% --jobserver%,$(MAKEFLAGS)),,-j2)
+skipped = $(PART) sh -c 'echo "skipped: $1"; echo "0 passed, 0 failed, 1 skipped"'
+
+test: cuda-line ## every test that this machine can run, in at most 5 minutes; ends with the counts
+	@rm -rf $(BUILD)/log
+	+@$(PARTS_MAKE) $(PARTS:%=part-%) || true
+	@tests/run.sh sum $(PARTS)
+
+check-full: cuda-line ## the same with nothing left out: all grids and faults, sanitizers, all PTX targets (long)
+	@rm -rf $(BUILD)/log
+	+@$(PARTS_MAKE) FULL=--full LIMIT=3600 $(PARTS:%=part-%) || true
+	@tests/run.sh sum $(PARTS)
+
+.PHONY: $(PARTS:%=part-%)
+part-unit: $(BUILD)/test_cpu
+	$(PART) $(RUN_ENV) $(BUILD)/test_cpu $(FULL)
+part-compile:
+	$(PART) tests/compile.sh $(FULL)
+part-examples: $(addprefix $(BUILD)/,$(EXAMPLES))
+	$(PART) tests/examples.sh $(FULL)
+part-install:
+	$(PART) tests/install.sh
+part-readme:
+	$(PART) tests/readme_snippets.sh README.md
+
+# The CUDA source, executed on the CPU by tests/hostcuda: first that runtime's own tests, then the unit suite on its CUDA context.
+ifneq ($(and $(CUDA_HOME),$(shell command -v $(CXX))),)
+include tests/hostcuda/hostcuda.mk
+SUITES := $(if $(FULL),$(HCU_VARIANTS),plain)
+define hostcuda_suite # the unit suite, all of it compiled as variant $1 of the host runtime wants it
+$(HCU_BUILD)/$1/%.c.o: tests/%.c $(HEADERS)
+	@mkdir -p $$(@D)
+	$(HCU_CXX_$1) -x c $(C99) $(HCU_FLAGS_$1) -g -DAMP_HOSTCUDA -I$(HCU_DIR) -c $$< -o $$@
+$(HCU_BUILD)/$1/cuda_impl.o: tests/cuda_impl.cu $(HEADERS) $(HCU_HEADERS)
+	@mkdir -p $$(@D)
+	$(HCU_CXX_$1) $(HCU_CXXFLAGS) $(HCU_FLAGS_$1) -I. $(HCU_SHIM) $$< -c -o $$@
+$(HCU_BUILD)/$1/suite: $(TEST_OBJ:$(BUILD)/tests/%.o=$(HCU_BUILD)/$1/%.c.o) $(HCU_BUILD)/$1/cuda_impl.o $(HCU_LIB_$1)
+	$(HCU_CXX_$1) $(HCU_FLAGS_$1) $$^ $(HCU_LDLIBS) -lm -o $$@
+endef
+$(foreach v,$(HCU_ALL),$(eval $(call hostcuda_suite,$v)))
+part-hostcuda: $(call hcu_programs,$(if $(FULL),$(HCU_VARIANTS),$(HCU_THIN)))
+	$(PART) $(MAKE) -s hostcuda-check$(FULL:--%=-%)
+part-hostcuda-suite: $(SUITES:%=$(HCU_BUILD)/%/suite)
+	$(PART) tests/hostcuda_suite.sh $(FULL) $^
+part-retrofit: $(HCU_LIB_plain)
+else
+part-hostcuda part-hostcuda-suite:
+	$(call skipped,needs g++ and the CUDA headers: $(if $(CUDA_HOME),no $(CXX),cuda_runtime_api.h not found; set CUDA_HOME))
+endif
+
+part-retrofit:
+	$(PART) tests/retrofit.sh $(FULL)
+
+ifneq ($(NVCC_VERSION),)
+part-ptx:
+	$(PART) tests/ptx.sh $(FULL)
+else
+part-ptx:
+	$(call skipped,no nvcc)
+endif
+
+ifneq ($(GPU),)
+part-gpu: $(BUILD)/test_gpu
+	$(PART) $(BUILD)/test_gpu $(FULL)
+check-gpu: cuda-line $(BUILD)/test_gpu $(BUILD)/digits_cuda ## a page about the GPU: each check, agreement with the CPU, memory
+	@nvidia-smi --query-gpu=name,driver_version,compute_cap,memory.total,memory.used --format=csv || true
+	$(BUILD)/test_gpu -v --context cuda --full
+	$(BUILD)/digits_cuda --device cuda --check
+else
+part-gpu:
+	$(call skipped,$(if $(NVCC_VERSION),no CUDA device,no nvcc))
+check-gpu: cuda-line ## a page about the GPU: each check, agreement with the CPU, memory
+	@echo 'check-gpu needs nvcc and a CUDA device'; exit 1
+endif
+
+exhaustive: $(BUILD)/exhaustive ## all 2^32 floats to each 16-bit format against an independent second implementation (minutes)
+	$(RUN_ENV) $(BUILD)/exhaustive
+matrix: ## compilers, standards, sanitizers, architectures: tests/matrix.sh --help (long)
+	tests/matrix.sh
+
+# ---- the rest --------------------------------------------------------------------------------------------------------------
+install: ## amp.h, amp_cuda.cuh and amp.pc under $(DESTDIR)$(PREFIX)
+	install -d $(DESTDIR)$(PREFIX)/include $(DESTDIR)$(PREFIX)/share/pkgconfig
+	install -m 644 amp.h amp_cuda.cuh $(DESTDIR)$(PREFIX)/include
+	sed 's|@PREFIX@|$(PREFIX)|; s|@VERSION@|$(VERSION)|' amp.pc.in > $(DESTDIR)$(PREFIX)/share/pkgconfig/amp.pc
+clean: ## removes $(BUILD)
+	rm -rf $(BUILD)
+help: ## this list
+	@awk -F':.*## ' '/^[a-z-]+:.*## / && !seen[$$1]++ { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@echo; sed -n '2,7s/^# \{0,1\}//p' Makefile; echo; echo '$(CUDA_LINE)'
+
+include $(wildcard bench/bench.mk)

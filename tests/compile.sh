@@ -1,0 +1,164 @@
+#!/bin/sh
+# compile.sh [--full] [CC CXX] - compiles amp.h in the ways that users will, runs the results, looks at the symbols.
+# CC and CXX from the arguments, else from the environment, else cc and c++. --full: also the other of gcc and clang.
+# Last line: N passed, N failed, N skipped
+set -u
+cd "$(dirname "$0")/compile" || exit 2
+full=
+[ "${1:-}" = --full ] && { full=1; shift; }
+[ "${1:-}" = -v ] && shift
+CC=${1:-${CC:-cc}} CXX=${2:-${CXX:-c++}}
+LIBS="-lm -pthread"
+tmp=$(mktemp -d "${TMPDIR:-/tmp}/amp-compile.XXXXXX") || exit 2
+trap 'rm -rf "$tmp"' EXIT
+trap 'exit 130' INT TERM
+passed=0 failed=0 skipped=0
+
+WARN="-Wall -Wextra -Wpedantic -Wconversion -Wshadow -Wsign-conversion -Wcast-qual -Wundef -Wdouble-promotion -Wswitch-enum -Wvla -Wpointer-arith -Werror"
+WARN_C="-Wstrict-prototypes -Wmissing-prototypes -Wold-style-definition -Wdeclaration-after-statement"
+
+have() { command -v "$1" >/dev/null 2>&1; }
+pass() { passed=$((passed + 1)); }
+fail() { failed=$((failed + 1)); echo "FAILED $1"; sed 's/^/    /' "$tmp/log" | head -n "${2:-12}"; }
+skip() { skipped=$((skipped + 1)); echo "skipped: $1"; }
+
+# must NAME COMMAND...: the command succeeds, without a word
+must() {
+    name=$1; shift
+    if "$@" >"$tmp/log" 2>&1 && [ ! -s "$tmp/log" ]; then pass; return 0; fi
+    fail "$name"
+    return 1
+}
+# mustnot NAME TEXT COMMAND...: the command fails, and says TEXT
+mustnot() {
+    name=$1 text=$2; shift 2
+    if "$@" >"$tmp/log" 2>&1; then echo "it should not have compiled" >"$tmp/log"; fail "$name"
+    elif grep -q -- "$text" "$tmp/log"; then pass
+    else fail "$name: it fails, but says nothing of \"$text\""
+    fi
+}
+# flag COMPILER LANGUAGE FLAG: does it know it?
+flag() { echo 'int main(void){return 0;}' >"$tmp/flag.c"; "$1" -x "$2" -Werror "$3" -c "$tmp/flag.c" -o "$tmp/flag.o" >/dev/null 2>&1; }
+
+c_family() {
+    cc=$1
+    # every standard, strict; then what it computes
+    for std in c99 c11 c17 c2x gnu99; do
+        if ! flag "$cc" c -std=$std; then skip "$cc has no -std=$std"; continue; fi
+        # shellcheck disable=SC2086
+        if [ -z "$full" ] && [ $std != c99 ] && [ $std != c2x ]; then
+            must "$cc -std=$std, strict warnings" "$cc" -std=$std $WARN $WARN_C -fsyntax-only strict.c
+            continue
+        fi
+        # shellcheck disable=SC2086
+        must "$cc -std=$std, strict warnings" "$cc" -std=$std $WARN $WARN_C -O1 strict.c -o "$tmp/a" $LIBS && must "$cc -std=$std, run" "$tmp/a"
+    done
+    for o in -O0 -O3 -Ofast; do
+        # shellcheck disable=SC2086
+        must "$cc $o" "$cc" -std=c99 -Wall -Wextra -Werror $o strict.c -o "$tmp/a" $LIBS && must "$cc $o, run" "$tmp/a"
+    done
+    # shellcheck disable=SC2086
+    must "$cc: the header alone, without a prototype unused" "$cc" -std=c99 $WARN $WARN_C -c second.c -o "$tmp/second.o"
+    # included twice, implemented twice, two files
+    # shellcheck disable=SC2086
+    must "$cc: included and implemented twice" "$cc" -std=c99 $WARN $WARN_C twice.c "$tmp/second.o" -o "$tmp/a" $LIBS && must "$cc: twice, run" "$tmp/a"
+    # shellcheck disable=SC2086
+    must "$cc: AMP_STATIC in two files" "$cc" -std=c99 $WARN $WARN_C static_a.c static_b.c -o "$tmp/a" $LIBS && must "$cc: AMP_STATIC, run" "$tmp/a"
+    # shellcheck disable=SC2086
+    must "$cc: hostile macros" "$cc" -std=gnu99 -Wall -Wextra -Werror hostile.c -o "$tmp/a" $LIBS && must "$cc: hostile macros, run" "$tmp/a"
+    # switches
+    for s in "" -DAMP_NO_SIMD -DAMP_NO_THREADS -DAMP_NO_STDIO -DTEST_OWN_MALLOC "-DAMP_NO_SIMD -DAMP_NO_THREADS -DAMP_NO_STDIO -DTEST_OWN_MALLOC"; do
+        # shellcheck disable=SC2086
+        must "$cc $s" "$cc" -std=c99 $WARN $WARN_C $s switches.c -o "$tmp/a" $LIBS && must "$cc $s, run" "$tmp/a"
+    done
+    mustnot "$cc: AMP_MALLOC without AMP_FREE" 'amp.h: ' "$cc" -std=c99 -c half_a_pair.c -o "$tmp/a.o"
+    # shellcheck disable=SC2086
+    must "$cc: mixing.c without a mistake" "$cc" -std=c99 $WARN -DLINE=0 -c mixing.c -o "$tmp/a.o"
+    for n in 1 2 3 4 5; do mustnot "$cc: mixing types, line $n" 'error' "$cc" -std=c99 -Wall -Werror -DLINE=$n -c mixing.c -o "$tmp/a.o"; done
+    # 32 bits, where the libraries are there
+    echo 'int main(void){return 0;}' >"$tmp/m32.c"
+    if "$cc" -m32 "$tmp/m32.c" -o "$tmp/m32" >/dev/null 2>&1 && "$tmp/m32"; then
+        # shellcheck disable=SC2086
+        must "$cc -m32" "$cc" -m32 -msse2 -mfpmath=sse -std=c99 $WARN $WARN_C strict.c -o "$tmp/a" $LIBS && must "$cc -m32, run" "$tmp/a"
+    else skip "$cc makes no 32-bit programs here"; fi
+    symbols "$cc"
+}
+
+# -Wpadded: no struct of the public part has hidden padding
+padding() {
+    if ! "$1" --version 2>/dev/null | grep -qi clang; then return; fi
+    must "$1 -Wpadded, the public part" "$1" -std=c99 -Wpadded -Werror -c second.c -o "$tmp/a.o"
+    # shellcheck disable=SC2086
+    must "$1 -Weverything, the public part" "$1" -std=c99 -Weverything -Wno-unknown-warning-option -Wno-unsafe-buffer-usage -Wno-declaration-after-statement \
+        -Wno-unused-macros -Wno-reserved-macro-identifier -Wno-pre-c2x-compat -Wno-unused-function -Wno-switch-default -Wno-float-equal -Werror -c second.c -o "$tmp/a.o"
+}
+
+symbols() {
+    cc=$1
+    if ! have nm; then skip "no nm: symbols are not looked at"; return; fi
+    for pic in -fno-pic -fPIC; do
+        "$cc" -std=c99 -O2 $pic -c ../impl.c -o "$tmp/impl.o" >"$tmp/log" 2>&1 || { fail "$cc $pic impl.c"; continue; }
+        nm "$tmp/impl.o" >"$tmp/nm"
+        # nothing writable: B, D and C and their small and local forms. Tables of pointers in .data.rel.ro (d) count too: they are written once, at start
+        awk '$(NF-1) ~ /^[BbDdCcGgSs]$/ { print "writable: " $NF }' "$tmp/nm" >"$tmp/log"
+        must "$cc $pic: no writable globals" cat "$tmp/log"
+        awk '$(NF-1) ~ /^[TRVWtrvw]$/ && $(NF-1) ~ /[A-Z]/ && $NF !~ /^amp_/ { print "exported: " $NF }' "$tmp/nm" >"$tmp/log"
+        must "$cc $pic: exports amp_ only" cat "$tmp/log"
+        grep -E '[^_a-z](exit|abort|_exit|quick_exit|printf|fprintf|vfprintf|puts|fputs|putchar|perror|__assert_fail|__printf_chk|__fprintf_chk|longjmp|raise|signal|getenv|setlocale|strtok|rand|time)$' \
+            "$tmp/nm" >"$tmp/log"
+        must "$cc $pic: never prints, exits or aborts" cat "$tmp/log"
+    done
+    "$cc" -std=c99 -O2 -DAMP_NO_THREADS -c ../impl.c -o "$tmp/impl.o" && nm "$tmp/impl.o" | grep pthread >"$tmp/log"
+    must "$cc -DAMP_NO_THREADS needs no pthread" cat "$tmp/log"
+    "$cc" -std=c99 -O2 -DAMP_NO_STDIO -c ../impl.c -o "$tmp/impl.o" && nm "$tmp/impl.o" | grep -E ' (fopen|fopen64|fwrite|fread|fclose|rename|remove|open|fsync)$' >"$tmp/log"
+    must "$cc -DAMP_NO_STDIO opens no file" cat "$tmp/log"
+    "$cc" -std=c99 -O2 '-DAMP_MALLOC=amp_test_malloc' '-DAMP_FREE=amp_test_free' -include stddef.h -include "$tmp/own.h" -c ../impl.c -o "$tmp/impl.o" 2>"$tmp/log" &&
+        nm "$tmp/impl.o" | grep -E ' U (malloc|calloc|realloc|free)$' >"$tmp/log"
+    must "$cc -DAMP_MALLOC uses no other" cat "$tmp/log"
+    # AMP_STATIC exports nothing
+    "$cc" -std=c99 -O2 -c static_b.c -o "$tmp/impl.o" && nm "$tmp/impl.o" | awk '$(NF-1) ~ /^[TRDBVWC]$/ && $NF != "other_half" { print }' >"$tmp/log"
+    must "$cc -DAMP_STATIC exports nothing" cat "$tmp/log"
+    # without optimisation even unused code must not need symbols of its own (inline functions are static)
+    "$cc" -std=c99 -O0 -c second.c -o "$tmp/second.o" && nm "$tmp/second.o" | awk '$(NF-1) == "T" && $NF != "second_file" { print }' >"$tmp/log"
+    must "$cc: the header defines no function" cat "$tmp/log"
+}
+echo 'void *amp_test_malloc(size_t n); void amp_test_free(void *p);' >"$tmp/own.h"
+
+cxx_family() {
+    cxx=$1
+    for std in c++11 c++14 c++17 c++20; do
+        if ! flag "$cxx" c++ -std=$std; then skip "$cxx has no -std=$std"; continue; fi
+        # shellcheck disable=SC2086
+        if [ -z "$full" ] && { [ $std = c++14 ] || [ $std = c++20 ]; }; then
+            must "$cxx -std=$std: every overload" "$cxx" -std=$std $WARN -fsyntax-only overloads.cpp
+            continue
+        fi
+        # shellcheck disable=SC2086
+        must "$cxx -std=$std: every overload" "$cxx" -std=$std $WARN -O1 overloads.cpp -o "$tmp/a" $LIBS && must "$cxx -std=$std: overloads, run" "$tmp/a"
+    done
+    # shellcheck disable=SC2086
+    must "$cxx: strict.c as C++" "$cxx" -x c++ -std=c++11 $WARN -Wold-style-cast -Wno-old-style-cast -O1 strict.c -o "$tmp/a" $LIBS && must "$cxx: strict.c as C++, run" "$tmp/a"
+    # shellcheck disable=SC2086
+    must "$cxx: AMP_STATIC in two files" "$cxx" -x c++ -std=c++17 $WARN static_a.c static_b.c -o "$tmp/a" $LIBS && must "$cxx: AMP_STATIC, run" "$tmp/a"
+    # C++ program, implementation compiled as C, and the other way round
+    # shellcheck disable=SC2086
+    must "$CC and $cxx in one program" sh -c "$CC -std=c99 -c ../impl.c -o '$tmp/impl.o' && $cxx -std=c++11 -DOTHER_FILE_HAS_IT $WARN overloads.cpp '$tmp/impl.o' -o '$tmp/a' $LIBS" && must "$CC and $cxx, run" "$tmp/a"
+    must "$cxx implementation, $CC program" sh -c "$cxx -x c++ -std=c++11 -c ../impl.c -o '$tmp/impl.o' && $CC -std=c99 -DONLY_USE -c second.c -o '$tmp/second.o' && echo 'int second_file(void); int main(void) { return second_file() <= 0; }' >'$tmp/m.c' && $CC -c '$tmp/m.c' -o '$tmp/m.o' && $cxx '$tmp/m.o' '$tmp/second.o' '$tmp/impl.o' -o '$tmp/a' $LIBS" && must "$cxx implementation, run" "$tmp/a"
+    for n in 1 2 3 4 5; do mustnot "$cxx: mixing types, line $n" 'error' "$cxx" -x c++ -std=c++11 -Wall -Werror -DLINE=$n -c mixing.c -o "$tmp/a.o"; done
+}
+
+if have "$CC"; then c_family "$CC"; padding "$CC"; else skip "no C compiler \"$CC\""; fi
+if have "$CXX"; then cxx_family "$CXX"; else skip "no C++ compiler \"$CXX\""; fi
+if [ -n "$full" ]; then
+    for other in gcc clang; do
+        [ "$(command -v "$other")" = "$(command -v "$CC")" ] && continue
+        if have "$other"; then c_family "$other"; padding "$other"; else skip "no $other"; fi
+    done
+    for other in g++ clang++; do
+        [ "$(command -v "$other")" = "$(command -v "$CXX")" ] && continue
+        if have "$other"; then cxx_family "$other"; else skip "no $other"; fi
+    done
+fi
+
+echo "$passed passed, $failed failed, $skipped skipped"
+[ "$failed" = 0 ]

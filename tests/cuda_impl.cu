@@ -1,0 +1,2 @@
+#define AMP_CUDA_IMPLEMENTATION
+#include "../amp_cuda.cuh"

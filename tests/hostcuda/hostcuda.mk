@@ -1,0 +1,104 @@
+# hostcuda.mk - builds the host runtime and its self-tests.  Included by the top Makefile; alone: make -C tests/hostcuda check
+#
+#   inputs      CC CXX CLANG CLANGXX CUDA_HOME BUILD
+#   libraries   $(HCU_LIB_plain) $(HCU_LIB_asan) $(HCU_LIB_tsan) $(HCU_LIB_msan) $(HCU_LIB_vg)
+#   a test      $(HCU_CXX_v) $(HCU_CXXFLAGS) $(HCU_FLAGS_v) $(HCU_SHIM) file.cu -c -o file.o      (the one .cu of the backend)
+#               $(HCU_CXX_v) $(HCU_FLAGS_v) main.o file.o $(HCU_LIB_v) $(HCU_LDLIBS) -o test       (main.o: any C or C++ object)
+#   targets     hostcuda-libs   hostcuda-check (plain and asan, < 40 s)   hostcuda-check-full   hostcuda-clean
+#
+# $(HCU_VARIANTS) are the variants this machine can build; $(HCU_SKIPPED) holds a line for each that it cannot.
+
+HCU_DIR := $(patsubst %/,%,$(dir $(lastword $(MAKEFILE_LIST))))
+BUILD ?= build
+CLANG ?= clang
+CLANGXX ?= clang++
+ifndef CUDA_HOME
+CUDA_HOME := $(firstword $(foreach d,$(patsubst %/bin/nvcc,%,$(realpath $(shell command -v nvcc))) $(CUDA_PATH) /usr/local/cuda,$(if $(wildcard $(d)/include/cuda_runtime_api.h),$(d))))
+endif
+HCU_BUILD := $(BUILD)/hostcuda
+
+HCU_CXXFLAGS = -std=c++17 -g -Wall -Wextra -ffp-contract=off -fno-math-errno -fno-omit-frame-pointer -isystem $(CUDA_HOME)/include -I$(HCU_DIR)
+HCU_SHIM = -x c++ -include hostcuda.h
+HCU_LDLIBS = -lpthread -ldl
+
+# Flags of the code under test, then (RT) of the runtime where they differ.  TSan: the runtime itself stays uninstrumented,
+# and blocks are small because each CUDA thread is an identity of its own.
+HCU_CXX_plain = $(CXX)
+HCU_CXX_asan = $(CXX)
+HCU_CXX_tsan = $(CXX)
+HCU_CXX_msan = $(CLANGXX)
+HCU_CXX_vg = $(CXX)
+HCU_CC_plain = $(CC)
+HCU_CC_asan = $(CC)
+HCU_CC_tsan = $(CC)
+HCU_CC_msan = $(CLANG)
+HCU_CC_vg = $(CC)
+HCU_FLAGS_plain = -O2
+HCU_FLAGS_asan = -O1 -fsanitize=address,undefined -fno-sanitize-recover=undefined
+HCU_FLAGS_tsan = -O1 -fsanitize=thread -DAMP_BLOCK=64
+HCU_FLAGS_msan = -O1 -fsanitize=memory -fsanitize-memory-track-origins
+HCU_FLAGS_vg = -O1 -DHCU_VALGRIND
+HCU_RT_plain = $(HCU_FLAGS_plain)
+HCU_RT_asan = $(HCU_FLAGS_asan)
+HCU_RT_tsan = -O2 -DHCU_TSAN
+HCU_RT_msan = $(HCU_FLAGS_msan)
+HCU_RT_vg = $(HCU_FLAGS_vg)
+
+# ---- what this machine can build ---------------------------------------------------------------------------------------
+hcu_file = $(filter /%,$(shell $(CXX) -print-file-name=$(1) 2>/dev/null))
+HCU_CAN_plain := $(if $(CUDA_HOME),yes)
+HCU_CAN_asan := $(if $(CUDA_HOME),$(call hcu_file,libasan.so)$(findstring clang,$(CXX)))
+HCU_CAN_tsan := $(if $(CUDA_HOME),$(call hcu_file,libtsan.so)$(findstring clang,$(CXX)))
+HCU_CAN_msan := $(if $(CUDA_HOME),$(wildcard $(shell $(CLANGXX) -print-runtime-dir 2>/dev/null)/libclang_rt.msan*.a $(shell $(CLANGXX) -print-resource-dir 2>/dev/null)/lib/linux/libclang_rt.msan*.a))
+HCU_CAN_vg := $(if $(CUDA_HOME),$(and $(shell command -v valgrind),$(wildcard /usr/include/valgrind/memcheck.h)))
+HCU_WHY_asan = $(CXX) has no address sanitizer
+HCU_WHY_tsan = $(CXX) has no thread sanitizer
+HCU_WHY_msan = no $(CLANGXX) with a memory sanitizer
+HCU_WHY_vg = no valgrind
+HCU_ALL := plain asan tsan msan vg
+HCU_VARIANTS := $(foreach v,$(HCU_ALL),$(if $(HCU_CAN_$(v)),$(v)))
+ifeq ($(CUDA_HOME),)
+HCU_SKIPPED := "skipped: hostcuda: no CUDA headers (set CUDA_HOME)"
+else
+HCU_SKIPPED := $(foreach v,$(HCU_ALL),$(if $(HCU_CAN_$(v)),,"skipped: hostcuda $(v): $(HCU_WHY_$(v))"))
+endif
+
+# ---- libraries -----------------------------------------------------------------------------------------------------------
+HCU_SOURCES := hcu_sched hcu_memory hcu_runtime hcu_blas hcu_ptx
+HCU_HEADERS := $(wildcard $(HCU_DIR)/*.h)
+define hcu_library
+HCU_LIB_$(1) := $(HCU_BUILD)/libhostcuda-$(1).a
+$(HCU_BUILD)/$(1)/%.o: $(HCU_DIR)/%.cpp $(HCU_HEADERS) $(HCU_DIR)/hostcuda.mk
+	@mkdir -p $$(@D)
+	$$(HCU_CXX_$(1)) $$(HCU_CXXFLAGS) $$(HCU_RT_$(1)) -c $$< -o $$@
+$(HCU_BUILD)/libhostcuda-$(1).a: $(HCU_SOURCES:%=$(HCU_BUILD)/$(1)/%.o)
+	@rm -f $$@
+	$$(AR) rcs $$@ $$^
+endef
+$(foreach v,$(HCU_ALL),$(eval $(call hcu_library,$(v))))
+
+# ---- self-tests ----------------------------------------------------------------------------------------------------------
+define hcu_selftest
+$(HCU_BUILD)/$(1)/test_%: $(HCU_DIR)/selftest/test_%.cpp $(HCU_DIR)/selftest/selftest.h $(HCU_BUILD)/libhostcuda-$(1).a
+	$$(HCU_CXX_$(1)) $$(HCU_CXXFLAGS) $$(HCU_FLAGS_$(1)) $$(HCU_SHIM) $$< -x none $$(HCU_LIB_$(1)) $$(HCU_LDLIBS) -o $$@
+$(HCU_BUILD)/$(1)/user_main: $(HCU_DIR)/selftest/user_main.c $(HCU_DIR)/selftest/user_impl.cu $(HCU_BUILD)/libhostcuda-$(1).a
+	$$(HCU_CC_$(1)) -std=c99 -Wall -Wextra -pedantic -g $$(HCU_FLAGS_$(1)) -I$(HCU_DIR) -c $(HCU_DIR)/selftest/user_main.c -o $$@.o
+	$$(HCU_CXX_$(1)) $$(HCU_CXXFLAGS) $$(HCU_FLAGS_$(1)) $$(HCU_SHIM) $(HCU_DIR)/selftest/user_impl.cu -x none $$@.o $$(HCU_LIB_$(1)) $$(HCU_LDLIBS) -o $$@
+$(HCU_BUILD)/$(1)/bugs: $(HCU_DIR)/selftest/bugs.cu $(HCU_DIR)/selftest/selftest.h $(HCU_BUILD)/libhostcuda-$(1).a
+	$$(HCU_CXX_$(1)) $$(HCU_CXXFLAGS) $$(HCU_FLAGS_$(1)) $$(HCU_SHIM) $$< -x none $$(HCU_LIB_$(1)) $$(HCU_LDLIBS) -o $$@
+endef
+$(foreach v,$(HCU_ALL),$(eval $(call hcu_selftest,$(v))))
+hcu_programs = $(foreach v,$(1),$(HCU_BUILD)/$(v)/test_lang $(HCU_BUILD)/$(v)/test_blas $(HCU_BUILD)/$(v)/bugs $(HCU_BUILD)/$(v)/user_main)
+HCU_THIN := $(filter plain asan,$(HCU_VARIANTS))
+
+hostcuda-libs: $(HCU_VARIANTS:%=$(HCU_BUILD)/libhostcuda-%.a)
+	@for s in $(HCU_SKIPPED); do echo "$$s"; done
+hostcuda-check: $(call hcu_programs,$(HCU_THIN))
+	@for s in $(HCU_SKIPPED); do echo "$$s"; done
+	@CUDA_HOME="$(CUDA_HOME)" $(HCU_DIR)/selftest/run_all.sh thin $(HCU_BUILD) $(HCU_THIN)
+hostcuda-check-full: $(call hcu_programs,$(HCU_VARIANTS))
+	@for s in $(HCU_SKIPPED); do echo "$$s"; done
+	@CUDA_HOME="$(CUDA_HOME)" $(HCU_DIR)/selftest/run_all.sh full $(HCU_BUILD) $(HCU_VARIANTS)
+hostcuda-clean:
+	rm -rf $(HCU_BUILD)
+.PHONY: hostcuda-libs hostcuda-check hostcuda-check-full hostcuda-clean

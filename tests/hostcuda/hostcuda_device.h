@@ -1,0 +1,52 @@
+/* hostcuda_device.h - what a running CUDA thread asks of the scheduler: the border between the language shim
+ * (hostcuda.h), the scheduler (hcu_sched.cpp) and the PTX interpreter (hcu_ptx.cpp). */
+#ifndef HOSTCUDA_DEVICE_H
+#define HOSTCUDA_DEVICE_H
+#include <cuda_runtime_api.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* The built-in variables are plain globals: kernels run on one OS thread at a time.  They cannot be macros, because
+ * cudaLaunchConfig_t has fields of the same names. */
+inline uint3 threadIdx, blockIdx;
+inline dim3 blockDim, gridDim;
+static constexpr int warpSize = 32;
+
+namespace hcu {
+
+/* One warp-wide operation.  Every participating lane hands in a value and then reads the others'. */
+enum WarpOp : int { WARP_SHFL, WARP_BALLOT, WARP_ANY, WARP_ALL, WARP_SYNC, WARP_MATCH, WARP_REDUCE };
+struct Exchange {
+    uint64_t value[32];
+    unsigned mask;      /* lanes that took part */
+    int readers;        /* lanes that have not called exchange_done yet */
+};
+Exchange *warp_exchange(unsigned mask, uint64_t bits, WarpOp op, const char *file, int line);
+void exchange_done(Exchange *);
+unsigned lane();
+unsigned warp_live_mask();
+
+enum BarrierOp : int { BARRIER_PLAIN, BARRIER_OR, BARRIER_AND, BARRIER_COUNT };
+int block_barrier(int predicate, BarrierOp op, const char *file, int line);
+void grid_barrier(const char *file, int line);
+
+void fence();
+void atomic_hook(const void *address);    /* called before each atomic operation */
+void *shared_static(const void *site, size_t bytes, size_t align);
+void *shared_dynamic();
+void misaligned(const void *address, size_t alignment, const char *file, int line);
+long long clock_ns();
+[[noreturn]] void device_trap(const char *file, int line);
+
+/* How to call a kernel whose parameters lie in memory. */
+enum ParamKind : unsigned char { PARAM_OPAQUE, PARAM_POINTER, PARAM_WORDS };    /* words: no undefined padding, may be scanned */
+struct KernelDesc {
+    void (*invoke)(const void *function, void **args);
+    const size_t *size;                /* of each parameter */
+    const unsigned char *kind;
+    int count;
+};
+void register_kernel(const void *function, const KernelDesc *);
+
+} // namespace hcu
+#endif

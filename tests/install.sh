@@ -1,0 +1,52 @@
+#!/bin/sh
+# What the Makefile promises besides tests: install, its pkg-config file, help, clean. Last line: N passed, N failed, N skipped.
+set -u
+cd "$(dirname "$0")/.." || exit 2
+work=$(mktemp -d) || exit 2
+trap 'rm -rf "$work"' EXIT INT TERM
+MAKE=${MAKE:-make} CC=${CC:-cc}
+passed=0 failed=0 skipped=0
+ok() { passed=$((passed + 1)); }
+bad() { failed=$((failed + 1)); echo "FAIL $*"; }
+mk() { MAKEFLAGS='' "$MAKE" -s --no-print-directory "$@" >"$work/log" 2>&1 || { bad "make $*: $(cat "$work/log")"; return 1; }; }
+
+mk install DESTDIR="$work/root" PREFIX=/opt/amp
+for f in include/amp.h include/amp_cuda.cuh share/pkgconfig/amp.pc; do
+    if [ -r "$work/root/opt/amp/$f" ]; then ok; else bad "install: no $f"; fi
+done
+if [ "$(cd "$work/root" && find . -type f | wc -l)" = 3 ]; then ok; else bad "install: $(cd "$work/root" && find . -type f)"; fi
+
+# a program that has nothing but the installed files
+cat >"$work/use.c" <<'C'
+#define AMP_IMPLEMENTATION
+#include <amp.h>
+#include <stdio.h>
+int main(void) {
+    printf("%d.%d.%d\n", AMP_VERSION_MAJOR, AMP_VERSION_MINOR, AMP_VERSION_PATCH);
+    return amp_version() == AMP_VERSION ? 0 : 1;
+}
+C
+flags="-I$work/root/opt/amp/include -lm -pthread"
+if command -v pkg-config >/dev/null 2>&1; then
+    export PKG_CONFIG_PATH="$work/root/opt/amp/share/pkgconfig" PKG_CONFIG_SYSROOT_DIR="$work/root"
+    flags=$(pkg-config --cflags --libs amp) || bad "pkg-config: $flags"
+else
+    echo "skipped: no pkg-config"
+    skipped=1
+fi
+# shellcheck disable=SC2086
+if (cd "$work" && $CC use.c $flags -o use && ${RUN_ENV:-} ./use >version); then ok; else bad "a program with the installed files"; fi
+if [ "Version: $(cat "$work/version")" = "$(grep '^Version' "$work/root/opt/amp/share/pkgconfig/amp.pc")" ]; then ok; else bad "amp.pc says another version than amp.h"; fi
+grep -q '@' "$work/root/opt/amp/share/pkgconfig/amp.pc" && bad "amp.pc: $(grep @ "$work/root/opt/amp/share/pkgconfig/amp.pc")"
+if grep -q "^## $(cat "$work/version")" CHANGELOG.md; then ok; else bad "CHANGELOG.md has no entry for $(cat "$work/version")"; fi
+if head -n 1 amp.h | grep -q "v$(cat "$work/version") "; then ok; else bad "the first line of amp.h names another version"; fi
+
+mk help
+for target in all run test check-full check-gpu exhaustive matrix install clean help; do
+    if grep -q "^  make $target " "$work/log"; then ok; else bad "make help does not list $target"; fi
+done
+mkdir -p "$work/b/x"
+mk clean BUILD="$work/b"
+if [ -e "$work/b" ]; then bad "clean left $work/b"; else ok; fi
+echo "$passed passed, $failed failed, $skipped skipped"
+[ $failed = 0 ]

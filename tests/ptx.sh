@@ -1,0 +1,44 @@
+#!/bin/bash
+# usage: ptx.sh [--full]     Looks at what nvcc makes of amp_cuda.cuh; needs nvcc, no GPU.
+# tests/hostcuda/ptx_check.sh with the table tests/ptx.txt, under --use_fast_math, which must change nothing that matters: no
+# approximation, no unrounded operation, no flushing of subnormals. For sm_90; --full: for all that nvcc knows, and with plain flags too.
+# And the object exports amp_ names only. Last line: N passed, N failed, N skipped.
+set -u
+cd "$(dirname "$0")/.." || exit 2
+export NVCC=${NVCC:-nvcc} NVCCFLAGS
+NVCC=$(command -v "$NVCC") || { echo "skipped: no nvcc"; echo "0 passed, 0 failed, 1 skipped"; exit 0; }
+work=$(mktemp -d) || exit 2
+trap 'rm -rf "$work"' EXIT
+passed=0 failed=0
+bad() { failed=$((failed + 1)); echo "FAIL $*"; }
+
+archs=90 modes=(--use_fast_math)
+[ "${1:-}" != --full ] || { archs=$("$NVCC" --list-gpu-arch | sed 's/compute_//'); modes=("" --use_fast_math); }
+for arch in $archs; do
+    for flags in "${modes[@]}"; do
+        echo "---- sm_$arch $flags"
+        NVCCFLAGS="-O2 -I. -Werror all-warnings $flags"
+        tests/hostcuda/ptx_check.sh tests/cuda_impl.cu tests/ptx.txt "$arch" >"$work/log" 2>&1
+        cat "$work/log"
+        if read -r p f < <(sed -n 's/^ptx_check sm_[0-9]*: \([0-9]*\) passed, \([0-9]*\) failed$/\1 \2/p' "$work/log"); then
+            passed=$((passed + p)) failed=$((failed + f))
+        else
+            bad "sm_$arch $flags: ptx_check counted nothing"
+        fi
+    done
+    # NVCCFLAGS is still that of fast-math
+    # shellcheck disable=SC2086
+    "$NVCC" -std=c++17 $NVCCFLAGS -arch=compute_"$arch" -ptx tests/cuda_impl.cu -o "$work/k.ptx" || { bad "sm_$arch does not compile"; continue; }
+    flushes=$(awk '/\.entry/ { k = $0; sub(/.*\.entry +/, "", k); sub(/\(.*/, "", k) } /\.ftz/ { n[k]++; op[k] = $1 ~ /^@/ ? $2 : $1 }
+        END { for (k in n) print "  " n[k] " instructions of " k ", such as " op[k] }' "$work/k.ptx")
+    if [ -z "$flushes" ]; then passed=$((passed + 1)); else bad "sm_$arch --use_fast_math flushes subnormals:"; echo "$flushes"; fi
+done
+
+if "$NVCC" -std=c++17 -O1 -arch=sm_"${archs##*[$' \n']}" -I. -c tests/cuda_impl.cu -o "$work/k.o"; then
+    names=$(nm -g --defined-only "$work/k.o" | awk '$2 !~ /[VWu]/ { print $3 }' | grep -v '^amp_')
+    if [ -z "$names" ]; then passed=$((passed + 1)); else bad "cuda_impl.o exports $names"; fi
+else
+    bad "cuda_impl.cu does not compile"
+fi
+echo "$passed passed, $failed failed, 0 skipped"
+[ $failed = 0 ]

@@ -1,0 +1,95 @@
+#!/bin/sh
+# usage: readme_snippets.sh FILE.md...
+# Compiles and runs every code block of the files whose fence says so, so that what a reader pastes works:
+#   ```c run          a C program: -std=c99 -pedantic, all warnings are errors
+#   ```cpp run        a C++ program: as C++11 and as C++17
+#   ```c run cuda     needs amp_cuda.cuh too: linked with the stub implementation (no CUDA needed to compile and link it)
+# A block ```output right after it is what the program prints. Programs run in an empty folder. Uses $CC, $CXX ("" or not installed:
+# its blocks are skipped) and $RUN_ENV. Last line: N passed, N failed, N skipped.
+set -u
+here=$(cd "$(dirname "$0")/.." && pwd)
+CC=${CC:-cc}
+CXX=${CXX-c++}
+work=$(mktemp -d) || exit 2
+trap 'rm -rf "$work"' EXIT INT TERM
+passed=0 failed=0 skipped=0
+warnings="-Wall -Wextra -pedantic -Werror"
+
+# one block: $1 language, $2 linked with the stub ("cuda" or ""), $3 source file, $4 expected output or "", $5 label
+block() {
+    case $1 in
+    c) compilers="$CC -x c|-std=c99" ;;
+    *) compilers="$CXX -x c++|-std=c++11
+$CXX -x c++|-std=c++17" ;;
+    esac
+    tool=$CC
+    [ "$1" = c ] || tool=$CXX
+    # shellcheck disable=SC2086 # a compiler may come with arguments
+    if ! command -v ${tool:-no-compiler} >/dev/null 2>&1; then
+        echo "skipped: $5: no ${tool:-compiler for $1}"
+        skipped=$((skipped + 1))
+        return
+    fi
+    echo "$compilers" >"$work/compilers"
+    while IFS='|' read -r cc std; do
+        extra=
+        [ "$2" != cuda ] || extra=$work/stub.c
+        # shellcheck disable=SC2086
+        if ! $cc $std -O1 $warnings -I"$here" "$3" $extra -o "$work/program" -lm -pthread >"$work/messages" 2>&1; then
+            echo "FAIL $5 ($cc $std) does not compile:"
+            cat "$work/messages"
+            failed=$((failed + 1))
+            continue
+        fi
+        mkdir -p "$work/run"
+        # shellcheck disable=SC2086
+        (cd "$work/run" && ${RUN_ENV:-} "$work/program") >"$work/printed" 2>&1 </dev/null
+        rc=$?
+        if [ $rc != 0 ]; then
+            echo "FAIL $5 ($cc $std): exit status $rc"
+            cat "$work/printed"
+            failed=$((failed + 1))
+        elif [ -n "$4" ] && ! diff -u "$4" "$work/printed" >"$work/diff"; then
+            echo "FAIL $5 ($cc $std) prints something else:"
+            cat "$work/diff"
+            failed=$((failed + 1))
+        else
+            echo "ok   $5 ($cc $std)"
+            passed=$((passed + 1))
+        fi
+        rm -rf "$work/run"
+    done <"$work/compilers"
+}
+
+printf '#define AMP_CUDA_STUB_IMPLEMENTATION\n#include "amp_cuda.cuh"\n' >"$work/stub.c"
+for file in "$@"; do
+    rm -f "$work"/block.*
+    # every runnable block to block.N.source, block.N.info ("c cuda LINE") and, if there is one, block.N.output
+    awk -v to="$work/block." '
+        /^```/ && !inside {
+            inside = 1; name = ""
+            if ($0 ~ /^```(c|cpp) run( |$)/) {
+                n++; name = to n ".source"
+                print substr($1, 4), ($0 ~ / cuda/ ? "cuda" : "plain"), NR >(to n ".info")
+                last = n
+            } else if ($0 ~ /^```output/ && last) { name = to last ".output"; last = 0; printf "" >name } else last = 0
+            next
+        }
+        /^```/ { inside = 0; next }
+        inside && name != "" { print >name }
+    ' "$file"
+    n=0
+    while [ -r "$work/block.$((n + 1)).info" ]; do
+        n=$((n + 1))
+        read -r language kind line <"$work/block.$n.info"
+        output=$work/block.$n.output
+        [ -r "$output" ] || output=
+        block "$language" "$kind" "$work/block.$n.source" "$output" "$file:$line"
+    done
+    if [ $n = 0 ]; then
+        echo "FAIL $file has no runnable block"
+        failed=$((failed + 1))
+    fi
+done
+echo "$passed passed, $failed failed, $skipped skipped"
+[ $failed = 0 ]

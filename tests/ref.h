@@ -1,0 +1,233 @@
+/* ref.h - second implementations, slow and obvious, that share nothing with amp.h but its type names.
+
+   Formats are tables of numbers made with ldexp; rounding looks for the neighbours in the table and compares with their midpoint.
+   The update rules are written out with volatile floats, so that no compiler can fuse or reorder them. */
+#ifndef REF_H
+#define REF_H
+
+#include "t.h"
+
+#include <math.h>
+
+/* ---- formats --------------------------------------------------------------------------------------------------------------------- */
+
+typedef struct ref_format {
+    int      bits, mant, bias;
+    uint32_t max;     /* pattern of the largest finite number */
+    uint32_t over;    /* pattern that overflow gives */
+    int      has_inf;
+} ref_format;
+
+static inline ref_format ref_format_of(amp_dtype t) {
+    static const ref_format f16 = {16, 10, 15, 0x7bff, 0x7c00, 1}, bf16 = {16, 7, 127, 0x7f7f, 0x7f80, 1};
+    static const ref_format e4m3 = {8, 3, 7, 0x7e, 0x7f, 0}, e5m2 = {8, 2, 15, 0x7b, 0x7c, 1};
+    return t == AMP_F16 ? f16 : t == AMP_BF16 ? bf16 : t == AMP_F8E4M3 ? e4m3 : e5m2;
+}
+
+static const amp_dtype ref_dtypes[5] = {AMP_F32, AMP_F16, AMP_BF16, AMP_F8E4M3, AMP_F8E5M2};
+
+static inline int ref_is_nan(double x) { uint64_t u; memcpy(&u, &x, 8); return (u & 0x7fffffffffffffffu) > 0x7ff0000000000000u; } /* also under -ffast-math */
+
+/* The number of a positive pattern. Pattern max + 1 gives the number that would come next if the format went on. */
+static inline double ref_value(const ref_format *f, uint32_t pattern) {
+    int e = (int)(pattern >> f->mant), m = (int)(pattern & ((1u << f->mant) - 1u));
+    return e ? ldexp((double)(m + (1 << f->mant)), e - f->bias - f->mant) : ldexp((double)m, 1 - f->bias - f->mant);
+}
+
+static inline uint32_t ref_f32_bits(float x) { uint32_t u; memcpy(&u, &x, 4); return u; }
+static inline float    ref_f32(uint32_t u)   { float x; memcpy(&x, &u, 4); return x; }
+static inline uint64_t ref_f64_bits(double x) { uint64_t u; memcpy(&u, &x, 8); return u; }
+static inline double   ref_f64(uint64_t u)   { double x; memcpy(&x, &u, 8); return x; }
+
+/* Float bits of any pattern; NaN: quiet, sign and payload kept from the top. */
+static inline uint32_t ref_decode(uint32_t pattern, amp_dtype t) {
+    ref_format f;
+    uint32_t sign, a, m;
+    double v;
+    if (t == AMP_F32) return pattern;
+    f = ref_format_of(t);
+    sign = (pattern >> (f.bits - 1)) << 31;
+    a = pattern & ((1u << (f.bits - 1)) - 1u);
+    m = a & ((1u << f.mant) - 1u);
+    if (a <= f.max) {
+        v = ref_value(&f, a);
+        return sign | ref_f32_bits((float)v);
+    }
+    if (f.has_inf && a == f.over) return sign | 0x7f800000u;
+    return sign | 0x7fc00000u | (m << (23 - f.mant));
+}
+
+/* The largest pattern whose number is <= v (v >= 0 and finite); max + 1 if v is at least the number after the largest. */
+static inline uint32_t ref_floor(const ref_format *f, double v) {
+    uint32_t lo = 0, hi = f->max + 2u; /* value(lo) <= v < value(hi) */
+    while (hi - lo > 1) {
+        uint32_t mid = (lo + hi) / 2;
+        if (mid <= f->max + 1u && ref_value(f, mid) <= v) lo = mid; else hi = mid;
+    }
+    return lo;
+}
+
+/* Rounds a double to nearest even, once. NaN: quiet, sign and upper payload kept (E4M3: its only NaN). */
+static inline uint32_t ref_encode(double x, amp_dtype t, int saturate) {
+    ref_format f = ref_format_of(t);
+    uint64_t u = ref_f64_bits(x);
+    uint32_t sign = (uint32_t)(u >> 63) << (f.bits - 1), c;
+    double v = fabs(x), middle;
+    if (ref_is_nan(x)) {
+        uint32_t m = (uint32_t)(u >> (52 - f.mant)) & ((1u << f.mant) - 1u);
+        return sign | (f.has_inf ? f.over | (1u << (f.mant - 1)) | m : f.over);
+    }
+    if ((u << 1 >> 53) != 0x7ffu) {
+        c = ref_floor(&f, v);
+        if (c <= f.max) {
+            middle = 0.5 * (ref_value(&f, c) + ref_value(&f, c + 1u));
+            if (v > middle || (v == middle && (c & 1u))) c++;
+        }
+        if (c <= f.max) return sign | c;
+    }
+    return sign | (saturate ? f.max : f.over);
+}
+
+static inline double ref_f32_as_f64(float x) { /* keeps NaN payloads, also signalling ones */
+    uint32_t u = ref_f32_bits(x);
+    if ((u & 0x7fffffffu) > 0x7f800000u) return ref_f64(((uint64_t)(u >> 31) << 63) | ((uint64_t)0x7ff8 << 48) | ((uint64_t)(u & 0x7fffffu) << 29));
+    return (double)x;
+}
+
+/* Half the distance between neighbours in dtype at v: the error of one rounding. */
+static inline double ref_half_ulp(double v, amp_dtype t) {
+    int e, mant, emin;
+    if (t == AMP_F32) { mant = 23; emin = -126; }
+    else { ref_format f = ref_format_of(t); mant = f.mant; emin = 1 - f.bias; }
+    if (v == 0.0) e = emin;
+    else { (void)frexp(v, &e); e--; if (e < emin) e = emin; }
+    return ldexp(0.5, e - mant);
+}
+
+/* ---- the rule of sums, as amp.h states it ------------------------------------------------------------------------------------- */
+
+static inline double ref_sum_chunk(const double *x, size_t n) {
+    double lane[2048], first[256];
+    size_t i, g, step;
+    for (i = 0; i < 2048; i++) lane[i] = 0.0;
+    for (i = 0; i < n; i++) lane[i % 2048] += x[i];
+    for (g = 0; g < 256; g++) {
+        double *l = lane + 8 * g;
+        for (step = 4; step; step /= 2)
+            for (i = 0; i < step; i++) l[i] += l[i + step];
+        first[g] = l[0];
+    }
+    for (step = 128; step; step /= 2)
+        for (i = 0; i < step; i++) first[i] += first[i + step];
+    return first[0];
+}
+
+/* Sum of one array; sums[] gets the sum of each chunk behind *n_sums if it is not NULL. */
+static inline double ref_sum(const double *x, size_t n) {
+    double total, *sums;
+    size_t chunks = (n + 65535u) / 65536u, i;
+    if (n <= 65536u) return ref_sum_chunk(x, n);
+    sums = (double *)malloc(chunks * sizeof *sums);
+    if (!sums) abort();
+    for (i = 0; i < chunks; i++) sums[i] = ref_sum_chunk(x + 65536u * i, n - 65536u * i < 65536u ? n - 65536u * i : 65536u);
+    total = ref_sum(sums, chunks);
+    free(sums);
+    return total;
+}
+
+/* ---- one update, as amp.h states it under >>step ---------------------------------------------------------------------------- */
+
+typedef volatile float ref_vf;
+
+static inline float ref_mul(float a, float b) { ref_vf r = a * b; return r; }
+static inline float ref_add(float a, float b) { ref_vf r = a + b; return r; }
+static inline float ref_sub(float a, float b) { ref_vf r = a - b; return r; }
+static inline float ref_div(float a, float b) { ref_vf r = a / b; return r; }
+static inline float ref_sqrt(float a)         { ref_vf r = sqrtf(a); return r; }
+
+static inline double ref_power(double beta, uint64_t t) { /* repeated squaring */
+    volatile double r = 1.0, b = beta;
+    for (; t; t /= 2) {
+        if (t % 2) r = r * b;
+        b = b * b;
+    }
+    return r;
+}
+
+typedef struct ref_rule { /* a desc with its defaults filled in */
+    amp_optimizer optimizer;
+    float lr, beta1, beta2, eps, weight_decay, momentum, dampening, clip_value;
+    int nesterov, no_decay;
+} ref_rule;
+
+static inline float ref_clamp(float u, float limit) {
+    if (limit > 0.0f && u > limit) return limit;
+    if (limit > 0.0f && u < -limit) return -limit;
+    return u;
+}
+
+typedef struct ref_consts { float step, rsqrt, decay, one_beta1, one_beta2, one_dampening; } ref_consts; /* once per step, in double */
+
+static inline ref_consts ref_consts_of(const ref_rule *r, uint64_t t) {
+    volatile double bc1 = 1.0 - ref_power((double)r->beta1, t), bc2 = 1.0 - ref_power((double)r->beta2, t);
+    volatile double step = (double)r->lr / bc1, root = sqrt(bc2), rsqrt = 1.0 / root, decayed = (double)r->lr * (double)r->weight_decay;
+    ref_consts c;
+    c.step = (float)step;
+    c.rsqrt = (float)rsqrt;
+    c.decay = (float)(1.0 - decayed);
+    c.one_beta1 = (float)(1.0 - (double)r->beta1);
+    c.one_beta2 = (float)(1.0 - (double)r->beta2);
+    c.one_dampening = (float)(1.0 - (double)r->dampening);
+    return c;
+}
+
+/* u is g / scale, already multiplied by the clip coefficient; t is the number of steps with this one. */
+static inline void ref_update(const ref_rule *r, const ref_consts *c, uint64_t t, float u, float *w, float *m, float *v) {
+    u = ref_clamp(u, r->clip_value);
+    if (r->optimizer != AMP_ADAMW && r->weight_decay != 0.0f && !r->no_decay) u = ref_add(u, ref_mul(r->weight_decay, *w));
+    if (r->optimizer == AMP_SGD) {
+        float d = u;
+        if (r->momentum != 0.0f) {
+            *m = t == 1 ? u : ref_add(ref_mul(r->momentum, *m), ref_mul(c->one_dampening, u));
+            d = r->nesterov ? ref_add(u, ref_mul(r->momentum, *m)) : *m;
+        }
+        *w = ref_sub(*w, ref_mul(r->lr, d));
+    } else {
+        float w1 = *w;
+        if (r->optimizer == AMP_ADAMW && !r->no_decay) w1 = ref_mul(w1, c->decay);
+        *m = ref_add(ref_mul(r->beta1, *m), ref_mul(c->one_beta1, u));
+        *v = ref_add(ref_mul(r->beta2, *v), ref_mul(c->one_beta2, ref_mul(u, u)));
+        *w = ref_sub(w1, ref_mul(c->step, ref_div(*m, ref_add(ref_mul(ref_sqrt(*v), c->rsqrt), r->eps))));
+    }
+}
+
+/* The same rule in double: what an optimizer without rounding would do. */
+static inline void ref_update_f64(const ref_rule *r, uint64_t t, double u, double *w, double *m, double *v) {
+    if (r->clip_value > 0.0f) u = fmin(fmax(u, -(double)r->clip_value), (double)r->clip_value);
+    if (r->optimizer != AMP_ADAMW && !r->no_decay) u += (double)r->weight_decay * *w;
+    if (r->optimizer == AMP_SGD) {
+        double d = u;
+        if (r->momentum != 0.0f) {
+            *m = t == 1 ? u : (double)r->momentum * *m + (1.0 - (double)r->dampening) * u;
+            d = r->nesterov ? u + (double)r->momentum * *m : *m;
+        }
+        *w -= (double)r->lr * d;
+    } else {
+        double bc1 = 1.0 - pow((double)r->beta1, (double)t), bc2 = 1.0 - pow((double)r->beta2, (double)t);
+        if (r->optimizer == AMP_ADAMW && !r->no_decay) *w *= 1.0 - (double)r->lr * (double)r->weight_decay;
+        *m = (double)r->beta1 * *m + (1.0 - (double)r->beta1) * u;
+        *v = (double)r->beta2 * *v + (1.0 - (double)r->beta2) * u * u;
+        *w -= (double)r->lr / bc1 * (*m / (sqrt(*v) / sqrt(bc2) + (double)r->eps));
+    }
+}
+
+/* ---- products ---------------------------------------------------------------------------------------------------------------- */
+
+static inline double ref_gelu(double x) { return 0.5 * x * (1.0 + tanh(0.79788456080286535588 * (x + 0.044715 * x * x * x))); }
+static inline double ref_gelu_grad(double x) {
+    double th = tanh(0.79788456080286535588 * (x + 0.044715 * x * x * x));
+    return 0.5 * (1.0 + th) + 0.5 * x * (1.0 - th * th) * 0.79788456080286535588 * (1.0 + 3 * 0.044715 * x * x);
+}
+static inline double ref_act(amp_act act, double x) { return act == AMP_GELU ? ref_gelu(x) : act == AMP_RELU ? (x > 0.0 ? x : 0.0) : x; }
+
+#endif

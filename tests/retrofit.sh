@@ -1,0 +1,167 @@
+#!/bin/sh
+# usage: retrofit.sh [--full]    The CUDA example programs, built and run:
+#   retrofit/before.cu (FP32, cuBLAS) and after.cu (the same with amp): few changed lines, the diff that its README shows, the same loss
+#   curve for several seeds, no waiting for the device that before.cu does not do; cuda_graph.cu and own_optimizer.cu: what they promise.
+# They run on the CPU, by tests/hostcuda (g++ and the CUDA headers), and on a GPU if there is one and nvcc; nvcc also compiles each
+# without a warning. --full: more seeds, a loss scale that starts far too high, stream work and threads in random order.
+# Uses $BUILD $CXX $CUDA_HOME $NVCC $NVCC_ARCH. Last line: N passed, N failed, N skipped.
+set -u
+full=
+[ "${1:-}" != --full ] || full=1
+top=$(cd "$(dirname "$0")/.." && pwd) || exit 2
+build=${BUILD:-$top/build}
+mkdir -p "$build" && build=$(cd "$build" && pwd) || exit 2
+CXX=${CXX:-g++}
+NVCC=${NVCC-$(command -v nvcc)}
+CUDA_HOME=${CUDA_HOME:-/usr/local/cuda}
+work=$(mktemp -d) || exit 2
+trap 'rm -rf "$work"' EXIT
+trap 'exit 130' INT TERM
+passed=0 failed=0 skipped=0
+ok() { passed=$((passed + 1)); }
+bad() { failed=$((failed + 1)); echo "FAIL $*"; }
+skip() { skipped=$((skipped + 1)); echo "skipped: $*"; }
+quiet() { # NAME COMMAND...: succeeds without a word
+    name=$1
+    shift
+    if "$@" >"$work/log" 2>&1 && [ ! -s "$work/log" ]; then ok; else bad "$name"; head -n 12 "$work/log"; return 1; fi
+}
+ex=$top/examples
+max_lines=25 # added and modified lines
+seeds="1 2 3"
+[ -z "$full" ] || seeds="1 2 3 4 5 6 7 8"
+
+# ---- the diff ----
+diff "$ex/retrofit/before.cu" "$ex/retrofit/after.cu" >"$work/diff"
+lines=$(grep -c '^>' "$work/diff")
+echo "retrofit: $lines lines added or modified, $(grep -c '^<' "$work/diff") removed or modified, of $(wc -l <"$ex/retrofit/before.cu")"
+if [ "$lines" -le $max_lines ]; then ok; else bad "$lines changed lines, at most $max_lines"; fi
+diff -U0 "$ex/retrofit/before.cu" "$ex/retrofit/after.cu" | grep -v '^\(---\|+++\|@@\)' >"$work/wanted"
+awk '/^```diff/ { on = 1; next } /^```/ { on = 0 } on && !/^@@/' "$ex/retrofit/README.md" >"$work/shown"
+if cmp -s "$work/wanted" "$work/shown"; then ok; else bad "retrofit/README.md shows another diff:"; diff "$work/shown" "$work/wanted" | head -n 12; fi
+
+# ---- curves DEVICE: the loss curves in $work/before.SEED and after.SEED agree within noise ----
+# FP16 rounds each operand of a product by at most 2^-11 of it; what becomes of that in training is measured: 0.5 % of an epoch's loss at
+# most, over 6 seeds. The bound is 2 %, 40 roundings, per seed and epoch; and root mean square over all of them, a quarter of the noise,
+# which is the spread of the FP32 program between seeds (about 5 %). Accuracy: 2 of the 360 test images, per seed.
+curves() {
+    for s in $seeds; do paste -d' ' "$work/before.$s" "$work/after.$s" | sed "s/^/$s /"; done | awk -v device="$1" '
+        $2 == "epoch" && NF == 9 { a = $5; b = $9; d = b / a - 1; d = d < 0 ? -d : d
+            if (!(d <= most)) most = d
+            n++; q += d * d; e[$3]++; sum[$3] += a; sq[$3] += a * a }
+        $2 == "test" && NF == 9 { d = $8 - $4; d = d < 0 ? -d : d; if (!(d <= worst)) worst = d; mean_a += $4; mean_b += $8; tests++ }
+        END {
+            for (i in e) { epochs++; m = sum[i] / e[i]; v = (sq[i] / e[i] - m * m) * e[i] / (e[i] - 1); noise += v / (m * m) }
+            if (n == 0 || n != epochs * tests || tests < 3) { print "curves of different length or with NaN, or none"; exit 1 }
+            rms = sqrt(q / n); noise = sqrt(noise / epochs)
+            printf "%s: %d seeds, %d epochs: loss after/before differs by at most %.2f %% (bound 2 %%), rms %.2f %% (seed to seed: %.2f %%); accuracy %.2f -> %.2f %%, at most %.2f apart\n",
+                device, tests, epochs, 100 * most, 100 * rms, 100 * noise, mean_a / tests, mean_b / tests, worst
+            exit !(most <= 0.02 && rms <= noise / 4 && worst <= 0.57)
+        }'
+}
+train() { # DEVICE: builds are $work/before and $work/after
+    for s in $seeds; do
+        for p in before after; do
+            (cd "$work" && "./$p" "$s") >"$work/$p.$s" 2>"$work/$p.$s.err" || { bad "$p, seed $s, on $1: $(head -n 3 "$work/$p.$s.err")"; return; }
+        done
+    done
+    if curves "$1" >"$work/log"; then ok; else bad "$1: the loss curves are not equal within noise"; cat "$work"/before.1 "$work"/after.1; fi
+    cat "$work/log"
+}
+
+# ---- on the CPU, by the host runtime ----
+# (-Wno-maybe-uninitialized: gcc 12 warns about its own AVX-512 header in C++)
+if command -v "$CXX" >/dev/null 2>&1 && [ -r "$CUDA_HOME/include/cuda_runtime_api.h" ]; then
+    lib=$build/hostcuda/libhostcuda-plain.a
+    [ -r "$lib" ] || ${MAKE:-make} -s -C "$top" BUILD="$build" "$lib" || bad "the host runtime does not build"
+    host() { # SOURCE NAME
+        quiet "$2: $CXX, host runtime" "$CXX" -std=c++17 -O1 -g -Wall -Wextra -Wno-maybe-uninitialized -Werror -ffp-contract=off -fno-math-errno \
+            -isystem "$CUDA_HOME/include" -I"$top/tests/hostcuda" -I"$top" -x c++ -include hostcuda.h "$1" \
+            -x none "$work/probe.o" "$lib" -lpthread -ldl -lm -o "$work/$2"
+    }
+    cat >"$work/probe.c" <<'C'
+#include <stdio.h>
+#include "hostcuda_ctl.h"
+__attribute__((destructor)) static void probe(void) { /* after main: what the program did */
+    const char text[] = "probe";
+    if (hcu_leaks(1)) fprintf(stderr, "%s leaks\n", text);
+    fprintf(stderr, "%s syncs %ld launches %ld products %ld\n", text, hcu_group_calls(HCU_SYNC), hcu_executed(HCU_LAUNCH), hcu_executed(HCU_MATMUL));
+}
+C
+    "${CC:-cc}" -I"$top/tests/hostcuda" -c "$work/probe.c" -o "$work/probe.o" || bad "probe.c"
+    figure() { sed -n "s/^probe.* $2 \([0-9]*\).*/\1/p" "$1"; }
+
+    host "$ex/retrofit/before.cu" before && host "$ex/retrofit/after.cu" after && {
+        HCU_PROTECT=0 # fast; --full runs an epoch with device memory protected from the host
+        export HCU_PROTECT
+        train hostcuda
+        unset HCU_PROTECT
+        # The loss scaler never stalls the stream: what amp waits for is setting up, not the 176 steps
+        more=$(($(figure "$work/after.1.err" syncs) - $(figure "$work/before.1.err" syncs)))
+        echo "hostcuda: after.cu waits for the device $more times more often than before.cu, $(figure "$work/after.1.err" products) products"
+        if [ "$more" -le 20 ]; then ok; else bad "after.cu waits $more times more often than before.cu"; fi
+        if [ "$(figure "$work/after.1.err" products)" -gt 1000 ]; then ok; else bad "after.cu: not all products are those of cuBLASLt"; fi
+        if grep -h 'leaks' "$work"/*.err; then bad "something leaks"; else ok; fi
+        if [ -n "$full" ]; then
+            # device memory protected from the host: slow, so one epoch
+            sed 's/EPOCHS = 8/EPOCHS = 1/' "$ex/retrofit/after.cu" | sed "s|\.\./digits_data.h|$ex/digits_data.h|" >"$work/short.cu"
+            host "$work/short.cu" short && quiet "after.cu: protected memory, random order" \
+                sh -c "HCU_MODE=random HCU_ORDER=shuffle HCU_SEED=7 '$work/short' 1 2>/dev/null | awk '/^epoch 1 loss 1\\.[45]/ { n++ } END { exit n != 1 }'"
+            # 2^40: the first steps overflow until the scale fits, and nothing else happens
+            sed 's/CHECK(amp_scaler_create(&scaler, ctx, NULL));/amp_scaler_desc sd = AMP_ZERO; sd.scale = 1099511627776.0f; CHECK(amp_scaler_create(\&scaler, ctx, sd));/' \
+                "$ex/retrofit/after.cu" | sed "s|\.\./digits_data.h|$ex/digits_data.h|" >"$work/high.cu"
+            host "$work/high.cu" high && {
+                HCU_PROTECT=0 "$work/high" 1 >"$work/high.1" 2>/dev/null
+                b=$(awk '/^test/ { print $3 }' "$work/before.1") h=$(awk '/^test/ { print $3 }' "$work/high.1")
+                if grep -q 'sd.scale' "$work/high.cu" && awk -v a="$b" -v b="${h:-0}" 'BEGIN { exit !(b >= a - 1.2) }'; then ok
+                else bad "with a first loss scale of 2^40 accuracy is ${h:-none} instead of $b"; fi
+            }
+        fi
+    }
+    for e in cuda_graph own_optimizer; do
+        host "$ex/$e.cu" $e || continue
+        cat >"$work/$e.sh" <<SH
+"$work/$e" 2>"$work/$e.err"
+SH
+        for order in "lazy forward" ${full:+"random shuffle" "eager reverse"}; do
+            # shellcheck disable=SC2086 # two words
+            set -- $order
+            if HCU_MODE=$1 HCU_ORDER=$2 HCU_SEED=$$ "$top/tests/check_output.sh" "$ex/$e.cu" sh "$work/$e.sh"; then ok; else bad "$e ($order)"; cat "$work/$e.err"; fi
+        done
+        if grep leaks "$work/$e.err"; then bad "$e leaks"; else ok; fi
+    done
+else
+    skip "retrofit on the CPU: needs g++ and the CUDA headers"
+fi
+
+# ---- own_optimizer without any CUDA: its first line ----
+if command -v "$CXX" >/dev/null 2>&1; then
+    quiet "own_optimizer: $CXX alone" "$CXX" -std=c++11 -O1 -Wall -Wextra -Wno-maybe-uninitialized -Werror -I"$top" -x c++ "$ex/own_optimizer.cu" -o "$work/own" -lm -pthread && {
+        "$work/own" >"$work/log" 2>&1
+        sed -n 's/^ \*   > cpu/cpu/p' "$ex/own_optimizer.cu" >"$work/promised"
+        if cmp -s "$work/promised" "$work/log"; then ok; else bad "own_optimizer without CUDA prints:"; cat "$work/log"; fi
+    }
+else
+    skip "own_optimizer without CUDA: no $CXX"
+fi
+
+# ---- nvcc: no warning; and a GPU ----
+if [ -n "$NVCC" ] && "$NVCC" --version >/dev/null 2>&1; then
+    for f in retrofit/before retrofit/after cuda_graph own_optimizer; do
+        quiet "$f.cu: nvcc" "$NVCC" -O1 -gencode arch=compute_80,code=compute_80 -Werror all-warnings -Xcompiler -Wall,-Wextra -I"$top" -c "$ex/$f.cu" -o "$work/x.o"
+    done
+    if nvidia-smi -L >/dev/null 2>&1 || [ -e /dev/nvidia0 ]; then
+        gpu() { quiet "$2 for the GPU" "$NVCC" -O2 -arch=native -I"$top" "$ex/$1.cu" -o "$work/$2" -lcublas -lcublasLt; }
+        gpu retrofit/before before && gpu retrofit/after after && train gpu
+        for e in cuda_graph own_optimizer; do
+            gpu $e $e && if "$top/tests/check_output.sh" "$ex/$e.cu" "$work/$e"; then ok; else bad "$e on the GPU"; fi
+        done
+    else
+        skip "CUDA examples on a GPU: no CUDA device"
+    fi
+else
+    skip "CUDA examples with nvcc: no nvcc"
+fi
+
+echo "$passed passed, $failed failed, $skipped skipped"
+[ $failed = 0 ]

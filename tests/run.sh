@@ -1,0 +1,95 @@
+#!/bin/sh
+# The driver of `make test`: runs parts, keeps their output apart, adds up their counts.
+#
+#   tests/run.sh part NAME SECONDS COMMAND...   runs COMMAND (killed after SECONDS), prints one line; always exit 0
+#   tests/run.sh sum NAME...                    adds up those parts; last line "N passed, N failed, N skipped"; exit 1 on a failure
+#
+# A part ends with its own line "N passed, N failed, N skipped"; a line "skipped: why" goes before it for what could not run.
+# These count as one failure: no such line, an exit status other than 0 without a counted failure, a context with fewer checks than
+# tests/floor.txt says, nothing run although AMP_REQUIRE lists the part ("hostcuda": also hostcuda-suite). Output: $BUILD/log/NAME.log
+set -u
+BUILD=${BUILD:-build}
+here=$(dirname "$0")
+log=$BUILD/log
+mkdir -p "$log" || exit 1
+counts='^\([A-Za-z0-9_-]*: \)\{0,1\}[0-9][0-9]* passed, [0-9][0-9]* failed, [0-9][0-9]* skipped$'
+
+# Contexts of part $1 whose line in the log $2, "CONTEXT ... N checks, ...", has fewer checks than the floor.
+below_floor() {
+    grep "^$1[[:space:]]" "$here/floor.txt" 2>/dev/null | while read -r _ context least optional; do
+        line=$(grep "^$context " "$2" | head -n 1)
+        case $optional,$line in if-present,*" skipped: "*) continue ;; esac
+        n=$(printf '%s\n' "$line" | sed -n 's/.* \([0-9][0-9]*\) checks,.*/\1/p')
+        [ "${n:-0}" -ge "$least" ] || printf '%s' "$context ran ${n:-0} checks, the floor is $least; "
+    done
+}
+
+part() {
+    name=$1 limit=$2
+    shift 2
+    out=$log/$name.log
+    rm -f "$log/$name.sum"
+    t0=$(date +%s)
+    if command -v timeout >/dev/null 2>&1; then
+        timeout -k 10 "$limit" "$@" >"$out" 2>&1 </dev/null
+    else
+        "$@" >"$out" 2>&1 </dev/null
+    fi
+    rc=$?
+    seconds=$(($(date +%s) - t0))
+    line=$(grep "$counts" "$out" | tail -n 1)
+    # shellcheck disable=SC2046 # three words are wanted
+    set -- $(printf '%s\n' "${line:-0 0 0}" | sed 's/^[^ ]*: //; s/[^0-9 ]//g')
+    passed=$1 failed=$2 skipped=$3 why=
+    if [ "$rc" = 124 ] || [ "$rc" = 137 ]; then
+        why="killed after $limit s"
+    elif [ -z "$line" ]; then
+        why="exit status $rc and no line 'N passed, N failed, N skipped'"
+    elif [ "$rc" != 0 ] && [ "$failed" = 0 ]; then
+        why="exit status $rc, though nothing failed by its own count"
+    elif [ "$passed" = 0 ] && [ "$failed" = 0 ]; then
+        [ "$skipped" -gt 0 ] || why="nothing passed, failed or was skipped"
+        for required in ${AMP_REQUIRE:-}; do
+            case $name in "$required" | "$required"-*) why="AMP_REQUIRE=$AMP_REQUIRE, but it did not run" ;; esac
+        done
+    else
+        why=$(below_floor "$name" "$out")
+    fi
+    [ -z "$why" ] || failed=$((failed + 1))
+    printf '%-14s %6d passed, %d failed, %d skipped  %4d s\n' "$name" "$passed" "$failed" "$skipped" "$seconds"
+    grep -i -E '(^| )skipped: ' "$out" | sort -u | sed -n 's/^ */             /; 1,6p'
+    [ -z "$why" ] || echo "             FAILED: $why"
+    if [ "$failed" -gt 0 ]; then
+        echo "             ---- from $out:"
+        { grep -n -E 'FAIL|[Ee]rror|Sanitizer|warning:' "$out" | head -n 15; echo ...; tail -n 3 "$out"; } | sed 's/^/             /'
+    fi
+    echo "$passed $failed $skipped" >"$log/$name.sum"
+    return 0
+}
+
+sum() {
+    passed=0 failed=0 skipped=0
+    for name in "$@"; do
+        if [ -r "$log/$name.sum" ]; then
+            read -r a b c <"$log/$name.sum"
+        else
+            echo "$name did not finish"
+            a=0 b=1 c=0
+        fi
+        passed=$((passed + a)) failed=$((failed + b)) skipped=$((skipped + c))
+    done
+    echo "$passed passed, $failed failed, $skipped skipped"
+    [ "$failed" = 0 ]
+}
+
+case ${1:-} in
+part | sum)
+    verb=$1
+    shift
+    "$verb" "$@"
+    ;;
+*)
+    sed -n '2,11s/^# \{0,1\}//p' "$0"
+    exit 1
+    ;;
+esac

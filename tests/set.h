@@ -1,0 +1,88 @@
+/* set.h - helpers for tests that need a parameter set. */
+#ifndef SET_H
+#define SET_H
+
+#include "ref.h"
+
+/* A committed set of n owned parameters with these counts, weights about normal(0, 1). Destroy it with amp_params_destroy. */
+static inline amp_params *set_new(t_run *t, amp_dtype model, amp_dtype grad, const size_t *counts, size_t n) {
+    amp_params *p = NULL;
+    amp_params_desc d = AMP_ZERO;
+    size_t i, k;
+    d.model = model;
+    d.grad = grad;
+    if (!CHECK_OK(amp_params_create(&p, t->ctx, &d))) return NULL;
+    for (i = 0; i < n; i++) {
+        amp_param_desc e = AMP_ZERO;
+        float *w = (float *)t_host(t, 4 * counts[i]);
+        for (k = 0; k < counts[i]; k++) w[k] = t_real(t);
+        e.count = counts[i];
+        e.init = w;
+        CHECK_OK(amp_params_add(p, &e));
+    }
+    CHECK_OK(amp_params_commit(p));
+    return p;
+}
+
+/* One parameter of n elements, FP16 copy, gradients of the given dtype. */
+static inline amp_params *set_one(t_run *t, size_t n, amp_dtype grad) { return set_new(t, AMP_F16, grad, &n, 1); }
+
+/* The bits of an array of context memory in host memory of the test. */
+static inline void *set_bits(t_run *t, amp_array a, size_t n) {
+    void *host = t_host(t, n * amp_dtype_size(a.dtype));
+    t_get(t, host, a.data, n * amp_dtype_size(a.dtype));
+    return host;
+}
+
+/* Gradient i, all elements: x, rounded to its dtype. */
+static inline void set_grad(t_run *t, amp_params *p, size_t i, size_t n, float x) {
+    amp_array g = amp_param_grad(p, i);
+    void *host = t_host(t, n * amp_dtype_size(g.dtype));
+    size_t k;
+    for (k = 0; k < n; k++) amp_store(host, g.dtype, k, x);
+    t_set(t, g.data, host, n * amp_dtype_size(g.dtype));
+}
+
+/* One element of gradient i as bits of its dtype. */
+static inline void set_grad_bits(t_run *t, amp_params *p, size_t i, size_t k, uint32_t bits) {
+    amp_array g = amp_param_grad(p, i);
+    size_t size = amp_dtype_size(g.dtype);
+    unsigned char b[4];
+    ampi_store_bits(b, g.dtype, 0, bits);
+    t_set(t, (char *)g.data + k * size, b, size);
+}
+
+/* Inf of a dtype; E4M3, which has none: NaN. */
+static inline uint32_t set_inf(amp_dtype t) { return t == AMP_F32 ? 0x7f800000u : ref_format_of(t).over; }
+static inline uint32_t set_nan(amp_dtype t) {
+    return t == AMP_F32 ? 0x7fc00000u : t == AMP_F8E4M3 ? 0x7fu : ref_format_of(t).over | (1u << (ref_format_of(t).mant - 1));
+}
+
+/* Everything that a skipped step must not change: masters, model copies, moments, gradients. */
+static inline void set_blob(t_run *t, t_blob *b, amp_params *p, const size_t *counts, size_t n) {
+    size_t i, k;
+    for (i = 0; i < n; i++) {
+        amp_array a[5];
+        a[0] = amp_param_master(p, i); a[1] = amp_param_model(p, i); a[2] = amp_param_grad(p, i);
+        a[3] = amp_param_moment(p, i, 0); a[4] = amp_param_moment(p, i, 1);
+        for (k = 0; k < 5; k++)
+            if (a[k].data) t_blob_dev(t, b, a[k].data, counts[i] * amp_dtype_size(a[k].dtype));
+    }
+}
+
+static inline amp_step_record set_poll(t_run *t, amp_params *p) {
+    amp_step_record r;
+    memset(&r, 0x77, sizeof r);
+    CHECK_OK(amp_sync(t->ctx)); /* polling alone never waits */
+    CHECK_OK(amp_step_poll(t->ctx, p, &r));
+    return r;
+}
+
+static inline amp_scaler_info set_info(t_run *t, amp_scaler *s) {
+    amp_scaler_info r;
+    memset(&r, 0x77, sizeof r);
+    CHECK_OK(amp_scaler_get(s, &r));
+    return r;
+}
+
+#endif

@@ -1,0 +1,677 @@
+/* test_layouts.c - 16+16-bit and other layouts of the weights, BF16 moments, parameter groups, Lion, accumulation windows, hooks.
+   Guards: amp_master, amp_layout_bytes, amp_accumulate, amp_step_desc.groups and its hooks. */
+#include "set.h"
+
+#define N_LAYOUTS 7
+static amp_params_desc layout(int i) { /* every rung of the ladder */
+    static const amp_dtype model[N_LAYOUTS] = {AMP_F16, AMP_BF16, AMP_F16, AMP_BF16, AMP_BF16, AMP_BF16, AMP_F32};
+    static const amp_master master[N_LAYOUTS] = {AMP_MASTER_F32, AMP_MASTER_F32, AMP_MASTER_SPLIT, AMP_MASTER_SPLIT, AMP_MASTER_NONE, AMP_MASTER_KAHAN, AMP_MASTER_F32};
+    amp_params_desc d = AMP_ZERO;
+    d.model = model[i];
+    d.master = master[i];
+    return d;
+}
+
+/* A set of two parameters with the weights of w (the second keeps FP32 and belongs to group 1). */
+static amp_params *two(t_run *t, amp_params_desc d, const float *w, size_t n) {
+    amp_params *p = NULL;
+    amp_param_desc e = AMP_ZERO;
+    CHECK_OK(amp_params_create(&p, t->ctx, &d));
+    e.count = n; e.init = w; e.name = "a";
+    CHECK_OK(amp_params_add(p, &e));
+    e.count = n / 2 + 1; e.name = "b"; e.keep_f32 = 1; e.group = 1; e.no_decay = 1;
+    CHECK_OK(amp_params_add(p, &e));
+    CHECK_OK(amp_params_commit(p));
+    return p;
+}
+
+static void random_grads(t_run *t, amp_params *p, float size) {
+    size_t i;
+    for (i = 0; i < amp_params_count(p); i++) {
+        amp_array g = amp_param_grad(p, i);
+        void *host = t_host(t, g.count * amp_dtype_size(g.dtype));
+        t_fill_real(t, host, g.dtype, g.count, size);
+        t_set(t, g.data, host, g.count * amp_dtype_size(g.dtype));
+    }
+}
+
+static float *weights(t_run *t, amp_params *p, size_t i) {
+    float *w = (float *)t_host(t, 4 * amp_param_grad(p, i).count);
+    CHECK_OK(amp_param_read(t->ctx, p, i, w));
+    return w;
+}
+
+static amp_step_record record(t_run *t, amp_params *p) {
+    amp_step_record r;
+    memset(&r, 0, sizeof r);
+    CHECK_OK(amp_sync(t->ctx));
+    CHECK_OK(amp_step_poll(t->ctx, p, &r));
+    return r;
+}
+
+/* everything a set holds, for comparison */
+static void blob_of(t_run *t, t_blob *b, amp_params *p) {
+    size_t i, k;
+    for (i = 0; i < amp_params_count(p); i++) {
+        amp_array a[7];
+        a[0] = amp_param_master(p, i); a[1] = amp_param_model(p, i); a[2] = amp_param_low(p, i); a[3] = amp_param_grad(p, i);
+        a[4] = amp_param_moment(p, i, 0); a[5] = amp_param_moment(p, i, 1); a[6] = amp_param_accum(p, i);
+        for (k = 0; k < 7; k++) if (a[k].data) t_blob_dev(t, b, a[k].data, a[k].count * amp_dtype_size(a[k].dtype));
+    }
+}
+
+static float *some_weights(t_run *t, size_t n) {
+    float *w = (float *)t_host(t, 4 * n);
+    size_t i;
+    for (i = 0; i < n; i++) w[i] = i % 50 == 7 ? 0.0f : t_range(t, -9, 3);
+    return w;
+}
+
+/* ---- the 16 + 16 bits ---- */
+
+static void split_bits(t_run *t) {
+    unsigned long i, n = t_full() ? 50000000ul : 2000000ul;
+    for (i = 0; i < n; i++) {
+        float w = i & 1 ? t_pattern(t) : t_range(t, -30, 16), back;
+        uint32_t u = ref_f32_bits(w), p = amp_split_pack(w, AMP_F16), h = p & 0xffffu, b = amp_split_pack(w, AMP_BF16);
+        int16_t r = (int16_t)(p >> 16);
+        back = amp_split_unpack(p, AMP_F16);
+        if (!amp_is_nan(w) && h != ref_encode((double)w, AMP_F16, 0)) { t_note(t, "w %08x", u); CHECK_EQ(h, ref_encode((double)w, AMP_F16, 0)); return; }
+        if (amp_is_nan(w)) { if (!CHECK(amp_is_nan(back))) return; }
+        else if ((h & 0x7c00u) == 0x7c00u) { if (!CHECK(!amp_is_finite(back))) return; }
+        else if ((h & 0x7c00u) || u << 1 == 0) { if (ref_f32_bits(back) != u || r > 16384 || r < -16384) { t_note(t, "w %08x, half %04x, r %d", u, h, r); CHECK_F32(back, w); return; } }
+        else if (fabs((double)back - (double)w) > 9.094947017729282e-13) { t_note(t, "w %08x", u); CHECK_NEAR((double)back, (double)w, 9.094947017729282e-13); return; }
+        back = amp_split_unpack(b, AMP_BF16);
+        if (amp_is_nan(w)) { if (!CHECK(amp_is_nan(back))) return; continue; }
+        if ((b & 0xffffu) != ref_encode((double)w, AMP_BF16, 0)) { t_note(t, "w %08x", u); CHECK_EQ(b & 0xffffu, ref_encode((double)w, AMP_BF16, 0)); return; }
+        if (ref_f32_bits(back) != u && !((u & 0xffffu) == 0x8000u && ref_f32_bits(back) == u - 1)) { t_note(t, "w %08x", u); CHECK_F32(back, w); return; }
+    }
+    CHECK(i == n);
+}
+
+/* An update of split weights is the FP32-master update wherever old and new halves are normal or zero; model copies are the same. */
+static void split_is_master(t_run *t) {
+    size_t n = 5000, i;
+    int format, step;
+    for (format = 0; format < 2; format++) {
+        amp_params_desc a = layout(format), b = layout(format + 2);
+        float *w = some_weights(t, n), *before, *x, *y;
+        amp_params *p = two(t, a, w, n), *q = two(t, b, w, n);
+        amp_step_desc d = AMP_ZERO;
+        unsigned long compared = 0;
+        d.lr = 0.01f; d.weight_decay = 0.1f;
+        for (step = 0; step < 5; step++) {
+            void *g;
+            random_grads(t, p, 1.0f);
+            for (i = 0; i < 2; i++) {
+                size_t bytes = amp_param_grad(p, i).count * amp_dtype_size(amp_param_grad(p, i).dtype);
+                g = t_host(t, bytes);
+                t_get(t, g, amp_param_grad(p, i).data, bytes);
+                t_set(t, amp_param_grad(q, i).data, g, bytes);
+            }
+            before = weights(t, q, 0);
+            CHECK_OK(amp_param_write(t->ctx, p, 0, before)); /* the same start for each step: BF16 ties move by an ulp */
+            CHECK_OK(amp_step(t->ctx, p, NULL, &d));
+            CHECK_OK(amp_step(t->ctx, q, NULL, &d));
+            x = weights(t, p, 0); y = weights(t, q, 0);
+            for (i = 0; i < n; i++) {
+                uint32_t h0 = amp_f16_from_f32(before[i]).bits, h1 = amp_f16_from_f32(x[i]).bits;
+                int normal = ((h0 & 0x7c00u) || !(h0 & 0x7fffu)) && ((h1 & 0x7c00u) || ref_f32_bits(x[i]) << 1 == 0);
+                if (format == 1) normal = (ref_f32_bits(x[i]) & 0xffffu) != 0x8000u;
+                if (!normal) continue;
+                compared++;
+                if (ref_f32_bits(x[i]) != ref_f32_bits(y[i])) { t_note(t, "%s step %d element %lu", amp_dtype_name(a.model), step, (unsigned long)i); CHECK_F32(y[i], x[i]); break; }
+            }
+            CHECK_BITS((uint16_t *)set_bits(t, amp_param_model(q, 0), n), (uint16_t *)set_bits(t, amp_param_model(p, 0), n), n, 2);
+        }
+        CHECK(compared > 4 * n);
+        amp_params_destroy(p);
+        amp_params_destroy(q);
+    }
+}
+
+static void split_refuses(t_run *t) {
+    amp_params_desc d = layout(2);
+    amp_param_desc e = AMP_ZERO;
+    amp_params *p = NULL;
+    amp_step_desc s = AMP_ZERO;
+    float w[3] = {1.0f, 65519.0f, 65520.0f}, back[3];
+    CHECK_OK(amp_params_create(&p, t->ctx, &d));
+    e.count = 3; e.init = w; e.name = "big"; e.grad.dtype = AMP_F32;
+    CHECK_OK(amp_params_add(p, &e));
+    CHECK_STATUS(amp_params_commit(p), AMP_ERR_INVALID_ARG, "amp_params_commit big 65520");
+    w[2] = -2.0f;
+    CHECK_OK(amp_params_commit(p));
+    w[0] = 70000.0f;
+    CHECK_STATUS(amp_param_write(t->ctx, p, 0, w), AMP_ERR_INVALID_ARG, "amp_param_write big 70000");
+    CHECK_OK(amp_param_read(t->ctx, p, 0, back));
+    CHECK_F32(back[0], 1.0f);
+    s.stochastic = 1; s.lr = 1.0f;
+    CHECK_STATUS(amp_step(t->ctx, p, NULL, &s), AMP_ERR_INVALID_ARG, "stochastic");
+    s.stochastic = 0;
+    { float g[3] = {0.0f, -1.0f, 0.0f}; t_set(t, amp_param_grad(p, 0).data, g, sizeof g); }
+    CHECK_OK(amp_step(t->ctx, p, NULL, &s)); /* 65519 + about 1: Inf in FP16 */
+    CHECK_EQ(record(t, p).weight_overflow, 1);
+    amp_params_destroy(p);
+    d.model = AMP_F16; d.master = AMP_MASTER_KAHAN;
+    CHECK_STATUS(amp_params_create(&p, t->ctx, &d), AMP_ERR_INVALID_ARG, "KAHAN bf16");
+}
+
+/* ---- every layout ---- */
+
+typedef struct ladder { int layout; amp_optimizer optimizer; amp_dtype moment; int stochastic; } ladder;
+
+static void ladder_run(t_run *t, t_blob *b, const void *arg) {
+    const ladder *l = (const ladder *)arg;
+    size_t n = 2311;
+    float *w = some_weights(t, n);
+    amp_params_desc d = layout(l->layout);
+    amp_scaler_desc sd = AMP_ZERO;
+    amp_scaler *s = NULL;
+    amp_params *p;
+    amp_step_desc step = AMP_ZERO;
+    amp_group group = AMP_ZERO;
+    int i;
+    d.moment = l->moment;
+    d.accumulate = 1;
+    p = two(t, d, w, n);
+    sd.scale = 1024.0f;
+    CHECK_OK(amp_scaler_create(&s, t->ctx, &sd));
+    step.optimizer = l->optimizer; step.lr = 0.02f; step.weight_decay = 0.01f; step.seed = 99; step.clip_norm = 5.0f;
+    step.momentum = l->optimizer == AMP_SGD ? 0.9f : 0.0f;
+    step.stochastic = (uint32_t)l->stochastic;
+    group.lr = 0.3f; group.momentum = step.momentum; group.beta1 = 0.5f;
+    step.groups = &group; step.n_groups = 1;
+    for (i = 0; i < 3; i++) {
+        random_grads(t, p, 64.0f);
+        if (i == 1) set_grad_bits(t, p, 0, 17, set_inf(amp_param_grad(p, 0).dtype)); /* a skipped one in between */
+        CHECK_OK(amp_step(t->ctx, p, s, &step));
+    }
+    for (i = 0; i < 2; i++) {
+        random_grads(t, p, 64.0f);
+        CHECK_OK(amp_accumulate(t->ctx, p, s, 1));
+    }
+    CHECK_OK(amp_step(t->ctx, p, s, &step));
+    CHECK_EQ(record(t, p).steps, 3);
+    CHECK_EQ(record(t, p).skipped, 1);
+    blob_of(t, b, p);
+    amp_scaler_destroy(s);
+    amp_params_destroy(p);
+}
+
+static void ladder_same(t_run *t) {
+    ladder l;
+    int i, o;
+    for (i = 0; i < N_LAYOUTS; i++) for (o = 0; o < (int)AMP_OPTIMIZER_COUNT; o++) {
+        memset(&l, 0, sizeof l);
+        l.layout = i;
+        l.optimizer = (amp_optimizer)o;
+        l.moment = (i + o) & 1 ? AMP_BF16 : AMP_F32;
+        l.stochastic = layout(i).master != AMP_MASTER_SPLIT && layout(i).master != AMP_MASTER_KAHAN && o & 1;
+        t_note(t, "layout %d optimizer %d", i, o);
+        t_same_everywhere(t, ladder_run, &l);
+    }
+}
+
+/* 600 updates of 2^-13 at w = 1: half an ulp of BF16 is 2^-9, so a plain BF16 weight never moves */
+static void small_updates(t_run *t) {
+    int i;
+    for (i = 0; i < N_LAYOUTS + 1; i++) {
+        int stochastic = i == N_LAYOUTS, k;
+        amp_params_desc d = layout(stochastic ? 4 : i);
+        size_t n = 400, j;
+        float *w = (float *)t_host(t, 4 * n), *g = (float *)t_host(t, 4 * n), *got;
+        double mean = 0.0;
+        amp_params *p = NULL;
+        amp_param_desc e = AMP_ZERO;
+        amp_step_desc s = AMP_ZERO;
+        for (j = 0; j < n; j++) { w[j] = 1.0f; g[j] = -1.0f; }
+        d.grad = AMP_F32;
+        CHECK_OK(amp_params_create(&p, t->ctx, &d));
+        e.count = n; e.init = w;
+        CHECK_OK(amp_params_add(p, &e));
+        CHECK_OK(amp_params_commit(p));
+        t_set(t, amp_param_grad(p, 0).data, g, 4 * n);
+        s.lr = 1.0f / 8192.0f;
+        s.stochastic = (uint32_t)stochastic;
+        for (k = 0; k < 600; k++) { s.seed = 5; CHECK_OK(amp_sgd(t->ctx, p, NULL, &s)); }
+        got = weights(t, p, 0);
+        for (j = 0; j < n; j++) mean += (double)got[j] / (double)n;
+        t_note(t, "layout %d%s", i, stochastic ? ", stochastic" : "");
+        if (i == 4) CHECK_NEAR(mean, 1.0, 1e-12);                      /* lost, all of them */
+        else if (stochastic) CHECK_NEAR(mean, 1.0 + 600.0 / 8192.0, 0.004); /* right on average: standard error below 0.001 */
+        else if (i == 5) CHECK_NEAR(mean, 1.0 + 600.0 / 8192.0, 0.001);
+        else CHECK_NEAR(mean, 1.0 + 600.0 / 8192.0, i == 3 ? 1e-6 : 1e-9); /* BF16 split: a tie moves by one ulp */
+        amp_params_destroy(p);
+    }
+}
+
+static void bf16_moments(t_run *t) { /* a constant gradient: v goes to g^2, though one step moves it by less than half an ulp */
+    size_t n = 300, j;
+    float *g = (float *)t_host(t, 4 * n);
+    uint16_t *v;
+    double mean = 0.0, want = 0.25 * (1.0 - pow(0.999, 1500.0));
+    amp_params_desc d = layout(0);
+    amp_params *p = NULL;
+    amp_param_desc e = AMP_ZERO;
+    amp_step_desc s = AMP_ZERO;
+    int k;
+    for (j = 0; j < n; j++) g[j] = 0.5f;
+    d.grad = AMP_F32; d.moment = AMP_BF16;
+    CHECK_OK(amp_params_create(&p, t->ctx, &d));
+    e.count = n;
+    CHECK_OK(amp_params_add(p, &e));
+    CHECK_OK(amp_params_commit(p));
+    t_set(t, amp_param_grad(p, 0).data, g, 4 * n);
+    s.lr = 1e-4f; s.seed = 3;
+    for (k = 0; k < 1500; k++) CHECK_OK(amp_step(t->ctx, p, NULL, &s));
+    CHECK_EQ(amp_param_moment(p, 0, 1).dtype, AMP_BF16);
+    v = (uint16_t *)set_bits(t, amp_param_moment(p, 0, 1), n);
+    for (j = 0; j < n; j++) mean += (double)ref_f32(ref_decode(v[j], AMP_BF16)) / (double)n;
+    CHECK_NEAR(mean, want, 0.01 * want);
+    amp_params_destroy(p);
+}
+
+static void bytes_and_ledger(t_run *t) {
+    int i;
+    amp_layout l = amp_layout_bytes(NULL);
+    CHECK_EQ(l.total, 16);
+    for (i = 0; i < N_LAYOUTS; i++) {
+        size_t n = 64 * 100;
+        amp_params_desc d = layout(i);
+        amp_params *p = NULL;
+        amp_param_desc e = AMP_ZERO;
+        d.accumulate = (uint32_t)(i & 1);
+        d.moment = i & 2 ? AMP_BF16 : AMP_F32;
+        d.label = "bytes";
+        l = amp_layout_bytes(&d);
+        CHECK_OK(amp_params_create(&p, t->ctx, &d));
+        e.count = n;
+        CHECK_OK(amp_params_add(p, &e));
+        CHECK_OK(amp_params_commit(p));
+        t_note(t, "layout %d", i);
+        CHECK_EQ(amp_ledger_find(t->ctx, "bytes.master").bytes, n * l.master);
+        CHECK_EQ(amp_ledger_find(t->ctx, "bytes.model").bytes, n * l.model);
+        CHECK_EQ(amp_ledger_find(t->ctx, "bytes.grad").bytes, n * l.grad);
+        CHECK_EQ(amp_ledger_find(t->ctx, "bytes.moments").bytes, n * l.moments);
+        CHECK_EQ(amp_ledger_find(t->ctx, "bytes.accum").bytes, n * l.accum);
+        CHECK_EQ(l.total, l.master + l.model + l.grad + l.moments + l.accum);
+        amp_params_destroy(p);
+    }
+    { /* the ladder's figures, gradients of 2 bytes included */
+        amp_params_desc d = layout(2);
+        CHECK_EQ(amp_layout_bytes(&d).total, 14);
+        d = layout(4);
+        CHECK_EQ(amp_layout_bytes(&d).total, 12);
+        d.moment = AMP_BF16;
+        CHECK_EQ(amp_layout_bytes(&d).total, 8);
+        d = layout(5); d.moment = AMP_BF16;
+        CHECK_EQ(amp_layout_bytes(&d).total, 10);
+        d.master = AMP_MASTER_KAHAN; d.model = AMP_F16;
+        CHECK_EQ(amp_layout_bytes(&d).total, 0);
+    }
+}
+
+static void state_round(t_run *t) {
+    int i;
+    for (i = 0; i < N_LAYOUTS; i++) {
+        size_t n = 700;
+        float *w = some_weights(t, n);
+        amp_params_desc d = layout(i);
+        amp_params *p, *q;
+        amp_step_desc s = AMP_ZERO;
+        amp_state st = AMP_ZERO;
+        t_blob a = {NULL, 0, 0}, b = {NULL, 0, 0};
+        const char *file = t_file("layouts");
+        int k;
+        d.moment = i & 1 ? AMP_BF16 : AMP_F32;
+        p = two(t, d, w, n); q = two(t, d, some_weights(t, n), n);
+        s.lr = 0.01f; s.stochastic = i == 4;
+        random_grads(t, p, 1.0f);
+        CHECK_OK(amp_step(t->ctx, p, NULL, &s));
+        st.params = &p; st.n_params = 1;
+        CHECK_OK(amp_state_save(t->ctx, file, &st));
+        st.params = &q;
+        CHECK_OK(amp_state_load(t->ctx, file, &st));
+        for (k = 0; k < 2; k++) { /* the same gradients, one more step each */
+            size_t j;
+            random_grads(t, p, 1.0f);
+            for (j = 0; j < 2; j++) {
+                amp_array g = amp_param_grad(p, j);
+                void *bits = set_bits(t, g, g.count);
+                t_set(t, amp_param_grad(q, j).data, bits, g.count * amp_dtype_size(g.dtype));
+            }
+            CHECK_OK(amp_step(t->ctx, p, NULL, &s));
+            CHECK_OK(amp_step(t->ctx, q, NULL, &s));
+        }
+        blob_of(t, &a, p);
+        blob_of(t, &b, q);
+        t_note(t, "layout %d", i);
+        CHECK(a.bytes == b.bytes && memcmp(a.data, b.data, a.bytes) == 0);
+        free(a.data); free(b.data);
+        amp_params_destroy(p);
+        amp_params_destroy(q);
+    }
+}
+
+/* ---- groups, Lion ---- */
+
+static void groups_are_sets(t_run *t) { /* two groups in one set == two sets with their own hyper-parameters */
+    size_t n[2] = {900, 451};
+    amp_params *all, *one[2];
+    amp_step_desc d = AMP_ZERO, e = AMP_ZERO;
+    amp_group g = AMP_ZERO;
+    amp_params_desc pd = AMP_ZERO;
+    float *w = some_weights(t, 900), *lr;
+    int i, k;
+    float host_lr = 0.125f;
+    all = two(t, pd, w, 900);
+    for (i = 0; i < 2; i++) {
+        amp_param_desc x = AMP_ZERO;
+        CHECK_OK(amp_params_create(&one[i], t->ctx, &pd));
+        x.count = n[i]; x.init = w; x.keep_f32 = (uint32_t)i; x.no_decay = (uint32_t)i;
+        CHECK_OK(amp_params_add(one[i], &x));
+        CHECK_OK(amp_params_commit(one[i]));
+    }
+    lr = (float *)t_put(t, &host_lr, 4);
+    d.lr = 0.01f; d.weight_decay = 0.1f;
+    g.lr_ptr = lr; g.beta1 = AMP_NONE; g.beta2 = 0.9f; g.eps = 1e-3f;
+    d.groups = &g; d.n_groups = 1;
+    for (k = 0; k < 3; k++) {
+        random_grads(t, all, 1.0f);
+        for (i = 0; i < 2; i++) {
+            amp_array a = amp_param_grad(all, (size_t)i);
+            t_set(t, amp_param_grad(one[i], 0).data, set_bits(t, a, a.count), a.count * amp_dtype_size(a.dtype));
+        }
+        CHECK_OK(amp_step(t->ctx, all, NULL, &d));
+        e.lr = 0.01f; e.weight_decay = 0.1f; e.beta1 = e.beta2 = e.eps = 0.0f; e.lr_ptr = NULL;
+        CHECK_OK(amp_step(t->ctx, one[0], NULL, &e));
+        e.lr = 0.0f; e.lr_ptr = lr; e.beta1 = AMP_NONE; e.beta2 = 0.9f; e.eps = 1e-3f; e.weight_decay = 0.0f;
+        CHECK_OK(amp_step(t->ctx, one[1], NULL, &e));
+    }
+    for (i = 0; i < 2; i++) CHECK_BITS((uint32_t *)(void *)weights(t, all, (size_t)i), (uint32_t *)(void *)weights(t, one[i], 0), n[i], 4);
+    d.n_groups = AMP_GROUPS;
+    CHECK_STATUS(amp_step(t->ctx, all, NULL, &d), AMP_ERR_INVALID_ARG, "n_groups");
+    d.n_groups = 1; g.beta2 = 1.0f;
+    CHECK_STATUS(amp_step(t->ctx, all, NULL, &d), AMP_ERR_INVALID_ARG, "groups[0].beta2");
+    d.groups = NULL;
+    CHECK_STATUS(amp_step(t->ctx, all, NULL, &d), AMP_ERR_INVALID_ARG, "groups");
+    { amp_param_desc x = AMP_ZERO; amp_params *p = NULL; CHECK_OK(amp_params_create(&p, t->ctx, NULL)); x.count = 1; x.group = AMP_GROUPS; CHECK_STATUS(amp_params_add(p, &x), AMP_ERR_INVALID_ARG, "group"); amp_params_destroy(p); }
+    amp_params_destroy(all);
+    amp_params_destroy(one[0]);
+    amp_params_destroy(one[1]);
+}
+
+static void lion(t_run *t) { /* against the formula, each operation rounded to float */
+    size_t n = 1003, i;
+    float *w = some_weights(t, n), *m = (float *)t_host(t, 4 * n), *g = (float *)t_host(t, 4 * n), *got;
+    amp_params *p = NULL;
+    amp_params_desc pd = AMP_ZERO;
+    amp_param_desc e = AMP_ZERO;
+    amp_step_desc d = AMP_ZERO;
+    volatile float x, y, one_b1 = (float)(1.0 - (double)0.9f), one_b2 = (float)(1.0 - (double)0.99f), decay = (float)(1.0 - (double)0.003f * (double)0.5f);
+    int k;
+    pd.model = AMP_F32; pd.moments = 1;
+    CHECK_OK(amp_params_create(&p, t->ctx, &pd));
+    e.count = n; e.init = w;
+    CHECK_OK(amp_params_add(p, &e));
+    CHECK_OK(amp_params_commit(p));
+    d.optimizer = AMP_LION; d.lr = 0.003f; d.weight_decay = 0.5f;
+    for (k = 0; k < 4; k++) {
+        for (i = 0; i < n; i++) g[i] = i % 9 == 0 ? 0.0f : t_real(t);
+        t_set(t, amp_param_grad(p, 0).data, g, 4 * n);
+        CHECK_OK(amp_step(t->ctx, p, NULL, &d));
+        for (i = 0; i < n; i++) {
+            x = 0.9f * m[i]; y = one_b1 * g[i]; x = x + y;
+            y = w[i] * decay;
+            w[i] = y - (x > 0.0f ? 0.003f : x < 0.0f ? -0.003f : 0.0f);
+            x = 0.99f * m[i]; y = one_b2 * g[i];
+            m[i] = x + y;
+        }
+        got = weights(t, p, 0);
+        CHECK_BITS((uint32_t *)(void *)got, (uint32_t *)(void *)w, n, 4);
+        CHECK_BITS((uint32_t *)set_bits(t, amp_param_moment(p, 0, 0), n), (uint32_t *)(void *)m, n, 4);
+    }
+    d.optimizer = AMP_ADAM;
+    CHECK_STATUS(amp_step(t->ctx, p, NULL, &d), AMP_ERR_INVALID_ARG, "moment");
+    amp_params_destroy(p);
+}
+
+/* ---- accumulation ---- */
+
+static amp_params *accumulating(t_run *t, size_t n, amp_scaler **s, float scale) {
+    amp_params *p = NULL;
+    amp_params_desc d = AMP_ZERO;
+    amp_param_desc e = AMP_ZERO;
+    amp_scaler_desc sd = AMP_ZERO;
+    d.accumulate = 1;
+    CHECK_OK(amp_params_create(&p, t->ctx, &d));
+    e.count = n;
+    CHECK_OK(amp_params_add(p, &e));
+    CHECK_OK(amp_params_commit(p));
+    sd.scale = scale;
+    CHECK_OK(amp_scaler_create(s, t->ctx, &sd));
+    return p;
+}
+
+static void accumulate_means(t_run *t) {
+    amp_scaler *s = NULL;
+    amp_params *p = accumulating(t, 5, &s, 8.0f);
+    amp_step_desc d = AMP_ZERO;
+    amp_step_record r;
+    float acc[5], *w;
+    d.lr = 1.0f;
+    set_grad(t, p, 0, 5, 16.0f); CHECK_OK(amp_accumulate(t->ctx, p, s, 0)); /* + 2 */
+    CHECK_OK(amp_scaler_update(t->ctx, s));
+    CHECK_OK(amp_scaler_set_scale(t->ctx, s, 32.0f));                      /* the scale moves inside the window */
+    set_grad(t, p, 0, 5, 16.0f); CHECK_OK(amp_accumulate(t->ctx, p, s, 0)); /* + 0.5 */
+    set_grad(t, p, 0, 5, -32.0f); CHECK_OK(amp_accumulate(t->ctx, p, s, 0)); /* - 1 */
+    t_get(t, acc, amp_param_accum(p, 0).data, sizeof acc);
+    CHECK_F32(acc[4], 1.5f);
+    CHECK_EQ(record(t, p).window_good, 3);
+    CHECK_OK(amp_sgd(t->ctx, p, s, &d));
+    w = weights(t, p, 0);
+    CHECK_F32(w[0], -0.5f);                                                /* the average of 3 */
+    t_get(t, acc, amp_param_accum(p, 0).data, sizeof acc);
+    CHECK_F32(acc[0], 0.0f);
+    r = record(t, p);
+    CHECK_EQ(r.steps, 1); CHECK_EQ(r.window_good, 0);
+    CHECK_OK(amp_scaler_update(t->ctx, s));
+    /* the sum, and a window of one */
+    set_grad(t, p, 0, 5, 32.0f); CHECK_OK(amp_accumulate(t->ctx, p, s, 0));
+    set_grad(t, p, 0, 5, 32.0f); CHECK_OK(amp_accumulate(t->ctx, p, s, 0));
+    d.micro_batches = 1; d.optimizer = AMP_SGD;
+    CHECK_OK(amp_step(t->ctx, p, s, &d));
+    CHECK_F32(weights(t, p, 0)[1], -2.5f);
+    d.micro_batches = 0;
+    set_grad(t, p, 0, 5, 64.0f); CHECK_OK(amp_accumulate(t->ctx, p, s, 0));
+    CHECK_OK(amp_step(t->ctx, p, s, &d));
+    CHECK_F32(weights(t, p, 0)[1], -4.5f);
+    { double norm = -1.0; float one = 3.0f; (void)one;
+      set_grad(t, p, 0, 5, 96.0f); CHECK_OK(amp_accumulate(t->ctx, p, s, 0)); CHECK_OK(amp_grad_norm(t->ctx, p, s, &norm)); CHECK_NEAR(norm, 3.0 * sqrt(5.0), 1e-12);
+      CHECK_OK(amp_clip(t->ctx, p, s, 1.0f)); CHECK_OK(amp_grad_norm(t->ctx, p, s, &norm)); CHECK_NEAR(norm, 1.0, 1e-5); }
+    amp_params_destroy(p);
+    amp_scaler_destroy(s);
+}
+
+static void accumulate_bad(t_run *t) {
+    amp_scaler *s = NULL;
+    amp_params *p = accumulating(t, 70000, &s, 16.0f);
+    amp_step_desc d = AMP_ZERO;
+    amp_step_record r;
+    float *w, acc[2];
+    d.lr = 1.0f; d.optimizer = AMP_SGD;
+    /* left out: the average is over the others */
+    set_grad(t, p, 0, 70000, 16.0f); CHECK_OK(amp_accumulate(t->ctx, p, s, 1));
+    set_grad_bits(t, p, 0, 69999, 0x7c00u); CHECK_OK(amp_accumulate(t->ctx, p, s, 1));
+    set_grad(t, p, 0, 70000, 48.0f); CHECK_OK(amp_accumulate(t->ctx, p, s, 1));
+    r = record(t, p);
+    CHECK_EQ(r.window_good, 2); CHECK_EQ(r.window_bad, 1); CHECK_EQ(r.window_lost, 0);
+    CHECK_OK(amp_step(t->ctx, p, s, &d));
+    CHECK_EQ(record(t, p).outcome, AMP_STEPPED);
+    w = weights(t, p, 0);
+    CHECK_F32(w[0], -2.0f); CHECK_F32(w[69999], -2.0f);
+    CHECK_F32(amp_scaler_scale(s), 8.0f); /* the overflow was seen */
+    /* the window is lost */
+    set_grad(t, p, 0, 70000, 8.0f); CHECK_OK(amp_accumulate(t->ctx, p, s, 0));
+    set_grad_bits(t, p, 0, 3, 0x7e00u); CHECK_OK(amp_accumulate(t->ctx, p, s, 0));
+    set_grad(t, p, 0, 70000, 8.0f); CHECK_OK(amp_accumulate(t->ctx, p, s, 0));
+    CHECK_EQ(record(t, p).window_lost, 1);
+    CHECK_OK(amp_step(t->ctx, p, s, &d));
+    r = record(t, p);
+    CHECK_EQ(r.outcome, AMP_SKIPPED_WINDOW); CHECK_EQ(r.steps, 1); CHECK_EQ(r.skipped, 1);
+    CHECK_F32(weights(t, p, 0)[3], -2.0f);
+    t_get(t, acc, amp_param_accum(p, 0).data, sizeof acc);
+    CHECK_F32(acc[0], 0.0f);
+    /* all bad: nothing to step with */
+    set_grad_bits(t, p, 0, 3, 0x7c00u); CHECK_OK(amp_accumulate(t->ctx, p, s, 1));
+    CHECK_OK(amp_step(t->ctx, p, s, &d));
+    CHECK_EQ(record(t, p).outcome, AMP_SKIPPED_WINDOW);
+    /* and the next window is clean */
+    set_grad(t, p, 0, 70000, 4.0f); CHECK_OK(amp_accumulate(t->ctx, p, s, 1));
+    CHECK_OK(amp_step(t->ctx, p, s, &d));
+    CHECK_EQ(record(t, p).outcome, AMP_STEPPED);
+    amp_params_destroy(p);
+    amp_scaler_destroy(s);
+}
+
+static void accumulate_errors(t_run *t) {
+    amp_scaler *s = NULL;
+    amp_params *p = accumulating(t, 5, &s, 8.0f), *plain = set_one(t, 4, AMP_F16);
+    amp_step_desc d = AMP_ZERO;
+    amp_state st = AMP_ZERO;
+    st.params = &p; st.n_params = 1;
+    CHECK_STATUS(amp_accumulate(t->ctx, plain, s, 0), AMP_ERR_INVALID_ARG, "accumulators");
+    CHECK_OK(amp_accumulate(t->ctx, p, s, 0));
+    CHECK_STATUS(amp_state_save(t->ctx, t_file("window"), &st), AMP_ERR_STAGE, "window");
+    CHECK_OK(amp_step(t->ctx, p, s, &d));
+    /* a scaled window holds the scale */
+    CHECK_OK(amp_window_begin(t->ctx, plain, s));
+    CHECK_STATUS(amp_window_begin(t->ctx, plain, s), AMP_ERR_STAGE, "open");
+    CHECK_STATUS(amp_scaler_set_scale(t->ctx, s, 4.0f), AMP_ERR_STAGE, "window");
+    CHECK_STATUS(amp_scaler_update(t->ctx, s), AMP_ERR_STAGE, "window");
+    CHECK_STATUS(amp_step(t->ctx, p, s, &d), AMP_ERR_STAGE, "another");
+    set_grad(t, plain, 0, 4, 64.0f);
+    d.optimizer = AMP_SGD; d.lr = 1.0f; d.micro_batches = 4;
+    { float before = weights(t, plain, 0)[0]; CHECK_OK(amp_step(t->ctx, plain, s, &d)); CHECK_F32(weights(t, plain, 0)[0], before - 2.0f); } /* 64 / 8 / 4 */
+    CHECK_OK(amp_scaler_set_scale(t->ctx, s, 4.0f));
+    amp_params_destroy(p);
+    amp_params_destroy(plain);
+    amp_scaler_destroy(s);
+}
+
+/* ---- unscaled gradients straight from a product, hooks ---- */
+
+static void inverse_in_product(t_run *t) {
+    amp_scaler *s = NULL;
+    amp_scaler_desc sd = AMP_ZERO;
+    amp_gemm_desc g = AMP_ZERO;
+    uint16_t a[4], b[4];
+    float d[4] = {1.0f, 1.0f, 1.0f, 1.0f};
+    float *out;
+    int i;
+    for (i = 0; i < 4; i++) { a[i] = amp_f16_from_f32((float)(i + 1) * 512.0f).bits; b[i] = amp_f16_from_f32((float)(i - 1)).bits; }
+    sd.scale = 512.0f;
+    CHECK_OK(amp_scaler_create(&s, t->ctx, &sd));
+    out = (float *)t_put(t, d, sizeof d);
+    g.m = g.n = g.k = 2;
+    g.a = amp_arr(t_put(t, a, sizeof a), AMP_F16); g.b = amp_arr(t_put(t, b, sizeof b), AMP_F16); g.d = amp_arr(out, AMP_F32);
+    g.beta = 1.0f; g.alpha_ptr = amp_scaler_inverse_ptr(s);
+    CHECK_OK(amp_gemm(t->ctx, &g));
+    t_get(t, d, out, sizeof d);
+    CHECK_F32(d[0], 1.0f + 1.0f * -1.0f + 2.0f * 1.0f);
+    CHECK_F32(d[3], 1.0f + 3.0f * 0.0f + 4.0f * 2.0f);
+    CHECK_OK(amp_scaler_set_scale(t->ctx, s, 1024.0f)); /* the pointer follows */
+    CHECK_OK(amp_gemm(t->ctx, &g));
+    t_get(t, d, out, sizeof d);
+    CHECK_F32(d[0], 2.5f);
+    amp_scaler_destroy(s);
+}
+
+static void unscaled_is_checked(t_run *t) {
+    amp_scaler *s = NULL;
+    amp_params *p = set_one(t, 6, AMP_F32);
+    amp_step_desc d = AMP_ZERO;
+    float before;
+    CHECK_OK(amp_scaler_create(&s, t->ctx, NULL));
+    d.optimizer = AMP_SGD; d.lr = 1.0f; d.unscaled = 1;
+    set_grad(t, p, 0, 6, 0.5f);
+    before = weights(t, p, 0)[2];
+    CHECK_OK(amp_step(t->ctx, p, s, &d));
+    CHECK_F32(weights(t, p, 0)[2], before - 0.5f);
+    set_grad_bits(t, p, 0, 5, 0x7fc00000u);
+    before = weights(t, p, 0)[2];
+    CHECK_OK(amp_step(t->ctx, p, s, &d));
+    CHECK_F32(weights(t, p, 0)[2], before);
+    CHECK_EQ(record(t, p).outcome, AMP_SKIPPED_NAN);
+    CHECK_F32(amp_scaler_scale(s), 32768.0f);
+    amp_params_destroy(p);
+    amp_scaler_destroy(s);
+}
+
+typedef struct hooks { t_run *t; int grads, totals; amp_status fail; } hooks;
+static amp_status hook_grads(amp_ctx *ctx, amp_params *p, void *user) { /* as if another rank had the same gradients: x2 */
+    hooks *h = (hooks *)user;
+    (void)ctx;
+    set_grad(h->t, p, 0, 6, 2.0f);
+    h->grads++;
+    return h->fail;
+}
+static amp_status hook_totals(amp_ctx *ctx, amp_totals *totals, void *user) { /* as if another rank had found an Inf */
+    hooks *h = (hooks *)user;
+    amp_totals t;
+    h->totals++;
+    if (amp_copy(ctx, &t, totals, sizeof t) != AMP_OK) return AMP_ERR_IO;
+    t.inf += 1;
+    t.sum = 1.0;
+    return amp_copy(ctx, totals, &t, sizeof t);
+}
+static void hooks_run(t_run *t) {
+    amp_scaler *s = NULL;
+    amp_scaler_desc sd = AMP_ZERO;
+    amp_params *p = set_one(t, 6, AMP_F32);
+    amp_step_desc d = AMP_ZERO;
+    hooks h;
+    float before = weights(t, p, 0)[0];
+    memset(&h, 0, sizeof h);
+    h.t = t;
+    sd.scale = 4.0f;
+    CHECK_OK(amp_scaler_create(&s, t->ctx, &sd));
+    d.optimizer = AMP_SGD; d.lr = 1.0f; d.reduce_grads_fn = hook_grads; d.user = &h;
+    set_grad(t, p, 0, 6, 1.0f);
+    CHECK_OK(amp_step(t->ctx, p, s, &d));
+    CHECK_EQ(h.grads, 1);
+    CHECK_F32(weights(t, p, 0)[0], before - 0.5f);
+    d.reduce_totals_fn = hook_totals;
+    before = weights(t, p, 0)[0];
+    CHECK_OK(amp_step(t->ctx, p, s, &d));
+    CHECK_EQ(h.totals, 1);
+    CHECK_EQ(record(t, p).outcome, AMP_SKIPPED_INF);
+    CHECK_F64(record(t, p).norm, 1.0);
+    CHECK_F32(weights(t, p, 0)[0], before);
+    h.fail = AMP_ERR_IO;
+    CHECK(amp_step(t->ctx, p, s, &d) == AMP_ERR_IO);
+    CHECK_EQ(record(t, p).skipped, 1);
+    amp_params_destroy(p);
+    amp_scaler_destroy(s);
+}
+
+const t_test t_suite_layouts[] = {
+    {"layouts.split_bits", split_bits, T_HOST},
+    {"layouts.split_is_master", split_is_master, T_ALL},
+    {"layouts.split_refuses", split_refuses, T_ALL},
+    {"layouts.ladder_same", ladder_same, T_ALL},
+    {"layouts.small_updates", small_updates, T_ALL},
+    {"layouts.bf16_moments", bf16_moments, T_CPU},
+    {"layouts.bytes_and_ledger", bytes_and_ledger, T_ALL},
+    {"layouts.state", state_round, T_ALL},
+    {"layouts.groups", groups_are_sets, T_ALL},
+    {"layouts.lion", lion, T_ALL},
+    {"layouts.accumulate_means", accumulate_means, T_ALL},
+    {"layouts.accumulate_bad", accumulate_bad, T_ALL},
+    {"layouts.accumulate_errors", accumulate_errors, T_ALL},
+    {"layouts.inverse_in_product", inverse_in_product, T_ALL},
+    {"layouts.unscaled", unscaled_is_checked, T_ALL},
+    {"layouts.hooks", hooks_run, T_ALL},
+    {NULL, NULL, 0}
+};
