@@ -5303,6 +5303,7 @@ AMPI_ALWAYS void ampi_s_st16(void *p, __m128i a, __m128i b) { /* the pack satura
 AMPI_ALWAYS void ampi_s_st8(void *p, __m128i a, __m128i b, __m128i c, __m128i d) {
     _mm_storeu_si128((__m128i *)p, _mm_packus_epi16(_mm_packs_epi32(a, b), _mm_packs_epi32(c, d)));
 }
+AMPI_ALWAYS void ampi_s_done(void) { }
 AMPI_ALWAYS __m128i ampi_s_iota64(void) { return _mm_set_epi64x(1, 0); }
 AMPI_ALWAYS void ampi_s_nt64(char *p, const char *b) {
     _mm_stream_si128((__m128i *)(void *)p, ampi_s_ldi(b));             _mm_stream_si128((__m128i *)(void *)(p + 16), ampi_s_ldi(b + 16));
@@ -5338,6 +5339,7 @@ AMPI_T2 AMPI_ALWAYS void ampi_2_st16(void *p, __m256i a, __m256i b) { ampi_2_sti
 AMPI_T2 AMPI_ALWAYS void ampi_2_st8(void *p, __m256i a, __m256i b, __m256i c, __m256i d) {
     ampi_2_sti(p, _mm256_permutevar8x32_epi32(_mm256_packus_epi16(_mm256_packus_epi32(a, b), _mm256_packus_epi32(c, d)), _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7)));
 }
+AMPI_T2 AMPI_ALWAYS void ampi_2_done(void) { _mm256_zeroupper(); } /* GCC 12 forgets it before a tail call: SSE code is 3 times slower then (Zen 5) */
 AMPI_T2 AMPI_ALWAYS __m256i ampi_2_iota64(void) { return _mm256_setr_epi64x(0, 2, 1, 3); }
 AMPI_T2 AMPI_ALWAYS void ampi_2_nt64(char *p, const char *b) {
     _mm256_stream_si256((__m256i *)(void *)p, ampi_2_ldi(b)); _mm256_stream_si256((__m256i *)(void *)(p + 32), ampi_2_ldi(b + 32));
@@ -5361,6 +5363,7 @@ AMPI_T5 AMPI_ALWAYS void ampi_5_st8(void *p, __m512i a, __m512i b, __m512i c, __
     ampi_5_sti(p, _mm512_permutexvar_epi32(_mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15),
                                            _mm512_packus_epi16(_mm512_packus_epi32(a, b), _mm512_packus_epi32(c, d))));
 }
+AMPI_T5 AMPI_ALWAYS void ampi_5_done(void) { _mm256_zeroupper(); }
 AMPI_T5 AMPI_ALWAYS __m512i ampi_5_iota64(void) { return _mm512_setr_epi64(0, 4, 1, 5, 2, 6, 3, 7); }
 AMPI_T5 AMPI_ALWAYS void ampi_5_nt64(char *p, const char *b) { _mm512_stream_si512((__m512i *)(void *)p, ampi_5_ldi(b)); }
 
@@ -5442,6 +5445,7 @@ AMPI_ALWAYS uint64x2_t ampi_n_xor64(uint64x2_t a, uint64x2_t b) { return veorq_u
 AMPI_ALWAYS uint64x2_t ampi_n_join32(uint64x2_t lo, uint64x2_t hi) { return vsliq_n_u64(lo, hi, 32); }
 AMPI_ALWAYS uint64x2_t ampi_n_even64(uint64x2_t a, uint64x2_t b) { return vtrn1q_u64(a, b); }
 AMPI_ALWAYS uint64x2_t ampi_n_odd64(uint64x2_t a, uint64x2_t b) { return vtrn2q_u64(a, b); }
+AMPI_ALWAYS void ampi_n_done(void) { }
 AMPI_ALWAYS uint64x2_t ampi_n_iota64(void) { return vcombine_u64(vcreate_u64(0), vcreate_u64(1)); }
 AMPI_ALWAYS void ampi_n_st64(void *p, uint64x2_t x) { vst1q_u8((uint8_t *)p, vreinterpretq_u8_u64(x)); }
 static void ampi_n_squares(double *lane, const float *u, size_t n) {
@@ -5565,6 +5569,7 @@ static void ampi_n_squares(double *lane, const float *u, size_t n) {
             } else if (t == AMP_F8E4M3) P##_st8(d, P##_encode_how(s, r, AMP_F8E4M3, saturate), P##_encode_how(s1, r1, AMP_F8E4M3, saturate), P##_encode_how(s2, r2, AMP_F8E4M3, saturate), P##_encode_how(s3, r3, AMP_F8E4M3, saturate)); \
             else P##_st8(d, P##_encode_how(s, r, AMP_F8E5M2, saturate), P##_encode_how(s1, r1, AMP_F8E5M2, saturate), P##_encode_how(s2, r2, AMP_F8E5M2, saturate), P##_encode_how(s3, r3, AMP_F8E5M2, saturate)); \
         } \
+        P##_done(); \
         ampi_round_c(d, t, s, n, r, saturate); \
     }
 /* amp_philox in lanes: the high halves may hold anything, a product does not look at them. */
@@ -5623,6 +5628,7 @@ static void ampi_n_squares(double *lane, const float *u, size_t n) {
             AMPI_PREPARE(P, P##_v, x, c); \
             P##_stf(u + i, x); \
         } \
+        P##_done(); \
         ampi_prepare_c(u + i, n - i, c); \
     } \
     T static void P##_adam(float *w, float *m, float *v, float *u, size_t n, const amp_coef *c) { \
@@ -5632,6 +5638,7 @@ static void ampi_n_squares(double *lane, const float *u, size_t n) {
             AMPI_ADAM(P, P##_v, wx, mx, vx, ux, c); \
             P##_stf(w + i, wx); P##_stf(m + i, mx); P##_stf(v + i, vx); \
         } \
+        P##_done(); \
         ampi_adam_c(w + i, m + i, v + i, u + i, n - i, c); \
     } \
     T static void P##_sgd(float *w, float *b, float *u, size_t n, const amp_coef *c) { \
@@ -5642,12 +5649,12 @@ static void ampi_n_squares(double *lane, const float *u, size_t n) {
             P##_stf(w + i, wx); \
             if (b) P##_stf(b + i, bx); \
         } \
+        P##_done(); \
         ampi_sgd_c(w + i, b ? b + i : NULL, u + i, n - i, c); \
     } \
     T AMPI_ALWAYS P##_v P##_signed(P##_v x, P##_v s) { /* by the bits, as the scalar one */ \
-        P##_i a = P##_and(P##_b(s), P##_dup(0x7fffffffu)), r = P##_or(P##_b(x), P##_and(P##_b(s), P##_dup(0x80000000u))); \
-        r = P##_sel(P##_gt(a, P##_dup(0)), r, P##_dup(0)); \
-        return P##_f(P##_sel(P##_gt(a, P##_dup(0x7f800000u)), P##_b(s), r)); \
+        P##_i u = P##_b(s), a = P##_and(u, P##_dup(0x7fffffffu)), r = P##_or(P##_b(x), P##_and(u, P##_dup(0x80000000u))); \
+        return P##_f(P##_sel(P##_gt(a, P##_dup(0x7f800000u)), u, P##_sel(P##_gt(a, P##_dup(0)), r, P##_dup(0)))); \
     } \
     T static void P##_lion(float *w, float *m, float *u, size_t n, const amp_coef *c) { \
         size_t i; \
@@ -5656,6 +5663,7 @@ static void ampi_n_squares(double *lane, const float *u, size_t n) {
             AMPI_LION(P, P##_v, wx, mx, ux, c); \
             P##_stf(w + i, wx); P##_stf(m + i, mx); \
         } \
+        P##_done(); \
         ampi_lion_c(w + i, m + i, u + i, n - i, c); \
     }
 #define AMPI_USE(P) /* each path starts from the one below it and replaces what it does better */ \
@@ -6191,7 +6199,7 @@ static void ampi_finite_task(void *arg, size_t task, ampi_workspace *w) {
     float own[AMPI_BLOCK];
     ampi_found f = {0, 0, (size_t)-1, 0, 0};
     size_t i = task * AMP_CHUNK, end = ampi_least(j->a.count, i + AMP_CHUNK), n, e;
-    int in_place = j->s && j->dst.data == j->a.data && j->a.dtype == AMP_F32 && j->inv <= 1.0f && (uintptr_t)j->a.data % sizeof(float) == 0; /* then a product is bad only if its gradient is */
+    int in_place = j->s && j->a.data == j->dst.data && j->a.dtype == AMP_F32 && j->dst.dtype == AMP_F32 && j->inv <= 1.0f && (uintptr_t)j->a.data % sizeof(float) == 0; /* then a product is bad only if its gradient is */
     (void)w;
     for (; i < end; i += n) {
         float *u = in_place ? (float *)j->a.data + i : own;
@@ -6313,7 +6321,7 @@ static void ampi_cpu_inspect_task(void *arg, size_t task, ampi_workspace *w) {
     for (i = start; i < end; i += n) {
         n = ampi_least(AMPI_BLOCK, end - i);
         k->widen[g.dtype](u, ampi_at(g, i), n);
-        bad = ampi_bits(j->inv) != 0x3f800000u ? k->scale(u, n, j->inv) : k->bad(u, n * 4, AMP_F32);
+        bad = ampi_bits(j->inv) != 0x3f800000u ? k->scale(u, n, j->inv) : k->bad(u, n * sizeof *u, AMP_F32);
         k->squares(ampi_sum_block(&sum, n), u, n);
         if (bad) for (e = 0; e < n; e++) {
             uint32_t f = ampi_fault(amp_load(g.data, g.dtype, i + e), u[e]);
@@ -6370,9 +6378,8 @@ static amp_status ampi_cpu_inspect(amp_ctx *ctx, const amp_inspect_job *job) {
 }
 
 /* BF16 moments are worked on as floats and rounded stochastically */
-static void ampi_moment_store(const amp_param_entry *p, const amp_update_job *job, uint32_t param, uint32_t which, size_t i, const float *m, size_t n) {
-    size_t e;
-    for (e = 0; e < n; e++) ampi_store_bits(p->moment[which], p->moment_dtype, i + e, amp_step_round(m[e], p->moment_dtype, &job->desc, job->record, param, i + e, which + 1));
+static void ampi_moment_store(const ampi_kernels *k, const amp_param_entry *p, const amp_update_job *job, uint32_t param, uint32_t which, size_t i, const float *m, size_t n) {
+    ampi_round_block(k, (char *)p->moment[which] + 2 * i, p->moment_dtype, m, n, job->desc.seed + which + 1, (job->record->steps << 24) + param, i, 0); /* = amp_step_round */
 }
 
 static void ampi_cpu_update_task(void *arg, size_t task, ampi_workspace *ws) {
@@ -6402,14 +6409,14 @@ static void ampi_cpu_update_task(void *arg, size_t task, ampi_workspace *ws) {
         if (need_v) k->adam(w, m, v, u, n, &c);
         else if (job->desc.optimizer == AMP_LION) k->lion(w, m, u, n, &c);
         else k->sgd(w, m, u, n, &c);
-        if (m && narrow_m) ampi_moment_store(p, job, at.param, 0, i, m, n);
-        if (v && narrow_m) ampi_moment_store(p, job, at.param, 1, i, v, n);
+        if (m && narrow_m) ampi_moment_store(k, p, job, at.param, 0, i, m, n);
+        if (v && narrow_m) ampi_moment_store(k, p, job, at.param, 1, i, v, n);
         if (!p->model) continue;
-        if (p->layout == AMP_MASTER_F32 || p->layout == AMP_MASTER_NONE) {
-            char *model = (char *)p->model + 2 * i;
-            if (!job->desc.stochastic) k->narrow[p->model_dtype](model, w, n);
-            else ampi_round_block(k, model, p->model_dtype, w, n, job->desc.seed, (job->record->steps << 24) + at.param, i, 0); /* = amp_step_round */
-            if (k->bad(model, n * 2, p->model_dtype)) for (e = 0; e < n; e++) overflow |= !amp_is_finite(amp_load(model, p->model_dtype, e)) && !amp_is_nan(w[e]);
+        if (p->layout == AMP_MASTER_F32 || p->layout == AMP_MASTER_NONE) { /* = amp_weight_store */
+            char *to = (char *)p->model + 2 * i;
+            if (job->desc.stochastic) ampi_round_block(k, to, p->model_dtype, w, n, job->desc.seed, (job->record->steps << 24) + at.param, i, 0);
+            else k->narrow[p->model_dtype](to, w, n);
+            if (k->bad(to, n * 2, p->model_dtype)) for (e = 0; e < n; e++) overflow |= !amp_is_finite(amp_load(to, p->model_dtype, e)) && !amp_is_nan(w[e]);
         } else for (e = 0; e < n; e++) overflow |= amp_weight_store(p, i + e, w[e], &job->desc, job->record, at.param);
     }
     if (!overflow) return;
@@ -6596,8 +6603,8 @@ static size_t ampi_share(size_t n, size_t blocks, size_t multiple) { /* n cut in
 static amp_status ampi_cpu_gemm(amp_ctx *ctx, const amp_gemm_desc *d) {
     ampi_fpu fpu = ampi_fpu_enter();
     ampi_gemm_job j;
-    double work;
     size_t mr;
+    double work;
     j.c = ampi_cpu_of(ctx);
     j.d = d;
     mr = j.c->k->mr[0];

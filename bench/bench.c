@@ -5,7 +5,7 @@
        bench --curve [--out DIR]       bandwidth over size: a CSV and an SVG chart
 
    Contestants of a row take turns inside each round; a row's ratio is the median over rounds of (their time / our time). Bandwidth
-   counts each byte that must be read or written once. The copy anchor is the better of memcpy and of our own copy that writes around the
+   counts each byte that must be read or written once. "bests": the same from each one's best round, steadier on a shared machine. The copy anchor is the better of memcpy and of our own copy that writes around the
    caches, on the same total bytes. Everything goes through public verbs, so calls and argument checks are in the figures. Outputs are
    checked before they are timed; a row that is wrong says so and the exit status is 1. Speed never changes the exit status. */
 #define _GNU_SOURCE
@@ -192,7 +192,7 @@ static void run_finite(const bench_run *r) {
 }
 static void run_unscale(const bench_run *r) {
     amp_array a = amp_arrn(r->dst, r->to, r->n);
-    if (amp_unscale(r->ctx, (amp_scaler *)r->extra, &a, 1, NULL) != AMP_OK) wrong = 1;
+    if (amp_unscale(r->ctx, (amp_scaler *)r->extra, NULL, &a, 1, NULL) != AMP_OK) wrong = 1;
 }
 static void run_histogram(const bench_run *r) {
     amp_array a = amp_arrn(r->src, r->from, r->n);
@@ -207,7 +207,7 @@ static amp_ctx *on[6]; /* one thread each; NULL: not here */
 static char *src, *dst, *copy; /* 256 MiB of floats, and twice as much room */
 #define BIG ((size_t)64 << 20)
 
-static void head(const char *title) { printf("\n%s\n  %-34s %-8s %10s %10s %8s %7s %7s  %s\n", title, "work", "path", "size", "GB/s", "anchor", "ratio", "target", "spread of the ratio, anchor"); }
+static void head(const char *title) { printf("\n%s\n  %-34s %-8s %10s %10s %8s %7s %7s %7s  %-8s %s\n", title, "work", "path", "size", "GB/s", "anchor", "ratio", "bests", "target", "", "spread of the ratio, anchor"); }
 static const char *size_text(size_t bytes, char *to) {
     if (bytes >= (size_t)1 << 20) snprintf(to, 24, "%u MiB", (unsigned)(bytes >> 20)); else snprintf(to, 24, "%u KiB", (unsigned)(bytes >> 10));
     return to;
@@ -216,15 +216,19 @@ static const char *size_text(size_t bytes, char *to) {
 static void line(const char *work, const char *path, size_t size, const bench_run *r, const bench_run *a, int n, int rounds, double target) {
     double ratio[ROUNDS], gb = (double)r->bytes * 1e-9, m;
     char text[24];
-    int k, i, best = 0;
-    for (i = 1; i < n; i++) if (quantile(a[i].t, rounds, 0.5) < quantile(a[best].t, rounds, 0.5)) best = i;
-    for (k = 0; k < rounds; k++) ratio[k] = a[best].t[k] * (double)r->bytes / ((double)a[best].bytes * r->t[k]);
+    int k, i, top = 0, quickest = 0; /* anchors by median and by their best round */
+    for (i = 1; i < n; i++) {
+        if (quantile(a[i].t, rounds, 0.5) < quantile(a[top].t, rounds, 0.5)) top = i;
+        if (quantile(a[i].t, rounds, 0) < quantile(a[quickest].t, rounds, 0)) quickest = i;
+    }
+    for (k = 0; k < rounds; k++) ratio[k] = a[top].t[k] * (double)r->bytes / ((double)a[top].bytes * r->t[k]);
     m = quantile(ratio, rounds, 0.5);
-    printf("  %-34s %-8s %10s %10.2f %8.1f %7.3f ", work, path, size_text(size, text), gb / quantile(r->t, rounds, 0.5), (double)a[best].bytes * 1e-9 / quantile(a[best].t, rounds, 0.5), m);
+    printf("  %-34s %-8s %10s %10.2f %8.1f %7.3f %7.3f ", work, path, size_text(size, text), gb / quantile(r->t, rounds, 0.5), (double)a[top].bytes * 1e-9 / quantile(a[top].t, rounds, 0.5), m,
+           quantile(a[quickest].t, rounds, 0) * (double)r->bytes / ((double)a[quickest].bytes * quantile(r->t, rounds, 0)));
     if (target > 0) printf("%7.2f  %s", target, m >= target ? "met    " : "MISSED "); else printf("%7s  %7s", "-", "");
-    printf(" %.3f..%.3f  %s\n", quantile(ratio, rounds, 0.1), quantile(ratio, rounds, 0.9), a[best].name);
-    if (csv) fprintf(csv, "%s,%s,%lu,%.3f,%s,%.3f,%.4f,%.2f,%.4f,%.4f\n", work, path, (unsigned long)size, gb / quantile(r->t, rounds, 0.5), a[best].name,
-                     (double)a[best].bytes * 1e-9 / quantile(a[best].t, rounds, 0.5), m, target, quantile(ratio, rounds, 0.1), quantile(ratio, rounds, 0.9));
+    printf(" %.3f..%.3f  %s\n", quantile(ratio, rounds, 0.1), quantile(ratio, rounds, 0.9), a[top].name);
+    if (csv) fprintf(csv, "%s,%s,%lu,%.3f,%s,%.3f,%.4f,%.2f,%.4f,%.4f\n", work, path, (unsigned long)size, gb / quantile(r->t, rounds, 0.5), a[top].name,
+                     (double)a[top].bytes * 1e-9 / quantile(a[top].t, rounds, 0.5), m, target, quantile(ratio, rounds, 0.1), quantile(ratio, rounds, 0.9));
     fflush(stdout);
 }
 static bench_run contestant(const char *name, void (*fn)(const bench_run *), amp_ctx *ctx, void *d, const void *s, size_t n, size_t bytes, amp_dtype to, amp_dtype from) {
@@ -297,7 +301,10 @@ static void scalar_row(amp_dtype to, amp_dtype from, double target) { /* portabl
     check_cast(&r[0]); check_cast(&r[1]);
     for (k = 2, p = AMP_SIMD_SCALAR; p <= AMP_SIMD_SSE2; p++) if (on[p]) r[k++] = contestant(path_name[p], run_cast, on[p], dst, src, n, bytes, to, from);
     compete(r, k, rounds, 3e-4);
-    for (p = 2; p < k; p++) line(narrow ? "f32->f16 beside bit tricks" : "f16->f32 beside bit tricks", r[p].name, n * 4, &r[p], r, 2, rounds, target);
+    for (p = 2; p < k; p++) { /* the first is the one in common use; the second needs inputs of one kind for its speed */
+        line(narrow ? "f32->f16 beside bit tricks" : "f16->f32 beside bit tricks", r[p].name, n * 4, &r[p], r, 1, rounds, target);
+        line(narrow ? "f32->f16 beside bit tricks" : "f16->f32 beside bit tricks", r[p].name, n * 4, &r[p], r + 1, 1, rounds, 0);
+    }
 }
 
 static void conversions(void) {
@@ -315,7 +322,7 @@ static void conversions(void) {
     cast_row(AMP_BF16, AMP_F32, 4096, 0, &sr, " stochastic");
     cast_row(AMP_F16, AMP_F32, 4096, 0, &sr, " stochastic");
     cast_row(AMP_F8E4M3, AMP_F32, 4096, 0, &sat, " saturating");
-    head("Portable C and SSE2 beside the usual bit-trick converters (anchor: the faster of them)");
+    head("Portable C and SSE2 beside the usual bit-trick converters, same compiler and flags (anchor: one of them)");
     scalar_row(AMP_F16, AMP_F32, 2.0);
     scalar_row(AMP_F32, AMP_F16, 2.0);
 }
@@ -406,6 +413,60 @@ static void steps(void) {
     }
 }
 
+/* ---- bandwidth over size, as CSV and as an SVG chart ---- */
+
+#define CURVES 7
+#define POINTS 9 /* 4 KiB of floats, times 4 each, to 256 MiB */
+static void curve(const char *out) {
+    static const struct { const char *name, *colour; amp_dtype to, from; } c[CURVES] = {
+        {"memcpy", "#888", AMP_F32, AMP_F32}, {"f32 to f16", "#c33", AMP_F16, AMP_F32}, {"f16 to f32", "#36c", AMP_F32, AMP_F16}, {"f32 to bf16", "#e90", AMP_BF16, AMP_F32},
+        {"bf16 to f32", "#0a8", AMP_F32, AMP_BF16}, {"f32 to f8e4m3", "#93c", AMP_F8E4M3, AMP_F32}, {"f8e4m3 to f32", "#563", AMP_F32, AMP_F8E4M3}};
+    double gb[CURVES][POINTS];
+    char path[512], text[24];
+    FILE *f;
+    size_t n;
+    int i, k;
+    printf("\nGB/s over size (of the floats), path %s\n  %-14s", path_name[best], "");
+    for (k = 0, n = 1024; k < POINTS; k++, n *= 4) printf("%9s", size_text(n * 4, text));
+    for (i = 0; i < CURVES; i++) {
+        printf("\n  %-14s", c[i].name);
+        for (k = 0, n = 1024; k < POINTS; k++, n *= 4) {
+            size_t bytes = n * (i ? amp_dtype_size(c[i].to) + amp_dtype_size(c[i].from) : 6);
+            bench_run r = contestant(c[i].name, i ? run_cast : run_memcpy, on[0], dst, src, n, bytes, c[i].to, c[i].from);
+            make_source(i ? c[i].from : AMP_F32, n);
+            compete(&r, 1, quick ? 3 : 11, n > (size_t)1 << 22 ? 0 : 2e-4);
+            gb[i][k] = (double)bytes * 1e-9 / quantile(r.t, quick ? 3 : 11, 0.5);
+            printf("%9.1f", gb[i][k]);
+            fflush(stdout);
+        }
+    }
+    printf("\n");
+    if (!out) return;
+    snprintf(path, sizeof path, "%s/curve.csv", out);
+    f = fopen(path, "w");
+    if (f) {
+        for (i = 0; i < CURVES; i++) for (k = 0, n = 1024; k < POINTS; k++, n *= 4) fprintf(f, "%s,%lu,%.2f\n", c[i].name, (unsigned long)(n * 4), gb[i][k]);
+        fclose(f);
+    }
+    snprintf(path, sizeof path, "%s/curve.svg", out);
+    f = fopen(path, "w");
+    if (!f) return;
+    fprintf(f, "<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 760 400' font-family='sans-serif' font-size='12'>\n<rect width='760' height='400' fill='#fff'/>\n"
+               "<text x='60' y='20'>amp_cast, one thread, path %s: GB/s read + written, over the size of the floats</text>\n", path_name[best]);
+    for (k = 0; k < 8; k++) { /* 4, 8, ... 512 GB/s */
+        double y = 370 - 320 * k / 7.0;
+        fprintf(f, "<path d='M60 %.0fH620' stroke='#ddd'/><text x='54' y='%.0f' text-anchor='end'>%d</text>\n", y, y + 4, 4 << k);
+    }
+    for (k = 0, n = 1024; k < POINTS; k++, n *= 4) fprintf(f, "<text x='%d' y='388' text-anchor='middle'>%s</text>\n", 60 + 70 * k, size_text(n * 4, text));
+    for (i = 0; i < CURVES; i++) {
+        fprintf(f, "<polyline fill='none' stroke='%s' stroke-width='2' points='", c[i].colour);
+        for (k = 0; k < POINTS; k++) fprintf(f, "%d,%.1f ", 60 + 70 * k, 370 - 320 * (log2(gb[i][k]) - 2) / 7);
+        fprintf(f, "'/><text x='640' y='%d' fill='%s'>%s</text>\n", 60 + 20 * i, c[i].colour, c[i].name);
+    }
+    fprintf(f, "</svg>\n");
+    fclose(f);
+}
+
 /* ---- products ---- */
 
 typedef void (*sgemm_fn)(int order, int ta, int tb, int m, int n, int k, float alpha, const float *a, int lda, const float *b, int ldb, float beta, float *c, int ldc);
@@ -492,6 +553,7 @@ static void gemm_row(size_t m, size_t n, size_t k, amp_dtype t, uint32_t trans_b
     for (i = first; i < c; i++) {
         double gf = flop * 1e-9 / quantile(r[i].t, rounds, 0.5), of_peak = 0, error, x = 0, want = 0;
         const char *anchor = "sgemm";
+        int to = 0;
         r[i].fn(&r[i]);
         error = gemm_error(&g);
         if (error > 1e-6) wrong = 1;
@@ -499,10 +561,11 @@ static void gemm_row(size_t m, size_t n, size_t k, amp_dtype t, uint32_t trans_b
         for (p = 0; p < rounds && sgemm; p++) ratio[p] = r[0].t[p] / r[i].t[p];
         if (sgemm) x = quantile(ratio, rounds, 0.5);
         if (!strcmp(r[i].name, path_name[best])) want = target;
-        if (!strcmp(r[i].name, "avx2") && m >= 512) { x = of_peak; want = 0.65; anchor = "peak"; }
+        if (!strcmp(r[i].name, "avx2") && m >= 512) { x = of_peak; want = 0.65; anchor = "peak"; to = peak[AMP_SIMD_AVX2]; }
         snprintf(work, sizeof work, "%s %lu x %lu x %lu%s", amp_dtype_name(t), (unsigned long)m, (unsigned long)n, (unsigned long)k, trans_b ? " w^T" : "");
-        printf("  %-30s %-8s %8.1f %9.1f %6.2f %8.3f %-6s ", work, r[i].name, gf, sgemm ? flop * 1e-9 / quantile(r[0].t, rounds, 0.5) : 0.0, of_peak, x, anchor);
-        if (want > 0) printf("%5.2f %s", want, x >= want ? "met   " : "MISSED"); else printf("%5s %6s", "-", "");
+        printf("  %-30s %-8s %8.1f %9.1f %6.2f %8.3f %-6s %6.3f ", work, r[i].name, gf, sgemm ? flop * 1e-9 / quantile(r[0].t, rounds, 0.5) : 0.0, of_peak, x, anchor,
+               sgemm || to ? quantile(r[to].t, rounds, 0) / quantile(r[i].t, rounds, 0) : 0.0);
+        if (want > 0) printf("%6.2f %s", want, x >= want ? "met   " : "MISSED"); else printf("%6s %6s", "-", "");
         printf("  %.1e%s\n", error, error > 1e-6 ? " WRONG" : "");
         if (csv) fprintf(csv, "%s,%s,%.2f,%.2f,%.3f,%s,%.4f,%.2f,%.2e\n", work, r[i].name, gf, sgemm ? flop * 1e-9 / quantile(r[0].t, rounds, 0.5) : 0.0, of_peak, anchor, x, want, error);
         fflush(stdout);
@@ -512,7 +575,7 @@ static void products(void) {
     char name[128] = "none: install libopenblas0-pthread to compare";
     sgemm_fn sgemm = find_sgemm(name, sizeof name);
     printf("\nProducts, D in FP32, packing included, one thread. /peak: of multiply-adds alone at this path's width. BLAS: %s\n", name);
-    printf("  %-30s %-8s %8s %9s %6s %8s %-6s %5s %6s  %s\n", "m x n x k", "path", "GFLOP/s", "sgemm", "/peak", "ratio", "to", "target", "", "error");
+    printf("  %-30s %-8s %8s %9s %6s %8s %-6s %6s %6s %6s  %s\n", "m x n x k", "path", "GFLOP/s", "sgemm", "/peak", "ratio", "to", "bests", "target", "", "error");
     gemm_row(512, 512, 512, AMP_F16, 0, 1.0, sgemm);
     gemm_row(1024, 1024, 1024, AMP_F16, 0, 1.0, sgemm);
     gemm_row(2048, 2048, 2048, AMP_F16, 0, 0.88, sgemm);
@@ -543,15 +606,16 @@ static void open_paths(void) {
 int main(int argc, char **argv) {
     const char *out = NULL, *file = "bench.csv";
     double t = now();
-    int i, gemm = 0;
+    int i, gemm = 0, curves = 0;
     for (i = 1; i < argc; i++) {
         if (!strcmp(argv[i], "--out") && i + 1 < argc) out = argv[++i];
         else if (!strcmp(argv[i], "--quick")) quick = 1;
         else if (!strcmp(argv[i], "--gemm")) gemm = 1;
-        else { fprintf(stderr, "usage: bench [--gemm] [--quick] [--out DIR]\n"); return 2; }
+        else if (!strcmp(argv[i], "--curve")) curves = 1;
+        else { fprintf(stderr, "usage: bench [--gemm | --curve] [--quick] [--out DIR]\n"); return 2; }
     }
     if (gemm) file = "gemm.csv";
-    if (out) { char path[512]; snprintf(path, sizeof path, "%s/%s", out, file); csv = fopen(path, "w"); }
+    if (out && !curves) { char path[512]; snprintf(path, sizeof path, "%s/%s", out, file); csv = fopen(path, "w"); }
     if (csv && gemm) fprintf(csv, "work,path,GFLOP/s,sgemm,share of peak,anchor,ratio,target,error\n");
     else if (csv) fprintf(csv, "work,path,bytes,GB/s,anchor,anchor GB/s,ratio,target,ratio p10,ratio p90\n");
     open_paths();
@@ -559,7 +623,16 @@ int main(int argc, char **argv) {
     dst = (char *)pages(BIG * 4);
     copy = (char *)pages(BIG * 4);
     fill((float *)(void *)src, BIG);
+    printf("amp %d.%d.%d, %s; compiled by "
+#if defined(__clang__)
+           "clang %d.%d\n", AMP_VERSION_MAJOR, AMP_VERSION_MINOR, AMP_VERSION_PATCH, amp_ctx_device(on[0]), __clang_major__, __clang_minor__);
+#elif defined(__GNUC__)
+           "gcc %d.%d\n", AMP_VERSION_MAJOR, AMP_VERSION_MINOR, AMP_VERSION_PATCH, amp_ctx_device(on[0]), __GNUC__, __GNUC_MINOR__);
+#else
+           "another compiler\n", AMP_VERSION_MAJOR, AMP_VERSION_MINOR, AMP_VERSION_PATCH, amp_ctx_device(on[0]));
+#endif
     if (gemm) products();
+    else if (curves) curve(out);
     else { conversions(); checks(); steps(); }
     if (csv) fclose(csv);
     printf("\n%.0f seconds\n", now() - t);
