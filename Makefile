@@ -112,7 +112,7 @@ part-compile:
 	$(PART) tests/compile.sh $(FULL)
 part-examples: $(addprefix $(BUILD)/,$(EXAMPLES))
 	$(PART) tests/examples.sh $(FULL)
-part-install: $(BUILD)/operations $(if $(wildcard bench/bench.c),$(BUILD)/bench/bench)
+part-install: $(BUILD)/operations $(if $(wildcard bench/bench.mk),$(BUILD)/bench/bench)
 	$(PART) tests/install.sh
 part-readme:
 	$(PART) tests/readme_snippets.sh README.md
@@ -169,15 +169,11 @@ endif
 
 exhaustive: $(BUILD)/exhaustive ## all 2^32 floats to each 16-bit format against an independent second implementation (minutes)
 	$(RUN_ENV) $(BUILD)/exhaustive
-ifneq ($(wildcard bench/bench.c),)
-.PHONY: bench
-bench: $(BUILD)/bench/bench ## how fast the CPU context is, beside memcpy, the bytes that must move, and OpenBLAS if installed
-	$(BUILD)/bench/bench --out $(BUILD)/bench
-	$(BUILD)/bench/bench --gemm --out $(BUILD)/bench
-	$(BUILD)/bench/bench --curve --out $(BUILD)/bench
-$(BUILD)/bench/%: bench/%.c $(HEADERS) $(BUILD)/flags
-	@mkdir -p $(@D)
-	$(CC) $(C99) $(CFLAGS) $< -o $@ $(LIBS) -ldl
+ifneq ($(wildcard bench/bench.mk),)
+include bench/bench.mk
+bench: ## conversions, checks and a step beside memcpy and other libraries, with a chart
+bench-gemm: ## products, beside OpenBLAS if installed
+bench-exhaustive: ## all floats through amp_cast on every code path, against the scalar functions (minutes)
 endif
 matrix: ## compilers, standards, sanitizers, architectures: tests/matrix.sh --help (long)
 	tests/matrix.sh
