@@ -58,7 +58,7 @@ $(BUILD)/%.o: %.cu $(HEADERS) $(BUILD)/flags
 $(BUILD)/flags: FORCE
 	@mkdir -p $(BUILD); echo '$(CC) $(CFLAGS) $(NVCC) $(NVCCFLAGS) $(NVCC_GENCODE)' | cmp -s - $@ || echo '$(CC) $(CFLAGS) $(NVCC) $(NVCCFLAGS) $(NVCC_GENCODE)' > $@
 
-.PHONY: FORCE all run test check-full check-gpu exhaustive matrix install clean help cuda-line
+.PHONY: FORCE all run test check-full check-gpu exhaustive matrix docs install clean help cuda-line
 FORCE:
 
 all: $(addprefix $(BUILD)/,$(EXAMPLES)) ## the examples
@@ -112,7 +112,7 @@ part-compile:
 	$(PART) tests/compile.sh $(FULL)
 part-examples: $(addprefix $(BUILD)/,$(EXAMPLES))
 	$(PART) tests/examples.sh $(FULL)
-part-install:
+part-install: $(BUILD)/operations $(if $(wildcard bench/bench.c),$(BUILD)/bench/bench)
 	$(PART) tests/install.sh
 part-readme:
 	$(PART) tests/readme_snippets.sh README.md
@@ -169,8 +169,23 @@ endif
 
 exhaustive: $(BUILD)/exhaustive ## all 2^32 floats to each 16-bit format against an independent second implementation (minutes)
 	$(RUN_ENV) $(BUILD)/exhaustive
+ifneq ($(wildcard bench/bench.c),)
+.PHONY: bench
+bench: $(BUILD)/bench/bench ## how fast the CPU context is, beside memcpy, the bytes that must move, and OpenBLAS if installed
+	$(BUILD)/bench/bench --out $(BUILD)/bench
+	$(BUILD)/bench/bench --gemm --out $(BUILD)/bench
+	$(BUILD)/bench/bench --curve --out $(BUILD)/bench
+$(BUILD)/bench/%: bench/%.c $(HEADERS) $(BUILD)/flags
+	@mkdir -p $(@D)
+	$(CC) $(C99) $(CFLAGS) $< -o $@ $(LIBS) -ldl
+endif
 matrix: ## compilers, standards, sanitizers, architectures: tests/matrix.sh --help (long)
 	tests/matrix.sh
+
+docs: $(BUILD)/operations ## docs/operations.md, made from amp.h
+	$(BUILD)/operations > docs/operations.md
+$(BUILD)/operations: tools/operations.c $(HEADERS) $(BUILD)/flags
+	$(CC) $(C99) $(CFLAGS) $< -o $@ $(LIBS)
 
 # ---- the rest --------------------------------------------------------------------------------------------------------------
 install: ## amp.h, amp_cuda.cuh and amp.pc under $(DESTDIR)$(PREFIX)
@@ -182,5 +197,3 @@ clean: ## removes $(BUILD)
 help: ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## / && !seen[$$1]++ { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 	@echo; sed -n '2,7s/^# \{0,1\}//p' Makefile; echo; echo '$(CUDA_LINE)'
-
-include $(wildcard bench/bench.mk)

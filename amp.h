@@ -37,7 +37,7 @@
    CONTENTS (search for the tag)
        >>config >>numerics >>memory >>threads >>sync >>errors            the rules, on this page
        >>status >>types >>context >>formats >>arrays >>params >>scaler
-       >>step >>products >>diagnostics >>state                           the public API, one evening
+       >>step >>policy >>products >>memory plan >>state                  the public API, one evening
        >>backend                                                         for authors of backends and kernels
        >>impl >>license
 
@@ -180,7 +180,7 @@ typedef struct amp_f8e5m2 { uint8_t  bits; } amp_f8e5m2;
 typedef struct amp_array {
     void     *data;   /* context memory; NULL: no operand */
     amp_dtype dtype;
-    uint32_t  flags;  /* 0; reserved */
+    uint32_t  flags;  /* 0, or AMP_CACHE (>>policy) */
     size_t    count;  /* elements, or 0 */
 } amp_array;
 
@@ -252,8 +252,8 @@ typedef struct amp_cpu_desc {
 #define amp_cpu_create(out, ...) amp_cpu_create_checked((out), AMP_VERSION, sizeof(amp_cpu_desc), __VA_ARGS__)
 AMP_API amp_status amp_cpu_create_checked(amp_ctx **out, int version, size_t size, const amp_cpu_desc *desc);
 
-/* Destroys a context; destroy its params and scalers and free its memory first (what is left is freed and logged as a
-   warning). NULL is fine. Class: setup. */
+/* Destroys a context; destroy its params and scalers and free its memory first (committed sets and memory that are left are freed,
+   and logged as a warning: do not touch them afterwards). NULL is fine. Class: setup. */
 AMP_API void amp_ctx_destroy(amp_ctx *ctx);
 
 /* The sentence of the last failure on this context ("" if none); valid until the next failing call. ctx NULL: "". Class: host. */
@@ -437,7 +437,7 @@ AMP_INLINE void amp_philox(uint32_t out[4], uint64_t seed, uint64_t stream, uint
 AMP_INLINE uint32_t amp_random(uint64_t seed, uint64_t stream, uint64_t index) {
     uint32_t w[4];
     amp_philox(w, seed, stream, index >> 2);
-    return w[index & 3u];
+    return index & 2u ? (index & 1u ? w[3] : w[2]) : index & 1u ? w[1] : w[0]; /* no indexing: stays in registers on a device */
 }
 
 /* ==== >>arrays ======================================================================================================= */
@@ -462,7 +462,7 @@ typedef struct amp_finite_report {
     size_t   first_index;
 } amp_finite_report;
 
-/* Looks at n_arrays arrays (their .count says how long each is; empty ones are fine) and counts Inf and NaN.
+/* Looks at n_arrays arrays (their .count says how long each is; {NULL} entries are fine) and counts Inf and NaN.
    AMP_OK whatever is found: look into the report. Class: query. Numerics: exact, bit contract in any mode. */
 AMP_API amp_status amp_all_finite(amp_ctx *ctx, const amp_array *arrays, size_t n_arrays, amp_finite_report *report);
 
@@ -546,7 +546,7 @@ typedef struct amp_param_desc {
 /* Adds a parameter; its index is the number added before it. The pointers are used by commit and stay yours.
    Errors: INVALID_ARG (count 0, name twice, dtype), STAGE after commit; nothing is added then. Class: setup. */
 AMP_API amp_status amp_params_add(amp_params *p, const amp_param_desc *desc);
-/* Allocates what is owned, fills masters, model copies (rounded to nearest), zeroes gradients and moments. Once. On failure nothing
+/* Allocates what is owned, fills masters and model copies (rounded to nearest), zeroes owned gradients and moments. Once. On failure nothing
    is allocated and it may be tried again. Class: setup. */
 AMP_API amp_status amp_params_commit(amp_params *p);
 /* Adopted arrays are left alone. NULL is fine. Class: setup. */
@@ -787,6 +787,363 @@ AMP_API amp_status amp_step_poll(amp_ctx *ctx, amp_params *p, amp_step_record *o
 /* Its address in context memory, for kernels of your own optimizer. Class: host. */
 AMP_API const amp_step_record *amp_step_record_ptr(const amp_params *p);
 
+/* ==== >>policy =======================================================================================================
+   "Automatic" mixed precision, by the names that users of PyTorch, Apex and MindSpore know. Three layers, each usable alone:
+     lists     amp_op, amp_op_find, amp_op_class_of        which precision an operation gets, and in which system
+     policy    amp_policy_init                             a level (O0..O3, PyTorch, MindSpore), made into descs of params and scalers
+     scope     amp_autocast_begin / _end                   verbs choose dtypes by themselves; the FP32 program stays as it is
+   docs/operations.md is the table of operations, made from the list below. */
+
+/* X(suffix of AMP_OP_, "name", "classes"): one row per operation that a system classifies, under its PyTorch name where it has one.
+   The classes are letters (amp_op_class), one per amp_system in its order: amp, PyTorch CUDA, PyTorch CPU, Apex O1, MindSpore
+   white / black, MindSpore auto. Overloads and in-place forms share a row. A row's name is a name of PyTorch and Apex where
+   their letter is not '-'; names of MindSpore are in the second table. */
+#define AMP_OP_LIST(X) \
+    X(CONV1D, "conv1d", "LLLLL-") X(CONV2D, "conv2d", "LLLLLL") X(CONV3D, "conv3d", "LLLLLL") \
+    X(CONV_TBC, "conv_tbc", "LLLL--") X(CONV_TRANSPOSE1D, "conv_transpose1d", "LLLLL-") \
+    X(CONV_TRANSPOSE2D, "conv_transpose2d", "LLLLLL") X(CONV_TRANSPOSE3D, "conv_transpose3d", "LLLLLL") \
+    X(CONVOLUTION, "convolution", "LL---L") X(CONVOLUTION_INNER, "_convolution", "LLL---") \
+    X(CUDNN_CONVOLUTION, "cudnn_convolution", "LL----") \
+    X(CUDNN_CONVOLUTION_TRANSPOSE, "cudnn_convolution_transpose", "LL----") \
+    X(CONV2D_BACKWARD_INPUT, "conv2d_backward_input", "L---L-") X(LINEAR, "linear", "LLLLLL") X(MATMUL, "matmul", "LLLLLL") \
+    X(MM, "mm", "LLLL--") X(MV, "mv", "LL-L--") X(BMM, "bmm", "LLLLLL") X(ADDMM, "addmm", "LLLL-L") \
+    X(ADDMV, "addmv", "LL-L--") X(ADDR, "addr", "LL-L--") X(ADDBMM, "addbmm", "LLLL--") X(BADDBMM, "baddbmm", "LLLL--") \
+    X(GER, "ger", "L---L-") X(EINSUM, "einsum", "LL---L") X(CHAIN_MATMUL, "chain_matmul", "LL----") \
+    X(LINALG_MULTI_DOT, "linalg_multi_dot", "LL----") X(LINALG_VECDOT, "linalg_vecdot", "LLL---") \
+    X(ADDMM_ACTIVATION, "_addmm_activation", "L-L---") \
+    X(SCALED_DOT_PRODUCT_ATTENTION, "scaled_dot_product_attention", "LLL---") \
+    X(SCALED_DOT_PRODUCT_FLASH_ATTENTION, "_scaled_dot_product_flash_attention", "LL----") \
+    X(NATIVE_MULTI_HEAD_ATTENTION, "_native_multi_head_attention", "L-L---") \
+    X(THNN_FUSED_LSTM_CELL, "_thnn_fused_lstm_cell", "LL----") X(THNN_FUSED_GRU_CELL, "_thnn_fused_gru_cell", "LL----") \
+    X(LSTM_CELL, "lstm_cell", "LL-LL-") X(GRU_CELL, "gru_cell", "LL-LL-") X(RNN_TANH_CELL, "rnn_tanh_cell", "LL-LL-") \
+    X(RNN_RELU_CELL, "rnn_relu_cell", "LL-L--") X(LSTM, "lstm", "L--L--") X(GRU, "gru", "L--L--") \
+    X(RNN_TANH, "rnn_tanh", "L--L--") X(RNN_RELU, "rnn_relu", "L--L--") X(MKLDNN_RNN_LAYER, "mkldnn_rnn_layer", "L-L---") \
+    X(PRELU, "prelu", "LLLLLL") X(RELU, "relu", "----L-") X(GELU, "gelu", "---F--") X(DROPOUT, "dropout", "------") \
+    X(SUB, "sub", "W-----") X(ADD, "add", "W--W--") X(MUL, "mul", "W--W--") X(DIV, "div", "W--W--") X(EQ, "eq", "W--W--") \
+    X(EQUAL, "equal", "W--W--") X(GE, "ge", "W--W--") X(GT, "gt", "W--W--") X(LE, "le", "W--W--") X(LT, "lt", "W--W--") \
+    X(NE, "ne", "W--W--") X(BIAS_ADD, "bias_add", "W----W") X(ADD_N, "add_n", "W----W") X(CAT, "cat", "W-WW-W") \
+    X(STACK, "stack", "W-WW--") X(INDEX_COPY, "index_copy", "W-W---") X(INDEX_PUT, "index_put", "WW----") \
+    X(SCATTER_ADD, "scatter_add", "WW----") X(ADDCDIV, "addcdiv", "WW-W-W") X(ADDCMUL, "addcmul", "WW-W-W") \
+    X(ATAN2, "atan2", "WW-W--") X(BILINEAR, "bilinear", "WW-W--") X(CROSS, "cross", "WW-W-W") X(DOT, "dot", "WW-W-W") \
+    X(VDOT, "vdot", "WW----") X(TENSORDOT, "tensordot", "WW----") X(GRID_SAMPLER, "grid_sampler", "WWF---") \
+    X(GRID_SAMPLER_2D, "grid_sampler_2d", "W-F--W") X(GRID_SAMPLER_3D, "grid_sampler_3d", "W-F--W") \
+    X(GRID_SAMPLER_2D_CPU_FALLBACK, "_grid_sampler_2d_cpu_fallback", "W-F---") X(GRID_SAMPLE, "grid_sample", "W--F--") \
+    X(ACOS, "acos", "FF-F-F") X(ASIN, "asin", "FF-F-F") X(COSH, "cosh", "FF-F-F") X(ERFINV, "erfinv", "FF-F-F") \
+    X(EXP, "exp", "FF-F-F") X(EXPM1, "expm1", "FF-F-F") X(LOG, "log", "FF-F-F") X(LOG10, "log10", "FF-F--") \
+    X(LOG2, "log2", "FF-F--") X(LOG1P, "log1p", "FF---F") X(RECIPROCAL, "reciprocal", "FF-F-F") X(RSQRT, "rsqrt", "FF-F-F") \
+    X(SINH, "sinh", "FF-F-F") X(TAN, "tan", "FF-F-F") X(POW, "pow", "FF-F-F") X(SOFTPLUS, "softplus", "FF-F-F") \
+    X(LOGSUMEXP, "logsumexp", "FF----") X(SOFTMIN, "softmin", "F--F--") X(LAYER_NORM, "layer_norm", "FF-FFF") \
+    X(NATIVE_LAYER_NORM, "native_layer_norm", "FF----") X(GROUP_NORM, "group_norm", "FF-F-F") \
+    X(BATCH_NORM, "batch_norm", "F---FF") X(RMS_NORM, "rms_norm", "FF----") \
+    X(LOCAL_RESPONSE_NORM, "local_response_norm", "F--F--") X(NORMALIZE, "normalize", "F--F--") \
+    X(FROBENIUS_NORM, "frobenius_norm", "FF----") X(NUCLEAR_NORM, "nuclear_norm", "FF----") X(RENORM, "renorm", "FF-F-F") \
+    X(DIST, "dist", "FF-F--") X(PDIST, "pdist", "FF---F") X(CDIST, "cdist", "FFF--F") \
+    X(COSINE_SIMILARITY, "cosine_similarity", "FF-F--") X(STD, "std", "F--F--") X(VAR, "var", "F--F--") \
+    X(CPU, "cpu", "---F--") X(BINARY_CROSS_ENTROPY, "binary_cross_entropy", "BBFB--") \
+    X(BINARY_CROSS_ENTROPY_WITH_LOGITS, "binary_cross_entropy_with_logits", "FFFF-F") \
+    X(COSINE_EMBEDDING_LOSS, "cosine_embedding_loss", "FFFF--") X(CROSS_ENTROPY, "cross_entropy", "O--F--") \
+    X(CROSS_ENTROPY_LOSS, "cross_entropy_loss", "O-F---") X(CTC_LOSS, "ctc_loss", "F-FF--") \
+    X(HINGE_EMBEDDING_LOSS, "hinge_embedding_loss", "FFFF--") X(HUBER_LOSS, "huber_loss", "FFF---") \
+    X(KL_DIV, "kl_div", "FFFF-F") X(L1_LOSS, "l1_loss", "FFFF--") X(MARGIN_RANKING_LOSS, "margin_ranking_loss", "FFFF--") \
+    X(MSE_LOSS, "mse_loss", "FFFF-F") X(MULTI_MARGIN_LOSS, "multi_margin_loss", "FFFF-F") \
+    X(MULTILABEL_MARGIN_LOSS, "multilabel_margin_loss", "FFFF-F") \
+    X(MULTILABEL_MARGIN_LOSS_FORWARD, "multilabel_margin_loss_forward", "F-F---") \
+    X(MULTILABEL_SOFT_MARGIN_LOSS, "multilabel_soft_margin_loss", "F--F--") X(NLL_LOSS, "nll_loss", "FFFF--") \
+    X(NLL_LOSS2D, "nll_loss2d", "FFF---") X(POISSON_NLL_LOSS, "poisson_nll_loss", "FFFF--") \
+    X(SMOOTH_L1_LOSS, "smooth_l1_loss", "FFFF-F") X(SOFT_MARGIN_LOSS, "soft_margin_loss", "FFFF-F") \
+    X(TRIPLET_MARGIN_LOSS, "triplet_margin_loss", "FFFF-F") X(INTERPOLATE, "interpolate", "F--F--") \
+    X(UPSAMPLE_NEAREST1D, "upsample_nearest1d", "FF----") X(UPSAMPLE_NEAREST2D, "upsample_nearest2d", "FF----") \
+    X(UPSAMPLE_NEAREST3D, "upsample_nearest3d", "FF----") \
+    X(UPSAMPLE_NEAREST_EXACT1D, "_upsample_nearest_exact1d", "FF----") \
+    X(UPSAMPLE_NEAREST_EXACT2D, "_upsample_nearest_exact2d", "FF----") \
+    X(UPSAMPLE_NEAREST_EXACT3D, "_upsample_nearest_exact3d", "FF----") X(UPSAMPLE_LINEAR1D, "upsample_linear1d", "FF----") \
+    X(UPSAMPLE_BILINEAR2D, "upsample_bilinear2d", "FF----") X(UPSAMPLE_BILINEAR2D_AA, "_upsample_bilinear2d_aa", "FF----") \
+    X(UPSAMPLE_TRILINEAR3D, "upsample_trilinear3d", "FF----") X(UPSAMPLE_BICUBIC2D, "upsample_bicubic2d", "FF----") \
+    X(UPSAMPLE_BICUBIC2D_AA, "_upsample_bicubic2d_aa", "FF----") X(SOFTMAX, "softmax", "OO-F-F") \
+    X(LOG_SOFTMAX, "log_softmax", "OO-F-F") X(SUM, "sum", "OO-F-F") X(MEAN, "mean", "O--F--") X(PROD, "prod", "OOFF-F") \
+    X(CUMSUM, "cumsum", "OO-F-F") X(CUMPROD, "cumprod", "OO-F-F") X(NORM, "norm", "OO-F-F") \
+    X(LINALG_VECTOR_NORM, "linalg_vector_norm", "OO----") X(LINALG_MATRIX_NORM, "linalg_matrix_norm", "OO----") \
+    X(AVG_POOL3D, "avg_pool3d", "--F---") X(MAX_POOL3D, "max_pool3d", "--F---") X(MAX_UNPOOL2D, "max_unpool2d", "--F---") \
+    X(MAX_UNPOOL3D, "max_unpool3d", "--F---") X(ADAPTIVE_AVG_POOL3D, "adaptive_avg_pool3d", "--F---") \
+    X(ADAPTIVE_MAX_POOL3D, "adaptive_max_pool3d", "--F---") X(FRACTIONAL_MAX_POOL2D, "fractional_max_pool2d", "--F---") \
+    X(FRACTIONAL_MAX_POOL3D, "fractional_max_pool3d", "--F---") X(REFLECTION_PAD1D, "reflection_pad1d", "--F---") \
+    X(REFLECTION_PAD2D, "reflection_pad2d", "--F---") X(REPLICATION_PAD1D, "replication_pad1d", "--F---") \
+    X(REPLICATION_PAD2D, "replication_pad2d", "--F---") X(REPLICATION_PAD3D, "replication_pad3d", "--F---") \
+    X(VIEW_AS_COMPLEX, "view_as_complex", "--F---") \
+    X(FAKE_QUANTIZE_PER_TENSOR_AFFINE, "fake_quantize_per_tensor_affine", "--F---") X(POLAR, "polar", "F-F---") \
+    X(QUANTILE, "quantile", "F-F---") X(NANQUANTILE, "nanquantile", "F-F---") X(STFT, "stft", "F-F---") \
+    X(TRACE, "trace", "F-F---") X(CHOLESKY, "cholesky", "F-F---") X(CHOLESKY_INVERSE, "cholesky_inverse", "F-F---") \
+    X(CHOLESKY_SOLVE, "cholesky_solve", "F-F---") X(INVERSE, "inverse", "F-F---") X(LU_SOLVE, "lu_solve", "F-F---") \
+    X(ORGQR, "orgqr", "F-F---") X(ORMQR, "ormqr", "F-F---") X(PINVERSE, "pinverse", "F-F---") X(GEQRF, "geqrf", "F-F---") \
+    X(LU_WITH_INFO, "_lu_with_info", "F-F---") X(QR, "qr", "F-F---") X(SVD, "svd", "F-F---") \
+    X(TRIANGULAR_SOLVE, "triangular_solve", "F-F---") X(FFT_FFT, "fft_fft", "F-F---") X(FFT_IFFT, "fft_ifft", "F-F---") \
+    X(FFT_FFT2, "fft_fft2", "F-F---") X(FFT_IFFT2, "fft_ifft2", "F-F---") X(FFT_FFTN, "fft_fftn", "F-F---") \
+    X(FFT_IFFTN, "fft_ifftn", "F-F---") X(FFT_RFFT, "fft_rfft", "F-F---") X(FFT_IRFFT, "fft_irfft", "F-F---") \
+    X(FFT_RFFT2, "fft_rfft2", "F-F---") X(FFT_IRFFT2, "fft_irfft2", "F-F---") X(FFT_RFFTN, "fft_rfftn", "F-F---") \
+    X(FFT_IRFFTN, "fft_irfftn", "F-F---") X(FFT_HFFT, "fft_hfft", "F-F---") X(FFT_IHFFT, "fft_ihfft", "F-F---") \
+    X(LINALG_COND, "linalg_cond", "F-F---") X(LINALG_MATRIX_RANK, "linalg_matrix_rank", "F-F---") \
+    X(LINALG_SOLVE, "linalg_solve", "F-F---") X(LINALG_CHOLESKY, "linalg_cholesky", "F-F---") \
+    X(LINALG_CHOLESKY_EX, "linalg_cholesky_ex", "F-F---") X(LINALG_SVD, "linalg_svd", "F-F---") \
+    X(LINALG_SVDVALS, "linalg_svdvals", "F-F---") X(LINALG_EIG, "linalg_eig", "F-F---") \
+    X(LINALG_EIGH, "linalg_eigh", "F-F---") X(LINALG_EIGVALS, "linalg_eigvals", "F-F---") \
+    X(LINALG_EIGVALSH, "linalg_eigvalsh", "F-F---") X(LINALG_INV, "linalg_inv", "F-F---") \
+    X(LINALG_INV_EX, "linalg_inv_ex", "F-F---") X(LINALG_HOUSEHOLDER_PRODUCT, "linalg_householder_product", "F-F---") \
+    X(LINALG_TENSORINV, "linalg_tensorinv", "F-F---") X(LINALG_TENSORSOLVE, "linalg_tensorsolve", "F-F---") \
+    X(LINALG_QR, "linalg_qr", "F-F---") X(LINALG_LSTSQ, "linalg_lstsq", "F-F---")
+
+/* X(suffix of AMP_OP_, "other name", "systems"): further names. Systems that list the operation by this name: A Apex, M MindSpore white or
+   black, S MindSpore auto; "": none does, it is here for convenience. */
+#define AMP_OP_NAME_LIST(X) \
+    X(CONV1D, "nn.Conv1d", "M") X(CONV2D, "nn.Conv2d", "M") X(CONV2D, "Conv2D", "MS") X(CONV3D, "nn.Conv3d", "M") \
+    X(CONV3D, "Conv3D", "MS") X(CONV_TRANSPOSE1D, "nn.Conv1dTranspose", "M") X(CONV_TRANSPOSE1D, "nn.ConvTranspose1d", "") \
+    X(CONV_TRANSPOSE2D, "nn.Conv2dTranspose", "M") X(CONV_TRANSPOSE2D, "nn.ConvTranspose2d", "") \
+    X(CONV_TRANSPOSE2D, "Conv2DTranspose", "MS") X(CONV_TRANSPOSE3D, "nn.Conv3dTranspose", "M") \
+    X(CONV_TRANSPOSE3D, "nn.ConvTranspose3d", "") X(CONV_TRANSPOSE3D, "Conv3DTranspose", "MS") \
+    X(CONVOLUTION, "Convolution", "S") X(CONV2D_BACKWARD_INPUT, "Conv2DBackpropInput", "M") X(LINEAR, "nn.Dense", "M") \
+    X(LINEAR, "Dense", "S") X(LINEAR, "nn.Linear", "") X(MATMUL, "MatMul", "MS") X(MATMUL, "MatMulExt", "S") \
+    X(MATMUL, "__matmul__", "A") X(BMM, "BatchMatMul", "MS") X(BMM, "BatchMatMulExt", "S") X(ADDMM, "Addmm", "S") \
+    X(GER, "Ger", "M") X(EINSUM, "Einsum", "S") X(LSTM_CELL, "nn.LSTMCell", "M") X(LSTM_CELL, "LSTMCell", "A") \
+    X(GRU_CELL, "nn.GRUCell", "M") X(GRU_CELL, "GRUCell", "A") X(RNN_TANH_CELL, "nn.RNNCell", "M") \
+    X(RNN_TANH_CELL, "RNNCell", "A") X(LSTM, "LSTM", "A") X(LSTM, "nn.LSTM", "") X(GRU, "GRU", "A") X(GRU, "nn.GRU", "") \
+    X(RNN_TANH, "RNN", "A") X(RNN_TANH, "nn.RNN", "") X(PRELU, "PReLU", "MS") X(PRELU, "nn.PReLU", "") X(RELU, "ReLU", "M") \
+    X(RELU, "nn.ReLU", "") X(GELU, "nn.GELU", "") X(DROPOUT, "nn.Dropout", "") X(ADD, "__add__", "A") \
+    X(ADD, "__radd__", "A") X(ADD, "__iadd__", "A") X(SUB, "__sub__", "") X(SUB, "__rsub__", "") X(SUB, "__isub__", "") \
+    X(MUL, "__mul__", "A") X(MUL, "__rmul__", "A") X(MUL, "__imul__", "A") X(DIV, "__div__", "A") X(DIV, "__rdiv__", "A") \
+    X(DIV, "__idiv__", "A") X(DIV, "__truediv__", "A") X(DIV, "__rtruediv__", "A") X(DIV, "__itruediv__", "A") \
+    X(EQ, "__eq__", "A") X(GE, "__ge__", "A") X(GT, "__gt__", "A") X(LE, "__le__", "A") X(LT, "__lt__", "A") \
+    X(NE, "__ne__", "A") X(BIAS_ADD, "BiasAdd", "S") X(ADD_N, "AddN", "S") X(CAT, "Concat", "S") X(ADDCDIV, "Addcdiv", "S") \
+    X(ADDCMUL, "Addcmul", "S") X(BILINEAR, "nn.Bilinear", "") X(CROSS, "Cross", "S") X(CROSS, "_PyboostCrossPrim", "S") \
+    X(DOT, "Dot", "S") X(GRID_SAMPLER_2D, "GridSampler2D", "S") X(GRID_SAMPLER_3D, "GridSampler3D", "S") \
+    X(ACOS, "ACos", "S") X(ASIN, "Asin", "S") X(COSH, "Cosh", "S") X(ERFINV, "Erfinv", "S") X(EXP, "Exp", "S") \
+    X(EXPM1, "Expm1", "S") X(LOG, "Log", "S") X(LOG1P, "Log1p", "S") X(RECIPROCAL, "Reciprocal", "S") \
+    X(RSQRT, "Rsqrt", "S") X(SINH, "Sinh", "S") X(TAN, "Tan", "S") X(POW, "Pow", "S") X(POW, "__pow__", "A") \
+    X(POW, "__ipow__", "A") X(POW, "__rpow__", "A") X(SOFTPLUS, "Softplus", "S") X(SOFTPLUS, "SoftplusExt", "S") \
+    X(SOFTPLUS, "nn.Softplus", "") X(LAYER_NORM, "nn.LayerNorm", "M") X(LAYER_NORM, "LayerNorm", "S") \
+    X(LAYER_NORM, "LayerNormExt", "S") X(GROUP_NORM, "GroupNorm", "S") X(GROUP_NORM, "nn.GroupNorm", "") \
+    X(BATCH_NORM, "nn.BatchNorm1d", "M") X(BATCH_NORM, "nn.BatchNorm2d", "M") X(BATCH_NORM, "nn.BatchNorm3d", "M") \
+    X(BATCH_NORM, "BatchNorm", "S") X(BATCH_NORM, "BatchNormExt", "S") X(RMS_NORM, "nn.RMSNorm", "") \
+    X(RENORM, "Renorm", "S") X(PDIST, "Pdist", "S") X(CDIST, "Cdist", "S") X(BINARY_CROSS_ENTROPY, "nn.BCELoss", "") \
+    X(BINARY_CROSS_ENTROPY_WITH_LOGITS, "BCEWithLogitsLoss", "S") \
+    X(BINARY_CROSS_ENTROPY_WITH_LOGITS, "nn.BCEWithLogitsLoss", "") X(CROSS_ENTROPY, "nn.CrossEntropyLoss", "") \
+    X(KL_DIV, "KLDivLoss", "S") X(KL_DIV, "nn.KLDivLoss", "") X(MSE_LOSS, "MSELossExt", "S") X(MSE_LOSS, "nn.MSELoss", "") \
+    X(MULTI_MARGIN_LOSS, "MultiMarginLoss", "S") X(MULTILABEL_MARGIN_LOSS, "MultilabelMarginLoss", "S") \
+    X(SMOOTH_L1_LOSS, "SmoothL1Loss", "S") X(SOFT_MARGIN_LOSS, "SoftMarginLoss", "S") \
+    X(TRIPLET_MARGIN_LOSS, "TripletMarginLoss", "S") X(SOFTMAX, "Softmax", "S") X(SOFTMAX, "nn.Softmax", "") \
+    X(LOG_SOFTMAX, "LogSoftmax", "S") X(LOG_SOFTMAX, "nn.LogSoftmax", "") X(SUM, "SumExt", "S") X(PROD, "ReduceProd", "S") \
+    X(PROD, "ProdExt", "S") X(CUMSUM, "CumSum", "S") X(CUMSUM, "CumsumExt", "S") X(CUMPROD, "CumProd", "S") \
+    X(NORM, "Norm", "S")
+
+typedef enum amp_op {
+    AMP_OP_NONE = 0, /* an operation that no list knows */
+#define AMP_X(suffix, name, classes) AMP_OP_##suffix,
+    AMP_OP_LIST(AMP_X)
+#undef AMP_X
+    AMP_OP_COUNT
+} amp_op;
+
+typedef enum amp_op_class {
+    AMP_CLASS_NONE = 0, /* '-'  not listed: computed in the dtype of its inputs */
+    AMP_CLASS_LOWER,    /* 'L'  inputs cast to FP16 or BF16 */
+    AMP_CLASS_F32,      /* 'F'  inputs cast to FP32 */
+    AMP_CLASS_F32_OUT,  /* 'O'  inputs as they are, computed and returned in FP32 */
+    AMP_CLASS_WIDEST,   /* 'W'  inputs cast to the widest among them */
+    AMP_CLASS_BANNED    /* 'B'  refused: amp_op_note says why, and what to use instead */
+} amp_op_class;
+
+typedef enum amp_system {
+    AMP_SYSTEM_AMP = 0,        /* ours: PyTorch's CUDA class; where it has none, the caution of the others */
+    AMP_SYSTEM_PYTORCH_CUDA,   /* torch.autocast("cuda") */
+    AMP_SYSTEM_PYTORCH_CPU,    /* torch.autocast("cpu") */
+    AMP_SYSTEM_APEX,           /* apex.amp O1 */
+    AMP_SYSTEM_MINDSPORE,      /* white list (O1: 'L') and black list (O2: 'F') */
+    AMP_SYSTEM_MINDSPORE_AUTO, /* auto white, auto black and auto promote */
+    AMP_SYSTEM_COUNT
+} amp_system;
+
+/* *out = the operation of that name: "matmul", "nn.Dense", "F.linear", "torch.matmul", "aten::norm.Scalar". Exact first; then without
+   a leading "torch.nn.functional." (and its shorter forms), "Tensor.", "aten::", "ops.", "mindspore.", and without ".Overload" behind
+   "aten::". AMP_ERR_INVALID_ARG for an unknown name: *out is AMP_OP_NONE then. Class: host. Threads: safe. */
+AMP_API amp_status amp_op_find(const char *name, amp_op *out);
+/* Its name, "" for AMP_OP_NONE and unknown numbers. Class: host. */
+AMP_API const char *amp_op_name(amp_op op);
+/* Name k of a system's own list for the operation: k = 0, 1, ... until it returns NULL. Class: host. */
+AMP_API const char *amp_op_listed(amp_op op, amp_system system, size_t k);
+/* Class in a system's lists; AMP_CLASS_NONE for what it does not list. Class: host. */
+AMP_API amp_op_class amp_op_class_of(amp_op op, amp_system system);
+/* Why an operation is banned and what to use, or why our class is not PyTorch's; "" if there is nothing to say. Class: host. */
+AMP_API const char *amp_op_note(amp_op op);
+AMP_API const char *amp_op_class_name(amp_op_class c);  /* "lower", "f32", "f32 output", "widest", "banned", "none". Class: host. */
+AMP_API const char *amp_system_name(amp_system s);      /* "amp", "pytorch-cuda", "apex", ... Class: host. */
+
+/* ---- policy: what a level means ---- */
+
+#define AMP_PRESET_LIST(X) \
+    X(AMP_PRESET_AMP,            "amp")            /* our lists; FP32 parameters */ \
+    X(AMP_O0,                    "O0")             /* Apex: FP32 */ \
+    X(AMP_O1,                    "O1")             /*       lists; FP32 parameters; dynamic loss scale */ \
+    X(AMP_O2,                    "O2")             /*       half model, FP32 norms and masters; dynamic loss scale */ \
+    X(AMP_O3,                    "O3")             /*       half everything */ \
+    X(AMP_PRESET_PYTORCH_CUDA,   "pytorch-cuda")   /* autocast + GradScaler */ \
+    X(AMP_PRESET_PYTORCH_CPU,    "pytorch-cpu")    /* autocast in BF16, no scaler */ \
+    X(AMP_PRESET_MINDSPORE_O0,   "mindspore-O0")   /* FP32 */ \
+    X(AMP_PRESET_MINDSPORE_O1,   "mindspore-O1")   /* white list in half, results back to FP32 */ \
+    X(AMP_PRESET_MINDSPORE_O2,   "mindspore-O2")   /* half but for the black list; dynamic loss scale from 2^24 */ \
+    X(AMP_PRESET_MINDSPORE_O3,   "mindspore-O3")   /* half everything; FP32 parameters */ \
+    X(AMP_PRESET_MINDSPORE_AUTO, "mindspore-auto") /* auto lists */
+
+typedef enum amp_preset {
+#define AMP_X(name, text) name,
+    AMP_PRESET_LIST(AMP_X)
+#undef AMP_X
+    AMP_PRESET_COUNT
+} amp_preset;
+
+typedef struct amp_policy { /* made by amp_policy_init; plain data, copy it freely. 1 or 0 where no range is given */
+    uint32_t        _begin;
+    amp_preset      preset;
+    amp_system      lists;          /* whose lists say what an operation gets */
+    amp_dtype       low;            /* AMP_F16 or AMP_BF16: what "lower precision" is */
+    uint32_t        enabled;        /* 0: as if the policy were not there */
+    uint32_t        autocast;       /* operations choose by the lists (patch_torch_functions) */
+    amp_dtype       cast_model;     /* dtype of model copies and of every operation (cast_model_type); AMP_AUTO: no such cast */
+    uint32_t        keep_norms;     /* with cast_model: batch norm (MindSpore: its black list) stays FP32 (keep_batchnorm_fp32) */
+    uint32_t        master_weights; /* FP32 masters beside half model copies */
+    uint32_t        results_f32;    /* lower-precision operations return FP32 (MindSpore O1) */
+    amp_dtype       cast_outputs;   /* dtype that the whole model returns (cast_model_outputs); AMP_AUTO: as it comes */
+    amp_scaler_mode scaling;
+    float           loss_scale;     /* initial or static */
+    float           min_scale, max_scale; /* 0: the scaler's default */
+    int32_t         growth_interval;
+    uint32_t        num_losses;     /* scalers to make */
+    uint32_t        flags;          /* 0 */
+    char            edits[256];     /* by amp_op: 0, or the letter of the class that replaces the list's */
+    uint64_t        _end;
+} amp_policy;
+
+typedef struct amp_policy_desc { /* overrides; 0 keeps what the level says. On / off: 1 is True, AMP_NONE is False */
+    uint32_t    _begin;
+    amp_dtype   low;                   /* AMP_F16 or AMP_BF16: the BF16 twin of a level. BF16 needs no loss scale: it is off then */
+    amp_dtype   cast_model_type;       /* AMP_F32, AMP_F16, AMP_BF16 */
+    int32_t     no_cast_model_type;    /* 1: cast_model_type = False */
+    int32_t     enabled;
+    int32_t     patch_torch_functions;
+    int32_t     keep_batchnorm_fp32;
+    int32_t     master_weights;
+    const char *loss_scale;            /* "dynamic", or a number > 0 as text: "128.0" */
+    float       min_loss_scale, max_loss_scale; /* dynamic only; Apex and MindSpore: 2^24 is Apex's own ceiling */
+    amp_dtype   cast_model_outputs;
+    uint32_t    num_losses;            /* Apex; 0 => 1 */
+    uint64_t    _end;
+} amp_policy_desc;
+
+/* Fills *policy from a level, then applies the overrides (NULL => none) with the rules and errors of the system that the level belongs to:
+   Apex O1 refuses cast_model_type other than float32, keep_batchnorm_fp32 and master_weights; every level but O1 refuses
+   patch_torch_functions = True; MindSpore has no patch_torch_functions, master_weights, num_losses; PyTorch has only low, enabled and
+   the scale. PyTorch CPU with a low that is not half is disabled with a warning, as there. Errors: INVALID_ARG, UNINIT, and *policy is as
+   it was. Apex's floor: none; ours stays 1 unless min_loss_scale is given (>>scaler). Class: host. */
+AMP_API amp_status amp_policy_init(amp_ctx *ctx, amp_policy *policy, amp_preset preset, const amp_policy_desc *overrides);
+/* One override by name and text, e.g. from a command line: "loss_scale" "dynamic", "cast_model_type" "torch.float16" / "bfloat16" /
+   "False", "keep_batchnorm_fp32" "True", "min_loss_scale" "128", "dtype" "bfloat16". "None" changes nothing. Same rules and errors;
+   a name that is no property is INVALID_ARG. Class: host. */
+AMP_API amp_status amp_policy_set(amp_ctx *ctx, amp_policy *policy, const char *property, const char *value);
+/* "O1", "mindspore-O2", and with "-bf16" or "-f16" behind it for the twin: *low is AMP_AUTO without (low NULL: refused then).
+   INVALID_ARG for an unknown name. Class: host. */
+AMP_API amp_status amp_preset_find(const char *name, amp_preset *preset, amp_dtype *low);
+AMP_API const char *amp_preset_name(amp_preset preset); /* "unknown preset" otherwise. Class: host. */
+
+/* One edit of the lists: operation op gets class c. Warnings (log events): a banned operation allowed, an FP32 operation lowered. Class: host. */
+AMP_API amp_status amp_policy_edit(amp_ctx *ctx, amp_policy *policy, amp_op op, amp_op_class c);
+/* MindSpore's custom_mixed_precision: exactly one of the lists, which replaces the default one. white: those operations in
+   half and back to FP32, nothing else; black: everything in half but those, FP32 parameters. A default black entry (MindSpore's list)
+   that is left out gives a warning. Errors: both lists or neither, an unknown operation, n 0, dtype not AMP_F16 / AMP_BF16
+   (AMP_AUTO => AMP_F16). Class: host. */
+AMP_API amp_status amp_policy_custom(amp_ctx *ctx, amp_policy *policy, const amp_op *white, size_t n_white, const amp_op *black, size_t n_black,
+                                     amp_dtype dtype);
+/* The operations that get class c under the policy, into out[cap] (NULL if cap is 0); returns how many there are. Class: host. */
+AMP_API size_t amp_policy_list(const amp_policy *policy, amp_op_class c, amp_op *out, size_t cap);
+/* What the policy does with an operation, level, lists and edits together. Class: host. */
+AMP_API amp_op_class amp_policy_class(const amp_policy *policy, amp_op op);
+/* The dtype of its result when it is left automatic and the (widest) input has dtype `in`: what to allocate. Class: host. */
+AMP_API amp_dtype amp_policy_output(const amp_policy *policy, amp_op op, amp_dtype in);
+/* 1: parameters of this operation stay FP32: amp_param_desc.keep_f32. Class: host. */
+AMP_API uint32_t amp_policy_keep_f32(const amp_policy *policy, amp_op op);
+/* The descs for amp_params_create and amp_scaler_create (make num_losses scalers). Static 1 becomes AMP_SCALER_OFF and another static
+   scale does not look for overflow, as in Apex. Class: host. */
+AMP_API amp_params_desc amp_policy_params_desc(const amp_policy *policy);
+AMP_API amp_scaler_desc amp_policy_scaler_desc(const amp_policy *policy);
+
+/* ---- scope: verbs choose by themselves ----
+   Between amp_autocast_begin and _end, amp_gemm and amp_linear_forward cast operands as the policy says, and an output whose dtype is
+   AMP_AUTO gets the dtype that the policy chooses: its memory must have room for 4 bytes per element (or for what amp_policy_output
+   says), and the choice is returned (amp_gemm_desc.d_dtype, amp_linear.record). An explicit output dtype is always obeyed. Outside a scope,
+   and in a disabled region, nothing is cast and AMP_AUTO is the dtype of the first input.
+   A cast costs memory and time once: a parameter of a committed set resolves to its model copy, without a cast, if that has the wanted
+   dtype; FP32 parameters, and arrays with AMP_CACHE in flags, are cast once and kept until the outermost end or until their set steps;
+   everything else (activations, views of parameters) is cast for the one call. FP8 operands are never cast. Biases are
+   read as they are (products add them in FP32), or from their model copy.
+   Backward does not look at the scope: it uses what its layer's record says (custom_bwd), inside or outside. */
+
+#define AMP_AUTOCAST_DEPTH 16 /* regions that can be open at a time */
+#define AMP_AUTOCAST_SPARE ((size_t)1 << 20) /* bytes of the default arena for copies of one call: activations, gradients */
+#define AMP_CACHE 0x100u      /* amp_array.flags: an FP32 weight whose cast may be kept; call amp_autocast_invalidate when you change it */
+
+typedef struct amp_autocast_desc {
+    uint32_t          _begin;
+    uint32_t          disabled;   /* 1: nothing is cast in this region: cast yourself. Outermost regions of a disabled policy: the same */
+    const amp_policy *policy;     /* copied; NULL => the surrounding region's; outermost: AMP_PRESET_AMP */
+    amp_dtype         low;        /* AMP_AUTO => the surrounding region's (with a policy: the policy's). AMP_F16 or AMP_BF16 */
+    amp_dtype         pin;        /* to_float: every operation of the region gets its inputs in this dtype; AMP_AUTO => by the lists */
+    uint32_t          if_enabled; /* 1: nothing happens unless an enabled region surrounds this one (custom_fwd's cast_inputs, with pin) */
+    int32_t           cache;      /* 0 => the surrounding region's (outermost: on); 1 on; AMP_NONE off */
+    size_t            arena;      /* outermost: bytes for copies; 0 => each FP32 parameter once, and AMP_AUTOCAST_SPARE; none if disabled */
+    size_t            entries;    /* outermost: copies that can be cached; 0 => one per FP32 parameter, and 64 */
+    uint64_t          _end;
+} amp_autocast_desc;
+
+/* Opens a region; desc NULL => defaults. The arena (ledger label "autocast") is allocated by an outermost begin if what is there is too
+   small, never by the verbs, and stays for the next scope. Errors: STAGE beyond AMP_AUTOCAST_DEPTH, CAPTURE if it would have to allocate in a capture. Class: setup the first
+   time, then host. */
+AMP_API amp_status amp_autocast_begin(amp_ctx *ctx, const amp_autocast_desc *desc);
+/* Closes the innermost region, dropping the casts made for amp_autocast_input in it; the outermost one drops the cache. STAGE if none is
+   open. Class: host. */
+AMP_API amp_status amp_autocast_end(amp_ctx *ctx);
+/* Frees the arena and the tables (amp_ctx_destroy does it, too). STAGE while a region is open. Graphs that were captured in a scope use the
+   arena: they may not be launched any more. Class: setup. */
+AMP_API amp_status amp_autocast_release(amp_ctx *ctx);
+
+/* *out = `in` as operation op wants it: itself, its model copy, or a cast of `count` elements, valid until the end of the region (a cached
+   one: of the outermost). Write nothing to it. Errors: NO_MEMORY when the arena is full (the sentence says how much was wanted),
+   UNSUPPORTED for a banned operation. The widest-class looks at several inputs: amp_autocast_inputs, each with its count; FP16 with
+   BF16 and no FP32 among them is UNSUPPORTED, as in PyTorch. Class: enqueue. Numerics: to nearest even. */
+AMP_API amp_status amp_autocast_input(amp_ctx *ctx, amp_op op, amp_array in, size_t count, amp_array *out);
+AMP_API amp_status amp_autocast_inputs(amp_ctx *ctx, amp_op op, const amp_array *in, size_t n, amp_array *out);
+/* The dtype of op's result here if left automatic, from the dtype of its (widest) input. Class: host. */
+AMP_API amp_dtype amp_autocast_output(const amp_ctx *ctx, amp_op op, amp_dtype in);
+/* Cached casts of this array (data NULL: all) are made again at their next use. amp_step and its kin, amp_params_* and amp_state_load do
+   it for their sets. Class: host. */
+AMP_API void amp_autocast_invalidate(amp_ctx *ctx, const void *data);
+
+typedef struct amp_autocast_info { /* of the innermost region; counters since the outermost begin, still there after its end */
+    uint32_t  depth;           /* regions open */
+    uint32_t  enabled, cache;
+    amp_dtype low, pin;
+    uint32_t  _pad;
+    uint64_t  casts;           /* made */
+    uint64_t  hits;            /* answered from the cache */
+    uint64_t  resolved;        /* answered by a model copy */
+    size_t    arena, used, peak; /* bytes */
+} amp_autocast_info;
+AMP_API amp_autocast_info amp_autocast_get(const amp_ctx *ctx); /* Class: host. */
+
+/* What a layer's forward did, kept by you beside the layer: amp_linear.record points to it. Forward writes it, backward reads it, and the next
+   layer's .from may point to it: then its x (or its logits) may be AMP_AUTO. */
+typedef struct amp_precision {
+    amp_dtype x;    /* dtype of x in memory */
+    amp_dtype used; /* dtype in which the product read x and w */
+    amp_dtype y;    /* dtype of y and aux in memory; also of dy if that is AMP_AUTO */
+    uint32_t  made; /* 1: forward has run */
+} amp_precision;
+
 /* ==== >>products =====================================================================================================
    Row-major, FP32 accumulation. Error of one element against the exact result of the operands as stored:
    |d - exact| <= (k + 4) * 2^-24 * (|alpha| * sum |a||b| + |beta * c| + |bias|) + half a unit in the last place of d's dtype.
@@ -808,6 +1165,9 @@ typedef struct amp_gemm_desc { /* D[m,n] = act( alpha * op(A)[m,k] * op(B)[k,n] 
     const float *alpha_ptr;         /* context memory: one more factor, read when the product runs; NULL => 1 */
     size_t    batch;                /* 0 => 1 */
     size_t    stride_a, stride_b, stride_c, stride_d; /* elements between batches; 0 => packed; a, b, c also AMP_BROADCAST */
+    amp_dtype *d_dtype;             /* host; d's dtype is returned here. Needed when d.dtype is AMP_AUTO (>>policy), else NULL is fine */
+    amp_dtype pin;                  /* a and b are read in this dtype; AMP_AUTO => as the scope says, else as they are */
+    uint32_t  flags;                /* 0 */
     uint64_t  _end;
 } amp_gemm_desc;
 
@@ -829,10 +1189,15 @@ typedef struct amp_linear { /* one layer: fill it once, use it for forward and b
     amp_array dbias;          /* [out] output = column sums of dy, or data NULL; any dtype */
     uint32_t  accumulate;     /* 1: dw and dbias are added to what is there */
     uint32_t  flags;          /* 0 */
+    amp_precision *record;    /* host: written by forward, read by backward. NULL: every dtype is explicit, and x, w, dy have one */
+    const amp_precision *from; /* host: the record of the layer that made x, if x.dtype is AMP_AUTO */
+    amp_dtype pin;            /* x and w are read in this dtype; AMP_AUTO => as the scope says, else as they are */
+    uint32_t  _pad;
     uint64_t  _end;
 } amp_linear;
 
-/* All matrices packed row-major. A layer's y is the next layer's x, and the next layer's dx is this layer's dy. ReLU's backward looks
+/* With a record, y, aux, dy and dx may be AMP_AUTO: y as the scope chooses, aux and dy as y, dx as x. dw and dbias are explicit.
+   All matrices packed row-major. A layer's y is the next layer's x, and the next layer's dx is this layer's dy. ReLU's backward looks
    at y, GELU's at aux. Class: enqueue. Numerics: products' bound; y = 0 has derivative 0 in ReLU. */
 AMP_API amp_status amp_linear_forward(amp_ctx *ctx, const amp_linear *l);
 AMP_API amp_status amp_linear_backward(amp_ctx *ctx, const amp_linear *l);
@@ -850,6 +1215,7 @@ typedef struct amp_xent {
     amp_scaler    *scaler;    /* NULL => 1. Read where the verb runs: no host synchronisation */
     float          factor;    /* 0 => 1: one more factor of the gradient, e.g. 1/N for N micro-batches */
     float          smoothing; /* label smoothing: 0 => none; target = (1-s) * one-hot + s / classes */
+    const amp_precision *from; /* host: the record of the layer that made logits, if logits.dtype is AMP_AUTO; dlogits AMP_AUTO => as logits */
     uint64_t       _end;
 } amp_xent;
 
@@ -857,6 +1223,90 @@ typedef struct amp_xent {
    that row's loss and gradient NaN. All rows left out: loss 0. Scratch: none. Class: enqueue. Numerics: bit contract of
    arithmetic. */
 AMP_API amp_status amp_softmax_cross_entropy(amp_ctx *ctx, const amp_xent *desc);
+
+/* ==== >>memory plan ==================================================================================================
+   Where the bytes go, before anything is allocated. Mixed precision halves activations, not model state: FP32 Adam has 4 + 4 + 4 + 4
+   = 16 bytes per parameter, FP16 copies and gradients with FP32 masters 2 + 2 + 4 + 8 = 16. */
+
+typedef struct amp_plan_layer {
+    const char *name;      /* for your table; NULL is fine */
+    amp_op      op;        /* decides dtypes: AMP_OP_LINEAR, AMP_OP_LAYER_NORM, ... */
+    uint32_t    keep_bias; /* 1: the bias has keep_f32 */
+    uint64_t    weight, bias;  /* elements; each that is not 0 is one parameter */
+    uint64_t    saved;     /* elements that backward needs, in the dtype of op's result: y, aux, ... */
+    uint64_t    saved_f32; /* elements of 4 bytes under any policy: statistics, labels */
+} amp_plan_layer;
+
+typedef struct amp_plan { /* bytes; the first six are the rows of the ledger for the set, exactly */
+    uint64_t master, model, grad, moments, accum, tables;
+    uint64_t casts;        /* copies of FP32 parameters in a scope; with AMP_AUTOCAST_SPARE: what amp_autocast_begin allocates */
+    uint64_t saved;        /* activations */
+    uint64_t total;
+} amp_plan;
+
+/* The plan of n layers under a policy, with one set of parameters. layout NULL => amp_policy_params_desc(policy), Adam's two
+   moments. `in` is the dtype of the inputs: it matters for operations of class none. Class: host. */
+AMP_API amp_status amp_plan_memory(const amp_policy *policy, const amp_params_desc *layout, const amp_plan_layer *layers, size_t n, amp_dtype in, amp_plan *out);
+
+/* ---- recompute: keep some activations, compute the others again ----
+   A chain of n layers. Layer i saves bytes[i] for backward, needs the output of layer i-1, and uses work[i] more while it runs
+   (gradients). A layer that is not kept is freed after the next layer's forward; before backward reaches the kept layer behind it, it
+   is computed once more with its neighbours, from the kept layer before them. With K(e) = bytes of kept layers up to e:
+       peak = max over kept e, and over the end, of K(e) + max( segment before e + work[e], max over i in it of bytes up to i + work[i] ) */
+
+typedef struct amp_recompute_layer { uint64_t bytes, work, cost; } amp_recompute_layer; /* cost: of one forward, any unit */
+typedef struct amp_recompute_plan {
+    uint64_t peak;       /* bytes */
+    uint64_t extra, base; /* cost of what is computed again, and of one forward */
+    uint64_t least;      /* the smallest peak that any choice has (amp_recompute_optimal; else 0) */
+    size_t   kept;       /* layers */
+    uint32_t exact;      /* 1: no choice within the budget has less extra cost. 0: more than 4096 trade-offs at one place were thinned out */
+    uint32_t _pad;
+} amp_recompute_plan;
+
+/* keep[i] = 1 or 0 with the least extra cost among all choices with peak <= budget, by dynamic programming over the pairs (bytes kept,
+   cost) that nothing beats. NO_MEMORY if the budget is below out->least, which is set then too. n <= 65535. Allocates on the host, through
+   the context, and frees again. Class: host. */
+AMP_API amp_status amp_recompute_optimal(amp_ctx *ctx, const amp_recompute_layer *layers, size_t n, uint64_t budget, uint8_t *keep, amp_recompute_plan *out);
+/* Every s-th layer kept, s = sqrt(n) rounded up, counted from the end (Chen et al., arXiv 1604.06174). Class: host. */
+AMP_API amp_status amp_recompute_sqrt(const amp_recompute_layer *layers, size_t n, uint8_t *keep, amp_recompute_plan *out);
+/* Peak and extra cost of any choice. Class: host. */
+AMP_API amp_status amp_recompute_evaluate(const amp_recompute_layer *layers, size_t n, const uint8_t *keep, amp_recompute_plan *out);
+
+typedef struct amp_rng { uint64_t seed, stream, offset; } amp_rng; /* a place in the sequence of amp_random */
+
+typedef struct amp_snapshot { /* what a segment's forward saw; plain data. Do not change it */
+    amp_policy    policy;
+    amp_dtype     low, pin;
+    uint32_t      enabled, cache;
+    amp_rng       rng;
+    const amp_scaler *scaler;
+    uint64_t      iteration, weights; /* of the scaler; changes of weights so far on the context */
+} amp_snapshot;
+
+/* Before a segment's forward: remembers the region (policy, dtypes, cache), rng (NULL: none) and which iteration the scaler (NULL: none) is in.
+   Class: host. */
+AMP_API amp_status amp_snapshot_take(const amp_ctx *ctx, amp_snapshot *out, const amp_rng *rng, const amp_scaler *scaler);
+/* Before its recompute: opens a region that is exactly that one (close it with amp_autocast_end) and sets *rng (NULL: not). STAGE if since
+   then a step changed weights or the loss scale moved: the result would not be the same. Class: as amp_autocast_begin. */
+AMP_API amp_status amp_snapshot_begin(amp_ctx *ctx, const amp_snapshot *snapshot, amp_rng *rng);
+/* A number of the bits of n arrays (with counts), to compare before and after. Reads them through the host: for tests. Class: query. */
+AMP_API amp_status amp_fingerprint(amp_ctx *ctx, const amp_array *arrays, size_t n, uint64_t *out);
+/* Compares the first count elements of two arrays of one dtype bit for bit: *first = index of the first that differs, or count. Class: query. */
+AMP_API amp_status amp_compare(amp_ctx *ctx, amp_array a, amp_array b, size_t count, size_t *first);
+
+typedef struct amp_dropout_desc {
+    uint32_t  _begin;
+    float     p;        /* share that is dropped, in [0, 1] */
+    size_t    count;
+    amp_array x, y;     /* y[i] = x[i] / (1 - p), or 0; may be one array. y.dtype AMP_AUTO => x's */
+    amp_rng   rng;      /* element i draws amp_random(seed, stream, offset + i): dropped if below p */
+    uint64_t  _end;
+} amp_dropout_desc;
+
+/* Dropout without a stored mask: backward is the same call on the gradient (x = dy, y = dx) with the same rng; recompute, too. Move
+   rng.offset on by count for the next call. Class: enqueue. Numerics: one FP32 product, rounded to y's dtype; a dropped NaN becomes 0. */
+AMP_API amp_status amp_dropout(amp_ctx *ctx, const amp_dropout_desc *desc);
 
 /* ==== >>state ========================================================================================================
    Everything a run needs to continue, in one file: little-endian tagged sections, each with a checksum. Written to a temporary
@@ -887,7 +1337,8 @@ AMP_API amp_status amp_state_load(amp_ctx *ctx, const char *path, const amp_stat
 
 /* ---- arithmetic that no compiler flag changes: each operation rounds once, to nearest even, subnormals kept -------------
    Device: PTX .rn without .ftz. Host: the result passes through an empty asm statement, so it can be neither contracted nor
-   reassociated, and division and square root are not replaced by estimates. (Rounding mode and FTZ/DAZ: the verbs see to it.) */
+   reassociated, and division and square root are not replaced by estimates. Rounding mode and FTZ/DAZ: the verbs see to it; called by
+   themselves, these functions and amp_exp, amp_log, amp_gelu work in the environment they find. */
 #if defined(__CUDA_ARCH__)
 #  define AMPI_OP2(name, T, op, ptx, c) \
        __device__ static inline T name(T a, T b) { T r; asm(ptx " %0, %1, %2;" : "=" c(r) : c(a), c(b)); return r; }
@@ -999,7 +1450,8 @@ AMP_INLINE float amp_log(float x) {
 }
 
 /* GELU in its tanh form, x/2 (1 + tanh z) with z = sqrt(2/pi) (x + 0.044715 x^3), written with the logistic function, which needs no
-   tanh: x / (1 + e^(-2z)). And its derivative, s + x s (1-s) 2z'. Source: Hendrycks and Gimpel, arXiv 1606.08415. */
+   tanh: x / (1 + e^(-2z)). And its derivative, s + x s (1-s) 2z'. Errors <= 4e-7 |x| and <= 4e-6. Source: Hendrycks and Gimpel,
+   arXiv 1606.08415. */
 AMP_INLINE float ampi_gelu_sigmoid(float x) {
     float z2 = ampi_mul(ampi_mul(1.59576912f, x), ampi_add(1.0f, ampi_mul(0.044715f, ampi_mul(x, x))));
     return ampi_div(1.0f, ampi_add(1.0f, amp_exp(ampi_negative(z2))));
@@ -1022,6 +1474,11 @@ AMP_INLINE float ampi_act(amp_act act, float x) {
 AMP_INLINE float ampi_act_grad(amp_act act, float dy, float saved) {
     return act == AMP_GELU ? ampi_mul(dy, amp_gelu_grad(saved)) : act == AMP_RELU ? (ampi_bits(saved) - 1u < 0x7f800000u ? dy : 0.0f) : dy; /* saved > 0 */
 }
+
+/* ---- dropout: element i is dropped if its random number is below the threshold; p = 1 drops all --------------------------------- */
+AMP_INLINE uint64_t amp_dropout_threshold(float p) { float t = ampi_mul(p, 4294967296.0f); return (uint64_t)t; }
+AMP_INLINE float    amp_dropout_factor(float p)    { return p < 1.0f ? ampi_narrow(ampi_ddiv(1.0, ampi_dsub(1.0, ampi_widen(p)))) : 0.0f; }
+AMP_INLINE float    amp_dropout_one(float x, uint32_t r, uint64_t threshold, float factor) { return r < threshold ? 0.0f : ampi_mul(x, factor); }
 
 /* ---- loss scale rule ------------------------------------------------------------------------------------------------------ */
 
@@ -1218,12 +1675,24 @@ AMP_INLINE double ampi_power(double beta, uint64_t t) {
     return r;
 }
 
-/* The end of an inspection, run by one thread: from totals to the record, and on. `totals` and `first` (where the first bad element
+/* What a step that is taken needs for one group; after amp_inspect_finish with BEGIN. */
+AMP_INLINE void amp_inspect_rates(const amp_inspect_job *job, uint32_t group) {
+    const amp_group *g = &job->group[group];
+    amp_rates *r = &job->record->rate[group];
+    double lr = ampi_widen(g->lr_ptr ? *g->lr_ptr : g->lr);
+    double bc1 = ampi_dsub(1.0, ampi_power(ampi_widen(g->beta1), job->record->steps)), bc2 = ampi_dsub(1.0, ampi_power(ampi_widen(g->beta2), job->record->steps));
+    r->lr = ampi_narrow(lr);
+    r->step_size = ampi_narrow(ampi_ddiv(lr, bc1));
+    r->rsqrt_bc2 = ampi_narrow(ampi_ddiv(1.0, ampi_dsqrt(bc2)));
+    r->decay = ampi_narrow(ampi_dsub(1.0, ampi_dmul(lr, ampi_widen(g->weight_decay))));
+}
+
+/* The end of an inspection, run by one thread: from totals to the record, and on. Then amp_inspect_rates for each group. `totals` and `first` (where the first bad element
    is; only looked at when there is one) are used with READ. */
 AMP_INLINE void amp_inspect_finish(const amp_inspect_job *job, const amp_totals *totals, uint32_t first_param, uint64_t first_index) {
     amp_step_record *r = job->record;
     const amp_step_desc *d = &job->desc;
-    uint32_t flags = job->flags, i;
+    uint32_t flags = job->flags;
     if (flags & AMP_INSPECT_FRESH) {
         r->skip = 0; r->nan = r->inf = r->overflow = r->first_index = 0; r->first_param = 0;
         r->scale = job->scaler ? job->scaler->scale : 1.0f;
@@ -1264,15 +1733,6 @@ AMP_INLINE void amp_inspect_finish(const amp_inspect_job *job, const amp_totals 
         } else {
             r->steps++;
             r->outcome = AMP_STEPPED;
-            for (i = 0; i < AMP_GROUPS; i++) {
-                const amp_group *g = &job->group[i];
-                double lr = ampi_widen(g->lr_ptr ? *g->lr_ptr : g->lr);
-                double bc1 = ampi_dsub(1.0, ampi_power(ampi_widen(g->beta1), r->steps)), bc2 = ampi_dsub(1.0, ampi_power(ampi_widen(g->beta2), r->steps));
-                r->rate[i].lr = ampi_narrow(lr);
-                r->rate[i].step_size = ampi_narrow(ampi_ddiv(lr, bc1));
-                r->rate[i].rsqrt_bc2 = ampi_narrow(ampi_ddiv(1.0, ampi_dsqrt(bc2)));
-                r->rate[i].decay = ampi_narrow(ampi_dsub(1.0, ampi_dmul(lr, ampi_widen(g->weight_decay))));
-            }
         }
     }
     if (flags & AMP_INSPECT_NEXT) amp_scaler_next(job->scaler);
@@ -1425,6 +1885,9 @@ typedef struct amp_backend {
     amp_status (*act_grad)(amp_ctx *, amp_act act, amp_array dy, amp_array saved, size_t n); /* dy = act_grad(dy, saved), in place */
     amp_status (*col_sum)(amp_ctx *, amp_array out, amp_array in, size_t rows, size_t cols, int accumulate);
     amp_status (*xent)(amp_ctx *, const amp_xent *, const amp_scaler_state *); /* state NULL: scale 1 */
+    /* policy */
+    uint64_t   (*capture_id)(amp_ctx *);                               /* of the capture in progress, 0: none. NULL: always 0 */
+    amp_status (*dropout)(amp_ctx *, const amp_dropout_desc *);        /* count > 0; dtypes resolved */
 } amp_backend;
 
 /* The class of every verb that works on a context, for documentation and tests: X(function, class). */
@@ -1439,6 +1902,8 @@ typedef struct amp_backend {
     X(amp_step, enqueue) X(amp_sgd, enqueue) X(amp_adam, enqueue) X(amp_adamw, enqueue) X(amp_lion, enqueue) X(amp_inspect, enqueue) X(amp_accumulate, enqueue) \
     X(amp_param_read, query) X(amp_param_write, query) \
     X(amp_grad_norm, query) X(amp_clip, enqueue) X(amp_clip_value, enqueue) X(amp_step_poll, host) \
+    X(amp_autocast_begin, setup) X(amp_autocast_release, setup) X(amp_autocast_input, enqueue) X(amp_autocast_inputs, enqueue) X(amp_snapshot_begin, setup) \
+    X(amp_fingerprint, query) X(amp_compare, query) X(amp_dropout, enqueue) \
     X(amp_gemm, enqueue) X(amp_linear_forward, enqueue) X(amp_linear_backward, enqueue) X(amp_softmax_cross_entropy, enqueue) \
     X(amp_state_save, query) X(amp_state_load, query)
 
@@ -1467,6 +1932,8 @@ AMPI_REF(amp_gemm, amp_gemm_desc)
 AMPI_REF(amp_linear_forward, amp_linear)
 AMPI_REF(amp_linear_backward, amp_linear)
 AMPI_REF(amp_softmax_cross_entropy, amp_xent)
+AMPI_REF(amp_autocast_begin, amp_autocast_desc)
+AMPI_REF(amp_dropout, amp_dropout_desc)
 AMPI_REF_STEP(amp_step)
 AMPI_REF_STEP(amp_sgd)
 AMPI_REF_STEP(amp_adam)
@@ -1476,6 +1943,7 @@ AMPI_REF_STEP(amp_inspect)
 #undef AMPI_REF
 #undef AMPI_REF_STEP
 static inline amp_status amp_cast(amp_ctx *c, amp_array dst, amp_array src, size_t n, const amp_cast_desc &d) { return amp_cast(c, dst, src, n, &d); }
+static inline amp_status amp_policy_init(amp_ctx *c, amp_policy *p, amp_preset l, const amp_policy_desc &d) { return amp_policy_init(c, p, l, &d); }
 static inline amp_status amp_params_add(amp_params *p, const amp_param_desc &d) { return amp_params_add(p, &d); }
 static inline amp_status amp_scaler_configure(amp_ctx *c, amp_scaler *s, const amp_scaler_desc &d) { return amp_scaler_configure(c, s, &d); }
 static inline amp_status amp_state_save(amp_ctx *c, const char *path, const amp_state &s) { return amp_state_save(c, path, &s); }
@@ -1572,6 +2040,7 @@ AMP_API const char *amp_outcome_name(amp_outcome o) {
 }
 
 typedef struct ampi_block { void *ptr; size_t bytes, row; } ampi_block;
+typedef struct ampi_scope ampi_scope;
 
 struct amp_ctx {
     const amp_backend *b;          /* &table */
@@ -1584,6 +2053,9 @@ struct amp_ctx {
     amp_ledger_row    *rows;       /* row 0: total */
     size_t             n_rows, cap_rows;
     uint64_t           serial;     /* numbers the iterations of all scalers of this context */
+    uint64_t           weights;    /* counts changes of weights */
+    amp_params        *sets;       /* committed ones */
+    ampi_scope        *scope;      /* autocast: NULL before the first begin */
     char               error[320];
 };
 
@@ -1698,10 +2170,16 @@ AMP_API const char *amp_ctx_device(const amp_ctx *ctx) {
     return ctx ? ctx->b->device(c) : "";
 }
 
+static void ampi_scope_destroy(amp_ctx *ctx);
 AMP_API void amp_ctx_destroy(amp_ctx *ctx) {
     amp_allocator host;
     size_t i;
     if (!ctx) return;
+    ampi_scope_destroy(ctx);
+    while (ctx->sets) {
+        amp_log_event(ctx, AMP_LOG_WARNING, "amp_ctx_destroy: a parameter set was not destroyed");
+        amp_params_destroy(ctx->sets);
+    }
     for (i = 0; i < ctx->n_blocks; i++) {
         amp_log_event(ctx, AMP_LOG_WARNING, "amp_ctx_destroy: %lu bytes of \"%s\" were not freed", (unsigned long)ctx->blocks[i].bytes, ctx->rows[ctx->blocks[i].row].label);
         ctx->b->release(ctx, ctx->blocks[i].ptr, ctx->blocks[i].bytes);
@@ -1804,7 +2282,7 @@ AMP_API amp_status amp_sync(amp_ctx *ctx) {
 static amp_status ampi_check_array(amp_ctx *ctx, const char *where, const char *name, amp_array a, size_t need, int required) {
     if (!a.data) return required && need ? AMPI_INVALID(ctx, "%s: %s.data is NULL", where, name) : AMP_OK;
     if (amp_dtype_size(a.dtype) == 0) return AMPI_INVALID(ctx, "%s: %s.dtype is %d (%s); a storage dtype is needed", where, name, (int)a.dtype, amp_dtype_name(a.dtype));
-    if (a.flags) return AMPI_INVALID(ctx, "%s: %s.flags is not 0", where, name);
+    if (a.flags & ~AMP_CACHE) return AMPI_INVALID(ctx, "%s: %s.flags has unknown bits", where, name);
     if (a.count && a.count < need) return AMPI_INVALID(ctx, "%s: %s.count is %lu, but %lu elements are needed", where, name, (unsigned long)a.count, (unsigned long)need);
     return AMP_OK;
 }
@@ -1939,7 +2417,9 @@ struct amp_params {
     amp_scaler      *window;    /* whose scale is held for this set's accumulation window; NULL: none */
     int32_t          stage;
     int32_t          adding;    /* the accumulators hold micro-batches */
+    amp_params      *next;      /* in the context's list of committed sets */
 };
+static void ampi_weights_changed(amp_ctx *ctx, const amp_params *p); /* casts of them are made again */
 enum { AMPI_READY = 0, AMPI_UNSCALED, AMPI_STEPPED };
 
 static amp_params_desc ampi_params_defaults(amp_params_desc d) {
@@ -2056,7 +2536,13 @@ AMP_API amp_status amp_params_add(amp_params *p, const amp_param_desc *desc) {
 }
 
 static void ampi_params_release(amp_params *p) { /* back to "not committed" */
+    amp_params **at;
     size_t i;
+    if (p->committed) {
+        for (at = &p->ctx->sets; *at != p; at = &(*at)->next) {}
+        *at = p->next;
+        ampi_weights_changed(p->ctx, p);
+    }
     for (i = 0; i < 6; i++) { (void)amp_free(p->ctx, p->arena[i]); p->arena[i] = NULL; }
     p->ctx->b->mirror_destroy(p->ctx, p->mirror);
     p->mirror = NULL;
@@ -2117,6 +2603,15 @@ static void *ampi_place(void *arena, size_t *at, size_t bytes) { /* the next pie
     return p;
 }
 
+static uint64_t ampi_table_bytes(uint64_t params, uint64_t chunks) {
+    uint64_t piece[5], sum = 0;
+    size_t i;
+    piece[0] = 2 * ((sizeof(amp_step_record) + 255u) & ~(size_t)255u); piece[1] = sizeof(amp_totals);
+    piece[2] = params * sizeof(amp_param_entry); piece[3] = chunks * sizeof(amp_chunk); piece[4] = chunks * sizeof(amp_partial);
+    for (i = 0; i < 5; i++) sum += (piece[i] + 255u) & ~(uint64_t)255u;
+    return sum;
+}
+
 static amp_status ampi_params_commit(amp_params *p) {
     static const char where[] = "amp_params_commit";
     amp_ctx *ctx = p->ctx;
@@ -2151,8 +2646,7 @@ static amp_status ampi_params_commit(amp_params *p) {
         n_chunks += (d->count - 1) / AMP_CHUNK + 1;
     }
     if (n_chunks > 0xffffffffu) return AMPI_INVALID(ctx, "%s: the set is too large", where);
-    tables = 2 * ampi_round256(sizeof(amp_step_record)) + ampi_round256(sizeof(amp_totals)) + ampi_round256(p->n * sizeof(amp_param_entry)) +
-             ampi_round256(n_chunks * sizeof(amp_chunk)) + ampi_round256(n_chunks * sizeof(amp_partial));
+    tables = (size_t)ampi_table_bytes(p->n, n_chunks);
     AMPI_TRY(ctx->b->mirror_create(ctx, &p->mirror));
     AMPI_TRY(ampi_arena(p, 0, ".master", bytes[0]));
     AMPI_TRY(ampi_arena(p, 1, ".model", bytes[1]));
@@ -2213,7 +2707,7 @@ AMP_API amp_status amp_params_commit(amp_params *p) {
     st = ampi_params_commit(p);
     if (st == AMP_OK) st = p->ctx->b->sync(p->ctx);
     if (st != AMP_OK) ampi_params_release(p);
-    else p->committed = 1;
+    else { p->committed = 1; p->next = p->ctx->sets; p->ctx->sets = p; }
     return ampi_failed_in(p->ctx, "amp_params_commit", st);
 }
 
@@ -2284,6 +2778,7 @@ AMP_API amp_status amp_param_write(amp_ctx *ctx, amp_params *p, size_t i, const 
     amp_cast_desc c = AMP_ZERO;
     AMPI_TRY(ampi_check_param(ctx, "amp_param_write", p, i, src));
     AMPI_TRY(ampi_write_weights(p, "amp_param_write", i, src));
+    ampi_weights_changed(ctx, p);
     e = &p->entries[i];
     return e->master && e->model ? ctx->b->cast(ctx, amp_param_model(p, i), amp_param_master(p, i), (size_t)e->count, &c) : AMP_OK;
 }
@@ -2295,6 +2790,7 @@ AMP_API amp_status amp_params_master_to_model(amp_ctx *ctx, amp_params *p) {
     for (i = 0; i < p->n; i++) if (p->entries[i].master && p->entries[i].model)
         AMPI_TRY(ctx->b->cast(ctx, amp_param_model(p, i), amp_param_master(p, i), (size_t)p->entries[i].count, &c));
     p->stochastic = 0;
+    ampi_weights_changed(ctx, p);
     return AMP_OK;
 }
 AMP_API amp_status amp_params_model_to_master(amp_ctx *ctx, amp_params *p) {
@@ -2306,6 +2802,7 @@ AMP_API amp_status amp_params_model_to_master(amp_ctx *ctx, amp_params *p) {
         if (p->entries[i].low) AMPI_TRY(ctx->b->zero(ctx, p->entries[i].low, (size_t)p->entries[i].count * 2u));
     }
     p->stochastic = 0;
+    ampi_weights_changed(ctx, p);
     return AMP_OK;
 }
 AMP_API amp_status amp_params_grads_to(amp_ctx *ctx, amp_params *p, const amp_array *dst, size_t n) {
@@ -2344,8 +2841,8 @@ static amp_status ampi_check_scale(amp_ctx *ctx, const char *where, const char *
 
 /* checks a rule and writes it into *s (whose scale is the scale it will work with) */
 static amp_status ampi_scaler_rule(amp_ctx *ctx, const char *where, amp_scaler_state *s, const amp_scaler_desc *d) {
-    float growth = d->growth_factor != 0.0f ? d->growth_factor : 2.0f, backoff = d->backoff_factor != 0.0f ? d->backoff_factor : 0.5f;
-    float lo = d->min_scale != 0.0f ? d->min_scale : s->scale < 1.0f ? s->scale : 1.0f, hi = d->max_scale != 0.0f ? d->max_scale : ampi_float(0x7f7fffffu);
+    float growth = ampi_nonzero(d->growth_factor) ? d->growth_factor : 2.0f, backoff = ampi_nonzero(d->backoff_factor) ? d->backoff_factor : 0.5f;
+    float lo = ampi_nonzero(d->min_scale) ? d->min_scale : s->scale < 1.0f ? s->scale : 1.0f, hi = ampi_nonzero(d->max_scale) ? d->max_scale : ampi_float(0x7f7fffffu);
     if ((uint32_t)d->mode > (uint32_t)AMP_SCALER_OFF) return AMPI_INVALID(ctx, "%s: desc.mode is %d", where, (int)d->mode);
     if (d->flags) return AMPI_INVALID(ctx, "%s: desc.flags is not 0", where);
     if (!amp_is_finite(growth) || !(growth > 1.0f)) return AMPI_INVALID(ctx, "%s: desc.growth_factor is %g; it must be > 1", where, (double)growth);
@@ -2380,7 +2877,7 @@ AMP_API amp_status amp_scaler_create_checked(amp_scaler **out, amp_ctx *ctx, int
     if (version != AMP_VERSION || size != sizeof d) return amp_fail(ctx, AMP_ERR_VERSION, "%s: header and implementation differ", where);
     if (desc) { AMPI_CHECK_DESC(ctx, where, desc); d = *desc; }
     memset(&state, 0, sizeof state);
-    state.scale = d.mode == AMP_SCALER_OFF ? 1.0f : d.scale != 0.0f ? d.scale : 65536.0f;
+    state.scale = d.mode == AMP_SCALER_OFF ? 1.0f : ampi_nonzero(d.scale) ? d.scale : 65536.0f;
     AMPI_TRY(ampi_check_scale(ctx, where, "desc.scale", state.scale));
     if (d.mode == AMP_SCALER_OFF) { amp_scaler_desc off = AMP_ZERO; off.mode = AMP_SCALER_OFF; d = off; }
     AMPI_TRY(ampi_scaler_rule(ctx, where, &state, &d));
@@ -2474,7 +2971,7 @@ AMP_API amp_status amp_scaler_configure(amp_ctx *ctx, amp_scaler *s, const amp_s
     amp_scaler_state t;
     AMPI_TRY(ampi_check_scaler(ctx, where, s));
     AMPI_CHECK_DESC(ctx, where, desc);
-    if (desc->scale != 0.0f) return AMPI_INVALID(ctx, "%s: desc.scale is not 0 (amp_scaler_set_scale sets it)", where);
+    if (ampi_nonzero(desc->scale)) return AMPI_INVALID(ctx, "%s: desc.scale is not 0 (amp_scaler_set_scale sets it)", where);
     AMPI_TRY(ampi_scaler_read(s, &t));
     AMPI_TRY(ampi_scaler_rule(ctx, where, &t, desc));
     if (t.hysteresis_tracker > t.hysteresis) t.hysteresis_tracker = t.hysteresis;
@@ -2627,6 +3124,7 @@ static amp_status ampi_step(amp_ctx *ctx, const char *where, amp_params *p, amp_
         u.accum = (uint32_t)accum;
         AMPI_TRY(ctx->b->update(ctx, &u));
         if (d->stochastic) p->stochastic = 1;
+        ampi_weights_changed(ctx, p);
     }
     p->adding = 0;
     (void)amp_window_end(ctx, p);
@@ -2759,6 +3257,790 @@ AMP_API amp_status amp_step_poll(amp_ctx *ctx, amp_params *p, amp_step_record *o
     return ctx->b->poll(ctx, p->record, p->mirror, out);
 }
 
+static int ampi_is_f8(amp_dtype t) { return t == AMP_F8E4M3 || t == AMP_F8E5M2; }
+
+/* ---- policy: lists ---- */
+
+typedef char ampi_edits_fit[AMP_OP_COUNT <= sizeof ((amp_policy *)0)->edits ? 1 : -1];
+
+typedef struct ampi_op_row { char name[40], classes[8]; } ampi_op_row;
+typedef struct ampi_op_alias { char name[28], systems[4]; uint32_t op; } ampi_op_alias;
+static const ampi_op_row ampi_op_rows[] = { /* no pointers: stays read-only in position-independent code */
+    {"", "------"},
+#define AMP_X(suffix, name, classes) {name, classes},
+    AMP_OP_LIST(AMP_X)
+#undef AMP_X
+};
+static const ampi_op_alias ampi_op_aliases[] = {
+#define AMP_X(suffix, name, systems) {name, systems, AMP_OP_##suffix},
+    AMP_OP_NAME_LIST(AMP_X)
+#undef AMP_X
+};
+#define AMPI_ALIASES (sizeof ampi_op_aliases / sizeof ampi_op_aliases[0])
+
+static amp_op ampi_op_exact(const char *name, size_t len) { /* AMP_OP_NONE: no such name */
+    uint32_t i;
+    if (len == 0 || len >= sizeof ampi_op_rows[0].name) return AMP_OP_NONE;
+    for (i = 1; i < AMP_OP_COUNT; i++) if (memcmp(ampi_op_rows[i].name, name, len) == 0 && ampi_op_rows[i].name[len] == 0) return (amp_op)i;
+    if (len >= sizeof ampi_op_aliases[0].name) return AMP_OP_NONE;
+    for (i = 0; i < AMPI_ALIASES; i++) if (memcmp(ampi_op_aliases[i].name, name, len) == 0 && ampi_op_aliases[i].name[len] == 0) return (amp_op)ampi_op_aliases[i].op;
+    return AMP_OP_NONE;
+}
+
+AMP_API amp_status amp_op_find(const char *name, amp_op *out) {
+    static const char prefixes[][24] = {"torch.nn.functional.", "nn.functional.", "F.", "torch.ops.aten.", "torch.Tensor.", "Tensor.", "mindspore.ops.", "mindspore.mint.", "ops."};
+    static const char containers[][16] = {"torch.", "mindspore."};
+    char copy[40];
+    size_t len, i, k;
+    amp_op op;
+    int aten;
+    if (!out) return AMP_ERR_INVALID_ARG;
+    *out = AMP_OP_NONE;
+    if (!name) return AMP_ERR_INVALID_ARG;
+    op = ampi_op_exact(name, strlen(name));
+    aten = strncmp(name, "aten::", 6) == 0;
+    if (aten) name += 6;
+    for (i = 0; !op && !aten && i < sizeof prefixes / sizeof prefixes[0]; i++) {
+        k = strlen(prefixes[i]);
+        if (strncmp(name, prefixes[i], k) == 0) { aten = strcmp(prefixes[i], "torch.ops.aten.") == 0; name += k; break; }
+    }
+    for (i = 0; !op && i < 2; i++) { /* torch.nn.Linear, torch.linalg.norm: the rest is a name, or a module and a name */
+        k = strlen(containers[i]);
+        if (strncmp(name, containers[i], k) == 0) name += k;
+    }
+    len = strlen(name);
+    if (!op) op = ampi_op_exact(name, len);
+    if (!op && aten && strchr(name, '.')) op = ampi_op_exact(name, (size_t)(strchr(name, '.') - name));
+    if (!op && len < sizeof copy && (strncmp(name, "linalg.", 7) == 0 || strncmp(name, "fft.", 4) == 0)) {
+        memcpy(copy, name, len);
+        copy[name[0] == 'l' ? 6 : 3] = '_';
+        op = ampi_op_exact(copy, len);
+    }
+    *out = op;
+    return op ? AMP_OK : AMP_ERR_INVALID_ARG;
+}
+
+static int ampi_is_op(amp_op op) { return (uint32_t)op > 0u && (uint32_t)op < (uint32_t)AMP_OP_COUNT; }
+AMP_API const char *amp_op_name(amp_op op) { return ampi_is_op(op) ? ampi_op_rows[op].name : ""; }
+
+AMP_API const char *amp_op_listed(amp_op op, amp_system system, size_t k) {
+    static const char letter[] = "...AMS";
+    size_t i;
+    if (!ampi_is_op(op) || (uint32_t)system >= (uint32_t)AMP_SYSTEM_COUNT || ampi_op_rows[op].classes[system] == '-') return NULL;
+    if (system <= AMP_SYSTEM_APEX && k-- == 0) return ampi_op_rows[op].name;
+    for (i = 0; i < AMPI_ALIASES; i++)
+        if (ampi_op_aliases[i].op == (uint32_t)op && strchr(ampi_op_aliases[i].systems, letter[system]) && k-- == 0) return ampi_op_aliases[i].name;
+    return NULL;
+}
+
+static amp_op_class ampi_class_of_letter(char c) {
+    return c == 'L' ? AMP_CLASS_LOWER : c == 'F' ? AMP_CLASS_F32 : c == 'O' ? AMP_CLASS_F32_OUT : c == 'W' ? AMP_CLASS_WIDEST : c == 'B' ? AMP_CLASS_BANNED : AMP_CLASS_NONE;
+}
+AMP_API amp_op_class amp_op_class_of(amp_op op, amp_system system) {
+    return ampi_is_op(op) && (uint32_t)system < (uint32_t)AMP_SYSTEM_COUNT ? ampi_class_of_letter(ampi_op_rows[op].classes[system]) : AMP_CLASS_NONE;
+}
+
+AMP_API const char *amp_op_note(amp_op op) {
+    static const char banned[] = "an FP16 input forces an FP16 gradient, and the gradient 1 / (p (1 - p)) may not be representable; casting the input up does not help. "
+                                 "Use binary_cross_entropy_with_logits on the values before the sigmoid";
+    if (op == AMP_OP_BINARY_CROSS_ENTROPY) return banned;
+    if (op == AMP_OP_CROSS_ENTROPY || op == AMP_OP_CROSS_ENTROPY_LOSS) return "amp_softmax_cross_entropy reads half logits and computes in FP32: a cast before it would change no bit";
+    if (op == AMP_OP_BATCH_NORM) return "PyTorch lists it nowhere, because cuDNN keeps its statistics in FP32; Apex O2 and MindSpore keep it in FP32, and so do we";
+    if (op == AMP_OP_GELU) return "Apex computes it in FP32; our fused GELU does so inside, on any dtype";
+    if (op == AMP_OP_RELU) return "MindSpore's white list has it; ReLU is exact in every dtype";
+    if (op == AMP_OP_MEAN) return "a sum of half numbers overflows long before their mean: accumulated and returned in FP32";
+    return "";
+}
+
+AMP_API const char *amp_op_class_name(amp_op_class c) {
+    switch (c) {
+    case AMP_CLASS_NONE:    return "none";
+    case AMP_CLASS_LOWER:   return "lower";
+    case AMP_CLASS_F32:     return "f32";
+    case AMP_CLASS_F32_OUT: return "f32 output";
+    case AMP_CLASS_WIDEST:  return "widest";
+    case AMP_CLASS_BANNED:  return "banned";
+    }
+    return "unknown class";
+}
+AMP_API const char *amp_system_name(amp_system s) {
+    switch (s) {
+    case AMP_SYSTEM_AMP:            return "amp";
+    case AMP_SYSTEM_PYTORCH_CUDA:   return "pytorch-cuda";
+    case AMP_SYSTEM_PYTORCH_CPU:    return "pytorch-cpu";
+    case AMP_SYSTEM_APEX:           return "apex";
+    case AMP_SYSTEM_MINDSPORE:      return "mindspore";
+    case AMP_SYSTEM_MINDSPORE_AUTO: return "mindspore-auto";
+    case AMP_SYSTEM_COUNT: break;
+    }
+    return "unknown system";
+}
+
+/* ---- policy: levels and overrides ---- */
+
+AMP_API const char *amp_preset_name(amp_preset preset) {
+    switch (preset) {
+#define AMP_X(name, text) case name: return text;
+    AMP_PRESET_LIST(AMP_X)
+#undef AMP_X
+    case AMP_PRESET_COUNT: break;
+    }
+    return "unknown preset";
+}
+
+AMP_API amp_status amp_preset_find(const char *name, amp_preset *preset, amp_dtype *low) {
+    uint32_t i;
+    if (!name || !preset) return AMP_ERR_INVALID_ARG;
+    for (i = 0; i < (uint32_t)AMP_PRESET_COUNT; i++) {
+        const char *text = amp_preset_name((amp_preset)i);
+        size_t n = strlen(text);
+        amp_dtype t;
+        if (strncmp(name, text, n) != 0) continue;
+        if (name[n] == 0) t = AMP_AUTO;
+        else if (strcmp(name + n, "-bf16") == 0) t = AMP_BF16;
+        else if (strcmp(name + n, "-f16") == 0) t = AMP_F16;
+        else continue;
+        if (t != AMP_AUTO && !low) continue;
+        *preset = (amp_preset)i;
+        if (low) *low = t;
+        return AMP_OK;
+    }
+    return AMP_ERR_INVALID_ARG;
+}
+
+enum { AMPI_OURS = 0, AMPI_APEX, AMPI_PYTORCH, AMPI_MINDSPORE };
+static int ampi_family(amp_preset p) {
+    return p >= AMP_O0 && p <= AMP_O3 ? AMPI_APEX : p == AMP_PRESET_PYTORCH_CUDA || p == AMP_PRESET_PYTORCH_CPU ? AMPI_PYTORCH : p >= AMP_PRESET_MINDSPORE_O0 ? AMPI_MINDSPORE : AMPI_OURS;
+}
+static int ampi_is_half(amp_dtype t) { return t == AMP_F16 || t == AMP_BF16; }
+
+static void ampi_policy_level(amp_policy *p, amp_preset preset, amp_dtype low) {
+    int dynamic = 0;
+    memset(p, 0, sizeof *p);
+    p->preset = preset;
+    p->enabled = 1;
+    p->low = low != AMP_AUTO ? low : preset == AMP_PRESET_PYTORCH_CPU ? AMP_BF16 : AMP_F16;
+    p->master_weights = 1; /* FP32 parameters; Apex says otherwise below */
+    p->loss_scale = 1.0f;
+    p->num_losses = 1;
+    switch (preset) {
+    case AMP_PRESET_AMP: p->autocast = 1; dynamic = 1; break;
+    case AMP_O0: p->cast_model = AMP_F32; p->cast_outputs = AMP_F32; p->master_weights = 0; break;
+    case AMP_O1: p->autocast = 1; p->master_weights = 0; dynamic = 1; break;
+    case AMP_O2: p->cast_model = p->low; p->cast_outputs = AMP_F32; p->keep_norms = 1; dynamic = 1; break;
+    case AMP_O3: p->cast_model = p->low; p->cast_outputs = AMP_F32; p->master_weights = 0; break;
+    case AMP_PRESET_PYTORCH_CUDA: p->autocast = 1; p->lists = AMP_SYSTEM_PYTORCH_CUDA; dynamic = 1; break;
+    case AMP_PRESET_PYTORCH_CPU: p->autocast = 1; p->lists = AMP_SYSTEM_PYTORCH_CPU; dynamic = p->low == AMP_F16; break;
+    case AMP_PRESET_MINDSPORE_O0: break;
+    case AMP_PRESET_MINDSPORE_O1: p->autocast = 1; p->results_f32 = 1; break;
+    case AMP_PRESET_MINDSPORE_O2: p->cast_model = p->low; p->cast_outputs = AMP_F32; p->keep_norms = 1; dynamic = 1; break;
+    case AMP_PRESET_MINDSPORE_O3: p->cast_model = p->low; p->cast_outputs = AMP_F32; break;
+    case AMP_PRESET_MINDSPORE_AUTO: p->autocast = 1; break;
+    case AMP_PRESET_COUNT: break;
+    }
+    if (ampi_family(preset) == AMPI_APEX) { p->lists = AMP_SYSTEM_APEX; p->max_scale = 16777216.0f; }
+    if (ampi_family(preset) == AMPI_MINDSPORE) p->lists = preset == AMP_PRESET_MINDSPORE_AUTO ? AMP_SYSTEM_MINDSPORE_AUTO : AMP_SYSTEM_MINDSPORE;
+    if (dynamic && p->low == AMP_F16) {
+        p->scaling = AMP_SCALER_DYNAMIC;
+        p->loss_scale = preset == AMP_PRESET_MINDSPORE_O2 ? 16777216.0f : 65536.0f;
+        p->growth_interval = 2000;
+    } else p->scaling = AMP_SCALER_OFF;
+}
+
+#define AMPI_REFUSE(...) return AMPI_INVALID(ctx, "amp_policy: " __VA_ARGS__)
+
+/* one override: property k with value v: 1 True, 0 False, or a number or dtype */
+enum { AMPI_P_ENABLED, AMPI_P_CAST, AMPI_P_PATCH, AMPI_P_NORMS, AMPI_P_MASTER, AMPI_P_OUTPUTS, AMPI_P_LOSSES, AMPI_P_MIN, AMPI_P_MAX };
+static amp_status ampi_policy_property(amp_ctx *ctx, amp_policy *p, int k, int v, float x) {
+    int family = ampi_family(p->preset);
+    const char *level = amp_preset_name(p->preset);
+    switch (k) {
+    case AMPI_P_ENABLED: p->enabled = v != 0; if (!v) p->scaling = AMP_SCALER_OFF; break;
+    case AMPI_P_CAST: /* v: dtype, AMP_AUTO for False */
+        if (family == AMPI_PYTORCH || family == AMPI_OURS) AMPI_REFUSE("cast_model_type is not a property of %s: autocast leaves parameters in FP32", level);
+        if (v != AMP_AUTO && v != AMP_F32 && !ampi_is_half((amp_dtype)v)) AMPI_REFUSE("cast_model_type is %s; f32, f16 or bf16 is needed", amp_dtype_name((amp_dtype)v));
+        if (p->preset == AMP_O1 && v != AMP_AUTO && v != AMP_F32) AMPI_REFUSE("cast_model_type is %s, but O1 inserts casts around operations: the model itself stays FP32", amp_dtype_name((amp_dtype)v));
+        p->cast_model = (amp_dtype)v;
+        if (ampi_is_half(p->cast_model)) p->low = p->cast_model;
+        if (v != AMP_AUTO && p->cast_outputs == AMP_AUTO) p->cast_outputs = AMP_F32;
+        break;
+    case AMPI_P_PATCH:
+        if (family != AMPI_APEX) AMPI_REFUSE("patch_torch_functions is not a property of %s", level);
+        if (v && p->preset != AMP_O1) AMPI_REFUSE("patch_torch_functions = True comes with O1 only, not with %s", level);
+        p->autocast = v != 0;
+        break;
+    case AMPI_P_NORMS:
+        if (family == AMPI_PYTORCH || family == AMPI_OURS) AMPI_REFUSE("keep_batchnorm_fp32 is not a property of %s", level);
+        if (p->preset == AMP_O1) AMPI_REFUSE("keep_batchnorm_fp32 is given, but with O1 batch norm functions run in FP32 anyway: the model is not cast");
+        p->keep_norms = v != 0;
+        break;
+    case AMPI_P_MASTER:
+        if (family != AMPI_APEX) AMPI_REFUSE("master_weights is not a property of %s: its parameters are FP32", level);
+        if (p->preset == AMP_O1) AMPI_REFUSE("master_weights is given, but with O1 the parameters themselves are FP32");
+        p->master_weights = v != 0;
+        break;
+    case AMPI_P_OUTPUTS:
+        if (family == AMPI_PYTORCH || family == AMPI_OURS) AMPI_REFUSE("cast_model_outputs is not a property of %s", level);
+        if (v != AMP_F32 && !ampi_is_half((amp_dtype)v)) AMPI_REFUSE("cast_model_outputs is %s; f32, f16 or bf16 is needed", amp_dtype_name((amp_dtype)v));
+        p->cast_outputs = (amp_dtype)v;
+        break;
+    case AMPI_P_LOSSES:
+        if (family == AMPI_PYTORCH || family == AMPI_MINDSPORE) AMPI_REFUSE("num_losses is not a property of %s", level);
+        if (v < 1) AMPI_REFUSE("num_losses is %d; it must be >= 1", v);
+        p->num_losses = (uint32_t)v;
+        break;
+    case AMPI_P_MIN: case AMPI_P_MAX:
+        if (family == AMPI_PYTORCH) AMPI_REFUSE("%s is not a property of %s", k == AMPI_P_MIN ? "min_loss_scale" : "max_loss_scale", level);
+        if (!amp_is_finite(x) || !(x > 0.0f)) AMPI_REFUSE("%s is %g; it must be a number > 0", k == AMPI_P_MIN ? "min_loss_scale" : "max_loss_scale", (double)x);
+        if (k == AMPI_P_MIN) p->min_scale = x; else p->max_scale = x;
+        break;
+    default: break;
+    }
+    return AMP_OK;
+}
+
+static amp_status ampi_policy_scale(amp_ctx *ctx, amp_policy *p, const char *text) { /* loss_scale */
+    char *end;
+    double x;
+    if (strcmp(text, "dynamic") == 0) {
+        if (p->scaling != AMP_SCALER_DYNAMIC) { p->scaling = AMP_SCALER_DYNAMIC; p->loss_scale = ampi_family(p->preset) == AMPI_MINDSPORE ? 16777216.0f : 65536.0f; p->growth_interval = 2000; }
+        return AMP_OK;
+    }
+    x = strtod(text, &end);
+    while (*end == ' ') end++;
+    if (end == text || *end) AMPI_REFUSE("loss_scale is \"%s\"; \"dynamic\" or a number is needed", text);
+    if (!(x > 0.0) || !(x <= 3.4e38) || !amp_is_finite(amp_inverse_scale((float)x))) AMPI_REFUSE("loss_scale is %g; a finite number > 0 with a finite reciprocal is needed", x);
+    p->loss_scale = (float)x;
+    p->scaling = p->loss_scale == 1.0f ? AMP_SCALER_OFF : AMP_SCALER_STATIC;
+    p->growth_interval = 0;
+    return AMP_OK;
+}
+
+/* what no single override can see */
+static amp_status ampi_policy_agree(amp_ctx *ctx, amp_policy *p) {
+    if (p->min_scale > 0.0f && p->max_scale > 0.0f && p->min_scale > p->max_scale) AMPI_REFUSE("min_loss_scale %g is above max_loss_scale %g", (double)p->min_scale, (double)p->max_scale);
+    if (p->scaling == AMP_SCALER_DYNAMIC && p->max_scale > 0.0f && p->loss_scale > p->max_scale) p->loss_scale = p->max_scale; /* Apex: min(max, init) */
+    if (p->scaling == AMP_SCALER_DYNAMIC && p->loss_scale < p->min_scale) p->loss_scale = p->min_scale;
+    return AMP_OK;
+}
+
+static amp_status ampi_policy_low(amp_ctx *ctx, amp_preset preset, amp_dtype *low, int *off) {
+    *off = 0;
+    if (*low == AMP_AUTO || ampi_is_half(*low)) return AMP_OK;
+    if (preset == AMP_PRESET_PYTORCH_CPU && (uint32_t)*low < (uint32_t)AMP_DTYPE_COUNT) {
+        amp_log_event(ctx, AMP_LOG_WARNING, "amp_policy: pytorch-cpu supports bf16 and f16, not %s: disabled", amp_dtype_name(*low));
+        *low = AMP_AUTO;
+        *off = 1;
+        return AMP_OK;
+    }
+    AMPI_REFUSE("low is %s; f16 or bf16 is needed", amp_dtype_name(*low));
+}
+
+AMP_API amp_status amp_policy_init(amp_ctx *ctx, amp_policy *policy, amp_preset preset, const amp_policy_desc *overrides) {
+    amp_policy_desc o = AMP_ZERO;
+    amp_policy p;
+    amp_dtype low;
+    int off;
+    if (!ctx) return AMP_ERR_INVALID_ARG;
+    if (!policy) return AMPI_INVALID(ctx, "amp_policy_init: policy is NULL");
+    if ((uint32_t)preset >= (uint32_t)AMP_PRESET_COUNT) return AMPI_INVALID(ctx, "amp_policy_init: preset is %d: no such level", (int)preset);
+    if (overrides) { AMPI_CHECK_DESC(ctx, "amp_policy_init", overrides); o = *overrides; }
+    low = o.low;
+    AMPI_TRY(ampi_policy_low(ctx, preset, &low, &off));
+    ampi_policy_level(&p, preset, low);
+#define AMPI_FLAG(field, k) \
+    if (o.field != 0 && o.field != 1 && o.field != AMP_NONE) return AMPI_INVALID(ctx, "amp_policy_init: overrides." #field " is %d; 1, AMP_NONE or 0 is needed", (int)o.field); \
+    if (o.field) AMPI_TRY(ampi_policy_property(ctx, &p, k, o.field == 1, 0.0f))
+    AMPI_FLAG(enabled, AMPI_P_ENABLED);
+    if (off) AMPI_TRY(ampi_policy_property(ctx, &p, AMPI_P_ENABLED, 0, 0.0f));
+    if (o.no_cast_model_type && o.cast_model_type != AMP_AUTO) return AMPI_INVALID(ctx, "amp_policy_init: overrides.cast_model_type and overrides.no_cast_model_type exclude each other");
+    if (o.no_cast_model_type || o.cast_model_type != AMP_AUTO) AMPI_TRY(ampi_policy_property(ctx, &p, AMPI_P_CAST, (int)o.cast_model_type, 0.0f));
+    AMPI_FLAG(patch_torch_functions, AMPI_P_PATCH);
+    AMPI_FLAG(keep_batchnorm_fp32, AMPI_P_NORMS);
+    AMPI_FLAG(master_weights, AMPI_P_MASTER);
+#undef AMPI_FLAG
+    if (o.loss_scale) AMPI_TRY(ampi_policy_scale(ctx, &p, o.loss_scale));
+    if (ampi_bits(o.min_loss_scale) << 1) AMPI_TRY(ampi_policy_property(ctx, &p, AMPI_P_MIN, 0, o.min_loss_scale));
+    if (ampi_bits(o.max_loss_scale) << 1) AMPI_TRY(ampi_policy_property(ctx, &p, AMPI_P_MAX, 0, o.max_loss_scale));
+    if (o.cast_model_outputs != AMP_AUTO) AMPI_TRY(ampi_policy_property(ctx, &p, AMPI_P_OUTPUTS, (int)o.cast_model_outputs, 0.0f));
+    if (o.num_losses) AMPI_TRY(ampi_policy_property(ctx, &p, AMPI_P_LOSSES, o.num_losses > 0x7fffffffu ? 0 : (int)o.num_losses, 0.0f));
+    AMPI_TRY(ampi_policy_agree(ctx, &p));
+    *policy = p;
+    return AMP_OK;
+}
+
+AMP_API amp_status amp_policy_set(amp_ctx *ctx, amp_policy *policy, const char *property, const char *value) {
+    static const char names[][24] = {"enabled", "cast_model_type", "patch_torch_functions", "keep_batchnorm_fp32", "master_weights", "cast_model_outputs", "num_losses", "min_loss_scale", "max_loss_scale", "loss_scale", "dtype"};
+    enum { SCALE = AMPI_P_MAX + 1, DTYPE, COUNT };
+    amp_policy p;
+    int k, v = 0;
+    float x = 0.0f;
+    char *end;
+    if (!ctx) return AMP_ERR_INVALID_ARG;
+    if (!policy || !property || !value) return AMPI_INVALID(ctx, "amp_policy_set: %s is NULL", !policy ? "policy" : !property ? "property" : "value");
+    if (policy->_begin || policy->_end) return amp_fail(ctx, AMP_ERR_UNINIT, "amp_policy_set: policy is not made by amp_policy_init");
+    for (k = 0; k < COUNT; k++) if (strcmp(names[k], property) == 0) break;
+    if (k == COUNT) return AMPI_INVALID(ctx, "amp_policy_set: \"%s\" is not a property", property);
+    if (strcmp(value, "None") == 0) return AMP_OK;
+    p = *policy;
+    if (k == SCALE) AMPI_TRY(ampi_policy_scale(ctx, &p, value));
+    else if (k == AMPI_P_CAST || k == AMPI_P_OUTPUTS || k == DTYPE) {
+        const char *t = strncmp(value, "torch.", 6) == 0 ? value + 6 : strncmp(value, "mindspore.", 10) == 0 ? value + 10 : value;
+        v = strcmp(t, "float32") == 0 || strcmp(t, "f32") == 0 ? AMP_F32 : strcmp(t, "float16") == 0 || strcmp(t, "half") == 0 || strcmp(t, "f16") == 0 ? AMP_F16 :
+            strcmp(t, "bfloat16") == 0 || strcmp(t, "bf16") == 0 ? AMP_BF16 : strcmp(t, "False") == 0 && k == AMPI_P_CAST ? AMP_AUTO : -1;
+        if (v < 0) return AMPI_INVALID(ctx, "amp_policy_set: %s is \"%s\"; float32, float16 or bfloat16 is needed", property, value);
+        if (k == DTYPE) {
+            amp_dtype low = (amp_dtype)v;
+            int off;
+            AMPI_TRY(ampi_policy_low(ctx, p.preset, &low, &off));
+            if (off) AMPI_TRY(ampi_policy_property(ctx, &p, AMPI_P_ENABLED, 0, 0.0f));
+            else {
+                if (p.cast_model == p.low) p.cast_model = low;
+                p.low = low;
+                if (low == AMP_BF16 && p.scaling == AMP_SCALER_DYNAMIC) { p.scaling = AMP_SCALER_OFF; p.loss_scale = 1.0f; }
+            }
+        } else AMPI_TRY(ampi_policy_property(ctx, &p, k, v, 0.0f));
+    } else if (k == AMPI_P_MIN || k == AMPI_P_MAX || k == AMPI_P_LOSSES) {
+        double number = strtod(value, &end);
+        if (end == value || *end) return AMPI_INVALID(ctx, "amp_policy_set: %s is \"%s\"; a number is needed", property, value);
+        x = number > -3.4e38 && number < 3.4e38 ? (float)number : ampi_float(0x7f800000u);
+        if (k == AMPI_P_LOSSES) {
+            long whole = strtol(value, &end, 10);
+            if (*end) return AMPI_INVALID(ctx, "amp_policy_set: num_losses is \"%s\"; a whole number is needed", value);
+            v = whole > 0 && whole < 0x7fffffff ? (int)whole : 0;
+        }
+        AMPI_TRY(ampi_policy_property(ctx, &p, k, v, x));
+    } else {
+        if (strcmp(value, "True") != 0 && strcmp(value, "False") != 0) return AMPI_INVALID(ctx, "amp_policy_set: %s is \"%s\"; True, False or None is needed", property, value);
+        AMPI_TRY(ampi_policy_property(ctx, &p, k, value[0] == 'T', 0.0f));
+    }
+    AMPI_TRY(ampi_policy_agree(ctx, &p));
+    *policy = p;
+    return AMP_OK;
+}
+
+/* 0: nothing; 1: by the lists; 2: everything in cast_model, norms perhaps not */
+static int ampi_policy_mode(const amp_policy *p) { return !p->enabled ? 0 : p->autocast ? 1 : ampi_is_half(p->cast_model) ? 2 : 0; }
+
+AMP_API amp_op_class amp_policy_class(const amp_policy *policy, amp_op op) {
+    int mode;
+    if (!policy || (uint32_t)op >= (uint32_t)AMP_OP_COUNT) return AMP_CLASS_NONE;
+    mode = ampi_policy_mode(policy);
+    if (mode == 0) return AMP_CLASS_NONE;
+    if (policy->edits[op]) return ampi_class_of_letter(policy->edits[op]);
+    if (mode == 2) {
+        int norm = ampi_family(policy->preset) == AMPI_MINDSPORE ? amp_op_class_of(op, AMP_SYSTEM_MINDSPORE) == AMP_CLASS_F32 : op == AMP_OP_BATCH_NORM;
+        return policy->keep_norms && norm ? AMP_CLASS_F32 : AMP_CLASS_LOWER;
+    }
+    if (policy->preset == AMP_PRESET_MINDSPORE_O1) return amp_op_class_of(op, AMP_SYSTEM_MINDSPORE) == AMP_CLASS_LOWER ? AMP_CLASS_LOWER : AMP_CLASS_NONE; /* the black list is O2's */
+    return amp_op_class_of(op, policy->lists);
+}
+
+static amp_dtype ampi_class_output(const amp_policy *p, amp_op_class c, amp_dtype low, amp_dtype in) {
+    return c == AMP_CLASS_LOWER ? (p->results_f32 ? AMP_F32 : low) : c == AMP_CLASS_F32 || c == AMP_CLASS_F32_OUT ? AMP_F32 : in;
+}
+AMP_API amp_dtype amp_policy_output(const amp_policy *policy, amp_op op, amp_dtype in) {
+    return policy ? ampi_class_output(policy, amp_policy_class(policy, op), policy->low, in) : in;
+}
+AMP_API uint32_t amp_policy_keep_f32(const amp_policy *policy, amp_op op) { /* in mode 2 parameters follow the operation; else they are FP32 */
+    return policy && ampi_policy_mode(policy) == 2 ? amp_policy_class(policy, op) != AMP_CLASS_LOWER : 1u;
+}
+
+AMP_API amp_status amp_policy_edit(amp_ctx *ctx, amp_policy *policy, amp_op op, amp_op_class c) {
+    static const char letters[] = "-LFOWB";
+    amp_op_class old;
+    if (!ctx) return AMP_ERR_INVALID_ARG;
+    if (!policy) return AMPI_INVALID(ctx, "amp_policy_edit: policy is NULL");
+    if (!ampi_is_op(op)) return AMPI_INVALID(ctx, "amp_policy_edit: op is %d: no such operation", (int)op);
+    if ((uint32_t)c > (uint32_t)AMP_CLASS_BANNED) return AMPI_INVALID(ctx, "amp_policy_edit: c is %d: no such class", (int)c);
+    old = amp_policy_class(policy, op);
+    if (old == AMP_CLASS_BANNED && c != AMP_CLASS_BANNED) amp_log_event(ctx, AMP_LOG_WARNING, "amp_policy_edit: %s was banned: %s", amp_op_name(op), amp_op_note(op));
+    if ((old == AMP_CLASS_F32 || old == AMP_CLASS_F32_OUT) && (c == AMP_CLASS_LOWER || c == AMP_CLASS_NONE)) amp_log_event(ctx, AMP_LOG_WARNING, "amp_policy_edit: %s was in FP32 and may now overflow or lose accuracy in %s", amp_op_name(op), amp_dtype_name(policy->low));
+    policy->edits[op] = letters[c];
+    return AMP_OK;
+}
+
+AMP_API size_t amp_policy_list(const amp_policy *policy, amp_op_class c, amp_op *out, size_t cap) {
+    uint32_t i;
+    size_t n = 0;
+    for (i = 1; policy && i < AMP_OP_COUNT; i++) if (amp_policy_class(policy, (amp_op)i) == c) {
+        if (out && n < cap) out[n] = (amp_op)i;
+        n++;
+    }
+    return n;
+}
+
+AMP_API amp_status amp_policy_custom(amp_ctx *ctx, amp_policy *policy, const amp_op *white, size_t n_white, const amp_op *black, size_t n_black, amp_dtype dtype) {
+    static const char where[] = "amp_policy_custom";
+    const amp_op *list = white ? white : black;
+    size_t n = white ? n_white : n_black, i;
+    uint32_t k;
+    amp_policy p;
+    if (!ctx) return AMP_ERR_INVALID_ARG;
+    if (!policy) return AMPI_INVALID(ctx, "%s: policy is NULL", where);
+    if (!white == !black) return AMPI_INVALID(ctx, "%s: %s; exactly one of white and black must be given", where, white ? "both lists are given" : "no list is given");
+    if (n == 0) return AMPI_INVALID(ctx, "%s: %s is 0", where, white ? "n_white" : "n_black");
+    if (dtype == AMP_AUTO) dtype = AMP_F16;
+    if (!ampi_is_half(dtype)) return AMPI_INVALID(ctx, "%s: dtype is %s; f16 or bf16 is needed", where, amp_dtype_name(dtype));
+    for (i = 0; i < n; i++) if (!ampi_is_op(list[i])) return AMPI_INVALID(ctx, "%s: %s[%lu] is %d: no such operation", where, white ? "white" : "black", (unsigned long)i, (int)list[i]);
+    ampi_policy_level(&p, white ? AMP_PRESET_MINDSPORE_O1 : AMP_PRESET_MINDSPORE_O2, dtype);
+    for (k = 1; k < AMP_OP_COUNT; k++) {
+        int in = 0, usual = !white && amp_op_class_of((amp_op)k, AMP_SYSTEM_MINDSPORE) == AMP_CLASS_F32;
+        for (i = 0; i < n; i++) in |= (uint32_t)list[i] == k;
+        if (usual && !in) amp_log_event(ctx, AMP_LOG_WARNING, "%s: %s is left out of the black list: it will run in %s", where, amp_op_name((amp_op)k), amp_dtype_name(dtype));
+        p.edits[k] = white ? (in ? 'L' : '-') : (in ? 'F' : 'L');
+    }
+    *policy = p;
+    return AMP_OK;
+}
+
+AMP_API amp_params_desc amp_policy_params_desc(const amp_policy *policy) {
+    amp_params_desc d = AMP_ZERO;
+    int half = policy && ampi_policy_mode(policy) == 2;
+    d.model = half ? policy->cast_model : AMP_F32;
+    d.master = half && !policy->master_weights ? AMP_MASTER_NONE : AMP_MASTER_F32;
+    return d;
+}
+AMP_API amp_scaler_desc amp_policy_scaler_desc(const amp_policy *policy) {
+    amp_scaler_desc d = AMP_ZERO;
+    d.mode = AMP_SCALER_OFF;
+    if (!policy || policy->scaling == AMP_SCALER_OFF || !policy->enabled) return d;
+    d.mode = policy->scaling;
+    d.scale = policy->loss_scale;
+    if (policy->scaling == AMP_SCALER_STATIC) { d.no_check = 1; return d; }
+    d.growth_interval = policy->growth_interval;
+    d.min_scale = policy->min_scale;
+    d.max_scale = policy->max_scale;
+    return d;
+}
+
+/* ---- policy: the scope ---- */
+
+typedef struct ampi_region {
+    amp_policy policy;
+    amp_dtype  low, pin;
+    uint32_t   enabled, cache, _pad[2];
+    size_t     temps;      /* scope->high when it was opened */
+} ampi_region;
+
+typedef struct ampi_cached {
+    const void       *source;
+    const amp_params *set;     /* whose parameter it is, or NULL */
+    size_t            count;
+    char             *copy;
+    uint64_t          capture; /* the capture that the cast belongs to, 0: none. Only that one may use it */
+    amp_dtype         dtype;
+    uint32_t          valid;
+} ampi_cached;
+
+struct ampi_scope {
+    ampi_region       region[AMP_AUTOCAST_DEPTH];
+    size_t            depth;
+    ampi_cached      *cached;
+    size_t            n_cached, cap_cached;
+    char             *arena;       /* cached copies from below, copies for one call or region from above */
+    size_t            bytes, low, high;
+    int32_t           captured, _pad; /* a captured graph uses this arena: it may not serve other scopes */
+    void            **retired;     /* such arenas; freed with the context */
+    size_t            n_retired, cap_retired;
+    amp_autocast_info info;
+};
+
+static void ampi_scope_destroy(amp_ctx *ctx) {
+    ampi_scope *s = ctx->scope;
+    size_t i;
+    if (!s) return;
+    for (i = 0; i < s->n_retired; i++) (void)amp_free(ctx, s->retired[i]);
+    (void)amp_free(ctx, s->arena);
+    ampi_host_free(&ctx->host, s->retired, s->cap_retired * sizeof *s->retired);
+    ampi_host_free(&ctx->host, s->cached, s->cap_cached * sizeof *s->cached);
+    ampi_host_free(&ctx->host, s, sizeof *s);
+    ctx->scope = NULL;
+}
+
+static ampi_region *ampi_region_of(const amp_ctx *ctx) { return ctx->scope && ctx->scope->depth ? &ctx->scope->region[ctx->scope->depth - 1] : NULL; }
+static uint64_t ampi_capture_id(amp_ctx *ctx) { return ctx->b->capture_id ? ctx->b->capture_id(ctx) : 0; }
+
+static void ampi_weights_changed(amp_ctx *ctx, const amp_params *p) {
+    size_t i;
+    ctx->weights++;
+    if (ctx->scope) for (i = 0; i < ctx->scope->n_cached; i++) if (ctx->scope->cached[i].set == p) ctx->scope->cached[i].valid = 0;
+}
+AMP_API void amp_autocast_invalidate(amp_ctx *ctx, const void *data) {
+    size_t i;
+    if (!ctx) return;
+    ctx->weights++;
+    if (ctx->scope) for (i = 0; i < ctx->scope->n_cached; i++) if (!data || ctx->scope->cached[i].source == data) ctx->scope->cached[i].valid = 0;
+}
+
+static int ampi_wants_copy(const amp_param_entry *e) { return e->master && !e->model; } /* an FP32 parameter without a model copy */
+
+/* enough arena and entries for an outermost region */
+static amp_status ampi_scope_room(amp_ctx *ctx, const amp_autocast_desc *d, uint32_t enabled) {
+    static const char where[] = "amp_autocast_begin";
+    ampi_scope *s = ctx->scope;
+    size_t bytes = 0, entries = 64, i;
+    const amp_params *p;
+    for (p = ctx->sets; p; p = p->next) for (i = 0; i < p->n; i++) if (ampi_wants_copy(&p->entries[i])) {
+        bytes += ampi_round256((size_t)p->entries[i].count * 2u);
+        entries++;
+    }
+    bytes += AMP_AUTOCAST_SPARE;
+    if (d->arena) bytes = d->arena;
+    else if (!enabled) bytes = 0;
+    if (d->entries) entries = d->entries;
+    if (bytes > (size_t)-1 - 255u || entries > (size_t)-1 / sizeof *s->cached) return AMPI_INVALID(ctx, "%s: desc.%s is too large", where, entries > (size_t)-1 / sizeof *s->cached ? "entries" : "arena");
+    bytes = ampi_round256(bytes);
+    if (entries > s->cap_cached) {
+        ampi_cached *c = (ampi_cached *)ampi_host_alloc(&ctx->host, entries * sizeof *c);
+        if (!c) return amp_fail(ctx, AMP_ERR_NO_MEMORY, "%s: no host memory for %lu entries", where, (unsigned long)entries);
+        ampi_host_free(&ctx->host, s->cached, s->cap_cached * sizeof *s->cached);
+        s->cached = c;
+        s->cap_cached = entries;
+    }
+    if (bytes > s->bytes || (s->captured && bytes && ampi_capture_id(ctx) == 0)) {
+        void *arena = NULL, *list = s->retired;
+        AMPI_TRY(ctx->b->may_wait(ctx));
+        if (s->captured && !ampi_grow(&ctx->host, &list, s->n_retired, &s->cap_retired, sizeof *s->retired)) return amp_fail(ctx, AMP_ERR_NO_MEMORY, "%s: no host memory", where);
+        s->retired = (void **)list;
+        if (bytes < s->bytes) bytes = s->bytes;
+        AMPI_TRY(amp_alloc(ctx, &arena, bytes, "autocast"));
+        if (s->captured) s->retired[s->n_retired++] = s->arena;
+        else if (s->arena) { AMPI_TRY(ctx->b->sync(ctx)); (void)amp_free(ctx, s->arena); }
+        s->captured = 0;
+        s->arena = (char *)arena;
+        s->bytes = bytes;
+    }
+    return AMP_OK;
+}
+
+/* opens a region; d has been checked */
+static amp_status ampi_scope_push(amp_ctx *ctx, const amp_autocast_desc *d, const ampi_region *r) {
+    ampi_scope *s = ctx->scope;
+    if (s->depth == AMP_AUTOCAST_DEPTH) return amp_fail(ctx, AMP_ERR_STAGE, "amp_autocast_begin: %d regions are open already", AMP_AUTOCAST_DEPTH);
+    if (s->depth == 0) {
+        AMPI_TRY(ampi_scope_room(ctx, d, r->enabled));
+        s->n_cached = 0;
+        s->low = 0;
+        s->high = s->bytes;
+        memset(&s->info, 0, sizeof s->info);
+    }
+    s->region[s->depth] = *r;
+    s->region[s->depth].temps = s->high;
+    s->depth++;
+    return AMP_OK;
+}
+static amp_status ampi_scope_get(amp_ctx *ctx) {
+    if (!ctx->scope) ctx->scope = (ampi_scope *)ampi_host_alloc(&ctx->host, sizeof *ctx->scope);
+    return ctx->scope ? AMP_OK : amp_fail(ctx, AMP_ERR_NO_MEMORY, "amp_autocast_begin: no host memory");
+}
+
+AMP_API amp_status amp_autocast_begin(amp_ctx *ctx, const amp_autocast_desc *desc) {
+    static const char where[] = "amp_autocast_begin";
+    amp_autocast_desc d = AMP_ZERO;
+    const ampi_region *outer;
+    ampi_region r;
+    if (!ctx) return AMP_ERR_INVALID_ARG;
+    if (desc) { AMPI_CHECK_DESC(ctx, where, desc); d = *desc; }
+    if (d.policy && (d.policy->_begin || d.policy->_end)) return amp_fail(ctx, AMP_ERR_UNINIT, "%s: desc.policy is not made by amp_policy_init", where);
+    if (d.low != AMP_AUTO && !ampi_is_half(d.low)) return AMPI_INVALID(ctx, "%s: desc.low is %s; f16 or bf16 is needed", where, amp_dtype_name(d.low));
+    if (d.pin != AMP_AUTO && d.pin != AMP_F32 && !ampi_is_half(d.pin)) return AMPI_INVALID(ctx, "%s: desc.pin is %s; f32, f16 or bf16 is needed", where, amp_dtype_name(d.pin));
+    if (d.cache != 0 && d.cache != 1 && d.cache != AMP_NONE) return AMPI_INVALID(ctx, "%s: desc.cache is %d; 1, AMP_NONE or 0 is needed", where, (int)d.cache);
+    AMPI_TRY(ampi_scope_get(ctx));
+    outer = ampi_region_of(ctx);
+    memset(&r, 0, sizeof r);
+    if (outer) r = *outer;
+    else { ampi_policy_level(&r.policy, AMP_PRESET_AMP, AMP_AUTO); r.low = r.policy.low; r.cache = 1; }
+    if (d.if_enabled && !(outer && outer->enabled)) return ampi_scope_push(ctx, &d, &r); /* nothing happens, but it is closed like any other */
+    if (d.policy) { r.policy = *d.policy; r.low = d.policy->low; }
+    if (d.low != AMP_AUTO) r.low = d.low;
+    if (d.cache) r.cache = d.cache == 1;
+    r.enabled = !d.disabled && ampi_policy_mode(&r.policy) != 0;
+    r.pin = d.disabled ? AMP_AUTO : d.pin; /* a nested region without a pin goes by the lists again */
+    if (d.pin != AMP_AUTO && !d.disabled) r.enabled = 1;
+    return ampi_scope_push(ctx, &d, &r);
+}
+
+AMP_API amp_status amp_autocast_end(amp_ctx *ctx) {
+    ampi_scope *s;
+    if (!ctx) return AMP_ERR_INVALID_ARG;
+    s = ctx->scope;
+    if (!s || s->depth == 0) return amp_fail(ctx, AMP_ERR_STAGE, "amp_autocast_end: no region is open");
+    s->depth--;
+    s->high = s->region[s->depth].temps;
+    if (s->depth == 0) { s->n_cached = 0; s->low = 0; }
+    return AMP_OK;
+}
+
+AMP_API amp_status amp_autocast_release(amp_ctx *ctx) {
+    if (!ctx) return AMP_ERR_INVALID_ARG;
+    if (!ctx->scope) return AMP_OK;
+    if (ctx->scope->depth) return amp_fail(ctx, AMP_ERR_STAGE, "amp_autocast_release: %lu regions are open", (unsigned long)ctx->scope->depth);
+    AMPI_TRY(ctx->b->may_wait(ctx));
+    AMPI_TRY(ctx->b->sync(ctx));
+    ampi_scope_destroy(ctx);
+    return AMP_OK;
+}
+
+AMP_API amp_autocast_info amp_autocast_get(const amp_ctx *ctx) {
+    amp_autocast_info info = AMP_ZERO;
+    const ampi_region *r;
+    if (!ctx || !ctx->scope) return info;
+    info = ctx->scope->info;
+    info.depth = (uint32_t)ctx->scope->depth;
+    info.arena = ctx->scope->bytes;
+    info.used = ctx->scope->depth ? ctx->scope->low + (ctx->scope->bytes - ctx->scope->high) : 0;
+    r = ampi_region_of(ctx);
+    if (r) { info.enabled = r->enabled; info.cache = r->cache; info.low = r->low; info.pin = r->pin; }
+    return info;
+}
+
+/* What the innermost region does with op; *want: dtype that its inputs are cast to, AMP_AUTO: none (or the widest). */
+static amp_op_class ampi_region_class(const amp_ctx *ctx, amp_op op, amp_dtype *want) {
+    const ampi_region *r = ampi_region_of(ctx);
+    amp_op_class c;
+    *want = AMP_AUTO;
+    if (!r || !r->enabled) return AMP_CLASS_NONE;
+    if (r->pin != AMP_AUTO) { *want = r->pin; return r->pin == AMP_F32 ? AMP_CLASS_F32 : AMP_CLASS_LOWER; }
+    c = amp_policy_class(&r->policy, op);
+    if (c == AMP_CLASS_LOWER) *want = r->low;
+    if (c == AMP_CLASS_F32) *want = AMP_F32;
+    return c;
+}
+AMP_API amp_dtype amp_autocast_output(const amp_ctx *ctx, amp_op op, amp_dtype in) {
+    amp_dtype want;
+    amp_op_class c;
+    const ampi_region *r;
+    if (!ctx) return in;
+    c = ampi_region_class(ctx, op, &want);
+    r = ampi_region_of(ctx);
+    if (!r) return in;
+    return r->pin != AMP_AUTO && want != AMP_AUTO ? want : ampi_class_output(&r->policy, c, r->low, in);
+}
+
+/* the parameter whose FP32 weights lie at `data`, and how many elements into it; NULL: none */
+static const amp_param_entry *ampi_find_weight(const amp_ctx *ctx, const void *data, const amp_params **set, size_t *at) {
+    const amp_params *p;
+    size_t i;
+    for (p = ctx->sets; p; p = p->next) for (i = 0; i < p->n; i++) {
+        uintptr_t a = (uintptr_t)p->entries[i].master, x = (uintptr_t)data;
+        if (!a || x < a || x - a >= (uintptr_t)p->entries[i].count * 4u || (x - a) % 4u) continue;
+        *set = p;
+        *at = (size_t)(x - a) / 4u;
+        return &p->entries[i];
+    }
+    return NULL;
+}
+
+/* room in the arena: a copy for the cache (from below), or for now (from above) */
+static amp_status ampi_scope_take(amp_ctx *ctx, const char *where, size_t bytes, int below, char **out) {
+    ampi_scope *s = ctx->scope;
+    bytes = ampi_round256(bytes);
+    if (!s || s->high - s->low < bytes) return amp_fail(ctx, AMP_ERR_NO_MEMORY, "%s: the autocast arena of %lu bytes is full: %lu more are needed for a cast, %lu are left (amp_autocast_desc.arena)",
+        where, (unsigned long)(s ? s->bytes : 0), (unsigned long)bytes, (unsigned long)(s ? s->high - s->low : 0));
+    if (ampi_capture_id(ctx)) s->captured = 1;
+    if (below) { *out = s->arena + s->low; s->low += bytes; }
+    else { s->high -= bytes; *out = s->arena + s->high; }
+    if (s->info.peak < s->low + (s->bytes - s->high)) s->info.peak = s->low + (s->bytes - s->high);
+    return AMP_OK;
+}
+
+/* *out = a in dtype `want` (AMP_AUTO: as it is) */
+static amp_status ampi_operand(amp_ctx *ctx, const char *where, amp_array a, size_t n, amp_dtype want, amp_array *out) {
+    ampi_scope *s = ctx->scope;
+    const ampi_region *r = ampi_region_of(ctx);
+    const amp_params *set = NULL;
+    const amp_param_entry *e = NULL;
+    amp_cast_desc c = AMP_ZERO;
+    ampi_cached *k = NULL;
+    char *to;
+    size_t at = 0, i;
+    uint64_t capture;
+    uint32_t flags = a.flags;
+    a.flags &= ~AMP_CACHE;
+    *out = a;
+    if (want == AMP_AUTO || !a.data || n == 0 || a.dtype == want || ampi_is_f8(a.dtype) || amp_dtype_size(a.dtype) == 0) return AMP_OK;
+    if (a.count && a.count < n) return AMP_OK; /* the verb will say so */
+    if (a.dtype == AMP_F32) e = ampi_find_weight(ctx, a.data, &set, &at);
+    out->dtype = want;
+    if (e && e->model && e->model_dtype == want) {
+        out->data = (char *)e->model + at * amp_dtype_size(want);
+        if (s) s->info.resolved++;
+        return AMP_OK;
+    }
+    capture = ampi_capture_id(ctx);
+    if (r && r->cache && a.dtype == AMP_F32 && want == r->low && (e ? at == 0 && n == e->count : (flags & AMP_CACHE) != 0)) {
+        for (i = 0; i < s->n_cached && !k; i++)
+            if (s->cached[i].source == a.data && s->cached[i].count == n && s->cached[i].dtype == want && s->cached[i].capture == capture) k = &s->cached[i];
+        if (k && k->valid && k->set == set) { out->data = k->copy; s->info.hits++; return AMP_OK; }
+        if (!k) {
+            if (s->n_cached == s->cap_cached) return amp_fail(ctx, AMP_ERR_NO_MEMORY, "%s: all %lu entries of the autocast cache are taken (amp_autocast_desc.entries)", where, (unsigned long)s->cap_cached);
+            AMPI_TRY(ampi_scope_take(ctx, where, n * amp_dtype_size(want), 1, &to));
+            k = &s->cached[s->n_cached++];
+            k->source = a.data; k->count = n; k->copy = to; k->capture = capture; k->dtype = want;
+            k->valid = 0;
+        }
+        out->data = k->copy;
+        k->set = set; /* another set may have adopted the same memory */
+        AMPI_TRY(ctx->b->cast(ctx, *out, a, n, &c));
+        k->valid = 1;
+    } else {
+        AMPI_TRY(ampi_scope_take(ctx, where, n * amp_dtype_size(want), 0, &to));
+        out->data = to;
+        AMPI_TRY(ctx->b->cast(ctx, *out, a, n, &c));
+    }
+    if (s) s->info.casts++;
+    return AMP_OK;
+}
+
+AMP_API amp_status amp_autocast_inputs(amp_ctx *ctx, amp_op op, const amp_array *in, size_t n, amp_array *out) {
+    static const char where[] = "amp_autocast_input";
+    amp_dtype want;
+    amp_op_class c;
+    amp_array made[8];
+    size_t i, halves[2] = {0, 0}, wide = 0, mark;
+    if (!ctx) return AMP_ERR_INVALID_ARG;
+    if (n == 0) return AMP_OK;
+    if (!in || !out) return AMPI_INVALID(ctx, "%s: %s is NULL", where, in ? "out" : "in");
+    if (n > 8) return AMPI_INVALID(ctx, "%s: n is %lu; at most 8 inputs", where, (unsigned long)n);
+    if ((uint32_t)op >= (uint32_t)AMP_OP_COUNT) return AMPI_INVALID(ctx, "%s: op is %d: no such operation", where, (int)op);
+    for (i = 0; i < n; i++) {
+        AMPI_TRY(ampi_check_array(ctx, where, "in", in[i], in[i].count, 0));
+        if (in[i].data && in[i].count > (size_t)-1 / 8) return AMPI_INVALID(ctx, "%s: in.count is too large", where);
+        if (!in[i].data) continue;
+        wide += in[i].dtype == AMP_F32;
+        halves[0] += in[i].dtype == AMP_F16;
+        halves[1] += in[i].dtype == AMP_BF16;
+    }
+    c = ampi_region_class(ctx, op, &want);
+    if (c == AMP_CLASS_BANNED) return amp_fail(ctx, AMP_ERR_UNSUPPORTED, "%s: %s is banned here: %s", where, amp_op_name(op), amp_op_note(op));
+    if (c == AMP_CLASS_WIDEST) {
+        if (wide) want = AMP_F32;
+        else if (halves[0] && halves[1]) return amp_fail(ctx, AMP_ERR_UNSUPPORTED, "%s: %s has f16 and bf16 inputs: neither is wider", where, amp_op_name(op));
+    }
+    mark = ctx->scope ? ctx->scope->high : 0;
+    for (i = 0; i < n; i++) {
+        amp_status st = ampi_operand(ctx, where, in[i], in[i].count, want, &made[i]);
+        if (st != AMP_OK) { if (ctx->scope) ctx->scope->high = mark; return st; }
+    }
+    memcpy(out, made, n * sizeof *out);
+    return AMP_OK;
+}
+AMP_API amp_status amp_autocast_input(amp_ctx *ctx, amp_op op, amp_array in, size_t count, amp_array *out) {
+    amp_array a = in;
+    if (!ctx) return AMP_ERR_INVALID_ARG;
+    if (in.data && in.count && in.count < count) return AMPI_INVALID(ctx, "amp_autocast_input: in.count is %lu, but %lu elements are needed", (unsigned long)in.count, (unsigned long)count);
+    a.count = count;
+    return amp_autocast_inputs(ctx, op, &a, 1, out);
+}
+
+/* temporary copies of one verb: taken after the mark, given back (the stream's order keeps them until their reader has run) */
+static size_t ampi_mark(const amp_ctx *ctx) { return ctx->scope ? ctx->scope->high : 0; }
+static amp_status ampi_release(amp_ctx *ctx, size_t mark, amp_status st) {
+    if (ctx->scope) ctx->scope->high = mark;
+    return st;
+}
+
 /* ---- products: the front ---- */
 
 /* elements that a batch of matrices spans: (batch - 1) * stride + (rows - 1) * ld + cols; 0 when it overflows or is empty */
@@ -2789,16 +4071,15 @@ static amp_status ampi_check_matrix(amp_ctx *ctx, const char *name, amp_array a,
     }
 }
 
-static int ampi_is_f8(amp_dtype t) { return t == AMP_F8E4M3 || t == AMP_F8E5M2; }
-
-AMP_API amp_status amp_gemm(amp_ctx *ctx, const amp_gemm_desc *desc) {
+/* amp_gemm, every dtype given */
+static amp_status ampi_gemm(amp_ctx *ctx, const amp_gemm_desc *desc) {
     static const char where[] = "amp_gemm";
     amp_gemm_desc d;
-    size_t sa, sb, sc, sd;
+    size_t sa = 0, sb = 0, sc = 0, sd = 0;
     if (!ctx) return AMP_ERR_INVALID_ARG;
     AMPI_CHECK_DESC(ctx, where, desc);
     d = *desc;
-    if (d.alpha == 0.0f) d.alpha = 1.0f;
+    if (!ampi_nonzero(d.alpha)) d.alpha = 1.0f;
     if (d.batch == 0) d.batch = 1;
     if ((uint32_t)d.act > (uint32_t)AMP_GELU) return AMPI_INVALID(ctx, "%s: desc.act is %d", where, (int)d.act);
     if (!d.c.data) { d.c = d.d; if (d.ldc == 0) d.ldc = d.ldd; if (d.stride_c == 0) d.stride_c = d.stride_d; }
@@ -2823,40 +4104,175 @@ AMP_API amp_status amp_gemm(amp_ctx *ctx, const amp_gemm_desc *desc) {
     return ctx->b->gemm(ctx, &d);
 }
 
+/* amp_gemm in a scope, or with automatic dtypes */
+AMP_API amp_status amp_gemm(amp_ctx *ctx, const amp_gemm_desc *desc) {
+    static const char where[] = "amp_gemm";
+    amp_gemm_desc d;
+    amp_dtype want, chosen;
+    amp_op_class c;
+    size_t mark, batch, ra, ca, rb, cb, na, nb, stride;
+    amp_status st;
+    if (!ctx) return AMP_ERR_INVALID_ARG;
+    AMPI_CHECK_DESC(ctx, where, desc);
+    if (desc->flags) return AMPI_INVALID(ctx, "%s: desc.flags is not 0", where);
+    if (desc->pin != AMP_AUTO && desc->pin != AMP_F32 && !ampi_is_half(desc->pin)) return AMPI_INVALID(ctx, "%s: desc.pin is %s; f32, f16 or bf16 is needed", where, amp_dtype_name(desc->pin));
+    c = ampi_region_class(ctx, desc->batch > 1 ? AMP_OP_BMM : AMP_OP_MATMUL, &want);
+    if (desc->pin != AMP_AUTO) want = desc->pin;
+    else if (c == AMP_CLASS_BANNED) return amp_fail(ctx, AMP_ERR_UNSUPPORTED, "%s: %s is banned by the policy of this region", where, desc->batch > 1 ? "bmm" : "matmul");
+    if (want == AMP_AUTO && c == AMP_CLASS_WIDEST && (desc->a.dtype == AMP_F32 || desc->b.dtype == AMP_F32)) want = AMP_F32;
+    d = *desc;
+    d.pin = AMP_AUTO;
+    d.d_dtype = NULL;
+    chosen = d.d.dtype;
+    if (d.d.data && d.d.dtype == AMP_AUTO) {
+        if (!desc->d_dtype) return AMPI_INVALID(ctx, "%s: desc.d.dtype is auto, but desc.d_dtype is NULL: the choice must be returned", where);
+        if (d.beta != 0.0f && !d.c.data) return AMPI_INVALID(ctx, "%s: desc.d.dtype is auto, but with beta != 0 its contents are read: their dtype is needed", where);
+        chosen = d.beta != 0.0f ? d.c.dtype : want == AMP_AUTO || ampi_is_f8(d.a.dtype) ? (c == AMP_CLASS_F32_OUT ? AMP_F32 : d.a.dtype) :
+                 desc->pin != AMP_AUTO ? want : amp_autocast_output(ctx, desc->batch > 1 ? AMP_OP_BMM : AMP_OP_MATMUL, want);
+        d.d.dtype = chosen;
+    }
+    if (d.aux.data && d.aux.dtype == AMP_AUTO) d.aux.dtype = chosen;
+    mark = ampi_mark(ctx);
+    if (want != AMP_AUTO) {
+        batch = d.batch ? d.batch : 1;
+        ra = d.trans_a ? d.k : d.m; ca = d.trans_a ? d.m : d.k;
+        rb = d.trans_b ? d.n : d.k; cb = d.trans_b ? d.k : d.n;
+        stride = d.stride_a == AMP_BROADCAST ? 0 : d.stride_a ? d.stride_a : ra * (d.lda ? d.lda : ca);
+        na = ampi_span(batch, stride, ra, d.lda ? d.lda : ca, ca);
+        stride = d.stride_b == AMP_BROADCAST ? 0 : d.stride_b ? d.stride_b : rb * (d.ldb ? d.ldb : cb);
+        nb = ampi_span(batch, stride, rb, d.ldb ? d.ldb : cb, cb);
+        if (na != (size_t)-1 && nb != (size_t)-1) { /* else ampi_gemm refuses it */
+            st = ampi_operand(ctx, where, d.a, na, want, &d.a);
+            if (st == AMP_OK) st = ampi_operand(ctx, where, d.b, nb, want, &d.b);
+            if (st != AMP_OK) return ampi_release(ctx, mark, st);
+        }
+    }
+    st = ampi_gemm(ctx, &d);
+    if (st == AMP_OK && desc->d_dtype) *desc->d_dtype = chosen;
+    return ampi_release(ctx, mark, st);
+}
+
 /* sizes and operands that forward and backward share; *n_* are element counts */
 static amp_status ampi_check_linear(amp_ctx *ctx, const char *where, const amp_linear *l, size_t *nx, size_t *nw, size_t *ny) {
     if (!ctx) return AMP_ERR_INVALID_ARG;
     AMPI_CHECK_DESC(ctx, where, l);
     if ((uint32_t)l->act > (uint32_t)AMP_GELU) return AMPI_INVALID(ctx, "%s: act is %d", where, (int)l->act);
     if (l->flags) return AMPI_INVALID(ctx, "%s: flags is not 0", where);
+    if (l->pin != AMP_AUTO && l->pin != AMP_F32 && !ampi_is_half(l->pin)) return AMPI_INVALID(ctx, "%s: pin is %s; f32, f16 or bf16 is needed", where, amp_dtype_name(l->pin));
     if (l->in == 0 || l->out == 0) return AMPI_INVALID(ctx, "%s: %s is 0", where, l->in ? "out" : "in");
     if (!ampi_product(nx, l->rows, l->in) || !ampi_product(nw, l->out, l->in) || !ampi_product(ny, l->rows, l->out)) return AMPI_INVALID(ctx, "%s: rows, in or out is too large", where);
     return AMP_OK;
 }
 
-AMP_API amp_status amp_linear_forward(amp_ctx *ctx, const amp_linear *l) {
+/* an input left automatic has the dtype that the layer before gave its output */
+static amp_status ampi_from(amp_ctx *ctx, const char *where, const char *name, amp_array *a, const amp_precision *from) {
+    if (a->dtype != AMP_AUTO || !a->data) return AMP_OK;
+    if (!from) return AMPI_INVALID(ctx, "%s: %s.dtype is auto, but from is NULL: which layer made it?", where, name);
+    if (!from->made) return amp_fail(ctx, AMP_ERR_STAGE, "%s: %s.dtype is auto, but the layer that from points to has not run", where, name);
+    a->dtype = from->y;
+    return AMP_OK;
+}
+
+/* a bias that is an FP32 parameter with a model copy in the product's dtype: that copy */
+static amp_array ampi_bias(const amp_ctx *ctx, amp_array bias, amp_dtype want) {
+    const amp_params *set = NULL;
+    size_t at = 0;
+    const amp_param_entry *e = bias.data && bias.dtype == AMP_F32 && want != AMP_AUTO ? ampi_find_weight(ctx, bias.data, &set, &at) : NULL;
+    bias.flags = 0;
+    if (e && e->model && e->model_dtype == want) { bias.data = (char *)e->model + at * amp_dtype_size(want); bias.dtype = want; }
+    return bias;
+}
+
+/* the work of backward: dy through the activation, in place; to the products' dtype where that is another; sums and products */
+static amp_status ampi_linear_gradients(amp_ctx *ctx, const amp_linear *l, amp_array dy, amp_array saved, size_t ny) {
+    if (l->act != AMP_ACT_NONE && ny) AMPI_TRY(ctx->b->act_grad(ctx, l->act, l->dy, saved, ny));
+    if (dy.data != l->dy.data && ny) { amp_cast_desc c = AMP_ZERO; AMPI_TRY(ctx->b->cast(ctx, dy, l->dy, ny, &c)); ctx->scope->info.casts++; }
+    if (l->dbias.data) {
+        if (l->rows) AMPI_TRY(ctx->b->col_sum(ctx, l->dbias, dy, l->rows, l->out, l->accumulate != 0));
+        else if (!l->accumulate) AMPI_TRY(ctx->b->zero(ctx, l->dbias.data, l->out * amp_dtype_size(l->dbias.dtype)));
+    }
+    if (l->dw.data) { /* dW[out,in] = dY^T[out,rows] X[rows,in] */
+        amp_gemm_desc g = AMP_ZERO;
+        g.m = l->out; g.n = l->in; g.k = l->rows;
+        g.a = dy; g.trans_a = 1; g.b = l->x;
+        g.d = l->dw; g.beta = l->accumulate ? 1.0f : 0.0f;
+        AMPI_TRY(ampi_gemm(ctx, &g));
+    }
+    if (l->dx.data) { /* dX[rows,in] = dY[rows,out] W[out,in] */
+        amp_gemm_desc g = AMP_ZERO;
+        g.m = l->rows; g.n = l->in; g.k = l->out;
+        g.a = dy; g.b = l->w; g.d = l->dx;
+        AMPI_TRY(ampi_gemm(ctx, &g));
+    }
+    return AMP_OK;
+}
+
+AMP_API amp_status amp_linear_forward(amp_ctx *ctx, const amp_linear *layer) {
     static const char where[] = "amp_linear_forward";
     amp_gemm_desc g = AMP_ZERO;
-    size_t nx, nw, ny;
-    AMPI_TRY(ampi_check_linear(ctx, where, l, &nx, &nw, &ny));
+    amp_linear lo, *l = &lo;
+    amp_precision made;
+    amp_dtype want;
+    amp_op_class c;
+    size_t nx = 0, nw = 0, ny = 0, mark;
+    amp_status st;
+    AMPI_TRY(ampi_check_linear(ctx, where, layer, &nx, &nw, &ny));
+    lo = *layer;
+    AMPI_TRY(ampi_from(ctx, where, "x", &l->x, l->from));
+    c = ampi_region_class(ctx, AMP_OP_LINEAR, &want);
+    if (l->pin != AMP_AUTO) want = l->pin;
+    else if (c == AMP_CLASS_BANNED) return amp_fail(ctx, AMP_ERR_UNSUPPORTED, "%s: linear is banned by the policy of this region", where);
+    if (want == AMP_AUTO && c == AMP_CLASS_WIDEST && (l->x.dtype == AMP_F32 || l->w.dtype == AMP_F32)) want = AMP_F32;
+    made.x = l->x.dtype;
+    made.used = want == AMP_AUTO || ampi_is_f8(l->x.dtype) ? l->x.dtype : want;
+    made.made = 1;
+    if (l->y.data && l->y.dtype == AMP_AUTO) {
+        if (!l->record) return AMPI_INVALID(ctx, "%s: y.dtype is auto, but record is NULL: the choice must be returned", where);
+        l->y.dtype = l->pin != AMP_AUTO || want == AMP_AUTO ? (c == AMP_CLASS_F32_OUT && l->pin == AMP_AUTO ? AMP_F32 : made.used) : amp_autocast_output(ctx, AMP_OP_LINEAR, made.used);
+    }
+    if (l->aux.data && l->aux.dtype == AMP_AUTO) l->aux.dtype = l->y.dtype;
+    made.y = l->y.dtype;
     AMPI_TRY(ampi_check_array(ctx, where, "x", l->x, nx, 1));
     AMPI_TRY(ampi_check_array(ctx, where, "w", l->w, nw, 1));
     AMPI_TRY(ampi_check_array(ctx, where, "bias", l->bias, l->out, 0));
     AMPI_TRY(ampi_check_array(ctx, where, "y", l->y, ny, 1));
     AMPI_TRY(ampi_check_array(ctx, where, "aux", l->aux, ny, 0));
     if (l->aux.data && l->aux.dtype != l->y.dtype) return AMPI_INVALID(ctx, "%s: aux is %s, but y is %s", where, amp_dtype_name(l->aux.dtype), amp_dtype_name(l->y.dtype));
+    mark = ampi_mark(ctx);
+    st = ampi_operand(ctx, where, l->x, nx, want, &g.a);
+    if (st == AMP_OK) st = ampi_operand(ctx, where, l->w, nw, want, &g.b);
+    if (st == AMP_OK && ny && g.a.dtype != g.b.dtype && !(ampi_is_f8(g.a.dtype) && ampi_is_f8(g.b.dtype))) st = amp_fail(ctx, AMP_ERR_UNSUPPORTED, "%s: x is %s and w is %s; they must have one dtype (or stand in a scope)", where, amp_dtype_name(g.a.dtype), amp_dtype_name(g.b.dtype));
+    if (st != AMP_OK) return ampi_release(ctx, mark, st);
     g.act = l->act;
     g.m = l->rows; g.n = l->out; g.k = l->in;
-    g.a = l->x; g.b = l->w; g.trans_b = 1;
-    g.d = l->y; g.bias = l->bias; g.aux = l->aux;
-    return ampi_failed_in(ctx, where, amp_gemm(ctx, &g));
+    g.trans_b = 1;
+    g.d = l->y; g.bias = ampi_bias(ctx, l->bias, want); g.aux = l->aux;
+    st = ampi_failed_in(ctx, where, ampi_gemm(ctx, &g));
+    if (st == AMP_OK && l->record) *l->record = made;
+    return ampi_release(ctx, mark, st);
 }
 
-AMP_API amp_status amp_linear_backward(amp_ctx *ctx, const amp_linear *l) {
+AMP_API amp_status amp_linear_backward(amp_ctx *ctx, const amp_linear *layer) {
     static const char where[] = "amp_linear_backward";
-    amp_array saved;
-    size_t nx, nw, ny;
-    AMPI_TRY(ampi_check_linear(ctx, where, l, &nx, &nw, &ny));
+    amp_linear lo, *l = &lo;
+    amp_array saved, dy;
+    amp_dtype want;
+    size_t nx = 0, nw = 0, ny = 0, mark;
+    amp_status st;
+    AMPI_TRY(ampi_check_linear(ctx, where, layer, &nx, &nw, &ny));
+    lo = *layer;
+    want = l->pin;
+    if (l->record) { /* as forward was: custom_bwd */
+        const amp_precision *r = l->record;
+        if (!r->made) return amp_fail(ctx, AMP_ERR_STAGE, "%s: record is empty: amp_linear_forward has not run", where);
+        want = r->used;
+        if (l->x.dtype == AMP_AUTO) l->x.dtype = r->x;
+        if (l->y.dtype == AMP_AUTO) l->y.dtype = r->y;
+        if (l->aux.dtype == AMP_AUTO) l->aux.dtype = r->y;
+        if (l->dy.dtype == AMP_AUTO) l->dy.dtype = r->y;
+        if (l->dx.dtype == AMP_AUTO) l->dx.dtype = r->x;
+    }
+    AMPI_TRY(ampi_from(ctx, where, "x", &l->x, l->from));
     saved = l->act == AMP_GELU ? l->aux : l->y;
     AMPI_TRY(ampi_check_array(ctx, where, "dy", l->dy, ny, 1));
     AMPI_TRY(ampi_check_array(ctx, where, "dx", l->dx, nx, 0));
@@ -2865,27 +4281,23 @@ AMP_API amp_status amp_linear_backward(amp_ctx *ctx, const amp_linear *l) {
     if (l->act != AMP_ACT_NONE) AMPI_TRY(ampi_check_array(ctx, where, l->act == AMP_GELU ? "aux" : "y", saved, ny, 1));
     if (l->dx.data) AMPI_TRY(ampi_check_array(ctx, where, "w", l->w, nw, 1));
     if (l->dw.data) AMPI_TRY(ampi_check_array(ctx, where, "x", l->x, nx, 1));
-    if (ny && l->dx.data && l->dy.dtype != l->w.dtype && !(ampi_is_f8(l->dy.dtype) && ampi_is_f8(l->w.dtype))) return amp_fail(ctx, AMP_ERR_UNSUPPORTED, "%s: dy is %s and w is %s; they must have one dtype", where, amp_dtype_name(l->dy.dtype), amp_dtype_name(l->w.dtype));
-    if (ny && l->dw.data && l->dy.dtype != l->x.dtype && !(ampi_is_f8(l->dy.dtype) && ampi_is_f8(l->x.dtype))) return amp_fail(ctx, AMP_ERR_UNSUPPORTED, "%s: dy is %s and x is %s; they must have one dtype", where, amp_dtype_name(l->dy.dtype), amp_dtype_name(l->x.dtype));
-    if (l->act != AMP_ACT_NONE && ny) AMPI_TRY(ctx->b->act_grad(ctx, l->act, l->dy, saved, ny));
-    if (l->dbias.data) {
-        if (l->rows) AMPI_TRY(ctx->b->col_sum(ctx, l->dbias, l->dy, l->rows, l->out, l->accumulate != 0));
-        else if (!l->accumulate) AMPI_TRY(ctx->b->zero(ctx, l->dbias.data, l->out * amp_dtype_size(l->dbias.dtype)));
+    dy = l->dy;
+    mark = ampi_mark(ctx);
+    if (want != AMP_AUTO) { /* operands as the product read them */
+        st = AMP_OK;
+        if (l->dw.data) st = ampi_operand(ctx, where, l->x, nx, want, &l->x);
+        if (st == AMP_OK && l->dx.data) st = ampi_operand(ctx, where, l->w, nw, want, &l->w);
+        if (st == AMP_OK && ny && dy.dtype != want && !ampi_is_f8(dy.dtype)) {
+            char *to = NULL;
+            st = ampi_scope_take(ctx, where, ny * amp_dtype_size(want), 0, &to);
+            dy = amp_arrn(to, want, ny);
+        }
+        if (st != AMP_OK) return ampi_release(ctx, mark, st);
     }
-    if (l->dw.data) { /* dW[out,in] = dY^T[out,rows] X[rows,in] */
-        amp_gemm_desc g = AMP_ZERO;
-        g.m = l->out; g.n = l->in; g.k = l->rows;
-        g.a = l->dy; g.trans_a = 1; g.b = l->x;
-        g.d = l->dw; g.beta = l->accumulate ? 1.0f : 0.0f;
-        AMPI_TRY(ampi_failed_in(ctx, where, amp_gemm(ctx, &g)));
-    }
-    if (l->dx.data) { /* dX[rows,in] = dY[rows,out] W[out,in] */
-        amp_gemm_desc g = AMP_ZERO;
-        g.m = l->rows; g.n = l->in; g.k = l->out;
-        g.a = l->dy; g.b = l->w; g.d = l->dx;
-        AMPI_TRY(ampi_failed_in(ctx, where, amp_gemm(ctx, &g)));
-    }
-    return AMP_OK;
+    if (ny && l->dx.data && dy.dtype != l->w.dtype && !(ampi_is_f8(dy.dtype) && ampi_is_f8(l->w.dtype))) return ampi_release(ctx, mark, amp_fail(ctx, AMP_ERR_UNSUPPORTED, "%s: dy is %s and w is %s; they must have one dtype", where, amp_dtype_name(dy.dtype), amp_dtype_name(l->w.dtype)));
+    if (ny && l->dw.data && dy.dtype != l->x.dtype && !(ampi_is_f8(dy.dtype) && ampi_is_f8(l->x.dtype))) return ampi_release(ctx, mark, amp_fail(ctx, AMP_ERR_UNSUPPORTED, "%s: dy is %s and x is %s; they must have one dtype", where, amp_dtype_name(dy.dtype), amp_dtype_name(l->x.dtype)));
+    st = ampi_failed_in(ctx, where, ampi_linear_gradients(ctx, l, dy, saved, ny));
+    return ampi_release(ctx, mark, st);
 }
 
 AMP_API amp_status amp_softmax_cross_entropy(amp_ctx *ctx, const amp_xent *desc) {
@@ -2899,7 +4311,10 @@ AMP_API amp_status amp_softmax_cross_entropy(amp_ctx *ctx, const amp_xent *desc)
     if (d.classes > 0x7fffffffu) return AMPI_INVALID(ctx, "%s: desc.classes is too large", where);
     if (d.ld == 0) d.ld = d.classes;
     if (d.ld < d.classes) return AMPI_INVALID(ctx, "%s: desc.ld is %lu, less than classes %lu", where, (unsigned long)d.ld, (unsigned long)d.classes);
-    if (d.factor == 0.0f) d.factor = 1.0f;
+    if (!ampi_nonzero(d.factor)) d.factor = 1.0f;
+    AMPI_TRY(ampi_from(ctx, where, "desc.logits", &d.logits, d.from));
+    if (d.dlogits.dtype == AMP_AUTO) d.dlogits.dtype = d.logits.dtype;
+    d.from = NULL; /* host memory: not for backends */
     if (!amp_is_finite(d.factor)) return AMPI_INVALID(ctx, "%s: desc.factor is not finite", where);
     if (!amp_is_finite(d.smoothing) || !(d.smoothing >= 0.0f && d.smoothing < 1.0f)) return AMPI_INVALID(ctx, "%s: desc.smoothing is %g; it must be in [0, 1)", where, (double)d.smoothing);
     span = ampi_span(1, 0, d.rows, d.ld, d.classes);
@@ -2914,6 +4329,319 @@ AMP_API amp_status amp_softmax_cross_entropy(amp_ctx *ctx, const amp_xent *desc)
     if (eg && ampi_overlap(d.logits.data, el, d.dlogits.data, eg) && !(d.logits.data == d.dlogits.data && d.logits.dtype == d.dlogits.dtype)) return AMPI_INVALID(ctx, "%s: desc.dlogits overlaps desc.logits (the same array of the same dtype is allowed)", where);
     if (d.rows == 0) return d.loss ? ctx->b->zero(ctx, d.loss, sizeof *d.loss) : AMP_OK;
     return ctx->b->xent(ctx, &d, d.scaler && !d.scaler->off ? d.scaler->state : NULL);
+}
+
+/* ---- memory plan ---- */
+
+static uint64_t ampi_up256(uint64_t n) { return (n + 255u) & ~(uint64_t)255u; }
+static void ampi_plan_param(amp_plan *out, uint64_t count, const amp_params_desc *d, uint32_t keep, uint64_t *chunks) {
+    amp_dtype model = keep ? AMP_F32 : d->model, grad = keep ? AMP_F32 : d->grad;
+    amp_layout l = ampi_layout_of(model == AMP_F32 ? AMP_MASTER_F32 : d->master, model, grad, 1, d->moment, d->accumulate);
+    out->master += ampi_up256(count * l.master);
+    out->model += ampi_up256(count * l.model);
+    out->grad += ampi_up256(count * l.grad);
+    out->moments += (uint64_t)d->moments * ampi_up256(count * l.moments);
+    out->accum += ampi_up256(count * l.accum);
+    *chunks += (count - 1) / AMP_CHUNK + 1;
+}
+AMP_API amp_status amp_plan_memory(const amp_policy *policy, const amp_params_desc *layout, const amp_plan_layer *layers, size_t n, amp_dtype in, amp_plan *out) {
+    amp_params_desc d;
+    amp_plan p;
+    uint64_t params = 0, chunks = 0;
+    size_t i;
+    if (!policy || !out || (n && !layers)) return AMP_ERR_INVALID_ARG;
+    d = layout ? *layout : amp_policy_params_desc(policy);
+    if (amp_layout_bytes(&d).total == 0) return AMP_ERR_INVALID_ARG;
+    d = ampi_params_defaults(d);
+    if (in == AMP_AUTO) in = AMP_F32;
+    if (amp_dtype_size(in) == 0) return AMP_ERR_INVALID_ARG;
+    memset(&p, 0, sizeof p);
+    for (i = 0; i < n; i++) {
+        const amp_plan_layer *l = &layers[i];
+        uint32_t keep = amp_policy_keep_f32(policy, l->op) && ampi_policy_mode(policy) == 2;
+        amp_dtype y = amp_policy_output(policy, l->op, in);
+        if ((l->weight | l->bias | l->saved | l->saved_f32) >> 56) return AMP_ERR_INVALID_ARG;
+        if (l->weight) { ampi_plan_param(&p, l->weight, &d, keep, &chunks); params++; }
+        if (l->bias) { ampi_plan_param(&p, l->bias, &d, keep || l->keep_bias, &chunks); params++; }
+        if (ampi_policy_mode(policy) && (keep || d.model == AMP_F32)) p.casts += (l->weight * 2u + 255u) & ~(uint64_t)255u;
+        if (ampi_policy_mode(policy) && (keep || l->keep_bias || d.model == AMP_F32)) p.casts += (l->bias * 2u + 255u) & ~(uint64_t)255u;
+        p.saved += l->saved * amp_dtype_size(y) + l->saved_f32 * 4u;
+    }
+    p.tables = ampi_table_bytes(params, chunks);
+    p.total = p.master + p.model + p.grad + p.moments + p.accum + p.tables + p.casts + p.saved;
+    *out = p;
+    return AMP_OK;
+}
+
+static int ampi_recompute_ok(const amp_recompute_layer *l, size_t n) { /* sums do not overflow */
+    size_t i;
+    for (i = 0; i < n; i++) if ((l[i].bytes | l[i].work | l[i].cost) >> 46) return 0;
+    return n <= 65535;
+}
+
+AMP_API amp_status amp_recompute_evaluate(const amp_recompute_layer *layers, size_t n, const uint8_t *keep, amp_recompute_plan *out) {
+    amp_recompute_plan p;
+    uint64_t kept = 0, segment = 0, inside = 0;
+    size_t i;
+    memset(&p, 0, sizeof p);
+    if (!out || (n && (!layers || !keep)) || !ampi_recompute_ok(layers, n)) return AMP_ERR_INVALID_ARG;
+    for (i = 0; i <= n; i++) {
+        uint64_t work = i < n ? layers[i].work : 0, top;
+        if (i < n) p.base += layers[i].cost;
+        if (i < n && !keep[i]) {
+            segment += layers[i].bytes;
+            if (inside < segment + work) inside = segment + work;
+            p.extra += layers[i].cost;
+            continue;
+        }
+        if (i < n) { kept += layers[i].bytes; p.kept++; }
+        top = kept + (inside > segment + work ? inside : segment + work);
+        if (p.peak < top) p.peak = top;
+        segment = inside = 0;
+    }
+    *out = p;
+    return AMP_OK;
+}
+
+AMP_API amp_status amp_recompute_sqrt(const amp_recompute_layer *layers, size_t n, uint8_t *keep, amp_recompute_plan *out) {
+    size_t s = 1, i;
+    if (n && (!layers || !keep)) return AMP_ERR_INVALID_ARG;
+    if (n > 65535) return AMP_ERR_INVALID_ARG;
+    while (s * s < n) s++;
+    for (i = 0; i < n; i++) keep[i] = (n - 1 - i) % s == 0;
+    return amp_recompute_evaluate(layers, n, keep, out);
+}
+
+/* the least K(e) with which place e (n: the end) can be kept within the budget; UINT64_MAX: it cannot */
+static uint64_t ampi_recompute_least(const amp_recompute_layer *l, size_t n, uint64_t budget, uint64_t *least) {
+    size_t e, i;
+    for (e = 0; e <= n; e++) {
+        uint64_t segment = 0, inside = 0, own = e < n ? l[e].bytes : 0, work = e < n ? l[e].work : 0, best = UINT64_MAX;
+        for (i = e;; i--) { /* the layers i .. e-1 are not kept, i-1 is (or there is none) */
+            uint64_t before = i ? least[i - 1] : 0, need = inside > segment + work ? inside : segment + work;
+            if (own + need > budget) break;
+            if (before != UINT64_MAX && before + own + need <= budget && before + own < best) best = before + own;
+            if (i == 0) break;
+            segment += l[i - 1].bytes; /* bytes up to each layer of the segment grow by this one's */
+            inside = inside ? inside + l[i - 1].bytes : 0;
+            if (inside < l[i - 1].bytes + l[i - 1].work) inside = l[i - 1].bytes + l[i - 1].work;
+        }
+        least[e] = best;
+    }
+    return least[n];
+}
+
+typedef struct ampi_point { uint64_t kept, extra; uint32_t place, at; } ampi_point; /* place: the kept layer before, + 1; at: its point */
+typedef struct ampi_front { ampi_point *points; size_t n; } ampi_front;
+#define AMPI_POINTS 4096u
+
+/* b = what nothing beats in a and in (from, moved); by kept upwards, extra downwards */
+static size_t ampi_front_merge(ampi_point *to, const ampi_point *a, size_t na, const ampi_point *from, size_t nf, uint64_t kept, uint64_t extra, uint32_t place, uint64_t limit) {
+    size_t i = 0, j = 0, n = 0;
+    while (i < na || j < nf) {
+        ampi_point p, q;
+        int second;
+        memset(&q, 0, sizeof q);
+        if (j < nf) { q = from[j]; q.kept += kept; q.extra += extra; q.place = place; q.at = (uint32_t)j; if (q.kept > limit) { j = nf; continue; } }
+        second = i == na || (j < nf && (q.kept < a[i].kept || (q.kept == a[i].kept && q.extra < a[i].extra)));
+        if (second) { p = q; j++; } else p = a[i++];
+        if (n == 0 || p.extra < to[n - 1].extra) {
+            if (n && p.kept == to[n - 1].kept) n--;
+            to[n++] = p;
+        }
+    }
+    return n;
+}
+
+AMP_API amp_status amp_recompute_optimal(amp_ctx *ctx, const amp_recompute_layer *layers, size_t n, uint64_t budget, uint8_t *keep, amp_recompute_plan *out) {
+    static const char where[] = "amp_recompute_optimal";
+    uint64_t *least, lo, hi, sum = 0;
+    ampi_front *fronts;
+    ampi_point *a, *b;
+    amp_recompute_plan p;
+    amp_status st = AMP_OK;
+    size_t e, i, k;
+    uint32_t exact = 1;
+    if (!ctx) return AMP_ERR_INVALID_ARG;
+    if (!out || (n && (!layers || !keep))) return AMPI_INVALID(ctx, "%s: %s is NULL", where, !out ? "out" : !layers ? "layers" : "keep");
+    if (n > 65535) return AMPI_INVALID(ctx, "%s: n is %lu; at most 65535 layers", where, (unsigned long)n);
+    if (!ampi_recompute_ok(layers, n)) return AMPI_INVALID(ctx, "%s: a layer's bytes, work or cost is 2^46 or more", where);
+    memset(&p, 0, sizeof p);
+    least = (uint64_t *)ampi_host_alloc(&ctx->host, (n + 1) * sizeof *least);
+    fronts = (ampi_front *)ampi_host_alloc(&ctx->host, (n + 2) * sizeof *fronts); /* [0]: before the first layer */
+    a = (ampi_point *)ampi_host_alloc(&ctx->host, 4 * AMPI_POINTS * sizeof *a);
+    b = a ? a + 2 * AMPI_POINTS : NULL;
+    if (!least || !fronts || !a) st = amp_fail(ctx, AMP_ERR_NO_MEMORY, "%s: no host memory", where);
+    if (st == AMP_OK) { /* the least budget, by bisection: less is never easier */
+        for (i = 0; i < n; i++) sum += layers[i].bytes + layers[i].work;
+        for (lo = 0, hi = sum; lo < hi;) {
+            uint64_t mid = lo + (hi - lo) / 2;
+            if (ampi_recompute_least(layers, n, mid, least) != UINT64_MAX) hi = mid; else lo = mid + 1;
+        }
+        p.least = lo;
+        if (budget < lo) {
+            out->least = lo;
+            st = amp_fail(ctx, AMP_ERR_NO_MEMORY, "%s: budget is %lu bytes, but no choice needs less than %lu", where, (unsigned long)budget, (unsigned long)lo);
+        }
+    }
+    if (st == AMP_OK) {
+        ampi_point zero = {0, 0, 0, 0};
+        fronts[0].points = (ampi_point *)ampi_host_alloc(&ctx->host, sizeof zero);
+        if (fronts[0].points) fronts[0].n = 1;
+        else st = amp_fail(ctx, AMP_ERR_NO_MEMORY, "%s: no host memory", where);
+        (void)ampi_recompute_least(layers, n, budget, least);
+    }
+    for (e = 0; st == AMP_OK && e <= n; e++) { /* what can be had with place e kept (n: at the end), by the kept place before it */
+        uint64_t segment = 0, inside = 0, cost = 0, own = e < n ? layers[e].bytes : 0, work = e < n ? layers[e].work : 0;
+        size_t m = 0;
+        for (i = e;; i--) {
+            uint64_t need = inside > segment + work ? inside : segment + work;
+            ampi_point *swap;
+            if (own + need > budget) break;
+            if (fronts[i].n) {
+                m = ampi_front_merge(b, a, m, fronts[i].points, fronts[i].n, own, cost, (uint32_t)i, budget - need);
+                swap = a; a = b; b = swap;
+                if (m > AMPI_POINTS) { /* every second one, both ends stay */
+                    for (k = 0; 2 * k < m; k++) b[k] = a[2 * k];
+                    if (m % 2 == 0) b[k++] = a[m - 1];
+                    m = k;
+                    swap = a; a = b; b = swap;
+                    exact = 0;
+                }
+            }
+            if (i == 0) break;
+            segment += layers[i - 1].bytes;
+            inside = inside ? inside + layers[i - 1].bytes : 0;
+            if (inside < layers[i - 1].bytes + layers[i - 1].work) inside = layers[i - 1].bytes + layers[i - 1].work;
+            cost += layers[i - 1].cost;
+        }
+        if (m) {
+            fronts[e + 1].points = (ampi_point *)ampi_host_alloc(&ctx->host, m * sizeof *a);
+            if (!fronts[e + 1].points) { st = amp_fail(ctx, AMP_ERR_NO_MEMORY, "%s: no host memory", where); break; }
+            memcpy(fronts[e + 1].points, a, m * sizeof *a);
+            fronts[e + 1].n = m;
+        }
+    }
+    if (st == AMP_OK) { /* back from the cheapest end */
+        size_t at = fronts[n + 1].n - 1, place = n + 1;
+        memset(keep, 0, n);
+        while (place) {
+            const ampi_point *q = &fronts[place].points[at];
+            if (place <= n) keep[place - 1] = 1;
+            at = q->at;
+            place = q->place;
+        }
+        lo = p.least;
+        st = amp_recompute_evaluate(layers, n, keep, &p);
+        p.least = lo;
+        p.exact = exact;
+        *out = p;
+    }
+    if (fronts) for (i = 0; i < n + 2; i++) ampi_host_free(&ctx->host, fronts[i].points, fronts[i].n * sizeof *fronts[i].points);
+    ampi_host_free(&ctx->host, fronts, (n + 2) * sizeof *fronts);
+    ampi_host_free(&ctx->host, least, (n + 1) * sizeof *least);
+    ampi_host_free(&ctx->host, a && b && b < a ? b : a, 4 * AMPI_POINTS * sizeof *a);
+    return st;
+}
+
+/* ---- recompute: snapshot, comparison, dropout ---- */
+
+AMP_API amp_status amp_snapshot_take(const amp_ctx *ctx, amp_snapshot *out, const amp_rng *rng, const amp_scaler *scaler) {
+    const ampi_region *r;
+    if (!ctx || !out) return AMP_ERR_INVALID_ARG;
+    memset(out, 0, sizeof *out);
+    r = ampi_region_of(ctx);
+    if (r) { out->policy = r->policy; out->low = r->low; out->pin = r->pin; out->enabled = r->enabled; out->cache = r->cache; }
+    else { ampi_policy_level(&out->policy, AMP_PRESET_AMP, AMP_AUTO); out->low = out->policy.low; }
+    if (rng) out->rng = *rng;
+    out->scaler = scaler;
+    out->iteration = scaler ? scaler->serial : 0;
+    out->weights = ctx->weights;
+    return AMP_OK;
+}
+
+AMP_API amp_status amp_snapshot_begin(amp_ctx *ctx, const amp_snapshot *snapshot, amp_rng *rng) {
+    static const char where[] = "amp_snapshot_begin";
+    amp_autocast_desc d = AMP_ZERO;
+    ampi_region r;
+    if (!ctx) return AMP_ERR_INVALID_ARG;
+    if (!snapshot) return AMPI_INVALID(ctx, "%s: snapshot is NULL", where);
+    if (snapshot->policy._begin || snapshot->policy._end) return amp_fail(ctx, AMP_ERR_UNINIT, "%s: snapshot is not made by amp_snapshot_take", where);
+    if (snapshot->weights != ctx->weights) return amp_fail(ctx, AMP_ERR_STAGE, "%s: weights have changed since the snapshot: the recomputed forward would not be the same", where);
+    if (snapshot->scaler && snapshot->iteration != snapshot->scaler->serial) return amp_fail(ctx, AMP_ERR_STAGE, "%s: the loss scale has been updated since the snapshot", where);
+    AMPI_TRY(ampi_scope_get(ctx));
+    memset(&r, 0, sizeof r);
+    r.policy = snapshot->policy;
+    r.low = snapshot->low; r.pin = snapshot->pin;
+    r.enabled = snapshot->enabled; r.cache = snapshot->cache;
+    AMPI_TRY(ampi_scope_push(ctx, &d, &r));
+    if (rng) *rng = snapshot->rng;
+    return AMP_OK;
+}
+
+AMP_API amp_status amp_fingerprint(amp_ctx *ctx, const amp_array *arrays, size_t n, uint64_t *out) {
+    uint8_t block[4096];
+    uint64_t h = 0xcbf29ce484222325u;
+    size_t i, k, at, m;
+    if (!ctx) return AMP_ERR_INVALID_ARG;
+    if (!out) return AMPI_INVALID(ctx, "amp_fingerprint: out is NULL");
+    AMPI_TRY(ampi_check_list(ctx, "amp_fingerprint", arrays, n));
+    AMPI_TRY(ctx->b->may_wait(ctx));
+    for (i = 0; i < n; i++) {
+        size_t bytes;
+        if (!ampi_product(&bytes, arrays[i].count, amp_dtype_size(arrays[i].dtype))) return AMPI_INVALID(ctx, "amp_fingerprint: arrays[%lu].count is too large", (unsigned long)i);
+        h = (h ^ bytes) * 0x100000001b3u;
+        for (at = 0; at < bytes; at += m) {
+            m = bytes - at < sizeof block ? bytes - at : sizeof block;
+            AMPI_TRY(ctx->b->copy(ctx, block, (const char *)arrays[i].data + at, m));
+            for (k = 0; k < m; k++) h = (h ^ block[k]) * 0x100000001b3u;
+        }
+    }
+    *out = h;
+    return AMP_OK;
+}
+
+AMP_API amp_status amp_compare(amp_ctx *ctx, amp_array a, amp_array b, size_t count, size_t *first) {
+    static const char where[] = "amp_compare";
+    uint8_t x[2048], y[2048];
+    size_t size, at, m, k, bytes;
+    if (!ctx) return AMP_ERR_INVALID_ARG;
+    if (!first) return AMPI_INVALID(ctx, "%s: first is NULL", where);
+    AMPI_TRY(ampi_check_array(ctx, where, "a", a, count, 1));
+    AMPI_TRY(ampi_check_array(ctx, where, "b", b, count, 1));
+    if (count && a.dtype != b.dtype) return AMPI_INVALID(ctx, "%s: a is %s, but b is %s", where, amp_dtype_name(a.dtype), amp_dtype_name(b.dtype));
+    size = amp_dtype_size(a.dtype);
+    if (!ampi_product(&bytes, count, size)) return AMPI_INVALID(ctx, "%s: count %lu is too large", where, (unsigned long)count);
+    AMPI_TRY(ctx->b->may_wait(ctx));
+    for (at = 0; at < bytes; at += m) {
+        m = bytes - at < sizeof x ? bytes - at : sizeof x;
+        AMPI_TRY(ctx->b->copy(ctx, x, (const char *)a.data + at, m));
+        AMPI_TRY(ctx->b->copy(ctx, y, (const char *)b.data + at, m));
+        if (memcmp(x, y, m) == 0) continue;
+        for (k = 0; x[k] == y[k]; k++) {}
+        *first = (at + k) / size;
+        return AMP_OK;
+    }
+    *first = count;
+    return AMP_OK;
+}
+
+AMP_API amp_status amp_dropout(amp_ctx *ctx, const amp_dropout_desc *desc) {
+    static const char where[] = "amp_dropout";
+    amp_dropout_desc d;
+    size_t nx, ny;
+    if (!ctx) return AMP_ERR_INVALID_ARG;
+    AMPI_CHECK_DESC(ctx, where, desc);
+    d = *desc;
+    if (d.y.dtype == AMP_AUTO) d.y.dtype = d.x.dtype;
+    if (!amp_is_finite(d.p) || !(d.p >= 0.0f && d.p <= 1.0f)) return AMPI_INVALID(ctx, "%s: desc.p is %g; it must be in [0, 1]", where, (double)d.p);
+    AMPI_TRY(ampi_check_array(ctx, where, "desc.x", d.x, d.count, 1));
+    AMPI_TRY(ampi_check_array(ctx, where, "desc.y", d.y, d.count, 1));
+    if (d.count == 0) return AMP_OK;
+    if (!ampi_product(&nx, d.count, amp_dtype_size(d.x.dtype)) || !ampi_product(&ny, d.count, amp_dtype_size(d.y.dtype))) return AMPI_INVALID(ctx, "%s: desc.count %lu is too large", where, (unsigned long)d.count);
+    if (ampi_overlap(d.x.data, nx, d.y.data, ny) && !(d.x.data == d.y.data && nx == ny)) return AMPI_INVALID(ctx, "%s: desc.x and desc.y overlap (the same array is allowed)", where);
+    if (!ctx->b->dropout) return amp_fail(ctx, AMP_ERR_UNSUPPORTED, "%s: this backend has no dropout", where);
+    return ctx->b->dropout(ctx, &d);
 }
 
 /* ---- state files: the front ----
@@ -3295,6 +5023,7 @@ AMP_API amp_status amp_state_load(amp_ctx *ctx, const char *path, const amp_stat
         rewind(s.f);
         st = ampi_state_pass(&s, state, seen, pass);
     }
+    for (i = 0; i < state->n_params; i++) ampi_weights_changed(ctx, state->params[i]);
     (void)fclose(s.f);
     ampi_host_free(&ctx->host, s.buffer, AMPI_STATE_BUFFER);
     ampi_host_free(&ctx->host, seen, n_seen);
@@ -4644,7 +6373,10 @@ static amp_status ampi_cpu_inspect(amp_ctx *ctx, const amp_inspect_job *job) {
             fpu = ampi_fpu_enter();
         }
     }
-    if (st == AMP_OK) amp_inspect_finish(job, t, first_param, first_index);
+    if (st == AMP_OK) {
+        amp_inspect_finish(job, t, first_param, first_index);
+        for (i = 0; job->flags & AMP_INSPECT_BEGIN && !job->record->skip && i < AMP_GROUPS; i++) amp_inspect_rates(job, i);
+    }
     ampi_fpu_leave(fpu);
     return st;
 }
@@ -4834,7 +6566,7 @@ static void ampi_pack_rows(const ampi_kernels *kn, float *to, amp_array x, size_
 /* One row of D from accumulated products: alpha, C, bias, aux, act, rounding. */
 static void ampi_epilogue(const ampi_kernels *kn, const amp_gemm_desc *d, float *acc, size_t batch, size_t row, size_t col, size_t n, float *other) {
     size_t at = batch * d->stride_d + row * d->ldd + col, j;
-    float alpha = d->alpha * (d->alpha_ptr ? *d->alpha_ptr : 1.0f);
+    float alpha = d->alpha_ptr ? ampi_mul(d->alpha, *d->alpha_ptr) : d->alpha;
     if (ampi_bits(alpha) != 0x3f800000u) (void)kn->scale(acc, n, alpha);
     if (d->beta != 0.0f) {
         kn->widen[d->c.dtype](other, ampi_at(d->c, batch * d->stride_c + row * d->ldc + col), n);
@@ -5037,6 +6769,35 @@ static amp_status ampi_cpu_xent(amp_ctx *ctx, const amp_xent *d, const amp_scale
     return AMP_OK;
 }
 
+typedef struct ampi_dropout_job { const ampi_kernels *k; const amp_dropout_desc *d; } ampi_dropout_job;
+static void ampi_dropout_task(void *arg, size_t task, ampi_workspace *w) {
+    const ampi_dropout_job *j = (const ampi_dropout_job *)arg;
+    const amp_dropout_desc *d = j->d;
+    uint64_t threshold = amp_dropout_threshold(d->p);
+    float factor = amp_dropout_factor(d->p), x[AMPI_BLOCK];
+    size_t i = task * AMP_CHUNK, end = ampi_least(d->count, i + AMP_CHUNK), n, e;
+    uint32_t r[4] = {0, 0, 0, 0};
+    (void)w;
+    for (; i < end; i += n) {
+        n = ampi_least(AMPI_BLOCK, end - i);
+        j->k->widen[d->x.dtype](x, ampi_at(d->x, i), n);
+        for (e = 0; e < n; e++) {
+            uint64_t at = d->rng.offset + i + e;
+            if (e == 0 || (at & 3u) == 0) amp_philox(r, d->rng.seed, d->rng.stream, at >> 2);
+            x[e] = amp_dropout_one(x[e], r[at & 3u], threshold, factor);
+        }
+        j->k->narrow[d->y.dtype](ampi_at(d->y, i), x, n);
+    }
+}
+static amp_status ampi_cpu_dropout(amp_ctx *ctx, const amp_dropout_desc *d) {
+    ampi_fpu fpu = ampi_fpu_enter();
+    ampi_dropout_job j;
+    j.k = ampi_cpu_of(ctx)->k; j.d = d;
+    ampi_parallel(ampi_cpu_of(ctx), (d->count - 1) / AMP_CHUNK + 1, d->count, ampi_dropout_task, &j);
+    ampi_fpu_leave(fpu);
+    return AMP_OK;
+}
+
 /* ---- create, destroy ---- */
 
 static void ampi_cpu_free(ampi_cpu *c) {
@@ -5064,6 +6825,7 @@ static amp_backend ampi_cpu_table(void) {
     b.cast = ampi_cpu_cast; b.finite = ampi_cpu_finite; b.histogram = ampi_cpu_histogram;
     b.inspect = ampi_cpu_inspect; b.update = ampi_cpu_update; b.add = ampi_cpu_add; b.mirror_create = ampi_cpu_mirror_create; b.mirror_destroy = ampi_cpu_mirror_destroy; b.poll = ampi_cpu_poll; b.clip = ampi_cpu_clip; b.next_scale = ampi_cpu_next_scale;
     b.gemm = ampi_cpu_gemm; b.act_grad = ampi_cpu_act_grad; b.col_sum = ampi_cpu_col_sum; b.xent = ampi_cpu_xent;
+    b.dropout = ampi_cpu_dropout;
     return b;
 }
 

@@ -1024,6 +1024,13 @@ AMPI_K void ampi_k_inspect_join(const amp_inspect_job *job, amp_totals *totals, 
    `end` are equal. */
 AMPI_K void ampi_k_inspect_end(const amp_inspect_job *job, const amp_totals *totals, const ampi_k_place *where) {
     amp_inspect_finish(job, totals, where->param, where->index);
+    if (job->flags & AMP_INSPECT_BEGIN && !job->record->skip) {
+        uint32_t i;
+#if defined(__CUDA_ARCH__)
+#pragma unroll 1
+#endif
+        for (i = 0; i < AMP_GROUPS; i++) amp_inspect_rates(job, i);
+    }
     if (job->mirror) {
         volatile uint64_t *begin = &job->mirror->begin, *end = &job->mirror->end;
         uint64_t serial = *begin + 1u;
@@ -1037,7 +1044,7 @@ AMPI_K void ampi_k_inspect_end(const amp_inspect_job *job, const amp_totals *tot
 
 /* Chunks, then the last block to finish joins them and one thread ends the inspection, or with `split` leaves that to
    ampi_k_inspect_rest. The ticket wraps to 0. */
-static __global__ void __launch_bounds__(AMP_BLOCK) ampi_k_inspect(amp_inspect_job job, ampi_cu_scratch *scratch, int split) {
+static __global__ void __launch_bounds__(AMP_BLOCK, 2) ampi_k_inspect(const __grid_constant__ amp_inspect_job job, ampi_cu_scratch *scratch, int split) {
     AMP_SHARED(double, first, AMPI_GROUPS);
     AMP_SHARED(uint32_t, found, 4);
     AMP_SHARED(uint32_t, last, 1);
@@ -1068,7 +1075,7 @@ static __global__ void __launch_bounds__(AMP_BLOCK) ampi_k_inspect(amp_inspect_j
         ampi_k_inspect_end(&job, &totals, &where);
     }
 }
-static __global__ void __launch_bounds__(AMP_BLOCK) ampi_k_inspect_rest(amp_inspect_job job, const ampi_cu_scratch *scratch) {
+static __global__ void __launch_bounds__(AMP_BLOCK) ampi_k_inspect_rest(const __grid_constant__ amp_inspect_job job, const ampi_cu_scratch *scratch) {
     ampi_k_place where;
     if (threadIdx.x != 0 || blockIdx.x != 0) return;
     where.index = scratch->first; where.param = (uint32_t)scratch->rows; where._pad = 0;
@@ -1140,10 +1147,11 @@ AMPI_K void ampi_k_low8(uint32_t x[8], const void *p, size_t i, uint32_t m) {
     for (k = 0; k < 8u; k++) x[k] = k < m ? ((const ampi_k_u16 *)p)[i + k] : 0u;
 }
 
-AMPI_K void ampi_k_update_chunk(amp_update_job *job, amp_chunk c, const amp_coef *coef) {
+AMPI_K void ampi_k_update_chunk(const amp_update_job *job, amp_chunk c, const amp_coef *coef) {
     amp_param_entry e = job->table.entries[c.param];
     uint64_t base = (uint64_t)c.index * AMP_CHUNK, at;
-    uint32_t n = ampi_k_chunk_size(&e, &c), i, k, m, overflow = 0, g[8], w[8], b[8], v[8];
+    uint32_t n = ampi_k_chunk_size(&e, &c), i, k, m, overflow = 0, g[8], w[8], b[8], v[8], r[8];
+    uint64_t stream = (job->record->steps << 24) + c.param;
     int adam = job->desc.optimizer == AMP_ADAM || job->desc.optimizer == AMP_ADAMW, lion = job->desc.optimizer == AMP_LION;
     int buffer = adam || lion || !ampi_k_is_zero(coef->momentum), pair = e.layout == AMP_MASTER_SPLIT || e.layout == AMP_MASTER_KAHAN;
     amp_dtype type, weight_type = e.master ? AMP_F32 : e.model_dtype;
@@ -1162,7 +1170,7 @@ AMPI_K void ampi_k_update_chunk(amp_update_job *job, amp_chunk c, const amp_coef
             uint32_t low[8];
             ampi_k_low8(w, e.model, at, m);
             ampi_k_low8(low, e.low, at, m);
-            for (k = 0; k < 8u; k++) {
+            AMPI_UNROLL for (k = 0; k < 8u; k++) {
                 uint32_t both = w[k] | low[k] << 16;
                 w[k] = ampi_bits(e.layout == AMP_MASTER_KAHAN ? amp_kahan_unpack(both) : e.model_dtype == AMP_F16 ? amp_split_unpack(both, AMP_F16) : amp_split_unpack(both, AMP_BF16));
             }
@@ -1172,36 +1180,36 @@ AMPI_K void ampi_k_update_chunk(amp_update_job *job, amp_chunk c, const amp_coef
         for (k = 0; k < 8u; k++) b[k] = v[k] = 0u;
         if (buffer) ampi_k_load8(b, e.moment[0], e.moment_dtype, at, m, wide);
         if (adam) ampi_k_load8(v, e.moment[1], e.moment_dtype, at, m, wide);
-        for (k = 0; k < 8u; k++) {
+        AMPI_UNROLL for (k = 0; k < 8u; k++) {
             float u = amp_prepare_one(ampi_float(g[k]), coef), wk = ampi_float(w[k]), bk = ampi_float(b[k]), vk = ampi_float(v[k]);
             if (adam) amp_adam_one(&wk, &bk, &vk, u, coef);
             else if (lion) amp_lion_one(&wk, &bk, u, coef);
             else amp_sgd_one(&wk, &bk, u, coef);
             w[k] = ampi_bits(wk); b[k] = ampi_bits(bk); v[k] = ampi_bits(vk);
         }
-        if (e.moment_dtype != AMP_F32)
-            for (k = 0; k < 8u; k++) {
-                if (buffer) b[k] = amp_step_round(ampi_float(b[k]), AMP_BF16, &job->desc, job->record, c.param, at + k, 1);
-                if (adam) v[k] = amp_step_round(ampi_float(v[k]), AMP_BF16, &job->desc, job->record, c.param, at + k, 2);
-            }
+        if (e.moment_dtype != AMP_F32) { /* amp_step_round, eight at a time */
+            if (buffer) { ampi_k_random8(r, job->desc.seed + 1u, stream, at); ampi_k_pattern8(b, AMP_BF16, AMP_STOCHASTIC, r, 0); }
+            if (adam) { ampi_k_random8(r, job->desc.seed + 2u, stream, at); ampi_k_pattern8(v, AMP_BF16, AMP_STOCHASTIC, r, 0); }
+        }
         if (buffer) ampi_k_store8(b, e.moment[0], e.moment_dtype, at, m, wide);
         if (adam) ampi_k_store8(v, e.moment[1], e.moment_dtype, at, m, wide);
         if (e.master) ampi_k_store8(w, e.master, AMP_F32, at, m, wide);
         if (!e.model) continue;
         for (k = 0; k < 8u; k++) g[k] = w[k]; /* the new weights */
         if (pair) {
-            for (k = 0; k < 8u; k++) {
+            AMPI_UNROLL for (k = 0; k < 8u; k++) {
                 float x = ampi_float(w[k]);
                 uint32_t both = e.layout == AMP_MASTER_KAHAN ? amp_kahan_pack(x) : e.model_dtype == AMP_F16 ? amp_split_pack(x, AMP_F16) : amp_split_pack(x, AMP_BF16);
                 w[k] = both & 0xffffu;
                 if (k < m) ((ampi_k_u16 *)e.low)[at + k] = (uint16_t)(both >> 16);
             }
         } else if (job->desc.stochastic) {
-            for (k = 0; k < 8u; k++) w[k] = amp_step_round(ampi_float(w[k]), e.model_dtype, &job->desc, job->record, c.param, at + k, 0);
+            ampi_k_random8(r, job->desc.seed, stream, at);
+            ampi_k_pattern8(w, e.model_dtype, AMP_STOCHASTIC, r, 0);
         } else {
             ampi_k_nearest8(w, e.model_dtype);
         }
-        for (k = 0; k < 8u; k++) { /* Inf in the copy: every format here has its exponent bits full then */
+        AMPI_UNROLL for (k = 0; k < 8u; k++) { /* Inf in the copy: every format here has its exponent bits full then */
             uint32_t full = e.model_dtype == AMP_F16 ? 0x7c00u : 0x7f80u;
             overflow |= (uint32_t)(k < m && (w[k] & 0x7fffu) >= full && (g[k] & 0x7fffffffu) <= 0x7f800000u);
         }
@@ -1212,7 +1220,7 @@ AMPI_K void ampi_k_update_chunk(amp_update_job *job, amp_chunk c, const amp_coef
         if (job->mirror) *(volatile uint32_t *)&job->mirror->record.weight_overflow = 1u;
     }
 }
-static __global__ void __launch_bounds__(AMP_BLOCK) ampi_k_update(amp_update_job job) {
+static __global__ void __launch_bounds__(AMP_BLOCK) ampi_k_update(const __grid_constant__ amp_update_job job) {
     AMP_SHARED(amp_coef, coef, 1);
     uint32_t chunk, i;
     if (job.record->skip) { /* all threads alike; a lost window still ends */
@@ -1422,9 +1430,9 @@ static amp_status ampi_cu_xent(amp_ctx *ctx, const amp_xent *desc, const amp_sca
 
 /* The plain product, for everything that cuBLASLt does not take: any dtypes, layouts, alignment, k = 0. A block makes tiles of
    32 x 32 elements from slices of 16 along k, widened into shared memory; every element is one chain of fused multiply-adds (the form that -use_fast_math leaves alone). */
-#define AMPI_TILE  32u
-#define AMPI_SLICE 16u
-#define AMPI_ACC   (AMPI_TILE * AMPI_TILE / AMP_BLOCK) /* elements per thread: a column of the tile, every (AMP_BLOCK / 32)-th row */
+#define AMPI_K_TILE  32u
+#define AMPI_K_SLICE 16u
+#define AMPI_K_ACC   (AMPI_K_TILE * AMPI_K_TILE / AMP_BLOCK) /* elements per thread: a column of the tile, every (AMP_BLOCK / 32)-th row */
 
 /* act(v), with the value before it kept in aux. Both are rounded from v itself. */
 AMPI_K void ampi_k_finish(const amp_gemm_desc *p, size_t at, float v) {
@@ -1433,36 +1441,36 @@ AMPI_K void ampi_k_finish(const amp_gemm_desc *p, size_t at, float v) {
 }
 
 static __global__ void __launch_bounds__(AMP_BLOCK) ampi_k_gemm(amp_gemm_desc p) {
-    AMP_SHARED(float, as, AMPI_SLICE * (AMPI_TILE + 1u));
-    AMP_SHARED(float, bs, AMPI_SLICE * (AMPI_TILE + 1u));
-    size_t across = p.n / AMPI_TILE + (p.n % AMPI_TILE != 0), down = p.m / AMPI_TILE + (p.m % AMPI_TILE != 0), tiles = across * down * p.batch, tile;
-    uint32_t column = threadIdx.x % AMPI_TILE, row = threadIdx.x / AMPI_TILE, q, s, e;
+    AMP_SHARED(float, as, AMPI_K_SLICE * (AMPI_K_TILE + 1u));
+    AMP_SHARED(float, bs, AMPI_K_SLICE * (AMPI_K_TILE + 1u));
+    size_t across = p.n / AMPI_K_TILE + (p.n % AMPI_K_TILE != 0), down = p.m / AMPI_K_TILE + (p.m % AMPI_K_TILE != 0), tiles = across * down * p.batch, tile;
+    uint32_t column = threadIdx.x % AMPI_K_TILE, row = threadIdx.x / AMPI_K_TILE, q, s, e;
     for (tile = blockIdx.x; tile < tiles; tile += gridDim.x) {
-        size_t z = tile / (across * down), i0 = tile / across % down * AMPI_TILE, j0 = tile % across * AMPI_TILE, k0, j = j0 + column;
+        size_t z = tile / (across * down), i0 = tile / across % down * AMPI_K_TILE, j0 = tile % across * AMPI_K_TILE, k0, j = j0 + column;
         size_t a0 = p.stride_a == AMP_BROADCAST ? 0 : z * p.stride_a, b0 = p.stride_b == AMP_BROADCAST ? 0 : z * p.stride_b;
         size_t c0 = p.stride_c == AMP_BROADCAST ? 0 : z * p.stride_c, d0 = z * p.stride_d;
-        float acc[AMPI_ACC];
-        AMPI_UNROLL for (s = 0; s < AMPI_ACC; s++) acc[s] = 0.0f;
-        for (k0 = 0; k0 < p.k; k0 += AMPI_SLICE) {
-            for (e = threadIdx.x; e < AMPI_TILE * AMPI_SLICE; e += AMP_BLOCK) { /* neighbouring threads read neighbouring elements */
-                uint32_t i = p.trans_a ? e % AMPI_TILE : e / AMPI_SLICE, ka = p.trans_a ? e / AMPI_TILE : e % AMPI_SLICE;
-                uint32_t c = p.trans_b ? e / AMPI_SLICE : e % AMPI_TILE, kb = p.trans_b ? e % AMPI_SLICE : e / AMPI_TILE;
+        float acc[AMPI_K_ACC];
+        AMPI_UNROLL for (s = 0; s < AMPI_K_ACC; s++) acc[s] = 0.0f;
+        for (k0 = 0; k0 < p.k; k0 += AMPI_K_SLICE) {
+            for (e = threadIdx.x; e < AMPI_K_TILE * AMPI_K_SLICE; e += AMP_BLOCK) { /* neighbouring threads read neighbouring elements */
+                uint32_t i = p.trans_a ? e % AMPI_K_TILE : e / AMPI_K_SLICE, ka = p.trans_a ? e / AMPI_K_TILE : e % AMPI_K_SLICE;
+                uint32_t c = p.trans_b ? e / AMPI_K_SLICE : e % AMPI_K_TILE, kb = p.trans_b ? e % AMPI_K_SLICE : e / AMPI_K_TILE;
                 int in_a = i0 + i < p.m && k0 + ka < p.k, in_b = j0 + c < p.n && k0 + kb < p.k;
                 size_t at_a = a0 + (p.trans_a ? (k0 + ka) * p.lda + i0 + i : (i0 + i) * p.lda + k0 + ka);
                 size_t at_b = b0 + (p.trans_b ? (j0 + c) * p.ldb + k0 + kb : (k0 + kb) * p.ldb + j0 + c);
-                as[ka * (AMPI_TILE + 1u) + i] = in_a ? ampi_k_get(p.a.data, p.a.dtype, at_a) : 0.0f;
-                bs[kb * (AMPI_TILE + 1u) + c] = in_b ? ampi_k_get(p.b.data, p.b.dtype, at_b) : 0.0f;
+                as[ka * (AMPI_K_TILE + 1u) + i] = in_a ? ampi_k_get(p.a.data, p.a.dtype, at_a) : 0.0f;
+                bs[kb * (AMPI_K_TILE + 1u) + c] = in_b ? ampi_k_get(p.b.data, p.b.dtype, at_b) : 0.0f;
             }
             __syncthreads();
-            AMPI_UNROLL for (q = 0; q < AMPI_SLICE; q++) { /* beyond k both are 0 */
-                float b = bs[q * (AMPI_TILE + 1u) + column];
-                AMPI_UNROLL for (s = 0; s < AMPI_ACC; s++)
-                    acc[s] = __fmaf_ieee_rn(as[q * (AMPI_TILE + 1u) + row + s * (AMP_BLOCK / AMPI_TILE)], b, acc[s]);
+            AMPI_UNROLL for (q = 0; q < AMPI_K_SLICE; q++) { /* beyond k both are 0 */
+                float b = bs[q * (AMPI_K_TILE + 1u) + column];
+                AMPI_UNROLL for (s = 0; s < AMPI_K_ACC; s++)
+                    acc[s] = __fmaf_ieee_rn(as[q * (AMPI_K_TILE + 1u) + row + s * (AMP_BLOCK / AMPI_K_TILE)], b, acc[s]);
             }
             __syncthreads();
         }
-        AMPI_UNROLL for (s = 0; s < AMPI_ACC; s++) {
-            size_t i = i0 + row + s * (AMP_BLOCK / AMPI_TILE);
+        AMPI_UNROLL for (s = 0; s < AMPI_K_ACC; s++) {
+            size_t i = i0 + row + s * (AMP_BLOCK / AMPI_K_TILE);
             float v = ampi_mul(p.alpha_ptr ? ampi_mul(p.alpha, *p.alpha_ptr) : p.alpha, acc[s]);
             if (i >= p.m || j >= p.n) continue;
             if (!ampi_k_is_zero(p.beta)) v = ampi_add(v, ampi_mul(p.beta, ampi_k_get(p.c.data, p.c.dtype, c0 + i * p.ldc + j)));
@@ -1638,7 +1646,7 @@ static amp_status ampi_cu_plan_make(const ampi_cu_call *k, const amp_gemm_desc *
 }
 
 static amp_status ampi_cu_plain_gemm(const ampi_cu_call *k, const amp_gemm_desc *p) {
-    uint64_t tiles = ampi_cu_parts(p->m, AMPI_TILE) * ampi_cu_parts(p->n, AMPI_TILE) * p->batch;
+    uint64_t tiles = ampi_cu_parts(p->m, AMPI_K_TILE) * ampi_cu_parts(p->n, AMPI_K_TILE) * p->batch;
     return ampi_cu_launch(k, ampi_cu_grid(k->c, tiles), ampi_k_gemm, *p);
 }
 
@@ -1710,6 +1718,26 @@ static amp_status ampi_cu_act_grad(amp_ctx *ctx, amp_act act, amp_array dy, amp_
     return ampi_cu_leave(&k, s);
 }
 
+static __global__ void __launch_bounds__(AMP_BLOCK) ampi_k_dropout(amp_dropout_desc d, uint64_t threshold, float factor) {
+    uint64_t i;
+    for (i = (uint64_t)blockIdx.x * AMP_BLOCK + threadIdx.x; i < d.count; i += (uint64_t)gridDim.x * AMP_BLOCK)
+        ampi_k_put(d.y.data, d.y.dtype, i, amp_dropout_one(ampi_k_get(d.x.data, d.x.dtype, i), amp_random(d.rng.seed, d.rng.stream, d.rng.offset + i), threshold, factor));
+}
+static amp_status ampi_cu_dropout(amp_ctx *ctx, const amp_dropout_desc *d) {
+    ampi_cu_call k;
+    amp_status s = ampi_cu_enter(&k, ctx, "amp_dropout");
+    if (s == AMP_OK) s = ampi_cu_launch(&k, ampi_cu_grid(k.c, ampi_cu_parts(d->count, AMP_BLOCK)), ampi_k_dropout, *d, amp_dropout_threshold(d->p), amp_dropout_factor(d->p));
+    return ampi_cu_leave(&k, s);
+}
+
+static uint64_t ampi_cu_capture_id(amp_ctx *ctx) { /* never 0 in a capture */
+    const ampi_cuda *c = (const ampi_cuda *)amp_ctx_self(ctx);
+    cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+    unsigned long long id = 0;
+    if (cudaStreamGetCaptureInfo(c->stream, &status, &id) != cudaSuccess) { (void)cudaGetLastError(); return 0; }
+    return status == cudaStreamCaptureStatusNone ? 0 : (uint64_t)id + 1;
+}
+
 /* A block sums 32 columns; its rows of 32 threads each take every (AMP_BLOCK / 32)-th row of the matrix, and are joined in order. */
 static __global__ void __launch_bounds__(AMP_BLOCK) ampi_k_col_sum(amp_array out, amp_array in, uint64_t rows, uint64_t cols, int accumulate) {
     AMP_SHARED(double, part, AMP_BLOCK);
@@ -1769,7 +1797,8 @@ static const amp_backend ampi_cu_backend = {
     ampi_cu_alloc, ampi_cu_release, ampi_cu_copy, ampi_cu_zero, ampi_cu_sync, ampi_cu_may_wait,
     ampi_cu_cast, ampi_cu_finite, ampi_cu_histogram,
     ampi_cu_inspect, ampi_cu_update, ampi_cu_add, ampi_cu_mirror_create, ampi_cu_mirror_destroy, ampi_cu_poll, ampi_cu_clip, ampi_cu_next_scale,
-    ampi_cu_gemm, ampi_cu_act_grad, ampi_cu_col_sum, ampi_cu_xent
+    ampi_cu_gemm, ampi_cu_act_grad, ampi_cu_col_sum, ampi_cu_xent,
+    ampi_cu_capture_id, ampi_cu_dropout
 };
 
 /* Before a context exists, a failure can only go to the logger. */

@@ -27,7 +27,8 @@
 #define AMP(call) \
     do { \
         amp_status s_ = (call); \
-        if (s_ != AMP_OK) { fprintf(stderr, "%s: %s\n", #call, ctx && *amp_last_error(ctx) ? amp_last_error(ctx) : amp_strerror(s_)); exit(1); } \
+        const char *why_ = amp_last_error(ctx); /* "" without a context */ \
+        if (s_ != AMP_OK) { fprintf(stderr, "%s: %s\n", #call, *why_ ? why_ : amp_strerror(s_)); exit(1); } \
     } while (0)
 
 enum { STEPS = 60, ROWS = 32, IN = 64, HIDDEN = 128, CLASSES = 16, PARAMS = 4 };

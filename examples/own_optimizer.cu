@@ -28,7 +28,8 @@
 #define AMP(call) \
     do { \
         amp_status s_ = (call); \
-        if (s_ != AMP_OK) { fprintf(stderr, "%s: %s\n", #call, ctx && *amp_last_error(ctx) ? amp_last_error(ctx) : amp_strerror(s_)); exit(1); } \
+        const char *why_ = amp_last_error(ctx); /* "" without a context */ \
+        if (s_ != AMP_OK) { fprintf(stderr, "%s: %s\n", #call, *why_ ? why_ : amp_strerror(s_)); exit(1); } \
     } while (0)
 
 /* ---- one function per element, run by a loop or by a kernel ---------------------------------------------------------------- */

@@ -39,13 +39,14 @@
 static struct { int formats, math, threads; uint32_t stride, mxcsr, use_mxcsr; } options = {0, 0, 0, 1, 0, 0};
 
 static const amp_dtype formats[4] = {AMP_F16, AMP_BF16, AMP_F8E4M3, AMP_F8E5M2};
-static const struct { const char *name; amp_simd simd; } paths[3] = {{"scalar", AMP_SIMD_SCALAR}, {"avx2", AMP_SIMD_AVX2}, {"avx512", AMP_SIMD_AVX512}};
+#define N_PATHS 5
+static const struct { const char *name; amp_simd simd; } paths[N_PATHS] = {{"scalar", AMP_SIMD_SCALAR}, {"sse2", AMP_SIMD_SSE2}, {"avx2", AMP_SIMD_AVX2}, {"avx512", AMP_SIMD_AVX512}, {"neon", AMP_SIMD_NEON}};
 
 typedef struct worker {
     int      id, step;                /* takes blocks id, id + step, ... */
     uint64_t floats;
-    uint64_t wrong_scalar[4][2], wrong_path[3][4][2], wrong_hardware;
-    int      has_path[3], has_hardware;
+    uint64_t wrong_scalar[4][2], wrong_path[N_PATHS][4][2], wrong_hardware;
+    int      has_path[N_PATHS], has_hardware;
     double   exp_ulp, log_ulp, gelu, gelu_grad, exp_sub;
     uint32_t exp_at, log_at, gelu_at, gelu_grad_at;
     uint64_t wrong_special;
@@ -130,11 +131,11 @@ static void count_wrong(uint64_t *wrong, const char *who, amp_dtype type, int sa
 static void do_formats(worker *w) {
     float *x = (float *)malloc(BLOCK * 4u);
     void *want = malloc(BLOCK * 2u), *got = malloc(BLOCK * 2u);
-    amp_ctx *ctx[3];
+    amp_ctx *ctx[N_PATHS];
     uint32_t b;
     size_t d, p, i;
     if (!x || !want || !got) { w->broken = 1; free(x); free(want); free(got); return; }
-    for (p = 0; p < 3; p++) {
+    for (p = 0; p < N_PATHS; p++) {
         amp_cpu_desc cd = AMP_ZERO;
         cd.threads = 1; cd.simd = paths[p].simd;
         w->has_path[p] = amp_cpu_create(&ctx[p], &cd) == AMP_OK;
@@ -150,7 +151,7 @@ static void do_formats(worker *w) {
                 o.saturate = (uint32_t)sat;
                 expected(first, formats[d], sat, want);
                 if (!sat || d >= 2) { scalar(x, formats[d], sat, got); count_wrong(&w->wrong_scalar[d][sat], "scalar function", formats[d], sat, first, got, want); }
-                for (p = 0; p < 3; p++) {
+                for (p = 0; p < N_PATHS; p++) {
                     amp_status st;
                     if (!w->has_path[p]) continue;
                     memset(got, 0x5a, BLOCK * 2u);
@@ -170,7 +171,7 @@ static void do_formats(worker *w) {
             }
         }
     }
-    for (p = 0; p < 3; p++) if (w->has_path[p]) amp_ctx_destroy(ctx[p]);
+    for (p = 0; p < N_PATHS; p++) if (w->has_path[p]) amp_ctx_destroy(ctx[p]);
     free(x); free(want); free(got);
 }
 
@@ -275,7 +276,7 @@ static void back(void) {
     for (d = 0; d < 4; d++) {
         n = (size_t)1 << ref_format_of(formats[d]).bits;
         for (i = 0; i < n; i++) ampi_store_bits(in, formats[d], i, (uint32_t)i);
-        for (p = 0; p < 3; p++) {
+        for (p = 0; p < N_PATHS; p++) {
             amp_cpu_desc cd = AMP_ZERO;
             amp_ctx *ctx = NULL;
             uint64_t wrong = 0;
@@ -307,13 +308,13 @@ static void formats_report(double seconds) {
             for (i = 0; i < (size_t)options.threads; i++) wrong += workers[i].wrong_scalar[d][sat];
             snprintf(what, sizeof what, "%s%s, scalar function", amp_dtype_name(formats[d]), sat ? ", saturating" : "");
             if (!sat || d >= 2) result(wrong == 0, what, wrong);
-            for (p = 0; p < 3; p++) {
+            for (p = 0; p < N_PATHS; p++) {
                 for (wrong = 0, i = 0; i < (size_t)options.threads; i++) wrong += workers[i].wrong_path[p][d][sat];
                 snprintf(what, sizeof what, "%s%s, amp_cast on %s", amp_dtype_name(formats[d]), sat ? ", saturating" : "", paths[p].name);
                 if (workers[0].has_path[p]) result(wrong == 0, what, wrong);
             }
         }
-    for (p = 0; p < 3; p++) if (!workers[0].has_path[p]) { skipped++; printf("skipped: this machine or build has no %s path\n", paths[p].name); }
+    for (p = 0; p < N_PATHS; p++) if (!workers[0].has_path[p]) { skipped++; printf("skipped: this machine or build has no %s path\n", paths[p].name); }
     if (workers[0].has_hardware) result(hardware == 0, "f16, the processor's own conversion against the table", hardware);
     else { skipped++; printf("skipped: no F16C here\n"); }
     printf("%llu floats to f16, bf16, e4m3, e5m2, plain and saturating: %.1f s\n", (unsigned long long)floats, seconds);

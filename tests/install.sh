@@ -1,5 +1,6 @@
 #!/bin/sh
-# What the Makefile promises besides tests: install, its pkg-config file, help, clean. Last line: N passed, N failed, N skipped.
+# What the Makefile promises besides tests: install, its pkg-config file, help, clean; and docs/operations.md is what $BUILD/operations
+# makes of this amp.h. Last line: N passed, N failed, N skipped.
 set -u
 cd "$(dirname "$0")/.." || exit 2
 work=$(mktemp -d) || exit 2
@@ -42,9 +43,10 @@ if grep -q "^## $(cat "$work/version")" CHANGELOG.md; then ok; else bad "CHANGEL
 if head -n 1 amp.h | grep -q "v$(cat "$work/version") "; then ok; else bad "the first line of amp.h names another version"; fi
 
 mk help
-for target in all run test check-full check-gpu exhaustive matrix install clean help; do
+for target in all run test check-full check-gpu exhaustive matrix docs install clean help; do
     if grep -q "^  make $target " "$work/log"; then ok; else bad "make help does not list $target"; fi
 done
+if ${RUN_ENV:-} "${BUILD:-build}/operations" | diff - docs/operations.md; then ok; else bad "docs/operations.md is not what \`make docs\` makes"; fi
 mkdir -p "$work/b/x"
 mk clean BUILD="$work/b"
 if [ -e "$work/b" ]; then bad "clean left $work/b"; else ok; fi

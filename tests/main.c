@@ -40,6 +40,8 @@ const char *__msan_default_options(void) { return "allocator_may_return_null=1";
 static const t_place places[] = {
     {"host",       T_KIND_HOST, AMP_SIMD_AUTO,   0},
     {"cpu-scalar", T_KIND_CPU,  AMP_SIMD_SCALAR, 1},
+    {"cpu-sse2",   T_KIND_CPU,  AMP_SIMD_SSE2,   1},
+    {"cpu-neon",   T_KIND_CPU,  AMP_SIMD_NEON,   1},
     {"cpu-avx2",   T_KIND_CPU,  AMP_SIMD_AVX2,   1},
     {"cpu-avx512", T_KIND_CPU,  AMP_SIMD_AVX512, 1},
     {"cpu-2",      T_KIND_CPU,  AMP_SIMD_AUTO,   2},

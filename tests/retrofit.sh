@@ -41,9 +41,9 @@ awk '/^```diff/ { on = 1; next } /^```/ { on = 0 } on && !/^@@/' "$ex/retrofit/R
 if cmp -s "$work/wanted" "$work/shown"; then ok; else bad "retrofit/README.md shows another diff:"; diff "$work/shown" "$work/wanted" | head -n 12; fi
 
 # ---- curves DEVICE: the loss curves in $work/before.SEED and after.SEED agree within noise ----
-# FP16 rounds each operand of a product by at most 2^-11 of it; what becomes of that in training is measured: 0.5 % of an epoch's loss at
-# most, over 6 seeds. The bound is 2 %, 40 roundings, per seed and epoch; and root mean square over all of them, a quarter of the noise,
-# which is the spread of the FP32 program between seeds (about 5 %). Accuracy: 2 of the 360 test images, per seed.
+# FP16 rounds each operand of a product by at most 2^-11 of it; what becomes of that in training is measured: 0.9 % of an epoch's loss at
+# most, over 8 seeds; 0.2 % root mean square. The bounds are 3 % per seed and epoch, and for the root mean square over all of them a
+# quarter of the noise, which is the spread of the FP32 program between seeds (about 5 %). Accuracy: 2 of the 360 test images, per seed.
 curves() {
     for s in $seeds; do paste -d' ' "$work/before.$s" "$work/after.$s" | sed "s/^/$s /"; done | awk -v device="$1" '
         $2 == "epoch" && NF == 9 { a = $5; b = $9; d = b / a - 1; d = d < 0 ? -d : d
@@ -54,9 +54,9 @@ curves() {
             for (i in e) { epochs++; m = sum[i] / e[i]; v = (sq[i] / e[i] - m * m) * e[i] / (e[i] - 1); noise += v / (m * m) }
             if (n == 0 || n != epochs * tests || tests < 3) { print "curves of different length or with NaN, or none"; exit 1 }
             rms = sqrt(q / n); noise = sqrt(noise / epochs)
-            printf "%s: %d seeds, %d epochs: loss after/before differs by at most %.2f %% (bound 2 %%), rms %.2f %% (seed to seed: %.2f %%); accuracy %.2f -> %.2f %%, at most %.2f apart\n",
+            printf "%s: %d seeds, %d epochs: loss after/before differs by at most %.2f %% (bound 3 %%), rms %.2f %% (seed to seed: %.2f %%); accuracy %.2f -> %.2f %%, at most %.2f apart\n",
                 device, tests, epochs, 100 * most, 100 * rms, 100 * noise, mean_a / tests, mean_b / tests, worst
-            exit !(most <= 0.02 && rms <= noise / 4 && worst <= 0.57)
+            exit !(most <= 0.03 && rms <= noise / 4 && worst <= 0.57)
         }'
 }
 train() { # DEVICE: builds are $work/before and $work/after

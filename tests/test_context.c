@@ -129,16 +129,20 @@ static void create_errors(t_run *t) {
 }
 
 static void create_simd(t_run *t) { /* a forced path is taken or refused, never replaced */
-    static const struct { amp_simd simd; const char *name; } c[] = {{AMP_SIMD_SCALAR, "scalar"}, {AMP_SIMD_AVX2, "avx2"}, {AMP_SIMD_AVX512, "avx512"}};
+    static const struct { amp_simd simd; const char *name; } c[] = {{AMP_SIMD_SCALAR, "scalar"}, {AMP_SIMD_SSE2, "sse2"}, {AMP_SIMD_NEON, "neon"}, {AMP_SIMD_AVX2, "avx2"}, {AMP_SIMD_AVX512, "avx512"}};
     size_t i;
-    for (i = 0; i < 3; i++) {
+    for (i = 0; i < 5; i++) {
         amp_ctx *ctx = junk;
         amp_status st = t_create_cpu(&ctx, c[i].simd, 1);
         int have = i == 0;
+#if defined(__aarch64__)
+        if (i == 2) have = 1;
+#endif
         t_note(t, "%s", c[i].name);
 #if defined(__x86_64__) && defined(__GNUC__)
-        if (i == 1) have = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
-        if (i == 2) have = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
+        if (i == 1) have = 1;
+        if (i == 3) have = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+        if (i == 4) have = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
                            __builtin_cpu_supports("avx512vl");
 #endif
         if (st == AMP_OK) CHECK(have && strstr(amp_ctx_device(ctx), c[i].name) != NULL);

@@ -188,7 +188,11 @@ static void gemm_nothing(t_run *t) { /* sizes of 0, and C that must not be read 
     CHECK_OK(amp_gemm(t->ctx, &d));
     t_get(t, got, d.d.data, sizeof got);
     CHECK_BITS(got, nan, 4, 4);
-    d.n = 2; d.k = 0; /* the product is 0 */
+    d.n = 2; d.k = 3; /* a product first, so that scratch memory is not zero by luck */
+    CHECK_OK(amp_gemm(t->ctx, &d));
+    t_get(t, got, d.d.data, sizeof got);
+    CHECK(got[0] == 22 && got[3] == 64);
+    d.k = 0; /* now the product is 0 */
     CHECK_OK(amp_gemm(t->ctx, &d));
     t_get(t, got, d.d.data, sizeof got);
     CHECK(got[0] == 0 && got[1] == 0 && got[2] == 0 && got[3] == 0);
@@ -270,13 +274,13 @@ static void gemm_errors(t_run *t) {
 /* The same bits for any number of threads, on one SIMD path. */
 static void threads_do_not_matter(t_run *t) {
     static const int32_t threads[] = {1, 2, 3, 5};
-    static const amp_simd paths[] = {AMP_SIMD_SCALAR, AMP_SIMD_AVX2, AMP_SIMD_AVX512};
+    static const amp_simd paths[] = {AMP_SIMD_SCALAR, AMP_SIMD_SSE2, AMP_SIMD_AVX2, AMP_SIMD_AVX512, AMP_SIMD_NEON};
     size_t m = 150, n = 200, k = 330, p, i;
     unsigned char *a = (unsigned char *)matrix(t, AMP_F16, m * k, 1, 0, 1, m * k, m * k), *b = (unsigned char *)matrix(t, AMP_F16, n * k, 1, 0, 1, n * k, n * k);
     float *dy = (float *)t_host(t, 4 * m * n), *dy2 = (float *)t_host(t, 4 * m * n), *first = (float *)t_host(t, 4 * m * n), *next = (float *)t_host(t, 4 * m * n);
     float *sums = (float *)t_host(t, 4 * n), *sums2 = (float *)t_host(t, 4 * n);
     for (i = 0; i < m * n; i++) dy[i] = t_real(t);
-    for (p = 0; p < 3; p++) {
+    for (p = 0; p < sizeof paths / sizeof paths[0]; p++) {
         for (i = 0; i < 4; i++) {
             amp_ctx *c = NULL;
             amp_gemm_desc d = AMP_ZERO;

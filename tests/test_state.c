@@ -427,7 +427,7 @@ static void does_not_fit(t_run *t) {
     st = a.state; st.params = other;
     CHECK_STATUS(amp_state_load(t->ctx, path, &st), AMP_ERR_FORMAT, "amp_state_load");
     other[0] = a.p[0]; other[2] = a.p[2];
-    for (i = 0; i < 5; i++) { /* another count, name, model dtype, masters, number of moments */
+    for (i = 0; i < 6; i++) { /* another count, name, model dtype, masters, number of moments, longer name */
         amp_params_desc d = AMP_ZERO;
         amp_params *q = NULL;
         size_t k;
@@ -438,7 +438,7 @@ static void does_not_fit(t_run *t) {
         for (k = 0; k < 3; k++) {
             amp_param_desc e = AMP_ZERO;
             e.count = counts[0][k] + (i == 0 && k == 1);
-            e.name = k == 0 ? "embedding" : k == 1 ? (i == 1 ? "fc.weighT" : "fc.weight") : "fc.bias";
+            e.name = k == 0 ? "embedding" : k == 1 ? (i == 1 ? "fc.weighT" : i == 5 ? "fc.weight2" : "fc.weight") : "fc.bias";
             e.keep_f32 = k == 2;
             CHECK_OK(amp_params_add(q, &e));
         }
@@ -448,7 +448,7 @@ static void does_not_fit(t_run *t) {
         if (i == 2) { /* masters and moments are the same whatever the copy's dtype: allowed, the copies are made from the masters */
             amp_status s = amp_state_load(t->ctx, path, &st);
             CHECK(s == AMP_OK || s == AMP_ERR_FORMAT);
-        } else CHECK_STATUS(amp_state_load(t->ctx, path, &st), AMP_ERR_FORMAT, i == 4 ? "moments" : i == 1 ? "fc.weighT|fc.weight" : i == 0 ? "fc.weight" : "embedding");
+        } else CHECK_STATUS(amp_state_load(t->ctx, path, &st), AMP_ERR_FORMAT, i == 4 ? "moments" : i == 5 ? "fc.weight2" : i == 1 ? "fc.weighT|fc.weight" : i == 0 ? "fc.weight" : "embedding");
         amp_params_destroy(q);
     }
     t_note(t, "another number of parameters");
@@ -613,6 +613,21 @@ static void golden_file(t_run *t) { /* written here by hand, byte by byte: a set
     r = set_poll(t, p);
     CHECK_EQ(r.steps, 2);
     { uint16_t *h = (uint16_t *)set_bits(t, amp_param_model(p, 0), 2); CHECK(h[0] == 0x3e00 && h[1] == 0xc000); } /* made from the masters */
+    t_note(t, "a section that stands there twice is refused, and one that is missing");
+    {
+        size_t total = (size_t)(f - file), last = 3 + 24; /* the user's bytes, the last section */
+        unsigned char *at = file + 12;
+        memcpy(f, f - last, last);
+        put(&at, 5, 4); put(&at, fnv(file, 16), 8);
+        spit(path, file, total + last);
+        CHECK_STATUS(amp_state_load(t->ctx, path, &st), AMP_ERR_FORMAT, "amp_state_load twice");
+        at = file + 12; put(&at, 3, 4); put(&at, fnv(file, 16), 8);
+        spit(path, file, total - last);
+        CHECK_STATUS(amp_state_load(t->ctx, path, &st), AMP_ERR_FORMAT, "amp_state_load missing");
+        at = file + 12; put(&at, 4, 4); put(&at, fnv(file, 16), 8);
+        spit(path, file, total);
+        CHECK_OK(amp_state_load(t->ctx, path, &st));
+    }
     t_note(t, "a section that nobody knows is refused by name");
     memcpy(file + (size_t)(f - file) - 3 - 24, "NEXT", 4);
     {

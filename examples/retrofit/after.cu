@@ -245,6 +245,6 @@ int main(int argc, char **argv) {
     CHECK(cudaFree(target));
     CHECK(cudaFree(stats));
     CHECK(cudaFree(param));
-    amp_ctx_destroy(ctx);
+    amp_params_destroy(params); amp_scaler_destroy(scaler); amp_ctx_destroy(ctx);
     return 0;
 }
