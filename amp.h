@@ -5054,7 +5054,7 @@ AMP_API amp_status amp_state_load(amp_ctx *ctx, const char *path, const amp_stat
 #endif
 #define AMPI_BLOCK 1024u
 #define AMPI_KC 256u /* products: depth, rows and columns of a packed block; rows and columns are multiples of every mr and nr */
-#define AMPI_MC 480u
+#define AMPI_MC 528u
 #define AMPI_NC 512u
 #define AMPI_LDC (AMPI_NC + 16u) /* no power of two: rows of a tile lie in different cache sets */
 
@@ -5073,7 +5073,8 @@ typedef struct ampi_kernels { /* one SIMD path; n is at most AMPI_BLOCK where fl
     void (*adam)(float *w, float *m, float *v, float *u, size_t n, const amp_coef *c);
     void (*sgd)(float *w, float *b, float *u, size_t n, const amp_coef *c);
     void (*lion)(float *w, float *m, float *u, size_t n, const amp_coef *c);
-    void (*stream)(char *dst, const char *buf, size_t pages, const char *next, size_t num, size_t den); /* see ampi_cast_stream; NULL: none */
+    void (*stream)(char *dst, const char *buf, size_t pages, const char *next, size_t step); /* see ampi_cast_stream; NULL: none */
+    void (*fence)(void);    /* after the last stream */
     /* products: c[mr][nr], row stride AMPI_LDC, += a[kc][mr] b[kc][nr], both packed; `first`: = instead of +=. Each element is the same
        chain of operations whatever mr is */
     uint32_t mr[4], nr, _pad; /* falling; 0: no more */
@@ -5305,6 +5306,7 @@ AMPI_ALWAYS void ampi_s_st8(void *p, __m128i a, __m128i b, __m128i c, __m128i d)
 }
 AMPI_ALWAYS void ampi_s_done(void) { }
 AMPI_ALWAYS __m128i ampi_s_iota64(void) { return _mm_set_epi64x(1, 0); }
+static void ampi_s_fence(void) { _mm_sfence(); }
 AMPI_ALWAYS void ampi_s_nt64(char *p, const char *b) {
     _mm_stream_si128((__m128i *)(void *)p, ampi_s_ldi(b));             _mm_stream_si128((__m128i *)(void *)(p + 16), ampi_s_ldi(b + 16));
     _mm_stream_si128((__m128i *)(void *)(p + 32), ampi_s_ldi(b + 32)); _mm_stream_si128((__m128i *)(void *)(p + 48), ampi_s_ldi(b + 48));
@@ -5697,13 +5699,13 @@ static void ampi_n_squares(double *lane, const float *u, size_t n) {
 
 #ifdef AMPI_X86
 #define AMPI_STREAM(P, T) \
-    T static void P##_stream(char *dst, const char *buf, size_t pages, const char *next, size_t num, size_t den) { \
+    T static void P##_stream(char *dst, const char *buf, size_t pages, const char *next, size_t step) { \
         size_t i, page, ahead, piece = 4096 / pages; \
         for (i = 0; i < piece; i += 64) for (page = 0; page < pages; page++) { \
+            const char *from = next + (page * 64 + i / 64) * step; \
             P##_nt64(dst + page * 4096 + i, buf + page * piece + i); \
-            for (ahead = 0; ahead * den < 64 * num; ahead += 64) AMPI_PREFETCH(next + (page * 4096 + i) * num / den + ahead); \
+            for (ahead = 0; ahead < step; ahead += 64) AMPI_PREFETCH(from + ahead); \
         } \
-        _mm_sfence(); \
     }
 
 AMPI_CONVERSIONS(ampi_s, AMPI_TS) AMPI_RANDOM(ampi_s, AMPI_TS) AMPI_FLOAT_LOOPS(ampi_s, AMPI_TS, AMPI_PREFETCH) AMPI_STREAM(ampi_s, AMPI_TS)
@@ -5815,7 +5817,7 @@ static void ampi_s_pack4(float *to, size_t width, const float *rows, size_t ld, 
 static void ampi_use_s(ampi_kernels *k) {
     AMPI_USE(ampi_s);
     k->simd = AMP_SIMD_SSE2; k->name = "sse2";
-    k->stream = ampi_s_stream; k->pack4 = ampi_s_pack4;
+    k->stream = ampi_s_stream; k->fence = ampi_s_fence; k->pack4 = ampi_s_pack4;
     k->mr[0] = 4; k->mr[1] = 1; k->nr = 8; k->tile[0] = ampi_s_tile_4; k->tile[1] = ampi_s_tile_1;
 }
 static void ampi_use_2(ampi_kernels *k) {
@@ -5933,7 +5935,7 @@ static void ampi_fpu_leave(ampi_fpu old) { (void)fesetenv(&old); }
 /* ---- thread pool: tasks are taken one by one under a mutex (they are large), results do not depend on who took them ---- */
 
 typedef struct ampi_workspace { /* of one thread */
-    float a[AMPI_MC * AMPI_KC], b[AMPI_KC * AMPI_NC], c[AMPI_MC * AMPI_LDC], row[4 * AMPI_KC > AMPI_NC ? 4 * AMPI_KC : AMPI_NC]; /* 2.0 MB */
+    float a[AMPI_MC * AMPI_KC], b[AMPI_KC * AMPI_NC], c[AMPI_MC * AMPI_LDC], row[4 * AMPI_KC > AMPI_NC ? 4 * AMPI_KC : AMPI_NC]; /* 2.2 MB */
     double lane[AMP_LANES], upper[AMP_LANES];
 } ampi_workspace;
 
@@ -6145,9 +6147,10 @@ static size_t ampi_cast_stream(const ampi_cast_job *j, size_t i, size_t end) { /
         for (at = 0; at < per_page; at += piece) {
             size_t next = at + piece < per_page ? i + at + piece : end - i >= 2 * pages * per_page ? i + pages * per_page : i;
             for (page = 0; page < pages; page++) ampi_cast_some(j, buf + page * piece * to, i + page * per_page + at, piece);
-            j->k->stream(ampi_at(j->dst, i + at), buf, pages, ampi_at(j->src, next), from, to);
+            j->k->stream(ampi_at(j->dst, i + at), buf, pages, ampi_at(j->src, next), 64 * from / to); /* bytes of the source for a line of the output */
         }
     }
+    j->k->fence();
     return i;
 }
 static void ampi_cast_task(void *arg, size_t task, ampi_workspace *w) {
@@ -6201,6 +6204,7 @@ static void ampi_finite_task(void *arg, size_t task, ampi_workspace *w) {
     size_t i = task * AMP_CHUNK, end = ampi_least(j->a.count, i + AMP_CHUNK), n, e;
     int in_place = j->s && j->a.data == j->dst.data && j->a.dtype == AMP_F32 && j->dst.dtype == AMP_F32 && j->inv <= 1.0f && (uintptr_t)j->a.data % sizeof(float) == 0; /* then a product is bad only if its gradient is */
     (void)w;
+    if (!j->s && !k->bad(ampi_at(j->a, i), (end - i) * amp_dtype_size(j->a.dtype), j->a.dtype)) return; /* nearly always */
     for (; i < end; i += n) {
         float *u = in_place ? (float *)j->a.data + i : own;
         n = ampi_least(AMPI_BLOCK, end - i);

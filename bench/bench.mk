@@ -13,7 +13,7 @@ bench: $(BENCH_OUT)/bench
 	@$(BENCH_HEADER) | tee $(BENCH_OUT)/bench.txt
 	$(BENCH_OUT)/bench --out $(BENCH_OUT) > $(BENCH_OUT)/bench.tmp; s=$$?; cat $(BENCH_OUT)/bench.tmp | tee -a $(BENCH_OUT)/bench.txt; rm -f $(BENCH_OUT)/bench.tmp; exit $$s
 	$(BENCH_OUT)/bench --curve --out $(BENCH_OUT)
-	@python3 bench/peers.py 2>/dev/null || echo 'no python3 with numpy: its peers are skipped'
+	@for p in python3 /usr/bin/python3; do if $$p -c "import numpy" 2>/dev/null; then $$p bench/peers.py; exit; fi; done; echo "no python3 with numpy: its peers are skipped"
 
 bench-gemm: $(BENCH_OUT)/bench
 	@$(BENCH_HEADER) | tee $(BENCH_OUT)/gemm.txt
