@@ -4485,8 +4485,7 @@ AMP_API amp_status amp_recompute_optimal(amp_ctx *ctx, const amp_recompute_layer
         }
     }
     if (st == AMP_OK) {
-        ampi_point zero = {0, 0, 0, 0};
-        fronts[0].points = (ampi_point *)ampi_host_alloc(&ctx->host, sizeof zero);
+        fronts[0].points = (ampi_point *)ampi_host_alloc(&ctx->host, sizeof *fronts[0].points); /* nothing kept, nothing computed again */
         if (fronts[0].points) fronts[0].n = 1;
         else st = amp_fail(ctx, AMP_ERR_NO_MEMORY, "%s: no host memory", where);
         (void)ampi_recompute_least(layers, n, budget, least);
