@@ -89,7 +89,7 @@ run: cuda-line $(DIGITS) ## train real digits in six precisions: a table and thr
 
 # ---- make test -------------------------------------------------------------------------------------------------------------
 # A part is a target part-NAME: tests/run.sh runs its command, prints one line and keeps the counts. Two parts at a time.
-PARTS := hostcuda-suite compile retrofit unit hostcuda examples ptx readme install gpu # the long ones first
+PARTS := hostcuda-suite compile retrofit cuda-verbs unit hostcuda examples ptx readme install gpu # the long ones first
 LIMIT := 900
 PART   = @tests/run.sh part $(@:part-%=%) $(LIMIT)
 PARTS_MAKE = $(MAKE) --no-print-directory -s -k -O $(if $(filter -j% --jobserver%,$(MAKEFLAGS)),,-j2)
@@ -137,8 +137,10 @@ part-hostcuda: $(call hcu_programs,$(if $(FULL),$(HCU_VARIANTS),$(HCU_THIN)))
 part-hostcuda-suite: $(SUITES:%=$(HCU_BUILD)/%/suite)
 	$(PART) tests/hostcuda_suite.sh $(FULL) $^
 part-retrofit: $(HCU_LIB_plain)
+part-cuda-verbs: $(HCU_BUILD)/plain/cuda_impl.o $(HCU_BUILD)/plain/impl.c.o $(HCU_LIB_plain) # what each verb does to CUDA; its failures
+	$(PART) tests/cuda_verbs.sh $(FULL)
 else
-part-hostcuda part-hostcuda-suite:
+part-hostcuda part-hostcuda-suite part-cuda-verbs:
 	$(call skipped,needs g++ and the CUDA headers: $(if $(CUDA_HOME),no $(CXX),cuda_runtime_api.h not found; set CUDA_HOME))
 endif
 

@@ -1,0 +1,720 @@
+/* cuda_verbs.cpp - what each verb may do to CUDA: its class by counters, capture and replay, lent resources, refusals, every failure.
+   Runs on tests/hostcuda only, which counts the calls and can fail each of them. Built and run by tests/cuda_verbs.sh.
+   usage: cuda_verbs [--full]    every failure of every flag set; without: each STEP-th failure of a plain context. */
+#include "../amp.h"
+#include "../amp_cuda.cuh"
+#include "hostcuda_ctl.h"
+
+#include <cublasLt.h>
+#include <cublas_v2.h>
+#include <cuda_runtime.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define STEP 7 /* of the thinned fault loop */
+
+static long passed, failed;
+static amp_ctx *ctx; /* the context under test: its last error goes into messages */
+static char last_log[400];
+
+static int report() {
+    printf("%ld passed, %ld failed, 0 skipped\n", passed, failed);
+    return failed != 0;
+}
+
+#define CHECK(c, ...) do { \
+        if (c) { passed++; break; } \
+        printf("FAILED: cuda_verbs.cpp:%d: %s: ", __LINE__, #c); \
+        printf(__VA_ARGS__); \
+        puts(""); \
+        if (++failed > 30) exit(report()); \
+    } while (0)
+#define WANT(x, status) do { \
+        amp_status got_ = (x); \
+        CHECK(got_ == (status), "%s -> %d, wanted %d: %s", #x, (int)got_, (int)(status), amp_last_error(ctx)); \
+    } while (0)
+#define OK(x) WANT(x, AMP_OK)
+#define TRY(x) do { amp_status try_ = (x); if (try_ != AMP_OK) return try_; } while (0)
+
+static void keep_log(amp_log_level, amp_status, const char *text, void *) {
+    snprintf(last_log, sizeof last_log, "%s", text);
+}
+
+static amp_cuda_desc desc_with(uint32_t flags) {
+    amp_cuda_desc d = AMP_ZERO;
+    d.logger.fn = keep_log;
+    d.flags = flags;
+    return d;
+}
+
+static void no_leak(const char *where) {
+    CHECK(hcu_leaks(1) == 0, "leak: %s", where);
+}
+
+/* ---- a world: all that the verbs need, on one context ---- */
+
+enum { BUFFERS = 9, PARAMS = 3, N = 4096 };
+static float numbers[N];
+
+typedef struct world {
+    amp_ctx    *x;
+    amp_params *p, *acc; /* acc: with accumulators */
+    amp_scaler *s;
+    void       *buf[BUFFERS]; /* N floats each */
+} world;
+
+static amp_status build_params(amp_params **out, amp_ctx *x, uint32_t accumulate) {
+    amp_params_desc d = AMP_ZERO;
+    d.accumulate = accumulate;
+    d.label = accumulate ? "acc" : "params";
+    TRY(amp_params_create(out, x, &d));
+    for (int i = 0; i < PARAMS; i++) {
+        amp_param_desc e = AMP_ZERO;
+        e.count = (size_t)(700 + i);
+        e.init = numbers;
+        TRY(amp_params_add(*out, &e));
+    }
+    return amp_params_commit(*out);
+}
+
+static amp_status build(world *w, amp_ctx *x) {
+    memset(w, 0, sizeof *w);
+    w->x = x;
+    for (int i = 0; i < BUFFERS; i++) {
+        TRY(amp_alloc(x, &w->buf[i], N * 4, "buf"));
+        TRY(amp_zero(x, w->buf[i], N * 4));
+    }
+    for (int i = 0; i < N; i++) numbers[i] = (float)((i * 37) % 101) / 64 - 0.7f;
+    TRY(amp_copy(x, w->buf[0], numbers, N * 4));
+    TRY(amp_copy(x, w->buf[1], numbers, N * 4));
+    TRY(build_params(&w->p, x, 0));
+    TRY(build_params(&w->acc, x, 1));
+    return amp_scaler_create(&w->s, x, NULL);
+}
+
+static void drop(world *w) { /* also of a world that was not finished */
+    amp_scaler_destroy(w->s);
+    amp_params_destroy(w->acc);
+    amp_params_destroy(w->p);
+    for (int i = 0; i < BUFFERS; i++) {
+        if (w->buf[i]) amp_free(w->x, w->buf[i]);
+    }
+}
+
+static void end(world *w) {
+    drop(w);
+    amp_ctx_destroy(ctx);
+    ctx = NULL;
+}
+
+static amp_array at(world *w, int buf, amp_dtype t, size_t byte = 0) {
+    return amp_arr((char *)w->buf[buf] + byte, t);
+}
+
+static amp_step_desc step_desc() {
+    amp_step_desc d = AMP_ZERO;
+    d.lr = 0.01f;
+    d.clip_norm = 1;
+    return d;
+}
+
+/* ---- verbs of class enqueue ---- */
+
+static amp_status v_cast(world *w) {
+    return amp_cast(w->x, at(w, 2, AMP_F16), at(w, 0, AMP_F32), N, NULL);
+}
+static amp_status v_zero(world *w) {
+    return amp_zero(w->x, w->buf[3], 1000);
+}
+static amp_status v_step(world *w) {
+    return amp_step(w->x, w->p, w->s, step_desc());
+}
+static amp_status v_xent(world *w) {
+    amp_xent e = AMP_ZERO;
+    e.rows = 20;
+    e.classes = 30;
+    e.logits = at(w, 0, AMP_F32);
+    e.labels = (int32_t *)w->buf[5];
+    e.row_loss = (float *)w->buf[6];
+    e.loss = (float *)w->buf[7];
+    e.dlogits = at(w, 4, AMP_F16);
+    e.scaler = w->s;
+    return amp_softmax_cross_entropy(w->x, e);
+}
+static amp_status gemm(world *w, amp_gemm_desc g) {
+    g.m = 16;
+    g.n = 24;
+    g.k = 32;
+    return amp_gemm(w->x, g);
+}
+static amp_status v_gemm_f16(world *w) { /* cuBLASLt and a kernel */
+    amp_gemm_desc g = AMP_ZERO;
+    g.a = at(w, 2, AMP_F16);
+    g.b = at(w, 2, AMP_F16, 2048);
+    g.d = at(w, 3, AMP_F16);
+    g.bias = at(w, 1, AMP_F16);
+    g.act = AMP_RELU;
+    return gemm(w, g);
+}
+static amp_status v_gemm_f32(world *w) {
+    amp_gemm_desc g = AMP_ZERO;
+    g.a = at(w, 0, AMP_F32);
+    g.b = at(w, 1, AMP_F32);
+    g.d = at(w, 3, AMP_F32);
+    g.bias = at(w, 1, AMP_F32);
+    g.act = AMP_GELU;
+    g.aux = at(w, 4, AMP_F32);
+    return gemm(w, g);
+}
+static amp_status v_gemm_own(world *w) { /* a layout that cuBLASLt has not: our kernel */
+    amp_gemm_desc g = AMP_ZERO;
+    g.a = at(w, 0, AMP_F8E4M3);
+    g.b = at(w, 1, AMP_F8E4M3);
+    g.d = at(w, 3, AMP_F16);
+    return gemm(w, g);
+}
+static amp_status v_linear(world *w) {
+    amp_linear l = AMP_ZERO;
+    l.act = AMP_GELU;
+    l.rows = 16;
+    l.in = 24;
+    l.out = 32;
+    l.x = at(w, 0, AMP_F16);
+    l.w = at(w, 0, AMP_F16, 4096);
+    l.bias = at(w, 1, AMP_F16);
+    l.y = at(w, 2, AMP_F16);
+    l.aux = at(w, 3, AMP_F16);
+    l.dy = at(w, 4, AMP_F16);
+    l.dx = at(w, 6, AMP_F16);
+    l.dw = at(w, 7, AMP_F16);
+    l.dbias = at(w, 7, AMP_F32, 8192);
+    TRY(amp_linear_forward(w->x, l));
+    return amp_linear_backward(w->x, l);
+}
+static amp_status v_adamw(world *w) {
+    TRY(amp_scaler_unscale(w->x, w->s, w->p));
+    TRY(amp_adamw(w->x, w->p, w->s, step_desc()));
+    return amp_scaler_update(w->x, w->s);
+}
+static amp_status v_sgd(world *w) {
+    TRY(amp_sgd(w->x, w->p, w->s, step_desc()));
+    return amp_scaler_update(w->x, w->s);
+}
+static amp_status v_lion(world *w) {
+    TRY(amp_lion(w->x, w->p, w->s, step_desc()));
+    return amp_scaler_update(w->x, w->s);
+}
+static amp_status v_accumulate(world *w) {
+    TRY(amp_accumulate(w->x, w->acc, w->s, 1));
+    TRY(amp_scaler_update(w->x, w->s));
+    TRY(amp_accumulate(w->x, w->acc, w->s, 1));
+    return amp_step(w->x, w->acc, w->s, step_desc());
+}
+static amp_status v_clip(world *w) {
+    return amp_clip(w->x, w->p, w->s, 1.0f);
+}
+static amp_status v_clip_value(world *w) {
+    return amp_clip_value(w->x, w->p, w->s, 1.0f);
+}
+static amp_status v_unscale(world *w) {
+    amp_array a = amp_arrn(w->buf[4], AMP_F32, 100);
+    TRY(amp_unscale(w->x, w->s, NULL, &a, 1, NULL));
+    return amp_scaler_update(w->x, w->s);
+}
+static amp_status v_inspect(world *w) {
+    TRY(amp_inspect(w->x, w->p, w->s, step_desc()));
+    return amp_scaler_update(w->x, w->s);
+}
+static amp_status v_between(world *w) {
+    TRY(amp_params_master_to_model(w->x, w->p));
+    TRY(amp_params_model_to_master(w->x, w->p));
+    return amp_params_zero_grad(w->x, w->p);
+}
+static amp_status v_dropout(world *w) {
+    amp_dropout_desc d = AMP_ZERO;
+    d.p = 0.25f;
+    d.count = N;
+    d.x = at(w, 0, AMP_F32);
+    d.y = at(w, 8, AMP_F16);
+    return amp_dropout(w->x, d);
+}
+static amp_status v_cast_sr(world *w) { /* the last one: what it leaves in buffer 2 has the same bits on every context */
+    amp_cast_desc c = AMP_ZERO;
+    c.rounding = AMP_STOCHASTIC;
+    return amp_cast(w->x, at(w, 2, AMP_BF16), at(w, 0, AMP_F32), N, c);
+}
+
+/* ---- verbs of class query ---- */
+
+static amp_status q_copy(world *w) {
+    char h[64];
+    return amp_copy(w->x, h, w->buf[0], sizeof h);
+}
+static amp_status q_sync(world *w) {
+    return amp_sync(w->x);
+}
+static amp_status q_finite(world *w) {
+    amp_array a[2] = {amp_arrn(w->buf[0], AMP_F32, N), amp_arrn(w->buf[2], AMP_F16, N)};
+    amp_finite_report r;
+    return amp_all_finite(w->x, a, 2, &r);
+}
+static amp_status q_histogram(world *w) {
+    amp_array a[2] = {amp_arrn(w->buf[0], AMP_F32, N), amp_arrn(w->buf[2], AMP_F16, N)};
+    amp_histogram h;
+    return amp_histogram_count(w->x, a, 2, &h);
+}
+static amp_status q_scale(world *w) { /* has no status to give, only NaN: the context tells why */
+    if (!amp_is_nan(amp_scaler_scale(w->s))) return AMP_OK;
+    amp_status why = amp_sync(w->x);
+    return why == AMP_OK ? AMP_ERR_CUDA : why;
+}
+static amp_status q_get(world *w) {
+    amp_scaler_info i;
+    return amp_scaler_get(w->s, &i);
+}
+static amp_status q_norm(world *w) {
+    double n;
+    return amp_grad_norm(w->x, w->p, w->s, &n);
+}
+static amp_status q_read(world *w) {
+    float h[702];
+    return amp_param_read(w->x, w->p, 1, h);
+}
+static amp_status q_write(world *w) {
+    return amp_param_write(w->x, w->p, 1, numbers);
+}
+static amp_status q_set_scale(world *w) {
+    return amp_scaler_set_scale(w->x, w->s, 256.0f);
+}
+static amp_status q_unscale(world *w) { /* enqueue, but for the report */
+    amp_array a = amp_arrn(w->buf[0], AMP_F32, N);
+    amp_finite_report r;
+    return amp_unscale(w->x, w->s, NULL, &a, 1, &r);
+}
+
+typedef struct verb {
+    const char *name;
+    amp_status (*call)(world *);
+} verb;
+
+static const verb verbs[] = { /* enqueue first */
+    {"cast", v_cast}, {"zero", v_zero}, {"step", v_step}, {"xent", v_xent}, {"gemm f16", v_gemm_f16}, {"gemm f32 gelu", v_gemm_f32},
+    {"gemm own", v_gemm_own}, {"linear", v_linear}, {"unscale adamw update", v_adamw}, {"clip", v_clip}, {"clip_value", v_clip_value},
+    {"amp_unscale", v_unscale}, {"inspect update", v_inspect}, {"between copies", v_between}, {"sgd", v_sgd}, {"lion", v_lion},
+    {"accumulate", v_accumulate}, {"dropout", v_dropout}, {"cast stochastic", v_cast_sr},
+
+    {"copy", q_copy}, {"sync", q_sync}, {"all_finite", q_finite}, {"histogram", q_histogram}, {"scale", q_scale}, {"get", q_get},
+    {"norm", q_norm}, {"param_read", q_read}, {"param_write", q_write}, {"set_scale", q_set_scale}, {"unscale report", q_unscale}
+};
+enum { VERBS = sizeof verbs / sizeof verbs[0], QUERIES = 11, ENQUEUES = VERBS - QUERIES };
+
+static void run_ok(world *w, int from, int to) {
+    for (int v = from; v < to; v++) {
+        amp_status s = verbs[v].call(w);
+        CHECK(s == AMP_OK, "%s -> %d: %s", verbs[v].name, (int)s, amp_last_error(w->x));
+    }
+}
+
+/* ---- classes: from its second call on an enqueue verb neither waits nor allocates nor searches ---- */
+
+static void only_enqueues(const char *name) {
+    long a = hcu_group_calls(HCU_ALLOC), f = hcu_group_calls(HCU_FREE), s = hcu_group_calls(HCU_SYNC);
+    long h = hcu_group_calls(HCU_HEURISTIC), o = hcu_group_calls(HCU_OBJECT);
+    CHECK(a + f + s + h + o == 0, "%s: alloc %ld, free %ld, sync %ld, heuristic %ld, object %ld", name, a, f, s, h, o);
+}
+
+static void test_classes() {
+    world w;
+    amp_step_record r;
+    OK(amp_cuda_create(&ctx, desc_with(0)));
+    OK(build(&w, ctx));
+    for (int v = 0; v < ENQUEUES; v++) {
+        run_ok(&w, v, v + 1); /* the first call may choose an algorithm */
+        hcu_reset_counts();
+        run_ok(&w, v, v + 1);
+        only_enqueues(verbs[v].name);
+        CHECK(hcu_group_calls(HCU_LAUNCH) + hcu_group_calls(HCU_FILL) + hcu_group_calls(HCU_MATMUL) > 0, "%s does nothing", verbs[v].name);
+    }
+    hcu_reset_counts();
+    OK(amp_step_poll(ctx, w.p, &r));
+    only_enqueues("step_poll");
+    run_ok(&w, ENQUEUES, VERBS);
+    end(&w);
+    no_leak("classes");
+}
+
+/* ---- capture: enqueue verbs go into a graph, the others are refused and leave the capture whole ---- */
+
+static void same_bytes(const void *device, const void *host, size_t bytes, const char *what, int i) {
+    static char got[N * 4];
+    OK(amp_copy(ctx, got, device, bytes));
+    CHECK(memcmp(got, host, bytes) == 0, "%s %d differs from the CPU's", what, i);
+}
+
+static void still_capturing(cudaStream_t st, const char *after) {
+    cudaStreamCaptureStatus cs;
+    cudaStreamIsCapturing(st, &cs);
+    CHECK(cs == cudaStreamCaptureStatusActive, "%s broke the capture", after);
+}
+
+static void refused_in_capture(cudaStream_t st, void *spare) {
+    void *p;
+    WANT(amp_alloc(ctx, &p, 100, "x"), AMP_ERR_CAPTURE);
+    CHECK(!p, "alloc left a pointer");
+    still_capturing(st, "alloc");
+
+    OK(amp_free(ctx, spare)); /* put off until later, not refused */
+    still_capturing(st, "free");
+
+    amp_ctx *second;
+    amp_cuda_desc d = desc_with(0);
+    d.stream = st;
+    WANT(amp_cuda_create(&second, d), AMP_ERR_CAPTURE);
+    CHECK(!second, "create left a context");
+    still_capturing(st, "create");
+
+    amp_params *set;
+    amp_param_desc e = AMP_ZERO;
+    e.count = 10;
+    OK(amp_params_create(&set, ctx, NULL));
+    OK(amp_params_add(set, e));
+    WANT(amp_params_commit(set), AMP_ERR_CAPTURE);
+    amp_params_destroy(set);
+    still_capturing(st, "commit");
+}
+
+static void test_capture(uint32_t flags, cudaStreamCaptureMode mode) {
+    world w, u; /* u: the same on the CPU */
+    amp_ctx *cpu;
+    void *spare;
+    cudaGraph_t graph;
+    cudaGraphExec_t exec;
+    amp_step_record r, ru;
+
+    OK(amp_cuda_create(&ctx, desc_with(flags)));
+    OK(amp_cpu_create(&cpu, NULL));
+    OK(build(&w, ctx));
+    OK(build(&u, cpu));
+    OK(amp_alloc(ctx, &spare, 100, "spare"));
+    run_ok(&w, 0, ENQUEUES);
+    run_ok(&u, 0, ENQUEUES);
+
+    cudaStream_t st = amp_cuda_stream(ctx);
+    CHECK(cudaStreamBeginCapture(st, mode) == cudaSuccess, "begin");
+    for (int v = 0; v < ENQUEUES; v++) {
+        const verb *q = &verbs[ENQUEUES + v % QUERIES];
+        run_ok(&w, v, v + 1);
+        amp_status s = q->call(&w);
+        CHECK(s == AMP_ERR_CAPTURE, "%s in a capture -> %d: %s", q->name, (int)s, amp_last_error(ctx));
+        still_capturing(st, q->name);
+    }
+    OK(amp_step_poll(ctx, w.p, &r)); /* never waits: allowed */
+    still_capturing(st, "step_poll");
+    refused_in_capture(st, spare);
+    CHECK(cudaStreamEndCapture(st, &graph) == cudaSuccess, "end");
+    CHECK(cudaGraphInstantiate(&exec, graph, 0) == cudaSuccess, "instantiate");
+
+    for (int i = 0; i < 3; i++) {
+        CHECK(cudaGraphLaunch(exec, st) == cudaSuccess, "replay %d", i);
+        run_ok(&u, 0, ENQUEUES);
+    }
+    OK(amp_sync(ctx));
+    static const int exact[] = {0, 1, 2, 5, 8}; /* the others hold products, which CUDA sums in an order of its own */
+    for (int b : exact) same_bytes(w.buf[b], u.buf[b], N * 4, "buffer", b);
+    for (size_t i = 0; i < PARAMS; i++) {
+        same_bytes(amp_param_master(w.p, i).data, amp_param_master(u.p, i).data, 2800, "master", (int)i);
+        same_bytes(amp_param_master(w.acc, i).data, amp_param_master(u.acc, i).data, 2800, "accumulated master", (int)i);
+    }
+    OK(amp_step_poll(ctx, w.p, &r));
+    OK(amp_step_poll(cpu, u.p, &ru));
+    CHECK(memcmp(&r, &ru, sizeof r) == 0, "records differ: steps %llu, %llu", (unsigned long long)r.steps, (unsigned long long)ru.steps);
+    CHECK(amp_scaler_scale(w.s) == amp_scaler_scale(u.s), "scale %g", amp_scaler_scale(w.s));
+
+    cudaGraphExecDestroy(exec);
+    cudaGraphDestroy(graph);
+    drop(&u);
+    amp_ctx_destroy(cpu);
+    end(&w);
+    no_leak("capture");
+}
+
+/* ---- lent resources: used instead of our own, and given back ---- */
+
+static int device_areas, fail_in; /* fail_in n: the n-th allocation from now on fails */
+
+static void *device_alloc(size_t n, void *) {
+    void *p;
+    if (fail_in && --fail_in == 0) return NULL;
+    if (cudaMalloc(&p, n) != cudaSuccess) return NULL;
+    device_areas++;
+    return p;
+}
+static void device_free(void *p, size_t, void *) {
+    device_areas--;
+    cudaFree(p);
+}
+static void *host_alloc(size_t n, void *user) {
+    ++*(int *)user;
+    return malloc(n);
+}
+static void host_free(void *p, size_t, void *user) {
+    --*(int *)user;
+    free(p);
+}
+
+static void lent(amp_cuda_desc d, int hosts_before) {
+    world w;
+    int now = 9, *hosts = (int *)d.host.user, pool = (d.flags & AMP_CUDA_POOL) != 0;
+    void *p = NULL;
+
+    cudaSetDevice(1);
+    OK(amp_cuda_create(&ctx, d));
+    cudaSetDevice(0);
+    CHECK(*hosts > hosts_before, "host allocator not used");
+    CHECK(amp_cuda_stream(ctx) == d.stream, "another stream");
+    hcu_reset_counts();
+    OK(build(&w, ctx));
+    run_ok(&w, 0, VERBS);
+    if (pool) CHECK(hcu_calls("cudaMalloc") == 0 && hcu_calls("cudaMallocAsync") > 0, "pool not used");
+    cudaGetDevice(&now);
+    CHECK(now == 0, "current device is now %d", now);
+
+    if (pool) hcu_set_memory_limit(1, hcu_device_bytes(1));
+    else fail_in = 1;
+    WANT(amp_alloc(ctx, &p, 1 << 20, "z"), AMP_ERR_NO_MEMORY);
+    CHECK(!p, "alloc left a pointer");
+    if (pool) hcu_set_memory_limit(1, (size_t)4 << 30);
+    CHECK(cudaPeekAtLastError() == cudaSuccess, "our error was left to the caller");
+    run_ok(&w, 0, ENQUEUES); /* goes on after it */
+    OK(amp_sync(ctx));
+    end(&w);
+    CHECK(device_areas == 0 && *hosts == hosts_before, "kept: device %d, host %d", device_areas, *hosts - hosts_before);
+}
+
+static void test_lent() {
+    cudaStream_t st, streams[3];
+    cublasHandle_t handle;
+    void *workspace;
+    int hosts = 0;
+
+    hcu_reset();
+    CHECK(cudaSetDevice(1) == cudaSuccess, "no device 1");
+    cudaStreamCreateWithFlags(&st, cudaStreamNonBlocking);
+    cublasCreate(&handle);
+    cudaMalloc(&workspace, 1 << 20);
+    streams[0] = st;
+    streams[1] = (cudaStream_t)AMP_CUDA_STREAM_LEGACY;
+    streams[2] = (cudaStream_t)AMP_CUDA_STREAM_PER_THREAD;
+    for (int i = 0; i < 6; i++) {
+        amp_cuda_desc d = desc_with(0);
+        d.device = i % 2 ? AMP_NONE : 1;
+        d.stream = streams[i < 4 ? 0 : i - 3];
+        d.cublas = handle;
+        d.workspace = (char *)workspace + (i ? 0 : 16); /* once not aligned to 256 */
+        d.workspace_bytes = (1 << 20) - 16;
+        d.host.alloc_fn = host_alloc;
+        d.host.free_fn = host_free;
+        d.host.user = &hosts;
+        if (i == 3) {
+            d.flags = AMP_CUDA_POOL; /* not together with an allocator */
+        } else {
+            d.allocator.alloc_fn = device_alloc;
+            d.allocator.free_fn = device_free;
+        }
+        lent(d, hosts);
+    }
+    cudaSetDevice(1);
+    cudaFree(workspace);
+    cublasDestroy(handle);
+    cudaStreamDestroy(st);
+    cudaSetDevice(0);
+    no_leak("lent");
+}
+
+/* ---- refusals, and errors that are not ours ---- */
+
+static void test_create() {
+    amp_ctx *x = (amp_ctx *)1, *cpu;
+    amp_cuda_error e;
+    amp_cuda_desc d = AMP_ZERO;
+
+    d._end = 1;
+    WANT(amp_cuda_create(&x, d), AMP_ERR_UNINIT);
+    CHECK(!x, "create left a context");
+    d = desc_with(0);
+    d.device = 7;
+    WANT(amp_cuda_create(&x, d), AMP_ERR_INVALID_ARG);
+    d.device = -2;
+    WANT(amp_cuda_create(&x, d), AMP_ERR_INVALID_ARG);
+    WANT(amp_cuda_create(&x, desc_with(8)), AMP_ERR_INVALID_ARG);
+    d = desc_with(0);
+    d.allocator.alloc_fn = device_alloc; /* half an allocator */
+    WANT(amp_cuda_create(&x, d), AMP_ERR_INVALID_ARG);
+    WANT(amp_cuda_create_checked(&x, 1, sizeof d, d), AMP_ERR_VERSION);
+    WANT(amp_cuda_create(NULL, d), AMP_ERR_INVALID_ARG);
+    CHECK(amp_cuda_available() == 1, "not available");
+
+    hcu_set_devices(0);
+    CHECK(amp_cuda_available() == 0, "available without a device");
+    WANT(amp_cuda_create(&x, desc_with(0)), AMP_ERR_NO_CUDA);
+    CHECK(!x, "create left a context");
+    hcu_set_devices(2);
+
+    OK(amp_cpu_create(&cpu, NULL));
+    WANT(amp_cuda_last_error(cpu, &e), AMP_ERR_INVALID_ARG);
+    CHECK(amp_cuda_stream(cpu) == NULL, "a stream of the CPU");
+    amp_ctx_destroy(cpu);
+    no_leak("create");
+}
+
+static void test_errors() {
+    world w;
+    void *p;
+    amp_cuda_error e;
+
+    OK(amp_cuda_create(&ctx, NULL));
+    OK(build(&w, ctx));
+    hcu_fail_call("cudaMalloc", 1, 0, 0); /* an error of the caller's own: neither ours, nor eaten */
+    CHECK(cudaMalloc(&p, 8) != cudaSuccess, "no failure injected");
+    OK(v_step(&w));
+    OK(v_gemm_f16(&w));
+    CHECK(cudaGetLastError() == cudaErrorMemoryAllocation, "the caller's error is gone");
+
+    hcu_fail_call("cudaMemsetAsync", 1, 0, 0);
+    WANT(v_zero(&w), AMP_ERR_CUDA);
+    OK(amp_cuda_last_error(ctx, &e));
+    CHECK(e.library == AMP_CUDA_RUNTIME && !strcmp(e.call, "cudaMemsetAsync"), "%d, %s", (int)e.library, e.call);
+
+    hcu_fail_call("cublasLtMatmul", 1, 0, 0);
+    WANT(v_gemm_f16(&w), AMP_ERR_CUDA);
+    OK(v_gemm_f16(&w));
+    hcu_fail_call("cublasLtMatmul", 1, CUBLAS_STATUS_NOT_SUPPORTED, 0); /* this one has a way round: our kernel */
+    OK(v_gemm_f16(&w));
+
+    hcu_fail_exec(1, 0); /* a kernel faults: seen by the next call that waits, and by all calls after it */
+    v_step(&w);
+    WANT(amp_sync(ctx), AMP_ERR_DEAD);
+    WANT(v_step(&w), AMP_ERR_DEAD);
+    end(&w);
+    hcu_reset();
+    no_leak("errors");
+}
+
+/* ---- faults: the k-th CUDA call of a whole life fails, for every k ---- */
+
+static int at_end; /* the life had come to its end without an error */
+
+static amp_status once_more(world *w, const verb *v) { /* after a failure that is not sticky the verb works again */
+    amp_scaler_set_scale(w->x, w->s, 1024.0f); /* also ends a half-done update */
+    amp_status s = v->call(w);
+    CHECK(s == AMP_OK || s == AMP_ERR_STAGE || s == AMP_ERR_DEAD, "%s again -> %d: %s", v->name, (int)s, amp_last_error(w->x));
+    amp_scaler_set_scale(w->x, w->s, 1024.0f);
+    return s;
+}
+
+static amp_status life(uint32_t flags, int retry) { /* returns the first failure */
+    world w;
+    amp_cuda_error e;
+    amp_cuda_desc d = desc_with(flags);
+    d.device = 1;
+    d.workspace_bytes = 4096;
+    at_end = 0;
+    amp_status first = amp_cuda_create(&ctx, d), s;
+    if (first != AMP_OK) {
+        CHECK(ctx == NULL, "create failed and left a context");
+        ctx = NULL;
+        return first;
+    }
+    first = build(&w, ctx);
+    for (int v = 0; v < VERBS && w.s; v++) {
+        s = verbs[v].call(&w);
+        if (s == AMP_OK) continue;
+        if (first == AMP_OK) first = s;
+        if (retry && s != AMP_ERR_DEAD) once_more(&w, &verbs[v]);
+    }
+    s = amp_sync(ctx);
+    if (first == AMP_OK) first = s;
+    at_end = first == AMP_OK;
+    OK(amp_cuda_last_error(ctx, &e));
+    if (first == AMP_ERR_DEAD || first == AMP_ERR_CUDA) {
+        CHECK(e.library != AMP_CUDA_NO_LIBRARY && e.code && e.call[0], "no code of CUDA's after %d", (int)first);
+    }
+    end(&w);
+    return first;
+}
+
+static int harmless(const char *call) { /* a failure of these has a way round */
+    if (!strcmp(call, "cublasLtMatmulAlgoGetHeuristic")) return 1;
+    if (!strcmp(call, "cublasLtMatmulDescSetAttribute")) return 1;
+    return !strcmp(call, "cudaGetDevice");
+}
+
+static void after_life(long k) {
+    int now = 9;
+    hcu_reset();
+    CHECK(hcu_leaks(1) == 0, "leak, k %ld", k);
+    cudaGetLastError();
+    cudaGetDevice(&now);
+    CHECK(now == 0, "current device is now %d, k %ld", now, k);
+    cudaSetDevice(0);
+}
+
+static void test_faults(uint32_t flags, int step) {
+    long total = 0, k;
+    hcu_reset();
+    hcu_set_mode(HCU_EAGER, 1); /* work runs when enqueued: the k-th call is the same in every life */
+    OK(life(flags, 1));
+    after_life(0);
+    for (int sticky = 0; sticky < 2; sticky++) {
+        for (k = 1;; k += step) {
+            hcu_reset();
+            hcu_fail_call(NULL, k, 0, sticky);
+            amp_status s = life(flags, !sticky);
+            const char *call = hcu_last_injected();
+            if (!hcu_injected()) {
+                CHECK(s == AMP_OK, "k %ld: nothing injected, but %d", k, (int)s);
+                break;
+            }
+            total++;
+            CHECK(s != AMP_OK || harmless(call) || at_end, "k %ld, sticky %d: %s swallowed", k, sticky, call);
+            if (sticky && s != AMP_OK) CHECK(s == AMP_ERR_DEAD || s == AMP_ERR_NO_CUDA, "%s sticky -> %d: %s", call, (int)s, last_log);
+            if (!sticky && s == AMP_ERR_DEAD) CHECK(strstr(call, "Synchronize") != NULL, "dead after %s: %s", call, last_log);
+            after_life(k);
+        }
+    }
+    for (k = 1;; k += step) { /* the k-th piece of work faults while it runs */
+        hcu_reset();
+        hcu_fail_exec(k, 0);
+        amp_status s = life(flags, 0);
+        if (!hcu_injected()) break;
+        total++;
+        CHECK(s == AMP_ERR_DEAD, "work %ld faults -> %d: %s", k, (int)s, last_log);
+        after_life(k);
+    }
+    hcu_reset();
+    hcu_set_mode(HCU_LAZY, 1);
+    CHECK(total > 100 / step, "only %ld faults", total);
+    printf("faults, flags %u: %ld injected\n", (unsigned)flags, total);
+}
+
+int main(int argc, char **argv) {
+    int full = argc > 1 && !strcmp(argv[1], "--full");
+    setvbuf(stdout, NULL, _IOLBF, 0); /* a bug that the runtime finds aborts: show what came before */
+    test_classes();
+    test_capture(0, cudaStreamCaptureModeGlobal);
+    test_capture(0, cudaStreamCaptureModeThreadLocal);
+    test_capture(AMP_CUDA_DEBUG, cudaStreamCaptureModeGlobal);
+    test_capture(AMP_CUDA_POOL, cudaStreamCaptureModeGlobal);
+    test_lent();
+    test_create();
+    test_errors();
+    test_faults(0, full ? 1 : STEP);
+    if (full) {
+        test_faults(AMP_CUDA_POOL, 1);
+        test_faults(AMP_CUDA_DEBUG, 1);
+    }
+    CHECK(hcu_bugs() == 0, "%d bugs", hcu_bugs());
+    return report();
+}
