@@ -201,7 +201,9 @@ cuda12() {
             case $d in */cuda_nvcc) ln -s "$d/bin" "$d/nvvm" "$root/" ;; esac
         done
     fi
-    cat >"$program.h" <<'SHIM' # what clang's own CUDA headers leave out
+    cat >"$program.h" <<'SHIM' # what clang 19 and its own CUDA headers leave out
+#undef __grid_constant__
+#define __grid_constant__
 static __device__ inline double __ldcg(const double *p) { double r; asm volatile("ld.global.cg.f64 %0, [%1];" : "=d"(r) : "l"(p) : "memory"); return r; }
 static __device__ inline unsigned __ldcg(const unsigned *p) { unsigned r; asm volatile("ld.global.cg.u32 %0, [%1];" : "=r"(r) : "l"(p) : "memory"); return r; }
 SHIM
