@@ -3288,32 +3288,27 @@ static amp_op ampi_op_exact(const char *name, size_t len) { /* AMP_OP_NONE: no s
 }
 
 AMP_API amp_status amp_op_find(const char *name, amp_op *out) {
-    static const char prefixes[][24] = {"torch.nn.functional.", "nn.functional.", "F.", "torch.ops.aten.", "torch.Tensor.", "Tensor.", "mindspore.ops.", "mindspore.mint.", "ops."};
-    static const char containers[][16] = {"torch.", "mindspore."};
+    static const char prefixes[][24] = {"torch.nn.functional.", "nn.functional.", "F.", "torch.ops.aten.", "aten::", "torch.Tensor.", "Tensor.", "torch.",
+        "mindspore.ops.", "mindspore.mint.", "mindspore.", "ops."}; /* one is taken off; what is left is a name, or a module and a name */
     char copy[40];
-    size_t len, i, k;
+    size_t len, i;
     amp_op op;
-    int aten;
+    int aten = 0;
     if (!out) return AMP_ERR_INVALID_ARG;
     *out = AMP_OP_NONE;
     if (!name) return AMP_ERR_INVALID_ARG;
     op = ampi_op_exact(name, strlen(name));
-    aten = strncmp(name, "aten::", 6) == 0;
-    if (aten) name += 6;
-    for (i = 0; !op && !aten && i < sizeof prefixes / sizeof prefixes[0]; i++) {
-        k = strlen(prefixes[i]);
-        if (strncmp(name, prefixes[i], k) == 0) { aten = strcmp(prefixes[i], "torch.ops.aten.") == 0; name += k; break; }
-    }
-    for (i = 0; !op && i < 2; i++) { /* torch.nn.Linear, torch.linalg.norm: the rest is a name, or a module and a name */
-        k = strlen(containers[i]);
-        if (strncmp(name, containers[i], k) == 0) name += k;
+    for (i = 0; !op && i < sizeof prefixes / sizeof prefixes[0]; i++) if (strncmp(name, prefixes[i], strlen(prefixes[i])) == 0) {
+        aten = strstr(prefixes[i], "aten") != NULL;
+        name += strlen(prefixes[i]);
+        break;
     }
     len = strlen(name);
     if (!op) op = ampi_op_exact(name, len);
-    if (!op && aten && strchr(name, '.')) op = ampi_op_exact(name, (size_t)(strchr(name, '.') - name));
+    if (!op && aten) op = ampi_op_exact(name, strcspn(name, ".")); /* without the overload */
     if (!op && len < sizeof copy && (strncmp(name, "linalg.", 7) == 0 || strncmp(name, "fft.", 4) == 0)) {
         memcpy(copy, name, len);
-        copy[name[0] == 'l' ? 6 : 3] = '_';
+        copy[strcspn(name, ".")] = '_';
         op = ampi_op_exact(copy, len);
     }
     *out = op;
@@ -3333,8 +3328,10 @@ AMP_API const char *amp_op_listed(amp_op op, amp_system system, size_t k) {
     return NULL;
 }
 
+static const char ampi_letters[] = "-LFOWB"; /* by amp_op_class */
 static amp_op_class ampi_class_of_letter(char c) {
-    return c == 'L' ? AMP_CLASS_LOWER : c == 'F' ? AMP_CLASS_F32 : c == 'O' ? AMP_CLASS_F32_OUT : c == 'W' ? AMP_CLASS_WIDEST : c == 'B' ? AMP_CLASS_BANNED : AMP_CLASS_NONE;
+    const char *at = strchr(ampi_letters, c);
+    return at && c ? (amp_op_class)(at - ampi_letters) : AMP_CLASS_NONE;
 }
 AMP_API amp_op_class amp_op_class_of(amp_op op, amp_system system) {
     return ampi_is_op(op) && (uint32_t)system < (uint32_t)AMP_SYSTEM_COUNT ? ampi_class_of_letter(ampi_op_rows[op].classes[system]) : AMP_CLASS_NONE;
@@ -3353,147 +3350,122 @@ AMP_API const char *amp_op_note(amp_op op) {
 }
 
 AMP_API const char *amp_op_class_name(amp_op_class c) {
-    switch (c) {
-    case AMP_CLASS_NONE:    return "none";
-    case AMP_CLASS_LOWER:   return "lower";
-    case AMP_CLASS_F32:     return "f32";
-    case AMP_CLASS_F32_OUT: return "f32 output";
-    case AMP_CLASS_WIDEST:  return "widest";
-    case AMP_CLASS_BANNED:  return "banned";
-    }
-    return "unknown class";
+    static const char names[][12] = {"none", "lower", "f32", "f32 output", "widest", "banned"};
+    return (uint32_t)c <= (uint32_t)AMP_CLASS_BANNED ? names[c] : "unknown class";
 }
 AMP_API const char *amp_system_name(amp_system s) {
-    switch (s) {
-    case AMP_SYSTEM_AMP:            return "amp";
-    case AMP_SYSTEM_PYTORCH_CUDA:   return "pytorch-cuda";
-    case AMP_SYSTEM_PYTORCH_CPU:    return "pytorch-cpu";
-    case AMP_SYSTEM_APEX:           return "apex";
-    case AMP_SYSTEM_MINDSPORE:      return "mindspore";
-    case AMP_SYSTEM_MINDSPORE_AUTO: return "mindspore-auto";
-    case AMP_SYSTEM_COUNT: break;
-    }
-    return "unknown system";
+    static const char names[AMP_SYSTEM_COUNT][16] = {"amp", "pytorch-cuda", "pytorch-cpu", "apex", "mindspore", "mindspore-auto"};
+    return (uint32_t)s < (uint32_t)AMP_SYSTEM_COUNT ? names[s] : "unknown system";
 }
 
 /* ---- policy: levels and overrides ---- */
 
 AMP_API const char *amp_preset_name(amp_preset preset) {
-    switch (preset) {
-#define AMP_X(name, text) case name: return text;
-    AMP_PRESET_LIST(AMP_X)
+    static const char names[AMP_PRESET_COUNT][16] = {
+#define AMP_X(name, text) text,
+        AMP_PRESET_LIST(AMP_X)
 #undef AMP_X
-    case AMP_PRESET_COUNT: break;
-    }
-    return "unknown preset";
+    };
+    return (uint32_t)preset < (uint32_t)AMP_PRESET_COUNT ? names[preset] : "unknown preset";
 }
 
 AMP_API amp_status amp_preset_find(const char *name, amp_preset *preset, amp_dtype *low) {
-    uint32_t i;
+    static const struct { char text[8]; amp_dtype low; } twins[] = {{"", AMP_AUTO}, {"-bf16", AMP_BF16}, {"-f16", AMP_F16}};
+    size_t i, k;
     if (!name || !preset) return AMP_ERR_INVALID_ARG;
-    for (i = 0; i < (uint32_t)AMP_PRESET_COUNT; i++) {
+    for (i = 0; i < AMP_PRESET_COUNT; i++) for (k = 0; k < (low ? 3u : 1u); k++) {
         const char *text = amp_preset_name((amp_preset)i);
-        size_t n = strlen(text);
-        amp_dtype t;
-        if (strncmp(name, text, n) != 0) continue;
-        if (name[n] == 0) t = AMP_AUTO;
-        else if (strcmp(name + n, "-bf16") == 0) t = AMP_BF16;
-        else if (strcmp(name + n, "-f16") == 0) t = AMP_F16;
-        else continue;
-        if (t != AMP_AUTO && !low) continue;
+        if (strncmp(name, text, strlen(text)) != 0 || strcmp(name + strlen(text), twins[k].text) != 0) continue;
         *preset = (amp_preset)i;
-        if (low) *low = t;
+        if (low) *low = twins[k].low;
         return AMP_OK;
     }
     return AMP_ERR_INVALID_ARG;
 }
 
-enum { AMPI_OURS = 0, AMPI_APEX, AMPI_PYTORCH, AMPI_MINDSPORE };
-static int ampi_family(amp_preset p) {
-    return p >= AMP_O0 && p <= AMP_O3 ? AMPI_APEX : p == AMP_PRESET_PYTORCH_CUDA || p == AMP_PRESET_PYTORCH_CPU ? AMPI_PYTORCH : p >= AMP_PRESET_MINDSPORE_O0 ? AMPI_MINDSPORE : AMPI_OURS;
-}
+enum { AMPI_OURS = 1, AMPI_APEX = 2, AMPI_PYTORCH = 4, AMPI_MINDSPORE = 8 }; /* families: bits, see ampi_properties */
+typedef struct ampi_level { uint8_t family, lists, autocast, model, norms, masters, results, dynamic; } ampi_level;
+static const ampi_level ampi_levels[AMP_PRESET_COUNT] = { /* model: 0 not cast, 1 to FP32, 2 to half; the others as in amp_policy */
+    {AMPI_OURS,      AMP_SYSTEM_AMP,            1, 0, 0, 1, 0, 1},
+    {AMPI_APEX,      AMP_SYSTEM_APEX,           0, 1, 0, 0, 0, 0}, /* O0 */
+    {AMPI_APEX,      AMP_SYSTEM_APEX,           1, 0, 0, 0, 0, 1},
+    {AMPI_APEX,      AMP_SYSTEM_APEX,           0, 2, 1, 1, 0, 1},
+    {AMPI_APEX,      AMP_SYSTEM_APEX,           0, 2, 0, 0, 0, 0}, /* O3 */
+    {AMPI_PYTORCH,   AMP_SYSTEM_PYTORCH_CUDA,   1, 0, 0, 1, 0, 1},
+    {AMPI_PYTORCH,   AMP_SYSTEM_PYTORCH_CPU,    1, 0, 0, 1, 0, 1}, /* the scale: if FP16 is asked for */
+    {AMPI_MINDSPORE, AMP_SYSTEM_MINDSPORE,      0, 0, 0, 1, 0, 0}, /* O0 */
+    {AMPI_MINDSPORE, AMP_SYSTEM_MINDSPORE,      1, 0, 0, 1, 1, 0},
+    {AMPI_MINDSPORE, AMP_SYSTEM_MINDSPORE,      0, 2, 1, 1, 0, 1},
+    {AMPI_MINDSPORE, AMP_SYSTEM_MINDSPORE,      0, 2, 0, 1, 0, 0}, /* O3 */
+    {AMPI_MINDSPORE, AMP_SYSTEM_MINDSPORE_AUTO, 1, 0, 0, 1, 0, 0}};
+static int ampi_family(amp_preset p) { return ampi_levels[p].family; }
 static int ampi_is_half(amp_dtype t) { return t == AMP_F16 || t == AMP_BF16; }
 
+static void ampi_policy_dynamic(amp_policy *p, float scale) { p->scaling = AMP_SCALER_DYNAMIC; p->loss_scale = scale; p->growth_interval = 2000; }
 static void ampi_policy_level(amp_policy *p, amp_preset preset, amp_dtype low) {
-    int dynamic = 0;
+    const ampi_level *l = &ampi_levels[preset];
     memset(p, 0, sizeof *p);
     p->preset = preset;
+    p->lists = (amp_system)l->lists;
     p->enabled = 1;
     p->low = low != AMP_AUTO ? low : preset == AMP_PRESET_PYTORCH_CPU ? AMP_BF16 : AMP_F16;
-    p->master_weights = 1; /* FP32 parameters; Apex says otherwise below */
+    p->autocast = l->autocast;
+    p->cast_model = l->model == 2 ? p->low : l->model ? AMP_F32 : AMP_AUTO;
+    p->cast_outputs = l->model ? AMP_F32 : AMP_AUTO;
+    p->keep_norms = l->norms;
+    p->master_weights = l->masters;
+    p->results_f32 = l->results;
+    p->scaling = AMP_SCALER_OFF;
     p->loss_scale = 1.0f;
     p->num_losses = 1;
-    switch (preset) {
-    case AMP_PRESET_AMP: p->autocast = 1; dynamic = 1; break;
-    case AMP_O0: p->cast_model = AMP_F32; p->cast_outputs = AMP_F32; p->master_weights = 0; break;
-    case AMP_O1: p->autocast = 1; p->master_weights = 0; dynamic = 1; break;
-    case AMP_O2: p->cast_model = p->low; p->cast_outputs = AMP_F32; p->keep_norms = 1; dynamic = 1; break;
-    case AMP_O3: p->cast_model = p->low; p->cast_outputs = AMP_F32; p->master_weights = 0; break;
-    case AMP_PRESET_PYTORCH_CUDA: p->autocast = 1; p->lists = AMP_SYSTEM_PYTORCH_CUDA; dynamic = 1; break;
-    case AMP_PRESET_PYTORCH_CPU: p->autocast = 1; p->lists = AMP_SYSTEM_PYTORCH_CPU; dynamic = p->low == AMP_F16; break;
-    case AMP_PRESET_MINDSPORE_O0: break;
-    case AMP_PRESET_MINDSPORE_O1: p->autocast = 1; p->results_f32 = 1; break;
-    case AMP_PRESET_MINDSPORE_O2: p->cast_model = p->low; p->cast_outputs = AMP_F32; p->keep_norms = 1; dynamic = 1; break;
-    case AMP_PRESET_MINDSPORE_O3: p->cast_model = p->low; p->cast_outputs = AMP_F32; break;
-    case AMP_PRESET_MINDSPORE_AUTO: p->autocast = 1; break;
-    case AMP_PRESET_COUNT: break;
-    }
-    if (ampi_family(preset) == AMPI_APEX) { p->lists = AMP_SYSTEM_APEX; p->max_scale = 16777216.0f; }
-    if (ampi_family(preset) == AMPI_MINDSPORE) p->lists = preset == AMP_PRESET_MINDSPORE_AUTO ? AMP_SYSTEM_MINDSPORE_AUTO : AMP_SYSTEM_MINDSPORE;
-    if (dynamic && p->low == AMP_F16) {
-        p->scaling = AMP_SCALER_DYNAMIC;
-        p->loss_scale = preset == AMP_PRESET_MINDSPORE_O2 ? 16777216.0f : 65536.0f;
-        p->growth_interval = 2000;
-    } else p->scaling = AMP_SCALER_OFF;
+    if (l->family == AMPI_APEX) p->max_scale = 16777216.0f;
+    if (l->dynamic && p->low == AMP_F16) ampi_policy_dynamic(p, preset == AMP_PRESET_MINDSPORE_O2 ? 16777216.0f : 65536.0f);
 }
 
 #define AMPI_REFUSE(...) return AMPI_INVALID(ctx, "amp_policy: " __VA_ARGS__)
 
-/* one override: property k with value v: 1 True, 0 False, or a number or dtype */
-enum { AMPI_P_ENABLED, AMPI_P_CAST, AMPI_P_PATCH, AMPI_P_NORMS, AMPI_P_MASTER, AMPI_P_OUTPUTS, AMPI_P_LOSSES, AMPI_P_MIN, AMPI_P_MAX };
+/* Properties: what text a value is (b True or False, t dtype, f number, i whole number, s loss scale, l lower dtype), which families have it
+   and what O1 says to it. cast_model_type = float32 is what O1 does. */
+enum { AMPI_P_ENABLED, AMPI_P_CAST, AMPI_P_PATCH, AMPI_P_NORMS, AMPI_P_MASTER, AMPI_P_OUTPUTS, AMPI_P_LOSSES, AMPI_P_MIN, AMPI_P_MAX, AMPI_P_SCALE, AMPI_P_LOW, AMPI_P_COUNT };
+static const struct { char name[24], value; uint8_t families; char missing[40], o1[64]; } ampi_properties[AMPI_P_COUNT] = {
+    {"enabled",               'b', 15, "", ""},
+    {"cast_model_type",       't', AMPI_APEX | AMPI_MINDSPORE, ": autocast leaves parameters in FP32", "inserts casts around operations: the model itself stays FP32"},
+    {"patch_torch_functions", 'b', AMPI_APEX, "", ""},
+    {"keep_batchnorm_fp32",   'b', AMPI_APEX | AMPI_MINDSPORE, "", "runs batch norm in FP32 anyway: the model is not cast"},
+    {"master_weights",        'b', AMPI_APEX, ": its parameters are FP32", "has FP32 parameters: they are the masters"},
+    {"cast_model_outputs",    't', AMPI_APEX | AMPI_MINDSPORE, "", ""},
+    {"num_losses",            'i', AMPI_APEX | AMPI_OURS, "", ""},
+    {"min_loss_scale",        'f', 15 - AMPI_PYTORCH, "", ""},
+    {"max_loss_scale",        'f', 15 - AMPI_PYTORCH, "", ""},
+    {"loss_scale",            's', 15, "", ""},
+    {"dtype",                 'l', 15, "", ""}};
+
+/* one override: property k with value v: 1 True, 0 False, a dtype (AMP_AUTO: no cast) or a whole number; x: another number */
 static amp_status ampi_policy_property(amp_ctx *ctx, amp_policy *p, int k, int v, float x) {
-    int family = ampi_family(p->preset);
-    const char *level = amp_preset_name(p->preset);
+    const char *level = amp_preset_name(p->preset), *name = ampi_properties[k].name;
+    char kind = ampi_properties[k].value;
+    if (!(ampi_properties[k].families & ampi_family(p->preset))) AMPI_REFUSE("%s is not a property of %s%s", name, level, ampi_properties[k].missing);
+    if (kind == 't' && v != AMP_F32 && !ampi_is_half((amp_dtype)v) && !(v == AMP_AUTO && k == AMPI_P_CAST)) AMPI_REFUSE("%s is %s; f32, f16 or bf16 is needed", name, amp_dtype_name((amp_dtype)v));
+    if (kind == 'f' && (!amp_is_finite(x) || !(x > 0.0f))) AMPI_REFUSE("%s is %g; it must be a number > 0", name, (double)x);
+    if (kind == 'i' && v < 1) AMPI_REFUSE("%s is %d; it must be >= 1", name, v);
+    if (p->preset == AMP_O1 && ampi_properties[k].o1[0] && !(k == AMPI_P_CAST && (v == AMP_AUTO || v == AMP_F32))) AMPI_REFUSE("%s is given, but O1 %s", name, ampi_properties[k].o1);
     switch (k) {
     case AMPI_P_ENABLED: p->enabled = v != 0; if (!v) p->scaling = AMP_SCALER_OFF; break;
-    case AMPI_P_CAST: /* v: dtype, AMP_AUTO for False */
-        if (family == AMPI_PYTORCH || family == AMPI_OURS) AMPI_REFUSE("cast_model_type is not a property of %s: autocast leaves parameters in FP32", level);
-        if (v != AMP_AUTO && v != AMP_F32 && !ampi_is_half((amp_dtype)v)) AMPI_REFUSE("cast_model_type is %s; f32, f16 or bf16 is needed", amp_dtype_name((amp_dtype)v));
-        if (p->preset == AMP_O1 && v != AMP_AUTO && v != AMP_F32) AMPI_REFUSE("cast_model_type is %s, but O1 inserts casts around operations: the model itself stays FP32", amp_dtype_name((amp_dtype)v));
+    case AMPI_P_CAST:
         p->cast_model = (amp_dtype)v;
         if (ampi_is_half(p->cast_model)) p->low = p->cast_model;
         if (v != AMP_AUTO && p->cast_outputs == AMP_AUTO) p->cast_outputs = AMP_F32;
         break;
     case AMPI_P_PATCH:
-        if (family != AMPI_APEX) AMPI_REFUSE("patch_torch_functions is not a property of %s", level);
-        if (v && p->preset != AMP_O1) AMPI_REFUSE("patch_torch_functions = True comes with O1 only, not with %s", level);
+        if (v && p->preset != AMP_O1) AMPI_REFUSE("%s = True comes with O1 only, not with %s", name, level);
         p->autocast = v != 0;
         break;
-    case AMPI_P_NORMS:
-        if (family == AMPI_PYTORCH || family == AMPI_OURS) AMPI_REFUSE("keep_batchnorm_fp32 is not a property of %s", level);
-        if (p->preset == AMP_O1) AMPI_REFUSE("keep_batchnorm_fp32 is given, but with O1 batch norm functions run in FP32 anyway: the model is not cast");
-        p->keep_norms = v != 0;
-        break;
-    case AMPI_P_MASTER:
-        if (family != AMPI_APEX) AMPI_REFUSE("master_weights is not a property of %s: its parameters are FP32", level);
-        if (p->preset == AMP_O1) AMPI_REFUSE("master_weights is given, but with O1 the parameters themselves are FP32");
-        p->master_weights = v != 0;
-        break;
-    case AMPI_P_OUTPUTS:
-        if (family == AMPI_PYTORCH || family == AMPI_OURS) AMPI_REFUSE("cast_model_outputs is not a property of %s", level);
-        if (v != AMP_F32 && !ampi_is_half((amp_dtype)v)) AMPI_REFUSE("cast_model_outputs is %s; f32, f16 or bf16 is needed", amp_dtype_name((amp_dtype)v));
-        p->cast_outputs = (amp_dtype)v;
-        break;
-    case AMPI_P_LOSSES:
-        if (family == AMPI_PYTORCH || family == AMPI_MINDSPORE) AMPI_REFUSE("num_losses is not a property of %s", level);
-        if (v < 1) AMPI_REFUSE("num_losses is %d; it must be >= 1", v);
-        p->num_losses = (uint32_t)v;
-        break;
-    case AMPI_P_MIN: case AMPI_P_MAX:
-        if (family == AMPI_PYTORCH) AMPI_REFUSE("%s is not a property of %s", k == AMPI_P_MIN ? "min_loss_scale" : "max_loss_scale", level);
-        if (!amp_is_finite(x) || !(x > 0.0f)) AMPI_REFUSE("%s is %g; it must be a number > 0", k == AMPI_P_MIN ? "min_loss_scale" : "max_loss_scale", (double)x);
-        if (k == AMPI_P_MIN) p->min_scale = x; else p->max_scale = x;
-        break;
+    case AMPI_P_NORMS: p->keep_norms = v != 0; break;
+    case AMPI_P_MASTER: p->master_weights = v != 0; break;
+    case AMPI_P_OUTPUTS: p->cast_outputs = (amp_dtype)v; break;
+    case AMPI_P_LOSSES: p->num_losses = (uint32_t)v; break;
+    case AMPI_P_MIN: p->min_scale = x; break;
+    case AMPI_P_MAX: p->max_scale = x; break;
     default: break;
     }
     return AMP_OK;
@@ -3503,7 +3475,7 @@ static amp_status ampi_policy_scale(amp_ctx *ctx, amp_policy *p, const char *tex
     char *end;
     double x;
     if (strcmp(text, "dynamic") == 0) {
-        if (p->scaling != AMP_SCALER_DYNAMIC) { p->scaling = AMP_SCALER_DYNAMIC; p->loss_scale = ampi_family(p->preset) == AMPI_MINDSPORE ? 16777216.0f : 65536.0f; p->growth_interval = 2000; }
+        if (p->scaling != AMP_SCALER_DYNAMIC) ampi_policy_dynamic(p, ampi_family(p->preset) == AMPI_MINDSPORE ? 16777216.0f : 65536.0f);
         return AMP_OK;
     }
     x = strtod(text, &end);
@@ -3570,50 +3542,46 @@ AMP_API amp_status amp_policy_init(amp_ctx *ctx, amp_policy *policy, amp_preset 
 }
 
 AMP_API amp_status amp_policy_set(amp_ctx *ctx, amp_policy *policy, const char *property, const char *value) {
-    static const char names[][24] = {"enabled", "cast_model_type", "patch_torch_functions", "keep_batchnorm_fp32", "master_weights", "cast_model_outputs", "num_losses", "min_loss_scale", "max_loss_scale", "loss_scale", "dtype"};
-    enum { SCALE = AMPI_P_MAX + 1, DTYPE, COUNT };
+    static const struct { char text[12]; int t; } dtypes[] = {{"float32", AMP_F32}, {"f32", AMP_F32}, {"float16", AMP_F16}, {"half", AMP_F16}, {"f16", AMP_F16}, {"bfloat16", AMP_BF16}, {"bf16", AMP_BF16}, {"False", AMP_AUTO}};
     amp_policy p;
-    int k, v = 0;
+    int k, v = 0, off = 0;
     float x = 0.0f;
-    char *end;
+    char kind, *end;
     if (!ctx) return AMP_ERR_INVALID_ARG;
     if (!policy || !property || !value) return AMPI_INVALID(ctx, "amp_policy_set: %s is NULL", !policy ? "policy" : !property ? "property" : "value");
     if (policy->_begin || policy->_end) return amp_fail(ctx, AMP_ERR_UNINIT, "amp_policy_set: policy is not made by amp_policy_init");
-    for (k = 0; k < COUNT; k++) if (strcmp(names[k], property) == 0) break;
-    if (k == COUNT) return AMPI_INVALID(ctx, "amp_policy_set: \"%s\" is not a property", property);
+    for (k = 0; k < AMPI_P_COUNT; k++) if (strcmp(ampi_properties[k].name, property) == 0) break;
+    if (k == AMPI_P_COUNT) return AMPI_INVALID(ctx, "amp_policy_set: \"%s\" is not a property", property);
     if (strcmp(value, "None") == 0) return AMP_OK;
     p = *policy;
-    if (k == SCALE) AMPI_TRY(ampi_policy_scale(ctx, &p, value));
-    else if (k == AMPI_P_CAST || k == AMPI_P_OUTPUTS || k == DTYPE) {
+    kind = ampi_properties[k].value;
+    if (kind == 'b') {
+        v = strcmp(value, "True") == 0;
+        if (!v && strcmp(value, "False") != 0) return AMPI_INVALID(ctx, "amp_policy_set: %s is \"%s\"; True, False or None is needed", property, value);
+    } else if (kind == 't' || kind == 'l') {
         const char *t = strncmp(value, "torch.", 6) == 0 ? value + 6 : strncmp(value, "mindspore.", 10) == 0 ? value + 10 : value;
-        v = strcmp(t, "float32") == 0 || strcmp(t, "f32") == 0 ? AMP_F32 : strcmp(t, "float16") == 0 || strcmp(t, "half") == 0 || strcmp(t, "f16") == 0 ? AMP_F16 :
-            strcmp(t, "bfloat16") == 0 || strcmp(t, "bf16") == 0 ? AMP_BF16 : strcmp(t, "False") == 0 && k == AMPI_P_CAST ? AMP_AUTO : -1;
-        if (v < 0) return AMPI_INVALID(ctx, "amp_policy_set: %s is \"%s\"; float32, float16 or bfloat16 is needed", property, value);
-        if (k == DTYPE) {
-            amp_dtype low = (amp_dtype)v;
-            int off;
-            AMPI_TRY(ampi_policy_low(ctx, p.preset, &low, &off));
-            if (off) AMPI_TRY(ampi_policy_property(ctx, &p, AMPI_P_ENABLED, 0, 0.0f));
-            else {
-                if (p.cast_model == p.low) p.cast_model = low;
-                p.low = low;
-                if (low == AMP_BF16 && p.scaling == AMP_SCALER_DYNAMIC) { p.scaling = AMP_SCALER_OFF; p.loss_scale = 1.0f; }
-            }
-        } else AMPI_TRY(ampi_policy_property(ctx, &p, k, v, 0.0f));
-    } else if (k == AMPI_P_MIN || k == AMPI_P_MAX || k == AMPI_P_LOSSES) {
+        const int n = k == AMPI_P_CAST ? 8 : 7; /* False: only there */
+        while (v < n && strcmp(dtypes[v].text, t) != 0) v++;
+        if (v == n) return AMPI_INVALID(ctx, "amp_policy_set: %s is \"%s\"; float32, float16 or bfloat16 is needed", property, value);
+        v = dtypes[v].t;
+    } else if (kind == 'f' || kind == 'i') {
         double number = strtod(value, &end);
         if (end == value || *end) return AMPI_INVALID(ctx, "amp_policy_set: %s is \"%s\"; a number is needed", property, value);
         x = number > -3.4e38 && number < 3.4e38 ? (float)number : ampi_float(0x7f800000u);
-        if (k == AMPI_P_LOSSES) {
-            long whole = strtol(value, &end, 10);
-            if (*end) return AMPI_INVALID(ctx, "amp_policy_set: num_losses is \"%s\"; a whole number is needed", value);
-            v = whole > 0 && whole < 0x7fffffff ? (int)whole : 0;
-        }
-        AMPI_TRY(ampi_policy_property(ctx, &p, k, v, x));
-    } else {
-        if (strcmp(value, "True") != 0 && strcmp(value, "False") != 0) return AMPI_INVALID(ctx, "amp_policy_set: %s is \"%s\"; True, False or None is needed", property, value);
-        AMPI_TRY(ampi_policy_property(ctx, &p, k, value[0] == 'T', 0.0f));
+        v = number >= 1.0 && number < 2147483647.0 ? (int)number : 0;
+        if (kind == 'i' && v != number && v) return AMPI_INVALID(ctx, "amp_policy_set: %s is \"%s\"; a whole number is needed", property, value);
     }
+    if (kind == 's') AMPI_TRY(ampi_policy_scale(ctx, &p, value));
+    else if (kind == 'l') {
+        amp_dtype low = (amp_dtype)v;
+        AMPI_TRY(ampi_policy_low(ctx, p.preset, &low, &off));
+        if (off) AMPI_TRY(ampi_policy_property(ctx, &p, AMPI_P_ENABLED, 0, 0.0f));
+        else {
+            if (p.cast_model == p.low) p.cast_model = low;
+            p.low = low;
+            if (low == AMP_BF16 && p.scaling == AMP_SCALER_DYNAMIC) { p.scaling = AMP_SCALER_OFF; p.loss_scale = 1.0f; }
+        }
+    } else AMPI_TRY(ampi_policy_property(ctx, &p, k, v, x));
     AMPI_TRY(ampi_policy_agree(ctx, &p));
     *policy = p;
     return AMP_OK;
@@ -3647,7 +3615,6 @@ AMP_API uint32_t amp_policy_keep_f32(const amp_policy *policy, amp_op op) { /* i
 }
 
 AMP_API amp_status amp_policy_edit(amp_ctx *ctx, amp_policy *policy, amp_op op, amp_op_class c) {
-    static const char letters[] = "-LFOWB";
     amp_op_class old;
     if (!ctx) return AMP_ERR_INVALID_ARG;
     if (!policy) return AMPI_INVALID(ctx, "amp_policy_edit: policy is NULL");
@@ -3656,7 +3623,7 @@ AMP_API amp_status amp_policy_edit(amp_ctx *ctx, amp_policy *policy, amp_op op, 
     old = amp_policy_class(policy, op);
     if (old == AMP_CLASS_BANNED && c != AMP_CLASS_BANNED) amp_log_event(ctx, AMP_LOG_WARNING, "amp_policy_edit: %s was banned: %s", amp_op_name(op), amp_op_note(op));
     if ((old == AMP_CLASS_F32 || old == AMP_CLASS_F32_OUT) && (c == AMP_CLASS_LOWER || c == AMP_CLASS_NONE)) amp_log_event(ctx, AMP_LOG_WARNING, "amp_policy_edit: %s was in FP32 and may now overflow or lose accuracy in %s", amp_op_name(op), amp_dtype_name(policy->low));
-    policy->edits[op] = letters[c];
+    policy->edits[op] = ampi_letters[c];
     return AMP_OK;
 }
 
@@ -4348,7 +4315,7 @@ AMP_API amp_status amp_plan_memory(const amp_policy *policy, const amp_params_de
     amp_params_desc d;
     amp_plan p;
     uint64_t params = 0, chunks = 0;
-    size_t i;
+    size_t i, k;
     if (!policy || !out || (n && !layers)) return AMP_ERR_INVALID_ARG;
     d = layout ? *layout : amp_policy_params_desc(policy);
     if (amp_layout_bytes(&d).total == 0) return AMP_ERR_INVALID_ARG;
@@ -4361,10 +4328,12 @@ AMP_API amp_status amp_plan_memory(const amp_policy *policy, const amp_params_de
         uint32_t keep = amp_policy_keep_f32(policy, l->op) && ampi_policy_mode(policy) == 2;
         amp_dtype y = amp_policy_output(policy, l->op, in);
         if ((l->weight | l->bias | l->saved | l->saved_f32) >> 56) return AMP_ERR_INVALID_ARG;
-        if (l->weight) { ampi_plan_param(&p, l->weight, &d, keep, &chunks); params++; }
-        if (l->bias) { ampi_plan_param(&p, l->bias, &d, keep || l->keep_bias, &chunks); params++; }
-        if (ampi_policy_mode(policy) && (keep || d.model == AMP_F32)) p.casts += (l->weight * 2u + 255u) & ~(uint64_t)255u;
-        if (ampi_policy_mode(policy) && (keep || l->keep_bias || d.model == AMP_F32)) p.casts += (l->bias * 2u + 255u) & ~(uint64_t)255u;
+        for (k = 0; k < 2; k++) {
+            uint64_t count = k ? l->bias : l->weight;
+            uint32_t f32 = keep || (k && l->keep_bias);
+            if (count) { ampi_plan_param(&p, count, &d, f32, &chunks); params++; }
+            if (ampi_policy_mode(policy) && (f32 || d.model == AMP_F32)) p.casts += ampi_up256(count * 2u);
+        }
         p.saved += l->saved * amp_dtype_size(y) + l->saved_f32 * 4u;
     }
     p.tables = ampi_table_bytes(params, chunks);
@@ -4412,39 +4381,45 @@ AMP_API amp_status amp_recompute_sqrt(const amp_recompute_layer *layers, size_t 
     return amp_recompute_evaluate(layers, n, keep, out);
 }
 
+/* layers before a kept place that are not kept, taken in from the back: what they hold, the most while they are computed again, its cost */
+typedef struct ampi_segment { uint64_t bytes, inside, cost; } ampi_segment;
+static void ampi_segment_add(ampi_segment *s, const amp_recompute_layer *l) {
+    s->bytes += l->bytes;
+    s->inside = l->bytes + (s->inside > l->work ? s->inside : l->work); /* what lies behind it stands on its bytes */
+    s->cost += l->cost;
+}
+static uint64_t ampi_segment_need(const ampi_segment *s, uint64_t work) { return s->inside > s->bytes + work ? s->inside : s->bytes + work; }
+
 /* the least K(e) with which place e (n: the end) can be kept within the budget; UINT64_MAX: it cannot */
 static uint64_t ampi_recompute_least(const amp_recompute_layer *l, size_t n, uint64_t budget, uint64_t *least) {
     size_t e, i;
     for (e = 0; e <= n; e++) {
-        uint64_t segment = 0, inside = 0, own = e < n ? l[e].bytes : 0, work = e < n ? l[e].work : 0, best = UINT64_MAX;
+        ampi_segment s = {0, 0, 0};
+        uint64_t own = e < n ? l[e].bytes : 0, work = e < n ? l[e].work : 0, best = UINT64_MAX;
         for (i = e;; i--) { /* the layers i .. e-1 are not kept, i-1 is (or there is none) */
-            uint64_t before = i ? least[i - 1] : 0, need = inside > segment + work ? inside : segment + work;
+            uint64_t before = i ? least[i - 1] : 0, need = ampi_segment_need(&s, work);
             if (own + need > budget) break;
             if (before != UINT64_MAX && before + own + need <= budget && before + own < best) best = before + own;
             if (i == 0) break;
-            segment += l[i - 1].bytes; /* bytes up to each layer of the segment grow by this one's */
-            inside = inside ? inside + l[i - 1].bytes : 0;
-            if (inside < l[i - 1].bytes + l[i - 1].work) inside = l[i - 1].bytes + l[i - 1].work;
+            ampi_segment_add(&s, &l[i - 1]);
         }
         least[e] = best;
     }
     return least[n];
 }
 
-typedef struct ampi_point { uint64_t kept, extra; uint32_t place, at; } ampi_point; /* place: the kept layer before, + 1; at: its point */
-typedef struct ampi_front { ampi_point *points; size_t n; } ampi_front;
+typedef struct ampi_point { uint64_t kept, extra; uint32_t place; size_t from; } ampi_point; /* place: that is kept before, + 1; from: its point */
 #define AMPI_POINTS 4096u
 
-/* b = what nothing beats in a and in (from, moved); by kept upwards, extra downwards */
-static size_t ampi_front_merge(ampi_point *to, const ampi_point *a, size_t na, const ampi_point *from, size_t nf, uint64_t kept, uint64_t extra, uint32_t place, uint64_t limit) {
+/* to = what nothing beats in a, and in b moved by (kept, extra); by kept upwards, extra downwards */
+static size_t ampi_front_merge(ampi_point *to, const ampi_point *a, size_t na, const ampi_point *b, size_t nb, ampi_point move, uint64_t limit) {
     size_t i = 0, j = 0, n = 0;
-    while (i < na || j < nf) {
-        ampi_point p, q;
-        int second;
-        memset(&q, 0, sizeof q);
-        if (j < nf) { q = from[j]; q.kept += kept; q.extra += extra; q.place = place; q.at = (uint32_t)j; if (q.kept > limit) { j = nf; continue; } }
-        second = i == na || (j < nf && (q.kept < a[i].kept || (q.kept == a[i].kept && q.extra < a[i].extra)));
-        if (second) { p = q; j++; } else p = a[i++];
+    while (nb && b[nb - 1].kept + move.kept > limit) nb--;
+    while (i < na || j < nb) {
+        ampi_point p = move;
+        if (j < nb) { p.kept += b[j].kept; p.extra += b[j].extra; p.from += j; }
+        if (i < na && (j == nb || a[i].kept < p.kept || (a[i].kept == p.kept && a[i].extra <= p.extra))) p = a[i++];
+        else j++;
         if (n == 0 || p.extra < to[n - 1].extra) {
             if (n && p.kept == to[n - 1].kept) n--;
             to[n++] = p;
@@ -4455,91 +4430,73 @@ static size_t ampi_front_merge(ampi_point *to, const ampi_point *a, size_t na, c
 
 AMP_API amp_status amp_recompute_optimal(amp_ctx *ctx, const amp_recompute_layer *layers, size_t n, uint64_t budget, uint8_t *keep, amp_recompute_plan *out) {
     static const char where[] = "amp_recompute_optimal";
-    uint64_t *least, lo, hi, sum = 0;
-    ampi_front *fronts;
-    ampi_point *a, *b;
+    uint64_t *least, lo = 0, hi = 0;
+    size_t *start, e, i, k, n_points = 1, cap = 0;
+    ampi_point *a, *b, *swap, *points;
+    void *list = NULL;
     amp_recompute_plan p;
     amp_status st = AMP_OK;
-    size_t e, i, k;
     uint32_t exact = 1;
     if (!ctx) return AMP_ERR_INVALID_ARG;
     if (!out || (n && (!layers || !keep))) return AMPI_INVALID(ctx, "%s: %s is NULL", where, !out ? "out" : !layers ? "layers" : "keep");
     if (n > 65535) return AMPI_INVALID(ctx, "%s: n is %lu; at most 65535 layers", where, (unsigned long)n);
     if (!ampi_recompute_ok(layers, n)) return AMPI_INVALID(ctx, "%s: a layer's bytes, work or cost is 2^46 or more", where);
-    memset(&p, 0, sizeof p);
     least = (uint64_t *)ampi_host_alloc(&ctx->host, (n + 1) * sizeof *least);
-    fronts = (ampi_front *)ampi_host_alloc(&ctx->host, (n + 2) * sizeof *fronts); /* [0]: before the first layer */
+    start = (size_t *)ampi_host_alloc(&ctx->host, (n + 3) * sizeof *start); /* the points of place e are start[e + 1] .. start[e + 2]; first: before all */
     a = (ampi_point *)ampi_host_alloc(&ctx->host, 4 * AMPI_POINTS * sizeof *a);
     b = a ? a + 2 * AMPI_POINTS : NULL;
-    if (!least || !fronts || !a) st = amp_fail(ctx, AMP_ERR_NO_MEMORY, "%s: no host memory", where);
+    if (!least || !start || !a || !ampi_grow(&ctx->host, &list, 0, &cap, sizeof *points)) st = amp_fail(ctx, AMP_ERR_NO_MEMORY, "%s: no host memory", where);
     if (st == AMP_OK) { /* the least budget, by bisection: less is never easier */
-        for (i = 0; i < n; i++) sum += layers[i].bytes + layers[i].work;
-        for (lo = 0, hi = sum; lo < hi;) {
+        for (i = 0; i < n; i++) hi += layers[i].bytes + layers[i].work;
+        while (lo < hi) {
             uint64_t mid = lo + (hi - lo) / 2;
             if (ampi_recompute_least(layers, n, mid, least) != UINT64_MAX) hi = mid; else lo = mid + 1;
         }
-        p.least = lo;
         if (budget < lo) {
             out->least = lo;
             st = amp_fail(ctx, AMP_ERR_NO_MEMORY, "%s: budget is %lu bytes, but no choice needs less than %lu", where, (unsigned long)budget, (unsigned long)lo);
         }
-    }
-    if (st == AMP_OK) {
-        fronts[0].points = (ampi_point *)ampi_host_alloc(&ctx->host, sizeof *fronts[0].points); /* nothing kept, nothing computed again */
-        if (fronts[0].points) fronts[0].n = 1;
-        else st = amp_fail(ctx, AMP_ERR_NO_MEMORY, "%s: no host memory", where);
-        (void)ampi_recompute_least(layers, n, budget, least);
+        start[1] = 1; /* one point: nothing kept, nothing computed again */
     }
     for (e = 0; st == AMP_OK && e <= n; e++) { /* what can be had with place e kept (n: at the end), by the kept place before it */
-        uint64_t segment = 0, inside = 0, cost = 0, own = e < n ? layers[e].bytes : 0, work = e < n ? layers[e].work : 0;
+        ampi_segment s = {0, 0, 0};
+        uint64_t own = e < n ? layers[e].bytes : 0, work = e < n ? layers[e].work : 0;
         size_t m = 0;
         for (i = e;; i--) {
-            uint64_t need = inside > segment + work ? inside : segment + work;
-            ampi_point *swap;
+            uint64_t need = ampi_segment_need(&s, work);
+            ampi_point move;
             if (own + need > budget) break;
-            if (fronts[i].n) {
-                m = ampi_front_merge(b, a, m, fronts[i].points, fronts[i].n, own, cost, (uint32_t)i, budget - need);
-                swap = a; a = b; b = swap;
-                if (m > AMPI_POINTS) { /* every second one, both ends stay */
-                    for (k = 0; 2 * k < m; k++) b[k] = a[2 * k];
-                    if (m % 2 == 0) b[k++] = a[m - 1];
-                    m = k;
-                    swap = a; a = b; b = swap;
-                    exact = 0;
-                }
+            move.kept = own; move.extra = s.cost; move.place = (uint32_t)i; move.from = start[i];
+            m = ampi_front_merge(b, a, m, (ampi_point *)list + start[i], start[i + 1] - start[i], move, budget - need);
+            swap = a; a = b; b = swap;
+            if (m > AMPI_POINTS) { /* every second one, both ends stay */
+                for (k = 1; 2 * k < m; k++) a[k] = a[2 * k];
+                if (m % 2 == 0) a[k++] = a[m - 1];
+                m = k;
+                exact = 0;
             }
             if (i == 0) break;
-            segment += layers[i - 1].bytes;
-            inside = inside ? inside + layers[i - 1].bytes : 0;
-            if (inside < layers[i - 1].bytes + layers[i - 1].work) inside = layers[i - 1].bytes + layers[i - 1].work;
-            cost += layers[i - 1].cost;
+            ampi_segment_add(&s, &layers[i - 1]);
         }
-        if (m) {
-            fronts[e + 1].points = (ampi_point *)ampi_host_alloc(&ctx->host, m * sizeof *a);
-            if (!fronts[e + 1].points) { st = amp_fail(ctx, AMP_ERR_NO_MEMORY, "%s: no host memory", where); break; }
-            memcpy(fronts[e + 1].points, a, m * sizeof *a);
-            fronts[e + 1].n = m;
+        for (k = 0; k < m && st == AMP_OK; k++) {
+            if (!ampi_grow(&ctx->host, &list, n_points, &cap, sizeof *points)) st = amp_fail(ctx, AMP_ERR_NO_MEMORY, "%s: no host memory", where);
+            else ((ampi_point *)list)[n_points++] = a[k];
         }
+        start[e + 2] = n_points;
     }
     if (st == AMP_OK) { /* back from the cheapest end */
-        size_t at = fronts[n + 1].n - 1, place = n + 1;
+        const ampi_point *q = points = (ampi_point *)list;
         memset(keep, 0, n);
-        while (place) {
-            const ampi_point *q = &fronts[place].points[at];
-            if (place <= n) keep[place - 1] = 1;
-            at = q->at;
-            place = q->place;
-        }
-        lo = p.least;
+        for (q += n_points - 1; q->place; q = &points[q->from]) keep[q->place - 1] = 1;
         st = amp_recompute_evaluate(layers, n, keep, &p);
         p.least = lo;
         p.exact = exact;
         *out = p;
     }
-    if (fronts) for (i = 0; i < n + 2; i++) ampi_host_free(&ctx->host, fronts[i].points, fronts[i].n * sizeof *fronts[i].points);
-    ampi_host_free(&ctx->host, fronts, (n + 2) * sizeof *fronts);
+    ampi_host_free(&ctx->host, list, cap * sizeof *points);
+    ampi_host_free(&ctx->host, start, (n + 3) * sizeof *start);
     ampi_host_free(&ctx->host, least, (n + 1) * sizeof *least);
-    ampi_host_free(&ctx->host, a && b && b < a ? b : a, 4 * AMPI_POINTS * sizeof *a);
+    ampi_host_free(&ctx->host, a && b < a ? b : a, 4 * AMPI_POINTS * sizeof *a);
     return st;
 }
 
@@ -4659,13 +4616,17 @@ AMP_API amp_status amp_dropout(amp_ctx *ctx, const amp_dropout_desc *desc) {
 #define AMPI_STATE_BUFFER ((size_t)1 << 20)
 #define AMPI_KINDS 5u /* of arrays of a parameter */
 
-typedef struct ampi_file { /* a section being written or read */
+enum { AMPI_COUNT, AMPI_SAVE, AMPI_LOOK, AMPI_APPLY }; /* LOOK checks everything and changes nothing */
+typedef struct ampi_file { /* being written or read */
     amp_ctx    *ctx;
     FILE       *f;
     const char *path, *where;
     uint8_t    *buffer;        /* AMPI_STATE_BUFFER bytes of host memory */
     uint64_t    sum;           /* running checksum */
     uint64_t    word, fill;    /* bytes of an unfinished word */
+    uint64_t    sections;      /* counted, or still to be read */
+    int         mode, held;    /* held: `next` is read already */
+    uint8_t     next[24 + 8];  /* head of the section to come; of an array also which it is */
 } ampi_file;
 
 static void ampi_sum_start(ampi_file *s) { s->sum = 0xcbf29ce484222325u; s->word = s->fill = 0; }
@@ -4681,16 +4642,13 @@ static uint64_t ampi_sum_end(ampi_file *s) { return s->fill ? (s->sum ^ s->word)
 static void ampi_put(uint8_t *b, uint64_t x, int bytes) { int i; for (i = 0; i < bytes; i++) b[i] = (uint8_t)(x >> (8 * i)); }
 static uint64_t ampi_get(const uint8_t *b, int bytes) { uint64_t x = 0; int i; for (i = 0; i < bytes; i++) x |= (uint64_t)b[i] << (8 * i); return x; }
 
-/* array elements between this machine's order and little-endian, in place */
+/* elements between this machine's order and little-endian, in place */
 static void ampi_little_endian(uint8_t *b, size_t elements, size_t size) {
     const uint16_t one = 1;
-    uint8_t first;
+    uint8_t first, t;
+    size_t i;
     memcpy(&first, &one, 1);
-    if (first || size == 1) return;
-    for (; elements--; b += size) {
-        uint8_t t = b[0]; b[0] = b[size - 1]; b[size - 1] = t;
-        if (size == 4) { t = b[1]; b[1] = b[2]; b[2] = t; }
-    }
+    if (!first) for (; elements--; b += size) for (i = 0; i < size / 2; i++) { t = b[i]; b[i] = b[size - 1 - i]; b[size - 1 - i] = t; }
 }
 
 static amp_status ampi_bad_file(ampi_file *s, const char *what) { return amp_fail(s->ctx, AMP_ERR_FORMAT, "%s: %s: %s", s->where, s->path, what); }
@@ -4704,62 +4662,111 @@ static amp_status ampi_read(ampi_file *s, void *data, size_t n) {
     return AMP_OK;
 }
 
-/* A section's checksum stands before its payload, so sections are written twice: once into the checksum, once into the file. */
-static amp_status ampi_put_bytes(ampi_file *s, const void *data, size_t n, int to_file) {
-    if (to_file) return ampi_write(s, data, n);
-    ampi_sum_bytes(s, data, n);
+/* bytes i .. i + n of an array between context memory and the buffer; flags 1: host memory */
+static amp_status ampi_state_copy(ampi_file *s, amp_array a, size_t i, size_t n, int out) {
+    uint8_t *at = (uint8_t *)a.data + i, *to = out ? s->buffer : at, *from = out ? at : s->buffer;
+    size_t size = amp_dtype_size(a.dtype);
+    if (!out) ampi_little_endian(s->buffer, n / size, size);
+    if (a.flags) memcpy(to, from, n); else AMPI_TRY(s->ctx->b->copy(s->ctx, to, from, n));
+    if (out) ampi_little_endian(s->buffer, n / size, size);
     return AMP_OK;
 }
-static amp_status ampi_put_array(ampi_file *s, amp_array a, int to_file) {
-    size_t size = amp_dtype_size(a.dtype), step = a.data ? AMPI_STATE_BUFFER / size : 0, i, n;
-    for (i = 0; i < a.count; i += n) {
-        n = a.count - i < step ? a.count - i : step;
-        AMPI_TRY(s->ctx->b->copy(s->ctx, s->buffer, (const char *)a.data + i * size, n * size));
-        ampi_little_endian(s->buffer, n, size);
-        AMPI_TRY(ampi_put_bytes(s, s->buffer, n * size, to_file));
-    }
-    return AMP_OK;
-}
-static amp_status ampi_section(ampi_file *s, const char *tag, size_t index, const void *head, size_t n_head, amp_array a) {
-    uint8_t h[24];
+
+/* A section's checksum stands before its payload, so it is made twice: once for the checksum, once for the file. */
+static amp_status ampi_save_section(ampi_file *s, uint8_t *h, const uint8_t *head, size_t n_head, amp_array a, size_t bytes) {
+    size_t i, n;
     int pass;
-    memcpy(h, tag, 4);
-    ampi_put(h + 4, index, 4);
-    ampi_put(h + 8, n_head + a.count * amp_dtype_size(a.dtype), 8);
+    ampi_sum_start(s);
+    ampi_sum_bytes(s, h, 16);
     for (pass = 0; pass < 2; pass++) {
-        if (pass) { ampi_put(h + 16, ampi_sum_end(s), 8); AMPI_TRY(ampi_write(s, h, 24)); }
-        else { ampi_sum_start(s); ampi_sum_bytes(s, h, 16); }
-        AMPI_TRY(ampi_put_bytes(s, head, n_head, pass));
-        AMPI_TRY(ampi_put_array(s, a, pass));
+        if (pass) { ampi_put(h + 16, ampi_sum_end(s), 8); AMPI_TRY(ampi_write(s, h, 24)); AMPI_TRY(ampi_write(s, head, n_head)); }
+        else ampi_sum_bytes(s, head, n_head);
+        for (i = 0; i < bytes; i += n) {
+            n = bytes - i < AMPI_STATE_BUFFER ? bytes - i : AMPI_STATE_BUFFER;
+            AMPI_TRY(ampi_state_copy(s, a, i, n, 1));
+            if (pass) AMPI_TRY(ampi_write(s, s->buffer, n)); else ampi_sum_bytes(s, s->buffer, n);
+        }
     }
     return AMP_OK;
 }
 
-/* the arrays that a set saves: weights, moments, and model copies that masters do not give; {NULL} past the last */
+/* s->next = head of the next section, and of an array which one it is; behind the last one its tag is "END " */
+static amp_status ampi_load_next(ampi_file *s) {
+    if (s->held) return AMP_OK;
+    memset(s->next, 0, sizeof s->next);
+    s->held = 1;
+    if (s->sections == 0) { memcpy(s->next, "END ", 4); return AMP_OK; }
+    s->sections--;
+    ampi_sum_start(s);
+    AMPI_TRY(ampi_read(s, s->next, 16));
+    if (fread(s->next + 16, 1, 8, s->f) != 8) return ampi_bad_file(s, "the file is truncated"); /* not part of the sum */
+    return memcmp(s->next, "PRM ", 4) == 0 ? ampi_read(s, s->next + 24, 8) : AMP_OK;
+}
+
+static const char *ampi_section_name(const uint8_t *tag) {
+    static const char names[][24] = {"SET parameter set", "PRM an array of set", "SCL scaler", "USERthe user's bytes", "END the end of file"};
+    size_t i;
+    for (i = 0; i < 5; i++) if (memcmp(names[i], tag, 4) == 0) return names[i] + 4;
+    return NULL;
+}
+
+/* The section with head h must come now. Its first n_fixed bytes are as in `head`, or `differs` says what that means; the rest of
+   n_head bytes comes back there. */
+static amp_status ampi_load_section(ampi_file *s, const uint8_t *h, uint8_t *head, size_t n_fixed, size_t n_head, amp_array a, size_t bytes, const char *differs) {
+    uint8_t got[24 + 256];
+    size_t i, n, ready;
+    AMPI_TRY(ampi_load_next(s));
+    if (!ampi_section_name(s->next)) return amp_fail(s->ctx, AMP_ERR_FORMAT, "%s: %s: section \"%.4s\" is not known to this amp, or the file is damaged", s->where, s->path, (const char *)s->next);
+    if (memcmp(s->next, h, 8) != 0)
+        return amp_fail(s->ctx, AMP_ERR_FORMAT, "%s: %s: %s %lu stands where %s %lu is expected: something is missing, there twice or not asked for",
+            s->where, s->path, ampi_section_name(s->next), (unsigned long)ampi_get(s->next + 4, 4), ampi_section_name(h), (unsigned long)ampi_get(h + 4, 4));
+    if (memcmp(h, "END ", 4) == 0) return AMP_OK;
+    if (memcmp(s->next + 8, h + 8, 8) != 0) return ampi_bad_file(s, differs);
+    ready = memcmp(h, "PRM ", 4) == 0 ? 8 : 0;
+    memcpy(got, s->next + 24, ready);
+    AMPI_TRY(ampi_read(s, got + ready, n_head - ready));
+    if (memcmp(got, head, n_fixed) != 0) return ampi_bad_file(s, differs);
+    memcpy(head + n_fixed, got + n_fixed, n_head - n_fixed);
+    for (i = 0; i < bytes; i += n) {
+        n = bytes - i < AMPI_STATE_BUFFER ? bytes - i : AMPI_STATE_BUFFER;
+        AMPI_TRY(ampi_read(s, s->buffer, n));
+        if (s->mode == AMPI_APPLY) AMPI_TRY(ampi_state_copy(s, a, i, n, 0));
+    }
+    if (ampi_sum_end(s) != ampi_get(s->next + 16, 8)) return ampi_bad_file(s, "a checksum does not match: the file is damaged");
+    s->held = 0;
+    return AMP_OK;
+}
+
+/* one section of the walk: counted, written, or read */
+static amp_status ampi_section(ampi_file *s, const char *tag, size_t index, uint8_t *head, size_t n_fixed, size_t n_head, amp_array a, const char *differs) {
+    size_t bytes = a.count * amp_dtype_size(a.dtype);
+    uint8_t h[24];
+    memcpy(h, tag, 4);
+    ampi_put(h + 4, index, 4);
+    ampi_put(h + 8, n_head + bytes, 8);
+    if (s->mode == AMPI_COUNT) { s->sections++; return AMP_OK; }
+    if (s->mode == AMPI_SAVE) return ampi_save_section(s, h, head, n_head, a, bytes);
+    return ampi_load_section(s, h, head, n_fixed, n_head, a, bytes, differs);
+}
+
+/* the arrays of a parameter that are saved; {NULL}: no such one */
 static amp_array ampi_state_array(const amp_params *p, size_t i, uint32_t kind) {
     const amp_param_entry *e = &p->entries[i];
     amp_array none = AMP_ZERO;
     if (kind == 0) return e->master ? amp_param_master(p, i) : amp_param_model(p, i);
     if (kind < 3) return amp_param_moment(p, i, kind - 1);
     if (kind == 4) return amp_param_low(p, i);
-    return p->stochastic && e->master && e->model ? amp_param_model(p, i) : none;
+    return e->master && e->model ? amp_param_model(p, i) : none; /* if masters do not give them */
 }
 
-#define AMPI_SCALER_FIELDS(X) /* name, bytes, and how its bits are reached */ \
+#define AMPI_SCALER_FIELDS(X) /* name, bytes */ \
     X(scale, 4) X(growth_factor, 4) X(backoff_factor, 4) X(min_scale, 4) X(max_scale, 4) X(growth_interval, 4) X(growth_tracker, 4) \
     X(hysteresis, 4) X(hysteresis_tracker, 4) X(mode, 4) X(no_check, 4) X(dead_after, 4) X(found, 4) X(stuck, 4) \
     X(good, 8) X(bad, 8) X(bad_in_a_row, 8) X(bad_nan, 8) X(bad_inf, 8) X(bad_overflow, 8)
 #define AMPI_SCALER_BYTES (14 * 4 + 6 * 8)
 
-static void ampi_scaler_put(uint8_t *b, const amp_scaler_state *t) {
-    uint32_t u; uint64_t v;
-#define AMPI_X(name, size) do { if (size == 4) { memcpy(&u, &t->name, 4); ampi_put(b, u, 4); } else { memcpy(&v, &t->name, size); ampi_put(b, v, size); } b += size; } while (0);
-    AMPI_SCALER_FIELDS(AMPI_X)
-#undef AMPI_X
-}
-static void ampi_scaler_take(amp_scaler_state *t, const uint8_t *b) {
-    uint32_t u; uint64_t v;
-#define AMPI_X(name, size) do { if (size == 4) { u = (uint32_t)ampi_get(b, 4); memcpy(&t->name, &u, 4); } else { v = ampi_get(b, size); memcpy(&t->name, &v, size); } b += size; } while (0);
+static void ampi_scaler_bytes(amp_scaler_state *t, uint8_t *b, int take) {
+#define AMPI_X(name, size) if (!take) memcpy(b, &t->name, size); ampi_little_endian(b, 1, size); if (take) memcpy(&t->name, b, size); b += size;
     AMPI_SCALER_FIELDS(AMPI_X)
 #undef AMPI_X
 }
@@ -4784,28 +4791,30 @@ static amp_status ampi_check_state(amp_ctx *ctx, const char *where, const char *
     return ampi_failed_in(ctx, where, ctx->b->may_wait(ctx));
 }
 
-static amp_status ampi_state_write(ampi_file *s, const amp_state *st) {
-    amp_array none = AMP_ZERO;
-    uint8_t h[24 + 256], b[AMPI_SCALER_BYTES];
-    size_t sections = (st->user_bytes != 0) + st->n_scalers + st->n_params, i, j;
+/* the one walk over what a file holds, in its order */
+static amp_status ampi_state_walk(ampi_file *s, const amp_state *st) {
+    amp_array none = AMP_ZERO, user = amp_arr(st->user, AMP_F8E4M3);
+    uint8_t h[24 + 256];
+    char differs[256];
+    size_t i, j;
     uint32_t kind;
-    for (i = 0; i < st->n_params; i++) for (j = 0; j < st->params[i]->n; j++) for (kind = 0; kind < AMPI_KINDS; kind++) sections += ampi_state_array(st->params[i], j, kind).data != NULL;
-    memcpy(h, "AMPSTATE", 8);
-    ampi_put(h + 8, 1, 4);
-    ampi_put(h + 12, sections, 4);
-    ampi_sum_start(s);
-    ampi_sum_bytes(s, h, 16);
-    ampi_put(h + 16, ampi_sum_end(s), 8);
-    AMPI_TRY(ampi_write(s, h, 24));
     for (i = 0; i < st->n_params; i++) {
         amp_params *p = st->params[i];
         amp_step_record r;
+        uint32_t models = s->mode == AMPI_SAVE || s->mode == AMPI_COUNT ? p->stochastic : 0;
         AMPI_TRY(s->ctx->b->copy(s->ctx, &r, p->record, sizeof r));
         ampi_put(h, p->n, 4);
         ampi_put(h + 4, (uint64_t)p->desc.moments, 4);
         ampi_put(h + 8, r.steps, 8);
         ampi_put(h + 16, r.skipped, 8);
-        AMPI_TRY(ampi_section(s, "SET ", i, h, 24, none));
+        AMPI_TRY(ampi_section(s, "SET ", i, h, 8, 24, none, "a parameter set has another number of parameters or moments"));
+        if (s->mode == AMPI_APPLY) {
+            memset(&r, 0, sizeof r);
+            r.steps = ampi_get(h + 8, 8);
+            r.skipped = ampi_get(h + 16, 8);
+            AMPI_TRY(s->ctx->b->copy(s->ctx, p->record, &r, sizeof r));
+            if (p->mirror) p->mirror->record = r; /* nothing is queued now */
+        }
         for (j = 0; j < p->n; j++) for (kind = 0; kind < AMPI_KINDS; kind++) {
             amp_array a = ampi_state_array(p, j, kind);
             size_t len = strlen(p->params[j].name);
@@ -4817,17 +4826,39 @@ static amp_status ampi_state_write(ampi_file *s, const amp_state *st) {
             ampi_put(h + 12, len, 4);
             ampi_put(h + 16, a.count, 8);
             memcpy(h + 24, p->params[j].name, len);
-            AMPI_TRY(ampi_section(s, "PRM ", i, h, 24 + ((len + 7) & ~(size_t)7), a));
+            len = 24 + ((len + 7) & ~(size_t)7);
+            if (kind == 3 && s->mode >= AMPI_LOOK) { /* the file says whether copies were saved */
+                AMPI_TRY(ampi_load_next(s));
+                if (memcmp(s->next, "PRM ", 4) != 0 || ampi_get(s->next + 4, 4) != i || memcmp(s->next + 24, h, 8) != 0) continue;
+                models = 1;
+            } else if (kind == 3 && !models) continue;
+            snprintf(differs, sizeof differs, "parameter %lu has another name than \"%s\", or another dtype, count or layout", (unsigned long)j, p->params[j].name);
+            AMPI_TRY(ampi_section(s, "PRM ", i, h, len, len, a, differs));
+        }
+        if (s->mode == AMPI_APPLY) {
+            if (!models) AMPI_TRY(amp_params_master_to_model(s->ctx, p));
+            p->stochastic = models;
+            p->serial = 0;
         }
     }
     for (i = 0; i < st->n_scalers; i++) {
         amp_scaler_state t;
         AMPI_TRY(ampi_scaler_read(st->scalers[i], &t));
-        ampi_scaler_put(b, &t);
-        AMPI_TRY(ampi_section(s, "SCL ", i, b, AMPI_SCALER_BYTES, none));
+        ampi_scaler_bytes(&t, h, 0);
+        AMPI_TRY(ampi_section(s, "SCL ", i, h, 0, AMPI_SCALER_BYTES, none, "a scaler has another size"));
+        if (s->mode < AMPI_LOOK) continue;
+        ampi_scaler_bytes(&t, h, 1);
+        if (!st->scalers[i]->off && t.mode == AMP_SCALER_OFF) return ampi_bad_file(s, "it was saved from a scaler that was off");
+        if (t.mode > (uint32_t)AMP_SCALER_OFF || !amp_is_finite(t.scale) || !(t.scale > 0.0f) || !amp_is_finite(amp_inverse_scale(t.scale))) return ampi_bad_file(s, "its loss scale is not usable");
+        t.inverse = amp_inverse_scale(t.scale);
+        if (s->mode == AMPI_APPLY && !st->scalers[i]->off) {
+            AMPI_TRY(ampi_scaler_write(st->scalers[i], &t));
+            ampi_next_iteration(st->scalers[i]);
+        }
     }
-    if (st->user_bytes) AMPI_TRY(ampi_section(s, "USER", 0, st->user, st->user_bytes, none));
-    return AMP_OK;
+    user.count = st->user_bytes;
+    user.flags = 1;
+    return st->user_bytes ? ampi_section(s, "USER", 0, h, 0, 0, user, "the user's bytes have another size") : AMP_OK;
 }
 
 #if !defined(_WIN32)
@@ -4854,6 +4885,21 @@ __declspec(dllimport) int __stdcall MoveFileExA(const char *, const char *, unsi
 static int ampi_flush(FILE *f) { return fflush(f) == 0; }
 static int ampi_replace(const char *from, const char *to) { return MoveFileExA(from, to, 1 | 8) != 0; } /* replace existing, write through */
 #endif
+
+static amp_status ampi_state_write(ampi_file *s, const amp_state *st) {
+    uint8_t h[24];
+    s->mode = AMPI_COUNT;
+    AMPI_TRY(ampi_state_walk(s, st));
+    memcpy(h, "AMPSTATE", 8);
+    ampi_put(h + 8, 1, 4);
+    ampi_put(h + 12, s->sections, 4);
+    ampi_sum_start(s);
+    ampi_sum_bytes(s, h, 16);
+    ampi_put(h + 16, ampi_sum_end(s), 8);
+    AMPI_TRY(ampi_write(s, h, 24));
+    s->mode = AMPI_SAVE;
+    return ampi_state_walk(s, st);
+}
 
 AMP_API amp_status amp_state_save(amp_ctx *ctx, const char *path, const amp_state *state) {
     static const char where[] = "amp_state_save";
@@ -4886,146 +4932,45 @@ AMP_API amp_status amp_state_save(amp_ctx *ctx, const char *path, const amp_stat
     return st;
 }
 
-/* One pass over a file. Without `apply`: checks everything and changes nothing; with it: fills context memory. *seen: bit per thing
-   that must be there exactly once, kept in `seen` (one byte per array kind of every parameter, then sets, scalers, user). */
-static amp_status ampi_state_pass(ampi_file *s, const amp_state *st, uint8_t *seen, int apply) {
-    uint8_t h[24 + 256];
-    uint64_t sections, sec, left;
-    size_t total = 0, i, base;
-    for (i = 0; i < st->n_params; i++) total += AMPI_KINDS * st->params[i]->n;
+static amp_status ampi_state_read(ampi_file *s, const amp_state *st, int mode) {
+    amp_array none = AMP_ZERO;
+    uint8_t h[24];
+    uint64_t sum;
+    rewind(s->f);
+    s->mode = mode;
+    s->held = 0;
     ampi_sum_start(s);
     AMPI_TRY(ampi_read(s, h, 16));
     if (memcmp(h, "AMPSTATE", 8) != 0) return ampi_bad_file(s, "not an amp state file");
-    sections = ampi_get(h + 12, 4);
-    left = ampi_sum_end(s);
+    s->sections = ampi_get(h + 12, 4);
+    sum = ampi_sum_end(s);
     AMPI_TRY(ampi_read(s, h + 16, 8));
-    if (ampi_get(h + 16, 8) != left) return ampi_bad_file(s, "the header is damaged");
+    if (ampi_get(h + 16, 8) != sum) return ampi_bad_file(s, "the header is damaged");
     if (ampi_get(h + 8, 4) != 1) return ampi_bad_file(s, "a version that this amp does not know");
-    for (sec = 0; sec < sections; sec++) {
-        uint8_t head[24];
-        uint64_t index, bytes, want;
-        uint8_t *mark = NULL;
-        amp_array a = AMP_ZERO;
-        void *user = NULL;
-        ampi_sum_start(s);
-        AMPI_TRY(ampi_read(s, head, 16));
-        index = ampi_get(head + 4, 4);
-        bytes = left = ampi_get(head + 8, 8);
-        if (fread(head + 16, 1, 8, s->f) != 8) return ampi_bad_file(s, "the file is truncated"); /* not part of the sum */
-        want = ampi_get(head + 16, 8);
-        if (memcmp(head, "SET ", 4) == 0) {
-            amp_step_record r;
-            if (index >= st->n_params || bytes != 24) return ampi_bad_file(s, "it holds more parameter sets than asked for, or is damaged");
-            AMPI_TRY(ampi_read(s, h, 24));
-            left = 0;
-            if (ampi_get(h, 4) != st->params[index]->n) return ampi_bad_file(s, "a set has another number of parameters");
-            if (ampi_get(h + 4, 4) != (uint64_t)st->params[index]->desc.moments) return ampi_bad_file(s, "a set has another number of moments");
-            mark = seen + total + index;
-            if (apply) {
-                AMPI_TRY(s->ctx->b->copy(s->ctx, &r, st->params[index]->record, sizeof r));
-                memset(&r, 0, sizeof r);
-                r.steps = ampi_get(h + 8, 8);
-                r.skipped = ampi_get(h + 16, 8);
-                AMPI_TRY(s->ctx->b->copy(s->ctx, st->params[index]->record, &r, sizeof r));
-                if (st->params[index]->mirror) st->params[index]->mirror->record = r; /* nothing is queued now */
-            }
-        } else if (memcmp(head, "PRM ", 4) == 0) {
-            const amp_params *p;
-            uint64_t j, kind, len;
-            if (index >= st->n_params || bytes < 24) return ampi_bad_file(s, "it holds more parameter sets than asked for, or is damaged");
-            p = st->params[index];
-            AMPI_TRY(ampi_read(s, h, 24));
-            j = ampi_get(h, 4); kind = ampi_get(h + 4, 4); len = ampi_get(h + 12, 4);
-            if (j >= p->n || kind >= AMPI_KINDS || len > 255 || bytes < 24 + ((len + 7) & ~(uint64_t)7)) return ampi_bad_file(s, "it holds other parameters, or is damaged");
-            AMPI_TRY(ampi_read(s, h + 24, (size_t)((len + 7) & ~(uint64_t)7)));
-            left = bytes - 24 - ((len + 7) & ~(uint64_t)7);
-            if (strlen(p->params[j].name) != len || memcmp(h + 24, p->params[j].name, (size_t)len) != 0)
-                return amp_fail(s->ctx, AMP_ERR_FORMAT, "%s: %s: parameter %lu has another name than \"%s\"", s->where, s->path, (unsigned long)j, p->params[j].name);
-            a = kind == 3 ? amp_param_model(p, (size_t)j) : ampi_state_array(p, (size_t)j, (uint32_t)kind);
-            if (!a.data || (uint64_t)a.dtype != ampi_get(h + 8, 4) || a.count != ampi_get(h + 16, 8) || left != a.count * amp_dtype_size(a.dtype))
-                return amp_fail(s->ctx, AMP_ERR_FORMAT, "%s: %s: parameter \"%s\" has another dtype, count or layout", s->where, s->path, p->params[j].name);
-            for (base = 0, i = 0; i < index; i++) base += AMPI_KINDS * st->params[i]->n;
-            mark = seen + base + AMPI_KINDS * j + kind;
-        } else if (memcmp(head, "SCL ", 4) == 0) {
-            amp_scaler_state t;
-            if (index >= st->n_scalers || bytes != AMPI_SCALER_BYTES) return ampi_bad_file(s, "it holds more scalers than asked for, or is damaged");
-            AMPI_TRY(ampi_read(s, h, AMPI_SCALER_BYTES));
-            left = 0;
-            ampi_scaler_take(&t, h);
-            if (!st->scalers[index]->off && t.mode == AMP_SCALER_OFF) return ampi_bad_file(s, "it was saved from a scaler that was off");
-            if (t.mode > (uint32_t)AMP_SCALER_OFF || !amp_is_finite(t.scale) || !(t.scale > 0.0f) || !amp_is_finite(amp_inverse_scale(t.scale))) return ampi_bad_file(s, "its loss scale is not usable");
-            t.inverse = amp_inverse_scale(t.scale);
-            mark = seen + total + st->n_params + index;
-            if (apply && !st->scalers[index]->off) {
-                AMPI_TRY(ampi_scaler_write(st->scalers[index], &t));
-                ampi_next_iteration(st->scalers[index]);
-            }
-        } else if (memcmp(head, "USER", 4) == 0) {
-            if (bytes != st->user_bytes) return ampi_bad_file(s, "its user bytes have another size");
-            user = st->user;
-            mark = seen + total + st->n_params + st->n_scalers;
-        } else return amp_fail(s->ctx, AMP_ERR_FORMAT, "%s: %s: section \"%.4s\" is not known to this amp, or the file is damaged", s->where, s->path, (const char *)head);
-        if (*mark) return ampi_bad_file(s, "a section stands there twice");
-        *mark = 1;
-        for (i = 0; left > 0;) { /* the elements or the user's bytes */
-            size_t n = left < AMPI_STATE_BUFFER ? (size_t)left : AMPI_STATE_BUFFER;
-            AMPI_TRY(ampi_read(s, s->buffer, n));
-            if (apply && a.data) {
-                ampi_little_endian(s->buffer, n / amp_dtype_size(a.dtype), amp_dtype_size(a.dtype));
-                AMPI_TRY(s->ctx->b->copy(s->ctx, (char *)a.data + i, s->buffer, n));
-            }
-            if (apply && user) memcpy((char *)user + i, s->buffer, n);
-            i += n;
-            left -= n;
-        }
-        if (ampi_sum_end(s) != want) return ampi_bad_file(s, "a checksum does not match: the file is damaged");
-    }
-    if (fgetc(s->f) != EOF) return ampi_bad_file(s, "there is something behind the last section");
-    for (i = 0, base = 0; i < st->n_params; i++) { /* all there? */
-        amp_params *p = st->params[i];
-        size_t j, k, models = 0;
-        for (j = 0; j < p->n; j++, base += AMPI_KINDS) for (k = 0; k < AMPI_KINDS; k++) {
-            if (k != 3 && ampi_state_array(p, j, (uint32_t)k).data && !seen[base + k]) return ampi_bad_file(s, "a parameter is missing");
-            if (k == 3) models += seen[base + k];
-        }
-        if (!seen[total + i]) return ampi_bad_file(s, "a parameter set is missing");
-        if (apply) {
-            if (!models) AMPI_TRY(amp_params_master_to_model(s->ctx, p));
-            p->stochastic = models != 0;
-            p->serial = 0;
-        }
-    }
-    for (i = 0; i < st->n_scalers; i++) if (!seen[total + st->n_params + i]) return ampi_bad_file(s, "a scaler is missing");
-    if (st->user_bytes && !seen[total + st->n_params + st->n_scalers]) return ampi_bad_file(s, "the user's bytes are missing");
-    return AMP_OK;
+    AMPI_TRY(ampi_state_walk(s, st));
+    AMPI_TRY(ampi_section(s, "END ", 0, h, 0, 0, none, ""));
+    return fgetc(s->f) == EOF ? AMP_OK : ampi_bad_file(s, "there is something behind the last section");
 }
 
 AMP_API amp_status amp_state_load(amp_ctx *ctx, const char *path, const amp_state *state) {
     static const char where[] = "amp_state_load";
     ampi_file s;
-    amp_status st = AMP_OK;
-    uint8_t *seen;
-    size_t n_seen = 1, i;
-    int pass;
+    amp_status st;
+    size_t i;
     AMPI_TRY(ampi_check_state(ctx, where, path, state));
     memset(&s, 0, sizeof s);
     s.ctx = ctx; s.path = path; s.where = where;
-    for (i = 0; i < state->n_params; i++) n_seen += AMPI_KINDS * state->params[i]->n + 1;
-    n_seen += state->n_scalers;
     s.f = fopen(path, "rb");
     if (!s.f) return amp_fail(ctx, AMP_ERR_IO, "%s: %s: cannot be opened", where, path);
-    seen = (uint8_t *)ampi_host_alloc(&ctx->host, n_seen);
-    s.buffer = seen ? (uint8_t *)ampi_host_alloc(&ctx->host, AMPI_STATE_BUFFER) : NULL;
+    s.buffer = (uint8_t *)ampi_host_alloc(&ctx->host, AMPI_STATE_BUFFER);
     if (!s.buffer) st = amp_fail(ctx, AMP_ERR_NO_MEMORY, "%s: no host memory", where);
-    for (pass = 0; pass < 2 && st == AMP_OK; pass++) { /* first look, then touch */
-        memset(seen, 0, n_seen);
-        rewind(s.f);
-        st = ampi_state_pass(&s, state, seen, pass);
+    else {
+        st = ampi_state_read(&s, state, AMPI_LOOK);
+        if (st == AMP_OK) st = ampi_state_read(&s, state, AMPI_APPLY);
     }
     for (i = 0; i < state->n_params; i++) ampi_weights_changed(ctx, state->params[i]);
     (void)fclose(s.f);
     ampi_host_free(&ctx->host, s.buffer, AMPI_STATE_BUFFER);
-    ampi_host_free(&ctx->host, seen, n_seen);
     return st;
 }
 
