@@ -3261,7 +3261,7 @@ static int ampi_is_f8(amp_dtype t) { return t == AMP_F8E4M3 || t == AMP_F8E5M2; 
 
 /* ---- policy: lists ---- */
 
-typedef char ampi_edits_fit[AMP_OP_COUNT <= sizeof ((amp_policy *)0)->edits ? 1 : -1];
+typedef char ampi_edits_fit[AMP_OP_COUNT <= sizeof ((amp_policy *)0)->edits && sizeof (amp_dtype) == 4 ? 1 : -1]; /* ampi_properties: 4 bytes each */
 
 typedef struct ampi_op_row { char name[40], classes[8]; } ampi_op_row;
 typedef struct ampi_op_alias { char name[28], systems[4]; uint32_t op; } ampi_op_alias;
@@ -3424,50 +3424,50 @@ static void ampi_policy_level(amp_policy *p, amp_preset preset, amp_dtype low) {
 
 #define AMPI_REFUSE(...) return AMPI_INVALID(ctx, "amp_policy: " __VA_ARGS__)
 
-/* Properties: what text a value is (b True or False, t dtype, f number, i whole number, s loss scale, l lower dtype), which families have it
-   and what O1 says to it. cast_model_type = float32 is what O1 does. */
-enum { AMPI_P_ENABLED, AMPI_P_CAST, AMPI_P_PATCH, AMPI_P_NORMS, AMPI_P_MASTER, AMPI_P_OUTPUTS, AMPI_P_LOSSES, AMPI_P_MIN, AMPI_P_MAX, AMPI_P_SCALE, AMPI_P_LOW, AMPI_P_COUNT };
-static const struct { char name[24], value; uint8_t families; char missing[40], o1[64]; } ampi_properties[AMPI_P_COUNT] = {
-    {"enabled",               'b', 15, "", ""},
-    {"cast_model_type",       't', AMPI_APEX | AMPI_MINDSPORE, ": autocast leaves parameters in FP32", "inserts casts around operations: the model itself stays FP32"},
-    {"patch_torch_functions", 'b', AMPI_APEX, "", ""},
-    {"keep_batchnorm_fp32",   'b', AMPI_APEX | AMPI_MINDSPORE, "", "runs batch norm in FP32 anyway: the model is not cast"},
-    {"master_weights",        'b', AMPI_APEX, ": its parameters are FP32", "has FP32 parameters: they are the masters"},
-    {"cast_model_outputs",    't', AMPI_APEX | AMPI_MINDSPORE, "", ""},
-    {"num_losses",            'i', AMPI_APEX | AMPI_OURS, "", ""},
-    {"min_loss_scale",        'f', 15 - AMPI_PYTORCH, "", ""},
-    {"max_loss_scale",        'f', 15 - AMPI_PYTORCH, "", ""},
-    {"loss_scale",            's', 15, "", ""},
-    {"dtype",                 'l', 15, "", ""}};
+/* Properties: what a value is (b True or False, t dtype, f number, i whole number, s loss scale, l lower dtype), which families have
+   it, its field in amp_policy_desc and in amp_policy, why others do not have it, and why O1 refuses it */
+enum { AMPI_P_ENABLED, AMPI_P_CAST, AMPI_P_PATCH, AMPI_P_LOW = 9, AMPI_P_COUNT = 11 };
+typedef struct ampi_property { char name[24], kind; uint8_t families, from, to; char missing[40], o1[64]; } ampi_property;
+#define AMPI_FIELDS(from, to) (uint8_t)offsetof(amp_policy_desc, from), (uint8_t)offsetof(amp_policy, to)
+static const ampi_property ampi_properties[AMPI_P_COUNT] = {
+    {"enabled",               'b', 15, AMPI_FIELDS(enabled, enabled), "", ""},
+    {"cast_model_type",       't', AMPI_APEX | AMPI_MINDSPORE, AMPI_FIELDS(cast_model_type, cast_model), ": autocast leaves parameters in FP32",
+        "inserts casts around operations: the model itself stays FP32"},
+    {"patch_torch_functions", 'b', AMPI_APEX, AMPI_FIELDS(patch_torch_functions, autocast), "", ""},
+    {"keep_batchnorm_fp32",   'b', AMPI_APEX | AMPI_MINDSPORE, AMPI_FIELDS(keep_batchnorm_fp32, keep_norms), "", "runs batch norm in FP32 anyway: the model is not cast"},
+    {"master_weights",        'b', AMPI_APEX, AMPI_FIELDS(master_weights, master_weights), ": its parameters are FP32", "has FP32 parameters: they are the masters"},
+    {"cast_model_outputs",    't', AMPI_APEX | AMPI_MINDSPORE, AMPI_FIELDS(cast_model_outputs, cast_outputs), "", ""},
+    {"num_losses",            'i', AMPI_APEX | AMPI_OURS, AMPI_FIELDS(num_losses, num_losses), "", ""},
+    {"min_loss_scale",        'f', 15 - AMPI_PYTORCH, AMPI_FIELDS(min_loss_scale, min_scale), "", ""},
+    {"max_loss_scale",        'f', 15 - AMPI_PYTORCH, AMPI_FIELDS(max_loss_scale, max_scale), "", ""},
+    {"dtype",                 'l', 15, AMPI_FIELDS(low, low), "", ""},
+    {"loss_scale",            's', 15, AMPI_FIELDS(loss_scale, loss_scale), "", ""}};
 
-/* one override: property k with value v: 1 True, 0 False, a dtype (AMP_AUTO: no cast) or a whole number; x: another number */
-static amp_status ampi_policy_property(amp_ctx *ctx, amp_policy *p, int k, int v, float x) {
-    const char *level = amp_preset_name(p->preset), *name = ampi_properties[k].name;
-    char kind = ampi_properties[k].value;
-    if (!(ampi_properties[k].families & ampi_family(p->preset))) AMPI_REFUSE("%s is not a property of %s%s", name, level, ampi_properties[k].missing);
-    if (kind == 't' && v != AMP_F32 && !ampi_is_half((amp_dtype)v) && !(v == AMP_AUTO && k == AMPI_P_CAST)) AMPI_REFUSE("%s is %s; f32, f16 or bf16 is needed", name, amp_dtype_name((amp_dtype)v));
-    if (kind == 'f' && (!amp_is_finite(x) || !(x > 0.0f))) AMPI_REFUSE("%s is %g; it must be a number > 0", name, (double)x);
-    if (kind == 'i' && v < 1) AMPI_REFUSE("%s is %d; it must be >= 1", name, v);
-    if (p->preset == AMP_O1 && ampi_properties[k].o1[0] && !(k == AMPI_P_CAST && (v == AMP_AUTO || v == AMP_F32))) AMPI_REFUSE("%s is given, but O1 %s", name, ampi_properties[k].o1);
-    switch (k) {
-    case AMPI_P_ENABLED: p->enabled = v != 0; if (!v) p->scaling = AMP_SCALER_OFF; break;
-    case AMPI_P_CAST:
-        p->cast_model = (amp_dtype)v;
-        if (ampi_is_half(p->cast_model)) p->low = p->cast_model;
-        if (v != AMP_AUTO && p->cast_outputs == AMP_AUTO) p->cast_outputs = AMP_F32;
-        break;
-    case AMPI_P_PATCH:
-        if (v && p->preset != AMP_O1) AMPI_REFUSE("%s = True comes with O1 only, not with %s", name, level);
-        p->autocast = v != 0;
-        break;
-    case AMPI_P_NORMS: p->keep_norms = v != 0; break;
-    case AMPI_P_MASTER: p->master_weights = v != 0; break;
-    case AMPI_P_OUTPUTS: p->cast_outputs = (amp_dtype)v; break;
-    case AMPI_P_LOSSES: p->num_losses = (uint32_t)v; break;
-    case AMPI_P_MIN: p->min_scale = x; break;
-    case AMPI_P_MAX: p->max_scale = x; break;
-    default: break;
+/* one override: property k gets the 32 bits v: 1 True, 0 False, a dtype (AMP_AUTO: no cast), a whole number, or a float */
+static amp_status ampi_policy_property(amp_ctx *ctx, amp_policy *p, int k, uint32_t v) {
+    const ampi_property *q = &ampi_properties[k];
+    const char *level = amp_preset_name(p->preset), *type = amp_dtype_name((amp_dtype)v);
+    amp_dtype was = p->cast_model;
+    float x = ampi_float(v);
+    int half = ampi_is_half((amp_dtype)v), no_cast = k == AMPI_P_CAST && v == AMP_AUTO;
+    if (!(q->families & ampi_family(p->preset))) AMPI_REFUSE("%s is not a property of %s%s", q->name, level, q->missing);
+    if (q->kind == 't' && v != AMP_F32 && !half && !no_cast) AMPI_REFUSE("%s is %s; f32, f16 or bf16 is needed", q->name, type);
+    if (q->kind == 'f' && (!amp_is_finite(x) || !(x > 0.0f))) AMPI_REFUSE("%s is %g; it must be a number > 0", q->name, (double)x);
+    if (q->kind == 'i' && (int32_t)v < 1) AMPI_REFUSE("%s is %d; it must be >= 1", q->name, (int)v);
+    if (p->preset == AMP_O1 && q->o1[0] && !no_cast && !(k == AMPI_P_CAST && v == AMP_F32)) AMPI_REFUSE("%s is given, but O1 %s", q->name, q->o1);
+    if (k == AMPI_P_PATCH && v && p->preset != AMP_O1) AMPI_REFUSE("%s = True comes with O1 only, not with %s", q->name, level);
+    if (q->kind == 'l' && !half) {
+        if (p->preset != AMP_PRESET_PYTORCH_CPU || v >= (uint32_t)AMP_DTYPE_COUNT) AMPI_REFUSE("low is %s; f16 or bf16 is needed", type);
+        amp_log_event(ctx, AMP_LOG_WARNING, "amp_policy: pytorch-cpu supports bf16 and f16, not %s: disabled", type);
+        k = AMPI_P_ENABLED;
+        v = 0;
     }
+    if (k == AMPI_P_LOW && was == p->low) p->cast_model = (amp_dtype)v;
+    memcpy((char *)p + ampi_properties[k].to, &v, 4);
+    if (k == AMPI_P_ENABLED && !v) p->scaling = AMP_SCALER_OFF;
+    if (k == AMPI_P_LOW && v == AMP_BF16 && p->scaling == AMP_SCALER_DYNAMIC) { p->scaling = AMP_SCALER_OFF; p->loss_scale = 1.0f; }
+    if (k == AMPI_P_CAST && half) p->low = p->cast_model;
+    if (k == AMPI_P_CAST && v != AMP_AUTO && p->cast_outputs == AMP_AUTO) p->cast_outputs = AMP_F32;
     return AMP_OK;
 }
 
@@ -3496,92 +3496,63 @@ static amp_status ampi_policy_agree(amp_ctx *ctx, amp_policy *p) {
     return AMP_OK;
 }
 
-static amp_status ampi_policy_low(amp_ctx *ctx, amp_preset preset, amp_dtype *low, int *off) {
-    *off = 0;
-    if (*low == AMP_AUTO || ampi_is_half(*low)) return AMP_OK;
-    if (preset == AMP_PRESET_PYTORCH_CPU && (uint32_t)*low < (uint32_t)AMP_DTYPE_COUNT) {
-        amp_log_event(ctx, AMP_LOG_WARNING, "amp_policy: pytorch-cpu supports bf16 and f16, not %s: disabled", amp_dtype_name(*low));
-        *low = AMP_AUTO;
-        *off = 1;
-        return AMP_OK;
-    }
-    AMPI_REFUSE("low is %s; f16 or bf16 is needed", amp_dtype_name(*low));
-}
-
 AMP_API amp_status amp_policy_init(amp_ctx *ctx, amp_policy *policy, amp_preset preset, const amp_policy_desc *overrides) {
+    static const char where[] = "amp_policy_init";
     amp_policy_desc o = AMP_ZERO;
     amp_policy p;
-    amp_dtype low;
-    int off;
+    int k;
     if (!ctx) return AMP_ERR_INVALID_ARG;
-    if (!policy) return AMPI_INVALID(ctx, "amp_policy_init: policy is NULL");
-    if ((uint32_t)preset >= (uint32_t)AMP_PRESET_COUNT) return AMPI_INVALID(ctx, "amp_policy_init: preset is %d: no such level", (int)preset);
-    if (overrides) { AMPI_CHECK_DESC(ctx, "amp_policy_init", overrides); o = *overrides; }
-    low = o.low;
-    AMPI_TRY(ampi_policy_low(ctx, preset, &low, &off));
-    ampi_policy_level(&p, preset, low);
-#define AMPI_FLAG(field, k) \
-    if (o.field != 0 && o.field != 1 && o.field != AMP_NONE) return AMPI_INVALID(ctx, "amp_policy_init: overrides." #field " is %d; 1, AMP_NONE or 0 is needed", (int)o.field); \
-    if (o.field) AMPI_TRY(ampi_policy_property(ctx, &p, k, o.field == 1, 0.0f))
-    AMPI_FLAG(enabled, AMPI_P_ENABLED);
-    if (off) AMPI_TRY(ampi_policy_property(ctx, &p, AMPI_P_ENABLED, 0, 0.0f));
-    if (o.no_cast_model_type && o.cast_model_type != AMP_AUTO) return AMPI_INVALID(ctx, "amp_policy_init: overrides.cast_model_type and overrides.no_cast_model_type exclude each other");
-    if (o.no_cast_model_type || o.cast_model_type != AMP_AUTO) AMPI_TRY(ampi_policy_property(ctx, &p, AMPI_P_CAST, (int)o.cast_model_type, 0.0f));
-    AMPI_FLAG(patch_torch_functions, AMPI_P_PATCH);
-    AMPI_FLAG(keep_batchnorm_fp32, AMPI_P_NORMS);
-    AMPI_FLAG(master_weights, AMPI_P_MASTER);
-#undef AMPI_FLAG
+    if (!policy) return AMPI_INVALID(ctx, "%s: policy is NULL", where);
+    if ((uint32_t)preset >= (uint32_t)AMP_PRESET_COUNT) return AMPI_INVALID(ctx, "%s: preset is %d: no such level", where, (int)preset);
+    if (overrides) { AMPI_CHECK_DESC(ctx, where, overrides); o = *overrides; }
+    if (o.no_cast_model_type && o.cast_model_type != AMP_AUTO) return AMPI_INVALID(ctx, "%s: overrides.cast_model_type and overrides.no_cast_model_type exclude each other", where);
+    ampi_policy_level(&p, preset, ampi_is_half(o.low) ? o.low : AMP_AUTO);
+    for (k = 0; k <= AMPI_P_LOW; k++) {
+        const ampi_property *q = &ampi_properties[k];
+        uint32_t v;
+        memcpy(&v, (const char *)&o + q->from, 4);
+        if (q->kind == 'b' && v > 1 && v != (uint32_t)AMP_NONE) return AMPI_INVALID(ctx, "%s: overrides.%s is %d; 1, AMP_NONE or 0 is needed", where, q->name, (int)v);
+        if (v << (q->kind == 'f') || (k == AMPI_P_CAST && o.no_cast_model_type)) AMPI_TRY(ampi_policy_property(ctx, &p, k, q->kind == 'b' ? v == 1 : v));
+    }
     if (o.loss_scale) AMPI_TRY(ampi_policy_scale(ctx, &p, o.loss_scale));
-    if (ampi_bits(o.min_loss_scale) << 1) AMPI_TRY(ampi_policy_property(ctx, &p, AMPI_P_MIN, 0, o.min_loss_scale));
-    if (ampi_bits(o.max_loss_scale) << 1) AMPI_TRY(ampi_policy_property(ctx, &p, AMPI_P_MAX, 0, o.max_loss_scale));
-    if (o.cast_model_outputs != AMP_AUTO) AMPI_TRY(ampi_policy_property(ctx, &p, AMPI_P_OUTPUTS, (int)o.cast_model_outputs, 0.0f));
-    if (o.num_losses) AMPI_TRY(ampi_policy_property(ctx, &p, AMPI_P_LOSSES, o.num_losses > 0x7fffffffu ? 0 : (int)o.num_losses, 0.0f));
     AMPI_TRY(ampi_policy_agree(ctx, &p));
     *policy = p;
     return AMP_OK;
 }
 
 AMP_API amp_status amp_policy_set(amp_ctx *ctx, amp_policy *policy, const char *property, const char *value) {
-    static const struct { char text[12]; int t; } dtypes[] = {{"float32", AMP_F32}, {"f32", AMP_F32}, {"float16", AMP_F16}, {"half", AMP_F16}, {"f16", AMP_F16}, {"bfloat16", AMP_BF16}, {"bf16", AMP_BF16}, {"False", AMP_AUTO}};
+    static const struct { char text[12]; uint32_t t; } dtypes[] = {
+        {"float32", AMP_F32}, {"f32", AMP_F32}, {"float16", AMP_F16}, {"half", AMP_F16}, {"f16", AMP_F16}, {"bfloat16", AMP_BF16}, {"bf16", AMP_BF16}, {"False", AMP_AUTO}};
+    static const char where[] = "amp_policy_set", sentence[] = "%s: %s is \"%s\"; %s is needed";
+    const char *bare = value;
     amp_policy p;
-    int k, v = 0, off = 0;
-    float x = 0.0f;
+    uint32_t v = 0, n;
+    int k;
     char kind, *end;
     if (!ctx) return AMP_ERR_INVALID_ARG;
-    if (!policy || !property || !value) return AMPI_INVALID(ctx, "amp_policy_set: %s is NULL", !policy ? "policy" : !property ? "property" : "value");
-    if (policy->_begin || policy->_end) return amp_fail(ctx, AMP_ERR_UNINIT, "amp_policy_set: policy is not made by amp_policy_init");
+    if (!policy || !property || !value) return AMPI_INVALID(ctx, "%s: %s is NULL", where, !policy ? "policy" : !property ? "property" : "value");
+    if (policy->_begin || policy->_end) return amp_fail(ctx, AMP_ERR_UNINIT, "%s: policy is not made by amp_policy_init", where);
     for (k = 0; k < AMPI_P_COUNT; k++) if (strcmp(ampi_properties[k].name, property) == 0) break;
-    if (k == AMPI_P_COUNT) return AMPI_INVALID(ctx, "amp_policy_set: \"%s\" is not a property", property);
+    if (k == AMPI_P_COUNT) return AMPI_INVALID(ctx, "%s: \"%s\" is not a property", where, property);
     if (strcmp(value, "None") == 0) return AMP_OK;
     p = *policy;
-    kind = ampi_properties[k].value;
+    kind = ampi_properties[k].kind;
     if (kind == 'b') {
         v = strcmp(value, "True") == 0;
-        if (!v && strcmp(value, "False") != 0) return AMPI_INVALID(ctx, "amp_policy_set: %s is \"%s\"; True, False or None is needed", property, value);
+        if (!v && strcmp(value, "False") != 0) return AMPI_INVALID(ctx, sentence, where, property, value, "True, False or None");
     } else if (kind == 't' || kind == 'l') {
-        const char *t = strncmp(value, "torch.", 6) == 0 ? value + 6 : strncmp(value, "mindspore.", 10) == 0 ? value + 10 : value;
-        const int n = k == AMPI_P_CAST ? 8 : 7; /* False: only there */
-        while (v < n && strcmp(dtypes[v].text, t) != 0) v++;
-        if (v == n) return AMPI_INVALID(ctx, "amp_policy_set: %s is \"%s\"; float32, float16 or bfloat16 is needed", property, value);
+        if (strncmp(value, "torch.", 6) == 0 || strncmp(value, "mindspore.", 10) == 0) bare = strchr(value, '.') + 1;
+        for (n = k == AMPI_P_CAST ? 8 : 7; v < n && strcmp(dtypes[v].text, bare) != 0;) v++; /* False: only there */
+        if (v == n) return AMPI_INVALID(ctx, sentence, where, property, value, "float32, float16 or bfloat16");
         v = dtypes[v].t;
-    } else if (kind == 'f' || kind == 'i') {
-        double number = strtod(value, &end);
-        if (end == value || *end) return AMPI_INVALID(ctx, "amp_policy_set: %s is \"%s\"; a number is needed", property, value);
-        x = number > -3.4e38 && number < 3.4e38 ? (float)number : ampi_float(0x7f800000u);
-        v = number >= 1.0 && number < 2147483647.0 ? (int)number : 0;
-        if (kind == 'i' && v != number && v) return AMPI_INVALID(ctx, "amp_policy_set: %s is \"%s\"; a whole number is needed", property, value);
+    } else if (kind != 's') {
+        double x = strtod(value, &end);
+        if (end == value || *end) return AMPI_INVALID(ctx, sentence, where, property, value, "a number");
+        if (kind == 'f') v = x > -3.4e38 && x < 3.4e38 ? ampi_bits((float)x) : 0x7f800000u;
+        else if (x >= 1.0 && x < 2147483647.0) v = (uint32_t)x;
+        if (kind == 'i' && v && (double)v != x) return AMPI_INVALID(ctx, sentence, where, property, value, "a whole number");
     }
-    if (kind == 's') AMPI_TRY(ampi_policy_scale(ctx, &p, value));
-    else if (kind == 'l') {
-        amp_dtype low = (amp_dtype)v;
-        AMPI_TRY(ampi_policy_low(ctx, p.preset, &low, &off));
-        if (off) AMPI_TRY(ampi_policy_property(ctx, &p, AMPI_P_ENABLED, 0, 0.0f));
-        else {
-            if (p.cast_model == p.low) p.cast_model = low;
-            p.low = low;
-            if (low == AMP_BF16 && p.scaling == AMP_SCALER_DYNAMIC) { p.scaling = AMP_SCALER_OFF; p.loss_scale = 1.0f; }
-        }
-    } else AMPI_TRY(ampi_policy_property(ctx, &p, k, v, x));
+    AMPI_TRY(kind == 's' ? ampi_policy_scale(ctx, &p, value) : ampi_policy_property(ctx, &p, k, v));
     AMPI_TRY(ampi_policy_agree(ctx, &p));
     *policy = p;
     return AMP_OK;
@@ -3683,12 +3654,7 @@ AMP_API amp_scaler_desc amp_policy_scaler_desc(const amp_policy *policy) {
 
 /* ---- policy: the scope ---- */
 
-typedef struct ampi_region {
-    amp_policy policy;
-    amp_dtype  low, pin;
-    uint32_t   enabled, cache, _pad[2];
-    size_t     temps;      /* scope->high when it was opened */
-} ampi_region;
+typedef amp_snapshot ampi_region; /* policy, dtypes, cache; the rest is not used */
 
 typedef struct ampi_cached {
     const void       *source;
@@ -3702,7 +3668,7 @@ typedef struct ampi_cached {
 
 struct ampi_scope {
     ampi_region       region[AMP_AUTOCAST_DEPTH];
-    size_t            depth;
+    size_t            depth, temps[AMP_AUTOCAST_DEPTH]; /* temps: high when the region was opened */
     ampi_cached      *cached;
     size_t            n_cached, cap_cached;
     char             *arena;       /* cached copies from below, copies for one call or region from above */
@@ -3726,19 +3692,26 @@ static void ampi_scope_destroy(amp_ctx *ctx) {
 }
 
 static ampi_region *ampi_region_of(const amp_ctx *ctx) { return ctx->scope && ctx->scope->depth ? &ctx->scope->region[ctx->scope->depth - 1] : NULL; }
+/* where nothing is open: what an outermost begin starts from */
+static void ampi_region_now(const amp_ctx *ctx, ampi_region *r) {
+    const ampi_region *now = ampi_region_of(ctx);
+    memset(r, 0, sizeof *r);
+    if (now) *r = *now;
+    else { ampi_policy_level(&r->policy, AMP_PRESET_AMP, AMP_AUTO); r->low = r->policy.low; r->cache = 1; }
+}
 static uint64_t ampi_capture_id(amp_ctx *ctx) { return ctx->b->capture_id ? ctx->b->capture_id(ctx) : 0; }
 
-static void ampi_weights_changed(amp_ctx *ctx, const amp_params *p) {
+/* cached casts of a set (NULL: any), of an array (NULL: any) are stale */
+static void ampi_stale(amp_ctx *ctx, const amp_params *set, const void *data) {
     size_t i;
     ctx->weights++;
-    if (ctx->scope) for (i = 0; i < ctx->scope->n_cached; i++) if (ctx->scope->cached[i].set == p) ctx->scope->cached[i].valid = 0;
+    if (ctx->scope) for (i = 0; i < ctx->scope->n_cached; i++) {
+        ampi_cached *k = &ctx->scope->cached[i];
+        if ((!set || k->set == set) && (!data || k->source == data)) k->valid = 0;
+    }
 }
-AMP_API void amp_autocast_invalidate(amp_ctx *ctx, const void *data) {
-    size_t i;
-    if (!ctx) return;
-    ctx->weights++;
-    if (ctx->scope) for (i = 0; i < ctx->scope->n_cached; i++) if (!data || ctx->scope->cached[i].source == data) ctx->scope->cached[i].valid = 0;
-}
+static void ampi_weights_changed(amp_ctx *ctx, const amp_params *p) { ampi_stale(ctx, p, NULL); }
+AMP_API void amp_autocast_invalidate(amp_ctx *ctx, const void *data) { if (ctx) ampi_stale(ctx, NULL, data); }
 
 static int ampi_wants_copy(const amp_param_entry *e) { return e->master && !e->model; } /* an FP32 parameter without a model copy */
 
@@ -3784,6 +3757,8 @@ static amp_status ampi_scope_room(amp_ctx *ctx, const amp_autocast_desc *d, uint
 /* opens a region; d has been checked */
 static amp_status ampi_scope_push(amp_ctx *ctx, const amp_autocast_desc *d, const ampi_region *r) {
     ampi_scope *s = ctx->scope;
+    if (!s) ctx->scope = s = (ampi_scope *)ampi_host_alloc(&ctx->host, sizeof *s);
+    if (!s) return amp_fail(ctx, AMP_ERR_NO_MEMORY, "amp_autocast_begin: no host memory");
     if (s->depth == AMP_AUTOCAST_DEPTH) return amp_fail(ctx, AMP_ERR_STAGE, "amp_autocast_begin: %d regions are open already", AMP_AUTOCAST_DEPTH);
     if (s->depth == 0) {
         AMPI_TRY(ampi_scope_room(ctx, d, r->enabled));
@@ -3793,19 +3768,13 @@ static amp_status ampi_scope_push(amp_ctx *ctx, const amp_autocast_desc *d, cons
         memset(&s->info, 0, sizeof s->info);
     }
     s->region[s->depth] = *r;
-    s->region[s->depth].temps = s->high;
-    s->depth++;
+    s->temps[s->depth++] = s->high;
     return AMP_OK;
-}
-static amp_status ampi_scope_get(amp_ctx *ctx) {
-    if (!ctx->scope) ctx->scope = (ampi_scope *)ampi_host_alloc(&ctx->host, sizeof *ctx->scope);
-    return ctx->scope ? AMP_OK : amp_fail(ctx, AMP_ERR_NO_MEMORY, "amp_autocast_begin: no host memory");
 }
 
 AMP_API amp_status amp_autocast_begin(amp_ctx *ctx, const amp_autocast_desc *desc) {
     static const char where[] = "amp_autocast_begin";
     amp_autocast_desc d = AMP_ZERO;
-    const ampi_region *outer;
     ampi_region r;
     if (!ctx) return AMP_ERR_INVALID_ARG;
     if (desc) { AMPI_CHECK_DESC(ctx, where, desc); d = *desc; }
@@ -3813,12 +3782,8 @@ AMP_API amp_status amp_autocast_begin(amp_ctx *ctx, const amp_autocast_desc *des
     if (d.low != AMP_AUTO && !ampi_is_half(d.low)) return AMPI_INVALID(ctx, "%s: desc.low is %s; f16 or bf16 is needed", where, amp_dtype_name(d.low));
     if (d.pin != AMP_AUTO && d.pin != AMP_F32 && !ampi_is_half(d.pin)) return AMPI_INVALID(ctx, "%s: desc.pin is %s; f32, f16 or bf16 is needed", where, amp_dtype_name(d.pin));
     if (d.cache != 0 && d.cache != 1 && d.cache != AMP_NONE) return AMPI_INVALID(ctx, "%s: desc.cache is %d; 1, AMP_NONE or 0 is needed", where, (int)d.cache);
-    AMPI_TRY(ampi_scope_get(ctx));
-    outer = ampi_region_of(ctx);
-    memset(&r, 0, sizeof r);
-    if (outer) r = *outer;
-    else { ampi_policy_level(&r.policy, AMP_PRESET_AMP, AMP_AUTO); r.low = r.policy.low; r.cache = 1; }
-    if (d.if_enabled && !(outer && outer->enabled)) return ampi_scope_push(ctx, &d, &r); /* nothing happens, but it is closed like any other */
+    ampi_region_now(ctx, &r);
+    if (d.if_enabled && !r.enabled) return ampi_scope_push(ctx, &d, &r); /* nothing happens, but it is closed like any other */
     if (d.policy) { r.policy = *d.policy; r.low = d.policy->low; }
     if (d.low != AMP_AUTO) r.low = d.low;
     if (d.cache) r.cache = d.cache == 1;
@@ -3833,8 +3798,7 @@ AMP_API amp_status amp_autocast_end(amp_ctx *ctx) {
     if (!ctx) return AMP_ERR_INVALID_ARG;
     s = ctx->scope;
     if (!s || s->depth == 0) return amp_fail(ctx, AMP_ERR_STAGE, "amp_autocast_end: no region is open");
-    s->depth--;
-    s->high = s->region[s->depth].temps;
+    s->high = s->temps[--s->depth];
     if (s->depth == 0) { s->n_cached = 0; s->low = 0; }
     return AMP_OK;
 }
@@ -3945,17 +3909,14 @@ static amp_status ampi_operand(amp_ctx *ctx, const char *where, amp_array a, siz
             AMPI_TRY(ampi_scope_take(ctx, where, n * amp_dtype_size(want), 1, &to));
             k = &s->cached[s->n_cached++];
             k->source = a.data; k->count = n; k->copy = to; k->capture = capture; k->dtype = want;
-            k->valid = 0;
         }
-        out->data = k->copy;
         k->set = set; /* another set may have adopted the same memory */
-        AMPI_TRY(ctx->b->cast(ctx, *out, a, n, &c));
-        k->valid = 1;
-    } else {
-        AMPI_TRY(ampi_scope_take(ctx, where, n * amp_dtype_size(want), 0, &to));
-        out->data = to;
-        AMPI_TRY(ctx->b->cast(ctx, *out, a, n, &c));
-    }
+        k->valid = 0;
+        to = k->copy;
+    } else AMPI_TRY(ampi_scope_take(ctx, where, n * amp_dtype_size(want), 0, &to));
+    out->data = to;
+    AMPI_TRY(ctx->b->cast(ctx, *out, a, n, &c));
+    if (k) k->valid = 1;
     if (s) s->info.casts++;
     return AMP_OK;
 }
@@ -4431,9 +4392,9 @@ static size_t ampi_front_merge(ampi_point *to, const ampi_point *a, size_t na, c
 AMP_API amp_status amp_recompute_optimal(amp_ctx *ctx, const amp_recompute_layer *layers, size_t n, uint64_t budget, uint8_t *keep, amp_recompute_plan *out) {
     static const char where[] = "amp_recompute_optimal";
     uint64_t *least, lo = 0, hi = 0;
-    size_t *start, e, i, k, n_points = 1, cap = 0;
+    size_t *start, e, i, k, n_points = 1, cap = 0, bytes;
     ampi_point *a, *b, *swap, *points;
-    void *list = NULL;
+    void *list = NULL, *block;
     amp_recompute_plan p;
     amp_status st = AMP_OK;
     uint32_t exact = 1;
@@ -4441,11 +4402,14 @@ AMP_API amp_status amp_recompute_optimal(amp_ctx *ctx, const amp_recompute_layer
     if (!out || (n && (!layers || !keep))) return AMPI_INVALID(ctx, "%s: %s is NULL", where, !out ? "out" : !layers ? "layers" : "keep");
     if (n > 65535) return AMPI_INVALID(ctx, "%s: n is %lu; at most 65535 layers", where, (unsigned long)n);
     if (!ampi_recompute_ok(layers, n)) return AMPI_INVALID(ctx, "%s: a layer's bytes, work or cost is 2^46 or more", where);
-    least = (uint64_t *)ampi_host_alloc(&ctx->host, (n + 1) * sizeof *least);
-    start = (size_t *)ampi_host_alloc(&ctx->host, (n + 3) * sizeof *start); /* the points of place e are start[e + 1] .. start[e + 2]; first: before all */
-    a = (ampi_point *)ampi_host_alloc(&ctx->host, 4 * AMPI_POINTS * sizeof *a);
-    b = a ? a + 2 * AMPI_POINTS : NULL;
-    if (!least || !start || !a || !ampi_grow(&ctx->host, &list, 0, &cap, sizeof *points)) st = amp_fail(ctx, AMP_ERR_NO_MEMORY, "%s: no host memory", where);
+    bytes = 4 * AMPI_POINTS * sizeof *a + (n + 3) * (sizeof *least + sizeof *start);
+    block = ampi_host_alloc(&ctx->host, bytes);
+    if (!block) return amp_fail(ctx, AMP_ERR_NO_MEMORY, "%s: no host memory", where);
+    a = (ampi_point *)block;
+    b = a + 2 * AMPI_POINTS;
+    least = (uint64_t *)(a + 4 * AMPI_POINTS);
+    start = (size_t *)(least + n + 3); /* the points of place e are start[e + 1] .. start[e + 2]; first: before all */
+    if (!ampi_grow(&ctx->host, &list, 0, &cap, sizeof *points)) st = amp_fail(ctx, AMP_ERR_NO_MEMORY, "%s: no host memory", where);
     if (st == AMP_OK) { /* the least budget, by bisection: less is never easier */
         for (i = 0; i < n; i++) hi += layers[i].bytes + layers[i].work;
         while (lo < hi) {
@@ -4494,22 +4458,16 @@ AMP_API amp_status amp_recompute_optimal(amp_ctx *ctx, const amp_recompute_layer
         *out = p;
     }
     ampi_host_free(&ctx->host, list, cap * sizeof *points);
-    ampi_host_free(&ctx->host, start, (n + 3) * sizeof *start);
-    ampi_host_free(&ctx->host, least, (n + 1) * sizeof *least);
-    ampi_host_free(&ctx->host, a && b < a ? b : a, 4 * AMPI_POINTS * sizeof *a);
+    ampi_host_free(&ctx->host, block, bytes);
     return st;
 }
 
 /* ---- recompute: snapshot, comparison, dropout ---- */
 
 AMP_API amp_status amp_snapshot_take(const amp_ctx *ctx, amp_snapshot *out, const amp_rng *rng, const amp_scaler *scaler) {
-    const ampi_region *r;
     if (!ctx || !out) return AMP_ERR_INVALID_ARG;
-    memset(out, 0, sizeof *out);
-    r = ampi_region_of(ctx);
-    if (r) { out->policy = r->policy; out->low = r->low; out->pin = r->pin; out->enabled = r->enabled; out->cache = r->cache; }
-    else { ampi_policy_level(&out->policy, AMP_PRESET_AMP, AMP_AUTO); out->low = out->policy.low; }
-    if (rng) out->rng = *rng;
+    ampi_region_now(ctx, out);
+    if (rng) out->rng = *rng; else memset(&out->rng, 0, sizeof out->rng);
     out->scaler = scaler;
     out->iteration = scaler ? scaler->serial : 0;
     out->weights = ctx->weights;
@@ -4519,26 +4477,29 @@ AMP_API amp_status amp_snapshot_take(const amp_ctx *ctx, amp_snapshot *out, cons
 AMP_API amp_status amp_snapshot_begin(amp_ctx *ctx, const amp_snapshot *snapshot, amp_rng *rng) {
     static const char where[] = "amp_snapshot_begin";
     amp_autocast_desc d = AMP_ZERO;
-    ampi_region r;
     if (!ctx) return AMP_ERR_INVALID_ARG;
     if (!snapshot) return AMPI_INVALID(ctx, "%s: snapshot is NULL", where);
     if (snapshot->policy._begin || snapshot->policy._end) return amp_fail(ctx, AMP_ERR_UNINIT, "%s: snapshot is not made by amp_snapshot_take", where);
     if (snapshot->weights != ctx->weights) return amp_fail(ctx, AMP_ERR_STAGE, "%s: weights have changed since the snapshot: the recomputed forward would not be the same", where);
     if (snapshot->scaler && snapshot->iteration != snapshot->scaler->serial) return amp_fail(ctx, AMP_ERR_STAGE, "%s: the loss scale has been updated since the snapshot", where);
-    AMPI_TRY(ampi_scope_get(ctx));
-    memset(&r, 0, sizeof r);
-    r.policy = snapshot->policy;
-    r.low = snapshot->low; r.pin = snapshot->pin;
-    r.enabled = snapshot->enabled; r.cache = snapshot->cache;
-    AMPI_TRY(ampi_scope_push(ctx, &d, &r));
+    AMPI_TRY(ampi_scope_push(ctx, &d, snapshot));
     if (rng) *rng = snapshot->rng;
     return AMP_OK;
 }
 
+static uint64_t ampi_get(const uint8_t *b, int bytes) { uint64_t x = 0; int i; for (i = 0; i < bytes; i++) x |= (uint64_t)b[i] << (8 * i); return x; }
+/* FNV-1a over little-endian 64-bit words; the last one of the last piece is padded with zeros */
+static uint64_t ampi_hash(uint64_t h, const uint8_t *b, size_t n) {
+    size_t i;
+    for (i = 0; i < n; i += 8) h = (h ^ ampi_get(b + i, n - i < 8 ? (int)(n - i) : 8)) * 0x100000001b3u;
+    return h;
+}
+#define AMPI_HASH 0xcbf29ce484222325u
+
 AMP_API amp_status amp_fingerprint(amp_ctx *ctx, const amp_array *arrays, size_t n, uint64_t *out) {
     uint8_t block[4096];
-    uint64_t h = 0xcbf29ce484222325u;
-    size_t i, k, at, m;
+    uint64_t h = AMPI_HASH;
+    size_t i, at, m;
     if (!ctx) return AMP_ERR_INVALID_ARG;
     if (!out) return AMPI_INVALID(ctx, "amp_fingerprint: out is NULL");
     AMPI_TRY(ampi_check_list(ctx, "amp_fingerprint", arrays, n));
@@ -4550,7 +4511,7 @@ AMP_API amp_status amp_fingerprint(amp_ctx *ctx, const amp_array *arrays, size_t
         for (at = 0; at < bytes; at += m) {
             m = bytes - at < sizeof block ? bytes - at : sizeof block;
             AMPI_TRY(ctx->b->copy(ctx, block, (const char *)arrays[i].data + at, m));
-            for (k = 0; k < m; k++) h = (h ^ block[k]) * 0x100000001b3u;
+            h = ampi_hash(h, block, m);
         }
     }
     *out = h;
@@ -4608,8 +4569,7 @@ AMP_API amp_status amp_dropout(amp_ctx *ctx, const amp_dropout_desc *desc) {
                 u32 name length,
                 u64 count, name padded to 8 bytes, elements
          "SCL " scaler `index`: the fields of amp_scaler_state in order       "USER" bytes of the caller
-   All numbers little-endian. Checksum: FNV-1a over little-endian 64-bit words (the last one zero-padded): each step is a bijection,
-   so any change within one word is always seen. */
+   All numbers little-endian. Checksum: ampi_hash; each step is a bijection, so any change within one word is always seen. */
 
 #ifndef AMP_NO_STDIO
 
@@ -4622,25 +4582,13 @@ typedef struct ampi_file { /* being written or read */
     FILE       *f;
     const char *path, *where;
     uint8_t    *buffer;        /* AMPI_STATE_BUFFER bytes of host memory */
-    uint64_t    sum;           /* running checksum */
-    uint64_t    word, fill;    /* bytes of an unfinished word */
+    uint64_t    sum;           /* running checksum; every piece of a section but the last has whole words */
     uint64_t    sections;      /* counted, or still to be read */
     int         mode, held;    /* held: `next` is read already */
     uint8_t     next[24 + 8];  /* head of the section to come; of an array also which it is */
 } ampi_file;
 
-static void ampi_sum_start(ampi_file *s) { s->sum = 0xcbf29ce484222325u; s->word = s->fill = 0; }
-static void ampi_sum_bytes(ampi_file *s, const void *data, size_t n) {
-    const uint8_t *b = (const uint8_t *)data;
-    while (n--) {
-        s->word |= (uint64_t)*b++ << (8 * s->fill);
-        if (++s->fill == 8) { s->sum = (s->sum ^ s->word) * 0x100000001b3u; s->word = s->fill = 0; }
-    }
-}
-static uint64_t ampi_sum_end(ampi_file *s) { return s->fill ? (s->sum ^ s->word) * 0x100000001b3u : s->sum; }
-
 static void ampi_put(uint8_t *b, uint64_t x, int bytes) { int i; for (i = 0; i < bytes; i++) b[i] = (uint8_t)(x >> (8 * i)); }
-static uint64_t ampi_get(const uint8_t *b, int bytes) { uint64_t x = 0; int i; for (i = 0; i < bytes; i++) x |= (uint64_t)b[i] << (8 * i); return x; }
 
 /* elements between this machine's order and little-endian, in place */
 static void ampi_little_endian(uint8_t *b, size_t elements, size_t size) {
@@ -4653,12 +4601,12 @@ static void ampi_little_endian(uint8_t *b, size_t elements, size_t size) {
 
 static amp_status ampi_bad_file(ampi_file *s, const char *what) { return amp_fail(s->ctx, AMP_ERR_FORMAT, "%s: %s: %s", s->where, s->path, what); }
 static amp_status ampi_write(ampi_file *s, const void *data, size_t n) {
-    ampi_sum_bytes(s, data, n);
+    s->sum = ampi_hash(s->sum, (const uint8_t *)data, n);
     return fwrite(data, 1, n, s->f) == n ? AMP_OK : amp_fail(s->ctx, AMP_ERR_IO, "%s: %s: write failed", s->where, s->path);
 }
 static amp_status ampi_read(ampi_file *s, void *data, size_t n) {
     if (fread(data, 1, n, s->f) != n) return ferror(s->f) ? amp_fail(s->ctx, AMP_ERR_IO, "%s: %s: read failed", s->where, s->path) : ampi_bad_file(s, "the file is truncated");
-    ampi_sum_bytes(s, data, n);
+    s->sum = ampi_hash(s->sum, (const uint8_t *)data, n);
     return AMP_OK;
 }
 
@@ -4676,15 +4624,14 @@ static amp_status ampi_state_copy(ampi_file *s, amp_array a, size_t i, size_t n,
 static amp_status ampi_save_section(ampi_file *s, uint8_t *h, const uint8_t *head, size_t n_head, amp_array a, size_t bytes) {
     size_t i, n;
     int pass;
-    ampi_sum_start(s);
-    ampi_sum_bytes(s, h, 16);
+    s->sum = ampi_hash(AMPI_HASH, h, 16);
     for (pass = 0; pass < 2; pass++) {
-        if (pass) { ampi_put(h + 16, ampi_sum_end(s), 8); AMPI_TRY(ampi_write(s, h, 24)); AMPI_TRY(ampi_write(s, head, n_head)); }
-        else ampi_sum_bytes(s, head, n_head);
+        if (pass) { ampi_put(h + 16, s->sum, 8); AMPI_TRY(ampi_write(s, h, 24)); AMPI_TRY(ampi_write(s, head, n_head)); }
+        else s->sum = ampi_hash(s->sum, head, n_head);
         for (i = 0; i < bytes; i += n) {
             n = bytes - i < AMPI_STATE_BUFFER ? bytes - i : AMPI_STATE_BUFFER;
             AMPI_TRY(ampi_state_copy(s, a, i, n, 1));
-            if (pass) AMPI_TRY(ampi_write(s, s->buffer, n)); else ampi_sum_bytes(s, s->buffer, n);
+            if (pass) AMPI_TRY(ampi_write(s, s->buffer, n)); else s->sum = ampi_hash(s->sum, s->buffer, n);
         }
     }
     return AMP_OK;
@@ -4697,7 +4644,7 @@ static amp_status ampi_load_next(ampi_file *s) {
     s->held = 1;
     if (s->sections == 0) { memcpy(s->next, "END ", 4); return AMP_OK; }
     s->sections--;
-    ampi_sum_start(s);
+    s->sum = AMPI_HASH;
     AMPI_TRY(ampi_read(s, s->next, 16));
     if (fread(s->next + 16, 1, 8, s->f) != 8) return ampi_bad_file(s, "the file is truncated"); /* not part of the sum */
     return memcmp(s->next, "PRM ", 4) == 0 ? ampi_read(s, s->next + 24, 8) : AMP_OK;
@@ -4732,7 +4679,7 @@ static amp_status ampi_load_section(ampi_file *s, const uint8_t *h, uint8_t *hea
         AMPI_TRY(ampi_read(s, s->buffer, n));
         if (s->mode == AMPI_APPLY) AMPI_TRY(ampi_state_copy(s, a, i, n, 0));
     }
-    if (ampi_sum_end(s) != ampi_get(s->next + 16, 8)) return ampi_bad_file(s, "a checksum does not match: the file is damaged");
+    if (s->sum != ampi_get(s->next + 16, 8)) return ampi_bad_file(s, "a checksum does not match: the file is damaged");
     s->held = 0;
     return AMP_OK;
 }
@@ -4771,7 +4718,8 @@ static void ampi_scaler_bytes(amp_scaler_state *t, uint8_t *b, int take) {
 #undef AMPI_X
 }
 
-static amp_status ampi_check_state(amp_ctx *ctx, const char *where, const char *path, const amp_state *st) {
+/* what saving and loading begin with; s->buffer has `extra` bytes more for the caller, who frees it */
+static amp_status ampi_state_start(ampi_file *s, amp_ctx *ctx, const char *where, const char *path, const amp_state *st, size_t extra) {
     size_t i;
     if (!ctx) return AMP_ERR_INVALID_ARG;
     AMPI_CHECK_DESC(ctx, where, st);
@@ -4788,7 +4736,11 @@ static amp_status ampi_check_state(amp_ctx *ctx, const char *where, const char *
         AMPI_TRY(ampi_check_scaler(ctx, where, st->scalers[i]));
         if (st->scalers[i]->checked) return amp_fail(ctx, AMP_ERR_STAGE, "%s: scaler %lu is between a check and amp_scaler_update", where, (unsigned long)i);
     }
-    return ampi_failed_in(ctx, where, ctx->b->may_wait(ctx));
+    AMPI_TRY(ampi_failed_in(ctx, where, ctx->b->may_wait(ctx)));
+    memset(s, 0, sizeof *s);
+    s->ctx = ctx; s->path = path; s->where = where;
+    s->buffer = (uint8_t *)ampi_host_alloc(&ctx->host, AMPI_STATE_BUFFER + extra);
+    return s->buffer ? AMP_OK : amp_fail(ctx, AMP_ERR_NO_MEMORY, "%s: no host memory", where);
 }
 
 /* the one walk over what a file holds, in its order */
@@ -4893,9 +4845,7 @@ static amp_status ampi_state_write(ampi_file *s, const amp_state *st) {
     memcpy(h, "AMPSTATE", 8);
     ampi_put(h + 8, 1, 4);
     ampi_put(h + 12, s->sections, 4);
-    ampi_sum_start(s);
-    ampi_sum_bytes(s, h, 16);
-    ampi_put(h + 16, ampi_sum_end(s), 8);
+    ampi_put(h + 16, ampi_hash(AMPI_HASH, h, 16), 8);
     AMPI_TRY(ampi_write(s, h, 24));
     s->mode = AMPI_SAVE;
     return ampi_state_walk(s, st);
@@ -4906,17 +4856,9 @@ AMP_API amp_status amp_state_save(amp_ctx *ctx, const char *path, const amp_stat
     ampi_file s;
     amp_status st;
     char *temporary;
-    size_t len;
-    AMPI_TRY(ampi_check_state(ctx, where, path, state));
-    memset(&s, 0, sizeof s);
-    s.ctx = ctx; s.path = path; s.where = where;
-    len = strlen(path) + 5;
-    temporary = (char *)ampi_host_alloc(&ctx->host, len);
-    s.buffer = temporary ? (uint8_t *)ampi_host_alloc(&ctx->host, AMPI_STATE_BUFFER) : NULL;
-    if (!s.buffer) {
-        ampi_host_free(&ctx->host, temporary, len);
-        return amp_fail(ctx, AMP_ERR_NO_MEMORY, "%s: no host memory", where);
-    }
+    size_t len = path ? strlen(path) + 5 : 0;
+    AMPI_TRY(ampi_state_start(&s, ctx, where, path, state, len));
+    temporary = (char *)s.buffer + AMPI_STATE_BUFFER;
     snprintf(temporary, len, "%s.tmp", path);
     s.f = fopen(temporary, "wb");
     if (!s.f) st = amp_fail(ctx, AMP_ERR_IO, "%s: %s: cannot be created", where, temporary);
@@ -4927,25 +4869,21 @@ AMP_API amp_status amp_state_save(amp_ctx *ctx, const char *path, const amp_stat
         if (st == AMP_OK && !ampi_replace(temporary, path)) st = amp_fail(ctx, AMP_ERR_IO, "%s: %s: cannot be renamed to its final name", where, temporary);
         if (st != AMP_OK) (void)remove(temporary);
     }
-    ampi_host_free(&ctx->host, s.buffer, AMPI_STATE_BUFFER);
-    ampi_host_free(&ctx->host, temporary, len);
+    ampi_host_free(&ctx->host, s.buffer, AMPI_STATE_BUFFER + len);
     return st;
 }
 
 static amp_status ampi_state_read(ampi_file *s, const amp_state *st, int mode) {
     amp_array none = AMP_ZERO;
     uint8_t h[24];
-    uint64_t sum;
     rewind(s->f);
     s->mode = mode;
     s->held = 0;
-    ampi_sum_start(s);
     AMPI_TRY(ampi_read(s, h, 16));
     if (memcmp(h, "AMPSTATE", 8) != 0) return ampi_bad_file(s, "not an amp state file");
     s->sections = ampi_get(h + 12, 4);
-    sum = ampi_sum_end(s);
     AMPI_TRY(ampi_read(s, h + 16, 8));
-    if (ampi_get(h + 16, 8) != sum) return ampi_bad_file(s, "the header is damaged");
+    if (ampi_get(h + 16, 8) != ampi_hash(AMPI_HASH, h, 16)) return ampi_bad_file(s, "the header is damaged");
     if (ampi_get(h + 8, 4) != 1) return ampi_bad_file(s, "a version that this amp does not know");
     AMPI_TRY(ampi_state_walk(s, st));
     AMPI_TRY(ampi_section(s, "END ", 0, h, 0, 0, none, ""));
@@ -4957,19 +4895,15 @@ AMP_API amp_status amp_state_load(amp_ctx *ctx, const char *path, const amp_stat
     ampi_file s;
     amp_status st;
     size_t i;
-    AMPI_TRY(ampi_check_state(ctx, where, path, state));
-    memset(&s, 0, sizeof s);
-    s.ctx = ctx; s.path = path; s.where = where;
+    AMPI_TRY(ampi_state_start(&s, ctx, where, path, state, 0));
     s.f = fopen(path, "rb");
-    if (!s.f) return amp_fail(ctx, AMP_ERR_IO, "%s: %s: cannot be opened", where, path);
-    s.buffer = (uint8_t *)ampi_host_alloc(&ctx->host, AMPI_STATE_BUFFER);
-    if (!s.buffer) st = amp_fail(ctx, AMP_ERR_NO_MEMORY, "%s: no host memory", where);
+    if (!s.f) st = amp_fail(ctx, AMP_ERR_IO, "%s: %s: cannot be opened", where, path);
     else {
         st = ampi_state_read(&s, state, AMPI_LOOK);
         if (st == AMP_OK) st = ampi_state_read(&s, state, AMPI_APPLY);
+        (void)fclose(s.f);
     }
     for (i = 0; i < state->n_params; i++) ampi_weights_changed(ctx, state->params[i]);
-    (void)fclose(s.f);
     ampi_host_free(&ctx->host, s.buffer, AMPI_STATE_BUFFER);
     return st;
 }
