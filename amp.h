@@ -3280,10 +3280,8 @@ static const ampi_op_alias ampi_op_aliases[] = {
 
 static amp_op ampi_op_exact(const char *name, size_t len) { /* AMP_OP_NONE: no such name */
     uint32_t i;
-    if (len == 0 || len >= sizeof ampi_op_rows[0].name) return AMP_OP_NONE;
-    for (i = 1; i < AMP_OP_COUNT; i++) if (memcmp(ampi_op_rows[i].name, name, len) == 0 && ampi_op_rows[i].name[len] == 0) return (amp_op)i;
-    if (len >= sizeof ampi_op_aliases[0].name) return AMP_OP_NONE;
-    for (i = 0; i < AMPI_ALIASES; i++) if (memcmp(ampi_op_aliases[i].name, name, len) == 0 && ampi_op_aliases[i].name[len] == 0) return (amp_op)ampi_op_aliases[i].op;
+    for (i = 1; i < AMP_OP_COUNT; i++) if (strlen(ampi_op_rows[i].name) == len && memcmp(ampi_op_rows[i].name, name, len) == 0) return (amp_op)i;
+    for (i = 0; i < AMPI_ALIASES; i++) if (strlen(ampi_op_aliases[i].name) == len && memcmp(ampi_op_aliases[i].name, name, len) == 0) return (amp_op)ampi_op_aliases[i].op;
     return AMP_OP_NONE;
 }
 
@@ -3921,36 +3919,38 @@ static amp_status ampi_operand(amp_ctx *ctx, const char *where, amp_array a, siz
     return AMP_OK;
 }
 
+/* temporary copies of one verb: taken after the mark, given back (the stream's order keeps them until their reader has run) */
+static size_t ampi_mark(const amp_ctx *ctx) { return ctx->scope ? ctx->scope->high : 0; }
+static amp_status ampi_release(amp_ctx *ctx, size_t mark, amp_status st) {
+    if (ctx->scope) ctx->scope->high = mark;
+    return st;
+}
+
 AMP_API amp_status amp_autocast_inputs(amp_ctx *ctx, amp_op op, const amp_array *in, size_t n, amp_array *out) {
     static const char where[] = "amp_autocast_input";
     amp_dtype want;
     amp_op_class c;
     amp_array made[8];
-    size_t i, halves[2] = {0, 0}, wide = 0, mark;
+    amp_status st = AMP_OK;
+    size_t i, seen[AMP_DTYPE_COUNT] = {0}, mark;
     if (!ctx) return AMP_ERR_INVALID_ARG;
     if (n == 0) return AMP_OK;
+    mark = ampi_mark(ctx);
     if (!in || !out) return AMPI_INVALID(ctx, "%s: %s is NULL", where, in ? "out" : "in");
     if (n > 8) return AMPI_INVALID(ctx, "%s: n is %lu; at most 8 inputs", where, (unsigned long)n);
     if ((uint32_t)op >= (uint32_t)AMP_OP_COUNT) return AMPI_INVALID(ctx, "%s: op is %d: no such operation", where, (int)op);
     for (i = 0; i < n; i++) {
         AMPI_TRY(ampi_check_array(ctx, where, "in", in[i], in[i].count, 0));
         if (in[i].data && in[i].count > (size_t)-1 / 8) return AMPI_INVALID(ctx, "%s: in.count is too large", where);
-        if (!in[i].data) continue;
-        wide += in[i].dtype == AMP_F32;
-        halves[0] += in[i].dtype == AMP_F16;
-        halves[1] += in[i].dtype == AMP_BF16;
+        if (in[i].data) seen[in[i].dtype]++;
     }
     c = ampi_region_class(ctx, op, &want);
     if (c == AMP_CLASS_BANNED) return amp_fail(ctx, AMP_ERR_UNSUPPORTED, "%s: %s is banned here: %s", where, amp_op_name(op), amp_op_note(op));
-    if (c == AMP_CLASS_WIDEST) {
-        if (wide) want = AMP_F32;
-        else if (halves[0] && halves[1]) return amp_fail(ctx, AMP_ERR_UNSUPPORTED, "%s: %s has f16 and bf16 inputs: neither is wider", where, amp_op_name(op));
-    }
-    mark = ctx->scope ? ctx->scope->high : 0;
-    for (i = 0; i < n; i++) {
-        amp_status st = ampi_operand(ctx, where, in[i], in[i].count, want, &made[i]);
-        if (st != AMP_OK) { if (ctx->scope) ctx->scope->high = mark; return st; }
-    }
+    if (c == AMP_CLASS_WIDEST && seen[AMP_F32]) want = AMP_F32;
+    else if (c == AMP_CLASS_WIDEST && seen[AMP_F16] && seen[AMP_BF16])
+        return amp_fail(ctx, AMP_ERR_UNSUPPORTED, "%s: %s has f16 and bf16 inputs: neither is wider", where, amp_op_name(op));
+    for (i = 0; i < n && st == AMP_OK; i++) st = ampi_operand(ctx, where, in[i], in[i].count, want, &made[i]);
+    if (st != AMP_OK) return ampi_release(ctx, mark, st);
     memcpy(out, made, n * sizeof *out);
     return AMP_OK;
 }
@@ -3960,13 +3960,6 @@ AMP_API amp_status amp_autocast_input(amp_ctx *ctx, amp_op op, amp_array in, siz
     if (in.data && in.count && in.count < count) return AMPI_INVALID(ctx, "amp_autocast_input: in.count is %lu, but %lu elements are needed", (unsigned long)in.count, (unsigned long)count);
     a.count = count;
     return amp_autocast_inputs(ctx, op, &a, 1, out);
-}
-
-/* temporary copies of one verb: taken after the mark, given back (the stream's order keeps them until their reader has run) */
-static size_t ampi_mark(const amp_ctx *ctx) { return ctx->scope ? ctx->scope->high : 0; }
-static amp_status ampi_release(amp_ctx *ctx, size_t mark, amp_status st) {
-    if (ctx->scope) ctx->scope->high = mark;
-    return st;
 }
 
 /* ---- products: the front ---- */
@@ -4335,8 +4328,7 @@ AMP_API amp_status amp_recompute_evaluate(const amp_recompute_layer *layers, siz
 
 AMP_API amp_status amp_recompute_sqrt(const amp_recompute_layer *layers, size_t n, uint8_t *keep, amp_recompute_plan *out) {
     size_t s = 1, i;
-    if (n && (!layers || !keep)) return AMP_ERR_INVALID_ARG;
-    if (n > 65535) return AMP_ERR_INVALID_ARG;
+    if ((n && (!layers || !keep)) || n > 65535) return AMP_ERR_INVALID_ARG;
     while (s * s < n) s++;
     for (i = 0; i < n; i++) keep[i] = (n - 1 - i) % s == 0;
     return amp_recompute_evaluate(layers, n, keep, out);
@@ -4393,7 +4385,7 @@ AMP_API amp_status amp_recompute_optimal(amp_ctx *ctx, const amp_recompute_layer
     static const char where[] = "amp_recompute_optimal";
     uint64_t *least, lo = 0, hi = 0;
     size_t *start, e, i, k, n_points = 1, cap = 0, bytes;
-    ampi_point *a, *b, *swap, *points;
+    ampi_point *a, *b, *swap;
     void *list = NULL, *block;
     amp_recompute_plan p;
     amp_status st = AMP_OK;
@@ -4409,7 +4401,7 @@ AMP_API amp_status amp_recompute_optimal(amp_ctx *ctx, const amp_recompute_layer
     b = a + 2 * AMPI_POINTS;
     least = (uint64_t *)(a + 4 * AMPI_POINTS);
     start = (size_t *)(least + n + 3); /* the points of place e are start[e + 1] .. start[e + 2]; first: before all */
-    if (!ampi_grow(&ctx->host, &list, 0, &cap, sizeof *points)) st = amp_fail(ctx, AMP_ERR_NO_MEMORY, "%s: no host memory", where);
+    if (!ampi_grow(&ctx->host, &list, 0, &cap, sizeof *a)) st = amp_fail(ctx, AMP_ERR_NO_MEMORY, "%s: no host memory", where);
     if (st == AMP_OK) { /* the least budget, by bisection: less is never easier */
         for (i = 0; i < n; i++) hi += layers[i].bytes + layers[i].work;
         while (lo < hi) {
@@ -4443,21 +4435,21 @@ AMP_API amp_status amp_recompute_optimal(amp_ctx *ctx, const amp_recompute_layer
             ampi_segment_add(&s, &layers[i - 1]);
         }
         for (k = 0; k < m && st == AMP_OK; k++) {
-            if (!ampi_grow(&ctx->host, &list, n_points, &cap, sizeof *points)) st = amp_fail(ctx, AMP_ERR_NO_MEMORY, "%s: no host memory", where);
+            if (!ampi_grow(&ctx->host, &list, n_points, &cap, sizeof *a)) st = amp_fail(ctx, AMP_ERR_NO_MEMORY, "%s: no host memory", where);
             else ((ampi_point *)list)[n_points++] = a[k];
         }
         start[e + 2] = n_points;
     }
     if (st == AMP_OK) { /* back from the cheapest end */
-        const ampi_point *q = points = (ampi_point *)list;
+        const ampi_point *points = (const ampi_point *)list, *q = points + n_points - 1;
         memset(keep, 0, n);
-        for (q += n_points - 1; q->place; q = &points[q->from]) keep[q->place - 1] = 1;
+        for (; q->place; q = &points[q->from]) keep[q->place - 1] = 1;
         st = amp_recompute_evaluate(layers, n, keep, &p);
         p.least = lo;
         p.exact = exact;
         *out = p;
     }
-    ampi_host_free(&ctx->host, list, cap * sizeof *points);
+    ampi_host_free(&ctx->host, list, cap * sizeof *a);
     ampi_host_free(&ctx->host, block, bytes);
     return st;
 }
@@ -4566,8 +4558,7 @@ AMP_API amp_status amp_dropout(amp_ctx *ctx, const amp_dropout_desc *desc) {
        char tag[4]; u32 index; u64 payload bytes; u64 checksum of the 16 bytes before and the payload; payload
    Tags: "SET " parameter set `index`: u32 parameters, u32 moments, u64 steps, u64 skipped
          "PRM " an array of set `index`: u32 parameter, u32 kind (0 weights, 1 and 2 moments, 3 model copy, 4 low part), u32 dtype,
-                u32 name length,
-                u64 count, name padded to 8 bytes, elements
+                u32 name length, u64 count, name padded to 8 bytes, elements
          "SCL " scaler `index`: the fields of amp_scaler_state in order       "USER" bytes of the caller
    All numbers little-endian. Checksum: ampi_hash; each step is a bijection, so any change within one word is always seen. */
 
@@ -4599,6 +4590,8 @@ static void ampi_little_endian(uint8_t *b, size_t elements, size_t size) {
     if (!first) for (; elements--; b += size) for (i = 0; i < size / 2; i++) { t = b[i]; b[i] = b[size - 1 - i]; b[size - 1 - i] = t; }
 }
 
+/* fields of a head: every one has 4, 4, 8 and 8 bytes */
+static void ampi_head(uint8_t *h, uint64_t a, uint64_t b, uint64_t c, uint64_t d) { ampi_put(h, a, 4); ampi_put(h + 4, b, 4); ampi_put(h + 8, c, 8); ampi_put(h + 16, d, 8); }
 static amp_status ampi_bad_file(ampi_file *s, const char *what) { return amp_fail(s->ctx, AMP_ERR_FORMAT, "%s: %s: %s", s->where, s->path, what); }
 static amp_status ampi_write(ampi_file *s, const void *data, size_t n) {
     s->sum = ampi_hash(s->sum, (const uint8_t *)data, n);
@@ -4688,9 +4681,7 @@ static amp_status ampi_load_section(ampi_file *s, const uint8_t *h, uint8_t *hea
 static amp_status ampi_section(ampi_file *s, const char *tag, size_t index, uint8_t *head, size_t n_fixed, size_t n_head, amp_array a, const char *differs) {
     size_t bytes = a.count * amp_dtype_size(a.dtype);
     uint8_t h[24];
-    memcpy(h, tag, 4);
-    ampi_put(h + 4, index, 4);
-    ampi_put(h + 8, n_head + bytes, 8);
+    ampi_head(h, ampi_get((const uint8_t *)tag, 4), index, n_head + bytes, 0);
     if (s->mode == AMPI_COUNT) { s->sections++; return AMP_OK; }
     if (s->mode == AMPI_SAVE) return ampi_save_section(s, h, head, n_head, a, bytes);
     return ampi_load_section(s, h, head, n_fixed, n_head, a, bytes, differs);
@@ -4755,10 +4746,7 @@ static amp_status ampi_state_walk(ampi_file *s, const amp_state *st) {
         amp_step_record r;
         uint32_t models = s->mode == AMPI_SAVE || s->mode == AMPI_COUNT ? p->stochastic : 0;
         AMPI_TRY(s->ctx->b->copy(s->ctx, &r, p->record, sizeof r));
-        ampi_put(h, p->n, 4);
-        ampi_put(h + 4, (uint64_t)p->desc.moments, 4);
-        ampi_put(h + 8, r.steps, 8);
-        ampi_put(h + 16, r.skipped, 8);
+        ampi_head(h, p->n, (uint64_t)p->desc.moments, r.steps, r.skipped);
         AMPI_TRY(ampi_section(s, "SET ", i, h, 8, 24, none, "a parameter set has another number of parameters or moments"));
         if (s->mode == AMPI_APPLY) {
             memset(&r, 0, sizeof r);
@@ -4772,11 +4760,7 @@ static amp_status ampi_state_walk(ampi_file *s, const amp_state *st) {
             size_t len = strlen(p->params[j].name);
             if (!a.data) continue;
             memset(h, 0, sizeof h);
-            ampi_put(h, j, 4);
-            ampi_put(h + 4, kind, 4);
-            ampi_put(h + 8, (uint64_t)a.dtype, 4);
-            ampi_put(h + 12, len, 4);
-            ampi_put(h + 16, a.count, 8);
+            ampi_head(h, j, kind, (uint64_t)a.dtype | (uint64_t)len << 32, a.count);
             memcpy(h + 24, p->params[j].name, len);
             len = 24 + ((len + 7) & ~(size_t)7);
             if (kind == 3 && s->mode >= AMPI_LOOK) { /* the file says whether copies were saved */
@@ -4843,8 +4827,7 @@ static amp_status ampi_state_write(ampi_file *s, const amp_state *st) {
     s->mode = AMPI_COUNT;
     AMPI_TRY(ampi_state_walk(s, st));
     memcpy(h, "AMPSTATE", 8);
-    ampi_put(h + 8, 1, 4);
-    ampi_put(h + 12, s->sections, 4);
+    ampi_put(h + 8, 1 | s->sections << 32, 8);
     ampi_put(h + 16, ampi_hash(AMPI_HASH, h, 16), 8);
     AMPI_TRY(ampi_write(s, h, 24));
     s->mode = AMPI_SAVE;
@@ -4908,16 +4891,16 @@ AMP_API amp_status amp_state_load(amp_ctx *ctx, const char *path, const amp_stat
     return st;
 }
 
-#else /* AMP_NO_STDIO */
-AMP_API amp_status amp_state_save(amp_ctx *ctx, const char *path, const amp_state *state) {
-    (void)path; (void)state;
-    return ctx ? amp_fail(ctx, AMP_ERR_UNSUPPORTED, "amp_state_save: built with AMP_NO_STDIO") : AMP_ERR_INVALID_ARG;
-}
-AMP_API amp_status amp_state_load(amp_ctx *ctx, const char *path, const amp_state *state) {
-    (void)path; (void)state;
-    return ctx ? amp_fail(ctx, AMP_ERR_UNSUPPORTED, "amp_state_load: built with AMP_NO_STDIO") : AMP_ERR_INVALID_ARG;
-}
-#endif
+#else
+#define AMPI_X(name) \
+    AMP_API amp_status name(amp_ctx *ctx, const char *path, const amp_state *state) { \
+        (void)path; (void)state; \
+        return ctx ? amp_fail(ctx, AMP_ERR_UNSUPPORTED, #name ": built with AMP_NO_STDIO") : AMP_ERR_INVALID_ARG; \
+    }
+AMPI_X(amp_state_save)
+AMPI_X(amp_state_load)
+#undef AMPI_X
+#endif /* AMP_NO_STDIO */
 
 /* ==== CPU backend ========================================================================================================
    Arrays go through blocks of AMPI_BLOCK elements that stay in the L1 cache: widened to float, worked on, narrowed. So each piece of
