@@ -3548,7 +3548,7 @@ AMP_API amp_status amp_policy_set(amp_ctx *ctx, amp_policy *policy, const char *
         if (end == value || *end) return AMPI_INVALID(ctx, sentence, where, property, value, "a number");
         if (kind == 'f') v = x > -3.4e38 && x < 3.4e38 ? ampi_bits((float)x) : 0x7f800000u;
         else if (x >= 1.0 && x < 2147483647.0) v = (uint32_t)x;
-        if (kind == 'i' && v && (double)v != x) return AMPI_INVALID(ctx, sentence, where, property, value, "a whole number");
+        if (kind == 'i' && v && x > (double)v) return AMPI_INVALID(ctx, sentence, where, property, value, "a whole number");
     }
     AMPI_TRY(kind == 's' ? ampi_policy_scale(ctx, &p, value) : ampi_policy_property(ctx, &p, k, v));
     AMPI_TRY(ampi_policy_agree(ctx, &p));
@@ -4361,7 +4361,7 @@ static uint64_t ampi_recompute_least(const amp_recompute_layer *l, size_t n, uin
     return least[n];
 }
 
-typedef struct ampi_point { uint64_t kept, extra; uint32_t place; size_t from; } ampi_point; /* place: that is kept before, + 1; from: its point */
+typedef struct ampi_point { uint64_t kept, extra; size_t place, from; } ampi_point; /* place: that is kept before, + 1; from: its point */
 #define AMPI_POINTS 4096u
 
 /* to = what nothing beats in a, and in b moved by (kept, extra); by kept upwards, extra downwards */
@@ -4422,7 +4422,7 @@ AMP_API amp_status amp_recompute_optimal(amp_ctx *ctx, const amp_recompute_layer
             uint64_t need = ampi_segment_need(&s, work);
             ampi_point move;
             if (own + need > budget) break;
-            move.kept = own; move.extra = s.cost; move.place = (uint32_t)i; move.from = start[i];
+            move.kept = own; move.extra = s.cost; move.place = i; move.from = start[i];
             m = ampi_front_merge(b, a, m, (ampi_point *)list + start[i], start[i + 1] - start[i], move, budget - need);
             swap = a; a = b; b = swap;
             if (m > AMPI_POINTS) { /* every second one, both ends stay */
@@ -4744,7 +4744,7 @@ static amp_status ampi_state_walk(ampi_file *s, const amp_state *st) {
     for (i = 0; i < st->n_params; i++) {
         amp_params *p = st->params[i];
         amp_step_record r;
-        uint32_t models = s->mode == AMPI_SAVE || s->mode == AMPI_COUNT ? p->stochastic : 0;
+        int models = s->mode == AMPI_SAVE || s->mode == AMPI_COUNT ? p->stochastic : 0;
         AMPI_TRY(s->ctx->b->copy(s->ctx, &r, p->record, sizeof r));
         ampi_head(h, p->n, (uint64_t)p->desc.moments, r.steps, r.skipped);
         AMPI_TRY(ampi_section(s, "SET ", i, h, 8, 24, none, "a parameter set has another number of parameters or moments"));
