@@ -797,7 +797,9 @@ AMP_API const amp_step_record *amp_step_record_ptr(const amp_params *p);
 /* X(suffix of AMP_OP_, "name", "classes"): one row per operation that a system classifies, under its PyTorch name where it has one.
    The classes are letters (amp_op_class), one per amp_system in its order: amp, PyTorch CUDA, PyTorch CPU, Apex O1, MindSpore
    white / black, MindSpore auto. Overloads and in-place forms share a row. A row's name is a name of PyTorch and Apex where
-   their letter is not '-'; names of MindSpore are in the second table. */
+   their letter is a capital (a small one: only other names are); names of MindSpore are in the second table. Sources: PyTorch's
+   autocast_mode.h and .cpp (2.12), Apex's amp/lists and rnn_compat.py before their removal, MindSpore's train/amp.py and its
+   documentation of level "auto". */
 #define AMP_OP_LIST(X) \
     X(CONV1D, "conv1d", "LLLLL-") X(CONV2D, "conv2d", "LLLLLL") X(CONV3D, "conv3d", "LLLLLL") \
     X(CONV_TBC, "conv_tbc", "LLLL--") X(CONV_TRANSPOSE1D, "conv_transpose1d", "LLLLL-") \
@@ -806,8 +808,8 @@ AMP_API const amp_step_record *amp_step_record_ptr(const amp_params *p);
     X(CUDNN_CONVOLUTION, "cudnn_convolution", "LL----") \
     X(CUDNN_CONVOLUTION_TRANSPOSE, "cudnn_convolution_transpose", "LL----") \
     X(CONV2D_BACKWARD_INPUT, "conv2d_backward_input", "L---L-") X(LINEAR, "linear", "LLLLLL") X(MATMUL, "matmul", "LLLLLL") \
-    X(MM, "mm", "LLLL--") X(MV, "mv", "LL-L--") X(BMM, "bmm", "LLLLLL") X(ADDMM, "addmm", "LLLL-L") \
-    X(ADDMV, "addmv", "LL-L--") X(ADDR, "addr", "LL-L--") X(ADDBMM, "addbmm", "LLLL--") X(BADDBMM, "baddbmm", "LLLL--") \
+    X(MM, "mm", "LLLL--") X(MV, "mv", "LL-L-L") X(BMM, "bmm", "LLLLLL") X(ADDMM, "addmm", "LLLL-L") \
+    X(ADDMV, "addmv", "LL-L-L") X(ADDR, "addr", "LL-L--") X(ADDBMM, "addbmm", "LLLL-L") X(BADDBMM, "baddbmm", "LLLL-L") \
     X(GER, "ger", "L---L-") X(EINSUM, "einsum", "LL---L") X(CHAIN_MATMUL, "chain_matmul", "LL----") \
     X(LINALG_MULTI_DOT, "linalg_multi_dot", "LL----") X(LINALG_VECDOT, "linalg_vecdot", "LLL---") \
     X(ADDMM_ACTIVATION, "_addmm_activation", "L-L---") \
@@ -819,7 +821,7 @@ AMP_API const amp_step_record *amp_step_record_ptr(const amp_params *p);
     X(RNN_RELU_CELL, "rnn_relu_cell", "LL-L--") X(LSTM, "lstm", "L--L--") X(GRU, "gru", "L--L--") \
     X(RNN_TANH, "rnn_tanh", "L--L--") X(RNN_RELU, "rnn_relu", "L--L--") X(MKLDNN_RNN_LAYER, "mkldnn_rnn_layer", "L-L---") \
     X(PRELU, "prelu", "LLLLLL") X(RELU, "relu", "----L-") X(GELU, "gelu", "---F--") X(DROPOUT, "dropout", "------") \
-    X(SUB, "sub", "W-----") X(ADD, "add", "W--W--") X(MUL, "mul", "W--W--") X(DIV, "div", "W--W--") X(EQ, "eq", "W--W--") \
+    X(SUB, "sub", "W--w--") X(ADD, "add", "W--W--") X(MUL, "mul", "W--W--") X(DIV, "div", "W--W--") X(EQ, "eq", "W--W--") \
     X(EQUAL, "equal", "W--W--") X(GE, "ge", "W--W--") X(GT, "gt", "W--W--") X(LE, "le", "W--W--") X(LT, "lt", "W--W--") \
     X(NE, "ne", "W--W--") X(BIAS_ADD, "bias_add", "W----W") X(ADD_N, "add_n", "W----W") X(CAT, "cat", "W-WW-W") \
     X(STACK, "stack", "W-WW--") X(INDEX_COPY, "index_copy", "W-W---") X(INDEX_PUT, "index_put", "WW----") \
@@ -829,8 +831,8 @@ AMP_API const amp_step_record *amp_step_record_ptr(const amp_params *p);
     X(GRID_SAMPLER_2D, "grid_sampler_2d", "W-F--W") X(GRID_SAMPLER_3D, "grid_sampler_3d", "W-F--W") \
     X(GRID_SAMPLER_2D_CPU_FALLBACK, "_grid_sampler_2d_cpu_fallback", "W-F---") X(GRID_SAMPLE, "grid_sample", "W--F--") \
     X(ACOS, "acos", "FF-F-F") X(ASIN, "asin", "FF-F-F") X(COSH, "cosh", "FF-F-F") X(ERFINV, "erfinv", "FF-F-F") \
-    X(EXP, "exp", "FF-F-F") X(EXPM1, "expm1", "FF-F-F") X(LOG, "log", "FF-F-F") X(LOG10, "log10", "FF-F--") \
-    X(LOG2, "log2", "FF-F--") X(LOG1P, "log1p", "FF---F") X(RECIPROCAL, "reciprocal", "FF-F-F") X(RSQRT, "rsqrt", "FF-F-F") \
+    X(EXP, "exp", "FF-F-F") X(EXPM1, "expm1", "FF-F-F") X(LOG, "log", "FF-F-F") X(LOG10, "log10", "FF-F-F") \
+    X(LOG2, "log2", "FF-F-F") X(LOG1P, "log1p", "FF---F") X(RECIPROCAL, "reciprocal", "FF-F-F") X(RSQRT, "rsqrt", "FF-F-F") \
     X(SINH, "sinh", "FF-F-F") X(TAN, "tan", "FF-F-F") X(POW, "pow", "FF-F-F") X(SOFTPLUS, "softplus", "FF-F-F") \
     X(LOGSUMEXP, "logsumexp", "FF----") X(SOFTMIN, "softmin", "F--F--") X(LAYER_NORM, "layer_norm", "FF-FFF") \
     X(NATIVE_LAYER_NORM, "native_layer_norm", "FF----") X(GROUP_NORM, "group_norm", "FF-F-F") \
@@ -844,12 +846,12 @@ AMP_API const amp_step_record *amp_step_record_ptr(const amp_params *p);
     X(COSINE_EMBEDDING_LOSS, "cosine_embedding_loss", "FFFF--") X(CROSS_ENTROPY, "cross_entropy", "O--F--") \
     X(CROSS_ENTROPY_LOSS, "cross_entropy_loss", "O-F---") X(CTC_LOSS, "ctc_loss", "F-FF--") \
     X(HINGE_EMBEDDING_LOSS, "hinge_embedding_loss", "FFFF--") X(HUBER_LOSS, "huber_loss", "FFF---") \
-    X(KL_DIV, "kl_div", "FFFF-F") X(L1_LOSS, "l1_loss", "FFFF--") X(MARGIN_RANKING_LOSS, "margin_ranking_loss", "FFFF--") \
+    X(KL_DIV, "kl_div", "FFFF-F") X(L1_LOSS, "l1_loss", "FFFF-F") X(MARGIN_RANKING_LOSS, "margin_ranking_loss", "FFFF--") \
     X(MSE_LOSS, "mse_loss", "FFFF-F") X(MULTI_MARGIN_LOSS, "multi_margin_loss", "FFFF-F") \
     X(MULTILABEL_MARGIN_LOSS, "multilabel_margin_loss", "FFFF-F") \
     X(MULTILABEL_MARGIN_LOSS_FORWARD, "multilabel_margin_loss_forward", "F-F---") \
-    X(MULTILABEL_SOFT_MARGIN_LOSS, "multilabel_soft_margin_loss", "F--F--") X(NLL_LOSS, "nll_loss", "FFFF--") \
-    X(NLL_LOSS2D, "nll_loss2d", "FFF---") X(POISSON_NLL_LOSS, "poisson_nll_loss", "FFFF--") \
+    X(MULTILABEL_SOFT_MARGIN_LOSS, "multilabel_soft_margin_loss", "F--F--") X(NLL_LOSS, "nll_loss", "FFFF-F") \
+    X(NLL_LOSS2D, "nll_loss2d", "FFF--F") X(POISSON_NLL_LOSS, "poisson_nll_loss", "FFFF--") \
     X(SMOOTH_L1_LOSS, "smooth_l1_loss", "FFFF-F") X(SOFT_MARGIN_LOSS, "soft_margin_loss", "FFFF-F") \
     X(TRIPLET_MARGIN_LOSS, "triplet_margin_loss", "FFFF-F") X(INTERPOLATE, "interpolate", "F--F--") \
     X(UPSAMPLE_NEAREST1D, "upsample_nearest1d", "FF----") X(UPSAMPLE_NEAREST2D, "upsample_nearest2d", "FF----") \
@@ -894,44 +896,57 @@ AMP_API const amp_step_record *amp_step_record_ptr(const amp_params *p);
 /* X(suffix of AMP_OP_, "other name", "systems"): further names. Systems that list the operation by this name: A Apex, M MindSpore white or
    black, S MindSpore auto; "": none does, it is here for convenience. */
 #define AMP_OP_NAME_LIST(X) \
-    X(CONV1D, "nn.Conv1d", "M") X(CONV2D, "nn.Conv2d", "M") X(CONV2D, "Conv2D", "MS") X(CONV3D, "nn.Conv3d", "M") \
-    X(CONV3D, "Conv3D", "MS") X(CONV_TRANSPOSE1D, "nn.Conv1dTranspose", "M") X(CONV_TRANSPOSE1D, "nn.ConvTranspose1d", "") \
+    X(CONV1D, "nn.Conv1d", "M") X(CONV2D, "nn.Conv2d", "M") X(CONV2D, "Conv2D", "MS") X(CONV2D, "Conv2DExt", "S") \
+    X(CONV3D, "nn.Conv3d", "M") X(CONV3D, "Conv3D", "MS") X(CONV3D, "Conv3DExt", "S") \
+    X(CONV_TRANSPOSE1D, "nn.Conv1dTranspose", "M") X(CONV_TRANSPOSE1D, "nn.ConvTranspose1d", "") \
     X(CONV_TRANSPOSE2D, "nn.Conv2dTranspose", "M") X(CONV_TRANSPOSE2D, "nn.ConvTranspose2d", "") \
-    X(CONV_TRANSPOSE2D, "Conv2DTranspose", "MS") X(CONV_TRANSPOSE3D, "nn.Conv3dTranspose", "M") \
-    X(CONV_TRANSPOSE3D, "nn.ConvTranspose3d", "") X(CONV_TRANSPOSE3D, "Conv3DTranspose", "MS") \
-    X(CONVOLUTION, "Convolution", "S") X(CONV2D_BACKWARD_INPUT, "Conv2DBackpropInput", "M") X(LINEAR, "nn.Dense", "M") \
-    X(LINEAR, "Dense", "S") X(LINEAR, "nn.Linear", "") X(MATMUL, "MatMul", "MS") X(MATMUL, "MatMulExt", "S") \
-    X(MATMUL, "__matmul__", "A") X(BMM, "BatchMatMul", "MS") X(BMM, "BatchMatMulExt", "S") X(ADDMM, "Addmm", "S") \
-    X(GER, "Ger", "M") X(EINSUM, "Einsum", "S") X(LSTM_CELL, "nn.LSTMCell", "M") X(LSTM_CELL, "LSTMCell", "A") \
-    X(GRU_CELL, "nn.GRUCell", "M") X(GRU_CELL, "GRUCell", "A") X(RNN_TANH_CELL, "nn.RNNCell", "M") \
-    X(RNN_TANH_CELL, "RNNCell", "A") X(LSTM, "LSTM", "A") X(LSTM, "nn.LSTM", "") X(GRU, "GRU", "A") X(GRU, "nn.GRU", "") \
-    X(RNN_TANH, "RNN", "A") X(RNN_TANH, "nn.RNN", "") X(PRELU, "PReLU", "MS") X(PRELU, "nn.PReLU", "") X(RELU, "ReLU", "M") \
-    X(RELU, "nn.ReLU", "") X(GELU, "nn.GELU", "") X(DROPOUT, "nn.Dropout", "") X(ADD, "__add__", "A") \
-    X(ADD, "__radd__", "A") X(ADD, "__iadd__", "A") X(SUB, "__sub__", "") X(SUB, "__rsub__", "") X(SUB, "__isub__", "") \
-    X(MUL, "__mul__", "A") X(MUL, "__rmul__", "A") X(MUL, "__imul__", "A") X(DIV, "__div__", "A") X(DIV, "__rdiv__", "A") \
-    X(DIV, "__idiv__", "A") X(DIV, "__truediv__", "A") X(DIV, "__rtruediv__", "A") X(DIV, "__itruediv__", "A") \
-    X(EQ, "__eq__", "A") X(GE, "__ge__", "A") X(GT, "__gt__", "A") X(LE, "__le__", "A") X(LT, "__lt__", "A") \
-    X(NE, "__ne__", "A") X(BIAS_ADD, "BiasAdd", "S") X(ADD_N, "AddN", "S") X(CAT, "Concat", "S") X(ADDCDIV, "Addcdiv", "S") \
-    X(ADDCMUL, "Addcmul", "S") X(BILINEAR, "nn.Bilinear", "") X(CROSS, "Cross", "S") X(CROSS, "_PyboostCrossPrim", "S") \
-    X(DOT, "Dot", "S") X(GRID_SAMPLER_2D, "GridSampler2D", "S") X(GRID_SAMPLER_3D, "GridSampler3D", "S") \
-    X(ACOS, "ACos", "S") X(ASIN, "Asin", "S") X(COSH, "Cosh", "S") X(ERFINV, "Erfinv", "S") X(EXP, "Exp", "S") \
-    X(EXPM1, "Expm1", "S") X(LOG, "Log", "S") X(LOG1P, "Log1p", "S") X(RECIPROCAL, "Reciprocal", "S") \
-    X(RSQRT, "Rsqrt", "S") X(SINH, "Sinh", "S") X(TAN, "Tan", "S") X(POW, "Pow", "S") X(POW, "__pow__", "A") \
-    X(POW, "__ipow__", "A") X(POW, "__rpow__", "A") X(SOFTPLUS, "Softplus", "S") X(SOFTPLUS, "SoftplusExt", "S") \
-    X(SOFTPLUS, "nn.Softplus", "") X(LAYER_NORM, "nn.LayerNorm", "M") X(LAYER_NORM, "LayerNorm", "S") \
-    X(LAYER_NORM, "LayerNormExt", "S") X(GROUP_NORM, "GroupNorm", "S") X(GROUP_NORM, "nn.GroupNorm", "") \
-    X(BATCH_NORM, "nn.BatchNorm1d", "M") X(BATCH_NORM, "nn.BatchNorm2d", "M") X(BATCH_NORM, "nn.BatchNorm3d", "M") \
-    X(BATCH_NORM, "BatchNorm", "S") X(BATCH_NORM, "BatchNormExt", "S") X(RMS_NORM, "nn.RMSNorm", "") \
-    X(RENORM, "Renorm", "S") X(PDIST, "Pdist", "S") X(CDIST, "Cdist", "S") X(BINARY_CROSS_ENTROPY, "nn.BCELoss", "") \
-    X(BINARY_CROSS_ENTROPY_WITH_LOGITS, "BCEWithLogitsLoss", "S") \
+    X(CONV_TRANSPOSE2D, "Conv2DTranspose", "MS") X(CONV_TRANSPOSE2D, "ConvTranspose2D", "S") \
+    X(CONV_TRANSPOSE3D, "nn.Conv3dTranspose", "M") X(CONV_TRANSPOSE3D, "nn.ConvTranspose3d", "") \
+    X(CONV_TRANSPOSE3D, "Conv3DTranspose", "MS") X(CONVOLUTION, "Convolution", "S") \
+    X(CONV2D_BACKWARD_INPUT, "Conv2DBackpropInput", "M") X(LINEAR, "nn.Dense", "M") X(LINEAR, "Dense", "S") \
+    X(LINEAR, "nn.Linear", "") X(MATMUL, "MatMul", "MS") X(MATMUL, "MatMulExt", "S") X(MATMUL, "__matmul__", "A") \
+    X(BMM, "BatchMatMul", "MS") X(BMM, "BatchMatMulExt", "S") X(ADDMM, "Addmm", "S") X(GER, "Ger", "M") \
+    X(EINSUM, "Einsum", "S") X(LSTM_CELL, "nn.LSTMCell", "M") X(LSTM_CELL, "LSTMCell", "A") X(GRU_CELL, "nn.GRUCell", "M") \
+    X(GRU_CELL, "GRUCell", "A") X(RNN_TANH_CELL, "nn.RNNCell", "M") X(RNN_TANH_CELL, "RNNTanhCell", "A") \
+    X(RNN_TANH_CELL, "RNNCell", "") X(LSTM, "LSTM", "A") X(LSTM, "nn.LSTM", "") X(GRU, "GRU", "A") X(GRU, "nn.GRU", "") \
+    X(RNN_TANH, "RNN", "A") X(RNN_TANH, "nn.RNN", "") X(RNN_TANH, "RNN_TANH", "A") X(PRELU, "PReLU", "MS") \
+    X(PRELU, "nn.PReLU", "") X(RELU, "ReLU", "M") X(RELU, "nn.ReLU", "") X(GELU, "nn.GELU", "") X(DROPOUT, "nn.Dropout", "") \
+    X(ADD, "__add__", "A") X(ADD, "__radd__", "A") X(ADD, "__iadd__", "A") X(SUB, "__sub__", "A") X(SUB, "__rsub__", "A") \
+    X(SUB, "__isub__", "A") X(MUL, "__mul__", "A") X(MUL, "__rmul__", "A") X(MUL, "__imul__", "A") X(DIV, "__div__", "A") \
+    X(DIV, "__rdiv__", "A") X(DIV, "__idiv__", "A") X(DIV, "__truediv__", "A") X(DIV, "__rtruediv__", "A") \
+    X(DIV, "__itruediv__", "A") X(EQ, "__eq__", "A") X(GE, "__ge__", "A") X(GT, "__gt__", "A") X(LE, "__le__", "A") \
+    X(LT, "__lt__", "A") X(NE, "__ne__", "A") X(BIAS_ADD, "BiasAdd", "S") X(ADD_N, "AddN", "S") X(CAT, "Concat", "S") \
+    X(ADDCDIV, "Addcdiv", "S") X(ADDCMUL, "Addcmul", "S") X(BILINEAR, "nn.Bilinear", "") X(CROSS, "Cross", "S") \
+    X(CROSS, "_PyboostCrossPrim", "S") X(DOT, "Dot", "S") X(GRID_SAMPLER_2D, "GridSampler2D", "S") \
+    X(GRID_SAMPLER_3D, "GridSampler3D", "S") X(ACOS, "ACos", "S") X(ASIN, "Asin", "S") X(COSH, "Cosh", "S") \
+    X(ERFINV, "Erfinv", "S") X(EXP, "Exp", "S") X(EXPM1, "Expm1", "S") X(LOG, "Log", "S") X(LOG1P, "Log1p", "S") \
+    X(RECIPROCAL, "Reciprocal", "S") X(RSQRT, "Rsqrt", "S") X(SINH, "Sinh", "S") X(TAN, "Tan", "S") X(POW, "Pow", "S") \
+    X(POW, "__pow__", "A") X(POW, "__ipow__", "A") X(POW, "__rpow__", "A") X(SOFTPLUS, "Softplus", "S") \
+    X(SOFTPLUS, "SoftplusExt", "S") X(SOFTPLUS, "nn.Softplus", "") X(LAYER_NORM, "nn.LayerNorm", "M") \
+    X(LAYER_NORM, "LayerNorm", "S") X(LAYER_NORM, "LayerNormExt", "S") X(GROUP_NORM, "GroupNorm", "S") \
+    X(GROUP_NORM, "nn.GroupNorm", "") X(BATCH_NORM, "nn.BatchNorm1d", "M") X(BATCH_NORM, "nn.BatchNorm2d", "M") \
+    X(BATCH_NORM, "nn.BatchNorm3d", "M") X(BATCH_NORM, "BatchNorm", "S") X(BATCH_NORM, "BatchNormExt", "S") \
+    X(RMS_NORM, "nn.RMSNorm", "") X(RENORM, "Renorm", "S") X(PDIST, "Pdist", "S") X(CDIST, "Cdist", "S") \
+    X(BINARY_CROSS_ENTROPY, "nn.BCELoss", "") X(BINARY_CROSS_ENTROPY_WITH_LOGITS, "BCEWithLogitsLoss", "S") \
     X(BINARY_CROSS_ENTROPY_WITH_LOGITS, "nn.BCEWithLogitsLoss", "") X(CROSS_ENTROPY, "nn.CrossEntropyLoss", "") \
     X(KL_DIV, "KLDivLoss", "S") X(KL_DIV, "nn.KLDivLoss", "") X(MSE_LOSS, "MSELossExt", "S") X(MSE_LOSS, "nn.MSELoss", "") \
-    X(MULTI_MARGIN_LOSS, "MultiMarginLoss", "S") X(MULTILABEL_MARGIN_LOSS, "MultilabelMarginLoss", "S") \
-    X(SMOOTH_L1_LOSS, "SmoothL1Loss", "S") X(SOFT_MARGIN_LOSS, "SoftMarginLoss", "S") \
-    X(TRIPLET_MARGIN_LOSS, "TripletMarginLoss", "S") X(SOFTMAX, "Softmax", "S") X(SOFTMAX, "nn.Softmax", "") \
-    X(LOG_SOFTMAX, "LogSoftmax", "S") X(LOG_SOFTMAX, "nn.LogSoftmax", "") X(SUM, "SumExt", "S") X(PROD, "ReduceProd", "S") \
-    X(PROD, "ProdExt", "S") X(CUMSUM, "CumSum", "S") X(CUMSUM, "CumsumExt", "S") X(CUMPROD, "CumProd", "S") \
-    X(NORM, "Norm", "S")
+    X(MULTI_MARGIN_LOSS, "MultiMarginLoss", "S") X(MULTI_MARGIN_LOSS, "nn.MultiMarginLoss", "") \
+    X(MULTILABEL_MARGIN_LOSS, "MultilabelMarginLoss", "S") X(MULTILABEL_MARGIN_LOSS, "nn.MultiLabelMarginLoss", "") \
+    X(SMOOTH_L1_LOSS, "SmoothL1Loss", "S") X(SMOOTH_L1_LOSS, "nn.SmoothL1Loss", "") \
+    X(SOFT_MARGIN_LOSS, "SoftMarginLoss", "S") X(SOFT_MARGIN_LOSS, "nn.SoftMarginLoss", "") \
+    X(TRIPLET_MARGIN_LOSS, "TripletMarginLoss", "S") X(TRIPLET_MARGIN_LOSS, "nn.TripletMarginLoss", "") \
+    X(SOFTMAX, "Softmax", "S") X(SOFTMAX, "nn.Softmax", "") X(LOG_SOFTMAX, "LogSoftmax", "S") \
+    X(LOG_SOFTMAX, "nn.LogSoftmax", "") X(LOG_SOFTMAX, "LogSoftmaxExt", "S") X(SUM, "SumExt", "S") \
+    X(PROD, "ReduceProd", "S") X(PROD, "ProdExt", "S") X(CUMSUM, "CumSum", "S") X(CUMSUM, "CumsumExt", "S") \
+    X(CUMPROD, "CumProd", "S") X(NORM, "Norm", "S") X(RNN_RELU_CELL, "RNNReLUCell", "A") X(RNN_RELU, "RNN_RELU", "A") \
+    X(ADDBMM, "Addbmm", "S") X(ADDMV, "Addmv", "S") X(BADDBMM, "Baddbmm", "S") X(MV, "Mv", "S") X(LOG10, "Log10", "S") \
+    X(LOG2, "Log2", "S") X(L1_LOSS, "L1LossExt", "S") X(L1_LOSS, "nn.L1Loss", "") X(NLL_LOSS, "NLLLoss", "S") \
+    X(NLL_LOSS, "nn.NLLLoss", "") X(NLL_LOSS2D, "NLLLoss2d", "S") X(HUBER_LOSS, "nn.HuberLoss", "") \
+    X(POISSON_NLL_LOSS, "nn.PoissonNLLLoss", "") X(COSINE_EMBEDDING_LOSS, "nn.CosineEmbeddingLoss", "") \
+    X(HINGE_EMBEDDING_LOSS, "nn.HingeEmbeddingLoss", "") X(MARGIN_RANKING_LOSS, "nn.MarginRankingLoss", "") \
+    X(MULTILABEL_SOFT_MARGIN_LOSS, "nn.MultiLabelSoftMarginLoss", "") X(CTC_LOSS, "nn.CTCLoss", "") \
+    X(COSINE_SIMILARITY, "nn.CosineSimilarity", "") X(LOCAL_RESPONSE_NORM, "nn.LocalResponseNorm", "") \
+    X(SOFTMIN, "nn.Softmin", "") X(INTERPOLATE, "nn.Upsample", "")
 
 typedef enum amp_op {
     AMP_OP_NONE = 0, /* an operation that no list knows */
@@ -961,8 +976,8 @@ typedef enum amp_system {
 } amp_system;
 
 /* *out = the operation of that name: "matmul", "nn.Dense", "F.linear", "torch.matmul", "aten::norm.Scalar". Exact first; then without
-   a leading "torch.nn.functional." (and its shorter forms), "Tensor.", "aten::", "ops.", "mindspore.", and without ".Overload" behind
-   "aten::". AMP_ERR_INVALID_ARG for an unknown name: *out is AMP_OP_NONE then. Class: host. Threads: safe. */
+   a leading "torch.nn.functional." (and its shorter forms), "Tensor.", "aten::", "ops.", "mindspore.", without ".Overload" behind
+   "aten::", and without the "_" of an in-place form. AMP_ERR_INVALID_ARG for an unknown name: *out is AMP_OP_NONE then. Class: host. Threads: safe. */
 AMP_API amp_status amp_op_find(const char *name, amp_op *out);
 /* Its name, "" for AMP_OP_NONE and unknown numbers. Class: host. */
 AMP_API const char *amp_op_name(amp_op op);
@@ -3286,8 +3301,8 @@ static amp_op ampi_op_exact(const char *name, size_t len) { /* AMP_OP_NONE: no s
 }
 
 AMP_API amp_status amp_op_find(const char *name, amp_op *out) {
-    static const char prefixes[][24] = {"torch.nn.functional.", "nn.functional.", "F.", "torch.ops.aten.", "aten::", "torch.Tensor.", "Tensor.", "torch.",
-        "mindspore.ops.", "mindspore.mint.", "mindspore.", "ops."}; /* one is taken off; what is left is a name, or a module and a name */
+    static const char prefixes[][32] = {"torch.nn.functional.", "nn.functional.", "F.", "torch.ops.aten.", "aten::", "torch.Tensor.", "Tensor.", "torch.",
+        "mindspore.ops.operations.", "mindspore.ops.", "mindspore.mint.nn.functional.", "mindspore.mint.", "mindspore.", "ops.", "mint.", "P."}; /* one is taken off; what is left is a name, or a module and a name */
     char copy[40];
     size_t len, i;
     amp_op op;
@@ -3303,7 +3318,8 @@ AMP_API amp_status amp_op_find(const char *name, amp_op *out) {
     }
     len = strlen(name);
     if (!op) op = ampi_op_exact(name, len);
-    if (!op && aten) op = ampi_op_exact(name, strcspn(name, ".")); /* without the overload */
+    if (!op && aten) op = ampi_op_exact(name, len = strcspn(name, ".")); /* without the overload */
+    if (!op && len > 1 && name[len - 1] == '_' && name[len - 2] != '_') op = ampi_op_exact(name, len - 1); /* in place */
     if (!op && len < sizeof copy && (strncmp(name, "linalg.", 7) == 0 || strncmp(name, "fft.", 4) == 0)) {
         memcpy(copy, name, len);
         copy[strcspn(name, ".")] = '_';
@@ -3316,23 +3332,23 @@ AMP_API amp_status amp_op_find(const char *name, amp_op *out) {
 static int ampi_is_op(amp_op op) { return (uint32_t)op > 0u && (uint32_t)op < (uint32_t)AMP_OP_COUNT; }
 AMP_API const char *amp_op_name(amp_op op) { return ampi_is_op(op) ? ampi_op_rows[op].name : ""; }
 
-AMP_API const char *amp_op_listed(amp_op op, amp_system system, size_t k) {
-    static const char letter[] = "...AMS";
-    size_t i;
-    if (!ampi_is_op(op) || (uint32_t)system >= (uint32_t)AMP_SYSTEM_COUNT || ampi_op_rows[op].classes[system] == '-') return NULL;
-    if (system <= AMP_SYSTEM_APEX && k-- == 0) return ampi_op_rows[op].name;
-    for (i = 0; i < AMPI_ALIASES; i++)
-        if (ampi_op_aliases[i].op == (uint32_t)op && strchr(ampi_op_aliases[i].systems, letter[system]) && k-- == 0) return ampi_op_aliases[i].name;
-    return NULL;
-}
-
 static const char ampi_letters[] = "-LFOWB"; /* by amp_op_class */
 static amp_op_class ampi_class_of_letter(char c) {
-    const char *at = strchr(ampi_letters, c);
+    const char *at = strchr(ampi_letters, c >= 'a' ? c - 'a' + 'A' : c);
     return at && c ? (amp_op_class)(at - ampi_letters) : AMP_CLASS_NONE;
 }
 AMP_API amp_op_class amp_op_class_of(amp_op op, amp_system system) {
     return ampi_is_op(op) && (uint32_t)system < (uint32_t)AMP_SYSTEM_COUNT ? ampi_class_of_letter(ampi_op_rows[op].classes[system]) : AMP_CLASS_NONE;
+}
+
+AMP_API const char *amp_op_listed(amp_op op, amp_system system, size_t k) {
+    static const char letter[] = "...AMS";
+    size_t i;
+    if (amp_op_class_of(op, system) == AMP_CLASS_NONE) return NULL;
+    if (system <= AMP_SYSTEM_APEX && ampi_op_rows[op].classes[system] < 'a' && k-- == 0) return ampi_op_rows[op].name;
+    for (i = 0; i < AMPI_ALIASES; i++)
+        if (ampi_op_aliases[i].op == (uint32_t)op && strchr(ampi_op_aliases[i].systems, letter[system]) && k-- == 0) return ampi_op_aliases[i].name;
+    return NULL;
 }
 
 AMP_API const char *amp_op_note(amp_op op) {

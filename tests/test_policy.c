@@ -40,7 +40,8 @@ static const listing listings[] = {
     {AMP_SYSTEM_PYTORCH_CPU, AMP_CLASS_WIDEST, "stack cat index_copy"},
     {AMP_SYSTEM_APEX, AMP_CLASS_LOWER,
      "conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d conv_tbc linear prelu addmm addmv addr matmul mm mv __matmul__ "
-     "addbmm baddbmm bmm RNN GRU LSTM RNNCell GRUCell LSTMCell rnn_tanh rnn_relu gru lstm rnn_tanh_cell rnn_relu_cell gru_cell lstm_cell"},
+     "addbmm baddbmm bmm RNN RNN_RELU RNN_TANH GRU LSTM rnn_relu rnn_tanh gru lstm RNNReLUCell RNNTanhCell LSTMCell GRUCell rnn_relu_cell "
+     "rnn_tanh_cell gru_cell lstm_cell"},
     {AMP_SYSTEM_APEX, AMP_CLASS_F32,
      "interpolate grid_sample softplus softmin log_softmax softmax gelu layer_norm group_norm local_response_norm normalize cosine_similarity "
      "poisson_nll_loss cosine_embedding_loss cross_entropy hinge_embedding_loss kl_div l1_loss mse_loss margin_ranking_loss "
@@ -48,7 +49,7 @@ static const listing listings[] = {
      "soft_margin_loss triplet_margin_loss ctc_loss acos asin cosh erfinv exp expm1 log log10 log2 reciprocal rsqrt sinh tan pow __pow__ "
      "__ipow__ __rpow__ cumprod cumsum dist norm prod std sum var renorm mean cpu"},
     {AMP_SYSTEM_APEX, AMP_CLASS_WIDEST,
-     "addcdiv addcmul atan2 cross bilinear dot add div mul eq equal ge gt le lt ne cat stack __add__ __radd__ __iadd__ __mul__ __rmul__ "
+     "addcdiv addcmul atan2 cross bilinear dot add div mul eq equal ge gt le lt ne cat stack __add__ __radd__ __iadd__ __sub__ __rsub__ __isub__ __mul__ __rmul__ "
      "__imul__ __div__ __rdiv__ __idiv__ __truediv__ __rtruediv__ __itruediv__ __eq__ __ge__ __gt__ __le__ __lt__ __ne__"},
     {AMP_SYSTEM_APEX, AMP_CLASS_BANNED, "binary_cross_entropy"},
     {AMP_SYSTEM_MINDSPORE, AMP_CLASS_LOWER,
@@ -56,11 +57,13 @@ static const listing listings[] = {
      "Conv2D Conv3D Conv2DTranspose Conv3DTranspose Conv2DBackpropInput MatMul BatchMatMul PReLU ReLU Ger"},
     {AMP_SYSTEM_MINDSPORE, AMP_CLASS_F32, "nn.BatchNorm1d nn.BatchNorm2d nn.BatchNorm3d nn.LayerNorm"},
     {AMP_SYSTEM_MINDSPORE_AUTO, AMP_CLASS_LOWER,
-     "Conv2D Conv3D Conv2DTranspose Conv3DTranspose Convolution MatMul MatMulExt BatchMatMul BatchMatMulExt PReLU Einsum Dense Addmm"},
+     "Conv2D Conv2DExt Conv3D Conv3DExt Conv2DTranspose ConvTranspose2D Conv3DTranspose Convolution MatMul MatMulExt BatchMatMul BatchMatMulExt "
+     "PReLU Einsum Dense Addmm Addbmm Addmv Baddbmm Mv"},
     {AMP_SYSTEM_MINDSPORE_AUTO, AMP_CLASS_F32,
-     "Pow ACos Asin Cosh Erfinv Exp Expm1 Log Log1p Reciprocal Rsqrt Sinh Tan Softplus SoftplusExt LayerNorm LayerNormExt BatchNorm "
+     "Pow ACos Asin Cosh Erfinv Exp Expm1 Log Log10 Log1p Log2 Reciprocal Rsqrt Sinh Tan Softplus SoftplusExt LayerNorm LayerNormExt BatchNorm "
      "BatchNormExt GroupNorm KLDivLoss SmoothL1Loss MultilabelMarginLoss SoftMarginLoss TripletMarginLoss MultiMarginLoss BCEWithLogitsLoss "
-     "Pdist Cdist Renorm MSELossExt ReduceProd Softmax LogSoftmax CumProd CumSum CumsumExt ProdExt SumExt Norm"},
+     "Pdist Cdist Renorm MSELossExt L1LossExt NLLLoss NLLLoss2d ReduceProd Softmax LogSoftmax LogSoftmaxExt CumProd CumSum CumsumExt ProdExt "
+     "SumExt Norm"},
     {AMP_SYSTEM_MINDSPORE_AUTO, AMP_CLASS_WIDEST,
      "Addcdiv Addcmul Cross _PyboostCrossPrim Dot GridSampler2D GridSampler3D BiasAdd AddN Concat"},
 };
@@ -106,8 +109,13 @@ static void policy_names(t_run *t) {
         {"F.linear", AMP_OP_LINEAR}, {"torch.matmul", AMP_OP_MATMUL}, {"torch.nn.functional.softmax", AMP_OP_SOFTMAX}, {"aten::norm.Scalar", AMP_OP_NORM},
         {"aten::pow.Tensor_Tensor", AMP_OP_POW}, {"Tensor.cpu", AMP_OP_CPU}, {"torch.nn.Linear", AMP_OP_LINEAR}, {"torch.linalg.inv", AMP_OP_LINALG_INV},
         {"torch.fft.rfft2", AMP_OP_FFT_RFFT2}, {"ops.MatMul", AMP_OP_MATMUL}, {"mindspore.nn.Dense", AMP_OP_LINEAR}, {"layer_norm", AMP_OP_LAYER_NORM},
-        {"torch.ops.aten.sum.dim_IntList", AMP_OP_SUM}, {"nn.functional.gelu", AMP_OP_GELU}, {"nn.Dense", AMP_OP_LINEAR}, {"mindspore.ops.ReLU", AMP_OP_RELU}};
-    static const char *const bad[] = {"", "matmul2", "Matmul", "matmul ", "torch.", "F.", "nn.", "aten::", "conv", "linalg.", "norm.Scalar", "tensor.cpu", "none",
+        {"torch.ops.aten.sum.dim_IntList", AMP_OP_SUM}, {"nn.functional.gelu", AMP_OP_GELU}, {"nn.Dense", AMP_OP_LINEAR}, {"mindspore.ops.ReLU", AMP_OP_RELU},
+        {"torch.nn.Conv2d", AMP_OP_CONV2D}, {"mindspore.nn.Conv2dTranspose", AMP_OP_CONV_TRANSPOSE2D}, {"Tensor.__matmul__", AMP_OP_MATMUL}, {"Tensor.__rsub__", AMP_OP_SUB},
+        {"torch.Tensor.add_", AMP_OP_ADD}, {"torch.exp_", AMP_OP_EXP}, {"aten::add_.Tensor", AMP_OP_ADD}, {"torch.nn.NLLLoss", AMP_OP_NLL_LOSS}, {"torch.nn.L1Loss", AMP_OP_L1_LOSS},
+        {"torch.nn.MultiLabelSoftMarginLoss", AMP_OP_MULTILABEL_SOFT_MARGIN_LOSS}, {"mindspore.mint.nn.functional.linear", AMP_OP_LINEAR}, {"mint.matmul", AMP_OP_MATMUL},
+        {"P.BatchMatMul", AMP_OP_BMM}, {"mindspore.ops.operations.Conv2D", AMP_OP_CONV2D}, {"F.scaled_dot_product_attention", AMP_OP_SCALED_DOT_PRODUCT_ATTENTION},
+        {"aten::_convolution.deprecated", AMP_OP_CONVOLUTION_INNER}, {"aten::linalg_cond.p_str", AMP_OP_LINALG_COND}, {"torch.nn.RNNCell", AMP_OP_RNN_TANH_CELL}};
+    static const char *const bad[] = {"", "matmul2", "Matmul", "matmul ", "torch.", "F.", "nn.", "aten::", "conv", "linalg.", "norm.Scalar", "tensor.cpu", "none", "_", "exp__", "__matmul", "torch.nn.Conv2", "P.", "sub_ ",
         "a_name_that_is_far_longer_than_any_name_of_an_operation_could_be_in_any_of_these_systems"};
     size_t i;
     uint32_t op;
