@@ -440,6 +440,211 @@ static void test_capture(uint32_t flags, cudaStreamCaptureMode mode) {
     no_leak("capture");
 }
 
+/* ---- capture through an autocast scope: a graph makes its own casts, and nothing else touches them ---- */
+
+static void cast_counts(uint64_t casts, uint64_t hits, const char *where) {
+    amp_autocast_info i = amp_autocast_get(ctx);
+    CHECK(i.casts == casts && i.hits == hits, "%s: %llu casts, %llu hits; wanted %llu, %llu", where, (unsigned long long)i.casts,
+          (unsigned long long)i.hits, (unsigned long long)casts, (unsigned long long)hits);
+}
+
+static amp_status scope_gemm(world *w, int out) { /* buf[out] = buf[0] buf[1] in FP16, as the scope casts them */
+    amp_gemm_desc g = AMP_ZERO;
+    g.a = at(w, 0, AMP_F32);
+    g.b = at(w, 1, AMP_F32);
+    g.b.flags = AMP_CACHE;
+    g.d = at(w, out, AMP_F32);
+    return gemm(w, g);
+}
+
+static void product_is(world *w, int out, const char *what) { /* as by hand, from the weights that are there now */
+    static char want[16 * 24 * 4];
+    amp_gemm_desc g = AMP_ZERO;
+    OK(amp_cast(ctx, at(w, 6, AMP_F16), at(w, 0, AMP_F32), N, NULL));
+    OK(amp_cast(ctx, at(w, 7, AMP_F16), at(w, 1, AMP_F32), N, NULL));
+    g.a = at(w, 6, AMP_F16);
+    g.b = at(w, 7, AMP_F16);
+    g.d = at(w, 8, AMP_F32);
+    OK(gemm(w, g));
+    OK(amp_copy(ctx, want, w->buf[8], sizeof want));
+    same_bytes(w->buf[out], want, sizeof want, what, out);
+}
+
+static cudaGraphExec_t captured(cudaStream_t st) {
+    cudaGraph_t graph;
+    cudaGraphExec_t exec;
+    CHECK(cudaStreamEndCapture(st, &graph) == cudaSuccess, "end");
+    CHECK(cudaGraphInstantiate(&exec, graph, 0) == cudaSuccess, "instantiate");
+    cudaGraphDestroy(graph);
+    return exec;
+}
+
+static void test_autocast_capture(uint32_t flags) {
+    world w;
+    cudaGraphExec_t first, second;
+    amp_autocast_desc d = AMP_ZERO;
+    d.arena = 1 << 16;
+
+    OK(amp_cuda_create(&ctx, desc_with(flags)));
+    OK(build(&w, ctx));
+    cudaStream_t st = amp_cuda_stream(ctx);
+    OK(amp_autocast_begin(ctx, &d));
+    OK(scope_gemm(&w, 2));
+    cast_counts(2, 0, "the first product");
+    OK(scope_gemm(&w, 2));
+    cast_counts(3, 1, "the second: a hit");
+
+    CHECK(cudaStreamBeginCapture(st, cudaStreamCaptureModeGlobal) == cudaSuccess, "begin");
+    OK(scope_gemm(&w, 3));
+    cast_counts(5, 1, "in a graph: the cast from outside is no hit");
+    OK(scope_gemm(&w, 4));
+    cast_counts(6, 2, "in a graph: its own cast is one");
+    WANT(amp_autocast_release(ctx), AMP_ERR_STAGE);
+    still_capturing(st, "release");
+    first = captured(st);
+
+    OK(scope_gemm(&w, 2));
+    cast_counts(7, 3, "outside again: the cast from outside");
+    CHECK(cudaStreamBeginCapture(st, cudaStreamCaptureModeGlobal) == cudaSuccess, "begin");
+    OK(scope_gemm(&w, 5));
+    cast_counts(9, 3, "in another graph: none of the others");
+    second = captured(st);
+    product_is(&w, 2, "an eager product");
+    OK(amp_autocast_end(ctx));
+
+    size_t bytes = amp_ledger_find(ctx, "autocast").bytes;
+    for (int round = 1; round < 4; round++) { /* new weights: only a cast inside the graph has them */
+        for (int i = 0; i < N; i++) numbers[i] = (float)((i * (37 + round)) % 101) / 64 - 0.7f;
+        OK(amp_copy(ctx, w.buf[1], numbers, N * 4));
+        for (int b = 2; b < 6; b++) OK(amp_zero(ctx, w.buf[b], N * 4));
+        CHECK(cudaGraphLaunch(first, st) == cudaSuccess, "replay");
+        product_is(&w, 3, "a replayed product");
+        product_is(&w, 4, "a replayed product");
+        OK(amp_autocast_begin(ctx, &d)); /* eager work between replays has an arena of its own */
+        OK(scope_gemm(&w, 2));
+        CHECK(cudaGraphLaunch(second, st) == cudaSuccess, "replay");
+        OK(scope_gemm(&w, 2));
+        cast_counts(3, 1, "an eager scope beside graphs");
+        OK(amp_autocast_end(ctx));
+        product_is(&w, 2, "an eager product beside graphs");
+        product_is(&w, 5, "a replayed product");
+        CHECK(amp_ledger_find(ctx, "autocast").bytes == 2 * bytes, "%lu bytes", (unsigned long)amp_ledger_find(ctx, "autocast").bytes);
+    }
+
+    CHECK(cudaStreamBeginCapture(st, cudaStreamCaptureModeGlobal) == cudaSuccess, "begin");
+    WANT(amp_autocast_release(ctx), AMP_ERR_CAPTURE);
+    still_capturing(st, "release");
+    d.arena *= 4;
+    WANT(amp_autocast_begin(ctx, &d), AMP_ERR_CAPTURE); /* it would have to allocate */
+    still_capturing(st, "begin");
+    cudaGraphExecDestroy(captured(st));
+    cudaGraphExecDestroy(second);
+    cudaGraphExecDestroy(first);
+    OK(amp_autocast_release(ctx));
+    end(&w);
+    no_leak("autocast capture");
+}
+
+/* A whole training step, written in FP32: wrapped, captured and replayed it trains as the eager one. */
+
+typedef struct layer {
+    amp_params   *p;
+    amp_scaler   *s;
+    amp_linear    l;
+    amp_precision r;
+    amp_xent      e;
+    amp_policy    policy;
+} layer;
+
+static void layer_new(layer *n, world *w, void *labels) { /* buf[0]: x; 2 .. 5 belong to the layer, a half of each */
+    enum { ROWS = 16, IN = 32, OUT = 24 };
+    amp_params_desc pd;
+    amp_param_desc e = AMP_ZERO;
+    memset(n, 0, sizeof *n);
+    OK(amp_policy_init(ctx, &n->policy, AMP_O1, NULL));
+    pd = amp_policy_params_desc(&n->policy);
+    OK(amp_params_create(&n->p, ctx, &pd));
+    e.init = numbers;
+    e.count = OUT * IN;
+    OK(amp_params_add(n->p, e));
+    e.count = OUT;
+    OK(amp_params_add(n->p, e));
+    OK(amp_params_commit(n->p));
+    amp_scaler_desc sd = amp_policy_scaler_desc(&n->policy);
+    OK(amp_scaler_create(&n->s, ctx, &sd));
+    n->l.rows = ROWS;
+    n->l.in = IN;
+    n->l.out = OUT;
+    n->l.x = at(w, 0, AMP_F32);
+    n->l.w = amp_param_model(n->p, 0);
+    n->l.bias = amp_param_model(n->p, 1);
+    n->l.dw = amp_param_grad(n->p, 0);
+    n->l.dbias = amp_param_grad(n->p, 1);
+    n->l.record = &n->r;
+    n->e.rows = ROWS;
+    n->e.classes = OUT;
+    n->e.from = &n->r;
+    n->e.labels = (int32_t *)labels;
+    n->e.scaler = n->s;
+}
+static void layer_outputs(layer *n, world *w, size_t half) {
+    n->l.y = n->e.logits = at(w, 2, AMP_AUTO, half);
+    n->l.dy = n->e.dlogits = at(w, 3, AMP_AUTO, half);
+    n->e.row_loss = (float *)((char *)w->buf[4] + half);
+    n->e.loss = (float *)((char *)w->buf[5] + half);
+}
+static void layer_step(layer *n) {
+    amp_autocast_desc d = AMP_ZERO;
+    d.policy = &n->policy;
+    OK(amp_autocast_begin(ctx, &d));
+    OK(amp_linear_forward(ctx, n->l));
+    OK(amp_softmax_cross_entropy(ctx, n->e));
+    OK(amp_autocast_end(ctx));
+    OK(amp_linear_backward(ctx, n->l));
+    OK(amp_step(ctx, n->p, n->s, step_desc()));
+}
+
+static void test_autocast_training() {
+    static char want[32 * 24 * 4];
+    world w;
+    layer eager, graph;
+    int32_t labels[16];
+
+    OK(amp_cuda_create(&ctx, desc_with(0)));
+    OK(build(&w, ctx));
+    cudaStream_t st = amp_cuda_stream(ctx);
+    for (int i = 0; i < 16; i++) labels[i] = i;
+    OK(amp_copy(ctx, w.buf[6], labels, sizeof labels));
+    layer_new(&eager, &w, w.buf[6]);
+    layer_new(&graph, &w, w.buf[6]);
+    layer_outputs(&eager, &w, 0);
+    layer_outputs(&graph, &w, N * 2);
+    layer_step(&eager); /* these also make the arena */
+    layer_step(&graph);
+    CHECK(cudaStreamBeginCapture(st, cudaStreamCaptureModeGlobal) == cudaSuccess, "begin");
+    layer_step(&graph);
+    cudaGraphExec_t exec = captured(st);
+    for (int i = 0; i < 5; i++) {
+        CHECK(cudaGraphLaunch(exec, st) == cudaSuccess, "replay %d", i);
+        layer_step(&eager);
+        OK(amp_copy(ctx, want, amp_param_master(eager.p, 0).data, sizeof want));
+        same_bytes(amp_param_master(graph.p, 0).data, want, sizeof want, "weights after step", i);
+        OK(amp_copy(ctx, want, eager.e.loss, 4));
+        same_bytes(graph.e.loss, want, 4, "loss of step", i);
+    }
+    amp_step_record r;
+    OK(amp_sync(ctx));
+    OK(amp_step_poll(ctx, graph.p, &r));
+    CHECK(r.steps == 6, "%llu steps", (unsigned long long)r.steps);
+    cudaGraphExecDestroy(exec);
+    amp_params_destroy(eager.p);
+    amp_params_destroy(graph.p);
+    amp_scaler_destroy(eager.s);
+    amp_scaler_destroy(graph.s);
+    end(&w);
+    no_leak("autocast training");
+}
+
 /* ---- lent resources: used instead of our own, and given back ---- */
 
 static int device_areas, fail_in; /* fail_in n: the n-th allocation from now on fails */
@@ -707,6 +912,9 @@ int main(int argc, char **argv) {
     test_capture(0, cudaStreamCaptureModeThreadLocal);
     test_capture(AMP_CUDA_DEBUG, cudaStreamCaptureModeGlobal);
     test_capture(AMP_CUDA_POOL, cudaStreamCaptureModeGlobal);
+    test_autocast_capture(0);
+    test_autocast_capture(AMP_CUDA_POOL);
+    test_autocast_training();
     test_lent();
     test_create();
     test_errors();

@@ -874,7 +874,7 @@ static void digits_levels(t_run *t, const shape *full) {
         {AMP_PRESET_AMP, AMP_BF16, AMP_BF16, AMP_BF16, AMP_F32, AMP_MASTER_F32, AMP_SCALER_OFF, 0}};
     shape s = *full;
     size_t i, k;
-    if (t_slow(t)) { s.hidden = 24; s.rows = 8; s.steps = 2; if (s.layers > 4) s.layers = 4; }
+    if (t_slow(t)) { s.hidden = 16; s.rows = 8; s.steps = 2; if (s.layers > 4) s.layers = 4; }
     for (i = 0; i < 2 * sizeof rows / sizeof rows[0]; i++) {
         net a, b;
         t_blob la = AMP_ZERO, lb = AMP_ZERO;
@@ -884,6 +884,7 @@ static void digits_levels(t_run *t, const shape *full) {
         amp_scaler_desc sd = AMP_ZERO, theirs;
         const size_t row = i / 2;
         const int inside = i % 2;
+        if (t_slow(t) && inside != (int)((row + (s.act == AMP_GELU)) % 2)) continue; /* there each network has each level one way */
         o.low = rows[row].low;
         t_note(t, "%s: %s %s, backward %s", s.name, amp_preset_name(rows[row].preset), amp_dtype_name(rows[row].low), inside ? "inside" : "outside");
         CHECK_OK(amp_policy_init(t->ctx, &policy, rows[row].preset, &o));
