@@ -1892,8 +1892,10 @@ static amp_status ampi_cu_plan_make(const ampi_cu_call *k, const amp_gemm_desc *
         if (plan->lt) plan->algo = result.algo;
     }
     if (!plan->lt) plan->after = plan->convert = 0;
-    if (!plan->lt && p->k && ampi_cu_f8(p->a.dtype) && !(p->flags & AMP_GEMM_EMULATE))
-        return amp_fail(k->ctx, AMP_ERR_UNSUPPORTED, "%s: not among the FP8 products of this device: %s. AMP_GEMM_EMULATE runs it on a plain kernel", k->verb, plan->why);
+    if (!plan->lt && p->k && ampi_cu_f8(p->a.dtype) && !(p->flags & AMP_GEMM_EMULATE)) {
+        amp_status s = ampi_cu_launched(k, "cublasLtMatmulAlgoGetHeuristic"); /* a dead device offers nothing either */
+        return s != AMP_OK ? s : amp_fail(k->ctx, AMP_ERR_UNSUPPORTED, "%s: not among the FP8 products of this device: %s. AMP_GEMM_EMULATE runs it on a plain kernel", k->verb, plan->why);
+    }
     if (!(p->flags & AMP_GEMM_EXPLAIN)) ampi_cu_tell(k, p, plan);
     return AMP_OK;
 }
