@@ -1162,10 +1162,24 @@ typedef struct amp_precision {
 /* ==== >>products =====================================================================================================
    Row-major, FP32 accumulation. Error of one element against the exact result of the operands as stored:
    |d - exact| <= (k + 4) * 2^-24 * (|alpha| * sum |a||b| + |beta * c| + |bias|) + half a unit in the last place of d's dtype.
+   On CUDA, where d has 16 bits, one rounding to d's dtype more of a bias of another dtype, and of the value that a _GRAD multiplies.
    The same bits for any thread count; other SIMD paths and devices agree within the bound. Inf and NaN propagate.
    a and b have one dtype (the two FP8 formats may mix); c has d's dtype. */
 
-typedef enum amp_act { AMP_ACT_NONE = 0, AMP_RELU, AMP_GELU } amp_act; /* GELU: the tanh form, as cuBLASLt and GPT-2 use it */
+typedef enum amp_act {
+    AMP_ACT_NONE = 0, AMP_RELU, AMP_GELU, /* GELU: the tanh form, as cuBLASLt and GPT-2 use it */
+    AMP_RELU_GRAD, AMP_GELU_GRAD          /* amp_gemm only: the value times the derivative at aux, which is read: as the forward product left
+                                             it there (for ReLU its d will do). No bias */
+} amp_act;
+
+/* amp_gemm_desc.flags, amp_linear.flags. The first four are permissions: a context that has no faster way does not use them. */
+#define AMP_GEMM_TF32     1u  /* F32 operands may be rounded to TF32: 10 mantissa bits, error 2^-11 of each; CUDA sm_80+, about 8 times faster */
+#define AMP_GEMM_REDUCED  2u  /* parts of a sum over k may be rounded to d's dtype before they are added up: Inf from 65520 on in F16 */
+#define AMP_GEMM_F16_SUM  4u  /* F16 products may be added up in F16: error k * 2^-11, Inf from 65520 on; twice as fast on GeForce only */
+#define AMP_GEMM_FAST_FP8 8u  /* FP8 products may be added up with fewer bits (about 14) between promotions: for forward products */
+#define AMP_GEMM_EMULATE  16u /* CUDA: FP8 products that cuBLASLt does not take run on a plain kernel (slow); without it UNSUPPORTED says why */
+#define AMP_GEMM_EXPLAIN  32u /* nothing runs; the logger gets an INFO event that says how it would (see amp_gemm_explain) */
+#define AMP_GEMM_TUNE     64u /* nothing runs; CUDA: times cuBLASLt's candidates on these arrays and keeps the fastest for this shape. Class: setup */
 
 typedef struct amp_gemm_desc { /* D[m,n] = act( alpha * op(A)[m,k] * op(B)[k,n] + beta * C[m,n] + bias[n] ) */
     uint32_t  _begin;
@@ -1173,21 +1187,30 @@ typedef struct amp_gemm_desc { /* D[m,n] = act( alpha * op(A)[m,k] * op(B)[k,n] 
     size_t    m, n, k;              /* any may be 0: m or n 0 does nothing; k 0 gives the product 0 */
     amp_array a, b, c, d;           /* c: data NULL => d; read only when beta != 0 (NaN in it is harmless otherwise) */
     amp_array bias;                 /* n elements of any dtype, or data NULL */
-    amp_array aux;                  /* output or data NULL: the value before act, [m,n] with leading dimension ldd */
+    amp_array aux;                  /* output or data NULL: the value before act, [m,n] with leading dimension and stride of d; _GRAD: input */
+    amp_array dbias;                /* output, n elements of any dtype, or data NULL: column sums of d. Batch 1 and ldd 0 or n only */
     uint32_t  trans_a, trans_b;     /* 1: A is stored [k,m], B is stored [n,k] */
     size_t    lda, ldb, ldc, ldd;   /* elements between rows as stored; 0 => packed */
     float     alpha, beta;          /* alpha 0 => 1 (for a product times zero set k = 0) */
     const float *alpha_ptr;         /* context memory: one more factor, read when the product runs; NULL => 1 */
+    const float *beta_ptr;          /* the same for beta, which is then 1 if 0: c is read, whatever *beta_ptr is */
+    const float *scale_a, *scale_b; /* context memory, FP8 a and b only: what their elements are multiplied with; NULL => 1 */
+    const float *scale_d;           /* context memory, FP8 d only: d = scale_d * act(...), saturated; NULL => 1 */
+    float    *amax_d;               /* output in context memory, FP8 d only: largest |act(...)|, before scale_d; or NULL */
     size_t    batch;                /* 0 => 1 */
     size_t    stride_a, stride_b, stride_c, stride_d; /* elements between batches; 0 => packed; a, b, c also AMP_BROADCAST */
     amp_dtype *d_dtype;             /* host; d's dtype is returned here. Needed when d.dtype is AMP_AUTO (>>policy), else NULL is fine */
     amp_dtype pin;                  /* a and b are read in this dtype; AMP_AUTO => as the scope says, else as they are */
-    uint32_t  flags;                /* 0 */
+    uint32_t  flags;                /* AMP_GEMM_*, or 0 */
     uint64_t  _end;
 } amp_gemm_desc;
 
-/* d may be c, with the same leading dimension and stride; any other overlap with an input is not allowed. Class: enqueue. */
+/* d may be c, with the same leading dimension and stride; any other overlap with an input is not allowed. An FP8 d is saturated: beyond its
+   range is the largest finite number. FP8 on CUDA without AMP_GEMM_EMULATE: sm_89+, x w^T only (trans_a 0, trans_b 1; sm_100: any), not
+   both E5M2, m, n, k and leading dimensions multiples of 16, beta 0 for an FP8 d. Class: enqueue. */
 AMP_API amp_status amp_gemm(amp_ctx *ctx, const amp_gemm_desc *desc);
+/* One sentence about the path that amp_gemm(ctx, desc) takes, and why, into text[bytes]; nothing runs. Class: host. */
+AMP_API amp_status amp_gemm_explain(amp_ctx *ctx, const amp_gemm_desc *desc, char *text, size_t bytes);
 
 typedef struct amp_linear { /* one layer: fill it once, use it for forward and backward */
     uint32_t  _begin;
@@ -1203,11 +1226,12 @@ typedef struct amp_linear { /* one layer: fill it once, use it for forward and b
     amp_array dw;             /* [out, in] output = dy^T x, or data NULL. dy and x have one dtype */
     amp_array dbias;          /* [out] output = column sums of dy, or data NULL; any dtype */
     uint32_t  accumulate;     /* 1: dw and dbias are added to what is there */
-    uint32_t  flags;          /* 0 */
+    uint32_t  flags;          /* AMP_GEMM_* for its products, or 0 */
     amp_precision *record;    /* host: written by forward, read by backward. NULL: every dtype is explicit, and x, w, dy have one */
     const amp_precision *from; /* host: the record of the layer that made x, if x.dtype is AMP_AUTO */
     amp_dtype pin;            /* x and w are read in this dtype; AMP_AUTO => as the scope says, else as they are */
-    uint32_t  _pad;
+    uint32_t  fused;          /* 1: the layer after this one, whose `before` points here, does act and dbias of this backward */
+    const struct amp_linear *before; /* host, or NULL: the layer that made x, with fused = 1. dx is then the gradient before its act */
     uint64_t  _end;
 } amp_linear;
 
@@ -1486,8 +1510,23 @@ AMP_INLINE float amp_relu(float x) { return ampi_bits(x) > 0x80000000u && !amp_i
 AMP_INLINE float ampi_act(amp_act act, float x) {
     return act == AMP_GELU ? amp_gelu(x) : act == AMP_RELU ? amp_relu(x) : x;
 }
+AMP_INLINE int ampi_act_reads(amp_act act) { return act == AMP_RELU_GRAD || act == AMP_GELU_GRAD; }
 AMP_INLINE float ampi_act_grad(amp_act act, float dy, float saved) {
-    return act == AMP_GELU ? ampi_mul(dy, amp_gelu_grad(saved)) : act == AMP_RELU ? (ampi_bits(saved) - 1u < 0x7f800000u ? dy : 0.0f) : dy; /* saved > 0 */
+    return act == AMP_GELU || act == AMP_GELU_GRAD ? ampi_mul(dy, amp_gelu_grad(saved)) : act == AMP_RELU || act == AMP_RELU_GRAD ? (ampi_bits(saved) - 1u < 0x7f800000u ? dy : 0.0f) : dy; /* saved > 0 */
+}
+
+/* What products of FP8 share: all factors of the sum in one; a result scaled and saturated (NaN stays NaN). */
+AMP_INLINE float ampi_gemm_alpha(const amp_gemm_desc *d) {
+    float alpha = d->alpha_ptr ? ampi_mul(d->alpha, *d->alpha_ptr) : d->alpha;
+    if (d->scale_a) alpha = ampi_mul(alpha, *d->scale_a);
+    return d->scale_b ? ampi_mul(alpha, *d->scale_b) : alpha;
+}
+AMP_INLINE float ampi_f8_scaled(float x, amp_dtype t, const float *scale) {
+    float most = t == AMP_F8E4M3 ? 448.0f : 57344.0f;
+    uint32_t size;
+    if (scale) x = ampi_mul(x, *scale);
+    size = ampi_bits(x) & 0x7fffffffu;
+    return size > ampi_bits(most) && size <= 0x7f800000u ? ampi_float(ampi_bits(most) | (ampi_bits(x) & 0x80000000u)) : x;
 }
 
 /* ---- dropout: element i is dropped if its random number is below the threshold; p = 1 drops all --------------------------------- */
@@ -1897,8 +1936,8 @@ typedef struct amp_backend {
     amp_status (*next_scale)(amp_ctx *, amp_scaler_state *);
     /* products: desc with dtypes, leading dimensions, strides and alpha resolved; sizes > 0 (k may be 0) */
     amp_status (*gemm)(amp_ctx *, const amp_gemm_desc *);
-    amp_status (*act_grad)(amp_ctx *, amp_act act, amp_array dy, amp_array saved, size_t n); /* dy = act_grad(dy, saved), in place */
-    amp_status (*col_sum)(amp_ctx *, amp_array out, amp_array in, size_t rows, size_t cols, int accumulate);
+    /* dy[rows, cols] = act_grad(dy, saved) in place unless act is NONE; then dbias (data NULL: not) = [dbias +] column sums of dy */
+    amp_status (*bias_grad)(amp_ctx *, amp_act act, amp_array dy, amp_array saved, size_t rows, size_t cols, amp_array dbias, int accumulate);
     amp_status (*xent)(amp_ctx *, const amp_xent *, const amp_scaler_state *); /* state NULL: scale 1 */
     /* policy */
     uint64_t   (*capture_id)(amp_ctx *);                               /* of the capture in progress, 0: none. NULL: always 0 */
@@ -1919,7 +1958,7 @@ typedef struct amp_backend {
     X(amp_grad_norm, query) X(amp_clip, enqueue) X(amp_clip_value, enqueue) X(amp_step_poll, host) \
     X(amp_autocast_begin, setup) X(amp_autocast_release, setup) X(amp_autocast_input, enqueue) X(amp_autocast_inputs, enqueue) X(amp_snapshot_begin, setup) \
     X(amp_fingerprint, query) X(amp_compare, query) X(amp_dropout, enqueue) \
-    X(amp_gemm, enqueue) X(amp_linear_forward, enqueue) X(amp_linear_backward, enqueue) X(amp_softmax_cross_entropy, enqueue) \
+    X(amp_gemm, enqueue) X(amp_gemm_explain, host) X(amp_linear_forward, enqueue) X(amp_linear_backward, enqueue) X(amp_softmax_cross_entropy, enqueue) \
     X(amp_state_save, query) X(amp_state_load, query)
 
 /* Makes a context of a backend. `self` is the backend's own state, given back by amp_ctx_self; destroy is called with the context and
@@ -1958,6 +1997,7 @@ AMPI_REF_STEP(amp_inspect)
 #undef AMPI_REF
 #undef AMPI_REF_STEP
 static inline amp_status amp_cast(amp_ctx *c, amp_array dst, amp_array src, size_t n, const amp_cast_desc &d) { return amp_cast(c, dst, src, n, &d); }
+static inline amp_status amp_gemm_explain(amp_ctx *c, const amp_gemm_desc &d, char *text, size_t bytes) { return amp_gemm_explain(c, &d, text, bytes); }
 static inline amp_status amp_policy_init(amp_ctx *c, amp_policy *p, amp_preset l, const amp_policy_desc &d) { return amp_policy_init(c, p, l, &d); }
 static inline amp_status amp_params_add(amp_params *p, const amp_param_desc &d) { return amp_params_add(p, &d); }
 static inline amp_status amp_scaler_configure(amp_ctx *c, amp_scaler *s, const amp_scaler_desc &d) { return amp_scaler_configure(c, s, &d); }
@@ -4008,6 +4048,9 @@ static amp_status ampi_check_matrix(amp_ctx *ctx, const char *name, amp_array a,
     }
 }
 
+#define AMPI_GEMM_DRY (AMP_GEMM_EXPLAIN | AMP_GEMM_TUNE) /* nothing runs */
+#define AMPI_GEMM_FLAGS 127u
+
 /* amp_gemm, every dtype given */
 static amp_status ampi_gemm(amp_ctx *ctx, const amp_gemm_desc *desc) {
     static const char where[] = "amp_gemm";
@@ -4018,15 +4061,21 @@ static amp_status ampi_gemm(amp_ctx *ctx, const amp_gemm_desc *desc) {
     d = *desc;
     if (!ampi_nonzero(d.alpha)) d.alpha = 1.0f;
     if (d.batch == 0) d.batch = 1;
-    if ((uint32_t)d.act > (uint32_t)AMP_GELU) return AMPI_INVALID(ctx, "%s: desc.act is %d", where, (int)d.act);
+    if (d.ldd == 0) d.ldd = d.n;
+    if ((uint32_t)d.act > (uint32_t)AMP_GELU_GRAD) return AMPI_INVALID(ctx, "%s: desc.act is %d", where, (int)d.act);
+    if (ampi_act_reads(d.act) && d.bias.data) return AMPI_INVALID(ctx, "%s: desc.bias: there is none on the way back (desc.act)", where);
+    if (d.dbias.data && (d.batch > 1 || d.ldd != d.n)) return AMPI_INVALID(ctx, "%s: desc.dbias needs desc.batch 1 and a packed desc.d", where);
+    if ((d.scale_a && !ampi_is_f8(d.a.dtype)) || (d.scale_b && !ampi_is_f8(d.b.dtype)) || ((d.scale_d || d.amax_d) && !ampi_is_f8(d.d.dtype)))
+        return AMPI_INVALID(ctx, "%s: desc.scale_%s is for FP8 only", where, d.scale_a && !ampi_is_f8(d.a.dtype) ? "a" : d.scale_b && !ampi_is_f8(d.b.dtype) ? "b" : d.scale_d ? "d" : "d and amax_d");
     if (!d.c.data) { d.c = d.d; if (d.ldc == 0) d.ldc = d.ldd; if (d.stride_c == 0) d.stride_c = d.stride_d; }
     AMPI_TRY(ampi_check_matrix(ctx, "a", d.a, d.trans_a ? d.k : d.m, d.trans_a ? d.m : d.k, &d.lda, d.batch, &d.stride_a, 1, 1, &sa));
     AMPI_TRY(ampi_check_matrix(ctx, "b", d.b, d.trans_b ? d.n : d.k, d.trans_b ? d.k : d.n, &d.ldb, d.batch, &d.stride_b, 1, 1, &sb));
     AMPI_TRY(ampi_check_matrix(ctx, "d", d.d, d.m, d.n, &d.ldd, d.batch, &d.stride_d, 0, 1, &sd));
     AMPI_TRY(ampi_check_matrix(ctx, "c", d.c, d.m, d.n, &d.ldc, d.batch, &d.stride_c, 1, 1, &sc));
     AMPI_TRY(ampi_check_array(ctx, where, "desc.bias", d.bias, d.n, 0));
-    AMPI_TRY(ampi_check_array(ctx, where, "desc.aux", d.aux, sd, 0));
-    if (d.m == 0 || d.n == 0) return AMP_OK;
+    AMPI_TRY(ampi_check_array(ctx, where, "desc.aux", d.aux, sd, ampi_act_reads(d.act)));
+    AMPI_TRY(ampi_check_array(ctx, where, "desc.dbias", d.dbias, d.n, 0));
+    if (d.m == 0 || d.n == 0) return d.dbias.data && d.n && !(d.flags & AMPI_GEMM_DRY) ? ctx->b->zero(ctx, d.dbias.data, d.n * amp_dtype_size(d.dbias.dtype)) : AMP_OK;
     if (d.k && d.a.dtype != d.b.dtype && !(ampi_is_f8(d.a.dtype) && ampi_is_f8(d.b.dtype))) return amp_fail(ctx, AMP_ERR_UNSUPPORTED, "%s: desc.a is %s and desc.b is %s; they must have one dtype (only FP8 formats mix)", where, amp_dtype_name(d.a.dtype), amp_dtype_name(d.b.dtype));
     if (d.beta != 0.0f && d.c.dtype != d.d.dtype) return amp_fail(ctx, AMP_ERR_UNSUPPORTED, "%s: desc.c is %s and desc.d is %s; they must have one dtype", where, amp_dtype_name(d.c.dtype), amp_dtype_name(d.d.dtype));
     {
@@ -4037,6 +4086,7 @@ static amp_status ampi_gemm(amp_ctx *ctx, const amp_gemm_desc *desc) {
         if (d.beta != 0.0f && !same && ampi_overlap(d.d.data, sd * ed, d.c.data, sc * ed)) return AMPI_INVALID(ctx, "%s: desc.d overlaps desc.c (only the same matrix is allowed)", where);
         if (ampi_overlap(d.d.data, sd * ed, d.bias.data, d.bias.data ? d.n * amp_dtype_size(d.bias.dtype) : 0)) return AMPI_INVALID(ctx, "%s: desc.d overlaps desc.bias", where);
         if (ampi_overlap(d.d.data, sd * ed, d.aux.data, d.aux.data ? sd * amp_dtype_size(d.aux.dtype) : 0)) return AMPI_INVALID(ctx, "%s: desc.d overlaps desc.aux", where);
+        if (ampi_overlap(d.d.data, sd * ed, d.dbias.data, d.dbias.data ? d.n * amp_dtype_size(d.dbias.dtype) : 0)) return AMPI_INVALID(ctx, "%s: desc.d overlaps desc.dbias", where);
     }
     return ctx->b->gemm(ctx, &d);
 }
@@ -4051,7 +4101,7 @@ AMP_API amp_status amp_gemm(amp_ctx *ctx, const amp_gemm_desc *desc) {
     amp_status st;
     if (!ctx) return AMP_ERR_INVALID_ARG;
     AMPI_CHECK_DESC(ctx, where, desc);
-    if (desc->flags) return AMPI_INVALID(ctx, "%s: desc.flags is not 0", where);
+    if (desc->flags & ~AMPI_GEMM_FLAGS) return AMPI_INVALID(ctx, "%s: desc.flags has an unknown bit", where);
     if (desc->pin != AMP_AUTO && desc->pin != AMP_F32 && !ampi_is_half(desc->pin)) return AMPI_INVALID(ctx, "%s: desc.pin is %s; f32, f16 or bf16 is needed", where, amp_dtype_name(desc->pin));
     c = ampi_region_class(ctx, desc->batch > 1 ? AMP_OP_BMM : AMP_OP_MATMUL, &want);
     if (desc->pin != AMP_AUTO) want = desc->pin;
@@ -4060,6 +4110,7 @@ AMP_API amp_status amp_gemm(amp_ctx *ctx, const amp_gemm_desc *desc) {
     d = *desc;
     d.pin = AMP_AUTO;
     d.d_dtype = NULL;
+    if (d.beta_ptr && !ampi_nonzero(d.beta)) d.beta = 1.0f;
     chosen = d.d.dtype;
     if (d.d.data && d.d.dtype == AMP_AUTO) {
         if (!desc->d_dtype) return AMPI_INVALID(ctx, "%s: desc.d.dtype is auto, but desc.d_dtype is NULL: the choice must be returned", where);
@@ -4089,12 +4140,38 @@ AMP_API amp_status amp_gemm(amp_ctx *ctx, const amp_gemm_desc *desc) {
     return ampi_release(ctx, mark, st);
 }
 
+typedef struct ampi_listener { amp_logger log; char *text; size_t bytes; } ampi_listener;
+static void ampi_listen(amp_log_level level, amp_status status, const char *text, void *user) {
+    const ampi_listener *to = (const ampi_listener *)user;
+    if (level == AMP_LOG_INFO) snprintf(to->text, to->bytes, "%s", text);
+    else if (to->log.fn) to->log.fn(level, status, text, to->log.user);
+}
+AMP_API amp_status amp_gemm_explain(amp_ctx *ctx, const amp_gemm_desc *desc, char *text, size_t bytes) {
+    amp_gemm_desc d;
+    ampi_listener to;
+    amp_status st;
+    if (!ctx) return AMP_ERR_INVALID_ARG;
+    AMPI_CHECK_DESC(ctx, "amp_gemm_explain", desc);
+    if (!text || !bytes) return AMPI_INVALID(ctx, "amp_gemm_explain: text is NULL, or bytes is 0");
+    d = *desc;
+    d.flags |= AMP_GEMM_EXPLAIN;
+    snprintf(text, bytes, "nothing to do");
+    to.log = ctx->log; to.text = text; to.bytes = bytes;
+    ctx->log.fn = ampi_listen; ctx->log.user = &to; /* for one call */
+    st = amp_gemm(ctx, &d);
+    ctx->log = to.log;
+    return st;
+}
+
 /* sizes and operands that forward and backward share; *n_* are element counts */
 static amp_status ampi_check_linear(amp_ctx *ctx, const char *where, const amp_linear *l, size_t *nx, size_t *nw, size_t *ny) {
     if (!ctx) return AMP_ERR_INVALID_ARG;
     AMPI_CHECK_DESC(ctx, where, l);
     if ((uint32_t)l->act > (uint32_t)AMP_GELU) return AMPI_INVALID(ctx, "%s: act is %d", where, (int)l->act);
-    if (l->flags) return AMPI_INVALID(ctx, "%s: flags is not 0", where);
+    if (l->flags & ~AMPI_GEMM_FLAGS) return AMPI_INVALID(ctx, "%s: flags has an unknown bit", where);
+    if (l->before && (l->before->_begin || l->before->_end)) return amp_fail(ctx, AMP_ERR_UNINIT, "%s: before is not zero-initialised", where);
+    if (l->before && (!l->before->fused || l->before->rows != l->rows || l->before->out != l->in))
+        return AMPI_INVALID(ctx, "%s: before is not the layer that made x: it needs fused = 1, the same rows, and out = %lu", where, (unsigned long)l->in);
     if (l->pin != AMP_AUTO && l->pin != AMP_F32 && !ampi_is_half(l->pin)) return AMPI_INVALID(ctx, "%s: pin is %s; f32, f16 or bf16 is needed", where, amp_dtype_name(l->pin));
     if (l->in == 0 || l->out == 0) return AMPI_INVALID(ctx, "%s: %s is 0", where, l->in ? "out" : "in");
     if (!ampi_product(nx, l->rows, l->in) || !ampi_product(nw, l->out, l->in) || !ampi_product(ny, l->rows, l->out)) return AMPI_INVALID(ctx, "%s: rows, in or out is too large", where);
@@ -4120,26 +4197,39 @@ static amp_array ampi_bias(const amp_ctx *ctx, amp_array bias, amp_dtype want) {
     return bias;
 }
 
-/* the work of backward: dy through the activation, in place; to the products' dtype where that is another; sums and products */
-static amp_status ampi_linear_gradients(amp_ctx *ctx, const amp_linear *l, amp_array dy, amp_array saved, size_t ny) {
-    if (l->act != AMP_ACT_NONE && ny) AMPI_TRY(ctx->b->act_grad(ctx, l->act, l->dy, saved, ny));
-    if (dy.data != l->dy.data && ny) { amp_cast_desc c = AMP_ZERO; AMPI_TRY(ctx->b->cast(ctx, dy, l->dy, ny, &c)); ctx->scope->info.casts++; }
-    if (l->dbias.data) {
-        if (l->rows) AMPI_TRY(ctx->b->col_sum(ctx, l->dbias, dy, l->rows, l->out, l->accumulate != 0));
-        else if (!l->accumulate) AMPI_TRY(ctx->b->zero(ctx, l->dbias.data, l->out * amp_dtype_size(l->dbias.dtype)));
+/* the work of backward: dy through the activation, in place; to the products' dtype where that is another; sums and products. `kept`:
+   what the activation before x left for its derivative */
+static amp_status ampi_linear_gradients(amp_ctx *ctx, const amp_linear *l, amp_array dy, amp_array saved, amp_array kept, size_t ny) {
+    int dry = (l->flags & AMPI_GEMM_DRY) != 0, cast = dy.data != l->dy.data;
+    amp_act act = l->fused || dry || !ny ? AMP_ACT_NONE : l->act;
+    amp_array none = AMP_ZERO, dbias = l->fused || dry ? none : l->dbias;
+    if (act != AMP_ACT_NONE || (dbias.data && ny && !cast)) AMPI_TRY(ctx->b->bias_grad(ctx, act, l->dy, saved, l->rows, l->out, cast ? none : dbias, l->accumulate != 0));
+    if (cast && ny && !dry) {
+        amp_cast_desc c = AMP_ZERO;
+        AMPI_TRY(ctx->b->cast(ctx, dy, l->dy, ny, &c));
+        ctx->scope->info.casts++;
+        if (dbias.data) AMPI_TRY(ctx->b->bias_grad(ctx, AMP_ACT_NONE, dy, none, l->rows, l->out, dbias, l->accumulate != 0));
     }
+    if (dbias.data && !ny && !l->accumulate) AMPI_TRY(ctx->b->zero(ctx, dbias.data, l->out * amp_dtype_size(dbias.dtype)));
     if (l->dw.data) { /* dW[out,in] = dY^T[out,rows] X[rows,in] */
         amp_gemm_desc g = AMP_ZERO;
         g.m = l->out; g.n = l->in; g.k = l->rows;
         g.a = dy; g.trans_a = 1; g.b = l->x;
-        g.d = l->dw; g.beta = l->accumulate ? 1.0f : 0.0f;
+        g.d = l->dw; g.beta = l->accumulate ? 1.0f : 0.0f; g.flags = l->flags;
         AMPI_TRY(ampi_gemm(ctx, &g));
     }
     if (l->dx.data) { /* dX[rows,in] = dY[rows,out] W[out,in] */
         amp_gemm_desc g = AMP_ZERO;
         g.m = l->rows; g.n = l->in; g.k = l->out;
-        g.a = dy; g.b = l->w; g.d = l->dx;
+        g.a = dy; g.b = l->w; g.d = l->dx; g.flags = l->flags;
+        if (l->before) {
+            g.act = l->before->act == AMP_GELU ? AMP_GELU_GRAD : l->before->act == AMP_RELU ? AMP_RELU_GRAD : AMP_ACT_NONE;
+            if (g.act != AMP_ACT_NONE) g.aux = kept;
+            if (!l->before->accumulate) g.dbias = l->before->dbias;
+        }
         AMPI_TRY(ampi_gemm(ctx, &g));
+        if (l->before && l->before->accumulate && l->before->dbias.data && l->rows && !dry)
+            AMPI_TRY(ctx->b->bias_grad(ctx, AMP_ACT_NONE, l->dx, none, l->rows, l->in, l->before->dbias, 1));
     }
     return AMP_OK;
 }
@@ -4183,7 +4273,7 @@ AMP_API amp_status amp_linear_forward(amp_ctx *ctx, const amp_linear *layer) {
     g.act = l->act;
     g.m = l->rows; g.n = l->out; g.k = l->in;
     g.trans_b = 1;
-    g.d = l->y; g.bias = ampi_bias(ctx, l->bias, want); g.aux = l->aux;
+    g.d = l->y; g.bias = ampi_bias(ctx, l->bias, want); g.aux = l->aux; g.flags = l->flags;
     st = ampi_failed_in(ctx, where, ampi_gemm(ctx, &g));
     if (st == AMP_OK && l->record) *l->record = made;
     return ampi_release(ctx, mark, st);
@@ -4192,7 +4282,7 @@ AMP_API amp_status amp_linear_forward(amp_ctx *ctx, const amp_linear *layer) {
 AMP_API amp_status amp_linear_backward(amp_ctx *ctx, const amp_linear *layer) {
     static const char where[] = "amp_linear_backward";
     amp_linear lo, *l = &lo;
-    amp_array saved, dy;
+    amp_array saved, kept = AMP_ZERO, dy;
     amp_dtype want;
     size_t nx = 0, nw = 0, ny = 0, mark;
     amp_status st;
@@ -4211,11 +4301,18 @@ AMP_API amp_status amp_linear_backward(amp_ctx *ctx, const amp_linear *layer) {
     }
     AMPI_TRY(ampi_from(ctx, where, "x", &l->x, l->from));
     saved = l->act == AMP_GELU ? l->aux : l->y;
+    if (l->before && l->before->act != AMP_ACT_NONE) {
+        kept = l->before->act == AMP_GELU ? l->before->aux : l->before->y;
+        if (kept.dtype == AMP_AUTO && l->before->record) kept.dtype = l->before->record->y;
+        AMPI_TRY(ampi_check_array(ctx, where, l->before->act == AMP_GELU ? "before->aux" : "before->y", kept, nx, l->dx.data != NULL));
+    }
+    if (l->before && l->before->dbias.data) AMPI_TRY(ampi_check_array(ctx, where, "before->dbias", l->before->dbias, l->in, 0));
+    if (l->before && !l->dx.data) return AMPI_INVALID(ctx, "%s: dx is NULL, but before waits for it", where);
     AMPI_TRY(ampi_check_array(ctx, where, "dy", l->dy, ny, 1));
     AMPI_TRY(ampi_check_array(ctx, where, "dx", l->dx, nx, 0));
     AMPI_TRY(ampi_check_array(ctx, where, "dw", l->dw, nw, 0));
     AMPI_TRY(ampi_check_array(ctx, where, "dbias", l->dbias, l->out, 0));
-    if (l->act != AMP_ACT_NONE) AMPI_TRY(ampi_check_array(ctx, where, l->act == AMP_GELU ? "aux" : "y", saved, ny, 1));
+    if (l->act != AMP_ACT_NONE && !l->fused) AMPI_TRY(ampi_check_array(ctx, where, l->act == AMP_GELU ? "aux" : "y", saved, ny, 1));
     if (l->dx.data) AMPI_TRY(ampi_check_array(ctx, where, "w", l->w, nw, 1));
     if (l->dw.data) AMPI_TRY(ampi_check_array(ctx, where, "x", l->x, nx, 1));
     dy = l->dy;
@@ -4233,7 +4330,7 @@ AMP_API amp_status amp_linear_backward(amp_ctx *ctx, const amp_linear *layer) {
     }
     if (ny && l->dx.data && dy.dtype != l->w.dtype && !(ampi_is_f8(dy.dtype) && ampi_is_f8(l->w.dtype))) return ampi_release(ctx, mark, amp_fail(ctx, AMP_ERR_UNSUPPORTED, "%s: dy is %s and w is %s; they must have one dtype", where, amp_dtype_name(dy.dtype), amp_dtype_name(l->w.dtype)));
     if (ny && l->dw.data && dy.dtype != l->x.dtype && !(ampi_is_f8(dy.dtype) && ampi_is_f8(l->x.dtype))) return ampi_release(ctx, mark, amp_fail(ctx, AMP_ERR_UNSUPPORTED, "%s: dy is %s and x is %s; they must have one dtype", where, amp_dtype_name(dy.dtype), amp_dtype_name(l->x.dtype)));
-    st = ampi_failed_in(ctx, where, ampi_linear_gradients(ctx, l, dy, saved, ny));
+    st = ampi_failed_in(ctx, where, ampi_linear_gradients(ctx, l, dy, saved, kept, ny));
     return ampi_release(ctx, mark, st);
 }
 
@@ -6441,20 +6538,30 @@ static void ampi_pack_rows(const ampi_kernels *kn, float *to, amp_array x, size_
 }
 
 /* One row of D from accumulated products: alpha, C, bias, aux, act, rounding. */
-static void ampi_epilogue(const ampi_kernels *kn, const amp_gemm_desc *d, float *acc, size_t batch, size_t row, size_t col, size_t n, float *other) {
+static void ampi_epilogue(const ampi_kernels *kn, const amp_gemm_desc *d, float *acc, size_t batch, size_t row, size_t col, size_t n, float *other, uint32_t *amax) {
     size_t at = batch * d->stride_d + row * d->ldd + col, j;
-    float alpha = d->alpha_ptr ? ampi_mul(d->alpha, *d->alpha_ptr) : d->alpha;
+    float alpha = ampi_gemm_alpha(d), beta = d->beta_ptr ? ampi_mul(d->beta, *d->beta_ptr) : d->beta;
     if (ampi_bits(alpha) != 0x3f800000u) (void)kn->scale(acc, n, alpha);
     if (d->beta != 0.0f) {
         kn->widen[d->c.dtype](other, ampi_at(d->c, batch * d->stride_c + row * d->ldc + col), n);
-        for (j = 0; j < n; j++) acc[j] += d->beta * other[j];
+        for (j = 0; j < n; j++) acc[j] += beta * other[j];
     }
     if (d->bias.data) {
         kn->widen[d->bias.dtype](other, ampi_at(d->bias, col), n);
         for (j = 0; j < n; j++) acc[j] += other[j];
     }
-    if (d->aux.data) kn->narrow[d->aux.dtype](ampi_at(d->aux, at), acc, n);
-    if (d->act != AMP_ACT_NONE) for (j = 0; j < n; j++) acc[j] = ampi_act(d->act, acc[j]);
+    if (ampi_act_reads(d->act)) {
+        kn->widen[d->aux.dtype](other, ampi_at(d->aux, at), n);
+        for (j = 0; j < n; j++) acc[j] = ampi_act_grad(d->act, acc[j], other[j]);
+    } else {
+        if (d->aux.data) kn->narrow[d->aux.dtype](ampi_at(d->aux, at), acc, n);
+        if (d->act != AMP_ACT_NONE) for (j = 0; j < n; j++) acc[j] = ampi_act(d->act, acc[j]);
+    }
+    if (ampi_is_f8(d->d.dtype)) for (j = 0; j < n; j++) {
+        uint32_t size = ampi_bits(acc[j]) & 0x7fffffffu;
+        if (size > *amax) *amax = size;
+        acc[j] = ampi_f8_scaled(acc[j], d->d.dtype, d->scale_d);
+    }
     kn->narrow[d->d.dtype](ampi_at(d->d, at), acc, n);
 }
 
@@ -6464,6 +6571,7 @@ static void ampi_gemm_task(void *arg, size_t task, ampi_workspace *w) {
     const ampi_kernels *kn = j->c->k;
     size_t bn = task % j->blocks_n, bm = task / j->blocks_n % j->blocks_m, batch = task / j->blocks_n / j->blocks_m;
     size_t r0 = bm * j->rows, c0 = bn * j->cols, rows, cols, k0, kc, r, c;
+    uint32_t amax = 0;
     if (r0 >= d->m || c0 >= d->n) return;
     rows = ampi_least(j->rows, d->m - r0);
     cols = ampi_least(j->cols, d->n - c0);
@@ -6475,17 +6583,28 @@ static void ampi_gemm_task(void *arg, size_t task, ampi_workspace *w) {
         for (c = 0; c < cols; c += kn->nr) for (r = 0; r < rows; r += kn->mr[0])
             kn->tile[ampi_tile_for(kn, rows - r)](kc, w->a + r * kc, w->b + c * kc, w->c + r * AMPI_LDC + c, k0 == 0);
     }
-    for (r = 0; r < rows; r++) ampi_epilogue(kn, d, w->c + r * AMPI_LDC, batch, r0 + r, c0, cols, w->row);
+    for (r = 0; r < rows; r++) ampi_epilogue(kn, d, w->c + r * AMPI_LDC, batch, r0 + r, c0, cols, w->row, &amax);
+    if (d->amax_d) {
+        ampi_lock(j->c);
+        if (amax > ampi_bits(*d->amax_d)) *d->amax_d = ampi_float(amax);
+        ampi_unlock(j->c);
+    }
 }
 static size_t ampi_share(size_t n, size_t blocks, size_t multiple) { /* n cut into equal blocks of a multiple */
     size_t each = (n - 1) / blocks + 1;
     return (each + multiple - 1) / multiple * multiple;
 }
+static amp_status ampi_cpu_bias_grad(amp_ctx *ctx, amp_act act, amp_array dy, amp_array saved, size_t rows, size_t cols, amp_array dbias, int accumulate);
 static amp_status ampi_cpu_gemm(amp_ctx *ctx, const amp_gemm_desc *d) {
-    ampi_fpu fpu = ampi_fpu_enter();
+    ampi_fpu fpu;
     ampi_gemm_job j;
     size_t mr;
     double work;
+    if (d->flags & AMP_GEMM_EXPLAIN) amp_log_event(ctx, AMP_LOG_INFO, "amp_gemm: [%lu,%lu] x [%lu,%lu], %s -> %s: CPU kernels, %s", (unsigned long)d->m, (unsigned long)d->k, (unsigned long)d->k,
+                                                   (unsigned long)d->n, amp_dtype_name(d->a.dtype), amp_dtype_name(d->d.dtype), amp_ctx_device(ctx));
+    if (d->flags & AMPI_GEMM_DRY) return AMP_OK;
+    if (d->amax_d) *d->amax_d = 0.0f;
+    fpu = ampi_fpu_enter();
     j.c = ampi_cpu_of(ctx);
     j.d = d;
     mr = j.c->k->mr[0];
@@ -6497,7 +6616,7 @@ static amp_status ampi_cpu_gemm(amp_ctx *ctx, const amp_gemm_desc *d) {
     work = (double)d->m * (double)d->n * (double)(d->k + 32) * (double)d->batch / 32.0; /* 32 multiplications cost about one element elsewhere */
     ampi_parallel(j.c, j.blocks_m * j.blocks_n * d->batch, work < 1e9 ? (size_t)work : (size_t)1000000000, ampi_gemm_task, &j);
     ampi_fpu_leave(fpu);
-    return AMP_OK;
+    return d->dbias.data ? ampi_cpu_bias_grad(ctx, AMP_ACT_NONE, d->d, d->d, d->m, d->n, d->dbias, 0) : AMP_OK;
 }
 
 typedef struct ampi_act_job { const ampi_kernels *k; amp_array dy, saved; size_t n; amp_act act; uint32_t _pad; } ampi_act_job;
@@ -6513,14 +6632,6 @@ static void ampi_act_task(void *arg, size_t task, ampi_workspace *w) {
         for (e = 0; e < n; e++) dy[e] = ampi_act_grad(j->act, dy[e], saved[e]);
         j->k->narrow[j->dy.dtype](ampi_at(j->dy, i), dy, n);
     }
-}
-static amp_status ampi_cpu_act_grad(amp_ctx *ctx, amp_act act, amp_array dy, amp_array saved, size_t n) {
-    ampi_fpu fpu = ampi_fpu_enter();
-    ampi_act_job j;
-    j.k = ampi_cpu_of(ctx)->k; j.act = act; j.dy = dy; j.saved = saved; j.n = n;
-    ampi_parallel(ampi_cpu_of(ctx), (n - 1) / AMP_CHUNK + 1, n, ampi_act_task, &j);
-    ampi_fpu_leave(fpu);
-    return AMP_OK;
 }
 
 typedef struct ampi_col_job { const ampi_kernels *k; amp_array out, in; size_t rows, cols; int32_t accumulate; uint32_t _pad; } ampi_col_job;
@@ -6539,11 +6650,15 @@ static void ampi_col_task(void *arg, size_t task, ampi_workspace *w) { /* AMPI_N
         amp_store(j->out.data, j->out.dtype, c0 + c, ampi_narrow(s));
     }
 }
-static amp_status ampi_cpu_col_sum(amp_ctx *ctx, amp_array out, amp_array in, size_t rows, size_t cols, int accumulate) {
+static amp_status ampi_cpu_bias_grad(amp_ctx *ctx, amp_act act, amp_array dy, amp_array saved, size_t rows, size_t cols, amp_array dbias, int accumulate) {
     ampi_fpu fpu = ampi_fpu_enter();
+    ampi_act_job a;
     ampi_col_job j;
-    j.k = ampi_cpu_of(ctx)->k; j.out = out; j.in = in; j.rows = rows; j.cols = cols; j.accumulate = accumulate;
-    ampi_parallel(ampi_cpu_of(ctx), (cols - 1) / AMPI_NC + 1, rows * cols, ampi_col_task, &j);
+    a.k = j.k = ampi_cpu_of(ctx)->k;
+    a.act = act; a.dy = dy; a.saved = saved; a.n = rows * cols;
+    if (act != AMP_ACT_NONE) ampi_parallel(ampi_cpu_of(ctx), (a.n - 1) / AMP_CHUNK + 1, a.n, ampi_act_task, &a);
+    j.out = dbias; j.in = dy; j.rows = rows; j.cols = cols; j.accumulate = accumulate;
+    if (dbias.data) ampi_parallel(ampi_cpu_of(ctx), (cols - 1) / AMPI_NC + 1, rows * cols, ampi_col_task, &j);
     ampi_fpu_leave(fpu);
     return AMP_OK;
 }
@@ -6701,7 +6816,7 @@ static amp_backend ampi_cpu_table(void) {
     b.sync = ampi_cpu_sync; b.may_wait = ampi_cpu_sync;
     b.cast = ampi_cpu_cast; b.finite = ampi_cpu_finite; b.histogram = ampi_cpu_histogram;
     b.inspect = ampi_cpu_inspect; b.update = ampi_cpu_update; b.add = ampi_cpu_add; b.mirror_create = ampi_cpu_mirror_create; b.mirror_destroy = ampi_cpu_mirror_destroy; b.poll = ampi_cpu_poll; b.clip = ampi_cpu_clip; b.next_scale = ampi_cpu_next_scale;
-    b.gemm = ampi_cpu_gemm; b.act_grad = ampi_cpu_act_grad; b.col_sum = ampi_cpu_col_sum; b.xent = ampi_cpu_xent;
+    b.gemm = ampi_cpu_gemm; b.bias_grad = ampi_cpu_bias_grad; b.xent = ampi_cpu_xent;
     b.dropout = ampi_cpu_dropout;
     return b;
 }

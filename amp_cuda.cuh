@@ -109,6 +109,12 @@ typedef struct amp_cuda_error {
 /* The last CUDA call of this context that failed. INVALID_ARG if it is no CUDA context. Class: host. */
 AMP_CUDA_API amp_status amp_cuda_last_error(const amp_ctx *ctx, amp_cuda_error *out);
 
+/* The algorithms found for products so far (by the heuristic, or by AMP_GEMM_TUNE), to a file and back: at most the last 64. Load refuses a file
+   of another cuBLASLt, kind of device or workspace size, or a damaged one, with FORMAT and a sentence, and changes nothing then; each
+   algorithm is checked by cuBLASLt before its first use. IO: the file. Save writes path.tmp and renames it. Class: host. */
+AMP_CUDA_API amp_status amp_cuda_plans_save(amp_ctx *ctx, const char *path);
+AMP_CUDA_API amp_status amp_cuda_plans_load(amp_ctx *ctx, const char *path);
+
 #ifdef __cplusplus
 } /* extern "C" */
 static inline amp_status amp_cuda_create_checked(amp_ctx **out, int version, size_t size, const amp_cuda_desc &d) {
@@ -135,6 +141,8 @@ amp_status amp_cuda_create_checked(amp_ctx **out, int version, size_t size, cons
 }
 int amp_cuda_available(void) { return 0; }
 amp_stream amp_cuda_stream(const amp_ctx *ctx) { (void)ctx; return NULL; }
+amp_status amp_cuda_plans_save(amp_ctx *ctx, const char *path) { (void)ctx; (void)path; return AMP_ERR_NO_CUDA; }
+amp_status amp_cuda_plans_load(amp_ctx *ctx, const char *path) { (void)ctx; (void)path; return AMP_ERR_NO_CUDA; }
 amp_status amp_cuda_last_error(const amp_ctx *ctx, amp_cuda_error *out) {
     (void)ctx;
     if (out) { out->code = 0; out->library = AMP_CUDA_NO_LIBRARY; out->call = ""; }
@@ -177,6 +185,9 @@ static inline amp_stream ampi_cu_same_type(cudaStream_t s) { return s; } /* does
 #define AMPI_CU_FEW   32u    /* arrays per launch of the list verbs */
 #define AMPI_CU_PLANS 64u    /* products whose plan is remembered */
 #define AMPI_CU_LATE  64u    /* blocks freed inside captures */
+#define AMPI_CU_TRIES 16     /* candidates that tuning times, */
+#define AMPI_CU_ROUNDS 5     /* each so often */
+#define AMPI_CU_BIAS  262144u /* bytes behind the workspace for a bias in another dtype */
 
 /* What kernels leave for each other or for the host. One per context; work on one stream uses it in turn. */
 typedef struct ampi_cu_scratch {
@@ -186,21 +197,28 @@ typedef struct ampi_cu_scratch {
     uint64_t first;               /* finite: ~(chunk number << 16 | offset) of the first bad element, 0 if none */
     uint64_t rows;                /* xent: rows that count */
     uint64_t bins[4 + 256];       /* histogram: total, zero, inf, nan, pow2[] */
-    float    scalar[2];           /* 0 and 1, for products; never changes */
+    float         scalar[4];           /* for products: 0 and 1, which never change, alpha and beta */
 } ampi_cu_scratch;
 
 typedef struct ampi_cu_key { /* everything that the choice of a product's algorithm depends on; no padding, compared as bytes */
     uint64_t m, n, k, batch, lda, ldb, ldc, ldd, stride_a, stride_b, stride_c, stride_d;
-    uint32_t types, shape, align, _pad;
+    uint32_t types, shape, align;
+    float    alpha, beta; /* 0 unless they matter */
+    uint32_t _pad;
 } ampi_cu_key;
 
 typedef struct ampi_cu_plan {
     ampi_cu_key          key;
     cublasLtMatmulAlgo_t algo;
-    cublasLtEpilogue_t   epilogue; /* what cuBLASLt does after the product */
+    const char          *why;      /* not cuBLASLt: static text */
     uint32_t             used;
     uint32_t             lt;       /* 1: cuBLASLt, 0: ampi_k_gemm */
-    uint32_t             after;    /* 1: then ampi_k_epilogue: AMPI_CU_BIAS adds the bias there, too */
+    uint32_t             epilogue; /* what cuBLASLt does after the product */
+    uint32_t             compute;  /* a cublasComputeType_t */
+    uint32_t             convert;  /* 1: the bias is rounded to the dtype that cuBLASLt wants first */
+    uint32_t             after;    /* 1: then ampi_k_epilogue, which adds the bias, too, if the epilogue does not */
+    uint32_t             unchecked; /* 1: from a file, not used yet */
+    uint32_t             _pad;
 } ampi_cu_plan;
 
 typedef struct ampi_cuda {
@@ -208,8 +226,8 @@ typedef struct ampi_cuda {
     uint32_t         flags, dead, own_stream, own_cublas, own_workspace, next_plan;
     cudaStream_t     stream;
     cublasLtHandle_t cublas;
-    void            *workspace;
-    size_t           workspace_bytes;
+    void            *workspace, *bias;
+    size_t           workspace_bytes, bias_room; /* bias_room: elements of 16 bits */
     ampi_cu_scratch *scratch, *mirror; /* device; page-locked host */
     amp_allocator    allocator, host;
     amp_cuda_error   error;
@@ -225,6 +243,9 @@ typedef struct ampi_cu_call { /* one call of a backend function */
     const char *verb; /* for messages */
     int         back; /* the thread's device before, or -1 */
 } ampi_cu_call;
+
+static const char ampi_cu_name[] = "cuda";
+static const ampi_cuda *ampi_cu_of(const amp_ctx *ctx) { return ctx && amp_ctx_name(ctx) == ampi_cu_name ? (const ampi_cuda *)amp_ctx_self(ctx) : NULL; }
 
 /* Errors after which, in CUDA's words, the process must be terminated to go on. */
 static int ampi_cu_sticky(cudaError_t e) {
@@ -1434,21 +1455,30 @@ static amp_status ampi_cu_xent(amp_ctx *ctx, const amp_xent *desc, const amp_sca
 #define AMPI_K_SLICE 16u
 #define AMPI_K_ACC   (AMPI_K_TILE * AMPI_K_TILE / AMP_BLOCK) /* elements per thread: a column of the tile, every (AMP_BLOCK / 32)-th row */
 
-/* act(v), with the value before it kept in aux. Both are rounded from v itself. */
-AMPI_K void ampi_k_finish(const amp_gemm_desc *p, size_t at, float v) {
-    if (p->aux.data) ampi_k_put(p->aux.data, p->aux.dtype, at, v);
-    ampi_k_put(p->d.data, p->d.dtype, at, ampi_act(p->act, v));
+/* From the sum to d: through the derivative at aux, or v kept in aux and act(v), each rounded from v itself; scaled for FP8. */
+AMPI_K void ampi_k_finish(const amp_gemm_desc *p, size_t at, float v, uint32_t *amax) {
+    if (ampi_act_reads(p->act)) {
+        v = ampi_act_grad(p->act, v, ampi_k_get(p->aux.data, p->aux.dtype, at));
+    } else {
+        if (p->aux.data) ampi_k_put(p->aux.data, p->aux.dtype, at, v);
+        v = ampi_act(p->act, v);
+    }
+    if (amp_dtype_size(p->d.dtype) == 1u) {
+        if ((ampi_bits(v) & 0x7fffffffu) > *amax) *amax = ampi_bits(v) & 0x7fffffffu;
+        v = ampi_f8_scaled(v, p->d.dtype, p->scale_d);
+    }
+    ampi_k_put(p->d.data, p->d.dtype, at, v);
 }
 
 static __global__ void __launch_bounds__(AMP_BLOCK) ampi_k_gemm(amp_gemm_desc p) {
     AMP_SHARED(float, as, AMPI_K_SLICE * (AMPI_K_TILE + 1u));
     AMP_SHARED(float, bs, AMPI_K_SLICE * (AMPI_K_TILE + 1u));
     size_t across = p.n / AMPI_K_TILE + (p.n % AMPI_K_TILE != 0), down = p.m / AMPI_K_TILE + (p.m % AMPI_K_TILE != 0), tiles = across * down * p.batch, tile;
-    uint32_t column = threadIdx.x % AMPI_K_TILE, row = threadIdx.x / AMPI_K_TILE, q, s, e;
+    uint32_t column = threadIdx.x % AMPI_K_TILE, row = threadIdx.x / AMPI_K_TILE, q, s, e, amax = 0;
+    float alpha = ampi_gemm_alpha(&p), beta = p.beta_ptr ? ampi_mul(p.beta, *p.beta_ptr) : p.beta;
     for (tile = blockIdx.x; tile < tiles; tile += gridDim.x) {
         size_t z = tile / (across * down), i0 = tile / across % down * AMPI_K_TILE, j0 = tile % across * AMPI_K_TILE, k0, j = j0 + column;
-        size_t a0 = p.stride_a == AMP_BROADCAST ? 0 : z * p.stride_a, b0 = p.stride_b == AMP_BROADCAST ? 0 : z * p.stride_b;
-        size_t c0 = p.stride_c == AMP_BROADCAST ? 0 : z * p.stride_c, d0 = z * p.stride_d;
+        size_t a0 = z * p.stride_a, b0 = z * p.stride_b, c0 = z * p.stride_c, d0 = z * p.stride_d;
         float acc[AMPI_K_ACC];
         AMPI_UNROLL for (s = 0; s < AMPI_K_ACC; s++) acc[s] = 0.0f;
         for (k0 = 0; k0 < p.k; k0 += AMPI_K_SLICE) {
@@ -1471,52 +1501,193 @@ static __global__ void __launch_bounds__(AMP_BLOCK) ampi_k_gemm(amp_gemm_desc p)
         }
         AMPI_UNROLL for (s = 0; s < AMPI_K_ACC; s++) {
             size_t i = i0 + row + s * (AMP_BLOCK / AMPI_K_TILE);
-            float v = ampi_mul(p.alpha_ptr ? ampi_mul(p.alpha, *p.alpha_ptr) : p.alpha, acc[s]);
+            float v = ampi_mul(alpha, acc[s]);
             if (i >= p.m || j >= p.n) continue;
-            if (!ampi_k_is_zero(p.beta)) v = ampi_add(v, ampi_mul(p.beta, ampi_k_get(p.c.data, p.c.dtype, c0 + i * p.ldc + j)));
+            if (!ampi_k_is_zero(p.beta)) v = ampi_add(v, ampi_mul(beta, ampi_k_get(p.c.data, p.c.dtype, c0 + i * p.ldc + j)));
             if (p.bias.data) v = ampi_add(v, ampi_k_get(p.bias.data, p.bias.dtype, j));
-            ampi_k_finish(&p, d0 + i * p.ldd + j, v);
+            ampi_k_finish(&p, d0 + i * p.ldd + j, v, &amax);
         }
     }
+    if (p.amax_d && amax) atomicMax((unsigned *)p.amax_d, amax);
 }
 
-/* What cuBLASLt left to do: d holds the product; add the bias (if asked), keep aux, apply act. */
-static __global__ void __launch_bounds__(AMP_BLOCK) ampi_k_epilogue(amp_gemm_desc p, int add_bias) {
-    size_t all = p.batch * p.m * p.n, e;
-    for (e = (size_t)blockIdx.x * AMP_BLOCK + threadIdx.x; e < all; e += (size_t)gridDim.x * AMP_BLOCK) {
-        size_t j = e % p.n, row = e / p.n, at = row / p.m * p.stride_d + row % p.m * p.ldd + j;
-        float v = ampi_k_get(p.d.data, p.d.dtype, at);
-        if (add_bias) v = ampi_add(v, ampi_k_get(p.bias.data, p.bias.dtype, j));
-        ampi_k_finish(&p, at, v);
+/* Activation and derivative of eight at a time, on float bits. */
+AMPI_K void ampi_k_act8(uint32_t x[8], amp_act act) {
+    uint32_t k;
+    for (k = 0; k < 8u; k++) x[k] = ampi_bits(ampi_act(act, ampi_float(x[k])));
+}
+AMPI_K void ampi_k_act_grad8(uint32_t x[8], amp_act act, const uint32_t saved[8]) {
+    uint32_t k;
+    for (k = 0; k < 8u; k++) x[k] = ampi_bits(ampi_act_grad(act, ampi_float(x[k]), ampi_float(saved[k])));
+}
+
+/* What cuBLASLt left to do: d holds the product; add the bias (if asked), then as ampi_k_finish. Groups of 8 along a row. */
+static __global__ void __launch_bounds__(AMP_BLOCK) ampi_k_epilogue(amp_gemm_desc p, int add_bias, int wide, int wide_bias) {
+    uint64_t across = p.n / 8u + (p.n % 8u != 0), all = p.batch * p.m * across, g;
+    for (g = (uint64_t)blockIdx.x * AMP_BLOCK + threadIdx.x; g < all; g += (uint64_t)gridDim.x * AMP_BLOCK) {
+        uint64_t row = g / across, j = 8u * (g % across), at = row / p.m * p.stride_d + row % p.m * p.ldd + j;
+        uint32_t m = p.n - j < 8u ? (uint32_t)(p.n - j) : 8u, x[8], y[8], k;
+        ampi_k_load8(x, p.d.data, p.d.dtype, at, m, wide);
+        if (add_bias) {
+            ampi_k_load8(y, p.bias.data, p.bias.dtype, j, m, wide_bias);
+            for (k = 0; k < 8u; k++) x[k] = ampi_bits(ampi_add(ampi_float(x[k]), ampi_float(y[k])));
+        }
+        if (ampi_act_reads(p.act)) {
+            ampi_k_load8(y, p.aux.data, p.aux.dtype, at, m, wide);
+            ampi_k_act_grad8(x, p.act, y);
+        } else {
+            if (p.aux.data) {
+                for (k = 0; k < 8u; k++) y[k] = x[k];
+                ampi_k_nearest8(y, p.aux.dtype);
+                ampi_k_store8(y, p.aux.data, p.aux.dtype, at, m, wide);
+            }
+            ampi_k_act8(x, p.act);
+        }
+        ampi_k_nearest8(x, p.d.dtype);
+        ampi_k_store8(x, p.d.data, p.d.dtype, at, m, wide);
     }
 }
+static int ampi_cu_wide(const amp_array *x, size_t step) { /* every multiple of `step` elements, a multiple of 8, is aligned for 8 at a time */
+    return !x->data || ((uintptr_t)x->data % (amp_dtype_size(x->dtype) == 1u ? 8u : 16u) == 0 && step % 8u == 0);
+}
+static amp_status ampi_cu_epilogue(const ampi_cu_call *k, const amp_gemm_desc *p, int add_bias) {
+    size_t step = p->m == 1u && p->batch == 1u ? 0 : p->ldd | (p->batch > 1u ? p->stride_d : 0u);
+    int wide = ampi_cu_wide(&p->d, step) && ampi_cu_wide(&p->aux, step);
+    return ampi_cu_launch(k, ampi_cu_grid(k->c, ampi_cu_parts(p->batch * p->m * ampi_cu_parts(p->n, 8), AMP_BLOCK)), ampi_k_epilogue, *p, add_bias, wide, ampi_cu_wide(&p->bias, 0));
+}
 
-static cudaDataType ampi_cu_type(amp_dtype t) { return t == AMP_F32 ? CUDA_R_32F : t == AMP_F16 ? CUDA_R_16F : CUDA_R_16BF; }
+/* dy through the activation, in place, and its column sums, reading it once. A block takes a stripe of 256 columns and a slice of the rows;
+   each of its rows of 32 threads every (AMP_BLOCK / 32)-th row, 8 columns a thread. Sums in double: lanes in order, then slices in order
+   (ampi_k_slices, when there are several). */
+#define AMPI_K_STRIPE 256u
+typedef struct ampi_k_bias_args {
+    amp_array dy, saved, out;
+    double   *partial;       /* [slices][cols], or NULL: one slice, straight to out */
+    uint64_t  rows, cols, slice; /* slice: rows of each */
+    amp_act   act;
+    int       wide, accumulate;
+    uint32_t  stripes;
+} ampi_k_bias_args;
+
+AMPI_K void ampi_k_bias_out(const ampi_k_bias_args *a, uint64_t column, double sum) {
+    if (a->accumulate) sum = ampi_dadd(ampi_widen(ampi_k_get(a->out.data, a->out.dtype, column)), sum);
+    ampi_k_put(a->out.data, a->out.dtype, column, ampi_narrow(sum));
+}
+static __global__ void __launch_bounds__(AMP_BLOCK) ampi_k_bias_grad(ampi_k_bias_args a) {
+    AMP_SHARED(double, part, AMP_BLOCK * 8u);
+    uint64_t s = blockIdx.x / a.stripes, c0 = (uint64_t)(blockIdx.x % a.stripes) * AMPI_K_STRIPE, j = c0 + threadIdx.x % 32u * 8u, r, end = (s + 1u) * a.slice;
+    uint32_t lane = threadIdx.x / 32u, m = j >= a.cols ? 0u : a.cols - j < 8u ? (uint32_t)(a.cols - j) : 8u, x[2][8], y[2][8], k, u, l;
+    double sum[8];
+    if (end > a.rows) end = a.rows;
+    AMPI_UNROLL for (k = 0; k < 8u; k++) sum[k] = 0.0;
+    if (m)
+        for (r = s * a.slice + lane; r < end; r += 2u * (AMP_BLOCK / 32u)) { /* two rows at a time: loads in flight */
+            AMPI_UNROLL for (u = 0; u < 2u; u++) {
+                uint64_t row = r + u * (AMP_BLOCK / 32u);
+                uint32_t here = row < end ? m : 0u;
+                ampi_k_load8(x[u], a.dy.data, a.dy.dtype, row * a.cols + j, here, a.wide);
+                if (a.act != AMP_ACT_NONE) ampi_k_load8(y[u], a.saved.data, a.saved.dtype, row * a.cols + j, here, a.wide);
+            }
+            AMPI_UNROLL for (u = 0; u < 2u; u++) {
+                uint64_t row = r + u * (AMP_BLOCK / 32u);
+                if (row >= end) continue;
+                if (a.act != AMP_ACT_NONE) { /* what is stored is what is summed */
+                    ampi_k_act_grad8(x[u], a.act, y[u]);
+                    ampi_k_nearest8(x[u], a.dy.dtype);
+                    ampi_k_store8(x[u], a.dy.data, a.dy.dtype, row * a.cols + j, m, a.wide);
+                    AMPI_UNROLL for (k = 0; k < 8u; k++) if (a.dy.dtype != AMP_F32) x[u][k] = ampi_decode(x[u][k], a.dy.dtype);
+                }
+                AMPI_UNROLL for (k = 0; k < 8u; k++) sum[k] = ampi_dadd(sum[k], ampi_widen(ampi_float(x[u][k])));
+            }
+        }
+    AMPI_UNROLL for (k = 0; k < 8u; k++) part[k * AMP_BLOCK + threadIdx.x] = sum[k];
+    __syncthreads();
+    for (k = threadIdx.x; k < AMPI_K_STRIPE; k += AMP_BLOCK) {
+        double total = part[k % 8u * AMP_BLOCK + k / 8u];
+        if (c0 + k >= a.cols) continue;
+        for (l = 1; l < AMP_BLOCK / 32u; l++) total = ampi_dadd(total, part[k % 8u * AMP_BLOCK + l * 32u + k / 8u]);
+        if (a.partial) a.partial[s * a.cols + c0 + k] = total;
+        else ampi_k_bias_out(&a, c0 + k, total);
+    }
+}
+static __global__ void __launch_bounds__(AMP_BLOCK) ampi_k_slices(ampi_k_bias_args a) {
+    uint64_t c, s, slices = a.rows / a.slice + (a.rows % a.slice != 0);
+    for (c = (uint64_t)blockIdx.x * AMP_BLOCK + threadIdx.x; c < a.cols; c += (uint64_t)gridDim.x * AMP_BLOCK) {
+        double sum = a.partial[c];
+        for (s = 1; s < slices; s++) sum = ampi_dadd(sum, a.partial[s * a.cols + c]);
+        ampi_k_bias_out(&a, c, sum);
+    }
+}
+static amp_status ampi_cu_bias(const ampi_cu_call *k, amp_act act, amp_array dy, amp_array saved, size_t rows, size_t cols, amp_array dbias, int accumulate) {
+    ampi_k_bias_args a;
+    uint64_t stripes = ampi_cu_parts(cols, AMPI_K_STRIPE), slices = 4u * (uint64_t)k->c->sms / stripes, room = k->c->workspace_bytes / (8u * cols);
+    amp_status s;
+    if (!dbias.data) { /* only the activation: the epilogue of a product that is there already */
+        amp_gemm_desc p = AMP_ZERO;
+        p.m = p.batch = 1; p.n = p.ldd = rows * cols; p.d = dy; p.aux = saved;
+        p.act = act == AMP_GELU ? AMP_GELU_GRAD : AMP_RELU_GRAD;
+        return ampi_cu_epilogue(k, &p, 0);
+    }
+    if (slices > ampi_cu_parts(rows, 64)) slices = ampi_cu_parts(rows, 64);
+    if (slices > room) slices = room;
+    memset(&a, 0, sizeof a);
+    a.dy = dy; a.saved = saved; a.out = dbias; a.rows = rows; a.cols = cols; a.act = act; a.accumulate = accumulate;
+    a.slice = slices > 1u ? ampi_cu_parts(rows, slices) : rows;
+    slices = ampi_cu_parts(rows, a.slice);
+    a.partial = slices > 1u ? (double *)k->c->workspace : NULL; /* between products it is free */
+    a.stripes = (uint32_t)stripes;
+    a.wide = ampi_cu_wide(&dy, cols) && (act == AMP_ACT_NONE || ampi_cu_wide(&saved, cols));
+    s = ampi_cu_launch(k, (unsigned)(stripes * slices), ampi_k_bias_grad, a);
+    if (s == AMP_OK && a.partial) s = ampi_cu_launch(k, ampi_cu_grid(k->c, ampi_cu_parts(cols, AMP_BLOCK)), ampi_k_slices, a);
+    return s;
+}
+static amp_status ampi_cu_bias_grad(amp_ctx *ctx, amp_act act, amp_array dy, amp_array saved, size_t rows, size_t cols, amp_array dbias, int accumulate) {
+    ampi_cu_call k;
+    amp_status s = ampi_cu_enter(&k, ctx, "amp_linear_backward");
+    if (s == AMP_OK) s = ampi_cu_bias(&k, act, dy, saved, rows, cols, dbias, accumulate);
+    return ampi_cu_leave(&k, s);
+}
+
+/* alpha and beta as cuBLASLt can read them on the device, when they have a factor there and one on the host. */
+static __global__ void __launch_bounds__(AMP_BLOCK) ampi_k_scalars(float *out, float alpha, const float *alpha_ptr, float beta, const float *beta_ptr) {
+    if (blockIdx.x || threadIdx.x) return;
+    out[0] = alpha_ptr ? ampi_mul(alpha, *alpha_ptr) : alpha;
+    out[1] = beta_ptr ? ampi_mul(beta, *beta_ptr) : beta;
+}
+
+/* ---- plans: how a product is made ---- */
+
+static int ampi_cu_f8(amp_dtype t) { return amp_dtype_size(t) == 1u; }
+static int ampi_cu_in_place(const amp_gemm_desc *p) { return p->c.data == p->d.data || p->beta == 0.0f; } /* C is D, or not read */
+static cudaDataType ampi_cu_type(amp_dtype t) {
+    return t == AMP_F32 ? CUDA_R_32F : t == AMP_F16 ? CUDA_R_16F : t == AMP_BF16 ? CUDA_R_16BF : t == AMP_F8E4M3 ? CUDA_R_8F_E4M3 : CUDA_R_8F_E5M2;
+}
+/* The dtype that cuBLASLt wants a bias in, and (with an FP8 d) a C that is not read. */
+static amp_dtype ampi_cu_bias_type(const amp_gemm_desc *p) { return !ampi_cu_f8(p->a.dtype) ? p->d.dtype : p->d.dtype == AMP_F16 ? AMP_F16 : AMP_BF16; }
 
 /* log2 of the alignment of every matrix of a batch, at most 8 (256 bytes). */
 static uint32_t ampi_cu_align(const amp_array *x, size_t stride, size_t batch) {
-    uintptr_t bits = (uintptr_t)x->data | (batch > 1u && stride != AMP_BROADCAST ? stride * amp_dtype_size(x->dtype) : 0u) | 256u;
+    uintptr_t bits = (uintptr_t)x->data | (batch > 1u ? stride * amp_dtype_size(x->dtype) : 0u) | 256u;
     uint32_t n = 0;
     while (!(bits >> n & 1u)) n++;
     return n;
 }
 
-/* cuBLASLt reads alpha on the device only together with beta: there are constants for beta 0 and 1 */
-static int ampi_cu_device_scalars(const amp_gemm_desc *p) { return p->alpha == 1.0f && (p->beta == 0.0f || p->beta == 1.0f); }
-
 static void ampi_cu_key_of(ampi_cu_key *key, const amp_gemm_desc *p) {
-    int c_is_d = p->c.data == p->d.data || p->beta == 0.0f;
+    int here = ampi_cu_in_place(p);
     memset(key, 0, sizeof *key);
     key->m = p->m; key->n = p->n; key->k = p->k; key->batch = p->batch;
-    key->lda = p->lda; key->ldb = p->ldb; key->ldc = c_is_d ? p->ldd : p->ldc; key->ldd = p->ldd;
-    key->stride_a = p->stride_a; key->stride_b = p->stride_b; key->stride_c = c_is_d ? p->stride_d : p->stride_c; key->stride_d = p->stride_d;
-    key->types = (uint32_t)p->a.dtype | (uint32_t)p->b.dtype << 4 | (uint32_t)p->d.dtype << 8 |
-                 (p->bias.data ? (uint32_t)p->bias.dtype : 0u) << 12 | (p->aux.data ? (uint32_t)p->aux.dtype : 0u) << 16;
-    key->shape = (p->trans_a ? 1u : 0u) | (p->trans_b ? 2u : 0u) | (p->beta != 0.0f ? 4u : 0u) | (c_is_d ? 8u : 0u) | (uint32_t)p->act << 4 |
-                 (p->alpha_ptr ? 64u : 0u) | (p->alpha_ptr && !ampi_cu_device_scalars(p) ? 128u : 0u);
-    key->align = ampi_cu_align(&p->a, p->stride_a, p->batch) | ampi_cu_align(&p->b, p->stride_b, p->batch) << 4 |
-                 (c_is_d ? 0u : ampi_cu_align(&p->c, p->stride_c, p->batch)) << 8 | ampi_cu_align(&p->d, p->stride_d, p->batch) << 12 |
-                 (p->bias.data ? ampi_cu_align(&p->bias, 0, 1) : 0u) << 16 | (p->aux.data ? ampi_cu_align(&p->aux, p->stride_d, p->batch) : 0u) << 20;
+    key->lda = p->lda; key->ldb = p->ldb; key->ldc = here ? p->ldd : p->ldc; key->ldd = p->ldd;
+    key->stride_a = p->stride_a; key->stride_b = p->stride_b; key->stride_c = here ? p->stride_d : p->stride_c; key->stride_d = p->stride_d;
+    key->types = (uint32_t)p->a.dtype | (uint32_t)p->b.dtype << 4 | (uint32_t)p->d.dtype << 8 | (p->bias.data ? (uint32_t)p->bias.dtype : 0u) << 12 |
+                 (p->aux.data ? (uint32_t)p->aux.dtype : 0u) << 16 | (p->dbias.data ? (uint32_t)p->dbias.dtype : 0u) << 20;
+    key->shape = (p->trans_a ? 1u : 0u) | (p->trans_b ? 2u : 0u) | (p->beta != 0.0f ? 4u : 0u) | (here ? 8u : 0u) | (uint32_t)p->act << 4 |
+                 (p->alpha_ptr || p->beta_ptr ? 128u : 0u) | (p->scale_a ? 256u : 0u) | (p->scale_b ? 512u : 0u) | (p->scale_d ? 1024u : 0u) | (p->amax_d ? 2048u : 0u) |
+                 (p->flags & (AMP_GEMM_TF32 | AMP_GEMM_REDUCED | AMP_GEMM_F16_SUM | AMP_GEMM_FAST_FP8 | AMP_GEMM_EMULATE)) << 16;
+    if (p->flags & AMP_GEMM_F16_SUM) { key->alpha = p->alpha; key->beta = p->beta; } /* must be halves, then */
+    key->align = ampi_cu_align(&p->a, p->stride_a, p->batch) | ampi_cu_align(&p->b, p->stride_b, p->batch) << 4 | (here ? 0u : ampi_cu_align(&p->c, p->stride_c, p->batch)) << 8 |
+                 ampi_cu_align(&p->d, p->stride_d, p->batch) << 12 | (p->bias.data ? ampi_cu_align(&p->bias, 0, 1) : 0u) << 16 |
+                 (p->aux.data ? ampi_cu_align(&p->aux, p->stride_d, p->batch) : 0u) << 20 | (p->dbias.data ? ampi_cu_align(&p->dbias, 0, 1) : 0u) << 24;
 }
 
 typedef struct ampi_cu_lt { /* cuBLASLt's descriptors, on the stack */
@@ -1536,112 +1707,196 @@ static void ampi_cu_lt_set(ampi_cu_lt *lt, cublasLtMatmulDescAttributes_t what, 
 }
 static void ampi_cu_lt_layout(ampi_cu_lt *lt, cublasLtMatrixLayoutOpaque_t *l, amp_dtype t, size_t rows, size_t cols, size_t ld, size_t stride, size_t batch) {
     int32_t count = (int32_t)batch;
-    int64_t offset = stride == AMP_BROADCAST ? 0 : (int64_t)stride;
+    int64_t offset = (int64_t)stride;
     ampi_cu_lt_try(lt, "cublasLtMatrixLayoutInit", cublasLtMatrixLayoutInit(l, ampi_cu_type(t), rows, cols, (int64_t)ld));
     if (batch <= 1u) return;
     ampi_cu_lt_try(lt, "cublasLtMatrixLayoutSetAttribute", cublasLtMatrixLayoutSetAttribute(l, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &count, sizeof count));
     ampi_cu_lt_try(lt, "cublasLtMatrixLayoutSetAttribute", cublasLtMatrixLayoutSetAttribute(l, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &offset, sizeof offset));
 }
 
+#define AMPI_CU_HAS(epilogue, what) (((uint32_t)(epilogue) & (uint32_t)(what)) == (uint32_t)(what))
+
 /* A row-major matrix is the transpose of a column-major one, and D = A B is D^T = B^T A^T: cuBLASLt's first operand is our B, its
    second our A, its m our n. Each keeps its own transposition. The bias then runs along cuBLASLt's rows, as it wants. */
-static void ampi_cu_lt_describe(ampi_cu_lt *lt, const amp_gemm_desc *p, cublasLtEpilogue_t epilogue) {
+static void ampi_cu_lt_describe(ampi_cu_lt *lt, const ampi_cuda *c, const amp_gemm_desc *p, const ampi_cu_plan *plan) {
     cublasOperation_t op_a = p->trans_b ? CUBLAS_OP_T : CUBLAS_OP_N, op_b = p->trans_a ? CUBLAS_OP_T : CUBLAS_OP_N;
-    int c_is_d = p->c.data == p->d.data || p->beta == 0.0f;
+    cublasLtEpilogue_t epilogue = (cublasLtEpilogue_t)plan->epilogue;
+    int here = ampi_cu_in_place(p), f8 = ampi_cu_f8(p->a.dtype), f8_out = ampi_cu_f8(p->d.dtype), bgrad = epilogue == CUBLASLT_EPILOGUE_DGELU_BGRAD;
     lt->status = CUBLAS_STATUS_SUCCESS;
     lt->call = "";
-    ampi_cu_lt_try(lt, "cublasLtMatmulDescInit", cublasLtMatmulDescInit(&lt->desc, CUBLAS_COMPUTE_32F, CUDA_R_32F));
-    if (p->alpha_ptr) {
+    ampi_cu_lt_try(lt, "cublasLtMatmulDescInit", cublasLtMatmulDescInit(&lt->desc, (cublasComputeType_t)plan->compute, plan->compute == CUBLAS_COMPUTE_16F ? CUDA_R_16F : CUDA_R_32F));
+    if (p->alpha_ptr || p->beta_ptr) {
         cublasLtPointerMode_t mode = CUBLASLT_POINTER_MODE_DEVICE;
         ampi_cu_lt_set(lt, CUBLASLT_MATMUL_DESC_POINTER_MODE, &mode, sizeof mode);
     }
     ampi_cu_lt_set(lt, CUBLASLT_MATMUL_DESC_TRANSA, &op_a, sizeof op_a);
     ampi_cu_lt_set(lt, CUBLASLT_MATMUL_DESC_TRANSB, &op_b, sizeof op_b);
     if (epilogue != CUBLASLT_EPILOGUE_DEFAULT) ampi_cu_lt_set(lt, CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue, sizeof epilogue);
-    if (epilogue == CUBLASLT_EPILOGUE_BIAS || epilogue == CUBLASLT_EPILOGUE_GELU_BIAS || epilogue == CUBLASLT_EPILOGUE_GELU_AUX_BIAS)
-        ampi_cu_lt_set(lt, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &p->bias.data, sizeof p->bias.data);
-    if (epilogue == CUBLASLT_EPILOGUE_GELU_AUX || epilogue == CUBLASLT_EPILOGUE_GELU_AUX_BIAS) {
+    if (bgrad || AMPI_CU_HAS(epilogue, CUBLASLT_EPILOGUE_BIAS)) {
+        const void *bias = bgrad ? p->dbias.data : plan->convert ? c->bias : p->bias.data;
+        ampi_cu_lt_set(lt, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias, sizeof bias);
+        if (f8) {
+            cudaDataType type = ampi_cu_type(ampi_cu_bias_type(p));
+            ampi_cu_lt_set(lt, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, &type, sizeof type);
+        }
+    }
+    if (AMPI_CU_HAS(epilogue, CUBLASLT_EPILOGUE_GELU_AUX) || AMPI_CU_HAS(epilogue, CUBLASLT_EPILOGUE_DGELU)) {
         int64_t ld = (int64_t)p->ldd;
         ampi_cu_lt_set(lt, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, &p->aux.data, sizeof p->aux.data);
         ampi_cu_lt_set(lt, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, &ld, sizeof ld);
     }
+    if (f8) {
+        int8_t fast = p->flags & AMP_GEMM_FAST_FP8 ? 1 : 0;
+        ampi_cu_lt_set(lt, CUBLASLT_MATMUL_DESC_FAST_ACCUM, &fast, sizeof fast);
+        if (p->scale_b) ampi_cu_lt_set(lt, CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, &p->scale_b, sizeof p->scale_b);
+        if (p->scale_a) ampi_cu_lt_set(lt, CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, &p->scale_a, sizeof p->scale_a);
+        if (p->scale_d) ampi_cu_lt_set(lt, CUBLASLT_MATMUL_DESC_D_SCALE_POINTER, &p->scale_d, sizeof p->scale_d);
+        if (p->amax_d) ampi_cu_lt_set(lt, CUBLASLT_MATMUL_DESC_AMAX_D_POINTER, &p->amax_d, sizeof p->amax_d);
+    }
     ampi_cu_lt_layout(lt, &lt->a, p->b.dtype, p->trans_b ? p->k : p->n, p->trans_b ? p->n : p->k, p->ldb, p->stride_b, p->batch);
     ampi_cu_lt_layout(lt, &lt->b, p->a.dtype, p->trans_a ? p->m : p->k, p->trans_a ? p->k : p->m, p->lda, p->stride_a, p->batch);
-    ampi_cu_lt_layout(lt, &lt->c, p->d.dtype, p->n, p->m, c_is_d ? p->ldd : p->ldc, c_is_d ? p->stride_d : p->stride_c, p->batch);
+    ampi_cu_lt_layout(lt, &lt->c, f8_out ? ampi_cu_bias_type(p) : p->d.dtype, p->n, p->m, here ? p->ldd : p->ldc, here ? p->stride_d : p->stride_c, p->batch);
     ampi_cu_lt_layout(lt, &lt->d, p->d.dtype, p->n, p->m, p->ldd, p->stride_d, p->batch);
 }
 
-/* Asks for an algorithm. 1: there is one; 0: cuBLASLt does not take this product; lt->status tells of failures of other kinds.
-   The workspace limit and the alignment must be said (their defaults are 0 and 256 bytes), and partial sums of a split k must
-   never be rounded to the output's dtype. */
-static int ampi_cu_lt_search(const ampi_cuda *c, ampi_cu_lt *lt, const ampi_cu_key *key, cublasLtMatmulAlgo_t *algo) {
+/* Asks for algorithms, the best first; returns how many. 0: cuBLASLt does not take this product; lt->status tells of failures of other
+   kinds. The workspace limit and the alignment must be said (their defaults are 0 and 256 bytes), and partial sums of a split k must
+   not be rounded to the output's dtype unless that was allowed. */
+static int ampi_cu_lt_search(const ampi_cuda *c, ampi_cu_lt *lt, const ampi_cu_key *key, cublasLtMatmulHeuristicResult_t *results, int wanted) {
     cublasLtMatmulPreferenceOpaque_t prefer;
-    cublasLtMatmulHeuristicResult_t result;
-    uint32_t reduction = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE, align[4], i;
+    uint32_t reduction = key->shape >> 16 & AMP_GEMM_REDUCED ? (uint32_t)CUBLASLT_REDUCTION_SCHEME_MASK : (uint32_t)CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE, align[4], i;
     uint64_t workspace = c->workspace_bytes;
-    int found = 0;
+    int found = 0, good = 0, n;
     const cublasLtMatmulPreferenceAttributes_t which[4] = {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
                                                            CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES};
+    const char *call = "cublasLtMatmulPreferenceSetAttribute";
     align[0] = 1u << (key->align >> 4 & 15u); align[1] = 1u << (key->align & 15u);
     align[3] = 1u << (key->align >> 12 & 15u); align[2] = key->shape & 8u ? align[3] : 1u << (key->align >> 8 & 15u);
     if (lt->status != CUBLAS_STATUS_SUCCESS) return 0;
     ampi_cu_lt_try(lt, "cublasLtMatmulPreferenceInit", cublasLtMatmulPreferenceInit(&prefer));
     if (lt->status == CUBLAS_STATUS_SUCCESS) {
-        const char *call = "cublasLtMatmulPreferenceSetAttribute";
         ampi_cu_lt_try(lt, call, cublasLtMatmulPreferenceSetAttribute(&prefer, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &workspace, sizeof workspace));
         ampi_cu_lt_try(lt, call, cublasLtMatmulPreferenceSetAttribute(&prefer, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &reduction, sizeof reduction));
         for (i = 0; i < 4u; i++) ampi_cu_lt_try(lt, call, cublasLtMatmulPreferenceSetAttribute(&prefer, which[i], &align[i], sizeof align[i]));
     }
     if (lt->status != CUBLAS_STATUS_SUCCESS) return 0;
-    memset(&result, 0, sizeof result);
+    memset(results, 0, (size_t)wanted * sizeof *results);
     lt->call = "cublasLtMatmulAlgoGetHeuristic";
-    lt->status = cublasLtMatmulAlgoGetHeuristic(c->cublas, &lt->desc, &lt->a, &lt->b, &lt->c, &lt->d, &prefer, 1, &result, &found);
+    lt->status = cublasLtMatmulAlgoGetHeuristic(c->cublas, &lt->desc, &lt->a, &lt->b, &lt->c, &lt->d, &prefer, wanted, results, &found);
     if (lt->status == CUBLAS_STATUS_NOT_SUPPORTED || lt->status == CUBLAS_STATUS_INVALID_VALUE || lt->status == CUBLAS_STATUS_ARCH_MISMATCH) {
         lt->status = CUBLAS_STATUS_SUCCESS;
         return 0;
     }
-    if (lt->status != CUBLAS_STATUS_SUCCESS || found < 1 || result.state != CUBLAS_STATUS_SUCCESS) return 0;
-    *algo = result.algo;
-    return 1;
+    if (lt->status != CUBLAS_STATUS_SUCCESS) return 0;
+    for (n = 0; n < found; n++)
+        if (results[n].state == CUBLAS_STATUS_SUCCESS) results[good++] = results[n];
+    return good;
 }
 
-/* How a product is made, decided once per key. With a 16-bit d the value before act must not be rounded to it first, unless act is
-   ReLU (or there is none), which commutes with rounding. ReLU is never fused: whether cuBLASLt's keeps NaN is not documented. */
-static amp_status ampi_cu_plan_make(const ampi_cu_call *k, const amp_gemm_desc *p, ampi_cu_plan *plan) {
-    int lt_types = p->a.dtype == p->b.dtype && (p->a.dtype == AMP_F32 || p->a.dtype == AMP_F16 || (p->a.dtype == AMP_BF16 && k->c->arch >= 80)) &&
-                   (p->d.dtype == p->a.dtype || p->d.dtype == AMP_F32);
-    int bias = p->bias.data != NULL, fits = bias && p->bias.dtype == p->d.dtype, aux = p->aux.data != NULL, narrow = p->d.dtype != AMP_F32;
-    int c_is_d = p->c.data == p->d.data || p->beta == 0.0f, possible;
-    const char *why = "cuBLASLt has no form of it";
-    ampi_cu_lt lt;
-    plan->lt = plan->after = 0;
+/* Why an FP8 product is none of cuBLASLt's, or NULL. */
+static const char *ampi_cu_f8_refusal(const ampi_cuda *c, const amp_gemm_desc *p) {
+    int any_layout = c->arch >= 100 && c->arch < 120, i;
+    const size_t sixteens[6] = {p->m, p->n, p->k, p->lda, p->ldb, p->ldd};
+    if (c->arch < 89) return "the device is older than sm_89";
+    if (!any_layout && p->trans_a) return "the layout trans_a = 1; only x w^T (trans_a 0, trans_b 1) is";
+    if (!any_layout && !p->trans_b) return "the layout trans_b = 0; only x w^T (trans_a 0, trans_b 1) is";
+    if (p->a.dtype == AMP_F8E5M2 && p->b.dtype == AMP_F8E5M2) return "a and b are both f8e5m2";
+    for (i = 0; i < 6; i++)
+        if (sixteens[i] % 16u) return "m, n, k and the leading dimensions are not all multiples of 16";
+    if (ampi_cu_align(&p->a, p->stride_a, p->batch) < 4u || ampi_cu_align(&p->b, p->stride_b, p->batch) < 4u || ampi_cu_align(&p->d, p->stride_d, p->batch) < 4u)
+        return "a, b and d are not all aligned to 16 bytes";
+    if (ampi_cu_f8(p->d.dtype) && p->beta != 0.0f) return "beta is not 0 and d is FP8";
+    if (p->d.dtype == AMP_F8E5M2 && p->a.dtype == AMP_F8E4M3 && p->b.dtype == AMP_F8E4M3) return "d is f8e5m2, a and b are both f8e4m3";
+    return NULL;
+}
+
+/* The ways of a product through cuBLASLt: 0 does as much as possible there, 1 leaves bias and act to ampi_k_epilogue, for which d must
+   not have been rounded too early: it is F32, or what remains is a _GRAD, whose bound allows it. NULL, or why there is no such way. ReLU is
+   never fused: it commutes with rounding, and whether cuBLASLt's keeps NaN is not documented (nor has its mask a use here). */
+static const char *ampi_cu_way(const ampi_cuda *c, const amp_gemm_desc *p, uint32_t way, ampi_cu_plan *plan) {
+    int f8 = ampi_cu_f8(p->a.dtype), narrow = p->d.dtype != AMP_F32, bias = p->bias.data != NULL, aux = p->aux.data != NULL, reads = ampi_act_reads(p->act), fits, aux_fits;
     plan->epilogue = CUBLASLT_EPILOGUE_DEFAULT;
-    possible = lt_types && p->k > 0 && (!p->alpha_ptr || ampi_cu_device_scalars(p)) && p->batch <= 0x7fffffffu && (c_is_d || p->batch == 1u || (p->stride_c != 0 && p->stride_c != AMP_BROADCAST)) && !(narrow && bias && !fits) &&
-               !(narrow && aux && p->aux.dtype != p->d.dtype);
-    if (narrow && p->act == AMP_GELU) { /* only as cuBLASLt's own */
-        if (aux && (p->ldd % 8u || p->batch > 1u)) possible = 0;
+    plan->after = plan->convert = 0;
+    if (p->k == 0) return "k is 0";
+    if (f8 && ampi_cu_f8_refusal(c, p)) return ampi_cu_f8_refusal(c, p);
+    if (!f8 && (p->a.dtype != p->b.dtype || (p->d.dtype != p->a.dtype && p->d.dtype != AMP_F32))) return "cuBLASLt does not have these dtypes";
+    if (p->a.dtype == AMP_BF16 && c->arch < 80) return "the device is older than sm_80";
+    if (p->batch > 0x7fffffffu || (!ampi_cu_in_place(p) && p->batch > 1u && p->stride_c == 0)) return "cuBLASLt does not have this batch";
+    if (way == 1u && ((narrow && !reads) || !(bias || aux || p->act != AMP_ACT_NONE))) return "there is nothing to leave";
+    fits = bias && p->bias.dtype == ampi_cu_bias_type(p);
+    aux_fits = aux && p->aux.dtype == p->d.dtype && p->ldd % 8u == 0 && p->batch == 1u;
+    if (way == 0u && bias && !fits && narrow) {
+        if (p->n > c->bias_room) return "the bias is in another dtype than d";
+        plan->convert = fits = 1;
+    }
+    if (way == 0u && reads) {
+        if (p->act != AMP_GELU_GRAD || !narrow || !aux_fits || f8 || p->k == 1u) return "cuBLASLt has no such way back";
+        plan->epilogue = p->dbias.data && p->dbias.dtype == p->d.dtype ? CUBLASLT_EPILOGUE_DGELU_BGRAD : CUBLASLT_EPILOGUE_DGELU;
+    } else if (way == 0u && narrow && p->act == AMP_GELU) {
+        if (aux && !aux_fits) return "aux is not as cuBLASLt wants it: d's dtype, a leading dimension that is a multiple of 8, no batch";
         plan->epilogue = aux ? (bias ? CUBLASLT_EPILOGUE_GELU_AUX_BIAS : CUBLASLT_EPILOGUE_GELU_AUX) : bias ? CUBLASLT_EPILOGUE_GELU_BIAS : CUBLASLT_EPILOGUE_GELU;
     } else {
-        if (fits) plan->epilogue = CUBLASLT_EPILOGUE_BIAS;
-        plan->after = p->act != AMP_ACT_NONE || aux || (bias && !fits);
+        if (way == 0u && fits) plan->epilogue = CUBLASLT_EPILOGUE_BIAS;
+        plan->after = p->act != AMP_ACT_NONE || aux || (bias && plan->epilogue == CUBLASLT_EPILOGUE_DEFAULT);
+        if (narrow && aux && !reads && p->aux.dtype != p->d.dtype) return "aux is in another dtype than d";
+        if (plan->after && ampi_cu_f8(p->d.dtype)) return "cuBLASLt has no such epilogue for an FP8 d";
     }
-    if (possible) {
-        ampi_cu_lt_describe(&lt, p, plan->epilogue);
-        plan->lt = (uint32_t)ampi_cu_lt_search(k->c, &lt, &plan->key, &plan->algo);
-        if (!plan->lt && lt.status == CUBLAS_STATUS_SUCCESS && !narrow && plan->epilogue == CUBLASLT_EPILOGUE_BIAS) { /* then the bias after it */
-            plan->epilogue = CUBLASLT_EPILOGUE_DEFAULT;
-            plan->after = 1;
-            ampi_cu_lt_describe(&lt, p, plan->epilogue);
-            plan->lt = (uint32_t)ampi_cu_lt_search(k->c, &lt, &plan->key, &plan->algo);
-        }
+    return NULL;
+}
+/* Sums in less than FP32 where that was allowed and exists; 1 asks for the way without F16 sums. */
+static uint32_t ampi_cu_compute(const ampi_cuda *c, const amp_gemm_desc *p, int second) {
+    amp_f16 alpha = amp_f16_from_f32(p->alpha), beta = amp_f16_from_f32(p->beta);
+    if ((p->flags & AMP_GEMM_TF32) && p->a.dtype == AMP_F32 && c->arch >= 80) return CUBLAS_COMPUTE_32F_FAST_TF32;
+    if (!second && (p->flags & AMP_GEMM_F16_SUM) && p->a.dtype == AMP_F16 && p->d.dtype == AMP_F16 && !p->alpha_ptr && !p->beta_ptr &&
+        amp_f32_from_f16(alpha) == p->alpha && amp_f32_from_f16(beta) == p->beta) return CUBLAS_COMPUTE_16F;
+    return CUBLAS_COMPUTE_32F;
+}
+
+/* One sentence about a plan, for the log and for AMP_GEMM_EXPLAIN. */
+static void ampi_cu_tell(const ampi_cu_call *k, const amp_gemm_desc *p, const ampi_cu_plan *plan) {
+    char how[200];
+    int32_t id = -1, split = 1;
+    size_t got = 0;
+    if (plan->lt) {
+        (void)cublasLtMatmulAlgoConfigGetAttribute(&plan->algo, CUBLASLT_ALGO_CONFIG_ID, &id, sizeof id, &got);
+        (void)cublasLtMatmulAlgoConfigGetAttribute(&plan->algo, CUBLASLT_ALGO_CONFIG_SPLITK_NUM, &split, sizeof split, &got);
+        snprintf(how, sizeof how, "cuBLASLt (algorithm %d, k split in %d%s)%s%s%s%s", (int)id, (int)split,
+                 plan->compute == CUBLAS_COMPUTE_16F ? ", sums in F16" : plan->compute == CUBLAS_COMPUTE_32F_FAST_TF32 ? ", TF32" : "",
+                 plan->epilogue == CUBLASLT_EPILOGUE_DEFAULT ? "" : plan->epilogue == CUBLASLT_EPILOGUE_BIAS ? " with the bias" :
+                 plan->epilogue == CUBLASLT_EPILOGUE_DGELU ? " with GELU's derivative" : plan->epilogue == CUBLASLT_EPILOGUE_DGELU_BGRAD ? " with GELU's derivative and bias gradient" : " with GELU",
+                 plan->convert ? ", the bias rounded to its dtype" : "", plan->after ? ", then the epilogue kernel" : "",
+                 p->dbias.data && plan->epilogue != CUBLASLT_EPILOGUE_DGELU_BGRAD ? ", then the bias gradient kernel" : "");
+    } else {
+        snprintf(how, sizeof how, "plain kernel: %s", plan->why);
+    }
+    amp_log_event(k->ctx, AMP_LOG_INFO, "amp_gemm: [%llu,%llu] x [%llu,%llu], %s -> %s, batch %llu: %s", (unsigned long long)p->m, (unsigned long long)p->k, (unsigned long long)p->k,
+                  (unsigned long long)p->n, amp_dtype_name(p->a.dtype), amp_dtype_name(p->d.dtype), (unsigned long long)p->batch, how);
+}
+
+/* How a product is made, decided once per key. */
+static amp_status ampi_cu_plan_make(const ampi_cu_call *k, const amp_gemm_desc *p, ampi_cu_plan *plan) {
+    cublasLtMatmulHeuristicResult_t result;
+    uint32_t way;
+    plan->lt = plan->unchecked = 0;
+    plan->why = NULL;
+    for (way = 0; way < 4u && !plan->lt; way++) { /* the two ways with the sums that were allowed, then in FP32 */
+        const char *no = ampi_cu_way(k->c, p, way & 1u, plan);
+        ampi_cu_lt lt;
+        if (!plan->why) plan->why = no ? no : "cuBLASLt offers no algorithm";
+        if (no) continue;
+        plan->compute = ampi_cu_compute(k->c, p, way >= 2u);
+        if (way >= 2u && plan->compute == ampi_cu_compute(k->c, p, 0)) break;
+        ampi_cu_lt_describe(&lt, k->c, p, plan);
+        plan->lt = (uint32_t)ampi_cu_lt_search(k->c, &lt, &plan->key, &result, 1);
         if (lt.status != CUBLAS_STATUS_SUCCESS) return ampi_cu_fail_cublas(k, lt.call, lt.status);
-        why = "cuBLASLt offers no algorithm";
+        if (plan->lt) plan->algo = result.algo;
     }
-    if (!plan->lt) plan->after = 0;
-    amp_log_event(k->ctx, AMP_LOG_INFO, "%s: [%llu,%llu] x [%llu,%llu] %s -> %s, batch %llu: %s%s", k->verb, (unsigned long long)p->m, (unsigned long long)p->k,
-                  (unsigned long long)p->k, (unsigned long long)p->n, amp_dtype_name(p->a.dtype), amp_dtype_name(p->d.dtype), (unsigned long long)p->batch,
-                  plan->lt ? plan->epilogue == CUBLASLT_EPILOGUE_DEFAULT ? "cuBLASLt" : "cuBLASLt with a fused epilogue" : "plain kernel: ",
-                  plan->lt ? plan->after ? ", then the epilogue kernel" : "" : why);
+    if (!plan->lt) plan->after = plan->convert = 0;
+    if (!plan->lt && p->k && ampi_cu_f8(p->a.dtype) && !(p->flags & AMP_GEMM_EMULATE)) {
+        amp_status s = ampi_cu_launched(k, "cublasLtMatmulAlgoGetHeuristic"); /* a dead device offers nothing either */
+        return s != AMP_OK ? s : amp_fail(k->ctx, AMP_ERR_UNSUPPORTED, "%s: not among the FP8 products of this device: %s. AMP_GEMM_EMULATE runs it on a plain kernel", k->verb, plan->why);
+    }
+    if (!(p->flags & AMP_GEMM_EXPLAIN)) ampi_cu_tell(k, p, plan);
     return AMP_OK;
 }
 
@@ -1650,83 +1905,319 @@ static amp_status ampi_cu_plain_gemm(const ampi_cu_call *k, const amp_gemm_desc 
     return ampi_cu_launch(k, ampi_cu_grid(k->c, tiles), ampi_k_gemm, *p);
 }
 
-static amp_status ampi_cu_run(const ampi_cu_call *k, const amp_gemm_desc *p, ampi_cu_plan *plan) {
-    int c_is_d = p->c.data == p->d.data || p->beta == 0.0f;
-    const float *alpha = &p->alpha, *beta = &p->beta;
+/* The product of a plan that uses cuBLASLt, with what comes before and after it. *refused: promised, and not kept. */
+static amp_status ampi_cu_run_lt(const ampi_cu_call *k, const amp_gemm_desc *p, const ampi_cu_plan *plan, int *refused) {
+    float *scalar = k->c->scratch->scalar;
+    amp_f16 half[2];
+    const void *alpha = &p->alpha, *beta = &p->beta, *read = ampi_cu_in_place(p) ? p->d.data : p->c.data;
     ampi_cu_lt lt;
     cublasStatus_t e;
-    amp_status s;
-    if (!plan->lt) return ampi_cu_plain_gemm(k, p);
-    ampi_cu_lt_describe(&lt, p, plan->epilogue);
+    amp_status s = AMP_OK;
+    ampi_cu_lt_describe(&lt, k->c, p, plan);
     if (lt.status != CUBLAS_STATUS_SUCCESS) return ampi_cu_fail_cublas(k, lt.call, lt.status);
-    if (p->alpha_ptr) {
-        alpha = p->alpha_ptr;
-        beta = &k->c->scratch->scalar[p->beta == 0.0f ? 0 : 1];
+    if (plan->compute == CUBLAS_COMPUTE_16F) {
+        half[0] = amp_f16_from_f32(p->alpha); half[1] = amp_f16_from_f32(p->beta);
+        alpha = &half[0]; beta = &half[1];
+    } else if (p->alpha_ptr || p->beta_ptr) { /* cuBLASLt reads both on the device: there are constants 0 and 1 */
+        alpha = p->alpha_ptr ? p->alpha_ptr : &scalar[1];
+        beta = p->beta_ptr ? p->beta_ptr : &scalar[p->beta == 0.0f ? 0 : 1];
+        if (p->alpha != 1.0f || (p->beta != 0.0f && p->beta != 1.0f)) {
+            alpha = &scalar[2]; beta = &scalar[3];
+            s = ampi_cu_launch(k, 1, ampi_k_scalars, scalar + 2, p->alpha, p->alpha_ptr, p->beta, p->beta_ptr);
+        }
     }
-    e = cublasLtMatmul(k->c->cublas, &lt.desc, alpha, p->b.data, &lt.a, p->a.data, &lt.b, beta, c_is_d ? p->d.data : p->c.data, &lt.c, p->d.data, &lt.d,
+    if (s == AMP_OK && plan->convert) {
+        ampi_k_cast_args a;
+        memset(&a, 0, sizeof a);
+        a.dst = k->c->bias; a.src = p->bias.data; a.dst_type = ampi_cu_bias_type(p); a.src_type = p->bias.dtype; a.n = p->n;
+        ampi_cu_body(a.dst, a.dst_type, a.src, a.src_type, a.n, &a.head, &a.groups);
+        s = ampi_cu_launch(k, ampi_cu_grid(k->c, ampi_cu_parts(a.groups ? a.groups : a.n, AMP_BLOCK)), ampi_k_cast, a);
+    }
+    if (s != AMP_OK) return s;
+    if (ampi_cu_f8(p->d.dtype)) read = k->c->workspace; /* a C of another dtype than D cannot be D; it is not read */
+    e = cublasLtMatmul(k->c->cublas, &lt.desc, alpha, p->b.data, &lt.a, p->a.data, &lt.b, beta, read, &lt.c, p->d.data, &lt.d,
                        &plan->algo, k->c->workspace, k->c->workspace_bytes, k->c->stream);
-    if (e == CUBLAS_STATUS_NOT_SUPPORTED || e == CUBLAS_STATUS_INVALID_VALUE) { /* promised, and refused after all: not again */
-        plan->lt = plan->after = 0;
-        amp_log_event(k->ctx, AMP_LOG_WARNING, "%s: cublasLtMatmul: %s; the plain kernel takes over", k->verb, ampi_cu_cublas_name(e));
-        return ampi_cu_plain_gemm(k, p);
-    }
+    *refused = e == CUBLAS_STATUS_NOT_SUPPORTED || e == CUBLAS_STATUS_INVALID_VALUE;
+    if (*refused) return AMP_OK;
     if (e != CUBLAS_STATUS_SUCCESS) return ampi_cu_fail_cublas(k, "cublasLtMatmul", e);
     s = ampi_cu_launched(k, "cublasLtMatmul");
-    if (s == AMP_OK && plan->after) {
-        int add_bias = p->bias.data != NULL && plan->epilogue == CUBLASLT_EPILOGUE_DEFAULT;
-        s = ampi_cu_launch(k, ampi_cu_grid(k->c, ampi_cu_parts(p->batch * p->m * p->n, AMP_BLOCK)), ampi_k_epilogue, *p, add_bias);
-    }
+    if (s == AMP_OK && plan->after) s = ampi_cu_epilogue(k, p, p->bias.data != NULL && plan->epilogue == CUBLASLT_EPILOGUE_DEFAULT);
     return s;
+}
+
+static amp_status ampi_cu_run(const ampi_cu_call *k, const amp_gemm_desc *p, ampi_cu_plan *plan) {
+    int refused = 0;
+    amp_status s = p->amax_d ? ampi_cu_clear(k, p->amax_d, sizeof *p->amax_d) : AMP_OK;
+    if (s == AMP_OK && plan->lt) s = ampi_cu_run_lt(k, p, plan, &refused);
+    if (refused) { /* not again */
+        plan->lt = plan->after = plan->convert = 0;
+        plan->why = "cublasLtMatmul refused what the heuristic had offered";
+        amp_log_event(k->ctx, AMP_LOG_WARNING, "%s: %s; the plain kernel takes over", k->verb, plan->why);
+    }
+    if (s == AMP_OK && !plan->lt) s = ampi_cu_plain_gemm(k, p);
+    if (s == AMP_OK && p->dbias.data && !(plan->lt && plan->epilogue == CUBLASLT_EPILOGUE_DGELU_BGRAD))
+        s = ampi_cu_bias(k, AMP_ACT_NONE, p->d, p->d, p->m, p->n, p->dbias, 0);
+    return s;
+}
+
+/* A plan from a file is looked at before its first use: cuBLASLt must still take its algorithm, within our workspace. */
+static int ampi_cu_plan_still(const ampi_cu_call *k, const amp_gemm_desc *p, ampi_cu_plan *plan) {
+    cublasLtMatmulHeuristicResult_t result;
+    ampi_cu_plan now;
+    ampi_cu_lt lt;
+    uint32_t way;
+    if (!plan->lt) return 0; /* made again: that costs nothing */
+    memset(&now, 0, sizeof now);
+    for (way = 0; way < 2u; way++)
+        if (!ampi_cu_way(k->c, p, way, &now) && now.epilogue == plan->epilogue && now.after == plan->after && now.convert == plan->convert) break;
+    if (way == 2u || (plan->compute != ampi_cu_compute(k->c, p, 0) && plan->compute != ampi_cu_compute(k->c, p, 1))) return 0;
+    memset(&result, 0, sizeof result);
+    ampi_cu_lt_describe(&lt, k->c, p, plan);
+    return lt.status == CUBLAS_STATUS_SUCCESS && cublasLtMatmulAlgoCheck(k->c->cublas, &lt.desc, &lt.a, &lt.b, &lt.c, &lt.d, &plan->algo, &result) == CUBLAS_STATUS_SUCCESS &&
+           result.state == CUBLAS_STATUS_SUCCESS && result.workspaceSize <= k->c->workspace_bytes;
+}
+
+static amp_status ampi_cu_plan_for(const ampi_cu_call *k, const amp_gemm_desc *p, ampi_cu_plan **out) {
+    ampi_cu_key key;
+    ampi_cu_plan *plan = NULL;
+    amp_status s = AMP_OK;
+    uint32_t i;
+    *out = NULL;
+    ampi_cu_key_of(&key, p);
+    for (i = 0; i < AMPI_CU_PLANS && !plan; i++)
+        if (k->c->plans[i].used && memcmp(&k->c->plans[i].key, &key, sizeof key) == 0) plan = &k->c->plans[i];
+    if (plan && plan->unchecked) {
+        plan->unchecked = 0;
+        if (!ampi_cu_plan_still(k, p, plan)) {
+            amp_log_event(k->ctx, AMP_LOG_WARNING, "%s: a plan from a file is not valid here; made anew", k->verb);
+            s = ampi_cu_plan_make(k, p, plan);
+            if (s != AMP_OK) plan->used = 0;
+        }
+    } else if (!plan) {
+        plan = &k->c->plans[k->c->next_plan]; /* the oldest makes room */
+        plan->used = 0;
+        plan->key = key;
+        s = ampi_cu_plan_make(k, p, plan);
+        if (s == AMP_OK) {
+            plan->used = 1;
+            k->c->next_plan = (k->c->next_plan + 1u) % AMPI_CU_PLANS;
+        }
+    }
+    if (s == AMP_OK) *out = plan;
+    return s;
+}
+
+/* The median time of a plan, in ms; < 0 if it does not run. */
+static amp_status ampi_cu_time(const ampi_cu_call *k, const amp_gemm_desc *p, ampi_cu_plan *plan, const cudaEvent_t event[2], float *ms) {
+    float t[AMPI_CU_ROUNDS];
+    uint32_t i, j;
+    int refused = 0;
+    amp_status s = AMP_OK;
+    *ms = -1.0f;
+    for (i = 0; i <= AMPI_CU_ROUNDS && s == AMP_OK; i++) { /* the first one warms up */
+        cudaError_t e = cudaEventRecord(event[0], k->c->stream);
+        if (e == cudaSuccess) s = ampi_cu_run_lt(k, p, plan, &refused);
+        if (s != AMP_OK || refused) return s;
+        if (p->dbias.data && plan->epilogue != CUBLASLT_EPILOGUE_DGELU_BGRAD) s = ampi_cu_bias(k, AMP_ACT_NONE, p->d, p->d, p->m, p->n, p->dbias, 0);
+        if (e == cudaSuccess) e = cudaEventRecord(event[1], k->c->stream);
+        if (e == cudaSuccess) e = cudaEventSynchronize(event[1]);
+        if (e == cudaSuccess && i) e = cudaEventElapsedTime(&t[i - 1u], event[0], event[1]);
+        if (e != cudaSuccess) return ampi_cu_fail(k, "cudaEventSynchronize", e);
+    }
+    for (i = 0; i < AMPI_CU_ROUNDS; i++)
+        for (j = i + 1u; j < AMPI_CU_ROUNDS; j++)
+            if (t[j] < t[i]) { float x = t[i]; t[i] = t[j]; t[j] = x; }
+    *ms = t[AMPI_CU_ROUNDS / 2u];
+    return s;
+}
+
+/* AMP_GEMM_TUNE: every way with every algorithm that the heuristic offers, on outputs of our own. */
+static amp_status ampi_cu_tune(const ampi_cu_call *k, const amp_gemm_desc *desc, ampi_cu_plan *plan) {
+    cublasLtMatmulHeuristicResult_t results[AMPI_CU_TRIES];
+    ampi_cu_plan best = *plan, now = *plan;
+    amp_gemm_desc p = *desc;
+    amp_array *const out[3] = {&p.d, &p.aux, &p.dbias};
+    void *own[4] = {NULL, NULL, NULL, NULL};
+    size_t span = (p.batch - 1u) * p.stride_d + (p.m - 1u) * p.ldd + p.n, bytes[4] = {0, 0, 0, 0};
+    cudaEvent_t event[2] = {NULL, NULL};
+    float ms, least = -1.0f, first = -1.0f;
+    const char *call = "";
+    cudaError_t e = cudaSuccess;
+    amp_status s = AMP_OK;
+    uint32_t way, i, tried = 0;
+    int capturing = 0;
+    if (!plan->lt) return AMP_OK; /* there is one plain kernel */
+    s = ampi_cu_capture(k, &capturing);
+    if (s == AMP_OK && capturing) return amp_fail(k->ctx, AMP_ERR_CAPTURE, "%s: AMP_GEMM_TUNE while the context's stream is being captured", k->verb);
+    for (i = 0; i < 3u; i++)
+        if (out[i]->data && !(i == 1u && ampi_act_reads(p.act))) bytes[i] = (i == 2u ? p.n : span) * amp_dtype_size(out[i]->dtype);
+    if (p.amax_d) bytes[3] = sizeof *p.amax_d;
+    for (i = 0; i < 4u && s == AMP_OK; i++)
+        if (bytes[i]) {
+            e = ampi_cu_take(k->c, &own[i], bytes[i], &call);
+            if (e != cudaSuccess) s = k->c->allocator.alloc_fn ? amp_fail(k->ctx, AMP_ERR_NO_MEMORY, "%s: AMP_GEMM_TUNE: the allocator has no %llu bytes", k->verb, (unsigned long long)bytes[i]) : ampi_cu_fail(k, call, e);
+            else if (i < 3u) out[i]->data = own[i];
+            else p.amax_d = (float *)own[i];
+        }
+    for (i = 0; i < 2u && s == AMP_OK; i++) {
+        e = cudaEventCreate(&event[i]);
+        if (e != cudaSuccess) s = ampi_cu_fail(k, "cudaEventCreate", e);
+    }
+    if (s == AMP_OK && p.beta != 0.0f && ampi_cu_in_place(desc)) { /* C goes with D, as it will */
+        p.c.data = p.d.data;
+        s = ampi_cu_clear(k, p.d.data, bytes[0]);
+    }
+    for (way = 0; way < 4u && s == AMP_OK; way++) {
+        ampi_cu_lt lt;
+        int n, r;
+        if (ampi_cu_way(k->c, &p, way & 1u, &now)) continue;
+        now.compute = ampi_cu_compute(k->c, &p, way >= 2u);
+        if (way >= 2u && now.compute == ampi_cu_compute(k->c, &p, 0)) break;
+        ampi_cu_lt_describe(&lt, k->c, &p, &now);
+        n = ampi_cu_lt_search(k->c, &lt, &plan->key, results, (int)AMPI_CU_TRIES);
+        if (lt.status != CUBLAS_STATUS_SUCCESS) s = ampi_cu_fail_cublas(k, lt.call, lt.status);
+        for (r = 0; r < n && s == AMP_OK; r++) {
+            now.algo = results[r].algo;
+            s = ampi_cu_time(k, &p, &now, event, &ms);
+            if (s != AMP_OK || ms < 0.0f) continue;
+            if (tried++ == 0) first = ms;
+            if (least < 0.0f || ms < least) { least = ms; best = now; }
+        }
+    }
+    if (s == AMP_OK) s = ampi_cu_wait(k);
+    for (i = 0; i < 2u; i++)
+        if (event[i]) (void)cudaEventDestroy(event[i]);
+    for (i = 0; i < 4u; i++) ampi_cu_give(k->c, own[i], bytes[i]);
+    if (s != AMP_OK) return s;
+    *plan = best;
+    amp_log_event(k->ctx, AMP_LOG_INFO, "%s: tuned: %.4f ms, the first of %u candidates %.4f ms", k->verb, (double)least, (unsigned)tried, (double)first);
+    return AMP_OK;
 }
 
 static amp_status ampi_cu_gemm(amp_ctx *ctx, const amp_gemm_desc *desc) {
     ampi_cu_call k;
-    ampi_cu_key key;
     ampi_cu_plan *plan = NULL;
-    amp_gemm_desc p = *desc;
-    uint32_t i;
     amp_status s = ampi_cu_enter(&k, ctx, "amp_gemm");
-    if (!p.c.data) { p.c = p.d; p.ldc = p.ldd; p.stride_c = p.stride_d; }
-    if (s == AMP_OK) {
-        ampi_cu_key_of(&key, &p);
-        for (i = 0; i < AMPI_CU_PLANS && !plan; i++)
-            if (k.c->plans[i].used && memcmp(&k.c->plans[i].key, &key, sizeof key) == 0) plan = &k.c->plans[i];
-        if (!plan) {
-            plan = &k.c->plans[k.c->next_plan]; /* the oldest makes room */
-            plan->used = 0;
-            plan->key = key;
-            s = ampi_cu_plan_make(&k, &p, plan);
-            if (s == AMP_OK) {
-                plan->used = 1;
-                k.c->next_plan = (k.c->next_plan + 1u) % AMPI_CU_PLANS;
-            }
-        }
+    if (s == AMP_OK) s = ampi_cu_plan_for(&k, desc, &plan);
+    if (s == AMP_OK && (desc->flags & AMP_GEMM_TUNE)) s = ampi_cu_tune(&k, desc, plan);
+    if (s == AMP_OK && (desc->flags & AMP_GEMM_EXPLAIN)) ampi_cu_tell(&k, desc, plan);
+    if (s == AMP_OK && !(desc->flags & (AMP_GEMM_TUNE | AMP_GEMM_EXPLAIN))) s = ampi_cu_run(&k, desc, plan);
+    return ampi_cu_leave(&k, s);
+}
+
+/* ---- plan files: what was found out about products, for the next run on the same kind of device ---- */
+
+typedef struct ampi_cu_plan_file { /* then `count` plans; `sum` is over them and over what comes before it */
+    char     magic[8];
+    uint64_t library, plan_bytes;
+    char     device[64];
+    uint64_t sms, workspace, count, sum;
+} ampi_cu_plan_file;
+
+static uint64_t ampi_cu_sum(uint64_t h, const void *data, size_t n) { /* FNV-1a, 64 bits */
+    const unsigned char *x = (const unsigned char *)data;
+    size_t i;
+    for (i = 0; i < n; i++) h = (h ^ x[i]) * 1099511628211u;
+    return h;
+}
+static void ampi_cu_plan_head(const ampi_cuda *c, ampi_cu_plan_file *f) {
+    memset(f, 0, sizeof *f);
+    memcpy(f->magic, "AMPPLAN1", 8);
+    f->library = (uint64_t)cublasLtGetVersion();
+    f->plan_bytes = sizeof(ampi_cu_plan);
+    snprintf(f->device, sizeof f->device, "%.48s sm_%d", c->name, c->arch);
+    f->sms = (uint64_t)c->sms;
+    f->workspace = c->workspace_bytes;
+}
+
+extern "C" amp_status amp_cuda_plans_save(amp_ctx *ctx, const char *path) {
+    static const char where[] = "amp_cuda_plans_save";
+    const ampi_cuda *c = ampi_cu_of(ctx);
+    ampi_cu_plan_file head;
+    ampi_cu_plan plans[AMPI_CU_PLANS];
+    char temporary[1024];
+    FILE *file;
+    uint32_t i;
+    int good;
+    if (!c) return ctx ? amp_fail(ctx, AMP_ERR_INVALID_ARG, "%s: ctx is not a CUDA context", where) : AMP_ERR_INVALID_ARG;
+    if (!path || strlen(path) > sizeof temporary - 8u) return amp_fail(ctx, AMP_ERR_INVALID_ARG, "%s: path is NULL or too long", where);
+    ampi_cu_plan_head(c, &head);
+    for (i = 0; i < AMPI_CU_PLANS; i++) { /* the oldest first, as they were made */
+        const ampi_cu_plan *p = &c->plans[(c->next_plan + i) % AMPI_CU_PLANS];
+        if (!p->used || !p->lt) continue;
+        plans[head.count] = *p;
+        plans[head.count++].why = NULL;
     }
-    if (s == AMP_OK) s = ampi_cu_run(&k, &p, plan);
-    return ampi_cu_leave(&k, s);
+    head.sum = ampi_cu_sum(ampi_cu_sum(14695981039346656037u, &head, offsetof(ampi_cu_plan_file, sum)), plans, (size_t)head.count * sizeof *plans);
+    snprintf(temporary, sizeof temporary, "%s.tmp", path);
+    file = fopen(temporary, "wb");
+    if (!file) return amp_fail(ctx, AMP_ERR_IO, "%s: cannot write %s", where, temporary);
+    good = fwrite(&head, sizeof head, 1, file) == 1 && fwrite(plans, sizeof *plans, (size_t)head.count, file) == head.count;
+    good = fclose(file) == 0 && good;
+    if (!good || rename(temporary, path) != 0) {
+        (void)remove(temporary);
+        return amp_fail(ctx, AMP_ERR_IO, "%s: cannot write %s", where, path);
+    }
+    return AMP_OK;
 }
 
-static __global__ void __launch_bounds__(AMP_BLOCK) ampi_k_act_grad(amp_act act, amp_array dy, amp_array saved, uint64_t n) {
+extern "C" amp_status amp_cuda_plans_load(amp_ctx *ctx, const char *path) {
+    static const char where[] = "amp_cuda_plans_load";
+    ampi_cuda *c = ampi_cu_of(ctx) ? (ampi_cuda *)amp_ctx_self(ctx) : NULL;
+    ampi_cu_plan_file head, mine;
+    ampi_cu_plan plans[AMPI_CU_PLANS];
+    FILE *file;
     uint64_t i;
-    for (i = (uint64_t)blockIdx.x * AMP_BLOCK + threadIdx.x; i < n; i += (uint64_t)gridDim.x * AMP_BLOCK)
-        ampi_k_put(dy.data, dy.dtype, i, ampi_act_grad(act, ampi_k_get(dy.data, dy.dtype, i), ampi_k_get(saved.data, saved.dtype, i)));
-}
-static amp_status ampi_cu_act_grad(amp_ctx *ctx, amp_act act, amp_array dy, amp_array saved, size_t n) {
-    ampi_cu_call k;
-    amp_status s = ampi_cu_enter(&k, ctx, "amp_linear_backward");
-    if (s == AMP_OK && n > 0) s = ampi_cu_launch(&k, ampi_cu_grid(k.c, ampi_cu_parts(n, AMP_BLOCK)), ampi_k_act_grad, act, dy, saved, (uint64_t)n);
-    return ampi_cu_leave(&k, s);
+    uint32_t j;
+    int good;
+    if (!c) return ctx ? amp_fail(ctx, AMP_ERR_INVALID_ARG, "%s: ctx is not a CUDA context", where) : AMP_ERR_INVALID_ARG;
+    if (!path) return amp_fail(ctx, AMP_ERR_INVALID_ARG, "%s: path is NULL", where);
+    file = fopen(path, "rb");
+    if (!file) return amp_fail(ctx, AMP_ERR_IO, "%s: cannot read %s", where, path);
+    good = fread(&head, sizeof head, 1, file) == 1 && memcmp(head.magic, "AMPPLAN1", 8) == 0 && head.count <= AMPI_CU_PLANS && head.plan_bytes == sizeof *plans &&
+           fread(plans, sizeof *plans, (size_t)head.count, file) == head.count && fgetc(file) == EOF &&
+           head.sum == ampi_cu_sum(ampi_cu_sum(14695981039346656037u, &head, offsetof(ampi_cu_plan_file, sum)), plans, (size_t)head.count * sizeof *plans);
+    (void)fclose(file);
+    if (!good) return amp_fail(ctx, AMP_ERR_FORMAT, "%s: %s is not a plan file of this version, or damaged", where, path);
+    ampi_cu_plan_head(c, &mine);
+    if (memcmp(&mine, &head, offsetof(ampi_cu_plan_file, count)) != 0)
+        return amp_fail(ctx, AMP_ERR_FORMAT, "%s: %s was made with cuBLASLt %llu on %.63s with %llu SMs; here is %llu, %s, %llu (or the workspace differs)", where, path, (unsigned long long)head.library,
+                        head.device, (unsigned long long)head.sms, (unsigned long long)mine.library, mine.device, (unsigned long long)mine.sms);
+    for (i = 0; i < head.count; i++) {
+        for (j = 0; j < AMPI_CU_PLANS && !(c->plans[j].used && memcmp(&c->plans[j].key, &plans[i].key, sizeof plans[i].key) == 0); j++) {}
+        if (j == AMPI_CU_PLANS) {
+            j = c->next_plan;
+            c->next_plan = (j + 1u) % AMPI_CU_PLANS;
+        }
+        c->plans[j] = plans[i];
+        c->plans[j].unchecked = c->plans[j].used = 1;
+        c->plans[j].why = "a plan from a file";
+    }
+    return AMP_OK;
 }
 
-static __global__ void __launch_bounds__(AMP_BLOCK) ampi_k_dropout(amp_dropout_desc d, uint64_t threshold, float factor) {
-    uint64_t i;
-    for (i = (uint64_t)blockIdx.x * AMP_BLOCK + threadIdx.x; i < d.count; i += (uint64_t)gridDim.x * AMP_BLOCK)
-        ampi_k_put(d.y.data, d.y.dtype, i, amp_dropout_one(ampi_k_get(d.x.data, d.x.dtype, i), amp_random(d.rng.seed, d.rng.stream, d.rng.offset + i), threshold, factor));
+static __global__ void __launch_bounds__(AMP_BLOCK) ampi_k_dropout(amp_dropout_desc d, uint64_t threshold, float factor, uint64_t head, uint64_t groups) {
+    uint64_t me = (uint64_t)blockIdx.x * AMP_BLOCK + threadIdx.x, step = (uint64_t)gridDim.x * AMP_BLOCK, i;
+    uint32_t x[8], r[8], k;
+    for (i = me; i < groups; i += step) {
+        uint64_t at = head + 8u * i;
+        ampi_k_load8(x, d.x.data, d.x.dtype, at, 8, 1);
+        ampi_k_random8(r, d.rng.seed, d.rng.stream, d.rng.offset + at);
+        for (k = 0; k < 8u; k++) x[k] = ampi_bits(amp_dropout_one(ampi_float(x[k]), r[k], threshold, factor));
+        ampi_k_nearest8(x, d.y.dtype);
+        ampi_k_store8(x, d.y.data, d.y.dtype, at, 8, 1);
+    }
+    for (i = me; i < d.count - 8u * groups; i += step) {
+        uint64_t at = i < head ? i : i + 8u * groups;
+        ampi_k_put(d.y.data, d.y.dtype, at, amp_dropout_one(ampi_k_get(d.x.data, d.x.dtype, at), amp_random(d.rng.seed, d.rng.stream, d.rng.offset + at), threshold, factor));
+    }
 }
 static amp_status ampi_cu_dropout(amp_ctx *ctx, const amp_dropout_desc *d) {
     ampi_cu_call k;
+    uint64_t head = 0, groups = 0;
     amp_status s = ampi_cu_enter(&k, ctx, "amp_dropout");
-    if (s == AMP_OK) s = ampi_cu_launch(&k, ampi_cu_grid(k.c, ampi_cu_parts(d->count, AMP_BLOCK)), ampi_k_dropout, *d, amp_dropout_threshold(d->p), amp_dropout_factor(d->p));
+    ampi_cu_body(d->y.data, d->y.dtype, d->x.data, d->x.dtype, d->count, &head, &groups);
+    if (s == AMP_OK) s = ampi_cu_launch(&k, ampi_cu_grid(k.c, ampi_cu_parts(groups ? groups : d->count, AMP_BLOCK)), ampi_k_dropout, *d, amp_dropout_threshold(d->p), amp_dropout_factor(d->p), head, groups);
     return ampi_cu_leave(&k, s);
 }
 
@@ -1736,33 +2227,6 @@ static uint64_t ampi_cu_capture_id(amp_ctx *ctx) { /* never 0 in a capture */
     unsigned long long id = 0;
     if (cudaStreamGetCaptureInfo(c->stream, &status, &id) != cudaSuccess) { (void)cudaGetLastError(); return 0; }
     return status == cudaStreamCaptureStatusNone ? 0 : (uint64_t)id + 1;
-}
-
-/* A block sums 32 columns; its rows of 32 threads each take every (AMP_BLOCK / 32)-th row of the matrix, and are joined in order. */
-static __global__ void __launch_bounds__(AMP_BLOCK) ampi_k_col_sum(amp_array out, amp_array in, uint64_t rows, uint64_t cols, int accumulate) {
-    AMP_SHARED(double, part, AMP_BLOCK);
-    uint32_t column = threadIdx.x % 32u, lane = threadIdx.x / 32u, l;
-    uint64_t c0, r;
-    for (c0 = (uint64_t)blockIdx.x * 32u; c0 < cols; c0 += (uint64_t)gridDim.x * 32u) {
-        double sum = 0.0;
-        if (c0 + column < cols)
-            for (r = lane; r < rows; r += AMP_BLOCK / 32u) sum = ampi_dadd(sum, ampi_widen(ampi_k_get(in.data, in.dtype, r * cols + c0 + column)));
-        part[threadIdx.x] = sum;
-        __syncthreads();
-        if (lane == 0 && c0 + column < cols) {
-            for (l = 1; l < AMP_BLOCK / 32u; l++) sum = ampi_dadd(sum, part[l * 32u + column]);
-            if (accumulate) sum = ampi_dadd(ampi_widen(ampi_k_get(out.data, out.dtype, c0 + column)), sum);
-            ampi_k_put(out.data, out.dtype, c0 + column, ampi_narrow(sum));
-        }
-        __syncthreads();
-    }
-}
-static amp_status ampi_cu_col_sum(amp_ctx *ctx, amp_array out, amp_array in, size_t rows, size_t cols, int accumulate) {
-    ampi_cu_call k;
-    amp_status s = ampi_cu_enter(&k, ctx, "amp_linear_backward");
-    if (s == AMP_OK && cols > 0)
-        s = ampi_cu_launch(&k, ampi_cu_grid(k.c, ampi_cu_parts(cols, 32)), ampi_k_col_sum, out, in, (uint64_t)rows, (uint64_t)cols, accumulate);
-    return ampi_cu_leave(&k, s);
 }
 
 /* ==== >>table: create, destroy ======================================================================================== */
@@ -1779,7 +2243,7 @@ static void ampi_cu_drop(ampi_cuda *c) { /* frees what there is, also after a cr
     if (c->scratch && !capturing) (void)cudaStreamSynchronize(c->stream);
     if (c->own_cublas && c->cublas) (void)cublasLtDestroy(c->cublas);
     ampi_cu_give_late(c);
-    if (c->own_workspace) ampi_cu_give(c, c->workspace, c->workspace_bytes);
+    if (c->own_workspace) ampi_cu_give(c, c->workspace, c->workspace_bytes + AMPI_CU_BIAS);
     ampi_cu_give(c, c->scratch, sizeof(ampi_cu_scratch));
     if (c->mirror) (void)cudaFreeHost(c->mirror);
     if (c->own_stream && c->stream) (void)cudaStreamDestroy(c->stream); /* what is queued on it, frees of a pool, still runs */
@@ -1791,13 +2255,12 @@ static void ampi_cu_drop(ampi_cuda *c) { /* frees what there is, also after a cr
 }
 static void ampi_cu_destroy(amp_ctx *ctx) { ampi_cu_drop((ampi_cuda *)amp_ctx_self(ctx)); }
 
-static const char ampi_cu_name[] = "cuda";
 static const amp_backend ampi_cu_backend = {
     (uint32_t)AMP_VERSION, sizeof(amp_backend), ampi_cu_name, ampi_cu_device, ampi_cu_destroy,
     ampi_cu_alloc, ampi_cu_release, ampi_cu_copy, ampi_cu_zero, ampi_cu_sync, ampi_cu_may_wait,
     ampi_cu_cast, ampi_cu_finite, ampi_cu_histogram,
     ampi_cu_inspect, ampi_cu_update, ampi_cu_add, ampi_cu_mirror_create, ampi_cu_mirror_destroy, ampi_cu_poll, ampi_cu_clip, ampi_cu_next_scale,
-    ampi_cu_gemm, ampi_cu_act_grad, ampi_cu_col_sum, ampi_cu_xent,
+    ampi_cu_gemm, ampi_cu_bias_grad, ampi_cu_xent,
     ampi_cu_capture_id, ampi_cu_dropout
 };
 
@@ -1858,10 +2321,15 @@ static amp_status ampi_cu_make(ampi_cuda *c, const amp_cuda_desc *d) {
     }
     if (c->own_workspace) {
         size_t bytes = d->workspace_bytes ? d->workspace_bytes : (size_t)(c->arch >= 90 ? 32 : 4) << 20;
-        AMPI_CU_MAKE(call, ampi_cu_take(c, &p, bytes, &call));
+        AMPI_CU_MAKE(call, ampi_cu_take(c, &p, bytes + AMPI_CU_BIAS, &call));
         c->workspace = p;
         c->workspace_bytes = bytes;
+    } else if (c->workspace_bytes > 4u * AMPI_CU_BIAS) { /* the end of the caller's */
+        c->workspace_bytes = (c->workspace_bytes - AMPI_CU_BIAS) & ~(size_t)255;
+    } else {
+        c->bias_room = 0;
     }
+    c->bias = (char *)c->workspace + c->workspace_bytes;
     AMPI_CU_MAKE(call, ampi_cu_take(c, &p, sizeof(ampi_cu_scratch), &call));
     c->scratch = (ampi_cu_scratch *)p;
     AMPI_CU_MAKE("cudaMallocHost", cudaMallocHost(&p, sizeof(ampi_cu_scratch)));
@@ -1914,6 +2382,7 @@ extern "C" amp_status amp_cuda_create_checked(amp_ctx **out, int version, size_t
     c->host = d.host;
     c->error.call = "";
     c->own_workspace = d.workspace == NULL;
+    c->bias_room = AMPI_CU_BIAS / 2u;
     if (d.workspace) { /* aligned as cuBLASLt wants it */
         size_t skip = (size_t)(-(uintptr_t)d.workspace & 255u);
         c->workspace = (char *)d.workspace + skip;
@@ -1946,8 +2415,6 @@ extern "C" int amp_cuda_available(void) {
     if (e != cudaSuccess) (void)cudaGetLastError();
     return e == cudaSuccess && count > 0;
 }
-
-static const ampi_cuda *ampi_cu_of(const amp_ctx *ctx) { return ctx && amp_ctx_name(ctx) == ampi_cu_name ? (const ampi_cuda *)amp_ctx_self(ctx) : NULL; }
 
 extern "C" amp_stream amp_cuda_stream(const amp_ctx *ctx) {
     const ampi_cuda *c = ampi_cu_of(ctx);

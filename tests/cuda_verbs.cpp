@@ -173,6 +173,32 @@ static amp_status v_gemm_own(world *w) { /* a layout that cuBLASLt has not: our 
     g.a = at(w, 0, AMP_F8E4M3);
     g.b = at(w, 1, AMP_F8E4M3);
     g.d = at(w, 3, AMP_F16);
+    g.flags = AMP_GEMM_EMULATE;
+    return gemm(w, g);
+}
+static amp_status v_gemm_f8(world *w) { /* with everything that FP8 has */
+    amp_gemm_desc g = AMP_ZERO;
+    g.m = g.n = g.k = 32;
+    g.trans_b = 1;
+    g.a = at(w, 0, AMP_F8E4M3);
+    g.b = at(w, 1, AMP_F8E4M3);
+    g.d = at(w, 3, AMP_F8E4M3);
+    g.scale_a = g.scale_b = g.scale_d = (const float *)w->buf[5];
+    g.amax_d = (float *)w->buf[6];
+    return amp_gemm(w->x, g);
+}
+static amp_status v_gemm_factors(world *w) { /* factors on both sides, a bias of another dtype, sums of columns */
+    amp_gemm_desc g = AMP_ZERO;
+    g.a = at(w, 2, AMP_F16);
+    g.b = at(w, 2, AMP_F16, 2048);
+    g.d = at(w, 3, AMP_F16);
+    g.bias = at(w, 1, AMP_F32);
+    g.alpha = 0.5f;
+    g.beta = 2;
+    g.alpha_ptr = amp_scaler_inverse_ptr(w->s);
+    g.beta_ptr = (const float *)w->buf[5];
+    g.act = AMP_GELU;
+    g.dbias = at(w, 7, AMP_F32);
     return gemm(w, g);
 }
 static amp_status v_linear(world *w) {
@@ -192,6 +218,24 @@ static amp_status v_linear(world *w) {
     l.dbias = at(w, 7, AMP_F32, 8192);
     TRY(amp_linear_forward(w->x, l));
     return amp_linear_backward(w->x, l);
+}
+static amp_status v_chain(world *w) { /* a layer that does the act and bias gradient of the one before it */
+    amp_linear a = AMP_ZERO, b = AMP_ZERO;
+    a.act = AMP_GELU;
+    a.fused = 1;
+    a.rows = b.rows = 300; /* several slices of the bias gradient */
+    a.in = a.out = b.in = b.out = 8;
+    a.y = at(w, 2, AMP_F16);
+    a.aux = at(w, 3, AMP_F16);
+    a.dbias = at(w, 7, AMP_F32);
+    b.before = &a;
+    b.w = at(w, 0, AMP_F16);
+    b.dy = at(w, 4, AMP_F16);
+    b.dx = at(w, 6, AMP_F16);
+    b.dbias = at(w, 7, AMP_F32, 8192);
+    b.act = AMP_RELU;
+    b.y = at(w, 2, AMP_F16, 8192);
+    return amp_linear_backward(w->x, b);
 }
 static amp_status v_adamw(world *w) {
     TRY(amp_scaler_unscale(w->x, w->s, w->p));
@@ -294,6 +338,18 @@ static amp_status q_unscale(world *w) { /* enqueue, but for the report */
     return amp_unscale(w->x, w->s, NULL, &a, 1, &r);
 }
 
+static amp_status q_tune(world *w) {
+    amp_gemm_desc g = AMP_ZERO;
+    g.a = at(w, 0, AMP_F32);
+    g.b = at(w, 1, AMP_F32);
+    g.d = at(w, 3, AMP_F32);
+    g.bias = at(w, 1, AMP_F32);
+    g.beta = 1;
+    g.dbias = at(w, 7, AMP_F32);
+    g.flags = AMP_GEMM_TUNE;
+    return gemm(w, g);
+}
+
 typedef struct verb {
     const char *name;
     amp_status (*call)(world *);
@@ -301,14 +357,14 @@ typedef struct verb {
 
 static const verb verbs[] = { /* enqueue first */
     {"cast", v_cast}, {"zero", v_zero}, {"step", v_step}, {"xent", v_xent}, {"gemm f16", v_gemm_f16}, {"gemm f32 gelu", v_gemm_f32},
-    {"gemm own", v_gemm_own}, {"linear", v_linear}, {"unscale adamw update", v_adamw}, {"clip", v_clip}, {"clip_value", v_clip_value},
+    {"gemm own", v_gemm_own}, {"gemm f8", v_gemm_f8}, {"gemm factors", v_gemm_factors}, {"linear", v_linear}, {"chain", v_chain}, {"unscale adamw update", v_adamw}, {"clip", v_clip}, {"clip_value", v_clip_value},
     {"amp_unscale", v_unscale}, {"inspect update", v_inspect}, {"between copies", v_between}, {"sgd", v_sgd}, {"lion", v_lion},
     {"accumulate", v_accumulate}, {"dropout", v_dropout}, {"cast stochastic", v_cast_sr},
 
     {"copy", q_copy}, {"sync", q_sync}, {"all_finite", q_finite}, {"histogram", q_histogram}, {"scale", q_scale}, {"get", q_get},
-    {"norm", q_norm}, {"param_read", q_read}, {"param_write", q_write}, {"set_scale", q_set_scale}, {"unscale report", q_unscale}
+    {"norm", q_norm}, {"param_read", q_read}, {"param_write", q_write}, {"set_scale", q_set_scale}, {"unscale report", q_unscale}, {"tune", q_tune}
 };
-enum { VERBS = sizeof verbs / sizeof verbs[0], QUERIES = 11, ENQUEUES = VERBS - QUERIES };
+enum { VERBS = sizeof verbs / sizeof verbs[0], QUERIES = 12, ENQUEUES = VERBS - QUERIES };
 
 static void run_ok(world *w, int from, int to) {
     for (int v = from; v < to; v++) {

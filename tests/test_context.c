@@ -487,8 +487,7 @@ static amp_status toy_poll(amp_ctx *c, const amp_step_record *r, const amp_step_
 static amp_status toy_clip(amp_ctx *c, const amp_clip_job *j) { (void)c; (void)j; return AMP_OK; }
 static amp_status toy_next_scale(amp_ctx *c, amp_scaler_state *s) { toy_of(c)->scaler_updates++; amp_scaler_next(s); return AMP_OK; }
 static amp_status toy_gemm(amp_ctx *c, const amp_gemm_desc *d) { (void)c; (void)d; return AMP_OK; }
-static amp_status toy_act_grad(amp_ctx *c, amp_act a, amp_array dy, amp_array s, size_t n) { (void)c; (void)a; (void)dy; (void)s; (void)n; return AMP_OK; }
-static amp_status toy_col_sum(amp_ctx *c, amp_array o, amp_array i, size_t r, size_t n, int a) { (void)c; (void)o; (void)i; (void)r; (void)n; (void)a; return AMP_OK; }
+static amp_status toy_bias_grad(amp_ctx *c, amp_act a, amp_array dy, amp_array s, size_t r, size_t n, amp_array o, int acc) { (void)c; (void)a; (void)dy; (void)s; (void)r; (void)n; (void)o; (void)acc; return AMP_OK; }
 static amp_status toy_xent(amp_ctx *c, const amp_xent *d, const amp_scaler_state *s) { (void)c; (void)d; (void)s; return AMP_OK; }
 
 static amp_backend toy_table(void) {
@@ -499,7 +498,7 @@ static amp_backend toy_table(void) {
     b.alloc = toy_alloc; b.release = toy_release; b.copy = toy_copy; b.zero = toy_zero; b.sync = toy_sync; b.may_wait = toy_may_wait;
     b.cast = toy_cast; b.finite = toy_finite; b.histogram = toy_histogram;
     b.inspect = toy_inspect; b.update = toy_update; b.add = toy_add; b.mirror_create = toy_mirror_create; b.mirror_destroy = toy_mirror_destroy; b.poll = toy_poll; b.clip = toy_clip; b.next_scale = toy_next_scale;
-    b.gemm = toy_gemm; b.act_grad = toy_act_grad; b.col_sum = toy_col_sum; b.xent = toy_xent;
+    b.gemm = toy_gemm; b.bias_grad = toy_bias_grad; b.xent = toy_xent;
     return b;
 }
 

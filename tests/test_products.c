@@ -32,68 +32,107 @@ static int check_element(t_run *t, double got, double exact, double magnitude, s
     return t_check(t, 0, __FILE__, __LINE__, "batch %d, row %d, column %d is %.9g, should be %.9g +- %.3g", (int)b, (int)i, (int)j, got, exact, bound);
 }
 
+static int is_f8(amp_dtype t) { return t == AMP_F8E4M3 || t == AMP_F8E5M2; }
+
 static void gemm_grid(t_run *t) {
     static const amp_dtype outs[5] = {AMP_F32, AMP_F16, AMP_BF16, AMP_F32, AMP_F16};
-    int round, rounds = t_full() ? 60000 : t_slow(t) ? 60 : 2500, unsupported = 0;
+    static const char *const act_names[5] = {"none", "relu", "gelu", "relu'", "gelu'"};
+    int round, rounds = t_full() ? 60000 : t_slow(t) ? 90 : 2500, cuda = t->place->kind == T_KIND_CUDA;
+    size_t unsupported = 0, f8_ran = 0;
     for (round = 0; round < rounds; round++) {
         amp_gemm_desc d = AMP_ZERO;
-        amp_dtype ta = ref_dtypes[t_below(t, 5)], tb = ta, td = outs[t_below(t, 5)];
+        amp_dtype ta = ref_dtypes[t_below(t, 5)], tb = ta, td = outs[t_below(t, 5)], taux;
         size_t m = pick_size(t), n = pick_size(t), k = pick_size(t), batch = 1 + (t_below(t, 4) == 0 ? t_below(t, 3) : 0), i, j, l, b;
-        size_t ra, ca, rb, cb, lda, ldb, ldc, ldd, sa, sb, sc, sd;
-        int use_c = (int)t_below(t, 4), f8 = 0; /* 0: beta 0; 1: C is D; 2: C by itself; 3: C NULL with a beta */
+        size_t ra, ca, rb, cb, lda, ldb, ldc, ldd, sa, sb, sc, sd, total, odd = 1;
+        int use_c = (int)t_below(t, 4), f8 = 0, tensor = (int)t_below(t, 2), grad; /* use_c 0: beta 0; 1: C is D; 2: C by itself; 3: C NULL with a beta */
         unsigned char *ha, *hb, *hd, *got;
         void *hc = NULL, *hbias = NULL, *haux = NULL;
-        double alpha, beta;
+        float scales[5] = {1, 1, 1, 1, 1}, amax = -1; /* alpha, beta, a, b, d */
+        double alpha, beta, want_amax = 0, amax_bound = 0;
         amp_status st;
-        if (ta == AMP_F8E4M3 || ta == AMP_F8E5M2) { f8 = 1; tb = t_below(t, 2) ? AMP_F8E4M3 : AMP_F8E5M2; }
+        if (is_f8(ta)) { f8 = 1; tb = t_below(t, 2) ? AMP_F8E4M3 : AMP_F8E5M2; }
+        if (t_below(t, f8 ? 3 : 20) == 0) td = t_below(t, 2) ? AMP_F8E4M3 : AMP_F8E5M2;
+        if (tensor) { /* as Tensor Cores like it */
+            m = 16 * (1 + t_below(t, 3)); n = 16 * (1 + t_below(t, 3)); k = 16 * (1 + t_below(t, 3)); odd = 0;
+            if (is_f8(td)) use_c = 0;
+        }
         d.m = m; d.n = n; d.k = k; d.batch = batch == 1 && t_below(t, 2) ? 0 : batch;
-        d.trans_a = t_below(t, 2); d.trans_b = t_below(t, 2);
+        d.trans_a = tensor && f8 ? 0 : t_below(t, 2); d.trans_b = tensor && f8 ? 1 : t_below(t, 2);
+        d.act = (amp_act)t_below(t, 5);
+        grad = d.act == AMP_RELU_GRAD || d.act == AMP_GELU_GRAD;
         ra = d.trans_a ? k : m; ca = d.trans_a ? m : k; rb = d.trans_b ? n : k; cb = d.trans_b ? k : n;
-        lda = ca + (t_below(t, 3) ? 0 : t_below(t, 9)); ldb = cb + (t_below(t, 3) ? 0 : t_below(t, 9)); ldd = n + (t_below(t, 3) ? 0 : t_below(t, 9));
+        lda = ca + (t_below(t, 3) ? 0 : odd * t_below(t, 9)); ldb = cb + (t_below(t, 3) ? 0 : odd * t_below(t, 9)); ldd = n + (t_below(t, 3) ? 0 : odd * t_below(t, 9));
         ldc = use_c == 2 ? n + (t_below(t, 2) ? 0 : t_below(t, 5)) : ldd;
         d.lda = lda == ca ? 0 : lda; d.ldb = ldb == cb ? 0 : ldb; d.ldd = ldd == n ? 0 : ldd; d.ldc = use_c == 2 && ldc != n ? ldc : 0;
         if (use_c == 1) d.ldc = d.ldd;
         sa = ra * lda; sb = rb * ldb; sd = m * ldd; sc = use_c == 2 ? m * ldc : sd;
         if (batch > 1) { /* packed, with a gap, or the same matrix for all */
             uint32_t how = t_below(t, 3);
-            if (how == 1) { sa += 5; d.stride_a = sa; sd += 3; d.stride_d = sd; if (use_c != 2) sc = sd; if (use_c == 1) d.stride_c = sd; }
+            if (how == 1 && odd) { sa += 5; d.stride_a = sa; sd += 3; d.stride_d = sd; if (use_c != 2) sc = sd; if (use_c == 1) d.stride_c = sd; }
             if (how == 2) { sb = 0; d.stride_b = AMP_BROADCAST; if (use_c == 2) { sc = 0; d.stride_c = AMP_BROADCAST; } }
         }
+        total = span(batch, sd, m, ldd, n);
         d.alpha = t_below(t, 2) ? 0.0f : t_below(t, 2) ? -0.5f : 3.0f;
         d.beta = use_c == 0 ? 0.0f : t_below(t, 2) ? 1.0f : -0.75f;
-        alpha = d.alpha == 0.0f ? 1.0 : (double)d.alpha;
-        beta = (double)d.beta;
-        d.act = (amp_act)t_below(t, 3);
+        if (t_below(t, 3) == 0) scales[0] = 0.375f;
+        if (use_c && t_below(t, 3) == 0) scales[1] = -1.5f;
+        if (f8 && t_below(t, 2)) scales[2] = 0.5f;
+        if (f8 && t_below(t, 2)) scales[3] = 1.7f;
+        if (is_f8(td) && t_below(t, 2)) scales[4] = t_below(t, 2) ? 100.0f : 0.25f;
+        if (scales[0] != 1) d.alpha_ptr = (const float *)t_put(t, &scales[0], 4);
+        if (scales[1] != 1) d.beta_ptr = (const float *)t_put(t, &scales[1], 4);
+        if (scales[2] != 1) d.scale_a = (const float *)t_put(t, &scales[2], 4);
+        if (scales[3] != 1) d.scale_b = (const float *)t_put(t, &scales[3], 4);
+        if (scales[4] != 1) d.scale_d = (const float *)t_put(t, &scales[4], 4);
+        if (is_f8(td) && t_below(t, 2)) { float old = 1e30f; d.amax_d = (float *)t_put(t, &old, 4); }
+        if (d.beta_ptr && d.beta == 1.0f && t_below(t, 2)) d.beta = 0.0f; /* 0 is 1 beside beta_ptr */
+        alpha = (d.alpha == 0.0f ? 1.0 : (double)d.alpha) * (double)scales[0] * (double)scales[2] * (double)scales[3];
+        beta = (d.beta_ptr && d.beta == 0.0f ? 1.0 : (double)d.beta) * (double)scales[1];
+        d.flags = t_below(t, 4) ? AMP_GEMM_EMULATE : 0;
+        if (t_below(t, 4) == 0) d.flags |= AMP_GEMM_FAST_FP8;
         ha = (unsigned char *)matrix(t, ta, span(batch, sa, ra, lda, ca), batch, sa, ra, lda, ca);
         hb = (unsigned char *)matrix(t, tb, span(batch, sb, rb, ldb, cb), sb ? batch : 1, sb, rb, ldb, cb);
-        hd = (unsigned char *)matrix(t, td, span(batch, sd, m, ldd, n), use_c == 1 || use_c == 3 ? batch : 0, sd, m, ldd, n); /* else poisoned: NaN */
-        got = (unsigned char *)t_host(t, span(batch, sd, m, ldd, n) * amp_dtype_size(td));
-        d.a = amp_arr(t_put_at(t, ha, span(batch, sa, ra, lda, ca) * amp_dtype_size(ta), amp_dtype_size(ta) * t_below(t, 3)), ta);
-        d.b = amp_arr(t_put_at(t, hb, span(batch, sb, rb, ldb, cb) * amp_dtype_size(tb), amp_dtype_size(tb) * t_below(t, 3)), tb);
-        d.d = amp_arrn(t_put_at(t, hd, span(batch, sd, m, ldd, n) * amp_dtype_size(td), amp_dtype_size(td) * t_below(t, 3)), td, span(batch, sd, m, ldd, n));
+        hd = (unsigned char *)matrix(t, td, total, use_c == 1 || use_c == 3 ? batch : 0, sd, m, ldd, n); /* else poisoned: NaN */
+        got = (unsigned char *)t_host(t, total * amp_dtype_size(td));
+        d.a = amp_arr(t_put_at(t, ha, span(batch, sa, ra, lda, ca) * amp_dtype_size(ta), odd * amp_dtype_size(ta) * t_below(t, 3)), ta);
+        d.b = amp_arr(t_put_at(t, hb, span(batch, sb, rb, ldb, cb) * amp_dtype_size(tb), odd * amp_dtype_size(tb) * t_below(t, 3)), tb);
+        d.d = amp_arrn(t_put_at(t, hd, total * amp_dtype_size(td), odd * amp_dtype_size(td) * t_below(t, 3)), td, total);
         if (use_c == 1) { d.c = d.d; hc = hd; }
         if (use_c == 3) hc = hd;
         if (use_c == 2) {
             hc = matrix(t, td, span(batch, sc, m, ldc, n), sc ? batch : 1, sc, m, ldc, n);
             d.c = amp_arr(t_put(t, hc, span(batch, sc, m, ldc, n) * amp_dtype_size(td)), td);
         }
-        if (t_below(t, 2)) {
+        if (!grad && t_below(t, 2)) {
             amp_dtype bt = t_below(t, 2) ? AMP_F32 : td;
             hbias = matrix(t, bt, n, 1, 0, 1, n, n);
             d.bias = amp_arr(t_put(t, hbias, n * amp_dtype_size(bt)), bt);
         }
-        if (t_below(t, 3) == 0) d.aux = amp_arr(t_alloc(t, span(batch, sd, m, ldd, n) * amp_dtype_size(td)), td);
-        t_note(t, "round %d: %s x %s -> %s, m %d n %d k %d, trans %d%d, batch %d, alpha %g, beta %g, c %d, act %d", round, amp_dtype_name(ta), amp_dtype_name(tb),
-               amp_dtype_name(td), (int)m, (int)n, (int)k, (int)d.trans_a, (int)d.trans_b, (int)batch, alpha, beta, use_c, (int)d.act);
+        taux = grad && t_below(t, 3) == 0 ? AMP_F32 : td;
+        if (grad) {
+            haux = matrix(t, taux, total, batch, sd, m, ldd, n);
+            d.aux = amp_arr(t_put(t, haux, total * amp_dtype_size(taux)), taux);
+        } else if (t_below(t, 3) == 0) {
+            d.aux = amp_arr(t_alloc(t, total * amp_dtype_size(td)), td);
+        }
+        if (batch == 1 && ldd == n && t_below(t, 3) == 0) d.dbias = amp_arr(t_alloc(t, 4 * n), t_below(t, 2) ? AMP_F32 : td);
+        t_note(t, "round %d: %s x %s -> %s, m %d n %d k %d, trans %d%d, batch %d, alpha %g, beta %g, c %d, act %s, flags %d", round, amp_dtype_name(ta), amp_dtype_name(tb),
+               amp_dtype_name(td), (int)m, (int)n, (int)k, (int)d.trans_a, (int)d.trans_b, (int)batch, alpha, beta, use_c, act_names[d.act], (int)d.flags);
         st = amp_gemm(t->ctx, &d);
-        if (st == AMP_ERR_UNSUPPORTED && t->place->kind == T_KIND_CUDA && f8) { unsupported++; t_clear(t); continue; } /* FP8 needs the hardware */
+        if (st == AMP_ERR_UNSUPPORTED && cuda && f8 && !(d.flags & AMP_GEMM_EMULATE)) { /* says why */
+            CHECK(strstr(amp_last_error(t->ctx), "FP8") != NULL);
+            unsupported++;
+            t_clear(t);
+            continue;
+        }
         if (!CHECK_OK(st)) { t_clear(t); continue; }
-        t_get(t, got, d.d.data, span(batch, sd, m, ldd, n) * amp_dtype_size(td));
-        if (d.aux.data) { haux = t_host(t, span(batch, sd, m, ldd, n) * amp_dtype_size(td)); t_get(t, haux, d.aux.data, span(batch, sd, m, ldd, n) * amp_dtype_size(td)); }
+        f8_ran += f8 && !(d.flags & AMP_GEMM_EMULATE);
+        t_get(t, got, d.d.data, total * amp_dtype_size(td));
+        if (d.aux.data && !grad) { haux = t_host(t, total * amp_dtype_size(td)); t_get(t, haux, d.aux.data, total * amp_dtype_size(td)); }
         for (b = 0; b < batch; b++)
             for (i = 0; i < m; i++)
                 for (j = 0; j < n; j++) {
-                    double sum = 0, size = 0, before;
+                    double sum = 0, size = 0, before, extra = 0, most = td == AMP_F8E4M3 ? 448.0 : 57344.0, r, out;
                     for (l = 0; l < k; l++) {
                         double x = (double)amp_load(ha, ta, b * sa + (d.trans_a ? l * lda + i : i * lda + l)), y = (double)amp_load(hb, tb, b * sb + (d.trans_b ? j * ldb + l : l * ldb + j));
                         sum += x * y;
@@ -101,13 +140,47 @@ static void gemm_grid(t_run *t) {
                     }
                     sum *= alpha; size *= fabs(alpha);
                     if (hc) { double c = beta * (double)amp_load(hc, td, b * sc + i * ldc + j); sum += c; size += fabs(c); }
-                    if (hbias) { double c = (double)amp_load(hbias, d.bias.dtype, j); sum += c; size += fabs(c); }
+                    if (hbias) {
+                        double c = (double)amp_load(hbias, d.bias.dtype, j);
+                        amp_dtype lt = !f8 ? td : td == AMP_F16 ? AMP_F16 : AMP_BF16;
+                        sum += c; size += fabs(c);
+                        if (cuda && td != AMP_F32 && d.bias.dtype != lt) extra = ref_half_ulp(c, lt) * 1.13; /* rounded first */
+                    }
                     before = sum;
-                    if (!check_element(t, (double)amp_load(got, td, b * sd + i * ldd + j), ref_act(d.act, sum), size, k, td, d.act == AMP_GELU ? 4e-7 * fabs(sum) : 0.0, b, i, j))
-                        goto next;
-                    if (haux && !check_element(t, (double)amp_load(haux, td, b * sd + i * ldd + j), before, size, k, td, 0.0, b, i, j)) goto next;
+                    if (grad) {
+                        double a = (double)amp_load(haux, taux, b * sd + i * ldd + j), s = d.act == AMP_GELU_GRAD ? ref_gelu_grad(a) : a > 0.0 ? 1.0 : 0.0;
+                        if (cuda && td != AMP_F32) extra = 1.13 * ref_half_ulp(sum, td);
+                        extra += 4e-6 * fabs(sum);
+                        sum *= s;
+                    } else if (d.act == AMP_GELU) extra += 4e-7 * fabs(sum);
+                    r = grad ? sum : ref_act(d.act, sum);
+                    if (fabs(r) > want_amax) want_amax = fabs(r);
+                    if (((double)k + 4) * EPS * size * 1.13 + extra > amax_bound) amax_bound = ((double)k + 4) * EPS * size * 1.13 + extra;
+                    r *= (double)scales[4];
+                    if (is_f8(td)) r = r > most ? most : r < -most ? -most : r;
+                    out = (double)amp_load(got, td, b * sd + i * ldd + j);
+                    if (!check_element(t, out, r, size * (double)scales[4], k, td, extra * (double)scales[4], b, i, j)) goto next;
+                    if (haux && !grad && !(is_f8(td) && fabs(before) > 440.0) &&
+                        !check_element(t, (double)amp_load(haux, td, b * sd + i * ldd + j), before, size, k, td, extra, b, i, j)) goto next;
                 }
-        for (i = 0; i < span(batch, sd, m, ldd, n); i++) /* what lies between rows and batches stays as it was */
+        if (d.amax_d) {
+            t_get(t, &amax, d.amax_d, 4);
+            CHECK_NEAR((double)amax, want_amax, amax_bound + 1e-6 * want_amax);
+        }
+        if (d.dbias.data) {
+            unsigned char sums[400];
+            t_get(t, sums, d.dbias.data, n * amp_dtype_size(d.dbias.dtype));
+            for (j = 0; j < n; j++) {
+                double s = 0, size = 0, round_off = 0, out = (double)amp_load(sums, d.dbias.dtype, j);
+                for (i = 0; i < m; i++) {
+                    double v = (double)amp_load(got, td, i * ldd + j);
+                    s += v; size += fabs(v); round_off += ref_half_ulp(v, td);
+                }
+                if (is_f8(d.dbias.dtype) && fabs(s) > 440.0) continue;
+                if (!check_element(t, out, s, size, m, d.dbias.dtype, round_off, 0, m, j)) goto next; /* row m: the sums */
+            }
+        }
+        for (i = 0; i < total; i++) /* what lies between rows and batches stays as it was */
             if (i % sd % ldd >= n || i % sd / ldd >= m) {
                 size_t size = amp_dtype_size(td);
                 if (memcmp(got + i * size, hd + i * size, size) != 0) { t_check(t, 0, __FILE__, __LINE__, "padding element %d was written", (int)i); break; }
@@ -116,8 +189,9 @@ static void gemm_grid(t_run *t) {
     next:
         t_clear(t);
     }
-    if (unsupported) t_note(t, "%d combinations unsupported", unsupported);
-    CHECK(unsupported < rounds * 3 / 4);
+    t_note(t, "%d combinations unsupported, %d FP8 products without emulation", (int)unsupported, (int)f8_ran);
+    CHECK(unsupported < (size_t)rounds / 4);
+    CHECK(f8_ran > 0);
 }
 
 static void gemm_large(t_run *t) { /* more than one block in each direction, and in depth */
@@ -260,7 +334,7 @@ static void gemm_errors(t_run *t) {
     d = good; d.aux = amp_arrn(pa, AMP_F32, 5); CHECK_STATUS(amp_gemm(t->ctx, &d), AMP_ERR_INVALID_ARG, "amp_gemm desc.aux count 5");
     d = good; d.batch = 2; d.stride_d = AMP_BROADCAST; CHECK_STATUS(amp_gemm(t->ctx, &d), AMP_ERR_INVALID_ARG, "amp_gemm stride_d");
     d = good; d.batch = 2; d.stride_d = 2; CHECK_STATUS(amp_gemm(t->ctx, &d), AMP_ERR_INVALID_ARG, "amp_gemm stride_d");
-    d = good; d.act = (amp_act)3; CHECK_STATUS(amp_gemm(t->ctx, &d), AMP_ERR_INVALID_ARG, "amp_gemm act");
+    d = good; d.act = (amp_act)5; CHECK_STATUS(amp_gemm(t->ctx, &d), AMP_ERR_INVALID_ARG, "amp_gemm act");
     d = good; d.m = (size_t)-1 / 2; CHECK_STATUS(amp_gemm(t->ctx, &d), AMP_ERR_INVALID_ARG, "amp_gemm");
     d = good; d.b.dtype = AMP_F16; CHECK(amp_gemm(t->ctx, &d) != AMP_OK && strstr(amp_last_error(t->ctx), "f16") != NULL);
     d = good; d.beta = 1; d.c = amp_arr(pb, AMP_F16); CHECK(amp_gemm(t->ctx, &d) != AMP_OK && strstr(amp_last_error(t->ctx), "desc.c") != NULL);
@@ -366,6 +440,7 @@ static void linear_layers(t_run *t) {
                 double s = fb ? fabs(fb[o]) : 0.0;
                 for (i = 0; i < L.in; i++) s += fabs(fx[r * L.in + i] * fw[o * L.in + i]);
                 bound[r * L.out + o] = ((double)L.in + 4) * EPS * s * 1.13 + (L.act == AMP_GELU ? 4e-7 * fabs(before[r * L.out + o]) : 0.0);
+                if (fb && t->place->kind == T_KIND_CUDA && L.type != AMP_F32 && bt != L.type) bound[r * L.out + o] += 1.13 * ref_half_ulp(fb[o], L.type); /* rounded first */
             }
         y = t_host(t, ny * size); aux = t_host(t, ny * size);
         t_get(t, y, l.y.data, ny * size);
@@ -529,7 +604,7 @@ static void linear_errors(t_run *t) {
     CHECK_STATUS(amp_linear_backward(t->ctx, NULL), AMP_ERR_INVALID_ARG, "amp_linear_backward");
     l = good; l._begin = 1; CHECK_STATUS(amp_linear_forward(t->ctx, &l), AMP_ERR_UNINIT, "amp_linear_forward");
     l = good; l._end = 1; CHECK_STATUS(amp_linear_backward(t->ctx, &l), AMP_ERR_UNINIT, "amp_linear_backward");
-    l = good; l.flags = 1; CHECK_STATUS(amp_linear_forward(t->ctx, &l), AMP_ERR_INVALID_ARG, "amp_linear_forward flags");
+    l = good; l.flags = 128; CHECK_STATUS(amp_linear_forward(t->ctx, &l), AMP_ERR_INVALID_ARG, "amp_linear_forward flags");
     l = good; l.act = (amp_act)3; CHECK_STATUS(amp_linear_backward(t->ctx, &l), AMP_ERR_INVALID_ARG, "amp_linear_backward act");
     l = good; l.in = 0; CHECK_STATUS(amp_linear_forward(t->ctx, &l), AMP_ERR_INVALID_ARG, "amp_linear_forward in");
     l = good; l.out = 0; CHECK_STATUS(amp_linear_backward(t->ctx, &l), AMP_ERR_INVALID_ARG, "amp_linear_backward out");

@@ -247,7 +247,9 @@ cublasStatus_t check(const Desc &d, const Layout &a, const Layout &b, const Layo
     if (s.k != s.k_b || o.rows != s.m || o.cols != s.n || c.rows != s.m || c.cols != s.n) return CUBLAS_STATUS_INVALID_VALUE;
     if (a.batch != b.batch || a.batch != o.batch || c.batch != o.batch) return CUBLAS_STATUS_INVALID_VALUE;
     if (o.batch > 1 && size_t(o.stride) < at(o, o.rows - 1, o.cols - 1) + 1) return CUBLAS_STATUS_INVALID_VALUE;    /* batches of D overlap */
-    if (d.scale != CUDA_R_32F || d.mode_a || d.mode_b || d.mode_c || d.mode_d) return CUBLAS_STATUS_NOT_SUPPORTED;
+    bool half_sums = d.compute == CUBLAS_COMPUTE_16F;    /* alpha and beta are halves, too */
+    if (half_sums && (d.scale != CUDA_R_16F || a.type != CUDA_R_16F || b.type != CUDA_R_16F || o.type != CUDA_R_16F)) return CUBLAS_STATUS_NOT_SUPPORTED;
+    if ((d.scale != CUDA_R_32F && !half_sums) || d.mode_a || d.mode_b || d.mode_c || d.mode_d) return CUBLAS_STATUS_NOT_SUPPORTED;
     if (d.pointer_mode != CUBLASLT_POINTER_MODE_HOST && d.pointer_mode != CUBLASLT_POINTER_MODE_DEVICE) return CUBLAS_STATUS_NOT_SUPPORTED;
     if (is_fp8(a.type) || is_fp8(b.type)) {
         if (cublasStatus_t e = check_fp8(d, a, b, c, o, s, arch)) return e;
@@ -256,7 +258,7 @@ cublasStatus_t check(const Desc &d, const Layout &a, const Layout &b, const Layo
         if (a.type == CUDA_R_16BF && arch < 80) return CUBLAS_STATUS_NOT_SUPPORTED;
         bool fast = a.type == CUDA_R_32F && (d.compute == CUBLAS_COMPUTE_32F_FAST_TF32 || d.compute == CUBLAS_COMPUTE_32F_FAST_16F ||
                                              d.compute == CUBLAS_COMPUTE_32F_FAST_16BF);
-        if (d.compute != CUBLAS_COMPUTE_32F && d.compute != CUBLAS_COMPUTE_32F_PEDANTIC && !fast) return CUBLAS_STATUS_NOT_SUPPORTED;
+        if (d.compute != CUBLAS_COMPUTE_32F && d.compute != CUBLAS_COMPUTE_32F_PEDANTIC && !fast && !half_sums) return CUBLAS_STATUS_NOT_SUPPORTED;
     }
     if ((d.scale_a && !is_fp8(a.type)) || (d.scale_b && !is_fp8(b.type)) || (d.scale_c && !is_fp8(c.type)) ||
         ((d.scale_d || d.amax_d) && !is_fp8(o.type)) || d.aux_scale || d.aux_amax)
@@ -336,6 +338,14 @@ void sum_column(const Product &p, const std::vector<float> &pa, const std::vecto
             double s = 0;
             for (size_t q = 0; q < k; q++) s += double(pa[q * m + i]) * double(pb[q]);
             acc[i] = float(s);
+        }
+        return;
+    }
+    if (p.d.compute == CUBLAS_COMPUTE_16F) {
+        for (size_t i = 0; i < m; i++) {
+            float s = 0;
+            for (size_t q = 0; q < k; q++) s = __half2float(__float2half_rn(s + pa[q * m + i] * pb[q]));
+            acc[i] = s;
         }
         return;
     }
@@ -764,6 +774,14 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t h, cublasLtMatmulDesc_t desc, con
         chosen = algos[0];
     }
     bool host = d->pointer_mode == CUBLASLT_POINTER_MODE_HOST;
+    float halves[2];
+    if (d->scale == CUDA_R_16F) {
+        if (!host) return CUBLAS_STATUS_NOT_SUPPORTED;
+        halves[0] = __half2float(*static_cast<const __half *>(alpha));
+        halves[1] = __half2float(*static_cast<const __half *>(beta));
+        alpha = &halves[0];
+        beta = &halves[1];
+    }
     const float *pa = static_cast<const float *>(alpha), *pb = static_cast<const float *>(beta);
     Product p{*d, *l[0], *l[1], *l[2], *l[3], A, B, C, D, workspace, size_t(chosen.workspace), host ? *pa : 0, host ? *pb : 0,
               host ? nullptr : pa, host ? nullptr : pb, chosen.id == 0 ? 2 : chosen.id == 1 ? 0 : 1, chosen.split_k};

@@ -566,7 +566,7 @@ Call::Call(const char *api, int group, int natural) : error(0), dead(false) {
             g_injected++;
             g_last_injected = api;
             error = g_fail_call_error ? g_fail_call_error : natural;
-            if (g_fail_call_sticky) g_device[t_device].error = error;
+            if (g_fail_call_sticky) g_device[t_device].error = strncmp(api, "cublas", 6) ? error : int(cudaErrorIllegalAddress); /* no cublasStatus_t */
             return;
         }
     }

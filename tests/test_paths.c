@@ -1,0 +1,367 @@
+/* test_paths.c - which way a product goes, tuning, plan files, layers whose backward is done by the next one.  Guards: >>products. */
+#include "../amp_cuda.cuh"
+#include "ref.h"
+#ifdef AMP_HOSTCUDA
+#  include "hostcuda/hostcuda_ctl.h"
+#endif
+
+static amp_gemm_desc product(t_run *t, size_t m, size_t n, size_t k, amp_dtype ab, amp_dtype d) { /* X W^T, zeroed operands */
+    amp_gemm_desc g = AMP_ZERO;
+    g.m = m; g.n = n; g.k = k; g.trans_b = 1;
+    g.a = amp_arr(t_put(t, t_host(t, m * k * 4), m * k * amp_dtype_size(ab)), ab);
+    g.b = amp_arr(t_put(t, t_host(t, n * k * 4), n * k * amp_dtype_size(ab)), ab);
+    g.d = amp_arr(t_put(t, t_host(t, m * n * 4), m * n * amp_dtype_size(d)), d);
+    return g;
+}
+
+/* What each product does on a device of sm_90: words of its explanation, separated by |; a leading ! forbids one. */
+typedef struct path { amp_dtype ab, d; amp_act act; char bias, aux, dbias; uint32_t flags; const char *words; } path;
+static const path paths[] = { /* bias, aux, dbias: s as d, f FP32, - none */
+    {AMP_F16,    AMP_F16,    AMP_ACT_NONE,  '-', '-', '-', 0, "cuBLASLt|!with|!then"},
+    {AMP_F16,    AMP_F32,    AMP_ACT_NONE,  '-', '-', '-', 0, "cuBLASLt|!then"},
+    {AMP_BF16,   AMP_BF16,   AMP_ACT_NONE,  's', '-', '-', 0, "cuBLASLt|with the bias|!then|!rounded"},
+    {AMP_F16,    AMP_F16,    AMP_ACT_NONE,  'f', '-', '-', 0, "cuBLASLt|with the bias|bias rounded|!then"},
+    {AMP_F16,    AMP_F32,    AMP_ACT_NONE,  'f', '-', '-', 0, "cuBLASLt|with the bias|!rounded|!then"},
+    {AMP_F16,    AMP_F16,    AMP_RELU,      's', '-', '-', 0, "cuBLASLt|with the bias|then the epilogue"},
+    {AMP_F16,    AMP_F16,    AMP_GELU,      's', 's', '-', 0, "cuBLASLt|with GELU|!then"},
+    {AMP_F16,    AMP_F16,    AMP_GELU,      'f', 's', '-', 0, "cuBLASLt|with GELU|bias rounded|!then"},
+    {AMP_F16,    AMP_F16,    AMP_GELU,      's', 'f', '-', 0, "plain kernel|aux"},
+    {AMP_F16,    AMP_F32,    AMP_GELU,      'f', '-', '-', 0, "cuBLASLt|with the bias|then the epilogue"},
+    {AMP_F16,    AMP_F16,    AMP_GELU_GRAD, '-', 's', '-', 0, "cuBLASLt|GELU's derivative|!then"},
+    {AMP_F16,    AMP_F16,    AMP_GELU_GRAD, '-', 's', 's', 0, "cuBLASLt|GELU's derivative and bias gradient|!then"},
+    {AMP_BF16,   AMP_BF16,   AMP_GELU_GRAD, '-', 's', 'f', 0, "cuBLASLt|GELU's derivative|!and bias|then the bias gradient"},
+    {AMP_BF16,   AMP_BF16,   AMP_GELU_GRAD, '-', 'f', '-', 0, "cuBLASLt|then the epilogue|!derivative"},
+    {AMP_BF16,   AMP_BF16,   AMP_RELU_GRAD, '-', 's', 's', 0, "cuBLASLt|then the epilogue|then the bias gradient"},
+    {AMP_F32,    AMP_F32,    AMP_ACT_NONE,  '-', '-', '-', 0, "cuBLASLt|!TF32"},
+    {AMP_F32,    AMP_F32,    AMP_ACT_NONE,  '-', '-', '-', AMP_GEMM_TF32, "cuBLASLt|TF32"},
+    {AMP_F16,    AMP_F16,    AMP_ACT_NONE,  '-', '-', '-', AMP_GEMM_F16_SUM, "cuBLASLt|sums in F16"},
+    {AMP_F16,    AMP_F32,    AMP_ACT_NONE,  '-', '-', '-', AMP_GEMM_F16_SUM, "cuBLASLt|!F16 sums"},
+    {AMP_F16,    AMP_BF16,   AMP_ACT_NONE,  '-', '-', '-', 0, "plain kernel|dtypes"},
+    {AMP_F8E4M3, AMP_BF16,   AMP_ACT_NONE,  's', '-', '-', 0, "cuBLASLt|with the bias|!rounded"},
+    {AMP_F8E4M3, AMP_F8E4M3, AMP_ACT_NONE,  '-', '-', '-', 0, "cuBLASLt"},
+    {AMP_F8E4M3, AMP_F16,    AMP_RELU,      '-', '-', '-', 0, "cuBLASLt|then the epilogue"},
+    {AMP_F8E5M2, AMP_F16,    AMP_ACT_NONE,  '-', '-', '-', AMP_GEMM_EMULATE, "plain kernel|both f8e5m2"},
+};
+
+static int has_words(const char *text, const char *words) {
+    char word[64];
+    size_t n;
+    for (;; words += n + 1) {
+        n = strcspn(words, "|");
+        memcpy(word, words, n);
+        word[n] = 0;
+        if (word[0] == '!' ? strstr(text, word + 1) != NULL : strstr(text, word) == NULL) return 0;
+        if (!words[n]) return 1;
+    }
+}
+static amp_array like(t_run *t, char how, amp_dtype d, size_t n) {
+    amp_array none = AMP_ZERO;
+    amp_dtype type = how == 'f' ? AMP_F32 : d;
+    return how == '-' ? none : amp_arr(t_put(t, t_host(t, 4 * n), n * amp_dtype_size(type)), type);
+}
+
+static void explained(t_run *t) {
+    size_t i, m = 32, n = 48, k = 64;
+    char text[400];
+    for (i = 0; i < sizeof paths / sizeof paths[0]; i++) {
+        const path *p = &paths[i];
+        amp_gemm_desc g = product(t, m, n, k, p->ab, p->d);
+        unsigned char *before = (unsigned char *)t_host(t, m * n * 4), *after = (unsigned char *)t_host(t, m * n * 4);
+        g.act = p->act; g.flags = p->flags;
+        g.bias = like(t, p->bias, p->d, n); g.aux = like(t, p->aux, p->d, m * n); g.dbias = like(t, p->dbias, p->d, n);
+        t_get(t, before, g.d.data, m * n * amp_dtype_size(p->d));
+        t_note(t, "%s -> %s, act %d, bias %c, aux %c, dbias %c, flags %u", amp_dtype_name(p->ab), amp_dtype_name(p->d), (int)p->act, p->bias, p->aux, p->dbias, (unsigned)p->flags);
+        if (!CHECK_OK(amp_gemm_explain(t->ctx, &g, text, sizeof text))) continue;
+        CHECK(strstr(text, "amp_gemm: [32,64] x [64,48]") != NULL);
+#ifdef AMP_HOSTCUDA /* an sm_90 whose refusals are known; a GPU may know more or less */
+        if (t->place->kind == T_KIND_CUDA) t_check(t, has_words(text, p->words), __FILE__, __LINE__, "\"%s\" should say %s", text, p->words);
+#endif
+        if (t->place->kind == T_KIND_CPU) CHECK(has_words(text, "CPU kernels"));
+        t_get(t, after, g.d.data, m * n * amp_dtype_size(p->d));
+        CHECK_BITS(after, before, m * n * amp_dtype_size(p->d), 1); /* nothing ran */
+        t_clear(t);
+    }
+    {
+        amp_gemm_desc g = product(t, m, n, k, AMP_F32, AMP_F32);
+        CHECK_STATUS(amp_gemm_explain(t->ctx, &g, NULL, 9), AMP_ERR_INVALID_ARG, "amp_gemm_explain text");
+        CHECK_STATUS(amp_gemm_explain(t->ctx, &g, text, 0), AMP_ERR_INVALID_ARG, "amp_gemm_explain bytes");
+        CHECK_STATUS(amp_gemm_explain(t->ctx, NULL, text, 9), AMP_ERR_INVALID_ARG, "amp_gemm_explain desc");
+        CHECK_OK(amp_gemm_explain(t->ctx, &g, text, 9));
+        CHECK(strlen(text) == 8);
+        g.m = 0;
+        CHECK_OK(amp_gemm_explain(t->ctx, &g, text, sizeof text));
+        CHECK(strcmp(text, "nothing to do") == 0);
+    }
+}
+
+/* Refusals of FP8 name what is wrong. On the CPU all of it runs. */
+static void f8_refused(t_run *t) {
+    static const char *const words[] = {"trans_a", "trans_b", "16", "both f8e5m2", "beta", "16 bytes", "f8e4m3"};
+    size_t i;
+    for (i = 0; i < sizeof words / sizeof words[0]; i++) {
+        amp_gemm_desc g = product(t, 32, 32, 32, i == 3 ? AMP_F8E5M2 : AMP_F8E4M3, i == 4 ? AMP_F8E4M3 : i == 6 ? AMP_F8E5M2 : AMP_F16);
+        amp_status st;
+        if (i == 0) g.trans_a = 1;
+        if (i == 1) g.trans_b = 0;
+        if (i == 2) g.k = 24;
+        if (i == 4) g.beta = 1;
+        if (i == 5) g.a = amp_arr(t_put_at(t, t_host(t, 32 * 32), 32 * 32, 8), AMP_F8E4M3);
+        st = amp_gemm(t->ctx, &g);
+        t_note(t, "case %d", (int)i);
+        if (t->place->kind == T_KIND_CPU) CHECK_OK(st);
+        else CHECK(st == AMP_ERR_UNSUPPORTED && strstr(amp_last_error(t->ctx), words[i]) != NULL && strstr(amp_last_error(t->ctx), "AMP_GEMM_EMULATE") != NULL);
+        g.flags = AMP_GEMM_EMULATE;
+        CHECK_OK(amp_gemm(t->ctx, &g));
+        t_clear(t);
+    }
+}
+
+static void errors(t_run *t) {
+    float x[64] = {0};
+    void *p = t_put(t, x, sizeof x), *q = t_put(t, x, sizeof x);
+    amp_gemm_desc good = product(t, 4, 4, 4, AMP_F32, AMP_F32), d;
+    good.aux = amp_arr(p, AMP_F32);
+    CHECK_OK(amp_gemm(t->ctx, &good));
+    d = good; d.flags = 128; CHECK_STATUS(amp_gemm(t->ctx, &d), AMP_ERR_INVALID_ARG, "amp_gemm desc.flags");
+    d = good; d.scale_a = (const float *)p; CHECK_STATUS(amp_gemm(t->ctx, &d), AMP_ERR_INVALID_ARG, "amp_gemm desc.scale_a FP8");
+    d = good; d.scale_b = (const float *)p; CHECK_STATUS(amp_gemm(t->ctx, &d), AMP_ERR_INVALID_ARG, "amp_gemm desc.scale_b FP8");
+    d = good; d.scale_d = (const float *)p; CHECK_STATUS(amp_gemm(t->ctx, &d), AMP_ERR_INVALID_ARG, "amp_gemm desc.scale_d FP8");
+    d = good; d.amax_d = (float *)q; CHECK_STATUS(amp_gemm(t->ctx, &d), AMP_ERR_INVALID_ARG, "amp_gemm amax_d FP8");
+    d = good; d.act = AMP_GELU_GRAD; d.bias = amp_arr(q, AMP_F32); CHECK_STATUS(amp_gemm(t->ctx, &d), AMP_ERR_INVALID_ARG, "amp_gemm desc.bias");
+    d = good; d.act = AMP_RELU_GRAD; d.aux.data = NULL; CHECK_STATUS(amp_gemm(t->ctx, &d), AMP_ERR_INVALID_ARG, "amp_gemm desc.aux");
+    d = good; d.dbias = amp_arr(q, AMP_F32); d.batch = 2; d.stride_a = d.stride_b = AMP_BROADCAST; CHECK(amp_gemm(t->ctx, &d) == AMP_ERR_INVALID_ARG);
+    d = good; d.dbias = amp_arrn(q, AMP_F32, 3); CHECK_STATUS(amp_gemm(t->ctx, &d), AMP_ERR_INVALID_ARG, "amp_gemm desc.dbias count 3");
+    d = good; d.dbias = amp_arr(d.d.data, AMP_F32); CHECK_STATUS(amp_gemm(t->ctx, &d), AMP_ERR_INVALID_ARG, "amp_gemm desc.dbias overlap");
+    t_note(t, "no rows: no bias gradient");
+    d = good; d.m = 0; d.aux.data = NULL; x[0] = 3; d.dbias = amp_arr(t_put(t, x, 16), AMP_F32);
+    CHECK_OK(amp_gemm(t->ctx, &d));
+    t_get(t, x, d.dbias.data, 16);
+    CHECK_F32(x[0], 0.0f);
+}
+
+/* Where the factors may be: beta 0 does not read C, whatever reads alpha; F16 sums and TF32 keep the bounds that their flags state. */
+static void factors_and_flags(t_run *t) {
+    float zero = 0, nan[4], got[4];
+    size_t i, j, l, m = 32, n = 32, k = 64, round;
+    amp_gemm_desc g = product(t, 2, 2, 2, AMP_F32, AMP_F32);
+    for (i = 0; i < 4; i++) nan[i] = ref_f32(0x7fc00000);
+    t_set(t, g.d.data, nan, sizeof nan);
+    g.alpha_ptr = (const float *)t_put(t, &zero, 4);
+    CHECK_OK(amp_gemm(t->ctx, &g));
+    t_get(t, got, g.d.data, sizeof got);
+    for (i = 0; i < 4; i++) CHECK(got[i] == 0);
+    for (round = 0; round < 3; round++) {
+        static const uint32_t flags[3] = {AMP_GEMM_TF32, AMP_GEMM_F16_SUM, AMP_GEMM_REDUCED};
+        static const double each[3] = {9.8e-4 /* 2 * 2^-11 */, 64 * 4.9e-4 /* k * 2^-11 */, 2e-3};
+        amp_dtype type = round ? AMP_F16 : AMP_F32;
+        size_t size = amp_dtype_size(type);
+        void *a = t_host(t, size * m * k), *b = t_host(t, size * n * k), *d = t_host(t, size * m * n);
+        t_fill_real(t, a, type, m * k, 1.0f); t_fill_real(t, b, type, n * k, 1.0f);
+        g = product(t, m, n, k, type, type);
+        t_set(t, g.a.data, a, size * m * k); t_set(t, g.b.data, b, size * n * k);
+        g.flags = flags[round];
+        CHECK_OK(amp_gemm(t->ctx, &g));
+        t_get(t, d, g.d.data, size * m * n);
+        t_note(t, "flags %u", (unsigned)g.flags);
+        for (i = 0; i < m; i++) for (j = 0; j < n; j++) {
+            double sum = 0, all = 0;
+            for (l = 0; l < k; l++) { double v = (double)amp_load(a, type, i * k + l) * (double)amp_load(b, type, j * k + l); sum += v; all += fabs(v); }
+            CHECK_NEAR((double)amp_load(d, type, i * n + j), sum, each[round] * all + ref_half_ulp(sum, type));
+        }
+        t_clear(t);
+    }
+}
+
+/* Tuning runs nothing of the caller's, and the product afterwards is the same within the bound. */
+static void tuned(t_run *t) {
+    size_t m = 48, n = 64, k = 320, i;
+    float *x = (float *)t_host(t, 4 * m * n), *y = (float *)t_host(t, 4 * m * n), *z = (float *)t_host(t, 4 * m * n);
+    amp_gemm_desc g = product(t, m, n, k, AMP_F16, AMP_F32);
+    void *a = t_host(t, 2 * m * k), *b = t_host(t, 2 * n * k);
+    t_fill_real(t, a, AMP_F16, m * k, 1.0f); t_fill_real(t, b, AMP_F16, n * k, 1.0f); t_fill_real(t, x, AMP_F32, m * n, 1.0f);
+    t_set(t, g.a.data, a, 2 * m * k); t_set(t, g.b.data, b, 2 * n * k); t_set(t, g.d.data, x, 4 * m * n);
+    g.beta = 1.0f; g.act = AMP_GELU; g.aux = like(t, 'f', AMP_F32, m * n); g.bias = like(t, 'f', AMP_F32, n); g.dbias = like(t, 'f', AMP_F32, n);
+    g.flags = AMP_GEMM_TUNE;
+    CHECK_OK(amp_gemm(t->ctx, &g));
+    t_get(t, y, g.d.data, 4 * m * n);
+    CHECK_BITS(y, x, m * n, 4);
+    t_get(t, y, g.aux.data, 4 * m * n);
+    for (i = 0; i < m * n && y[i] == 0; i++) {}
+    CHECK_EQ(i, m * n);
+    g.flags = 0;
+    CHECK_OK(amp_gemm(t->ctx, &g));
+    t_get(t, y, g.d.data, 4 * m * n);
+    t_get(t, z, g.aux.data, 4 * m * n);
+    for (i = 0; i < m * n; i++) {
+        double sum = (double)x[i], size = fabs(sum);
+        size_t l;
+        for (l = 0; l < k; l++) { double v = (double)amp_load(a, AMP_F16, i / n * k + l) * (double)amp_load(b, AMP_F16, i % n * k + l); sum += v; size += fabs(v); }
+        CHECK_NEAR((double)z[i], sum, ((double)k + 4) * 5.97e-8 * size);
+        CHECK_NEAR((double)y[i], ref_gelu(sum), ((double)k + 4) * 5.97e-8 * size * 1.13 + 5e-7 * fabs(sum));
+    }
+}
+
+/* The plan file: what one context found out serves the next; a wrong file is refused and changes nothing. */
+static void plan_file(t_run *t) {
+    static const size_t shapes[3][3] = {{16, 32, 64}, {40, 24, 8}, {16, 16, 512}};
+    const char *path = t_file("plans");
+    FILE *f;
+    long bytes, i;
+    unsigned char *data;
+    amp_ctx *keep = t->ctx, *next = NULL;
+    int s;
+    for (s = 0; s < 3; s++) {
+        amp_gemm_desc g = product(t, shapes[s][0], shapes[s][1], shapes[s][2], AMP_F16, AMP_F16);
+        g.flags = s == 2 ? AMP_GEMM_TUNE : 0;
+        CHECK_OK(amp_gemm(t->ctx, &g));
+    }
+    CHECK_OK(amp_cuda_plans_save(t->ctx, path));
+    CHECK_STATUS(amp_cuda_plans_save(t->ctx, NULL), AMP_ERR_INVALID_ARG, "amp_cuda_plans_save path");
+    CHECK_STATUS(amp_cuda_plans_load(t->ctx, NULL), AMP_ERR_INVALID_ARG, "amp_cuda_plans_load path");
+    CHECK_STATUS(amp_cuda_plans_save(t->ctx, "/nowhere/at/all"), AMP_ERR_IO, "amp_cuda_plans_save /nowhere/at/all");
+    CHECK_STATUS(amp_cuda_plans_load(t->ctx, "/nowhere/at/all"), AMP_ERR_IO, "amp_cuda_plans_load /nowhere/at/all");
+    CHECK_EQ(amp_cuda_plans_load(NULL, path), AMP_ERR_INVALID_ARG);
+    if (!CHECK_OK(t_create(t->place, &next, NULL, NULL))) return;
+    t->ctx = next;
+    CHECK_OK(amp_cuda_plans_load(next, path));
+#ifdef AMP_HOSTCUDA
+    {
+        long asked = hcu_group_calls(HCU_HEURISTIC);
+        for (s = 0; s < 3; s++) {
+            amp_gemm_desc g = product(t, shapes[s][0], shapes[s][1], shapes[s][2], AMP_F16, AMP_F16);
+            CHECK_OK(amp_gemm(t->ctx, &g));
+        }
+        CHECK_EQ(hcu_group_calls(HCU_HEURISTIC), asked); /* nothing was asked again */
+    }
+    t_clear(t);
+    t_note(t, "an algorithm that cuBLASLt does not take any more is found anew");
+    CHECK_OK(amp_cuda_plans_load(next, path));
+    {
+        long asked = hcu_group_calls(HCU_HEURISTIC);
+        amp_gemm_desc g = product(t, 16, 32, 64, AMP_F16, AMP_F16);
+        hcu_fail_call("cublasLtMatmulAlgoCheck", 1, 0, 0);
+        CHECK_OK(amp_gemm(t->ctx, &g));
+        CHECK_EQ(hcu_group_calls(HCU_HEURISTIC), asked + 1);
+    }
+#endif
+    t_clear(t);
+    t_note(t, "a damaged file");
+    f = fopen(path, "rb");
+    if (!CHECK(f != NULL)) return;
+    (void)fseek(f, 0, SEEK_END);
+    bytes = ftell(f);
+    rewind(f);
+    data = (unsigned char *)t_host(t, (size_t)bytes + 1);
+    CHECK(fread(data, 1, (size_t)bytes, f) == (size_t)bytes);
+    (void)fclose(f);
+    for (i = 0; i < bytes + 3; i += 1 + (long)t_below(t, 97)) { /* one bit, then a byte too few, one too many */
+        unsigned char bit = (unsigned char)(1u << t_below(t, 8));
+        long length = i < bytes ? bytes : i == bytes ? bytes - 1 : bytes + 1;
+        if (i < bytes) data[i] ^= bit;
+        f = fopen(path, "wb");
+        if (!f) break;
+        CHECK(fwrite(data, 1, (size_t)length, f) == (size_t)length);
+        (void)fclose(f);
+        t_note(t, "byte %ld of %ld", i, bytes);
+        CHECK_STATUS(amp_cuda_plans_load(next, path), AMP_ERR_FORMAT, "amp_cuda_plans_load");
+        if (i < bytes) data[i] ^= bit;
+    }
+    t->ctx = keep;
+    amp_ctx_destroy(next);
+}
+
+/* Two layers, the first one's act and dbias done by the second one's backward: FP32 the same bits as one after the other; 16 bits within
+   one more rounding. */
+static void chain_of_two(t_run *t) {
+    static const amp_dtype types[3] = {AMP_F32, AMP_F16, AMP_BF16};
+    int round;
+    for (round = 0; round < 36; round++) {
+        amp_dtype type = types[round % 3];
+        amp_act act = (amp_act)(round / 3 % 3);
+        size_t rows = 1 + t_below(t, 40), in = 1 + t_below(t, 20), mid = round & 1 ? 16 : 1 + t_below(t, 20), out = 1 + t_below(t, 20), size = amp_dtype_size(type), i;
+        amp_linear l1 = AMP_ZERO, l2 = AMP_ZERO;
+        void *x = t_host(t, rows * in * size), *w1 = t_host(t, mid * in * size), *w2 = t_host(t, out * mid * size), *dy2 = t_host(t, rows * out * size), *dy[2];
+        float *db[2], *db0 = (float *)t_host(t, 4 * mid);
+        int fused;
+        t_fill_real(t, x, type, rows * in, 1.0f); t_fill_real(t, w1, type, mid * in, 0.5f); t_fill_real(t, w2, type, out * mid, 0.5f); t_fill_real(t, dy2, type, rows * out, 1.0f);
+        t_fill_real(t, db0, AMP_F32, mid, 1.0f);
+        l1.rows = rows; l1.in = in; l1.out = mid; l1.act = act; l1.accumulate = t_below(t, 2);
+        l1.x = amp_arr(t_put(t, x, rows * in * size), type); l1.w = amp_arr(t_put(t, w1, mid * in * size), type);
+        l1.y = amp_arr(t_alloc(t, rows * mid * size), type); l1.aux = amp_arr(t_alloc(t, rows * mid * size), type);
+        l1.dy = amp_arr(t_alloc(t, rows * mid * size), type); l1.dw = amp_arr(t_put(t, t_host(t, mid * in * size), mid * in * size), type);
+        l2.rows = rows; l2.in = mid; l2.out = out;
+        l2.x = l1.y; l2.w = amp_arr(t_put(t, w2, out * mid * size), type); l2.y = amp_arr(t_alloc(t, rows * out * size), type); l2.dx = l1.dy;
+        CHECK_OK(amp_linear_forward(t->ctx, &l1)); CHECK_OK(amp_linear_forward(t->ctx, &l2));
+        for (fused = 0; fused < 2; fused++) {
+            t_note(t, "round %d: %s, act %d, %d x %d x %d x %d, fused %d", round, amp_dtype_name(type), (int)act, (int)rows, (int)in, (int)mid, (int)out, fused);
+            l2.dy = amp_arr(t_put(t, dy2, rows * out * size), type);
+            l1.dbias = amp_arr(t_put(t, db0, 4 * mid), AMP_F32);
+            l1.fused = (uint32_t)fused;
+            l2.before = fused ? &l1 : NULL;
+            CHECK_OK(amp_linear_backward(t->ctx, &l2)); CHECK_OK(amp_linear_backward(t->ctx, &l1));
+            dy[fused] = t_host(t, rows * mid * size); db[fused] = (float *)t_host(t, 4 * mid);
+            t_get(t, dy[fused], l1.dy.data, rows * mid * size); t_get(t, db[fused], l1.dbias.data, 4 * mid);
+        }
+        if (type == AMP_F32) {
+            CHECK_BITS(dy[1], dy[0], rows * mid, size);
+            CHECK_BITS(db[1], db[0], mid, 4);
+        } else {
+            for (i = 0; i < rows * mid; i++) {
+                double a = (double)amp_load(dy[0], type, i), b = (double)amp_load(dy[1], type, i);
+                CHECK_NEAR(b, a, 6 * fmax(ref_half_ulp(a, type), ref_half_ulp(b, type)) + 1e-5);
+            }
+            for (i = 0; i < mid; i++) CHECK_NEAR((double)db[1][i], (double)db[0][i], 0.02 * (1 + sqrt((double)rows)));
+        }
+        t_clear(t);
+    }
+    {
+        amp_linear a = AMP_ZERO, b = AMP_ZERO;
+        float x[16] = {0};
+        a.rows = 2; a.in = 2; a.out = 2; a.x = a.w = a.y = a.dy = amp_arr(t_put(t, x, sizeof x), AMP_F32);
+        b = a; b.dx = amp_arr(t_put(t, x, sizeof x), AMP_F32);
+        b.before = &a;
+        CHECK_STATUS(amp_linear_backward(t->ctx, &b), AMP_ERR_INVALID_ARG, "amp_linear_backward before fused");
+        a.fused = 1; a.out = 3;
+        CHECK_STATUS(amp_linear_backward(t->ctx, &b), AMP_ERR_INVALID_ARG, "amp_linear_backward before");
+        a.out = 2; b.dx.data = NULL;
+        CHECK_STATUS(amp_linear_backward(t->ctx, &b), AMP_ERR_INVALID_ARG, "amp_linear_backward dx before");
+        a.act = AMP_GELU; b.dx = amp_arr(t_put(t, x, sizeof x), AMP_F32);
+        CHECK_STATUS(amp_linear_backward(t->ctx, &b), AMP_ERR_INVALID_ARG, "amp_linear_backward before->aux");
+    }
+}
+
+/* Bias gradients of shapes that need several slices of rows and several stripes of columns. */
+static void bias_gradients(t_run *t) {
+    static const size_t shapes[][2] = {{1, 1}, {3, 300}, {700, 8}, {1000, 17}, {2050, 264}, {65, 1030}};
+    size_t s, r, c;
+    for (s = 0; s < sizeof shapes / sizeof shapes[0]; s++) {
+        size_t rows = shapes[s][0], cols = shapes[s][1];
+        amp_dtype type = s & 1 ? AMP_F16 : AMP_BF16;
+        amp_linear l = AMP_ZERO;
+        void *dy = t_host(t, 2 * rows * cols);
+        double *sum = (double *)t_host(t, 8 * cols);
+        float *got = (float *)t_host(t, 4 * cols);
+        if (t_slow(t) && rows * cols > 20000) rows = 20000 / cols;
+        t_fill_real(t, dy, type, rows * cols, 1.0f);
+        l.rows = rows; l.in = 1; l.out = cols; l.accumulate = 1;
+        l.dy = amp_arr(t_put(t, dy, 2 * rows * cols), type);
+        l.dbias = amp_arr(t_put(t, t_host(t, 4 * cols), 4 * cols), AMP_F32);
+        t_note(t, "%d x %d", (int)rows, (int)cols);
+        CHECK_OK(amp_linear_backward(t->ctx, &l)); CHECK_OK(amp_linear_backward(t->ctx, &l));
+        for (r = 0; r < rows; r++) for (c = 0; c < cols; c++) sum[c] += 2 * (double)amp_load(dy, type, r * cols + c);
+        t_get(t, got, l.dbias.data, 4 * cols);
+        for (c = 0; c < cols; c++) CHECK_NEAR((double)got[c], sum[c], 4e-7 * fabs(sum[c]) + 1e-12);
+        t_clear(t);
+    }
+}
+
+const t_test t_suite_paths[] = {
+    {"paths.explained", explained, T_ALL},
+    {"paths.f8_refused", f8_refused, T_ALL},
+    {"paths.errors", errors, T_ALL},
+    {"paths.factors_and_flags", factors_and_flags, T_ALL},
+    {"paths.tuned", tuned, T_ALL},
+    {"paths.plan_file", plan_file, T_CUDA},
+    {"paths.chain_of_two", chain_of_two, T_ALL},
+    {"paths.bias_gradients", bias_gradients, T_ALL},
+    {NULL, NULL, 0}};
