@@ -69,6 +69,9 @@ cuda-line:
 # ---- programs --------------------------------------------------------------------------------------------------------------
 $(BUILD)/%: examples/%.c $(HEADERS) $(BUILD)/flags
 	$(CC) $(C99) $(CFLAGS) $< -o $@ $(LIBS)
+$(BUILD)/%: examples/%.cu $(HEADERS) $(BUILD)/flags
+	$(if $(NVCC_VERSION),,@echo 'this needs nvcc, and none was found (NVCC=, CUDA_HOME=)'; exit 1)
+	$(NVCC) -std=c++17 -I. $(NVCCFLAGS) $(NVCC_GENCODE) $< -o $@ -lcublasLt -lm -lpthread
 $(BUILD)/digits_cuda: examples/digits.c $(BUILD)/tests/impl.o $(WITH_GPU) $(HEADERS)
 	$(CC) $(C99) $(CFLAGS) -DWITH_CUDA -c $< -o $@.o
 	$(NVCC) $(NVCC_GENCODE) $@.o $(BUILD)/tests/impl.o $(WITH_GPU) -o $@ -lcublasLt -lm -lpthread
