@@ -69,6 +69,9 @@ cuda-line:
 # ---- programs --------------------------------------------------------------------------------------------------------------
 $(BUILD)/%: examples/%.c $(HEADERS) $(BUILD)/flags
 	$(CC) $(C99) $(CFLAGS) $< -o $@ $(LIBS)
+$(BUILD)/%: examples/%.cu $(HEADERS) $(BUILD)/flags
+	$(if $(NVCC_VERSION),,@echo 'this needs nvcc, and none was found (NVCC=, CUDA_HOME=)'; exit 1)
+	$(NVCC) -std=c++17 -I. $(NVCCFLAGS) $(NVCC_GENCODE) $< -o $@ -lcublasLt -lm -lpthread
 $(BUILD)/digits_cuda: examples/digits.c $(BUILD)/tests/impl.o $(WITH_GPU) $(HEADERS)
 	$(CC) $(C99) $(CFLAGS) -DWITH_CUDA -c $< -o $@.o
 	$(NVCC) $(NVCC_GENCODE) $@.o $(BUILD)/tests/impl.o $(WITH_GPU) -o $@ -lcublasLt -lm -lpthread
@@ -112,7 +115,7 @@ part-compile:
 	$(PART) tests/compile.sh $(FULL)
 part-examples: $(addprefix $(BUILD)/,$(EXAMPLES))
 	$(PART) tests/examples.sh $(FULL)
-part-install: $(BUILD)/operations $(if $(wildcard bench/bench.mk),$(BUILD)/bench/bench)
+part-install: $(BUILD)/operations $(BUILD)/products $(if $(wildcard bench/bench.mk),$(BUILD)/bench/bench)
 	$(PART) tests/install.sh
 part-readme:
 	$(PART) tests/readme_snippets.sh README.md
@@ -180,9 +183,10 @@ endif
 matrix: ## compilers, standards, sanitizers, architectures: tests/matrix.sh --help (long)
 	tests/matrix.sh
 
-docs: $(BUILD)/operations ## docs/operations.md, made from amp.h
+docs: $(BUILD)/operations $(BUILD)/products ## docs/operations.md and products.md, made from amp.h and from a table of tests
 	$(BUILD)/operations > docs/operations.md
-$(BUILD)/operations: tools/operations.c $(HEADERS) $(BUILD)/flags
+	$(BUILD)/products > docs/products.md
+$(BUILD)/operations $(BUILD)/products: $(BUILD)/%: tools/%.c $(HEADERS) $(BUILD)/flags
 	$(CC) $(C99) $(CFLAGS) $< -o $@ $(LIBS)
 
 # ---- the rest --------------------------------------------------------------------------------------------------------------

@@ -1,6 +1,6 @@
 #!/bin/sh
-# What the Makefile promises besides tests: install, its pkg-config file, help, clean; and docs/operations.md is what $BUILD/operations
-# makes of this amp.h. Last line: N passed, N failed, N skipped.
+# What the Makefile promises besides tests: install, its pkg-config file, help, clean; and docs/operations.md and products.md are what
+# $BUILD/operations and $BUILD/products make of this amp.h and of the table of products. Last line: N passed, N failed, N skipped.
 set -u
 cd "$(dirname "$0")/.." || exit 2
 work=$(mktemp -d) || exit 2
@@ -46,7 +46,9 @@ mk help
 for target in all run test check-full check-gpu exhaustive matrix docs install clean help; do
     if grep -q "^  make $target " "$work/log"; then ok; else bad "make help does not list $target"; fi
 done
-if ${RUN_ENV:-} "${BUILD:-build}/operations" | diff - docs/operations.md; then ok; else bad "docs/operations.md is not what \`make docs\` makes"; fi
+for page in operations products; do
+    if ${RUN_ENV:-} "${BUILD:-build}/$page" | diff - docs/$page.md; then ok; else bad "docs/$page.md is not what \`make docs\` makes"; fi
+done
 mkdir -p "$work/b/x"
 mk clean BUILD="$work/b"
 if [ -e "$work/b" ]; then bad "clean left $work/b"; else ok; fi

@@ -1,7 +1,8 @@
 #!/bin/sh
 # usage: retrofit.sh [--full]    The CUDA example programs, built and run:
 #   retrofit/before.cu (FP32, cuBLAS) and after.cu (the same with amp): few changed lines, the diff that its README shows, the same loss
-#   curve for several seeds, no waiting for the device that before.cu does not do; cuda_graph.cu and own_optimizer.cu: what they promise.
+#   curve for several seeds, no waiting for the device that before.cu does not do; cuda_graph.cu, own_optimizer.cu and tensor_core.cu (in
+#   FP16 and BF16): what they promise.
 # They run on the CPU, by tests/hostcuda (g++ and the CUDA headers), and on a GPU if there is one and nvcc; nvcc also compiles each
 # without a warning. --full: more seeds, a loss scale that starts far too high, stream work and threads in random order.
 # Uses $BUILD $CXX $CUDA_HOME $NVCC $NVCC_ARCH. Last line: N passed, N failed, N skipped.
@@ -28,6 +29,7 @@ quiet() { # NAME COMMAND...: succeeds without a word
 }
 ex=$top/examples
 max_lines=25 # added and modified lines
+arguments() { case $1 in tensor_core*) echo "--check --seed $$" ;; esac; } # of an example, for what it promises
 seeds="1 2 3"
 [ -z "$full" ] || seeds="1 2 3 4 5 6 7 8"
 
@@ -74,10 +76,12 @@ train() { # DEVICE: builds are $work/before and $work/after
 if command -v "$CXX" >/dev/null 2>&1 && [ -r "$CUDA_HOME/include/cuda_runtime_api.h" ]; then
     lib=$build/hostcuda/libhostcuda-plain.a
     [ -r "$lib" ] || ${MAKE:-make} -s -C "$top" BUILD="$build" "$lib" || bad "the host runtime does not build"
-    host() { # SOURCE NAME
-        quiet "$2: $CXX, host runtime" "$CXX" -std=c++17 -O1 -g -Wall -Wextra -Wno-maybe-uninitialized -Werror -ffp-contract=off -fno-math-errno \
-            -isystem "$CUDA_HOME/include" -I"$top/tests/hostcuda" -I"$top" -x c++ -include hostcuda.h "$1" \
-            -x none "$work/probe.o" "$lib" -lpthread -ldl -lm -o "$work/$2"
+    host() { # SOURCE NAME FLAG...
+        source=$1 name=$2
+        shift 2
+        quiet "$name: $CXX, host runtime" "$CXX" -std=c++17 -O1 -g -Wall -Wextra -Wno-maybe-uninitialized -Werror -ffp-contract=off -fno-math-errno \
+            -isystem "$CUDA_HOME/include" -I"$top/tests/hostcuda" -I"$top" "$@" -x c++ -include hostcuda.h "$source" \
+            -x none "$work/probe.o" "$lib" -lpthread -ldl -lm -o "$work/$name"
     }
     cat >"$work/probe.c" <<'C'
 #include <stdio.h>
@@ -118,18 +122,24 @@ C
             }
         fi
     }
-    for e in cuda_graph own_optimizer; do
-        host "$ex/$e.cu" $e || continue
+    for e in cuda_graph own_optimizer tensor_core tensor_core-DBF16; do
+        source=$ex/${e%-D*}.cu flag=
+        [ "$e" = "${e%-D*}" ] || flag=-D${e##*-D}
+        host "$source" $e $flag || continue
         cat >"$work/$e.sh" <<SH
-"$work/$e" 2>"$work/$e.err"
+"$work/$e" $(arguments $e) 2>"$work/$e.err"
 SH
         for order in "lazy forward" ${full:+"random shuffle" "eager reverse"}; do
             # shellcheck disable=SC2086 # two words
             set -- $order
-            if HCU_MODE=$1 HCU_ORDER=$2 HCU_SEED=$$ "$top/tests/check_output.sh" "$ex/$e.cu" sh "$work/$e.sh"; then ok; else bad "$e ($order)"; cat "$work/$e.err"; fi
+            if HCU_MODE=$1 HCU_ORDER=$2 HCU_SEED=$$ "$top/tests/check_output.sh" "$ex/${e%-D*}.cu" sh "$work/$e.sh"; then ok; else bad "$e ($order)"; cat "$work/$e.err"; fi
         done
         if grep leaks "$work/$e.err"; then bad "$e leaks"; else ok; fi
     done
+    # its table of times, of which nothing but that it comes is tested here
+    "$work/tensor_core" --size 64 >"$work/log" 2>&1
+    rc=$?
+    if [ $rc = 0 ] && [ "$(grep -c '^step .*%' "$work/log")" = 5 ] && [ "$(grep -c '^passed$' "$work/log")" = 1 ]; then ok; else bad "tensor_core --size 64"; cat "$work/log"; fi
 else
     skip "retrofit on the CPU: needs g++ and the CUDA headers"
 fi
@@ -147,14 +157,26 @@ fi
 
 # ---- nvcc: no warning; and a GPU ----
 if [ -n "$NVCC" ] && "$NVCC" --version >/dev/null 2>&1; then
+    warn="-Werror all-warnings -Xcompiler -Wall,-Wextra"
     for f in retrofit/before retrofit/after cuda_graph own_optimizer; do
-        quiet "$f.cu: nvcc" "$NVCC" -O1 -gencode arch=compute_80,code=compute_80 -Werror all-warnings -Xcompiler -Wall,-Wextra -I"$top" -c "$ex/$f.cu" -o "$work/x.o"
+        # shellcheck disable=SC2086
+        quiet "$f.cu: nvcc" "$NVCC" -O1 -gencode arch=compute_80,code=compute_80 $warn -I"$top" -c "$ex/$f.cu" -o "$work/x.o"
+    done
+    archs="75" # tensor_core: its own Tensor Core code for each kind of GPU that this nvcc knows; BF16 from 80 on
+    [ -z "$full" ] || archs=$("$NVCC" --list-gpu-arch | sed -n 's/^compute_//p' | awk '$1 >= 75')
+    for a in $archs; do
+        # shellcheck disable=SC2086
+        quiet "tensor_core.cu: nvcc, sm_$a" "$NVCC" -O1 -arch=sm_$a -Xptxas -warn-spills $warn -I"$top" -c "$ex/tensor_core.cu" -o "$work/x.o"
+        if [ "$a" = 75 ]; then a=80; fi
+        # shellcheck disable=SC2086
+        quiet "tensor_core.cu in BF16: nvcc, sm_$a" "$NVCC" -O1 -DBF16 -arch=sm_$a -Xptxas -warn-spills $warn -I"$top" -c "$ex/tensor_core.cu" -o "$work/x.o"
     done
     if nvidia-smi -L >/dev/null 2>&1 || [ -e /dev/nvidia0 ]; then
         gpu() { quiet "$2 for the GPU" "$NVCC" -O2 -arch=native -I"$top" "$ex/$1.cu" -o "$work/$2" -lcublas -lcublasLt; }
         gpu retrofit/before before && gpu retrofit/after after && train gpu
-        for e in cuda_graph own_optimizer; do
-            gpu $e $e && if "$top/tests/check_output.sh" "$ex/$e.cu" "$work/$e"; then ok; else bad "$e on the GPU"; fi
+        for e in cuda_graph own_optimizer tensor_core; do
+            # shellcheck disable=SC2046 # none, or some words
+            gpu $e $e && if "$top/tests/check_output.sh" "$ex/$e.cu" "$work/$e" $(arguments $e); then ok; else bad "$e on the GPU"; fi
         done
     else
         skip "CUDA examples on a GPU: no CUDA device"

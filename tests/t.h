@@ -55,7 +55,7 @@ typedef struct t_test {
 } t_test;
 
 /* One table per file, ended by a NULL name. */
-#define T_SUITES(X) X(formats) X(arrays) X(context) X(scaler) X(params) X(step) X(policy) X(products) X(paths) X(memory) X(state) X(layouts) X(modes)
+#define T_SUITES(X) X(formats) X(arrays) X(context) X(scaler) X(params) X(step) X(policy) X(products) X(product_table) X(paths) X(memory) X(state) X(layouts) X(modes)
 #define T_DECLARE(name) extern const t_test t_suite_##name[];
 T_SUITES(T_DECLARE)
 #undef T_DECLARE

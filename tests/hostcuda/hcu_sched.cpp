@@ -191,7 +191,7 @@ static Fiber *new_fiber() {
 
 /* ---- the launch that runs ------------------------------------------------------------------------------------------------- */
 
-static const char *const kWarpOpName[] = {"shfl", "ballot", "any", "all", "syncwarp", "match", "reduce"};
+static const char *const kWarpOpName[] = {"shfl", "ballot", "any", "all", "syncwarp", "match", "reduce", "wmma"};
 enum State : unsigned char { NEW, READY, AT_BARRIER, AT_GRID_BARRIER, AT_WARP_OP, DONE };
 struct Thread {
     State state;

@@ -64,7 +64,7 @@ HCU_SKIPPED := $(foreach v,$(HCU_ALL),$(if $(HCU_CAN_$(v)),,"skipped: hostcuda $
 endif
 
 # ---- libraries -----------------------------------------------------------------------------------------------------------
-HCU_SOURCES := hcu_sched hcu_memory hcu_runtime hcu_blas hcu_ptx
+HCU_SOURCES := hcu_sched hcu_wmma hcu_memory hcu_runtime hcu_blas hcu_ptx
 HCU_HEADERS := $(wildcard $(HCU_DIR)/*.h)
 define hcu_library
 HCU_LIB_$(1) := $(HCU_BUILD)/libhostcuda-$(1).a
@@ -88,7 +88,7 @@ $(HCU_BUILD)/$(1)/bugs: $(HCU_DIR)/selftest/bugs.cu $(HCU_DIR)/selftest/selftest
 	$$(HCU_CXX_$(1)) $$(HCU_CXXFLAGS) $$(HCU_FLAGS_$(1)) $$(HCU_SHIM) $$< -x none $$(HCU_LIB_$(1)) $$(HCU_LDLIBS) -o $$@
 endef
 $(foreach v,$(HCU_ALL),$(eval $(call hcu_selftest,$(v))))
-hcu_programs = $(foreach v,$(1),$(HCU_BUILD)/$(v)/test_lang $(HCU_BUILD)/$(v)/test_blas $(HCU_BUILD)/$(v)/bugs $(HCU_BUILD)/$(v)/user_main)
+hcu_programs = $(foreach v,$(1),$(HCU_BUILD)/$(v)/test_lang $(HCU_BUILD)/$(v)/test_blas $(HCU_BUILD)/$(v)/test_wmma $(HCU_BUILD)/$(v)/bugs $(HCU_BUILD)/$(v)/user_main)
 HCU_THIN := $(filter plain asan,$(HCU_VARIANTS))
 
 hostcuda-libs: $(HCU_VARIANTS:%=$(HCU_BUILD)/libhostcuda-%.a)

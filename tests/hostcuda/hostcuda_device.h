@@ -15,7 +15,7 @@ static constexpr int warpSize = 32;
 namespace hcu {
 
 /* One warp-wide operation.  Every participating lane hands in a value and then reads the others'. */
-enum WarpOp : int { WARP_SHFL, WARP_BALLOT, WARP_ANY, WARP_ALL, WARP_SYNC, WARP_MATCH, WARP_REDUCE };
+enum WarpOp : int { WARP_SHFL, WARP_BALLOT, WARP_ANY, WARP_ALL, WARP_SYNC, WARP_MATCH, WARP_REDUCE, WARP_MMA };
 struct Exchange {
     uint64_t value[32];
     unsigned mask;      /* lanes that took part */
@@ -24,6 +24,20 @@ struct Exchange {
 Exchange *warp_exchange(unsigned mask, uint64_t bits, WarpOp op, const char *file, int line);
 void exchange_done(Exchange *);
 unsigned lane();
+
+/* Warp matrices (mma.h, hcu_wmma.cpp): what one lane brings to D = A B + C, its part of each 16 x 16 matrix. */
+struct WmmaLane {
+    const unsigned short *a, *b;       /* 8 elements each, as bits */
+    const float *c;
+    float *d;                          /* may be c */
+    bool bf16;
+};
+/* Element e = 16 * row + column lies in slot e / 32 of this lane. Real mappings are not documented; none looks like this. */
+inline unsigned wmma_lane(unsigned e) { return (e + 7 * (e / 32)) & 31u; }
+inline unsigned wmma_element(unsigned lane, unsigned slot) { return 32 * slot + ((lane - 7 * slot) & 31u); }
+void misuse(const char *what, const char *file, int line);
+void wmma_mma(const WmmaLane &mine, const char *file, int line);
+void wmma_access(const char *what, const void *p, unsigned ldm, unsigned element, unsigned layout, const char *file, int line);
 unsigned warp_live_mask();
 
 enum BarrierOp : int { BARRIER_PLAIN, BARRIER_OR, BARRIER_AND, BARRIER_COUNT };

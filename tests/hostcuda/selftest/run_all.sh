@@ -34,6 +34,7 @@ for v in "$@"; do
     [ "$mode" = full ] && [ "$v" != vg ] && how=all
     take "test_lang $v" $wrap "$build/$v/test_lang" "$([ "$v" = vg ] && echo quick || echo all)"
     take "test_blas $v" $wrap "$build/$v/test_blas" $how
+    take "test_wmma $v" $wrap "$build/$v/test_wmma"
     take "user_main $v" $wrap "$build/$v/user_main"
 done
 
@@ -55,7 +56,7 @@ if [ -n "$nvcc" ]; then
     if grep -q "ptx_check sm_90: 0 passed, 8 failed" "$log"; then ok "ptx_check refuses the 8 bad cases"; else bad "ptx_check accepts a bad case"; cat "$log"; fi
     if [ "$mode" = full ]; then    # the same tests are valid CUDA, and run where a device is
         cuda=$(dirname "$(dirname "$nvcc")")
-        for t in test_lang test_blas; do
+        for t in test_lang test_blas test_wmma; do
             if "$nvcc" -std=c++17 -Werror all-warnings -arch=sm_90 -x cu "$here/$t.cpp" -L"$cuda/lib64" -lcublasLt -lcublas -o "$build/$t.gpu" > "$log" 2>&1; then
                 "$build/$t.gpu" > "$log" 2>&1
                 case $? in
