@@ -172,7 +172,7 @@ check-gpu: cuda-line ## a page about the GPU: each check, agreement with the CPU
 	@echo 'check-gpu needs nvcc and a CUDA device'; exit 1
 endif
 
-exhaustive: $(BUILD)/exhaustive ## all 2^32 floats to each 16-bit format against an independent second implementation (minutes)
+exhaustive: $(BUILD)/exhaustive ## all 2^32 floats: to each small format against a second implementation, 16+16 split, math (minutes)
 	$(RUN_ENV) $(BUILD)/exhaustive
 ifneq ($(wildcard bench/bench.mk),)
 include bench/bench.mk

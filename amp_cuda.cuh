@@ -534,7 +534,10 @@ AMPI_K int ampi_k_less(float a, float b) {
 }
 AMPI_K int ampi_k_is_zero(float a) { return ampi_bits(a) << 1 == 0; }
 
-/* One element as float bits, and back from the pattern of its dtype. */
+/* One element as its pattern, as float bits, and back from the pattern of its dtype. */
+AMPI_K uint32_t ampi_k_get_pattern(const void *p, amp_dtype t, size_t i) {
+    return t == AMP_F32 ? ((const ampi_k_u32 *)p)[i] : t == AMP_F16 || t == AMP_BF16 ? ((const ampi_k_u16 *)p)[i] : ((const uint8_t *)p)[i];
+}
 AMPI_K uint32_t ampi_k_get_bits(const void *p, amp_dtype t, size_t i) {
     switch (t) {
     case AMP_F32:    return ((const ampi_k_u32 *)p)[i];
@@ -565,7 +568,9 @@ AMPI_K void ampi_k_put(void *p, amp_dtype t, size_t i, float x) {
 }
 
 /* Eight elements at a time are the vector body of every array kernel: 32 bytes of F32 (two accesses of 128 bits), 16 of a 16-bit
-   format, 8 of an FP8 format. `wide` says that the address allows it; else one by one, and only the first m. */
+   format, 8 of an FP8 format. `wide` says that the address allows it; else one by one, and only the first m. AMPI_K_STREAM: it does,
+   and nobody will soon want these bytes again, so that they need not drive others out of the caches. */
+#define AMPI_K_STREAM 2
 AMPI_K size_t ampi_k_unit(amp_dtype t) { return t == AMP_F8E4M3 || t == AMP_F8E5M2 ? 8u : 16u; }
 AMPI_K int ampi_k_aligned(const void *p, amp_dtype t) { return ((uintptr_t)p & (ampi_k_unit(t) - 1u)) == 0; }
 
@@ -573,24 +578,50 @@ AMPI_K void ampi_k_unpack2(uint32_t *x, uint32_t word) { x[0] = word & 0xffffu; 
 AMPI_K void ampi_k_unpack4(uint32_t *x, uint32_t word) {
     x[0] = word & 0xffu; x[1] = word >> 8 & 0xffu; x[2] = word >> 16 & 0xffu; x[3] = word >> 24;
 }
+AMPI_K ampi_k_u4 ampi_k_ld4(const ampi_k_u4 *p, int wide) {
+#if defined(__CUDACC__)
+    if (wide == AMPI_K_STREAM) return __ldcs(p);
+#endif
+    (void)wide;
+    return *p;
+}
+AMPI_K void ampi_k_st4(ampi_k_u4 *p, ampi_k_u4 a, int wide) {
+#if defined(__CUDACC__)
+    if (wide == AMPI_K_STREAM) { __stcs(p, a); return; }
+#endif
+    (void)wide;
+    *p = a;
+}
 
-AMPI_K void ampi_k_load8(uint32_t x[8], const void *p, amp_dtype t, size_t i, uint32_t m, int wide) { /* to float bits */
-    uint32_t k;
-    if (!wide || m < 8u) {
-        for (k = 0; k < 8u; k++) x[k] = k < m ? ampi_k_get_bits(p, t, i + k) : 0u;
-        return;
-    }
+/* Eight elements as they lie in memory: F32 fills a and b, a 16-bit format a, an FP8 format half of a. Fetched first and looked at
+   later, so that all of a thread's loads are under way together. */
+typedef struct ampi_k_raw { ampi_k_u4 a, b; } ampi_k_raw;
+
+AMPI_K void ampi_k_fetch8(ampi_k_raw *r, const void *p, amp_dtype t, size_t i, int wide) {
+#if !defined(__CUDACC__)
+    memset(r, 0, sizeof *r); /* or else g++ warns of what nobody reads */
+#endif
     if (t == AMP_F32) {
         const ampi_k_u4 *v = (const ampi_k_u4 *)((const char *)p + 4u * i);
-        ampi_k_u4 a = v[0], b = v[1];
-        x[0] = a.x; x[1] = a.y; x[2] = a.z; x[3] = a.w; x[4] = b.x; x[5] = b.y; x[6] = b.z; x[7] = b.w;
+        r->a = ampi_k_ld4(v, wide); r->b = ampi_k_ld4(v + 1, wide);
     } else if (t == AMP_F16 || t == AMP_BF16) {
-        ampi_k_u4 a = *(const ampi_k_u4 *)((const char *)p + 2u * i);
-        ampi_k_unpack2(x, a.x); ampi_k_unpack2(x + 2, a.y); ampi_k_unpack2(x + 4, a.z); ampi_k_unpack2(x + 6, a.w);
+        r->a = ampi_k_ld4((const ampi_k_u4 *)((const char *)p + 2u * i), wide);
     } else {
         ampi_k_u2 a = *(const ampi_k_u2 *)((const char *)p + i);
-        ampi_k_unpack4(x, a.x); ampi_k_unpack4(x + 4, a.y);
+        r->a.x = a.x; r->a.y = a.y;
     }
+}
+AMPI_K void ampi_k_patterns8(uint32_t x[8], const ampi_k_raw *r, amp_dtype t) {
+    if (t == AMP_F32) {
+        x[0] = r->a.x; x[1] = r->a.y; x[2] = r->a.z; x[3] = r->a.w; x[4] = r->b.x; x[5] = r->b.y; x[6] = r->b.z; x[7] = r->b.w;
+    } else if (t == AMP_F16 || t == AMP_BF16) {
+        ampi_k_unpack2(x, r->a.x); ampi_k_unpack2(x + 2, r->a.y); ampi_k_unpack2(x + 4, r->a.z); ampi_k_unpack2(x + 6, r->a.w);
+    } else {
+        ampi_k_unpack4(x, r->a.x); ampi_k_unpack4(x + 4, r->a.y);
+    }
+}
+AMPI_K void ampi_k_decode8(uint32_t x[8], amp_dtype t) { /* patterns to float bits */
+    uint32_t k;
     switch (t) {
     case AMP_F16:    for (k = 0; k < 8u; k++) x[k] = ampi_decode(x[k], AMP_F16); break;
     case AMP_BF16:   for (k = 0; k < 8u; k++) x[k] = ampi_decode(x[k], AMP_BF16); break;
@@ -598,6 +629,17 @@ AMPI_K void ampi_k_load8(uint32_t x[8], const void *p, amp_dtype t, size_t i, ui
     case AMP_F8E5M2: for (k = 0; k < 8u; k++) x[k] = ampi_decode(x[k], AMP_F8E5M2); break;
     default: break;
     }
+}
+AMPI_K void ampi_k_load8(uint32_t x[8], const void *p, amp_dtype t, size_t i, uint32_t m, int wide) { /* to float bits */
+    ampi_k_raw r;
+    uint32_t k;
+    if (!wide || m < 8u) {
+        for (k = 0; k < 8u; k++) x[k] = k < m ? ampi_k_get_bits(p, t, i + k) : 0u;
+        return;
+    }
+    ampi_k_fetch8(&r, p, t, i, wide);
+    ampi_k_patterns8(x, &r, t);
+    ampi_k_decode8(x, t);
 }
 
 AMPI_K void ampi_k_store8(const uint32_t x[8], void *p, amp_dtype t, size_t i, uint32_t m, int wide) { /* from patterns */
@@ -608,11 +650,11 @@ AMPI_K void ampi_k_store8(const uint32_t x[8], void *p, amp_dtype t, size_t i, u
     } else if (t == AMP_F32) {
         ampi_k_u4 *v = (ampi_k_u4 *)((char *)p + 4u * i), a, b;
         a.x = x[0]; a.y = x[1]; a.z = x[2]; a.w = x[3]; b.x = x[4]; b.y = x[5]; b.z = x[6]; b.w = x[7];
-        v[0] = a; v[1] = b;
+        ampi_k_st4(v, a, wide); ampi_k_st4(v + 1, b, wide);
     } else if (t == AMP_F16 || t == AMP_BF16) {
         ampi_k_u4 a;
         a.x = x[0] | x[1] << 16; a.y = x[2] | x[3] << 16; a.z = x[4] | x[5] << 16; a.w = x[6] | x[7] << 16;
-        *(ampi_k_u4 *)((char *)p + 2u * i) = a;
+        ampi_k_st4((ampi_k_u4 *)((char *)p + 2u * i), a, wide);
     } else {
         ampi_k_u2 a;
         a.x = x[0] | x[1] << 8 | x[2] << 16 | x[3] << 24; a.y = x[4] | x[5] << 8 | x[6] << 16 | x[7] << 24;
@@ -634,11 +676,14 @@ AMPI_K void ampi_k_nearest8(uint32_t x[8], amp_dtype t) {
     const uint32_t none[8] = {0, 0, 0, 0, 0, 0, 0, 0};
     ampi_k_pattern8(x, t, AMP_NEAREST, none, 0);
 }
+AMPI_K void ampi_k_random8_of4(uint32_t r[8], uint64_t seed, uint64_t stream, uint64_t index) { /* index: a multiple of 4 */
+    amp_philox(r, seed, stream, index >> 2);
+    amp_philox(r + 4, seed, stream, (index >> 2) + 1u);
+}
 AMPI_K void ampi_k_random8(uint32_t r[8], uint64_t seed, uint64_t stream, uint64_t index) { /* amp_random of eight in a row */
     uint32_t k;
     if ((index & 3u) == 0) {
-        amp_philox(r, seed, stream, index >> 2);
-        amp_philox(r + 4, seed, stream, (index >> 2) + 1u);
+        ampi_k_random8_of4(r, seed, stream, index);
     } else {
         for (k = 0; k < 8u; k++) r[k] = amp_random(seed, stream, index + k);
     }
@@ -966,30 +1011,56 @@ AMPI_K void *ampi_k_gradient(const amp_param_entry *e, uint32_t accum, amp_dtype
     return accum ? (void *)e->accum : e->grad;
 }
 
-/* Gradients of one chunk: checked, squared, summed by the rule, perhaps written back unscaled. */
+/* Eight gradients of a chunk: checked, squared and added to their lanes, perhaps written back unscaled. */
+typedef struct ampi_k_rows { void *grad; amp_dtype type; uint64_t base; int wide, scaled, write; float inv; } ampi_k_rows;
+
+AMPI_K void ampi_k_inspect8(const ampi_k_rows *rows, uint32_t x[8], uint32_t i, uint32_t m, double lane[8], ampi_k_tally *t) {
+    uint32_t k;
+    ampi_k_check8(x, m, i, rows->scaled, rows->inv, t);
+    for (k = 0; k < 8u; k++)
+        if (k < m) {
+            double u = ampi_widen(ampi_float(x[k]));
+            lane[k] = ampi_dadd(lane[k], ampi_dmul(u, u));
+        }
+    if (rows->write) ampi_k_unscaled8(x, rows->grad, rows->type, rows->type, rows->base + i, m, rows->wide, i, rows->inv, t);
+}
+
+/* Gradients of one chunk. A thread has several loads under way: one row of AMP_LANES elements after the other would leave the memory
+   waiting. What is written back is written row by row. */
+#define AMPI_ROWS 4u
 AMPI_K void ampi_k_inspect_chunk(const amp_inspect_job *job, uint32_t chunk, float inv, double *first, uint32_t *found) {
     amp_chunk c = job->table.chunks[chunk];
     amp_param_entry e = job->table.entries[c.param];
-    amp_dtype type;
-    void *grad = ampi_k_gradient(&e, job->flags & AMP_INSPECT_ACCUM, &type);
-    uint64_t base = (uint64_t)c.index * AMP_CHUNK;
-    uint32_t n = ampi_k_chunk_size(&e, &c), g, i, k, x[8];
-    int wide = ampi_k_aligned(grad, type), scaled = ampi_bits(inv) != 0x3f800000u;
+    ampi_k_rows rows;
+    uint32_t n = ampi_k_chunk_size(&e, &c), g, i, q, x[8];
     ampi_k_tally t = {0, 0, 0, AMP_CHUNK};
     double sum;
+    rows.grad = ampi_k_gradient(&e, job->flags & AMP_INSPECT_ACCUM, &rows.type);
+    rows.base = (uint64_t)c.index * AMP_CHUNK;
+    rows.wide = ampi_k_aligned(rows.grad, rows.type);
+    rows.scaled = ampi_bits(inv) != 0x3f800000u;
+    rows.write = (job->flags & AMP_INSPECT_WRITE) != 0;
+    rows.inv = inv;
     if (threadIdx.x < 4u) found[threadIdx.x] = threadIdx.x == 3u ? AMP_CHUNK : 0u;
     for (g = threadIdx.x; g < AMPI_GROUPS; g += AMP_BLOCK) {
         double lane[8] = {0, 0, 0, 0, 0, 0, 0, 0};
-        for (i = 8u * g; i < n; i += AMP_LANES) {
-            uint32_t m = n - i < 8u ? n - i : 8u;
-            ampi_k_load8(x, grad, type, base + i, m, wide);
-            ampi_k_check8(x, m, i, scaled, inv, &t);
-            for (k = 0; k < 8u; k++)
-                if (k < m) {
-                    double u = ampi_widen(ampi_float(x[k]));
-                    lane[k] = ampi_dadd(lane[k], ampi_dmul(u, u));
+        i = 8u * g;
+        if (rows.wide && !rows.write) {
+            rows.write = 0; /* known to the compiler, too */
+            for (; i + (AMPI_ROWS - 1u) * AMP_LANES + 8u <= n; i += AMPI_ROWS * AMP_LANES) {
+                ampi_k_raw raw[AMPI_ROWS];
+                AMPI_UNROLL for (q = 0; q < AMPI_ROWS; q++) ampi_k_fetch8(&raw[q], rows.grad, rows.type, rows.base + i + q * AMP_LANES, 1);
+                AMPI_UNROLL for (q = 0; q < AMPI_ROWS; q++) {
+                    ampi_k_patterns8(x, &raw[q], rows.type);
+                    ampi_k_decode8(x, rows.type);
+                    ampi_k_inspect8(&rows, x, i + q * AMP_LANES, 8, lane, &t);
                 }
-            if (job->flags & AMP_INSPECT_WRITE) ampi_k_unscaled8(x, grad, type, type, base + i, m, wide, i, inv, &t);
+            }
+        }
+        for (; i < n; i += AMP_LANES) {
+            uint32_t m = n - i < 8u ? n - i : 8u;
+            ampi_k_load8(x, rows.grad, rows.type, rows.base + i, m, rows.wide);
+            ampi_k_inspect8(&rows, x, i, m, lane, &t);
         }
         first[g] = ampi_k_join8(lane);
     }
@@ -1162,170 +1233,277 @@ static amp_status ampi_cu_poll(amp_ctx *ctx, const amp_step_record *record, cons
     return amp_fail(ctx, AMP_ERR_CUDA, "amp_step_poll: the device does not finish writing the record");
 }
 
-/* Eight moments or weights in 16 bits, as they are stored. */
-AMPI_K void ampi_k_low8(uint32_t x[8], const void *p, size_t i, uint32_t m) {
-    uint32_t k;
-    for (k = 0; k < 8u; k++) x[k] = k < m ? ((const ampi_k_u16 *)p)[i + k] : 0u;
+/* ---- update: elementwise, so a chunk may be cut into pieces for more blocks, without changing a bit ---- */
+
+#define AMPI_PIECE 16384u /* elements of a chunk that a block does at a time: fine enough to share out evenly, long enough to be worth a start */
+
+typedef struct ampi_k_piece { uint32_t param, n; uint64_t base; } ampi_k_piece; /* elements [base, base + n) of a parameter; n may be 0 */
+
+/* Piece i of a table whose chunks are cut into `cuts`. From the end: of the gradients that an inspection has just read, the last ones
+   are still in the cache. */
+AMPI_K ampi_k_piece ampi_k_piece_of(const amp_param_table *t, uint32_t cuts, uint64_t i) {
+    uint64_t back = (uint64_t)t->n_chunks * cuts - 1u - i;
+    amp_chunk c = t->chunks[back / cuts];
+    uint64_t size = AMP_CHUNK / cuts, begin = (uint64_t)c.index * AMP_CHUNK + back % cuts * size, count = t->entries[c.param].count;
+    ampi_k_piece p;
+    p.param = c.param; p.base = begin;
+    p.n = begin >= count ? 0u : (uint32_t)(count - begin < size ? count - begin : size);
+    return p;
+}
+/* Into how many pieces: as many as an average chunk is long. */
+static uint32_t ampi_cu_cuts(const amp_param_table *t) {
+    uint64_t average = t->n_elements / (t->n_chunks ? t->n_chunks : 1u);
+    return average > 2u * AMPI_PIECE ? 4u : average > AMPI_PIECE ? 2u : 1u;
 }
 
-AMPI_K void ampi_k_update_chunk(const amp_update_job *job, amp_chunk c, const amp_coef *coef) {
-    amp_param_entry e = job->table.entries[c.param];
-    uint64_t base = (uint64_t)c.index * AMP_CHUNK, at;
-    uint32_t n = ampi_k_chunk_size(&e, &c), i, k, m, overflow = 0, g[8], w[8], b[8], v[8], r[8];
-    uint64_t stream = (job->record->steps << 24) + c.param;
-    int adam = job->desc.optimizer == AMP_ADAM || job->desc.optimizer == AMP_ADAMW, lion = job->desc.optimizer == AMP_LION;
-    int buffer = adam || lion || !ampi_k_is_zero(coef->momentum), pair = e.layout == AMP_MASTER_SPLIT || e.layout == AMP_MASTER_KAHAN;
-    amp_dtype type, weight_type = e.master ? AMP_F32 : e.model_dtype;
-    void *grad = ampi_k_gradient(&e, job->accum, &type), *weights = e.master ? e.master : e.model;
-    int wide = ampi_k_aligned(weights, weight_type) && ampi_k_aligned(grad, type) && (!e.model || ampi_k_aligned(e.model, e.model_dtype)) &&
-               (!buffer || ampi_k_aligned(e.moment[0], e.moment_dtype)) && (!adam || ampi_k_aligned(e.moment[1], e.moment_dtype));
-    for (i = 8u * threadIdx.x; i < n; i += 8u * AMP_BLOCK) {
-        at = base + i;
-        m = n - i < 8u ? n - i : 8u;
-        ampi_k_load8(g, grad, type, at, m, wide);
-        if (job->accum) {
-            for (k = 0; k < 8u; k++) w[k] = 0u;
-            ampi_k_store8(w, grad, type, at, m, wide);
-        }
-        if (pair) {
-            uint32_t low[8];
-            ampi_k_low8(w, e.model, at, m);
-            ampi_k_low8(low, e.low, at, m);
-            AMPI_UNROLL for (k = 0; k < 8u; k++) {
-                uint32_t both = w[k] | low[k] << 16;
-                w[k] = ampi_bits(e.layout == AMP_MASTER_KAHAN ? amp_kahan_unpack(both) : e.model_dtype == AMP_F16 ? amp_split_unpack(both, AMP_F16) : amp_split_unpack(both, AMP_BF16));
-            }
-        } else {
-            ampi_k_load8(w, weights, weight_type, at, m, wide);
-        }
-        for (k = 0; k < 8u; k++) b[k] = v[k] = 0u;
-        if (buffer) ampi_k_load8(b, e.moment[0], e.moment_dtype, at, m, wide);
-        if (adam) ampi_k_load8(v, e.moment[1], e.moment_dtype, at, m, wide);
-        AMPI_UNROLL for (k = 0; k < 8u; k++) {
-            float u = amp_prepare_one(ampi_float(g[k]), coef), wk = ampi_float(w[k]), bk = ampi_float(b[k]), vk = ampi_float(v[k]);
-            if (adam) amp_adam_one(&wk, &bk, &vk, u, coef);
-            else if (lion) amp_lion_one(&wk, &bk, u, coef);
-            else amp_sgd_one(&wk, &bk, u, coef);
-            w[k] = ampi_bits(wk); b[k] = ampi_bits(bk); v[k] = ampi_bits(vk);
-        }
-        if (e.moment_dtype != AMP_F32) { /* amp_step_round, eight at a time */
-            if (buffer) { ampi_k_random8(r, job->desc.seed + 1u, stream, at); ampi_k_pattern8(b, AMP_BF16, AMP_STOCHASTIC, r, 0); }
-            if (adam) { ampi_k_random8(r, job->desc.seed + 2u, stream, at); ampi_k_pattern8(v, AMP_BF16, AMP_STOCHASTIC, r, 0); }
-        }
-        if (buffer) ampi_k_store8(b, e.moment[0], e.moment_dtype, at, m, wide);
-        if (adam) ampi_k_store8(v, e.moment[1], e.moment_dtype, at, m, wide);
-        if (e.master) ampi_k_store8(w, e.master, AMP_F32, at, m, wide);
-        if (!e.model) continue;
-        for (k = 0; k < 8u; k++) g[k] = w[k]; /* the new weights */
-        if (pair) {
-            AMPI_UNROLL for (k = 0; k < 8u; k++) {
-                float x = ampi_float(w[k]);
-                uint32_t both = e.layout == AMP_MASTER_KAHAN ? amp_kahan_pack(x) : e.model_dtype == AMP_F16 ? amp_split_pack(x, AMP_F16) : amp_split_pack(x, AMP_BF16);
-                w[k] = both & 0xffffu;
-                if (k < m) ((ampi_k_u16 *)e.low)[at + k] = (uint16_t)(both >> 16);
-            }
-        } else if (job->desc.stochastic) {
-            ampi_k_random8(r, job->desc.seed, stream, at);
-            ampi_k_pattern8(w, e.model_dtype, AMP_STOCHASTIC, r, 0);
-        } else {
-            ampi_k_nearest8(w, e.model_dtype);
-        }
-        AMPI_UNROLL for (k = 0; k < 8u; k++) { /* Inf in the copy: every format here has its exponent bits full then */
-            uint32_t full = e.model_dtype == AMP_F16 ? 0x7c00u : 0x7f80u;
-            overflow |= (uint32_t)(k < m && (w[k] & 0x7fffu) >= full && (g[k] & 0x7fffffffu) <= 0x7f800000u);
-        }
-        ampi_k_store8(w, e.model, e.model_dtype, at, m, wide);
+AMPI_K uint32_t ampi_k_pack(float w, amp_master layout, amp_dtype t) {
+    return layout == AMP_MASTER_KAHAN ? amp_kahan_pack(w) : t == AMP_F16 ? amp_split_pack(w, AMP_F16) : amp_split_pack(w, AMP_BF16);
+}
+AMPI_K uint32_t ampi_k_unpack(uint32_t both, amp_master layout, amp_dtype t) {
+    return ampi_bits(layout == AMP_MASTER_KAHAN ? amp_kahan_unpack(both) : t == AMP_F16 ? amp_split_unpack(both, AMP_F16) : amp_split_unpack(both, AMP_BF16));
+}
+
+/* What one piece's update needs to know of its parameter. kind: AMP_ADAM (also AdamW, whose coefficients tell), AMP_LION or AMP_SGD. */
+typedef struct ampi_k_updating {
+    amp_param_entry e;
+    void           *grad, *weights;
+    amp_dtype       grad_type, weight_type;
+    uint64_t        seed, stream; /* of amp_step_round */
+    int             accum, stochastic, buffer, pair;
+} ampi_k_updating;
+
+template <int kind> AMPI_K void ampi_k_update_one(uint32_t g, uint32_t *w, uint32_t *b, uint32_t *v, const amp_coef *coef) { /* float bits */
+    float u = amp_prepare_one(ampi_float(g), coef), wk = ampi_float(*w), bk = ampi_float(*b), vk = ampi_float(*v);
+    if (kind == AMP_ADAM) amp_adam_one(&wk, &bk, &vk, u, coef);
+    else if (kind == AMP_LION) amp_lion_one(&wk, &bk, u, coef);
+    else amp_sgd_one(&wk, &bk, u, coef);
+    *w = ampi_bits(wk); *b = ampi_bits(bk); *v = ampi_bits(vk);
+}
+AMPI_K uint32_t ampi_k_overflow(uint32_t copy, uint32_t w, amp_dtype t) { /* Inf in the copy: its exponent bits are full, and w is no NaN */
+    return (uint32_t)((copy & 0x7fffu) >= (t == AMP_F16 ? 0x7c00u : 0x7f80u) && (w & 0x7fffffffu) <= 0x7f800000u);
+}
+
+/* Eight elements, all their loads before the first use. Weights and moments are streamed: until the next step nobody wants them. The
+   model copy is for the next products. */
+/* amp_step_round of eight float bits; index: a multiple of 4. The compiler must not see what is the same for all: it would
+   keep the keys of all ten rounds in registers that the loads need. */
+AMPI_K void ampi_k_stochastic8(uint32_t x[8], amp_dtype t, uint64_t seed, uint64_t stream, uint64_t index) {
+    uint32_t k, q, r[4];
+#if defined(__CUDA_ARCH__)
+    asm volatile("" : "+l"(seed), "+l"(stream), "+l"(index));
+#endif
+    AMPI_UNROLL for (q = 0; q < 8u; q += 4u) {
+        amp_philox(r, seed, stream, (index + q) >> 2);
+        AMPI_UNROLL for (k = 0; k < 4u; k++) x[q + k] = ampi_k_pattern(x[q + k], t, AMP_STOCHASTIC, r[k], 0);
     }
+}
+template <int kind> AMPI_K uint32_t ampi_k_update8(const ampi_k_updating *p, uint64_t at, const amp_coef *coef) {
+    const amp_param_entry *e = &p->e;
+    const int narrow = e->moment_dtype != AMP_F32;
+    uint32_t k, g[8], w[8], x[8], b[8] = {0, 0, 0, 0, 0, 0, 0, 0}, v[8] = {0, 0, 0, 0, 0, 0, 0, 0}, overflow = 0;
+    {
+        ampi_k_raw rg, rw, rx, rb, rv;
+#if !defined(__CUDACC__)
+        memset(&rx, 0, sizeof rx); memset(&rb, 0, sizeof rb);
+#endif
+        ampi_k_fetch8(&rg, p->grad, p->grad_type, at, 1);
+        ampi_k_fetch8(&rw, p->weights, p->weight_type, at, AMPI_K_STREAM);
+        if (p->pair) ampi_k_fetch8(&rx, e->low, AMP_F16, at, AMPI_K_STREAM);
+        if (p->buffer) ampi_k_fetch8(&rb, e->moment[0], e->moment_dtype, at, AMPI_K_STREAM);
+        if (kind == AMP_ADAM) ampi_k_fetch8(&rv, e->moment[1], e->moment_dtype, at, AMPI_K_STREAM);
+        ampi_k_patterns8(g, &rg, p->grad_type);
+        ampi_k_patterns8(w, &rw, p->weight_type);
+        if (p->pair) {
+            ampi_k_patterns8(x, &rx, AMP_F16);
+            AMPI_UNROLL for (k = 0; k < 8u; k++) w[k] = ampi_k_unpack(w[k] | x[k] << 16, e->layout, e->model_dtype);
+        } else {
+            ampi_k_decode8(w, p->weight_type);
+        }
+        if (p->buffer) ampi_k_patterns8(b, &rb, e->moment_dtype);
+        if (kind == AMP_ADAM) ampi_k_patterns8(v, &rv, e->moment_dtype);
+    }
+    ampi_k_decode8(g, p->grad_type);
+    if (narrow) {
+        ampi_k_decode8(b, AMP_BF16);
+        if (kind == AMP_ADAM) ampi_k_decode8(v, AMP_BF16);
+    }
+    AMPI_UNROLL for (k = 0; k < 8u; k++) ampi_k_update_one<kind>(g[k], &w[k], &b[k], &v[k], coef);
+    if (p->accum) {
+        AMPI_UNROLL for (k = 0; k < 8u; k++) x[k] = 0;
+        ampi_k_store8(x, p->grad, AMP_F32, at, 8, 1);
+    }
+    if (p->buffer) {
+        if (narrow) { ampi_k_stochastic8(b, AMP_BF16, p->seed + 1u, p->stream, at); }
+        ampi_k_store8(b, e->moment[0], e->moment_dtype, at, 8, AMPI_K_STREAM);
+    }
+    if (kind == AMP_ADAM) {
+        if (narrow) { ampi_k_stochastic8(v, AMP_BF16, p->seed + 2u, p->stream, at); }
+        ampi_k_store8(v, e->moment[1], e->moment_dtype, at, 8, AMPI_K_STREAM);
+    }
+    if (e->master) ampi_k_store8(w, e->master, AMP_F32, at, 8, AMPI_K_STREAM);
+    if (!e->model) return 0;
+    if (p->pair) {
+        AMPI_UNROLL for (k = 0; k < 8u; k++) {
+            uint32_t both = ampi_k_pack(ampi_float(w[k]), e->layout, e->model_dtype);
+            g[k] = both & 0xffffu;
+            x[k] = both >> 16;
+        }
+        ampi_k_store8(x, e->low, AMP_F16, at, 8, AMPI_K_STREAM);
+    } else {
+        AMPI_UNROLL for (k = 0; k < 8u; k++) g[k] = w[k];
+        if (p->stochastic) {
+            ampi_k_stochastic8(g, e->model_dtype, p->seed, p->stream, at);
+        } else {
+            ampi_k_nearest8(g, e->model_dtype);
+        }
+    }
+    ampi_k_store8(g, e->model, e->model_dtype, at, 8, 1);
+    AMPI_UNROLL for (k = 0; k < 8u; k++) overflow |= ampi_k_overflow(g[k], w[k], e->model_dtype);
+    return overflow;
+}
+
+/* The same for one element: the ends of arrays, and arrays at odd addresses. */
+template <int kind> AMPI_K uint32_t ampi_k_update1(const ampi_k_updating *p, uint64_t at, const amp_coef *coef) {
+    const amp_param_entry *e = &p->e;
+    const int narrow = e->moment_dtype != AMP_F32;
+    uint32_t w = ampi_k_get_pattern(p->weights, p->weight_type, at), b = 0, v = 0, both;
+    if (p->pair) w = ampi_k_unpack(w | (uint32_t)((const ampi_k_u16 *)e->low)[at] << 16, e->layout, e->model_dtype);
+    else w = ampi_k_get_bits(p->weights, p->weight_type, at);
+    if (p->buffer) b = ampi_k_get_bits(e->moment[0], e->moment_dtype, at);
+    if (kind == AMP_ADAM) v = ampi_k_get_bits(e->moment[1], e->moment_dtype, at);
+    ampi_k_update_one<kind>(ampi_k_get_bits(p->grad, p->grad_type, at), &w, &b, &v, coef);
+    if (p->accum) ampi_k_put_bits(p->grad, AMP_F32, at, 0);
+    if (narrow) b = ampi_encode(b, AMP_BF16, AMP_STOCHASTIC, amp_random(p->seed + 1u, p->stream, at), 0);
+    if (narrow && kind == AMP_ADAM) v = ampi_encode(v, AMP_BF16, AMP_STOCHASTIC, amp_random(p->seed + 2u, p->stream, at), 0);
+    if (p->buffer) ampi_k_put_bits(e->moment[0], e->moment_dtype, at, b);
+    if (kind == AMP_ADAM) ampi_k_put_bits(e->moment[1], e->moment_dtype, at, v);
+    if (e->master) ampi_k_put_bits(e->master, AMP_F32, at, w);
+    if (!e->model) return 0;
+    if (p->pair) {
+        both = ampi_k_pack(ampi_float(w), e->layout, e->model_dtype);
+        ampi_k_put_bits(e->low, AMP_F16, at, both >> 16);
+        both &= 0xffffu;
+    } else if (p->stochastic) {
+        both = ampi_k_pattern(w, e->model_dtype, AMP_STOCHASTIC, amp_random(p->seed, p->stream, at), 0);
+    } else {
+        both = ampi_k_pattern(w, e->model_dtype, AMP_NEAREST, 0, 0);
+    }
+    ampi_k_put_bits(e->model, e->model_dtype, at, both);
+    return ampi_k_overflow(both, w, e->model_dtype);
+}
+
+template <int kind> AMPI_K void ampi_k_update_piece(const amp_update_job *job, const ampi_k_piece *c, const amp_coef *coef) {
+    ampi_k_updating p;
+    uint32_t i, body = 0, overflow = 0;
+    int wide;
+    p.e = job->table.entries[c->param];
+    p.grad = ampi_k_gradient(&p.e, job->accum, &p.grad_type);
+    p.weights = p.e.master ? p.e.master : p.e.model;
+    p.weight_type = p.e.master ? AMP_F32 : p.e.model_dtype;
+    p.seed = job->desc.seed; p.stream = (job->record->steps << 24) + c->param;
+    p.accum = job->accum != 0; p.stochastic = job->desc.stochastic != 0;
+    p.buffer = kind != AMP_SGD || !ampi_k_is_zero(coef->momentum);
+    p.pair = p.e.low != NULL;
+    wide = ampi_k_aligned(p.weights, p.weight_type) && ampi_k_aligned(p.grad, p.grad_type) && ampi_k_aligned(p.e.model, AMP_F16) && ampi_k_aligned(p.e.low, AMP_F16) &&
+           ampi_k_aligned(p.e.moment[0], AMP_F16) && ampi_k_aligned(p.e.moment[1], AMP_F16);
+    if (wide) {
+        body = c->n & ~7u;
+        for (i = 8u * threadIdx.x; i < body; i += 8u * AMP_BLOCK) overflow |= ampi_k_update8<kind>(&p, c->base + i, coef);
+    }
+    for (i = body + threadIdx.x; i < c->n; i += AMP_BLOCK) overflow |= ampi_k_update1<kind>(&p, c->base + i, coef);
     if (overflow) {
         atomicOr((unsigned *)&job->record->weight_overflow, 1u);
         if (job->mirror) *(volatile uint32_t *)&job->mirror->record.weight_overflow = 1u;
     }
 }
-static __global__ void __launch_bounds__(AMP_BLOCK) ampi_k_update(const __grid_constant__ amp_update_job job) {
-    AMP_SHARED(amp_coef, coef, 1);
-    uint32_t chunk, i;
-    if (job.record->skip) { /* all threads alike; a lost window still ends */
-        for (chunk = blockIdx.x; job.accum && chunk < job.table.n_chunks; chunk += gridDim.x) {
-            amp_chunk c = job.table.chunks[chunk];
-            amp_param_entry e = job.table.entries[c.param];
-            uint32_t n = ampi_k_chunk_size(&e, &c);
-            for (i = threadIdx.x; i < n; i += AMP_BLOCK) e.accum[(uint64_t)c.index * AMP_CHUNK + i] = 0.0f;
-        }
-        return;
+template <int kind> static __global__ void __launch_bounds__(AMP_BLOCK, 2) ampi_k_update(const __grid_constant__ amp_update_job job, uint32_t cuts) {
+    AMP_SHARED(amp_coef, coef, 2 * AMP_GROUPS); /* [2 * group + no_decay] */
+    uint64_t i, n = (uint64_t)job.table.n_chunks * cuts;
+    uint32_t k;
+    int skip = job.record->skip != 0; /* all threads alike; a lost window still ends */
+    if (skip && !job.accum) return;
+    for (k = threadIdx.x; k < 2u * AMP_GROUPS && !skip; k += AMP_BLOCK) {
+        amp_param_entry like;
+        like.group = k / 2u; like.no_decay = k % 2u;
+        coef[k] = amp_coef_of(&job, &like);
     }
-    for (chunk = blockIdx.x; chunk < job.table.n_chunks; chunk += gridDim.x) {
-        amp_chunk c = job.table.chunks[chunk];
-        if (threadIdx.x == 0) coef[0] = amp_coef_of(&job, &job.table.entries[c.param]);
-        __syncthreads();
-        ampi_k_update_chunk(&job, c, coef);
-        __syncthreads();
+    __syncthreads();
+    for (i = blockIdx.x; i < n; i += gridDim.x) {
+        ampi_k_piece c = ampi_k_piece_of(&job.table, cuts, i);
+        const amp_param_entry *e = &job.table.entries[c.param];
+        if (!skip) ampi_k_update_piece<kind>(&job, &c, &coef[2u * e->group + (e->no_decay != 0)]);
+        else for (k = threadIdx.x; k < c.n; k += AMP_BLOCK) e->accum[c.base + k] = 0.0f;
     }
 }
 
 static amp_status ampi_cu_update(amp_ctx *ctx, const amp_update_job *desc) {
     ampi_cu_call k;
     amp_update_job job = *desc;
+    uint32_t cuts = ampi_cu_cuts(&job.table);
     amp_status s = ampi_cu_enter(&k, ctx, "amp_step (update)");
+    unsigned grid = ampi_cu_grid(k.c, (uint64_t)job.table.n_chunks * cuts);
     job.desc = ampi_cu_device_desc(job.desc);
-    if (s == AMP_OK) s = ampi_cu_launch(&k, ampi_cu_grid(k.c, job.table.n_chunks), ampi_k_update, job);
+    if (s == AMP_OK && job.desc.optimizer == AMP_SGD) s = ampi_cu_launch(&k, grid, ampi_k_update<AMP_SGD>, job, cuts);
+    else if (s == AMP_OK && job.desc.optimizer == AMP_LION) s = ampi_cu_launch(&k, grid, ampi_k_update<AMP_LION>, job, cuts);
+    else if (s == AMP_OK) s = ampi_cu_launch(&k, grid, ampi_k_update<AMP_ADAM>, job, cuts);
     return ampi_cu_leave(&k, s);
 }
 
-static __global__ void __launch_bounds__(AMP_BLOCK) ampi_k_add(amp_add_job job) {
+static __global__ void __launch_bounds__(AMP_BLOCK, 2) ampi_k_add(amp_add_job job, uint32_t cuts) {
     float inv = job.record->inv_scale;
-    uint32_t chunk, i, k, x[8], y[8];
+    uint64_t piece, n = (uint64_t)job.table.n_chunks * cuts;
+    uint32_t i, k, x[8], y[8];
     if (job.record->skip) return;
-    for (chunk = blockIdx.x; chunk < job.table.n_chunks; chunk += gridDim.x) {
-        amp_chunk c = job.table.chunks[chunk];
+    for (piece = blockIdx.x; piece < n; piece += gridDim.x) {
+        ampi_k_piece c = ampi_k_piece_of(&job.table, cuts, piece);
         amp_param_entry e = job.table.entries[c.param];
-        uint64_t base = (uint64_t)c.index * AMP_CHUNK;
-        uint32_t n = ampi_k_chunk_size(&e, &c);
         int wide = ampi_k_aligned(e.grad, e.grad_dtype) && ampi_k_aligned(e.accum, AMP_F32);
-        for (i = 8u * threadIdx.x; i < n; i += 8u * AMP_BLOCK) {
-            uint32_t m = n - i < 8u ? n - i : 8u;
-            ampi_k_load8(x, e.grad, e.grad_dtype, base + i, m, wide);
-            ampi_k_load8(y, e.accum, AMP_F32, base + i, m, wide);
+        for (i = 8u * threadIdx.x; i < c.n; i += 8u * AMP_BLOCK) {
+            uint32_t m = c.n - i < 8u ? c.n - i : 8u;
+            ampi_k_load8(y, e.accum, AMP_F32, c.base + i, m, wide);
+            ampi_k_load8(x, e.grad, e.grad_dtype, c.base + i, m, wide);
             for (k = 0; k < 8u; k++) y[k] = ampi_bits(ampi_add(ampi_float(y[k]), ampi_mul(ampi_float(x[k]), inv)));
-            ampi_k_store8(y, e.accum, AMP_F32, base + i, m, wide);
+            ampi_k_store8(y, e.accum, AMP_F32, c.base + i, m, wide);
         }
     }
 }
 static amp_status ampi_cu_add(amp_ctx *ctx, const amp_add_job *job) {
     ampi_cu_call k;
+    uint32_t cuts = ampi_cu_cuts(&job->table);
     amp_status s = ampi_cu_enter(&k, ctx, "amp_accumulate");
-    if (s == AMP_OK) s = ampi_cu_launch(&k, ampi_cu_grid(k.c, job->table.n_chunks), ampi_k_add, *job);
+    if (s == AMP_OK) s = ampi_cu_launch(&k, ampi_cu_grid(k.c, (uint64_t)job->table.n_chunks * cuts), ampi_k_add, *job, cuts);
     return ampi_cu_leave(&k, s);
 }
 
-static __global__ void __launch_bounds__(AMP_BLOCK) ampi_k_clip(amp_clip_job job) {
+static __global__ void __launch_bounds__(AMP_BLOCK, 2) ampi_k_clip(amp_clip_job job, uint32_t cuts) {
     amp_coef coef;
-    uint32_t chunk, i, k, x[8];
+    uint64_t piece, n = (uint64_t)job.table.n_chunks * cuts;
+    uint32_t i, k, x[8];
     if (job.record && ampi_bits(job.record->clip) == ampi_bits(1.0f)) return;
     memset(&coef, 0, sizeof coef);
     coef.inv = 1.0f;
     coef.clip = job.record ? job.record->clip : 1.0f;
     coef.limit = job.scaler ? ampi_mul(job.limit, job.scaler->scale) : job.limit;
-    for (chunk = blockIdx.x; chunk < job.table.n_chunks; chunk += gridDim.x) {
-        amp_chunk c = job.table.chunks[chunk];
+    for (piece = blockIdx.x; piece < n; piece += gridDim.x) {
+        ampi_k_piece c = ampi_k_piece_of(&job.table, cuts, piece);
         amp_param_entry e = job.table.entries[c.param];
         amp_dtype type;
         void *grad = ampi_k_gradient(&e, job.accum, &type);
-        uint64_t base = (uint64_t)c.index * AMP_CHUNK;
-        uint32_t n = ampi_k_chunk_size(&e, &c);
         int wide = ampi_k_aligned(grad, type);
-        for (i = 8u * threadIdx.x; i < n; i += 8u * AMP_BLOCK) {
-            uint32_t m = n - i < 8u ? n - i : 8u;
-            ampi_k_load8(x, grad, type, base + i, m, wide);
+        for (i = 8u * threadIdx.x; i < c.n; i += 8u * AMP_BLOCK) {
+            uint32_t m = c.n - i < 8u ? c.n - i : 8u;
+            ampi_k_load8(x, grad, type, c.base + i, m, wide);
             for (k = 0; k < 8u; k++) x[k] = ampi_bits(amp_prepare_one(ampi_float(x[k]), &coef));
             ampi_k_nearest8(x, type);
-            ampi_k_store8(x, grad, type, base + i, m, wide);
+            ampi_k_store8(x, grad, type, c.base + i, m, wide);
         }
     }
 }
 static amp_status ampi_cu_clip(amp_ctx *ctx, const amp_clip_job *job) {
     ampi_cu_call k;
+    uint32_t cuts = ampi_cu_cuts(&job->table);
     amp_status s = ampi_cu_enter(&k, ctx, "amp_clip");
-    if (s == AMP_OK) s = ampi_cu_launch(&k, ampi_cu_grid(k.c, job->table.n_chunks), ampi_k_clip, *job);
+    if (s == AMP_OK) s = ampi_cu_launch(&k, ampi_cu_grid(k.c, (uint64_t)job->table.n_chunks * cuts), ampi_k_clip, *job, cuts);
     return ampi_cu_leave(&k, s);
 }
 

@@ -1,10 +1,13 @@
 /* exhaustive.c - every float. Takes minutes; not a part of `make test`.
 
-   exhaustive [--formats] [--math] [--threads N] [--stride N] [--mxcsr HEX]
+   exhaustive [--formats] [--split] [--math] [--threads N] [--stride N] [--mxcsr HEX]
 
    formats  all 2^32 floats to f16, bf16, e4m3 and e5m2, with and without saturation: the scalar functions and amp_cast on every code path of
             this machine against ref.h's table of numbers (a float belongs to the pattern between whose neighbouring midpoints it lies),
             f16 also against the processor's own conversion; all 2^16 and 2^8 patterns back
+   split    every float to 16 + 16 bits and back (amp_split_pack): FP16: exact where the half is normal or the float zero, |r| <= 2^14, else within
+            2^-40; 65520 and more is a status; NaN stays NaN. BF16: exact but for the float that lies just between two copies and goes to the
+            lower one, which moves by one ulp. Then an update that changes nothing, on each path in turn: the same weights and copies
    math     exp, log, GELU and its derivative of every float against libm in double
    --stride N takes every N-th block of 2^20 floats; --mxcsr sets the control word around amp's calls (8040: FTZ + DAZ, 6000: toward zero)
 
@@ -36,7 +39,7 @@
 #define BLOCKS 4096u
 #define MAX_THREADS 64
 
-static struct { int formats, math, threads; uint32_t stride, mxcsr, use_mxcsr; } options = {0, 0, 0, 1, 0, 0};
+static struct { int formats, split, math, threads; uint32_t stride, mxcsr, use_mxcsr; } options = {0, 0, 0, 0, 1, 0, 0};
 
 static const amp_dtype formats[4] = {AMP_F16, AMP_BF16, AMP_F8E4M3, AMP_F8E5M2};
 #define N_PATHS 5
@@ -50,6 +53,9 @@ typedef struct worker {
     double   exp_ulp, log_ulp, gelu, gelu_grad, exp_sub;
     uint32_t exp_at, log_at, gelu_at, gelu_grad_at;
     uint64_t wrong_special;
+    uint64_t split_half[2], split_back[2], split_status, split_path[N_PATHS][2], exact[2], near[2];
+    double   split_error;
+    uint32_t n_paths;
     int      broken;
 } worker;
 
@@ -175,6 +181,104 @@ static void do_formats(worker *w) {
     free(x); free(want); free(got);
 }
 
+/* One float in 16 + 16 bits, against the copy that the table says. 1: came back the same, 0: near, as allowed; -1: wrong. */
+static int split_one(worker *w, uint32_t u, uint32_t pair, uint32_t half, amp_dtype t) {
+    float x = ref_f32(u), back = amp_split_unpack(pair, t);
+    uint32_t b = ref_f32_bits(back), magnitude = u & 0x7fffffffu;
+    int32_t r = (int32_t)(pair >> 16) - (pair >> 31 ? 65536 : 0);
+    double e;
+    if (magnitude > 0x7f800000u) return amp_is_nan(back) ? 1 : -1;
+    if (t == AMP_BF16) return b == u ? 1 : (u & 0x1ffffu) == 0x8000u && b == u - 1 ? 0 : -1;
+    if ((half & 0x7c00u) == 0x7c00u) return magnitude >= 0x477ff000u && b == ((u & 0x80000000u) | 0x7f800000u) ? 1 : -1; /* 65520 */
+    if (r > 16384 || r < -16384) return -1;
+    if (half & 0x7c00u || magnitude == 0) return b == u ? 1 : -1;
+    e = fabs((double)back - (double)x);
+    if (e > w->split_error) w->split_error = e;
+    return e > 9.094947017729282e-13 ? -1 : b == u; /* 2^-40 */
+}
+
+static amp_params *split_set(amp_ctx *ctx, amp_dtype t) {
+    amp_params *p = NULL;
+    amp_params_desc d = AMP_ZERO;
+    amp_param_desc e = AMP_ZERO;
+    d.model = t; d.master = AMP_MASTER_SPLIT; d.moments = AMP_NONE;
+    e.count = BLOCK;
+    if (amp_params_create(&p, ctx, &d) == AMP_OK && amp_params_add(p, &e) == AMP_OK && amp_params_commit(p) == AMP_OK) return p;
+    amp_params_destroy(p);
+    return NULL;
+}
+
+static void do_split(worker *w) {
+    static const amp_dtype types[2] = {AMP_F16, AMP_BF16};
+    float *x = (float *)malloc(BLOCK * 4u);
+    uint16_t *half = (uint16_t *)malloc(BLOCK * 2u), *low = (uint16_t *)malloc(BLOCK * 2u);
+    amp_ctx *ctx[N_PATHS];
+    amp_params *set[N_PATHS][2];
+    uint32_t b, i, pair;
+    size_t d, p;
+    memset(set, 0, sizeof set);
+    if (!x || !half || !low) { w->broken = 1; free(x); free(half); free(low); return; }
+    for (p = 0; p < N_PATHS; p++) {
+        amp_cpu_desc cd = AMP_ZERO;
+        cd.threads = 1; cd.simd = paths[p].simd;
+        w->has_path[p] = amp_cpu_create(&ctx[p], &cd) == AMP_OK;
+        w->n_paths += (uint32_t)w->has_path[p];
+        for (d = 0; d < 2 && w->has_path[p]; d++) if ((set[p][d] = split_set(ctx[p], types[d])) == NULL) w->broken = 1;
+    }
+    for (b = (uint32_t)w->id * options.stride; b < BLOCKS && !w->broken; b += (uint32_t)w->step * options.stride) {
+        uint32_t first = b * BLOCK;
+        w->floats += BLOCK;
+        for (i = 0; i < BLOCK; i++) x[i] = ref_f32(first + i);
+        for (d = 0; d < 2; d++) {
+            int refused = 0, wrote = 0;
+            uint32_t seen = 0;
+            expected(first, types[d], 0, half);
+            for (i = 0; i < BLOCK; i++) {
+                int good;
+                pair = amp_split_pack(x[i], types[d]);
+                low[i] = (uint16_t)(pair >> 16);
+                if ((pair & 0xffffu) != half[i] && ++w->split_half[d] <= 3) printf("%s copy of %08x: %04x, should be %04x\n", amp_dtype_name(types[d]), first + i, pair & 0xffffu, half[i]);
+                good = split_one(w, first + i, pair, half[i], types[d]);
+                w->exact[d] += good == 1;
+                w->near[d] += good == 0;
+                if (good < 0 && ++w->split_back[d] <= 3) printf("%s split of %08x: %08x does not hold it\n", amp_dtype_name(types[d]), first + i, pair);
+                refused |= types[d] == AMP_F16 && (half[i] & 0x7c00u) == 0x7c00u;
+            }
+            for (p = 0; p < N_PATHS; p++) {
+                amp_step_desc s = AMP_ZERO;
+                uint16_t *h, *r;
+                if (!w->has_path[p] || (w->n_paths > 1 && b / options.stride % w->n_paths != seen++)) continue;
+                h = (uint16_t *)amp_param_model(set[p][d], 0).data;
+                r = (uint16_t *)amp_param_low(set[p][d], 0).data;
+                if (!wrote) { /* by floats, once: refused when one of them does not fit */
+                    wrote = 1;
+                    if ((amp_param_write(ctx[p], set[p][d], 0, x) == AMP_OK) == refused) w->split_status++;
+                    else if (!refused && (memcmp(h, half, BLOCK * 2u) != 0 || memcmp(r, low, BLOCK * 2u) != 0)) w->split_status++;
+                }
+                memcpy(h, half, BLOCK * 2u);
+                memcpy(r, low, BLOCK * 2u);
+                s.optimizer = AMP_SGD;
+                enter();
+                if (amp_step(ctx[p], set[p][d], NULL, &s) != AMP_OK) w->broken = 1;
+                leave();
+                if (memcmp(h, half, BLOCK * 2u) == 0 && memcmp(r, low, BLOCK * 2u) == 0) continue;
+                for (i = 0; i < BLOCK; i++) { /* where the half is subnormal a number may have two pairs */
+                    float was = amp_split_unpack(half[i] | (uint32_t)low[i] << 16, types[d]), is = amp_split_unpack(h[i] | (uint32_t)r[i] << 16, types[d]);
+                    int same = amp_is_nan(was) ? amp_is_nan(is) : ref_f32_bits(was) == ref_f32_bits(is) && (h[i] == half[i] || (types[d] == AMP_F16 && !(half[i] & 0x7c00u)));
+                    if (!same && ++w->split_path[p][d] <= 3) printf("%s update on %s: %04x %04x became %04x %04x\n", amp_dtype_name(types[d]), paths[p].name, half[i], low[i], h[i], r[i]);
+                }
+            }
+        }
+    }
+    for (p = 0; p < N_PATHS; p++) {
+        if (!w->has_path[p]) continue;
+        amp_params_destroy(set[p][0]);
+        amp_params_destroy(set[p][1]);
+        amp_ctx_destroy(ctx[p]);
+    }
+    free(x); free(half); free(low);
+}
+
 static double ulps(double got, double want) { /* for normal results */
     int e;
     (void)frexp(want, &e);
@@ -229,6 +333,7 @@ static void do_math(worker *w) {
 }
 
 static void *formats_thread(void *w) { do_formats((worker *)w); return NULL; }
+static void *split_thread(void *w) { do_split((worker *)w); return NULL; }
 static void *math_thread(void *w) { do_math((worker *)w); return NULL; }
 
 static double now(void) {
@@ -320,6 +425,39 @@ static void formats_report(double seconds) {
     printf("%llu floats to f16, bf16, e4m3, e5m2, plain and saturating: %.1f s\n", (unsigned long long)floats, seconds);
 }
 
+static void split_report(double seconds) {
+    static const char *const name[2] = {"f16", "bf16"};
+    uint64_t floats = 0, half[2] = {0, 0}, back[2] = {0, 0}, exact[2] = {0, 0}, near[2] = {0, 0}, status = 0, path[N_PATHS][2];
+    double error = 0;
+    size_t d, p;
+    int i, broken = 0;
+    char what[80];
+    memset(path, 0, sizeof path);
+    for (i = 0; i < options.threads; i++) {
+        const worker *w = &workers[i];
+        for (d = 0; d < 2; d++) {
+            half[d] += w->split_half[d]; back[d] += w->split_back[d]; exact[d] += w->exact[d]; near[d] += w->near[d];
+            for (p = 0; p < N_PATHS; p++) path[p][d] += w->split_path[p][d];
+        }
+        if (w->split_error > error) error = w->split_error;
+        floats += w->floats; status += w->split_status; broken |= w->broken;
+    }
+    if (broken) { failed++; printf("FAILED: no memory, or a verb failed\n"); }
+    for (d = 0; d < 2; d++) {
+        printf("16 + 16 bits, %s: %llu floats come back, %llu near\n", name[d], (unsigned long long)exact[d], (unsigned long long)near[d]);
+        snprintf(what, sizeof what, "the copy of a %s split is the rounded float", name[d]);
+        result(half[d] == 0, what, half[d]);
+        snprintf(what, sizeof what, "a %s split holds the float", name[d]);
+        result(back[d] == 0 && exact[d] + near[d] == floats, what, back[d]);
+        for (p = 0; p < N_PATHS; p++) {
+            snprintf(what, sizeof what, "an update by nothing of %s splits on %s", name[d], paths[p].name);
+            if (workers[0].has_path[p]) result(path[p][d] == 0, what, path[p][d]);
+        }
+    }
+    result(status == 0, "amp_param_write stores the same pairs, or refuses what FP16 cannot hold", status);
+    printf("%llu floats to 16 + 16 bits, largest error %.6g of 2^-40: %.1f s\n", (unsigned long long)floats, error / 9.094947017729282e-13, seconds);
+}
+
 static void math_report(double seconds) {
     worker m;
     int i;
@@ -349,13 +487,14 @@ int main(int argc, char **argv) {
     int i;
     for (i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--formats") == 0) options.formats = 1;
+        else if (strcmp(argv[i], "--split") == 0) options.split = 1;
         else if (strcmp(argv[i], "--math") == 0) options.math = 1;
         else if (strcmp(argv[i], "--threads") == 0 && i + 1 < argc) options.threads = atoi(argv[++i]);
         else if (strcmp(argv[i], "--stride") == 0 && i + 1 < argc) options.stride = (uint32_t)atoi(argv[++i]);
         else if (strcmp(argv[i], "--mxcsr") == 0 && i + 1 < argc) { options.mxcsr = (uint32_t)strtoul(argv[++i], NULL, 16); options.use_mxcsr = 1; }
-        else { fprintf(stderr, "what is \"%s\"?\nusage: exhaustive [--formats] [--math] [--threads N] [--stride N] [--mxcsr HEX]\n", argv[i]); return 2; }
+        else { fprintf(stderr, "what is \"%s\"?\nusage: exhaustive [--formats] [--split] [--math] [--threads N] [--stride N] [--mxcsr HEX]\n", argv[i]); return 2; }
     }
-    if (!options.formats && !options.math) options.formats = options.math = 1;
+    if (!options.formats && !options.split && !options.math) options.formats = options.split = options.math = 1;
 #if HAVE_THREADS && defined(_SC_NPROCESSORS_ONLN)
     if (options.threads <= 0) options.threads = (int)sysconf(_SC_NPROCESSORS_ONLN);
 #endif
@@ -363,6 +502,7 @@ int main(int argc, char **argv) {
     if (options.threads > MAX_THREADS) options.threads = MAX_THREADS;
     if (options.stride == 0) options.stride = 1;
     if (options.formats) { back(); fflush(stdout); formats_report(run(formats_thread)); fflush(stdout); }
+    if (options.split) { split_report(run(split_thread)); fflush(stdout); }
     if (options.math) math_report(run(math_thread));
     printf("%u passed, %u failed, %u skipped\n", passed, failed, skipped);
     return failed != 0;

@@ -184,6 +184,12 @@ static inline ref_consts ref_consts_of(const ref_rule *r, uint64_t t) {
 /* u is g / scale, already multiplied by the clip coefficient; t is the number of steps with this one. */
 static inline void ref_update(const ref_rule *r, const ref_consts *c, uint64_t t, float u, float *w, float *m, float *v) {
     u = ref_clamp(u, r->clip_value);
+    if (r->optimizer == AMP_LION) {
+        float way = ref_add(ref_mul(r->beta1, *m), ref_mul(c->one_beta1, u)), w1 = r->no_decay ? *w : ref_mul(*w, c->decay);
+        *w = way > 0.0f ? ref_sub(w1, r->lr) : way < 0.0f ? ref_add(w1, r->lr) : w1;
+        *m = ref_add(ref_mul(r->beta2, *m), ref_mul(c->one_beta2, u));
+        return;
+    }
     if (r->optimizer != AMP_ADAMW && r->weight_decay != 0.0f && !r->no_decay) u = ref_add(u, ref_mul(r->weight_decay, *w));
     if (r->optimizer == AMP_SGD) {
         float d = u;
@@ -204,6 +210,13 @@ static inline void ref_update(const ref_rule *r, const ref_consts *c, uint64_t t
 /* The same rule in double: what an optimizer without rounding would do. */
 static inline void ref_update_f64(const ref_rule *r, uint64_t t, double u, double *w, double *m, double *v) {
     if (r->clip_value > 0.0f) u = fmin(fmax(u, -(double)r->clip_value), (double)r->clip_value);
+    if (r->optimizer == AMP_LION) {
+        double way = (double)r->beta1 * *m + (1.0 - (double)r->beta1) * u;
+        if (!r->no_decay) *w *= 1.0 - (double)r->lr * (double)r->weight_decay;
+        *w -= way > 0.0 ? (double)r->lr : way < 0.0 ? -(double)r->lr : 0.0;
+        *m = (double)r->beta2 * *m + (1.0 - (double)r->beta2) * u;
+        return;
+    }
     if (r->optimizer != AMP_ADAMW && !r->no_decay) u += (double)r->weight_decay * *w;
     if (r->optimizer == AMP_SGD) {
         double d = u;

@@ -5,9 +5,10 @@
 #   NVCC=... NVCCFLAGS="-I. -DX"                   which nvcc, and what else it needs
 #
 # EXPECT.txt: one line per kernel (or family), '#' starts a comment:
-#   REGEX [ld=BYTES] [st=BYTES] [fma=N|fma=N-M|fma=*] [regs=MAX] [approx=N]
+#   REGEX [ld=BYTES] [st=BYTES] [ld16=N] [st16=N] [fma=N|fma=N-M|fma=*] [regs=MAX] [approx=N]
 # REGEX is matched against the demangled name up to its '('.  ld and st: the widest global access has at least that
-# many bytes.  fma: how many fma.rn on floats the source asks for (default 0: contraction may fuse what must stay apart).
+# many bytes.  ld16 and st16: so many of them, at least, have 16 bytes; an array that lost its own
+# shows.  fma: how many fma.rn on floats the source asks for (default 0: contraction may fuse what must stay apart).
 # approx: how many .approx instructions are allowed (default 0).  For every kernel, always: no spills, no stack frame, no
 # .local memory, no un-suffixed add, sub, mul or mad on floats (ptxas may fuse those).  The first line that matches counts;
 # a kernel without a line fails, and so does a line without a kernel.
@@ -26,7 +27,7 @@ status=0
 for arch in "$@"; do
     "$nvcc" -std=c++17 ${NVCCFLAGS:-} -arch=compute_"$arch" -ptx -x cu "$file" -o "$tmp/k.ptx" || exit 1
     "$ptxas" -arch=sm_"$arch" -v "$tmp/k.ptx" -o "$tmp/k.cubin" 2> "$tmp/k.log" || { cat "$tmp/k.log"; exit 1; }
-    # one line per kernel: mangled name, widest load, widest store, fma, loose, approx, .local bytes
+    # one line per kernel: mangled name, widest load, widest store, fma, loose, approx, .local, 16-byte loads and stores
     awk '
         function bytes(op,   n, w) {
             n = 1
@@ -36,7 +37,7 @@ for arch in "$@"; do
             sub(/^[a-z]+/, "", w)
             return n * w / 8
         }
-        /\.entry/ { name = $0; sub(/.*\.entry +/, "", name); sub(/[( ].*/, "", name); inside = 1; ld = st = fma = loose = approx = local = 0 }
+        /\.entry/ { name = $0; sub(/.*\.entry +/, "", name); sub(/[( ].*/, "", name); inside = 1; ld = st = fma = loose = approx = local = ld16 = st16 = 0 }
         inside && /^[ \t]*\.local/ { local = 1 }
         inside {
             op = $0
@@ -44,11 +45,13 @@ for arch in "$@"; do
             sub(/[ \t;].*/, "", op)
             if (op ~ /^ldu?\./ && op !~ /\.(shared|local|param|const)/ && bytes(op) > ld) ld = bytes(op)
             if (op ~ /^st\./ && op !~ /\.(shared|local|param)/ && bytes(op) > st) st = bytes(op)
+            if (op ~ /^ldu?\./ && op !~ /\.(shared|local|param|const)/ && bytes(op) >= 16) ld16++
+            if (op ~ /^st\./ && op !~ /\.(shared|local|param)/ && bytes(op) >= 16) st16++
             if (op ~ /^fma\.r[nzmp].*\.f(32|64)$/) fma++
             if (op ~ /^(add|sub|mul|mad|fma)(\.ftz|\.sat)*\.f(32|64)$/) loose++
             if (op ~ /\.approx/) approx++
         }
-        inside && /^}/ { print name, ld, st, fma, loose, approx, local; inside = 0 }' "$tmp/k.ptx" > "$tmp/ptx.txt"
+        inside && /^}/ { print name, ld, st, fma, loose, approx, local, ld16, st16; inside = 0 }' "$tmp/k.ptx" > "$tmp/ptx.txt"
     # mangled name, registers, stack, spilled bytes
     awk -v q="'" '
         /entry function/ { split($0, a, q); name = a[2] }
@@ -72,9 +75,11 @@ for arch in "$@"; do
             for (i = 1; i <= lines && !k; i++) if ($1 ~ regex[i]) k = i
             if (!k) fail("no line in the table matches this kernel")
             used[k] = 1
-            ld = $3; st = $4; fma = $5; loose = $6; approx = $7; local = $8
+            ld = $3; st = $4; fma = $5; loose = $6; approx = $7; local = $8; ld16 = $9; st16 = $10
             if (k && ld < want[k, "ld"] + 0) fail("widest load " ld " bytes, wanted " want[k, "ld"])
             if (k && st < want[k, "st"] + 0) fail("widest store " st " bytes, wanted " want[k, "st"])
+            if (k && ld16 < want[k, "ld16"] + 0) fail(ld16 " loads of 16 bytes, wanted " want[k, "ld16"])
+            if (k && st16 < want[k, "st16"] + 0) fail(st16 " stores of 16 bytes, wanted " want[k, "st16"])
             f = (k, "fma") in want ? want[k, "fma"] : 0
             if (k && f != "*") {
                 n = split(f, range, "-")
@@ -85,7 +90,7 @@ for arch in "$@"; do
             if (loose) fail(loose " un-suffixed float operations")
             if (spill[$2] || stack[$2] || local) fail("local memory: stack " stack[$2] ", spilled " spill[$2] ", .local " (local ? "yes" : "no"))
             if (!($2 in regs)) fail("ptxas said nothing about this kernel")
-            printf "sm_%-4s %-34s regs %3d  stack %3d  spill %3d  load %2d  store %2d  fma %3d  loose %2d  approx %2d  %s%s\n", arch, substr($1, 1, 34), regs[$2], stack[$2], spill[$2], ld, st, fma, loose, approx, problems == "" ? "ok" : "", problems
+            printf "sm_%-4s %-34s regs %3d  stack %3d  spill %3d  load %2d (%2d)  store %2d (%2d)  fma %3d  loose %2d  approx %2d  %s%s\n", arch, substr($1, 1, 34), regs[$2], stack[$2], spill[$2], ld, ld16, st, st16, fma, loose, approx, problems == "" ? "ok" : "", problems
             problems == "" ? passed++ : failed++
         }
         END {
