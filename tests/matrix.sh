@@ -84,7 +84,7 @@ mkdir -p "$out" || exit 2
 
 # tests ask for absurd amounts of memory on purpose
 export ASAN_OPTIONS=allocator_may_return_null=1 TSAN_OPTIONS=allocator_may_return_null=1 MSAN_OPTIONS=allocator_may_return_null=1
-printf '{\n absurd-sizes\n Memcheck:FishyValue\n malloc(size)\n ...\n}\n' >"$out/valgrind.supp"
+printf '{\n absurd-sizes\n Memcheck:FishyValue\n malloc(size)\n fun:malloc\n}\n' >"$out/valgrind.supp"
 export VALGRIND_OPTS="--suppressions=$PWD/$out/valgrind.supp"
 export WINEDEBUG=-all WINEPREFIX="$PWD/$out/wine"
 PATH=$PATH:/usr/lib/wine # where Debian's wine64 puts the program
