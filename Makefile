@@ -197,5 +197,5 @@ install: ## amp.h, amp_cuda.cuh and amp.pc under $(DESTDIR)$(PREFIX)
 clean: ## removes $(BUILD)
 	rm -rf $(BUILD)
 help: ## this list
-	@awk -F':.*## ' '/^[a-z-]+:.*## / && !seen[$$1]++ { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
-	@echo; sed -n '2,7s/^# \{0,1\}//p' Makefile; echo; echo '$(CUDA_LINE)'
+	@(awk -F':.*## ' '/^[a-z-]+:.*## / && !seen[$$1]++ { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST); echo; \
+	  sed -n '2,7s/^# \{0,1\}//p' Makefile; echo; echo '$(CUDA_LINE)') || true # where a reader like head has gone away

@@ -2447,6 +2447,30 @@ AMP_API float amp_histogram_suggest_scale(const amp_histogram *h) {
     return ampi_float((uint32_t)(127 + (k > 100 ? 100 : k < -14 ? -14 : k)) << 23);
 }
 
+/* ---- floating-point control word: the default while a verb runs, the caller's again afterwards ---- */
+#if defined(__SSE2__) && defined(__GNUC__) && !defined(__TINYC__)
+typedef uint32_t ampi_fpu;
+static ampi_fpu ampi_fpu_read(void) { uint32_t x = 0; __asm__ volatile("stmxcsr %0" : "=m"(x)); return x; }
+static void ampi_fpu_write(ampi_fpu x) { __asm__ volatile("ldmxcsr %0" : : "m"(x) : "memory"); }
+static ampi_fpu ampi_fpu_enter(void) { ampi_fpu old = ampi_fpu_read(); if ((old & 0xffc0u) != 0x1f80u) ampi_fpu_write(0x1f80u); return old; } /* writing is slow */
+static void ampi_fpu_leave(ampi_fpu old) { if (ampi_fpu_read() != old) ampi_fpu_write(old); }
+#elif defined(__aarch64__) && defined(__GNUC__)
+typedef uint64_t ampi_fpu;
+static ampi_fpu ampi_fpu_enter(void) { uint64_t old; __asm__ volatile("mrs %0, fpcr" : "=r"(old)); __asm__ volatile("msr fpcr, %0" : : "r"((uint64_t)0) : "memory"); return old; }
+static void ampi_fpu_leave(ampi_fpu old) { __asm__ volatile("msr fpcr, %0" : : "r"(old) : "memory"); }
+#else
+typedef fenv_t ampi_fpu;
+static ampi_fpu ampi_fpu_enter(void) { fenv_t old; (void)fegetenv(&old); (void)fesetenv(FE_DFL_ENV); return old; }
+static void ampi_fpu_leave(ampi_fpu old) { (void)fesetenv(&old); }
+#endif
+static float ampi_inverse(float scale) { /* volatile: computed between enter and leave */
+    volatile float x = scale;
+    ampi_fpu fpu = ampi_fpu_enter();
+    x = amp_inverse_scale(x);
+    ampi_fpu_leave(fpu);
+    return x;
+}
+
 /* ---- parameters: the front ---- */
 
 typedef struct ampi_param { /* what amp_params_add was told */
@@ -2639,6 +2663,7 @@ static amp_status ampi_write_weights(amp_params *p, const char *where, size_t i,
     if (e->layout == AMP_MASTER_SPLIT && e->model_dtype == AMP_F16) for (j = 0; j < e->count; j++)
         if (!amp_is_finite(amp_f32_from_f16(amp_f16_from_f32(src[j])))) return AMPI_INVALID(ctx, "%s: weight %lu of \"%s\" is %g, which FP16 cannot hold (AMP_MASTER_SPLIT needs |w| < 65520)", where, (unsigned long)j, p->params[i].name, (double)src[j]);
     for (done = 0; done < e->count; done += n) {
+        ampi_fpu fpu = ampi_fpu_enter(); /* packing subtracts */
         n = e->count - done < 512 ? (size_t)e->count - done : 512;
         for (j = 0; j < n; j++) {
             float w = src[done + j];
@@ -2646,6 +2671,7 @@ static amp_status ampi_write_weights(amp_params *p, const char *where, size_t i,
             h[j] = (uint16_t)both;
             low[j] = (uint16_t)(both >> 16);
         }
+        ampi_fpu_leave(fpu);
         AMPI_TRY(ctx->b->copy(ctx, (char *)e->model + 2 * done, h, 2 * n));
         if (e->low) AMPI_TRY(ctx->b->copy(ctx, (char *)e->low + 2 * done, low, 2 * n));
     }
@@ -2812,6 +2838,7 @@ static amp_status ampi_check_param(amp_ctx *ctx, const char *where, const amp_pa
 AMP_API amp_status amp_param_read(amp_ctx *ctx, const amp_params *p, size_t i, float *dst) {
     uint16_t h[512], low[512];
     amp_param_entry e;
+    ampi_fpu fpu;
     size_t done, n, j, count;
     AMPI_TRY(ampi_check_param(ctx, "amp_param_read", p, i, dst));
     e = p->entries[i];
@@ -2824,7 +2851,9 @@ AMP_API amp_status amp_param_read(amp_ctx *ctx, const amp_params *p, size_t i, f
         if (e.low) AMPI_TRY(ctx->b->copy(ctx, low, (const char *)p->entries[i].low + 2 * done, 2 * n));
         e.model = h; /* the host's block instead of context memory */
         if (e.low) e.low = low;
+        fpu = ampi_fpu_enter(); /* unpacking adds */
         for (j = 0; j < n; j++) dst[done + j] = amp_weight_load(&e, j);
+        ampi_fpu_leave(fpu);
     }
     return AMP_OK;
 }
@@ -2890,7 +2919,7 @@ struct amp_scaler {
 
 static amp_status ampi_check_scale(amp_ctx *ctx, const char *where, const char *name, float scale) {
     if (!amp_is_finite(scale) || !(scale > 0.0f)) return AMPI_INVALID(ctx, "%s: %s is %g; it must be finite and > 0", where, name, (double)scale);
-    if (!amp_is_finite(amp_inverse_scale(scale))) return AMPI_INVALID(ctx, "%s: %s is %g, whose reciprocal is not finite", where, name, (double)scale);
+    if (!amp_is_finite(ampi_inverse(scale))) return AMPI_INVALID(ctx, "%s: %s is %g, whose reciprocal is not finite", where, name, (double)scale);
     return AMP_OK;
 }
 
@@ -2937,7 +2966,7 @@ AMP_API amp_status amp_scaler_create_checked(amp_scaler **out, amp_ctx *ctx, int
     if (d.mode == AMP_SCALER_OFF) { amp_scaler_desc off = AMP_ZERO; off.mode = AMP_SCALER_OFF; d = off; }
     AMPI_TRY(ampi_scaler_rule(ctx, where, &state, &d));
     state.hysteresis_tracker = state.hysteresis;
-    state.inverse = amp_inverse_scale(state.scale);
+    state.inverse = ampi_inverse(state.scale);
     AMPI_TRY(ampi_failed_in(ctx, "amp_scaler_create", ctx->b->may_wait(ctx)));
     s = (amp_scaler *)ampi_host_alloc(&ctx->host, sizeof *s);
     if (!s) return amp_fail(ctx, AMP_ERR_NO_MEMORY, "%s: no host memory", where);
@@ -3012,7 +3041,7 @@ AMP_API amp_status amp_scaler_set_scale(amp_ctx *ctx, amp_scaler *s, float scale
     AMPI_TRY(ampi_check_held(ctx, "amp_scaler_set_scale", s));
     AMPI_TRY(ampi_scaler_read(s, &t));
     t.scale = scale;
-    t.inverse = amp_inverse_scale(scale);
+    t.inverse = ampi_inverse(scale);
     if (t.min_scale > scale) t.min_scale = scale;
     if (t.max_scale < scale) t.max_scale = scale;
     t.found = t.stuck = 0;
@@ -3535,7 +3564,7 @@ static amp_status ampi_policy_scale(amp_ctx *ctx, amp_policy *p, const char *tex
     x = strtod(text, &end);
     while (*end == ' ') end++;
     if (end == text || *end) AMPI_REFUSE("loss_scale is \"%s\"; \"dynamic\" or a number is needed", text);
-    if (!(x > 0.0) || !(x <= 3.4e38) || !amp_is_finite(amp_inverse_scale((float)x))) AMPI_REFUSE("loss_scale is %g; a finite number > 0 with a finite reciprocal is needed", x);
+    if (!(x > 0.0) || !(x <= 3.4e38) || !amp_is_finite(ampi_inverse((float)x))) AMPI_REFUSE("loss_scale is %g; a finite number > 0 with a finite reciprocal is needed", x);
     p->loss_scale = (float)x;
     p->scaling = p->loss_scale == 1.0f ? AMP_SCALER_OFF : AMP_SCALER_STATIC;
     p->growth_interval = 0;
@@ -4898,8 +4927,8 @@ static amp_status ampi_state_walk(ampi_file *s, const amp_state *st) {
         if (s->mode < AMPI_LOOK) continue;
         ampi_scaler_bytes(&t, h, 1);
         if (!st->scalers[i]->off && t.mode == AMP_SCALER_OFF) return ampi_bad_file(s, "it was saved from a scaler that was off");
-        if (t.mode > (uint32_t)AMP_SCALER_OFF || !amp_is_finite(t.scale) || !(t.scale > 0.0f) || !amp_is_finite(amp_inverse_scale(t.scale))) return ampi_bad_file(s, "its loss scale is not usable");
-        t.inverse = amp_inverse_scale(t.scale);
+        if (t.mode > (uint32_t)AMP_SCALER_OFF || !amp_is_finite(t.scale) || !(t.scale > 0.0f) || !amp_is_finite(ampi_inverse(t.scale))) return ampi_bad_file(s, "its loss scale is not usable");
+        t.inverse = ampi_inverse(t.scale);
         if (s->mode == AMPI_APPLY && !st->scalers[i]->off) {
             AMPI_TRY(ampi_scaler_write(st->scalers[i], &t));
             ampi_next_iteration(st->scalers[i]);
@@ -5888,23 +5917,6 @@ static int ampi_pick_kernels(ampi_kernels *k, amp_simd want) { /* 0: not here */
 #endif
     return want == AMP_SIMD_AUTO || want == k->simd;
 }
-
-/* ---- floating-point control word: the default while a verb runs, the caller's again afterwards ---- */
-#if defined(__SSE2__) && defined(__GNUC__) && !defined(__TINYC__)
-typedef uint32_t ampi_fpu;
-static ampi_fpu ampi_fpu_read(void) { uint32_t x; __asm__ volatile("stmxcsr %0" : "=m"(x)); return x; }
-static void ampi_fpu_write(ampi_fpu x) { __asm__ volatile("ldmxcsr %0" : : "m"(x)); }
-static ampi_fpu ampi_fpu_enter(void) { ampi_fpu old = ampi_fpu_read(); if ((old & 0xffc0u) != 0x1f80u) ampi_fpu_write(0x1f80u); return old; } /* writing is slow */
-static void ampi_fpu_leave(ampi_fpu old) { if (ampi_fpu_read() != old) ampi_fpu_write(old); }
-#elif defined(__aarch64__) && defined(__GNUC__)
-typedef uint64_t ampi_fpu;
-static ampi_fpu ampi_fpu_enter(void) { uint64_t old; __asm__ volatile("mrs %0, fpcr" : "=r"(old)); __asm__ volatile("msr fpcr, %0" : : "r"((uint64_t)0)); return old; }
-static void ampi_fpu_leave(ampi_fpu old) { __asm__ volatile("msr fpcr, %0" : : "r"(old)); }
-#else
-typedef fenv_t ampi_fpu;
-static ampi_fpu ampi_fpu_enter(void) { fenv_t old; (void)fegetenv(&old); (void)fesetenv(FE_DFL_ENV); return old; }
-static void ampi_fpu_leave(ampi_fpu old) { (void)fesetenv(&old); }
-#endif
 
 /* ---- thread pool: tasks are taken one by one under a mutex (they are large), results do not depend on who took them ---- */
 

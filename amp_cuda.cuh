@@ -2459,7 +2459,7 @@ static amp_status ampi_cu_make(ampi_cuda *c, const amp_cuda_desc *d) {
     cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
     const char *call = "";
     cublasStatus_t b;
-    cudaError_t e;
+    cudaError_t e, probe;
     int threads = 0, major = 0, minor = 0;
     void *p = NULL;
 #define AMPI_CU_MAKE(name, expression) \
@@ -2481,12 +2481,12 @@ static amp_status ampi_cu_make(ampi_cuda *c, const amp_cuda_desc *d) {
         AMPI_CU_MAKE("cudaStreamCreateWithFlags", cudaStreamCreateWithFlags(&made, cudaStreamNonBlocking));
         c->stream = made;
     }
-    e = cudaStreamIsCapturing(c->stream, &capture);
-    if (e == cudaErrorStreamCaptureImplicit || (e == cudaSuccess && capture != cudaStreamCaptureStatusNone)) {
+    probe = cudaStreamIsCapturing(c->stream, &capture);
+    if (probe == cudaErrorStreamCaptureImplicit || (probe == cudaSuccess && capture != cudaStreamCaptureStatusNone)) {
         (void)cudaGetLastError();
         return ampi_cu_refuse(d, AMP_ERR_CAPTURE, "amp_cuda_create: desc.stream is being captured");
     }
-    AMPI_CU_MAKE("cudaStreamIsCapturing", e);
+    AMPI_CU_MAKE("cudaStreamIsCapturing", probe);
     if (c->own_cublas) {
         b = cublasLtCreate(&c->cublas);
         if (b != CUBLAS_STATUS_SUCCESS) {

@@ -409,7 +409,8 @@ static void lion(t_run *t) { /* against the formula, each operation rounded to f
     amp_params_desc pd = AMP_ZERO;
     amp_param_desc e = AMP_ZERO;
     amp_step_desc d = AMP_ZERO;
-    volatile float x, y, one_b1 = (float)(1.0 - (double)0.9f), one_b2 = (float)(1.0 - (double)0.99f), decay = (float)(1.0 - (double)0.003f * (double)0.5f);
+    volatile float b1 = 0.9f, b2 = 0.99f, lr = 0.003f; /* s390x takes float constants for doubles */
+    float one_b1 = (float)(1.0 - (double)b1), one_b2 = (float)(1.0 - (double)b2), decay = (float)(1.0 - (double)lr * 0.5), x;
     int k;
     pd.model = AMP_F32; pd.moments = 1;
     CHECK_OK(amp_params_create(&p, t->ctx, &pd));
@@ -422,11 +423,9 @@ static void lion(t_run *t) { /* against the formula, each operation rounded to f
         t_set(t, amp_param_grad(p, 0).data, g, 4 * n);
         CHECK_OK(amp_step(t->ctx, p, NULL, &d));
         for (i = 0; i < n; i++) {
-            x = 0.9f * m[i]; y = one_b1 * g[i]; x = x + y;
-            y = w[i] * decay;
-            w[i] = y - (x > 0.0f ? 0.003f : x < 0.0f ? -0.003f : 0.0f);
-            x = 0.99f * m[i]; y = one_b2 * g[i];
-            m[i] = x + y;
+            x = ref_add(ref_mul(b1, m[i]), ref_mul(one_b1, g[i]));
+            w[i] = ref_sub(ref_mul(w[i], decay), x > 0.0f ? lr : x < 0.0f ? -lr : 0.0f);
+            m[i] = ref_add(ref_mul(b2, m[i]), ref_mul(one_b2, g[i]));
         }
         got = weights(t, p, 0);
         CHECK_BITS((uint32_t *)(void *)got, (uint32_t *)(void *)w, n, 4);
