@@ -748,10 +748,13 @@ static void part_step() {
         r[3] = peer_contest("torch graph", key, 1);
         r[4] = entry("empty launch", run_empty, 1);
         r[4].clock = NULL; r[4].most = 500;
-        compete(r, k == 0 ? 5 : 2, rounds, 5e-3);
+        snprintf(key, sizeof key, "step small %lu %lu %lu foreach", (unsigned long)n_small, (unsigned long)small[0], (unsigned long)small[1]);
+        r[5] = peer_contest("torch eager, casts by foreach", key, 1);
+        compete(r, k == 0 ? 6 : 2, rounds, 5e-3);
         snprintf(work, sizeof work, "%s: eager", y->name);
         if (k == 0) (void)row(work, size, MICROSECONDS, &r[0], r + 4, 1, rounds, 0);
         if (k == 0) (void)row(work, size, MICROSECONDS, &r[0], r + 2, 1, rounds, 5);
+        if (k == 0) (void)row(work, size, MICROSECONDS, &r[0], r + 5, 1, rounds, 0);
         snprintf(work, sizeof work, "%s: graph", y->name);
         (void)row(work, size, MICROSECONDS, &r[1], r, 1, rounds, 0);
         if (k == 0) (void)row(work, size, MICROSECONDS, &r[1], r + 2, 1, rounds, 10);

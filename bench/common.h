@@ -37,7 +37,7 @@ AMP_UNUSED static void fill_random(float *x, size_t n, uint64_t seed, float devi
 
 /* Curves over sizes, both axes by powers of two: an SVG file. labels: one per point. Returns 0, or -1 if it could not be written. */
 typedef struct chart_line { const char *name, *colour; const double *y; } chart_line;
-AMP_UNUSED static int chart(const char *path, const char *title, const chart_line *l, int n, const char (*labels)[24], int points) {
+AMP_UNUSED static int chart(const char *path, const char *title, const chart_line *l, int n, char (*labels)[24], int points) {
     double low = 1e30, high = 0, bottom, marks, y;
     FILE *f = fopen(path, "w");
     int i, k, bad;

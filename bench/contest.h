@@ -104,7 +104,7 @@ static void line_out(const char *work, const char *size, double ours, const char
     if (target != 0) printf("%s%6.2f  %s", target < 0 ? "<" : " ", fabs(target), met ? "met    " : "MISSED "); else printf("%7s  %7s", "-", "");
     printf(" %.3f..%.3f  %s\n", p10, p90, anchor);
     if (bench.csv)
-        fprintf(bench.csv, "%s,%s,%s,%.4f,%s,%s,%.4f,%.4f,%.4f,%.2f,%s,%.4f,%.4f\n", bench.part, work, size, ours, u, anchor, theirs, ratio, bests, target,
+        fprintf(bench.csv, "%s,\"%s\",\"%s\",%.4f,%s,\"%s\",%.4f,%.4f,%.4f,%.2f,%s,%.4f,%.4f\n", bench.part, work, size, ours, u, anchor, theirs, ratio, bests, target,
                 target == 0 ? "" : met ? "yes" : "no", p10, p90);
     bench.rows++;
     if (target != 0) { if (met) bench.met++; else bench.missed++; }
@@ -157,7 +157,7 @@ AMP_UNUSED static void peer_open(const char *command) { /* before CUDA is touche
     if (!bench.from_peer || !fgets(line, sizeof line, bench.from_peer)) snprintf(line, sizeof line, "no answer from: %.200s", command);
     line[strcspn(line, "\n")] = 0;
     if (strncmp(line, "no ", 3)) { snprintf(bench.peer, sizeof bench.peer, "%.250s", line); return; }
-    printf("skipped: PyTorch's rows: %s\n", line + 3);
+    printf("skipped: PyTorch's rows: %s\n", line);
     if (bench.to_peer) fclose(bench.to_peer);
     if (bench.from_peer) fclose(bench.from_peer);
     bench.to_peer = bench.from_peer = NULL;
@@ -177,7 +177,7 @@ static double peer_ask(const char *verb, const char *key, int calls) { /* -1: it
         if (!strncmp(line, "no ", 3)) break;
     }
     line[strcspn(line, "\n")] = 0;
-    skip(key, line);
+    skip(key, !strncmp(line, "no ", 3) ? line + 3 : line);
     return -1;
 }
 static double peer_clock(const contest *r, int calls) { return peer_ask("time", r->key, calls); }

@@ -222,11 +222,11 @@ static void run_replay(const contest *r) { train_graph *g = (train_graph *)r->x;
 
 /* One model in every mode, beside the peer's. */
 AMP_UNUSED static void train_rows(const train_device *device, const train_shape *s, int steps, int rounds) {
-    static const char *const peer_mode[] = {"fp32", "amp", "amp-compiled", "bf16", "bf16-compiled"};
-    static const char *const peer_name[] = {"torch fp32", "torch AMP fp16", "torch AMP fp16 compiled", "torch AMP bf16", "torch AMP bf16 compiled"};
+    static const char *const peer_mode[6] = {"fp32", "amp", "amp-compiled", "bf16", "bf16-compiled", "tf32"};
+    static const char *const peer_name[6] = {"torch fp32", "torch AMP fp16", "torch AMP fp16 compiled", "torch AMP bf16", "torch AMP bf16 compiled", "torch fp32 with TF32"};
     static train_net net[3];
     train_graph graph[3];
-    contest r[16], *eager[3], *replayed[3], *peer[5];
+    contest r[16], *eager[3], *replayed[3], *peer[6];
     uint64_t skipped[3] = {0, 0, 0};
     double bytes[3], peer_bytes;
     amp_step_record record;
@@ -270,10 +270,11 @@ AMP_UNUSED static void train_rows(const train_device *device, const train_shape 
             replayed[m] = &r[n++];
         }
     }
-    for (k = 0; k < 5; k++) {
+    for (k = 0; k < 6; k++) {
         snprintf(key, sizeof key, "train %s %lu %lu %lu %lu %lu %s", s->name, (unsigned long)s->rows, (unsigned long)s->width, (unsigned long)s->layers,
                  (unsigned long)s->vocab, (unsigned long)s->context, peer_mode[k]);
         r[n] = peer_contest(peer_name[k], key, 1);
+        if (k == 5 && !device->capture) r[n].failed = 1; /* only GPUs have TF32 */
         peer[k] = &r[n++];
     }
     compete(r, n, rounds, 0.05);
@@ -287,6 +288,7 @@ AMP_UNUSED static void train_rows(const train_device *device, const train_shape 
             if (m == 0) {
                 (void)row(what, size, MILLISECONDS, mine, mine, 1, rounds, 0);
                 (void)row(what, size, MILLISECONDS, mine, peer[0], 1, rounds, 0);
+                (void)row(what, size, MILLISECONDS, mine, peer[5], 1, rounds, 0);
                 continue;
             }
             if (eager[0]) (void)row(what, size, MILLISECONDS, mine, eager[0], 1, rounds, k ? 0 : device->to_fp32);
@@ -303,7 +305,7 @@ AMP_UNUSED static void train_rows(const train_device *device, const train_shape 
         if (fine(ctx[m], amp_ledger(ctx[m], 0, &all), "amp_ledger")) bytes[m] = (double)all.peak / 1048576.0;
         if (m && bytes[0] > 0) row_of(what, size, "MiB", bytes[m], bytes[0], "fp32", 0);
         for (k = m == 0 ? 0 : m == 1 ? 1 : 3; k <= (m == 0 ? 0 : m == 1 ? 2 : 4); k++) {
-            if (peer[k]->failed) continue;
+            if (peer[k]->failed || !device->capture) continue; /* PyTorch counts the memory of GPUs alone */
             peer_bytes = peer_ask("memory", peer[k]->key, 0);
             if (peer_bytes > 0) row_of(what, size, "MiB", bytes[m], peer_bytes / 1048576.0, peer[k]->name, 0);
         }
