@@ -115,8 +115,8 @@ part-compile:
 	$(PART) tests/compile.sh $(FULL)
 part-examples: $(addprefix $(BUILD)/,$(EXAMPLES))
 	$(PART) tests/examples.sh $(FULL)
-part-install: $(BUILD)/operations $(BUILD)/products $(if $(wildcard bench/bench.mk),$(BUILD)/bench/bench)
-	$(PART) tests/install.sh
+part-install: $(BUILD)/operations $(BUILD)/products $(if $(wildcard bench/bench.mk),$(BUILD)/bench/bench $(BUILD)/bench/train)
+	$(PART) tests/install.sh $(FULL)
 part-readme:
 	$(PART) tests/readme_snippets.sh README.md
 
@@ -140,6 +140,7 @@ part-hostcuda: $(call hcu_programs,$(if $(FULL),$(HCU_VARIANTS),$(HCU_THIN)))
 part-hostcuda-suite: $(SUITES:%=$(HCU_BUILD)/%/suite)
 	$(PART) tests/hostcuda_suite.sh $(FULL) $^
 part-retrofit: $(HCU_LIB_plain)
+part-install: $(if $(wildcard bench/bench.mk),$(HCU_BUILD)/plain/bench_gpu)
 part-cuda-verbs: $(HCU_BUILD)/plain/cuda_impl.o $(HCU_BUILD)/plain/impl.c.o $(HCU_LIB_plain) # what each verb does to CUDA; its failures
 	$(PART) tests/cuda_verbs.sh $(FULL)
 else
@@ -179,6 +180,8 @@ include bench/bench.mk
 bench: ## conversions, checks and a step beside memcpy and other libraries, with a chart
 bench-gemm: ## products, beside OpenBLAS if installed
 bench-exhaustive: ## all floats through amp_cast on every code path, against the scalar functions (minutes)
+bench-train: ## whole training steps on the CPU, beside PyTorch if installed
+bench-gpu: ## casts, checks, losses, optimizer, products, whole steps on a GPU, beside PyTorch if installed (PART=casts: one of them)
 endif
 matrix: ## compilers, standards, sanitizers, architectures: tests/matrix.sh --help (long)
 	tests/matrix.sh

@@ -11,13 +11,12 @@
 #define _GNU_SOURCE
 #define AMP_IMPLEMENTATION
 #include "../amp.h"
-#include <time.h>
+#include "common.h"
 #if defined(__unix__)
 #include <dlfcn.h>
 #include <sys/mman.h>
 #endif
 
-#define ROUNDS 64
 #define MAX_RUNS 16
 
 typedef struct bench_run { /* one contestant of a row */
@@ -36,15 +35,6 @@ typedef struct bench_run { /* one contestant of a row */
 static FILE *csv;
 static int quick, wrong;
 static volatile uint64_t sink;
-
-static double now(void) { struct timespec t; clock_gettime(CLOCK_MONOTONIC, &t); return (double)t.tv_sec + (double)t.tv_nsec * 1e-9; }
-static int by_value(const void *a, const void *b) { double x, y; memcpy(&x, a, 8); memcpy(&y, b, 8); return (x > y) - (x < y); }
-static double quantile(const double *t, int n, double q) {
-    double s[ROUNDS];
-    memcpy(s, t, (size_t)n * sizeof *s);
-    qsort(s, (size_t)n, sizeof *s, by_value);
-    return s[(int)(q * (n - 1) + 0.5)];
-}
 
 /* All contestants, `rounds` times in turn; each timing repeats a call until about `slice` seconds have passed. */
 static void compete(bench_run *r, int n, int rounds, double slice) {
@@ -208,10 +198,6 @@ static char *src, *dst, *copy; /* 256 MiB of floats, and twice as much room */
 #define BIG ((size_t)64 << 20)
 
 static void head(const char *title) { printf("\n%s\n  %-34s %-8s %10s %10s %8s %7s %7s %7s  %-8s %s\n", title, "work", "path", "size", "GB/s", "anchor", "ratio", "bests", "target", "", "spread of the ratio, anchor"); }
-static const char *size_text(size_t bytes, char *to) {
-    if (bytes >= (size_t)1 << 20) snprintf(to, 24, "%u MiB", (unsigned)(bytes >> 20)); else snprintf(to, 24, "%u KiB", (unsigned)(bytes >> 10));
-    return to;
-}
 /* A line: contestant r against the best of the anchors a[0..n). */
 static void line(const char *work, const char *path, size_t size, const bench_run *r, const bench_run *a, int n, int rounds, double target) {
     double ratio[ROUNDS], gb = (double)r->bytes * 1e-9, m;
@@ -422,7 +408,8 @@ static void curve(const char *out) {
         {"memcpy", "#888", AMP_F32, AMP_F32}, {"f32 to f16", "#c33", AMP_F16, AMP_F32}, {"f16 to f32", "#36c", AMP_F32, AMP_F16}, {"f32 to bf16", "#e90", AMP_BF16, AMP_F32},
         {"bf16 to f32", "#0a8", AMP_F32, AMP_BF16}, {"f32 to f8e4m3", "#93c", AMP_F8E4M3, AMP_F32}, {"f8e4m3 to f32", "#563", AMP_F32, AMP_F8E4M3}};
     double gb[CURVES][POINTS];
-    char path[512], text[24];
+    char path[512], text[24], title[128], labels[POINTS][24];
+    chart_line lines[CURVES];
     FILE *f;
     size_t n;
     int i, k;
@@ -449,22 +436,10 @@ static void curve(const char *out) {
         fclose(f);
     }
     snprintf(path, sizeof path, "%s/curve.svg", out);
-    f = fopen(path, "w");
-    if (!f) return;
-    fprintf(f, "<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 760 400' font-family='sans-serif' font-size='12'>\n<rect width='760' height='400' fill='#fff'/>\n"
-               "<text x='60' y='20'>amp_cast, one thread, path %s: GB/s read + written, over the size of the floats</text>\n", path_name[best]);
-    for (k = 0; k < 8; k++) { /* 4, 8, ... 512 GB/s */
-        double y = 370 - 320 * k / 7.0;
-        fprintf(f, "<path d='M60 %.0fH620' stroke='#ddd'/><text x='54' y='%.0f' text-anchor='end'>%d</text>\n", y, y + 4, 4 << k);
-    }
-    for (k = 0, n = 1024; k < POINTS; k++, n *= 4) fprintf(f, "<text x='%d' y='388' text-anchor='middle'>%s</text>\n", 60 + 70 * k, size_text(n * 4, text));
-    for (i = 0; i < CURVES; i++) {
-        fprintf(f, "<polyline fill='none' stroke='%s' stroke-width='2' points='", c[i].colour);
-        for (k = 0; k < POINTS; k++) fprintf(f, "%d,%.1f ", 60 + 70 * k, 370 - 320 * (log2(gb[i][k]) - 2) / 7);
-        fprintf(f, "'/><text x='640' y='%d' fill='%s'>%s</text>\n", 60 + 20 * i, c[i].colour, c[i].name);
-    }
-    fprintf(f, "</svg>\n");
-    fclose(f);
+    for (i = 0; i < CURVES; i++) { lines[i].name = c[i].name; lines[i].colour = c[i].colour; lines[i].y = gb[i]; }
+    for (k = 0, n = 1024; k < POINTS; k++, n *= 4) (void)size_text(n * 4, labels[k]);
+    snprintf(title, sizeof title, "amp_cast, one thread, path %s: GB/s read + written, over the size of the floats", path_name[best]);
+    if (chart(path, title, lines, CURVES, labels, POINTS)) puts("bench: the chart could not be written");
 }
 
 /* ---- products ---- */

@@ -1,14 +1,14 @@
-# bench.mk - CPU benches, included by the top Makefile.   make bench | bench-gemm | bench-exhaustive
+# bench.mk - benches, included by the top Makefile.   make bench | bench-gemm | bench-train | bench-exhaustive | bench-gpu [PART=...] [RESULTS=dir]
 # BENCH_OUT: where the CSV files and the chart go.  Speed is reported, never pass or fail; a wrong result fails.
 BENCH_OUT ?= $(if $(BUILD),$(BUILD),build)/bench
 BENCH_CFLAGS ?= -O2
 BENCH_HEADER = printf '%s\n' "machine: $$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo 2>/dev/null | head -1), $$(nproc 2>/dev/null) processors; $$($(CC) --version | head -1); $(BENCH_CFLAGS)"
 
-$(BENCH_OUT)/bench $(BENCH_OUT)/exhaustive: $(BENCH_OUT)/%: bench/%.c amp.h
+$(BENCH_OUT)/bench $(BENCH_OUT)/exhaustive $(BENCH_OUT)/train: $(BENCH_OUT)/%: bench/%.c amp.h $(wildcard bench/*.h)
 	@mkdir -p $(BENCH_OUT)
 	$(CC) -std=c99 -Wall -Wextra $(BENCH_CFLAGS) $< -o $@ -lm -pthread -ldl
 
-.PHONY: bench bench-gemm bench-exhaustive
+.PHONY: bench bench-gemm bench-exhaustive bench-train bench-gpu
 bench: $(BENCH_OUT)/bench
 	@$(BENCH_HEADER) | tee $(BENCH_OUT)/bench.txt
 	$(BENCH_OUT)/bench --out $(BENCH_OUT) > $(BENCH_OUT)/bench.tmp; s=$$?; cat $(BENCH_OUT)/bench.tmp | tee -a $(BENCH_OUT)/bench.txt; rm -f $(BENCH_OUT)/bench.tmp; exit $$s
@@ -21,3 +21,37 @@ bench-gemm: $(BENCH_OUT)/bench
 
 bench-exhaustive: $(BENCH_OUT)/exhaustive
 	$(BENCH_OUT)/exhaustive
+
+# the first python3 with PyTorch, or any: peers_gpu.py says itself what is missing
+BENCH_PYTHON = $$(for p in python3 /usr/bin/python3; do if $$p -c 'import torch' 2>/dev/null; then echo $$p; exit; fi; done; command -v python3)
+BENCH_PEER = p=$(BENCH_PYTHON); [ -n "$$p" ] || echo "no python3: PyTorch's rows are skipped"; peer="$${p:+$$p bench/peers_gpu.py}"
+
+bench-train: $(BENCH_OUT)/train
+	@$(BENCH_HEADER) | tee $(BENCH_OUT)/train.txt
+	@$(BENCH_PEER); $(BENCH_OUT)/train --out $(BENCH_OUT) --peer "$${peer:+$$peer --device cpu}" > $(BENCH_OUT)/train.tmp; s=$$?; cat $(BENCH_OUT)/train.tmp | tee -a $(BENCH_OUT)/train.txt; rm -f $(BENCH_OUT)/train.tmp; exit $$s
+
+# ---- GPU: one log, CSV file and chart per part; RESULTS=dir copies them there ----
+BENCH_GPU_PARTS = $(if $(filter command,$(firstword $(origin PART))),$(PART),casts checks act step gemm train)
+BENCH_GPU_SOURCES := bench/bench_gpu.cu $(wildcard bench/*.h) amp.h amp_cuda.cuh
+BENCH_GPU_HEADER = printf '%s\n' "driver: $$(nvidia-smi --query-gpu=driver_version,clocks.sm,clocks.mem,power.limit --format=csv,noheader 2>/dev/null | head -1) (driver, SM clock, memory clock, power limit); $$($(NVCC) --version | sed -n 's/.*release/nvcc/p')"
+$(BENCH_OUT)/bench_gpu: $(BENCH_GPU_SOURCES) $(BUILD)/tests/cuda_impl.o $(BUILD)/tests/impl.o
+	@mkdir -p $(@D)
+	$(NVCC) -std=c++17 -I. -Xcompiler -Wall,-Wextra $(NVCCFLAGS) $(NVCC_GENCODE) -DBENCH_FLAGS='"$(NVCCFLAGS) $(NVCC_GENCODE)"' $< $(BUILD)/tests/cuda_impl.o $(BUILD)/tests/impl.o -o $@ -lcublasLt -lm -lpthread
+ifneq ($(GPU),)
+bench-gpu: $(BENCH_OUT)/bench_gpu
+	@s=0; $(BENCH_PEER); for part in $(BENCH_GPU_PARTS); do \
+	    log=$(BENCH_OUT)/gpu-$$part.txt; $(BENCH_GPU_HEADER) | tee $$log; \
+	    { $(BENCH_OUT)/bench_gpu --part $$part --out $(BENCH_OUT) --peer "$$peer"; echo $$? > $$log.status; } | tee -a $$log; \
+	    [ "$$(cat $$log.status)" = 0 ] || s=1; rm -f $$log.status; \
+	    if [ -n "$(RESULTS)" ]; then mkdir -p "$(RESULTS)"; cp $(BENCH_OUT)/gpu-$$part.* "$(RESULTS)"; fi; \
+	done; exit $$s
+else
+bench-gpu:
+	@echo 'bench-gpu needs nvcc and a CUDA device: $(if $(NVCC_VERSION),there is no CUDA device,nvcc was not found)'; exit 1
+endif
+# the same program, executed on the CPU by tests/hostcuda: it compiles, runs and checks its results; no speed
+ifneq ($(HCU_BUILD),)
+$(HCU_BUILD)/plain/bench_gpu: $(BENCH_GPU_SOURCES) $(HCU_HEADERS) $(HCU_BUILD)/plain/cuda_impl.o $(HCU_BUILD)/plain/impl.c.o $(HCU_LIB_plain)
+	$(HCU_CXX_plain) $(HCU_CXXFLAGS) $(HCU_FLAGS_plain) $(HCU_SHIM) $< -c -o $@.o
+	$(HCU_CXX_plain) $(HCU_FLAGS_plain) $@.o $(HCU_BUILD)/plain/cuda_impl.o $(HCU_BUILD)/plain/impl.c.o $(HCU_LIB_plain) $(HCU_LDLIBS) -lm -o $@
+endif

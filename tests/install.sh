@@ -1,6 +1,7 @@
 #!/bin/sh
-# What the Makefile promises besides tests: install, its pkg-config file, help, clean; and docs/operations.md and products.md are what
-# $BUILD/operations and $BUILD/products make of this amp.h and of the table of products. Last line: N passed, N failed, N skipped.
+# What the Makefile promises besides tests: install, its pkg-config file, help, clean; docs/operations.md and products.md are what
+# $BUILD/operations and $BUILD/products make of this amp.h and of the table of products; and the benches (tests/bench.sh, which gets the
+# arguments). Last line: N passed, N failed, N skipped.
 set -u
 cd "$(dirname "$0")/.." || exit 2
 work=$(mktemp -d) || exit 2
@@ -52,5 +53,13 @@ done
 mkdir -p "$work/b/x"
 mk clean BUILD="$work/b"
 if [ -e "$work/b" ]; then bad "clean left $work/b"; else ok; fi
+
+if [ -r bench/bench.mk ]; then
+    tests/bench.sh "$@" >"$work/log"
+    sed '$d' "$work/log"
+    # shellcheck disable=SC2046 # three words are wanted
+    set -- $(tail -n 1 "$work/log" | sed 's/[^0-9 ]//g')
+    if [ $# = 3 ]; then passed=$((passed + $1)) failed=$((failed + $2)) skipped=$((skipped + $3)); else bad "tests/bench.sh: no counts"; fi
+fi
 echo "$passed passed, $failed failed, $skipped skipped"
 [ $failed = 0 ]
