@@ -5086,7 +5086,7 @@ typedef struct ampi_kernels { /* one SIMD path; n is at most AMPI_BLOCK where fl
     void (*fence)(void);    /* after the last stream */
     /* products: c[mr][nr], row stride AMPI_LDC, += a[kc][mr] b[kc][nr], both packed; `first`: = instead of +=. Each element is the same
        chain of operations whatever mr is */
-    uint32_t mr[4], nr, _pad; /* falling; 0: no more */
+    uint32_t mr[4], nr, lanes; /* mr: falling; 0: no more */
     void (*tile[4])(size_t kc, const float *a, const float *b, float *c, int first);
     void (*pack4)(float *to, size_t width, const float *rows, size_t ld, size_t depth); /* to[k * width + r] = rows[r * ld + k], r < 4 */
 } ampi_kernels;
@@ -5198,7 +5198,7 @@ static void ampi_c_pack4(float *to, size_t width, const float *rows, size_t ld, 
    Arithmetic is guarded like the scalar operations; division, root and clamp are written as instructions, because compilers replace
    the operators under -ffast-math. P_gt compares signed numbers and gives a mask P_m. P_up16 and P_up8 load P_N short elements as
    32-bit ones; P_st16 and P_st8 store the low parts of 2 and 4 vectors. P_j: vectors of 64-bit integers, for Philox. P_fma, for
-   products only, may round once or twice. P_top(a, b): b unless a is larger. */
+   products only, may round once or twice. P_top and P_low: the larger and the smaller, and b (NEON: NaN) when one is NaN. */
 #if defined(AMPI_X86) || defined(AMPI_NEON)
 #  define AMPI_ALWAYS __attribute__((always_inline)) static inline
 #else
@@ -5312,6 +5312,7 @@ AMPI_ALWAYS __m128 ampi_s_sqrt(__m128 a) { __m128 r; __asm__("sqrtps %1, %0" : "
 #endif
 AMPI_ALWAYS __m128 ampi_s_div(__m128 a, __m128 b) { AMPI_SSE2_OP("divps", a, b); return a; }
 AMPI_ALWAYS __m128 ampi_s_top(__m128 a, __m128 b) { AMPI_SSE2_OP("maxps", a, b); return a; }
+AMPI_ALWAYS __m128 ampi_s_low(__m128 a, __m128 b) { AMPI_SSE2_OP("minps", a, b); return a; }
 AMPI_ALWAYS __m128d ampi_s_upd(const float *p) { return _mm_cvtps_pd(_mm_castsi128_ps(_mm_loadl_epi64((const __m128i *)(const void *)p))); }
 AMPI_ALWAYS __m128 ampi_s_clamp(__m128 x, __m128 limit) { /* min and max return their second source when x is NaN */
     __m128 low = ampi_s_sub(_mm_setzero_ps(), limit);
@@ -5352,6 +5353,7 @@ AMPI_ALWAYS void ampi_s_nt64(char *p, const char *b) {
     T AMPI_ALWAYS V P##_div(V a, V b) { V r; __asm__("vdivps %2, %1, %0" : "=" C(r) : C(a), C(b)); return r; } \
     T AMPI_ALWAYS V P##_sqrt(V a) { V r; __asm__("vsqrtps %1, %0" : "=" C(r) : C(a)); return r; } \
     T AMPI_ALWAYS V P##_top(V a, V b) { V r; __asm__("vmaxps %2, %1, %0" : "=" C(r) : C(a), C(b)); return r; } \
+    T AMPI_ALWAYS V P##_low(V a, V b) { V r; __asm__("vminps %2, %1, %0" : "=" C(r) : C(a), C(b)); return r; } \
     T AMPI_ALWAYS V P##_clamp(V x, V limit) { \
         V r, low = P##_sub(P##_set(0.0f), limit); \
         __asm__("vminps %2, %1, %0" : "=" C(r) : C(limit), C(x)); \
@@ -5384,6 +5386,7 @@ AMPI_T2 AMPI_ALWAYS void ampi_2_nt64(char *p, const char *b) {
     _mm256_stream_si256((__m256i *)(void *)p, ampi_2_ldi(b)); _mm256_stream_si256((__m256i *)(void *)(p + 32), ampi_2_ldi(b + 32));
 }
 typedef __mmask16 ampi_5_m;
+AMPI_T5 AMPI_ALWAYS __m512 ampi_5_ldexp(__m512 p, __m512 n, __m512i b) { (void)b; return _mm512_scalef_ps(p, n); }
 AMPI_T5 AMPI_ALWAYS __m512d ampi_5_upd(const float *p) { return _mm512_cvtps_pd(_mm256_loadu_ps(p)); }
 AMPI_T5 AMPI_ALWAYS __m512i ampi_5_shr(__m512i a, uint32_t n) { return _mm512_srlv_epi32(a, ampi_5_dup(n)); } /* srli needs a literal at -O0 */
 AMPI_T5 AMPI_ALWAYS __m512i ampi_5_shl(__m512i a, uint32_t n) { return _mm512_sllv_epi32(a, ampi_5_dup(n)); }
@@ -5467,7 +5470,8 @@ AMPI_ALWAYS void ampi_n_done(void) { }
 AMPI_ALWAYS uint64x2_t ampi_n_iota64(void) { return vcombine_u64(vcreate_u64(0), vcreate_u64(1)); }
 AMPI_ALWAYS void ampi_n_st64(void *p, uint64x2_t x) { vst1q_u8((uint8_t *)p, vreinterpretq_u8_u64(x)); }
 AMPI_ALWAYS float32x4_t ampi_n_fma(float32x4_t a, float32x4_t b, float32x4_t c) { return vfmaq_f32(c, a, b); }
-AMPI_ALWAYS float32x4_t ampi_n_top(float32x4_t a, float32x4_t b) { return vbslq_f32(vcgtq_f32(a, b), a, b); }
+AMPI_ALWAYS float32x4_t ampi_n_top(float32x4_t a, float32x4_t b) { float32x4_t r; __asm__("fmax %0.4s, %1.4s, %2.4s" : "=w"(r) : "w"(a), "w"(b)); return r; }
+AMPI_ALWAYS float32x4_t ampi_n_low(float32x4_t a, float32x4_t b) { float32x4_t r; __asm__("fmin %0.4s, %1.4s, %2.4s" : "=w"(r) : "w"(a), "w"(b)); return r; }
 AMPI_ALWAYS float64x2_t ampi_n_ldd(const double *p) { return vld1q_f64(p); }
 AMPI_ALWAYS void ampi_n_std(double *p, float64x2_t x) { vst1q_f64(p, x); }
 AMPI_ALWAYS float64x2_t ampi_n_upd(const float *p) { return vcvt_f64_f32(vld1_f32(p)); }
@@ -5596,7 +5600,7 @@ AMPI_FLOAT_LOOPS(ampi_c, AMPI_TC)
 static void ampi_use_c(ampi_kernels *k) { /* tables are filled by code: a const table of addresses would be writable data in PIC */
     memset(k, 0, sizeof *k);
     AMPI_USE(ampi_c);
-    k->simd = AMP_SIMD_SCALAR; k->name = "scalar";
+    k->simd = AMP_SIMD_SCALAR; k->name = "scalar"; k->lanes = 1;
     k->widen[AMP_F32] = ampi_c_widen_f32; k->narrow[AMP_F32] = ampi_c_narrow_f32;
     k->round = ampi_c_round; k->pack4 = ampi_c_pack4;
     k->mr[0] = 4; k->nr = 8; k->tile[0] = ampi_c_tile_4;
@@ -5752,11 +5756,20 @@ static void ampi_use_c(ampi_kernels *k) { /* tables are filled by code: a const 
         return P##_any(P##_and(any, P##_dup(ampi_signs(t)))) || ampi_c_bad(p, bytes, t); \
     }
 /* exp and the activations, operation by operation as the scalar ones: the same bits */
+#define AMPI_LDEXP(P, T) /* p 2^n, where b holds the bits of n + 1.5 * 2^23: in two factors, of which only the second rounds */ \
+    T AMPI_ALWAYS P##_v P##_ldexp(P##_v p, P##_v n, P##_i b) { \
+        P##_i k = P##_subi(b, P##_dup(0x4b400000u - 255u)), h = P##_shr(P##_addi(k, P##_dup(1)), 1); /* n + 255, and about half of it */ \
+        (void)n; \
+        return P##_mul(P##_mul(p, P##_f(P##_shl(P##_subi(h, P##_dup(1)), 23))), P##_f(P##_shl(P##_subi(k, h), 23))); \
+    }
 #define AMPI_MATH(P, T) \
     T AMPI_ALWAYS P##_v P##_exp(P##_v x) { \
-        P##_i b = P##_b(x), a = P##_and(b, P##_dup(0x7fffffffu)), k, h, e; \
-        P##_v p = P##_add(P##_mul(x, P##_set(1.44269504f)), P##_set(12582912.0f)), n = P##_sub(p, P##_set(12582912.0f)), r; \
-        k = P##_subi(P##_b(p), P##_dup(0x4b400000u)); \
+        P##_v n, r, p; \
+        P##_i b; \
+        x = P##_low(P##_set(89.0f), P##_top(P##_set(-104.0f), x)); /* beyond, the result is Inf or 0 already; NaN stays */ \
+        p = P##_add(P##_mul(x, P##_set(1.44269504f)), P##_set(12582912.0f)); \
+        b = P##_b(p); \
+        n = P##_sub(p, P##_set(12582912.0f)); \
         r = P##_sub(P##_sub(x, P##_mul(n, P##_set(0.693359375f))), P##_mul(n, P##_set(-2.12194440e-4f))); \
         p = P##_add(P##_mul(P##_set(1.98412698e-4f), r), P##_set(1.38888889e-3f)); \
         p = P##_add(P##_mul(p, r), P##_set(8.33333333e-3f)); \
@@ -5764,11 +5777,7 @@ static void ampi_use_c(ampi_kernels *k) { /* tables are filled by code: a const 
         p = P##_add(P##_mul(p, r), P##_set(1.66666667e-1f)); \
         p = P##_add(P##_mul(p, r), P##_set(0.5f)); \
         p = P##_add(P##_add(P##_mul(P##_mul(r, r), p), r), P##_set(1.0f)); \
-        h = P##_shr(P##_addi(k, P##_dup(256)), 1); /* k/2 + 128, rounded as it likes: only the second product rounds */ \
-        p = P##_mul(P##_mul(p, P##_f(P##_shl(P##_subi(h, P##_dup(1)), 23))), P##_f(P##_shl(P##_subi(P##_addi(k, P##_dup(255)), h), 23))); \
-        e = P##_sel(P##_gt(a, P##_dup(0x42cff1b5u)), P##_dup(0), P##_b(p)); /* 103.9721 */ \
-        e = P##_sel(P##_gt(b, P##_dup(0x42b17218u)), P##_dup(0x7f800000u), e); /* 88.72284 */ \
-        return P##_f(P##_sel(P##_gt(a, P##_dup(0x7f800000u)), b, e)); \
+        return P##_ldexp(p, n, b); \
     } \
     T AMPI_ALWAYS P##_v P##_sigmoid(P##_v x) { \
         P##_v z2 = P##_mul(P##_mul(P##_set(1.59576912f), x), P##_add(P##_set(1.0f), P##_mul(P##_set(0.044715f), P##_mul(x, x)))); \
@@ -5836,8 +5845,8 @@ static void ampi_use_c(ampi_kernels *k) { /* tables are filled by code: a const 
         } \
     }
 
-AMPI_PATH(ampi_s, AMPI_TS) AMPI_STREAM(ampi_s, AMPI_TS)
-AMPI_PATH(ampi_2, AMPI_T2) AMPI_STREAM(ampi_2, AMPI_T2) AMPI_ROUNDING(ampi_2, AMPI_T2)
+AMPI_LDEXP(ampi_s, AMPI_TS) AMPI_PATH(ampi_s, AMPI_TS) AMPI_STREAM(ampi_s, AMPI_TS)
+AMPI_LDEXP(ampi_2, AMPI_T2) AMPI_PATH(ampi_2, AMPI_T2) AMPI_STREAM(ampi_2, AMPI_T2) AMPI_ROUNDING(ampi_2, AMPI_T2)
 AMPI_PATH(ampi_5, AMPI_T5) AMPI_STREAM(ampi_5, AMPI_T5) AMPI_ROUNDING(ampi_5, AMPI_T5)
 
 /* F16C, also for FP8: an E5M2 byte is the upper byte of a half; E4M3 moved up by 7 is a half 256 times too small, its NaN apart. */
@@ -5926,13 +5935,13 @@ static void ampi_s_pack4(float *to, size_t width, const float *rows, size_t ld, 
 
 static void ampi_use_s(ampi_kernels *k) {
     AMPI_USE(ampi_s);
-    k->simd = AMP_SIMD_SSE2; k->name = "sse2";
+    k->simd = AMP_SIMD_SSE2; k->name = "sse2"; k->lanes = 4;
     k->stream = ampi_s_stream; k->fence = ampi_s_fence; k->pack4 = ampi_s_pack4;
     k->mr[0] = 4; k->mr[1] = 1; k->nr = 8; k->tile[0] = ampi_s_tile_4; k->tile[1] = ampi_s_tile_1;
 }
 static void ampi_use_2(ampi_kernels *k) {
     AMPI_USE(ampi_2);
-    k->simd = AMP_SIMD_AVX2; k->name = "avx2";
+    k->simd = AMP_SIMD_AVX2; k->name = "avx2"; k->lanes = 8;
     k->widen[AMP_F16] = ampi_2_widen_half; k->narrow[AMP_F16] = ampi_2_narrow_half;
     k->widen[AMP_F8E4M3] = ampi_2_widen_e4m3; k->widen[AMP_F8E5M2] = ampi_2_widen_e5m2;
     k->round = ampi_2_round; k->stream = ampi_2_stream;
@@ -5960,7 +5969,7 @@ static ampi_cpuid ampi_look(void) {
 }
 static void ampi_use_5(ampi_kernels *k, ampi_cpuid is) {
     AMPI_USE(ampi_5);
-    k->simd = AMP_SIMD_AVX512; k->name = "avx512";
+    k->simd = AMP_SIMD_AVX512; k->name = "avx512"; k->lanes = 16;
     k->widen[AMP_F16] = ampi_5_widen_half; k->narrow[AMP_F16] = ampi_5_narrow_half;
     k->widen[AMP_F8E4M3] = ampi_5_widen_e4m3; k->widen[AMP_F8E5M2] = ampi_5_widen_e5m2;
     k->round = ampi_5_round; k->stream = ampi_5_stream;
@@ -5971,7 +5980,7 @@ static void ampi_use_5(ampi_kernels *k, ampi_cpuid is) {
 #endif
 }
 #elif defined(AMPI_NEON)
-AMPI_PATH(ampi_n, AMPI_TN) AMPI_ROUNDING(ampi_n, AMPI_TN)
+AMPI_LDEXP(ampi_n, AMPI_TN) AMPI_PATH(ampi_n, AMPI_TN) AMPI_ROUNDING(ampi_n, AMPI_TN)
 AMPI_ALWAYS void ampi_n_narrow_half_1(char *d, const char *s) {
     uint32_t k;
     for (k = 0; k < 4; k++) vst1_u8((uint8_t *)d + 8 * k, vreinterpret_u8_f16(vcvt_f16_f32(ampi_n_f(ampi_n_ldi(s + 16 * k)))));
@@ -5985,7 +5994,7 @@ AMPI_STEPS(AMPI_TN, ampi_n_widen_half, ampi_n_widen_half_1, 16u, 4u, 2u)
 AMPI_TILE(ampi_n, AMPI_TN, 12, AMPI_R12) AMPI_TILE(ampi_n, AMPI_TN, 4, AMPI_R4) AMPI_TILE(ampi_n, AMPI_TN, 1, AMPI_R1)
 static void ampi_use_n(ampi_kernels *k) {
     AMPI_USE(ampi_n);
-    k->simd = AMP_SIMD_NEON; k->name = "neon";
+    k->simd = AMP_SIMD_NEON; k->name = "neon"; k->lanes = 4;
     k->widen[AMP_F16] = ampi_n_widen_half; k->narrow[AMP_F16] = ampi_n_narrow_half;
     k->round = ampi_n_round;
     k->mr[0] = 12; k->mr[1] = 4; k->mr[2] = 1; k->nr = 8;
@@ -6774,6 +6783,8 @@ static amp_status ampi_cpu_col_sum(amp_ctx *ctx, amp_array out, amp_array in, si
 
 typedef struct ampi_xent_job { ampi_cpu *c; const amp_xent *d; size_t per_task; float factor; /* of gradients: factor * scale / rows that count */ uint32_t _pad; } ampi_xent_job;
 
+static size_t ampi_whole(const ampi_kernels *k, size_t n) { return (n + k->lanes - 1) & ~(size_t)(k->lanes - 1); } /* whole vectors */
+
 /* One row, in this order on every backend:
      max = largest logit;  sum = sum of exp(x - max) as float;  mean = (sum of x) / classes when smoothing
      loss = (1-s) * ((max - x[label]) + log(sum))  [+ s * ((max - mean) + log(sum))]
@@ -6781,7 +6792,7 @@ typedef struct ampi_xent_job { ampi_cpu *c; const amp_xent *d; size_t per_task; 
 static void ampi_xent_row(const ampi_xent_job *j, size_t row, ampi_workspace *w) {
     const amp_xent *d = j->d;
     const ampi_kernels *k = j->c->k;
-    size_t at = row * d->ld, i, n, classes = d->classes;
+    size_t at = row * d->ld, i, n, whole, classes = d->classes;
     int32_t label = d->labels[row];
     float x[AMPI_BLOCK], keep = ampi_sub(1.0f, d->smoothing), share = ampi_div(d->smoothing, (float)classes), max = 0.0f, mean = 0.0f, sum, log_sum, loss, target;
     ampi_sum s;
@@ -6805,8 +6816,10 @@ static void ampi_xent_row(const ampi_xent_job *j, size_t row, ampi_workspace *w)
     s = ampi_sum_begin(w);
     for (i = 0; i < classes; i += n) {
         n = ampi_least(AMPI_BLOCK, classes - i);
+        whole = ampi_whole(k, n);
         k->widen[logits.dtype](x, ampi_at(logits, at + i), n);
-        k->exps(x, n, max);
+        memset(x + n, 0, (whole - n) * sizeof *x);
+        k->exps(x, whole, max);
         k->sums(ampi_sum_block(&s, n), x, n);
     }
     sum = ampi_narrow(ampi_sum_end_of(&s));
@@ -6818,8 +6831,9 @@ static void ampi_xent_row(const ampi_xent_job *j, size_t row, ampi_workspace *w)
     if (!grad.data) return;
     for (i = 0; i < classes; i += n) {
         n = ampi_least(AMPI_BLOCK, classes - i);
-        if (classes > AMPI_BLOCK) { k->widen[logits.dtype](x, ampi_at(logits, at + i), n); k->exps(x, n, max); } /* else they are still there */
-        k->shares(x, n, sum, share, j->factor);
+        whole = ampi_whole(k, n);
+        if (classes > AMPI_BLOCK) { k->widen[logits.dtype](x, ampi_at(logits, at + i), n); k->exps(x, whole, max); } /* else they are still there */
+        k->shares(x, whole, sum, share, j->factor);
         if ((size_t)label - i < n) x[(size_t)label - i] = ampi_mul(ampi_sub(ampi_sub(ampi_div(amp_exp(ampi_sub(target, max)), sum), keep), share), j->factor);
         k->narrow[grad.dtype](ampi_at(grad, at + i), x, n);
     }

@@ -80,6 +80,14 @@ static void *pages(size_t bytes) { /* page-aligned, touched */
     memset(p, 1, bytes);
     return p;
 }
+static void unpages(void *p, size_t bytes) {
+#if defined(__unix__)
+    (void)munmap(p, bytes + 4096);
+#else
+    (void)bytes;
+    free(p);
+#endif
+}
 static void fill(float *x, size_t n) { /* normal-like: sum of 4 uniform numbers */
     size_t i;
     for (i = 0; i < n; i += 2) {
@@ -378,6 +386,74 @@ static void checks(void) {
     }
 }
 
+/* ---- losses, activations, dropout, sums: each path beside a copy of the same bytes, and beside portable C ---- */
+
+static void run_xent(const bench_run *r) { if (amp_softmax_cross_entropy(r->ctx, (const amp_xent *)r->extra) != AMP_OK) wrong = 1; }
+static void run_backward(const bench_run *r) { if (amp_linear_backward(r->ctx, (const amp_linear *)r->extra) != AMP_OK) wrong = 1; }
+static void run_dropout(const bench_run *r) { if (amp_dropout(r->ctx, (const amp_dropout_desc *)r->extra) != AMP_OK) wrong = 1; }
+static void run_gelu(const bench_run *r) { /* the inner loop alone: forward, it is part of a product */
+    size_t i;
+    for (i = 0; i < r->n; i += AMPI_BLOCK) {
+        memcpy((float *)r->dst + i, (const float *)r->src + i, AMPI_BLOCK * sizeof(float));
+        ampi_cpu_of(r->ctx)->k->act((float *)r->dst + i, AMPI_BLOCK, AMP_GELU);
+    }
+}
+static void verb_row(const char *work, void (*fn)(const bench_run *), void *desc, size_t n, size_t bytes, size_t size, const void *result, size_t result_bytes) {
+    bench_run r[MAX_RUNS];
+    int a, k, p, scalar, rounds = rounds_for(bytes);
+    char *want = (char *)pages(result_bytes);
+    a = k = scalar = anchors(r, copy, src, bytes);
+    for (p = AMP_SIMD_SCALAR; p < 6; p++) if (on[p]) {
+        r[k] = contestant(path_name[p], fn, on[p], dst, src, n, bytes, AMP_F32, AMP_F32);
+        r[k].extra = desc;
+        memcpy(dst, src, result_bytes); /* for those that work in place */
+        fn(&r[k]);
+        if (k == scalar) memcpy(want, result, result_bytes);
+        else if (memcmp(want, result, result_bytes)) { printf("WRONG: %s on %s is not what portable C gives\n", work, path_name[p]); wrong = 1; }
+        k++;
+    }
+    compete(r, k, rounds, bytes > (size_t)1 << 24 ? 0 : 3e-4);
+    for (p = a; p < k; p++) line(work, r[p].name, size, &r[p], r, a, rounds, 0);
+    for (p = scalar + 1; p < k; p++) line(work, r[p].name, size, &r[p], &r[scalar], 1, rounds, 0);
+    unpages(want, result_bytes);
+}
+static void functions(void) {
+    static int32_t labels[512];
+    static const struct { size_t rows, classes; } shapes[3] = {{512, 10}, {64, 1000}, {16, 50257}};
+    size_t s, n = 131072, i;
+    head("Losses, activations, dropout, sums (anchor: a copy of the bytes that must be read or written, then portable C)");
+    for (s = 0; s < 3; s++) {
+        amp_xent e = AMP_ZERO;
+        char work[64];
+        size_t count = shapes[s].rows * shapes[s].classes;
+        make_source(AMP_F16, count);
+        for (i = 0; i < shapes[s].rows; i++) labels[i] = (int32_t)(amp_random(1, 1, i) % shapes[s].classes);
+        e.rows = shapes[s].rows; e.classes = shapes[s].classes;
+        e.logits = amp_arr(src, AMP_F16); e.dlogits = amp_arr(dst, AMP_F16); e.labels = labels;
+        e.row_loss = (float *)(void *)(copy + BIG * 2); e.loss = e.row_loss + e.rows;
+        snprintf(work, sizeof work, "cross-entropy f16 %u x %u", (unsigned)e.rows, (unsigned)e.classes);
+        verb_row(work, run_xent, &e, count, count * 4, count * 2, dst, count * 2);
+    }
+    for (s = 0; s < 2; s++) {
+        amp_linear l = AMP_ZERO;
+        make_source(AMP_F16, n);
+        l.rows = 1; l.in = 1; l.out = n; l.act = s ? AMP_RELU : AMP_GELU;
+        l.aux = l.y = amp_arr(src, AMP_F16); l.dy = amp_arr(dst, AMP_F16);
+        verb_row(s ? "relu backward f16" : "gelu backward f16", run_backward, &l, n, n * 6, n * 2, dst, n * 2);
+    }
+    make_source(AMP_F32, n);
+    verb_row("gelu f32 (inner loop)", run_gelu, NULL, n, n * 8, n * 4, dst, n * 4);
+    {
+        amp_dropout_desc d = AMP_ZERO;
+        amp_linear l = AMP_ZERO;
+        make_source(AMP_F16, n);
+        d.count = n; d.p = 0.1f; d.x = amp_arr(src, AMP_F16); d.y = amp_arr(dst, AMP_F16);
+        verb_row("dropout f16", run_dropout, &d, n, n * 4, n * 2, dst, n * 2);
+        l.rows = 128; l.in = 1; l.out = 1024; l.dy = amp_arr(src, AMP_F16); l.dbias = amp_arr(dst, AMP_F32);
+        verb_row("column sums f16 128 x 1024", run_backward, &l, n, n * 2, n * 2, dst, 4096);
+    }
+}
+
 /* ---- one optimizer step: AdamW on FP32 masters with a half copy and half gradients; 28 bytes per parameter at least, and the
    gradients are read once more for the check ---- */
 typedef struct step_state { amp_params *p; amp_scaler *s; } step_state;
@@ -633,7 +709,7 @@ int main(int argc, char **argv) {
 #endif
     if (gemm) products();
     else if (curves) curve(out);
-    else { conversions(); checks(); steps(); }
+    else if (getenv("ONLY_F")) functions(); else { conversions(); checks(); functions(); steps(); }
     if (csv) fclose(csv);
     printf("\n%.0f seconds\n", now() - t);
     return wrong;
