@@ -5066,7 +5066,7 @@ typedef struct ampi_kernels { /* one SIMD path; n is at most AMPI_BLOCK where fl
     void (*round)(void *dst, amp_dtype t, const void *f32, size_t n, const uint32_t *r, int saturate); /* r NULL: to nearest */
     const uint32_t *(*random)(uint32_t *buf, size_t n, uint64_t seed, uint64_t stream, uint64_t at);   /* words at .. at + n, in buf[n + 64] */
     int  (*bad)(const void *src, size_t bytes, amp_dtype t);       /* is any element not finite? */
-    int  (*scale)(float *u, size_t n, float by);                   /* u *= by; is any product not finite? */
+    int  (*scale)(float *to, const float *u, size_t n, float by);  /* to = u * by, maybe in place; is any product not finite? */
     void (*axpy)(float *to, const float *u, size_t n, float by);   /* to += by * u: product and sum are rounded */
     float (*dot)(const float *a, const float *b, size_t n);        /* in an order of this path's own; any n */
     void (*squares)(double *lane, const float *u, size_t n);       /* lane[i] += u[i]^2 */
@@ -5078,10 +5078,10 @@ typedef struct ampi_kernels { /* one SIMD path; n is at most AMPI_BLOCK where fl
     void (*act)(float *u, size_t n, amp_act act);
     void (*act_grad)(float *dy, const float *saved, size_t n, amp_act act);
     void (*drop)(float *u, const uint32_t *r, size_t n, uint32_t threshold, float factor);
-    void (*prepare)(float *u, size_t n, const amp_coef *c);
-    void (*adam)(float *w, float *m, float *v, float *u, size_t n, const amp_coef *c);
-    void (*sgd)(float *w, float *b, float *u, size_t n, const amp_coef *c);
-    void (*lion)(float *w, float *m, float *u, size_t n, const amp_coef *c);
+    void (*prepare)(float *to, const float *u, size_t n, const amp_coef *c);
+    void (*adam)(float *w, float *m, float *v, const float *u, size_t n, const amp_coef *c); /* u: not prepared yet */
+    void (*sgd)(float *w, float *b, const float *u, size_t n, const amp_coef *c);
+    void (*lion)(float *w, float *m, const float *u, size_t n, const amp_coef *c);
     void (*stream)(char *dst, const char *buf, size_t pages, const char *next, size_t step); /* see ampi_cast_stream; NULL: none */
     void (*fence)(void);    /* after the last stream */
     /* products: c[mr][nr], row stride AMPI_LDC, += a[kc][mr] b[kc][nr], both packed; `first`: = instead of +=. Each element is the same
@@ -5125,7 +5125,7 @@ AMP_INLINE uint32_t ampi_c_decode(uint32_t b, amp_dtype t) {
     return r | (b >> at) << 31;
 }
 static void ampi_c_widen_f32(void *d, const void *s, size_t n) { memcpy(d, s, n * 4); }
-static void ampi_c_narrow_f32(void *d, const void *s, size_t n) { memcpy(d, s, n * 4); }
+static void ampi_c_narrow_f32(void *d, const void *s, size_t n) { if (d != s) memcpy(d, s, n * 4); }
 #define AMPI_PORTABLE(name, dtype, type) \
     static void ampi_c_widen_##name(void *d, const void *s, size_t n) { \
         type h[16]; uint32_t u[16]; size_t i, e; \
@@ -5490,18 +5490,18 @@ AMPI_ALWAYS float64x2_t ampi_n_muld(float64x2_t a, float64x2_t b) { return vmulq
         if (i < n) ampi_c_##name rest; \
     }
 #define AMPI_FLOAT_LOOPS(P, T) \
-    T static int P##_scale(float *u, size_t n, float by) { \
+    T static int P##_scale(float *to, const float *u, size_t n, float by) { \
         const P##_i e = P##_dup(0x7f800000u), one = P##_dup(0x00800000u); \
         P##_i any = P##_dup(0); \
         uint32_t rest = 0; \
         size_t i; \
         for (i = 0; i + 2u * P##_N <= n; i += 2u * P##_N) { \
             P##_v x = P##_mul(P##_ldf(u + i), P##_set(by)), y = P##_mul(P##_ldf(u + i + P##_N), P##_set(by)); \
-            P##_stf(u + i, x); \
-            P##_stf(u + i + P##_N, y); \
+            P##_stf(to + i, x); \
+            P##_stf(to + i + P##_N, y); \
             any = P##_or(any, P##_or(P##_addi(P##_and(P##_b(x), e), one), P##_addi(P##_and(P##_b(y), e), one))); \
         } \
-        for (; i < n; i++) { u[i] = ampi_mul(u[i], by); rest |= (ampi_bits(u[i]) & 0x7f800000u) + 0x00800000u; } \
+        for (; i < n; i++) { to[i] = ampi_mul(u[i], by); rest |= (ampi_bits(to[i]) & 0x7f800000u) + 0x00800000u; } \
         return (rest >> 31 != 0) | P##_any(P##_and(any, P##_dup(0x80000000u))); \
     } \
     AMPI_EACH(P, T, axpy, (float *to, const float *u, size_t n, float by), (to + i, u + i, n - i, by), \
@@ -5515,21 +5515,24 @@ AMPI_ALWAYS float64x2_t ampi_n_muld(float64x2_t a, float64x2_t b) { return vmulq
     AMPI_EACH(P, T, drop, (float *u, const uint32_t *r, size_t n, uint32_t threshold, float factor), (u + i, r + i, n - i, threshold, factor), \
         P##_i s = P##_dup(0x80000000u), x = P##_b(P##_mul(P##_ldf(u + i), P##_set(factor))); \
         P##_stf(u + i, P##_f(P##_sel(P##_gt(P##_dup(threshold ^ 0x80000000u), P##_xor(P##_ldi(r + i), s)), P##_dup(0), x)));) \
-    AMPI_EACH(P, T, prepare, (float *u, size_t n, const amp_coef *c), (u + i, n - i, c), \
+    AMPI_EACH(P, T, prepare, (float *to, const float *u, size_t n, const amp_coef *c), (to + i, u + i, n - i, c), \
         P##_v x = P##_ldf(u + i); \
         AMPI_PREPARE(P, P##_v, x, c); \
-        P##_stf(u + i, x);) \
-    AMPI_EACH(P, T, adam, (float *w, float *m, float *v, float *u, size_t n, const amp_coef *c), (w + i, m + i, v + i, u + i, n - i, c), \
+        P##_stf(to + i, x);) \
+    AMPI_EACH(P, T, adam, (float *w, float *m, float *v, const float *u, size_t n, const amp_coef *c), (w + i, m + i, v + i, u + i, n - i, c), \
         P##_v wx = P##_ldf(w + i), mx = P##_ldf(m + i), vx = P##_ldf(v + i), ux = P##_ldf(u + i); \
+        AMPI_PREPARE(P, P##_v, ux, c); \
         AMPI_ADAM(P, P##_v, wx, mx, vx, ux, c); \
         P##_stf(w + i, wx); P##_stf(m + i, mx); P##_stf(v + i, vx);) \
-    AMPI_EACH(P, T, sgd, (float *w, float *b, float *u, size_t n, const amp_coef *c), (w + i, b ? b + i : b, u + i, n - i, c), \
+    AMPI_EACH(P, T, sgd, (float *w, float *b, const float *u, size_t n, const amp_coef *c), (w + i, b ? b + i : b, u + i, n - i, c), \
         P##_v wx = P##_ldf(w + i), bx = b ? P##_ldf(b + i) : P##_set(0.0f), ux = P##_ldf(u + i); \
+        AMPI_PREPARE(P, P##_v, ux, c); \
         AMPI_SGD(P, P##_v, wx, bx, ux, c); \
         P##_stf(w + i, wx); \
         if (b) P##_stf(b + i, bx);) \
-    AMPI_EACH(P, T, lion, (float *w, float *m, float *u, size_t n, const amp_coef *c), (w + i, m + i, u + i, n - i, c), \
+    AMPI_EACH(P, T, lion, (float *w, float *m, const float *u, size_t n, const amp_coef *c), (w + i, m + i, u + i, n - i, c), \
         P##_v wx = P##_ldf(w + i), mx = P##_ldf(m + i), ux = P##_ldf(u + i); \
+        AMPI_PREPARE(P, P##_v, ux, c); \
         AMPI_LION(P, P##_v, wx, mx, ux, c); \
         P##_stf(w + i, wx); P##_stf(m + i, mx);) \
     T static void P##_squares(double *lane, const float *u, size_t n) { /* a square of floats is exact in double, so contraction cannot hurt */ \
@@ -6232,6 +6235,7 @@ static const float *ampi_floats(const ampi_kernels *k, amp_array a, size_t i, si
     k->widen[a.dtype](buf, p, n);
     return buf;
 }
+static void ampi_ahead(const char *p, size_t bytes) { const char *end = p + bytes; for (; p < end; p += 64) AMPI_PREFETCH(p); }
 static size_t ampi_words(uint64_t at, size_t n) { return at && n > (uint64_t)0 - at ? (size_t)((uint64_t)0 - at) : n; } /* random words are numbered modulo 2^64 */
 
 /* n <= AMPI_BLOCK floats to t, stochastically: element i with word at + i. */
@@ -6303,55 +6307,55 @@ static amp_status ampi_cpu_cast(amp_ctx *ctx, amp_array dst, amp_array src, size
     return AMP_OK;
 }
 
-/* What is wrong with element i: gradients g as stored and u = g / scale as float. */
-static uint32_t ampi_fault(float g, float u) { return amp_is_nan(g) ? AMP_FOUND_NAN : !amp_is_finite(g) ? AMP_FOUND_INF : !amp_is_finite(u) ? AMP_FOUND_OVERFLOW : 0u; }
-
-typedef struct ampi_finite_job { ampi_cpu *c; amp_array a, dst; size_t index; amp_scaler_state *s; float inv; uint32_t found; amp_finite_report r; } ampi_finite_job;
-typedef struct ampi_found { uint64_t nan, inf; size_t first; uint32_t bits, _pad; } ampi_found;
-
-/* Elements i .. i + n, as stored in g and as products u. */
-static void ampi_count_faults(ampi_found *f, amp_array g, size_t i, const float *u, size_t n) {
+/* What is wrong with a chunk's elements from .. from + n of a gradient g whose products are u, and with products that are finite as
+   floats but not as stored in `out` (data NULL: not stored). */
+static void ampi_note_fault(amp_partial *f, size_t at) { if (f->first > at) f->first = (uint32_t)at; }
+static void ampi_count_faults(amp_partial *f, amp_array g, size_t from, const float *u, size_t n) {
     size_t e;
     for (e = 0; e < n; e++) {
-        uint32_t b = ampi_fault(amp_load(g.data, g.dtype, i + e), u[e]);
-        if (!b) continue;
-        if (f->first > i + e) f->first = i + e;
-        f->bits |= b;
-        f->nan += b == AMP_FOUND_NAN;
-        f->inf += b != AMP_FOUND_NAN;
+        float x = amp_load(g.data, g.dtype, from + e);
+        if (amp_is_finite(x) && amp_is_finite(u[e])) continue;
+        ampi_note_fault(f, from + e);
+        if (amp_is_nan(x)) f->nan++; else if (!amp_is_finite(x)) f->inf++; else f->overflow++;
     }
 }
+static void ampi_count_lost(amp_partial *f, amp_array out, size_t from, const float *u, size_t n) {
+    size_t e;
+    for (e = 0; e < n; e++) if (amp_is_finite(u[e]) && !amp_is_finite(amp_load(out.data, out.dtype, from + e))) { ampi_note_fault(f, from + e); f->overflow++; }
+}
+static amp_array ampi_part(amp_array a, size_t i) { a.data = ampi_at(a, i); return a; }
+
+typedef struct ampi_finite_job { ampi_cpu *c; amp_array a, dst; size_t index; amp_scaler_state *s; float inv; uint32_t found; amp_finite_report r; } ampi_finite_job;
 static void ampi_finite_task(void *arg, size_t task, ampi_workspace *w) {
     ampi_finite_job *j = (ampi_finite_job *)arg;
     const ampi_kernels *k = j->c->k;
     float own[AMPI_BLOCK];
-    ampi_found f = {0, 0, (size_t)-1, 0, 0};
-    size_t i = task * AMP_CHUNK, end = ampi_least(j->a.count, i + AMP_CHUNK), n, e;
-    int in_place = j->s && j->a.data == j->dst.data && j->a.dtype == AMP_F32 && j->dst.dtype == AMP_F32 && j->inv <= 1.0f && (uintptr_t)j->a.data % sizeof(float) == 0; /* then a product is bad only if its gradient is */
+    amp_partial f;
+    size_t start = task * AMP_CHUNK, count = ampi_least(j->a.count - start, AMP_CHUNK), size = amp_dtype_size(j->a.dtype), i, n;
+    amp_array a = ampi_part(j->a, start), dst = ampi_part(j->dst, start);
+    int in_place = j->s && a.data == dst.data && a.dtype == AMP_F32 && dst.dtype == AMP_F32 && j->inv <= 1.0f && (uintptr_t)a.data % sizeof(float) == 0; /* then a product is bad only if its gradient is */
     (void)w;
-    if (!j->s && !k->bad(ampi_at(j->a, i), (end - i) * amp_dtype_size(j->a.dtype), j->a.dtype)) return; /* nearly always */
-    for (; i < end; i += n) {
-        float *u = in_place ? (float *)j->a.data + i : own;
-        n = ampi_least(AMPI_BLOCK, end - i);
+    if (!j->s && !k->bad(a.data, count * size, a.dtype)) return; /* nearly always */
+    memset(&f, 0, sizeof f);
+    f.first = AMP_CHUNK;
+    for (i = 0; i < count; i += n) {
+        float *u = in_place ? (float *)a.data + i : own;
+        n = ampi_least(AMPI_BLOCK, count - i);
         if (!j->s) {
-            if (!k->bad(ampi_at(j->a, i), n * amp_dtype_size(j->a.dtype), j->a.dtype)) continue;
-            k->widen[j->a.dtype](u, ampi_at(j->a, i), n);
-            ampi_count_faults(&f, j->a, i, u, n);
+            if (k->bad(ampi_at(a, i), n * size, a.dtype)) ampi_count_faults(&f, a, i, ampi_floats(k, a, i, n, own), n);
             continue;
         }
-        if (!in_place) k->widen[j->a.dtype](u, ampi_at(j->a, i), n);
-        if (k->scale(u, n, j->inv)) ampi_count_faults(&f, j->a, i, u, n);
+        if (k->scale(u, ampi_floats(k, a, i, n, own), n, j->inv)) ampi_count_faults(&f, a, i, u, n);
         if (in_place) continue;
-        k->narrow[j->dst.dtype](ampi_at(j->dst, i), u, n);
-        if ((j->inv > 1.0f || j->dst.dtype != j->a.dtype) && j->dst.dtype != AMP_F32) for (e = 0; e < n; e++) /* finite in FP32 and not in its dtype */
-            if (amp_is_finite(u[e]) && !amp_is_finite(amp_load(j->dst.data, j->dst.dtype, i + e))) { f.bits |= AMP_FOUND_OVERFLOW; f.inf++; if (f.first > i + e) f.first = i + e; }
+        k->narrow[dst.dtype](ampi_at(dst, i), u, n);
+        if ((j->inv > 1.0f || dst.dtype != a.dtype) && dst.dtype != AMP_F32) ampi_count_lost(&f, dst, i, u, n);
     }
-    if (!f.bits) return;
+    if (f.first == AMP_CHUNK) return;
     ampi_lock(j->c); /* sums and minima: the order does not matter */
-    if (j->r.nan + j->r.inf == 0 || j->r.first_array > j->index || (j->r.first_array == j->index && j->r.first_index > f.first)) { j->r.first_array = j->index; j->r.first_index = f.first; }
+    if (j->r.nan + j->r.inf == 0 || j->r.first_array > j->index || (j->r.first_array == j->index && j->r.first_index > start + f.first)) { j->r.first_array = j->index; j->r.first_index = start + f.first; }
     j->r.nan += f.nan;
-    j->r.inf += f.inf;
-    j->found |= f.bits;
+    j->r.inf += f.inf + f.overflow;
+    j->found |= (f.nan ? AMP_FOUND_NAN : 0u) | (f.inf ? AMP_FOUND_INF : 0u) | (f.overflow ? AMP_FOUND_OVERFLOW : 0u);
     ampi_unlock(j->c);
 }
 static amp_status ampi_cpu_finite(amp_ctx *ctx, const amp_array *dst, const amp_array *arrays, size_t n, amp_scaler_state *s, amp_finite_report *out) {
@@ -6439,28 +6443,24 @@ static void ampi_cpu_inspect_task(void *arg, size_t task, ampi_workspace *w) {
     amp_array g = ampi_gradient(p, job->flags & AMP_INSPECT_ACCUM);
     amp_partial *out = &job->table.partials[task];
     ampi_sum sum = ampi_sum_begin(w);
-    float u[AMPI_BLOCK];
-    size_t start = (size_t)at.index * AMP_CHUNK, end = ampi_least((size_t)p->count, start + AMP_CHUNK), i, n, e;
+    float own[AMPI_BLOCK];
+    size_t start = (size_t)at.index * AMP_CHUNK, count = ampi_least((size_t)p->count - start, AMP_CHUNK), size = amp_dtype_size(g.dtype), i, n;
     int bad;
     memset(out, 0, sizeof *out);
     out->first = AMP_CHUNK;
-    for (i = start; i < end; i += n) {
-        n = ampi_least(AMPI_BLOCK, end - i);
-        k->widen[g.dtype](u, ampi_at(g, i), n);
-        bad = ampi_bits(j->inv) != 0x3f800000u ? k->scale(u, n, j->inv) : k->bad(u, n * sizeof *u, AMP_F32);
+    g = ampi_part(g, start);
+    for (i = 0; i < count; i += n) {
+        const float *u;
+        n = ampi_least(AMPI_BLOCK, count - i);
+        ampi_ahead(ampi_at(g, i + n), n * size);
+        u = ampi_floats(k, g, i, n, own);
+        if (ampi_bits(j->inv) == 0x3f800000u) bad = k->bad(u, n * sizeof *u, AMP_F32);
+        else { bad = k->scale(own, u, n, j->inv); u = own; }
         k->squares(ampi_sum_block(&sum, n), u, n);
-        if (bad) for (e = 0; e < n; e++) {
-            uint32_t f = ampi_fault(amp_load(g.data, g.dtype, i + e), u[e]);
-            if (f && out->first == AMP_CHUNK) out->first = (uint32_t)(i + e - start);
-            out->nan += f == AMP_FOUND_NAN;
-            out->inf += f == AMP_FOUND_INF;
-            out->overflow += f == AMP_FOUND_OVERFLOW;
-        }
-        if (job->flags & AMP_INSPECT_WRITE) {
-            k->narrow[g.dtype](ampi_at(g, i), u, n);
-            if (j->inv > 1.0f && g.dtype != AMP_F32) for (e = 0; e < n; e++) /* finite in FP32 and not in its dtype: only a scale below 1 does that */
-                if (amp_is_finite(u[e]) && !amp_is_finite(amp_load(g.data, g.dtype, i + e))) { out->overflow++; if (out->first > i + e - start) out->first = (uint32_t)(i + e - start); }
-        }
+        if (bad) ampi_count_faults(out, g, i, u, n);
+        if (!(job->flags & AMP_INSPECT_WRITE)) continue;
+        k->narrow[g.dtype](ampi_at(g, i), u, n);
+        if (j->inv > 1.0f && g.dtype != AMP_F32) ampi_count_lost(out, g, i, u, n); /* only a scale below 1 does that */
     }
     out->sum = ampi_sum_end_of(&sum);
 }
@@ -6516,17 +6516,16 @@ static void ampi_cpu_update_task(void *arg, size_t task, ampi_workspace *ws) {
     const amp_param_entry *p = &job->table.entries[at.param];
     amp_array g = ampi_gradient(p, job->accum);
     amp_coef c = amp_coef_of(job, p);
-    float u[AMPI_BLOCK], own[AMPI_BLOCK], own_m[AMPI_BLOCK], own_v[AMPI_BLOCK];
+    float own_u[AMPI_BLOCK], own[AMPI_BLOCK], own_m[AMPI_BLOCK], own_v[AMPI_BLOCK];
     size_t i = (size_t)at.index * AMP_CHUNK, end = ampi_least((size_t)p->count, i + AMP_CHUNK), n, e;
     uint32_t overflow = 0, narrow_m = p->moment_dtype != AMP_F32;
     int need_m = job->desc.optimizer != AMP_SGD || c.momentum != 0.0f, need_v = job->desc.optimizer == AMP_ADAM || job->desc.optimizer == AMP_ADAMW;
     (void)ws;
     for (; i < end; i += n) {
         float *w = own, *m = NULL, *v = NULL;
+        const float *u;
         n = ampi_least(AMPI_BLOCK, end - i);
-        k->widen[g.dtype](u, ampi_at(g, i), n);
-        if (job->accum) memset(p->accum + i, 0, n * sizeof *p->accum);
-        k->prepare(u, n, &c);
+        u = ampi_floats(k, g, i, n, own_u);
         if (p->layout == AMP_MASTER_F32) w = (float *)p->master + i;
         else if (p->layout == AMP_MASTER_NONE) k->widen[p->model_dtype](own, (const char *)p->model + 2 * i, n);
         else for (e = 0; e < n; e++) own[e] = amp_weight_load(p, i + e);
@@ -6535,6 +6534,7 @@ static void ampi_cpu_update_task(void *arg, size_t task, ampi_workspace *ws) {
         if (need_v) k->adam(w, m, v, u, n, &c);
         else if (job->desc.optimizer == AMP_LION) k->lion(w, m, u, n, &c);
         else k->sgd(w, m, u, n, &c);
+        if (job->accum) memset(p->accum + i, 0, n * sizeof *p->accum);
         if (m && narrow_m) ampi_moment_store(k, p, job, at.param, 0, i, m, n);
         if (v && narrow_m) ampi_moment_store(k, p, job, at.param, 1, i, v, n);
         if (!p->model) continue;
@@ -6616,8 +6616,7 @@ static void ampi_cpu_clip_task(void *arg, size_t task, ampi_workspace *w) {
     c.limit = job->scaler ? ampi_mul(job->limit, job->scaler->scale) : job->limit;
     for (; i < end; i += n) {
         n = ampi_least(AMPI_BLOCK, end - i);
-        j->c->k->widen[g.dtype](u, ampi_at(g, i), n);
-        j->c->k->prepare(u, n, &c);
+        j->c->k->prepare(u, ampi_floats(j->c->k, g, i, n, u), n, &c);
         j->c->k->narrow[g.dtype](ampi_at(g, i), u, n);
     }
 }
@@ -6687,7 +6686,7 @@ static void ampi_pack_rows(const ampi_kernels *kn, float *to, amp_array x, size_
 static void ampi_epilogue(const ampi_kernels *kn, const amp_gemm_desc *d, float *acc, size_t batch, size_t row, size_t col, size_t n, float *other) {
     size_t at = batch * d->stride_d + row * d->ldd + col;
     float alpha = d->alpha_ptr ? ampi_mul(d->alpha, *d->alpha_ptr) : d->alpha;
-    if (ampi_bits(alpha) != 0x3f800000u) (void)kn->scale(acc, n, alpha);
+    if (ampi_bits(alpha) != 0x3f800000u) (void)kn->scale(acc, acc, n, alpha);
     if (d->beta != 0.0f) kn->axpy(acc, ampi_floats(kn, d->c, batch * d->stride_c + row * d->ldc + col, n, other), n, d->beta);
     if (d->bias.data) kn->axpy(acc, ampi_floats(kn, d->bias, col, n, other), n, 1.0f);
     if (d->aux.data) kn->narrow[d->aux.dtype](ampi_at(d->aux, at), acc, n);
