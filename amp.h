@@ -5070,17 +5070,27 @@ typedef struct ampi_kernels { /* one SIMD path; n is at most AMPI_BLOCK where fl
     void (*round)(void *dst, amp_dtype t, const void *f32, size_t n, const uint32_t *r, int saturate); /* r NULL: to nearest */
     const uint32_t *(*random)(uint32_t *buf, size_t n, uint64_t seed, uint64_t stream, uint64_t at);   /* words at .. at + n, in buf[n + 64] */
     int  (*bad)(const void *src, size_t bytes, amp_dtype t);       /* is any element not finite? */
-    int  (*scale)(float *u, size_t n, float by);                   /* u *= by; is any product not finite? */
+    int  (*scale)(float *to, const float *u, size_t n, float by);  /* to = u * by, maybe in place; is any product not finite? */
+    void (*axpy)(float *to, const float *u, size_t n, float by);   /* to += by * u: product and sum are rounded */
+    float (*dot)(const float *a, const float *b, size_t n);        /* in an order of this path's own; any n */
     void (*squares)(double *lane, const float *u, size_t n);       /* lane[i] += u[i]^2 */
-    void (*prepare)(float *u, size_t n, const amp_coef *c);
-    void (*adam)(float *w, float *m, float *v, float *u, size_t n, const amp_coef *c);
-    void (*sgd)(float *w, float *b, float *u, size_t n, const amp_coef *c);
-    void (*lion)(float *w, float *m, float *u, size_t n, const amp_coef *c);
+    void (*sums)(double *lane, const float *u, size_t n);          /* lane[i] += u[i] */
+    void (*count)(uint8_t *exponent, const float *u, size_t n, uint32_t found[3]); /* exponents; most finite |u|, zeros, NaN. n: a multiple of 64 */
+    float (*top)(const float *u, size_t n, float top);             /* the largest of them and top */
+    void (*exps)(float *u, size_t n, float top);                   /* e^(u - top) */
+    void (*shares)(float *u, size_t n, float sum, float less, float factor); /* (u / sum - less) * factor */
+    void (*act)(float *u, size_t n, amp_act act);
+    void (*act_grad)(float *dy, const float *saved, size_t n, amp_act act);
+    void (*drop)(float *u, const uint32_t *r, size_t n, uint32_t threshold, float factor);
+    void (*prepare)(float *to, const float *u, size_t n, const amp_coef *c);
+    void (*adam)(float *w, float *m, float *v, const float *u, size_t n, const amp_coef *c); /* u: not prepared yet */
+    void (*sgd)(float *w, float *b, const float *u, size_t n, const amp_coef *c);
+    void (*lion)(float *w, float *m, const float *u, size_t n, const amp_coef *c);
     void (*stream)(char *dst, const char *buf, size_t pages, const char *next, size_t step); /* see ampi_cast_stream; NULL: none */
     void (*fence)(void);    /* after the last stream */
     /* products: c[mr][nr], row stride AMPI_LDC, += a[kc][mr] b[kc][nr], both packed; `first`: = instead of +=. Each element is the same
        chain of operations whatever mr is */
-    uint32_t mr[4], nr, _pad; /* falling; 0: no more */
+    uint32_t mr[4], nr, lanes; /* mr: falling; 0: no more */
     void (*tile[4])(size_t kc, const float *a, const float *b, float *c, int first);
     void (*pack4)(float *to, size_t width, const float *rows, size_t ld, size_t depth); /* to[k * width + r] = rows[r * ld + k], r < 4 */
 } ampi_kernels;
@@ -5118,10 +5128,10 @@ AMP_INLINE uint32_t ampi_c_decode(uint32_t b, amp_dtype t) {
     }
     return r | (b >> at) << 31;
 }
-static void ampi_widen_f32(void *d, const void *s, size_t n) { memcpy(d, s, n * 4); }
-static void ampi_narrow_f32(void *d, const void *s, size_t n) { memcpy(d, s, n * 4); }
+static void ampi_c_widen_f32(void *d, const void *s, size_t n) { memcpy(d, s, n * 4); }
+static void ampi_c_narrow_f32(void *d, const void *s, size_t n) { if (d != s) memcpy(d, s, n * 4); }
 #define AMPI_PORTABLE(name, dtype, type) \
-    static void ampi_widen_##name(void *d, const void *s, size_t n) { \
+    static void ampi_c_widen_##name(void *d, const void *s, size_t n) { \
         type h[16]; uint32_t u[16]; size_t i, e; \
         for (i = 0; i + 16 <= n; i += 16) { \
             memcpy(h, (const char *)s + i * sizeof *h, sizeof h); \
@@ -5130,7 +5140,7 @@ static void ampi_narrow_f32(void *d, const void *s, size_t n) { memcpy(d, s, n *
         } \
         for (; i < n; i++) { memcpy(h, (const char *)s + i * sizeof *h, sizeof *h); *u = ampi_decode(*h, dtype); memcpy((char *)d + i * 4, u, 4); } \
     } \
-    static void ampi_narrow_##name(void *d, const void *s, size_t n) { \
+    static void ampi_c_narrow_##name(void *d, const void *s, size_t n) { \
         type h[16]; uint32_t u[16]; size_t i, e; \
         for (i = 0; i + 16 <= n; i += 16) { \
             memcpy(u, (const char *)s + i * 4, sizeof u); \
@@ -5145,7 +5155,7 @@ AMPI_PORTABLE(f8e4m3, AMP_F8E4M3, uint8_t)
 AMPI_PORTABLE(f8e5m2, AMP_F8E5M2, uint8_t)
 #undef AMPI_PORTABLE
 
-static void ampi_round_c(void *d, amp_dtype t, const void *s, size_t n, const uint32_t *r, int saturate) {
+static void ampi_c_round(void *d, amp_dtype t, const void *s, size_t n, const uint32_t *r, int saturate) {
     size_t i;
     uint32_t u;
     for (i = 0; i < n; i++) {
@@ -5153,7 +5163,7 @@ static void ampi_round_c(void *d, amp_dtype t, const void *s, size_t n, const ui
         ampi_store_bits(d, t, i, ampi_encode(u, t, r ? AMP_STOCHASTIC : AMP_NEAREST, r ? r[i] : 0, saturate));
     }
 }
-static const uint32_t *ampi_random_c(uint32_t *buf, size_t n, uint64_t seed, uint64_t stream, uint64_t at) {
+static const uint32_t *ampi_c_random(uint32_t *buf, size_t n, uint64_t seed, uint64_t stream, uint64_t at) {
     size_t i;
     for (i = 0; i < n + (at & 3u); i += 4) amp_philox(buf + i, seed, stream, (at >> 2) + i / 4);
     return buf + (at & 3u);
@@ -5163,7 +5173,7 @@ static const uint32_t *ampi_random_c(uint32_t *buf, size_t n, uint64_t seed, uin
    never past it. */
 static uint32_t ampi_exponents(amp_dtype t) { return t == AMP_F32 ? 0x7f800000u : t == AMP_F16 ? 0x7c007c00u : t == AMP_BF16 ? 0x7f807f80u : t == AMP_F8E4M3 ? 0x7f7f7f7fu : 0x7c7c7c7cu; }
 static uint32_t ampi_signs(amp_dtype t) { return t == AMP_F32 ? 0x80000000u : t == AMP_F16 || t == AMP_BF16 ? 0x80008000u : 0x80808080u; }
-static int ampi_bad_c(const void *p, size_t bytes, amp_dtype t) {
+static int ampi_c_bad(const void *p, size_t bytes, amp_dtype t) {
     uint32_t e = ampi_exponents(t), sign = ampi_signs(t), any = 0, x[16], k;
     size_t i;
     for (i = 0; i + 64 <= bytes; i += 64) {
@@ -5177,56 +5187,70 @@ static int ampi_bad_c(const void *p, size_t bytes, amp_dtype t) {
     }
     return (any & sign) != 0;
 }
-static int ampi_scale_c(float *u, size_t n, float by) {
-    uint32_t any = 0;
-    size_t i;
-    for (i = 0; i < n; i++) { u[i] = ampi_mul(u[i], by); any |= (ampi_bits(u[i]) & 0x7f800000u) + 0x00800000u; }
-    return any >> 31 != 0;
-}
-static void ampi_squares_c(double *lane, const float *u, size_t n) { /* a square of floats is exact in double, so contraction cannot hurt */
-    size_t i;
-    for (i = 0; i < n; i++) { double x = (double)u[i]; lane[i] += x * x; }
-}
-static void ampi_prepare_c(float *u, size_t n, const amp_coef *c) { size_t i; for (i = 0; i < n; i++) u[i] = amp_prepare_one(u[i], c); }
-static void ampi_adam_c(float *w, float *m, float *v, float *u, size_t n, const amp_coef *c) { size_t i; for (i = 0; i < n; i++) amp_adam_one(&w[i], &m[i], &v[i], u[i], c); }
-static void ampi_sgd_c(float *w, float *b, float *u, size_t n, const amp_coef *c) {
-    float none = 0.0f;
-    size_t i;
-    for (i = 0; i < n; i++) amp_sgd_one(&w[i], b ? &b[i] : &none, u[i], c);
-}
-static void ampi_lion_c(float *w, float *m, float *u, size_t n, const amp_coef *c) { size_t i; for (i = 0; i < n; i++) amp_lion_one(&w[i], &m[i], u[i], c); }
-static void ampi_tile_c(size_t kc, const float *a, const float *b, float *c, int first) {
+static void ampi_c_tile_4(size_t kc, const float *a, const float *b, float *c, int first) {
     float acc[4][8];
     size_t i, j;
     memset(acc, 0, sizeof acc);
     for (; kc--; a += 4, b += 8) for (i = 0; i < 4; i++) for (j = 0; j < 8; j++) acc[i][j] += a[i] * b[j];
     for (i = 0; i < 4; i++) for (j = 0; j < 8; j++) c[i * AMPI_LDC + j] = first ? acc[i][j] : c[i * AMPI_LDC + j] + acc[i][j];
 }
-static void ampi_pack4_c(float *to, size_t width, const float *rows, size_t ld, size_t depth) {
+static void ampi_c_pack4(float *to, size_t width, const float *rows, size_t ld, size_t depth) {
     size_t k;
     for (k = 0; k < depth; k++, to += width) { to[0] = rows[k]; to[1] = rows[ld + k]; to[2] = rows[2 * ld + k]; to[3] = rows[3 * ld + k]; }
 }
-static void ampi_use_c(ampi_kernels *k) { /* tables are filled by code: a const table of addresses would be writable data in PIC */
-    memset(k, 0, sizeof *k);
-    k->simd = AMP_SIMD_SCALAR; k->name = "scalar";
-    k->widen[AMP_F32] = ampi_widen_f32;         k->narrow[AMP_F32] = ampi_narrow_f32;
-    k->widen[AMP_F16] = ampi_widen_f16;         k->narrow[AMP_F16] = ampi_narrow_f16;
-    k->widen[AMP_BF16] = ampi_widen_bf16;       k->narrow[AMP_BF16] = ampi_narrow_bf16;
-    k->widen[AMP_F8E4M3] = ampi_widen_f8e4m3;   k->narrow[AMP_F8E4M3] = ampi_narrow_f8e4m3;
-    k->widen[AMP_F8E5M2] = ampi_widen_f8e5m2;   k->narrow[AMP_F8E5M2] = ampi_narrow_f8e5m2;
-    k->round = ampi_round_c; k->random = ampi_random_c;
-    k->bad = ampi_bad_c; k->scale = ampi_scale_c; k->squares = ampi_squares_c;
-    k->prepare = ampi_prepare_c; k->adam = ampi_adam_c; k->sgd = ampi_sgd_c; k->lion = ampi_lion_c;
-    k->mr[0] = 4; k->nr = 8; k->tile[0] = ampi_tile_c; k->pack4 = ampi_pack4_c;
-}
-
-/* ---- vector paths: first the operations of each, on vectors P_v of floats and P_i of 32-bit integers with P_N lanes ----
+/* ---- the operations of each path, on vectors P_v of floats and P_i of 32-bit integers with P_N lanes, and P_d of P_ND doubles ----
    Arithmetic is guarded like the scalar operations; division, root and clamp are written as instructions, because compilers replace
    the operators under -ffast-math. P_gt compares signed numbers and gives a mask P_m. P_up16 and P_up8 load P_N short elements as
-   32-bit ones; P_st16 and P_st8 store the low parts of 2 and 4 vectors. P_j: vectors of 64-bit integers, for Philox. */
+   32-bit ones; P_st16 and P_st8 store the low parts of 2 and 4 vectors. P_j: vectors of 64-bit integers, for Philox. P_fma, for
+   products only, may round once or twice. P_top and P_low: the larger and the smaller, and b (NEON: NaN) when one is NaN. */
 #if defined(AMPI_X86) || defined(AMPI_NEON)
-#define AMPI_ALWAYS __attribute__((always_inline)) static inline
+#  define AMPI_ALWAYS __attribute__((always_inline)) static inline
+#else
+#  define AMPI_ALWAYS AMP_INLINE
 #endif
+
+/* Portable C: one lane. exp and the activations are the scalar functions themselves, which the vectors below repeat. */
+#define AMPI_TC
+#define ampi_c_N 1u
+#define ampi_c_ND 1u
+typedef float ampi_c_v;
+typedef uint32_t ampi_c_i;
+typedef double ampi_c_d;
+AMP_INLINE ampi_c_i ampi_c_ldi(const void *p) { ampi_c_i x; memcpy(&x, p, sizeof x); return x; }
+AMP_INLINE void ampi_c_st8(uint8_t *p, ampi_c_i a, ampi_c_i b, ampi_c_i c, ampi_c_i d) { p[0] = (uint8_t)a; p[1] = (uint8_t)b; p[2] = (uint8_t)c; p[3] = (uint8_t)d; }
+#define ampi_c_add ampi_add
+#define ampi_c_sub ampi_sub
+#define ampi_c_mul ampi_mul
+#define ampi_c_div ampi_div
+#define ampi_c_sqrt ampi_sqrt
+#define ampi_c_set ampi_set
+#define ampi_c_clamp ampi_clamp
+#define ampi_c_signed ampi_signed
+#define ampi_c_b ampi_bits
+#define ampi_c_f ampi_float
+#define ampi_c_exp amp_exp
+#define ampi_c_act1 ampi_act
+#define ampi_c_act_grad1 ampi_act_grad
+#define ampi_c_ldf(p) (*(p))
+#define ampi_c_ldd(p) (*(p))
+#define ampi_c_stf(p, x) (void)(*(p) = (x))
+#define ampi_c_std(p, x) (void)(*(p) = (x))
+#define ampi_c_sti(p, x) (void)(*(p) = (x))
+#define ampi_c_upd(p) ((double)*(p))
+#define ampi_c_addd(a, b) ((a) + (b))
+#define ampi_c_muld(a, b) ((a) * (b))
+#define ampi_c_fma(a, b, c) ((a) * (b) + (c))
+#define ampi_c_top(a, b) ((a) > (b) ? (a) : (b))
+#define ampi_c_dup(x) ((uint32_t)(x))
+#define ampi_c_and(a, b) ((a) & (b))
+#define ampi_c_or(a, b) ((a) | (b))
+#define ampi_c_xor(a, b) ((a) ^ (b))
+#define ampi_c_addi(a, b) ((a) + (b))
+#define ampi_c_shr(a, n) ((a) >> (n))
+#define ampi_c_gt(a, b) ((int32_t)(a) > (int32_t)(b))
+#define ampi_c_max(a, b) (ampi_c_gt(a, b) ? (a) : (b))
+#define ampi_c_any(a) ((a) != 0)
+#define ampi_c_done() (void)0
 
 #ifdef AMPI_X86
 #ifndef __clang__
@@ -5238,11 +5262,15 @@ static void ampi_use_c(ampi_kernels *k) { /* tables are filled by code: a const 
 #define AMPI_T2 __attribute__((target("avx2,fma,f16c")))
 #define AMPI_T5 __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c")))
 #define ampi_s_N 4u
+#define ampi_s_ND 2u
 #define ampi_2_N 8u
+#define ampi_2_ND 4u
 #define ampi_5_N 16u
+#define ampi_5_ND 8u
 
-#define AMPI_X86_OPS(P, V, M, T, I, L, C, SET64) /* what differs in a suffix only */ \
+#define AMPI_X86_OPS(P, V, M, T, I, L, C, SET64, FMA) /* what differs in a suffix only */ \
     typedef V P##_v; \
+    typedef V##d P##_d; \
     typedef I P##_i, P##_j; \
     T AMPI_ALWAYS V P##_set(float x) { return M##_set1_ps(x); } \
     T AMPI_ALWAYS V P##_ldf(const float *p) { return M##_loadu_ps(p); } \
@@ -5250,6 +5278,11 @@ static void ampi_use_c(ampi_kernels *k) { /* tables are filled by code: a const 
     T AMPI_ALWAYS V P##_add(V a, V b) { V r = M##_add_ps(a, b); __asm__("" : "+" C(r)); return r; } \
     T AMPI_ALWAYS V P##_sub(V a, V b) { V r = M##_sub_ps(a, b); __asm__("" : "+" C(r)); return r; } \
     T AMPI_ALWAYS V P##_mul(V a, V b) { V r = M##_mul_ps(a, b); __asm__("" : "+" C(r)); return r; } \
+    T AMPI_ALWAYS V P##_fma(V a, V b, V c) { return FMA; } \
+    T AMPI_ALWAYS V##d P##_ldd(const double *p) { return M##_loadu_pd(p); } \
+    T AMPI_ALWAYS void P##_std(double *p, V##d x) { M##_storeu_pd(p, x); } \
+    T AMPI_ALWAYS V##d P##_addd(V##d a, V##d b) { return M##_add_pd(a, b); } \
+    T AMPI_ALWAYS V##d P##_muld(V##d a, V##d b) { return M##_mul_pd(a, b); } \
     T AMPI_ALWAYS I P##_ldi(const void *p) { return M##_loadu_si##L((const I *)p); } \
     T AMPI_ALWAYS void P##_sti(void *p, I x) { M##_storeu_si##L((I *)p, x); } \
     T AMPI_ALWAYS V P##_f(I x) { return M##_castsi##L##_ps(x); } \
@@ -5269,9 +5302,9 @@ static void ampi_use_c(ampi_kernels *k) { /* tables are filled by code: a const 
     T AMPI_ALWAYS I P##_even64(I a, I b) { return M##_unpacklo_epi64(a, b); } \
     T AMPI_ALWAYS I P##_odd64(I a, I b) { return M##_unpackhi_epi64(a, b); } \
     T AMPI_ALWAYS void P##_st64(void *p, I x) { M##_storeu_si##L((I *)p, x); }
-AMPI_X86_OPS(ampi_s, __m128, _mm, AMPI_TS, __m128i, 128, "x", _mm_set1_epi64x)
-AMPI_X86_OPS(ampi_2, __m256, _mm256, AMPI_T2, __m256i, 256, "x", _mm256_set1_epi64x)
-AMPI_X86_OPS(ampi_5, __m512, _mm512, AMPI_T5, __m512i, 512, "v", _mm512_set1_epi64)
+AMPI_X86_OPS(ampi_s, __m128, _mm, AMPI_TS, __m128i, 128, "x", _mm_set1_epi64x, _mm_add_ps(_mm_mul_ps(a, b), c))
+AMPI_X86_OPS(ampi_2, __m256, _mm256, AMPI_T2, __m256i, 256, "x", _mm256_set1_epi64x, _mm256_fmadd_ps(a, b, c))
+AMPI_X86_OPS(ampi_5, __m512, _mm512, AMPI_T5, __m512i, 512, "v", _mm512_set1_epi64, _mm512_fmadd_ps(a, b, c))
 #undef AMPI_X86_OPS
 /* SSE2 */
 #ifdef __AVX__ /* the same registers: no mixing of encodings */
@@ -5282,6 +5315,9 @@ AMPI_ALWAYS __m128 ampi_s_sqrt(__m128 a) { __m128 r; __asm__("vsqrtps %1, %0" : 
 AMPI_ALWAYS __m128 ampi_s_sqrt(__m128 a) { __m128 r; __asm__("sqrtps %1, %0" : "=x"(r) : "x"(a)); return r; }
 #endif
 AMPI_ALWAYS __m128 ampi_s_div(__m128 a, __m128 b) { AMPI_SSE2_OP("divps", a, b); return a; }
+AMPI_ALWAYS __m128 ampi_s_top(__m128 a, __m128 b) { AMPI_SSE2_OP("maxps", a, b); return a; }
+AMPI_ALWAYS __m128 ampi_s_low(__m128 a, __m128 b) { AMPI_SSE2_OP("minps", a, b); return a; }
+AMPI_ALWAYS __m128d ampi_s_upd(const float *p) { return _mm_cvtps_pd(_mm_castsi128_ps(_mm_loadl_epi64((const __m128i *)(const void *)p))); }
 AMPI_ALWAYS __m128 ampi_s_clamp(__m128 x, __m128 limit) { /* min and max return their second source when x is NaN */
     __m128 low = ampi_s_sub(_mm_setzero_ps(), limit);
     AMPI_SSE2_OP("minps", limit, x);
@@ -5294,6 +5330,7 @@ AMPI_ALWAYS __m128i ampi_s_shl(__m128i a, uint32_t n) { return _mm_slli_epi32(a,
 AMPI_ALWAYS __m128i ampi_s_gt(__m128i a, __m128i b) { return _mm_cmpgt_epi32(a, b); }
 AMPI_ALWAYS __m128i ampi_s_sel(__m128i m, __m128i a, __m128i b) { return _mm_or_si128(_mm_and_si128(m, a), _mm_andnot_si128(m, b)); }
 AMPI_ALWAYS __m128i ampi_s_min(__m128i a, __m128i b) { return ampi_s_sel(ampi_s_gt(a, b), b, a); }
+AMPI_ALWAYS __m128i ampi_s_max(__m128i a, __m128i b) { return ampi_s_sel(ampi_s_gt(a, b), a, b); }
 AMPI_ALWAYS int ampi_s_any(__m128i a) { return _mm_movemask_epi8(_mm_cmpeq_epi32(a, _mm_setzero_si128())) != 0xffff; }
 AMPI_ALWAYS __m128i ampi_s_up16(const void *p) { return _mm_unpacklo_epi16(_mm_loadl_epi64((const __m128i *)p), _mm_setzero_si128()); }
 AMPI_ALWAYS __m128i ampi_s_up8(const void *p) {
@@ -5319,6 +5356,8 @@ AMPI_ALWAYS void ampi_s_nt64(char *p, const char *b) {
 #define AMPI_AVX_OPS(P, V, T, C) \
     T AMPI_ALWAYS V P##_div(V a, V b) { V r; __asm__("vdivps %2, %1, %0" : "=" C(r) : C(a), C(b)); return r; } \
     T AMPI_ALWAYS V P##_sqrt(V a) { V r; __asm__("vsqrtps %1, %0" : "=" C(r) : C(a)); return r; } \
+    T AMPI_ALWAYS V P##_top(V a, V b) { V r; __asm__("vmaxps %2, %1, %0" : "=" C(r) : C(a), C(b)); return r; } \
+    T AMPI_ALWAYS V P##_low(V a, V b) { V r; __asm__("vminps %2, %1, %0" : "=" C(r) : C(a), C(b)); return r; } \
     T AMPI_ALWAYS V P##_clamp(V x, V limit) { \
         V r, low = P##_sub(P##_set(0.0f), limit); \
         __asm__("vminps %2, %1, %0" : "=" C(r) : C(limit), C(x)); \
@@ -5329,6 +5368,7 @@ AMPI_AVX_OPS(ampi_2, __m256, AMPI_T2, "x")
 AMPI_AVX_OPS(ampi_5, __m512, AMPI_T5, "v")
 #undef AMPI_AVX_OPS
 typedef __m256i ampi_2_m;
+AMPI_T2 AMPI_ALWAYS __m256d ampi_2_upd(const float *p) { return _mm256_cvtps_pd(_mm_loadu_ps(p)); }
 AMPI_T2 AMPI_ALWAYS __m256i ampi_2_shr(__m256i a, uint32_t n) { return _mm256_srli_epi32(a, (int)n); }
 AMPI_T2 AMPI_ALWAYS __m256i ampi_2_shl(__m256i a, uint32_t n) { return _mm256_slli_epi32(a, (int)n); }
 AMPI_T2 AMPI_ALWAYS __m256i ampi_2_srlv(__m256i a, __m256i n) { return _mm256_srlv_epi32(a, n); }
@@ -5350,6 +5390,8 @@ AMPI_T2 AMPI_ALWAYS void ampi_2_nt64(char *p, const char *b) {
     _mm256_stream_si256((__m256i *)(void *)p, ampi_2_ldi(b)); _mm256_stream_si256((__m256i *)(void *)(p + 32), ampi_2_ldi(b + 32));
 }
 typedef __mmask16 ampi_5_m;
+AMPI_T5 AMPI_ALWAYS __m512 ampi_5_ldexp(__m512 p, __m512 n, __m512i b) { (void)b; return _mm512_scalef_ps(p, n); }
+AMPI_T5 AMPI_ALWAYS __m512d ampi_5_upd(const float *p) { return _mm512_cvtps_pd(_mm256_loadu_ps(p)); }
 AMPI_T5 AMPI_ALWAYS __m512i ampi_5_shr(__m512i a, uint32_t n) { return _mm512_srlv_epi32(a, ampi_5_dup(n)); } /* srli needs a literal at -O0 */
 AMPI_T5 AMPI_ALWAYS __m512i ampi_5_shl(__m512i a, uint32_t n) { return _mm512_sllv_epi32(a, ampi_5_dup(n)); }
 AMPI_T5 AMPI_ALWAYS __m512i ampi_5_srlv(__m512i a, __m512i n) { return _mm512_srlv_epi32(a, n); }
@@ -5372,38 +5414,16 @@ AMPI_T5 AMPI_ALWAYS void ampi_5_done(void) { _mm256_zeroupper(); }
 AMPI_T5 AMPI_ALWAYS __m512i ampi_5_iota64(void) { return _mm512_setr_epi64(0, 4, 1, 5, 2, 6, 3, 7); }
 AMPI_T5 AMPI_ALWAYS void ampi_5_nt64(char *p, const char *b) { _mm512_stream_si512((__m512i *)(void *)p, ampi_5_ldi(b)); }
 
-AMPI_TS static void ampi_s_squares(double *lane, const float *u, size_t n) {
-    size_t i;
-    for (i = 0; i + 2 <= n; i += 2) {
-        __m128d x = _mm_cvtps_pd(_mm_castsi128_ps(_mm_loadl_epi64((const __m128i *)(const void *)(u + i))));
-        _mm_storeu_pd(lane + i, _mm_add_pd(_mm_loadu_pd(lane + i), _mm_mul_pd(x, x)));
-    }
-    ampi_squares_c(lane + i, u + i, n - i);
-}
-AMPI_T2 static void ampi_2_squares(double *lane, const float *u, size_t n) {
-    size_t i;
-    for (i = 0; i + 4 <= n; i += 4) {
-        __m256d x = _mm256_cvtps_pd(_mm_loadu_ps(u + i));
-        _mm256_storeu_pd(lane + i, _mm256_add_pd(_mm256_loadu_pd(lane + i), _mm256_mul_pd(x, x)));
-    }
-    ampi_squares_c(lane + i, u + i, n - i);
-}
-AMPI_T5 static void ampi_5_squares(double *lane, const float *u, size_t n) {
-    size_t i;
-    for (i = 0; i + 8 <= n; i += 8) {
-        __m512d x = _mm512_cvtps_pd(_mm256_loadu_ps(u + i));
-        _mm512_storeu_pd(lane + i, _mm512_add_pd(_mm512_loadu_pd(lane + i), _mm512_mul_pd(x, x)));
-    }
-    ampi_squares_c(lane + i, u + i, n - i);
-}
 #endif /* AMPI_X86 */
 
 #ifdef AMPI_NEON
 #define AMPI_TN
 #define ampi_n_N 4u
+#define ampi_n_ND 2u
 typedef float32x4_t ampi_n_v;
 typedef uint32x4_t ampi_n_i, ampi_n_m;
 typedef uint64x2_t ampi_n_j;
+typedef float64x2_t ampi_n_d;
 #define AMPI_NEON_OP(name, call) AMPI_ALWAYS float32x4_t ampi_n_##name(float32x4_t a, float32x4_t b) { float32x4_t r = call(a, b); __asm__("" : "+w"(r)); return r; }
 AMPI_NEON_OP(add, vaddq_f32) AMPI_NEON_OP(sub, vsubq_f32) AMPI_NEON_OP(mul, vmulq_f32)
 #undef AMPI_NEON_OP
@@ -5453,19 +5473,147 @@ AMPI_ALWAYS uint64x2_t ampi_n_odd64(uint64x2_t a, uint64x2_t b) { return vtrn2q_
 AMPI_ALWAYS void ampi_n_done(void) { }
 AMPI_ALWAYS uint64x2_t ampi_n_iota64(void) { return vcombine_u64(vcreate_u64(0), vcreate_u64(1)); }
 AMPI_ALWAYS void ampi_n_st64(void *p, uint64x2_t x) { vst1q_u8((uint8_t *)p, vreinterpretq_u8_u64(x)); }
-static void ampi_n_squares(double *lane, const float *u, size_t n) {
-    size_t i;
-    for (i = 0; i + 2 <= n; i += 2) {
-        float64x2_t x = vcvt_f64_f32(vld1_f32(u + i));
-        vst1q_f64(lane + i, vaddq_f64(vld1q_f64(lane + i), vmulq_f64(x, x)));
-    }
-    ampi_squares_c(lane + i, u + i, n - i);
-}
+AMPI_ALWAYS float32x4_t ampi_n_fma(float32x4_t a, float32x4_t b, float32x4_t c) { return vfmaq_f32(c, a, b); }
+AMPI_ALWAYS float32x4_t ampi_n_top(float32x4_t a, float32x4_t b) { float32x4_t r; __asm__("fmax %0.4s, %1.4s, %2.4s" : "=w"(r) : "w"(a), "w"(b)); return r; }
+AMPI_ALWAYS float32x4_t ampi_n_low(float32x4_t a, float32x4_t b) { float32x4_t r; __asm__("fmin %0.4s, %1.4s, %2.4s" : "=w"(r) : "w"(a), "w"(b)); return r; }
+AMPI_ALWAYS float64x2_t ampi_n_ldd(const double *p) { return vld1q_f64(p); }
+AMPI_ALWAYS void ampi_n_std(double *p, float64x2_t x) { vst1q_f64(p, x); }
+AMPI_ALWAYS float64x2_t ampi_n_upd(const float *p) { return vcvt_f64_f32(vld1_f32(p)); }
+AMPI_ALWAYS float64x2_t ampi_n_addd(float64x2_t a, float64x2_t b) { return vaddq_f64(a, b); }
+AMPI_ALWAYS float64x2_t ampi_n_muld(float64x2_t a, float64x2_t b) { return vmulq_f64(a, b); }
 #endif /* AMPI_NEON */
 
-/* ---- vector paths: then the loops, written once ---- */
-#if defined(AMPI_X86) || defined(AMPI_NEON)
+/* ---- the loops, written once ---- */
 
+/* For each vector of n floats, at i: the code in the last argument; what is left of n by the portable form. */
+#define AMPI_EACH(P, T, name, params, rest, ...) \
+    T static void P##_##name params { \
+        size_t i; \
+        for (i = 0; i + P##_N <= n; i += P##_N) { __VA_ARGS__ } \
+        P##_done(); \
+        if (i < n) ampi_c_##name rest; \
+    }
+#define AMPI_FLOAT_LOOPS(P, T) \
+    T static int P##_scale(float *to, const float *u, size_t n, float by) { \
+        const P##_i e = P##_dup(0x7f800000u), one = P##_dup(0x00800000u); \
+        P##_i any = P##_dup(0); \
+        uint32_t rest = 0; \
+        size_t i; \
+        for (i = 0; i + 2u * P##_N <= n; i += 2u * P##_N) { \
+            P##_v x = P##_mul(P##_ldf(u + i), P##_set(by)), y = P##_mul(P##_ldf(u + i + P##_N), P##_set(by)); \
+            P##_stf(to + i, x); \
+            P##_stf(to + i + P##_N, y); \
+            any = P##_or(any, P##_or(P##_addi(P##_and(P##_b(x), e), one), P##_addi(P##_and(P##_b(y), e), one))); \
+        } \
+        for (; i < n; i++) { to[i] = ampi_mul(u[i], by); rest |= (ampi_bits(to[i]) & 0x7f800000u) + 0x00800000u; } \
+        return (rest >> 31 != 0) | P##_any(P##_and(any, P##_dup(0x80000000u))); \
+    } \
+    AMPI_EACH(P, T, axpy, (float *to, const float *u, size_t n, float by), (to + i, u + i, n - i, by), \
+        P##_stf(to + i, P##_add(P##_ldf(to + i), P##_mul(P##_set(by), P##_ldf(u + i))));) \
+    AMPI_EACH(P, T, exps, (float *u, size_t n, float top), (u + i, n - i, top), P##_stf(u + i, P##_exp(P##_sub(P##_ldf(u + i), P##_set(top))));) \
+    AMPI_EACH(P, T, shares, (float *u, size_t n, float sum, float less, float factor), (u + i, n - i, sum, less, factor), \
+        P##_stf(u + i, P##_mul(P##_sub(P##_div(P##_ldf(u + i), P##_set(sum)), P##_set(less)), P##_set(factor)));) \
+    AMPI_EACH(P, T, act, (float *u, size_t n, amp_act act), (u + i, n - i, act), P##_stf(u + i, P##_act1(act, P##_ldf(u + i)));) \
+    AMPI_EACH(P, T, act_grad, (float *dy, const float *saved, size_t n, amp_act act), (dy + i, saved + i, n - i, act), \
+        P##_stf(dy + i, P##_act_grad1(act, P##_ldf(dy + i), P##_ldf(saved + i)));) \
+    AMPI_EACH(P, T, drop, (float *u, const uint32_t *r, size_t n, uint32_t threshold, float factor), (u + i, r + i, n - i, threshold, factor), \
+        P##_i s = P##_dup(0x80000000u), x = P##_b(P##_mul(P##_ldf(u + i), P##_set(factor))); \
+        P##_stf(u + i, P##_f(P##_sel(P##_gt(P##_dup(threshold ^ 0x80000000u), P##_xor(P##_ldi(r + i), s)), P##_dup(0), x)));) \
+    AMPI_EACH(P, T, prepare, (float *to, const float *u, size_t n, const amp_coef *c), (to + i, u + i, n - i, c), \
+        P##_v x = P##_ldf(u + i); \
+        AMPI_PREPARE(P, P##_v, x, c); \
+        P##_stf(to + i, x);) \
+    AMPI_EACH(P, T, adam, (float *w, float *m, float *v, const float *u, size_t n, const amp_coef *c), (w + i, m + i, v + i, u + i, n - i, c), \
+        P##_v wx = P##_ldf(w + i), mx = P##_ldf(m + i), vx = P##_ldf(v + i), ux = P##_ldf(u + i); \
+        AMPI_PREPARE(P, P##_v, ux, c); \
+        AMPI_ADAM(P, P##_v, wx, mx, vx, ux, c); \
+        P##_stf(w + i, wx); P##_stf(m + i, mx); P##_stf(v + i, vx);) \
+    AMPI_EACH(P, T, sgd, (float *w, float *b, const float *u, size_t n, const amp_coef *c), (w + i, b ? b + i : b, u + i, n - i, c), \
+        P##_v wx = P##_ldf(w + i), bx = b ? P##_ldf(b + i) : P##_set(0.0f), ux = P##_ldf(u + i); \
+        AMPI_PREPARE(P, P##_v, ux, c); \
+        AMPI_SGD(P, P##_v, wx, bx, ux, c); \
+        P##_stf(w + i, wx); \
+        if (b) P##_stf(b + i, bx);) \
+    AMPI_EACH(P, T, lion, (float *w, float *m, const float *u, size_t n, const amp_coef *c), (w + i, m + i, u + i, n - i, c), \
+        P##_v wx = P##_ldf(w + i), mx = P##_ldf(m + i), ux = P##_ldf(u + i); \
+        AMPI_PREPARE(P, P##_v, ux, c); \
+        AMPI_LION(P, P##_v, wx, mx, ux, c); \
+        P##_stf(w + i, wx); P##_stf(m + i, mx);) \
+    T static void P##_squares(double *lane, const float *u, size_t n) { /* a square of floats is exact in double, so contraction cannot hurt */ \
+        size_t i; \
+        for (i = 0; i + P##_ND <= n; i += P##_ND) { P##_d x = P##_upd(u + i); P##_std(lane + i, P##_addd(P##_ldd(lane + i), P##_muld(x, x))); } \
+        for (; i < n; i++) lane[i] += (double)u[i] * (double)u[i]; \
+    } \
+    T static void P##_sums(double *lane, const float *u, size_t n) { \
+        size_t i; \
+        for (i = 0; i + P##_ND <= n; i += P##_ND) P##_std(lane + i, P##_addd(P##_ldd(lane + i), P##_upd(u + i))); \
+        for (; i < n; i++) lane[i] += (double)u[i]; \
+    } \
+    T static float P##_top_of(const float *u, size_t n, float top) { \
+        P##_v most = P##_set(top); \
+        float lane[P##_N]; \
+        size_t i; \
+        for (i = 0; i + P##_N <= n; i += P##_N) most = P##_top(P##_ldf(u + i), most); \
+        P##_stf(lane, most); \
+        for (; i < n; i++) top = u[i] > top ? u[i] : top; \
+        for (i = 0; i < P##_N; i++) top = lane[i] > top ? lane[i] : top; \
+        return top; \
+    } \
+    T static float P##_dot(const float *a, const float *b, size_t n) { \
+        P##_v p = P##_set(0.0f), q = p, r = p, s = p; \
+        float lane[P##_N], sum; \
+        size_t i, k; \
+        for (i = 0; i + 4u * P##_N <= n; i += 4u * P##_N) { \
+            p = P##_fma(P##_ldf(a + i), P##_ldf(b + i), p); q = P##_fma(P##_ldf(a + i + P##_N), P##_ldf(b + i + P##_N), q); \
+            r = P##_fma(P##_ldf(a + i + 2u * P##_N), P##_ldf(b + i + 2u * P##_N), r); s = P##_fma(P##_ldf(a + i + 3u * P##_N), P##_ldf(b + i + 3u * P##_N), s); \
+        } \
+        P##_stf(lane, P##_add(P##_add(p, q), P##_add(r, s))); \
+        for (sum = lane[0], k = 1; k < P##_N; k++) sum += lane[k]; \
+        for (; i < n; i++) sum += a[i] * b[i]; \
+        return sum; \
+    } \
+    T AMPI_ALWAYS P##_i P##_look(const float *u, P##_i *most, P##_i *zero, P##_i *nan) { \
+        const P##_i none = P##_dup(0), one = P##_dup(1), inf = P##_dup(0x7f800000u); \
+        P##_i a = P##_and(P##_b(P##_ldf(u)), P##_dup(0x7fffffffu)); \
+        *most = P##_max(*most, P##_sel(P##_gt(inf, a), a, none)); \
+        *zero = P##_addi(*zero, P##_sel(P##_gt(one, a), one, none)); \
+        *nan = P##_addi(*nan, P##_sel(P##_gt(a, inf), one, none)); \
+        return P##_shr(a, 23); \
+    } \
+    T static void P##_count(uint8_t *exponent, const float *u, size_t n, uint32_t found[3]) { \
+        P##_i most = P##_dup(0), zero = most, nan = most; \
+        uint32_t lane[3][P##_N]; \
+        size_t i; \
+        for (i = 0; i < n; i += 4u * P##_N) { \
+            P##_i a = P##_look(u + i, &most, &zero, &nan), b = P##_look(u + i + P##_N, &most, &zero, &nan); \
+            P##_i c = P##_look(u + i + 2u * P##_N, &most, &zero, &nan), d = P##_look(u + i + 3u * P##_N, &most, &zero, &nan); \
+            P##_st8(exponent + i, a, b, c, d); \
+        } \
+        P##_sti(lane[0], most); P##_sti(lane[1], zero); P##_sti(lane[2], nan); \
+        for (i = 0; i < P##_N; i++) { found[0] = found[0] < lane[0][i] ? lane[0][i] : found[0]; found[1] += lane[1][i]; found[2] += lane[2][i]; } \
+    }
+
+
+AMPI_FLOAT_LOOPS(ampi_c, AMPI_TC)
+#define AMPI_USE(P) /* each path starts from the one below it and replaces what it does better */ \
+    k->widen[AMP_F16] = P##_widen_f16;         k->narrow[AMP_F16] = P##_narrow_f16; \
+    k->widen[AMP_BF16] = P##_widen_bf16;       k->narrow[AMP_BF16] = P##_narrow_bf16; \
+    k->widen[AMP_F8E4M3] = P##_widen_f8e4m3;   k->narrow[AMP_F8E4M3] = P##_narrow_f8e4m3; \
+    k->widen[AMP_F8E5M2] = P##_widen_f8e5m2;   k->narrow[AMP_F8E5M2] = P##_narrow_f8e5m2; \
+    k->random = P##_random; k->bad = P##_bad; k->scale = P##_scale; k->axpy = P##_axpy; k->dot = P##_dot; \
+    k->squares = P##_squares; k->sums = P##_sums; k->count = P##_count; k->top = P##_top_of; k->exps = P##_exps; k->shares = P##_shares; \
+    k->act = P##_act; k->act_grad = P##_act_grad; k->drop = P##_drop; \
+    k->prepare = P##_prepare; k->adam = P##_adam; k->sgd = P##_sgd; k->lion = P##_lion
+static void ampi_use_c(ampi_kernels *k) { /* tables are filled by code: a const table of addresses would be writable data in PIC */
+    memset(k, 0, sizeof *k);
+    AMPI_USE(ampi_c);
+    k->simd = AMP_SIMD_SCALAR; k->name = "scalar"; k->lanes = 1;
+    k->widen[AMP_F32] = ampi_c_widen_f32; k->narrow[AMP_F32] = ampi_c_narrow_f32;
+    k->round = ampi_c_round; k->pack4 = ampi_c_pack4;
+    k->mr[0] = 4; k->nr = 8; k->tile[0] = ampi_c_tile_4;
+}
+
+#if defined(AMPI_X86) || defined(AMPI_NEON)
 /* A step handles 4 vectors: STEP(d, s). What is left of n goes through a padded copy. */
 #define AMPI_STEPS(T, name, STEP, count, dsize, ssize) \
     T static void name(void *d, const void *s, size_t n) { \
@@ -5575,7 +5723,7 @@ static void ampi_n_squares(double *lane, const float *u, size_t n) {
             else P##_st8(d, P##_encode_how(s, r, AMP_F8E5M2, saturate), P##_encode_how(s1, r1, AMP_F8E5M2, saturate), P##_encode_how(s2, r2, AMP_F8E5M2, saturate), P##_encode_how(s3, r3, AMP_F8E5M2, saturate)); \
         } \
         P##_done(); \
-        ampi_round_c(d, t, s, n, r, saturate); \
+        ampi_c_round(d, t, s, n, r, saturate); \
     }
 /* amp_philox in lanes: the high halves may hold anything, a product does not look at them. */
 #define AMPI_RANDOM(P, T) \
@@ -5599,7 +5747,7 @@ static void ampi_n_squares(double *lane, const float *u, size_t n) {
         } \
         return buf + (at & 3u); \
     }
-#define AMPI_FLOAT_LOOPS(P, T, PREFETCH) \
+#define AMPI_BAD(P, T) \
     T static int P##_bad(const void *src, size_t bytes, amp_dtype t) { \
         const char *p = (const char *)src; \
         const P##_i e = P##_dup(ampi_exponents(t)), one = P##_dup(ampi_signs(t) - ampi_exponents(t)); \
@@ -5607,96 +5755,89 @@ static void ampi_n_squares(double *lane, const float *u, size_t n) {
         for (; bytes >= 16u * P##_N; bytes -= 16u * P##_N, p += 16u * P##_N) { \
             P##_i a = P##_addi(P##_and(P##_ldi(p), e), one), b = P##_addi(P##_and(P##_ldi(p + 4u * P##_N), e), one); \
             P##_i c = P##_addi(P##_and(P##_ldi(p + 8u * P##_N), e), one), d = P##_addi(P##_and(P##_ldi(p + 12u * P##_N), e), one); \
-            PREFETCH(p + 2048); \
-            if (P##_N > 4u) PREFETCH(p + 2112); \
-            if (P##_N > 8u) { PREFETCH(p + 2176); PREFETCH(p + 2240); } \
+            AMPI_PREFETCH(p + 2048); \
+            if (P##_N > 4u) AMPI_PREFETCH(p + 2112); \
+            if (P##_N > 8u) { AMPI_PREFETCH(p + 2176); AMPI_PREFETCH(p + 2240); } \
             any = P##_or(any, P##_or(P##_or(a, b), P##_or(c, d))); \
         } \
-        return P##_any(P##_and(any, P##_dup(ampi_signs(t)))) || ampi_bad_c(p, bytes, t); \
+        return P##_any(P##_and(any, P##_dup(ampi_signs(t)))) || ampi_c_bad(p, bytes, t); \
+    }
+/* exp and the activations, operation by operation as the scalar ones: the same bits */
+#define AMPI_LDEXP(P, T) /* p 2^n, where b holds the bits of n + 1.5 * 2^23: in two factors, of which only the second rounds */ \
+    T AMPI_ALWAYS P##_v P##_ldexp(P##_v p, P##_v n, P##_i b) { \
+        P##_i k = P##_subi(b, P##_dup(0x4b400000u - 255u)), h = P##_shr(P##_addi(k, P##_dup(1)), 1); /* n + 255, and about half of it */ \
+        (void)n; \
+        return P##_mul(P##_mul(p, P##_f(P##_shl(P##_subi(h, P##_dup(1)), 23))), P##_f(P##_shl(P##_subi(k, h), 23))); \
+    }
+#define AMPI_MATH(P, T) \
+    T AMPI_ALWAYS P##_v P##_exp(P##_v x) { \
+        P##_v n, r, p; \
+        P##_i b; \
+        x = P##_low(P##_set(89.0f), P##_top(P##_set(-104.0f), x)); /* beyond, the result is Inf or 0 already; NaN stays */ \
+        p = P##_add(P##_mul(x, P##_set(1.44269504f)), P##_set(12582912.0f)); \
+        b = P##_b(p); \
+        n = P##_sub(p, P##_set(12582912.0f)); \
+        r = P##_sub(P##_sub(x, P##_mul(n, P##_set(0.693359375f))), P##_mul(n, P##_set(-2.12194440e-4f))); \
+        p = P##_add(P##_mul(P##_set(1.98412698e-4f), r), P##_set(1.38888889e-3f)); \
+        p = P##_add(P##_mul(p, r), P##_set(8.33333333e-3f)); \
+        p = P##_add(P##_mul(p, r), P##_set(4.16666667e-2f)); \
+        p = P##_add(P##_mul(p, r), P##_set(1.66666667e-1f)); \
+        p = P##_add(P##_mul(p, r), P##_set(0.5f)); \
+        p = P##_add(P##_add(P##_mul(P##_mul(r, r), p), r), P##_set(1.0f)); \
+        return P##_ldexp(p, n, b); \
     } \
-    T static int P##_scale(float *u, size_t n, float by) { \
-        const P##_i e = P##_dup(0x7f800000u), one = P##_dup(0x00800000u); \
-        P##_i any = P##_dup(0); \
-        size_t i; \
-        for (i = 0; i + 2u * P##_N <= n; i += 2u * P##_N) { \
-            P##_v x = P##_mul(P##_ldf(u + i), P##_set(by)), y = P##_mul(P##_ldf(u + i + P##_N), P##_set(by)); \
-            P##_stf(u + i, x); \
-            P##_stf(u + i + P##_N, y); \
-            any = P##_or(any, P##_or(P##_addi(P##_and(P##_b(x), e), one), P##_addi(P##_and(P##_b(y), e), one))); \
-        } \
-        return ampi_scale_c(u + i, n - i, by) | P##_any(P##_and(any, P##_dup(0x80000000u))); \
+    T AMPI_ALWAYS P##_v P##_sigmoid(P##_v x) { \
+        P##_v z2 = P##_mul(P##_mul(P##_set(1.59576912f), x), P##_add(P##_set(1.0f), P##_mul(P##_set(0.044715f), P##_mul(x, x)))); \
+        return P##_div(P##_set(1.0f), P##_add(P##_set(1.0f), P##_exp(P##_f(P##_xor(P##_b(z2), P##_dup(0x80000000u)))))); \
     } \
-    T static void P##_prepare(float *u, size_t n, const amp_coef *c) { \
-        size_t i; \
-        for (i = 0; i + P##_N <= n; i += P##_N) { \
-            P##_v x = P##_ldf(u + i); \
-            AMPI_PREPARE(P, P##_v, x, c); \
-            P##_stf(u + i, x); \
+    T AMPI_ALWAYS P##_v P##_act1(amp_act act, P##_v x) { \
+        P##_i b = P##_b(x), a = P##_and(b, P##_dup(0x7fffffffu)), y, s; \
+        if (act == AMP_GELU) { \
+            P##_v g = P##_sigmoid(x); \
+            s = P##_and(P##_b(g), P##_dup(0x7fffffffu)); \
+            return P##_f(P##_sel(P##_gt(s, P##_dup(0)), P##_b(P##_mul(x, g)), s)); \
         } \
-        P##_done(); \
-        ampi_prepare_c(u + i, n - i, c); \
+        y = P##_sel(P##_gt(a, P##_dup(0)), P##_sel(P##_gt(a, P##_dup(0x7f800000u)), b, P##_dup(0)), b); /* of a negative number */ \
+        return act == AMP_RELU ? P##_f(P##_sel(P##_gt(P##_dup(0), b), y, b)) : x; \
     } \
-    T static void P##_adam(float *w, float *m, float *v, float *u, size_t n, const amp_coef *c) { \
-        size_t i; \
-        for (i = 0; i + P##_N <= n; i += P##_N) { \
-            P##_v wx = P##_ldf(w + i), mx = P##_ldf(m + i), vx = P##_ldf(v + i), ux = P##_ldf(u + i); \
-            AMPI_ADAM(P, P##_v, wx, mx, vx, ux, c); \
-            P##_stf(w + i, wx); P##_stf(m + i, mx); P##_stf(v + i, vx); \
+    T AMPI_ALWAYS P##_v P##_act_grad1(amp_act act, P##_v dy, P##_v saved) { \
+        P##_i b = P##_b(saved), g; \
+        P##_v s, z; \
+        if (act == AMP_GELU) { \
+            s = P##_sigmoid(saved); \
+            z = P##_mul(P##_set(1.59576912f), P##_add(P##_set(1.0f), P##_mul(P##_set(0.134145f), P##_mul(saved, saved)))); \
+            z = P##_add(s, P##_mul(P##_mul(saved, z), P##_mul(s, P##_sub(P##_set(1.0f), s)))); \
+            g = P##_sel(P##_gt(P##_b(s), P##_dup(0)), P##_b(z), P##_b(s)); \
+            return P##_mul(dy, P##_f(P##_sel(P##_gt(P##_dup(0x3f800000u), P##_b(s)), g, P##_b(s)))); \
         } \
-        P##_done(); \
-        ampi_adam_c(w + i, m + i, v + i, u + i, n - i, c); \
-    } \
-    T static void P##_sgd(float *w, float *b, float *u, size_t n, const amp_coef *c) { \
-        size_t i; \
-        for (i = 0; i + P##_N <= n; i += P##_N) { \
-            P##_v wx = P##_ldf(w + i), bx = b ? P##_ldf(b + i) : P##_set(0.0f), ux = P##_ldf(u + i); \
-            AMPI_SGD(P, P##_v, wx, bx, ux, c); \
-            P##_stf(w + i, wx); \
-            if (b) P##_stf(b + i, bx); \
-        } \
-        P##_done(); \
-        ampi_sgd_c(w + i, b ? b + i : NULL, u + i, n - i, c); \
+        g = P##_sel(P##_gt(b, P##_dup(0)), P##_sel(P##_gt(P##_dup(0x7f800001u), b), P##_b(dy), P##_dup(0)), P##_dup(0)); \
+        return act == AMP_RELU ? P##_f(g) : dy; \
     } \
     T AMPI_ALWAYS P##_v P##_signed(P##_v x, P##_v s) { /* by the bits, as the scalar one */ \
         P##_i u = P##_b(s), a = P##_and(u, P##_dup(0x7fffffffu)), r = P##_or(P##_b(x), P##_and(u, P##_dup(0x80000000u))); \
         return P##_f(P##_sel(P##_gt(a, P##_dup(0x7f800000u)), u, P##_sel(P##_gt(a, P##_dup(0)), r, P##_dup(0)))); \
-    } \
-    T static void P##_lion(float *w, float *m, float *u, size_t n, const amp_coef *c) { \
-        size_t i; \
-        for (i = 0; i + P##_N <= n; i += P##_N) { \
-            P##_v wx = P##_ldf(w + i), mx = P##_ldf(m + i), ux = P##_ldf(u + i); \
-            AMPI_LION(P, P##_v, wx, mx, ux, c); \
-            P##_stf(w + i, wx); P##_stf(m + i, mx); \
-        } \
-        P##_done(); \
-        ampi_lion_c(w + i, m + i, u + i, n - i, c); \
     }
-#define AMPI_USE(P) /* each path starts from the one below it and replaces what it does better */ \
-    k->widen[AMP_F16] = P##_widen_f16;         k->narrow[AMP_F16] = P##_narrow_f16; \
-    k->widen[AMP_BF16] = P##_widen_bf16;       k->narrow[AMP_BF16] = P##_narrow_bf16; \
-    k->widen[AMP_F8E4M3] = P##_widen_f8e4m3;   k->narrow[AMP_F8E4M3] = P##_narrow_f8e4m3; \
-    k->widen[AMP_F8E5M2] = P##_widen_f8e5m2;   k->narrow[AMP_F8E5M2] = P##_narrow_f8e5m2; \
-    k->random = P##_random; k->bad = P##_bad; k->scale = P##_scale; k->squares = P##_squares; \
-    k->prepare = P##_prepare; k->adam = P##_adam; k->sgd = P##_sgd; k->lion = P##_lion
 
-#define AMPI_R1(X) X(0)
-#define AMPI_R4(X) X(0) X(1) X(2) X(3)
-#define AMPI_R6(X) AMPI_R4(X) X(4) X(5)
-#define AMPI_R8(X) AMPI_R6(X) X(6) X(7)
-#define AMPI_R12(X) AMPI_R8(X) X(8) X(9) X(10) X(11)
-/* Two vectors wide. X(i) is a row: declared, accumulated over k, stored. */
-#define AMPI_TILE(P, T, MR, ROWS, FMA) \
+#define AMPI_R1(X, P) X(P, 0)
+#define AMPI_R4(X, P) X(P, 0) X(P, 1) X(P, 2) X(P, 3)
+#define AMPI_R6(X, P) AMPI_R4(X, P) X(P, 4) X(P, 5)
+#define AMPI_R8(X, P) AMPI_R6(X, P) X(P, 6) X(P, 7)
+#define AMPI_R12(X, P) AMPI_R8(X, P) X(P, 8) X(P, 9) X(P, 10) X(P, 11)
+/* Two vectors wide. X(P, i) is a row: declared, accumulated over k, stored. */
+#define AMPI_TILE(P, T, MR, ROWS) \
     T static void P##_tile_##MR(size_t kc, const float *a, const float *b, float *c, int first) { \
-        ROWS(AMPI_TILE_ROW_##P) \
+        ROWS(AMPI_TILE_ROW, P) \
         for (; kc--; a += MR, b += 2u * P##_N) { \
             P##_v x = P##_ldf(b), y = P##_ldf(b + P##_N), s; \
-            ROWS(FMA) \
+            ROWS(AMPI_TILE_FMA, P) \
         } \
-        if (first) { ROWS(AMPI_TILE_SET_##P) } else { ROWS(AMPI_TILE_ADD_##P) } \
+        if (first) { ROWS(AMPI_TILE_SET, P) } else { ROWS(AMPI_TILE_ADD, P) } \
     }
 #define AMPI_TILE_ROW(P, i) P##_v p##i = P##_set(0.0f), q##i = p##i;
+#define AMPI_TILE_FMA(P, i) s = P##_set(a[i]); p##i = P##_fma(s, x, p##i); q##i = P##_fma(s, y, q##i);
 #define AMPI_TILE_SET(P, i) P##_stf(c + i * AMPI_LDC, p##i); P##_stf(c + i * AMPI_LDC + P##_N, q##i);
 #define AMPI_TILE_ADD(P, i) P##_stf(c + i * AMPI_LDC, P##_add(p##i, P##_ldf(c + i * AMPI_LDC))); P##_stf(c + i * AMPI_LDC + P##_N, P##_add(q##i, P##_ldf(c + i * AMPI_LDC + P##_N)));
+#define AMPI_PATH(P, T) AMPI_CONVERSIONS(P, T) AMPI_RANDOM(P, T) AMPI_BAD(P, T) AMPI_MATH(P, T) AMPI_FLOAT_LOOPS(P, T)
 
 #endif /* AMPI_X86 || AMPI_NEON */
 
@@ -5711,9 +5852,9 @@ static void ampi_n_squares(double *lane, const float *u, size_t n) {
         } \
     }
 
-AMPI_CONVERSIONS(ampi_s, AMPI_TS) AMPI_RANDOM(ampi_s, AMPI_TS) AMPI_FLOAT_LOOPS(ampi_s, AMPI_TS, AMPI_PREFETCH) AMPI_STREAM(ampi_s, AMPI_TS)
-AMPI_CONVERSIONS(ampi_2, AMPI_T2) AMPI_RANDOM(ampi_2, AMPI_T2) AMPI_FLOAT_LOOPS(ampi_2, AMPI_T2, AMPI_PREFETCH) AMPI_STREAM(ampi_2, AMPI_T2) AMPI_ROUNDING(ampi_2, AMPI_T2)
-AMPI_CONVERSIONS(ampi_5, AMPI_T5) AMPI_RANDOM(ampi_5, AMPI_T5) AMPI_FLOAT_LOOPS(ampi_5, AMPI_T5, AMPI_PREFETCH) AMPI_STREAM(ampi_5, AMPI_T5) AMPI_ROUNDING(ampi_5, AMPI_T5)
+AMPI_LDEXP(ampi_s, AMPI_TS) AMPI_PATH(ampi_s, AMPI_TS) AMPI_STREAM(ampi_s, AMPI_TS)
+AMPI_LDEXP(ampi_2, AMPI_T2) AMPI_PATH(ampi_2, AMPI_T2) AMPI_STREAM(ampi_2, AMPI_T2) AMPI_ROUNDING(ampi_2, AMPI_T2)
+AMPI_PATH(ampi_5, AMPI_T5) AMPI_STREAM(ampi_5, AMPI_T5) AMPI_ROUNDING(ampi_5, AMPI_T5)
 
 /* F16C, also for FP8: an E5M2 byte is the upper byte of a half; E4M3 moved up by 7 is a half 256 times too small, its NaN apart. */
 #define AMPI_HOLD_REG(C, x) __asm__("" : "+" C(x)) /* the forms that convert into memory are slow on some machines */
@@ -5782,27 +5923,9 @@ AMPI_T5B AMPI_ALWAYS void ampi_5_narrow_bf16_hw_1(char *d, const char *s) {
 AMPI_STEPS(AMPI_T5B, ampi_5_narrow_bf16_hw, ampi_5_narrow_bf16_hw_1, 64u, 2u, 4u)
 #endif
 
-#define AMPI_TILE_ROW_ampi_s(i) AMPI_TILE_ROW(ampi_s, i)
-#define AMPI_TILE_SET_ampi_s(i) AMPI_TILE_SET(ampi_s, i)
-#define AMPI_TILE_ADD_ampi_s(i) AMPI_TILE_ADD(ampi_s, i)
-#define AMPI_TILE_ROW_ampi_2(i) AMPI_TILE_ROW(ampi_2, i)
-#define AMPI_TILE_SET_ampi_2(i) AMPI_TILE_SET(ampi_2, i)
-#define AMPI_TILE_ADD_ampi_2(i) AMPI_TILE_ADD(ampi_2, i)
-#define AMPI_TILE_ROW_ampi_5(i) AMPI_TILE_ROW(ampi_5, i)
-#define AMPI_TILE_SET_ampi_5(i) AMPI_TILE_SET(ampi_5, i)
-#define AMPI_TILE_ADD_ampi_5(i) AMPI_TILE_ADD(ampi_5, i)
-#define AMPI_FMA_S(i) s = ampi_s_set(a[i]); p##i = _mm_add_ps(p##i, _mm_mul_ps(s, x)); q##i = _mm_add_ps(q##i, _mm_mul_ps(s, y));
-#define AMPI_FMA_2(i) s = _mm256_broadcast_ss(a + i); p##i = _mm256_fmadd_ps(s, x, p##i); q##i = _mm256_fmadd_ps(s, y, q##i);
-#define AMPI_FMA_5(i) s = _mm512_set1_ps(a[i]); p##i = _mm512_fmadd_ps(s, x, p##i); q##i = _mm512_fmadd_ps(s, y, q##i);
-AMPI_TILE(ampi_s, AMPI_TS, 4, AMPI_R4, AMPI_FMA_S)
-AMPI_TILE(ampi_s, AMPI_TS, 1, AMPI_R1, AMPI_FMA_S)
-AMPI_TILE(ampi_2, AMPI_T2, 6, AMPI_R6, AMPI_FMA_2)
-AMPI_TILE(ampi_2, AMPI_T2, 4, AMPI_R4, AMPI_FMA_2)
-AMPI_TILE(ampi_2, AMPI_T2, 1, AMPI_R1, AMPI_FMA_2)
-AMPI_TILE(ampi_5, AMPI_T5, 12, AMPI_R12, AMPI_FMA_5)
-AMPI_TILE(ampi_5, AMPI_T5, 8, AMPI_R8, AMPI_FMA_5)
-AMPI_TILE(ampi_5, AMPI_T5, 4, AMPI_R4, AMPI_FMA_5)
-AMPI_TILE(ampi_5, AMPI_T5, 1, AMPI_R1, AMPI_FMA_5)
+AMPI_TILE(ampi_s, AMPI_TS, 4, AMPI_R4) AMPI_TILE(ampi_s, AMPI_TS, 1, AMPI_R1)
+AMPI_TILE(ampi_2, AMPI_T2, 6, AMPI_R6) AMPI_TILE(ampi_2, AMPI_T2, 4, AMPI_R4) AMPI_TILE(ampi_2, AMPI_T2, 1, AMPI_R1)
+AMPI_TILE(ampi_5, AMPI_T5, 12, AMPI_R12) AMPI_TILE(ampi_5, AMPI_T5, 8, AMPI_R8) AMPI_TILE(ampi_5, AMPI_T5, 4, AMPI_R4) AMPI_TILE(ampi_5, AMPI_T5, 1, AMPI_R1)
 static void ampi_s_pack4(float *to, size_t width, const float *rows, size_t ld, size_t depth) {
     size_t k;
     for (k = 0; k + 4 <= depth; k += 4, to += 4 * width) {
@@ -5810,7 +5933,7 @@ static void ampi_s_pack4(float *to, size_t width, const float *rows, size_t ld, 
         _MM_TRANSPOSE4_PS(a, b, c, d);
         _mm_storeu_ps(to, a); _mm_storeu_ps(to + width, b); _mm_storeu_ps(to + 2 * width, c); _mm_storeu_ps(to + 3 * width, d);
     }
-    ampi_pack4_c(to, width, rows + k, ld, depth - k);
+    ampi_c_pack4(to, width, rows + k, ld, depth - k);
 }
 
 #ifndef __clang__
@@ -5819,13 +5942,13 @@ static void ampi_s_pack4(float *to, size_t width, const float *rows, size_t ld, 
 
 static void ampi_use_s(ampi_kernels *k) {
     AMPI_USE(ampi_s);
-    k->simd = AMP_SIMD_SSE2; k->name = "sse2";
+    k->simd = AMP_SIMD_SSE2; k->name = "sse2"; k->lanes = 4;
     k->stream = ampi_s_stream; k->fence = ampi_s_fence; k->pack4 = ampi_s_pack4;
     k->mr[0] = 4; k->mr[1] = 1; k->nr = 8; k->tile[0] = ampi_s_tile_4; k->tile[1] = ampi_s_tile_1;
 }
 static void ampi_use_2(ampi_kernels *k) {
     AMPI_USE(ampi_2);
-    k->simd = AMP_SIMD_AVX2; k->name = "avx2";
+    k->simd = AMP_SIMD_AVX2; k->name = "avx2"; k->lanes = 8;
     k->widen[AMP_F16] = ampi_2_widen_half; k->narrow[AMP_F16] = ampi_2_narrow_half;
     k->widen[AMP_F8E4M3] = ampi_2_widen_e4m3; k->widen[AMP_F8E5M2] = ampi_2_widen_e5m2;
     k->round = ampi_2_round; k->stream = ampi_2_stream;
@@ -5853,7 +5976,7 @@ static ampi_cpuid ampi_look(void) {
 }
 static void ampi_use_5(ampi_kernels *k, ampi_cpuid is) {
     AMPI_USE(ampi_5);
-    k->simd = AMP_SIMD_AVX512; k->name = "avx512";
+    k->simd = AMP_SIMD_AVX512; k->name = "avx512"; k->lanes = 16;
     k->widen[AMP_F16] = ampi_5_widen_half; k->narrow[AMP_F16] = ampi_5_narrow_half;
     k->widen[AMP_F8E4M3] = ampi_5_widen_e4m3; k->widen[AMP_F8E5M2] = ampi_5_widen_e5m2;
     k->round = ampi_5_round; k->stream = ampi_5_stream;
@@ -5864,7 +5987,7 @@ static void ampi_use_5(ampi_kernels *k, ampi_cpuid is) {
 #endif
 }
 #elif defined(AMPI_NEON)
-AMPI_CONVERSIONS(ampi_n, AMPI_TN) AMPI_RANDOM(ampi_n, AMPI_TN) AMPI_FLOAT_LOOPS(ampi_n, AMPI_TN, AMPI_PREFETCH) AMPI_ROUNDING(ampi_n, AMPI_TN)
+AMPI_LDEXP(ampi_n, AMPI_TN) AMPI_PATH(ampi_n, AMPI_TN) AMPI_ROUNDING(ampi_n, AMPI_TN)
 AMPI_ALWAYS void ampi_n_narrow_half_1(char *d, const char *s) {
     uint32_t k;
     for (k = 0; k < 4; k++) vst1_u8((uint8_t *)d + 8 * k, vreinterpret_u8_f16(vcvt_f16_f32(ampi_n_f(ampi_n_ldi(s + 16 * k)))));
@@ -5875,16 +5998,10 @@ AMPI_ALWAYS void ampi_n_widen_half_1(char *d, const char *s) {
 }
 AMPI_STEPS(AMPI_TN, ampi_n_narrow_half, ampi_n_narrow_half_1, 16u, 2u, 4u)
 AMPI_STEPS(AMPI_TN, ampi_n_widen_half, ampi_n_widen_half_1, 16u, 4u, 2u)
-#define AMPI_TILE_ROW_ampi_n(i) AMPI_TILE_ROW(ampi_n, i)
-#define AMPI_TILE_SET_ampi_n(i) AMPI_TILE_SET(ampi_n, i)
-#define AMPI_TILE_ADD_ampi_n(i) AMPI_TILE_ADD(ampi_n, i)
-#define AMPI_FMA_N(i) s = vdupq_n_f32(a[i]); p##i = vfmaq_f32(p##i, s, x); q##i = vfmaq_f32(q##i, s, y);
-AMPI_TILE(ampi_n, AMPI_TN, 12, AMPI_R12, AMPI_FMA_N)
-AMPI_TILE(ampi_n, AMPI_TN, 4, AMPI_R4, AMPI_FMA_N)
-AMPI_TILE(ampi_n, AMPI_TN, 1, AMPI_R1, AMPI_FMA_N)
+AMPI_TILE(ampi_n, AMPI_TN, 12, AMPI_R12) AMPI_TILE(ampi_n, AMPI_TN, 4, AMPI_R4) AMPI_TILE(ampi_n, AMPI_TN, 1, AMPI_R1)
 static void ampi_use_n(ampi_kernels *k) {
     AMPI_USE(ampi_n);
-    k->simd = AMP_SIMD_NEON; k->name = "neon";
+    k->simd = AMP_SIMD_NEON; k->name = "neon"; k->lanes = 4;
     k->widen[AMP_F16] = ampi_n_widen_half; k->narrow[AMP_F16] = ampi_n_narrow_half;
     k->round = ampi_n_round;
     k->mr[0] = 12; k->mr[1] = 4; k->mr[2] = 1; k->nr = 8;
@@ -5897,9 +6014,13 @@ static void ampi_use_n(ampi_kernels *k) {
 #undef AMPI_CONVERSION
 #undef AMPI_ROUNDING
 #undef AMPI_RANDOM
+#undef AMPI_BAD
+#undef AMPI_MATH
+#undef AMPI_PATH
+#endif
+#undef AMPI_EACH
 #undef AMPI_FLOAT_LOOPS
 #undef AMPI_USE
-#endif
 
 static int ampi_pick_kernels(ampi_kernels *k, amp_simd want) { /* 0: not here */
     ampi_use_c(k);
@@ -6094,13 +6215,22 @@ static const char *ampi_cpu_device(amp_ctx *ctx) { return ampi_cpu_of(ctx)->devi
 
 static char *ampi_at(amp_array a, size_t i) { return (char *)a.data + i * amp_dtype_size(a.dtype); }
 static size_t ampi_least(size_t a, size_t b) { return a < b ? a : b; }
+/* Elements i .. i + n to be read as floats: where they are, if they are floats, else widened to buf. */
+static const float *ampi_floats(const ampi_kernels *k, amp_array a, size_t i, size_t n, float *buf) {
+    const char *p = ampi_at(a, i);
+    if (a.dtype == AMP_F32 && (uintptr_t)p % sizeof(float) == 0) return (const float *)(const void *)p;
+    k->widen[a.dtype](buf, p, n);
+    return buf;
+}
+static void ampi_ahead(const char *p, size_t bytes) { const char *end = p + bytes; for (; p < end; p += 64) AMPI_PREFETCH(p); }
+static size_t ampi_words(uint64_t at, size_t n) { return at && n > (uint64_t)0 - at ? (size_t)((uint64_t)0 - at) : n; } /* random words are numbered modulo 2^64 */
 
 /* n <= AMPI_BLOCK floats to t, stochastically: element i with word at + i. */
 static void ampi_round_block(const ampi_kernels *k, void *dst, amp_dtype t, const void *f32, size_t n, uint64_t seed, uint64_t stream, uint64_t at, int saturate) {
     uint32_t buf[AMPI_BLOCK + 64];
     size_t i, m;
     for (i = 0; i < n; i += m) {
-        m = at + i && (n - i) > (uint64_t)0 - (at + i) ? (size_t)((uint64_t)0 - (at + i)) : n - i; /* words are numbered modulo 2^64 */
+        m = ampi_words(at + i, n - i);
         k->round((char *)dst + i * amp_dtype_size(t), t, (const char *)f32 + 4 * i, m, k->random(buf, m, seed, stream, at + i), saturate);
     }
 }
@@ -6164,55 +6294,55 @@ static amp_status ampi_cpu_cast(amp_ctx *ctx, amp_array dst, amp_array src, size
     return AMP_OK;
 }
 
-/* What is wrong with element i: gradients g as stored and u = g / scale as float. */
-static uint32_t ampi_fault(float g, float u) { return amp_is_nan(g) ? AMP_FOUND_NAN : !amp_is_finite(g) ? AMP_FOUND_INF : !amp_is_finite(u) ? AMP_FOUND_OVERFLOW : 0u; }
-
-typedef struct ampi_finite_job { ampi_cpu *c; amp_array a, dst; size_t index; amp_scaler_state *s; float inv; uint32_t found; amp_finite_report r; } ampi_finite_job;
-typedef struct ampi_found { uint64_t nan, inf; size_t first; uint32_t bits, _pad; } ampi_found;
-
-/* Elements i .. i + n, as stored in g and as products u. */
-static void ampi_count_faults(ampi_found *f, amp_array g, size_t i, const float *u, size_t n) {
+/* What is wrong with a chunk's elements from .. from + n of a gradient g whose products are u, and with products that are finite as
+   floats but not as stored in `out` (data NULL: not stored). */
+static void ampi_note_fault(amp_partial *f, size_t at) { if (f->first > at) f->first = (uint32_t)at; }
+static void ampi_count_faults(amp_partial *f, amp_array g, size_t from, const float *u, size_t n) {
     size_t e;
     for (e = 0; e < n; e++) {
-        uint32_t b = ampi_fault(amp_load(g.data, g.dtype, i + e), u[e]);
-        if (!b) continue;
-        if (f->first > i + e) f->first = i + e;
-        f->bits |= b;
-        f->nan += b == AMP_FOUND_NAN;
-        f->inf += b != AMP_FOUND_NAN;
+        float x = amp_load(g.data, g.dtype, from + e);
+        if (amp_is_finite(x) && amp_is_finite(u[e])) continue;
+        ampi_note_fault(f, from + e);
+        if (amp_is_nan(x)) f->nan++; else if (!amp_is_finite(x)) f->inf++; else f->overflow++;
     }
 }
+static void ampi_count_lost(amp_partial *f, amp_array out, size_t from, const float *u, size_t n) {
+    size_t e;
+    for (e = 0; e < n; e++) if (amp_is_finite(u[e]) && !amp_is_finite(amp_load(out.data, out.dtype, from + e))) { ampi_note_fault(f, from + e); f->overflow++; }
+}
+static amp_array ampi_part(amp_array a, size_t i) { a.data = ampi_at(a, i); return a; }
+
+typedef struct ampi_finite_job { ampi_cpu *c; amp_array a, dst; size_t index; amp_scaler_state *s; float inv; uint32_t found; amp_finite_report r; } ampi_finite_job;
 static void ampi_finite_task(void *arg, size_t task, ampi_workspace *w) {
     ampi_finite_job *j = (ampi_finite_job *)arg;
     const ampi_kernels *k = j->c->k;
     float own[AMPI_BLOCK];
-    ampi_found f = {0, 0, (size_t)-1, 0, 0};
-    size_t i = task * AMP_CHUNK, end = ampi_least(j->a.count, i + AMP_CHUNK), n, e;
-    int in_place = j->s && j->a.data == j->dst.data && j->a.dtype == AMP_F32 && j->dst.dtype == AMP_F32 && j->inv <= 1.0f && (uintptr_t)j->a.data % sizeof(float) == 0; /* then a product is bad only if its gradient is */
+    amp_partial f;
+    size_t start = task * AMP_CHUNK, count = ampi_least(j->a.count - start, AMP_CHUNK), size = amp_dtype_size(j->a.dtype), i, n;
+    amp_array a = ampi_part(j->a, start), dst = ampi_part(j->dst, start);
+    int in_place = j->s && a.data == dst.data && a.dtype == AMP_F32 && dst.dtype == AMP_F32 && j->inv <= 1.0f && (uintptr_t)a.data % sizeof(float) == 0; /* then a product is bad only if its gradient is */
     (void)w;
-    if (!j->s && !k->bad(ampi_at(j->a, i), (end - i) * amp_dtype_size(j->a.dtype), j->a.dtype)) return; /* nearly always */
-    for (; i < end; i += n) {
-        float *u = in_place ? (float *)j->a.data + i : own;
-        n = ampi_least(AMPI_BLOCK, end - i);
+    if (!j->s && !k->bad(a.data, count * size, a.dtype)) return; /* nearly always */
+    memset(&f, 0, sizeof f);
+    f.first = AMP_CHUNK;
+    for (i = 0; i < count; i += n) {
+        float *u = in_place ? (float *)a.data + i : own;
+        n = ampi_least(AMPI_BLOCK, count - i);
         if (!j->s) {
-            if (!k->bad(ampi_at(j->a, i), n * amp_dtype_size(j->a.dtype), j->a.dtype)) continue;
-            k->widen[j->a.dtype](u, ampi_at(j->a, i), n);
-            ampi_count_faults(&f, j->a, i, u, n);
+            if (k->bad(ampi_at(a, i), n * size, a.dtype)) ampi_count_faults(&f, a, i, ampi_floats(k, a, i, n, own), n);
             continue;
         }
-        if (!in_place) k->widen[j->a.dtype](u, ampi_at(j->a, i), n);
-        if (k->scale(u, n, j->inv)) ampi_count_faults(&f, j->a, i, u, n);
+        if (k->scale(u, ampi_floats(k, a, i, n, own), n, j->inv)) ampi_count_faults(&f, a, i, u, n);
         if (in_place) continue;
-        k->narrow[j->dst.dtype](ampi_at(j->dst, i), u, n);
-        if ((j->inv > 1.0f || j->dst.dtype != j->a.dtype) && j->dst.dtype != AMP_F32) for (e = 0; e < n; e++) /* finite in FP32 and not in its dtype */
-            if (amp_is_finite(u[e]) && !amp_is_finite(amp_load(j->dst.data, j->dst.dtype, i + e))) { f.bits |= AMP_FOUND_OVERFLOW; f.inf++; if (f.first > i + e) f.first = i + e; }
+        k->narrow[dst.dtype](ampi_at(dst, i), u, n);
+        if ((j->inv > 1.0f || dst.dtype != a.dtype) && dst.dtype != AMP_F32) ampi_count_lost(&f, dst, i, u, n);
     }
-    if (!f.bits) return;
+    if (f.first == AMP_CHUNK) return;
     ampi_lock(j->c); /* sums and minima: the order does not matter */
-    if (j->r.nan + j->r.inf == 0 || j->r.first_array > j->index || (j->r.first_array == j->index && j->r.first_index > f.first)) { j->r.first_array = j->index; j->r.first_index = f.first; }
+    if (j->r.nan + j->r.inf == 0 || j->r.first_array > j->index || (j->r.first_array == j->index && j->r.first_index > start + f.first)) { j->r.first_array = j->index; j->r.first_index = start + f.first; }
     j->r.nan += f.nan;
-    j->r.inf += f.inf;
-    j->found |= f.bits;
+    j->r.inf += f.inf + f.overflow;
+    j->found |= (f.nan ? AMP_FOUND_NAN : 0u) | (f.inf ? AMP_FOUND_INF : 0u) | (f.overflow ? AMP_FOUND_OVERFLOW : 0u);
     ampi_unlock(j->c);
 }
 static amp_status ampi_cpu_finite(amp_ctx *ctx, const amp_array *dst, const amp_array *arrays, size_t n, amp_scaler_state *s, amp_finite_report *out) {
@@ -6238,30 +6368,27 @@ static void ampi_histogram_task(void *arg, size_t task, ampi_workspace *w) {
     ampi_histogram_job *j = (ampi_histogram_job *)arg;
     amp_histogram h;
     float u[AMPI_BLOCK];
-    uint32_t amax = 0, bins[2][256]; /* in turn: neighbours often share a bin */
-    size_t i = task * AMP_CHUNK, end = ampi_least(j->a.count, i + AMP_CHUNK), n, e;
+    uint8_t exponent[AMPI_BLOCK];
+    uint32_t found[3] = {0, 0, 0}, bins[8][256]; /* in turn: neighbours often share a bin */
+    size_t i = task * AMP_CHUNK, end = ampi_least(j->a.count, i + AMP_CHUNK), n, e, b, pad = 0;
     (void)w;
     memset(&h, 0, sizeof h);
     memset(bins, 0, sizeof bins);
     h.total = end - i;
     for (; i < end; i += n) {
-        uint32_t zero = 0, inf = 0;
         n = ampi_least(AMPI_BLOCK, end - i);
+        pad = (64 - n % 64) % 64; /* zeros, taken off again */
         j->c->k->widen[j->a.dtype](u, ampi_at(j->a, i), n);
-        for (e = 0; e < n; e++) {
-            uint32_t a = ampi_bits(u[e]) & 0x7fffffffu, finite = a < 0x7f800000u ? a : 0;
-            bins[e & 1u][a >> 23]++;
-            zero += a == 0;
-            inf += a == 0x7f800000u;
-            amax = amax < finite ? finite : amax;
-        }
-        h.zero += zero;
-        h.inf += inf;
+        memset(u + n, 0, pad * sizeof *u);
+        j->c->k->count(exponent, u, n + pad, found);
+        for (e = 0; e < n + pad; e += 8) for (b = 0; b < 8; b++) bins[b][exponent[e + b]]++;
     }
-    for (e = 0; e < 255; e++) h.pow2[e] = bins[0][e] + bins[1][e];
-    h.pow2[0] -= h.zero;
-    h.nan = bins[0][255] + bins[1][255] - h.inf;
-    h.amax = ampi_float(amax);
+    for (b = 0; b < 8; b++) for (e = 0; e < 256; e++) if (e < 255) h.pow2[e] += bins[b][e]; else h.inf += bins[b][e];
+    h.zero = found[1] - pad;
+    h.nan = found[2];
+    h.inf -= h.nan;
+    h.pow2[0] -= found[1];
+    h.amax = ampi_float(found[0]);
     ampi_lock(j->c);
     amp_histogram_add(j->h, &h);
     ampi_unlock(j->c);
@@ -6303,28 +6430,24 @@ static void ampi_cpu_inspect_task(void *arg, size_t task, ampi_workspace *w) {
     amp_array g = ampi_gradient(p, job->flags & AMP_INSPECT_ACCUM);
     amp_partial *out = &job->table.partials[task];
     ampi_sum sum = ampi_sum_begin(w);
-    float u[AMPI_BLOCK];
-    size_t start = (size_t)at.index * AMP_CHUNK, end = ampi_least((size_t)p->count, start + AMP_CHUNK), i, n, e;
+    float own[AMPI_BLOCK];
+    size_t start = (size_t)at.index * AMP_CHUNK, count = ampi_least((size_t)p->count - start, AMP_CHUNK), size = amp_dtype_size(g.dtype), i, n;
     int bad;
     memset(out, 0, sizeof *out);
     out->first = AMP_CHUNK;
-    for (i = start; i < end; i += n) {
-        n = ampi_least(AMPI_BLOCK, end - i);
-        k->widen[g.dtype](u, ampi_at(g, i), n);
-        bad = ampi_bits(j->inv) != 0x3f800000u ? k->scale(u, n, j->inv) : k->bad(u, n * sizeof *u, AMP_F32);
+    g = ampi_part(g, start);
+    for (i = 0; i < count; i += n) {
+        const float *u;
+        n = ampi_least(AMPI_BLOCK, count - i);
+        ampi_ahead(ampi_at(g, i + n), n * size);
+        u = ampi_floats(k, g, i, n, own);
+        if (ampi_bits(j->inv) == 0x3f800000u) bad = k->bad(u, n * sizeof *u, AMP_F32);
+        else { bad = k->scale(own, u, n, j->inv); u = own; }
         k->squares(ampi_sum_block(&sum, n), u, n);
-        if (bad) for (e = 0; e < n; e++) {
-            uint32_t f = ampi_fault(amp_load(g.data, g.dtype, i + e), u[e]);
-            if (f && out->first == AMP_CHUNK) out->first = (uint32_t)(i + e - start);
-            out->nan += f == AMP_FOUND_NAN;
-            out->inf += f == AMP_FOUND_INF;
-            out->overflow += f == AMP_FOUND_OVERFLOW;
-        }
-        if (job->flags & AMP_INSPECT_WRITE) {
-            k->narrow[g.dtype](ampi_at(g, i), u, n);
-            if (j->inv > 1.0f && g.dtype != AMP_F32) for (e = 0; e < n; e++) /* finite in FP32 and not in its dtype: only a scale below 1 does that */
-                if (amp_is_finite(u[e]) && !amp_is_finite(amp_load(g.data, g.dtype, i + e))) { out->overflow++; if (out->first > i + e - start) out->first = (uint32_t)(i + e - start); }
-        }
+        if (bad) ampi_count_faults(out, g, i, u, n);
+        if (!(job->flags & AMP_INSPECT_WRITE)) continue;
+        k->narrow[g.dtype](ampi_at(g, i), u, n);
+        if (j->inv > 1.0f && g.dtype != AMP_F32) ampi_count_lost(out, g, i, u, n); /* only a scale below 1 does that */
     }
     out->sum = ampi_sum_end_of(&sum);
 }
@@ -6380,17 +6503,16 @@ static void ampi_cpu_update_task(void *arg, size_t task, ampi_workspace *ws) {
     const amp_param_entry *p = &job->table.entries[at.param];
     amp_array g = ampi_gradient(p, job->accum);
     amp_coef c = amp_coef_of(job, p);
-    float u[AMPI_BLOCK], own[AMPI_BLOCK], own_m[AMPI_BLOCK], own_v[AMPI_BLOCK];
+    float own_u[AMPI_BLOCK], own[AMPI_BLOCK], own_m[AMPI_BLOCK], own_v[AMPI_BLOCK];
     size_t i = (size_t)at.index * AMP_CHUNK, end = ampi_least((size_t)p->count, i + AMP_CHUNK), n, e;
     uint32_t overflow = 0, narrow_m = p->moment_dtype != AMP_F32;
     int need_m = job->desc.optimizer != AMP_SGD || c.momentum != 0.0f, need_v = job->desc.optimizer == AMP_ADAM || job->desc.optimizer == AMP_ADAMW;
     (void)ws;
     for (; i < end; i += n) {
         float *w = own, *m = NULL, *v = NULL;
+        const float *u;
         n = ampi_least(AMPI_BLOCK, end - i);
-        k->widen[g.dtype](u, ampi_at(g, i), n);
-        if (job->accum) memset(p->accum + i, 0, n * sizeof *p->accum);
-        k->prepare(u, n, &c);
+        u = ampi_floats(k, g, i, n, own_u);
         if (p->layout == AMP_MASTER_F32) w = (float *)p->master + i;
         else if (p->layout == AMP_MASTER_NONE) k->widen[p->model_dtype](own, (const char *)p->model + 2 * i, n);
         else for (e = 0; e < n; e++) own[e] = amp_weight_load(p, i + e);
@@ -6399,6 +6521,7 @@ static void ampi_cpu_update_task(void *arg, size_t task, ampi_workspace *ws) {
         if (need_v) k->adam(w, m, v, u, n, &c);
         else if (job->desc.optimizer == AMP_LION) k->lion(w, m, u, n, &c);
         else k->sgd(w, m, u, n, &c);
+        if (job->accum) memset(p->accum + i, 0, n * sizeof *p->accum);
         if (m && narrow_m) ampi_moment_store(k, p, job, at.param, 0, i, m, n);
         if (v && narrow_m) ampi_moment_store(k, p, job, at.param, 1, i, v, n);
         if (!p->model) continue;
@@ -6440,13 +6563,11 @@ static void ampi_cpu_add_task(void *arg, size_t task, ampi_workspace *w) {
     const amp_param_entry *p = &job->table.entries[at.param];
     amp_array g = ampi_gradient(p, 0);
     float u[AMPI_BLOCK];
-    size_t i = (size_t)at.index * AMP_CHUNK, end = ampi_least((size_t)p->count, i + AMP_CHUNK), n, e;
+    size_t i = (size_t)at.index * AMP_CHUNK, end = ampi_least((size_t)p->count, i + AMP_CHUNK), n;
     (void)w;
     for (; i < end; i += n) {
         n = ampi_least(AMPI_BLOCK, end - i);
-        j->c->k->widen[g.dtype](u, ampi_at(g, i), n);
-        j->c->k->scale(u, n, job->record->inv_scale);
-        for (e = 0; e < n; e++) p->accum[i + e] = ampi_add(p->accum[i + e], u[e]);
+        j->c->k->axpy(p->accum + i, ampi_floats(j->c->k, g, i, n, u), n, job->record->inv_scale);
     }
 }
 static amp_status ampi_cpu_add(amp_ctx *ctx, const amp_add_job *job) {
@@ -6482,8 +6603,7 @@ static void ampi_cpu_clip_task(void *arg, size_t task, ampi_workspace *w) {
     c.limit = job->scaler ? ampi_mul(job->limit, job->scaler->scale) : job->limit;
     for (; i < end; i += n) {
         n = ampi_least(AMPI_BLOCK, end - i);
-        j->c->k->widen[g.dtype](u, ampi_at(g, i), n);
-        j->c->k->prepare(u, n, &c);
+        j->c->k->prepare(u, ampi_floats(j->c->k, g, i, n, u), n, &c);
         j->c->k->narrow[g.dtype](ampi_at(g, i), u, n);
     }
 }
@@ -6553,21 +6673,14 @@ static void ampi_pack_rows(const ampi_kernels *kn, float *to, amp_array x, size_
 static void ampi_epilogue(const ampi_kernels *kn, const amp_gemm_desc *d, float *acc, size_t batch, size_t row, size_t col, size_t n, float *other, uint32_t *amax) {
     size_t at = batch * d->stride_d + row * d->ldd + col, j;
     float alpha = ampi_gemm_alpha(d), beta = d->beta_ptr ? ampi_mul(d->beta, *d->beta_ptr) : d->beta;
-    if (ampi_bits(alpha) != 0x3f800000u) (void)kn->scale(acc, n, alpha);
-    if (d->beta != 0.0f) {
-        kn->widen[d->c.dtype](other, ampi_at(d->c, batch * d->stride_c + row * d->ldc + col), n);
-        for (j = 0; j < n; j++) acc[j] += beta * other[j];
-    }
-    if (d->bias.data) {
-        kn->widen[d->bias.dtype](other, ampi_at(d->bias, col), n);
-        for (j = 0; j < n; j++) acc[j] += other[j];
-    }
+    if (ampi_bits(alpha) != 0x3f800000u) (void)kn->scale(acc, acc, n, alpha);
+    if (d->beta != 0.0f) kn->axpy(acc, ampi_floats(kn, d->c, batch * d->stride_c + row * d->ldc + col, n, other), n, beta);
+    if (d->bias.data) kn->axpy(acc, ampi_floats(kn, d->bias, col, n, other), n, 1.0f);
     if (ampi_act_reads(d->act)) {
-        kn->widen[d->aux.dtype](other, ampi_at(d->aux, at), n);
-        for (j = 0; j < n; j++) acc[j] = ampi_act_grad(d->act, acc[j], other[j]);
+        kn->act_grad(acc, ampi_floats(kn, d->aux, at, n, other), n, d->act == AMP_GELU_GRAD ? AMP_GELU : AMP_RELU);
     } else {
         if (d->aux.data) kn->narrow[d->aux.dtype](ampi_at(d->aux, at), acc, n);
-        if (d->act != AMP_ACT_NONE) for (j = 0; j < n; j++) acc[j] = ampi_act(d->act, acc[j]);
+        if (d->act != AMP_ACT_NONE) kn->act(acc, n, d->act);
     }
     if (ampi_is_f8(d->d.dtype)) for (j = 0; j < n; j++) {
         uint32_t size = ampi_bits(acc[j]) & 0x7fffffffu;
@@ -6635,13 +6748,12 @@ typedef struct ampi_act_job { const ampi_kernels *k; amp_array dy, saved; size_t
 static void ampi_act_task(void *arg, size_t task, ampi_workspace *w) {
     const ampi_act_job *j = (const ampi_act_job *)arg;
     float dy[AMPI_BLOCK], saved[AMPI_BLOCK];
-    size_t i = task * AMP_CHUNK, end = ampi_least(j->n, i + AMP_CHUNK), n, e;
+    size_t i = task * AMP_CHUNK, end = ampi_least(j->n, i + AMP_CHUNK), n;
     (void)w;
     for (; i < end; i += n) {
         n = ampi_least(AMPI_BLOCK, end - i);
         j->k->widen[j->dy.dtype](dy, ampi_at(j->dy, i), n);
-        j->k->widen[j->saved.dtype](saved, ampi_at(j->saved, i), n);
-        for (e = 0; e < n; e++) dy[e] = ampi_act_grad(j->act, dy[e], saved[e]);
+        j->k->act_grad(dy, ampi_floats(j->k, j->saved, i, n, saved), n, j->act);
         j->k->narrow[j->dy.dtype](ampi_at(j->dy, i), dy, n);
     }
 }
@@ -6652,10 +6764,7 @@ static void ampi_col_task(void *arg, size_t task, ampi_workspace *w) { /* AMPI_N
     size_t c0 = task * AMPI_NC, cols = ampi_least(AMPI_NC, j->cols - c0), r, c;
     float x[AMPI_NC];
     for (c = 0; c < cols; c++) w->lane[c] = 0.0;
-    for (r = 0; r < j->rows; r++) {
-        j->k->widen[j->in.dtype](x, ampi_at(j->in, r * j->cols + c0), cols);
-        for (c = 0; c < cols; c++) w->lane[c] += (double)x[c];
-    }
+    for (r = 0; r < j->rows; r++) j->k->sums(w->lane, ampi_floats(j->k, j->in, r * j->cols + c0, cols, x), cols);
     for (c = 0; c < cols; c++) {
         double s = w->lane[c];
         if (j->accumulate) s += (double)amp_load(j->out.data, j->out.dtype, c0 + c);
@@ -6677,6 +6786,8 @@ static amp_status ampi_cpu_bias_grad(amp_ctx *ctx, amp_act act, amp_array dy, am
 
 typedef struct ampi_xent_job { ampi_cpu *c; const amp_xent *d; size_t per_task; float factor; /* of gradients: factor * scale / rows that count */ uint32_t _pad; } ampi_xent_job;
 
+static size_t ampi_whole(const ampi_kernels *k, size_t n) { return (n + k->lanes - 1) & ~(size_t)(k->lanes - 1); } /* whole vectors */
+
 /* One row, in this order on every backend:
      max = largest logit;  sum = sum of exp(x - max) as float;  mean = (sum of x) / classes when smoothing
      loss = (1-s) * ((max - x[label]) + log(sum))  [+ s * ((max - mean) + log(sum))]
@@ -6684,9 +6795,10 @@ typedef struct ampi_xent_job { ampi_cpu *c; const amp_xent *d; size_t per_task; 
 static void ampi_xent_row(const ampi_xent_job *j, size_t row, ampi_workspace *w) {
     const amp_xent *d = j->d;
     const ampi_kernels *k = j->c->k;
-    size_t at = row * d->ld, i, n, e, classes = d->classes;
+    size_t at = row * d->ld, i, n, whole, classes = d->classes;
     int32_t label = d->labels[row];
-    float x[AMPI_BLOCK], keep = ampi_sub(1.0f, d->smoothing), share = ampi_div(d->smoothing, (float)classes), max = 0.0f, sum, log_sum, loss;
+    float x[AMPI_BLOCK], keep = ampi_sub(1.0f, d->smoothing), share = ampi_div(d->smoothing, (float)classes), max = 0.0f, mean = 0.0f, sum, log_sum, loss, target;
+    ampi_sum s;
     amp_array logits = d->logits, grad = d->dlogits;
     int bad = label >= 0 && (size_t)label >= classes;
     if (label < 0 || bad) { /* left out, or an error made visible */
@@ -6695,49 +6807,37 @@ static void ampi_xent_row(const ampi_xent_job *j, size_t row, ampi_workspace *w)
         if (grad.data) for (i = 0; i < classes; i++) amp_store(grad.data, grad.dtype, at + i, fill);
         return;
     }
+    s = ampi_sum_begin(w);
+    for (i = 0; i < classes; i += n) {
+        const float *in;
+        n = ampi_least(AMPI_BLOCK, classes - i);
+        in = ampi_floats(k, logits, at + i, n, x);
+        max = k->top(in, n, i ? max : in[0]);
+        if (d->smoothing > 0.0f) k->sums(ampi_sum_block(&s, n), in, n);
+    }
+    if (d->smoothing > 0.0f) mean = ampi_narrow(ampi_ddiv(ampi_sum_end_of(&s), (double)classes));
+    s = ampi_sum_begin(w);
     for (i = 0; i < classes; i += n) {
         n = ampi_least(AMPI_BLOCK, classes - i);
+        whole = ampi_whole(k, n);
         k->widen[logits.dtype](x, ampi_at(logits, at + i), n);
-        if (i == 0) max = x[0];
-        for (e = 0; e < n; e++) max = x[e] > max ? x[e] : max;
+        memset(x + n, 0, (whole - n) * sizeof *x);
+        k->exps(x, whole, max);
+        k->sums(ampi_sum_block(&s, n), x, n);
     }
-    {
-        ampi_sum s = ampi_sum_begin(w);
-        for (i = 0; i < classes; i += n) {
-            double *lane;
-            n = ampi_least(AMPI_BLOCK, classes - i);
-            k->widen[logits.dtype](x, ampi_at(logits, at + i), n);
-            lane = ampi_sum_block(&s, n);
-            for (e = 0; e < n; e++) lane[e] += (double)amp_exp(ampi_sub(x[e], max));
-        }
-        sum = ampi_narrow(ampi_sum_end_of(&s));
-    }
+    sum = ampi_narrow(ampi_sum_end_of(&s));
     log_sum = amp_log(sum);
-    loss = ampi_add(ampi_sub(max, amp_load(logits.data, logits.dtype, at + (size_t)label)), log_sum);
-    if (d->smoothing > 0.0f) {
-        ampi_sum s = ampi_sum_begin(w);
-        float mean;
-        for (i = 0; i < classes; i += n) {
-            double *lane;
-            n = ampi_least(AMPI_BLOCK, classes - i);
-            k->widen[logits.dtype](x, ampi_at(logits, at + i), n);
-            lane = ampi_sum_block(&s, n);
-            for (e = 0; e < n; e++) lane[e] += (double)x[e];
-        }
-        mean = ampi_narrow(ampi_ddiv(ampi_sum_end_of(&s), (double)classes));
-        loss = ampi_add(ampi_mul(keep, loss), ampi_mul(d->smoothing, ampi_add(ampi_sub(max, mean), log_sum)));
-    }
+    target = amp_load(logits.data, logits.dtype, at + (size_t)label);
+    loss = ampi_add(ampi_sub(max, target), log_sum);
+    if (d->smoothing > 0.0f) loss = ampi_add(ampi_mul(keep, loss), ampi_mul(d->smoothing, ampi_add(ampi_sub(max, mean), log_sum)));
     if (d->row_loss) d->row_loss[row] = loss;
     if (!grad.data) return;
     for (i = 0; i < classes; i += n) {
         n = ampi_least(AMPI_BLOCK, classes - i);
-        k->widen[logits.dtype](x, ampi_at(logits, at + i), n);
-        for (e = 0; e < n; e++) {
-            float p = ampi_div(amp_exp(ampi_sub(x[e], max)), sum);
-            if (i + e == (size_t)label) p = ampi_sub(p, keep);
-            if (d->smoothing > 0.0f) p = ampi_sub(p, share);
-            x[e] = ampi_mul(p, j->factor);
-        }
+        whole = ampi_whole(k, n);
+        if (classes > AMPI_BLOCK) { k->widen[logits.dtype](x, ampi_at(logits, at + i), n); k->exps(x, whole, max); } /* else they are still there */
+        k->shares(x, whole, sum, share, j->factor);
+        if ((size_t)label - i < n) x[(size_t)label - i] = ampi_mul(ampi_sub(ampi_sub(ampi_div(amp_exp(ampi_sub(target, max)), sum), keep), share), j->factor);
         k->narrow[grad.dtype](ampi_at(grad, at + i), x, n);
     }
 }
@@ -6760,12 +6860,9 @@ static amp_status ampi_cpu_xent(amp_ctx *ctx, const amp_xent *d, const amp_scale
     ampi_parallel(j.c, (d->rows - 1) / j.per_task + 1, d->rows * d->classes * 8, ampi_xent_task, &j);
     if (d->loss) { /* rows that are left out hold 0 */
         ampi_sum sum = ampi_sum_begin(j.c->work);
-        size_t e;
         for (r = 0; r < d->rows; r += n) {
-            double *lane;
             n = ampi_least(AMPI_BLOCK, d->rows - r);
-            lane = ampi_sum_block(&sum, n);
-            for (e = 0; e < n; e++) lane[e] += (double)d->row_loss[r + e];
+            j.c->k->sums(ampi_sum_block(&sum, n), d->row_loss + r, n);
         }
         *d->loss = ampi_narrow(ampi_dmul(ampi_sum_end_of(&sum), d->sum || counted == 0 ? 1.0 : ampi_ddiv(1.0, (double)counted)));
     }
@@ -6779,17 +6876,15 @@ static void ampi_dropout_task(void *arg, size_t task, ampi_workspace *w) {
     const amp_dropout_desc *d = j->d;
     uint64_t threshold = amp_dropout_threshold(d->p);
     float factor = amp_dropout_factor(d->p), x[AMPI_BLOCK];
-    size_t i = task * AMP_CHUNK, end = ampi_least(d->count, i + AMP_CHUNK), n, e;
-    uint32_t r[4] = {0, 0, 0, 0};
+    uint32_t buf[AMPI_BLOCK + 64];
+    size_t i = task * AMP_CHUNK, end = ampi_least(d->count, i + AMP_CHUNK), n;
     (void)w;
     for (; i < end; i += n) {
-        n = ampi_least(AMPI_BLOCK, end - i);
+        uint64_t at = d->rng.offset + i;
+        n = ampi_words(at, ampi_least(AMPI_BLOCK, end - i));
         j->k->widen[d->x.dtype](x, ampi_at(d->x, i), n);
-        for (e = 0; e < n; e++) {
-            uint64_t at = d->rng.offset + i + e;
-            if (e == 0 || (at & 3u) == 0) amp_philox(r, d->rng.seed, d->rng.stream, at >> 2);
-            x[e] = amp_dropout_one(x[e], r[at & 3u], threshold, factor);
-        }
+        if (threshold >> 32) memset(x, 0, n * sizeof *x); /* p = 1 */
+        else j->k->drop(x, j->k->random(buf, n, d->rng.seed, d->rng.stream, at), n, (uint32_t)threshold, factor);
         j->k->narrow[d->y.dtype](ampi_at(d->y, i), x, n);
     }
 }

@@ -70,6 +70,14 @@ static void *pages(size_t bytes) { /* page-aligned, touched */
     memset(p, 1, bytes);
     return p;
 }
+static void unpages(void *p, size_t bytes) {
+#if defined(__unix__)
+    (void)munmap(p, bytes + 4096);
+#else
+    (void)bytes;
+    free(p);
+#endif
+}
 static void fill(float *x, size_t n) { /* normal-like: sum of 4 uniform numbers */
     size_t i;
     for (i = 0; i < n; i += 2) {
@@ -364,6 +372,74 @@ static void checks(void) {
     }
 }
 
+/* ---- losses, activations, dropout, sums: each path beside a copy of the same bytes, and beside portable C ---- */
+
+static void run_xent(const bench_run *r) { if (amp_softmax_cross_entropy(r->ctx, (const amp_xent *)r->extra) != AMP_OK) wrong = 1; }
+static void run_backward(const bench_run *r) { if (amp_linear_backward(r->ctx, (const amp_linear *)r->extra) != AMP_OK) wrong = 1; }
+static void run_dropout(const bench_run *r) { if (amp_dropout(r->ctx, (const amp_dropout_desc *)r->extra) != AMP_OK) wrong = 1; }
+static void run_gelu(const bench_run *r) { /* the inner loop alone: forward, it is part of a product */
+    size_t i;
+    for (i = 0; i < r->n; i += AMPI_BLOCK) {
+        memcpy((float *)r->dst + i, (const float *)r->src + i, AMPI_BLOCK * sizeof(float));
+        ampi_cpu_of(r->ctx)->k->act((float *)r->dst + i, AMPI_BLOCK, AMP_GELU);
+    }
+}
+static void verb_row(const char *work, void (*fn)(const bench_run *), void *desc, size_t n, size_t bytes, size_t size, const void *result, size_t result_bytes) {
+    bench_run r[MAX_RUNS];
+    int a, k, p, scalar, rounds = rounds_for(bytes);
+    char *want = (char *)pages(result_bytes);
+    a = k = scalar = anchors(r, copy, src, bytes);
+    for (p = AMP_SIMD_SCALAR; p < 6; p++) if (on[p]) {
+        r[k] = contestant(path_name[p], fn, on[p], dst, src, n, bytes, AMP_F32, AMP_F32);
+        r[k].extra = desc;
+        memcpy(dst, src, result_bytes); /* for those that work in place */
+        fn(&r[k]);
+        if (k == scalar) memcpy(want, result, result_bytes);
+        else if (memcmp(want, result, result_bytes)) { printf("WRONG: %s on %s is not what portable C gives\n", work, path_name[p]); wrong = 1; }
+        k++;
+    }
+    compete(r, k, rounds, bytes > (size_t)1 << 24 ? 0 : 3e-4);
+    for (p = a; p < k; p++) line(work, r[p].name, size, &r[p], r, a, rounds, 0);
+    for (p = scalar + 1; p < k; p++) line(work, r[p].name, size, &r[p], &r[scalar], 1, rounds, 0);
+    unpages(want, result_bytes);
+}
+static void functions(void) {
+    static int32_t labels[512];
+    static const struct { size_t rows, classes; } shapes[3] = {{512, 10}, {64, 1000}, {16, 50257}};
+    size_t s, n = 131072, i;
+    head("Losses, activations, dropout, sums (anchor: a copy of the bytes that must be read or written, then portable C)");
+    for (s = 0; s < 3; s++) {
+        amp_xent e = AMP_ZERO;
+        char work[64];
+        size_t count = shapes[s].rows * shapes[s].classes;
+        make_source(AMP_F16, count);
+        for (i = 0; i < shapes[s].rows; i++) labels[i] = (int32_t)(amp_random(1, 1, i) % shapes[s].classes);
+        e.rows = shapes[s].rows; e.classes = shapes[s].classes;
+        e.logits = amp_arr(src, AMP_F16); e.dlogits = amp_arr(dst, AMP_F16); e.labels = labels;
+        e.row_loss = (float *)(void *)(copy + BIG * 2); e.loss = e.row_loss + e.rows;
+        snprintf(work, sizeof work, "cross-entropy f16 %u x %u", (unsigned)e.rows, (unsigned)e.classes);
+        verb_row(work, run_xent, &e, count, count * 4, count * 2, dst, count * 2);
+    }
+    for (s = 0; s < 2; s++) {
+        amp_linear l = AMP_ZERO;
+        make_source(AMP_F16, n);
+        l.rows = 1; l.in = 1; l.out = n; l.act = s ? AMP_RELU : AMP_GELU;
+        l.aux = l.y = amp_arr(src, AMP_F16); l.dy = amp_arr(dst, AMP_F16);
+        verb_row(s ? "relu backward f16" : "gelu backward f16", run_backward, &l, n, n * 6, n * 2, dst, n * 2);
+    }
+    make_source(AMP_F32, n);
+    verb_row("gelu f32 (inner loop)", run_gelu, NULL, n, n * 8, n * 4, dst, n * 4);
+    {
+        amp_dropout_desc d = AMP_ZERO;
+        amp_linear l = AMP_ZERO;
+        make_source(AMP_F16, n);
+        d.count = n; d.p = 0.1f; d.x = amp_arr(src, AMP_F16); d.y = amp_arr(dst, AMP_F16);
+        verb_row("dropout f16", run_dropout, &d, n, n * 4, n * 2, dst, n * 2);
+        l.rows = 128; l.in = 1; l.out = 1024; l.dy = amp_arr(src, AMP_F16); l.dbias = amp_arr(dst, AMP_F32);
+        verb_row("column sums f16 128 x 1024", run_backward, &l, n, n * 2, n * 2, dst, 4096);
+    }
+}
+
 /* ---- one optimizer step: AdamW on FP32 masters with a half copy and half gradients; 28 bytes per parameter at least, and the
    gradients are read once more for the check ---- */
 typedef struct step_state { amp_params *p; amp_scaler *s; } step_state;
@@ -396,6 +472,91 @@ static void steps(void) {
         compete(r, k, rounds, s ? 0 : 3e-4);
         for (p = a; p < k; p++) line("adamw step", r[p].name, n * 4, &r[p], r, a, rounds, 0);
         for (p = AMP_SIMD_SCALAR; p < 6; p++) if (on[p]) { amp_params_destroy(state[p].p); amp_scaler_destroy(state[p].s); }
+    }
+}
+
+/* The whole optimizer tail at 32 M parameters: amp_step beside a pass over the same arrays without arithmetic, and beside a fused step on
+   FP32 weights with a pass that makes the half copy behind it. */
+typedef struct tail { float *w, *m, *v; void *g; uint16_t *h; size_t gsize; } tail;
+#if defined(AMPI_X86) || defined(AMPI_NEON)
+#define PASS(P, T) /* adding 0 keeps the stores */ \
+    T static void P##_pass(const tail *t, size_t n) { \
+        P##_v zero = P##_set(0.0f); \
+        size_t i; \
+        for (i = 0; i < n; i += P##_N) { \
+            P##_v w = P##_add(P##_ldf(t->w + i), zero), m = P##_add(P##_ldf(t->m + i), zero), v = P##_add(P##_ldf(t->v + i), zero); \
+            AMPI_PREFETCH((const char *)t->g + t->gsize * i + 2048); \
+            memcpy(t->h + i, (const char *)t->g + t->gsize * i, 2u * P##_N); \
+            P##_stf(t->w + i, w); P##_stf(t->m + i, m); P##_stf(t->v + i, v); \
+        } \
+    }
+#endif
+#if defined(AMPI_X86)
+PASS(ampi_s, AMPI_TS) PASS(ampi_2, AMPI_T2) PASS(ampi_5, AMPI_T5)
+#elif defined(AMPI_NEON)
+PASS(ampi_n, AMPI_TN)
+#endif
+static void run_pass(const bench_run *r) {
+    const tail *t = (const tail *)r->extra;
+#if defined(AMPI_X86)
+    (best == AMP_SIMD_AVX512 ? ampi_5_pass : best == AMP_SIMD_AVX2 ? ampi_2_pass : ampi_s_pass)(t, r->n);
+#elif defined(AMPI_NEON)
+    ampi_n_pass(t, r->n);
+#else
+    size_t i;
+    for (i = 0; i < r->n; i++) { t->w[i] += 0.0f; t->m[i] += 0.0f; t->v[i] += 0.0f; memcpy(t->h + i, (const char *)t->g + t->gsize * i, 2); }
+#endif
+}
+static void run_two(const bench_run *r) { /* a step whose weights have no half copy, then the copy */
+    const step_state *t = (const step_state *)r->extra;
+    run_step(r);
+    if (amp_cast(r->ctx, amp_arr(r->dst, AMP_F16), amp_param_master(t->p, 0), r->n, NULL) != AMP_OK) wrong = 1;
+}
+static step_state make_state(amp_ctx *ctx, size_t n, amp_dtype model, amp_dtype grad) {
+    step_state s = {NULL, NULL};
+    amp_params_desc pd = AMP_ZERO;
+    amp_param_desc d = AMP_ZERO;
+    size_t i, part = (size_t)1 << 20;
+    d.count = n;
+    pd.model = model; pd.grad = grad;
+    if (amp_params_create(&s.p, ctx, &pd) != AMP_OK || amp_params_add(s.p, &d) != AMP_OK || amp_params_commit(s.p) != AMP_OK || amp_scaler_create(&s.s, ctx, NULL) != AMP_OK) { puts("bench: no memory"); exit(1); }
+    for (i = 0; i < n; i += part) {
+        amp_array g = amp_param_grad(s.p, 0);
+        if (amp_cast(ctx, amp_arr((char *)g.data + i * amp_dtype_size(grad), grad), amp_arr(src, AMP_F32), n - i < part ? n - i : part, NULL) != AMP_OK) wrong = 1;
+    }
+    return s;
+}
+static void tails(void) {
+    size_t n = (size_t)(quick ? 8 : 32) << 20, i;
+    int g;
+    make_source(AMP_F32, BIG);
+    printf("\nAdamW, %u M parameters, FP32 masters, FP16 model copy, one thread: ns per parameter\n  %-10s %-38s %10s %8s %12s %8s\n", (unsigned)(n >> 20), "gradient", "", "ns/param", "GB/s", "time/pass", "target");
+    for (g = 0; g < 2; g++) {
+        amp_dtype grad = g ? AMP_F32 : AMP_F16;
+        size_t bytes = n * (g ? 30 : 28);
+        tail t;
+        bench_run r[4];
+        int rounds = quick ? 5 : 11, k, q;
+        step_state fused = make_state(on[0], n, AMP_F16, grad), plain = make_state(on[0], n, AMP_F32, grad);
+        t.gsize = amp_dtype_size(grad);
+        t.w = (float *)pages(n * 4); t.m = (float *)pages(n * 4); t.v = (float *)pages(n * 4); t.g = pages(n * t.gsize); t.h = (uint16_t *)pages(n * 2);
+        for (i = 0; i < n; i++) t.w[i] = t.m[i] = t.v[i] = 1.0f;
+        r[0] = contestant("pass over the same bytes", run_pass, NULL, NULL, NULL, n, bytes, AMP_F32, AMP_F32); r[0].extra = &t;
+        r[1] = contestant("amp_step", run_step, on[0], NULL, NULL, n, bytes, AMP_F32, AMP_F32); r[1].extra = &fused;
+        r[2] = contestant("amp_step without copy, then amp_cast", run_two, on[0], t.h, NULL, n, bytes, AMP_F32, AMP_F32); r[2].extra = &plain;
+        compete(r, 3, rounds, 0);
+        for (k = 0; k < 3; k++) {
+            double ratio[ROUNDS], x;
+            for (q = 0; q < rounds; q++) ratio[q] = r[k].t[q] / r[k == 2 ? 1 : 0].t[q];
+            x = quantile(ratio, rounds, 0.5);
+            printf("  %-10s %-38s %10.3f %8.1f %7.3f %-4s ", amp_dtype_name(grad), r[k].name, quantile(r[k].t, rounds, 0.5) / (double)n * 1e9, (double)bytes * 1e-9 / quantile(r[k].t, rounds, 0.5), x, k == 2 ? "step" : "pass");
+            if (k) printf("%s %.2f %s", k == 1 ? "<=" : ">=", 1.15, (k == 1 ? x <= 1.15 : x >= 1.15) ? "met   " : "MISSED"); else printf("-             ");
+            printf("  %.3f..%.3f, bests %.3f\n", quantile(ratio, rounds, 0.1), quantile(ratio, rounds, 0.9), quantile(r[k].t, rounds, 0) / quantile(r[k == 2 ? 1 : 0].t, rounds, 0));
+            if (csv) fprintf(csv, "%s,%s,%.4f,%.2f,%.4f,%s\n", amp_dtype_name(grad), r[k].name, quantile(r[k].t, rounds, 0.5) / (double)n * 1e9, (double)bytes * 1e-9 / quantile(r[k].t, rounds, 0.5), x, k == 2 ? "step" : "pass");
+            fflush(stdout);
+        }
+        amp_params_destroy(fused.p); amp_scaler_destroy(fused.s); amp_params_destroy(plain.p); amp_scaler_destroy(plain.s);
+        unpages(t.w, n * 4); unpages(t.m, n * 4); unpages(t.v, n * 4); unpages(t.g, n * t.gsize); unpages(t.h, n * 2);
     }
 }
 
@@ -581,17 +742,21 @@ static void open_paths(void) {
 int main(int argc, char **argv) {
     const char *out = NULL, *file = "bench.csv";
     double t = now();
-    int i, gemm = 0, curves = 0;
+    int i, gemm = 0, curves = 0, tail_only = 0;
     for (i = 1; i < argc; i++) {
         if (!strcmp(argv[i], "--out") && i + 1 < argc) out = argv[++i];
         else if (!strcmp(argv[i], "--quick")) quick = 1;
         else if (!strcmp(argv[i], "--gemm")) gemm = 1;
         else if (!strcmp(argv[i], "--curve")) curves = 1;
-        else { fprintf(stderr, "usage: bench [--gemm | --curve] [--quick] [--out DIR]\n"); return 2; }
+        else if (!strcmp(argv[i], "--step")) tail_only = 1;
+        else if (!strcmp(argv[i], "--cpu-time")) clock_used = CLOCK_THREAD_CPUTIME_ID;
+        else { fprintf(stderr, "usage: bench [--gemm | --curve | --step] [--quick] [--out DIR]\n"); return 2; }
     }
     if (gemm) file = "gemm.csv";
+    if (tail_only) file = "step.csv";
     if (out && !curves) { char path[512]; snprintf(path, sizeof path, "%s/%s", out, file); csv = fopen(path, "w"); }
     if (csv && gemm) fprintf(csv, "work,path,GFLOP/s,sgemm,share of peak,anchor,ratio,target,error\n");
+    else if (csv && tail_only) fprintf(csv, "gradient,work,ns per parameter,GB/s,ratio,to\n");
     else if (csv) fprintf(csv, "work,path,bytes,GB/s,anchor,anchor GB/s,ratio,target,ratio p10,ratio p90\n");
     open_paths();
     src = (char *)pages(BIG * 4);
@@ -608,7 +773,8 @@ int main(int argc, char **argv) {
 #endif
     if (gemm) products();
     else if (curves) curve(out);
-    else { conversions(); checks(); steps(); }
+    else if (tail_only) tails();
+    else if (getenv("ONLY_F")) functions(); else { conversions(); checks(); functions(); steps(); }
     if (csv) fclose(csv);
     printf("\n%.0f seconds\n", now() - t);
     return wrong;

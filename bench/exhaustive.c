@@ -3,7 +3,8 @@
        exhaustive [step]         only every step-th block of 65,536 floats (default 1: all; about 3 minutes)
 
    For each SIMD path that this machine runs, through amp_cast: nearest, saturating, stochastic; every 97th block with FTZ + DAZ and each
-   rounding mode set by the caller. Then finite checks. Prints one line per path and format; the exit status is 1 on any difference. */
+   rounding mode set by the caller. Then finite checks; then exp and the activations, forward and backward, of all floats. Prints one
+   line per path and format; the exit status is 1 on any difference. */
 #define AMP_IMPLEMENTATION
 #include "../amp.h"
 #include <time.h>
@@ -25,6 +26,41 @@ static void set_mode(int m) { /* the caller's floating-point control word */
 #else
     (void)m;
 #endif
+}
+
+/* The vector forms of exp and the activations against the scalar functions; any NaN equals any other. Returns how many differ. */
+static uint64_t functions(amp_ctx **ctx, uint32_t step) {
+    static const char *const name[5] = {"exp", "relu", "gelu", "relu'", "gelu'"};
+    static float x[BLOCK], want[5][BLOCK], got[BLOCK];
+    uint64_t wrong[PATHS][5], total = 0;
+    uint32_t block, i, shown = 0;
+    int p, f;
+    memset(wrong, 0, sizeof wrong);
+    for (block = 0; block < 65536u; block += step) {
+        for (i = 0; i < BLOCK; i++) {
+            x[i] = ampi_float(block << 16 | i);
+            want[0][i] = amp_exp(x[i]); want[1][i] = amp_relu(x[i]); want[2][i] = amp_gelu(x[i]);
+            want[3][i] = ampi_act_grad(AMP_RELU, 1.5f, x[i]); want[4][i] = ampi_act_grad(AMP_GELU, 1.5f, x[i]);
+        }
+        for (p = 2; p < PATHS; p++) if (ctx[p]) for (f = 0; f < 5; f++) {
+            const ampi_kernels *k = ampi_cpu_of(ctx[p])->k;
+            for (i = 0; i < BLOCK; i++) got[i] = f > 2 ? 1.5f : x[i];
+            if (f == 0) k->exps(got, BLOCK, 0.0f);
+            else if (f < 3) k->act(got, BLOCK, f == 1 ? AMP_RELU : AMP_GELU);
+            else k->act_grad(got, x, BLOCK, f == 3 ? AMP_RELU : AMP_GELU);
+            for (i = 0; i < BLOCK; i++) {
+                if (ampi_bits(got[i]) == ampi_bits(want[f][i]) || (amp_is_nan(got[i]) && amp_is_nan(want[f][i]))) continue;
+                wrong[p][f]++;
+                if (shown++ < 20) printf("%s %s: %08x -> %08x, should be %08x\n", k->name, name[f], ampi_bits(x[i]), ampi_bits(got[i]), ampi_bits(want[f][i]));
+            }
+        }
+    }
+    for (p = 2; p < PATHS; p++) if (ctx[p]) {
+        printf("%-20s", amp_ctx_device(ctx[p]));
+        for (f = 0; f < 5; f++) { total += wrong[p][f]; printf(" %s %llu", name[f], (unsigned long long)wrong[p][f]); }
+        printf("\n");
+    }
+    return total;
 }
 
 int main(int argc, char **argv) {
@@ -91,8 +127,9 @@ int main(int argc, char **argv) {
             total += bad;
         }
         printf("\n");
-        amp_ctx_destroy(ctx[p]);
     }
+    total += functions(ctx, step);
+    for (p = 1; p < PATHS; p++) amp_ctx_destroy(ctx[p]);
     printf(total ? "exhaustive: %llu differences\n" : "exhaustive: passed\n", (unsigned long long)total);
     return total != 0;
 }

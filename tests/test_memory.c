@@ -231,6 +231,17 @@ static void dropout_bits(t_run *t) {
         }
         t_clear(t);
     }
+    for (c = 1; c < 70; c += 7) { /* random words are numbered modulo 2^64 */
+        float x[100], got[100], want[100];
+        amp_dropout_desc d = AMP_ZERO;
+        for (i = 0; i < 100; i++) x[i] = t_real(t);
+        d.p = 0.5f; d.count = 100; d.rng.seed = 3; d.rng.stream = 9; d.rng.offset = (uint64_t)0 - c;
+        d.x = amp_arr(t_put(t, x, sizeof x), AMP_F32); d.y = amp_arr(t_alloc(t, sizeof x), AMP_F32);
+        CHECK_OK(amp_dropout(t->ctx, &d));
+        t_get(t, got, d.y.data, sizeof got);
+        for (i = 0; i < 100; i++) want[i] = amp_random(3, 9, d.rng.offset + i) < 0x80000000u ? 0.0f : x[i] * 2.0f;
+        CHECK_BITS(got, want, 100, 4);
+    }
     { /* p exactly at an element's number: it is kept */
         amp_dropout_desc d = AMP_ZERO;
         float one = 1.0f, y = 0.0f;

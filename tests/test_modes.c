@@ -321,6 +321,7 @@ static void v_products(visit *v) { /* the same bits here too, since path and ord
     size_t i, rows = 7, classes = 301;
     float *z = (float *)t_host(t, 4 * rows * classes), factor = 0.7f;
     int32_t labels[7] = {0, 300, -1, 5, 7, 100, 200};
+    char text[200];
     amp_scaler *s = NULL;
     amp_xent e = AMP_ZERO;
     for (i = 0; i < sizeof dtypes / sizeof dtypes[0]; i++) {
@@ -331,8 +332,18 @@ static void v_products(visit *v) { /* the same bits here too, since path and ord
         g.alpha_ptr = (const float *)t_put(t, &factor, 4);
         g.a = awkward_array(t, in, g.m * g.k); g.b = awkward_array(t, in, g.k * g.n); g.bias = awkward_array(t, AMP_F32, g.n);
         g.d = awkward_array(t, to, g.m * g.n); g.aux = output(t, to, g.m * g.n);
+        g.flags = AMP_GEMM_EMULATE;
         VERB(amp_gemm(t->ctx, &g));
         keep(v, g.d); keep(v, g.aux);
+        g.act = i % 2 ? AMP_RELU_GRAD : AMP_GELU_GRAD; /* the way back, with column sums, or with FP8's scales */
+        g.bias.data = NULL; g.beta_ptr = g.alpha_ptr;
+        if (in == AMP_F8E4M3) { g.d = awkward_array(t, in, g.m * g.n); g.scale_a = g.scale_b = g.scale_d = g.alpha_ptr; g.amax_d = (float *)t_put(t, &factor, 4); }
+        else g.dbias = output(t, AMP_F32, g.n);
+        VERB(amp_gemm(t->ctx, &g));
+        keep(v, g.d);
+        if (g.amax_d) t_blob_dev(t, &v->out, g.amax_d, 4);
+        else keep(v, g.dbias);
+        VERB(amp_gemm_explain(t->ctx, &g, text, sizeof text));
         if (in == AMP_F8E4M3) continue;
         l.rows = 33; l.in = 41; l.out = 29; l.act = g.act; l.accumulate = i > 1;
         l.x = awkward_array(t, in, 33 * 41); l.w = awkward_array(t, in, 29 * 41); l.bias = awkward_array(t, AMP_F32, 29);

@@ -2,7 +2,7 @@
 
    Products are compared with sums in double and must keep the bound that amp.h states:
    |d - exact| <= (k + 4) * 2^-24 * (|alpha| sum |a||b| + |beta c| + |bias|) + half a unit in the last place of d. */
-#include "ref.h"
+#include "set.h"
 
 #define EPS 5.9604644775390625e-8 /* 2^-24 */
 
@@ -814,6 +814,87 @@ static void act_grad_scenario(t_run *t, t_blob *b, const void *arg) { /* the act
 }
 static void act_grad_same_everywhere(t_run *t) { t_same_everywhere(t, act_grad_scenario, NULL); }
 
+/* A device array as bits, every NaN the same: which payload survives arithmetic is nobody's promise. */
+static void blob_floats(t_run *t, t_blob *b, const void *dev, amp_dtype type, size_t n) {
+    size_t size = amp_dtype_size(type), i;
+    char *host = (char *)t_host(t, n * size);
+    t_get(t, host, dev, n * size);
+    for (i = 0; i < n; i++) if (amp_is_nan(amp_load(host, type, i))) ampi_store_bits(host, type, i, set_nan(type));
+    t_blob_add(b, host, n * size);
+}
+static const size_t few[] = {1, 2, 3, 4, 7, 8, 15, 16, 17, 31, 33, 63, 65, 127, 300, 1023, 1024, 1025, 2049, 5000};
+#define N_FEW (sizeof few / sizeof few[0])
+
+/* Activations forward and backward, any floats: specials, all exponents. The product in front of them is x * 1. */
+static void act_bits_scenario(t_run *t, t_blob *b, const void *arg) {
+    size_t c, i, n;
+    int act;
+    (void)arg;
+    for (c = 0; c < N_FEW; c++) for (act = 1; act < 3; act++) {
+        amp_linear l = AMP_ZERO;
+        float one = 1.0f, *x, *dy;
+        if (few[c] > 1100 && t_slow(t)) continue;
+        n = few[c];
+        x = (float *)t_host(t, 4 * n); dy = (float *)t_host(t, 4 * n);
+        for (i = 0; i < n; i++) { x[i] = i % 3 ? t_pattern(t) : t_range(t, -6, 7); dy[i] = i % 5 ? t_real(t) : t_pattern(t); }
+        l.rows = 1; l.in = 1; l.out = n; l.act = (amp_act)act;
+        l.x = amp_arr(t_put(t, &one, 4), AMP_F32); l.w = amp_arr(t_put(t, x, 4 * n), AMP_F32);
+        l.y = amp_arr(t_alloc(t, 4 * n), AMP_F32); l.aux = amp_arr(t_alloc(t, 4 * n), AMP_F32);
+        CHECK_OK(amp_linear_forward(t->ctx, &l));
+        if (t->place->kind != T_KIND_CUDA) blob_floats(t, b, l.y.data, AMP_F32, n); /* a GPU library has its own activation */
+        t_set(t, l.aux.data, x, 4 * n); t_set(t, l.y.data, x, 4 * n);
+        l.dy = amp_arr(t_put(t, dy, 4 * n), AMP_F32);
+        CHECK_OK(amp_linear_backward(t->ctx, &l));
+        blob_floats(t, b, l.dy.data, AMP_F32, n);
+        t_note(t, "act %d, n %d", act, (int)n);
+    }
+}
+static void act_bits(t_run *t) { t_same_everywhere(t, act_bits_scenario, NULL); }
+
+/* Any number of classes, every dtype, in place and not, rows apart, Inf and NaN among the logits. */
+static void xent_bits_scenario(t_run *t, t_blob *b, const void *arg) {
+    size_t c, i, r, rows = 5;
+    (void)arg;
+    for (c = 0; c < N_FEW; c++) {
+        amp_dtype type = ref_dtypes[c % 5];
+        size_t classes = few[c], ld = classes + c % 3, size = amp_dtype_size(type), n = rows * ld;
+        void *x = t_host(t, n * size);
+        int32_t labels[5];
+        amp_xent e = AMP_ZERO;
+        if (classes > 1100 && t_slow(t)) continue;
+        for (r = 0; r < rows; r++) {
+            labels[r] = (int32_t)t_below(t, (uint32_t)classes);
+            for (i = 0; i < ld; i++) amp_store(x, type, r * ld + i, r == 0 ? t_real(t) * 5.0f : r == 1 ? t_real(t) * 60.0f : r == 2 ? -1.5f : r == 3 ? t_range(t, -20, 6) : i % 2 ? ref_f32(0xff800000u) : t_pattern(t));
+        }
+        if (c % 4 == 3) labels[1] = -1;
+        e.rows = rows; e.classes = classes; e.ld = ld; e.smoothing = c % 2 ? 0.1f : 0.0f; e.factor = c % 3 ? 1.0f : 1000.0f;
+        e.logits = amp_arr(t_put(t, x, n * size), type); e.dlogits = c % 4 == 1 ? e.logits : amp_arr(t_put(t, x, n * size), type);
+        e.labels = (const int32_t *)t_put(t, labels, sizeof labels); e.loss = (float *)t_alloc(t, 4); e.row_loss = (float *)t_alloc(t, 4 * rows);
+        CHECK_OK(amp_softmax_cross_entropy(t->ctx, &e));
+        blob_floats(t, b, e.row_loss, AMP_F32, rows); blob_floats(t, b, e.dlogits.data, type, n);
+        t_note(t, "%s, classes %d", amp_dtype_name(type), (int)classes);
+    }
+}
+static void xent_bits(t_run *t) { t_same_everywhere(t, xent_bits_scenario, NULL); }
+
+/* Sums over the rows, each column in order and in double. */
+static void col_sum_scenario(t_run *t, t_blob *b, const void *arg) {
+    size_t c, i;
+    (void)arg;
+    for (c = 0; c < N_FEW; c++) {
+        amp_dtype type = c % 2 ? AMP_F16 : AMP_F32;
+        size_t cols = few[c], rows = 1 + c % 7, size = amp_dtype_size(type);
+        void *x = t_host(t, rows * cols * size);
+        amp_linear l = AMP_ZERO;
+        for (i = 0; i < rows * cols; i++) amp_store(x, type, i, t_range(t, -12, 12));
+        l.rows = rows; l.in = 1; l.out = cols;
+        l.dy = amp_arr(t_put(t, x, rows * cols * size), type); l.dbias = amp_arr(t_alloc(t, 4 * cols), AMP_F32);
+        CHECK_OK(amp_linear_backward(t->ctx, &l));
+        t_blob_dev(t, b, l.dbias.data, 4 * cols);
+    }
+}
+static void col_sum_bits(t_run *t) { t_same_everywhere(t, col_sum_scenario, NULL); }
+
 static void xent_errors(t_run *t) {
     float x[64] = {0}, row[4] = {0};
     int32_t labels[4] = {0, 1, 2, 0};
@@ -858,5 +939,8 @@ const t_test t_suite_products[] = {
     {"xent.extremes", xent_extremes, T_ALL},
     {"xent.loss_is_the_sum_of_rows", xent_loss_is_the_sum_of_rows, T_ALL},
     {"xent.same_everywhere", xent_same_everywhere, T_ALL},
+    {"linear.act_bits", act_bits, T_ALL},
+    {"linear.col_sum_bits", col_sum_bits, T_ALL},
+    {"xent.bits", xent_bits, T_ALL},
     {"xent.errors", xent_errors, T_ALL},
     {NULL, NULL, 0}};
