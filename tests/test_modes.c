@@ -345,7 +345,7 @@ static void v_products(visit *v) { /* the same bits here too, since path and ord
         else keep(v, g.dbias);
         VERB(amp_gemm_explain(t->ctx, &g, text, sizeof text));
         if (in == AMP_F8E4M3) continue;
-        l.rows = 33; l.in = 41; l.out = 29; l.act = g.act; l.accumulate = i > 1;
+        l.rows = 33; l.in = 41; l.out = 29; l.act = i % 2 ? AMP_RELU : AMP_GELU; l.accumulate = i > 1;
         l.x = awkward_array(t, in, 33 * 41); l.w = awkward_array(t, in, 29 * 41); l.bias = awkward_array(t, AMP_F32, 29);
         l.y = output(t, in, 33 * 29); l.aux = output(t, in, 33 * 29); l.dy = awkward_array(t, in, 33 * 29);
         l.dx = output(t, in, 33 * 41); l.dw = output(t, AMP_F32, 29 * 41); l.dbias = output(t, AMP_F32, 29);
