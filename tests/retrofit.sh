@@ -136,6 +136,20 @@ SH
         done
         if grep leaks "$work/$e.err"; then bad "$e leaks"; else ok; fi
     done
+    # tensor_core: a barrier that is missing between its warps shows only here
+    if [ -n "$full" ]; then
+        case $("$CXX" -print-file-name=libtsan.so) in
+        /*)
+            tsan=$build/hostcuda/libhostcuda-tsan.a plain=$lib
+            [ -r "$tsan" ] || ${MAKE:-make} -s -C "$top" BUILD="$build" "$tsan" || bad "the host runtime does not build with -fsanitize=thread"
+            lib=$tsan
+            host "$ex/tensor_core.cu" tensor_core-tsan -fsanitize=thread -DAMP_BLOCK=64 && {
+                if TSAN_OPTIONS=atexit_sleep_ms=0 "$work/tensor_core-tsan" --check --seed $$ >"$work/log" 2>&1; then ok; else bad "tensor_core, thread sanitizer"; head -n 30 "$work/log"; fi
+            }
+            lib=$plain ;;
+        *) skip "tensor_core, races: $CXX has no thread sanitizer" ;;
+        esac
+    fi
     # its table of times, of which nothing but that it comes is tested here
     "$work/tensor_core" --size 64 >"$work/log" 2>&1
     rc=$?

@@ -6,6 +6,7 @@
  *
  * run_bugs.sh runs all of them in all variants and holds the table of who must notice what. */
 #include <cublasLt.h>
+#include <mma.h>
 #include "../hostcuda_ctl.h"
 #include "selftest.h"
 
@@ -270,6 +271,23 @@ static void missing_syncwarp(bool bug) {
     CHECK(download(out, 32)[4] == 10);
     CU(cudaFree(out));
 }
+static __global__ void k_wmma(float *out, bool no_syncwarp, bool missing_lane) {    /* nor does a matrix that the warp stores */
+    AMP_DYN_SHARED(float, s);
+    nvcuda::wmma::fragment<nvcuda::wmma::accumulator, 16, 16, 16, float> f;
+    nvcuda::wmma::fill_fragment(f, 3.0f);
+    if (missing_lane && threadIdx.x == 31) return;
+    nvcuda::wmma::store_matrix_sync(s, f, 16, nvcuda::wmma::mem_row_major);
+    if (!no_syncwarp) __syncwarp();
+    for (unsigned i = threadIdx.x; i < 256; i += 32) out[i] = s[i];
+}
+static void store_wmma(bool no_syncwarp, bool missing_lane) {
+    float *out = device_array<float>(256);
+    CU(launch(nullptr, 1, 32, 256 * sizeof(float), k_wmma, out, no_syncwarp, missing_lane));
+    CHECK(download(out, 256) == std::vector<float>(256, 3.0f));
+    CU(cudaFree(out));
+}
+static void wmma_missing_syncwarp(bool bug) { store_wmma(bug, false); }
+static void wmma_missing_lane(bool bug) { store_wmma(false, bug); }
 static __global__ void k_block_sum(const float *x, float *out, bool skip) {
     AMP_SHARED(float, part, 32);
     const unsigned lane = threadIdx.x & 31, warp = threadIdx.x >> 5, warps = blockDim.x / 32;
@@ -649,6 +667,7 @@ static void contraction(bool bug) {    /* nvcc fuses a*b+c unless told otherwise
     X(use_after_free) X(freed_argument) X(double_free) X(use_before_allocation) X(host_pointer_to_kernel) X(host_pointer_in_struct)      \
     X(host_reads_device) X(misaligned_vector) X(misaligned_cached_load) X(missing_barrier) X(missing_second_barrier)                     \
     X(missing_barrier_dynamic) X(divergent_barrier) X(deadlock) X(wrong_warp_mask) X(different_masks) X(mixed_warp_operations) X(missing_syncwarp)          \
+    X(wmma_missing_syncwarp) X(wmma_missing_lane)                                                                                        \
     X(uninitialised_shared) X(shared_overrun) X(block_race) X(missing_fence) X(missing_host_sync) X(missing_event_wait)                  \
     X(overwritten_too_early) X(pinned_source_changed) X(sync_in_capture) X(allocation_in_capture) X(capture_not_ended)                   \
     X(stale_captured_scalar) X(graph_branch_race) X(zero_grid) X(other_device_argument) X(other_device_memory)                           \

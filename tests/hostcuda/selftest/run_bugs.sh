@@ -42,6 +42,8 @@ wrong_warp_mask          bug   bug   bug   bug  bug    bug    bug
 different_masks          bug   bug   bug   bug  bug    bug    bug
 mixed_warp_operations    bug   bug   bug   bug  bug    bug    bug
 missing_syncwarp         .     .     .     race .      .      .
+wmma_missing_syncwarp    .     .     .     race .      .      .
+wmma_missing_lane        bug   bug   bug   bug  bug    bug    bug
 uninitialised_shared     test  test  test  test uninit uninit test
 shared_overrun           .     .     asan  .    .      .      .
 block_race               .     .     .     race .      .      .
