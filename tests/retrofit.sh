@@ -125,6 +125,7 @@ C
     for e in cuda_graph own_optimizer tensor_core tensor_core-DBF16; do
         source=$ex/${e%-D*}.cu flag=
         [ "$e" = "${e%-D*}" ] || flag=-D${e##*-D}
+        # shellcheck disable=SC2086 # none, or one word
         host "$source" $e $flag || continue
         cat >"$work/$e.sh" <<SH
 "$work/$e" $(arguments $e) 2>"$work/$e.err"
@@ -132,7 +133,7 @@ SH
         for order in "lazy forward" ${full:+"random shuffle" "eager reverse"}; do
             # shellcheck disable=SC2086 # two words
             set -- $order
-            if HCU_MODE=$1 HCU_ORDER=$2 HCU_SEED=$$ "$top/tests/check_output.sh" "$ex/${e%-D*}.cu" sh "$work/$e.sh"; then ok; else bad "$e ($order)"; cat "$work/$e.err"; fi
+            if HCU_MODE=$1 HCU_ORDER=$2 HCU_SEED=$$ "$top/tests/check_output.sh" "$source" sh "$work/$e.sh"; then ok; else bad "$e ($order)"; cat "$work/$e.err"; fi
         done
         if grep leaks "$work/$e.err"; then bad "$e leaks"; else ok; fi
     done
@@ -144,7 +145,8 @@ SH
             [ -r "$tsan" ] || ${MAKE:-make} -s -C "$top" BUILD="$build" "$tsan" || bad "the host runtime does not build with -fsanitize=thread"
             lib=$tsan
             host "$ex/tensor_core.cu" tensor_core-tsan -fsanitize=thread -DAMP_BLOCK=64 && {
-                if TSAN_OPTIONS=atexit_sleep_ms=0 "$work/tensor_core-tsan" --check --seed $$ >"$work/log" 2>&1; then ok; else bad "tensor_core, thread sanitizer"; head -n 30 "$work/log"; fi
+                if TSAN_OPTIONS=atexit_sleep_ms=0 "$work/tensor_core-tsan" --check --seed $$ >"$work/log" 2>&1; then ok
+                else bad "tensor_core, thread sanitizer"; head -n 30 "$work/log"; fi
             }
             lib=$plain ;;
         *) skip "tensor_core, races: $CXX has no thread sanitizer" ;;
@@ -153,7 +155,8 @@ SH
     # its table of times, of which nothing but that it comes is tested here
     "$work/tensor_core" --size 64 >"$work/log" 2>&1
     rc=$?
-    if [ $rc = 0 ] && [ "$(grep -c '^step .*%' "$work/log")" = 5 ] && [ "$(grep -c '^passed$' "$work/log")" = 1 ]; then ok; else bad "tensor_core --size 64"; cat "$work/log"; fi
+    if [ $rc = 0 ] && [ "$(grep -c '^step .*%' "$work/log")" = 5 ] && [ "$(grep -c '^passed$' "$work/log")" = 1 ]; then ok
+    else bad "tensor_core --size 64"; cat "$work/log"; fi
 else
     skip "retrofit on the CPU: needs g++ and the CUDA headers"
 fi
@@ -183,7 +186,8 @@ if [ -n "$NVCC" ] && "$NVCC" --version >/dev/null 2>&1; then
         quiet "tensor_core.cu: nvcc, sm_$a" "$NVCC" -O1 -arch=sm_$a -Xptxas -warn-spills $warn -I"$top" -c "$ex/tensor_core.cu" -o "$work/x.o"
         if [ "$a" = 75 ]; then a=80; fi
         # shellcheck disable=SC2086
-        quiet "tensor_core.cu in BF16: nvcc, sm_$a" "$NVCC" -O1 -DBF16 -arch=sm_$a -Xptxas -warn-spills $warn -I"$top" -c "$ex/tensor_core.cu" -o "$work/x.o"
+        quiet "tensor_core.cu in BF16: nvcc, sm_$a" "$NVCC" -O1 -DBF16 -arch=sm_$a -Xptxas -warn-spills $warn -I"$top" \
+            -c "$ex/tensor_core.cu" -o "$work/x.o"
     done
     if nvidia-smi -L >/dev/null 2>&1 || [ -e /dev/nvidia0 ]; then
         gpu() { quiet "$2 for the GPU" "$NVCC" -O2 -arch=native -I"$top" "$ex/$1.cu" -o "$work/$2" -lcublas -lcublasLt; }

@@ -9,7 +9,8 @@
 using namespace nvcuda;
 
 /* D = 2 * (3 A B + C), A of 16 x 32, one product per warp. Small integers: exact in every format and in any order. */
-template <class T, class LA, class LB> static __global__ void k_product(const T *a, const T *b, const float *c, float *d, unsigned lda, unsigned ldb, unsigned ldc, int c_rows, int d_rows) {
+template <class T, class LA, class LB>
+static __global__ void k_product(const T *a, const T *b, const float *c, float *d, unsigned lda, unsigned ldb, unsigned ldc, int c_rows, int d_rows) {
     const unsigned warp = threadIdx.x / 32;
     const bool a_rows = std::is_same<LA, wmma::row_major>::value, b_rows = std::is_same<LB, wmma::row_major>::value;
     a += warp * 32 * 64; b += warp * 32 * 64; c += warp * 16 * 64; d += warp * 16 * 64;
@@ -61,7 +62,7 @@ template <class T> static void test_layouts() {
         }
 }
 
-/* Rounding: products are not rounded to 16 bits, sums are FP32: 2^12 + 15 * (1 + 2^-10)^2, in half 2^12 + 0. Subnormals, NaN and Inf count. */
+/* Products are not rounded to 16 bits, and sums are FP32: 2^12 + 15 * (1 + 2^-10)^2. Subnormals, NaN and Inf count. */
 static __global__ void k_one(const __half *a, const __half *b, float *d) {
     wmma::fragment<wmma::matrix_a, 16, 16, 16, __half, wmma::row_major> fa;
     wmma::fragment<wmma::matrix_b, 16, 16, 16, __half, wmma::row_major> fb;
@@ -102,7 +103,9 @@ static __global__ void k_mistake(const __half *a, const __half *b, float *d, int
     wmma::fragment<wmma::accumulator, 16, 16, 16, float> acc;
     if (mistake != EMPTY) wmma::fill_fragment(acc, 0.0f);
     if (mistake == LANES && threadIdx.x >= 16) return;
-    wmma::load_matrix_sync(fa, a + (mistake == ADDRESS ? 8 : mistake == POINTERS && threadIdx.x == 9 ? 16 : 0), mistake == LEADING ? 20 : mistake == LEADINGS && threadIdx.x == 31 ? 24 : 16);
+    unsigned offset = mistake == ADDRESS ? 8 : mistake == POINTERS && threadIdx.x == 9 ? 16 : 0;
+    unsigned ldm = mistake == LEADING ? 20 : mistake == LEADINGS && threadIdx.x == 31 ? 24 : 16;
+    wmma::load_matrix_sync(fa, a + offset, ldm);
     wmma::load_matrix_sync(fb, b, 16);
     for (int i = 0; i < (mistake == PART ? 8 : 16); i++) fa.x[i] = __float2half(2.0f);
     wmma::mma_sync(acc, fa, fb, acc);
