@@ -154,7 +154,7 @@ static void check_row(t_run *t, const row *r) {
 
         memset(index, 0, sizeof index);
         do { /* every element of out; inside, the sum over the other letters */
-            double sum = 0, mag = 0, exact, result, bound;
+            double sum = 0, mag = 0, extra = 0, exact, result, bound;
             size_t o = offset(&out, index);
             do {
                 double p = (double)amp_load(hx, type, offset(&x, index)) * (double)amp_load(hy, type, offset(&y, index));
@@ -167,10 +167,11 @@ static void check_row(t_run *t, const row *r) {
                 double v = (double)s.used_beta * (double)amp_load(hin, type_in, offset(&in, index));
                 exact += v;
                 mag += fabs(v);
+                if (bias && t->place->kind == T_KIND_CUDA && type_out != AMP_F32 && type_in != type_out) extra = ref_half_ulp(v, type_out); /* rounded first */
             }
             if (r->relu) exact = ref_act(AMP_RELU, exact);
             result = (double)amp_load(got, type_out, o);
-            bound = 1.000001 * fmax(ref_half_ulp(exact, type_out), ref_half_ulp(result, type_out));
+            bound = extra + 1.000001 * fmax(ref_half_ulp(exact, type_out), ref_half_ulp(result, type_out));
             if (!adds_up) bound += ((double)terms + 4) * EPS * mag;
             else bound = (double)s.calls * (bound + ref_half_ulp(mag, type_out) + ((double)terms + 4) * EPS * 2 * mag);
             if (!(fabs(result - exact) <= bound)) {
