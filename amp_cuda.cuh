@@ -227,6 +227,7 @@ typedef struct ampi_cuda {
     cudaStream_t     stream;
     cublasLtHandle_t cublas;
     void            *workspace, *bias;
+    uint64_t         l2; /* bytes of its cache */
     size_t           workspace_bytes, bias_room; /* bias_room: elements of 16 bits */
     ampi_cu_scratch *scratch, *mirror; /* device; page-locked host */
     amp_allocator    allocator, host;
@@ -723,14 +724,18 @@ AMPI_K void ampi_k_lane_add(double *own, uint32_t lane, double x) { /* only the 
     AMPI_UNROLL for (q = 0; q < AMPI_OWN; q++)
         if (q == mine) own[q] = ampi_dadd(own[q], x);
 }
-/* One chunk: x.at(base) ... x.at(base + n - 1). x is a small struct with a function at(i) that gives the i-th double. */
+/* One chunk: x.at(base) ... x.at(base + n - 1). x is a small struct with a function at8(v, i, m) that gives m of
+   them, from the i-th on. */
 template <class X> AMPI_K double ampi_k_sum_chunk(const X &x, uint64_t base, uint32_t n, double *first) {
     uint32_t g, i, k;
     for (g = threadIdx.x; g < AMPI_GROUPS; g += AMP_BLOCK) {
-        double lane[8] = {0, 0, 0, 0, 0, 0, 0, 0};
-        for (i = 8u * g; i < n; i += AMP_LANES)
+        double lane[8] = {0, 0, 0, 0, 0, 0, 0, 0}, v[8];
+        for (i = 8u * g; i < n; i += AMP_LANES) {
+            uint32_t m = n - i < 8u ? n - i : 8u;
+            x.at8(v, base + i, m);
             for (k = 0; k < 8u; k++)
-                if (i + k < n) lane[k] = ampi_dadd(lane[k], x.at(base + i + k));
+                if (k < m) lane[k] = ampi_dadd(lane[k], v[k]);
+        }
         first[g] = ampi_k_join8(lane);
     }
     return ampi_k_join(first);
@@ -1003,7 +1008,10 @@ AMPI_K uint32_t ampi_k_chunk_size(const amp_param_entry *e, const amp_chunk *c) 
 
 struct ampi_k_partial_sums { /* read past the first-level cache: other blocks wrote them */
     const amp_partial *p;
-    AMPI_K_AT double at(uint64_t i) const { return __ldcg(&p[i].sum); }
+    AMPI_K_AT void at8(double v[8], uint64_t i, uint32_t m) const {
+        uint32_t k;
+        for (k = 0; k < 8u; k++) if (k < m) v[k] = __ldcg(&p[i + k].sum);
+    }
 };
 
 AMPI_K void *ampi_k_gradient(const amp_param_entry *e, uint32_t accum, amp_dtype *t) {
@@ -1519,18 +1527,21 @@ static amp_status ampi_cu_next_scale(amp_ctx *ctx, amp_scaler_state *state) {
 
 /* ==== >>xent ========================================================================================================== */
 
-/* Terms of the sums of one row. */
-struct ampi_k_exps {
-    const void *x; amp_dtype t; size_t row; float max;
-    AMPI_K_AT double at(uint64_t i) const { return ampi_widen(amp_exp(ampi_sub(ampi_k_get(x, t, row + i), max))); }
-};
-struct ampi_k_logits {
-    const void *x; amp_dtype t; size_t row;
-    AMPI_K_AT double at(uint64_t i) const { return ampi_widen(ampi_k_get(x, t, row + i)); }
+/* Terms of the sums of one row: its exponentials, or with `plain` the logits themselves. */
+struct ampi_k_terms {
+    const void *x; amp_dtype t; size_t row; float max; int plain, wide;
+    AMPI_K_AT void at8(double v[8], uint64_t i, uint32_t m) const {
+        uint32_t y[8], k;
+        ampi_k_load8(y, x, t, row + i, m, wide);
+        for (k = 0; k < 8u; k++) v[k] = ampi_widen(plain ? ampi_float(y[k]) : amp_exp(ampi_sub(ampi_float(y[k]), max)));
+    }
 };
 struct ampi_k_floats {
     const float *x;
-    AMPI_K_AT double at(uint64_t i) const { return ampi_widen(x[i]); }
+    AMPI_K_AT void at8(double v[8], uint64_t i, uint32_t m) const {
+        uint32_t k;
+        for (k = 0; k < 8u; k++) if (k < m) v[k] = ampi_widen(x[i + k]);
+    }
 };
 
 static __global__ void __launch_bounds__(AMP_BLOCK) ampi_k_xent_rows(const int32_t *labels, uint64_t rows, ampi_cu_scratch *out) { /* how many count */
@@ -1553,13 +1564,14 @@ static __global__ void __launch_bounds__(AMP_BLOCK) ampi_k_xent(amp_xent d, cons
     float over = d.sum || counted->rows == 0 ? 1.0f : ampi_narrow(ampi_ddiv(1.0, (double)counted->rows));
     float factor = ampi_mul(ampi_mul(d.factor, state ? state->scale : 1.0f), over);
     size_t row, i;
-    uint32_t w;
+    uint32_t w, k, y[8];
+    int wide;
     for (row = blockIdx.x; row < d.rows; row += gridDim.x) {
         size_t at = row * d.ld;
         int32_t label = d.labels[row];
         int bad = label >= 0 && (size_t)label >= d.classes;
-        float max, sum, log_sum, loss, x;
-        ampi_k_exps exps;
+        float max, sum, log_sum, loss;
+        ampi_k_terms terms;
         if (label < 0 || bad) { /* left out, or an error made visible */
             float fill = bad ? ampi_float(0x7fc00000u) : 0.0f;
             if (d.row_loss && threadIdx.x == 0) d.row_loss[row] = fill;
@@ -1567,10 +1579,13 @@ static __global__ void __launch_bounds__(AMP_BLOCK) ampi_k_xent(amp_xent d, cons
                 for (i = threadIdx.x; i < d.classes; i += AMP_BLOCK) ampi_k_put(d.dlogits.data, d.dlogits.dtype, at + i, fill);
             continue;
         }
+        wide = ampi_k_aligned((const char *)d.logits.data + at * amp_dtype_size(d.logits.dtype), d.logits.dtype);
         max = ampi_k_get(d.logits.data, d.logits.dtype, at);
-        for (i = threadIdx.x; i < d.classes; i += AMP_BLOCK) {
-            x = ampi_k_get(d.logits.data, d.logits.dtype, at + i);
-            max = ampi_k_less(max, x) ? x : max;
+        for (i = 8u * threadIdx.x; i < d.classes; i += 8u * AMP_BLOCK) {
+            uint32_t m = d.classes - i < 8u ? (uint32_t)(d.classes - i) : 8u;
+            ampi_k_load8(y, d.logits.data, d.logits.dtype, at + i, m, wide);
+            for (k = 0; k < 8u; k++)
+                if (k < m && ampi_k_less(max, ampi_float(y[k]))) max = ampi_float(y[k]);
         }
         loss = ampi_k_get(d.logits.data, d.logits.dtype, at + (size_t)label); /* read before dlogits, which may be logits, is written */
         top[threadIdx.x] = max;
@@ -1580,24 +1595,32 @@ static __global__ void __launch_bounds__(AMP_BLOCK) ampi_k_xent(amp_xent d, cons
             __syncthreads();
         }
         max = top[0];
-        exps.x = d.logits.data; exps.t = d.logits.dtype; exps.row = at; exps.max = max;
-        sum = ampi_narrow(ampi_k_sum(exps, d.classes, first)); /* its barriers also end the use of top[] */
+        terms.x = d.logits.data; terms.t = d.logits.dtype; terms.row = at; terms.max = max; terms.plain = 0; terms.wide = wide;
+        sum = ampi_narrow(ampi_k_sum(terms, d.classes, first)); /* its barriers also end the use of top[] */
         log_sum = amp_log(sum);
         loss = ampi_add(ampi_sub(max, loss), log_sum);
         if (!ampi_k_is_zero(d.smoothing)) {
-            ampi_k_logits logits;
             float mean;
-            logits.x = d.logits.data; logits.t = d.logits.dtype; logits.row = at;
-            mean = ampi_narrow(ampi_ddiv(ampi_k_sum(logits, d.classes, first), (double)d.classes));
+            terms.plain = 1;
+            mean = ampi_narrow(ampi_ddiv(ampi_k_sum(terms, d.classes, first), (double)d.classes));
             loss = ampi_add(ampi_mul(keep, loss), ampi_mul(d.smoothing, ampi_add(ampi_sub(max, mean), log_sum)));
         }
         if (d.row_loss && threadIdx.x == 0) d.row_loss[row] = loss;
         if (!d.dlogits.data) continue;
-        for (i = threadIdx.x; i < d.classes; i += AMP_BLOCK) {
-            float p = ampi_div(amp_exp(ampi_sub(ampi_k_get(d.logits.data, d.logits.dtype, at + i), max)), sum);
-            if (i == (size_t)label) p = ampi_sub(p, keep);
-            if (!ampi_k_is_zero(d.smoothing)) p = ampi_sub(p, share);
-            ampi_k_put(d.dlogits.data, d.dlogits.dtype, at + i, ampi_mul(p, factor));
+        {
+            int wide_out = ampi_k_aligned((const char *)d.dlogits.data + at * amp_dtype_size(d.dlogits.dtype), d.dlogits.dtype);
+            for (i = 8u * threadIdx.x; i < d.classes; i += 8u * AMP_BLOCK) {
+                uint32_t m = d.classes - i < 8u ? (uint32_t)(d.classes - i) : 8u;
+                ampi_k_load8(y, d.logits.data, d.logits.dtype, at + i, m, wide);
+                for (k = 0; k < 8u; k++) {
+                    float p = ampi_div(amp_exp(ampi_sub(ampi_float(y[k]), max)), sum);
+                    if (i + k == (size_t)label) p = ampi_sub(p, keep);
+                    if (!ampi_k_is_zero(d.smoothing)) p = ampi_sub(p, share);
+                    y[k] = ampi_bits(ampi_mul(p, factor));
+                }
+                ampi_k_nearest8(y, d.dlogits.dtype);
+                ampi_k_store8(y, d.dlogits.data, d.dlogits.dtype, at + i, m, wide_out);
+            }
         }
     }
 }
@@ -1620,7 +1643,12 @@ static amp_status ampi_cu_xent(amp_ctx *ctx, const amp_xent *desc, const amp_sca
         s = ampi_cu_clear(&k, &k.c->scratch->rows, sizeof k.c->scratch->rows);
         if (s == AMP_OK) s = ampi_cu_launch(&k, ampi_cu_grid(k.c, ampi_cu_parts(d.rows, AMP_BLOCK)), ampi_k_xent_rows, d.labels, (uint64_t)d.rows, k.c->scratch);
     }
-    if (s == AMP_OK) s = ampi_cu_launch(&k, ampi_cu_grid(k.c, d.rows), ampi_k_xent, d, state, (const ampi_cu_scratch *)k.c->scratch);
+    if (s == AMP_OK) { /* a row is read three times: as many at a time as the second-level cache holds twice, but two blocks per SM */
+        uint64_t fit = k.c->l2 / (2u * d.classes * amp_dtype_size(d.logits.dtype)), least = 2u * (uint64_t)k.c->sms;
+        uint64_t grid = ampi_cu_grid(k.c, d.rows);
+        if (fit < least) fit = least;
+        s = ampi_cu_launch(&k, (unsigned)(grid < fit ? grid : fit), ampi_k_xent, d, state, (const ampi_cu_scratch *)k.c->scratch);
+    }
     if (s == AMP_OK && d.loss) s = ampi_cu_launch(&k, 1, ampi_k_xent_loss, d, (const ampi_cu_scratch *)k.c->scratch);
     return ampi_cu_leave(&k, s);
 }
@@ -2475,6 +2503,7 @@ static amp_status ampi_cu_make(ampi_cuda *c, const amp_cuda_desc *d) {
     AMPI_CU_MAKE("cudaGetDeviceProperties", cudaGetDeviceProperties(&properties, c->device));
     c->blocks_per_sm = threads / AMP_BLOCK > 0 ? threads / AMP_BLOCK : 1;
     c->arch = 10 * major + minor;
+    c->l2 = (uint64_t)(properties.l2CacheSize > 0 ? properties.l2CacheSize : 0);
     snprintf(c->name, sizeof c->name, "%s", properties.name);
     if (c->own_stream) {
         cudaStream_t made = NULL;
