@@ -3571,11 +3571,12 @@ static amp_status ampi_policy_scale(amp_ctx *ctx, amp_policy *p, const char *tex
     return AMP_OK;
 }
 
-/* what no single override can see */
-static amp_status ampi_policy_agree(amp_ctx *ctx, amp_policy *p) {
+/* what no single override can see; then the policy is as asked for */
+static amp_status ampi_policy_done(amp_ctx *ctx, amp_policy *p, amp_policy *out) {
     if (p->min_scale > 0.0f && p->max_scale > 0.0f && p->min_scale > p->max_scale) AMPI_REFUSE("min_loss_scale %g is above max_loss_scale %g", (double)p->min_scale, (double)p->max_scale);
     if (p->scaling == AMP_SCALER_DYNAMIC && p->max_scale > 0.0f && p->loss_scale > p->max_scale) p->loss_scale = p->max_scale; /* Apex: min(max, init) */
     if (p->scaling == AMP_SCALER_DYNAMIC && p->loss_scale < p->min_scale) p->loss_scale = p->min_scale;
+    *out = *p;
     return AMP_OK;
 }
 
@@ -3598,9 +3599,7 @@ AMP_API amp_status amp_policy_init(amp_ctx *ctx, amp_policy *policy, amp_preset 
         if (v << (q->kind == 'f') || (k == AMPI_P_CAST && o.no_cast_model_type)) AMPI_TRY(ampi_policy_property(ctx, &p, k, q->kind == 'b' ? v == 1 : v));
     }
     if (o.loss_scale) AMPI_TRY(ampi_policy_scale(ctx, &p, o.loss_scale));
-    AMPI_TRY(ampi_policy_agree(ctx, &p));
-    *policy = p;
-    return AMP_OK;
+    return ampi_policy_done(ctx, &p, policy);
 }
 
 AMP_API amp_status amp_policy_set(amp_ctx *ctx, amp_policy *policy, const char *property, const char *value) {
@@ -3636,9 +3635,7 @@ AMP_API amp_status amp_policy_set(amp_ctx *ctx, amp_policy *policy, const char *
         if (kind == 'i' && v && x > (double)v) return AMPI_INVALID(ctx, sentence, where, property, value, "a whole number");
     }
     AMPI_TRY(kind == 's' ? ampi_policy_scale(ctx, &p, value) : ampi_policy_property(ctx, &p, k, v));
-    AMPI_TRY(ampi_policy_agree(ctx, &p));
-    *policy = p;
-    return AMP_OK;
+    return ampi_policy_done(ctx, &p, policy);
 }
 
 /* 0: nothing; 1: by the lists; 2: everything in cast_model, norms perhaps not */
@@ -4696,9 +4693,9 @@ AMP_API amp_status amp_dropout(amp_ctx *ctx, const amp_dropout_desc *desc) {
 }
 
 /* ---- state files: the front ----
-   File: "AMPSTATE", u32 version 1, u32 number of sections, u64 checksum of these 16 bytes; then sections:
+   File: "AMPSTATE", u32 version 1, u32 number of sections, u64 checksum of these 16 bytes; then sections in this order:
        char tag[4]; u32 index; u64 payload bytes; u64 checksum of the 16 bytes before and the payload; payload
-   Tags: "SET " parameter set `index`: u32 parameters, u32 moments, u64 steps, u64 skipped
+   Tags: "SET " parameter set `index`, followed by its arrays: u32 parameters, u32 moments, u64 steps, u64 skipped
          "PRM " an array of set `index`: u32 parameter, u32 kind (0 weights, 1 and 2 moments, 3 model copy, 4 low part), u32 dtype,
                 u32 name length, u64 count, name padded to 8 bytes, elements
          "SCL " scaler `index`: the fields of amp_scaler_state in order       "USER" bytes of the caller

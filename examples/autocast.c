@@ -206,7 +206,7 @@ static int train(amp_ctx *ctx, const char *level, const amp_policy *policy) {
     if (info.arena) casts = info.arena - AMP_AUTOCAST_SPARE;
     f32 = amp_policy_output(policy, AMP_OP_LINEAR, AMP_F32) == AMP_F32;
     same = state == plan.master + plan.model + plan.grad + plan.moments && acts == plan.saved && casts == plan.casts;
-    printf("%-18s %-5s %6.1f %9.4f %8.2f %7lu %10.1f %8.1f %12.1f   %s\n", level, f32 ? "f32" : amp_dtype_name(policy->low), right, (double)loss, 1000.0 * spent / (double)(EPOCHS * (TRAIN / BATCH)),
+    printf("%-14s %-7s %6.1f%% %9.4f %8.2f %8lu %10.1f %10.1f %12.1f   %s\n", level, f32 ? "f32" : amp_dtype_name(policy->low), right, (double)loss, 1000.0 * spent / (double)(EPOCHS * (TRAIN / BATCH)),
            (unsigned long)record.skipped, (double)state / 1024.0, (double)casts / 1024.0, (double)acts / 1024.0, same ? "as planned" : "NOT as planned");
     fflush(stdout);
     tear_down(ctx, &n);
@@ -214,31 +214,37 @@ static int train(amp_ctx *ctx, const char *level, const amp_policy *policy) {
 }
 
 int main(int argc, char **argv) {
-    static const char levels[][20] = {"O0", "O1", "O2", "O3", "O1-bf16", "O2-bf16", "O3-bf16", "pytorch-cpu", "mindspore-O1", "mindspore-O2", "mindspore-auto"};
-    const char *only = NULL;
+    static const char all[][20] = {"O0", "O1", "O2", "O3", "O1-bf16", "O2-bf16", "O3-bf16", "pytorch-cpu", "mindspore-O1", "mindspore-O2", "mindspore-auto"};
+    static const char usage[] = "usage: autocast [--level O0|O1|O2|O3|pytorch-cuda|pytorch-cpu|mindspore-O0..O3|mindspore-auto|amp, with -bf16 behind it for BF16]\n";
+    const char *levels[sizeof all / sizeof all[0]];
     amp_cpu_desc one = AMP_ZERO;
+    amp_policy policy;
     amp_ctx *ctx;
-    size_t i;
+    size_t n = sizeof all / sizeof all[0], i;
     int ok = 1;
-    if (argc == 3 && strcmp(argv[1], "--level") == 0) only = argv[2];
-    else if (argc != 1) { fprintf(stderr, "usage: autocast [--level O0|O1|O2|O3|pytorch-cuda|pytorch-cpu|mindspore-O0..O3|mindspore-auto|amp, with -bf16 behind it for BF16]\n"); return 1; }
+    for (i = 0; i < n; i++) levels[i] = all[i];
+    if (argc == 3 && strcmp(argv[1], "--level") == 0) { levels[0] = argv[2]; n = 1; }
+    else if (argc != 1) { fputs(usage, stderr); return 1; }
     load();
     one.threads = 1; /* small matrices; and times that can be compared */
     must(NULL, amp_cpu_create(&ctx, &one));
-    printf("%d -> %d x %d -> %d, GELU, batch %d, %d epochs of %d digits, on %s (%s)\n\n", (int)PIXELS, LAYERS - 1, HIDDEN, CLASSES, BATCH, EPOCHS, TRAIN, amp_ctx_name(ctx), amp_ctx_device(ctx));
-    printf("%-18s %-5s %6s %9s %8s %7s %10s %8s %12s   %s\n", "level", "y is", "right", "last loss", "ms/step", "skipped", "model KiB", "casts", "activations", "memory");
-    for (i = 0; i < sizeof levels / sizeof levels[0]; i++) {
+    for (i = 0; i < n; i++) {
         amp_preset preset;
-        amp_policy policy;
         amp_policy_desc twin = AMP_ZERO;
-        const char *level = only ? only : levels[i];
-        if (amp_preset_find(level, &preset, &twin.low) != AMP_OK) { fprintf(stderr, "autocast: --level %s: no such level\n", level); amp_ctx_destroy(ctx); return 1; }
+        if (amp_preset_find(levels[i], &preset, &twin.low) != AMP_OK) { fprintf(stderr, "autocast: --level %s: no such level\n%s", levels[i], usage); amp_ctx_destroy(ctx); return 1; }
         must(ctx, amp_policy_init(ctx, &policy, preset, &twin));
-        ok &= train(ctx, level, &policy);
-        if (only) break;
+        if (i == 0) printf("One FP32 program, %lu level%s. %d pixels, %d hidden layers of %d, %d classes; GELU; batch %d, %d epochs of %d digits; on %s (%s)\n\n"
+                           "%-14s %-7s %7s %9s %8s %8s %10s %10s %12s   %s\n%-14s %-7s %7s %9s %8s %8s %10s %10s %12s\n", (unsigned long)n, n > 1 ? "s" : "",
+                           (int)PIXELS, LAYERS - 1, HIDDEN, CLASSES, BATCH, EPOCHS, TRAIN, amp_ctx_name(ctx), amp_ctx_device(ctx),
+                           "level", "layers", "right", "loss at", "ms per", "steps", "model", "casts", "activations", "memory",
+                           "", "return", "(test)", "the end", "step", "skipped", "KiB", "KiB", "KiB");
+        ok &= train(ctx, levels[i], &policy);
     }
-    printf("\nmodel = masters, model copies, gradients, Adam's moments: mixed precision does not make it smaller (O3 keeps no FP32 weights; digits.c shows the price).\n"
-           "casts = copies of FP32 weights for the products. activations = what backward needs: this is what halves.\n");
+    printf("\nmodel: masters, model copies, gradients, Adam's moments. Mixed precision does not make it smaller; O3 does, as it keeps no FP32 weights\n"
+           "       (enough here; digits.c shows where it is not).\n"
+           "casts: copies of FP32 weights for the products, made by the scope. activations: what backward needs; this is what halves.\n"
+           "time:  a CPU widens half numbers to FP32, so its products are no faster for them; a GPU's Tensor Cores are.\n"
+           "steps skipped: while a dynamic loss scale that began too high came down.\n");
     amp_ctx_destroy(ctx);
     if (!ok) { fprintf(stderr, "autocast: a level did not do what it should\n"); return 1; }
     return 0;

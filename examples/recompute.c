@@ -253,12 +253,12 @@ int main(int argc, char **argv) {
     must(ctx, amp_recompute_sqrt(layers, LAYERS, keep_root, &plan_root));
     amp_ctx_destroy(ctx);
 
-    printf("%d layers of %d, batch %d, O2, dropout %g: activations %.1f KiB, budget %.1f KiB, no choice needs less than %.1f KiB\nkept: ", LAYERS, HIDDEN, BATCH, (double)DROP,
-           (double)plan_all.peak / 1024.0, (double)budget / 1024.0, (double)plan.least / 1024.0);
+    printf("%d layers of %d, batch %d, O2, dropout %g, %d steps. Activations: %.1f KiB if all are kept, budget %.1f KiB, no choice needs less than %.1f KiB\n\n",
+           LAYERS, HIDDEN, BATCH, (double)DROP, steps, (double)plan_all.peak / 1024.0, (double)budget / 1024.0, (double)plan.least / 1024.0);
     for (i = 0; i < LAYERS; i++) putchar(keep[i] ? '#' : '.');
-    printf(" by the plan, ");
+    printf("  the plan: layers from first to last, # kept, . computed again\n");
     for (i = 0; i < LAYERS; i++) putchar(keep_root[i] ? '#' : '.');
-    printf(" by the square-root rule\n\n%-22s %7s %9s %12s %10s %9s %7s %10s\n", "", "kept", "plan KiB", "measured KiB", "extra work", "ms/step", "time", "last loss");
+    printf("  the square-root rule\n\n%-22s %7s %9s %12s %10s %9s %7s %10s\n", "", "kept", "plan KiB", "measured KiB", "extra work", "ms/step", "time", "last loss");
     train(&all, &policy, keep_all, steps);
     row("everything kept", &plan_all, &all, &all, steps, &ok);
     fflush(stdout);
@@ -267,7 +267,8 @@ int main(int argc, char **argv) {
     fflush(stdout);
     train(&root, &policy, keep_root, steps);
     row("square-root rule", &plan_root, &root, &all, steps, &ok);
-    printf("\nextra work: of forward computed twice. Backward is about twice a forward, so a whole forward more is a third of a step.\n");
+    printf("\nextra work: the share of forward that is computed twice. Backward is about twice a forward, so all of forward once more is a third of a step.\n"
+           "same losses: those of every step, bit for bit.\n");
     if (!(all.loss[steps - 1] < all.loss[0])) { fprintf(stderr, "recompute: the loss did not fall\n"); ok = steps < 20; }
     if (some.peak > budget) { fprintf(stderr, "recompute: over the budget\n"); ok = 0; }
     if (!ok) { fprintf(stderr, "recompute: losses or peaks are not as promised\n"); return 1; }
