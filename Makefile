@@ -16,6 +16,7 @@ CFLAGS  ?= -O2
 BUILD   ?= build
 PREFIX  ?= /usr/local
 RUN_ENV ?=
+PYTHON  ?= python3
 WARN    := -Wall -Wextra
 C99     := -std=c99 $(WARN) -I. -Itests
 LIBS    := -lm -pthread
@@ -58,7 +59,7 @@ $(BUILD)/%.o: %.cu $(HEADERS) $(BUILD)/flags
 $(BUILD)/flags: FORCE
 	@mkdir -p $(BUILD); echo '$(CC) $(CFLAGS) $(NVCC) $(NVCCFLAGS) $(NVCC_GENCODE)' | cmp -s - $@ || echo '$(CC) $(CFLAGS) $(NVCC) $(NVCCFLAGS) $(NVCC_GENCODE)' > $@
 
-.PHONY: FORCE all run test check-full check-gpu exhaustive matrix docs install clean help cuda-line
+.PHONY: FORCE all run test check-full check-gpu check-torch exhaustive matrix docs install clean help cuda-line
 FORCE:
 
 all: $(addprefix $(BUILD)/,$(EXAMPLES)) ## the examples
@@ -183,6 +184,10 @@ bench-exhaustive: ## all floats through amp_cast on every code path, against the
 bench-train: ## whole training steps on the CPU, beside PyTorch if installed
 bench-gpu: ## casts, checks, losses, optimizer, products, whole steps on a GPU, beside PyTorch if installed (PART=casts: one of them)
 endif
+check-torch: $(BUILD)/torch_steps ## 1,000 steps of each optimizer beside PyTorch's in double, if PyTorch is importable (PYTHON=python3)
+	@$(PYTHON) tests/torch_steps.py $<
+$(BUILD)/torch_steps: tests/torch_steps.c $(HEADERS) $(BUILD)/flags
+	$(CC) $(C99) $(CFLAGS) $< -o $@ $(LIBS)
 matrix: ## compilers, standards, sanitizers, architectures: tests/matrix.sh --help (long)
 	tests/matrix.sh
 

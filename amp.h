@@ -1391,6 +1391,7 @@ AMPI_OP1(ampi_sqrt, float, float, "sqrt.rn.f32", "f", "f")
 AMPI_OP1(ampi_dsqrt, double, double, "sqrt.rn.f64", "d", "d")
 AMPI_OP1(ampi_narrow, float, double, "cvt.rn.f32.f64", "f", "d")
 AMPI_OP1(ampi_widen, double, float, "cvt.f64.f32", "d", "f")
+AMPI_OP1(ampi_negative, float, float, "neg.f32", "f", "f")
 __device__ static inline int ampi_less(float a, float b) {
     int r;
     asm("{ .reg .pred p; setp.lt.f32 p, %1, %2; selp.s32 %0, 1, 0, p; }" : "=r"(r) : "f"(a), "f"(b));
@@ -1437,10 +1438,10 @@ AMP_INLINE double ampi_dsqrt(double a) { AMPI_HOLD double r = sqrt(a);  AMPI_GUA
 AMP_INLINE float  ampi_narrow(double a) { AMPI_HOLD float r  = (float)a;  AMPI_GUARD(r); return r; }
 AMP_INLINE double ampi_widen(float a)   { AMPI_HOLD double r = (double)a; AMPI_GUARD(r); return r; }
 AMP_INLINE int    ampi_less(float a, float b) { return a < b; }
+AMP_INLINE float  ampi_negative(float x) { return ampi_float(ampi_bits(x) ^ 0x80000000u); }
 #  undef AMPI_OP2
 #endif
 AMP_INLINE int   ampi_nonzero(float x) { return ampi_bits(x) << 1 != 0; } /* by the bits: a comparison may flush subnormals */
-AMP_INLINE float ampi_negative(float x) { return ampi_float(ampi_bits(x) ^ 0x80000000u); }
 
 /* ---- exp, log, GELU: our own, so that every backend has the same bits ---------------------------------------------------- */
 
