@@ -178,7 +178,7 @@ weverything() {
 nvcc_row() {
     # shellcheck disable=SC2086
     {
-        "${NVCC:-nvcc}" "$@" -O1 -Werror all-warnings -Xcompiler -Wall,-Wextra -I. -c tests/cuda_impl.cu -o "$program.cu.o" &&
+        "${NVCC:-nvcc}" -O1 -Werror all-warnings -Xcompiler -Wall,-Wextra "$@" -I. -c tests/cuda_impl.cu -o "$program.cu.o" &&
             cc -std=c99 -O1 -I. -c tests/impl.c -o "$program.o" &&
             for f in ${suite%% tests/cuda_stub.c}; do cc -std=c99 -O1 -I. -Itests -c "$f" -o "$program.$(basename "$f" .c).o" || exit 1; done &&
             "${NVCC:-nvcc}" "$@" "$program".*o -o "$program" -lcublasLt -lm
