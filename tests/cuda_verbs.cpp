@@ -460,6 +460,15 @@ static void test_classes() {
     hcu_reset_counts();
     OK(amp_step_poll(ctx, w.p, &r));
     only_enqueues("step_poll");
+    amp_gemm_desc g = AMP_ZERO;
+    char text[200];
+    g.m = g.n = g.k = 16;
+    g.a = g.b = at(&w, 0, AMP_F32);
+    g.d = at(&w, 3, AMP_F32);
+    OK(amp_gemm_explain(ctx, &g, text, sizeof text));
+    hcu_reset_counts();
+    OK(amp_gemm_explain(ctx, &g, text, sizeof text));
+    only_enqueues("gemm_explain");
     run_ok(&w, ENQUEUES, VERBS);
     OK(amp_autocast_release(ctx));
     end(&w);

@@ -7,7 +7,8 @@
 #   tests/matrix.sh --install     apt-get install what they use (Debian 12; needs root), then stop
 #
 # A row builds tests/ with one compiler and its flags and runs it: passed, failed, or skipped with the reason. Its output is kept in
-# $BUILD/matrix/NAME.log. The last line counts rows. JOBS=2 rows run at a time.
+# $BUILD/matrix/NAME.log. The last line counts rows. JOBS=2 rows run at a time; a program is
+# killed after LIMIT=900 seconds.
 set -u
 packages="gcc g++ clang libclang-rt-dev tcc valgrind musl-tools
  gcc-aarch64-linux-gnu libc6-dev-arm64-cross gcc-s390x-linux-gnu libc6-dev-s390x-cross gcc-i686-linux-gnu libc6-dev-i386-cross qemu-user-static
@@ -108,7 +109,7 @@ run_suite() {
             [ "$context" = all ] || args="--context $context"
             [ "$test" = all ] || args="$args --filter $test"
             # shellcheck disable=SC2086
-            timeout 900 $2 "$1" $args >"$out/$name.run" 2>&1 </dev/null
+            timeout "${LIMIT:-900}" $2 "$1" $args >"$out/$name.run" 2>&1 </dev/null
             rc=$?
             cat "$out/$name.run" >>"$out/$name.log"
             counts=$(tr -d '\r' <"$out/$name.run" | grep '^[0-9]* passed, [0-9]* failed, [0-9]* skipped$' | tail -n 1)
@@ -238,7 +239,7 @@ LINE
 }
 
 case ${1:-} in
---help | -h) sed -n '2,11s/^# \{0,1\}//p' "$0"; exit 0 ;;
+--help | -h) sed -n '2,12s/^# \{0,1\}//p' "$0"; exit 0 ;;
 --list) table | cut -d'|' -f1; exit 0 ;;
 --install)
     apt-get update -qq
