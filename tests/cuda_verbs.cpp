@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define STEP 7 /* of the thinned fault loop */
 
@@ -276,6 +277,27 @@ static amp_status v_between(world *w) {
     TRY(amp_params_model_to_master(w->x, w->p));
     return amp_params_zero_grad(w->x, w->p);
 }
+static amp_status v_adam(world *w) {
+    TRY(amp_adam(w->x, w->p, w->s, step_desc()));
+    return amp_scaler_update(w->x, w->s);
+}
+static amp_status v_grads_to(world *w) {
+    amp_array to[PARAMS];
+    for (int i = 0; i < PARAMS; i++) to[i] = at(w, 8, AMP_BF16, 8192 + 2048 * (size_t)i);
+    return amp_params_grads_to(w->x, w->p, to, PARAMS);
+}
+static amp_status v_autocast(world *w) { /* begin allocates the first time only */
+    amp_array in[2] = {amp_arrn(w->buf[2], AMP_F16, N), amp_arrn(w->buf[0], AMP_F32, N)}, out[2];
+    amp_snapshot snapshot;
+    TRY(amp_autocast_begin(w->x, NULL));
+    amp_status s = amp_autocast_input(w->x, AMP_OP_LINEAR, in[1], N, out);
+    if (s == AMP_OK) s = amp_autocast_inputs(w->x, AMP_OP_ADD, in, 2, out);
+    if (s == AMP_OK) s = amp_snapshot_take(w->x, &snapshot, NULL, NULL);
+    TRY(amp_autocast_end(w->x));
+    TRY(s);
+    TRY(amp_snapshot_begin(w->x, &snapshot, NULL));
+    return amp_autocast_end(w->x);
+}
 static amp_status v_dropout(world *w) {
     amp_dropout_desc d = AMP_ZERO;
     d.p = 0.25f;
@@ -332,6 +354,35 @@ static amp_status q_write(world *w) {
 static amp_status q_set_scale(world *w) {
     return amp_scaler_set_scale(w->x, w->s, 256.0f);
 }
+static amp_status q_configure(world *w) {
+    amp_scaler_desc d = AMP_ZERO;
+    d.max_scale = 65536.0f;
+    return amp_scaler_configure(w->x, w->s, &d);
+}
+static amp_status q_fingerprint(world *w) {
+    amp_array a = amp_arrn(w->buf[0], AMP_F32, N);
+    uint64_t sum;
+    return amp_fingerprint(w->x, &a, 1, &sum);
+}
+static amp_status q_compare(world *w) {
+    size_t first;
+    return amp_compare(w->x, at(w, 0, AMP_F32), at(w, 1, AMP_F32), N, &first);
+}
+static char state_file[32] = "/tmp/amp-verbs-XXXXXX";
+static amp_state state_of(world *w) {
+    amp_state a = AMP_ZERO;
+    a.params = &w->p;
+    a.n_params = 1;
+    a.scalers = &w->s;
+    a.n_scalers = 1;
+    return a;
+}
+static amp_status q_save(world *w) {
+    return amp_state_save(w->x, state_file, state_of(w));
+}
+static amp_status q_load(world *w) {
+    return amp_state_load(w->x, state_file, state_of(w));
+}
 static amp_status q_unscale(world *w) { /* enqueue, but for the report */
     amp_array a = amp_arrn(w->buf[0], AMP_F32, N);
     amp_finite_report r;
@@ -359,12 +410,15 @@ static const verb verbs[] = { /* enqueue first */
     {"cast", v_cast}, {"zero", v_zero}, {"step", v_step}, {"xent", v_xent}, {"gemm f16", v_gemm_f16}, {"gemm f32 gelu", v_gemm_f32},
     {"gemm own", v_gemm_own}, {"gemm f8", v_gemm_f8}, {"gemm factors", v_gemm_factors}, {"linear", v_linear}, {"chain", v_chain}, {"unscale adamw update", v_adamw}, {"clip", v_clip}, {"clip_value", v_clip_value},
     {"amp_unscale", v_unscale}, {"inspect update", v_inspect}, {"between copies", v_between}, {"sgd", v_sgd}, {"lion", v_lion},
-    {"accumulate", v_accumulate}, {"dropout", v_dropout}, {"cast stochastic", v_cast_sr},
+    {"accumulate", v_accumulate}, {"adam", v_adam}, {"grads_to", v_grads_to}, {"autocast", v_autocast}, {"dropout", v_dropout},
+    {"cast stochastic", v_cast_sr},
 
     {"copy", q_copy}, {"sync", q_sync}, {"all_finite", q_finite}, {"histogram", q_histogram}, {"scale", q_scale}, {"get", q_get},
-    {"norm", q_norm}, {"param_read", q_read}, {"param_write", q_write}, {"set_scale", q_set_scale}, {"unscale report", q_unscale}, {"tune", q_tune}
+    {"norm", q_norm}, {"param_read", q_read}, {"param_write", q_write}, {"set_scale", q_set_scale}, {"configure", q_configure},
+    {"fingerprint", q_fingerprint}, {"compare", q_compare}, {"state_save", q_save}, {"state_load", q_load}, {"unscale report", q_unscale},
+    {"tune", q_tune}
 };
-enum { VERBS = sizeof verbs / sizeof verbs[0], QUERIES = 12, ENQUEUES = VERBS - QUERIES };
+enum { VERBS = sizeof verbs / sizeof verbs[0], QUERIES = 17, ENQUEUES = VERBS - QUERIES };
 
 static void run_ok(world *w, int from, int to) {
     for (int v = from; v < to; v++) {
@@ -379,6 +433,16 @@ static void only_enqueues(const char *name) {
     long a = hcu_group_calls(HCU_ALLOC), f = hcu_group_calls(HCU_FREE), s = hcu_group_calls(HCU_SYNC);
     long h = hcu_group_calls(HCU_HEURISTIC), o = hcu_group_calls(HCU_OBJECT);
     CHECK(a + f + s + h + o == 0, "%s: alloc %ld, free %ld, sync %ld, heuristic %ld, object %ld", name, a, f, s, h, o);
+}
+
+static void test_list() { /* no verb of AMP_VERB_LIST is missing in this file */
+#define NAME(name, class) #name "(",
+    static const char *const names[] = {AMP_VERB_LIST(NAME)};
+    static char text[1 << 17];
+    FILE *f = fopen(__FILE__, "rb");
+    CHECK(f && fread(text, 1, sizeof text - 1, f) > 0, "cannot read %s", __FILE__);
+    if (f) fclose(f);
+    for (const char *name : names) CHECK(strstr(text, name), "%s...) is missing here", name);
 }
 
 static void test_classes() {
@@ -396,7 +460,17 @@ static void test_classes() {
     hcu_reset_counts();
     OK(amp_step_poll(ctx, w.p, &r));
     only_enqueues("step_poll");
+    amp_gemm_desc g = AMP_ZERO;
+    char text[200];
+    g.m = g.n = g.k = 16;
+    g.a = g.b = at(&w, 0, AMP_F32);
+    g.d = at(&w, 3, AMP_F32);
+    OK(amp_gemm_explain(ctx, &g, text, sizeof text));
+    hcu_reset_counts();
+    OK(amp_gemm_explain(ctx, &g, text, sizeof text));
+    only_enqueues("gemm_explain");
     run_ok(&w, ENQUEUES, VERBS);
+    OK(amp_autocast_release(ctx));
     end(&w);
     no_leak("classes");
 }
@@ -963,6 +1037,9 @@ static void test_faults(uint32_t flags, int step) {
 int main(int argc, char **argv) {
     int full = argc > 1 && !strcmp(argv[1], "--full");
     setvbuf(stdout, NULL, _IOLBF, 0); /* a bug that the runtime finds aborts: show what came before */
+    int file = mkstemp(state_file);
+    CHECK(file >= 0, "no file in /tmp");
+    test_list();
     test_classes();
     test_capture(0, cudaStreamCaptureModeGlobal);
     test_capture(0, cudaStreamCaptureModeThreadLocal);
@@ -980,5 +1057,6 @@ int main(int argc, char **argv) {
         test_faults(AMP_CUDA_DEBUG, 1);
     }
     CHECK(hcu_bugs() == 0, "%d bugs", hcu_bugs());
+    unlink(state_file);
     return report();
 }
