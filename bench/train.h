@@ -92,6 +92,7 @@ static amp_status train_create(train_net *t, amp_ctx *ctx, const train_shape *s,
     static const int offset[4] = {4, 6, 10, 12}; /* qkv, projection, up, down within a block's tensors, from its first: 2 + 12 * block */
     size_t count[TRAIN_TENSORS], from[TRAIN_TENSORS], n = 0, i, most = 0, rows = s->rows, width = s->width, classes = s->vocab ? s->vocab : width;
     amp_params_desc pd = AMP_ZERO;
+    amp_scaler_desc scaling = AMP_ZERO;
     amp_dtype type = mode->dtype;
     amp_array x, dy[2], third = AMP_ZERO;
     float *unit = NULL, *scaled = NULL;
@@ -161,7 +162,8 @@ static amp_status train_create(train_net *t, amp_ctx *ctx, const train_shape *s,
         amp_array to = amp_arr(t->xent.labels, AMP_F32);
         train_ok(t, amp_copy(ctx, to.data, label, rows * sizeof *label));
     }
-    if (mode->scaled) train_ok(t, amp_scaler_create(&t->scaler, ctx, NULL));
+    scaling.growth_interval = AMP_NONE; /* falls until nothing overflows, and stays: no timed step is skipped */
+    if (mode->scaled) train_ok(t, amp_scaler_create(&t->scaler, ctx, &scaling));
     t->xent.scaler = t->scaler;
     t->step.lr = 0.1f / (float)width; /* a step of Adam moves all weights of a neuron alike: the wider, the less */
 out:
