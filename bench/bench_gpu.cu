@@ -168,13 +168,15 @@ static void run_cast(const contest *r) {
 }
 /* The whole output, or its beginning, middle and end, against the CPU context. */
 static void check_cast(const contest *r, const char *what) {
-    size_t window = (size_t)1 << 20, at[3], k, windows = r->n > 4 * window ? 3 : 1, m = windows == 3 ? window : r->n, sd = amp_dtype_size(r->to), ss = amp_dtype_size(r->from);
+    size_t window = (size_t)1 << 20, at[3], k, windows = r->n > 4 * window ? 3 : 1, m = windows == 3 ? window : r->n;
+    size_t sd = amp_dtype_size(r->to), ss = amp_dtype_size(r->from);
     at[0] = 0; at[1] = r->n / 2; at[2] = r->n - m;
     poison(r->dst, r->n * sd);
     r->fn(r);
     for (k = 0; k < windows; k++) {
         amp_cast_desc d = AMP_ZERO;
-        char *x = (char *)host_copy((const char *)r->src + at[k] * ss, m * ss), *y = (char *)host_copy((const char *)r->dst + at[k] * sd, m * sd), *z = (char *)malloc(m * sd + 1);
+        char *x = (char *)host_copy((const char *)r->src + at[k] * ss, m * ss), *z = (char *)malloc(m * sd + 1);
+        char *y = (char *)host_copy((const char *)r->dst + at[k] * sd, m * sd);
         if (r->x) d = *(const amp_cast_desc *)r->x;
         d.offset += at[k];
         fine(cpu, amp_cast(cpu, amp_arr(z, r->to), amp_arr(x, r->from), m, &d), "amp_cast");
@@ -288,10 +290,12 @@ static void check_counting(amp_dtype type, size_t n) { /* finite and histogram a
     memset(&f, 1, sizeof f); memset(&g, 2, sizeof g); memset(&h, 1, sizeof h); memset(&e, 2, sizeof e);
     fine(gpu, amp_all_finite(gpu, &a, 1, &f), "amp_all_finite");
     fine(cpu, amp_all_finite(cpu, &b, 1, &g), "amp_all_finite");
-    right(f.nan == 1 && f.inf == 1 && f.first_index == m / 2 && g.nan == f.nan && g.inf == f.inf && g.first_index == f.first_index && f.first_array == 0, "finite: what was planted");
+    right(f.nan == 1 && f.inf == 1 && f.first_index == m / 2 && g.nan == f.nan && g.inf == f.inf && g.first_index == f.first_index &&
+              f.first_array == 0, "finite: what was planted");
     fine(gpu, amp_histogram_count(gpu, &a, 1, &h), "amp_histogram_count");
     fine(cpu, amp_histogram_count(cpu, &b, 1, &e), "amp_histogram_count");
-    right(h.total == e.total && h.zero == e.zero && h.inf == e.inf && h.nan == e.nan && h.amax == e.amax && memcmp(h.pow2, e.pow2, sizeof h.pow2) == 0, "histogram: as on the CPU");
+    right(h.total == e.total && h.zero == e.zero && h.inf == e.inf && h.nan == e.nan && h.amax == e.amax &&
+              memcmp(h.pow2, e.pow2, sizeof h.pow2) == 0, "histogram: as on the CPU");
     free(x);
     randomize(src, type, n, 4, 1.0f);
 }
@@ -368,7 +372,8 @@ static void inspect_row(const char *work, const size_t *count, size_t n_tensors,
     run_inspect(&r[k]);
     fine(gpu, amp_sync(gpu), "amp_sync");
     fine(gpu, amp_step_poll(gpu, o.p, &got), "amp_step_poll");
-    right(got.outcome == AMP_SKIPPED_NAN && got.nan == 1 && got.first_param == n_tensors - 1 && got.first_index == count[n_tensors - 1] - 1, "inspect: a NaN in the last place");
+    right(got.outcome == AMP_SKIPPED_NAN && got.nan == 1 && got.first_param == n_tensors - 1 && got.first_index == count[n_tensors - 1] - 1,
+          "inspect: a NaN in the last place");
     amp_scaler_destroy(o.s);
     amp_params_destroy(o.p);
 }
@@ -383,7 +388,7 @@ static void part_checks() {
     char path[512];
     int i, k, points = 0, rounds;
     for (bytes = 4096; bytes <= top; bytes *= 4) (void)size_text(bytes, labels[points++]);
-    if (!make_room(top * 2, "checks")) return;
+    if (!make_room(top, "checks")) return;
 
     head("Inspect: finite test, norm and decision over FP16 gradients, with the scale's update (anchor: a plain read)");
     list[0] = top / 2;
@@ -450,7 +455,9 @@ static void part_checks() {
 
 /* ---- activations and loss ---- */
 
-static void run_xent(const contest *r) { if (amp_softmax_cross_entropy(r->ctx, (const amp_xent *)r->x) != AMP_OK) fine(r->ctx, AMP_ERR_CUDA, "amp_softmax_cross_entropy"); }
+static void run_xent(const contest *r) {
+    if (amp_softmax_cross_entropy(r->ctx, (const amp_xent *)r->x) != AMP_OK) fine(r->ctx, AMP_ERR_CUDA, "amp_softmax_cross_entropy");
+}
 static void run_backward(const contest *r) { if (amp_linear_backward(r->ctx, (const amp_linear *)r->x) != AMP_OK) fine(r->ctx, AMP_ERR_CUDA, "amp_linear_backward"); }
 static void run_dropout(const contest *r) { if (amp_dropout(r->ctx, (const amp_dropout_desc *)r->x) != AMP_OK) fine(r->ctx, AMP_ERR_CUDA, "amp_dropout"); }
 
@@ -567,7 +574,8 @@ static void dropout_row(amp_dtype type, size_t n) {
     (void)row(work, size_text(n * e, size), GB_S, &r[1], r, 1, rounds, 0.90);
 }
 static void part_act() {
-    size_t rows = bench.tiny ? 12 : 4096, classes = bench.tiny ? 997 : 50257, padded = bench.tiny ? 1024 : 50304, tall = bench.tiny ? 24 : 16384, wide = bench.tiny ? 136 : 4096;
+    size_t rows = bench.tiny ? 12 : 4096, classes = bench.tiny ? 997 : 50257, padded = bench.tiny ? 1024 : 50304;
+    size_t tall = bench.tiny ? 24 : 16384, wide = bench.tiny ? 136 : 4096;
     head("Loss and activations (anchor: a device copy of the bytes that must move, or a plain read)");
     xent_row(AMP_F16, rows, classes, classes);
     xent_row(AMP_F16, rows, classes, padded);
@@ -582,7 +590,16 @@ static void part_act() {
 
 /* ---- the optimizer ---- */
 
-typedef struct layout { const char *name; amp_optimizer optimizer; amp_dtype model; amp_master master; int32_t moments; amp_dtype moment; uint32_t stochastic; int bytes; } layout;
+typedef struct layout {
+    const char *name;
+    amp_optimizer optimizer;
+    amp_dtype model;
+    amp_master master;
+    int32_t moments;
+    amp_dtype moment;
+    uint32_t stochastic;
+    int bytes; /* read and written per parameter, see below */
+} layout;
 /* bytes: read and written per parameter. Gradients are read twice (check, update); a 16-bit gradient 4, FP32 8. FP32 master 8, its copy 2 */
 static const layout layouts[] = {
     {"AdamW, FP32 master + f16",          AMP_ADAMW, AMP_F16,  AMP_MASTER_F32,   2, AMP_F32,  0, 4 + 8 + 2 + 16},
@@ -708,7 +725,8 @@ static void part_step() {
         r[0] = copy_of(n * (size_t)y->bytes);
         r[1] = entry(y->name, run_step, (double)(n * (size_t)y->bytes));
         r[1].x = &o;
-        snprintf(key, sizeof key, "step gpt2 %lu %lu %lu %lu eager", bench.tiny ? 16ul : 768ul, bench.tiny ? 1ul : 12ul, bench.tiny ? 97ul : 50257ul, bench.tiny ? 8ul : 1024ul);
+        snprintf(key, sizeof key, "step gpt2 %lu %lu %lu %lu eager", bench.tiny ? 16ul : 768ul, bench.tiny ? 1ul : 12ul,
+                 bench.tiny ? 97ul : 50257ul, bench.tiny ? 8ul : 1024ul);
         r[2] = peer_contest("torch GradScaler + fused AdamW + casts", key, r[1].work);
         compete(r, k == 0 ? 3 : 2, rounds, 5e-3);
         (void)row(y->name, size, GB_S, &r[1], r, 1, rounds, 0.92);
@@ -826,14 +844,16 @@ static void check_gemm(const amp_gemm_desc *g, const char *what) {
     size_t e = amp_dtype_size(g->a.dtype), s, k;
     char *a = (char *)host_copy(g->a.data, g->m * g->k * e), *b = (char *)host_copy(g->b.data, g->k * g->n * e);
     void *d = host_copy(g->d.data, g->m * g->n * amp_dtype_size(g->d.dtype));
-    double unit = g->d.dtype == AMP_F16 ? 0x1p-11 : g->d.dtype == AMP_BF16 ? 0x1p-8 : 0x1p-24, sum = (double)(g->k + 4) * 0x1p-24 + (g->flags & AMP_GEMM_TF32 ? 0x1p-10 + 0x1p-22 : e == 1 ? 0x1p-13 : 0); /* relative errors: of d; of the sum, where
-                                                                                  Tensor Cores add up FP8 products in fewer bits between promotions */
+    double unit = g->d.dtype == AMP_F16 ? 0x1p-11 : g->d.dtype == AMP_BF16 ? 0x1p-8 : 0x1p-24; /* relative error of d, */
+    /* and of the sum; Tensor Cores may add up FP8 products in fewer bits between promotions */
+    double sum = (double)(g->k + 4) * 0x1p-24 + (g->flags & AMP_GEMM_TF32 ? 0x1p-10 + 0x1p-22 : e == 1 ? 0x1p-13 : 0);
     int good = 1;
     for (s = 0; s < 256; s++) {
         size_t i = s == 0 ? g->m - 1 : amp_random(20, 1, s) % g->m, j = s == 0 ? g->n - 1 : amp_random(20, 2, s) % g->n;
         double exact = 0, magnitude = 0, got = (double)amp_load(d, g->d.dtype, i * g->n + j);
         for (k = 0; k < g->k; k++) {
-            double x = (double)amp_load(a, g->a.dtype, g->trans_a ? k * g->m + i : i * g->k + k), y = (double)amp_load(b, g->b.dtype, g->trans_b ? j * g->k + k : k * g->n + j);
+            double x = (double)amp_load(a, g->a.dtype, g->trans_a ? k * g->m + i : i * g->k + k);
+            double y = (double)amp_load(b, g->b.dtype, g->trans_b ? j * g->k + k : k * g->n + j);
             exact += x * y;
             magnitude += fabs(x * y);
         }
@@ -853,7 +873,8 @@ static double gemm_rows(const kind *t, const product *p, mean *to_torch, mean *t
     static const char *const layout_name[4] = {"nn", "nt", "tn", "tt"};
     cublasLtMatmulHeuristicResult_t result[CANDIDATES];
     amp_dtype type = t->in;
-    size_t e = amp_dtype_size(type), b = (p->m * p->k * e + 255) & ~(size_t)255, ab = b + p->k * p->n * e, i; /* b: where B begins, aligned as cuBLASLt's heuristic expects */
+    size_t e = amp_dtype_size(type), b = (p->m * p->k * e + 255) & ~(size_t)255; /* where B begins, aligned as cuBLASLt's heuristic expects */
+    size_t ab = b + p->k * p->n * e, i;
     double flop = 2.0 * (double)p->m * (double)p->n * (double)p->k, best_time = 0, torch;
     const char *form = layout_name[2 * p->trans_a + p->trans_b];
     amp_gemm_desc g = AMP_ZERO;
@@ -989,7 +1010,8 @@ static void linear_rows(amp_dtype type, size_t rows, size_t in, size_t out, int 
     y = x;
     for (k = 0; k < x.n; k++) {
         amp_linear *c = &y.l[k];
-        c->x = moved(c->x, src, twin); c->w = moved(c->w, src, twin); c->bias = moved(c->bias, src, twin); c->y = moved(c->y, src, twin); c->aux = moved(c->aux, src, twin);
+        c->x = moved(c->x, src, twin); c->w = moved(c->w, src, twin); c->bias = moved(c->bias, src, twin); c->y = moved(c->y, src, twin);
+        c->aux = moved(c->aux, src, twin);
         c->dy = moved(c->dy, src, twin); c->dx = moved(c->dx, src, twin); c->dw = moved(c->dw, src, twin); c->dbias = moved(c->dbias, src, twin);
     }
     if (block) y.l[1].before = &y.l[0];
@@ -1013,10 +1035,12 @@ static void linear_rows(amp_dtype type, size_t rows, size_t in, size_t out, int 
 #define SQUARES 5
 static void part_gemm() {
     static const product large[] = {
-        {512, 512, 512, 0, 0, "square"}, {1024, 1024, 1024, 0, 0, "square"}, {2048, 2048, 2048, 0, 0, "square"}, {4096, 4096, 4096, 0, 0, "square"}, {8192, 8192, 8192, 0, 0, "square"},
+        {512, 512, 512, 0, 0, "square"}, {1024, 1024, 1024, 0, 0, "square"}, {2048, 2048, 2048, 0, 0, "square"}, {4096, 4096, 4096, 0, 0, "square"},
+        {8192, 8192, 8192, 0, 0, "square"},
         {8192, 2304, 768, 0, 1, "GPT-2 qkv"}, {8192, 768, 768, 0, 1, "GPT-2 projection"}, {8192, 3072, 768, 0, 1, "GPT-2 up"}, {8192, 768, 3072, 0, 1, "GPT-2 down"},
         {8192, 50304, 768, 0, 1, "GPT-2 vocabulary"}, {8192, 768, 3072, 0, 0, "GPT-2 up, dx"}, {3072, 768, 8192, 1, 0, "GPT-2 up, dw"},
-        {1, 4096, 4096, 0, 1, "skinny"}, {8, 4096, 4096, 0, 1, "skinny"}, {64, 4096, 4096, 0, 1, "skinny"}, {4096, 64, 4096, 0, 0, "skinny"}, {256, 256, 65536, 0, 0, "deep"}};
+        {1, 4096, 4096, 0, 1, "skinny"}, {8, 4096, 4096, 0, 1, "skinny"}, {64, 4096, 4096, 0, 1, "skinny"}, {4096, 64, 4096, 0, 0, "skinny"},
+        {256, 256, 65536, 0, 0, "deep"}};
     enum { KINDS = 5 };
     static const amp_dtype types[2] = {AMP_F16, AMP_BF16};
     static const kind kinds[KINDS] = {
@@ -1024,7 +1048,8 @@ static void part_gemm() {
         {"f32 with TF32", "tf32", AMP_F32, AMP_F32, AMP_GEMM_TF32, 0}, {"f8e4m3 to bf16", "f8e4m3", AMP_F8E4M3, AMP_BF16, 0, 0}};
     static double rate[KINDS][SQUARES];
     static char labels[SQUARES][24];
-    static const chart_line lines[KINDS] = {{"f16", "#c33", rate[0]}, {"bf16", "#e90", rate[1]}, {"f32", "#36c", rate[2]}, {"f32 with TF32", "#0a8", rate[3]}, {"f8e4m3", "#93c", rate[4]}};
+    static const chart_line lines[KINDS] = {
+        {"f16", "#c33", rate[0]}, {"bf16", "#e90", rate[1]}, {"f32", "#36c", rate[2]}, {"f32 with TF32", "#0a8", rate[3]}, {"f8e4m3", "#93c", rate[4]}};
     mean to_torch = {0, 0, 0}, to_choice = {0, 0, 0}, to_best = {0, 0, 0};
     amp_cuda_desc same = AMP_ZERO;
     char path[512];
@@ -1044,7 +1069,11 @@ static void part_gemm() {
             if (p.m < 16 || p.m % 16 || p.trans_a) continue;
             p.trans_b = 1;
         }
-        if (bench.tiny) { p.m = p.m > 512 ? p.m / 128 : p.m > 1 ? 8 : 1; p.n = p.n > 512 ? p.n / 128 : 8; p.k = p.k > 512 ? p.k / 128 : 8; if (p.m > 1) p.m += (0 - p.m) % 16; p.n += (0 - p.n) % 16; p.k += (0 - p.k) % 16; }
+        if (bench.tiny) { /* multiples of 16, but for one row */
+            p.m = p.m > 512 ? p.m / 128 : p.m > 1 ? 8 : 1; p.n = p.n > 512 ? p.n / 128 : 8; p.k = p.k > 512 ? p.k / 128 : 8;
+            if (p.m > 1) p.m += (0 - p.m) % 16;
+            p.n += (0 - p.n) % 16; p.k += (0 - p.k) % 16;
+        }
         tf = gemm_rows(&kinds[t], &p, &to_torch, &to_choice, &to_best);
         if (i < SQUARES) { rate[t][i] = tf; snprintf(labels[i], sizeof labels[i], "%lu", (unsigned long)p.m); }
     }
@@ -1110,7 +1139,8 @@ static void forget_step(train_graph *g) { CUDA(cudaGraphExecDestroy((cudaGraphEx
 
 static void part_train() {
     static const train_device device = {"GPU", open_gpu, capture_step, replay_step, forget_step, 5, 1.3, 1.05};
-    static const train_shape large[2] = {{"mlp", 4096, 4096, 4, 0, 0}, {"gpt2", 4096, 768, 12, 50304, 1024}}, small[2] = {{"mlp", 8, 16, 4, 0, 0}, {"gpt2", 8, 16, 1, 40, 8}};
+    static const train_shape large[2] = {{"mlp", 4096, 4096, 4, 0, 0}, {"gpt2", 4096, 768, 12, 50304, 1024}};
+    static const train_shape small[2] = {{"mlp", 8, 16, 4, 0, 0}, {"gpt2", 8, 16, 1, 40, 8}};
     int i;
     head("Whole training steps (ratio: how much faster, or less memory, than the anchor)");
     for (i = 0; i < 2; i++) train_rows(&device, bench.tiny ? &small[i] : &large[i], bench.tiny ? 6 : 20, rounds_of(11));
@@ -1135,10 +1165,11 @@ static void about() {
     if (cudaDeviceGetAttribute(&clock, cudaDevAttrMemoryClockRate, 0) != cudaSuccess) clock = 0;
     if (cudaDeviceGetAttribute(&width, cudaDevAttrGlobalMemoryBusWidth, 0) != cudaSuccess) width = 0;
     (void)cudaGetLastError();
-    printf("%s, sm_%d%d, %d multiprocessors, %.1f GiB, L2 %d MiB", p.name, p.major, p.minor, p.multiProcessorCount, (double)p.totalGlobalMem / 1073741824.0, p.l2CacheSize >> 20);
+    printf("%s, sm_%d%d, %d multiprocessors, %.1f GiB, L2 %d MiB", p.name, p.major, p.minor, p.multiProcessorCount,
+           (double)p.totalGlobalMem / 1073741824.0, p.l2CacheSize >> 20);
     if (clock && width) printf(", memory %.0f GB/s by its clock", 2.0 * clock * (width / 8) * 1e-6);
-    printf("\namp %d.%d.%d; CUDA driver %d.%d, runtime %d.%d, cuBLASLt %lu; ", AMP_VERSION_MAJOR, AMP_VERSION_MINOR, AMP_VERSION_PATCH, driver / 1000, driver % 1000 / 10, runtime / 1000,
-           runtime % 1000 / 10, (unsigned long)cublasLtGetVersion());
+    printf("\namp %d.%d.%d; CUDA driver %d.%d, runtime %d.%d, cuBLASLt %lu; ", AMP_VERSION_MAJOR, AMP_VERSION_MINOR, AMP_VERSION_PATCH,
+           driver / 1000, driver % 1000 / 10, runtime / 1000, runtime % 1000 / 10, (unsigned long)cublasLtGetVersion());
 #if defined(__CUDACC__)
     printf("nvcc %d.%d.%d; ", __CUDACC_VER_MAJOR__, __CUDACC_VER_MINOR__, __CUDACC_VER_BUILD__);
 #else
@@ -1151,7 +1182,8 @@ static void about() {
 }
 
 int main(int argc, char **argv) {
-    static const struct { const char *name; void (*run)(); } parts[] = {{"casts", part_casts}, {"checks", part_checks}, {"act", part_act}, {"step", part_step}, {"gemm", part_gemm}, {"train", part_train}};
+    static const struct { const char *name; void (*run)(); } parts[] = {
+        {"casts", part_casts}, {"checks", part_checks}, {"act", part_act}, {"step", part_step}, {"gemm", part_gemm}, {"train", part_train}};
     const char *part = NULL, *peer = NULL;
     double t = now();
     size_t i;

@@ -242,8 +242,10 @@ static const train_device *train_on;
 static void run_train(const contest *r) { train_net *t = (train_net *)r->x; train_ok(t, train_step(t)); }
 static void run_replay(const contest *r) { train_graph *g = (train_graph *)r->x; train_ok(g->net, train_on->replay(g)); }
 
-/* Rows of one mode of ours: beside another of ours (NULL: its time alone), and beside the peer's modes that go with it. peers: fp32, AMP FP16, compiled, AMP BF16, compiled, TF32. */
-static void train_row(const train_device *device, const char *what, const char *size, const contest *mine, const contest *than, int m, const contest *peers, int rounds, int eager) {
+/* Rows of one mode of ours: beside another of ours (NULL: its time alone), and beside the peer's modes that go with it.
+   peers: fp32, AMP FP16, compiled, AMP BF16, compiled, TF32. */
+static void train_row(const train_device *device, const char *what, const char *size, const contest *mine, const contest *than, int m,
+                      const contest *peers, int rounds, int eager) {
     if (!than) than = mine;
     (void)row(what, size, MILLISECONDS, mine, than, 1, rounds, eager && m > 0 && m < 3 ? device->to_fp32 : 0);
     if (m == 0) (void)row(what, size, MILLISECONDS, mine, peers, 1, rounds, 0);
@@ -257,7 +259,8 @@ static void train_row(const train_device *device, const char *what, const char *
 /* One model in every mode, beside the peer's. */
 AMP_UNUSED static void train_rows(const train_device *device, const train_shape *s, int steps, int rounds) {
     static const char *const peer_mode[6] = {"fp32", "amp", "amp-compiled", "bf16", "bf16-compiled", "tf32"};
-    static const char *const peer_name[6] = {"torch fp32", "torch AMP fp16", "torch AMP fp16 compiled", "torch AMP bf16", "torch AMP bf16 compiled", "torch fp32 with TF32"};
+    static const char *const peer_name[6] = {"torch fp32", "torch AMP fp16", "torch AMP fp16 compiled", "torch AMP bf16", "torch AMP bf16 compiled",
+                                             "torch fp32 with TF32"};
     static train_net net[TRAIN_MODES];
     static contest peer[6], r[2 * TRAIN_MODES + 6]; /* of a mode: eager, graph; then the peer's */
     train_graph graph[TRAIN_MODES], tuned[TRAIN_MODES];
@@ -326,8 +329,8 @@ AMP_UNUSED static void train_rows(const train_device *device, const train_shape 
             if (at[m] < 0 || r[at[m] + 1].failed) continue;
             r[at[m]] = r[at[m] + 1];
             r[at[m]].name = "the same, not tuned";
-            if (!fine(ctx[m], train_tune(&net[m]), "tuning") || !fine(ctx[m], train_step(&net[m]), "a tuned step") || !device->capture(&tuned[m])) { r[at[m] + 1].failed = 1; continue; }
             r[at[m] + 1].x = &tuned[m];
+            r[at[m] + 1].failed = !fine(ctx[m], train_tune(&net[m]), "tuning") || !fine(ctx[m], train_step(&net[m]), "a tuned step") || !device->capture(&tuned[m]);
         }
         compete(r, n + 6, rounds, 0.05);
         memcpy(peer, r + n, sizeof peer);
