@@ -168,13 +168,15 @@ static void run_cast(const contest *r) {
 }
 /* The whole output, or its beginning, middle and end, against the CPU context. */
 static void check_cast(const contest *r, const char *what) {
-    size_t window = (size_t)1 << 20, at[3], k, windows = r->n > 4 * window ? 3 : 1, m = windows == 3 ? window : r->n, sd = amp_dtype_size(r->to), ss = amp_dtype_size(r->from);
+    size_t window = (size_t)1 << 20, at[3], k, windows = r->n > 4 * window ? 3 : 1, m = windows == 3 ? window : r->n;
+    size_t sd = amp_dtype_size(r->to), ss = amp_dtype_size(r->from);
     at[0] = 0; at[1] = r->n / 2; at[2] = r->n - m;
     poison(r->dst, r->n * sd);
     r->fn(r);
     for (k = 0; k < windows; k++) {
         amp_cast_desc d = AMP_ZERO;
-        char *x = (char *)host_copy((const char *)r->src + at[k] * ss, m * ss), *y = (char *)host_copy((const char *)r->dst + at[k] * sd, m * sd), *z = (char *)malloc(m * sd + 1);
+        char *x = (char *)host_copy((const char *)r->src + at[k] * ss, m * ss), *z = (char *)malloc(m * sd + 1);
+        char *y = (char *)host_copy((const char *)r->dst + at[k] * sd, m * sd);
         if (r->x) d = *(const amp_cast_desc *)r->x;
         d.offset += at[k];
         fine(cpu, amp_cast(cpu, amp_arr(z, r->to), amp_arr(x, r->from), m, &d), "amp_cast");
@@ -288,10 +290,12 @@ static void check_counting(amp_dtype type, size_t n) { /* finite and histogram a
     memset(&f, 1, sizeof f); memset(&g, 2, sizeof g); memset(&h, 1, sizeof h); memset(&e, 2, sizeof e);
     fine(gpu, amp_all_finite(gpu, &a, 1, &f), "amp_all_finite");
     fine(cpu, amp_all_finite(cpu, &b, 1, &g), "amp_all_finite");
-    right(f.nan == 1 && f.inf == 1 && f.first_index == m / 2 && g.nan == f.nan && g.inf == f.inf && g.first_index == f.first_index && f.first_array == 0, "finite: what was planted");
+    right(f.nan == 1 && f.inf == 1 && f.first_index == m / 2 && g.nan == f.nan && g.inf == f.inf && g.first_index == f.first_index &&
+              f.first_array == 0, "finite: what was planted");
     fine(gpu, amp_histogram_count(gpu, &a, 1, &h), "amp_histogram_count");
     fine(cpu, amp_histogram_count(cpu, &b, 1, &e), "amp_histogram_count");
-    right(h.total == e.total && h.zero == e.zero && h.inf == e.inf && h.nan == e.nan && h.amax == e.amax && memcmp(h.pow2, e.pow2, sizeof h.pow2) == 0, "histogram: as on the CPU");
+    right(h.total == e.total && h.zero == e.zero && h.inf == e.inf && h.nan == e.nan && h.amax == e.amax &&
+              memcmp(h.pow2, e.pow2, sizeof h.pow2) == 0, "histogram: as on the CPU");
     free(x);
     randomize(src, type, n, 4, 1.0f);
 }
@@ -368,7 +372,8 @@ static void inspect_row(const char *work, const size_t *count, size_t n_tensors,
     run_inspect(&r[k]);
     fine(gpu, amp_sync(gpu), "amp_sync");
     fine(gpu, amp_step_poll(gpu, o.p, &got), "amp_step_poll");
-    right(got.outcome == AMP_SKIPPED_NAN && got.nan == 1 && got.first_param == n_tensors - 1 && got.first_index == count[n_tensors - 1] - 1, "inspect: a NaN in the last place");
+    right(got.outcome == AMP_SKIPPED_NAN && got.nan == 1 && got.first_param == n_tensors - 1 && got.first_index == count[n_tensors - 1] - 1,
+          "inspect: a NaN in the last place");
     amp_scaler_destroy(o.s);
     amp_params_destroy(o.p);
 }
@@ -383,7 +388,7 @@ static void part_checks() {
     char path[512];
     int i, k, points = 0, rounds;
     for (bytes = 4096; bytes <= top; bytes *= 4) (void)size_text(bytes, labels[points++]);
-    if (!make_room(top * 2, "checks")) return;
+    if (!make_room(top, "checks")) return;
 
     head("Inspect: finite test, norm and decision over FP16 gradients, with the scale's update (anchor: a plain read)");
     list[0] = top / 2;
@@ -450,8 +455,9 @@ static void part_checks() {
 
 /* ---- activations and loss ---- */
 
-static void run_xent(const contest *r) { if (amp_softmax_cross_entropy(r->ctx, (const amp_xent *)r->x) != AMP_OK) fine(r->ctx, AMP_ERR_CUDA, "amp_softmax_cross_entropy"); }
-static void run_forward(const contest *r) { if (amp_linear_forward(r->ctx, (const amp_linear *)r->x) != AMP_OK) fine(r->ctx, AMP_ERR_CUDA, "amp_linear_forward"); }
+static void run_xent(const contest *r) {
+    if (amp_softmax_cross_entropy(r->ctx, (const amp_xent *)r->x) != AMP_OK) fine(r->ctx, AMP_ERR_CUDA, "amp_softmax_cross_entropy");
+}
 static void run_backward(const contest *r) { if (amp_linear_backward(r->ctx, (const amp_linear *)r->x) != AMP_OK) fine(r->ctx, AMP_ERR_CUDA, "amp_linear_backward"); }
 static void run_dropout(const contest *r) { if (amp_dropout(r->ctx, (const amp_dropout_desc *)r->x) != AMP_OK) fine(r->ctx, AMP_ERR_CUDA, "amp_dropout"); }
 
@@ -501,7 +507,8 @@ static void restore_dy(const contest *r) { CUDA(cudaMemcpyAsync(r->dst, r->src, 
 
 /* Activation gradients, column sums: the parts of amp_linear_backward that are not products. */
 static void gradient_rows(amp_dtype type, size_t rows, size_t cols) {
-    static const struct { const char *name; amp_act act; int sums; } kind[3] = {{"ReLU gradient", AMP_RELU, 0}, {"GELU gradient", AMP_GELU, 0}, {"column sums", AMP_ACT_NONE, 1}};
+    static const struct { const char *name; amp_act act; int sums; } kind[4] = {
+        {"ReLU gradient", AMP_RELU, 0}, {"GELU gradient", AMP_GELU, 0}, {"column sums", AMP_ACT_NONE, 1}, {"GELU gradient + column sums", AMP_GELU, 1}};
     size_t n = rows * cols, e = amp_dtype_size(type), bytes = n * e, total;
     char work[64], size[64], *x, *y, *z;
     void *sums, *fresh;
@@ -512,7 +519,7 @@ static void gradient_rows(amp_dtype type, size_t rows, size_t cols) {
     if (!fine(gpu, amp_alloc(gpu, &fresh, bytes, "bench"), "amp_alloc")) { (void)amp_free(gpu, sums); return; }
     randomize(src, type, n, 12, 1.0f);
     randomize(fresh, type, n, 13, 1.0f);
-    for (k = 0; k < 3; k++) {
+    for (k = 0; k < 4; k++) {
         amp_linear l = AMP_ZERO, c;
         float *got, *want = (float *)malloc(cols * sizeof *want);
         contest r[3];
@@ -521,9 +528,9 @@ static void gradient_rows(amp_dtype type, size_t rows, size_t cols) {
         l.dy = amp_arr(dst + bytes, type);      /* behind the copy's output */
         if (kind[k].sums) l.dbias = amp_arr(sums, AMP_F32);
         snprintf(work, sizeof work, "%s %s", kind[k].name, amp_dtype_name(type));
-        total = kind[k].sums ? bytes : 3 * bytes;
+        total = kind[k].act == AMP_ACT_NONE ? bytes : 3 * bytes;
         r[0] = copy_of(total);
-        a = kind[k].sums ? reads_of(r, fresh, bytes & ~(size_t)15, event_clock) : 1;
+        a = kind[k].act == AMP_ACT_NONE ? reads_of(r, fresh, bytes & ~(size_t)15, event_clock) : 1;
         r[a] = entry("ours", run_backward, (double)total);
         r[a].x = &l; r[a].before = restore_dy; r[a].src = fresh; r[a].dst = l.dy.data; r[a].bytes = bytes; r[a].most = 16;
         restore_dy(&r[a]);
@@ -534,7 +541,7 @@ static void gradient_rows(amp_dtype type, size_t rows, size_t cols) {
         c.y = c.aux = amp_arr(x, type); c.dy = amp_arr(y, type);
         if (kind[k].sums) c.dbias = amp_arr(want, AMP_F32);
         fine(cpu, amp_linear_backward(cpu, &c), "amp_linear_backward");
-        right(kind[k].sums ? memcmp(got, want, cols * 4) == 0 : memcmp(y, z, bytes) == 0, work);
+        right((!kind[k].sums || memcmp(got, want, cols * 4) == 0) && memcmp(y, z, bytes) == 0, work);
         free(x); free(y); free(z); free(got); free(want);
         compete(r, a + 1, rounds, 3e-3);
         (void)row(work, size, GB_S, &r[a], r, a, rounds, 0.90);
@@ -567,7 +574,8 @@ static void dropout_row(amp_dtype type, size_t n) {
     (void)row(work, size_text(n * e, size), GB_S, &r[1], r, 1, rounds, 0.90);
 }
 static void part_act() {
-    size_t rows = bench.tiny ? 12 : 4096, classes = bench.tiny ? 997 : 50257, padded = bench.tiny ? 1024 : 50304, tall = bench.tiny ? 24 : 16384, wide = bench.tiny ? 136 : 4096;
+    size_t rows = bench.tiny ? 12 : 4096, classes = bench.tiny ? 997 : 50257, padded = bench.tiny ? 1024 : 50304;
+    size_t tall = bench.tiny ? 24 : 16384, wide = bench.tiny ? 136 : 4096;
     head("Loss and activations (anchor: a device copy of the bytes that must move, or a plain read)");
     xent_row(AMP_F16, rows, classes, classes);
     xent_row(AMP_F16, rows, classes, padded);
@@ -582,7 +590,16 @@ static void part_act() {
 
 /* ---- the optimizer ---- */
 
-typedef struct layout { const char *name; amp_optimizer optimizer; amp_dtype model; amp_master master; int32_t moments; amp_dtype moment; uint32_t stochastic; int bytes; } layout;
+typedef struct layout {
+    const char *name;
+    amp_optimizer optimizer;
+    amp_dtype model;
+    amp_master master;
+    int32_t moments;
+    amp_dtype moment;
+    uint32_t stochastic;
+    int bytes; /* read and written per parameter, see below */
+} layout;
 /* bytes: read and written per parameter. Gradients are read twice (check, update); a 16-bit gradient 4, FP32 8. FP32 master 8, its copy 2 */
 static const layout layouts[] = {
     {"AdamW, FP32 master + f16",          AMP_ADAMW, AMP_F16,  AMP_MASTER_F32,   2, AMP_F32,  0, 4 + 8 + 2 + 16},
@@ -708,7 +725,8 @@ static void part_step() {
         r[0] = copy_of(n * (size_t)y->bytes);
         r[1] = entry(y->name, run_step, (double)(n * (size_t)y->bytes));
         r[1].x = &o;
-        snprintf(key, sizeof key, "step gpt2 %lu %lu %lu %lu eager", bench.tiny ? 16ul : 768ul, bench.tiny ? 1ul : 12ul, bench.tiny ? 97ul : 50257ul, bench.tiny ? 8ul : 1024ul);
+        snprintf(key, sizeof key, "step gpt2 %lu %lu %lu %lu eager", bench.tiny ? 16ul : 768ul, bench.tiny ? 1ul : 12ul,
+                 bench.tiny ? 97ul : 50257ul, bench.tiny ? 8ul : 1024ul);
         r[2] = peer_contest("torch GradScaler + fused AdamW + casts", key, r[1].work);
         compete(r, k == 0 ? 3 : 2, rounds, 5e-3);
         (void)row(y->name, size, GB_S, &r[1], r, 1, rounds, 0.92);
@@ -775,6 +793,7 @@ typedef struct lt_call { /* a product as a careful user of cuBLASLt writes it: d
     const void            *x, *y;
     void                  *z;
 } lt_call;
+static amp_ctx *tuned; /* a second context on the same stream, whose products are tuned */
 static cublasLtHandle_t lt_handle;
 static void  *lt_workspace;
 static size_t lt_bytes;
@@ -785,7 +804,7 @@ static void run_lt(const contest *r) {
     const lt_call *c = (const lt_call *)r->x;
     LT(cublasLtMatmul(lt_handle, c->desc, &one, c->x, c->a, c->y, c->b, &zero, c->z, c->d, c->z, c->d, &c->algo, lt_workspace, lt_bytes, stream));
 }
-static cudaDataType lt_type(amp_dtype t) { return t == AMP_F32 ? CUDA_R_32F : t == AMP_F16 ? CUDA_R_16F : CUDA_R_16BF; }
+static cudaDataType lt_type(amp_dtype t) { return t == AMP_F32 ? CUDA_R_32F : t == AMP_F16 ? CUDA_R_16F : t == AMP_BF16 ? CUDA_R_16BF : CUDA_R_8F_E4M3; }
 static void lt_layout(cublasLtMatrixLayout_t *l, amp_dtype t, size_t rows, size_t cols) { /* as stored, row-major: to cuBLASLt its transpose */
     LT(cublasLtMatrixLayoutCreate(l, lt_type(t), cols, rows, (int64_t)cols));
 }
@@ -796,7 +815,7 @@ static int lt_create(lt_call *c, const amp_gemm_desc *g, cublasLtMatmulHeuristic
     uint64_t most = lt_bytes;
     int found = 0;
     memset(c, 0, sizeof *c);
-    LT(cublasLtMatmulDescCreate(&c->desc, CUBLAS_COMPUTE_32F, CUDA_R_32F));
+    LT(cublasLtMatmulDescCreate(&c->desc, g->flags & AMP_GEMM_TF32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F, CUDA_R_32F));
     LT(cublasLtMatmulDescSetAttribute(c->desc, CUBLASLT_MATMUL_DESC_TRANSA, &op_b, sizeof op_b));
     LT(cublasLtMatmulDescSetAttribute(c->desc, CUBLASLT_MATMUL_DESC_TRANSB, &op_a, sizeof op_a));
     lt_layout(&c->a, g->b.dtype, g->trans_b ? g->n : g->k, g->trans_b ? g->k : g->n);
@@ -825,17 +844,20 @@ static void check_gemm(const amp_gemm_desc *g, const char *what) {
     size_t e = amp_dtype_size(g->a.dtype), s, k;
     char *a = (char *)host_copy(g->a.data, g->m * g->k * e), *b = (char *)host_copy(g->b.data, g->k * g->n * e);
     void *d = host_copy(g->d.data, g->m * g->n * amp_dtype_size(g->d.dtype));
-    double unit = g->d.dtype == AMP_F16 ? 0x1p-11 : g->d.dtype == AMP_BF16 ? 0x1p-8 : 0x1p-24;
+    double unit = g->d.dtype == AMP_F16 ? 0x1p-11 : g->d.dtype == AMP_BF16 ? 0x1p-8 : 0x1p-24; /* relative error of d, */
+    /* and of the sum; Tensor Cores may add up FP8 products in fewer bits between promotions */
+    double sum = (double)(g->k + 4) * 0x1p-24 + (g->flags & AMP_GEMM_TF32 ? 0x1p-10 + 0x1p-22 : e == 1 ? 0x1p-13 : 0);
     int good = 1;
     for (s = 0; s < 256; s++) {
         size_t i = s == 0 ? g->m - 1 : amp_random(20, 1, s) % g->m, j = s == 0 ? g->n - 1 : amp_random(20, 2, s) % g->n;
         double exact = 0, magnitude = 0, got = (double)amp_load(d, g->d.dtype, i * g->n + j);
         for (k = 0; k < g->k; k++) {
-            double x = (double)amp_load(a, g->a.dtype, g->trans_a ? k * g->m + i : i * g->k + k), y = (double)amp_load(b, g->b.dtype, g->trans_b ? j * g->k + k : k * g->n + j);
+            double x = (double)amp_load(a, g->a.dtype, g->trans_a ? k * g->m + i : i * g->k + k);
+            double y = (double)amp_load(b, g->b.dtype, g->trans_b ? j * g->k + k : k * g->n + j);
             exact += x * y;
             magnitude += fabs(x * y);
         }
-        if (!(fabs(got - exact) <= (double)(g->k + 4) * 0x1p-24 * magnitude + unit * (fabs(exact) + (double)(g->k + 4) * 0x1p-24 * magnitude) + 0x1p-25)) good = 0;
+        if (!(fabs(got - exact) <= sum * magnitude + unit * (fabs(exact) + sum * magnitude) + 0x1p-25)) good = 0;
     }
     right(good, what);
     free(a); free(b); free(d);
@@ -845,27 +867,35 @@ typedef struct product { size_t m, n, k; uint32_t trans_a, trans_b; const char *
 typedef struct mean { double logs, worst; int n; } mean; /* geometric */
 static void mean_add(mean *m, double x) { if (x > 0) { m->logs += log(x); if (!m->n || x < m->worst) m->worst = x; m->n++; } }
 
-static double gemm_rows(amp_dtype type, const product *p, mean *to_torch, mean *to_choice, mean *to_best) {
+typedef struct kind { const char *name, *peer; amp_dtype in, out; uint32_t flags; int torch_counts; } kind; /* torch_counts: its rows have targets */
+
+static double gemm_rows(const kind *t, const product *p, mean *to_torch, mean *to_choice, mean *to_best) {
     static const char *const layout_name[4] = {"nn", "nt", "tn", "tt"};
     cublasLtMatmulHeuristicResult_t result[CANDIDATES];
-    size_t e = amp_dtype_size(type), b = (p->m * p->k * e + 255) & ~(size_t)255, ab = b + p->k * p->n * e, i; /* b: where B begins, aligned as cuBLASLt's heuristic expects */
+    amp_dtype type = t->in;
+    size_t e = amp_dtype_size(type), b = (p->m * p->k * e + 255) & ~(size_t)255; /* where B begins, aligned as cuBLASLt's heuristic expects */
+    size_t ab = b + p->k * p->n * e, i;
     double flop = 2.0 * (double)p->m * (double)p->n * (double)p->k, best_time = 0, torch;
     const char *form = layout_name[2 * p->trans_a + p->trans_b];
     amp_gemm_desc g = AMP_ZERO;
-    contest r[4];
+    contest r[5];
     lt_call call[2];
-    char work[64], size[64], key[120];
+    char work[64], size[64], key[120], path[256];
     int found, k, best = 0, rounds = rounds_of(15);
-    g.m = p->m; g.n = p->n; g.k = p->k; g.trans_a = p->trans_a; g.trans_b = p->trans_b;
-    snprintf(work, sizeof work, "gemm %s, %s", amp_dtype_name(type), p->what);
+    g.m = p->m; g.n = p->n; g.k = p->k; g.trans_a = p->trans_a; g.trans_b = p->trans_b; g.flags = t->flags;
+    snprintf(work, sizeof work, "gemm %s, %s", t->name, p->what);
     snprintf(size, sizeof size, "%lux%lux%lu %s", (unsigned long)p->m, (unsigned long)p->n, (unsigned long)p->k, form);
-    i = p->m * p->n * e;
+    i = p->m * p->n * amp_dtype_size(t->out);
     if (!make_room(ab > i ? ab : i, work)) return 0;
     randomize(src, type, p->m * p->k, 21, 1.0f);
     randomize(src + b, type, p->k * p->n, 22, 1.0f / sqrtf((float)p->k));
-    g.a = amp_arr(src, type); g.b = amp_arr(src + b, type); g.d = amp_arr(dst, type);
+    g.a = amp_arr(src, type); g.b = amp_arr(src + b, type); g.d = amp_arr(dst, t->out);
     poison(dst, i);
-    if (!fine(gpu, amp_gemm(gpu, &g), "amp_gemm")) return 0;
+    switch (amp_gemm(gpu, &g)) {
+    case AMP_OK: break;
+    case AMP_ERR_UNSUPPORTED: skip(work, amp_last_error(gpu)); return 0; /* FP8 on an older GPU */
+    default: fine(gpu, AMP_ERR_CUDA, "amp_gemm"); return 0;
+    }
     check_gemm(&g, work);
     found = lt_create(&call[0], &g, result);
     call[1] = call[0];
@@ -888,116 +918,167 @@ static double gemm_rows(amp_dtype type, const product *p, mean *to_torch, mean *
     r[2] = entry("cublasLt, best candidate", run_lt, flop);
     r[2].x = &call[1];
     r[1].failed = r[2].failed = !found;
-    snprintf(key, sizeof key, "matmul %s %lu %lu %lu %s", amp_dtype_name(type), (unsigned long)p->m, (unsigned long)p->n, (unsigned long)p->k, form);
+    r[4] = r[0];
+    r[4].name = "ours, tuned";
+    r[4].ctx = tuned;
+    r[4].failed = !found;
+    if (found) {
+        amp_gemm_desc q = g;
+        q.flags |= AMP_GEMM_TUNE;
+        fine(tuned, amp_gemm(tuned, &q), "tuning");
+        poison(dst, i);
+        if (fine(tuned, amp_gemm(tuned, &g), "a tuned product")) check_gemm(&g, "a tuned product");
+    }
+    snprintf(key, sizeof key, "matmul %s %lu %lu %lu %s", t->peer, (unsigned long)p->m, (unsigned long)p->n, (unsigned long)p->k, form);
     r[3] = peer_contest("torch.matmul", key, flop);
-    compete(r, 4, rounds, 3e-3);
+    compete(r, 5, rounds, 3e-3);
     mean_add(to_choice, row(work, size, TFLOP_S, &r[0], r + 1, 1, rounds, 0));
-    mean_add(to_best, row(work, size, TFLOP_S, &r[0], r + 2, 1, rounds, 0));
-    torch = row(work, size, TFLOP_S, &r[0], r + 3, 1, rounds, type == AMP_F32 ? 0 : 0.98);
-    if (type != AMP_F32) mean_add(to_torch, torch);
+    torch = row(work, size, TFLOP_S, &r[0], r + 3, 1, rounds, t->torch_counts ? 0.98 : 0);
+    if (t->torch_counts) mean_add(to_torch, torch);
+    snprintf(work, sizeof work, "gemm %s, %s, tuned", t->name, p->what);
+    mean_add(to_best, row(work, size, TFLOP_S, &r[4], r + 2, 1, rounds, 0));
+    (void)row(work, size, TFLOP_S, &r[4], r + 3, 1, rounds, 0);
+    if (amp_gemm_explain(gpu, &g, path, sizeof path) == AMP_OK) printf("    %.200s\n", path);
     lt_destroy(&call[0]);
     return in_unit(TFLOP_S, median(&r[0], rounds), flop);
 }
 
-static void run_linear(const contest *r) { run_forward(r); run_backward(r); }
+/* ---- linear layers ---- */
 
-/* One linear layer with GELU, forward and backward: bias, GELU and its gradient, bias gradient in the products where cuBLASLt can. */
-static void linear_rows(amp_dtype type, size_t rows, size_t in, size_t out) {
-    size_t e = amp_dtype_size(type), nx = rows * in, nw = in * out, ny = rows * out, at[9], i, total = 0, s;
-    const size_t count[9] = {nx, nw, out, ny, ny, ny, nx, nw, out}; /* x w bias, y aux dy, dx dw dbias */
-    amp_linear l = AMP_ZERO;
-    double flop = 6.0 * (double)rows * (double)in * (double)out, unit = type == AMP_F16 ? 0x1p-11 : 0x1p-8;
+typedef struct layers { amp_linear l[2]; int n; } layers;
+static void run_layers(const contest *r) { /* forward and backward */
+    const layers *x = (const layers *)r->x;
+    int k;
+    for (k = 0; k < x->n; k++) if (amp_linear_forward(r->ctx, &x->l[k]) != AMP_OK) fine(r->ctx, AMP_ERR_CUDA, "amp_linear_forward");
+    for (k = x->n - 1; k >= 0; k--) if (amp_linear_backward(r->ctx, &x->l[k]) != AMP_OK) fine(r->ctx, AMP_ERR_CUDA, "amp_linear_backward");
+}
+static amp_array moved(amp_array a, const char *from, char *to) { if (a.data) a.data = to + ((char *)a.data - from); return a; }
+/* Two results of products, both within the bound of the exact ones: near each other in the 2-norm, by a few roundings. */
+static int near_each_other(const void *a, const void *b, amp_dtype type, size_t n, double unit) {
+    double error = 0, norm = 0;
+    size_t i, step = n > (size_t)1 << 20 ? 13 : 1;
+    for (i = 0; i < n; i += step) {
+        double p = (double)amp_load(a, type, i), q = (double)amp_load(b, type, i);
+        error += (p - q) * (p - q);
+        norm += p * p;
+    }
+    return error <= 9 * unit * unit * norm && norm > 0;
+}
+
+/* One layer with GELU, or (block) that layer and one back to `in`: bias, GELU, its gradient, bias gradient, in the products where cuBLASLt can. */
+static void linear_rows(amp_dtype type, size_t rows, size_t in, size_t out, int block) {
+    enum { X, W, B, Y, AUX, DY, DX, DW, DB, W2, B2, Y2, DY2, DW2, DB2, ARRAYS };
+    size_t e = amp_dtype_size(type), at[ARRAYS], i, total = 0, nx = rows * in, nw = in * out, ny = rows * out, fresh, n_fresh = block ? nx : ny;
+    const size_t count[ARRAYS] = {nx, nw, out, ny, ny, ny, nx, nw, out, nw, in, nx, nx, nw, in};
+    double flop = (block ? 12.0 : 6.0) * (double)rows * (double)in * (double)out, unit = type == AMP_F16 ? 0x1p-11 : 0x1p-8;
+    const char *name = block ? "linear, GELU, linear" : "linear + GELU";
+    layers x, y;
+    amp_linear *l = x.l;
     contest r[3];
-    char work[64], size[64], key[120], *x, *w, *b, *y;
-    int k, good = 1, rounds_n = rounds_of(15);
-    snprintf(work, sizeof work, "linear + GELU %s, both ways", amp_dtype_name(type));
+    char work[64], size[64], key[120], *twin, *got;
+    int k, n = rounds_of(15);
+    amp_array a[ARRAYS];
+    snprintf(work, sizeof work, "%s %s, both ways", name, amp_dtype_name(type));
     snprintf(size, sizeof size, "%lux%lu to %lu", (unsigned long)rows, (unsigned long)in, (unsigned long)out);
-    for (i = 0; i < 9; i++) { at[i] = total; total += (count[i] * e + 255) & ~(size_t)255; }
+    for (k = 0; k < ARRAYS; k++) { at[k] = total; if (k < W2 || block) total += (count[k] * e + 255) & ~(size_t)255; }
     if (!make_room(total, work)) return;
-    randomize(src + at[0], type, nx, 23, 1.0f);
-    randomize(src + at[1], type, nw, 24, 1.0f / sqrtf((float)in));
-    randomize(src + at[2], type, out, 25, 1.0f);
-    randomize(dst, type, ny, 26, 1.0f); /* a fresh dy: backward overwrites it */
-    l.rows = rows; l.in = in; l.out = out; l.act = AMP_GELU;
-    l.x = amp_arr(src + at[0], type); l.w = amp_arr(src + at[1], type); l.bias = amp_arr(src + at[2], type);
-    l.y = amp_arr(src + at[3], type); l.aux = amp_arr(src + at[4], type); l.dy = amp_arr(src + at[5], type);
-    l.dx = amp_arr(src + at[6], type); l.dw = amp_arr(src + at[7], type); l.dbias = amp_arr(src + at[8], type);
-    r[0] = entry("ours", run_linear, flop);
-    r[0].x = &l; r[0].before = restore_dy; r[0].src = dst; r[0].dst = l.dy.data; r[0].bytes = ny * e; r[0].most = 8;
-    poison(l.y.data, ny * e);
+    for (k = 0; k < ARRAYS; k++) a[k] = amp_arr(src + at[k], type);
+    poison(src, total);
+    randomize(a[X].data, type, nx, 23, 1.0f);
+    randomize(a[W].data, type, nw, 24, 1.0f / sqrtf((float)in));
+    randomize(a[B].data, type, out, 25, 1.0f);
+    memset(&x, 0, sizeof x);
+    x.n = 1 + block;
+    l[0].rows = rows; l[0].in = in; l[0].out = out; l[0].act = AMP_GELU;
+    l[0].x = a[X]; l[0].w = a[W]; l[0].bias = a[B]; l[0].y = a[Y]; l[0].aux = a[AUX]; l[0].dy = a[DY]; l[0].dx = a[DX]; l[0].dw = a[DW]; l[0].dbias = a[DB];
+    if (block) {
+        randomize(a[W2].data, type, nw, 27, 1.0f / sqrtf((float)out));
+        randomize(a[B2].data, type, in, 28, 1.0f);
+        l[1].rows = rows; l[1].in = out; l[1].out = in;
+        l[1].x = a[Y]; l[1].w = a[W2]; l[1].bias = a[B2]; l[1].y = a[Y2]; l[1].dy = a[DY2]; l[1].dx = a[DY]; l[1].dw = a[DW2]; l[1].dbias = a[DB2];
+        l[0].fused = 1;
+        l[1].before = &l[0];
+    }
+    fresh = at[block ? DY2 : DY];
+    randomize(dst, type, n_fresh, 26, 1.0f); /* a fresh dy: backward overwrites it where an activation follows */
+    r[0] = entry("ours", run_layers, flop);
+    r[0].x = &x; r[0].before = block ? NULL : restore_dy; r[0].src = dst; r[0].dst = src + fresh; r[0].bytes = n_fresh * e; r[0].most = block ? 0 : 8;
     restore_dy(&r[0]);
-    run_linear(&r[0]);
-    x = (char *)host_copy(l.x.data, nx * e); w = (char *)host_copy(l.w.data, nw * e); b = (char *)host_copy(l.bias.data, out * e); y = (char *)host_copy(l.y.data, ny * e);
-    for (s = 0; s < 256; s++) { /* forward, a sample: GELU of the exact sum */
-        size_t row_ = amp_random(27, 1, s) % rows, j = amp_random(27, 2, s) % out, q;
-        double v = (double)amp_load(b, type, j), g, magnitude = 1;
-        for (q = 0; q < in; q++) { double t = (double)amp_load(x, type, row_ * in + q) * (double)amp_load(w, type, j * in + q); v += t; magnitude += fabs(t); }
-        g = 0.5 * v * (1 + tanh(0.7978845608028654 * (v + 0.044715 * v * v * v)));
-        if (!(fabs((double)amp_load(y, type, row_ * out + j) - g) <= 2 * unit * (fabs(v) + fabs(g)) + 1e-6 * magnitude)) good = 0; /* v may have been rounded first */
+    twin = (char *)host_copy(src, total); /* the same arrays for the CPU context */
+    run_layers(&r[0]);
+    got = (char *)host_copy(src, total);
+    y = x;
+    for (k = 0; k < x.n; k++) {
+        amp_linear *c = &y.l[k];
+        c->x = moved(c->x, src, twin); c->w = moved(c->w, src, twin); c->bias = moved(c->bias, src, twin); c->y = moved(c->y, src, twin);
+        c->aux = moved(c->aux, src, twin);
+        c->dy = moved(c->dy, src, twin); c->dx = moved(c->dx, src, twin); c->dw = moved(c->dw, src, twin); c->dbias = moved(c->dbias, src, twin);
     }
-    right(good, work);
-    if (bench.tiny) { /* everything else against the CPU, within a few roundings */
-        amp_linear c = l;
-        char *dy = (char *)host_copy(dst, ny * e), *aux = (char *)malloc(ny * e), *out3[3], *got[3];
-        const void *mine[3] = {l.dx.data, l.dw.data, l.dbias.data};
-        const size_t n3[3] = {nx, nw, out};
-        for (k = 0; k < 3; k++) { out3[k] = (char *)malloc(n3[k] * e); got[k] = (char *)host_copy(mine[k], n3[k] * e); }
-        c.x = amp_arr(x, type); c.w = amp_arr(w, type); c.bias = amp_arr(b, type); c.y = amp_arr(y, type); c.aux = amp_arr(aux, type); c.dy = amp_arr(dy, type);
-        c.dx = amp_arr(out3[0], type); c.dw = amp_arr(out3[1], type); c.dbias = amp_arr(out3[2], type);
-        fine(cpu, amp_linear_forward(cpu, &c), "amp_linear_forward");
-        fine(cpu, amp_linear_backward(cpu, &c), "amp_linear_backward");
-        for (k = 0; k < 3; k++) {
-            double error = 0, norm = 0;
-            for (i = 0; i < n3[k]; i++) {
-                double p = (double)amp_load(out3[k], type, i), q = (double)amp_load(got[k], type, i);
-                error += (p - q) * (p - q);
-                norm += p * p;
-            }
-            right(error <= 9 * unit * unit * norm && norm > 0, "linear + GELU: gradients, near the CPU's");
-            free(out3[k]); free(got[k]);
-        }
-        free(dy); free(aux);
-    }
-    free(x); free(w); free(b); free(y);
-    snprintf(key, sizeof key, "linear %s %lu %lu %lu eager", amp_dtype_name(type), (unsigned long)rows, (unsigned long)in, (unsigned long)out);
+    if (block) y.l[1].before = &y.l[0];
+    r[1] = r[0];
+    r[1].ctx = cpu; r[1].x = &y;
+    run_layers(&r[1]);
+    for (k = Y, i = 1; k < (block ? (int)ARRAYS : (int)W2); k++)
+        if (k != W2 && k != B2 && k != DY2) i &= (size_t)near_each_other(twin + at[k], got + at[k], type, count[k], unit);
+    right((int)i, work);
+    free(twin); free(got);
+    snprintf(key, sizeof key, "%s %s %lu %lu %lu eager", block ? "block" : "linear", amp_dtype_name(type), (unsigned long)rows, (unsigned long)in, (unsigned long)out);
     r[1] = peer_contest("torch eager", key, flop);
-    snprintf(key, sizeof key, "linear %s %lu %lu %lu compiled", amp_dtype_name(type), (unsigned long)rows, (unsigned long)in, (unsigned long)out);
+    snprintf(key, sizeof key, "%s %s %lu %lu %lu compiled", block ? "block" : "linear", amp_dtype_name(type), (unsigned long)rows, (unsigned long)in, (unsigned long)out);
     r[2] = peer_contest("torch compiled", key, flop);
-    compete(r, 3, rounds_n, 3e-3);
-    (void)row(work, size, TFLOP_S, &r[0], r, 1, rounds_n, 0);
-    (void)row(work, size, TFLOP_S, &r[0], r + 1, 1, rounds_n, 1.3);
-    (void)row(work, size, TFLOP_S, &r[0], r + 2, 1, rounds_n, 0);
+    compete(r, 3, n, 3e-3);
+    (void)row(work, size, TFLOP_S, &r[0], r, 1, n, 0);
+    (void)row(work, size, TFLOP_S, &r[0], r + 1, 1, n, 1.3);
+    (void)row(work, size, TFLOP_S, &r[0], r + 2, 1, n, 0);
 }
 
 #define SQUARES 5
 static void part_gemm() {
     static const product large[] = {
-        {512, 512, 512, 0, 0, "square"}, {1024, 1024, 1024, 0, 0, "square"}, {2048, 2048, 2048, 0, 0, "square"}, {4096, 4096, 4096, 0, 0, "square"}, {8192, 8192, 8192, 0, 0, "square"},
+        {512, 512, 512, 0, 0, "square"}, {1024, 1024, 1024, 0, 0, "square"}, {2048, 2048, 2048, 0, 0, "square"}, {4096, 4096, 4096, 0, 0, "square"},
+        {8192, 8192, 8192, 0, 0, "square"},
         {8192, 2304, 768, 0, 1, "GPT-2 qkv"}, {8192, 768, 768, 0, 1, "GPT-2 projection"}, {8192, 3072, 768, 0, 1, "GPT-2 up"}, {8192, 768, 3072, 0, 1, "GPT-2 down"},
         {8192, 50304, 768, 0, 1, "GPT-2 vocabulary"}, {8192, 768, 3072, 0, 0, "GPT-2 up, dx"}, {3072, 768, 8192, 1, 0, "GPT-2 up, dw"},
-        {1, 4096, 4096, 0, 1, "skinny"}, {8, 4096, 4096, 0, 1, "skinny"}, {64, 4096, 4096, 0, 1, "skinny"}, {4096, 64, 4096, 0, 0, "skinny"}, {256, 256, 65536, 0, 0, "deep"}};
-    static const amp_dtype types[3] = {AMP_F16, AMP_BF16, AMP_F32};
-    static double rate[3][SQUARES];
+        {1, 4096, 4096, 0, 1, "skinny"}, {8, 4096, 4096, 0, 1, "skinny"}, {64, 4096, 4096, 0, 1, "skinny"}, {4096, 64, 4096, 0, 0, "skinny"},
+        {256, 256, 65536, 0, 0, "deep"}};
+    enum { KINDS = 5 };
+    static const amp_dtype types[2] = {AMP_F16, AMP_BF16};
+    static const kind kinds[KINDS] = {
+        {"f16", "f16", AMP_F16, AMP_F16, 0, 1}, {"bf16", "bf16", AMP_BF16, AMP_BF16, 0, 1}, {"f32", "f32", AMP_F32, AMP_F32, 0, 0},
+        {"f32 with TF32", "tf32", AMP_F32, AMP_F32, AMP_GEMM_TF32, 0}, {"f8e4m3 to bf16", "f8e4m3", AMP_F8E4M3, AMP_BF16, 0, 0}};
+    static double rate[KINDS][SQUARES];
     static char labels[SQUARES][24];
-    static const chart_line lines[3] = {{"f16", "#c33", rate[0]}, {"bf16", "#e90", rate[1]}, {"f32", "#36c", rate[2]}};
+    static const chart_line lines[KINDS] = {
+        {"f16", "#c33", rate[0]}, {"bf16", "#e90", rate[1]}, {"f32", "#36c", rate[2]}, {"f32 with TF32", "#0a8", rate[3]}, {"f8e4m3", "#93c", rate[4]}};
     mean to_torch = {0, 0, 0}, to_choice = {0, 0, 0}, to_best = {0, 0, 0};
+    amp_cuda_desc same = AMP_ZERO;
     char path[512];
     size_t i;
     int t, k;
     lt_bytes = (size_t)32 << 20;
     LT(cublasLtCreate(&lt_handle));
     if (!fine(gpu, amp_alloc(gpu, &lt_workspace, lt_bytes, "bench"), "amp_alloc")) return;
+    same.stream = stream; /* its plans are its own, the stream is not */
+    if (!fine(NULL, amp_cuda_create(&tuned, &same), "a second context")) return;
     head("Products (anchors: a hand-written cublasLtMatmul with the heuristic's first algorithm, and with the best of 16 by time; torch.matmul)");
-    for (t = 0; t < 3; t++) for (i = 0; i < sizeof large / sizeof *large; i++) {
+    for (t = 0; t < KINDS; t++) for (i = 0; i < sizeof large / sizeof *large; i++) {
         product p = large[i];
         double tf;
-        if (types[t] == AMP_F32 && (double)p.m * (double)p.n * (double)p.k > 1e11) continue; /* long, and nothing new */
-        if (bench.tiny) { p.m = p.m > 512 ? p.m / 128 : p.m > 1 ? 8 : 1; p.n = p.n > 512 ? p.n / 128 : 8; p.k = p.k > 512 ? p.k / 128 : 8; if (p.n % 8) p.n += 8 - p.n % 8; if (p.k % 8) p.k += 8 - p.k % 8; }
-        tf = gemm_rows(types[t], &p, &to_torch, &to_choice, &to_best);
+        if (kinds[t].in == AMP_F32 && (double)p.m * (double)p.n * (double)p.k > 1e11) continue; /* long, and nothing new */
+        if (kinds[t].in == AMP_F8E4M3) { /* x w^T in multiples of 16 is all there is */
+            if (p.m < 16 || p.m % 16 || p.trans_a) continue;
+            p.trans_b = 1;
+        }
+        if (bench.tiny) { /* multiples of 16, but for one row */
+            p.m = p.m > 512 ? p.m / 128 : p.m > 1 ? 8 : 1; p.n = p.n > 512 ? p.n / 128 : 8; p.k = p.k > 512 ? p.k / 128 : 8;
+            if (p.m > 1) p.m += (0 - p.m) % 16;
+            p.n += (0 - p.n) % 16; p.k += (0 - p.k) % 16;
+        }
+        tf = gemm_rows(&kinds[t], &p, &to_torch, &to_choice, &to_best);
         if (i < SQUARES) { rate[t][i] = tf; snprintf(labels[i], sizeof labels[i], "%lu", (unsigned long)p.m); }
     }
     if (to_choice.n) row_of("gemm, geometric mean", "all shapes", "x", 1, exp(to_choice.logs / to_choice.n), "cublasLt, heuristic's first", 0);
-    if (to_best.n) row_of("gemm, geometric mean", "all shapes", "x", 1, exp(to_best.logs / to_best.n), "cublasLt, best candidate", 0);
+    if (to_best.n) row_of("gemm, geometric mean, tuned", "all shapes", "x", 1, exp(to_best.logs / to_best.n), "cublasLt, best candidate", 0);
     if (to_torch.n) row_of("gemm, geometric mean", "f16 and bf16", "x", 1, exp(to_torch.logs / to_torch.n), "torch.matmul", 1.03);
     if (to_torch.n) row_of("gemm, worst shape", "f16 and bf16", "x", 1, to_torch.worst, "torch.matmul", 0.98);
 
@@ -1024,18 +1105,21 @@ static void part_gemm() {
         (void)row("gemm, host cost", "64x64x64", MICROSECONDS, &r[0], r + 2, 1, rounds, 0);
         lt_destroy(&call);
     }
-    head("Fused linear layer (anchor: PyTorch's linear, GELU and autograd)");
+    head("Linear layers, forward and backward (anchor: PyTorch's linear, GELU and autograd)");
     for (t = 0; t < 2; t++) {
-        if (bench.tiny) { linear_rows(types[t], 16, 24, 32); continue; }
-        linear_rows(types[t], 8192, 768, 3072);
-        linear_rows(types[t], 4096, 4096, 4096);
+        for (k = 0; k < 2; k++) {
+            if (bench.tiny) { linear_rows(types[t], 16, 24, 32, k); continue; }
+            linear_rows(types[t], 8192, 768, 3072, k);
+            linear_rows(types[t], 4096, 4096, 4096, k);
+        }
     }
     peer_forget();
     (void)amp_free(gpu, lt_workspace);
+    amp_ctx_destroy(tuned);
     LT(cublasLtDestroy(lt_handle));
     if (!bench.out) return;
     snprintf(path, sizeof path, "%s/gpu-gemm.svg", bench.out);
-    if (chart(path, "amp_gemm on a GPU: TFLOP/s over n, square products", lines, 3, labels, SQUARES)) { bench.wrong++; puts("WRONG: no chart"); }
+    if (chart(path, "amp_gemm on a GPU: TFLOP/s over n, square products", lines, KINDS, labels, SQUARES)) { bench.wrong++; puts("WRONG: no chart"); }
 }
 
 /* ---- whole steps ---- */
@@ -1055,7 +1139,8 @@ static void forget_step(train_graph *g) { CUDA(cudaGraphExecDestroy((cudaGraphEx
 
 static void part_train() {
     static const train_device device = {"GPU", open_gpu, capture_step, replay_step, forget_step, 5, 1.3, 1.05};
-    static const train_shape large[2] = {{"mlp", 4096, 4096, 4, 0, 0}, {"gpt2", 4096, 768, 12, 50304, 1024}}, small[2] = {{"mlp", 8, 16, 4, 0, 0}, {"gpt2", 8, 16, 1, 40, 8}};
+    static const train_shape large[2] = {{"mlp", 4096, 4096, 4, 0, 0}, {"gpt2", 4096, 768, 12, 50304, 1024}};
+    static const train_shape small[2] = {{"mlp", 8, 16, 4, 0, 0}, {"gpt2", 8, 16, 1, 40, 8}};
     int i;
     head("Whole training steps (ratio: how much faster, or less memory, than the anchor)");
     for (i = 0; i < 2; i++) train_rows(&device, bench.tiny ? &small[i] : &large[i], bench.tiny ? 6 : 20, rounds_of(11));
@@ -1080,10 +1165,11 @@ static void about() {
     if (cudaDeviceGetAttribute(&clock, cudaDevAttrMemoryClockRate, 0) != cudaSuccess) clock = 0;
     if (cudaDeviceGetAttribute(&width, cudaDevAttrGlobalMemoryBusWidth, 0) != cudaSuccess) width = 0;
     (void)cudaGetLastError();
-    printf("%s, sm_%d%d, %d multiprocessors, %.1f GiB, L2 %d MiB", p.name, p.major, p.minor, p.multiProcessorCount, (double)p.totalGlobalMem / 1073741824.0, p.l2CacheSize >> 20);
+    printf("%s, sm_%d%d, %d multiprocessors, %.1f GiB, L2 %d MiB", p.name, p.major, p.minor, p.multiProcessorCount,
+           (double)p.totalGlobalMem / 1073741824.0, p.l2CacheSize >> 20);
     if (clock && width) printf(", memory %.0f GB/s by its clock", 2.0 * clock * (width / 8) * 1e-6);
-    printf("\namp %d.%d.%d; CUDA driver %d.%d, runtime %d.%d, cuBLASLt %lu; ", AMP_VERSION_MAJOR, AMP_VERSION_MINOR, AMP_VERSION_PATCH, driver / 1000, driver % 1000 / 10, runtime / 1000,
-           runtime % 1000 / 10, (unsigned long)cublasLtGetVersion());
+    printf("\namp %d.%d.%d; CUDA driver %d.%d, runtime %d.%d, cuBLASLt %lu; ", AMP_VERSION_MAJOR, AMP_VERSION_MINOR, AMP_VERSION_PATCH,
+           driver / 1000, driver % 1000 / 10, runtime / 1000, runtime % 1000 / 10, (unsigned long)cublasLtGetVersion());
 #if defined(__CUDACC__)
     printf("nvcc %d.%d.%d; ", __CUDACC_VER_MAJOR__, __CUDACC_VER_MINOR__, __CUDACC_VER_BUILD__);
 #else
@@ -1096,7 +1182,8 @@ static void about() {
 }
 
 int main(int argc, char **argv) {
-    static const struct { const char *name; void (*run)(); } parts[] = {{"casts", part_casts}, {"checks", part_checks}, {"act", part_act}, {"step", part_step}, {"gemm", part_gemm}, {"train", part_train}};
+    static const struct { const char *name; void (*run)(); } parts[] = {
+        {"casts", part_casts}, {"checks", part_checks}, {"act", part_act}, {"step", part_step}, {"gemm", part_gemm}, {"train", part_train}};
     const char *part = NULL, *peer = NULL;
     double t = now();
     size_t i;

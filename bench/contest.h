@@ -95,11 +95,12 @@ static double in_unit(unit u, double seconds, double work) {
     return u == GB_S ? work * 1e-9 / seconds : u == TFLOP_S ? work * 1e-12 / seconds : u == MICROSECONDS ? seconds * 1e6 : seconds * 1e3;
 }
 AMP_UNUSED static void head(const char *title) {
-    printf("\n%s\n  %-38s %-22s %10s %-8s %10s %7s %7s %7s  %-7s %s\n", title, "work", "size", "ours", "", "anchor", "ratio", "bests", "target", "", "spread of the ratio, anchor");
+    printf("\n%s\n  %-38s %-22s %10s %-8s %10s %7s %7s %7s  %-7s %s\n", title, "work", "size", "ours", "", "anchor", "ratio", "bests", "target", "",
+           "spread of the ratio, anchor");
 }
 static void csv_head(void) { if (bench.csv) fprintf(bench.csv, "part,work,size,ours,unit,anchor,anchor value,ratio,bests,target,met,ratio p10,ratio p90\n"); }
-static void line_out(const char *work, const char *size, double ours, const char *u, double theirs, const char *anchor, double ratio, double bests, double target, int met,
-                     double p10, double p90) {
+static void line_out(const char *work, const char *size, double ours, const char *u, double theirs, const char *anchor, double ratio, double bests,
+                     double target, int met, double p10, double p90) {
     printf("  %-38s %-22s %10.3f %-8s %10.3f %7.3f %7.3f ", work, size, ours, u, theirs, ratio, bests);
     if (target != 0) printf("%s%6.2f  %s", target < 0 ? "<" : " ", fabs(target), met ? "met    " : "MISSED "); else printf("%7s  %7s", "-", "");
     printf(" %.3f..%.3f  %s\n", p10, p90, anchor);
@@ -113,7 +114,7 @@ static void line_out(const char *work, const char *size, double ours, const char
 /* Contestant r against the best of the anchors a[0 .. n); returns the ratio, or 0 without an anchor. target > 0: the ratio is at least
    that. target < 0: r's time is at most -target microseconds longer, and "ratio" is that difference. 0: none. */
 AMP_UNUSED static double row(const char *work, const char *size, unit u, const contest *r, const contest *a, int n, int rounds, double target) {
-    double x[ROUNDS], m, bests;
+    double x[ROUNDS], m, bests, mine, theirs;
     int k, i, top = -1, quickest = -1;
     if (r->failed) return 0;
     for (i = 0; i < n; i++) {
@@ -124,7 +125,9 @@ AMP_UNUSED static double row(const char *work, const char *size, unit u, const c
     if (top < 0) return 0;
     for (k = 0; k < rounds; k++) x[k] = target < 0 ? (r->t[k] - a[top].t[k]) * 1e6 : a[top].t[k] * r->work / (a[top].work * r->t[k]);
     m = quantile(x, rounds, 0.5);
-    bests = target < 0 ? (quantile(r->t, rounds, 0) - quantile(a[quickest].t, rounds, 0)) * 1e6 : quantile(a[quickest].t, rounds, 0) * r->work / (a[quickest].work * quantile(r->t, rounds, 0));
+    mine = quantile(r->t, rounds, 0);
+    theirs = quantile(a[quickest].t, rounds, 0);
+    bests = target < 0 ? (mine - theirs) * 1e6 : theirs * r->work / (a[quickest].work * mine);
     line_out(work, size, in_unit(u, median(r, rounds), r->work), unit_name[u], in_unit(u, median(&a[top], rounds), a[top].work), a[top].name, m, bests, target,
              target < 0 ? m <= -target : m >= target, quantile(x, rounds, 0.1), quantile(x, rounds, 0.9));
     return m;
@@ -207,7 +210,8 @@ AMP_UNUSED static void table_begin(const char *part, const char *prefix) {
 AMP_UNUSED static int table_end(void) { /* the exit status */
     if (bench.csv && (ferror(bench.csv) | fclose(bench.csv))) { puts("WRONG: the CSV file could not be written"); bench.wrong++; }
     bench.csv = NULL;
-    printf("\n%d rows: %d targets met, %d missed; %d results checked, %d wrong; %d skipped\n", bench.rows, bench.met, bench.missed, bench.checked, bench.wrong, bench.skipped);
+    printf("\n%d rows: %d targets met, %d missed; %d results checked, %d wrong; %d skipped\n", bench.rows, bench.met, bench.missed, bench.checked,
+           bench.wrong, bench.skipped);
     return bench.wrong != 0;
 }
 #endif

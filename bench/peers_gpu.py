@@ -6,8 +6,9 @@ their own rounds. A question is a line, "VERB CALLS KEY"; the answer is "ok NUMB
     memory 0 KEY       peak bytes of GPU memory while it was made and warmed up, beyond what was there before
     forget 0           frees everything
 
-    matmul DTYPE M N K nn|nt|tn            torch.matmul; matmul-host: the host's time for the call alone
+    matmul DTYPE M N K nn|nt|tn            torch.matmul, f8e4m3: torch._scaled_mm; matmul-host: the host's time for the call alone
     linear DTYPE ROWS IN OUT eager|compiled            F.linear, GELU (tanh), and the gradients of x, w and bias
+    block DTYPE ROWS IN OUT eager|compiled             linear, GELU, linear back to IN, and all gradients
     step gpt2 WIDTH BLOCKS VOCAB CONTEXT eager|foreach|graph
     step small TENSORS EVEN ODD eager|foreach|graph    gradients to FP32, GradScaler + fused AdamW, weights to FP16
     train mlp|gpt2 ROWS WIDTH LAYERS VOCAB CONTEXT MODE   whole steps of the models of train.h; MODE: fp32 tf32 amp bf16, -compiled
@@ -37,7 +38,7 @@ if device == "cuda" and not torch.cuda.is_available():
     sys.exit(0)
 
 CUDA = device == "cuda"
-DTYPES = {"f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16}
+DTYPES = {"f32": torch.float32, "tf32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16}
 torch.manual_seed(1)
 
 
@@ -90,7 +91,14 @@ def grad_scaler():
 # ---- the cases: each returns a function of no arguments ----
 
 def matmul(dtype, m, n, k, form):
-    m, n, k, t = int(m), int(n), int(k), DTYPES[dtype]
+    m, n, k = int(m), int(n), int(k)
+    if dtype == "f8e4m3":  # x w^T alone
+        a, b = normal(m, k).to(torch.float8_e4m3fn), normal(n, k).to(torch.float8_e4m3fn).t()
+        one = torch.ones((), device=device)
+        return lambda: torch._scaled_mm(a, b, scale_a=one, scale_b=one, out_dtype=torch.bfloat16)
+    if CUDA:
+        torch.backends.cuda.matmul.allow_tf32 = dtype == "tf32"
+    t = DTYPES[dtype]
     a = normal(k, m, dtype=t).t() if form[0] == "t" else normal(m, k, dtype=t)
     b = normal(n, k, dtype=t).t() if form[1] == "t" else normal(k, n, dtype=t)
     return lambda: torch.matmul(a, b)
@@ -108,6 +116,20 @@ def linear(dtype, rows, n_in, n_out, how):
     if how == "compiled":
         layer = compiled(layer)
     return lambda: torch.autograd.grad(layer(x, w, b), (x, w, b), dy)
+
+
+def block(dtype, rows, n_in, n_out, how):
+    rows, n_in, n_out, t = int(rows), int(n_in), int(n_out), DTYPES[dtype]
+    inputs = [normal(rows, n_in).to(t), (normal(n_out, n_in) / n_in ** 0.5).to(t), normal(n_out).to(t), (normal(n_in, n_out) / n_out ** 0.5).to(t), normal(n_in).to(t)]
+    for v in inputs:
+        v.requires_grad_(True)
+    dy = normal(rows, n_in, dtype=t)
+
+    def layers(x, w, b, w2, b2):
+        return F.linear(F.gelu(F.linear(x, w, b), approximate="tanh"), w2, b2)
+    if how == "compiled":
+        layers = compiled(layers)
+    return lambda: torch.autograd.grad(layers(*inputs), inputs, dy)
 
 
 def gpt2_counts(width, blocks, vocab, context):
@@ -210,7 +232,7 @@ def train(model, rows, width, layers, vocab, context, mode):
     return one
 
 
-CASES = {"matmul": matmul, "matmul-host": matmul, "linear": linear, "step": step, "train": train}
+CASES = {"matmul": matmul, "matmul-host": matmul, "linear": linear, "block": block, "step": step, "train": train}
 made = {}
 
 
@@ -225,7 +247,7 @@ def case(key):
             fn()
         sync()
         made[key] = (fn, torch.cuda.max_memory_allocated() - before if CUDA else 0)
-        if name in ("matmul", "matmul-host", "linear"):  # one at a time
+        if name in ("matmul", "matmul-host", "linear", "block"):  # one at a time
             for other in [k for k in made if k != key and k.split()[0] == name]:
                 del made[other]
     return made[key]

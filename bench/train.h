@@ -14,8 +14,9 @@ typedef struct train_shape {
     size_t vocab, context;      /* 0: mlp */
 } train_shape;
 
-typedef struct train_mode { const char *name; amp_dtype dtype; int scaled; } train_mode; /* scaled: with a dynamic loss scale */
-static const train_mode train_modes[3] = {{"fp32", AMP_F32, 0}, {"fp16", AMP_F16, 1}, {"bf16", AMP_BF16, 0}};
+typedef struct train_mode { const char *name; amp_dtype dtype; int scaled; uint32_t flags; } train_mode; /* scaled: with a dynamic loss scale */
+#define TRAIN_MODES 4 /* the last one on GPUs alone */
+static const train_mode train_modes[TRAIN_MODES] = {{"fp32", AMP_F32, 0, 0}, {"fp16", AMP_F16, 1, 0}, {"bf16", AMP_BF16, 0, 0}, {"tf32", AMP_F32, 0, AMP_GEMM_TF32}};
 
 #define TRAIN_LAYERS  64
 #define TRAIN_TENSORS 160
@@ -92,6 +93,7 @@ static amp_status train_create(train_net *t, amp_ctx *ctx, const train_shape *s,
     static const int offset[4] = {4, 6, 10, 12}; /* qkv, projection, up, down within a block's tensors, from its first: 2 + 12 * block */
     size_t count[TRAIN_TENSORS], from[TRAIN_TENSORS], n = 0, i, most = 0, rows = s->rows, width = s->width, classes = s->vocab ? s->vocab : width;
     amp_params_desc pd = AMP_ZERO;
+    amp_scaler_desc scaling = AMP_ZERO;
     amp_dtype type = mode->dtype;
     amp_array x, dy[2], third = AMP_ZERO;
     float *unit = NULL, *scaled = NULL;
@@ -151,6 +153,12 @@ static amp_status train_create(train_net *t, amp_ctx *ctx, const train_shape *s,
     /* a layer's dx is the dy of the layer before it; two arrays take turns. The logits become their own gradient */
     for (k = 0; k < 2; k++) dy[k] = train_array(t, rows * width * (s->vocab ? 4 : 1), type, "gradients");
     t->layer[t->layers - 1].dy = x;
+    for (k = 0; k < t->layers; k++) {
+        t->layer[k].flags = mode->flags;
+        if (k == 0 || t->ld_x[k] != t->layer[k].in || t->ld_x[k - 1] != t->layer[k - 1].in) continue;
+        t->layer[k].before = &t->layer[k - 1]; /* GELU's gradient and the bias gradient in the product that makes dx */
+        t->layer[k - 1].fused = 1;
+    }
     for (k = t->layers - 1; k > 0; k--) t->layer[k].dx = t->layer[k - 1].dy = t->ld_x[k] != t->layer[k].in ? amp_arr(third.data, type) : amp_arr(dy[k & 1].data, type);
     t->xent.rows = rows; t->xent.classes = classes;
     t->xent.logits = t->xent.dlogits = amp_arr(x.data, type);
@@ -161,7 +169,8 @@ static amp_status train_create(train_net *t, amp_ctx *ctx, const train_shape *s,
         amp_array to = amp_arr(t->xent.labels, AMP_F32);
         train_ok(t, amp_copy(ctx, to.data, label, rows * sizeof *label));
     }
-    if (mode->scaled) train_ok(t, amp_scaler_create(&t->scaler, ctx, NULL));
+    scaling.growth_interval = AMP_NONE; /* falls until nothing overflows, and stays: no timed step is skipped */
+    if (mode->scaled) train_ok(t, amp_scaler_create(&t->scaler, ctx, &scaling));
     t->xent.scaler = t->scaler;
     t->step.lr = 0.1f / (float)width; /* a step of Adam moves all weights of a neuron alike: the wider, the less */
 out:
@@ -169,8 +178,8 @@ out:
     return t->failed;
 }
 
-/* Forward, loss, backward, optimizer: all of class enqueue, so it can be captured in a graph. */
-static amp_status train_step(train_net *t) {
+/* All products: forward, the loss unless they are only tuned, backward. */
+static amp_status train_products(train_net *t, int loss) {
     amp_ctx *ctx = t->ctx;
     amp_status s = AMP_OK;
     int k;
@@ -178,10 +187,10 @@ static amp_status train_step(train_net *t) {
         const amp_linear *l = &t->layer[k];
         amp_gemm_desc g = AMP_ZERO;
         if (t->ld_x[k] == l->in) { s = amp_linear_forward(ctx, l); continue; }
-        g.m = l->rows; g.n = l->out; g.k = l->in; g.a = l->x; g.lda = t->ld_x[k]; g.b = l->w; g.trans_b = 1; g.bias = l->bias; g.d = l->y;
+        g.m = l->rows; g.n = l->out; g.k = l->in; g.a = l->x; g.lda = t->ld_x[k]; g.b = l->w; g.trans_b = 1; g.bias = l->bias; g.d = l->y; g.flags = l->flags;
         s = amp_gemm(ctx, &g);
     }
-    if (s == AMP_OK) s = amp_softmax_cross_entropy(ctx, &t->xent);
+    if (s == AMP_OK && loss) s = amp_softmax_cross_entropy(ctx, &t->xent);
     for (k = t->layers - 1; k >= 0 && s == AMP_OK; k--) {
         const amp_linear *l = &t->layer[k];
         amp_linear sums;
@@ -190,13 +199,26 @@ static amp_status train_step(train_net *t) {
         sums = *l;
         sums.dw.data = sums.dx.data = NULL;
         s = amp_linear_backward(ctx, &sums);
-        g.m = l->out; g.n = l->in; g.k = l->rows; g.a = l->dy; g.trans_a = 1; g.b = l->x; g.ldb = t->ld_x[k]; g.d = l->dw;
+        g.m = l->out; g.n = l->in; g.k = l->rows; g.a = l->dy; g.trans_a = 1; g.b = l->x; g.ldb = t->ld_x[k]; g.d = l->dw; g.flags = l->flags;
         if (s == AMP_OK) s = amp_gemm(ctx, &g);
         memset(&g, 0, sizeof g);
-        g.m = l->rows; g.n = l->in; g.k = l->out; g.a = l->dy; g.b = l->w; g.d = l->dx; g.ldd = t->ld_x[k];
+        g.m = l->rows; g.n = l->in; g.k = l->out; g.a = l->dy; g.b = l->w; g.d = l->dx; g.ldd = t->ld_x[k]; g.flags = l->flags;
         if (s == AMP_OK) s = amp_gemm(ctx, &g);
     }
-    return s == AMP_OK ? amp_step(ctx, t->params, t->scaler, &t->step) : s;
+    return s;
+}
+/* A whole step, all of class enqueue, so it can be captured in a graph. */
+static amp_status train_step(train_net *t) {
+    amp_status s = train_products(t, 1);
+    return s == AMP_OK ? amp_step(t->ctx, t->params, t->scaler, &t->step) : s;
+}
+AMP_UNUSED static amp_status train_tune(train_net *t) { /* finds the fastest algorithm of each product; nothing is computed */
+    amp_status s;
+    int k;
+    for (k = 0; k < t->layers; k++) t->layer[k].flags |= AMP_GEMM_TUNE;
+    s = train_products(t, 0);
+    for (k = 0; k < t->layers; k++) t->layer[k].flags &= ~AMP_GEMM_TUNE;
+    return s;
 }
 static float train_loss(train_net *t) { /* of the last step */
     float loss = 0;
@@ -220,31 +242,47 @@ static const train_device *train_on;
 static void run_train(const contest *r) { train_net *t = (train_net *)r->x; train_ok(t, train_step(t)); }
 static void run_replay(const contest *r) { train_graph *g = (train_graph *)r->x; train_ok(g->net, train_on->replay(g)); }
 
+/* Rows of one mode of ours: beside another of ours (NULL: its time alone), and beside the peer's modes that go with it.
+   peers: fp32, AMP FP16, compiled, AMP BF16, compiled, TF32. */
+static void train_row(const train_device *device, const char *what, const char *size, const contest *mine, const contest *than, int m,
+                      const contest *peers, int rounds, int eager) {
+    if (!than) than = mine;
+    (void)row(what, size, MILLISECONDS, mine, than, 1, rounds, eager && m > 0 && m < 3 ? device->to_fp32 : 0);
+    if (m == 0) (void)row(what, size, MILLISECONDS, mine, peers, 1, rounds, 0);
+    else if (m == 3) (void)row(what, size, MILLISECONDS, mine, peers + 5, 1, rounds, 0);
+    else {
+        (void)row(what, size, MILLISECONDS, mine, peers + 2 * m - 1, 1, rounds, device->to_eager);
+        (void)row(what, size, MILLISECONDS, mine, peers + 2 * m, 1, rounds, device->to_compiled);
+    }
+}
+
 /* One model in every mode, beside the peer's. */
 AMP_UNUSED static void train_rows(const train_device *device, const train_shape *s, int steps, int rounds) {
     static const char *const peer_mode[6] = {"fp32", "amp", "amp-compiled", "bf16", "bf16-compiled", "tf32"};
-    static const char *const peer_name[6] = {"torch fp32", "torch AMP fp16", "torch AMP fp16 compiled", "torch AMP bf16", "torch AMP bf16 compiled", "torch fp32 with TF32"};
-    static train_net net[3];
-    train_graph graph[3];
-    contest r[16], *eager[3], *replayed[3], *peer[6];
-    uint64_t skipped[3] = {0, 0, 0};
-    double bytes[3], peer_bytes;
+    static const char *const peer_name[6] = {"torch fp32", "torch AMP fp16", "torch AMP fp16 compiled", "torch AMP bf16", "torch AMP bf16 compiled",
+                                             "torch fp32 with TF32"};
+    static train_net net[TRAIN_MODES];
+    static contest peer[6], r[2 * TRAIN_MODES + 6]; /* of a mode: eager, graph; then the peer's */
+    train_graph graph[TRAIN_MODES], tuned[TRAIN_MODES];
+    uint64_t skipped[TRAIN_MODES];
+    int at[TRAIN_MODES], made[TRAIN_MODES], n = 0, m, k, modes = device->capture ? TRAIN_MODES : TRAIN_MODES - 1; /* at: place in r, or -1 */
+    double bytes[TRAIN_MODES], peer_bytes;
     amp_step_record record;
-    amp_ctx *ctx[3];
+    amp_ctx *ctx[TRAIN_MODES];
     char size[64], what[64], key[120];
-    int n = 0, m, k;
     train_on = device;
     memset(graph, 0, sizeof graph);
+    memset(tuned, 0, sizeof tuned);
     memset(ctx, 0, sizeof ctx);
     snprintf(size, sizeof size, "%lux%lu, %lu rows", (unsigned long)s->layers, (unsigned long)s->width, (unsigned long)s->rows);
-    for (m = 0; m < 3; m++) {
+    for (m = 0; m < modes; m++) {
         float first = 0, last = 0;
-        eager[m] = replayed[m] = NULL;
+        at[m] = -1; made[m] = 0; bytes[m] = 0;
         snprintf(what, sizeof what, "%s %s", s->name, train_modes[m].name);
         if (!fine(NULL, device->open(&ctx[m]), "a context")) continue;
+        made[m] = 1;
         if (train_create(&net[m], ctx[m], s, &train_modes[m]) != AMP_OK) {
             skip(what, amp_last_error(ctx[m])); /* too little memory, most likely */
-            train_destroy(&net[m]);
             continue;
         }
         for (k = 0; k < steps; k++) { /* it learns, and the loss scale settles */
@@ -260,63 +298,69 @@ AMP_UNUSED static void train_rows(const train_device *device, const train_shape 
         train_ok(&net[m], amp_sync(ctx[m]));
         train_ok(&net[m], amp_step_poll(ctx[m], net[m].params, &record));
         skipped[m] = record.skipped;
-        memset(&r[n], 0, sizeof *r);
+        bytes[m] = (double)amp_ledger_find(ctx[m], "total").peak / 1048576.0; /* now: tuning takes memory for a moment */
+        at[m] = n;
+        memset(&r[n], 0, 2 * sizeof *r);
         r[n].name = train_modes[m].name; r[n].fn = run_train; r[n].ctx = ctx[m]; r[n].x = &net[m]; r[n].work = 1;
-        eager[m] = &r[n++];
-        graph[m].net = &net[m];
-        if (device->capture && device->capture(&graph[m])) {
-            r[n] = r[n - 1];
-            r[n].fn = run_replay; r[n].x = &graph[m];
-            replayed[m] = &r[n++];
-        }
+        r[n + 1] = r[n];
+        graph[m].net = tuned[m].net = &net[m];
+        r[n + 1].fn = run_replay; r[n + 1].x = &graph[m];
+        r[n + 1].failed = !device->capture || !device->capture(&graph[m]);
+        n += 2;
     }
     for (k = 0; k < 6; k++) {
         snprintf(key, sizeof key, "train %s %lu %lu %lu %lu %lu %s", s->name, (unsigned long)s->rows, (unsigned long)s->width, (unsigned long)s->layers,
                  (unsigned long)s->vocab, (unsigned long)s->context, peer_mode[k]);
-        r[n] = peer_contest(peer_name[k], key, 1);
-        if (k == 5 && !device->capture) r[n].failed = 1; /* only GPUs have TF32 */
-        peer[k] = &r[n++];
+        r[n + k] = peer_contest(peer_name[k], key, 1);
+        if (k == 5 && !device->capture) r[n + k].failed = 1; /* only GPUs have TF32 */
     }
-    compete(r, n, rounds, 0.05);
-    for (m = 0; m < 3; m++) {
-        if (!eager[m]) continue;
+    compete(r, n + 6, rounds, 0.05);
+    memcpy(peer, r + n, sizeof peer);
+    for (m = 0; m < modes; m++) {
+        const contest *fp32 = at[0] < 0 ? NULL : &r[at[0]];
+        if (at[m] < 0) continue;
         snprintf(what, sizeof what, "%s %s", s->name, train_modes[m].name);
-        for (k = 0; k < 2; k++) {
-            const contest *mine = k ? replayed[m] : eager[m];
-            if (!mine) continue;
-            if (k) snprintf(what, sizeof what, "%s %s, graph", s->name, train_modes[m].name);
-            if (m == 0) {
-                (void)row(what, size, MILLISECONDS, mine, mine, 1, rounds, 0);
-                (void)row(what, size, MILLISECONDS, mine, peer[0], 1, rounds, 0);
-                (void)row(what, size, MILLISECONDS, mine, peer[5], 1, rounds, 0);
-                continue;
-            }
-            if (eager[0]) (void)row(what, size, MILLISECONDS, mine, eager[0], 1, rounds, k ? 0 : device->to_fp32);
-            (void)row(what, size, MILLISECONDS, mine, peer[0], 1, rounds, 0);
-            (void)row(what, size, MILLISECONDS, mine, peer[m == 1 ? 1 : 3], 1, rounds, device->to_eager);
-            (void)row(what, size, MILLISECONDS, mine, peer[m == 1 ? 2 : 4], 1, rounds, device->to_compiled);
+        train_row(device, what, size, &r[at[m]], m ? fp32 : NULL, m, peer, rounds, 1);
+        snprintf(what, sizeof what, "%s %s, graph", s->name, train_modes[m].name);
+        if (!r[at[m] + 1].failed) train_row(device, what, size, &r[at[m] + 1], fp32, m, peer, rounds, 0);
+    }
+    if (device->capture) { /* once more with tuned products: the first graph keeps the algorithms that it was captured with */
+        for (m = 0; m < modes; m++) {
+            if (at[m] < 0 || r[at[m] + 1].failed) continue;
+            r[at[m]] = r[at[m] + 1];
+            r[at[m]].name = "the same, not tuned";
+            r[at[m] + 1].x = &tuned[m];
+            r[at[m] + 1].failed = !fine(ctx[m], train_tune(&net[m]), "tuning") || !fine(ctx[m], train_step(&net[m]), "a tuned step") || !device->capture(&tuned[m]);
+        }
+        compete(r, n + 6, rounds, 0.05);
+        memcpy(peer, r + n, sizeof peer);
+        for (m = 0; m < modes; m++) {
+            if (at[m] < 0 || r[at[m] + 1].failed) continue;
+            snprintf(what, sizeof what, "%s %s, graph, tuned", s->name, train_modes[m].name);
+            train_row(device, what, size, &r[at[m] + 1], &r[at[m]], m, peer, rounds, 0);
         }
     }
-    for (m = 0; m < 3; m++) {
-        amp_ledger_row all;
-        bytes[m] = 0;
-        if (!eager[m]) continue;
+    for (m = 0; m < modes; m++) {
+        static const int first_of[TRAIN_MODES] = {0, 1, 3, 5}, last_of[TRAIN_MODES] = {0, 2, 4, 5};
+        if (at[m] < 0) continue;
         snprintf(what, sizeof what, "%s %s: peak memory", s->name, train_modes[m].name);
-        if (fine(ctx[m], amp_ledger(ctx[m], 0, &all), "amp_ledger")) bytes[m] = (double)all.peak / 1048576.0;
-        if (m && bytes[0] > 0) row_of(what, size, "MiB", bytes[m], bytes[0], "fp32", 0);
-        for (k = m == 0 ? 0 : m == 1 ? 1 : 3; k <= (m == 0 ? 0 : m == 1 ? 2 : 4); k++) {
-            if (peer[k]->failed || !device->capture) continue; /* PyTorch counts the memory of GPUs alone */
-            peer_bytes = peer_ask("memory", peer[k]->key, 0);
-            if (peer_bytes > 0) row_of(what, size, "MiB", bytes[m], peer_bytes / 1048576.0, peer[k]->name, 0);
+        if (m && m < 3 && bytes[0] > 0) row_of(what, size, "MiB", bytes[m], bytes[0], "fp32", 0);
+        for (k = first_of[m]; k <= last_of[m]; k++) {
+            if (peer[k].failed || !device->capture) continue; /* PyTorch counts the memory of GPUs alone */
+            peer_bytes = peer_ask("memory", peer[k].key, 0);
+            if (peer_bytes > 0) row_of(what, size, "MiB", bytes[m], peer_bytes / 1048576.0, peer[k].name, 0);
         }
         train_ok(&net[m], amp_sync(ctx[m]));
         train_ok(&net[m], amp_step_poll(ctx[m], net[m].params, &record));
         snprintf(what, sizeof what, "%s %s: every timed step was taken", s->name, train_modes[m].name);
         right(net[m].failed == AMP_OK && record.outcome == AMP_STEPPED && record.skipped == skipped[m], what);
     }
-    for (m = 0; m < 3; m++) {
+    for (m = 0; m < modes; m++) {
+        if (!made[m]) continue;
         if (graph[m].exec) device->forget(&graph[m]);
-        if (ctx[m]) { train_destroy(&net[m]); amp_ctx_destroy(ctx[m]); }
+        if (tuned[m].exec) device->forget(&tuned[m]);
+        train_destroy(&net[m]);
+        amp_ctx_destroy(ctx[m]);
     }
     peer_forget();
 }

@@ -72,17 +72,21 @@ if [ -x "$bench" ]; then
     rows "$work/gpu-checks.csv" 8 '"all_finite'
     rows "$work/gpu-checks.csv" 5 '"histogram\|"unscale'
     rows "$work/gpu-act.csv" 5 '"softmax'
-    rows "$work/gpu-act.csv" 8 '"ReLU\|"GELU\|"column\|"dropout'
+    rows "$work/gpu-act.csv" 10 '"ReLU\|"GELU\|"column\|"dropout'
     rows "$work/gpu-step.csv" 10 'device copy'
     rows "$work/gpu-step.csv" 10 'graph".*ours, eager'
     rows "$work/gpu-step.csv" 4 '"torch'
-    rows "$work/gpu-gemm.csv" 45 "heuristic's first"
-    rows "$work/gpu-gemm.csv" 30 'torch.matmul'
+    for kind in f16 bf16 f32 'f32 with TF32' 'f8e4m3 to bf16'; do rows "$work/gpu-gemm.csv" 8 "\"gemm $kind, .*heuristic's first"; done
+    rows "$work/gpu-gemm.csv" 60 'tuned".*best candidate'
+    rows "$work/gpu-gemm.csv" 60 'torch.matmul'
     rows "$work/gpu-gemm.csv" 2 'linear + GELU.*torch eager'
+    rows "$work/gpu-gemm.csv" 2 'linear, GELU, linear.*torch eager'
     rows "$work/gpu-gemm.csv" 2 'host cost'
     rows "$work/gpu-train.csv" 4 '"torch AMP'
     rows "$work/gpu-train.csv" 8 'peak memory'
-    rows "$work/gpu-train.csv" 4 'graph'
+    rows "$work/gpu-train.csv" 8 'graph"'
+    rows "$work/gpu-train.csv" 8 'graph, tuned".*the same, not tuned'
+    rows "$work/gpu-train.csv" 4 'tf32'
     for chart in casts checks gemm; do
         if [ "$(grep -c '<polyline' "$work/gpu-$chart.svg" 2>/dev/null)" -ge 3 ] && tail -n 1 "$work/gpu-$chart.svg" | grep -q '</svg>'; then ok; else bad "gpu-$chart.svg is no chart"; fi
         if command -v xmllint >/dev/null 2>&1; then if xmllint --noout "$work/gpu-$chart.svg"; then ok; else bad "gpu-$chart.svg is not well-formed"; fi; fi
