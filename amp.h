@@ -5055,6 +5055,7 @@ AMP_API amp_status amp_state_load(amp_ctx *ctx, const char *path, const amp_stat
 #define AMPI_KC 256u /* products: depth, rows and columns of a packed block; rows and columns are multiples of every mr and nr */
 #define AMPI_MC 528u
 #define AMPI_NC 512u
+#define AMPI_FEW 4u /* at most so many rows are multiplied without packing */
 #define AMPI_LDC (AMPI_NC + 16u) /* no power of two: rows of a tile lie in different cache sets */
 
 typedef struct ampi_kernels { /* one SIMD path; n is at most AMPI_BLOCK where floats are named; void pointers may be unaligned */
@@ -5069,7 +5070,7 @@ typedef struct ampi_kernels { /* one SIMD path; n is at most AMPI_BLOCK where fl
     int  (*scale)(float *to, const float *u, size_t n, float by);  /* to = u * by, maybe in place; is any product not finite? */
     void (*axpy)(float *to, const float *u, size_t n, float by);   /* to += by * u: product and sum are rounded */
     float (*dot)(const float *a, const float *b, size_t n);        /* in an order of this path's own; any n */
-    void (*squares)(double *lane, const float *u, size_t n);       /* lane[i] += u[i]^2 */
+    int  (*squares)(double *lane, const float *u, size_t n, float by); /* lane[i] += (u[i] * by)^2; is any product not finite? */
     void (*sums)(double *lane, const float *u, size_t n);          /* lane[i] += u[i] */
     void (*count)(uint8_t *exponent, const float *u, size_t n, uint32_t found[3]); /* exponents; most finite |u|, zeros, NaN. n: a multiple of 64 */
     float (*top)(const float *u, size_t n, float top);             /* the largest of them and top */
@@ -5194,7 +5195,7 @@ static void ampi_c_pack4(float *to, size_t width, const float *rows, size_t ld, 
     size_t k;
     for (k = 0; k < depth; k++, to += width) { to[0] = rows[k]; to[1] = rows[ld + k]; to[2] = rows[2 * ld + k]; to[3] = rows[3 * ld + k]; }
 }
-/* ---- the operations of each path, on vectors P_v of floats and P_i of 32-bit integers with P_N lanes, and P_d of P_ND doubles ----
+/* ---- the operations of each path, on vectors P_v of floats and P_i of 32-bit integers with P_N lanes, and P_d of half as many doubles ----
    Arithmetic is guarded like the scalar operations; division, root and clamp are written as instructions, because compilers replace
    the operators under -ffast-math. P_gt compares signed numbers and gives a mask P_m. P_up16 and P_up8 load P_N short elements as
    32-bit ones; P_st16 and P_st8 store the low parts of 2 and 4 vectors. P_j: vectors of 64-bit integers, for Philox. P_fma, for
@@ -5208,7 +5209,6 @@ static void ampi_c_pack4(float *to, size_t width, const float *rows, size_t ld, 
 /* Portable C: one lane. exp and the activations are the scalar functions themselves, which the vectors below repeat. */
 #define AMPI_TC
 #define ampi_c_N 1u
-#define ampi_c_ND 1u
 typedef float ampi_c_v;
 typedef uint32_t ampi_c_i;
 typedef double ampi_c_d;
@@ -5232,9 +5232,10 @@ AMP_INLINE void ampi_c_st8(uint8_t *p, ampi_c_i a, ampi_c_i b, ampi_c_i c, ampi_
 #define ampi_c_stf(p, x) (void)(*(p) = (x))
 #define ampi_c_std(p, x) (void)(*(p) = (x))
 #define ampi_c_sti(p, x) (void)(*(p) = (x))
-#define ampi_c_upd(p) ((double)*(p))
+#define ampi_c_lo(x) ((double)(x))
+#define ampi_c_hi(x) ((double)(x))
 #define ampi_c_addd(a, b) ((a) + (b))
-#define ampi_c_muld(a, b) ((a) * (b))
+#define ampi_c_square(a, sum) ((sum) + (a) * (a))
 #define ampi_c_fma(a, b, c) ((a) * (b) + (c))
 #define ampi_c_top(a, b) ((a) > (b) ? (a) : (b))
 #define ampi_c_dup(x) ((uint32_t)(x))
@@ -5258,11 +5259,8 @@ AMP_INLINE void ampi_c_st8(uint8_t *p, ampi_c_i a, ampi_c_i b, ampi_c_i c, ampi_
 #define AMPI_T2 __attribute__((target("avx2,fma,f16c")))
 #define AMPI_T5 __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c")))
 #define ampi_s_N 4u
-#define ampi_s_ND 2u
 #define ampi_2_N 8u
-#define ampi_2_ND 4u
 #define ampi_5_N 16u
-#define ampi_5_ND 8u
 
 #define AMPI_X86_OPS(P, V, M, T, I, L, C, SET64, FMA) /* what differs in a suffix only */ \
     typedef V P##_v; \
@@ -5278,7 +5276,6 @@ AMP_INLINE void ampi_c_st8(uint8_t *p, ampi_c_i a, ampi_c_i b, ampi_c_i c, ampi_
     T AMPI_ALWAYS V##d P##_ldd(const double *p) { return M##_loadu_pd(p); } \
     T AMPI_ALWAYS void P##_std(double *p, V##d x) { M##_storeu_pd(p, x); } \
     T AMPI_ALWAYS V##d P##_addd(V##d a, V##d b) { return M##_add_pd(a, b); } \
-    T AMPI_ALWAYS V##d P##_muld(V##d a, V##d b) { return M##_mul_pd(a, b); } \
     T AMPI_ALWAYS I P##_ldi(const void *p) { return M##_loadu_si##L((const I *)p); } \
     T AMPI_ALWAYS void P##_sti(void *p, I x) { M##_storeu_si##L((I *)p, x); } \
     T AMPI_ALWAYS V P##_f(I x) { return M##_castsi##L##_ps(x); } \
@@ -5313,7 +5310,9 @@ AMPI_ALWAYS __m128 ampi_s_sqrt(__m128 a) { __m128 r; __asm__("sqrtps %1, %0" : "
 AMPI_ALWAYS __m128 ampi_s_div(__m128 a, __m128 b) { AMPI_SSE2_OP("divps", a, b); return a; }
 AMPI_ALWAYS __m128 ampi_s_top(__m128 a, __m128 b) { AMPI_SSE2_OP("maxps", a, b); return a; }
 AMPI_ALWAYS __m128 ampi_s_low(__m128 a, __m128 b) { AMPI_SSE2_OP("minps", a, b); return a; }
-AMPI_ALWAYS __m128d ampi_s_upd(const float *p) { return _mm_cvtps_pd(_mm_castsi128_ps(_mm_loadl_epi64((const __m128i *)(const void *)p))); }
+AMPI_ALWAYS __m128d ampi_s_lo(__m128 x) { return _mm_cvtps_pd(x); }
+AMPI_ALWAYS __m128d ampi_s_hi(__m128 x) { return _mm_cvtps_pd(_mm_movehl_ps(x, x)); }
+AMPI_ALWAYS __m128d ampi_s_square(__m128d a, __m128d sum) { return _mm_add_pd(sum, _mm_mul_pd(a, a)); }
 AMPI_ALWAYS __m128 ampi_s_clamp(__m128 x, __m128 limit) { /* min and max return their second source when x is NaN */
     __m128 low = ampi_s_sub(_mm_setzero_ps(), limit);
     AMPI_SSE2_OP("minps", limit, x);
@@ -5364,7 +5363,9 @@ AMPI_AVX_OPS(ampi_2, __m256, AMPI_T2, "x")
 AMPI_AVX_OPS(ampi_5, __m512, AMPI_T5, "v")
 #undef AMPI_AVX_OPS
 typedef __m256i ampi_2_m;
-AMPI_T2 AMPI_ALWAYS __m256d ampi_2_upd(const float *p) { return _mm256_cvtps_pd(_mm_loadu_ps(p)); }
+AMPI_T2 AMPI_ALWAYS __m256d ampi_2_lo(__m256 x) { return _mm256_cvtps_pd(_mm256_castps256_ps128(x)); }
+AMPI_T2 AMPI_ALWAYS __m256d ampi_2_hi(__m256 x) { return _mm256_cvtps_pd(_mm256_extractf128_ps(x, 1)); }
+AMPI_T2 AMPI_ALWAYS __m256d ampi_2_square(__m256d a, __m256d sum) { return _mm256_fmadd_pd(a, a, sum); }
 AMPI_T2 AMPI_ALWAYS __m256i ampi_2_shr(__m256i a, uint32_t n) { return _mm256_srli_epi32(a, (int)n); }
 AMPI_T2 AMPI_ALWAYS __m256i ampi_2_shl(__m256i a, uint32_t n) { return _mm256_slli_epi32(a, (int)n); }
 AMPI_T2 AMPI_ALWAYS __m256i ampi_2_srlv(__m256i a, __m256i n) { return _mm256_srlv_epi32(a, n); }
@@ -5387,7 +5388,9 @@ AMPI_T2 AMPI_ALWAYS void ampi_2_nt64(char *p, const char *b) {
 }
 typedef __mmask16 ampi_5_m;
 AMPI_T5 AMPI_ALWAYS __m512 ampi_5_ldexp(__m512 p, __m512 n, __m512i b) { (void)b; return _mm512_scalef_ps(p, n); }
-AMPI_T5 AMPI_ALWAYS __m512d ampi_5_upd(const float *p) { return _mm512_cvtps_pd(_mm256_loadu_ps(p)); }
+AMPI_T5 AMPI_ALWAYS __m512d ampi_5_lo(__m512 x) { return _mm512_cvtps_pd(_mm512_castps512_ps256(x)); }
+AMPI_T5 AMPI_ALWAYS __m512d ampi_5_hi(__m512 x) { return _mm512_cvtps_pd(_mm512_extractf32x8_ps(x, 1)); }
+AMPI_T5 AMPI_ALWAYS __m512d ampi_5_square(__m512d a, __m512d sum) { return _mm512_fmadd_pd(a, a, sum); }
 AMPI_T5 AMPI_ALWAYS __m512i ampi_5_shr(__m512i a, uint32_t n) { return _mm512_srlv_epi32(a, ampi_5_dup(n)); } /* srli needs a literal at -O0 */
 AMPI_T5 AMPI_ALWAYS __m512i ampi_5_shl(__m512i a, uint32_t n) { return _mm512_sllv_epi32(a, ampi_5_dup(n)); }
 AMPI_T5 AMPI_ALWAYS __m512i ampi_5_srlv(__m512i a, __m512i n) { return _mm512_srlv_epi32(a, n); }
@@ -5415,7 +5418,6 @@ AMPI_T5 AMPI_ALWAYS void ampi_5_nt64(char *p, const char *b) { _mm512_stream_si5
 #ifdef AMPI_NEON
 #define AMPI_TN
 #define ampi_n_N 4u
-#define ampi_n_ND 2u
 typedef float32x4_t ampi_n_v;
 typedef uint32x4_t ampi_n_i, ampi_n_m;
 typedef uint64x2_t ampi_n_j;
@@ -5474,9 +5476,10 @@ AMPI_ALWAYS float32x4_t ampi_n_top(float32x4_t a, float32x4_t b) { float32x4_t r
 AMPI_ALWAYS float32x4_t ampi_n_low(float32x4_t a, float32x4_t b) { float32x4_t r; __asm__("fmin %0.4s, %1.4s, %2.4s" : "=w"(r) : "w"(a), "w"(b)); return r; }
 AMPI_ALWAYS float64x2_t ampi_n_ldd(const double *p) { return vld1q_f64(p); }
 AMPI_ALWAYS void ampi_n_std(double *p, float64x2_t x) { vst1q_f64(p, x); }
-AMPI_ALWAYS float64x2_t ampi_n_upd(const float *p) { return vcvt_f64_f32(vld1_f32(p)); }
+AMPI_ALWAYS float64x2_t ampi_n_lo(float32x4_t x) { return vcvt_f64_f32(vget_low_f32(x)); }
+AMPI_ALWAYS float64x2_t ampi_n_hi(float32x4_t x) { return vcvt_high_f64_f32(x); }
+AMPI_ALWAYS float64x2_t ampi_n_square(float64x2_t a, float64x2_t sum) { return vfmaq_f64(sum, a, a); }
 AMPI_ALWAYS float64x2_t ampi_n_addd(float64x2_t a, float64x2_t b) { return vaddq_f64(a, b); }
-AMPI_ALWAYS float64x2_t ampi_n_muld(float64x2_t a, float64x2_t b) { return vmulq_f64(a, b); }
 #endif /* AMPI_NEON */
 
 /* ---- the loops, written once ---- */
@@ -5535,14 +5538,27 @@ AMPI_ALWAYS float64x2_t ampi_n_muld(float64x2_t a, float64x2_t b) { return vmulq
         AMPI_PREPARE(P, P##_v, ux, c); \
         AMPI_LION(P, P##_v, wx, mx, ux, c); \
         P##_stf(w + i, wx); P##_stf(m + i, mx);) \
-    T static void P##_squares(double *lane, const float *u, size_t n) { /* a square of floats is exact in double, so contraction cannot hurt */ \
+    T static int P##_squares(double *lane, const float *u, size_t n, float by) { /* a square of floats is exact in double: contraction cannot hurt */ \
+        const P##_i e = P##_dup(0x7f800000u), one = P##_dup(0x00800000u); \
+        P##_i any = P##_dup(0); \
+        uint32_t rest = 0; \
         size_t i; \
-        for (i = 0; i + P##_ND <= n; i += P##_ND) { P##_d x = P##_upd(u + i); P##_std(lane + i, P##_addd(P##_ldd(lane + i), P##_muld(x, x))); } \
-        for (; i < n; i++) lane[i] += (double)u[i] * (double)u[i]; \
+        for (i = 0; i + P##_N <= n; i += P##_N) { \
+            P##_v x = P##_mul(P##_ldf(u + i), P##_set(by)); \
+            P##_std(lane + i, P##_square(P##_lo(x), P##_ldd(lane + i))); \
+            if (P##_N > 1u) P##_std(lane + i + P##_N / 2u, P##_square(P##_hi(x), P##_ldd(lane + i + P##_N / 2u))); \
+            any = P##_or(any, P##_addi(P##_and(P##_b(x), e), one)); \
+        } \
+        for (; i < n; i++) { float x = ampi_mul(u[i], by); lane[i] += (double)x * (double)x; rest |= (ampi_bits(x) & 0x7f800000u) + 0x00800000u; } \
+        return (rest >> 31 != 0) | P##_any(P##_and(any, P##_dup(0x80000000u))); \
     } \
     T static void P##_sums(double *lane, const float *u, size_t n) { \
         size_t i; \
-        for (i = 0; i + P##_ND <= n; i += P##_ND) P##_std(lane + i, P##_addd(P##_ldd(lane + i), P##_upd(u + i))); \
+        for (i = 0; i + P##_N <= n; i += P##_N) { \
+            P##_v x = P##_ldf(u + i); \
+            P##_std(lane + i, P##_addd(P##_ldd(lane + i), P##_lo(x))); \
+            if (P##_N > 1u) P##_std(lane + i + P##_N / 2u, P##_addd(P##_ldd(lane + i + P##_N / 2u), P##_hi(x))); \
+        } \
         for (; i < n; i++) lane[i] += (double)u[i]; \
     } \
     T static float P##_top_of(const float *u, size_t n, float top) { \
@@ -6454,9 +6470,9 @@ static void ampi_cpu_inspect_task(void *arg, size_t task, ampi_workspace *w) {
         n = ampi_least(AMPI_BLOCK, count - i);
         ampi_ahead(ampi_at(g, i + n), n * size);
         u = ampi_floats(k, g, i, n, own);
-        if (ampi_bits(j->inv) == 0x3f800000u) bad = k->bad(u, n * sizeof *u, AMP_F32);
-        else { bad = k->scale(own, u, n, j->inv); u = own; }
-        k->squares(ampi_sum_block(&sum, n), u, n);
+        bad = k->squares(ampi_sum_block(&sum, n), u, n, j->inv);
+        if (!bad && !(job->flags & AMP_INSPECT_WRITE)) continue;
+        if (ampi_bits(j->inv) != 0x3f800000u) { (void)k->scale(own, u, n, j->inv); u = own; }
         if (bad) ampi_count_faults(out, g, i, u, n);
         if (!(job->flags & AMP_INSPECT_WRITE)) continue;
         k->narrow[g.dtype](ampi_at(g, i), u, n);
@@ -6717,21 +6733,69 @@ static size_t ampi_share(size_t n, size_t blocks, size_t multiple) { /* n cut in
     size_t each = (n - 1) / blocks + 1;
     return (each + multiple - 1) / multiple * multiple;
 }
-static amp_status ampi_cpu_gemm(amp_ctx *ctx, const amp_gemm_desc *d) {
+/* A few rows of D: packing would cost more than the product, so B is read once, straight from where it is. Rows of B are added up where
+   they lie along D, else their products with rows of A are. An element of D is a chain over k again, whatever the threads do. */
+static void ampi_gemv_task(void *arg, size_t task, ampi_workspace *w) {
+    const ampi_gemm_job *j = (const ampi_gemm_job *)arg;
+    const amp_gemm_desc *d = j->d;
+    const ampi_kernels *kn = j->c->k;
+    size_t batch = task / j->blocks_n, c0 = task % j->blocks_n * j->cols, cols, k0, kc, r, c, k, n, rows = j->rows;
+    size_t a0 = batch * d->stride_a, b0 = batch * d->stride_b;
+    if (c0 >= d->n) return;
+    cols = ampi_least(j->cols, d->n - c0);
+    memset(w->c, 0, rows * j->cols * sizeof *w->c);
+    for (k0 = 0; k0 < d->k; k0 += kc) {
+        kc = ampi_least(2 * AMPI_BLOCK, d->k - k0);
+        for (r = 0; r < rows; r++) {
+            if (!d->trans_a) kn->widen[d->a.dtype](w->a + r * kc, ampi_at(d->a, a0 + r * d->lda + k0), kc);
+            else for (k = 0; k < kc; k++) w->a[r * kc + k] = amp_load(d->a.data, d->a.dtype, a0 + (k0 + k) * d->lda + r);
+        }
+        if (d->trans_b) for (c = 0; c < cols; c++) {
+            const float *b = ampi_floats(kn, d->b, b0 + (c0 + c) * d->ldb + k0, kc, w->b);
+            for (r = 0; r < rows; r++) w->c[r * j->cols + c] += kn->dot(w->a + r * kc, b, kc);
+        } else for (k = 0; k < kc; k++) for (c = 0; c < cols; c += n) {
+            const float *b = ampi_floats(kn, d->b, b0 + (k0 + k) * d->ldb + c0 + c, n = ampi_least(AMPI_BLOCK, cols - c), w->b);
+            for (r = 0; r < rows; r++) kn->axpy(w->c + r * j->cols + c, b, n, w->a[r * kc + k]);
+        }
+    }
+    for (r = 0; r < rows; r++) for (c = 0; c < cols; c += n) {
+        n = ampi_least(AMPI_NC, cols - c);
+        ampi_epilogue(kn, d, w->c + r * j->cols + c, batch, r, c0 + c, n, w->row);
+    }
+}
+static amp_status ampi_cpu_gemm(amp_ctx *ctx, const amp_gemm_desc *desc) {
     ampi_fpu fpu = ampi_fpu_enter();
+    amp_gemm_desc t = *desc;
     ampi_gemm_job j;
-    size_t mr;
+    size_t mr, threads;
     double work;
     j.c = ampi_cpu_of(ctx);
-    j.d = d;
+    j.d = &t;
+    threads = (size_t)j.c->threads;
+    if (t.n == 1 && t.m > 1 && t.ldd == 1 && (t.beta == 0.0f || t.ldc == 1) && !t.bias.data) { /* a contiguous column: a row of the transposed product */
+        t.m = 1; t.n = desc->m;
+        t.a = desc->b; t.trans_a = !desc->trans_b; t.lda = desc->ldb; t.stride_a = desc->stride_b;
+        t.b = desc->a; t.trans_b = !desc->trans_a; t.ldb = desc->lda; t.stride_b = desc->stride_a;
+    }
+    if (t.m <= AMPI_FEW) {
+        size_t most = sizeof j.c->work->c / sizeof(float) / t.m / 16 * 16;
+        j.rows = t.m; j.blocks_m = 1;
+        j.blocks_n = (t.n - 1) / most + 1;
+        if (t.batch < threads && t.n / j.blocks_n > 64 * threads) j.blocks_n *= threads;
+        j.cols = ampi_share(t.n, j.blocks_n, 16);
+        work = (double)t.n * (double)(t.k + 1) * (double)t.batch;
+        ampi_parallel(j.c, j.blocks_n * t.batch, work < 1e9 ? (size_t)work : (size_t)1000000000, ampi_gemv_task, &j);
+        ampi_fpu_leave(fpu);
+        return AMP_OK;
+    }
     mr = j.c->k->mr[0];
-    j.blocks_m = (d->m - 1) / AMPI_MC + 1;
-    j.blocks_n = (d->n - 1) / AMPI_NC + 1;
-    while (j.blocks_m * j.blocks_n * d->batch < (size_t)j.c->threads && d->m / j.blocks_m >= 4 * mr) j.blocks_m++; /* work for every thread */
-    j.rows = ampi_share(d->m, j.blocks_m, mr);
-    j.cols = ampi_share(d->n, j.blocks_n, j.c->k->nr);
-    work = (double)d->m * (double)d->n * (double)(d->k + 32) * (double)d->batch / 32.0; /* 32 multiplications cost about one element elsewhere */
-    ampi_parallel(j.c, j.blocks_m * j.blocks_n * d->batch, work < 1e9 ? (size_t)work : (size_t)1000000000, ampi_gemm_task, &j);
+    j.blocks_m = (t.m - 1) / AMPI_MC + 1;
+    j.blocks_n = (t.n - 1) / AMPI_NC + 1;
+    while (j.blocks_m * j.blocks_n * t.batch < threads && t.m / j.blocks_m >= 4 * mr) j.blocks_m++; /* work for every thread */
+    j.rows = ampi_share(t.m, j.blocks_m, mr);
+    j.cols = ampi_share(t.n, j.blocks_n, j.c->k->nr);
+    work = (double)t.m * (double)t.n * (double)(t.k + 32) * (double)t.batch / 32.0; /* 32 multiplications cost about one element elsewhere */
+    ampi_parallel(j.c, j.blocks_m * j.blocks_n * t.batch, work < 1e9 ? (size_t)work : (size_t)1000000000, ampi_gemm_task, &j);
     ampi_fpu_leave(fpu);
     return AMP_OK;
 }
