@@ -175,6 +175,7 @@ ifneq ($(wildcard bench/bench.mk),)
 include bench/bench.mk
 bench: ## conversions, checks and a step beside memcpy and other libraries, with a chart
 bench-gemm: ## products, beside OpenBLAS if installed
+bench-step: ## the optimizer step at 32 M parameters, beside a pass over the same bytes and PyTorch if installed
 bench-exhaustive: ## all floats through amp_cast on every code path, against the scalar functions (minutes)
 endif
 matrix: ## compilers, standards, sanitizers, architectures: tests/matrix.sh --help (long)

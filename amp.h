@@ -6733,6 +6733,11 @@ static size_t ampi_share(size_t n, size_t blocks, size_t multiple) { /* n cut in
     size_t each = (n - 1) / blocks + 1;
     return (each + multiple - 1) / multiple * multiple;
 }
+/* As ampi_floats; fetches what comes next. */
+static const float *ampi_near(const ampi_kernels *kn, amp_array x, size_t at, size_t n, float *buf) {
+    if (x.dtype != AMP_F32) ampi_ahead(ampi_at(x, at + n), n * amp_dtype_size(x.dtype));
+    return ampi_floats(kn, x, at, n, buf);
+}
 /* A few rows of D: packing would cost more than the product, so B is read once, straight from where it is. Rows of B are added up where
    they lie along D, else their products with rows of A are. An element of D is a chain over k again, whatever the threads do. */
 static void ampi_gemv_task(void *arg, size_t task, ampi_workspace *w) {
@@ -6741,21 +6746,30 @@ static void ampi_gemv_task(void *arg, size_t task, ampi_workspace *w) {
     const ampi_kernels *kn = j->c->k;
     size_t batch = task / j->blocks_n, c0 = task % j->blocks_n * j->cols, cols, k0, kc, r, c, k, n, rows = j->rows;
     size_t a0 = batch * d->stride_a, b0 = batch * d->stride_b;
+    float *sum = w->b + 2 * AMPI_BLOCK;
     if (c0 >= d->n) return;
     cols = ampi_least(j->cols, d->n - c0);
     memset(w->c, 0, rows * j->cols * sizeof *w->c);
     for (k0 = 0; k0 < d->k; k0 += kc) {
-        kc = ampi_least(2 * AMPI_BLOCK, d->k - k0);
+        kc = ampi_least(d->trans_b ? AMPI_MC / AMPI_FEW * AMPI_KC : AMPI_KC, d->k - k0);
         for (r = 0; r < rows; r++) {
             if (!d->trans_a) kn->widen[d->a.dtype](w->a + r * kc, ampi_at(d->a, a0 + r * d->lda + k0), kc);
             else for (k = 0; k < kc; k++) w->a[r * kc + k] = amp_load(d->a.data, d->a.dtype, a0 + (k0 + k) * d->lda + r);
         }
-        if (d->trans_b) for (c = 0; c < cols; c++) {
-            const float *b = ampi_floats(kn, d->b, b0 + (c0 + c) * d->ldb + k0, kc, w->b);
-            for (r = 0; r < rows; r++) w->c[r * j->cols + c] += kn->dot(w->a + r * kc, b, kc);
-        } else for (k = 0; k < kc; k++) for (c = 0; c < cols; c += n) {
-            const float *b = ampi_floats(kn, d->b, b0 + (k0 + k) * d->ldb + c0 + c, n = ampi_least(AMPI_BLOCK, cols - c), w->b);
-            for (r = 0; r < rows; r++) kn->axpy(w->c + r * j->cols + c, b, n, w->a[r * kc + k]);
+        if (d->trans_b) for (c = 0; c < cols; c++) for (k = 0; k < kc; k += n) {
+            const float *b;
+            n = ampi_least(2 * AMPI_BLOCK, kc - k);
+            b = ampi_near(kn, d->b, b0 + (c0 + c) * d->ldb + k0 + k, n, w->b);
+            for (r = 0; r < rows; r++) w->c[r * j->cols + c] += kn->dot(w->a + r * kc + k, b, n);
+        } else {
+            memset(sum, 0, rows * j->cols * sizeof *sum);
+            for (k = 0; k < kc; k++) for (c = 0; c < cols; c += n) {
+                const float *b;
+                n = ampi_least(AMPI_BLOCK, cols - c);
+                b = ampi_near(kn, d->b, b0 + (k0 + k) * d->ldb + c0 + c, n, w->b);
+                for (r = 0; r < rows; r++) kn->axpy(sum + r * j->cols + c, b, n, w->a[r * kc + k]);
+            }
+            kn->axpy(w->c, sum, rows * j->cols, 1.0f);
         }
     }
     for (r = 0; r < rows; r++) for (c = 0; c < cols; c += n) {
@@ -6778,7 +6792,7 @@ static amp_status ampi_cpu_gemm(amp_ctx *ctx, const amp_gemm_desc *desc) {
         t.b = desc->a; t.trans_b = !desc->trans_a; t.ldb = desc->lda; t.stride_b = desc->stride_a;
     }
     if (t.m <= AMPI_FEW) {
-        size_t most = sizeof j.c->work->c / sizeof(float) / t.m / 16 * 16;
+        size_t most = (AMPI_KC * AMPI_NC - 2 * AMPI_BLOCK) / t.m / 16 * 16; /* floats in `sum` */
         j.rows = t.m; j.blocks_m = 1;
         j.blocks_n = (t.n - 1) / most + 1;
         if (t.batch < threads && t.n / j.blocks_n > 64 * threads) j.blocks_n *= threads;
