@@ -5057,6 +5057,7 @@ AMPI_X(amp_state_load)
 #define AMPI_KC 256u /* products: depth, rows and columns of a packed block; rows and columns are multiples of every mr and nr */
 #define AMPI_MC 528u
 #define AMPI_NC 512u
+#define AMPI_FEW 4u /* at most so many rows are multiplied without packing */
 #define AMPI_LDC (AMPI_NC + 16u) /* no power of two: rows of a tile lie in different cache sets */
 
 typedef struct ampi_kernels { /* one SIMD path; n is at most AMPI_BLOCK where floats are named; void pointers may be unaligned */
@@ -5071,7 +5072,7 @@ typedef struct ampi_kernels { /* one SIMD path; n is at most AMPI_BLOCK where fl
     int  (*scale)(float *to, const float *u, size_t n, float by);  /* to = u * by, maybe in place; is any product not finite? */
     void (*axpy)(float *to, const float *u, size_t n, float by);   /* to += by * u: product and sum are rounded */
     float (*dot)(const float *a, const float *b, size_t n);        /* in an order of this path's own; any n */
-    void (*squares)(double *lane, const float *u, size_t n);       /* lane[i] += u[i]^2 */
+    int  (*squares)(double *lane, const float *u, size_t n, float by); /* lane[i] += (u[i] * by)^2; is any product not finite? */
     void (*sums)(double *lane, const float *u, size_t n);          /* lane[i] += u[i] */
     void (*count)(uint8_t *exponent, const float *u, size_t n, uint32_t found[3]); /* exponents; most finite |u|, zeros, NaN. n: a multiple of 64 */
     float (*top)(const float *u, size_t n, float top);             /* the largest of them and top */
@@ -5196,7 +5197,7 @@ static void ampi_c_pack4(float *to, size_t width, const float *rows, size_t ld, 
     size_t k;
     for (k = 0; k < depth; k++, to += width) { to[0] = rows[k]; to[1] = rows[ld + k]; to[2] = rows[2 * ld + k]; to[3] = rows[3 * ld + k]; }
 }
-/* ---- the operations of each path, on vectors P_v of floats and P_i of 32-bit integers with P_N lanes, and P_d of P_ND doubles ----
+/* ---- the operations of each path, on vectors P_v of floats and P_i of 32-bit integers with P_N lanes, and P_d of half as many doubles ----
    Arithmetic is guarded like the scalar operations; division, root and clamp are written as instructions, because compilers replace
    the operators under -ffast-math. P_gt compares signed numbers and gives a mask P_m. P_up16 and P_up8 load P_N short elements as
    32-bit ones; P_st16 and P_st8 store the low parts of 2 and 4 vectors. P_j: vectors of 64-bit integers, for Philox. P_fma, for
@@ -5210,7 +5211,6 @@ static void ampi_c_pack4(float *to, size_t width, const float *rows, size_t ld, 
 /* Portable C: one lane. exp and the activations are the scalar functions themselves, which the vectors below repeat. */
 #define AMPI_TC
 #define ampi_c_N 1u
-#define ampi_c_ND 1u
 typedef float ampi_c_v;
 typedef uint32_t ampi_c_i;
 typedef double ampi_c_d;
@@ -5234,9 +5234,10 @@ AMP_INLINE void ampi_c_st8(uint8_t *p, ampi_c_i a, ampi_c_i b, ampi_c_i c, ampi_
 #define ampi_c_stf(p, x) (void)(*(p) = (x))
 #define ampi_c_std(p, x) (void)(*(p) = (x))
 #define ampi_c_sti(p, x) (void)(*(p) = (x))
-#define ampi_c_upd(p) ((double)*(p))
+#define ampi_c_lo(x) ((double)(x))
+#define ampi_c_hi(x) ((double)(x))
 #define ampi_c_addd(a, b) ((a) + (b))
-#define ampi_c_muld(a, b) ((a) * (b))
+#define ampi_c_square(a, sum) ((sum) + (a) * (a))
 #define ampi_c_fma(a, b, c) ((a) * (b) + (c))
 #define ampi_c_top(a, b) ((a) > (b) ? (a) : (b))
 #define ampi_c_dup(x) ((uint32_t)(x))
@@ -5260,11 +5261,8 @@ AMP_INLINE void ampi_c_st8(uint8_t *p, ampi_c_i a, ampi_c_i b, ampi_c_i c, ampi_
 #define AMPI_T2 __attribute__((target("avx2,fma,f16c")))
 #define AMPI_T5 __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c")))
 #define ampi_s_N 4u
-#define ampi_s_ND 2u
 #define ampi_2_N 8u
-#define ampi_2_ND 4u
 #define ampi_5_N 16u
-#define ampi_5_ND 8u
 
 #define AMPI_X86_OPS(P, V, M, T, I, L, C, SET64, FMA) /* what differs in a suffix only */ \
     typedef V P##_v; \
@@ -5280,7 +5278,6 @@ AMP_INLINE void ampi_c_st8(uint8_t *p, ampi_c_i a, ampi_c_i b, ampi_c_i c, ampi_
     T AMPI_ALWAYS V##d P##_ldd(const double *p) { return M##_loadu_pd(p); } \
     T AMPI_ALWAYS void P##_std(double *p, V##d x) { M##_storeu_pd(p, x); } \
     T AMPI_ALWAYS V##d P##_addd(V##d a, V##d b) { return M##_add_pd(a, b); } \
-    T AMPI_ALWAYS V##d P##_muld(V##d a, V##d b) { return M##_mul_pd(a, b); } \
     T AMPI_ALWAYS I P##_ldi(const void *p) { return M##_loadu_si##L((const I *)p); } \
     T AMPI_ALWAYS void P##_sti(void *p, I x) { M##_storeu_si##L((I *)p, x); } \
     T AMPI_ALWAYS V P##_f(I x) { return M##_castsi##L##_ps(x); } \
@@ -5315,13 +5312,9 @@ AMPI_ALWAYS __m128 ampi_s_sqrt(__m128 a) { __m128 r; __asm__("sqrtps %1, %0" : "
 AMPI_ALWAYS __m128 ampi_s_div(__m128 a, __m128 b) { AMPI_SSE2_OP("divps", a, b); return a; }
 AMPI_ALWAYS __m128 ampi_s_top(__m128 a, __m128 b) { AMPI_SSE2_OP("maxps", a, b); return a; }
 AMPI_ALWAYS __m128 ampi_s_low(__m128 a, __m128 b) { AMPI_SSE2_OP("minps", a, b); return a; }
-AMPI_ALWAYS __m128d ampi_s_upd(const float *p) { return _mm_cvtps_pd(_mm_castsi128_ps(_mm_loadl_epi64((const __m128i *)(const void *)p))); }
-AMPI_ALWAYS __m128 ampi_s_clamp(__m128 x, __m128 limit) { /* min and max return their second source when x is NaN */
-    __m128 low = ampi_s_sub(_mm_setzero_ps(), limit);
-    AMPI_SSE2_OP("minps", limit, x);
-    AMPI_SSE2_OP("maxps", low, limit);
-    return low;
-}
+AMPI_ALWAYS __m128d ampi_s_lo(__m128 x) { return _mm_cvtps_pd(x); }
+AMPI_ALWAYS __m128d ampi_s_hi(__m128 x) { return _mm_cvtps_pd(_mm_movehl_ps(x, x)); }
+AMPI_ALWAYS __m128d ampi_s_square(__m128d a, __m128d sum) { return _mm_add_pd(sum, _mm_mul_pd(a, a)); }
 typedef __m128i ampi_s_m;
 AMPI_ALWAYS __m128i ampi_s_shr(__m128i a, uint32_t n) { return _mm_srli_epi32(a, (int)n); }
 AMPI_ALWAYS __m128i ampi_s_shl(__m128i a, uint32_t n) { return _mm_slli_epi32(a, (int)n); }
@@ -5351,30 +5344,26 @@ AMPI_ALWAYS void ampi_s_nt64(char *p, const char *b) {
 }
 
 /* AVX2 and AVX-512 */
-#define AMPI_AVX_OPS(P, V, T, C) \
+#define AMPI_AVX_OPS(P, V, I, M, T, C) \
     T AMPI_ALWAYS V P##_div(V a, V b) { V r; __asm__("vdivps %2, %1, %0" : "=" C(r) : C(a), C(b)); return r; } \
     T AMPI_ALWAYS V P##_sqrt(V a) { V r; __asm__("vsqrtps %1, %0" : "=" C(r) : C(a)); return r; } \
     T AMPI_ALWAYS V P##_top(V a, V b) { V r; __asm__("vmaxps %2, %1, %0" : "=" C(r) : C(a), C(b)); return r; } \
     T AMPI_ALWAYS V P##_low(V a, V b) { V r; __asm__("vminps %2, %1, %0" : "=" C(r) : C(a), C(b)); return r; } \
-    T AMPI_ALWAYS V P##_clamp(V x, V limit) { \
-        V r, low = P##_sub(P##_set(0.0f), limit); \
-        __asm__("vminps %2, %1, %0" : "=" C(r) : C(limit), C(x)); \
-        __asm__("vmaxps %1, %2, %0" : "=" C(r) : C(r), C(low)); \
-        return r; \
-    }
-AMPI_AVX_OPS(ampi_2, __m256, AMPI_T2, "x")
-AMPI_AVX_OPS(ampi_5, __m512, AMPI_T5, "v")
+    T AMPI_ALWAYS I P##_srlv(I a, I n) { return M##_srlv_epi32(a, n); } \
+    T AMPI_ALWAYS I P##_sllv(I a, I n) { return M##_sllv_epi32(a, n); } \
+    T AMPI_ALWAYS I P##_min(I a, I b) { return M##_min_epi32(a, b); } \
+    T AMPI_ALWAYS I P##_max(I a, I b) { return M##_max_epi32(a, b); }
+AMPI_AVX_OPS(ampi_2, __m256, __m256i, _mm256, AMPI_T2, "x")
+AMPI_AVX_OPS(ampi_5, __m512, __m512i, _mm512, AMPI_T5, "v")
 #undef AMPI_AVX_OPS
 typedef __m256i ampi_2_m;
-AMPI_T2 AMPI_ALWAYS __m256d ampi_2_upd(const float *p) { return _mm256_cvtps_pd(_mm_loadu_ps(p)); }
+AMPI_T2 AMPI_ALWAYS __m256d ampi_2_lo(__m256 x) { return _mm256_cvtps_pd(_mm256_castps256_ps128(x)); }
+AMPI_T2 AMPI_ALWAYS __m256d ampi_2_hi(__m256 x) { return _mm256_cvtps_pd(_mm256_extractf128_ps(x, 1)); }
+AMPI_T2 AMPI_ALWAYS __m256d ampi_2_square(__m256d a, __m256d sum) { return _mm256_fmadd_pd(a, a, sum); }
 AMPI_T2 AMPI_ALWAYS __m256i ampi_2_shr(__m256i a, uint32_t n) { return _mm256_srli_epi32(a, (int)n); }
 AMPI_T2 AMPI_ALWAYS __m256i ampi_2_shl(__m256i a, uint32_t n) { return _mm256_slli_epi32(a, (int)n); }
-AMPI_T2 AMPI_ALWAYS __m256i ampi_2_srlv(__m256i a, __m256i n) { return _mm256_srlv_epi32(a, n); }
-AMPI_T2 AMPI_ALWAYS __m256i ampi_2_sllv(__m256i a, __m256i n) { return _mm256_sllv_epi32(a, n); }
 AMPI_T2 AMPI_ALWAYS __m256i ampi_2_gt(__m256i a, __m256i b) { return _mm256_cmpgt_epi32(a, b); }
 AMPI_T2 AMPI_ALWAYS __m256i ampi_2_sel(__m256i m, __m256i a, __m256i b) { return _mm256_blendv_epi8(b, a, m); }
-AMPI_T2 AMPI_ALWAYS __m256i ampi_2_min(__m256i a, __m256i b) { return _mm256_min_epi32(a, b); }
-AMPI_T2 AMPI_ALWAYS __m256i ampi_2_max(__m256i a, __m256i b) { return _mm256_max_epi32(a, b); }
 AMPI_T2 AMPI_ALWAYS int ampi_2_any(__m256i a) { return !_mm256_testz_si256(a, a); }
 AMPI_T2 AMPI_ALWAYS __m256i ampi_2_up16(const void *p) { return _mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)p)); }
 AMPI_T2 AMPI_ALWAYS __m256i ampi_2_up8(const void *p) { return _mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)p)); }
@@ -5389,15 +5378,13 @@ AMPI_T2 AMPI_ALWAYS void ampi_2_nt64(char *p, const char *b) {
 }
 typedef __mmask16 ampi_5_m;
 AMPI_T5 AMPI_ALWAYS __m512 ampi_5_ldexp(__m512 p, __m512 n, __m512i b) { (void)b; return _mm512_scalef_ps(p, n); }
-AMPI_T5 AMPI_ALWAYS __m512d ampi_5_upd(const float *p) { return _mm512_cvtps_pd(_mm256_loadu_ps(p)); }
+AMPI_T5 AMPI_ALWAYS __m512d ampi_5_lo(__m512 x) { return _mm512_cvtps_pd(_mm512_castps512_ps256(x)); }
+AMPI_T5 AMPI_ALWAYS __m512d ampi_5_hi(__m512 x) { return _mm512_cvtps_pd(_mm512_extractf32x8_ps(x, 1)); }
+AMPI_T5 AMPI_ALWAYS __m512d ampi_5_square(__m512d a, __m512d sum) { return _mm512_fmadd_pd(a, a, sum); }
 AMPI_T5 AMPI_ALWAYS __m512i ampi_5_shr(__m512i a, uint32_t n) { return _mm512_srlv_epi32(a, ampi_5_dup(n)); } /* srli needs a literal at -O0 */
 AMPI_T5 AMPI_ALWAYS __m512i ampi_5_shl(__m512i a, uint32_t n) { return _mm512_sllv_epi32(a, ampi_5_dup(n)); }
-AMPI_T5 AMPI_ALWAYS __m512i ampi_5_srlv(__m512i a, __m512i n) { return _mm512_srlv_epi32(a, n); }
-AMPI_T5 AMPI_ALWAYS __m512i ampi_5_sllv(__m512i a, __m512i n) { return _mm512_sllv_epi32(a, n); }
 AMPI_T5 AMPI_ALWAYS __mmask16 ampi_5_gt(__m512i a, __m512i b) { return _mm512_cmpgt_epi32_mask(a, b); }
 AMPI_T5 AMPI_ALWAYS __m512i ampi_5_sel(__mmask16 m, __m512i a, __m512i b) { return _mm512_mask_mov_epi32(b, m, a); }
-AMPI_T5 AMPI_ALWAYS __m512i ampi_5_min(__m512i a, __m512i b) { return _mm512_min_epi32(a, b); }
-AMPI_T5 AMPI_ALWAYS __m512i ampi_5_max(__m512i a, __m512i b) { return _mm512_max_epi32(a, b); }
 AMPI_T5 AMPI_ALWAYS int ampi_5_any(__m512i a) { return _mm512_test_epi32_mask(a, a) != 0; }
 AMPI_T5 AMPI_ALWAYS __m512i ampi_5_up16(const void *p) { return _mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *)p)); }
 AMPI_T5 AMPI_ALWAYS __m512i ampi_5_up8(const void *p) { return _mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i *)p)); }
@@ -5417,7 +5404,6 @@ AMPI_T5 AMPI_ALWAYS void ampi_5_nt64(char *p, const char *b) { _mm512_stream_si5
 #ifdef AMPI_NEON
 #define AMPI_TN
 #define ampi_n_N 4u
-#define ampi_n_ND 2u
 typedef float32x4_t ampi_n_v;
 typedef uint32x4_t ampi_n_i, ampi_n_m;
 typedef uint64x2_t ampi_n_j;
@@ -5455,11 +5441,6 @@ AMPI_ALWAYS void ampi_n_st16(void *p, uint32x4_t a, uint32x4_t b) { vst1q_u8((ui
 AMPI_ALWAYS void ampi_n_st8(void *p, uint32x4_t a, uint32x4_t b, uint32x4_t c, uint32x4_t d) {
     vst1q_u8((uint8_t *)p, vcombine_u8(vmovn_u16(vcombine_u16(vmovn_u32(a), vmovn_u32(b))), vmovn_u16(vcombine_u16(vmovn_u32(c), vmovn_u32(d)))));
 }
-AMPI_ALWAYS float32x4_t ampi_n_clamp(float32x4_t x, float32x4_t limit) { /* by the bits: NaN stays as it is */
-    uint32x4_t b = ampi_n_b(x), a = ampi_n_and(b, ampi_n_dup(0x7fffffffu)), l = ampi_n_b(limit);
-    uint32x4_t m = ampi_n_and(ampi_n_gt(a, l), ampi_n_gt(ampi_n_dup(0x7f800001u), a));
-    return ampi_n_f(ampi_n_sel(m, ampi_n_or(ampi_n_and(b, ampi_n_dup(0x80000000u)), l), b));
-}
 AMPI_ALWAYS uint64x2_t ampi_n_dup64(uint64_t x) { return vdupq_n_u64(x); }
 AMPI_ALWAYS uint64x2_t ampi_n_add64(uint64x2_t a, uint64x2_t b) { return vaddq_u64(a, b); }
 AMPI_ALWAYS uint64x2_t ampi_n_mul32(uint64x2_t a, uint64x2_t b) { return vmull_u32(vmovn_u64(a), vmovn_u64(b)); }
@@ -5476,9 +5457,10 @@ AMPI_ALWAYS float32x4_t ampi_n_top(float32x4_t a, float32x4_t b) { float32x4_t r
 AMPI_ALWAYS float32x4_t ampi_n_low(float32x4_t a, float32x4_t b) { float32x4_t r; __asm__("fmin %0.4s, %1.4s, %2.4s" : "=w"(r) : "w"(a), "w"(b)); return r; }
 AMPI_ALWAYS float64x2_t ampi_n_ldd(const double *p) { return vld1q_f64(p); }
 AMPI_ALWAYS void ampi_n_std(double *p, float64x2_t x) { vst1q_f64(p, x); }
-AMPI_ALWAYS float64x2_t ampi_n_upd(const float *p) { return vcvt_f64_f32(vld1_f32(p)); }
+AMPI_ALWAYS float64x2_t ampi_n_lo(float32x4_t x) { return vcvt_f64_f32(vget_low_f32(x)); }
+AMPI_ALWAYS float64x2_t ampi_n_hi(float32x4_t x) { return vcvt_high_f64_f32(x); }
+AMPI_ALWAYS float64x2_t ampi_n_square(float64x2_t a, float64x2_t sum) { return vfmaq_f64(sum, a, a); }
 AMPI_ALWAYS float64x2_t ampi_n_addd(float64x2_t a, float64x2_t b) { return vaddq_f64(a, b); }
-AMPI_ALWAYS float64x2_t ampi_n_muld(float64x2_t a, float64x2_t b) { return vmulq_f64(a, b); }
 #endif /* AMPI_NEON */
 
 /* ---- the loops, written once ---- */
@@ -5495,16 +5477,13 @@ AMPI_ALWAYS float64x2_t ampi_n_muld(float64x2_t a, float64x2_t b) { return vmulq
     T static int P##_scale(float *to, const float *u, size_t n, float by) { \
         const P##_i e = P##_dup(0x7f800000u), one = P##_dup(0x00800000u); \
         P##_i any = P##_dup(0); \
-        uint32_t rest = 0; \
         size_t i; \
-        for (i = 0; i + 2u * P##_N <= n; i += 2u * P##_N) { \
-            P##_v x = P##_mul(P##_ldf(u + i), P##_set(by)), y = P##_mul(P##_ldf(u + i + P##_N), P##_set(by)); \
+        for (i = 0; i + P##_N <= n; i += P##_N) { \
+            P##_v x = P##_mul(P##_ldf(u + i), P##_set(by)); \
             P##_stf(to + i, x); \
-            P##_stf(to + i + P##_N, y); \
-            any = P##_or(any, P##_or(P##_addi(P##_and(P##_b(x), e), one), P##_addi(P##_and(P##_b(y), e), one))); \
+            any = P##_or(any, P##_addi(P##_and(P##_b(x), e), one)); \
         } \
-        for (; i < n; i++) { to[i] = ampi_mul(u[i], by); rest |= (ampi_bits(to[i]) & 0x7f800000u) + 0x00800000u; } \
-        return (rest >> 31 != 0) | P##_any(P##_and(any, P##_dup(0x80000000u))); \
+        return P##_any(P##_and(any, P##_dup(0x80000000u))) | (i < n ? ampi_c_scale(to + i, u + i, n - i, by) : 0); \
     } \
     AMPI_EACH(P, T, axpy, (float *to, const float *u, size_t n, float by), (to + i, u + i, n - i, by), \
         P##_stf(to + i, P##_add(P##_ldf(to + i), P##_mul(P##_set(by), P##_ldf(u + i))));) \
@@ -5537,14 +5516,25 @@ AMPI_ALWAYS float64x2_t ampi_n_muld(float64x2_t a, float64x2_t b) { return vmulq
         AMPI_PREPARE(P, P##_v, ux, c); \
         AMPI_LION(P, P##_v, wx, mx, ux, c); \
         P##_stf(w + i, wx); P##_stf(m + i, mx);) \
-    T static void P##_squares(double *lane, const float *u, size_t n) { /* a square of floats is exact in double, so contraction cannot hurt */ \
+    T static int P##_squares(double *lane, const float *u, size_t n, float by) { /* a square of floats is exact in double: contraction cannot hurt */ \
+        const P##_i e = P##_dup(0x7f800000u), one = P##_dup(0x00800000u); \
+        P##_i any = P##_dup(0); \
         size_t i; \
-        for (i = 0; i + P##_ND <= n; i += P##_ND) { P##_d x = P##_upd(u + i); P##_std(lane + i, P##_addd(P##_ldd(lane + i), P##_muld(x, x))); } \
-        for (; i < n; i++) lane[i] += (double)u[i] * (double)u[i]; \
+        for (i = 0; i + P##_N <= n; i += P##_N) { \
+            P##_v x = P##_mul(P##_ldf(u + i), P##_set(by)); \
+            P##_std(lane + i, P##_square(P##_lo(x), P##_ldd(lane + i))); \
+            if (P##_N > 1u) P##_std(lane + i + P##_N / 2u, P##_square(P##_hi(x), P##_ldd(lane + i + P##_N / 2u))); \
+            any = P##_or(any, P##_addi(P##_and(P##_b(x), e), one)); \
+        } \
+        return P##_any(P##_and(any, P##_dup(0x80000000u))) | (i < n ? ampi_c_squares(lane + i, u + i, n - i, by) : 0); \
     } \
     T static void P##_sums(double *lane, const float *u, size_t n) { \
         size_t i; \
-        for (i = 0; i + P##_ND <= n; i += P##_ND) P##_std(lane + i, P##_addd(P##_ldd(lane + i), P##_upd(u + i))); \
+        for (i = 0; i + P##_N <= n; i += P##_N) { \
+            P##_v x = P##_ldf(u + i); \
+            P##_std(lane + i, P##_addd(P##_ldd(lane + i), P##_lo(x))); \
+            if (P##_N > 1u) P##_std(lane + i + P##_N / 2u, P##_addd(P##_ldd(lane + i + P##_N / 2u), P##_hi(x))); \
+        } \
         for (; i < n; i++) lane[i] += (double)u[i]; \
     } \
     T static float P##_top_of(const float *u, size_t n, float top) { \
@@ -5675,13 +5665,15 @@ static void ampi_use_c(ampi_kernels *k) { /* tables are filled by code: a const 
         P##_i c = P##_encode(P##_ldi(s + 8u * P##_N), dtype, cap), e = P##_encode(P##_ldi(s + 12u * P##_N), dtype, cap); \
         if (size == 2u) { P##_st16(d, a, b); P##_st16(d + 4u * P##_N, c, e); } else P##_st8(d, a, b, c, e); \
     } \
-    T AMPI_ALWAYS void P##_widen_##name##_1(char *d, const char *s) { \
-        P##_i a = P##_decode(size == 2u ? P##_up16(s) : P##_up8(s), dtype), b = P##_decode(size == 2u ? P##_up16(s + 2u * P##_N) : P##_up8(s + P##_N), dtype); \
-        P##_i c = P##_decode(size == 2u ? P##_up16(s + 4u * P##_N) : P##_up8(s + 2u * P##_N), dtype), e = P##_decode(size == 2u ? P##_up16(s + 6u * P##_N) : P##_up8(s + 3u * P##_N), dtype); \
+    T AMPI_ALWAYS P##_i P##_up_##name(const char *s) { return P##_decode(size == 2u ? P##_up16(s) : P##_up8(s), dtype); } \
+    AMPI_STEPS(T, P##_narrow_##name, P##_narrow_##name##_1, 4u * P##_N, size, 4u) \
+    AMPI_WIDEN_1(P, T, P##_widen_##name, P##_up_##name, size)
+#define AMPI_WIDEN_1(P, T, name, UP, size) \
+    T AMPI_ALWAYS void name##_1(char *d, const char *s) { \
+        P##_i a = UP(s), b = UP(s + (size) * P##_N), c = UP(s + 2u * (size) * P##_N), e = UP(s + 3u * (size) * P##_N); \
         P##_sti(d, a); P##_sti(d + 4u * P##_N, b); P##_sti(d + 8u * P##_N, c); P##_sti(d + 12u * P##_N, e); \
     } \
-    AMPI_STEPS(T, P##_narrow_##name, P##_narrow_##name##_1, 4u * P##_N, size, 4u) \
-    AMPI_STEPS(T, P##_widen_##name, P##_widen_##name##_1, 4u * P##_N, 4u, size)
+    AMPI_STEPS(T, name, name##_1, 4u * P##_N, 4u, size)
 
 /* Stochastic and saturating rounding: see ampi_encode for the fixed-point number q.F; here F's carry is looked at by itself. */
 #define AMPI_ROUNDING(P, T) \
@@ -5704,21 +5696,19 @@ static void ampi_use_c(ampi_kernels *k) { /* tables are filled by code: a const 
         if (!saturate) q = P##_sel(P##_gt(a, P##_dup(f.limit - 1u)), P##_dup(f.over), q); \
         return P##_finish(x, a, q, t); \
     } \
+    T AMPI_ALWAYS void P##_round_1(char *d, const char *s, const uint32_t *r, amp_dtype t, int saturate) { \
+        P##_i a = P##_encode_how(s, r, t, saturate), b = P##_encode_how(s + 4u * P##_N, r ? r + P##_N : r, t, saturate); \
+        P##_i c = P##_encode_how(s + 8u * P##_N, r ? r + 2u * P##_N : r, t, saturate), e = P##_encode_how(s + 12u * P##_N, r ? r + 3u * P##_N : r, t, saturate); \
+        if (t == AMP_F16 || t == AMP_BF16) { P##_st16(d, a, b); P##_st16(d + 4u * P##_N, c, e); } else P##_st8(d, a, b, c, e); \
+    } \
     T static void P##_round(void *dst, amp_dtype t, const void *src, size_t n, const uint32_t *r, int saturate) { \
         char *d = (char *)dst; \
         const char *s = (const char *)src; \
-        size_t size = amp_dtype_size(t); \
-        for (; n >= 4u * P##_N; n -= 4u * P##_N, d += 4u * size * P##_N, s += 16u * P##_N, r = r ? r + 4u * P##_N : r) { \
-            const uint32_t *r1 = r ? r + P##_N : r, *r2 = r ? r + 2u * P##_N : r, *r3 = r ? r + 3u * P##_N : r; \
-            const char *s1 = s + 4u * P##_N, *s2 = s + 8u * P##_N, *s3 = s + 12u * P##_N; \
-            if (t == AMP_F16) { \
-                P##_st16(d, P##_encode_how(s, r, AMP_F16, saturate), P##_encode_how(s1, r1, AMP_F16, saturate)); \
-                P##_st16(d + 4u * P##_N, P##_encode_how(s2, r2, AMP_F16, saturate), P##_encode_how(s3, r3, AMP_F16, saturate)); \
-            } else if (t == AMP_BF16) { \
-                P##_st16(d, P##_encode_how(s, r, AMP_BF16, saturate), P##_encode_how(s1, r1, AMP_BF16, saturate)); \
-                P##_st16(d + 4u * P##_N, P##_encode_how(s2, r2, AMP_BF16, saturate), P##_encode_how(s3, r3, AMP_BF16, saturate)); \
-            } else if (t == AMP_F8E4M3) P##_st8(d, P##_encode_how(s, r, AMP_F8E4M3, saturate), P##_encode_how(s1, r1, AMP_F8E4M3, saturate), P##_encode_how(s2, r2, AMP_F8E4M3, saturate), P##_encode_how(s3, r3, AMP_F8E4M3, saturate)); \
-            else P##_st8(d, P##_encode_how(s, r, AMP_F8E5M2, saturate), P##_encode_how(s1, r1, AMP_F8E5M2, saturate), P##_encode_how(s2, r2, AMP_F8E5M2, saturate), P##_encode_how(s3, r3, AMP_F8E5M2, saturate)); \
+        for (; n >= 4u * P##_N; n -= 4u * P##_N, d += 4u * amp_dtype_size(t) * P##_N, s += 16u * P##_N, r = r ? r + 4u * P##_N : r) { \
+            if (t == AMP_F16) P##_round_1(d, s, r, AMP_F16, saturate); \
+            else if (t == AMP_BF16) P##_round_1(d, s, r, AMP_BF16, saturate); \
+            else if (t == AMP_F8E4M3) P##_round_1(d, s, r, AMP_F8E4M3, saturate); \
+            else P##_round_1(d, s, r, AMP_F8E5M2, saturate); \
         } \
         P##_done(); \
         ampi_c_round(d, t, s, n, r, saturate); \
@@ -5811,6 +5801,7 @@ static void ampi_use_c(ampi_kernels *k) { /* tables are filled by code: a const 
         g = P##_sel(P##_gt(b, P##_dup(0)), P##_sel(P##_gt(P##_dup(0x7f800001u), b), P##_b(dy), P##_dup(0)), P##_dup(0)); \
         return act == AMP_RELU ? P##_f(g) : dy; \
     } \
+    T AMPI_ALWAYS P##_v P##_clamp(P##_v x, P##_v limit) { return P##_top(P##_sub(P##_set(0.0f), limit), P##_low(limit, x)); } \
     T AMPI_ALWAYS P##_v P##_signed(P##_v x, P##_v s) { /* by the bits, as the scalar one */ \
         P##_i u = P##_b(s), a = P##_and(u, P##_dup(0x7fffffffu)), r = P##_or(P##_b(x), P##_and(u, P##_dup(0x80000000u))); \
         return P##_f(P##_sel(P##_gt(a, P##_dup(0x7f800000u)), u, P##_sel(P##_gt(a, P##_dup(0)), r, P##_dup(0)))); \
@@ -5856,43 +5847,27 @@ AMPI_PATH(ampi_5, AMPI_T5) AMPI_STREAM(ampi_5, AMPI_T5) AMPI_ROUNDING(ampi_5, AM
 
 /* F16C, also for FP8: an E5M2 byte is the upper byte of a half; E4M3 moved up by 7 is a half 256 times too small, its NaN apart. */
 #define AMPI_HOLD_REG(C, x) __asm__("" : "+" C(x)) /* the forms that convert into memory are slow on some machines */
-AMPI_T2 AMPI_ALWAYS __m256i ampi_2_half(const void *p) { return ampi_2_b(_mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)p))); }
-AMPI_T2 AMPI_ALWAYS __m256i ampi_2_e5m2(const void *p) { return ampi_2_b(_mm256_cvtph_ps(_mm_slli_epi16(_mm_cvtepu8_epi16(_mm_loadl_epi64((const __m128i *)p)), 8))); }
-AMPI_T2 AMPI_ALWAYS __m256i ampi_2_e4m3(const void *p) {
-    __m128i h = _mm_and_si128(_mm_slli_epi16(_mm_cvtepi8_epi16(_mm_loadl_epi64((const __m128i *)p)), 7), _mm_set1_epi16((short)0xbf80));
-    h = _mm_or_si128(h, _mm_and_si128(_mm_add_epi16(h, _mm_set1_epi16(0x80)), _mm_set1_epi16(0x4000)));
-    return ampi_2_b(ampi_2_mul(_mm256_cvtph_ps(h), ampi_2_set(256.0f)));
-}
-AMPI_T2 AMPI_ALWAYS void ampi_2_to_half(void *p, const void *s) {
-    __m128i a = _mm256_cvtps_ph(ampi_2_f(ampi_2_ldi(s)), 0), b = _mm256_cvtps_ph(ampi_2_f(ampi_2_ldi((const char *)s + 32)), 0);
-    AMPI_HOLD_REG("x", a);
-    AMPI_HOLD_REG("x", b);
-    _mm_storeu_si128((__m128i *)p, a);
-    _mm_storeu_si128((__m128i *)(void *)((char *)p + 16), b);
-}
-AMPI_T5 AMPI_ALWAYS __m512i ampi_5_half(const void *p) { return ampi_5_b(_mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)p))); }
-AMPI_T5 AMPI_ALWAYS __m512i ampi_5_e5m2(const void *p) { return ampi_5_b(_mm512_cvtph_ps(_mm256_slli_epi16(_mm256_cvtepu8_epi16(_mm_loadu_si128((const __m128i *)p)), 8))); }
-AMPI_T5 AMPI_ALWAYS __m512i ampi_5_e4m3(const void *p) {
-    __m256i h = _mm256_and_si256(_mm256_slli_epi16(_mm256_cvtepi8_epi16(_mm_loadu_si128((const __m128i *)p)), 7), _mm256_set1_epi16((short)0xbf80));
-    h = _mm256_or_si256(h, _mm256_and_si256(_mm256_add_epi16(h, _mm256_set1_epi16(0x80)), _mm256_set1_epi16(0x4000)));
-    return ampi_5_b(ampi_5_mul(_mm512_cvtph_ps(h), ampi_5_set(256.0f)));
-}
-#define AMPI_TO_HALF(x) _mm512_maskz_cvtps_ph((__mmask16)0xffffu, (x), 0) /* the plain form, as a macro at -O0, has a sign conversion in it */
-AMPI_T5 AMPI_ALWAYS void ampi_5_to_half(void *p, const void *s) {
-    __m256i a = AMPI_TO_HALF(ampi_5_f(ampi_5_ldi(s))), b = AMPI_TO_HALF(ampi_5_f(ampi_5_ldi((const char *)s + 64)));
-    AMPI_HOLD_REG("v", a);
-    AMPI_HOLD_REG("v", b);
-    _mm256_storeu_si256((__m256i *)p, a);
-    _mm256_storeu_si256((__m256i *)(void *)((char *)p + 32), b);
-}
-#undef AMPI_HOLD_REG
-#undef AMPI_TO_HALF
-#define AMPI_WIDEN_1(P, T, name, UP, size) \
-    T AMPI_ALWAYS void name##_1(char *d, const char *s) { \
-        P##_i a = UP(s), b = UP(s + (size) * P##_N), c = UP(s + 2u * (size) * P##_N), e = UP(s + 3u * (size) * P##_N); \
-        P##_sti(d, a); P##_sti(d + 4u * P##_N, b); P##_sti(d + 8u * P##_N, c); P##_sti(d + 12u * P##_N, e); \
+#define AMPI_TO_HALF_2(x) _mm256_cvtps_ph(x, 0)
+#define AMPI_TO_HALF_5(x) _mm512_maskz_cvtps_ph((__mmask16)0xffffu, (x), 0) /* the plain form, as a macro at -O0, has a sign conversion in it */
+#define AMPI_HALVES(P, T, M, I, H, C, L, LOADB, TO) /* H, L: vectors of as many 16-bit numbers; LOADB loads as many bytes */ \
+    T AMPI_ALWAYS P##_i P##_half(const void *p) { return P##_b(M##_cvtph_ps(H##_loadu_si##L((const I *)p))); } \
+    T AMPI_ALWAYS P##_i P##_e5m2(const void *p) { return P##_b(M##_cvtph_ps(H##_slli_epi16(H##_cvtepu8_epi16(LOADB((const __m128i *)p)), 8))); } \
+    T AMPI_ALWAYS P##_i P##_e4m3(const void *p) { \
+        I h = H##_and_si##L(H##_slli_epi16(H##_cvtepi8_epi16(LOADB((const __m128i *)p)), 7), H##_set1_epi16((short)0xbf80)); \
+        h = H##_or_si##L(h, H##_and_si##L(H##_add_epi16(h, H##_set1_epi16(0x80)), H##_set1_epi16(0x4000))); \
+        return P##_b(P##_mul(M##_cvtph_ps(h), P##_set(256.0f))); \
     } \
-    AMPI_STEPS(T, name, name##_1, 4u * P##_N, 4u, size)
+    T AMPI_ALWAYS void P##_to_half(char *p, const char *s) { \
+        I a = TO(P##_f(P##_ldi(s))), b = TO(P##_f(P##_ldi(s + 4u * P##_N))); \
+        AMPI_HOLD_REG(C, a); \
+        AMPI_HOLD_REG(C, b); \
+        H##_storeu_si##L((I *)(void *)p, a); \
+        H##_storeu_si##L((I *)(void *)(p + 2u * P##_N), b); \
+    }
+AMPI_HALVES(ampi_2, AMPI_T2, _mm256, __m128i, _mm, "x", 128, _mm_loadl_epi64, AMPI_TO_HALF_2)
+AMPI_HALVES(ampi_5, AMPI_T5, _mm512, __m256i, _mm256, "v", 256, _mm_loadu_si128, AMPI_TO_HALF_5)
+#undef AMPI_HALVES
+#undef AMPI_HOLD_REG
 #define AMPI_F16C(P, T) \
     AMPI_WIDEN_1(P, T, P##_widen_half, P##_half, 2u) \
     AMPI_WIDEN_1(P, T, P##_widen_e5m2, P##_e5m2, 1u) \
@@ -5901,7 +5876,6 @@ AMPI_T5 AMPI_ALWAYS void ampi_5_to_half(void *p, const void *s) {
     AMPI_STEPS(T, P##_narrow_half, P##_narrow_half_1, 4u * P##_N, 2u, 4u)
 AMPI_F16C(ampi_2, AMPI_T2)
 AMPI_F16C(ampi_5, AMPI_T5)
-#undef AMPI_WIDEN_1
 #undef AMPI_F16C
 
 /* VCVTNE2PS2BF16 rounds to nearest in any mode, but takes subnormals for 0: a step that holds one (2x - 1 < 2^24 - 1 unsigned) is done
@@ -6010,6 +5984,7 @@ static void ampi_use_n(ampi_kernels *k) {
 #undef AMPI_STEPS
 #undef AMPI_CONVERSIONS
 #undef AMPI_CONVERSION
+#undef AMPI_WIDEN_1
 #undef AMPI_ROUNDING
 #undef AMPI_RANDOM
 #undef AMPI_BAD
@@ -6138,6 +6113,15 @@ static void ampi_parallel(ampi_cpu *c, size_t tasks, size_t work, void (*fn)(voi
     for (i = 0; i < tasks; i++) fn(arg, i, c->work);
 }
 #endif
+
+/* The same in the default floating-point environment: conversions do not depend on it, but they may raise exceptions that the caller traps. */
+static amp_status ampi_run(ampi_cpu *c, size_t tasks, double work, void (*fn)(void *, size_t, ampi_workspace *), void *arg) {
+    ampi_fpu fpu = ampi_fpu_enter();
+    ampi_parallel(c, tasks, work < 1e9 ? (size_t)work : (size_t)1000000000, fn, arg);
+    ampi_fpu_leave(fpu);
+    return AMP_OK;
+}
+static size_t ampi_chunks(size_t n) { return (n - 1) / AMP_CHUNK + 1; }
 
 /* ---- sums by the rule (see >>backend) ---- */
 
@@ -6280,16 +6264,13 @@ static void ampi_cast_task(void *arg, size_t task, ampi_workspace *w) {
     if (i < end) ampi_cast_some(j, ampi_at(j->dst, i), i, end - i);
 }
 static amp_status ampi_cpu_cast(amp_ctx *ctx, amp_array dst, amp_array src, size_t n, const amp_cast_desc *d) {
-    ampi_fpu fpu = ampi_fpu_enter(); /* conversions do not depend on it, but they may raise exceptions that the caller traps */
     ampi_cpu *c = ampi_cpu_of(ctx);
     size_t size = amp_dtype_size(dst.dtype), off = (64 - ((uintptr_t)dst.data & 63u)) & 63u;
     ampi_cast_job j;
     j.k = c->k; j.dst = dst; j.src = src; j.n = n; j.d = d; j.head = 0; j._pad = 0;
     j.stream = c->k->stream && n * size >= AMP_STREAM_BYTES && n > AMP_CHUNK && (off & (size - 1)) == 0 && dst.dtype != src.dtype && dst.data != src.data;
     if (j.stream) j.head = off / size; /* tasks begin where lines begin */
-    ampi_parallel(c, (n - j.head - 1) / AMP_CHUNK + 1, n, ampi_cast_task, &j);
-    ampi_fpu_leave(fpu);
-    return AMP_OK;
+    return ampi_run(c, ampi_chunks(n - j.head), (double)n, ampi_cast_task, &j);
 }
 
 /* What is wrong with a chunk's elements from .. from + n of a gradient g whose products are u, and with products that are finite as
@@ -6353,7 +6334,7 @@ static amp_status ampi_cpu_finite(amp_ctx *ctx, const amp_array *dst, const amp_
     for (j.index = 0; j.index < n; j.index++) if (arrays[j.index].count) {
         j.a = arrays[j.index];
         j.dst = dst ? dst[j.index] : j.a;
-        ampi_parallel(j.c, (j.a.count - 1) / AMP_CHUNK + 1, j.a.count, ampi_finite_task, &j);
+        ampi_parallel(j.c, ampi_chunks(j.a.count), j.a.count, ampi_finite_task, &j);
     }
     if (s && !s->no_check) s->found |= j.found;
     if (out) *out = j.r;
@@ -6392,16 +6373,14 @@ static void ampi_histogram_task(void *arg, size_t task, ampi_workspace *w) {
     ampi_unlock(j->c);
 }
 static amp_status ampi_cpu_histogram(amp_ctx *ctx, const amp_array *arrays, size_t n, amp_histogram *out) {
-    ampi_fpu fpu = ampi_fpu_enter();
     ampi_histogram_job j;
     size_t i;
     j.c = ampi_cpu_of(ctx);
     j.h = out;
     for (i = 0; i < n; i++) if (arrays[i].count) {
         j.a = arrays[i];
-        ampi_parallel(j.c, (j.a.count - 1) / AMP_CHUNK + 1, j.a.count, ampi_histogram_task, &j);
+        (void)ampi_run(j.c, ampi_chunks(j.a.count), (double)j.a.count, ampi_histogram_task, &j);
     }
-    ampi_fpu_leave(fpu);
     return AMP_OK;
 }
 
@@ -6417,6 +6396,7 @@ typedef struct ampi_step_job {
     uint32_t overflow;
 } ampi_step_job;
 
+static ampi_step_job ampi_step_of(amp_ctx *ctx) { ampi_step_job j; memset(&j, 0, sizeof j); j.c = ampi_cpu_of(ctx); return j; }
 static amp_array ampi_gradient(const amp_param_entry *p, uint32_t accum) { return accum ? amp_arr(p->accum, AMP_F32) : amp_arr(p->grad, p->grad_dtype); }
 
 static void ampi_cpu_inspect_task(void *arg, size_t task, ampi_workspace *w) {
@@ -6439,9 +6419,9 @@ static void ampi_cpu_inspect_task(void *arg, size_t task, ampi_workspace *w) {
         n = ampi_least(AMPI_BLOCK, count - i);
         ampi_ahead(ampi_at(g, i + n), n * size);
         u = ampi_floats(k, g, i, n, own);
-        if (ampi_bits(j->inv) == 0x3f800000u) bad = k->bad(u, n * sizeof *u, AMP_F32);
-        else { bad = k->scale(own, u, n, j->inv); u = own; }
-        k->squares(ampi_sum_block(&sum, n), u, n);
+        bad = k->squares(ampi_sum_block(&sum, n), u, n, j->inv);
+        if (!bad && !(job->flags & AMP_INSPECT_WRITE)) continue;
+        if (ampi_bits(j->inv) != 0x3f800000u) { (void)k->scale(own, u, n, j->inv); u = own; }
         if (bad) ampi_count_faults(out, g, i, u, n);
         if (!(job->flags & AMP_INSPECT_WRITE)) continue;
         k->narrow[g.dtype](ampi_at(g, i), u, n);
@@ -6455,9 +6435,7 @@ static amp_status ampi_cpu_inspect(amp_ctx *ctx, const amp_inspect_job *job) {
     amp_status st = AMP_OK;
     uint32_t first_param = 0, i;
     uint64_t first_index = 0;
-    ampi_step_job j;
-    memset(&j, 0, sizeof j);
-    j.c = ampi_cpu_of(ctx);
+    ampi_step_job j = ampi_step_of(ctx);
     j.inspect = job;
     j.inv = amp_inspect_factor(job);
     if (job->flags & AMP_INSPECT_READ) {
@@ -6536,21 +6514,15 @@ static void ampi_cpu_update_task(void *arg, size_t task, ampi_workspace *ws) {
     ampi_unlock(j->c);
 }
 static amp_status ampi_cpu_update(amp_ctx *ctx, const amp_update_job *job) {
-    ampi_cpu *c = ampi_cpu_of(ctx);
-    ampi_fpu fpu;
-    ampi_step_job j;
-    memset(&j, 0, sizeof j);
+    ampi_step_job j = ampi_step_of(ctx);
     if (job->record->skip) { /* a lost window still ends */
         uint32_t i;
         for (i = 0; job->accum && i < job->table.n_entries; i++) memset(job->table.entries[i].accum, 0, (size_t)job->table.entries[i].count * sizeof(float));
         return AMP_OK;
     }
-    fpu = ampi_fpu_enter();
-    j.c = c;
     j.update = job;
-    ampi_parallel(c, job->table.n_chunks, (size_t)job->table.n_elements, ampi_cpu_update_task, &j);
+    (void)ampi_run(j.c, job->table.n_chunks, (double)job->table.n_elements, ampi_cpu_update_task, &j);
     if (j.overflow) job->record->weight_overflow = 1;
-    ampi_fpu_leave(fpu);
     return AMP_OK;
 }
 
@@ -6569,16 +6541,10 @@ static void ampi_cpu_add_task(void *arg, size_t task, ampi_workspace *w) {
     }
 }
 static amp_status ampi_cpu_add(amp_ctx *ctx, const amp_add_job *job) {
-    ampi_fpu fpu;
-    ampi_step_job j;
+    ampi_step_job j = ampi_step_of(ctx);
     if (job->record->skip) return AMP_OK;
-    fpu = ampi_fpu_enter();
-    memset(&j, 0, sizeof j);
-    j.c = ampi_cpu_of(ctx);
     j.add = job;
-    ampi_parallel(j.c, job->table.n_chunks, (size_t)job->table.n_elements, ampi_cpu_add_task, &j);
-    ampi_fpu_leave(fpu);
-    return AMP_OK;
+    return ampi_run(j.c, job->table.n_chunks, (double)job->table.n_elements, ampi_cpu_add_task, &j);
 }
 
 static amp_status ampi_cpu_mirror_create(amp_ctx *ctx, amp_step_mirror **out) { (void)ctx; *out = NULL; return AMP_OK; }
@@ -6606,14 +6572,9 @@ static void ampi_cpu_clip_task(void *arg, size_t task, ampi_workspace *w) {
     }
 }
 static amp_status ampi_cpu_clip(amp_ctx *ctx, const amp_clip_job *job) {
-    ampi_fpu fpu = ampi_fpu_enter();
-    ampi_step_job j;
-    memset(&j, 0, sizeof j);
-    j.c = ampi_cpu_of(ctx);
+    ampi_step_job j = ampi_step_of(ctx);
     j.clip = job;
-    if (!job->record || job->record->clip != 1.0f) ampi_parallel(j.c, job->table.n_chunks, (size_t)job->table.n_elements, ampi_cpu_clip_task, &j);
-    ampi_fpu_leave(fpu);
-    return AMP_OK;
+    return ampi_run(j.c, job->record && ampi_bits(job->record->clip) == 0x3f800000u ? 0 : job->table.n_chunks, (double)job->table.n_elements, ampi_cpu_clip_task, &j);
 }
 static amp_status ampi_cpu_next_scale(amp_ctx *ctx, amp_scaler_state *s) {
     ampi_fpu fpu = ampi_fpu_enter();
@@ -6688,6 +6649,13 @@ static void ampi_epilogue(const ampi_kernels *kn, const amp_gemm_desc *d, float 
     kn->narrow[d->d.dtype](ampi_at(d->d, at), acc, n);
 }
 
+static void ampi_amax(const ampi_gemm_job *j, uint32_t amax) { /* of one task */
+    if (!j->d->amax_d) return;
+    ampi_lock(j->c);
+    if (amax > ampi_bits(*j->d->amax_d)) *j->d->amax_d = ampi_float(amax);
+    ampi_unlock(j->c);
+}
+
 static void ampi_gemm_task(void *arg, size_t task, ampi_workspace *w) {
     const ampi_gemm_job *j = (const ampi_gemm_job *)arg;
     const amp_gemm_desc *d = j->d;
@@ -6707,39 +6675,94 @@ static void ampi_gemm_task(void *arg, size_t task, ampi_workspace *w) {
             kn->tile[ampi_tile_for(kn, rows - r)](kc, w->a + r * kc, w->b + c * kc, w->c + r * AMPI_LDC + c, k0 == 0);
     }
     for (r = 0; r < rows; r++) ampi_epilogue(kn, d, w->c + r * AMPI_LDC, batch, r0 + r, c0, cols, w->row, &amax);
-    if (d->amax_d) {
-        ampi_lock(j->c);
-        if (amax > ampi_bits(*d->amax_d)) *d->amax_d = ampi_float(amax);
-        ampi_unlock(j->c);
-    }
+    ampi_amax(j, amax);
 }
 static size_t ampi_share(size_t n, size_t blocks, size_t multiple) { /* n cut into equal blocks of a multiple */
     size_t each = (n - 1) / blocks + 1;
     return (each + multiple - 1) / multiple * multiple;
 }
+/* As ampi_floats; fetches what comes next. */
+static const float *ampi_near(const ampi_kernels *kn, amp_array x, size_t at, size_t n, float *buf) {
+    if (x.dtype != AMP_F32) ampi_ahead(ampi_at(x, at + n), n * amp_dtype_size(x.dtype));
+    return ampi_floats(kn, x, at, n, buf);
+}
+/* A few rows of D: packing would cost more than the product, so B is read once, straight from where it is. Rows of B are added up where
+   they lie along D, else their products with rows of A are. An element of D is a chain over k again, whatever the threads do. */
+static void ampi_gemv_task(void *arg, size_t task, ampi_workspace *w) {
+    const ampi_gemm_job *j = (const ampi_gemm_job *)arg;
+    const amp_gemm_desc *d = j->d;
+    const ampi_kernels *kn = j->c->k;
+    size_t batch = task / j->blocks_n, c0 = task % j->blocks_n * j->cols, cols, k0, kc, r, c, k, n, rows = j->rows;
+    size_t a0 = batch * d->stride_a, b0 = batch * d->stride_b;
+    float *sum = w->b + 2 * AMPI_BLOCK;
+    uint32_t amax = 0;
+    if (c0 >= d->n) return;
+    cols = ampi_least(j->cols, d->n - c0);
+    memset(w->c, 0, rows * j->cols * sizeof *w->c);
+    for (k0 = 0; k0 < d->k; k0 += kc) {
+        kc = ampi_least(d->trans_b ? AMPI_MC / AMPI_FEW * AMPI_KC : AMPI_KC, d->k - k0);
+        for (r = 0; r < rows; r++) {
+            if (!d->trans_a) kn->widen[d->a.dtype](w->a + r * kc, ampi_at(d->a, a0 + r * d->lda + k0), kc);
+            else for (k = 0; k < kc; k++) w->a[r * kc + k] = amp_load(d->a.data, d->a.dtype, a0 + (k0 + k) * d->lda + r);
+        }
+        if (d->trans_b) for (c = 0; c < cols; c++) for (k = 0; k < kc; k += n) {
+            const float *b;
+            n = ampi_least(2 * AMPI_BLOCK, kc - k);
+            b = ampi_near(kn, d->b, b0 + (c0 + c) * d->ldb + k0 + k, n, w->b);
+            for (r = 0; r < rows; r++) w->c[r * j->cols + c] += kn->dot(w->a + r * kc + k, b, n);
+        } else {
+            memset(sum, 0, rows * j->cols * sizeof *sum);
+            for (k = 0; k < kc; k++) for (c = 0; c < cols; c += n) {
+                const float *b;
+                n = ampi_least(AMPI_BLOCK, cols - c);
+                b = ampi_near(kn, d->b, b0 + (k0 + k) * d->ldb + c0 + c, n, w->b);
+                for (r = 0; r < rows; r++) kn->axpy(sum + r * j->cols + c, b, n, w->a[r * kc + k]);
+            }
+            kn->axpy(w->c, sum, rows * j->cols, 1.0f);
+        }
+    }
+    for (r = 0; r < rows; r++) for (c = 0; c < cols; c += n) {
+        n = ampi_least(AMPI_NC, cols - c);
+        ampi_epilogue(kn, d, w->c + r * j->cols + c, batch, r, c0 + c, n, w->row, &amax);
+    }
+    ampi_amax(j, amax);
+}
 static amp_status ampi_cpu_bias_grad(amp_ctx *ctx, amp_act act, amp_array dy, amp_array saved, size_t rows, size_t cols, amp_array dbias, int accumulate);
-static amp_status ampi_cpu_gemm(amp_ctx *ctx, const amp_gemm_desc *d) {
-    ampi_fpu fpu;
+static amp_status ampi_cpu_gemm(amp_ctx *ctx, const amp_gemm_desc *desc) {
+    amp_gemm_desc t = *desc;
     ampi_gemm_job j;
-    size_t mr;
-    double work;
-    if (d->flags & AMP_GEMM_EXPLAIN) amp_log_event(ctx, AMP_LOG_INFO, "amp_gemm: [%lu,%lu] x [%lu,%lu], %s -> %s: CPU kernels, %s", (unsigned long)d->m, (unsigned long)d->k, (unsigned long)d->k,
-                                                   (unsigned long)d->n, amp_dtype_name(d->a.dtype), amp_dtype_name(d->d.dtype), amp_ctx_device(ctx));
-    if (d->flags & AMPI_GEMM_DRY) return AMP_OK;
-    if (d->amax_d) *d->amax_d = 0.0f;
-    fpu = ampi_fpu_enter();
+    size_t mr, threads;
+    amp_status st;
+    if (t.flags & AMP_GEMM_EXPLAIN) amp_log_event(ctx, AMP_LOG_INFO, "amp_gemm: [%lu,%lu] x [%lu,%lu], %s -> %s: CPU kernels, %s", (unsigned long)t.m, (unsigned long)t.k, (unsigned long)t.k,
+                                                  (unsigned long)t.n, amp_dtype_name(t.a.dtype), amp_dtype_name(t.d.dtype), amp_ctx_device(ctx));
+    if (t.flags & AMPI_GEMM_DRY) return AMP_OK;
+    if (t.amax_d) *t.amax_d = 0.0f;
     j.c = ampi_cpu_of(ctx);
-    j.d = d;
+    j.d = &t;
+    threads = (size_t)j.c->threads;
+    if (t.n == 1 && t.m > 1 && t.ldd == 1 && (t.beta == 0.0f || t.ldc == 1) && !t.bias.data) { /* a contiguous column: a row of the transposed product */
+        t.m = 1; t.n = desc->m;
+        t.a = desc->b; t.trans_a = !desc->trans_b; t.lda = desc->ldb; t.stride_a = desc->stride_b;
+        t.b = desc->a; t.trans_b = !desc->trans_a; t.ldb = desc->lda; t.stride_b = desc->stride_a;
+    }
+    if (t.m <= AMPI_FEW) {
+        size_t most = (AMPI_KC * AMPI_NC - 2 * AMPI_BLOCK) / t.m / 16 * 16; /* floats in `sum` */
+        j.rows = t.m; j.blocks_m = 1;
+        j.blocks_n = (t.n - 1) / most + 1;
+        if (t.batch < threads && t.n / j.blocks_n > 64 * threads) j.blocks_n *= threads;
+        j.cols = ampi_share(t.n, j.blocks_n, 16);
+        st = ampi_run(j.c, j.blocks_n * t.batch, (double)t.n * (double)(t.k + 1) * (double)t.batch, ampi_gemv_task, &j);
+        return st == AMP_OK && desc->dbias.data ? ampi_cpu_bias_grad(ctx, AMP_ACT_NONE, desc->d, desc->d, desc->m, desc->n, desc->dbias, 0) : st;
+    }
     mr = j.c->k->mr[0];
-    j.blocks_m = (d->m - 1) / AMPI_MC + 1;
-    j.blocks_n = (d->n - 1) / AMPI_NC + 1;
-    while (j.blocks_m * j.blocks_n * d->batch < (size_t)j.c->threads && d->m / j.blocks_m >= 4 * mr) j.blocks_m++; /* work for every thread */
-    j.rows = ampi_share(d->m, j.blocks_m, mr);
-    j.cols = ampi_share(d->n, j.blocks_n, j.c->k->nr);
-    work = (double)d->m * (double)d->n * (double)(d->k + 32) * (double)d->batch / 32.0; /* 32 multiplications cost about one element elsewhere */
-    ampi_parallel(j.c, j.blocks_m * j.blocks_n * d->batch, work < 1e9 ? (size_t)work : (size_t)1000000000, ampi_gemm_task, &j);
-    ampi_fpu_leave(fpu);
-    return d->dbias.data ? ampi_cpu_bias_grad(ctx, AMP_ACT_NONE, d->d, d->d, d->m, d->n, d->dbias, 0) : AMP_OK;
+    j.blocks_m = (t.m - 1) / AMPI_MC + 1;
+    j.blocks_n = (t.n - 1) / AMPI_NC + 1;
+    while (j.blocks_m * j.blocks_n * t.batch < threads && t.m / j.blocks_m >= 4 * mr) j.blocks_m++; /* work for every thread */
+    j.rows = ampi_share(t.m, j.blocks_m, mr);
+    j.cols = ampi_share(t.n, j.blocks_n, j.c->k->nr);
+    st = ampi_run(j.c, j.blocks_m * j.blocks_n * t.batch, (double)t.m * (double)t.n * (double)(t.k + 32) * (double)t.batch / 32.0, /* 32 multiplications cost about one element elsewhere */
+                  ampi_gemm_task, &j);
+    return st == AMP_OK && desc->dbias.data ? ampi_cpu_bias_grad(ctx, AMP_ACT_NONE, desc->d, desc->d, desc->m, desc->n, desc->dbias, 0) : st;
 }
 
 typedef struct ampi_act_job { const ampi_kernels *k; amp_array dy, saved; size_t n; amp_act act; uint32_t _pad; } ampi_act_job;
@@ -6770,16 +6793,13 @@ static void ampi_col_task(void *arg, size_t task, ampi_workspace *w) { /* AMPI_N
     }
 }
 static amp_status ampi_cpu_bias_grad(amp_ctx *ctx, amp_act act, amp_array dy, amp_array saved, size_t rows, size_t cols, amp_array dbias, int accumulate) {
-    ampi_fpu fpu = ampi_fpu_enter();
     ampi_act_job a;
     ampi_col_job j;
     a.k = j.k = ampi_cpu_of(ctx)->k;
     a.act = act; a.dy = dy; a.saved = saved; a.n = rows * cols;
-    if (act != AMP_ACT_NONE) ampi_parallel(ampi_cpu_of(ctx), (a.n - 1) / AMP_CHUNK + 1, a.n, ampi_act_task, &a);
+    if (act != AMP_ACT_NONE) (void)ampi_run(ampi_cpu_of(ctx), ampi_chunks(a.n), (double)a.n, ampi_act_task, &a);
     j.out = dbias; j.in = dy; j.rows = rows; j.cols = cols; j.accumulate = accumulate;
-    if (dbias.data) ampi_parallel(ampi_cpu_of(ctx), (cols - 1) / AMPI_NC + 1, rows * cols, ampi_col_task, &j);
-    ampi_fpu_leave(fpu);
-    return AMP_OK;
+    return dbias.data ? ampi_run(ampi_cpu_of(ctx), (cols - 1) / AMPI_NC + 1, (double)rows * (double)cols, ampi_col_task, &j) : AMP_OK;
 }
 
 typedef struct ampi_xent_job { ampi_cpu *c; const amp_xent *d; size_t per_task; float factor; /* of gradients: factor * scale / rows that count */ uint32_t _pad; } ampi_xent_job;
@@ -6887,12 +6907,9 @@ static void ampi_dropout_task(void *arg, size_t task, ampi_workspace *w) {
     }
 }
 static amp_status ampi_cpu_dropout(amp_ctx *ctx, const amp_dropout_desc *d) {
-    ampi_fpu fpu = ampi_fpu_enter();
     ampi_dropout_job j;
     j.k = ampi_cpu_of(ctx)->k; j.d = d;
-    ampi_parallel(ampi_cpu_of(ctx), (d->count - 1) / AMP_CHUNK + 1, d->count, ampi_dropout_task, &j);
-    ampi_fpu_leave(fpu);
-    return AMP_OK;
+    return ampi_run(ampi_cpu_of(ctx), ampi_chunks(d->count), (double)d->count, ampi_dropout_task, &j);
 }
 
 /* ---- create, destroy ---- */
