@@ -183,10 +183,10 @@ if [ -n "$NVCC" ] && "$NVCC" --version >/dev/null 2>&1; then
     [ -z "$full" ] || archs=$("$NVCC" --list-gpu-arch | sed -n 's/^compute_//p' | awk '$1 >= 75')
     for a in $archs; do
         # shellcheck disable=SC2086
-        quiet "tensor_core.cu: nvcc, sm_$a" "$NVCC" -O1 -arch=sm_$a -Xptxas -warn-spills $warn -I"$top" -c "$ex/tensor_core.cu" -o "$work/x.o"
+        quiet "tensor_core.cu: nvcc, sm_$a" "$NVCC" -O1 -arch=sm_$a $warn -I"$top" -c "$ex/tensor_core.cu" -o "$work/x.o"
         if [ "$a" = 75 ]; then a=80; fi
         # shellcheck disable=SC2086
-        quiet "tensor_core.cu in BF16: nvcc, sm_$a" "$NVCC" -O1 -DBF16 -arch=sm_$a -Xptxas -warn-spills $warn -I"$top" \
+        quiet "tensor_core.cu in BF16: nvcc, sm_$a" "$NVCC" -O1 -DBF16 -arch=sm_$a $warn -I"$top" \
             -c "$ex/tensor_core.cu" -o "$work/x.o"
     done
     if nvidia-smi -L >/dev/null 2>&1 || [ -e /dev/nvidia0 ]; then
