@@ -256,6 +256,20 @@ static void train_row(const train_device *device, const char *what, const char *
     }
 }
 
+/* What the CPU context makes of the same net and batch: the loss of the first step and of the last; 0 if it cannot. */
+static void train_on_cpu(const train_shape *s, const train_mode *mode, int steps, float *first, float *last) {
+    static train_net net;
+    amp_ctx *ctx;
+    int k;
+    *first = *last = 0;
+    if (amp_cpu_create(&ctx, NULL) != AMP_OK) return;
+    if (train_create(&net, ctx, s, mode) == AMP_OK)
+        for (k = 0; k < steps && train_ok(&net, train_step(&net)); k++) { *last = train_loss(&net); if (k == 0) *first = *last; }
+    train_destroy(&net);
+    amp_ctx_destroy(ctx);
+}
+static int near_loss(float a, float b, float share) { return amp_is_finite(a) && fabsf(a - b) <= share * b; }
+
 /* One model in every mode, beside the peer's. */
 AMP_UNUSED static void train_rows(const train_device *device, const train_shape *s, int steps, int rounds) {
     static const char *const peer_mode[6] = {"fp32", "amp", "amp-compiled", "bf16", "bf16-compiled", "tf32"};
@@ -267,6 +281,7 @@ AMP_UNUSED static void train_rows(const train_device *device, const train_shape 
     uint64_t skipped[TRAIN_MODES];
     int at[TRAIN_MODES], made[TRAIN_MODES], n = 0, m, k, modes = device->capture ? TRAIN_MODES : TRAIN_MODES - 1; /* at: place in r, or -1 */
     double bytes[TRAIN_MODES], peer_bytes;
+    float full = 0; /* the first loss in FP32 */
     amp_step_record record;
     amp_ctx *ctx[TRAIN_MODES];
     char size[64], what[64], key[120];
@@ -276,7 +291,7 @@ AMP_UNUSED static void train_rows(const train_device *device, const train_shape 
     memset(ctx, 0, sizeof ctx);
     snprintf(size, sizeof size, "%lux%lu, %lu rows", (unsigned long)s->layers, (unsigned long)s->width, (unsigned long)s->rows);
     for (m = 0; m < modes; m++) {
-        float first = 0, last = 0;
+        float first = 0, last = 0, want, want_last;
         at[m] = -1; made[m] = 0; bytes[m] = 0;
         snprintf(what, sizeof what, "%s %s", s->name, train_modes[m].name);
         if (!fine(NULL, device->open(&ctx[m]), "a context")) continue;
@@ -293,6 +308,14 @@ AMP_UNUSED static void train_rows(const train_device *device, const train_shape 
         printf("  %-38s %-22s loss %.4f -> %.4f in %d steps\n", what, size, (double)first, (double)last, steps);
         snprintf(key, sizeof key, "%s: the loss falls", what);
         right(amp_is_finite(last) && last < first, key);
+        if (m == 0) full = first;
+        snprintf(key, sizeof key, "%s: the first loss is near that of FP32", what);
+        right(near_loss(first, full, 0.02f), key);
+        if (bench.tiny && device->capture) {
+            train_on_cpu(s, &train_modes[m], steps, &want, &want_last);
+            snprintf(key, sizeof key, "%s: losses near those of the CPU", what);
+            right(near_loss(first, want, 0.005f) && near_loss(last, want_last, 0.03f), key);
+        }
         net[m].step.lr = 0; /* from here on the weights stay, and so do the numbers in every product */
         net[m].step.weight_decay = 0;
         train_ok(&net[m], amp_sync(ctx[m]));
