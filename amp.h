@@ -3643,10 +3643,8 @@ AMP_API amp_status amp_policy_set(amp_ctx *ctx, amp_policy *policy, const char *
 static int ampi_policy_mode(const amp_policy *p) { return !p->enabled ? 0 : p->autocast ? 1 : ampi_is_half(p->cast_model) ? 2 : 0; }
 
 AMP_API amp_op_class amp_policy_class(const amp_policy *policy, amp_op op) {
-    int mode;
-    if (!policy || (uint32_t)op >= (uint32_t)AMP_OP_COUNT) return AMP_CLASS_NONE;
-    mode = ampi_policy_mode(policy);
-    if (mode == 0) return AMP_CLASS_NONE;
+    int mode = policy ? ampi_policy_mode(policy) : 0;
+    if (mode == 0 || (uint32_t)op >= (uint32_t)AMP_OP_COUNT) return AMP_CLASS_NONE;
     if (policy->edits[op]) return ampi_class_of_letter(policy->edits[op]);
     if (mode == 2) {
         int norm = ampi_family(policy->preset) == AMPI_MINDSPORE ? amp_op_class_of(op, AMP_SYSTEM_MINDSPORE) == AMP_CLASS_F32 : op == AMP_OP_BATCH_NORM;
@@ -3722,14 +3720,10 @@ AMP_API amp_params_desc amp_policy_params_desc(const amp_policy *policy) {
 }
 AMP_API amp_scaler_desc amp_policy_scaler_desc(const amp_policy *policy) {
     amp_scaler_desc d = AMP_ZERO;
-    d.mode = AMP_SCALER_OFF;
-    if (!policy || policy->scaling == AMP_SCALER_OFF || !policy->enabled) return d;
-    d.mode = policy->scaling;
-    d.scale = policy->loss_scale;
-    if (policy->scaling == AMP_SCALER_STATIC) { d.no_check = 1; return d; }
-    d.growth_interval = policy->growth_interval;
-    d.min_scale = policy->min_scale;
-    d.max_scale = policy->max_scale;
+    d.mode = policy && policy->enabled ? policy->scaling : AMP_SCALER_OFF;
+    if (d.mode != AMP_SCALER_OFF) d.scale = policy->loss_scale;
+    if (d.mode == AMP_SCALER_STATIC) d.no_check = 1;
+    if (d.mode == AMP_SCALER_DYNAMIC) { d.growth_interval = policy->growth_interval; d.min_scale = policy->min_scale; d.max_scale = policy->max_scale; }
     return d;
 }
 
@@ -3794,15 +3788,13 @@ static void ampi_stale(amp_ctx *ctx, const amp_params *set, const void *data) {
 static void ampi_weights_changed(amp_ctx *ctx, const amp_params *p) { ampi_stale(ctx, p, NULL); }
 AMP_API void amp_autocast_invalidate(amp_ctx *ctx, const void *data) { if (ctx) ampi_stale(ctx, NULL, data); }
 
-static int ampi_wants_copy(const amp_param_entry *e) { return e->master && !e->model; } /* an FP32 parameter without a model copy */
-
 /* enough arena and entries for an outermost region */
 static amp_status ampi_scope_room(amp_ctx *ctx, const amp_autocast_desc *d, uint32_t enabled) {
     static const char where[] = "amp_autocast_begin";
     ampi_scope *s = ctx->scope;
     size_t bytes = 0, entries = 64, i;
     const amp_params *p;
-    for (p = ctx->sets; p; p = p->next) for (i = 0; i < p->n; i++) if (ampi_wants_copy(&p->entries[i])) {
+    for (p = ctx->sets; p; p = p->next) for (i = 0; i < p->n; i++) if (p->entries[i].master && !p->entries[i].model) { /* FP32, without a copy */
         bytes += ampi_round256((size_t)p->entries[i].count * 2u);
         entries++;
     }
@@ -3920,13 +3912,11 @@ static amp_op_class ampi_region_class(const amp_ctx *ctx, amp_op op, amp_dtype *
     return c;
 }
 AMP_API amp_dtype amp_autocast_output(const amp_ctx *ctx, amp_op op, amp_dtype in) {
+    const ampi_region *r = ctx ? ampi_region_of(ctx) : NULL;
     amp_dtype want;
     amp_op_class c;
-    const ampi_region *r;
-    if (!ctx) return in;
-    c = ampi_region_class(ctx, op, &want);
-    r = ampi_region_of(ctx);
     if (!r) return in;
+    c = ampi_region_class(ctx, op, &want);
     return r->pin != AMP_AUTO && want != AMP_AUTO ? want : ampi_class_output(&r->policy, c, r->low, in);
 }
 
@@ -4410,12 +4400,11 @@ AMP_API amp_status amp_plan_memory(const amp_policy *policy, const amp_params_de
     amp_plan p;
     uint64_t params = 0, chunks = 0;
     size_t i, k;
-    if (!policy || !out || (n && !layers)) return AMP_ERR_INVALID_ARG;
+    if (in == AMP_AUTO) in = AMP_F32;
+    if (!policy || !out || (n && !layers) || amp_dtype_size(in) == 0) return AMP_ERR_INVALID_ARG;
     d = layout ? *layout : amp_policy_params_desc(policy);
     if (amp_layout_bytes(&d).total == 0) return AMP_ERR_INVALID_ARG;
     d = ampi_params_defaults(d);
-    if (in == AMP_AUTO) in = AMP_F32;
-    if (amp_dtype_size(in) == 0) return AMP_ERR_INVALID_ARG;
     memset(&p, 0, sizeof p);
     for (i = 0; i < n; i++) {
         const amp_plan_layer *l = &layers[i];
@@ -4876,7 +4865,7 @@ static amp_status ampi_state_start(ampi_file *s, amp_ctx *ctx, const char *where
 
 /* the one walk over what a file holds, in its order */
 static amp_status ampi_state_walk(ampi_file *s, const amp_state *st) {
-    amp_array none = AMP_ZERO, user = amp_arr(st->user, AMP_F8E4M3);
+    amp_array none = AMP_ZERO, user = amp_arrn(st->user, AMP_F8E4M3, st->user_bytes);
     uint8_t h[24 + 256];
     char differs[256];
     size_t i, j;
@@ -4932,7 +4921,6 @@ static amp_status ampi_state_walk(ampi_file *s, const amp_state *st) {
             ampi_next_iteration(st->scalers[i]);
         }
     }
-    user.count = st->user_bytes;
     user.flags = 1;
     return st->user_bytes ? ampi_section(s, "USER", 0, h, 0, 0, user, "the user's bytes have another size") : AMP_OK;
 }
@@ -4984,9 +4972,8 @@ AMP_API amp_status amp_state_save(amp_ctx *ctx, const char *path, const amp_stat
     temporary = (char *)s.buffer + AMPI_STATE_BUFFER;
     snprintf(temporary, len, "%s.tmp", path);
     s.f = fopen(temporary, "wb");
-    if (!s.f) st = amp_fail(ctx, AMP_ERR_IO, "%s: %s: cannot be created", where, temporary);
-    else {
-        st = ampi_state_write(&s, state);
+    st = s.f ? ampi_state_write(&s, state) : amp_fail(ctx, AMP_ERR_IO, "%s: %s: cannot be created", where, temporary);
+    if (s.f) {
         if (st == AMP_OK && !ampi_flush(s.f)) st = amp_fail(ctx, AMP_ERR_IO, "%s: %s: flush to disk failed", where, temporary);
         if (fclose(s.f) != 0 && st == AMP_OK) st = amp_fail(ctx, AMP_ERR_IO, "%s: %s: close failed", where, temporary);
         if (st == AMP_OK && !ampi_replace(temporary, path)) st = amp_fail(ctx, AMP_ERR_IO, "%s: %s: cannot be renamed to its final name", where, temporary);
@@ -5020,12 +5007,9 @@ AMP_API amp_status amp_state_load(amp_ctx *ctx, const char *path, const amp_stat
     size_t i;
     AMPI_TRY(ampi_state_start(&s, ctx, where, path, state, 0));
     s.f = fopen(path, "rb");
-    if (!s.f) st = amp_fail(ctx, AMP_ERR_IO, "%s: %s: cannot be opened", where, path);
-    else {
-        st = ampi_state_read(&s, state, AMPI_LOOK);
-        if (st == AMP_OK) st = ampi_state_read(&s, state, AMPI_APPLY);
-        (void)fclose(s.f);
-    }
+    st = s.f ? ampi_state_read(&s, state, AMPI_LOOK) : amp_fail(ctx, AMP_ERR_IO, "%s: %s: cannot be opened", where, path);
+    if (st == AMP_OK) st = ampi_state_read(&s, state, AMPI_APPLY);
+    if (s.f) (void)fclose(s.f);
     for (i = 0; i < state->n_params; i++) ampi_weights_changed(ctx, state->params[i]);
     ampi_host_free(&ctx->host, s.buffer, AMPI_STATE_BUFFER);
     return st;

@@ -658,7 +658,7 @@ static void scope_verbs(t_run *t) {
     /* one operation pinned: to_float of a layer */
     l.pin = AMP_BF16; l.y.dtype = AMP_AUTO;
     CHECK_OK(amp_linear_forward(t->ctx, &l)); CHECK_EQ(rec.y, AMP_BF16); CHECK_EQ(rec.used, AMP_BF16);
-    m.x = xb; m.w = wb; m.y.dtype = AMP_BF16;
+    m.x = xb; m.w = wb; m.y.dtype = AMP_BF16; m.pin = AMP_BF16; /* or the scope would cast them to its F16, and the product go another way */
     CHECK_OK(amp_linear_forward(t->ctx, &m));
     y.dtype = AMP_BF16; same_bits(t, y, m.y, ROWS * OUT);
     { amp_autocast_info before = amp_autocast_get(t->ctx); CHECK_OK(amp_linear_forward(t->ctx, &l)); INFO(before.casts + 2, before.hits, 0); } /* only the scope's own dtype is cached */
