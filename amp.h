@@ -1198,7 +1198,7 @@ typedef struct amp_gemm_desc { /* D[m,n] = act( alpha * op(A)[m,k] * op(B)[k,n] 
     const float *scale_d;           /* context memory, FP8 d only: d = scale_d * act(...), saturated; NULL => 1 */
     float    *amax_d;               /* output in context memory, FP8 d only: largest |act(...)|, before scale_d; or NULL */
     size_t    batch;                /* 0 => 1 */
-    size_t    stride_a, stride_b, stride_c, stride_d; /* elements between batches; 0 => packed; a, b, c also AMP_BROADCAST */
+    size_t    stride_a, stride_b, stride_c, stride_d; /* elements between batches; 0 => packed; a, b, c also AMP_BROADCAST; d: may lie in one another's rows */
     amp_dtype *d_dtype;             /* host; d's dtype is returned here. Needed when d.dtype is AMP_AUTO (>>policy), else NULL is fine */
     amp_dtype pin;                  /* a and b are read in this dtype; AMP_AUTO => as the scope says, else as they are */
     uint32_t  flags;                /* AMP_GEMM_*, or 0 */
@@ -4055,7 +4055,8 @@ static amp_status ampi_check_matrix(amp_ctx *ctx, const char *name, amp_array a,
         if (!may_broadcast) return AMPI_INVALID(ctx, "amp_gemm: desc.stride_%s may not be AMP_BROADCAST: batches would overwrite each other", name);
         *stride = 0;
     } else if (*stride == 0) *stride = packed;
-    if (!may_broadcast && batch > 1 && *stride < ampi_span(1, 0, rows, *ld, cols)) return AMPI_INVALID(ctx, "amp_gemm: desc.stride_%s is %lu: batches would overwrite each other", name, (unsigned long)*stride);
+    if (!may_broadcast && batch > 1 && *stride < ampi_span(1, 0, rows, *ld, cols) && (*stride < cols || ampi_span(1, 0, batch, *stride, cols) > *ld)) /* nor side by side in the rows */
+        return AMPI_INVALID(ctx, "amp_gemm: desc.stride_%s is %lu: batches would overwrite each other", name, (unsigned long)*stride);
     *span = ampi_span(batch, *stride, rows, *ld, cols);
     if (*span == (size_t)-1) return AMPI_INVALID(ctx, "amp_gemm: desc.%s is too large", name);
     {
@@ -4108,22 +4109,35 @@ static amp_status ampi_gemm(amp_ctx *ctx, const amp_gemm_desc *desc) {
     return ctx->b->gemm(ctx, &d);
 }
 
+/* The dtype that a product's inputs are read in: pin, or what the region wants; AMP_AUTO: as they are. Also the class of the operation. */
+static amp_status ampi_wanted(amp_ctx *ctx, const char *where, amp_op op, amp_dtype pin, amp_array a, amp_array b, amp_op_class *c, amp_dtype *want) {
+    if (pin != AMP_AUTO && pin != AMP_F32 && !ampi_is_half(pin)) return AMPI_INVALID(ctx, "%s: pin is %s; f32, f16 or bf16 is needed", where, amp_dtype_name(pin));
+    *c = ampi_region_class(ctx, op, want);
+    if (pin != AMP_AUTO) *want = pin;
+    else if (*c == AMP_CLASS_BANNED) return amp_fail(ctx, AMP_ERR_UNSUPPORTED, "%s: %s is banned by the policy of this region", where, amp_op_name(op));
+    if (*want == AMP_AUTO && *c == AMP_CLASS_WIDEST && (a.dtype == AMP_F32 || b.dtype == AMP_F32)) *want = AMP_F32;
+    return AMP_OK;
+}
+/* The elements that a matrix of amp_gemm spans, before defaults are filled in. */
+static size_t ampi_matrix_span(size_t batch, size_t stride, size_t rows, size_t ld, size_t cols) {
+    if (!ld) ld = cols;
+    return ampi_span(batch ? batch : 1, stride == AMP_BROADCAST ? 0 : stride ? stride : rows * ld, rows, ld, cols);
+}
+
 /* amp_gemm in a scope, or with automatic dtypes */
 AMP_API amp_status amp_gemm(amp_ctx *ctx, const amp_gemm_desc *desc) {
     static const char where[] = "amp_gemm";
     amp_gemm_desc d;
+    amp_op op;
     amp_dtype want, chosen;
     amp_op_class c;
-    size_t mark, batch, ra, ca, rb, cb, na, nb, stride;
+    size_t mark, na, nb;
     amp_status st;
     if (!ctx) return AMP_ERR_INVALID_ARG;
     AMPI_CHECK_DESC(ctx, where, desc);
     if (desc->flags & ~AMPI_GEMM_FLAGS) return AMPI_INVALID(ctx, "%s: desc.flags has an unknown bit", where);
-    if (desc->pin != AMP_AUTO && desc->pin != AMP_F32 && !ampi_is_half(desc->pin)) return AMPI_INVALID(ctx, "%s: desc.pin is %s; f32, f16 or bf16 is needed", where, amp_dtype_name(desc->pin));
-    c = ampi_region_class(ctx, desc->batch > 1 ? AMP_OP_BMM : AMP_OP_MATMUL, &want);
-    if (desc->pin != AMP_AUTO) want = desc->pin;
-    else if (c == AMP_CLASS_BANNED) return amp_fail(ctx, AMP_ERR_UNSUPPORTED, "%s: %s is banned by the policy of this region", where, desc->batch > 1 ? "bmm" : "matmul");
-    if (want == AMP_AUTO && c == AMP_CLASS_WIDEST && (desc->a.dtype == AMP_F32 || desc->b.dtype == AMP_F32)) want = AMP_F32;
+    op = desc->batch > 1 ? AMP_OP_BMM : AMP_OP_MATMUL;
+    AMPI_TRY(ampi_wanted(ctx, where, op, desc->pin, desc->a, desc->b, &c, &want));
     d = *desc;
     d.pin = AMP_AUTO;
     d.d_dtype = NULL;
@@ -4133,19 +4147,14 @@ AMP_API amp_status amp_gemm(amp_ctx *ctx, const amp_gemm_desc *desc) {
         if (!desc->d_dtype) return AMPI_INVALID(ctx, "%s: desc.d.dtype is auto, but desc.d_dtype is NULL: the choice must be returned", where);
         if (d.beta != 0.0f && !d.c.data) return AMPI_INVALID(ctx, "%s: desc.d.dtype is auto, but with beta != 0 its contents are read: their dtype is needed", where);
         chosen = d.beta != 0.0f ? d.c.dtype : want == AMP_AUTO || ampi_is_f8(d.a.dtype) ? (c == AMP_CLASS_F32_OUT ? AMP_F32 : d.a.dtype) :
-                 desc->pin != AMP_AUTO ? want : amp_autocast_output(ctx, desc->batch > 1 ? AMP_OP_BMM : AMP_OP_MATMUL, want);
+                 desc->pin != AMP_AUTO ? want : amp_autocast_output(ctx, op, want);
         d.d.dtype = chosen;
     }
     if (d.aux.data && d.aux.dtype == AMP_AUTO) d.aux.dtype = chosen;
     mark = ampi_mark(ctx);
     if (want != AMP_AUTO) {
-        batch = d.batch ? d.batch : 1;
-        ra = d.trans_a ? d.k : d.m; ca = d.trans_a ? d.m : d.k;
-        rb = d.trans_b ? d.n : d.k; cb = d.trans_b ? d.k : d.n;
-        stride = d.stride_a == AMP_BROADCAST ? 0 : d.stride_a ? d.stride_a : ra * (d.lda ? d.lda : ca);
-        na = ampi_span(batch, stride, ra, d.lda ? d.lda : ca, ca);
-        stride = d.stride_b == AMP_BROADCAST ? 0 : d.stride_b ? d.stride_b : rb * (d.ldb ? d.ldb : cb);
-        nb = ampi_span(batch, stride, rb, d.ldb ? d.ldb : cb, cb);
+        na = ampi_matrix_span(d.batch, d.stride_a, d.trans_a ? d.k : d.m, d.lda, d.trans_a ? d.m : d.k);
+        nb = ampi_matrix_span(d.batch, d.stride_b, d.trans_b ? d.n : d.k, d.ldb, d.trans_b ? d.k : d.n);
         if (na != (size_t)-1 && nb != (size_t)-1) { /* else ampi_gemm refuses it */
             st = ampi_operand(ctx, where, d.a, na, want, &d.a);
             if (st == AMP_OK) st = ampi_operand(ctx, where, d.b, nb, want, &d.b);
@@ -4263,10 +4272,7 @@ AMP_API amp_status amp_linear_forward(amp_ctx *ctx, const amp_linear *layer) {
     AMPI_TRY(ampi_check_linear(ctx, where, layer, &nx, &nw, &ny));
     lo = *layer;
     AMPI_TRY(ampi_from(ctx, where, "x", &l->x, l->from));
-    c = ampi_region_class(ctx, AMP_OP_LINEAR, &want);
-    if (l->pin != AMP_AUTO) want = l->pin;
-    else if (c == AMP_CLASS_BANNED) return amp_fail(ctx, AMP_ERR_UNSUPPORTED, "%s: linear is banned by the policy of this region", where);
-    if (want == AMP_AUTO && c == AMP_CLASS_WIDEST && (l->x.dtype == AMP_F32 || l->w.dtype == AMP_F32)) want = AMP_F32;
+    AMPI_TRY(ampi_wanted(ctx, where, AMP_OP_LINEAR, l->pin, l->x, l->w, &c, &want));
     made.x = l->x.dtype;
     made.used = want == AMP_AUTO || ampi_is_f8(l->x.dtype) ? l->x.dtype : want;
     made.made = 1;

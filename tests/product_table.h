@@ -62,7 +62,8 @@
     X(attention_scores, "einsum('cmbk,cnbk->cbmn', x, y)",               1, "cmbk", "cnbk", 0, "", 0, "cbmn", c, \
       g.a = at(x, i * m * b * k); g.lda = b * k; g.stride_a = k; g.b = at(y, i * n * b * k); g.ldb = b * k; g.stride_b = k; g.trans_b = 1; \
       g.d = at(out, i * b * m * n); g.batch = b) \
-    X(attention_values, "einsum('cbmk,ckbn->cmbn', x, y)",               1, "cbmk", "ckbn", 0, "", 0, "cmbn", c * b, \
-      g.a = at(x, i * m * k); g.b = at(y, (i / b * k * b + i % b) * n); g.ldb = b * n; g.d = at(out, (i / b * m * b + i % b) * n); g.ldd = b * n)
+    X(attention_values, "einsum('cbmk,ckbn->cmbn', x, y)",               1, "cbmk", "ckbn", 0, "", 0, "cmbn", c, \
+      g.a = at(x, i * b * m * k); g.b = at(y, i * k * b * n); g.ldb = b * n; g.stride_b = n; \
+      g.d = at(out, i * m * b * n); g.ldd = b * n; g.stride_d = n; g.batch = b)
 
 #endif

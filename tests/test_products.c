@@ -333,6 +333,8 @@ static void gemm_errors(t_run *t) {
     d = good; d.bias = amp_arrn(pa, AMP_F32, 2); CHECK_STATUS(amp_gemm(t->ctx, &d), AMP_ERR_INVALID_ARG, "amp_gemm desc.bias count 2");
     d = good; d.aux = amp_arrn(pa, AMP_F32, 5); CHECK_STATUS(amp_gemm(t->ctx, &d), AMP_ERR_INVALID_ARG, "amp_gemm desc.aux count 5");
     d = good; d.batch = 2; d.stride_d = AMP_BROADCAST; CHECK_STATUS(amp_gemm(t->ctx, &d), AMP_ERR_INVALID_ARG, "amp_gemm stride_d");
+    d = good; d.batch = 2; d.stride_d = 3; d.ldd = 5; CHECK_STATUS(amp_gemm(t->ctx, &d), AMP_ERR_INVALID_ARG, "amp_gemm stride_d");
+    d = good; d.batch = 2; d.stride_d = 3; d.ldd = 6; CHECK_OK(amp_gemm(t->ctx, &d)); /* side by side in the rows */
     d = good; d.batch = 2; d.stride_d = 2; CHECK_STATUS(amp_gemm(t->ctx, &d), AMP_ERR_INVALID_ARG, "amp_gemm stride_d");
     d = good; d.act = (amp_act)5; CHECK_STATUS(amp_gemm(t->ctx, &d), AMP_ERR_INVALID_ARG, "amp_gemm act");
     d = good; d.m = (size_t)-1 / 2; CHECK_STATUS(amp_gemm(t->ctx, &d), AMP_ERR_INVALID_ARG, "amp_gemm");

@@ -64,7 +64,7 @@ int main(void) {
            "- **einsum** of two operands is a product if each letter is of one of four kinds: in both and in the result (batch), in `x` and the result (m),\n"
            "  in `y` and the result (n), in both and not in the result (k). Letters of one kind that lie side by side in the same order in every array merge into\n"
            "  one. The letter stored last in each array has stride 1: a transpose flag says which it is. In `out` it must be that of `n`; where it is that\n"
-           "  of `m`, exchange `x` and `y`. Batches of `out` may not interleave: the last row is one call per head.\n"
+           "  of `m`, exchange `x` and `y`.\n"
            "- **chain_matmul**, **linalg.multi_dot**: one `mm` after the other; choose the order that needs the fewest multiplications.\n"
            "- **dtypes**: `x` and `y` have one dtype, `out` has any. In an `amp_autocast_begin` region FP32 operands are cast as the policy\n"
            "  says; [policy.md](policy.md).\n");

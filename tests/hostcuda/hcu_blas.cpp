@@ -246,7 +246,9 @@ cublasStatus_t check(const Desc &d, const Layout &a, const Layout &b, const Layo
     Shape s = shape(d, a, b);
     if (s.k != s.k_b || o.rows != s.m || o.cols != s.n || c.rows != s.m || c.cols != s.n) return CUBLAS_STATUS_INVALID_VALUE;
     if (a.batch != b.batch || a.batch != o.batch || c.batch != o.batch) return CUBLAS_STATUS_INVALID_VALUE;
-    if (o.batch > 1 && size_t(o.stride) < at(o, o.rows - 1, o.cols - 1) + 1) return CUBLAS_STATUS_INVALID_VALUE;    /* batches of D overlap */
+    size_t line = row_order(o) ? o.cols : o.rows;
+    bool beside = size_t(o.stride) >= line && size_t(o.batch - 1) * size_t(o.stride) + line <= size_t(o.ld);    /* batches side by side in each line */
+    if (o.batch > 1 && !beside && size_t(o.stride) < at(o, o.rows - 1, o.cols - 1) + 1) return CUBLAS_STATUS_INVALID_VALUE;    /* batches of D overlap */
     bool half_sums = d.compute == CUBLAS_COMPUTE_16F;    /* alpha and beta are halves, too */
     if (half_sums && (d.scale != CUDA_R_16F || a.type != CUDA_R_16F || b.type != CUDA_R_16F || o.type != CUDA_R_16F)) return CUBLAS_STATUS_NOT_SUPPORTED;
     if ((d.scale != CUDA_R_32F && !half_sums) || d.mode_a || d.mode_b || d.mode_c || d.mode_d) return CUBLAS_STATUS_NOT_SUPPORTED;
