@@ -161,6 +161,14 @@ static void split_refuses(t_run *t) {
 
 typedef struct ladder { int layout; amp_optimizer optimizer; amp_dtype moment; int stochastic; } ladder;
 
+static amp_step_desc ladder_desc(const ladder *l) {
+    amp_step_desc s = AMP_ZERO;
+    s.optimizer = l->optimizer; s.lr = 0.02f; s.weight_decay = 0.01f; s.seed = 99; s.clip_norm = 5.0f;
+    s.momentum = l->optimizer == AMP_SGD ? 0.9f : 0.0f;
+    s.stochastic = (uint32_t)l->stochastic;
+    return s;
+}
+
 static void ladder_run(t_run *t, t_blob *b, const void *arg) {
     const ladder *l = (const ladder *)arg;
     size_t n = 2311;
@@ -169,7 +177,7 @@ static void ladder_run(t_run *t, t_blob *b, const void *arg) {
     amp_scaler_desc sd = AMP_ZERO;
     amp_scaler *s = NULL;
     amp_params *p;
-    amp_step_desc step = AMP_ZERO;
+    amp_step_desc step = ladder_desc(l);
     amp_group group = AMP_ZERO;
     int i;
     d.moment = l->moment;
@@ -177,9 +185,6 @@ static void ladder_run(t_run *t, t_blob *b, const void *arg) {
     p = two(t, d, w, n);
     sd.scale = 1024.0f;
     CHECK_OK(amp_scaler_create(&s, t->ctx, &sd));
-    step.optimizer = l->optimizer; step.lr = 0.02f; step.weight_decay = 0.01f; step.seed = 99; step.clip_norm = 5.0f;
-    step.momentum = l->optimizer == AMP_SGD ? 0.9f : 0.0f;
-    step.stochastic = (uint32_t)l->stochastic;
     group.lr = 0.3f; group.momentum = step.momentum; group.beta1 = 0.5f;
     step.groups = &group; step.n_groups = 1;
     for (i = 0; i < 3; i++) {
@@ -199,17 +204,138 @@ static void ladder_run(t_run *t, t_blob *b, const void *arg) {
     amp_params_destroy(p);
 }
 
-static void ladder_same(t_run *t) {
+/* A set of n parameters of these sizes; gradients and model copies of two in three are adopted, one element behind an aligned address. */
+static amp_params *sizes_set(t_run *t, amp_params_desc d, const size_t *counts, size_t n) {
+    amp_params *p = NULL;
+    size_t i;
+    CHECK_OK(amp_params_create(&p, t->ctx, &d));
+    for (i = 0; i < n; i++) {
+        amp_param_desc e = AMP_ZERO;
+        e.count = counts[i]; e.init = some_weights(t, counts[i]);
+        if (i % 3 && d.model != AMP_F32) e.grad = amp_arr(t_alloc_at(t, 2 * counts[i], 2), AMP_AUTO);
+        if (i % 3 == 1 && d.model != AMP_F32) e.model = amp_arr(t_alloc_at(t, 2 * counts[i], 2), AMP_AUTO);
+        CHECK_OK(amp_params_add(p, &e));
+    }
+    CHECK_OK(amp_params_commit(p));
+    return p;
+}
+
+static ladder ladder_rung(int layout_i, int o) { /* moments and rounding in turn */
     ladder l;
+    memset(&l, 0, sizeof l);
+    l.layout = layout_i;
+    l.optimizer = (amp_optimizer)o;
+    l.moment = (layout_i + o) & 1 ? AMP_BF16 : AMP_F32;
+    l.stochastic = layout(layout_i).master != AMP_MASTER_SPLIT && layout(layout_i).master != AMP_MASTER_KAHAN && o & 1;
+    return l;
+}
+
+static void ladder_same(t_run *t) {
     int i, o;
     for (i = 0; i < N_LAYOUTS; i++) for (o = 0; o < (int)AMP_OPTIMIZER_COUNT; o++) {
-        memset(&l, 0, sizeof l);
-        l.layout = i;
-        l.optimizer = (amp_optimizer)o;
-        l.moment = (i + o) & 1 ? AMP_BF16 : AMP_F32;
-        l.stochastic = layout(i).master != AMP_MASTER_SPLIT && layout(i).master != AMP_MASTER_KAHAN && o & 1;
+        ladder l = ladder_rung(i, o);
         t_note(t, "layout %d optimizer %d", i, o);
         t_same_everywhere(t, ladder_run, &l);
+    }
+}
+
+static const size_t odd_sizes[] = {1, 2, 3, 7, 8, 9, 17, 65535, 65536, 65537};
+static void sizes_run(t_run *t, t_blob *b, const void *arg) {
+    const ladder *l = (const ladder *)arg;
+    amp_params_desc d = layout(l->layout);
+    amp_step_desc s = ladder_desc(l);
+    amp_params *p;
+    int i;
+    size_t n = t_slow(t) && (l->layout != 2 || l->optimizer != AMP_ADAMW) ? 7 : 10; /* an emulated device: the large ones once */
+    d.moment = l->moment;
+    p = sizes_set(t, d, odd_sizes, n);
+    for (i = 0; i < 2; i++) {
+        random_grads(t, p, 1.0f);
+        CHECK_OK(amp_step(t->ctx, p, NULL, &s));
+    }
+    blob_of(t, b, p);
+    amp_params_destroy(p);
+}
+static void sizes_same(t_run *t) {
+    int i, o;
+    for (i = 0; i < N_LAYOUTS; i++) for (o = 0; o < (int)AMP_OPTIMIZER_COUNT; o++) {
+        ladder l = ladder_rung(i, o);
+        t_note(t, "layout %d optimizer %d", i, o);
+        t_same_everywhere(t, sizes_run, &l);
+        t_clear(t);
+    }
+}
+
+/* Inf or NaN in every element of every parameter in turn, the first before any step: no array changes, and a good step in between is that
+   of a set that never met a bad one. */
+static void skip_anywhere(t_run *t) {
+    static const size_t counts[] = {1, 2, 3, 7, 8, 9, 17}, n = 7;
+    int rung;
+    for (rung = 0; rung < N_LAYOUTS; rung++) {
+        ladder l = ladder_rung(rung, rung % (int)AMP_OPTIMIZER_COUNT);
+        amp_params_desc d = layout(rung);
+        amp_step_desc s = ladder_desc(&l);
+        amp_scaler_desc sd = AMP_ZERO;
+        amp_scaler *scaler = NULL, *other = NULL;
+        amp_params *p, *q;
+        uint64_t rng = t->rng, skipped = 0, steps = 0;
+        size_t stride = t_slow(t) ? 5 : 1;
+        t_blob x = {NULL, 0, 0}, y = {NULL, 0, 0};
+        size_t i, j, k;
+        if (t_slow(t) && rung != 2 && rung != 5) continue; /* an emulated device */
+        d.moment = l.moment;
+        p = sizes_set(t, d, counts, n);
+        t->rng = rng;
+        q = sizes_set(t, d, counts, n); /* the same weights */
+        sd.scale = 256.0f; sd.backoff_factor = 0.75f; sd.min_scale = 1.0f; sd.growth_interval = AMP_NONE;
+        CHECK_OK(amp_scaler_create(&scaler, t->ctx, &sd));
+        for (i = 0; i < n; i++) for (k = 0; k < counts[i]; k += stride) {
+            t_blob before = {NULL, 0, 0}, after = {NULL, 0, 0};
+            amp_array g = amp_param_grad(p, i);
+            float scale = amp_scaler_scale(scaler), next = scale * 0.75f;
+            amp_step_record r;
+            int nan = (int)(k + i) % 2;
+            random_grads(t, p, 16.0f);
+            set_grad_bits(t, p, i, k, (nan ? set_nan(g.dtype) : set_inf(g.dtype)) | (k % 4 < 2 ? 0u : g.dtype == AMP_F32 ? 0x80000000u : 0x8000u));
+            blob_of(t, &before, p);
+            CHECK_OK(amp_step(t->ctx, p, scaler, &s));
+            blob_of(t, &after, p);
+            skipped++;
+            t_note(t, "layout %d, parameter %d element %d", rung, (int)i, (int)k);
+            CHECK(before.bytes == after.bytes && memcmp(before.data, after.data, before.bytes) == 0);
+            free(before.data); free(after.data);
+            r = record(t, p);
+            CHECK_EQ(r.outcome, nan ? AMP_SKIPPED_NAN : AMP_SKIPPED_INF);
+            CHECK_EQ(r.first_param, i); CHECK_EQ(r.first_index, k);
+            CHECK_EQ(r.steps, steps); CHECK_EQ(r.skipped, skipped);
+            CHECK_F32(amp_scaler_scale(scaler), next < 1.0f ? 1.0f : next);
+            if (k != 0) continue; /* one good step for each parameter, in both sets */
+            random_grads(t, p, 16.0f);
+            for (j = 0; j < n; j++) {
+                amp_array a = amp_param_grad(p, j);
+                t_set(t, amp_param_grad(q, j).data, set_bits(t, a, a.count), a.count * amp_dtype_size(a.dtype));
+            }
+            sd.scale = amp_scaler_scale(scaler); sd.min_scale = 0.0f;
+            CHECK_OK(amp_scaler_create(&other, t->ctx, &sd));
+            CHECK_OK(amp_step(t->ctx, p, scaler, &s));
+            CHECK_OK(amp_step(t->ctx, q, other, &s));
+            amp_scaler_destroy(other);
+            CHECK_EQ(record(t, p).steps, ++steps);
+        }
+        random_grads(t, p, 16.0f); /* gradients are not what is compared */
+        for (j = 0; j < n; j++) {
+            amp_array a = amp_param_grad(p, j);
+            t_set(t, amp_param_grad(q, j).data, set_bits(t, a, a.count), a.count * amp_dtype_size(a.dtype));
+        }
+        blob_of(t, &x, p);
+        blob_of(t, &y, q);
+        t_note(t, "layout %d, at the end", rung);
+        CHECK(x.bytes == y.bytes && memcmp(x.data, y.data, x.bytes) == 0);
+        free(x.data); free(y.data);
+        amp_scaler_destroy(scaler);
+        amp_params_destroy(p);
+        amp_params_destroy(q);
+        t_clear(t);
     }
 }
 
@@ -660,6 +786,8 @@ const t_test t_suite_layouts[] = {
     {"layouts.split_is_master", split_is_master, T_ALL},
     {"layouts.split_refuses", split_refuses, T_ALL},
     {"layouts.ladder_same", ladder_same, T_ALL},
+    {"layouts.sizes_same", sizes_same, T_ALL},
+    {"layouts.skip_anywhere", skip_anywhere, T_ALL},
     {"layouts.small_updates", small_updates, T_ALL},
     {"layouts.bf16_moments", bf16_moments, T_CPU},
     {"layouts.bytes_and_ledger", bytes_and_ledger, T_ALL},
