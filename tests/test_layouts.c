@@ -2,6 +2,13 @@
    Guards: amp_master, amp_layout_bytes, amp_accumulate, amp_step_desc.groups and its hooks. */
 #include "set.h"
 
+#if defined(__unix__) && !defined(AMP_NO_THREADS)
+#  include <pthread.h>
+#  define HAVE_RANKS 1
+#else
+#  define HAVE_RANKS 0
+#endif
+
 #define N_LAYOUTS 7
 static amp_params_desc layout(int i) { /* every rung of the ladder */
     static const amp_dtype model[N_LAYOUTS] = {AMP_F16, AMP_BF16, AMP_F16, AMP_BF16, AMP_BF16, AMP_BF16, AMP_F32};
@@ -781,6 +788,146 @@ static void hooks_run(t_run *t) {
     amp_scaler_destroy(s);
 }
 
+/* ---- two ranks, each with its context in its thread; sums through memory that they share ---- */
+
+#if HAVE_RANKS
+#define RANKS 2
+#define RANK_N 500u
+#define RANK_STEPS 6
+typedef struct ranks {
+    pthread_mutex_t lock;
+    pthread_cond_t  all_here;
+    int             here, turn, sharded;
+    float           grads[RANKS][RANK_N]; /* of all ranks */
+    amp_totals      totals[RANKS];
+} ranks;
+typedef struct rank {
+    ranks          *all;
+    int             id, broken;
+    float           w[RANK_N], scale[RANK_STEPS];
+    amp_step_record r[RANK_STEPS];
+} rank;
+
+static void rank_wait(ranks *all) { /* until every rank is here */
+    int turn;
+    pthread_mutex_lock(&all->lock);
+    turn = all->turn;
+    if (++all->here == RANKS) { all->here = 0; all->turn++; pthread_cond_broadcast(&all->all_here); }
+    while (turn == all->turn) pthread_cond_wait(&all->all_here, &all->lock);
+    pthread_mutex_unlock(&all->lock);
+}
+
+/* The gradient of rank id, element i: in the third step rank 1 overflows, in the fifth one NaN appears on rank 0. */
+static float rank_grad(int id, int step, size_t i) {
+    float g = (float)((int)((i * 7 + (size_t)step * 13 + (size_t)id * 29) % 64) - 32) * 4.0f;
+    if (step == 2 && id == 1 && i == 377) return ref_f32(0x7f800000u);
+    if (step == 4 && id == 0 && i == 3) return ref_f32(0x7fc00000u);
+    return g;
+}
+
+static amp_status rank_reduce_grads(amp_ctx *ctx, amp_params *p, void *user) { /* an all-reduce: the sum, in the order of ranks */
+    rank *me = (rank *)user;
+    float sum[RANK_N];
+    size_t i;
+    if (amp_copy(ctx, me->all->grads[me->id], amp_param_grad(p, 0).data, sizeof sum) != AMP_OK) return AMP_ERR_IO;
+    rank_wait(me->all);
+    for (i = 0; i < RANK_N; i++) sum[i] = me->all->grads[0][i] + me->all->grads[1][i];
+    rank_wait(me->all);
+    return amp_copy(ctx, amp_param_grad(p, 0).data, sum, sizeof sum);
+}
+static amp_status rank_reduce_totals(amp_ctx *ctx, amp_totals *totals, void *user) {
+    rank *me = (rank *)user;
+    amp_totals t, u;
+    if (amp_copy(ctx, &t, totals, sizeof t) != AMP_OK) return AMP_ERR_IO;
+    me->all->totals[me->id] = t;
+    rank_wait(me->all);
+    t = me->all->totals[0]; u = me->all->totals[1];
+    rank_wait(me->all);
+    t.sum += u.sum; t.nan += u.nan; t.inf += u.inf; t.overflow += u.overflow;
+    return amp_copy(ctx, totals, &t, sizeof t);
+}
+
+/* sharded: this rank's half of the weights; else all of them, with this rank's gradients. all NULL: one rank that has everything. */
+static void rank_train(rank *me, int sharded, size_t first, size_t n) {
+    amp_ctx *ctx = NULL;
+    amp_params *p = NULL;
+    amp_scaler *s = NULL;
+    amp_params_desc pd = AMP_ZERO;
+    amp_param_desc e = AMP_ZERO;
+    amp_scaler_desc sd = AMP_ZERO;
+    amp_step_desc d = AMP_ZERO;
+    float g[RANK_N];
+    size_t i;
+    int step;
+    pd.grad = AMP_F32; sd.scale = 64.0f;
+    e.count = n;
+    me->broken = t_create_cpu(&ctx, AMP_SIMD_AUTO, 1) != AMP_OK || amp_params_create(&p, ctx, &pd) != AMP_OK || amp_params_add(p, &e) != AMP_OK ||
+                 amp_params_commit(p) != AMP_OK || amp_scaler_create(&s, ctx, &sd) != AMP_OK;
+    d.lr = 0.01f; d.clip_norm = 3.0f;
+    if (!sharded) d.micro_batches = RANKS; /* the average */
+    d.user = me;
+    if (me->all && sharded) d.reduce_totals_fn = rank_reduce_totals;
+    else if (me->all) d.reduce_grads_fn = rank_reduce_grads;
+    for (step = 0; step < RANK_STEPS && !me->broken; step++) {
+        for (i = 0; i < n; i++) {
+            int owner = first + i < RANK_N / 2 ? 0 : 1;
+            g[i] = sharded ? rank_grad(owner, step, first + i) : me->all ? rank_grad(me->id, step, i) : rank_grad(0, step, i) + rank_grad(1, step, i);
+        }
+        me->broken |= amp_copy(ctx, amp_param_grad(p, 0).data, g, 4 * n) != AMP_OK || amp_step(ctx, p, s, &d) != AMP_OK || amp_step_poll(ctx, p, &me->r[step]) != AMP_OK;
+        me->scale[step] = amp_scaler_scale(s);
+    }
+    me->broken |= amp_param_read(ctx, p, 0, me->w) != AMP_OK;
+    amp_scaler_destroy(s);
+    amp_params_destroy(p);
+    amp_ctx_destroy(ctx);
+}
+static void *rank_main(void *arg) {
+    rank *me = (rank *)arg;
+    rank_train(me, me->all->sharded, me->all->sharded && me->id ? RANK_N / 2 : 0, me->all->sharded ? RANK_N / 2 : RANK_N);
+    return NULL;
+}
+
+static void ranks_agree(t_run *t) { /* with each other, and with one rank that has it all */
+    static ranks all;
+    static rank rank_of[RANKS], one;
+    pthread_t thread;
+    int sharded, step;
+    for (sharded = 0; sharded < 2; sharded++) {
+        static const amp_outcome outcome[RANK_STEPS] = {AMP_STEPPED, AMP_STEPPED, AMP_SKIPPED_INF, AMP_STEPPED, AMP_SKIPPED_NAN, AMP_STEPPED};
+        int r;
+        memset(&all, 0, sizeof all); memset(rank_of, 0, sizeof rank_of); memset(&one, 0, sizeof one);
+        pthread_mutex_init(&all.lock, NULL);
+        pthread_cond_init(&all.all_here, NULL);
+        all.sharded = sharded;
+        for (r = 0; r < RANKS; r++) { rank_of[r].all = &all; rank_of[r].id = r; }
+        if (!CHECK(pthread_create(&thread, NULL, rank_main, &rank_of[1]) == 0)) return;
+        rank_main(&rank_of[0]);
+        pthread_join(thread, NULL);
+        pthread_cond_destroy(&all.all_here);
+        pthread_mutex_destroy(&all.lock);
+        rank_train(&one, sharded, 0, RANK_N);
+        CHECK(!one.broken && !rank_of[0].broken && !rank_of[1].broken);
+        for (step = 0; step < RANK_STEPS; step++) for (r = 0; r < RANKS; r++) {
+            t_note(t, "sharded %d, step %d, rank %d", sharded, step, r);
+            CHECK_EQ(rank_of[r].r[step].outcome, outcome[step]); /* one rank's overflow is everybody's */
+            CHECK_EQ(rank_of[r].r[step].steps, one.r[step].steps);
+            CHECK_F32(rank_of[r].scale[step], one.scale[step]);
+            if (outcome[step] != AMP_STEPPED) continue;
+            CHECK_F64(rank_of[r].r[step].norm, rank_of[0].r[step].norm);
+            CHECK_F32(rank_of[r].r[step].clip, rank_of[0].r[step].clip);
+            CHECK(rank_of[r].r[step].clip < 1.0f);
+            CHECK_NEAR(rank_of[r].r[step].norm, one.r[step].norm, 1e-12 * one.r[step].norm); /* shards are added in another order */
+        }
+        for (r = 0; r < RANKS; r++) {
+            if (sharded) CHECK_BITS(rank_of[r].w, one.w + (r ? RANK_N / 2 : 0), RANK_N / 2, 4);
+            else CHECK_BITS(rank_of[r].w, one.w, RANK_N, 4);
+        }
+    }
+}
+#else
+static void ranks_agree(t_run *t) { t_skip(t, "no threads in this build"); }
+#endif
+
 const t_test t_suite_layouts[] = {
     {"layouts.split_bits", split_bits, T_HOST},
     {"layouts.split_is_master", split_is_master, T_ALL},
@@ -800,5 +947,6 @@ const t_test t_suite_layouts[] = {
     {"layouts.inverse_in_product", inverse_in_product, T_ALL},
     {"layouts.unscaled", unscaled_is_checked, T_ALL},
     {"layouts.hooks", hooks_run, T_ALL},
+    {"layouts.ranks", ranks_agree, T_HOST},
     {NULL, NULL, 0}
 };
