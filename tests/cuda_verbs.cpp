@@ -126,6 +126,9 @@ static amp_step_desc step_desc() {
 static amp_status v_cast(world *w) {
     return amp_cast(w->x, at(w, 2, AMP_F16), at(w, 0, AMP_F32), N, NULL);
 }
+static amp_status v_copy(world *w) { /* equal dtypes: the copy that does not wait */
+    return amp_cast(w->x, at(w, 3, AMP_F32), at(w, 0, AMP_F32), N, NULL);
+}
 static amp_status v_zero(world *w) {
     return amp_zero(w->x, w->buf[3], 1000);
 }
@@ -407,7 +410,7 @@ typedef struct verb {
 } verb;
 
 static const verb verbs[] = { /* enqueue first */
-    {"cast", v_cast}, {"zero", v_zero}, {"step", v_step}, {"xent", v_xent}, {"gemm f16", v_gemm_f16}, {"gemm f32 gelu", v_gemm_f32},
+    {"cast", v_cast}, {"cast as a copy", v_copy}, {"zero", v_zero}, {"step", v_step}, {"xent", v_xent}, {"gemm f16", v_gemm_f16}, {"gemm f32 gelu", v_gemm_f32},
     {"gemm own", v_gemm_own}, {"gemm f8", v_gemm_f8}, {"gemm factors", v_gemm_factors}, {"linear", v_linear}, {"chain", v_chain}, {"unscale adamw update", v_adamw}, {"clip", v_clip}, {"clip_value", v_clip_value},
     {"amp_unscale", v_unscale}, {"inspect update", v_inspect}, {"between copies", v_between}, {"sgd", v_sgd}, {"lion", v_lion},
     {"accumulate", v_accumulate}, {"adam", v_adam}, {"grads_to", v_grads_to}, {"autocast", v_autocast}, {"dropout", v_dropout},
@@ -455,7 +458,7 @@ static void test_classes() {
         hcu_reset_counts();
         run_ok(&w, v, v + 1);
         only_enqueues(verbs[v].name);
-        CHECK(hcu_group_calls(HCU_LAUNCH) + hcu_group_calls(HCU_FILL) + hcu_group_calls(HCU_MATMUL) > 0, "%s does nothing", verbs[v].name);
+        CHECK(hcu_group_calls(HCU_LAUNCH) + hcu_group_calls(HCU_FILL) + hcu_group_calls(HCU_COPY) + hcu_group_calls(HCU_MATMUL) > 0, "%s does nothing", verbs[v].name);
     }
     hcu_reset_counts();
     OK(amp_step_poll(ctx, w.p, &r));

@@ -429,6 +429,8 @@ static void bytes_and_ledger(t_run *t) {
         CHECK_EQ(amp_ledger_find(t->ctx, "bytes.moments").bytes, n * l.moments);
         CHECK_EQ(amp_ledger_find(t->ctx, "bytes.accum").bytes, n * l.accum);
         CHECK_EQ(l.total, l.master + l.model + l.grad + l.moments + l.accum);
+        CHECK(amp_param_entry_get(p, 0).low == amp_param_low(p, 0).data && amp_param_entry_get(p, 0).grad == amp_param_grad(p, 0).data);
+        CHECK_EQ(amp_param_entry_get(p, 0).count, n); CHECK_EQ(amp_param_entry_get(p, 1).count, 0); CHECK_EQ(amp_param_entry_get(NULL, 0).count, 0);
         amp_params_destroy(p);
     }
     { /* the ladder's figures, gradients of 2 bytes included */
