@@ -268,7 +268,8 @@ AMP_API const char *amp_ctx_device(const amp_ctx *ctx);
 AMP_API amp_status amp_alloc(amp_ctx *ctx, void **out, size_t bytes, const char *label);
 AMP_API amp_status amp_free(amp_ctx *ctx, void *ptr);
 
-/* Copies between host and context memory in any direction (areas must not overlap); complete on return. Class: query. */
+/* Copies between host and context memory in any direction (areas must not overlap); complete on return. Class: query.
+   From context memory to context memory without waiting, e.g. a minibatch inside a captured step: amp_cast with equal dtypes. */
 AMP_API amp_status amp_copy(amp_ctx *ctx, void *dst, const void *src, size_t bytes);
 /* Sets context memory to zero bytes. Class: enqueue. */
 AMP_API amp_status amp_zero(amp_ctx *ctx, void *dst, size_t bytes);
@@ -1899,6 +1900,10 @@ AMP_INLINE uint32_t amp_weight_store(const amp_param_entry *p, uint64_t i, float
     return !amp_is_finite(ampi_float(ampi_decode(both & 0xffffu, p->model_dtype))) && !amp_is_nan(w);
 }
 
+/* Where the arrays of parameter i are and how they are kept, to go by value into a kernel of your own optimizer, which then reads and
+   writes weights with the two functions above in every layout. All zero before commit and past the end. Class: host. */
+AMP_API amp_param_entry amp_param_entry_get(const amp_params *p, size_t i);
+
 /* ---- the table ------------------------------------------------------------------------------------------------------------------
    A backend fills an amp_backend, makes its own state and calls amp_ctx_create_backend, which copies the table. Every function gets checked
    arguments with defaults filled in and returns a status made with amp_fail, so that the message says which vendor call failed.
@@ -2794,6 +2799,10 @@ AMP_API amp_status amp_params_commit(amp_params *p) {
 }
 
 static const amp_param_entry *ampi_entry(const amp_params *p, size_t i) { return p && p->committed && i < p->n ? &p->entries[i] : NULL; }
+AMP_API amp_param_entry amp_param_entry_get(const amp_params *p, size_t i) {
+    amp_param_entry none = AMP_ZERO;
+    return ampi_entry(p, i) ? p->entries[i] : none;
+}
 AMP_API amp_array amp_param_master(const amp_params *p, size_t i) {
     const amp_param_entry *e = ampi_entry(p, i);
     return e ? ampi_entry_array(e->master, AMP_F32, e->count) : amp_arr(NULL, AMP_AUTO);

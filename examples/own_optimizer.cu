@@ -4,11 +4,14 @@
  *     c++ -O2 -I. -x c++ examples/own_optimizer.cu -lm -pthread -o own_optimizer && ./own_optimizer           (CPU only)
  *
  * amp_inspect looks at the gradients and leaves a record where the weights are, on the device: whether to skip this step, the factors
- * that unscale and clip, how many steps were taken. The update reads it there, so nothing waits for the host. Output with nvcc:
- *   > cpu:  400 steps, 5 skipped, loss scale 2^29, mean miss 1 -> 0.000
- *   > cuda: 400 steps, 5 skipped, loss scale 2^29, mean miss 1 -> 0.000
+ * that unscale and clip, how many steps were taken. The update reads it there, so nothing waits for the host. amp_param_entry_get says
+ * how a weight is kept, and the same code works for all layouts. Output with nvcc:
+ *   > cpu:  FP32 masters: 400 steps, 5 skipped, loss scale 2^29, mean miss 1 -> 0.000
+ *   > cpu:  16 + 16 bits: 400 steps, 5 skipped, loss scale 2^29, mean miss 1 -> 0.000
+ *   > cuda: FP32 masters: 400 steps, 5 skipped, loss scale 2^29, mean miss 1 -> 0.000
+ *   > cuda: 16 + 16 bits: 400 steps, 5 skipped, loss scale 2^29, mean miss 1 -> 0.000
  *   > weights and moments equal bit for bit
- * Without CUDA the first line is all. Without loss scaling (scaling.mode = AMP_SCALER_OFF) the mean miss would end at 0.286.
+ * Without CUDA the first two lines are all. Without loss scaling (scaling.mode = AMP_SCALER_OFF) the mean miss would end at 0.286.
  */
 #define AMP_IMPLEMENTATION
 #if defined(__CUDACC__) || defined(AMP_HOSTCUDA) /* nvcc, or the tests' runtime that executes CUDA on a CPU */
@@ -61,21 +64,23 @@ template <class F> static void for_each(amp_ctx *ctx, size_t n, F f) {
    v starts as the first g^2 instead of zero, so no bias correction. ampi_add and its like are plain + - * / that no compiler flag
    turns into a fused multiply-add: that makes the bits the same everywhere. */
 
-struct yogi { /* by value to the kernel; the arrays are context memory */
+struct yogi { /* by value to the kernel; what it points to is context memory */
     const amp_step_record *r;
-    float *w, *m, *v;     /* FP32 master weight and moments */
-    amp_array w16, g;     /* the copy that products read, the scaled gradient: any dtype */
+    amp_param_entry e;    /* weights in any layout, gradients of any dtype; the moments are FP32, as amp_params_create was told */
+    amp_step_desc d;
+    uint32_t param;
     float lr, b1, b2, eps;
 
     AMP_HD void operator()(size_t i) const {
         if (r->skip) return; /* overflow: change nothing. On the device, no round trip */
-        float u = ampi_mul(ampi_mul(amp_load(g.data, g.dtype, i), r->inv_scale), r->clip), u2 = ampi_mul(u, u);
-        if (r->steps == 1) v[i] = u2; /* steps counts taken steps only, this one included */
-        else if (v[i] > u2) v[i] = ampi_sub(v[i], ampi_mul(ampi_sub(1.0f, b2), u2));
-        else v[i] = ampi_add(v[i], ampi_mul(ampi_sub(1.0f, b2), u2));
-        m[i] = ampi_add(ampi_mul(b1, m[i]), ampi_mul(ampi_sub(1.0f, b1), u));
-        w[i] = ampi_sub(w[i], ampi_div(ampi_mul(lr, m[i]), ampi_add(ampi_sqrt(v[i]), eps)));
-        amp_store(w16.data, w16.dtype, i, w[i]); /* in the same pass */
+        float *m = (float *)e.moment[0] + i, *v = (float *)e.moment[1] + i, w = amp_weight_load(&e, i);
+        float u = ampi_mul(ampi_mul(amp_load(e.grad, e.grad_dtype, i), r->inv_scale), r->clip), u2 = ampi_mul(u, u);
+        if (r->steps == 1) *v = u2; /* steps counts taken steps only, this one included */
+        else if (*v > u2) *v = ampi_sub(*v, ampi_mul(ampi_sub(1.0f, b2), u2));
+        else *v = ampi_add(*v, ampi_mul(ampi_sub(1.0f, b2), u2));
+        *m = ampi_add(ampi_mul(b1, *m), ampi_mul(ampi_sub(1.0f, b1), u));
+        w = ampi_sub(w, ampi_div(ampi_mul(lr, *m), ampi_add(ampi_sqrt(*v), eps)));
+        amp_weight_store(&e, i, w, &d, r, param); /* master and 16-bit copy in the same pass */
     }
 };
 
@@ -84,9 +89,8 @@ static void yogi_step(amp_ctx *ctx, amp_params *p, amp_scaler *s, float lr) { /*
     d.clip_norm = 1e-4f;
     AMP(amp_inspect(ctx, p, s, &d)); /* finite? norm, clip coefficient, step count */
     for (size_t i = 0; i < amp_params_count(p); i++) {
-        yogi y = {amp_step_record_ptr(p), (float *)amp_param_master(p, i).data, (float *)amp_param_moment(p, i, 0).data,
-                  (float *)amp_param_moment(p, i, 1).data, amp_param_model(p, i), amp_param_grad(p, i), lr, 0.9f, 0.999f, 1e-12f};
-        for_each(ctx, amp_param_master(p, i).count, y);
+        yogi y = {amp_step_record_ptr(p), amp_param_entry_get(p, i), d, (uint32_t)i, lr, 0.9f, 0.999f, 1e-12f};
+        for_each(ctx, y.e.count, y);
     }
     AMP(amp_scaler_update(ctx, s)); /* the next loss scale */
 }
@@ -119,15 +123,17 @@ static double mean_miss(const float *w, const float *target, size_t n) {
     return sum / (double)n;
 }
 
-static void train(amp_ctx *ctx, result *r) {
+static void train(amp_ctx *ctx, amp_master master, result *r) {
     static float target[PARAMS][MOST];
+    amp_params_desc layout = AMP_ZERO;
     amp_scaler_desc scaling = AMP_ZERO;
     amp_step_record last;
     amp_params *p;
     amp_scaler *s;
     void *goal[PARAMS];
     memset(r, 0, sizeof *r);
-    AMP(amp_params_create(&p, ctx, NULL)); /* FP16 copies and gradients, FP32 masters, two moment arrays: ours to use */
+    layout.master = master;
+    AMP(amp_params_create(&p, ctx, &layout)); /* FP16 copies and gradients, two FP32 moment arrays: ours to use */
     for (size_t i = 0; i < PARAMS; i++) {
         amp_param_desc d = AMP_ZERO;
         d.count = count[i];
@@ -150,12 +156,13 @@ static void train(amp_ctx *ctx, result *r) {
     AMP(amp_sync(ctx));
     AMP(amp_step_poll(ctx, p, &last));
     for (size_t i = 0; i < PARAMS; i++) {
-        AMP(amp_copy(ctx, r->w[i], amp_param_master(p, i).data, count[i] * sizeof(float)));
+        AMP(amp_param_read(ctx, p, i, r->w[i]));
         AMP(amp_copy(ctx, r->m[i], amp_param_moment(p, i, 0).data, count[i] * sizeof(float)));
         AMP(amp_copy(ctx, r->v[i], amp_param_moment(p, i, 1).data, count[i] * sizeof(float)));
         AMP(amp_free(ctx, goal[i]));
     }
-    printf("%-5s %d steps, %d skipped, loss scale 2^%g, mean miss 1 -> %.3f\n", strcmp(amp_ctx_name(ctx), "cuda") ? "cpu:" : "cuda:", STEPS,
+    printf("%-5s %s: %d steps, %d skipped, loss scale 2^%g, mean miss 1 -> %.3f\n", strcmp(amp_ctx_name(ctx), "cuda") ? "cpu:" : "cuda:",
+           master == AMP_MASTER_SPLIT ? "16 + 16 bits" : "FP32 masters", STEPS,
            (int)last.skipped, log2((double)amp_scaler_scale(s)),
            (mean_miss(r->w[0], target[0], count[0]) + mean_miss(r->w[1], target[1], count[1])) / 2);
     amp_scaler_destroy(s);
@@ -163,13 +170,14 @@ static void train(amp_ctx *ctx, result *r) {
 }
 
 int main(void) {
-    static result cpu;
+    static result cpu[2];
     amp_ctx *ctx = NULL;
     AMP(amp_cpu_create(&ctx, NULL));
-    train(ctx, &cpu);
+    train(ctx, AMP_MASTER_F32, &cpu[0]);
+    train(ctx, AMP_MASTER_SPLIT, &cpu[1]);
     amp_ctx_destroy(ctx);
 #ifdef WITH_CUDA
-    static result cuda;
+    static result cuda[2];
     int equal;
     ctx = NULL;
     if (!amp_cuda_available()) {
@@ -177,9 +185,10 @@ int main(void) {
         return 0;
     }
     AMP(amp_cuda_create(&ctx, NULL));
-    train(ctx, &cuda);
+    train(ctx, AMP_MASTER_F32, &cuda[0]);
+    train(ctx, AMP_MASTER_SPLIT, &cuda[1]);
     amp_ctx_destroy(ctx);
-    equal = memcmp(&cpu, &cuda, sizeof cpu) == 0;
+    equal = memcmp(cpu, cuda, sizeof cpu) == 0;
     puts(equal ? "weights and moments equal bit for bit" : "NOT EQUAL");
     return equal ? 0 : 1;
 #else

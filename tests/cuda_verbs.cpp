@@ -126,6 +126,9 @@ static amp_step_desc step_desc() {
 static amp_status v_cast(world *w) {
     return amp_cast(w->x, at(w, 2, AMP_F16), at(w, 0, AMP_F32), N, NULL);
 }
+static amp_status v_copy(world *w) { /* equal dtypes: the copy that does not wait */
+    return amp_cast(w->x, at(w, 3, AMP_F32), at(w, 0, AMP_F32), N, NULL);
+}
 static amp_status v_zero(world *w) {
     return amp_zero(w->x, w->buf[3], 1000);
 }
@@ -407,7 +410,7 @@ typedef struct verb {
 } verb;
 
 static const verb verbs[] = { /* enqueue first */
-    {"cast", v_cast}, {"zero", v_zero}, {"step", v_step}, {"xent", v_xent}, {"gemm f16", v_gemm_f16}, {"gemm f32 gelu", v_gemm_f32},
+    {"cast", v_cast}, {"cast as a copy", v_copy}, {"zero", v_zero}, {"step", v_step}, {"xent", v_xent}, {"gemm f16", v_gemm_f16}, {"gemm f32 gelu", v_gemm_f32},
     {"gemm own", v_gemm_own}, {"gemm f8", v_gemm_f8}, {"gemm factors", v_gemm_factors}, {"linear", v_linear}, {"chain", v_chain}, {"unscale adamw update", v_adamw}, {"clip", v_clip}, {"clip_value", v_clip_value},
     {"amp_unscale", v_unscale}, {"inspect update", v_inspect}, {"between copies", v_between}, {"sgd", v_sgd}, {"lion", v_lion},
     {"accumulate", v_accumulate}, {"adam", v_adam}, {"grads_to", v_grads_to}, {"autocast", v_autocast}, {"dropout", v_dropout},
@@ -455,7 +458,7 @@ static void test_classes() {
         hcu_reset_counts();
         run_ok(&w, v, v + 1);
         only_enqueues(verbs[v].name);
-        CHECK(hcu_group_calls(HCU_LAUNCH) + hcu_group_calls(HCU_FILL) + hcu_group_calls(HCU_MATMUL) > 0, "%s does nothing", verbs[v].name);
+        CHECK(hcu_group_calls(HCU_LAUNCH) + hcu_group_calls(HCU_FILL) + hcu_group_calls(HCU_COPY) + hcu_group_calls(HCU_MATMUL) > 0, "%s does nothing", verbs[v].name);
     }
     hcu_reset_counts();
     OK(amp_step_poll(ctx, w.p, &r));
@@ -473,6 +476,65 @@ static void test_classes() {
     OK(amp_autocast_release(ctx));
     end(&w);
     no_leak("classes");
+}
+
+/* ---- a step is two launches and nothing else, for every optimizer, layout and number of tensors ---- */
+
+static amp_params *layout_set(amp_dtype model, amp_master master, amp_dtype moment, int tensors) {
+    amp_params *p = NULL;
+    amp_params_desc d = AMP_ZERO;
+    d.model = model;
+    d.master = master;
+    d.moment = moment;
+    OK(amp_params_create(&p, ctx, d));
+    for (int i = 0; i < tensors; i++) {
+        amp_param_desc e = AMP_ZERO;
+        e.count = i == 0 ? 70000 : (size_t)(1 + i % 5); /* two chunks, and small ones */
+        e.keep_f32 = i % 3 == 2;
+        OK(amp_params_add(p, e));
+    }
+    OK(amp_params_commit(p));
+    return p;
+}
+
+static void test_step_counts() {
+    static const struct { amp_dtype model; amp_master master; } layouts[] = {
+        {AMP_F16, AMP_MASTER_F32}, {AMP_BF16, AMP_MASTER_F32}, {AMP_F32, AMP_MASTER_F32}, {AMP_F16, AMP_MASTER_SPLIT},
+        {AMP_BF16, AMP_MASTER_SPLIT}, {AMP_BF16, AMP_MASTER_NONE}, {AMP_BF16, AMP_MASTER_KAHAN}};
+    static const char *const names[AMP_OPTIMIZER_COUNT] = {"adamw", "adam", "sgd", "lion"};
+    OK(amp_cuda_create(&ctx, desc_with(0)));
+    for (int l = 0; l < 7; l++) {
+        for (int o = 0; o < AMP_OPTIMIZER_COUNT; o++) {
+            char what[80];
+            amp_scaler *s;
+            amp_step_desc d = step_desc();
+            amp_params *p = layout_set(layouts[l].model, layouts[l].master, o % 2 ? AMP_BF16 : AMP_F32, o == 0 ? 60 : 3);
+            OK(amp_scaler_create(&s, ctx, NULL));
+            d.optimizer = (amp_optimizer)o;
+            d.momentum = d.optimizer == AMP_SGD ? 0.9f : 0.0f;
+            for (int bad = 0; bad < 2; bad++) { /* taken, and skipped */
+                uint16_t inf = layouts[l].model == AMP_BF16 ? 0x7f80 : 0x7c00;
+                float inf32 = INFINITY;
+                if (bad && layouts[l].model == AMP_F32) OK(amp_copy(ctx, amp_param_grad(p, 0).data, &inf32, sizeof inf32));
+                else if (bad) OK(amp_copy(ctx, amp_param_grad(p, 0).data, &inf, sizeof inf));
+                hcu_reset_counts();
+                OK(amp_step(ctx, p, s, d));
+                snprintf(what, sizeof what, "a %s step of layout %d, bad %d", names[o], l, bad);
+                only_enqueues(what);
+                long launches = hcu_group_calls(HCU_LAUNCH), others = hcu_group_calls(HCU_FILL) + hcu_group_calls(HCU_COPY) + hcu_group_calls(HCU_MATMUL);
+                CHECK(launches == 2 && others == 0, "%s: %ld launches, %ld others", what, launches, others);
+            }
+            amp_step_record r;
+            OK(amp_sync(ctx));
+            OK(amp_step_poll(ctx, p, &r));
+            CHECK(r.steps == 1 && r.skipped == 1 && r.outcome == AMP_SKIPPED_INF, "%s: %s", what, amp_outcome_name(r.outcome));
+            amp_scaler_destroy(s);
+            amp_params_destroy(p);
+        }
+    }
+    amp_ctx_destroy(ctx);
+    ctx = NULL;
+    no_leak("step counts");
 }
 
 /* ---- capture: enqueue verbs go into a graph, the others are refused and leave the capture whole ---- */
@@ -1041,6 +1103,7 @@ int main(int argc, char **argv) {
     CHECK(file >= 0, "no file in /tmp");
     test_list();
     test_classes();
+    test_step_counts();
     test_capture(0, cudaStreamCaptureModeGlobal);
     test_capture(0, cudaStreamCaptureModeThreadLocal);
     test_capture(AMP_CUDA_DEBUG, cudaStreamCaptureModeGlobal);

@@ -2,6 +2,13 @@
    Guards: amp_master, amp_layout_bytes, amp_accumulate, amp_step_desc.groups and its hooks. */
 #include "set.h"
 
+#if defined(__unix__) && !defined(AMP_NO_THREADS)
+#  include <pthread.h>
+#  define HAVE_RANKS 1
+#else
+#  define HAVE_RANKS 0
+#endif
+
 #define N_LAYOUTS 7
 static amp_params_desc layout(int i) { /* every rung of the ladder */
     static const amp_dtype model[N_LAYOUTS] = {AMP_F16, AMP_BF16, AMP_F16, AMP_BF16, AMP_BF16, AMP_BF16, AMP_F32};
@@ -161,6 +168,14 @@ static void split_refuses(t_run *t) {
 
 typedef struct ladder { int layout; amp_optimizer optimizer; amp_dtype moment; int stochastic; } ladder;
 
+static amp_step_desc ladder_desc(const ladder *l) {
+    amp_step_desc s = AMP_ZERO;
+    s.optimizer = l->optimizer; s.lr = 0.02f; s.weight_decay = 0.01f; s.seed = 99; s.clip_norm = 5.0f;
+    s.momentum = l->optimizer == AMP_SGD ? 0.9f : 0.0f;
+    s.stochastic = (uint32_t)l->stochastic;
+    return s;
+}
+
 static void ladder_run(t_run *t, t_blob *b, const void *arg) {
     const ladder *l = (const ladder *)arg;
     size_t n = 2311;
@@ -169,7 +184,7 @@ static void ladder_run(t_run *t, t_blob *b, const void *arg) {
     amp_scaler_desc sd = AMP_ZERO;
     amp_scaler *s = NULL;
     amp_params *p;
-    amp_step_desc step = AMP_ZERO;
+    amp_step_desc step = ladder_desc(l);
     amp_group group = AMP_ZERO;
     int i;
     d.moment = l->moment;
@@ -177,9 +192,6 @@ static void ladder_run(t_run *t, t_blob *b, const void *arg) {
     p = two(t, d, w, n);
     sd.scale = 1024.0f;
     CHECK_OK(amp_scaler_create(&s, t->ctx, &sd));
-    step.optimizer = l->optimizer; step.lr = 0.02f; step.weight_decay = 0.01f; step.seed = 99; step.clip_norm = 5.0f;
-    step.momentum = l->optimizer == AMP_SGD ? 0.9f : 0.0f;
-    step.stochastic = (uint32_t)l->stochastic;
     group.lr = 0.3f; group.momentum = step.momentum; group.beta1 = 0.5f;
     step.groups = &group; step.n_groups = 1;
     for (i = 0; i < 3; i++) {
@@ -199,17 +211,138 @@ static void ladder_run(t_run *t, t_blob *b, const void *arg) {
     amp_params_destroy(p);
 }
 
-static void ladder_same(t_run *t) {
+/* A set of n parameters of these sizes; gradients and model copies of two in three are adopted, one element behind an aligned address. */
+static amp_params *sizes_set(t_run *t, amp_params_desc d, const size_t *counts, size_t n) {
+    amp_params *p = NULL;
+    size_t i;
+    CHECK_OK(amp_params_create(&p, t->ctx, &d));
+    for (i = 0; i < n; i++) {
+        amp_param_desc e = AMP_ZERO;
+        e.count = counts[i]; e.init = some_weights(t, counts[i]);
+        if (i % 3 && d.model != AMP_F32) e.grad = amp_arr(t_alloc_at(t, 2 * counts[i], 2), AMP_AUTO);
+        if (i % 3 == 1 && d.model != AMP_F32) e.model = amp_arr(t_alloc_at(t, 2 * counts[i], 2), AMP_AUTO);
+        CHECK_OK(amp_params_add(p, &e));
+    }
+    CHECK_OK(amp_params_commit(p));
+    return p;
+}
+
+static ladder ladder_rung(int layout_i, int o) { /* moments and rounding in turn */
     ladder l;
+    memset(&l, 0, sizeof l);
+    l.layout = layout_i;
+    l.optimizer = (amp_optimizer)o;
+    l.moment = (layout_i + o) & 1 ? AMP_BF16 : AMP_F32;
+    l.stochastic = layout(layout_i).master != AMP_MASTER_SPLIT && layout(layout_i).master != AMP_MASTER_KAHAN && o & 1;
+    return l;
+}
+
+static void ladder_same(t_run *t) {
     int i, o;
     for (i = 0; i < N_LAYOUTS; i++) for (o = 0; o < (int)AMP_OPTIMIZER_COUNT; o++) {
-        memset(&l, 0, sizeof l);
-        l.layout = i;
-        l.optimizer = (amp_optimizer)o;
-        l.moment = (i + o) & 1 ? AMP_BF16 : AMP_F32;
-        l.stochastic = layout(i).master != AMP_MASTER_SPLIT && layout(i).master != AMP_MASTER_KAHAN && o & 1;
+        ladder l = ladder_rung(i, o);
         t_note(t, "layout %d optimizer %d", i, o);
         t_same_everywhere(t, ladder_run, &l);
+    }
+}
+
+static const size_t odd_sizes[] = {1, 2, 3, 7, 8, 9, 17, 65535, 65536, 65537};
+static void sizes_run(t_run *t, t_blob *b, const void *arg) {
+    const ladder *l = (const ladder *)arg;
+    amp_params_desc d = layout(l->layout);
+    amp_step_desc s = ladder_desc(l);
+    amp_params *p;
+    int i;
+    size_t n = t_slow(t) && (l->layout != 2 || l->optimizer != AMP_ADAMW) ? 7 : 10; /* an emulated device: the large ones once */
+    d.moment = l->moment;
+    p = sizes_set(t, d, odd_sizes, n);
+    for (i = 0; i < 2; i++) {
+        random_grads(t, p, 1.0f);
+        CHECK_OK(amp_step(t->ctx, p, NULL, &s));
+    }
+    blob_of(t, b, p);
+    amp_params_destroy(p);
+}
+static void sizes_same(t_run *t) {
+    int i, o;
+    for (i = 0; i < N_LAYOUTS; i++) for (o = 0; o < (int)AMP_OPTIMIZER_COUNT; o++) {
+        ladder l = ladder_rung(i, o);
+        t_note(t, "layout %d optimizer %d", i, o);
+        t_same_everywhere(t, sizes_run, &l);
+        t_clear(t);
+    }
+}
+
+/* Inf or NaN in every element of every parameter in turn, the first before any step: no array changes, and a good step in between is that
+   of a set that never met a bad one. */
+static void skip_anywhere(t_run *t) {
+    static const size_t counts[] = {1, 2, 3, 7, 8, 9, 17}, n = 7;
+    int rung;
+    for (rung = 0; rung < N_LAYOUTS; rung++) {
+        ladder l = ladder_rung(rung, rung % (int)AMP_OPTIMIZER_COUNT);
+        amp_params_desc d = layout(rung);
+        amp_step_desc s = ladder_desc(&l);
+        amp_scaler_desc sd = AMP_ZERO;
+        amp_scaler *scaler = NULL, *other = NULL;
+        amp_params *p, *q;
+        uint64_t rng = t->rng, skipped = 0, steps = 0;
+        size_t stride = t_slow(t) ? 5 : 1;
+        t_blob x = {NULL, 0, 0}, y = {NULL, 0, 0};
+        size_t i, j, k;
+        if (t_slow(t) && rung != 2 && rung != 5) continue; /* an emulated device */
+        d.moment = l.moment;
+        p = sizes_set(t, d, counts, n);
+        t->rng = rng;
+        q = sizes_set(t, d, counts, n); /* the same weights */
+        sd.scale = 256.0f; sd.backoff_factor = 0.75f; sd.min_scale = 1.0f; sd.growth_interval = AMP_NONE;
+        CHECK_OK(amp_scaler_create(&scaler, t->ctx, &sd));
+        for (i = 0; i < n; i++) for (k = 0; k < counts[i]; k += stride) {
+            t_blob before = {NULL, 0, 0}, after = {NULL, 0, 0};
+            amp_array g = amp_param_grad(p, i);
+            float scale = amp_scaler_scale(scaler), next = scale * 0.75f;
+            amp_step_record r;
+            int nan = (int)(k + i) % 2;
+            random_grads(t, p, 16.0f);
+            set_grad_bits(t, p, i, k, (nan ? set_nan(g.dtype) : set_inf(g.dtype)) | (k % 4 < 2 ? 0u : g.dtype == AMP_F32 ? 0x80000000u : 0x8000u));
+            blob_of(t, &before, p);
+            CHECK_OK(amp_step(t->ctx, p, scaler, &s));
+            blob_of(t, &after, p);
+            skipped++;
+            t_note(t, "layout %d, parameter %d element %d", rung, (int)i, (int)k);
+            CHECK(before.bytes == after.bytes && memcmp(before.data, after.data, before.bytes) == 0);
+            free(before.data); free(after.data);
+            r = record(t, p);
+            CHECK_EQ(r.outcome, nan ? AMP_SKIPPED_NAN : AMP_SKIPPED_INF);
+            CHECK_EQ(r.first_param, i); CHECK_EQ(r.first_index, k);
+            CHECK_EQ(r.steps, steps); CHECK_EQ(r.skipped, skipped);
+            CHECK_F32(amp_scaler_scale(scaler), next < 1.0f ? 1.0f : next);
+            if (k != 0) continue; /* one good step for each parameter, in both sets */
+            random_grads(t, p, 16.0f);
+            for (j = 0; j < n; j++) {
+                amp_array a = amp_param_grad(p, j);
+                t_set(t, amp_param_grad(q, j).data, set_bits(t, a, a.count), a.count * amp_dtype_size(a.dtype));
+            }
+            sd.scale = amp_scaler_scale(scaler); sd.min_scale = 0.0f;
+            CHECK_OK(amp_scaler_create(&other, t->ctx, &sd));
+            CHECK_OK(amp_step(t->ctx, p, scaler, &s));
+            CHECK_OK(amp_step(t->ctx, q, other, &s));
+            amp_scaler_destroy(other);
+            CHECK_EQ(record(t, p).steps, ++steps);
+        }
+        random_grads(t, p, 16.0f); /* gradients are not what is compared */
+        for (j = 0; j < n; j++) {
+            amp_array a = amp_param_grad(p, j);
+            t_set(t, amp_param_grad(q, j).data, set_bits(t, a, a.count), a.count * amp_dtype_size(a.dtype));
+        }
+        blob_of(t, &x, p);
+        blob_of(t, &y, q);
+        t_note(t, "layout %d, at the end", rung);
+        CHECK(x.bytes == y.bytes && memcmp(x.data, y.data, x.bytes) == 0);
+        free(x.data); free(y.data);
+        amp_scaler_destroy(scaler);
+        amp_params_destroy(p);
+        amp_params_destroy(q);
+        t_clear(t);
     }
 }
 
@@ -296,6 +429,8 @@ static void bytes_and_ledger(t_run *t) {
         CHECK_EQ(amp_ledger_find(t->ctx, "bytes.moments").bytes, n * l.moments);
         CHECK_EQ(amp_ledger_find(t->ctx, "bytes.accum").bytes, n * l.accum);
         CHECK_EQ(l.total, l.master + l.model + l.grad + l.moments + l.accum);
+        CHECK(amp_param_entry_get(p, 0).low == amp_param_low(p, 0).data && amp_param_entry_get(p, 0).grad == amp_param_grad(p, 0).data);
+        CHECK_EQ(amp_param_entry_get(p, 0).count, n); CHECK_EQ(amp_param_entry_get(p, 1).count, 0); CHECK_EQ(amp_param_entry_get(NULL, 0).count, 0);
         amp_params_destroy(p);
     }
     { /* the ladder's figures, gradients of 2 bytes included */
@@ -655,11 +790,153 @@ static void hooks_run(t_run *t) {
     amp_scaler_destroy(s);
 }
 
+/* ---- two ranks, each with its context in its thread; sums through memory that they share ---- */
+
+#if HAVE_RANKS
+#define RANKS 2
+#define RANK_N 500u
+#define RANK_STEPS 6
+typedef struct ranks {
+    pthread_mutex_t lock;
+    pthread_cond_t  all_here;
+    int             here, turn, sharded;
+    float           grads[RANKS][RANK_N]; /* of all ranks */
+    amp_totals      totals[RANKS];
+} ranks;
+typedef struct rank {
+    ranks          *all;
+    int             id, broken;
+    float           w[RANK_N], scale[RANK_STEPS];
+    amp_step_record r[RANK_STEPS];
+} rank;
+
+static void rank_wait(ranks *all) { /* until every rank is here */
+    int turn;
+    pthread_mutex_lock(&all->lock);
+    turn = all->turn;
+    if (++all->here == RANKS) { all->here = 0; all->turn++; pthread_cond_broadcast(&all->all_here); }
+    while (turn == all->turn) pthread_cond_wait(&all->all_here, &all->lock);
+    pthread_mutex_unlock(&all->lock);
+}
+
+/* The gradient of rank id, element i: in the third step rank 1 overflows, in the fifth one NaN appears on rank 0. */
+static float rank_grad(int id, int step, size_t i) {
+    float g = (float)((int)((i * 7 + (size_t)step * 13 + (size_t)id * 29) % 64) - 32) * 4.0f;
+    if (step == 2 && id == 1 && i == 377) return ref_f32(0x7f800000u);
+    if (step == 4 && id == 0 && i == 3) return ref_f32(0x7fc00000u);
+    return g;
+}
+
+static amp_status rank_reduce_grads(amp_ctx *ctx, amp_params *p, void *user) { /* an all-reduce: the sum, in the order of ranks */
+    rank *me = (rank *)user;
+    float sum[RANK_N];
+    size_t i;
+    if (amp_copy(ctx, me->all->grads[me->id], amp_param_grad(p, 0).data, sizeof sum) != AMP_OK) return AMP_ERR_IO;
+    rank_wait(me->all);
+    for (i = 0; i < RANK_N; i++) sum[i] = me->all->grads[0][i] + me->all->grads[1][i];
+    rank_wait(me->all);
+    return amp_copy(ctx, amp_param_grad(p, 0).data, sum, sizeof sum);
+}
+static amp_status rank_reduce_totals(amp_ctx *ctx, amp_totals *totals, void *user) {
+    rank *me = (rank *)user;
+    amp_totals t, u;
+    if (amp_copy(ctx, &t, totals, sizeof t) != AMP_OK) return AMP_ERR_IO;
+    me->all->totals[me->id] = t;
+    rank_wait(me->all);
+    t = me->all->totals[0]; u = me->all->totals[1];
+    rank_wait(me->all);
+    t.sum += u.sum; t.nan += u.nan; t.inf += u.inf; t.overflow += u.overflow;
+    return amp_copy(ctx, totals, &t, sizeof t);
+}
+
+/* sharded: this rank's half of the weights; else all of them, with this rank's gradients. all NULL: one rank that has everything. */
+static void rank_train(rank *me, int sharded, size_t first, size_t n) {
+    amp_ctx *ctx = NULL;
+    amp_params *p = NULL;
+    amp_scaler *s = NULL;
+    amp_params_desc pd = AMP_ZERO;
+    amp_param_desc e = AMP_ZERO;
+    amp_scaler_desc sd = AMP_ZERO;
+    amp_step_desc d = AMP_ZERO;
+    float g[RANK_N];
+    size_t i;
+    int step;
+    pd.grad = AMP_F32; sd.scale = 64.0f;
+    e.count = n;
+    me->broken = t_create_cpu(&ctx, AMP_SIMD_AUTO, 1) != AMP_OK || amp_params_create(&p, ctx, &pd) != AMP_OK || amp_params_add(p, &e) != AMP_OK ||
+                 amp_params_commit(p) != AMP_OK || amp_scaler_create(&s, ctx, &sd) != AMP_OK;
+    d.lr = 0.01f; d.clip_norm = 3.0f;
+    if (!sharded) d.micro_batches = RANKS; /* the average */
+    d.user = me;
+    if (me->all && sharded) d.reduce_totals_fn = rank_reduce_totals;
+    else if (me->all) d.reduce_grads_fn = rank_reduce_grads;
+    for (step = 0; step < RANK_STEPS && !me->broken; step++) {
+        for (i = 0; i < n; i++) {
+            int owner = first + i < RANK_N / 2 ? 0 : 1;
+            g[i] = sharded ? rank_grad(owner, step, first + i) : me->all ? rank_grad(me->id, step, i) : rank_grad(0, step, i) + rank_grad(1, step, i);
+        }
+        me->broken |= amp_copy(ctx, amp_param_grad(p, 0).data, g, 4 * n) != AMP_OK || amp_step(ctx, p, s, &d) != AMP_OK || amp_step_poll(ctx, p, &me->r[step]) != AMP_OK;
+        me->scale[step] = amp_scaler_scale(s);
+    }
+    me->broken |= amp_param_read(ctx, p, 0, me->w) != AMP_OK;
+    amp_scaler_destroy(s);
+    amp_params_destroy(p);
+    amp_ctx_destroy(ctx);
+}
+static void *rank_main(void *arg) {
+    rank *me = (rank *)arg;
+    rank_train(me, me->all->sharded, me->all->sharded && me->id ? RANK_N / 2 : 0, me->all->sharded ? RANK_N / 2 : RANK_N);
+    return NULL;
+}
+
+static void ranks_agree(t_run *t) { /* with each other, and with one rank that has it all */
+    static ranks all;
+    static rank rank_of[RANKS], one;
+    pthread_t thread;
+    int sharded, step;
+    for (sharded = 0; sharded < 2; sharded++) {
+        static const amp_outcome outcome[RANK_STEPS] = {AMP_STEPPED, AMP_STEPPED, AMP_SKIPPED_INF, AMP_STEPPED, AMP_SKIPPED_NAN, AMP_STEPPED};
+        int r;
+        memset(&all, 0, sizeof all); memset(rank_of, 0, sizeof rank_of); memset(&one, 0, sizeof one);
+        pthread_mutex_init(&all.lock, NULL);
+        pthread_cond_init(&all.all_here, NULL);
+        all.sharded = sharded;
+        for (r = 0; r < RANKS; r++) { rank_of[r].all = &all; rank_of[r].id = r; }
+        if (!CHECK(pthread_create(&thread, NULL, rank_main, &rank_of[1]) == 0)) return;
+        rank_main(&rank_of[0]);
+        pthread_join(thread, NULL);
+        pthread_cond_destroy(&all.all_here);
+        pthread_mutex_destroy(&all.lock);
+        rank_train(&one, sharded, 0, RANK_N);
+        CHECK(!one.broken && !rank_of[0].broken && !rank_of[1].broken);
+        for (step = 0; step < RANK_STEPS; step++) for (r = 0; r < RANKS; r++) {
+            t_note(t, "sharded %d, step %d, rank %d", sharded, step, r);
+            CHECK_EQ(rank_of[r].r[step].outcome, outcome[step]); /* one rank's overflow is everybody's */
+            CHECK_EQ(rank_of[r].r[step].steps, one.r[step].steps);
+            CHECK_F32(rank_of[r].scale[step], one.scale[step]);
+            if (outcome[step] != AMP_STEPPED) continue;
+            CHECK_F64(rank_of[r].r[step].norm, rank_of[0].r[step].norm);
+            CHECK_F32(rank_of[r].r[step].clip, rank_of[0].r[step].clip);
+            CHECK(rank_of[r].r[step].clip < 1.0f);
+            CHECK_NEAR(rank_of[r].r[step].norm, one.r[step].norm, 1e-12 * one.r[step].norm); /* shards are added in another order */
+        }
+        for (r = 0; r < RANKS; r++) {
+            if (sharded) CHECK_BITS(rank_of[r].w, one.w + (r ? RANK_N / 2 : 0), RANK_N / 2, 4);
+            else CHECK_BITS(rank_of[r].w, one.w, RANK_N, 4);
+        }
+    }
+}
+#else
+static void ranks_agree(t_run *t) { t_skip(t, "no threads in this build"); }
+#endif
+
 const t_test t_suite_layouts[] = {
     {"layouts.split_bits", split_bits, T_HOST},
     {"layouts.split_is_master", split_is_master, T_ALL},
     {"layouts.split_refuses", split_refuses, T_ALL},
     {"layouts.ladder_same", ladder_same, T_ALL},
+    {"layouts.sizes_same", sizes_same, T_ALL},
+    {"layouts.skip_anywhere", skip_anywhere, T_ALL},
     {"layouts.small_updates", small_updates, T_ALL},
     {"layouts.bf16_moments", bf16_moments, T_CPU},
     {"layouts.bytes_and_ledger", bytes_and_ledger, T_ALL},
@@ -672,5 +949,6 @@ const t_test t_suite_layouts[] = {
     {"layouts.inverse_in_product", inverse_in_product, T_ALL},
     {"layouts.unscaled", unscaled_is_checked, T_ALL},
     {"layouts.hooks", hooks_run, T_ALL},
+    {"layouts.ranks", ranks_agree, T_HOST},
     {NULL, NULL, 0}
 };

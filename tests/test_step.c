@@ -14,7 +14,7 @@ typedef struct twin_param {
 } twin_param;
 
 typedef struct twin {
-    twin_param p[210];
+    twin_param p[2000];
     size_t     n;
     uint64_t   steps;
     double     norm;  /* of the last step */
@@ -262,14 +262,16 @@ static void bits_large(t_run *t) { /* around a chunk of 65,536 elements, and mor
 }
 
 static void bits_many_tensors(t_run *t) {
-    static const size_t many[] = {1, 2, 13, 100, 200};
-    size_t counts[200], i, k;
-    for (k = 0; k < 5; k++) {
+    static const size_t many[] = {1, 2, 13, 100, 200, 2000};
+    static size_t counts[2000];
+    size_t i, k;
+    for (k = 0; k < 6; k++) {
         setup u = AMP_ZERO;
-        for (i = 0; i < many[k]; i++) counts[i] = 1 + t_below(t, k % 2 ? 50 : 400);
-        if (t_slow(t) && many[k] > 13) continue;
-        u.model = AMP_F16; u.grad = AMP_F16; u.counts = counts; u.n = many[k]; u.adopt = 1; u.no_decay = 1;
-        walk(t, &u, 9, 3);
+        for (i = 0; i < many[k]; i++) counts[i] = 1 + t_below(t, k == 5 ? 9 : k % 2 ? 50 : 400);
+        if (t_slow(t) && (k == 3 || k == 4)) continue;
+        u.n = t_slow(t) && k == 5 ? 500 : many[k]; /* --full: all, also on a device */
+        u.model = AMP_F16; u.grad = AMP_F16; u.counts = counts; u.adopt = 1; u.no_decay = 1;
+        walk(t, &u, k == 5 ? 8 : 9, k == 5 ? 1 : 3);
     }
 }
 
