@@ -180,6 +180,7 @@ ifneq ($(wildcard bench/bench.mk),)
 include bench/bench.mk
 bench: ## conversions, checks and a step beside memcpy and other libraries, with a chart
 bench-gemm: ## products, beside OpenBLAS if installed
+bench-step: ## the optimizer step at 32 M parameters, beside a pass over the same bytes and PyTorch if installed
 bench-exhaustive: ## all floats through amp_cast on every code path, against the scalar functions (minutes)
 bench-train: ## whole training steps on the CPU, beside PyTorch if installed
 bench-gpu: ## casts, checks, losses, optimizer, products, whole steps on a GPU, beside PyTorch if installed (PART=casts: one of them)

@@ -1,6 +1,9 @@
 /* bench.c - how fast the CPU backend is, beside the machine's own limits and its peers. One thread, one process.
 
-       bench [--out DIR] [--quick]     conversions, checks, unscale, histogram, rounding, one optimizer step
+       bench [--out DIR] [--quick]     conversions, checks, unscale, histogram, rounding, losses, activations, one optimizer step
+             [--part casts|checks|functions|steps]   one part of them
+             [--cpu-time]              times are the thread's own: for a machine with other work (memory is shared all the same)
+       bench --step [--out DIR]        the optimizer step at 32 M parameters, beside a pass over the same arrays
        bench --gemm [--out DIR]        products, beside OpenBLAS (one thread) if libopenblas.so.0 or libblas.so.3 can be opened
        bench --curve [--out DIR]       bandwidth over size: a CSV and an SVG chart
 
@@ -606,6 +609,8 @@ static void curve(const char *out) {
 /* ---- products ---- */
 
 typedef void (*sgemm_fn)(int order, int ta, int tb, int m, int n, int k, float alpha, const float *a, int lda, const float *b, int ldb, float beta, float *c, int ldc);
+typedef void (*sgemv_fn)(int order, int trans, int m, int n, float alpha, const float *a, int lda, const float *x, int incx, float beta, float *y, int incy);
+static sgemv_fn sgemv;
 static sgemm_fn find_sgemm(char *name, size_t room) { /* cblas_sgemm of an OpenBLAS with one thread, or NULL */
     sgemm_fn fn = NULL;
 #if defined(__unix__)
@@ -621,6 +626,8 @@ static sgemm_fn find_sgemm(char *name, size_t room) { /* cblas_sgemm of an OpenB
         if (!h) continue;
         f = dlsym(h, "openblas_set_num_threads");
         if (f) { memcpy(&threads, &f, sizeof f); threads(1); }
+        g = dlsym(h, "cblas_sgemv");
+        if (g) memcpy(&sgemv, &g, sizeof g);
         g = dlsym(h, "cblas_sgemm");
         if (g) memcpy(&fn, &g, sizeof g);
         snprintf(name, room, "%s", files[i]);
@@ -707,6 +714,40 @@ static void gemm_row(size_t m, size_t n, size_t k, amp_dtype t, uint32_t trans_b
         fflush(stdout);
     }
 }
+/* Matrix times vector: bound by reading the matrix once. Anchors: a plain read of its bytes, and OpenBLAS's sgemv of as many floats. */
+static void run_sgemv(const bench_run *r) {
+    const gemm_case *g = (const gemm_case *)r->extra;
+    int n = (int)g->d.n, k = (int)g->d.k; /* y[n] = w[n][k] x, or b[k][n]^T x */
+    if (g->d.trans_b) sgemv(101, 111, n, k, 1.0f, g->fb, k, g->fa, 1, 0.0f, g->fc, 1); else sgemv(101, 112, k, n, 1.0f, g->fb, n, g->fa, 1, 0.0f, g->fc, 1);
+}
+static void gemv_row(size_t n, size_t k, amp_dtype t, uint32_t trans_b) {
+    static gemm_case g;
+    bench_run r[MAX_RUNS];
+    size_t bytes = n * k * amp_dtype_size(t);
+    int c = 0, p, first, rounds = quick ? 5 : 15;
+    char work[64];
+    float *fa = (float *)(void *)src, *fb = fa + k, *fc = (float *)(void *)(copy + n * 4);
+    memset(&g, 0, sizeof g);
+    fill(fa, k + n * k);
+    g.d.m = 1; g.d.n = n; g.d.k = k; g.d.trans_b = trans_b;
+    g.d.a = amp_arr(dst, t); g.d.b = amp_arr(dst + k * 4, t); g.d.d = amp_arr(copy, AMP_F32);
+    g.fa = fa; g.fb = fb; g.fc = fc;
+    if (amp_cast(on[0], g.d.a, amp_arr(fa, AMP_F32), k, NULL) != AMP_OK || amp_cast(on[0], g.d.b, amp_arr(fb, AMP_F32), k * n, NULL) != AMP_OK) wrong = 1;
+    r[c++] = contestant("plain read", run_read, NULL, NULL, g.d.b.data, 0, bytes, AMP_F32, AMP_F32);
+    if (sgemv) { r[c] = contestant("sgemv", run_sgemv, NULL, NULL, NULL, 0, bytes, AMP_F32, AMP_F32); r[c++].extra = &g; }
+    first = c;
+    for (p = AMP_SIMD_SCALAR; p < 6; p++) if (on[p]) {
+        r[c] = contestant(path_name[p], run_gemm, on[p], NULL, NULL, 0, bytes, AMP_F32, t);
+        r[c].extra = &g;
+        r[c].fn(&r[c]);
+        if (gemm_error(&g) > 1e-6) { printf("WRONG: %s\n", path_name[p]); wrong = 1; }
+        c++;
+    }
+    compete(r, c, rounds, bytes > (size_t)1 << 24 ? 0 : 3e-4);
+    snprintf(work, sizeof work, "%s 1 x %lu x %lu%s", amp_dtype_name(t), (unsigned long)n, (unsigned long)k, trans_b ? " w^T" : "");
+    for (p = first; p < c; p++) line(work, r[p].name, bytes, &r[p], r, 1, rounds, 0);
+    for (p = first; p < c && sgemv; p++) line(work, r[p].name, bytes, &r[p], r + 1, 1, rounds, 0);
+}
 static void products(void) {
     char name[128] = "none: install libopenblas0-pthread to compare";
     sgemm_fn sgemm = find_sgemm(name, sizeof name);
@@ -724,7 +765,13 @@ static void products(void) {
     gemm_row(128, 128, 128, AMP_F16, 0, 0, sgemm);
     gemm_row(64, 512, 784, AMP_F16, 1, 0, sgemm);
     gemm_row(8, 768, 768, AMP_F16, 1, 0, sgemm);
-    gemm_row(1, 768, 768, AMP_F16, 1, 0, sgemm);
+    head("One row times a matrix (GB/s of the matrix; anchors: a plain read of its bytes, then sgemv of as many floats, by time)");
+    gemv_row(768, 768, AMP_F16, 1);
+    gemv_row(4096, 4096, AMP_F16, 1);
+    gemv_row(4096, 4096, AMP_F16, 0);
+    gemv_row(4096, 4096, AMP_F32, 1);
+    gemv_row(4096, 4096, AMP_F32, 0);
+    gemv_row(4096, 4096, AMP_F8E4M3, 1);
 }
 
 static void open_paths(void) {
@@ -740,18 +787,20 @@ static void open_paths(void) {
 }
 
 int main(int argc, char **argv) {
-    const char *out = NULL, *file = "bench.csv";
-    double t = now();
+    const char *out = NULL, *file = "bench.csv", *part = NULL;
+    double t;
     int i, gemm = 0, curves = 0, tail_only = 0;
     for (i = 1; i < argc; i++) {
         if (!strcmp(argv[i], "--out") && i + 1 < argc) out = argv[++i];
+        else if (!strcmp(argv[i], "--part") && i + 1 < argc) part = argv[++i];
         else if (!strcmp(argv[i], "--quick")) quick = 1;
         else if (!strcmp(argv[i], "--gemm")) gemm = 1;
         else if (!strcmp(argv[i], "--curve")) curves = 1;
         else if (!strcmp(argv[i], "--step")) tail_only = 1;
         else if (!strcmp(argv[i], "--cpu-time")) clock_used = CLOCK_THREAD_CPUTIME_ID;
-        else { fprintf(stderr, "usage: bench [--gemm | --curve | --step] [--quick] [--out DIR]\n"); return 2; }
+        else { fprintf(stderr, "usage: bench [--gemm | --curve | --step | --part casts|checks|functions|steps] [--quick] [--cpu-time] [--out DIR]\n"); return 2; }
     }
+    t = now();
     if (gemm) file = "gemm.csv";
     if (tail_only) file = "step.csv";
     if (out && !curves) { char path[512]; snprintf(path, sizeof path, "%s/%s", out, file); csv = fopen(path, "w"); }
@@ -774,7 +823,12 @@ int main(int argc, char **argv) {
     if (gemm) products();
     else if (curves) curve(out);
     else if (tail_only) tails();
-    else if (getenv("ONLY_F")) functions(); else { conversions(); checks(); functions(); steps(); }
+    else {
+        if (!part || !strcmp(part, "casts")) conversions();
+        if (!part || !strcmp(part, "checks")) checks();
+        if (!part || !strcmp(part, "functions")) functions();
+        if (!part || !strcmp(part, "steps")) steps();
+    }
     if (csv) fclose(csv);
     printf("\n%.0f seconds\n", now() - t);
     return wrong;

@@ -195,9 +195,9 @@ static void gemm_grid(t_run *t) {
 }
 
 static void gemm_large(t_run *t) { /* more than one block in each direction, and in depth */
-    static const size_t sizes[][3] = {{130, 260, 700}, {257, 65, 513}, {1, 700, 300}, {600, 1, 1030}};
+    static const size_t sizes[][3] = {{130, 260, 700}, {257, 65, 513}, {1, 700, 300}, {600, 1, 1030}, {4, 33000, 3}, {3, 65, 35000}, {700, 1, 300}};
     size_t s;
-    for (s = 0; s < 4; s++) {
+    for (s = 0; s < 7; s++) {
         size_t m = sizes[s][0], n = sizes[s][1], k = sizes[s][2], i, j, l, tries;
         amp_gemm_desc d = AMP_ZERO;
         float *a, *b, *got;
@@ -352,8 +352,10 @@ static void threads_do_not_matter(t_run *t) {
     size_t m = 150, n = 200, k = 330, p, i;
     unsigned char *a = (unsigned char *)matrix(t, AMP_F16, m * k, 1, 0, 1, m * k, m * k), *b = (unsigned char *)matrix(t, AMP_F16, n * k, 1, 0, 1, n * k, n * k);
     float *dy = (float *)t_host(t, 4 * m * n), *dy2 = (float *)t_host(t, 4 * m * n), *first = (float *)t_host(t, 4 * m * n), *next = (float *)t_host(t, 4 * m * n);
+    float *few_first[2];
     float *sums = (float *)t_host(t, 4 * n), *sums2 = (float *)t_host(t, 4 * n);
     for (i = 0; i < m * n; i++) dy[i] = t_real(t);
+    few_first[0] = (float *)t_host(t, 4 * 1800); few_first[1] = (float *)t_host(t, 4 * 1800);
     for (p = 0; p < sizeof paths / sizeof paths[0]; p++) {
         for (i = 0; i < 4; i++) {
             amp_ctx *c = NULL;
@@ -365,6 +367,12 @@ static void threads_do_not_matter(t_run *t) {
             t_note(t, "%s", amp_ctx_device(c));
             CHECK_EQ(amp_gemm(c, &d), AMP_OK);
             if (i) CHECK_BITS(next, first, m * n, 4);
+            for (d.trans_b = 0; d.trans_b < 2; d.trans_b++) { /* few rows go another way */
+                d.m = 3; d.n = 600; d.k = 110;
+                d.d = amp_arr(i ? next : few_first[d.trans_b], AMP_F32);
+                CHECK_EQ(amp_gemm(c, &d), AMP_OK);
+                if (i) CHECK_BITS(next, few_first[d.trans_b], 1800, 4);
+            }
             memcpy(dy2, dy, 4 * m * n);
             l.rows = m; l.in = 1; l.out = n; l.dy = amp_arr(dy2, AMP_F32); l.dbias = amp_arr(i ? sums2 : sums, AMP_F32);
             CHECK_EQ(amp_linear_backward(c, &l), AMP_OK);
