@@ -5093,60 +5093,127 @@ typedef struct ampi_kernels { /* one SIMD path; n is at most AMPI_BLOCK where fl
     void (*pack4)(float *to, size_t width, const float *rows, size_t ld, size_t depth); /* to[k * width + r] = rows[r * ld + k], r < 4 */
 } ampi_kernels;
 
-/* ---- portable path ---- */
+/* ---- the operations of each path, on vectors P_v of floats and P_i of 32-bit integers with P_N lanes, and P_d of half as many doubles ----
+   Arithmetic is guarded like the scalar operations; division, root and clamp are written as instructions, because compilers replace
+   the operators under -ffast-math. P_gt compares signed numbers and gives a mask P_m. P_up16 and P_up8 load P_N short elements as
+   32-bit ones; P_st16 and P_st8 store the low parts of 2 and 4 vectors. P_j: vectors of 64-bit integers, for Philox. P_fma, for
+   products only, may round once or twice. P_top and P_low: the larger and the smaller, and b (NEON: NaN) when one is NaN. */
+#if defined(AMPI_X86) || defined(AMPI_NEON)
+#  define AMPI_ALWAYS __attribute__((always_inline)) static inline
+#else
+#  define AMPI_ALWAYS AMP_INLINE
+#endif
+/* Portable C: one lane. exp and the activations are the scalar functions themselves, which the vectors below repeat. */
+#define AMPI_TC
+#define ampi_c_N 1u
+typedef float ampi_c_v;
+typedef uint32_t ampi_c_i;
+typedef double ampi_c_d;
+AMP_INLINE uint32_t ampi_c_sel(int condition, uint32_t yes, uint32_t no) { uint32_t m = 0u - (uint32_t)condition; return (yes & m) | (no & ~m); } /* no branch */
+AMP_INLINE ampi_c_i ampi_c_ldi(const void *p) { ampi_c_i x; memcpy(&x, p, sizeof x); return x; }
+AMP_INLINE void ampi_c_st8(uint8_t *p, ampi_c_i a, ampi_c_i b, ampi_c_i c, ampi_c_i d) { p[0] = (uint8_t)a; p[1] = (uint8_t)b; p[2] = (uint8_t)c; p[3] = (uint8_t)d; }
+#define AMPI_C_OP(name, type, R, value) AMP_INLINE R ampi_c_##name(type a, type b) { return value; }
+AMPI_C_OP(add, float, float, ampi_add(a, b)) AMPI_C_OP(sub, float, float, ampi_sub(a, b)) AMPI_C_OP(mul, float, float, ampi_mul(a, b)) AMPI_C_OP(div, float, float, ampi_div(a, b))
+AMPI_C_OP(and, uint32_t, uint32_t, a & b) AMPI_C_OP(or, uint32_t, uint32_t, a | b) AMPI_C_OP(xor, uint32_t, uint32_t, a ^ b) AMPI_C_OP(addi, uint32_t, uint32_t, a + b)
+AMPI_C_OP(subi, uint32_t, uint32_t, a - b) AMPI_C_OP(shl, uint32_t, uint32_t, a << b) AMPI_C_OP(min, uint32_t, uint32_t, ampi_c_sel((int32_t)a > (int32_t)b, b, a))
+AMPI_C_OP(gt, uint32_t, int, (int32_t)a > (int32_t)b) AMPI_C_OP(max, uint32_t, uint32_t, (int32_t)a > (int32_t)b ? a : b) AMPI_C_OP(shr, uint32_t, uint32_t, a >> b)
+AMPI_C_OP(clamp, float, float, ampi_clamp(a, b)) AMPI_C_OP(signed, float, float, ampi_signed(a, b)) AMPI_C_OP(top, float, float, a > b ? a : b)
+#undef AMPI_C_OP
+#define ampi_c_set(x) (x)
+#define ampi_c_dup(x) ((uint32_t)(x))
+#define ampi_c_sqrt ampi_sqrt
+#define ampi_c_any(a) ((a) != 0)
+#define ampi_c_b ampi_bits
+#define ampi_c_f ampi_float
+#define ampi_c_exp amp_exp
+#define ampi_c_act1 ampi_act
+#define ampi_c_act_grad1 ampi_act_grad
+#define ampi_c_ldf(p) (*(p))
+#define ampi_c_ldd(p) (*(p))
+#define ampi_c_stf(p, x) (void)(*(p) = (x))
+#define ampi_c_std(p, x) (void)(*(p) = (x))
+#define ampi_c_sti(p, x) (void)(*(p) = (x))
+#define ampi_c_lo(x) ((double)(x))
+#define ampi_c_hi(x) ((double)(x))
+#define ampi_c_addd(a, b) ((a) + (b))
+#define ampi_c_square(a, sum) ((sum) + (a) * (a))
+#define ampi_c_fma(a, b, c) ((a) * (b) + (c))
+#define ampi_c_done() (void)0
+#define ampi_c_plus(a, b) ((a) + (b)) /* no guard: compilers are to vectorise loops of these */
+#define ampi_c_minus(a, b) ((a) - (b))
 
-/* Nearest even without a branch, for one format: normal numbers by integers; below them the addition of a number whose last place is
-   the target's smallest subnormal rounds. Written so that compilers vectorise the loops of 16: choices are made with masks. */
-AMP_INLINE uint32_t ampi_c_sel(int condition, uint32_t yes, uint32_t no) { uint32_t m = 0u - (uint32_t)condition; return (yes & m) | (no & ~m); }
-AMP_INLINE uint32_t ampi_c_encode(uint32_t x, amp_dtype t) {
-    ampi_format f = ampi_format_of(t);
-    uint32_t s = 23u - f.mant, a = x & 0x7fffffffu, magic = (f.emin + s) << 23, nan, r;
-    r = (a + ((1u << (s - 1u)) - 1u - ((f.emin - 1u) << 23)) + ((a >> s) & 1u)) >> s;
-    if (t != AMP_BF16) {
-        float sum = ampi_float(a) + ampi_float(magic);
-        r = ampi_c_sel((int32_t)a < (int32_t)(f.emin << 23), ampi_bits(sum) - magic, r);
-        r = ampi_c_sel((int32_t)r > (int32_t)f.over, f.over, r);
+/* ---- conversions: nearest even without a branch. Normal numbers by integers; below them the addition of a number whose last place is
+   the target's smallest subnormal rounds. ---- */
+#define AMPI_CODEC(P, T, ADD, SUB) \
+    T AMPI_ALWAYS P##_i P##_finish(P##_i x, P##_i a, P##_i r, amp_dtype t) { /* NaN and sign */ \
+        const ampi_format f = ampi_format_of(t); \
+        P##_i nan = P##_dup(f.nan); \
+        if (t != AMP_F8E4M3) nan = P##_or(nan, P##_and(P##_shr(a, 23u - f.mant), P##_dup((1u << f.mant) - 1u))); \
+        r = P##_sel(P##_gt(a, P##_dup(0x7f800000u)), nan, r); \
+        return P##_or(r, f.mant > 3u ? P##_and(P##_shr(x, 16), P##_dup(0x8000u)) : P##_and(P##_shr(x, 24), P##_dup(0x80u))); \
+    } \
+    T AMPI_ALWAYS P##_i P##_encode(P##_i x, amp_dtype t, uint32_t cap) { /* cap: what overflow becomes */ \
+        const ampi_format f = ampi_format_of(t); \
+        const uint32_t s = 23u - f.mant, magic = (f.emin + s) << 23; \
+        P##_i a = P##_and(x, P##_dup(0x7fffffffu)), r; \
+        if (t == AMP_BF16 && cap == f.over) { \
+            r = P##_addi(x, P##_addi(P##_and(P##_shr(x, 16), P##_dup(1)), P##_dup(0x7fffu))); \
+            return P##_shr(P##_sel(P##_gt(a, P##_dup(0x7f800000u)), P##_or(x, P##_dup(0x400000u)), r), 16); \
+        } \
+        r = P##_addi(P##_addi(a, P##_dup((1u << (s - 1u)) - 1u - ((f.emin - 1u) << 23))), P##_and(P##_shr(a, s), P##_dup(1))); \
+        r = P##_shr(r, s); \
+        if (t != AMP_BF16) r = P##_sel(P##_gt(P##_dup(f.emin << 23), a), P##_subi(P##_b(ADD(P##_f(a), P##_f(P##_dup(magic)))), P##_dup(magic)), r); \
+        r = P##_min(r, P##_dup(cap)); \
+        if (t == AMP_F8E4M3 && cap == f.over) return P##_or(r, P##_and(P##_shr(x, 24), P##_dup(0x80u))); \
+        return P##_finish(x, a, r, t); \
+    } \
+    T AMPI_ALWAYS P##_i P##_decode(P##_i w, amp_dtype t) { \
+        const ampi_format f = ampi_format_of(t); \
+        const uint32_t at = f.mant > 3u ? 15 : 7, s = 23u - f.mant, magic = (f.emin + s) << 23; \
+        P##_i a = P##_and(w, P##_dup((1u << at) - 1u)), up = P##_shl(a, s), r = P##_addi(up, P##_dup((f.emin - 1u) << 23)); \
+        if (t == AMP_BF16) { \
+            r = P##_shl(w, 16); \
+            return P##_or(r, P##_and(P##_shr(P##_subi(P##_dup(f.over), a), 9), P##_dup(0x400000u))); /* a - over > 0: NaN */ \
+        } \
+        r = P##_sel(P##_gt(P##_dup(1u << f.mant), a), P##_b(SUB(P##_f(P##_addi(a, P##_dup(magic))), P##_f(P##_dup(magic)))), r); \
+        if (t == AMP_F8E4M3) r = P##_sel(P##_gt(a, P##_dup(0x7eu)), P##_dup(0x7ff00000u), r); \
+        else { \
+            r = P##_sel(P##_gt(a, P##_dup(f.over - 1u)), P##_or(up, P##_dup(0x7f800000u)), r); \
+            r = P##_or(r, P##_and(P##_shr(P##_subi(P##_dup(f.over), a), 9), P##_dup(0x400000u))); \
+        } \
+        return P##_or(r, P##_shl(P##_shr(w, at), 31)); \
     }
-    nan = t == AMP_F8E4M3 ? f.nan : f.nan | ((a >> s) & ((1u << f.mant) - 1u));
-    r = ampi_c_sel((int32_t)a > 0x7f800000, nan, r);
-    return r | (t == AMP_F16 || t == AMP_BF16 ? (x >> 16) & 0x8000u : (x >> 24) & 0x80u);
-}
-AMP_INLINE uint32_t ampi_c_decode(uint32_t b, amp_dtype t) {
-    ampi_format f = ampi_format_of(t);
-    uint32_t at = t == AMP_F16 || t == AMP_BF16 ? 15 : 7, s = 23u - f.mant, a = b & ((1u << at) - 1u), magic = (f.emin + s) << 23, r;
-    r = (a << s) + ((f.emin - 1u) << 23);
-    if (t != AMP_BF16) {
-        float difference = ampi_float(a + magic) - ampi_float(magic);
-        r = ampi_c_sel((int32_t)a < (int32_t)(1u << f.mant), ampi_bits(difference), r);
-    }
-    if (t == AMP_F8E4M3) r = ampi_c_sel(a == f.over, 0x7ff00000u, r);
-    else {
-        r = ampi_c_sel((int32_t)a >= (int32_t)f.over, (a << s) | 0x7f800000u, r);
-        r |= ampi_c_sel((int32_t)a > (int32_t)f.over, 0x400000u, 0u);
-    }
-    return r | (b >> at) << 31;
-}
+AMPI_CODEC(ampi_c, AMPI_TC, ampi_c_plus, ampi_c_minus)
 static void ampi_c_widen_f32(void *d, const void *s, size_t n) { memcpy(d, s, n * 4); }
 static void ampi_c_narrow_f32(void *d, const void *s, size_t n) { if (d != s) memcpy(d, s, n * 4); }
-#define AMPI_PORTABLE(name, dtype, type) \
-    static void ampi_c_widen_##name(void *d, const void *s, size_t n) { \
-        type h[16]; uint32_t u[16]; size_t i, e; \
-        for (i = 0; i + 16 <= n; i += 16) { \
-            memcpy(h, (const char *)s + i * sizeof *h, sizeof h); \
-            for (e = 0; e < 16; e++) u[e] = ampi_c_decode(h[e], dtype); \
-            memcpy((char *)d + i * 4, u, sizeof u); \
+/* Conversions go in steps of `count` elements: STEP(d, s). What is left of n goes through a padded copy. */
+#define AMPI_STEPS(T, name, STEP, count, dsize, ssize) \
+    T static void name(void *d, const void *s, size_t n) { \
+        size_t i; \
+        for (i = 0; i + (count) <= n; i += (count)) STEP((char *)d + i * (dsize), (const char *)s + i * (ssize)); \
+        if (i < n) { \
+            char x[(count) * (ssize)], y[(count) * (dsize)]; \
+            memset(x, 0, sizeof x); \
+            memcpy(x, (const char *)s + i * (ssize), (n - i) * (ssize)); \
+            STEP(y, x); \
+            memcpy((char *)d + i * (dsize), y, (n - i) * (dsize)); \
         } \
-        for (; i < n; i++) { memcpy(h, (const char *)s + i * sizeof *h, sizeof *h); *u = ampi_decode(*h, dtype); memcpy((char *)d + i * 4, u, 4); } \
-    } \
-    static void ampi_c_narrow_##name(void *d, const void *s, size_t n) { \
-        type h[16]; uint32_t u[16]; size_t i, e; \
-        for (i = 0; i + 16 <= n; i += 16) { \
-            memcpy(u, (const char *)s + i * 4, sizeof u); \
-            for (e = 0; e < 16; e++) h[e] = (type)ampi_c_encode(u[e], dtype); \
-            memcpy((char *)d + i * sizeof *h, h, sizeof h); \
-        } \
-        for (; i < n; i++) { memcpy(u, (const char *)s + i * 4, 4); *h = (type)ampi_encode(*u, dtype, AMP_NEAREST, 0, 0); memcpy((char *)d + i * sizeof *h, h, sizeof *h); } \
     }
+#define AMPI_PORTABLE(name, dtype, type) \
+    AMP_INLINE void ampi_c_widen_##name##_1(char *d, const char *s) { \
+        type h[16]; uint32_t u[16]; size_t e; \
+        memcpy(h, s, sizeof h); \
+        for (e = 0; e < 16; e++) u[e] = ampi_c_decode(h[e], dtype); \
+        memcpy(d, u, sizeof u); \
+    } \
+    AMP_INLINE void ampi_c_narrow_##name##_1(char *d, const char *s) { \
+        type h[16]; uint32_t u[16]; size_t e; \
+        memcpy(u, s, sizeof u); \
+        for (e = 0; e < 16; e++) h[e] = (type)ampi_c_encode(u[e], dtype, ampi_format_of(dtype).over); \
+        memcpy(d, h, sizeof h); \
+    } \
+    AMPI_STEPS(AMPI_TC, ampi_c_widen_##name, ampi_c_widen_##name##_1, 16u, 4u, sizeof(type)) \
+    AMPI_STEPS(AMPI_TC, ampi_c_narrow_##name, ampi_c_narrow_##name##_1, 16u, sizeof(type), 4u)
 AMPI_PORTABLE(f16, AMP_F16, uint16_t)
 AMPI_PORTABLE(bf16, AMP_BF16, uint16_t)
 AMPI_PORTABLE(f8e4m3, AMP_F8E4M3, uint8_t)
@@ -5166,7 +5233,6 @@ static const uint32_t *ampi_c_random(uint32_t *buf, size_t n, uint64_t seed, uin
     for (i = 0; i < n + (at & 3u); i += 4) amp_philox(buf + i, seed, stream, (at >> 2) + i / 4);
     return buf + (at & 3u);
 }
-
 /* Not finite: the exponent bits e of every element in the word are ones, so adding its lowest bit carries into the sign's place, and
    never past it. */
 static uint32_t ampi_exponents(amp_dtype t) { return t == AMP_F32 ? 0x7f800000u : t == AMP_F16 ? 0x7c007c00u : t == AMP_BF16 ? 0x7f807f80u : t == AMP_F8E4M3 ? 0x7f7f7f7fu : 0x7c7c7c7cu; }
@@ -5196,60 +5262,6 @@ static void ampi_c_pack4(float *to, size_t width, const float *rows, size_t ld, 
     size_t k;
     for (k = 0; k < depth; k++, to += width) { to[0] = rows[k]; to[1] = rows[ld + k]; to[2] = rows[2 * ld + k]; to[3] = rows[3 * ld + k]; }
 }
-/* ---- the operations of each path, on vectors P_v of floats and P_i of 32-bit integers with P_N lanes, and P_d of half as many doubles ----
-   Arithmetic is guarded like the scalar operations; division, root and clamp are written as instructions, because compilers replace
-   the operators under -ffast-math. P_gt compares signed numbers and gives a mask P_m. P_up16 and P_up8 load P_N short elements as
-   32-bit ones; P_st16 and P_st8 store the low parts of 2 and 4 vectors. P_j: vectors of 64-bit integers, for Philox. P_fma, for
-   products only, may round once or twice. P_top and P_low: the larger and the smaller, and b (NEON: NaN) when one is NaN. */
-#if defined(AMPI_X86) || defined(AMPI_NEON)
-#  define AMPI_ALWAYS __attribute__((always_inline)) static inline
-#else
-#  define AMPI_ALWAYS AMP_INLINE
-#endif
-
-/* Portable C: one lane. exp and the activations are the scalar functions themselves, which the vectors below repeat. */
-#define AMPI_TC
-#define ampi_c_N 1u
-typedef float ampi_c_v;
-typedef uint32_t ampi_c_i;
-typedef double ampi_c_d;
-AMP_INLINE ampi_c_i ampi_c_ldi(const void *p) { ampi_c_i x; memcpy(&x, p, sizeof x); return x; }
-AMP_INLINE void ampi_c_st8(uint8_t *p, ampi_c_i a, ampi_c_i b, ampi_c_i c, ampi_c_i d) { p[0] = (uint8_t)a; p[1] = (uint8_t)b; p[2] = (uint8_t)c; p[3] = (uint8_t)d; }
-#define ampi_c_add ampi_add
-#define ampi_c_sub ampi_sub
-#define ampi_c_mul ampi_mul
-#define ampi_c_div ampi_div
-#define ampi_c_sqrt ampi_sqrt
-#define ampi_c_set ampi_set
-#define ampi_c_clamp ampi_clamp
-#define ampi_c_signed ampi_signed
-#define ampi_c_b ampi_bits
-#define ampi_c_f ampi_float
-#define ampi_c_exp amp_exp
-#define ampi_c_act1 ampi_act
-#define ampi_c_act_grad1 ampi_act_grad
-#define ampi_c_ldf(p) (*(p))
-#define ampi_c_ldd(p) (*(p))
-#define ampi_c_stf(p, x) (void)(*(p) = (x))
-#define ampi_c_std(p, x) (void)(*(p) = (x))
-#define ampi_c_sti(p, x) (void)(*(p) = (x))
-#define ampi_c_lo(x) ((double)(x))
-#define ampi_c_hi(x) ((double)(x))
-#define ampi_c_addd(a, b) ((a) + (b))
-#define ampi_c_square(a, sum) ((sum) + (a) * (a))
-#define ampi_c_fma(a, b, c) ((a) * (b) + (c))
-#define ampi_c_top(a, b) ((a) > (b) ? (a) : (b))
-#define ampi_c_dup(x) ((uint32_t)(x))
-#define ampi_c_and(a, b) ((a) & (b))
-#define ampi_c_or(a, b) ((a) | (b))
-#define ampi_c_xor(a, b) ((a) ^ (b))
-#define ampi_c_addi(a, b) ((a) + (b))
-#define ampi_c_shr(a, n) ((a) >> (n))
-#define ampi_c_gt(a, b) ((int32_t)(a) > (int32_t)(b))
-#define ampi_c_max(a, b) (ampi_c_gt(a, b) ? (a) : (b))
-#define ampi_c_any(a) ((a) != 0)
-#define ampi_c_done() (void)0
-
 #ifdef AMPI_X86
 #ifndef __clang__
 #  pragma GCC diagnostic push
@@ -5262,17 +5274,19 @@ AMP_INLINE void ampi_c_st8(uint8_t *p, ampi_c_i a, ampi_c_i b, ampi_c_i c, ampi_
 #define ampi_s_N 4u
 #define ampi_2_N 8u
 #define ampi_5_N 16u
-
+#define AMPI_FF(P, T, V, C, name, call) T AMPI_ALWAYS V P##_##name(V a, V b) { V r = call(a, b); __asm__("" : "+" C(r)); return r; }
+#define AMPI_II(P, T, I, name, call) T AMPI_ALWAYS I P##_##name(I a, I b) { return call(a, b); }
 #define AMPI_X86_OPS(P, V, M, T, I, L, C, SET64, FMA) /* what differs in a suffix only */ \
     typedef V P##_v; \
     typedef V##d P##_d; \
     typedef I P##_i, P##_j; \
+    AMPI_FF(P, T, V, C, add, M##_add_ps) AMPI_FF(P, T, V, C, sub, M##_sub_ps) AMPI_FF(P, T, V, C, mul, M##_mul_ps) \
+    AMPI_II(P, T, I, and, M##_and_si##L) AMPI_II(P, T, I, or, M##_or_si##L) AMPI_II(P, T, I, xor, M##_xor_si##L) AMPI_II(P, T, I, addi, M##_add_epi32) \
+    AMPI_II(P, T, I, subi, M##_sub_epi32) AMPI_II(P, T, I, add64, M##_add_epi64) AMPI_II(P, T, I, xor64, M##_xor_si##L) AMPI_II(P, T, I, mul32, M##_mul_epu32) \
+    AMPI_II(P, T, I, even64, M##_unpacklo_epi64) AMPI_II(P, T, I, odd64, M##_unpackhi_epi64) \
     T AMPI_ALWAYS V P##_set(float x) { return M##_set1_ps(x); } \
     T AMPI_ALWAYS V P##_ldf(const float *p) { return M##_loadu_ps(p); } \
     T AMPI_ALWAYS void P##_stf(float *p, V x) { M##_storeu_ps(p, x); } \
-    T AMPI_ALWAYS V P##_add(V a, V b) { V r = M##_add_ps(a, b); __asm__("" : "+" C(r)); return r; } \
-    T AMPI_ALWAYS V P##_sub(V a, V b) { V r = M##_sub_ps(a, b); __asm__("" : "+" C(r)); return r; } \
-    T AMPI_ALWAYS V P##_mul(V a, V b) { V r = M##_mul_ps(a, b); __asm__("" : "+" C(r)); return r; } \
     T AMPI_ALWAYS V P##_fma(V a, V b, V c) { return FMA; } \
     T AMPI_ALWAYS V##d P##_ldd(const double *p) { return M##_loadu_pd(p); } \
     T AMPI_ALWAYS void P##_std(double *p, V##d x) { M##_storeu_pd(p, x); } \
@@ -5282,19 +5296,9 @@ AMP_INLINE void ampi_c_st8(uint8_t *p, ampi_c_i a, ampi_c_i b, ampi_c_i c, ampi_
     T AMPI_ALWAYS V P##_f(I x) { return M##_castsi##L##_ps(x); } \
     T AMPI_ALWAYS I P##_b(V x) { return M##_castps_si##L(x); } \
     T AMPI_ALWAYS I P##_dup(uint32_t x) { return M##_set1_epi32((int)x); } \
-    T AMPI_ALWAYS I P##_and(I a, I b) { return M##_and_si##L(a, b); } \
-    T AMPI_ALWAYS I P##_or(I a, I b) { return M##_or_si##L(a, b); } \
-    T AMPI_ALWAYS I P##_xor(I a, I b) { return M##_xor_si##L(a, b); } \
-    T AMPI_ALWAYS I P##_addi(I a, I b) { return M##_add_epi32(a, b); } \
-    T AMPI_ALWAYS I P##_subi(I a, I b) { return M##_sub_epi32(a, b); } \
     T AMPI_ALWAYS I P##_dup64(uint64_t x) { return SET64((long long)x); } \
-    T AMPI_ALWAYS I P##_add64(I a, I b) { return M##_add_epi64(a, b); } \
-    T AMPI_ALWAYS I P##_xor64(I a, I b) { return M##_xor_si##L(a, b); } \
-    T AMPI_ALWAYS I P##_mul32(I a, I b) { return M##_mul_epu32(a, b); } \
     T AMPI_ALWAYS I P##_hi32(I a) { return M##_srli_epi64(a, 32); } \
     T AMPI_ALWAYS I P##_join32(I lo, I hi) { return P##_or(P##_and(lo, P##_dup64(0xffffffffu)), M##_slli_epi64(hi, 32)); } \
-    T AMPI_ALWAYS I P##_even64(I a, I b) { return M##_unpacklo_epi64(a, b); } \
-    T AMPI_ALWAYS I P##_odd64(I a, I b) { return M##_unpackhi_epi64(a, b); } \
     T AMPI_ALWAYS void P##_st64(void *p, I x) { M##_storeu_si##L((I *)p, x); }
 AMPI_X86_OPS(ampi_s, __m128, _mm, AMPI_TS, __m128i, 128, "x", _mm_set1_epi64x, _mm_add_ps(_mm_mul_ps(a, b), c))
 AMPI_X86_OPS(ampi_2, __m256, _mm256, AMPI_T2, __m256i, 256, "x", _mm256_set1_epi64x, _mm256_fmadd_ps(a, b, c))
@@ -5341,20 +5345,17 @@ AMPI_ALWAYS void ampi_s_nt64(char *p, const char *b) {
     _mm_stream_si128((__m128i *)(void *)p, ampi_s_ldi(b));             _mm_stream_si128((__m128i *)(void *)(p + 16), ampi_s_ldi(b + 16));
     _mm_stream_si128((__m128i *)(void *)(p + 32), ampi_s_ldi(b + 32)); _mm_stream_si128((__m128i *)(void *)(p + 48), ampi_s_ldi(b + 48));
 }
-
 /* AVX2 and AVX-512 */
 #define AMPI_AVX_OPS(P, V, I, M, T, C) \
+    AMPI_II(P, T, I, srlv, M##_srlv_epi32) AMPI_II(P, T, I, sllv, M##_sllv_epi32) AMPI_II(P, T, I, min, M##_min_epi32) AMPI_II(P, T, I, max, M##_max_epi32) \
     T AMPI_ALWAYS V P##_div(V a, V b) { V r; __asm__("vdivps %2, %1, %0" : "=" C(r) : C(a), C(b)); return r; } \
     T AMPI_ALWAYS V P##_sqrt(V a) { V r; __asm__("vsqrtps %1, %0" : "=" C(r) : C(a)); return r; } \
     T AMPI_ALWAYS V P##_top(V a, V b) { V r; __asm__("vmaxps %2, %1, %0" : "=" C(r) : C(a), C(b)); return r; } \
-    T AMPI_ALWAYS V P##_low(V a, V b) { V r; __asm__("vminps %2, %1, %0" : "=" C(r) : C(a), C(b)); return r; } \
-    T AMPI_ALWAYS I P##_srlv(I a, I n) { return M##_srlv_epi32(a, n); } \
-    T AMPI_ALWAYS I P##_sllv(I a, I n) { return M##_sllv_epi32(a, n); } \
-    T AMPI_ALWAYS I P##_min(I a, I b) { return M##_min_epi32(a, b); } \
-    T AMPI_ALWAYS I P##_max(I a, I b) { return M##_max_epi32(a, b); }
+    T AMPI_ALWAYS V P##_low(V a, V b) { V r; __asm__("vminps %2, %1, %0" : "=" C(r) : C(a), C(b)); return r; }
 AMPI_AVX_OPS(ampi_2, __m256, __m256i, _mm256, AMPI_T2, "x")
 AMPI_AVX_OPS(ampi_5, __m512, __m512i, _mm512, AMPI_T5, "v")
 #undef AMPI_AVX_OPS
+#undef AMPI_FF
 typedef __m256i ampi_2_m;
 AMPI_T2 AMPI_ALWAYS __m256d ampi_2_lo(__m256 x) { return _mm256_cvtps_pd(_mm256_castps256_ps128(x)); }
 AMPI_T2 AMPI_ALWAYS __m256d ampi_2_hi(__m256 x) { return _mm256_cvtps_pd(_mm256_extractf128_ps(x, 1)); }
@@ -5397,9 +5398,7 @@ AMPI_T5 AMPI_ALWAYS void ampi_5_st8(void *p, __m512i a, __m512i b, __m512i c, __
 AMPI_T5 AMPI_ALWAYS void ampi_5_done(void) { _mm256_zeroupper(); }
 AMPI_T5 AMPI_ALWAYS __m512i ampi_5_iota64(void) { return _mm512_setr_epi64(0, 4, 1, 5, 2, 6, 3, 7); }
 AMPI_T5 AMPI_ALWAYS void ampi_5_nt64(char *p, const char *b) { _mm512_stream_si512((__m512i *)(void *)p, ampi_5_ldi(b)); }
-
 #endif /* AMPI_X86 */
-
 #ifdef AMPI_NEON
 #define AMPI_TN
 #define ampi_n_N 4u
@@ -5407,10 +5406,14 @@ typedef float32x4_t ampi_n_v;
 typedef uint32x4_t ampi_n_i, ampi_n_m;
 typedef uint64x2_t ampi_n_j;
 typedef float64x2_t ampi_n_d;
-#define AMPI_NEON_OP(name, call) AMPI_ALWAYS float32x4_t ampi_n_##name(float32x4_t a, float32x4_t b) { float32x4_t r = call(a, b); __asm__("" : "+w"(r)); return r; }
-AMPI_NEON_OP(add, vaddq_f32) AMPI_NEON_OP(sub, vsubq_f32) AMPI_NEON_OP(mul, vmulq_f32)
-#undef AMPI_NEON_OP
-AMPI_ALWAYS float32x4_t ampi_n_div(float32x4_t a, float32x4_t b) { float32x4_t r; __asm__("fdiv %0.4s, %1.4s, %2.4s" : "=w"(r) : "w"(a), "w"(b)); return r; }
+#define AMPI_NEON_OP(V, name, code) AMPI_ALWAYS V ampi_n_##name(V a, V b) { V r; code; return r; }
+#define AMPI_NEON_FF(name, call) AMPI_NEON_OP(float32x4_t, name, r = call(a, b); __asm__("" : "+w"(r)))
+#define AMPI_NEON_FA(name, op) AMPI_NEON_OP(float32x4_t, name, __asm__(op " %0.4s, %1.4s, %2.4s" : "=w"(r) : "w"(a), "w"(b)))
+AMPI_NEON_FF(add, vaddq_f32) AMPI_NEON_FF(sub, vsubq_f32) AMPI_NEON_FF(mul, vmulq_f32) AMPI_NEON_FA(div, "fdiv") AMPI_NEON_FA(top, "fmax") AMPI_NEON_FA(low, "fmin")
+AMPI_NEON_OP(uint32x4_t, and, r = vandq_u32(a, b)) AMPI_NEON_OP(uint32x4_t, or, r = vorrq_u32(a, b)) AMPI_NEON_OP(uint32x4_t, xor, r = veorq_u32(a, b))
+AMPI_NEON_OP(uint32x4_t, addi, r = vaddq_u32(a, b)) AMPI_NEON_OP(uint32x4_t, subi, r = vsubq_u32(a, b))
+AMPI_NEON_OP(uint64x2_t, add64, r = vaddq_u64(a, b)) AMPI_NEON_OP(uint64x2_t, xor64, r = veorq_u64(a, b))
+AMPI_NEON_OP(uint64x2_t, even64, r = vtrn1q_u64(a, b)) AMPI_NEON_OP(uint64x2_t, odd64, r = vtrn2q_u64(a, b))
 AMPI_ALWAYS float32x4_t ampi_n_sqrt(float32x4_t a) { float32x4_t r; __asm__("fsqrt %0.4s, %1.4s" : "=w"(r) : "w"(a)); return r; }
 AMPI_ALWAYS float32x4_t ampi_n_set(float x) { return vdupq_n_f32(x); }
 AMPI_ALWAYS float32x4_t ampi_n_ldf(const float *p) { return vld1q_f32(p); }
@@ -5420,11 +5423,6 @@ AMPI_ALWAYS void ampi_n_sti(void *p, uint32x4_t x) { vst1q_u8((uint8_t *)p, vrei
 AMPI_ALWAYS float32x4_t ampi_n_f(uint32x4_t x) { return vreinterpretq_f32_u32(x); }
 AMPI_ALWAYS uint32x4_t ampi_n_b(float32x4_t x) { return vreinterpretq_u32_f32(x); }
 AMPI_ALWAYS uint32x4_t ampi_n_dup(uint32_t x) { return vdupq_n_u32(x); }
-AMPI_ALWAYS uint32x4_t ampi_n_and(uint32x4_t a, uint32x4_t b) { return vandq_u32(a, b); }
-AMPI_ALWAYS uint32x4_t ampi_n_or(uint32x4_t a, uint32x4_t b) { return vorrq_u32(a, b); }
-AMPI_ALWAYS uint32x4_t ampi_n_xor(uint32x4_t a, uint32x4_t b) { return veorq_u32(a, b); }
-AMPI_ALWAYS uint32x4_t ampi_n_addi(uint32x4_t a, uint32x4_t b) { return vaddq_u32(a, b); }
-AMPI_ALWAYS uint32x4_t ampi_n_subi(uint32x4_t a, uint32x4_t b) { return vsubq_u32(a, b); }
 AMPI_ALWAYS uint32x4_t ampi_n_sllv(uint32x4_t a, uint32x4_t n) { return vshlq_u32(a, vreinterpretq_s32_u32(n)); } /* by a negative number: to the right */
 AMPI_ALWAYS uint32x4_t ampi_n_srlv(uint32x4_t a, uint32x4_t n) { return vshlq_u32(a, vnegq_s32(vreinterpretq_s32_u32(n))); }
 AMPI_ALWAYS uint32x4_t ampi_n_shl(uint32x4_t a, uint32_t n) { return vshlq_u32(a, vdupq_n_s32((int32_t)n)); }
@@ -5441,19 +5439,13 @@ AMPI_ALWAYS void ampi_n_st8(void *p, uint32x4_t a, uint32x4_t b, uint32x4_t c, u
     vst1q_u8((uint8_t *)p, vcombine_u8(vmovn_u16(vcombine_u16(vmovn_u32(a), vmovn_u32(b))), vmovn_u16(vcombine_u16(vmovn_u32(c), vmovn_u32(d)))));
 }
 AMPI_ALWAYS uint64x2_t ampi_n_dup64(uint64_t x) { return vdupq_n_u64(x); }
-AMPI_ALWAYS uint64x2_t ampi_n_add64(uint64x2_t a, uint64x2_t b) { return vaddq_u64(a, b); }
 AMPI_ALWAYS uint64x2_t ampi_n_mul32(uint64x2_t a, uint64x2_t b) { return vmull_u32(vmovn_u64(a), vmovn_u64(b)); }
 AMPI_ALWAYS uint64x2_t ampi_n_hi32(uint64x2_t a) { return vshrq_n_u64(a, 32); }
-AMPI_ALWAYS uint64x2_t ampi_n_xor64(uint64x2_t a, uint64x2_t b) { return veorq_u64(a, b); }
 AMPI_ALWAYS uint64x2_t ampi_n_join32(uint64x2_t lo, uint64x2_t hi) { return vsliq_n_u64(lo, hi, 32); }
-AMPI_ALWAYS uint64x2_t ampi_n_even64(uint64x2_t a, uint64x2_t b) { return vtrn1q_u64(a, b); }
-AMPI_ALWAYS uint64x2_t ampi_n_odd64(uint64x2_t a, uint64x2_t b) { return vtrn2q_u64(a, b); }
 AMPI_ALWAYS void ampi_n_done(void) { }
 AMPI_ALWAYS uint64x2_t ampi_n_iota64(void) { return vcombine_u64(vcreate_u64(0), vcreate_u64(1)); }
 AMPI_ALWAYS void ampi_n_st64(void *p, uint64x2_t x) { vst1q_u8((uint8_t *)p, vreinterpretq_u8_u64(x)); }
 AMPI_ALWAYS float32x4_t ampi_n_fma(float32x4_t a, float32x4_t b, float32x4_t c) { return vfmaq_f32(c, a, b); }
-AMPI_ALWAYS float32x4_t ampi_n_top(float32x4_t a, float32x4_t b) { float32x4_t r; __asm__("fmax %0.4s, %1.4s, %2.4s" : "=w"(r) : "w"(a), "w"(b)); return r; }
-AMPI_ALWAYS float32x4_t ampi_n_low(float32x4_t a, float32x4_t b) { float32x4_t r; __asm__("fmin %0.4s, %1.4s, %2.4s" : "=w"(r) : "w"(a), "w"(b)); return r; }
 AMPI_ALWAYS float64x2_t ampi_n_ldd(const double *p) { return vld1q_f64(p); }
 AMPI_ALWAYS void ampi_n_std(double *p, float64x2_t x) { vst1q_f64(p, x); }
 AMPI_ALWAYS float64x2_t ampi_n_lo(float32x4_t x) { return vcvt_f64_f32(vget_low_f32(x)); }
@@ -5463,7 +5455,6 @@ AMPI_ALWAYS float64x2_t ampi_n_addd(float64x2_t a, float64x2_t b) { return vaddq
 #endif /* AMPI_NEON */
 
 /* ---- the loops, written once ---- */
-
 /* For each vector of n floats, at i: the code in the last argument; what is left of n by the portable form. */
 #define AMPI_EACH(P, T, name, params, rest, ...) \
     T static void P##_##name params { \
@@ -5580,79 +5571,26 @@ AMPI_ALWAYS float64x2_t ampi_n_addd(float64x2_t a, float64x2_t b) { return vaddq
         for (i = 0; i < P##_N; i++) { found[0] = found[0] < lane[0][i] ? lane[0][i] : found[0]; found[1] += lane[1][i]; found[2] += lane[2][i]; } \
     }
 
-
 AMPI_FLOAT_LOOPS(ampi_c, AMPI_TC)
-#define AMPI_USE(P) /* each path starts from the one below it and replaces what it does better */ \
+#define AMPI_USE(P, SIMD, NAME) /* each path starts from the one below it and replaces what it does better */ \
     k->widen[AMP_F16] = P##_widen_f16;         k->narrow[AMP_F16] = P##_narrow_f16; \
     k->widen[AMP_BF16] = P##_widen_bf16;       k->narrow[AMP_BF16] = P##_narrow_bf16; \
     k->widen[AMP_F8E4M3] = P##_widen_f8e4m3;   k->narrow[AMP_F8E4M3] = P##_narrow_f8e4m3; \
     k->widen[AMP_F8E5M2] = P##_widen_f8e5m2;   k->narrow[AMP_F8E5M2] = P##_narrow_f8e5m2; \
     k->random = P##_random; k->bad = P##_bad; k->scale = P##_scale; k->axpy = P##_axpy; k->dot = P##_dot; \
     k->squares = P##_squares; k->sums = P##_sums; k->count = P##_count; k->top = P##_top_of; k->exps = P##_exps; k->shares = P##_shares; \
-    k->act = P##_act; k->act_grad = P##_act_grad; k->drop = P##_drop; \
+    k->simd = SIMD; k->name = NAME; k->lanes = P##_N; k->act = P##_act; k->act_grad = P##_act_grad; k->drop = P##_drop; \
     k->prepare = P##_prepare; k->adam = P##_adam; k->sgd = P##_sgd; k->lion = P##_lion
 static void ampi_use_c(ampi_kernels *k) { /* tables are filled by code: a const table of addresses would be writable data in PIC */
     memset(k, 0, sizeof *k);
-    AMPI_USE(ampi_c);
-    k->simd = AMP_SIMD_SCALAR; k->name = "scalar"; k->lanes = 1;
+    AMPI_USE(ampi_c, AMP_SIMD_SCALAR, "scalar");
     k->widen[AMP_F32] = ampi_c_widen_f32; k->narrow[AMP_F32] = ampi_c_narrow_f32;
     k->round = ampi_c_round; k->pack4 = ampi_c_pack4;
     k->mr[0] = 4; k->nr = 8; k->tile[0] = ampi_c_tile_4;
 }
-
 #if defined(AMPI_X86) || defined(AMPI_NEON)
-/* A step handles 4 vectors: STEP(d, s). What is left of n goes through a padded copy. */
-#define AMPI_STEPS(T, name, STEP, count, dsize, ssize) \
-    T static void name(void *d, const void *s, size_t n) { \
-        size_t i; \
-        for (i = 0; i + (count) <= n; i += (count)) STEP((char *)d + i * (dsize), (const char *)s + i * (ssize)); \
-        if (i < n) { \
-            char x[(count) * (ssize)], y[(count) * (dsize)]; \
-            memset(x, 0, sizeof x); \
-            memcpy(x, (const char *)s + i * (ssize), (n - i) * (ssize)); \
-            STEP(y, x); \
-            memcpy((char *)d + i * (dsize), y, (n - i) * (dsize)); \
-        } \
-    }
 #define AMPI_CONVERSIONS(P, T) \
-    T AMPI_ALWAYS P##_i P##_finish(P##_i x, P##_i a, P##_i r, amp_dtype t) { /* NaN and sign */ \
-        const ampi_format f = ampi_format_of(t); \
-        P##_i nan = P##_dup(f.nan); \
-        if (t != AMP_F8E4M3) nan = P##_or(nan, P##_and(P##_shr(a, 23u - f.mant), P##_dup((1u << f.mant) - 1u))); \
-        r = P##_sel(P##_gt(a, P##_dup(0x7f800000u)), nan, r); \
-        return P##_or(r, f.mant > 3u ? P##_and(P##_shr(x, 16), P##_dup(0x8000u)) : P##_and(P##_shr(x, 24), P##_dup(0x80u))); \
-    } \
-    T AMPI_ALWAYS P##_i P##_encode(P##_i x, amp_dtype t, uint32_t cap) { /* as ampi_c_encode; cap: what overflow becomes */ \
-        const ampi_format f = ampi_format_of(t); \
-        const uint32_t s = 23u - f.mant, magic = (f.emin + s) << 23; \
-        P##_i a = P##_and(x, P##_dup(0x7fffffffu)), r; \
-        if (t == AMP_BF16 && cap == f.over) { \
-            r = P##_addi(x, P##_addi(P##_and(P##_shr(x, 16), P##_dup(1)), P##_dup(0x7fffu))); \
-            return P##_shr(P##_sel(P##_gt(a, P##_dup(0x7f800000u)), P##_or(x, P##_dup(0x400000u)), r), 16); \
-        } \
-        r = P##_addi(P##_addi(a, P##_dup((1u << (s - 1u)) - 1u - ((f.emin - 1u) << 23))), P##_and(P##_shr(a, s), P##_dup(1))); \
-        r = P##_shr(r, s); \
-        if (t != AMP_BF16) r = P##_sel(P##_gt(P##_dup(f.emin << 23), a), P##_subi(P##_b(P##_add(P##_f(a), P##_f(P##_dup(magic)))), P##_dup(magic)), r); \
-        r = P##_min(r, P##_dup(cap)); \
-        if (t == AMP_F8E4M3 && cap == f.over) return P##_or(r, P##_and(P##_shr(x, 24), P##_dup(0x80u))); \
-        return P##_finish(x, a, r, t); \
-    } \
-    T AMPI_ALWAYS P##_i P##_decode(P##_i w, amp_dtype t) { /* as ampi_c_decode */ \
-        const ampi_format f = ampi_format_of(t); \
-        const uint32_t at = f.mant > 3u ? 15 : 7, s = 23u - f.mant, magic = (f.emin + s) << 23; \
-        P##_i a = P##_and(w, P##_dup((1u << at) - 1u)), up = P##_shl(a, s), r = P##_addi(up, P##_dup((f.emin - 1u) << 23)); \
-        if (t == AMP_BF16) { \
-            r = P##_shl(w, 16); \
-            return P##_or(r, P##_and(P##_shr(P##_subi(P##_dup(f.over), a), 9), P##_dup(0x400000u))); /* a - over > 0: NaN */ \
-        } \
-        r = P##_sel(P##_gt(P##_dup(1u << f.mant), a), P##_b(P##_sub(P##_f(P##_addi(a, P##_dup(magic))), P##_f(P##_dup(magic)))), r); \
-        if (t == AMP_F8E4M3) r = P##_sel(P##_gt(a, P##_dup(0x7eu)), P##_dup(0x7ff00000u), r); \
-        else { \
-            r = P##_sel(P##_gt(a, P##_dup(f.over - 1u)), P##_or(up, P##_dup(0x7f800000u)), r); \
-            r = P##_or(r, P##_and(P##_shr(P##_subi(P##_dup(f.over), a), 9), P##_dup(0x400000u))); \
-        } \
-        return P##_or(r, P##_shl(P##_shr(w, at), 31)); \
-    } \
+    AMPI_CODEC(P, T, P##_add, P##_sub) \
     AMPI_CONVERSION(P, T, f16, AMP_F16, 2u) \
     AMPI_CONVERSION(P, T, bf16, AMP_BF16, 2u) \
     AMPI_CONVERSION(P, T, f8e4m3, AMP_F8E4M3, 1u) \
@@ -5673,7 +5611,6 @@ static void ampi_use_c(ampi_kernels *k) { /* tables are filled by code: a const 
         P##_sti(d, a); P##_sti(d + 4u * P##_N, b); P##_sti(d + 8u * P##_N, c); P##_sti(d + 12u * P##_N, e); \
     } \
     AMPI_STEPS(T, name, name##_1, 4u * P##_N, 4u, size)
-
 /* Stochastic and saturating rounding: see ampi_encode for the fixed-point number q.F; here F's carry is looked at by itself. */
 #define AMPI_ROUNDING(P, T) \
     T AMPI_ALWAYS P##_i P##_encode_how(const char *s, const uint32_t *random, amp_dtype t, int saturate) { \
@@ -5805,7 +5742,6 @@ static void ampi_use_c(ampi_kernels *k) { /* tables are filled by code: a const 
         P##_i u = P##_b(s), a = P##_and(u, P##_dup(0x7fffffffu)), r = P##_or(P##_b(x), P##_and(u, P##_dup(0x80000000u))); \
         return P##_f(P##_sel(P##_gt(a, P##_dup(0x7f800000u)), u, P##_sel(P##_gt(a, P##_dup(0)), r, P##_dup(0)))); \
     }
-
 #define AMPI_R1(X, P) X(P, 0)
 #define AMPI_R4(X, P) X(P, 0) X(P, 1) X(P, 2) X(P, 3)
 #define AMPI_R6(X, P) AMPI_R4(X, P) X(P, 4) X(P, 5)
@@ -5826,9 +5762,7 @@ static void ampi_use_c(ampi_kernels *k) { /* tables are filled by code: a const 
 #define AMPI_TILE_SET(P, i) P##_stf(c + i * AMPI_LDC, p##i); P##_stf(c + i * AMPI_LDC + P##_N, q##i);
 #define AMPI_TILE_ADD(P, i) P##_stf(c + i * AMPI_LDC, P##_add(p##i, P##_ldf(c + i * AMPI_LDC))); P##_stf(c + i * AMPI_LDC + P##_N, P##_add(q##i, P##_ldf(c + i * AMPI_LDC + P##_N)));
 #define AMPI_PATH(P, T) AMPI_CONVERSIONS(P, T) AMPI_RANDOM(P, T) AMPI_BAD(P, T) AMPI_MATH(P, T) AMPI_FLOAT_LOOPS(P, T)
-
 #endif /* AMPI_X86 || AMPI_NEON */
-
 #ifdef AMPI_X86
 #define AMPI_STREAM(P, T) \
     T static void P##_stream(char *dst, const char *buf, size_t pages, const char *next, size_t step) { \
@@ -5839,7 +5773,6 @@ static void ampi_use_c(ampi_kernels *k) { /* tables are filled by code: a const 
             for (ahead = 0; ahead < step; ahead += 64) AMPI_PREFETCH(from + ahead); \
         } \
     }
-
 AMPI_LDEXP(ampi_s, AMPI_TS) AMPI_PATH(ampi_s, AMPI_TS) AMPI_STREAM(ampi_s, AMPI_TS)
 AMPI_LDEXP(ampi_2, AMPI_T2) AMPI_PATH(ampi_2, AMPI_T2) AMPI_STREAM(ampi_2, AMPI_T2) AMPI_ROUNDING(ampi_2, AMPI_T2)
 AMPI_PATH(ampi_5, AMPI_T5) AMPI_STREAM(ampi_5, AMPI_T5) AMPI_ROUNDING(ampi_5, AMPI_T5)
@@ -5876,7 +5809,6 @@ AMPI_HALVES(ampi_5, AMPI_T5, _mm512, __m256i, _mm256, "v", 256, _mm_loadu_si128,
 AMPI_F16C(ampi_2, AMPI_T2)
 AMPI_F16C(ampi_5, AMPI_T5)
 #undef AMPI_F16C
-
 /* VCVTNE2PS2BF16 rounds to nearest in any mode, but takes subnormals for 0: a step that holds one (2x - 1 < 2^24 - 1 unsigned) is done
    again with integers. */
 #if defined(__clang__) ? __clang_major__ >= 9 : __GNUC__ >= 10
@@ -5893,7 +5825,6 @@ AMPI_T5B AMPI_ALWAYS void ampi_5_narrow_bf16_hw_1(char *d, const char *s) {
 }
 AMPI_STEPS(AMPI_T5B, ampi_5_narrow_bf16_hw, ampi_5_narrow_bf16_hw_1, 64u, 2u, 4u)
 #endif
-
 AMPI_TILE(ampi_s, AMPI_TS, 4, AMPI_R4) AMPI_TILE(ampi_s, AMPI_TS, 1, AMPI_R1)
 AMPI_TILE(ampi_2, AMPI_T2, 6, AMPI_R6) AMPI_TILE(ampi_2, AMPI_T2, 4, AMPI_R4) AMPI_TILE(ampi_2, AMPI_T2, 1, AMPI_R1)
 AMPI_TILE(ampi_5, AMPI_T5, 12, AMPI_R12) AMPI_TILE(ampi_5, AMPI_T5, 8, AMPI_R8) AMPI_TILE(ampi_5, AMPI_T5, 4, AMPI_R4) AMPI_TILE(ampi_5, AMPI_T5, 1, AMPI_R1)
@@ -5906,20 +5837,16 @@ static void ampi_s_pack4(float *to, size_t width, const float *rows, size_t ld, 
     }
     ampi_c_pack4(to, width, rows + k, ld, depth - k);
 }
-
 #ifndef __clang__
 #  pragma GCC diagnostic pop
 #endif
-
 static void ampi_use_s(ampi_kernels *k) {
-    AMPI_USE(ampi_s);
-    k->simd = AMP_SIMD_SSE2; k->name = "sse2"; k->lanes = 4;
+    AMPI_USE(ampi_s, AMP_SIMD_SSE2, "sse2");
     k->stream = ampi_s_stream; k->fence = ampi_s_fence; k->pack4 = ampi_s_pack4;
     k->mr[0] = 4; k->mr[1] = 1; k->nr = 8; k->tile[0] = ampi_s_tile_4; k->tile[1] = ampi_s_tile_1;
 }
 static void ampi_use_2(ampi_kernels *k) {
-    AMPI_USE(ampi_2);
-    k->simd = AMP_SIMD_AVX2; k->name = "avx2"; k->lanes = 8;
+    AMPI_USE(ampi_2, AMP_SIMD_AVX2, "avx2");
     k->widen[AMP_F16] = ampi_2_widen_half; k->narrow[AMP_F16] = ampi_2_narrow_half;
     k->widen[AMP_F8E4M3] = ampi_2_widen_e4m3; k->widen[AMP_F8E5M2] = ampi_2_widen_e5m2;
     k->round = ampi_2_round; k->stream = ampi_2_stream;
@@ -5946,8 +5873,7 @@ static ampi_cpuid ampi_look(void) {
     return is;
 }
 static void ampi_use_5(ampi_kernels *k, ampi_cpuid is) {
-    AMPI_USE(ampi_5);
-    k->simd = AMP_SIMD_AVX512; k->name = "avx512"; k->lanes = 16;
+    AMPI_USE(ampi_5, AMP_SIMD_AVX512, "avx512");
     k->widen[AMP_F16] = ampi_5_widen_half; k->narrow[AMP_F16] = ampi_5_narrow_half;
     k->widen[AMP_F8E4M3] = ampi_5_widen_e4m3; k->widen[AMP_F8E5M2] = ampi_5_widen_e5m2;
     k->round = ampi_5_round; k->stream = ampi_5_stream;
@@ -5971,8 +5897,7 @@ AMPI_STEPS(AMPI_TN, ampi_n_narrow_half, ampi_n_narrow_half_1, 16u, 2u, 4u)
 AMPI_STEPS(AMPI_TN, ampi_n_widen_half, ampi_n_widen_half_1, 16u, 4u, 2u)
 AMPI_TILE(ampi_n, AMPI_TN, 12, AMPI_R12) AMPI_TILE(ampi_n, AMPI_TN, 4, AMPI_R4) AMPI_TILE(ampi_n, AMPI_TN, 1, AMPI_R1)
 static void ampi_use_n(ampi_kernels *k) {
-    AMPI_USE(ampi_n);
-    k->simd = AMP_SIMD_NEON; k->name = "neon"; k->lanes = 4;
+    AMPI_USE(ampi_n, AMP_SIMD_NEON, "neon");
     k->widen[AMP_F16] = ampi_n_widen_half; k->narrow[AMP_F16] = ampi_n_narrow_half;
     k->round = ampi_n_round;
     k->mr[0] = 12; k->mr[1] = 4; k->mr[2] = 1; k->nr = 8;
@@ -5980,7 +5905,7 @@ static void ampi_use_n(ampi_kernels *k) {
 }
 #endif
 #if defined(AMPI_X86) || defined(AMPI_NEON)
-#undef AMPI_STEPS
+#undef AMPI_CODEC
 #undef AMPI_CONVERSIONS
 #undef AMPI_CONVERSION
 #undef AMPI_WIDEN_1
@@ -5990,10 +5915,10 @@ static void ampi_use_n(ampi_kernels *k) {
 #undef AMPI_MATH
 #undef AMPI_PATH
 #endif
+#undef AMPI_STEPS
 #undef AMPI_EACH
 #undef AMPI_FLOAT_LOOPS
 #undef AMPI_USE
-
 static int ampi_pick_kernels(ampi_kernels *k, amp_simd want) { /* 0: not here */
     ampi_use_c(k);
 #if defined(AMPI_X86)
@@ -6012,7 +5937,6 @@ static int ampi_pick_kernels(ampi_kernels *k, amp_simd want) { /* 0: not here */
 }
 
 /* ---- thread pool: tasks are taken one by one under a mutex (they are large), results do not depend on who took them ---- */
-
 typedef struct ampi_workspace { /* of one thread */
     float a[AMPI_MC * AMPI_KC], b[AMPI_KC * AMPI_NC], c[AMPI_MC * AMPI_LDC], row[4 * AMPI_KC > AMPI_NC ? 4 * AMPI_KC : AMPI_NC]; /* 2.2 MB */
     double lane[AMP_LANES], upper[AMP_LANES];
@@ -6031,18 +5955,15 @@ typedef struct ampi_cpu {
 #ifndef AMP_NO_THREADS
     pthread_mutex_t     lock;       /* of everything below, of next, and of merging results */
     pthread_cond_t      start, done;
-    pthread_t          *worker;
+    pthread_t           worker[255];
     int32_t             started, running, quit, _pad2;
     uint64_t            round;
 #endif
 } ampi_cpu;
-
 static ampi_cpu *ampi_cpu_of(amp_ctx *ctx) { return (ampi_cpu *)amp_ctx_self(ctx); }
-
 #ifndef AMP_NO_THREADS
 static void ampi_lock(ampi_cpu *c) { (void)pthread_mutex_lock(&c->lock); }
 static void ampi_unlock(ampi_cpu *c) { (void)pthread_mutex_unlock(&c->lock); }
-
 static void ampi_take_tasks(ampi_cpu *c, ampi_workspace *w) { /* with the lock held */
     while (c->next < c->total) {
         size_t task = c->next++;
@@ -6086,6 +6007,7 @@ static void ampi_parallel(ampi_cpu *c, size_t tasks, size_t work, void (*fn)(voi
 }
 static void ampi_pool_stop(ampi_cpu *c, int workers) {
     int i;
+    if (c->threads == 1) return;
     ampi_lock(c);
     c->quit = 1;
     (void)pthread_cond_broadcast(&c->start);
@@ -6097,6 +6019,7 @@ static void ampi_pool_stop(ampi_cpu *c, int workers) {
 }
 static int ampi_pool_start(ampi_cpu *c) { /* 0: no threads to be had */
     int i;
+    if (c->threads == 1) return 1;
     if (pthread_mutex_init(&c->lock, NULL) != 0) return 0;
     if (pthread_cond_init(&c->start, NULL) != 0) { (void)pthread_mutex_destroy(&c->lock); return 0; }
     if (pthread_cond_init(&c->done, NULL) != 0) { (void)pthread_cond_destroy(&c->start); (void)pthread_mutex_destroy(&c->lock); return 0; }
@@ -6104,6 +6027,8 @@ static int ampi_pool_start(ampi_cpu *c) { /* 0: no threads to be had */
     return 1;
 }
 #else
+static int ampi_pool_start(ampi_cpu *c) { (void)c; return 1; }
+static void ampi_pool_stop(ampi_cpu *c, int workers) { (void)c; (void)workers; }
 static void ampi_lock(ampi_cpu *c) { (void)c; }
 static void ampi_unlock(ampi_cpu *c) { (void)c; }
 static void ampi_parallel(ampi_cpu *c, size_t tasks, size_t work, void (*fn)(void *, size_t, ampi_workspace *), void *arg) {
@@ -6123,7 +6048,6 @@ static amp_status ampi_run(ampi_cpu *c, size_t tasks, double work, void (*fn)(vo
 static size_t ampi_chunks(size_t n) { return (n - 1) / AMP_CHUNK + 1; }
 
 /* ---- sums by the rule (see >>backend) ---- */
-
 /* Joins lanes whose first n may be nonzero; the rest is not read: adding zeros changes nothing. */
 static double ampi_join_lanes(double *lane, size_t n) {
     size_t groups, g, half;
@@ -6169,7 +6093,6 @@ static double ampi_sum_end_of(ampi_sum *s) {
 }
 
 /* ---- memory ---- */
-
 static amp_status ampi_cpu_alloc(amp_ctx *ctx, void **out, size_t bytes) { /* 256-byte aligned inside what the allocator gives */
     ampi_cpu *c = ampi_cpu_of(ctx);
     char *raw, *p;
@@ -6193,7 +6116,6 @@ static amp_status ampi_cpu_sync(amp_ctx *ctx) { (void)ctx; return AMP_OK; }
 static const char *ampi_cpu_device(amp_ctx *ctx) { return ampi_cpu_of(ctx)->device; }
 
 /* ---- arrays ---- */
-
 static char *ampi_at(amp_array a, size_t i) { return (char *)a.data + i * amp_dtype_size(a.dtype); }
 static size_t ampi_least(size_t a, size_t b) { return a < b ? a : b; }
 /* Elements i .. i + n to be read as floats: where they are, if they are floats, else widened to buf. */
@@ -6205,7 +6127,6 @@ static const float *ampi_floats(const ampi_kernels *k, amp_array a, size_t i, si
 }
 static void ampi_ahead(const char *p, size_t bytes) { const char *end = p + bytes; for (; p < end; p += 64) AMPI_PREFETCH(p); }
 static size_t ampi_words(uint64_t at, size_t n) { return at && n > (uint64_t)0 - at ? (size_t)((uint64_t)0 - at) : n; } /* random words are numbered modulo 2^64 */
-
 /* n <= AMPI_BLOCK floats to t, stochastically: element i with word at + i. */
 static void ampi_round_block(const ampi_kernels *k, void *dst, amp_dtype t, const void *f32, size_t n, uint64_t seed, uint64_t stream, uint64_t at, int saturate) {
     uint32_t buf[AMPI_BLOCK + 64];
@@ -6215,7 +6136,6 @@ static void ampi_round_block(const ampi_kernels *k, void *dst, amp_dtype t, cons
         k->round((char *)dst + i * amp_dtype_size(t), t, (const char *)f32 + 4 * i, m, k->random(buf, m, seed, stream, at + i), saturate);
     }
 }
-
 typedef struct ampi_cast_job { const ampi_kernels *k; amp_array dst, src; size_t n, head; const amp_cast_desc *d; int32_t stream, _pad; } ampi_cast_job;
 static void ampi_cast_some(const ampi_cast_job *j, char *to, size_t i, size_t count) { /* elements i .. i + count, written to `to` */
     const ampi_kernels *k = j->k;
@@ -6289,7 +6209,6 @@ static void ampi_count_lost(amp_partial *f, amp_array out, size_t from, const fl
     for (e = 0; e < n; e++) if (amp_is_finite(u[e]) && !amp_is_finite(amp_load(out.data, out.dtype, from + e))) { ampi_note_fault(f, from + e); f->overflow++; }
 }
 static amp_array ampi_part(amp_array a, size_t i) { a.data = ampi_at(a, i); return a; }
-
 typedef struct ampi_finite_job { ampi_cpu *c; amp_array a, dst; size_t index; amp_scaler_state *s; float inv; uint32_t found; amp_finite_report r; } ampi_finite_job;
 static void ampi_finite_task(void *arg, size_t task, ampi_workspace *w) {
     ampi_finite_job *j = (ampi_finite_job *)arg;
@@ -6384,7 +6303,6 @@ static amp_status ampi_cpu_histogram(amp_ctx *ctx, const amp_array *arrays, size
 }
 
 /* ---- step ---- */
-
 typedef struct ampi_step_job {
     ampi_cpu *c;
     const amp_inspect_job *inspect;
@@ -6394,10 +6312,8 @@ typedef struct ampi_step_job {
     float    inv;
     uint32_t overflow;
 } ampi_step_job;
-
 static ampi_step_job ampi_step_of(amp_ctx *ctx) { ampi_step_job j; memset(&j, 0, sizeof j); j.c = ampi_cpu_of(ctx); return j; }
 static amp_array ampi_gradient(const amp_param_entry *p, uint32_t accum) { return accum ? amp_arr(p->accum, AMP_F32) : amp_arr(p->grad, p->grad_dtype); }
-
 static void ampi_cpu_inspect_task(void *arg, size_t task, ampi_workspace *w) {
     const ampi_step_job *j = (const ampi_step_job *)arg;
     const amp_inspect_job *job = j->inspect;
@@ -6469,7 +6385,6 @@ static amp_status ampi_cpu_inspect(amp_ctx *ctx, const amp_inspect_job *job) {
 static void ampi_moment_store(const ampi_kernels *k, const amp_param_entry *p, const amp_update_job *job, uint32_t param, uint32_t which, size_t i, const float *m, size_t n) {
     ampi_round_block(k, (char *)p->moment[which] + 2 * i, p->moment_dtype, m, n, job->desc.seed + which + 1, (job->record->steps << 24) + param, i, 0); /* = amp_step_round */
 }
-
 static void ampi_cpu_update_task(void *arg, size_t task, ampi_workspace *ws) {
     ampi_step_job *j = (ampi_step_job *)arg;
     const amp_update_job *job = j->update;
@@ -6549,7 +6464,6 @@ static amp_status ampi_cpu_add(amp_ctx *ctx, const amp_add_job *job) {
 static amp_status ampi_cpu_mirror_create(amp_ctx *ctx, amp_step_mirror **out) { (void)ctx; *out = NULL; return AMP_OK; }
 static void ampi_cpu_mirror_destroy(amp_ctx *ctx, amp_step_mirror *m) { (void)ctx; (void)m; }
 static amp_status ampi_cpu_poll(amp_ctx *ctx, const amp_step_record *record, const amp_step_mirror *mirror, amp_step_record *out) { (void)ctx; (void)mirror; *out = *record; return AMP_OK; }
-
 static void ampi_cpu_clip_task(void *arg, size_t task, ampi_workspace *w) {
     const ampi_step_job *j = (const ampi_step_job *)arg;
     const amp_clip_job *job = j->clip;
@@ -6589,7 +6503,6 @@ static amp_status ampi_cpu_next_scale(amp_ctx *ctx, amp_scaler_state *s) {
    (Another kind of tile, of half-precision operands say, would come with a pack of its own.) */
 
 typedef struct ampi_gemm_job { ampi_cpu *c; const amp_gemm_desc *d; size_t blocks_m, blocks_n, rows, cols; } ampi_gemm_job; /* rows, cols: of a block */
-
 static size_t ampi_tile_for(const ampi_kernels *kn, size_t rows) { /* the smallest tile that holds so many rows, else the largest */
     size_t t = 0;
     while (t < 3 && kn->mr[t + 1] >= rows && kn->mr[t + 1]) t++;
@@ -6648,13 +6561,12 @@ static void ampi_epilogue(const ampi_kernels *kn, const amp_gemm_desc *d, float 
     kn->narrow[d->d.dtype](ampi_at(d->d, at), acc, n);
 }
 
-static void ampi_amax(const ampi_gemm_job *j, uint32_t amax) { /* of one task */
+static void ampi_join_amax(const ampi_gemm_job *j, uint32_t amax) {
     if (!j->d->amax_d) return;
     ampi_lock(j->c);
     if (amax > ampi_bits(*j->d->amax_d)) *j->d->amax_d = ampi_float(amax);
     ampi_unlock(j->c);
 }
-
 static void ampi_gemm_task(void *arg, size_t task, ampi_workspace *w) {
     const ampi_gemm_job *j = (const ampi_gemm_job *)arg;
     const amp_gemm_desc *d = j->d;
@@ -6674,7 +6586,7 @@ static void ampi_gemm_task(void *arg, size_t task, ampi_workspace *w) {
             kn->tile[ampi_tile_for(kn, rows - r)](kc, w->a + r * kc, w->b + c * kc, w->c + r * AMPI_LDC + c, k0 == 0);
     }
     for (r = 0; r < rows; r++) ampi_epilogue(kn, d, w->c + r * AMPI_LDC, batch, r0 + r, c0, cols, w->row, &amax);
-    ampi_amax(j, amax);
+    ampi_join_amax(j, amax);
 }
 static size_t ampi_share(size_t n, size_t blocks, size_t multiple) { /* n cut into equal blocks of a multiple */
     size_t each = (n - 1) / blocks + 1;
@@ -6704,38 +6616,38 @@ static void ampi_gemv_task(void *arg, size_t task, ampi_workspace *w) {
             if (!d->trans_a) kn->widen[d->a.dtype](w->a + r * kc, ampi_at(d->a, a0 + r * d->lda + k0), kc);
             else for (k = 0; k < kc; k++) w->a[r * kc + k] = amp_load(d->a.data, d->a.dtype, a0 + (k0 + k) * d->lda + r);
         }
-        if (d->trans_b) for (c = 0; c < cols; c++) for (k = 0; k < kc; k += n) {
+        for (c = 0; d->trans_b && c < cols; c++) for (k = 0; k < kc; k += n) {
             const float *b;
             n = ampi_least(2 * AMPI_BLOCK, kc - k);
             b = ampi_near(kn, d->b, b0 + (c0 + c) * d->ldb + k0 + k, n, w->b);
             for (r = 0; r < rows; r++) w->c[r * j->cols + c] += kn->dot(w->a + r * kc + k, b, n);
-        } else {
-            memset(sum, 0, rows * j->cols * sizeof *sum);
-            for (k = 0; k < kc; k++) for (c = 0; c < cols; c += n) {
-                const float *b;
-                n = ampi_least(AMPI_BLOCK, cols - c);
-                b = ampi_near(kn, d->b, b0 + (k0 + k) * d->ldb + c0 + c, n, w->b);
-                for (r = 0; r < rows; r++) kn->axpy(sum + r * j->cols + c, b, n, w->a[r * kc + k]);
-            }
-            kn->axpy(w->c, sum, rows * j->cols, 1.0f);
         }
+        if (d->trans_b) continue;
+        memset(sum, 0, rows * j->cols * sizeof *sum);
+        for (k = 0; k < kc; k++) for (c = 0; c < cols; c += n) {
+            const float *b;
+            n = ampi_least(AMPI_BLOCK, cols - c);
+            b = ampi_near(kn, d->b, b0 + (k0 + k) * d->ldb + c0 + c, n, w->b);
+            for (r = 0; r < rows; r++) kn->axpy(sum + r * j->cols + c, b, n, w->a[r * kc + k]);
+        }
+        kn->axpy(w->c, sum, rows * j->cols, 1.0f);
     }
     for (r = 0; r < rows; r++) for (c = 0; c < cols; c += n) {
         n = ampi_least(AMPI_NC, cols - c);
         ampi_epilogue(kn, d, w->c + r * j->cols + c, batch, r, c0 + c, n, w->row, &amax);
     }
-    ampi_amax(j, amax);
+    ampi_join_amax(j, amax);
 }
 static amp_status ampi_cpu_bias_grad(amp_ctx *ctx, amp_act act, amp_array dy, amp_array saved, size_t rows, size_t cols, amp_array dbias, int accumulate);
 static amp_status ampi_cpu_gemm(amp_ctx *ctx, const amp_gemm_desc *desc) {
     amp_gemm_desc t = *desc;
     ampi_gemm_job j;
-    size_t mr, threads;
-    amp_status st;
-    if (t.flags & AMP_GEMM_EXPLAIN) amp_log_event(ctx, AMP_LOG_INFO, "amp_gemm: [%lu,%lu] x [%lu,%lu], %s -> %s: CPU kernels, %s", (unsigned long)t.m, (unsigned long)t.k, (unsigned long)t.k,
-                                                  (unsigned long)t.n, amp_dtype_name(t.a.dtype), amp_dtype_name(t.d.dtype), amp_ctx_device(ctx));
-    if (t.flags & AMPI_GEMM_DRY) return AMP_OK;
-    if (t.amax_d) *t.amax_d = 0.0f;
+    size_t threads;
+    double work;
+    if (desc->flags & AMP_GEMM_EXPLAIN) amp_log_event(ctx, AMP_LOG_INFO, "amp_gemm: [%lu,%lu] x [%lu,%lu], %s -> %s: CPU kernels, %s", (unsigned long)desc->m, (unsigned long)desc->k, (unsigned long)desc->k,
+                                                   (unsigned long)desc->n, amp_dtype_name(desc->a.dtype), amp_dtype_name(desc->d.dtype), amp_ctx_device(ctx));
+    if (desc->flags & AMPI_GEMM_DRY) return AMP_OK;
+    if (desc->amax_d) *desc->amax_d = 0.0f;
     j.c = ampi_cpu_of(ctx);
     j.d = &t;
     threads = (size_t)j.c->threads;
@@ -6750,18 +6662,18 @@ static amp_status ampi_cpu_gemm(amp_ctx *ctx, const amp_gemm_desc *desc) {
         j.blocks_n = (t.n - 1) / most + 1;
         if (t.batch < threads && t.n / j.blocks_n > 64 * threads) j.blocks_n *= threads;
         j.cols = ampi_share(t.n, j.blocks_n, 16);
-        st = ampi_run(j.c, j.blocks_n * t.batch, (double)t.n * (double)(t.k + 1) * (double)t.batch, ampi_gemv_task, &j);
-        return st == AMP_OK && desc->dbias.data ? ampi_cpu_bias_grad(ctx, AMP_ACT_NONE, desc->d, desc->d, desc->m, desc->n, desc->dbias, 0) : st;
+        (void)ampi_run(j.c, j.blocks_n * t.batch, (double)t.n * (double)(t.k + 1) * (double)t.batch, ampi_gemv_task, &j);
+    } else {
+        size_t mr = j.c->k->mr[0];
+        j.blocks_m = (t.m - 1) / AMPI_MC + 1;
+        j.blocks_n = (t.n - 1) / AMPI_NC + 1;
+        while (j.blocks_m * j.blocks_n * t.batch < threads && t.m / j.blocks_m >= 4 * mr) j.blocks_m++; /* work for every thread */
+        j.rows = ampi_share(t.m, j.blocks_m, mr);
+        j.cols = ampi_share(t.n, j.blocks_n, j.c->k->nr);
+        work = (double)t.m * (double)t.n * (double)(t.k + 32) * (double)t.batch / 32.0; /* 32 multiplications cost about one element elsewhere */
+        (void)ampi_run(j.c, j.blocks_m * j.blocks_n * t.batch, work, ampi_gemm_task, &j);
     }
-    mr = j.c->k->mr[0];
-    j.blocks_m = (t.m - 1) / AMPI_MC + 1;
-    j.blocks_n = (t.n - 1) / AMPI_NC + 1;
-    while (j.blocks_m * j.blocks_n * t.batch < threads && t.m / j.blocks_m >= 4 * mr) j.blocks_m++; /* work for every thread */
-    j.rows = ampi_share(t.m, j.blocks_m, mr);
-    j.cols = ampi_share(t.n, j.blocks_n, j.c->k->nr);
-    st = ampi_run(j.c, j.blocks_m * j.blocks_n * t.batch, (double)t.m * (double)t.n * (double)(t.k + 32) * (double)t.batch / 32.0, /* 32 multiplications cost about one element elsewhere */
-                  ampi_gemm_task, &j);
-    return st == AMP_OK && desc->dbias.data ? ampi_cpu_bias_grad(ctx, AMP_ACT_NONE, desc->d, desc->d, desc->m, desc->n, desc->dbias, 0) : st;
+    return desc->dbias.data ? ampi_cpu_bias_grad(ctx, AMP_ACT_NONE, desc->d, desc->d, desc->m, desc->n, desc->dbias, 0) : AMP_OK;
 }
 
 typedef struct ampi_act_job { const ampi_kernels *k; amp_array dy, saved; size_t n; amp_act act; uint32_t _pad; } ampi_act_job;
@@ -6802,9 +6714,7 @@ static amp_status ampi_cpu_bias_grad(amp_ctx *ctx, amp_act act, amp_array dy, am
 }
 
 typedef struct ampi_xent_job { ampi_cpu *c; const amp_xent *d; size_t per_task; float factor; /* of gradients: factor * scale / rows that count */ uint32_t _pad; } ampi_xent_job;
-
 static size_t ampi_whole(const ampi_kernels *k, size_t n) { return (n + k->lanes - 1) & ~(size_t)(k->lanes - 1); } /* whole vectors */
-
 /* One row, in this order on every backend:
      max = largest logit;  sum = sum of exp(x - max) as float;  mean = (sum of x) / classes when smoothing
      loss = (1-s) * ((max - x[label]) + log(sum))  [+ s * ((max - mean) + log(sum))]
@@ -6912,20 +6822,14 @@ static amp_status ampi_cpu_dropout(amp_ctx *ctx, const amp_dropout_desc *d) {
 }
 
 /* ---- create, destroy ---- */
-
 static void ampi_cpu_free(ampi_cpu *c) {
     amp_allocator mem = c->mem;
     ampi_host_free(&mem, c->work, (size_t)c->threads * sizeof *c->work);
-#ifndef AMP_NO_THREADS
-    ampi_host_free(&mem, c->worker, (size_t)c->threads * sizeof *c->worker);
-#endif
     ampi_host_free(&mem, c, sizeof *c);
 }
 static void ampi_cpu_destroy(amp_ctx *ctx) {
     ampi_cpu *c = ampi_cpu_of(ctx);
-#ifndef AMP_NO_THREADS
-    if (c->threads > 1) ampi_pool_stop(c, c->threads - 1);
-#endif
+    ampi_pool_stop(c, c->threads - 1);
     ampi_cpu_free(c);
 }
 
@@ -6950,7 +6854,6 @@ static int ampi_online(void) {
     return 1;
 #endif
 }
-
 /* before a context exists, a failure can only go to the logger */
 static amp_status ampi_cpu_refuse(const amp_cpu_desc *d, amp_status st, const char *text, long value) {
     char full[160];
@@ -6960,6 +6863,7 @@ static amp_status ampi_cpu_refuse(const amp_cpu_desc *d, amp_status st, const ch
 }
 
 AMP_API amp_status amp_cpu_create_checked(amp_ctx **out, int version, size_t size, const amp_cpu_desc *desc) {
+    static const char no_memory[] = "the allocator has no memory for desc.threads workspaces";
     amp_cpu_desc d = AMP_ZERO;
     ampi_kernels kernels;
     amp_backend table = ampi_cpu_table();
@@ -6982,30 +6886,20 @@ AMP_API amp_status amp_cpu_create_checked(amp_ctx **out, int version, size_t siz
 #endif
     if (d.threads == 0) d.threads = ampi_online();
     c = (ampi_cpu *)ampi_host_alloc(&d.allocator, sizeof *c);
-    if (!c) return ampi_cpu_refuse(&d, AMP_ERR_NO_MEMORY, "the allocator has no memory for desc.threads workspaces", (long)d.threads);
+    if (!c) return ampi_cpu_refuse(&d, AMP_ERR_NO_MEMORY, no_memory, (long)d.threads);
     c->kernels = kernels;
     c->k = &c->kernels;
     c->mem = d.allocator;
     c->threads = d.threads;
-    c->work = (ampi_workspace *)ampi_host_alloc(&c->mem, (size_t)c->threads * sizeof *c->work);
-#ifndef AMP_NO_THREADS
-    c->worker = (pthread_t *)ampi_host_alloc(&c->mem, (size_t)c->threads * sizeof *c->worker);
-    if (!c->worker) { ampi_cpu_free(c); return ampi_cpu_refuse(&d, AMP_ERR_NO_MEMORY, "the allocator has no memory for desc.threads workspaces", (long)d.threads); }
-#endif
-    if (!c->work) { ampi_cpu_free(c); return ampi_cpu_refuse(&d, AMP_ERR_NO_MEMORY, "the allocator has no memory for desc.threads workspaces", (long)d.threads); }
     snprintf(c->device, sizeof c->device, "%s, %d thread%s", c->k->name, c->threads, c->threads == 1 ? "" : "s");
-#ifndef AMP_NO_THREADS
-    if (c->threads > 1 && !ampi_pool_start(c)) { ampi_cpu_free(c); return ampi_cpu_refuse(&d, AMP_ERR_NO_MEMORY, "the system does not give desc.threads threads", (long)d.threads); }
-#endif
+    c->work = (ampi_workspace *)ampi_host_alloc(&c->mem, (size_t)c->threads * sizeof *c->work);
+    if (!c->work) { ampi_cpu_free(c); return ampi_cpu_refuse(&d, AMP_ERR_NO_MEMORY, no_memory, (long)d.threads); }
+    if (!ampi_pool_start(c)) { ampi_cpu_free(c); return ampi_cpu_refuse(&d, AMP_ERR_NO_MEMORY, "the system does not give desc.threads threads", (long)d.threads); }
     st = amp_ctx_create_backend(out, &table, c, &d.allocator, &d.logger);
-    if (st != AMP_OK) {
-#ifndef AMP_NO_THREADS
-        if (c->threads > 1) ampi_pool_stop(c, c->threads - 1);
-#endif
-        ampi_cpu_free(c);
-        return ampi_cpu_refuse(&d, st, "the allocator has no memory for desc.threads workspaces", (long)d.threads);
-    }
-    return AMP_OK;
+    if (st == AMP_OK) return AMP_OK;
+    ampi_pool_stop(c, c->threads - 1);
+    ampi_cpu_free(c);
+    return ampi_cpu_refuse(&d, st, no_memory, (long)d.threads);
 }
 
 #ifdef __cplusplus

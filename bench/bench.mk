@@ -1,6 +1,5 @@
 # bench.mk - benches, included by the top Makefile.   make bench | bench-gemm | bench-step | bench-train | bench-exhaustive | bench-gpu [PART=...] [RESULTS=dir]
-# BENCH_ARGS: more arguments of the CPU's, as --cpu-time or --part casts.  BENCH_OUT: where the CSV files and the chart go.  Speed is reported, never pass
-# or fail; a wrong result fails.
+# BENCH_ARGS: more arguments, as --cpu-time or --part casts.  BENCH_OUT: where the CSV files and the chart go.  Speed is reported, never pass or fail; a wrong result fails.
 BENCH_OUT ?= $(if $(BUILD),$(BUILD),build)/bench
 BENCH_CFLAGS ?= -O2
 BENCH_HEADER = printf '%s\n' "machine: $$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo 2>/dev/null | head -1), $$(nproc 2>/dev/null) processors; $$($(CC) --version | head -1); $(BENCH_CFLAGS)"

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """peers.py - the conversions of numpy, ml_dtypes and PyTorch, one thread, beside a copy of the same bytes by numpy. Prints GB/s; what is not
-installed is skipped with a line."""
+installed is skipped with a line. Products in BF16 by PyTorch are oneDNN's. With --step: PyTorch's AdamW at 32 M parameters instead, and a half
+copy behind it."""
 import statistics
 import sys
 import time
@@ -32,6 +33,29 @@ def seconds(fn, n):
     return statistics.median(rounds)
 
 
+
+def step(n):  # FP32 weights and gradients, then the FP16 copy that the next forward pass reads
+    w = torch.nn.Parameter(torch.ones(n))
+    w.grad = torch.full((n,), 1e-3)
+    half = torch.empty(n, dtype=torch.float16)
+    for kind in ("fused", "foreach"):
+        try:
+            optimizer = torch.optim.AdamW([w], lr=1e-3, weight_decay=0.01, **{kind: True})
+
+            def both():
+                optimizer.step()
+                half.copy_(w.detach())
+
+            print("  f32        torch %s AdamW (%s), then a half copy %10.3f ns/param" % (torch.__version__, kind, seconds(both, n) / n * 1e9))
+        except (RuntimeError, TypeError) as e:
+            print("  torch AdamW (%s): skipped, %s" % (kind, str(e).split("\n")[0]))
+
+
+if "--step" in sys.argv:
+    if torch:
+        step(1 << 25)
+    sys.exit(0)
+
 print("%-28s %10s %10s %10s" % ("", "4096", "131072", "16777216"))
 rows = {}
 for n in (4096, 131072, 1 << 24):
@@ -50,4 +74,9 @@ for n in (4096, 131072, 1 << 24):
         rows.setdefault(name, []).append(size * n / seconds(fn, n) * 1e-9)
 for name, values in rows.items():
     print("%-28s " % name + " ".join("%10.2f" % v for v in values))
+if torch:
+    a = torch.randn(1024, 1024).bfloat16()
+    print("torch bf16 1024 x 1024 x 1024 (oneDNN: %s) %10.1f GFLOP/s" % (torch.backends.mkldnn.is_available(), 2 * 1024**3 / seconds(lambda: a @ a, 1 << 20) * 1e-9))
+else:
+    print("oneDNN: measured through torch, skipped")
 sys.exit(0)
