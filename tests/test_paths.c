@@ -355,7 +355,45 @@ static void bias_gradients(t_run *t) {
     }
 }
 
+/* Matrices whose elements lie further apart than 2^31: A, B and D, by their leading dimension and by their batch stride. */
+static void past_2_31(t_run *t) {
+    size_t ld = (size_t)1 << 30, bytes = 2 * ld + 64, which, i, j, l;
+    char *far = NULL;
+    if (!t_full() && strcmp(t->place->name, "cpu-2") != 0) { CHECK(1); return; } /* 2 GiB for each context: with --full */
+    if (sizeof(size_t) < 8 || amp_alloc(t->ctx, (void **)&far, bytes, "far") != AMP_OK) { t_skip(t, "no 2 GiB of memory"); return; }
+    for (which = 0; which < 6; which++) { /* 3 x 3 x 4, or 3 batches of 1 x 3 x 4 */
+        size_t batch = which < 3 ? 1 : 3, m = batch == 1 ? 3 : 1, n = 3, k = 4, strided = which % 3;
+        unsigned char a[12], b[36], d[9];
+        amp_gemm_desc g = AMP_ZERO;
+        for (i = 0; i < 12; i++) a[i] = (unsigned char)ampi_encode(ampi_bits((float)t_below(t, 5)), AMP_F8E4M3, AMP_NEAREST, 0, 0);
+        for (i = 0; i < 36; i++) b[i] = (unsigned char)ampi_encode(ampi_bits((float)t_below(t, 5)), AMP_F8E4M3, AMP_NEAREST, 0, 0);
+        g.m = m; g.n = n; g.k = k; g.batch = batch; g.trans_b = 1; g.flags = AMP_GEMM_EMULATE;
+        g.a = amp_arr(t_put(t, a, sizeof a), AMP_F8E4M3); g.b = amp_arr(t_put(t, b, sizeof b), AMP_F8E4M3); g.d = amp_arr(t_put(t, d, sizeof d), AMP_F8E4M3);
+        if (batch > 1) g.stride_b = 12;
+        for (i = 0; i < 3; i++) { /* the three rows, or batches, of one operand move apart */
+            size_t row = strided == 0 ? 4 : strided == 1 ? (batch > 1 ? 12 : 4) : 3;
+            if (strided < 2 && amp_copy(t->ctx, far + i * ld, (strided == 0 ? a : b) + i * row, row) != AMP_OK) CHECK(0);
+        }
+        if (strided == 0) { g.a.data = far; if (batch > 1) g.stride_a = ld; else g.lda = ld; }
+        if (strided == 1) { g.b.data = far; if (batch > 1) g.stride_b = ld; else g.ldb = ld; }
+        if (strided == 2) { g.d.data = far; if (batch > 1) g.stride_d = ld; else g.ldd = ld; }
+        t_note(t, "operand %d, %d batches", (int)strided, (int)batch);
+        if (!CHECK_OK(amp_gemm(t->ctx, &g))) break;
+        if (strided == 2) for (i = 0; i < 3; i++) (void)amp_copy(t->ctx, d + 3 * i, far + i * ld, 3);
+        else t_get(t, d, g.d.data, sizeof d);
+        for (i = 0; i < 3; i++)
+            for (j = 0; j < 3; j++) {
+                float sum = 0;
+                for (l = 0; l < k; l++) sum += amp_load(a, AMP_F8E4M3, 4 * i + l) * amp_load(b, AMP_F8E4M3, (batch > 1 ? 12 * i : 0) + 4 * j + l);
+                CHECK_EQ(d[3 * i + j], ampi_encode(ampi_bits(sum), AMP_F8E4M3, AMP_NEAREST, 0, 1));
+            }
+        t_clear(t);
+    }
+    CHECK_OK(amp_free(t->ctx, far));
+}
+
 const t_test t_suite_paths[] = {
+    {"paths.past_2_31", past_2_31, T_ALL},
     {"paths.explained", explained, T_ALL},
     {"paths.f8_refused", f8_refused, T_ALL},
     {"paths.errors", errors, T_ALL},
