@@ -679,7 +679,7 @@ AMPI_K void ampi_k_nearest8(uint32_t x[8], amp_dtype t) {
 }
 AMPI_K void ampi_k_random8_of4(uint32_t r[8], uint64_t seed, uint64_t stream, uint64_t index) { /* index: a multiple of 4 */
     amp_philox(r, seed, stream, index >> 2);
-    amp_philox(r + 4, seed, stream, (index >> 2) + 1u);
+    amp_philox(r + 4, seed, stream, (index + 4u) >> 2); /* indices wrap at 2^64, blocks at 2^62 */
 }
 AMPI_K void ampi_k_random8(uint32_t r[8], uint64_t seed, uint64_t stream, uint64_t index) { /* amp_random of eight in a row */
     uint32_t k;
