@@ -80,7 +80,8 @@ typedef struct amp_cuda_desc {
     amp_stream    stream;          /* NULL => the context makes its own non-blocking stream; else a stream of that device, yours */
     struct cublasContext *cublas;  /* a cublasLtHandle_t (cast) or cublasHandle_t of yours; NULL => the context makes one */
     void         *workspace;       /* device memory for products, yours; NULL => allocated */
-    size_t        workspace_bytes; /* its size; with workspace NULL: how much to allocate, 0 => 32 MiB on sm_90 and later, else 4 MiB */
+    size_t        workspace_bytes; /* its size; with workspace NULL: how much to allocate, 0 => 32 MiB on sm_90 and later, else 4 MiB.
+                                      256 KiB more, or the end of yours if it is over 1 MiB, hold a bias that cuBLASLt wants in another dtype */
     amp_allocator allocator;       /* of device memory; {0} => cudaMalloc / cudaFree. Not together with AMP_CUDA_POOL */
     amp_allocator host;            /* of host objects; {0} => malloc / free */
     amp_logger    logger;          /* {0} => silent */

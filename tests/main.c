@@ -244,6 +244,14 @@ void t_fill_bits(t_run *t, void *host, size_t bytes) {
 }
 
 int t_full(void) { return options.full; }
+int t_emulated(const t_run *t) {
+#ifdef AMP_HOSTCUDA
+    return t->place->kind == T_KIND_CUDA;
+#else
+    (void)t;
+    return 0;
+#endif
+}
 int t_slow(const t_run *t) { return t->place->kind == T_KIND_CUDA && !options.full; }
 
 /* ---- memory -------------------------------------------------------------------------------------------------------------------- */

@@ -104,6 +104,7 @@ void     t_fill_real(t_run *t, void *host, amp_dtype dtype, size_t n, float size
 void     t_fill_bits(t_run *t, void *host, size_t bytes);
 
 int t_full(void);             /* --full: whole grids */
+int t_emulated(const t_run *t); /* CUDA on the host runtime: a thousand times slower than a GPU */
 int t_slow(const t_run *t);   /* keep sizes small here (a device that may be emulated) */
 
 /* ---- memory ---- */

@@ -37,7 +37,7 @@ static int is_f8(amp_dtype t) { return t == AMP_F8E4M3 || t == AMP_F8E5M2; }
 static void gemm_grid(t_run *t) {
     static const amp_dtype outs[5] = {AMP_F32, AMP_F16, AMP_BF16, AMP_F32, AMP_F16};
     static const char *const act_names[5] = {"none", "relu", "gelu", "relu'", "gelu'"};
-    int round, rounds = t_full() ? 60000 : t_slow(t) ? 90 : 2500, cuda = t->place->kind == T_KIND_CUDA;
+    int round, rounds = t_full() ? (t_emulated(t) ? 1500 : 60000) : t_slow(t) ? 90 : 2500, cuda = t->place->kind == T_KIND_CUDA;
     size_t unsupported = 0, f8_ran = 0;
     for (round = 0; round < rounds; round++) {
         amp_gemm_desc d = AMP_ZERO;
@@ -420,7 +420,7 @@ static void check_close(t_run *t, const char *what, const void *got, amp_dtype t
 
 static void linear_layers(t_run *t) {
     static const amp_dtype types[3] = {AMP_F32, AMP_F16, AMP_BF16};
-    int round, rounds = t_full() ? 12000 : t_slow(t) ? 24 : 400;
+    int round, rounds = t_full() ? (t_emulated(t) ? 600 : 12000) : t_slow(t) ? 24 : 400;
     for (round = 0; round < rounds; round++) {
         layer L;
         amp_linear l = AMP_ZERO;
@@ -663,7 +663,7 @@ static xent_ref xent_f64(t_run *t, const void *logits, amp_dtype type, const amp
 static void xent_values(t_run *t) {
     static const amp_dtype types[3] = {AMP_F32, AMP_F16, AMP_BF16};
     static const size_t class_list[] = {1, 2, 3, 10, 17, 100, 1000, 5000};
-    int round, rounds = t_full() ? 6000 : t_slow(t) ? 20 : 250;
+    int round, rounds = t_full() ? (t_emulated(t) ? 300 : 6000) : t_slow(t) ? 20 : 250;
     for (round = 0; round < rounds; round++) {
         amp_xent e = AMP_ZERO;
         amp_dtype type = types[t_below(t, 3)], gt = types[t_below(t, 3)];
