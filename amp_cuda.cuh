@@ -2438,6 +2438,8 @@ static uint64_t ampi_cu_capture_id(amp_ctx *ctx) { /* never 0 in a capture */
 
 /* ==== >>table: create, destroy ======================================================================================== */
 
+static size_t ampi_cu_with_bias(size_t workspace) { return ((workspace + 255u) & ~(size_t)255) + AMPI_CU_BIAS; } /* the whole block: a workspace of our own, then biases */
+
 static void ampi_cu_drop(ampi_cuda *c) { /* frees what there is, also after a creation that failed half way */
     cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed; /* a capture elsewhere in the thread stays valid */
     cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
@@ -2450,7 +2452,7 @@ static void ampi_cu_drop(ampi_cuda *c) { /* frees what there is, also after a cr
     if (c->scratch && !capturing) (void)cudaStreamSynchronize(c->stream);
     if (c->own_cublas && c->cublas) (void)cublasLtDestroy(c->cublas);
     ampi_cu_give_late(c);
-    if (c->own_workspace) ampi_cu_give(c, c->workspace, c->workspace_bytes + AMPI_CU_BIAS);
+    if (c->own_workspace) ampi_cu_give(c, c->workspace, ampi_cu_with_bias(c->workspace_bytes));
     ampi_cu_give(c, c->scratch, sizeof(ampi_cu_scratch));
     if (c->mirror) (void)cudaFreeHost(c->mirror);
     if (c->own_stream && c->stream) (void)cudaStreamDestroy(c->stream); /* what is queued on it, frees of a pool, still runs */
@@ -2529,7 +2531,8 @@ static amp_status ampi_cu_make(ampi_cuda *c, const amp_cuda_desc *d) {
     }
     if (c->own_workspace) {
         size_t bytes = d->workspace_bytes ? d->workspace_bytes : (size_t)(c->arch >= 90 ? 32 : 4) << 20;
-        AMPI_CU_MAKE(call, ampi_cu_take(c, &p, bytes + AMPI_CU_BIAS, &call));
+        if (bytes > (size_t)-1 / 2) bytes = (size_t)-1 / 2; /* more than there is, too */
+        AMPI_CU_MAKE(call, ampi_cu_take(c, &p, ampi_cu_with_bias(bytes), &call));
         c->workspace = p;
         c->workspace_bytes = bytes;
     } else if (c->workspace_bytes > 4u * AMPI_CU_BIAS) { /* the end of the caller's */
@@ -2537,7 +2540,7 @@ static amp_status ampi_cu_make(ampi_cuda *c, const amp_cuda_desc *d) {
     } else {
         c->bias_room = 0;
     }
-    c->bias = (char *)c->workspace + c->workspace_bytes;
+    c->bias = (char *)c->workspace + ampi_cu_with_bias(c->workspace_bytes) - AMPI_CU_BIAS;
     AMPI_CU_MAKE(call, ampi_cu_take(c, &p, sizeof(ampi_cu_scratch), &call));
     c->scratch = (ampi_cu_scratch *)p;
     AMPI_CU_MAKE("cudaMallocHost", cudaMallocHost(&p, sizeof(ampi_cu_scratch)));
