@@ -1446,7 +1446,7 @@ AMP_INLINE int   ampi_nonzero(float x) { return ampi_bits(x) << 1 != 0; } /* by 
 
 /* ---- exp, log, GELU: our own, so that every backend has the same bits ---------------------------------------------------- */
 
-/* e^x. Error <= 1.1 ulp where the result is normal (tests: every float). x > 88.72284 gives Inf, x < -103.9721 gives 0, NaN gives NaN.
+/* e^x. Error <= 1.1 ulp where the result is normal (tests: every float). x >= 88.72284 gives Inf, x < -103.9721 gives 0, NaN gives NaN.
    x = n ln2 + r, |r| <= 0.347: Taylor to r^7 (next term 5e-9), then * 2^n in two exact factors. */
 AMP_INLINE float amp_exp(float x) {
     float n, r, p;
