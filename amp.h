@@ -5071,7 +5071,7 @@ typedef struct ampi_kernels { /* one SIMD path; n is at most AMPI_BLOCK where fl
     int  (*scale)(float *to, const float *u, size_t n, float by);  /* to = u * by, maybe in place; is any product not finite? */
     void (*axpy)(float *to, const float *u, size_t n, float by);   /* to += by * u: product and sum are rounded */
     float (*dot)(const float *a, const float *b, size_t n);        /* in an order of this path's own; any n */
-    int  (*squares)(double *lane, const float *u, size_t n, float by); /* lane[i] += (u[i] * by)^2; is any product not finite? */
+    void (*squares)(double *lane, const char *g, amp_dtype t, size_t n, float by); /* lane[i] += (g[i] * by)^2; n <= AMP_LANES; not FP8 */
     void (*sums)(double *lane, const float *u, size_t n);          /* lane[i] += u[i] */
     void (*count)(uint8_t *exponent, const float *u, size_t n, uint32_t found[3]); /* exponents; most finite |u|, zeros, NaN. n: a multiple of 64 */
     float (*top)(const float *u, size_t n, float top);             /* the largest of them and top */
@@ -5506,18 +5506,6 @@ AMPI_ALWAYS float64x2_t ampi_n_addd(float64x2_t a, float64x2_t b) { return vaddq
         AMPI_PREPARE(P, P##_v, ux, c); \
         AMPI_LION(P, P##_v, wx, mx, ux, c); \
         P##_stf(w + i, wx); P##_stf(m + i, mx);) \
-    T static int P##_squares(double *lane, const float *u, size_t n, float by) { /* a square of floats is exact in double: contraction cannot hurt */ \
-        const P##_i e = P##_dup(0x7f800000u), one = P##_dup(0x00800000u); \
-        P##_i any = P##_dup(0); \
-        size_t i; \
-        for (i = 0; i + P##_N <= n; i += P##_N) { \
-            P##_v x = P##_mul(P##_ldf(u + i), P##_set(by)); \
-            P##_std(lane + i, P##_square(P##_lo(x), P##_ldd(lane + i))); \
-            if (P##_N > 1u) P##_std(lane + i + P##_N / 2u, P##_square(P##_hi(x), P##_ldd(lane + i + P##_N / 2u))); \
-            any = P##_or(any, P##_addi(P##_and(P##_b(x), e), one)); \
-        } \
-        return P##_any(P##_and(any, P##_dup(0x80000000u))) | (i < n ? ampi_c_squares(lane + i, u + i, n - i, by) : 0); \
-    } \
     T static void P##_sums(double *lane, const float *u, size_t n) { \
         size_t i; \
         for (i = 0; i + P##_N <= n; i += P##_N) { \
@@ -5572,6 +5560,29 @@ AMPI_ALWAYS float64x2_t ampi_n_addd(float64x2_t a, float64x2_t b) { return vaddq
     }
 
 AMPI_FLOAT_LOOPS(ampi_c, AMPI_TC)
+/* The square of a float is exact in double (contraction cannot hurt) and finite: what is not finite shows in the sum. HALF loads F16. */
+#define AMPI_SQUARES(P, T, HALF) \
+    T AMPI_ALWAYS void P##_squares_of(double *lane, const char *g, amp_dtype t, size_t n, float by) { \
+        const size_t size = t == AMP_F32 ? 4 : 2; \
+        size_t i; \
+        for (i = 0; i + P##_N <= n; i += P##_N, g += size * P##_N) { \
+            P##_v x = P##_mul(P##_f(t == AMP_F32 ? P##_ldi(g) : t == AMP_F16 ? HALF(g) : P##_decode(P##_up16(g), AMP_BF16)), P##_set(by)); \
+            AMPI_PREFETCH(g + 16384); /* the next rows: the hardware looks ahead less far, and not past a page */ \
+            P##_std(lane + i, P##_square(P##_lo(x), P##_ldd(lane + i))); \
+            if (P##_N > 1u) P##_std(lane + i + P##_N / 2u, P##_square(P##_hi(x), P##_ldd(lane + i + P##_N / 2u))); \
+        } \
+        P##_done(); \
+        if (P##_N > 1u && i < n) ampi_c_squares(lane + i, g, t, n - i, by); \
+    } \
+    T static void P##_squares(double *lane, const char *g, amp_dtype t, size_t n, float by) { \
+        if (t == AMP_F32) P##_squares_of(lane, g, AMP_F32, n, by); \
+        else if (t == AMP_F16) P##_squares_of(lane, g, AMP_F16, n, by); \
+        else P##_squares_of(lane, g, AMP_BF16, n, by); \
+    }
+AMP_INLINE uint32_t ampi_c_up16(const void *p) { uint16_t h; memcpy(&h, p, 2); return h; }
+AMP_INLINE uint32_t ampi_c_up_f16(const void *p) { return ampi_c_decode(ampi_c_up16(p), AMP_F16); }
+static void ampi_c_squares(double *lane, const char *g, amp_dtype t, size_t n, float by);
+AMPI_SQUARES(ampi_c, AMPI_TC, ampi_c_up_f16)
 #define AMPI_USE(P, SIMD, NAME) /* each path starts from the one below it and replaces what it does better */ \
     k->widen[AMP_F16] = P##_widen_f16;         k->narrow[AMP_F16] = P##_narrow_f16; \
     k->widen[AMP_BF16] = P##_widen_bf16;       k->narrow[AMP_BF16] = P##_narrow_bf16; \
@@ -5808,6 +5819,7 @@ AMPI_HALVES(ampi_5, AMPI_T5, _mm512, __m256i, _mm256, "v", 256, _mm_loadu_si128,
     AMPI_STEPS(T, P##_narrow_half, P##_narrow_half_1, 4u * P##_N, 2u, 4u)
 AMPI_F16C(ampi_2, AMPI_T2)
 AMPI_F16C(ampi_5, AMPI_T5)
+AMPI_SQUARES(ampi_s, AMPI_TS, ampi_s_up_f16) AMPI_SQUARES(ampi_2, AMPI_T2, ampi_2_half) AMPI_SQUARES(ampi_5, AMPI_T5, ampi_5_half)
 #undef AMPI_F16C
 /* VCVTNE2PS2BF16 rounds to nearest in any mode, but takes subnormals for 0: a step that holds one (2x - 1 < 2^24 - 1 unsigned) is done
    again with integers. */
@@ -5889,10 +5901,12 @@ AMPI_ALWAYS void ampi_n_narrow_half_1(char *d, const char *s) {
     uint32_t k;
     for (k = 0; k < 4; k++) vst1_u8((uint8_t *)d + 8 * k, vreinterpret_u8_f16(vcvt_f16_f32(ampi_n_f(ampi_n_ldi(s + 16 * k)))));
 }
+AMPI_ALWAYS uint32x4_t ampi_n_half(const char *s) { return ampi_n_b(vcvt_f32_f16(vreinterpret_f16_u8(vld1_u8((const uint8_t *)s)))); }
 AMPI_ALWAYS void ampi_n_widen_half_1(char *d, const char *s) {
     uint32_t k;
-    for (k = 0; k < 4; k++) ampi_n_sti(d + 16 * k, ampi_n_b(vcvt_f32_f16(vreinterpret_f16_u8(vld1_u8((const uint8_t *)s + 8 * k)))));
+    for (k = 0; k < 4; k++) ampi_n_sti(d + 16 * k, ampi_n_half(s + 8 * k));
 }
+AMPI_SQUARES(ampi_n, AMPI_TN, ampi_n_half)
 AMPI_STEPS(AMPI_TN, ampi_n_narrow_half, ampi_n_narrow_half_1, 16u, 2u, 4u)
 AMPI_STEPS(AMPI_TN, ampi_n_widen_half, ampi_n_widen_half_1, 16u, 4u, 2u)
 AMPI_TILE(ampi_n, AMPI_TN, 12, AMPI_R12) AMPI_TILE(ampi_n, AMPI_TN, 4, AMPI_R4) AMPI_TILE(ampi_n, AMPI_TN, 1, AMPI_R1)
@@ -6314,6 +6328,12 @@ typedef struct ampi_step_job {
 } ampi_step_job;
 static ampi_step_job ampi_step_of(amp_ctx *ctx) { ampi_step_job j; memset(&j, 0, sizeof j); j.c = ampi_cpu_of(ctx); return j; }
 static amp_array ampi_gradient(const amp_param_entry *p, uint32_t accum) { return accum ? amp_arr(p->accum, AMP_F32) : amp_arr(p->grad, p->grad_dtype); }
+static int ampi_not_finite(double x) { /* by the bits, behind a guarded addition: compilers may be told that there is no such thing */
+    uint64_t b;
+    x = ampi_dadd(x, 0.0);
+    memcpy(&b, &x, sizeof b);
+    return (b >> 52 & 0x7ffu) == 0x7ffu;
+}
 static void ampi_cpu_inspect_task(void *arg, size_t task, ampi_workspace *w) {
     const ampi_step_job *j = (const ampi_step_job *)arg;
     const amp_inspect_job *job = j->inspect;
@@ -6322,27 +6342,31 @@ static void ampi_cpu_inspect_task(void *arg, size_t task, ampi_workspace *w) {
     const amp_param_entry *p = &job->table.entries[at.param];
     amp_array g = ampi_gradient(p, job->flags & AMP_INSPECT_ACCUM);
     amp_partial *out = &job->table.partials[task];
-    ampi_sum sum = ampi_sum_begin(w);
     float own[AMPI_BLOCK];
     size_t start = (size_t)at.index * AMP_CHUNK, count = ampi_least((size_t)p->count - start, AMP_CHUNK), size = amp_dtype_size(g.dtype), i, n;
     int bad;
     memset(out, 0, sizeof *out);
     out->first = AMP_CHUNK;
+    memset(w->lane, 0, (ampi_least(count, AMP_LANES) + 7) / 8 * 8 * sizeof *w->lane);
     g = ampi_part(g, start);
-    for (i = 0; i < count; i += n) {
+    for (i = 0; i < count; i += n) { /* whole rows, in order, widened in registers: nothing but arithmetic between two loads */
+        const char *from = ampi_at(g, i);
+        n = ampi_least(size > 1 ? AMP_LANES : AMPI_BLOCK, count - i);
+        if (size == 1) { k->widen[g.dtype](own, from, n); from = (const char *)own; }
+        k->squares(w->lane + i % AMP_LANES, from, size == 1 ? AMP_F32 : g.dtype, n, j->inv);
+    }
+    out->sum = ampi_join_lanes(w->lane, count);
+    bad = ampi_not_finite(out->sum);
+    for (i = 0; i < count && (bad || job->flags & AMP_INSPECT_WRITE); i += n) {
         const float *u;
         n = ampi_least(AMPI_BLOCK, count - i);
-        ampi_ahead(ampi_at(g, i + n), n * size);
         u = ampi_floats(k, g, i, n, own);
-        bad = k->squares(ampi_sum_block(&sum, n), u, n, j->inv);
-        if (!bad && !(job->flags & AMP_INSPECT_WRITE)) continue;
         if (ampi_bits(j->inv) != 0x3f800000u) { (void)k->scale(own, u, n, j->inv); u = own; }
         if (bad) ampi_count_faults(out, g, i, u, n);
         if (!(job->flags & AMP_INSPECT_WRITE)) continue;
         k->narrow[g.dtype](ampi_at(g, i), u, n);
         if (j->inv > 1.0f && g.dtype != AMP_F32) ampi_count_lost(out, g, i, u, n); /* only a scale below 1 does that */
     }
-    out->sum = ampi_sum_end_of(&sum);
 }
 static amp_status ampi_cpu_inspect(amp_ctx *ctx, const amp_inspect_job *job) {
     ampi_fpu fpu = ampi_fpu_enter();
@@ -6395,13 +6419,14 @@ static void ampi_cpu_update_task(void *arg, size_t task, ampi_workspace *ws) {
     amp_coef c = amp_coef_of(job, p);
     float own_u[AMPI_BLOCK], own[AMPI_BLOCK], own_m[AMPI_BLOCK], own_v[AMPI_BLOCK];
     size_t i = (size_t)at.index * AMP_CHUNK, end = ampi_least((size_t)p->count, i + AMP_CHUNK), n, e;
+    size_t block = job->table.n_elements > 1u << 20 ? AMPI_BLOCK / 4 : AMPI_BLOCK; /* past the caches: conversions are to overlap the next block's loads */
     uint32_t overflow = 0, narrow_m = p->moment_dtype != AMP_F32;
     int need_m = job->desc.optimizer != AMP_SGD || c.momentum != 0.0f, need_v = job->desc.optimizer == AMP_ADAM || job->desc.optimizer == AMP_ADAMW;
     (void)ws;
     for (; i < end; i += n) {
         float *w = own, *m = NULL, *v = NULL;
         const float *u;
-        n = ampi_least(AMPI_BLOCK, end - i);
+        n = ampi_least(block, end - i);
         u = ampi_floats(k, g, i, n, own_u);
         if (p->layout == AMP_MASTER_F32) w = (float *)p->master + i;
         else if (p->layout == AMP_MASTER_NONE) k->widen[p->model_dtype](own, (const char *)p->model + 2 * i, n);
