@@ -261,6 +261,14 @@ static void bits_large(t_run *t) { /* around a chunk of 65,536 elements, and mor
     }
 }
 
+static void bits_past_the_caches(t_run *t) { /* more than 1 M elements: the CPU updates them in shorter blocks */
+    static const size_t counts[] = {1u << 20, 301};
+    setup u = AMP_ZERO;
+    if (t_slow(t)) return;
+    u.model = AMP_F16; u.grad = AMP_F16; u.counts = counts; u.n = 2; u.adopt = 1;
+    walk(t, &u, 9, 1);
+}
+
 static void bits_many_tensors(t_run *t) {
     static const size_t many[] = {1, 2, 13, 100, 200, 2000};
     static size_t counts[2000];
@@ -952,6 +960,7 @@ static void long_run_same_everywhere(t_run *t) { t_same_everywhere(t, long_run_s
 const t_test t_suite_step[] = {
     {"step.bits_small", bits_small, T_ALL},
     {"step.bits_large", bits_large, T_ALL},
+    {"step.bits_past_the_caches", bits_past_the_caches, T_ALL},
     {"step.bits_many_tensors", bits_many_tensors, T_ALL},
     {"step.accuracy", accuracy, T_ALL},
     {"step.skip_changes_nothing", skip_changes_nothing, T_ALL},
