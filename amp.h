@@ -5100,8 +5100,10 @@ typedef struct ampi_kernels { /* one SIMD path; n is at most AMPI_BLOCK where fl
    products only, may round once or twice. P_top and P_low: the larger and the smaller, and b (NEON: NaN) when one is NaN. */
 #if defined(AMPI_X86) || defined(AMPI_NEON)
 #  define AMPI_ALWAYS __attribute__((always_inline)) static inline
+#  define AMPI_ALWAYS_HOST AMPI_ALWAYS
 #else
 #  define AMPI_ALWAYS AMP_INLINE
+#  define AMPI_ALWAYS_HOST static inline /* calls what nvcc takes for host functions */
 #endif
 /* Portable C: one lane. exp and the activations are the scalar functions themselves, which the vectors below repeat. */
 #define AMPI_TC
@@ -5562,7 +5564,7 @@ AMPI_ALWAYS float64x2_t ampi_n_addd(float64x2_t a, float64x2_t b) { return vaddq
 AMPI_FLOAT_LOOPS(ampi_c, AMPI_TC)
 /* The square of a float is exact in double (contraction cannot hurt) and finite: what is not finite shows in the sum. HALF loads F16. */
 #define AMPI_SQUARES(P, T, HALF) \
-    T AMPI_ALWAYS void P##_squares_of(double *lane, const char *g, amp_dtype t, size_t n, float by) { \
+    T AMPI_ALWAYS_HOST void P##_squares_of(double *lane, const char *g, amp_dtype t, size_t n, float by) { \
         const size_t size = t == AMP_F32 ? 4 : 2; \
         size_t i; \
         for (i = 0; i + P##_N <= n; i += P##_N, g += size * P##_N) { \
