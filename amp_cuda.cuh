@@ -1558,7 +1558,7 @@ static __global__ void __launch_bounds__(AMP_BLOCK) ampi_k_xent_rows(const int32
 }
 
 /* A block per row; the order of operations is that of the CPU's ampi_xent_row. */
-static __global__ void __launch_bounds__(AMP_BLOCK) ampi_k_xent(amp_xent d, const amp_scaler_state *state, const ampi_cu_scratch *counted) {
+static __global__ void __launch_bounds__(AMP_BLOCK, 2) ampi_k_xent(amp_xent d, const amp_scaler_state *state, const ampi_cu_scratch *counted) {
     AMP_SHARED(double, first, AMPI_GROUPS);
     AMP_SHARED(float, top, AMP_BLOCK);
     float keep = ampi_sub(1.0f, d.smoothing), share = ampi_div(d.smoothing, (float)d.classes);
@@ -1729,7 +1729,7 @@ AMPI_K void ampi_k_act_grad8(uint32_t x[8], amp_act act, const uint32_t saved[8]
 }
 
 /* What cuBLASLt left to do: d holds the product; add the bias (if asked), then as ampi_k_finish. Groups of 8 along a row. */
-static __global__ void __launch_bounds__(AMP_BLOCK) ampi_k_epilogue(amp_gemm_desc p, int add_bias, int wide, int wide_bias) {
+static __global__ void __launch_bounds__(AMP_BLOCK, 2) ampi_k_epilogue(amp_gemm_desc p, int add_bias, int wide, int wide_bias) {
     uint64_t across = p.n / 8u + (p.n % 8u != 0), all = p.batch * p.m * across, g;
     for (g = (uint64_t)blockIdx.x * AMP_BLOCK + threadIdx.x; g < all; g += (uint64_t)gridDim.x * AMP_BLOCK) {
         uint64_t row = g / across, j = 8u * (g % across), at = row / p.m * p.stride_d + row % p.m * p.ldd + j;
@@ -2403,7 +2403,7 @@ extern "C" amp_status amp_cuda_plans_load(amp_ctx *ctx, const char *path) {
     return AMP_OK;
 }
 
-static __global__ void __launch_bounds__(AMP_BLOCK) ampi_k_dropout(amp_dropout_desc d, uint64_t threshold, float factor, uint64_t head, uint64_t groups) {
+static __global__ void __launch_bounds__(AMP_BLOCK, 2) ampi_k_dropout(amp_dropout_desc d, uint64_t threshold, float factor, uint64_t head, uint64_t groups) {
     uint64_t me = (uint64_t)blockIdx.x * AMP_BLOCK + threadIdx.x, step = (uint64_t)gridDim.x * AMP_BLOCK, i;
     uint32_t x[8], r[8], k;
     for (i = me; i < groups; i += step) {
