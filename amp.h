@@ -1174,13 +1174,14 @@ typedef enum amp_act {
 } amp_act;
 
 /* amp_gemm_desc.flags, amp_linear.flags. The first four are permissions: a context that has no faster way does not use them. */
-#define AMP_GEMM_TF32     1u  /* F32 operands may be rounded to TF32: 10 mantissa bits, error 2^-11 of each; CUDA sm_80+, about 8 times faster */
+#define AMP_GEMM_TF32     1u  /* F32 operands may be rounded to TF32: 10 mantissa bits, error 2^-11 of each; CUDA, sm_80+: Tensor Cores */
 #define AMP_GEMM_REDUCED  2u  /* parts of a sum over k may be rounded to d's dtype before they are added up: Inf from 65520 on in F16 */
-#define AMP_GEMM_F16_SUM  4u  /* F16 products may be added up in F16: error k * 2^-11, Inf from 65520 on; twice as fast on GeForce only */
-#define AMP_GEMM_FAST_FP8 8u  /* FP8 products may be added up with fewer bits (about 14) between promotions: for forward products */
+#define AMP_GEMM_F16_SUM  4u  /* F16 products may be added up in F16: error k * 2^-11, Inf from 65520 on; faster on GeForce, hardly elsewhere */
+#define AMP_GEMM_FAST_FP8 8u  /* FP8 products may be added up with fewer bits between promotions: for forward products */
 #define AMP_GEMM_EMULATE  16u /* CUDA: FP8 products that cuBLASLt does not take run on a plain kernel (slow); without it UNSUPPORTED says why */
 #define AMP_GEMM_EXPLAIN  32u /* nothing runs; the logger gets an INFO event that says how it would (see amp_gemm_explain) */
-#define AMP_GEMM_TUNE     64u /* nothing runs; CUDA: times cuBLASLt's candidates on these arrays and keeps the fastest for this shape. Class: setup */
+#define AMP_GEMM_TUNE     64u /* nothing runs; CUDA: times cuBLASLt's candidates on these arrays and keeps the fastest for this shape. Class: setup.
+                                 With both, automatic dtypes and records are returned as if it had run */
 
 typedef struct amp_gemm_desc { /* D[m,n] = act( alpha * op(A)[m,k] * op(B)[k,n] + beta * C[m,n] + bias[n] ) */
     uint32_t  _begin;

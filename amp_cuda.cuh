@@ -2297,7 +2297,7 @@ static amp_status ampi_cu_tune(const ampi_cu_call *k, const amp_gemm_desc *desc,
     for (i = 0; i < 4u; i++) ampi_cu_give(k->c, own[i], bytes[i]);
     if (s != AMP_OK) return s;
     *plan = best;
-    amp_log_event(k->ctx, AMP_LOG_INFO, "%s: tuned: %.4f ms, the first of %u candidates %.4f ms", k->verb, (double)least, (unsigned)tried, (double)first);
+    if (tried) amp_log_event(k->ctx, AMP_LOG_INFO, "%s: tuned: %.4f ms, the first of %u candidates %.4f ms", k->verb, (double)least, (unsigned)tried, (double)first);
     return AMP_OK;
 }
 

@@ -94,6 +94,38 @@ static void explained(t_run *t) {
     }
 }
 
+#ifdef AMP_HOSTCUDA
+/* What depends on the device: FP8 from sm_89 on, in any layout on sm_100; BF16 from sm_80 on. */
+static void devices(t_run *t) {
+    static const int arch[4][2] = {{7, 5}, {8, 0}, {8, 9}, {10, 0}};
+    amp_ctx *keep = t->ctx;
+    char text[400];
+    int i;
+    for (i = 0; i < 4; i++) {
+        amp_gemm_desc g;
+        amp_status st;
+        hcu_set_arch(0, arch[i][0], arch[i][1]);
+        if (!CHECK_OK(t_create(t->place, &t->ctx, NULL, NULL))) break;
+        t_note(t, "sm_%d%d", arch[i][0], arch[i][1]);
+        g = product(t, 32, 32, 32, AMP_BF16, AMP_BF16);
+        CHECK_OK(amp_gemm_explain(t->ctx, &g, text, sizeof text));
+        CHECK(has_words(text, i == 0 ? "plain kernel|sm_80" : "cuBLASLt"));
+        g = product(t, 32, 32, 32, AMP_F8E4M3, AMP_BF16);
+        st = amp_gemm(t->ctx, &g);
+        if (i < 2) CHECK(st == AMP_ERR_UNSUPPORTED && strstr(amp_last_error(t->ctx), "sm_89") != NULL);
+        else CHECK_OK(st);
+        g.trans_b = 0;
+        st = amp_gemm(t->ctx, &g);
+        if (i < 3) CHECK_EQ(st, AMP_ERR_UNSUPPORTED);
+        else CHECK_OK(st);
+        t_clear(t);
+        amp_ctx_destroy(t->ctx);
+    }
+    t->ctx = keep;
+    hcu_set_arch(0, 9, 0);
+}
+#endif
+
 /* Refusals of FP8 name what is wrong. On the CPU all of it runs. */
 static void f8_refused(t_run *t) {
     static const char *const words[] = {"trans_a", "trans_b", "16", "both f8e5m2", "beta", "16 bytes", "f8e4m3"};
@@ -395,6 +427,9 @@ static void past_2_31(t_run *t) {
 const t_test t_suite_paths[] = {
     {"paths.past_2_31", past_2_31, T_ALL},
     {"paths.explained", explained, T_ALL},
+#ifdef AMP_HOSTCUDA
+    {"paths.devices", devices, T_CUDA},
+#endif
     {"paths.f8_refused", f8_refused, T_ALL},
     {"paths.errors", errors, T_ALL},
     {"paths.factors_and_flags", factors_and_flags, T_ALL},
