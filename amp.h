@@ -22,15 +22,15 @@
        amp_scaler *s;
        amp_scaler_create(&s, ctx, NULL);         // loss scale 65536, x2 after 2000 good steps, x0.5 on overflow
 
-       amp_linear fc1 = { .x = x, .w = amp_param_model(p, 0), .y = h, .rows = 64, .in = 784, .out = 512, .act = AMP_GELU, ... };
+       amp_linear_desc fc1 = { .x = x, .w = amp_param_model(p, 0), .y = h, .rows = 64, .in = 784, .out = 512, .act = AMP_GELU, ... };
        for (i = 0; i < steps; i++) {
            amp_linear_forward(ctx, &fc1);
-           amp_softmax_cross_entropy(ctx, &(amp_xent){ .logits = y, .labels = t, .dlogits = dy, .scaler = s, ... });
+           amp_softmax_cross_entropy(ctx, &(amp_xent_desc){ .logits = y, .labels = t, .dlogits = dy, .scaler = s, ... });
            amp_linear_backward(ctx, &fc1);
-           amp_step(ctx, p, s, &(amp_step_desc){ .optimizer = AMP_ADAMW, .lr = 1e-3f, .clip_norm = 1.0f });
+           amp_step(p, s, &(amp_step_desc){ .optimizer = AMP_ADAMW, .lr = 1e-3f, .clip_norm = 1.0f });
        }
    In C++ the address of a compound literal is an error: fill a variable and pass it, every verb has an overload for it:
-       amp_step_desc d = AMP_ZERO;  d.lr = 1e-3f;  amp_step(ctx, p, s, d);
+       amp_step_desc d = AMP_ZERO;  d.lr = 1e-3f;  amp_step(p, s, d);
 
    WHAT IT IS NOT: no autograd, no layers, no data loading. Your model and your loop stay yours.
 
@@ -90,7 +90,7 @@
 #define AMP_VERSION_MAJOR 0
 #define AMP_VERSION_MINOR 1
 #define AMP_VERSION_PATCH 0
-#define AMP_VERSION (AMP_VERSION_MAJOR * 10000 + AMP_VERSION_MINOR * 100 + AMP_VERSION_PATCH)
+#define AMP_VERSION       (AMP_VERSION_MAJOR * 10000 + AMP_VERSION_MINOR * 100 + AMP_VERSION_PATCH)
 
 #include <stddef.h>
 #include <stdint.h>
@@ -108,7 +108,9 @@
 #  define AMP_UNUSED
 #endif
 #ifdef __cplusplus
-#  define AMP_ZERO {} /* amp_gemm_desc d = AMP_ZERO;  a zeroed desc without a warning, in C and in C++ */
+#  define AMP_ZERO \
+      { \
+      } /* amp_gemm_desc d = AMP_ZERO;  a zeroed desc without a warning, in C and in C++ */
 #else
 #  define AMP_ZERO {0}
 #endif
@@ -116,7 +118,9 @@
 #  ifndef AMP_IMPLEMENTATION
 #    define AMP_IMPLEMENTATION
 #  endif
-#  define AMP_API AMP_UNUSED static
+#  define AMP_API \
+      AMP_UNUSED \
+      static
 #endif
 #ifndef AMP_API
 #  define AMP_API extern
@@ -128,6 +132,7 @@ extern "C" {
 
 /* ==== >>status ======================================================================================================== */
 
+/* clang-format off */
 #define AMP_STATUS_LIST(X) \
     X(AMP_OK,                0, "success") \
     X(AMP_ERR_INVALID_ARG,  -1, "an argument is outside its documented range") \
@@ -142,12 +147,13 @@ extern "C" {
     X(AMP_ERR_CAPTURE,     -10, "this call synchronises and the stream is being captured") \
     X(AMP_ERR_IO,          -11, "a file could not be read or written") \
     X(AMP_ERR_FORMAT,      -12, "not a state of this kind, or truncated, altered, or made for other parameters")
+/* clang-format on */
 
 typedef enum amp_status {
 #define AMP_X(name, value, text) name = value,
-    AMP_STATUS_LIST(AMP_X)
+    AMP_STATUS_LIST (AMP_X)
 #undef AMP_X
-    AMP_STATUS_FORCE_INT = 0x7fffffff
+        AMP_STATUS_FORCE_INT = 0x7fffffff
 } amp_status;
 
 /* One sentence per status, never NULL, also for unknown numbers. Class: host. Threads: safe. */
@@ -159,29 +165,37 @@ AMP_API int amp_version(void);
 /* ==== >>types ========================================================================================================= */
 
 typedef enum amp_dtype {
-    AMP_AUTO = 0,  /* "choose for me": what it means is said where it is accepted */
-    AMP_F32,       /* float */
-    AMP_F16,       /* IEEE binary16:  5 exponent bits, 10 mantissa bits, max 65504, smallest 2^-24 */
-    AMP_BF16,      /* bfloat16:       8 exponent bits,  7 mantissa bits, the range of float */
-    AMP_F8E4M3,    /* OCP FP8 E4M3:   no Inf, one NaN, max 448, smallest 2^-9 */
-    AMP_F8E5M2,    /* OCP FP8 E5M2:   Inf and NaN as IEEE, max 57344, smallest 2^-16 */
+    AMP_AUTO = 0, /* "choose for me": what it means is said where it is accepted */
+    AMP_F32,      /* float */
+    AMP_F16,      /* IEEE binary16:  5 exponent bits, 10 mantissa bits, max 65504, smallest 2^-24 */
+    AMP_BF16,     /* bfloat16:       8 exponent bits,  7 mantissa bits, the range of float */
+    AMP_F8E4M3,   /* OCP FP8 E4M3:   no Inf, one NaN, max 448, smallest 2^-9 */
+    AMP_F8E5M2,   /* OCP FP8 E5M2:   Inf and NaN as IEEE, max 57344, smallest 2^-16 */
     AMP_DTYPE_COUNT
 } amp_dtype;
 
 /* Storage types: one-member structs, so that mixing them up does not compile and `+` is refused. Same size and layout as
    CUDA's __half and __nv_bfloat16: cast the pointers at that border, nowhere else. */
-typedef struct amp_f16    { uint16_t bits; } amp_f16;
-typedef struct amp_bf16   { uint16_t bits; } amp_bf16;
-typedef struct amp_f8e4m3 { uint8_t  bits; } amp_f8e4m3;
-typedef struct amp_f8e5m2 { uint8_t  bits; } amp_f8e5m2;
+typedef struct amp_f16 {
+    uint16_t bits;
+} amp_f16;
+typedef struct amp_bf16 {
+    uint16_t bits;
+} amp_bf16;
+typedef struct amp_f8e4m3 {
+    uint8_t bits;
+} amp_f8e4m3;
+typedef struct amp_f8e5m2 {
+    uint8_t bits;
+} amp_f8e5m2;
 
 /* An operand: where, and in which format. `count` is the number of elements if you know it: 0 means "as many as the verb
    needs"; a verb refuses an operand whose count is too small. Write it amp_arr(ptr, AMP_F16). */
 typedef struct amp_array {
-    void     *data;   /* context memory; NULL: no operand */
+    void *data; /* context memory; NULL: no operand */
     amp_dtype dtype;
-    uint32_t  flags;  /* 0, or AMP_CACHE (>>policy) */
-    size_t    count;  /* elements, or 0 */
+    uint32_t flags; /* 0, or AMP_CACHE (>>policy) */
+    size_t count;   /* elements, or 0 */
 } amp_array;
 
 /* Operands made from const pointers are only read: a verb writes to those that its comment calls outputs, and to no other. */
@@ -205,13 +219,15 @@ AMP_API const char *amp_dtype_name(amp_dtype t); /* "f32", "f16", ...; never NUL
 /* Every desc struct is right when zeroed: 0 means the default that the field's comment gives. Its first member `_begin` and its
    last member `_end` stay 0; anything else means that the struct was not initialised and returns AMP_ERR_UNINIT.
    Where zero is a useful value and not the default, AMP_NONE asks for it. */
-#define AMP_NONE (-1)
+#define AMP_NONE      (-1)
 #define AMP_BROADCAST ((size_t)-1) /* a batch stride: every batch uses the same matrix */
 
 /* ==== >>context ======================================================================================================= */
 
-typedef struct amp_allocator { /* all zero: malloc and free (host) or cudaMalloc and cudaFree (device). Both functions or neither. */
-    void *(*alloc_fn)(size_t bytes, void *user); /* aligned for any type (device: 256 bytes); NULL when there is no memory */
+typedef struct
+    amp_allocator { /* all zero: malloc and free (host) or cudaMalloc and cudaFree (device). Both functions or neither. */
+    void *(*alloc_fn)(
+        size_t bytes, void *user); /* aligned for any type (device: 256 bytes); NULL when there is no memory */
     void (*free_fn)(void *ptr, size_t bytes, void *user);
     void *user;
 } amp_allocator;
@@ -223,9 +239,9 @@ typedef struct amp_logger { /* all zero: silent. fn must not call amp_*; `text` 
     void *user;
 } amp_logger;
 
-typedef struct amp_ctx amp_ctx;         /* opaque: the CPU, or one CUDA stream on one GPU */
-typedef struct amp_params amp_params;   /* opaque: a set of parameters */
-typedef struct amp_scaler amp_scaler;   /* opaque: a loss scaler */
+typedef struct amp_ctx amp_ctx;       /* opaque: the CPU, or one CUDA stream on one GPU */
+typedef struct amp_params amp_params; /* opaque: a set of parameters */
+typedef struct amp_scaler amp_scaler; /* opaque: a loss scaler */
 
 typedef enum amp_simd { /* CPU code paths; all give the same bits in every verb but the products */
     AMP_SIMD_AUTO = 0,  /* the best that this machine runs */
@@ -237,13 +253,13 @@ typedef enum amp_simd { /* CPU code paths; all give the same bits in every verb 
 } amp_simd;
 
 typedef struct amp_cpu_desc {
-    uint32_t      _begin;
-    int32_t       threads;   /* 0 => one per online processor; else 1 .. 256, the calling thread included */
-    amp_simd      simd;      /* AMP_SIMD_AUTO; a path that this machine lacks returns AMP_ERR_UNSUPPORTED */
-    uint32_t      flags;     /* 0 */
+    uint32_t _begin;
+    int32_t threads;         /* 0 => one per online processor; else 1 .. 256, the calling thread included */
+    amp_simd simd;           /* AMP_SIMD_AUTO; a path that this machine lacks returns AMP_ERR_UNSUPPORTED */
+    uint32_t flags;          /* 0 */
     amp_allocator allocator; /* {0} => malloc / free */
-    amp_logger    logger;    /* {0} => silent */
-    uint64_t      _end;
+    amp_logger logger;       /* {0} => silent */
+    uint64_t _end;
 } amp_cpu_desc;
 
 /* amp_status amp_cpu_create(amp_ctx **out, const amp_cpu_desc *desc)
@@ -277,7 +293,7 @@ AMP_API amp_status amp_zero(amp_ctx *ctx, void *dst, size_t bytes);
 AMP_API amp_status amp_sync(amp_ctx *ctx);
 
 typedef struct amp_ledger_row {
-    char     label[32];
+    char label[32];
     uint64_t bytes; /* now */
     uint64_t peak;  /* highest so far */
 } amp_ledger_row;
@@ -289,14 +305,25 @@ AMP_API amp_ledger_row amp_ledger_find(const amp_ctx *ctx, const char *label);
 /* ==== >>formats ======================================================================================================
    Scalar conversions: inline, pure, integer-only, usable in device code. The reference that every faster path equals. */
 
-AMP_INLINE uint32_t ampi_bits(float x)      { uint32_t u; memcpy(&u, &x, 4); return u; }
-AMP_INLINE float    ampi_float(uint32_t u)  { float x;    memcpy(&x, &u, 4); return x; }
+AMP_INLINE uint32_t ampi_bits(float x) {
+    uint32_t u;
+    memcpy(&u, &x, 4);
+    return u;
+}
+AMP_INLINE float ampi_float(uint32_t u) {
+    float x;
+    memcpy(&x, &u, 4);
+    return x;
+}
 
 /* A format is its mantissa bits, the biased float exponent of its smallest normal, the first float (as bits) that overflows, and
    the patterns of overflow, of the largest finite number and of NaN. */
-typedef struct ampi_format { uint32_t mant, emin, limit, over, maxf, nan; } ampi_format;
+typedef struct ampi_format {
+    uint32_t mant, emin, limit, over, maxf, nan;
+} ampi_format;
 AMP_INLINE ampi_format ampi_format_of(amp_dtype t) { /* folded away when t is a constant */
-    ampi_format f16 = {10, 113, 0x477ff000u, 0x7c00u, 0x7bffu, 0x7e00u}, bf16 = {7, 1, 0x7f7f8000u, 0x7f80u, 0x7f7fu, 0x7fc0u};
+    ampi_format f16 = {10, 113, 0x477ff000u, 0x7c00u, 0x7bffu, 0x7e00u},
+                bf16 = {7, 1, 0x7f7f8000u, 0x7f80u, 0x7f7fu, 0x7fc0u};
     ampi_format e4m3 = {3, 121, 0x43e80001u, 0x7fu, 0x7eu, 0x7fu}, e5m2 = {2, 113, 0x47700000u, 0x7cu, 0x7bu, 0x7eu};
     return t == AMP_F16 ? f16 : t == AMP_BF16 ? bf16 : t == AMP_F8E4M3 ? e4m3 : e5m2;
 }
@@ -322,15 +349,26 @@ AMP_INLINE uint32_t ampi_encode(uint32_t x, amp_dtype t, amp_rounding how, uint3
     q = (uint32_t)(v >> 32) + ((en - f.emin) << f.mant);
     q = q > f.maxf ? f.maxf : q;
     q = a >= f.limit ? (saturate ? f.maxf : f.over) : q;
-    q = a > 0x7f800000u ? (f.nan | (f.mant > 3u || t == AMP_F8E5M2 ? (a >> (23u - f.mant)) & ((1u << f.mant) - 1u) : 0u)) : q;
+    q = a > 0x7f800000u
+        ? (f.nan | (f.mant > 3u || t == AMP_F8E5M2 ? (a >> (23u - f.mant)) & ((1u << f.mant) - 1u) : 0u))
+        : q;
     return sign | q;
 }
 
 AMP_INLINE uint32_t ampi_top_bit(uint32_t m) { /* position of the highest set bit of m, 0 < m < 1024 */
     uint32_t p = 0;
-    if (m >> 8) { p += 8; m >>= 8; }
-    if (m >> 4) { p += 4; m >>= 4; }
-    if (m >> 2) { p += 2; m >>= 2; }
+    if (m >> 8) {
+        p += 8;
+        m >>= 8;
+    }
+    if (m >> 4) {
+        p += 4;
+        m >>= 4;
+    }
+    if (m >> 2) {
+        p += 2;
+        m >>= 2;
+    }
     return p + (m >> 1);
 }
 
@@ -338,9 +376,11 @@ AMP_INLINE uint32_t ampi_top_bit(uint32_t m) { /* position of the highest set bi
 AMP_INLINE uint32_t ampi_decode(uint32_t b, amp_dtype t) {
     ampi_format f = ampi_format_of(t);
     uint32_t sign_at = t == AMP_F16 || t == AMP_BF16 ? 15 : 7;
-    uint32_t sign = (b >> sign_at) << 31, a = b & ((1u << sign_at) - 1u), up = 23u - f.mant, m = a & ((1u << f.mant) - 1u), p;
+    uint32_t sign = (b >> sign_at) << 31, a = b & ((1u << sign_at) - 1u), up = 23u - f.mant,
+             m = a & ((1u << f.mant) - 1u), p;
     if (t == AMP_BF16) return sign | (a << 16) | (a > 0x7f80u ? 0x400000u : 0u);
-    if (t == AMP_F8E4M3 ? a == 0x7fu : a >= f.over) return sign | 0x7f800000u | (m << up) | (a == f.over && t != AMP_F8E4M3 ? 0u : 0x400000u);
+    if (t == AMP_F8E4M3 ? a == 0x7fu : a >= f.over)
+        return sign | 0x7f800000u | (m << up) | (a == f.over && t != AMP_F8E4M3 ? 0u : 0x400000u);
     if (a >> f.mant) return sign | ((a << up) + ((f.emin - 1u) << 23));
     if (!m) return sign;
     p = ampi_top_bit(m); /* a subnormal: m * 2^(emin - 127 - mant) becomes a normal float */
@@ -370,47 +410,111 @@ AMP_INLINE uint32_t ampi_odd_f32(double x) {
 
 /* From float or double, rounded once to nearest even. _sat: beyond the range gives the largest finite number instead of Inf / NaN.
    _sr: stochastic, r uniform in [0, 2^32), e.g. from amp_random(). To float: exact. */
-AMP_INLINE amp_f16    amp_f16_from_f32(float x)                    { amp_f16 h;    h.bits = (uint16_t)ampi_encode(ampi_bits(x), AMP_F16, AMP_NEAREST, 0, 0); return h; }
-AMP_INLINE amp_bf16   amp_bf16_from_f32(float x)                   { amp_bf16 h;   h.bits = (uint16_t)ampi_encode(ampi_bits(x), AMP_BF16, AMP_NEAREST, 0, 0); return h; }
-AMP_INLINE amp_f8e4m3 amp_f8e4m3_from_f32(float x)                 { amp_f8e4m3 h; h.bits = (uint8_t)ampi_encode(ampi_bits(x), AMP_F8E4M3, AMP_NEAREST, 0, 0); return h; }
-AMP_INLINE amp_f8e5m2 amp_f8e5m2_from_f32(float x)                 { amp_f8e5m2 h; h.bits = (uint8_t)ampi_encode(ampi_bits(x), AMP_F8E5M2, AMP_NEAREST, 0, 0); return h; }
-AMP_INLINE amp_f8e4m3 amp_f8e4m3_from_f32_sat(float x)             { amp_f8e4m3 h; h.bits = (uint8_t)ampi_encode(ampi_bits(x), AMP_F8E4M3, AMP_NEAREST, 0, 1); return h; }
-AMP_INLINE amp_f8e5m2 amp_f8e5m2_from_f32_sat(float x)             { amp_f8e5m2 h; h.bits = (uint8_t)ampi_encode(ampi_bits(x), AMP_F8E5M2, AMP_NEAREST, 0, 1); return h; }
-AMP_INLINE amp_f16    amp_f16_from_f32_sr(float x, uint32_t r)     { amp_f16 h;    h.bits = (uint16_t)ampi_encode(ampi_bits(x), AMP_F16, AMP_STOCHASTIC, r, 0); return h; }
-AMP_INLINE amp_bf16   amp_bf16_from_f32_sr(float x, uint32_t r)    { amp_bf16 h;   h.bits = (uint16_t)ampi_encode(ampi_bits(x), AMP_BF16, AMP_STOCHASTIC, r, 0); return h; }
-AMP_INLINE amp_f8e4m3 amp_f8e4m3_from_f32_sr(float x, uint32_t r)  { amp_f8e4m3 h; h.bits = (uint8_t)ampi_encode(ampi_bits(x), AMP_F8E4M3, AMP_STOCHASTIC, r, 0); return h; }
-AMP_INLINE amp_f8e5m2 amp_f8e5m2_from_f32_sr(float x, uint32_t r)  { amp_f8e5m2 h; h.bits = (uint8_t)ampi_encode(ampi_bits(x), AMP_F8E5M2, AMP_STOCHASTIC, r, 0); return h; }
-AMP_INLINE amp_f16    amp_f16_from_f64(double x)                   { amp_f16 h;    h.bits = (uint16_t)ampi_encode(ampi_odd_f32(x), AMP_F16, AMP_NEAREST, 0, 0); return h; }
-AMP_INLINE amp_bf16   amp_bf16_from_f64(double x)                  { amp_bf16 h;   h.bits = (uint16_t)ampi_encode(ampi_odd_f32(x), AMP_BF16, AMP_NEAREST, 0, 0); return h; }
-AMP_INLINE float      amp_f32_from_f16(amp_f16 h)                  { return ampi_float(ampi_decode(h.bits, AMP_F16)); }
-AMP_INLINE float      amp_f32_from_bf16(amp_bf16 h)                { return ampi_float(ampi_decode(h.bits, AMP_BF16)); }
-AMP_INLINE float      amp_f32_from_f8e4m3(amp_f8e4m3 h)            { return ampi_float(ampi_decode(h.bits, AMP_F8E4M3)); }
-AMP_INLINE float      amp_f32_from_f8e5m2(amp_f8e5m2 h)            { return ampi_float(ampi_decode(h.bits, AMP_F8E5M2)); }
+AMP_INLINE amp_f16 amp_f16_from_f32(float x) {
+    amp_f16 h;
+    h.bits = (uint16_t)ampi_encode(ampi_bits(x), AMP_F16, AMP_NEAREST, 0, 0);
+    return h;
+}
+AMP_INLINE amp_bf16 amp_bf16_from_f32(float x) {
+    amp_bf16 h;
+    h.bits = (uint16_t)ampi_encode(ampi_bits(x), AMP_BF16, AMP_NEAREST, 0, 0);
+    return h;
+}
+AMP_INLINE amp_f8e4m3 amp_f8e4m3_from_f32(float x) {
+    amp_f8e4m3 h;
+    h.bits = (uint8_t)ampi_encode(ampi_bits(x), AMP_F8E4M3, AMP_NEAREST, 0, 0);
+    return h;
+}
+AMP_INLINE amp_f8e5m2 amp_f8e5m2_from_f32(float x) {
+    amp_f8e5m2 h;
+    h.bits = (uint8_t)ampi_encode(ampi_bits(x), AMP_F8E5M2, AMP_NEAREST, 0, 0);
+    return h;
+}
+AMP_INLINE amp_f8e4m3 amp_f8e4m3_from_f32_sat(float x) {
+    amp_f8e4m3 h;
+    h.bits = (uint8_t)ampi_encode(ampi_bits(x), AMP_F8E4M3, AMP_NEAREST, 0, 1);
+    return h;
+}
+AMP_INLINE amp_f8e5m2 amp_f8e5m2_from_f32_sat(float x) {
+    amp_f8e5m2 h;
+    h.bits = (uint8_t)ampi_encode(ampi_bits(x), AMP_F8E5M2, AMP_NEAREST, 0, 1);
+    return h;
+}
+AMP_INLINE amp_f16 amp_f16_from_f32_sr(float x, uint32_t r) {
+    amp_f16 h;
+    h.bits = (uint16_t)ampi_encode(ampi_bits(x), AMP_F16, AMP_STOCHASTIC, r, 0);
+    return h;
+}
+AMP_INLINE amp_bf16 amp_bf16_from_f32_sr(float x, uint32_t r) {
+    amp_bf16 h;
+    h.bits = (uint16_t)ampi_encode(ampi_bits(x), AMP_BF16, AMP_STOCHASTIC, r, 0);
+    return h;
+}
+AMP_INLINE amp_f8e4m3 amp_f8e4m3_from_f32_sr(float x, uint32_t r) {
+    amp_f8e4m3 h;
+    h.bits = (uint8_t)ampi_encode(ampi_bits(x), AMP_F8E4M3, AMP_STOCHASTIC, r, 0);
+    return h;
+}
+AMP_INLINE amp_f8e5m2 amp_f8e5m2_from_f32_sr(float x, uint32_t r) {
+    amp_f8e5m2 h;
+    h.bits = (uint8_t)ampi_encode(ampi_bits(x), AMP_F8E5M2, AMP_STOCHASTIC, r, 0);
+    return h;
+}
+AMP_INLINE amp_f16 amp_f16_from_f64(double x) {
+    amp_f16 h;
+    h.bits = (uint16_t)ampi_encode(ampi_odd_f32(x), AMP_F16, AMP_NEAREST, 0, 0);
+    return h;
+}
+AMP_INLINE amp_bf16 amp_bf16_from_f64(double x) {
+    amp_bf16 h;
+    h.bits = (uint16_t)ampi_encode(ampi_odd_f32(x), AMP_BF16, AMP_NEAREST, 0, 0);
+    return h;
+}
+AMP_INLINE float amp_f32_from_f16(amp_f16 h) { return ampi_float(ampi_decode(h.bits, AMP_F16)); }
+AMP_INLINE float amp_f32_from_bf16(amp_bf16 h) { return ampi_float(ampi_decode(h.bits, AMP_BF16)); }
+AMP_INLINE float amp_f32_from_f8e4m3(amp_f8e4m3 h) { return ampi_float(ampi_decode(h.bits, AMP_F8E4M3)); }
+AMP_INLINE float amp_f32_from_f8e5m2(amp_f8e5m2 h) { return ampi_float(ampi_decode(h.bits, AMP_F8E5M2)); }
 
 /* One element of an array of any dtype. On the host any address will do, on a device one that is aligned to the element. */
 AMP_INLINE float amp_load(const void *data, amp_dtype t, size_t i) {
-    uint32_t u = 0; uint16_t h; uint8_t b;
+    uint32_t u = 0;
+    uint16_t h;
+    uint8_t b;
 #if defined(__CUDA_ARCH__)
     if (amp_dtype_size(t) == 4u) return ((const float *)data)[i];
     u = amp_dtype_size(t) == 2u ? ((const uint16_t *)data)[i] : ((const uint8_t *)data)[i];
     return ampi_float(ampi_decode(u, t));
 #endif
-    if (amp_dtype_size(t) == 4u)      { memcpy(&u, (const char *)data + 4u * i, 4); return ampi_float(u); }
-    else if (amp_dtype_size(t) == 2u) { memcpy(&h, (const char *)data + 2u * i, 2); u = h; }
-    else                              { memcpy(&b, (const char *)data + i, 1); u = b; }
+    if (amp_dtype_size(t) == 4u) {
+        memcpy(&u, (const char *)data + 4u * i, 4);
+        return ampi_float(u);
+    } else if (amp_dtype_size(t) == 2u) {
+        memcpy(&h, (const char *)data + 2u * i, 2);
+        u = h;
+    } else {
+        memcpy(&b, (const char *)data + i, 1);
+        u = b;
+    }
     return ampi_float(ampi_decode(u, t));
 }
 AMP_INLINE void ampi_store_bits(void *data, amp_dtype t, size_t i, uint32_t u) {
-    uint16_t h = (uint16_t)u; uint8_t b = (uint8_t)u;
+    uint16_t h = (uint16_t)u;
+    uint8_t b = (uint8_t)u;
 #if defined(__CUDA_ARCH__)
-    if (amp_dtype_size(t) == 4u) ((uint32_t *)data)[i] = u;
-    else if (amp_dtype_size(t) == 2u) ((uint16_t *)data)[i] = h;
-    else ((uint8_t *)data)[i] = b;
+    if (amp_dtype_size(t) == 4u)
+        ((uint32_t *)data)[i] = u;
+    else if (amp_dtype_size(t) == 2u)
+        ((uint16_t *)data)[i] = h;
+    else
+        ((uint8_t *)data)[i] = b;
     return;
 #endif
-    if (amp_dtype_size(t) == 4u)      memcpy((char *)data + 4u * i, &u, 4);
-    else if (amp_dtype_size(t) == 2u) memcpy((char *)data + 2u * i, &h, 2);
-    else                              memcpy((char *)data + i, &b, 1);
+    if (amp_dtype_size(t) == 4u)
+        memcpy((char *)data + 4u * i, &u, 4);
+    else if (amp_dtype_size(t) == 2u)
+        memcpy((char *)data + 2u * i, &h, 2);
+    else
+        memcpy((char *)data + i, &b, 1);
 }
 AMP_INLINE void amp_store(void *data, amp_dtype t, size_t i, float x) { /* to nearest even */
     ampi_store_bits(data, t, i, t == AMP_F32 ? ampi_bits(x) : ampi_encode(ampi_bits(x), t, AMP_NEAREST, 0, 0));
@@ -418,38 +522,47 @@ AMP_INLINE void amp_store(void *data, amp_dtype t, size_t i, float x) { /* to ne
 
 /* Inf or NaN, by the bits: true in every compiler mode, unlike isfinite(). */
 AMP_INLINE int amp_is_finite(float x) { return (ampi_bits(x) & 0x7f800000u) != 0x7f800000u; }
-AMP_INLINE int amp_is_nan(float x)    { return (ampi_bits(x) & 0x7fffffffu) > 0x7f800000u; }
+AMP_INLINE int amp_is_nan(float x) { return (ampi_bits(x) & 0x7fffffffu) > 0x7f800000u; }
 
 /* Counter-based random numbers: the same (seed, stream, counter) gives the same numbers on every backend, in any order.
    Philox 4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011). amp_random() is word index % 4 of
    block index / 4: one 32-bit number per element. */
 AMP_INLINE void amp_philox(uint32_t out[4], uint64_t seed, uint64_t stream, uint64_t counter) {
-    uint32_t c0 = (uint32_t)counter, c1 = (uint32_t)(counter >> 32), c2 = (uint32_t)stream, c3 = (uint32_t)(stream >> 32);
+    uint32_t c0 = (uint32_t)counter, c1 = (uint32_t)(counter >> 32), c2 = (uint32_t)stream,
+             c3 = (uint32_t)(stream >> 32);
     uint32_t k0 = (uint32_t)seed, k1 = (uint32_t)(seed >> 32);
     int i;
     for (i = 0; i < 10; i++) {
         uint64_t p0 = (uint64_t)0xD2511F53u * c0, p1 = (uint64_t)0xCD9E8D57u * c2;
-        c0 = (uint32_t)(p1 >> 32) ^ c1 ^ k0; c1 = (uint32_t)p1;
-        c2 = (uint32_t)(p0 >> 32) ^ c3 ^ k1; c3 = (uint32_t)p0;
-        k0 += 0x9E3779B9u; k1 += 0xBB67AE85u;
+        c0 = (uint32_t)(p1 >> 32) ^ c1 ^ k0;
+        c1 = (uint32_t)p1;
+        c2 = (uint32_t)(p0 >> 32) ^ c3 ^ k1;
+        c3 = (uint32_t)p0;
+        k0 += 0x9E3779B9u;
+        k1 += 0xBB67AE85u;
     }
-    out[0] = c0; out[1] = c1; out[2] = c2; out[3] = c3;
+    out[0] = c0;
+    out[1] = c1;
+    out[2] = c2;
+    out[3] = c3;
 }
 AMP_INLINE uint32_t amp_random(uint64_t seed, uint64_t stream, uint64_t index) {
     uint32_t w[4];
     amp_philox(w, seed, stream, index >> 2);
-    return index & 2u ? (index & 1u ? w[3] : w[2]) : index & 1u ? w[1] : w[0]; /* no indexing: stays in registers on a device */
+    return index & 2u ? (index & 1u ? w[3] : w[2])
+        : index & 1u  ? w[1]
+                      : w[0]; /* no indexing: stays in registers on a device */
 }
 
 /* ==== >>arrays ======================================================================================================= */
 
 typedef struct amp_cast_desc {
-    uint32_t     _begin;
+    uint32_t _begin;
     amp_rounding rounding; /* AMP_NEAREST; AMP_STOCHASTIC draws amp_random(seed, stream, offset + i) for element i */
-    uint64_t     seed, stream, offset;
-    uint32_t     saturate; /* 1: see amp_rounding */
-    uint32_t     flags;    /* 0 */
-    uint64_t     _end;
+    uint64_t seed, stream, offset;
+    uint32_t saturate; /* 1: see amp_rounding */
+    uint32_t flags;    /* 0 */
+    uint64_t _end;
 } amp_cast_desc;
 
 /* dst[i] = src[i] for count elements, between any two dtypes; opt NULL => to nearest even. Through float, which holds every
@@ -458,24 +571,25 @@ typedef struct amp_cast_desc {
 AMP_API amp_status amp_cast(amp_ctx *ctx, amp_array dst, amp_array src, size_t count, const amp_cast_desc *opt);
 
 typedef struct amp_finite_report {
-    uint64_t nan, inf;     /* how many elements */
-    size_t   first_array;  /* where the first of them is; only meaningful when nan + inf > 0 */
-    size_t   first_index;
+    uint64_t nan, inf;  /* how many elements */
+    size_t first_array; /* where the first of them is; only meaningful when nan + inf > 0 */
+    size_t first_index;
 } amp_finite_report;
 
 /* Looks at n_arrays arrays (their .count says how long each is; {NULL} entries are fine) and counts Inf and NaN.
    AMP_OK whatever is found: look into the report. Class: query. Numerics: exact, bit contract in any mode. */
-AMP_API amp_status amp_all_finite(amp_ctx *ctx, const amp_array *arrays, size_t n_arrays, amp_finite_report *report);
+AMP_API amp_status amp_all_finite(amp_ctx *ctx, amp_finite_report *report, const amp_array *arrays, size_t n_arrays);
 
 typedef struct amp_histogram {
     uint64_t total, zero, inf, nan;
-    uint64_t pow2[256]; /* [e], 1 <= e <= 254: finite |x| in [2^(e-127), 2^(e-126)); [0]: nonzero |x| < 2^-126; [255]: unused */
-    float    amax;      /* largest finite |x|, 0 if none */
+    uint64_t pow2
+        [256];  /* [e], 1 <= e <= 254: finite |x| in [2^(e-127), 2^(e-126)); [0]: nonzero |x| < 2^-126; [255]: unused */
+    float amax; /* largest finite |x|, 0 if none */
     uint32_t _pad;
 } amp_histogram;
 
 /* Exponent histogram over n_arrays arrays together. Class: query. Numerics: exact, bit contract in any mode. */
-AMP_API amp_status amp_histogram_count(amp_ctx *ctx, const amp_array *arrays, size_t n_arrays, amp_histogram *out);
+AMP_API amp_status amp_histogram_count(amp_ctx *ctx, amp_histogram *out, const amp_array *arrays, size_t n_arrays);
 /* Adds the counts of `more` to *sum (e.g. over many steps); amax becomes the larger one. Class: host. */
 AMP_API void amp_histogram_add(amp_histogram *sum, const amp_histogram *more);
 /* Share (0..1) of the nonzero finite numbers that become zero when multiplied by `scale` (> 0) and rounded to nearest in `dtype`:
@@ -498,50 +612,58 @@ AMP_API float amp_histogram_suggest_scale(const amp_histogram *h);
 /* How the weights behind a 16-bit model copy are kept: a ladder of memory, one update for all (bytes per parameter: amp_layout_bytes) */
 typedef enum amp_master {
     AMP_MASTER_F32 = 0, /* FP32 master weights */
-    AMP_MASTER_NONE,    /* the model copy is the only one; updates are computed in FP32 and rounded back. Loses small updates: for
+    AMP_MASTER_NONE, /* the model copy is the only one; updates are computed in FP32 and rounded back. Loses small updates: for
                            comparison, or with amp_step_desc.stochastic (BF16 + stochastic rounding: 12 bytes with Adam) */
-    AMP_MASTER_SPLIT,   /* the model copy is the top of the master, 16 more bits hold the rest: see amp_split_pack */
-    AMP_MASTER_KAHAN    /* BF16 only: weight = model copy + a second BF16 number, as compensated summation keeps it. The bytes of SPLIT
+    AMP_MASTER_SPLIT, /* the model copy is the top of the master, 16 more bits hold the rest: see amp_split_pack */
+    AMP_MASTER_KAHAN /* BF16 only: weight = model copy + a second BF16 number, as compensated summation keeps it. The bytes of SPLIT
                            and about 16 bits of precision: for comparison with other libraries */
 } amp_master;
 
 typedef enum amp_optimizer { AMP_ADAMW = 0, AMP_ADAM, AMP_SGD, AMP_LION, AMP_OPTIMIZER_COUNT } amp_optimizer;
 
 typedef struct amp_params_desc {
-    uint32_t   _begin;
-    amp_dtype  model;     /* AMP_AUTO => AMP_F16; also AMP_BF16, AMP_F32 (then the master is the model copy) */
-    amp_dtype  grad;      /* AMP_AUTO => the model's dtype */
+    uint32_t _begin;
+    amp_dtype model; /* AMP_AUTO => AMP_F16; also AMP_BF16, AMP_F32 (then the master is the model copy) */
+    amp_dtype grad;  /* AMP_AUTO => the model's dtype */
     amp_master master;
-    int32_t    moments;   /* moment arrays kept: 0 => 2 (Adam, AdamW); 1 for Lion and SGD with momentum; AMP_NONE for none */
-    amp_dtype  moment;    /* AMP_AUTO => AMP_F32; AMP_BF16: half the memory, rounded stochastically (to nearest would freeze them) */
-    uint32_t   accumulate; /* 1: keep FP32 accumulators for amp_accumulate */
-    uint32_t   flags;     /* 0 */
-    const char *label;    /* NULL => "params": ledger labels are label.master, .model, .grad, .moments, .accum, .tables; at most 23 chars */
-    uint64_t   _end;
+    int32_t moments; /* moment arrays kept: 0 => 2 (Adam, AdamW); 1 for Lion and SGD with momentum; AMP_NONE for none */
+    amp_dtype
+        moment; /* AMP_AUTO => AMP_F32; AMP_BF16: half the memory, rounded stochastically (to nearest would freeze them) */
+    uint32_t accumulate; /* 1: keep FP32 accumulators for amp_accumulate */
+    uint32_t flags;      /* 0 */
+    const char *
+        label; /* NULL => "params": ledger labels are label.master, .model, .grad, .moments, .accum, .tables; at most 23 chars */
+    uint64_t _end;
 } amp_params_desc;
 
 /* Bytes per parameter of a layout (of a parameter without keep_f32), by ledger class; _end and label of desc are not looked at.
    NULL desc => defaults. All zero if the layout is not one. Class: host. */
-typedef struct amp_layout { uint32_t master, model, grad, moments, accum, total; } amp_layout;
+typedef struct amp_layout {
+    uint32_t master, model, grad, moments, accum, total;
+} amp_layout;
 AMP_API amp_layout amp_layout_bytes(const amp_params_desc *desc);
 
 /* amp_status amp_params_create(amp_params **out, amp_ctx *ctx, const amp_params_desc *desc)
    An empty set. desc NULL => defaults. Class: setup. */
-#define amp_params_create(out, ctx, ...) amp_params_create_checked((out), (ctx), AMP_VERSION, sizeof(amp_params_desc), __VA_ARGS__)
-AMP_API amp_status amp_params_create_checked(amp_params **out, amp_ctx *ctx, int version, size_t size, const amp_params_desc *desc);
+#define amp_params_create(out, ctx, ...) \
+    amp_params_create_checked((out), (ctx), AMP_VERSION, sizeof(amp_params_desc), __VA_ARGS__)
+AMP_API amp_status amp_params_create_checked(
+    amp_params **out, amp_ctx *ctx, int version, size_t size, const amp_params_desc *desc);
 
 typedef struct amp_param_desc {
-    uint32_t     _begin;
-    uint32_t     keep_f32;  /* 1: model copy and gradient stay FP32 (norms, biases); the master is the model copy then */
-    const char  *name;      /* copied; unique in the set; NULL => "0", "1", ... by index */
-    size_t       count;     /* elements, >= 1 */
-    const float *init;      /* host array of `count` floats, read by amp_params_commit; NULL => zeros, or what adopted arrays hold */
-    float       *master;    /* NULL: owned; else adopted: context memory. Its contents are the weights unless init is given */
-    amp_array    model;     /* data NULL: owned. Adopted: dtype AMP_AUTO or the set's; without init and master it gives the weights */
-    amp_array    grad;      /* data NULL: owned. dtype AMP_AUTO => the set's; any float dtype is allowed per parameter */
-    uint32_t     no_decay;  /* 1: weight decay does not apply */
-    uint32_t     group;     /* 0 .. AMP_GROUPS - 1: whose hyper-parameters it takes, see amp_step_desc.groups */
-    uint64_t     _end;
+    uint32_t _begin;
+    uint32_t keep_f32; /* 1: model copy and gradient stay FP32 (norms, biases); the master is the model copy then */
+    const char *name;  /* copied; unique in the set; NULL => "0", "1", ... by index */
+    size_t count;      /* elements, >= 1 */
+    const float
+        *init; /* host array of `count` floats, read by amp_params_commit; NULL => zeros, or what adopted arrays hold */
+    float *master; /* NULL: owned; else adopted: context memory. Its contents are the weights unless init is given */
+    amp_array
+        model; /* data NULL: owned. Adopted: dtype AMP_AUTO or the set's; without init and master it gives the weights */
+    amp_array grad;    /* data NULL: owned. dtype AMP_AUTO => the set's; any float dtype is allowed per parameter */
+    uint32_t no_decay; /* 1: weight decay does not apply */
+    uint32_t group;    /* 0 .. AMP_GROUPS - 1: whose hyper-parameters it takes, see amp_step_desc.groups */
+    uint64_t _end;
 } amp_param_desc;
 
 /* Adds a parameter; its index is the number added before it. The pointers are used by commit and stay yours.
@@ -557,30 +679,30 @@ AMP_API void amp_params_destroy(amp_params *p);
    amp_param_master: the FP32 weights ({NULL} if the layout has none). amp_param_model: what products should read.
    amp_param_low: SPLIT's remainders (as AMP_BF16 patterns) or KAHAN's compensations. amp_param_accum: FP32 accumulators.
    amp_param_moment k = 0, 1: momentum / first moment, second moment. */
-AMP_API size_t      amp_params_count(const amp_params *p); /* number of parameters */
-AMP_API amp_array   amp_param_master(const amp_params *p, size_t i);
-AMP_API amp_array   amp_param_model(const amp_params *p, size_t i);
-AMP_API amp_array   amp_param_low(const amp_params *p, size_t i);
-AMP_API amp_array   amp_param_grad(const amp_params *p, size_t i);
-AMP_API amp_array   amp_param_accum(const amp_params *p, size_t i);
-AMP_API amp_array   amp_param_moment(const amp_params *p, size_t i, size_t k);
-AMP_API const char *amp_param_name(const amp_params *p, size_t i); /* "" past the end */
-AMP_API size_t      amp_params_find(const amp_params *p, const char *name); /* index, or amp_params_count(p) */
+AMP_API size_t amp_params_count(const amp_params *p); /* number of parameters */
+AMP_API amp_array amp_param_master(const amp_params *p, size_t i);
+AMP_API amp_array amp_param_model(const amp_params *p, size_t i);
+AMP_API amp_array amp_param_low(const amp_params *p, size_t i);
+AMP_API amp_array amp_param_grad(const amp_params *p, size_t i);
+AMP_API amp_array amp_param_accum(const amp_params *p, size_t i);
+AMP_API amp_array amp_param_moment(const amp_params *p, size_t i, size_t k);
+AMP_API const char *amp_param_name(const amp_params *p, size_t i);     /* "" past the end */
+AMP_API size_t amp_params_find(const amp_params *p, const char *name); /* index, or amp_params_count(p) */
 
 /* The weights of parameter i as floats, whatever the layout; host arrays of its count. Write also renews the model copy; moments stay.
    Errors: INVALID_ARG for a weight that SPLIT cannot hold (FP16: |w| >= 65520, NaN). Class: query. */
-AMP_API amp_status amp_param_read(amp_ctx *ctx, const amp_params *p, size_t i, float *dst);
-AMP_API amp_status amp_param_write(amp_ctx *ctx, amp_params *p, size_t i, const float *src);
+AMP_API amp_status amp_param_read(const amp_params *p, size_t i, float *dst);
+AMP_API amp_status amp_param_write(amp_params *p, size_t i, const float *src);
 
 /* Moves, each for all parameters. Class: enqueue. Numerics: to nearest even.
    master_to_model: after you changed FP32 masters. model_to_master: after you changed model copies (moments stay; SPLIT and KAHAN
    forget their low parts).
    grads_to: dst[i] = gradient i in dst[i].dtype, e.g. FP16 gradients to your own FP32 ones; dst[i].data NULL skips; n = number of
    parameters. zero_grad writes zeros. */
-AMP_API amp_status amp_params_master_to_model(amp_ctx *ctx, amp_params *p);
-AMP_API amp_status amp_params_model_to_master(amp_ctx *ctx, amp_params *p);
-AMP_API amp_status amp_params_grads_to(amp_ctx *ctx, amp_params *p, const amp_array *dst, size_t n);
-AMP_API amp_status amp_params_zero_grad(amp_ctx *ctx, amp_params *p);
+AMP_API amp_status amp_params_master_to_model(amp_params *p);
+AMP_API amp_status amp_params_model_to_master(amp_params *p);
+AMP_API amp_status amp_params_grads_to(amp_params *p, const amp_array *dst, size_t n);
+AMP_API amp_status amp_params_zero_grad(amp_params *p);
 
 /* ==== >>scaler =======================================================================================================
    Multiply the loss (in practice: the gradient of the logits) by the scale, so that small FP16 gradients survive; gradients are
@@ -589,31 +711,33 @@ AMP_API amp_status amp_params_zero_grad(amp_ctx *ctx, amp_params *p);
 
 typedef enum amp_scaler_mode {
     AMP_SCALER_DYNAMIC = 0,
-    AMP_SCALER_STATIC,      /* the scale changes only by amp_scaler_set_scale; overflowing steps are still skipped */
-    AMP_SCALER_OFF          /* as if there were no scaler: scale 1, nothing tested, every step taken. Same as passing NULL */
+    AMP_SCALER_STATIC, /* the scale changes only by amp_scaler_set_scale; overflowing steps are still skipped */
+    AMP_SCALER_OFF     /* as if there were no scaler: scale 1, nothing tested, every step taken. Same as passing NULL */
 } amp_scaler_mode;
 
 typedef struct amp_scaler_desc {
-    uint32_t        _begin;
+    uint32_t _begin;
     amp_scaler_mode mode;
-    float           scale;           /* initial scale: 0 => 65536 */
-    float           growth_factor;   /* 0 => 2; else > 1 */
-    float           backoff_factor;  /* 0 => 0.5; else in (0, 1) */
-    int32_t         growth_interval; /* 0 => 2000 good updates in a row; AMP_NONE => never grows */
-    int32_t         hysteresis;      /* 0 => 1: overflows in a row before the scale backs off (Apex's rule) */
-    float           min_scale;       /* floor of backing off: 0 => 1, or the initial scale if that is smaller */
-    float           max_scale;       /* ceiling of growing: 0 => none (a growth to Inf is refused) */
-    uint32_t        dead_after;      /* 0 => 10: overflows in a row that could not lower the scale any more => "dead" */
-    uint32_t        no_check;        /* 1: overflow is not looked for and never skips (static loss scale of Apex) */
-    uint32_t        flags;           /* 0 */
-    uint64_t        _end;
+    float scale;             /* initial scale: 0 => 65536 */
+    float growth_factor;     /* 0 => 2; else > 1 */
+    float backoff_factor;    /* 0 => 0.5; else in (0, 1) */
+    int32_t growth_interval; /* 0 => 2000 good updates in a row; AMP_NONE => never grows */
+    int32_t hysteresis;      /* 0 => 1: overflows in a row before the scale backs off (Apex's rule) */
+    float min_scale;         /* floor of backing off: 0 => 1, or the initial scale if that is smaller */
+    float max_scale;         /* ceiling of growing: 0 => none (a growth to Inf is refused) */
+    uint32_t dead_after;     /* 0 => 10: overflows in a row that could not lower the scale any more => "dead" */
+    uint32_t no_check;       /* 1: overflow is not looked for and never skips (static loss scale of Apex) */
+    uint32_t flags;          /* 0 */
+    uint64_t _end;
 } amp_scaler_desc;
 
 /* amp_status amp_scaler_create(amp_scaler **out, amp_ctx *ctx, const amp_scaler_desc *desc)
    desc NULL => defaults. A scale that is not finite and > 0, or whose reciprocal is not finite (scale <= 2^-128), is refused, as
    are factors outside their range and min_scale > scale > max_scale. Class: setup. */
-#define amp_scaler_create(out, ctx, ...) amp_scaler_create_checked((out), (ctx), AMP_VERSION, sizeof(amp_scaler_desc), __VA_ARGS__)
-AMP_API amp_status amp_scaler_create_checked(amp_scaler **out, amp_ctx *ctx, int version, size_t size, const amp_scaler_desc *desc);
+#define amp_scaler_create(out, ctx, ...) \
+    amp_scaler_create_checked((out), (ctx), AMP_VERSION, sizeof(amp_scaler_desc), __VA_ARGS__)
+AMP_API amp_status amp_scaler_create_checked(
+    amp_scaler **out, amp_ctx *ctx, int version, size_t size, const amp_scaler_desc *desc);
 AMP_API void amp_scaler_destroy(amp_scaler *s); /* NULL is fine. Class: setup */
 
 /* The number to multiply a loss with, on the host (1 when off). NULL: 1. Class: query; NaN if it cannot be read. */
@@ -624,21 +748,22 @@ AMP_API const float *amp_scaler_scale_ptr(const amp_scaler *s);
 AMP_API const float *amp_scaler_inverse_ptr(const amp_scaler *s);
 
 typedef struct amp_scaler_info {
-    float    scale;
-    int32_t  growth_tracker;      /* good updates in a row since the scale last changed */
-    int32_t  hysteresis_tracker;  /* overflows left before a backoff; may be negative, as in Apex */
-    uint32_t dead;                /* 1: dead_after overflows in a row could not lower the scale: this run no longer learns */
-    uint64_t good, bad;           /* updates without and with overflow */
+    float scale;
+    int32_t growth_tracker;     /* good updates in a row since the scale last changed */
+    int32_t hysteresis_tracker; /* overflows left before a backoff; may be negative, as in Apex */
+    uint32_t dead;      /* 1: dead_after overflows in a row could not lower the scale: this run no longer learns */
+    uint64_t good, bad; /* updates without and with overflow */
     uint64_t bad_in_a_row;
-    uint64_t bad_nan, bad_inf, bad_overflow; /* why: NaN seen; Inf seen; finite, but not after unscaling. They may add up to more */
+    uint64_t bad_nan, bad_inf,
+        bad_overflow; /* why: NaN seen; Inf seen; finite, but not after unscaling. They may add up to more */
 } amp_scaler_info;
 AMP_API amp_status amp_scaler_get(amp_scaler *s, amp_scaler_info *out); /* Class: query */
 
 /* Sets the scale by hand, as PyTorch's update(new_scale): clears the stages and what was found, keeps the growth tracker. Refuses
    what create refuses; lowers the floor or raises the ceiling if needed. Class: query. */
-AMP_API amp_status amp_scaler_set_scale(amp_ctx *ctx, amp_scaler *s, float scale);
+AMP_API amp_status amp_scaler_set_scale(amp_scaler *s, float scale);
 /* Replaces the rule (mode, factors, interval, limits) and keeps scale, trackers and counters. desc->scale must be 0. Class: query. */
-AMP_API amp_status amp_scaler_configure(amp_ctx *ctx, amp_scaler *s, const amp_scaler_desc *desc);
+AMP_API amp_status amp_scaler_configure(amp_scaler *s, const amp_scaler_desc *desc);
 
 /* The verbs in PyTorch's order. Each parameter set goes through the stages READY -> UNSCALED -> STEPPED on its own;
    amp_scaler_update starts the next iteration for all sets of the scaler. Stages are host state, checked when a verb is called.
@@ -646,15 +771,16 @@ AMP_API amp_status amp_scaler_configure(amp_ctx *ctx, amp_scaler *s, const amp_s
    amp_scaler_unscale: every gradient g becomes g / scale, in place, computed in FP32 and rounded to g's dtype; Inf, NaN and finite
    numbers that overflow in the multiplication are recorded for the set's next update and for the scaler. Optional: an update does
    it by itself, without writing. STAGE when the set is already unscaled or stepped. OFF: does nothing. Class: enqueue. */
-AMP_API amp_status amp_scaler_unscale(amp_ctx *ctx, amp_scaler *s, amp_params *p);
+AMP_API amp_status amp_scaler_unscale(amp_scaler *s, amp_params *p);
 /* The same for n arrays outside a parameter set, for loops with their own optimizer; may be called for several lists.
    dst[i] = grads[i] / scale, rounded to dst[i]'s dtype; dst NULL => in place. Give FP32 arrays for FP16 gradients: written back as
    FP16, the small ones that scaling saved would be lost again. *report (NULL allowed) tells what was found, then it is a query: skip
    your update when nan + inf > 0 (what overflowed in the division counts as inf). Class: enqueue if report is NULL, else query. */
-AMP_API amp_status amp_unscale(amp_ctx *ctx, amp_scaler *s, const amp_array *dst, const amp_array *grads, size_t n, amp_finite_report *report);
+AMP_API amp_status amp_unscale(
+    amp_scaler *s, const amp_array *dst, amp_finite_report *report, const amp_array *grads, size_t n);
 /* The next loss scale, from everything checked since the last update; all sets are READY again. STAGE when nothing was checked.
    OFF: does nothing. Class: enqueue. */
-AMP_API amp_status amp_scaler_update(amp_ctx *ctx, amp_scaler *s);
+AMP_API amp_status amp_scaler_update(amp_scaler *s);
 
 /* ==== >>step =========================================================================================================
    u = clip(g / scale), computed as two FP32 multiplications, then
@@ -667,49 +793,52 @@ AMP_API amp_status amp_scaler_update(amp_ctx *ctx, amp_scaler *s);
 
 #define AMP_GROUPS 8 /* parameter groups with hyper-parameters of their own */
 
-typedef struct amp_group {    /* the hyper-parameters of a parameter group; defaults as in amp_step_desc */
-    float        lr;          /* learning rate, >= 0; 0 is 0 */
-    float        beta1, beta2;/* 0 => 0.9, 0.999 (Lion: 0.99); AMP_NONE => 0 */
-    float        eps;         /* 0 => 1e-8; AMP_NONE => 0 */
-    float        weight_decay;/* 0 => none; applies to parameters without no_decay */
-    float        momentum, dampening; /* SGD; 0 => none */
-    uint32_t     _pad;
-    const float *lr_ptr;      /* context memory, read when the step runs (so a captured graph follows it); NULL => lr */
+typedef struct amp_group {     /* the hyper-parameters of a parameter group; defaults as in amp_step_desc */
+    float lr;                  /* learning rate, >= 0; 0 is 0 */
+    float beta1, beta2;        /* 0 => 0.9, 0.999 (Lion: 0.99); AMP_NONE => 0 */
+    float eps;                 /* 0 => 1e-8; AMP_NONE => 0 */
+    float weight_decay;        /* 0 => none; applies to parameters without no_decay */
+    float momentum, dampening; /* SGD; 0 => none */
+    uint32_t _pad;
+    const float *lr_ptr; /* context memory, read when the step runs (so a captured graph follows it); NULL => lr */
 } amp_group;
 
 typedef struct amp_totals { /* what an inspection adds up, in context memory */
-    double   sum;           /* of squares of unscaled gradients */
+    double sum;             /* of squares of unscaled gradients */
     uint64_t nan, inf, overflow;
 } amp_totals;
 
 typedef struct amp_step_desc {
-    uint32_t      _begin;
-    amp_optimizer optimizer;    /* amp_step and amp_inspect only; AMP_ADAMW */
-    float         lr;           /* group 0, fields as in amp_group ... */
-    float         beta1, beta2;
-    float         eps;
-    float         weight_decay;
-    float         momentum, dampening;
-    uint32_t      nesterov;     /* SGD; 1 needs momentum > 0 and dampening 0 (in every group) */
-    float         clip_norm;    /* 0 => off: multiply gradients by min(1, clip_norm / (norm + 1e-6)), norm over the whole set */
-    float         clip_value;   /* 0 => off: then clamp each to [-clip_value, clip_value] */
-    uint32_t      stochastic;   /* 1: model copies are rounded stochastically: amp_random(seed, (step << 24) + parameter, element).
+    uint32_t _begin;
+    amp_optimizer optimizer; /* amp_step and amp_inspect only; AMP_ADAMW */
+    float lr;                /* group 0, fields as in amp_group ... */
+    float beta1, beta2;
+    float eps;
+    float weight_decay;
+    float momentum, dampening;
+    uint32_t nesterov; /* SGD; 1 needs momentum > 0 and dampening 0 (in every group) */
+    float clip_norm;   /* 0 => off: multiply gradients by min(1, clip_norm / (norm + 1e-6)), norm over the whole set */
+    float clip_value;  /* 0 => off: then clamp each to [-clip_value, clip_value] */
+    uint32_t
+        stochastic; /* 1: model copies are rounded stochastically: amp_random(seed, (step << 24) + parameter, element).
                                    BF16 moments always are, with seed + 1 and seed + 2. Not with SPLIT and KAHAN */
-    uint32_t      micro_batches; /* 0 => 1; N: the gradients are sums of N micro-batches, divide them by scale * N */
-    uint32_t      unscaled;     /* 1: the gradients do not carry the loss scale (amp_scaler_inverse_ptr); they are still checked */
-    uint32_t      n_groups;     /* groups[0] is group 1, and so on; at most AMP_GROUPS - 1. Parameters of groups that are not here use
+    uint32_t micro_batches; /* 0 => 1; N: the gradients are sums of N micro-batches, divide them by scale * N */
+    uint32_t
+        unscaled; /* 1: the gradients do not carry the loss scale (amp_scaler_inverse_ptr); they are still checked */
+    uint32_t
+        n_groups; /* groups[0] is group 1, and so on; at most AMP_GROUPS - 1. Parameters of groups that are not here use
                                    group 0 */
-    uint64_t      seed;
-    const float  *lr_ptr;       /* ... to here */
-    const amp_group *groups;    /* host array, read when the verb is called */
+    uint64_t seed;
+    const float *lr_ptr;     /* ... to here */
+    const amp_group *groups; /* host array, read when the verb is called */
     /* For several devices. reduce_grads is called before the gradients are looked at: sum the scaled gradients over the ranks there
        (Inf and NaN travel with the sum). reduce_totals is called between the sums and what follows from them: for sharded sets, add
        up *totals over the ranks (double and counts). Called while the verb enqueues, on its thread; what they do must be queued on
        the context's stream. A failure ends the verb. */
-    amp_status  (*reduce_grads_fn)(amp_ctx *ctx, amp_params *p, void *user);
-    amp_status  (*reduce_totals_fn)(amp_ctx *ctx, amp_totals *totals, void *user);
-    void         *user;
-    uint64_t      _end;
+    amp_status (*reduce_grads_fn)(amp_ctx *ctx, amp_params *p, void *user);
+    amp_status (*reduce_totals_fn)(amp_ctx *ctx, amp_totals *totals, void *user);
+    void *user;
+    uint64_t _end;
 } amp_step_desc;
 
 /* One whole step of one set with one scaler: check, norm, clip, unscale, update, model copies, next loss scale. Changes nothing but
@@ -718,17 +847,14 @@ typedef struct amp_step_desc {
    round what they write; amp_step does not). The set may be UNSCALED before: then gradients are taken as they are. STAGE if it has
    stepped since the last update, or has no parameters. Gradients of every set of a scaler must be used before its scale moves: with
    several sets use the verbs below, then one amp_scaler_update. Class: enqueue. */
-AMP_API amp_status amp_step(amp_ctx *ctx, amp_params *p, amp_scaler *s, const amp_step_desc *desc);
+AMP_API amp_status amp_step(amp_params *p, amp_scaler *s, const amp_step_desc *desc);
 
-/* The separate verbs. amp_sgd, amp_adam, amp_adamw: check (if the set is READY), then update or skip; the scale stays. One scaler
+/* The separate verb. amp_update: check (if the set is READY), then update or skip; the scale stays. One scaler
    may serve several sets, each skipping on its own: update each, then amp_scaler_update once. Class: enqueue. */
-AMP_API amp_status amp_sgd(amp_ctx *ctx, amp_params *p, amp_scaler *s, const amp_step_desc *desc);
-AMP_API amp_status amp_adam(amp_ctx *ctx, amp_params *p, amp_scaler *s, const amp_step_desc *desc);
-AMP_API amp_status amp_adamw(amp_ctx *ctx, amp_params *p, amp_scaler *s, const amp_step_desc *desc);
-AMP_API amp_status amp_lion(amp_ctx *ctx, amp_params *p, amp_scaler *s, const amp_step_desc *desc);
+AMP_API amp_status amp_update(amp_params *p, amp_scaler *s, const amp_step_desc *desc);
 
 /* Gradient accumulation over a window of micro-batches, in one of two ways.
-   Scaled: let the products add to the gradients (amp_linear.accumulate), keep the scale (call only amp_step at the end, with
+   Scaled: let the products add to the gradients (amp_linear_desc.accumulate), keep the scale (call only amp_step at the end, with
    .micro_batches = how many there were), then amp_params_zero_grad. amp_window_begin makes a mistake visible: until the set's next
    step or amp_window_end, changing the scale of s returns STAGE.
    Unscaled (amp_params_desc.accumulate): after each micro-batch amp_accumulate adds g / scale to FP32 accumulators if the micro-batch
@@ -736,55 +862,57 @@ AMP_API amp_status amp_lion(amp_ctx *ctx, amp_params *p, amp_scaler *s, const am
    divided by the number of micro-batches in them (average) unless .micro_batches is given (then by that number: 1 for the sum), and
    writes zeros to them. A bad micro-batch, keep_going 1: it is left out, and the average is over the others; 0: the window is lost,
    and its step is skipped. A window with nothing in it is skipped. Class: enqueue. */
-AMP_API amp_status amp_accumulate(amp_ctx *ctx, amp_params *p, amp_scaler *s, uint32_t keep_going);
-AMP_API amp_status amp_window_begin(amp_ctx *ctx, amp_params *p, amp_scaler *s); /* Class: host */
-AMP_API amp_status amp_window_end(amp_ctx *ctx, amp_params *p);                  /* Class: host */
+AMP_API amp_status amp_accumulate(amp_params *p, amp_scaler *s, uint32_t keep_going);
+AMP_API amp_status amp_window_begin(amp_params *p, amp_scaler *s); /* Class: host */
+AMP_API amp_status amp_window_end(amp_params *p);                  /* Class: host */
 
 /* The first half of a step, for an optimizer of your own: check, norm, clip coefficient, step count and bias corrections go to the
    set's record; then run your update, then amp_scaler_update. Class: enqueue. */
-AMP_API amp_status amp_inspect(amp_ctx *ctx, amp_params *p, amp_scaler *s, const amp_step_desc *desc);
+AMP_API amp_status amp_inspect(amp_params *p, amp_scaler *s, const amp_step_desc *desc);
 
 /* L2 norm of the set's gradients as one vector, in unscaled terms (divided by the scale while the set is READY and s is given), in
    double: finite if every gradient is. Inf or NaN otherwise. Class: query. */
-AMP_API amp_status amp_grad_norm(amp_ctx *ctx, amp_params *p, amp_scaler *s, double *norm);
+AMP_API amp_status amp_grad_norm(amp_params *p, amp_scaler *s, double *norm);
 /* Clip the gradients in place, in unscaled terms as above. amp_clip: by norm, as clip_norm above, max_norm > 0; leaves them alone if
    the norm is not finite. amp_clip_value: to [-limit, limit], limit > 0; NaN stays NaN. Class: enqueue. */
-AMP_API amp_status amp_clip(amp_ctx *ctx, amp_params *p, amp_scaler *s, float max_norm);
-AMP_API amp_status amp_clip_value(amp_ctx *ctx, amp_params *p, amp_scaler *s, float limit);
+AMP_API amp_status amp_clip(amp_params *p, amp_scaler *s, float max_norm);
+AMP_API amp_status amp_clip_value(amp_params *p, amp_scaler *s, float limit);
 
 typedef enum amp_outcome {
-    AMP_NO_STEP = 0,       /* none so far */
+    AMP_NO_STEP = 0, /* none so far */
     AMP_STEPPED,
-    AMP_SKIPPED_INF,       /* a gradient was Inf (and none NaN) */
-    AMP_SKIPPED_NAN,       /* a gradient was NaN */
-    AMP_SKIPPED_OVERFLOW,  /* gradients finite, but one is not after division by the scale */
-    AMP_SKIPPED_WINDOW     /* an accumulation window that was lost, or had nothing in it */
+    AMP_SKIPPED_INF,      /* a gradient was Inf (and none NaN) */
+    AMP_SKIPPED_NAN,      /* a gradient was NaN */
+    AMP_SKIPPED_OVERFLOW, /* gradients finite, but one is not after division by the scale */
+    AMP_SKIPPED_WINDOW    /* an accumulation window that was lost, or had nothing in it */
 } amp_outcome;
 AMP_API const char *amp_outcome_name(amp_outcome o); /* "stepped", "skipped: inf", ...; never NULL. Class: host. */
 
-typedef struct amp_rates { float lr, step_size, decay, rsqrt_bc2; } amp_rates; /* lr; lr/bc1; 1 - lr*weight_decay; 1/sqrt(bc2) */
+typedef struct amp_rates {
+    float lr, step_size, decay, rsqrt_bc2;
+} amp_rates; /* lr; lr/bc1; 1 - lr*weight_decay; 1/sqrt(bc2) */
 
 /* What the last inspection of a set found; also the record that kernels read. */
 typedef struct amp_step_record {
-    float    inv_scale;      /* gradients were read as g * inv_scale ... */
-    float    clip;           /* ... * clip */
-    uint32_t skip;           /* 1: an update must change nothing */
+    float inv_scale; /* gradients were read as g * inv_scale ... */
+    float clip;      /* ... * clip */
+    uint32_t skip;   /* 1: an update must change nothing */
     amp_outcome outcome;
     uint64_t nan, inf, overflow; /* elements */
-    uint64_t first_index;    /* the first bad element, and its parameter; meaningful when skipped */
+    uint64_t first_index;        /* the first bad element, and its parameter; meaningful when skipped */
     uint32_t first_param;
-    float    scale;          /* loss scale of these gradients */
-    double   norm;           /* of the unscaled gradients before clipping; -1 if nobody needed it (no scaler and no clip_norm) */
-    uint64_t steps, skipped; /* taken and skipped so far: steps is Adam's t */
+    float scale; /* loss scale of these gradients */
+    double norm; /* of the unscaled gradients before clipping; -1 if nobody needed it (no scaler and no clip_norm) */
+    uint64_t steps, skipped;          /* taken and skipped so far: steps is Adam's t */
     uint32_t window_good, window_bad; /* micro-batches accumulated into the open window, and dropped from it */
-    uint32_t window_lost;    /* 1: a bad micro-batch spoilt the whole window */
+    uint32_t window_lost;             /* 1: a bad micro-batch spoilt the whole window */
     uint32_t weight_overflow; /* 1: an update gave a weight that its 16-bit copy cannot hold (it became Inf). Stays 1 */
     amp_rates rate[AMP_GROUPS];
 } amp_step_record;
 
 /* The record of the last inspection of the set that has finished. Never waits: after amp_sync it is that of the last step enqueued.
    Class: host. */
-AMP_API amp_status amp_step_poll(amp_ctx *ctx, amp_params *p, amp_step_record *out);
+AMP_API amp_status amp_step_poll(amp_params *p, amp_step_record *out);
 /* Its address in context memory, for kernels of your own optimizer. Class: host. */
 AMP_API const amp_step_record *amp_step_record_ptr(const amp_params *p);
 
@@ -801,6 +929,7 @@ AMP_API const amp_step_record *amp_step_record_ptr(const amp_params *p);
    their letter is a capital (a small one: only other names are); names of MindSpore are in the second table. Sources: PyTorch's
    autocast_mode.h and .cpp (2.12), Apex's amp/lists and rnn_compat.py before their removal, MindSpore's train/amp.py and its
    documentation of level "auto". */
+/* clang-format off */
 #define AMP_OP_LIST(X) \
     X(CONV1D, "conv1d", "LLLLL-") X(CONV2D, "conv2d", "LLLLLL") X(CONV3D, "conv3d", "LLLLLL") \
     X(CONV_TBC, "conv_tbc", "LLLL--") X(CONV_TRANSPOSE1D, "conv_transpose1d", "LLLLL-") \
@@ -893,9 +1022,11 @@ AMP_API const amp_step_record *amp_step_record_ptr(const amp_params *p);
     X(LINALG_INV_EX, "linalg_inv_ex", "F-F---") X(LINALG_HOUSEHOLDER_PRODUCT, "linalg_householder_product", "F-F---") \
     X(LINALG_TENSORINV, "linalg_tensorinv", "F-F---") X(LINALG_TENSORSOLVE, "linalg_tensorsolve", "F-F---") \
     X(LINALG_QR, "linalg_qr", "F-F---") X(LINALG_LSTSQ, "linalg_lstsq", "F-F---")
+/* clang-format on */
 
 /* X(suffix of AMP_OP_, "other name", "systems"): further names. Systems that list the operation by this name: A Apex, M MindSpore white or
    black, S MindSpore auto; "": none does, it is here for convenience. */
+/* clang-format off */
 #define AMP_OP_NAME_LIST(X) \
     X(CONV1D, "nn.Conv1d", "M") X(CONV2D, "nn.Conv2d", "M") X(CONV2D, "Conv2D", "MS") X(CONV2D, "Conv2DExt", "S") \
     X(CONV3D, "nn.Conv3d", "M") X(CONV3D, "Conv3D", "MS") X(CONV3D, "Conv3DExt", "S") \
@@ -948,13 +1079,14 @@ AMP_API const amp_step_record *amp_step_record_ptr(const amp_params *p);
     X(MULTILABEL_SOFT_MARGIN_LOSS, "nn.MultiLabelSoftMarginLoss", "") X(CTC_LOSS, "nn.CTCLoss", "") \
     X(COSINE_SIMILARITY, "nn.CosineSimilarity", "") X(LOCAL_RESPONSE_NORM, "nn.LocalResponseNorm", "") \
     X(SOFTMIN, "nn.Softmin", "") X(INTERPOLATE, "nn.Upsample", "")
+/* clang-format on */
 
 typedef enum amp_op {
     AMP_OP_NONE = 0, /* an operation that no list knows */
 #define AMP_X(suffix, name, classes) AMP_OP_##suffix,
     AMP_OP_LIST(AMP_X)
 #undef AMP_X
-    AMP_OP_COUNT
+        AMP_OP_COUNT
 } amp_op;
 
 typedef enum amp_op_class {
@@ -979,7 +1111,7 @@ typedef enum amp_system {
 /* *out = the operation of that name: "matmul", "nn.Dense", "F.linear", "torch.matmul", "aten::norm.Scalar". Exact first; then without
    a leading "torch.nn.functional." (and its shorter forms), "Tensor.", "aten::", "ops.", "mindspore.", without ".Overload" behind
    "aten::", and without the "_" of an in-place form. AMP_ERR_INVALID_ARG for an unknown name: *out is AMP_OP_NONE then. Class: host. Threads: safe. */
-AMP_API amp_status amp_op_find(const char *name, amp_op *out);
+AMP_API amp_status amp_op_find(amp_op *out, const char *name);
 /* Its name, "" for AMP_OP_NONE and unknown numbers. Class: host. */
 AMP_API const char *amp_op_name(amp_op op);
 /* Name k of a system's own list for the operation: k = 0, 1, ... until it returns NULL. Class: host. */
@@ -988,11 +1120,13 @@ AMP_API const char *amp_op_listed(amp_op op, amp_system system, size_t k);
 AMP_API amp_op_class amp_op_class_of(amp_op op, amp_system system);
 /* Why an operation is banned and what to use, or why our class is not PyTorch's; "" if there is nothing to say. Class: host. */
 AMP_API const char *amp_op_note(amp_op op);
-AMP_API const char *amp_op_class_name(amp_op_class c);  /* "lower", "f32", "f32 output", "widest", "banned", "none". Class: host. */
-AMP_API const char *amp_system_name(amp_system s);      /* "amp", "pytorch-cuda", "apex", ... Class: host. */
+AMP_API const char *amp_op_class_name(
+    amp_op_class c); /* "lower", "f32", "f32 output", "widest", "banned", "none". Class: host. */
+AMP_API const char *amp_system_name(amp_system s); /* "amp", "pytorch-cuda", "apex", ... Class: host. */
 
 /* ---- policy: what a level means ---- */
 
+/* clang-format off */
 #define AMP_PRESET_LIST(X) \
     X(AMP_PRESET_AMP,            "amp")            /* our lists; FP32 parameters */ \
     X(AMP_O0,                    "O0")             /* Apex: FP32 */ \
@@ -1006,50 +1140,51 @@ AMP_API const char *amp_system_name(amp_system s);      /* "amp", "pytorch-cuda"
     X(AMP_PRESET_MINDSPORE_O2,   "mindspore-O2")   /* half but for the black list; dynamic loss scale from 2^24 */ \
     X(AMP_PRESET_MINDSPORE_O3,   "mindspore-O3")   /* half everything; FP32 parameters */ \
     X(AMP_PRESET_MINDSPORE_AUTO, "mindspore-auto") /* auto lists */
+/* clang-format on */
 
 typedef enum amp_preset {
 #define AMP_X(name, text) name,
     AMP_PRESET_LIST(AMP_X)
 #undef AMP_X
-    AMP_PRESET_COUNT
+        AMP_PRESET_COUNT
 } amp_preset;
 
 typedef struct amp_policy { /* made by amp_policy_init; plain data, copy it freely. 1 or 0 where no range is given */
-    uint32_t        _begin;
-    amp_preset      preset;
-    amp_system      lists;          /* whose lists say what an operation gets */
-    amp_dtype       low;            /* AMP_F16 or AMP_BF16: what "lower precision" is */
-    uint32_t        enabled;        /* 0: as if the policy were not there */
-    uint32_t        autocast;       /* operations choose by the lists (patch_torch_functions) */
-    amp_dtype       cast_model;     /* dtype of model copies and of every operation (cast_model_type); AMP_AUTO: no such cast */
-    uint32_t        keep_norms;     /* with cast_model: batch norm (MindSpore: its black list) stays FP32 (keep_batchnorm_fp32) */
-    uint32_t        master_weights; /* FP32 masters beside half model copies */
-    uint32_t        results_f32;    /* lower-precision operations return FP32 (MindSpore O1) */
-    amp_dtype       cast_outputs;   /* dtype that the whole model returns (cast_model_outputs); AMP_AUTO: as it comes */
+    uint32_t _begin;
+    amp_preset preset;
+    amp_system lists;     /* whose lists say what an operation gets */
+    amp_dtype low;        /* AMP_F16 or AMP_BF16: what "lower precision" is */
+    uint32_t enabled;     /* 0: as if the policy were not there */
+    uint32_t autocast;    /* operations choose by the lists (patch_torch_functions) */
+    amp_dtype cast_model; /* dtype of model copies and of every operation (cast_model_type); AMP_AUTO: no such cast */
+    uint32_t keep_norms;  /* with cast_model: batch norm (MindSpore: its black list) stays FP32 (keep_batchnorm_fp32) */
+    uint32_t master_weights; /* FP32 masters beside half model copies */
+    uint32_t results_f32;    /* lower-precision operations return FP32 (MindSpore O1) */
+    amp_dtype cast_outputs;  /* dtype that the whole model returns (cast_model_outputs); AMP_AUTO: as it comes */
     amp_scaler_mode scaling;
-    float           loss_scale;     /* initial or static */
-    float           min_scale, max_scale; /* 0: the scaler's default */
-    int32_t         growth_interval;
-    uint32_t        num_losses;     /* scalers to make */
-    uint32_t        flags;          /* 0 */
-    char            edits[256];     /* by amp_op: 0, or the letter of the class that replaces the list's */
-    uint64_t        _end;
+    float loss_scale;           /* initial or static */
+    float min_scale, max_scale; /* 0: the scaler's default */
+    int32_t growth_interval;
+    uint32_t num_losses; /* scalers to make */
+    uint32_t flags;      /* 0 */
+    char edits[256];     /* by amp_op: 0, or the letter of the class that replaces the list's */
+    uint64_t _end;
 } amp_policy;
 
 typedef struct amp_policy_desc { /* overrides; 0 keeps what the level says. On / off: 1 is True, AMP_NONE is False */
-    uint32_t    _begin;
-    amp_dtype   low;                   /* AMP_F16 or AMP_BF16: the BF16 twin of a level. BF16 needs no loss scale: it is off then */
-    amp_dtype   cast_model_type;       /* AMP_F32, AMP_F16, AMP_BF16 */
-    int32_t     no_cast_model_type;    /* 1: cast_model_type = False */
-    int32_t     enabled;
-    int32_t     patch_torch_functions;
-    int32_t     keep_batchnorm_fp32;
-    int32_t     master_weights;
-    const char *loss_scale;            /* "dynamic", or a number > 0 as text: "128.0" */
-    float       min_loss_scale, max_loss_scale; /* dynamic only; Apex and MindSpore: 2^24 is Apex's own ceiling */
-    amp_dtype   cast_model_outputs;
-    uint32_t    num_losses;            /* Apex; 0 => 1 */
-    uint64_t    _end;
+    uint32_t _begin;
+    amp_dtype low; /* AMP_F16 or AMP_BF16: the BF16 twin of a level. BF16 needs no loss scale: it is off then */
+    amp_dtype cast_model_type;  /* AMP_F32, AMP_F16, AMP_BF16 */
+    int32_t no_cast_model_type; /* 1: cast_model_type = False */
+    int32_t enabled;
+    int32_t patch_torch_functions;
+    int32_t keep_batchnorm_fp32;
+    int32_t master_weights;
+    const char *loss_scale;               /* "dynamic", or a number > 0 as text: "128.0" */
+    float min_loss_scale, max_loss_scale; /* dynamic only; Apex and MindSpore: 2^24 is Apex's own ceiling */
+    amp_dtype cast_model_outputs;
+    uint32_t num_losses; /* Apex; 0 => 1 */
+    uint64_t _end;
 } amp_policy_desc;
 
 /* Fills *policy from a level, then applies the overrides (NULL => none) with the rules and errors of the system that the level belongs to:
@@ -1057,14 +1192,15 @@ typedef struct amp_policy_desc { /* overrides; 0 keeps what the level says. On /
    patch_torch_functions = True; MindSpore has no patch_torch_functions, master_weights, num_losses; PyTorch has only low, enabled and
    the scale. PyTorch CPU with a low that is not half is disabled with a warning, as there. Errors: INVALID_ARG, UNINIT, and *policy is as
    it was. Apex's floor: none; ours stays 1 unless min_loss_scale is given (>>scaler). Class: host. */
-AMP_API amp_status amp_policy_init(amp_ctx *ctx, amp_policy *policy, amp_preset preset, const amp_policy_desc *overrides);
+AMP_API amp_status amp_policy_init(
+    amp_ctx *ctx, amp_policy *policy, amp_preset preset, const amp_policy_desc *overrides);
 /* One override by name and text, e.g. from a command line: "loss_scale" "dynamic", "cast_model_type" "torch.float16" / "bfloat16" /
    "False", "keep_batchnorm_fp32" "True", "min_loss_scale" "128", "dtype" "bfloat16". "None" changes nothing. Same rules and errors;
    a name that is no property is INVALID_ARG. Class: host. */
 AMP_API amp_status amp_policy_set(amp_ctx *ctx, amp_policy *policy, const char *property, const char *value);
 /* "O1", "mindspore-O2", and with "-bf16" or "-f16" behind it for the twin: *low is AMP_AUTO without (low NULL: refused then).
    INVALID_ARG for an unknown name. Class: host. */
-AMP_API amp_status amp_preset_find(const char *name, amp_preset *preset, amp_dtype *low);
+AMP_API amp_status amp_preset_find(amp_preset *preset, amp_dtype *low, const char *name);
 AMP_API const char *amp_preset_name(amp_preset preset); /* "unknown preset" otherwise. Class: host. */
 
 /* One edit of the lists: operation op gets class c. Warnings (log events): a banned operation allowed, an FP32 operation lowered. Class: host. */
@@ -1073,10 +1209,10 @@ AMP_API amp_status amp_policy_edit(amp_ctx *ctx, amp_policy *policy, amp_op op, 
    half and back to FP32, nothing else; black: everything in half but those, FP32 parameters. A default black entry (MindSpore's list)
    that is left out gives a warning. Errors: both lists or neither, an unknown operation, n 0, dtype not AMP_F16 / AMP_BF16
    (AMP_AUTO => AMP_F16). Class: host. */
-AMP_API amp_status amp_policy_custom(amp_ctx *ctx, amp_policy *policy, const amp_op *white, size_t n_white, const amp_op *black, size_t n_black,
-                                     amp_dtype dtype);
+AMP_API amp_status amp_policy_custom(amp_ctx *ctx, amp_policy *policy, const amp_op *white, size_t n_white,
+    const amp_op *black, size_t n_black, amp_dtype dtype);
 /* The operations that get class c under the policy, into out[cap] (NULL if cap is 0); returns how many there are. Class: host. */
-AMP_API size_t amp_policy_list(const amp_policy *policy, amp_op_class c, amp_op *out, size_t cap);
+AMP_API size_t amp_policy_list(amp_op *out, size_t cap, const amp_policy *policy, amp_op_class c);
 /* What the policy does with an operation, level, lists and edits together. Class: host. */
 AMP_API amp_op_class amp_policy_class(const amp_policy *policy, amp_op op);
 /* The dtype of its result when it is left automatic and the (widest) input has dtype `in`: what to allocate. Class: host. */
@@ -1091,7 +1227,7 @@ AMP_API amp_scaler_desc amp_policy_scaler_desc(const amp_policy *policy);
 /* ---- scope: verbs choose by themselves ----
    Between amp_autocast_begin and _end, amp_gemm and amp_linear_forward cast operands as the policy says, and an output whose dtype is
    AMP_AUTO gets the dtype that the policy chooses: its memory must have room for 4 bytes per element (or for what amp_policy_output
-   says), and the choice is returned (amp_gemm_desc.d_dtype, amp_linear.record). An explicit output dtype is always obeyed. Outside a scope,
+   says), and the choice is returned (amp_gemm_desc.d_dtype, amp_linear_desc.record). An explicit output dtype is always obeyed. Outside a scope,
    and in a disabled region, nothing is cast and AMP_AUTO is the dtype of the first input.
    A cast costs memory and time once: a parameter of a committed set resolves to its model copy, without a cast, if that has the wanted
    dtype; FP32 parameters, and arrays with AMP_CACHE in flags, are cast once and kept until the outermost end or until their set steps;
@@ -1100,20 +1236,25 @@ AMP_API amp_scaler_desc amp_policy_scaler_desc(const amp_policy *policy);
    Backward does not look at the scope: it uses what its layer's record says (custom_bwd), inside or outside. */
 
 #define AMP_AUTOCAST_DEPTH 16 /* regions that can be open at a time */
-#define AMP_AUTOCAST_SPARE ((size_t)1 << 20) /* bytes of the default arena for copies of one call: activations, gradients */
-#define AMP_CACHE 0x100u      /* amp_array.flags: an FP32 weight whose cast may be kept; call amp_autocast_invalidate when you change it */
+#define AMP_AUTOCAST_SPARE \
+    ((size_t)1 << 20) /* bytes of the default arena for copies of one call: activations, gradients */
+#define AMP_CACHE \
+    0x100u /* amp_array.flags: an FP32 weight whose cast may be kept; call amp_autocast_invalidate when you change it */
 
 typedef struct amp_autocast_desc {
-    uint32_t          _begin;
-    uint32_t          disabled;   /* 1: nothing is cast in this region: cast yourself. Outermost regions of a disabled policy: the same */
-    const amp_policy *policy;     /* copied; NULL => the surrounding region's; outermost: AMP_PRESET_AMP */
-    amp_dtype         low;        /* AMP_AUTO => the surrounding region's (with a policy: the policy's). AMP_F16 or AMP_BF16 */
-    amp_dtype         pin;        /* to_float: every operation of the region gets its inputs in this dtype; AMP_AUTO => by the lists */
-    uint32_t          if_enabled; /* 1: nothing happens unless an enabled region surrounds this one (custom_fwd's cast_inputs, with pin) */
-    int32_t           cache;      /* 0 => the surrounding region's (outermost: on); 1 on; AMP_NONE off */
-    size_t            arena;      /* outermost: bytes for copies; 0 => each FP32 parameter once, and AMP_AUTOCAST_SPARE; none if disabled */
-    size_t            entries;    /* outermost: copies that can be cached; 0 => one per FP32 parameter, and 64 */
-    uint64_t          _end;
+    uint32_t _begin;
+    uint32_t
+        disabled; /* 1: nothing is cast in this region: cast yourself. Outermost regions of a disabled policy: the same */
+    const amp_policy *policy; /* copied; NULL => the surrounding region's; outermost: AMP_PRESET_AMP */
+    amp_dtype low; /* AMP_AUTO => the surrounding region's (with a policy: the policy's). AMP_F16 or AMP_BF16 */
+    amp_dtype pin; /* to_float: every operation of the region gets its inputs in this dtype; AMP_AUTO => by the lists */
+    uint32_t
+        if_enabled; /* 1: nothing happens unless an enabled region surrounds this one (custom_fwd's cast_inputs, with pin) */
+    int32_t cache; /* 0 => the surrounding region's (outermost: on); 1 on; AMP_NONE off */
+    size_t
+        arena; /* outermost: bytes for copies; 0 => each FP32 parameter once, and AMP_AUTOCAST_SPARE; none if disabled */
+    size_t entries; /* outermost: copies that can be cached; 0 => one per FP32 parameter, and 64 */
+    uint64_t _end;
 } amp_autocast_desc;
 
 /* Opens a region; desc NULL => defaults. The arena (ledger label "autocast") is allocated by an outermost begin if what is there is too
@@ -1131,33 +1272,34 @@ AMP_API amp_status amp_autocast_release(amp_ctx *ctx);
    one: of the outermost). Write nothing to it. Errors: NO_MEMORY when the arena is full (the sentence says how much was wanted),
    UNSUPPORTED for a banned operation. The widest-class looks at several inputs: amp_autocast_inputs, each with its count; FP16 with
    BF16 and no FP32 among them is UNSUPPORTED, as in PyTorch. Class: enqueue. Numerics: to nearest even. */
-AMP_API amp_status amp_autocast_input(amp_ctx *ctx, amp_op op, amp_array in, size_t count, amp_array *out);
-AMP_API amp_status amp_autocast_inputs(amp_ctx *ctx, amp_op op, const amp_array *in, size_t n, amp_array *out);
+AMP_API amp_status amp_autocast_input(amp_ctx *ctx, amp_array *out, amp_op op, amp_array in, size_t count);
+AMP_API amp_status amp_autocast_inputs(amp_ctx *ctx, amp_array *out, amp_op op, const amp_array *in, size_t n);
 /* The dtype of op's result here if left automatic, from the dtype of its (widest) input. Class: host. */
 AMP_API amp_dtype amp_autocast_output(const amp_ctx *ctx, amp_op op, amp_dtype in);
 /* Cached casts of this array (data NULL: all) are made again at their next use. amp_step and its kin, amp_params_* and amp_state_load do
    it for their sets. Class: host. */
 AMP_API void amp_autocast_invalidate(amp_ctx *ctx, const void *data);
 
-typedef struct amp_autocast_info { /* of the innermost region; counters since the outermost begin, still there after its end */
-    uint32_t  depth;           /* regions open */
-    uint32_t  enabled, cache;
+typedef struct
+    amp_autocast_info { /* of the innermost region; counters since the outermost begin, still there after its end */
+    uint32_t depth;     /* regions open */
+    uint32_t enabled, cache;
     amp_dtype low, pin;
-    uint32_t  _pad;
-    uint64_t  casts;           /* made */
-    uint64_t  hits;            /* answered from the cache */
-    uint64_t  resolved;        /* answered by a model copy */
-    size_t    arena, used, peak; /* bytes */
+    uint32_t _pad;
+    uint64_t casts;           /* made */
+    uint64_t hits;            /* answered from the cache */
+    uint64_t resolved;        /* answered by a model copy */
+    size_t arena, used, peak; /* bytes */
 } amp_autocast_info;
 AMP_API amp_autocast_info amp_autocast_get(const amp_ctx *ctx); /* Class: host. */
 
-/* What a layer's forward did, kept by you beside the layer: amp_linear.record points to it. Forward writes it, backward reads it, and the next
+/* What a layer's forward did, kept by you beside the layer: amp_linear_desc.record points to it. Forward writes it, backward reads it, and the next
    layer's .from may point to it: then its x (or its logits) may be AMP_AUTO. */
 typedef struct amp_precision {
     amp_dtype x;    /* dtype of x in memory */
     amp_dtype used; /* dtype in which the product read x and w */
     amp_dtype y;    /* dtype of y and aux in memory; also of dy if that is AMP_AUTO */
-    uint32_t  made; /* 1: forward has run */
+    uint32_t made;  /* 1: forward has run */
 } amp_precision;
 
 /* ==== >>products =====================================================================================================
@@ -1168,43 +1310,56 @@ typedef struct amp_precision {
    a and b have one dtype (the two FP8 formats may mix); c has d's dtype. */
 
 typedef enum amp_act {
-    AMP_ACT_NONE = 0, AMP_RELU, AMP_GELU, /* GELU: the tanh form, as cuBLASLt and GPT-2 use it */
-    AMP_RELU_GRAD, AMP_GELU_GRAD          /* amp_gemm only: the value times the derivative at aux, which is read: as the forward product left
+    AMP_ACT_NONE = 0,
+    AMP_RELU,
+    AMP_GELU, /* GELU: the tanh form, as cuBLASLt and GPT-2 use it */
+    AMP_RELU_GRAD,
+    AMP_GELU_GRAD /* amp_gemm only: the value times the derivative at aux, which is read: as the forward product left
                                              it there (for ReLU its d will do). No bias */
 } amp_act;
 
-/* amp_gemm_desc.flags, amp_linear.flags. The first four are permissions: a context that has no faster way does not use them. */
-#define AMP_GEMM_TF32     1u  /* F32 operands may be rounded to TF32: 10 mantissa bits, error 2^-11 of each; CUDA, sm_80+: Tensor Cores */
-#define AMP_GEMM_REDUCED  2u  /* parts of a sum over k may be rounded to d's dtype before they are added up: Inf from 65520 on in F16 */
-#define AMP_GEMM_F16_SUM  4u  /* F16 products may be added up in F16: error k * 2^-11, Inf from 65520 on; faster on GeForce, hardly elsewhere */
-#define AMP_GEMM_FAST_FP8 8u  /* FP8 products may be added up with fewer bits between promotions: for forward products */
-#define AMP_GEMM_EMULATE  16u /* CUDA: FP8 products that cuBLASLt does not take run on a plain kernel (slow); without it UNSUPPORTED says why */
-#define AMP_GEMM_EXPLAIN  32u /* nothing runs; the logger gets an INFO event that says how it would (see amp_gemm_explain) */
-#define AMP_GEMM_TUNE     64u /* nothing runs; CUDA: times cuBLASLt's candidates on these arrays and keeps the fastest for this shape. Class: setup.
+/* amp_gemm_desc.flags, amp_linear_desc.flags. The first four are permissions: a context that has no faster way does not use them. */
+#define AMP_GEMM_TF32 \
+    1u /* F32 operands may be rounded to TF32: 10 mantissa bits, error 2^-11 of each; CUDA, sm_80+: Tensor Cores */
+#define AMP_GEMM_REDUCED \
+    2u /* parts of a sum over k may be rounded to d's dtype before they are added up: Inf from 65520 on in F16 */
+#define AMP_GEMM_F16_SUM \
+    4u /* F16 products may be added up in F16: error k * 2^-11, Inf from 65520 on; faster on GeForce, hardly elsewhere */
+#define AMP_GEMM_FAST_FP8 8u /* FP8 products may be added up with fewer bits between promotions: for forward products */
+#define AMP_GEMM_EMULATE \
+    16u /* CUDA: FP8 products that cuBLASLt does not take run on a plain kernel (slow); without it UNSUPPORTED says why */
+#define AMP_GEMM_EXPLAIN \
+    32u /* nothing runs; the logger gets an INFO event that says how it would (see amp_gemm_explain) */
+#define AMP_GEMM_TUNE \
+    64u /* nothing runs; CUDA: times cuBLASLt's candidates on these arrays and keeps the fastest for this shape. Class: setup.
                                  With both, automatic dtypes and records are returned as if it had run */
 
 typedef struct amp_gemm_desc { /* D[m,n] = act( alpha * op(A)[m,k] * op(B)[k,n] + beta * C[m,n] + bias[n] ) */
-    uint32_t  _begin;
-    amp_act   act;
-    size_t    m, n, k;              /* any may be 0: m or n 0 does nothing; k 0 gives the product 0 */
-    amp_array a, b, c, d;           /* c: data NULL => d; read only when beta != 0 (NaN in it is harmless otherwise) */
-    amp_array bias;                 /* n elements of any dtype, or data NULL */
-    amp_array aux;                  /* output or data NULL: the value before act, [m,n] with leading dimension and stride of d; _GRAD: input */
-    amp_array dbias;                /* output, n elements of any dtype, or data NULL: column sums of d. Batch 1 and ldd 0 or n only */
-    uint32_t  trans_a, trans_b;     /* 1: A is stored [k,m], B is stored [n,k] */
-    size_t    lda, ldb, ldc, ldd;   /* elements between rows as stored; 0 => packed */
-    float     alpha, beta;          /* alpha 0 => 1 (for a product times zero set k = 0) */
-    const float *alpha_ptr;         /* context memory: one more factor, read when the product runs; NULL => 1 */
-    const float *beta_ptr;          /* the same for beta, which is then 1 if 0: c is read, whatever *beta_ptr is */
-    const float *scale_a, *scale_b; /* context memory, FP8 a and b only: what their elements are multiplied with; NULL => 1 */
-    const float *scale_d;           /* context memory, FP8 d only: d = scale_d * act(...), saturated; NULL => 1 */
-    float    *amax_d;               /* output in context memory, FP8 d only: largest |act(...)|, before scale_d; or NULL */
-    size_t    batch;                /* 0 => 1 */
-    size_t    stride_a, stride_b, stride_c, stride_d; /* elements between batches; 0 => packed; a, b, c also AMP_BROADCAST; d: may lie in one another's rows */
-    amp_dtype *d_dtype;             /* host; d's dtype is returned here. Needed when d.dtype is AMP_AUTO (>>policy), else NULL is fine */
-    amp_dtype pin;                  /* a and b are read in this dtype; AMP_AUTO => as the scope says, else as they are */
-    uint32_t  flags;                /* AMP_GEMM_*, or 0 */
-    uint64_t  _end;
+    uint32_t _begin;
+    amp_act act;
+    size_t m, n, k;       /* any may be 0: m or n 0 does nothing; k 0 gives the product 0 */
+    amp_array a, b, c, d; /* c: data NULL => d; read only when beta != 0 (NaN in it is harmless otherwise) */
+    amp_array bias;       /* n elements of any dtype, or data NULL */
+    amp_array
+        aux; /* output or data NULL: the value before act, [m,n] with leading dimension and stride of d; _GRAD: input */
+    amp_array dbias; /* output, n elements of any dtype, or data NULL: column sums of d. Batch 1 and ldd 0 or n only */
+    uint32_t trans_a, trans_b; /* 1: A is stored [k,m], B is stored [n,k] */
+    size_t lda, ldb, ldc, ldd; /* elements between rows as stored; 0 => packed */
+    float alpha, beta;         /* alpha 0 => 1 (for a product times zero set k = 0) */
+    const float *alpha_ptr;    /* context memory: one more factor, read when the product runs; NULL => 1 */
+    const float *beta_ptr;     /* the same for beta, which is then 1 if 0: c is read, whatever *beta_ptr is */
+    const float *scale_a,
+        *scale_b;         /* context memory, FP8 a and b only: what their elements are multiplied with; NULL => 1 */
+    const float *scale_d; /* context memory, FP8 d only: d = scale_d * act(...), saturated; NULL => 1 */
+    float *amax_d;        /* output in context memory, FP8 d only: largest |act(...)|, before scale_d; or NULL */
+    size_t batch;         /* 0 => 1 */
+    size_t stride_a, stride_b, stride_c,
+        stride_d; /* elements between batches; 0 => packed; a, b, c also AMP_BROADCAST; d: may lie in one another's rows */
+    amp_dtype
+        *d_dtype;  /* host; d's dtype is returned here. Needed when d.dtype is AMP_AUTO (>>policy), else NULL is fine */
+    amp_dtype pin; /* a and b are read in this dtype; AMP_AUTO => as the scope says, else as they are */
+    uint32_t flags; /* AMP_GEMM_*, or 0 */
+    uint64_t _end;
 } amp_gemm_desc;
 
 /* d may be c, with the same leading dimension and stride; any other overlap with an input is not allowed. An FP8 d is saturated: beyond its
@@ -1212,58 +1367,63 @@ typedef struct amp_gemm_desc { /* D[m,n] = act( alpha * op(A)[m,k] * op(B)[k,n] 
    both E5M2, m, n, k and leading dimensions multiples of 16, beta 0 for an FP8 d. Class: enqueue. */
 AMP_API amp_status amp_gemm(amp_ctx *ctx, const amp_gemm_desc *desc);
 /* One sentence about the path that amp_gemm(ctx, desc) takes, and why, into text[bytes]; nothing runs. Class: host. */
-AMP_API amp_status amp_gemm_explain(amp_ctx *ctx, const amp_gemm_desc *desc, char *text, size_t bytes);
+AMP_API amp_status amp_gemm_explain(amp_ctx *ctx, char *text, size_t bytes, const amp_gemm_desc *desc);
 
-typedef struct amp_linear { /* one layer: fill it once, use it for forward and backward */
-    uint32_t  _begin;
-    amp_act   act;
-    size_t    rows, in, out;  /* batch, input features, output features; rows may be 0 */
-    amp_array x;              /* [rows, in] */
-    amp_array w;              /* [out, in], same dtype as x */
-    amp_array bias;           /* [out] or data NULL; any dtype */
-    amp_array y;              /* [rows, out]  = act(x w^T + bias): forward's output */
-    amp_array aux;            /* [rows, out], y's dtype: the value before act. Needed by GELU's backward; else data NULL */
-    amp_array dy;             /* [rows, out], gradient of y; with an act it is OVERWRITTEN by the gradient before act */
-    amp_array dx;             /* [rows, in] output = dy w, or data NULL. dy and w have one dtype */
-    amp_array dw;             /* [out, in] output = dy^T x, or data NULL. dy and x have one dtype */
-    amp_array dbias;          /* [out] output = column sums of dy, or data NULL; any dtype */
-    uint32_t  accumulate;     /* 1: dw and dbias are added to what is there */
-    uint32_t  flags;          /* AMP_GEMM_* for its products, or 0 */
-    amp_precision *record;    /* host: written by forward, read by backward. NULL: every dtype is explicit, and x, w, dy have one */
+typedef struct amp_linear_desc { /* one layer: fill it once, use it for forward and backward */
+    uint32_t _begin;
+    amp_act act;
+    size_t rows, in, out; /* batch, input features, output features; rows may be 0 */
+    amp_array x;          /* [rows, in] */
+    amp_array w;          /* [out, in], same dtype as x */
+    amp_array bias;       /* [out] or data NULL; any dtype */
+    amp_array y;          /* [rows, out]  = act(x w^T + bias): forward's output */
+    amp_array aux;        /* [rows, out], y's dtype: the value before act. Needed by GELU's backward; else data NULL */
+    amp_array dy;         /* [rows, out], gradient of y; with an act it is OVERWRITTEN by the gradient before act */
+    amp_array dx;         /* [rows, in] output = dy w, or data NULL. dy and w have one dtype */
+    amp_array dw;         /* [out, in] output = dy^T x, or data NULL. dy and x have one dtype */
+    amp_array dbias;      /* [out] output = column sums of dy, or data NULL; any dtype */
+    uint32_t accumulate;  /* 1: dw and dbias are added to what is there */
+    uint32_t flags;       /* AMP_GEMM_* for its products, or 0 */
+    amp_precision
+        *record; /* host: written by forward, read by backward. NULL: every dtype is explicit, and x, w, dy have one */
     const amp_precision *from; /* host: the record of the layer that made x, if x.dtype is AMP_AUTO */
-    amp_dtype pin;            /* x and w are read in this dtype; AMP_AUTO => as the scope says, else as they are */
-    uint32_t  fused;          /* 1: the layer after this one, whose `before` points here, does act and dbias of this backward */
-    const struct amp_linear *before; /* host, or NULL: the layer that made x, with fused = 1. dx is then the gradient before its act */
-    uint64_t  _end;
-} amp_linear;
+    amp_dtype pin;             /* x and w are read in this dtype; AMP_AUTO => as the scope says, else as they are */
+    uint32_t fused; /* 1: the layer after this one, whose `before` points here, does act and dbias of this backward */
+    const struct amp_linear_desc
+        *before; /* host, or NULL: the layer that made x, with fused = 1. dx is then the gradient before its act */
+    uint64_t _end;
+} amp_linear_desc;
 
 /* With a record, y, aux, dy and dx may be AMP_AUTO: y as the scope chooses, aux and dy as y, dx as x. dw and dbias are explicit.
    All matrices packed row-major. A layer's y is the next layer's x, and the next layer's dx is this layer's dy. ReLU's backward looks
    at y, GELU's at aux. Class: enqueue. Numerics: products' bound; y = 0 has derivative 0 in ReLU. */
-AMP_API amp_status amp_linear_forward(amp_ctx *ctx, const amp_linear *l);
-AMP_API amp_status amp_linear_backward(amp_ctx *ctx, const amp_linear *l);
+AMP_API amp_status amp_linear_forward(amp_ctx *ctx, const amp_linear_desc *l);
+AMP_API amp_status amp_linear_backward(amp_ctx *ctx, const amp_linear_desc *l);
 
-typedef struct amp_xent {
-    uint32_t       _begin;
-    uint32_t       sum;       /* 0: mean over the rows that count; 1: sum */
-    size_t         rows, classes;
-    size_t         ld;        /* elements between rows of logits and dlogits; 0 => classes */
-    amp_array      logits;    /* [rows, classes] */
-    const int32_t *labels;    /* context memory, [rows]: 0 .. classes-1; a negative label leaves the row out (gradient 0) */
-    float         *loss;      /* context memory, one float, or NULL: mean or sum of -log softmax(logits)[label], NOT scaled */
-    float         *row_loss;  /* context memory, [rows]; NULL only if loss is NULL (it is where the sum is made from) */
-    amp_array      dlogits;   /* output [rows, classes] or data NULL: gradient of the loss TIMES THE LOSS SCALE; may be logits */
-    amp_scaler    *scaler;    /* NULL => 1. Read where the verb runs: no host synchronisation */
-    float          factor;    /* 0 => 1: one more factor of the gradient, e.g. 1/N for N micro-batches */
-    float          smoothing; /* label smoothing: 0 => none; target = (1-s) * one-hot + s / classes */
-    const amp_precision *from; /* host: the record of the layer that made logits, if logits.dtype is AMP_AUTO; dlogits AMP_AUTO => as logits */
-    uint64_t       _end;
-} amp_xent;
+typedef struct amp_xent_desc {
+    uint32_t _begin;
+    uint32_t sum; /* 0: mean over the rows that count; 1: sum */
+    size_t rows, classes;
+    size_t ld;        /* elements between rows of logits and dlogits; 0 => classes */
+    amp_array logits; /* [rows, classes] */
+    const int32_t
+        *labels;     /* context memory, [rows]: 0 .. classes-1; a negative label leaves the row out (gradient 0) */
+    float *loss;     /* context memory, one float, or NULL: mean or sum of -log softmax(logits)[label], NOT scaled */
+    float *row_loss; /* context memory, [rows]; NULL only if loss is NULL (it is where the sum is made from) */
+    amp_array
+        dlogits; /* output [rows, classes] or data NULL: gradient of the loss TIMES THE LOSS SCALE; may be logits */
+    amp_scaler *scaler; /* NULL => 1. Read where the verb runs: no host synchronisation */
+    float factor;       /* 0 => 1: one more factor of the gradient, e.g. 1/N for N micro-batches */
+    float smoothing;    /* label smoothing: 0 => none; target = (1-s) * one-hot + s / classes */
+    const amp_precision *
+        from; /* host: the record of the layer that made logits, if logits.dtype is AMP_AUTO; dlogits AMP_AUTO => as logits */
+    uint64_t _end;
+} amp_xent_desc;
 
 /* Softmax cross-entropy and its gradient, everything inside in FP32, sums in double by the reduction rule. A label >= classes makes
    that row's loss and gradient NaN. All rows left out: loss 0. Scratch: none. Class: enqueue. Numerics: bit contract of
    arithmetic. */
-AMP_API amp_status amp_softmax_cross_entropy(amp_ctx *ctx, const amp_xent *desc);
+AMP_API amp_status amp_softmax_cross_entropy(amp_ctx *ctx, const amp_xent_desc *desc);
 
 /* ==== >>memory plan ==================================================================================================
    Where the bytes go, before anything is allocated. Mixed precision halves activations, not model state: FP32 Adam has 4 + 4 + 4 + 4
@@ -1271,23 +1431,25 @@ AMP_API amp_status amp_softmax_cross_entropy(amp_ctx *ctx, const amp_xent *desc)
 
 typedef struct amp_plan_layer {
     const char *name;      /* for your table; NULL is fine */
-    amp_op      op;        /* decides dtypes: AMP_OP_LINEAR, AMP_OP_LAYER_NORM, ... */
-    uint32_t    keep_bias; /* 1: the bias has keep_f32 */
-    uint64_t    weight, bias;  /* elements; each that is not 0 is one parameter */
-    uint64_t    saved;     /* elements that backward needs, in the dtype of op's result: y, aux, ... */
-    uint64_t    saved_f32; /* elements of 4 bytes under any policy: statistics, labels */
+    amp_op op;             /* decides dtypes: AMP_OP_LINEAR, AMP_OP_LAYER_NORM, ... */
+    uint32_t keep_bias;    /* 1: the bias has keep_f32 */
+    uint64_t weight, bias; /* elements; each that is not 0 is one parameter */
+    uint64_t saved;        /* elements that backward needs, in the dtype of op's result: y, aux, ... */
+    uint64_t saved_f32;    /* elements of 4 bytes under any policy: statistics, labels */
 } amp_plan_layer;
 
 typedef struct amp_plan { /* bytes; the first six are the rows of the ledger for the set, exactly */
     uint64_t master, model, grad, moments, accum, tables;
-    uint64_t casts;        /* copies of FP32 parameters in a scope; with AMP_AUTOCAST_SPARE: what amp_autocast_begin allocates */
-    uint64_t saved;        /* activations */
+    uint64_t
+        casts; /* copies of FP32 parameters in a scope; with AMP_AUTOCAST_SPARE: what amp_autocast_begin allocates */
+    uint64_t saved; /* activations */
     uint64_t total;
 } amp_plan;
 
 /* The plan of n layers under a policy, with one set of parameters. layout NULL => amp_policy_params_desc(policy), Adam's two
    moments. `in` is the dtype of the inputs: it matters for operations of class none. Class: host. */
-AMP_API amp_status amp_plan_memory(const amp_policy *policy, const amp_params_desc *layout, const amp_plan_layer *layers, size_t n, amp_dtype in, amp_plan *out);
+AMP_API amp_status amp_plan_memory(amp_plan *out, const amp_policy *policy, const amp_params_desc *layout,
+    const amp_plan_layer *layers, size_t n, amp_dtype in);
 
 /* ---- recompute: keep some activations, compute the others again ----
    A chain of n layers. Layer i saves bytes[i] for backward, needs the output of layer i-1, and uses work[i] more while it runs
@@ -1295,54 +1457,63 @@ AMP_API amp_status amp_plan_memory(const amp_policy *policy, const amp_params_de
    is computed once more with its neighbours, from the kept layer before them. With K(e) = bytes of kept layers up to e:
        peak = max over kept e, and over the end, of K(e) + max( segment before e + work[e], max over i in it of bytes up to i + work[i] ) */
 
-typedef struct amp_recompute_layer { uint64_t bytes, work, cost; } amp_recompute_layer; /* cost: of one forward, any unit */
+typedef struct amp_recompute_layer {
+    uint64_t bytes, work, cost;
+} amp_recompute_layer; /* cost: of one forward, any unit */
 typedef struct amp_recompute_plan {
-    uint64_t peak;       /* bytes */
+    uint64_t peak;        /* bytes */
     uint64_t extra, base; /* cost of what is computed again, and of one forward */
-    uint64_t least;      /* the smallest peak that any choice has (amp_recompute_optimal; else 0) */
-    size_t   kept;       /* layers */
-    uint32_t exact;      /* 1: no choice within the budget has less extra cost. 0: more than 4096 trade-offs at one place were thinned out */
+    uint64_t least;       /* the smallest peak that any choice has (amp_recompute_optimal; else 0) */
+    size_t kept;          /* layers */
+    uint32_t
+        exact; /* 1: no choice within the budget has less extra cost. 0: more than 4096 trade-offs at one place were thinned out */
     uint32_t _pad;
 } amp_recompute_plan;
 
 /* keep[i] = 1 or 0 with the least extra cost among all choices with peak <= budget, by dynamic programming over the pairs (bytes kept,
    cost) that nothing beats. NO_MEMORY if the budget is below out->least, which is set then too. n <= 65535. Allocates on the host, through
    the context, and frees again. Class: host. */
-AMP_API amp_status amp_recompute_optimal(amp_ctx *ctx, const amp_recompute_layer *layers, size_t n, uint64_t budget, uint8_t *keep, amp_recompute_plan *out);
+AMP_API amp_status amp_recompute_optimal(
+    amp_ctx *ctx, const amp_recompute_layer *layers, size_t n, uint64_t budget, uint8_t *keep, amp_recompute_plan *out);
 /* Every s-th layer kept, s = sqrt(n) rounded up, counted from the end (Chen et al., arXiv 1604.06174). Class: host. */
-AMP_API amp_status amp_recompute_sqrt(const amp_recompute_layer *layers, size_t n, uint8_t *keep, amp_recompute_plan *out);
+AMP_API amp_status amp_recompute_sqrt(
+    const amp_recompute_layer *layers, size_t n, uint8_t *keep, amp_recompute_plan *out);
 /* Peak and extra cost of any choice. Class: host. */
-AMP_API amp_status amp_recompute_evaluate(const amp_recompute_layer *layers, size_t n, const uint8_t *keep, amp_recompute_plan *out);
+AMP_API amp_status amp_recompute_evaluate(
+    const amp_recompute_layer *layers, size_t n, const uint8_t *keep, amp_recompute_plan *out);
 
-typedef struct amp_rng { uint64_t seed, stream, offset; } amp_rng; /* a place in the sequence of amp_random */
+typedef struct amp_rng {
+    uint64_t seed, stream, offset;
+} amp_rng; /* a place in the sequence of amp_random */
 
 typedef struct amp_snapshot { /* what a segment's forward saw; plain data. Do not change it */
-    amp_policy    policy;
-    amp_dtype     low, pin;
-    uint32_t      enabled, cache;
-    amp_rng       rng;
+    amp_policy policy;
+    amp_dtype low, pin;
+    uint32_t enabled, cache;
+    amp_rng rng;
     const amp_scaler *scaler;
-    uint64_t      iteration, weights; /* of the scaler; changes of weights so far on the context */
+    uint64_t iteration, weights; /* of the scaler; changes of weights so far on the context */
 } amp_snapshot;
 
 /* Before a segment's forward: remembers the region (policy, dtypes, cache), rng (NULL: none) and which iteration the scaler (NULL: none) is in.
    Class: host. */
-AMP_API amp_status amp_snapshot_take(const amp_ctx *ctx, amp_snapshot *out, const amp_rng *rng, const amp_scaler *scaler);
+AMP_API amp_status amp_snapshot_take(
+    const amp_ctx *ctx, amp_snapshot *out, const amp_rng *rng, const amp_scaler *scaler);
 /* Before its recompute: opens a region that is exactly that one (close it with amp_autocast_end) and sets *rng (NULL: not). STAGE if since
    then a step changed weights or the loss scale moved: the result would not be the same. Class: as amp_autocast_begin. */
-AMP_API amp_status amp_snapshot_begin(amp_ctx *ctx, const amp_snapshot *snapshot, amp_rng *rng);
+AMP_API amp_status amp_snapshot_begin(amp_ctx *ctx, amp_rng *rng, const amp_snapshot *snapshot);
 /* A number of the bits of n arrays (with counts), to compare before and after. Reads them through the host: for tests. Class: query. */
 AMP_API amp_status amp_fingerprint(amp_ctx *ctx, const amp_array *arrays, size_t n, uint64_t *out);
 /* Compares the first count elements of two arrays of one dtype bit for bit: *first = index of the first that differs, or count. Class: query. */
 AMP_API amp_status amp_compare(amp_ctx *ctx, amp_array a, amp_array b, size_t count, size_t *first);
 
 typedef struct amp_dropout_desc {
-    uint32_t  _begin;
-    float     p;        /* share that is dropped, in [0, 1] */
-    size_t    count;
-    amp_array x, y;     /* y[i] = x[i] / (1 - p), or 0; may be one array. y.dtype AMP_AUTO => x's */
-    amp_rng   rng;      /* element i draws amp_random(seed, stream, offset + i): dropped if below p */
-    uint64_t  _end;
+    uint32_t _begin;
+    float p; /* share that is dropped, in [0, 1] */
+    size_t count;
+    amp_array x, y; /* y[i] = x[i] / (1 - p), or 0; may be one array. y.dtype AMP_AUTO => x's */
+    amp_rng rng;    /* element i draws amp_random(seed, stream, offset + i): dropped if below p */
+    uint64_t _end;
 } amp_dropout_desc;
 
 /* Dropout without a stored mask: backward is the same call on the gradient (x = dy, y = dx) with the same rng; recompute, too. Move
@@ -1355,22 +1526,22 @@ AMP_API amp_status amp_dropout(amp_ctx *ctx, const amp_dropout_desc *desc);
    before it changes anything; sections it does not know are refused by name. Parameters are matched by name, count and dtype.
    A file written on one context can be read on any other. */
 
-typedef struct amp_state {
-    uint32_t            _begin, flags;     /* 0 */
-    amp_params *const  *params;            /* n_params sets, in the same order when saving and loading */
-    size_t              n_params;
-    amp_scaler *const  *scalers;
-    size_t              n_scalers;
-    void               *user;              /* your own bytes (epoch, position in the data, ...): saved, and filled on load */
-    size_t              user_bytes;        /* must be equal when loading */
-    uint64_t            _end;
-} amp_state;
+typedef struct amp_state_desc {
+    uint32_t _begin, flags;    /* 0 */
+    amp_params *const *params; /* n_params sets, in the same order when saving and loading */
+    size_t n_params;
+    amp_scaler *const *scalers;
+    size_t n_scalers;
+    void *user;        /* your own bytes (epoch, position in the data, ...): saved, and filled on load */
+    size_t user_bytes; /* must be equal when loading */
+    uint64_t _end;
+} amp_state_desc;
 
 /* Masters (or the only copies), moments, step counts, scalers. Not saved: gradients, and model copies that masters give.
    STAGE between unscale and update (as PyTorch refuses to pickle), and inside an accumulation window. Errors: IO, FORMAT with a sentence that says what differs.
    After a failed load nothing has changed. Class: query. */
-AMP_API amp_status amp_state_save(amp_ctx *ctx, const char *path, const amp_state *state);
-AMP_API amp_status amp_state_load(amp_ctx *ctx, const char *path, const amp_state *state);
+AMP_API amp_status amp_state_save(amp_ctx *ctx, const char *path, const amp_state_desc *state);
+AMP_API amp_status amp_state_load(amp_ctx *ctx, const char *path, const amp_state_desc *state);
 
 /* ==== >>backend ======================================================================================================
    From here on: for authors of kernels, optimizers and backends. First the arithmetic and the per-element math, written once for
@@ -1382,19 +1553,27 @@ AMP_API amp_status amp_state_load(amp_ctx *ctx, const char *path, const amp_stat
    themselves, these functions and amp_exp, amp_log, amp_gelu work in the environment they find. */
 #if defined(__CUDA_ARCH__)
 #  define AMPI_OP2(name, T, op, ptx, c) \
-       __device__ static inline T name(T a, T b) { T r; asm(ptx " %0, %1, %2;" : "=" c(r) : c(a), c(b)); return r; }
+      __device__ static inline T name(T a, T b) { \
+          T r; \
+          asm(ptx " %0, %1, %2;" : "=" c(r) : c(a), c(b)); \
+          return r; \
+      }
 #  define AMPI_OP1(name, R, T, ptx, cr, ct) \
-       __device__ static inline R name(T a) { R r; asm(ptx " %0, %1;" : "=" cr(r) : ct(a)); return r; }
-AMPI_OP2(ampi_add, float, +, "add.rn.f32", "f")   AMPI_OP2(ampi_dadd, double, +, "add.rn.f64", "d")
-AMPI_OP2(ampi_sub, float, -, "sub.rn.f32", "f")   AMPI_OP2(ampi_dsub, double, -, "sub.rn.f64", "d")
-AMPI_OP2(ampi_mul, float, *, "mul.rn.f32", "f")   AMPI_OP2(ampi_dmul, double, *, "mul.rn.f64", "d")
-AMPI_OP2(ampi_div, float, /, "div.rn.f32", "f")   AMPI_OP2(ampi_ddiv, double, /, "div.rn.f64", "d")
-AMPI_OP1(ampi_sqrt, float, float, "sqrt.rn.f32", "f", "f")
-AMPI_OP1(ampi_dsqrt, double, double, "sqrt.rn.f64", "d", "d")
-AMPI_OP1(ampi_narrow, float, double, "cvt.rn.f32.f64", "f", "d")
-AMPI_OP1(ampi_widen, double, float, "cvt.f64.f32", "d", "f")
-AMPI_OP1(ampi_negative, float, float, "neg.f32", "f", "f")
-__device__ static inline int ampi_less(float a, float b) {
+      __device__ static inline R name(T a) { \
+          R r; \
+          asm(ptx " %0, %1;" : "=" cr(r) : ct(a)); \
+          return r; \
+      }
+AMPI_OP2(ampi_add, float, +, "add.rn.f32", "f")
+AMPI_OP2(ampi_dadd, double, +, "add.rn.f64", "d") AMPI_OP2(ampi_sub, float, -, "sub.rn.f32", "f")
+    AMPI_OP2(ampi_dsub, double, -, "sub.rn.f64", "d") AMPI_OP2(ampi_mul, float, *, "mul.rn.f32", "f")
+        AMPI_OP2(ampi_dmul, double, *, "mul.rn.f64", "d") AMPI_OP2(ampi_div, float, /, "div.rn.f32", "f")
+            AMPI_OP2(ampi_ddiv, double, /, "div.rn.f64", "d") AMPI_OP1(ampi_sqrt, float, float, "sqrt.rn.f32", "f", "f")
+                AMPI_OP1(ampi_dsqrt, double, double, "sqrt.rn.f64", "d", "d")
+                    AMPI_OP1(ampi_narrow, float, double, "cvt.rn.f32.f64", "f", "d")
+                        AMPI_OP1(ampi_widen, double, float, "cvt.f64.f32", "d", "f")
+                            AMPI_OP1(ampi_negative, float, float, "neg.f32", "f", "f") __device__
+    static inline int ampi_less(float a, float b) {
     int r;
     asm("{ .reg .pred p; setp.lt.f32 p, %1, %2; selp.s32 %0, 1, 0, p; }" : "=r"(r) : "f"(a), "f"(b));
     return r;
@@ -1403,7 +1582,7 @@ __device__ static inline int ampi_less(float a, float b) {
 #  undef AMPI_OP2
 #else
 #  if !defined(__GNUC__) || defined(__TINYC__)
-#    define AMPI_HOLD volatile /* MSVC may contract: through memory. tcc does not optimise: harmless */
+#    define AMPI_HOLD     volatile /* MSVC may contract: through memory. tcc does not optimise: harmless */
 #    define AMPI_GUARD(x) (void)0
 #  else
 #    define AMPI_HOLD
@@ -1416,17 +1595,35 @@ __device__ static inline int ampi_less(float a, float b) {
 #    endif
 #  endif
 #  define AMPI_OP2(name, T, op) \
-       AMP_INLINE T name(T a, T b) { AMPI_HOLD T r = a op b; AMPI_GUARD(r); return r; }
-AMPI_OP2(ampi_add, float, +)   AMPI_OP2(ampi_dadd, double, +)
-AMPI_OP2(ampi_sub, float, -)   AMPI_OP2(ampi_dsub, double, -)
-AMPI_OP2(ampi_mul, float, *)   AMPI_OP2(ampi_dmul, double, *)
+      AMP_INLINE T name(T a, T b) { \
+          AMPI_HOLD T r = a op b; \
+          AMPI_GUARD(r); \
+          return r; \
+      }
+AMPI_OP2(ampi_add, float, +)
+AMPI_OP2(ampi_dadd, double, +) AMPI_OP2(ampi_sub, float, -) AMPI_OP2(ampi_dsub, double, -) AMPI_OP2(ampi_mul, float, *)
+    AMPI_OP2(ampi_dmul, double, *)
 #  if defined(__SSE2__) && defined(__GNUC__) && !defined(__TINYC__)
-AMP_INLINE float  ampi_div(float a, float b)    { __asm__("divss %1, %0" : "+x"(a) : "x"(b)); return a; }
-AMP_INLINE double ampi_ddiv(double a, double b) { __asm__("divsd %1, %0" : "+x"(a) : "x"(b)); return a; }
-AMP_INLINE float  ampi_sqrt(float a)            { float r;  __asm__("sqrtss %1, %0" : "=x"(r) : "x"(a)); return r; }
-AMP_INLINE double ampi_dsqrt(double a)          { double r; __asm__("sqrtsd %1, %0" : "=x"(r) : "x"(a)); return r; }
+        AMP_INLINE float ampi_div(float a, float b) {
+    __asm__("divss %1, %0" : "+x"(a) : "x"(b));
+    return a;
+}
+AMP_INLINE double ampi_ddiv(double a, double b) {
+    __asm__("divsd %1, %0" : "+x"(a) : "x"(b));
+    return a;
+}
+AMP_INLINE float ampi_sqrt(float a) {
+    float r;
+    __asm__("sqrtss %1, %0" : "=x"(r) : "x"(a));
+    return r;
+}
+AMP_INLINE double ampi_dsqrt(double a) {
+    double r;
+    __asm__("sqrtsd %1, %0" : "=x"(r) : "x"(a));
+    return r;
+}
 #  else
-AMPI_OP2(ampi_div, float, /)   AMPI_OP2(ampi_ddiv, double, /)
+        AMPI_OP2(ampi_div, float, /) AMPI_OP2(ampi_ddiv, double, /)
 #    ifdef __cplusplus
 } /* math.h may not be included inside extern "C" */
 #    endif
@@ -1434,16 +1631,34 @@ AMPI_OP2(ampi_div, float, /)   AMPI_OP2(ampi_ddiv, double, /)
 #    ifdef __cplusplus
 extern "C" {
 #    endif
-AMP_INLINE float  ampi_sqrt(float a)   { AMPI_HOLD float r  = sqrtf(a); AMPI_GUARD(r); return r; }
-AMP_INLINE double ampi_dsqrt(double a) { AMPI_HOLD double r = sqrt(a);  AMPI_GUARD(r); return r; }
+AMP_INLINE float ampi_sqrt(float a) {
+    AMPI_HOLD float r = sqrtf(a);
+    AMPI_GUARD(r);
+    return r;
+}
+AMP_INLINE double ampi_dsqrt(double a) {
+    AMPI_HOLD double r = sqrt(a);
+    AMPI_GUARD(r);
+    return r;
+}
 #  endif
-AMP_INLINE float  ampi_narrow(double a) { AMPI_HOLD float r  = (float)a;  AMPI_GUARD(r); return r; }
-AMP_INLINE double ampi_widen(float a)   { AMPI_HOLD double r = (double)a; AMPI_GUARD(r); return r; }
-AMP_INLINE int    ampi_less(float a, float b) { return a < b; }
-AMP_INLINE float  ampi_negative(float x) { return ampi_float(ampi_bits(x) ^ 0x80000000u); }
+AMP_INLINE float ampi_narrow(double a) {
+    AMPI_HOLD float r = (float)a;
+    AMPI_GUARD(r);
+    return r;
+}
+AMP_INLINE double ampi_widen(float a) {
+    AMPI_HOLD double r = (double)a;
+    AMPI_GUARD(r);
+    return r;
+}
+AMP_INLINE int ampi_less(float a, float b) { return a < b; }
+AMP_INLINE float ampi_negative(float x) { return ampi_float(ampi_bits(x) ^ 0x80000000u); }
 #  undef AMPI_OP2
 #endif
-AMP_INLINE int   ampi_nonzero(float x) { return ampi_bits(x) << 1 != 0; } /* by the bits: a comparison may flush subnormals */
+AMP_INLINE int ampi_nonzero(float x) {
+    return ampi_bits(x) << 1 != 0;
+} /* by the bits: a comparison may flush subnormals */
 
 /* ---- exp, log, GELU: our own, so that every backend has the same bits ---------------------------------------------------- */
 
@@ -1458,7 +1673,8 @@ AMP_INLINE float amp_exp(float x) {
     p = ampi_add(ampi_mul(x, 1.44269504f), 12582912.0f); /* + 1.5 * 2^23 rounds to an integer */
     k = (int32_t)(ampi_bits(p) - 0x4b400000u);
     n = ampi_sub(p, 12582912.0f);
-    r = ampi_sub(ampi_sub(x, ampi_mul(n, 0.693359375f)), ampi_mul(n, -2.12194440e-4f)); /* ln2 in two parts (Cody and Waite) */
+    r = ampi_sub(
+        ampi_sub(x, ampi_mul(n, 0.693359375f)), ampi_mul(n, -2.12194440e-4f)); /* ln2 in two parts (Cody and Waite) */
     p = ampi_add(ampi_mul(1.98412698e-4f, r), 1.38888889e-3f);
     p = ampi_add(ampi_mul(p, r), 8.33333333e-3f);
     p = ampi_add(ampi_mul(p, r), 4.16666667e-2f);
@@ -1477,7 +1693,10 @@ AMP_INLINE float amp_log(float x) {
     float f, s, z, p, en;
     if (u << 1 == 0) return ampi_float(0xff800000u);
     if (u >= 0x7f800000u) return u == 0x7f800000u ? x : ampi_float(0x7fc00000u);
-    if (u < 0x00800000u) { u = ampi_bits(ampi_mul(x, 8388608.0f)); e = -23; }
+    if (u < 0x00800000u) {
+        u = ampi_bits(ampi_mul(x, 8388608.0f));
+        e = -23;
+    }
     k = (int32_t)((u + 0x004afb0du) >> 23) - 127; /* 0x3f800000 - 0x004afb0d = 0x3f3504f3: sqrt(1/2) */
     f = ampi_sub(ampi_float(u - ((uint32_t)k << 23)), 1.0f);
     s = ampi_div(f, ampi_add(2.0f, f));
@@ -1515,7 +1734,9 @@ AMP_INLINE float ampi_act(amp_act act, float x) {
 }
 AMP_INLINE int ampi_act_reads(amp_act act) { return act == AMP_RELU_GRAD || act == AMP_GELU_GRAD; }
 AMP_INLINE float ampi_act_grad(amp_act act, float dy, float saved) {
-    return act == AMP_GELU || act == AMP_GELU_GRAD ? ampi_mul(dy, amp_gelu_grad(saved)) : act == AMP_RELU || act == AMP_RELU_GRAD ? (ampi_bits(saved) - 1u < 0x7f800000u ? dy : 0.0f) : dy; /* saved > 0 */
+    return act == AMP_GELU || act == AMP_GELU_GRAD ? ampi_mul(dy, amp_gelu_grad(saved))
+        : act == AMP_RELU || act == AMP_RELU_GRAD  ? (ampi_bits(saved) - 1u < 0x7f800000u ? dy : 0.0f)
+                                                   : dy; /* saved > 0 */
 }
 
 /* What products of FP8 share: all factors of the sum in one; a result scaled and saturated (NaN stays NaN). */
@@ -1529,13 +1750,21 @@ AMP_INLINE float ampi_f8_scaled(float x, amp_dtype t, const float *scale) {
     uint32_t size;
     if (scale) x = ampi_mul(x, *scale);
     size = ampi_bits(x) & 0x7fffffffu;
-    return size > ampi_bits(most) && size <= 0x7f800000u ? ampi_float(ampi_bits(most) | (ampi_bits(x) & 0x80000000u)) : x;
+    return size > ampi_bits(most) && size <= 0x7f800000u ? ampi_float(ampi_bits(most) | (ampi_bits(x) & 0x80000000u))
+                                                         : x;
 }
 
 /* ---- dropout: element i is dropped if its random number is below the threshold; p = 1 drops all --------------------------------- */
-AMP_INLINE uint64_t amp_dropout_threshold(float p) { float t = ampi_mul(p, 4294967296.0f); return (uint64_t)t; }
-AMP_INLINE float    amp_dropout_factor(float p)    { return p < 1.0f ? ampi_narrow(ampi_ddiv(1.0, ampi_dsub(1.0, ampi_widen(p)))) : 0.0f; }
-AMP_INLINE float    amp_dropout_one(float x, uint32_t r, uint64_t threshold, float factor) { return r < threshold ? 0.0f : ampi_mul(x, factor); }
+AMP_INLINE uint64_t amp_dropout_threshold(float p) {
+    float t = ampi_mul(p, 4294967296.0f);
+    return (uint64_t)t;
+}
+AMP_INLINE float amp_dropout_factor(float p) {
+    return p < 1.0f ? ampi_narrow(ampi_ddiv(1.0, ampi_dsub(1.0, ampi_widen(p)))) : 0.0f;
+}
+AMP_INLINE float amp_dropout_one(float x, uint32_t r, uint64_t threshold, float factor) {
+    return r < threshold ? 0.0f : ampi_mul(x, factor);
+}
 
 /* ---- loss scale rule ------------------------------------------------------------------------------------------------------ */
 
@@ -1544,17 +1773,19 @@ AMP_INLINE float    amp_dropout_one(float x, uint32_t r, uint64_t threshold, flo
 #define AMP_FOUND_OVERFLOW 4u
 
 typedef struct amp_scaler_state { /* in context memory */
-    float    scale, inverse;  /* inverse = 1 / scale, kept for products */
-    float    growth_factor, backoff_factor, min_scale, max_scale;
-    int32_t  growth_interval, growth_tracker, hysteresis, hysteresis_tracker;
+    float scale, inverse;         /* inverse = 1 / scale, kept for products */
+    float growth_factor, backoff_factor, min_scale, max_scale;
+    int32_t growth_interval, growth_tracker, hysteresis, hysteresis_tracker;
     uint32_t mode, no_check, dead_after;
-    uint32_t found;  /* AMP_FOUND_* of everything checked since the last update */
-    uint32_t stuck;  /* overflows in a row that could not lower the scale */
+    uint32_t found; /* AMP_FOUND_* of everything checked since the last update */
+    uint32_t stuck; /* overflows in a row that could not lower the scale */
     uint32_t _pad;
     uint64_t good, bad, bad_in_a_row, bad_nan, bad_inf, bad_overflow;
 } amp_scaler_state;
 
-AMP_INLINE float amp_inverse_scale(float scale) { return ampi_narrow(ampi_ddiv(1.0, ampi_widen(scale))); } /* PyTorch's: in double */
+AMP_INLINE float amp_inverse_scale(float scale) {
+    return ampi_narrow(ampi_ddiv(1.0, ampi_widen(scale)));
+} /* PyTorch's: in double */
 
 /* The scale after one update; every backend and every table test runs this function. */
 AMP_INLINE void amp_scaler_next(amp_scaler_state *s) {
@@ -1562,7 +1793,8 @@ AMP_INLINE void amp_scaler_next(amp_scaler_state *s) {
     float next;
     s->found = 0;
     if (found) {
-        s->bad++; s->bad_in_a_row++;
+        s->bad++;
+        s->bad_in_a_row++;
         s->bad_nan += (found & AMP_FOUND_NAN) != 0;
         s->bad_inf += (found & AMP_FOUND_INF) != 0;
         s->bad_overflow += (found & AMP_FOUND_OVERFLOW) != 0;
@@ -1570,14 +1802,20 @@ AMP_INLINE void amp_scaler_next(amp_scaler_state *s) {
         if (s->hysteresis_tracker > INT32_MIN) s->hysteresis_tracker--;
         if (s->hysteresis_tracker > 0) return;
         next = ampi_mul(s->scale, s->backoff_factor);
-        if (s->mode != AMP_SCALER_DYNAMIC) next = s->scale;
-        else if (ampi_less(next, s->min_scale)) next = s->min_scale;
-        if (ampi_less(next, s->scale)) s->stuck = 0;
-        else if (s->stuck < UINT32_MAX) s->stuck++;
+        if (s->mode != AMP_SCALER_DYNAMIC)
+            next = s->scale;
+        else if (ampi_less(next, s->min_scale))
+            next = s->min_scale;
+        if (ampi_less(next, s->scale))
+            s->stuck = 0;
+        else if (s->stuck < UINT32_MAX)
+            s->stuck++;
         s->scale = next;
         s->inverse = amp_inverse_scale(next);
     } else {
-        s->good++; s->bad_in_a_row = 0; s->stuck = 0;
+        s->good++;
+        s->bad_in_a_row = 0;
+        s->stuck = 0;
         s->hysteresis_tracker = s->hysteresis;
         if (s->growth_tracker < INT32_MAX) s->growth_tracker++;
         if (s->mode != AMP_SCALER_DYNAMIC || s->growth_interval <= 0 || s->growth_tracker < s->growth_interval) return;
@@ -1605,7 +1843,9 @@ AMP_INLINE uint32_t amp_split_pack(float w, amp_dtype t) {
     if ((h & 0x7c00u) == 0x7c00u) return h;
     e = (h >> 10) & 31u;
     e = e ? e : 1u; /* h is in [2^(e-15), 2^(e-14)): the unit is 2^(e-40) */
-    r = ampi_bits(ampi_add(ampi_mul(ampi_sub(w, ampi_float(ampi_decode(h, t))), ampi_float((127u + 40u - e) << 23)), 12582912.0f)) - 0x4b400000u;
+    r = ampi_bits(ampi_add(
+            ampi_mul(ampi_sub(w, ampi_float(ampi_decode(h, t))), ampi_float((127u + 40u - e) << 23)), 12582912.0f)) -
+        0x4b400000u;
     return h | (r << 16);
 }
 AMP_INLINE float amp_split_unpack(uint32_t packed, amp_dtype t) {
@@ -1634,35 +1874,37 @@ AMP_INLINE float amp_kahan_unpack(uint32_t packed) { /* c = +-0 adds nothing, so
 #define AMP_LANES 2048u
 
 typedef struct amp_param_entry {
-    void      *master; /* float, or NULL */
-    void      *model;  /* NULL when the master is the model copy */
-    void      *low;    /* SPLIT, KAHAN: 16-bit; else NULL */
-    void      *grad;
-    float     *accum;  /* or NULL */
-    void      *moment[2];
-    uint64_t   count;
-    uint32_t   first_chunk;           /* index of its first chunk; the others follow */
-    uint32_t   no_decay;
-    amp_dtype  model_dtype, grad_dtype, moment_dtype;
-    amp_master layout;                /* what it really has: F32 also for FP32 model copies */
-    uint32_t   group, _pad;
+    void *master; /* float, or NULL */
+    void *model;  /* NULL when the master is the model copy */
+    void *low;    /* SPLIT, KAHAN: 16-bit; else NULL */
+    void *grad;
+    float *accum; /* or NULL */
+    void *moment[2];
+    uint64_t count;
+    uint32_t first_chunk; /* index of its first chunk; the others follow */
+    uint32_t no_decay;
+    amp_dtype model_dtype, grad_dtype, moment_dtype;
+    amp_master layout; /* what it really has: F32 also for FP32 model copies */
+    uint32_t group, _pad;
 } amp_param_entry;
 
-typedef struct amp_chunk { uint32_t param, index; } amp_chunk; /* elements [index * AMP_CHUNK, ...) of a parameter */
+typedef struct amp_chunk {
+    uint32_t param, index;
+} amp_chunk; /* elements [index * AMP_CHUNK, ...) of a parameter */
 
 typedef struct amp_partial { /* what inspection finds in one chunk */
-    double   sum;             /* of squares of unscaled gradients, by the reduction rule */
+    double sum;              /* of squares of unscaled gradients, by the reduction rule */
     uint32_t nan, inf, overflow;
-    uint32_t first;           /* offset of the first bad element in the chunk; AMP_CHUNK if none */
+    uint32_t first; /* offset of the first bad element in the chunk; AMP_CHUNK if none */
 } amp_partial;
 
-typedef struct amp_param_table {      /* every array in context memory, built once by amp_params_commit */
+typedef struct amp_param_table { /* every array in context memory, built once by amp_params_commit */
     amp_param_entry *entries;
-    amp_chunk       *chunks;
-    amp_partial     *partials;        /* one per chunk */
-    amp_totals      *totals;
-    uint32_t         n_entries, n_chunks;
-    uint64_t         n_elements;      /* of all parameters */
+    amp_chunk *chunks;
+    amp_partial *partials; /* one per chunk */
+    amp_totals *totals;
+    uint32_t n_entries, n_chunks;
+    uint64_t n_elements; /* of all parameters */
 } amp_param_table;
 
 /* ---- jobs: arguments checked and defaults filled in by the front -------------------------------------------------------------- */
@@ -1678,40 +1920,44 @@ typedef struct amp_param_table {      /* every array in context memory, built on
 #define AMP_INSPECT_ADD    256u /* count a micro-batch into the window (or drop it, or the window) */
 
 /* Where a device leaves a copy of the record for the host to read without waiting: `end` and `begin` are equal when it is whole. */
-typedef struct amp_step_mirror { uint64_t begin; amp_step_record record; uint64_t end; } amp_step_mirror;
+typedef struct amp_step_mirror {
+    uint64_t begin;
+    amp_step_record record;
+    uint64_t end;
+} amp_step_mirror;
 
 typedef struct amp_inspect_job {
-    amp_param_table   table;
-    amp_step_record  *record;  /* context memory */
-    amp_step_mirror  *mirror;  /* what the backend's mirror_create gave; NULL for the probe record */
-    amp_scaler_state *scaler;  /* context memory, or NULL */
-    amp_step_desc     desc;
-    amp_group         group[AMP_GROUPS]; /* all groups, resolved; [0] is the desc's */
-    uint32_t          flags;
-    uint32_t          divide;  /* gradients are sums of so many micro-batches; with ACCUM 0: of as many as the window has */
-    uint32_t          keep_going, _pad; /* for ADD */
+    amp_param_table table;
+    amp_step_record *record;  /* context memory */
+    amp_step_mirror *mirror;  /* what the backend's mirror_create gave; NULL for the probe record */
+    amp_scaler_state *scaler; /* context memory, or NULL */
+    amp_step_desc desc;
+    amp_group group[AMP_GROUPS]; /* all groups, resolved; [0] is the desc's */
+    uint32_t flags;
+    uint32_t divide; /* gradients are sums of so many micro-batches; with ACCUM 0: of as many as the window has */
+    uint32_t keep_going, _pad; /* for ADD */
 } amp_inspect_job;
 
 typedef struct amp_update_job {
-    amp_param_table  table;
-    amp_step_record *record;   /* read; weight_overflow is written, */
-    amp_step_mirror *mirror;   /* there too */
-    amp_step_desc    desc;
-    amp_group        group[AMP_GROUPS];
-    uint32_t         accum, _pad; /* 1: take the accumulators and write zeros to them */
+    amp_param_table table;
+    amp_step_record *record; /* read; weight_overflow is written, */
+    amp_step_mirror *mirror; /* there too */
+    amp_step_desc desc;
+    amp_group group[AMP_GROUPS];
+    uint32_t accum, _pad; /* 1: take the accumulators and write zeros to them */
 } amp_update_job;
 
-typedef struct amp_add_job {   /* accum += u, unless the record says skip */
-    amp_param_table        table;
+typedef struct amp_add_job { /* accum += u, unless the record says skip */
+    amp_param_table table;
     const amp_step_record *record;
 } amp_add_job;
 
 typedef struct amp_clip_job { /* g = clamp(g * record->clip, +-limit * scale), in place */
-    amp_param_table         table;
-    const amp_step_record  *record;  /* NULL: no factor */
-    const amp_scaler_state *scaler;  /* NULL: 1 */
-    float                   limit;   /* 0: none */
-    uint32_t                accum;   /* 1: the accumulators instead of the gradients */
+    amp_param_table table;
+    const amp_step_record *record;  /* NULL: no factor */
+    const amp_scaler_state *scaler; /* NULL: 1 */
+    float limit;                    /* 0: none */
+    uint32_t accum;                 /* 1: the accumulators instead of the gradients */
 } amp_clip_job;
 
 /* What gradients are multiplied with: 1 / (scale * micro-batches), once in double. */
@@ -1737,7 +1983,8 @@ AMP_INLINE void amp_inspect_rates(const amp_inspect_job *job, uint32_t group) {
     const amp_group *g = &job->group[group];
     amp_rates *r = &job->record->rate[group];
     double lr = ampi_widen(g->lr_ptr ? *g->lr_ptr : g->lr);
-    double bc1 = ampi_dsub(1.0, ampi_power(ampi_widen(g->beta1), job->record->steps)), bc2 = ampi_dsub(1.0, ampi_power(ampi_widen(g->beta2), job->record->steps));
+    double bc1 = ampi_dsub(1.0, ampi_power(ampi_widen(g->beta1), job->record->steps)),
+           bc2 = ampi_dsub(1.0, ampi_power(ampi_widen(g->beta2), job->record->steps));
     r->lr = ampi_narrow(lr);
     r->step_size = ampi_narrow(ampi_ddiv(lr, bc1));
     r->rsqrt_bc2 = ampi_narrow(ampi_ddiv(1.0, ampi_dsqrt(bc2)));
@@ -1746,12 +1993,15 @@ AMP_INLINE void amp_inspect_rates(const amp_inspect_job *job, uint32_t group) {
 
 /* The end of an inspection, run by one thread: from totals to the record, and on. Then amp_inspect_rates for each group. `totals` and `first` (where the first bad element
    is; only looked at when there is one) are used with READ. */
-AMP_INLINE void amp_inspect_finish(const amp_inspect_job *job, const amp_totals *totals, uint32_t first_param, uint64_t first_index) {
+AMP_INLINE void amp_inspect_finish(
+    const amp_inspect_job *job, const amp_totals *totals, uint32_t first_param, uint64_t first_index) {
     amp_step_record *r = job->record;
     const amp_step_desc *d = &job->desc;
     uint32_t flags = job->flags;
     if (flags & AMP_INSPECT_FRESH) {
-        r->skip = 0; r->nan = r->inf = r->overflow = r->first_index = 0; r->first_param = 0;
+        r->skip = 0;
+        r->nan = r->inf = r->overflow = r->first_index = 0;
+        r->first_param = 0;
         r->scale = job->scaler ? job->scaler->scale : 1.0f;
         r->norm = -1.0;
     }
@@ -1765,15 +2015,20 @@ AMP_INLINE void amp_inspect_finish(const amp_inspect_job *job, const amp_totals 
         }
     }
     if (flags & AMP_INSPECT_JUDGE) {
-        uint32_t bits = (totals->nan ? AMP_FOUND_NAN : 0u) | (totals->inf ? AMP_FOUND_INF : 0u) | (totals->overflow ? AMP_FOUND_OVERFLOW : 0u);
-        r->nan = totals->nan; r->inf = totals->inf; r->overflow = totals->overflow;
-        r->first_index = first_index; r->first_param = first_param;
+        uint32_t bits = (totals->nan ? AMP_FOUND_NAN : 0u) | (totals->inf ? AMP_FOUND_INF : 0u) |
+            (totals->overflow ? AMP_FOUND_OVERFLOW : 0u);
+        r->nan = totals->nan;
+        r->inf = totals->inf;
+        r->overflow = totals->overflow;
+        r->first_index = first_index;
+        r->first_param = first_param;
         if (job->scaler && job->scaler->no_check) bits = 0;
         if (job->scaler) job->scaler->found |= bits;
         r->skip = bits != 0;
     }
     if (flags & AMP_INSPECT_ADD) {
-        if (!r->skip) r->window_good++;
+        if (!r->skip)
+            r->window_good++;
         else {
             r->window_bad++;
             if (!job->keep_going) r->window_lost = 1;
@@ -1786,7 +2041,10 @@ AMP_INLINE void amp_inspect_finish(const amp_inspect_job *job, const amp_totals 
         }
         if (r->skip) {
             r->skipped++;
-            r->outcome = r->nan ? AMP_SKIPPED_NAN : r->inf ? AMP_SKIPPED_INF : r->overflow ? AMP_SKIPPED_OVERFLOW : AMP_SKIPPED_WINDOW;
+            r->outcome = r->nan ? AMP_SKIPPED_NAN
+                : r->inf        ? AMP_SKIPPED_INF
+                : r->overflow   ? AMP_SKIPPED_OVERFLOW
+                                : AMP_SKIPPED_WINDOW;
         } else {
             r->steps++;
             r->outcome = AMP_STEPPED;
@@ -1797,12 +2055,12 @@ AMP_INLINE void amp_inspect_finish(const amp_inspect_job *job, const amp_totals 
 
 /* ---- per-element math of an update, written once over an operation prefix P: P_mul, P_add, ... on type T ----------------------- */
 
-typedef struct amp_coef { /* what one parameter's update needs, from the desc, the record and the parameter */
-    float inv, clip, limit;                             /* limit 0: none */
-    float beta1, one_beta1, beta2, one_beta2, eps;      /* Adam, AdamW */
-    float lr, step_size, rsqrt_bc2, decay;              /* decay multiplies w (AdamW); 1: none */
-    float l2;                                           /* added as l2 * w (SGD, Adam); 0: none */
-    float momentum, one_dampening;                      /* SGD */
+typedef struct amp_coef {   /* what one parameter's update needs, from the desc, the record and the parameter */
+    float inv, clip, limit; /* limit 0: none */
+    float beta1, one_beta1, beta2, one_beta2, eps; /* Adam, AdamW */
+    float lr, step_size, rsqrt_bc2, decay;         /* decay multiplies w (AdamW); 1: none */
+    float l2;                                      /* added as l2 * w (SGD, Adam); 0: none */
+    float momentum, one_dampening;                 /* SGD */
     uint32_t first, nesterov;
 } amp_coef;
 
@@ -1812,14 +2070,23 @@ AMP_INLINE amp_coef amp_coef_of(const amp_update_job *job, const amp_param_entry
     const amp_rates *r = &job->record->rate[p->group];
     int decoupled = d->optimizer == AMP_ADAMW || d->optimizer == AMP_LION;
     amp_coef c;
-    c.inv = job->record->inv_scale; c.clip = job->record->clip; c.limit = d->clip_value;
-    c.beta1 = g->beta1; c.one_beta1 = ampi_narrow(ampi_dsub(1.0, ampi_widen(g->beta1)));
-    c.beta2 = g->beta2; c.one_beta2 = ampi_narrow(ampi_dsub(1.0, ampi_widen(g->beta2)));
-    c.eps = g->eps; c.lr = r->lr; c.step_size = r->step_size; c.rsqrt_bc2 = r->rsqrt_bc2;
+    c.inv = job->record->inv_scale;
+    c.clip = job->record->clip;
+    c.limit = d->clip_value;
+    c.beta1 = g->beta1;
+    c.one_beta1 = ampi_narrow(ampi_dsub(1.0, ampi_widen(g->beta1)));
+    c.beta2 = g->beta2;
+    c.one_beta2 = ampi_narrow(ampi_dsub(1.0, ampi_widen(g->beta2)));
+    c.eps = g->eps;
+    c.lr = r->lr;
+    c.step_size = r->step_size;
+    c.rsqrt_bc2 = r->rsqrt_bc2;
     c.decay = decoupled && !p->no_decay ? r->decay : 1.0f;
     c.l2 = decoupled || p->no_decay ? 0.0f : g->weight_decay;
-    c.momentum = g->momentum; c.one_dampening = ampi_narrow(ampi_dsub(1.0, ampi_widen(g->dampening)));
-    c.first = job->record->steps == 1; c.nesterov = d->nesterov;
+    c.momentum = g->momentum;
+    c.one_dampening = ampi_narrow(ampi_dsub(1.0, ampi_widen(g->dampening)));
+    c.first = job->record->steps == 1;
+    c.nesterov = d->nesterov;
     return c;
 }
 
@@ -1861,17 +2128,24 @@ AMP_INLINE float ampi_signed(float x, float s) { /* x * sign(s), x >= 0; 0 for s
     uint32_t u = ampi_bits(s);
     return u << 1 == 0 ? 0.0f : amp_is_nan(s) ? s : ampi_float(ampi_bits(x) | (u & 0x80000000u));
 }
-AMP_INLINE float ampi_clamp(float x, float limit) { /* NaN stays; by the bits, because -ffast-math forgets NaN in comparisons */
+AMP_INLINE float ampi_clamp(
+    float x, float limit) { /* NaN stays; by the bits, because -ffast-math forgets NaN in comparisons */
     uint32_t a = ampi_bits(x) & 0x7fffffffu, l = ampi_bits(limit);
     return a > l && a <= 0x7f800000u ? ampi_float((ampi_bits(x) & 0x80000000u) | l) : x;
 }
-AMP_INLINE float amp_prepare_one(float u, const amp_coef *c) { AMPI_PREPARE(ampi, float, u, c); return u; }
-AMP_INLINE void amp_adam_one(float *w, float *m, float *v, float u, const amp_coef *c) { AMPI_ADAM(ampi, float, *w, *m, *v, u, c); }
+AMP_INLINE float amp_prepare_one(float u, const amp_coef *c) {
+    AMPI_PREPARE(ampi, float, u, c);
+    return u;
+}
+AMP_INLINE void amp_adam_one(float *w, float *m, float *v, float u, const amp_coef *c) {
+    AMPI_ADAM(ampi, float, *w, *m, *v, u, c);
+}
 AMP_INLINE void amp_sgd_one(float *w, float *b, float u, const amp_coef *c) { AMPI_SGD(ampi, float, *w, *b, u, c); }
 AMP_INLINE void amp_lion_one(float *w, float *m, float u, const amp_coef *c) { AMPI_LION(ampi, float, *w, *m, u, c); }
 
 /* x rounded to 16 bits with this step's and parameter's own random numbers; which: 0 model copy, 1 and 2 moments. */
-AMP_INLINE uint32_t amp_step_round(float x, amp_dtype t, const amp_step_desc *d, const amp_step_record *r, uint32_t param, uint64_t i, uint32_t which) {
+AMP_INLINE uint32_t amp_step_round(float x, amp_dtype t, const amp_step_desc *d, const amp_step_record *r,
+    uint32_t param, uint64_t i, uint32_t which) {
     return ampi_encode(ampi_bits(x), t, AMP_STOCHASTIC, amp_random(d->seed + which, (r->steps << 24) + param, i), 0);
 }
 
@@ -1883,16 +2157,19 @@ AMP_INLINE float amp_weight_load(const amp_param_entry *p, uint64_t i) {
     if (p->layout == AMP_MASTER_NONE) return amp_load(p->model, p->model_dtype, (size_t)i);
     memcpy(&h, (const char *)p->model + 2 * i, 2);
     memcpy(&low, (const char *)p->low + 2 * i, 2);
-    return p->layout == AMP_MASTER_SPLIT ? amp_split_unpack(h | (uint32_t)low << 16, p->model_dtype) : amp_kahan_unpack(h | (uint32_t)low << 16);
+    return p->layout == AMP_MASTER_SPLIT ? amp_split_unpack(h | (uint32_t)low << 16, p->model_dtype)
+                                         : amp_kahan_unpack(h | (uint32_t)low << 16);
 }
-AMP_INLINE uint32_t amp_weight_store(const amp_param_entry *p, uint64_t i, float w, const amp_step_desc *d, const amp_step_record *r, uint32_t param) {
+AMP_INLINE uint32_t amp_weight_store(
+    const amp_param_entry *p, uint64_t i, float w, const amp_step_desc *d, const amp_step_record *r, uint32_t param) {
     uint32_t both;
     if (p->layout == AMP_MASTER_F32) {
         amp_store(p->master, AMP_F32, (size_t)i, w);
         if (!p->model) return 0;
     }
     if (p->layout == AMP_MASTER_F32 || p->layout == AMP_MASTER_NONE)
-        both = d->stochastic ? amp_step_round(w, p->model_dtype, d, r, param, i, 0) : ampi_encode(ampi_bits(w), p->model_dtype, AMP_NEAREST, 0, 0);
+        both = d->stochastic ? amp_step_round(w, p->model_dtype, d, r, param, i, 0)
+                             : ampi_encode(ampi_bits(w), p->model_dtype, AMP_NEAREST, 0, 0);
     else {
         both = p->layout == AMP_MASTER_SPLIT ? amp_split_pack(w, p->model_dtype) : amp_kahan_pack(w);
         ampi_store_bits(p->low, AMP_BF16, (size_t)i, both >> 16);
@@ -1915,13 +2192,13 @@ AMP_API amp_param_entry amp_param_entry_get(const amp_params *p, size_t i);
    Longer arrays: the sums of their chunks of AMP_CHUNK, in order, by the same rule (beyond AMP_CHUNK chunks: groups of them in order). */
 
 typedef struct amp_backend {
-    uint32_t    version, size; /* AMP_VERSION, sizeof(amp_backend) */
+    uint32_t version, size; /* AMP_VERSION, sizeof(amp_backend) */
     const char *name;
     const char *(*device)(amp_ctx *);
-    void       (*destroy)(amp_ctx *);
+    void (*destroy)(amp_ctx *);
     /* memory */
     amp_status (*alloc)(amp_ctx *, void **out, size_t bytes);
-    void       (*release)(amp_ctx *, void *ptr, size_t bytes);
+    void (*release)(amp_ctx *, void *ptr, size_t bytes);
     amp_status (*copy)(amp_ctx *, void *dst, const void *src, size_t bytes); /* any direction, complete on return */
     amp_status (*zero)(amp_ctx *, void *dst, size_t bytes);
     amp_status (*sync)(amp_ctx *);
@@ -1929,48 +2206,54 @@ typedef struct amp_backend {
     /* arrays */
     amp_status (*cast)(amp_ctx *, amp_array dst, amp_array src, size_t n, const amp_cast_desc *);
     /* counts; with `unscale` also dst[i] = arrays[i] / scale (dst NULL: in place) and what was found into the state. host may be NULL */
-    amp_status (*finite)(amp_ctx *, const amp_array *dst, const amp_array *arrays, size_t n, amp_scaler_state *unscale, amp_finite_report *host);
+    amp_status (*finite)(amp_ctx *, const amp_array *dst, const amp_array *arrays, size_t n, amp_scaler_state *unscale,
+        amp_finite_report *host);
     amp_status (*histogram)(amp_ctx *, const amp_array *arrays, size_t n, amp_histogram *host);
     /* step */
     /* inspect with desc.reduce_totals_fn: calls it between the sums and amp_inspect_finish */
     amp_status (*inspect)(amp_ctx *, const amp_inspect_job *);
     amp_status (*update)(amp_ctx *, const amp_update_job *);
     amp_status (*add)(amp_ctx *, const amp_add_job *);
-    amp_status (*mirror_create)(amp_ctx *, amp_step_mirror **out);     /* *out may stay NULL */
-    void       (*mirror_destroy)(amp_ctx *, amp_step_mirror *);
-    amp_status (*poll)(amp_ctx *, const amp_step_record *record, const amp_step_mirror *mirror, amp_step_record *out); /* does not wait */
+    amp_status (*mirror_create)(amp_ctx *, amp_step_mirror **out); /* *out may stay NULL */
+    void (*mirror_destroy)(amp_ctx *, amp_step_mirror *);
+    amp_status (*poll)(amp_ctx *, const amp_step_record *record, const amp_step_mirror *mirror,
+        amp_step_record *out); /* does not wait */
     amp_status (*clip)(amp_ctx *, const amp_clip_job *);
     amp_status (*next_scale)(amp_ctx *, amp_scaler_state *);
     /* products: desc with dtypes, leading dimensions, strides and alpha resolved; sizes > 0 (k may be 0) */
     amp_status (*gemm)(amp_ctx *, const amp_gemm_desc *);
     /* dy[rows, cols] = act_grad(dy, saved) in place unless act is NONE; then dbias (data NULL: not) = [dbias +] column sums of dy */
-    amp_status (*bias_grad)(amp_ctx *, amp_act act, amp_array dy, amp_array saved, size_t rows, size_t cols, amp_array dbias, int accumulate);
-    amp_status (*xent)(amp_ctx *, const amp_xent *, const amp_scaler_state *); /* state NULL: scale 1 */
+    amp_status (*bias_grad)(amp_ctx *, amp_act act, amp_array dy, amp_array saved, size_t rows, size_t cols,
+        amp_array dbias, int accumulate);
+    amp_status (*xent)(amp_ctx *, const amp_xent_desc *, const amp_scaler_state *); /* state NULL: scale 1 */
     /* policy */
-    uint64_t   (*capture_id)(amp_ctx *);                               /* of the capture in progress, 0: none. NULL: always 0 */
-    amp_status (*dropout)(amp_ctx *, const amp_dropout_desc *);        /* count > 0; dtypes resolved */
+    uint64_t (*capture_id)(amp_ctx *); /* of the capture in progress, 0: none. NULL: always 0 */
+    amp_status (*dropout)(amp_ctx *, const amp_dropout_desc *); /* count > 0; dtypes resolved */
 } amp_backend;
 
 /* The class of every verb that works on a context, for documentation and tests: X(function, class). */
 #define AMP_VERB_LIST(X) \
-    X(amp_alloc, setup) X(amp_free, setup) X(amp_copy, query) X(amp_zero, enqueue) X(amp_sync, query) \
-    X(amp_cast, enqueue) X(amp_all_finite, query) X(amp_histogram_count, query) \
-    X(amp_params_create, setup) X(amp_params_commit, setup) X(amp_params_destroy, setup) \
-    X(amp_params_master_to_model, enqueue) X(amp_params_model_to_master, enqueue) X(amp_params_grads_to, enqueue) X(amp_params_zero_grad, enqueue) \
-    X(amp_scaler_create, setup) X(amp_scaler_destroy, setup) X(amp_scaler_scale, query) X(amp_scaler_get, query) \
-    X(amp_scaler_set_scale, query) X(amp_scaler_configure, query) \
-    X(amp_scaler_unscale, enqueue) X(amp_unscale, enqueue_or_query) X(amp_scaler_update, enqueue) \
-    X(amp_step, enqueue) X(amp_sgd, enqueue) X(amp_adam, enqueue) X(amp_adamw, enqueue) X(amp_lion, enqueue) X(amp_inspect, enqueue) X(amp_accumulate, enqueue) \
-    X(amp_param_read, query) X(amp_param_write, query) \
-    X(amp_grad_norm, query) X(amp_clip, enqueue) X(amp_clip_value, enqueue) X(amp_step_poll, host) \
-    X(amp_autocast_begin, setup) X(amp_autocast_release, setup) X(amp_autocast_input, enqueue) X(amp_autocast_inputs, enqueue) X(amp_snapshot_begin, setup) \
-    X(amp_fingerprint, query) X(amp_compare, query) X(amp_dropout, enqueue) \
-    X(amp_gemm, enqueue) X(amp_gemm_explain, host) X(amp_linear_forward, enqueue) X(amp_linear_backward, enqueue) X(amp_softmax_cross_entropy, enqueue) \
-    X(amp_state_save, query) X(amp_state_load, query)
+    X(amp_alloc, setup) \
+    X(amp_free, setup) X(amp_copy, query) X(amp_zero, enqueue) X(amp_sync, query) X(amp_cast, enqueue) X( \
+        amp_all_finite, query) X(amp_histogram_count, query) X(amp_params_create, setup) X(amp_params_commit, setup) \
+        X(amp_params_destroy, setup) X(amp_params_master_to_model, enqueue) X(amp_params_model_to_master, enqueue) \
+            X(amp_params_grads_to, enqueue) X(amp_params_zero_grad, enqueue) X(amp_scaler_create, setup) X( \
+                amp_scaler_destroy, setup) X(amp_scaler_scale, query) X(amp_scaler_get, query) X(amp_scaler_set_scale, \
+                query) X(amp_scaler_configure, query) X(amp_scaler_unscale, enqueue) X(amp_unscale, enqueue_or_query) \
+                X(amp_scaler_update, enqueue) X(amp_step, enqueue) X(amp_update, enqueue) X(amp_inspect, enqueue) \
+                    X(amp_accumulate, enqueue) X(amp_param_read, query) X(amp_param_write, query) \
+                        X(amp_grad_norm, query) X(amp_clip, enqueue) X(amp_clip_value, enqueue) X(amp_step_poll, host) \
+                            X(amp_autocast_begin, setup) X(amp_autocast_release, setup) X(amp_autocast_input, enqueue) \
+                                X(amp_autocast_inputs, enqueue) X(amp_snapshot_begin, setup) X(amp_fingerprint, query) \
+                                    X(amp_compare, query) X(amp_dropout, enqueue) X(amp_gemm, enqueue) \
+                                        X(amp_gemm_explain, host) X(amp_linear_forward, enqueue) \
+                                            X(amp_linear_backward, enqueue) X(amp_softmax_cross_entropy, enqueue) \
+                                                X(amp_state_save, query) X(amp_state_load, query)
 
 /* Makes a context of a backend. `self` is the backend's own state, given back by amp_ctx_self; destroy is called with the context and
    frees it (also when creation fails: no, then `self` stays the caller's). host: allocator of host objects, {0} => malloc / free. */
-AMP_API amp_status amp_ctx_create_backend(amp_ctx **out, const amp_backend *backend, void *self, const amp_allocator *host, const amp_logger *logger);
+AMP_API amp_status amp_ctx_create_backend(
+    amp_ctx **out, const amp_backend *backend, void *self, const amp_allocator *host, const amp_logger *logger);
 AMP_API void *amp_ctx_self(const amp_ctx *ctx);
 /* Records and logs a failure, and returns its status: return amp_fail(ctx, AMP_ERR_CUDA, "amp_cast: cudaMalloc: %s", text). */
 #if defined(__GNUC__) || defined(__clang__)
@@ -1987,32 +2270,51 @@ AMP_API void amp_log_event(const amp_ctx *ctx, amp_log_level level, const char *
 } /* extern "C" */
 
 /* C++ cannot take the address of a compound literal: every function with a desc also takes a reference. */
-#define AMPI_REF(name, desc) static inline amp_status name(amp_ctx *c, const desc &d) { return name(c, &d); }
-#define AMPI_REF_STEP(name) static inline amp_status name(amp_ctx *c, amp_params *p, amp_scaler *s, const amp_step_desc &d) { return name(c, p, s, &d); }
+#  define AMPI_REF(name, desc) \
+      static inline amp_status name(amp_ctx *c, const desc &d) { return name(c, &d); }
+#  define AMPI_REF_STEP(name) \
+      static inline amp_status name(amp_params *p, amp_scaler *s, const amp_step_desc &d) { return name(p, s, &d); }
 AMPI_REF(amp_gemm, amp_gemm_desc)
-AMPI_REF(amp_linear_forward, amp_linear)
-AMPI_REF(amp_linear_backward, amp_linear)
-AMPI_REF(amp_softmax_cross_entropy, amp_xent)
+AMPI_REF(amp_linear_forward, amp_linear_desc)
+AMPI_REF(amp_linear_backward, amp_linear_desc)
+AMPI_REF(amp_softmax_cross_entropy, amp_xent_desc)
 AMPI_REF(amp_autocast_begin, amp_autocast_desc)
 AMPI_REF(amp_dropout, amp_dropout_desc)
 AMPI_REF_STEP(amp_step)
-AMPI_REF_STEP(amp_sgd)
-AMPI_REF_STEP(amp_adam)
-AMPI_REF_STEP(amp_adamw)
-AMPI_REF_STEP(amp_lion)
+AMPI_REF_STEP(amp_update)
 AMPI_REF_STEP(amp_inspect)
-#undef AMPI_REF
-#undef AMPI_REF_STEP
-static inline amp_status amp_cast(amp_ctx *c, amp_array dst, amp_array src, size_t n, const amp_cast_desc &d) { return amp_cast(c, dst, src, n, &d); }
-static inline amp_status amp_gemm_explain(amp_ctx *c, const amp_gemm_desc &d, char *text, size_t bytes) { return amp_gemm_explain(c, &d, text, bytes); }
-static inline amp_status amp_policy_init(amp_ctx *c, amp_policy *p, amp_preset l, const amp_policy_desc &d) { return amp_policy_init(c, p, l, &d); }
+#  undef AMPI_REF
+#  undef AMPI_REF_STEP
+static inline amp_status amp_cast(amp_ctx *c, amp_array dst, amp_array src, size_t n, const amp_cast_desc &d) {
+    return amp_cast(c, dst, src, n, &d);
+}
+static inline amp_status amp_gemm_explain(amp_ctx *c, char *text, size_t bytes, const amp_gemm_desc &d) {
+    return amp_gemm_explain(c, text, bytes, &d);
+}
+static inline amp_status amp_policy_init(amp_ctx *c, amp_policy *p, amp_preset l, const amp_policy_desc &d) {
+    return amp_policy_init(c, p, l, &d);
+}
 static inline amp_status amp_params_add(amp_params *p, const amp_param_desc &d) { return amp_params_add(p, &d); }
-static inline amp_status amp_scaler_configure(amp_ctx *c, amp_scaler *s, const amp_scaler_desc &d) { return amp_scaler_configure(c, s, &d); }
-static inline amp_status amp_state_save(amp_ctx *c, const char *path, const amp_state &s) { return amp_state_save(c, path, &s); }
-static inline amp_status amp_state_load(amp_ctx *c, const char *path, const amp_state &s) { return amp_state_load(c, path, &s); }
-static inline amp_status amp_cpu_create_checked(amp_ctx **out, int version, size_t size, const amp_cpu_desc &d) { return amp_cpu_create_checked(out, version, size, &d); }
-static inline amp_status amp_params_create_checked(amp_params **out, amp_ctx *c, int version, size_t size, const amp_params_desc &d) { return amp_params_create_checked(out, c, version, size, &d); }
-static inline amp_status amp_scaler_create_checked(amp_scaler **out, amp_ctx *c, int version, size_t size, const amp_scaler_desc &d) { return amp_scaler_create_checked(out, c, version, size, &d); }
+static inline amp_status amp_scaler_configure(amp_scaler *s, const amp_scaler_desc &d) {
+    return amp_scaler_configure(s, &d);
+}
+static inline amp_status amp_state_save(amp_ctx *c, const char *path, const amp_state_desc &s) {
+    return amp_state_save(c, path, &s);
+}
+static inline amp_status amp_state_load(amp_ctx *c, const char *path, const amp_state_desc &s) {
+    return amp_state_load(c, path, &s);
+}
+static inline amp_status amp_cpu_create_checked(amp_ctx **out, int version, size_t size, const amp_cpu_desc &d) {
+    return amp_cpu_create_checked(out, version, size, &d);
+}
+static inline amp_status amp_params_create_checked(
+    amp_params **out, amp_ctx *c, int version, size_t size, const amp_params_desc &d) {
+    return amp_params_create_checked(out, c, version, size, &d);
+}
+static inline amp_status amp_scaler_create_checked(
+    amp_scaler **out, amp_ctx *c, int version, size_t size, const amp_scaler_desc &d) {
+    return amp_scaler_create_checked(out, c, version, size, &d);
+}
 #endif
 
 #endif /* AMP_H */
@@ -2020,56 +2322,58 @@ static inline amp_status amp_scaler_create_checked(amp_scaler **out, amp_ctx *c,
 /* ==== >>impl ========================================================================================================= */
 #ifdef AMP_IMPLEMENTATION
 #ifndef AMP_IMPLEMENTATION_ONCE
-#define AMP_IMPLEMENTATION_ONCE
+#  define AMP_IMPLEMENTATION_ONCE
 
-#if defined(AMP_MALLOC) != defined(AMP_FREE)
-#  error "amp.h: define both AMP_MALLOC and AMP_FREE, or neither"
-#endif
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <math.h>
-#ifndef AMP_MALLOC
-#  define AMP_MALLOC(bytes) malloc(bytes)
-#  define AMP_FREE(ptr) free(ptr)
-#endif
-#ifndef AMP_STREAM_BYTES
-#  define AMP_STREAM_BYTES ((size_t)8 << 20)
-#endif
-#if !defined(AMP_NO_THREADS) && defined(_MSC_VER) && !defined(__MINGW32__)
-#  define AMP_NO_THREADS /* no pthreads there */
-#endif
-#ifndef AMP_NO_THREADS
-#  include <pthread.h>
-#endif
-#if !defined(_WIN32)
-#  include <unistd.h>
-#  include <fcntl.h>
-#endif
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__TINYC__) && !defined(__CUDACC__) && !defined(AMP_NO_SIMD)
-#  define AMPI_X86
-#  include <cpuid.h>
-#  include <immintrin.h>
-#elif defined(__aarch64__) && defined(__AARCH64EL__) && defined(__GNUC__) && !defined(__TINYC__) && !defined(__CUDACC__) && !defined(AMP_NO_SIMD)
-#  define AMPI_NEON
-#  include <arm_neon.h>
-#endif
-#if !defined(__SSE2__) && !defined(__aarch64__)
-#  include <fenv.h>
-#endif
+#  if defined(AMP_MALLOC) != defined(AMP_FREE)
+#    error "amp.h: define both AMP_MALLOC and AMP_FREE, or neither"
+#  endif
+#  include <stdarg.h>
+#  include <stdio.h>
+#  include <stdlib.h>
+#  include <math.h>
+#  ifndef AMP_MALLOC
+#    define AMP_MALLOC(bytes) malloc(bytes)
+#    define AMP_FREE(ptr)     free(ptr)
+#  endif
+#  ifndef AMP_STREAM_BYTES
+#    define AMP_STREAM_BYTES ((size_t)8 << 20)
+#  endif
+#  if !defined(AMP_NO_THREADS) && defined(_MSC_VER) && !defined(__MINGW32__)
+#    define AMP_NO_THREADS /* no pthreads there */
+#  endif
+#  ifndef AMP_NO_THREADS
+#    include <pthread.h>
+#  endif
+#  if !defined(_WIN32)
+#    include <unistd.h>
+#    include <fcntl.h>
+#  endif
+#  if defined(__x86_64__) && defined(__GNUC__) && !defined(__TINYC__) && !defined(__CUDACC__) && !defined(AMP_NO_SIMD)
+#    define AMPI_X86
+#    include <cpuid.h>
+#    include <immintrin.h>
+#  elif defined(__aarch64__) && defined(__AARCH64EL__) && defined(__GNUC__) && !defined(__TINYC__) && \
+      !defined(__CUDACC__) && !defined(AMP_NO_SIMD)
+#    define AMPI_NEON
+#    include <arm_neon.h>
+#  endif
+#  if !defined(__SSE2__) && !defined(__aarch64__)
+#    include <fenv.h>
+#  endif
 
-#ifdef __cplusplus
+#  ifdef __cplusplus
 extern "C" {
-#endif
+#  endif
 
 /* ---- status, log, small helpers ---- */
 
 AMP_API const char *amp_strerror(amp_status status) {
     switch (status) {
-#define AMP_X(name, value, text) case name: return text;
-    AMP_STATUS_LIST(AMP_X)
-#undef AMP_X
-    case AMP_STATUS_FORCE_INT: break;
+#  define AMP_X(name, value, text) \
+  case name: return text;
+        AMP_STATUS_LIST (AMP_X)
+#  undef AMP_X
+        case AMP_STATUS_FORCE_INT: break;
     }
     return "unknown status";
 }
@@ -2078,10 +2382,10 @@ AMP_API int amp_version(void) { return AMP_VERSION; }
 
 AMP_API const char *amp_dtype_name(amp_dtype t) {
     switch (t) {
-    case AMP_AUTO:   return "auto";
-    case AMP_F32:    return "f32";
-    case AMP_F16:    return "f16";
-    case AMP_BF16:   return "bf16";
+    case AMP_AUTO: return "auto";
+    case AMP_F32: return "f32";
+    case AMP_F16: return "f16";
+    case AMP_BF16: return "bf16";
     case AMP_F8E4M3: return "f8e4m3";
     case AMP_F8E5M2: return "f8e5m2";
     case AMP_DTYPE_COUNT: break;
@@ -2091,39 +2395,42 @@ AMP_API const char *amp_dtype_name(amp_dtype t) {
 
 AMP_API const char *amp_outcome_name(amp_outcome o) {
     switch (o) {
-    case AMP_NO_STEP:          return "no step";
-    case AMP_STEPPED:          return "stepped";
-    case AMP_SKIPPED_INF:      return "skipped: inf";
-    case AMP_SKIPPED_NAN:      return "skipped: nan";
+    case AMP_NO_STEP: return "no step";
+    case AMP_STEPPED: return "stepped";
+    case AMP_SKIPPED_INF: return "skipped: inf";
+    case AMP_SKIPPED_NAN: return "skipped: nan";
     case AMP_SKIPPED_OVERFLOW: return "skipped: overflow after unscaling";
-    case AMP_SKIPPED_WINDOW:   return "skipped: lost or empty window";
+    case AMP_SKIPPED_WINDOW: return "skipped: lost or empty window";
     }
     return "unknown outcome";
 }
 
-typedef struct ampi_block { void *ptr; size_t bytes, row; } ampi_block;
+typedef struct ampi_block {
+    void *ptr;
+    size_t bytes, row;
+} ampi_block;
 typedef struct ampi_scope ampi_scope;
 
 struct amp_ctx {
-    const amp_backend *b;          /* &table */
-    amp_backend        table;
-    void              *self;
-    amp_allocator      host;
-    amp_logger         log;
-    ampi_block        *blocks;     /* context memory given out */
-    size_t             n_blocks, cap_blocks;
-    amp_ledger_row    *rows;       /* row 0: total */
-    size_t             n_rows, cap_rows;
-    uint64_t           serial;     /* numbers the iterations of all scalers of this context */
-    uint64_t           weights;    /* counts changes of weights */
-    amp_params        *sets;       /* committed ones */
-    ampi_scope        *scope;      /* autocast: NULL before the first begin */
-    char               error[320];
+    const amp_backend *b; /* &table */
+    amp_backend table;
+    void *self;
+    amp_allocator host;
+    amp_logger log;
+    ampi_block *blocks; /* context memory given out */
+    size_t n_blocks, cap_blocks;
+    amp_ledger_row *rows; /* row 0: total */
+    size_t n_rows, cap_rows;
+    uint64_t serial;   /* numbers the iterations of all scalers of this context */
+    uint64_t weights;  /* counts changes of weights */
+    amp_params *sets;  /* committed ones */
+    ampi_scope *scope; /* autocast: NULL before the first begin */
+    char error[320];
 };
 
-#if defined(__GNUC__) || defined(__clang__)
+#  if defined(__GNUC__) || defined(__clang__)
 __attribute__((format(printf, 3, 0)))
-#endif
+#  endif
 static void ampi_message(char *to, size_t n, const char *format, va_list va) {
     if (vsnprintf(to, n, format, va) < 0) to[0] = 0;
 }
@@ -2159,14 +2466,20 @@ AMP_API void amp_log_event(const amp_ctx *ctx, amp_log_level level, const char *
     ctx->log.fn(level, AMP_OK, text, ctx->log.user);
 }
 
-#define AMPI_TRY(call) do { amp_status try_ = (call); if (try_ != AMP_OK) return try_; } while (0)
-#define AMPI_INVALID(ctx, ...) amp_fail((ctx), AMP_ERR_INVALID_ARG, __VA_ARGS__)
+#  define AMPI_TRY(call) \
+      do { \
+          amp_status try_ = (call); \
+          if (try_ != AMP_OK) return try_; \
+      } while (0)
+#  define AMPI_INVALID(ctx, ...) amp_fail((ctx), AMP_ERR_INVALID_ARG, __VA_ARGS__)
 /* first lines of a verb with a desc */
-#define AMPI_CHECK_DESC(ctx, where, d) \
-    do { \
-        if (!(d)) return AMPI_INVALID(ctx, "%s: desc is NULL", where); \
-        if ((d)->_begin || (d)->_end) return amp_fail((ctx), AMP_ERR_UNINIT, "%s: desc is not zero-initialised (_begin or _end is not 0)", where); \
-    } while (0)
+#  define AMPI_CHECK_DESC(ctx, where, d) \
+      do { \
+          if (!(d)) return AMPI_INVALID(ctx, "%s: desc is NULL", where); \
+          if ((d)->_begin || (d)->_end) \
+              return amp_fail( \
+                  (ctx), AMP_ERR_UNINIT, "%s: desc is not zero-initialised (_begin or _end is not 0)", where); \
+      } while (0)
 
 static void *ampi_host_alloc(const amp_allocator *a, size_t bytes) { /* zeroed */
     void *p = a->alloc_fn ? a->alloc_fn(bytes, a->user) : AMP_MALLOC(bytes);
@@ -2175,9 +2488,12 @@ static void *ampi_host_alloc(const amp_allocator *a, size_t bytes) { /* zeroed *
 }
 static void ampi_host_free(const amp_allocator *a, void *p, size_t bytes) {
     if (!p) return;
-    if (a->free_fn) a->free_fn(p, bytes, a->user); else AMP_FREE(p);
+    if (a->free_fn)
+        a->free_fn(p, bytes, a->user);
+    else
+        AMP_FREE(p);
 }
-static int ampi_product(size_t *out, size_t a, size_t b) { /* 0 when it overflows */
+static int ampi_product(size_t *out, size_t a, size_t b) {              /* 0 when it overflows */
     if ((a | b) >> (sizeof a * 4) && b && a > (size_t)-1 / b) return 0; /* a division only for large numbers */
     *out = a * b;
     return 1;
@@ -2197,7 +2513,8 @@ static int ampi_grow(const amp_allocator *a, void **array, size_t n, size_t *cap
 
 /* ---- contexts and memory ---- */
 
-AMP_API amp_status amp_ctx_create_backend(amp_ctx **out, const amp_backend *backend, void *self, const amp_allocator *host, const amp_logger *logger) {
+AMP_API amp_status amp_ctx_create_backend(
+    amp_ctx **out, const amp_backend *backend, void *self, const amp_allocator *host, const amp_logger *logger) {
     amp_allocator none = AMP_ZERO;
     amp_ctx *ctx;
     if (!out) return AMP_ERR_INVALID_ARG;
@@ -2214,7 +2531,10 @@ AMP_API amp_status amp_ctx_create_backend(amp_ctx **out, const amp_backend *back
     if (logger) ctx->log = *logger;
     {
         void *rows = NULL;
-        if (!ampi_grow(host, &rows, 0, &ctx->cap_rows, sizeof *ctx->rows)) { ampi_host_free(host, ctx, sizeof *ctx); return AMP_ERR_NO_MEMORY; }
+        if (!ampi_grow(host, &rows, 0, &ctx->cap_rows, sizeof *ctx->rows)) {
+            ampi_host_free(host, ctx, sizeof *ctx);
+            return AMP_ERR_NO_MEMORY;
+        }
         ctx->rows = (amp_ledger_row *)rows;
     }
     memcpy(ctx->rows[0].label, "total", 6);
@@ -2243,7 +2563,8 @@ AMP_API void amp_ctx_destroy(amp_ctx *ctx) {
         amp_params_destroy(ctx->sets);
     }
     for (i = 0; i < ctx->n_blocks; i++) {
-        amp_log_event(ctx, AMP_LOG_WARNING, "amp_ctx_destroy: %lu bytes of \"%s\" were not freed", (unsigned long)ctx->blocks[i].bytes, ctx->rows[ctx->blocks[i].row].label);
+        amp_log_event(ctx, AMP_LOG_WARNING, "amp_ctx_destroy: %lu bytes of \"%s\" were not freed",
+            (unsigned long)ctx->blocks[i].bytes, ctx->rows[ctx->blocks[i].row].label);
         ctx->b->release(ctx, ctx->blocks[i].ptr, ctx->blocks[i].bytes);
     }
     ctx->b->destroy(ctx);
@@ -2268,12 +2589,15 @@ AMP_API amp_status amp_alloc(amp_ctx *ctx, void **out, size_t bytes, const char 
     if (!label) label = "user";
     if (strlen(label) > 31) return AMPI_INVALID(ctx, "amp_alloc: label \"%s\" is longer than 31 characters", label);
     if (bytes == 0) return AMP_OK;
-    for (row = 1; row < ctx->n_rows; row++) if (strcmp(ctx->rows[row].label, label) == 0) break;
+    for (row = 1; row < ctx->n_rows; row++)
+        if (strcmp(ctx->rows[row].label, label) == 0) break;
     p = ctx->rows;
-    if (row == ctx->n_rows && !ampi_grow(&ctx->host, &p, ctx->n_rows, &ctx->cap_rows, sizeof *ctx->rows)) return amp_fail(ctx, AMP_ERR_NO_MEMORY, "amp_alloc: no memory for the ledger");
+    if (row == ctx->n_rows && !ampi_grow(&ctx->host, &p, ctx->n_rows, &ctx->cap_rows, sizeof *ctx->rows))
+        return amp_fail(ctx, AMP_ERR_NO_MEMORY, "amp_alloc: no memory for the ledger");
     ctx->rows = (amp_ledger_row *)p;
     p = ctx->blocks;
-    if (!ampi_grow(&ctx->host, &p, ctx->n_blocks, &ctx->cap_blocks, sizeof *ctx->blocks)) return amp_fail(ctx, AMP_ERR_NO_MEMORY, "amp_alloc: no memory for the ledger");
+    if (!ampi_grow(&ctx->host, &p, ctx->n_blocks, &ctx->cap_blocks, sizeof *ctx->blocks))
+        return amp_fail(ctx, AMP_ERR_NO_MEMORY, "amp_alloc: no memory for the ledger");
     ctx->blocks = (ampi_block *)p;
     st = ctx->b->alloc(ctx, &p, bytes);
     if (st != AMP_OK) return st;
@@ -2296,14 +2620,15 @@ AMP_API amp_status amp_free(amp_ctx *ctx, void *ptr) {
     size_t i;
     if (!ctx) return AMP_ERR_INVALID_ARG;
     if (!ptr) return AMP_OK;
-    for (i = ctx->n_blocks; i-- > 0;) if (ctx->blocks[i].ptr == ptr) { /* usually a young one */
-        ctx->b->release(ctx, ptr, ctx->blocks[i].bytes);
-        ctx->rows[0].bytes -= ctx->blocks[i].bytes;
-        ctx->rows[ctx->blocks[i].row].bytes -= ctx->blocks[i].bytes;
-        memmove(&ctx->blocks[i], &ctx->blocks[i + 1], (ctx->n_blocks - i - 1) * sizeof *ctx->blocks);
-        ctx->n_blocks--;
-        return AMP_OK;
-    }
+    for (i = ctx->n_blocks; i-- > 0;)
+        if (ctx->blocks[i].ptr == ptr) { /* usually a young one */
+            ctx->b->release(ctx, ptr, ctx->blocks[i].bytes);
+            ctx->rows[0].bytes -= ctx->blocks[i].bytes;
+            ctx->rows[ctx->blocks[i].row].bytes -= ctx->blocks[i].bytes;
+            memmove(&ctx->blocks[i], &ctx->blocks[i + 1], (ctx->n_blocks - i - 1) * sizeof *ctx->blocks);
+            ctx->n_blocks--;
+            return AMP_OK;
+        }
     return AMPI_INVALID(ctx, "amp_free: ptr was not given by amp_alloc of this context, or is freed already");
 }
 
@@ -2315,7 +2640,9 @@ AMP_API amp_status amp_ledger(const amp_ctx *ctx, size_t row, amp_ledger_row *ou
 AMP_API amp_ledger_row amp_ledger_find(const amp_ctx *ctx, const char *label) {
     amp_ledger_row none = AMP_ZERO;
     size_t i;
-    if (ctx && label) for (i = 0; i < ctx->n_rows; i++) if (strcmp(ctx->rows[i].label, label) == 0) return ctx->rows[i];
+    if (ctx && label)
+        for (i = 0; i < ctx->n_rows; i++)
+            if (strcmp(ctx->rows[i].label, label) == 0) return ctx->rows[i];
     return none;
 }
 
@@ -2341,11 +2668,16 @@ AMP_API amp_status amp_sync(amp_ctx *ctx) {
 /* ---- arrays: the front ---- */
 
 /* an operand of `need` elements; required: NULL is refused when need > 0 */
-static amp_status ampi_check_array(amp_ctx *ctx, const char *where, const char *name, amp_array a, size_t need, int required) {
+static amp_status ampi_check_array(
+    amp_ctx *ctx, const char *where, const char *name, amp_array a, size_t need, int required) {
     if (!a.data) return required && need ? AMPI_INVALID(ctx, "%s: %s.data is NULL", where, name) : AMP_OK;
-    if (amp_dtype_size(a.dtype) == 0) return AMPI_INVALID(ctx, "%s: %s.dtype is %d (%s); a storage dtype is needed", where, name, (int)a.dtype, amp_dtype_name(a.dtype));
+    if (amp_dtype_size(a.dtype) == 0)
+        return AMPI_INVALID(ctx, "%s: %s.dtype is %d (%s); a storage dtype is needed", where, name, (int)a.dtype,
+            amp_dtype_name(a.dtype));
     if (a.flags & ~AMP_CACHE) return AMPI_INVALID(ctx, "%s: %s.flags has unknown bits", where, name);
-    if (a.count && a.count < need) return AMPI_INVALID(ctx, "%s: %s.count is %lu, but %lu elements are needed", where, name, (unsigned long)a.count, (unsigned long)need);
+    if (a.count && a.count < need)
+        return AMPI_INVALID(ctx, "%s: %s.count is %lu, but %lu elements are needed", where, name,
+            (unsigned long)a.count, (unsigned long)need);
     return AMP_OK;
 }
 
@@ -2361,13 +2693,16 @@ AMP_API amp_status amp_cast(amp_ctx *ctx, amp_array dst, amp_array src, size_t c
     if (!ctx) return AMP_ERR_INVALID_ARG;
     if (!opt) opt = &none;
     AMPI_CHECK_DESC(ctx, where, opt);
-    if (opt->rounding != AMP_NEAREST && opt->rounding != AMP_STOCHASTIC) return AMPI_INVALID(ctx, "amp_cast: desc.rounding is %d", (int)opt->rounding);
+    if (opt->rounding != AMP_NEAREST && opt->rounding != AMP_STOCHASTIC)
+        return AMPI_INVALID(ctx, "amp_cast: desc.rounding is %d", (int)opt->rounding);
     if (opt->flags) return AMPI_INVALID(ctx, "amp_cast: desc.flags is not 0");
     AMPI_TRY(ampi_check_array(ctx, where, "dst", dst, count, 1));
     AMPI_TRY(ampi_check_array(ctx, where, "src", src, count, 1));
     if (count == 0) return AMP_OK;
-    if (!ampi_product(&nd, count, amp_dtype_size(dst.dtype)) || !ampi_product(&ns, count, amp_dtype_size(src.dtype))) return AMPI_INVALID(ctx, "amp_cast: count %lu is too large", (unsigned long)count);
-    if (ampi_overlap(dst.data, nd, src.data, ns) && !(dst.data == src.data && nd == ns)) return AMPI_INVALID(ctx, "amp_cast: dst and src overlap");
+    if (!ampi_product(&nd, count, amp_dtype_size(dst.dtype)) || !ampi_product(&ns, count, amp_dtype_size(src.dtype)))
+        return AMPI_INVALID(ctx, "amp_cast: count %lu is too large", (unsigned long)count);
+    if (ampi_overlap(dst.data, nd, src.data, ns) && !(dst.data == src.data && nd == ns))
+        return AMPI_INVALID(ctx, "amp_cast: dst and src overlap");
     return ctx->b->cast(ctx, dst, src, count, opt);
 }
 
@@ -2378,12 +2713,13 @@ static amp_status ampi_check_list(amp_ctx *ctx, const char *where, const amp_arr
         char name[32];
         snprintf(name, sizeof name, "arrays[%lu]", (unsigned long)i);
         AMPI_TRY(ampi_check_array(ctx, where, name, a[i], a[i].count, 1));
-        if (a[i].data && a[i].count == 0) return AMPI_INVALID(ctx, "%s: %s.count is 0, but its data is not NULL: lists need counts", where, name);
+        if (a[i].data && a[i].count == 0)
+            return AMPI_INVALID(ctx, "%s: %s.count is 0, but its data is not NULL: lists need counts", where, name);
     }
     return AMP_OK;
 }
 
-AMP_API amp_status amp_all_finite(amp_ctx *ctx, const amp_array *arrays, size_t n_arrays, amp_finite_report *report) {
+AMP_API amp_status amp_all_finite(amp_ctx *ctx, amp_finite_report *report, const amp_array *arrays, size_t n_arrays) {
     amp_finite_report r = AMP_ZERO;
     if (!ctx) return AMP_ERR_INVALID_ARG;
     if (!report) return AMPI_INVALID(ctx, "amp_all_finite: report is NULL");
@@ -2394,7 +2730,7 @@ AMP_API amp_status amp_all_finite(amp_ctx *ctx, const amp_array *arrays, size_t 
     return AMP_OK;
 }
 
-AMP_API amp_status amp_histogram_count(amp_ctx *ctx, const amp_array *arrays, size_t n_arrays, amp_histogram *out) {
+AMP_API amp_status amp_histogram_count(amp_ctx *ctx, amp_histogram *out, const amp_array *arrays, size_t n_arrays) {
     amp_histogram h;
     memset(&h, 0, sizeof h);
     if (!ctx) return AMP_ERR_INVALID_ARG;
@@ -2409,7 +2745,9 @@ AMP_API amp_status amp_histogram_count(amp_ctx *ctx, const amp_array *arrays, si
 static int ampi_log2_floor(float x) { /* of a positive float: floor(log2 x) */
     uint32_t u = ampi_bits(x);
     int e = (int)(u >> 23) - 127;
-    if (e == -127) for (e = -127 + 1; !(u & 0x800000u); e--) u <<= 1;
+    if (e == -127)
+        for (e = -127 + 1; !(u & 0x800000u); e--)
+            u <<= 1;
     return e;
 }
 /* share of nonzero finite numbers in bins that lie, after scaling, entirely below 2^below, or entirely at or above 2^above */
@@ -2433,43 +2771,69 @@ AMP_API double amp_histogram_lost(const amp_histogram *h, amp_dtype dtype, float
 }
 AMP_API double amp_histogram_subnormal(const amp_histogram *h, amp_dtype dtype, float scale) {
     if (amp_dtype_size(dtype) == 0) return 0.0;
-    return ampi_histogram_share(h, scale, dtype == AMP_F32 ? -126 : (int)ampi_format_of(dtype).emin - 127, 1 << 20) - amp_histogram_lost(h, dtype, scale);
+    return ampi_histogram_share(h, scale, dtype == AMP_F32 ? -126 : (int)ampi_format_of(dtype).emin - 127, 1 << 20) -
+        amp_histogram_lost(h, dtype, scale);
 }
 AMP_API void amp_histogram_add(amp_histogram *sum, const amp_histogram *more) {
     size_t e;
     if (!sum || !more) return;
-    sum->total += more->total; sum->zero += more->zero; sum->inf += more->inf; sum->nan += more->nan;
-    for (e = 0; e < 256; e++) sum->pow2[e] += more->pow2[e];
+    sum->total += more->total;
+    sum->zero += more->zero;
+    sum->inf += more->inf;
+    sum->nan += more->nan;
+    for (e = 0; e < 256; e++)
+        sum->pow2[e] += more->pow2[e];
     if (sum->amax < more->amax) sum->amax = more->amax;
 }
 AMP_API double amp_histogram_overflow(const amp_histogram *h, amp_dtype dtype, float scale) {
     if (amp_dtype_size(dtype) == 0) return 0.0;
-    return ampi_histogram_share(h, scale, -(1 << 20), dtype == AMP_F32 ? 128 : ampi_log2_floor(ampi_float(ampi_format_of(dtype).limit)) + 1);
+    return ampi_histogram_share(
+        h, scale, -(1 << 20), dtype == AMP_F32 ? 128 : ampi_log2_floor(ampi_float(ampi_format_of(dtype).limit)) + 1);
 }
 AMP_API float amp_histogram_suggest_scale(const amp_histogram *h) {
     int k;
     if (!h || !(h->amax > 0.0f) || !amp_is_finite(h->amax)) return 65536.0f;
-    k = 14 - ampi_log2_floor(h->amax); /* amax < 2^(e+1), so amax * 2^k < 2^15 */
+    k = 14 - ampi_log2_floor(h->amax);                     /* amax < 2^(e+1), so amax * 2^k < 2^15 */
     if ((ampi_bits(h->amax) & 0x7fffffu) > 0x7fe000u) k--; /* 65504 / 2 is just below 2^15 */
     return ampi_float((uint32_t)(127 + (k > 100 ? 100 : k < -14 ? -14 : k)) << 23);
 }
 
 /* ---- floating-point control word: the default while a verb runs, the caller's again afterwards ---- */
-#if defined(__SSE2__) && defined(__GNUC__) && !defined(__TINYC__)
+#  if defined(__SSE2__) && defined(__GNUC__) && !defined(__TINYC__)
 typedef uint32_t ampi_fpu;
-static ampi_fpu ampi_fpu_read(void) { uint32_t x = 0; __asm__ volatile("stmxcsr %0" : "=m"(x)); return x; }
+static ampi_fpu ampi_fpu_read(void) {
+    uint32_t x = 0;
+    __asm__ volatile("stmxcsr %0" : "=m"(x));
+    return x;
+}
 static void ampi_fpu_write(ampi_fpu x) { __asm__ volatile("ldmxcsr %0" : : "m"(x) : "memory"); }
-static ampi_fpu ampi_fpu_enter(void) { ampi_fpu old = ampi_fpu_read(); if ((old & 0xffc0u) != 0x1f80u) ampi_fpu_write(0x1f80u); return old; } /* writing is slow */
-static void ampi_fpu_leave(ampi_fpu old) { if (ampi_fpu_read() != old) ampi_fpu_write(old); }
-#elif defined(__aarch64__) && defined(__GNUC__)
+static ampi_fpu ampi_fpu_enter(void) {
+    ampi_fpu old = ampi_fpu_read();
+    if ((old & 0xffc0u) != 0x1f80u) ampi_fpu_write(0x1f80u);
+    return old;
+} /* writing is slow */
+static void ampi_fpu_leave(ampi_fpu old) {
+    if (ampi_fpu_read() != old) ampi_fpu_write(old);
+}
+#  elif defined(__aarch64__) && defined(__GNUC__)
 typedef uint64_t ampi_fpu;
-static ampi_fpu ampi_fpu_enter(void) { uint64_t old; __asm__ volatile("mrs %0, fpcr" : "=r"(old)); __asm__ volatile("msr fpcr, %0" : : "r"((uint64_t)0) : "memory"); return old; }
+static ampi_fpu ampi_fpu_enter(void) {
+    uint64_t old;
+    __asm__ volatile("mrs %0, fpcr" : "=r"(old));
+    __asm__ volatile("msr fpcr, %0" : : "r"((uint64_t)0) : "memory");
+    return old;
+}
 static void ampi_fpu_leave(ampi_fpu old) { __asm__ volatile("msr fpcr, %0" : : "r"(old) : "memory"); }
-#else
+#  else
 typedef fenv_t ampi_fpu;
-static ampi_fpu ampi_fpu_enter(void) { fenv_t old; (void)fegetenv(&old); (void)fesetenv(FE_DFL_ENV); return old; }
+static ampi_fpu ampi_fpu_enter(void) {
+    fenv_t old;
+    (void)fegetenv(&old);
+    (void)fesetenv(FE_DFL_ENV);
+    return old;
+}
 static void ampi_fpu_leave(ampi_fpu old) { (void)fesetenv(&old); }
-#endif
+#  endif
 static float ampi_inverse(float scale) { /* volatile: computed between enter and leave */
     volatile float x = scale;
     ampi_fpu fpu = ampi_fpu_enter();
@@ -2481,29 +2845,29 @@ static float ampi_inverse(float scale) { /* volatile: computed between enter and
 /* ---- parameters: the front ---- */
 
 typedef struct ampi_param { /* what amp_params_add was told */
-    char       *name;
+    char *name;
     amp_param_desc d;
 } ampi_param;
 
 struct amp_params {
-    amp_ctx         *ctx;
-    amp_params_desc  desc;      /* resolved */
-    char             label[24];
-    ampi_param      *params;
-    amp_param_entry *entries;   /* host copy of the table */
-    size_t           n, cap;
-    int              committed;
-    int              stochastic;  /* a model copy may differ from the rounded master */
-    void            *arena[6];  /* masters and low parts, model copies, gradients, moments, accumulators, tables */
-    amp_param_table  table;
-    amp_step_record *record;    /* context memory: of steps, and of norms asked for by hand */
+    amp_ctx *ctx;
+    amp_params_desc desc; /* resolved */
+    char label[24];
+    ampi_param *params;
+    amp_param_entry *entries; /* host copy of the table */
+    size_t n, cap;
+    int committed;
+    int stochastic; /* a model copy may differ from the rounded master */
+    void *arena[6]; /* masters and low parts, model copies, gradients, moments, accumulators, tables */
+    amp_param_table table;
+    amp_step_record *record; /* context memory: of steps, and of norms asked for by hand */
     amp_step_record *probe;
     amp_step_mirror *mirror;
-    uint64_t         serial;    /* the scaler's iteration that `stage` belongs to */
-    amp_scaler      *window;    /* whose scale is held for this set's accumulation window; NULL: none */
-    int32_t          stage;
-    int32_t          adding;    /* the accumulators hold micro-batches */
-    amp_params      *next;      /* in the context's list of committed sets */
+    uint64_t serial;    /* the scaler's iteration that `stage` belongs to */
+    amp_scaler *window; /* whose scale is held for this set's accumulation window; NULL: none */
+    int32_t stage;
+    int32_t adding;   /* the accumulators hold micro-batches */
+    amp_params *next; /* in the context's list of committed sets */
 };
 static void ampi_weights_changed(amp_ctx *ctx, const amp_params *p); /* casts of them are made again */
 enum { AMPI_READY = 0, AMPI_UNSCALED, AMPI_STEPPED };
@@ -2511,14 +2875,17 @@ enum { AMPI_READY = 0, AMPI_UNSCALED, AMPI_STEPPED };
 static amp_params_desc ampi_params_defaults(amp_params_desc d) {
     if (d.model == AMP_AUTO) d.model = AMP_F16;
     if (d.grad == AMP_AUTO) d.grad = d.model;
-    if (d.moments == 0) d.moments = 2;
-    else if (d.moments == AMP_NONE) d.moments = 0;
+    if (d.moments == 0)
+        d.moments = 2;
+    else if (d.moments == AMP_NONE)
+        d.moments = 0;
     if (d.moment == AMP_AUTO) d.moment = AMP_F32;
     return d;
 }
 
 /* bytes of one element of each class; layout F32 with an FP32 model copy is one array */
-static amp_layout ampi_layout_of(amp_master layout, amp_dtype model, amp_dtype grad, int32_t moments, amp_dtype moment, uint32_t accumulate) {
+static amp_layout ampi_layout_of(
+    amp_master layout, amp_dtype model, amp_dtype grad, int32_t moments, amp_dtype moment, uint32_t accumulate) {
     amp_layout l;
     l.master = layout == AMP_MASTER_F32 ? 4u : layout == AMP_MASTER_NONE ? 0u : 2u;
     l.model = model == AMP_F32 ? 0u : (uint32_t)amp_dtype_size(model);
@@ -2533,28 +2900,45 @@ AMP_API amp_layout amp_layout_bytes(const amp_params_desc *desc) {
     amp_layout none = AMP_ZERO;
     if (desc) d = *desc;
     d = ampi_params_defaults(d);
-    if ((d.model != AMP_F16 && d.model != AMP_BF16 && d.model != AMP_F32) || amp_dtype_size(d.grad) == 0 || (uint32_t)d.master > (uint32_t)AMP_MASTER_KAHAN ||
-        (d.master == AMP_MASTER_KAHAN && d.model != AMP_BF16) || d.moments < 0 || d.moments > 2 || (d.moment != AMP_F32 && d.moment != AMP_BF16)) return none;
-    return ampi_layout_of(d.model == AMP_F32 ? AMP_MASTER_F32 : d.master, d.model, d.grad, d.moments, d.moment, d.accumulate);
+    if ((d.model != AMP_F16 && d.model != AMP_BF16 && d.model != AMP_F32) || amp_dtype_size(d.grad) == 0 ||
+        (uint32_t)d.master > (uint32_t)AMP_MASTER_KAHAN || (d.master == AMP_MASTER_KAHAN && d.model != AMP_BF16) ||
+        d.moments < 0 || d.moments > 2 || (d.moment != AMP_F32 && d.moment != AMP_BF16))
+        return none;
+    return ampi_layout_of(
+        d.model == AMP_F32 ? AMP_MASTER_F32 : d.master, d.model, d.grad, d.moments, d.moment, d.accumulate);
 }
 
-AMP_API amp_status amp_params_create_checked(amp_params **out, amp_ctx *ctx, int version, size_t size, const amp_params_desc *desc) {
+AMP_API amp_status amp_params_create_checked(
+    amp_params **out, amp_ctx *ctx, int version, size_t size, const amp_params_desc *desc) {
     static const char where[] = "amp_params_create";
     amp_params_desc d = AMP_ZERO;
     amp_params *p;
     if (out) *out = NULL;
     if (!out || !ctx) return ctx ? AMPI_INVALID(ctx, "%s: out is NULL", where) : AMP_ERR_INVALID_ARG;
-    if (version != AMP_VERSION || size != sizeof d) return amp_fail(ctx, AMP_ERR_VERSION, "%s: header and implementation differ", where);
-    if (desc) { AMPI_CHECK_DESC(ctx, where, desc); d = *desc; }
+    if (version != AMP_VERSION || size != sizeof d)
+        return amp_fail(ctx, AMP_ERR_VERSION, "%s: header and implementation differ", where);
+    if (desc) {
+        AMPI_CHECK_DESC(ctx, where, desc);
+        d = *desc;
+    }
     if (!d.label) d.label = "params";
     if (strlen(d.label) > 23) return AMPI_INVALID(ctx, "%s: desc.label is longer than 23 characters", where);
     d = ampi_params_defaults(d);
-    if (d.model != AMP_F16 && d.model != AMP_BF16 && d.model != AMP_F32) return AMPI_INVALID(ctx, "%s: desc.model is %d (%s); f16, bf16 or f32 is needed", where, (int)d.model, amp_dtype_name(d.model));
+    if (d.model != AMP_F16 && d.model != AMP_BF16 && d.model != AMP_F32)
+        return AMPI_INVALID(
+            ctx, "%s: desc.model is %d (%s); f16, bf16 or f32 is needed", where, (int)d.model, amp_dtype_name(d.model));
     if (amp_dtype_size(d.grad) == 0) return AMPI_INVALID(ctx, "%s: desc.grad is %d", where, (int)d.grad);
-    if ((uint32_t)d.master > (uint32_t)AMP_MASTER_KAHAN) return AMPI_INVALID(ctx, "%s: desc.master is %d", where, (int)d.master);
-    if (d.master == AMP_MASTER_KAHAN && d.model != AMP_BF16) return AMPI_INVALID(ctx, "%s: desc.master AMP_MASTER_KAHAN needs a bf16 model, not %s", where, amp_dtype_name(d.model));
-    if (d.moments < AMP_NONE || d.moments > 2) return AMPI_INVALID(ctx, "%s: desc.moments is %d; 0 (for 2), 1, 2 or AMP_NONE is needed", where, (int)d.moments);
-    if (d.moment != AMP_F32 && d.moment != AMP_BF16) return AMPI_INVALID(ctx, "%s: desc.moment is %d (%s); f32 or bf16 is needed", where, (int)d.moment, amp_dtype_name(d.moment));
+    if ((uint32_t)d.master > (uint32_t)AMP_MASTER_KAHAN)
+        return AMPI_INVALID(ctx, "%s: desc.master is %d", where, (int)d.master);
+    if (d.master == AMP_MASTER_KAHAN && d.model != AMP_BF16)
+        return AMPI_INVALID(
+            ctx, "%s: desc.master AMP_MASTER_KAHAN needs a bf16 model, not %s", where, amp_dtype_name(d.model));
+    if (d.moments < AMP_NONE || d.moments > 2)
+        return AMPI_INVALID(
+            ctx, "%s: desc.moments is %d; 0 (for 2), 1, 2 or AMP_NONE is needed", where, (int)d.moments);
+    if (d.moment != AMP_F32 && d.moment != AMP_BF16)
+        return AMPI_INVALID(
+            ctx, "%s: desc.moment is %d (%s); f32 or bf16 is needed", where, (int)d.moment, amp_dtype_name(d.moment));
     if (d.flags) return AMPI_INVALID(ctx, "%s: desc.flags is not 0", where);
     p = (amp_params *)ampi_host_alloc(&ctx->host, sizeof *p);
     if (!p) return amp_fail(ctx, AMP_ERR_NO_MEMORY, "%s: no host memory", where);
@@ -2571,7 +2955,8 @@ AMP_API const char *amp_param_name(const amp_params *p, size_t i) { return p && 
 AMP_API size_t amp_params_find(const amp_params *p, const char *name) {
     size_t i;
     if (!p) return 0;
-    for (i = 0; name && i < p->n; i++) if (strcmp(p->params[i].name, name) == 0) return i;
+    for (i = 0; name && i < p->n; i++)
+        if (strcmp(p->params[i].name, name) == 0) return i;
     return p->n;
 }
 
@@ -2590,22 +2975,33 @@ AMP_API amp_status amp_params_add(amp_params *p, const amp_param_desc *desc) {
     snprintf(number, sizeof number, "%lu", (unsigned long)p->n);
     name = d.name ? d.name : number;
     if (d.count == 0) return AMPI_INVALID(p->ctx, "%s: desc.count of \"%s\" is 0", where, name);
-    if (d.count > (size_t)-1 / 32 || p->n >= 0xffffff) return AMPI_INVALID(p->ctx, "%s: desc.count of \"%s\" is too large", where, name);
-    if (d.group >= AMP_GROUPS) return AMPI_INVALID(p->ctx, "%s: desc.group of \"%s\" is %u; at most %d groups", where, name, (unsigned)d.group, AMP_GROUPS);
+    if (d.count > (size_t)-1 / 32 || p->n >= 0xffffff)
+        return AMPI_INVALID(p->ctx, "%s: desc.count of \"%s\" is too large", where, name);
+    if (d.group >= AMP_GROUPS)
+        return AMPI_INVALID(
+            p->ctx, "%s: desc.group of \"%s\" is %u; at most %d groups", where, name, (unsigned)d.group, AMP_GROUPS);
     if (strlen(name) > 255) return AMPI_INVALID(p->ctx, "%s: desc.name is longer than 255 characters", where);
     if (amp_params_find(p, name) < p->n) return AMPI_INVALID(p->ctx, "%s: desc.name \"%s\" is taken", where, name);
     if (d.model.dtype == AMP_AUTO) d.model.dtype = d.keep_f32 ? AMP_F32 : p->desc.model;
-    if (d.model.dtype != (d.keep_f32 ? AMP_F32 : p->desc.model)) return AMPI_INVALID(p->ctx, "%s: desc.model.dtype of \"%s\" is %s, but its model copy is %s", where, name, amp_dtype_name(d.model.dtype), amp_dtype_name(d.keep_f32 ? AMP_F32 : p->desc.model));
+    if (d.model.dtype != (d.keep_f32 ? AMP_F32 : p->desc.model))
+        return AMPI_INVALID(p->ctx, "%s: desc.model.dtype of \"%s\" is %s, but its model copy is %s", where, name,
+            amp_dtype_name(d.model.dtype), amp_dtype_name(d.keep_f32 ? AMP_F32 : p->desc.model));
     if (d.grad.dtype == AMP_AUTO) d.grad.dtype = d.keep_f32 ? AMP_F32 : p->desc.grad;
     AMPI_TRY(ampi_check_array(p->ctx, where, "desc.model", d.model, d.count, 0));
     AMPI_TRY(ampi_check_array(p->ctx, where, "desc.grad", d.grad, d.count, 0));
-    if (amp_dtype_size(d.grad.dtype) == 0) return AMPI_INVALID(p->ctx, "%s: desc.grad.dtype of \"%s\" is %d", where, name, (int)d.grad.dtype);
+    if (amp_dtype_size(d.grad.dtype) == 0)
+        return AMPI_INVALID(p->ctx, "%s: desc.grad.dtype of \"%s\" is %d", where, name, (int)d.grad.dtype);
     if (d.model.dtype == AMP_F32) { /* one FP32 array is master and model copy */
-        if (d.master && d.model.data && d.model.data != (void *)d.master) return AMPI_INVALID(p->ctx, "%s: desc.master and desc.model of \"%s\" differ, but an FP32 model copy is the master", where, name);
+        if (d.master && d.model.data && d.model.data != (void *)d.master)
+            return AMPI_INVALID(p->ctx,
+                "%s: desc.master and desc.model of \"%s\" differ, but an FP32 model copy is the master", where, name);
         if (!d.master) memcpy(&d.master, &d.model.data, sizeof d.master);
         d.model.data = NULL;
-    } else if (p->desc.master != AMP_MASTER_F32 && d.master) return AMPI_INVALID(p->ctx, "%s: desc.master of \"%s\" is given, but the set's layout has no FP32 masters", where, name);
-    if ((uintptr_t)d.master % sizeof(float)) return AMPI_INVALID(p->ctx, "%s: desc.master of \"%s\" is not aligned to 4 bytes", where, name);
+    } else if (p->desc.master != AMP_MASTER_F32 && d.master)
+        return AMPI_INVALID(
+            p->ctx, "%s: desc.master of \"%s\" is given, but the set's layout has no FP32 masters", where, name);
+    if ((uintptr_t)d.master % sizeof(float))
+        return AMPI_INVALID(p->ctx, "%s: desc.master of \"%s\" is not aligned to 4 bytes", where, name);
     len = strlen(name) + 1;
     grown = p->params;
     copy = (char *)ampi_host_alloc(&p->ctx->host, len);
@@ -2625,11 +3021,15 @@ static void ampi_params_release(amp_params *p) { /* back to "not committed" */
     amp_params **at;
     size_t i;
     if (p->committed) {
-        for (at = &p->ctx->sets; *at != p; at = &(*at)->next) {}
+        for (at = &p->ctx->sets; *at != p; at = &(*at)->next) {
+        }
         *at = p->next;
         ampi_weights_changed(p->ctx, p);
     }
-    for (i = 0; i < 6; i++) { (void)amp_free(p->ctx, p->arena[i]); p->arena[i] = NULL; }
+    for (i = 0; i < 6; i++) {
+        (void)amp_free(p->ctx, p->arena[i]);
+        p->arena[i] = NULL;
+    }
     p->ctx->b->mirror_destroy(p->ctx, p->mirror);
     p->mirror = NULL;
     ampi_host_free(&p->ctx->host, p->entries, p->n * sizeof *p->entries);
@@ -2645,7 +3045,8 @@ AMP_API void amp_params_destroy(amp_params *p) {
     if (!p) return;
     ctx = p->ctx;
     ampi_params_release(p);
-    for (i = 0; i < p->n; i++) ampi_host_free(&ctx->host, p->params[i].name, strlen(p->params[i].name) + 1);
+    for (i = 0; i < p->n; i++)
+        ampi_host_free(&ctx->host, p->params[i].name, strlen(p->params[i].name) + 1);
     ampi_host_free(&ctx->host, p->params, p->cap * sizeof *p->params);
     ampi_host_free(&ctx->host, p, sizeof *p);
 }
@@ -2658,7 +3059,9 @@ static amp_status ampi_arena(amp_params *p, int which, const char *suffix, size_
     return amp_alloc(p->ctx, &p->arena[which], bytes, label);
 }
 
-static amp_array ampi_entry_array(void *data, amp_dtype t, uint64_t count) { return data ? amp_arrn(data, t, (size_t)count) : amp_arr(NULL, AMP_AUTO); }
+static amp_array ampi_entry_array(void *data, amp_dtype t, uint64_t count) {
+    return data ? amp_arrn(data, t, (size_t)count) : amp_arr(NULL, AMP_AUTO);
+}
 
 /* floats to the weights of an entry, a block at a time; refuses what SPLIT cannot hold before anything is written */
 static amp_status ampi_write_weights(amp_params *p, const char *where, size_t i, const float *src) {
@@ -2666,15 +3069,22 @@ static amp_status ampi_write_weights(amp_params *p, const char *where, size_t i,
     const amp_param_entry *e = &p->entries[i];
     uint16_t h[512], low[512];
     size_t done, n, j;
-    if (e->layout == AMP_MASTER_F32) return ctx->b->copy(ctx, e->master, src, (size_t)e->count * 4u); /* the caller casts the model copy */
-    if (e->layout == AMP_MASTER_SPLIT && e->model_dtype == AMP_F16) for (j = 0; j < e->count; j++)
-        if (!amp_is_finite(amp_f32_from_f16(amp_f16_from_f32(src[j])))) return AMPI_INVALID(ctx, "%s: weight %lu of \"%s\" is %g, which FP16 cannot hold (AMP_MASTER_SPLIT needs |w| < 65520)", where, (unsigned long)j, p->params[i].name, (double)src[j]);
+    if (e->layout == AMP_MASTER_F32)
+        return ctx->b->copy(ctx, e->master, src, (size_t)e->count * 4u); /* the caller casts the model copy */
+    if (e->layout == AMP_MASTER_SPLIT && e->model_dtype == AMP_F16)
+        for (j = 0; j < e->count; j++)
+            if (!amp_is_finite(amp_f32_from_f16(amp_f16_from_f32(src[j]))))
+                return AMPI_INVALID(ctx,
+                    "%s: weight %lu of \"%s\" is %g, which FP16 cannot hold (AMP_MASTER_SPLIT needs |w| < 65520)",
+                    where, (unsigned long)j, p->params[i].name, (double)src[j]);
     for (done = 0; done < e->count; done += n) {
         ampi_fpu fpu = ampi_fpu_enter(); /* packing subtracts */
         n = e->count - done < 512 ? (size_t)e->count - done : 512;
         for (j = 0; j < n; j++) {
             float w = src[done + j];
-            uint32_t both = e->layout == AMP_MASTER_SPLIT ? amp_split_pack(w, e->model_dtype) : e->layout == AMP_MASTER_KAHAN ? amp_kahan_pack(w) : ampi_encode(ampi_bits(w), e->model_dtype, AMP_NEAREST, 0, 0);
+            uint32_t both = e->layout == AMP_MASTER_SPLIT ? amp_split_pack(w, e->model_dtype)
+                : e->layout == AMP_MASTER_KAHAN ? amp_kahan_pack(w)
+                                                : ampi_encode(ampi_bits(w), e->model_dtype, AMP_NEAREST, 0, 0);
             h[j] = (uint16_t)both;
             low[j] = (uint16_t)(both >> 16);
         }
@@ -2694,9 +3104,13 @@ static void *ampi_place(void *arena, size_t *at, size_t bytes) { /* the next pie
 static uint64_t ampi_table_bytes(uint64_t params, uint64_t chunks) {
     uint64_t piece[5], sum = 0;
     size_t i;
-    piece[0] = 2 * ((sizeof(amp_step_record) + 255u) & ~(size_t)255u); piece[1] = sizeof(amp_totals);
-    piece[2] = params * sizeof(amp_param_entry); piece[3] = chunks * sizeof(amp_chunk); piece[4] = chunks * sizeof(amp_partial);
-    for (i = 0; i < 5; i++) sum += (piece[i] + 255u) & ~(uint64_t)255u;
+    piece[0] = 2 * ((sizeof(amp_step_record) + 255u) & ~(size_t)255u);
+    piece[1] = sizeof(amp_totals);
+    piece[2] = params * sizeof(amp_param_entry);
+    piece[3] = chunks * sizeof(amp_chunk);
+    piece[4] = chunks * sizeof(amp_partial);
+    for (i = 0; i < 5; i++)
+        sum += (piece[i] + 255u) & ~(uint64_t)255u;
     return sum;
 }
 
@@ -2721,7 +3135,8 @@ static amp_status ampi_params_commit(amp_params *p) {
         e->grad_dtype = d->grad.dtype;
         e->moment_dtype = p->desc.moment;
         e->first_chunk = (uint32_t)n_chunks;
-        l = ampi_layout_of(e->layout, e->model_dtype, e->grad_dtype, p->desc.moments, e->moment_dtype, p->desc.accumulate);
+        l = ampi_layout_of(
+            e->layout, e->model_dtype, e->grad_dtype, p->desc.moments, e->moment_dtype, p->desc.accumulate);
         add[0] = d->master ? 0 : ampi_round256(d->count * l.master);
         add[1] = d->model.data ? 0 : ampi_round256(d->count * l.model);
         add[2] = d->grad.data ? 0 : ampi_round256(d->count * l.grad);
@@ -2752,24 +3167,35 @@ static amp_status ampi_params_commit(amp_params *p) {
         p->table.partials = (amp_partial *)ampi_place(p->arena[5], &t, n_chunks * sizeof(amp_partial));
         p->table.n_entries = (uint32_t)p->n;
         p->table.n_chunks = (uint32_t)n_chunks;
-        for (i = 0; i < p->n; i++) p->table.n_elements += p->params[i].d.count;
+        for (i = 0; i < p->n; i++)
+            p->table.n_elements += p->params[i].d.count;
     }
     for (i = 0; i < p->n; i++) { /* place them */
         const amp_param_desc *d = &p->params[i].d;
         amp_param_entry *e = &p->entries[i];
-        if (e->layout == AMP_MASTER_F32) e->master = d->master ? d->master : ampi_place(p->arena[0], &at[0], d->count * 4u);
-        else if (e->layout != AMP_MASTER_NONE) e->low = ampi_place(p->arena[0], &at[0], d->count * 2u);
-        if (e->model_dtype != AMP_F32) e->model = d->model.data ? d->model.data : ampi_place(p->arena[1], &at[1], d->count * 2u);
-        e->grad = d->grad.data ? d->grad.data : ampi_place(p->arena[2], &at[2], d->count * amp_dtype_size(e->grad_dtype));
-        for (k = 0; k < (size_t)p->desc.moments; k++) e->moment[k] = ampi_place(p->arena[3], &at[3], d->count * amp_dtype_size(e->moment_dtype));
+        if (e->layout == AMP_MASTER_F32)
+            e->master = d->master ? d->master : ampi_place(p->arena[0], &at[0], d->count * 4u);
+        else if (e->layout != AMP_MASTER_NONE)
+            e->low = ampi_place(p->arena[0], &at[0], d->count * 2u);
+        if (e->model_dtype != AMP_F32)
+            e->model = d->model.data ? d->model.data : ampi_place(p->arena[1], &at[1], d->count * 2u);
+        e->grad =
+            d->grad.data ? d->grad.data : ampi_place(p->arena[2], &at[2], d->count * amp_dtype_size(e->grad_dtype));
+        for (k = 0; k < (size_t)p->desc.moments; k++)
+            e->moment[k] = ampi_place(p->arena[3], &at[3], d->count * amp_dtype_size(e->moment_dtype));
         if (p->desc.accumulate) e->accum = (float *)ampi_place(p->arena[4], &at[4], d->count * 4u);
     }
-    for (k = 0; k < 5; k++) if (p->arena[k]) AMPI_TRY(ctx->b->zero(ctx, p->arena[k], bytes[k]));
+    for (k = 0; k < 5; k++)
+        if (p->arena[k]) AMPI_TRY(ctx->b->zero(ctx, p->arena[k], bytes[k]));
     AMPI_TRY(ctx->b->zero(ctx, p->arena[5], tables));
     if (p->n) {
         chunks = (amp_chunk *)ampi_host_alloc(&ctx->host, n_chunks * sizeof *chunks);
         if (!chunks) return amp_fail(ctx, AMP_ERR_NO_MEMORY, "%s: no host memory", where);
-        for (i = done = 0; i < p->n; i++) for (k = 0; k * AMP_CHUNK < p->entries[i].count; k++, done++) { chunks[done].param = (uint32_t)i; chunks[done].index = (uint32_t)k; }
+        for (i = done = 0; i < p->n; i++)
+            for (k = 0; k * AMP_CHUNK < p->entries[i].count; k++, done++) {
+                chunks[done].param = (uint32_t)i;
+                chunks[done].index = (uint32_t)k;
+            }
         st = ctx->b->copy(ctx, p->table.chunks, chunks, n_chunks * sizeof *chunks);
         if (st == AMP_OK) st = ctx->b->copy(ctx, p->table.entries, p->entries, p->n * sizeof *p->entries);
         ampi_host_free(&ctx->host, chunks, n_chunks * sizeof *chunks);
@@ -2778,11 +3204,14 @@ static amp_status ampi_params_commit(amp_params *p) {
     for (i = 0; i < p->n; i++) { /* weights: init; else what was adopted; else the zeros that are there */
         const amp_param_desc *d = &p->params[i].d;
         const amp_param_entry *e = &p->entries[i];
-        amp_array master = ampi_entry_array(e->master, AMP_F32, e->count), model = ampi_entry_array(e->model, e->model_dtype, e->count);
+        amp_array master = ampi_entry_array(e->master, AMP_F32, e->count),
+                  model = ampi_entry_array(e->model, e->model_dtype, e->count);
         amp_cast_desc c = AMP_ZERO;
         if (d->init) AMPI_TRY(ampi_write_weights(p, where, i, d->init));
-        if (!d->init && e->master && !d->master && d->model.data) AMPI_TRY(ctx->b->cast(ctx, master, model, d->count, &c));
-        else if (e->master && e->model) AMPI_TRY(ctx->b->cast(ctx, model, master, d->count, &c));
+        if (!d->init && e->master && !d->master && d->model.data)
+            AMPI_TRY(ctx->b->cast(ctx, master, model, d->count, &c));
+        else if (e->master && e->model)
+            AMPI_TRY(ctx->b->cast(ctx, model, master, d->count, &c));
     }
     return AMP_OK;
 }
@@ -2794,12 +3223,19 @@ AMP_API amp_status amp_params_commit(amp_params *p) {
     AMPI_TRY(ampi_failed_in(p->ctx, "amp_params_commit", p->ctx->b->may_wait(p->ctx)));
     st = ampi_params_commit(p);
     if (st == AMP_OK) st = p->ctx->b->sync(p->ctx);
-    if (st != AMP_OK) ampi_params_release(p);
-    else { p->committed = 1; p->next = p->ctx->sets; p->ctx->sets = p; }
+    if (st != AMP_OK)
+        ampi_params_release(p);
+    else {
+        p->committed = 1;
+        p->next = p->ctx->sets;
+        p->ctx->sets = p;
+    }
     return ampi_failed_in(p->ctx, "amp_params_commit", st);
 }
 
-static const amp_param_entry *ampi_entry(const amp_params *p, size_t i) { return p && p->committed && i < p->n ? &p->entries[i] : NULL; }
+static const amp_param_entry *ampi_entry(const amp_params *p, size_t i) {
+    return p && p->committed && i < p->n ? &p->entries[i] : NULL;
+}
 AMP_API amp_param_entry amp_param_entry_get(const amp_params *p, size_t i) {
     amp_param_entry none = AMP_ZERO;
     return ampi_entry(p, i) ? p->entries[i] : none;
@@ -2842,11 +3278,14 @@ static amp_status ampi_check_params(amp_ctx *ctx, const char *where, const amp_p
 /* parameter i as an argument */
 static amp_status ampi_check_param(amp_ctx *ctx, const char *where, const amp_params *p, size_t i, const void *host) {
     AMPI_TRY(ampi_check_params(ctx, where, p));
-    if (i >= p->n) return AMPI_INVALID(ctx, "%s: i is %lu, but the set has %lu parameters", where, (unsigned long)i, (unsigned long)p->n);
+    if (i >= p->n)
+        return AMPI_INVALID(
+            ctx, "%s: i is %lu, but the set has %lu parameters", where, (unsigned long)i, (unsigned long)p->n);
     if (!host) return AMPI_INVALID(ctx, "%s: the host array is NULL", where);
     return ampi_failed_in(ctx, where, ctx->b->may_wait(ctx));
 }
-AMP_API amp_status amp_param_read(amp_ctx *ctx, const amp_params *p, size_t i, float *dst) {
+AMP_API amp_status amp_param_read(const amp_params *p, size_t i, float *dst) {
+    amp_ctx *ctx = p ? p->ctx : NULL;
     uint16_t h[512], low[512];
     amp_param_entry e;
     ampi_fpu fpu;
@@ -2863,91 +3302,123 @@ AMP_API amp_status amp_param_read(amp_ctx *ctx, const amp_params *p, size_t i, f
         e.model = h; /* the host's block instead of context memory */
         if (e.low) e.low = low;
         fpu = ampi_fpu_enter(); /* unpacking adds */
-        for (j = 0; j < n; j++) dst[done + j] = amp_weight_load(&e, j);
+        for (j = 0; j < n; j++)
+            dst[done + j] = amp_weight_load(&e, j);
         ampi_fpu_leave(fpu);
     }
     return AMP_OK;
 }
-AMP_API amp_status amp_param_write(amp_ctx *ctx, amp_params *p, size_t i, const float *src) {
+AMP_API amp_status amp_param_write(amp_params *p, size_t i, const float *src) {
+    amp_ctx *ctx = p ? p->ctx : NULL;
     const amp_param_entry *e;
     amp_cast_desc c = AMP_ZERO;
     AMPI_TRY(ampi_check_param(ctx, "amp_param_write", p, i, src));
     AMPI_TRY(ampi_write_weights(p, "amp_param_write", i, src));
     ampi_weights_changed(ctx, p);
     e = &p->entries[i];
-    return e->master && e->model ? ctx->b->cast(ctx, amp_param_model(p, i), amp_param_master(p, i), (size_t)e->count, &c) : AMP_OK;
+    return e->master && e->model
+        ? ctx->b->cast(ctx, amp_param_model(p, i), amp_param_master(p, i), (size_t)e->count, &c)
+        : AMP_OK;
 }
 
-AMP_API amp_status amp_params_master_to_model(amp_ctx *ctx, amp_params *p) {
+AMP_API amp_status amp_params_master_to_model(amp_params *p) {
+    amp_ctx *ctx = p ? p->ctx : NULL;
     amp_cast_desc c = AMP_ZERO;
     size_t i;
     AMPI_TRY(ampi_check_params(ctx, "amp_params_master_to_model", p));
-    for (i = 0; i < p->n; i++) if (p->entries[i].master && p->entries[i].model)
-        AMPI_TRY(ctx->b->cast(ctx, amp_param_model(p, i), amp_param_master(p, i), (size_t)p->entries[i].count, &c));
+    for (i = 0; i < p->n; i++)
+        if (p->entries[i].master && p->entries[i].model)
+            AMPI_TRY(ctx->b->cast(ctx, amp_param_model(p, i), amp_param_master(p, i), (size_t)p->entries[i].count, &c));
     p->stochastic = 0;
     ampi_weights_changed(ctx, p);
     return AMP_OK;
 }
-AMP_API amp_status amp_params_model_to_master(amp_ctx *ctx, amp_params *p) {
+AMP_API amp_status amp_params_model_to_master(amp_params *p) {
+    amp_ctx *ctx = p ? p->ctx : NULL;
     amp_cast_desc c = AMP_ZERO;
     size_t i;
     AMPI_TRY(ampi_check_params(ctx, "amp_params_model_to_master", p));
     for (i = 0; i < p->n; i++) {
-        if (p->entries[i].master && p->entries[i].model) AMPI_TRY(ctx->b->cast(ctx, amp_param_master(p, i), amp_param_model(p, i), (size_t)p->entries[i].count, &c));
+        if (p->entries[i].master && p->entries[i].model)
+            AMPI_TRY(ctx->b->cast(ctx, amp_param_master(p, i), amp_param_model(p, i), (size_t)p->entries[i].count, &c));
         if (p->entries[i].low) AMPI_TRY(ctx->b->zero(ctx, p->entries[i].low, (size_t)p->entries[i].count * 2u));
     }
     p->stochastic = 0;
     ampi_weights_changed(ctx, p);
     return AMP_OK;
 }
-AMP_API amp_status amp_params_grads_to(amp_ctx *ctx, amp_params *p, const amp_array *dst, size_t n) {
+AMP_API amp_status amp_params_grads_to(amp_params *p, const amp_array *dst, size_t n) {
+    amp_ctx *ctx = p ? p->ctx : NULL;
     static const char where[] = "amp_params_grads_to";
     size_t i;
     AMPI_TRY(ampi_check_params(ctx, where, p));
-    if (n != p->n) return AMPI_INVALID(ctx, "%s: n is %lu, but the set has %lu parameters", where, (unsigned long)n, (unsigned long)p->n);
+    if (n != p->n)
+        return AMPI_INVALID(
+            ctx, "%s: n is %lu, but the set has %lu parameters", where, (unsigned long)n, (unsigned long)p->n);
     if (n && !dst) return AMPI_INVALID(ctx, "%s: dst is NULL", where);
-    for (i = 0; i < n; i++) AMPI_TRY(ampi_check_array(ctx, where, "dst[i]", dst[i], (size_t)p->entries[i].count, 0));
-    for (i = 0; i < n; i++) if (dst[i].data) AMPI_TRY(ampi_failed_in(ctx, where, amp_cast(ctx, dst[i], amp_param_grad(p, i), (size_t)p->entries[i].count, NULL)));
+    for (i = 0; i < n; i++)
+        AMPI_TRY(ampi_check_array(ctx, where, "dst[i]", dst[i], (size_t)p->entries[i].count, 0));
+    for (i = 0; i < n; i++)
+        if (dst[i].data)
+            AMPI_TRY(ampi_failed_in(
+                ctx, where, amp_cast(ctx, dst[i], amp_param_grad(p, i), (size_t)p->entries[i].count, NULL)));
     return AMP_OK;
 }
-AMP_API amp_status amp_params_zero_grad(amp_ctx *ctx, amp_params *p) {
+AMP_API amp_status amp_params_zero_grad(amp_params *p) {
+    amp_ctx *ctx = p ? p->ctx : NULL;
     size_t i;
     AMPI_TRY(ampi_check_params(ctx, "amp_params_zero_grad", p));
-    for (i = 0; i < p->n; i++) AMPI_TRY(ctx->b->zero(ctx, p->entries[i].grad, (size_t)p->entries[i].count * amp_dtype_size(p->entries[i].grad_dtype)));
+    for (i = 0; i < p->n; i++)
+        AMPI_TRY(ctx->b->zero(
+            ctx, p->entries[i].grad, (size_t)p->entries[i].count * amp_dtype_size(p->entries[i].grad_dtype)));
     return AMP_OK;
 }
 
 /* ---- scaler: the front ---- */
 
 struct amp_scaler {
-    amp_ctx          *ctx;
-    amp_scaler_state *state;    /* context memory */
-    uint64_t          serial;   /* of this iteration */
-    size_t            checked;  /* sets and lists checked in this iteration */
-    int32_t           off;
-    int32_t           held;     /* accumulation windows that need the scale to stay */
+    amp_ctx *ctx;
+    amp_scaler_state *state; /* context memory */
+    uint64_t serial;         /* of this iteration */
+    size_t checked;          /* sets and lists checked in this iteration */
+    int32_t off;
+    int32_t held; /* accumulation windows that need the scale to stay */
 };
 
 static amp_status ampi_check_scale(amp_ctx *ctx, const char *where, const char *name, float scale) {
-    if (!amp_is_finite(scale) || !(scale > 0.0f)) return AMPI_INVALID(ctx, "%s: %s is %g; it must be finite and > 0", where, name, (double)scale);
-    if (!amp_is_finite(ampi_inverse(scale))) return AMPI_INVALID(ctx, "%s: %s is %g, whose reciprocal is not finite", where, name, (double)scale);
+    if (!amp_is_finite(scale) || !(scale > 0.0f))
+        return AMPI_INVALID(ctx, "%s: %s is %g; it must be finite and > 0", where, name, (double)scale);
+    if (!amp_is_finite(ampi_inverse(scale)))
+        return AMPI_INVALID(ctx, "%s: %s is %g, whose reciprocal is not finite", where, name, (double)scale);
     return AMP_OK;
 }
 
 /* checks a rule and writes it into *s (whose scale is the scale it will work with) */
 static amp_status ampi_scaler_rule(amp_ctx *ctx, const char *where, amp_scaler_state *s, const amp_scaler_desc *d) {
-    float growth = ampi_nonzero(d->growth_factor) ? d->growth_factor : 2.0f, backoff = ampi_nonzero(d->backoff_factor) ? d->backoff_factor : 0.5f;
-    float lo = ampi_nonzero(d->min_scale) ? d->min_scale : s->scale < 1.0f ? s->scale : 1.0f, hi = ampi_nonzero(d->max_scale) ? d->max_scale : ampi_float(0x7f7fffffu);
-    if ((uint32_t)d->mode > (uint32_t)AMP_SCALER_OFF) return AMPI_INVALID(ctx, "%s: desc.mode is %d", where, (int)d->mode);
+    float growth = ampi_nonzero(d->growth_factor) ? d->growth_factor : 2.0f,
+          backoff = ampi_nonzero(d->backoff_factor) ? d->backoff_factor : 0.5f;
+    float lo = ampi_nonzero(d->min_scale) ? d->min_scale
+        : s->scale < 1.0f                 ? s->scale
+                                          : 1.0f,
+          hi = ampi_nonzero(d->max_scale) ? d->max_scale : ampi_float(0x7f7fffffu);
+    if ((uint32_t)d->mode > (uint32_t)AMP_SCALER_OFF)
+        return AMPI_INVALID(ctx, "%s: desc.mode is %d", where, (int)d->mode);
     if (d->flags) return AMPI_INVALID(ctx, "%s: desc.flags is not 0", where);
-    if (!amp_is_finite(growth) || !(growth > 1.0f)) return AMPI_INVALID(ctx, "%s: desc.growth_factor is %g; it must be > 1", where, (double)growth);
-    if (!amp_is_finite(backoff) || !(backoff > 0.0f && backoff < 1.0f)) return AMPI_INVALID(ctx, "%s: desc.backoff_factor is %g; it must be in (0, 1)", where, (double)backoff);
-    if (d->growth_interval < AMP_NONE) return AMPI_INVALID(ctx, "%s: desc.growth_interval is %d; > 0, 0 (for 2000) or AMP_NONE is needed", where, (int)d->growth_interval);
-    if (d->hysteresis < 0) return AMPI_INVALID(ctx, "%s: desc.hysteresis is %d; it must be >= 0", where, (int)d->hysteresis);
+    if (!amp_is_finite(growth) || !(growth > 1.0f))
+        return AMPI_INVALID(ctx, "%s: desc.growth_factor is %g; it must be > 1", where, (double)growth);
+    if (!amp_is_finite(backoff) || !(backoff > 0.0f && backoff < 1.0f))
+        return AMPI_INVALID(ctx, "%s: desc.backoff_factor is %g; it must be in (0, 1)", where, (double)backoff);
+    if (d->growth_interval < AMP_NONE)
+        return AMPI_INVALID(ctx, "%s: desc.growth_interval is %d; > 0, 0 (for 2000) or AMP_NONE is needed", where,
+            (int)d->growth_interval);
+    if (d->hysteresis < 0)
+        return AMPI_INVALID(ctx, "%s: desc.hysteresis is %d; it must be >= 0", where, (int)d->hysteresis);
     AMPI_TRY(ampi_check_scale(ctx, where, "desc.min_scale", lo));
     AMPI_TRY(ampi_check_scale(ctx, where, "desc.max_scale", hi));
-    if (lo > s->scale) return AMPI_INVALID(ctx, "%s: desc.min_scale %g is above the scale %g", where, (double)lo, (double)s->scale);
-    if (hi < s->scale) return AMPI_INVALID(ctx, "%s: desc.max_scale %g is below the scale %g", where, (double)hi, (double)s->scale);
+    if (lo > s->scale)
+        return AMPI_INVALID(ctx, "%s: desc.min_scale %g is above the scale %g", where, (double)lo, (double)s->scale);
+    if (hi < s->scale)
+        return AMPI_INVALID(ctx, "%s: desc.max_scale %g is below the scale %g", where, (double)hi, (double)s->scale);
     s->growth_factor = growth;
     s->backoff_factor = backoff;
     s->min_scale = lo;
@@ -2960,7 +3431,8 @@ static amp_status ampi_scaler_rule(amp_ctx *ctx, const char *where, amp_scaler_s
     return AMP_OK;
 }
 
-AMP_API amp_status amp_scaler_create_checked(amp_scaler **out, amp_ctx *ctx, int version, size_t size, const amp_scaler_desc *desc) {
+AMP_API amp_status amp_scaler_create_checked(
+    amp_scaler **out, amp_ctx *ctx, int version, size_t size, const amp_scaler_desc *desc) {
     static const char where[] = "amp_scaler_create";
     amp_scaler_desc d = AMP_ZERO;
     amp_scaler_state state;
@@ -2969,12 +3441,20 @@ AMP_API amp_status amp_scaler_create_checked(amp_scaler **out, amp_ctx *ctx, int
     void *mem;
     if (out) *out = NULL;
     if (!out || !ctx) return ctx ? AMPI_INVALID(ctx, "%s: out is NULL", where) : AMP_ERR_INVALID_ARG;
-    if (version != AMP_VERSION || size != sizeof d) return amp_fail(ctx, AMP_ERR_VERSION, "%s: header and implementation differ", where);
-    if (desc) { AMPI_CHECK_DESC(ctx, where, desc); d = *desc; }
+    if (version != AMP_VERSION || size != sizeof d)
+        return amp_fail(ctx, AMP_ERR_VERSION, "%s: header and implementation differ", where);
+    if (desc) {
+        AMPI_CHECK_DESC(ctx, where, desc);
+        d = *desc;
+    }
     memset(&state, 0, sizeof state);
     state.scale = d.mode == AMP_SCALER_OFF ? 1.0f : ampi_nonzero(d.scale) ? d.scale : 65536.0f;
     AMPI_TRY(ampi_check_scale(ctx, where, "desc.scale", state.scale));
-    if (d.mode == AMP_SCALER_OFF) { amp_scaler_desc off = AMP_ZERO; off.mode = AMP_SCALER_OFF; d = off; }
+    if (d.mode == AMP_SCALER_OFF) {
+        amp_scaler_desc off = AMP_ZERO;
+        off.mode = AMP_SCALER_OFF;
+        d = off;
+    }
     AMPI_TRY(ampi_scaler_rule(ctx, where, &state, &d));
     state.hysteresis_tracker = state.hysteresis;
     state.inverse = ampi_inverse(state.scale);
@@ -2986,7 +3466,10 @@ AMP_API amp_status amp_scaler_create_checked(amp_scaler **out, amp_ctx *ctx, int
         st = ctx->b->copy(ctx, mem, &state, sizeof state);
         if (st != AMP_OK) (void)amp_free(ctx, mem);
     }
-    if (st != AMP_OK) { ampi_host_free(&ctx->host, s, sizeof *s); return ampi_failed_in(ctx, where, st); }
+    if (st != AMP_OK) {
+        ampi_host_free(&ctx->host, s, sizeof *s);
+        return ampi_failed_in(ctx, where, st);
+    }
     s->ctx = ctx;
     s->state = (amp_scaler_state *)mem;
     s->serial = ++ctx->serial;
@@ -3007,7 +3490,9 @@ static amp_status ampi_scaler_read(amp_scaler *s, amp_scaler_state *out) {
     AMPI_TRY(s->ctx->b->may_wait(s->ctx));
     return s->ctx->b->copy(s->ctx, out, s->state, sizeof *out);
 }
-static amp_status ampi_scaler_write(amp_scaler *s, const amp_scaler_state *in) { return s->ctx->b->copy(s->ctx, s->state, in, sizeof *in); }
+static amp_status ampi_scaler_write(amp_scaler *s, const amp_scaler_state *in) {
+    return s->ctx->b->copy(s->ctx, s->state, in, sizeof *in);
+}
 
 AMP_API float amp_scaler_scale(amp_scaler *s) {
     amp_scaler_state state;
@@ -3026,12 +3511,19 @@ AMP_API amp_status amp_scaler_get(amp_scaler *s, amp_scaler_info *out) {
     out->growth_tracker = t.growth_tracker;
     out->hysteresis_tracker = t.hysteresis_tracker;
     out->dead = amp_scaler_dead(&t);
-    out->good = t.good; out->bad = t.bad; out->bad_in_a_row = t.bad_in_a_row;
-    out->bad_nan = t.bad_nan; out->bad_inf = t.bad_inf; out->bad_overflow = t.bad_overflow;
+    out->good = t.good;
+    out->bad = t.bad;
+    out->bad_in_a_row = t.bad_in_a_row;
+    out->bad_nan = t.bad_nan;
+    out->bad_inf = t.bad_inf;
+    out->bad_overflow = t.bad_overflow;
     return AMP_OK;
 }
 
-static void ampi_next_iteration(amp_scaler *s) { s->serial = ++s->ctx->serial; s->checked = 0; }
+static void ampi_next_iteration(amp_scaler *s) {
+    s->serial = ++s->ctx->serial;
+    s->checked = 0;
+}
 
 static amp_status ampi_check_scaler(amp_ctx *ctx, const char *where, const amp_scaler *s) {
     if (!ctx) return AMP_ERR_INVALID_ARG;
@@ -3041,10 +3533,13 @@ static amp_status ampi_check_scaler(amp_ctx *ctx, const char *where, const amp_s
 }
 /* may the scale move? */
 static amp_status ampi_check_held(amp_ctx *ctx, const char *where, const amp_scaler *s) {
-    return s->held ? amp_fail(ctx, AMP_ERR_STAGE, "%s: an accumulation window (amp_window_begin) holds the scale", where) : AMP_OK;
+    return s->held
+        ? amp_fail(ctx, AMP_ERR_STAGE, "%s: an accumulation window (amp_window_begin) holds the scale", where)
+        : AMP_OK;
 }
 
-AMP_API amp_status amp_scaler_set_scale(amp_ctx *ctx, amp_scaler *s, float scale) {
+AMP_API amp_status amp_scaler_set_scale(amp_scaler *s, float scale) {
+    amp_ctx *ctx = s ? s->ctx : NULL;
     amp_scaler_state t;
     AMPI_TRY(ampi_check_scaler(ctx, "amp_scaler_set_scale", s));
     AMPI_TRY(ampi_check_scale(ctx, "amp_scaler_set_scale", "scale", scale));
@@ -3061,12 +3556,14 @@ AMP_API amp_status amp_scaler_set_scale(amp_ctx *ctx, amp_scaler *s, float scale
     return AMP_OK;
 }
 
-AMP_API amp_status amp_scaler_configure(amp_ctx *ctx, amp_scaler *s, const amp_scaler_desc *desc) {
+AMP_API amp_status amp_scaler_configure(amp_scaler *s, const amp_scaler_desc *desc) {
+    amp_ctx *ctx = s ? s->ctx : NULL;
     static const char where[] = "amp_scaler_configure";
     amp_scaler_state t;
     AMPI_TRY(ampi_check_scaler(ctx, where, s));
     AMPI_CHECK_DESC(ctx, where, desc);
-    if (ampi_nonzero(desc->scale)) return AMPI_INVALID(ctx, "%s: desc.scale is not 0 (amp_scaler_set_scale sets it)", where);
+    if (ampi_nonzero(desc->scale))
+        return AMPI_INVALID(ctx, "%s: desc.scale is not 0 (amp_scaler_set_scale sets it)", where);
     AMPI_TRY(ampi_scaler_read(s, &t));
     AMPI_TRY(ampi_scaler_rule(ctx, where, &t, desc));
     if (t.hysteresis_tracker > t.hysteresis) t.hysteresis_tracker = t.hysteresis;
@@ -3075,7 +3572,9 @@ AMP_API amp_status amp_scaler_configure(amp_ctx *ctx, amp_scaler *s, const amp_s
     return AMP_OK;
 }
 
-AMP_API amp_status amp_unscale(amp_ctx *ctx, amp_scaler *s, const amp_array *dst, const amp_array *grads, size_t n, amp_finite_report *report) {
+AMP_API amp_status amp_unscale(
+    amp_scaler *s, const amp_array *dst, amp_finite_report *report, const amp_array *grads, size_t n) {
+    amp_ctx *ctx = s ? s->ctx : NULL;
     static const char where[] = "amp_unscale";
     amp_finite_report r = AMP_ZERO;
     size_t i;
@@ -3083,24 +3582,33 @@ AMP_API amp_status amp_unscale(amp_ctx *ctx, amp_scaler *s, const amp_array *dst
     AMPI_TRY(ampi_check_list(ctx, where, grads, n));
     for (i = 0; dst && i < n; i++) {
         AMPI_TRY(ampi_check_array(ctx, where, "dst[i]", dst[i], grads[i].count, 1));
-        if (grads[i].count && dst[i].data != grads[i].data && ampi_overlap(dst[i].data, grads[i].count * amp_dtype_size(dst[i].dtype), grads[i].data, grads[i].count * amp_dtype_size(grads[i].dtype)))
+        if (grads[i].count && dst[i].data != grads[i].data &&
+            ampi_overlap(dst[i].data, grads[i].count * amp_dtype_size(dst[i].dtype), grads[i].data,
+                grads[i].count * amp_dtype_size(grads[i].dtype)))
             return AMPI_INVALID(ctx, "%s: dst[%lu] overlaps grads[%lu]", where, (unsigned long)i, (unsigned long)i);
-        if (dst[i].data == grads[i].data && dst[i].dtype != grads[i].dtype && grads[i].count) return AMPI_INVALID(ctx, "%s: dst[%lu] is grads[%lu] with another dtype", where, (unsigned long)i, (unsigned long)i);
+        if (dst[i].data == grads[i].data && dst[i].dtype != grads[i].dtype && grads[i].count)
+            return AMPI_INVALID(
+                ctx, "%s: dst[%lu] is grads[%lu] with another dtype", where, (unsigned long)i, (unsigned long)i);
     }
     if (report) AMPI_TRY(ampi_failed_in(ctx, "amp_unscale", ctx->b->may_wait(ctx)));
     if (!s->off) {
         AMPI_TRY(ctx->b->finite(ctx, dst, grads, n, s->state, report ? &r : NULL));
         s->checked++;
-    } else for (i = 0; dst && i < n; i++) if (dst[i].data != grads[i].data) AMPI_TRY(amp_cast(ctx, dst[i], grads[i], grads[i].count, NULL));
+    } else
+        for (i = 0; dst && i < n; i++)
+            if (dst[i].data != grads[i].data) AMPI_TRY(amp_cast(ctx, dst[i], grads[i], grads[i].count, NULL));
     if (report) *report = r;
     return AMP_OK;
 }
 
-AMP_API amp_status amp_scaler_update(amp_ctx *ctx, amp_scaler *s) {
+AMP_API amp_status amp_scaler_update(amp_scaler *s) {
+    amp_ctx *ctx = s ? s->ctx : NULL;
     AMPI_TRY(ampi_check_scaler(ctx, "amp_scaler_update", s));
     if (s->off) return AMP_OK;
     AMPI_TRY(ampi_check_held(ctx, "amp_scaler_update", s));
-    if (s->checked == 0) return amp_fail(ctx, AMP_ERR_STAGE, "amp_scaler_update: nothing was checked since the last update (unscale or step first)");
+    if (s->checked == 0)
+        return amp_fail(
+            ctx, AMP_ERR_STAGE, "amp_scaler_update: nothing was checked since the last update (unscale or step first)");
     AMPI_TRY(ctx->b->next_scale(ctx, s->state));
     ampi_next_iteration(s);
     return AMP_OK;
@@ -3108,7 +3616,9 @@ AMP_API amp_status amp_scaler_update(amp_ctx *ctx, amp_scaler *s) {
 
 /* ---- step: the front ---- */
 
-static int ampi_stage(const amp_params *p, const amp_scaler *s) { return s && !s->off && p->serial == s->serial ? p->stage : AMPI_READY; }
+static int ampi_stage(const amp_params *p, const amp_scaler *s) {
+    return s && !s->off && p->serial == s->serial ? p->stage : AMPI_READY;
+}
 
 static void ampi_set_stage(amp_params *p, amp_scaler *s, int stage) {
     if (!s || s->off) return;
@@ -3123,15 +3633,19 @@ static amp_status ampi_check_pair(amp_ctx *ctx, const char *where, const amp_par
     return s ? ampi_check_scaler(ctx, where, s) : AMP_OK;
 }
 
-static float ampi_default(float x, float zero_means) { return ampi_bits(x) << 1 == 0 ? zero_means : ampi_bits(x) == ampi_bits((float)AMP_NONE) ? 0.0f : x; }
+static float ampi_default(float x, float zero_means) {
+    return ampi_bits(x) << 1 == 0 ? zero_means : ampi_bits(x) == ampi_bits((float)AMP_NONE) ? 0.0f : x;
+}
 
 /* checks one group's hyper-parameters and fills in their defaults; name: "desc" or "desc.groups[0]" ... */
-static amp_status ampi_check_group(amp_ctx *ctx, const char *where, const char *name, amp_optimizer optimizer, amp_group *g) {
+static amp_status ampi_check_group(
+    amp_ctx *ctx, const char *where, const char *name, amp_optimizer optimizer, amp_group *g) {
     g->beta1 = ampi_default(g->beta1, 0.9f);
     g->beta2 = ampi_default(g->beta2, optimizer == AMP_LION ? 0.99f : 0.999f);
     g->eps = ampi_default(g->eps, 1e-8f);
-#define AMPI_RANGE(field, good, range) \
-    if (!amp_is_finite(g->field) || !(good)) return AMPI_INVALID(ctx, "%s: %s." #field " is %g; it must be " range, where, name, (double)g->field)
+#  define AMPI_RANGE(field, good, range) \
+      if (!amp_is_finite(g->field) || !(good)) \
+      return AMPI_INVALID(ctx, "%s: %s." #field " is %g; it must be " range, where, name, (double)g->field)
     AMPI_RANGE(lr, g->lr >= 0.0f, ">= 0");
     AMPI_RANGE(beta1, g->beta1 >= 0.0f && g->beta1 < 1.0f, "in [0, 1)");
     AMPI_RANGE(beta2, g->beta2 >= 0.0f && g->beta2 < 1.0f, "in [0, 1)");
@@ -3139,39 +3653,61 @@ static amp_status ampi_check_group(amp_ctx *ctx, const char *where, const char *
     AMPI_RANGE(weight_decay, g->weight_decay >= 0.0f, ">= 0");
     AMPI_RANGE(momentum, g->momentum >= 0.0f, ">= 0");
     AMPI_RANGE(dampening, g->dampening >= 0.0f && g->dampening <= 1.0f, "in [0, 1]");
-#undef AMPI_RANGE
+#  undef AMPI_RANGE
     return AMP_OK;
 }
 
 /* A step desc with its defaults filled in, and all its groups. */
-typedef struct ampi_hyper { amp_step_desc d; amp_group group[AMP_GROUPS]; } ampi_hyper;
+typedef struct ampi_hyper {
+    amp_step_desc d;
+    amp_group group[AMP_GROUPS];
+} ampi_hyper;
 
-static amp_status ampi_step_desc(amp_ctx *ctx, const char *where, const amp_params *p, const amp_step_desc *desc, ampi_hyper *h) {
+static amp_status ampi_step_desc(
+    amp_ctx *ctx, const char *where, const amp_params *p, const amp_step_desc *desc, ampi_hyper *h) {
     amp_step_desc *d = &h->d;
     uint32_t i;
     AMPI_CHECK_DESC(ctx, where, desc);
     memset(h, 0, sizeof *h);
     *d = *desc;
-    if ((uint32_t)d->optimizer >= (uint32_t)AMP_OPTIMIZER_COUNT) return AMPI_INVALID(ctx, "%s: desc.optimizer is %d", where, (int)d->optimizer);
-    if (!amp_is_finite(d->clip_norm) || !(d->clip_norm >= 0.0f)) return AMPI_INVALID(ctx, "%s: desc.clip_norm is %g; it must be >= 0", where, (double)d->clip_norm);
-    if (!amp_is_finite(d->clip_value) || !(d->clip_value >= 0.0f)) return AMPI_INVALID(ctx, "%s: desc.clip_value is %g; it must be >= 0", where, (double)d->clip_value);
-    if (d->n_groups > AMP_GROUPS - 1) return AMPI_INVALID(ctx, "%s: desc.n_groups is %u; at most %d", where, (unsigned)d->n_groups, AMP_GROUPS - 1);
+    if ((uint32_t)d->optimizer >= (uint32_t)AMP_OPTIMIZER_COUNT)
+        return AMPI_INVALID(ctx, "%s: desc.optimizer is %d", where, (int)d->optimizer);
+    if (!amp_is_finite(d->clip_norm) || !(d->clip_norm >= 0.0f))
+        return AMPI_INVALID(ctx, "%s: desc.clip_norm is %g; it must be >= 0", where, (double)d->clip_norm);
+    if (!amp_is_finite(d->clip_value) || !(d->clip_value >= 0.0f))
+        return AMPI_INVALID(ctx, "%s: desc.clip_value is %g; it must be >= 0", where, (double)d->clip_value);
+    if (d->n_groups > AMP_GROUPS - 1)
+        return AMPI_INVALID(ctx, "%s: desc.n_groups is %u; at most %d", where, (unsigned)d->n_groups, AMP_GROUPS - 1);
     if (d->n_groups && !d->groups) return AMPI_INVALID(ctx, "%s: desc.groups is NULL", where);
     for (i = 0; i < AMP_GROUPS; i++) {
         amp_group *g = &h->group[i];
         char name[24] = "desc";
         int needs;
-        if (i > 0 && i <= d->n_groups) { *g = d->groups[i - 1]; snprintf(name, sizeof name, "desc.groups[%u]", (unsigned)i - 1); }
-        else {
-            g->lr = d->lr; g->beta1 = d->beta1; g->beta2 = d->beta2; g->eps = d->eps; g->weight_decay = d->weight_decay;
-            g->momentum = d->momentum; g->dampening = d->dampening; g->lr_ptr = d->lr_ptr;
+        if (i > 0 && i <= d->n_groups) {
+            *g = d->groups[i - 1];
+            snprintf(name, sizeof name, "desc.groups[%u]", (unsigned)i - 1);
+        } else {
+            g->lr = d->lr;
+            g->beta1 = d->beta1;
+            g->beta2 = d->beta2;
+            g->eps = d->eps;
+            g->weight_decay = d->weight_decay;
+            g->momentum = d->momentum;
+            g->dampening = d->dampening;
+            g->lr_ptr = d->lr_ptr;
         }
         AMPI_TRY(ampi_check_group(ctx, where, name, d->optimizer, g));
-        if (d->nesterov && (!(g->momentum > 0.0f) || g->dampening != 0.0f)) return AMPI_INVALID(ctx, "%s: %s.nesterov needs momentum > 0 and dampening 0", where, name);
+        if (d->nesterov && (!(g->momentum > 0.0f) || g->dampening != 0.0f))
+            return AMPI_INVALID(ctx, "%s: %s.nesterov needs momentum > 0 and dampening 0", where, name);
         needs = d->optimizer == AMP_SGD ? g->momentum != 0.0f : d->optimizer == AMP_LION ? 1 : 2;
-        if (needs > p->desc.moments) return AMPI_INVALID(ctx, "%s: desc.optimizer needs %d moment arrays, but the set keeps %d (amp_params_desc.moments)", where, needs, (int)p->desc.moments);
+        if (needs > p->desc.moments)
+            return AMPI_INVALID(ctx,
+                "%s: desc.optimizer needs %d moment arrays, but the set keeps %d (amp_params_desc.moments)", where,
+                needs, (int)p->desc.moments);
     }
-    if (d->stochastic && (p->desc.master == AMP_MASTER_SPLIT || p->desc.master == AMP_MASTER_KAHAN)) return AMPI_INVALID(ctx, "%s: desc.stochastic is 1, but the set's layout needs model copies rounded to nearest", where);
+    if (d->stochastic && (p->desc.master == AMP_MASTER_SPLIT || p->desc.master == AMP_MASTER_KAHAN))
+        return AMPI_INVALID(
+            ctx, "%s: desc.stochastic is 1, but the set's layout needs model copies rounded to nearest", where);
     return AMP_OK;
 }
 
@@ -3188,21 +3724,28 @@ static amp_inspect_job ampi_job(const amp_params *p, amp_step_record *record, co
 }
 
 /* inspect, and with `update` the update too; next: and the next scale */
-static amp_status ampi_step(amp_ctx *ctx, const char *where, amp_params *p, amp_scaler *s, const ampi_hyper *h, int update, int next) {
+static amp_status ampi_step(
+    amp_ctx *ctx, const char *where, amp_params *p, amp_scaler *s, const ampi_hyper *h, int update, int next) {
     int stage = ampi_stage(p, s), on = s && !s->off, accum = p->adding, fresh = stage == AMPI_READY && !accum;
     uint32_t flags = AMP_INSPECT_BEGIN;
     const amp_step_desc *d = &h->d;
     amp_inspect_job job;
     if (p->n == 0) return amp_fail(ctx, AMP_ERR_STAGE, "%s: the set has no parameters: nothing to check", where);
-    if (stage == AMPI_STEPPED) return amp_fail(ctx, AMP_ERR_STAGE, "%s: the set has stepped already since the last amp_scaler_update", where);
-    if (s && next && s->held > (p->window == s ? 1 : 0)) return amp_fail(ctx, AMP_ERR_STAGE, "%s: another set's accumulation window holds the scale", where);
-    if (accum) flags |= AMP_INSPECT_ACCUM | AMP_INSPECT_FRESH | (on ? AMP_INSPECT_READ | AMP_INSPECT_JUDGE : 0u); /* the sum itself may overflow */
+    if (stage == AMPI_STEPPED)
+        return amp_fail(ctx, AMP_ERR_STAGE, "%s: the set has stepped already since the last amp_scaler_update", where);
+    if (s && next && s->held > (p->window == s ? 1 : 0))
+        return amp_fail(ctx, AMP_ERR_STAGE, "%s: another set's accumulation window holds the scale", where);
+    if (accum)
+        flags |= AMP_INSPECT_ACCUM | AMP_INSPECT_FRESH |
+            (on ? AMP_INSPECT_READ | AMP_INSPECT_JUDGE : 0u); /* the sum itself may overflow */
     if (fresh) {
         if (d->reduce_grads_fn) AMPI_TRY(d->reduce_grads_fn(ctx, p, d->user));
-        flags |= AMP_INSPECT_FRESH | (on ? AMP_INSPECT_READ | AMP_INSPECT_JUDGE | (d->unscaled ? 0u : AMP_INSPECT_SCALED) : 0u);
+        flags |= AMP_INSPECT_FRESH |
+            (on ? AMP_INSPECT_READ | AMP_INSPECT_JUDGE | (d->unscaled ? 0u : AMP_INSPECT_SCALED) : 0u);
     }
     if (d->clip_norm > 0.0f) flags |= AMP_INSPECT_READ;
-    if (on && next && (fresh || s->checked)) flags |= AMP_INSPECT_NEXT; /* after amp_accumulate the scaler may be up to date already */
+    if (on && next && (fresh || s->checked))
+        flags |= AMP_INSPECT_NEXT; /* after amp_accumulate the scaler may be up to date already */
     job = ampi_job(p, p->record, s, flags);
     job.desc = *d;
     memcpy(job.group, h->group, sizeof job.group);
@@ -3222,51 +3765,53 @@ static amp_status ampi_step(amp_ctx *ctx, const char *where, amp_params *p, amp_
         ampi_weights_changed(ctx, p);
     }
     p->adding = 0;
-    (void)amp_window_end(ctx, p);
+    (void)amp_window_end(p);
     if (!accum) ampi_set_stage(p, s, AMPI_STEPPED);
     if (flags & AMP_INSPECT_NEXT) ampi_next_iteration(s);
     return AMP_OK;
 }
 
-AMP_API amp_status amp_step(amp_ctx *ctx, amp_params *p, amp_scaler *s, const amp_step_desc *desc) {
+AMP_API amp_status amp_step(amp_params *p, amp_scaler *s, const amp_step_desc *desc) {
+    amp_ctx *ctx = p ? p->ctx : NULL;
     ampi_hyper h;
     AMPI_TRY(ampi_check_pair(ctx, "amp_step", p, s));
     AMPI_TRY(ampi_step_desc(ctx, "amp_step", p, desc, &h));
     return ampi_step(ctx, "amp_step", p, s, &h, 1, 1);
 }
-AMP_API amp_status amp_inspect(amp_ctx *ctx, amp_params *p, amp_scaler *s, const amp_step_desc *desc) {
+AMP_API amp_status amp_inspect(amp_params *p, amp_scaler *s, const amp_step_desc *desc) {
+    amp_ctx *ctx = p ? p->ctx : NULL;
     ampi_hyper h;
     AMPI_TRY(ampi_check_pair(ctx, "amp_inspect", p, s));
     AMPI_TRY(ampi_step_desc(ctx, "amp_inspect", p, desc, &h));
     return ampi_step(ctx, "amp_inspect", p, s, &h, 0, 0);
 }
-static amp_status ampi_named_step(amp_ctx *ctx, const char *where, amp_params *p, amp_scaler *s, const amp_step_desc *desc, amp_optimizer o) {
-    amp_step_desc d;
+AMP_API amp_status amp_update(amp_params *p, amp_scaler *s, const amp_step_desc *desc) {
+    amp_ctx *ctx = p ? p->ctx : NULL;
     ampi_hyper h;
-    AMPI_TRY(ampi_check_pair(ctx, where, p, s));
-    AMPI_CHECK_DESC(ctx, where, desc);
-    d = *desc;
-    d.optimizer = o;
-    AMPI_TRY(ampi_step_desc(ctx, where, p, &d, &h));
-    return ampi_step(ctx, where, p, s, &h, 1, 0);
+    AMPI_TRY(ampi_check_pair(ctx, "amp_update", p, s));
+    AMPI_TRY(ampi_step_desc(ctx, "amp_update", p, desc, &h));
+    return ampi_step(ctx, "amp_update", p, s, &h, 1, 0);
 }
-AMP_API amp_status amp_sgd(amp_ctx *ctx, amp_params *p, amp_scaler *s, const amp_step_desc *desc)   { return ampi_named_step(ctx, "amp_sgd", p, s, desc, AMP_SGD); }
-AMP_API amp_status amp_adam(amp_ctx *ctx, amp_params *p, amp_scaler *s, const amp_step_desc *desc)  { return ampi_named_step(ctx, "amp_adam", p, s, desc, AMP_ADAM); }
-AMP_API amp_status amp_adamw(amp_ctx *ctx, amp_params *p, amp_scaler *s, const amp_step_desc *desc) { return ampi_named_step(ctx, "amp_adamw", p, s, desc, AMP_ADAMW); }
-AMP_API amp_status amp_lion(amp_ctx *ctx, amp_params *p, amp_scaler *s, const amp_step_desc *desc)  { return ampi_named_step(ctx, "amp_lion", p, s, desc, AMP_LION); }
 
-AMP_API amp_status amp_accumulate(amp_ctx *ctx, amp_params *p, amp_scaler *s, uint32_t keep_going) {
+AMP_API amp_status amp_accumulate(amp_params *p, amp_scaler *s, uint32_t keep_going) {
+    amp_ctx *ctx = p ? p->ctx : NULL;
     static const char where[] = "amp_accumulate";
     int stage, on = s && !s->off;
     amp_inspect_job job;
     amp_add_job add;
     AMPI_TRY(ampi_check_pair(ctx, where, p, s));
     stage = ampi_stage(p, s);
-    if (!p->desc.accumulate) return AMPI_INVALID(ctx, "%s: the set has no accumulators (amp_params_desc.accumulate)", where);
+    if (!p->desc.accumulate)
+        return AMPI_INVALID(ctx, "%s: the set has no accumulators (amp_params_desc.accumulate)", where);
     if (p->n == 0) return amp_fail(ctx, AMP_ERR_STAGE, "%s: the set has no parameters: nothing to check", where);
-    if (stage == AMPI_STEPPED) return amp_fail(ctx, AMP_ERR_STAGE, "%s: the set has stepped already since the last amp_scaler_update", where);
+    if (stage == AMPI_STEPPED)
+        return amp_fail(ctx, AMP_ERR_STAGE, "%s: the set has stepped already since the last amp_scaler_update", where);
     /* without a scaler everything is added, as every step is taken; an unscaled set is added as it is */
-    job = ampi_job(p, p->record, s, AMP_INSPECT_ADD | (stage == AMPI_UNSCALED ? 0u : AMP_INSPECT_FRESH | (on ? AMP_INSPECT_READ | AMP_INSPECT_JUDGE | AMP_INSPECT_SCALED : 0u)));
+    job = ampi_job(p, p->record, s,
+        AMP_INSPECT_ADD |
+            (stage == AMPI_UNSCALED
+                    ? 0u
+                    : AMP_INSPECT_FRESH | (on ? AMP_INSPECT_READ | AMP_INSPECT_JUDGE | AMP_INSPECT_SCALED : 0u)));
     job.keep_going = keep_going;
     AMPI_TRY(ctx->b->inspect(ctx, &job));
     memset(&add, 0, sizeof add);
@@ -3274,10 +3819,12 @@ AMP_API amp_status amp_accumulate(amp_ctx *ctx, amp_params *p, amp_scaler *s, ui
     add.record = p->record;
     AMPI_TRY(ctx->b->add(ctx, &add));
     p->adding = 1;
-    ampi_set_stage(p, s, AMPI_READY); /* the next micro-batch may follow at once; the scaler has something to update from */
+    ampi_set_stage(
+        p, s, AMPI_READY); /* the next micro-batch may follow at once; the scaler has something to update from */
     return AMP_OK;
 }
-AMP_API amp_status amp_window_begin(amp_ctx *ctx, amp_params *p, amp_scaler *s) {
+AMP_API amp_status amp_window_begin(amp_params *p, amp_scaler *s) {
+    amp_ctx *ctx = p ? p->ctx : NULL;
     AMPI_TRY(ampi_check_params(ctx, "amp_window_begin", p));
     AMPI_TRY(ampi_check_scaler(ctx, "amp_window_begin", s));
     if (p->window) return amp_fail(ctx, AMP_ERR_STAGE, "amp_window_begin: the set has an open window");
@@ -3285,23 +3832,28 @@ AMP_API amp_status amp_window_begin(amp_ctx *ctx, amp_params *p, amp_scaler *s) 
     s->held++;
     return AMP_OK;
 }
-AMP_API amp_status amp_window_end(amp_ctx *ctx, amp_params *p) {
+AMP_API amp_status amp_window_end(amp_params *p) {
+    amp_ctx *ctx = p ? p->ctx : NULL;
     AMPI_TRY(ampi_check_params(ctx, "amp_window_end", p));
     if (p->window) p->window->held--;
     p->window = NULL;
     return AMP_OK;
 }
 
-AMP_API amp_status amp_scaler_unscale(amp_ctx *ctx, amp_scaler *s, amp_params *p) {
+AMP_API amp_status amp_scaler_unscale(amp_scaler *s, amp_params *p) {
+    amp_ctx *ctx = s ? s->ctx : NULL;
     static const char where[] = "amp_scaler_unscale";
     amp_inspect_job job;
     AMPI_TRY(ampi_check_params(ctx, where, p));
     AMPI_TRY(ampi_check_scaler(ctx, where, s));
     if (s->off) return AMP_OK;
     if (p->n == 0) return amp_fail(ctx, AMP_ERR_STAGE, "%s: the set has no parameters: nothing to check", where);
-    if (ampi_stage(p, s) == AMPI_UNSCALED) return amp_fail(ctx, AMP_ERR_STAGE, "%s: the set is unscaled already since the last amp_scaler_update", where);
-    if (ampi_stage(p, s) == AMPI_STEPPED) return amp_fail(ctx, AMP_ERR_STAGE, "%s: the set has stepped already since the last amp_scaler_update", where);
-    job = ampi_job(p, p->record, s, AMP_INSPECT_FRESH | AMP_INSPECT_READ | AMP_INSPECT_SCALED | AMP_INSPECT_JUDGE | AMP_INSPECT_WRITE);
+    if (ampi_stage(p, s) == AMPI_UNSCALED)
+        return amp_fail(ctx, AMP_ERR_STAGE, "%s: the set is unscaled already since the last amp_scaler_update", where);
+    if (ampi_stage(p, s) == AMPI_STEPPED)
+        return amp_fail(ctx, AMP_ERR_STAGE, "%s: the set has stepped already since the last amp_scaler_update", where);
+    job = ampi_job(p, p->record, s,
+        AMP_INSPECT_FRESH | AMP_INSPECT_READ | AMP_INSPECT_SCALED | AMP_INSPECT_JUDGE | AMP_INSPECT_WRITE);
     AMPI_TRY(ctx->b->inspect(ctx, &job));
     ampi_set_stage(p, s, AMPI_UNSCALED);
     return AMP_OK;
@@ -3309,12 +3861,15 @@ AMP_API amp_status amp_scaler_unscale(amp_ctx *ctx, amp_scaler *s, amp_params *p
 
 /* norm of the gradients, and the coefficient of clipping to max_norm (0: none), into the probe record */
 static amp_status ampi_probe(amp_ctx *ctx, amp_params *p, amp_scaler *s, float max_norm) {
-    uint32_t what = p->adding ? AMP_INSPECT_ACCUM : s && !s->off && ampi_stage(p, s) == AMPI_READY ? AMP_INSPECT_SCALED : 0u;
+    uint32_t what = p->adding                            ? AMP_INSPECT_ACCUM
+        : s && !s->off && ampi_stage(p, s) == AMPI_READY ? AMP_INSPECT_SCALED
+                                                         : 0u;
     amp_inspect_job job = ampi_job(p, p->probe, s, AMP_INSPECT_FRESH | AMP_INSPECT_READ | what);
     job.desc.clip_norm = max_norm;
     return ctx->b->inspect(ctx, &job);
 }
-AMP_API amp_status amp_grad_norm(amp_ctx *ctx, amp_params *p, amp_scaler *s, double *norm) {
+AMP_API amp_status amp_grad_norm(amp_params *p, amp_scaler *s, double *norm) {
+    amp_ctx *ctx = p ? p->ctx : NULL;
     amp_step_record r;
     AMPI_TRY(ampi_check_pair(ctx, "amp_grad_norm", p, s));
     if (!norm) return AMPI_INVALID(ctx, "amp_grad_norm: norm is NULL");
@@ -3324,10 +3879,12 @@ AMP_API amp_status amp_grad_norm(amp_ctx *ctx, amp_params *p, amp_scaler *s, dou
     *norm = r.norm;
     return AMP_OK;
 }
-AMP_API amp_status amp_clip(amp_ctx *ctx, amp_params *p, amp_scaler *s, float max_norm) {
+AMP_API amp_status amp_clip(amp_params *p, amp_scaler *s, float max_norm) {
+    amp_ctx *ctx = p ? p->ctx : NULL;
     amp_clip_job job;
     AMPI_TRY(ampi_check_pair(ctx, "amp_clip", p, s));
-    if (!amp_is_finite(max_norm) || !(max_norm > 0.0f)) return AMPI_INVALID(ctx, "amp_clip: max_norm is %g; it must be > 0", (double)max_norm);
+    if (!amp_is_finite(max_norm) || !(max_norm > 0.0f))
+        return AMPI_INVALID(ctx, "amp_clip: max_norm is %g; it must be > 0", (double)max_norm);
     AMPI_TRY(ampi_probe(ctx, p, s, max_norm));
     memset(&job, 0, sizeof job);
     job.table = p->table;
@@ -3335,10 +3892,12 @@ AMP_API amp_status amp_clip(amp_ctx *ctx, amp_params *p, amp_scaler *s, float ma
     job.accum = (uint32_t)p->adding;
     return ctx->b->clip(ctx, &job);
 }
-AMP_API amp_status amp_clip_value(amp_ctx *ctx, amp_params *p, amp_scaler *s, float limit) {
+AMP_API amp_status amp_clip_value(amp_params *p, amp_scaler *s, float limit) {
+    amp_ctx *ctx = p ? p->ctx : NULL;
     amp_clip_job job;
     AMPI_TRY(ampi_check_pair(ctx, "amp_clip_value", p, s));
-    if (!amp_is_finite(limit) || !(limit > 0.0f)) return AMPI_INVALID(ctx, "amp_clip_value: limit is %g; it must be > 0", (double)limit);
+    if (!amp_is_finite(limit) || !(limit > 0.0f))
+        return AMPI_INVALID(ctx, "amp_clip_value: limit is %g; it must be > 0", (double)limit);
     memset(&job, 0, sizeof job);
     job.table = p->table;
     job.scaler = s && !s->off && !p->adding && ampi_stage(p, s) == AMPI_READY ? s->state : NULL;
@@ -3346,7 +3905,8 @@ AMP_API amp_status amp_clip_value(amp_ctx *ctx, amp_params *p, amp_scaler *s, fl
     job.accum = (uint32_t)p->adding;
     return ctx->b->clip(ctx, &job);
 }
-AMP_API amp_status amp_step_poll(amp_ctx *ctx, amp_params *p, amp_step_record *out) {
+AMP_API amp_status amp_step_poll(amp_params *p, amp_step_record *out) {
+    amp_ctx *ctx = p ? p->ctx : NULL;
     AMPI_TRY(ampi_check_params(ctx, "amp_step_poll", p));
     if (!out) return AMPI_INVALID(ctx, "amp_step_poll: out is NULL");
     return ctx->b->poll(ctx, p->record, p->mirror, out);
@@ -3356,33 +3916,45 @@ static int ampi_is_f8(amp_dtype t) { return t == AMP_F8E4M3 || t == AMP_F8E5M2; 
 
 /* ---- policy: lists ---- */
 
-typedef char ampi_edits_fit[AMP_OP_COUNT <= sizeof ((amp_policy *)0)->edits && sizeof (amp_dtype) == 4 ? 1 : -1]; /* ampi_properties: 4 bytes each */
+typedef char ampi_edits_fit[AMP_OP_COUNT <= sizeof((amp_policy *)0)->edits && sizeof(amp_dtype) == 4
+        ? 1
+        : -1]; /* ampi_properties: 4 bytes each */
 
-typedef struct ampi_op_row { char name[40], classes[8]; } ampi_op_row;
-typedef struct ampi_op_alias { char name[28], systems[4]; uint32_t op; } ampi_op_alias;
-static const ampi_op_row ampi_op_rows[] = { /* no pointers: stays read-only in position-independent code */
+typedef struct ampi_op_row {
+    char name[40], classes[8];
+} ampi_op_row;
+typedef struct ampi_op_alias {
+    char name[28], systems[4];
+    uint32_t op;
+} ampi_op_alias;
+static const ampi_op_row ampi_op_rows[] = {/* no pointers: stays read-only in position-independent code */
     {"", "------"},
-#define AMP_X(suffix, name, classes) {name, classes},
+#  define AMP_X(suffix, name, classes) {name, classes},
     AMP_OP_LIST(AMP_X)
-#undef AMP_X
+#  undef AMP_X
 };
 static const ampi_op_alias ampi_op_aliases[] = {
-#define AMP_X(suffix, name, systems) {name, systems, AMP_OP_##suffix},
+#  define AMP_X(suffix, name, systems) {name, systems, AMP_OP_##suffix},
     AMP_OP_NAME_LIST(AMP_X)
-#undef AMP_X
+#  undef AMP_X
 };
-#define AMPI_ALIASES (sizeof ampi_op_aliases / sizeof ampi_op_aliases[0])
+#  define AMPI_ALIASES (sizeof ampi_op_aliases / sizeof ampi_op_aliases[0])
 
 static amp_op ampi_op_exact(const char *name, size_t len) { /* AMP_OP_NONE: no such name */
     uint32_t i;
-    for (i = 1; i < AMP_OP_COUNT; i++) if (strlen(ampi_op_rows[i].name) == len && memcmp(ampi_op_rows[i].name, name, len) == 0) return (amp_op)i;
-    for (i = 0; i < AMPI_ALIASES; i++) if (strlen(ampi_op_aliases[i].name) == len && memcmp(ampi_op_aliases[i].name, name, len) == 0) return (amp_op)ampi_op_aliases[i].op;
+    for (i = 1; i < AMP_OP_COUNT; i++)
+        if (strlen(ampi_op_rows[i].name) == len && memcmp(ampi_op_rows[i].name, name, len) == 0) return (amp_op)i;
+    for (i = 0; i < AMPI_ALIASES; i++)
+        if (strlen(ampi_op_aliases[i].name) == len && memcmp(ampi_op_aliases[i].name, name, len) == 0)
+            return (amp_op)ampi_op_aliases[i].op;
     return AMP_OP_NONE;
 }
 
-AMP_API amp_status amp_op_find(const char *name, amp_op *out) {
-    static const char prefixes[][32] = {"torch.nn.functional.", "nn.functional.", "F.", "torch.ops.aten.", "aten::", "torch.Tensor.", "Tensor.", "torch.",
-        "mindspore.ops.operations.", "mindspore.ops.", "mindspore.mint.nn.functional.", "mindspore.mint.", "mindspore.", "ops.", "mint.", "P."}; /* one is taken off; what is left is a name, or a module and a name */
+AMP_API amp_status amp_op_find(amp_op *out, const char *name) {
+    static const char prefixes[][32] = {"torch.nn.functional.", "nn.functional.", "F.", "torch.ops.aten.",
+        "aten::", "torch.Tensor.", "Tensor.", "torch.", "mindspore.ops.operations.", "mindspore.ops.",
+        "mindspore.mint.nn.functional.", "mindspore.mint.", "mindspore.", "ops.", "mint.",
+        "P."}; /* one is taken off; what is left is a name, or a module and a name */
     char copy[40];
     size_t len, i;
     amp_op op;
@@ -3391,15 +3963,17 @@ AMP_API amp_status amp_op_find(const char *name, amp_op *out) {
     *out = AMP_OP_NONE;
     if (!name) return AMP_ERR_INVALID_ARG;
     op = ampi_op_exact(name, strlen(name));
-    for (i = 0; !op && i < sizeof prefixes / sizeof prefixes[0]; i++) if (strncmp(name, prefixes[i], strlen(prefixes[i])) == 0) {
-        aten = strstr(prefixes[i], "aten") != NULL;
-        name += strlen(prefixes[i]);
-        break;
-    }
+    for (i = 0; !op && i < sizeof prefixes / sizeof prefixes[0]; i++)
+        if (strncmp(name, prefixes[i], strlen(prefixes[i])) == 0) {
+            aten = strstr(prefixes[i], "aten") != NULL;
+            name += strlen(prefixes[i]);
+            break;
+        }
     len = strlen(name);
     if (!op) op = ampi_op_exact(name, len);
     if (!op && aten) op = ampi_op_exact(name, len = strcspn(name, ".")); /* without the overload */
-    if (!op && len > 1 && name[len - 1] == '_' && name[len - 2] != '_') op = ampi_op_exact(name, len - 1); /* in place */
+    if (!op && len > 1 && name[len - 1] == '_' && name[len - 2] != '_')
+        op = ampi_op_exact(name, len - 1); /* in place */
     if (!op && len < sizeof copy && (strncmp(name, "linalg.", 7) == 0 || strncmp(name, "fft.", 4) == 0)) {
         memcpy(copy, name, len);
         copy[strcspn(name, ".")] = '_';
@@ -3418,7 +3992,9 @@ static amp_op_class ampi_class_of_letter(char c) {
     return at && c ? (amp_op_class)(at - ampi_letters) : AMP_CLASS_NONE;
 }
 AMP_API amp_op_class amp_op_class_of(amp_op op, amp_system system) {
-    return ampi_is_op(op) && (uint32_t)system < (uint32_t)AMP_SYSTEM_COUNT ? ampi_class_of_letter(ampi_op_rows[op].classes[system]) : AMP_CLASS_NONE;
+    return ampi_is_op(op) && (uint32_t)system < (uint32_t)AMP_SYSTEM_COUNT
+        ? ampi_class_of_letter(ampi_op_rows[op].classes[system])
+        : AMP_CLASS_NONE;
 }
 
 AMP_API const char *amp_op_listed(amp_op op, amp_system system, size_t k) {
@@ -3427,19 +4003,24 @@ AMP_API const char *amp_op_listed(amp_op op, amp_system system, size_t k) {
     if (amp_op_class_of(op, system) == AMP_CLASS_NONE) return NULL;
     if (system <= AMP_SYSTEM_APEX && ampi_op_rows[op].classes[system] < 'a' && k-- == 0) return ampi_op_rows[op].name;
     for (i = 0; i < AMPI_ALIASES; i++)
-        if (ampi_op_aliases[i].op == (uint32_t)op && strchr(ampi_op_aliases[i].systems, letter[system]) && k-- == 0) return ampi_op_aliases[i].name;
+        if (ampi_op_aliases[i].op == (uint32_t)op && strchr(ampi_op_aliases[i].systems, letter[system]) && k-- == 0)
+            return ampi_op_aliases[i].name;
     return NULL;
 }
 
 AMP_API const char *amp_op_note(amp_op op) {
-    static const char banned[] = "an FP16 input forces an FP16 gradient, and the gradient 1 / (p (1 - p)) may not be representable; casting the input up does not help. "
-                                 "Use binary_cross_entropy_with_logits on the values before the sigmoid";
+    static const char banned[] =
+        "an FP16 input forces an FP16 gradient, and the gradient 1 / (p (1 - p)) may not be representable; casting the input up does not help. "
+        "Use binary_cross_entropy_with_logits on the values before the sigmoid";
     if (op == AMP_OP_BINARY_CROSS_ENTROPY) return banned;
-    if (op == AMP_OP_CROSS_ENTROPY || op == AMP_OP_CROSS_ENTROPY_LOSS) return "amp_softmax_cross_entropy reads half logits and computes in FP32: a cast before it would change no bit";
-    if (op == AMP_OP_BATCH_NORM) return "PyTorch lists it nowhere, because cuDNN keeps its statistics in FP32; Apex O2 and MindSpore keep it in FP32, and so do we";
+    if (op == AMP_OP_CROSS_ENTROPY || op == AMP_OP_CROSS_ENTROPY_LOSS)
+        return "amp_softmax_cross_entropy reads half logits and computes in FP32: a cast before it would change no bit";
+    if (op == AMP_OP_BATCH_NORM)
+        return "PyTorch lists it nowhere, because cuDNN keeps its statistics in FP32; Apex O2 and MindSpore keep it in FP32, and so do we";
     if (op == AMP_OP_GELU) return "Apex computes it in FP32; our fused GELU does so inside, on any dtype";
     if (op == AMP_OP_RELU) return "MindSpore's white list has it; ReLU is exact in every dtype";
-    if (op == AMP_OP_MEAN) return "a sum of half numbers overflows long before their mean: accumulated and returned in FP32";
+    if (op == AMP_OP_MEAN)
+        return "a sum of half numbers overflows long before their mean: accumulated and returned in FP32";
     return "";
 }
 
@@ -3448,7 +4029,8 @@ AMP_API const char *amp_op_class_name(amp_op_class c) {
     return (uint32_t)c <= (uint32_t)AMP_CLASS_BANNED ? names[c] : "unknown class";
 }
 AMP_API const char *amp_system_name(amp_system s) {
-    static const char names[AMP_SYSTEM_COUNT][16] = {"amp", "pytorch-cuda", "pytorch-cpu", "apex", "mindspore", "mindspore-auto"};
+    static const char names[AMP_SYSTEM_COUNT][16] = {
+        "amp", "pytorch-cuda", "pytorch-cpu", "apex", "mindspore", "mindspore-auto"};
     return (uint32_t)s < (uint32_t)AMP_SYSTEM_COUNT ? names[s] : "unknown system";
 }
 
@@ -3456,29 +4038,36 @@ AMP_API const char *amp_system_name(amp_system s) {
 
 AMP_API const char *amp_preset_name(amp_preset preset) {
     static const char names[AMP_PRESET_COUNT][16] = {
-#define AMP_X(name, text) text,
+#  define AMP_X(name, text) text,
         AMP_PRESET_LIST(AMP_X)
-#undef AMP_X
+#  undef AMP_X
     };
     return (uint32_t)preset < (uint32_t)AMP_PRESET_COUNT ? names[preset] : "unknown preset";
 }
 
-AMP_API amp_status amp_preset_find(const char *name, amp_preset *preset, amp_dtype *low) {
-    static const struct { char text[8]; amp_dtype low; } twins[] = {{"", AMP_AUTO}, {"-bf16", AMP_BF16}, {"-f16", AMP_F16}};
+AMP_API amp_status amp_preset_find(amp_preset *preset, amp_dtype *low, const char *name) {
+    static const struct {
+        char text[8];
+        amp_dtype low;
+    } twins[] = {{"", AMP_AUTO}, {"-bf16", AMP_BF16}, {"-f16", AMP_F16}};
     size_t i, k;
     if (!name || !preset) return AMP_ERR_INVALID_ARG;
-    for (i = 0; i < AMP_PRESET_COUNT; i++) for (k = 0; k < (low ? 3u : 1u); k++) {
-        const char *text = amp_preset_name((amp_preset)i);
-        if (strncmp(name, text, strlen(text)) != 0 || strcmp(name + strlen(text), twins[k].text) != 0) continue;
-        *preset = (amp_preset)i;
-        if (low) *low = twins[k].low;
-        return AMP_OK;
-    }
+    for (i = 0; i < AMP_PRESET_COUNT; i++)
+        for (k = 0; k < (low ? 3u : 1u); k++) {
+            const char *text = amp_preset_name((amp_preset)i);
+            if (strncmp(name, text, strlen(text)) != 0 || strcmp(name + strlen(text), twins[k].text) != 0) continue;
+            *preset = (amp_preset)i;
+            if (low) *low = twins[k].low;
+            return AMP_OK;
+        }
     return AMP_ERR_INVALID_ARG;
 }
 
 enum { AMPI_OURS = 1, AMPI_APEX = 2, AMPI_PYTORCH = 4, AMPI_MINDSPORE = 8 }; /* families: bits, see ampi_properties */
-typedef struct ampi_level { uint8_t family, lists, autocast, model, norms, masters, results, dynamic; } ampi_level;
+typedef struct ampi_level {
+    uint8_t family, lists, autocast, model, norms, masters, results, dynamic;
+} ampi_level;
+/* clang-format off */
 static const ampi_level ampi_levels[AMP_PRESET_COUNT] = { /* model: 0 not cast, 1 to FP32, 2 to half; the others as in amp_policy */
     {AMPI_OURS,      AMP_SYSTEM_AMP,            1, 0, 0, 1, 0, 1},
     {AMPI_APEX,      AMP_SYSTEM_APEX,           0, 1, 0, 0, 0, 0}, /* O0 */
@@ -3492,10 +4081,15 @@ static const ampi_level ampi_levels[AMP_PRESET_COUNT] = { /* model: 0 not cast, 
     {AMPI_MINDSPORE, AMP_SYSTEM_MINDSPORE,      0, 2, 1, 1, 0, 1},
     {AMPI_MINDSPORE, AMP_SYSTEM_MINDSPORE,      0, 2, 0, 1, 0, 0}, /* O3 */
     {AMPI_MINDSPORE, AMP_SYSTEM_MINDSPORE_AUTO, 1, 0, 0, 1, 0, 0}};
+/* clang-format on */
 static int ampi_family(amp_preset p) { return ampi_levels[p].family; }
 static int ampi_is_half(amp_dtype t) { return t == AMP_F16 || t == AMP_BF16; }
 
-static void ampi_policy_dynamic(amp_policy *p, float scale) { p->scaling = AMP_SCALER_DYNAMIC; p->loss_scale = scale; p->growth_interval = 2000; }
+static void ampi_policy_dynamic(amp_policy *p, float scale) {
+    p->scaling = AMP_SCALER_DYNAMIC;
+    p->loss_scale = scale;
+    p->growth_interval = 2000;
+}
 static void ampi_policy_level(amp_policy *p, amp_preset preset, amp_dtype low) {
     const ampi_level *l = &ampi_levels[preset];
     memset(p, 0, sizeof *p);
@@ -3513,29 +4107,35 @@ static void ampi_policy_level(amp_policy *p, amp_preset preset, amp_dtype low) {
     p->loss_scale = 1.0f;
     p->num_losses = 1;
     if (l->family == AMPI_APEX) p->max_scale = 16777216.0f;
-    if (l->dynamic && p->low == AMP_F16) ampi_policy_dynamic(p, preset == AMP_PRESET_MINDSPORE_O2 ? 16777216.0f : 65536.0f);
+    if (l->dynamic && p->low == AMP_F16)
+        ampi_policy_dynamic(p, preset == AMP_PRESET_MINDSPORE_O2 ? 16777216.0f : 65536.0f);
 }
 
-#define AMPI_REFUSE(...) return AMPI_INVALID(ctx, "amp_policy: " __VA_ARGS__)
+#  define AMPI_REFUSE(...) return AMPI_INVALID(ctx, "amp_policy: " __VA_ARGS__)
 
 /* Properties: what a value is (b True or False, t dtype, f number, i whole number, s loss scale, l lower dtype), which families have
    it, its field in amp_policy_desc and in amp_policy, why others do not have it, and why O1 refuses it */
 enum { AMPI_P_ENABLED, AMPI_P_CAST, AMPI_P_PATCH, AMPI_P_LOW = 9, AMPI_P_COUNT = 11 };
-typedef struct ampi_property { char name[24], kind; uint8_t families, from, to; char missing[40], o1[64]; } ampi_property;
-#define AMPI_FIELDS(from, to) (uint8_t)offsetof(amp_policy_desc, from), (uint8_t)offsetof(amp_policy, to)
-static const ampi_property ampi_properties[AMPI_P_COUNT] = {
-    {"enabled",               'b', 15, AMPI_FIELDS(enabled, enabled), "", ""},
-    {"cast_model_type",       't', AMPI_APEX | AMPI_MINDSPORE, AMPI_FIELDS(cast_model_type, cast_model), ": autocast leaves parameters in FP32",
-        "inserts casts around operations: the model itself stays FP32"},
+typedef struct ampi_property {
+    char name[24], kind;
+    uint8_t families, from, to;
+    char missing[40], o1[64];
+} ampi_property;
+#  define AMPI_FIELDS(from, to) (uint8_t)offsetof(amp_policy_desc, from), (uint8_t)offsetof(amp_policy, to)
+static const ampi_property ampi_properties[AMPI_P_COUNT] = {{"enabled", 'b', 15, AMPI_FIELDS(enabled, enabled), "", ""},
+    {"cast_model_type", 't', AMPI_APEX | AMPI_MINDSPORE, AMPI_FIELDS(cast_model_type, cast_model),
+        ": autocast leaves parameters in FP32", "inserts casts around operations: the model itself stays FP32"},
     {"patch_torch_functions", 'b', AMPI_APEX, AMPI_FIELDS(patch_torch_functions, autocast), "", ""},
-    {"keep_batchnorm_fp32",   'b', AMPI_APEX | AMPI_MINDSPORE, AMPI_FIELDS(keep_batchnorm_fp32, keep_norms), "", "runs batch norm in FP32 anyway: the model is not cast"},
-    {"master_weights",        'b', AMPI_APEX, AMPI_FIELDS(master_weights, master_weights), ": its parameters are FP32", "has FP32 parameters: they are the masters"},
-    {"cast_model_outputs",    't', AMPI_APEX | AMPI_MINDSPORE, AMPI_FIELDS(cast_model_outputs, cast_outputs), "", ""},
-    {"num_losses",            'i', AMPI_APEX | AMPI_OURS, AMPI_FIELDS(num_losses, num_losses), "", ""},
-    {"min_loss_scale",        'f', 15 - AMPI_PYTORCH, AMPI_FIELDS(min_loss_scale, min_scale), "", ""},
-    {"max_loss_scale",        'f', 15 - AMPI_PYTORCH, AMPI_FIELDS(max_loss_scale, max_scale), "", ""},
-    {"dtype",                 'l', 15, AMPI_FIELDS(low, low), "", ""},
-    {"loss_scale",            's', 15, AMPI_FIELDS(loss_scale, loss_scale), "", ""}};
+    {"keep_batchnorm_fp32", 'b', AMPI_APEX | AMPI_MINDSPORE, AMPI_FIELDS(keep_batchnorm_fp32, keep_norms), "",
+        "runs batch norm in FP32 anyway: the model is not cast"},
+    {"master_weights", 'b', AMPI_APEX, AMPI_FIELDS(master_weights, master_weights), ": its parameters are FP32",
+        "has FP32 parameters: they are the masters"},
+    {"cast_model_outputs", 't', AMPI_APEX | AMPI_MINDSPORE, AMPI_FIELDS(cast_model_outputs, cast_outputs), "", ""},
+    {"num_losses", 'i', AMPI_APEX | AMPI_OURS, AMPI_FIELDS(num_losses, num_losses), "", ""},
+    {"min_loss_scale", 'f', 15 - AMPI_PYTORCH, AMPI_FIELDS(min_loss_scale, min_scale), "", ""},
+    {"max_loss_scale", 'f', 15 - AMPI_PYTORCH, AMPI_FIELDS(max_loss_scale, max_scale), "", ""},
+    {"dtype", 'l', 15, AMPI_FIELDS(low, low), "", ""},
+    {"loss_scale", 's', 15, AMPI_FIELDS(loss_scale, loss_scale), "", ""}};
 
 /* one override: property k gets the 32 bits v: 1 True, 0 False, a dtype (AMP_AUTO: no cast), a whole number, or a float */
 static amp_status ampi_policy_property(amp_ctx *ctx, amp_policy *p, int k, uint32_t v) {
@@ -3544,14 +4144,20 @@ static amp_status ampi_policy_property(amp_ctx *ctx, amp_policy *p, int k, uint3
     amp_dtype was = p->cast_model;
     float x = ampi_float(v);
     int half = ampi_is_half((amp_dtype)v), no_cast = k == AMPI_P_CAST && v == AMP_AUTO;
-    if (!(q->families & ampi_family(p->preset))) AMPI_REFUSE("%s is not a property of %s%s", q->name, level, q->missing);
-    if (q->kind == 't' && v != AMP_F32 && !half && !no_cast) AMPI_REFUSE("%s is %s; f32, f16 or bf16 is needed", q->name, type);
-    if (q->kind == 'f' && (!amp_is_finite(x) || !(x > 0.0f))) AMPI_REFUSE("%s is %g; it must be a number > 0", q->name, (double)x);
+    if (!(q->families & ampi_family(p->preset)))
+        AMPI_REFUSE("%s is not a property of %s%s", q->name, level, q->missing);
+    if (q->kind == 't' && v != AMP_F32 && !half && !no_cast)
+        AMPI_REFUSE("%s is %s; f32, f16 or bf16 is needed", q->name, type);
+    if (q->kind == 'f' && (!amp_is_finite(x) || !(x > 0.0f)))
+        AMPI_REFUSE("%s is %g; it must be a number > 0", q->name, (double)x);
     if (q->kind == 'i' && (int32_t)v < 1) AMPI_REFUSE("%s is %d; it must be >= 1", q->name, (int)v);
-    if (p->preset == AMP_O1 && q->o1[0] && !no_cast && !(k == AMPI_P_CAST && v == AMP_F32)) AMPI_REFUSE("%s is given, but O1 %s", q->name, q->o1);
-    if (k == AMPI_P_PATCH && v && p->preset != AMP_O1) AMPI_REFUSE("%s = True comes with O1 only, not with %s", q->name, level);
+    if (p->preset == AMP_O1 && q->o1[0] && !no_cast && !(k == AMPI_P_CAST && v == AMP_F32))
+        AMPI_REFUSE("%s is given, but O1 %s", q->name, q->o1);
+    if (k == AMPI_P_PATCH && v && p->preset != AMP_O1)
+        AMPI_REFUSE("%s = True comes with O1 only, not with %s", q->name, level);
     if (q->kind == 'l' && !half) {
-        if (p->preset != AMP_PRESET_PYTORCH_CPU || v >= (uint32_t)AMP_DTYPE_COUNT) AMPI_REFUSE("low is %s; f16 or bf16 is needed", type);
+        if (p->preset != AMP_PRESET_PYTORCH_CPU || v >= (uint32_t)AMP_DTYPE_COUNT)
+            AMPI_REFUSE("low is %s; f16 or bf16 is needed", type);
         amp_log_event(ctx, AMP_LOG_WARNING, "amp_policy: pytorch-cpu supports bf16 and f16, not %s: disabled", type);
         k = AMPI_P_ENABLED;
         v = 0;
@@ -3559,7 +4165,10 @@ static amp_status ampi_policy_property(amp_ctx *ctx, amp_policy *p, int k, uint3
     if (k == AMPI_P_LOW && was == p->low) p->cast_model = (amp_dtype)v;
     memcpy((char *)p + ampi_properties[k].to, &v, 4);
     if (k == AMPI_P_ENABLED && !v) p->scaling = AMP_SCALER_OFF;
-    if (k == AMPI_P_LOW && v == AMP_BF16 && p->scaling == AMP_SCALER_DYNAMIC) { p->scaling = AMP_SCALER_OFF; p->loss_scale = 1.0f; }
+    if (k == AMPI_P_LOW && v == AMP_BF16 && p->scaling == AMP_SCALER_DYNAMIC) {
+        p->scaling = AMP_SCALER_OFF;
+        p->loss_scale = 1.0f;
+    }
     if (k == AMPI_P_CAST && half) p->low = p->cast_model;
     if (k == AMPI_P_CAST && v != AMP_AUTO && p->cast_outputs == AMP_AUTO) p->cast_outputs = AMP_F32;
     return AMP_OK;
@@ -3569,13 +4178,16 @@ static amp_status ampi_policy_scale(amp_ctx *ctx, amp_policy *p, const char *tex
     char *end;
     double x;
     if (strcmp(text, "dynamic") == 0) {
-        if (p->scaling != AMP_SCALER_DYNAMIC) ampi_policy_dynamic(p, ampi_family(p->preset) == AMPI_MINDSPORE ? 16777216.0f : 65536.0f);
+        if (p->scaling != AMP_SCALER_DYNAMIC)
+            ampi_policy_dynamic(p, ampi_family(p->preset) == AMPI_MINDSPORE ? 16777216.0f : 65536.0f);
         return AMP_OK;
     }
     x = strtod(text, &end);
-    while (*end == ' ') end++;
+    while (*end == ' ')
+        end++;
     if (end == text || *end) AMPI_REFUSE("loss_scale is \"%s\"; \"dynamic\" or a number is needed", text);
-    if (!(x > 0.0) || !(x <= 3.4e38) || !amp_is_finite(ampi_inverse((float)x))) AMPI_REFUSE("loss_scale is %g; a finite number > 0 with a finite reciprocal is needed", x);
+    if (!(x > 0.0) || !(x <= 3.4e38) || !amp_is_finite(ampi_inverse((float)x)))
+        AMPI_REFUSE("loss_scale is %g; a finite number > 0 with a finite reciprocal is needed", x);
     p->loss_scale = (float)x;
     p->scaling = p->loss_scale == 1.0f ? AMP_SCALER_OFF : AMP_SCALER_STATIC;
     p->growth_interval = 0;
@@ -3584,38 +4196,52 @@ static amp_status ampi_policy_scale(amp_ctx *ctx, amp_policy *p, const char *tex
 
 /* what no single override can see; then the policy is as asked for */
 static amp_status ampi_policy_done(amp_ctx *ctx, amp_policy *p, amp_policy *out) {
-    if (p->min_scale > 0.0f && p->max_scale > 0.0f && p->min_scale > p->max_scale) AMPI_REFUSE("min_loss_scale %g is above max_loss_scale %g", (double)p->min_scale, (double)p->max_scale);
-    if (p->scaling == AMP_SCALER_DYNAMIC && p->max_scale > 0.0f && p->loss_scale > p->max_scale) p->loss_scale = p->max_scale; /* Apex: min(max, init) */
+    if (p->min_scale > 0.0f && p->max_scale > 0.0f && p->min_scale > p->max_scale)
+        AMPI_REFUSE("min_loss_scale %g is above max_loss_scale %g", (double)p->min_scale, (double)p->max_scale);
+    if (p->scaling == AMP_SCALER_DYNAMIC && p->max_scale > 0.0f && p->loss_scale > p->max_scale)
+        p->loss_scale = p->max_scale; /* Apex: min(max, init) */
     if (p->scaling == AMP_SCALER_DYNAMIC && p->loss_scale < p->min_scale) p->loss_scale = p->min_scale;
     *out = *p;
     return AMP_OK;
 }
 
-AMP_API amp_status amp_policy_init(amp_ctx *ctx, amp_policy *policy, amp_preset preset, const amp_policy_desc *overrides) {
+AMP_API amp_status amp_policy_init(
+    amp_ctx *ctx, amp_policy *policy, amp_preset preset, const amp_policy_desc *overrides) {
     static const char where[] = "amp_policy_init";
     amp_policy_desc o = AMP_ZERO;
     amp_policy p;
     int k;
     if (!ctx) return AMP_ERR_INVALID_ARG;
     if (!policy) return AMPI_INVALID(ctx, "%s: policy is NULL", where);
-    if ((uint32_t)preset >= (uint32_t)AMP_PRESET_COUNT) return AMPI_INVALID(ctx, "%s: preset is %d: no such level", where, (int)preset);
-    if (overrides) { AMPI_CHECK_DESC(ctx, where, overrides); o = *overrides; }
-    if (o.no_cast_model_type && o.cast_model_type != AMP_AUTO) return AMPI_INVALID(ctx, "%s: overrides.cast_model_type and overrides.no_cast_model_type exclude each other", where);
+    if ((uint32_t)preset >= (uint32_t)AMP_PRESET_COUNT)
+        return AMPI_INVALID(ctx, "%s: preset is %d: no such level", where, (int)preset);
+    if (overrides) {
+        AMPI_CHECK_DESC(ctx, where, overrides);
+        o = *overrides;
+    }
+    if (o.no_cast_model_type && o.cast_model_type != AMP_AUTO)
+        return AMPI_INVALID(
+            ctx, "%s: overrides.cast_model_type and overrides.no_cast_model_type exclude each other", where);
     ampi_policy_level(&p, preset, ampi_is_half(o.low) ? o.low : AMP_AUTO);
     for (k = 0; k <= AMPI_P_LOW; k++) {
         const ampi_property *q = &ampi_properties[k];
         uint32_t v;
         memcpy(&v, (const char *)&o + q->from, 4);
-        if (q->kind == 'b' && v > 1 && v != (uint32_t)AMP_NONE) return AMPI_INVALID(ctx, "%s: overrides.%s is %d; 1, AMP_NONE or 0 is needed", where, q->name, (int)v);
-        if (v << (q->kind == 'f') || (k == AMPI_P_CAST && o.no_cast_model_type)) AMPI_TRY(ampi_policy_property(ctx, &p, k, q->kind == 'b' ? v == 1 : v));
+        if (q->kind == 'b' && v > 1 && v != (uint32_t)AMP_NONE)
+            return AMPI_INVALID(ctx, "%s: overrides.%s is %d; 1, AMP_NONE or 0 is needed", where, q->name, (int)v);
+        if (v << (q->kind == 'f') || (k == AMPI_P_CAST && o.no_cast_model_type))
+            AMPI_TRY(ampi_policy_property(ctx, &p, k, q->kind == 'b' ? v == 1 : v));
     }
     if (o.loss_scale) AMPI_TRY(ampi_policy_scale(ctx, &p, o.loss_scale));
     return ampi_policy_done(ctx, &p, policy);
 }
 
 AMP_API amp_status amp_policy_set(amp_ctx *ctx, amp_policy *policy, const char *property, const char *value) {
-    static const struct { char text[12]; uint32_t t; } dtypes[] = {
-        {"float32", AMP_F32}, {"f32", AMP_F32}, {"float16", AMP_F16}, {"half", AMP_F16}, {"f16", AMP_F16}, {"bfloat16", AMP_BF16}, {"bf16", AMP_BF16}, {"False", AMP_AUTO}};
+    static const struct {
+        char text[12];
+        uint32_t t;
+    } dtypes[] = {{"float32", AMP_F32}, {"f32", AMP_F32}, {"float16", AMP_F16}, {"half", AMP_F16}, {"f16", AMP_F16},
+        {"bfloat16", AMP_BF16}, {"bf16", AMP_BF16}, {"False", AMP_AUTO}};
     static const char where[] = "amp_policy_set", sentence[] = "%s: %s is \"%s\"; %s is needed";
     const char *bare = value;
     amp_policy p;
@@ -3623,54 +4249,72 @@ AMP_API amp_status amp_policy_set(amp_ctx *ctx, amp_policy *policy, const char *
     int k;
     char kind, *end;
     if (!ctx) return AMP_ERR_INVALID_ARG;
-    if (!policy || !property || !value) return AMPI_INVALID(ctx, "%s: %s is NULL", where, !policy ? "policy" : !property ? "property" : "value");
-    if (policy->_begin || policy->_end) return amp_fail(ctx, AMP_ERR_UNINIT, "%s: policy is not made by amp_policy_init", where);
-    for (k = 0; k < AMPI_P_COUNT; k++) if (strcmp(ampi_properties[k].name, property) == 0) break;
+    if (!policy || !property || !value)
+        return AMPI_INVALID(ctx, "%s: %s is NULL", where, !policy ? "policy" : !property ? "property" : "value");
+    if (policy->_begin || policy->_end)
+        return amp_fail(ctx, AMP_ERR_UNINIT, "%s: policy is not made by amp_policy_init", where);
+    for (k = 0; k < AMPI_P_COUNT; k++)
+        if (strcmp(ampi_properties[k].name, property) == 0) break;
     if (k == AMPI_P_COUNT) return AMPI_INVALID(ctx, "%s: \"%s\" is not a property", where, property);
     if (strcmp(value, "None") == 0) return AMP_OK;
     p = *policy;
     kind = ampi_properties[k].kind;
     if (kind == 'b') {
         v = strcmp(value, "True") == 0;
-        if (!v && strcmp(value, "False") != 0) return AMPI_INVALID(ctx, sentence, where, property, value, "True, False or None");
+        if (!v && strcmp(value, "False") != 0)
+            return AMPI_INVALID(ctx, sentence, where, property, value, "True, False or None");
     } else if (kind == 't' || kind == 'l') {
         if (strncmp(value, "torch.", 6) == 0 || strncmp(value, "mindspore.", 10) == 0) bare = strchr(value, '.') + 1;
-        for (n = k == AMPI_P_CAST ? 8 : 7; v < n && strcmp(dtypes[v].text, bare) != 0;) v++; /* False: only there */
+        for (n = k == AMPI_P_CAST ? 8 : 7; v < n && strcmp(dtypes[v].text, bare) != 0;)
+            v++; /* False: only there */
         if (v == n) return AMPI_INVALID(ctx, sentence, where, property, value, "float32, float16 or bfloat16");
         v = dtypes[v].t;
     } else if (kind != 's') {
         double x = strtod(value, &end);
         if (end == value || *end) return AMPI_INVALID(ctx, sentence, where, property, value, "a number");
-        if (kind == 'f') v = x > -3.4e38 && x < 3.4e38 ? ampi_bits((float)x) : 0x7f800000u;
-        else if (x >= 1.0 && x < 2147483647.0) v = (uint32_t)x;
-        if (kind == 'i' && v && x > (double)v) return AMPI_INVALID(ctx, sentence, where, property, value, "a whole number");
+        if (kind == 'f')
+            v = x > -3.4e38 && x < 3.4e38 ? ampi_bits((float)x) : 0x7f800000u;
+        else if (x >= 1.0 && x < 2147483647.0)
+            v = (uint32_t)x;
+        if (kind == 'i' && v && x > (double)v)
+            return AMPI_INVALID(ctx, sentence, where, property, value, "a whole number");
     }
     AMPI_TRY(kind == 's' ? ampi_policy_scale(ctx, &p, value) : ampi_policy_property(ctx, &p, k, v));
     return ampi_policy_done(ctx, &p, policy);
 }
 
 /* 0: nothing; 1: by the lists; 2: everything in cast_model, norms perhaps not */
-static int ampi_policy_mode(const amp_policy *p) { return !p->enabled ? 0 : p->autocast ? 1 : ampi_is_half(p->cast_model) ? 2 : 0; }
+static int ampi_policy_mode(const amp_policy *p) {
+    return !p->enabled ? 0 : p->autocast ? 1 : ampi_is_half(p->cast_model) ? 2 : 0;
+}
 
 AMP_API amp_op_class amp_policy_class(const amp_policy *policy, amp_op op) {
     int mode = policy ? ampi_policy_mode(policy) : 0;
     if (mode == 0 || (uint32_t)op >= (uint32_t)AMP_OP_COUNT) return AMP_CLASS_NONE;
     if (policy->edits[op]) return ampi_class_of_letter(policy->edits[op]);
     if (mode == 2) {
-        int norm = ampi_family(policy->preset) == AMPI_MINDSPORE ? amp_op_class_of(op, AMP_SYSTEM_MINDSPORE) == AMP_CLASS_F32 : op == AMP_OP_BATCH_NORM;
+        int norm = ampi_family(policy->preset) == AMPI_MINDSPORE
+            ? amp_op_class_of(op, AMP_SYSTEM_MINDSPORE) == AMP_CLASS_F32
+            : op == AMP_OP_BATCH_NORM;
         return policy->keep_norms && norm ? AMP_CLASS_F32 : AMP_CLASS_LOWER;
     }
-    if (policy->preset == AMP_PRESET_MINDSPORE_O1) return amp_op_class_of(op, AMP_SYSTEM_MINDSPORE) == AMP_CLASS_LOWER ? AMP_CLASS_LOWER : AMP_CLASS_NONE; /* the black list is O2's */
+    if (policy->preset == AMP_PRESET_MINDSPORE_O1)
+        return amp_op_class_of(op, AMP_SYSTEM_MINDSPORE) == AMP_CLASS_LOWER
+            ? AMP_CLASS_LOWER
+            : AMP_CLASS_NONE; /* the black list is O2's */
     return amp_op_class_of(op, policy->lists);
 }
 
 static amp_dtype ampi_class_output(const amp_policy *p, amp_op_class c, amp_dtype low, amp_dtype in) {
-    return c == AMP_CLASS_LOWER ? (p->results_f32 ? AMP_F32 : low) : c == AMP_CLASS_F32 || c == AMP_CLASS_F32_OUT ? AMP_F32 : in;
+    return c == AMP_CLASS_LOWER                        ? (p->results_f32 ? AMP_F32 : low)
+        : c == AMP_CLASS_F32 || c == AMP_CLASS_F32_OUT ? AMP_F32
+                                                       : in;
 }
 AMP_API amp_dtype amp_policy_output(const amp_policy *policy, amp_op op, amp_dtype in) {
     return policy ? ampi_class_output(policy, amp_policy_class(policy, op), policy->low, in) : in;
 }
-AMP_API uint32_t amp_policy_keep_f32(const amp_policy *policy, amp_op op) { /* in mode 2 parameters follow the operation; else they are FP32 */
+AMP_API uint32_t amp_policy_keep_f32(
+    const amp_policy *policy, amp_op op) { /* in mode 2 parameters follow the operation; else they are FP32 */
     return policy && ampi_policy_mode(policy) == 2 ? amp_policy_class(policy, op) != AMP_CLASS_LOWER : 1u;
 }
 
@@ -3679,25 +4323,32 @@ AMP_API amp_status amp_policy_edit(amp_ctx *ctx, amp_policy *policy, amp_op op, 
     if (!ctx) return AMP_ERR_INVALID_ARG;
     if (!policy) return AMPI_INVALID(ctx, "amp_policy_edit: policy is NULL");
     if (!ampi_is_op(op)) return AMPI_INVALID(ctx, "amp_policy_edit: op is %d: no such operation", (int)op);
-    if ((uint32_t)c > (uint32_t)AMP_CLASS_BANNED) return AMPI_INVALID(ctx, "amp_policy_edit: c is %d: no such class", (int)c);
+    if ((uint32_t)c > (uint32_t)AMP_CLASS_BANNED)
+        return AMPI_INVALID(ctx, "amp_policy_edit: c is %d: no such class", (int)c);
     old = amp_policy_class(policy, op);
-    if (old == AMP_CLASS_BANNED && c != AMP_CLASS_BANNED) amp_log_event(ctx, AMP_LOG_WARNING, "amp_policy_edit: %s was banned: %s", amp_op_name(op), amp_op_note(op));
-    if ((old == AMP_CLASS_F32 || old == AMP_CLASS_F32_OUT) && (c == AMP_CLASS_LOWER || c == AMP_CLASS_NONE)) amp_log_event(ctx, AMP_LOG_WARNING, "amp_policy_edit: %s was in FP32 and may now overflow or lose accuracy in %s", amp_op_name(op), amp_dtype_name(policy->low));
+    if (old == AMP_CLASS_BANNED && c != AMP_CLASS_BANNED)
+        amp_log_event(ctx, AMP_LOG_WARNING, "amp_policy_edit: %s was banned: %s", amp_op_name(op), amp_op_note(op));
+    if ((old == AMP_CLASS_F32 || old == AMP_CLASS_F32_OUT) && (c == AMP_CLASS_LOWER || c == AMP_CLASS_NONE))
+        amp_log_event(ctx, AMP_LOG_WARNING,
+            "amp_policy_edit: %s was in FP32 and may now overflow or lose accuracy in %s", amp_op_name(op),
+            amp_dtype_name(policy->low));
     policy->edits[op] = ampi_letters[c];
     return AMP_OK;
 }
 
-AMP_API size_t amp_policy_list(const amp_policy *policy, amp_op_class c, amp_op *out, size_t cap) {
+AMP_API size_t amp_policy_list(amp_op *out, size_t cap, const amp_policy *policy, amp_op_class c) {
     uint32_t i;
     size_t n = 0;
-    for (i = 1; policy && i < AMP_OP_COUNT; i++) if (amp_policy_class(policy, (amp_op)i) == c) {
-        if (out && n < cap) out[n] = (amp_op)i;
-        n++;
-    }
+    for (i = 1; policy && i < AMP_OP_COUNT; i++)
+        if (amp_policy_class(policy, (amp_op)i) == c) {
+            if (out && n < cap) out[n] = (amp_op)i;
+            n++;
+        }
     return n;
 }
 
-AMP_API amp_status amp_policy_custom(amp_ctx *ctx, amp_policy *policy, const amp_op *white, size_t n_white, const amp_op *black, size_t n_black, amp_dtype dtype) {
+AMP_API amp_status amp_policy_custom(amp_ctx *ctx, amp_policy *policy, const amp_op *white, size_t n_white,
+    const amp_op *black, size_t n_black, amp_dtype dtype) {
     static const char where[] = "amp_policy_custom";
     const amp_op *list = white ? white : black;
     size_t n = white ? n_white : n_black, i;
@@ -3705,16 +4356,25 @@ AMP_API amp_status amp_policy_custom(amp_ctx *ctx, amp_policy *policy, const amp
     amp_policy p;
     if (!ctx) return AMP_ERR_INVALID_ARG;
     if (!policy) return AMPI_INVALID(ctx, "%s: policy is NULL", where);
-    if (!white == !black) return AMPI_INVALID(ctx, "%s: %s; exactly one of white and black must be given", where, white ? "both lists are given" : "no list is given");
+    if (!white == !black)
+        return AMPI_INVALID(ctx, "%s: %s; exactly one of white and black must be given", where,
+            white ? "both lists are given" : "no list is given");
     if (n == 0) return AMPI_INVALID(ctx, "%s: %s is 0", where, white ? "n_white" : "n_black");
     if (dtype == AMP_AUTO) dtype = AMP_F16;
-    if (!ampi_is_half(dtype)) return AMPI_INVALID(ctx, "%s: dtype is %s; f16 or bf16 is needed", where, amp_dtype_name(dtype));
-    for (i = 0; i < n; i++) if (!ampi_is_op(list[i])) return AMPI_INVALID(ctx, "%s: %s[%lu] is %d: no such operation", where, white ? "white" : "black", (unsigned long)i, (int)list[i]);
+    if (!ampi_is_half(dtype))
+        return AMPI_INVALID(ctx, "%s: dtype is %s; f16 or bf16 is needed", where, amp_dtype_name(dtype));
+    for (i = 0; i < n; i++)
+        if (!ampi_is_op(list[i]))
+            return AMPI_INVALID(ctx, "%s: %s[%lu] is %d: no such operation", where, white ? "white" : "black",
+                (unsigned long)i, (int)list[i]);
     ampi_policy_level(&p, white ? AMP_PRESET_MINDSPORE_O1 : AMP_PRESET_MINDSPORE_O2, dtype);
     for (k = 1; k < AMP_OP_COUNT; k++) {
         int in = 0, usual = !white && amp_op_class_of((amp_op)k, AMP_SYSTEM_MINDSPORE) == AMP_CLASS_F32;
-        for (i = 0; i < n; i++) in |= (uint32_t)list[i] == k;
-        if (usual && !in) amp_log_event(ctx, AMP_LOG_WARNING, "%s: %s is left out of the black list: it will run in %s", where, amp_op_name((amp_op)k), amp_dtype_name(dtype));
+        for (i = 0; i < n; i++)
+            in |= (uint32_t)list[i] == k;
+        if (usual && !in)
+            amp_log_event(ctx, AMP_LOG_WARNING, "%s: %s is left out of the black list: it will run in %s", where,
+                amp_op_name((amp_op)k), amp_dtype_name(dtype));
         p.edits[k] = white ? (in ? 'L' : '-') : (in ? 'F' : 'L');
     }
     *policy = p;
@@ -3733,7 +4393,11 @@ AMP_API amp_scaler_desc amp_policy_scaler_desc(const amp_policy *policy) {
     d.mode = policy && policy->enabled ? policy->scaling : AMP_SCALER_OFF;
     if (d.mode != AMP_SCALER_OFF) d.scale = policy->loss_scale;
     if (d.mode == AMP_SCALER_STATIC) d.no_check = 1;
-    if (d.mode == AMP_SCALER_DYNAMIC) { d.growth_interval = policy->growth_interval; d.min_scale = policy->min_scale; d.max_scale = policy->max_scale; }
+    if (d.mode == AMP_SCALER_DYNAMIC) {
+        d.growth_interval = policy->growth_interval;
+        d.min_scale = policy->min_scale;
+        d.max_scale = policy->max_scale;
+    }
     return d;
 }
 
@@ -3742,25 +4406,25 @@ AMP_API amp_scaler_desc amp_policy_scaler_desc(const amp_policy *policy) {
 typedef amp_snapshot ampi_region; /* policy, dtypes, cache; the rest is not used */
 
 typedef struct ampi_cached {
-    const void       *source;
-    const amp_params *set;     /* whose parameter it is, or NULL */
-    size_t            count;
-    char             *copy;
-    uint64_t          capture; /* the capture that the cast belongs to, 0: none. Only that one may use it */
-    amp_dtype         dtype;
-    uint32_t          valid;
+    const void *source;
+    const amp_params *set; /* whose parameter it is, or NULL */
+    size_t count;
+    char *copy;
+    uint64_t capture; /* the capture that the cast belongs to, 0: none. Only that one may use it */
+    amp_dtype dtype;
+    uint32_t valid;
 } ampi_cached;
 
 struct ampi_scope {
-    ampi_region       region[AMP_AUTOCAST_DEPTH];
-    size_t            depth, temps[AMP_AUTOCAST_DEPTH]; /* temps: high when the region was opened */
-    ampi_cached      *cached;
-    size_t            n_cached, cap_cached;
-    char             *arena;       /* cached copies from below, copies for one call or region from above */
-    size_t            bytes, low, high;
-    int32_t           captured, _pad; /* a captured graph uses this arena: it may not serve other scopes */
-    void            **retired;     /* such arenas; freed with the context */
-    size_t            n_retired, cap_retired;
+    ampi_region region[AMP_AUTOCAST_DEPTH];
+    size_t depth, temps[AMP_AUTOCAST_DEPTH]; /* temps: high when the region was opened */
+    ampi_cached *cached;
+    size_t n_cached, cap_cached;
+    char *arena; /* cached copies from below, copies for one call or region from above */
+    size_t bytes, low, high;
+    int32_t captured, _pad; /* a captured graph uses this arena: it may not serve other scopes */
+    void **retired;         /* such arenas; freed with the context */
+    size_t n_retired, cap_retired;
     amp_autocast_info info;
 };
 
@@ -3768,7 +4432,8 @@ static void ampi_scope_destroy(amp_ctx *ctx) {
     ampi_scope *s = ctx->scope;
     size_t i;
     if (!s) return;
-    for (i = 0; i < s->n_retired; i++) (void)amp_free(ctx, s->retired[i]);
+    for (i = 0; i < s->n_retired; i++)
+        (void)amp_free(ctx, s->retired[i]);
     (void)amp_free(ctx, s->arena);
     ampi_host_free(&ctx->host, s->retired, s->cap_retired * sizeof *s->retired);
     ampi_host_free(&ctx->host, s->cached, s->cap_cached * sizeof *s->cached);
@@ -3776,13 +4441,20 @@ static void ampi_scope_destroy(amp_ctx *ctx) {
     ctx->scope = NULL;
 }
 
-static ampi_region *ampi_region_of(const amp_ctx *ctx) { return ctx->scope && ctx->scope->depth ? &ctx->scope->region[ctx->scope->depth - 1] : NULL; }
+static ampi_region *ampi_region_of(const amp_ctx *ctx) {
+    return ctx->scope && ctx->scope->depth ? &ctx->scope->region[ctx->scope->depth - 1] : NULL;
+}
 /* where nothing is open: what an outermost begin starts from */
 static void ampi_region_now(const amp_ctx *ctx, ampi_region *r) {
     const ampi_region *now = ampi_region_of(ctx);
     memset(r, 0, sizeof *r);
-    if (now) *r = *now;
-    else { ampi_policy_level(&r->policy, AMP_PRESET_AMP, AMP_AUTO); r->low = r->policy.low; r->cache = 1; }
+    if (now)
+        *r = *now;
+    else {
+        ampi_policy_level(&r->policy, AMP_PRESET_AMP, AMP_AUTO);
+        r->low = r->policy.low;
+        r->cache = 1;
+    }
 }
 static uint64_t ampi_capture_id(amp_ctx *ctx) { return ctx->b->capture_id ? ctx->b->capture_id(ctx) : 0; }
 
@@ -3790,13 +4462,16 @@ static uint64_t ampi_capture_id(amp_ctx *ctx) { return ctx->b->capture_id ? ctx-
 static void ampi_stale(amp_ctx *ctx, const amp_params *set, const void *data) {
     size_t i;
     ctx->weights++;
-    if (ctx->scope) for (i = 0; i < ctx->scope->n_cached; i++) {
-        ampi_cached *k = &ctx->scope->cached[i];
-        if ((!set || k->set == set) && (!data || k->source == data)) k->valid = 0;
-    }
+    if (ctx->scope)
+        for (i = 0; i < ctx->scope->n_cached; i++) {
+            ampi_cached *k = &ctx->scope->cached[i];
+            if ((!set || k->set == set) && (!data || k->source == data)) k->valid = 0;
+        }
 }
 static void ampi_weights_changed(amp_ctx *ctx, const amp_params *p) { ampi_stale(ctx, p, NULL); }
-AMP_API void amp_autocast_invalidate(amp_ctx *ctx, const void *data) { if (ctx) ampi_stale(ctx, NULL, data); }
+AMP_API void amp_autocast_invalidate(amp_ctx *ctx, const void *data) {
+    if (ctx) ampi_stale(ctx, NULL, data);
+}
 
 /* enough arena and entries for an outermost region */
 static amp_status ampi_scope_room(amp_ctx *ctx, const amp_autocast_desc *d, uint32_t enabled) {
@@ -3804,19 +4479,27 @@ static amp_status ampi_scope_room(amp_ctx *ctx, const amp_autocast_desc *d, uint
     ampi_scope *s = ctx->scope;
     size_t bytes = 0, entries = 64, i;
     const amp_params *p;
-    for (p = ctx->sets; p; p = p->next) for (i = 0; i < p->n; i++) if (p->entries[i].master && !p->entries[i].model) { /* FP32, without a copy */
-        bytes += ampi_round256((size_t)p->entries[i].count * 2u);
-        entries++;
-    }
+    for (p = ctx->sets; p; p = p->next)
+        for (i = 0; i < p->n; i++)
+            if (p->entries[i].master && !p->entries[i].model) { /* FP32, without a copy */
+                bytes += ampi_round256((size_t)p->entries[i].count * 2u);
+                entries++;
+            }
     bytes += AMP_AUTOCAST_SPARE;
-    if (d->arena) bytes = d->arena;
-    else if (!enabled) bytes = 0;
+    if (d->arena)
+        bytes = d->arena;
+    else if (!enabled)
+        bytes = 0;
     if (d->entries) entries = d->entries;
-    if (bytes > (size_t)-1 - 255u || entries > (size_t)-1 / sizeof *s->cached) return AMPI_INVALID(ctx, "%s: desc.%s is too large", where, entries > (size_t)-1 / sizeof *s->cached ? "entries" : "arena");
+    if (bytes > (size_t)-1 - 255u || entries > (size_t)-1 / sizeof *s->cached)
+        return AMPI_INVALID(
+            ctx, "%s: desc.%s is too large", where, entries > (size_t)-1 / sizeof *s->cached ? "entries" : "arena");
     bytes = ampi_round256(bytes);
     if (entries > s->cap_cached) {
         ampi_cached *c = (ampi_cached *)ampi_host_alloc(&ctx->host, entries * sizeof *c);
-        if (!c) return amp_fail(ctx, AMP_ERR_NO_MEMORY, "%s: no host memory for %lu entries", where, (unsigned long)entries);
+        if (!c)
+            return amp_fail(
+                ctx, AMP_ERR_NO_MEMORY, "%s: no host memory for %lu entries", where, (unsigned long)entries);
         ampi_host_free(&ctx->host, s->cached, s->cap_cached * sizeof *s->cached);
         s->cached = c;
         s->cap_cached = entries;
@@ -3824,12 +4507,17 @@ static amp_status ampi_scope_room(amp_ctx *ctx, const amp_autocast_desc *d, uint
     if (bytes > s->bytes || (s->captured && bytes && ampi_capture_id(ctx) == 0)) {
         void *arena = NULL, *list = s->retired;
         AMPI_TRY(ctx->b->may_wait(ctx));
-        if (s->captured && !ampi_grow(&ctx->host, &list, s->n_retired, &s->cap_retired, sizeof *s->retired)) return amp_fail(ctx, AMP_ERR_NO_MEMORY, "%s: no host memory", where);
+        if (s->captured && !ampi_grow(&ctx->host, &list, s->n_retired, &s->cap_retired, sizeof *s->retired))
+            return amp_fail(ctx, AMP_ERR_NO_MEMORY, "%s: no host memory", where);
         s->retired = (void **)list;
         if (bytes < s->bytes) bytes = s->bytes;
         AMPI_TRY(amp_alloc(ctx, &arena, bytes, "autocast"));
-        if (s->captured) s->retired[s->n_retired++] = s->arena;
-        else if (s->arena) { AMPI_TRY(ctx->b->sync(ctx)); (void)amp_free(ctx, s->arena); }
+        if (s->captured)
+            s->retired[s->n_retired++] = s->arena;
+        else if (s->arena) {
+            AMPI_TRY(ctx->b->sync(ctx));
+            (void)amp_free(ctx, s->arena);
+        }
         s->captured = 0;
         s->arena = (char *)arena;
         s->bytes = bytes;
@@ -3842,7 +4530,8 @@ static amp_status ampi_scope_push(amp_ctx *ctx, const amp_autocast_desc *d, cons
     ampi_scope *s = ctx->scope;
     if (!s) ctx->scope = s = (ampi_scope *)ampi_host_alloc(&ctx->host, sizeof *s);
     if (!s) return amp_fail(ctx, AMP_ERR_NO_MEMORY, "amp_autocast_begin: no host memory");
-    if (s->depth == AMP_AUTOCAST_DEPTH) return amp_fail(ctx, AMP_ERR_STAGE, "amp_autocast_begin: %d regions are open already", AMP_AUTOCAST_DEPTH);
+    if (s->depth == AMP_AUTOCAST_DEPTH)
+        return amp_fail(ctx, AMP_ERR_STAGE, "amp_autocast_begin: %d regions are open already", AMP_AUTOCAST_DEPTH);
     if (s->depth == 0) {
         AMPI_TRY(ampi_scope_room(ctx, d, r->enabled));
         s->n_cached = 0;
@@ -3860,14 +4549,25 @@ AMP_API amp_status amp_autocast_begin(amp_ctx *ctx, const amp_autocast_desc *des
     amp_autocast_desc d = AMP_ZERO;
     ampi_region r;
     if (!ctx) return AMP_ERR_INVALID_ARG;
-    if (desc) { AMPI_CHECK_DESC(ctx, where, desc); d = *desc; }
-    if (d.policy && (d.policy->_begin || d.policy->_end)) return amp_fail(ctx, AMP_ERR_UNINIT, "%s: desc.policy is not made by amp_policy_init", where);
-    if (d.low != AMP_AUTO && !ampi_is_half(d.low)) return AMPI_INVALID(ctx, "%s: desc.low is %s; f16 or bf16 is needed", where, amp_dtype_name(d.low));
-    if (d.pin != AMP_AUTO && d.pin != AMP_F32 && !ampi_is_half(d.pin)) return AMPI_INVALID(ctx, "%s: desc.pin is %s; f32, f16 or bf16 is needed", where, amp_dtype_name(d.pin));
-    if (d.cache != 0 && d.cache != 1 && d.cache != AMP_NONE) return AMPI_INVALID(ctx, "%s: desc.cache is %d; 1, AMP_NONE or 0 is needed", where, (int)d.cache);
+    if (desc) {
+        AMPI_CHECK_DESC(ctx, where, desc);
+        d = *desc;
+    }
+    if (d.policy && (d.policy->_begin || d.policy->_end))
+        return amp_fail(ctx, AMP_ERR_UNINIT, "%s: desc.policy is not made by amp_policy_init", where);
+    if (d.low != AMP_AUTO && !ampi_is_half(d.low))
+        return AMPI_INVALID(ctx, "%s: desc.low is %s; f16 or bf16 is needed", where, amp_dtype_name(d.low));
+    if (d.pin != AMP_AUTO && d.pin != AMP_F32 && !ampi_is_half(d.pin))
+        return AMPI_INVALID(ctx, "%s: desc.pin is %s; f32, f16 or bf16 is needed", where, amp_dtype_name(d.pin));
+    if (d.cache != 0 && d.cache != 1 && d.cache != AMP_NONE)
+        return AMPI_INVALID(ctx, "%s: desc.cache is %d; 1, AMP_NONE or 0 is needed", where, (int)d.cache);
     ampi_region_now(ctx, &r);
-    if (d.if_enabled && !r.enabled) return ampi_scope_push(ctx, &d, &r); /* nothing happens, but it is closed like any other */
-    if (d.policy) { r.policy = *d.policy; r.low = d.policy->low; }
+    if (d.if_enabled && !r.enabled)
+        return ampi_scope_push(ctx, &d, &r); /* nothing happens, but it is closed like any other */
+    if (d.policy) {
+        r.policy = *d.policy;
+        r.low = d.policy->low;
+    }
     if (d.low != AMP_AUTO) r.low = d.low;
     if (d.cache) r.cache = d.cache == 1;
     r.enabled = !d.disabled && ampi_policy_mode(&r.policy) != 0;
@@ -3882,14 +4582,19 @@ AMP_API amp_status amp_autocast_end(amp_ctx *ctx) {
     s = ctx->scope;
     if (!s || s->depth == 0) return amp_fail(ctx, AMP_ERR_STAGE, "amp_autocast_end: no region is open");
     s->high = s->temps[--s->depth];
-    if (s->depth == 0) { s->n_cached = 0; s->low = 0; }
+    if (s->depth == 0) {
+        s->n_cached = 0;
+        s->low = 0;
+    }
     return AMP_OK;
 }
 
 AMP_API amp_status amp_autocast_release(amp_ctx *ctx) {
     if (!ctx) return AMP_ERR_INVALID_ARG;
     if (!ctx->scope) return AMP_OK;
-    if (ctx->scope->depth) return amp_fail(ctx, AMP_ERR_STAGE, "amp_autocast_release: %lu regions are open", (unsigned long)ctx->scope->depth);
+    if (ctx->scope->depth)
+        return amp_fail(
+            ctx, AMP_ERR_STAGE, "amp_autocast_release: %lu regions are open", (unsigned long)ctx->scope->depth);
     AMPI_TRY(ctx->b->may_wait(ctx));
     AMPI_TRY(ctx->b->sync(ctx));
     ampi_scope_destroy(ctx);
@@ -3905,7 +4610,12 @@ AMP_API amp_autocast_info amp_autocast_get(const amp_ctx *ctx) {
     info.arena = ctx->scope->bytes;
     info.used = ctx->scope->depth ? ctx->scope->low + (ctx->scope->bytes - ctx->scope->high) : 0;
     r = ampi_region_of(ctx);
-    if (r) { info.enabled = r->enabled; info.cache = r->cache; info.low = r->low; info.pin = r->pin; }
+    if (r) {
+        info.enabled = r->enabled;
+        info.cache = r->cache;
+        info.low = r->low;
+        info.pin = r->pin;
+    }
     return info;
 }
 
@@ -3915,7 +4625,10 @@ static amp_op_class ampi_region_class(const amp_ctx *ctx, amp_op op, amp_dtype *
     amp_op_class c;
     *want = AMP_AUTO;
     if (!r || !r->enabled) return AMP_CLASS_NONE;
-    if (r->pin != AMP_AUTO) { *want = r->pin; return r->pin == AMP_F32 ? AMP_CLASS_F32 : AMP_CLASS_LOWER; }
+    if (r->pin != AMP_AUTO) {
+        *want = r->pin;
+        return r->pin == AMP_F32 ? AMP_CLASS_F32 : AMP_CLASS_LOWER;
+    }
     c = amp_policy_class(&r->policy, op);
     if (c == AMP_CLASS_LOWER) *want = r->low;
     if (c == AMP_CLASS_F32) *want = AMP_F32;
@@ -3931,16 +4644,18 @@ AMP_API amp_dtype amp_autocast_output(const amp_ctx *ctx, amp_op op, amp_dtype i
 }
 
 /* the parameter whose FP32 weights lie at `data`, and how many elements into it; NULL: none */
-static const amp_param_entry *ampi_find_weight(const amp_ctx *ctx, const void *data, const amp_params **set, size_t *at) {
+static const amp_param_entry *ampi_find_weight(
+    const amp_ctx *ctx, const void *data, const amp_params **set, size_t *at) {
     const amp_params *p;
     size_t i;
-    for (p = ctx->sets; p; p = p->next) for (i = 0; i < p->n; i++) {
-        uintptr_t a = (uintptr_t)p->entries[i].master, x = (uintptr_t)data;
-        if (!a || x < a || x - a >= (uintptr_t)p->entries[i].count * 4u || (x - a) % 4u) continue;
-        *set = p;
-        *at = (size_t)(x - a) / 4u;
-        return &p->entries[i];
-    }
+    for (p = ctx->sets; p; p = p->next)
+        for (i = 0; i < p->n; i++) {
+            uintptr_t a = (uintptr_t)p->entries[i].master, x = (uintptr_t)data;
+            if (!a || x < a || x - a >= (uintptr_t)p->entries[i].count * 4u || (x - a) % 4u) continue;
+            *set = p;
+            *at = (size_t)(x - a) / 4u;
+            return &p->entries[i];
+        }
     return NULL;
 }
 
@@ -3948,11 +4663,18 @@ static const amp_param_entry *ampi_find_weight(const amp_ctx *ctx, const void *d
 static amp_status ampi_scope_take(amp_ctx *ctx, const char *where, size_t bytes, int below, char **out) {
     ampi_scope *s = ctx->scope;
     bytes = ampi_round256(bytes);
-    if (!s || s->high - s->low < bytes) return amp_fail(ctx, AMP_ERR_NO_MEMORY, "%s: the autocast arena of %lu bytes is full: %lu more are needed for a cast, %lu are left (amp_autocast_desc.arena)",
-        where, (unsigned long)(s ? s->bytes : 0), (unsigned long)bytes, (unsigned long)(s ? s->high - s->low : 0));
+    if (!s || s->high - s->low < bytes)
+        return amp_fail(ctx, AMP_ERR_NO_MEMORY,
+            "%s: the autocast arena of %lu bytes is full: %lu more are needed for a cast, %lu are left (amp_autocast_desc.arena)",
+            where, (unsigned long)(s ? s->bytes : 0), (unsigned long)bytes, (unsigned long)(s ? s->high - s->low : 0));
     if (ampi_capture_id(ctx)) s->captured = 1;
-    if (below) { *out = s->arena + s->low; s->low += bytes; }
-    else { s->high -= bytes; *out = s->arena + s->high; }
+    if (below) {
+        *out = s->arena + s->low;
+        s->low += bytes;
+    } else {
+        s->high -= bytes;
+        *out = s->arena + s->high;
+    }
     if (s->info.peak < s->low + (s->bytes - s->high)) s->info.peak = s->low + (s->bytes - s->high);
     return AMP_OK;
 }
@@ -3971,7 +4693,8 @@ static amp_status ampi_operand(amp_ctx *ctx, const char *where, amp_array a, siz
     uint32_t flags = a.flags;
     a.flags &= ~AMP_CACHE;
     *out = a;
-    if (want == AMP_AUTO || !a.data || n == 0 || a.dtype == want || ampi_is_f8(a.dtype) || amp_dtype_size(a.dtype) == 0) return AMP_OK;
+    if (want == AMP_AUTO || !a.data || n == 0 || a.dtype == want || ampi_is_f8(a.dtype) || amp_dtype_size(a.dtype) == 0)
+        return AMP_OK;
     if (a.count && a.count < n) return AMP_OK; /* the verb will say so */
     if (a.dtype == AMP_F32) e = ampi_find_weight(ctx, a.data, &set, &at);
     out->dtype = want;
@@ -3981,20 +4704,35 @@ static amp_status ampi_operand(amp_ctx *ctx, const char *where, amp_array a, siz
         return AMP_OK;
     }
     capture = ampi_capture_id(ctx);
-    if (r && r->cache && a.dtype == AMP_F32 && want == r->low && (e ? at == 0 && n == e->count : (flags & AMP_CACHE) != 0)) {
+    if (r && r->cache && a.dtype == AMP_F32 && want == r->low &&
+        (e ? at == 0 && n == e->count : (flags & AMP_CACHE) != 0)) {
         for (i = 0; i < s->n_cached && !k; i++)
-            if (s->cached[i].source == a.data && s->cached[i].count == n && s->cached[i].dtype == want && s->cached[i].capture == capture) k = &s->cached[i];
-        if (k && k->valid && k->set == set) { out->data = k->copy; s->info.hits++; return AMP_OK; }
+            if (s->cached[i].source == a.data && s->cached[i].count == n && s->cached[i].dtype == want &&
+                s->cached[i].capture == capture)
+                k = &s->cached[i];
+        if (k && k->valid && k->set == set) {
+            out->data = k->copy;
+            s->info.hits++;
+            return AMP_OK;
+        }
         if (!k) {
-            if (s->n_cached == s->cap_cached) return amp_fail(ctx, AMP_ERR_NO_MEMORY, "%s: all %lu entries of the autocast cache are taken (amp_autocast_desc.entries)", where, (unsigned long)s->cap_cached);
+            if (s->n_cached == s->cap_cached)
+                return amp_fail(ctx, AMP_ERR_NO_MEMORY,
+                    "%s: all %lu entries of the autocast cache are taken (amp_autocast_desc.entries)", where,
+                    (unsigned long)s->cap_cached);
             AMPI_TRY(ampi_scope_take(ctx, where, n * amp_dtype_size(want), 1, &to));
             k = &s->cached[s->n_cached++];
-            k->source = a.data; k->count = n; k->copy = to; k->capture = capture; k->dtype = want;
+            k->source = a.data;
+            k->count = n;
+            k->copy = to;
+            k->capture = capture;
+            k->dtype = want;
         }
         k->set = set; /* another set may have adopted the same memory */
         k->valid = 0;
         to = k->copy;
-    } else AMPI_TRY(ampi_scope_take(ctx, where, n * amp_dtype_size(want), 0, &to));
+    } else
+        AMPI_TRY(ampi_scope_take(ctx, where, n * amp_dtype_size(want), 0, &to));
     out->data = to;
     AMPI_TRY(ctx->b->cast(ctx, *out, a, n, &c));
     if (k) k->valid = 1;
@@ -4009,7 +4747,7 @@ static amp_status ampi_release(amp_ctx *ctx, size_t mark, amp_status st) {
     return st;
 }
 
-AMP_API amp_status amp_autocast_inputs(amp_ctx *ctx, amp_op op, const amp_array *in, size_t n, amp_array *out) {
+AMP_API amp_status amp_autocast_inputs(amp_ctx *ctx, amp_array *out, amp_op op, const amp_array *in, size_t n) {
     static const char where[] = "amp_autocast_input";
     amp_dtype want;
     amp_op_class c;
@@ -4021,28 +4759,35 @@ AMP_API amp_status amp_autocast_inputs(amp_ctx *ctx, amp_op op, const amp_array 
     mark = ampi_mark(ctx);
     if (!in || !out) return AMPI_INVALID(ctx, "%s: %s is NULL", where, in ? "out" : "in");
     if (n > 8) return AMPI_INVALID(ctx, "%s: n is %lu; at most 8 inputs", where, (unsigned long)n);
-    if ((uint32_t)op >= (uint32_t)AMP_OP_COUNT) return AMPI_INVALID(ctx, "%s: op is %d: no such operation", where, (int)op);
+    if ((uint32_t)op >= (uint32_t)AMP_OP_COUNT)
+        return AMPI_INVALID(ctx, "%s: op is %d: no such operation", where, (int)op);
     for (i = 0; i < n; i++) {
         AMPI_TRY(ampi_check_array(ctx, where, "in", in[i], in[i].count, 0));
         if (in[i].data && in[i].count > (size_t)-1 / 8) return AMPI_INVALID(ctx, "%s: in.count is too large", where);
         if (in[i].data) seen[in[i].dtype]++;
     }
     c = ampi_region_class(ctx, op, &want);
-    if (c == AMP_CLASS_BANNED) return amp_fail(ctx, AMP_ERR_UNSUPPORTED, "%s: %s is banned here: %s", where, amp_op_name(op), amp_op_note(op));
-    if (c == AMP_CLASS_WIDEST && seen[AMP_F32]) want = AMP_F32;
+    if (c == AMP_CLASS_BANNED)
+        return amp_fail(ctx, AMP_ERR_UNSUPPORTED, "%s: %s is banned here: %s", where, amp_op_name(op), amp_op_note(op));
+    if (c == AMP_CLASS_WIDEST && seen[AMP_F32])
+        want = AMP_F32;
     else if (c == AMP_CLASS_WIDEST && seen[AMP_F16] && seen[AMP_BF16])
-        return amp_fail(ctx, AMP_ERR_UNSUPPORTED, "%s: %s has f16 and bf16 inputs: neither is wider", where, amp_op_name(op));
-    for (i = 0; i < n && st == AMP_OK; i++) st = ampi_operand(ctx, where, in[i], in[i].count, want, &made[i]);
+        return amp_fail(
+            ctx, AMP_ERR_UNSUPPORTED, "%s: %s has f16 and bf16 inputs: neither is wider", where, amp_op_name(op));
+    for (i = 0; i < n && st == AMP_OK; i++)
+        st = ampi_operand(ctx, where, in[i], in[i].count, want, &made[i]);
     if (st != AMP_OK) return ampi_release(ctx, mark, st);
     memcpy(out, made, n * sizeof *out);
     return AMP_OK;
 }
-AMP_API amp_status amp_autocast_input(amp_ctx *ctx, amp_op op, amp_array in, size_t count, amp_array *out) {
+AMP_API amp_status amp_autocast_input(amp_ctx *ctx, amp_array *out, amp_op op, amp_array in, size_t count) {
     amp_array a = in;
     if (!ctx) return AMP_ERR_INVALID_ARG;
-    if (in.data && in.count && in.count < count) return AMPI_INVALID(ctx, "amp_autocast_input: in.count is %lu, but %lu elements are needed", (unsigned long)in.count, (unsigned long)count);
+    if (in.data && in.count && in.count < count)
+        return AMPI_INVALID(ctx, "amp_autocast_input: in.count is %lu, but %lu elements are needed",
+            (unsigned long)in.count, (unsigned long)count);
     a.count = count;
-    return amp_autocast_inputs(ctx, op, &a, 1, out);
+    return amp_autocast_inputs(ctx, out, op, &a, 1);
 }
 
 /* ---- products: the front ---- */
@@ -4051,22 +4796,32 @@ AMP_API amp_status amp_autocast_input(amp_ctx *ctx, amp_op op, amp_array in, siz
 static size_t ampi_span(size_t batch, size_t stride, size_t rows, size_t ld, size_t cols) {
     size_t a, b;
     if (!batch || !rows || !cols) return 0;
-    if (!ampi_product(&a, batch - 1, stride) || !ampi_product(&b, rows - 1, ld) || a + b < a || a + b + cols < cols || a + b + cols > (size_t)-1 / 8) return (size_t)-1;
+    if (!ampi_product(&a, batch - 1, stride) || !ampi_product(&b, rows - 1, ld) || a + b < a || a + b + cols < cols ||
+        a + b + cols > (size_t)-1 / 8)
+        return (size_t)-1;
     return a + b + cols;
 }
 
 /* leading dimension and stride of one matrix: defaults and checks */
-static amp_status ampi_check_matrix(amp_ctx *ctx, const char *name, amp_array a, size_t rows, size_t cols, size_t *ld, size_t batch, size_t *stride, int may_broadcast, int required, size_t *span) {
+static amp_status ampi_check_matrix(amp_ctx *ctx, const char *name, amp_array a, size_t rows, size_t cols, size_t *ld,
+    size_t batch, size_t *stride, int may_broadcast, int required, size_t *span) {
     size_t packed;
     if (*ld == 0) *ld = cols;
-    if (*ld < cols) return AMPI_INVALID(ctx, "amp_gemm: desc.ld%s is %lu, less than the %lu columns of a row", name, (unsigned long)*ld, (unsigned long)cols);
+    if (*ld < cols)
+        return AMPI_INVALID(ctx, "amp_gemm: desc.ld%s is %lu, less than the %lu columns of a row", name,
+            (unsigned long)*ld, (unsigned long)cols);
     if (!ampi_product(&packed, rows, *ld)) return AMPI_INVALID(ctx, "amp_gemm: desc.%s is too large", name);
     if (*stride == AMP_BROADCAST) {
-        if (!may_broadcast) return AMPI_INVALID(ctx, "amp_gemm: desc.stride_%s may not be AMP_BROADCAST: batches would overwrite each other", name);
+        if (!may_broadcast)
+            return AMPI_INVALID(
+                ctx, "amp_gemm: desc.stride_%s may not be AMP_BROADCAST: batches would overwrite each other", name);
         *stride = 0;
-    } else if (*stride == 0) *stride = packed;
-    if (!may_broadcast && batch > 1 && *stride < ampi_span(1, 0, rows, *ld, cols) && (*stride < cols || ampi_span(1, 0, batch, *stride, cols) > *ld)) /* nor side by side in the rows */
-        return AMPI_INVALID(ctx, "amp_gemm: desc.stride_%s is %lu: batches would overwrite each other", name, (unsigned long)*stride);
+    } else if (*stride == 0)
+        *stride = packed;
+    if (!may_broadcast && batch > 1 && *stride < ampi_span(1, 0, rows, *ld, cols) &&
+        (*stride < cols || ampi_span(1, 0, batch, *stride, cols) > *ld)) /* nor side by side in the rows */
+        return AMPI_INVALID(
+            ctx, "amp_gemm: desc.stride_%s is %lu: batches would overwrite each other", name, (unsigned long)*stride);
     *span = ampi_span(batch, *stride, rows, *ld, cols);
     if (*span == (size_t)-1) return AMPI_INVALID(ctx, "amp_gemm: desc.%s is too large", name);
     {
@@ -4076,8 +4831,8 @@ static amp_status ampi_check_matrix(amp_ctx *ctx, const char *name, amp_array a,
     }
 }
 
-#define AMPI_GEMM_DRY (AMP_GEMM_EXPLAIN | AMP_GEMM_TUNE) /* nothing runs */
-#define AMPI_GEMM_FLAGS 127u
+#  define AMPI_GEMM_DRY   (AMP_GEMM_EXPLAIN | AMP_GEMM_TUNE) /* nothing runs */
+#  define AMPI_GEMM_FLAGS 127u
 
 /* amp_gemm, every dtype given */
 static amp_status ampi_gemm(amp_ctx *ctx, const amp_gemm_desc *desc) {
@@ -4091,40 +4846,72 @@ static amp_status ampi_gemm(amp_ctx *ctx, const amp_gemm_desc *desc) {
     if (d.batch == 0) d.batch = 1;
     if (d.ldd == 0) d.ldd = d.n;
     if ((uint32_t)d.act > (uint32_t)AMP_GELU_GRAD) return AMPI_INVALID(ctx, "%s: desc.act is %d", where, (int)d.act);
-    if (ampi_act_reads(d.act) && d.bias.data) return AMPI_INVALID(ctx, "%s: desc.bias: there is none on the way back (desc.act)", where);
-    if (d.dbias.data && (d.batch > 1 || d.ldd != d.n)) return AMPI_INVALID(ctx, "%s: desc.dbias needs desc.batch 1 and a packed desc.d", where);
-    if ((d.scale_a && !ampi_is_f8(d.a.dtype)) || (d.scale_b && !ampi_is_f8(d.b.dtype)) || ((d.scale_d || d.amax_d) && !ampi_is_f8(d.d.dtype)))
-        return AMPI_INVALID(ctx, "%s: desc.scale_%s is for FP8 only", where, d.scale_a && !ampi_is_f8(d.a.dtype) ? "a" : d.scale_b && !ampi_is_f8(d.b.dtype) ? "b" : d.scale_d ? "d" : "d and amax_d");
-    if (!d.c.data) { d.c = d.d; if (d.ldc == 0) d.ldc = d.ldd; if (d.stride_c == 0) d.stride_c = d.stride_d; }
-    AMPI_TRY(ampi_check_matrix(ctx, "a", d.a, d.trans_a ? d.k : d.m, d.trans_a ? d.m : d.k, &d.lda, d.batch, &d.stride_a, 1, 1, &sa));
-    AMPI_TRY(ampi_check_matrix(ctx, "b", d.b, d.trans_b ? d.n : d.k, d.trans_b ? d.k : d.n, &d.ldb, d.batch, &d.stride_b, 1, 1, &sb));
+    if (ampi_act_reads(d.act) && d.bias.data)
+        return AMPI_INVALID(ctx, "%s: desc.bias: there is none on the way back (desc.act)", where);
+    if (d.dbias.data && (d.batch > 1 || d.ldd != d.n))
+        return AMPI_INVALID(ctx, "%s: desc.dbias needs desc.batch 1 and a packed desc.d", where);
+    if ((d.scale_a && !ampi_is_f8(d.a.dtype)) || (d.scale_b && !ampi_is_f8(d.b.dtype)) ||
+        ((d.scale_d || d.amax_d) && !ampi_is_f8(d.d.dtype)))
+        return AMPI_INVALID(ctx, "%s: desc.scale_%s is for FP8 only", where,
+            d.scale_a && !ampi_is_f8(d.a.dtype)       ? "a"
+                : d.scale_b && !ampi_is_f8(d.b.dtype) ? "b"
+                : d.scale_d                           ? "d"
+                                                      : "d and amax_d");
+    if (!d.c.data) {
+        d.c = d.d;
+        if (d.ldc == 0) d.ldc = d.ldd;
+        if (d.stride_c == 0) d.stride_c = d.stride_d;
+    }
+    AMPI_TRY(ampi_check_matrix(
+        ctx, "a", d.a, d.trans_a ? d.k : d.m, d.trans_a ? d.m : d.k, &d.lda, d.batch, &d.stride_a, 1, 1, &sa));
+    AMPI_TRY(ampi_check_matrix(
+        ctx, "b", d.b, d.trans_b ? d.n : d.k, d.trans_b ? d.k : d.n, &d.ldb, d.batch, &d.stride_b, 1, 1, &sb));
     AMPI_TRY(ampi_check_matrix(ctx, "d", d.d, d.m, d.n, &d.ldd, d.batch, &d.stride_d, 0, 1, &sd));
     AMPI_TRY(ampi_check_matrix(ctx, "c", d.c, d.m, d.n, &d.ldc, d.batch, &d.stride_c, 1, 1, &sc));
     AMPI_TRY(ampi_check_array(ctx, where, "desc.bias", d.bias, d.n, 0));
     AMPI_TRY(ampi_check_array(ctx, where, "desc.aux", d.aux, sd, ampi_act_reads(d.act)));
     AMPI_TRY(ampi_check_array(ctx, where, "desc.dbias", d.dbias, d.n, 0));
-    if (d.m == 0 || d.n == 0) return d.dbias.data && d.n && !(d.flags & AMPI_GEMM_DRY) ? ctx->b->zero(ctx, d.dbias.data, d.n * amp_dtype_size(d.dbias.dtype)) : AMP_OK;
-    if (d.k && d.a.dtype != d.b.dtype && !(ampi_is_f8(d.a.dtype) && ampi_is_f8(d.b.dtype))) return amp_fail(ctx, AMP_ERR_UNSUPPORTED, "%s: desc.a is %s and desc.b is %s; they must have one dtype (only FP8 formats mix)", where, amp_dtype_name(d.a.dtype), amp_dtype_name(d.b.dtype));
-    if (d.beta != 0.0f && d.c.dtype != d.d.dtype) return amp_fail(ctx, AMP_ERR_UNSUPPORTED, "%s: desc.c is %s and desc.d is %s; they must have one dtype", where, amp_dtype_name(d.c.dtype), amp_dtype_name(d.d.dtype));
+    if (d.m == 0 || d.n == 0)
+        return d.dbias.data && d.n && !(d.flags & AMPI_GEMM_DRY)
+            ? ctx->b->zero(ctx, d.dbias.data, d.n * amp_dtype_size(d.dbias.dtype))
+            : AMP_OK;
+    if (d.k && d.a.dtype != d.b.dtype && !(ampi_is_f8(d.a.dtype) && ampi_is_f8(d.b.dtype)))
+        return amp_fail(ctx, AMP_ERR_UNSUPPORTED,
+            "%s: desc.a is %s and desc.b is %s; they must have one dtype (only FP8 formats mix)", where,
+            amp_dtype_name(d.a.dtype), amp_dtype_name(d.b.dtype));
+    if (d.beta != 0.0f && d.c.dtype != d.d.dtype)
+        return amp_fail(ctx, AMP_ERR_UNSUPPORTED, "%s: desc.c is %s and desc.d is %s; they must have one dtype", where,
+            amp_dtype_name(d.c.dtype), amp_dtype_name(d.d.dtype));
     {
         size_t ed = amp_dtype_size(d.d.dtype);
         int same = d.c.data == d.d.data && d.ldc == d.ldd && (d.batch == 1 || d.stride_c == d.stride_d);
-        if (d.k && (ampi_overlap(d.d.data, sd * ed, d.a.data, sa * amp_dtype_size(d.a.dtype)) || ampi_overlap(d.d.data, sd * ed, d.b.data, sb * amp_dtype_size(d.b.dtype))))
+        if (d.k &&
+            (ampi_overlap(d.d.data, sd * ed, d.a.data, sa * amp_dtype_size(d.a.dtype)) ||
+                ampi_overlap(d.d.data, sd * ed, d.b.data, sb * amp_dtype_size(d.b.dtype))))
             return AMPI_INVALID(ctx, "%s: desc.d overlaps desc.a or desc.b", where);
-        if (d.beta != 0.0f && !same && ampi_overlap(d.d.data, sd * ed, d.c.data, sc * ed)) return AMPI_INVALID(ctx, "%s: desc.d overlaps desc.c (only the same matrix is allowed)", where);
-        if (ampi_overlap(d.d.data, sd * ed, d.bias.data, d.bias.data ? d.n * amp_dtype_size(d.bias.dtype) : 0)) return AMPI_INVALID(ctx, "%s: desc.d overlaps desc.bias", where);
-        if (ampi_overlap(d.d.data, sd * ed, d.aux.data, d.aux.data ? sd * amp_dtype_size(d.aux.dtype) : 0)) return AMPI_INVALID(ctx, "%s: desc.d overlaps desc.aux", where);
-        if (ampi_overlap(d.d.data, sd * ed, d.dbias.data, d.dbias.data ? d.n * amp_dtype_size(d.dbias.dtype) : 0)) return AMPI_INVALID(ctx, "%s: desc.d overlaps desc.dbias", where);
+        if (d.beta != 0.0f && !same && ampi_overlap(d.d.data, sd * ed, d.c.data, sc * ed))
+            return AMPI_INVALID(ctx, "%s: desc.d overlaps desc.c (only the same matrix is allowed)", where);
+        if (ampi_overlap(d.d.data, sd * ed, d.bias.data, d.bias.data ? d.n * amp_dtype_size(d.bias.dtype) : 0))
+            return AMPI_INVALID(ctx, "%s: desc.d overlaps desc.bias", where);
+        if (ampi_overlap(d.d.data, sd * ed, d.aux.data, d.aux.data ? sd * amp_dtype_size(d.aux.dtype) : 0))
+            return AMPI_INVALID(ctx, "%s: desc.d overlaps desc.aux", where);
+        if (ampi_overlap(d.d.data, sd * ed, d.dbias.data, d.dbias.data ? d.n * amp_dtype_size(d.dbias.dtype) : 0))
+            return AMPI_INVALID(ctx, "%s: desc.d overlaps desc.dbias", where);
     }
     return ctx->b->gemm(ctx, &d);
 }
 
 /* The dtype that a product's inputs are read in: pin, or what the region wants; AMP_AUTO: as they are. Also the class of the operation. */
-static amp_status ampi_wanted(amp_ctx *ctx, const char *where, amp_op op, amp_dtype pin, amp_array a, amp_array b, amp_op_class *c, amp_dtype *want) {
-    if (pin != AMP_AUTO && pin != AMP_F32 && !ampi_is_half(pin)) return AMPI_INVALID(ctx, "%s: pin is %s; f32, f16 or bf16 is needed", where, amp_dtype_name(pin));
+static amp_status ampi_wanted(amp_ctx *ctx, const char *where, amp_op op, amp_dtype pin, amp_array a, amp_array b,
+    amp_op_class *c, amp_dtype *want) {
+    if (pin != AMP_AUTO && pin != AMP_F32 && !ampi_is_half(pin))
+        return AMPI_INVALID(ctx, "%s: pin is %s; f32, f16 or bf16 is needed", where, amp_dtype_name(pin));
     *c = ampi_region_class(ctx, op, want);
-    if (pin != AMP_AUTO) *want = pin;
-    else if (*c == AMP_CLASS_BANNED) return amp_fail(ctx, AMP_ERR_UNSUPPORTED, "%s: %s is banned by the policy of this region", where, amp_op_name(op));
+    if (pin != AMP_AUTO)
+        *want = pin;
+    else if (*c == AMP_CLASS_BANNED)
+        return amp_fail(
+            ctx, AMP_ERR_UNSUPPORTED, "%s: %s is banned by the policy of this region", where, amp_op_name(op));
     if (*want == AMP_AUTO && *c == AMP_CLASS_WIDEST && (a.dtype == AMP_F32 || b.dtype == AMP_F32)) *want = AMP_F32;
     return AMP_OK;
 }
@@ -4154,10 +4941,16 @@ AMP_API amp_status amp_gemm(amp_ctx *ctx, const amp_gemm_desc *desc) {
     if (d.beta_ptr && !ampi_nonzero(d.beta)) d.beta = 1.0f;
     chosen = d.d.dtype;
     if (d.d.data && d.d.dtype == AMP_AUTO) {
-        if (!desc->d_dtype) return AMPI_INVALID(ctx, "%s: desc.d.dtype is auto, but desc.d_dtype is NULL: the choice must be returned", where);
-        if (d.beta != 0.0f && !d.c.data) return AMPI_INVALID(ctx, "%s: desc.d.dtype is auto, but with beta != 0 its contents are read: their dtype is needed", where);
-        chosen = d.beta != 0.0f ? d.c.dtype : want == AMP_AUTO || ampi_is_f8(d.a.dtype) ? (c == AMP_CLASS_F32_OUT ? AMP_F32 : d.a.dtype) :
-                 desc->pin != AMP_AUTO ? want : amp_autocast_output(ctx, op, want);
+        if (!desc->d_dtype)
+            return AMPI_INVALID(
+                ctx, "%s: desc.d.dtype is auto, but desc.d_dtype is NULL: the choice must be returned", where);
+        if (d.beta != 0.0f && !d.c.data)
+            return AMPI_INVALID(ctx,
+                "%s: desc.d.dtype is auto, but with beta != 0 its contents are read: their dtype is needed", where);
+        chosen = d.beta != 0.0f                         ? d.c.dtype
+            : want == AMP_AUTO || ampi_is_f8(d.a.dtype) ? (c == AMP_CLASS_F32_OUT ? AMP_F32 : d.a.dtype)
+            : desc->pin != AMP_AUTO                     ? want
+                                                        : amp_autocast_output(ctx, op, want);
         d.d.dtype = chosen;
     }
     if (d.aux.data && d.aux.dtype == AMP_AUTO) d.aux.dtype = chosen;
@@ -4176,13 +4969,19 @@ AMP_API amp_status amp_gemm(amp_ctx *ctx, const amp_gemm_desc *desc) {
     return ampi_release(ctx, mark, st);
 }
 
-typedef struct ampi_listener { amp_logger log; char *text; size_t bytes; } ampi_listener;
+typedef struct ampi_listener {
+    amp_logger log;
+    char *text;
+    size_t bytes;
+} ampi_listener;
 static void ampi_listen(amp_log_level level, amp_status status, const char *text, void *user) {
     const ampi_listener *to = (const ampi_listener *)user;
-    if (level == AMP_LOG_INFO) snprintf(to->text, to->bytes, "%s", text);
-    else if (to->log.fn) to->log.fn(level, status, text, to->log.user);
+    if (level == AMP_LOG_INFO)
+        snprintf(to->text, to->bytes, "%s", text);
+    else if (to->log.fn)
+        to->log.fn(level, status, text, to->log.user);
 }
-AMP_API amp_status amp_gemm_explain(amp_ctx *ctx, const amp_gemm_desc *desc, char *text, size_t bytes) {
+AMP_API amp_status amp_gemm_explain(amp_ctx *ctx, char *text, size_t bytes, const amp_gemm_desc *desc) {
     amp_gemm_desc d;
     ampi_listener to;
     amp_status st;
@@ -4192,33 +4991,45 @@ AMP_API amp_status amp_gemm_explain(amp_ctx *ctx, const amp_gemm_desc *desc, cha
     d = *desc;
     d.flags |= AMP_GEMM_EXPLAIN;
     snprintf(text, bytes, "nothing to do");
-    to.log = ctx->log; to.text = text; to.bytes = bytes;
-    ctx->log.fn = ampi_listen; ctx->log.user = &to; /* for one call */
+    to.log = ctx->log;
+    to.text = text;
+    to.bytes = bytes;
+    ctx->log.fn = ampi_listen;
+    ctx->log.user = &to; /* for one call */
     st = amp_gemm(ctx, &d);
     ctx->log = to.log;
     return st;
 }
 
 /* sizes and operands that forward and backward share; *n_* are element counts */
-static amp_status ampi_check_linear(amp_ctx *ctx, const char *where, const amp_linear *l, size_t *nx, size_t *nw, size_t *ny) {
+static amp_status ampi_check_linear(
+    amp_ctx *ctx, const char *where, const amp_linear_desc *l, size_t *nx, size_t *nw, size_t *ny) {
     if (!ctx) return AMP_ERR_INVALID_ARG;
     AMPI_CHECK_DESC(ctx, where, l);
     if ((uint32_t)l->act > (uint32_t)AMP_GELU) return AMPI_INVALID(ctx, "%s: act is %d", where, (int)l->act);
     if (l->flags & ~AMPI_GEMM_FLAGS) return AMPI_INVALID(ctx, "%s: flags has an unknown bit", where);
-    if (l->before && (l->before->_begin || l->before->_end)) return amp_fail(ctx, AMP_ERR_UNINIT, "%s: before is not zero-initialised", where);
+    if (l->before && (l->before->_begin || l->before->_end))
+        return amp_fail(ctx, AMP_ERR_UNINIT, "%s: before is not zero-initialised", where);
     if (l->before && (!l->before->fused || l->before->rows != l->rows || l->before->out != l->in))
-        return AMPI_INVALID(ctx, "%s: before is not the layer that made x: it needs fused = 1, the same rows, and out = %lu", where, (unsigned long)l->in);
-    if (l->pin != AMP_AUTO && l->pin != AMP_F32 && !ampi_is_half(l->pin)) return AMPI_INVALID(ctx, "%s: pin is %s; f32, f16 or bf16 is needed", where, amp_dtype_name(l->pin));
+        return AMPI_INVALID(ctx,
+            "%s: before is not the layer that made x: it needs fused = 1, the same rows, and out = %lu", where,
+            (unsigned long)l->in);
+    if (l->pin != AMP_AUTO && l->pin != AMP_F32 && !ampi_is_half(l->pin))
+        return AMPI_INVALID(ctx, "%s: pin is %s; f32, f16 or bf16 is needed", where, amp_dtype_name(l->pin));
     if (l->in == 0 || l->out == 0) return AMPI_INVALID(ctx, "%s: %s is 0", where, l->in ? "out" : "in");
-    if (!ampi_product(nx, l->rows, l->in) || !ampi_product(nw, l->out, l->in) || !ampi_product(ny, l->rows, l->out)) return AMPI_INVALID(ctx, "%s: rows, in or out is too large", where);
+    if (!ampi_product(nx, l->rows, l->in) || !ampi_product(nw, l->out, l->in) || !ampi_product(ny, l->rows, l->out))
+        return AMPI_INVALID(ctx, "%s: rows, in or out is too large", where);
     return AMP_OK;
 }
 
 /* an input left automatic has the dtype that the layer before gave its output */
-static amp_status ampi_from(amp_ctx *ctx, const char *where, const char *name, amp_array *a, const amp_precision *from) {
+static amp_status ampi_from(
+    amp_ctx *ctx, const char *where, const char *name, amp_array *a, const amp_precision *from) {
     if (a->dtype != AMP_AUTO || !a->data) return AMP_OK;
     if (!from) return AMPI_INVALID(ctx, "%s: %s.dtype is auto, but from is NULL: which layer made it?", where, name);
-    if (!from->made) return amp_fail(ctx, AMP_ERR_STAGE, "%s: %s.dtype is auto, but the layer that from points to has not run", where, name);
+    if (!from->made)
+        return amp_fail(
+            ctx, AMP_ERR_STAGE, "%s: %s.dtype is auto, but the layer that from points to has not run", where, name);
     a->dtype = from->y;
     return AMP_OK;
 }
@@ -4227,39 +5038,60 @@ static amp_status ampi_from(amp_ctx *ctx, const char *where, const char *name, a
 static amp_array ampi_bias(const amp_ctx *ctx, amp_array bias, amp_dtype want) {
     const amp_params *set = NULL;
     size_t at = 0;
-    const amp_param_entry *e = bias.data && bias.dtype == AMP_F32 && want != AMP_AUTO ? ampi_find_weight(ctx, bias.data, &set, &at) : NULL;
+    const amp_param_entry *e =
+        bias.data && bias.dtype == AMP_F32 && want != AMP_AUTO ? ampi_find_weight(ctx, bias.data, &set, &at) : NULL;
     bias.flags = 0;
-    if (e && e->model && e->model_dtype == want) { bias.data = (char *)e->model + at * amp_dtype_size(want); bias.dtype = want; }
+    if (e && e->model && e->model_dtype == want) {
+        bias.data = (char *)e->model + at * amp_dtype_size(want);
+        bias.dtype = want;
+    }
     return bias;
 }
 
 /* the work of backward: dy through the activation, in place; to the products' dtype where that is another; sums and products. `kept`:
    what the activation before x left for its derivative */
-static amp_status ampi_linear_gradients(amp_ctx *ctx, const amp_linear *l, amp_array dy, amp_array saved, amp_array kept, size_t ny) {
+static amp_status ampi_linear_gradients(
+    amp_ctx *ctx, const amp_linear_desc *l, amp_array dy, amp_array saved, amp_array kept, size_t ny) {
     int dry = (l->flags & AMPI_GEMM_DRY) != 0, cast = dy.data != l->dy.data;
     amp_act act = l->fused || dry || !ny ? AMP_ACT_NONE : l->act;
     amp_array none = AMP_ZERO, dbias = l->fused || dry ? none : l->dbias;
-    if (act != AMP_ACT_NONE || (dbias.data && ny && !cast)) AMPI_TRY(ctx->b->bias_grad(ctx, act, l->dy, saved, l->rows, l->out, cast ? none : dbias, l->accumulate != 0));
+    if (act != AMP_ACT_NONE || (dbias.data && ny && !cast))
+        AMPI_TRY(ctx->b->bias_grad(ctx, act, l->dy, saved, l->rows, l->out, cast ? none : dbias, l->accumulate != 0));
     if (cast && ny && !dry) {
         amp_cast_desc c = AMP_ZERO;
         AMPI_TRY(ctx->b->cast(ctx, dy, l->dy, ny, &c));
         ctx->scope->info.casts++;
-        if (dbias.data) AMPI_TRY(ctx->b->bias_grad(ctx, AMP_ACT_NONE, dy, none, l->rows, l->out, dbias, l->accumulate != 0));
+        if (dbias.data)
+            AMPI_TRY(ctx->b->bias_grad(ctx, AMP_ACT_NONE, dy, none, l->rows, l->out, dbias, l->accumulate != 0));
     }
-    if (dbias.data && !ny && !l->accumulate) AMPI_TRY(ctx->b->zero(ctx, dbias.data, l->out * amp_dtype_size(dbias.dtype)));
+    if (dbias.data && !ny && !l->accumulate)
+        AMPI_TRY(ctx->b->zero(ctx, dbias.data, l->out * amp_dtype_size(dbias.dtype)));
     if (l->dw.data) { /* dW[out,in] = dY^T[out,rows] X[rows,in] */
         amp_gemm_desc g = AMP_ZERO;
-        g.m = l->out; g.n = l->in; g.k = l->rows;
-        g.a = dy; g.trans_a = 1; g.b = l->x;
-        g.d = l->dw; g.beta = l->accumulate ? 1.0f : 0.0f; g.flags = l->flags;
+        g.m = l->out;
+        g.n = l->in;
+        g.k = l->rows;
+        g.a = dy;
+        g.trans_a = 1;
+        g.b = l->x;
+        g.d = l->dw;
+        g.beta = l->accumulate ? 1.0f : 0.0f;
+        g.flags = l->flags;
         AMPI_TRY(ampi_gemm(ctx, &g));
     }
     if (l->dx.data) { /* dX[rows,in] = dY[rows,out] W[out,in] */
         amp_gemm_desc g = AMP_ZERO;
-        g.m = l->rows; g.n = l->in; g.k = l->out;
-        g.a = dy; g.b = l->w; g.d = l->dx; g.flags = l->flags;
+        g.m = l->rows;
+        g.n = l->in;
+        g.k = l->out;
+        g.a = dy;
+        g.b = l->w;
+        g.d = l->dx;
+        g.flags = l->flags;
         if (l->before) {
-            g.act = l->before->act == AMP_GELU ? AMP_GELU_GRAD : l->before->act == AMP_RELU ? AMP_RELU_GRAD : AMP_ACT_NONE;
+            g.act = l->before->act == AMP_GELU ? AMP_GELU_GRAD
+                : l->before->act == AMP_RELU   ? AMP_RELU_GRAD
+                                               : AMP_ACT_NONE;
             if (g.act != AMP_ACT_NONE) g.aux = kept;
             if (!l->before->accumulate) g.dbias = l->before->dbias;
         }
@@ -4270,10 +5102,10 @@ static amp_status ampi_linear_gradients(amp_ctx *ctx, const amp_linear *l, amp_a
     return AMP_OK;
 }
 
-AMP_API amp_status amp_linear_forward(amp_ctx *ctx, const amp_linear *layer) {
+AMP_API amp_status amp_linear_forward(amp_ctx *ctx, const amp_linear_desc *layer) {
     static const char where[] = "amp_linear_forward";
     amp_gemm_desc g = AMP_ZERO;
-    amp_linear lo, *l = &lo;
+    amp_linear_desc lo, *l = &lo;
     amp_precision made;
     amp_dtype want;
     amp_op_class c;
@@ -4287,8 +5119,11 @@ AMP_API amp_status amp_linear_forward(amp_ctx *ctx, const amp_linear *layer) {
     made.used = want == AMP_AUTO || ampi_is_f8(l->x.dtype) ? l->x.dtype : want;
     made.made = 1;
     if (l->y.data && l->y.dtype == AMP_AUTO) {
-        if (!l->record) return AMPI_INVALID(ctx, "%s: y.dtype is auto, but record is NULL: the choice must be returned", where);
-        l->y.dtype = l->pin != AMP_AUTO || want == AMP_AUTO ? (c == AMP_CLASS_F32_OUT && l->pin == AMP_AUTO ? AMP_F32 : made.used) : amp_autocast_output(ctx, AMP_OP_LINEAR, made.used);
+        if (!l->record)
+            return AMPI_INVALID(ctx, "%s: y.dtype is auto, but record is NULL: the choice must be returned", where);
+        l->y.dtype = l->pin != AMP_AUTO || want == AMP_AUTO
+            ? (c == AMP_CLASS_F32_OUT && l->pin == AMP_AUTO ? AMP_F32 : made.used)
+            : amp_autocast_output(ctx, AMP_OP_LINEAR, made.used);
     }
     if (l->aux.data && l->aux.dtype == AMP_AUTO) l->aux.dtype = l->y.dtype;
     made.y = l->y.dtype;
@@ -4297,24 +5132,34 @@ AMP_API amp_status amp_linear_forward(amp_ctx *ctx, const amp_linear *layer) {
     AMPI_TRY(ampi_check_array(ctx, where, "bias", l->bias, l->out, 0));
     AMPI_TRY(ampi_check_array(ctx, where, "y", l->y, ny, 1));
     AMPI_TRY(ampi_check_array(ctx, where, "aux", l->aux, ny, 0));
-    if (l->aux.data && l->aux.dtype != l->y.dtype) return AMPI_INVALID(ctx, "%s: aux is %s, but y is %s", where, amp_dtype_name(l->aux.dtype), amp_dtype_name(l->y.dtype));
+    if (l->aux.data && l->aux.dtype != l->y.dtype)
+        return AMPI_INVALID(
+            ctx, "%s: aux is %s, but y is %s", where, amp_dtype_name(l->aux.dtype), amp_dtype_name(l->y.dtype));
     mark = ampi_mark(ctx);
     st = ampi_operand(ctx, where, l->x, nx, want, &g.a);
     if (st == AMP_OK) st = ampi_operand(ctx, where, l->w, nw, want, &g.b);
-    if (st == AMP_OK && ny && g.a.dtype != g.b.dtype && !(ampi_is_f8(g.a.dtype) && ampi_is_f8(g.b.dtype))) st = amp_fail(ctx, AMP_ERR_UNSUPPORTED, "%s: x is %s and w is %s; they must have one dtype (or stand in a scope)", where, amp_dtype_name(g.a.dtype), amp_dtype_name(g.b.dtype));
+    if (st == AMP_OK && ny && g.a.dtype != g.b.dtype && !(ampi_is_f8(g.a.dtype) && ampi_is_f8(g.b.dtype)))
+        st = amp_fail(ctx, AMP_ERR_UNSUPPORTED,
+            "%s: x is %s and w is %s; they must have one dtype (or stand in a scope)", where, amp_dtype_name(g.a.dtype),
+            amp_dtype_name(g.b.dtype));
     if (st != AMP_OK) return ampi_release(ctx, mark, st);
     g.act = l->act;
-    g.m = l->rows; g.n = l->out; g.k = l->in;
+    g.m = l->rows;
+    g.n = l->out;
+    g.k = l->in;
     g.trans_b = 1;
-    g.d = l->y; g.bias = ampi_bias(ctx, l->bias, want); g.aux = l->aux; g.flags = l->flags;
+    g.d = l->y;
+    g.bias = ampi_bias(ctx, l->bias, want);
+    g.aux = l->aux;
+    g.flags = l->flags;
     st = ampi_failed_in(ctx, where, ampi_gemm(ctx, &g));
     if (st == AMP_OK && l->record) *l->record = made;
     return ampi_release(ctx, mark, st);
 }
 
-AMP_API amp_status amp_linear_backward(amp_ctx *ctx, const amp_linear *layer) {
+AMP_API amp_status amp_linear_backward(amp_ctx *ctx, const amp_linear_desc *layer) {
     static const char where[] = "amp_linear_backward";
-    amp_linear lo, *l = &lo;
+    amp_linear_desc lo, *l = &lo;
     amp_array saved, kept = AMP_ZERO, dy;
     amp_dtype want;
     size_t nx = 0, nw = 0, ny = 0, mark;
@@ -4337,15 +5182,18 @@ AMP_API amp_status amp_linear_backward(amp_ctx *ctx, const amp_linear *layer) {
     if (l->before && l->before->act != AMP_ACT_NONE) {
         kept = l->before->act == AMP_GELU ? l->before->aux : l->before->y;
         if (kept.dtype == AMP_AUTO && l->before->record) kept.dtype = l->before->record->y;
-        AMPI_TRY(ampi_check_array(ctx, where, l->before->act == AMP_GELU ? "before->aux" : "before->y", kept, nx, l->dx.data != NULL));
+        AMPI_TRY(ampi_check_array(
+            ctx, where, l->before->act == AMP_GELU ? "before->aux" : "before->y", kept, nx, l->dx.data != NULL));
     }
-    if (l->before && l->before->dbias.data) AMPI_TRY(ampi_check_array(ctx, where, "before->dbias", l->before->dbias, l->in, 0));
+    if (l->before && l->before->dbias.data)
+        AMPI_TRY(ampi_check_array(ctx, where, "before->dbias", l->before->dbias, l->in, 0));
     if (l->before && !l->dx.data) return AMPI_INVALID(ctx, "%s: dx is NULL, but before waits for it", where);
     AMPI_TRY(ampi_check_array(ctx, where, "dy", l->dy, ny, 1));
     AMPI_TRY(ampi_check_array(ctx, where, "dx", l->dx, nx, 0));
     AMPI_TRY(ampi_check_array(ctx, where, "dw", l->dw, nw, 0));
     AMPI_TRY(ampi_check_array(ctx, where, "dbias", l->dbias, l->out, 0));
-    if (l->act != AMP_ACT_NONE && !l->fused) AMPI_TRY(ampi_check_array(ctx, where, l->act == AMP_GELU ? "aux" : "y", saved, ny, 1));
+    if (l->act != AMP_ACT_NONE && !l->fused)
+        AMPI_TRY(ampi_check_array(ctx, where, l->act == AMP_GELU ? "aux" : "y", saved, ny, 1));
     if (l->dx.data) AMPI_TRY(ampi_check_array(ctx, where, "w", l->w, nw, 1));
     if (l->dw.data) AMPI_TRY(ampi_check_array(ctx, where, "x", l->x, nx, 1));
     dy = l->dy;
@@ -4361,15 +5209,21 @@ AMP_API amp_status amp_linear_backward(amp_ctx *ctx, const amp_linear *layer) {
         }
         if (st != AMP_OK) return ampi_release(ctx, mark, st);
     }
-    if (ny && l->dx.data && dy.dtype != l->w.dtype && !(ampi_is_f8(dy.dtype) && ampi_is_f8(l->w.dtype))) return ampi_release(ctx, mark, amp_fail(ctx, AMP_ERR_UNSUPPORTED, "%s: dy is %s and w is %s; they must have one dtype", where, amp_dtype_name(dy.dtype), amp_dtype_name(l->w.dtype)));
-    if (ny && l->dw.data && dy.dtype != l->x.dtype && !(ampi_is_f8(dy.dtype) && ampi_is_f8(l->x.dtype))) return ampi_release(ctx, mark, amp_fail(ctx, AMP_ERR_UNSUPPORTED, "%s: dy is %s and x is %s; they must have one dtype", where, amp_dtype_name(dy.dtype), amp_dtype_name(l->x.dtype)));
+    if (ny && l->dx.data && dy.dtype != l->w.dtype && !(ampi_is_f8(dy.dtype) && ampi_is_f8(l->w.dtype)))
+        return ampi_release(ctx, mark,
+            amp_fail(ctx, AMP_ERR_UNSUPPORTED, "%s: dy is %s and w is %s; they must have one dtype", where,
+                amp_dtype_name(dy.dtype), amp_dtype_name(l->w.dtype)));
+    if (ny && l->dw.data && dy.dtype != l->x.dtype && !(ampi_is_f8(dy.dtype) && ampi_is_f8(l->x.dtype)))
+        return ampi_release(ctx, mark,
+            amp_fail(ctx, AMP_ERR_UNSUPPORTED, "%s: dy is %s and x is %s; they must have one dtype", where,
+                amp_dtype_name(dy.dtype), amp_dtype_name(l->x.dtype)));
     st = ampi_failed_in(ctx, where, ampi_linear_gradients(ctx, l, dy, saved, kept, ny));
     return ampi_release(ctx, mark, st);
 }
 
-AMP_API amp_status amp_softmax_cross_entropy(amp_ctx *ctx, const amp_xent *desc) {
+AMP_API amp_status amp_softmax_cross_entropy(amp_ctx *ctx, const amp_xent_desc *desc) {
     static const char where[] = "amp_softmax_cross_entropy";
-    amp_xent d;
+    amp_xent_desc d;
     size_t span, el, eg;
     if (!ctx) return AMP_ERR_INVALID_ARG;
     AMPI_CHECK_DESC(ctx, where, desc);
@@ -4377,23 +5231,30 @@ AMP_API amp_status amp_softmax_cross_entropy(amp_ctx *ctx, const amp_xent *desc)
     if (d.classes == 0) return AMPI_INVALID(ctx, "%s: desc.classes is 0", where);
     if (d.classes > 0x7fffffffu) return AMPI_INVALID(ctx, "%s: desc.classes is too large", where);
     if (d.ld == 0) d.ld = d.classes;
-    if (d.ld < d.classes) return AMPI_INVALID(ctx, "%s: desc.ld is %lu, less than classes %lu", where, (unsigned long)d.ld, (unsigned long)d.classes);
+    if (d.ld < d.classes)
+        return AMPI_INVALID(
+            ctx, "%s: desc.ld is %lu, less than classes %lu", where, (unsigned long)d.ld, (unsigned long)d.classes);
     if (!ampi_nonzero(d.factor)) d.factor = 1.0f;
     AMPI_TRY(ampi_from(ctx, where, "desc.logits", &d.logits, d.from));
     if (d.dlogits.dtype == AMP_AUTO) d.dlogits.dtype = d.logits.dtype;
     d.from = NULL; /* host memory: not for backends */
     if (!amp_is_finite(d.factor)) return AMPI_INVALID(ctx, "%s: desc.factor is not finite", where);
-    if (!amp_is_finite(d.smoothing) || !(d.smoothing >= 0.0f && d.smoothing < 1.0f)) return AMPI_INVALID(ctx, "%s: desc.smoothing is %g; it must be in [0, 1)", where, (double)d.smoothing);
+    if (!amp_is_finite(d.smoothing) || !(d.smoothing >= 0.0f && d.smoothing < 1.0f))
+        return AMPI_INVALID(ctx, "%s: desc.smoothing is %g; it must be in [0, 1)", where, (double)d.smoothing);
     span = ampi_span(1, 0, d.rows, d.ld, d.classes);
     if (span == (size_t)-1) return AMPI_INVALID(ctx, "%s: desc.rows is too large", where);
     AMPI_TRY(ampi_check_array(ctx, where, "desc.logits", d.logits, span, 1));
     AMPI_TRY(ampi_check_array(ctx, where, "desc.dlogits", d.dlogits, span, 0));
     if (d.rows && !d.labels) return AMPI_INVALID(ctx, "%s: desc.labels is NULL", where);
-    if (d.loss && !d.row_loss && d.rows) return AMPI_INVALID(ctx, "%s: desc.row_loss is NULL, but desc.loss is made from it", where);
+    if (d.loss && !d.row_loss && d.rows)
+        return AMPI_INVALID(ctx, "%s: desc.row_loss is NULL, but desc.loss is made from it", where);
     if (d.scaler) AMPI_TRY(ampi_check_scaler(ctx, where, d.scaler));
     el = span * amp_dtype_size(d.logits.dtype);
     eg = d.dlogits.data ? span * amp_dtype_size(d.dlogits.dtype) : 0;
-    if (eg && ampi_overlap(d.logits.data, el, d.dlogits.data, eg) && !(d.logits.data == d.dlogits.data && d.logits.dtype == d.dlogits.dtype)) return AMPI_INVALID(ctx, "%s: desc.dlogits overlaps desc.logits (the same array of the same dtype is allowed)", where);
+    if (eg && ampi_overlap(d.logits.data, el, d.dlogits.data, eg) &&
+        !(d.logits.data == d.dlogits.data && d.logits.dtype == d.dlogits.dtype))
+        return AMPI_INVALID(
+            ctx, "%s: desc.dlogits overlaps desc.logits (the same array of the same dtype is allowed)", where);
     if (d.rows == 0) return d.loss ? ctx->b->zero(ctx, d.loss, sizeof *d.loss) : AMP_OK;
     return ctx->b->xent(ctx, &d, d.scaler && !d.scaler->off ? d.scaler->state : NULL);
 }
@@ -4403,7 +5264,8 @@ AMP_API amp_status amp_softmax_cross_entropy(amp_ctx *ctx, const amp_xent *desc)
 static uint64_t ampi_up256(uint64_t n) { return (n + 255u) & ~(uint64_t)255u; }
 static void ampi_plan_param(amp_plan *out, uint64_t count, const amp_params_desc *d, uint32_t keep, uint64_t *chunks) {
     amp_dtype model = keep ? AMP_F32 : d->model, grad = keep ? AMP_F32 : d->grad;
-    amp_layout l = ampi_layout_of(model == AMP_F32 ? AMP_MASTER_F32 : d->master, model, grad, 1, d->moment, d->accumulate);
+    amp_layout l =
+        ampi_layout_of(model == AMP_F32 ? AMP_MASTER_F32 : d->master, model, grad, 1, d->moment, d->accumulate);
     out->master += ampi_up256(count * l.master);
     out->model += ampi_up256(count * l.model);
     out->grad += ampi_up256(count * l.grad);
@@ -4411,7 +5273,8 @@ static void ampi_plan_param(amp_plan *out, uint64_t count, const amp_params_desc
     out->accum += ampi_up256(count * l.accum);
     *chunks += (count - 1) / AMP_CHUNK + 1;
 }
-AMP_API amp_status amp_plan_memory(const amp_policy *policy, const amp_params_desc *layout, const amp_plan_layer *layers, size_t n, amp_dtype in, amp_plan *out) {
+AMP_API amp_status amp_plan_memory(amp_plan *out, const amp_policy *policy, const amp_params_desc *layout,
+    const amp_plan_layer *layers, size_t n, amp_dtype in) {
     amp_params_desc d;
     amp_plan p;
     uint64_t params = 0, chunks = 0;
@@ -4430,7 +5293,10 @@ AMP_API amp_status amp_plan_memory(const amp_policy *policy, const amp_params_de
         for (k = 0; k < 2; k++) {
             uint64_t count = k ? l->bias : l->weight;
             uint32_t f32 = keep || (k && l->keep_bias);
-            if (count) { ampi_plan_param(&p, count, &d, f32, &chunks); params++; }
+            if (count) {
+                ampi_plan_param(&p, count, &d, f32, &chunks);
+                params++;
+            }
             if (ampi_policy_mode(policy) && (f32 || d.model == AMP_F32)) p.casts += ampi_up256(count * 2u);
         }
         p.saved += l->saved * amp_dtype_size(y) + l->saved_f32 * 4u;
@@ -4443,11 +5309,13 @@ AMP_API amp_status amp_plan_memory(const amp_policy *policy, const amp_params_de
 
 static int ampi_recompute_ok(const amp_recompute_layer *l, size_t n) { /* sums do not overflow */
     size_t i;
-    for (i = 0; i < n; i++) if ((l[i].bytes | l[i].work | l[i].cost) >> 46) return 0;
+    for (i = 0; i < n; i++)
+        if ((l[i].bytes | l[i].work | l[i].cost) >> 46) return 0;
     return n <= 65535;
 }
 
-AMP_API amp_status amp_recompute_evaluate(const amp_recompute_layer *layers, size_t n, const uint8_t *keep, amp_recompute_plan *out) {
+AMP_API amp_status amp_recompute_evaluate(
+    const amp_recompute_layer *layers, size_t n, const uint8_t *keep, amp_recompute_plan *out) {
     amp_recompute_plan p;
     uint64_t kept = 0, segment = 0, inside = 0;
     size_t i;
@@ -4462,7 +5330,10 @@ AMP_API amp_status amp_recompute_evaluate(const amp_recompute_layer *layers, siz
             p.extra += layers[i].cost;
             continue;
         }
-        if (i < n) { kept += layers[i].bytes; p.kept++; }
+        if (i < n) {
+            kept += layers[i].bytes;
+            p.kept++;
+        }
         top = kept + (inside > segment + work ? inside : segment + work);
         if (p.peak < top) p.peak = top;
         segment = inside = 0;
@@ -4471,22 +5342,29 @@ AMP_API amp_status amp_recompute_evaluate(const amp_recompute_layer *layers, siz
     return AMP_OK;
 }
 
-AMP_API amp_status amp_recompute_sqrt(const amp_recompute_layer *layers, size_t n, uint8_t *keep, amp_recompute_plan *out) {
+AMP_API amp_status amp_recompute_sqrt(
+    const amp_recompute_layer *layers, size_t n, uint8_t *keep, amp_recompute_plan *out) {
     size_t s = 1, i;
     if ((n && (!layers || !keep)) || n > 65535) return AMP_ERR_INVALID_ARG;
-    while (s * s < n) s++;
-    for (i = 0; i < n; i++) keep[i] = (n - 1 - i) % s == 0;
+    while (s * s < n)
+        s++;
+    for (i = 0; i < n; i++)
+        keep[i] = (n - 1 - i) % s == 0;
     return amp_recompute_evaluate(layers, n, keep, out);
 }
 
 /* layers before a kept place that are not kept, taken in from the back: what they hold, the most while they are computed again, its cost */
-typedef struct ampi_segment { uint64_t bytes, inside, cost; } ampi_segment;
+typedef struct ampi_segment {
+    uint64_t bytes, inside, cost;
+} ampi_segment;
 static void ampi_segment_add(ampi_segment *s, const amp_recompute_layer *l) {
     s->bytes += l->bytes;
     s->inside = l->bytes + (s->inside > l->work ? s->inside : l->work); /* what lies behind it stands on its bytes */
     s->cost += l->cost;
 }
-static uint64_t ampi_segment_need(const ampi_segment *s, uint64_t work) { return s->inside > s->bytes + work ? s->inside : s->bytes + work; }
+static uint64_t ampi_segment_need(const ampi_segment *s, uint64_t work) {
+    return s->inside > s->bytes + work ? s->inside : s->bytes + work;
+}
 
 /* the least K(e) with which place e (n: the end) can be kept within the budget; UINT64_MAX: it cannot */
 static uint64_t ampi_recompute_least(const amp_recompute_layer *l, size_t n, uint64_t budget, uint64_t *least) {
@@ -4506,18 +5384,29 @@ static uint64_t ampi_recompute_least(const amp_recompute_layer *l, size_t n, uin
     return least[n];
 }
 
-typedef struct ampi_point { uint64_t kept, extra; size_t place, from; } ampi_point; /* place: that is kept before, + 1; from: its point */
-#define AMPI_POINTS 4096u
+typedef struct ampi_point {
+    uint64_t kept, extra;
+    size_t place, from;
+} ampi_point; /* place: that is kept before, + 1; from: its point */
+#  define AMPI_POINTS 4096u
 
 /* to = what nothing beats in a, and in b moved by (kept, extra); by kept upwards, extra downwards */
-static size_t ampi_front_merge(ampi_point *to, const ampi_point *a, size_t na, const ampi_point *b, size_t nb, ampi_point move, uint64_t limit) {
+static size_t ampi_front_merge(
+    ampi_point *to, const ampi_point *a, size_t na, const ampi_point *b, size_t nb, ampi_point move, uint64_t limit) {
     size_t i = 0, j = 0, n = 0;
-    while (nb && b[nb - 1].kept + move.kept > limit) nb--;
+    while (nb && b[nb - 1].kept + move.kept > limit)
+        nb--;
     while (i < na || j < nb) {
         ampi_point p = move;
-        if (j < nb) { p.kept += b[j].kept; p.extra += b[j].extra; p.from += j; }
-        if (i < na && (j == nb || a[i].kept < p.kept || (a[i].kept == p.kept && a[i].extra <= p.extra))) p = a[i++];
-        else j++;
+        if (j < nb) {
+            p.kept += b[j].kept;
+            p.extra += b[j].extra;
+            p.from += j;
+        }
+        if (i < na && (j == nb || a[i].kept < p.kept || (a[i].kept == p.kept && a[i].extra <= p.extra)))
+            p = a[i++];
+        else
+            j++;
         if (n == 0 || p.extra < to[n - 1].extra) {
             if (n && p.kept == to[n - 1].kept) n--;
             to[n++] = p;
@@ -4526,7 +5415,8 @@ static size_t ampi_front_merge(ampi_point *to, const ampi_point *a, size_t na, c
     return n;
 }
 
-AMP_API amp_status amp_recompute_optimal(amp_ctx *ctx, const amp_recompute_layer *layers, size_t n, uint64_t budget, uint8_t *keep, amp_recompute_plan *out) {
+AMP_API amp_status amp_recompute_optimal(amp_ctx *ctx, const amp_recompute_layer *layers, size_t n, uint64_t budget,
+    uint8_t *keep, amp_recompute_plan *out) {
     static const char where[] = "amp_recompute_optimal";
     uint64_t *least, lo = 0, hi = 0;
     size_t *start, e, i, k, n_points = 1, cap = 0, bytes;
@@ -4536,9 +5426,11 @@ AMP_API amp_status amp_recompute_optimal(amp_ctx *ctx, const amp_recompute_layer
     amp_status st = AMP_OK;
     uint32_t exact = 1;
     if (!ctx) return AMP_ERR_INVALID_ARG;
-    if (!out || (n && (!layers || !keep))) return AMPI_INVALID(ctx, "%s: %s is NULL", where, !out ? "out" : !layers ? "layers" : "keep");
+    if (!out || (n && (!layers || !keep)))
+        return AMPI_INVALID(ctx, "%s: %s is NULL", where, !out ? "out" : !layers ? "layers" : "keep");
     if (n > 65535) return AMPI_INVALID(ctx, "%s: n is %lu; at most 65535 layers", where, (unsigned long)n);
-    if (!ampi_recompute_ok(layers, n)) return AMPI_INVALID(ctx, "%s: a layer's bytes, work or cost is 2^46 or more", where);
+    if (!ampi_recompute_ok(layers, n))
+        return AMPI_INVALID(ctx, "%s: a layer's bytes, work or cost is 2^46 or more", where);
     bytes = 4 * AMPI_POINTS * sizeof *a + (n + 3) * (sizeof *least + sizeof *start);
     block = ampi_host_alloc(&ctx->host, bytes);
     if (!block) return amp_fail(ctx, AMP_ERR_NO_MEMORY, "%s: no host memory", where);
@@ -4546,20 +5438,27 @@ AMP_API amp_status amp_recompute_optimal(amp_ctx *ctx, const amp_recompute_layer
     b = a + 2 * AMPI_POINTS;
     least = (uint64_t *)(a + 4 * AMPI_POINTS);
     start = (size_t *)(least + n + 3); /* the points of place e are start[e + 1] .. start[e + 2]; first: before all */
-    if (!ampi_grow(&ctx->host, &list, 0, &cap, sizeof *a)) st = amp_fail(ctx, AMP_ERR_NO_MEMORY, "%s: no host memory", where);
+    if (!ampi_grow(&ctx->host, &list, 0, &cap, sizeof *a))
+        st = amp_fail(ctx, AMP_ERR_NO_MEMORY, "%s: no host memory", where);
     if (st == AMP_OK) { /* the least budget, by bisection: less is never easier */
-        for (i = 0; i < n; i++) hi += layers[i].bytes + layers[i].work;
+        for (i = 0; i < n; i++)
+            hi += layers[i].bytes + layers[i].work;
         while (lo < hi) {
             uint64_t mid = lo + (hi - lo) / 2;
-            if (ampi_recompute_least(layers, n, mid, least) != UINT64_MAX) hi = mid; else lo = mid + 1;
+            if (ampi_recompute_least(layers, n, mid, least) != UINT64_MAX)
+                hi = mid;
+            else
+                lo = mid + 1;
         }
         if (budget < lo) {
             out->least = lo;
-            st = amp_fail(ctx, AMP_ERR_NO_MEMORY, "%s: budget is %lu bytes, but no choice needs less than %lu", where, (unsigned long)budget, (unsigned long)lo);
+            st = amp_fail(ctx, AMP_ERR_NO_MEMORY, "%s: budget is %lu bytes, but no choice needs less than %lu", where,
+                (unsigned long)budget, (unsigned long)lo);
         }
         start[1] = 1; /* one point: nothing kept, nothing computed again */
     }
-    for (e = 0; st == AMP_OK && e <= n; e++) { /* what can be had with place e kept (n: at the end), by the kept place before it */
+    for (e = 0; st == AMP_OK && e <= n;
+        e++) { /* what can be had with place e kept (n: at the end), by the kept place before it */
         ampi_segment s = {0, 0, 0};
         uint64_t own = e < n ? layers[e].bytes : 0, work = e < n ? layers[e].work : 0;
         size_t m = 0;
@@ -4567,11 +5466,17 @@ AMP_API amp_status amp_recompute_optimal(amp_ctx *ctx, const amp_recompute_layer
             uint64_t need = ampi_segment_need(&s, work);
             ampi_point move;
             if (own + need > budget) break;
-            move.kept = own; move.extra = s.cost; move.place = i; move.from = start[i];
+            move.kept = own;
+            move.extra = s.cost;
+            move.place = i;
+            move.from = start[i];
             m = ampi_front_merge(b, a, m, (ampi_point *)list + start[i], start[i + 1] - start[i], move, budget - need);
-            swap = a; a = b; b = swap;
+            swap = a;
+            a = b;
+            b = swap;
             if (m > AMPI_POINTS) { /* every second one, both ends stay */
-                for (k = 1; 2 * k < m; k++) a[k] = a[2 * k];
+                for (k = 1; 2 * k < m; k++)
+                    a[k] = a[2 * k];
                 if (m % 2 == 0) a[k++] = a[m - 1];
                 m = k;
                 exact = 0;
@@ -4580,15 +5485,18 @@ AMP_API amp_status amp_recompute_optimal(amp_ctx *ctx, const amp_recompute_layer
             ampi_segment_add(&s, &layers[i - 1]);
         }
         for (k = 0; k < m && st == AMP_OK; k++) {
-            if (!ampi_grow(&ctx->host, &list, n_points, &cap, sizeof *a)) st = amp_fail(ctx, AMP_ERR_NO_MEMORY, "%s: no host memory", where);
-            else ((ampi_point *)list)[n_points++] = a[k];
+            if (!ampi_grow(&ctx->host, &list, n_points, &cap, sizeof *a))
+                st = amp_fail(ctx, AMP_ERR_NO_MEMORY, "%s: no host memory", where);
+            else
+                ((ampi_point *)list)[n_points++] = a[k];
         }
         start[e + 2] = n_points;
     }
     if (st == AMP_OK) { /* back from the cheapest end */
         const ampi_point *points = (const ampi_point *)list, *q = points + n_points - 1;
         memset(keep, 0, n);
-        for (; q->place; q = &points[q->from]) keep[q->place - 1] = 1;
+        for (; q->place; q = &points[q->from])
+            keep[q->place - 1] = 1;
         st = amp_recompute_evaluate(layers, n, keep, &p);
         p.least = lo;
         p.exact = exact;
@@ -4601,37 +5509,52 @@ AMP_API amp_status amp_recompute_optimal(amp_ctx *ctx, const amp_recompute_layer
 
 /* ---- recompute: snapshot, comparison, dropout ---- */
 
-AMP_API amp_status amp_snapshot_take(const amp_ctx *ctx, amp_snapshot *out, const amp_rng *rng, const amp_scaler *scaler) {
+AMP_API amp_status amp_snapshot_take(
+    const amp_ctx *ctx, amp_snapshot *out, const amp_rng *rng, const amp_scaler *scaler) {
     if (!ctx || !out) return AMP_ERR_INVALID_ARG;
     ampi_region_now(ctx, out);
-    if (rng) out->rng = *rng; else memset(&out->rng, 0, sizeof out->rng);
+    if (rng)
+        out->rng = *rng;
+    else
+        memset(&out->rng, 0, sizeof out->rng);
     out->scaler = scaler;
     out->iteration = scaler ? scaler->serial : 0;
     out->weights = ctx->weights;
     return AMP_OK;
 }
 
-AMP_API amp_status amp_snapshot_begin(amp_ctx *ctx, const amp_snapshot *snapshot, amp_rng *rng) {
+AMP_API amp_status amp_snapshot_begin(amp_ctx *ctx, amp_rng *rng, const amp_snapshot *snapshot) {
     static const char where[] = "amp_snapshot_begin";
     amp_autocast_desc d = AMP_ZERO;
     if (!ctx) return AMP_ERR_INVALID_ARG;
     if (!snapshot) return AMPI_INVALID(ctx, "%s: snapshot is NULL", where);
-    if (snapshot->policy._begin || snapshot->policy._end) return amp_fail(ctx, AMP_ERR_UNINIT, "%s: snapshot is not made by amp_snapshot_take", where);
-    if (snapshot->weights != ctx->weights) return amp_fail(ctx, AMP_ERR_STAGE, "%s: weights have changed since the snapshot: the recomputed forward would not be the same", where);
-    if (snapshot->scaler && snapshot->iteration != snapshot->scaler->serial) return amp_fail(ctx, AMP_ERR_STAGE, "%s: the loss scale has been updated since the snapshot", where);
+    if (snapshot->policy._begin || snapshot->policy._end)
+        return amp_fail(ctx, AMP_ERR_UNINIT, "%s: snapshot is not made by amp_snapshot_take", where);
+    if (snapshot->weights != ctx->weights)
+        return amp_fail(ctx, AMP_ERR_STAGE,
+            "%s: weights have changed since the snapshot: the recomputed forward would not be the same", where);
+    if (snapshot->scaler && snapshot->iteration != snapshot->scaler->serial)
+        return amp_fail(ctx, AMP_ERR_STAGE, "%s: the loss scale has been updated since the snapshot", where);
     AMPI_TRY(ampi_scope_push(ctx, &d, snapshot));
     if (rng) *rng = snapshot->rng;
     return AMP_OK;
 }
 
-static uint64_t ampi_get(const uint8_t *b, int bytes) { uint64_t x = 0; int i; for (i = 0; i < bytes; i++) x |= (uint64_t)b[i] << (8 * i); return x; }
+static uint64_t ampi_get(const uint8_t *b, int bytes) {
+    uint64_t x = 0;
+    int i;
+    for (i = 0; i < bytes; i++)
+        x |= (uint64_t)b[i] << (8 * i);
+    return x;
+}
 /* FNV-1a over little-endian 64-bit words; the last one of the last piece is padded with zeros */
 static uint64_t ampi_hash(uint64_t h, const uint8_t *b, size_t n) {
     size_t i;
-    for (i = 0; i < n; i += 8) h = (h ^ ampi_get(b + i, n - i < 8 ? (int)(n - i) : 8)) * 0x100000001b3u;
+    for (i = 0; i < n; i += 8)
+        h = (h ^ ampi_get(b + i, n - i < 8 ? (int)(n - i) : 8)) * 0x100000001b3u;
     return h;
 }
-#define AMPI_HASH 0xcbf29ce484222325u
+#  define AMPI_HASH 0xcbf29ce484222325u
 
 AMP_API amp_status amp_fingerprint(amp_ctx *ctx, const amp_array *arrays, size_t n, uint64_t *out) {
     uint8_t block[4096];
@@ -4643,7 +5566,8 @@ AMP_API amp_status amp_fingerprint(amp_ctx *ctx, const amp_array *arrays, size_t
     AMPI_TRY(ctx->b->may_wait(ctx));
     for (i = 0; i < n; i++) {
         size_t bytes;
-        if (!ampi_product(&bytes, arrays[i].count, amp_dtype_size(arrays[i].dtype))) return AMPI_INVALID(ctx, "amp_fingerprint: arrays[%lu].count is too large", (unsigned long)i);
+        if (!ampi_product(&bytes, arrays[i].count, amp_dtype_size(arrays[i].dtype)))
+            return AMPI_INVALID(ctx, "amp_fingerprint: arrays[%lu].count is too large", (unsigned long)i);
         h = (h ^ bytes) * 0x100000001b3u;
         for (at = 0; at < bytes; at += m) {
             m = bytes - at < sizeof block ? bytes - at : sizeof block;
@@ -4663,16 +5587,19 @@ AMP_API amp_status amp_compare(amp_ctx *ctx, amp_array a, amp_array b, size_t co
     if (!first) return AMPI_INVALID(ctx, "%s: first is NULL", where);
     AMPI_TRY(ampi_check_array(ctx, where, "a", a, count, 1));
     AMPI_TRY(ampi_check_array(ctx, where, "b", b, count, 1));
-    if (count && a.dtype != b.dtype) return AMPI_INVALID(ctx, "%s: a is %s, but b is %s", where, amp_dtype_name(a.dtype), amp_dtype_name(b.dtype));
+    if (count && a.dtype != b.dtype)
+        return AMPI_INVALID(ctx, "%s: a is %s, but b is %s", where, amp_dtype_name(a.dtype), amp_dtype_name(b.dtype));
     size = amp_dtype_size(a.dtype);
-    if (!ampi_product(&bytes, count, size)) return AMPI_INVALID(ctx, "%s: count %lu is too large", where, (unsigned long)count);
+    if (!ampi_product(&bytes, count, size))
+        return AMPI_INVALID(ctx, "%s: count %lu is too large", where, (unsigned long)count);
     AMPI_TRY(ctx->b->may_wait(ctx));
     for (at = 0; at < bytes; at += m) {
         m = bytes - at < sizeof x ? bytes - at : sizeof x;
         AMPI_TRY(ctx->b->copy(ctx, x, (const char *)a.data + at, m));
         AMPI_TRY(ctx->b->copy(ctx, y, (const char *)b.data + at, m));
         if (memcmp(x, y, m) == 0) continue;
-        for (k = 0; x[k] == y[k]; k++) {}
+        for (k = 0; x[k] == y[k]; k++) {
+        }
         *first = (at + k) / size;
         return AMP_OK;
     }
@@ -4688,12 +5615,16 @@ AMP_API amp_status amp_dropout(amp_ctx *ctx, const amp_dropout_desc *desc) {
     AMPI_CHECK_DESC(ctx, where, desc);
     d = *desc;
     if (d.y.dtype == AMP_AUTO) d.y.dtype = d.x.dtype;
-    if (!amp_is_finite(d.p) || !(d.p >= 0.0f && d.p <= 1.0f)) return AMPI_INVALID(ctx, "%s: desc.p is %g; it must be in [0, 1]", where, (double)d.p);
+    if (!amp_is_finite(d.p) || !(d.p >= 0.0f && d.p <= 1.0f))
+        return AMPI_INVALID(ctx, "%s: desc.p is %g; it must be in [0, 1]", where, (double)d.p);
     AMPI_TRY(ampi_check_array(ctx, where, "desc.x", d.x, d.count, 1));
     AMPI_TRY(ampi_check_array(ctx, where, "desc.y", d.y, d.count, 1));
     if (d.count == 0) return AMP_OK;
-    if (!ampi_product(&nx, d.count, amp_dtype_size(d.x.dtype)) || !ampi_product(&ny, d.count, amp_dtype_size(d.y.dtype))) return AMPI_INVALID(ctx, "%s: desc.count %lu is too large", where, (unsigned long)d.count);
-    if (ampi_overlap(d.x.data, nx, d.y.data, ny) && !(d.x.data == d.y.data && nx == ny)) return AMPI_INVALID(ctx, "%s: desc.x and desc.y overlap (the same array is allowed)", where);
+    if (!ampi_product(&nx, d.count, amp_dtype_size(d.x.dtype)) ||
+        !ampi_product(&ny, d.count, amp_dtype_size(d.y.dtype)))
+        return AMPI_INVALID(ctx, "%s: desc.count %lu is too large", where, (unsigned long)d.count);
+    if (ampi_overlap(d.x.data, nx, d.y.data, ny) && !(d.x.data == d.y.data && nx == ny))
+        return AMPI_INVALID(ctx, "%s: desc.x and desc.y overlap (the same array is allowed)", where);
     if (!ctx->b->dropout) return amp_fail(ctx, AMP_ERR_UNSUPPORTED, "%s: this backend has no dropout", where);
     return ctx->b->dropout(ctx, &d);
 }
@@ -4707,24 +5638,28 @@ AMP_API amp_status amp_dropout(amp_ctx *ctx, const amp_dropout_desc *desc) {
          "SCL " scaler `index`: the fields of amp_scaler_state in order       "USER" bytes of the caller
    All numbers little-endian. Checksum: ampi_hash; each step is a bijection, so any change within one word is always seen. */
 
-#ifndef AMP_NO_STDIO
+#  ifndef AMP_NO_STDIO
 
-#define AMPI_STATE_BUFFER ((size_t)1 << 20)
-#define AMPI_KINDS 5u /* of arrays of a parameter */
+#    define AMPI_STATE_BUFFER ((size_t)1 << 20)
+#    define AMPI_KINDS        5u /* of arrays of a parameter */
 
 enum { AMPI_COUNT, AMPI_SAVE, AMPI_LOOK, AMPI_APPLY }; /* LOOK checks everything and changes nothing */
-typedef struct ampi_file { /* being written or read */
-    amp_ctx    *ctx;
-    FILE       *f;
+typedef struct ampi_file {                             /* being written or read */
+    amp_ctx *ctx;
+    FILE *f;
     const char *path, *where;
-    uint8_t    *buffer;        /* AMPI_STATE_BUFFER bytes of host memory */
-    uint64_t    sum;           /* running checksum; every piece of a section but the last has whole words */
-    uint64_t    sections;      /* counted, or still to be read */
-    int         mode, held;    /* held: `next` is read already */
-    uint8_t     next[24 + 8];  /* head of the section to come; of an array also which it is */
+    uint8_t *buffer;      /* AMPI_STATE_BUFFER bytes of host memory */
+    uint64_t sum;         /* running checksum; every piece of a section but the last has whole words */
+    uint64_t sections;    /* counted, or still to be read */
+    int mode, held;       /* held: `next` is read already */
+    uint8_t next[24 + 8]; /* head of the section to come; of an array also which it is */
 } ampi_file;
 
-static void ampi_put(uint8_t *b, uint64_t x, int bytes) { int i; for (i = 0; i < bytes; i++) b[i] = (uint8_t)(x >> (8 * i)); }
+static void ampi_put(uint8_t *b, uint64_t x, int bytes) {
+    int i;
+    for (i = 0; i < bytes; i++)
+        b[i] = (uint8_t)(x >> (8 * i));
+}
 
 /* elements between this machine's order and little-endian, in place */
 static void ampi_little_endian(uint8_t *b, size_t elements, size_t size) {
@@ -4732,18 +5667,34 @@ static void ampi_little_endian(uint8_t *b, size_t elements, size_t size) {
     uint8_t first, t;
     size_t i;
     memcpy(&first, &one, 1);
-    if (!first) for (; elements--; b += size) for (i = 0; i < size / 2; i++) { t = b[i]; b[i] = b[size - 1 - i]; b[size - 1 - i] = t; }
+    if (!first)
+        for (; elements--; b += size)
+            for (i = 0; i < size / 2; i++) {
+                t = b[i];
+                b[i] = b[size - 1 - i];
+                b[size - 1 - i] = t;
+            }
 }
 
 /* fields of a head: every one has 4, 4, 8 and 8 bytes */
-static void ampi_head(uint8_t *h, uint64_t a, uint64_t b, uint64_t c, uint64_t d) { ampi_put(h, a, 4); ampi_put(h + 4, b, 4); ampi_put(h + 8, c, 8); ampi_put(h + 16, d, 8); }
-static amp_status ampi_bad_file(ampi_file *s, const char *what) { return amp_fail(s->ctx, AMP_ERR_FORMAT, "%s: %s: %s", s->where, s->path, what); }
+static void ampi_head(uint8_t *h, uint64_t a, uint64_t b, uint64_t c, uint64_t d) {
+    ampi_put(h, a, 4);
+    ampi_put(h + 4, b, 4);
+    ampi_put(h + 8, c, 8);
+    ampi_put(h + 16, d, 8);
+}
+static amp_status ampi_bad_file(ampi_file *s, const char *what) {
+    return amp_fail(s->ctx, AMP_ERR_FORMAT, "%s: %s: %s", s->where, s->path, what);
+}
 static amp_status ampi_write(ampi_file *s, const void *data, size_t n) {
     s->sum = ampi_hash(s->sum, (const uint8_t *)data, n);
-    return fwrite(data, 1, n, s->f) == n ? AMP_OK : amp_fail(s->ctx, AMP_ERR_IO, "%s: %s: write failed", s->where, s->path);
+    return fwrite(data, 1, n, s->f) == n ? AMP_OK
+                                         : amp_fail(s->ctx, AMP_ERR_IO, "%s: %s: write failed", s->where, s->path);
 }
 static amp_status ampi_read(ampi_file *s, void *data, size_t n) {
-    if (fread(data, 1, n, s->f) != n) return ferror(s->f) ? amp_fail(s->ctx, AMP_ERR_IO, "%s: %s: read failed", s->where, s->path) : ampi_bad_file(s, "the file is truncated");
+    if (fread(data, 1, n, s->f) != n)
+        return ferror(s->f) ? amp_fail(s->ctx, AMP_ERR_IO, "%s: %s: read failed", s->where, s->path)
+                            : ampi_bad_file(s, "the file is truncated");
     s->sum = ampi_hash(s->sum, (const uint8_t *)data, n);
     return AMP_OK;
 }
@@ -4753,23 +5704,34 @@ static amp_status ampi_state_copy(ampi_file *s, amp_array a, size_t i, size_t n,
     uint8_t *at = (uint8_t *)a.data + i, *to = out ? s->buffer : at, *from = out ? at : s->buffer;
     size_t size = amp_dtype_size(a.dtype);
     if (!out) ampi_little_endian(s->buffer, n / size, size);
-    if (a.flags) memcpy(to, from, n); else AMPI_TRY(s->ctx->b->copy(s->ctx, to, from, n));
+    if (a.flags)
+        memcpy(to, from, n);
+    else
+        AMPI_TRY(s->ctx->b->copy(s->ctx, to, from, n));
     if (out) ampi_little_endian(s->buffer, n / size, size);
     return AMP_OK;
 }
 
 /* A section's checksum stands before its payload, so it is made twice: once for the checksum, once for the file. */
-static amp_status ampi_save_section(ampi_file *s, uint8_t *h, const uint8_t *head, size_t n_head, amp_array a, size_t bytes) {
+static amp_status ampi_save_section(
+    ampi_file *s, uint8_t *h, const uint8_t *head, size_t n_head, amp_array a, size_t bytes) {
     size_t i, n;
     int pass;
     s->sum = ampi_hash(AMPI_HASH, h, 16);
     for (pass = 0; pass < 2; pass++) {
-        if (pass) { ampi_put(h + 16, s->sum, 8); AMPI_TRY(ampi_write(s, h, 24)); AMPI_TRY(ampi_write(s, head, n_head)); }
-        else s->sum = ampi_hash(s->sum, head, n_head);
+        if (pass) {
+            ampi_put(h + 16, s->sum, 8);
+            AMPI_TRY(ampi_write(s, h, 24));
+            AMPI_TRY(ampi_write(s, head, n_head));
+        } else
+            s->sum = ampi_hash(s->sum, head, n_head);
         for (i = 0; i < bytes; i += n) {
             n = bytes - i < AMPI_STATE_BUFFER ? bytes - i : AMPI_STATE_BUFFER;
             AMPI_TRY(ampi_state_copy(s, a, i, n, 1));
-            if (pass) AMPI_TRY(ampi_write(s, s->buffer, n)); else s->sum = ampi_hash(s->sum, s->buffer, n);
+            if (pass)
+                AMPI_TRY(ampi_write(s, s->buffer, n));
+            else
+                s->sum = ampi_hash(s->sum, s->buffer, n);
         }
     }
     return AMP_OK;
@@ -4780,31 +5742,43 @@ static amp_status ampi_load_next(ampi_file *s) {
     if (s->held) return AMP_OK;
     memset(s->next, 0, sizeof s->next);
     s->held = 1;
-    if (s->sections == 0) { memcpy(s->next, "END ", 4); return AMP_OK; }
+    if (s->sections == 0) {
+        memcpy(s->next, "END ", 4);
+        return AMP_OK;
+    }
     s->sections--;
     s->sum = AMPI_HASH;
     AMPI_TRY(ampi_read(s, s->next, 16));
-    if (fread(s->next + 16, 1, 8, s->f) != 8) return ampi_bad_file(s, "the file is truncated"); /* not part of the sum */
+    if (fread(s->next + 16, 1, 8, s->f) != 8)
+        return ampi_bad_file(s, "the file is truncated"); /* not part of the sum */
     return memcmp(s->next, "PRM ", 4) == 0 ? ampi_read(s, s->next + 24, 8) : AMP_OK;
 }
 
 static const char *ampi_section_name(const uint8_t *tag) {
-    static const char names[][24] = {"SET parameter set", "PRM an array of set", "SCL scaler", "USERthe user's bytes", "END the end of file"};
+    static const char names[][24] = {
+        "SET parameter set", "PRM an array of set", "SCL scaler", "USERthe user's bytes", "END the end of file"};
     size_t i;
-    for (i = 0; i < 5; i++) if (memcmp(names[i], tag, 4) == 0) return names[i] + 4;
+    for (i = 0; i < 5; i++)
+        if (memcmp(names[i], tag, 4) == 0) return names[i] + 4;
     return NULL;
 }
 
 /* The section with head h must come now. Its first n_fixed bytes are as in `head`, or `differs` says what that means; the rest of
    n_head bytes comes back there. */
-static amp_status ampi_load_section(ampi_file *s, const uint8_t *h, uint8_t *head, size_t n_fixed, size_t n_head, amp_array a, size_t bytes, const char *differs) {
+static amp_status ampi_load_section(ampi_file *s, const uint8_t *h, uint8_t *head, size_t n_fixed, size_t n_head,
+    amp_array a, size_t bytes, const char *differs) {
     uint8_t got[24 + 256];
     size_t i, n, ready;
     AMPI_TRY(ampi_load_next(s));
-    if (!ampi_section_name(s->next)) return amp_fail(s->ctx, AMP_ERR_FORMAT, "%s: %s: section \"%.4s\" is not known to this amp, or the file is damaged", s->where, s->path, (const char *)s->next);
+    if (!ampi_section_name(s->next))
+        return amp_fail(s->ctx, AMP_ERR_FORMAT,
+            "%s: %s: section \"%.4s\" is not known to this amp, or the file is damaged", s->where, s->path,
+            (const char *)s->next);
     if (memcmp(s->next, h, 8) != 0)
-        return amp_fail(s->ctx, AMP_ERR_FORMAT, "%s: %s: %s %lu stands where %s %lu is expected: something is missing, there twice or not asked for",
-            s->where, s->path, ampi_section_name(s->next), (unsigned long)ampi_get(s->next + 4, 4), ampi_section_name(h), (unsigned long)ampi_get(h + 4, 4));
+        return amp_fail(s->ctx, AMP_ERR_FORMAT,
+            "%s: %s: %s %lu stands where %s %lu is expected: something is missing, there twice or not asked for",
+            s->where, s->path, ampi_section_name(s->next), (unsigned long)ampi_get(s->next + 4, 4),
+            ampi_section_name(h), (unsigned long)ampi_get(h + 4, 4));
     if (memcmp(h, "END ", 4) == 0) return AMP_OK;
     if (memcmp(s->next + 8, h + 8, 8) != 0) return ampi_bad_file(s, differs);
     ready = memcmp(h, "PRM ", 4) == 0 ? 8 : 0;
@@ -4823,11 +5797,15 @@ static amp_status ampi_load_section(ampi_file *s, const uint8_t *h, uint8_t *hea
 }
 
 /* one section of the walk: counted, written, or read */
-static amp_status ampi_section(ampi_file *s, const char *tag, size_t index, uint8_t *head, size_t n_fixed, size_t n_head, amp_array a, const char *differs) {
+static amp_status ampi_section(ampi_file *s, const char *tag, size_t index, uint8_t *head, size_t n_fixed,
+    size_t n_head, amp_array a, const char *differs) {
     size_t bytes = a.count * amp_dtype_size(a.dtype);
     uint8_t h[24];
     ampi_head(h, ampi_get((const uint8_t *)tag, 4), index, n_head + bytes, 0);
-    if (s->mode == AMPI_COUNT) { s->sections++; return AMP_OK; }
+    if (s->mode == AMPI_COUNT) {
+        s->sections++;
+        return AMP_OK;
+    }
     if (s->mode == AMPI_SAVE) return ampi_save_section(s, h, head, n_head, a, bytes);
     return ampi_load_section(s, h, head, n_fixed, n_head, a, bytes, differs);
 }
@@ -4842,20 +5820,27 @@ static amp_array ampi_state_array(const amp_params *p, size_t i, uint32_t kind) 
     return e->master && e->model ? amp_param_model(p, i) : none; /* if masters do not give them */
 }
 
-#define AMPI_SCALER_FIELDS(X) /* name, bytes */ \
-    X(scale, 4) X(growth_factor, 4) X(backoff_factor, 4) X(min_scale, 4) X(max_scale, 4) X(growth_interval, 4) X(growth_tracker, 4) \
-    X(hysteresis, 4) X(hysteresis_tracker, 4) X(mode, 4) X(no_check, 4) X(dead_after, 4) X(found, 4) X(stuck, 4) \
-    X(good, 8) X(bad, 8) X(bad_in_a_row, 8) X(bad_nan, 8) X(bad_inf, 8) X(bad_overflow, 8)
-#define AMPI_SCALER_BYTES (14 * 4 + 6 * 8)
+#    define AMPI_SCALER_FIELDS(X) /* name, bytes */ \
+        X(scale, 4) \
+        X(growth_factor, 4) X(backoff_factor, 4) X(min_scale, 4) X(max_scale, 4) X(growth_interval, 4) \
+            X(growth_tracker, 4) X(hysteresis, 4) X(hysteresis_tracker, 4) X(mode, 4) X(no_check, 4) X(dead_after, 4) \
+                X(found, 4) X(stuck, 4) X(good, 8) X(bad, 8) X(bad_in_a_row, 8) X(bad_nan, 8) X(bad_inf, 8) \
+                    X(bad_overflow, 8)
+#    define AMPI_SCALER_BYTES (14 * 4 + 6 * 8)
 
 static void ampi_scaler_bytes(amp_scaler_state *t, uint8_t *b, int take) {
-#define AMPI_X(name, size) if (!take) memcpy(b, &t->name, size); ampi_little_endian(b, 1, size); if (take) memcpy(&t->name, b, size); b += size;
+#    define AMPI_X(name, size) \
+        if (!take) memcpy(b, &t->name, size); \
+        ampi_little_endian(b, 1, size); \
+        if (take) memcpy(&t->name, b, size); \
+        b += size;
     AMPI_SCALER_FIELDS(AMPI_X)
-#undef AMPI_X
+#    undef AMPI_X
 }
 
 /* what saving and loading begin with; s->buffer has `extra` bytes more for the caller, who frees it */
-static amp_status ampi_state_start(ampi_file *s, amp_ctx *ctx, const char *where, const char *path, const amp_state *st, size_t extra) {
+static amp_status ampi_state_start(
+    ampi_file *s, amp_ctx *ctx, const char *where, const char *path, const amp_state_desc *st, size_t extra) {
     size_t i;
     if (!ctx) return AMP_ERR_INVALID_ARG;
     AMPI_CHECK_DESC(ctx, where, st);
@@ -4866,21 +5851,27 @@ static amp_status ampi_state_start(ampi_file *s, amp_ctx *ctx, const char *where
     if (st->user_bytes && !st->user) return AMPI_INVALID(ctx, "%s: state.user is NULL", where);
     for (i = 0; i < st->n_params; i++) {
         AMPI_TRY(ampi_check_params(ctx, where, st->params[i]));
-        if (st->params[i]->adding || st->params[i]->window) return amp_fail(ctx, AMP_ERR_STAGE, "%s: parameter set %lu is inside an accumulation window", where, (unsigned long)i);
+        if (st->params[i]->adding || st->params[i]->window)
+            return amp_fail(
+                ctx, AMP_ERR_STAGE, "%s: parameter set %lu is inside an accumulation window", where, (unsigned long)i);
     }
     for (i = 0; i < st->n_scalers; i++) {
         AMPI_TRY(ampi_check_scaler(ctx, where, st->scalers[i]));
-        if (st->scalers[i]->checked) return amp_fail(ctx, AMP_ERR_STAGE, "%s: scaler %lu is between a check and amp_scaler_update", where, (unsigned long)i);
+        if (st->scalers[i]->checked)
+            return amp_fail(
+                ctx, AMP_ERR_STAGE, "%s: scaler %lu is between a check and amp_scaler_update", where, (unsigned long)i);
     }
     AMPI_TRY(ampi_failed_in(ctx, where, ctx->b->may_wait(ctx)));
     memset(s, 0, sizeof *s);
-    s->ctx = ctx; s->path = path; s->where = where;
+    s->ctx = ctx;
+    s->path = path;
+    s->where = where;
     s->buffer = (uint8_t *)ampi_host_alloc(&ctx->host, AMPI_STATE_BUFFER + extra);
     return s->buffer ? AMP_OK : amp_fail(ctx, AMP_ERR_NO_MEMORY, "%s: no host memory", where);
 }
 
 /* the one walk over what a file holds, in its order */
-static amp_status ampi_state_walk(ampi_file *s, const amp_state *st) {
+static amp_status ampi_state_walk(ampi_file *s, const amp_state_desc *st) {
     amp_array none = AMP_ZERO, user = amp_arrn(st->user, AMP_F8E4M3, st->user_bytes);
     uint8_t h[24 + 256];
     char differs[256];
@@ -4892,7 +5883,8 @@ static amp_status ampi_state_walk(ampi_file *s, const amp_state *st) {
         int models = s->mode == AMPI_SAVE || s->mode == AMPI_COUNT ? p->stochastic : 0;
         AMPI_TRY(s->ctx->b->copy(s->ctx, &r, p->record, sizeof r));
         ampi_head(h, p->n, (uint64_t)p->desc.moments, r.steps, r.skipped);
-        AMPI_TRY(ampi_section(s, "SET ", i, h, 8, 24, none, "a parameter set has another number of parameters or moments"));
+        AMPI_TRY(
+            ampi_section(s, "SET ", i, h, 8, 24, none, "a parameter set has another number of parameters or moments"));
         if (s->mode == AMPI_APPLY) {
             memset(&r, 0, sizeof r);
             r.steps = ampi_get(h + 8, 8);
@@ -4900,24 +5892,30 @@ static amp_status ampi_state_walk(ampi_file *s, const amp_state *st) {
             AMPI_TRY(s->ctx->b->copy(s->ctx, p->record, &r, sizeof r));
             if (p->mirror) p->mirror->record = r; /* nothing is queued now */
         }
-        for (j = 0; j < p->n; j++) for (kind = 0; kind < AMPI_KINDS; kind++) {
-            amp_array a = ampi_state_array(p, j, kind);
-            size_t len = strlen(p->params[j].name);
-            if (!a.data) continue;
-            memset(h, 0, sizeof h);
-            ampi_head(h, j, kind, (uint64_t)a.dtype | (uint64_t)len << 32, a.count);
-            memcpy(h + 24, p->params[j].name, len);
-            len = 24 + ((len + 7) & ~(size_t)7);
-            if (kind == 3 && s->mode >= AMPI_LOOK) { /* the file says whether copies were saved */
-                AMPI_TRY(ampi_load_next(s));
-                if (memcmp(s->next, "PRM ", 4) != 0 || ampi_get(s->next + 4, 4) != i || memcmp(s->next + 24, h, 8) != 0) continue;
-                models = 1;
-            } else if (kind == 3 && !models) continue;
-            snprintf(differs, sizeof differs, "parameter %lu has another name than \"%s\", or another dtype, count or layout", (unsigned long)j, p->params[j].name);
-            AMPI_TRY(ampi_section(s, "PRM ", i, h, len, len, a, differs));
-        }
+        for (j = 0; j < p->n; j++)
+            for (kind = 0; kind < AMPI_KINDS; kind++) {
+                amp_array a = ampi_state_array(p, j, kind);
+                size_t len = strlen(p->params[j].name);
+                if (!a.data) continue;
+                memset(h, 0, sizeof h);
+                ampi_head(h, j, kind, (uint64_t)a.dtype | (uint64_t)len << 32, a.count);
+                memcpy(h + 24, p->params[j].name, len);
+                len = 24 + ((len + 7) & ~(size_t)7);
+                if (kind == 3 && s->mode >= AMPI_LOOK) { /* the file says whether copies were saved */
+                    AMPI_TRY(ampi_load_next(s));
+                    if (memcmp(s->next, "PRM ", 4) != 0 || ampi_get(s->next + 4, 4) != i ||
+                        memcmp(s->next + 24, h, 8) != 0)
+                        continue;
+                    models = 1;
+                } else if (kind == 3 && !models)
+                    continue;
+                snprintf(differs, sizeof differs,
+                    "parameter %lu has another name than \"%s\", or another dtype, count or layout", (unsigned long)j,
+                    p->params[j].name);
+                AMPI_TRY(ampi_section(s, "PRM ", i, h, len, len, a, differs));
+            }
         if (s->mode == AMPI_APPLY) {
-            if (!models) AMPI_TRY(amp_params_master_to_model(s->ctx, p));
+            if (!models) AMPI_TRY(amp_params_master_to_model(p));
             p->stochastic = models;
             p->serial = 0;
         }
@@ -4929,8 +5927,11 @@ static amp_status ampi_state_walk(ampi_file *s, const amp_state *st) {
         AMPI_TRY(ampi_section(s, "SCL ", i, h, 0, AMPI_SCALER_BYTES, none, "a scaler has another size"));
         if (s->mode < AMPI_LOOK) continue;
         ampi_scaler_bytes(&t, h, 1);
-        if (!st->scalers[i]->off && t.mode == AMP_SCALER_OFF) return ampi_bad_file(s, "it was saved from a scaler that was off");
-        if (t.mode > (uint32_t)AMP_SCALER_OFF || !amp_is_finite(t.scale) || !(t.scale > 0.0f) || !amp_is_finite(ampi_inverse(t.scale))) return ampi_bad_file(s, "its loss scale is not usable");
+        if (!st->scalers[i]->off && t.mode == AMP_SCALER_OFF)
+            return ampi_bad_file(s, "it was saved from a scaler that was off");
+        if (t.mode > (uint32_t)AMP_SCALER_OFF || !amp_is_finite(t.scale) || !(t.scale > 0.0f) ||
+            !amp_is_finite(ampi_inverse(t.scale)))
+            return ampi_bad_file(s, "its loss scale is not usable");
         t.inverse = ampi_inverse(t.scale);
         if (s->mode == AMPI_APPLY && !st->scalers[i]->off) {
             AMPI_TRY(ampi_scaler_write(st->scalers[i], &t));
@@ -4941,11 +5942,11 @@ static amp_status ampi_state_walk(ampi_file *s, const amp_state *st) {
     return st->user_bytes ? ampi_section(s, "USER", 0, h, 0, 0, user, "the user's bytes have another size") : AMP_OK;
 }
 
-#if !defined(_WIN32)
-#  if !defined(__cplusplus)
-extern int fsync(int);         /* hidden by -std=c99 */
+#    if !defined(_WIN32)
+#      if !defined(__cplusplus)
+extern int fsync(int); /* hidden by -std=c99 */
 extern int fileno(FILE *);
-#  endif
+#      endif
 static int ampi_flush(FILE *f) { return fflush(f) == 0 && fsync(fileno(f)) == 0; }
 static int ampi_replace(const char *from, const char *to) { /* and make the new name durable */
     char dir[4096];
@@ -4954,19 +5955,27 @@ static int ampi_replace(const char *from, const char *to) { /* and make the new 
     int fd;
     if (rename(from, to) != 0) return 0;
     if (n >= sizeof dir) return 1;
-    if (n) memcpy(dir, to, n); else dir[n++] = slash ? '/' : '.';
+    if (n)
+        memcpy(dir, to, n);
+    else
+        dir[n++] = slash ? '/' : '.';
     dir[n] = 0;
     fd = open(dir, O_RDONLY);
-    if (fd >= 0) { (void)fsync(fd); (void)close(fd); } /* some file systems refuse: the rename stands all the same */
+    if (fd >= 0) {
+        (void)fsync(fd);
+        (void)close(fd);
+    } /* some file systems refuse: the rename stands all the same */
     return 1;
 }
-#else
+#    else
 __declspec(dllimport) int __stdcall MoveFileExA(const char *, const char *, unsigned long);
 static int ampi_flush(FILE *f) { return fflush(f) == 0; }
-static int ampi_replace(const char *from, const char *to) { return MoveFileExA(from, to, 1 | 8) != 0; } /* replace existing, write through */
-#endif
+static int ampi_replace(const char *from, const char *to) {
+    return MoveFileExA(from, to, 1 | 8) != 0;
+} /* replace existing, write through */
+#    endif
 
-static amp_status ampi_state_write(ampi_file *s, const amp_state *st) {
+static amp_status ampi_state_write(ampi_file *s, const amp_state_desc *st) {
     uint8_t h[24];
     s->mode = AMPI_COUNT;
     AMPI_TRY(ampi_state_walk(s, st));
@@ -4978,7 +5987,7 @@ static amp_status ampi_state_write(ampi_file *s, const amp_state *st) {
     return ampi_state_walk(s, st);
 }
 
-AMP_API amp_status amp_state_save(amp_ctx *ctx, const char *path, const amp_state *state) {
+AMP_API amp_status amp_state_save(amp_ctx *ctx, const char *path, const amp_state_desc *state) {
     static const char where[] = "amp_state_save";
     ampi_file s;
     amp_status st;
@@ -4990,16 +5999,18 @@ AMP_API amp_status amp_state_save(amp_ctx *ctx, const char *path, const amp_stat
     s.f = fopen(temporary, "wb");
     st = s.f ? ampi_state_write(&s, state) : amp_fail(ctx, AMP_ERR_IO, "%s: %s: cannot be created", where, temporary);
     if (s.f) {
-        if (st == AMP_OK && !ampi_flush(s.f)) st = amp_fail(ctx, AMP_ERR_IO, "%s: %s: flush to disk failed", where, temporary);
+        if (st == AMP_OK && !ampi_flush(s.f))
+            st = amp_fail(ctx, AMP_ERR_IO, "%s: %s: flush to disk failed", where, temporary);
         if (fclose(s.f) != 0 && st == AMP_OK) st = amp_fail(ctx, AMP_ERR_IO, "%s: %s: close failed", where, temporary);
-        if (st == AMP_OK && !ampi_replace(temporary, path)) st = amp_fail(ctx, AMP_ERR_IO, "%s: %s: cannot be renamed to its final name", where, temporary);
+        if (st == AMP_OK && !ampi_replace(temporary, path))
+            st = amp_fail(ctx, AMP_ERR_IO, "%s: %s: cannot be renamed to its final name", where, temporary);
         if (st != AMP_OK) (void)remove(temporary);
     }
     ampi_host_free(&ctx->host, s.buffer, AMPI_STATE_BUFFER + len);
     return st;
 }
 
-static amp_status ampi_state_read(ampi_file *s, const amp_state *st, int mode) {
+static amp_status ampi_state_read(ampi_file *s, const amp_state_desc *st, int mode) {
     amp_array none = AMP_ZERO;
     uint8_t h[24];
     rewind(s->f);
@@ -5016,31 +6027,34 @@ static amp_status ampi_state_read(ampi_file *s, const amp_state *st, int mode) {
     return fgetc(s->f) == EOF ? AMP_OK : ampi_bad_file(s, "there is something behind the last section");
 }
 
-AMP_API amp_status amp_state_load(amp_ctx *ctx, const char *path, const amp_state *state) {
+AMP_API amp_status amp_state_load(amp_ctx *ctx, const char *path, const amp_state_desc *state) {
     static const char where[] = "amp_state_load";
     ampi_file s;
     amp_status st;
     size_t i;
     AMPI_TRY(ampi_state_start(&s, ctx, where, path, state, 0));
     s.f = fopen(path, "rb");
-    st = s.f ? ampi_state_read(&s, state, AMPI_LOOK) : amp_fail(ctx, AMP_ERR_IO, "%s: %s: cannot be opened", where, path);
+    st = s.f ? ampi_state_read(&s, state, AMPI_LOOK)
+             : amp_fail(ctx, AMP_ERR_IO, "%s: %s: cannot be opened", where, path);
     if (st == AMP_OK) st = ampi_state_read(&s, state, AMPI_APPLY);
     if (s.f) (void)fclose(s.f);
-    for (i = 0; i < state->n_params; i++) ampi_weights_changed(ctx, state->params[i]);
+    for (i = 0; i < state->n_params; i++)
+        ampi_weights_changed(ctx, state->params[i]);
     ampi_host_free(&ctx->host, s.buffer, AMPI_STATE_BUFFER);
     return st;
 }
 
-#else
-#define AMPI_X(name) \
-    AMP_API amp_status name(amp_ctx *ctx, const char *path, const amp_state *state) { \
-        (void)path; (void)state; \
-        return ctx ? amp_fail(ctx, AMP_ERR_UNSUPPORTED, #name ": built with AMP_NO_STDIO") : AMP_ERR_INVALID_ARG; \
-    }
+#  else
+#    define AMPI_X(name) \
+        AMP_API amp_status name(amp_ctx *ctx, const char *path, const amp_state_desc *state) { \
+            (void)path; \
+            (void)state; \
+            return ctx ? amp_fail(ctx, AMP_ERR_UNSUPPORTED, #name ": built with AMP_NO_STDIO") : AMP_ERR_INVALID_ARG; \
+        }
 AMPI_X(amp_state_save)
 AMPI_X(amp_state_load)
-#undef AMPI_X
-#endif /* AMP_NO_STDIO */
+#    undef AMPI_X
+#  endif /* AMP_NO_STDIO */
 
 /* ==== CPU backend ========================================================================================================
    Arrays go through blocks of AMPI_BLOCK elements that stay in the L1 cache: widened to float, worked on, narrowed. So each piece of
@@ -5048,35 +6062,42 @@ AMPI_X(amp_state_load)
    and stamped for each SIMD path: ampi_s (SSE2), ampi_2 (AVX2), ampi_5 (AVX-512), ampi_n (NEON). Kernels may assume the default
    floating-point environment: verbs and workers see to it. */
 
-#if defined(__GNUC__) && !defined(__TINYC__)
-#  define AMPI_PREFETCH(p) __builtin_prefetch(p)
-#else
-#  define AMPI_PREFETCH(p) ((void)(p))
-#endif
-#define AMPI_BLOCK 1024u
-#define AMPI_KC 256u /* products: depth, rows and columns of a packed block; rows and columns are multiples of every mr and nr */
-#define AMPI_MC 528u
-#define AMPI_NC 512u
-#define AMPI_FEW 4u /* at most so many rows are multiplied without packing */
-#define AMPI_LDC (AMPI_NC + 16u) /* no power of two: rows of a tile lie in different cache sets */
+#  if defined(__GNUC__) && !defined(__TINYC__)
+#    define AMPI_PREFETCH(p) __builtin_prefetch(p)
+#  else
+#    define AMPI_PREFETCH(p) ((void)(p))
+#  endif
+#  define AMPI_BLOCK 1024u
+#  define AMPI_KC \
+      256u /* products: depth, rows and columns of a packed block; rows and columns are multiples of every mr and nr */
+#  define AMPI_MC  528u
+#  define AMPI_NC  512u
+#  define AMPI_FEW 4u              /* at most so many rows are multiplied without packing */
+#  define AMPI_LDC (AMPI_NC + 16u) /* no power of two: rows of a tile lie in different cache sets */
 
-typedef struct ampi_kernels { /* one SIMD path; n is at most AMPI_BLOCK where floats are named; void pointers may be unaligned */
-    amp_simd    simd;
-    uint32_t    pages;      /* for stream: 1, 2 or 4 */
+typedef struct
+    ampi_kernels { /* one SIMD path; n is at most AMPI_BLOCK where floats are named; void pointers may be unaligned */
+    amp_simd simd;
+    uint32_t pages; /* for stream: 1, 2 or 4 */
     const char *name;
     void (*widen[AMP_DTYPE_COUNT])(void *f32, const void *src, size_t n);
     void (*narrow[AMP_DTYPE_COUNT])(void *dst, const void *f32, size_t n); /* to nearest */
-    void (*round)(void *dst, amp_dtype t, const void *f32, size_t n, const uint32_t *r, int saturate); /* r NULL: to nearest */
-    const uint32_t *(*random)(uint32_t *buf, size_t n, uint64_t seed, uint64_t stream, uint64_t at);   /* words at .. at + n, in buf[n + 64] */
-    int  (*bad)(const void *src, size_t bytes, amp_dtype t);       /* is any element not finite? */
-    int  (*scale)(float *to, const float *u, size_t n, float by);  /* to = u * by, maybe in place; is any product not finite? */
-    void (*axpy)(float *to, const float *u, size_t n, float by);   /* to += by * u: product and sum are rounded */
-    float (*dot)(const float *a, const float *b, size_t n);        /* in an order of this path's own; any n */
-    void (*squares)(double *lane, const char *g, amp_dtype t, size_t n, float by); /* lane[i] += (g[i] * by)^2; n <= AMP_LANES; not FP8 */
-    void (*sums)(double *lane, const float *u, size_t n);          /* lane[i] += u[i] */
-    void (*count)(uint8_t *exponent, const float *u, size_t n, uint32_t found[3]); /* exponents; most finite |u|, zeros, NaN. n: a multiple of 64 */
-    float (*top)(const float *u, size_t n, float top);             /* the largest of them and top */
-    void (*exps)(float *u, size_t n, float top);                   /* e^(u - top) */
+    void (*round)(
+        void *dst, amp_dtype t, const void *f32, size_t n, const uint32_t *r, int saturate); /* r NULL: to nearest */
+    const uint32_t *(*random)(
+        uint32_t *buf, size_t n, uint64_t seed, uint64_t stream, uint64_t at); /* words at .. at + n, in buf[n + 64] */
+    int (*bad)(const void *src, size_t bytes, amp_dtype t);                    /* is any element not finite? */
+    int (*scale)(
+        float *to, const float *u, size_t n, float by); /* to = u * by, maybe in place; is any product not finite? */
+    void (*axpy)(float *to, const float *u, size_t n, float by); /* to += by * u: product and sum are rounded */
+    float (*dot)(const float *a, const float *b, size_t n);      /* in an order of this path's own; any n */
+    void (*squares)(double *lane, const char *g, amp_dtype t, size_t n,
+        float by);                                        /* lane[i] += (g[i] * by)^2; n <= AMP_LANES; not FP8 */
+    void (*sums)(double *lane, const float *u, size_t n); /* lane[i] += u[i] */
+    void (*count)(uint8_t *exponent, const float *u, size_t n,
+        uint32_t found[3]);                            /* exponents; most finite |u|, zeros, NaN. n: a multiple of 64 */
+    float (*top)(const float *u, size_t n, float top); /* the largest of them and top */
+    void (*exps)(float *u, size_t n, float top);       /* e^(u - top) */
     void (*shares)(float *u, size_t n, float sum, float less, float factor); /* (u / sum - less) * factor */
     void (*act)(float *u, size_t n, amp_act act);
     void (*act_grad)(float *dy, const float *saved, size_t n, amp_act act);
@@ -5085,13 +6106,15 @@ typedef struct ampi_kernels { /* one SIMD path; n is at most AMPI_BLOCK where fl
     void (*adam)(float *w, float *m, float *v, const float *u, size_t n, const amp_coef *c); /* u: not prepared yet */
     void (*sgd)(float *w, float *b, const float *u, size_t n, const amp_coef *c);
     void (*lion)(float *w, float *m, const float *u, size_t n, const amp_coef *c);
-    void (*stream)(char *dst, const char *buf, size_t pages, const char *next, size_t step); /* see ampi_cast_stream; NULL: none */
-    void (*fence)(void);    /* after the last stream */
+    void (*stream)(
+        char *dst, const char *buf, size_t pages, const char *next, size_t step); /* see ampi_cast_stream; NULL: none */
+    void (*fence)(void);                                                          /* after the last stream */
     /* products: c[mr][nr], row stride AMPI_LDC, += a[kc][mr] b[kc][nr], both packed; `first`: = instead of +=. Each element is the same
        chain of operations whatever mr is */
     uint32_t mr[4], nr, lanes; /* mr: falling; 0: no more */
     void (*tile[4])(size_t kc, const float *a, const float *b, float *c, int first);
-    void (*pack4)(float *to, size_t width, const float *rows, size_t ld, size_t depth); /* to[k * width + r] = rows[r * ld + k], r < 4 */
+    void (*pack4)(float *to, size_t width, const float *rows, size_t ld,
+        size_t depth); /* to[k * width + r] = rows[r * ld + k], r < 4 */
 } ampi_kernels;
 
 /* ---- the operations of each path, on vectors P_v of floats and P_i of 32-bit integers with P_N lanes, and P_d of half as many doubles ----
@@ -5099,129 +6122,165 @@ typedef struct ampi_kernels { /* one SIMD path; n is at most AMPI_BLOCK where fl
    the operators under -ffast-math. P_gt compares signed numbers and gives a mask P_m. P_up16 and P_up8 load P_N short elements as
    32-bit ones; P_st16 and P_st8 store the low parts of 2 and 4 vectors. P_j: vectors of 64-bit integers, for Philox. P_fma, for
    products only, may round once or twice. P_top and P_low: the larger and the smaller, and b (NEON: NaN) when one is NaN. */
-#if defined(AMPI_X86) || defined(AMPI_NEON)
-#  define AMPI_ALWAYS __attribute__((always_inline)) static inline
-#  define AMPI_ALWAYS_HOST AMPI_ALWAYS
-#else
-#  define AMPI_ALWAYS AMP_INLINE
-#  define AMPI_ALWAYS_HOST static inline /* calls what nvcc takes for host functions */
-#endif
+#  if defined(AMPI_X86) || defined(AMPI_NEON)
+#    define AMPI_ALWAYS      __attribute__((always_inline)) static inline
+#    define AMPI_ALWAYS_HOST AMPI_ALWAYS
+#  else
+#    define AMPI_ALWAYS      AMP_INLINE
+#    define AMPI_ALWAYS_HOST static inline /* calls what nvcc takes for host functions */
+#  endif
 /* Portable C: one lane. exp and the activations are the scalar functions themselves, which the vectors below repeat. */
-#define AMPI_TC
-#define ampi_c_N 1u
+#  define AMPI_TC
+#  define ampi_c_N 1u
 typedef float ampi_c_v;
 typedef uint32_t ampi_c_i;
 typedef double ampi_c_d;
-AMP_INLINE uint32_t ampi_c_sel(int condition, uint32_t yes, uint32_t no) { uint32_t m = 0u - (uint32_t)condition; return (yes & m) | (no & ~m); } /* no branch */
-AMP_INLINE ampi_c_i ampi_c_ldi(const void *p) { ampi_c_i x; memcpy(&x, p, sizeof x); return x; }
-AMP_INLINE void ampi_c_st8(uint8_t *p, ampi_c_i a, ampi_c_i b, ampi_c_i c, ampi_c_i d) { p[0] = (uint8_t)a; p[1] = (uint8_t)b; p[2] = (uint8_t)c; p[3] = (uint8_t)d; }
-#define AMPI_C_OP(name, type, R, value) AMP_INLINE R ampi_c_##name(type a, type b) { return value; }
-AMPI_C_OP(add, float, float, ampi_add(a, b)) AMPI_C_OP(sub, float, float, ampi_sub(a, b)) AMPI_C_OP(mul, float, float, ampi_mul(a, b)) AMPI_C_OP(div, float, float, ampi_div(a, b))
-AMPI_C_OP(and, uint32_t, uint32_t, a & b) AMPI_C_OP(or, uint32_t, uint32_t, a | b) AMPI_C_OP(xor, uint32_t, uint32_t, a ^ b) AMPI_C_OP(addi, uint32_t, uint32_t, a + b)
-AMPI_C_OP(subi, uint32_t, uint32_t, a - b) AMPI_C_OP(shl, uint32_t, uint32_t, a << b) AMPI_C_OP(min, uint32_t, uint32_t, ampi_c_sel((int32_t)a > (int32_t)b, b, a))
-AMPI_C_OP(gt, uint32_t, int, (int32_t)a > (int32_t)b) AMPI_C_OP(max, uint32_t, uint32_t, (int32_t)a > (int32_t)b ? a : b) AMPI_C_OP(shr, uint32_t, uint32_t, a >> b)
-AMPI_C_OP(clamp, float, float, ampi_clamp(a, b)) AMPI_C_OP(signed, float, float, ampi_signed(a, b)) AMPI_C_OP(top, float, float, a > b ? a : b)
-#undef AMPI_C_OP
-#define ampi_c_set(x) (x)
-#define ampi_c_dup(x) ((uint32_t)(x))
-#define ampi_c_sqrt ampi_sqrt
-#define ampi_c_any(a) ((a) != 0)
-#define ampi_c_b ampi_bits
-#define ampi_c_f ampi_float
-#define ampi_c_exp amp_exp
-#define ampi_c_act1 ampi_act
-#define ampi_c_act_grad1 ampi_act_grad
-#define ampi_c_ldf(p) (*(p))
-#define ampi_c_ldd(p) (*(p))
-#define ampi_c_stf(p, x) (void)(*(p) = (x))
-#define ampi_c_std(p, x) (void)(*(p) = (x))
-#define ampi_c_sti(p, x) (void)(*(p) = (x))
-#define ampi_c_lo(x) ((double)(x))
-#define ampi_c_hi(x) ((double)(x))
-#define ampi_c_addd(a, b) ((a) + (b))
-#define ampi_c_square(a, sum) ((sum) + (a) * (a))
-#define ampi_c_fma(a, b, c) ((a) * (b) + (c))
-#define ampi_c_done() (void)0
-#define ampi_c_plus(a, b) ((a) + (b)) /* no guard: compilers are to vectorise loops of these */
-#define ampi_c_minus(a, b) ((a) - (b))
+AMP_INLINE uint32_t ampi_c_sel(int condition, uint32_t yes, uint32_t no) {
+    uint32_t m = 0u - (uint32_t)condition;
+    return (yes & m) | (no & ~m);
+} /* no branch */
+AMP_INLINE ampi_c_i ampi_c_ldi(const void *p) {
+    ampi_c_i x;
+    memcpy(&x, p, sizeof x);
+    return x;
+}
+AMP_INLINE void ampi_c_st8(uint8_t *p, ampi_c_i a, ampi_c_i b, ampi_c_i c, ampi_c_i d) {
+    p[0] = (uint8_t)a;
+    p[1] = (uint8_t)b;
+    p[2] = (uint8_t)c;
+    p[3] = (uint8_t)d;
+}
+#  define AMPI_C_OP(name, type, R, value) \
+      AMP_INLINE R ampi_c_##name(type a, type b) { return value; }
+AMPI_C_OP(add, float, float, ampi_add(a, b))
+AMPI_C_OP(sub, float, float, ampi_sub(a, b)) AMPI_C_OP(mul, float, float, ampi_mul(a, b)) AMPI_C_OP(
+    div, float, float, ampi_div(a, b)) AMPI_C_OP(and, uint32_t, uint32_t, a &b) AMPI_C_OP(or, uint32_t, uint32_t, a | b)
+    AMPI_C_OP(xor, uint32_t, uint32_t, a ^ b) AMPI_C_OP(addi, uint32_t, uint32_t, a + b)
+        AMPI_C_OP(subi, uint32_t, uint32_t, a - b) AMPI_C_OP(shl, uint32_t, uint32_t, a << b) AMPI_C_OP(min, uint32_t,
+            uint32_t, ampi_c_sel((int32_t)a > (int32_t)b, b, a)) AMPI_C_OP(gt, uint32_t, int, (int32_t)a > (int32_t)b)
+            AMPI_C_OP(max, uint32_t, uint32_t, (int32_t)a > (int32_t)b ? a : b)
+                AMPI_C_OP(shr, uint32_t, uint32_t, a >> b) AMPI_C_OP(clamp, float, float, ampi_clamp(a, b))
+                    AMPI_C_OP(signed, float, float, ampi_signed(a, b)) AMPI_C_OP(top, float, float, a > b ? a : b)
+#  undef AMPI_C_OP
+#  define ampi_c_set(x)         (x)
+#  define ampi_c_dup(x)         ((uint32_t)(x))
+#  define ampi_c_sqrt           ampi_sqrt
+#  define ampi_c_any(a)         ((a) != 0)
+#  define ampi_c_b              ampi_bits
+#  define ampi_c_f              ampi_float
+#  define ampi_c_exp            amp_exp
+#  define ampi_c_act1           ampi_act
+#  define ampi_c_act_grad1      ampi_act_grad
+#  define ampi_c_ldf(p)         (*(p))
+#  define ampi_c_ldd(p)         (*(p))
+#  define ampi_c_stf(p, x)      (void)(*(p) = (x))
+#  define ampi_c_std(p, x)      (void)(*(p) = (x))
+#  define ampi_c_sti(p, x)      (void)(*(p) = (x))
+#  define ampi_c_lo(x)          ((double)(x))
+#  define ampi_c_hi(x)          ((double)(x))
+#  define ampi_c_addd(a, b)     ((a) + (b))
+#  define ampi_c_square(a, sum) ((sum) + (a) * (a))
+#  define ampi_c_fma(a, b, c)   ((a) * (b) + (c))
+#  define ampi_c_done()         (void)0
+#  define ampi_c_plus(a, b)     ((a) + (b)) /* no guard: compilers are to vectorise loops of these */
+#  define ampi_c_minus(a, b)    ((a) - (b))
 
 /* ---- conversions: nearest even without a branch. Normal numbers by integers; below them the addition of a number whose last place is
    the target's smallest subnormal rounds. ---- */
-#define AMPI_CODEC(P, T, ADD, SUB) \
-    T AMPI_ALWAYS P##_i P##_finish(P##_i x, P##_i a, P##_i r, amp_dtype t) { /* NaN and sign */ \
-        const ampi_format f = ampi_format_of(t); \
-        P##_i nan = P##_dup(f.nan); \
-        if (t != AMP_F8E4M3) nan = P##_or(nan, P##_and(P##_shr(a, 23u - f.mant), P##_dup((1u << f.mant) - 1u))); \
-        r = P##_sel(P##_gt(a, P##_dup(0x7f800000u)), nan, r); \
-        return P##_or(r, f.mant > 3u ? P##_and(P##_shr(x, 16), P##_dup(0x8000u)) : P##_and(P##_shr(x, 24), P##_dup(0x80u))); \
-    } \
-    T AMPI_ALWAYS P##_i P##_encode(P##_i x, amp_dtype t, uint32_t cap) { /* cap: what overflow becomes */ \
-        const ampi_format f = ampi_format_of(t); \
-        const uint32_t s = 23u - f.mant, magic = (f.emin + s) << 23; \
-        P##_i a = P##_and(x, P##_dup(0x7fffffffu)), r; \
-        if (t == AMP_BF16 && cap == f.over) { \
-            r = P##_addi(x, P##_addi(P##_and(P##_shr(x, 16), P##_dup(1)), P##_dup(0x7fffu))); \
-            return P##_shr(P##_sel(P##_gt(a, P##_dup(0x7f800000u)), P##_or(x, P##_dup(0x400000u)), r), 16); \
-        } \
-        r = P##_addi(P##_addi(a, P##_dup((1u << (s - 1u)) - 1u - ((f.emin - 1u) << 23))), P##_and(P##_shr(a, s), P##_dup(1))); \
-        r = P##_shr(r, s); \
-        if (t != AMP_BF16) r = P##_sel(P##_gt(P##_dup(f.emin << 23), a), P##_subi(P##_b(ADD(P##_f(a), P##_f(P##_dup(magic)))), P##_dup(magic)), r); \
-        r = P##_min(r, P##_dup(cap)); \
-        if (t == AMP_F8E4M3 && cap == f.over) return P##_or(r, P##_and(P##_shr(x, 24), P##_dup(0x80u))); \
-        return P##_finish(x, a, r, t); \
-    } \
-    T AMPI_ALWAYS P##_i P##_decode(P##_i w, amp_dtype t) { \
-        const ampi_format f = ampi_format_of(t); \
-        const uint32_t at = f.mant > 3u ? 15 : 7, s = 23u - f.mant, magic = (f.emin + s) << 23; \
-        P##_i a = P##_and(w, P##_dup((1u << at) - 1u)), up = P##_shl(a, s), r = P##_addi(up, P##_dup((f.emin - 1u) << 23)); \
-        if (t == AMP_BF16) { \
-            r = P##_shl(w, 16); \
-            return P##_or(r, P##_and(P##_shr(P##_subi(P##_dup(f.over), a), 9), P##_dup(0x400000u))); /* a - over > 0: NaN */ \
-        } \
-        r = P##_sel(P##_gt(P##_dup(1u << f.mant), a), P##_b(SUB(P##_f(P##_addi(a, P##_dup(magic))), P##_f(P##_dup(magic)))), r); \
-        if (t == AMP_F8E4M3) r = P##_sel(P##_gt(a, P##_dup(0x7eu)), P##_dup(0x7ff00000u), r); \
-        else { \
-            r = P##_sel(P##_gt(a, P##_dup(f.over - 1u)), P##_or(up, P##_dup(0x7f800000u)), r); \
-            r = P##_or(r, P##_and(P##_shr(P##_subi(P##_dup(f.over), a), 9), P##_dup(0x400000u))); \
-        } \
-        return P##_or(r, P##_shl(P##_shr(w, at), 31)); \
-    }
-AMPI_CODEC(ampi_c, AMPI_TC, ampi_c_plus, ampi_c_minus)
-static void ampi_c_widen_f32(void *d, const void *s, size_t n) { memcpy(d, s, n * 4); }
-static void ampi_c_narrow_f32(void *d, const void *s, size_t n) { if (d != s) memcpy(d, s, n * 4); }
+#  define AMPI_CODEC(P, T, ADD, SUB) \
+      T AMPI_ALWAYS P##_i P##_finish(P##_i x, P##_i a, P##_i r, amp_dtype t) { /* NaN and sign */ \
+          const ampi_format f = ampi_format_of(t); \
+          P##_i nan = P##_dup(f.nan); \
+          if (t != AMP_F8E4M3) nan = P##_or(nan, P##_and(P##_shr(a, 23u - f.mant), P##_dup((1u << f.mant) - 1u))); \
+          r = P##_sel(P##_gt(a, P##_dup(0x7f800000u)), nan, r); \
+          return P##_or( \
+              r, f.mant > 3u ? P##_and(P##_shr(x, 16), P##_dup(0x8000u)) : P##_and(P##_shr(x, 24), P##_dup(0x80u))); \
+      } \
+      T AMPI_ALWAYS P##_i P##_encode(P##_i x, amp_dtype t, uint32_t cap) { /* cap: what overflow becomes */ \
+          const ampi_format f = ampi_format_of(t); \
+          const uint32_t s = 23u - f.mant, magic = (f.emin + s) << 23; \
+          P##_i a = P##_and(x, P##_dup(0x7fffffffu)), r; \
+          if (t == AMP_BF16 && cap == f.over) { \
+              r = P##_addi(x, P##_addi(P##_and(P##_shr(x, 16), P##_dup(1)), P##_dup(0x7fffu))); \
+              return P##_shr(P##_sel(P##_gt(a, P##_dup(0x7f800000u)), P##_or(x, P##_dup(0x400000u)), r), 16); \
+          } \
+          r = P##_addi(P##_addi(a, P##_dup((1u << (s - 1u)) - 1u - ((f.emin - 1u) << 23))), \
+              P##_and(P##_shr(a, s), P##_dup(1))); \
+          r = P##_shr(r, s); \
+          if (t != AMP_BF16) \
+              r = P##_sel(P##_gt(P##_dup(f.emin << 23), a), \
+                  P##_subi(P##_b(ADD(P##_f(a), P##_f(P##_dup(magic)))), P##_dup(magic)), r); \
+          r = P##_min(r, P##_dup(cap)); \
+          if (t == AMP_F8E4M3 && cap == f.over) return P##_or(r, P##_and(P##_shr(x, 24), P##_dup(0x80u))); \
+          return P##_finish(x, a, r, t); \
+      } \
+      T AMPI_ALWAYS P##_i P##_decode(P##_i w, amp_dtype t) { \
+          const ampi_format f = ampi_format_of(t); \
+          const uint32_t at = f.mant > 3u ? 15 : 7, s = 23u - f.mant, magic = (f.emin + s) << 23; \
+          P##_i a = P##_and(w, P##_dup((1u << at) - 1u)), up = P##_shl(a, s), \
+                r = P##_addi(up, P##_dup((f.emin - 1u) << 23)); \
+          if (t == AMP_BF16) { \
+              r = P##_shl(w, 16); \
+              return P##_or( \
+                  r, P##_and(P##_shr(P##_subi(P##_dup(f.over), a), 9), P##_dup(0x400000u))); /* a - over > 0: NaN */ \
+          } \
+          r = P##_sel(P##_gt(P##_dup(1u << f.mant), a), \
+              P##_b(SUB(P##_f(P##_addi(a, P##_dup(magic))), P##_f(P##_dup(magic)))), r); \
+          if (t == AMP_F8E4M3) \
+              r = P##_sel(P##_gt(a, P##_dup(0x7eu)), P##_dup(0x7ff00000u), r); \
+          else { \
+              r = P##_sel(P##_gt(a, P##_dup(f.over - 1u)), P##_or(up, P##_dup(0x7f800000u)), r); \
+              r = P##_or(r, P##_and(P##_shr(P##_subi(P##_dup(f.over), a), 9), P##_dup(0x400000u))); \
+          } \
+          return P##_or(r, P##_shl(P##_shr(w, at), 31)); \
+      }
+                        AMPI_CODEC(ampi_c, AMPI_TC, ampi_c_plus, ampi_c_minus) static void ampi_c_widen_f32(
+                            void *d, const void *s, size_t n) {
+    memcpy(d, s, n * 4);
+}
+static void ampi_c_narrow_f32(void *d, const void *s, size_t n) {
+    if (d != s) memcpy(d, s, n * 4);
+}
 /* Conversions go in steps of `count` elements: STEP(d, s). What is left of n goes through a padded copy. */
-#define AMPI_STEPS(T, name, STEP, count, dsize, ssize) \
-    T static void name(void *d, const void *s, size_t n) { \
-        size_t i; \
-        for (i = 0; i + (count) <= n; i += (count)) STEP((char *)d + i * (dsize), (const char *)s + i * (ssize)); \
-        if (i < n) { \
-            char x[(count) * (ssize)], y[(count) * (dsize)]; \
-            memset(x, 0, sizeof x); \
-            memcpy(x, (const char *)s + i * (ssize), (n - i) * (ssize)); \
-            STEP(y, x); \
-            memcpy((char *)d + i * (dsize), y, (n - i) * (dsize)); \
-        } \
-    }
-#define AMPI_PORTABLE(name, dtype, type) \
-    AMP_INLINE void ampi_c_widen_##name##_1(char *d, const char *s) { \
-        type h[16]; uint32_t u[16]; size_t e; \
-        memcpy(h, s, sizeof h); \
-        for (e = 0; e < 16; e++) u[e] = ampi_c_decode(h[e], dtype); \
-        memcpy(d, u, sizeof u); \
-    } \
-    AMP_INLINE void ampi_c_narrow_##name##_1(char *d, const char *s) { \
-        type h[16]; uint32_t u[16]; size_t e; \
-        memcpy(u, s, sizeof u); \
-        for (e = 0; e < 16; e++) h[e] = (type)ampi_c_encode(u[e], dtype, ampi_format_of(dtype).over); \
-        memcpy(d, h, sizeof h); \
-    } \
-    AMPI_STEPS(AMPI_TC, ampi_c_widen_##name, ampi_c_widen_##name##_1, 16u, 4u, sizeof(type)) \
-    AMPI_STEPS(AMPI_TC, ampi_c_narrow_##name, ampi_c_narrow_##name##_1, 16u, sizeof(type), 4u)
+#  define AMPI_STEPS(T, name, STEP, count, dsize, ssize) \
+      T static void name(void *d, const void *s, size_t n) { \
+          size_t i; \
+          for (i = 0; i + (count) <= n; i += (count)) \
+              STEP((char *)d + i * (dsize), (const char *)s + i * (ssize)); \
+          if (i < n) { \
+              char x[(count) * (ssize)], y[(count) * (dsize)]; \
+              memset(x, 0, sizeof x); \
+              memcpy(x, (const char *)s + i * (ssize), (n - i) * (ssize)); \
+              STEP(y, x); \
+              memcpy((char *)d + i * (dsize), y, (n - i) * (dsize)); \
+          } \
+      }
+#  define AMPI_PORTABLE(name, dtype, type) \
+      AMP_INLINE void ampi_c_widen_##name##_1(char *d, const char *s) { \
+          type h[16]; \
+          uint32_t u[16]; \
+          size_t e; \
+          memcpy(h, s, sizeof h); \
+          for (e = 0; e < 16; e++) \
+              u[e] = ampi_c_decode(h[e], dtype); \
+          memcpy(d, u, sizeof u); \
+      } \
+      AMP_INLINE void ampi_c_narrow_##name##_1(char *d, const char *s) { \
+          type h[16]; \
+          uint32_t u[16]; \
+          size_t e; \
+          memcpy(u, s, sizeof u); \
+          for (e = 0; e < 16; e++) \
+              h[e] = (type)ampi_c_encode(u[e], dtype, ampi_format_of(dtype).over); \
+          memcpy(d, h, sizeof h); \
+      } \
+      AMPI_STEPS(AMPI_TC, ampi_c_widen_##name, ampi_c_widen_##name##_1, 16u, 4u, sizeof(type)) \
+      AMPI_STEPS(AMPI_TC, ampi_c_narrow_##name, ampi_c_narrow_##name##_1, 16u, sizeof(type), 4u)
 AMPI_PORTABLE(f16, AMP_F16, uint16_t)
 AMPI_PORTABLE(bf16, AMP_BF16, uint16_t)
 AMPI_PORTABLE(f8e4m3, AMP_F8E4M3, uint8_t)
 AMPI_PORTABLE(f8e5m2, AMP_F8E5M2, uint8_t)
-#undef AMPI_PORTABLE
+#  undef AMPI_PORTABLE
 
 static void ampi_c_round(void *d, amp_dtype t, const void *s, size_t n, const uint32_t *r, int saturate) {
     size_t i;
@@ -5233,24 +6292,35 @@ static void ampi_c_round(void *d, amp_dtype t, const void *s, size_t n, const ui
 }
 static const uint32_t *ampi_c_random(uint32_t *buf, size_t n, uint64_t seed, uint64_t stream, uint64_t at) {
     size_t i;
-    for (i = 0; i < n + (at & 3u); i += 4) amp_philox(buf + i, seed, stream, (at >> 2) + i / 4);
+    for (i = 0; i < n + (at & 3u); i += 4)
+        amp_philox(buf + i, seed, stream, (at >> 2) + i / 4);
     return buf + (at & 3u);
 }
 /* Not finite: the exponent bits e of every element in the word are ones, so adding its lowest bit carries into the sign's place, and
    never past it. */
-static uint32_t ampi_exponents(amp_dtype t) { return t == AMP_F32 ? 0x7f800000u : t == AMP_F16 ? 0x7c007c00u : t == AMP_BF16 ? 0x7f807f80u : t == AMP_F8E4M3 ? 0x7f7f7f7fu : 0x7c7c7c7cu; }
-static uint32_t ampi_signs(amp_dtype t) { return t == AMP_F32 ? 0x80000000u : t == AMP_F16 || t == AMP_BF16 ? 0x80008000u : 0x80808080u; }
+static uint32_t ampi_exponents(amp_dtype t) {
+    return t == AMP_F32   ? 0x7f800000u
+        : t == AMP_F16    ? 0x7c007c00u
+        : t == AMP_BF16   ? 0x7f807f80u
+        : t == AMP_F8E4M3 ? 0x7f7f7f7fu
+                          : 0x7c7c7c7cu;
+}
+static uint32_t ampi_signs(amp_dtype t) {
+    return t == AMP_F32 ? 0x80000000u : t == AMP_F16 || t == AMP_BF16 ? 0x80008000u : 0x80808080u;
+}
 static int ampi_c_bad(const void *p, size_t bytes, amp_dtype t) {
     uint32_t e = ampi_exponents(t), sign = ampi_signs(t), any = 0, x[16], k;
     size_t i;
     for (i = 0; i + 64 <= bytes; i += 64) {
         memcpy(x, (const char *)p + i, 64);
-        for (k = 0; k < 16; k++) any |= (x[k] & e) + (sign - e);
+        for (k = 0; k < 16; k++)
+            any |= (x[k] & e) + (sign - e);
     }
     if (i < bytes) {
         memset(x, 0, 64);
         memcpy(x, (const char *)p + i, bytes - i);
-        for (k = 0; k < 16; k++) any |= (x[k] & e) + (sign - e);
+        for (k = 0; k < 16; k++)
+            any |= (x[k] & e) + (sign - e);
     }
     return (any & sign) != 0;
 }
@@ -5258,66 +6328,106 @@ static void ampi_c_tile_4(size_t kc, const float *a, const float *b, float *c, i
     float acc[4][8];
     size_t i, j;
     memset(acc, 0, sizeof acc);
-    for (; kc--; a += 4, b += 8) for (i = 0; i < 4; i++) for (j = 0; j < 8; j++) acc[i][j] += a[i] * b[j];
-    for (i = 0; i < 4; i++) for (j = 0; j < 8; j++) c[i * AMPI_LDC + j] = first ? acc[i][j] : c[i * AMPI_LDC + j] + acc[i][j];
+    for (; kc--; a += 4, b += 8)
+        for (i = 0; i < 4; i++)
+            for (j = 0; j < 8; j++)
+                acc[i][j] += a[i] * b[j];
+    for (i = 0; i < 4; i++)
+        for (j = 0; j < 8; j++)
+            c[i * AMPI_LDC + j] = first ? acc[i][j] : c[i * AMPI_LDC + j] + acc[i][j];
 }
 static void ampi_c_pack4(float *to, size_t width, const float *rows, size_t ld, size_t depth) {
     size_t k;
-    for (k = 0; k < depth; k++, to += width) { to[0] = rows[k]; to[1] = rows[ld + k]; to[2] = rows[2 * ld + k]; to[3] = rows[3 * ld + k]; }
+    for (k = 0; k < depth; k++, to += width) {
+        to[0] = rows[k];
+        to[1] = rows[ld + k];
+        to[2] = rows[2 * ld + k];
+        to[3] = rows[3 * ld + k];
+    }
 }
-#ifdef AMPI_X86
-#ifndef __clang__
-#  pragma GCC diagnostic push
-#  pragma GCC diagnostic ignored "-Wuninitialized" /* GCC bug 105593: its own _mm512_undefined_*() */
-#  pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
-#endif
-#define AMPI_TS
-#define AMPI_T2 __attribute__((target("avx2,fma,f16c")))
-#define AMPI_T5 __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c")))
-#define ampi_s_N 4u
-#define ampi_2_N 8u
-#define ampi_5_N 16u
-#define AMPI_FF(P, T, V, C, name, call) T AMPI_ALWAYS V P##_##name(V a, V b) { V r = call(a, b); __asm__("" : "+" C(r)); return r; }
-#define AMPI_II(P, T, I, name, call) T AMPI_ALWAYS I P##_##name(I a, I b) { return call(a, b); }
-#define AMPI_X86_OPS(P, V, M, T, I, L, C, SET64, FMA) /* what differs in a suffix only */ \
-    typedef V P##_v; \
-    typedef V##d P##_d; \
-    typedef I P##_i, P##_j; \
-    AMPI_FF(P, T, V, C, add, M##_add_ps) AMPI_FF(P, T, V, C, sub, M##_sub_ps) AMPI_FF(P, T, V, C, mul, M##_mul_ps) \
-    AMPI_II(P, T, I, and, M##_and_si##L) AMPI_II(P, T, I, or, M##_or_si##L) AMPI_II(P, T, I, xor, M##_xor_si##L) AMPI_II(P, T, I, addi, M##_add_epi32) \
-    AMPI_II(P, T, I, subi, M##_sub_epi32) AMPI_II(P, T, I, add64, M##_add_epi64) AMPI_II(P, T, I, xor64, M##_xor_si##L) AMPI_II(P, T, I, mul32, M##_mul_epu32) \
-    AMPI_II(P, T, I, even64, M##_unpacklo_epi64) AMPI_II(P, T, I, odd64, M##_unpackhi_epi64) \
-    T AMPI_ALWAYS V P##_set(float x) { return M##_set1_ps(x); } \
-    T AMPI_ALWAYS V P##_ldf(const float *p) { return M##_loadu_ps(p); } \
-    T AMPI_ALWAYS void P##_stf(float *p, V x) { M##_storeu_ps(p, x); } \
-    T AMPI_ALWAYS V P##_fma(V a, V b, V c) { return FMA; } \
-    T AMPI_ALWAYS V##d P##_ldd(const double *p) { return M##_loadu_pd(p); } \
-    T AMPI_ALWAYS void P##_std(double *p, V##d x) { M##_storeu_pd(p, x); } \
-    T AMPI_ALWAYS V##d P##_addd(V##d a, V##d b) { return M##_add_pd(a, b); } \
-    T AMPI_ALWAYS I P##_ldi(const void *p) { return M##_loadu_si##L((const I *)p); } \
-    T AMPI_ALWAYS void P##_sti(void *p, I x) { M##_storeu_si##L((I *)p, x); } \
-    T AMPI_ALWAYS V P##_f(I x) { return M##_castsi##L##_ps(x); } \
-    T AMPI_ALWAYS I P##_b(V x) { return M##_castps_si##L(x); } \
-    T AMPI_ALWAYS I P##_dup(uint32_t x) { return M##_set1_epi32((int)x); } \
-    T AMPI_ALWAYS I P##_dup64(uint64_t x) { return SET64((long long)x); } \
-    T AMPI_ALWAYS I P##_hi32(I a) { return M##_srli_epi64(a, 32); } \
-    T AMPI_ALWAYS I P##_join32(I lo, I hi) { return P##_or(P##_and(lo, P##_dup64(0xffffffffu)), M##_slli_epi64(hi, 32)); } \
-    T AMPI_ALWAYS void P##_st64(void *p, I x) { M##_storeu_si##L((I *)p, x); }
+#  ifdef AMPI_X86
+#    ifndef __clang__
+#      pragma GCC diagnostic push
+#      pragma GCC diagnostic ignored "-Wuninitialized" /* GCC bug 105593: its own _mm512_undefined_*() */
+#      pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#    endif
+#    define AMPI_TS
+#    define AMPI_T2  __attribute__((target("avx2,fma,f16c")))
+#    define AMPI_T5  __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c")))
+#    define ampi_s_N 4u
+#    define ampi_2_N 8u
+#    define ampi_5_N 16u
+#    define AMPI_FF(P, T, V, C, name, call) \
+        T AMPI_ALWAYS V P##_##name(V a, V b) { \
+            V r = call(a, b); \
+            __asm__("" : "+" C(r)); \
+            return r; \
+        }
+#    define AMPI_II(P, T, I, name, call) \
+        T AMPI_ALWAYS I P##_##name(I a, I b) { return call(a, b); }
+#    define AMPI_X86_OPS(P, V, M, T, I, L, C, SET64, FMA) /* what differs in a suffix only */ \
+        typedef V P##_v; \
+        typedef V##d P##_d; \
+        typedef I P##_i, P##_j; \
+        AMPI_FF(P, T, V, C, add, M##_add_ps) \
+        AMPI_FF(P, T, V, C, sub, M##_sub_ps) AMPI_FF(P, T, V, C, mul, M##_mul_ps) AMPI_II(P, T, I, and, M##_and_si##L) \
+            AMPI_II(P, T, I, or, M##_or_si##L) AMPI_II(P, T, I, xor, M##_xor_si##L) \
+                AMPI_II(P, T, I, addi, M##_add_epi32) AMPI_II(P, T, I, subi, M##_sub_epi32) \
+                    AMPI_II(P, T, I, add64, M##_add_epi64) AMPI_II(P, T, I, xor64, M##_xor_si##L) \
+                        AMPI_II(P, T, I, mul32, M##_mul_epu32) AMPI_II(P, T, I, even64, M##_unpacklo_epi64) \
+                            AMPI_II(P, T, I, odd64, M##_unpackhi_epi64) T AMPI_ALWAYS V \
+                            P##_set(float x) { \
+            return M##_set1_ps(x); \
+        } \
+        T AMPI_ALWAYS V P##_ldf(const float *p) { return M##_loadu_ps(p); } \
+        T AMPI_ALWAYS void P##_stf(float *p, V x) { M##_storeu_ps(p, x); } \
+        T AMPI_ALWAYS V P##_fma(V a, V b, V c) { return FMA; } \
+        T AMPI_ALWAYS V##d P##_ldd(const double *p) { return M##_loadu_pd(p); } \
+        T AMPI_ALWAYS void P##_std(double *p, V##d x) { M##_storeu_pd(p, x); } \
+        T AMPI_ALWAYS V##d P##_addd(V##d a, V##d b) { return M##_add_pd(a, b); } \
+        T AMPI_ALWAYS I P##_ldi(const void *p) { return M##_loadu_si##L((const I *)p); } \
+        T AMPI_ALWAYS void P##_sti(void *p, I x) { M##_storeu_si##L((I *)p, x); } \
+        T AMPI_ALWAYS V P##_f(I x) { return M##_castsi##L##_ps(x); } \
+        T AMPI_ALWAYS I P##_b(V x) { return M##_castps_si##L(x); } \
+        T AMPI_ALWAYS I P##_dup(uint32_t x) { return M##_set1_epi32((int)x); } \
+        T AMPI_ALWAYS I P##_dup64(uint64_t x) { return SET64((long long)x); } \
+        T AMPI_ALWAYS I P##_hi32(I a) { return M##_srli_epi64(a, 32); } \
+        T AMPI_ALWAYS I P##_join32(I lo, I hi) { \
+            return P##_or(P##_and(lo, P##_dup64(0xffffffffu)), M##_slli_epi64(hi, 32)); \
+        } \
+        T AMPI_ALWAYS void P##_st64(void *p, I x) { M##_storeu_si##L((I *)p, x); }
 AMPI_X86_OPS(ampi_s, __m128, _mm, AMPI_TS, __m128i, 128, "x", _mm_set1_epi64x, _mm_add_ps(_mm_mul_ps(a, b), c))
 AMPI_X86_OPS(ampi_2, __m256, _mm256, AMPI_T2, __m256i, 256, "x", _mm256_set1_epi64x, _mm256_fmadd_ps(a, b, c))
 AMPI_X86_OPS(ampi_5, __m512, _mm512, AMPI_T5, __m512i, 512, "v", _mm512_set1_epi64, _mm512_fmadd_ps(a, b, c))
-#undef AMPI_X86_OPS
+#    undef AMPI_X86_OPS
 /* SSE2 */
-#ifdef __AVX__ /* the same registers: no mixing of encodings */
-#  define AMPI_SSE2_OP(op, r, a) __asm__("v" op " %1, %0, %0" : "+x"(r) : "x"(a))
-AMPI_ALWAYS __m128 ampi_s_sqrt(__m128 a) { __m128 r; __asm__("vsqrtps %1, %0" : "=x"(r) : "x"(a)); return r; }
-#else
-#  define AMPI_SSE2_OP(op, r, a) __asm__(op " %1, %0" : "+x"(r) : "x"(a))
-AMPI_ALWAYS __m128 ampi_s_sqrt(__m128 a) { __m128 r; __asm__("sqrtps %1, %0" : "=x"(r) : "x"(a)); return r; }
-#endif
-AMPI_ALWAYS __m128 ampi_s_div(__m128 a, __m128 b) { AMPI_SSE2_OP("divps", a, b); return a; }
-AMPI_ALWAYS __m128 ampi_s_top(__m128 a, __m128 b) { AMPI_SSE2_OP("maxps", a, b); return a; }
-AMPI_ALWAYS __m128 ampi_s_low(__m128 a, __m128 b) { AMPI_SSE2_OP("minps", a, b); return a; }
+#    ifdef __AVX__ /* the same registers: no mixing of encodings */
+#      define AMPI_SSE2_OP(op, r, a) __asm__("v" op " %1, %0, %0" : "+x"(r) : "x"(a))
+AMPI_ALWAYS __m128 ampi_s_sqrt(__m128 a) {
+    __m128 r;
+    __asm__("vsqrtps %1, %0" : "=x"(r) : "x"(a));
+    return r;
+}
+#    else
+#      define AMPI_SSE2_OP(op, r, a) __asm__(op " %1, %0" : "+x"(r) : "x"(a))
+AMPI_ALWAYS __m128 ampi_s_sqrt(__m128 a) {
+    __m128 r;
+    __asm__("sqrtps %1, %0" : "=x"(r) : "x"(a));
+    return r;
+}
+#    endif
+AMPI_ALWAYS __m128 ampi_s_div(__m128 a, __m128 b) {
+    AMPI_SSE2_OP("divps", a, b);
+    return a;
+}
+AMPI_ALWAYS __m128 ampi_s_top(__m128 a, __m128 b) {
+    AMPI_SSE2_OP("maxps", a, b);
+    return a;
+}
+AMPI_ALWAYS __m128 ampi_s_low(__m128 a, __m128 b) {
+    AMPI_SSE2_OP("minps", a, b);
+    return a;
+}
 AMPI_ALWAYS __m128d ampi_s_lo(__m128 x) { return _mm_cvtps_pd(x); }
 AMPI_ALWAYS __m128d ampi_s_hi(__m128 x) { return _mm_cvtps_pd(_mm_movehl_ps(x, x)); }
 AMPI_ALWAYS __m128d ampi_s_square(__m128d a, __m128d sum) { return _mm_add_pd(sum, _mm_mul_pd(a, a)); }
@@ -5325,40 +6435,65 @@ typedef __m128i ampi_s_m;
 AMPI_ALWAYS __m128i ampi_s_shr(__m128i a, uint32_t n) { return _mm_srli_epi32(a, (int)n); }
 AMPI_ALWAYS __m128i ampi_s_shl(__m128i a, uint32_t n) { return _mm_slli_epi32(a, (int)n); }
 AMPI_ALWAYS __m128i ampi_s_gt(__m128i a, __m128i b) { return _mm_cmpgt_epi32(a, b); }
-AMPI_ALWAYS __m128i ampi_s_sel(__m128i m, __m128i a, __m128i b) { return _mm_or_si128(_mm_and_si128(m, a), _mm_andnot_si128(m, b)); }
+AMPI_ALWAYS __m128i ampi_s_sel(__m128i m, __m128i a, __m128i b) {
+    return _mm_or_si128(_mm_and_si128(m, a), _mm_andnot_si128(m, b));
+}
 AMPI_ALWAYS __m128i ampi_s_min(__m128i a, __m128i b) { return ampi_s_sel(ampi_s_gt(a, b), b, a); }
 AMPI_ALWAYS __m128i ampi_s_max(__m128i a, __m128i b) { return ampi_s_sel(ampi_s_gt(a, b), a, b); }
 AMPI_ALWAYS int ampi_s_any(__m128i a) { return _mm_movemask_epi8(_mm_cmpeq_epi32(a, _mm_setzero_si128())) != 0xffff; }
-AMPI_ALWAYS __m128i ampi_s_up16(const void *p) { return _mm_unpacklo_epi16(_mm_loadl_epi64((const __m128i *)p), _mm_setzero_si128()); }
+AMPI_ALWAYS __m128i ampi_s_up16(const void *p) {
+    return _mm_unpacklo_epi16(_mm_loadl_epi64((const __m128i *)p), _mm_setzero_si128());
+}
 AMPI_ALWAYS __m128i ampi_s_up8(const void *p) {
     int32_t x;
     memcpy(&x, p, 4);
     return _mm_unpacklo_epi16(_mm_unpacklo_epi8(_mm_cvtsi32_si128(x), _mm_setzero_si128()), _mm_setzero_si128());
 }
 AMPI_ALWAYS void ampi_s_st16(void *p, __m128i a, __m128i b) { /* the pack saturates signed numbers */
-    _mm_storeu_si128((__m128i *)p, _mm_packs_epi32(_mm_srai_epi32(_mm_slli_epi32(a, 16), 16), _mm_srai_epi32(_mm_slli_epi32(b, 16), 16)));
+    _mm_storeu_si128((__m128i *)p,
+        _mm_packs_epi32(_mm_srai_epi32(_mm_slli_epi32(a, 16), 16), _mm_srai_epi32(_mm_slli_epi32(b, 16), 16)));
 }
 AMPI_ALWAYS void ampi_s_st8(void *p, __m128i a, __m128i b, __m128i c, __m128i d) {
     _mm_storeu_si128((__m128i *)p, _mm_packus_epi16(_mm_packs_epi32(a, b), _mm_packs_epi32(c, d)));
 }
-AMPI_ALWAYS void ampi_s_done(void) { }
+AMPI_ALWAYS void ampi_s_done(void) {}
 AMPI_ALWAYS __m128i ampi_s_iota64(void) { return _mm_set_epi64x(1, 0); }
 static void ampi_s_fence(void) { _mm_sfence(); }
 AMPI_ALWAYS void ampi_s_nt64(char *p, const char *b) {
-    _mm_stream_si128((__m128i *)(void *)p, ampi_s_ldi(b));             _mm_stream_si128((__m128i *)(void *)(p + 16), ampi_s_ldi(b + 16));
-    _mm_stream_si128((__m128i *)(void *)(p + 32), ampi_s_ldi(b + 32)); _mm_stream_si128((__m128i *)(void *)(p + 48), ampi_s_ldi(b + 48));
+    _mm_stream_si128((__m128i *)(void *)p, ampi_s_ldi(b));
+    _mm_stream_si128((__m128i *)(void *)(p + 16), ampi_s_ldi(b + 16));
+    _mm_stream_si128((__m128i *)(void *)(p + 32), ampi_s_ldi(b + 32));
+    _mm_stream_si128((__m128i *)(void *)(p + 48), ampi_s_ldi(b + 48));
 }
 /* AVX2 and AVX-512 */
-#define AMPI_AVX_OPS(P, V, I, M, T, C) \
-    AMPI_II(P, T, I, srlv, M##_srlv_epi32) AMPI_II(P, T, I, sllv, M##_sllv_epi32) AMPI_II(P, T, I, min, M##_min_epi32) AMPI_II(P, T, I, max, M##_max_epi32) \
-    T AMPI_ALWAYS V P##_div(V a, V b) { V r; __asm__("vdivps %2, %1, %0" : "=" C(r) : C(a), C(b)); return r; } \
-    T AMPI_ALWAYS V P##_sqrt(V a) { V r; __asm__("vsqrtps %1, %0" : "=" C(r) : C(a)); return r; } \
-    T AMPI_ALWAYS V P##_top(V a, V b) { V r; __asm__("vmaxps %2, %1, %0" : "=" C(r) : C(a), C(b)); return r; } \
-    T AMPI_ALWAYS V P##_low(V a, V b) { V r; __asm__("vminps %2, %1, %0" : "=" C(r) : C(a), C(b)); return r; }
+#    define AMPI_AVX_OPS(P, V, I, M, T, C) \
+        AMPI_II(P, T, I, srlv, M##_srlv_epi32) \
+        AMPI_II(P, T, I, sllv, M##_sllv_epi32) AMPI_II(P, T, I, min, M##_min_epi32) \
+            AMPI_II(P, T, I, max, M##_max_epi32) T AMPI_ALWAYS V \
+            P##_div(V a, V b) { \
+            V r; \
+            __asm__("vdivps %2, %1, %0" : "=" C(r) : C(a), C(b)); \
+            return r; \
+        } \
+        T AMPI_ALWAYS V P##_sqrt(V a) { \
+            V r; \
+            __asm__("vsqrtps %1, %0" : "=" C(r) : C(a)); \
+            return r; \
+        } \
+        T AMPI_ALWAYS V P##_top(V a, V b) { \
+            V r; \
+            __asm__("vmaxps %2, %1, %0" : "=" C(r) : C(a), C(b)); \
+            return r; \
+        } \
+        T AMPI_ALWAYS V P##_low(V a, V b) { \
+            V r; \
+            __asm__("vminps %2, %1, %0" : "=" C(r) : C(a), C(b)); \
+            return r; \
+        }
 AMPI_AVX_OPS(ampi_2, __m256, __m256i, _mm256, AMPI_T2, "x")
 AMPI_AVX_OPS(ampi_5, __m512, __m512i, _mm512, AMPI_T5, "v")
-#undef AMPI_AVX_OPS
-#undef AMPI_FF
+#    undef AMPI_AVX_OPS
+#    undef AMPI_FF
 typedef __m256i ampi_2_m;
 AMPI_T2 AMPI_ALWAYS __m256d ampi_2_lo(__m256 x) { return _mm256_cvtps_pd(_mm256_castps256_ps128(x)); }
 AMPI_T2 AMPI_ALWAYS __m256d ampi_2_hi(__m256 x) { return _mm256_cvtps_pd(_mm256_extractf128_ps(x, 1)); }
@@ -5368,56 +6503,93 @@ AMPI_T2 AMPI_ALWAYS __m256i ampi_2_shl(__m256i a, uint32_t n) { return _mm256_sl
 AMPI_T2 AMPI_ALWAYS __m256i ampi_2_gt(__m256i a, __m256i b) { return _mm256_cmpgt_epi32(a, b); }
 AMPI_T2 AMPI_ALWAYS __m256i ampi_2_sel(__m256i m, __m256i a, __m256i b) { return _mm256_blendv_epi8(b, a, m); }
 AMPI_T2 AMPI_ALWAYS int ampi_2_any(__m256i a) { return !_mm256_testz_si256(a, a); }
-AMPI_T2 AMPI_ALWAYS __m256i ampi_2_up16(const void *p) { return _mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)p)); }
-AMPI_T2 AMPI_ALWAYS __m256i ampi_2_up8(const void *p) { return _mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)p)); }
-AMPI_T2 AMPI_ALWAYS void ampi_2_st16(void *p, __m256i a, __m256i b) { ampi_2_sti(p, _mm256_permute4x64_epi64(_mm256_packus_epi32(a, b), 0xd8)); }
-AMPI_T2 AMPI_ALWAYS void ampi_2_st8(void *p, __m256i a, __m256i b, __m256i c, __m256i d) {
-    ampi_2_sti(p, _mm256_permutevar8x32_epi32(_mm256_packus_epi16(_mm256_packus_epi32(a, b), _mm256_packus_epi32(c, d)), _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7)));
+AMPI_T2 AMPI_ALWAYS __m256i ampi_2_up16(const void *p) {
+    return _mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)p));
 }
-AMPI_T2 AMPI_ALWAYS void ampi_2_done(void) { _mm256_zeroupper(); } /* GCC 12 forgets it before a tail call: SSE code is 3 times slower then (Zen 5) */
+AMPI_T2 AMPI_ALWAYS __m256i ampi_2_up8(const void *p) {
+    return _mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)p));
+}
+AMPI_T2 AMPI_ALWAYS void ampi_2_st16(void *p, __m256i a, __m256i b) {
+    ampi_2_sti(p, _mm256_permute4x64_epi64(_mm256_packus_epi32(a, b), 0xd8));
+}
+AMPI_T2 AMPI_ALWAYS void ampi_2_st8(void *p, __m256i a, __m256i b, __m256i c, __m256i d) {
+    ampi_2_sti(p,
+        _mm256_permutevar8x32_epi32(_mm256_packus_epi16(_mm256_packus_epi32(a, b), _mm256_packus_epi32(c, d)),
+            _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7)));
+}
+AMPI_T2 AMPI_ALWAYS void ampi_2_done(void) {
+    _mm256_zeroupper();
+} /* GCC 12 forgets it before a tail call: SSE code is 3 times slower then (Zen 5) */
 AMPI_T2 AMPI_ALWAYS __m256i ampi_2_iota64(void) { return _mm256_setr_epi64x(0, 2, 1, 3); }
 AMPI_T2 AMPI_ALWAYS void ampi_2_nt64(char *p, const char *b) {
-    _mm256_stream_si256((__m256i *)(void *)p, ampi_2_ldi(b)); _mm256_stream_si256((__m256i *)(void *)(p + 32), ampi_2_ldi(b + 32));
+    _mm256_stream_si256((__m256i *)(void *)p, ampi_2_ldi(b));
+    _mm256_stream_si256((__m256i *)(void *)(p + 32), ampi_2_ldi(b + 32));
 }
 typedef __mmask16 ampi_5_m;
-AMPI_T5 AMPI_ALWAYS __m512 ampi_5_ldexp(__m512 p, __m512 n, __m512i b) { (void)b; return _mm512_scalef_ps(p, n); }
+AMPI_T5 AMPI_ALWAYS __m512 ampi_5_ldexp(__m512 p, __m512 n, __m512i b) {
+    (void)b;
+    return _mm512_scalef_ps(p, n);
+}
 AMPI_T5 AMPI_ALWAYS __m512d ampi_5_lo(__m512 x) { return _mm512_cvtps_pd(_mm512_castps512_ps256(x)); }
 AMPI_T5 AMPI_ALWAYS __m512d ampi_5_hi(__m512 x) { return _mm512_cvtps_pd(_mm512_extractf32x8_ps(x, 1)); }
 AMPI_T5 AMPI_ALWAYS __m512d ampi_5_square(__m512d a, __m512d sum) { return _mm512_fmadd_pd(a, a, sum); }
-AMPI_T5 AMPI_ALWAYS __m512i ampi_5_shr(__m512i a, uint32_t n) { return _mm512_srlv_epi32(a, ampi_5_dup(n)); } /* srli needs a literal at -O0 */
+AMPI_T5 AMPI_ALWAYS __m512i ampi_5_shr(__m512i a, uint32_t n) {
+    return _mm512_srlv_epi32(a, ampi_5_dup(n));
+} /* srli needs a literal at -O0 */
 AMPI_T5 AMPI_ALWAYS __m512i ampi_5_shl(__m512i a, uint32_t n) { return _mm512_sllv_epi32(a, ampi_5_dup(n)); }
 AMPI_T5 AMPI_ALWAYS __mmask16 ampi_5_gt(__m512i a, __m512i b) { return _mm512_cmpgt_epi32_mask(a, b); }
 AMPI_T5 AMPI_ALWAYS __m512i ampi_5_sel(__mmask16 m, __m512i a, __m512i b) { return _mm512_mask_mov_epi32(b, m, a); }
 AMPI_T5 AMPI_ALWAYS int ampi_5_any(__m512i a) { return _mm512_test_epi32_mask(a, a) != 0; }
-AMPI_T5 AMPI_ALWAYS __m512i ampi_5_up16(const void *p) { return _mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *)p)); }
-AMPI_T5 AMPI_ALWAYS __m512i ampi_5_up8(const void *p) { return _mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i *)p)); }
+AMPI_T5 AMPI_ALWAYS __m512i ampi_5_up16(const void *p) {
+    return _mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *)p));
+}
+AMPI_T5 AMPI_ALWAYS __m512i ampi_5_up8(const void *p) {
+    return _mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i *)p));
+}
 AMPI_T5 AMPI_ALWAYS void ampi_5_st16(void *p, __m512i a, __m512i b) {
     ampi_5_sti(p, _mm512_permutexvar_epi64(_mm512_setr_epi64(0, 2, 4, 6, 1, 3, 5, 7), _mm512_packus_epi32(a, b)));
 }
 AMPI_T5 AMPI_ALWAYS void ampi_5_st8(void *p, __m512i a, __m512i b, __m512i c, __m512i d) {
-    ampi_5_sti(p, _mm512_permutexvar_epi32(_mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15),
-                                           _mm512_packus_epi16(_mm512_packus_epi32(a, b), _mm512_packus_epi32(c, d))));
+    ampi_5_sti(p,
+        _mm512_permutexvar_epi32(_mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15),
+            _mm512_packus_epi16(_mm512_packus_epi32(a, b), _mm512_packus_epi32(c, d))));
 }
 AMPI_T5 AMPI_ALWAYS void ampi_5_done(void) { _mm256_zeroupper(); }
 AMPI_T5 AMPI_ALWAYS __m512i ampi_5_iota64(void) { return _mm512_setr_epi64(0, 4, 1, 5, 2, 6, 3, 7); }
-AMPI_T5 AMPI_ALWAYS void ampi_5_nt64(char *p, const char *b) { _mm512_stream_si512((__m512i *)(void *)p, ampi_5_ldi(b)); }
-#endif /* AMPI_X86 */
-#ifdef AMPI_NEON
-#define AMPI_TN
-#define ampi_n_N 4u
+AMPI_T5 AMPI_ALWAYS void ampi_5_nt64(char *p, const char *b) {
+    _mm512_stream_si512((__m512i *)(void *)p, ampi_5_ldi(b));
+}
+#  endif /* AMPI_X86 */
+#  ifdef AMPI_NEON
+#    define AMPI_TN
+#    define ampi_n_N 4u
 typedef float32x4_t ampi_n_v;
 typedef uint32x4_t ampi_n_i, ampi_n_m;
 typedef uint64x2_t ampi_n_j;
 typedef float64x2_t ampi_n_d;
-#define AMPI_NEON_OP(V, name, code) AMPI_ALWAYS V ampi_n_##name(V a, V b) { V r; code; return r; }
-#define AMPI_NEON_FF(name, call) AMPI_NEON_OP(float32x4_t, name, r = call(a, b); __asm__("" : "+w"(r)))
-#define AMPI_NEON_FA(name, op) AMPI_NEON_OP(float32x4_t, name, __asm__(op " %0.4s, %1.4s, %2.4s" : "=w"(r) : "w"(a), "w"(b)))
-AMPI_NEON_FF(add, vaddq_f32) AMPI_NEON_FF(sub, vsubq_f32) AMPI_NEON_FF(mul, vmulq_f32) AMPI_NEON_FA(div, "fdiv") AMPI_NEON_FA(top, "fmax") AMPI_NEON_FA(low, "fmin")
-AMPI_NEON_OP(uint32x4_t, and, r = vandq_u32(a, b)) AMPI_NEON_OP(uint32x4_t, or, r = vorrq_u32(a, b)) AMPI_NEON_OP(uint32x4_t, xor, r = veorq_u32(a, b))
-AMPI_NEON_OP(uint32x4_t, addi, r = vaddq_u32(a, b)) AMPI_NEON_OP(uint32x4_t, subi, r = vsubq_u32(a, b))
-AMPI_NEON_OP(uint64x2_t, add64, r = vaddq_u64(a, b)) AMPI_NEON_OP(uint64x2_t, xor64, r = veorq_u64(a, b))
-AMPI_NEON_OP(uint64x2_t, even64, r = vtrn1q_u64(a, b)) AMPI_NEON_OP(uint64x2_t, odd64, r = vtrn2q_u64(a, b))
-AMPI_ALWAYS float32x4_t ampi_n_sqrt(float32x4_t a) { float32x4_t r; __asm__("fsqrt %0.4s, %1.4s" : "=w"(r) : "w"(a)); return r; }
+#    define AMPI_NEON_OP(V, name, code) \
+        AMPI_ALWAYS V ampi_n_##name(V a, V b) { \
+            V r; \
+            code; \
+            return r; \
+        }
+#    define AMPI_NEON_FF(name, call) AMPI_NEON_OP(float32x4_t, name, r = call(a, b); __asm__("" : "+w"(r)))
+#    define AMPI_NEON_FA(name, op) \
+        AMPI_NEON_OP(float32x4_t, name, __asm__(op " %0.4s, %1.4s, %2.4s" : "=w"(r) : "w"(a), "w"(b)))
+AMPI_NEON_FF(add, vaddq_f32)
+AMPI_NEON_FF(sub, vsubq_f32) AMPI_NEON_FF(mul, vmulq_f32) AMPI_NEON_FA(div, "fdiv") AMPI_NEON_FA(top, "fmax")
+    AMPI_NEON_FA(low, "fmin") AMPI_NEON_OP(uint32x4_t, and, r = vandq_u32(a, b))
+        AMPI_NEON_OP(uint32x4_t, or, r = vorrq_u32(a, b)) AMPI_NEON_OP(uint32x4_t, xor, r = veorq_u32(a, b))
+            AMPI_NEON_OP(uint32x4_t, addi, r = vaddq_u32(a, b)) AMPI_NEON_OP(uint32x4_t, subi, r = vsubq_u32(a, b))
+                AMPI_NEON_OP(uint64x2_t, add64, r = vaddq_u64(a, b))
+                    AMPI_NEON_OP(uint64x2_t, xor64, r = veorq_u64(a, b))
+                        AMPI_NEON_OP(uint64x2_t, even64, r = vtrn1q_u64(a, b))
+                            AMPI_NEON_OP(uint64x2_t, odd64, r = vtrn2q_u64(a, b)) AMPI_ALWAYS float32x4_t
+    ampi_n_sqrt(float32x4_t a) {
+    float32x4_t r;
+    __asm__("fsqrt %0.4s, %1.4s" : "=w"(r) : "w"(a));
+    return r;
+}
 AMPI_ALWAYS float32x4_t ampi_n_set(float x) { return vdupq_n_f32(x); }
 AMPI_ALWAYS float32x4_t ampi_n_ldf(const float *p) { return vld1q_f32(p); }
 AMPI_ALWAYS void ampi_n_stf(float *p, float32x4_t x) { vst1q_f32(p, x); }
@@ -5426,26 +6598,46 @@ AMPI_ALWAYS void ampi_n_sti(void *p, uint32x4_t x) { vst1q_u8((uint8_t *)p, vrei
 AMPI_ALWAYS float32x4_t ampi_n_f(uint32x4_t x) { return vreinterpretq_f32_u32(x); }
 AMPI_ALWAYS uint32x4_t ampi_n_b(float32x4_t x) { return vreinterpretq_u32_f32(x); }
 AMPI_ALWAYS uint32x4_t ampi_n_dup(uint32_t x) { return vdupq_n_u32(x); }
-AMPI_ALWAYS uint32x4_t ampi_n_sllv(uint32x4_t a, uint32x4_t n) { return vshlq_u32(a, vreinterpretq_s32_u32(n)); } /* by a negative number: to the right */
-AMPI_ALWAYS uint32x4_t ampi_n_srlv(uint32x4_t a, uint32x4_t n) { return vshlq_u32(a, vnegq_s32(vreinterpretq_s32_u32(n))); }
+AMPI_ALWAYS uint32x4_t ampi_n_sllv(uint32x4_t a, uint32x4_t n) {
+    return vshlq_u32(a, vreinterpretq_s32_u32(n));
+} /* by a negative number: to the right */
+AMPI_ALWAYS uint32x4_t ampi_n_srlv(uint32x4_t a, uint32x4_t n) {
+    return vshlq_u32(a, vnegq_s32(vreinterpretq_s32_u32(n)));
+}
 AMPI_ALWAYS uint32x4_t ampi_n_shl(uint32x4_t a, uint32_t n) { return vshlq_u32(a, vdupq_n_s32((int32_t)n)); }
 AMPI_ALWAYS uint32x4_t ampi_n_shr(uint32x4_t a, uint32_t n) { return vshlq_u32(a, vdupq_n_s32(-(int32_t)n)); }
-AMPI_ALWAYS uint32x4_t ampi_n_gt(uint32x4_t a, uint32x4_t b) { return vcgtq_s32(vreinterpretq_s32_u32(a), vreinterpretq_s32_u32(b)); }
+AMPI_ALWAYS uint32x4_t ampi_n_gt(uint32x4_t a, uint32x4_t b) {
+    return vcgtq_s32(vreinterpretq_s32_u32(a), vreinterpretq_s32_u32(b));
+}
 AMPI_ALWAYS uint32x4_t ampi_n_sel(uint32x4_t m, uint32x4_t a, uint32x4_t b) { return vbslq_u32(m, a, b); }
-AMPI_ALWAYS uint32x4_t ampi_n_min(uint32x4_t a, uint32x4_t b) { return vreinterpretq_u32_s32(vminq_s32(vreinterpretq_s32_u32(a), vreinterpretq_s32_u32(b))); }
-AMPI_ALWAYS uint32x4_t ampi_n_max(uint32x4_t a, uint32x4_t b) { return vreinterpretq_u32_s32(vmaxq_s32(vreinterpretq_s32_u32(a), vreinterpretq_s32_u32(b))); }
+AMPI_ALWAYS uint32x4_t ampi_n_min(uint32x4_t a, uint32x4_t b) {
+    return vreinterpretq_u32_s32(vminq_s32(vreinterpretq_s32_u32(a), vreinterpretq_s32_u32(b)));
+}
+AMPI_ALWAYS uint32x4_t ampi_n_max(uint32x4_t a, uint32x4_t b) {
+    return vreinterpretq_u32_s32(vmaxq_s32(vreinterpretq_s32_u32(a), vreinterpretq_s32_u32(b)));
+}
 AMPI_ALWAYS int ampi_n_any(uint32x4_t a) { return vmaxvq_u32(a) != 0; }
-AMPI_ALWAYS uint32x4_t ampi_n_up16(const void *p) { return vmovl_u16(vreinterpret_u16_u8(vld1_u8((const uint8_t *)p))); }
-AMPI_ALWAYS uint32x4_t ampi_n_up8(const void *p) { uint32_t x; memcpy(&x, p, 4); return vmovl_u16(vget_low_u16(vmovl_u8(vreinterpret_u8_u32(vdup_n_u32(x))))); }
-AMPI_ALWAYS void ampi_n_st16(void *p, uint32x4_t a, uint32x4_t b) { vst1q_u8((uint8_t *)p, vreinterpretq_u8_u16(vcombine_u16(vmovn_u32(a), vmovn_u32(b)))); }
+AMPI_ALWAYS uint32x4_t ampi_n_up16(const void *p) {
+    return vmovl_u16(vreinterpret_u16_u8(vld1_u8((const uint8_t *)p)));
+}
+AMPI_ALWAYS uint32x4_t ampi_n_up8(const void *p) {
+    uint32_t x;
+    memcpy(&x, p, 4);
+    return vmovl_u16(vget_low_u16(vmovl_u8(vreinterpret_u8_u32(vdup_n_u32(x)))));
+}
+AMPI_ALWAYS void ampi_n_st16(void *p, uint32x4_t a, uint32x4_t b) {
+    vst1q_u8((uint8_t *)p, vreinterpretq_u8_u16(vcombine_u16(vmovn_u32(a), vmovn_u32(b))));
+}
 AMPI_ALWAYS void ampi_n_st8(void *p, uint32x4_t a, uint32x4_t b, uint32x4_t c, uint32x4_t d) {
-    vst1q_u8((uint8_t *)p, vcombine_u8(vmovn_u16(vcombine_u16(vmovn_u32(a), vmovn_u32(b))), vmovn_u16(vcombine_u16(vmovn_u32(c), vmovn_u32(d)))));
+    vst1q_u8((uint8_t *)p,
+        vcombine_u8(
+            vmovn_u16(vcombine_u16(vmovn_u32(a), vmovn_u32(b))), vmovn_u16(vcombine_u16(vmovn_u32(c), vmovn_u32(d)))));
 }
 AMPI_ALWAYS uint64x2_t ampi_n_dup64(uint64_t x) { return vdupq_n_u64(x); }
 AMPI_ALWAYS uint64x2_t ampi_n_mul32(uint64x2_t a, uint64x2_t b) { return vmull_u32(vmovn_u64(a), vmovn_u64(b)); }
 AMPI_ALWAYS uint64x2_t ampi_n_hi32(uint64x2_t a) { return vshrq_n_u64(a, 32); }
 AMPI_ALWAYS uint64x2_t ampi_n_join32(uint64x2_t lo, uint64x2_t hi) { return vsliq_n_u64(lo, hi, 32); }
-AMPI_ALWAYS void ampi_n_done(void) { }
+AMPI_ALWAYS void ampi_n_done(void) {}
 AMPI_ALWAYS uint64x2_t ampi_n_iota64(void) { return vcombine_u64(vcreate_u64(0), vcreate_u64(1)); }
 AMPI_ALWAYS void ampi_n_st64(void *p, uint64x2_t x) { vst1q_u8((uint8_t *)p, vreinterpretq_u8_u64(x)); }
 AMPI_ALWAYS float32x4_t ampi_n_fma(float32x4_t a, float32x4_t b, float32x4_t c) { return vfmaq_f32(c, a, b); }
@@ -5455,530 +6647,710 @@ AMPI_ALWAYS float64x2_t ampi_n_lo(float32x4_t x) { return vcvt_f64_f32(vget_low_
 AMPI_ALWAYS float64x2_t ampi_n_hi(float32x4_t x) { return vcvt_high_f64_f32(x); }
 AMPI_ALWAYS float64x2_t ampi_n_square(float64x2_t a, float64x2_t sum) { return vfmaq_f64(sum, a, a); }
 AMPI_ALWAYS float64x2_t ampi_n_addd(float64x2_t a, float64x2_t b) { return vaddq_f64(a, b); }
-#endif /* AMPI_NEON */
+#  endif /* AMPI_NEON */
 
 /* ---- the loops, written once ---- */
 /* For each vector of n floats, at i: the code in the last argument; what is left of n by the portable form. */
-#define AMPI_EACH(P, T, name, params, rest, ...) \
-    T static void P##_##name params { \
-        size_t i; \
-        for (i = 0; i + P##_N <= n; i += P##_N) { __VA_ARGS__ } \
-        P##_done(); \
-        if (i < n) ampi_c_##name rest; \
-    }
-#define AMPI_FLOAT_LOOPS(P, T) \
-    T static int P##_scale(float *to, const float *u, size_t n, float by) { \
-        const P##_i e = P##_dup(0x7f800000u), one = P##_dup(0x00800000u); \
-        P##_i any = P##_dup(0); \
-        size_t i; \
-        for (i = 0; i + P##_N <= n; i += P##_N) { \
-            P##_v x = P##_mul(P##_ldf(u + i), P##_set(by)); \
-            P##_stf(to + i, x); \
-            any = P##_or(any, P##_addi(P##_and(P##_b(x), e), one)); \
-        } \
-        return P##_any(P##_and(any, P##_dup(0x80000000u))) | (i < n ? ampi_c_scale(to + i, u + i, n - i, by) : 0); \
-    } \
-    AMPI_EACH(P, T, axpy, (float *to, const float *u, size_t n, float by), (to + i, u + i, n - i, by), \
-        P##_stf(to + i, P##_add(P##_ldf(to + i), P##_mul(P##_set(by), P##_ldf(u + i))));) \
-    AMPI_EACH(P, T, exps, (float *u, size_t n, float top), (u + i, n - i, top), P##_stf(u + i, P##_exp(P##_sub(P##_ldf(u + i), P##_set(top))));) \
-    AMPI_EACH(P, T, shares, (float *u, size_t n, float sum, float less, float factor), (u + i, n - i, sum, less, factor), \
-        P##_stf(u + i, P##_mul(P##_sub(P##_div(P##_ldf(u + i), P##_set(sum)), P##_set(less)), P##_set(factor)));) \
-    AMPI_EACH(P, T, act, (float *u, size_t n, amp_act act), (u + i, n - i, act), P##_stf(u + i, P##_act1(act, P##_ldf(u + i)));) \
-    AMPI_EACH(P, T, act_grad, (float *dy, const float *saved, size_t n, amp_act act), (dy + i, saved + i, n - i, act), \
-        P##_stf(dy + i, P##_act_grad1(act, P##_ldf(dy + i), P##_ldf(saved + i)));) \
-    AMPI_EACH(P, T, drop, (float *u, const uint32_t *r, size_t n, uint32_t threshold, float factor), (u + i, r + i, n - i, threshold, factor), \
-        P##_i s = P##_dup(0x80000000u), x = P##_b(P##_mul(P##_ldf(u + i), P##_set(factor))); \
-        P##_stf(u + i, P##_f(P##_sel(P##_gt(P##_dup(threshold ^ 0x80000000u), P##_xor(P##_ldi(r + i), s)), P##_dup(0), x)));) \
-    AMPI_EACH(P, T, prepare, (float *to, const float *u, size_t n, const amp_coef *c), (to + i, u + i, n - i, c), \
-        P##_v x = P##_ldf(u + i); \
-        AMPI_PREPARE(P, P##_v, x, c); \
-        P##_stf(to + i, x);) \
-    AMPI_EACH(P, T, adam, (float *w, float *m, float *v, const float *u, size_t n, const amp_coef *c), (w + i, m + i, v + i, u + i, n - i, c), \
-        P##_v wx = P##_ldf(w + i), mx = P##_ldf(m + i), vx = P##_ldf(v + i), ux = P##_ldf(u + i); \
-        AMPI_PREPARE(P, P##_v, ux, c); \
-        AMPI_ADAM(P, P##_v, wx, mx, vx, ux, c); \
-        P##_stf(w + i, wx); P##_stf(m + i, mx); P##_stf(v + i, vx);) \
-    AMPI_EACH(P, T, sgd, (float *w, float *b, const float *u, size_t n, const amp_coef *c), (w + i, b ? b + i : b, u + i, n - i, c), \
-        P##_v wx = P##_ldf(w + i), bx = b ? P##_ldf(b + i) : P##_set(0.0f), ux = P##_ldf(u + i); \
-        AMPI_PREPARE(P, P##_v, ux, c); \
-        AMPI_SGD(P, P##_v, wx, bx, ux, c); \
-        P##_stf(w + i, wx); \
-        if (b) P##_stf(b + i, bx);) \
-    AMPI_EACH(P, T, lion, (float *w, float *m, const float *u, size_t n, const amp_coef *c), (w + i, m + i, u + i, n - i, c), \
-        P##_v wx = P##_ldf(w + i), mx = P##_ldf(m + i), ux = P##_ldf(u + i); \
-        AMPI_PREPARE(P, P##_v, ux, c); \
-        AMPI_LION(P, P##_v, wx, mx, ux, c); \
-        P##_stf(w + i, wx); P##_stf(m + i, mx);) \
-    T static void P##_sums(double *lane, const float *u, size_t n) { \
-        size_t i; \
-        for (i = 0; i + P##_N <= n; i += P##_N) { \
-            P##_v x = P##_ldf(u + i); \
-            P##_std(lane + i, P##_addd(P##_ldd(lane + i), P##_lo(x))); \
-            if (P##_N > 1u) P##_std(lane + i + P##_N / 2u, P##_addd(P##_ldd(lane + i + P##_N / 2u), P##_hi(x))); \
-        } \
-        for (; i < n; i++) lane[i] += (double)u[i]; \
-    } \
-    T static float P##_top_of(const float *u, size_t n, float top) { \
-        P##_v most = P##_set(top); \
-        float lane[P##_N]; \
-        size_t i; \
-        for (i = 0; i + P##_N <= n; i += P##_N) most = P##_top(P##_ldf(u + i), most); \
-        P##_stf(lane, most); \
-        for (; i < n; i++) top = u[i] > top ? u[i] : top; \
-        for (i = 0; i < P##_N; i++) top = lane[i] > top ? lane[i] : top; \
-        return top; \
-    } \
-    T static float P##_dot(const float *a, const float *b, size_t n) { \
-        P##_v p = P##_set(0.0f), q = p, r = p, s = p; \
-        float lane[P##_N], sum; \
-        size_t i, k; \
-        for (i = 0; i + 4u * P##_N <= n; i += 4u * P##_N) { \
-            p = P##_fma(P##_ldf(a + i), P##_ldf(b + i), p); q = P##_fma(P##_ldf(a + i + P##_N), P##_ldf(b + i + P##_N), q); \
-            r = P##_fma(P##_ldf(a + i + 2u * P##_N), P##_ldf(b + i + 2u * P##_N), r); s = P##_fma(P##_ldf(a + i + 3u * P##_N), P##_ldf(b + i + 3u * P##_N), s); \
-        } \
-        P##_stf(lane, P##_add(P##_add(p, q), P##_add(r, s))); \
-        for (sum = lane[0], k = 1; k < P##_N; k++) sum += lane[k]; \
-        for (; i < n; i++) sum += a[i] * b[i]; \
-        return sum; \
-    } \
-    T AMPI_ALWAYS P##_i P##_look(const float *u, P##_i *most, P##_i *zero, P##_i *nan) { \
-        const P##_i none = P##_dup(0), one = P##_dup(1), inf = P##_dup(0x7f800000u); \
-        P##_i a = P##_and(P##_b(P##_ldf(u)), P##_dup(0x7fffffffu)); \
-        *most = P##_max(*most, P##_sel(P##_gt(inf, a), a, none)); \
-        *zero = P##_addi(*zero, P##_sel(P##_gt(one, a), one, none)); \
-        *nan = P##_addi(*nan, P##_sel(P##_gt(a, inf), one, none)); \
-        return P##_shr(a, 23); \
-    } \
-    T static void P##_count(uint8_t *exponent, const float *u, size_t n, uint32_t found[3]) { \
-        P##_i most = P##_dup(0), zero = most, nan = most; \
-        uint32_t lane[3][P##_N]; \
-        size_t i; \
-        for (i = 0; i < n; i += 4u * P##_N) { \
-            P##_i a = P##_look(u + i, &most, &zero, &nan), b = P##_look(u + i + P##_N, &most, &zero, &nan); \
-            P##_i c = P##_look(u + i + 2u * P##_N, &most, &zero, &nan), d = P##_look(u + i + 3u * P##_N, &most, &zero, &nan); \
-            P##_st8(exponent + i, a, b, c, d); \
-        } \
-        P##_sti(lane[0], most); P##_sti(lane[1], zero); P##_sti(lane[2], nan); \
-        for (i = 0; i < P##_N; i++) { found[0] = found[0] < lane[0][i] ? lane[0][i] : found[0]; found[1] += lane[1][i]; found[2] += lane[2][i]; } \
-    }
+#  define AMPI_EACH(P, T, name, params, rest, ...) \
+      T static void P##_##name params { \
+          size_t i; \
+          for (i = 0; i + P##_N <= n; i += P##_N) { \
+              __VA_ARGS__ \
+          } \
+          P##_done(); \
+          if (i < n) ampi_c_##name rest; \
+      }
+#  define AMPI_FLOAT_LOOPS(P, T) \
+      T static int P##_scale(float *to, const float *u, size_t n, float by) { \
+          const P##_i e = P##_dup(0x7f800000u), one = P##_dup(0x00800000u); \
+          P##_i any = P##_dup(0); \
+          size_t i; \
+          for (i = 0; i + P##_N <= n; i += P##_N) { \
+              P##_v x = P##_mul(P##_ldf(u + i), P##_set(by)); \
+              P##_stf(to + i, x); \
+              any = P##_or(any, P##_addi(P##_and(P##_b(x), e), one)); \
+          } \
+          return P##_any(P##_and(any, P##_dup(0x80000000u))) | (i < n ? ampi_c_scale(to + i, u + i, n - i, by) : 0); \
+      } \
+      AMPI_EACH(P, T, axpy, (float *to, const float *u, size_t n, float by), (to + i, u + i, n - i, by), \
+          P##_stf(to + i, P##_add(P##_ldf(to + i), P##_mul(P##_set(by), P##_ldf(u + i))));) \
+      AMPI_EACH(P, T, exps, (float *u, size_t n, float top), (u + i, n - i, top), \
+          P##_stf(u + i, P##_exp(P##_sub(P##_ldf(u + i), P##_set(top))));) \
+      AMPI_EACH(P, T, shares, (float *u, size_t n, float sum, float less, float factor), \
+          (u + i, n - i, sum, less, factor), \
+          P##_stf(u + i, P##_mul(P##_sub(P##_div(P##_ldf(u + i), P##_set(sum)), P##_set(less)), P##_set(factor)));) \
+      AMPI_EACH(P, T, act, (float *u, size_t n, amp_act act), (u + i, n - i, act), \
+          P##_stf(u + i, P##_act1(act, P##_ldf(u + i)));) \
+      AMPI_EACH(P, T, act_grad, (float *dy, const float *saved, size_t n, amp_act act), \
+          (dy + i, saved + i, n - i, act), P##_stf(dy + i, P##_act_grad1(act, P##_ldf(dy + i), P##_ldf(saved + i)));) \
+      AMPI_EACH(P, T, drop, (float *u, const uint32_t *r, size_t n, uint32_t threshold, float factor), \
+          (u + i, r + i, n - i, threshold, factor), P##_i s = P##_dup(0x80000000u), \
+          x = P##_b(P##_mul(P##_ldf(u + i), P##_set(factor))); \
+          P##_stf(u + i, \
+              P##_f(P##_sel(P##_gt(P##_dup(threshold ^ 0x80000000u), P##_xor(P##_ldi(r + i), s)), P##_dup(0), x)));) \
+      AMPI_EACH(P, T, prepare, (float *to, const float *u, size_t n, const amp_coef *c), (to + i, u + i, n - i, c), \
+          P##_v x = P##_ldf(u + i); \
+          AMPI_PREPARE(P, P##_v, x, c); P##_stf(to + i, x);) \
+      AMPI_EACH(P, T, adam, (float *w, float *m, float *v, const float *u, size_t n, const amp_coef *c), \
+          (w + i, m + i, v + i, u + i, n - i, c), P##_v wx = P##_ldf(w + i), mx = P##_ldf(m + i), vx = P##_ldf(v + i), \
+          ux = P##_ldf(u + i); \
+          AMPI_PREPARE(P, P##_v, ux, c); AMPI_ADAM(P, P##_v, wx, mx, vx, ux, c); P##_stf(w + i, wx); \
+          P##_stf(m + i, mx); P##_stf(v + i, vx);) \
+      AMPI_EACH(P, T, sgd, (float *w, float *b, const float *u, size_t n, const amp_coef *c), \
+          (w + i, b ? b + i : b, u + i, n - i, c), P##_v wx = P##_ldf(w + i), bx = b ? P##_ldf(b + i) : P##_set(0.0f), \
+          ux = P##_ldf(u + i); \
+          AMPI_PREPARE(P, P##_v, ux, c); AMPI_SGD(P, P##_v, wx, bx, ux, c); P##_stf(w + i, wx); \
+          if (b) P##_stf(b + i, bx);) \
+      AMPI_EACH(P, T, lion, (float *w, float *m, const float *u, size_t n, const amp_coef *c), \
+          (w + i, m + i, u + i, n - i, c), P##_v wx = P##_ldf(w + i), mx = P##_ldf(m + i), ux = P##_ldf(u + i); \
+          AMPI_PREPARE(P, P##_v, ux, c); AMPI_LION(P, P##_v, wx, mx, ux, c); P##_stf(w + i, wx); P##_stf(m + i, mx);) \
+      T static void P##_sums(double *lane, const float *u, size_t n) { \
+          size_t i; \
+          for (i = 0; i + P##_N <= n; i += P##_N) { \
+              P##_v x = P##_ldf(u + i); \
+              P##_std(lane + i, P##_addd(P##_ldd(lane + i), P##_lo(x))); \
+              if (P##_N > 1u) P##_std(lane + i + P##_N / 2u, P##_addd(P##_ldd(lane + i + P##_N / 2u), P##_hi(x))); \
+          } \
+          for (; i < n; i++) \
+              lane[i] += (double)u[i]; \
+      } \
+      T static float P##_top_of(const float *u, size_t n, float top) { \
+          P##_v most = P##_set(top); \
+          float lane[P##_N]; \
+          size_t i; \
+          for (i = 0; i + P##_N <= n; i += P##_N) \
+              most = P##_top(P##_ldf(u + i), most); \
+          P##_stf(lane, most); \
+          for (; i < n; i++) \
+              top = u[i] > top ? u[i] : top; \
+          for (i = 0; i < P##_N; i++) \
+              top = lane[i] > top ? lane[i] : top; \
+          return top; \
+      } \
+      T static float P##_dot(const float *a, const float *b, size_t n) { \
+          P##_v p = P##_set(0.0f), q = p, r = p, s = p; \
+          float lane[P##_N], sum; \
+          size_t i, k; \
+          for (i = 0; i + 4u * P##_N <= n; i += 4u * P##_N) { \
+              p = P##_fma(P##_ldf(a + i), P##_ldf(b + i), p); \
+              q = P##_fma(P##_ldf(a + i + P##_N), P##_ldf(b + i + P##_N), q); \
+              r = P##_fma(P##_ldf(a + i + 2u * P##_N), P##_ldf(b + i + 2u * P##_N), r); \
+              s = P##_fma(P##_ldf(a + i + 3u * P##_N), P##_ldf(b + i + 3u * P##_N), s); \
+          } \
+          P##_stf(lane, P##_add(P##_add(p, q), P##_add(r, s))); \
+          for (sum = lane[0], k = 1; k < P##_N; k++) \
+              sum += lane[k]; \
+          for (; i < n; i++) \
+              sum += a[i] * b[i]; \
+          return sum; \
+      } \
+      T AMPI_ALWAYS P##_i P##_look(const float *u, P##_i *most, P##_i *zero, P##_i *nan) { \
+          const P##_i none = P##_dup(0), one = P##_dup(1), inf = P##_dup(0x7f800000u); \
+          P##_i a = P##_and(P##_b(P##_ldf(u)), P##_dup(0x7fffffffu)); \
+          *most = P##_max(*most, P##_sel(P##_gt(inf, a), a, none)); \
+          *zero = P##_addi(*zero, P##_sel(P##_gt(one, a), one, none)); \
+          *nan = P##_addi(*nan, P##_sel(P##_gt(a, inf), one, none)); \
+          return P##_shr(a, 23); \
+      } \
+      T static void P##_count(uint8_t *exponent, const float *u, size_t n, uint32_t found[3]) { \
+          P##_i most = P##_dup(0), zero = most, nan = most; \
+          uint32_t lane[3][P##_N]; \
+          size_t i; \
+          for (i = 0; i < n; i += 4u * P##_N) { \
+              P##_i a = P##_look(u + i, &most, &zero, &nan), b = P##_look(u + i + P##_N, &most, &zero, &nan); \
+              P##_i c = P##_look(u + i + 2u * P##_N, &most, &zero, &nan), \
+                    d = P##_look(u + i + 3u * P##_N, &most, &zero, &nan); \
+              P##_st8(exponent + i, a, b, c, d); \
+          } \
+          P##_sti(lane[0], most); \
+          P##_sti(lane[1], zero); \
+          P##_sti(lane[2], nan); \
+          for (i = 0; i < P##_N; i++) { \
+              found[0] = found[0] < lane[0][i] ? lane[0][i] : found[0]; \
+              found[1] += lane[1][i]; \
+              found[2] += lane[2][i]; \
+          } \
+      }
 
 AMPI_FLOAT_LOOPS(ampi_c, AMPI_TC)
 /* The square of a float is exact in double (contraction cannot hurt) and finite: what is not finite shows in the sum. HALF loads F16. */
-#define AMPI_SQUARES(P, T, HALF) \
-    T AMPI_ALWAYS_HOST void P##_squares_of(double *lane, const char *g, amp_dtype t, size_t n, float by) { \
-        const size_t size = t == AMP_F32 ? 4 : 2; \
-        size_t i; \
-        for (i = 0; i + P##_N <= n; i += P##_N, g += size * P##_N) { \
-            P##_v x = P##_mul(P##_f(t == AMP_F32 ? P##_ldi(g) : t == AMP_F16 ? HALF(g) : P##_decode(P##_up16(g), AMP_BF16)), P##_set(by)); \
-            AMPI_PREFETCH(g + 16384); /* the next rows: the hardware looks ahead less far, and not past a page */ \
-            P##_std(lane + i, P##_square(P##_lo(x), P##_ldd(lane + i))); \
-            if (P##_N > 1u) P##_std(lane + i + P##_N / 2u, P##_square(P##_hi(x), P##_ldd(lane + i + P##_N / 2u))); \
-        } \
-        P##_done(); \
-        if (P##_N > 1u && i < n) ampi_c_squares(lane + i, g, t, n - i, by); \
-    } \
-    T static void P##_squares(double *lane, const char *g, amp_dtype t, size_t n, float by) { \
-        if (t == AMP_F32) P##_squares_of(lane, g, AMP_F32, n, by); \
-        else if (t == AMP_F16) P##_squares_of(lane, g, AMP_F16, n, by); \
-        else P##_squares_of(lane, g, AMP_BF16, n, by); \
-    }
-AMP_INLINE uint32_t ampi_c_up16(const void *p) { uint16_t h; memcpy(&h, p, 2); return h; }
+#  define AMPI_SQUARES(P, T, HALF) \
+      T AMPI_ALWAYS_HOST void P##_squares_of(double *lane, const char *g, amp_dtype t, size_t n, float by) { \
+          const size_t size = t == AMP_F32 ? 4 : 2; \
+          size_t i; \
+          for (i = 0; i + P##_N <= n; i += P##_N, g += size * P##_N) { \
+              P##_v x = P##_mul(P##_f(t == AMP_F32     ? P##_ldi(g) \
+                                        : t == AMP_F16 ? HALF(g) \
+                                                       : P##_decode(P##_up16(g), AMP_BF16)), \
+                  P##_set(by)); \
+              AMPI_PREFETCH(g + 16384); /* the next rows: the hardware looks ahead less far, and not past a page */ \
+              P##_std(lane + i, P##_square(P##_lo(x), P##_ldd(lane + i))); \
+              if (P##_N > 1u) P##_std(lane + i + P##_N / 2u, P##_square(P##_hi(x), P##_ldd(lane + i + P##_N / 2u))); \
+          } \
+          P##_done(); \
+          if (P##_N > 1u && i < n) ampi_c_squares(lane + i, g, t, n - i, by); \
+      } \
+      T static void P##_squares(double *lane, const char *g, amp_dtype t, size_t n, float by) { \
+          if (t == AMP_F32) \
+              P##_squares_of(lane, g, AMP_F32, n, by); \
+          else if (t == AMP_F16) \
+              P##_squares_of(lane, g, AMP_F16, n, by); \
+          else \
+              P##_squares_of(lane, g, AMP_BF16, n, by); \
+      }
+AMP_INLINE uint32_t ampi_c_up16(const void *p) {
+    uint16_t h;
+    memcpy(&h, p, 2);
+    return h;
+}
 AMP_INLINE uint32_t ampi_c_up_f16(const void *p) { return ampi_c_decode(ampi_c_up16(p), AMP_F16); }
 static void ampi_c_squares(double *lane, const char *g, amp_dtype t, size_t n, float by);
 AMPI_SQUARES(ampi_c, AMPI_TC, ampi_c_up_f16)
-#define AMPI_USE(P, SIMD, NAME) /* each path starts from the one below it and replaces what it does better */ \
-    k->widen[AMP_F16] = P##_widen_f16;         k->narrow[AMP_F16] = P##_narrow_f16; \
-    k->widen[AMP_BF16] = P##_widen_bf16;       k->narrow[AMP_BF16] = P##_narrow_bf16; \
-    k->widen[AMP_F8E4M3] = P##_widen_f8e4m3;   k->narrow[AMP_F8E4M3] = P##_narrow_f8e4m3; \
-    k->widen[AMP_F8E5M2] = P##_widen_f8e5m2;   k->narrow[AMP_F8E5M2] = P##_narrow_f8e5m2; \
-    k->random = P##_random; k->bad = P##_bad; k->scale = P##_scale; k->axpy = P##_axpy; k->dot = P##_dot; \
-    k->squares = P##_squares; k->sums = P##_sums; k->count = P##_count; k->top = P##_top_of; k->exps = P##_exps; k->shares = P##_shares; \
-    k->simd = SIMD; k->name = NAME; k->lanes = P##_N; k->act = P##_act; k->act_grad = P##_act_grad; k->drop = P##_drop; \
-    k->prepare = P##_prepare; k->adam = P##_adam; k->sgd = P##_sgd; k->lion = P##_lion
-static void ampi_use_c(ampi_kernels *k) { /* tables are filled by code: a const table of addresses would be writable data in PIC */
+#  define AMPI_USE(P, SIMD, NAME) /* each path starts from the one below it and replaces what it does better */ \
+      k->widen[AMP_F16] = P##_widen_f16; \
+      k->narrow[AMP_F16] = P##_narrow_f16; \
+      k->widen[AMP_BF16] = P##_widen_bf16; \
+      k->narrow[AMP_BF16] = P##_narrow_bf16; \
+      k->widen[AMP_F8E4M3] = P##_widen_f8e4m3; \
+      k->narrow[AMP_F8E4M3] = P##_narrow_f8e4m3; \
+      k->widen[AMP_F8E5M2] = P##_widen_f8e5m2; \
+      k->narrow[AMP_F8E5M2] = P##_narrow_f8e5m2; \
+      k->random = P##_random; \
+      k->bad = P##_bad; \
+      k->scale = P##_scale; \
+      k->axpy = P##_axpy; \
+      k->dot = P##_dot; \
+      k->squares = P##_squares; \
+      k->sums = P##_sums; \
+      k->count = P##_count; \
+      k->top = P##_top_of; \
+      k->exps = P##_exps; \
+      k->shares = P##_shares; \
+      k->simd = SIMD; \
+      k->name = NAME; \
+      k->lanes = P##_N; \
+      k->act = P##_act; \
+      k->act_grad = P##_act_grad; \
+      k->drop = P##_drop; \
+      k->prepare = P##_prepare; \
+      k->adam = P##_adam; \
+      k->sgd = P##_sgd; \
+      k->lion = P##_lion
+static void ampi_use_c(
+    ampi_kernels *k) { /* tables are filled by code: a const table of addresses would be writable data in PIC */
     memset(k, 0, sizeof *k);
     AMPI_USE(ampi_c, AMP_SIMD_SCALAR, "scalar");
-    k->widen[AMP_F32] = ampi_c_widen_f32; k->narrow[AMP_F32] = ampi_c_narrow_f32;
-    k->round = ampi_c_round; k->pack4 = ampi_c_pack4;
-    k->mr[0] = 4; k->nr = 8; k->tile[0] = ampi_c_tile_4;
+    k->widen[AMP_F32] = ampi_c_widen_f32;
+    k->narrow[AMP_F32] = ampi_c_narrow_f32;
+    k->round = ampi_c_round;
+    k->pack4 = ampi_c_pack4;
+    k->mr[0] = 4;
+    k->nr = 8;
+    k->tile[0] = ampi_c_tile_4;
 }
-#if defined(AMPI_X86) || defined(AMPI_NEON)
-#define AMPI_CONVERSIONS(P, T) \
-    AMPI_CODEC(P, T, P##_add, P##_sub) \
-    AMPI_CONVERSION(P, T, f16, AMP_F16, 2u) \
-    AMPI_CONVERSION(P, T, bf16, AMP_BF16, 2u) \
-    AMPI_CONVERSION(P, T, f8e4m3, AMP_F8E4M3, 1u) \
-    AMPI_CONVERSION(P, T, f8e5m2, AMP_F8E5M2, 1u)
-#define AMPI_CONVERSION(P, T, name, dtype, size) \
-    T AMPI_ALWAYS void P##_narrow_##name##_1(char *d, const char *s) { \
-        const uint32_t cap = ampi_format_of(dtype).over; \
-        P##_i a = P##_encode(P##_ldi(s), dtype, cap), b = P##_encode(P##_ldi(s + 4u * P##_N), dtype, cap); \
-        P##_i c = P##_encode(P##_ldi(s + 8u * P##_N), dtype, cap), e = P##_encode(P##_ldi(s + 12u * P##_N), dtype, cap); \
-        if (size == 2u) { P##_st16(d, a, b); P##_st16(d + 4u * P##_N, c, e); } else P##_st8(d, a, b, c, e); \
-    } \
-    T AMPI_ALWAYS P##_i P##_up_##name(const char *s) { return P##_decode(size == 2u ? P##_up16(s) : P##_up8(s), dtype); } \
-    AMPI_STEPS(T, P##_narrow_##name, P##_narrow_##name##_1, 4u * P##_N, size, 4u) \
-    AMPI_WIDEN_1(P, T, P##_widen_##name, P##_up_##name, size)
-#define AMPI_WIDEN_1(P, T, name, UP, size) \
-    T AMPI_ALWAYS void name##_1(char *d, const char *s) { \
-        P##_i a = UP(s), b = UP(s + (size) * P##_N), c = UP(s + 2u * (size) * P##_N), e = UP(s + 3u * (size) * P##_N); \
-        P##_sti(d, a); P##_sti(d + 4u * P##_N, b); P##_sti(d + 8u * P##_N, c); P##_sti(d + 12u * P##_N, e); \
-    } \
-    AMPI_STEPS(T, name, name##_1, 4u * P##_N, 4u, size)
+#  if defined(AMPI_X86) || defined(AMPI_NEON)
+#    define AMPI_CONVERSIONS(P, T) \
+        AMPI_CODEC(P, T, P##_add, P##_sub) \
+        AMPI_CONVERSION(P, T, f16, AMP_F16, 2u) \
+        AMPI_CONVERSION(P, T, bf16, AMP_BF16, 2u) \
+        AMPI_CONVERSION(P, T, f8e4m3, AMP_F8E4M3, 1u) \
+        AMPI_CONVERSION(P, T, f8e5m2, AMP_F8E5M2, 1u)
+#    define AMPI_CONVERSION(P, T, name, dtype, size) \
+        T AMPI_ALWAYS void P##_narrow_##name##_1(char *d, const char *s) { \
+            const uint32_t cap = ampi_format_of(dtype).over; \
+            P##_i a = P##_encode(P##_ldi(s), dtype, cap), b = P##_encode(P##_ldi(s + 4u * P##_N), dtype, cap); \
+            P##_i c = P##_encode(P##_ldi(s + 8u * P##_N), dtype, cap), \
+                  e = P##_encode(P##_ldi(s + 12u * P##_N), dtype, cap); \
+            if (size == 2u) { \
+                P##_st16(d, a, b); \
+                P##_st16(d + 4u * P##_N, c, e); \
+            } else \
+                P##_st8(d, a, b, c, e); \
+        } \
+        T AMPI_ALWAYS P##_i P##_up_##name(const char *s) { \
+            return P##_decode(size == 2u ? P##_up16(s) : P##_up8(s), dtype); \
+        } \
+        AMPI_STEPS(T, P##_narrow_##name, P##_narrow_##name##_1, 4u * P##_N, size, 4u) \
+        AMPI_WIDEN_1(P, T, P##_widen_##name, P##_up_##name, size)
+#    define AMPI_WIDEN_1(P, T, name, UP, size) \
+        T AMPI_ALWAYS void name##_1(char *d, const char *s) { \
+            P##_i a = UP(s), b = UP(s + (size) * P##_N), c = UP(s + 2u * (size) * P##_N), \
+                  e = UP(s + 3u * (size) * P##_N); \
+            P##_sti(d, a); \
+            P##_sti(d + 4u * P##_N, b); \
+            P##_sti(d + 8u * P##_N, c); \
+            P##_sti(d + 12u * P##_N, e); \
+        } \
+        AMPI_STEPS(T, name, name##_1, 4u * P##_N, 4u, size)
 /* Stochastic and saturating rounding: see ampi_encode for the fixed-point number q.F; here F's carry is looked at by itself. */
-#define AMPI_ROUNDING(P, T) \
-    T AMPI_ALWAYS P##_i P##_encode_how(const char *s, const uint32_t *random, amp_dtype t, int saturate) { \
-        const ampi_format f = ampi_format_of(t); \
-        P##_i x = P##_ldi(s), r, a, e, en, m, shift, q, carry; \
-        if (!random) return P##_encode(x, t, saturate ? f.maxf : f.over); \
-        r = P##_ldi(random); \
-        a = P##_and(x, P##_dup(0x7fffffffu)); \
-        e = P##_shr(a, 23); \
-        m = P##_or(P##_and(a, P##_dup(0x7fffffu)), P##_sel(P##_gt(e, P##_dup(0)), P##_dup(0x800000u), P##_dup(0))); \
-        e = P##_max(e, P##_dup(1)); \
-        en = P##_max(e, P##_dup(f.emin)); \
-        shift = P##_addi(P##_dup(23u - f.mant), P##_subi(en, e)); \
-        q = P##_srlv(m, shift); \
-        m = P##_or(P##_sllv(m, P##_subi(P##_dup(32), shift)), P##_srlv(m, P##_subi(shift, P##_dup(32)))); /* F; counts beyond 31 give 0 */ \
-        carry = P##_sel(P##_gt(P##_xor(m, P##_dup(0x80000000u)), P##_xor(r, P##_dup(0x7fffffffu))), P##_dup(1), P##_dup(0)); \
-        q = P##_addi(P##_addi(q, carry), P##_shl(P##_subi(en, P##_dup(f.emin)), f.mant)); \
-        q = P##_min(q, P##_dup(f.maxf)); \
-        if (!saturate) q = P##_sel(P##_gt(a, P##_dup(f.limit - 1u)), P##_dup(f.over), q); \
-        return P##_finish(x, a, q, t); \
-    } \
-    T AMPI_ALWAYS void P##_round_1(char *d, const char *s, const uint32_t *r, amp_dtype t, int saturate) { \
-        P##_i a = P##_encode_how(s, r, t, saturate), b = P##_encode_how(s + 4u * P##_N, r ? r + P##_N : r, t, saturate); \
-        P##_i c = P##_encode_how(s + 8u * P##_N, r ? r + 2u * P##_N : r, t, saturate), e = P##_encode_how(s + 12u * P##_N, r ? r + 3u * P##_N : r, t, saturate); \
-        if (t == AMP_F16 || t == AMP_BF16) { P##_st16(d, a, b); P##_st16(d + 4u * P##_N, c, e); } else P##_st8(d, a, b, c, e); \
-    } \
-    T static void P##_round(void *dst, amp_dtype t, const void *src, size_t n, const uint32_t *r, int saturate) { \
-        char *d = (char *)dst; \
-        const char *s = (const char *)src; \
-        for (; n >= 4u * P##_N; n -= 4u * P##_N, d += 4u * amp_dtype_size(t) * P##_N, s += 16u * P##_N, r = r ? r + 4u * P##_N : r) { \
-            if (t == AMP_F16) P##_round_1(d, s, r, AMP_F16, saturate); \
-            else if (t == AMP_BF16) P##_round_1(d, s, r, AMP_BF16, saturate); \
-            else if (t == AMP_F8E4M3) P##_round_1(d, s, r, AMP_F8E4M3, saturate); \
-            else P##_round_1(d, s, r, AMP_F8E5M2, saturate); \
+#    define AMPI_ROUNDING(P, T) \
+        T AMPI_ALWAYS P##_i P##_encode_how(const char *s, const uint32_t *random, amp_dtype t, int saturate) { \
+            const ampi_format f = ampi_format_of(t); \
+            P##_i x = P##_ldi(s), r, a, e, en, m, shift, q, carry; \
+            if (!random) return P##_encode(x, t, saturate ? f.maxf : f.over); \
+            r = P##_ldi(random); \
+            a = P##_and(x, P##_dup(0x7fffffffu)); \
+            e = P##_shr(a, 23); \
+            m = P##_or( \
+                P##_and(a, P##_dup(0x7fffffu)), P##_sel(P##_gt(e, P##_dup(0)), P##_dup(0x800000u), P##_dup(0))); \
+            e = P##_max(e, P##_dup(1)); \
+            en = P##_max(e, P##_dup(f.emin)); \
+            shift = P##_addi(P##_dup(23u - f.mant), P##_subi(en, e)); \
+            q = P##_srlv(m, shift); \
+            m = P##_or(P##_sllv(m, P##_subi(P##_dup(32), shift)), \
+                P##_srlv(m, P##_subi(shift, P##_dup(32)))); /* F; counts beyond 31 give 0 */ \
+            carry = P##_sel( \
+                P##_gt(P##_xor(m, P##_dup(0x80000000u)), P##_xor(r, P##_dup(0x7fffffffu))), P##_dup(1), P##_dup(0)); \
+            q = P##_addi(P##_addi(q, carry), P##_shl(P##_subi(en, P##_dup(f.emin)), f.mant)); \
+            q = P##_min(q, P##_dup(f.maxf)); \
+            if (!saturate) q = P##_sel(P##_gt(a, P##_dup(f.limit - 1u)), P##_dup(f.over), q); \
+            return P##_finish(x, a, q, t); \
         } \
-        P##_done(); \
-        ampi_c_round(d, t, s, n, r, saturate); \
-    }
-/* amp_philox in lanes: the high halves may hold anything, a product does not look at them. */
-#define AMPI_RANDOM(P, T) \
-    T static const uint32_t *P##_random(uint32_t *buf, size_t n, uint64_t seed, uint64_t stream, uint64_t at) { \
-        P##_j counter = P##_add64(P##_dup64(at >> 2), P##_iota64()), m0 = P##_dup64(0xD2511F53u), m1 = P##_dup64(0xCD9E8D57u); \
-        size_t i; \
-        for (i = 0; i < n + (at & 3u); i += 2u * P##_N) { \
-            P##_j c0 = counter, c1 = P##_hi32(counter), c2 = P##_dup64(stream), c3 = P##_dup64(stream >> 32); \
-            uint32_t k0 = (uint32_t)seed, k1 = (uint32_t)(seed >> 32), k; \
-            for (k = 0; k < 10u; k++) { \
-                P##_j p0 = P##_mul32(c0, m0), p1 = P##_mul32(c2, m1); \
-                c0 = P##_xor64(P##_xor64(P##_hi32(p1), c1), P##_dup64(k0)); c1 = p1; \
-                c2 = P##_xor64(P##_xor64(P##_hi32(p0), c3), P##_dup64(k1)); c3 = p0; \
-                k0 += 0x9E3779B9u; k1 += 0xBB67AE85u; \
+        T AMPI_ALWAYS void P##_round_1(char *d, const char *s, const uint32_t *r, amp_dtype t, int saturate) { \
+            P##_i a = P##_encode_how(s, r, t, saturate), \
+                  b = P##_encode_how(s + 4u * P##_N, r ? r + P##_N : r, t, saturate); \
+            P##_i c = P##_encode_how(s + 8u * P##_N, r ? r + 2u * P##_N : r, t, saturate), \
+                  e = P##_encode_how(s + 12u * P##_N, r ? r + 3u * P##_N : r, t, saturate); \
+            if (t == AMP_F16 || t == AMP_BF16) { \
+                P##_st16(d, a, b); \
+                P##_st16(d + 4u * P##_N, c, e); \
+            } else \
+                P##_st8(d, a, b, c, e); \
+        } \
+        T static void P##_round(void *dst, amp_dtype t, const void *src, size_t n, const uint32_t *r, int saturate) { \
+            char *d = (char *)dst; \
+            const char *s = (const char *)src; \
+            for (; n >= 4u * P##_N; \
+                n -= 4u * P##_N, d += 4u * amp_dtype_size(t) * P##_N, s += 16u * P##_N, r = r ? r + 4u * P##_N : r) { \
+                if (t == AMP_F16) \
+                    P##_round_1(d, s, r, AMP_F16, saturate); \
+                else if (t == AMP_BF16) \
+                    P##_round_1(d, s, r, AMP_BF16, saturate); \
+                else if (t == AMP_F8E4M3) \
+                    P##_round_1(d, s, r, AMP_F8E4M3, saturate); \
+                else \
+                    P##_round_1(d, s, r, AMP_F8E5M2, saturate); \
             } \
-            c0 = P##_join32(c0, c1); \
-            c2 = P##_join32(c2, c3); \
-            P##_st64(buf + i, P##_even64(c0, c2)); \
-            P##_st64(buf + i + P##_N, P##_odd64(c0, c2)); \
-            counter = P##_add64(counter, P##_dup64(P##_N / 2u)); \
-        } \
-        return buf + (at & 3u); \
-    }
-#define AMPI_BAD(P, T) \
-    T static int P##_bad(const void *src, size_t bytes, amp_dtype t) { \
-        const char *p = (const char *)src; \
-        const P##_i e = P##_dup(ampi_exponents(t)), one = P##_dup(ampi_signs(t) - ampi_exponents(t)); \
-        P##_i any = P##_dup(0); \
-        for (; bytes >= 16u * P##_N; bytes -= 16u * P##_N, p += 16u * P##_N) { \
-            P##_i a = P##_addi(P##_and(P##_ldi(p), e), one), b = P##_addi(P##_and(P##_ldi(p + 4u * P##_N), e), one); \
-            P##_i c = P##_addi(P##_and(P##_ldi(p + 8u * P##_N), e), one), d = P##_addi(P##_and(P##_ldi(p + 12u * P##_N), e), one); \
-            AMPI_PREFETCH(p + 2048); \
-            if (P##_N > 4u) AMPI_PREFETCH(p + 2112); \
-            if (P##_N > 8u) { AMPI_PREFETCH(p + 2176); AMPI_PREFETCH(p + 2240); } \
-            any = P##_or(any, P##_or(P##_or(a, b), P##_or(c, d))); \
-        } \
-        return P##_any(P##_and(any, P##_dup(ampi_signs(t)))) || ampi_c_bad(p, bytes, t); \
-    }
+            P##_done(); \
+            ampi_c_round(d, t, s, n, r, saturate); \
+        }
+/* amp_philox in lanes: the high halves may hold anything, a product does not look at them. */
+#    define AMPI_RANDOM(P, T) \
+        T static const uint32_t *P##_random(uint32_t *buf, size_t n, uint64_t seed, uint64_t stream, uint64_t at) { \
+            P##_j counter = P##_add64(P##_dup64(at >> 2), P##_iota64()), m0 = P##_dup64(0xD2511F53u), \
+                  m1 = P##_dup64(0xCD9E8D57u); \
+            size_t i; \
+            for (i = 0; i < n + (at & 3u); i += 2u * P##_N) { \
+                P##_j c0 = counter, c1 = P##_hi32(counter), c2 = P##_dup64(stream), c3 = P##_dup64(stream >> 32); \
+                uint32_t k0 = (uint32_t)seed, k1 = (uint32_t)(seed >> 32), k; \
+                for (k = 0; k < 10u; k++) { \
+                    P##_j p0 = P##_mul32(c0, m0), p1 = P##_mul32(c2, m1); \
+                    c0 = P##_xor64(P##_xor64(P##_hi32(p1), c1), P##_dup64(k0)); \
+                    c1 = p1; \
+                    c2 = P##_xor64(P##_xor64(P##_hi32(p0), c3), P##_dup64(k1)); \
+                    c3 = p0; \
+                    k0 += 0x9E3779B9u; \
+                    k1 += 0xBB67AE85u; \
+                } \
+                c0 = P##_join32(c0, c1); \
+                c2 = P##_join32(c2, c3); \
+                P##_st64(buf + i, P##_even64(c0, c2)); \
+                P##_st64(buf + i + P##_N, P##_odd64(c0, c2)); \
+                counter = P##_add64(counter, P##_dup64(P##_N / 2u)); \
+            } \
+            return buf + (at & 3u); \
+        }
+#    define AMPI_BAD(P, T) \
+        T static int P##_bad(const void *src, size_t bytes, amp_dtype t) { \
+            const char *p = (const char *)src; \
+            const P##_i e = P##_dup(ampi_exponents(t)), one = P##_dup(ampi_signs(t) - ampi_exponents(t)); \
+            P##_i any = P##_dup(0); \
+            for (; bytes >= 16u * P##_N; bytes -= 16u * P##_N, p += 16u * P##_N) { \
+                P##_i a = P##_addi(P##_and(P##_ldi(p), e), one), \
+                      b = P##_addi(P##_and(P##_ldi(p + 4u * P##_N), e), one); \
+                P##_i c = P##_addi(P##_and(P##_ldi(p + 8u * P##_N), e), one), \
+                      d = P##_addi(P##_and(P##_ldi(p + 12u * P##_N), e), one); \
+                AMPI_PREFETCH(p + 2048); \
+                if (P##_N > 4u) AMPI_PREFETCH(p + 2112); \
+                if (P##_N > 8u) { \
+                    AMPI_PREFETCH(p + 2176); \
+                    AMPI_PREFETCH(p + 2240); \
+                } \
+                any = P##_or(any, P##_or(P##_or(a, b), P##_or(c, d))); \
+            } \
+            return P##_any(P##_and(any, P##_dup(ampi_signs(t)))) || ampi_c_bad(p, bytes, t); \
+        }
 /* exp and the activations, operation by operation as the scalar ones: the same bits */
-#define AMPI_LDEXP(P, T) /* p 2^n, where b holds the bits of n + 1.5 * 2^23: in two factors, of which only the second rounds */ \
-    T AMPI_ALWAYS P##_v P##_ldexp(P##_v p, P##_v n, P##_i b) { \
-        P##_i k = P##_subi(b, P##_dup(0x4b400000u - 255u)), h = P##_shr(P##_addi(k, P##_dup(1)), 1); /* n + 255, and about half of it */ \
-        (void)n; \
-        return P##_mul(P##_mul(p, P##_f(P##_shl(P##_subi(h, P##_dup(1)), 23))), P##_f(P##_shl(P##_subi(k, h), 23))); \
-    }
-#define AMPI_MATH(P, T) \
-    T AMPI_ALWAYS P##_v P##_exp(P##_v x) { \
-        P##_v n, r, p; \
-        P##_i b; \
-        x = P##_low(P##_set(89.0f), P##_top(P##_set(-104.0f), x)); /* beyond, the result is Inf or 0 already; NaN stays */ \
-        p = P##_add(P##_mul(x, P##_set(1.44269504f)), P##_set(12582912.0f)); \
-        b = P##_b(p); \
-        n = P##_sub(p, P##_set(12582912.0f)); \
-        r = P##_sub(P##_sub(x, P##_mul(n, P##_set(0.693359375f))), P##_mul(n, P##_set(-2.12194440e-4f))); \
-        p = P##_add(P##_mul(P##_set(1.98412698e-4f), r), P##_set(1.38888889e-3f)); \
-        p = P##_add(P##_mul(p, r), P##_set(8.33333333e-3f)); \
-        p = P##_add(P##_mul(p, r), P##_set(4.16666667e-2f)); \
-        p = P##_add(P##_mul(p, r), P##_set(1.66666667e-1f)); \
-        p = P##_add(P##_mul(p, r), P##_set(0.5f)); \
-        p = P##_add(P##_add(P##_mul(P##_mul(r, r), p), r), P##_set(1.0f)); \
-        return P##_ldexp(p, n, b); \
-    } \
-    T AMPI_ALWAYS P##_v P##_sigmoid(P##_v x) { \
-        P##_v z2 = P##_mul(P##_mul(P##_set(1.59576912f), x), P##_add(P##_set(1.0f), P##_mul(P##_set(0.044715f), P##_mul(x, x)))); \
-        return P##_div(P##_set(1.0f), P##_add(P##_set(1.0f), P##_exp(P##_f(P##_xor(P##_b(z2), P##_dup(0x80000000u)))))); \
-    } \
-    T AMPI_ALWAYS P##_v P##_act1(amp_act act, P##_v x) { \
-        P##_i b = P##_b(x), a = P##_and(b, P##_dup(0x7fffffffu)), y, s; \
-        if (act == AMP_GELU) { \
-            P##_v g = P##_sigmoid(x); \
-            s = P##_and(P##_b(g), P##_dup(0x7fffffffu)); \
-            return P##_f(P##_sel(P##_gt(s, P##_dup(0)), P##_b(P##_mul(x, g)), s)); \
+#    define AMPI_LDEXP( \
+        P, T) /* p 2^n, where b holds the bits of n + 1.5 * 2^23: in two factors, of which only the second rounds */ \
+        T AMPI_ALWAYS P##_v P##_ldexp(P##_v p, P##_v n, P##_i b) { \
+            P##_i k = P##_subi(b, P##_dup(0x4b400000u - 255u)), \
+                  h = P##_shr(P##_addi(k, P##_dup(1)), 1); /* n + 255, and about half of it */ \
+            (void)n; \
+            return P##_mul( \
+                P##_mul(p, P##_f(P##_shl(P##_subi(h, P##_dup(1)), 23))), P##_f(P##_shl(P##_subi(k, h), 23))); \
+        }
+#    define AMPI_MATH(P, T) \
+        T AMPI_ALWAYS P##_v P##_exp(P##_v x) { \
+            P##_v n, r, p; \
+            P##_i b; \
+            x = P##_low( \
+                P##_set(89.0f), P##_top(P##_set(-104.0f), x)); /* beyond, the result is Inf or 0 already; NaN stays */ \
+            p = P##_add(P##_mul(x, P##_set(1.44269504f)), P##_set(12582912.0f)); \
+            b = P##_b(p); \
+            n = P##_sub(p, P##_set(12582912.0f)); \
+            r = P##_sub(P##_sub(x, P##_mul(n, P##_set(0.693359375f))), P##_mul(n, P##_set(-2.12194440e-4f))); \
+            p = P##_add(P##_mul(P##_set(1.98412698e-4f), r), P##_set(1.38888889e-3f)); \
+            p = P##_add(P##_mul(p, r), P##_set(8.33333333e-3f)); \
+            p = P##_add(P##_mul(p, r), P##_set(4.16666667e-2f)); \
+            p = P##_add(P##_mul(p, r), P##_set(1.66666667e-1f)); \
+            p = P##_add(P##_mul(p, r), P##_set(0.5f)); \
+            p = P##_add(P##_add(P##_mul(P##_mul(r, r), p), r), P##_set(1.0f)); \
+            return P##_ldexp(p, n, b); \
         } \
-        y = P##_sel(P##_gt(a, P##_dup(0)), P##_sel(P##_gt(a, P##_dup(0x7f800000u)), b, P##_dup(0)), b); /* of a negative number */ \
-        return act == AMP_RELU ? P##_f(P##_sel(P##_gt(P##_dup(0), b), y, b)) : x; \
-    } \
-    T AMPI_ALWAYS P##_v P##_act_grad1(amp_act act, P##_v dy, P##_v saved) { \
-        P##_i b = P##_b(saved), g; \
-        P##_v s, z; \
-        if (act == AMP_GELU) { \
-            s = P##_sigmoid(saved); \
-            z = P##_mul(P##_set(1.59576912f), P##_add(P##_set(1.0f), P##_mul(P##_set(0.134145f), P##_mul(saved, saved)))); \
-            z = P##_add(s, P##_mul(P##_mul(saved, z), P##_mul(s, P##_sub(P##_set(1.0f), s)))); \
-            g = P##_sel(P##_gt(P##_b(s), P##_dup(0)), P##_b(z), P##_b(s)); \
-            return P##_mul(dy, P##_f(P##_sel(P##_gt(P##_dup(0x3f800000u), P##_b(s)), g, P##_b(s)))); \
+        T AMPI_ALWAYS P##_v P##_sigmoid(P##_v x) { \
+            P##_v z2 = P##_mul( \
+                P##_mul(P##_set(1.59576912f), x), P##_add(P##_set(1.0f), P##_mul(P##_set(0.044715f), P##_mul(x, x)))); \
+            return P##_div( \
+                P##_set(1.0f), P##_add(P##_set(1.0f), P##_exp(P##_f(P##_xor(P##_b(z2), P##_dup(0x80000000u)))))); \
         } \
-        g = P##_sel(P##_gt(b, P##_dup(0)), P##_sel(P##_gt(P##_dup(0x7f800001u), b), P##_b(dy), P##_dup(0)), P##_dup(0)); \
-        return act == AMP_RELU ? P##_f(g) : dy; \
-    } \
-    T AMPI_ALWAYS P##_v P##_clamp(P##_v x, P##_v limit) { return P##_top(P##_sub(P##_set(0.0f), limit), P##_low(limit, x)); } \
-    T AMPI_ALWAYS P##_v P##_signed(P##_v x, P##_v s) { /* by the bits, as the scalar one */ \
-        P##_i u = P##_b(s), a = P##_and(u, P##_dup(0x7fffffffu)), r = P##_or(P##_b(x), P##_and(u, P##_dup(0x80000000u))); \
-        return P##_f(P##_sel(P##_gt(a, P##_dup(0x7f800000u)), u, P##_sel(P##_gt(a, P##_dup(0)), r, P##_dup(0)))); \
-    }
-#define AMPI_R1(X, P) X(P, 0)
-#define AMPI_R4(X, P) X(P, 0) X(P, 1) X(P, 2) X(P, 3)
-#define AMPI_R6(X, P) AMPI_R4(X, P) X(P, 4) X(P, 5)
-#define AMPI_R8(X, P) AMPI_R6(X, P) X(P, 6) X(P, 7)
-#define AMPI_R12(X, P) AMPI_R8(X, P) X(P, 8) X(P, 9) X(P, 10) X(P, 11)
+        T AMPI_ALWAYS P##_v P##_act1(amp_act act, P##_v x) { \
+            P##_i b = P##_b(x), a = P##_and(b, P##_dup(0x7fffffffu)), y, s; \
+            if (act == AMP_GELU) { \
+                P##_v g = P##_sigmoid(x); \
+                s = P##_and(P##_b(g), P##_dup(0x7fffffffu)); \
+                return P##_f(P##_sel(P##_gt(s, P##_dup(0)), P##_b(P##_mul(x, g)), s)); \
+            } \
+            y = P##_sel(P##_gt(a, P##_dup(0)), P##_sel(P##_gt(a, P##_dup(0x7f800000u)), b, P##_dup(0)), \
+                b); /* of a negative number */ \
+            return act == AMP_RELU ? P##_f(P##_sel(P##_gt(P##_dup(0), b), y, b)) : x; \
+        } \
+        T AMPI_ALWAYS P##_v P##_act_grad1(amp_act act, P##_v dy, P##_v saved) { \
+            P##_i b = P##_b(saved), g; \
+            P##_v s, z; \
+            if (act == AMP_GELU) { \
+                s = P##_sigmoid(saved); \
+                z = P##_mul( \
+                    P##_set(1.59576912f), P##_add(P##_set(1.0f), P##_mul(P##_set(0.134145f), P##_mul(saved, saved)))); \
+                z = P##_add(s, P##_mul(P##_mul(saved, z), P##_mul(s, P##_sub(P##_set(1.0f), s)))); \
+                g = P##_sel(P##_gt(P##_b(s), P##_dup(0)), P##_b(z), P##_b(s)); \
+                return P##_mul(dy, P##_f(P##_sel(P##_gt(P##_dup(0x3f800000u), P##_b(s)), g, P##_b(s)))); \
+            } \
+            g = P##_sel( \
+                P##_gt(b, P##_dup(0)), P##_sel(P##_gt(P##_dup(0x7f800001u), b), P##_b(dy), P##_dup(0)), P##_dup(0)); \
+            return act == AMP_RELU ? P##_f(g) : dy; \
+        } \
+        T AMPI_ALWAYS P##_v P##_clamp(P##_v x, P##_v limit) { \
+            return P##_top(P##_sub(P##_set(0.0f), limit), P##_low(limit, x)); \
+        } \
+        T AMPI_ALWAYS P##_v P##_signed(P##_v x, P##_v s) { /* by the bits, as the scalar one */ \
+            P##_i u = P##_b(s), a = P##_and(u, P##_dup(0x7fffffffu)), \
+                  r = P##_or(P##_b(x), P##_and(u, P##_dup(0x80000000u))); \
+            return P##_f(P##_sel(P##_gt(a, P##_dup(0x7f800000u)), u, P##_sel(P##_gt(a, P##_dup(0)), r, P##_dup(0)))); \
+        }
+#    define AMPI_R1(X, P)  X(P, 0)
+#    define AMPI_R4(X, P)  X(P, 0) X(P, 1) X(P, 2) X(P, 3)
+#    define AMPI_R6(X, P)  AMPI_R4(X, P) X(P, 4) X(P, 5)
+#    define AMPI_R8(X, P)  AMPI_R6(X, P) X(P, 6) X(P, 7)
+#    define AMPI_R12(X, P) AMPI_R8(X, P) X(P, 8) X(P, 9) X(P, 10) X(P, 11)
 /* Two vectors wide. X(P, i) is a row: declared, accumulated over k, stored. */
-#define AMPI_TILE(P, T, MR, ROWS) \
-    T static void P##_tile_##MR(size_t kc, const float *a, const float *b, float *c, int first) { \
-        ROWS(AMPI_TILE_ROW, P) \
-        for (; kc--; a += MR, b += 2u * P##_N) { \
-            P##_v x = P##_ldf(b), y = P##_ldf(b + P##_N), s; \
-            ROWS(AMPI_TILE_FMA, P) \
-        } \
-        if (first) { ROWS(AMPI_TILE_SET, P) } else { ROWS(AMPI_TILE_ADD, P) } \
-    }
-#define AMPI_TILE_ROW(P, i) P##_v p##i = P##_set(0.0f), q##i = p##i;
-#define AMPI_TILE_FMA(P, i) s = P##_set(a[i]); p##i = P##_fma(s, x, p##i); q##i = P##_fma(s, y, q##i);
-#define AMPI_TILE_SET(P, i) P##_stf(c + i * AMPI_LDC, p##i); P##_stf(c + i * AMPI_LDC + P##_N, q##i);
-#define AMPI_TILE_ADD(P, i) P##_stf(c + i * AMPI_LDC, P##_add(p##i, P##_ldf(c + i * AMPI_LDC))); P##_stf(c + i * AMPI_LDC + P##_N, P##_add(q##i, P##_ldf(c + i * AMPI_LDC + P##_N)));
-#define AMPI_PATH(P, T) AMPI_CONVERSIONS(P, T) AMPI_RANDOM(P, T) AMPI_BAD(P, T) AMPI_MATH(P, T) AMPI_FLOAT_LOOPS(P, T)
-#endif /* AMPI_X86 || AMPI_NEON */
-#ifdef AMPI_X86
-#define AMPI_STREAM(P, T) \
-    T static void P##_stream(char *dst, const char *buf, size_t pages, const char *next, size_t step) { \
-        size_t i, page, ahead, piece = 4096 / pages; \
-        for (i = 0; i < piece; i += 64) for (page = 0; page < pages; page++) { \
-            const char *from = next + (page * 64 + i / 64) * step; \
-            P##_nt64(dst + page * 4096 + i, buf + page * piece + i); \
-            for (ahead = 0; ahead < step; ahead += 64) AMPI_PREFETCH(from + ahead); \
-        } \
-    }
-AMPI_LDEXP(ampi_s, AMPI_TS) AMPI_PATH(ampi_s, AMPI_TS) AMPI_STREAM(ampi_s, AMPI_TS)
-AMPI_LDEXP(ampi_2, AMPI_T2) AMPI_PATH(ampi_2, AMPI_T2) AMPI_STREAM(ampi_2, AMPI_T2) AMPI_ROUNDING(ampi_2, AMPI_T2)
-AMPI_PATH(ampi_5, AMPI_T5) AMPI_STREAM(ampi_5, AMPI_T5) AMPI_ROUNDING(ampi_5, AMPI_T5)
-
+#    define AMPI_TILE(P, T, MR, ROWS) \
+        T static void P##_tile_##MR(size_t kc, const float *a, const float *b, float *c, int first) { \
+            ROWS(AMPI_TILE_ROW, P) \
+            for (; kc--; a += MR, b += 2u * P##_N) { \
+                P##_v x = P##_ldf(b), y = P##_ldf(b + P##_N), s; \
+                ROWS(AMPI_TILE_FMA, P) \
+            } \
+            if (first) { \
+                ROWS(AMPI_TILE_SET, P) \
+            } else { \
+                ROWS(AMPI_TILE_ADD, P) \
+            } \
+        }
+#    define AMPI_TILE_ROW(P, i) P##_v p##i = P##_set(0.0f), q##i = p##i;
+#    define AMPI_TILE_FMA(P, i) \
+        s = P##_set(a[i]); \
+        p##i = P##_fma(s, x, p##i); \
+        q##i = P##_fma(s, y, q##i);
+#    define AMPI_TILE_SET(P, i) \
+        P##_stf(c + i * AMPI_LDC, p##i); \
+        P##_stf(c + i * AMPI_LDC + P##_N, q##i);
+#    define AMPI_TILE_ADD(P, i) \
+        P##_stf(c + i * AMPI_LDC, P##_add(p##i, P##_ldf(c + i * AMPI_LDC))); \
+        P##_stf(c + i * AMPI_LDC + P##_N, P##_add(q##i, P##_ldf(c + i * AMPI_LDC + P##_N)));
+#    define AMPI_PATH(P, T) \
+        AMPI_CONVERSIONS(P, T) AMPI_RANDOM(P, T) AMPI_BAD(P, T) AMPI_MATH(P, T) AMPI_FLOAT_LOOPS(P, T)
+#  endif /* AMPI_X86 || AMPI_NEON */
+#  ifdef AMPI_X86
+#    define AMPI_STREAM(P, T) \
+        T static void P##_stream(char *dst, const char *buf, size_t pages, const char *next, size_t step) { \
+            size_t i, page, ahead, piece = 4096 / pages; \
+            for (i = 0; i < piece; i += 64) \
+                for (page = 0; page < pages; page++) { \
+                    const char *from = next + (page * 64 + i / 64) * step; \
+                    P##_nt64(dst + page * 4096 + i, buf + page * piece + i); \
+                    for (ahead = 0; ahead < step; ahead += 64) \
+                        AMPI_PREFETCH(from + ahead); \
+                } \
+        }
+AMPI_LDEXP(ampi_s, AMPI_TS)
+AMPI_PATH(ampi_s, AMPI_TS) AMPI_STREAM(ampi_s, AMPI_TS) AMPI_LDEXP(ampi_2, AMPI_T2) AMPI_PATH(ampi_2, AMPI_T2)
+    AMPI_STREAM(ampi_2, AMPI_T2) AMPI_ROUNDING(ampi_2, AMPI_T2) AMPI_PATH(ampi_5, AMPI_T5) AMPI_STREAM(ampi_5, AMPI_T5)
+        AMPI_ROUNDING(ampi_5, AMPI_T5)
 /* F16C, also for FP8: an E5M2 byte is the upper byte of a half; E4M3 moved up by 7 is a half 256 times too small, its NaN apart. */
-#define AMPI_HOLD_REG(C, x) __asm__("" : "+" C(x)) /* the forms that convert into memory are slow on some machines */
-#define AMPI_TO_HALF_2(x) _mm256_cvtps_ph(x, 0)
-#define AMPI_TO_HALF_5(x) _mm512_maskz_cvtps_ph((__mmask16)0xffffu, (x), 0) /* the plain form, as a macro at -O0, has a sign conversion in it */
-#define AMPI_HALVES(P, T, M, I, H, C, L, LOADB, TO) /* H, L: vectors of as many 16-bit numbers; LOADB loads as many bytes */ \
-    T AMPI_ALWAYS P##_i P##_half(const void *p) { return P##_b(M##_cvtph_ps(H##_loadu_si##L((const I *)p))); } \
-    T AMPI_ALWAYS P##_i P##_e5m2(const void *p) { return P##_b(M##_cvtph_ps(H##_slli_epi16(H##_cvtepu8_epi16(LOADB((const __m128i *)p)), 8))); } \
-    T AMPI_ALWAYS P##_i P##_e4m3(const void *p) { \
-        I h = H##_and_si##L(H##_slli_epi16(H##_cvtepi8_epi16(LOADB((const __m128i *)p)), 7), H##_set1_epi16((short)0xbf80)); \
-        h = H##_or_si##L(h, H##_and_si##L(H##_add_epi16(h, H##_set1_epi16(0x80)), H##_set1_epi16(0x4000))); \
-        return P##_b(P##_mul(M##_cvtph_ps(h), P##_set(256.0f))); \
-    } \
-    T AMPI_ALWAYS void P##_to_half(char *p, const char *s) { \
-        I a = TO(P##_f(P##_ldi(s))), b = TO(P##_f(P##_ldi(s + 4u * P##_N))); \
-        AMPI_HOLD_REG(C, a); \
-        AMPI_HOLD_REG(C, b); \
-        H##_storeu_si##L((I *)(void *)p, a); \
-        H##_storeu_si##L((I *)(void *)(p + 2u * P##_N), b); \
-    }
-AMPI_HALVES(ampi_2, AMPI_T2, _mm256, __m128i, _mm, "x", 128, _mm_loadl_epi64, AMPI_TO_HALF_2)
-AMPI_HALVES(ampi_5, AMPI_T5, _mm512, __m256i, _mm256, "v", 256, _mm_loadu_si128, AMPI_TO_HALF_5)
-#undef AMPI_HALVES
-#undef AMPI_HOLD_REG
-#define AMPI_F16C(P, T) \
-    AMPI_WIDEN_1(P, T, P##_widen_half, P##_half, 2u) \
-    AMPI_WIDEN_1(P, T, P##_widen_e5m2, P##_e5m2, 1u) \
-    AMPI_WIDEN_1(P, T, P##_widen_e4m3, P##_e4m3, 1u) \
-    T AMPI_ALWAYS void P##_narrow_half_1(char *d, const char *s) { P##_to_half(d, s); P##_to_half(d + 4u * P##_N, s + 8u * P##_N); } \
-    AMPI_STEPS(T, P##_narrow_half, P##_narrow_half_1, 4u * P##_N, 2u, 4u)
-AMPI_F16C(ampi_2, AMPI_T2)
-AMPI_F16C(ampi_5, AMPI_T5)
-AMPI_SQUARES(ampi_s, AMPI_TS, ampi_s_up_f16) AMPI_SQUARES(ampi_2, AMPI_T2, ampi_2_half) AMPI_SQUARES(ampi_5, AMPI_T5, ampi_5_half)
-#undef AMPI_F16C
+#    define AMPI_HOLD_REG(C, x) \
+        __asm__("" : "+" C(x)) /* the forms that convert into memory are slow on some machines */
+#    define AMPI_TO_HALF_2(x) _mm256_cvtps_ph(x, 0)
+#    define AMPI_TO_HALF_5(x) \
+        _mm512_maskz_cvtps_ph( \
+            (__mmask16)0xffffu, (x), 0) /* the plain form, as a macro at -O0, has a sign conversion in it */
+#    define AMPI_HALVES( \
+        P, T, M, I, H, C, L, LOADB, TO) /* H, L: vectors of as many 16-bit numbers; LOADB loads as many bytes */ \
+        T AMPI_ALWAYS P##_i P##_half(const void *p) { return P##_b(M##_cvtph_ps(H##_loadu_si##L((const I *)p))); } \
+        T AMPI_ALWAYS P##_i P##_e5m2(const void *p) { \
+            return P##_b(M##_cvtph_ps(H##_slli_epi16(H##_cvtepu8_epi16(LOADB((const __m128i *)p)), 8))); \
+        } \
+        T AMPI_ALWAYS P##_i P##_e4m3(const void *p) { \
+            I h = H##_and_si##L( \
+                H##_slli_epi16(H##_cvtepi8_epi16(LOADB((const __m128i *)p)), 7), H##_set1_epi16((short)0xbf80)); \
+            h = H##_or_si##L(h, H##_and_si##L(H##_add_epi16(h, H##_set1_epi16(0x80)), H##_set1_epi16(0x4000))); \
+            return P##_b(P##_mul(M##_cvtph_ps(h), P##_set(256.0f))); \
+        } \
+        T AMPI_ALWAYS void P##_to_half(char *p, const char *s) { \
+            I a = TO(P##_f(P##_ldi(s))), b = TO(P##_f(P##_ldi(s + 4u * P##_N))); \
+            AMPI_HOLD_REG(C, a); \
+            AMPI_HOLD_REG(C, b); \
+            H##_storeu_si##L((I *)(void *)p, a); \
+            H##_storeu_si##L((I *)(void *)(p + 2u * P##_N), b); \
+        }
+            AMPI_HALVES(ampi_2, AMPI_T2, _mm256, __m128i, _mm, "x", 128, _mm_loadl_epi64, AMPI_TO_HALF_2)
+                AMPI_HALVES(ampi_5, AMPI_T5, _mm512, __m256i, _mm256, "v", 256, _mm_loadu_si128, AMPI_TO_HALF_5)
+#    undef AMPI_HALVES
+#    undef AMPI_HOLD_REG
+#    define AMPI_F16C(P, T) \
+        AMPI_WIDEN_1(P, T, P##_widen_half, P##_half, 2u) \
+        AMPI_WIDEN_1(P, T, P##_widen_e5m2, P##_e5m2, 1u) \
+        AMPI_WIDEN_1(P, T, P##_widen_e4m3, P##_e4m3, 1u) \
+        T AMPI_ALWAYS void P##_narrow_half_1(char *d, const char *s) { \
+            P##_to_half(d, s); \
+            P##_to_half(d + 4u * P##_N, s + 8u * P##_N); \
+        } \
+        AMPI_STEPS(T, P##_narrow_half, P##_narrow_half_1, 4u * P##_N, 2u, 4u)
+                    AMPI_F16C(ampi_2, AMPI_T2) AMPI_F16C(ampi_5, AMPI_T5) AMPI_SQUARES(ampi_s, AMPI_TS, ampi_s_up_f16)
+                        AMPI_SQUARES(ampi_2, AMPI_T2, ampi_2_half) AMPI_SQUARES(ampi_5, AMPI_T5, ampi_5_half)
+#    undef AMPI_F16C
 /* VCVTNE2PS2BF16 rounds to nearest in any mode, but takes subnormals for 0: a step that holds one (2x - 1 < 2^24 - 1 unsigned) is done
    again with integers. */
-#if defined(__clang__) ? __clang_major__ >= 9 : __GNUC__ >= 10
-#define AMPI_BF16_HW
-#define AMPI_T5B __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512bf16,avx2,fma,f16c")))
-AMPI_T5B AMPI_ALWAYS __m512i ampi_5_tiny(__m512i x) { return _mm512_add_epi32(_mm512_add_epi32(x, x), _mm512_set1_epi32(-1)); }
-AMPI_T5B AMPI_ALWAYS __m512i ampi_5_bf16_hw(__m512i lo, __m512i hi) { __m512i r; __asm__("vcvtne2ps2bf16 %2, %1, %0" : "=v"(r) : "v"(hi), "v"(lo)); return r; }
+#    if defined(__clang__) ? __clang_major__ >= 9 : __GNUC__ >= 10
+#      define AMPI_BF16_HW
+#      define AMPI_T5B __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512bf16,avx2,fma,f16c")))
+                            AMPI_T5B AMPI_ALWAYS __m512i ampi_5_tiny(__m512i x) {
+    return _mm512_add_epi32(_mm512_add_epi32(x, x), _mm512_set1_epi32(-1));
+}
+AMPI_T5B AMPI_ALWAYS __m512i ampi_5_bf16_hw(__m512i lo, __m512i hi) {
+    __m512i r;
+    __asm__("vcvtne2ps2bf16 %2, %1, %0" : "=v"(r) : "v"(hi), "v"(lo));
+    return r;
+}
 AMPI_T5B AMPI_ALWAYS void ampi_5_narrow_bf16_hw_1(char *d, const char *s) {
     __m512i a = ampi_5_ldi(s), b = ampi_5_ldi(s + 64), c = ampi_5_ldi(s + 128), e = ampi_5_ldi(s + 192);
-    __m512i t = _mm512_min_epu32(_mm512_min_epu32(ampi_5_tiny(a), ampi_5_tiny(b)), _mm512_min_epu32(ampi_5_tiny(c), ampi_5_tiny(e)));
+    __m512i t = _mm512_min_epu32(
+        _mm512_min_epu32(ampi_5_tiny(a), ampi_5_tiny(b)), _mm512_min_epu32(ampi_5_tiny(c), ampi_5_tiny(e)));
     ampi_5_sti(d, ampi_5_bf16_hw(a, b));
     ampi_5_sti(d + 64, ampi_5_bf16_hw(c, e));
-    if (_mm512_cmplt_epu32_mask(t, _mm512_set1_epi32(0x00ffffff))) ampi_5_narrow_bf16_1(d, s); /* not ampi_5_narrow_bf16(d, s, 64): clang 14 -O1 never ends */
+    if (_mm512_cmplt_epu32_mask(t, _mm512_set1_epi32(0x00ffffff)))
+        ampi_5_narrow_bf16_1(d, s); /* not ampi_5_narrow_bf16(d, s, 64): clang 14 -O1 never ends */
 }
 AMPI_STEPS(AMPI_T5B, ampi_5_narrow_bf16_hw, ampi_5_narrow_bf16_hw_1, 64u, 2u, 4u)
-#endif
-AMPI_TILE(ampi_s, AMPI_TS, 4, AMPI_R4) AMPI_TILE(ampi_s, AMPI_TS, 1, AMPI_R1)
-AMPI_TILE(ampi_2, AMPI_T2, 6, AMPI_R6) AMPI_TILE(ampi_2, AMPI_T2, 4, AMPI_R4) AMPI_TILE(ampi_2, AMPI_T2, 1, AMPI_R1)
-AMPI_TILE(ampi_5, AMPI_T5, 12, AMPI_R12) AMPI_TILE(ampi_5, AMPI_T5, 8, AMPI_R8) AMPI_TILE(ampi_5, AMPI_T5, 4, AMPI_R4) AMPI_TILE(ampi_5, AMPI_T5, 1, AMPI_R1)
-static void ampi_s_pack4(float *to, size_t width, const float *rows, size_t ld, size_t depth) {
+#    endif
+AMPI_TILE(ampi_s, AMPI_TS, 4, AMPI_R4)
+AMPI_TILE(ampi_s, AMPI_TS, 1, AMPI_R1) AMPI_TILE(ampi_2, AMPI_T2, 6, AMPI_R6) AMPI_TILE(ampi_2, AMPI_T2, 4, AMPI_R4)
+    AMPI_TILE(ampi_2, AMPI_T2, 1, AMPI_R1) AMPI_TILE(ampi_5, AMPI_T5, 12, AMPI_R12)
+        AMPI_TILE(ampi_5, AMPI_T5, 8, AMPI_R8) AMPI_TILE(ampi_5, AMPI_T5, 4, AMPI_R4) AMPI_TILE(ampi_5, AMPI_T5, 1,
+            AMPI_R1) static void ampi_s_pack4(float *to, size_t width, const float *rows, size_t ld, size_t depth) {
     size_t k;
     for (k = 0; k + 4 <= depth; k += 4, to += 4 * width) {
-        __m128 a = _mm_loadu_ps(rows + k), b = _mm_loadu_ps(rows + ld + k), c = _mm_loadu_ps(rows + 2 * ld + k), d = _mm_loadu_ps(rows + 3 * ld + k);
+        __m128 a = _mm_loadu_ps(rows + k), b = _mm_loadu_ps(rows + ld + k), c = _mm_loadu_ps(rows + 2 * ld + k),
+               d = _mm_loadu_ps(rows + 3 * ld + k);
         _MM_TRANSPOSE4_PS(a, b, c, d);
-        _mm_storeu_ps(to, a); _mm_storeu_ps(to + width, b); _mm_storeu_ps(to + 2 * width, c); _mm_storeu_ps(to + 3 * width, d);
+        _mm_storeu_ps(to, a);
+        _mm_storeu_ps(to + width, b);
+        _mm_storeu_ps(to + 2 * width, c);
+        _mm_storeu_ps(to + 3 * width, d);
     }
     ampi_c_pack4(to, width, rows + k, ld, depth - k);
 }
-#ifndef __clang__
-#  pragma GCC diagnostic pop
-#endif
+#    ifndef __clang__
+#      pragma GCC diagnostic pop
+#    endif
 static void ampi_use_s(ampi_kernels *k) {
     AMPI_USE(ampi_s, AMP_SIMD_SSE2, "sse2");
-    k->stream = ampi_s_stream; k->fence = ampi_s_fence; k->pack4 = ampi_s_pack4;
-    k->mr[0] = 4; k->mr[1] = 1; k->nr = 8; k->tile[0] = ampi_s_tile_4; k->tile[1] = ampi_s_tile_1;
+    k->stream = ampi_s_stream;
+    k->fence = ampi_s_fence;
+    k->pack4 = ampi_s_pack4;
+    k->mr[0] = 4;
+    k->mr[1] = 1;
+    k->nr = 8;
+    k->tile[0] = ampi_s_tile_4;
+    k->tile[1] = ampi_s_tile_1;
 }
 static void ampi_use_2(ampi_kernels *k) {
     AMPI_USE(ampi_2, AMP_SIMD_AVX2, "avx2");
-    k->widen[AMP_F16] = ampi_2_widen_half; k->narrow[AMP_F16] = ampi_2_narrow_half;
-    k->widen[AMP_F8E4M3] = ampi_2_widen_e4m3; k->widen[AMP_F8E5M2] = ampi_2_widen_e5m2;
-    k->round = ampi_2_round; k->stream = ampi_2_stream;
-    k->mr[0] = 6; k->mr[1] = 4; k->mr[2] = 1; k->nr = 16;
-    k->tile[0] = ampi_2_tile_6; k->tile[1] = ampi_2_tile_4; k->tile[2] = ampi_2_tile_1;
+    k->widen[AMP_F16] = ampi_2_widen_half;
+    k->narrow[AMP_F16] = ampi_2_narrow_half;
+    k->widen[AMP_F8E4M3] = ampi_2_widen_e4m3;
+    k->widen[AMP_F8E5M2] = ampi_2_widen_e5m2;
+    k->round = ampi_2_round;
+    k->stream = ampi_2_stream;
+    k->mr[0] = 6;
+    k->mr[1] = 4;
+    k->mr[2] = 1;
+    k->nr = 16;
+    k->tile[0] = ampi_2_tile_6;
+    k->tile[1] = ampi_2_tile_4;
+    k->tile[2] = ampi_2_tile_1;
 }
 
 /* CPUID and XGETBV ourselves: __builtin_cpu_supports does not know "f16c" in older compilers. */
-typedef struct ampi_cpuid { amp_simd best; int32_t bf16, amd; } ampi_cpuid; /* bf16: AVX512_BF16 */
+typedef struct ampi_cpuid {
+    amp_simd best;
+    int32_t bf16, amd;
+} ampi_cpuid; /* bf16: AVX512_BF16 */
 static ampi_cpuid ampi_look(void) {
     ampi_cpuid is = {AMP_SIMD_SSE2, 0, 0};
     unsigned a, b, c, d, lo, hi;
     if (!__get_cpuid(0, &a, &b, &c, &d)) return is;
     is.amd = b == 0x68747541u; /* "Auth"enticAMD */
     if (!__get_cpuid(1, &a, &b, &c, &d)) return is;
-    if ((c & (1u << 27 | 1u << 28 | 1u << 29 | 1u << 12)) != (1u << 27 | 1u << 28 | 1u << 29 | 1u << 12)) return is; /* OSXSAVE AVX F16C FMA */
+    if ((c & (1u << 27 | 1u << 28 | 1u << 29 | 1u << 12)) != (1u << 27 | 1u << 28 | 1u << 29 | 1u << 12))
+        return is; /* OSXSAVE AVX F16C FMA */
     __asm__ volatile("xgetbv" : "=a"(lo), "=d"(hi) : "c"(0));
     if ((lo & 6u) != 6u) return is;
     if (!__get_cpuid_count(7, 0, &a, &b, &c, &d) || !(b & (1u << 5))) return is;
     is.best = AMP_SIMD_AVX2;
-    if ((lo & 0xe6u) != 0xe6u || (b & (1u << 16 | 1u << 17 | 1u << 30 | 1u << 31)) != (1u << 16 | 1u << 17 | 1u << 30 | 1u << 31)) return is; /* F DQ BW VL */
+    if ((lo & 0xe6u) != 0xe6u ||
+        (b & (1u << 16 | 1u << 17 | 1u << 30 | 1u << 31)) != (1u << 16 | 1u << 17 | 1u << 30 | 1u << 31))
+        return is; /* F DQ BW VL */
     is.best = AMP_SIMD_AVX512;
     if (a >= 1 && __get_cpuid_count(7, 1, &a, &b, &c, &d)) is.bf16 = (int32_t)(a >> 5) & 1;
     return is;
 }
 static void ampi_use_5(ampi_kernels *k, ampi_cpuid is) {
     AMPI_USE(ampi_5, AMP_SIMD_AVX512, "avx512");
-    k->widen[AMP_F16] = ampi_5_widen_half; k->narrow[AMP_F16] = ampi_5_narrow_half;
-    k->widen[AMP_F8E4M3] = ampi_5_widen_e4m3; k->widen[AMP_F8E5M2] = ampi_5_widen_e5m2;
-    k->round = ampi_5_round; k->stream = ampi_5_stream;
-    k->mr[0] = 12; k->mr[1] = 8; k->mr[2] = 4; k->mr[3] = 1; k->nr = 32;
-    k->tile[0] = ampi_5_tile_12; k->tile[1] = ampi_5_tile_8; k->tile[2] = ampi_5_tile_4; k->tile[3] = ampi_5_tile_1;
-#ifdef AMPI_BF16_HW
+    k->widen[AMP_F16] = ampi_5_widen_half;
+    k->narrow[AMP_F16] = ampi_5_narrow_half;
+    k->widen[AMP_F8E4M3] = ampi_5_widen_e4m3;
+    k->widen[AMP_F8E5M2] = ampi_5_widen_e5m2;
+    k->round = ampi_5_round;
+    k->stream = ampi_5_stream;
+    k->mr[0] = 12;
+    k->mr[1] = 8;
+    k->mr[2] = 4;
+    k->mr[3] = 1;
+    k->nr = 32;
+    k->tile[0] = ampi_5_tile_12;
+    k->tile[1] = ampi_5_tile_8;
+    k->tile[2] = ampi_5_tile_4;
+    k->tile[3] = ampi_5_tile_1;
+#    ifdef AMPI_BF16_HW
     if (is.bf16) k->narrow[AMP_BF16] = ampi_5_narrow_bf16_hw;
-#endif
+#    endif
 }
-#elif defined(AMPI_NEON)
-AMPI_LDEXP(ampi_n, AMPI_TN) AMPI_PATH(ampi_n, AMPI_TN) AMPI_ROUNDING(ampi_n, AMPI_TN)
-AMPI_ALWAYS void ampi_n_narrow_half_1(char *d, const char *s) {
+#  elif defined(AMPI_NEON)
+AMPI_LDEXP(ampi_n, AMPI_TN)
+AMPI_PATH(ampi_n, AMPI_TN) AMPI_ROUNDING(ampi_n, AMPI_TN) AMPI_ALWAYS
+    void ampi_n_narrow_half_1(char *d, const char *s) {
     uint32_t k;
-    for (k = 0; k < 4; k++) vst1_u8((uint8_t *)d + 8 * k, vreinterpret_u8_f16(vcvt_f16_f32(ampi_n_f(ampi_n_ldi(s + 16 * k)))));
+    for (k = 0; k < 4; k++)
+        vst1_u8((uint8_t *)d + 8 * k, vreinterpret_u8_f16(vcvt_f16_f32(ampi_n_f(ampi_n_ldi(s + 16 * k)))));
 }
-AMPI_ALWAYS uint32x4_t ampi_n_half(const char *s) { return ampi_n_b(vcvt_f32_f16(vreinterpret_f16_u8(vld1_u8((const uint8_t *)s)))); }
+AMPI_ALWAYS uint32x4_t ampi_n_half(const char *s) {
+    return ampi_n_b(vcvt_f32_f16(vreinterpret_f16_u8(vld1_u8((const uint8_t *)s))));
+}
 AMPI_ALWAYS void ampi_n_widen_half_1(char *d, const char *s) {
     uint32_t k;
-    for (k = 0; k < 4; k++) ampi_n_sti(d + 16 * k, ampi_n_half(s + 8 * k));
+    for (k = 0; k < 4; k++)
+        ampi_n_sti(d + 16 * k, ampi_n_half(s + 8 * k));
 }
 AMPI_SQUARES(ampi_n, AMPI_TN, ampi_n_half)
 AMPI_STEPS(AMPI_TN, ampi_n_narrow_half, ampi_n_narrow_half_1, 16u, 2u, 4u)
 AMPI_STEPS(AMPI_TN, ampi_n_widen_half, ampi_n_widen_half_1, 16u, 4u, 2u)
-AMPI_TILE(ampi_n, AMPI_TN, 12, AMPI_R12) AMPI_TILE(ampi_n, AMPI_TN, 4, AMPI_R4) AMPI_TILE(ampi_n, AMPI_TN, 1, AMPI_R1)
-static void ampi_use_n(ampi_kernels *k) {
+AMPI_TILE(ampi_n, AMPI_TN, 12, AMPI_R12)
+AMPI_TILE(ampi_n, AMPI_TN, 4, AMPI_R4) AMPI_TILE(ampi_n, AMPI_TN, 1, AMPI_R1) static void ampi_use_n(ampi_kernels *k) {
     AMPI_USE(ampi_n, AMP_SIMD_NEON, "neon");
-    k->widen[AMP_F16] = ampi_n_widen_half; k->narrow[AMP_F16] = ampi_n_narrow_half;
+    k->widen[AMP_F16] = ampi_n_widen_half;
+    k->narrow[AMP_F16] = ampi_n_narrow_half;
     k->round = ampi_n_round;
-    k->mr[0] = 12; k->mr[1] = 4; k->mr[2] = 1; k->nr = 8;
-    k->tile[0] = ampi_n_tile_12; k->tile[1] = ampi_n_tile_4; k->tile[2] = ampi_n_tile_1;
+    k->mr[0] = 12;
+    k->mr[1] = 4;
+    k->mr[2] = 1;
+    k->nr = 8;
+    k->tile[0] = ampi_n_tile_12;
+    k->tile[1] = ampi_n_tile_4;
+    k->tile[2] = ampi_n_tile_1;
 }
-#endif
-#if defined(AMPI_X86) || defined(AMPI_NEON)
-#undef AMPI_CODEC
-#undef AMPI_CONVERSIONS
-#undef AMPI_CONVERSION
-#undef AMPI_WIDEN_1
-#undef AMPI_ROUNDING
-#undef AMPI_RANDOM
-#undef AMPI_BAD
-#undef AMPI_MATH
-#undef AMPI_PATH
-#endif
-#undef AMPI_STEPS
-#undef AMPI_EACH
-#undef AMPI_FLOAT_LOOPS
-#undef AMPI_USE
+#  endif
+#  if defined(AMPI_X86) || defined(AMPI_NEON)
+#    undef AMPI_CODEC
+#    undef AMPI_CONVERSIONS
+#    undef AMPI_CONVERSION
+#    undef AMPI_WIDEN_1
+#    undef AMPI_ROUNDING
+#    undef AMPI_RANDOM
+#    undef AMPI_BAD
+#    undef AMPI_MATH
+#    undef AMPI_PATH
+#  endif
+#  undef AMPI_STEPS
+#  undef AMPI_EACH
+#  undef AMPI_FLOAT_LOOPS
+#  undef AMPI_USE
 static int ampi_pick_kernels(ampi_kernels *k, amp_simd want) { /* 0: not here */
     ampi_use_c(k);
-#if defined(AMPI_X86)
+#  if defined(AMPI_X86)
     {
         ampi_cpuid is = ampi_look();
         if (want == AMP_SIMD_AUTO) want = is.best;
         if (want >= AMP_SIMD_SSE2 && want <= is.best) ampi_use_s(k);
         if (want >= AMP_SIMD_AVX2 && want <= is.best) ampi_use_2(k);
         if (want == AMP_SIMD_AVX512 && want <= is.best) ampi_use_5(k, is);
-        k->pages = is.amd ? 1 : 4; /* f32->f16, GB/s: Zen 5 45 with one page, 30 with 4; Granite Rapids 17 and 20 (bench/NOTES.md) */
+        k->pages = is.amd
+            ? 1
+            : 4; /* f32->f16, GB/s: Zen 5 45 with one page, 30 with 4; Granite Rapids 17 and 20 (bench/NOTES.md) */
     }
-#elif defined(AMPI_NEON)
+#  elif defined(AMPI_NEON)
     if (want == AMP_SIMD_AUTO || want == AMP_SIMD_NEON) ampi_use_n(k);
-#endif
+#  endif
     return want == AMP_SIMD_AUTO || want == k->simd;
 }
 
 /* ---- thread pool: tasks are taken one by one under a mutex (they are large), results do not depend on who took them ---- */
 typedef struct ampi_workspace { /* of one thread */
-    float a[AMPI_MC * AMPI_KC], b[AMPI_KC * AMPI_NC], c[AMPI_MC * AMPI_LDC], row[4 * AMPI_KC > AMPI_NC ? 4 * AMPI_KC : AMPI_NC]; /* 2.2 MB */
+    float a[AMPI_MC * AMPI_KC], b[AMPI_KC * AMPI_NC], c[AMPI_MC * AMPI_LDC],
+        row[4 * AMPI_KC > AMPI_NC ? 4 * AMPI_KC : AMPI_NC]; /* 2.2 MB */
     double lane[AMP_LANES], upper[AMP_LANES];
 } ampi_workspace;
 
 typedef struct ampi_cpu {
-    const ampi_kernels *k;          /* &kernels */
-    ampi_kernels        kernels;
-    amp_allocator       mem;
-    int32_t             threads, _pad;
-    char                device[48];
-    ampi_workspace     *work;       /* threads of them */
-    void              (*fn)(void *arg, size_t task, ampi_workspace *w);
-    void               *arg;
-    size_t              next, total;
-#ifndef AMP_NO_THREADS
-    pthread_mutex_t     lock;       /* of everything below, of next, and of merging results */
-    pthread_cond_t      start, done;
-    pthread_t           worker[255];
-    int32_t             started, running, quit, _pad2;
-    uint64_t            round;
-#endif
+    const ampi_kernels *k; /* &kernels */
+    ampi_kernels kernels;
+    amp_allocator mem;
+    int32_t threads, _pad;
+    char device[48];
+    ampi_workspace *work; /* threads of them */
+    void (*fn)(void *arg, size_t task, ampi_workspace *w);
+    void *arg;
+    size_t next, total;
+#  ifndef AMP_NO_THREADS
+    pthread_mutex_t lock; /* of everything below, of next, and of merging results */
+    pthread_cond_t start, done;
+    pthread_t worker[255];
+    int32_t started, running, quit, _pad2;
+    uint64_t round;
+#  endif
 } ampi_cpu;
 static ampi_cpu *ampi_cpu_of(amp_ctx *ctx) { return (ampi_cpu *)amp_ctx_self(ctx); }
-#ifndef AMP_NO_THREADS
+#  ifndef AMP_NO_THREADS
 static void ampi_lock(ampi_cpu *c) { (void)pthread_mutex_lock(&c->lock); }
 static void ampi_unlock(ampi_cpu *c) { (void)pthread_mutex_unlock(&c->lock); }
 static void ampi_take_tasks(ampi_cpu *c, ampi_workspace *w) { /* with the lock held */
@@ -5997,7 +7369,8 @@ static void *ampi_worker(void *arg) {
     ampi_lock(c);
     w = &c->work[++c->started];
     for (;;) {
-        while (!c->quit && c->round == seen) (void)pthread_cond_wait(&c->start, &c->lock);
+        while (!c->quit && c->round == seen)
+            (void)pthread_cond_wait(&c->start, &c->lock);
         if (c->quit) break;
         seen = c->round;
         ampi_take_tasks(c, w);
@@ -6007,19 +7380,25 @@ static void *ampi_worker(void *arg) {
     return NULL;
 }
 /* work: about how many elements there are in all; waking threads costs as much as some ten thousand of them */
-static void ampi_parallel(ampi_cpu *c, size_t tasks, size_t work, void (*fn)(void *, size_t, ampi_workspace *), void *arg) {
+static void ampi_parallel(
+    ampi_cpu *c, size_t tasks, size_t work, void (*fn)(void *, size_t, ampi_workspace *), void *arg) {
     size_t i;
     if (tasks <= 1 || c->threads == 1 || work < 65536) {
-        for (i = 0; i < tasks; i++) fn(arg, i, c->work);
+        for (i = 0; i < tasks; i++)
+            fn(arg, i, c->work);
         return;
     }
     ampi_lock(c);
-    c->fn = fn; c->arg = arg; c->next = 0; c->total = tasks;
+    c->fn = fn;
+    c->arg = arg;
+    c->next = 0;
+    c->total = tasks;
     c->running = c->threads - 1;
     c->round++;
     (void)pthread_cond_broadcast(&c->start);
     ampi_take_tasks(c, c->work);
-    while (c->running) (void)pthread_cond_wait(&c->done, &c->lock);
+    while (c->running)
+        (void)pthread_cond_wait(&c->done, &c->lock);
     ampi_unlock(c);
 }
 static void ampi_pool_stop(ampi_cpu *c, int workers) {
@@ -6029,7 +7408,8 @@ static void ampi_pool_stop(ampi_cpu *c, int workers) {
     c->quit = 1;
     (void)pthread_cond_broadcast(&c->start);
     ampi_unlock(c);
-    for (i = 0; i < workers; i++) (void)pthread_join(c->worker[i], NULL);
+    for (i = 0; i < workers; i++)
+        (void)pthread_join(c->worker[i], NULL);
     (void)pthread_cond_destroy(&c->start);
     (void)pthread_cond_destroy(&c->done);
     (void)pthread_mutex_destroy(&c->lock);
@@ -6038,25 +7418,45 @@ static int ampi_pool_start(ampi_cpu *c) { /* 0: no threads to be had */
     int i;
     if (c->threads == 1) return 1;
     if (pthread_mutex_init(&c->lock, NULL) != 0) return 0;
-    if (pthread_cond_init(&c->start, NULL) != 0) { (void)pthread_mutex_destroy(&c->lock); return 0; }
-    if (pthread_cond_init(&c->done, NULL) != 0) { (void)pthread_cond_destroy(&c->start); (void)pthread_mutex_destroy(&c->lock); return 0; }
-    for (i = 0; i < c->threads - 1; i++) if (pthread_create(&c->worker[i], NULL, ampi_worker, c) != 0) { ampi_pool_stop(c, i); return 0; }
+    if (pthread_cond_init(&c->start, NULL) != 0) {
+        (void)pthread_mutex_destroy(&c->lock);
+        return 0;
+    }
+    if (pthread_cond_init(&c->done, NULL) != 0) {
+        (void)pthread_cond_destroy(&c->start);
+        (void)pthread_mutex_destroy(&c->lock);
+        return 0;
+    }
+    for (i = 0; i < c->threads - 1; i++)
+        if (pthread_create(&c->worker[i], NULL, ampi_worker, c) != 0) {
+            ampi_pool_stop(c, i);
+            return 0;
+        }
     return 1;
 }
-#else
-static int ampi_pool_start(ampi_cpu *c) { (void)c; return 1; }
-static void ampi_pool_stop(ampi_cpu *c, int workers) { (void)c; (void)workers; }
+#  else
+static int ampi_pool_start(ampi_cpu *c) {
+    (void)c;
+    return 1;
+}
+static void ampi_pool_stop(ampi_cpu *c, int workers) {
+    (void)c;
+    (void)workers;
+}
 static void ampi_lock(ampi_cpu *c) { (void)c; }
 static void ampi_unlock(ampi_cpu *c) { (void)c; }
-static void ampi_parallel(ampi_cpu *c, size_t tasks, size_t work, void (*fn)(void *, size_t, ampi_workspace *), void *arg) {
+static void ampi_parallel(
+    ampi_cpu *c, size_t tasks, size_t work, void (*fn)(void *, size_t, ampi_workspace *), void *arg) {
     size_t i;
     (void)work;
-    for (i = 0; i < tasks; i++) fn(arg, i, c->work);
+    for (i = 0; i < tasks; i++)
+        fn(arg, i, c->work);
 }
-#endif
+#  endif
 
 /* The same in the default floating-point environment: conversions do not depend on it, but they may raise exceptions that the caller traps. */
-static amp_status ampi_run(ampi_cpu *c, size_t tasks, double work, void (*fn)(void *, size_t, ampi_workspace *), void *arg) {
+static amp_status ampi_run(
+    ampi_cpu *c, size_t tasks, double work, void (*fn)(void *, size_t, ampi_workspace *), void *arg) {
     ampi_fpu fpu = ampi_fpu_enter();
     ampi_parallel(c, tasks, work < 1e9 ? (size_t)work : (size_t)1000000000, fn, arg);
     ampi_fpu_leave(fpu);
@@ -6072,15 +7472,28 @@ static double ampi_join_lanes(double *lane, size_t n) {
     groups = (n + 7) / 8;
     for (g = 0; g < groups; g++) {
         double *l = lane + 8 * g;
-        lane[g] = ampi_dadd(ampi_dadd(ampi_dadd(l[0], l[4]), ampi_dadd(l[2], l[6])), ampi_dadd(ampi_dadd(l[1], l[5]), ampi_dadd(l[3], l[7])));
+        lane[g] = ampi_dadd(ampi_dadd(ampi_dadd(l[0], l[4]), ampi_dadd(l[2], l[6])),
+            ampi_dadd(ampi_dadd(l[1], l[5]), ampi_dadd(l[3], l[7])));
     }
-    for (half = 128; half > 0; half /= 2) for (g = half; g < groups && g < 2 * half; g++) lane[g - half] += lane[g];
+    for (half = 128; half > 0; half /= 2)
+        for (g = half; g < groups && g < 2 * half; g++)
+            lane[g - half] += lane[g];
     return groups ? lane[0] : 0.0;
 }
 /* A sum that is fed blocks of at most AMPI_BLOCK terms in order, none across a chunk's end. */
-typedef struct ampi_sum { double *lane, *upper; size_t n, chunks; double groups; } ampi_sum;
-static ampi_sum ampi_sum_begin(ampi_workspace *w) { ampi_sum s = {NULL, NULL, 0, 0, 0.0}; s.lane = w->lane; s.upper = w->upper; return s; }
-static double *ampi_lanes_for(double *lane, size_t at, size_t n) { /* the lanes of terms at .. at + n, cleared at their first use */
+typedef struct ampi_sum {
+    double *lane, *upper;
+    size_t n, chunks;
+    double groups;
+} ampi_sum;
+static ampi_sum ampi_sum_begin(ampi_workspace *w) {
+    ampi_sum s = {NULL, NULL, 0, 0, 0.0};
+    s.lane = w->lane;
+    s.upper = w->upper;
+    return s;
+}
+static double *ampi_lanes_for(
+    double *lane, size_t at, size_t n) { /* the lanes of terms at .. at + n, cleared at their first use */
     if (at < AMP_LANES) {
         size_t from = at ? (at + 7) & ~(size_t)7 : 0, to = (at + n + 7) & ~(size_t)7;
         if (to > from) memset(lane + from, 0, (to - from) * sizeof *lane);
@@ -6110,12 +7523,14 @@ static double ampi_sum_end_of(ampi_sum *s) {
 }
 
 /* ---- memory ---- */
-static amp_status ampi_cpu_alloc(amp_ctx *ctx, void **out, size_t bytes) { /* 256-byte aligned inside what the allocator gives */
+static amp_status ampi_cpu_alloc(
+    amp_ctx *ctx, void **out, size_t bytes) { /* 256-byte aligned inside what the allocator gives */
     ampi_cpu *c = ampi_cpu_of(ctx);
     char *raw, *p;
     if (bytes + 512 < bytes) return amp_fail(ctx, AMP_ERR_NO_MEMORY, "amp_alloc: %lu bytes", (unsigned long)bytes);
     raw = (char *)(c->mem.alloc_fn ? c->mem.alloc_fn(bytes + 512, c->mem.user) : AMP_MALLOC(bytes + 512));
-    if (!raw) return amp_fail(ctx, AMP_ERR_NO_MEMORY, "amp_alloc: the allocator has no %lu bytes", (unsigned long)bytes);
+    if (!raw)
+        return amp_fail(ctx, AMP_ERR_NO_MEMORY, "amp_alloc: the allocator has no %lu bytes", (unsigned long)bytes);
     p = raw + 256 + (256 - ((uintptr_t)raw & 255u)) % 256u;
     memcpy(p - sizeof raw, &raw, sizeof raw);
     *out = p;
@@ -6127,9 +7542,20 @@ static void ampi_cpu_release(amp_ctx *ctx, void *ptr, size_t bytes) {
     memcpy(&raw, (char *)ptr - sizeof raw, sizeof raw);
     ampi_host_free(&c->mem, raw, bytes + 512);
 }
-static amp_status ampi_cpu_copy(amp_ctx *ctx, void *dst, const void *src, size_t bytes) { (void)ctx; memmove(dst, src, bytes); return AMP_OK; }
-static amp_status ampi_cpu_zero(amp_ctx *ctx, void *dst, size_t bytes) { (void)ctx; memset(dst, 0, bytes); return AMP_OK; }
-static amp_status ampi_cpu_sync(amp_ctx *ctx) { (void)ctx; return AMP_OK; }
+static amp_status ampi_cpu_copy(amp_ctx *ctx, void *dst, const void *src, size_t bytes) {
+    (void)ctx;
+    memmove(dst, src, bytes);
+    return AMP_OK;
+}
+static amp_status ampi_cpu_zero(amp_ctx *ctx, void *dst, size_t bytes) {
+    (void)ctx;
+    memset(dst, 0, bytes);
+    return AMP_OK;
+}
+static amp_status ampi_cpu_sync(amp_ctx *ctx) {
+    (void)ctx;
+    return AMP_OK;
+}
 static const char *ampi_cpu_device(amp_ctx *ctx) { return ampi_cpu_of(ctx)->device; }
 
 /* ---- arrays ---- */
@@ -6142,46 +7568,78 @@ static const float *ampi_floats(const ampi_kernels *k, amp_array a, size_t i, si
     k->widen[a.dtype](buf, p, n);
     return buf;
 }
-static void ampi_ahead(const char *p, size_t bytes) { const char *end = p + bytes; for (; p < end; p += 64) AMPI_PREFETCH(p); }
-static size_t ampi_words(uint64_t at, size_t n) { return at && n > (uint64_t)0 - at ? (size_t)((uint64_t)0 - at) : n; } /* random words are numbered modulo 2^64 */
+static void ampi_ahead(const char *p, size_t bytes) {
+    const char *end = p + bytes;
+    for (; p < end; p += 64)
+        AMPI_PREFETCH(p);
+}
+static size_t ampi_words(uint64_t at, size_t n) {
+    return at && n > (uint64_t)0 - at ? (size_t)((uint64_t)0 - at) : n;
+} /* random words are numbered modulo 2^64 */
 /* n <= AMPI_BLOCK floats to t, stochastically: element i with word at + i. */
-static void ampi_round_block(const ampi_kernels *k, void *dst, amp_dtype t, const void *f32, size_t n, uint64_t seed, uint64_t stream, uint64_t at, int saturate) {
+static void ampi_round_block(const ampi_kernels *k, void *dst, amp_dtype t, const void *f32, size_t n, uint64_t seed,
+    uint64_t stream, uint64_t at, int saturate) {
     uint32_t buf[AMPI_BLOCK + 64];
     size_t i, m;
     for (i = 0; i < n; i += m) {
         m = ampi_words(at + i, n - i);
-        k->round((char *)dst + i * amp_dtype_size(t), t, (const char *)f32 + 4 * i, m, k->random(buf, m, seed, stream, at + i), saturate);
+        k->round((char *)dst + i * amp_dtype_size(t), t, (const char *)f32 + 4 * i, m,
+            k->random(buf, m, seed, stream, at + i), saturate);
     }
 }
-typedef struct ampi_cast_job { const ampi_kernels *k; amp_array dst, src; size_t n, head; const amp_cast_desc *d; int32_t stream, _pad; } ampi_cast_job;
-static void ampi_cast_some(const ampi_cast_job *j, char *to, size_t i, size_t count) { /* elements i .. i + count, written to `to` */
+typedef struct ampi_cast_job {
+    const ampi_kernels *k;
+    amp_array dst, src;
+    size_t n, head;
+    const amp_cast_desc *d;
+    int32_t stream, _pad;
+} ampi_cast_job;
+static void ampi_cast_some(
+    const ampi_cast_job *j, char *to, size_t i, size_t count) { /* elements i .. i + count, written to `to` */
     const ampi_kernels *k = j->k;
     amp_dtype from = j->src.dtype, t = j->dst.dtype;
     int stochastic = j->d->rounding == AMP_STOCHASTIC, nearest = !stochastic && !j->d->saturate;
     float block[AMPI_BLOCK];
     size_t n;
-    if (t == AMP_F32) { k->widen[from](to, ampi_at(j->src, i), count); return; }
-    if (from == AMP_F32 && nearest) { k->narrow[t](to, ampi_at(j->src, i), count); return; }
+    if (t == AMP_F32) {
+        k->widen[from](to, ampi_at(j->src, i), count);
+        return;
+    }
+    if (from == AMP_F32 && nearest) {
+        k->narrow[t](to, ampi_at(j->src, i), count);
+        return;
+    }
     for (; count; count -= n, i += n, to += n * amp_dtype_size(t)) {
         const void *f = ampi_at(j->src, i);
         n = ampi_least(AMPI_BLOCK, count);
-        if (from != AMP_F32) { k->widen[from](block, f, n); f = block; }
-        if (nearest) k->narrow[t](to, f, n);
-        else if (stochastic) ampi_round_block(k, to, t, f, n, j->d->seed, j->d->stream, j->d->offset + i, (int)j->d->saturate);
-        else k->round(to, t, f, n, NULL, (int)j->d->saturate);
+        if (from != AMP_F32) {
+            k->widen[from](block, f, n);
+            f = block;
+        }
+        if (nearest)
+            k->narrow[t](to, f, n);
+        else if (stochastic)
+            ampi_round_block(k, to, t, f, n, j->d->seed, j->d->stream, j->d->offset + i, (int)j->d->saturate);
+        else
+            k->round(to, t, f, n, NULL, (int)j->d->saturate);
     }
 }
 /* Past the caches: a buffer is filled and then written around the caches, line by line, while the source of the next buffer is
    prefetched; plain stores would read every line of the output first. The buffer is one piece of the output, or pieces of 4 pages
    whose lines take turns: whichever the machine likes (see ampi_pick_kernels). */
 static size_t ampi_cast_stream(const ampi_cast_job *j, size_t i, size_t end) { /* returns where it stopped */
-    size_t to = amp_dtype_size(j->dst.dtype), from = amp_dtype_size(j->src.dtype), pages = j->k->pages, per_page = 4096 / to, piece = per_page / pages, page, at;
+    size_t to = amp_dtype_size(j->dst.dtype), from = amp_dtype_size(j->src.dtype), pages = j->k->pages,
+           per_page = 4096 / to, piece = per_page / pages, page, at;
     char raw[4096 + 64], *buf = raw + (64 - ((uintptr_t)raw & 63u)) % 64u;
     for (; end - i >= pages * per_page; i += pages * per_page) {
         for (at = 0; at < per_page; at += piece) {
-            size_t next = at + piece < per_page ? i + at + piece : end - i >= 2 * pages * per_page ? i + pages * per_page : i;
-            for (page = 0; page < pages; page++) ampi_cast_some(j, buf + page * piece * to, i + page * per_page + at, piece);
-            j->k->stream(ampi_at(j->dst, i + at), buf, pages, ampi_at(j->src, next), 64 * from / to); /* bytes of the source for a line of the output */
+            size_t next = at + piece < per_page   ? i + at + piece
+                : end - i >= 2 * pages * per_page ? i + pages * per_page
+                                                  : i;
+            for (page = 0; page < pages; page++)
+                ampi_cast_some(j, buf + page * piece * to, i + page * per_page + at, piece);
+            j->k->stream(ampi_at(j->dst, i + at), buf, pages, ampi_at(j->src, next),
+                64 * from / to); /* bytes of the source for a line of the output */
         }
     }
     j->k->fence();
@@ -6192,9 +7650,15 @@ static void ampi_cast_task(void *arg, size_t task, ampi_workspace *w) {
     size_t i = task ? j->head + task * AMP_CHUNK : 0, end = ampi_least(j->n, j->head + (task + 1) * AMP_CHUNK);
     (void)w;
     if (i >= end) return;
-    if (j->dst.dtype == j->src.dtype) { memmove(ampi_at(j->dst, i), ampi_at(j->src, i), (end - i) * amp_dtype_size(j->dst.dtype)); return; }
+    if (j->dst.dtype == j->src.dtype) {
+        memmove(ampi_at(j->dst, i), ampi_at(j->src, i), (end - i) * amp_dtype_size(j->dst.dtype));
+        return;
+    }
     if (j->stream) {
-        if (i == 0) { ampi_cast_some(j, ampi_at(j->dst, 0), 0, j->head); i = j->head; }
+        if (i == 0) {
+            ampi_cast_some(j, ampi_at(j->dst, 0), 0, j->head);
+            i = j->head;
+        }
         i = ampi_cast_stream(j, i, end);
     }
     if (i < end) ampi_cast_some(j, ampi_at(j->dst, i), i, end - i);
@@ -6203,38 +7667,69 @@ static amp_status ampi_cpu_cast(amp_ctx *ctx, amp_array dst, amp_array src, size
     ampi_cpu *c = ampi_cpu_of(ctx);
     size_t size = amp_dtype_size(dst.dtype), off = (64 - ((uintptr_t)dst.data & 63u)) & 63u;
     ampi_cast_job j;
-    j.k = c->k; j.dst = dst; j.src = src; j.n = n; j.d = d; j.head = 0; j._pad = 0;
-    j.stream = c->k->stream && n * size >= AMP_STREAM_BYTES && n > AMP_CHUNK && (off & (size - 1)) == 0 && dst.dtype != src.dtype && dst.data != src.data;
+    j.k = c->k;
+    j.dst = dst;
+    j.src = src;
+    j.n = n;
+    j.d = d;
+    j.head = 0;
+    j._pad = 0;
+    j.stream = c->k->stream && n * size >= AMP_STREAM_BYTES && n > AMP_CHUNK && (off & (size - 1)) == 0 &&
+        dst.dtype != src.dtype && dst.data != src.data;
     if (j.stream) j.head = off / size; /* tasks begin where lines begin */
     return ampi_run(c, ampi_chunks(n - j.head), (double)n, ampi_cast_task, &j);
 }
 
 /* What is wrong with a chunk's elements from .. from + n of a gradient g whose products are u, and with products that are finite as
    floats but not as stored in `out` (data NULL: not stored). */
-static void ampi_note_fault(amp_partial *f, size_t at) { if (f->first > at) f->first = (uint32_t)at; }
+static void ampi_note_fault(amp_partial *f, size_t at) {
+    if (f->first > at) f->first = (uint32_t)at;
+}
 static void ampi_count_faults(amp_partial *f, amp_array g, size_t from, const float *u, size_t n) {
     size_t e;
     for (e = 0; e < n; e++) {
         float x = amp_load(g.data, g.dtype, from + e);
         if (amp_is_finite(x) && amp_is_finite(u[e])) continue;
         ampi_note_fault(f, from + e);
-        if (amp_is_nan(x)) f->nan++; else if (!amp_is_finite(x)) f->inf++; else f->overflow++;
+        if (amp_is_nan(x))
+            f->nan++;
+        else if (!amp_is_finite(x))
+            f->inf++;
+        else
+            f->overflow++;
     }
 }
 static void ampi_count_lost(amp_partial *f, amp_array out, size_t from, const float *u, size_t n) {
     size_t e;
-    for (e = 0; e < n; e++) if (amp_is_finite(u[e]) && !amp_is_finite(amp_load(out.data, out.dtype, from + e))) { ampi_note_fault(f, from + e); f->overflow++; }
+    for (e = 0; e < n; e++)
+        if (amp_is_finite(u[e]) && !amp_is_finite(amp_load(out.data, out.dtype, from + e))) {
+            ampi_note_fault(f, from + e);
+            f->overflow++;
+        }
 }
-static amp_array ampi_part(amp_array a, size_t i) { a.data = ampi_at(a, i); return a; }
-typedef struct ampi_finite_job { ampi_cpu *c; amp_array a, dst; size_t index; amp_scaler_state *s; float inv; uint32_t found; amp_finite_report r; } ampi_finite_job;
+static amp_array ampi_part(amp_array a, size_t i) {
+    a.data = ampi_at(a, i);
+    return a;
+}
+typedef struct ampi_finite_job {
+    ampi_cpu *c;
+    amp_array a, dst;
+    size_t index;
+    amp_scaler_state *s;
+    float inv;
+    uint32_t found;
+    amp_finite_report r;
+} ampi_finite_job;
 static void ampi_finite_task(void *arg, size_t task, ampi_workspace *w) {
     ampi_finite_job *j = (ampi_finite_job *)arg;
     const ampi_kernels *k = j->c->k;
     float own[AMPI_BLOCK];
     amp_partial f;
-    size_t start = task * AMP_CHUNK, count = ampi_least(j->a.count - start, AMP_CHUNK), size = amp_dtype_size(j->a.dtype), i, n;
+    size_t start = task * AMP_CHUNK, count = ampi_least(j->a.count - start, AMP_CHUNK),
+           size = amp_dtype_size(j->a.dtype), i, n;
     amp_array a = ampi_part(j->a, start), dst = ampi_part(j->dst, start);
-    int in_place = j->s && a.data == dst.data && a.dtype == AMP_F32 && dst.dtype == AMP_F32 && j->inv <= 1.0f && (uintptr_t)a.data % sizeof(float) == 0; /* then a product is bad only if its gradient is */
+    int in_place = j->s && a.data == dst.data && a.dtype == AMP_F32 && dst.dtype == AMP_F32 && j->inv <= 1.0f &&
+        (uintptr_t)a.data % sizeof(float) == 0; /* then a product is bad only if its gradient is */
     (void)w;
     if (!j->s && !k->bad(a.data, count * size, a.dtype)) return; /* nearly always */
     memset(&f, 0, sizeof f);
@@ -6253,31 +7748,41 @@ static void ampi_finite_task(void *arg, size_t task, ampi_workspace *w) {
     }
     if (f.first == AMP_CHUNK) return;
     ampi_lock(j->c); /* sums and minima: the order does not matter */
-    if (j->r.nan + j->r.inf == 0 || j->r.first_array > j->index || (j->r.first_array == j->index && j->r.first_index > start + f.first)) { j->r.first_array = j->index; j->r.first_index = start + f.first; }
+    if (j->r.nan + j->r.inf == 0 || j->r.first_array > j->index ||
+        (j->r.first_array == j->index && j->r.first_index > start + f.first)) {
+        j->r.first_array = j->index;
+        j->r.first_index = start + f.first;
+    }
     j->r.nan += f.nan;
     j->r.inf += f.inf + f.overflow;
     j->found |= (f.nan ? AMP_FOUND_NAN : 0u) | (f.inf ? AMP_FOUND_INF : 0u) | (f.overflow ? AMP_FOUND_OVERFLOW : 0u);
     ampi_unlock(j->c);
 }
-static amp_status ampi_cpu_finite(amp_ctx *ctx, const amp_array *dst, const amp_array *arrays, size_t n, amp_scaler_state *s, amp_finite_report *out) {
+static amp_status ampi_cpu_finite(amp_ctx *ctx, const amp_array *dst, const amp_array *arrays, size_t n,
+    amp_scaler_state *s, amp_finite_report *out) {
     ampi_fpu fpu = ampi_fpu_enter();
     ampi_finite_job j;
     memset(&j, 0, sizeof j);
     j.c = ampi_cpu_of(ctx);
     j.s = s;
     j.inv = s ? amp_inverse_scale(s->scale) : 1.0f;
-    for (j.index = 0; j.index < n; j.index++) if (arrays[j.index].count) {
-        j.a = arrays[j.index];
-        j.dst = dst ? dst[j.index] : j.a;
-        ampi_parallel(j.c, ampi_chunks(j.a.count), j.a.count, ampi_finite_task, &j);
-    }
+    for (j.index = 0; j.index < n; j.index++)
+        if (arrays[j.index].count) {
+            j.a = arrays[j.index];
+            j.dst = dst ? dst[j.index] : j.a;
+            ampi_parallel(j.c, ampi_chunks(j.a.count), j.a.count, ampi_finite_task, &j);
+        }
     if (s && !s->no_check) s->found |= j.found;
     if (out) *out = j.r;
     ampi_fpu_leave(fpu);
     return AMP_OK;
 }
 
-typedef struct ampi_histogram_job { ampi_cpu *c; amp_array a; amp_histogram *h; } ampi_histogram_job;
+typedef struct ampi_histogram_job {
+    ampi_cpu *c;
+    amp_array a;
+    amp_histogram *h;
+} ampi_histogram_job;
 static void ampi_histogram_task(void *arg, size_t task, ampi_workspace *w) {
     ampi_histogram_job *j = (ampi_histogram_job *)arg;
     amp_histogram h;
@@ -6295,9 +7800,16 @@ static void ampi_histogram_task(void *arg, size_t task, ampi_workspace *w) {
         j->c->k->widen[j->a.dtype](u, ampi_at(j->a, i), n);
         memset(u + n, 0, pad * sizeof *u);
         j->c->k->count(exponent, u, n + pad, found);
-        for (e = 0; e < n + pad; e += 8) for (b = 0; b < 8; b++) bins[b][exponent[e + b]]++;
+        for (e = 0; e < n + pad; e += 8)
+            for (b = 0; b < 8; b++)
+                bins[b][exponent[e + b]]++;
     }
-    for (b = 0; b < 8; b++) for (e = 0; e < 256; e++) if (e < 255) h.pow2[e] += bins[b][e]; else h.inf += bins[b][e];
+    for (b = 0; b < 8; b++)
+        for (e = 0; e < 256; e++)
+            if (e < 255)
+                h.pow2[e] += bins[b][e];
+            else
+                h.inf += bins[b][e];
     h.zero = found[1] - pad;
     h.nan = found[2];
     h.inf -= h.nan;
@@ -6312,10 +7824,11 @@ static amp_status ampi_cpu_histogram(amp_ctx *ctx, const amp_array *arrays, size
     size_t i;
     j.c = ampi_cpu_of(ctx);
     j.h = out;
-    for (i = 0; i < n; i++) if (arrays[i].count) {
-        j.a = arrays[i];
-        (void)ampi_run(j.c, ampi_chunks(j.a.count), (double)j.a.count, ampi_histogram_task, &j);
-    }
+    for (i = 0; i < n; i++)
+        if (arrays[i].count) {
+            j.a = arrays[i];
+            (void)ampi_run(j.c, ampi_chunks(j.a.count), (double)j.a.count, ampi_histogram_task, &j);
+        }
     return AMP_OK;
 }
 
@@ -6323,15 +7836,23 @@ static amp_status ampi_cpu_histogram(amp_ctx *ctx, const amp_array *arrays, size
 typedef struct ampi_step_job {
     ampi_cpu *c;
     const amp_inspect_job *inspect;
-    const amp_update_job  *update;
-    const amp_add_job     *add;
-    const amp_clip_job    *clip;
-    float    inv;
+    const amp_update_job *update;
+    const amp_add_job *add;
+    const amp_clip_job *clip;
+    float inv;
     uint32_t overflow;
 } ampi_step_job;
-static ampi_step_job ampi_step_of(amp_ctx *ctx) { ampi_step_job j; memset(&j, 0, sizeof j); j.c = ampi_cpu_of(ctx); return j; }
-static amp_array ampi_gradient(const amp_param_entry *p, uint32_t accum) { return accum ? amp_arr(p->accum, AMP_F32) : amp_arr(p->grad, p->grad_dtype); }
-static int ampi_not_finite(double x) { /* by the bits, behind a guarded addition: compilers may be told that there is no such thing */
+static ampi_step_job ampi_step_of(amp_ctx *ctx) {
+    ampi_step_job j;
+    memset(&j, 0, sizeof j);
+    j.c = ampi_cpu_of(ctx);
+    return j;
+}
+static amp_array ampi_gradient(const amp_param_entry *p, uint32_t accum) {
+    return accum ? amp_arr(p->accum, AMP_F32) : amp_arr(p->grad, p->grad_dtype);
+}
+static int ampi_not_finite(
+    double x) { /* by the bits, behind a guarded addition: compilers may be told that there is no such thing */
     uint64_t b;
     x = ampi_dadd(x, 0.0);
     memcpy(&b, &x, sizeof b);
@@ -6346,16 +7867,21 @@ static void ampi_cpu_inspect_task(void *arg, size_t task, ampi_workspace *w) {
     amp_array g = ampi_gradient(p, job->flags & AMP_INSPECT_ACCUM);
     amp_partial *out = &job->table.partials[task];
     float own[AMPI_BLOCK];
-    size_t start = (size_t)at.index * AMP_CHUNK, count = ampi_least((size_t)p->count - start, AMP_CHUNK), size = amp_dtype_size(g.dtype), i, n;
+    size_t start = (size_t)at.index * AMP_CHUNK, count = ampi_least((size_t)p->count - start, AMP_CHUNK),
+           size = amp_dtype_size(g.dtype), i, n;
     int bad;
     memset(out, 0, sizeof *out);
     out->first = AMP_CHUNK;
     memset(w->lane, 0, (ampi_least(count, AMP_LANES) + 7) / 8 * 8 * sizeof *w->lane);
     g = ampi_part(g, start);
-    for (i = 0; i < count; i += n) { /* whole rows, in order, widened in registers: nothing but arithmetic between two loads */
+    for (i = 0; i < count;
+        i += n) { /* whole rows, in order, widened in registers: nothing but arithmetic between two loads */
         const char *from = ampi_at(g, i);
         n = ampi_least(size > 1 ? AMP_LANES : AMPI_BLOCK, count - i);
-        if (size == 1) { k->widen[g.dtype](own, from, n); from = (const char *)own; }
+        if (size == 1) {
+            k->widen[g.dtype](own, from, n);
+            from = (const char *)own;
+        }
         k->squares(w->lane + i % AMP_LANES, from, size == 1 ? AMP_F32 : g.dtype, n, j->inv);
     }
     out->sum = ampi_join_lanes(w->lane, count);
@@ -6364,7 +7890,10 @@ static void ampi_cpu_inspect_task(void *arg, size_t task, ampi_workspace *w) {
         const float *u;
         n = ampi_least(AMPI_BLOCK, count - i);
         u = ampi_floats(k, g, i, n, own);
-        if (ampi_bits(j->inv) != 0x3f800000u) { (void)k->scale(own, u, n, j->inv); u = own; }
+        if (ampi_bits(j->inv) != 0x3f800000u) {
+            (void)k->scale(own, u, n, j->inv);
+            u = own;
+        }
         if (bad) ampi_count_faults(out, g, i, u, n);
         if (!(job->flags & AMP_INSPECT_WRITE)) continue;
         k->narrow[g.dtype](ampi_at(g, i), u, n);
@@ -6391,7 +7920,9 @@ static amp_status ampi_cpu_inspect(amp_ctx *ctx, const amp_inspect_job *job) {
                 first_param = job->table.chunks[i].param;
                 first_index = (uint64_t)job->table.chunks[i].index * AMP_CHUNK + p->first;
             }
-            t->nan += p->nan; t->inf += p->inf; t->overflow += p->overflow;
+            t->nan += p->nan;
+            t->inf += p->inf;
+            t->overflow += p->overflow;
         }
         t->sum = ampi_sum_end_of(&s);
         if (job->desc.reduce_totals_fn) {
@@ -6402,15 +7933,18 @@ static amp_status ampi_cpu_inspect(amp_ctx *ctx, const amp_inspect_job *job) {
     }
     if (st == AMP_OK) {
         amp_inspect_finish(job, t, first_param, first_index);
-        for (i = 0; job->flags & AMP_INSPECT_BEGIN && !job->record->skip && i < AMP_GROUPS; i++) amp_inspect_rates(job, i);
+        for (i = 0; job->flags & AMP_INSPECT_BEGIN && !job->record->skip && i < AMP_GROUPS; i++)
+            amp_inspect_rates(job, i);
     }
     ampi_fpu_leave(fpu);
     return st;
 }
 
 /* BF16 moments are worked on as floats and rounded stochastically */
-static void ampi_moment_store(const ampi_kernels *k, const amp_param_entry *p, const amp_update_job *job, uint32_t param, uint32_t which, size_t i, const float *m, size_t n) {
-    ampi_round_block(k, (char *)p->moment[which] + 2 * i, p->moment_dtype, m, n, job->desc.seed + which + 1, (job->record->steps << 24) + param, i, 0); /* = amp_step_round */
+static void ampi_moment_store(const ampi_kernels *k, const amp_param_entry *p, const amp_update_job *job,
+    uint32_t param, uint32_t which, size_t i, const float *m, size_t n) {
+    ampi_round_block(k, (char *)p->moment[which] + 2 * i, p->moment_dtype, m, n, job->desc.seed + which + 1,
+        (job->record->steps << 24) + param, i, 0); /* = amp_step_round */
 }
 static void ampi_cpu_update_task(void *arg, size_t task, ampi_workspace *ws) {
     ampi_step_job *j = (ampi_step_job *)arg;
@@ -6422,33 +7956,62 @@ static void ampi_cpu_update_task(void *arg, size_t task, ampi_workspace *ws) {
     amp_coef c = amp_coef_of(job, p);
     float own_u[AMPI_BLOCK], own[AMPI_BLOCK], own_m[AMPI_BLOCK], own_v[AMPI_BLOCK];
     size_t i = (size_t)at.index * AMP_CHUNK, end = ampi_least((size_t)p->count, i + AMP_CHUNK), n, e;
-    size_t block = job->table.n_elements > 1u << 20 ? AMPI_BLOCK / 4 : AMPI_BLOCK; /* past the caches: conversions are to overlap the next block's loads */
+    size_t block = job->table.n_elements > 1u << 20
+        ? AMPI_BLOCK / 4
+        : AMPI_BLOCK; /* past the caches: conversions are to overlap the next block's loads */
     uint32_t overflow = 0, narrow_m = p->moment_dtype != AMP_F32;
-    int need_m = job->desc.optimizer != AMP_SGD || c.momentum != 0.0f, need_v = job->desc.optimizer == AMP_ADAM || job->desc.optimizer == AMP_ADAMW;
+    int need_m = job->desc.optimizer != AMP_SGD || c.momentum != 0.0f,
+        need_v = job->desc.optimizer == AMP_ADAM || job->desc.optimizer == AMP_ADAMW;
     (void)ws;
     for (; i < end; i += n) {
         float *w = own, *m = NULL, *v = NULL;
         const float *u;
         n = ampi_least(block, end - i);
         u = ampi_floats(k, g, i, n, own_u);
-        if (p->layout == AMP_MASTER_F32) w = (float *)p->master + i;
-        else if (p->layout == AMP_MASTER_NONE) k->widen[p->model_dtype](own, (const char *)p->model + 2 * i, n);
-        else for (e = 0; e < n; e++) own[e] = amp_weight_load(p, i + e);
-        if (need_m) { if (narrow_m) { m = own_m; k->widen[p->moment_dtype](m, (const char *)p->moment[0] + 2 * i, n); } else m = (float *)p->moment[0] + i; }
-        if (need_v) { if (narrow_m) { v = own_v; k->widen[p->moment_dtype](v, (const char *)p->moment[1] + 2 * i, n); } else v = (float *)p->moment[1] + i; }
-        if (need_v) k->adam(w, m, v, u, n, &c);
-        else if (job->desc.optimizer == AMP_LION) k->lion(w, m, u, n, &c);
-        else k->sgd(w, m, u, n, &c);
+        if (p->layout == AMP_MASTER_F32)
+            w = (float *)p->master + i;
+        else if (p->layout == AMP_MASTER_NONE)
+            k->widen[p->model_dtype](own, (const char *)p->model + 2 * i, n);
+        else
+            for (e = 0; e < n; e++)
+                own[e] = amp_weight_load(p, i + e);
+        if (need_m) {
+            if (narrow_m) {
+                m = own_m;
+                k->widen[p->moment_dtype](m, (const char *)p->moment[0] + 2 * i, n);
+            } else
+                m = (float *)p->moment[0] + i;
+        }
+        if (need_v) {
+            if (narrow_m) {
+                v = own_v;
+                k->widen[p->moment_dtype](v, (const char *)p->moment[1] + 2 * i, n);
+            } else
+                v = (float *)p->moment[1] + i;
+        }
+        if (need_v)
+            k->adam(w, m, v, u, n, &c);
+        else if (job->desc.optimizer == AMP_LION)
+            k->lion(w, m, u, n, &c);
+        else
+            k->sgd(w, m, u, n, &c);
         if (job->accum) memset(p->accum + i, 0, n * sizeof *p->accum);
         if (m && narrow_m) ampi_moment_store(k, p, job, at.param, 0, i, m, n);
         if (v && narrow_m) ampi_moment_store(k, p, job, at.param, 1, i, v, n);
         if (!p->model) continue;
         if (p->layout == AMP_MASTER_F32 || p->layout == AMP_MASTER_NONE) { /* = amp_weight_store */
             char *to = (char *)p->model + 2 * i;
-            if (job->desc.stochastic) ampi_round_block(k, to, p->model_dtype, w, n, job->desc.seed, (job->record->steps << 24) + at.param, i, 0);
-            else k->narrow[p->model_dtype](to, w, n);
-            if (k->bad(to, n * 2, p->model_dtype)) for (e = 0; e < n; e++) overflow |= !amp_is_finite(amp_load(to, p->model_dtype, e)) && !amp_is_nan(w[e]);
-        } else for (e = 0; e < n; e++) overflow |= amp_weight_store(p, i + e, w[e], &job->desc, job->record, at.param);
+            if (job->desc.stochastic)
+                ampi_round_block(
+                    k, to, p->model_dtype, w, n, job->desc.seed, (job->record->steps << 24) + at.param, i, 0);
+            else
+                k->narrow[p->model_dtype](to, w, n);
+            if (k->bad(to, n * 2, p->model_dtype))
+                for (e = 0; e < n; e++)
+                    overflow |= !amp_is_finite(amp_load(to, p->model_dtype, e)) && !amp_is_nan(w[e]);
+        } else
+            for (e = 0; e < n; e++)
+                overflow |= amp_weight_store(p, i + e, w[e], &job->desc, job->record, at.param);
     }
     if (!overflow) return;
     ampi_lock(j->c);
@@ -6459,7 +8022,8 @@ static amp_status ampi_cpu_update(amp_ctx *ctx, const amp_update_job *job) {
     ampi_step_job j = ampi_step_of(ctx);
     if (job->record->skip) { /* a lost window still ends */
         uint32_t i;
-        for (i = 0; job->accum && i < job->table.n_entries; i++) memset(job->table.entries[i].accum, 0, (size_t)job->table.entries[i].count * sizeof(float));
+        for (i = 0; job->accum && i < job->table.n_entries; i++)
+            memset(job->table.entries[i].accum, 0, (size_t)job->table.entries[i].count * sizeof(float));
         return AMP_OK;
     }
     j.update = job;
@@ -6489,9 +8053,22 @@ static amp_status ampi_cpu_add(amp_ctx *ctx, const amp_add_job *job) {
     return ampi_run(j.c, job->table.n_chunks, (double)job->table.n_elements, ampi_cpu_add_task, &j);
 }
 
-static amp_status ampi_cpu_mirror_create(amp_ctx *ctx, amp_step_mirror **out) { (void)ctx; *out = NULL; return AMP_OK; }
-static void ampi_cpu_mirror_destroy(amp_ctx *ctx, amp_step_mirror *m) { (void)ctx; (void)m; }
-static amp_status ampi_cpu_poll(amp_ctx *ctx, const amp_step_record *record, const amp_step_mirror *mirror, amp_step_record *out) { (void)ctx; (void)mirror; *out = *record; return AMP_OK; }
+static amp_status ampi_cpu_mirror_create(amp_ctx *ctx, amp_step_mirror **out) {
+    (void)ctx;
+    *out = NULL;
+    return AMP_OK;
+}
+static void ampi_cpu_mirror_destroy(amp_ctx *ctx, amp_step_mirror *m) {
+    (void)ctx;
+    (void)m;
+}
+static amp_status ampi_cpu_poll(
+    amp_ctx *ctx, const amp_step_record *record, const amp_step_mirror *mirror, amp_step_record *out) {
+    (void)ctx;
+    (void)mirror;
+    *out = *record;
+    return AMP_OK;
+}
 static void ampi_cpu_clip_task(void *arg, size_t task, ampi_workspace *w) {
     const ampi_step_job *j = (const ampi_step_job *)arg;
     const amp_clip_job *job = j->clip;
@@ -6515,7 +8092,8 @@ static void ampi_cpu_clip_task(void *arg, size_t task, ampi_workspace *w) {
 static amp_status ampi_cpu_clip(amp_ctx *ctx, const amp_clip_job *job) {
     ampi_step_job j = ampi_step_of(ctx);
     j.clip = job;
-    return ampi_run(j.c, job->record && ampi_bits(job->record->clip) == 0x3f800000u ? 0 : job->table.n_chunks, (double)job->table.n_elements, ampi_cpu_clip_task, &j);
+    return ampi_run(j.c, job->record && ampi_bits(job->record->clip) == 0x3f800000u ? 0 : job->table.n_chunks,
+        (double)job->table.n_elements, ampi_cpu_clip_task, &j);
 }
 static amp_status ampi_cpu_next_scale(amp_ctx *ctx, amp_scaler_state *s) {
     ampi_fpu fpu = ampi_fpu_enter();
@@ -6530,50 +8108,81 @@ static amp_status ampi_cpu_next_scale(amp_ctx *ctx, amp_scaler_state *s) {
    while they are packed, tiles are accumulated in w->c. How D is cut into blocks changes no bit: an element of D depends on k only.
    (Another kind of tile, of half-precision operands say, would come with a pack of its own.) */
 
-typedef struct ampi_gemm_job { ampi_cpu *c; const amp_gemm_desc *d; size_t blocks_m, blocks_n, rows, cols; } ampi_gemm_job; /* rows, cols: of a block */
-static size_t ampi_tile_for(const ampi_kernels *kn, size_t rows) { /* the smallest tile that holds so many rows, else the largest */
+typedef struct ampi_gemm_job {
+    ampi_cpu *c;
+    const amp_gemm_desc *d;
+    size_t blocks_m, blocks_n, rows, cols;
+} ampi_gemm_job; /* rows, cols: of a block */
+static size_t ampi_tile_for(
+    const ampi_kernels *kn, size_t rows) { /* the smallest tile that holds so many rows, else the largest */
     size_t t = 0;
-    while (t < 3 && kn->mr[t + 1] >= rows && kn->mr[t + 1]) t++;
+    while (t < 3 && kn->mr[t + 1] >= rows && kn->mr[t + 1])
+        t++;
     return t;
 }
 /* Packs op(X)[r0 .. r0+rows, k0 .. k0+depth] into strips of `width` rows, [strip][k][width], zeros in the last strip's gap.
    across: rows of the strips are contiguous in memory (X is stored [k][row]), else k is. */
-static void ampi_pack_strips(const ampi_kernels *kn, float *to, amp_array x, size_t first, size_t ld, int across, size_t r0, size_t rows, size_t k0, size_t depth, size_t width, float *row) {
+static void ampi_pack_strips(const ampi_kernels *kn, float *to, amp_array x, size_t first, size_t ld, int across,
+    size_t r0, size_t rows, size_t k0, size_t depth, size_t width, float *row) {
     size_t r, k, s, e, line = 64 / amp_dtype_size(x.dtype);
-    if (across) for (k = 0; k < depth; k++) {
-        if (k + 1 < depth) for (e = 0; e < rows; e += line) AMPI_PREFETCH(ampi_at(x, first + (k0 + k + 1) * ld + r0 + e));
-        kn->widen[x.dtype](row, ampi_at(x, first + (k0 + k) * ld + r0), rows);
-        for (s = 0; s < rows; s += width) {
-            float *t = to + s * depth + k * width;
-            if (rows - s < width) { memset(t, 0, width * sizeof *t); memcpy(t, row + s, (rows - s) * sizeof *t); }
-            else if (width % 8) memcpy(t, row + s, width * sizeof *t);
-            else for (e = 0; e < width; e += 8) memcpy(t + e, row + s + e, 8 * sizeof *t);
+    if (across)
+        for (k = 0; k < depth; k++) {
+            if (k + 1 < depth)
+                for (e = 0; e < rows; e += line)
+                    AMPI_PREFETCH(ampi_at(x, first + (k0 + k + 1) * ld + r0 + e));
+            kn->widen[x.dtype](row, ampi_at(x, first + (k0 + k) * ld + r0), rows);
+            for (s = 0; s < rows; s += width) {
+                float *t = to + s * depth + k * width;
+                if (rows - s < width) {
+                    memset(t, 0, width * sizeof *t);
+                    memcpy(t, row + s, (rows - s) * sizeof *t);
+                } else if (width % 8)
+                    memcpy(t, row + s, width * sizeof *t);
+                else
+                    for (e = 0; e < width; e += 8)
+                        memcpy(t + e, row + s + e, 8 * sizeof *t);
+            }
         }
-    } else for (s = 0; s < rows; s += width) for (r = 0; r < width; r += 4) { /* 4 rows at a time */
-        float *t = to + s * depth + r;
-        size_t n = ampi_least(4, width - r), e4;
-        for (e4 = 0; e4 < 4; e4++) {
-            if (s + r + e4 + 4 < rows) for (e = 0; e < depth; e += line) AMPI_PREFETCH(ampi_at(x, first + (r0 + s + r + e4 + 4) * ld + k0 + e));
-            if (s + r + e4 < rows && e4 < n) kn->widen[x.dtype](row + e4 * depth, ampi_at(x, first + (r0 + s + r + e4) * ld + k0), depth);
-            else memset(row + e4 * depth, 0, depth * sizeof *row);
-        }
-        if (n == 4) kn->pack4(t, width, row, depth, depth);
-        else for (k = 0; k < depth; k++) for (e = 0; e < n; e++) t[k * width + e] = row[e * depth + k];
-    }
+    else
+        for (s = 0; s < rows; s += width)
+            for (r = 0; r < width; r += 4) { /* 4 rows at a time */
+                float *t = to + s * depth + r;
+                size_t n = ampi_least(4, width - r), e4;
+                for (e4 = 0; e4 < 4; e4++) {
+                    if (s + r + e4 + 4 < rows)
+                        for (e = 0; e < depth; e += line)
+                            AMPI_PREFETCH(ampi_at(x, first + (r0 + s + r + e4 + 4) * ld + k0 + e));
+                    if (s + r + e4 < rows && e4 < n)
+                        kn->widen[x.dtype](row + e4 * depth, ampi_at(x, first + (r0 + s + r + e4) * ld + k0), depth);
+                    else
+                        memset(row + e4 * depth, 0, depth * sizeof *row);
+                }
+                if (n == 4)
+                    kn->pack4(t, width, row, depth, depth);
+                else
+                    for (k = 0; k < depth; k++)
+                        for (e = 0; e < n; e++)
+                            t[k * width + e] = row[e * depth + k];
+            }
 }
 /* The same for the rows of A: as many strips of the largest tile as there are, and a narrower one for the rest. */
-static void ampi_pack_rows(const ampi_kernels *kn, float *to, amp_array x, size_t first, size_t ld, int across, size_t r0, size_t rows, size_t k0, size_t depth, float *row) {
+static void ampi_pack_rows(const ampi_kernels *kn, float *to, amp_array x, size_t first, size_t ld, int across,
+    size_t r0, size_t rows, size_t k0, size_t depth, float *row) {
     size_t whole = rows / kn->mr[0] * kn->mr[0];
     if (whole) ampi_pack_strips(kn, to, x, first, ld, across, r0, whole, k0, depth, kn->mr[0], row);
-    if (rows > whole) ampi_pack_strips(kn, to + whole * depth, x, first, ld, across, r0 + whole, rows - whole, k0, depth, kn->mr[ampi_tile_for(kn, rows - whole)], row);
+    if (rows > whole)
+        ampi_pack_strips(kn, to + whole * depth, x, first, ld, across, r0 + whole, rows - whole, k0, depth,
+            kn->mr[ampi_tile_for(kn, rows - whole)], row);
 }
 
 /* One row of D from accumulated products: alpha, C, bias, aux, act, rounding. */
-static void ampi_epilogue(const ampi_kernels *kn, const amp_gemm_desc *d, float *acc, size_t batch, size_t row, size_t col, size_t n, float *other, uint32_t *amax) {
+static void ampi_epilogue(const ampi_kernels *kn, const amp_gemm_desc *d, float *acc, size_t batch, size_t row,
+    size_t col, size_t n, float *other, uint32_t *amax) {
     size_t at = batch * d->stride_d + row * d->ldd + col, j;
     float alpha = ampi_gemm_alpha(d), beta = d->beta_ptr ? ampi_mul(d->beta, *d->beta_ptr) : d->beta;
     if (ampi_bits(alpha) != 0x3f800000u) (void)kn->scale(acc, acc, n, alpha);
-    if (d->beta != 0.0f) kn->axpy(acc, ampi_floats(kn, d->c, batch * d->stride_c + row * d->ldc + col, n, other), n, beta);
+    if (d->beta != 0.0f)
+        kn->axpy(acc, ampi_floats(kn, d->c, batch * d->stride_c + row * d->ldc + col, n, other), n, beta);
     if (d->bias.data) kn->axpy(acc, ampi_floats(kn, d->bias, col, n, other), n, 1.0f);
     if (ampi_act_reads(d->act)) {
         kn->act_grad(acc, ampi_floats(kn, d->aux, at, n, other), n, d->act == AMP_GELU_GRAD ? AMP_GELU : AMP_RELU);
@@ -6581,11 +8190,12 @@ static void ampi_epilogue(const ampi_kernels *kn, const amp_gemm_desc *d, float 
         if (d->aux.data) kn->narrow[d->aux.dtype](ampi_at(d->aux, at), acc, n);
         if (d->act != AMP_ACT_NONE) kn->act(acc, n, d->act);
     }
-    if (ampi_is_f8(d->d.dtype)) for (j = 0; j < n; j++) {
-        uint32_t size = ampi_bits(acc[j]) & 0x7fffffffu;
-        if (size > *amax) *amax = size;
-        acc[j] = ampi_f8_scaled(acc[j], d->d.dtype, d->scale_d);
-    }
+    if (ampi_is_f8(d->d.dtype))
+        for (j = 0; j < n; j++) {
+            uint32_t size = ampi_bits(acc[j]) & 0x7fffffffu;
+            if (size > *amax) *amax = size;
+            acc[j] = ampi_f8_scaled(acc[j], d->d.dtype, d->scale_d);
+        }
     kn->narrow[d->d.dtype](ampi_at(d->d, at), acc, n);
 }
 
@@ -6609,11 +8219,15 @@ static void ampi_gemm_task(void *arg, size_t task, ampi_workspace *w) {
     for (k0 = 0; k0 < d->k; k0 += kc) {
         kc = ampi_least(AMPI_KC, d->k - k0);
         ampi_pack_rows(kn, w->a, d->a, batch * d->stride_a, d->lda, d->trans_a != 0, r0, rows, k0, kc, w->row);
-        ampi_pack_strips(kn, w->b, d->b, batch * d->stride_b, d->ldb, d->trans_b == 0, c0, cols, k0, kc, kn->nr, w->row);
-        for (c = 0; c < cols; c += kn->nr) for (r = 0; r < rows; r += kn->mr[0])
-            kn->tile[ampi_tile_for(kn, rows - r)](kc, w->a + r * kc, w->b + c * kc, w->c + r * AMPI_LDC + c, k0 == 0);
+        ampi_pack_strips(
+            kn, w->b, d->b, batch * d->stride_b, d->ldb, d->trans_b == 0, c0, cols, k0, kc, kn->nr, w->row);
+        for (c = 0; c < cols; c += kn->nr)
+            for (r = 0; r < rows; r += kn->mr[0])
+                kn->tile[ampi_tile_for(kn, rows - r)](
+                    kc, w->a + r * kc, w->b + c * kc, w->c + r * AMPI_LDC + c, k0 == 0);
     }
-    for (r = 0; r < rows; r++) ampi_epilogue(kn, d, w->c + r * AMPI_LDC, batch, r0 + r, c0, cols, w->row, &amax);
+    for (r = 0; r < rows; r++)
+        ampi_epilogue(kn, d, w->c + r * AMPI_LDC, batch, r0 + r, c0, cols, w->row, &amax);
     ampi_join_amax(j, amax);
 }
 static size_t ampi_share(size_t n, size_t blocks, size_t multiple) { /* n cut into equal blocks of a multiple */
@@ -6641,70 +8255,100 @@ static void ampi_gemv_task(void *arg, size_t task, ampi_workspace *w) {
     for (k0 = 0; k0 < d->k; k0 += kc) {
         kc = ampi_least(d->trans_b ? AMPI_MC / AMPI_FEW * AMPI_KC : AMPI_KC, d->k - k0);
         for (r = 0; r < rows; r++) {
-            if (!d->trans_a) kn->widen[d->a.dtype](w->a + r * kc, ampi_at(d->a, a0 + r * d->lda + k0), kc);
-            else for (k = 0; k < kc; k++) w->a[r * kc + k] = amp_load(d->a.data, d->a.dtype, a0 + (k0 + k) * d->lda + r);
+            if (!d->trans_a)
+                kn->widen[d->a.dtype](w->a + r * kc, ampi_at(d->a, a0 + r * d->lda + k0), kc);
+            else
+                for (k = 0; k < kc; k++)
+                    w->a[r * kc + k] = amp_load(d->a.data, d->a.dtype, a0 + (k0 + k) * d->lda + r);
         }
-        for (c = 0; d->trans_b && c < cols; c++) for (k = 0; k < kc; k += n) {
-            const float *b;
-            n = ampi_least(2 * AMPI_BLOCK, kc - k);
-            b = ampi_near(kn, d->b, b0 + (c0 + c) * d->ldb + k0 + k, n, w->b);
-            for (r = 0; r < rows; r++) w->c[r * j->cols + c] += kn->dot(w->a + r * kc + k, b, n);
-        }
+        for (c = 0; d->trans_b && c < cols; c++)
+            for (k = 0; k < kc; k += n) {
+                const float *b;
+                n = ampi_least(2 * AMPI_BLOCK, kc - k);
+                b = ampi_near(kn, d->b, b0 + (c0 + c) * d->ldb + k0 + k, n, w->b);
+                for (r = 0; r < rows; r++)
+                    w->c[r * j->cols + c] += kn->dot(w->a + r * kc + k, b, n);
+            }
         if (d->trans_b) continue;
         memset(sum, 0, rows * j->cols * sizeof *sum);
-        for (k = 0; k < kc; k++) for (c = 0; c < cols; c += n) {
-            const float *b;
-            n = ampi_least(AMPI_BLOCK, cols - c);
-            b = ampi_near(kn, d->b, b0 + (k0 + k) * d->ldb + c0 + c, n, w->b);
-            for (r = 0; r < rows; r++) kn->axpy(sum + r * j->cols + c, b, n, w->a[r * kc + k]);
-        }
+        for (k = 0; k < kc; k++)
+            for (c = 0; c < cols; c += n) {
+                const float *b;
+                n = ampi_least(AMPI_BLOCK, cols - c);
+                b = ampi_near(kn, d->b, b0 + (k0 + k) * d->ldb + c0 + c, n, w->b);
+                for (r = 0; r < rows; r++)
+                    kn->axpy(sum + r * j->cols + c, b, n, w->a[r * kc + k]);
+            }
         kn->axpy(w->c, sum, rows * j->cols, 1.0f);
     }
-    for (r = 0; r < rows; r++) for (c = 0; c < cols; c += n) {
-        n = ampi_least(AMPI_NC, cols - c);
-        ampi_epilogue(kn, d, w->c + r * j->cols + c, batch, r, c0 + c, n, w->row, &amax);
-    }
+    for (r = 0; r < rows; r++)
+        for (c = 0; c < cols; c += n) {
+            n = ampi_least(AMPI_NC, cols - c);
+            ampi_epilogue(kn, d, w->c + r * j->cols + c, batch, r, c0 + c, n, w->row, &amax);
+        }
     ampi_join_amax(j, amax);
 }
-static amp_status ampi_cpu_bias_grad(amp_ctx *ctx, amp_act act, amp_array dy, amp_array saved, size_t rows, size_t cols, amp_array dbias, int accumulate);
+static amp_status ampi_cpu_bias_grad(amp_ctx *ctx, amp_act act, amp_array dy, amp_array saved, size_t rows, size_t cols,
+    amp_array dbias, int accumulate);
 static amp_status ampi_cpu_gemm(amp_ctx *ctx, const amp_gemm_desc *desc) {
     amp_gemm_desc t = *desc;
     ampi_gemm_job j;
     size_t threads;
     double work;
-    if (desc->flags & AMP_GEMM_EXPLAIN) amp_log_event(ctx, AMP_LOG_INFO, "amp_gemm: [%lu,%lu] x [%lu,%lu], %s -> %s: CPU kernels, %s", (unsigned long)desc->m, (unsigned long)desc->k, (unsigned long)desc->k,
-                                                   (unsigned long)desc->n, amp_dtype_name(desc->a.dtype), amp_dtype_name(desc->d.dtype), amp_ctx_device(ctx));
+    if (desc->flags & AMP_GEMM_EXPLAIN)
+        amp_log_event(ctx, AMP_LOG_INFO, "amp_gemm: [%lu,%lu] x [%lu,%lu], %s -> %s: CPU kernels, %s",
+            (unsigned long)desc->m, (unsigned long)desc->k, (unsigned long)desc->k, (unsigned long)desc->n,
+            amp_dtype_name(desc->a.dtype), amp_dtype_name(desc->d.dtype), amp_ctx_device(ctx));
     if (desc->flags & AMPI_GEMM_DRY) return AMP_OK;
     if (desc->amax_d) *desc->amax_d = 0.0f;
     j.c = ampi_cpu_of(ctx);
     j.d = &t;
     threads = (size_t)j.c->threads;
-    if (t.n == 1 && t.m > 1 && t.ldd == 1 && (t.beta == 0.0f || t.ldc == 1) && !t.bias.data) { /* a contiguous column: a row of the transposed product */
-        t.m = 1; t.n = desc->m;
-        t.a = desc->b; t.trans_a = !desc->trans_b; t.lda = desc->ldb; t.stride_a = desc->stride_b;
-        t.b = desc->a; t.trans_b = !desc->trans_a; t.ldb = desc->lda; t.stride_b = desc->stride_a;
+    if (t.n == 1 && t.m > 1 && t.ldd == 1 && (t.beta == 0.0f || t.ldc == 1) &&
+        !t.bias.data) { /* a contiguous column: a row of the transposed product */
+        t.m = 1;
+        t.n = desc->m;
+        t.a = desc->b;
+        t.trans_a = !desc->trans_b;
+        t.lda = desc->ldb;
+        t.stride_a = desc->stride_b;
+        t.b = desc->a;
+        t.trans_b = !desc->trans_a;
+        t.ldb = desc->lda;
+        t.stride_b = desc->stride_a;
     }
     if (t.m <= AMPI_FEW) {
         size_t most = (AMPI_KC * AMPI_NC - 2 * AMPI_BLOCK) / t.m / 16 * 16; /* floats in `sum` */
-        j.rows = t.m; j.blocks_m = 1;
+        j.rows = t.m;
+        j.blocks_m = 1;
         j.blocks_n = (t.n - 1) / most + 1;
         if (t.batch < threads && t.n / j.blocks_n > 64 * threads) j.blocks_n *= threads;
         j.cols = ampi_share(t.n, j.blocks_n, 16);
-        (void)ampi_run(j.c, j.blocks_n * t.batch, (double)t.n * (double)(t.k + 1) * (double)t.batch, ampi_gemv_task, &j);
+        (void)ampi_run(
+            j.c, j.blocks_n * t.batch, (double)t.n * (double)(t.k + 1) * (double)t.batch, ampi_gemv_task, &j);
     } else {
         size_t mr = j.c->k->mr[0];
         j.blocks_m = (t.m - 1) / AMPI_MC + 1;
         j.blocks_n = (t.n - 1) / AMPI_NC + 1;
-        while (j.blocks_m * j.blocks_n * t.batch < threads && t.m / j.blocks_m >= 4 * mr) j.blocks_m++; /* work for every thread */
+        while (j.blocks_m * j.blocks_n * t.batch < threads && t.m / j.blocks_m >= 4 * mr)
+            j.blocks_m++; /* work for every thread */
         j.rows = ampi_share(t.m, j.blocks_m, mr);
         j.cols = ampi_share(t.n, j.blocks_n, j.c->k->nr);
-        work = (double)t.m * (double)t.n * (double)(t.k + 32) * (double)t.batch / 32.0; /* 32 multiplications cost about one element elsewhere */
+        work = (double)t.m * (double)t.n * (double)(t.k + 32) * (double)t.batch /
+            32.0; /* 32 multiplications cost about one element elsewhere */
         (void)ampi_run(j.c, j.blocks_m * j.blocks_n * t.batch, work, ampi_gemm_task, &j);
     }
-    return desc->dbias.data ? ampi_cpu_bias_grad(ctx, AMP_ACT_NONE, desc->d, desc->d, desc->m, desc->n, desc->dbias, 0) : AMP_OK;
+    return desc->dbias.data ? ampi_cpu_bias_grad(ctx, AMP_ACT_NONE, desc->d, desc->d, desc->m, desc->n, desc->dbias, 0)
+                            : AMP_OK;
 }
 
-typedef struct ampi_act_job { const ampi_kernels *k; amp_array dy, saved; size_t n; amp_act act; uint32_t _pad; } ampi_act_job;
+typedef struct ampi_act_job {
+    const ampi_kernels *k;
+    amp_array dy, saved;
+    size_t n;
+    amp_act act;
+    uint32_t _pad;
+} ampi_act_job;
 static void ampi_act_task(void *arg, size_t task, ampi_workspace *w) {
     const ampi_act_job *j = (const ampi_act_job *)arg;
     float dy[AMPI_BLOCK], saved[AMPI_BLOCK];
@@ -6718,48 +8362,77 @@ static void ampi_act_task(void *arg, size_t task, ampi_workspace *w) {
     }
 }
 
-typedef struct ampi_col_job { const ampi_kernels *k; amp_array out, in; size_t rows, cols; int32_t accumulate; uint32_t _pad; } ampi_col_job;
+typedef struct ampi_col_job {
+    const ampi_kernels *k;
+    amp_array out, in;
+    size_t rows, cols;
+    int32_t accumulate;
+    uint32_t _pad;
+} ampi_col_job;
 static void ampi_col_task(void *arg, size_t task, ampi_workspace *w) { /* AMPI_NC columns, rows in order, in double */
     const ampi_col_job *j = (const ampi_col_job *)arg;
     size_t c0 = task * AMPI_NC, cols = ampi_least(AMPI_NC, j->cols - c0), r, c;
     float x[AMPI_NC];
-    for (c = 0; c < cols; c++) w->lane[c] = 0.0;
-    for (r = 0; r < j->rows; r++) j->k->sums(w->lane, ampi_floats(j->k, j->in, r * j->cols + c0, cols, x), cols);
+    for (c = 0; c < cols; c++)
+        w->lane[c] = 0.0;
+    for (r = 0; r < j->rows; r++)
+        j->k->sums(w->lane, ampi_floats(j->k, j->in, r * j->cols + c0, cols, x), cols);
     for (c = 0; c < cols; c++) {
         double s = w->lane[c];
         if (j->accumulate) s += (double)amp_load(j->out.data, j->out.dtype, c0 + c);
         amp_store(j->out.data, j->out.dtype, c0 + c, ampi_narrow(s));
     }
 }
-static amp_status ampi_cpu_bias_grad(amp_ctx *ctx, amp_act act, amp_array dy, amp_array saved, size_t rows, size_t cols, amp_array dbias, int accumulate) {
+static amp_status ampi_cpu_bias_grad(amp_ctx *ctx, amp_act act, amp_array dy, amp_array saved, size_t rows, size_t cols,
+    amp_array dbias, int accumulate) {
     ampi_act_job a;
     ampi_col_job j;
     a.k = j.k = ampi_cpu_of(ctx)->k;
-    a.act = act; a.dy = dy; a.saved = saved; a.n = rows * cols;
+    a.act = act;
+    a.dy = dy;
+    a.saved = saved;
+    a.n = rows * cols;
     if (act != AMP_ACT_NONE) (void)ampi_run(ampi_cpu_of(ctx), ampi_chunks(a.n), (double)a.n, ampi_act_task, &a);
-    j.out = dbias; j.in = dy; j.rows = rows; j.cols = cols; j.accumulate = accumulate;
-    return dbias.data ? ampi_run(ampi_cpu_of(ctx), (cols - 1) / AMPI_NC + 1, (double)rows * (double)cols, ampi_col_task, &j) : AMP_OK;
+    j.out = dbias;
+    j.in = dy;
+    j.rows = rows;
+    j.cols = cols;
+    j.accumulate = accumulate;
+    return dbias.data
+        ? ampi_run(ampi_cpu_of(ctx), (cols - 1) / AMPI_NC + 1, (double)rows * (double)cols, ampi_col_task, &j)
+        : AMP_OK;
 }
 
-typedef struct ampi_xent_job { ampi_cpu *c; const amp_xent *d; size_t per_task; float factor; /* of gradients: factor * scale / rows that count */ uint32_t _pad; } ampi_xent_job;
-static size_t ampi_whole(const ampi_kernels *k, size_t n) { return (n + k->lanes - 1) & ~(size_t)(k->lanes - 1); } /* whole vectors */
+typedef struct ampi_xent_job {
+    ampi_cpu *c;
+    const amp_xent_desc *d;
+    size_t per_task;
+    float factor; /* of gradients: factor * scale / rows that count */
+    uint32_t _pad;
+} ampi_xent_job;
+static size_t ampi_whole(const ampi_kernels *k, size_t n) {
+    return (n + k->lanes - 1) & ~(size_t)(k->lanes - 1);
+} /* whole vectors */
 /* One row, in this order on every backend:
      max = largest logit;  sum = sum of exp(x - max) as float;  mean = (sum of x) / classes when smoothing
      loss = (1-s) * ((max - x[label]) + log(sum))  [+ s * ((max - mean) + log(sum))]
      dx   = (exp(x - max) / sum - [(1-s) at the label] - [s / classes]) * factor */
 static void ampi_xent_row(const ampi_xent_job *j, size_t row, ampi_workspace *w) {
-    const amp_xent *d = j->d;
+    const amp_xent_desc *d = j->d;
     const ampi_kernels *k = j->c->k;
     size_t at = row * d->ld, i, n, whole, classes = d->classes;
     int32_t label = d->labels[row];
-    float x[AMPI_BLOCK], keep = ampi_sub(1.0f, d->smoothing), share = ampi_div(d->smoothing, (float)classes), max = 0.0f, mean = 0.0f, sum, log_sum, loss, target;
+    float x[AMPI_BLOCK], keep = ampi_sub(1.0f, d->smoothing), share = ampi_div(d->smoothing, (float)classes),
+                         max = 0.0f, mean = 0.0f, sum, log_sum, loss, target;
     ampi_sum s;
     amp_array logits = d->logits, grad = d->dlogits;
     int bad = label >= 0 && (size_t)label >= classes;
     if (label < 0 || bad) { /* left out, or an error made visible */
         float fill = bad ? ampi_float(0x7fc00000u) : 0.0f;
         if (d->row_loss) d->row_loss[row] = fill;
-        if (grad.data) for (i = 0; i < classes; i++) amp_store(grad.data, grad.dtype, at + i, fill);
+        if (grad.data)
+            for (i = 0; i < classes; i++)
+                amp_store(grad.data, grad.dtype, at + i, fill);
         return;
     }
     s = ampi_sum_begin(w);
@@ -6784,24 +8457,31 @@ static void ampi_xent_row(const ampi_xent_job *j, size_t row, ampi_workspace *w)
     log_sum = amp_log(sum);
     target = amp_load(logits.data, logits.dtype, at + (size_t)label);
     loss = ampi_add(ampi_sub(max, target), log_sum);
-    if (d->smoothing > 0.0f) loss = ampi_add(ampi_mul(keep, loss), ampi_mul(d->smoothing, ampi_add(ampi_sub(max, mean), log_sum)));
+    if (d->smoothing > 0.0f)
+        loss = ampi_add(ampi_mul(keep, loss), ampi_mul(d->smoothing, ampi_add(ampi_sub(max, mean), log_sum)));
     if (d->row_loss) d->row_loss[row] = loss;
     if (!grad.data) return;
     for (i = 0; i < classes; i += n) {
         n = ampi_least(AMPI_BLOCK, classes - i);
         whole = ampi_whole(k, n);
-        if (classes > AMPI_BLOCK) { k->widen[logits.dtype](x, ampi_at(logits, at + i), n); k->exps(x, whole, max); } /* else they are still there */
+        if (classes > AMPI_BLOCK) {
+            k->widen[logits.dtype](x, ampi_at(logits, at + i), n);
+            k->exps(x, whole, max);
+        } /* else they are still there */
         k->shares(x, whole, sum, share, j->factor);
-        if ((size_t)label - i < n) x[(size_t)label - i] = ampi_mul(ampi_sub(ampi_sub(ampi_div(amp_exp(ampi_sub(target, max)), sum), keep), share), j->factor);
+        if ((size_t)label - i < n)
+            x[(size_t)label - i] =
+                ampi_mul(ampi_sub(ampi_sub(ampi_div(amp_exp(ampi_sub(target, max)), sum), keep), share), j->factor);
         k->narrow[grad.dtype](ampi_at(grad, at + i), x, n);
     }
 }
 static void ampi_xent_task(void *arg, size_t task, ampi_workspace *w) {
     const ampi_xent_job *j = (const ampi_xent_job *)arg;
     size_t r = task * j->per_task, end = ampi_least(j->d->rows, r + j->per_task);
-    for (; r < end; r++) ampi_xent_row(j, r, w);
+    for (; r < end; r++)
+        ampi_xent_row(j, r, w);
 }
-static amp_status ampi_cpu_xent(amp_ctx *ctx, const amp_xent *d, const amp_scaler_state *s) {
+static amp_status ampi_cpu_xent(amp_ctx *ctx, const amp_xent_desc *d, const amp_scaler_state *s) {
     ampi_fpu fpu = ampi_fpu_enter();
     ampi_xent_job j;
     size_t counted = 0, r, n;
@@ -6809,7 +8489,8 @@ static amp_status ampi_cpu_xent(amp_ctx *ctx, const amp_xent *d, const amp_scale
     j.c = ampi_cpu_of(ctx);
     j.d = d;
     j.per_task = d->classes < 8192 ? 8192 / d->classes : 1;
-    for (r = 0; r < d->rows; r++) counted += d->labels[r] >= 0;
+    for (r = 0; r < d->rows; r++)
+        counted += d->labels[r] >= 0;
     over = d->sum || counted == 0 ? 1.0f : ampi_narrow(ampi_ddiv(1.0, (double)counted));
     j.factor = ampi_mul(ampi_mul(d->factor, s ? s->scale : 1.0f), over);
     ampi_parallel(j.c, (d->rows - 1) / j.per_task + 1, d->rows * d->classes * 8, ampi_xent_task, &j);
@@ -6819,13 +8500,17 @@ static amp_status ampi_cpu_xent(amp_ctx *ctx, const amp_xent *d, const amp_scale
             n = ampi_least(AMPI_BLOCK, d->rows - r);
             j.c->k->sums(ampi_sum_block(&sum, n), d->row_loss + r, n);
         }
-        *d->loss = ampi_narrow(ampi_dmul(ampi_sum_end_of(&sum), d->sum || counted == 0 ? 1.0 : ampi_ddiv(1.0, (double)counted)));
+        *d->loss = ampi_narrow(
+            ampi_dmul(ampi_sum_end_of(&sum), d->sum || counted == 0 ? 1.0 : ampi_ddiv(1.0, (double)counted)));
     }
     ampi_fpu_leave(fpu);
     return AMP_OK;
 }
 
-typedef struct ampi_dropout_job { const ampi_kernels *k; const amp_dropout_desc *d; } ampi_dropout_job;
+typedef struct ampi_dropout_job {
+    const ampi_kernels *k;
+    const amp_dropout_desc *d;
+} ampi_dropout_job;
 static void ampi_dropout_task(void *arg, size_t task, ampi_workspace *w) {
     const ampi_dropout_job *j = (const ampi_dropout_job *)arg;
     const amp_dropout_desc *d = j->d;
@@ -6838,14 +8523,17 @@ static void ampi_dropout_task(void *arg, size_t task, ampi_workspace *w) {
         uint64_t at = d->rng.offset + i;
         n = ampi_words(at, ampi_least(AMPI_BLOCK, end - i));
         j->k->widen[d->x.dtype](x, ampi_at(d->x, i), n);
-        if (threshold >> 32) memset(x, 0, n * sizeof *x); /* p = 1 */
-        else j->k->drop(x, j->k->random(buf, n, d->rng.seed, d->rng.stream, at), n, (uint32_t)threshold, factor);
+        if (threshold >> 32)
+            memset(x, 0, n * sizeof *x); /* p = 1 */
+        else
+            j->k->drop(x, j->k->random(buf, n, d->rng.seed, d->rng.stream, at), n, (uint32_t)threshold, factor);
         j->k->narrow[d->y.dtype](ampi_at(d->y, i), x, n);
     }
 }
 static amp_status ampi_cpu_dropout(amp_ctx *ctx, const amp_dropout_desc *d) {
     ampi_dropout_job j;
-    j.k = ampi_cpu_of(ctx)->k; j.d = d;
+    j.k = ampi_cpu_of(ctx)->k;
+    j.d = d;
     return ampi_run(ampi_cpu_of(ctx), ampi_chunks(d->count), (double)d->count, ampi_dropout_task, &j);
 }
 
@@ -6863,24 +8551,42 @@ static void ampi_cpu_destroy(amp_ctx *ctx) {
 
 static amp_backend ampi_cpu_table(void) {
     amp_backend b = AMP_ZERO;
-    b.version = (uint32_t)AMP_VERSION; b.size = sizeof b; b.name = "cpu";
-    b.device = ampi_cpu_device; b.destroy = ampi_cpu_destroy;
-    b.alloc = ampi_cpu_alloc; b.release = ampi_cpu_release; b.copy = ampi_cpu_copy; b.zero = ampi_cpu_zero;
-    b.sync = ampi_cpu_sync; b.may_wait = ampi_cpu_sync;
-    b.cast = ampi_cpu_cast; b.finite = ampi_cpu_finite; b.histogram = ampi_cpu_histogram;
-    b.inspect = ampi_cpu_inspect; b.update = ampi_cpu_update; b.add = ampi_cpu_add; b.mirror_create = ampi_cpu_mirror_create; b.mirror_destroy = ampi_cpu_mirror_destroy; b.poll = ampi_cpu_poll; b.clip = ampi_cpu_clip; b.next_scale = ampi_cpu_next_scale;
-    b.gemm = ampi_cpu_gemm; b.bias_grad = ampi_cpu_bias_grad; b.xent = ampi_cpu_xent;
+    b.version = (uint32_t)AMP_VERSION;
+    b.size = sizeof b;
+    b.name = "cpu";
+    b.device = ampi_cpu_device;
+    b.destroy = ampi_cpu_destroy;
+    b.alloc = ampi_cpu_alloc;
+    b.release = ampi_cpu_release;
+    b.copy = ampi_cpu_copy;
+    b.zero = ampi_cpu_zero;
+    b.sync = ampi_cpu_sync;
+    b.may_wait = ampi_cpu_sync;
+    b.cast = ampi_cpu_cast;
+    b.finite = ampi_cpu_finite;
+    b.histogram = ampi_cpu_histogram;
+    b.inspect = ampi_cpu_inspect;
+    b.update = ampi_cpu_update;
+    b.add = ampi_cpu_add;
+    b.mirror_create = ampi_cpu_mirror_create;
+    b.mirror_destroy = ampi_cpu_mirror_destroy;
+    b.poll = ampi_cpu_poll;
+    b.clip = ampi_cpu_clip;
+    b.next_scale = ampi_cpu_next_scale;
+    b.gemm = ampi_cpu_gemm;
+    b.bias_grad = ampi_cpu_bias_grad;
+    b.xent = ampi_cpu_xent;
     b.dropout = ampi_cpu_dropout;
     return b;
 }
 
 static int ampi_online(void) {
-#if !defined(AMP_NO_THREADS) && defined(_SC_NPROCESSORS_ONLN)
+#  if !defined(AMP_NO_THREADS) && defined(_SC_NPROCESSORS_ONLN)
     long n = sysconf(_SC_NPROCESSORS_ONLN);
     return n < 1 ? 1 : n > 256 ? 256 : (int)n;
-#else
+#  else
     return 1;
-#endif
+#  endif
 }
 /* before a context exists, a failure can only go to the logger */
 static amp_status ampi_cpu_refuse(const amp_cpu_desc *d, amp_status st, const char *text, long value) {
@@ -6904,14 +8610,20 @@ AMP_API amp_status amp_cpu_create_checked(amp_ctx **out, int version, size_t siz
         if (desc->_begin || desc->_end) return AMP_ERR_UNINIT; /* its logger cannot be trusted either */
         d = *desc;
     }
-    if (!d.allocator.alloc_fn != !d.allocator.free_fn) return ampi_cpu_refuse(&d, AMP_ERR_INVALID_ARG, "desc.allocator needs both functions or neither; functions given", 1);
+    if (!d.allocator.alloc_fn != !d.allocator.free_fn)
+        return ampi_cpu_refuse(
+            &d, AMP_ERR_INVALID_ARG, "desc.allocator needs both functions or neither; functions given", 1);
     if (d.flags) return ampi_cpu_refuse(&d, AMP_ERR_INVALID_ARG, "desc.flags must be 0", (long)d.flags);
-    if (d.threads < 0 || d.threads > 256) return ampi_cpu_refuse(&d, AMP_ERR_INVALID_ARG, "desc.threads must be in 0 .. 256", (long)d.threads);
-    if ((uint32_t)d.simd > (uint32_t)AMP_SIMD_NEON) return ampi_cpu_refuse(&d, AMP_ERR_INVALID_ARG, "desc.simd is no amp_simd", (long)d.simd);
-    if (!ampi_pick_kernels(&kernels, d.simd)) return ampi_cpu_refuse(&d, AMP_ERR_UNSUPPORTED, "desc.simd asks for a path that this machine or build lacks", (long)d.simd);
-#ifdef AMP_NO_THREADS
+    if (d.threads < 0 || d.threads > 256)
+        return ampi_cpu_refuse(&d, AMP_ERR_INVALID_ARG, "desc.threads must be in 0 .. 256", (long)d.threads);
+    if ((uint32_t)d.simd > (uint32_t)AMP_SIMD_NEON)
+        return ampi_cpu_refuse(&d, AMP_ERR_INVALID_ARG, "desc.simd is no amp_simd", (long)d.simd);
+    if (!ampi_pick_kernels(&kernels, d.simd))
+        return ampi_cpu_refuse(
+            &d, AMP_ERR_UNSUPPORTED, "desc.simd asks for a path that this machine or build lacks", (long)d.simd);
+#  ifdef AMP_NO_THREADS
     d.threads = 1;
-#endif
+#  endif
     if (d.threads == 0) d.threads = ampi_online();
     c = (ampi_cpu *)ampi_host_alloc(&d.allocator, sizeof *c);
     if (!c) return ampi_cpu_refuse(&d, AMP_ERR_NO_MEMORY, no_memory, (long)d.threads);
@@ -6921,8 +8633,14 @@ AMP_API amp_status amp_cpu_create_checked(amp_ctx **out, int version, size_t siz
     c->threads = d.threads;
     snprintf(c->device, sizeof c->device, "%s, %d thread%s", c->k->name, c->threads, c->threads == 1 ? "" : "s");
     c->work = (ampi_workspace *)ampi_host_alloc(&c->mem, (size_t)c->threads * sizeof *c->work);
-    if (!c->work) { ampi_cpu_free(c); return ampi_cpu_refuse(&d, AMP_ERR_NO_MEMORY, no_memory, (long)d.threads); }
-    if (!ampi_pool_start(c)) { ampi_cpu_free(c); return ampi_cpu_refuse(&d, AMP_ERR_NO_MEMORY, "the system does not give desc.threads threads", (long)d.threads); }
+    if (!c->work) {
+        ampi_cpu_free(c);
+        return ampi_cpu_refuse(&d, AMP_ERR_NO_MEMORY, no_memory, (long)d.threads);
+    }
+    if (!ampi_pool_start(c)) {
+        ampi_cpu_free(c);
+        return ampi_cpu_refuse(&d, AMP_ERR_NO_MEMORY, "the system does not give desc.threads threads", (long)d.threads);
+    }
     st = amp_ctx_create_backend(out, &table, c, &d.allocator, &d.logger);
     if (st == AMP_OK) return AMP_OK;
     ampi_pool_stop(c, c->threads - 1);
@@ -6930,9 +8648,9 @@ AMP_API amp_status amp_cpu_create_checked(amp_ctx **out, int version, size_t siz
     return ampi_cpu_refuse(&d, st, no_memory, (long)d.threads);
 }
 
-#ifdef __cplusplus
+#  ifdef __cplusplus
 } /* extern "C" */
-#endif
+#  endif
 #endif /* AMP_IMPLEMENTATION_ONCE */
 #endif /* AMP_IMPLEMENTATION */
 

@@ -67,25 +67,29 @@ typedef struct CUstream_st *amp_stream;
 #define AMP_CUDA_STREAM_LEGACY     ((amp_stream)1) /* CUDA's default stream, cudaStreamLegacy */
 #define AMP_CUDA_STREAM_PER_THREAD ((amp_stream)2) /* cudaStreamPerThread */
 
-#define AMP_CUDA_POOL  1u /* device memory from cudaMallocAsync / cudaFreeAsync on the context's stream; use it on another stream
+#define AMP_CUDA_POOL \
+    1u /* device memory from cudaMallocAsync / cudaFreeAsync on the context's stream; use it on another stream
                              only behind an event */
-#define AMP_CUDA_DEBUG 2u /* wait after each launch and check it, so that an error is reported by the call that made it (not while
+#define AMP_CUDA_DEBUG \
+    2u /* wait after each launch and check it, so that an error is reported by the call that made it (not while
                              the stream is being captured) */
 
 typedef struct amp_cuda_desc {
-    uint32_t      _begin;
-    int32_t       device;          /* CUDA's ordinal; 0 is device 0; AMP_NONE => the calling thread's current device */
-    uint32_t      flags;           /* AMP_CUDA_* */
-    uint32_t      _pad;
-    amp_stream    stream;          /* NULL => the context makes its own non-blocking stream; else a stream of that device, yours */
-    struct cublasContext *cublas;  /* a cublasLtHandle_t (cast) or cublasHandle_t of yours; NULL => the context makes one */
-    void         *workspace;       /* device memory for products, yours; NULL => allocated */
-    size_t        workspace_bytes; /* its size; with workspace NULL: how much to allocate, 0 => 32 MiB on sm_90 and later, else 4 MiB.
+    uint32_t _begin;
+    int32_t device; /* CUDA's ordinal; 0 is device 0; AMP_NONE => the calling thread's current device */
+    uint32_t flags; /* AMP_CUDA_* */
+    uint32_t _pad;
+    amp_stream stream; /* NULL => the context makes its own non-blocking stream; else a stream of that device, yours */
+    struct cublasContext
+        *cublas;     /* a cublasLtHandle_t (cast) or cublasHandle_t of yours; NULL => the context makes one */
+    void *workspace; /* device memory for products, yours; NULL => allocated */
+    size_t
+        workspace_bytes; /* its size; with workspace NULL: how much to allocate, 0 => 32 MiB on sm_90 and later, else 4 MiB.
                                       256 KiB more, or the end of yours if it is over 1 MiB, hold a bias that cuBLASLt wants in another dtype */
-    amp_allocator allocator;       /* of device memory; {0} => cudaMalloc / cudaFree. Not together with AMP_CUDA_POOL */
-    amp_allocator host;            /* of host objects; {0} => malloc / free */
-    amp_logger    logger;          /* {0} => silent */
-    uint64_t      _end;
+    amp_allocator allocator; /* of device memory; {0} => cudaMalloc / cudaFree. Not together with AMP_CUDA_POOL */
+    amp_allocator host;      /* of host objects; {0} => malloc / free */
+    amp_logger logger;       /* {0} => silent */
+    uint64_t _end;
 } amp_cuda_desc;
 
 /* amp_status amp_cuda_create(amp_ctx **out, const amp_cuda_desc *desc)
@@ -103,9 +107,9 @@ AMP_CUDA_API amp_stream amp_cuda_stream(const amp_ctx *ctx);
 
 typedef enum amp_cuda_library { AMP_CUDA_NO_LIBRARY = 0, AMP_CUDA_RUNTIME, AMP_CUDA_CUBLASLT } amp_cuda_library;
 typedef struct amp_cuda_error {
-    int32_t          code;    /* a cudaError_t or a cublasStatus_t */
+    int32_t code;             /* a cudaError_t or a cublasStatus_t */
     amp_cuda_library library; /* whose; AMP_CUDA_NO_LIBRARY: no CUDA call of this context has failed */
-    const char      *call;    /* "cudaMemcpyAsync"; "" if none. Static text */
+    const char *call;         /* "cudaMemcpyAsync"; "" if none. Static text */
 } amp_cuda_error;
 /* The last CUDA call of this context that failed. INVALID_ARG if it is no CUDA context. Class: host. */
 AMP_CUDA_API amp_status amp_cuda_last_error(const amp_ctx *ctx, amp_cuda_error *out);
@@ -125,7 +129,8 @@ static inline amp_status amp_cuda_create_checked(amp_ctx **out, int version, siz
 #endif /* AMP_CUDA_CUH */
 
 #if defined(AMP_CUDA_IMPLEMENTATION) && defined(AMP_CUDA_STUB_IMPLEMENTATION)
-#  error "amp_cuda.cuh: AMP_CUDA_IMPLEMENTATION and AMP_CUDA_STUB_IMPLEMENTATION exclude each other: define the first in one .cu file, or the second in one .c file"
+#error \
+    "amp_cuda.cuh: AMP_CUDA_IMPLEMENTATION and AMP_CUDA_STUB_IMPLEMENTATION exclude each other: define the first in one .cu file, or the second in one .c file"
 #endif
 
 /* ==== >>stub ========================================================================================================== */
@@ -136,17 +141,34 @@ static inline amp_status amp_cuda_create_checked(amp_ctx **out, int version, siz
 extern "C" {
 #endif
 amp_status amp_cuda_create_checked(amp_ctx **out, int version, size_t size, const amp_cuda_desc *desc) {
-    (void)version; (void)size; (void)desc;
+    (void)version;
+    (void)size;
+    (void)desc;
     if (out) *out = NULL;
     return AMP_ERR_NO_CUDA;
 }
 int amp_cuda_available(void) { return 0; }
-amp_stream amp_cuda_stream(const amp_ctx *ctx) { (void)ctx; return NULL; }
-amp_status amp_cuda_plans_save(amp_ctx *ctx, const char *path) { (void)ctx; (void)path; return AMP_ERR_NO_CUDA; }
-amp_status amp_cuda_plans_load(amp_ctx *ctx, const char *path) { (void)ctx; (void)path; return AMP_ERR_NO_CUDA; }
+amp_stream amp_cuda_stream(const amp_ctx *ctx) {
+    (void)ctx;
+    return NULL;
+}
+amp_status amp_cuda_plans_save(amp_ctx *ctx, const char *path) {
+    (void)ctx;
+    (void)path;
+    return AMP_ERR_NO_CUDA;
+}
+amp_status amp_cuda_plans_load(amp_ctx *ctx, const char *path) {
+    (void)ctx;
+    (void)path;
+    return AMP_ERR_NO_CUDA;
+}
 amp_status amp_cuda_last_error(const amp_ctx *ctx, amp_cuda_error *out) {
     (void)ctx;
-    if (out) { out->code = 0; out->library = AMP_CUDA_NO_LIBRARY; out->call = ""; }
+    if (out) {
+        out->code = 0;
+        out->library = AMP_CUDA_NO_LIBRARY;
+        out->call = "";
+    }
     return AMP_ERR_INVALID_ARG;
 }
 #ifdef __cplusplus
@@ -159,7 +181,8 @@ amp_status amp_cuda_last_error(const amp_ctx *ctx, amp_cuda_error *out) {
 #if defined(AMP_CUDA_IMPLEMENTATION) && !defined(AMP_CUDA_ONCE)
 #define AMP_CUDA_ONCE
 #if !defined(__CUDACC__) && !defined(AMP_HOSTCUDA)
-#  error "amp_cuda.cuh: AMP_CUDA_IMPLEMENTATION must be compiled by nvcc (a .cu file); for a program without a GPU define AMP_CUDA_STUB_IMPLEMENTATION in a .c file instead"
+#  error \
+      "amp_cuda.cuh: AMP_CUDA_IMPLEMENTATION must be compiled by nvcc (a .cu file); for a program without a GPU define AMP_CUDA_STUB_IMPLEMENTATION in a .c file instead"
 #endif
 
 #include <cublasLt.h>
@@ -178,87 +201,103 @@ amp_status amp_cuda_last_error(const amp_ctx *ctx, amp_cuda_error *out) {
 #  define AMP_SHARED(T, name, n) __shared__ T name[n]
 #endif
 
-static_assert(sizeof(amp_f16) == 2 && sizeof(amp_bf16) == 2 && sizeof(amp_f8e4m3) == 1 && sizeof(float) == 4, "storage types");
-static inline amp_stream ampi_cu_same_type(cudaStream_t s) { return s; } /* does not compile if CUDA changes its typedef */
+static_assert(
+    sizeof(amp_f16) == 2 && sizeof(amp_bf16) == 2 && sizeof(amp_f8e4m3) == 1 && sizeof(float) == 4, "storage types");
+static inline amp_stream ampi_cu_same_type(cudaStream_t s) {
+    return s;
+} /* does not compile if CUDA changes its typedef */
 
 /* ==== >>host: errors, launches, memory ================================================================================ */
 
-#define AMPI_CU_FEW   32u    /* arrays per launch of the list verbs */
-#define AMPI_CU_PLANS 64u    /* products whose plan is remembered */
-#define AMPI_CU_LATE  64u    /* blocks freed inside captures */
-#define AMPI_CU_TRIES 16     /* candidates that tuning times, */
-#define AMPI_CU_ROUNDS 5     /* each so often */
-#define AMPI_CU_BIAS  262144u /* bytes behind the workspace for a bias in another dtype */
+#define AMPI_CU_FEW    32u     /* arrays per launch of the list verbs */
+#define AMPI_CU_PLANS  64u     /* products whose plan is remembered */
+#define AMPI_CU_LATE   64u     /* blocks freed inside captures */
+#define AMPI_CU_TRIES  16      /* candidates that tuning times, */
+#define AMPI_CU_ROUNDS 5       /* each so often */
+#define AMPI_CU_BIAS   262144u /* bytes behind the workspace for a bias in another dtype */
 
 /* What kernels leave for each other or for the host. One per context; work on one stream uses it in turn. */
 typedef struct ampi_cu_scratch {
-    uint32_t ticket;              /* of the last-block pattern; wraps to 0 by itself */
-    uint32_t amax;                /* histogram: bits of the largest magnitude */
-    uint64_t nan, inf;            /* finite */
-    uint64_t first;               /* finite: ~(chunk number << 16 | offset) of the first bad element, 0 if none */
-    uint64_t rows;                /* xent: rows that count */
-    uint64_t bins[4 + 256];       /* histogram: total, zero, inf, nan, pow2[] */
-    float         scalar[4];           /* for products: 0 and 1, which never change, alpha and beta */
+    uint32_t ticket;        /* of the last-block pattern; wraps to 0 by itself */
+    uint32_t amax;          /* histogram: bits of the largest magnitude */
+    uint64_t nan, inf;      /* finite */
+    uint64_t first;         /* finite: ~(chunk number << 16 | offset) of the first bad element, 0 if none */
+    uint64_t rows;          /* xent: rows that count */
+    uint64_t bins[4 + 256]; /* histogram: total, zero, inf, nan, pow2[] */
+    float scalar[4];        /* for products: 0 and 1, which never change, alpha and beta */
 } ampi_cu_scratch;
 
-typedef struct ampi_cu_key { /* everything that the choice of a product's algorithm depends on; no padding, compared as bytes */
+typedef struct
+    ampi_cu_key { /* everything that the choice of a product's algorithm depends on; no padding, compared as bytes */
     uint64_t m, n, k, batch, lda, ldb, ldc, ldd, stride_a, stride_b, stride_c, stride_d;
     uint32_t types, shape, align;
-    float    alpha, beta; /* 0 unless they matter */
+    float alpha, beta; /* 0 unless they matter */
     uint32_t _pad;
 } ampi_cu_key;
 
 typedef struct ampi_cu_plan {
-    ampi_cu_key          key;
+    ampi_cu_key key;
     cublasLtMatmulAlgo_t algo;
-    const char          *why;      /* not cuBLASLt: static text */
-    uint32_t             used;
-    uint32_t             lt;       /* 1: cuBLASLt, 0: ampi_k_gemm */
-    uint32_t             epilogue; /* what cuBLASLt does after the product */
-    uint32_t             compute;  /* a cublasComputeType_t */
-    uint32_t             convert;  /* 1: the bias is rounded to the dtype that cuBLASLt wants first */
-    uint32_t             after;    /* 1: then ampi_k_epilogue, which adds the bias, too, if the epilogue does not */
-    uint32_t             unchecked; /* 1: from a file, not used yet */
-    uint32_t             _pad;
+    const char *why; /* not cuBLASLt: static text */
+    uint32_t used;
+    uint32_t lt;        /* 1: cuBLASLt, 0: ampi_k_gemm */
+    uint32_t epilogue;  /* what cuBLASLt does after the product */
+    uint32_t compute;   /* a cublasComputeType_t */
+    uint32_t convert;   /* 1: the bias is rounded to the dtype that cuBLASLt wants first */
+    uint32_t after;     /* 1: then ampi_k_epilogue, which adds the bias, too, if the epilogue does not */
+    uint32_t unchecked; /* 1: from a file, not used yet */
+    uint32_t _pad;
 } ampi_cu_plan;
 
 typedef struct ampi_cuda {
-    int              device, sms, blocks_per_sm, arch; /* arch: 90 for sm_90 */
-    uint32_t         flags, dead, own_stream, own_cublas, own_workspace, next_plan;
-    cudaStream_t     stream;
+    int device, sms, blocks_per_sm, arch; /* arch: 90 for sm_90 */
+    uint32_t flags, dead, own_stream, own_cublas, own_workspace, next_plan;
+    cudaStream_t stream;
     cublasLtHandle_t cublas;
-    void            *workspace, *bias;
-    uint64_t         l2; /* bytes of its cache */
-    size_t           workspace_bytes, bias_room; /* bias_room: elements of 16 bits */
+    void *workspace, *bias;
+    uint64_t l2;                       /* bytes of its cache */
+    size_t workspace_bytes, bias_room; /* bias_room: elements of 16 bits */
     ampi_cu_scratch *scratch, *mirror; /* device; page-locked host */
-    amp_allocator    allocator, host;
-    amp_cuda_error   error;
-    struct { void *p; size_t bytes; } late[AMPI_CU_LATE]; /* to be freed when no capture is under way */
-    uint32_t         n_late, _pad;
-    char             name[256];
-    ampi_cu_plan     plans[AMPI_CU_PLANS];
+    amp_allocator allocator, host;
+    amp_cuda_error error;
+    struct {
+        void *p;
+        size_t bytes;
+    } late[AMPI_CU_LATE]; /* to be freed when no capture is under way */
+    uint32_t n_late, _pad;
+    char name[256];
+    ampi_cu_plan plans[AMPI_CU_PLANS];
 } ampi_cuda;
 
 typedef struct ampi_cu_call { /* one call of a backend function */
-    amp_ctx    *ctx;
-    ampi_cuda  *c;
+    amp_ctx *ctx;
+    ampi_cuda *c;
     const char *verb; /* for messages */
-    int         back; /* the thread's device before, or -1 */
+    int back;         /* the thread's device before, or -1 */
 } ampi_cu_call;
 
 static const char ampi_cu_name[] = "cuda";
-static const ampi_cuda *ampi_cu_of(const amp_ctx *ctx) { return ctx && amp_ctx_name(ctx) == ampi_cu_name ? (const ampi_cuda *)amp_ctx_self(ctx) : NULL; }
+static const ampi_cuda *ampi_cu_of(const amp_ctx *ctx) {
+    return ctx && amp_ctx_name(ctx) == ampi_cu_name ? (const ampi_cuda *)amp_ctx_self(ctx) : NULL;
+}
 
 /* Errors after which, in CUDA's words, the process must be terminated to go on. */
 static int ampi_cu_sticky(cudaError_t e) {
     switch (e) {
-    case cudaErrorIllegalAddress: case cudaErrorLaunchTimeout: case cudaErrorAssert: case cudaErrorHardwareStackError:
-    case cudaErrorIllegalInstruction: case cudaErrorMisalignedAddress: case cudaErrorInvalidAddressSpace: case cudaErrorInvalidPc:
-    case cudaErrorLaunchFailure: case cudaErrorECCUncorrectable: case cudaErrorNvlinkUncorrectable: case cudaErrorMpsClientTerminated:
-    case cudaErrorCudartUnloading:
-        return 1;
-    default:
-        return 0;
+    case cudaErrorIllegalAddress:
+    case cudaErrorLaunchTimeout:
+    case cudaErrorAssert:
+    case cudaErrorHardwareStackError:
+    case cudaErrorIllegalInstruction:
+    case cudaErrorMisalignedAddress:
+    case cudaErrorInvalidAddressSpace:
+    case cudaErrorInvalidPc:
+    case cudaErrorLaunchFailure:
+    case cudaErrorECCUncorrectable:
+    case cudaErrorNvlinkUncorrectable:
+    case cudaErrorMpsClientTerminated:
+    case cudaErrorCudartUnloading: return 1;
+    default: return 0;
     }
 }
 
@@ -288,15 +327,15 @@ static amp_status ampi_cu_fail(const ampi_cu_call *k, const char *call, cudaErro
 
 static const char *ampi_cu_cublas_name(cublasStatus_t e) {
     switch (e) {
-    case CUBLAS_STATUS_NOT_INITIALIZED:  return "CUBLAS_STATUS_NOT_INITIALIZED";
-    case CUBLAS_STATUS_ALLOC_FAILED:     return "CUBLAS_STATUS_ALLOC_FAILED";
-    case CUBLAS_STATUS_INVALID_VALUE:    return "CUBLAS_STATUS_INVALID_VALUE";
-    case CUBLAS_STATUS_ARCH_MISMATCH:    return "CUBLAS_STATUS_ARCH_MISMATCH";
-    case CUBLAS_STATUS_MAPPING_ERROR:    return "CUBLAS_STATUS_MAPPING_ERROR";
+    case CUBLAS_STATUS_NOT_INITIALIZED: return "CUBLAS_STATUS_NOT_INITIALIZED";
+    case CUBLAS_STATUS_ALLOC_FAILED: return "CUBLAS_STATUS_ALLOC_FAILED";
+    case CUBLAS_STATUS_INVALID_VALUE: return "CUBLAS_STATUS_INVALID_VALUE";
+    case CUBLAS_STATUS_ARCH_MISMATCH: return "CUBLAS_STATUS_ARCH_MISMATCH";
+    case CUBLAS_STATUS_MAPPING_ERROR: return "CUBLAS_STATUS_MAPPING_ERROR";
     case CUBLAS_STATUS_EXECUTION_FAILED: return "CUBLAS_STATUS_EXECUTION_FAILED";
-    case CUBLAS_STATUS_INTERNAL_ERROR:   return "CUBLAS_STATUS_INTERNAL_ERROR";
-    case CUBLAS_STATUS_NOT_SUPPORTED:    return "CUBLAS_STATUS_NOT_SUPPORTED";
-    default:                             return "a cuBLAS status without a name here";
+    case CUBLAS_STATUS_INTERNAL_ERROR: return "CUBLAS_STATUS_INTERNAL_ERROR";
+    case CUBLAS_STATUS_NOT_SUPPORTED: return "CUBLAS_STATUS_NOT_SUPPORTED";
+    default: return "a cuBLAS status without a name here";
     }
 }
 
@@ -318,7 +357,9 @@ static amp_status ampi_cu_enter(ampi_cu_call *k, amp_ctx *ctx, const char *verb)
     k->c = (ampi_cuda *)amp_ctx_self(ctx);
     k->verb = verb;
     k->back = -1;
-    if (k->c->dead) return amp_fail(ctx, AMP_ERR_DEAD, "%s: the device is in a sticky error state since %s failed", verb, k->c->error.call);
+    if (k->c->dead)
+        return amp_fail(
+            ctx, AMP_ERR_DEAD, "%s: the device is in a sticky error state since %s failed", verb, k->c->error.call);
     e = cudaGetDevice(&now);
     if (e != cudaSuccess) return ampi_cu_fail(k, "cudaGetDevice", e);
     if (now != k->c->device) {
@@ -390,7 +431,8 @@ static amp_status ampi_cu_may_wait(amp_ctx *ctx) {
     int capturing = 0;
     amp_status s = ampi_cu_enter(&k, ctx, "query");
     if (s == AMP_OK) s = ampi_cu_capture(&k, &capturing);
-    if (s == AMP_OK && capturing) s = amp_fail(ctx, AMP_ERR_CAPTURE, "this call synchronises and the context's stream is being captured");
+    if (s == AMP_OK && capturing)
+        s = amp_fail(ctx, AMP_ERR_CAPTURE, "this call synchronises and the context's stream is being captured");
     return ampi_cu_leave(&k, s);
 }
 
@@ -432,12 +474,16 @@ static amp_status ampi_cu_alloc(amp_ctx *ctx, void **out, size_t bytes) {
     amp_status s = ampi_cu_enter(&k, ctx, "amp_alloc");
     *out = NULL;
     if (s == AMP_OK) s = ampi_cu_capture(&k, &capturing);
-    if (s == AMP_OK && capturing) s = amp_fail(ctx, AMP_ERR_CAPTURE, "amp_alloc: the context's stream is being captured");
+    if (s == AMP_OK && capturing)
+        s = amp_fail(ctx, AMP_ERR_CAPTURE, "amp_alloc: the context's stream is being captured");
     if (s == AMP_OK) {
         ampi_cu_give_late(k.c);
         e = ampi_cu_take(k.c, out, bytes, &call);
-        if (e != cudaSuccess && k.c->allocator.alloc_fn) s = amp_fail(ctx, AMP_ERR_NO_MEMORY, "amp_alloc: the allocator has no %llu bytes", (unsigned long long)bytes);
-        else if (e != cudaSuccess) s = ampi_cu_fail(&k, call, e);
+        if (e != cudaSuccess && k.c->allocator.alloc_fn)
+            s = amp_fail(
+                ctx, AMP_ERR_NO_MEMORY, "amp_alloc: the allocator has no %llu bytes", (unsigned long long)bytes);
+        else if (e != cudaSuccess)
+            s = ampi_cu_fail(&k, call, e);
     }
     s = ampi_cu_leave(&k, s);
     if (s != AMP_OK) {
@@ -459,7 +505,8 @@ static void ampi_cu_release(amp_ctx *ctx, void *p, size_t bytes) {
         k.c->late[k.c->n_late].p = p;
         k.c->late[k.c->n_late++].bytes = bytes;
     } else {
-        amp_log_event(ctx, AMP_LOG_WARNING, "amp_free: too much was freed inside a capture: %llu bytes are lost", (unsigned long long)bytes);
+        amp_log_event(ctx, AMP_LOG_WARNING, "amp_free: too much was freed inside a capture: %llu bytes are lost",
+            (unsigned long long)bytes);
     }
     (void)ampi_cu_leave(&k, s);
 }
@@ -496,7 +543,8 @@ static amp_status ampi_cu_sync(amp_ctx *ctx) {
 
 /* The scratch block to its page-locked mirror, and wait. */
 static amp_status ampi_cu_read_scratch(const ampi_cu_call *k) {
-    cudaError_t e = cudaMemcpyAsync(k->c->mirror, k->c->scratch, sizeof(ampi_cu_scratch), cudaMemcpyDeviceToHost, k->c->stream);
+    cudaError_t e =
+        cudaMemcpyAsync(k->c->mirror, k->c->scratch, sizeof(ampi_cu_scratch), cudaMemcpyDeviceToHost, k->c->stream);
     return e == cudaSuccess ? ampi_cu_wait(k) : ampi_cu_fail(k, "cudaMemcpyAsync", e);
 }
 
@@ -515,13 +563,17 @@ static amp_status ampi_cu_read_scratch(const ampi_cu_call *k) {
 #if defined(__CUDACC__)
 typedef uint16_t ampi_k_u16;
 typedef uint32_t ampi_k_u32;
-typedef uint2    ampi_k_u2;
-typedef uint4    ampi_k_u4;
+typedef uint2 ampi_k_u2;
+typedef uint4 ampi_k_u4;
 #else
 typedef uint16_t __attribute__((may_alias)) ampi_k_u16;
 typedef uint32_t __attribute__((may_alias)) ampi_k_u32;
-typedef struct __attribute__((may_alias, aligned(8))) ampi_k_u2 { uint32_t x, y; } ampi_k_u2;
-typedef struct __attribute__((may_alias, aligned(16))) ampi_k_u4 { uint32_t x, y, z, w; } ampi_k_u4;
+typedef struct __attribute__((may_alias, aligned(8))) ampi_k_u2 {
+    uint32_t x, y;
+} ampi_k_u2;
+typedef struct __attribute__((may_alias, aligned(16))) ampi_k_u4 {
+    uint32_t x, y, z, w;
+} ampi_k_u4;
 #endif
 
 /* a < b, with subnormals, also under -use_fast_math. */
@@ -538,31 +590,36 @@ AMPI_K int ampi_k_is_zero(float a) { return ampi_bits(a) << 1 == 0; }
 
 /* One element as its pattern, as float bits, and back from the pattern of its dtype. */
 AMPI_K uint32_t ampi_k_get_pattern(const void *p, amp_dtype t, size_t i) {
-    return t == AMP_F32 ? ((const ampi_k_u32 *)p)[i] : t == AMP_F16 || t == AMP_BF16 ? ((const ampi_k_u16 *)p)[i] : ((const uint8_t *)p)[i];
+    return t == AMP_F32                 ? ((const ampi_k_u32 *)p)[i]
+        : t == AMP_F16 || t == AMP_BF16 ? ((const ampi_k_u16 *)p)[i]
+                                        : ((const uint8_t *)p)[i];
 }
 AMPI_K uint32_t ampi_k_get_bits(const void *p, amp_dtype t, size_t i) {
     switch (t) {
-    case AMP_F32:    return ((const ampi_k_u32 *)p)[i];
-    case AMP_F16:    return ampi_decode(((const ampi_k_u16 *)p)[i], AMP_F16);
-    case AMP_BF16:   return ampi_decode(((const ampi_k_u16 *)p)[i], AMP_BF16);
+    case AMP_F32: return ((const ampi_k_u32 *)p)[i];
+    case AMP_F16: return ampi_decode(((const ampi_k_u16 *)p)[i], AMP_F16);
+    case AMP_BF16: return ampi_decode(((const ampi_k_u16 *)p)[i], AMP_BF16);
     case AMP_F8E4M3: return ampi_decode(((const uint8_t *)p)[i], AMP_F8E4M3);
-    default:         return ampi_decode(((const uint8_t *)p)[i], AMP_F8E5M2);
+    default: return ampi_decode(((const uint8_t *)p)[i], AMP_F8E5M2);
     }
 }
 AMPI_K float ampi_k_get(const void *p, amp_dtype t, size_t i) { return ampi_float(ampi_k_get_bits(p, t, i)); }
 
 AMPI_K void ampi_k_put_bits(void *p, amp_dtype t, size_t i, uint32_t pattern) {
-    if (t == AMP_F32) ((ampi_k_u32 *)p)[i] = pattern;
-    else if (t == AMP_F16 || t == AMP_BF16) ((ampi_k_u16 *)p)[i] = (uint16_t)pattern;
-    else ((uint8_t *)p)[i] = (uint8_t)pattern;
+    if (t == AMP_F32)
+        ((ampi_k_u32 *)p)[i] = pattern;
+    else if (t == AMP_F16 || t == AMP_BF16)
+        ((ampi_k_u16 *)p)[i] = (uint16_t)pattern;
+    else
+        ((uint8_t *)p)[i] = (uint8_t)pattern;
 }
 AMPI_K uint32_t ampi_k_pattern(uint32_t x, amp_dtype t, amp_rounding how, uint32_t r, int saturate) {
     switch (t) { /* the format's numbers fold into each case */
-    case AMP_F32:    return x;
-    case AMP_F16:    return ampi_encode(x, AMP_F16, how, r, saturate);
-    case AMP_BF16:   return ampi_encode(x, AMP_BF16, how, r, saturate);
+    case AMP_F32: return x;
+    case AMP_F16: return ampi_encode(x, AMP_F16, how, r, saturate);
+    case AMP_BF16: return ampi_encode(x, AMP_BF16, how, r, saturate);
     case AMP_F8E4M3: return ampi_encode(x, AMP_F8E4M3, how, r, saturate);
-    default:         return ampi_encode(x, AMP_F8E5M2, how, r, saturate);
+    default: return ampi_encode(x, AMP_F8E5M2, how, r, saturate);
     }
 }
 AMPI_K void ampi_k_put(void *p, amp_dtype t, size_t i, float x) {
@@ -576,9 +633,15 @@ AMPI_K void ampi_k_put(void *p, amp_dtype t, size_t i, float x) {
 AMPI_K size_t ampi_k_unit(amp_dtype t) { return t == AMP_F8E4M3 || t == AMP_F8E5M2 ? 8u : 16u; }
 AMPI_K int ampi_k_aligned(const void *p, amp_dtype t) { return ((uintptr_t)p & (ampi_k_unit(t) - 1u)) == 0; }
 
-AMPI_K void ampi_k_unpack2(uint32_t *x, uint32_t word) { x[0] = word & 0xffffu; x[1] = word >> 16; }
+AMPI_K void ampi_k_unpack2(uint32_t *x, uint32_t word) {
+    x[0] = word & 0xffffu;
+    x[1] = word >> 16;
+}
 AMPI_K void ampi_k_unpack4(uint32_t *x, uint32_t word) {
-    x[0] = word & 0xffu; x[1] = word >> 8 & 0xffu; x[2] = word >> 16 & 0xffu; x[3] = word >> 24;
+    x[0] = word & 0xffu;
+    x[1] = word >> 8 & 0xffu;
+    x[2] = word >> 16 & 0xffu;
+    x[3] = word >> 24;
 }
 AMPI_K ampi_k_u4 ampi_k_ld4(const ampi_k_u4 *p, int wide) {
 #if defined(__CUDACC__)
@@ -589,7 +652,10 @@ AMPI_K ampi_k_u4 ampi_k_ld4(const ampi_k_u4 *p, int wide) {
 }
 AMPI_K void ampi_k_st4(ampi_k_u4 *p, ampi_k_u4 a, int wide) {
 #if defined(__CUDACC__)
-    if (wide == AMPI_K_STREAM) { __stcs(p, a); return; }
+    if (wide == AMPI_K_STREAM) {
+        __stcs(p, a);
+        return;
+    }
 #endif
     (void)wide;
     *p = a;
@@ -597,7 +663,9 @@ AMPI_K void ampi_k_st4(ampi_k_u4 *p, ampi_k_u4 a, int wide) {
 
 /* Eight elements as they lie in memory: F32 fills a and b, a 16-bit format a, an FP8 format half of a. Fetched first and looked at
    later, so that all of a thread's loads are under way together. */
-typedef struct ampi_k_raw { ampi_k_u4 a, b; } ampi_k_raw;
+typedef struct ampi_k_raw {
+    ampi_k_u4 a, b;
+} ampi_k_raw;
 
 AMPI_K void ampi_k_fetch8(ampi_k_raw *r, const void *p, amp_dtype t, size_t i, int wide) {
 #if !defined(__CUDACC__)
@@ -605,38 +673,65 @@ AMPI_K void ampi_k_fetch8(ampi_k_raw *r, const void *p, amp_dtype t, size_t i, i
 #endif
     if (t == AMP_F32) {
         const ampi_k_u4 *v = (const ampi_k_u4 *)((const char *)p + 4u * i);
-        r->a = ampi_k_ld4(v, wide); r->b = ampi_k_ld4(v + 1, wide);
+        r->a = ampi_k_ld4(v, wide);
+        r->b = ampi_k_ld4(v + 1, wide);
     } else if (t == AMP_F16 || t == AMP_BF16) {
         r->a = ampi_k_ld4((const ampi_k_u4 *)((const char *)p + 2u * i), wide);
     } else {
         ampi_k_u2 a = *(const ampi_k_u2 *)((const char *)p + i);
-        r->a.x = a.x; r->a.y = a.y;
+        r->a.x = a.x;
+        r->a.y = a.y;
     }
 }
 AMPI_K void ampi_k_patterns8(uint32_t x[8], const ampi_k_raw *r, amp_dtype t) {
     if (t == AMP_F32) {
-        x[0] = r->a.x; x[1] = r->a.y; x[2] = r->a.z; x[3] = r->a.w; x[4] = r->b.x; x[5] = r->b.y; x[6] = r->b.z; x[7] = r->b.w;
+        x[0] = r->a.x;
+        x[1] = r->a.y;
+        x[2] = r->a.z;
+        x[3] = r->a.w;
+        x[4] = r->b.x;
+        x[5] = r->b.y;
+        x[6] = r->b.z;
+        x[7] = r->b.w;
     } else if (t == AMP_F16 || t == AMP_BF16) {
-        ampi_k_unpack2(x, r->a.x); ampi_k_unpack2(x + 2, r->a.y); ampi_k_unpack2(x + 4, r->a.z); ampi_k_unpack2(x + 6, r->a.w);
+        ampi_k_unpack2(x, r->a.x);
+        ampi_k_unpack2(x + 2, r->a.y);
+        ampi_k_unpack2(x + 4, r->a.z);
+        ampi_k_unpack2(x + 6, r->a.w);
     } else {
-        ampi_k_unpack4(x, r->a.x); ampi_k_unpack4(x + 4, r->a.y);
+        ampi_k_unpack4(x, r->a.x);
+        ampi_k_unpack4(x + 4, r->a.y);
     }
 }
 AMPI_K void ampi_k_decode8(uint32_t x[8], amp_dtype t) { /* patterns to float bits */
     uint32_t k;
     switch (t) {
-    case AMP_F16:    for (k = 0; k < 8u; k++) x[k] = ampi_decode(x[k], AMP_F16); break;
-    case AMP_BF16:   for (k = 0; k < 8u; k++) x[k] = ampi_decode(x[k], AMP_BF16); break;
-    case AMP_F8E4M3: for (k = 0; k < 8u; k++) x[k] = ampi_decode(x[k], AMP_F8E4M3); break;
-    case AMP_F8E5M2: for (k = 0; k < 8u; k++) x[k] = ampi_decode(x[k], AMP_F8E5M2); break;
+    case AMP_F16:
+        for (k = 0; k < 8u; k++)
+            x[k] = ampi_decode(x[k], AMP_F16);
+        break;
+    case AMP_BF16:
+        for (k = 0; k < 8u; k++)
+            x[k] = ampi_decode(x[k], AMP_BF16);
+        break;
+    case AMP_F8E4M3:
+        for (k = 0; k < 8u; k++)
+            x[k] = ampi_decode(x[k], AMP_F8E4M3);
+        break;
+    case AMP_F8E5M2:
+        for (k = 0; k < 8u; k++)
+            x[k] = ampi_decode(x[k], AMP_F8E5M2);
+        break;
     default: break;
     }
 }
-AMPI_K void ampi_k_load8(uint32_t x[8], const void *p, amp_dtype t, size_t i, uint32_t m, int wide) { /* to float bits */
+AMPI_K void ampi_k_load8(
+    uint32_t x[8], const void *p, amp_dtype t, size_t i, uint32_t m, int wide) { /* to float bits */
     ampi_k_raw r;
     uint32_t k;
     if (!wide || m < 8u) {
-        for (k = 0; k < 8u; k++) x[k] = k < m ? ampi_k_get_bits(p, t, i + k) : 0u;
+        for (k = 0; k < 8u; k++)
+            x[k] = k < m ? ampi_k_get_bits(p, t, i + k) : 0u;
         return;
     }
     ampi_k_fetch8(&r, p, t, i, wide);
@@ -644,22 +739,35 @@ AMPI_K void ampi_k_load8(uint32_t x[8], const void *p, amp_dtype t, size_t i, ui
     ampi_k_decode8(x, t);
 }
 
-AMPI_K void ampi_k_store8(const uint32_t x[8], void *p, amp_dtype t, size_t i, uint32_t m, int wide) { /* from patterns */
+AMPI_K void ampi_k_store8(
+    const uint32_t x[8], void *p, amp_dtype t, size_t i, uint32_t m, int wide) { /* from patterns */
     uint32_t k;
     if (!wide || m < 8u) {
         for (k = 0; k < 8u; k++)
             if (k < m) ampi_k_put_bits(p, t, i + k, x[k]);
     } else if (t == AMP_F32) {
         ampi_k_u4 *v = (ampi_k_u4 *)((char *)p + 4u * i), a, b;
-        a.x = x[0]; a.y = x[1]; a.z = x[2]; a.w = x[3]; b.x = x[4]; b.y = x[5]; b.z = x[6]; b.w = x[7];
-        ampi_k_st4(v, a, wide); ampi_k_st4(v + 1, b, wide);
+        a.x = x[0];
+        a.y = x[1];
+        a.z = x[2];
+        a.w = x[3];
+        b.x = x[4];
+        b.y = x[5];
+        b.z = x[6];
+        b.w = x[7];
+        ampi_k_st4(v, a, wide);
+        ampi_k_st4(v + 1, b, wide);
     } else if (t == AMP_F16 || t == AMP_BF16) {
         ampi_k_u4 a;
-        a.x = x[0] | x[1] << 16; a.y = x[2] | x[3] << 16; a.z = x[4] | x[5] << 16; a.w = x[6] | x[7] << 16;
+        a.x = x[0] | x[1] << 16;
+        a.y = x[2] | x[3] << 16;
+        a.z = x[4] | x[5] << 16;
+        a.w = x[6] | x[7] << 16;
         ampi_k_st4((ampi_k_u4 *)((char *)p + 2u * i), a, wide);
     } else {
         ampi_k_u2 a;
-        a.x = x[0] | x[1] << 8 | x[2] << 16 | x[3] << 24; a.y = x[4] | x[5] << 8 | x[6] << 16 | x[7] << 24;
+        a.x = x[0] | x[1] << 8 | x[2] << 16 | x[3] << 24;
+        a.y = x[4] | x[5] << 8 | x[6] << 16 | x[7] << 24;
         *(ampi_k_u2 *)((char *)p + i) = a;
     }
 }
@@ -667,27 +775,42 @@ AMPI_K void ampi_k_store8(const uint32_t x[8], void *p, amp_dtype t, size_t i, u
 AMPI_K void ampi_k_pattern8(uint32_t x[8], amp_dtype t, amp_rounding how, const uint32_t r[8], int saturate) {
     uint32_t k;
     switch (t) {
-    case AMP_F32:    break;
-    case AMP_F16:    for (k = 0; k < 8u; k++) x[k] = ampi_encode(x[k], AMP_F16, how, r[k], saturate); break;
-    case AMP_BF16:   for (k = 0; k < 8u; k++) x[k] = ampi_encode(x[k], AMP_BF16, how, r[k], saturate); break;
-    case AMP_F8E4M3: for (k = 0; k < 8u; k++) x[k] = ampi_encode(x[k], AMP_F8E4M3, how, r[k], saturate); break;
-    default:         for (k = 0; k < 8u; k++) x[k] = ampi_encode(x[k], AMP_F8E5M2, how, r[k], saturate); break;
+    case AMP_F32: break;
+    case AMP_F16:
+        for (k = 0; k < 8u; k++)
+            x[k] = ampi_encode(x[k], AMP_F16, how, r[k], saturate);
+        break;
+    case AMP_BF16:
+        for (k = 0; k < 8u; k++)
+            x[k] = ampi_encode(x[k], AMP_BF16, how, r[k], saturate);
+        break;
+    case AMP_F8E4M3:
+        for (k = 0; k < 8u; k++)
+            x[k] = ampi_encode(x[k], AMP_F8E4M3, how, r[k], saturate);
+        break;
+    default:
+        for (k = 0; k < 8u; k++)
+            x[k] = ampi_encode(x[k], AMP_F8E5M2, how, r[k], saturate);
+        break;
     }
 }
 AMPI_K void ampi_k_nearest8(uint32_t x[8], amp_dtype t) {
     const uint32_t none[8] = {0, 0, 0, 0, 0, 0, 0, 0};
     ampi_k_pattern8(x, t, AMP_NEAREST, none, 0);
 }
-AMPI_K void ampi_k_random8_of4(uint32_t r[8], uint64_t seed, uint64_t stream, uint64_t index) { /* index: a multiple of 4 */
+AMPI_K void ampi_k_random8_of4(
+    uint32_t r[8], uint64_t seed, uint64_t stream, uint64_t index) { /* index: a multiple of 4 */
     amp_philox(r, seed, stream, index >> 2);
     amp_philox(r + 4, seed, stream, (index + 4u) >> 2); /* indices wrap at 2^64, blocks at 2^62 */
 }
-AMPI_K void ampi_k_random8(uint32_t r[8], uint64_t seed, uint64_t stream, uint64_t index) { /* amp_random of eight in a row */
+AMPI_K void ampi_k_random8(
+    uint32_t r[8], uint64_t seed, uint64_t stream, uint64_t index) { /* amp_random of eight in a row */
     uint32_t k;
     if ((index & 3u) == 0) {
         ampi_k_random8_of4(r, seed, stream, index);
     } else {
-        for (k = 0; k < 8u; k++) r[k] = amp_random(seed, stream, index + k);
+        for (k = 0; k < 8u; k++)
+            r[k] = amp_random(seed, stream, index + k);
     }
 }
 
@@ -697,8 +820,10 @@ AMPI_K void ampi_k_random8(uint32_t r[8], uint64_t seed, uint64_t stream, uint64
 
 AMPI_K double ampi_k_join8(double lane[8]) {
     uint32_t k;
-    for (k = 0; k < 4u; k++) lane[k] = ampi_dadd(lane[k], lane[k + 4u]);
-    for (k = 0; k < 2u; k++) lane[k] = ampi_dadd(lane[k], lane[k + 2u]);
+    for (k = 0; k < 4u; k++)
+        lane[k] = ampi_dadd(lane[k], lane[k + 4u]);
+    for (k = 0; k < 2u; k++)
+        lane[k] = ampi_dadd(lane[k], lane[k + 2u]);
     return ampi_dadd(lane[0], lane[1]);
 }
 /* first[256] in shared memory holds each group's sum. All threads get the total; first[] may be reused after it. */
@@ -707,7 +832,8 @@ AMPI_K double ampi_k_join(double *first) {
     double sum;
     __syncthreads();
     for (w = AMPI_GROUPS / 2u; w; w >>= 1) {
-        for (i = threadIdx.x; i < w; i += AMP_BLOCK) first[i] = ampi_dadd(first[i], first[i + w]);
+        for (i = threadIdx.x; i < w; i += AMP_BLOCK)
+            first[i] = ampi_dadd(first[i], first[i + w]);
         __syncthreads();
     }
     sum = first[0];
@@ -722,8 +848,7 @@ AMPI_K double ampi_k_join_own(double *own, double *first) {
 AMPI_K void ampi_k_lane_add(double *own, uint32_t lane, double x) { /* only the owner of the lane adds */
     uint32_t q, g = lane / 8u, mine = g / AMP_BLOCK * 8u + lane % 8u;
     if (g % AMP_BLOCK != threadIdx.x) return;
-    AMPI_UNROLL for (q = 0; q < AMPI_OWN; q++)
-        if (q == mine) own[q] = ampi_dadd(own[q], x);
+    AMPI_UNROLL for (q = 0; q < AMPI_OWN; q++) if (q == mine) own[q] = ampi_dadd(own[q], x);
 }
 /* One chunk: x.at(base) ... x.at(base + n - 1). x is a small struct with a function at8(v, i, m) that gives m of
    them, from the i-th on. */
@@ -751,7 +876,8 @@ template <class X> AMPI_K double ampi_k_sum(const X &x, uint64_t n, double *firs
     AMPI_UNROLL for (q = 0; q < AMPI_OWN; q++) own[q] = 0.0;
     for (c = 0; c < chunks; c++) {
         uint64_t left = n - c * AMP_CHUNK;
-        ampi_k_lane_add(own, (uint32_t)(c % AMP_LANES), ampi_k_sum_chunk(x, c * AMP_CHUNK, (uint32_t)(left < AMP_CHUNK ? left : AMP_CHUNK), first));
+        ampi_k_lane_add(own, (uint32_t)(c % AMP_LANES),
+            ampi_k_sum_chunk(x, c * AMP_CHUNK, (uint32_t)(left < AMP_CHUNK ? left : AMP_CHUNK), first));
         if (c % AMP_CHUNK == AMP_CHUNK - 1u || c == chunks - 1u) {
             sum = ampi_dadd(sum, ampi_k_join_own(own, first));
             AMPI_UNROLL for (q = 0; q < AMPI_OWN; q++) own[q] = 0.0;
@@ -763,13 +889,13 @@ template <class X> AMPI_K double ampi_k_sum(const X &x, uint64_t n, double *firs
 /* ==== >>arrays ======================================================================================================== */
 
 typedef struct ampi_k_cast_args {
-    void         *dst;
-    const void   *src;
-    amp_dtype     dst_type, src_type;
-    uint64_t      n, head, groups; /* elements before the vector body; groups of 8 in it */
-    uint64_t      seed, stream, offset;
-    amp_rounding  how;
-    int           saturate;
+    void *dst;
+    const void *src;
+    amp_dtype dst_type, src_type;
+    uint64_t n, head, groups; /* elements before the vector body; groups of 8 in it */
+    uint64_t seed, stream, offset;
+    amp_rounding how;
+    int saturate;
 } ampi_k_cast_args;
 
 AMPI_K void ampi_k_cast8(const ampi_k_cast_args *a, uint64_t i, uint32_t m, int wide) {
@@ -781,16 +907,19 @@ AMPI_K void ampi_k_cast8(const ampi_k_cast_args *a, uint64_t i, uint32_t m, int 
 }
 static __global__ void __launch_bounds__(AMP_BLOCK) ampi_k_cast(ampi_k_cast_args a) {
     uint64_t me = (uint64_t)blockIdx.x * AMP_BLOCK + threadIdx.x, step = (uint64_t)gridDim.x * AMP_BLOCK, i;
-    for (i = me; i < a.groups; i += step) ampi_k_cast8(&a, a.head + 8u * i, 8, 1);
+    for (i = me; i < a.groups; i += step)
+        ampi_k_cast8(&a, a.head + 8u * i, 8, 1);
     for (i = me; i < a.n - 8u * a.groups; i += step) { /* head and tail, one by one */
         uint64_t at = i < a.head ? i : i + 8u * a.groups;
         uint32_t r = a.how == AMP_STOCHASTIC ? amp_random(a.seed, a.stream, a.offset + at) : 0u;
-        ampi_k_put_bits(a.dst, a.dst_type, at, ampi_k_pattern(ampi_k_get_bits(a.src, a.src_type, at), a.dst_type, a.how, r, a.saturate));
+        ampi_k_put_bits(a.dst, a.dst_type, at,
+            ampi_k_pattern(ampi_k_get_bits(a.src, a.src_type, at), a.dst_type, a.how, r, a.saturate));
     }
 }
 
 /* The vector body that two arrays have in common: elements [head, head + 8 * groups), aligned in both. */
-static void ampi_cu_body(const void *a, amp_dtype ta, const void *b, amp_dtype tb, uint64_t n, uint64_t *head, uint64_t *groups) {
+static void ampi_cu_body(
+    const void *a, amp_dtype ta, const void *b, amp_dtype tb, uint64_t n, uint64_t *head, uint64_t *groups) {
     uintptr_t ua = amp_dtype_size(ta) == 1u ? 8u : 16u, ub = amp_dtype_size(tb) == 1u ? 8u : 16u, h;
     *head = *groups = 0;
     for (h = 0; h < 16u && h < n; h++)
@@ -805,16 +934,24 @@ static amp_status ampi_cu_cast(amp_ctx *ctx, amp_array dst, amp_array src, size_
     ampi_cu_call k;
     amp_status s = ampi_cu_enter(&k, ctx, "amp_cast");
     if (s == AMP_OK && dst.dtype == src.dtype) {
-        cudaError_t e = dst.data == src.data ? cudaSuccess
-                        : cudaMemcpyAsync(dst.data, src.data, n * amp_dtype_size(dst.dtype), cudaMemcpyDefault, k.c->stream);
+        cudaError_t e = dst.data == src.data
+            ? cudaSuccess
+            : cudaMemcpyAsync(dst.data, src.data, n * amp_dtype_size(dst.dtype), cudaMemcpyDefault, k.c->stream);
         if (e != cudaSuccess) s = ampi_cu_fail(&k, "cudaMemcpyAsync", e);
     } else if (s == AMP_OK && n > 0) {
         ampi_k_cast_args a;
         memset(&a, 0, sizeof a);
-        a.dst = dst.data; a.src = src.data; a.dst_type = dst.dtype; a.src_type = src.dtype; a.n = n;
+        a.dst = dst.data;
+        a.src = src.data;
+        a.dst_type = dst.dtype;
+        a.src_type = src.dtype;
+        a.n = n;
         if (desc) {
-            a.how = desc->rounding; a.saturate = desc->saturate != 0;
-            a.seed = desc->seed; a.stream = desc->stream; a.offset = desc->offset;
+            a.how = desc->rounding;
+            a.saturate = desc->saturate != 0;
+            a.seed = desc->seed;
+            a.stream = desc->stream;
+            a.offset = desc->offset;
         }
         ampi_cu_body(dst.data, dst.dtype, src.data, src.dtype, n, &a.head, &a.groups);
         s = ampi_cu_launch(&k, ampi_cu_grid(k.c, ampi_cu_parts(a.groups ? a.groups : n, AMP_BLOCK)), ampi_k_cast, a);
@@ -824,20 +961,20 @@ static amp_status ampi_cu_cast(amp_ctx *ctx, amp_array dst, amp_array src, size_
 
 /* A few arrays, cut into chunks that are numbered through: a block takes a chunk at a time. */
 typedef struct ampi_k_list {
-    void     *data[AMPI_CU_FEW], *dst[AMPI_CU_FEW];
-    uint64_t  count[AMPI_CU_FEW];
+    void *data[AMPI_CU_FEW], *dst[AMPI_CU_FEW];
+    uint64_t count[AMPI_CU_FEW];
     amp_dtype type[AMPI_CU_FEW], dst_type[AMPI_CU_FEW];
-    uint64_t  chunks;       /* of these arrays */
-    uint64_t  first_chunk;  /* number of the first of them in the caller's whole list */
-    uint32_t  n, _pad;
+    uint64_t chunks;      /* of these arrays */
+    uint64_t first_chunk; /* number of the first of them in the caller's whole list */
+    uint32_t n, _pad;
 } ampi_k_list;
 
 typedef struct ampi_k_part { /* one chunk: elements [base, base + n) of an array */
-    void     *data, *dst;
+    void *data, *dst;
     amp_dtype type, dst_type;
-    uint32_t  n;
-    uint64_t  base;
-    int       wide;
+    uint32_t n;
+    uint64_t base;
+    int wide;
 } ampi_k_part;
 
 AMPI_K ampi_k_part ampi_k_find(const ampi_k_list *l, uint64_t chunk) {
@@ -849,8 +986,10 @@ AMPI_K ampi_k_part ampi_k_find(const ampi_k_list *l, uint64_t chunk) {
         if (chunk < chunks) break;
         chunk -= chunks;
     }
-    p.data = l->data[a]; p.type = l->type[a];
-    p.dst = l->dst[a]; p.dst_type = l->dst_type[a];
+    p.data = l->data[a];
+    p.type = l->type[a];
+    p.dst = l->dst[a];
+    p.dst_type = l->dst_type[a];
     p.base = chunk * AMP_CHUNK;
     left = l->count[a] - p.base;
     p.n = (uint32_t)(left < AMP_CHUNK ? left : AMP_CHUNK);
@@ -865,15 +1004,20 @@ static int ampi_cu_list(ampi_k_list *l, const amp_array *dst, const amp_array *a
     l->first_chunk = before;
     for (; *next < n && l->n < AMPI_CU_FEW; ++*next) {
         if (arrays[*next].count == 0) continue;
-        l->data[l->n] = arrays[*next].data; l->count[l->n] = arrays[*next].count; l->type[l->n] = arrays[*next].dtype;
-        l->dst[l->n] = (dst ? dst : arrays)[*next].data; l->dst_type[l->n] = (dst ? dst : arrays)[*next].dtype;
+        l->data[l->n] = arrays[*next].data;
+        l->count[l->n] = arrays[*next].count;
+        l->type[l->n] = arrays[*next].dtype;
+        l->dst[l->n] = (dst ? dst : arrays)[*next].data;
+        l->dst_type[l->n] = (dst ? dst : arrays)[*next].dtype;
         l->chunks += ampi_cu_parts(arrays[*next].count, AMP_CHUNK);
         l->n++;
     }
     return l->n != 0;
 }
 
-typedef struct ampi_k_tally { uint32_t nan, inf, overflow, first; } ampi_k_tally; /* what one thread found; first: offset in the chunk */
+typedef struct ampi_k_tally {
+    uint32_t nan, inf, overflow, first;
+} ampi_k_tally; /* what one thread found; first: offset in the chunk */
 
 /* Eight gradients as float bits become u, as float bits: g, or g / scale when `scaled`. Bad ones among the first m are counted. */
 AMPI_K void ampi_k_check8(uint32_t x[8], uint32_t m, uint32_t at, int scaled, float inv, ampi_k_tally *t) {
@@ -884,15 +1028,20 @@ AMPI_K void ampi_k_check8(uint32_t x[8], uint32_t m, uint32_t at, int scaled, fl
         if (k >= m) continue;
         t->nan += g > 0x7f800000u;
         t->inf += g == 0x7f800000u;
-        if (!bad && !amp_is_finite(ampi_float(x[k]))) { t->overflow++; bad = 1u; }
+        if (!bad && !amp_is_finite(ampi_float(x[k]))) {
+            t->overflow++;
+            bad = 1u;
+        }
         if (bad && at + k < t->first) t->first = at + k;
     }
 }
 /* Writes eight u, rounded to t. A scale below 1, or a t that is not the gradients' `from`, can make a u that is finite in FP32 and not
    in t: overflow. */
-AMPI_K void ampi_k_unscaled8(uint32_t x[8], void *p, amp_dtype t, amp_dtype from, size_t i, uint32_t m, int wide, uint32_t at, float inv, ampi_k_tally *y) {
+AMPI_K void ampi_k_unscaled8(uint32_t x[8], void *p, amp_dtype t, amp_dtype from, size_t i, uint32_t m, int wide,
+    uint32_t at, float inv, ampi_k_tally *y) {
     uint32_t k, was_finite = 0;
-    for (k = 0; k < m; k++) was_finite |= (uint32_t)amp_is_finite(ampi_float(x[k])) << k;
+    for (k = 0; k < m; k++)
+        was_finite |= (uint32_t)amp_is_finite(ampi_float(x[k])) << k;
     ampi_k_nearest8(x, t);
     ampi_k_store8(x, p, t, i, m, wide);
     if ((!ampi_k_less(1.0f, inv) && t == from) || t == AMP_F32) return;
@@ -903,7 +1052,8 @@ AMPI_K void ampi_k_unscaled8(uint32_t x[8], void *p, amp_dtype t, amp_dtype from
         }
 }
 
-static __global__ void __launch_bounds__(AMP_BLOCK) ampi_k_finite(ampi_k_list list, amp_scaler_state *unscale, ampi_cu_scratch *out) {
+static __global__ void __launch_bounds__(AMP_BLOCK)
+    ampi_k_finite(ampi_k_list list, amp_scaler_state *unscale, ampi_cu_scratch *out) {
     float inv = unscale ? amp_inverse_scale(unscale->scale) : 1.0f;
     uint64_t chunk;
     for (chunk = blockIdx.x; chunk < list.chunks; chunk += gridDim.x) {
@@ -919,15 +1069,19 @@ static __global__ void __launch_bounds__(AMP_BLOCK) ampi_k_finite(ampi_k_list li
         if (t.first == AMP_CHUNK) continue;
         if (out) {
             if (t.nan) atomicAdd((unsigned long long *)&out->nan, (unsigned long long)t.nan);
-            if (t.inf + t.overflow) atomicAdd((unsigned long long *)&out->inf, (unsigned long long)(t.inf + t.overflow));
-            atomicMax((unsigned long long *)&out->first, ~((unsigned long long)(list.first_chunk + chunk) << 16 | t.first));
+            if (t.inf + t.overflow)
+                atomicAdd((unsigned long long *)&out->inf, (unsigned long long)(t.inf + t.overflow));
+            atomicMax(
+                (unsigned long long *)&out->first, ~((unsigned long long)(list.first_chunk + chunk) << 16 | t.first));
         }
         if (unscale && !unscale->no_check)
-            atomicOr((unsigned *)&unscale->found, (t.nan ? AMP_FOUND_NAN : 0u) | (t.inf ? AMP_FOUND_INF : 0u) | (t.overflow ? AMP_FOUND_OVERFLOW : 0u));
+            atomicOr((unsigned *)&unscale->found,
+                (t.nan ? AMP_FOUND_NAN : 0u) | (t.inf ? AMP_FOUND_INF : 0u) | (t.overflow ? AMP_FOUND_OVERFLOW : 0u));
     }
 }
 
-static amp_status ampi_cu_finite(amp_ctx *ctx, const amp_array *dst, const amp_array *arrays, size_t n, amp_scaler_state *unscale, amp_finite_report *host) {
+static amp_status ampi_cu_finite(amp_ctx *ctx, const amp_array *dst, const amp_array *arrays, size_t n,
+    amp_scaler_state *unscale, amp_finite_report *host) {
     ampi_cu_call k;
     ampi_k_list list;
     size_t next = 0;
@@ -935,7 +1089,8 @@ static amp_status ampi_cu_finite(amp_ctx *ctx, const amp_array *dst, const amp_a
     memset(&list, 0, sizeof list);
     if (s == AMP_OK && host) s = ampi_cu_clear(&k, k.c->scratch, offsetof(ampi_cu_scratch, scalar));
     while (s == AMP_OK && ampi_cu_list(&list, dst, arrays, n, &next))
-        s = ampi_cu_launch(&k, ampi_cu_grid(k.c, list.chunks), ampi_k_finite, list, unscale, host ? k.c->scratch : (ampi_cu_scratch *)NULL);
+        s = ampi_cu_launch(&k, ampi_cu_grid(k.c, list.chunks), ampi_k_finite, list, unscale,
+            host ? k.c->scratch : (ampi_cu_scratch *)NULL);
     if (s == AMP_OK && host) s = ampi_cu_read_scratch(&k);
     if (s == AMP_OK && host) {
         memset(host, 0, sizeof *host);
@@ -944,7 +1099,8 @@ static amp_status ampi_cu_finite(amp_ctx *ctx, const amp_array *dst, const amp_a
         if (host->nan + host->inf) {
             uint64_t key = ~k.c->mirror->first, chunk = key >> 16;
             size_t a = 0;
-            for (; chunk >= ampi_cu_parts(arrays[a].count, AMP_CHUNK); a++) chunk -= ampi_cu_parts(arrays[a].count, AMP_CHUNK);
+            for (; chunk >= ampi_cu_parts(arrays[a].count, AMP_CHUNK); a++)
+                chunk -= ampi_cu_parts(arrays[a].count, AMP_CHUNK);
             host->first_array = a;
             host->first_index = (size_t)(chunk * AMP_CHUNK + (key & 0xffffu));
         }
@@ -959,7 +1115,8 @@ static __global__ void __launch_bounds__(AMP_BLOCK) ampi_k_histogram(ampi_k_list
     uint32_t amax = 0, i, k, x[8];
     for (chunk = blockIdx.x; chunk < list.chunks; chunk += gridDim.x) {
         ampi_k_part p = ampi_k_find(&list, chunk);
-        for (i = threadIdx.x; i < 4u + 256u; i += AMP_BLOCK) bins[i] = 0;
+        for (i = threadIdx.x; i < 4u + 256u; i += AMP_BLOCK)
+            bins[i] = 0;
         __syncthreads();
         for (i = 8u * threadIdx.x; i < p.n; i += 8u * AMP_BLOCK) {
             uint32_t m = p.n - i < 8u ? p.n - i : 8u;
@@ -987,12 +1144,16 @@ static amp_status ampi_cu_histogram(amp_ctx *ctx, const amp_array *arrays, size_
     amp_status s = ampi_cu_enter(&k, ctx, "amp_histogram_count");
     memset(&list, 0, sizeof list);
     if (s == AMP_OK) s = ampi_cu_clear(&k, k.c->scratch, offsetof(ampi_cu_scratch, scalar));
-    while (s == AMP_OK && ampi_cu_list(&list, NULL, arrays, n, &next)) s = ampi_cu_launch(&k, ampi_cu_grid(k.c, list.chunks), ampi_k_histogram, list, k.c->scratch);
+    while (s == AMP_OK && ampi_cu_list(&list, NULL, arrays, n, &next))
+        s = ampi_cu_launch(&k, ampi_cu_grid(k.c, list.chunks), ampi_k_histogram, list, k.c->scratch);
     if (s == AMP_OK) s = ampi_cu_read_scratch(&k);
     if (s == AMP_OK) {
         const ampi_cu_scratch *m = k.c->mirror;
         memset(host, 0, sizeof *host);
-        host->total = m->bins[0]; host->zero = m->bins[1]; host->inf = m->bins[2]; host->nan = m->bins[3];
+        host->total = m->bins[0];
+        host->zero = m->bins[1];
+        host->inf = m->bins[2];
+        host->nan = m->bins[3];
         memcpy(host->pow2, m->bins + 4, sizeof host->pow2);
         host->amax = ampi_float(m->amax);
     }
@@ -1011,7 +1172,8 @@ struct ampi_k_partial_sums { /* read past the first-level cache: other blocks wr
     const amp_partial *p;
     AMPI_K_AT void at8(double v[8], uint64_t i, uint32_t m) const {
         uint32_t k;
-        for (k = 0; k < 8u; k++) if (k < m) v[k] = __ldcg(&p[i + k].sum);
+        for (k = 0; k < 8u; k++)
+            if (k < m) v[k] = __ldcg(&p[i + k].sum);
     }
 };
 
@@ -1021,9 +1183,16 @@ AMPI_K void *ampi_k_gradient(const amp_param_entry *e, uint32_t accum, amp_dtype
 }
 
 /* Eight gradients of a chunk: checked, squared and added to their lanes, perhaps written back unscaled. */
-typedef struct ampi_k_rows { void *grad; amp_dtype type; uint64_t base; int wide, scaled, write; float inv; } ampi_k_rows;
+typedef struct ampi_k_rows {
+    void *grad;
+    amp_dtype type;
+    uint64_t base;
+    int wide, scaled, write;
+    float inv;
+} ampi_k_rows;
 
-AMPI_K void ampi_k_inspect8(const ampi_k_rows *rows, uint32_t x[8], uint32_t i, uint32_t m, double lane[8], ampi_k_tally *t) {
+AMPI_K void ampi_k_inspect8(
+    const ampi_k_rows *rows, uint32_t x[8], uint32_t i, uint32_t m, double lane[8], ampi_k_tally *t) {
     uint32_t k;
     ampi_k_check8(x, m, i, rows->scaled, rows->inv, t);
     for (k = 0; k < 8u; k++)
@@ -1031,13 +1200,15 @@ AMPI_K void ampi_k_inspect8(const ampi_k_rows *rows, uint32_t x[8], uint32_t i, 
             double u = ampi_widen(ampi_float(x[k]));
             lane[k] = ampi_dadd(lane[k], ampi_dmul(u, u));
         }
-    if (rows->write) ampi_k_unscaled8(x, rows->grad, rows->type, rows->type, rows->base + i, m, rows->wide, i, rows->inv, t);
+    if (rows->write)
+        ampi_k_unscaled8(x, rows->grad, rows->type, rows->type, rows->base + i, m, rows->wide, i, rows->inv, t);
 }
 
 /* Gradients of one chunk. A thread has several loads under way: one row of AMP_LANES elements after the other would leave the memory
    waiting. What is written back is written row by row. */
 #define AMPI_ROWS 4u
-AMPI_K void ampi_k_inspect_chunk(const amp_inspect_job *job, uint32_t chunk, float inv, double *first, uint32_t *found) {
+AMPI_K void ampi_k_inspect_chunk(
+    const amp_inspect_job *job, uint32_t chunk, float inv, double *first, uint32_t *found) {
     amp_chunk c = job->table.chunks[chunk];
     amp_param_entry e = job->table.entries[c.param];
     ampi_k_rows rows;
@@ -1058,7 +1229,8 @@ AMPI_K void ampi_k_inspect_chunk(const amp_inspect_job *job, uint32_t chunk, flo
             rows.write = 0; /* known to the compiler, too */
             for (; i + (AMPI_ROWS - 1u) * AMP_LANES + 8u <= n; i += AMPI_ROWS * AMP_LANES) {
                 ampi_k_raw raw[AMPI_ROWS];
-                AMPI_UNROLL for (q = 0; q < AMPI_ROWS; q++) ampi_k_fetch8(&raw[q], rows.grad, rows.type, rows.base + i + q * AMP_LANES, 1);
+                AMPI_UNROLL for (q = 0; q < AMPI_ROWS; q++)
+                    ampi_k_fetch8(&raw[q], rows.grad, rows.type, rows.base + i + q * AMP_LANES, 1);
                 AMPI_UNROLL for (q = 0; q < AMPI_ROWS; q++) {
                     ampi_k_patterns8(x, &raw[q], rows.type);
                     ampi_k_decode8(x, rows.type);
@@ -1083,12 +1255,19 @@ AMPI_K void ampi_k_inspect_chunk(const amp_inspect_job *job, uint32_t chunk, flo
     __syncthreads();
     if (threadIdx.x == 0) {
         amp_partial *p = &job->table.partials[chunk];
-        p->sum = sum; p->nan = found[0]; p->inf = found[1]; p->overflow = found[2]; p->first = found[3];
+        p->sum = sum;
+        p->nan = found[0];
+        p->inf = found[1];
+        p->overflow = found[2];
+        p->first = found[3];
     }
     __syncthreads();
 }
 
-typedef struct ampi_k_place { uint64_t index; uint32_t param, _pad; } ampi_k_place; /* of the first bad element */
+typedef struct ampi_k_place {
+    uint64_t index;
+    uint32_t param, _pad;
+} ampi_k_place; /* of the first bad element */
 
 /* All partials to the totals, by one block; valid in thread 0. */
 AMPI_K void ampi_k_inspect_join(const amp_inspect_job *job, amp_totals *totals, ampi_k_place *where, double *first) {
@@ -1112,8 +1291,12 @@ AMPI_K void ampi_k_inspect_join(const amp_inspect_job *job, amp_totals *totals, 
         }
     }
     __syncthreads();
-    totals->sum = sum; totals->nan = count[0]; totals->inf = count[1]; totals->overflow = count[2];
-    where->param = 0; where->index = 0;
+    totals->sum = sum;
+    totals->nan = count[0];
+    totals->inf = count[1];
+    totals->overflow = count[2];
+    where->param = 0;
+    where->index = 0;
     if (bad[0] < n) {
         amp_chunk c = job->table.chunks[bad[0]];
         where->param = c.param;
@@ -1128,9 +1311,10 @@ AMPI_K void ampi_k_inspect_end(const amp_inspect_job *job, const amp_totals *tot
     if (job->flags & AMP_INSPECT_BEGIN && !job->record->skip) {
         uint32_t i;
 #if defined(__CUDA_ARCH__)
-#pragma unroll 1
+#  pragma unroll 1
 #endif
-        for (i = 0; i < AMP_GROUPS; i++) amp_inspect_rates(job, i);
+        for (i = 0; i < AMP_GROUPS; i++)
+            amp_inspect_rates(job, i);
     }
     if (job->mirror) {
         volatile uint64_t *begin = &job->mirror->begin, *end = &job->mirror->end;
@@ -1145,7 +1329,8 @@ AMPI_K void ampi_k_inspect_end(const amp_inspect_job *job, const amp_totals *tot
 
 /* Chunks, then the last block to finish joins them and one thread ends the inspection, or with `split` leaves that to
    ampi_k_inspect_rest. The ticket wraps to 0. */
-static __global__ void __launch_bounds__(AMP_BLOCK, 2) ampi_k_inspect(const __grid_constant__ amp_inspect_job job, ampi_cu_scratch *scratch, int split) {
+static __global__ void __launch_bounds__(AMP_BLOCK, 2)
+    ampi_k_inspect(const __grid_constant__ amp_inspect_job job, ampi_cu_scratch *scratch, int split) {
     AMP_SHARED(double, first, AMPI_GROUPS);
     AMP_SHARED(uint32_t, found, 4);
     AMP_SHARED(uint32_t, last, 1);
@@ -1156,7 +1341,8 @@ static __global__ void __launch_bounds__(AMP_BLOCK, 2) ampi_k_inspect(const __gr
     memset(&where, 0, sizeof where);
     if (job.flags & AMP_INSPECT_READ) {
         float inv = amp_inspect_factor(&job);
-        for (chunk = blockIdx.x; chunk < job.table.n_chunks; chunk += gridDim.x) ampi_k_inspect_chunk(&job, chunk, inv, first, found);
+        for (chunk = blockIdx.x; chunk < job.table.n_chunks; chunk += gridDim.x)
+            ampi_k_inspect_chunk(&job, chunk, inv, first, found);
         if (threadIdx.x == 0) {
             __threadfence();
             last[0] = atomicInc((unsigned *)&scratch->ticket, gridDim.x - 1u) == gridDim.x - 1u;
@@ -1176,15 +1362,21 @@ static __global__ void __launch_bounds__(AMP_BLOCK, 2) ampi_k_inspect(const __gr
         ampi_k_inspect_end(&job, &totals, &where);
     }
 }
-static __global__ void __launch_bounds__(AMP_BLOCK) ampi_k_inspect_rest(const __grid_constant__ amp_inspect_job job, const ampi_cu_scratch *scratch) {
+static __global__ void __launch_bounds__(AMP_BLOCK)
+    ampi_k_inspect_rest(const __grid_constant__ amp_inspect_job job, const ampi_cu_scratch *scratch) {
     ampi_k_place where;
     if (threadIdx.x != 0 || blockIdx.x != 0) return;
-    where.index = scratch->first; where.param = (uint32_t)scratch->rows; where._pad = 0;
+    where.index = scratch->first;
+    where.param = (uint32_t)scratch->rows;
+    where._pad = 0;
     ampi_k_inspect_end(&job, job.table.totals, &where);
 }
 
 static amp_step_desc ampi_cu_device_desc(amp_step_desc d) { /* host pointers have no business in a kernel's arguments */
-    d.groups = NULL; d.reduce_grads_fn = NULL; d.reduce_totals_fn = NULL; d.user = NULL;
+    d.groups = NULL;
+    d.reduce_grads_fn = NULL;
+    d.reduce_totals_fn = NULL;
+    d.user = NULL;
     return d;
 }
 
@@ -1211,11 +1403,18 @@ static amp_status ampi_cu_mirror_create(amp_ctx *ctx, amp_step_mirror **out) {
     *out = NULL;
     if (s == AMP_OK) {
         e = cudaHostAlloc(&p, sizeof(amp_step_mirror), cudaHostAllocMapped | cudaHostAllocPortable);
-        if (e != cudaSuccess) s = ampi_cu_fail(&k, "cudaHostAlloc", e);
-        else { memset(p, 0, sizeof(amp_step_mirror)); *out = (amp_step_mirror *)p; }
+        if (e != cudaSuccess)
+            s = ampi_cu_fail(&k, "cudaHostAlloc", e);
+        else {
+            memset(p, 0, sizeof(amp_step_mirror));
+            *out = (amp_step_mirror *)p;
+        }
     }
     s = ampi_cu_leave(&k, s);
-    if (s != AMP_OK && *out) { (void)cudaFreeHost(*out); *out = NULL; }
+    if (s != AMP_OK && *out) {
+        (void)cudaFreeHost(*out);
+        *out = NULL;
+    }
     return s;
 }
 static void ampi_cu_mirror_destroy(amp_ctx *ctx, amp_step_mirror *m) {
@@ -1227,7 +1426,8 @@ static void ampi_cu_mirror_destroy(amp_ctx *ctx, amp_step_mirror *m) {
     (void)cudaFreeHost(m);
     (void)ampi_cu_leave(&k, s);
 }
-static amp_status ampi_cu_poll(amp_ctx *ctx, const amp_step_record *record, const amp_step_mirror *mirror, amp_step_record *out) {
+static amp_status ampi_cu_poll(
+    amp_ctx *ctx, const amp_step_record *record, const amp_step_mirror *mirror, amp_step_record *out) {
     const volatile uint64_t *begin = &mirror->begin, *end = &mirror->end;
     uint64_t serial;
     int tries;
@@ -1244,18 +1444,24 @@ static amp_status ampi_cu_poll(amp_ctx *ctx, const amp_step_record *record, cons
 
 /* ---- update: elementwise, so a chunk may be cut into pieces for more blocks, without changing a bit ---- */
 
-#define AMPI_PIECE 16384u /* elements of a chunk that a block does at a time: fine enough to share out evenly, long enough to be worth a start */
+#define AMPI_PIECE \
+    16384u /* elements of a chunk that a block does at a time: fine enough to share out evenly, long enough to be worth a start */
 
-typedef struct ampi_k_piece { uint32_t param, n; uint64_t base; } ampi_k_piece; /* elements [base, base + n) of a parameter; n may be 0 */
+typedef struct ampi_k_piece {
+    uint32_t param, n;
+    uint64_t base;
+} ampi_k_piece; /* elements [base, base + n) of a parameter; n may be 0 */
 
 /* Piece i of a table whose chunks are cut into `cuts`. From the end: of the gradients that an inspection has just read, the last ones
    are still in the cache. */
 AMPI_K ampi_k_piece ampi_k_piece_of(const amp_param_table *t, uint32_t cuts, uint64_t i) {
     uint64_t back = (uint64_t)t->n_chunks * cuts - 1u - i;
     amp_chunk c = t->chunks[back / cuts];
-    uint64_t size = AMP_CHUNK / cuts, begin = (uint64_t)c.index * AMP_CHUNK + back % cuts * size, count = t->entries[c.param].count;
+    uint64_t size = AMP_CHUNK / cuts, begin = (uint64_t)c.index * AMP_CHUNK + back % cuts * size,
+             count = t->entries[c.param].count;
     ampi_k_piece p;
-    p.param = c.param; p.base = begin;
+    p.param = c.param;
+    p.base = begin;
     p.n = begin >= count ? 0u : (uint32_t)(count - begin < size ? count - begin : size);
     return p;
 }
@@ -1266,29 +1472,41 @@ static uint32_t ampi_cu_cuts(const amp_param_table *t) {
 }
 
 AMPI_K uint32_t ampi_k_pack(float w, amp_master layout, amp_dtype t) {
-    return layout == AMP_MASTER_KAHAN ? amp_kahan_pack(w) : t == AMP_F16 ? amp_split_pack(w, AMP_F16) : amp_split_pack(w, AMP_BF16);
+    return layout == AMP_MASTER_KAHAN ? amp_kahan_pack(w)
+        : t == AMP_F16                ? amp_split_pack(w, AMP_F16)
+                                      : amp_split_pack(w, AMP_BF16);
 }
 AMPI_K uint32_t ampi_k_unpack(uint32_t both, amp_master layout, amp_dtype t) {
-    return ampi_bits(layout == AMP_MASTER_KAHAN ? amp_kahan_unpack(both) : t == AMP_F16 ? amp_split_unpack(both, AMP_F16) : amp_split_unpack(both, AMP_BF16));
+    return ampi_bits(layout == AMP_MASTER_KAHAN ? amp_kahan_unpack(both)
+            : t == AMP_F16                      ? amp_split_unpack(both, AMP_F16)
+                                                : amp_split_unpack(both, AMP_BF16));
 }
 
 /* What one piece's update needs to know of its parameter. kind: AMP_ADAM (also AdamW, whose coefficients tell), AMP_LION or AMP_SGD. */
 typedef struct ampi_k_updating {
     amp_param_entry e;
-    void           *grad, *weights;
-    amp_dtype       grad_type, weight_type;
-    uint64_t        seed, stream; /* of amp_step_round */
-    int             accum, stochastic, buffer, pair;
+    void *grad, *weights;
+    amp_dtype grad_type, weight_type;
+    uint64_t seed, stream; /* of amp_step_round */
+    int accum, stochastic, buffer, pair;
 } ampi_k_updating;
 
-template <int kind> AMPI_K void ampi_k_update_one(uint32_t g, uint32_t *w, uint32_t *b, uint32_t *v, const amp_coef *coef) { /* float bits */
+template <int kind>
+AMPI_K void ampi_k_update_one(
+    uint32_t g, uint32_t *w, uint32_t *b, uint32_t *v, const amp_coef *coef) { /* float bits */
     float u = amp_prepare_one(ampi_float(g), coef), wk = ampi_float(*w), bk = ampi_float(*b), vk = ampi_float(*v);
-    if (kind == AMP_ADAM) amp_adam_one(&wk, &bk, &vk, u, coef);
-    else if (kind == AMP_LION) amp_lion_one(&wk, &bk, u, coef);
-    else amp_sgd_one(&wk, &bk, u, coef);
-    *w = ampi_bits(wk); *b = ampi_bits(bk); *v = ampi_bits(vk);
+    if (kind == AMP_ADAM)
+        amp_adam_one(&wk, &bk, &vk, u, coef);
+    else if (kind == AMP_LION)
+        amp_lion_one(&wk, &bk, u, coef);
+    else
+        amp_sgd_one(&wk, &bk, u, coef);
+    *w = ampi_bits(wk);
+    *b = ampi_bits(bk);
+    *v = ampi_bits(vk);
 }
-AMPI_K uint32_t ampi_k_overflow(uint32_t copy, uint32_t w, amp_dtype t) { /* Inf in the copy: its exponent bits are full, and w is no NaN */
+AMPI_K uint32_t ampi_k_overflow(
+    uint32_t copy, uint32_t w, amp_dtype t) { /* Inf in the copy: its exponent bits are full, and w is no NaN */
     return (uint32_t)((copy & 0x7fffu) >= (t == AMP_F16 ? 0x7c00u : 0x7f80u) && (w & 0x7fffffffu) <= 0x7f800000u);
 }
 
@@ -1313,7 +1531,8 @@ template <int kind> AMPI_K uint32_t ampi_k_update8(const ampi_k_updating *p, uin
     {
         ampi_k_raw rg, rw, rx, rb, rv;
 #if !defined(__CUDACC__)
-        memset(&rx, 0, sizeof rx); memset(&rb, 0, sizeof rb);
+        memset(&rx, 0, sizeof rx);
+        memset(&rb, 0, sizeof rb);
 #endif
         ampi_k_fetch8(&rg, p->grad, p->grad_type, at, 1);
         ampi_k_fetch8(&rw, p->weights, p->weight_type, at, AMPI_K_STREAM);
@@ -1342,11 +1561,15 @@ template <int kind> AMPI_K uint32_t ampi_k_update8(const ampi_k_updating *p, uin
         ampi_k_store8(x, p->grad, AMP_F32, at, 8, 1);
     }
     if (p->buffer) {
-        if (narrow) { ampi_k_stochastic8(b, AMP_BF16, p->seed + 1u, p->stream, at); }
+        if (narrow) {
+            ampi_k_stochastic8(b, AMP_BF16, p->seed + 1u, p->stream, at);
+        }
         ampi_k_store8(b, e->moment[0], e->moment_dtype, at, 8, AMPI_K_STREAM);
     }
     if (kind == AMP_ADAM) {
-        if (narrow) { ampi_k_stochastic8(v, AMP_BF16, p->seed + 2u, p->stream, at); }
+        if (narrow) {
+            ampi_k_stochastic8(v, AMP_BF16, p->seed + 2u, p->stream, at);
+        }
         ampi_k_store8(v, e->moment[1], e->moment_dtype, at, 8, AMPI_K_STREAM);
     }
     if (e->master) ampi_k_store8(w, e->master, AMP_F32, at, 8, AMPI_K_STREAM);
@@ -1376,14 +1599,17 @@ template <int kind> AMPI_K uint32_t ampi_k_update1(const ampi_k_updating *p, uin
     const amp_param_entry *e = &p->e;
     const int narrow = e->moment_dtype != AMP_F32;
     uint32_t w = ampi_k_get_pattern(p->weights, p->weight_type, at), b = 0, v = 0, both;
-    if (p->pair) w = ampi_k_unpack(w | (uint32_t)((const ampi_k_u16 *)e->low)[at] << 16, e->layout, e->model_dtype);
-    else w = ampi_k_get_bits(p->weights, p->weight_type, at);
+    if (p->pair)
+        w = ampi_k_unpack(w | (uint32_t)((const ampi_k_u16 *)e->low)[at] << 16, e->layout, e->model_dtype);
+    else
+        w = ampi_k_get_bits(p->weights, p->weight_type, at);
     if (p->buffer) b = ampi_k_get_bits(e->moment[0], e->moment_dtype, at);
     if (kind == AMP_ADAM) v = ampi_k_get_bits(e->moment[1], e->moment_dtype, at);
     ampi_k_update_one<kind>(ampi_k_get_bits(p->grad, p->grad_type, at), &w, &b, &v, coef);
     if (p->accum) ampi_k_put_bits(p->grad, AMP_F32, at, 0);
     if (narrow) b = ampi_encode(b, AMP_BF16, AMP_STOCHASTIC, amp_random(p->seed + 1u, p->stream, at), 0);
-    if (narrow && kind == AMP_ADAM) v = ampi_encode(v, AMP_BF16, AMP_STOCHASTIC, amp_random(p->seed + 2u, p->stream, at), 0);
+    if (narrow && kind == AMP_ADAM)
+        v = ampi_encode(v, AMP_BF16, AMP_STOCHASTIC, amp_random(p->seed + 2u, p->stream, at), 0);
     if (p->buffer) ampi_k_put_bits(e->moment[0], e->moment_dtype, at, b);
     if (kind == AMP_ADAM) ampi_k_put_bits(e->moment[1], e->moment_dtype, at, v);
     if (e->master) ampi_k_put_bits(e->master, AMP_F32, at, w);
@@ -1401,7 +1627,8 @@ template <int kind> AMPI_K uint32_t ampi_k_update1(const ampi_k_updating *p, uin
     return ampi_k_overflow(both, w, e->model_dtype);
 }
 
-template <int kind> AMPI_K void ampi_k_update_piece(const amp_update_job *job, const ampi_k_piece *c, const amp_coef *coef) {
+template <int kind>
+AMPI_K void ampi_k_update_piece(const amp_update_job *job, const ampi_k_piece *c, const amp_coef *coef) {
     ampi_k_updating p;
     uint32_t i, body = 0, overflow = 0;
     int wide;
@@ -1409,23 +1636,30 @@ template <int kind> AMPI_K void ampi_k_update_piece(const amp_update_job *job, c
     p.grad = ampi_k_gradient(&p.e, job->accum, &p.grad_type);
     p.weights = p.e.master ? p.e.master : p.e.model;
     p.weight_type = p.e.master ? AMP_F32 : p.e.model_dtype;
-    p.seed = job->desc.seed; p.stream = (job->record->steps << 24) + c->param;
-    p.accum = job->accum != 0; p.stochastic = job->desc.stochastic != 0;
+    p.seed = job->desc.seed;
+    p.stream = (job->record->steps << 24) + c->param;
+    p.accum = job->accum != 0;
+    p.stochastic = job->desc.stochastic != 0;
     p.buffer = kind != AMP_SGD || !ampi_k_is_zero(coef->momentum);
     p.pair = p.e.low != NULL;
-    wide = ampi_k_aligned(p.weights, p.weight_type) && ampi_k_aligned(p.grad, p.grad_type) && ampi_k_aligned(p.e.model, AMP_F16) && ampi_k_aligned(p.e.low, AMP_F16) &&
-           ampi_k_aligned(p.e.moment[0], AMP_F16) && ampi_k_aligned(p.e.moment[1], AMP_F16);
+    wide = ampi_k_aligned(p.weights, p.weight_type) && ampi_k_aligned(p.grad, p.grad_type) &&
+        ampi_k_aligned(p.e.model, AMP_F16) && ampi_k_aligned(p.e.low, AMP_F16) &&
+        ampi_k_aligned(p.e.moment[0], AMP_F16) && ampi_k_aligned(p.e.moment[1], AMP_F16);
     if (wide) {
         body = c->n & ~7u;
-        for (i = 8u * threadIdx.x; i < body; i += 8u * AMP_BLOCK) overflow |= ampi_k_update8<kind>(&p, c->base + i, coef);
+        for (i = 8u * threadIdx.x; i < body; i += 8u * AMP_BLOCK)
+            overflow |= ampi_k_update8<kind>(&p, c->base + i, coef);
     }
-    for (i = body + threadIdx.x; i < c->n; i += AMP_BLOCK) overflow |= ampi_k_update1<kind>(&p, c->base + i, coef);
+    for (i = body + threadIdx.x; i < c->n; i += AMP_BLOCK)
+        overflow |= ampi_k_update1<kind>(&p, c->base + i, coef);
     if (overflow) {
         atomicOr((unsigned *)&job->record->weight_overflow, 1u);
         if (job->mirror) *(volatile uint32_t *)&job->mirror->record.weight_overflow = 1u;
     }
 }
-template <int kind> static __global__ void __launch_bounds__(AMP_BLOCK, 2) ampi_k_update(const __grid_constant__ amp_update_job job, uint32_t cuts) {
+template <int kind>
+static __global__ void __launch_bounds__(AMP_BLOCK, 2)
+    ampi_k_update(const __grid_constant__ amp_update_job job, uint32_t cuts) {
     AMP_SHARED(amp_coef, coef, 2 * AMP_GROUPS); /* [2 * group + no_decay] */
     uint64_t i, n = (uint64_t)job.table.n_chunks * cuts;
     uint32_t k;
@@ -1433,15 +1667,19 @@ template <int kind> static __global__ void __launch_bounds__(AMP_BLOCK, 2) ampi_
     if (skip && !job.accum) return;
     for (k = threadIdx.x; k < 2u * AMP_GROUPS && !skip; k += AMP_BLOCK) {
         amp_param_entry like;
-        like.group = k / 2u; like.no_decay = k % 2u;
+        like.group = k / 2u;
+        like.no_decay = k % 2u;
         coef[k] = amp_coef_of(&job, &like);
     }
     __syncthreads();
     for (i = blockIdx.x; i < n; i += gridDim.x) {
         ampi_k_piece c = ampi_k_piece_of(&job.table, cuts, i);
         const amp_param_entry *e = &job.table.entries[c.param];
-        if (!skip) ampi_k_update_piece<kind>(&job, &c, &coef[2u * e->group + (e->no_decay != 0)]);
-        else for (k = threadIdx.x; k < c.n; k += AMP_BLOCK) e->accum[c.base + k] = 0.0f;
+        if (!skip)
+            ampi_k_update_piece<kind>(&job, &c, &coef[2u * e->group + (e->no_decay != 0)]);
+        else
+            for (k = threadIdx.x; k < c.n; k += AMP_BLOCK)
+                e->accum[c.base + k] = 0.0f;
     }
 }
 
@@ -1452,9 +1690,12 @@ static amp_status ampi_cu_update(amp_ctx *ctx, const amp_update_job *desc) {
     amp_status s = ampi_cu_enter(&k, ctx, "amp_step (update)");
     unsigned grid = ampi_cu_grid(k.c, (uint64_t)job.table.n_chunks * cuts);
     job.desc = ampi_cu_device_desc(job.desc);
-    if (s == AMP_OK && job.desc.optimizer == AMP_SGD) s = ampi_cu_launch(&k, grid, ampi_k_update<AMP_SGD>, job, cuts);
-    else if (s == AMP_OK && job.desc.optimizer == AMP_LION) s = ampi_cu_launch(&k, grid, ampi_k_update<AMP_LION>, job, cuts);
-    else if (s == AMP_OK) s = ampi_cu_launch(&k, grid, ampi_k_update<AMP_ADAM>, job, cuts);
+    if (s == AMP_OK && job.desc.optimizer == AMP_SGD)
+        s = ampi_cu_launch(&k, grid, ampi_k_update<AMP_SGD>, job, cuts);
+    else if (s == AMP_OK && job.desc.optimizer == AMP_LION)
+        s = ampi_cu_launch(&k, grid, ampi_k_update<AMP_LION>, job, cuts);
+    else if (s == AMP_OK)
+        s = ampi_cu_launch(&k, grid, ampi_k_update<AMP_ADAM>, job, cuts);
     return ampi_cu_leave(&k, s);
 }
 
@@ -1471,7 +1712,8 @@ static __global__ void __launch_bounds__(AMP_BLOCK, 2) ampi_k_add(amp_add_job jo
             uint32_t m = c.n - i < 8u ? c.n - i : 8u;
             ampi_k_load8(y, e.accum, AMP_F32, c.base + i, m, wide);
             ampi_k_load8(x, e.grad, e.grad_dtype, c.base + i, m, wide);
-            for (k = 0; k < 8u; k++) y[k] = ampi_bits(ampi_add(ampi_float(y[k]), ampi_mul(ampi_float(x[k]), inv)));
+            for (k = 0; k < 8u; k++)
+                y[k] = ampi_bits(ampi_add(ampi_float(y[k]), ampi_mul(ampi_float(x[k]), inv)));
             ampi_k_store8(y, e.accum, AMP_F32, c.base + i, m, wide);
         }
     }
@@ -1480,7 +1722,8 @@ static amp_status ampi_cu_add(amp_ctx *ctx, const amp_add_job *job) {
     ampi_cu_call k;
     uint32_t cuts = ampi_cu_cuts(&job->table);
     amp_status s = ampi_cu_enter(&k, ctx, "amp_accumulate");
-    if (s == AMP_OK) s = ampi_cu_launch(&k, ampi_cu_grid(k.c, (uint64_t)job->table.n_chunks * cuts), ampi_k_add, *job, cuts);
+    if (s == AMP_OK)
+        s = ampi_cu_launch(&k, ampi_cu_grid(k.c, (uint64_t)job->table.n_chunks * cuts), ampi_k_add, *job, cuts);
     return ampi_cu_leave(&k, s);
 }
 
@@ -1502,7 +1745,8 @@ static __global__ void __launch_bounds__(AMP_BLOCK, 2) ampi_k_clip(amp_clip_job 
         for (i = 8u * threadIdx.x; i < c.n; i += 8u * AMP_BLOCK) {
             uint32_t m = c.n - i < 8u ? c.n - i : 8u;
             ampi_k_load8(x, grad, type, c.base + i, m, wide);
-            for (k = 0; k < 8u; k++) x[k] = ampi_bits(amp_prepare_one(ampi_float(x[k]), &coef));
+            for (k = 0; k < 8u; k++)
+                x[k] = ampi_bits(amp_prepare_one(ampi_float(x[k]), &coef));
             ampi_k_nearest8(x, type);
             ampi_k_store8(x, grad, type, c.base + i, m, wide);
         }
@@ -1512,7 +1756,8 @@ static amp_status ampi_cu_clip(amp_ctx *ctx, const amp_clip_job *job) {
     ampi_cu_call k;
     uint32_t cuts = ampi_cu_cuts(&job->table);
     amp_status s = ampi_cu_enter(&k, ctx, "amp_clip");
-    if (s == AMP_OK) s = ampi_cu_launch(&k, ampi_cu_grid(k.c, (uint64_t)job->table.n_chunks * cuts), ampi_k_clip, *job, cuts);
+    if (s == AMP_OK)
+        s = ampi_cu_launch(&k, ampi_cu_grid(k.c, (uint64_t)job->table.n_chunks * cuts), ampi_k_clip, *job, cuts);
     return ampi_cu_leave(&k, s);
 }
 
@@ -1530,35 +1775,44 @@ static amp_status ampi_cu_next_scale(amp_ctx *ctx, amp_scaler_state *state) {
 
 /* Terms of the sums of one row: its exponentials, or with `plain` the logits themselves. */
 struct ampi_k_terms {
-    const void *x; amp_dtype t; size_t row; float max; int plain, wide;
+    const void *x;
+    amp_dtype t;
+    size_t row;
+    float max;
+    int plain, wide;
     AMPI_K_AT void at8(double v[8], uint64_t i, uint32_t m) const {
         uint32_t y[8], k;
         ampi_k_load8(y, x, t, row + i, m, wide);
-        for (k = 0; k < 8u; k++) v[k] = ampi_widen(plain ? ampi_float(y[k]) : amp_exp(ampi_sub(ampi_float(y[k]), max)));
+        for (k = 0; k < 8u; k++)
+            v[k] = ampi_widen(plain ? ampi_float(y[k]) : amp_exp(ampi_sub(ampi_float(y[k]), max)));
     }
 };
 struct ampi_k_floats {
     const float *x;
     AMPI_K_AT void at8(double v[8], uint64_t i, uint32_t m) const {
         uint32_t k;
-        for (k = 0; k < 8u; k++) if (k < m) v[k] = ampi_widen(x[i + k]);
+        for (k = 0; k < 8u; k++)
+            if (k < m) v[k] = ampi_widen(x[i + k]);
     }
 };
 
-static __global__ void __launch_bounds__(AMP_BLOCK) ampi_k_xent_rows(const int32_t *labels, uint64_t rows, ampi_cu_scratch *out) { /* how many count */
+static __global__ void __launch_bounds__(AMP_BLOCK)
+    ampi_k_xent_rows(const int32_t *labels, uint64_t rows, ampi_cu_scratch *out) { /* how many count */
     AMP_SHARED(uint32_t, count, 1);
     uint64_t r, step = (uint64_t)gridDim.x * AMP_BLOCK;
     uint32_t mine = 0; /* a thread sees rows / step of them: 2^32 would be more memory than there is */
     if (threadIdx.x == 0) count[0] = 0;
     __syncthreads();
-    for (r = (uint64_t)blockIdx.x * AMP_BLOCK + threadIdx.x; r < rows; r += step) mine += labels[r] >= 0;
+    for (r = (uint64_t)blockIdx.x * AMP_BLOCK + threadIdx.x; r < rows; r += step)
+        mine += labels[r] >= 0;
     if (mine) atomicAdd(&count[0], mine);
     __syncthreads();
     if (threadIdx.x == 0 && count[0]) atomicAdd((unsigned long long *)&out->rows, (unsigned long long)count[0]);
 }
 
 /* A block per row; the order of operations is that of the CPU's ampi_xent_row. */
-static __global__ void __launch_bounds__(AMP_BLOCK, 2) ampi_k_xent(amp_xent d, const amp_scaler_state *state, const ampi_cu_scratch *counted) {
+static __global__ void __launch_bounds__(AMP_BLOCK, 2)
+    ampi_k_xent(amp_xent_desc d, const amp_scaler_state *state, const ampi_cu_scratch *counted) {
     AMP_SHARED(double, first, AMPI_GROUPS);
     AMP_SHARED(float, top, AMP_BLOCK);
     float keep = ampi_sub(1.0f, d.smoothing), share = ampi_div(d.smoothing, (float)d.classes);
@@ -1577,7 +1831,8 @@ static __global__ void __launch_bounds__(AMP_BLOCK, 2) ampi_k_xent(amp_xent d, c
             float fill = bad ? ampi_float(0x7fc00000u) : 0.0f;
             if (d.row_loss && threadIdx.x == 0) d.row_loss[row] = fill;
             if (d.dlogits.data)
-                for (i = threadIdx.x; i < d.classes; i += AMP_BLOCK) ampi_k_put(d.dlogits.data, d.dlogits.dtype, at + i, fill);
+                for (i = threadIdx.x; i < d.classes; i += AMP_BLOCK)
+                    ampi_k_put(d.dlogits.data, d.dlogits.dtype, at + i, fill);
             continue;
         }
         wide = ampi_k_aligned((const char *)d.logits.data + at * amp_dtype_size(d.logits.dtype), d.logits.dtype);
@@ -1588,15 +1843,22 @@ static __global__ void __launch_bounds__(AMP_BLOCK, 2) ampi_k_xent(amp_xent d, c
             for (k = 0; k < 8u; k++)
                 if (k < m && ampi_k_less(max, ampi_float(y[k]))) max = ampi_float(y[k]);
         }
-        loss = ampi_k_get(d.logits.data, d.logits.dtype, at + (size_t)label); /* read before dlogits, which may be logits, is written */
+        loss = ampi_k_get(d.logits.data, d.logits.dtype,
+            at + (size_t)label); /* read before dlogits, which may be logits, is written */
         top[threadIdx.x] = max;
         __syncthreads();
         for (w = AMP_BLOCK / 2u; w; w >>= 1) {
-            if (threadIdx.x < w && ampi_k_less(top[threadIdx.x], top[threadIdx.x + w])) top[threadIdx.x] = top[threadIdx.x + w];
+            if (threadIdx.x < w && ampi_k_less(top[threadIdx.x], top[threadIdx.x + w]))
+                top[threadIdx.x] = top[threadIdx.x + w];
             __syncthreads();
         }
         max = top[0];
-        terms.x = d.logits.data; terms.t = d.logits.dtype; terms.row = at; terms.max = max; terms.plain = 0; terms.wide = wide;
+        terms.x = d.logits.data;
+        terms.t = d.logits.dtype;
+        terms.row = at;
+        terms.max = max;
+        terms.plain = 0;
+        terms.wide = wide;
         sum = ampi_narrow(ampi_k_sum(terms, d.classes, first)); /* its barriers also end the use of top[] */
         log_sum = amp_log(sum);
         loss = ampi_add(ampi_sub(max, loss), log_sum);
@@ -1609,7 +1871,8 @@ static __global__ void __launch_bounds__(AMP_BLOCK, 2) ampi_k_xent(amp_xent d, c
         if (d.row_loss && threadIdx.x == 0) d.row_loss[row] = loss;
         if (!d.dlogits.data) continue;
         {
-            int wide_out = ampi_k_aligned((const char *)d.dlogits.data + at * amp_dtype_size(d.dlogits.dtype), d.dlogits.dtype);
+            int wide_out =
+                ampi_k_aligned((const char *)d.dlogits.data + at * amp_dtype_size(d.dlogits.dtype), d.dlogits.dtype);
             for (i = 8u * threadIdx.x; i < d.classes; i += 8u * AMP_BLOCK) {
                 uint32_t m = d.classes - i < 8u ? (uint32_t)(d.classes - i) : 8u;
                 ampi_k_load8(y, d.logits.data, d.logits.dtype, at + i, m, wide);
@@ -1626,29 +1889,36 @@ static __global__ void __launch_bounds__(AMP_BLOCK, 2) ampi_k_xent(amp_xent d, c
     }
 }
 
-static __global__ void __launch_bounds__(AMP_BLOCK) ampi_k_xent_loss(amp_xent d, const ampi_cu_scratch *counted) { /* one block; rows left out hold 0 */
+static __global__ void __launch_bounds__(AMP_BLOCK)
+    ampi_k_xent_loss(amp_xent_desc d, const ampi_cu_scratch *counted) { /* one block; rows left out hold 0 */
     AMP_SHARED(double, first, AMPI_GROUPS);
     ampi_k_floats losses;
     double sum;
     losses.x = d.row_loss;
     sum = ampi_k_sum(losses, d.rows, first);
-    if (threadIdx.x == 0) *d.loss = ampi_narrow(ampi_dmul(sum, d.sum || counted->rows == 0 ? 1.0 : ampi_ddiv(1.0, (double)counted->rows)));
+    if (threadIdx.x == 0)
+        *d.loss =
+            ampi_narrow(ampi_dmul(sum, d.sum || counted->rows == 0 ? 1.0 : ampi_ddiv(1.0, (double)counted->rows)));
 }
 
-static amp_status ampi_cu_xent(amp_ctx *ctx, const amp_xent *desc, const amp_scaler_state *state) {
+static amp_status ampi_cu_xent(amp_ctx *ctx, const amp_xent_desc *desc, const amp_scaler_state *state) {
     ampi_cu_call k;
-    amp_xent d = *desc;
+    amp_xent_desc d = *desc;
     amp_status s = ampi_cu_enter(&k, ctx, "amp_softmax_cross_entropy");
     d.scaler = NULL; /* a host object */
     if (s == AMP_OK && !d.sum) {
         s = ampi_cu_clear(&k, &k.c->scratch->rows, sizeof k.c->scratch->rows);
-        if (s == AMP_OK) s = ampi_cu_launch(&k, ampi_cu_grid(k.c, ampi_cu_parts(d.rows, AMP_BLOCK)), ampi_k_xent_rows, d.labels, (uint64_t)d.rows, k.c->scratch);
+        if (s == AMP_OK)
+            s = ampi_cu_launch(&k, ampi_cu_grid(k.c, ampi_cu_parts(d.rows, AMP_BLOCK)), ampi_k_xent_rows, d.labels,
+                (uint64_t)d.rows, k.c->scratch);
     }
-    if (s == AMP_OK) { /* a row is read three times: as many at a time as the second-level cache holds twice, but two blocks per SM */
+    if (s ==
+        AMP_OK) { /* a row is read three times: as many at a time as the second-level cache holds twice, but two blocks per SM */
         uint64_t fit = k.c->l2 / (2u * d.classes * amp_dtype_size(d.logits.dtype)), least = 2u * (uint64_t)k.c->sms;
         uint64_t grid = ampi_cu_grid(k.c, d.rows);
         if (fit < least) fit = least;
-        s = ampi_cu_launch(&k, (unsigned)(grid < fit ? grid : fit), ampi_k_xent, d, state, (const ampi_cu_scratch *)k.c->scratch);
+        s = ampi_cu_launch(
+            &k, (unsigned)(grid < fit ? grid : fit), ampi_k_xent, d, state, (const ampi_cu_scratch *)k.c->scratch);
     }
     if (s == AMP_OK && d.loss) s = ampi_cu_launch(&k, 1, ampi_k_xent_loss, d, (const ampi_cu_scratch *)k.c->scratch);
     return ampi_cu_leave(&k, s);
@@ -1660,7 +1930,9 @@ static amp_status ampi_cu_xent(amp_ctx *ctx, const amp_xent *desc, const amp_sca
    32 x 32 elements from slices of 16 along k, widened into shared memory; every element is one chain of fused multiply-adds (the form that -use_fast_math leaves alone). */
 #define AMPI_K_TILE  32u
 #define AMPI_K_SLICE 16u
-#define AMPI_K_ACC   (AMPI_K_TILE * AMPI_K_TILE / AMP_BLOCK) /* elements per thread: a column of the tile, every (AMP_BLOCK / 32)-th row */
+#define AMPI_K_ACC \
+    (AMPI_K_TILE * AMPI_K_TILE / \
+        AMP_BLOCK) /* elements per thread: a column of the tile, every (AMP_BLOCK / 32)-th row */
 
 /* From the sum to d: through the derivative at aux, or v kept in aux and act(v), each rounded from v itself; scaled for FP8. */
 AMPI_K void ampi_k_finish(const amp_gemm_desc *p, size_t at, float v, uint32_t *amax) {
@@ -1678,20 +1950,25 @@ AMPI_K void ampi_k_finish(const amp_gemm_desc *p, size_t at, float v, uint32_t *
 }
 
 static __global__ void __launch_bounds__(AMP_BLOCK) ampi_k_gemm(amp_gemm_desc p) {
-    AMP_SHARED(float, as, AMPI_K_SLICE * (AMPI_K_TILE + 1u));
-    AMP_SHARED(float, bs, AMPI_K_SLICE * (AMPI_K_TILE + 1u));
-    size_t across = p.n / AMPI_K_TILE + (p.n % AMPI_K_TILE != 0), down = p.m / AMPI_K_TILE + (p.m % AMPI_K_TILE != 0), tiles = across * down * p.batch, tile;
+    AMP_SHARED(float, as, AMPI_K_SLICE *(AMPI_K_TILE + 1u));
+    AMP_SHARED(float, bs, AMPI_K_SLICE *(AMPI_K_TILE + 1u));
+    size_t across = p.n / AMPI_K_TILE + (p.n % AMPI_K_TILE != 0), down = p.m / AMPI_K_TILE + (p.m % AMPI_K_TILE != 0),
+           tiles = across * down * p.batch, tile;
     uint32_t column = threadIdx.x % AMPI_K_TILE, row = threadIdx.x / AMPI_K_TILE, q, s, e, amax = 0;
     float alpha = ampi_gemm_alpha(&p), beta = p.beta_ptr ? ampi_mul(p.beta, *p.beta_ptr) : p.beta;
     for (tile = blockIdx.x; tile < tiles; tile += gridDim.x) {
-        size_t z = tile / (across * down), i0 = tile / across % down * AMPI_K_TILE, j0 = tile % across * AMPI_K_TILE, k0, j = j0 + column;
+        size_t z = tile / (across * down), i0 = tile / across % down * AMPI_K_TILE, j0 = tile % across * AMPI_K_TILE,
+               k0, j = j0 + column;
         size_t a0 = z * p.stride_a, b0 = z * p.stride_b, c0 = z * p.stride_c, d0 = z * p.stride_d;
         float acc[AMPI_K_ACC];
         AMPI_UNROLL for (s = 0; s < AMPI_K_ACC; s++) acc[s] = 0.0f;
         for (k0 = 0; k0 < p.k; k0 += AMPI_K_SLICE) {
-            for (e = threadIdx.x; e < AMPI_K_TILE * AMPI_K_SLICE; e += AMP_BLOCK) { /* neighbouring threads read neighbouring elements */
-                uint32_t i = p.trans_a ? e % AMPI_K_TILE : e / AMPI_K_SLICE, ka = p.trans_a ? e / AMPI_K_TILE : e % AMPI_K_SLICE;
-                uint32_t c = p.trans_b ? e / AMPI_K_SLICE : e % AMPI_K_TILE, kb = p.trans_b ? e % AMPI_K_SLICE : e / AMPI_K_TILE;
+            for (e = threadIdx.x; e < AMPI_K_TILE * AMPI_K_SLICE;
+                e += AMP_BLOCK) { /* neighbouring threads read neighbouring elements */
+                uint32_t i = p.trans_a ? e % AMPI_K_TILE : e / AMPI_K_SLICE,
+                         ka = p.trans_a ? e / AMPI_K_TILE : e % AMPI_K_SLICE;
+                uint32_t c = p.trans_b ? e / AMPI_K_SLICE : e % AMPI_K_TILE,
+                         kb = p.trans_b ? e % AMPI_K_SLICE : e / AMPI_K_TILE;
                 int in_a = i0 + i < p.m && k0 + ka < p.k, in_b = j0 + c < p.n && k0 + kb < p.k;
                 size_t at_a = a0 + (p.trans_a ? (k0 + ka) * p.lda + i0 + i : (i0 + i) * p.lda + k0 + ka);
                 size_t at_b = b0 + (p.trans_b ? (j0 + c) * p.ldb + k0 + kb : (k0 + kb) * p.ldb + j0 + c);
@@ -1701,8 +1978,8 @@ static __global__ void __launch_bounds__(AMP_BLOCK) ampi_k_gemm(amp_gemm_desc p)
             __syncthreads();
             AMPI_UNROLL for (q = 0; q < AMPI_K_SLICE; q++) { /* beyond k both are 0 */
                 float b = bs[q * (AMPI_K_TILE + 1u) + column];
-                AMPI_UNROLL for (s = 0; s < AMPI_K_ACC; s++)
-                    acc[s] = __fmaf_ieee_rn(as[q * (AMPI_K_TILE + 1u) + row + s * (AMP_BLOCK / AMPI_K_TILE)], b, acc[s]);
+                AMPI_UNROLL for (s = 0; s < AMPI_K_ACC; s++) acc[s] =
+                    __fmaf_ieee_rn(as[q * (AMPI_K_TILE + 1u) + row + s * (AMP_BLOCK / AMPI_K_TILE)], b, acc[s]);
             }
             __syncthreads();
         }
@@ -1710,7 +1987,8 @@ static __global__ void __launch_bounds__(AMP_BLOCK) ampi_k_gemm(amp_gemm_desc p)
             size_t i = i0 + row + s * (AMP_BLOCK / AMPI_K_TILE);
             float v = ampi_mul(alpha, acc[s]);
             if (i >= p.m || j >= p.n) continue;
-            if (!ampi_k_is_zero(p.beta)) v = ampi_add(v, ampi_mul(beta, ampi_k_get(p.c.data, p.c.dtype, c0 + i * p.ldc + j)));
+            if (!ampi_k_is_zero(p.beta))
+                v = ampi_add(v, ampi_mul(beta, ampi_k_get(p.c.data, p.c.dtype, c0 + i * p.ldc + j)));
             if (p.bias.data) v = ampi_add(v, ampi_k_get(p.bias.data, p.bias.dtype, j));
             ampi_k_finish(&p, d0 + i * p.ldd + j, v, &amax);
         }
@@ -1721,15 +1999,18 @@ static __global__ void __launch_bounds__(AMP_BLOCK) ampi_k_gemm(amp_gemm_desc p)
 /* Activation and derivative of eight at a time, on float bits. */
 AMPI_K void ampi_k_act8(uint32_t x[8], amp_act act) {
     uint32_t k;
-    for (k = 0; k < 8u; k++) x[k] = ampi_bits(ampi_act(act, ampi_float(x[k])));
+    for (k = 0; k < 8u; k++)
+        x[k] = ampi_bits(ampi_act(act, ampi_float(x[k])));
 }
 AMPI_K void ampi_k_act_grad8(uint32_t x[8], amp_act act, const uint32_t saved[8]) {
     uint32_t k;
-    for (k = 0; k < 8u; k++) x[k] = ampi_bits(ampi_act_grad(act, ampi_float(x[k]), ampi_float(saved[k])));
+    for (k = 0; k < 8u; k++)
+        x[k] = ampi_bits(ampi_act_grad(act, ampi_float(x[k]), ampi_float(saved[k])));
 }
 
 /* What cuBLASLt left to do: d holds the product; add the bias (if asked), then as ampi_k_finish. Groups of 8 along a row. */
-static __global__ void __launch_bounds__(AMP_BLOCK, 2) ampi_k_epilogue(amp_gemm_desc p, int add_bias, int wide, int wide_bias) {
+static __global__ void __launch_bounds__(AMP_BLOCK, 2)
+    ampi_k_epilogue(amp_gemm_desc p, int add_bias, int wide, int wide_bias) {
     uint64_t across = p.n / 8u + (p.n % 8u != 0), all = p.batch * p.m * across, g;
     for (g = (uint64_t)blockIdx.x * AMP_BLOCK + threadIdx.x; g < all; g += (uint64_t)gridDim.x * AMP_BLOCK) {
         uint64_t row = g / across, j = 8u * (g % across), at = row / p.m * p.stride_d + row % p.m * p.ldd + j;
@@ -1737,14 +2018,16 @@ static __global__ void __launch_bounds__(AMP_BLOCK, 2) ampi_k_epilogue(amp_gemm_
         ampi_k_load8(x, p.d.data, p.d.dtype, at, m, wide);
         if (add_bias) {
             ampi_k_load8(y, p.bias.data, p.bias.dtype, j, m, wide_bias);
-            for (k = 0; k < 8u; k++) x[k] = ampi_bits(ampi_add(ampi_float(x[k]), ampi_float(y[k])));
+            for (k = 0; k < 8u; k++)
+                x[k] = ampi_bits(ampi_add(ampi_float(x[k]), ampi_float(y[k])));
         }
         if (ampi_act_reads(p.act)) {
             ampi_k_load8(y, p.aux.data, p.aux.dtype, at, m, wide);
             ampi_k_act_grad8(x, p.act, y);
         } else {
             if (p.aux.data) {
-                for (k = 0; k < 8u; k++) y[k] = x[k];
+                for (k = 0; k < 8u; k++)
+                    y[k] = x[k];
                 ampi_k_nearest8(y, p.aux.dtype);
                 ampi_k_store8(y, p.aux.data, p.aux.dtype, at, m, wide);
             }
@@ -1754,13 +2037,15 @@ static __global__ void __launch_bounds__(AMP_BLOCK, 2) ampi_k_epilogue(amp_gemm_
         ampi_k_store8(x, p.d.data, p.d.dtype, at, m, wide);
     }
 }
-static int ampi_cu_wide(const amp_array *x, size_t step) { /* every multiple of `step` elements, a multiple of 8, is aligned for 8 at a time */
+static int ampi_cu_wide(const amp_array *x,
+    size_t step) { /* every multiple of `step` elements, a multiple of 8, is aligned for 8 at a time */
     return !x->data || ((uintptr_t)x->data % (amp_dtype_size(x->dtype) == 1u ? 8u : 16u) == 0 && step % 8u == 0);
 }
 static amp_status ampi_cu_epilogue(const ampi_cu_call *k, const amp_gemm_desc *p, int add_bias) {
     size_t step = p->m == 1u && p->batch == 1u ? 0 : p->ldd | (p->batch > 1u ? p->stride_d : 0u);
     int wide = ampi_cu_wide(&p->d, step) && ampi_cu_wide(&p->aux, step);
-    return ampi_cu_launch(k, ampi_cu_grid(k->c, ampi_cu_parts(p->batch * p->m * ampi_cu_parts(p->n, 8), AMP_BLOCK)), ampi_k_epilogue, *p, add_bias, wide, ampi_cu_wide(&p->bias, 0));
+    return ampi_cu_launch(k, ampi_cu_grid(k->c, ampi_cu_parts(p->batch * p->m * ampi_cu_parts(p->n, 8), AMP_BLOCK)),
+        ampi_k_epilogue, *p, add_bias, wide, ampi_cu_wide(&p->bias, 0));
 }
 
 /* dy through the activation, in place, and its column sums, reading it once. A block takes a stripe of 256 columns and a slice of the rows;
@@ -1769,11 +2054,11 @@ static amp_status ampi_cu_epilogue(const ampi_cu_call *k, const amp_gemm_desc *p
 #define AMPI_K_STRIPE 256u
 typedef struct ampi_k_bias_args {
     amp_array dy, saved, out;
-    double   *partial;       /* [slices][cols], or NULL: one slice, straight to out */
-    uint64_t  rows, cols, slice; /* slice: rows of each */
-    amp_act   act;
-    int       wide, accumulate;
-    uint32_t  stripes;
+    double *partial;            /* [slices][cols], or NULL: one slice, straight to out */
+    uint64_t rows, cols, slice; /* slice: rows of each */
+    amp_act act;
+    int wide, accumulate;
+    uint32_t stripes;
 } ampi_k_bias_args;
 
 AMPI_K void ampi_k_bias_out(const ampi_k_bias_args *a, uint64_t column, double sum) {
@@ -1782,8 +2067,13 @@ AMPI_K void ampi_k_bias_out(const ampi_k_bias_args *a, uint64_t column, double s
 }
 static __global__ void __launch_bounds__(AMP_BLOCK) ampi_k_bias_grad(ampi_k_bias_args a) {
     AMP_SHARED(double, part, AMP_BLOCK * 8u);
-    uint64_t s = blockIdx.x / a.stripes, c0 = (uint64_t)(blockIdx.x % a.stripes) * AMPI_K_STRIPE, j = c0 + threadIdx.x % 32u * 8u, r, end = (s + 1u) * a.slice;
-    uint32_t lane = threadIdx.x / 32u, m = j >= a.cols ? 0u : a.cols - j < 8u ? (uint32_t)(a.cols - j) : 8u, x[2][8], y[2][8], k, u, l;
+    uint64_t s = blockIdx.x / a.stripes, c0 = (uint64_t)(blockIdx.x % a.stripes) * AMPI_K_STRIPE,
+             j = c0 + threadIdx.x % 32u * 8u, r, end = (s + 1u) * a.slice;
+    uint32_t lane = threadIdx.x / 32u,
+             m = j >= a.cols ? 0u
+        : a.cols - j < 8u    ? (uint32_t)(a.cols - j)
+                             : 8u,
+             x[2][8], y[2][8], k, u, l;
     double sum[8];
     if (end > a.rows) end = a.rows;
     AMPI_UNROLL for (k = 0; k < 8u; k++) sum[k] = 0.0;
@@ -1793,7 +2083,8 @@ static __global__ void __launch_bounds__(AMP_BLOCK) ampi_k_bias_grad(ampi_k_bias
                 uint64_t row = r + u * (AMP_BLOCK / 32u);
                 uint32_t here = row < end ? m : 0u;
                 ampi_k_load8(x[u], a.dy.data, a.dy.dtype, row * a.cols + j, here, a.wide);
-                if (a.act != AMP_ACT_NONE) ampi_k_load8(y[u], a.saved.data, a.saved.dtype, row * a.cols + j, here, a.wide);
+                if (a.act != AMP_ACT_NONE)
+                    ampi_k_load8(y[u], a.saved.data, a.saved.dtype, row * a.cols + j, here, a.wide);
             }
             AMPI_UNROLL for (u = 0; u < 2u; u++) {
                 uint64_t row = r + u * (AMP_BLOCK / 32u);
@@ -1802,7 +2093,8 @@ static __global__ void __launch_bounds__(AMP_BLOCK) ampi_k_bias_grad(ampi_k_bias
                     ampi_k_act_grad8(x[u], a.act, y[u]);
                     ampi_k_nearest8(x[u], a.dy.dtype);
                     ampi_k_store8(x[u], a.dy.data, a.dy.dtype, row * a.cols + j, m, a.wide);
-                    AMPI_UNROLL for (k = 0; k < 8u; k++) if (a.dy.dtype != AMP_F32) x[u][k] = ampi_decode(x[u][k], a.dy.dtype);
+                    AMPI_UNROLL for (k = 0; k < 8u; k++) if (a.dy.dtype != AMP_F32) x[u][k] =
+                        ampi_decode(x[u][k], a.dy.dtype);
                 }
                 AMPI_UNROLL for (k = 0; k < 8u; k++) sum[k] = ampi_dadd(sum[k], ampi_widen(ampi_float(x[u][k])));
             }
@@ -1812,43 +2104,60 @@ static __global__ void __launch_bounds__(AMP_BLOCK) ampi_k_bias_grad(ampi_k_bias
     for (k = threadIdx.x; k < AMPI_K_STRIPE; k += AMP_BLOCK) {
         double total = part[k % 8u * AMP_BLOCK + k / 8u];
         if (c0 + k >= a.cols) continue;
-        for (l = 1; l < AMP_BLOCK / 32u; l++) total = ampi_dadd(total, part[k % 8u * AMP_BLOCK + l * 32u + k / 8u]);
-        if (a.partial) a.partial[s * a.cols + c0 + k] = total;
-        else ampi_k_bias_out(&a, c0 + k, total);
+        for (l = 1; l < AMP_BLOCK / 32u; l++)
+            total = ampi_dadd(total, part[k % 8u * AMP_BLOCK + l * 32u + k / 8u]);
+        if (a.partial)
+            a.partial[s * a.cols + c0 + k] = total;
+        else
+            ampi_k_bias_out(&a, c0 + k, total);
     }
 }
 static __global__ void __launch_bounds__(AMP_BLOCK) ampi_k_slices(ampi_k_bias_args a) {
     uint64_t c, s, slices = a.rows / a.slice + (a.rows % a.slice != 0);
     for (c = (uint64_t)blockIdx.x * AMP_BLOCK + threadIdx.x; c < a.cols; c += (uint64_t)gridDim.x * AMP_BLOCK) {
         double sum = a.partial[c];
-        for (s = 1; s < slices; s++) sum = ampi_dadd(sum, a.partial[s * a.cols + c]);
+        for (s = 1; s < slices; s++)
+            sum = ampi_dadd(sum, a.partial[s * a.cols + c]);
         ampi_k_bias_out(&a, c, sum);
     }
 }
-static amp_status ampi_cu_bias(const ampi_cu_call *k, amp_act act, amp_array dy, amp_array saved, size_t rows, size_t cols, amp_array dbias, int accumulate) {
+static amp_status ampi_cu_bias(const ampi_cu_call *k, amp_act act, amp_array dy, amp_array saved, size_t rows,
+    size_t cols, amp_array dbias, int accumulate) {
     ampi_k_bias_args a;
-    uint64_t stripes = ampi_cu_parts(cols, AMPI_K_STRIPE), slices = 4u * (uint64_t)k->c->sms / stripes, room = k->c->workspace_bytes / (8u * cols);
+    uint64_t stripes = ampi_cu_parts(cols, AMPI_K_STRIPE), slices = 4u * (uint64_t)k->c->sms / stripes,
+             room = k->c->workspace_bytes / (8u * cols);
     amp_status s;
     if (!dbias.data) { /* only the activation: the epilogue of a product that is there already */
         amp_gemm_desc p = AMP_ZERO;
-        p.m = p.batch = 1; p.n = p.ldd = rows * cols; p.d = dy; p.aux = saved;
+        p.m = p.batch = 1;
+        p.n = p.ldd = rows * cols;
+        p.d = dy;
+        p.aux = saved;
         p.act = act == AMP_GELU ? AMP_GELU_GRAD : AMP_RELU_GRAD;
         return ampi_cu_epilogue(k, &p, 0);
     }
     if (slices > ampi_cu_parts(rows, 64)) slices = ampi_cu_parts(rows, 64);
     if (slices > room) slices = room;
     memset(&a, 0, sizeof a);
-    a.dy = dy; a.saved = saved; a.out = dbias; a.rows = rows; a.cols = cols; a.act = act; a.accumulate = accumulate;
+    a.dy = dy;
+    a.saved = saved;
+    a.out = dbias;
+    a.rows = rows;
+    a.cols = cols;
+    a.act = act;
+    a.accumulate = accumulate;
     a.slice = slices > 1u ? ampi_cu_parts(rows, slices) : rows;
     slices = ampi_cu_parts(rows, a.slice);
     a.partial = slices > 1u ? (double *)k->c->workspace : NULL; /* between products it is free */
     a.stripes = (uint32_t)stripes;
     a.wide = ampi_cu_wide(&dy, cols) && (act == AMP_ACT_NONE || ampi_cu_wide(&saved, cols));
     s = ampi_cu_launch(k, (unsigned)(stripes * slices), ampi_k_bias_grad, a);
-    if (s == AMP_OK && a.partial) s = ampi_cu_launch(k, ampi_cu_grid(k->c, ampi_cu_parts(cols, AMP_BLOCK)), ampi_k_slices, a);
+    if (s == AMP_OK && a.partial)
+        s = ampi_cu_launch(k, ampi_cu_grid(k->c, ampi_cu_parts(cols, AMP_BLOCK)), ampi_k_slices, a);
     return s;
 }
-static amp_status ampi_cu_bias_grad(amp_ctx *ctx, amp_act act, amp_array dy, amp_array saved, size_t rows, size_t cols, amp_array dbias, int accumulate) {
+static amp_status ampi_cu_bias_grad(amp_ctx *ctx, amp_act act, amp_array dy, amp_array saved, size_t rows, size_t cols,
+    amp_array dbias, int accumulate) {
     ampi_cu_call k;
     amp_status s = ampi_cu_enter(&k, ctx, "amp_linear_backward");
     if (s == AMP_OK) s = ampi_cu_bias(&k, act, dy, saved, rows, cols, dbias, accumulate);
@@ -1856,7 +2165,8 @@ static amp_status ampi_cu_bias_grad(amp_ctx *ctx, amp_act act, amp_array dy, amp
 }
 
 /* alpha and beta as cuBLASLt can read them on the device, when they have a factor there and one on the host. */
-static __global__ void __launch_bounds__(AMP_BLOCK) ampi_k_scalars(float *out, float alpha, const float *alpha_ptr, float beta, const float *beta_ptr) {
+static __global__ void __launch_bounds__(AMP_BLOCK)
+    ampi_k_scalars(float *out, float alpha, const float *alpha_ptr, float beta, const float *beta_ptr) {
     if (blockIdx.x || threadIdx.x) return;
     out[0] = alpha_ptr ? ampi_mul(alpha, *alpha_ptr) : alpha;
     out[1] = beta_ptr ? ampi_mul(beta, *beta_ptr) : beta;
@@ -1865,43 +2175,68 @@ static __global__ void __launch_bounds__(AMP_BLOCK) ampi_k_scalars(float *out, f
 /* ---- plans: how a product is made ---- */
 
 static int ampi_cu_f8(amp_dtype t) { return amp_dtype_size(t) == 1u; }
-static int ampi_cu_in_place(const amp_gemm_desc *p) { return p->c.data == p->d.data || p->beta == 0.0f; } /* C is D, or not read */
+static int ampi_cu_in_place(const amp_gemm_desc *p) {
+    return p->c.data == p->d.data || p->beta == 0.0f;
+} /* C is D, or not read */
 static cudaDataType ampi_cu_type(amp_dtype t) {
-    return t == AMP_F32 ? CUDA_R_32F : t == AMP_F16 ? CUDA_R_16F : t == AMP_BF16 ? CUDA_R_16BF : t == AMP_F8E4M3 ? CUDA_R_8F_E4M3 : CUDA_R_8F_E5M2;
+    return t == AMP_F32   ? CUDA_R_32F
+        : t == AMP_F16    ? CUDA_R_16F
+        : t == AMP_BF16   ? CUDA_R_16BF
+        : t == AMP_F8E4M3 ? CUDA_R_8F_E4M3
+                          : CUDA_R_8F_E5M2;
 }
 /* The dtype that cuBLASLt wants a bias in, and (with an FP8 d) a C that is not read. */
-static amp_dtype ampi_cu_bias_type(const amp_gemm_desc *p) { return !ampi_cu_f8(p->a.dtype) ? p->d.dtype : p->d.dtype == AMP_F16 ? AMP_F16 : AMP_BF16; }
+static amp_dtype ampi_cu_bias_type(const amp_gemm_desc *p) {
+    return !ampi_cu_f8(p->a.dtype) ? p->d.dtype : p->d.dtype == AMP_F16 ? AMP_F16 : AMP_BF16;
+}
 
 /* log2 of the alignment of every matrix of a batch, at most 8 (256 bytes). */
 static uint32_t ampi_cu_align(const amp_array *x, size_t stride, size_t batch) {
     uintptr_t bits = (uintptr_t)x->data | (batch > 1u ? stride * amp_dtype_size(x->dtype) : 0u) | 256u;
     uint32_t n = 0;
-    while (!(bits >> n & 1u)) n++;
+    while (!(bits >> n & 1u))
+        n++;
     return n;
 }
 
 static void ampi_cu_key_of(ampi_cu_key *key, const amp_gemm_desc *p) {
     int here = ampi_cu_in_place(p);
     memset(key, 0, sizeof *key);
-    key->m = p->m; key->n = p->n; key->k = p->k; key->batch = p->batch;
-    key->lda = p->lda; key->ldb = p->ldb; key->ldc = here ? p->ldd : p->ldc; key->ldd = p->ldd;
-    key->stride_a = p->stride_a; key->stride_b = p->stride_b; key->stride_c = here ? p->stride_d : p->stride_c; key->stride_d = p->stride_d;
-    key->types = (uint32_t)p->a.dtype | (uint32_t)p->b.dtype << 4 | (uint32_t)p->d.dtype << 8 | (p->bias.data ? (uint32_t)p->bias.dtype : 0u) << 12 |
-                 (p->aux.data ? (uint32_t)p->aux.dtype : 0u) << 16 | (p->dbias.data ? (uint32_t)p->dbias.dtype : 0u) << 20;
-    key->shape = (p->trans_a ? 1u : 0u) | (p->trans_b ? 2u : 0u) | (p->beta != 0.0f ? 4u : 0u) | (here ? 8u : 0u) | (uint32_t)p->act << 4 |
-                 (p->alpha_ptr || p->beta_ptr ? 128u : 0u) | (p->scale_a ? 256u : 0u) | (p->scale_b ? 512u : 0u) | (p->scale_d ? 1024u : 0u) | (p->amax_d ? 2048u : 0u) |
-                 (p->flags & (AMP_GEMM_TF32 | AMP_GEMM_REDUCED | AMP_GEMM_F16_SUM | AMP_GEMM_FAST_FP8 | AMP_GEMM_EMULATE)) << 16;
-    if (p->flags & AMP_GEMM_F16_SUM) { key->alpha = p->alpha; key->beta = p->beta; } /* must be halves, then */
-    key->align = ampi_cu_align(&p->a, p->stride_a, p->batch) | ampi_cu_align(&p->b, p->stride_b, p->batch) << 4 | (here ? 0u : ampi_cu_align(&p->c, p->stride_c, p->batch)) << 8 |
-                 ampi_cu_align(&p->d, p->stride_d, p->batch) << 12 | (p->bias.data ? ampi_cu_align(&p->bias, 0, 1) : 0u) << 16 |
-                 (p->aux.data ? ampi_cu_align(&p->aux, p->stride_d, p->batch) : 0u) << 20 | (p->dbias.data ? ampi_cu_align(&p->dbias, 0, 1) : 0u) << 24;
+    key->m = p->m;
+    key->n = p->n;
+    key->k = p->k;
+    key->batch = p->batch;
+    key->lda = p->lda;
+    key->ldb = p->ldb;
+    key->ldc = here ? p->ldd : p->ldc;
+    key->ldd = p->ldd;
+    key->stride_a = p->stride_a;
+    key->stride_b = p->stride_b;
+    key->stride_c = here ? p->stride_d : p->stride_c;
+    key->stride_d = p->stride_d;
+    key->types = (uint32_t)p->a.dtype | (uint32_t)p->b.dtype << 4 | (uint32_t)p->d.dtype << 8 |
+        (p->bias.data ? (uint32_t)p->bias.dtype : 0u) << 12 | (p->aux.data ? (uint32_t)p->aux.dtype : 0u) << 16 |
+        (p->dbias.data ? (uint32_t)p->dbias.dtype : 0u) << 20;
+    key->shape = (p->trans_a ? 1u : 0u) | (p->trans_b ? 2u : 0u) | (p->beta != 0.0f ? 4u : 0u) | (here ? 8u : 0u) |
+        (uint32_t)p->act << 4 | (p->alpha_ptr || p->beta_ptr ? 128u : 0u) | (p->scale_a ? 256u : 0u) |
+        (p->scale_b ? 512u : 0u) | (p->scale_d ? 1024u : 0u) | (p->amax_d ? 2048u : 0u) |
+        (p->flags & (AMP_GEMM_TF32 | AMP_GEMM_REDUCED | AMP_GEMM_F16_SUM | AMP_GEMM_FAST_FP8 | AMP_GEMM_EMULATE)) << 16;
+    if (p->flags & AMP_GEMM_F16_SUM) {
+        key->alpha = p->alpha;
+        key->beta = p->beta;
+    } /* must be halves, then */
+    key->align = ampi_cu_align(&p->a, p->stride_a, p->batch) | ampi_cu_align(&p->b, p->stride_b, p->batch) << 4 |
+        (here ? 0u : ampi_cu_align(&p->c, p->stride_c, p->batch)) << 8 |
+        ampi_cu_align(&p->d, p->stride_d, p->batch) << 12 | (p->bias.data ? ampi_cu_align(&p->bias, 0, 1) : 0u) << 16 |
+        (p->aux.data ? ampi_cu_align(&p->aux, p->stride_d, p->batch) : 0u) << 20 |
+        (p->dbias.data ? ampi_cu_align(&p->dbias, 0, 1) : 0u) << 24;
 }
 
 typedef struct ampi_cu_lt { /* cuBLASLt's descriptors, on the stack */
-    cublasLtMatmulDescOpaque_t   desc;
+    cublasLtMatmulDescOpaque_t desc;
     cublasLtMatrixLayoutOpaque_t a, b, c, d;
-    const char                  *call;   /* that failed, */
-    cublasStatus_t               status; /* and how */
+    const char *call;      /* that failed, */
+    cublasStatus_t status; /* and how */
 } ampi_cu_lt;
 
 static void ampi_cu_lt_try(ampi_cu_lt *lt, const char *call, cublasStatus_t status) {
@@ -1912,13 +2247,17 @@ static void ampi_cu_lt_try(ampi_cu_lt *lt, const char *call, cublasStatus_t stat
 static void ampi_cu_lt_set(ampi_cu_lt *lt, cublasLtMatmulDescAttributes_t what, const void *value, size_t bytes) {
     ampi_cu_lt_try(lt, "cublasLtMatmulDescSetAttribute", cublasLtMatmulDescSetAttribute(&lt->desc, what, value, bytes));
 }
-static void ampi_cu_lt_layout(ampi_cu_lt *lt, cublasLtMatrixLayoutOpaque_t *l, amp_dtype t, size_t rows, size_t cols, size_t ld, size_t stride, size_t batch) {
+static void ampi_cu_lt_layout(ampi_cu_lt *lt, cublasLtMatrixLayoutOpaque_t *l, amp_dtype t, size_t rows, size_t cols,
+    size_t ld, size_t stride, size_t batch) {
     int32_t count = (int32_t)batch;
     int64_t offset = (int64_t)stride;
-    ampi_cu_lt_try(lt, "cublasLtMatrixLayoutInit", cublasLtMatrixLayoutInit(l, ampi_cu_type(t), rows, cols, (int64_t)ld));
+    ampi_cu_lt_try(
+        lt, "cublasLtMatrixLayoutInit", cublasLtMatrixLayoutInit(l, ampi_cu_type(t), rows, cols, (int64_t)ld));
     if (batch <= 1u) return;
-    ampi_cu_lt_try(lt, "cublasLtMatrixLayoutSetAttribute", cublasLtMatrixLayoutSetAttribute(l, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &count, sizeof count));
-    ampi_cu_lt_try(lt, "cublasLtMatrixLayoutSetAttribute", cublasLtMatrixLayoutSetAttribute(l, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &offset, sizeof offset));
+    ampi_cu_lt_try(lt, "cublasLtMatrixLayoutSetAttribute",
+        cublasLtMatrixLayoutSetAttribute(l, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &count, sizeof count));
+    ampi_cu_lt_try(lt, "cublasLtMatrixLayoutSetAttribute",
+        cublasLtMatrixLayoutSetAttribute(l, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &offset, sizeof offset));
 }
 
 #define AMPI_CU_HAS(epilogue, what) (((uint32_t)(epilogue) & (uint32_t)(what)) == (uint32_t)(what))
@@ -1928,17 +2267,21 @@ static void ampi_cu_lt_layout(ampi_cu_lt *lt, cublasLtMatrixLayoutOpaque_t *l, a
 static void ampi_cu_lt_describe(ampi_cu_lt *lt, const ampi_cuda *c, const amp_gemm_desc *p, const ampi_cu_plan *plan) {
     cublasOperation_t op_a = p->trans_b ? CUBLAS_OP_T : CUBLAS_OP_N, op_b = p->trans_a ? CUBLAS_OP_T : CUBLAS_OP_N;
     cublasLtEpilogue_t epilogue = (cublasLtEpilogue_t)plan->epilogue;
-    int here = ampi_cu_in_place(p), f8 = ampi_cu_f8(p->a.dtype), f8_out = ampi_cu_f8(p->d.dtype), bgrad = epilogue == CUBLASLT_EPILOGUE_DGELU_BGRAD;
+    int here = ampi_cu_in_place(p), f8 = ampi_cu_f8(p->a.dtype), f8_out = ampi_cu_f8(p->d.dtype),
+        bgrad = epilogue == CUBLASLT_EPILOGUE_DGELU_BGRAD;
     lt->status = CUBLAS_STATUS_SUCCESS;
     lt->call = "";
-    ampi_cu_lt_try(lt, "cublasLtMatmulDescInit", cublasLtMatmulDescInit(&lt->desc, (cublasComputeType_t)plan->compute, plan->compute == CUBLAS_COMPUTE_16F ? CUDA_R_16F : CUDA_R_32F));
+    ampi_cu_lt_try(lt, "cublasLtMatmulDescInit",
+        cublasLtMatmulDescInit(&lt->desc, (cublasComputeType_t)plan->compute,
+            plan->compute == CUBLAS_COMPUTE_16F ? CUDA_R_16F : CUDA_R_32F));
     if (p->alpha_ptr || p->beta_ptr) {
         cublasLtPointerMode_t mode = CUBLASLT_POINTER_MODE_DEVICE;
         ampi_cu_lt_set(lt, CUBLASLT_MATMUL_DESC_POINTER_MODE, &mode, sizeof mode);
     }
     ampi_cu_lt_set(lt, CUBLASLT_MATMUL_DESC_TRANSA, &op_a, sizeof op_a);
     ampi_cu_lt_set(lt, CUBLASLT_MATMUL_DESC_TRANSB, &op_b, sizeof op_b);
-    if (epilogue != CUBLASLT_EPILOGUE_DEFAULT) ampi_cu_lt_set(lt, CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue, sizeof epilogue);
+    if (epilogue != CUBLASLT_EPILOGUE_DEFAULT)
+        ampi_cu_lt_set(lt, CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue, sizeof epilogue);
     if (bgrad || AMPI_CU_HAS(epilogue, CUBLASLT_EPILOGUE_BIAS)) {
         const void *bias = bgrad ? p->dbias.data : plan->convert ? c->bias : p->bias.data;
         ampi_cu_lt_set(lt, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias, sizeof bias);
@@ -1960,37 +2303,54 @@ static void ampi_cu_lt_describe(ampi_cu_lt *lt, const ampi_cuda *c, const amp_ge
         if (p->scale_d) ampi_cu_lt_set(lt, CUBLASLT_MATMUL_DESC_D_SCALE_POINTER, &p->scale_d, sizeof p->scale_d);
         if (p->amax_d) ampi_cu_lt_set(lt, CUBLASLT_MATMUL_DESC_AMAX_D_POINTER, &p->amax_d, sizeof p->amax_d);
     }
-    ampi_cu_lt_layout(lt, &lt->a, p->b.dtype, p->trans_b ? p->k : p->n, p->trans_b ? p->n : p->k, p->ldb, p->stride_b, p->batch);
-    ampi_cu_lt_layout(lt, &lt->b, p->a.dtype, p->trans_a ? p->m : p->k, p->trans_a ? p->k : p->m, p->lda, p->stride_a, p->batch);
-    ampi_cu_lt_layout(lt, &lt->c, f8_out ? ampi_cu_bias_type(p) : p->d.dtype, p->n, p->m, here ? p->ldd : p->ldc, here ? p->stride_d : p->stride_c, p->batch);
+    ampi_cu_lt_layout(
+        lt, &lt->a, p->b.dtype, p->trans_b ? p->k : p->n, p->trans_b ? p->n : p->k, p->ldb, p->stride_b, p->batch);
+    ampi_cu_lt_layout(
+        lt, &lt->b, p->a.dtype, p->trans_a ? p->m : p->k, p->trans_a ? p->k : p->m, p->lda, p->stride_a, p->batch);
+    ampi_cu_lt_layout(lt, &lt->c, f8_out ? ampi_cu_bias_type(p) : p->d.dtype, p->n, p->m, here ? p->ldd : p->ldc,
+        here ? p->stride_d : p->stride_c, p->batch);
     ampi_cu_lt_layout(lt, &lt->d, p->d.dtype, p->n, p->m, p->ldd, p->stride_d, p->batch);
 }
 
 /* Asks for algorithms, the best first; returns how many. 0: cuBLASLt does not take this product; lt->status tells of failures of other
    kinds. The workspace limit and the alignment must be said (their defaults are 0 and 256 bytes), and partial sums of a split k must
    not be rounded to the output's dtype unless that was allowed. */
-static int ampi_cu_lt_search(const ampi_cuda *c, ampi_cu_lt *lt, const ampi_cu_key *key, cublasLtMatmulHeuristicResult_t *results, int wanted) {
+static int ampi_cu_lt_search(
+    const ampi_cuda *c, ampi_cu_lt *lt, const ampi_cu_key *key, cublasLtMatmulHeuristicResult_t *results, int wanted) {
     cublasLtMatmulPreferenceOpaque_t prefer;
-    uint32_t reduction = key->shape >> 16 & AMP_GEMM_REDUCED ? (uint32_t)CUBLASLT_REDUCTION_SCHEME_MASK : (uint32_t)CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE, align[4], i;
+    uint32_t reduction = key->shape >> 16 & AMP_GEMM_REDUCED ? (uint32_t)CUBLASLT_REDUCTION_SCHEME_MASK
+                                                             : (uint32_t)CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE,
+             align[4], i;
     uint64_t workspace = c->workspace_bytes;
     int found = 0, good = 0, n;
-    const cublasLtMatmulPreferenceAttributes_t which[4] = {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
-                                                           CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES};
+    const cublasLtMatmulPreferenceAttributes_t which[4] = {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES,
+        CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES,
+        CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES};
     const char *call = "cublasLtMatmulPreferenceSetAttribute";
-    align[0] = 1u << (key->align >> 4 & 15u); align[1] = 1u << (key->align & 15u);
-    align[3] = 1u << (key->align >> 12 & 15u); align[2] = key->shape & 8u ? align[3] : 1u << (key->align >> 8 & 15u);
+    align[0] = 1u << (key->align >> 4 & 15u);
+    align[1] = 1u << (key->align & 15u);
+    align[3] = 1u << (key->align >> 12 & 15u);
+    align[2] = key->shape & 8u ? align[3] : 1u << (key->align >> 8 & 15u);
     if (lt->status != CUBLAS_STATUS_SUCCESS) return 0;
     ampi_cu_lt_try(lt, "cublasLtMatmulPreferenceInit", cublasLtMatmulPreferenceInit(&prefer));
     if (lt->status == CUBLAS_STATUS_SUCCESS) {
-        ampi_cu_lt_try(lt, call, cublasLtMatmulPreferenceSetAttribute(&prefer, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &workspace, sizeof workspace));
-        ampi_cu_lt_try(lt, call, cublasLtMatmulPreferenceSetAttribute(&prefer, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &reduction, sizeof reduction));
-        for (i = 0; i < 4u; i++) ampi_cu_lt_try(lt, call, cublasLtMatmulPreferenceSetAttribute(&prefer, which[i], &align[i], sizeof align[i]));
+        ampi_cu_lt_try(lt, call,
+            cublasLtMatmulPreferenceSetAttribute(
+                &prefer, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &workspace, sizeof workspace));
+        ampi_cu_lt_try(lt, call,
+            cublasLtMatmulPreferenceSetAttribute(
+                &prefer, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &reduction, sizeof reduction));
+        for (i = 0; i < 4u; i++)
+            ampi_cu_lt_try(
+                lt, call, cublasLtMatmulPreferenceSetAttribute(&prefer, which[i], &align[i], sizeof align[i]));
     }
     if (lt->status != CUBLAS_STATUS_SUCCESS) return 0;
     memset(results, 0, (size_t)wanted * sizeof *results);
     lt->call = "cublasLtMatmulAlgoGetHeuristic";
-    lt->status = cublasLtMatmulAlgoGetHeuristic(c->cublas, &lt->desc, &lt->a, &lt->b, &lt->c, &lt->d, &prefer, wanted, results, &found);
-    if (lt->status == CUBLAS_STATUS_NOT_SUPPORTED || lt->status == CUBLAS_STATUS_INVALID_VALUE || lt->status == CUBLAS_STATUS_ARCH_MISMATCH) {
+    lt->status = cublasLtMatmulAlgoGetHeuristic(
+        c->cublas, &lt->desc, &lt->a, &lt->b, &lt->c, &lt->d, &prefer, wanted, results, &found);
+    if (lt->status == CUBLAS_STATUS_NOT_SUPPORTED || lt->status == CUBLAS_STATUS_INVALID_VALUE ||
+        lt->status == CUBLAS_STATUS_ARCH_MISMATCH) {
         lt->status = CUBLAS_STATUS_SUCCESS;
         return 0;
     }
@@ -2010,10 +2370,12 @@ static const char *ampi_cu_f8_refusal(const ampi_cuda *c, const amp_gemm_desc *p
     if (p->a.dtype == AMP_F8E5M2 && p->b.dtype == AMP_F8E5M2) return "a and b are both f8e5m2";
     for (i = 0; i < 6; i++)
         if (sixteens[i] % 16u) return "m, n, k and the leading dimensions are not all multiples of 16";
-    if (ampi_cu_align(&p->a, p->stride_a, p->batch) < 4u || ampi_cu_align(&p->b, p->stride_b, p->batch) < 4u || ampi_cu_align(&p->d, p->stride_d, p->batch) < 4u)
+    if (ampi_cu_align(&p->a, p->stride_a, p->batch) < 4u || ampi_cu_align(&p->b, p->stride_b, p->batch) < 4u ||
+        ampi_cu_align(&p->d, p->stride_d, p->batch) < 4u)
         return "a, b and d are not all aligned to 16 bytes";
     if (ampi_cu_f8(p->d.dtype) && p->beta != 0.0f) return "beta is not 0 and d is FP8";
-    if (p->d.dtype == AMP_F8E5M2 && p->a.dtype == AMP_F8E4M3 && p->b.dtype == AMP_F8E4M3) return "d is f8e5m2, a and b are both f8e4m3";
+    if (p->d.dtype == AMP_F8E5M2 && p->a.dtype == AMP_F8E4M3 && p->b.dtype == AMP_F8E4M3)
+        return "d is f8e5m2, a and b are both f8e4m3";
     return NULL;
 }
 
@@ -2021,15 +2383,19 @@ static const char *ampi_cu_f8_refusal(const ampi_cuda *c, const amp_gemm_desc *p
    not have been rounded too early: it is F32, or what remains is a _GRAD, whose bound allows it. NULL, or why there is no such way. ReLU is
    never fused: it commutes with rounding, and whether cuBLASLt's keeps NaN is not documented (nor has its mask a use here). */
 static const char *ampi_cu_way(const ampi_cuda *c, const amp_gemm_desc *p, uint32_t way, ampi_cu_plan *plan) {
-    int f8 = ampi_cu_f8(p->a.dtype), narrow = p->d.dtype != AMP_F32, bias = p->bias.data != NULL, aux = p->aux.data != NULL, reads = ampi_act_reads(p->act), fits, aux_fits;
+    int f8 = ampi_cu_f8(p->a.dtype), narrow = p->d.dtype != AMP_F32, bias = p->bias.data != NULL,
+        aux = p->aux.data != NULL, reads = ampi_act_reads(p->act), fits, aux_fits;
     plan->epilogue = CUBLASLT_EPILOGUE_DEFAULT;
     plan->after = plan->convert = 0;
     if (p->k == 0) return "k is 0";
     if (f8 && ampi_cu_f8_refusal(c, p)) return ampi_cu_f8_refusal(c, p);
-    if (!f8 && (p->a.dtype != p->b.dtype || (p->d.dtype != p->a.dtype && p->d.dtype != AMP_F32))) return "cuBLASLt does not have these dtypes";
+    if (!f8 && (p->a.dtype != p->b.dtype || (p->d.dtype != p->a.dtype && p->d.dtype != AMP_F32)))
+        return "cuBLASLt does not have these dtypes";
     if (p->a.dtype == AMP_BF16 && c->arch < 80) return "the device is older than sm_80";
-    if (p->batch > 0x7fffffffu || (!ampi_cu_in_place(p) && p->batch > 1u && p->stride_c == 0)) return "cuBLASLt does not have this batch";
-    if (way == 1u && ((narrow && !reads) || !(bias || aux || p->act != AMP_ACT_NONE))) return "there is nothing to leave";
+    if (p->batch > 0x7fffffffu || (!ampi_cu_in_place(p) && p->batch > 1u && p->stride_c == 0))
+        return "cuBLASLt does not have this batch";
+    if (way == 1u && ((narrow && !reads) || !(bias || aux || p->act != AMP_ACT_NONE)))
+        return "there is nothing to leave";
     fits = bias && p->bias.dtype == ampi_cu_bias_type(p);
     aux_fits = aux && p->aux.dtype == p->d.dtype && p->ldd % 8u == 0 && p->batch == 1u;
     if (way == 0u && bias && !fits && narrow) {
@@ -2038,10 +2404,14 @@ static const char *ampi_cu_way(const ampi_cuda *c, const amp_gemm_desc *p, uint3
     }
     if (way == 0u && reads) {
         if (p->act != AMP_GELU_GRAD || !narrow || !aux_fits || f8 || p->k == 1u) return "cuBLASLt has no such way back";
-        plan->epilogue = p->dbias.data && p->dbias.dtype == p->d.dtype ? CUBLASLT_EPILOGUE_DGELU_BGRAD : CUBLASLT_EPILOGUE_DGELU;
+        plan->epilogue =
+            p->dbias.data && p->dbias.dtype == p->d.dtype ? CUBLASLT_EPILOGUE_DGELU_BGRAD : CUBLASLT_EPILOGUE_DGELU;
     } else if (way == 0u && narrow && p->act == AMP_GELU) {
-        if (aux && !aux_fits) return "aux is not as cuBLASLt wants it: d's dtype, a leading dimension that is a multiple of 8, no batch";
-        plan->epilogue = aux ? (bias ? CUBLASLT_EPILOGUE_GELU_AUX_BIAS : CUBLASLT_EPILOGUE_GELU_AUX) : bias ? CUBLASLT_EPILOGUE_GELU_BIAS : CUBLASLT_EPILOGUE_GELU;
+        if (aux && !aux_fits)
+            return "aux is not as cuBLASLt wants it: d's dtype, a leading dimension that is a multiple of 8, no batch";
+        plan->epilogue = aux ? (bias ? CUBLASLT_EPILOGUE_GELU_AUX_BIAS : CUBLASLT_EPILOGUE_GELU_AUX)
+            : bias           ? CUBLASLT_EPILOGUE_GELU_BIAS
+                             : CUBLASLT_EPILOGUE_GELU;
     } else {
         if (way == 0u && fits) plan->epilogue = CUBLASLT_EPILOGUE_BIAS;
         plan->after = p->act != AMP_ACT_NONE || aux || (bias && plan->epilogue == CUBLASLT_EPILOGUE_DEFAULT);
@@ -2054,8 +2424,9 @@ static const char *ampi_cu_way(const ampi_cuda *c, const amp_gemm_desc *p, uint3
 static uint32_t ampi_cu_compute(const ampi_cuda *c, const amp_gemm_desc *p, int second) {
     amp_f16 alpha = amp_f16_from_f32(p->alpha), beta = amp_f16_from_f32(p->beta);
     if ((p->flags & AMP_GEMM_TF32) && p->a.dtype == AMP_F32 && c->arch >= 80) return CUBLAS_COMPUTE_32F_FAST_TF32;
-    if (!second && (p->flags & AMP_GEMM_F16_SUM) && p->a.dtype == AMP_F16 && p->d.dtype == AMP_F16 && !p->alpha_ptr && !p->beta_ptr &&
-        amp_f32_from_f16(alpha) == p->alpha && amp_f32_from_f16(beta) == p->beta) return CUBLAS_COMPUTE_16F;
+    if (!second && (p->flags & AMP_GEMM_F16_SUM) && p->a.dtype == AMP_F16 && p->d.dtype == AMP_F16 && !p->alpha_ptr &&
+        !p->beta_ptr && amp_f32_from_f16(alpha) == p->alpha && amp_f32_from_f16(beta) == p->beta)
+        return CUBLAS_COMPUTE_16F;
     return CUBLAS_COMPUTE_32F;
 }
 
@@ -2066,18 +2437,25 @@ static void ampi_cu_tell(const ampi_cu_call *k, const amp_gemm_desc *p, const am
     size_t got = 0;
     if (plan->lt) {
         (void)cublasLtMatmulAlgoConfigGetAttribute(&plan->algo, CUBLASLT_ALGO_CONFIG_ID, &id, sizeof id, &got);
-        (void)cublasLtMatmulAlgoConfigGetAttribute(&plan->algo, CUBLASLT_ALGO_CONFIG_SPLITK_NUM, &split, sizeof split, &got);
+        (void)cublasLtMatmulAlgoConfigGetAttribute(
+            &plan->algo, CUBLASLT_ALGO_CONFIG_SPLITK_NUM, &split, sizeof split, &got);
         snprintf(how, sizeof how, "cuBLASLt (algorithm %d, k split in %d%s)%s%s%s%s", (int)id, (int)split,
-                 plan->compute == CUBLAS_COMPUTE_16F ? ", sums in F16" : plan->compute == CUBLAS_COMPUTE_32F_FAST_TF32 ? ", TF32" : "",
-                 plan->epilogue == CUBLASLT_EPILOGUE_DEFAULT ? "" : plan->epilogue == CUBLASLT_EPILOGUE_BIAS ? " with the bias" :
-                 plan->epilogue == CUBLASLT_EPILOGUE_DGELU ? " with GELU's derivative" : plan->epilogue == CUBLASLT_EPILOGUE_DGELU_BGRAD ? " with GELU's derivative and bias gradient" : " with GELU",
-                 plan->convert ? ", the bias rounded to its dtype" : "", plan->after ? ", then the epilogue kernel" : "",
-                 p->dbias.data && plan->epilogue != CUBLASLT_EPILOGUE_DGELU_BGRAD ? ", then the bias gradient kernel" : "");
+            plan->compute == CUBLAS_COMPUTE_16F                 ? ", sums in F16"
+                : plan->compute == CUBLAS_COMPUTE_32F_FAST_TF32 ? ", TF32"
+                                                                : "",
+            plan->epilogue == CUBLASLT_EPILOGUE_DEFAULT           ? ""
+                : plan->epilogue == CUBLASLT_EPILOGUE_BIAS        ? " with the bias"
+                : plan->epilogue == CUBLASLT_EPILOGUE_DGELU       ? " with GELU's derivative"
+                : plan->epilogue == CUBLASLT_EPILOGUE_DGELU_BGRAD ? " with GELU's derivative and bias gradient"
+                                                                  : " with GELU",
+            plan->convert ? ", the bias rounded to its dtype" : "", plan->after ? ", then the epilogue kernel" : "",
+            p->dbias.data && plan->epilogue != CUBLASLT_EPILOGUE_DGELU_BGRAD ? ", then the bias gradient kernel" : "");
     } else {
         snprintf(how, sizeof how, "plain kernel: %s", plan->why);
     }
-    amp_log_event(k->ctx, AMP_LOG_INFO, "amp_gemm: [%llu,%llu] x [%llu,%llu], %s -> %s, batch %llu: %s", (unsigned long long)p->m, (unsigned long long)p->k, (unsigned long long)p->k,
-                  (unsigned long long)p->n, amp_dtype_name(p->a.dtype), amp_dtype_name(p->d.dtype), (unsigned long long)p->batch, how);
+    amp_log_event(k->ctx, AMP_LOG_INFO, "amp_gemm: [%llu,%llu] x [%llu,%llu], %s -> %s, batch %llu: %s",
+        (unsigned long long)p->m, (unsigned long long)p->k, (unsigned long long)p->k, (unsigned long long)p->n,
+        amp_dtype_name(p->a.dtype), amp_dtype_name(p->d.dtype), (unsigned long long)p->batch, how);
 }
 
 /* How a product is made, decided once per key. */
@@ -2101,7 +2479,11 @@ static amp_status ampi_cu_plan_make(const ampi_cu_call *k, const amp_gemm_desc *
     if (!plan->lt) plan->after = plan->convert = 0;
     if (!plan->lt && p->k && ampi_cu_f8(p->a.dtype) && !(p->flags & AMP_GEMM_EMULATE)) {
         amp_status s = ampi_cu_launched(k, "cublasLtMatmulAlgoGetHeuristic"); /* a dead device offers nothing either */
-        return s != AMP_OK ? s : amp_fail(k->ctx, AMP_ERR_UNSUPPORTED, "%s: not among the FP8 products of this device: %s. AMP_GEMM_EMULATE runs it on a plain kernel", k->verb, plan->why);
+        return s != AMP_OK
+            ? s
+            : amp_fail(k->ctx, AMP_ERR_UNSUPPORTED,
+                  "%s: not among the FP8 products of this device: %s. AMP_GEMM_EMULATE runs it on a plain kernel",
+                  k->verb, plan->why);
     }
     if (!(p->flags & AMP_GEMM_EXPLAIN)) ampi_cu_tell(k, p, plan);
     return AMP_OK;
@@ -2113,7 +2495,8 @@ static amp_status ampi_cu_plain_gemm(const ampi_cu_call *k, const amp_gemm_desc 
 }
 
 /* The product of a plan that uses cuBLASLt, with what comes before and after it. *refused: promised, and not kept. */
-static amp_status ampi_cu_run_lt(const ampi_cu_call *k, const amp_gemm_desc *p, const ampi_cu_plan *plan, int *refused) {
+static amp_status ampi_cu_run_lt(
+    const ampi_cu_call *k, const amp_gemm_desc *p, const ampi_cu_plan *plan, int *refused) {
     float *scalar = k->c->scratch->scalar;
     amp_f16 half[2];
     const void *alpha = &p->alpha, *beta = &p->beta, *read = ampi_cu_in_place(p) ? p->d.data : p->c.data;
@@ -2123,32 +2506,40 @@ static amp_status ampi_cu_run_lt(const ampi_cu_call *k, const amp_gemm_desc *p, 
     ampi_cu_lt_describe(&lt, k->c, p, plan);
     if (lt.status != CUBLAS_STATUS_SUCCESS) return ampi_cu_fail_cublas(k, lt.call, lt.status);
     if (plan->compute == CUBLAS_COMPUTE_16F) {
-        half[0] = amp_f16_from_f32(p->alpha); half[1] = amp_f16_from_f32(p->beta);
-        alpha = &half[0]; beta = &half[1];
+        half[0] = amp_f16_from_f32(p->alpha);
+        half[1] = amp_f16_from_f32(p->beta);
+        alpha = &half[0];
+        beta = &half[1];
     } else if (p->alpha_ptr || p->beta_ptr) { /* cuBLASLt reads both on the device: there are constants 0 and 1 */
         alpha = p->alpha_ptr ? p->alpha_ptr : &scalar[1];
         beta = p->beta_ptr ? p->beta_ptr : &scalar[p->beta == 0.0f ? 0 : 1];
         if (p->alpha != 1.0f || (p->beta != 0.0f && p->beta != 1.0f)) {
-            alpha = &scalar[2]; beta = &scalar[3];
+            alpha = &scalar[2];
+            beta = &scalar[3];
             s = ampi_cu_launch(k, 1, ampi_k_scalars, scalar + 2, p->alpha, p->alpha_ptr, p->beta, p->beta_ptr);
         }
     }
     if (s == AMP_OK && plan->convert) {
         ampi_k_cast_args a;
         memset(&a, 0, sizeof a);
-        a.dst = k->c->bias; a.src = p->bias.data; a.dst_type = ampi_cu_bias_type(p); a.src_type = p->bias.dtype; a.n = p->n;
+        a.dst = k->c->bias;
+        a.src = p->bias.data;
+        a.dst_type = ampi_cu_bias_type(p);
+        a.src_type = p->bias.dtype;
+        a.n = p->n;
         ampi_cu_body(a.dst, a.dst_type, a.src, a.src_type, a.n, &a.head, &a.groups);
         s = ampi_cu_launch(k, ampi_cu_grid(k->c, ampi_cu_parts(a.groups ? a.groups : a.n, AMP_BLOCK)), ampi_k_cast, a);
     }
     if (s != AMP_OK) return s;
     if (ampi_cu_f8(p->d.dtype)) read = k->c->workspace; /* a C of another dtype than D cannot be D; it is not read */
-    e = cublasLtMatmul(k->c->cublas, &lt.desc, alpha, p->b.data, &lt.a, p->a.data, &lt.b, beta, read, &lt.c, p->d.data, &lt.d,
-                       &plan->algo, k->c->workspace, k->c->workspace_bytes, k->c->stream);
+    e = cublasLtMatmul(k->c->cublas, &lt.desc, alpha, p->b.data, &lt.a, p->a.data, &lt.b, beta, read, &lt.c, p->d.data,
+        &lt.d, &plan->algo, k->c->workspace, k->c->workspace_bytes, k->c->stream);
     *refused = e == CUBLAS_STATUS_NOT_SUPPORTED || e == CUBLAS_STATUS_INVALID_VALUE;
     if (*refused) return AMP_OK;
     if (e != CUBLAS_STATUS_SUCCESS) return ampi_cu_fail_cublas(k, "cublasLtMatmul", e);
     s = ampi_cu_launched(k, "cublasLtMatmul");
-    if (s == AMP_OK && plan->after) s = ampi_cu_epilogue(k, p, p->bias.data != NULL && plan->epilogue == CUBLASLT_EPILOGUE_DEFAULT);
+    if (s == AMP_OK && plan->after)
+        s = ampi_cu_epilogue(k, p, p->bias.data != NULL && plan->epilogue == CUBLASLT_EPILOGUE_DEFAULT);
     return s;
 }
 
@@ -2176,12 +2567,17 @@ static int ampi_cu_plan_still(const ampi_cu_call *k, const amp_gemm_desc *p, amp
     if (!plan->lt) return 0; /* made again: that costs nothing */
     memset(&now, 0, sizeof now);
     for (way = 0; way < 2u; way++)
-        if (!ampi_cu_way(k->c, p, way, &now) && now.epilogue == plan->epilogue && now.after == plan->after && now.convert == plan->convert) break;
-    if (way == 2u || (plan->compute != ampi_cu_compute(k->c, p, 0) && plan->compute != ampi_cu_compute(k->c, p, 1))) return 0;
+        if (!ampi_cu_way(k->c, p, way, &now) && now.epilogue == plan->epilogue && now.after == plan->after &&
+            now.convert == plan->convert)
+            break;
+    if (way == 2u || (plan->compute != ampi_cu_compute(k->c, p, 0) && plan->compute != ampi_cu_compute(k->c, p, 1)))
+        return 0;
     memset(&result, 0, sizeof result);
     ampi_cu_lt_describe(&lt, k->c, p, plan);
-    return lt.status == CUBLAS_STATUS_SUCCESS && cublasLtMatmulAlgoCheck(k->c->cublas, &lt.desc, &lt.a, &lt.b, &lt.c, &lt.d, &plan->algo, &result) == CUBLAS_STATUS_SUCCESS &&
-           result.state == CUBLAS_STATUS_SUCCESS && result.workspaceSize <= k->c->workspace_bytes;
+    return lt.status == CUBLAS_STATUS_SUCCESS &&
+        cublasLtMatmulAlgoCheck(k->c->cublas, &lt.desc, &lt.a, &lt.b, &lt.c, &lt.d, &plan->algo, &result) ==
+        CUBLAS_STATUS_SUCCESS &&
+        result.state == CUBLAS_STATUS_SUCCESS && result.workspaceSize <= k->c->workspace_bytes;
 }
 
 static amp_status ampi_cu_plan_for(const ampi_cu_call *k, const amp_gemm_desc *p, ampi_cu_plan **out) {
@@ -2215,7 +2611,8 @@ static amp_status ampi_cu_plan_for(const ampi_cu_call *k, const amp_gemm_desc *p
 }
 
 /* The median time of a plan, in ms; < 0 if it does not run. */
-static amp_status ampi_cu_time(const ampi_cu_call *k, const amp_gemm_desc *p, ampi_cu_plan *plan, const cudaEvent_t event[2], float *ms) {
+static amp_status ampi_cu_time(
+    const ampi_cu_call *k, const amp_gemm_desc *p, ampi_cu_plan *plan, const cudaEvent_t event[2], float *ms) {
     float t[AMPI_CU_ROUNDS];
     uint32_t i, j;
     int refused = 0;
@@ -2225,7 +2622,8 @@ static amp_status ampi_cu_time(const ampi_cu_call *k, const amp_gemm_desc *p, am
         cudaError_t e = cudaEventRecord(event[0], k->c->stream);
         if (e == cudaSuccess) s = ampi_cu_run_lt(k, p, plan, &refused);
         if (s != AMP_OK || refused) return s;
-        if (p->dbias.data && plan->epilogue != CUBLASLT_EPILOGUE_DGELU_BGRAD) s = ampi_cu_bias(k, AMP_ACT_NONE, p->d, p->d, p->m, p->n, p->dbias, 0);
+        if (p->dbias.data && plan->epilogue != CUBLASLT_EPILOGUE_DGELU_BGRAD)
+            s = ampi_cu_bias(k, AMP_ACT_NONE, p->d, p->d, p->m, p->n, p->dbias, 0);
         if (e == cudaSuccess) e = cudaEventRecord(event[1], k->c->stream);
         if (e == cudaSuccess) e = cudaEventSynchronize(event[1]);
         if (e == cudaSuccess && i) e = cudaEventElapsedTime(&t[i - 1u], event[0], event[1]);
@@ -2233,7 +2631,11 @@ static amp_status ampi_cu_time(const ampi_cu_call *k, const amp_gemm_desc *p, am
     }
     for (i = 0; i < AMPI_CU_ROUNDS; i++)
         for (j = i + 1u; j < AMPI_CU_ROUNDS; j++)
-            if (t[j] < t[i]) { float x = t[i]; t[i] = t[j]; t[j] = x; }
+            if (t[j] < t[i]) {
+                float x = t[i];
+                t[i] = t[j];
+                t[j] = x;
+            }
     *ms = t[AMPI_CU_ROUNDS / 2u];
     return s;
 }
@@ -2255,16 +2657,25 @@ static amp_status ampi_cu_tune(const ampi_cu_call *k, const amp_gemm_desc *desc,
     int capturing = 0;
     if (!plan->lt) return AMP_OK; /* there is one plain kernel */
     s = ampi_cu_capture(k, &capturing);
-    if (s == AMP_OK && capturing) return amp_fail(k->ctx, AMP_ERR_CAPTURE, "%s: AMP_GEMM_TUNE while the context's stream is being captured", k->verb);
+    if (s == AMP_OK && capturing)
+        return amp_fail(
+            k->ctx, AMP_ERR_CAPTURE, "%s: AMP_GEMM_TUNE while the context's stream is being captured", k->verb);
     for (i = 0; i < 3u; i++)
-        if (out[i]->data && !(i == 1u && ampi_act_reads(p.act))) bytes[i] = (i == 2u ? p.n : span) * amp_dtype_size(out[i]->dtype);
+        if (out[i]->data && !(i == 1u && ampi_act_reads(p.act)))
+            bytes[i] = (i == 2u ? p.n : span) * amp_dtype_size(out[i]->dtype);
     if (p.amax_d) bytes[3] = sizeof *p.amax_d;
     for (i = 0; i < 4u && s == AMP_OK; i++)
         if (bytes[i]) {
             e = ampi_cu_take(k->c, &own[i], bytes[i], &call);
-            if (e != cudaSuccess) s = k->c->allocator.alloc_fn ? amp_fail(k->ctx, AMP_ERR_NO_MEMORY, "%s: AMP_GEMM_TUNE: the allocator has no %llu bytes", k->verb, (unsigned long long)bytes[i]) : ampi_cu_fail(k, call, e);
-            else if (i < 3u) out[i]->data = own[i];
-            else p.amax_d = (float *)own[i];
+            if (e != cudaSuccess)
+                s = k->c->allocator.alloc_fn
+                    ? amp_fail(k->ctx, AMP_ERR_NO_MEMORY, "%s: AMP_GEMM_TUNE: the allocator has no %llu bytes", k->verb,
+                          (unsigned long long)bytes[i])
+                    : ampi_cu_fail(k, call, e);
+            else if (i < 3u)
+                out[i]->data = own[i];
+            else
+                p.amax_d = (float *)own[i];
         }
     for (i = 0; i < 2u && s == AMP_OK; i++) {
         e = cudaEventCreate(&event[i]);
@@ -2288,16 +2699,22 @@ static amp_status ampi_cu_tune(const ampi_cu_call *k, const amp_gemm_desc *desc,
             s = ampi_cu_time(k, &p, &now, event, &ms);
             if (s != AMP_OK || ms < 0.0f) continue;
             if (tried++ == 0) first = ms;
-            if (least < 0.0f || ms < least) { least = ms; best = now; }
+            if (least < 0.0f || ms < least) {
+                least = ms;
+                best = now;
+            }
         }
     }
     if (s == AMP_OK) s = ampi_cu_wait(k);
     for (i = 0; i < 2u; i++)
         if (event[i]) (void)cudaEventDestroy(event[i]);
-    for (i = 0; i < 4u; i++) ampi_cu_give(k->c, own[i], bytes[i]);
+    for (i = 0; i < 4u; i++)
+        ampi_cu_give(k->c, own[i], bytes[i]);
     if (s != AMP_OK) return s;
     *plan = best;
-    if (tried) amp_log_event(k->ctx, AMP_LOG_INFO, "%s: tuned: %.4f ms, the first of %u candidates %.4f ms", k->verb, (double)least, (unsigned)tried, (double)first);
+    if (tried)
+        amp_log_event(k->ctx, AMP_LOG_INFO, "%s: tuned: %.4f ms, the first of %u candidates %.4f ms", k->verb,
+            (double)least, (unsigned)tried, (double)first);
     return AMP_OK;
 }
 
@@ -2315,16 +2732,17 @@ static amp_status ampi_cu_gemm(amp_ctx *ctx, const amp_gemm_desc *desc) {
 /* ---- plan files: what was found out about products, for the next run on the same kind of device ---- */
 
 typedef struct ampi_cu_plan_file { /* then `count` plans; `sum` is over them and over what comes before it */
-    char     magic[8];
+    char magic[8];
     uint64_t library, plan_bytes;
-    char     device[64];
+    char device[64];
     uint64_t sms, workspace, count, sum;
 } ampi_cu_plan_file;
 
 static uint64_t ampi_cu_sum(uint64_t h, const void *data, size_t n) { /* FNV-1a, 64 bits */
     const unsigned char *x = (const unsigned char *)data;
     size_t i;
-    for (i = 0; i < n; i++) h = (h ^ x[i]) * 1099511628211u;
+    for (i = 0; i < n; i++)
+        h = (h ^ x[i]) * 1099511628211u;
     return h;
 }
 static void ampi_cu_plan_head(const ampi_cuda *c, ampi_cu_plan_file *f) {
@@ -2346,8 +2764,10 @@ extern "C" amp_status amp_cuda_plans_save(amp_ctx *ctx, const char *path) {
     FILE *file;
     uint32_t i;
     int good;
-    if (!c) return ctx ? amp_fail(ctx, AMP_ERR_INVALID_ARG, "%s: ctx is not a CUDA context", where) : AMP_ERR_INVALID_ARG;
-    if (!path || strlen(path) > sizeof temporary - 8u) return amp_fail(ctx, AMP_ERR_INVALID_ARG, "%s: path is NULL or too long", where);
+    if (!c)
+        return ctx ? amp_fail(ctx, AMP_ERR_INVALID_ARG, "%s: ctx is not a CUDA context", where) : AMP_ERR_INVALID_ARG;
+    if (!path || strlen(path) > sizeof temporary - 8u)
+        return amp_fail(ctx, AMP_ERR_INVALID_ARG, "%s: path is NULL or too long", where);
     ampi_cu_plan_head(c, &head);
     for (i = 0; i < AMPI_CU_PLANS; i++) { /* the oldest first, as they were made */
         const ampi_cu_plan *p = &c->plans[(c->next_plan + i) % AMPI_CU_PLANS];
@@ -2355,11 +2775,13 @@ extern "C" amp_status amp_cuda_plans_save(amp_ctx *ctx, const char *path) {
         plans[head.count] = *p;
         plans[head.count++].why = NULL;
     }
-    head.sum = ampi_cu_sum(ampi_cu_sum(14695981039346656037u, &head, offsetof(ampi_cu_plan_file, sum)), plans, (size_t)head.count * sizeof *plans);
+    head.sum = ampi_cu_sum(ampi_cu_sum(14695981039346656037u, &head, offsetof(ampi_cu_plan_file, sum)), plans,
+        (size_t)head.count * sizeof *plans);
     snprintf(temporary, sizeof temporary, "%s.tmp", path);
     file = fopen(temporary, "wb");
     if (!file) return amp_fail(ctx, AMP_ERR_IO, "%s: cannot write %s", where, temporary);
-    good = fwrite(&head, sizeof head, 1, file) == 1 && fwrite(plans, sizeof *plans, (size_t)head.count, file) == head.count;
+    good = fwrite(&head, sizeof head, 1, file) == 1 &&
+        fwrite(plans, sizeof *plans, (size_t)head.count, file) == head.count;
     good = fclose(file) == 0 && good;
     if (!good || rename(temporary, path) != 0) {
         (void)remove(temporary);
@@ -2377,21 +2799,31 @@ extern "C" amp_status amp_cuda_plans_load(amp_ctx *ctx, const char *path) {
     uint64_t i;
     uint32_t j;
     int good;
-    if (!c) return ctx ? amp_fail(ctx, AMP_ERR_INVALID_ARG, "%s: ctx is not a CUDA context", where) : AMP_ERR_INVALID_ARG;
+    if (!c)
+        return ctx ? amp_fail(ctx, AMP_ERR_INVALID_ARG, "%s: ctx is not a CUDA context", where) : AMP_ERR_INVALID_ARG;
     if (!path) return amp_fail(ctx, AMP_ERR_INVALID_ARG, "%s: path is NULL", where);
     file = fopen(path, "rb");
     if (!file) return amp_fail(ctx, AMP_ERR_IO, "%s: cannot read %s", where, path);
-    good = fread(&head, sizeof head, 1, file) == 1 && memcmp(head.magic, "AMPPLAN1", 8) == 0 && head.count <= AMPI_CU_PLANS && head.plan_bytes == sizeof *plans &&
-           fread(plans, sizeof *plans, (size_t)head.count, file) == head.count && fgetc(file) == EOF &&
-           head.sum == ampi_cu_sum(ampi_cu_sum(14695981039346656037u, &head, offsetof(ampi_cu_plan_file, sum)), plans, (size_t)head.count * sizeof *plans);
+    good = fread(&head, sizeof head, 1, file) == 1 && memcmp(head.magic, "AMPPLAN1", 8) == 0 &&
+        head.count <= AMPI_CU_PLANS && head.plan_bytes == sizeof *plans &&
+        fread(plans, sizeof *plans, (size_t)head.count, file) == head.count && fgetc(file) == EOF &&
+        head.sum ==
+            ampi_cu_sum(ampi_cu_sum(14695981039346656037u, &head, offsetof(ampi_cu_plan_file, sum)), plans,
+                (size_t)head.count * sizeof *plans);
     (void)fclose(file);
-    if (!good) return amp_fail(ctx, AMP_ERR_FORMAT, "%s: %s is not a plan file of this version, or damaged", where, path);
+    if (!good)
+        return amp_fail(ctx, AMP_ERR_FORMAT, "%s: %s is not a plan file of this version, or damaged", where, path);
     ampi_cu_plan_head(c, &mine);
     if (memcmp(&mine, &head, offsetof(ampi_cu_plan_file, count)) != 0)
-        return amp_fail(ctx, AMP_ERR_FORMAT, "%s: %s was made with cuBLASLt %llu on %.63s with %llu SMs; here is %llu, %s, %llu (or the workspace differs)", where, path, (unsigned long long)head.library,
-                        head.device, (unsigned long long)head.sms, (unsigned long long)mine.library, mine.device, (unsigned long long)mine.sms);
+        return amp_fail(ctx, AMP_ERR_FORMAT,
+            "%s: %s was made with cuBLASLt %llu on %.63s with %llu SMs; here is %llu, %s, %llu (or the workspace differs)",
+            where, path, (unsigned long long)head.library, head.device, (unsigned long long)head.sms,
+            (unsigned long long)mine.library, mine.device, (unsigned long long)mine.sms);
     for (i = 0; i < head.count; i++) {
-        for (j = 0; j < AMPI_CU_PLANS && !(c->plans[j].used && memcmp(&c->plans[j].key, &plans[i].key, sizeof plans[i].key) == 0); j++) {}
+        for (j = 0; j < AMPI_CU_PLANS &&
+            !(c->plans[j].used && memcmp(&c->plans[j].key, &plans[i].key, sizeof plans[i].key) == 0);
+            j++) {
+        }
         if (j == AMPI_CU_PLANS) {
             j = c->next_plan;
             c->next_plan = (j + 1u) % AMPI_CU_PLANS;
@@ -2403,20 +2835,24 @@ extern "C" amp_status amp_cuda_plans_load(amp_ctx *ctx, const char *path) {
     return AMP_OK;
 }
 
-static __global__ void __launch_bounds__(AMP_BLOCK, 2) ampi_k_dropout(amp_dropout_desc d, uint64_t threshold, float factor, uint64_t head, uint64_t groups) {
+static __global__ void __launch_bounds__(AMP_BLOCK, 2)
+    ampi_k_dropout(amp_dropout_desc d, uint64_t threshold, float factor, uint64_t head, uint64_t groups) {
     uint64_t me = (uint64_t)blockIdx.x * AMP_BLOCK + threadIdx.x, step = (uint64_t)gridDim.x * AMP_BLOCK, i;
     uint32_t x[8], r[8], k;
     for (i = me; i < groups; i += step) {
         uint64_t at = head + 8u * i;
         ampi_k_load8(x, d.x.data, d.x.dtype, at, 8, 1);
         ampi_k_random8(r, d.rng.seed, d.rng.stream, d.rng.offset + at);
-        for (k = 0; k < 8u; k++) x[k] = ampi_bits(amp_dropout_one(ampi_float(x[k]), r[k], threshold, factor));
+        for (k = 0; k < 8u; k++)
+            x[k] = ampi_bits(amp_dropout_one(ampi_float(x[k]), r[k], threshold, factor));
         ampi_k_nearest8(x, d.y.dtype);
         ampi_k_store8(x, d.y.data, d.y.dtype, at, 8, 1);
     }
     for (i = me; i < d.count - 8u * groups; i += step) {
         uint64_t at = i < head ? i : i + 8u * groups;
-        ampi_k_put(d.y.data, d.y.dtype, at, amp_dropout_one(ampi_k_get(d.x.data, d.x.dtype, at), amp_random(d.rng.seed, d.rng.stream, d.rng.offset + at), threshold, factor));
+        ampi_k_put(d.y.data, d.y.dtype, at,
+            amp_dropout_one(ampi_k_get(d.x.data, d.x.dtype, at),
+                amp_random(d.rng.seed, d.rng.stream, d.rng.offset + at), threshold, factor));
     }
 }
 static amp_status ampi_cu_dropout(amp_ctx *ctx, const amp_dropout_desc *d) {
@@ -2424,7 +2860,9 @@ static amp_status ampi_cu_dropout(amp_ctx *ctx, const amp_dropout_desc *d) {
     uint64_t head = 0, groups = 0;
     amp_status s = ampi_cu_enter(&k, ctx, "amp_dropout");
     ampi_cu_body(d->y.data, d->y.dtype, d->x.data, d->x.dtype, d->count, &head, &groups);
-    if (s == AMP_OK) s = ampi_cu_launch(&k, ampi_cu_grid(k.c, ampi_cu_parts(groups ? groups : d->count, AMP_BLOCK)), ampi_k_dropout, *d, amp_dropout_threshold(d->p), amp_dropout_factor(d->p), head, groups);
+    if (s == AMP_OK)
+        s = ampi_cu_launch(&k, ampi_cu_grid(k.c, ampi_cu_parts(groups ? groups : d->count, AMP_BLOCK)), ampi_k_dropout,
+            *d, amp_dropout_threshold(d->p), amp_dropout_factor(d->p), head, groups);
     return ampi_cu_leave(&k, s);
 }
 
@@ -2432,20 +2870,26 @@ static uint64_t ampi_cu_capture_id(amp_ctx *ctx) { /* never 0 in a capture */
     const ampi_cuda *c = (const ampi_cuda *)amp_ctx_self(ctx);
     cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
     unsigned long long id = 0;
-    if (cudaStreamGetCaptureInfo(c->stream, &status, &id) != cudaSuccess) { (void)cudaGetLastError(); return 0; }
+    if (cudaStreamGetCaptureInfo(c->stream, &status, &id) != cudaSuccess) {
+        (void)cudaGetLastError();
+        return 0;
+    }
     return status == cudaStreamCaptureStatusNone ? 0 : (uint64_t)id + 1;
 }
 
 /* ==== >>table: create, destroy ======================================================================================== */
 
-static size_t ampi_cu_with_bias(size_t workspace) { return ((workspace + 255u) & ~(size_t)255) + AMPI_CU_BIAS; } /* the whole block: a workspace of our own, then biases */
+static size_t ampi_cu_with_bias(size_t workspace) {
+    return ((workspace + 255u) & ~(size_t)255) + AMPI_CU_BIAS;
+} /* the whole block: a workspace of our own, then biases */
 
 static void ampi_cu_drop(ampi_cuda *c) { /* frees what there is, also after a creation that failed half way */
     cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed; /* a capture elsewhere in the thread stays valid */
     cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
     amp_allocator host = c->host;
     int now = -1, capturing;
-    if (cudaGetDevice(&now) != cudaSuccess) now = -1; /* then without switching: pointers and streams know their device */
+    if (cudaGetDevice(&now) != cudaSuccess)
+        now = -1; /* then without switching: pointers and streams know their device */
     if (now >= 0 && now != c->device) (void)cudaSetDevice(c->device);
     (void)cudaThreadExchangeStreamCaptureMode(&mode);
     capturing = cudaStreamIsCapturing(c->stream, &capture) == cudaSuccess && capture != cudaStreamCaptureStatusNone;
@@ -2455,23 +2899,23 @@ static void ampi_cu_drop(ampi_cuda *c) { /* frees what there is, also after a cr
     if (c->own_workspace) ampi_cu_give(c, c->workspace, ampi_cu_with_bias(c->workspace_bytes));
     ampi_cu_give(c, c->scratch, sizeof(ampi_cu_scratch));
     if (c->mirror) (void)cudaFreeHost(c->mirror);
-    if (c->own_stream && c->stream) (void)cudaStreamDestroy(c->stream); /* what is queued on it, frees of a pool, still runs */
+    if (c->own_stream && c->stream)
+        (void)cudaStreamDestroy(c->stream); /* what is queued on it, frees of a pool, still runs */
     (void)cudaThreadExchangeStreamCaptureMode(&mode);
     if (now >= 0 && now != c->device && cudaSetDevice(now) != cudaSuccess) (void)cudaSetDevice(now);
     (void)cudaGetLastError();
-    if (host.free_fn) host.free_fn(c, sizeof *c, host.user);
-    else free(c);
+    if (host.free_fn)
+        host.free_fn(c, sizeof *c, host.user);
+    else
+        free(c);
 }
 static void ampi_cu_destroy(amp_ctx *ctx) { ampi_cu_drop((ampi_cuda *)amp_ctx_self(ctx)); }
 
-static const amp_backend ampi_cu_backend = {
-    (uint32_t)AMP_VERSION, sizeof(amp_backend), ampi_cu_name, ampi_cu_device, ampi_cu_destroy,
-    ampi_cu_alloc, ampi_cu_release, ampi_cu_copy, ampi_cu_zero, ampi_cu_sync, ampi_cu_may_wait,
-    ampi_cu_cast, ampi_cu_finite, ampi_cu_histogram,
-    ampi_cu_inspect, ampi_cu_update, ampi_cu_add, ampi_cu_mirror_create, ampi_cu_mirror_destroy, ampi_cu_poll, ampi_cu_clip, ampi_cu_next_scale,
-    ampi_cu_gemm, ampi_cu_bias_grad, ampi_cu_xent,
-    ampi_cu_capture_id, ampi_cu_dropout
-};
+static const amp_backend ampi_cu_backend = {(uint32_t)AMP_VERSION, sizeof(amp_backend), ampi_cu_name, ampi_cu_device,
+    ampi_cu_destroy, ampi_cu_alloc, ampi_cu_release, ampi_cu_copy, ampi_cu_zero, ampi_cu_sync, ampi_cu_may_wait,
+    ampi_cu_cast, ampi_cu_finite, ampi_cu_histogram, ampi_cu_inspect, ampi_cu_update, ampi_cu_add,
+    ampi_cu_mirror_create, ampi_cu_mirror_destroy, ampi_cu_poll, ampi_cu_clip, ampi_cu_next_scale, ampi_cu_gemm,
+    ampi_cu_bias_grad, ampi_cu_xent, ampi_cu_capture_id, ampi_cu_dropout};
 
 /* Before a context exists, a failure can only go to the logger. */
 static amp_status ampi_cu_refuse(const amp_cuda_desc *d, amp_status s, const char *text) {
@@ -2500,9 +2944,12 @@ static amp_status ampi_cu_make(ampi_cuda *c, const amp_cuda_desc *d) {
     } while (0)
     AMPI_CU_MAKE("cudaSetDevice", cudaSetDevice(c->device));
     AMPI_CU_MAKE("cudaDeviceGetAttribute", cudaDeviceGetAttribute(&c->sms, cudaDevAttrMultiProcessorCount, c->device));
-    AMPI_CU_MAKE("cudaDeviceGetAttribute", cudaDeviceGetAttribute(&threads, cudaDevAttrMaxThreadsPerMultiProcessor, c->device));
-    AMPI_CU_MAKE("cudaDeviceGetAttribute", cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, c->device));
-    AMPI_CU_MAKE("cudaDeviceGetAttribute", cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, c->device));
+    AMPI_CU_MAKE(
+        "cudaDeviceGetAttribute", cudaDeviceGetAttribute(&threads, cudaDevAttrMaxThreadsPerMultiProcessor, c->device));
+    AMPI_CU_MAKE(
+        "cudaDeviceGetAttribute", cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, c->device));
+    AMPI_CU_MAKE(
+        "cudaDeviceGetAttribute", cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, c->device));
     AMPI_CU_MAKE("cudaGetDeviceProperties", cudaGetDeviceProperties(&properties, c->device));
     c->blocks_per_sm = threads / AMP_BLOCK > 0 ? threads / AMP_BLOCK : 1;
     c->arch = 10 * major + minor;
@@ -2547,7 +2994,8 @@ static amp_status ampi_cu_make(ampi_cuda *c, const amp_cuda_desc *d) {
     c->mirror = (ampi_cu_scratch *)p;
     memset(c->mirror, 0, sizeof(ampi_cu_scratch)); /* the ticket starts at 0 */
     c->mirror->scalar[1] = 1.0f;
-    AMPI_CU_MAKE("cudaMemcpyAsync", cudaMemcpyAsync(c->scratch, c->mirror, sizeof(ampi_cu_scratch), cudaMemcpyHostToDevice, c->stream));
+    AMPI_CU_MAKE("cudaMemcpyAsync",
+        cudaMemcpyAsync(c->scratch, c->mirror, sizeof(ampi_cu_scratch), cudaMemcpyHostToDevice, c->stream));
     AMPI_CU_MAKE("cudaStreamSynchronize", cudaStreamSynchronize(c->stream));
 #undef AMPI_CU_MAKE
     return AMP_OK;
@@ -2567,19 +3015,28 @@ extern "C" amp_status amp_cuda_create_checked(amp_ctx **out, int version, size_t
         if (desc->_begin || desc->_end) return AMP_ERR_UNINIT; /* its logger cannot be trusted either */
         d = *desc;
     }
-    if (d.flags & ~(AMP_CUDA_POOL | AMP_CUDA_DEBUG)) return ampi_cu_refuse(&d, AMP_ERR_INVALID_ARG, "amp_cuda_create: desc.flags has an unknown bit");
-    if (!d.allocator.alloc_fn != !d.allocator.free_fn) return ampi_cu_refuse(&d, AMP_ERR_INVALID_ARG, "amp_cuda_create: desc.allocator needs both functions or neither");
-    if (!d.host.alloc_fn != !d.host.free_fn) return ampi_cu_refuse(&d, AMP_ERR_INVALID_ARG, "amp_cuda_create: desc.host needs both functions or neither");
-    if (d.allocator.alloc_fn && (d.flags & AMP_CUDA_POOL)) return ampi_cu_refuse(&d, AMP_ERR_INVALID_ARG, "amp_cuda_create: desc.allocator and AMP_CUDA_POOL exclude each other");
-    if (d.workspace && d.workspace_bytes < 512u) return ampi_cu_refuse(&d, AMP_ERR_INVALID_ARG, "amp_cuda_create: desc.workspace_bytes is less than 512");
+    if (d.flags & ~(AMP_CUDA_POOL | AMP_CUDA_DEBUG))
+        return ampi_cu_refuse(&d, AMP_ERR_INVALID_ARG, "amp_cuda_create: desc.flags has an unknown bit");
+    if (!d.allocator.alloc_fn != !d.allocator.free_fn)
+        return ampi_cu_refuse(
+            &d, AMP_ERR_INVALID_ARG, "amp_cuda_create: desc.allocator needs both functions or neither");
+    if (!d.host.alloc_fn != !d.host.free_fn)
+        return ampi_cu_refuse(&d, AMP_ERR_INVALID_ARG, "amp_cuda_create: desc.host needs both functions or neither");
+    if (d.allocator.alloc_fn && (d.flags & AMP_CUDA_POOL))
+        return ampi_cu_refuse(
+            &d, AMP_ERR_INVALID_ARG, "amp_cuda_create: desc.allocator and AMP_CUDA_POOL exclude each other");
+    if (d.workspace && d.workspace_bytes < 512u)
+        return ampi_cu_refuse(&d, AMP_ERR_INVALID_ARG, "amp_cuda_create: desc.workspace_bytes is less than 512");
     e = cudaGetDeviceCount(&count);
     if (e == cudaSuccess && count > 0) e = cudaGetDevice(&now);
     if (e != cudaSuccess || count < 1) {
         (void)cudaGetLastError();
-        return ampi_cu_refuse_call(&d, ampi_cu_sticky(e) ? AMP_ERR_DEAD : AMP_ERR_NO_CUDA, "cudaGetDeviceCount", e == cudaSuccess ? "no device" : cudaGetErrorName(e));
+        return ampi_cu_refuse_call(&d, ampi_cu_sticky(e) ? AMP_ERR_DEAD : AMP_ERR_NO_CUDA, "cudaGetDeviceCount",
+            e == cudaSuccess ? "no device" : cudaGetErrorName(e));
     }
     if (d.device == AMP_NONE) d.device = now;
-    if (d.device < 0 || d.device >= count) return ampi_cu_refuse(&d, AMP_ERR_INVALID_ARG, "amp_cuda_create: desc.device: there is no such device");
+    if (d.device < 0 || d.device >= count)
+        return ampi_cu_refuse(&d, AMP_ERR_INVALID_ARG, "amp_cuda_create: desc.device: there is no such device");
     c = (ampi_cuda *)(d.host.alloc_fn ? d.host.alloc_fn(sizeof *c, d.host.user) : malloc(sizeof *c));
     if (!c) return ampi_cu_refuse(&d, AMP_ERR_NO_MEMORY, "amp_cuda_create: no host memory");
     memset(c, 0, sizeof *c);
@@ -2635,7 +3092,9 @@ extern "C" amp_stream amp_cuda_stream(const amp_ctx *ctx) {
 extern "C" amp_status amp_cuda_last_error(const amp_ctx *ctx, amp_cuda_error *out) {
     const ampi_cuda *c = ampi_cu_of(ctx);
     if (!out) return AMP_ERR_INVALID_ARG;
-    out->code = 0; out->library = AMP_CUDA_NO_LIBRARY; out->call = "";
+    out->code = 0;
+    out->library = AMP_CUDA_NO_LIBRARY;
+    out->call = "";
     if (!c) return AMP_ERR_INVALID_ARG;
     *out = c->error;
     return AMP_OK;

@@ -16,23 +16,23 @@
 #include "../amp.h"
 #include "common.h"
 #if defined(__unix__)
-#include <dlfcn.h>
-#include <sys/mman.h>
+#  include <dlfcn.h>
+#  include <sys/mman.h>
 #endif
 
 #define MAX_RUNS 16
 
 typedef struct bench_run { /* one contestant of a row */
     const char *name;
-    void      (*fn)(const struct bench_run *);
-    amp_ctx    *ctx;
-    void       *dst;
+    void (*fn)(const struct bench_run *);
+    amp_ctx *ctx;
+    void *dst;
     const void *src;
-    size_t      n, bytes;   /* elements; bytes read + written */
-    amp_dtype   to, from;
+    size_t n, bytes; /* elements; bytes read + written */
+    amp_dtype to, from;
     const amp_cast_desc *desc;
-    void       *extra;
-    double      t[ROUNDS];  /* seconds per call */
+    void *extra;
+    double t[ROUNDS]; /* seconds per call */
 } bench_run;
 
 static FILE *csv;
@@ -45,18 +45,21 @@ static void compete(bench_run *r, int n, int rounds, double slice) {
     for (i = 0; i < n; i++) {
         double t, d;
         r[i].fn(&r[i]);
-        for (reps[i] = 1; ; reps[i] *= 2) {
+        for (reps[i] = 1;; reps[i] *= 2) {
             t = now();
-            for (j = 0; j < reps[i]; j++) r[i].fn(&r[i]);
+            for (j = 0; j < reps[i]; j++)
+                r[i].fn(&r[i]);
             d = now() - t;
             if (d > slice / 2 || reps[i] > 1 << 20) break;
         }
     }
-    for (k = 0; k < rounds; k++) for (i = 0; i < n; i++) {
-        double t = now();
-        for (j = 0; j < reps[i]; j++) r[i].fn(&r[i]);
-        r[i].t[k] = (now() - t) / reps[i];
-    }
+    for (k = 0; k < rounds; k++)
+        for (i = 0; i < n; i++) {
+            double t = now();
+            for (j = 0; j < reps[i]; j++)
+                r[i].fn(&r[i]);
+            r[i].t[k] = (now() - t) / reps[i];
+        }
 }
 
 /* ---- memory ---- */
@@ -69,7 +72,10 @@ static void *pages(size_t bytes) { /* page-aligned, touched */
 #else
     p = malloc(bytes + 4096);
 #endif
-    if (!p) { puts("bench: no memory"); exit(1); }
+    if (!p) {
+        puts("bench: no memory");
+        exit(1);
+    }
     memset(p, 1, bytes);
     return p;
 }
@@ -93,40 +99,54 @@ static void fill(float *x, size_t n) { /* normal-like: sum of 4 uniform numbers 
 
 /* ---- anchors ---- */
 
-static void run_memcpy(const bench_run *r) { memcpy(r->dst, r->src, r->bytes / 2); __asm__ volatile("" : : "r"(r->dst) : "memory"); }
+static void run_memcpy(const bench_run *r) {
+    memcpy(r->dst, r->src, r->bytes / 2);
+    __asm__ volatile("" : : "r"(r->dst) : "memory");
+}
 #if defined(AMPI_X86)
-#define NT_COPY(name, target_, LINE) \
-    __attribute__((target(target_))) static void name(const bench_run *r) { \
-        size_t n = r->bytes / 2, b, i, s, pages = r->extra ? 4 : 1; \
-        char *d = (char *)r->dst; \
-        const char *p = (const char *)r->src; \
-        for (b = 0; b + pages * 4096 <= n; b += pages * 4096) for (i = 0; i < 4096; i += 64) for (s = 0; s < pages; s++) { \
-            char *q = d + b + s * 4096 + i; \
-            const char *f = p + b + s * 4096 + i; \
-            if (pages > 1) _mm_prefetch(f + 16384, _MM_HINT_T0); \
-            LINE; \
-        } \
-        _mm_sfence(); \
-        memcpy(d + b, p + b, n - b); \
-    }
+#  define NT_COPY(name, target_, LINE) \
+      __attribute__((target(target_))) static void name(const bench_run *r) { \
+          size_t n = r->bytes / 2, b, i, s, pages = r->extra ? 4 : 1; \
+          char *d = (char *)r->dst; \
+          const char *p = (const char *)r->src; \
+          for (b = 0; b + pages * 4096 <= n; b += pages * 4096) \
+              for (i = 0; i < 4096; i += 64) \
+                  for (s = 0; s < pages; s++) { \
+                      char *q = d + b + s * 4096 + i; \
+                      const char *f = p + b + s * 4096 + i; \
+                      if (pages > 1) _mm_prefetch(f + 16384, _MM_HINT_T0); \
+                      LINE; \
+                  } \
+          _mm_sfence(); \
+          memcpy(d + b, p + b, n - b); \
+      }
 NT_COPY(nt_512, "avx512f", _mm512_stream_si512((__m512i *)(void *)q, _mm512_loadu_si512(f)))
-NT_COPY(nt_256, "avx2", _mm256_stream_si256((__m256i *)(void *)q, _mm256_loadu_si256((const __m256i *)(const void *)f)); _mm256_stream_si256((__m256i *)(void *)(q + 32), _mm256_loadu_si256((const __m256i *)(const void *)(f + 32))))
+NT_COPY(nt_256, "avx2", _mm256_stream_si256((__m256i *)(void *)q, _mm256_loadu_si256((const __m256i *)(const void *)f));
+    _mm256_stream_si256((__m256i *)(void *)(q + 32), _mm256_loadu_si256((const __m256i *)(const void *)(f + 32))))
 __attribute__((target("avx512f"))) static void read_512(const bench_run *r) {
     const char *a = (const char *)r->src;
     size_t i;
     __m512i x0 = _mm512_setzero_si512(), x1 = x0, x2 = x0, x3 = x0;
     for (i = 0; i + 256 <= r->bytes; i += 256) {
-        x0 = _mm512_or_si512(x0, _mm512_loadu_si512(a + i));       x1 = _mm512_or_si512(x1, _mm512_loadu_si512(a + i + 64));
-        x2 = _mm512_or_si512(x2, _mm512_loadu_si512(a + i + 128)); x3 = _mm512_or_si512(x3, _mm512_loadu_si512(a + i + 192));
+        x0 = _mm512_or_si512(x0, _mm512_loadu_si512(a + i));
+        x1 = _mm512_or_si512(x1, _mm512_loadu_si512(a + i + 64));
+        x2 = _mm512_or_si512(x2, _mm512_loadu_si512(a + i + 128));
+        x3 = _mm512_or_si512(x3, _mm512_loadu_si512(a + i + 192));
     }
     sink = (uint64_t)_mm512_reduce_or_epi64(_mm512_or_si512(_mm512_or_si512(x0, x1), _mm512_or_si512(x2, x3)));
 }
 #endif
-static amp_simd best; /* of this machine: asked once, CPUID is slow in a virtual machine */
+static amp_simd best;                    /* of this machine: asked once, CPUID is slow in a virtual machine */
 static void run_nt(const bench_run *r) { /* r->extra: pages whose lines take turns */
 #if defined(AMPI_X86)
-    if (best == AMP_SIMD_AVX512) { nt_512(r); return; }
-    if (best == AMP_SIMD_AVX2) { nt_256(r); return; }
+    if (best == AMP_SIMD_AVX512) {
+        nt_512(r);
+        return;
+    }
+    if (best == AMP_SIMD_AVX2) {
+        nt_256(r);
+        return;
+    }
 #endif
     run_memcpy(r);
 }
@@ -135,9 +155,17 @@ static void run_read(const bench_run *r) {
     uint64_t a = 0, b = 0, c = 0, d = 0;
     size_t i;
 #if defined(AMPI_X86)
-    if (best == AMP_SIMD_AVX512) { read_512(r); return; }
+    if (best == AMP_SIMD_AVX512) {
+        read_512(r);
+        return;
+    }
 #endif
-    for (i = 0; i + 4 <= r->bytes / 8; i += 4) { a |= p[i]; b |= p[i + 1]; c |= p[i + 2]; d |= p[i + 3]; }
+    for (i = 0; i + 4 <= r->bytes / 8; i += 4) {
+        a |= p[i];
+        b |= p[i + 1];
+        c |= p[i + 2];
+        d |= p[i + 3];
+    }
     sink = a | b | c | d;
 }
 
@@ -154,20 +182,26 @@ static uint16_t half_by_multiplication(uint32_t w) {
 }
 static uint16_t half_by_branches(uint32_t w) {
     uint32_t a = w & 0x7fffffffu, h;
-    if (a >= 0x47800000u) h = a > 0x7f800000u ? 0x7e00u : 0x7c00u;
-    else if (a < 0x38800000u) h = ampi_bits(ampi_float(a) + 0.5f) - 0x3f000000u;
-    else h = (a + 0xc8000fffu + ((a >> 13) & 1u)) >> 13;
+    if (a >= 0x47800000u)
+        h = a > 0x7f800000u ? 0x7e00u : 0x7c00u;
+    else if (a < 0x38800000u)
+        h = ampi_bits(ampi_float(a) + 0.5f) - 0x3f000000u;
+    else
+        h = (a + 0xc8000fffu + ((a >> 13) & 1u)) >> 13;
     return (uint16_t)(h | (w >> 31) << 15);
 }
 static uint32_t float_by_multiplication(uint16_t h) {
     uint32_t w = (uint32_t)h << 16, sign = w & 0x80000000u, twice = w + w;
-    float normal = ampi_float((twice >> 4) + 0x70000000u) * 0x1.0p-112f, sub = ampi_float((twice >> 17) | 0x3f000000u) - 0.5f;
+    float normal = ampi_float((twice >> 4) + 0x70000000u) * 0x1.0p-112f,
+          sub = ampi_float((twice >> 17) | 0x3f000000u) - 0.5f;
     return sign | (twice < 0x08000000u ? ampi_bits(sub) : ampi_bits(normal));
 }
 static uint32_t float_by_branches(uint16_t h) {
     uint32_t a = (uint32_t)(h & 0x7fffu) << 13, e = a & 0x0f800000u, r = a + 0x38000000u;
-    if (e == 0x0f800000u) r += 0x38000000u;
-    else if (e == 0) r = ampi_bits(ampi_float(r + 0x00800000u) - ampi_float(0x38800000u));
+    if (e == 0x0f800000u)
+        r += 0x38000000u;
+    else if (e == 0)
+        r = ampi_bits(ampi_float(r + 0x00800000u) - ampi_float(0x38800000u));
     return r | (uint32_t)(h & 0x8000u) << 16;
 }
 #define PEER(name, in, out, fn) \
@@ -175,7 +209,8 @@ static uint32_t float_by_branches(uint16_t h) {
         const in *s = (const in *)r->src; \
         out *d = (out *)r->dst; \
         size_t i; \
-        for (i = 0; i < r->n; i++) d[i] = fn(s[i]); \
+        for (i = 0; i < r->n; i++) \
+            d[i] = fn(s[i]); \
         __asm__ volatile("" : : "r"(d) : "memory"); \
     }
 PEER(peer_narrow_mul, uint32_t, uint16_t, half_by_multiplication)
@@ -185,32 +220,38 @@ PEER(peer_widen_branch, uint16_t, uint32_t, float_by_branches)
 
 /* ---- verbs ---- */
 
-static void run_cast(const bench_run *r) { if (amp_cast(r->ctx, amp_arr(r->dst, r->to), amp_arr(r->src, r->from), r->n, r->desc) != AMP_OK) wrong = 1; }
+static void run_cast(const bench_run *r) {
+    if (amp_cast(r->ctx, amp_arr(r->dst, r->to), amp_arr(r->src, r->from), r->n, r->desc) != AMP_OK) wrong = 1;
+}
 static void run_finite(const bench_run *r) {
     amp_array a = amp_arrn(r->src, r->from, r->n);
     amp_finite_report f;
-    if (amp_all_finite(r->ctx, &a, 1, &f) != AMP_OK || f.nan + f.inf) wrong = 1;
+    if (amp_all_finite(r->ctx, &f, &a, 1) != AMP_OK || f.nan + f.inf) wrong = 1;
 }
 static void run_unscale(const bench_run *r) {
     amp_array a = amp_arrn(r->dst, r->to, r->n);
-    if (amp_unscale(r->ctx, (amp_scaler *)r->extra, NULL, &a, 1, NULL) != AMP_OK) wrong = 1;
+    if (amp_unscale((amp_scaler *)r->extra, NULL, NULL, &a, 1) != AMP_OK) wrong = 1;
 }
 static void run_histogram(const bench_run *r) {
     amp_array a = amp_arrn(r->src, r->from, r->n);
     amp_histogram h;
-    if (amp_histogram_count(r->ctx, &a, 1, &h) != AMP_OK || h.total != r->n) wrong = 1;
+    if (amp_histogram_count(r->ctx, &h, &a, 1) != AMP_OK || h.total != r->n) wrong = 1;
 }
 
 /* ---- rows ---- */
 
 static const char *const path_name[] = {"auto", "scalar", "sse2", "avx2", "avx512", "neon"};
-static amp_ctx *on[6]; /* one thread each; NULL: not here */
+static amp_ctx *on[6];         /* one thread each; NULL: not here */
 static char *src, *dst, *copy; /* 256 MiB of floats, and twice as much room */
 #define BIG ((size_t)64 << 20)
 
-static void head(const char *title) { printf("\n%s\n  %-34s %-8s %10s %10s %8s %7s %7s %7s  %-8s %s\n", title, "work", "path", "size", "GB/s", "anchor", "ratio", "bests", "target", "", "spread of the ratio, anchor"); }
+static void head(const char *title) {
+    printf("\n%s\n  %-34s %-8s %10s %10s %8s %7s %7s %7s  %-8s %s\n", title, "work", "path", "size", "GB/s", "anchor",
+        "ratio", "bests", "target", "", "spread of the ratio, anchor");
+}
 /* A line: contestant r against the best of the anchors a[0..n). */
-static void line(const char *work, const char *path, size_t size, const bench_run *r, const bench_run *a, int n, int rounds, double target) {
+static void line(const char *work, const char *path, size_t size, const bench_run *r, const bench_run *a, int n,
+    int rounds, double target) {
     double ratio[ROUNDS], gb = (double)r->bytes * 1e-9, m;
     char text[24];
     int k, i, top = 0, quickest = 0; /* anchors by median and by their best round */
@@ -218,20 +259,38 @@ static void line(const char *work, const char *path, size_t size, const bench_ru
         if (quantile(a[i].t, rounds, 0.5) < quantile(a[top].t, rounds, 0.5)) top = i;
         if (quantile(a[i].t, rounds, 0) < quantile(a[quickest].t, rounds, 0)) quickest = i;
     }
-    for (k = 0; k < rounds; k++) ratio[k] = a[top].t[k] * (double)r->bytes / ((double)a[top].bytes * r->t[k]);
+    for (k = 0; k < rounds; k++)
+        ratio[k] = a[top].t[k] * (double)r->bytes / ((double)a[top].bytes * r->t[k]);
     m = quantile(ratio, rounds, 0.5);
-    printf("  %-34s %-8s %10s %10.2f %8.1f %7.3f %7.3f ", work, path, size_text(size, text), gb / quantile(r->t, rounds, 0.5), (double)a[top].bytes * 1e-9 / quantile(a[top].t, rounds, 0.5), m,
-           quantile(a[quickest].t, rounds, 0) * (double)r->bytes / ((double)a[quickest].bytes * quantile(r->t, rounds, 0)));
-    if (target > 0) printf("%7.2f  %s", target, m >= target ? "met    " : "MISSED "); else printf("%7s  %7s", "-", "");
+    printf("  %-34s %-8s %10s %10.2f %8.1f %7.3f %7.3f ", work, path, size_text(size, text),
+        gb / quantile(r->t, rounds, 0.5), (double)a[top].bytes * 1e-9 / quantile(a[top].t, rounds, 0.5), m,
+        quantile(a[quickest].t, rounds, 0) * (double)r->bytes /
+            ((double)a[quickest].bytes * quantile(r->t, rounds, 0)));
+    if (target > 0)
+        printf("%7.2f  %s", target, m >= target ? "met    " : "MISSED ");
+    else
+        printf("%7s  %7s", "-", "");
     printf(" %.3f..%.3f  %s\n", quantile(ratio, rounds, 0.1), quantile(ratio, rounds, 0.9), a[top].name);
-    if (csv) fprintf(csv, "%s,%s,%lu,%.3f,%s,%.3f,%.4f,%.2f,%.4f,%.4f\n", work, path, (unsigned long)size, gb / quantile(r->t, rounds, 0.5), a[top].name,
-                     (double)a[top].bytes * 1e-9 / quantile(a[top].t, rounds, 0.5), m, target, quantile(ratio, rounds, 0.1), quantile(ratio, rounds, 0.9));
+    if (csv)
+        fprintf(csv, "%s,%s,%lu,%.3f,%s,%.3f,%.4f,%.2f,%.4f,%.4f\n", work, path, (unsigned long)size,
+            gb / quantile(r->t, rounds, 0.5), a[top].name,
+            (double)a[top].bytes * 1e-9 / quantile(a[top].t, rounds, 0.5), m, target, quantile(ratio, rounds, 0.1),
+            quantile(ratio, rounds, 0.9));
     fflush(stdout);
 }
-static bench_run contestant(const char *name, void (*fn)(const bench_run *), amp_ctx *ctx, void *d, const void *s, size_t n, size_t bytes, amp_dtype to, amp_dtype from) {
+static bench_run contestant(const char *name, void (*fn)(const bench_run *), amp_ctx *ctx, void *d, const void *s,
+    size_t n, size_t bytes, amp_dtype to, amp_dtype from) {
     bench_run r;
     memset(&r, 0, sizeof r);
-    r.name = name; r.fn = fn; r.ctx = ctx; r.dst = d; r.src = s; r.n = n; r.bytes = bytes; r.to = to; r.from = from;
+    r.name = name;
+    r.fn = fn;
+    r.ctx = ctx;
+    r.dst = d;
+    r.src = s;
+    r.n = n;
+    r.bytes = bytes;
+    r.to = to;
+    r.from = from;
     return r;
 }
 static int four;
@@ -251,71 +310,107 @@ static void make_source(amp_dtype type, size_t n) {
     static amp_dtype made = AMP_F32;
     static size_t made_n = BIG;
     if (made == type && made_n >= n) return;
-    if (type == AMP_F32) fill((float *)(void *)src, n);
+    if (type == AMP_F32)
+        fill((float *)(void *)src, n);
     else { /* blockwise through dst */
         fill((float *)(void *)dst, n);
         if (amp_cast(on[AMP_SIMD_AUTO], amp_arr(src, type), amp_arr(dst, AMP_F32), n, NULL) != AMP_OK) wrong = 1;
     }
-    made = type; made_n = n;
+    made = type;
+    made_n = n;
 }
 static void check_cast(const bench_run *r) { /* against the scalar reference, a sample of the elements */
     size_t i, step = r->n > 1u << 20 ? 997 : 1;
     r->fn(r);
     for (i = 0; i < r->n; i += step) {
-        uint32_t x = ampi_bits(amp_load(r->src, r->from, i)), want = r->to == AMP_F32 ? x :
-            ampi_encode(x, r->to, r->desc ? r->desc->rounding : AMP_NEAREST, r->desc ? amp_random(r->desc->seed, r->desc->stream, r->desc->offset + i) : 0, r->desc && r->desc->saturate), got = 0;
+        uint32_t x = ampi_bits(amp_load(r->src, r->from, i)),
+                 want = r->to == AMP_F32
+            ? x
+            : ampi_encode(x, r->to, r->desc ? r->desc->rounding : AMP_NEAREST,
+                  r->desc ? amp_random(r->desc->seed, r->desc->stream, r->desc->offset + i) : 0,
+                  r->desc && r->desc->saturate),
+                 got = 0;
         memcpy(&got, (const char *)r->dst + i * amp_dtype_size(r->to), amp_dtype_size(r->to));
-        if (amp_dtype_size(r->to) < 4) { uint16_t h; uint8_t b; memcpy(&h, (const char *)r->dst + i * amp_dtype_size(r->to), amp_dtype_size(r->to) == 2 ? 2 : 1); memcpy(&b, (const char *)r->dst + i * amp_dtype_size(r->to), 1); got = amp_dtype_size(r->to) == 2 ? h : b; }
-        if (got != want) { printf("WRONG: %s %s -> %s, element %lu\n", r->name, amp_dtype_name(r->from), amp_dtype_name(r->to), (unsigned long)i); wrong = 1; return; }
+        if (amp_dtype_size(r->to) < 4) {
+            uint16_t h;
+            uint8_t b;
+            memcpy(&h, (const char *)r->dst + i * amp_dtype_size(r->to), amp_dtype_size(r->to) == 2 ? 2 : 1);
+            memcpy(&b, (const char *)r->dst + i * amp_dtype_size(r->to), 1);
+            got = amp_dtype_size(r->to) == 2 ? h : b;
+        }
+        if (got != want) {
+            printf("WRONG: %s %s -> %s, element %lu\n", r->name, amp_dtype_name(r->from), amp_dtype_name(r->to),
+                (unsigned long)i);
+            wrong = 1;
+            return;
+        }
     }
 }
 
 /* One conversion at one size: anchors, every path, peers. target: of the best path. */
-static void cast_row(amp_dtype to, amp_dtype from, size_t n, double target, const amp_cast_desc *desc, const char *note) {
+static void cast_row(
+    amp_dtype to, amp_dtype from, size_t n, double target, const amp_cast_desc *desc, const char *note) {
     bench_run r[MAX_RUNS];
     char work[64];
     size_t bytes = n * (amp_dtype_size(to) + amp_dtype_size(from)), size = n * 4;
     int k, i, p, rounds = rounds_for(bytes), top = 0;
     make_source(from, n);
     i = k = anchors(r, dst, src, bytes);
-    for (p = AMP_SIMD_SCALAR; p < 6; p++) if (on[p] && (p != AMP_SIMD_SCALAR || bytes < (size_t)1 << 24)) {
-        r[k] = contestant(path_name[p], run_cast, on[p], dst, src, n, bytes, to, from);
-        r[k].desc = desc;
-        check_cast(&r[k++]);
-        top = p;
-    }
+    for (p = AMP_SIMD_SCALAR; p < 6; p++)
+        if (on[p] && (p != AMP_SIMD_SCALAR || bytes < (size_t)1 << 24)) {
+            r[k] = contestant(path_name[p], run_cast, on[p], dst, src, n, bytes, to, from);
+            r[k].desc = desc;
+            check_cast(&r[k++]);
+            top = p;
+        }
     compete(r, k, rounds, bytes > (size_t)1 << 24 ? 0 : 3e-4);
     snprintf(work, sizeof work, "%s->%s%s", amp_dtype_name(from), amp_dtype_name(to), note);
-    for (p = i; p < k; p++) line(work, r[p].name, size, &r[p], r, i, rounds, strcmp(r[p].name, path_name[top]) ? 0 : target);
+    for (p = i; p < k; p++)
+        line(work, r[p].name, size, &r[p], r, i, rounds, strcmp(r[p].name, path_name[top]) ? 0 : target);
 }
-static void scalar_row(amp_dtype to, amp_dtype from, double target) { /* portable C against the usual converters, same compiler and flags */
+static void scalar_row(amp_dtype to, amp_dtype from,
+    double target) { /* portable C against the usual converters, same compiler and flags */
     bench_run r[4];
     size_t n = 4096, bytes = n * 6;
     int rounds = rounds_for(bytes), narrow = to == AMP_F16, p, k;
     make_source(from, n);
-    r[0] = contestant("by multiplication", narrow ? peer_narrow_mul : peer_widen_mul, NULL, dst, src, n, bytes, to, from);
-    r[1] = contestant("by branches", narrow ? peer_narrow_branch : peer_widen_branch, NULL, dst, src, n, bytes, to, from);
-    check_cast(&r[0]); check_cast(&r[1]);
-    for (k = 2, p = AMP_SIMD_SCALAR; p <= AMP_SIMD_SSE2; p++) if (on[p]) r[k++] = contestant(path_name[p], run_cast, on[p], dst, src, n, bytes, to, from);
+    r[0] =
+        contestant("by multiplication", narrow ? peer_narrow_mul : peer_widen_mul, NULL, dst, src, n, bytes, to, from);
+    r[1] =
+        contestant("by branches", narrow ? peer_narrow_branch : peer_widen_branch, NULL, dst, src, n, bytes, to, from);
+    check_cast(&r[0]);
+    check_cast(&r[1]);
+    for (k = 2, p = AMP_SIMD_SCALAR; p <= AMP_SIMD_SSE2; p++)
+        if (on[p]) r[k++] = contestant(path_name[p], run_cast, on[p], dst, src, n, bytes, to, from);
     compete(r, k, rounds, 3e-4);
-    for (p = 2; p < k; p++) { /* the first is the one in common use; the second needs inputs of one kind for its speed */
-        line(narrow ? "f32->f16 beside bit tricks" : "f16->f32 beside bit tricks", r[p].name, n * 4, &r[p], r, 1, rounds, target);
-        line(narrow ? "f32->f16 beside bit tricks" : "f16->f32 beside bit tricks", r[p].name, n * 4, &r[p], r + 1, 1, rounds, 0);
+    for (p = 2; p < k;
+        p++) { /* the first is the one in common use; the second needs inputs of one kind for its speed */
+        line(narrow ? "f32->f16 beside bit tricks" : "f16->f32 beside bit tricks", r[p].name, n * 4, &r[p], r, 1,
+            rounds, target);
+        line(narrow ? "f32->f16 beside bit tricks" : "f16->f32 beside bit tricks", r[p].name, n * 4, &r[p], r + 1, 1,
+            rounds, 0);
     }
 }
 
 static void conversions(void) {
     static const size_t sizes[3] = {4096, 131072, BIG};
-    static const struct { amp_dtype to, from; double target[3]; } rows[] = {
-        {AMP_F16, AMP_F32, {0.75, 0, 0.82}}, {AMP_F32, AMP_F16, {0.75, 0, 1.05}}, {AMP_BF16, AMP_F32, {0.29, 0, 0.80}}, {AMP_F32, AMP_BF16, {0, 0, 0}},
-        {AMP_F8E4M3, AMP_F32, {0.12, 0, 0}}, {AMP_F32, AMP_F8E4M3, {0.22, 0, 0}}, {AMP_F8E5M2, AMP_F32, {0.12, 0, 0}}, {AMP_F32, AMP_F8E5M2, {0.22, 0, 0}}};
+    static const struct {
+        amp_dtype to, from;
+        double target[3];
+    } rows[] = {{AMP_F16, AMP_F32, {0.75, 0, 0.82}}, {AMP_F32, AMP_F16, {0.75, 0, 1.05}},
+        {AMP_BF16, AMP_F32, {0.29, 0, 0.80}}, {AMP_F32, AMP_BF16, {0, 0, 0}}, {AMP_F8E4M3, AMP_F32, {0.12, 0, 0}},
+        {AMP_F32, AMP_F8E4M3, {0.22, 0, 0}}, {AMP_F8E5M2, AMP_F32, {0.12, 0, 0}}, {AMP_F32, AMP_F8E5M2, {0.22, 0, 0}}};
     amp_cast_desc sr = AMP_ZERO, sat = AMP_ZERO;
     size_t i, s;
     head("Conversions (size: of the floats; anchor: a copy of the same total bytes)");
-    for (i = 0; i < sizeof rows / sizeof *rows; i++) for (s = 0; s < 3; s++) cast_row(rows[i].to, rows[i].from, sizes[s], rows[i].target[s], NULL, "");
+    for (i = 0; i < sizeof rows / sizeof *rows; i++)
+        for (s = 0; s < 3; s++)
+            cast_row(rows[i].to, rows[i].from, sizes[s], rows[i].target[s], NULL, "");
     cast_row(AMP_F16, AMP_F32, 1024, 0, NULL, " (1024 elements)");
     cast_row(AMP_F32, AMP_F16, 1024, 0, NULL, " (1024 elements)");
-    sr.rounding = AMP_STOCHASTIC; sr.seed = 1; sat.saturate = 1;
+    sr.rounding = AMP_STOCHASTIC;
+    sr.seed = 1;
+    sat.saturate = 1;
     cast_row(AMP_BF16, AMP_F32, 4096, 0, &sr, " stochastic");
     cast_row(AMP_F16, AMP_F32, 4096, 0, &sr, " stochastic");
     cast_row(AMP_F8E4M3, AMP_F32, 4096, 0, &sat, " saturating");
@@ -329,39 +424,60 @@ static void checks(void) {
     static const size_t sizes[3] = {4096, 131072, BIG};
     size_t i, s;
     head("Finite check (anchor: a plain read, 4 accumulators)");
-    for (i = 0; i < 2; i++) for (s = 0; s < 3; s++) {
-        bench_run r[MAX_RUNS];
-        size_t n = sizes[s] * 4 / amp_dtype_size(types[i]), bytes = n * amp_dtype_size(types[i]);
-        int k = 0, p, top = 0, rounds = rounds_for(bytes);
-        make_source(types[i], n > BIG ? BIG : n);
-        if (n > BIG) { n = BIG; bytes = n * amp_dtype_size(types[i]); }
-        r[k++] = contestant("plain read", run_read, NULL, dst, src, n, bytes, types[i], types[i]);
-        for (p = AMP_SIMD_SCALAR; p < 6; p++) if (on[p]) { r[k++] = contestant(path_name[p], run_finite, on[p], dst, src, n, bytes, types[i], types[i]); top = p; }
-        compete(r, k, rounds, bytes > (size_t)1 << 24 ? 0 : 3e-4);
-        for (p = 1; p < k; p++) line(i ? "finite f16" : "finite f32", r[p].name, bytes, &r[p], r, 1, rounds, s == 2 && !strcmp(r[p].name, path_name[top]) ? 0.90 : 0);
-    }
-    head("Unscale + check, in place (anchor: a copy of the same total bytes)");
-    for (i = 0; i < 2; i++) for (s = 0; s < 3; s++) {
-        bench_run r[MAX_RUNS];
-        amp_scaler *scaler[6];
-        size_t n = sizes[s], bytes = n * amp_dtype_size(types[i]) * 2;
-        int a, k, p, top = 0, rounds = rounds_for(bytes);
-        amp_scaler_desc d = AMP_ZERO;
-        d.scale = 1.0f; /* so that repetitions do not change the numbers */
-        make_source(types[i], n);
-        memcpy(dst, src, bytes / 2);
-        a = k = anchors(r, copy, src, bytes);
-        for (p = AMP_SIMD_SCALAR; p < 6; p++) if (on[p]) {
-            if (amp_scaler_create(&scaler[p], on[p], &d) != AMP_OK) { wrong = 1; continue; }
-            r[k] = contestant(path_name[p], run_unscale, on[p], dst, src, n, bytes, types[i], types[i]);
-            r[k++].extra = scaler[p];
-            top = p;
+    for (i = 0; i < 2; i++)
+        for (s = 0; s < 3; s++) {
+            bench_run r[MAX_RUNS];
+            size_t n = sizes[s] * 4 / amp_dtype_size(types[i]), bytes = n * amp_dtype_size(types[i]);
+            int k = 0, p, top = 0, rounds = rounds_for(bytes);
+            make_source(types[i], n > BIG ? BIG : n);
+            if (n > BIG) {
+                n = BIG;
+                bytes = n * amp_dtype_size(types[i]);
+            }
+            r[k++] = contestant("plain read", run_read, NULL, dst, src, n, bytes, types[i], types[i]);
+            for (p = AMP_SIMD_SCALAR; p < 6; p++)
+                if (on[p]) {
+                    r[k++] = contestant(path_name[p], run_finite, on[p], dst, src, n, bytes, types[i], types[i]);
+                    top = p;
+                }
+            compete(r, k, rounds, bytes > (size_t)1 << 24 ? 0 : 3e-4);
+            for (p = 1; p < k; p++)
+                line(i ? "finite f16" : "finite f32", r[p].name, bytes, &r[p], r, 1, rounds,
+                    s == 2 && !strcmp(r[p].name, path_name[top]) ? 0.90 : 0);
         }
-        compete(r, k, rounds, bytes > (size_t)1 << 24 ? 0 : 3e-4);
-        for (p = a; p < k; p++) line(i ? "unscale f16" : "unscale f32", r[p].name, bytes / 2, &r[p], r, a, rounds, s == 2 && !strcmp(r[p].name, path_name[top]) ? 1.0 : 0);
-        if (memcmp(dst, src, bytes / 2)) { puts("WRONG: unscale by 1 changed something"); wrong = 1; }
-        for (p = AMP_SIMD_SCALAR; p < 6; p++) if (on[p]) amp_scaler_destroy(scaler[p]);
-    }
+    head("Unscale + check, in place (anchor: a copy of the same total bytes)");
+    for (i = 0; i < 2; i++)
+        for (s = 0; s < 3; s++) {
+            bench_run r[MAX_RUNS];
+            amp_scaler *scaler[6];
+            size_t n = sizes[s], bytes = n * amp_dtype_size(types[i]) * 2;
+            int a, k, p, top = 0, rounds = rounds_for(bytes);
+            amp_scaler_desc d = AMP_ZERO;
+            d.scale = 1.0f; /* so that repetitions do not change the numbers */
+            make_source(types[i], n);
+            memcpy(dst, src, bytes / 2);
+            a = k = anchors(r, copy, src, bytes);
+            for (p = AMP_SIMD_SCALAR; p < 6; p++)
+                if (on[p]) {
+                    if (amp_scaler_create(&scaler[p], on[p], &d) != AMP_OK) {
+                        wrong = 1;
+                        continue;
+                    }
+                    r[k] = contestant(path_name[p], run_unscale, on[p], dst, src, n, bytes, types[i], types[i]);
+                    r[k++].extra = scaler[p];
+                    top = p;
+                }
+            compete(r, k, rounds, bytes > (size_t)1 << 24 ? 0 : 3e-4);
+            for (p = a; p < k; p++)
+                line(i ? "unscale f16" : "unscale f32", r[p].name, bytes / 2, &r[p], r, a, rounds,
+                    s == 2 && !strcmp(r[p].name, path_name[top]) ? 1.0 : 0);
+            if (memcmp(dst, src, bytes / 2)) {
+                puts("WRONG: unscale by 1 changed something");
+                wrong = 1;
+            }
+            for (p = AMP_SIMD_SCALAR; p < 6; p++)
+                if (on[p]) amp_scaler_destroy(scaler[p]);
+        }
     head("Histogram (anchor: a plain read)");
     for (i = 0; i < 2; i++) {
         bench_run r[MAX_RUNS];
@@ -369,17 +485,25 @@ static void checks(void) {
         int k = 0, p, rounds = rounds_for(bytes);
         make_source(types[i], n);
         r[k++] = contestant("plain read", run_read, NULL, dst, src, n, bytes, types[i], types[i]);
-        for (p = AMP_SIMD_SCALAR; p < 6; p++) if (on[p]) r[k++] = contestant(path_name[p], run_histogram, on[p], dst, src, n, bytes, types[i], types[i]);
+        for (p = AMP_SIMD_SCALAR; p < 6; p++)
+            if (on[p]) r[k++] = contestant(path_name[p], run_histogram, on[p], dst, src, n, bytes, types[i], types[i]);
         compete(r, k, rounds, 3e-4);
-        for (p = 1; p < k; p++) line(i ? "histogram f16" : "histogram f32", r[p].name, bytes, &r[p], r, 1, rounds, 0);
+        for (p = 1; p < k; p++)
+            line(i ? "histogram f16" : "histogram f32", r[p].name, bytes, &r[p], r, 1, rounds, 0);
     }
 }
 
 /* ---- losses, activations, dropout, sums: each path beside a copy of the same bytes, and beside portable C ---- */
 
-static void run_xent(const bench_run *r) { if (amp_softmax_cross_entropy(r->ctx, (const amp_xent *)r->extra) != AMP_OK) wrong = 1; }
-static void run_backward(const bench_run *r) { if (amp_linear_backward(r->ctx, (const amp_linear *)r->extra) != AMP_OK) wrong = 1; }
-static void run_dropout(const bench_run *r) { if (amp_dropout(r->ctx, (const amp_dropout_desc *)r->extra) != AMP_OK) wrong = 1; }
+static void run_xent(const bench_run *r) {
+    if (amp_softmax_cross_entropy(r->ctx, (const amp_xent_desc *)r->extra) != AMP_OK) wrong = 1;
+}
+static void run_backward(const bench_run *r) {
+    if (amp_linear_backward(r->ctx, (const amp_linear_desc *)r->extra) != AMP_OK) wrong = 1;
+}
+static void run_dropout(const bench_run *r) {
+    if (amp_dropout(r->ctx, (const amp_dropout_desc *)r->extra) != AMP_OK) wrong = 1;
+}
 static void run_gelu(const bench_run *r) { /* the inner loop alone: forward, it is part of a product */
     size_t i;
     for (i = 0; i < r->n; i += AMPI_BLOCK) {
@@ -387,70 +511,101 @@ static void run_gelu(const bench_run *r) { /* the inner loop alone: forward, it 
         ampi_cpu_of(r->ctx)->k->act((float *)r->dst + i, AMPI_BLOCK, AMP_GELU);
     }
 }
-static void verb_row(const char *work, void (*fn)(const bench_run *), void *desc, size_t n, size_t bytes, size_t size, const void *result, size_t result_bytes) {
+static void verb_row(const char *work, void (*fn)(const bench_run *), void *desc, size_t n, size_t bytes, size_t size,
+    const void *result, size_t result_bytes) {
     bench_run r[MAX_RUNS];
     int a, k, p, scalar, rounds = rounds_for(bytes);
     char *want = (char *)pages(result_bytes);
     a = k = scalar = anchors(r, copy, src, bytes);
-    for (p = AMP_SIMD_SCALAR; p < 6; p++) if (on[p]) {
-        r[k] = contestant(path_name[p], fn, on[p], dst, src, n, bytes, AMP_F32, AMP_F32);
-        r[k].extra = desc;
-        memcpy(dst, src, result_bytes); /* for those that work in place */
-        fn(&r[k]);
-        if (k == scalar) memcpy(want, result, result_bytes);
-        else if (memcmp(want, result, result_bytes)) { printf("WRONG: %s on %s is not what portable C gives\n", work, path_name[p]); wrong = 1; }
-        k++;
-    }
+    for (p = AMP_SIMD_SCALAR; p < 6; p++)
+        if (on[p]) {
+            r[k] = contestant(path_name[p], fn, on[p], dst, src, n, bytes, AMP_F32, AMP_F32);
+            r[k].extra = desc;
+            memcpy(dst, src, result_bytes); /* for those that work in place */
+            fn(&r[k]);
+            if (k == scalar)
+                memcpy(want, result, result_bytes);
+            else if (memcmp(want, result, result_bytes)) {
+                printf("WRONG: %s on %s is not what portable C gives\n", work, path_name[p]);
+                wrong = 1;
+            }
+            k++;
+        }
     compete(r, k, rounds, bytes > (size_t)1 << 24 ? 0 : 3e-4);
-    for (p = a; p < k; p++) line(work, r[p].name, size, &r[p], r, a, rounds, 0);
-    for (p = scalar + 1; p < k; p++) line(work, r[p].name, size, &r[p], &r[scalar], 1, rounds, 0);
+    for (p = a; p < k; p++)
+        line(work, r[p].name, size, &r[p], r, a, rounds, 0);
+    for (p = scalar + 1; p < k; p++)
+        line(work, r[p].name, size, &r[p], &r[scalar], 1, rounds, 0);
     unpages(want, result_bytes);
 }
 static void functions(void) {
     static int32_t labels[512];
-    static const struct { size_t rows, classes; } shapes[3] = {{512, 10}, {64, 1000}, {16, 50257}};
+    static const struct {
+        size_t rows, classes;
+    } shapes[3] = {{512, 10}, {64, 1000}, {16, 50257}};
     size_t s, n = 131072, i;
-    head("Losses, activations, dropout, sums (anchor: a copy of the bytes that must be read or written, then portable C)");
+    head(
+        "Losses, activations, dropout, sums (anchor: a copy of the bytes that must be read or written, then portable C)");
     for (s = 0; s < 3; s++) {
-        amp_xent e = AMP_ZERO;
+        amp_xent_desc e = AMP_ZERO;
         char work[64];
         size_t count = shapes[s].rows * shapes[s].classes;
         make_source(AMP_F16, count);
-        for (i = 0; i < shapes[s].rows; i++) labels[i] = (int32_t)(amp_random(1, 1, i) % shapes[s].classes);
-        e.rows = shapes[s].rows; e.classes = shapes[s].classes;
-        e.logits = amp_arr(src, AMP_F16); e.dlogits = amp_arr(dst, AMP_F16); e.labels = labels;
-        e.row_loss = (float *)(void *)(copy + BIG * 2); e.loss = e.row_loss + e.rows;
+        for (i = 0; i < shapes[s].rows; i++)
+            labels[i] = (int32_t)(amp_random(1, 1, i) % shapes[s].classes);
+        e.rows = shapes[s].rows;
+        e.classes = shapes[s].classes;
+        e.logits = amp_arr(src, AMP_F16);
+        e.dlogits = amp_arr(dst, AMP_F16);
+        e.labels = labels;
+        e.row_loss = (float *)(void *)(copy + BIG * 2);
+        e.loss = e.row_loss + e.rows;
         snprintf(work, sizeof work, "cross-entropy f16 %u x %u", (unsigned)e.rows, (unsigned)e.classes);
         verb_row(work, run_xent, &e, count, count * 4, count * 2, dst, count * 2);
     }
     for (s = 0; s < 2; s++) {
-        amp_linear l = AMP_ZERO;
+        amp_linear_desc l = AMP_ZERO;
         make_source(AMP_F16, n);
-        l.rows = 1; l.in = 1; l.out = n; l.act = s ? AMP_RELU : AMP_GELU;
-        l.aux = l.y = amp_arr(src, AMP_F16); l.dy = amp_arr(dst, AMP_F16);
+        l.rows = 1;
+        l.in = 1;
+        l.out = n;
+        l.act = s ? AMP_RELU : AMP_GELU;
+        l.aux = l.y = amp_arr(src, AMP_F16);
+        l.dy = amp_arr(dst, AMP_F16);
         verb_row(s ? "relu backward f16" : "gelu backward f16", run_backward, &l, n, n * 6, n * 2, dst, n * 2);
     }
     make_source(AMP_F32, n);
     verb_row("gelu f32 (inner loop)", run_gelu, NULL, n, n * 8, n * 4, dst, n * 4);
     {
         amp_dropout_desc d = AMP_ZERO;
-        amp_linear l = AMP_ZERO;
+        amp_linear_desc l = AMP_ZERO;
         make_source(AMP_F16, n);
-        d.count = n; d.p = 0.1f; d.x = amp_arr(src, AMP_F16); d.y = amp_arr(dst, AMP_F16);
+        d.count = n;
+        d.p = 0.1f;
+        d.x = amp_arr(src, AMP_F16);
+        d.y = amp_arr(dst, AMP_F16);
         verb_row("dropout f16", run_dropout, &d, n, n * 4, n * 2, dst, n * 2);
-        l.rows = 128; l.in = 1; l.out = 1024; l.dy = amp_arr(src, AMP_F16); l.dbias = amp_arr(dst, AMP_F32);
+        l.rows = 128;
+        l.in = 1;
+        l.out = 1024;
+        l.dy = amp_arr(src, AMP_F16);
+        l.dbias = amp_arr(dst, AMP_F32);
         verb_row("column sums f16 128 x 1024", run_backward, &l, n, n * 2, n * 2, dst, 4096);
     }
 }
 
 /* ---- one optimizer step: AdamW on FP32 masters with a half copy and half gradients; 28 bytes per parameter at least, and the
    gradients are read once more for the check ---- */
-typedef struct step_state { amp_params *p; amp_scaler *s; } step_state;
+typedef struct step_state {
+    amp_params *p;
+    amp_scaler *s;
+} step_state;
 static void run_step(const bench_run *r) {
     amp_step_desc d = AMP_ZERO;
     const step_state *t = (const step_state *)r->extra;
-    d.lr = 1e-3f; d.weight_decay = 0.01f;
-    if (amp_step(r->ctx, t->p, t->s, &d) != AMP_OK) wrong = 1;
+    d.lr = 1e-3f;
+    d.weight_decay = 0.01f;
+    if (amp_step(t->p, t->s, &d) != AMP_OK) wrong = 1;
 }
 static void steps(void) {
     static const size_t sizes[2] = {1u << 14, 1u << 24};
@@ -462,44 +617,63 @@ static void steps(void) {
         size_t n = sizes[s];
         int k, a, p, rounds = rounds_for(n * 30);
         a = k = anchors(r, dst, src, n * 30);
-        for (p = AMP_SIMD_SCALAR; p < 6; p++) if (on[p]) {
-            amp_params_desc pd = AMP_ZERO;
-            amp_param_desc d = AMP_ZERO;
-            d.count = n;
-            if (amp_params_create(&state[p].p, on[p], &pd) != AMP_OK || amp_params_add(state[p].p, &d) != AMP_OK || amp_params_commit(state[p].p) != AMP_OK || amp_scaler_create(&state[p].s, on[p], NULL) != AMP_OK) { wrong = 1; return; }
-            make_source(AMP_F32, n);
-            if (amp_cast(on[p], amp_param_grad(state[p].p, 0), amp_arr(src, AMP_F32), n, NULL) != AMP_OK) wrong = 1;
-            r[k] = contestant(path_name[p], run_step, on[p], dst, src, n, n * 30, AMP_F32, AMP_F32);
-            r[k++].extra = &state[p];
-        }
+        for (p = AMP_SIMD_SCALAR; p < 6; p++)
+            if (on[p]) {
+                amp_params_desc pd = AMP_ZERO;
+                amp_param_desc d = AMP_ZERO;
+                d.count = n;
+                if (amp_params_create(&state[p].p, on[p], &pd) != AMP_OK || amp_params_add(state[p].p, &d) != AMP_OK ||
+                    amp_params_commit(state[p].p) != AMP_OK || amp_scaler_create(&state[p].s, on[p], NULL) != AMP_OK) {
+                    wrong = 1;
+                    return;
+                }
+                make_source(AMP_F32, n);
+                if (amp_cast(on[p], amp_param_grad(state[p].p, 0), amp_arr(src, AMP_F32), n, NULL) != AMP_OK) wrong = 1;
+                r[k] = contestant(path_name[p], run_step, on[p], dst, src, n, n * 30, AMP_F32, AMP_F32);
+                r[k++].extra = &state[p];
+            }
         compete(r, k, rounds, s ? 0 : 3e-4);
-        for (p = a; p < k; p++) line("adamw step", r[p].name, n * 4, &r[p], r, a, rounds, 0);
-        for (p = AMP_SIMD_SCALAR; p < 6; p++) if (on[p]) { amp_params_destroy(state[p].p); amp_scaler_destroy(state[p].s); }
+        for (p = a; p < k; p++)
+            line("adamw step", r[p].name, n * 4, &r[p], r, a, rounds, 0);
+        for (p = AMP_SIMD_SCALAR; p < 6; p++)
+            if (on[p]) {
+                amp_params_destroy(state[p].p);
+                amp_scaler_destroy(state[p].s);
+            }
     }
 }
 
 /* The whole optimizer tail at 32 M parameters: amp_step beside a pass over the same arrays without arithmetic, and beside a fused step on
    FP32 weights with a pass that makes the half copy behind it. */
-typedef struct tail { float *w, *m, *v; void *g; uint16_t *h; size_t gsize; } tail;
+typedef struct tail {
+    float *w, *m, *v;
+    void *g;
+    uint16_t *h;
+    size_t gsize;
+} tail;
 #if defined(AMPI_X86) || defined(AMPI_NEON)
-#define PASS(P, T) /* adding 0 keeps the stores */ \
-    T static void P##_pass(const tail *t, size_t n) { \
-        P##_v zero = P##_set(0.0f); \
-        size_t i; \
-        for (i = 0; i < n; i += P##_N) { \
-            P##_v w = P##_add(P##_ldf(t->w + i), zero), m = P##_add(P##_ldf(t->m + i), zero), v = P##_add(P##_ldf(t->v + i), zero); \
-            AMPI_PREFETCH((const char *)t->g + t->gsize * i + 2048); \
-            memcpy(t->h + i, (const char *)t->g + t->gsize * i, 2u * P##_N); \
-            P##_stf(t->w + i, w); P##_stf(t->m + i, m); P##_stf(t->v + i, v); \
-        } \
-    }
+#  define PASS(P, T) /* adding 0 keeps the stores */ \
+      T static void P##_pass(const tail *t, size_t n) { \
+          P##_v zero = P##_set(0.0f); \
+          size_t i; \
+          for (i = 0; i < n; i += P##_N) { \
+              P##_v w = P##_add(P##_ldf(t->w + i), zero), m = P##_add(P##_ldf(t->m + i), zero), \
+                    v = P##_add(P##_ldf(t->v + i), zero); \
+              AMPI_PREFETCH((const char *)t->g + t->gsize * i + 2048); \
+              memcpy(t->h + i, (const char *)t->g + t->gsize * i, 2u * P##_N); \
+              P##_stf(t->w + i, w); \
+              P##_stf(t->m + i, m); \
+              P##_stf(t->v + i, v); \
+          } \
+      }
 #endif
 #if defined(AMPI_X86)
-PASS(ampi_s, AMPI_TS) PASS(ampi_2, AMPI_T2) PASS(ampi_5, AMPI_T5)
+PASS(ampi_s, AMPI_TS)
+PASS(ampi_2, AMPI_T2) PASS(ampi_5, AMPI_T5)
 #elif defined(AMPI_NEON)
 PASS(ampi_n, AMPI_TN)
 #endif
-static void run_pass(const bench_run *r) {
+    static void run_pass(const bench_run *r) {
     const tail *t = (const tail *)r->extra;
 #if defined(AMPI_X86)
     (best == AMP_SIMD_AVX512 ? ampi_5_pass : best == AMP_SIMD_AVX2 ? ampi_2_pass : ampi_s_pass)(t, r->n);
@@ -507,7 +681,12 @@ static void run_pass(const bench_run *r) {
     ampi_n_pass(t, r->n);
 #else
     size_t i;
-    for (i = 0; i < r->n; i++) { t->w[i] += 0.0f; t->m[i] += 0.0f; t->v[i] += 0.0f; memcpy(t->h + i, (const char *)t->g + t->gsize * i, 2); }
+    for (i = 0; i < r->n; i++) {
+        t->w[i] += 0.0f;
+        t->m[i] += 0.0f;
+        t->v[i] += 0.0f;
+        memcpy(t->h + i, (const char *)t->g + t->gsize * i, 2);
+    }
 #endif
 }
 static void run_two(const bench_run *r) { /* a step whose weights have no half copy, then the copy */
@@ -521,11 +700,18 @@ static step_state make_state(amp_ctx *ctx, size_t n, amp_dtype model, amp_dtype 
     amp_param_desc d = AMP_ZERO;
     size_t i, part = (size_t)1 << 20;
     d.count = n;
-    pd.model = model; pd.grad = grad;
-    if (amp_params_create(&s.p, ctx, &pd) != AMP_OK || amp_params_add(s.p, &d) != AMP_OK || amp_params_commit(s.p) != AMP_OK || amp_scaler_create(&s.s, ctx, NULL) != AMP_OK) { puts("bench: no memory"); exit(1); }
+    pd.model = model;
+    pd.grad = grad;
+    if (amp_params_create(&s.p, ctx, &pd) != AMP_OK || amp_params_add(s.p, &d) != AMP_OK ||
+        amp_params_commit(s.p) != AMP_OK || amp_scaler_create(&s.s, ctx, NULL) != AMP_OK) {
+        puts("bench: no memory");
+        exit(1);
+    }
     for (i = 0; i < n; i += part) {
         amp_array g = amp_param_grad(s.p, 0);
-        if (amp_cast(ctx, amp_arr((char *)g.data + i * amp_dtype_size(grad), grad), amp_arr(src, AMP_F32), n - i < part ? n - i : part, NULL) != AMP_OK) wrong = 1;
+        if (amp_cast(ctx, amp_arr((char *)g.data + i * amp_dtype_size(grad), grad), amp_arr(src, AMP_F32),
+                n - i < part ? n - i : part, NULL) != AMP_OK)
+            wrong = 1;
     }
     return s;
 }
@@ -533,7 +719,9 @@ static void tails(void) {
     size_t n = (size_t)(quick ? 8 : 32) << 20, i;
     int g;
     make_source(AMP_F32, BIG);
-    printf("\nAdamW, %u M parameters, FP32 masters, FP16 model copy, one thread: ns per parameter\n  %-10s %-38s %10s %8s %12s %8s\n", (unsigned)(n >> 20), "gradient", "", "ns/param", "GB/s", "time/pass", "target");
+    printf(
+        "\nAdamW, %u M parameters, FP32 masters, FP16 model copy, one thread: ns per parameter\n  %-10s %-38s %10s %8s %12s %8s\n",
+        (unsigned)(n >> 20), "gradient", "", "ns/param", "GB/s", "time/pass", "target");
     for (g = 0; g < 2; g++) {
         amp_dtype grad = g ? AMP_F32 : AMP_F16;
         size_t bytes = n * (g ? 30 : 28);
@@ -542,24 +730,51 @@ static void tails(void) {
         int rounds = quick ? 5 : 11, k, q;
         step_state fused = make_state(on[0], n, AMP_F16, grad), plain = make_state(on[0], n, AMP_F32, grad);
         t.gsize = amp_dtype_size(grad);
-        t.w = (float *)pages(n * 4); t.m = (float *)pages(n * 4); t.v = (float *)pages(n * 4); t.g = pages(n * t.gsize); t.h = (uint16_t *)pages(n * 2);
-        for (i = 0; i < n; i++) t.w[i] = t.m[i] = t.v[i] = 1.0f;
-        r[0] = contestant("pass over the same bytes", run_pass, NULL, NULL, NULL, n, bytes, AMP_F32, AMP_F32); r[0].extra = &t;
-        r[1] = contestant("amp_step", run_step, on[0], NULL, NULL, n, bytes, AMP_F32, AMP_F32); r[1].extra = &fused;
-        r[2] = contestant("amp_step without copy, then amp_cast", run_two, on[0], t.h, NULL, n, bytes, AMP_F32, AMP_F32); r[2].extra = &plain;
+        t.w = (float *)pages(n * 4);
+        t.m = (float *)pages(n * 4);
+        t.v = (float *)pages(n * 4);
+        t.g = pages(n * t.gsize);
+        t.h = (uint16_t *)pages(n * 2);
+        for (i = 0; i < n; i++)
+            t.w[i] = t.m[i] = t.v[i] = 1.0f;
+        r[0] = contestant("pass over the same bytes", run_pass, NULL, NULL, NULL, n, bytes, AMP_F32, AMP_F32);
+        r[0].extra = &t;
+        r[1] = contestant("amp_step", run_step, on[0], NULL, NULL, n, bytes, AMP_F32, AMP_F32);
+        r[1].extra = &fused;
+        r[2] =
+            contestant("amp_step without copy, then amp_cast", run_two, on[0], t.h, NULL, n, bytes, AMP_F32, AMP_F32);
+        r[2].extra = &plain;
         compete(r, 3, rounds, 0);
         for (k = 0; k < 3; k++) {
             double ratio[ROUNDS], x;
-            for (q = 0; q < rounds; q++) ratio[q] = r[k].t[q] / r[k == 2 ? 1 : 0].t[q];
+            for (q = 0; q < rounds; q++)
+                ratio[q] = r[k].t[q] / r[k == 2 ? 1 : 0].t[q];
             x = quantile(ratio, rounds, 0.5);
-            printf("  %-10s %-38s %10.3f %8.1f %7.3f %-4s ", amp_dtype_name(grad), r[k].name, quantile(r[k].t, rounds, 0.5) / (double)n * 1e9, (double)bytes * 1e-9 / quantile(r[k].t, rounds, 0.5), x, k == 2 ? "step" : "pass");
-            if (k) printf("%s %.2f %s", k == 1 ? "<=" : ">=", 1.15, (k == 1 ? x <= 1.15 : x >= 1.15) ? "met   " : "MISSED"); else printf("-             ");
-            printf("  %.3f..%.3f, bests %.3f\n", quantile(ratio, rounds, 0.1), quantile(ratio, rounds, 0.9), quantile(r[k].t, rounds, 0) / quantile(r[k == 2 ? 1 : 0].t, rounds, 0));
-            if (csv) fprintf(csv, "%s,%s,%.4f,%.2f,%.4f,%s\n", amp_dtype_name(grad), r[k].name, quantile(r[k].t, rounds, 0.5) / (double)n * 1e9, (double)bytes * 1e-9 / quantile(r[k].t, rounds, 0.5), x, k == 2 ? "step" : "pass");
+            printf("  %-10s %-38s %10.3f %8.1f %7.3f %-4s ", amp_dtype_name(grad), r[k].name,
+                quantile(r[k].t, rounds, 0.5) / (double)n * 1e9, (double)bytes * 1e-9 / quantile(r[k].t, rounds, 0.5),
+                x, k == 2 ? "step" : "pass");
+            if (k)
+                printf(
+                    "%s %.2f %s", k == 1 ? "<=" : ">=", 1.15, (k == 1 ? x <= 1.15 : x >= 1.15) ? "met   " : "MISSED");
+            else
+                printf("-             ");
+            printf("  %.3f..%.3f, bests %.3f\n", quantile(ratio, rounds, 0.1), quantile(ratio, rounds, 0.9),
+                quantile(r[k].t, rounds, 0) / quantile(r[k == 2 ? 1 : 0].t, rounds, 0));
+            if (csv)
+                fprintf(csv, "%s,%s,%.4f,%.2f,%.4f,%s\n", amp_dtype_name(grad), r[k].name,
+                    quantile(r[k].t, rounds, 0.5) / (double)n * 1e9,
+                    (double)bytes * 1e-9 / quantile(r[k].t, rounds, 0.5), x, k == 2 ? "step" : "pass");
             fflush(stdout);
         }
-        amp_params_destroy(fused.p); amp_scaler_destroy(fused.s); amp_params_destroy(plain.p); amp_scaler_destroy(plain.s);
-        unpages(t.w, n * 4); unpages(t.m, n * 4); unpages(t.v, n * 4); unpages(t.g, n * t.gsize); unpages(t.h, n * 2);
+        amp_params_destroy(fused.p);
+        amp_scaler_destroy(fused.s);
+        amp_params_destroy(plain.p);
+        amp_scaler_destroy(plain.s);
+        unpages(t.w, n * 4);
+        unpages(t.m, n * 4);
+        unpages(t.v, n * 4);
+        unpages(t.g, n * t.gsize);
+        unpages(t.h, n * 2);
     }
 }
 
@@ -568,9 +783,13 @@ static void tails(void) {
 #define CURVES 7
 #define POINTS 9 /* 4 KiB of floats, times 4 each, to 256 MiB */
 static void curve(const char *out) {
-    static const struct { const char *name, *colour; amp_dtype to, from; } c[CURVES] = {
-        {"memcpy", "#888", AMP_F32, AMP_F32}, {"f32 to f16", "#c33", AMP_F16, AMP_F32}, {"f16 to f32", "#36c", AMP_F32, AMP_F16}, {"f32 to bf16", "#e90", AMP_BF16, AMP_F32},
-        {"bf16 to f32", "#0a8", AMP_F32, AMP_BF16}, {"f32 to f8e4m3", "#93c", AMP_F8E4M3, AMP_F32}, {"f8e4m3 to f32", "#563", AMP_F32, AMP_F8E4M3}};
+    static const struct {
+        const char *name, *colour;
+        amp_dtype to, from;
+    } c[CURVES] = {{"memcpy", "#888", AMP_F32, AMP_F32}, {"f32 to f16", "#c33", AMP_F16, AMP_F32},
+        {"f16 to f32", "#36c", AMP_F32, AMP_F16}, {"f32 to bf16", "#e90", AMP_BF16, AMP_F32},
+        {"bf16 to f32", "#0a8", AMP_F32, AMP_BF16}, {"f32 to f8e4m3", "#93c", AMP_F8E4M3, AMP_F32},
+        {"f8e4m3 to f32", "#563", AMP_F32, AMP_F8E4M3}};
     double gb[CURVES][POINTS];
     char path[512], text[24], title[128], labels[POINTS][24];
     chart_line lines[CURVES];
@@ -578,12 +797,14 @@ static void curve(const char *out) {
     size_t n;
     int i, k;
     printf("\nGB/s over size (of the floats), path %s\n  %-14s", path_name[best], "");
-    for (k = 0, n = 1024; k < POINTS; k++, n *= 4) printf("%9s", size_text(n * 4, text));
+    for (k = 0, n = 1024; k < POINTS; k++, n *= 4)
+        printf("%9s", size_text(n * 4, text));
     for (i = 0; i < CURVES; i++) {
         printf("\n  %-14s", c[i].name);
         for (k = 0, n = 1024; k < POINTS; k++, n *= 4) {
             size_t bytes = n * (i ? amp_dtype_size(c[i].to) + amp_dtype_size(c[i].from) : 6);
-            bench_run r = contestant(c[i].name, i ? run_cast : run_memcpy, on[0], dst, src, n, bytes, c[i].to, c[i].from);
+            bench_run r =
+                contestant(c[i].name, i ? run_cast : run_memcpy, on[0], dst, src, n, bytes, c[i].to, c[i].from);
             make_source(i ? c[i].from : AMP_F32, n);
             compete(&r, 1, quick ? 3 : 11, n > (size_t)1 << 22 ? 0 : 2e-4);
             gb[i][k] = (double)bytes * 1e-9 / quantile(r.t, quick ? 3 : 11, 0.5);
@@ -596,20 +817,30 @@ static void curve(const char *out) {
     snprintf(path, sizeof path, "%s/curve.csv", out);
     f = fopen(path, "w");
     if (f) {
-        for (i = 0; i < CURVES; i++) for (k = 0, n = 1024; k < POINTS; k++, n *= 4) fprintf(f, "%s,%lu,%.2f\n", c[i].name, (unsigned long)(n * 4), gb[i][k]);
+        for (i = 0; i < CURVES; i++)
+            for (k = 0, n = 1024; k < POINTS; k++, n *= 4)
+                fprintf(f, "%s,%lu,%.2f\n", c[i].name, (unsigned long)(n * 4), gb[i][k]);
         fclose(f);
     }
     snprintf(path, sizeof path, "%s/curve.svg", out);
-    for (i = 0; i < CURVES; i++) { lines[i].name = c[i].name; lines[i].colour = c[i].colour; lines[i].y = gb[i]; }
-    for (k = 0, n = 1024; k < POINTS; k++, n *= 4) (void)size_text(n * 4, labels[k]);
-    snprintf(title, sizeof title, "amp_cast, one thread, path %s: GB/s read + written, over the size of the floats", path_name[best]);
+    for (i = 0; i < CURVES; i++) {
+        lines[i].name = c[i].name;
+        lines[i].colour = c[i].colour;
+        lines[i].y = gb[i];
+    }
+    for (k = 0, n = 1024; k < POINTS; k++, n *= 4)
+        (void)size_text(n * 4, labels[k]);
+    snprintf(title, sizeof title, "amp_cast, one thread, path %s: GB/s read + written, over the size of the floats",
+        path_name[best]);
     if (chart(path, title, lines, CURVES, labels, POINTS)) puts("bench: the chart could not be written");
 }
 
 /* ---- products ---- */
 
-typedef void (*sgemm_fn)(int order, int ta, int tb, int m, int n, int k, float alpha, const float *a, int lda, const float *b, int ldb, float beta, float *c, int ldc);
-typedef void (*sgemv_fn)(int order, int trans, int m, int n, float alpha, const float *a, int lda, const float *x, int incx, float beta, float *y, int incy);
+typedef void (*sgemm_fn)(int order, int ta, int tb, int m, int n, int k, float alpha, const float *a, int lda,
+    const float *b, int ldb, float beta, float *c, int ldc);
+typedef void (*sgemv_fn)(int order, int trans, int m, int n, float alpha, const float *a, int lda, const float *x,
+    int incx, float beta, float *y, int incy);
 static sgemv_fn sgemv;
 static sgemm_fn find_sgemm(char *name, size_t room) { /* cblas_sgemm of an OpenBLAS with one thread, or NULL */
     sgemm_fn fn = NULL;
@@ -617,7 +848,10 @@ static sgemm_fn find_sgemm(char *name, size_t room) { /* cblas_sgemm of an OpenB
     static const char *const files[] = {"libopenblas.so.0", "libblas.so.3"};
     size_t i;
     /* its best kernels, whatever the environment says and also on CPUs newer than itself */
-    if (best == AMP_SIMD_AVX512) (void)setenv("OPENBLAS_CORETYPE", "SkylakeX", 1); else (void)unsetenv("OPENBLAS_CORETYPE");
+    if (best == AMP_SIMD_AVX512)
+        (void)setenv("OPENBLAS_CORETYPE", "SkylakeX", 1);
+    else
+        (void)unsetenv("OPENBLAS_CORETYPE");
     (void)unsetenv("OPENBLAS_L2_SIZE");
     for (i = 0; i < 2 && !fn; i++) {
         void *h = dlopen(files[i], RTLD_NOW | RTLD_LOCAL), *f, *g;
@@ -625,47 +859,76 @@ static sgemm_fn find_sgemm(char *name, size_t room) { /* cblas_sgemm of an OpenB
         void (*threads)(int);
         if (!h) continue;
         f = dlsym(h, "openblas_set_num_threads");
-        if (f) { memcpy(&threads, &f, sizeof f); threads(1); }
+        if (f) {
+            memcpy(&threads, &f, sizeof f);
+            threads(1);
+        }
         g = dlsym(h, "cblas_sgemv");
         if (g) memcpy(&sgemv, &g, sizeof g);
         g = dlsym(h, "cblas_sgemm");
         if (g) memcpy(&fn, &g, sizeof g);
         snprintf(name, room, "%s", files[i]);
-        f = dlsym(h, "openblas_get_config"); g = dlsym(h, "openblas_get_corename");
-        if (f && g) { memcpy(&config, &f, sizeof f); memcpy(&core, &g, sizeof g); snprintf(name, room, "%.60s, kernels for %.30s", config(), core()); }
+        f = dlsym(h, "openblas_get_config");
+        g = dlsym(h, "openblas_get_corename");
+        if (f && g) {
+            memcpy(&config, &f, sizeof f);
+            memcpy(&core, &g, sizeof g);
+            snprintf(name, room, "%.60s, kernels for %.30s", config(), core());
+        }
     }
 #endif
     return fn;
 }
-typedef struct gemm_case { amp_gemm_desc d; sgemm_fn sgemm; const float *fa, *fb; float *fc; } gemm_case;
-static void run_gemm(const bench_run *r) { const gemm_case *g = (const gemm_case *)r->extra; if (amp_gemm(r->ctx, &g->d) != AMP_OK) wrong = 1; }
+typedef struct gemm_case {
+    amp_gemm_desc d;
+    sgemm_fn sgemm;
+    const float *fa, *fb;
+    float *fc;
+} gemm_case;
+static void run_gemm(const bench_run *r) {
+    const gemm_case *g = (const gemm_case *)r->extra;
+    if (amp_gemm(r->ctx, &g->d) != AMP_OK) wrong = 1;
+}
 static void run_sgemm(const bench_run *r) {
     const gemm_case *g = (const gemm_case *)r->extra;
     int m = (int)g->d.m, n = (int)g->d.n, k = (int)g->d.k;
     g->sgemm(101, 111, g->d.trans_b ? 112 : 111, m, n, k, 1.0f, g->fa, k, g->fb, g->d.trans_b ? k : n, 0.0f, g->fc, n);
 }
 #if defined(AMPI_X86)
-#define PEAK(name, target_, V, SET, FMA, C) /* r->n multiply-adds in 10 chains */ \
-    __attribute__((target(target_))) static void name(const bench_run *r) { \
-        V x = SET(0.5f), y = SET(0.25f), a0 = x, a1 = x, a2 = x, a3 = x, a4 = x, a5 = x, a6 = x, a7 = x, a8 = x, a9 = x; \
-        size_t i; \
-        for (i = 0; i < r->n; i += 10 * sizeof(V) / 4) { \
-            a0 = FMA(x, y, a0); a1 = FMA(x, y, a1); a2 = FMA(x, y, a2); a3 = FMA(x, y, a3); a4 = FMA(x, y, a4); \
-            a5 = FMA(x, y, a5); a6 = FMA(x, y, a6); a7 = FMA(x, y, a7); a8 = FMA(x, y, a8); a9 = FMA(x, y, a9); \
-            __asm__ volatile("" : "+" C(a0), "+" C(a1), "+" C(a2), "+" C(a3), "+" C(a4), "+" C(a5), "+" C(a6), "+" C(a7), "+" C(a8), "+" C(a9)); \
-        } \
-    }
+#  define PEAK(name, target_, V, SET, FMA, C) /* r->n multiply-adds in 10 chains */ \
+      __attribute__((target(target_))) static void name(const bench_run *r) { \
+          V x = SET(0.5f), y = SET(0.25f), a0 = x, a1 = x, a2 = x, a3 = x, a4 = x, a5 = x, a6 = x, a7 = x, a8 = x, \
+            a9 = x; \
+          size_t i; \
+          for (i = 0; i < r->n; i += 10 * sizeof(V) / 4) { \
+              a0 = FMA(x, y, a0); \
+              a1 = FMA(x, y, a1); \
+              a2 = FMA(x, y, a2); \
+              a3 = FMA(x, y, a3); \
+              a4 = FMA(x, y, a4); \
+              a5 = FMA(x, y, a5); \
+              a6 = FMA(x, y, a6); \
+              a7 = FMA(x, y, a7); \
+              a8 = FMA(x, y, a8); \
+              a9 = FMA(x, y, a9); \
+              __asm__ volatile("" \
+                  : "+" C(a0), "+" C(a1), "+" C(a2), "+" C(a3), "+" C(a4), "+" C(a5), "+" C(a6), "+" C(a7), "+" C(a8), \
+                  "+" C(a9)); \
+          } \
+      }
 PEAK(peak_256, "avx2,fma", __m256, _mm256_set1_ps, _mm256_fmadd_ps, "x")
 PEAK(peak_512, "avx512f", __m512, _mm512_set1_ps, _mm512_fmadd_ps, "v")
 #endif
-static double gemm_error(const gemm_case *g) { /* |d - exact| / |exact|, 2-norms over a sample of elements, operands as stored */
+static double gemm_error(
+    const gemm_case *g) { /* |d - exact| / |exact|, 2-norms over a sample of elements, operands as stored */
     double e2 = 0, x2 = 0;
     size_t s, k;
     for (s = 0; s < 400; s++) {
         size_t i = amp_random(3, 1, s) % g->d.m, j = amp_random(3, 2, s) % g->d.n;
         double exact = 0, got = (double)amp_load(g->d.d.data, g->d.d.dtype, i * g->d.n + j);
         for (k = 0; k < g->d.k; k++)
-            exact += (double)amp_load(g->d.a.data, g->d.a.dtype, i * g->d.k + k) * (double)amp_load(g->d.b.data, g->d.b.dtype, g->d.trans_b ? j * g->d.k + k : k * g->d.n + j);
+            exact += (double)amp_load(g->d.a.data, g->d.a.dtype, i * g->d.k + k) *
+                (double)amp_load(g->d.b.data, g->d.b.dtype, g->d.trans_b ? j * g->d.k + k : k * g->d.n + j);
         e2 += (got - exact) * (got - exact);
         x2 += exact * exact;
     }
@@ -678,20 +941,44 @@ static void gemm_row(size_t m, size_t n, size_t k, amp_dtype t, uint32_t trans_b
     int c = 0, first = 0, p, i, peak[6] = {0, 0, 0, 0, 0, 0}, rounds = quick ? 5 : flop > 4e9 ? 9 : 15;
     size_t big = m * k > k * n ? m * k : k * n;
     char work[64];
-    float *fa = (float *)(void *)src, *fb = fa + big, *fc = fb + big; /* float operands, those of dtype t in dst, d behind them */
+    float *fa = (float *)(void *)src, *fb = fa + big,
+          *fc = fb + big; /* float operands, those of dtype t in dst, d behind them */
     memset(&g, 0, sizeof g);
     fill(fa, 2 * big);
-    g.d.m = m; g.d.n = n; g.d.k = k; g.d.trans_b = trans_b;
-    g.d.a = amp_arr(dst, t); g.d.b = amp_arr(dst + big * 4, t); g.d.d = amp_arr(copy, AMP_F32);
-    g.sgemm = sgemm; g.fa = fa; g.fb = fb; g.fc = fc;
-    if (amp_cast(on[0], g.d.a, amp_arr(fa, AMP_F32), m * k, NULL) != AMP_OK || amp_cast(on[0], g.d.b, amp_arr(fb, AMP_F32), k * n, NULL) != AMP_OK) wrong = 1;
-    if (sgemm) { r[c] = contestant("sgemm", run_sgemm, NULL, NULL, NULL, 0, 0, AMP_F32, AMP_F32); r[c++].extra = &g; }
+    g.d.m = m;
+    g.d.n = n;
+    g.d.k = k;
+    g.d.trans_b = trans_b;
+    g.d.a = amp_arr(dst, t);
+    g.d.b = amp_arr(dst + big * 4, t);
+    g.d.d = amp_arr(copy, AMP_F32);
+    g.sgemm = sgemm;
+    g.fa = fa;
+    g.fb = fb;
+    g.fc = fc;
+    if (amp_cast(on[0], g.d.a, amp_arr(fa, AMP_F32), m * k, NULL) != AMP_OK ||
+        amp_cast(on[0], g.d.b, amp_arr(fb, AMP_F32), k * n, NULL) != AMP_OK)
+        wrong = 1;
+    if (sgemm) {
+        r[c] = contestant("sgemm", run_sgemm, NULL, NULL, NULL, 0, 0, AMP_F32, AMP_F32);
+        r[c++].extra = &g;
+    }
 #if defined(AMPI_X86)
-    if (on[AMP_SIMD_AVX2]) { peak[AMP_SIMD_AVX2] = c; r[c++] = contestant("peak", peak_256, NULL, NULL, NULL, (size_t)(flop / 2), 0, AMP_F32, AMP_F32); }
-    if (on[AMP_SIMD_AVX512]) { peak[AMP_SIMD_AVX512] = c; r[c++] = contestant("peak", peak_512, NULL, NULL, NULL, (size_t)(flop / 2), 0, AMP_F32, AMP_F32); }
+    if (on[AMP_SIMD_AVX2]) {
+        peak[AMP_SIMD_AVX2] = c;
+        r[c++] = contestant("peak", peak_256, NULL, NULL, NULL, (size_t)(flop / 2), 0, AMP_F32, AMP_F32);
+    }
+    if (on[AMP_SIMD_AVX512]) {
+        peak[AMP_SIMD_AVX512] = c;
+        r[c++] = contestant("peak", peak_512, NULL, NULL, NULL, (size_t)(flop / 2), 0, AMP_F32, AMP_F32);
+    }
 #endif
     first = c;
-    for (p = AMP_SIMD_SCALAR; p < 6; p++) if (on[p] && !(flop > 3e8 && p <= AMP_SIMD_SSE2)) { r[c] = contestant(path_name[p], run_gemm, on[p], NULL, NULL, 0, (size_t)p, AMP_F32, t); r[c++].extra = &g; }
+    for (p = AMP_SIMD_SCALAR; p < 6; p++)
+        if (on[p] && !(flop > 3e8 && p <= AMP_SIMD_SSE2)) {
+            r[c] = contestant(path_name[p], run_gemm, on[p], NULL, NULL, 0, (size_t)p, AMP_F32, t);
+            r[c++].extra = &g;
+        }
     compete(r, c, rounds, flop > 1e9 ? 0 : 2e-3);
     for (i = first; i < c; i++) {
         double gf = flop * 1e-9 / quantile(r[i].t, rounds, 0.5), of_peak = 0, error, x = 0, want = 0;
@@ -700,17 +987,34 @@ static void gemm_row(size_t m, size_t n, size_t k, amp_dtype t, uint32_t trans_b
         r[i].fn(&r[i]);
         error = gemm_error(&g);
         if (error > 1e-6) wrong = 1;
-        if (peak[r[i].bytes]) { for (p = 0; p < rounds; p++) ratio[p] = r[peak[r[i].bytes]].t[p] / r[i].t[p]; of_peak = quantile(ratio, rounds, 0.5); }
-        for (p = 0; p < rounds && sgemm; p++) ratio[p] = r[0].t[p] / r[i].t[p];
+        if (peak[r[i].bytes]) {
+            for (p = 0; p < rounds; p++)
+                ratio[p] = r[peak[r[i].bytes]].t[p] / r[i].t[p];
+            of_peak = quantile(ratio, rounds, 0.5);
+        }
+        for (p = 0; p < rounds && sgemm; p++)
+            ratio[p] = r[0].t[p] / r[i].t[p];
         if (sgemm) x = quantile(ratio, rounds, 0.5);
         if (!strcmp(r[i].name, path_name[best])) want = target;
-        if (!strcmp(r[i].name, "avx2") && m >= 512) { x = of_peak; want = 0.65; anchor = "peak"; to = peak[AMP_SIMD_AVX2]; }
-        snprintf(work, sizeof work, "%s %lu x %lu x %lu%s", amp_dtype_name(t), (unsigned long)m, (unsigned long)n, (unsigned long)k, trans_b ? " w^T" : "");
-        printf("  %-30s %-8s %8.1f %9.1f %6.2f %8.3f %-6s %6.3f ", work, r[i].name, gf, sgemm ? flop * 1e-9 / quantile(r[0].t, rounds, 0.5) : 0.0, of_peak, x, anchor,
-               sgemm || to ? quantile(r[to].t, rounds, 0) / quantile(r[i].t, rounds, 0) : 0.0);
-        if (want > 0) printf("%6.2f %s", want, x >= want ? "met   " : "MISSED"); else printf("%6s %6s", "-", "");
+        if (!strcmp(r[i].name, "avx2") && m >= 512) {
+            x = of_peak;
+            want = 0.65;
+            anchor = "peak";
+            to = peak[AMP_SIMD_AVX2];
+        }
+        snprintf(work, sizeof work, "%s %lu x %lu x %lu%s", amp_dtype_name(t), (unsigned long)m, (unsigned long)n,
+            (unsigned long)k, trans_b ? " w^T" : "");
+        printf("  %-30s %-8s %8.1f %9.1f %6.2f %8.3f %-6s %6.3f ", work, r[i].name, gf,
+            sgemm ? flop * 1e-9 / quantile(r[0].t, rounds, 0.5) : 0.0, of_peak, x, anchor,
+            sgemm || to ? quantile(r[to].t, rounds, 0) / quantile(r[i].t, rounds, 0) : 0.0);
+        if (want > 0)
+            printf("%6.2f %s", want, x >= want ? "met   " : "MISSED");
+        else
+            printf("%6s %6s", "-", "");
         printf("  %.1e%s\n", error, error > 1e-6 ? " WRONG" : "");
-        if (csv) fprintf(csv, "%s,%s,%.2f,%.2f,%.3f,%s,%.4f,%.2f,%.2e\n", work, r[i].name, gf, sgemm ? flop * 1e-9 / quantile(r[0].t, rounds, 0.5) : 0.0, of_peak, anchor, x, want, error);
+        if (csv)
+            fprintf(csv, "%s,%s,%.2f,%.2f,%.3f,%s,%.4f,%.2f,%.2e\n", work, r[i].name, gf,
+                sgemm ? flop * 1e-9 / quantile(r[0].t, rounds, 0.5) : 0.0, of_peak, anchor, x, want, error);
         fflush(stdout);
     }
 }
@@ -718,7 +1022,10 @@ static void gemm_row(size_t m, size_t n, size_t k, amp_dtype t, uint32_t trans_b
 static void run_sgemv(const bench_run *r) {
     const gemm_case *g = (const gemm_case *)r->extra;
     int n = (int)g->d.n, k = (int)g->d.k; /* y[n] = w[n][k] x, or b[k][n]^T x */
-    if (g->d.trans_b) sgemv(101, 111, n, k, 1.0f, g->fb, k, g->fa, 1, 0.0f, g->fc, 1); else sgemv(101, 112, k, n, 1.0f, g->fb, n, g->fa, 1, 0.0f, g->fc, 1);
+    if (g->d.trans_b)
+        sgemv(101, 111, n, k, 1.0f, g->fb, k, g->fa, 1, 0.0f, g->fc, 1);
+    else
+        sgemv(101, 112, k, n, 1.0f, g->fb, n, g->fa, 1, 0.0f, g->fc, 1);
 }
 static void gemv_row(size_t n, size_t k, amp_dtype t, uint32_t trans_b) {
     static gemm_case g;
@@ -729,30 +1036,52 @@ static void gemv_row(size_t n, size_t k, amp_dtype t, uint32_t trans_b) {
     float *fa = (float *)(void *)src, *fb = fa + k, *fc = (float *)(void *)(copy + n * 4);
     memset(&g, 0, sizeof g);
     fill(fa, k + n * k);
-    g.d.m = 1; g.d.n = n; g.d.k = k; g.d.trans_b = trans_b;
-    g.d.a = amp_arr(dst, t); g.d.b = amp_arr(dst + k * 4, t); g.d.d = amp_arr(copy, AMP_F32);
-    g.fa = fa; g.fb = fb; g.fc = fc;
-    if (amp_cast(on[0], g.d.a, amp_arr(fa, AMP_F32), k, NULL) != AMP_OK || amp_cast(on[0], g.d.b, amp_arr(fb, AMP_F32), k * n, NULL) != AMP_OK) wrong = 1;
+    g.d.m = 1;
+    g.d.n = n;
+    g.d.k = k;
+    g.d.trans_b = trans_b;
+    g.d.a = amp_arr(dst, t);
+    g.d.b = amp_arr(dst + k * 4, t);
+    g.d.d = amp_arr(copy, AMP_F32);
+    g.fa = fa;
+    g.fb = fb;
+    g.fc = fc;
+    if (amp_cast(on[0], g.d.a, amp_arr(fa, AMP_F32), k, NULL) != AMP_OK ||
+        amp_cast(on[0], g.d.b, amp_arr(fb, AMP_F32), k * n, NULL) != AMP_OK)
+        wrong = 1;
     r[c++] = contestant("plain read", run_read, NULL, NULL, g.d.b.data, 0, bytes, AMP_F32, AMP_F32);
-    if (sgemv) { r[c] = contestant("sgemv", run_sgemv, NULL, NULL, NULL, 0, bytes, AMP_F32, AMP_F32); r[c++].extra = &g; }
-    first = c;
-    for (p = AMP_SIMD_SCALAR; p < 6; p++) if (on[p]) {
-        r[c] = contestant(path_name[p], run_gemm, on[p], NULL, NULL, 0, bytes, AMP_F32, t);
-        r[c].extra = &g;
-        r[c].fn(&r[c]);
-        if (gemm_error(&g) > 1e-6) { printf("WRONG: %s\n", path_name[p]); wrong = 1; }
-        c++;
+    if (sgemv) {
+        r[c] = contestant("sgemv", run_sgemv, NULL, NULL, NULL, 0, bytes, AMP_F32, AMP_F32);
+        r[c++].extra = &g;
     }
+    first = c;
+    for (p = AMP_SIMD_SCALAR; p < 6; p++)
+        if (on[p]) {
+            r[c] = contestant(path_name[p], run_gemm, on[p], NULL, NULL, 0, bytes, AMP_F32, t);
+            r[c].extra = &g;
+            r[c].fn(&r[c]);
+            if (gemm_error(&g) > 1e-6) {
+                printf("WRONG: %s\n", path_name[p]);
+                wrong = 1;
+            }
+            c++;
+        }
     compete(r, c, rounds, bytes > (size_t)1 << 24 ? 0 : 3e-4);
-    snprintf(work, sizeof work, "%s 1 x %lu x %lu%s", amp_dtype_name(t), (unsigned long)n, (unsigned long)k, trans_b ? " w^T" : "");
-    for (p = first; p < c; p++) line(work, r[p].name, bytes, &r[p], r, 1, rounds, 0);
-    for (p = first; p < c && sgemv; p++) line(work, r[p].name, bytes, &r[p], r + 1, 1, rounds, 0);
+    snprintf(work, sizeof work, "%s 1 x %lu x %lu%s", amp_dtype_name(t), (unsigned long)n, (unsigned long)k,
+        trans_b ? " w^T" : "");
+    for (p = first; p < c; p++)
+        line(work, r[p].name, bytes, &r[p], r, 1, rounds, 0);
+    for (p = first; p < c && sgemv; p++)
+        line(work, r[p].name, bytes, &r[p], r + 1, 1, rounds, 0);
 }
 static void products(void) {
     char name[128] = "none: install libopenblas0-pthread to compare";
     sgemm_fn sgemm = find_sgemm(name, sizeof name);
-    printf("\nProducts, D in FP32, packing included, one thread. /peak: of multiply-adds alone at this path's width. BLAS: %s\n", name);
-    printf("  %-30s %-8s %8s %9s %6s %8s %-6s %6s %6s %6s  %s\n", "m x n x k", "path", "GFLOP/s", "sgemm", "/peak", "ratio", "to", "bests", "target", "", "error");
+    printf(
+        "\nProducts, D in FP32, packing included, one thread. /peak: of multiply-adds alone at this path's width. BLAS: %s\n",
+        name);
+    printf("  %-30s %-8s %8s %9s %6s %8s %-6s %6s %6s %6s  %s\n", "m x n x k", "path", "GFLOP/s", "sgemm", "/peak",
+        "ratio", "to", "bests", "target", "", "error");
     gemm_row(512, 512, 512, AMP_F16, 0, 1.0, sgemm);
     gemm_row(1024, 1024, 1024, AMP_F16, 0, 1.0, sgemm);
     gemm_row(2048, 2048, 2048, AMP_F16, 0, 0.88, sgemm);
@@ -765,7 +1094,8 @@ static void products(void) {
     gemm_row(128, 128, 128, AMP_F16, 0, 0, sgemm);
     gemm_row(64, 512, 784, AMP_F16, 1, 0, sgemm);
     gemm_row(8, 768, 768, AMP_F16, 1, 0, sgemm);
-    head("One row times a matrix (GB/s of the matrix; anchors: a plain read of its bytes, then sgemv of as many floats, by time)");
+    head(
+        "One row times a matrix (GB/s of the matrix; anchors: a plain read of its bytes, then sgemv of as many floats, by time)");
     gemv_row(768, 768, AMP_F16, 1);
     gemv_row(4096, 4096, AMP_F16, 1);
     gemv_row(4096, 4096, AMP_F16, 0);
@@ -783,7 +1113,8 @@ static void open_paths(void) {
         if (amp_cpu_create(&on[p], &d) != AMP_OK) on[p] = NULL;
     }
     best = ampi_cpu_of(on[AMP_SIMD_AUTO])->k->simd;
-    for (p = 1; p < 6; p++) if (!on[p]) printf("no %s here: its rows are skipped\n", path_name[p]);
+    for (p = 1; p < 6; p++)
+        if (!on[p]) printf("no %s here: its rows are skipped\n", path_name[p]);
 }
 
 int main(int argc, char **argv) {
@@ -791,22 +1122,40 @@ int main(int argc, char **argv) {
     double t;
     int i, gemm = 0, curves = 0, tail_only = 0;
     for (i = 1; i < argc; i++) {
-        if (!strcmp(argv[i], "--out") && i + 1 < argc) out = argv[++i];
-        else if (!strcmp(argv[i], "--part") && i + 1 < argc) part = argv[++i];
-        else if (!strcmp(argv[i], "--quick")) quick = 1;
-        else if (!strcmp(argv[i], "--gemm")) gemm = 1;
-        else if (!strcmp(argv[i], "--curve")) curves = 1;
-        else if (!strcmp(argv[i], "--step")) tail_only = 1;
-        else if (!strcmp(argv[i], "--cpu-time")) clock_used = CLOCK_THREAD_CPUTIME_ID;
-        else { fprintf(stderr, "usage: bench [--gemm | --curve | --step | --part casts|checks|functions|steps] [--quick] [--cpu-time] [--out DIR]\n"); return 2; }
+        if (!strcmp(argv[i], "--out") && i + 1 < argc)
+            out = argv[++i];
+        else if (!strcmp(argv[i], "--part") && i + 1 < argc)
+            part = argv[++i];
+        else if (!strcmp(argv[i], "--quick"))
+            quick = 1;
+        else if (!strcmp(argv[i], "--gemm"))
+            gemm = 1;
+        else if (!strcmp(argv[i], "--curve"))
+            curves = 1;
+        else if (!strcmp(argv[i], "--step"))
+            tail_only = 1;
+        else if (!strcmp(argv[i], "--cpu-time"))
+            clock_used = CLOCK_THREAD_CPUTIME_ID;
+        else {
+            fprintf(stderr,
+                "usage: bench [--gemm | --curve | --step | --part casts|checks|functions|steps] [--quick] [--cpu-time] [--out DIR]\n");
+            return 2;
+        }
     }
     t = now();
     if (gemm) file = "gemm.csv";
     if (tail_only) file = "step.csv";
-    if (out && !curves) { char path[512]; snprintf(path, sizeof path, "%s/%s", out, file); csv = fopen(path, "w"); }
-    if (csv && gemm) fprintf(csv, "work,path,GFLOP/s,sgemm,share of peak,anchor,ratio,target,error\n");
-    else if (csv && tail_only) fprintf(csv, "gradient,work,ns per parameter,GB/s,ratio,to\n");
-    else if (csv) fprintf(csv, "work,path,bytes,GB/s,anchor,anchor GB/s,ratio,target,ratio p10,ratio p90\n");
+    if (out && !curves) {
+        char path[512];
+        snprintf(path, sizeof path, "%s/%s", out, file);
+        csv = fopen(path, "w");
+    }
+    if (csv && gemm)
+        fprintf(csv, "work,path,GFLOP/s,sgemm,share of peak,anchor,ratio,target,error\n");
+    else if (csv && tail_only)
+        fprintf(csv, "gradient,work,ns per parameter,GB/s,ratio,to\n");
+    else if (csv)
+        fprintf(csv, "work,path,bytes,GB/s,anchor,anchor GB/s,ratio,target,ratio p10,ratio p90\n");
     open_paths();
     src = (char *)pages(BIG * 4);
     dst = (char *)pages(BIG * 4);
@@ -814,15 +1163,22 @@ int main(int argc, char **argv) {
     fill((float *)(void *)src, BIG);
     printf("amp %d.%d.%d, %s; compiled by "
 #if defined(__clang__)
-           "clang %d.%d\n", AMP_VERSION_MAJOR, AMP_VERSION_MINOR, AMP_VERSION_PATCH, amp_ctx_device(on[0]), __clang_major__, __clang_minor__);
+           "clang %d.%d\n",
+        AMP_VERSION_MAJOR, AMP_VERSION_MINOR, AMP_VERSION_PATCH, amp_ctx_device(on[0]), __clang_major__,
+        __clang_minor__);
 #elif defined(__GNUC__)
-           "gcc %d.%d\n", AMP_VERSION_MAJOR, AMP_VERSION_MINOR, AMP_VERSION_PATCH, amp_ctx_device(on[0]), __GNUC__, __GNUC_MINOR__);
+           "gcc %d.%d\n",
+        AMP_VERSION_MAJOR, AMP_VERSION_MINOR, AMP_VERSION_PATCH, amp_ctx_device(on[0]), __GNUC__, __GNUC_MINOR__);
 #else
-           "another compiler\n", AMP_VERSION_MAJOR, AMP_VERSION_MINOR, AMP_VERSION_PATCH, amp_ctx_device(on[0]));
+           "another compiler\n",
+        AMP_VERSION_MAJOR, AMP_VERSION_MINOR, AMP_VERSION_PATCH, amp_ctx_device(on[0]));
 #endif
-    if (gemm) products();
-    else if (curves) curve(out);
-    else if (tail_only) tails();
+    if (gemm)
+        products();
+    else if (curves)
+        curve(out);
+    else if (tail_only)
+        tails();
     else {
         if (!part || !strcmp(part, "casts")) conversions();
         if (!part || !strcmp(part, "checks")) checks();

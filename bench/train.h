@@ -14,26 +14,32 @@ typedef struct train_shape {
     size_t vocab, context;      /* 0: mlp */
 } train_shape;
 
-typedef struct train_mode { const char *name; amp_dtype dtype; int scaled; uint32_t flags; } train_mode; /* scaled: with a dynamic loss scale */
+typedef struct train_mode {
+    const char *name;
+    amp_dtype dtype;
+    int scaled;
+    uint32_t flags;
+} train_mode;         /* scaled: with a dynamic loss scale */
 #define TRAIN_MODES 4 /* the last one on GPUs alone */
-static const train_mode train_modes[TRAIN_MODES] = {{"fp32", AMP_F32, 0, 0}, {"fp16", AMP_F16, 1, 0}, {"bf16", AMP_BF16, 0, 0}, {"tf32", AMP_F32, 0, AMP_GEMM_TF32}};
+static const train_mode train_modes[TRAIN_MODES] = {
+    {"fp32", AMP_F32, 0, 0}, {"fp16", AMP_F16, 1, 0}, {"bf16", AMP_BF16, 0, 0}, {"tf32", AMP_F32, 0, AMP_GEMM_TF32}};
 
 #define TRAIN_LAYERS  64
 #define TRAIN_TENSORS 160
 #define TRAIN_BUFFERS 200
 
 typedef struct train_net {
-    amp_ctx      *ctx;
-    amp_params   *params;
-    amp_scaler   *scaler; /* NULL without */
-    amp_linear    layer[TRAIN_LAYERS];
-    size_t        ld_x[TRAIN_LAYERS]; /* elements between rows of the layer's x and dx */
-    int           layers;
-    amp_xent      xent;
+    amp_ctx *ctx;
+    amp_params *params;
+    amp_scaler *scaler; /* NULL without */
+    amp_linear_desc layer[TRAIN_LAYERS];
+    size_t ld_x[TRAIN_LAYERS]; /* elements between rows of the layer's x and dx */
+    int layers;
+    amp_xent_desc xent;
     amp_step_desc step;
-    void         *buffer[TRAIN_BUFFERS];
-    int           buffers;
-    amp_status    failed; /* the first failure while it was made or run */
+    void *buffer[TRAIN_BUFFERS];
+    int buffers;
+    amp_status failed; /* the first failure while it was made or run */
 } train_net;
 
 /* GPT-2's parameters in order: wte (also the last layer's weight), wpe; per block ln1, qkv, projection, ln2, up, down, each weight then
@@ -43,46 +49,74 @@ static size_t gpt2_tensors(size_t width, size_t blocks, size_t vocab, size_t con
     count[n++] = vocab * width;
     count[n++] = context * width;
     for (b = 0; b < blocks; b++) {
-        count[n++] = width;             count[n++] = width;
-        count[n++] = 3 * width * width; count[n++] = 3 * width;
-        count[n++] = width * width;     count[n++] = width;
-        count[n++] = width;             count[n++] = width;
-        count[n++] = 4 * width * width; count[n++] = 4 * width;
-        count[n++] = 4 * width * width; count[n++] = width;
+        count[n++] = width;
+        count[n++] = width;
+        count[n++] = 3 * width * width;
+        count[n++] = 3 * width;
+        count[n++] = width * width;
+        count[n++] = width;
+        count[n++] = width;
+        count[n++] = width;
+        count[n++] = 4 * width * width;
+        count[n++] = 4 * width;
+        count[n++] = 4 * width * width;
+        count[n++] = width;
     }
     count[n++] = width;
     count[n++] = width;
     return n;
 }
-AMP_UNUSED static size_t sum_of(const size_t *count, size_t n) { size_t i, s = 0; for (i = 0; i < n; i++) s += count[i]; return s; }
+AMP_UNUSED
+static size_t sum_of(const size_t *count, size_t n) {
+    size_t i, s = 0;
+    for (i = 0; i < n; i++)
+        s += count[i];
+    return s;
+}
 
-static int train_ok(train_net *t, amp_status s) { if (s != AMP_OK && t->failed == AMP_OK) t->failed = s; return t->failed == AMP_OK; }
+static int train_ok(train_net *t, amp_status s) {
+    if (s != AMP_OK && t->failed == AMP_OK) t->failed = s;
+    return t->failed == AMP_OK;
+}
 static void *train_take(train_net *t, size_t bytes, const char *label) {
     void *p = NULL;
     if (t->failed != AMP_OK) return NULL;
-    if (t->buffers == TRAIN_BUFFERS) { t->failed = AMP_ERR_NO_MEMORY; return NULL; }
+    if (t->buffers == TRAIN_BUFFERS) {
+        t->failed = AMP_ERR_NO_MEMORY;
+        return NULL;
+    }
     if (train_ok(t, amp_alloc(t->ctx, &p, bytes, label))) t->buffer[t->buffers++] = p;
     return p;
 }
-static amp_array train_array(train_net *t, size_t n, amp_dtype type, const char *label) { return amp_arrn(train_take(t, n * amp_dtype_size(type), label), type, n); }
+static amp_array train_array(train_net *t, size_t n, amp_dtype type, const char *label) {
+    return amp_arrn(train_take(t, n * amp_dtype_size(type), label), type, n);
+}
 
 static void train_destroy(train_net *t) {
-    while (t->buffers) (void)amp_free(t->ctx, t->buffer[--t->buffers]);
+    while (t->buffers)
+        (void)amp_free(t->ctx, t->buffer[--t->buffers]);
     amp_scaler_destroy(t->scaler);
     amp_params_destroy(t->params);
     memset(t, 0, sizeof *t);
 }
 
 /* One linear layer: parameters `w` and `w` + 1 (no bias: `bias` 0), input x with rows ld_x apart. dy, dx: of gradients, made by the caller. */
-static amp_array train_layer(train_net *t, size_t rows, size_t in, size_t out, amp_act act, size_t w, int bias, amp_array x, size_t ld_x, amp_dtype type) {
-    amp_linear *l = &t->layer[t->layers];
+static amp_array train_layer(train_net *t, size_t rows, size_t in, size_t out, amp_act act, size_t w, int bias,
+    amp_array x, size_t ld_x, amp_dtype type) {
+    amp_linear_desc *l = &t->layer[t->layers];
     t->ld_x[t->layers++] = ld_x;
     memset(l, 0, sizeof *l);
-    l->rows = rows; l->in = in; l->out = out; l->act = act;
+    l->rows = rows;
+    l->in = in;
+    l->out = out;
+    l->act = act;
     l->x = amp_arr(x.data, type);
     l->w = amp_param_model(t->params, w);
     l->dw = amp_param_grad(t->params, w);
-    if (bias) { l->bias = amp_param_model(t->params, w + 1); l->dbias = amp_param_grad(t->params, w + 1); }
+    if (bias) {
+        l->bias = amp_param_model(t->params, w + 1);
+        l->dbias = amp_param_grad(t->params, w + 1);
+    }
     l->y = train_array(t, rows * out, type, "activations");
     if (act == AMP_GELU) l->aux = train_array(t, rows * out, type, "activations");
     return l->y;
@@ -90,8 +124,10 @@ static amp_array train_layer(train_net *t, size_t rows, size_t in, size_t out, a
 
 /* Weights: random, so that each layer keeps the size of its inputs. A batch of random inputs and labels, made once. */
 static amp_status train_create(train_net *t, amp_ctx *ctx, const train_shape *s, const train_mode *mode) {
-    static const int offset[4] = {4, 6, 10, 12}; /* qkv, projection, up, down within a block's tensors, from its first: 2 + 12 * block */
-    size_t count[TRAIN_TENSORS], from[TRAIN_TENSORS], n = 0, i, most = 0, rows = s->rows, width = s->width, classes = s->vocab ? s->vocab : width;
+    static const int offset[4] = {
+        4, 6, 10, 12}; /* qkv, projection, up, down within a block's tensors, from its first: 2 + 12 * block */
+    size_t count[TRAIN_TENSORS], from[TRAIN_TENSORS], n = 0, i, most = 0, rows = s->rows, width = s->width,
+                                                      classes = s->vocab ? s->vocab : width;
     amp_params_desc pd = AMP_ZERO;
     amp_scaler_desc scaling = AMP_ZERO;
     amp_dtype type = mode->dtype;
@@ -105,14 +141,22 @@ static amp_status train_create(train_net *t, amp_ctx *ctx, const train_shape *s,
     if (s->vocab) {
         n = gpt2_tensors(width, s->layers, s->vocab, s->context, count);
         from[0] = width;
-        for (i = 0; i < s->layers; i++) for (k = 0; k < 4; k++) from[2 + 12 * i + (size_t)offset[k] - 2] = k == 3 ? 4 * width : width;
-    } else for (i = 0; i < s->layers; i++) { count[n++] = width * width; from[2 * i] = width; count[n++] = width; }
+        for (i = 0; i < s->layers; i++)
+            for (k = 0; k < 4; k++)
+                from[2 + 12 * i + (size_t)offset[k] - 2] = k == 3 ? 4 * width : width;
+    } else
+        for (i = 0; i < s->layers; i++) {
+            count[n++] = width * width;
+            from[2 * i] = width;
+            count[n++] = width;
+        }
     pd.model = pd.grad = type;
     if (!train_ok(t, amp_params_create(&t->params, ctx, &pd))) return t->failed;
     for (i = 0; i < n; i++) {
         amp_param_desc d = AMP_ZERO;
         d.count = count[i];
-        d.keep_f32 = s->vocab && i > 1 && (i == n - 1 || i == n - 2 || (i - 2) % 12 < 2 || ((i - 2) % 12 >= 6 && (i - 2) % 12 < 8)); /* layer norms */
+        d.keep_f32 = s->vocab && i > 1 &&
+            (i == n - 1 || i == n - 2 || (i - 2) % 12 < 2 || ((i - 2) % 12 >= 6 && (i - 2) % 12 < 8)); /* layer norms */
         if (!train_ok(t, amp_params_add(t->params, &d))) return t->failed;
         if (count[i] > most) most = count[i];
     }
@@ -121,21 +165,28 @@ static amp_status train_create(train_net *t, amp_ctx *ctx, const train_shape *s,
     unit = (float *)malloc(most * sizeof *unit);
     scaled = (float *)malloc(most * sizeof *scaled);
     label = (int32_t *)malloc(rows * sizeof *label);
-    if (!unit || !scaled || !label) { train_ok(t, AMP_ERR_NO_MEMORY); goto out; }
+    if (!unit || !scaled || !label) {
+        train_ok(t, AMP_ERR_NO_MEMORY);
+        goto out;
+    }
     fill_random(unit, most, 11, 1.0f);
     for (i = 0; i < n; i++) {
-        float f = from[i] ? sqrtf((from[i] == 4 * width || (!s->vocab && i) ? 2.35f : 1.0f) / (float)from[i]) : 0.0f; /* after a GELU: its mean square is 0.425 */
+        float f = from[i] ? sqrtf((from[i] == 4 * width || (!s->vocab && i) ? 2.35f : 1.0f) / (float)from[i])
+                          : 0.0f; /* after a GELU: its mean square is 0.425 */
         size_t e;
         if (from[i] == 0 || !train_ok(t, AMP_OK)) continue;
-        for (e = 0; e < count[i]; e++) scaled[e] = f * unit[(e + 977 * i) % most];
-        train_ok(t, amp_param_write(ctx, t->params, i, scaled));
+        for (e = 0; e < count[i]; e++)
+            scaled[e] = f * unit[(e + 977 * i) % most];
+        train_ok(t, amp_param_write(t->params, i, scaled));
     }
 
     x = train_array(t, rows * width, type, "data");
     if (!train_ok(t, AMP_OK)) goto out;
-    for (i = 0; i < rows * width; i++) amp_store(scaled, type, i, unit[i]); /* in place: never ahead of what is read */
+    for (i = 0; i < rows * width; i++)
+        amp_store(scaled, type, i, unit[i]); /* in place: never ahead of what is read */
     train_ok(t, amp_copy(ctx, x.data, scaled, rows * width * amp_dtype_size(type)));
-    for (i = 0; i < rows; i++) label[i] = (int32_t)(amp_random(5, 1, i) % classes);
+    for (i = 0; i < rows; i++)
+        label[i] = (int32_t)(amp_random(5, 1, i) % classes);
 
     if (s->vocab) {
         for (i = 0; i < s->layers; i++) {
@@ -148,10 +199,14 @@ static amp_status train_create(train_net *t, amp_ctx *ctx, const train_shape *s,
         x = train_layer(t, rows, width, s->vocab, AMP_ACT_NONE, 0, 0, x, width, type);
         third = train_array(t, rows * 3 * width, type, "gradients"); /* two thirds of it stay zero */
         if (train_ok(t, AMP_OK)) train_ok(t, amp_zero(ctx, third.data, rows * 3 * width * amp_dtype_size(type)));
-    } else for (i = 0; i < s->layers; i++) x = train_layer(t, rows, width, width, i + 1 < s->layers ? AMP_GELU : AMP_ACT_NONE, 2 * i, 1, x, width, type);
+    } else
+        for (i = 0; i < s->layers; i++)
+            x = train_layer(
+                t, rows, width, width, i + 1 < s->layers ? AMP_GELU : AMP_ACT_NONE, 2 * i, 1, x, width, type);
 
     /* a layer's dx is the dy of the layer before it; two arrays take turns. The logits become their own gradient */
-    for (k = 0; k < 2; k++) dy[k] = train_array(t, rows * width * (s->vocab ? 4 : 1), type, "gradients");
+    for (k = 0; k < 2; k++)
+        dy[k] = train_array(t, rows * width * (s->vocab ? 4 : 1), type, "gradients");
     t->layer[t->layers - 1].dy = x;
     for (k = 0; k < t->layers; k++) {
         t->layer[k].flags = mode->flags;
@@ -159,8 +214,11 @@ static amp_status train_create(train_net *t, amp_ctx *ctx, const train_shape *s,
         t->layer[k].before = &t->layer[k - 1]; /* GELU's gradient and the bias gradient in the product that makes dx */
         t->layer[k - 1].fused = 1;
     }
-    for (k = t->layers - 1; k > 0; k--) t->layer[k].dx = t->layer[k - 1].dy = t->ld_x[k] != t->layer[k].in ? amp_arr(third.data, type) : amp_arr(dy[k & 1].data, type);
-    t->xent.rows = rows; t->xent.classes = classes;
+    for (k = t->layers - 1; k > 0; k--)
+        t->layer[k].dx = t->layer[k - 1].dy =
+            t->ld_x[k] != t->layer[k].in ? amp_arr(third.data, type) : amp_arr(dy[k & 1].data, type);
+    t->xent.rows = rows;
+    t->xent.classes = classes;
     t->xent.logits = t->xent.dlogits = amp_arr(x.data, type);
     t->xent.labels = (const int32_t *)train_take(t, rows * sizeof(int32_t), "data");
     t->xent.row_loss = (float *)train_take(t, rows * sizeof(float), "data");
@@ -174,7 +232,9 @@ static amp_status train_create(train_net *t, amp_ctx *ctx, const train_shape *s,
     t->xent.scaler = t->scaler;
     t->step.lr = 0.1f / (float)width; /* a step of Adam moves all weights of a neuron alike: the wider, the less */
 out:
-    free(unit); free(scaled); free(label);
+    free(unit);
+    free(scaled);
+    free(label);
     return t->failed;
 }
 
@@ -184,25 +244,55 @@ static amp_status train_products(train_net *t, int loss) {
     amp_status s = AMP_OK;
     int k;
     for (k = 0; k < t->layers && s == AMP_OK; k++) {
-        const amp_linear *l = &t->layer[k];
+        const amp_linear_desc *l = &t->layer[k];
         amp_gemm_desc g = AMP_ZERO;
-        if (t->ld_x[k] == l->in) { s = amp_linear_forward(ctx, l); continue; }
-        g.m = l->rows; g.n = l->out; g.k = l->in; g.a = l->x; g.lda = t->ld_x[k]; g.b = l->w; g.trans_b = 1; g.bias = l->bias; g.d = l->y; g.flags = l->flags;
+        if (t->ld_x[k] == l->in) {
+            s = amp_linear_forward(ctx, l);
+            continue;
+        }
+        g.m = l->rows;
+        g.n = l->out;
+        g.k = l->in;
+        g.a = l->x;
+        g.lda = t->ld_x[k];
+        g.b = l->w;
+        g.trans_b = 1;
+        g.bias = l->bias;
+        g.d = l->y;
+        g.flags = l->flags;
         s = amp_gemm(ctx, &g);
     }
     if (s == AMP_OK && loss) s = amp_softmax_cross_entropy(ctx, &t->xent);
     for (k = t->layers - 1; k >= 0 && s == AMP_OK; k--) {
-        const amp_linear *l = &t->layer[k];
-        amp_linear sums;
+        const amp_linear_desc *l = &t->layer[k];
+        amp_linear_desc sums;
         amp_gemm_desc g = AMP_ZERO;
-        if (t->ld_x[k] == l->in) { s = amp_linear_backward(ctx, l); continue; }
+        if (t->ld_x[k] == l->in) {
+            s = amp_linear_backward(ctx, l);
+            continue;
+        }
         sums = *l;
         sums.dw.data = sums.dx.data = NULL;
         s = amp_linear_backward(ctx, &sums);
-        g.m = l->out; g.n = l->in; g.k = l->rows; g.a = l->dy; g.trans_a = 1; g.b = l->x; g.ldb = t->ld_x[k]; g.d = l->dw; g.flags = l->flags;
+        g.m = l->out;
+        g.n = l->in;
+        g.k = l->rows;
+        g.a = l->dy;
+        g.trans_a = 1;
+        g.b = l->x;
+        g.ldb = t->ld_x[k];
+        g.d = l->dw;
+        g.flags = l->flags;
         if (s == AMP_OK) s = amp_gemm(ctx, &g);
         memset(&g, 0, sizeof g);
-        g.m = l->rows; g.n = l->in; g.k = l->out; g.a = l->dy; g.b = l->w; g.d = l->dx; g.ldd = t->ld_x[k]; g.flags = l->flags;
+        g.m = l->rows;
+        g.n = l->in;
+        g.k = l->out;
+        g.a = l->dy;
+        g.b = l->w;
+        g.d = l->dx;
+        g.ldd = t->ld_x[k];
+        g.flags = l->flags;
         if (s == AMP_OK) s = amp_gemm(ctx, &g);
     }
     return s;
@@ -210,14 +300,17 @@ static amp_status train_products(train_net *t, int loss) {
 /* A whole step, all of class enqueue, so it can be captured in a graph. */
 static amp_status train_step(train_net *t) {
     amp_status s = train_products(t, 1);
-    return s == AMP_OK ? amp_step(t->ctx, t->params, t->scaler, &t->step) : s;
+    return s == AMP_OK ? amp_step(t->params, t->scaler, &t->step) : s;
 }
-AMP_UNUSED static amp_status train_tune(train_net *t) { /* finds the fastest algorithm of each product; nothing is computed */
+AMP_UNUSED
+static amp_status train_tune(train_net *t) { /* finds the fastest algorithm of each product; nothing is computed */
     amp_status s;
     int k;
-    for (k = 0; k < t->layers; k++) t->layer[k].flags |= AMP_GEMM_TUNE;
+    for (k = 0; k < t->layers; k++)
+        t->layer[k].flags |= AMP_GEMM_TUNE;
     s = train_products(t, 0);
-    for (k = 0; k < t->layers; k++) t->layer[k].flags &= ~AMP_GEMM_TUNE;
+    for (k = 0; k < t->layers; k++)
+        t->layer[k].flags &= ~AMP_GEMM_TUNE;
     return s;
 }
 static float train_loss(train_net *t) { /* of the last step */
@@ -228,28 +321,39 @@ static float train_loss(train_net *t) { /* of the last step */
 
 /* ---- the part: rows of time and memory ---- */
 
-typedef struct train_graph { train_net *net; void *exec; } train_graph;
+typedef struct train_graph {
+    train_net *net;
+    void *exec;
+} train_graph;
 typedef struct train_device { /* what differs between contexts */
     const char *name;
     amp_status (*open)(amp_ctx **ctx);
-    int        (*capture)(train_graph *g);       /* records a step of g->net; 0: it could not. NULL: this context has no graphs */
+    int (*capture)(train_graph *g); /* records a step of g->net; 0: it could not. NULL: this context has no graphs */
     amp_status (*replay)(const train_graph *g);
-    void       (*forget)(train_graph *g);
-    double     to_fp32, to_eager, to_compiled;   /* targets; 0: none */
+    void (*forget)(train_graph *g);
+    double to_fp32, to_eager, to_compiled; /* targets; 0: none */
 } train_device;
 static const train_device *train_on;
 
-static void run_train(const contest *r) { train_net *t = (train_net *)r->x; train_ok(t, train_step(t)); }
-static void run_replay(const contest *r) { train_graph *g = (train_graph *)r->x; train_ok(g->net, train_on->replay(g)); }
+static void run_train(const contest *r) {
+    train_net *t = (train_net *)r->x;
+    train_ok(t, train_step(t));
+}
+static void run_replay(const contest *r) {
+    train_graph *g = (train_graph *)r->x;
+    train_ok(g->net, train_on->replay(g));
+}
 
 /* Rows of one mode of ours: beside another of ours (NULL: its time alone), and beside the peer's modes that go with it.
    peers: fp32, AMP FP16, compiled, AMP BF16, compiled, TF32. */
-static void train_row(const train_device *device, const char *what, const char *size, const contest *mine, const contest *than, int m,
-                      const contest *peers, int rounds, int eager) {
+static void train_row(const train_device *device, const char *what, const char *size, const contest *mine,
+    const contest *than, int m, const contest *peers, int rounds, int eager) {
     if (!than) than = mine;
     (void)row(what, size, MILLISECONDS, mine, than, 1, rounds, eager && m > 0 && m < 3 ? device->to_fp32 : 0);
-    if (m == 0) (void)row(what, size, MILLISECONDS, mine, peers, 1, rounds, 0);
-    else if (m == 3) (void)row(what, size, MILLISECONDS, mine, peers + 5, 1, rounds, 0);
+    if (m == 0)
+        (void)row(what, size, MILLISECONDS, mine, peers, 1, rounds, 0);
+    else if (m == 3)
+        (void)row(what, size, MILLISECONDS, mine, peers + 5, 1, rounds, 0);
     else {
         (void)row(what, size, MILLISECONDS, mine, peers + 2 * m - 1, 1, rounds, device->to_eager);
         (void)row(what, size, MILLISECONDS, mine, peers + 2 * m, 1, rounds, device->to_compiled);
@@ -264,22 +368,27 @@ static void train_on_cpu(const train_shape *s, const train_mode *mode, int steps
     *first = *last = 0;
     if (amp_cpu_create(&ctx, NULL) != AMP_OK) return;
     if (train_create(&net, ctx, s, mode) == AMP_OK)
-        for (k = 0; k < steps && train_ok(&net, train_step(&net)); k++) { *last = train_loss(&net); if (k == 0) *first = *last; }
+        for (k = 0; k < steps && train_ok(&net, train_step(&net)); k++) {
+            *last = train_loss(&net);
+            if (k == 0) *first = *last;
+        }
     train_destroy(&net);
     amp_ctx_destroy(ctx);
 }
 static int near_loss(float a, float b, float share) { return amp_is_finite(a) && fabsf(a - b) <= share * b; }
 
 /* One model in every mode, beside the peer's. */
-AMP_UNUSED static void train_rows(const train_device *device, const train_shape *s, int steps, int rounds) {
+AMP_UNUSED
+static void train_rows(const train_device *device, const train_shape *s, int steps, int rounds) {
     static const char *const peer_mode[6] = {"fp32", "amp", "amp-compiled", "bf16", "bf16-compiled", "tf32"};
-    static const char *const peer_name[6] = {"torch fp32", "torch AMP fp16", "torch AMP fp16 compiled", "torch AMP bf16", "torch AMP bf16 compiled",
-                                             "torch fp32 with TF32"};
+    static const char *const peer_name[6] = {"torch fp32", "torch AMP fp16", "torch AMP fp16 compiled",
+        "torch AMP bf16", "torch AMP bf16 compiled", "torch fp32 with TF32"};
     static train_net net[TRAIN_MODES];
     static contest peer[6], r[2 * TRAIN_MODES + 6]; /* of a mode: eager, graph; then the peer's */
     train_graph graph[TRAIN_MODES], tuned[TRAIN_MODES];
     uint64_t skipped[TRAIN_MODES];
-    int at[TRAIN_MODES], made[TRAIN_MODES], n = 0, m, k, modes = device->capture ? TRAIN_MODES : TRAIN_MODES - 1; /* at: place in r, or -1 */
+    int at[TRAIN_MODES], made[TRAIN_MODES],
+        n = 0, m, k, modes = device->capture ? TRAIN_MODES : TRAIN_MODES - 1; /* at: place in r, or -1 */
     double bytes[TRAIN_MODES], peer_bytes;
     float full = 0; /* the first loss in FP32 */
     amp_step_record record;
@@ -289,10 +398,13 @@ AMP_UNUSED static void train_rows(const train_device *device, const train_shape 
     memset(graph, 0, sizeof graph);
     memset(tuned, 0, sizeof tuned);
     memset(ctx, 0, sizeof ctx);
-    snprintf(size, sizeof size, "%lux%lu, %lu rows", (unsigned long)s->layers, (unsigned long)s->width, (unsigned long)s->rows);
+    snprintf(size, sizeof size, "%lux%lu, %lu rows", (unsigned long)s->layers, (unsigned long)s->width,
+        (unsigned long)s->rows);
     for (m = 0; m < modes; m++) {
         float first = 0, last = 0, want, want_last;
-        at[m] = -1; made[m] = 0; bytes[m] = 0;
+        at[m] = -1;
+        made[m] = 0;
+        bytes[m] = 0;
         snprintf(what, sizeof what, "%s %s", s->name, train_modes[m].name);
         if (!fine(NULL, device->open(&ctx[m]), "a context")) continue;
         made[m] = 1;
@@ -319,21 +431,28 @@ AMP_UNUSED static void train_rows(const train_device *device, const train_shape 
         net[m].step.lr = 0; /* from here on the weights stay, and so do the numbers in every product */
         net[m].step.weight_decay = 0;
         train_ok(&net[m], amp_sync(ctx[m]));
-        train_ok(&net[m], amp_step_poll(ctx[m], net[m].params, &record));
+        train_ok(&net[m], amp_step_poll(net[m].params, &record));
         skipped[m] = record.skipped;
-        bytes[m] = (double)amp_ledger_find(ctx[m], "total").peak / 1048576.0; /* now: tuning takes memory for a moment */
+        bytes[m] =
+            (double)amp_ledger_find(ctx[m], "total").peak / 1048576.0; /* now: tuning takes memory for a moment */
         at[m] = n;
         memset(&r[n], 0, 2 * sizeof *r);
-        r[n].name = train_modes[m].name; r[n].fn = run_train; r[n].ctx = ctx[m]; r[n].x = &net[m]; r[n].work = 1;
+        r[n].name = train_modes[m].name;
+        r[n].fn = run_train;
+        r[n].ctx = ctx[m];
+        r[n].x = &net[m];
+        r[n].work = 1;
         r[n + 1] = r[n];
         graph[m].net = tuned[m].net = &net[m];
-        r[n + 1].fn = run_replay; r[n + 1].x = &graph[m];
+        r[n + 1].fn = run_replay;
+        r[n + 1].x = &graph[m];
         r[n + 1].failed = !device->capture || !device->capture(&graph[m]);
         n += 2;
     }
     for (k = 0; k < 6; k++) {
-        snprintf(key, sizeof key, "train %s %lu %lu %lu %lu %lu %s", s->name, (unsigned long)s->rows, (unsigned long)s->width, (unsigned long)s->layers,
-                 (unsigned long)s->vocab, (unsigned long)s->context, peer_mode[k]);
+        snprintf(key, sizeof key, "train %s %lu %lu %lu %lu %lu %s", s->name, (unsigned long)s->rows,
+            (unsigned long)s->width, (unsigned long)s->layers, (unsigned long)s->vocab, (unsigned long)s->context,
+            peer_mode[k]);
         r[n + k] = peer_contest(peer_name[k], key, 1);
         if (k == 5 && !device->capture) r[n + k].failed = 1; /* only GPUs have TF32 */
     }
@@ -347,13 +466,15 @@ AMP_UNUSED static void train_rows(const train_device *device, const train_shape 
         snprintf(what, sizeof what, "%s %s, graph", s->name, train_modes[m].name);
         if (!r[at[m] + 1].failed) train_row(device, what, size, &r[at[m] + 1], fp32, m, peer, rounds, 0);
     }
-    if (device->capture) { /* once more with tuned products: the first graph keeps the algorithms that it was captured with */
+    if (device
+            ->capture) { /* once more with tuned products: the first graph keeps the algorithms that it was captured with */
         for (m = 0; m < modes; m++) {
             if (at[m] < 0 || r[at[m] + 1].failed) continue;
             r[at[m]] = r[at[m] + 1];
             r[at[m]].name = "the same, not tuned";
             r[at[m] + 1].x = &tuned[m];
-            r[at[m] + 1].failed = !fine(ctx[m], train_tune(&net[m]), "tuning") || !fine(ctx[m], train_step(&net[m]), "a tuned step") || !device->capture(&tuned[m]);
+            r[at[m] + 1].failed = !fine(ctx[m], train_tune(&net[m]), "tuning") ||
+                !fine(ctx[m], train_step(&net[m]), "a tuned step") || !device->capture(&tuned[m]);
         }
         compete(r, n + 6, rounds, 0.05);
         memcpy(peer, r + n, sizeof peer);
@@ -374,7 +495,7 @@ AMP_UNUSED static void train_rows(const train_device *device, const train_shape 
             if (peer_bytes > 0) row_of(what, size, "MiB", bytes[m], peer_bytes / 1048576.0, peer[k].name, 0);
         }
         train_ok(&net[m], amp_sync(ctx[m]));
-        train_ok(&net[m], amp_step_poll(ctx[m], net[m].params, &record));
+        train_ok(&net[m], amp_step_poll(net[m].params, &record));
         snprintf(what, sizeof what, "%s %s: every timed step was taken", s->name, train_modes[m].name);
         right(net[m].failed == AMP_OK && record.outcome == AMP_STEPPED && record.skipped == skipped[m], what);
     }

@@ -22,13 +22,19 @@
 #define CUDA(call) \
     do { \
         cudaError_t e_ = (call); \
-        if (e_ != cudaSuccess) { fprintf(stderr, "%s: %s\n", #call, cudaGetErrorString(e_)); exit(1); } \
+        if (e_ != cudaSuccess) { \
+            fprintf(stderr, "%s: %s\n", #call, cudaGetErrorString(e_)); \
+            exit(1); \
+        } \
     } while (0)
 #define AMP(call) \
     do { \
         amp_status s_ = (call); \
         const char *why_ = amp_last_error(ctx); /* "" without a context */ \
-        if (s_ != AMP_OK) { fprintf(stderr, "%s: %s\n", #call, *why_ ? why_ : amp_strerror(s_)); exit(1); } \
+        if (s_ != AMP_OK) { \
+            fprintf(stderr, "%s: %s\n", #call, *why_ ? why_ : amp_strerror(s_)); \
+            exit(1); \
+        } \
     } while (0)
 
 enum { STEPS = 60, ROWS = 32, IN = 64, HIDDEN = 128, CLASSES = 16, PARAMS = 4 };
@@ -37,21 +43,24 @@ enum { WEIGHTS = HIDDEN * IN + HIDDEN + CLASSES * HIDDEN + CLASSES };
 
 static int bad_batch(int step) { return step == 7 || step == 8 || step == 30; }
 
-typedef struct data { float *x, *lr; int32_t *label; } data; /* of all steps, on the device */
+typedef struct data {
+    float *x, *lr;
+    int32_t *label;
+} data; /* of all steps, on the device */
 
 typedef struct trainer { /* all in device memory */
     amp_params *params;
     amp_scaler *scaler;
-    float      *x32, *lr, *loss, *row_loss, *losses;
-    int32_t    *label;
-    amp_f16    *x16;
-    amp_linear  layer[2];
-    amp_xent    xent;
+    float *x32, *lr, *loss, *row_loss, *losses;
+    int32_t *label;
+    amp_f16 *x16;
+    amp_linear_desc layer[2];
+    amp_xent_desc xent;
     amp_step_desc step;
 } trainer;
 
 typedef struct result { /* everything that a run leaves behind, on the host */
-    float    master[WEIGHTS], moment[2][WEIGHTS], losses[STEPS];
+    float master[WEIGHTS], moment[2][WEIGHTS], losses[STEPS];
     uint16_t model[WEIGHTS];
     uint64_t steps, skipped;
     amp_scaler_info info;
@@ -62,7 +71,8 @@ typedef struct result { /* everything that a run leaves behind, on the host */
 /* What each step needs anew goes to where the step reads it: copies on the device, in stream order. Not part of the graph. */
 static void feed(amp_ctx *ctx, trainer *t, const data *d, int step) {
     cudaStream_t stream = amp_cuda_stream(ctx);
-    CUDA(cudaMemcpyAsync(t->x32, d->x + (size_t)step * ROWS * IN, ROWS * IN * sizeof(float), cudaMemcpyDeviceToDevice, stream));
+    CUDA(cudaMemcpyAsync(
+        t->x32, d->x + (size_t)step * ROWS * IN, ROWS * IN * sizeof(float), cudaMemcpyDeviceToDevice, stream));
     CUDA(cudaMemcpyAsync(t->label, d->label + step * ROWS, ROWS * sizeof(int32_t), cudaMemcpyDeviceToDevice, stream));
     CUDA(cudaMemcpyAsync(t->lr, d->lr + step, sizeof(float), cudaMemcpyDeviceToDevice, stream));
 }
@@ -77,7 +87,7 @@ static void train_step(amp_ctx *ctx, trainer *t) { /* every verb here is of the 
     AMP(amp_softmax_cross_entropy(ctx, &t->xent));
     AMP(amp_linear_backward(ctx, &t->layer[1]));
     AMP(amp_linear_backward(ctx, &t->layer[0]));
-    AMP(amp_step(ctx, t->params, t->scaler, &t->step));
+    AMP(amp_step(t->params, t->scaler, &t->step));
 }
 
 static cudaGraphExec_t capture_step(amp_ctx *ctx, trainer *t) { /* records the step without running it */
@@ -100,11 +110,20 @@ static void *device(amp_ctx *ctx, size_t bytes) {
 }
 static amp_array halves(amp_ctx *ctx, size_t n) { return amp_arrn(device(ctx, 2 * n), AMP_F16, n); }
 
-static amp_linear make_layer(amp_ctx *ctx, const amp_params *p, size_t first, size_t in, size_t out, amp_array x, amp_array dx) {
-    amp_linear l = AMP_ZERO;
-    l.rows = ROWS; l.in = in; l.out = out;
-    l.x = x; l.w = amp_param_model(p, first); l.bias = amp_param_model(p, first + 1); l.y = halves(ctx, ROWS * out);
-    l.dy = halves(ctx, ROWS * out); l.dx = dx; l.dw = amp_param_grad(p, first); l.dbias = amp_param_grad(p, first + 1);
+static amp_linear_desc make_layer(
+    amp_ctx *ctx, const amp_params *p, size_t first, size_t in, size_t out, amp_array x, amp_array dx) {
+    amp_linear_desc l = AMP_ZERO;
+    l.rows = ROWS;
+    l.in = in;
+    l.out = out;
+    l.x = x;
+    l.w = amp_param_model(p, first);
+    l.bias = amp_param_model(p, first + 1);
+    l.y = halves(ctx, ROWS * out);
+    l.dy = halves(ctx, ROWS * out);
+    l.dx = dx;
+    l.dw = amp_param_grad(p, first);
+    l.dbias = amp_param_grad(p, first + 1);
     return l;
 }
 
@@ -116,7 +135,8 @@ static void trainer_create(amp_ctx *ctx, trainer *t) {
     for (size_t i = 0, at = 0; i < PARAMS; at += count[i++]) {
         amp_param_desc d = AMP_ZERO;
         float range = i == 0 ? sqrtf(6.0f / IN) : i == 2 ? sqrtf(6.0f / HIDDEN) : 0.0f;
-        for (size_t k = 0; k < count[i]; k++) init[at + k] = range * ((float)amp_random(1, i, k) / 2147483648.0f - 1);
+        for (size_t k = 0; k < count[i]; k++)
+            init[at + k] = range * ((float)amp_random(1, i, k) / 2147483648.0f - 1);
         d.count = count[i];
         d.init = init + at;
         AMP(amp_params_add(t->params, &d));
@@ -137,9 +157,13 @@ static void trainer_create(amp_ctx *ctx, trainer *t) {
     t->layer[0] = make_layer(ctx, t->params, 0, IN, HIDDEN, amp_arr(t->x16, AMP_F16), none);
     t->layer[0].act = AMP_RELU;
     t->layer[1] = make_layer(ctx, t->params, 2, HIDDEN, CLASSES, t->layer[0].y, t->layer[0].dy);
-    t->xent.rows = ROWS; t->xent.classes = CLASSES; t->xent.labels = t->label;
-    t->xent.logits = t->layer[1].y; t->xent.dlogits = t->layer[1].dy;
-    t->xent.loss = t->loss; t->xent.row_loss = t->row_loss;
+    t->xent.rows = ROWS;
+    t->xent.classes = CLASSES;
+    t->xent.labels = t->label;
+    t->xent.logits = t->layer[1].y;
+    t->xent.dlogits = t->layer[1].dy;
+    t->xent.loss = t->loss;
+    t->xent.row_loss = t->row_loss;
     t->xent.scaler = t->scaler;
     t->step.optimizer = AMP_ADAMW;
     t->step.lr_ptr = t->lr; /* lr itself would be frozen in the graph */
@@ -148,9 +172,10 @@ static void trainer_create(amp_ctx *ctx, trainer *t) {
 }
 
 static void trainer_destroy(amp_ctx *ctx, trainer *t) {
-    void *mine[] = {t->x32, t->label, t->lr, t->loss, t->row_loss, t->losses, t->x16,
-                    t->layer[0].y.data, t->layer[0].dy.data, t->layer[1].y.data, t->layer[1].dy.data};
-    for (void *p : mine) AMP(amp_free(ctx, p));
+    void *mine[] = {t->x32, t->label, t->lr, t->loss, t->row_loss, t->losses, t->x16, t->layer[0].y.data,
+        t->layer[0].dy.data, t->layer[1].y.data, t->layer[1].dy.data};
+    for (void *p : mine)
+        AMP(amp_free(ctx, p));
     amp_scaler_destroy(t->scaler);
     amp_params_destroy(t->params);
 }
@@ -177,7 +202,8 @@ static void run(amp_ctx *ctx, const data *d, int replay, result *r) {
     trainer_create(ctx, &t);
     for (int step = 0; step < STEPS; step++) {
         feed(ctx, &t, d, step);
-        if (!replay || step == 0) train_step(ctx, &t); /* the first one is eager: it loads kernels and finds the product plans */
+        if (!replay || step == 0)
+            train_step(ctx, &t); /* the first one is eager: it loads kernels and finds the product plans */
         else {
             if (!exec) exec = capture_step(ctx, &t);
             CUDA(cudaGraphLaunch(exec, amp_cuda_stream(ctx)));
@@ -185,19 +211,20 @@ static void run(amp_ctx *ctx, const data *d, int replay, result *r) {
         take_loss(ctx, &t, step);
         if (step == 30) { /* look now and then, not after each step: what the last finished step found */
             AMP(amp_sync(ctx));
-            AMP(amp_step_poll(ctx, t.params, &late));
+            AMP(amp_step_poll(t.params, &late));
             overflow = (amp_outcome)late.outcome;
         }
     }
     AMP(amp_sync(ctx));
-    AMP(amp_step_poll(ctx, t.params, &late));
+    AMP(amp_step_poll(t.params, &late));
     r->steps = late.steps;
     r->skipped = late.skipped;
     collect(ctx, &t, r);
     if (exec) CUDA(cudaGraphExecDestroy(exec));
     trainer_destroy(ctx, &t);
-    printf("%s %d steps, %d skipped, last overflow: %s, loss scale 2^%g, loss of the last step %.2f\n", replay ? "replayed:" : "eager:   ",
-           STEPS, (int)r->skipped, amp_outcome_name(overflow), log2((double)r->info.scale), (double)r->losses[STEPS - 1]);
+    printf("%s %d steps, %d skipped, last overflow: %s, loss scale 2^%g, loss of the last step %.2f\n",
+        replay ? "replayed:" : "eager:   ", STEPS, (int)r->skipped, amp_outcome_name(overflow),
+        log2((double)r->info.scale), (double)r->losses[STEPS - 1]);
 }
 
 int main(void) {

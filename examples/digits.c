@@ -45,7 +45,7 @@
 #  define on_terminal()    _isatty(1)
 #  define may_write(path)  (_access(path, 2) == 0)
 #  ifndef S_ISDIR
-#    define S_ISDIR(mode)  (((mode) & S_IFMT) == S_IFDIR)
+#    define S_ISDIR(mode) (((mode) & S_IFMT) == S_IFDIR)
 #  endif
 #else
 #  include <unistd.h>
@@ -62,17 +62,17 @@ enum { PLAIN, DEEP, NETS };
 enum { MAX_LAYERS = 8, MAX_SEEDS = 100 };
 
 static const struct mode {
-    const char     *name;
-    amp_dtype       model;   /* weights the products read, activations, gradients */
-    amp_master      master;  /* are there FP32 master weights besides? */
+    const char *name;
+    amp_dtype model;   /* weights the products read, activations, gradients */
+    amp_master master; /* are there FP32 master weights besides? */
     amp_scaler_mode scaling;
 } modes[MODES] = {
-    {"fp32",         AMP_F32,  AMP_MASTER_F32,  AMP_SCALER_OFF},
-    {"fp16-pure",    AMP_F16,  AMP_MASTER_NONE, AMP_SCALER_OFF},
-    {"fp16-masters", AMP_F16,  AMP_MASTER_F32,  AMP_SCALER_OFF},
-    {"amp-static",   AMP_F16,  AMP_MASTER_F32,  AMP_SCALER_STATIC},
-    {"amp-dynamic",  AMP_F16,  AMP_MASTER_F32,  AMP_SCALER_DYNAMIC},
-    {"bf16",         AMP_BF16, AMP_MASTER_F32,  AMP_SCALER_OFF},
+    {"fp32", AMP_F32, AMP_MASTER_F32, AMP_SCALER_OFF},
+    {"fp16-pure", AMP_F16, AMP_MASTER_NONE, AMP_SCALER_OFF},
+    {"fp16-masters", AMP_F16, AMP_MASTER_F32, AMP_SCALER_OFF},
+    {"amp-static", AMP_F16, AMP_MASTER_F32, AMP_SCALER_STATIC},
+    {"amp-dynamic", AMP_F16, AMP_MASTER_F32, AMP_SCALER_DYNAMIC},
+    {"bf16", AMP_BF16, AMP_MASTER_F32, AMP_SCALER_OFF},
 };
 
 /* plain: a small ReLU network that is trained gently for a long time. Adam moves a weight by about lr = 5e-5 per step. FP16 numbers
@@ -92,29 +92,30 @@ static const struct mode {
    good steps before the scale grows is too long for runs this short. */
 static const struct setting {
     const char *name, *what;
-    int         layers;         /* weight matrices */
-    amp_act     act;
-    double      init_in, init_out; /* weights uniform in +-sqrt(6 / (init_in * inputs + init_out * outputs)): He (1,0), Glorot (1,1) */
-    size_t      hidden, batch, steps;
-    double      lr;
-    long        places;
-    float       static_scale, first_scale;
-    int32_t     growth_interval;
+    int layers; /* weight matrices */
+    amp_act act;
+    double init_in,
+        init_out; /* weights uniform in +-sqrt(6 / (init_in * inputs + init_out * outputs)): He (1,0), Glorot (1,1) */
+    size_t hidden, batch, steps;
+    double lr;
+    long places;
+    float static_scale, first_scale;
+    int32_t growth_interval;
 } settings[NETS] = {
-    {"plain", "2 hidden ReLU layers, He initialisation",
-     3, AMP_RELU, 1, 0, 64, 32, 5000, 5e-5, 1, 1024.0f, 16777216.0f, 500},
-    {"deep", "7 hidden GELU layers, Glorot initialisation",
-     8, AMP_GELU, 1, 1, 64, 128, 400, 1e-3, 65536, 16777216.0f, 1099511627776.0f, 100},
+    {"plain", "2 hidden ReLU layers, He initialisation", 3, AMP_RELU, 1, 0, 64, 32, 5000, 5e-5, 1, 1024.0f, 16777216.0f,
+        500},
+    {"deep", "7 hidden GELU layers, Glorot initialisation", 8, AMP_GELU, 1, 1, 64, 128, 400, 1e-3, 65536, 16777216.0f,
+        1099511627776.0f, 100},
 };
 
 typedef struct options {
-    int         net, run[MODES], seeds, check, threads;
+    int net, run[MODES], seeds, check, threads;
     const char *device, *out, *csv, *data;
-    amp_simd    simd;
-    uint64_t    seed;
-    size_t      hidden, batch, epochs;
-    double      lr;
-    long        places;
+    amp_simd simd;
+    uint64_t seed;
+    size_t hidden, batch, epochs;
+    double lr;
+    long places;
 } options;
 
 /* ==== small things ======================================================================================================= */
@@ -136,15 +137,15 @@ static double seconds(void) {
 /* ==== the network ========================================================================================================= */
 
 typedef struct network {
-    amp_ctx    *ctx;
-    amp_params *params;            /* parameter 2i: weights of layer i; 2i + 1: its bias */
-    amp_linear  layer[MAX_LAYERS]; /* filled once, used forward and backward */
-    amp_xent    loss;
-    int         layers;
-    float      *staging;           /* context memory: a batch in FP32, on its way to the network's format */
-    int32_t    *labels;            /* context memory */
-    void       *memory[4 * MAX_LAYERS + 8]; /* everything from amp_alloc */
-    int         n_memory;
+    amp_ctx *ctx;
+    amp_params *params;                /* parameter 2i: weights of layer i; 2i + 1: its bias */
+    amp_linear_desc layer[MAX_LAYERS]; /* filled once, used forward and backward */
+    amp_xent_desc loss;
+    int layers;
+    float *staging;                   /* context memory: a batch in FP32, on its way to the network's format */
+    int32_t *labels;                  /* context memory */
+    void *memory[4 * MAX_LAYERS + 8]; /* everything from amp_alloc */
+    int n_memory;
 } network;
 
 static void *network_alloc(network *net, size_t bytes, const char *label) {
@@ -159,8 +160,8 @@ static amp_array network_matrix(network *net, amp_dtype type, size_t rows, size_
 }
 
 /* probe: an FP32 network without an optimizer, to look at gradients as they are before any rounding. */
-static void network_create(network *net, amp_ctx *ctx, const struct setting *s, const options *o, const struct mode *mode,
-                           size_t inputs, size_t classes, uint64_t seed, int probe) {
+static void network_create(network *net, amp_ctx *ctx, const struct setting *s, const options *o,
+    const struct mode *mode, size_t inputs, size_t classes, uint64_t seed, int probe) {
     amp_params_desc desc = AMP_ZERO;
     const char *label = probe ? "probe" : "activations";
     float *init[MAX_LAYERS];
@@ -176,7 +177,7 @@ static void network_create(network *net, amp_ctx *ctx, const struct setting *s, 
     desc.label = probe ? "probe" : "params";
     must(ctx, amp_params_create(&net->params, ctx, &desc));
     for (i = 0; i < s->layers; i++) {
-        amp_linear *l = &net->layer[i];
+        amp_linear_desc *l = &net->layer[i];
         amp_param_desc weights = AMP_ZERO, bias = AMP_ZERO;
         char name[32];
         size_t k;
@@ -189,7 +190,8 @@ static void network_create(network *net, amp_ctx *ctx, const struct setting *s, 
         bias.count = l->out;
         bound = sqrt(6.0 / (s->init_in * (double)l->in + s->init_out * (double)l->out));
         init[i] = (float *)allocate(weights.count, sizeof(float));
-        for (k = 0; k < weights.count; k++) init[i][k] = (float)(bound * (2.0 * uniform(seed, 1000 + (uint64_t)i, k) - 1.0));
+        for (k = 0; k < weights.count; k++)
+            init[i][k] = (float)(bound * (2.0 * uniform(seed, 1000 + (uint64_t)i, k) - 1.0));
         weights.init = init[i]; /* read by amp_params_commit */
         sprintf(name, "layer%d.weight", i + 1);
         weights.name = name;
@@ -199,12 +201,13 @@ static void network_create(network *net, amp_ctx *ctx, const struct setting *s, 
         must(ctx, amp_params_add(net->params, &bias));
     }
     must(ctx, amp_params_commit(net->params));
-    for (i = 0; i < s->layers; i++) free(init[i]);
+    for (i = 0; i < s->layers; i++)
+        free(init[i]);
 
     /* Activations and their gradients. A layer's dx is the dy of the layer before it. */
     net->staging = (float *)network_alloc(net, o->batch * inputs * sizeof(float), "staging");
     for (i = 0; i < s->layers; i++) {
-        amp_linear *l = &net->layer[i];
+        amp_linear_desc *l = &net->layer[i];
         l->x = i ? net->layer[i - 1].y : network_matrix(net, desc.model, l->rows, l->in, label);
         l->y = network_matrix(net, desc.model, l->rows, l->out, label);
         l->dy = network_matrix(net, desc.model, l->rows, l->out, label);
@@ -227,10 +230,12 @@ static void network_create(network *net, amp_ctx *ctx, const struct setting *s, 
 
 static void network_destroy(network *net) {
     amp_params_destroy(net->params);
-    while (net->n_memory) must(net->ctx, amp_free(net->ctx, net->memory[--net->n_memory]));
+    while (net->n_memory)
+        must(net->ctx, amp_free(net->ctx, net->memory[--net->n_memory]));
 }
 
-static void network_input(network *net, const float *x, const int32_t *labels, size_t rows) { /* from the host, in the network's format */
+static void network_input(
+    network *net, const float *x, const int32_t *labels, size_t rows) { /* from the host, in the network's format */
     size_t n = rows * net->layer[0].in;
     must(net->ctx, amp_copy(net->ctx, net->staging, x, n * sizeof(float)));
     must(net->ctx, amp_cast(net->ctx, net->layer[0].x, amp_arr(net->staging, AMP_F32), n, NULL));
@@ -239,13 +244,15 @@ static void network_input(network *net, const float *x, const int32_t *labels, s
 
 static void network_forward(network *net) {
     int i;
-    for (i = 0; i < net->layers; i++) must(net->ctx, amp_linear_forward(net->ctx, &net->layer[i]));
+    for (i = 0; i < net->layers; i++)
+        must(net->ctx, amp_linear_forward(net->ctx, &net->layer[i]));
 }
 
 static void network_backward(network *net) {
     int i;
     must(net->ctx, amp_softmax_cross_entropy(net->ctx, &net->loss));
-    for (i = net->layers - 1; i >= 0; i--) must(net->ctx, amp_linear_backward(net->ctx, &net->layer[i]));
+    for (i = net->layers - 1; i >= 0; i--)
+        must(net->ctx, amp_linear_backward(net->ctx, &net->layer[i]));
 }
 
 /* Share of the test images that get the right label, in the network's own format. */
@@ -256,17 +263,21 @@ static double network_accuracy(network *net, const images *test) {
     int i;
     for (at = 0; at < test->count; at += rows) {
         rows = test->count - at < batch ? test->count - at : batch;
-        for (i = 0; i < net->layers; i++) net->layer[i].rows = rows;
+        for (i = 0; i < net->layers; i++)
+            net->layer[i].rows = rows;
         network_input(net, test->x + at * test->pixels, NULL, rows);
         network_forward(net);
         must(net->ctx, amp_copy(net->ctx, host, logits.data, rows * classes * amp_dtype_size(logits.dtype)));
         for (r = 0; r < rows; r++) {
             for (best = 0, c = 1; c < classes; c++)
-                if (amp_load(host, logits.dtype, r * classes + c) > amp_load(host, logits.dtype, r * classes + best)) best = c;
-            right += (size_t)test->label[at + r] == best && amp_is_finite(amp_load(host, logits.dtype, r * classes + best));
+                if (amp_load(host, logits.dtype, r * classes + c) > amp_load(host, logits.dtype, r * classes + best))
+                    best = c;
+            right +=
+                (size_t)test->label[at + r] == best && amp_is_finite(amp_load(host, logits.dtype, r * classes + best));
         }
     }
-    for (i = 0; i < net->layers; i++) net->layer[i].rows = batch;
+    for (i = 0; i < net->layers; i++)
+        net->layer[i].rows = batch;
     free(host);
     return (double)right / (double)test->count;
 }
@@ -274,33 +285,40 @@ static double network_accuracy(network *net, const images *test) {
 /* ==== one run ============================================================================================================= */
 
 typedef struct result {
-    double         accuracy, loss, seconds, lost;      /* lost: share of gradients that FP16 rounds to zero at this run's scale */
-    float          scale;
-    uint64_t       skipped;
-    uint64_t       weights, gradients, optimizer, activations; /* bytes, from the ledger */
-    double         before[255], after[255];            /* gradients by power of two: as they are, and times the loss scale */
-    double         frozen;                             /* share of weights that a step of size lr does not move in FP16 */
-    float         *losses, *scales;                    /* per step */
+    double accuracy, loss, seconds, lost; /* lost: share of gradients that FP16 rounds to zero at this run's scale */
+    float scale;
+    uint64_t skipped;
+    uint64_t weights, gradients, optimizer, activations; /* bytes, from the ledger */
+    double before[255], after[255]; /* gradients by power of two: as they are, and times the loss scale */
+    double frozen;                  /* share of weights that a step of size lr does not move in FP16 */
+    float *losses, *scales;         /* per step */
     unsigned char *skips;
-    size_t         steps;
+    size_t steps;
 } result;
 
-static struct progress { size_t done, total; double start, shown; int terminal; } progress;
+static struct progress {
+    size_t done, total;
+    double start, shown;
+    int terminal;
+} progress;
 
-static void show_progress(const char *mode, uint64_t seed, size_t step, size_t steps, double loss, float scale, uint64_t skipped) {
-    double now = seconds(), left = (now - progress.start) * (double)(progress.total - progress.done) / (double)progress.done;
+static void show_progress(
+    const char *mode, uint64_t seed, size_t step, size_t steps, double loss, float scale, uint64_t skipped) {
+    double now = seconds(),
+           left = (now - progress.start) * (double)(progress.total - progress.done) / (double)progress.done;
     int last = step == steps;
     if (progress.terminal ? !last && now - progress.shown < 0.1 : !last && step % (steps / 4 + 1) != 0) return;
     progress.shown = now;
-    printf("%s%-12s seed %lu  %5lu/%lu  loss %-8.4g scale 2^%-3.0f skipped %-3lu %4.0f s left%s", progress.terminal ? "\r" : "", mode,
-           (unsigned long)seed, (unsigned long)step, (unsigned long)steps, loss, log2((double)scale), (unsigned long)skipped, left,
-           progress.terminal && !last ? "  " : "\n");
+    printf("%s%-12s seed %lu  %5lu/%lu  loss %-8.4g scale 2^%-3.0f skipped %-3lu %4.0f s left%s",
+        progress.terminal ? "\r" : "", mode, (unsigned long)seed, (unsigned long)step, (unsigned long)steps, loss,
+        log2((double)scale), (unsigned long)skipped, left, progress.terminal && !last ? "  " : "\n");
     fflush(stdout);
 }
 
 /* Repeats a step in FP32 with the run's present weights, and counts the sizes of all gradients: of the loss with respect to the
    outputs of all layers, and to all parameters. (Looking at the run's own FP16 gradients would not do: the lost ones are zeros.) */
-static void look_at_gradients(network *probe, const network *net, const float *x, const int32_t *labels, float scale, result *r, double *weight) {
+static void look_at_gradients(
+    network *probe, const network *net, const float *x, const int32_t *labels, float scale, result *r, double *weight) {
     amp_array list[3 * MAX_LAYERS];
     amp_histogram h;
     size_t i, n = 0, count = amp_params_count(net->params);
@@ -312,11 +330,12 @@ static void look_at_gradients(network *probe, const network *net, const float *x
         must(net->ctx, amp_cast(net->ctx, to, from, to.count, NULL));
         list[n++] = amp_param_grad(probe->params, i);
     }
-    for (e = 0; e < probe->layers; e++) list[n++] = probe->layer[e].dy;
+    for (e = 0; e < probe->layers; e++)
+        list[n++] = probe->layer[e].dy;
     network_input(probe, x, labels, probe->layer[0].rows);
     network_forward(probe);
     network_backward(probe);
-    must(net->ctx, amp_histogram_count(net->ctx, list, n, &h));
+    must(net->ctx, amp_histogram_count(net->ctx, &h, list, n));
     nonzero = (double)(h.total - h.zero - h.inf - h.nan);
     r->lost += amp_histogram_lost(&h, AMP_F16, scale) * nonzero;
     *weight += nonzero;
@@ -332,14 +351,16 @@ static double frozen_weights(network *net, double lr) {
     amp_histogram h;
     size_t n = amp_params_count(net->params), i;
     uint64_t frozen = 0;
-    for (i = 0; i < n; i += 2) list[i / 2] = amp_param_model(net->params, i);
-    must(net->ctx, amp_histogram_count(net->ctx, list, n / 2, &h));
-    for (i = 1; i < 255; i++) if (lr < ldexp(1.0, (int)i - 127 - 11)) frozen += h.pow2[i];
+    for (i = 0; i < n; i += 2)
+        list[i / 2] = amp_param_model(net->params, i);
+    must(net->ctx, amp_histogram_count(net->ctx, &h, list, n / 2));
+    for (i = 1; i < 255; i++)
+        if (lr < ldexp(1.0, (int)i - 127 - 11)) frozen += h.pow2[i];
     return (double)frozen / (double)h.total;
 }
 
-static void train(amp_ctx *ctx, const struct setting *s, const options *o, const struct mode *mode, const images *data, const images *test,
-                  size_t classes, uint64_t seed, FILE *csv, result *r) {
+static void train(amp_ctx *ctx, const struct setting *s, const options *o, const struct mode *mode, const images *data,
+    const images *test, size_t classes, uint64_t seed, FILE *csv, result *r) {
     const size_t per_epoch = data->count / o->batch, steps = o->epochs * per_epoch, look_every = steps / 20 + 1;
     uint32_t *order = (uint32_t *)allocate(data->count, sizeof *order);
     float *x = (float *)allocate(o->batch * data->pixels, sizeof *x);
@@ -371,9 +392,11 @@ static void train(amp_ctx *ctx, const struct setting *s, const options *o, const
     update.lr = (float)o->lr;
     r->frozen = frozen_weights(&net, o->lr);
 
-    for (i = 0; i < data->count; i++) order[i] = (uint32_t)i;
+    for (i = 0; i < data->count; i++)
+        order[i] = (uint32_t)i;
     for (step = 0; step < steps; step++) {
-        size_t at = step % per_epoch * o->batch; /* what is left over at the end of an epoch waits for the next one's shuffle */
+        size_t at =
+            step % per_epoch * o->batch; /* what is left over at the end of an epoch waits for the next one's shuffle */
         if (at == 0) shuffle(order, data->count, seed, step / per_epoch);
         for (i = 0; i < o->batch; i++) {
             memcpy(x + i * data->pixels, data->x + order[at + i] * data->pixels, data->pixels * sizeof *x);
@@ -389,19 +412,19 @@ static void train(amp_ctx *ctx, const struct setting *s, const options *o, const
         network_input(&net, x, labels, o->batch);
         network_forward(&net);
         network_backward(&net);
-        must(ctx, amp_step(ctx, net.params, scaler, &update));
+        must(ctx, amp_step(net.params, scaler, &update));
 
         /* what happened: these two lines wait for the device; a loop in a hurry asks for them less often */
         must(ctx, amp_copy(ctx, &r->losses[step], net.loss.loss, sizeof(float)));
-        must(ctx, amp_step_poll(ctx, net.params, &record));
+        must(ctx, amp_step_poll(net.params, &record));
         r->scales[step] = record.scale;
         r->skips[step] = record.outcome != AMP_STEPPED;
         progress.done++;
         show_progress(mode->name, seed, step + 1, steps, (double)r->losses[step], record.scale, record.skipped);
         if (csv)
-            fprintf(csv, "%s,%s,%lu,%lu,%lu,%.7g,%.9g,%s,%lu\n", s->name, mode->name, (unsigned long)seed, (unsigned long)(step / per_epoch + 1),
-                    (unsigned long)(step + 1), (double)r->losses[step], (double)record.scale, amp_outcome_name((amp_outcome)record.outcome),
-                    (unsigned long)record.skipped);
+            fprintf(csv, "%s,%s,%lu,%lu,%lu,%.7g,%.9g,%s,%lu\n", s->name, mode->name, (unsigned long)seed,
+                (unsigned long)(step / per_epoch + 1), (unsigned long)(step + 1), (double)r->losses[step],
+                (double)record.scale, amp_outcome_name((amp_outcome)record.outcome), (unsigned long)record.skipped);
     }
 
     r->skipped = record.skipped;
@@ -414,7 +437,10 @@ static void train(amp_ctx *ctx, const struct setting *s, const options *o, const
     r->activations = amp_ledger_find(ctx, "activations").bytes;
     if (looked > 0) {
         r->lost /= looked;
-        for (e = 0; e < 255; e++) { r->before[e] /= looked; r->after[e] /= looked; }
+        for (e = 0; e < 255; e++) {
+            r->before[e] /= looked;
+            r->after[e] /= looked;
+        }
     }
     r->seconds = seconds() - start - looking;
 
@@ -435,36 +461,46 @@ static void result_free(result *r) {
 
 /* ==== what came out =================================================================================================== */
 
-typedef struct summary { double mean, sd; } summary; /* over seeds */
+typedef struct summary {
+    double mean, sd;
+} summary; /* over seeds */
 
 static summary summarise(const double *v, int n) {
     summary s = {0, 0};
     int i;
-    for (i = 0; i < n; i++) s.mean += v[i] / n;
-    for (i = 0; i < n; i++) s.sd += (v[i] - s.mean) * (v[i] - s.mean);
+    for (i = 0; i < n; i++)
+        s.mean += v[i] / n;
+    for (i = 0; i < n; i++)
+        s.sd += (v[i] - s.mean) * (v[i] - s.mean);
     s.sd = n > 1 ? sqrt(s.sd / (n - 1)) : 0;
     return s;
 }
 
-typedef struct runs { result *of[MODES]; summary accuracy[MODES], loss[MODES]; } runs; /* of[mode][seed] */
+typedef struct runs {
+    result *of[MODES];
+    summary accuracy[MODES], loss[MODES];
+} runs; /* of[mode][seed] */
 
 static void summarise_runs(runs *all, const options *o) {
     double v[MAX_SEEDS];
     int m, i;
     for (m = 0; m < MODES; m++) {
         if (!o->run[m]) continue;
-        for (i = 0; i < o->seeds; i++) v[i] = all->of[m][i].accuracy;
+        for (i = 0; i < o->seeds; i++)
+            v[i] = all->of[m][i].accuracy;
         all->accuracy[m] = summarise(v, o->seeds);
-        for (i = 0; i < o->seeds; i++) v[i] = all->of[m][i].loss;
+        for (i = 0; i < o->seeds; i++)
+            v[i] = all->of[m][i].loss;
         all->loss[m] = summarise(v, o->seeds);
     }
 }
 
 static void print_table(const runs *all, const options *o) {
     int m, i, wide = o->seeds > 1, a = wide ? 13 : 9, l = wide ? 16 : 9; /* columns of accuracy and loss */
-    printf("\n%-13s %-*s %-*s %-7s %-5s %-36s %-7s %s\n", "", a, "test", l, "final", "steps", "final", "KiB of", "", "gradients");
-    printf("%-13s %-*s %-*s %-7s %-5s %-7s %-9s %-9s %-8s %-7s %s\n", "mode", a, "accuracy", l, "loss", "skipped", "scale", "weights", "gradients",
-           "optimizer", "activ.", "seconds", "FP16 loses");
+    printf("\n%-13s %-*s %-*s %-7s %-5s %-36s %-7s %s\n", "", a, "test", l, "final", "steps", "final", "KiB of", "",
+        "gradients");
+    printf("%-13s %-*s %-*s %-7s %-5s %-7s %-9s %-9s %-8s %-7s %s\n", "mode", a, "accuracy", l, "loss", "skipped",
+        "scale", "weights", "gradients", "optimizer", "activ.", "seconds", "FP16 loses");
     for (m = 0; m < MODES; m++) {
         const result *r = all->of[m];
         char accuracy[64], loss[64], scale[32];
@@ -477,11 +513,14 @@ static void print_table(const runs *all, const options *o) {
         }
         sprintf(accuracy, wide ? "%.1f%% +-%.1f" : "%.1f%%", 100 * all->accuracy[m].mean, 100 * all->accuracy[m].sd);
         sprintf(loss, wide ? "%.4f +-%.4f" : "%.4f", all->loss[m].mean, all->loss[m].sd);
-        if (modes[m].scaling == AMP_SCALER_OFF) strcpy(scale, "-");
-        else sprintf(scale, "2^%g", log2((double)r->scale));
-        printf("%-13s %-*s %-*s %-7.4g %-5s %-7.1f %-9.1f %-9.1f %-8.1f %-7.2f %.2f%%%s\n", modes[m].name, a, accuracy, l, loss, skipped, scale,
-               (double)r->weights / 1024, (double)r->gradients / 1024, (double)r->optimizer / 1024, (double)r->activations / 1024, time,
-               100 * lost, modes[m].model == AMP_F16 ? "" : " *");
+        if (modes[m].scaling == AMP_SCALER_OFF)
+            strcpy(scale, "-");
+        else
+            sprintf(scale, "2^%g", log2((double)r->scale));
+        printf("%-13s %-*s %-*s %-7.4g %-5s %-7.1f %-9.1f %-9.1f %-8.1f %-7.2f %.2f%%%s\n", modes[m].name, a, accuracy,
+            l, loss, skipped, scale, (double)r->weights / 1024, (double)r->gradients / 1024,
+            (double)r->optimizer / 1024, (double)r->activations / 1024, time, 100 * lost,
+            modes[m].model == AMP_F16 ? "" : " *");
     }
     if (wide) printf("Mean and standard deviation over %d seeds; scale and bytes of the first.\n", o->seeds);
     printf("Weights: masters and model copies together. Activations: with their gradients.");
@@ -498,20 +537,23 @@ static void finding(char text[256], const runs *all, const options *o, int m) {
     if (!o->run[m] || !o->run[reference]) return;
     short_of = acc[reference].mean - acc[m].mean;
     if (m == FP16_MASTERS && short_of > 0.01 && r->lost > 0.01)
-        sprintf(text, "Without loss scaling FP16 rounds %.0f%% of the gradients to zero; test accuracy %.1f%% instead of %.1f%%.", 100 * r->lost,
-                100 * acc[m].mean, 100 * acc[reference].mean);
+        sprintf(text,
+            "Without loss scaling FP16 rounds %.0f%% of the gradients to zero; test accuracy %.1f%% instead of %.1f%%.",
+            100 * r->lost, 100 * acc[m].mean, 100 * acc[reference].mean);
     else if (m == FP16_MASTERS && short_of <= 0.01)
-        sprintf(text, "Without loss scaling FP16 rounds %.2g%% of the gradients to zero: here that costs nothing.", 100 * r->lost);
+        sprintf(text, "Without loss scaling FP16 rounds %.2g%% of the gradients to zero: here that costs nothing.",
+            100 * r->lost);
     if (m == FP16_PURE && short_of > 0.01 && r->frozen > 0.01)
-        sprintf(text, "Without FP32 masters accuracy is %.1f points lower: FP16 rounds a step of lr = %g to nothing in %.0f%% of the weights.",
-                100 * short_of, o->lr, 100 * r->frozen);
+        sprintf(text,
+            "Without FP32 masters accuracy is %.1f points lower: FP16 rounds a step of lr = %g to nothing in %.0f%% of the weights.",
+            100 * short_of, o->lr, 100 * r->frozen);
 }
 
 static void why_small(char text[256], const struct setting *s, const options *o) { /* nothing is planted silently */
     *text = 0;
     if (o->places > 1)
-        sprintf(text, "Small gradients: the loss is a mean over %lu images x %ld places%s.", (unsigned long)o->batch, o->places,
-                s->act == AMP_GELU ? ", and each GELU layer halves them again" : "");
+        sprintf(text, "Small gradients: the loss is a mean over %lu images x %ld places%s.", (unsigned long)o->batch,
+            o->places, s->act == AMP_GELU ? ", and each GELU layer halves them again" : "");
 }
 
 static void print_findings(const runs *all, const struct setting *s, const options *o) {
@@ -558,8 +600,9 @@ static void draw(const runs *all, const struct setting *s, const options *o) { /
     sprintf(line1, "%s. The loss is a mean over %lu images", s->what, (unsigned long)o->batch);
     if (o->places > 1) sprintf(line1 + strlen(line1), " x %ld places of a page: small gradients", o->places);
     strcat(line1, ".");
-    sprintf(line2, "Same seed and same order of images for every mode. A point is the mean of %lu steps; at the right: loss of the last epoch, test accuracy.",
-            (unsigned long)(window ? window : 1));
+    sprintf(line2,
+        "Same seed and same order of images for every mode. A point is the mean of %lu steps; at the right: loss of the last epoch, test accuracy.",
+        (unsigned long)(window ? window : 1));
     {
         char *path = picture_path(o, s, "loss.svg"), title[96];
         sprintf(title, "Handwritten digits in %d precision mode%s: %s network", n, n > 1 ? "s" : "", s->name);
@@ -578,20 +621,28 @@ static void draw(const runs *all, const struct setting *s, const options *o) { /
     {
         char *path = picture_path(o, s, "scale.svg"), title[96];
         sprintf(title, "The loss scale of %s: %s network", shown->name, s->name);
-        sprintf(line1, "The loss is multiplied by the scale, so that small gradients stay inside FP16's range; gradients are divided by it before use.");
+        sprintf(line1,
+            "The loss is multiplied by the scale, so that small gradients stay inside FP16's range; gradients are divided by it before use.");
         if (best == AMP_DYNAMIC_SCALE)
-            sprintf(line2, "It starts too high on purpose. A step whose gradients overflow is skipped and halves it; %d good steps in a row double it.",
-                    (int)s->growth_interval);
-        else sprintf(line2, "It is constant. A step whose gradients overflow is skipped.");
+            sprintf(line2,
+                "It starts too high on purpose. A step whose gradients overflow is skipped and halves it; %d good steps in a row double it.",
+                (int)s->growth_interval);
+        else
+            sprintf(line2, "It is constant. A step whose gradients overflow is skipped.");
         picture_done(path, plot_scale(path, title, line1, line2, r->scales, r->skips, r->steps));
     }
     {
         char *path = picture_path(o, s, "gradients.svg"), title[96];
         sprintf(title, "Gradients and the range of FP16: %s network", s->name);
-        sprintf(line1, "Nonzero gradients of activations and parameters by size, computed in FP32 at 20 moments of the run of %s.", shown->name);
-        sprintf(line2, "FP16 keeps 11 bits from 2&#8315;&#185;&#8308; to 65504, fewer below, and nothing below 2&#8315;&#178;&#8309;.");
+        sprintf(line1,
+            "Nonzero gradients of activations and parameters by size, computed in FP32 at 20 moments of the run of %s.",
+            shown->name);
+        sprintf(line2,
+            "FP16 keeps 11 bits from 2&#8315;&#185;&#8308; to 65504, fewer below, and nothing below 2&#8315;&#178;&#8309;.");
         why_small(text, s, o);
-        picture_done(path, plot_exponents(path, title, line1, line2, text, r->before, r->after, "Before scaling", "After scaling: times the loss scale of the step"));
+        picture_done(path,
+            plot_exponents(path, title, line1, line2, text, r->before, r->after, "Before scaling",
+                "After scaling: times the loss scale of the step"));
     }
     plot_sketch("Gradients by size, before scaling", r->before);
     plot_sketch("after scaling", r->after);
@@ -615,7 +666,8 @@ static int claim_equal(const runs *all, const options *o, const char *net, int m
     const summary *a = &all->accuracy[m], *b = &all->accuracy[reference];
     double noise = 2 * sqrt((a->sd * a->sd + b->sd * b->sd) / o->seeds), difference = a->mean - b->mean;
     if (noise < 0.01) noise = 0.01;
-    return claim(fabs(difference) <= noise, "%s: %s is %+.2f points from %s, noise is %.2f", net, modes[m].name, 100 * difference, modes[reference].name, 100 * noise);
+    return claim(fabs(difference) <= noise, "%s: %s is %+.2f points from %s, noise is %.2f", net, modes[m].name,
+        100 * difference, modes[reference].name, 100 * noise);
 }
 
 static int check_claims(const runs *all, const options *o, int net) {
@@ -626,18 +678,24 @@ static int check_claims(const runs *all, const options *o, int net) {
         wrong += claim(acc[FP32].mean > 0.9, "plain: fp32 learns: %.1f%%", 100 * acc[FP32].mean);
         for (m = 0; m < 4; m++) {
             wrong += claim_equal(all, o, "plain", same[m], FP32);
-            wrong += claim(fabs(loss[same[m]].mean / loss[FP32].mean - 1) < 0.02, "plain: the final loss of %s is %.4f of fp32's", modes[same[m]].name,
-                           loss[same[m]].mean / loss[FP32].mean);
+            wrong += claim(fabs(loss[same[m]].mean / loss[FP32].mean - 1) < 0.02,
+                "plain: the final loss of %s is %.4f of fp32's", modes[same[m]].name,
+                loss[same[m]].mean / loss[FP32].mean);
         }
-        wrong += claim(acc[FP16_PURE].mean < acc[FP32].mean - 0.02, "plain: fp16-pure is worse: %.1f%%", 100 * acc[FP16_PURE].mean);
-        wrong += claim(loss[FP16_PURE].mean > 1.5 * loss[FP32].mean, "plain: its final loss is %.1f times fp32's", loss[FP16_PURE].mean / loss[FP32].mean);
-        wrong += claim(all->of[AMP_DYNAMIC_SCALE]->skipped > 0, "plain: amp-dynamic skipped %lu steps on its way down", (unsigned long)all->of[AMP_DYNAMIC_SCALE]->skipped);
+        wrong += claim(acc[FP16_PURE].mean < acc[FP32].mean - 0.02, "plain: fp16-pure is worse: %.1f%%",
+            100 * acc[FP16_PURE].mean);
+        wrong += claim(loss[FP16_PURE].mean > 1.5 * loss[FP32].mean, "plain: its final loss is %.1f times fp32's",
+            loss[FP16_PURE].mean / loss[FP32].mean);
+        wrong += claim(all->of[AMP_DYNAMIC_SCALE]->skipped > 0, "plain: amp-dynamic skipped %lu steps on its way down",
+            (unsigned long)all->of[AMP_DYNAMIC_SCALE]->skipped);
     } else {
         wrong += claim(acc[FP32].mean > 0.9, "deep: fp32 learns: %.1f%%", 100 * acc[FP32].mean);
         wrong += claim_equal(all, o, "deep", AMP_DYNAMIC_SCALE, FP32);
-        wrong += claim(acc[FP16_MASTERS].mean < 0.3, "deep: fp16-masters does not learn: %.1f%%", 100 * acc[FP16_MASTERS].mean);
-        wrong += claim(all->of[FP16_MASTERS]->lost > 0.5 && all->of[AMP_DYNAMIC_SCALE]->lost < 0.05, "deep: FP16 loses %.1f%% of its gradients, and %.1f%% with scaling",
-                       100 * all->of[FP16_MASTERS]->lost, 100 * all->of[AMP_DYNAMIC_SCALE]->lost);
+        wrong += claim(
+            acc[FP16_MASTERS].mean < 0.3, "deep: fp16-masters does not learn: %.1f%%", 100 * acc[FP16_MASTERS].mean);
+        wrong += claim(all->of[FP16_MASTERS]->lost > 0.5 && all->of[AMP_DYNAMIC_SCALE]->lost < 0.05,
+            "deep: FP16 loses %.1f%% of its gradients, and %.1f%% with scaling", 100 * all->of[FP16_MASTERS]->lost,
+            100 * all->of[AMP_DYNAMIC_SCALE]->lost);
     }
     return wrong;
 }
@@ -678,8 +736,12 @@ static void parse_modes(options *o, const char *list) {
         size_t length = strcspn(list, ",");
         int known = 0;
         for (m = 0; m < MODES; m++)
-            if ((length == 3 && !strncmp(list, "all", 3)) || (length == strlen(modes[m].name) && !strncmp(list, modes[m].name, length))) known = o->run[m] = 1;
-        if (!known) fail("--mode: '%.*s' is not a mode: all, fp32, fp16-pure, fp16-masters, amp-static, amp-dynamic or bf16", (int)length, list);
+            if ((length == 3 && !strncmp(list, "all", 3)) ||
+                (length == strlen(modes[m].name) && !strncmp(list, modes[m].name, length)))
+                known = o->run[m] = 1;
+        if (!known)
+            fail("--mode: '%.*s' is not a mode: all, fp32, fp16-pure, fp16-masters, amp-static, amp-dynamic or bf16",
+                (int)length, list);
         if (!list[length]) return;
         list += length + 1;
     }
@@ -698,7 +760,8 @@ static int choice(const char *option, const char *text, const char *const *names
 }
 
 static options parse(int argc, char **argv) {
-    static const char *const nets[] = {"plain", "deep"}, *const devices[] = {"cpu", "cuda"}, *const simds[] = {"auto", "scalar", "avx2", "avx512"};
+    static const char *const nets[] = {"plain", "deep"}, *const devices[] = {"cpu", "cuda"},
+                             *const simds[] = {"auto", "scalar", "avx2", "avx512"};
     options o;
     int i, seeds_given = 0, net_given = 0;
     memset(&o, 0, sizeof o);
@@ -708,42 +771,71 @@ static options parse(int argc, char **argv) {
     parse_modes(&o, "all");
     for (i = 1; i < argc; i++) {
         const char *a = argv[i], *v = argv[i + 1];
-        static const char *const known[] = {"--net", "--mode", "--seed", "--seeds", "--epochs", "--batch", "--hidden", "--lr", "--places", "--data",
-                                            "--out", "--csv", "--device", "--threads", "--simd"};
+        static const char *const known[] = {"--net", "--mode", "--seed", "--seeds", "--epochs", "--batch", "--hidden",
+            "--lr", "--places", "--data", "--out", "--csv", "--device", "--threads", "--simd"};
         size_t k;
-        if (!strcmp(a, "--help") || !strcmp(a, "-h")) { fputs(help, stdout); exit(0); }
-        if (!strcmp(a, "--check")) { o.check = 1; continue; }
-        for (k = 0; k < sizeof known / sizeof *known && strcmp(a, known[k]); k++) {}
+        if (!strcmp(a, "--help") || !strcmp(a, "-h")) {
+            fputs(help, stdout);
+            exit(0);
+        }
+        if (!strcmp(a, "--check")) {
+            o.check = 1;
+            continue;
+        }
+        for (k = 0; k < sizeof known / sizeof *known && strcmp(a, known[k]); k++) {
+        }
         if (k == sizeof known / sizeof *known) fail("unknown option '%s', see --help", a);
         if (!v || !*v) fail("%s needs a value, see --help", a);
         i++;
-        if (!strcmp(a, "--net"))          { o.net = choice(a, v, nets, 2); net_given = 1; }
-        else if (!strcmp(a, "--mode"))    { parse_modes(&o, v); net_given = 1; }
-        else if (!strcmp(a, "--seed"))    o.seed = (uint64_t)number(a, v, 0, 4294967295.0, 1);
-        else if (!strcmp(a, "--seeds"))   { o.seeds = (int)number(a, v, 1, MAX_SEEDS, 1); seeds_given = 1; }
-        else if (!strcmp(a, "--epochs"))  o.epochs = (size_t)number(a, v, 1, 1e6, 1);
-        else if (!strcmp(a, "--batch"))   o.batch = (size_t)number(a, v, 1, 65536, 1);
-        else if (!strcmp(a, "--hidden"))  o.hidden = (size_t)number(a, v, 1, 16384, 1);
-        else if (!strcmp(a, "--lr"))      o.lr = number(a, v, 1e-12, 1e6, 0);
-        else if (!strcmp(a, "--places"))  o.places = (long)number(a, v, 1, 1e9, 1);
-        else if (!strcmp(a, "--data"))    o.data = v;
-        else if (!strcmp(a, "--out"))     o.out = v;
-        else if (!strcmp(a, "--csv"))     o.csv = v;
-        else if (!strcmp(a, "--device"))  o.device = devices[choice(a, v, devices, 2)];
-        else if (!strcmp(a, "--threads")) o.threads = (int)number(a, v, 1, 256, 1);
-        else                              o.simd = (amp_simd)choice(a, v, simds, 4);
+        if (!strcmp(a, "--net")) {
+            o.net = choice(a, v, nets, 2);
+            net_given = 1;
+        } else if (!strcmp(a, "--mode")) {
+            parse_modes(&o, v);
+            net_given = 1;
+        } else if (!strcmp(a, "--seed"))
+            o.seed = (uint64_t)number(a, v, 0, 4294967295.0, 1);
+        else if (!strcmp(a, "--seeds")) {
+            o.seeds = (int)number(a, v, 1, MAX_SEEDS, 1);
+            seeds_given = 1;
+        } else if (!strcmp(a, "--epochs"))
+            o.epochs = (size_t)number(a, v, 1, 1e6, 1);
+        else if (!strcmp(a, "--batch"))
+            o.batch = (size_t)number(a, v, 1, 65536, 1);
+        else if (!strcmp(a, "--hidden"))
+            o.hidden = (size_t)number(a, v, 1, 16384, 1);
+        else if (!strcmp(a, "--lr"))
+            o.lr = number(a, v, 1e-12, 1e6, 0);
+        else if (!strcmp(a, "--places"))
+            o.places = (long)number(a, v, 1, 1e9, 1);
+        else if (!strcmp(a, "--data"))
+            o.data = v;
+        else if (!strcmp(a, "--out"))
+            o.out = v;
+        else if (!strcmp(a, "--csv"))
+            o.csv = v;
+        else if (!strcmp(a, "--device"))
+            o.device = devices[choice(a, v, devices, 2)];
+        else if (!strcmp(a, "--threads"))
+            o.threads = (int)number(a, v, 1, 256, 1);
+        else
+            o.simd = (amp_simd)choice(a, v, simds, 4);
     }
-    if (o.check && (net_given || o.csv)) fail("--check runs its own nets and modes and writes no files: leave out --net, --mode and --csv");
+    if (o.check && (net_given || o.csv))
+        fail("--check runs its own nets and modes and writes no files: leave out --net, --mode and --csv");
     if (o.check && !seeds_given) o.seeds = 5;
     return o;
 }
 
-static void complete(options *o, const struct setting *s, size_t images_in_train) { /* what was not given comes from the setting */
+static void complete(
+    options *o, const struct setting *s, size_t images_in_train) { /* what was not given comes from the setting */
     if (!o->hidden) o->hidden = s->hidden;
     if (!o->batch) o->batch = s->batch;
     if (!(o->lr > 0)) o->lr = s->lr;
     if (!o->places) o->places = s->places;
-    if (o->batch > images_in_train) fail("--batch: %lu is more than the %lu training images", (unsigned long)o->batch, (unsigned long)images_in_train);
+    if (o->batch > images_in_train)
+        fail("--batch: %lu is more than the %lu training images", (unsigned long)o->batch,
+            (unsigned long)images_in_train);
     if (!o->epochs) {
         size_t per_epoch = images_in_train / o->batch;
         o->epochs = (s->steps + per_epoch - 1) / per_epoch;
@@ -778,8 +870,10 @@ static FILE *open_outputs(const options *o) { /* before the training, so that a 
     if (stat(o->out, &info) == 0) {
         if (!S_ISDIR(info.st_mode)) fail("--out: %s is not a folder", o->out);
         if (!may_write(o->out)) fail("--out: %s: %s", o->out, strerror(errno));
-    } else if (make_dir(o->out) == 0) made = 1;
-    else fail("--out: cannot create the folder %s: %s", o->out, strerror(errno));
+    } else if (make_dir(o->out) == 0)
+        made = 1;
+    else
+        fail("--out: cannot create the folder %s: %s", o->out, strerror(errno));
     if (o->csv) {
         csv = fopen(o->csv, "w");
         if (!csv) {
@@ -793,24 +887,31 @@ static FILE *open_outputs(const options *o) { /* before the training, so that a 
 }
 
 /* Runs the chosen modes of one network with all seeds. Returns the number of claims that do not hold (--check). */
-static int run_net(amp_ctx *ctx, const options *o, int net, const images *train_set, const images *test_set, size_t classes, FILE *csv) {
+static int run_net(amp_ctx *ctx, const options *o, int net, const images *train_set, const images *test_set,
+    size_t classes, FILE *csv) {
     const struct setting *s = &settings[net];
     runs all;
     int m, i, wrong = 0;
     memset(&all, 0, sizeof all);
     printf("\n%s network: %s\nlayers of %lu-", s->name, s->what, (unsigned long)train_set->pixels);
-    for (i = 1; i < s->layers; i++) printf("%lu-", (unsigned long)o->hidden);
-    printf("%lu, batch %lu, %lu epochs, Adam with lr %g", (unsigned long)classes, (unsigned long)o->batch, (unsigned long)o->epochs, o->lr);
+    for (i = 1; i < s->layers; i++)
+        printf("%lu-", (unsigned long)o->hidden);
+    printf("%lu, batch %lu, %lu epochs, Adam with lr %g", (unsigned long)classes, (unsigned long)o->batch,
+        (unsigned long)o->epochs, o->lr);
     printf(", loss: mean over the images of a batch");
-    if (o->places > 1) printf("\nand over %ld places of a page per image: that makes the gradients small, on purpose (--places)", o->places);
+    if (o->places > 1)
+        printf("\nand over %ld places of a page per image: that makes the gradients small, on purpose (--places)",
+            o->places);
     printf("\n\n");
     progress.done = progress.total = 0;
     progress.start = seconds();
-    for (m = 0; m < MODES; m++) if (o->run[m]) progress.total += (size_t)o->seeds * o->epochs * (train_set->count / o->batch);
+    for (m = 0; m < MODES; m++)
+        if (o->run[m]) progress.total += (size_t)o->seeds * o->epochs * (train_set->count / o->batch);
     for (m = 0; m < MODES; m++) {
         if (!o->run[m]) continue;
         all.of[m] = (result *)allocate((size_t)o->seeds, sizeof(result));
-        for (i = 0; i < o->seeds; i++) train(ctx, s, o, &modes[m], train_set, test_set, classes, o->seed + (uint64_t)i, csv, &all.of[m][i]);
+        for (i = 0; i < o->seeds; i++)
+            train(ctx, s, o, &modes[m], train_set, test_set, classes, o->seed + (uint64_t)i, csv, &all.of[m][i]);
     }
     summarise_runs(&all, o);
     print_table(&all, o);
@@ -824,7 +925,8 @@ static int run_net(amp_ctx *ctx, const options *o, int net, const images *train_
     }
     for (m = 0; m < MODES; m++)
         if (all.of[m]) {
-            for (i = 0; i < o->seeds; i++) result_free(&all.of[m][i]);
+            for (i = 0; i < o->seeds; i++)
+                result_free(&all.of[m][i]);
             free(all.of[m]);
         }
     return wrong;
@@ -842,11 +944,15 @@ int main(int argc, char **argv) {
         train_set = load_idx(o.data, "train-images-idx3-ubyte", "train-labels-idx1-ubyte");
         test_set = load_idx(o.data, "t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte");
         if (test_set.rows != train_set.rows || test_set.cols != train_set.cols)
-            fail("%s/t10k-images-idx3-ubyte: images of %lu x %lu pixels, but those for training have %lu x %lu", o.data, (unsigned long)test_set.rows,
-                 (unsigned long)test_set.cols, (unsigned long)train_set.rows, (unsigned long)train_set.cols);
-        for (i = 0; i < train_set.count; i++) if ((size_t)train_set.label[i] >= classes) classes = (size_t)train_set.label[i] + 1;
-        for (i = 0; i < test_set.count; i++) if ((size_t)test_set.label[i] >= classes) classes = (size_t)test_set.label[i] + 1;
-    } else load_builtin(&train_set, &test_set);
+            fail("%s/t10k-images-idx3-ubyte: images of %lu x %lu pixels, but those for training have %lu x %lu", o.data,
+                (unsigned long)test_set.rows, (unsigned long)test_set.cols, (unsigned long)train_set.rows,
+                (unsigned long)train_set.cols);
+        for (i = 0; i < train_set.count; i++)
+            if ((size_t)train_set.label[i] >= classes) classes = (size_t)train_set.label[i] + 1;
+        for (i = 0; i < test_set.count; i++)
+            if ((size_t)test_set.label[i] >= classes) classes = (size_t)test_set.label[i] + 1;
+    } else
+        load_builtin(&train_set, &test_set);
     for (net = 0; net < NETS; net++) { /* every option is checked before anything is written */
         per_net = o;
         if (o.check || net == o.net) complete(&per_net, &settings[net], train_set.count);
@@ -855,8 +961,8 @@ int main(int argc, char **argv) {
     if (!o.check) csv = open_outputs(&o);
 
     progress.terminal = on_terminal() != 0;
-    printf("%s: %lu training images, %lu test images. Device: %s, %s.\n", o.data ? o.data : "Built-in digits", (unsigned long)train_set.count,
-           (unsigned long)test_set.count, amp_ctx_name(ctx), amp_ctx_device(ctx));
+    printf("%s: %lu training images, %lu test images. Device: %s, %s.\n", o.data ? o.data : "Built-in digits",
+        (unsigned long)train_set.count, (unsigned long)test_set.count, amp_ctx_name(ctx), amp_ctx_device(ctx));
     for (net = 0; net < NETS; net++) {
         if (!o.check && net != o.net) continue;
         per_net = o;

@@ -42,8 +42,8 @@ static void shuffle(uint32_t *order, size_t n, uint64_t seed, uint64_t stream) {
 }
 
 typedef struct images {
-    size_t   count, rows, cols, pixels; /* pixels = rows * cols */
-    float   *x;       /* [count, pixels], 0 .. 1 */
+    size_t count, rows, cols, pixels; /* pixels = rows * cols */
+    float *x;                         /* [count, pixels], 0 .. 1 */
     int32_t *label;
 } images;
 
@@ -58,14 +58,18 @@ static images images_new(size_t count, size_t rows, size_t cols) {
     return m;
 }
 
-static void images_free(images *m) { free(m->x); free(m->label); }
+static void images_free(images *m) {
+    free(m->x);
+    free(m->label);
+}
 
 /* The 1,797 digits in digits_data.h: one fixed shuffle, then four fifths for training and the rest for the test. */
 static void load_builtin(images *train, images *test) {
     const size_t pixels = DIGITS_SIDE * DIGITS_SIDE, n_train = DIGITS_COUNT * 4 / 5;
     uint32_t order[DIGITS_COUNT];
     size_t i, k;
-    for (i = 0; i < DIGITS_COUNT; i++) order[i] = (uint32_t)i;
+    for (i = 0; i < DIGITS_COUNT; i++)
+        order[i] = (uint32_t)i;
     shuffle(order, DIGITS_COUNT, 1998, 0);
     *train = images_new(n_train, DIGITS_SIDE, DIGITS_SIDE);
     *test = images_new(DIGITS_COUNT - n_train, DIGITS_SIDE, DIGITS_SIDE);
@@ -74,7 +78,8 @@ static void load_builtin(images *train, images *test) {
         images *m = i < n_train ? train : test;
         size_t at = i < n_train ? i : i - n_train;
         m->label[at] = text[0] - '0';
-        for (k = 0; k < pixels; k++) m->x[at * pixels + k] = (float)(strchr(DIGITS_INK, text[2 + k]) - DIGITS_INK) / 16.0f;
+        for (k = 0; k < pixels; k++)
+            m->x[at * pixels + k] = (float)(strchr(DIGITS_INK, text[2 + k]) - DIGITS_INK) / 16.0f;
     }
 }
 
@@ -88,21 +93,26 @@ static unsigned char *read_idx(const char *path, unsigned dims, size_t size[3]) 
     if (ferror(f)) fail("%s: %s", path, strerror(errno));
     if (got < 4) fail("%s: truncated, only %lu bytes", path, (unsigned long)got);
     if (head[0] || head[1] || head[2] != 8 || head[3] != dims)
-        fail("%s: not an IDX file of %s: its first 4 bytes are %02x%02x%02x%02x, expected 000008%02x", path, dims == 3 ? "images" : "labels",
-             (unsigned)head[0], (unsigned)head[1], (unsigned)head[2], (unsigned)head[3], dims);
+        fail("%s: not an IDX file of %s: its first 4 bytes are %02x%02x%02x%02x, expected 000008%02x", path,
+            dims == 3 ? "images" : "labels", (unsigned)head[0], (unsigned)head[1], (unsigned)head[2], (unsigned)head[3],
+            dims);
     if (got < n) fail("%s: truncated inside its header", path);
     for (i = 0; i < dims; i++) {
-        size[i] = (size_t)head[4 + 4 * i] << 24 | (size_t)head[5 + 4 * i] << 16 | (size_t)head[6 + 4 * i] << 8 | (size_t)head[7 + 4 * i];
+        size[i] = (size_t)head[4 + 4 * i] << 24 | (size_t)head[5 + 4 * i] << 16 | (size_t)head[6 + 4 * i] << 8 |
+            (size_t)head[7 + 4 * i];
         if (size[i] == 0) fail("%s: %s", path, i == 0 ? "zero items" : "images with zero pixels");
-        if (size[i] > (size_t)1 << 31 || total > ((size_t)1 << 33) / size[i]) fail("%s: its header announces too much data", path);
+        if (size[i] > (size_t)1 << 31 || total > ((size_t)1 << 33) / size[i])
+            fail("%s: its header announces too much data", path);
         total *= size[i];
     }
     if (fseek(f, 0, SEEK_END) == 0) { /* compare before allocating what a damaged header asks for */
         long end = ftell(f);
         if (end >= 0 && (size_t)end < n + total)
-            fail("%s: truncated: %lu bytes, its header announces %lu", path, (unsigned long)end, (unsigned long)(n + total));
+            fail("%s: truncated: %lu bytes, its header announces %lu", path, (unsigned long)end,
+                (unsigned long)(n + total));
         if (end >= 0 && (size_t)end > n + total)
-            fail("%s: longer than its header says: %lu bytes, expected %lu", path, (unsigned long)end, (unsigned long)(n + total));
+            fail("%s: longer than its header says: %lu bytes, expected %lu", path, (unsigned long)end,
+                (unsigned long)(n + total));
     }
     if (fseek(f, (long)n, SEEK_SET)) fail("%s: %s", path, strerror(errno));
     data = (unsigned char *)allocate(total, 1);
@@ -121,10 +131,13 @@ static images load_idx(const char *dir, const char *images_file, const char *lab
     x = read_idx(path, 3, size);
     t = read_idx(label_path, 1, labels);
     if (labels[0] != size[0])
-        fail("%s: %lu labels, but %s has %lu images", label_path, (unsigned long)labels[0], path, (unsigned long)size[0]);
+        fail("%s: %lu labels, but %s has %lu images", label_path, (unsigned long)labels[0], path,
+            (unsigned long)size[0]);
     m = images_new(size[0], size[1], size[2]);
-    for (i = 0; i < m.count * m.pixels; i++) m.x[i] = (float)x[i] / 255.0f;
-    for (i = 0; i < m.count; i++) m.label[i] = t[i];
+    for (i = 0; i < m.count * m.pixels; i++)
+        m.x[i] = (float)x[i] / 255.0f;
+    for (i = 0; i < m.count; i++)
+        m.label[i] = t[i];
     free(x);
     free(t);
     free(path);

@@ -31,8 +31,8 @@ int main(void) {
     for (i = 0; i < sizeof x / sizeof *x; i++) {
         amp_f16 h = amp_f16_from_f32(x[i]);   /* 5 exponent bits, 11 significant: precise, but 65504 is the end */
         amp_bf16 b = amp_bf16_from_f32(x[i]); /* 8 exponent bits, 8 significant: the range of float, coarse */
-        printf("%-14g %04x      %-14.9g %04x       %.9g\n", (double)x[i], (unsigned)h.bits, (double)amp_f32_from_f16(h), (unsigned)b.bits,
-               (double)amp_f32_from_bf16(b));
+        printf("%-14g %04x      %-14.9g %04x       %.9g\n", (double)x[i], (unsigned)h.bits, (double)amp_f32_from_f16(h),
+            (unsigned)b.bits, (double)amp_f32_from_bf16(b));
     }
 
     /* Why master weights: next to 0.25 the FP16 numbers are 0.000244 apart, so adding 0.0001 rounds back to 0.25, every time. */
@@ -44,6 +44,7 @@ int main(void) {
     printf("the same sum in FP32, rounded at last: %g\n", (double)amp_f32_from_f16(amp_f16_from_f32(sum32)));
 
     /* Why loss scaling: 2e-8 is below the smallest FP16 number; 1024 times as large, it survives. */
-    printf("2e-08 times 1024 in FP16, then / 1024: %g\n", (double)(amp_f32_from_f16(amp_f16_from_f32(2e-8f * 1024.0f)) / 1024.0f));
+    printf("2e-08 times 1024 in FP16, then / 1024: %g\n",
+        (double)(amp_f32_from_f16(amp_f16_from_f32(2e-8f * 1024.0f)) / 1024.0f));
     return 0;
 }

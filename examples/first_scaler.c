@@ -42,12 +42,17 @@ int main(void) {
         g[1] = amp_f16_from_f32(g1);
 
         /* Divides by the scale, into FP32 because numbers this small do not fit into FP16, and looks for Inf and NaN. */
-        if (amp_unscale(ctx, scaler, &unscaled, &scaled, 1, &found) != AMP_OK) return 1;
-        if (found.nan + found.inf > 0) skipped++;
-        else for (i = 0; i < 2; i++) w[i] -= 0.2f * g32[i]; /* your optimizer */
-        if (amp_scaler_update(ctx, scaler) != AMP_OK) return 1; /* the next scale: half after an overflow, double after 20 good steps */
+        if (amp_unscale(scaler, &unscaled, &found, &scaled, 1) != AMP_OK) return 1;
+        if (found.nan + found.inf > 0)
+            skipped++;
+        else
+            for (i = 0; i < 2; i++)
+                w[i] -= 0.2f * g32[i]; /* your optimizer */
+        if (amp_scaler_update(scaler) != AMP_OK)
+            return 1; /* the next scale: half after an overflow, double after 20 good steps */
 
-        if (found.nan + found.inf > 0 || (step > 0 && step % 25 == 0)) printf("step %3d: loss scale 2^%g, skipped %d\n", step, log2((double)scale), skipped);
+        if (found.nan + found.inf > 0 || (step > 0 && step % 25 == 0))
+            printf("step %3d: loss scale 2^%g, skipped %d\n", step, log2((double)scale), skipped);
     }
     printf("w = %.2e, %.2e\n", (double)w[0], (double)w[1]);
     amp_scaler_destroy(scaler);

@@ -32,14 +32,18 @@
     do { \
         amp_status s_ = (call); \
         const char *why_ = amp_last_error(ctx); /* "" without a context */ \
-        if (s_ != AMP_OK) { fprintf(stderr, "%s: %s\n", #call, *why_ ? why_ : amp_strerror(s_)); exit(1); } \
+        if (s_ != AMP_OK) { \
+            fprintf(stderr, "%s: %s\n", #call, *why_ ? why_ : amp_strerror(s_)); \
+            exit(1); \
+        } \
     } while (0)
 
 /* ---- one function per element, run by a loop or by a kernel ---------------------------------------------------------------- */
 
 #ifdef WITH_CUDA
 template <class F> static __global__ void each(F f, size_t n) {
-    for (size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x; i < n; i += (size_t)gridDim.x * blockDim.x) f(i);
+    for (size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x; i < n; i += (size_t)gridDim.x * blockDim.x)
+        f(i);
 }
 #endif
 template <class F> static void for_each(amp_ctx *ctx, size_t n, F f) {
@@ -49,12 +53,16 @@ template <class F> static void for_each(amp_ctx *ctx, size_t n, F f) {
         config.gridDim = dim3((unsigned)(n < 65536 ? (n + 255) / 256 : 256));
         config.blockDim = dim3(256);
         config.stream = amp_cuda_stream(ctx);
-        if (cudaLaunchKernelEx(&config, each<F>, f, n) != cudaSuccess) { fputs("a launch failed\n", stderr); exit(1); }
+        if (cudaLaunchKernelEx(&config, each<F>, f, n) != cudaSuccess) {
+            fputs("a launch failed\n", stderr);
+            exit(1);
+        }
         return;
     }
 #endif
     (void)ctx;
-    for (size_t i = 0; i < n; i++) f(i);
+    for (size_t i = 0; i < n; i++)
+        f(i);
 }
 
 /* ==== the optimizer ============================================================================================================
@@ -66,7 +74,8 @@ template <class F> static void for_each(amp_ctx *ctx, size_t n, F f) {
 
 struct yogi { /* by value to the kernel; what it points to is context memory */
     const amp_step_record *r;
-    amp_param_entry e;    /* weights in any layout, gradients of any dtype; the moments are FP32, as amp_params_create was told */
+    amp_param_entry
+        e; /* weights in any layout, gradients of any dtype; the moments are FP32, as amp_params_create was told */
     amp_step_desc d;
     uint32_t param;
     float lr, b1, b2, eps;
@@ -75,9 +84,12 @@ struct yogi { /* by value to the kernel; what it points to is context memory */
         if (r->skip) return; /* overflow: change nothing. On the device, no round trip */
         float *m = (float *)e.moment[0] + i, *v = (float *)e.moment[1] + i, w = amp_weight_load(&e, i);
         float u = ampi_mul(ampi_mul(amp_load(e.grad, e.grad_dtype, i), r->inv_scale), r->clip), u2 = ampi_mul(u, u);
-        if (r->steps == 1) *v = u2; /* steps counts taken steps only, this one included */
-        else if (*v > u2) *v = ampi_sub(*v, ampi_mul(ampi_sub(1.0f, b2), u2));
-        else *v = ampi_add(*v, ampi_mul(ampi_sub(1.0f, b2), u2));
+        if (r->steps == 1)
+            *v = u2; /* steps counts taken steps only, this one included */
+        else if (*v > u2)
+            *v = ampi_sub(*v, ampi_mul(ampi_sub(1.0f, b2), u2));
+        else
+            *v = ampi_add(*v, ampi_mul(ampi_sub(1.0f, b2), u2));
         *m = ampi_add(ampi_mul(b1, *m), ampi_mul(ampi_sub(1.0f, b1), u));
         w = ampi_sub(w, ampi_div(ampi_mul(lr, *m), ampi_add(ampi_sqrt(*v), eps)));
         amp_weight_store(&e, i, w, &d, r, param); /* master and 16-bit copy in the same pass */
@@ -87,12 +99,12 @@ struct yogi { /* by value to the kernel; what it points to is context memory */
 static void yogi_step(amp_ctx *ctx, amp_params *p, amp_scaler *s, float lr) { /* in place of amp_step */
     amp_step_desc d = AMP_ZERO;
     d.clip_norm = 1e-4f;
-    AMP(amp_inspect(ctx, p, s, &d)); /* finite? norm, clip coefficient, step count */
+    AMP(amp_inspect(p, s, &d)); /* finite? norm, clip coefficient, step count */
     for (size_t i = 0; i < amp_params_count(p); i++) {
         yogi y = {amp_step_record_ptr(p), amp_param_entry_get(p, i), d, (uint32_t)i, lr, 0.9f, 0.999f, 1e-12f};
         for_each(ctx, y.e.count, y);
     }
-    AMP(amp_scaler_update(ctx, s)); /* the next loss scale */
+    AMP(amp_scaler_update(s)); /* the next loss scale */
 }
 
 /* ==== something to train ========================================================================================================
@@ -115,11 +127,14 @@ struct backward {
 enum { PARAMS = 2, STEPS = 400, MOST = 5000 };
 static const size_t count[PARAMS] = {MOST, 777};
 
-typedef struct result { float w[PARAMS][MOST], m[PARAMS][MOST], v[PARAMS][MOST]; } result;
+typedef struct result {
+    float w[PARAMS][MOST], m[PARAMS][MOST], v[PARAMS][MOST];
+} result;
 
 static double mean_miss(const float *w, const float *target, size_t n) {
     double sum = 0;
-    for (size_t i = 0; i < n; i++) sum += fabs((double)w[i] - (double)target[i]);
+    for (size_t i = 0; i < n; i++)
+        sum += fabs((double)w[i] - (double)target[i]);
     return sum / (double)n;
 }
 
@@ -138,7 +153,8 @@ static void train(amp_ctx *ctx, amp_master master, result *r) {
         amp_param_desc d = AMP_ZERO;
         d.count = count[i];
         AMP(amp_params_add(p, &d));
-        for (size_t k = 0; k < count[i]; k++) target[i][k] = amp_random(1, i, k) & 1u ? 1.0f : -1.0f;
+        for (size_t k = 0; k < count[i]; k++)
+            target[i][k] = amp_random(1, i, k) & 1u ? 1.0f : -1.0f;
         AMP(amp_alloc(ctx, &goal[i], count[i] * sizeof(float), NULL));
         AMP(amp_copy(ctx, goal[i], target[i], count[i] * sizeof(float)));
     }
@@ -154,17 +170,18 @@ static void train(amp_ctx *ctx, amp_master master, result *r) {
         yogi_step(ctx, p, s, 0.02f);
     }
     AMP(amp_sync(ctx));
-    AMP(amp_step_poll(ctx, p, &last));
+    AMP(amp_step_poll(p, &last));
     for (size_t i = 0; i < PARAMS; i++) {
-        AMP(amp_param_read(ctx, p, i, r->w[i]));
+        AMP(amp_param_read(p, i, r->w[i]));
         AMP(amp_copy(ctx, r->m[i], amp_param_moment(p, i, 0).data, count[i] * sizeof(float)));
         AMP(amp_copy(ctx, r->v[i], amp_param_moment(p, i, 1).data, count[i] * sizeof(float)));
         AMP(amp_free(ctx, goal[i]));
     }
-    printf("%-5s %s: %d steps, %d skipped, loss scale 2^%g, mean miss 1 -> %.3f\n", strcmp(amp_ctx_name(ctx), "cuda") ? "cpu:" : "cuda:",
-           master == AMP_MASTER_SPLIT ? "16 + 16 bits" : "FP32 masters", STEPS,
-           (int)last.skipped, log2((double)amp_scaler_scale(s)),
-           (mean_miss(r->w[0], target[0], count[0]) + mean_miss(r->w[1], target[1], count[1])) / 2);
+    printf("%-5s %s: %d steps, %d skipped, loss scale 2^%g, mean miss 1 -> %.3f\n",
+        strcmp(amp_ctx_name(ctx), "cuda") ? "cpu:" : "cuda:",
+        master == AMP_MASTER_SPLIT ? "16 + 16 bits" : "FP32 masters", STEPS, (int)last.skipped,
+        log2((double)amp_scaler_scale(s)),
+        (mean_miss(r->w[0], target[0], count[0]) + mean_miss(r->w[1], target[1], count[1])) / 2);
     amp_scaler_destroy(s);
     amp_params_destroy(p);
 }

@@ -19,7 +19,7 @@
 enum { PIXELS = DIGITS_SIDE * DIGITS_SIDE, HIDDEN = 128, CLASSES = 10, LAYERS = 21, BATCH = 128, MAX_STEPS = 1000 };
 #define DROP 0.05f
 
-static float   images[DIGITS_COUNT][PIXELS];
+static float images[DIGITS_COUNT][PIXELS];
 static int32_t labels[DIGITS_COUNT];
 
 static void must(amp_ctx *ctx, amp_status st) {
@@ -27,27 +27,30 @@ static void must(amp_ctx *ctx, amp_status st) {
     fprintf(stderr, "recompute: %s\n", *amp_last_error(ctx) ? amp_last_error(ctx) : amp_strerror(st));
     exit(1);
 }
-static double seconds(void) { return (double)clock() / CLOCKS_PER_SEC; } /* of this processor: one thread, undisturbed by others */
+static double seconds(void) {
+    return (double)clock() / CLOCKS_PER_SEC;
+} /* of this processor: one thread, undisturbed by others */
 static void load(void) {
     uint32_t i, k;
     for (i = 0; i < DIGITS_COUNT; i++) {
         labels[i] = digits_data[i][0] - '0';
-        for (k = 0; k < PIXELS; k++) images[i][k] = (float)(strchr(DIGITS_INK, digits_data[i][2 + k]) - DIGITS_INK) / 16.0f;
+        for (k = 0; k < PIXELS; k++)
+            images[i][k] = (float)(strchr(DIGITS_INK, digits_data[i][2 + k]) - DIGITS_INK) / 16.0f;
     }
 }
 
 typedef struct net {
-    amp_params   *params;
-    amp_scaler   *scaler;
-    amp_linear    layer[LAYERS];
+    amp_params *params;
+    amp_scaler *scaler;
+    amp_linear_desc layer[LAYERS];
     amp_precision record[LAYERS];
-    amp_snapshot  snapshot[LAYERS]; /* taken before each layer's forward */
-    amp_rng       rng[LAYERS];      /* of its dropout */
-    amp_rng       next;
-    amp_xent      loss;
-    float        *x;
-    int32_t      *labels;
-    void         *gradient[2];      /* of a layer's output, in turn */
+    amp_snapshot snapshot[LAYERS]; /* taken before each layer's forward */
+    amp_rng rng[LAYERS];           /* of its dropout */
+    amp_rng next;
+    amp_xent_desc loss;
+    float *x;
+    int32_t *labels;
+    void *gradient[2]; /* of a layer's output, in turn */
     const uint8_t *keep;
 } net;
 
@@ -64,46 +67,61 @@ static void build(amp_ctx *ctx, net *n, const amp_policy *policy, const uint8_t 
     must(ctx, amp_params_create(&n->params, ctx, &pd));
     must(ctx, amp_scaler_create(&n->scaler, ctx, &sd));
     for (i = 0; i < LAYERS; i++) {
-        amp_linear *l = &n->layer[i];
+        amp_linear_desc *l = &n->layer[i];
         amp_param_desc w = AMP_ZERO, b = AMP_ZERO;
         size_t k;
-        l->rows = BATCH; l->in = i ? HIDDEN : PIXELS; l->out = i + 1 < LAYERS ? HIDDEN : CLASSES;
+        l->rows = BATCH;
+        l->in = i ? HIDDEN : PIXELS;
+        l->out = i + 1 < LAYERS ? HIDDEN : CLASSES;
         l->act = i + 1 < LAYERS ? AMP_RELU : AMP_ACT_NONE;
-        w.count = l->in * l->out; b.count = l->out;
+        w.count = l->in * l->out;
+        b.count = l->out;
         init[i] = (float *)malloc(w.count * sizeof(float));
         if (!init[i]) exit(1);
-        for (k = 0; k < w.count; k++) init[i][k] = (float)(sqrt(6.0 / (double)l->in) * (2.0 * amp_random(7, (uint64_t)i, k) / 4294967296.0 - 1.0));
+        for (k = 0; k < w.count; k++)
+            init[i][k] =
+                (float)(sqrt(6.0 / (double)l->in) * (2.0 * amp_random(7, (uint64_t)i, k) / 4294967296.0 - 1.0));
         w.init = init[i];
         must(ctx, amp_params_add(n->params, &w));
         must(ctx, amp_params_add(n->params, &b));
     }
     must(ctx, amp_params_commit(n->params));
-    must(ctx, amp_alloc(ctx, &p, BATCH * PIXELS * sizeof(float), "batch"));   n->x = (float *)p;
-    must(ctx, amp_alloc(ctx, &p, BATCH * sizeof(int32_t), "batch"));          n->labels = (int32_t *)p;
-    must(ctx, amp_alloc(ctx, &p, BATCH * sizeof(float), "batch"));            n->loss.row_loss = (float *)p;
-    must(ctx, amp_alloc(ctx, &p, sizeof(float), "batch"));                    n->loss.loss = (float *)p;
-    for (i = 0; i < 2; i++) must(ctx, amp_alloc(ctx, &n->gradient[i], bytes_of(0), "gradients"));
+    must(ctx, amp_alloc(ctx, &p, BATCH * PIXELS * sizeof(float), "batch"));
+    n->x = (float *)p;
+    must(ctx, amp_alloc(ctx, &p, BATCH * sizeof(int32_t), "batch"));
+    n->labels = (int32_t *)p;
+    must(ctx, amp_alloc(ctx, &p, BATCH * sizeof(float), "batch"));
+    n->loss.row_loss = (float *)p;
+    must(ctx, amp_alloc(ctx, &p, sizeof(float), "batch"));
+    n->loss.loss = (float *)p;
+    for (i = 0; i < 2; i++)
+        must(ctx, amp_alloc(ctx, &n->gradient[i], bytes_of(0), "gradients"));
     for (i = 0; i < LAYERS; i++) {
-        amp_linear *l = &n->layer[i];
+        amp_linear_desc *l = &n->layer[i];
         size_t k = 2 * (size_t)i;
         free(init[i]);
         l->x = amp_arr(n->x, AMP_F32);
         l->w = amp_param_model(n->params, k);
         l->bias = amp_param_model(n->params, k + 1);
         l->dy = amp_arr(n->gradient[i % 2], AMP_AUTO);
-        if (i) { l->dx = amp_arr(n->gradient[(i + 1) % 2], AMP_AUTO); l->from = &n->record[i - 1]; }
+        if (i) {
+            l->dx = amp_arr(n->gradient[(i + 1) % 2], AMP_AUTO);
+            l->from = &n->record[i - 1];
+        }
         l->dw = amp_param_grad(n->params, k);
         l->dbias = amp_param_grad(n->params, k + 1);
         l->record = &n->record[i];
     }
-    n->loss.rows = BATCH; n->loss.classes = CLASSES;
+    n->loss.rows = BATCH;
+    n->loss.classes = CLASSES;
     n->loss.from = &n->record[LAYERS - 1];
     n->loss.labels = n->labels;
     n->loss.scaler = n->scaler;
 }
 static void tear_down(amp_ctx *ctx, net *n) {
     int i;
-    for (i = 0; i < 2; i++) must(ctx, amp_free(ctx, n->gradient[i]));
+    for (i = 0; i < 2; i++)
+        must(ctx, amp_free(ctx, n->gradient[i]));
     must(ctx, amp_free(ctx, n->x));
     must(ctx, amp_free(ctx, n->labels));
     must(ctx, amp_free(ctx, n->loss.row_loss));
@@ -120,12 +138,15 @@ static void drop(amp_ctx *ctx, net *n, int i) { /* the saved output of layer i *
 
 /* One layer forward: linear, ReLU, dropout. *rng moves on. */
 static void layer_forward(amp_ctx *ctx, net *n, int i, amp_rng *rng) {
-    amp_linear *l = &n->layer[i];
+    amp_linear_desc *l = &n->layer[i];
     amp_dropout_desc d = AMP_ZERO;
     void *p;
     must(ctx, amp_alloc(ctx, &p, bytes_of(i), "activations")); /* on a GPU: from a pool of your own */
     l->y = amp_arr(p, AMP_AUTO);
-    if (i) { l->x = n->layer[i - 1].y; l->x.dtype = AMP_AUTO; }
+    if (i) {
+        l->x = n->layer[i - 1].y;
+        l->x.dtype = AMP_AUTO;
+    }
     must(ctx, amp_linear_forward(ctx, l));
     if (i + 1 == LAYERS) return;
     d.p = DROP;
@@ -153,16 +174,18 @@ static void forward(amp_ctx *ctx, net *n) {
 static void recompute(amp_ctx *ctx, net *n, int i) {
     int first = i, k;
     amp_rng rng;
-    while (first > 0 && !n->layer[first - 1].y.data) first--;
-    must(ctx, amp_snapshot_begin(ctx, &n->snapshot[first], &rng));
-    for (k = first; k <= i; k++) layer_forward(ctx, n, k, &rng);
+    while (first > 0 && !n->layer[first - 1].y.data)
+        first--;
+    must(ctx, amp_snapshot_begin(ctx, &rng, &n->snapshot[first]));
+    for (k = first; k <= i; k++)
+        layer_forward(ctx, n, k, &rng);
     must(ctx, amp_autocast_end(ctx));
 }
 
 static void backward(amp_ctx *ctx, net *n) {
     int i;
     for (i = LAYERS - 1; i >= 0; i--) {
-        amp_linear *l = &n->layer[i];
+        amp_linear_desc *l = &n->layer[i];
         if (!l->y.data) recompute(ctx, n, i);
         if (i && !n->layer[i - 1].y.data) recompute(ctx, n, i - 1);
         if (i) l->x = amp_arr(n->layer[i - 1].y.data, AMP_AUTO);
@@ -179,7 +202,11 @@ static void backward(amp_ctx *ctx, net *n) {
     }
 }
 
-typedef struct run { float loss[MAX_STEPS]; uint64_t peak; double seconds; } run;
+typedef struct run {
+    float loss[MAX_STEPS];
+    uint64_t peak;
+    double seconds;
+} run;
 
 static void train(run *r, const amp_policy *policy, const uint8_t *keep, int steps) {
     amp_ctx *ctx;
@@ -188,7 +215,7 @@ static void train(run *r, const amp_policy *policy, const uint8_t *keep, int ste
     amp_cpu_desc one = AMP_ZERO;
     net n;
     int s;
-    one.threads = 1; /* small matrices; and times that can be compared */
+    one.threads = 1;                        /* small matrices; and times that can be compared */
     must(NULL, amp_cpu_create(&ctx, &one)); /* a context of its own: its ledger has this run's peak */
     build(ctx, &n, policy, keep);
     scope.policy = policy;
@@ -203,7 +230,7 @@ static void train(run *r, const amp_policy *policy, const uint8_t *keep, int ste
         forward(ctx, &n);
         must(ctx, amp_autocast_end(ctx));
         backward(ctx, &n);
-        must(ctx, amp_step(ctx, n.params, n.scaler, &step));
+        must(ctx, amp_step(n.params, n.scaler, &step));
         must(ctx, amp_copy(ctx, &r->loss[s], n.loss.loss, sizeof(float)));
     }
     must(ctx, amp_sync(ctx));
@@ -215,9 +242,10 @@ static void train(run *r, const amp_policy *policy, const uint8_t *keep, int ste
 
 static void row(const char *name, const amp_recompute_plan *plan, const run *r, const run *all, int steps, int *ok) {
     int same = memcmp(r->loss, all->loss, (size_t)steps * sizeof(float)) == 0;
-    printf("%-22s %7lu %9.1f %12.1f %9.0f%% %9.2f %6.2fx %10.6f   %s\n", name, (unsigned long)plan->kept, (double)plan->peak / 1024.0, (double)r->peak / 1024.0,
-           100.0 * (double)plan->extra / (double)plan->base, 1000.0 * r->seconds / steps, r->seconds / all->seconds, (double)r->loss[steps - 1],
-           same ? "same losses" : "DIFFERENT LOSSES");
+    printf("%-22s %7lu %9.1f %12.1f %9.0f%% %9.2f %6.2fx %10.6f   %s\n", name, (unsigned long)plan->kept,
+        (double)plan->peak / 1024.0, (double)r->peak / 1024.0, 100.0 * (double)plan->extra / (double)plan->base,
+        1000.0 * r->seconds / steps, r->seconds / all->seconds, (double)r->loss[steps - 1],
+        same ? "same losses" : "DIFFERENT LOSSES");
     *ok &= same && r->peak == plan->peak;
 }
 
@@ -233,10 +261,18 @@ int main(int argc, char **argv) {
     for (i = 1; i < argc; i += 2) {
         char *end = NULL;
         long v = i + 1 < argc ? strtol(argv[i + 1], &end, 10) : 0;
-        if (!end || *end || v < 1) { fprintf(stderr, "usage: recompute [--budget KIB] [--steps N]\n"); return 1; }
-        if (strcmp(argv[i], "--budget") == 0) budget = (uint64_t)v * 1024u;
-        else if (strcmp(argv[i], "--steps") == 0 && v <= MAX_STEPS) steps = (int)v;
-        else { fprintf(stderr, "usage: recompute [--budget KIB] [--steps N]\n"); return 1; }
+        if (!end || *end || v < 1) {
+            fprintf(stderr, "usage: recompute [--budget KIB] [--steps N]\n");
+            return 1;
+        }
+        if (strcmp(argv[i], "--budget") == 0)
+            budget = (uint64_t)v * 1024u;
+        else if (strcmp(argv[i], "--steps") == 0 && v <= MAX_STEPS)
+            steps = (int)v;
+        else {
+            fprintf(stderr, "usage: recompute [--budget KIB] [--steps N]\n");
+            return 1;
+        }
     }
     load();
     must(NULL, amp_cpu_create(&ctx, NULL));
@@ -244,21 +280,29 @@ int main(int argc, char **argv) {
     for (i = 0; i < LAYERS; i++) {
         layers[i].bytes = bytes_of(i);
         layers[i].work = 0;
-        layers[i].cost = 2u * BATCH * (uint64_t)(i ? HIDDEN : PIXELS) * (i + 1 < LAYERS ? HIDDEN : CLASSES); /* operations of its forward */
+        layers[i].cost = 2u * BATCH * (uint64_t)(i ? HIDDEN : PIXELS) *
+            (i + 1 < LAYERS ? HIDDEN : CLASSES); /* operations of its forward */
     }
     memset(keep_all, 1, sizeof keep_all);
     must(ctx, amp_recompute_evaluate(layers, LAYERS, keep_all, &plan_all));
     if (!budget) budget = plan_all.peak * 45u / 100u;
-    must(ctx, amp_recompute_optimal(ctx, layers, LAYERS, budget, keep, &plan)); /* refuses a budget that no choice meets, and says which one can be met */
+    must(ctx,
+        amp_recompute_optimal(ctx, layers, LAYERS, budget, keep,
+            &plan)); /* refuses a budget that no choice meets, and says which one can be met */
     must(ctx, amp_recompute_sqrt(layers, LAYERS, keep_root, &plan_root));
     amp_ctx_destroy(ctx);
 
-    printf("%d layers of %d, batch %d, O2, dropout %g, %d steps. Activations: %.1f KiB if all are kept, budget %.1f KiB, no choice needs less than %.1f KiB\n\n",
-           LAYERS, HIDDEN, BATCH, (double)DROP, steps, (double)plan_all.peak / 1024.0, (double)budget / 1024.0, (double)plan.least / 1024.0);
-    for (i = 0; i < LAYERS; i++) putchar(keep[i] ? '#' : '.');
+    printf(
+        "%d layers of %d, batch %d, O2, dropout %g, %d steps. Activations: %.1f KiB if all are kept, budget %.1f KiB, no choice needs less than %.1f KiB\n\n",
+        LAYERS, HIDDEN, BATCH, (double)DROP, steps, (double)plan_all.peak / 1024.0, (double)budget / 1024.0,
+        (double)plan.least / 1024.0);
+    for (i = 0; i < LAYERS; i++)
+        putchar(keep[i] ? '#' : '.');
     printf("  the plan: layers from first to last, # kept, . computed again\n");
-    for (i = 0; i < LAYERS; i++) putchar(keep_root[i] ? '#' : '.');
-    printf("  the square-root rule\n\n%-22s %7s %9s %12s %10s %9s %7s %10s\n", "", "kept", "plan KiB", "measured KiB", "extra work", "ms/step", "time", "last loss");
+    for (i = 0; i < LAYERS; i++)
+        putchar(keep_root[i] ? '#' : '.');
+    printf("  the square-root rule\n\n%-22s %7s %9s %12s %10s %9s %7s %10s\n", "", "kept", "plan KiB", "measured KiB",
+        "extra work", "ms/step", "time", "last loss");
     train(&all, &policy, keep_all, steps);
     row("everything kept", &plan_all, &all, &all, steps, &ok);
     fflush(stdout);
@@ -267,10 +311,20 @@ int main(int argc, char **argv) {
     fflush(stdout);
     train(&root, &policy, keep_root, steps);
     row("square-root rule", &plan_root, &root, &all, steps, &ok);
-    printf("\nextra work: the share of forward that is computed twice. Backward is about twice a forward, so all of forward once more is a third of a step.\n"
-           "same losses: those of every step, bit for bit.\n");
-    if (!(all.loss[steps - 1] < all.loss[0])) { fprintf(stderr, "recompute: the loss did not fall\n"); ok = steps < 20; }
-    if (some.peak > budget) { fprintf(stderr, "recompute: over the budget\n"); ok = 0; }
-    if (!ok) { fprintf(stderr, "recompute: losses or peaks are not as promised\n"); return 1; }
+    printf(
+        "\nextra work: the share of forward that is computed twice. Backward is about twice a forward, so all of forward once more is a third of a step.\n"
+        "same losses: those of every step, bit for bit.\n");
+    if (!(all.loss[steps - 1] < all.loss[0])) {
+        fprintf(stderr, "recompute: the loss did not fall\n");
+        ok = steps < 20;
+    }
+    if (some.peak > budget) {
+        fprintf(stderr, "recompute: over the budget\n");
+        ok = 0;
+    }
+    if (!ok) {
+        fprintf(stderr, "recompute: losses or peaks are not as promised\n");
+        return 1;
+    }
     return 0;
 }

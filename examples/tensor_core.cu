@@ -32,13 +32,19 @@
 #define CUDA(call) \
     do { \
         cudaError_t e_ = (call); \
-        if (e_ != cudaSuccess) { fprintf(stderr, "%s: %s\n", #call, cudaGetErrorString(e_)); exit(1); } \
+        if (e_ != cudaSuccess) { \
+            fprintf(stderr, "%s: %s\n", #call, cudaGetErrorString(e_)); \
+            exit(1); \
+        } \
     } while (0)
 #define AMP(call) \
     do { \
         amp_status s_ = (call); \
         const char *why_ = amp_last_error(ctx); /* "" without a context */ \
-        if (s_ != AMP_OK) { fprintf(stderr, "%s: %s\n", #call, *why_ ? why_ : amp_strerror(s_)); exit(1); } \
+        if (s_ != AMP_OK) { \
+            fprintf(stderr, "%s: %s\n", #call, *why_ ? why_ : amp_strerror(s_)); \
+            exit(1); \
+        } \
     } while (0)
 
 /* The type of A and B, to CUDA and to amp. It has 2 bytes: half the traffic of FP32, and Tensor Cores take it. */
@@ -52,9 +58,9 @@ typedef __half number;
 
 typedef struct product { /* D[m,n] = A[m,k] B[k,n], row-major, packed, in device memory */
     int m, n, k;
-    const float  *a32, *b32; /* the same numbers in FP32, for step 0 */
+    const float *a32, *b32; /* the same numbers in FP32, for step 0 */
     const number *a, *b;
-    float *d;                /* FP32 everywhere */
+    float *d; /* FP32 everywhere */
 } product;
 
 static cudaLaunchConfig_t launch_shape(amp_ctx *ctx, dim3 grid, dim3 block) {
@@ -77,7 +83,8 @@ static __global__ void plain(const float *a, const float *b, float *d, int m, in
     int row = (int)(blockIdx.y * blockDim.y + threadIdx.y), col = (int)(blockIdx.x * blockDim.x + threadIdx.x);
     if (row >= m || col >= n) return;
     float sum = 0;
-    for (int i = 0; i < k; i++) sum += a[(size_t)row * k + i] * b[(size_t)i * n + col]; /* x is the column: neighbours read neighbours */
+    for (int i = 0; i < k; i++)
+        sum += a[(size_t)row * k + i] * b[(size_t)i * n + col]; /* x is the column: neighbours read neighbours */
     d[(size_t)row * n + col] = sum;
 }
 static const char *step_0(amp_ctx *ctx, const product *p) {
@@ -103,7 +110,8 @@ static const char *step_0(amp_ctx *ctx, const product *p) {
 using namespace nvcuda;
 enum { TILE = 16 };
 typedef wmma::fragment<wmma::matrix_a, TILE, TILE, TILE, number, wmma::row_major> a_tile;
-typedef wmma::fragment<wmma::matrix_b, TILE, TILE, TILE, number, wmma::row_major> b_tile; /* col_major would read B transposed */
+typedef wmma::fragment<wmma::matrix_b, TILE, TILE, TILE, number, wmma::row_major>
+    b_tile; /* col_major would read B transposed */
 typedef wmma::fragment<wmma::accumulator, TILE, TILE, TILE, float> sum_tile;
 
 static __global__ void one_tile(const number *a, const number *b, float *d) { /* 32 threads: one warp */
@@ -113,7 +121,8 @@ static __global__ void one_tile(const number *a, const number *b, float *d) { /*
     wmma::fill_fragment(sum, 0.0f);
     wmma::load_matrix_sync(fa, a, TILE);
     wmma::load_matrix_sync(fb, b, TILE);
-    wmma::mma_sync(sum, fa, fb, sum); /* 16 * 16 * 16 multiply-adds: 8192 operations for the 1024 bytes loaded, 8 per byte */
+    wmma::mma_sync(
+        sum, fa, fb, sum); /* 16 * 16 * 16 multiply-adds: 8192 operations for the 1024 bytes loaded, 8 per byte */
     wmma::store_matrix_sync(d, sum, TILE, wmma::mem_row_major);
 }
 static const char *step_1a(amp_ctx *ctx, const product *p) {
@@ -142,7 +151,8 @@ static __global__ void tile_per_warp(const number *a, const number *b, float *d,
 }
 static const char *step_1b(amp_ctx *ctx, const product *p) {
     if (p->m % TILE || p->n % TILE || p->k % TILE) return "m, n and k must be multiples of 16";
-    cudaLaunchConfig_t c = launch_shape(ctx, dim3((unsigned)(p->n / TILE), blocks(p->m, WARPS * TILE)), dim3(32, WARPS));
+    cudaLaunchConfig_t c =
+        launch_shape(ctx, dim3((unsigned)(p->n / TILE), blocks(p->m, WARPS * TILE)), dim3(32, WARPS));
     CUDA(cudaLaunchKernelEx(&c, tile_per_warp, p->a, p->b, p->d, p->m, p->n, p->k));
     return NULL;
 }
@@ -164,12 +174,14 @@ static const char *step_1b(amp_ctx *ctx, const product *p) {
 #  define AMP_SHARED(T, name, n) __shared__ T name[n]
 #endif
 
-enum { BM = 128, BN = 128, BK = 32 };      /* of a block: rows, columns, slice of k */
-enum { WM = 32, WN = 64 };                 /* of a warp */
+enum { BM = 128, BN = 128, BK = 32 }; /* of a block: rows, columns, slice of k */
+enum { WM = 32, WN = 64 };            /* of a warp */
 enum { THREADS = 32 * (BM / WM) * (BN / WN) };
 enum { PAD = 8, LDA = BK + PAD, LDB = BN + PAD, LDD = TILE + 4 };
 enum { A_LOADS = BM * BK / 8 / THREADS, B_LOADS = BK * BN / 8 / THREADS }; /* per thread and slice, of 8 numbers */
-struct __align__(32) line { number x[16]; }; /* shared memory in units of 32 bytes, for that alignment */
+struct __align__(32) line {
+    number x[16];
+}; /* shared memory in units of 32 bytes, for that alignment */
 
 /* 8 numbers at once. Outside of the matrix zeros, which add nothing to a sum: so m, n and k need not be multiples of the block. */
 static __device__ uint4 load_8(const number *p, int rows, int cols, int row, int col) {
@@ -177,7 +189,8 @@ static __device__ uint4 load_8(const number *p, int rows, int cols, int row, int
     return *(const uint4 *)(p + (size_t)row * cols + col);
 }
 
-static __global__ void __launch_bounds__(THREADS) blocked(const number *a, const number *b, float *d, int m, int n, int k) {
+static __global__ void __launch_bounds__(THREADS)
+    blocked(const number *a, const number *b, float *d, int m, int n, int k) {
     AMP_SHARED(line, a_lines, 2 * BM * LDA / 16);
     AMP_SHARED(line, b_lines, 2 * BK * LDB / 16);
     number *as = (number *)a_lines, *bs = (number *)b_lines; /* two buffers each */
@@ -187,7 +200,8 @@ static __global__ void __launch_bounds__(THREADS) blocked(const number *a, const
     uint4 next_a[A_LOADS], next_b[B_LOADS];
     sum_tile sum[WM / TILE][WN / TILE];
     for (int i = 0; i < WM / TILE; i++)
-        for (int j = 0; j < WN / TILE; j++) wmma::fill_fragment(sum[i][j], 0.0f);
+        for (int j = 0; j < WN / TILE; j++)
+            wmma::fill_fragment(sum[i][j], 0.0f);
 
     for (int slice = -1; slice * BK < k; slice++) { /* slice -1 only fetches the first one */
         bool more = (slice + 1) * BK < k;
@@ -207,10 +221,13 @@ static __global__ void __launch_bounds__(THREADS) blocked(const number *a, const
             for (int kk = 0; kk < BK; kk += TILE) {
                 a_tile fa[WM / TILE];
                 b_tile fb[WN / TILE];
-                for (int i = 0; i < WM / TILE; i++) wmma::load_matrix_sync(fa[i], a_now + i * TILE * LDA + kk, LDA);
-                for (int j = 0; j < WN / TILE; j++) wmma::load_matrix_sync(fb[j], b_now + kk * LDB + j * TILE, LDB);
                 for (int i = 0; i < WM / TILE; i++)
-                    for (int j = 0; j < WN / TILE; j++) wmma::mma_sync(sum[i][j], fa[i], fb[j], sum[i][j]);
+                    wmma::load_matrix_sync(fa[i], a_now + i * TILE * LDA + kk, LDA);
+                for (int j = 0; j < WN / TILE; j++)
+                    wmma::load_matrix_sync(fb[j], b_now + kk * LDB + j * TILE, LDB);
+                for (int i = 0; i < WM / TILE; i++)
+                    for (int j = 0; j < WN / TILE; j++)
+                        wmma::mma_sync(sum[i][j], fa[i], fb[j], sum[i][j]);
             }
         }
         if (more) { /* the other buffer: its readers passed the last barrier */
@@ -259,7 +276,9 @@ static const char *step_2(amp_ctx *ctx, const product *p) {
 
 static const char *step_3(amp_ctx *ctx, const product *p) {
     amp_gemm_desc g = AMP_ZERO;
-    g.m = (size_t)p->m; g.n = (size_t)p->n; g.k = (size_t)p->k;
+    g.m = (size_t)p->m;
+    g.n = (size_t)p->n;
+    g.k = (size_t)p->k;
     g.a = amp_arr((void *)p->a, DTYPE);
     g.b = amp_arr((void *)p->b, DTYPE);
     g.d = amp_arr(p->d, AMP_F32);
@@ -272,9 +291,9 @@ static const char *step_3(amp_ctx *ctx, const product *p) {
 typedef const char *step_fn(amp_ctx *ctx, const product *p);
 static const struct step {
     const char *name;
-    step_fn    *run;
-    double      intensity;   /* operations per byte that its threads fetch from global memory; 0: not ours to know */
-    int         size, right; /* timed with (0: --size); of the shapes below, how many it takes */
+    step_fn *run;
+    double intensity; /* operations per byte that its threads fetch from global memory; 0: not ours to know */
+    int size, right;  /* timed with (0: --size); of the shapes below, how many it takes */
 } steps[] = {
     {"step 0   FP32, one thread per element", step_0, 0.25, 0, 6},
     {"step 1a  WMMA, one warp, one tile", step_1a, 8, TILE, 1},
@@ -283,7 +302,8 @@ static const struct step {
     {"step 3   amp_gemm", step_3, 0, 0, 6},
 };
 enum { STEPS = sizeof steps / sizeof steps[0], SHAPES = 6, GUARD = 64, RUNS = 11 };
-static const int shapes[SHAPES][3] = {{16, 16, 16}, {48, 32, 64}, {128, 128, 96}, {160, 136, 80}, {33, 40, 24}, {17, 19, 23}};
+static const int shapes[SHAPES][3] = {
+    {16, 16, 16}, {48, 32, 64}, {128, 128, 96}, {160, 136, 80}, {33, 40, 24}, {17, 19, 23}};
 
 typedef struct data { /* on the host; the product has it on the device */
     float *a, *b, *d;
@@ -296,10 +316,14 @@ static void *upload(amp_ctx *ctx, const void *host, size_t bytes) {
     AMP(amp_copy(ctx, p, host, bytes));
     return p;
 }
-static float *random_matrix(amp_ctx *ctx, size_t count, uint64_t seed, uint64_t which, const float **in_32, const number **in_16) {
+static float *random_matrix(
+    amp_ctx *ctx, size_t count, uint64_t seed, uint64_t which, const float **in_32, const number **in_16) {
     float *x = (float *)malloc(count * sizeof *x);
     number *rounded = (number *)malloc(count * sizeof *rounded);
-    if (!x || !rounded) { fputs("out of memory\n", stderr); exit(1); }
+    if (!x || !rounded) {
+        fputs("out of memory\n", stderr);
+        exit(1);
+    }
     for (size_t i = 0; i < count; i++) {
         amp_store(rounded, DTYPE, i, (float)amp_random(seed, which, i) / 2147483648.0f - 1); /* -1 .. 1 */
         x[i] = amp_load(rounded, DTYPE, i);
@@ -309,23 +333,30 @@ static float *random_matrix(amp_ctx *ctx, size_t count, uint64_t seed, uint64_t 
     free(rounded);
     return x;
 }
-static void poison(amp_ctx *ctx, data *t) { /* D: NaN, so that an element that nobody writes is seen; behind it, a guard */
+static void poison(
+    amp_ctx *ctx, data *t) { /* D: NaN, so that an element that nobody writes is seen; behind it, a guard */
     size_t bytes = ((size_t)t->p.m * t->p.n + GUARD) * sizeof(float);
     memset(t->d, 0xff, bytes);
     AMP(amp_copy(ctx, t->p.d, t->d, bytes));
 }
 static void data_create(amp_ctx *ctx, data *t, int m, int n, int k, uint64_t seed) {
-    t->p.m = m; t->p.n = n; t->p.k = k;
+    t->p.m = m;
+    t->p.n = n;
+    t->p.k = k;
     t->a = random_matrix(ctx, (size_t)m * k, seed, 0, &t->p.a32, &t->p.a);
     t->b = random_matrix(ctx, (size_t)k * n, seed, 1, &t->p.b32, &t->p.b);
     t->d = (float *)malloc(((size_t)m * n + GUARD) * sizeof(float));
-    if (!t->d) { fputs("out of memory\n", stderr); exit(1); }
+    if (!t->d) {
+        fputs("out of memory\n", stderr);
+        exit(1);
+    }
     memset(t->d, 0xff, ((size_t)m * n + GUARD) * sizeof(float));
     t->p.d = (float *)upload(ctx, t->d, ((size_t)m * n + GUARD) * sizeof(float));
 }
 static void data_destroy(amp_ctx *ctx, data *t) {
     void *device[] = {(void *)t->p.a32, (void *)t->p.b32, (void *)t->p.a, (void *)t->p.b, t->p.d};
-    for (void *p : device) AMP(amp_free(ctx, p));
+    for (void *p : device)
+        AMP(amp_free(ctx, p));
     free(t->a);
     free(t->b);
     free(t->d);
@@ -335,11 +366,13 @@ static void data_destroy(amp_ctx *ctx, data *t) {
    addition rounds by at most 2^-24 of its result; Tensor Cores cut off instead, which is twice that. Every element is looked at, or
    4096 random ones of a large matrix. */
 static double worst_error(amp_ctx *ctx, data *t, uint64_t seed) {
-    size_t m = (size_t)t->p.m, n = (size_t)t->p.n, k = (size_t)t->p.k, all = m * n, some = all * k <= 4194304 ? all : 4096;
+    size_t m = (size_t)t->p.m, n = (size_t)t->p.n, k = (size_t)t->p.k, all = m * n,
+           some = all * k <= 4194304 ? all : 4096;
     double worst = 0;
     AMP(amp_copy(ctx, t->d, t->p.d, (all + GUARD) * sizeof(float)));
     for (size_t s = 0; s < some; s++) {
-        size_t e = some == all ? s : ((uint64_t)amp_random(seed, 2, 2 * s) << 32 | amp_random(seed, 2, 2 * s + 1)) % all;
+        size_t e =
+            some == all ? s : ((uint64_t)amp_random(seed, 2, 2 * s) << 32 | amp_random(seed, 2, 2 * s + 1)) % all;
         double sum = 0, size = 0, error;
         for (size_t i = 0; i < k; i++) {
             double x = (double)t->a[e / n * k + i] * (double)t->b[i * n + e % n];
@@ -363,13 +396,16 @@ static int check(amp_ctx *ctx, const step *s, uint64_t seed) { /* 1: right where
         int m = shapes[i][0], n = shapes[i][1], k = shapes[i][2];
         data t;
         data_create(ctx, &t, m, n, k, seed + (uint64_t)i);
-        if (s->run(ctx, &t.p)) refused++;
+        if (s->run(ctx, &t.p))
+            refused++;
         else {
             double worst = worst_error(ctx, &t, seed);
-            if (worst <= 1) right++;
+            if (worst <= 1)
+                right++;
             else {
                 wrong++;
-                fprintf(stderr, "%s: wrong for %d x %d x %d, seed %llu: error %g of the bound\n", s->name, m, n, k, (unsigned long long)seed, worst);
+                fprintf(stderr, "%s: wrong for %d x %d x %d, seed %llu: error %g of the bound\n", s->name, m, n, k,
+                    (unsigned long long)seed, worst);
             }
         }
         data_destroy(ctx, &t);
@@ -378,8 +414,11 @@ static int check(amp_ctx *ctx, const step *s, uint64_t seed) { /* 1: right where
     return !wrong && right == s->right && refused == SHAPES - s->right;
 }
 
-static int by_size(const void *x, const void *y) { return (*(const float *)x > *(const float *)y) - (*(const float *)x < *(const float *)y); }
-static float median_ms(amp_ctx *ctx, const step *s, const product *p) { /* by the GPU's own clock; the first run does not count */
+static int by_size(const void *x, const void *y) {
+    return (*(const float *)x > *(const float *)y) - (*(const float *)x < *(const float *)y);
+}
+static float median_ms(
+    amp_ctx *ctx, const step *s, const product *p) { /* by the GPU's own clock; the first run does not count */
     float ms[RUNS];
     cudaEvent_t from, to;
     CUDA(cudaEventCreate(&from));
@@ -418,13 +457,17 @@ static int time_all(amp_ctx *ctx, int size, uint64_t seed) { /* 1: all right */
         }
         data_destroy(ctx, &t);
     }
-    printf("\nm = n = k = %d (step 1a: 16), %s in, FP32 sums; median of %d runs on %s\n\n", size, amp_dtype_name(DTYPE), RUNS, amp_ctx_device(ctx));
+    printf("\nm = n = k = %d (step 1a: 16), %s in, FP32 sums; median of %d runs on %s\n\n", size, amp_dtype_name(DTYPE),
+        RUNS, amp_ctx_device(ctx));
     printf("%-40s %10s %9s %10s %13s %12s\n", "", "ms", "TFLOP/s", "of step 3", "FLOP per byte", "error/bound");
     for (int i = 0; i < STEPS; i++) {
         char intensity[16] = "-";
         if (steps[i].intensity > 0) snprintf(intensity, sizeof intensity, "%g", steps[i].intensity);
-        if (no[i]) printf("%-40s refused: %s\n", steps[i].name, no[i]);
-        else printf("%-40s %10.4f %9.3g %8.1f %% %13s %12.3f\n", steps[i].name, (double)ms[i], tflops[i], 100 * tflops[i] / tflops[STEPS - 1], intensity, worst[i]);
+        if (no[i])
+            printf("%-40s refused: %s\n", steps[i].name, no[i]);
+        else
+            printf("%-40s %10.4f %9.3g %8.1f %% %13s %12.3f\n", steps[i].name, (double)ms[i], tflops[i],
+                100 * tflops[i] / tflops[STEPS - 1], intensity, worst[i]);
     }
     return ok;
 }
@@ -434,10 +477,14 @@ int main(int argc, char **argv) {
     int only_check = 0, size = 4096, ok = 1;
     uint64_t seed = 1;
     for (int i = 1; i < argc; i++) {
-        if (strcmp(argv[i], "--check") == 0) only_check = 1;
-        else if (strcmp(argv[i], "--size") == 0 && i + 1 < argc) size = atoi(argv[++i]);
-        else if (strcmp(argv[i], "--seed") == 0 && i + 1 < argc) seed = strtoull(argv[++i], NULL, 10);
-        else size = 0;
+        if (strcmp(argv[i], "--check") == 0)
+            only_check = 1;
+        else if (strcmp(argv[i], "--size") == 0 && i + 1 < argc)
+            size = atoi(argv[++i]);
+        else if (strcmp(argv[i], "--seed") == 0 && i + 1 < argc)
+            seed = strtoull(argv[++i], NULL, 10);
+        else
+            size = 0;
     }
     if (size < 1 || size > 32768) {
         fprintf(stderr, "usage: %s [--check] [--size 1..32768] [--seed N]\n", argv[0]);
@@ -448,7 +495,8 @@ int main(int argc, char **argv) {
         return 77;
     }
     AMP(amp_cuda_create(&ctx, NULL));
-    for (int i = 0; i < STEPS; i++) ok &= check(ctx, &steps[i], seed);
+    for (int i = 0; i < STEPS; i++)
+        ok &= check(ctx, &steps[i], seed);
     if (!only_check) ok &= time_all(ctx, size, seed);
     amp_ctx_destroy(ctx);
     puts(ok ? "passed" : "FAILED");

@@ -25,19 +25,28 @@ static int report() {
     return failed != 0;
 }
 
-#define CHECK(c, ...) do { \
-        if (c) { passed++; break; } \
+#define CHECK(c, ...) \
+    do { \
+        if (c) { \
+            passed++; \
+            break; \
+        } \
         printf("FAILED: cuda_verbs.cpp:%d: %s: ", __LINE__, #c); \
         printf(__VA_ARGS__); \
         puts(""); \
         if (++failed > 30) exit(report()); \
     } while (0)
-#define WANT(x, status) do { \
+#define WANT(x, status) \
+    do { \
         amp_status got_ = (x); \
         CHECK(got_ == (status), "%s -> %d, wanted %d: %s", #x, (int)got_, (int)(status), amp_last_error(ctx)); \
     } while (0)
 #define OK(x) WANT(x, AMP_OK)
-#define TRY(x) do { amp_status try_ = (x); if (try_ != AMP_OK) return try_; } while (0)
+#define TRY(x) \
+    do { \
+        amp_status try_ = (x); \
+        if (try_ != AMP_OK) return try_; \
+    } while (0)
 
 static void keep_log(amp_log_level, amp_status, const char *text, void *) {
     snprintf(last_log, sizeof last_log, "%s", text);
@@ -50,9 +59,7 @@ static amp_cuda_desc desc_with(uint32_t flags) {
     return d;
 }
 
-static void no_leak(const char *where) {
-    CHECK(hcu_leaks(1) == 0, "leak: %s", where);
-}
+static void no_leak(const char *where) { CHECK(hcu_leaks(1) == 0, "leak: %s", where); }
 
 /* ---- a world: all that the verbs need, on one context ---- */
 
@@ -60,10 +67,10 @@ enum { BUFFERS = 9, PARAMS = 3, N = 4096 };
 static float numbers[N];
 
 typedef struct world {
-    amp_ctx    *x;
+    amp_ctx *x;
     amp_params *p, *acc; /* acc: with accumulators */
     amp_scaler *s;
-    void       *buf[BUFFERS]; /* N floats each */
+    void *buf[BUFFERS]; /* N floats each */
 } world;
 
 static amp_status build_params(amp_params **out, amp_ctx *x, uint32_t accumulate) {
@@ -87,7 +94,8 @@ static amp_status build(world *w, amp_ctx *x) {
         TRY(amp_alloc(x, &w->buf[i], N * 4, "buf"));
         TRY(amp_zero(x, w->buf[i], N * 4));
     }
-    for (int i = 0; i < N; i++) numbers[i] = (float)((i * 37) % 101) / 64 - 0.7f;
+    for (int i = 0; i < N; i++)
+        numbers[i] = (float)((i * 37) % 101) / 64 - 0.7f;
     TRY(amp_copy(x, w->buf[0], numbers, N * 4));
     TRY(amp_copy(x, w->buf[1], numbers, N * 4));
     TRY(build_params(&w->p, x, 0));
@@ -110,12 +118,11 @@ static void end(world *w) {
     ctx = NULL;
 }
 
-static amp_array at(world *w, int buf, amp_dtype t, size_t byte = 0) {
-    return amp_arr((char *)w->buf[buf] + byte, t);
-}
+static amp_array at(world *w, int buf, amp_dtype t, size_t byte = 0) { return amp_arr((char *)w->buf[buf] + byte, t); }
 
-static amp_step_desc step_desc() {
+static amp_step_desc step_desc(amp_optimizer optimizer = AMP_ADAMW) {
     amp_step_desc d = AMP_ZERO;
+    d.optimizer = optimizer;
     d.lr = 0.01f;
     d.clip_norm = 1;
     return d;
@@ -123,20 +130,14 @@ static amp_step_desc step_desc() {
 
 /* ---- verbs of class enqueue ---- */
 
-static amp_status v_cast(world *w) {
-    return amp_cast(w->x, at(w, 2, AMP_F16), at(w, 0, AMP_F32), N, NULL);
-}
+static amp_status v_cast(world *w) { return amp_cast(w->x, at(w, 2, AMP_F16), at(w, 0, AMP_F32), N, NULL); }
 static amp_status v_copy(world *w) { /* equal dtypes: the copy that does not wait */
     return amp_cast(w->x, at(w, 3, AMP_F32), at(w, 0, AMP_F32), N, NULL);
 }
-static amp_status v_zero(world *w) {
-    return amp_zero(w->x, w->buf[3], 1000);
-}
-static amp_status v_step(world *w) {
-    return amp_step(w->x, w->p, w->s, step_desc());
-}
+static amp_status v_zero(world *w) { return amp_zero(w->x, w->buf[3], 1000); }
+static amp_status v_step(world *w) { return amp_step(w->p, w->s, step_desc()); }
 static amp_status v_xent(world *w) {
-    amp_xent e = AMP_ZERO;
+    amp_xent_desc e = AMP_ZERO;
     e.rows = 20;
     e.classes = 30;
     e.logits = at(w, 0, AMP_F32);
@@ -206,7 +207,7 @@ static amp_status v_gemm_factors(world *w) { /* factors on both sides, a bias of
     return gemm(w, g);
 }
 static amp_status v_linear(world *w) {
-    amp_linear l = AMP_ZERO;
+    amp_linear_desc l = AMP_ZERO;
     l.act = AMP_GELU;
     l.rows = 16;
     l.in = 24;
@@ -224,7 +225,7 @@ static amp_status v_linear(world *w) {
     return amp_linear_backward(w->x, l);
 }
 static amp_status v_chain(world *w) { /* a layer that does the act and bias gradient of the one before it */
-    amp_linear a = AMP_ZERO, b = AMP_ZERO;
+    amp_linear_desc a = AMP_ZERO, b = AMP_ZERO;
     a.act = AMP_GELU;
     a.fused = 1;
     a.rows = b.rows = 300; /* several slices of the bias gradient */
@@ -242,63 +243,60 @@ static amp_status v_chain(world *w) { /* a layer that does the act and bias grad
     return amp_linear_backward(w->x, b);
 }
 static amp_status v_adamw(world *w) {
-    TRY(amp_scaler_unscale(w->x, w->s, w->p));
-    TRY(amp_adamw(w->x, w->p, w->s, step_desc()));
-    return amp_scaler_update(w->x, w->s);
+    TRY(amp_scaler_unscale(w->s, w->p));
+    TRY(amp_update(w->p, w->s, step_desc(AMP_ADAMW)));
+    return amp_scaler_update(w->s);
 }
 static amp_status v_sgd(world *w) {
-    TRY(amp_sgd(w->x, w->p, w->s, step_desc()));
-    return amp_scaler_update(w->x, w->s);
+    TRY(amp_update(w->p, w->s, step_desc(AMP_SGD)));
+    return amp_scaler_update(w->s);
 }
 static amp_status v_lion(world *w) {
-    TRY(amp_lion(w->x, w->p, w->s, step_desc()));
-    return amp_scaler_update(w->x, w->s);
+    TRY(amp_update(w->p, w->s, step_desc(AMP_LION)));
+    return amp_scaler_update(w->s);
 }
 static amp_status v_accumulate(world *w) {
-    TRY(amp_accumulate(w->x, w->acc, w->s, 1));
-    TRY(amp_scaler_update(w->x, w->s));
-    TRY(amp_accumulate(w->x, w->acc, w->s, 1));
-    return amp_step(w->x, w->acc, w->s, step_desc());
+    TRY(amp_accumulate(w->acc, w->s, 1));
+    TRY(amp_scaler_update(w->s));
+    TRY(amp_accumulate(w->acc, w->s, 1));
+    return amp_step(w->acc, w->s, step_desc());
 }
-static amp_status v_clip(world *w) {
-    return amp_clip(w->x, w->p, w->s, 1.0f);
-}
-static amp_status v_clip_value(world *w) {
-    return amp_clip_value(w->x, w->p, w->s, 1.0f);
-}
+static amp_status v_clip(world *w) { return amp_clip(w->p, w->s, 1.0f); }
+static amp_status v_clip_value(world *w) { return amp_clip_value(w->p, w->s, 1.0f); }
 static amp_status v_unscale(world *w) {
     amp_array a = amp_arrn(w->buf[4], AMP_F32, 100);
-    TRY(amp_unscale(w->x, w->s, NULL, &a, 1, NULL));
-    return amp_scaler_update(w->x, w->s);
+    TRY(amp_unscale(w->s, NULL, NULL, &a, 1));
+    return amp_scaler_update(w->s);
 }
 static amp_status v_inspect(world *w) {
-    TRY(amp_inspect(w->x, w->p, w->s, step_desc()));
-    return amp_scaler_update(w->x, w->s);
+    TRY(amp_inspect(w->p, w->s, step_desc()));
+    return amp_scaler_update(w->s);
 }
 static amp_status v_between(world *w) {
-    TRY(amp_params_master_to_model(w->x, w->p));
-    TRY(amp_params_model_to_master(w->x, w->p));
-    return amp_params_zero_grad(w->x, w->p);
+    TRY(amp_params_master_to_model(w->p));
+    TRY(amp_params_model_to_master(w->p));
+    return amp_params_zero_grad(w->p);
 }
 static amp_status v_adam(world *w) {
-    TRY(amp_adam(w->x, w->p, w->s, step_desc()));
-    return amp_scaler_update(w->x, w->s);
+    TRY(amp_update(w->p, w->s, step_desc(AMP_ADAM)));
+    return amp_scaler_update(w->s);
 }
 static amp_status v_grads_to(world *w) {
     amp_array to[PARAMS];
-    for (int i = 0; i < PARAMS; i++) to[i] = at(w, 8, AMP_BF16, 8192 + 2048 * (size_t)i);
-    return amp_params_grads_to(w->x, w->p, to, PARAMS);
+    for (int i = 0; i < PARAMS; i++)
+        to[i] = at(w, 8, AMP_BF16, 8192 + 2048 * (size_t)i);
+    return amp_params_grads_to(w->p, to, PARAMS);
 }
 static amp_status v_autocast(world *w) { /* begin allocates the first time only */
     amp_array in[2] = {amp_arrn(w->buf[2], AMP_F16, N), amp_arrn(w->buf[0], AMP_F32, N)}, out[2];
     amp_snapshot snapshot;
     TRY(amp_autocast_begin(w->x, NULL));
-    amp_status s = amp_autocast_input(w->x, AMP_OP_LINEAR, in[1], N, out);
-    if (s == AMP_OK) s = amp_autocast_inputs(w->x, AMP_OP_ADD, in, 2, out);
+    amp_status s = amp_autocast_input(w->x, out, AMP_OP_LINEAR, in[1], N);
+    if (s == AMP_OK) s = amp_autocast_inputs(w->x, out, AMP_OP_ADD, in, 2);
     if (s == AMP_OK) s = amp_snapshot_take(w->x, &snapshot, NULL, NULL);
     TRY(amp_autocast_end(w->x));
     TRY(s);
-    TRY(amp_snapshot_begin(w->x, &snapshot, NULL));
+    TRY(amp_snapshot_begin(w->x, NULL, &snapshot));
     return amp_autocast_end(w->x);
 }
 static amp_status v_dropout(world *w) {
@@ -309,7 +307,8 @@ static amp_status v_dropout(world *w) {
     d.y = at(w, 8, AMP_F16);
     return amp_dropout(w->x, d);
 }
-static amp_status v_cast_sr(world *w) { /* the last one: what it leaves in buffer 2 has the same bits on every context */
+static amp_status v_cast_sr(
+    world *w) { /* the last one: what it leaves in buffer 2 has the same bits on every context */
     amp_cast_desc c = AMP_ZERO;
     c.rounding = AMP_STOCHASTIC;
     return amp_cast(w->x, at(w, 2, AMP_BF16), at(w, 0, AMP_F32), N, c);
@@ -321,18 +320,16 @@ static amp_status q_copy(world *w) {
     char h[64];
     return amp_copy(w->x, h, w->buf[0], sizeof h);
 }
-static amp_status q_sync(world *w) {
-    return amp_sync(w->x);
-}
+static amp_status q_sync(world *w) { return amp_sync(w->x); }
 static amp_status q_finite(world *w) {
     amp_array a[2] = {amp_arrn(w->buf[0], AMP_F32, N), amp_arrn(w->buf[2], AMP_F16, N)};
     amp_finite_report r;
-    return amp_all_finite(w->x, a, 2, &r);
+    return amp_all_finite(w->x, &r, a, 2);
 }
 static amp_status q_histogram(world *w) {
     amp_array a[2] = {amp_arrn(w->buf[0], AMP_F32, N), amp_arrn(w->buf[2], AMP_F16, N)};
     amp_histogram h;
-    return amp_histogram_count(w->x, a, 2, &h);
+    return amp_histogram_count(w->x, &h, a, 2);
 }
 static amp_status q_scale(world *w) { /* has no status to give, only NaN: the context tells why */
     if (!amp_is_nan(amp_scaler_scale(w->s))) return AMP_OK;
@@ -345,22 +342,18 @@ static amp_status q_get(world *w) {
 }
 static amp_status q_norm(world *w) {
     double n;
-    return amp_grad_norm(w->x, w->p, w->s, &n);
+    return amp_grad_norm(w->p, w->s, &n);
 }
 static amp_status q_read(world *w) {
     float h[702];
-    return amp_param_read(w->x, w->p, 1, h);
+    return amp_param_read(w->p, 1, h);
 }
-static amp_status q_write(world *w) {
-    return amp_param_write(w->x, w->p, 1, numbers);
-}
-static amp_status q_set_scale(world *w) {
-    return amp_scaler_set_scale(w->x, w->s, 256.0f);
-}
+static amp_status q_write(world *w) { return amp_param_write(w->p, 1, numbers); }
+static amp_status q_set_scale(world *w) { return amp_scaler_set_scale(w->s, 256.0f); }
 static amp_status q_configure(world *w) {
     amp_scaler_desc d = AMP_ZERO;
     d.max_scale = 65536.0f;
-    return amp_scaler_configure(w->x, w->s, &d);
+    return amp_scaler_configure(w->s, &d);
 }
 static amp_status q_fingerprint(world *w) {
     amp_array a = amp_arrn(w->buf[0], AMP_F32, N);
@@ -372,24 +365,20 @@ static amp_status q_compare(world *w) {
     return amp_compare(w->x, at(w, 0, AMP_F32), at(w, 1, AMP_F32), N, &first);
 }
 static char state_file[32] = "/tmp/amp-verbs-XXXXXX";
-static amp_state state_of(world *w) {
-    amp_state a = AMP_ZERO;
+static amp_state_desc state_of(world *w) {
+    amp_state_desc a = AMP_ZERO;
     a.params = &w->p;
     a.n_params = 1;
     a.scalers = &w->s;
     a.n_scalers = 1;
     return a;
 }
-static amp_status q_save(world *w) {
-    return amp_state_save(w->x, state_file, state_of(w));
-}
-static amp_status q_load(world *w) {
-    return amp_state_load(w->x, state_file, state_of(w));
-}
+static amp_status q_save(world *w) { return amp_state_save(w->x, state_file, state_of(w)); }
+static amp_status q_load(world *w) { return amp_state_load(w->x, state_file, state_of(w)); }
 static amp_status q_unscale(world *w) { /* enqueue, but for the report */
     amp_array a = amp_arrn(w->buf[0], AMP_F32, N);
     amp_finite_report r;
-    return amp_unscale(w->x, w->s, NULL, &a, 1, &r);
+    return amp_unscale(w->s, NULL, &r, &a, 1);
 }
 
 static amp_status q_tune(world *w) {
@@ -409,18 +398,18 @@ typedef struct verb {
     amp_status (*call)(world *);
 } verb;
 
-static const verb verbs[] = { /* enqueue first */
-    {"cast", v_cast}, {"cast as a copy", v_copy}, {"zero", v_zero}, {"step", v_step}, {"xent", v_xent}, {"gemm f16", v_gemm_f16}, {"gemm f32 gelu", v_gemm_f32},
-    {"gemm own", v_gemm_own}, {"gemm f8", v_gemm_f8}, {"gemm factors", v_gemm_factors}, {"linear", v_linear}, {"chain", v_chain}, {"unscale adamw update", v_adamw}, {"clip", v_clip}, {"clip_value", v_clip_value},
-    {"amp_unscale", v_unscale}, {"inspect update", v_inspect}, {"between copies", v_between}, {"sgd", v_sgd}, {"lion", v_lion},
-    {"accumulate", v_accumulate}, {"adam", v_adam}, {"grads_to", v_grads_to}, {"autocast", v_autocast}, {"dropout", v_dropout},
-    {"cast stochastic", v_cast_sr},
+static const verb verbs[] = {/* enqueue first */
+    {"cast", v_cast}, {"cast as a copy", v_copy}, {"zero", v_zero}, {"step", v_step}, {"xent", v_xent},
+    {"gemm f16", v_gemm_f16}, {"gemm f32 gelu", v_gemm_f32}, {"gemm own", v_gemm_own}, {"gemm f8", v_gemm_f8},
+    {"gemm factors", v_gemm_factors}, {"linear", v_linear}, {"chain", v_chain}, {"unscale adamw update", v_adamw},
+    {"clip", v_clip}, {"clip_value", v_clip_value}, {"amp_unscale", v_unscale}, {"inspect update", v_inspect},
+    {"between copies", v_between}, {"sgd", v_sgd}, {"lion", v_lion}, {"accumulate", v_accumulate}, {"adam", v_adam},
+    {"grads_to", v_grads_to}, {"autocast", v_autocast}, {"dropout", v_dropout}, {"cast stochastic", v_cast_sr},
 
-    {"copy", q_copy}, {"sync", q_sync}, {"all_finite", q_finite}, {"histogram", q_histogram}, {"scale", q_scale}, {"get", q_get},
-    {"norm", q_norm}, {"param_read", q_read}, {"param_write", q_write}, {"set_scale", q_set_scale}, {"configure", q_configure},
-    {"fingerprint", q_fingerprint}, {"compare", q_compare}, {"state_save", q_save}, {"state_load", q_load}, {"unscale report", q_unscale},
-    {"tune", q_tune}
-};
+    {"copy", q_copy}, {"sync", q_sync}, {"all_finite", q_finite}, {"histogram", q_histogram}, {"scale", q_scale},
+    {"get", q_get}, {"norm", q_norm}, {"param_read", q_read}, {"param_write", q_write}, {"set_scale", q_set_scale},
+    {"configure", q_configure}, {"fingerprint", q_fingerprint}, {"compare", q_compare}, {"state_save", q_save},
+    {"state_load", q_load}, {"unscale report", q_unscale}, {"tune", q_tune}};
 enum { VERBS = sizeof verbs / sizeof verbs[0], QUERIES = 17, ENQUEUES = VERBS - QUERIES };
 
 static void run_ok(world *w, int from, int to) {
@@ -440,12 +429,13 @@ static void only_enqueues(const char *name) {
 
 static void test_list() { /* no verb of AMP_VERB_LIST is missing in this file */
 #define NAME(name, class) #name "(",
-    static const char *const names[] = {AMP_VERB_LIST(NAME)};
+    static const char *const names[] = {AMP_VERB_LIST (NAME)};
     static char text[1 << 17];
     FILE *f = fopen(__FILE__, "rb");
     CHECK(f && fread(text, 1, sizeof text - 1, f) > 0, "cannot read %s", __FILE__);
     if (f) fclose(f);
-    for (const char *name : names) CHECK(strstr(text, name), "%s...) is missing here", name);
+    for (const char *name : names)
+        CHECK(strstr(text, name), "%s...) is missing here", name);
 }
 
 static void test_classes() {
@@ -458,19 +448,22 @@ static void test_classes() {
         hcu_reset_counts();
         run_ok(&w, v, v + 1);
         only_enqueues(verbs[v].name);
-        CHECK(hcu_group_calls(HCU_LAUNCH) + hcu_group_calls(HCU_FILL) + hcu_group_calls(HCU_COPY) + hcu_group_calls(HCU_MATMUL) > 0, "%s does nothing", verbs[v].name);
+        CHECK(hcu_group_calls(HCU_LAUNCH) + hcu_group_calls(HCU_FILL) + hcu_group_calls(HCU_COPY) +
+                    hcu_group_calls(HCU_MATMUL) >
+                0,
+            "%s does nothing", verbs[v].name);
     }
     hcu_reset_counts();
-    OK(amp_step_poll(ctx, w.p, &r));
+    OK(amp_step_poll(w.p, &r));
     only_enqueues("step_poll");
     amp_gemm_desc g = AMP_ZERO;
     char text[200];
     g.m = g.n = g.k = 16;
     g.a = g.b = at(&w, 0, AMP_F32);
     g.d = at(&w, 3, AMP_F32);
-    OK(amp_gemm_explain(ctx, &g, text, sizeof text));
+    OK(amp_gemm_explain(ctx, text, sizeof text, &g));
     hcu_reset_counts();
-    OK(amp_gemm_explain(ctx, &g, text, sizeof text));
+    OK(amp_gemm_explain(ctx, text, sizeof text, &g));
     only_enqueues("gemm_explain");
     run_ok(&w, ENQUEUES, VERBS);
     OK(amp_autocast_release(ctx));
@@ -498,9 +491,12 @@ static amp_params *layout_set(amp_dtype model, amp_master master, amp_dtype mome
 }
 
 static void test_step_counts() {
-    static const struct { amp_dtype model; amp_master master; } layouts[] = {
-        {AMP_F16, AMP_MASTER_F32}, {AMP_BF16, AMP_MASTER_F32}, {AMP_F32, AMP_MASTER_F32}, {AMP_F16, AMP_MASTER_SPLIT},
-        {AMP_BF16, AMP_MASTER_SPLIT}, {AMP_BF16, AMP_MASTER_NONE}, {AMP_BF16, AMP_MASTER_KAHAN}};
+    static const struct {
+        amp_dtype model;
+        amp_master master;
+    } layouts[] = {{AMP_F16, AMP_MASTER_F32}, {AMP_BF16, AMP_MASTER_F32}, {AMP_F32, AMP_MASTER_F32},
+        {AMP_F16, AMP_MASTER_SPLIT}, {AMP_BF16, AMP_MASTER_SPLIT}, {AMP_BF16, AMP_MASTER_NONE},
+        {AMP_BF16, AMP_MASTER_KAHAN}};
     static const char *const names[AMP_OPTIMIZER_COUNT] = {"adamw", "adam", "sgd", "lion"};
     OK(amp_cuda_create(&ctx, desc_with(0)));
     for (int l = 0; l < 7; l++) {
@@ -508,26 +504,31 @@ static void test_step_counts() {
             char what[80];
             amp_scaler *s;
             amp_step_desc d = step_desc();
-            amp_params *p = layout_set(layouts[l].model, layouts[l].master, o % 2 ? AMP_BF16 : AMP_F32, o == 0 ? 60 : 3);
+            amp_params *p =
+                layout_set(layouts[l].model, layouts[l].master, o % 2 ? AMP_BF16 : AMP_F32, o == 0 ? 60 : 3);
             OK(amp_scaler_create(&s, ctx, NULL));
             d.optimizer = (amp_optimizer)o;
             d.momentum = d.optimizer == AMP_SGD ? 0.9f : 0.0f;
             for (int bad = 0; bad < 2; bad++) { /* taken, and skipped */
                 uint16_t inf = layouts[l].model == AMP_BF16 ? 0x7f80 : 0x7c00;
                 float inf32 = INFINITY;
-                if (bad && layouts[l].model == AMP_F32) OK(amp_copy(ctx, amp_param_grad(p, 0).data, &inf32, sizeof inf32));
-                else if (bad) OK(amp_copy(ctx, amp_param_grad(p, 0).data, &inf, sizeof inf));
+                if (bad && layouts[l].model == AMP_F32)
+                    OK(amp_copy(ctx, amp_param_grad(p, 0).data, &inf32, sizeof inf32));
+                else if (bad)
+                    OK(amp_copy(ctx, amp_param_grad(p, 0).data, &inf, sizeof inf));
                 hcu_reset_counts();
-                OK(amp_step(ctx, p, s, d));
+                OK(amp_step(p, s, d));
                 snprintf(what, sizeof what, "a %s step of layout %d, bad %d", names[o], l, bad);
                 only_enqueues(what);
-                long launches = hcu_group_calls(HCU_LAUNCH), others = hcu_group_calls(HCU_FILL) + hcu_group_calls(HCU_COPY) + hcu_group_calls(HCU_MATMUL);
+                long launches = hcu_group_calls(HCU_LAUNCH),
+                     others = hcu_group_calls(HCU_FILL) + hcu_group_calls(HCU_COPY) + hcu_group_calls(HCU_MATMUL);
                 CHECK(launches == 2 && others == 0, "%s: %ld launches, %ld others", what, launches, others);
             }
             amp_step_record r;
             OK(amp_sync(ctx));
-            OK(amp_step_poll(ctx, p, &r));
-            CHECK(r.steps == 1 && r.skipped == 1 && r.outcome == AMP_SKIPPED_INF, "%s: %s", what, amp_outcome_name(r.outcome));
+            OK(amp_step_poll(p, &r));
+            CHECK(r.steps == 1 && r.skipped == 1 && r.outcome == AMP_SKIPPED_INF, "%s: %s", what,
+                amp_outcome_name(r.outcome));
             amp_scaler_destroy(s);
             amp_params_destroy(p);
         }
@@ -602,7 +603,7 @@ static void test_capture(uint32_t flags, cudaStreamCaptureMode mode) {
         CHECK(s == AMP_ERR_CAPTURE, "%s in a capture -> %d: %s", q->name, (int)s, amp_last_error(ctx));
         still_capturing(st, q->name);
     }
-    OK(amp_step_poll(ctx, w.p, &r)); /* never waits: allowed */
+    OK(amp_step_poll(w.p, &r)); /* never waits: allowed */
     still_capturing(st, "step_poll");
     refused_in_capture(st, spare);
     CHECK(cudaStreamEndCapture(st, &graph) == cudaSuccess, "end");
@@ -614,14 +615,17 @@ static void test_capture(uint32_t flags, cudaStreamCaptureMode mode) {
     }
     OK(amp_sync(ctx));
     static const int exact[] = {0, 1, 2, 5, 8}; /* the others hold products, which CUDA sums in an order of its own */
-    for (int b : exact) same_bytes(w.buf[b], u.buf[b], N * 4, "buffer", b);
+    for (int b : exact)
+        same_bytes(w.buf[b], u.buf[b], N * 4, "buffer", b);
     for (size_t i = 0; i < PARAMS; i++) {
         same_bytes(amp_param_master(w.p, i).data, amp_param_master(u.p, i).data, 2800, "master", (int)i);
-        same_bytes(amp_param_master(w.acc, i).data, amp_param_master(u.acc, i).data, 2800, "accumulated master", (int)i);
+        same_bytes(
+            amp_param_master(w.acc, i).data, amp_param_master(u.acc, i).data, 2800, "accumulated master", (int)i);
     }
-    OK(amp_step_poll(ctx, w.p, &r));
-    OK(amp_step_poll(cpu, u.p, &ru));
-    CHECK(memcmp(&r, &ru, sizeof r) == 0, "records differ: steps %llu, %llu", (unsigned long long)r.steps, (unsigned long long)ru.steps);
+    OK(amp_step_poll(w.p, &r));
+    OK(amp_step_poll(u.p, &ru));
+    CHECK(memcmp(&r, &ru, sizeof r) == 0, "records differ: steps %llu, %llu", (unsigned long long)r.steps,
+        (unsigned long long)ru.steps);
     CHECK(amp_scaler_scale(w.s) == amp_scaler_scale(u.s), "scale %g", amp_scaler_scale(w.s));
 
     cudaGraphExecDestroy(exec);
@@ -636,8 +640,8 @@ static void test_capture(uint32_t flags, cudaStreamCaptureMode mode) {
 
 static void cast_counts(uint64_t casts, uint64_t hits, const char *where) {
     amp_autocast_info i = amp_autocast_get(ctx);
-    CHECK(i.casts == casts && i.hits == hits, "%s: %llu casts, %llu hits; wanted %llu, %llu", where, (unsigned long long)i.casts,
-          (unsigned long long)i.hits, (unsigned long long)casts, (unsigned long long)hits);
+    CHECK(i.casts == casts && i.hits == hits, "%s: %llu casts, %llu hits; wanted %llu, %llu", where,
+        (unsigned long long)i.casts, (unsigned long long)i.hits, (unsigned long long)casts, (unsigned long long)hits);
 }
 
 static amp_status scope_gemm(world *w, int out) { /* buf[out] = buf[0] buf[1] in FP16, as the scope casts them */
@@ -706,9 +710,11 @@ static void test_autocast_capture(uint32_t flags) {
 
     size_t bytes = amp_ledger_find(ctx, "autocast").bytes;
     for (int round = 1; round < 4; round++) { /* new weights: only a cast inside the graph has them */
-        for (int i = 0; i < N; i++) numbers[i] = (float)((i * (37 + round)) % 101) / 64 - 0.7f;
+        for (int i = 0; i < N; i++)
+            numbers[i] = (float)((i * (37 + round)) % 101) / 64 - 0.7f;
         OK(amp_copy(ctx, w.buf[1], numbers, N * 4));
-        for (int b = 2; b < 6; b++) OK(amp_zero(ctx, w.buf[b], N * 4));
+        for (int b = 2; b < 6; b++)
+            OK(amp_zero(ctx, w.buf[b], N * 4));
         CHECK(cudaGraphLaunch(first, st) == cudaSuccess, "replay");
         product_is(&w, 3, "a replayed product");
         product_is(&w, 4, "a replayed product");
@@ -720,7 +726,8 @@ static void test_autocast_capture(uint32_t flags) {
         OK(amp_autocast_end(ctx));
         product_is(&w, 2, "an eager product beside graphs");
         product_is(&w, 5, "a replayed product");
-        CHECK(amp_ledger_find(ctx, "autocast").bytes == 2 * bytes, "%lu bytes", (unsigned long)amp_ledger_find(ctx, "autocast").bytes);
+        CHECK(amp_ledger_find(ctx, "autocast").bytes == 2 * bytes, "%lu bytes",
+            (unsigned long)amp_ledger_find(ctx, "autocast").bytes);
     }
 
     CHECK(cudaStreamBeginCapture(st, cudaStreamCaptureModeGlobal) == cudaSuccess, "begin");
@@ -740,12 +747,12 @@ static void test_autocast_capture(uint32_t flags) {
 /* A whole training step, written in FP32: wrapped, captured and replayed it trains as the eager one. */
 
 typedef struct layer {
-    amp_params   *p;
-    amp_scaler   *s;
-    amp_linear    l;
+    amp_params *p;
+    amp_scaler *s;
+    amp_linear_desc l;
     amp_precision r;
-    amp_xent      e;
-    amp_policy    policy;
+    amp_xent_desc e;
+    amp_policy policy;
 } layer;
 
 static void layer_new(layer *n, world *w, void *labels) { /* buf[0]: x; 2 .. 5 belong to the layer, a half of each */
@@ -793,7 +800,7 @@ static void layer_step(layer *n) {
     OK(amp_softmax_cross_entropy(ctx, n->e));
     OK(amp_autocast_end(ctx));
     OK(amp_linear_backward(ctx, n->l));
-    OK(amp_step(ctx, n->p, n->s, step_desc()));
+    OK(amp_step(n->p, n->s, step_desc()));
 }
 
 static void test_autocast_training() {
@@ -805,7 +812,8 @@ static void test_autocast_training() {
     OK(amp_cuda_create(&ctx, desc_with(0)));
     OK(build(&w, ctx));
     cudaStream_t st = amp_cuda_stream(ctx);
-    for (int i = 0; i < 16; i++) labels[i] = i;
+    for (int i = 0; i < 16; i++)
+        labels[i] = i;
     OK(amp_copy(ctx, w.buf[6], labels, sizeof labels));
     layer_new(&eager, &w, w.buf[6]);
     layer_new(&graph, &w, w.buf[6]);
@@ -826,7 +834,7 @@ static void test_autocast_training() {
     }
     amp_step_record r;
     OK(amp_sync(ctx));
-    OK(amp_step_poll(ctx, graph.p, &r));
+    OK(amp_step_poll(graph.p, &r));
     CHECK(r.steps == 6, "%llu steps", (unsigned long long)r.steps);
     cudaGraphExecDestroy(exec);
     amp_params_destroy(eager.p);
@@ -878,8 +886,10 @@ static void lent(amp_cuda_desc d, int hosts_before) {
     cudaGetDevice(&now);
     CHECK(now == 0, "current device is now %d", now);
 
-    if (pool) hcu_set_memory_limit(1, hcu_device_bytes(1));
-    else fail_in = 1;
+    if (pool)
+        hcu_set_memory_limit(1, hcu_device_bytes(1));
+    else
+        fail_in = 1;
     WANT(amp_alloc(ctx, &p, 1 << 20, "z"), AMP_ERR_NO_MEMORY);
     CHECK(!p, "alloc left a pointer");
     if (pool) hcu_set_memory_limit(1, (size_t)4 << 30);
@@ -1004,10 +1014,11 @@ static void test_errors() {
 static int at_end; /* the life had come to its end without an error */
 
 static amp_status once_more(world *w, const verb *v) { /* after a failure that is not sticky the verb works again */
-    amp_scaler_set_scale(w->x, w->s, 1024.0f); /* also ends a half-done update */
+    amp_scaler_set_scale(w->s, 1024.0f);               /* also ends a half-done update */
     amp_status s = v->call(w);
-    CHECK(s == AMP_OK || s == AMP_ERR_STAGE || s == AMP_ERR_DEAD, "%s again -> %d: %s", v->name, (int)s, amp_last_error(w->x));
-    amp_scaler_set_scale(w->x, w->s, 1024.0f);
+    CHECK(s == AMP_OK || s == AMP_ERR_STAGE || s == AMP_ERR_DEAD, "%s again -> %d: %s", v->name, (int)s,
+        amp_last_error(w->x));
+    amp_scaler_set_scale(w->s, 1024.0f);
     return s;
 }
 
@@ -1076,8 +1087,10 @@ static void test_faults(uint32_t flags, int step) {
             }
             total++;
             CHECK(s != AMP_OK || harmless(call) || at_end, "k %ld, sticky %d: %s swallowed", k, sticky, call);
-            if (sticky && s != AMP_OK) CHECK(s == AMP_ERR_DEAD || s == AMP_ERR_NO_CUDA, "%s sticky -> %d: %s", call, (int)s, last_log);
-            if (!sticky && s == AMP_ERR_DEAD) CHECK(strstr(call, "Synchronize") != NULL, "dead after %s: %s", call, last_log);
+            if (sticky && s != AMP_OK)
+                CHECK(s == AMP_ERR_DEAD || s == AMP_ERR_NO_CUDA, "%s sticky -> %d: %s", call, (int)s, last_log);
+            if (!sticky && s == AMP_ERR_DEAD)
+                CHECK(strstr(call, "Synchronize") != NULL, "dead after %s: %s", call, last_log);
             after_life(k);
         }
     }

@@ -22,7 +22,8 @@
 #else
 #  define T_FEATURE(x) 0
 #endif
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || T_FEATURE(address_sanitizer) || T_FEATURE(thread_sanitizer) || T_FEATURE(memory_sanitizer)
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || T_FEATURE(address_sanitizer) || \
+    T_FEATURE(thread_sanitizer) || T_FEATURE(memory_sanitizer)
 #  ifdef __cplusplus
 extern "C" {
 #  endif
@@ -38,21 +39,27 @@ const char *__msan_default_options(void) { return "allocator_may_return_null=1";
 #endif
 
 static const t_place places[] = {
-    {"host",       T_KIND_HOST, AMP_SIMD_AUTO,   0},
-    {"cpu-scalar", T_KIND_CPU,  AMP_SIMD_SCALAR, 1},
-    {"cpu-sse2",   T_KIND_CPU,  AMP_SIMD_SSE2,   1},
-    {"cpu-neon",   T_KIND_CPU,  AMP_SIMD_NEON,   1},
-    {"cpu-avx2",   T_KIND_CPU,  AMP_SIMD_AVX2,   1},
-    {"cpu-avx512", T_KIND_CPU,  AMP_SIMD_AVX512, 1},
-    {"cpu-2",      T_KIND_CPU,  AMP_SIMD_AUTO,   2},
-    {"cpu-3",      T_KIND_CPU,  AMP_SIMD_AUTO,   3},
-    {"cuda",       T_KIND_CUDA, AMP_SIMD_AUTO,   0},
+    {"host", T_KIND_HOST, AMP_SIMD_AUTO, 0},
+    {"cpu-scalar", T_KIND_CPU, AMP_SIMD_SCALAR, 1},
+    {"cpu-sse2", T_KIND_CPU, AMP_SIMD_SSE2, 1},
+    {"cpu-neon", T_KIND_CPU, AMP_SIMD_NEON, 1},
+    {"cpu-avx2", T_KIND_CPU, AMP_SIMD_AVX2, 1},
+    {"cpu-avx512", T_KIND_CPU, AMP_SIMD_AVX512, 1},
+    {"cpu-2", T_KIND_CPU, AMP_SIMD_AUTO, 2},
+    {"cpu-3", T_KIND_CPU, AMP_SIMD_AUTO, 3},
+    {"cuda", T_KIND_CUDA, AMP_SIMD_AUTO, 0},
 };
 #define N_PLACES (sizeof places / sizeof places[0])
 
-static struct { int full, verbose; uint64_t seed; } options;
+static struct {
+    int full, verbose;
+    uint64_t seed;
+} options;
 
-static struct { char name[40][256]; size_t n; } files;
+static struct {
+    char name[40][256];
+    size_t n;
+} files;
 
 /* ---- checks -------------------------------------------------------------------------------------------------------------------- */
 
@@ -119,15 +126,19 @@ int t_check_f64(t_run *t, double a, double b, const char *sa, const char *sb, co
     return ok;
 }
 
-int t_check_near(t_run *t, double a, double b, double tolerance, const char *sa, const char *sb, const char *file, int line) {
+int t_check_near(
+    t_run *t, double a, double b, double tolerance, const char *sa, const char *sb, const char *file, int line) {
     uint64_t ua, ub; /* classes are told by bits: true in every compiler mode */
     const uint64_t inf = 0x7ff0000000000000u, all = 0x7fffffffffffffffu;
     int ok;
     memcpy(&ua, &a, 8);
     memcpy(&ub, &b, 8);
-    if ((ua & all) > inf || (ub & all) > inf) ok = (ua & all) > inf && (ub & all) > inf;
-    else if ((ua & all) == inf || (ub & all) == inf) ok = ua == ub;
-    else ok = (a > b ? a - b : b - a) <= tolerance;
+    if ((ua & all) > inf || (ub & all) > inf)
+        ok = (ua & all) > inf && (ub & all) > inf;
+    else if ((ua & all) == inf || (ub & all) == inf)
+        ok = ua == ub;
+    else
+        ok = (a > b ? a - b : b - a) <= tolerance;
     if (count(t, ok)) {
         head(t, file, line);
         printf("%s near %s: %.9g and %.9g differ by %.3g, allowed %.3g", sa, sb, a, b, a - b, tolerance);
@@ -136,21 +147,45 @@ int t_check_near(t_run *t, double a, double b, double tolerance, const char *sa,
     return ok;
 }
 
-int t_check_bits(t_run *t, const void *got, const void *want, size_t n, size_t size, const char *what, const char *file, int line) {
+int t_check_bits(
+    t_run *t, const void *got, const void *want, size_t n, size_t size, const char *what, const char *file, int line) {
     int ok = n == 0 || memcmp(got, want, n * size) == 0;
     if (count(t, ok)) {
         const unsigned char *g = (const unsigned char *)got, *w = (const unsigned char *)want;
         size_t i = 0, differ = 0, k;
         unsigned long long ug = 0, uw = 0;
-        while (memcmp(g + i * size, w + i * size, size) == 0) i++;
-        for (k = i; k < n; k++) differ += memcmp(g + k * size, w + k * size, size) != 0;
-        if (size == 1) { ug = g[i]; uw = w[i]; }
-        if (size == 2) { uint16_t x, y; memcpy(&x, g + i * 2, 2); memcpy(&y, w + i * 2, 2); ug = x; uw = y; }
-        if (size == 4) { uint32_t x, y; memcpy(&x, g + i * 4, 4); memcpy(&y, w + i * 4, 4); ug = x; uw = y; }
-        if (size == 8) { uint64_t x, y; memcpy(&x, g + i * 8, 8); memcpy(&y, w + i * 8, 8); ug = x; uw = y; }
+        while (memcmp(g + i * size, w + i * size, size) == 0)
+            i++;
+        for (k = i; k < n; k++)
+            differ += memcmp(g + k * size, w + k * size, size) != 0;
+        if (size == 1) {
+            ug = g[i];
+            uw = w[i];
+        }
+        if (size == 2) {
+            uint16_t x, y;
+            memcpy(&x, g + i * 2, 2);
+            memcpy(&y, w + i * 2, 2);
+            ug = x;
+            uw = y;
+        }
+        if (size == 4) {
+            uint32_t x, y;
+            memcpy(&x, g + i * 4, 4);
+            memcpy(&y, w + i * 4, 4);
+            ug = x;
+            uw = y;
+        }
+        if (size == 8) {
+            uint64_t x, y;
+            memcpy(&x, g + i * 8, 8);
+            memcpy(&y, w + i * 8, 8);
+            ug = x;
+            uw = y;
+        }
         head(t, file, line);
-        printf("%s[%lu] is %0*llx, should be %0*llx (%lu of %lu differ)", what, (unsigned long)i, (int)(2 * size), ug, (int)(2 * size), uw,
-               (unsigned long)differ, (unsigned long)n);
+        printf("%s[%lu] is %0*llx, should be %0*llx (%lu of %lu differ)", what, (unsigned long)i, (int)(2 * size), ug,
+            (int)(2 * size), uw, (unsigned long)differ, (unsigned long)n);
         tail(t);
     }
     return ok;
@@ -164,7 +199,10 @@ static int names_all(const char *text, const char *words) {
     while (*rest) {
         int found = 0;
         char *next = strchr(rest, ' ');
-        if (next) *next++ = 0; else next = rest + strlen(rest);
+        if (next)
+            *next++ = 0;
+        else
+            next = rest + strlen(rest);
         for (word = rest; word && *word && !found;) {
             char *bar = strchr(word, '|');
             if (bar) *bar++ = 0;
@@ -177,7 +215,8 @@ static int names_all(const char *text, const char *words) {
     return 1;
 }
 
-int t_check_status(t_run *t, amp_status got, amp_status want, const char *words, const char *call, const char *file, int line) {
+int t_check_status(
+    t_run *t, amp_status got, amp_status want, const char *words, const char *call, const char *file, int line) {
     const char *text = amp_last_error(t->ctx);
     int ok = got == want && (!words || names_all(text, words));
     if (count(t, ok)) {
@@ -212,7 +251,11 @@ uint32_t t_below(t_run *t, uint32_t n) { return (uint32_t)(((uint64_t)t_u32(t) *
 double t_unit(t_run *t) { return (double)(t_u64(t) >> 11) * (1.0 / 9007199254740992.0); }
 float t_real(t_run *t) { return (float)((t_unit(t) + t_unit(t) + t_unit(t) + t_unit(t) - 2.0) * 1.7320508); }
 
-static float from_bits(uint32_t u) { float x; memcpy(&x, &u, 4); return x; }
+static float from_bits(uint32_t u) {
+    float x;
+    memcpy(&x, &u, 4);
+    return x;
+}
 
 float t_range(t_run *t, int emin, int emax) {
     uint32_t e = (uint32_t)(127 + emin + (int)t_below(t, (uint32_t)(emax - emin + 1)));
@@ -220,27 +263,30 @@ float t_range(t_run *t, int emin, int emax) {
 }
 
 float t_pattern(t_run *t) {
-    static const uint32_t special[] = {
-        0, 1, 0x00000002, 0x007fffff, 0x00800000, 0x00800001, 0x33000000, 0x33000001, 0x33800000, 0x33c00000, 0x387fc000, 0x387fdfff, 0x387fe000,
-        0x38800000, 0x3f800000, 0x3f801000, 0x3f803000, 0x3f808000, 0x43e00000, 0x43e80000, 0x43e80001, 0x47600000, 0x476fffff, 0x47700000, 0x477fe000,
-        0x477fefff, 0x477ff000, 0x477fffff, 0x47800000, 0x7f7f7fff, 0x7f7f8000, 0x7f7fffff, 0x7f800000, 0x7f800001, 0x7fa02000, 0x7fbfffff, 0x7fc00000,
-        0x7fffffff, 0x3a800000, 0x3a800001, 0x3b000000, 0x37000000, 0x37000001, 0x37800000, 0x00008000, 0x00008001};
+    static const uint32_t special[] = {0, 1, 0x00000002, 0x007fffff, 0x00800000, 0x00800001, 0x33000000, 0x33000001,
+        0x33800000, 0x33c00000, 0x387fc000, 0x387fdfff, 0x387fe000, 0x38800000, 0x3f800000, 0x3f801000, 0x3f803000,
+        0x3f808000, 0x43e00000, 0x43e80000, 0x43e80001, 0x47600000, 0x476fffff, 0x47700000, 0x477fe000, 0x477fefff,
+        0x477ff000, 0x477fffff, 0x47800000, 0x7f7f7fff, 0x7f7f8000, 0x7f7fffff, 0x7f800000, 0x7f800001, 0x7fa02000,
+        0x7fbfffff, 0x7fc00000, 0x7fffffff, 0x3a800000, 0x3a800001, 0x3b000000, 0x37000000, 0x37000001, 0x37800000,
+        0x00008000, 0x00008001};
     uint32_t u = t_u32(t), kind = t_below(t, 8);
     if (kind == 0) return from_bits(special[t_below(t, sizeof special / sizeof special[0])] | (u & 0x80000000u));
-    if (kind == 1) return t_range(t, -27, 17); /* where the small formats live */
+    if (kind == 1) return t_range(t, -27, 17);        /* where the small formats live */
     if (kind == 2) return from_bits(u & 0xffffe000u); /* ties and exact numbers */
     return from_bits(u);
 }
 
 void t_fill_real(t_run *t, void *host, amp_dtype dtype, size_t n, float size) {
     size_t i;
-    for (i = 0; i < n; i++) amp_store(host, dtype, i, t_real(t) * size);
+    for (i = 0; i < n; i++)
+        amp_store(host, dtype, i, t_real(t) * size);
 }
 
 void t_fill_bits(t_run *t, void *host, size_t bytes) {
     unsigned char *p = (unsigned char *)host;
     size_t i;
-    for (i = 0; i < bytes; i++) p[i] = (unsigned char)t_u32(t);
+    for (i = 0; i < bytes; i++)
+        p[i] = (unsigned char)t_u32(t);
 }
 
 int t_full(void) { return options.full; }
@@ -257,7 +303,10 @@ int t_slow(const t_run *t) { return t->place->kind == T_KIND_CUDA && !options.fu
 /* ---- memory -------------------------------------------------------------------------------------------------------------------- */
 
 static void *need(void *p) {
-    if (!p) { fprintf(stderr, "the test program is out of memory\n"); exit(2); }
+    if (!p) {
+        fprintf(stderr, "the test program is out of memory\n");
+        exit(2);
+    }
     return p;
 }
 
@@ -269,7 +318,7 @@ void *t_host(t_run *t, size_t bytes) {
     return t->hosts[t->n_hosts++] = need(calloc(bytes ? bytes : 1, 1));
 }
 
-#define GUARD 64u
+#define GUARD  64u
 #define POISON 0xa5
 
 /* Writes or checks one guard. Big areas are poisoned in pieces, so that the harness itself needs little memory. */
@@ -279,7 +328,10 @@ static void poison(amp_ctx *ctx, unsigned char *dev, size_t bytes) {
     memset(piece, POISON, bytes < sizeof piece ? bytes : sizeof piece);
     for (i = 0; i < bytes; i += n) {
         n = bytes - i < sizeof piece ? bytes - i : sizeof piece;
-        if (amp_copy(ctx, dev + i, piece, n) != AMP_OK) { fprintf(stderr, "amp_copy failed: %s\n", amp_last_error(ctx)); exit(2); }
+        if (amp_copy(ctx, dev + i, piece, n) != AMP_OK) {
+            fprintf(stderr, "amp_copy failed: %s\n", amp_last_error(ctx));
+            exit(2);
+        }
     }
 }
 
@@ -290,7 +342,9 @@ static void *area(t_run *t, const void *host, size_t bytes, size_t offset) {
         t->cap_areas = t->cap_areas ? 2 * t->cap_areas : 64;
         t->areas = (t_area *)need(realloc(t->areas, t->cap_areas * sizeof *t->areas));
     }
-    a.ctx = t->ctx; a.bytes = bytes; a.front = 256 + offset;
+    a.ctx = t->ctx;
+    a.bytes = bytes;
+    a.front = 256 + offset;
     if (amp_alloc(t->ctx, &p, a.front + bytes + GUARD, "test") != AMP_OK) {
         fprintf(stderr, "%s: amp_alloc failed: %s\n", t->test, amp_last_error(t->ctx));
         exit(2);
@@ -302,7 +356,8 @@ static void *area(t_run *t, const void *host, size_t bytes, size_t offset) {
         poison(a.ctx, a.data - GUARD, GUARD);
         poison(a.ctx, a.data + bytes, GUARD);
         t_set(t, a.data, host, bytes);
-    } else poison(a.ctx, a.data - GUARD, GUARD + bytes + GUARD);
+    } else
+        poison(a.ctx, a.data - GUARD, GUARD + bytes + GUARD);
     return a.data;
 }
 
@@ -312,10 +367,14 @@ void *t_put(t_run *t, const void *host, size_t bytes) { return area(t, host, byt
 void *t_put_at(t_run *t, const void *host, size_t bytes, size_t offset) { return area(t, host, bytes, offset); }
 
 void t_set(t_run *t, void *dev, const void *host, size_t bytes) {
-    if (bytes) t_check_status(t, amp_copy(t->ctx, dev, host, bytes), AMP_OK, NULL, "amp_copy to context memory", __FILE__, __LINE__);
+    if (bytes)
+        t_check_status(
+            t, amp_copy(t->ctx, dev, host, bytes), AMP_OK, NULL, "amp_copy to context memory", __FILE__, __LINE__);
 }
 void t_get(t_run *t, void *host, const void *dev, size_t bytes) {
-    if (bytes) t_check_status(t, amp_copy(t->ctx, host, dev, bytes), AMP_OK, NULL, "amp_copy from context memory", __FILE__, __LINE__);
+    if (bytes)
+        t_check_status(
+            t, amp_copy(t->ctx, host, dev, bytes), AMP_OK, NULL, "amp_copy from context memory", __FILE__, __LINE__);
 }
 
 void t_clear(t_run *t) {
@@ -328,13 +387,19 @@ void t_clear(t_run *t) {
             size_t bad = GUARD;
             amp_status st = amp_copy(a->ctx, got, side ? a->data + a->bytes : a->data - GUARD, GUARD);
             for (k = 0; k < GUARD && st == AMP_OK; k++)
-                if (got[k] != POISON) { bad = k; break; }
-            t_check(t, st == AMP_OK && bad == GUARD, __FILE__, __LINE__, "something wrote %s an array of %lu bytes (byte %lu of the guard; copy gives %d)",
-                    side ? "behind" : "before", (unsigned long)a->bytes, (unsigned long)bad, (int)st);
+                if (got[k] != POISON) {
+                    bad = k;
+                    break;
+                }
+            t_check(t, st == AMP_OK && bad == GUARD, __FILE__, __LINE__,
+                "something wrote %s an array of %lu bytes (byte %lu of the guard; copy gives %d)",
+                side ? "behind" : "before", (unsigned long)a->bytes, (unsigned long)bad, (int)st);
         }
-        t_check(t, amp_free(a->ctx, a->base) == AMP_OK, __FILE__, __LINE__, "amp_free of the test's memory: %s", amp_last_error(a->ctx));
+        t_check(t, amp_free(a->ctx, a->base) == AMP_OK, __FILE__, __LINE__, "amp_free of the test's memory: %s",
+            amp_last_error(a->ctx));
     }
-    for (i = 0; i < t->n_hosts; i++) free(t->hosts[i]);
+    for (i = 0; i < t->n_hosts; i++)
+        free(t->hosts[i]);
     t->n_areas = t->n_hosts = 0;
 }
 
@@ -380,7 +445,10 @@ amp_status t_create(const t_place *place, amp_ctx **out, const amp_allocator *al
 }
 
 void t_reference(t_run *t, int on) {
-    if (on && !t->ref && t_create_cpu(&t->ref, AMP_SIMD_SCALAR, 1) != AMP_OK) { fprintf(stderr, "no reference context\n"); exit(2); }
+    if (on && !t->ref && t_create_cpu(&t->ref, AMP_SIMD_SCALAR, 1) != AMP_OK) {
+        fprintf(stderr, "no reference context\n");
+        exit(2);
+    }
     t->ctx = on ? t->ref : t->own;
 }
 
@@ -408,8 +476,10 @@ void t_same_everywhere(t_run *t, void (*scenario)(t_run *t, t_blob *b, const voi
     t->rng = rng;
     scenario(t, &there, arg);
     t_reference(t, 0);
-    t_check_eq(t, (long long)here.bytes, (long long)there.bytes, "bytes here", "bytes on the reference", __FILE__, __LINE__);
-    if (here.bytes == there.bytes) t_check_bits(t, here.data, there.data, here.bytes, 1, "result here against the reference", __FILE__, __LINE__);
+    t_check_eq(
+        t, (long long)here.bytes, (long long)there.bytes, "bytes here", "bytes on the reference", __FILE__, __LINE__);
+    if (here.bytes == there.bytes)
+        t_check_bits(t, here.data, there.data, here.bytes, 1, "result here against the reference", __FILE__, __LINE__);
     free(here.data);
     free(there.data);
 }
@@ -422,7 +492,10 @@ const char *t_file(const char *name) {
     snprintf(full, sizeof full, "%s/amp-test-%08lx-%.60s", dir, (unsigned long)(options.seed & 0xffffffffu), name);
     for (i = 0; i < files.n; i++)
         if (strcmp(files.name[i], full) == 0) return files.name[i];
-    if (files.n == sizeof files.name / sizeof files.name[0]) { fprintf(stderr, "too many temporary files\n"); exit(2); }
+    if (files.n == sizeof files.name / sizeof files.name[0]) {
+        fprintf(stderr, "too many temporary files\n");
+        exit(2);
+    }
     strcpy(files.name[files.n], full);
     return files.name[files.n++];
 }
@@ -439,15 +512,21 @@ static double seconds(void) {
 #endif
 }
 
-static unsigned flag_of(const t_place *p) { return p->kind == T_KIND_HOST ? T_HOST : p->kind == T_KIND_CPU ? T_CPU : T_CUDA; }
+static unsigned flag_of(const t_place *p) {
+    return p->kind == T_KIND_HOST ? T_HOST : p->kind == T_KIND_CPU ? T_CPU : T_CUDA;
+}
 
 static uint64_t hash_name(const char *s) {
     uint64_t h = 0xcbf29ce484222325u;
-    for (; *s; s++) h = (h ^ (unsigned char)*s) * 0x100000001b3u;
+    for (; *s; s++)
+        h = (h ^ (unsigned char)*s) * 0x100000001b3u;
     return h;
 }
 
-typedef struct totals { unsigned long passed, failed, skipped; unsigned long long checks; } totals;
+typedef struct totals {
+    unsigned long passed, failed, skipped;
+    unsigned long long checks;
+} totals;
 
 static void run_test(const t_place *place, const t_test *test, totals *sum) {
     t_run t = AMP_ZERO;
@@ -455,7 +534,10 @@ static void run_test(const t_place *place, const t_test *test, totals *sum) {
     t.place = place;
     t.test = test->name;
     t.rng = options.seed ^ hash_name(test->name); /* the same numbers on every context */
-    if (options.verbose) { printf("  %-11s %-34s ", place->name, test->name); fflush(stdout); }
+    if (options.verbose) {
+        printf("  %-11s %-34s ", place->name, test->name);
+        fflush(stdout);
+    }
     if (place->kind != T_KIND_HOST && t_create(place, &t.own, NULL, NULL) != AMP_OK) {
         t_check(&t, 0, __FILE__, __LINE__, "the context could be made before, and now it cannot");
     } else {
@@ -463,27 +545,40 @@ static void run_test(const t_place *place, const t_test *test, totals *sum) {
         test->fn(&t);
         t.ctx = t.own;
         t_note(&t, "at the end");
-        if (t.own && !t.skip) t_check_status(&t, amp_sync(t.own), AMP_OK, NULL, "amp_sync at the end", __FILE__, __LINE__);
+        if (t.own && !t.skip)
+            t_check_status(&t, amp_sync(t.own), AMP_OK, NULL, "amp_sync at the end", __FILE__, __LINE__);
         t_clear(&t);
-        if (t.own) t_check_eq(&t, (long long)amp_ledger_find(t.own, "total").bytes, 0, "bytes in the ledger at the end", "0", __FILE__, __LINE__);
+        if (t.own)
+            t_check_eq(&t, (long long)amp_ledger_find(t.own, "total").bytes, 0, "bytes in the ledger at the end", "0",
+                __FILE__, __LINE__);
     }
     amp_ctx_destroy(t.ref);
     amp_ctx_destroy(t.own);
     free(t.areas);
     free(t.hosts);
     sum->checks += t.checks;
-    if (t.failures) { sum->failed++; if (t.failures > 1) printf("       %s on %s: %u of %llu checks failed\n", t.test, place->name, t.failures, t.checks); }
-    else if (t.skip) { sum->skipped++; printf("skipped: %s on %s: %s\n", t.test, place->name, t.skip); }
-    else {
+    if (t.failures) {
+        sum->failed++;
+        if (t.failures > 1)
+            printf("       %s on %s: %u of %llu checks failed\n", t.test, place->name, t.failures, t.checks);
+    } else if (t.skip) {
+        sum->skipped++;
+        printf("skipped: %s on %s: %s\n", t.test, place->name, t.skip);
+    } else {
         sum->passed++;
         if (t.checks <= (t.own ? 2u : 0u)) printf("warning: %s on %s checked nothing\n", t.test, place->name);
     }
-    if (options.verbose) printf("%s, %llu checks, %.2f s\n", t.failures ? "FAILED" : t.skip ? "skipped" : "ok", t.checks, seconds() - start);
+    if (options.verbose)
+        printf("%s, %llu checks, %.2f s\n",
+            t.failures   ? "FAILED"
+                : t.skip ? "skipped"
+                         : "ok",
+            t.checks, seconds() - start);
 }
 
 static int usage(const char *wrong) {
-    fprintf(stderr, "%s%s%susage: tests [-v] [--context NAME] [--filter TEXT] [--list] [--full] [--seed N]\n", wrong ? "what is \"" : "",
-            wrong ? wrong : "", wrong ? "\"?\n" : "");
+    fprintf(stderr, "%s%s%susage: tests [-v] [--context NAME] [--filter TEXT] [--list] [--full] [--seed N]\n",
+        wrong ? "what is \"" : "", wrong ? wrong : "", wrong ? "\"?\n" : "");
     return 2;
 }
 
@@ -496,17 +591,28 @@ int main(int argc, char **argv) {
     size_t p, s, k;
     options.seed = (uint64_t)time(NULL) * 0x9e3779b97f4a7c15u >> 32;
     for (i = 1; i < argc; i++) {
-        if (strcmp(argv[i], "-v") == 0) options.verbose = 1;
-        else if (strcmp(argv[i], "--full") == 0) options.full = 1;
-        else if (strcmp(argv[i], "--list") == 0) list = 1;
-        else if (strcmp(argv[i], "--context") == 0 && i + 1 < argc) context = argv[++i];
-        else if (strcmp(argv[i], "--filter") == 0 && i + 1 < argc) filter = argv[++i];
-        else if (strcmp(argv[i], "--seed") == 0 && i + 1 < argc) options.seed = strtoull(argv[++i], NULL, 0);
-        else return usage(argv[i]);
+        if (strcmp(argv[i], "-v") == 0)
+            options.verbose = 1;
+        else if (strcmp(argv[i], "--full") == 0)
+            options.full = 1;
+        else if (strcmp(argv[i], "--list") == 0)
+            list = 1;
+        else if (strcmp(argv[i], "--context") == 0 && i + 1 < argc)
+            context = argv[++i];
+        else if (strcmp(argv[i], "--filter") == 0 && i + 1 < argc)
+            filter = argv[++i];
+        else if (strcmp(argv[i], "--seed") == 0 && i + 1 < argc)
+            options.seed = strtoull(argv[++i], NULL, 0);
+        else
+            return usage(argv[i]);
     }
-    for (p = 0; p < N_PLACES; p++) known |= !context || strcmp(context, places[p].name) == 0;
+    for (p = 0; p < N_PLACES; p++)
+        known |= !context || strcmp(context, places[p].name) == 0;
     if (!known) return usage(context);
-    if (!list) { printf("seed %llu%s\n", (unsigned long long)options.seed, options.full ? ", full" : ""); fflush(stdout); }
+    if (!list) {
+        printf("seed %llu%s\n", (unsigned long long)options.seed, options.full ? ", full" : "");
+        fflush(stdout);
+    }
     for (p = 0; p < N_PLACES; p++) {
         const t_place *place = &places[p];
         totals sum = AMP_ZERO;
@@ -533,18 +639,23 @@ int main(int argc, char **argv) {
             for (k = 0; suites[s][k].name; k++) {
                 const t_test *test = &suites[s][k];
                 if (!(test->where & flag_of(place)) || (filter && !strstr(test->name, filter))) continue;
-                if (list) printf("%s %s\n", place->name, test->name);
-                else run_test(place, test, &sum);
+                if (list)
+                    printf("%s %s\n", place->name, test->name);
+                else
+                    run_test(place, test, &sum);
             }
         }
         if (list) continue;
-        printf("%-11s %lu passed, %lu failed, %lu skipped, %llu checks, %.1f s  (%s)\n", place->name, sum.passed, sum.failed, sum.skipped, sum.checks,
-               seconds() - start, device);
+        printf("%-11s %lu passed, %lu failed, %lu skipped, %llu checks, %.1f s  (%s)\n", place->name, sum.passed,
+            sum.failed, sum.skipped, sum.checks, seconds() - start, device);
         fflush(stdout);
-        all.passed += sum.passed; all.failed += sum.failed; all.skipped += sum.skipped;
+        all.passed += sum.passed;
+        all.failed += sum.failed;
+        all.skipped += sum.skipped;
     }
     if (list) return 0;
-    for (k = 0; k < files.n; k++) remove(files.name[k]);
+    for (k = 0; k < files.n; k++)
+        remove(files.name[k]);
     if (all.failed) printf("repeat with --seed %llu\n", (unsigned long long)options.seed);
     printf("%lu passed, %lu failed, %lu skipped\n", all.passed, all.failed, all.skipped);
     return all.failed != 0;

@@ -12,10 +12,10 @@
 /* ---- formats --------------------------------------------------------------------------------------------------------------------- */
 
 typedef struct ref_format {
-    int      bits, mant, bias;
-    uint32_t max;     /* pattern of the largest finite number */
-    uint32_t over;    /* pattern that overflow gives */
-    int      has_inf;
+    int bits, mant, bias;
+    uint32_t max;  /* pattern of the largest finite number */
+    uint32_t over; /* pattern that overflow gives */
+    int has_inf;
 } ref_format;
 
 static inline ref_format ref_format_of(amp_dtype t) {
@@ -26,7 +26,11 @@ static inline ref_format ref_format_of(amp_dtype t) {
 
 static const amp_dtype ref_dtypes[5] = {AMP_F32, AMP_F16, AMP_BF16, AMP_F8E4M3, AMP_F8E5M2};
 
-static inline int ref_is_nan(double x) { uint64_t u; memcpy(&u, &x, 8); return (u & 0x7fffffffffffffffu) > 0x7ff0000000000000u; } /* also under -ffast-math */
+static inline int ref_is_nan(double x) {
+    uint64_t u;
+    memcpy(&u, &x, 8);
+    return (u & 0x7fffffffffffffffu) > 0x7ff0000000000000u;
+} /* also under -ffast-math */
 
 /* The number of a positive pattern. Pattern max + 1 gives the number that would come next if the format went on. */
 static inline double ref_value(const ref_format *f, uint32_t pattern) {
@@ -34,10 +38,26 @@ static inline double ref_value(const ref_format *f, uint32_t pattern) {
     return e ? ldexp((double)(m + (1 << f->mant)), e - f->bias - f->mant) : ldexp((double)m, 1 - f->bias - f->mant);
 }
 
-static inline uint32_t ref_f32_bits(float x) { uint32_t u; memcpy(&u, &x, 4); return u; }
-static inline float    ref_f32(uint32_t u)   { float x; memcpy(&x, &u, 4); return x; }
-static inline uint64_t ref_f64_bits(double x) { uint64_t u; memcpy(&u, &x, 8); return u; }
-static inline double   ref_f64(uint64_t u)   { double x; memcpy(&x, &u, 8); return x; }
+static inline uint32_t ref_f32_bits(float x) {
+    uint32_t u;
+    memcpy(&u, &x, 4);
+    return u;
+}
+static inline float ref_f32(uint32_t u) {
+    float x;
+    memcpy(&x, &u, 4);
+    return x;
+}
+static inline uint64_t ref_f64_bits(double x) {
+    uint64_t u;
+    memcpy(&u, &x, 8);
+    return u;
+}
+static inline double ref_f64(uint64_t u) {
+    double x;
+    memcpy(&x, &u, 8);
+    return x;
+}
 
 /* Float bits of any pattern; NaN: quiet, sign and payload kept from the top. */
 static inline uint32_t ref_decode(uint32_t pattern, amp_dtype t) {
@@ -62,7 +82,10 @@ static inline uint32_t ref_floor(const ref_format *f, double v) {
     uint32_t lo = 0, hi = f->max + 2u; /* value(lo) <= v < value(hi) */
     while (hi - lo > 1) {
         uint32_t mid = (lo + hi) / 2;
-        if (mid <= f->max + 1u && ref_value(f, mid) <= v) lo = mid; else hi = mid;
+        if (mid <= f->max + 1u && ref_value(f, mid) <= v)
+            lo = mid;
+        else
+            hi = mid;
     }
     return lo;
 }
@@ -90,17 +113,29 @@ static inline uint32_t ref_encode(double x, amp_dtype t, int saturate) {
 
 static inline double ref_f32_as_f64(float x) { /* keeps NaN payloads, also signalling ones */
     uint32_t u = ref_f32_bits(x);
-    if ((u & 0x7fffffffu) > 0x7f800000u) return ref_f64(((uint64_t)(u >> 31) << 63) | ((uint64_t)0x7ff8 << 48) | ((uint64_t)(u & 0x7fffffu) << 29));
+    if ((u & 0x7fffffffu) > 0x7f800000u)
+        return ref_f64(((uint64_t)(u >> 31) << 63) | ((uint64_t)0x7ff8 << 48) | ((uint64_t)(u & 0x7fffffu) << 29));
     return (double)x;
 }
 
 /* Half the distance between neighbours in dtype at v: the error of one rounding. */
 static inline double ref_half_ulp(double v, amp_dtype t) {
     int e, mant, emin;
-    if (t == AMP_F32) { mant = 23; emin = -126; }
-    else { ref_format f = ref_format_of(t); mant = f.mant; emin = 1 - f.bias; }
-    if (v == 0.0) e = emin;
-    else { (void)frexp(v, &e); e--; if (e < emin) e = emin; }
+    if (t == AMP_F32) {
+        mant = 23;
+        emin = -126;
+    } else {
+        ref_format f = ref_format_of(t);
+        mant = f.mant;
+        emin = 1 - f.bias;
+    }
+    if (v == 0.0)
+        e = emin;
+    else {
+        (void)frexp(v, &e);
+        e--;
+        if (e < emin) e = emin;
+    }
     return ldexp(0.5, e - mant);
 }
 
@@ -109,16 +144,20 @@ static inline double ref_half_ulp(double v, amp_dtype t) {
 static inline double ref_sum_chunk(const double *x, size_t n) {
     double lane[2048], first[256];
     size_t i, g, step;
-    for (i = 0; i < 2048; i++) lane[i] = 0.0;
-    for (i = 0; i < n; i++) lane[i % 2048] += x[i];
+    for (i = 0; i < 2048; i++)
+        lane[i] = 0.0;
+    for (i = 0; i < n; i++)
+        lane[i % 2048] += x[i];
     for (g = 0; g < 256; g++) {
         double *l = lane + 8 * g;
         for (step = 4; step; step /= 2)
-            for (i = 0; i < step; i++) l[i] += l[i + step];
+            for (i = 0; i < step; i++)
+                l[i] += l[i + step];
         first[g] = l[0];
     }
     for (step = 128; step; step /= 2)
-        for (i = 0; i < step; i++) first[i] += first[i + step];
+        for (i = 0; i < step; i++)
+            first[i] += first[i + step];
     return first[0];
 }
 
@@ -129,7 +168,8 @@ static inline double ref_sum(const double *x, size_t n) {
     if (n <= 65536u) return ref_sum_chunk(x, n);
     sums = (double *)malloc(chunks * sizeof *sums);
     if (!sums) abort();
-    for (i = 0; i < chunks; i++) sums[i] = ref_sum_chunk(x + 65536u * i, n - 65536u * i < 65536u ? n - 65536u * i : 65536u);
+    for (i = 0; i < chunks; i++)
+        sums[i] = ref_sum_chunk(x + 65536u * i, n - 65536u * i < 65536u ? n - 65536u * i : 65536u);
     total = ref_sum(sums, chunks);
     free(sums);
     return total;
@@ -139,11 +179,26 @@ static inline double ref_sum(const double *x, size_t n) {
 
 typedef volatile float ref_vf;
 
-static inline float ref_mul(float a, float b) { ref_vf r = a * b; return r; }
-static inline float ref_add(float a, float b) { ref_vf r = a + b; return r; }
-static inline float ref_sub(float a, float b) { ref_vf r = a - b; return r; }
-static inline float ref_div(float a, float b) { ref_vf r = a / b; return r; }
-static inline float ref_sqrt(float a)         { ref_vf r = sqrtf(a); return r; }
+static inline float ref_mul(float a, float b) {
+    ref_vf r = a * b;
+    return r;
+}
+static inline float ref_add(float a, float b) {
+    ref_vf r = a + b;
+    return r;
+}
+static inline float ref_sub(float a, float b) {
+    ref_vf r = a - b;
+    return r;
+}
+static inline float ref_div(float a, float b) {
+    ref_vf r = a / b;
+    return r;
+}
+static inline float ref_sqrt(float a) {
+    ref_vf r = sqrtf(a);
+    return r;
+}
 
 static inline double ref_power(double beta, uint64_t t) { /* repeated squaring */
     volatile double r = 1.0, b = beta;
@@ -166,11 +221,14 @@ static inline float ref_clamp(float u, float limit) {
     return u;
 }
 
-typedef struct ref_consts { float step, rsqrt, decay, one_beta1, one_beta2, one_dampening; } ref_consts; /* once per step, in double */
+typedef struct ref_consts {
+    float step, rsqrt, decay, one_beta1, one_beta2, one_dampening;
+} ref_consts; /* once per step, in double */
 
 static inline ref_consts ref_consts_of(const ref_rule *r, uint64_t t) {
     volatile double bc1 = 1.0 - ref_power((double)r->beta1, t), bc2 = 1.0 - ref_power((double)r->beta2, t);
-    volatile double step = (double)r->lr / bc1, root = sqrt(bc2), rsqrt = 1.0 / root, decayed = (double)r->lr * (double)r->weight_decay;
+    volatile double step = (double)r->lr / bc1, root = sqrt(bc2), rsqrt = 1.0 / root,
+                    decayed = (double)r->lr * (double)r->weight_decay;
     ref_consts c;
     c.step = (float)step;
     c.rsqrt = (float)rsqrt;
@@ -182,15 +240,18 @@ static inline ref_consts ref_consts_of(const ref_rule *r, uint64_t t) {
 }
 
 /* u is g / scale, already multiplied by the clip coefficient; t is the number of steps with this one. */
-static inline void ref_update(const ref_rule *r, const ref_consts *c, uint64_t t, float u, float *w, float *m, float *v) {
+static inline void ref_update(
+    const ref_rule *r, const ref_consts *c, uint64_t t, float u, float *w, float *m, float *v) {
     u = ref_clamp(u, r->clip_value);
     if (r->optimizer == AMP_LION) {
-        float way = ref_add(ref_mul(r->beta1, *m), ref_mul(c->one_beta1, u)), w1 = r->no_decay ? *w : ref_mul(*w, c->decay);
+        float way = ref_add(ref_mul(r->beta1, *m), ref_mul(c->one_beta1, u)),
+              w1 = r->no_decay ? *w : ref_mul(*w, c->decay);
         *w = way > 0.0f ? ref_sub(w1, r->lr) : way < 0.0f ? ref_add(w1, r->lr) : w1;
         *m = ref_add(ref_mul(r->beta2, *m), ref_mul(c->one_beta2, u));
         return;
     }
-    if (r->optimizer != AMP_ADAMW && r->weight_decay != 0.0f && !r->no_decay) u = ref_add(u, ref_mul(r->weight_decay, *w));
+    if (r->optimizer != AMP_ADAMW && r->weight_decay != 0.0f && !r->no_decay)
+        u = ref_add(u, ref_mul(r->weight_decay, *w));
     if (r->optimizer == AMP_SGD) {
         float d = u;
         if (r->momentum != 0.0f) {
@@ -236,11 +297,15 @@ static inline void ref_update_f64(const ref_rule *r, uint64_t t, double u, doubl
 
 /* ---- products ---------------------------------------------------------------------------------------------------------------- */
 
-static inline double ref_gelu(double x) { return 0.5 * x * (1.0 + tanh(0.79788456080286535588 * (x + 0.044715 * x * x * x))); }
+static inline double ref_gelu(double x) {
+    return 0.5 * x * (1.0 + tanh(0.79788456080286535588 * (x + 0.044715 * x * x * x)));
+}
 static inline double ref_gelu_grad(double x) {
     double th = tanh(0.79788456080286535588 * (x + 0.044715 * x * x * x));
     return 0.5 * (1.0 + th) + 0.5 * x * (1.0 - th * th) * 0.79788456080286535588 * (1.0 + 3 * 0.044715 * x * x);
 }
-static inline double ref_act(amp_act act, double x) { return act == AMP_GELU ? ref_gelu(x) : act == AMP_RELU ? (x > 0.0 ? x : 0.0) : x; }
+static inline double ref_act(amp_act act, double x) {
+    return act == AMP_GELU ? ref_gelu(x) : act == AMP_RELU ? (x > 0.0 ? x : 0.0) : x;
+}
 
 #endif

@@ -15,7 +15,8 @@ static inline amp_params *set_new(t_run *t, amp_dtype model, amp_dtype grad, con
     for (i = 0; i < n; i++) {
         amp_param_desc e = AMP_ZERO;
         float *w = (float *)t_host(t, 4 * counts[i]);
-        for (k = 0; k < counts[i]; k++) w[k] = t_real(t);
+        for (k = 0; k < counts[i]; k++)
+            w[k] = t_real(t);
         e.count = counts[i];
         e.init = w;
         CHECK_OK(amp_params_add(p, &e));
@@ -39,7 +40,8 @@ static inline void set_grad(t_run *t, amp_params *p, size_t i, size_t n, float x
     amp_array g = amp_param_grad(p, i);
     void *host = t_host(t, n * amp_dtype_size(g.dtype));
     size_t k;
-    for (k = 0; k < n; k++) amp_store(host, g.dtype, k, x);
+    for (k = 0; k < n; k++)
+        amp_store(host, g.dtype, k, x);
     t_set(t, g.data, host, n * amp_dtype_size(g.dtype));
 }
 
@@ -55,7 +57,9 @@ static inline void set_grad_bits(t_run *t, amp_params *p, size_t i, size_t k, ui
 /* Inf of a dtype; E4M3, which has none: NaN. */
 static inline uint32_t set_inf(amp_dtype t) { return t == AMP_F32 ? 0x7f800000u : ref_format_of(t).over; }
 static inline uint32_t set_nan(amp_dtype t) {
-    return t == AMP_F32 ? 0x7fc00000u : t == AMP_F8E4M3 ? 0x7fu : ref_format_of(t).over | (1u << (ref_format_of(t).mant - 1));
+    return t == AMP_F32   ? 0x7fc00000u
+        : t == AMP_F8E4M3 ? 0x7fu
+                          : ref_format_of(t).over | (1u << (ref_format_of(t).mant - 1));
 }
 
 /* Everything that a skipped step must not change: masters, model copies, moments, gradients. */
@@ -63,8 +67,11 @@ static inline void set_blob(t_run *t, t_blob *b, amp_params *p, const size_t *co
     size_t i, k;
     for (i = 0; i < n; i++) {
         amp_array a[5];
-        a[0] = amp_param_master(p, i); a[1] = amp_param_model(p, i); a[2] = amp_param_grad(p, i);
-        a[3] = amp_param_moment(p, i, 0); a[4] = amp_param_moment(p, i, 1);
+        a[0] = amp_param_master(p, i);
+        a[1] = amp_param_model(p, i);
+        a[2] = amp_param_grad(p, i);
+        a[3] = amp_param_moment(p, i, 0);
+        a[4] = amp_param_moment(p, i, 1);
         for (k = 0; k < 5; k++)
             if (a[k].data) t_blob_dev(t, b, a[k].data, counts[i] * amp_dtype_size(a[k].dtype));
     }
@@ -74,7 +81,7 @@ static inline amp_step_record set_poll(t_run *t, amp_params *p) {
     amp_step_record r;
     memset(&r, 0x77, sizeof r);
     CHECK_OK(amp_sync(t->ctx)); /* polling alone never waits */
-    CHECK_OK(amp_step_poll(t->ctx, p, &r));
+    CHECK_OK(amp_step_poll(p, &r));
     return r;
 }
 

@@ -3,7 +3,8 @@
    The scalar functions are the reference here (test_formats.c compares them with a second implementation). */
 #include "ref.h"
 
-static const size_t sizes[] = {0, 1, 2, 3, 7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 64, 65, 127, 128, 255, 256, 257, 1000, 2049};
+static const size_t sizes[] = {
+    0, 1, 2, 3, 7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 64, 65, 127, 128, 255, 256, 257, 1000, 2049};
 #define N_SIZES (sizeof sizes / sizeof sizes[0])
 #define LARGEST 2049u
 
@@ -13,25 +14,35 @@ static void fill(t_run *t, void *host, amp_dtype type, size_t n) {
     for (i = 0; i < n; i++) {
         float x = t_pattern(t);
         uint32_t u = ref_f32_bits(x);
-        if (type == AMP_F32) memcpy((char *)host + 4 * i, &u, 4);
-        else ampi_store_bits(host, type, i, t_below(t, 2) ? ref_encode(ref_f32_as_f64(x), type, 0) : u >> t_below(t, 16));
+        if (type == AMP_F32)
+            memcpy((char *)host + 4 * i, &u, 4);
+        else
+            ampi_store_bits(
+                host, type, i, t_below(t, 2) ? ref_encode(ref_f32_as_f64(x), type, 0) : u >> t_below(t, 16));
     }
 }
 
 /* What amp_cast should write. */
 static void cast_scalar(void *dst, amp_dtype to, const void *src, amp_dtype from, size_t n, const amp_cast_desc *d) {
     size_t i, size = amp_dtype_size(to);
-    if (to == from) { if (n) memcpy(dst, src, n * size); return; }
+    if (to == from) {
+        if (n) memcpy(dst, src, n * size);
+        return;
+    }
     for (i = 0; i < n; i++) {
         uint32_t x = ref_f32_bits(amp_load(src, from, i));
-        if (to == AMP_F32) ampi_store_bits(dst, to, i, x);
+        if (to == AMP_F32)
+            ampi_store_bits(dst, to, i, x);
         else if (d && d->rounding == AMP_STOCHASTIC)
-            ampi_store_bits(dst, to, i, ampi_encode(x, to, AMP_STOCHASTIC, amp_random(d->seed, d->stream, d->offset + i), (int)d->saturate));
-        else ampi_store_bits(dst, to, i, ampi_encode(x, to, AMP_NEAREST, 0, d ? (int)d->saturate : 0));
+            ampi_store_bits(dst, to, i,
+                ampi_encode(x, to, AMP_STOCHASTIC, amp_random(d->seed, d->stream, d->offset + i), (int)d->saturate));
+        else
+            ampi_store_bits(dst, to, i, ampi_encode(x, to, AMP_NEAREST, 0, d ? (int)d->saturate : 0));
     }
 }
 
-static void scalar_load_keeps_bits(t_run *t) { /* the helper above goes through float values: no NaN may be changed on the way */
+static void scalar_load_keeps_bits(
+    t_run *t) { /* the helper above goes through float values: no NaN may be changed on the way */
     uint32_t nan = 0x7f800001u, back;
     float x = amp_load(&nan, AMP_F32, 0);
     memcpy(&back, &x, 4);
@@ -44,7 +55,8 @@ static void cast_pairs(t_run *t) {
     size_t a, b, k, m;
     unsigned char *src = (unsigned char *)t_host(t, 4 * LARGEST), *want = (unsigned char *)t_host(t, 4 * LARGEST + 32);
     unsigned char *got = (unsigned char *)t_host(t, 4 * LARGEST + 32);
-    unsigned char *dsrc = (unsigned char *)t_alloc(t, 4 * LARGEST + 32), *ddst = (unsigned char *)t_alloc(t, 4 * LARGEST + 32);
+    unsigned char *dsrc = (unsigned char *)t_alloc(t, 4 * LARGEST + 32),
+                  *ddst = (unsigned char *)t_alloc(t, 4 * LARGEST + 32);
     for (a = 0; a < 5; a++) {
         for (b = 0; b < 5; b++) {
             amp_dtype from = ref_dtypes[a], to = ref_dtypes[b];
@@ -52,16 +64,24 @@ static void cast_pairs(t_run *t) {
             for (k = 0; k < N_SIZES; k += t_slow(t) ? 3u : 1u) {
                 size_t n = sizes[k];
                 for (m = 0; m < (t->place->kind == T_KIND_CUDA ? 2u : 4u); m++) {
-                    size_t os = m == 0 ? 0 : m == 1 ? sf : m == 2 ? 1 : 3, od = m == 0 ? 0 : m == 1 ? st * (k % 3) : m == 2 ? 3 : 1;
+                    size_t os = m == 0 ? 0
+                        : m == 1       ? sf
+                        : m == 2       ? 1
+                                       : 3,
+                           od = m == 0 ? 0
+                        : m == 1       ? st * (k % 3)
+                        : m == 2       ? 3
+                                       : 1;
                     amp_cast_desc d = AMP_ZERO;
                     d.saturate = (uint32_t)(k + m) & 1u;
-                    t_note(t, "%s from %s, n = %d, src + %d, dst + %d bytes, saturate %d", amp_dtype_name(to), amp_dtype_name(from), (int)n, (int)os, (int)od,
-                           (int)d.saturate);
+                    t_note(t, "%s from %s, n = %d, src + %d, dst + %d bytes, saturate %d", amp_dtype_name(to),
+                        amp_dtype_name(from), (int)n, (int)os, (int)od, (int)d.saturate);
                     fill(t, src, from, n);
                     memset(want, 0x5a, 4 * LARGEST + 32);
                     t_set(t, ddst, want, n * st + od + 16);
                     t_set(t, dsrc + os, src, n * sf);
-                    CHECK_OK(amp_cast(t->ctx, amp_arr(ddst + od, to), amp_arr(dsrc + os, from), n, d.saturate ? &d : NULL));
+                    CHECK_OK(
+                        amp_cast(t->ctx, amp_arr(ddst + od, to), amp_arr(dsrc + os, from), n, d.saturate ? &d : NULL));
                     cast_scalar(want + od, to, src, from, n, &d);
                     t_get(t, got, ddst, n * st + od + 16); /* with what lies before and behind */
                     CHECK_BITS(got + od, want + od, n, st);
@@ -81,7 +101,10 @@ static void cast_large(t_run *t) { /* more than one chunk per thread */
             amp_dtype from = ref_dtypes[a], to = ref_dtypes[b];
             size_t sf = amp_dtype_size(from), st = amp_dtype_size(to);
             void *src = t_host(t, n * sf), *want = t_host(t, n * st), *got = t_host(t, n * st), *dsrc, *ddst;
-            if (t_slow(t) && (a + b) % 3) { t_clear(t); continue; }
+            if (t_slow(t) && (a + b) % 3) {
+                t_clear(t);
+                continue;
+            }
             fill(t, src, from, n);
             dsrc = t_put(t, src, n * sf);
             ddst = t_alloc(t, n * st);
@@ -102,15 +125,22 @@ static void cast_stochastic(t_run *t) {
         for (b = 1; b < 5; b++) {
             for (k = 0; k < sizeof counts / sizeof counts[0]; k++) {
                 amp_dtype from = ref_dtypes[a], to = ref_dtypes[b];
-                size_t n = counts[k], sf = amp_dtype_size(from), st = amp_dtype_size(to), cut = t_below(t, (uint32_t)n + 1u);
+                size_t n = counts[k], sf = amp_dtype_size(from), st = amp_dtype_size(to),
+                       cut = t_below(t, (uint32_t)n + 1u);
                 void *src, *want, *got, *dsrc, *ddst;
                 amp_cast_desc d = AMP_ZERO;
                 if (n > 2000 && (a + b) % (t_slow(t) ? 8u : 4u)) continue;
-                src = t_host(t, n * sf); want = t_host(t, n * st); got = t_host(t, n * st);
+                src = t_host(t, n * sf);
+                want = t_host(t, n * st);
+                got = t_host(t, n * st);
                 d.rounding = AMP_STOCHASTIC;
-                d.seed = t_u64(t); d.stream = t_u64(t); d.saturate = (uint32_t)k & 1u;
-                d.offset = k % 3 ? t_u64(t) >> t_below(t, 64) : 0xffffffffffffffffu - (k % 2 ? 3u : 0u); /* the counter may wrap */
-                t_note(t, "%s from %s, n = %d, offset %llx", amp_dtype_name(to), amp_dtype_name(from), (int)n, (unsigned long long)d.offset);
+                d.seed = t_u64(t);
+                d.stream = t_u64(t);
+                d.saturate = (uint32_t)k & 1u;
+                d.offset = k % 3 ? t_u64(t) >> t_below(t, 64)
+                                 : 0xffffffffffffffffu - (k % 2 ? 3u : 0u); /* the counter may wrap */
+                t_note(t, "%s from %s, n = %d, offset %llx", amp_dtype_name(to), amp_dtype_name(from), (int)n,
+                    (unsigned long long)d.offset);
                 fill(t, src, from, n);
                 dsrc = t_put(t, src, n * sf);
                 ddst = t_alloc(t, n * st);
@@ -122,7 +152,8 @@ static void cast_stochastic(t_run *t) {
                 t_set(t, ddst, src, st < sf ? st * n : sf * n);
                 CHECK_OK(amp_cast(t->ctx, amp_arr(ddst, to), amp_arr(dsrc, from), cut, &d));
                 d.offset += cut;
-                CHECK_OK(amp_cast(t->ctx, amp_arr((char *)ddst + cut * st, to), amp_arr((char *)dsrc + cut * sf, from), n - cut, &d));
+                CHECK_OK(amp_cast(
+                    t->ctx, amp_arr((char *)ddst + cut * st, to), amp_arr((char *)dsrc + cut * sf, from), n - cut, &d));
                 t_get(t, got, ddst, n * st);
                 CHECK_BITS(got, want, n, st);
                 t_clear(t);
@@ -138,7 +169,9 @@ static void cast_in_place(t_run *t) {
             amp_dtype from = ref_dtypes[a], to = ref_dtypes[b];
             size_t sf = amp_dtype_size(from), st = amp_dtype_size(to);
             void *src, *want, *got, *dev;
-            src = t_host(t, n * sf); want = t_host(t, n * 4); got = t_host(t, n * 4);
+            src = t_host(t, n * sf);
+            want = t_host(t, n * 4);
+            got = t_host(t, n * 4);
             fill(t, src, from, n);
             dev = t_put(t, src, n * sf);
             t_note(t, "%s from %s in place", amp_dtype_name(to), amp_dtype_name(from));
@@ -149,7 +182,8 @@ static void cast_in_place(t_run *t) {
                 CHECK_BITS(got, want, n, st);
             } else {
                 size_t m = st > sf ? n * sf / st : n; /* both arrays inside the area */
-                CHECK_STATUS(amp_cast(t->ctx, amp_arr(dev, to), amp_arr(dev, from), m, NULL), AMP_ERR_INVALID_ARG, "amp_cast overlap");
+                CHECK_STATUS(amp_cast(t->ctx, amp_arr(dev, to), amp_arr(dev, from), m, NULL), AMP_ERR_INVALID_ARG,
+                    "amp_cast overlap");
                 t_get(t, got, dev, n * sf);
                 CHECK_BITS(got, src, n * sf, 1);
             }
@@ -168,19 +202,29 @@ static void cast_overlap(t_run *t) { /* every way to touch, and to just not touc
         int touch = at + 2 * n > 256 && at < 256 + 2 * n, same = at == 256;
         t_note(t, "source at 256, target at %d", (int)at);
         t_set(t, dev, src, 1024);
-        if (touch && !same) CHECK_STATUS(amp_cast(t->ctx, amp_arr(dev + at, AMP_BF16), amp_arr(dev + 256, AMP_F16), n, NULL), AMP_ERR_INVALID_ARG, "overlap");
-        else CHECK_OK(amp_cast(t->ctx, amp_arr(dev + at, AMP_BF16), amp_arr(dev + 256, AMP_F16), n, NULL));
-        if (touch && !same) { t_get(t, got, dev, 1024); CHECK_BITS(got, src, 1024, 1); }
+        if (touch && !same)
+            CHECK_STATUS(amp_cast(t->ctx, amp_arr(dev + at, AMP_BF16), amp_arr(dev + 256, AMP_F16), n, NULL),
+                AMP_ERR_INVALID_ARG, "overlap");
+        else
+            CHECK_OK(amp_cast(t->ctx, amp_arr(dev + at, AMP_BF16), amp_arr(dev + 256, AMP_F16), n, NULL));
+        if (touch && !same) {
+            t_get(t, got, dev, 1024);
+            CHECK_BITS(got, src, 1024, 1);
+        }
     }
     t_note(t, "sizes differ"); /* F32 [256, 512) to F16 [at, at + 128) */
     t_set(t, dev, src, 1024);
     CHECK_OK(amp_cast(t->ctx, amp_arr(dev + 128, AMP_F16), amp_arr(dev + 256, AMP_F32), n, NULL));
     CHECK_OK(amp_cast(t->ctx, amp_arr(dev + 512, AMP_F16), amp_arr(dev + 256, AMP_F32), n, NULL));
-    CHECK_STATUS(amp_cast(t->ctx, amp_arr(dev + 130, AMP_F16), amp_arr(dev + 256, AMP_F32), n, NULL), AMP_ERR_INVALID_ARG, "overlap");
-    CHECK_STATUS(amp_cast(t->ctx, amp_arr(dev + 510, AMP_F16), amp_arr(dev + 256, AMP_F32), n, NULL), AMP_ERR_INVALID_ARG, "overlap");
-    CHECK_STATUS(amp_cast(t->ctx, amp_arr(dev + 300, AMP_F16), amp_arr(dev + 256, AMP_F32), n, NULL), AMP_ERR_INVALID_ARG, "overlap");
+    CHECK_STATUS(amp_cast(t->ctx, amp_arr(dev + 130, AMP_F16), amp_arr(dev + 256, AMP_F32), n, NULL),
+        AMP_ERR_INVALID_ARG, "overlap");
+    CHECK_STATUS(amp_cast(t->ctx, amp_arr(dev + 510, AMP_F16), amp_arr(dev + 256, AMP_F32), n, NULL),
+        AMP_ERR_INVALID_ARG, "overlap");
+    CHECK_STATUS(amp_cast(t->ctx, amp_arr(dev + 300, AMP_F16), amp_arr(dev + 256, AMP_F32), n, NULL),
+        AMP_ERR_INVALID_ARG, "overlap");
     t_note(t, "same dtype"); /* also a plain copy may not overlap */
-    CHECK_STATUS(amp_cast(t->ctx, amp_arr(dev + 258, AMP_F16), amp_arr(dev + 256, AMP_F16), n, NULL), AMP_ERR_INVALID_ARG, "overlap");
+    CHECK_STATUS(amp_cast(t->ctx, amp_arr(dev + 258, AMP_F16), amp_arr(dev + 256, AMP_F16), n, NULL),
+        AMP_ERR_INVALID_ARG, "overlap");
     CHECK_OK(amp_cast(t->ctx, amp_arr(dev + 256, AMP_F16), amp_arr(dev + 256, AMP_F16), n, NULL));
 }
 
@@ -203,13 +247,16 @@ static void cast_errors(t_run *t) {
     CHECK_STATUS(amp_cast(t->ctx, d, amp_arrn(src, AMP_F32, 7), 8, NULL), AMP_ERR_INVALID_ARG, "amp_cast src count 7");
     CHECK_STATUS(amp_cast(t->ctx, d, s, (size_t)-1 / 2, NULL), AMP_ERR_INVALID_ARG, "amp_cast count|overlap");
     CHECK_OK(amp_cast(t->ctx, amp_arrn(dst, AMP_F16, 9), amp_arrn(src, AMP_F32, 8), 8, NULL));
-    wrong = d; wrong.flags = 1;
+    wrong = d;
+    wrong.flags = 1;
     CHECK_STATUS(amp_cast(t->ctx, wrong, s, 8, NULL), AMP_ERR_INVALID_ARG, "amp_cast dst flags");
     o._begin = 1;
     CHECK_STATUS(amp_cast(t->ctx, d, s, 8, &o), AMP_ERR_UNINIT, "amp_cast _begin|opt|desc");
-    o._begin = 0; o._end = 1;
+    o._begin = 0;
+    o._end = 1;
     CHECK_STATUS(amp_cast(t->ctx, d, s, 8, &o), AMP_ERR_UNINIT, "amp_cast _end|opt|desc");
-    o._end = 0; o.flags = 4;
+    o._end = 0;
+    o.flags = 4;
     CHECK_STATUS(amp_cast(t->ctx, d, s, 8, &o), AMP_ERR_INVALID_ARG, "amp_cast flags");
     o.flags = 0;
 #ifndef __cplusplus /* such an enum value would be undefined in C++ */
@@ -222,7 +269,11 @@ static void cast_errors(t_run *t) {
 
 /* ---- finite check ---- */
 
-typedef struct list { amp_array arrays[12]; void *host[12]; size_t n; } list;
+typedef struct list {
+    amp_array arrays[12];
+    void *host[12];
+    size_t n;
+} list;
 
 static void naive_finite(const list *l, amp_finite_report *r) {
     size_t a, i;
@@ -231,17 +282,26 @@ static void naive_finite(const list *l, amp_finite_report *r) {
         for (i = 0; i < l->arrays[a].count; i++) {
             float x = amp_load(l->host[a], l->arrays[a].dtype, i);
             if (amp_is_finite(x)) continue;
-            if (r->nan + r->inf == 0) { r->first_array = a; r->first_index = i; }
-            if (x != x) r->nan++; else r->inf++;
+            if (r->nan + r->inf == 0) {
+                r->first_array = a;
+                r->first_index = i;
+            }
+            if (x != x)
+                r->nan++;
+            else
+                r->inf++;
         }
 }
 
 /* A pattern of the dtype: Inf (kind 0), NaN (1), or the largest finite number (2). */
 static uint32_t odd_pattern(amp_dtype type, int kind, t_run *t) {
     uint32_t sign = t_below(t, 2);
-    if (type == AMP_F32) return (sign << 31) | (kind == 0 ? 0x7f800000u : kind == 1 ? 0x7f800001u + t_below(t, 0x7fffff) : 0x7f7fffffu);
-    if (type == AMP_F16) return (sign << 15) | (kind == 0 ? 0x7c00u : kind == 1 ? 0x7c01u + t_below(t, 0x3ff) : 0x7bffu);
-    if (type == AMP_BF16) return (sign << 15) | (kind == 0 ? 0x7f80u : kind == 1 ? 0x7f81u + t_below(t, 0x7f) : 0x7f7fu);
+    if (type == AMP_F32)
+        return (sign << 31) | (kind == 0 ? 0x7f800000u : kind == 1 ? 0x7f800001u + t_below(t, 0x7fffff) : 0x7f7fffffu);
+    if (type == AMP_F16)
+        return (sign << 15) | (kind == 0 ? 0x7c00u : kind == 1 ? 0x7c01u + t_below(t, 0x3ff) : 0x7bffu);
+    if (type == AMP_BF16)
+        return (sign << 15) | (kind == 0 ? 0x7f80u : kind == 1 ? 0x7f81u + t_below(t, 0x7f) : 0x7f7fu);
     if (type == AMP_F8E5M2) return (sign << 7) | (kind == 0 ? 0x7cu : kind == 1 ? 0x7du + t_below(t, 3) : 0x7bu);
     return (sign << 7) | (kind == 1 ? 0x7fu : 0x7eu); /* E4M3 has no Inf */
 }
@@ -255,24 +315,30 @@ static void finite_lists(t_run *t) {
         l.n = 1 + t_below(t, 12);
         for (a = 0; a < l.n; a++) {
             amp_dtype type = ref_dtypes[t_below(t, 5)];
-            size_t n = t_below(t, 4) == 0 ? 0 : sizes[t_below(t, N_SIZES)], size = amp_dtype_size(type), offset = size * t_below(t, 4);
+            size_t n = t_below(t, 4) == 0 ? 0 : sizes[t_below(t, N_SIZES)], size = amp_dtype_size(type),
+                   offset = size * t_below(t, 4);
             if (round % 25 == 24 && a == 0) n = (t_slow(t) ? 66000 : 140000) + t_below(t, 5000);
             l.host[a] = t_host(t, n * size);
             t_fill_real(t, l.host[a], type, n, 2.0f);
             plant = round % 3 && n ? t_below(t, 4) : 0;
             for (i = 0; i < plant; i++) {
-                size_t where = i == 0 && t_below(t, 3) == 0 ? n - 1 : i == 1 && t_below(t, 3) == 0 ? 0 : t_below(t, (uint32_t)n);
+                size_t where = i == 0 && t_below(t, 3) == 0 ? n - 1
+                    : i == 1 && t_below(t, 3) == 0          ? 0
+                                                            : t_below(t, (uint32_t)n);
                 ampi_store_bits(l.host[a], type, where, odd_pattern(type, (int)t_below(t, 3), t));
             }
             l.arrays[a] = amp_arrn(n ? t_put_at(t, l.host[a], n * size, offset) : NULL, type, n);
         }
         naive_finite(&l, &want);
         memset(&got, 0x77, sizeof got);
-        CHECK_OK(amp_all_finite(t->ctx, l.arrays, l.n, &got));
+        CHECK_OK(amp_all_finite(t->ctx, &got, l.arrays, l.n));
         t_note(t, "round %d: %d arrays", round, (int)l.n);
         CHECK_EQ(got.nan, want.nan);
         CHECK_EQ(got.inf, want.inf);
-        if (want.nan + want.inf) { CHECK_EQ(got.first_array, want.first_array); CHECK_EQ(got.first_index, want.first_index); }
+        if (want.nan + want.inf) {
+            CHECK_EQ(got.first_array, want.first_array);
+            CHECK_EQ(got.first_index, want.first_index);
+        }
         t_clear(t);
     }
 }
@@ -286,13 +352,14 @@ static void finite_every_pattern(t_run *t) { /* each pattern of the small format
         amp_finite_report got, want;
         l.n = 1;
         l.host[0] = t_host(t, n * amp_dtype_size(type));
-        for (p = 0; p < n; p++) ampi_store_bits(l.host[0], type, p, (uint32_t)p);
+        for (p = 0; p < n; p++)
+            ampi_store_bits(l.host[0], type, p, (uint32_t)p);
         l.arrays[0] = amp_arrn(t_put(t, l.host[0], n * amp_dtype_size(type)), type, n);
         naive_finite(&l, &want);
         t_note(t, "%s", amp_dtype_name(type));
         CHECK_EQ(want.nan, type == AMP_F16 ? 2 * 1023 : type == AMP_BF16 ? 2 * 127 : type == AMP_F8E4M3 ? 2 : 6);
         CHECK_EQ(want.inf, type == AMP_F8E4M3 ? 0 : 2);
-        CHECK_OK(amp_all_finite(t->ctx, l.arrays, 1, &got));
+        CHECK_OK(amp_all_finite(t->ctx, &got, l.arrays, 1));
         CHECK_EQ(got.nan, want.nan);
         CHECK_EQ(got.inf, want.inf);
         CHECK_EQ(got.first_index, want.first_index);
@@ -305,17 +372,19 @@ static void finite_errors(t_run *t) {
     amp_array a = amp_arrn(t_put(t, host, sizeof host), AMP_F32, 4), bad;
     amp_finite_report r;
     memset(&r, 0x55, sizeof r);
-    CHECK_OK(amp_all_finite(t->ctx, NULL, 0, &r));
+    CHECK_OK(amp_all_finite(t->ctx, &r, NULL, 0));
     CHECK(r.nan == 0 && r.inf == 0);
-    CHECK_EQ(amp_all_finite(NULL, &a, 1, &r), AMP_ERR_INVALID_ARG);
-    CHECK_STATUS(amp_all_finite(t->ctx, &a, 1, NULL), AMP_ERR_INVALID_ARG, "amp_all_finite report");
-    CHECK_STATUS(amp_all_finite(t->ctx, NULL, 1, &r), AMP_ERR_INVALID_ARG, "amp_all_finite arrays");
-    bad = a; bad.dtype = AMP_AUTO;
+    CHECK_EQ(amp_all_finite(NULL, &r, &a, 1), AMP_ERR_INVALID_ARG);
+    CHECK_STATUS(amp_all_finite(t->ctx, NULL, &a, 1), AMP_ERR_INVALID_ARG, "amp_all_finite report");
+    CHECK_STATUS(amp_all_finite(t->ctx, &r, NULL, 1), AMP_ERR_INVALID_ARG, "amp_all_finite arrays");
+    bad = a;
+    bad.dtype = AMP_AUTO;
     memset(&r, 0x55, sizeof r);
-    CHECK_STATUS(amp_all_finite(t->ctx, &bad, 1, &r), AMP_ERR_INVALID_ARG, "amp_all_finite arrays[0] dtype");
+    CHECK_STATUS(amp_all_finite(t->ctx, &r, &bad, 1), AMP_ERR_INVALID_ARG, "amp_all_finite arrays[0] dtype");
     CHECK_EQ(r.nan, 0x5555555555555555); /* outputs untouched on failure */
-    bad = a; bad.data = NULL;
-    CHECK_STATUS(amp_all_finite(t->ctx, &bad, 1, &r), AMP_ERR_INVALID_ARG, "amp_all_finite arrays[0]");
+    bad = a;
+    bad.data = NULL;
+    CHECK_STATUS(amp_all_finite(t->ctx, &r, &bad, 1), AMP_ERR_INVALID_ARG, "amp_all_finite arrays[0]");
 }
 
 /* ---- histogram ---- */
@@ -328,10 +397,13 @@ static void naive_histogram(const list *l, amp_histogram *h) {
             double x = fabs((double)amp_load(l->host[a], l->arrays[a].dtype, i));
             int e;
             h->total++;
-            if (x != x) h->nan++;
-            else if (x > 3.5e38) h->inf++;
+            if (x != x)
+                h->nan++;
+            else if (x > 3.5e38)
+                h->inf++;
             else {
-                if (x == 0.0) h->zero++;
+                if (x == 0.0)
+                    h->zero++;
                 else {
                     (void)frexp(x, &e); /* x in [2^(e-1), 2^e) */
                     h->pow2[e - 1 + 127 > 0 ? e - 1 + 127 : 0]++;
@@ -345,7 +417,7 @@ static void check_histogram(t_run *t, const list *l) {
     amp_histogram got, want;
     naive_histogram(l, &want);
     memset(&got, 0x33, sizeof got);
-    CHECK_OK(amp_histogram_count(t->ctx, l->arrays, l->n, &got));
+    CHECK_OK(amp_histogram_count(t->ctx, &got, l->arrays, l->n));
     CHECK_EQ(got.total, want.total);
     CHECK_EQ(got.zero, want.zero);
     CHECK_EQ(got.inf, want.inf);
@@ -362,7 +434,8 @@ static void histogram_lists(t_run *t) {
         l.n = t_below(t, 8);
         for (a = 0; a < l.n; a++) {
             amp_dtype type = ref_dtypes[t_below(t, 5)];
-            size_t n = t_below(t, 4) == 0 ? 0 : sizes[t_below(t, N_SIZES)], size = amp_dtype_size(type), offset = size * t_below(t, 4);
+            size_t n = t_below(t, 4) == 0 ? 0 : sizes[t_below(t, N_SIZES)], size = amp_dtype_size(type),
+                   offset = size * t_below(t, 4);
             if (round % 20 == 19 && a == 0) n = (t_slow(t) ? 66000 : 140000) + t_below(t, 5000);
             l.host[a] = t_host(t, n * size);
             if (t_below(t, 4)) fill(t, l.host[a], type, n); /* else zeros */
@@ -382,7 +455,8 @@ static void histogram_every_pattern(t_run *t) {
         list l = AMP_ZERO;
         l.n = 1;
         l.host[0] = t_host(t, n * amp_dtype_size(type));
-        for (p = 0; p < n; p++) ampi_store_bits(l.host[0], type, p, (uint32_t)p);
+        for (p = 0; p < n; p++)
+            ampi_store_bits(l.host[0], type, p, (uint32_t)p);
         l.arrays[0] = amp_arrn(t_put(t, l.host[0], n * amp_dtype_size(type)), type, n);
         t_note(t, "%s", amp_dtype_name(type));
         check_histogram(t, &l);
@@ -394,12 +468,13 @@ static void histogram_errors(t_run *t) {
     float host[4] = {1, 2, 3, 4};
     amp_array a = amp_arrn(t_put(t, host, sizeof host), AMP_F32, 4), bad;
     amp_histogram h;
-    CHECK_EQ(amp_histogram_count(NULL, &a, 1, &h), AMP_ERR_INVALID_ARG);
-    CHECK_STATUS(amp_histogram_count(t->ctx, &a, 1, NULL), AMP_ERR_INVALID_ARG, "amp_histogram_count out");
-    CHECK_STATUS(amp_histogram_count(t->ctx, NULL, 1, &h), AMP_ERR_INVALID_ARG, "amp_histogram_count arrays");
-    bad = a; bad.dtype = AMP_DTYPE_COUNT;
-    CHECK_STATUS(amp_histogram_count(t->ctx, &bad, 1, &h), AMP_ERR_INVALID_ARG, "amp_histogram_count arrays[0] dtype");
-    CHECK_OK(amp_histogram_count(t->ctx, NULL, 0, &h));
+    CHECK_EQ(amp_histogram_count(NULL, &h, &a, 1), AMP_ERR_INVALID_ARG);
+    CHECK_STATUS(amp_histogram_count(t->ctx, NULL, &a, 1), AMP_ERR_INVALID_ARG, "amp_histogram_count out");
+    CHECK_STATUS(amp_histogram_count(t->ctx, &h, NULL, 1), AMP_ERR_INVALID_ARG, "amp_histogram_count arrays");
+    bad = a;
+    bad.dtype = AMP_DTYPE_COUNT;
+    CHECK_STATUS(amp_histogram_count(t->ctx, &h, &bad, 1), AMP_ERR_INVALID_ARG, "amp_histogram_count arrays[0] dtype");
+    CHECK_OK(amp_histogram_count(t->ctx, &h, NULL, 0));
     CHECK_EQ(h.total, 0);
     CHECK_F32(h.amax, 0.0f);
 }
@@ -412,16 +487,22 @@ static void histogram_shares(t_run *t) {
     float *x = (float *)t_host(t, 4 * 4000);
     size_t i, d;
     int s;
-    l.n = 1; l.host[0] = x; l.arrays[0] = amp_arrn(x, AMP_F32, 4000);
+    l.n = 1;
+    l.host[0] = x;
+    l.arrays[0] = amp_arrn(x, AMP_F32, 4000);
     for (i = 0; i < 4000; i++) {
         x[i] = t_range(t, -60, 30);
         if ((ref_f32_bits(x[i]) & 0x7fffffu) == 0) x[i] = 3.0f; /* no exact powers of two */
     }
-    x[0] = 0.0f; x[1] = -0.0f; x[2] = ref_f32(0x7f800000); x[3] = ref_f32(0x7fc00000); /* not counted in the shares */
+    x[0] = 0.0f;
+    x[1] = -0.0f;
+    x[2] = ref_f32(0x7f800000);
+    x[3] = ref_f32(0x7fc00000); /* not counted in the shares */
     naive_histogram(&l, &h);
     for (d = 0; d < 3; d++) {
         ref_format f = ref_format_of(types[d]);
-        double above = ldexp(1.0, (int)ceil(log2(ref_value(&f, f.max)))); /* the bin that straddles the limit ends here */
+        double above =
+            ldexp(1.0, (int)ceil(log2(ref_value(&f, f.max)))); /* the bin that straddles the limit ends here */
         for (s = -20; s <= 24; s++) {
             double lost = 0, over = 0, scale = ldexp(1.0, s), n = 3996;
             for (i = 4; i < 4000; i++) {
@@ -442,7 +523,8 @@ static void histogram_shares(t_run *t) {
     t_note(t, "one number of 2^-25 counts as kept, one just below it is lost");
     h.pow2[127 - 25] = 1;
     CHECK_NEAR(amp_histogram_lost(&h, AMP_F16, 1.0f), 0.0, 0.0);
-    h.pow2[127 - 25] = 0; h.pow2[127 - 26] = 1;
+    h.pow2[127 - 25] = 0;
+    h.pow2[127 - 26] = 1;
     CHECK_NEAR(amp_histogram_lost(&h, AMP_F16, 1.0f), 1.0, 0.0);
     CHECK_NEAR(amp_histogram_lost(&h, AMP_F16, 2.0f), 0.0, 0.0);
     CHECK_NEAR(amp_histogram_lost(&h, AMP_F32, 1.0f), 0.0, 0.0);
@@ -457,32 +539,30 @@ static void suggest_scale(t_run *t) {
     h.total = h.inf = 3;
     CHECK_F32(amp_histogram_suggest_scale(&h), 65536.0f);
     for (i = 0; i < 2000; i++) {
-        float amax = fabsf(i == 0 ? 32752.0f : i == 1 ? 32752.002f : i == 2 ? 1.0f : i == 3 ? 0.5f : i == 4 ? 3.4e38f : i == 5 ? 1e-45f : t_range(t, -60, 60));
+        float amax = fabsf(i == 0 ? 32752.0f
+                : i == 1          ? 32752.002f
+                : i == 2          ? 1.0f
+                : i == 3          ? 0.5f
+                : i == 4          ? 3.4e38f
+                : i == 5          ? 1e-45f
+                                  : t_range(t, -60, 60));
         double want = ldexp(1.0, 100);
         memset(&h, 0, sizeof h);
         h.total = 1;
         h.amax = amax;
         h.pow2[ref_f32_bits(amax) >> 23] = 1;
-        while (want * (double)amax > 32752.0 && want > ldexp(1.0, -14)) want *= 0.5;
+        while (want * (double)amax > 32752.0 && want > ldexp(1.0, -14))
+            want *= 0.5;
         t_note(t, "amax %a", (double)amax);
         CHECK_F32(amp_histogram_suggest_scale(&h), (float)want);
     }
 }
 
-const t_test t_suite_arrays[] = {
-    {"cast.scalar_load_keeps_bits", scalar_load_keeps_bits, T_HOST},
-    {"cast.pairs", cast_pairs, T_ALL},
-    {"cast.large", cast_large, T_ALL},
-    {"cast.stochastic", cast_stochastic, T_ALL},
-    {"cast.in_place", cast_in_place, T_ALL},
-    {"cast.overlap", cast_overlap, T_ALL},
-    {"cast.errors", cast_errors, T_ALL},
-    {"finite.lists", finite_lists, T_ALL},
-    {"finite.every_pattern", finite_every_pattern, T_ALL},
-    {"finite.errors", finite_errors, T_ALL},
-    {"histogram.lists", histogram_lists, T_ALL},
-    {"histogram.every_pattern", histogram_every_pattern, T_ALL},
-    {"histogram.errors", histogram_errors, T_ALL},
-    {"histogram.shares", histogram_shares, T_HOST},
-    {"histogram.suggest_scale", suggest_scale, T_HOST},
+const t_test t_suite_arrays[] = {{"cast.scalar_load_keeps_bits", scalar_load_keeps_bits, T_HOST},
+    {"cast.pairs", cast_pairs, T_ALL}, {"cast.large", cast_large, T_ALL}, {"cast.stochastic", cast_stochastic, T_ALL},
+    {"cast.in_place", cast_in_place, T_ALL}, {"cast.overlap", cast_overlap, T_ALL}, {"cast.errors", cast_errors, T_ALL},
+    {"finite.lists", finite_lists, T_ALL}, {"finite.every_pattern", finite_every_pattern, T_ALL},
+    {"finite.errors", finite_errors, T_ALL}, {"histogram.lists", histogram_lists, T_ALL},
+    {"histogram.every_pattern", histogram_every_pattern, T_ALL}, {"histogram.errors", histogram_errors, T_ALL},
+    {"histogram.shares", histogram_shares, T_HOST}, {"histogram.suggest_scale", suggest_scale, T_HOST},
     {NULL, NULL, 0}};

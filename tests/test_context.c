@@ -9,7 +9,10 @@ typedef struct hooks {
     size_t calls, fail_at; /* fail_at: which call fails, from 1; 0: none */
     size_t fail_for;       /* how many calls in a row fail */
     size_t live, live_bytes, peak_bytes, failed, wrong_frees;
-    struct { void *p; size_t bytes; } row[MAX_ROWS];
+    struct {
+        void *p;
+        size_t bytes;
+    } row[MAX_ROWS];
     size_t logs, errors, warnings;
     amp_status status;
     char text[512];
@@ -20,12 +23,19 @@ static void *hook_alloc(size_t bytes, void *user) {
     size_t i;
     void *p;
     h->calls++;
-    if (h->fail_at && h->calls >= h->fail_at && h->calls < h->fail_at + h->fail_for) { h->failed++; return NULL; }
+    if (h->fail_at && h->calls >= h->fail_at && h->calls < h->fail_at + h->fail_for) {
+        h->failed++;
+        return NULL;
+    }
     p = malloc(bytes ? bytes : 1);
     if (!p) return NULL;
     memset(p, 0xcd, bytes); /* nothing may rely on zeroed memory */
     for (i = 0; i < MAX_ROWS; i++)
-        if (!h->row[i].p) { h->row[i].p = p; h->row[i].bytes = bytes; break; }
+        if (!h->row[i].p) {
+            h->row[i].p = p;
+            h->row[i].bytes = bytes;
+            break;
+        }
     h->live++;
     h->live_bytes += bytes;
     if (h->live_bytes > h->peak_bytes) h->peak_bytes = h->live_bytes;
@@ -58,12 +68,15 @@ static void hook_log(amp_log_level level, amp_status status, const char *text, v
 
 static amp_allocator allocator_of(hooks *h) {
     amp_allocator a = AMP_ZERO;
-    a.alloc_fn = hook_alloc; a.free_fn = hook_free; a.user = h;
+    a.alloc_fn = hook_alloc;
+    a.free_fn = hook_free;
+    a.user = h;
     return a;
 }
 static amp_logger logger_of(hooks *h) {
     amp_logger l = AMP_ZERO;
-    l.fn = hook_log; l.user = h;
+    l.fn = hook_log;
+    l.user = h;
     return l;
 }
 
@@ -95,41 +108,72 @@ static void create_errors(t_run *t) {
     memset(&h, 0, sizeof h);
     CHECK_EQ(amp_cpu_create(NULL, NULL), AMP_ERR_INVALID_ARG);
     d._begin = 1;
-    CHECK_EQ(amp_cpu_create(&c, &d), AMP_ERR_UNINIT); CHECK(!c);
-    d._begin = 0; d._end = 1; c = junk;
-    CHECK_EQ(amp_cpu_create(&c, &d), AMP_ERR_UNINIT); CHECK(!c);
-    d._end = 0; c = junk;
-    CHECK_EQ(amp_cpu_create_checked(&c, AMP_VERSION + 1, sizeof d, &d), AMP_ERR_VERSION); CHECK(!c); c = junk;
-    CHECK_EQ(amp_cpu_create_checked(&c, AMP_VERSION - 1, sizeof d, &d), AMP_ERR_VERSION); CHECK(!c); c = junk;
-    CHECK_EQ(amp_cpu_create_checked(&c, AMP_VERSION, sizeof d + 8, &d), AMP_ERR_VERSION); CHECK(!c); c = junk;
-    CHECK_EQ(amp_cpu_create_checked(&c, AMP_VERSION, sizeof d - 8, NULL), AMP_ERR_VERSION); CHECK(!c); c = junk;
+    CHECK_EQ(amp_cpu_create(&c, &d), AMP_ERR_UNINIT);
+    CHECK(!c);
+    d._begin = 0;
+    d._end = 1;
+    c = junk;
+    CHECK_EQ(amp_cpu_create(&c, &d), AMP_ERR_UNINIT);
+    CHECK(!c);
+    d._end = 0;
+    c = junk;
+    CHECK_EQ(amp_cpu_create_checked(&c, AMP_VERSION + 1, sizeof d, &d), AMP_ERR_VERSION);
+    CHECK(!c);
+    c = junk;
+    CHECK_EQ(amp_cpu_create_checked(&c, AMP_VERSION - 1, sizeof d, &d), AMP_ERR_VERSION);
+    CHECK(!c);
+    c = junk;
+    CHECK_EQ(amp_cpu_create_checked(&c, AMP_VERSION, sizeof d + 8, &d), AMP_ERR_VERSION);
+    CHECK(!c);
+    c = junk;
+    CHECK_EQ(amp_cpu_create_checked(&c, AMP_VERSION, sizeof d - 8, NULL), AMP_ERR_VERSION);
+    CHECK(!c);
+    c = junk;
     d.logger = logger_of(&h);
     d.threads = -1;
-    CHECK_EQ(amp_cpu_create(&c, &d), AMP_ERR_INVALID_ARG); CHECK(!c); c = junk;
+    CHECK_EQ(amp_cpu_create(&c, &d), AMP_ERR_INVALID_ARG);
+    CHECK(!c);
+    c = junk;
     CHECK(h.logs == 1 && strstr(h.text, "threads") != NULL && strstr(h.text, "-1") != NULL);
     d.threads = 257;
-    CHECK_EQ(amp_cpu_create(&c, &d), AMP_ERR_INVALID_ARG); CHECK(!c); c = junk;
+    CHECK_EQ(amp_cpu_create(&c, &d), AMP_ERR_INVALID_ARG);
+    CHECK(!c);
+    c = junk;
     CHECK(strstr(h.text, "threads") != NULL && strstr(h.text, "257") != NULL);
-    d.threads = 1; d.flags = 1;
-    CHECK_EQ(amp_cpu_create(&c, &d), AMP_ERR_INVALID_ARG); CHECK(!c); c = junk;
+    d.threads = 1;
+    d.flags = 1;
+    CHECK_EQ(amp_cpu_create(&c, &d), AMP_ERR_INVALID_ARG);
+    CHECK(!c);
+    c = junk;
     CHECK(strstr(h.text, "flags") != NULL);
     d.flags = 0;
 #ifndef __cplusplus
     d.simd = (amp_simd)9;
-    CHECK_EQ(amp_cpu_create(&c, &d), AMP_ERR_INVALID_ARG); CHECK(!c); c = junk;
+    CHECK_EQ(amp_cpu_create(&c, &d), AMP_ERR_INVALID_ARG);
+    CHECK(!c);
+    c = junk;
     CHECK(strstr(h.text, "simd") != NULL);
     d.simd = AMP_SIMD_AUTO;
 #endif
-    d.allocator.alloc_fn = hook_alloc; d.allocator.user = &h;
-    CHECK_EQ(amp_cpu_create(&c, &d), AMP_ERR_INVALID_ARG); CHECK(!c); c = junk;
+    d.allocator.alloc_fn = hook_alloc;
+    d.allocator.user = &h;
+    CHECK_EQ(amp_cpu_create(&c, &d), AMP_ERR_INVALID_ARG);
+    CHECK(!c);
+    c = junk;
     CHECK(strstr(h.text, "allocator") != NULL);
-    d.allocator.alloc_fn = NULL; d.allocator.free_fn = hook_free;
-    CHECK_EQ(amp_cpu_create(&c, &d), AMP_ERR_INVALID_ARG); CHECK(!c);
+    d.allocator.alloc_fn = NULL;
+    d.allocator.free_fn = hook_free;
+    CHECK_EQ(amp_cpu_create(&c, &d), AMP_ERR_INVALID_ARG);
+    CHECK(!c);
     CHECK(h.errors == h.logs && h.status == AMP_ERR_INVALID_ARG && h.live == 0);
 }
 
 static void create_simd(t_run *t) { /* a forced path is taken or refused, never replaced */
-    static const struct { amp_simd simd; const char *name; } c[] = {{AMP_SIMD_SCALAR, "scalar"}, {AMP_SIMD_SSE2, "sse2"}, {AMP_SIMD_NEON, "neon"}, {AMP_SIMD_AVX2, "avx2"}, {AMP_SIMD_AVX512, "avx512"}};
+    static const struct {
+        amp_simd simd;
+        const char *name;
+    } c[] = {{AMP_SIMD_SCALAR, "scalar"}, {AMP_SIMD_SSE2, "sse2"}, {AMP_SIMD_NEON, "neon"}, {AMP_SIMD_AVX2, "avx2"},
+        {AMP_SIMD_AVX512, "avx512"}};
     size_t i;
     for (i = 0; i < 5; i++) {
         amp_ctx *ctx = junk;
@@ -142,11 +186,16 @@ static void create_simd(t_run *t) { /* a forced path is taken or refused, never 
 #if defined(__x86_64__) && defined(__GNUC__)
         if (i == 1) have = 1;
         if (i == 3) have = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
-        if (i == 4) have = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
-                           __builtin_cpu_supports("avx512vl");
+        if (i == 4)
+            have = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+                __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
 #endif
-        if (st == AMP_OK) CHECK(have && strstr(amp_ctx_device(ctx), c[i].name) != NULL);
-        else { CHECK_EQ(st, AMP_ERR_UNSUPPORTED); CHECK(ctx == NULL && i > 0); }
+        if (st == AMP_OK)
+            CHECK(have && strstr(amp_ctx_device(ctx), c[i].name) != NULL);
+        else {
+            CHECK_EQ(st, AMP_ERR_UNSUPPORTED);
+            CHECK(ctx == NULL && i > 0);
+        }
         amp_ctx_destroy(st == AMP_OK ? ctx : NULL);
     }
 }
@@ -159,7 +208,8 @@ static void create_many(t_run *t) { /* threads come and go; contexts are indepen
             CHECK_EQ(t_create_cpu(&c[i], AMP_SIMD_AUTO, i + 1), AMP_OK);
             t_note(t, "%d threads: %s", i + 1, amp_ctx_device(c[i]));
         }
-        for (i = 5; i >= 0; i--) amp_ctx_destroy(c[(i + round) % 6]);
+        for (i = 5; i >= 0; i--)
+            amp_ctx_destroy(c[(i + round) % 6]);
     }
 }
 
@@ -177,12 +227,15 @@ static int names_function(const char *error, const char *call) {
         size_t failed_before = h.failed; \
         amp_status st_ = (call); \
         if (st_ != AMP_OK) { \
-            t_check(t, st_ == AMP_ERR_NO_MEMORY && h.failed > failed_before, __FILE__, __LINE__, "%s gives %d (allocation %lu failed)", #call, (int)st_, \
-                    (unsigned long)h.fail_at); \
-            t_check(t, !c || names_function(amp_last_error(c), #call), __FILE__, __LINE__, "%s: the error is \"%s\"", #call, amp_last_error(c)); \
+            t_check(t, st_ == AMP_ERR_NO_MEMORY && h.failed > failed_before, __FILE__, __LINE__, \
+                "%s gives %d (allocation %lu failed)", #call, (int)st_, (unsigned long)h.fail_at); \
+            t_check(t, !c || names_function(amp_last_error(c), #call), __FILE__, __LINE__, "%s: the error is \"%s\"", \
+                #call, amp_last_error(c)); \
             st_ = (call); \
-            t_check(t, st_ == AMP_OK, __FILE__, __LINE__, "%s, repeated, gives %d: %s", #call, (int)st_, amp_last_error(c)); \
-        } else t_check(t, h.failed == failed_before, __FILE__, __LINE__, "%s hides a failed allocation", #call); \
+            t_check(t, st_ == AMP_OK, __FILE__, __LINE__, "%s, repeated, gives %d: %s", #call, (int)st_, \
+                amp_last_error(c)); \
+        } else \
+            t_check(t, h.failed == failed_before, __FILE__, __LINE__, "%s hides a failed allocation", #call); \
         if (st_ != AMP_OK) goto out; \
     } while (0)
 
@@ -196,7 +249,7 @@ static size_t one_life(t_run *t, size_t fail_at, const char *file) {
     amp_scaler *scalers[1];
     amp_param_desc pd = AMP_ZERO;
     amp_step_desc sd = AMP_ZERO;
-    amp_state state = AMP_ZERO;
+    amp_state_desc state = AMP_ZERO;
     amp_finite_report report;
     amp_histogram hist;
     amp_array list[2];
@@ -211,15 +264,20 @@ static size_t one_life(t_run *t, size_t fail_at, const char *file) {
     allocator = allocator_of(&h);
     logger = logger_of(&h);
     t_note(t, "allocation %d fails", (int)fail_at);
-    for (i = 0; i < 64; i++) w[i] = (float)i;
+    for (i = 0; i < 64; i++)
+        w[i] = (float)i;
     TRY(t_create(t->place, &c, &allocator, &logger));
     TRY(amp_alloc(c, &m, 1000, "mine"));
     TRY(amp_alloc(c, &m2, 1, NULL));
     TRY(amp_params_create(&p, c, NULL));
-    pd.name = "weight"; pd.count = 64; pd.init = w;
+    pd.name = "weight";
+    pd.count = 64;
+    pd.init = w;
     TRY(amp_params_add(p, &pd));
     for (i = 0; i < 20; i++) { /* lists inside the set must grow */
-        pd.name = NULL; pd.count = (size_t)i + 1; pd.init = NULL;
+        pd.name = NULL;
+        pd.count = (size_t)i + 1;
+        pd.init = NULL;
         TRY(amp_params_add(p, &pd));
     }
     TRY(amp_params_commit(p));
@@ -229,18 +287,25 @@ static size_t one_life(t_run *t, size_t fail_at, const char *file) {
     { /* verbs of a step allocate nothing */
         size_t before = h.calls;
         TRY(amp_cast(c, amp_arr(m, AMP_F16), amp_arr(w, AMP_F32), 64, NULL));
-        list[0] = amp_param_grad(p, 0); list[1] = amp_arrn(w, AMP_F32, 64);
-        TRY(amp_all_finite(c, list, 2, &report));
-        TRY(amp_histogram_count(c, list, 2, &hist));
-        TRY(amp_step(c, p, s, &sd));
-        TRY(amp_params_master_to_model(c, p));
-        TRY(amp_params_zero_grad(c, p));
-        TRY(amp_unscale(c, s, NULL, list, 1, &report));
-        TRY(amp_scaler_update(c, s));
+        list[0] = amp_param_grad(p, 0);
+        list[1] = amp_arrn(w, AMP_F32, 64);
+        TRY(amp_all_finite(c, &report, list, 2));
+        TRY(amp_histogram_count(c, &hist, list, 2));
+        TRY(amp_step(p, s, &sd));
+        TRY(amp_params_master_to_model(p));
+        TRY(amp_params_zero_grad(p));
+        TRY(amp_unscale(s, NULL, &report, list, 1));
+        TRY(amp_scaler_update(s));
         CHECK_EQ(h.calls, before);
     }
-    set[0] = p; scalers[0] = s;
-    state.params = set; state.n_params = 1; state.scalers = scalers; state.n_scalers = 1; state.user = w; state.user_bytes = sizeof w;
+    set[0] = p;
+    scalers[0] = s;
+    state.params = set;
+    state.n_params = 1;
+    state.scalers = scalers;
+    state.n_scalers = 1;
+    state.user = w;
+    state.user_bytes = sizeof w;
     TRY(amp_state_save(c, file, &state));
     TRY(amp_state_load(c, file, &state));
     TRY(amp_free(c, m));
@@ -264,7 +329,8 @@ static void allocation_failures(t_run *t) {
     const char *file = t_file("alloc.state");
     size_t calls = one_life(t, 0, file), k;
     CHECK(calls > 5 && calls < MAX_ROWS);
-    for (k = 1; k <= calls; k++) one_life(t, k, file);
+    for (k = 1; k <= calls; k++)
+        one_life(t, k, file);
 }
 
 static void destroyed_with_leftovers(t_run *t) { /* freed all the same, with a warning */
@@ -283,7 +349,8 @@ static void destroyed_with_leftovers(t_run *t) { /* freed all the same, with a w
     CHECK_EQ(h.warnings, 0);
     amp_ctx_destroy(c);
     CHECK(h.warnings > 0);
-    CHECK(strstr(h.text, "12350") != NULL || strstr(h.text, "forgotten") != NULL || strstr(h.text, "user") != NULL || strstr(h.text, "2") != NULL);
+    CHECK(strstr(h.text, "12350") != NULL || strstr(h.text, "forgotten") != NULL || strstr(h.text, "user") != NULL ||
+        strstr(h.text, "2") != NULL);
     CHECK_EQ(h.live, 0);
     CHECK_EQ(h.wrong_frees, 0);
 }
@@ -328,8 +395,10 @@ static void memory(t_run *t) {
         CHECK_OK(amp_alloc(t->ctx, &p[i], i * 17 + 1, NULL));
         CHECK(p[i] != NULL && (uintptr_t)p[i] % 256 == 0);
     }
-    for (i = 1; i < 20; i++) CHECK(p[i] != p[i - 1]);
-    for (i = 0; i < 20; i++) CHECK_OK(amp_free(t->ctx, p[(i * 7) % 20]));
+    for (i = 1; i < 20; i++)
+        CHECK(p[i] != p[i - 1]);
+    for (i = 0; i < 20; i++)
+        CHECK_OK(amp_free(t->ctx, p[(i * 7) % 20]));
     CHECK_OK(amp_alloc(t->ctx, &q, 0, NULL));
     CHECK(q == NULL);
     CHECK_OK(amp_free(t->ctx, NULL));
@@ -391,7 +460,8 @@ static void ledger(t_run *t) {
     CHECK_OK(amp_alloc(t->ctx, &d, 3, NULL));
     found = amp_ledger_find(t->ctx, "alpha");
     CHECK(strcmp(found.label, "alpha") == 0);
-    CHECK_EQ(found.bytes, 1500); CHECK_EQ(found.peak, 1500);
+    CHECK_EQ(found.bytes, 1500);
+    CHECK_EQ(found.peak, 1500);
     CHECK_EQ(amp_ledger_find(t->ctx, "beta").bytes, 70);
     CHECK_EQ(amp_ledger_find(t->ctx, "user").bytes, 3);
     CHECK_EQ(amp_ledger_find(t->ctx, "total").bytes, base + 1573);
@@ -407,13 +477,17 @@ static void ledger(t_run *t) {
     CHECK_OK(amp_ledger(t->ctx, 0, &r));
     CHECK(strcmp(r.label, "total") == 0);
     CHECK_EQ(r.bytes, base + 1173);
-    for (i = 1; amp_ledger(t->ctx, i, &r) == AMP_OK; i++) sum += r.bytes;
+    for (i = 1; amp_ledger(t->ctx, i, &r) == AMP_OK; i++)
+        sum += r.bytes;
     CHECK_EQ(sum, base + 1173); /* the labels add up to the total */
     CHECK(i >= 4);
     CHECK_EQ(amp_ledger(t->ctx, i + 5, &r), AMP_ERR_INVALID_ARG);
     CHECK_EQ(amp_ledger(t->ctx, 0, NULL), AMP_ERR_INVALID_ARG);
     CHECK_EQ(amp_ledger(NULL, 0, &r), AMP_ERR_INVALID_ARG);
-    CHECK_OK(amp_free(t->ctx, a)); CHECK_OK(amp_free(t->ctx, b)); CHECK_OK(amp_free(t->ctx, c)); CHECK_OK(amp_free(t->ctx, d));
+    CHECK_OK(amp_free(t->ctx, a));
+    CHECK_OK(amp_free(t->ctx, b));
+    CHECK_OK(amp_free(t->ctx, c));
+    CHECK_OK(amp_free(t->ctx, d));
     CHECK_EQ(amp_ledger_find(t->ctx, "alpha").bytes, 0);
     CHECK_EQ(amp_ledger_find(t->ctx, "alpha").peak, 1500);
     CHECK_EQ(amp_ledger_find(t->ctx, "total").bytes, base);
@@ -431,17 +505,23 @@ static void ledger_many_labels(t_run *t) { /* whatever the number of labels, the
         CHECK_OK(amp_alloc(t->ctx, &p[i], 100 + i, label));
         CHECK_EQ(amp_ledger_find(t->ctx, label).bytes, 100 + i);
     }
-    for (i = 1; amp_ledger(t->ctx, i, &r) == AMP_OK; i++) sum += r.bytes;
+    for (i = 1; amp_ledger(t->ctx, i, &r) == AMP_OK; i++)
+        sum += r.bytes;
     CHECK_EQ(sum, base + 80 * 100 + 80 * 79 / 2);
-    for (i = 0; i < 80; i++) CHECK_OK(amp_free(t->ctx, p[i]));
+    for (i = 0; i < 80; i++)
+        CHECK_OK(amp_free(t->ctx, p[i]));
     CHECK_EQ(amp_ledger_find(t->ctx, "total").bytes, base);
 }
 
 static void many_allocations(t_run *t) { /* the book of allocations grows */
     void *p[500];
     size_t i;
-    for (i = 0; i < 500; i++) { p[i] = NULL; CHECK_OK(amp_alloc(t->ctx, &p[i], 16, "many")); }
-    for (i = 0; i < 500; i++) CHECK_OK(amp_free(t->ctx, p[(i * 263) % 500]));
+    for (i = 0; i < 500; i++) {
+        p[i] = NULL;
+        CHECK_OK(amp_alloc(t->ctx, &p[i], 16, "many"));
+    }
+    for (i = 0; i < 500; i++)
+        CHECK_OK(amp_free(t->ctx, p[(i * 263) % 500]));
     CHECK_EQ(amp_ledger_find(t->ctx, "many").bytes, 0);
 }
 
@@ -459,10 +539,16 @@ static void names(t_run *t) {
 
 /* ---- a backend of our own: host memory, and a switch that says "this stream is being captured" ---- */
 
-typedef struct toy { amp_status wait; size_t destroyed, blocks, scaler_updates; } toy;
+typedef struct toy {
+    amp_status wait;
+    size_t destroyed, blocks, scaler_updates;
+} toy;
 
 static toy *toy_of(amp_ctx *c) { return (toy *)amp_ctx_self(c); }
-static const char *toy_device(amp_ctx *c) { (void)c; return "a toy"; }
+static const char *toy_device(amp_ctx *c) {
+    (void)c;
+    return "a toy";
+}
 static void toy_destroy(amp_ctx *c) { toy_of(c)->destroyed++; }
 static amp_status toy_alloc(amp_ctx *c, void **out, size_t bytes) {
     *out = malloc(bytes);
@@ -470,41 +556,145 @@ static amp_status toy_alloc(amp_ctx *c, void **out, size_t bytes) {
     toy_of(c)->blocks++;
     return AMP_OK;
 }
-static void toy_release(amp_ctx *c, void *p, size_t bytes) { (void)bytes; toy_of(c)->blocks--; free(p); }
-static amp_status toy_copy(amp_ctx *c, void *dst, const void *src, size_t bytes) { (void)c; memmove(dst, src, bytes); return AMP_OK; }
-static amp_status toy_zero(amp_ctx *c, void *dst, size_t bytes) { (void)c; memset(dst, 0, bytes); return AMP_OK; }
-static amp_status toy_sync(amp_ctx *c) { (void)c; return AMP_OK; }
+static void toy_release(amp_ctx *c, void *p, size_t bytes) {
+    (void)bytes;
+    toy_of(c)->blocks--;
+    free(p);
+}
+static amp_status toy_copy(amp_ctx *c, void *dst, const void *src, size_t bytes) {
+    (void)c;
+    memmove(dst, src, bytes);
+    return AMP_OK;
+}
+static amp_status toy_zero(amp_ctx *c, void *dst, size_t bytes) {
+    (void)c;
+    memset(dst, 0, bytes);
+    return AMP_OK;
+}
+static amp_status toy_sync(amp_ctx *c) {
+    (void)c;
+    return AMP_OK;
+}
 static amp_status toy_may_wait(amp_ctx *c) {
     return toy_of(c)->wait == AMP_OK ? AMP_OK : amp_fail(c, toy_of(c)->wait, "toy: the stream is being captured");
 }
-static amp_status toy_cast(amp_ctx *c, amp_array d, amp_array s, size_t n, const amp_cast_desc *o) { (void)c; (void)d; (void)s; (void)n; (void)o; return AMP_OK; }
-static amp_status toy_finite(amp_ctx *c, const amp_array *dst, const amp_array *a, size_t n, amp_scaler_state *s, amp_finite_report *r) {
-    (void)c; (void)dst; (void)a; (void)n; (void)s;
+static amp_status toy_cast(amp_ctx *c, amp_array d, amp_array s, size_t n, const amp_cast_desc *o) {
+    (void)c;
+    (void)d;
+    (void)s;
+    (void)n;
+    (void)o;
+    return AMP_OK;
+}
+static amp_status toy_finite(
+    amp_ctx *c, const amp_array *dst, const amp_array *a, size_t n, amp_scaler_state *s, amp_finite_report *r) {
+    (void)c;
+    (void)dst;
+    (void)a;
+    (void)n;
+    (void)s;
     if (r) memset(r, 0, sizeof *r);
     return AMP_OK;
 }
-static amp_status toy_histogram(amp_ctx *c, const amp_array *a, size_t n, amp_histogram *h) { (void)c; (void)a; (void)n; (void)h; return AMP_OK; }
-static amp_status toy_inspect(amp_ctx *c, const amp_inspect_job *j) { (void)c; (void)j; return AMP_OK; }
-static amp_status toy_update(amp_ctx *c, const amp_update_job *j) { (void)c; (void)j; return AMP_OK; }
-static amp_status toy_add(amp_ctx *c, const amp_add_job *j) { (void)c; (void)j; return AMP_OK; }
-static amp_status toy_mirror_create(amp_ctx *c, amp_step_mirror **out) { (void)c; *out = NULL; return AMP_OK; }
-static void toy_mirror_destroy(amp_ctx *c, amp_step_mirror *m) { (void)c; (void)m; }
-static amp_status toy_poll(amp_ctx *c, const amp_step_record *r, const amp_step_mirror *m, amp_step_record *out) { (void)c; (void)m; *out = *r; return AMP_OK; }
-static amp_status toy_clip(amp_ctx *c, const amp_clip_job *j) { (void)c; (void)j; return AMP_OK; }
-static amp_status toy_next_scale(amp_ctx *c, amp_scaler_state *s) { toy_of(c)->scaler_updates++; amp_scaler_next(s); return AMP_OK; }
-static amp_status toy_gemm(amp_ctx *c, const amp_gemm_desc *d) { (void)c; (void)d; return AMP_OK; }
-static amp_status toy_bias_grad(amp_ctx *c, amp_act a, amp_array dy, amp_array s, size_t r, size_t n, amp_array o, int acc) { (void)c; (void)a; (void)dy; (void)s; (void)r; (void)n; (void)o; (void)acc; return AMP_OK; }
-static amp_status toy_xent(amp_ctx *c, const amp_xent *d, const amp_scaler_state *s) { (void)c; (void)d; (void)s; return AMP_OK; }
+static amp_status toy_histogram(amp_ctx *c, const amp_array *a, size_t n, amp_histogram *h) {
+    (void)c;
+    (void)a;
+    (void)n;
+    (void)h;
+    return AMP_OK;
+}
+static amp_status toy_inspect(amp_ctx *c, const amp_inspect_job *j) {
+    (void)c;
+    (void)j;
+    return AMP_OK;
+}
+static amp_status toy_update(amp_ctx *c, const amp_update_job *j) {
+    (void)c;
+    (void)j;
+    return AMP_OK;
+}
+static amp_status toy_add(amp_ctx *c, const amp_add_job *j) {
+    (void)c;
+    (void)j;
+    return AMP_OK;
+}
+static amp_status toy_mirror_create(amp_ctx *c, amp_step_mirror **out) {
+    (void)c;
+    *out = NULL;
+    return AMP_OK;
+}
+static void toy_mirror_destroy(amp_ctx *c, amp_step_mirror *m) {
+    (void)c;
+    (void)m;
+}
+static amp_status toy_poll(amp_ctx *c, const amp_step_record *r, const amp_step_mirror *m, amp_step_record *out) {
+    (void)c;
+    (void)m;
+    *out = *r;
+    return AMP_OK;
+}
+static amp_status toy_clip(amp_ctx *c, const amp_clip_job *j) {
+    (void)c;
+    (void)j;
+    return AMP_OK;
+}
+static amp_status toy_next_scale(amp_ctx *c, amp_scaler_state *s) {
+    toy_of(c)->scaler_updates++;
+    amp_scaler_next(s);
+    return AMP_OK;
+}
+static amp_status toy_gemm(amp_ctx *c, const amp_gemm_desc *d) {
+    (void)c;
+    (void)d;
+    return AMP_OK;
+}
+static amp_status toy_bias_grad(
+    amp_ctx *c, amp_act a, amp_array dy, amp_array s, size_t r, size_t n, amp_array o, int acc) {
+    (void)c;
+    (void)a;
+    (void)dy;
+    (void)s;
+    (void)r;
+    (void)n;
+    (void)o;
+    (void)acc;
+    return AMP_OK;
+}
+static amp_status toy_xent(amp_ctx *c, const amp_xent_desc *d, const amp_scaler_state *s) {
+    (void)c;
+    (void)d;
+    (void)s;
+    return AMP_OK;
+}
 
 static amp_backend toy_table(void) {
     amp_backend b;
     memset(&b, 0, sizeof b);
-    b.version = AMP_VERSION; b.size = sizeof b; b.name = "toy";
-    b.device = toy_device; b.destroy = toy_destroy;
-    b.alloc = toy_alloc; b.release = toy_release; b.copy = toy_copy; b.zero = toy_zero; b.sync = toy_sync; b.may_wait = toy_may_wait;
-    b.cast = toy_cast; b.finite = toy_finite; b.histogram = toy_histogram;
-    b.inspect = toy_inspect; b.update = toy_update; b.add = toy_add; b.mirror_create = toy_mirror_create; b.mirror_destroy = toy_mirror_destroy; b.poll = toy_poll; b.clip = toy_clip; b.next_scale = toy_next_scale;
-    b.gemm = toy_gemm; b.bias_grad = toy_bias_grad; b.xent = toy_xent;
+    b.version = AMP_VERSION;
+    b.size = sizeof b;
+    b.name = "toy";
+    b.device = toy_device;
+    b.destroy = toy_destroy;
+    b.alloc = toy_alloc;
+    b.release = toy_release;
+    b.copy = toy_copy;
+    b.zero = toy_zero;
+    b.sync = toy_sync;
+    b.may_wait = toy_may_wait;
+    b.cast = toy_cast;
+    b.finite = toy_finite;
+    b.histogram = toy_histogram;
+    b.inspect = toy_inspect;
+    b.update = toy_update;
+    b.add = toy_add;
+    b.mirror_create = toy_mirror_create;
+    b.mirror_destroy = toy_mirror_destroy;
+    b.poll = toy_poll;
+    b.clip = toy_clip;
+    b.next_scale = toy_next_scale;
+    b.gemm = toy_gemm;
+    b.bias_grad = toy_bias_grad;
+    b.xent = toy_xent;
     return b;
 }
 
@@ -519,19 +709,30 @@ static void backend_table(t_run *t) {
     a = allocator_of(&h);
     l = logger_of(&h);
     CHECK_EQ(amp_ctx_create_backend(NULL, &b, &own, NULL, NULL), AMP_ERR_INVALID_ARG);
-    CHECK_EQ(amp_ctx_create_backend(&c, NULL, &own, NULL, NULL), AMP_ERR_INVALID_ARG); CHECK(!c); c = junk;
-    bad = b; bad.version++;
-    CHECK_EQ(amp_ctx_create_backend(&c, &bad, &own, NULL, NULL), AMP_ERR_VERSION); CHECK(!c); c = junk;
-    bad = b; bad.size -= 8;
-    CHECK_EQ(amp_ctx_create_backend(&c, &bad, &own, NULL, NULL), AMP_ERR_VERSION); CHECK(!c); c = junk;
-    h.fail_at = 1; h.fail_for = 1;
-    CHECK_EQ(amp_ctx_create_backend(&c, &b, &own, &a, &l), AMP_ERR_NO_MEMORY); CHECK(!c);
+    CHECK_EQ(amp_ctx_create_backend(&c, NULL, &own, NULL, NULL), AMP_ERR_INVALID_ARG);
+    CHECK(!c);
+    c = junk;
+    bad = b;
+    bad.version++;
+    CHECK_EQ(amp_ctx_create_backend(&c, &bad, &own, NULL, NULL), AMP_ERR_VERSION);
+    CHECK(!c);
+    c = junk;
+    bad = b;
+    bad.size -= 8;
+    CHECK_EQ(amp_ctx_create_backend(&c, &bad, &own, NULL, NULL), AMP_ERR_VERSION);
+    CHECK(!c);
+    c = junk;
+    h.fail_at = 1;
+    h.fail_for = 1;
+    CHECK_EQ(amp_ctx_create_backend(&c, &b, &own, &a, &l), AMP_ERR_NO_MEMORY);
+    CHECK(!c);
     CHECK_EQ(own.destroyed, 0); /* creation failed: self stays the caller's */
     CHECK_EQ(amp_ctx_create_backend(&c, &b, &own, &a, &l), AMP_OK);
     if (!c) return;
     CHECK(amp_ctx_self(c) == &own && strcmp(amp_ctx_name(c), "toy") == 0 && strcmp(amp_ctx_device(c), "a toy") == 0);
     CHECK_EQ(amp_fail(c, AMP_ERR_CUDA, "toy: %s %d", "failed", 7), AMP_ERR_CUDA);
-    CHECK(strcmp(amp_last_error(c), "toy: failed 7") == 0 && strcmp(h.text, "toy: failed 7") == 0 && h.status == AMP_ERR_CUDA && h.errors == 1);
+    CHECK(strcmp(amp_last_error(c), "toy: failed 7") == 0 && strcmp(h.text, "toy: failed 7") == 0 &&
+        h.status == AMP_ERR_CUDA && h.errors == 1);
     { /* a message of any length is cut, not overrun */
         char text[3000];
         memset(text, 'm', sizeof text);
@@ -563,7 +764,7 @@ static void queries_in_a_capture(t_run *t) {
     amp_finite_report report;
     amp_histogram hist;
     amp_array list[1];
-    amp_state st = AMP_ZERO;
+    amp_state_desc st = AMP_ZERO;
     amp_gemm_desc g = AMP_ZERO;
     float x[4] = {1, 2, 3, 4};
     double norm = 5;
@@ -573,48 +774,59 @@ static void queries_in_a_capture(t_run *t) {
     if (!c) return;
     t->ctx = c; /* for amp_last_error */
     e.count = 4;
-    CHECK_OK(amp_params_create(&p, c, NULL)); CHECK_OK(amp_params_add(p, &e)); CHECK_OK(amp_params_commit(p));
-    CHECK_OK(amp_params_create(&q, c, NULL)); CHECK_OK(amp_params_add(q, &e));
+    CHECK_OK(amp_params_create(&p, c, NULL));
+    CHECK_OK(amp_params_add(p, &e));
+    CHECK_OK(amp_params_commit(p));
+    CHECK_OK(amp_params_create(&q, c, NULL));
+    CHECK_OK(amp_params_add(q, &e));
     CHECK_OK(amp_scaler_create(&s, c, NULL));
     CHECK_OK(amp_alloc(c, &m, 64, NULL));
     list[0] = amp_arrn(m, AMP_F32, 4);
-    sets[0] = p; scalers[0] = s;
-    st.params = sets; st.n_params = 1; st.scalers = scalers; st.n_scalers = 1;
+    sets[0] = p;
+    scalers[0] = s;
+    st.params = sets;
+    st.n_params = 1;
+    st.scalers = scalers;
+    st.n_scalers = 1;
     own.wait = AMP_ERR_CAPTURE;
     CHECK_STATUS(amp_copy(c, m, x, 16), AMP_ERR_CAPTURE, "captured");
     CHECK_STATUS(amp_sync(c), AMP_ERR_CAPTURE, "captured");
-    CHECK_STATUS(amp_all_finite(c, list, 1, &report), AMP_ERR_CAPTURE, "captured");
-    CHECK_STATUS(amp_histogram_count(c, list, 1, &hist), AMP_ERR_CAPTURE, "captured");
+    CHECK_STATUS(amp_all_finite(c, &report, list, 1), AMP_ERR_CAPTURE, "captured");
+    CHECK_STATUS(amp_histogram_count(c, &hist, list, 1), AMP_ERR_CAPTURE, "captured");
     CHECK_STATUS(amp_params_commit(q), AMP_ERR_CAPTURE, "captured");
-    CHECK_STATUS(amp_scaler_create(&s2, c, NULL), AMP_ERR_CAPTURE, "captured"); CHECK(!s2);
+    CHECK_STATUS(amp_scaler_create(&s2, c, NULL), AMP_ERR_CAPTURE, "captured");
+    CHECK(!s2);
     CHECK_STATUS(amp_scaler_get(s, &info), AMP_ERR_CAPTURE, "captured");
-    CHECK_STATUS(amp_scaler_set_scale(c, s, 8.0f), AMP_ERR_CAPTURE, "captured");
-    CHECK_STATUS(amp_scaler_configure(c, s, &sd), AMP_ERR_CAPTURE, "captured");
+    CHECK_STATUS(amp_scaler_set_scale(s, 8.0f), AMP_ERR_CAPTURE, "captured");
+    CHECK_STATUS(amp_scaler_configure(s, &sd), AMP_ERR_CAPTURE, "captured");
     CHECK(amp_is_nan(amp_scaler_scale(s))); /* it cannot be read */
-    CHECK_STATUS(amp_unscale(c, s, NULL, list, 1, &report), AMP_ERR_CAPTURE, "captured");
-    CHECK_STATUS(amp_scaler_update(c, s), AMP_ERR_STAGE, "amp_scaler_update"); /* so nothing was checked */
-    CHECK_STATUS(amp_grad_norm(c, p, s, &norm), AMP_ERR_CAPTURE, "captured"); CHECK(norm == 5);
-    CHECK_OK(amp_step_poll(c, p, &r)); /* never waits */
+    CHECK_STATUS(amp_unscale(s, NULL, &report, list, 1), AMP_ERR_CAPTURE, "captured");
+    CHECK_STATUS(amp_scaler_update(s), AMP_ERR_STAGE, "amp_scaler_update"); /* so nothing was checked */
+    CHECK_STATUS(amp_grad_norm(p, s, &norm), AMP_ERR_CAPTURE, "captured");
+    CHECK(norm == 5);
+    CHECK_OK(amp_step_poll(p, &r)); /* never waits */
     CHECK_STATUS(amp_state_save(c, t_file("capture.state"), &st), AMP_ERR_CAPTURE, "captured");
     CHECK_STATUS(amp_state_load(c, t_file("capture.state"), &st), AMP_ERR_CAPTURE, "captured");
     t_note(t, "the enqueue class goes on");
     CHECK_OK(amp_zero(c, m, 64));
     CHECK_OK(amp_cast(c, amp_arr(m, AMP_F16), amp_arr(x, AMP_F32), 4, NULL));
-    CHECK_OK(amp_unscale(c, s, NULL, list, 1, NULL)); /* without a report */
-    CHECK_OK(amp_scaler_update(c, s));
+    CHECK_OK(amp_unscale(s, NULL, NULL, list, 1)); /* without a report */
+    CHECK_OK(amp_scaler_update(s));
     CHECK_EQ(own.scaler_updates, 1);
-    CHECK_OK(amp_step(c, p, s, &d));
-    CHECK_OK(amp_scaler_unscale(c, s, p));
-    CHECK_OK(amp_clip(c, p, s, 1.0f));
-    CHECK_OK(amp_clip_value(c, p, s, 1.0f));
-    CHECK_OK(amp_adam(c, p, s, &d));
-    CHECK_OK(amp_scaler_update(c, s));
-    CHECK_OK(amp_inspect(c, p, NULL, &d));
-    CHECK_OK(amp_params_zero_grad(c, p));
-    CHECK_OK(amp_params_master_to_model(c, p));
-    CHECK_OK(amp_params_model_to_master(c, p));
-    CHECK_OK(amp_params_grads_to(c, p, list, 1));
-    g.m = g.n = g.k = 1; g.a = g.b = amp_arr(x, AMP_F32); g.d = amp_arr(m, AMP_F32);
+    CHECK_OK(amp_step(p, s, &d));
+    CHECK_OK(amp_scaler_unscale(s, p));
+    CHECK_OK(amp_clip(p, s, 1.0f));
+    CHECK_OK(amp_clip_value(p, s, 1.0f));
+    CHECK_OK(t_update(p, s, &d, AMP_ADAM));
+    CHECK_OK(amp_scaler_update(s));
+    CHECK_OK(amp_inspect(p, NULL, &d));
+    CHECK_OK(amp_params_zero_grad(p));
+    CHECK_OK(amp_params_master_to_model(p));
+    CHECK_OK(amp_params_model_to_master(p));
+    CHECK_OK(amp_params_grads_to(p, list, 1));
+    g.m = g.n = g.k = 1;
+    g.a = g.b = amp_arr(x, AMP_F32);
+    g.d = amp_arr(m, AMP_F32);
     CHECK_OK(amp_gemm(c, &g));
     own.wait = AMP_ERR_DEAD;
     CHECK_STATUS(amp_sync(c), AMP_ERR_DEAD, "captured");
@@ -631,21 +843,14 @@ static void queries_in_a_capture(t_run *t) {
     t->ctx = keep;
 }
 
-const t_test t_suite_context[] = {
-    {"context.backend_table", backend_table, T_HOST},
+const t_test t_suite_context[] = {{"context.backend_table", backend_table, T_HOST},
     {"context.queries_in_a_capture", queries_in_a_capture, T_HOST},
-    {"context.create_defaults", create_defaults, T_HOST},
-    {"context.create_errors", create_errors, T_HOST},
-    {"context.create_simd", create_simd, T_HOST},
-    {"context.create_many", create_many, T_HOST},
+    {"context.create_defaults", create_defaults, T_HOST}, {"context.create_errors", create_errors, T_HOST},
+    {"context.create_simd", create_simd, T_HOST}, {"context.create_many", create_many, T_HOST},
     {"context.allocation_failures", allocation_failures, T_CPU},
     {"context.destroyed_with_leftovers", destroyed_with_leftovers, T_CPU},
     {"context.logger_gets_the_sentence", logger_gets_the_sentence, T_CPU},
-    {"context.default_allocator", default_allocator_is_quiet, T_CPU},
-    {"context.memory", memory, T_ALL},
-    {"context.memory_errors", memory_errors, T_ALL},
-    {"context.ledger", ledger, T_ALL},
-    {"context.ledger_many_labels", ledger_many_labels, T_ALL},
-    {"context.many_allocations", many_allocations, T_ALL},
-    {"context.names", names, T_ALL},
-    {NULL, NULL, 0}};
+    {"context.default_allocator", default_allocator_is_quiet, T_CPU}, {"context.memory", memory, T_ALL},
+    {"context.memory_errors", memory_errors, T_ALL}, {"context.ledger", ledger, T_ALL},
+    {"context.ledger_many_labels", ledger_many_labels, T_ALL}, {"context.many_allocations", many_allocations, T_ALL},
+    {"context.names", names, T_ALL}, {NULL, NULL, 0}};

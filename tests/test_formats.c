@@ -21,10 +21,22 @@ static uint32_t encode_sr(float x, amp_dtype t, uint32_t r) {
 }
 
 static float decode(uint32_t b, amp_dtype t) {
-    amp_f16 h; amp_bf16 g; amp_f8e4m3 p; amp_f8e5m2 q;
-    if (t == AMP_F16) { h.bits = (uint16_t)b; return amp_f32_from_f16(h); }
-    if (t == AMP_BF16) { g.bits = (uint16_t)b; return amp_f32_from_bf16(g); }
-    if (t == AMP_F8E4M3) { p.bits = (uint8_t)b; return amp_f32_from_f8e4m3(p); }
+    amp_f16 h;
+    amp_bf16 g;
+    amp_f8e4m3 p;
+    amp_f8e5m2 q;
+    if (t == AMP_F16) {
+        h.bits = (uint16_t)b;
+        return amp_f32_from_f16(h);
+    }
+    if (t == AMP_BF16) {
+        g.bits = (uint16_t)b;
+        return amp_f32_from_bf16(g);
+    }
+    if (t == AMP_F8E4M3) {
+        p.bits = (uint8_t)b;
+        return amp_f32_from_f8e4m3(p);
+    }
     q.bits = (uint8_t)b;
     return amp_f32_from_f8e5m2(q);
 }
@@ -32,15 +44,19 @@ static float decode(uint32_t b, amp_dtype t) {
 static int check_encode(t_run *t, float x, amp_dtype type) {
     uint32_t got = encode(x, type, 0), want = ref_encode(ref_f32_as_f64(x), type, 0);
     uint32_t got_sat = encode(x, type, 1), want_sat = ref_encode(ref_f32_as_f64(x), type, 1);
-    int ok = t_check(t, got == want, __FILE__, __LINE__, "%s from %08x is %x, should be %x", amp_dtype_name(type), ref_f32_bits(x), got, want);
-    return ok & t_check(t, got_sat == want_sat, __FILE__, __LINE__, "%s from %08x saturating is %x, should be %x", amp_dtype_name(type),
-                        ref_f32_bits(x), got_sat, want_sat);
+    int ok = t_check(t, got == want, __FILE__, __LINE__, "%s from %08x is %x, should be %x", amp_dtype_name(type),
+        ref_f32_bits(x), got, want);
+    return ok &
+        t_check(t, got_sat == want_sat, __FILE__, __LINE__, "%s from %08x saturating is %x, should be %x",
+            amp_dtype_name(type), ref_f32_bits(x), got_sat, want_sat);
 }
 
 static void check_encode_f64(t_run *t, double x) {
     uint32_t h = amp_f16_from_f64(x).bits, b = amp_bf16_from_f64(x).bits;
-    t_check(t, h == ref_encode(x, AMP_F16, 0), __FILE__, __LINE__, "f16 from %a is %x, should be %x", x, h, ref_encode(x, AMP_F16, 0));
-    t_check(t, b == ref_encode(x, AMP_BF16, 0), __FILE__, __LINE__, "bf16 from %a is %x, should be %x", x, b, ref_encode(x, AMP_BF16, 0));
+    t_check(t, h == ref_encode(x, AMP_F16, 0), __FILE__, __LINE__, "f16 from %a is %x, should be %x", x, h,
+        ref_encode(x, AMP_F16, 0));
+    t_check(t, b == ref_encode(x, AMP_BF16, 0), __FILE__, __LINE__, "bf16 from %a is %x, should be %x", x, b,
+        ref_encode(x, AMP_BF16, 0));
 }
 
 /* ---- status, names, small helpers ---- */
@@ -48,7 +64,7 @@ static void check_encode_f64(t_run *t, double x) {
 static void status_texts(t_run *t) {
     static const amp_status all[] = {
 #define X(name, value, text) name,
-        AMP_STATUS_LIST(X)
+        AMP_STATUS_LIST (X)
 #undef X
     };
     size_t i, k, n = sizeof all / sizeof all[0];
@@ -56,10 +72,12 @@ static void status_texts(t_run *t) {
     for (i = 0; i < n; i++) {
         CHECK_EQ(all[i], -(int)i);
         CHECK(amp_strerror(all[i]) != NULL && strlen(amp_strerror(all[i])) > 3);
-        for (k = 0; k < i; k++) CHECK(strcmp(amp_strerror(all[i]), amp_strerror(all[k])) != 0);
+        for (k = 0; k < i; k++)
+            CHECK(strcmp(amp_strerror(all[i]), amp_strerror(all[k])) != 0);
     }
     CHECK(strcmp(amp_strerror(AMP_OK), "success") == 0);
-    CHECK(amp_strerror((amp_status)1) != NULL && amp_strerror((amp_status)-1000) != NULL && amp_strerror(AMP_STATUS_FORCE_INT) != NULL);
+    CHECK(amp_strerror((amp_status)1) != NULL && amp_strerror((amp_status)-1000) != NULL &&
+        amp_strerror(AMP_STATUS_FORCE_INT) != NULL);
     CHECK(strlen(amp_strerror((amp_status)-1000)) > 3);
     CHECK_EQ(amp_version(), AMP_VERSION);
     CHECK_EQ(AMP_VERSION, AMP_VERSION_MAJOR * 10000 + AMP_VERSION_MINOR * 100 + AMP_VERSION_PATCH);
@@ -72,14 +90,17 @@ static void names_and_sizes(t_run *t) {
     int i, k;
     CHECK_EQ(AMP_AUTO, 0);
     CHECK_EQ(AMP_DTYPE_COUNT, 6);
-    for (i = 0; i <= (int)AMP_DTYPE_COUNT; i++) CHECK_EQ(amp_dtype_size((amp_dtype)i), size[i]);
+    for (i = 0; i <= (int)AMP_DTYPE_COUNT; i++)
+        CHECK_EQ(amp_dtype_size((amp_dtype)i), size[i]);
     for (i = 1; i < (int)AMP_DTYPE_COUNT; i++)
-        for (k = 0; k < i; k++) CHECK(strcmp(amp_dtype_name((amp_dtype)i), amp_dtype_name((amp_dtype)k)) != 0);
+        for (k = 0; k < i; k++)
+            CHECK(strcmp(amp_dtype_name((amp_dtype)i), amp_dtype_name((amp_dtype)k)) != 0);
     CHECK(strcmp(amp_dtype_name(AMP_F32), "f32") == 0 && strcmp(amp_dtype_name(AMP_F16), "f16") == 0);
     CHECK(amp_dtype_name(AMP_DTYPE_COUNT) != NULL && amp_dtype_name((amp_dtype)7) != NULL);
     CHECK(strcmp(amp_outcome_name(AMP_STEPPED), "stepped") == 0);
     for (i = 0; i <= (int)AMP_SKIPPED_OVERFLOW; i++)
-        for (k = 0; k < i; k++) CHECK(strcmp(amp_outcome_name((amp_outcome)i), amp_outcome_name((amp_outcome)k)) != 0);
+        for (k = 0; k < i; k++)
+            CHECK(strcmp(amp_outcome_name((amp_outcome)i), amp_outcome_name((amp_outcome)k)) != 0);
     CHECK(strstr(amp_outcome_name(AMP_SKIPPED_INF), "inf") != NULL && amp_outcome_name((amp_outcome)7) != NULL);
     CHECK(sizeof(amp_f16) == 2 && sizeof(amp_bf16) == 2 && sizeof(amp_f8e4m3) == 1 && sizeof(amp_f8e5m2) == 1);
     a = amp_arr(x, AMP_F32);
@@ -89,8 +110,11 @@ static void names_and_sizes(t_run *t) {
 }
 
 static void finite_tests(t_run *t) {
-    static const struct { uint32_t bits; int finite, nan; } c[] = {{0, 1, 0}, {0x80000000, 1, 0}, {1, 1, 0}, {0x7f7fffff, 1, 0}, {0xff7fffff, 1, 0},
-        {0x7f800000, 0, 0}, {0xff800000, 0, 0}, {0x7f800001, 0, 1}, {0x7fc00000, 0, 1}, {0xffffffff, 0, 1}};
+    static const struct {
+        uint32_t bits;
+        int finite, nan;
+    } c[] = {{0, 1, 0}, {0x80000000, 1, 0}, {1, 1, 0}, {0x7f7fffff, 1, 0}, {0xff7fffff, 1, 0}, {0x7f800000, 0, 0},
+        {0xff800000, 0, 0}, {0x7f800001, 0, 1}, {0x7fc00000, 0, 1}, {0xffffffff, 0, 1}};
     size_t i;
     for (i = 0; i < sizeof c / sizeof c[0]; i++) {
         t_note(t, "%08x", c[i].bits);
@@ -107,14 +131,22 @@ static void load_store(t_run *t) { /* any element, any alignment, neighbours unt
         for (offset = 0; offset < 4; offset++) {
             for (i = 0; i < 4; i++) {
                 float x = t_range(t, -4, 4), back;
-                uint32_t bits = 0, want = ref_dtypes[d] == AMP_F32 ? ref_f32_bits(x) : ref_encode((double)x, ref_dtypes[d], 0);
-                uint16_t h; uint8_t b;
+                uint32_t bits = 0,
+                         want = ref_dtypes[d] == AMP_F32 ? ref_f32_bits(x) : ref_encode((double)x, ref_dtypes[d], 0);
+                uint16_t h;
+                uint8_t b;
                 t_fill_bits(t, raw, sizeof raw);
                 memcpy(before, raw, sizeof raw);
                 amp_store(raw + offset, ref_dtypes[d], i, x);
                 if (size == 4) memcpy(&bits, raw + offset + 4 * i, 4);
-                if (size == 2) { memcpy(&h, raw + offset + 2 * i, 2); bits = h; }
-                if (size == 1) { memcpy(&b, raw + offset + i, 1); bits = b; }
+                if (size == 2) {
+                    memcpy(&h, raw + offset + 2 * i, 2);
+                    bits = h;
+                }
+                if (size == 1) {
+                    memcpy(&b, raw + offset + i, 1);
+                    bits = b;
+                }
                 t_note(t, "%s[%d] at %d", amp_dtype_name(ref_dtypes[d]), (int)i, (int)offset);
                 CHECK_EQ(bits, want);
                 back = amp_load(raw + offset, ref_dtypes[d], i);
@@ -134,7 +166,8 @@ static void decode_all(t_run *t) {
         uint32_t n = 1u << ref_format_of(small[d]).bits, p;
         for (p = 0; p < n; p++) {
             uint32_t got = ref_f32_bits(decode(p, small[d])), want = ref_decode(p, small[d]);
-            t_check(t, got == want, __FILE__, __LINE__, "%s %x is %08x, should be %08x", amp_dtype_name(small[d]), p, got, want);
+            t_check(t, got == want, __FILE__, __LINE__, "%s %x is %08x, should be %08x", amp_dtype_name(small[d]), p,
+                got, want);
         }
     }
 }
@@ -145,33 +178,43 @@ static void round_trip_all(t_run *t) { /* every number of a format comes back; N
         ref_format f = ref_format_of(small[d]);
         uint32_t n = 1u << f.bits, p, mask = (1u << (f.bits - 1)) - 1u;
         for (p = 0; p < n; p++) {
-            uint32_t want = (p & mask) > f.over && f.has_inf ? p | (1u << (f.mant - 1)) : p, got = encode(decode(p, small[d]), small[d], 0);
-            t_check(t, got == want, __FILE__, __LINE__, "%s %x comes back as %x, should be %x", amp_dtype_name(small[d]), p, got, want);
+            uint32_t want = (p & mask) > f.over && f.has_inf ? p | (1u << (f.mant - 1)) : p,
+                     got = encode(decode(p, small[d]), small[d], 0);
+            t_check(t, got == want, __FILE__, __LINE__, "%s %x comes back as %x, should be %x",
+                amp_dtype_name(small[d]), p, got, want);
         }
     }
 }
 
 /* Known answers: reference/amp-semantics 8 and cpu-anchors 5 (hardware F16C, numpy, TestFloat, ml_dtypes). */
 static void anchors(t_run *t) {
-    static const struct { amp_dtype type; uint32_t f32, want; } c[] = {
-        {AMP_F16, 0x477fe000, 0x7bff}, {AMP_F16, 0x477fefff, 0x7bff}, {AMP_F16, 0x477ff000, 0x7c00}, {AMP_F16, 0x38800000, 0x0400},
-        {AMP_F16, 0x387fe000, 0x0400}, {AMP_F16, 0x387fdfff, 0x03ff}, {AMP_F16, 0x387fc000, 0x03ff}, {AMP_F16, 0x33800000, 0x0001},
-        {AMP_F16, 0x33000000, 0x0000}, {AMP_F16, 0x33000001, 0x0001}, {AMP_F16, 0x33400000, 0x0001}, {AMP_F16, 0x33c00000, 0x0002},
-        {AMP_F16, 0x3f801000, 0x3c00}, {AMP_F16, 0x3f801800, 0x3c01}, {AMP_F16, 0x3f803000, 0x3c02}, {AMP_F16, 0x388bcf65, 0x045e},
-        {AMP_F16, 0x3dcccccd, 0x2e66}, {AMP_F16, 0x322bcc77, 0x0000}, {AMP_F16, 0x80000000, 0x8000}, {AMP_F16, 0x7f800000, 0x7c00},
-        {AMP_F16, 0xff800000, 0xfc00}, {AMP_F16, 0x7fc00000, 0x7e00}, {AMP_F16, 0x7f7fffff, 0x7c00}, {AMP_F16, 0x7f800001, 0x7e00},
-        {AMP_F16, 0x7fa02000, 0x7f01}, {AMP_F16, 0xffffffff, 0xffff}, {AMP_F16, 0x00000001, 0x0000}, {AMP_F16, 0x807fffff, 0x8000},
-        {AMP_BF16, 0x477fe000, 0x4780}, {AMP_BF16, 0x477fefff, 0x4780}, {AMP_BF16, 0x477ff000, 0x4780}, {AMP_BF16, 0x38800000, 0x3880},
-        {AMP_BF16, 0x387fe000, 0x3880}, {AMP_BF16, 0x33800000, 0x3380}, {AMP_BF16, 0x33000001, 0x3300}, {AMP_BF16, 0x33400000, 0x3340},
-        {AMP_BF16, 0x3f801000, 0x3f80}, {AMP_BF16, 0x3f803000, 0x3f80}, {AMP_BF16, 0x388bcf65, 0x388c}, {AMP_BF16, 0x3dcccccd, 0x3dcd},
-        {AMP_BF16, 0x322bcc77, 0x322c}, {AMP_BF16, 0x80000000, 0x8000}, {AMP_BF16, 0x7f800000, 0x7f80}, {AMP_BF16, 0x7fc00000, 0x7fc0},
-        {AMP_BF16, 0x7f7fffff, 0x7f80}, {AMP_BF16, 0x7f800001, 0x7fc0}, {AMP_BF16, 0x7fffffff, 0x7fff}, {AMP_BF16, 0x00008001, 0x0001},
-        {AMP_BF16, 0x00008000, 0x0000}, {AMP_BF16, 0x00018000, 0x0002}, {AMP_BF16, 0x7f7f7fff, 0x7f7f}, {AMP_BF16, 0x7f7f8000, 0x7f80},
-        {AMP_F8E4M3, 0x43e00000, 0x7e}, {AMP_F8E4M3, 0x43e80000, 0x7e}, {AMP_F8E4M3, 0x43e80001, 0x7f}, {AMP_F8E4M3, 0x3a800000, 0x00},
-        {AMP_F8E4M3, 0x3a800001, 0x01}, {AMP_F8E4M3, 0x3b000000, 0x01}, {AMP_F8E4M3, 0x3f800000, 0x38}, {AMP_F8E4M3, 0x7f800000, 0x7f},
-        {AMP_F8E4M3, 0xff800000, 0xff}, {AMP_F8E4M3, 0x7fc00000, 0x7f}, {AMP_F8E4M3, 0x80000000, 0x80}, {AMP_F8E4M3, 0x3c800000, 0x08},
-        {AMP_F8E5M2, 0x476fffff, 0x7b}, {AMP_F8E5M2, 0x47700000, 0x7c}, {AMP_F8E5M2, 0x37000000, 0x00}, {AMP_F8E5M2, 0x37000001, 0x01},
-        {AMP_F8E5M2, 0x37800000, 0x01}, {AMP_F8E5M2, 0x3f800000, 0x3c}, {AMP_F8E5M2, 0xff800000, 0xfc}, {AMP_F8E5M2, 0x7fc00000, 0x7e},
+    static const struct {
+        amp_dtype type;
+        uint32_t f32, want;
+    } c[] = {{AMP_F16, 0x477fe000, 0x7bff}, {AMP_F16, 0x477fefff, 0x7bff}, {AMP_F16, 0x477ff000, 0x7c00},
+        {AMP_F16, 0x38800000, 0x0400}, {AMP_F16, 0x387fe000, 0x0400}, {AMP_F16, 0x387fdfff, 0x03ff},
+        {AMP_F16, 0x387fc000, 0x03ff}, {AMP_F16, 0x33800000, 0x0001}, {AMP_F16, 0x33000000, 0x0000},
+        {AMP_F16, 0x33000001, 0x0001}, {AMP_F16, 0x33400000, 0x0001}, {AMP_F16, 0x33c00000, 0x0002},
+        {AMP_F16, 0x3f801000, 0x3c00}, {AMP_F16, 0x3f801800, 0x3c01}, {AMP_F16, 0x3f803000, 0x3c02},
+        {AMP_F16, 0x388bcf65, 0x045e}, {AMP_F16, 0x3dcccccd, 0x2e66}, {AMP_F16, 0x322bcc77, 0x0000},
+        {AMP_F16, 0x80000000, 0x8000}, {AMP_F16, 0x7f800000, 0x7c00}, {AMP_F16, 0xff800000, 0xfc00},
+        {AMP_F16, 0x7fc00000, 0x7e00}, {AMP_F16, 0x7f7fffff, 0x7c00}, {AMP_F16, 0x7f800001, 0x7e00},
+        {AMP_F16, 0x7fa02000, 0x7f01}, {AMP_F16, 0xffffffff, 0xffff}, {AMP_F16, 0x00000001, 0x0000},
+        {AMP_F16, 0x807fffff, 0x8000}, {AMP_BF16, 0x477fe000, 0x4780}, {AMP_BF16, 0x477fefff, 0x4780},
+        {AMP_BF16, 0x477ff000, 0x4780}, {AMP_BF16, 0x38800000, 0x3880}, {AMP_BF16, 0x387fe000, 0x3880},
+        {AMP_BF16, 0x33800000, 0x3380}, {AMP_BF16, 0x33000001, 0x3300}, {AMP_BF16, 0x33400000, 0x3340},
+        {AMP_BF16, 0x3f801000, 0x3f80}, {AMP_BF16, 0x3f803000, 0x3f80}, {AMP_BF16, 0x388bcf65, 0x388c},
+        {AMP_BF16, 0x3dcccccd, 0x3dcd}, {AMP_BF16, 0x322bcc77, 0x322c}, {AMP_BF16, 0x80000000, 0x8000},
+        {AMP_BF16, 0x7f800000, 0x7f80}, {AMP_BF16, 0x7fc00000, 0x7fc0}, {AMP_BF16, 0x7f7fffff, 0x7f80},
+        {AMP_BF16, 0x7f800001, 0x7fc0}, {AMP_BF16, 0x7fffffff, 0x7fff}, {AMP_BF16, 0x00008001, 0x0001},
+        {AMP_BF16, 0x00008000, 0x0000}, {AMP_BF16, 0x00018000, 0x0002}, {AMP_BF16, 0x7f7f7fff, 0x7f7f},
+        {AMP_BF16, 0x7f7f8000, 0x7f80}, {AMP_F8E4M3, 0x43e00000, 0x7e}, {AMP_F8E4M3, 0x43e80000, 0x7e},
+        {AMP_F8E4M3, 0x43e80001, 0x7f}, {AMP_F8E4M3, 0x3a800000, 0x00}, {AMP_F8E4M3, 0x3a800001, 0x01},
+        {AMP_F8E4M3, 0x3b000000, 0x01}, {AMP_F8E4M3, 0x3f800000, 0x38}, {AMP_F8E4M3, 0x7f800000, 0x7f},
+        {AMP_F8E4M3, 0xff800000, 0xff}, {AMP_F8E4M3, 0x7fc00000, 0x7f}, {AMP_F8E4M3, 0x80000000, 0x80},
+        {AMP_F8E4M3, 0x3c800000, 0x08}, {AMP_F8E5M2, 0x476fffff, 0x7b}, {AMP_F8E5M2, 0x47700000, 0x7c},
+        {AMP_F8E5M2, 0x37000000, 0x00}, {AMP_F8E5M2, 0x37000001, 0x01}, {AMP_F8E5M2, 0x37800000, 0x01},
+        {AMP_F8E5M2, 0x3f800000, 0x3c}, {AMP_F8E5M2, 0xff800000, 0xfc}, {AMP_F8E5M2, 0x7fc00000, 0x7e},
         {AMP_F8E5M2, 0x7f800001, 0x7e}, {AMP_F8E5M2, 0x7fa00000, 0x7f}, {AMP_F8E5M2, 0x47600000, 0x7b}};
     size_t i;
     for (i = 0; i < sizeof c / sizeof c[0]; i++) {
@@ -197,8 +240,10 @@ static void every_midpoint(t_run *t) { /* each number, each midpoint, and the fl
             for (sign = 0; sign < 2; sign++) {
                 for (k = -2; k <= 2; k++) {
                     uint32_t at_v = ref_f32_bits((float)v), at_m = ref_f32_bits((float)m), s = sign ? 0x80000000u : 0u;
-                    if (k >= 0 || at_v >= (uint32_t)-k) check_encode(t, ref_f32(((uint32_t)((int)at_v + k)) | s), small[d]);
-                    if (k >= 0 || at_m >= (uint32_t)-k) check_encode(t, ref_f32(((uint32_t)((int)at_m + k)) | s), small[d]);
+                    if (k >= 0 || at_v >= (uint32_t)-k)
+                        check_encode(t, ref_f32(((uint32_t)((int)at_v + k)) | s), small[d]);
+                    if (k >= 0 || at_m >= (uint32_t)-k)
+                        check_encode(t, ref_f32(((uint32_t)((int)at_m + k)) | s), small[d]);
                 }
             }
         }
@@ -210,22 +255,28 @@ static void random_floats(t_run *t) {
     size_t d;
     for (i = 0; i < n; i++) {
         float x = t_pattern(t);
-        for (d = 0; d < 4; d++) check_encode(t, x, small[d]);
+        for (d = 0; d < 4; d++)
+            check_encode(t, x, small[d]);
     }
 }
 
 static void doubles(t_run *t) {
-    static const double odd[] = {0.0, -0.0, 1e300, -1e300, 1.7976931348623157e308, 4.9406564584124654e-324, -4.9406564584124654e-324, 2.2250738585072014e-308,
-        65519.99999999999, 65520.0, 65504.0, 3.3895313892515355e38, 3.3961775292304e38, 3.4028236692093846e38, 1e-45, 9.183549615799121e-41, 4.591774807899561e-41,
+    static const double odd[] = {0.0, -0.0, 1e300, -1e300, 1.7976931348623157e308, 4.9406564584124654e-324,
+        -4.9406564584124654e-324, 2.2250738585072014e-308, 65519.99999999999, 65520.0, 65504.0, 3.3895313892515355e38,
+        3.3961775292304e38, 3.4028236692093846e38, 1e-45, 9.183549615799121e-41, 4.591774807899561e-41,
         4.5917748078995613e-41, 1.401298464324817e-45, 2.98023223876953125e-8, 2.9802322387695316e-8, 1e-8, 0.1};
-    static const uint64_t bits[] = {0x3ff0020000001000u, 0x7ff0000000000000u, 0xfff0000000000000u, 0x7ff0000000000001u, 0x7ff8000000000000u,
-        0xffffffffffffffffu, 0x7ff4000000000000u, 0x000fffffffffffffu, 0x800fffffffffffffu, 0x36a0000000000000u, 0x3690000000000000u,
-        0x3690000000000001u, 0x380fffffffffffffu, 0x380ffffff0000000u, 0x47efffffe0000000u, 0x47effffff0000000u, 0x47efffffffffffffu};
+    static const uint64_t bits[] = {0x3ff0020000001000u, 0x7ff0000000000000u, 0xfff0000000000000u, 0x7ff0000000000001u,
+        0x7ff8000000000000u, 0xffffffffffffffffu, 0x7ff4000000000000u, 0x000fffffffffffffu, 0x800fffffffffffffu,
+        0x36a0000000000000u, 0x3690000000000000u, 0x3690000000000001u, 0x380fffffffffffffu, 0x380ffffff0000000u,
+        0x47efffffe0000000u, 0x47effffff0000000u, 0x47efffffffffffffu};
     size_t i, d;
     long k, n = t_full() ? 20000000 : 300000;
-    for (i = 0; i < sizeof odd / sizeof odd[0]; i++) check_encode_f64(t, odd[i]);
-    for (i = 0; i < sizeof bits / sizeof bits[0]; i++) check_encode_f64(t, ref_f64(bits[i]));
-    CHECK_EQ(amp_f16_from_f64(ref_f64(0x3ff0020000001000u)).bits, 0x3c01); /* through float it would be 3c00: rounded twice */
+    for (i = 0; i < sizeof odd / sizeof odd[0]; i++)
+        check_encode_f64(t, odd[i]);
+    for (i = 0; i < sizeof bits / sizeof bits[0]; i++)
+        check_encode_f64(t, ref_f64(bits[i]));
+    CHECK_EQ(amp_f16_from_f64(ref_f64(0x3ff0020000001000u)).bits,
+        0x3c01); /* through float it would be 3c00: rounded twice */
     CHECK_EQ(amp_f16_from_f32((float)ref_f64(0x3ff0020000001000u)).bits, 0x3c00);
     for (d = 0; d < 2; d++) { /* midpoints and their neighbours in double: where rounding twice goes wrong */
         ref_format f = ref_format_of(small[d]);
@@ -242,8 +293,9 @@ static void doubles(t_run *t) {
     }
     for (k = 0; k < n; k++) {
         uint64_t u = t_u64(t);
-        if (k % 4) u = (u & 0x800fffffffffffffu) | ((uint64_t)(1023 - 40 + t_below(t, 60)) << 52); /* within F16's range */
-        if (k % 3 == 0) u &= ~(uint64_t)0 << t_below(t, 52);                                      /* few bits: ties */
+        if (k % 4)
+            u = (u & 0x800fffffffffffffu) | ((uint64_t)(1023 - 40 + t_below(t, 60)) << 52); /* within F16's range */
+        if (k % 3 == 0) u &= ~(uint64_t)0 << t_below(t, 52);                                /* few bits: ties */
         check_encode_f64(t, ref_f64(u));
     }
 }
@@ -264,14 +316,22 @@ static void stochastic_exact(t_run *t) {
             double lo = ref_value(&f, c), hi = ref_value(&f, c + 1);
             uint32_t part = j == 0 ? 0u : j == 1 ? 1u : j == 2 ? steps - 1u : j == 3 ? steps / 2u : t_below(t, steps);
             float x;
-            if (j % 8 == 7) { c = t_below(t, 1u << f.mant); lo = ref_value(&f, c); hi = ref_value(&f, c + 1); } /* subnormals of the format */
+            if (j % 8 == 7) {
+                c = t_below(t, 1u << f.mant);
+                lo = ref_value(&f, c);
+                hi = ref_value(&f, c + 1);
+            } /* subnormals of the format */
             x = (float)(lo + (hi - lo) * ((double)part / (double)steps));
             if ((double)x != lo + (hi - lo) * ((double)part / (double)steps)) continue; /* below float's own grid */
             if (j % 2) x = -x;
             for (i = 0; i < steps; i++) {
                 uint32_t got = encode_sr(x, small[d], i << (32 - k)) & ((1u << (f.bits - 1)) - 1u);
-                if (got == c + 1) up++;
-                else if (got != c) { CHECK_EQ(got, c); return; }
+                if (got == c + 1)
+                    up++;
+                else if (got != c) {
+                    CHECK_EQ(got, c);
+                    return;
+                }
             }
             t_note(t, "%s: %a lies %u/%u above its lower neighbour", amp_dtype_name(small[d]), (double)x, part, steps);
             CHECK_EQ(up, part);
@@ -302,16 +362,24 @@ static void stochastic_bounds(t_run *t) {
             hi_r = encode_sr(x, small[d], 0xffffffffu);
             CHECK_EQ(lo_r & ~mask, nearest & ~mask);
             CHECK_EQ(lo_r & mask, c);
-            if (c == f.max) { CHECK_EQ(hi_r & mask, f.max); continue; } /* between the largest number and the limit */
+            if (c == f.max) {
+                CHECK_EQ(hi_r & mask, f.max);
+                continue;
+            } /* between the largest number and the limit */
             share = (v - ref_value(&f, c)) / (ref_value(&f, c + 1) - ref_value(&f, c));
-            if (share == 0.0) { CHECK_EQ(hi_r & mask, c); CHECK_EQ(encode_sr(x, small[d], r) & mask, c); continue; }
+            if (share == 0.0) {
+                CHECK_EQ(hi_r & mask, c);
+                CHECK_EQ(encode_sr(x, small[d], r) & mask, c);
+                continue;
+            }
             share = floor(share * 4294967296.0); /* how many of the 2^32 random numbers round up */
             if (share > 0.0) {
                 uint32_t first = (uint32_t)(4294967296.0 - share);
                 CHECK_EQ(encode_sr(x, small[d], first) & mask, c + 1);
                 CHECK_EQ(encode_sr(x, small[d], first - 1u) & mask, first ? c : c + 1);
                 CHECK_EQ(encode_sr(x, small[d], r) & mask, r >= first ? c + 1 : c);
-            } else CHECK_EQ(hi_r & mask, c); /* less than 2^-32 of a step above */
+            } else
+                CHECK_EQ(hi_r & mask, c); /* less than 2^-32 of a step above */
         }
     }
 }
@@ -319,10 +387,14 @@ static void stochastic_bounds(t_run *t) {
 /* ---- random numbers ---- */
 
 static void philox_known_answers(t_run *t) { /* Random123, kat_vectors, philox4x32 10 */
-    static const struct { uint64_t seed, stream, counter; uint32_t want[4]; } c[] = {
-        {0, 0, 0, {0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}},
-        {0xffffffffffffffffu, 0xffffffffffffffffu, 0xffffffffffffffffu, {0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd}},
-        {0x299f31d0a4093822u, 0x0370734413198a2eu, 0x85a308d3243f6a88u, {0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1}}};
+    static const struct {
+        uint64_t seed, stream, counter;
+        uint32_t want[4];
+    } c[] = {{0, 0, 0, {0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}},
+        {0xffffffffffffffffu, 0xffffffffffffffffu, 0xffffffffffffffffu,
+            {0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd}},
+        {0x299f31d0a4093822u, 0x0370734413198a2eu, 0x85a308d3243f6a88u,
+            {0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1}}};
     uint32_t got[4];
     size_t i;
     int k;
@@ -340,10 +412,14 @@ static void philox_known_answers(t_run *t) { /* Random123, kat_vectors, philox4x
 static void random_is_uniform(t_run *t) { /* catches a stuck or shared word, not a weak generator */
     uint32_t count[16] = {0}, i, n = 65536;
     uint64_t seed = t_u64(t), stream = t_u64(t);
-    for (i = 0; i < n; i++) count[amp_random(seed, stream, i) >> 28]++;
-    for (i = 0; i < 16; i++) CHECK(count[i] > n / 16 - 400 && count[i] < n / 16 + 400); /* 6.5 sigma */
-    CHECK(amp_random(seed, stream, 0) != amp_random(seed + 1, stream, 0) || amp_random(seed, stream, 1) != amp_random(seed + 1, stream, 1));
-    CHECK(amp_random(seed, stream, 0) != amp_random(seed, stream + 1, 0) || amp_random(seed, stream, 1) != amp_random(seed, stream + 1, 1));
+    for (i = 0; i < n; i++)
+        count[amp_random(seed, stream, i) >> 28]++;
+    for (i = 0; i < 16; i++)
+        CHECK(count[i] > n / 16 - 400 && count[i] < n / 16 + 400); /* 6.5 sigma */
+    CHECK(amp_random(seed, stream, 0) != amp_random(seed + 1, stream, 0) ||
+        amp_random(seed, stream, 1) != amp_random(seed + 1, stream, 1));
+    CHECK(amp_random(seed, stream, 0) != amp_random(seed, stream + 1, 0) ||
+        amp_random(seed, stream, 1) != amp_random(seed, stream + 1, 1));
 }
 
 /* ---- exp, log, GELU: sampled here, every float in exhaustive.c ---- */
@@ -364,7 +440,8 @@ static void exp_log(t_run *t) {
     CHECK_EQ(ref_f32_bits(amp_log(0.0f)), 0xff800000);
     CHECK_EQ(ref_f32_bits(amp_log(-0.0f)), 0xff800000);
     CHECK_EQ(ref_f32_bits(amp_log(ref_f32(0x7f800000))), 0x7f800000);
-    CHECK(amp_is_nan(amp_log(-1.0f)) && amp_is_nan(amp_log(ref_f32(0x80000001))) && amp_is_nan(amp_log(ref_f32(0xff800000))));
+    CHECK(amp_is_nan(amp_log(-1.0f)) && amp_is_nan(amp_log(ref_f32(0x80000001))) &&
+        amp_is_nan(amp_log(ref_f32(0xff800000))));
     CHECK(amp_is_nan(amp_log(ref_f32(0x7fc00000))) && amp_is_nan(amp_log(ref_f32(0x7f800001))));
     for (i = 0; i < n; i++) {
         float x = i % 2 ? t_pattern(t) : (float)((t_unit(t) * 2 - 1) * 88.7);
@@ -372,7 +449,8 @@ static void exp_log(t_run *t) {
         if (!amp_is_nan(x) && want >= 1.1754943508222875e-38 && x <= 88.72283f) {
             e = ulps((double)amp_exp(x), want);
             if (e > worst_exp) worst_exp = e;
-        } else if (!amp_is_nan(x) && x < 0.0f) CHECK_NEAR((double)amp_exp(x), want, 2.9e-45); /* subnormal: within two steps */
+        } else if (!amp_is_nan(x) && x < 0.0f)
+            CHECK_NEAR((double)amp_exp(x), want, 2.9e-45); /* subnormal: within two steps */
         x = i % 2 ? fabsf(t_pattern(t)) : (float)(0.5 + t_unit(t));
         if (amp_is_finite(x) && x > 0.0f && x != 1.0f) {
             e = ulps((double)amp_log(x), log((double)x));
@@ -384,7 +462,8 @@ static void exp_log(t_run *t) {
     CHECK(worst_log <= 1.5);
 }
 
-static void gelu(t_run *t) { /* the tanh form in double is the reference; errors relative to the size of the numbers involved */
+static void gelu(
+    t_run *t) { /* the tanh form in double is the reference; errors relative to the size of the numbers involved */
     long i, n = t_full() ? 5000000 : 200000;
     double worst = 0, worst_grad = 0, e;
     CHECK_F32(amp_gelu(0.0f), 0.0f);
@@ -416,8 +495,12 @@ static void pinned_bits(t_run *t) {
     uint32_t i, k;
     for (i = 0; i < 1u << 16; i++) {
         float x = ref_f32(i * 65521u + i % 977u), y[4];
-        y[0] = amp_exp(x); y[1] = amp_log(x); y[2] = amp_gelu(x); y[3] = amp_gelu_grad(x);
-        for (k = 0; k < 4; k++) { /* NaN as a class, told by its bits: this also holds when compilers believe that there is none */
+        y[0] = amp_exp(x);
+        y[1] = amp_log(x);
+        y[2] = amp_gelu(x);
+        y[3] = amp_gelu_grad(x);
+        for (k = 0; k < 4;
+            k++) { /* NaN as a class, told by its bits: this also holds when compilers believe that there is none */
             uint32_t u = ref_f32_bits(y[k]);
             h = (h ^ ((u & 0x7fffffffu) > 0x7f800000u ? 0x7fc00000u : u)) * 0x100000001b3u;
         }
@@ -425,22 +508,12 @@ static void pinned_bits(t_run *t) {
     t_check(t, h == 0x7ef2e41546f8906bu, __FILE__, __LINE__, "the hash is %016llx", (unsigned long long)h);
 }
 
-const t_test t_suite_formats[] = {
-    {"math.pinned_bits", pinned_bits, T_HOST},
-    {"status.texts", status_texts, T_HOST},
-    {"formats.names_and_sizes", names_and_sizes, T_HOST},
-    {"formats.finite_tests", finite_tests, T_HOST},
-    {"formats.load_store", load_store, T_HOST},
-    {"formats.decode_all", decode_all, T_HOST},
-    {"formats.round_trip_all", round_trip_all, T_HOST},
-    {"formats.anchors", anchors, T_HOST},
-    {"formats.every_midpoint", every_midpoint, T_HOST},
-    {"formats.random_floats", random_floats, T_HOST},
-    {"formats.doubles", doubles, T_HOST},
-    {"formats.stochastic_exact", stochastic_exact, T_HOST},
+const t_test t_suite_formats[] = {{"math.pinned_bits", pinned_bits, T_HOST}, {"status.texts", status_texts, T_HOST},
+    {"formats.names_and_sizes", names_and_sizes, T_HOST}, {"formats.finite_tests", finite_tests, T_HOST},
+    {"formats.load_store", load_store, T_HOST}, {"formats.decode_all", decode_all, T_HOST},
+    {"formats.round_trip_all", round_trip_all, T_HOST}, {"formats.anchors", anchors, T_HOST},
+    {"formats.every_midpoint", every_midpoint, T_HOST}, {"formats.random_floats", random_floats, T_HOST},
+    {"formats.doubles", doubles, T_HOST}, {"formats.stochastic_exact", stochastic_exact, T_HOST},
     {"formats.stochastic_bounds", stochastic_bounds, T_HOST},
-    {"random.philox_known_answers", philox_known_answers, T_HOST},
-    {"random.is_uniform", random_is_uniform, T_HOST},
-    {"math.exp_log", exp_log, T_HOST},
-    {"math.gelu", gelu, T_HOST},
-    {NULL, NULL, 0}};
+    {"random.philox_known_answers", philox_known_answers, T_HOST}, {"random.is_uniform", random_is_uniform, T_HOST},
+    {"math.exp_log", exp_log, T_HOST}, {"math.gelu", gelu, T_HOST}, {NULL, NULL, 0}};

@@ -12,7 +12,8 @@
 #define N_LAYOUTS 7
 static amp_params_desc layout(int i) { /* every rung of the ladder */
     static const amp_dtype model[N_LAYOUTS] = {AMP_F16, AMP_BF16, AMP_F16, AMP_BF16, AMP_BF16, AMP_BF16, AMP_F32};
-    static const amp_master master[N_LAYOUTS] = {AMP_MASTER_F32, AMP_MASTER_F32, AMP_MASTER_SPLIT, AMP_MASTER_SPLIT, AMP_MASTER_NONE, AMP_MASTER_KAHAN, AMP_MASTER_F32};
+    static const amp_master master[N_LAYOUTS] = {AMP_MASTER_F32, AMP_MASTER_F32, AMP_MASTER_SPLIT, AMP_MASTER_SPLIT,
+        AMP_MASTER_NONE, AMP_MASTER_KAHAN, AMP_MASTER_F32};
     amp_params_desc d = AMP_ZERO;
     d.model = model[i];
     d.master = master[i];
@@ -24,9 +25,15 @@ static amp_params *two(t_run *t, amp_params_desc d, const float *w, size_t n) {
     amp_params *p = NULL;
     amp_param_desc e = AMP_ZERO;
     CHECK_OK(amp_params_create(&p, t->ctx, &d));
-    e.count = n; e.init = w; e.name = "a";
+    e.count = n;
+    e.init = w;
+    e.name = "a";
     CHECK_OK(amp_params_add(p, &e));
-    e.count = n / 2 + 1; e.name = "b"; e.keep_f32 = 1; e.group = 1; e.no_decay = 1;
+    e.count = n / 2 + 1;
+    e.name = "b";
+    e.keep_f32 = 1;
+    e.group = 1;
+    e.no_decay = 1;
     CHECK_OK(amp_params_add(p, &e));
     CHECK_OK(amp_params_commit(p));
     return p;
@@ -44,7 +51,7 @@ static void random_grads(t_run *t, amp_params *p, float size) {
 
 static float *weights(t_run *t, amp_params *p, size_t i) {
     float *w = (float *)t_host(t, 4 * amp_param_grad(p, i).count);
-    CHECK_OK(amp_param_read(t->ctx, p, i, w));
+    CHECK_OK(amp_param_read(p, i, w));
     return w;
 }
 
@@ -52,7 +59,7 @@ static amp_step_record record(t_run *t, amp_params *p) {
     amp_step_record r;
     memset(&r, 0, sizeof r);
     CHECK_OK(amp_sync(t->ctx));
-    CHECK_OK(amp_step_poll(t->ctx, p, &r));
+    CHECK_OK(amp_step_poll(p, &r));
     return r;
 }
 
@@ -61,16 +68,23 @@ static void blob_of(t_run *t, t_blob *b, amp_params *p) {
     size_t i, k;
     for (i = 0; i < amp_params_count(p); i++) {
         amp_array a[7];
-        a[0] = amp_param_master(p, i); a[1] = amp_param_model(p, i); a[2] = amp_param_low(p, i); a[3] = amp_param_grad(p, i);
-        a[4] = amp_param_moment(p, i, 0); a[5] = amp_param_moment(p, i, 1); a[6] = amp_param_accum(p, i);
-        for (k = 0; k < 7; k++) if (a[k].data) t_blob_dev(t, b, a[k].data, a[k].count * amp_dtype_size(a[k].dtype));
+        a[0] = amp_param_master(p, i);
+        a[1] = amp_param_model(p, i);
+        a[2] = amp_param_low(p, i);
+        a[3] = amp_param_grad(p, i);
+        a[4] = amp_param_moment(p, i, 0);
+        a[5] = amp_param_moment(p, i, 1);
+        a[6] = amp_param_accum(p, i);
+        for (k = 0; k < 7; k++)
+            if (a[k].data) t_blob_dev(t, b, a[k].data, a[k].count * amp_dtype_size(a[k].dtype));
     }
 }
 
 static float *some_weights(t_run *t, size_t n) {
     float *w = (float *)t_host(t, 4 * n);
     size_t i;
-    for (i = 0; i < n; i++) w[i] = i % 50 == 7 ? 0.0f : t_range(t, -9, 3);
+    for (i = 0; i < n; i++)
+        w[i] = i % 50 == 7 ? 0.0f : t_range(t, -9, 3);
     return w;
 }
 
@@ -83,15 +97,41 @@ static void split_bits(t_run *t) {
         uint32_t u = ref_f32_bits(w), p = amp_split_pack(w, AMP_F16), h = p & 0xffffu, b = amp_split_pack(w, AMP_BF16);
         int16_t r = (int16_t)(p >> 16);
         back = amp_split_unpack(p, AMP_F16);
-        if (!amp_is_nan(w) && h != ref_encode((double)w, AMP_F16, 0)) { t_note(t, "w %08x", u); CHECK_EQ(h, ref_encode((double)w, AMP_F16, 0)); return; }
-        if (amp_is_nan(w)) { if (!CHECK(amp_is_nan(back))) return; }
-        else if ((h & 0x7c00u) == 0x7c00u) { if (!CHECK(!amp_is_finite(back))) return; }
-        else if ((h & 0x7c00u) || u << 1 == 0) { if (ref_f32_bits(back) != u || r > 16384 || r < -16384) { t_note(t, "w %08x, half %04x, r %d", u, h, r); CHECK_F32(back, w); return; } }
-        else if (fabs((double)back - (double)w) > 9.094947017729282e-13) { t_note(t, "w %08x", u); CHECK_NEAR((double)back, (double)w, 9.094947017729282e-13); return; }
+        if (!amp_is_nan(w) && h != ref_encode((double)w, AMP_F16, 0)) {
+            t_note(t, "w %08x", u);
+            CHECK_EQ(h, ref_encode((double)w, AMP_F16, 0));
+            return;
+        }
+        if (amp_is_nan(w)) {
+            if (!CHECK(amp_is_nan(back))) return;
+        } else if ((h & 0x7c00u) == 0x7c00u) {
+            if (!CHECK(!amp_is_finite(back))) return;
+        } else if ((h & 0x7c00u) || u << 1 == 0) {
+            if (ref_f32_bits(back) != u || r > 16384 || r < -16384) {
+                t_note(t, "w %08x, half %04x, r %d", u, h, r);
+                CHECK_F32(back, w);
+                return;
+            }
+        } else if (fabs((double)back - (double)w) > 9.094947017729282e-13) {
+            t_note(t, "w %08x", u);
+            CHECK_NEAR((double)back, (double)w, 9.094947017729282e-13);
+            return;
+        }
         back = amp_split_unpack(b, AMP_BF16);
-        if (amp_is_nan(w)) { if (!CHECK(amp_is_nan(back))) return; continue; }
-        if ((b & 0xffffu) != ref_encode((double)w, AMP_BF16, 0)) { t_note(t, "w %08x", u); CHECK_EQ(b & 0xffffu, ref_encode((double)w, AMP_BF16, 0)); return; }
-        if (ref_f32_bits(back) != u && !((u & 0xffffu) == 0x8000u && ref_f32_bits(back) == u - 1)) { t_note(t, "w %08x", u); CHECK_F32(back, w); return; }
+        if (amp_is_nan(w)) {
+            if (!CHECK(amp_is_nan(back))) return;
+            continue;
+        }
+        if ((b & 0xffffu) != ref_encode((double)w, AMP_BF16, 0)) {
+            t_note(t, "w %08x", u);
+            CHECK_EQ(b & 0xffffu, ref_encode((double)w, AMP_BF16, 0));
+            return;
+        }
+        if (ref_f32_bits(back) != u && !((u & 0xffffu) == 0x8000u && ref_f32_bits(back) == u - 1)) {
+            t_note(t, "w %08x", u);
+            CHECK_F32(back, w);
+            return;
+        }
     }
     CHECK(i == n);
 }
@@ -106,7 +146,8 @@ static void split_is_master(t_run *t) {
         amp_params *p = two(t, a, w, n), *q = two(t, b, w, n);
         amp_step_desc d = AMP_ZERO;
         unsigned long compared = 0;
-        d.lr = 0.01f; d.weight_decay = 0.1f;
+        d.lr = 0.01f;
+        d.weight_decay = 0.1f;
         for (step = 0; step < 5; step++) {
             void *g;
             random_grads(t, p, 1.0f);
@@ -117,19 +158,25 @@ static void split_is_master(t_run *t) {
                 t_set(t, amp_param_grad(q, i).data, g, bytes);
             }
             before = weights(t, q, 0);
-            CHECK_OK(amp_param_write(t->ctx, p, 0, before)); /* the same start for each step: BF16 ties move by an ulp */
-            CHECK_OK(amp_step(t->ctx, p, NULL, &d));
-            CHECK_OK(amp_step(t->ctx, q, NULL, &d));
-            x = weights(t, p, 0); y = weights(t, q, 0);
+            CHECK_OK(amp_param_write(p, 0, before)); /* the same start for each step: BF16 ties move by an ulp */
+            CHECK_OK(amp_step(p, NULL, &d));
+            CHECK_OK(amp_step(q, NULL, &d));
+            x = weights(t, p, 0);
+            y = weights(t, q, 0);
             for (i = 0; i < n; i++) {
                 uint32_t h0 = amp_f16_from_f32(before[i]).bits, h1 = amp_f16_from_f32(x[i]).bits;
                 int normal = ((h0 & 0x7c00u) || !(h0 & 0x7fffu)) && ((h1 & 0x7c00u) || ref_f32_bits(x[i]) << 1 == 0);
                 if (format == 1) normal = (ref_f32_bits(x[i]) & 0xffffu) != 0x8000u;
                 if (!normal) continue;
                 compared++;
-                if (ref_f32_bits(x[i]) != ref_f32_bits(y[i])) { t_note(t, "%s step %d element %lu", amp_dtype_name(a.model), step, (unsigned long)i); CHECK_F32(y[i], x[i]); break; }
+                if (ref_f32_bits(x[i]) != ref_f32_bits(y[i])) {
+                    t_note(t, "%s step %d element %lu", amp_dtype_name(a.model), step, (unsigned long)i);
+                    CHECK_F32(y[i], x[i]);
+                    break;
+                }
             }
-            CHECK_BITS((uint16_t *)set_bits(t, amp_param_model(q, 0), n), (uint16_t *)set_bits(t, amp_param_model(p, 0), n), n, 2);
+            CHECK_BITS((uint16_t *)set_bits(t, amp_param_model(q, 0), n),
+                (uint16_t *)set_bits(t, amp_param_model(p, 0), n), n, 2);
         }
         CHECK(compared > 4 * n);
         amp_params_destroy(p);
@@ -144,33 +191,50 @@ static void split_refuses(t_run *t) {
     amp_step_desc s = AMP_ZERO;
     float w[3] = {1.0f, 65519.0f, 65520.0f}, back[3];
     CHECK_OK(amp_params_create(&p, t->ctx, &d));
-    e.count = 3; e.init = w; e.name = "big"; e.grad.dtype = AMP_F32;
+    e.count = 3;
+    e.init = w;
+    e.name = "big";
+    e.grad.dtype = AMP_F32;
     CHECK_OK(amp_params_add(p, &e));
     CHECK_STATUS(amp_params_commit(p), AMP_ERR_INVALID_ARG, "amp_params_commit big 65520");
     w[2] = -2.0f;
     CHECK_OK(amp_params_commit(p));
     w[0] = 70000.0f;
-    CHECK_STATUS(amp_param_write(t->ctx, p, 0, w), AMP_ERR_INVALID_ARG, "amp_param_write big 70000");
-    CHECK_OK(amp_param_read(t->ctx, p, 0, back));
+    CHECK_STATUS(amp_param_write(p, 0, w), AMP_ERR_INVALID_ARG, "amp_param_write big 70000");
+    CHECK_OK(amp_param_read(p, 0, back));
     CHECK_F32(back[0], 1.0f);
-    s.stochastic = 1; s.lr = 1.0f;
-    CHECK_STATUS(amp_step(t->ctx, p, NULL, &s), AMP_ERR_INVALID_ARG, "stochastic");
+    s.stochastic = 1;
+    s.lr = 1.0f;
+    CHECK_STATUS(amp_step(p, NULL, &s), AMP_ERR_INVALID_ARG, "stochastic");
     s.stochastic = 0;
-    { float g[3] = {0.0f, -1.0f, 0.0f}; t_set(t, amp_param_grad(p, 0).data, g, sizeof g); }
-    CHECK_OK(amp_step(t->ctx, p, NULL, &s)); /* 65519 + about 1: Inf in FP16 */
+    {
+        float g[3] = {0.0f, -1.0f, 0.0f};
+        t_set(t, amp_param_grad(p, 0).data, g, sizeof g);
+    }
+    CHECK_OK(amp_step(p, NULL, &s)); /* 65519 + about 1: Inf in FP16 */
     CHECK_EQ(record(t, p).weight_overflow, 1);
     amp_params_destroy(p);
-    d.model = AMP_F16; d.master = AMP_MASTER_KAHAN;
+    d.model = AMP_F16;
+    d.master = AMP_MASTER_KAHAN;
     CHECK_STATUS(amp_params_create(&p, t->ctx, &d), AMP_ERR_INVALID_ARG, "KAHAN bf16");
 }
 
 /* ---- every layout ---- */
 
-typedef struct ladder { int layout; amp_optimizer optimizer; amp_dtype moment; int stochastic; } ladder;
+typedef struct ladder {
+    int layout;
+    amp_optimizer optimizer;
+    amp_dtype moment;
+    int stochastic;
+} ladder;
 
 static amp_step_desc ladder_desc(const ladder *l) {
     amp_step_desc s = AMP_ZERO;
-    s.optimizer = l->optimizer; s.lr = 0.02f; s.weight_decay = 0.01f; s.seed = 99; s.clip_norm = 5.0f;
+    s.optimizer = l->optimizer;
+    s.lr = 0.02f;
+    s.weight_decay = 0.01f;
+    s.seed = 99;
+    s.clip_norm = 5.0f;
     s.momentum = l->optimizer == AMP_SGD ? 0.9f : 0.0f;
     s.stochastic = (uint32_t)l->stochastic;
     return s;
@@ -192,18 +256,21 @@ static void ladder_run(t_run *t, t_blob *b, const void *arg) {
     p = two(t, d, w, n);
     sd.scale = 1024.0f;
     CHECK_OK(amp_scaler_create(&s, t->ctx, &sd));
-    group.lr = 0.3f; group.momentum = step.momentum; group.beta1 = 0.5f;
-    step.groups = &group; step.n_groups = 1;
+    group.lr = 0.3f;
+    group.momentum = step.momentum;
+    group.beta1 = 0.5f;
+    step.groups = &group;
+    step.n_groups = 1;
     for (i = 0; i < 3; i++) {
         random_grads(t, p, 64.0f);
         if (i == 1) set_grad_bits(t, p, 0, 17, set_inf(amp_param_grad(p, 0).dtype)); /* a skipped one in between */
-        CHECK_OK(amp_step(t->ctx, p, s, &step));
+        CHECK_OK(amp_step(p, s, &step));
     }
     for (i = 0; i < 2; i++) {
         random_grads(t, p, 64.0f);
-        CHECK_OK(amp_accumulate(t->ctx, p, s, 1));
+        CHECK_OK(amp_accumulate(p, s, 1));
     }
-    CHECK_OK(amp_step(t->ctx, p, s, &step));
+    CHECK_OK(amp_step(p, s, &step));
     CHECK_EQ(record(t, p).steps, 3);
     CHECK_EQ(record(t, p).skipped, 1);
     blob_of(t, b, p);
@@ -218,7 +285,8 @@ static amp_params *sizes_set(t_run *t, amp_params_desc d, const size_t *counts, 
     CHECK_OK(amp_params_create(&p, t->ctx, &d));
     for (i = 0; i < n; i++) {
         amp_param_desc e = AMP_ZERO;
-        e.count = counts[i]; e.init = some_weights(t, counts[i]);
+        e.count = counts[i];
+        e.init = some_weights(t, counts[i]);
         if (i % 3 && d.model != AMP_F32) e.grad = amp_arr(t_alloc_at(t, 2 * counts[i], 2), AMP_AUTO);
         if (i % 3 == 1 && d.model != AMP_F32) e.model = amp_arr(t_alloc_at(t, 2 * counts[i], 2), AMP_AUTO);
         CHECK_OK(amp_params_add(p, &e));
@@ -239,11 +307,12 @@ static ladder ladder_rung(int layout_i, int o) { /* moments and rounding in turn
 
 static void ladder_same(t_run *t) {
     int i, o;
-    for (i = 0; i < N_LAYOUTS; i++) for (o = 0; o < (int)AMP_OPTIMIZER_COUNT; o++) {
-        ladder l = ladder_rung(i, o);
-        t_note(t, "layout %d optimizer %d", i, o);
-        t_same_everywhere(t, ladder_run, &l);
-    }
+    for (i = 0; i < N_LAYOUTS; i++)
+        for (o = 0; o < (int)AMP_OPTIMIZER_COUNT; o++) {
+            ladder l = ladder_rung(i, o);
+            t_note(t, "layout %d optimizer %d", i, o);
+            t_same_everywhere(t, ladder_run, &l);
+        }
 }
 
 static const size_t odd_sizes[] = {1, 2, 3, 7, 8, 9, 17, 65535, 65536, 65537};
@@ -253,24 +322,27 @@ static void sizes_run(t_run *t, t_blob *b, const void *arg) {
     amp_step_desc s = ladder_desc(l);
     amp_params *p;
     int i;
-    size_t n = t_slow(t) && (l->layout != 2 || l->optimizer != AMP_ADAMW) ? 7 : 10; /* an emulated device: the large ones once */
+    size_t n = t_slow(t) && (l->layout != 2 || l->optimizer != AMP_ADAMW)
+        ? 7
+        : 10; /* an emulated device: the large ones once */
     d.moment = l->moment;
     p = sizes_set(t, d, odd_sizes, n);
     for (i = 0; i < 2; i++) {
         random_grads(t, p, 1.0f);
-        CHECK_OK(amp_step(t->ctx, p, NULL, &s));
+        CHECK_OK(amp_step(p, NULL, &s));
     }
     blob_of(t, b, p);
     amp_params_destroy(p);
 }
 static void sizes_same(t_run *t) {
     int i, o;
-    for (i = 0; i < N_LAYOUTS; i++) for (o = 0; o < (int)AMP_OPTIMIZER_COUNT; o++) {
-        ladder l = ladder_rung(i, o);
-        t_note(t, "layout %d optimizer %d", i, o);
-        t_same_everywhere(t, sizes_run, &l);
-        t_clear(t);
-    }
+    for (i = 0; i < N_LAYOUTS; i++)
+        for (o = 0; o < (int)AMP_OPTIMIZER_COUNT; o++) {
+            ladder l = ladder_rung(i, o);
+            t_note(t, "layout %d optimizer %d", i, o);
+            t_same_everywhere(t, sizes_run, &l);
+            t_clear(t);
+        }
 }
 
 /* Inf or NaN in every element of every parameter in turn, the first before any step: no array changes, and a good step in between is that
@@ -294,41 +366,53 @@ static void skip_anywhere(t_run *t) {
         p = sizes_set(t, d, counts, n);
         t->rng = rng;
         q = sizes_set(t, d, counts, n); /* the same weights */
-        sd.scale = 256.0f; sd.backoff_factor = 0.75f; sd.min_scale = 1.0f; sd.growth_interval = AMP_NONE;
+        sd.scale = 256.0f;
+        sd.backoff_factor = 0.75f;
+        sd.min_scale = 1.0f;
+        sd.growth_interval = AMP_NONE;
         CHECK_OK(amp_scaler_create(&scaler, t->ctx, &sd));
-        for (i = 0; i < n; i++) for (k = 0; k < counts[i]; k += stride) {
-            t_blob before = {NULL, 0, 0}, after = {NULL, 0, 0};
-            amp_array g = amp_param_grad(p, i);
-            float scale = amp_scaler_scale(scaler), next = scale * 0.75f;
-            amp_step_record r;
-            int nan = (int)(k + i) % 2;
-            random_grads(t, p, 16.0f);
-            set_grad_bits(t, p, i, k, (nan ? set_nan(g.dtype) : set_inf(g.dtype)) | (k % 4 < 2 ? 0u : g.dtype == AMP_F32 ? 0x80000000u : 0x8000u));
-            blob_of(t, &before, p);
-            CHECK_OK(amp_step(t->ctx, p, scaler, &s));
-            blob_of(t, &after, p);
-            skipped++;
-            t_note(t, "layout %d, parameter %d element %d", rung, (int)i, (int)k);
-            CHECK(before.bytes == after.bytes && memcmp(before.data, after.data, before.bytes) == 0);
-            free(before.data); free(after.data);
-            r = record(t, p);
-            CHECK_EQ(r.outcome, nan ? AMP_SKIPPED_NAN : AMP_SKIPPED_INF);
-            CHECK_EQ(r.first_param, i); CHECK_EQ(r.first_index, k);
-            CHECK_EQ(r.steps, steps); CHECK_EQ(r.skipped, skipped);
-            CHECK_F32(amp_scaler_scale(scaler), next < 1.0f ? 1.0f : next);
-            if (k != 0) continue; /* one good step for each parameter, in both sets */
-            random_grads(t, p, 16.0f);
-            for (j = 0; j < n; j++) {
-                amp_array a = amp_param_grad(p, j);
-                t_set(t, amp_param_grad(q, j).data, set_bits(t, a, a.count), a.count * amp_dtype_size(a.dtype));
+        for (i = 0; i < n; i++)
+            for (k = 0; k < counts[i]; k += stride) {
+                t_blob before = {NULL, 0, 0}, after = {NULL, 0, 0};
+                amp_array g = amp_param_grad(p, i);
+                float scale = amp_scaler_scale(scaler), next = scale * 0.75f;
+                amp_step_record r;
+                int nan = (int)(k + i) % 2;
+                random_grads(t, p, 16.0f);
+                set_grad_bits(t, p, i, k,
+                    (nan ? set_nan(g.dtype) : set_inf(g.dtype)) |
+                        (k % 4 < 2                   ? 0u
+                                : g.dtype == AMP_F32 ? 0x80000000u
+                                                     : 0x8000u));
+                blob_of(t, &before, p);
+                CHECK_OK(amp_step(p, scaler, &s));
+                blob_of(t, &after, p);
+                skipped++;
+                t_note(t, "layout %d, parameter %d element %d", rung, (int)i, (int)k);
+                CHECK(before.bytes == after.bytes && memcmp(before.data, after.data, before.bytes) == 0);
+                free(before.data);
+                free(after.data);
+                r = record(t, p);
+                CHECK_EQ(r.outcome, nan ? AMP_SKIPPED_NAN : AMP_SKIPPED_INF);
+                CHECK_EQ(r.first_param, i);
+                CHECK_EQ(r.first_index, k);
+                CHECK_EQ(r.steps, steps);
+                CHECK_EQ(r.skipped, skipped);
+                CHECK_F32(amp_scaler_scale(scaler), next < 1.0f ? 1.0f : next);
+                if (k != 0) continue; /* one good step for each parameter, in both sets */
+                random_grads(t, p, 16.0f);
+                for (j = 0; j < n; j++) {
+                    amp_array a = amp_param_grad(p, j);
+                    t_set(t, amp_param_grad(q, j).data, set_bits(t, a, a.count), a.count * amp_dtype_size(a.dtype));
+                }
+                sd.scale = amp_scaler_scale(scaler);
+                sd.min_scale = 0.0f;
+                CHECK_OK(amp_scaler_create(&other, t->ctx, &sd));
+                CHECK_OK(amp_step(p, scaler, &s));
+                CHECK_OK(amp_step(q, other, &s));
+                amp_scaler_destroy(other);
+                CHECK_EQ(record(t, p).steps, ++steps);
             }
-            sd.scale = amp_scaler_scale(scaler); sd.min_scale = 0.0f;
-            CHECK_OK(amp_scaler_create(&other, t->ctx, &sd));
-            CHECK_OK(amp_step(t->ctx, p, scaler, &s));
-            CHECK_OK(amp_step(t->ctx, q, other, &s));
-            amp_scaler_destroy(other);
-            CHECK_EQ(record(t, p).steps, ++steps);
-        }
         random_grads(t, p, 16.0f); /* gradients are not what is compared */
         for (j = 0; j < n; j++) {
             amp_array a = amp_param_grad(p, j);
@@ -338,7 +422,8 @@ static void skip_anywhere(t_run *t) {
         blob_of(t, &y, q);
         t_note(t, "layout %d, at the end", rung);
         CHECK(x.bytes == y.bytes && memcmp(x.data, y.data, x.bytes) == 0);
-        free(x.data); free(y.data);
+        free(x.data);
+        free(y.data);
         amp_scaler_destroy(scaler);
         amp_params_destroy(p);
         amp_params_destroy(q);
@@ -358,28 +443,41 @@ static void small_updates(t_run *t) {
         amp_params *p = NULL;
         amp_param_desc e = AMP_ZERO;
         amp_step_desc s = AMP_ZERO;
-        for (j = 0; j < n; j++) { w[j] = 1.0f; g[j] = -1.0f; }
+        for (j = 0; j < n; j++) {
+            w[j] = 1.0f;
+            g[j] = -1.0f;
+        }
         d.grad = AMP_F32;
         CHECK_OK(amp_params_create(&p, t->ctx, &d));
-        e.count = n; e.init = w;
+        e.count = n;
+        e.init = w;
         CHECK_OK(amp_params_add(p, &e));
         CHECK_OK(amp_params_commit(p));
         t_set(t, amp_param_grad(p, 0).data, g, 4 * n);
         s.lr = 1.0f / 8192.0f;
         s.stochastic = (uint32_t)stochastic;
-        for (k = 0; k < 600; k++) { s.seed = 5; CHECK_OK(amp_sgd(t->ctx, p, NULL, &s)); }
+        for (k = 0; k < 600; k++) {
+            s.seed = 5;
+            CHECK_OK(t_update(p, NULL, &s, AMP_SGD));
+        }
         got = weights(t, p, 0);
-        for (j = 0; j < n; j++) mean += (double)got[j] / (double)n;
+        for (j = 0; j < n; j++)
+            mean += (double)got[j] / (double)n;
         t_note(t, "layout %d%s", i, stochastic ? ", stochastic" : "");
-        if (i == 4) CHECK_NEAR(mean, 1.0, 1e-12);                      /* lost, all of them */
-        else if (stochastic) CHECK_NEAR(mean, 1.0 + 600.0 / 8192.0, 0.004); /* right on average: standard error below 0.001 */
-        else if (i == 5) CHECK_NEAR(mean, 1.0 + 600.0 / 8192.0, 0.001);
-        else CHECK_NEAR(mean, 1.0 + 600.0 / 8192.0, i == 3 ? 1e-6 : 1e-9); /* BF16 split: a tie moves by one ulp */
+        if (i == 4)
+            CHECK_NEAR(mean, 1.0, 1e-12); /* lost, all of them */
+        else if (stochastic)
+            CHECK_NEAR(mean, 1.0 + 600.0 / 8192.0, 0.004); /* right on average: standard error below 0.001 */
+        else if (i == 5)
+            CHECK_NEAR(mean, 1.0 + 600.0 / 8192.0, 0.001);
+        else
+            CHECK_NEAR(mean, 1.0 + 600.0 / 8192.0, i == 3 ? 1e-6 : 1e-9); /* BF16 split: a tie moves by one ulp */
         amp_params_destroy(p);
     }
 }
 
-static void bf16_moments(t_run *t) { /* a constant gradient: v goes to g^2, though one step moves it by less than half an ulp */
+static void bf16_moments(
+    t_run *t) { /* a constant gradient: v goes to g^2, though one step moves it by less than half an ulp */
     size_t n = 300, j;
     float *g = (float *)t_host(t, 4 * n);
     uint16_t *v;
@@ -389,18 +487,23 @@ static void bf16_moments(t_run *t) { /* a constant gradient: v goes to g^2, thou
     amp_param_desc e = AMP_ZERO;
     amp_step_desc s = AMP_ZERO;
     int k;
-    for (j = 0; j < n; j++) g[j] = 0.5f;
-    d.grad = AMP_F32; d.moment = AMP_BF16;
+    for (j = 0; j < n; j++)
+        g[j] = 0.5f;
+    d.grad = AMP_F32;
+    d.moment = AMP_BF16;
     CHECK_OK(amp_params_create(&p, t->ctx, &d));
     e.count = n;
     CHECK_OK(amp_params_add(p, &e));
     CHECK_OK(amp_params_commit(p));
     t_set(t, amp_param_grad(p, 0).data, g, 4 * n);
-    s.lr = 1e-4f; s.seed = 3;
-    for (k = 0; k < 1500; k++) CHECK_OK(amp_step(t->ctx, p, NULL, &s));
+    s.lr = 1e-4f;
+    s.seed = 3;
+    for (k = 0; k < 1500; k++)
+        CHECK_OK(amp_step(p, NULL, &s));
     CHECK_EQ(amp_param_moment(p, 0, 1).dtype, AMP_BF16);
     v = (uint16_t *)set_bits(t, amp_param_moment(p, 0, 1), n);
-    for (j = 0; j < n; j++) mean += (double)ref_f32(ref_decode(v[j], AMP_BF16)) / (double)n;
+    for (j = 0; j < n; j++)
+        mean += (double)ref_f32(ref_decode(v[j], AMP_BF16)) / (double)n;
     CHECK_NEAR(mean, want, 0.01 * want);
     amp_params_destroy(p);
 }
@@ -429,8 +532,11 @@ static void bytes_and_ledger(t_run *t) {
         CHECK_EQ(amp_ledger_find(t->ctx, "bytes.moments").bytes, n * l.moments);
         CHECK_EQ(amp_ledger_find(t->ctx, "bytes.accum").bytes, n * l.accum);
         CHECK_EQ(l.total, l.master + l.model + l.grad + l.moments + l.accum);
-        CHECK(amp_param_entry_get(p, 0).low == amp_param_low(p, 0).data && amp_param_entry_get(p, 0).grad == amp_param_grad(p, 0).data);
-        CHECK_EQ(amp_param_entry_get(p, 0).count, n); CHECK_EQ(amp_param_entry_get(p, 1).count, 0); CHECK_EQ(amp_param_entry_get(NULL, 0).count, 0);
+        CHECK(amp_param_entry_get(p, 0).low == amp_param_low(p, 0).data &&
+            amp_param_entry_get(p, 0).grad == amp_param_grad(p, 0).data);
+        CHECK_EQ(amp_param_entry_get(p, 0).count, n);
+        CHECK_EQ(amp_param_entry_get(p, 1).count, 0);
+        CHECK_EQ(amp_param_entry_get(NULL, 0).count, 0);
         amp_params_destroy(p);
     }
     { /* the ladder's figures, gradients of 2 bytes included */
@@ -440,9 +546,11 @@ static void bytes_and_ledger(t_run *t) {
         CHECK_EQ(amp_layout_bytes(&d).total, 12);
         d.moment = AMP_BF16;
         CHECK_EQ(amp_layout_bytes(&d).total, 8);
-        d = layout(5); d.moment = AMP_BF16;
+        d = layout(5);
+        d.moment = AMP_BF16;
         CHECK_EQ(amp_layout_bytes(&d).total, 10);
-        d.master = AMP_MASTER_KAHAN; d.model = AMP_F16;
+        d.master = AMP_MASTER_KAHAN;
+        d.model = AMP_F16;
         CHECK_EQ(amp_layout_bytes(&d).total, 0);
     }
 }
@@ -455,16 +563,19 @@ static void state_round(t_run *t) {
         amp_params_desc d = layout(i);
         amp_params *p, *q;
         amp_step_desc s = AMP_ZERO;
-        amp_state st = AMP_ZERO;
+        amp_state_desc st = AMP_ZERO;
         t_blob a = {NULL, 0, 0}, b = {NULL, 0, 0};
         const char *file = t_file("layouts");
         int k;
         d.moment = i & 1 ? AMP_BF16 : AMP_F32;
-        p = two(t, d, w, n); q = two(t, d, some_weights(t, n), n);
-        s.lr = 0.01f; s.stochastic = i == 4;
+        p = two(t, d, w, n);
+        q = two(t, d, some_weights(t, n), n);
+        s.lr = 0.01f;
+        s.stochastic = i == 4;
         random_grads(t, p, 1.0f);
-        CHECK_OK(amp_step(t->ctx, p, NULL, &s));
-        st.params = &p; st.n_params = 1;
+        CHECK_OK(amp_step(p, NULL, &s));
+        st.params = &p;
+        st.n_params = 1;
         CHECK_OK(amp_state_save(t->ctx, file, &st));
         st.params = &q;
         CHECK_OK(amp_state_load(t->ctx, file, &st));
@@ -476,14 +587,15 @@ static void state_round(t_run *t) {
                 void *bits = set_bits(t, g, g.count);
                 t_set(t, amp_param_grad(q, j).data, bits, g.count * amp_dtype_size(g.dtype));
             }
-            CHECK_OK(amp_step(t->ctx, p, NULL, &s));
-            CHECK_OK(amp_step(t->ctx, q, NULL, &s));
+            CHECK_OK(amp_step(p, NULL, &s));
+            CHECK_OK(amp_step(q, NULL, &s));
         }
         blob_of(t, &a, p);
         blob_of(t, &b, q);
         t_note(t, "layout %d", i);
         CHECK(a.bytes == b.bytes && memcmp(a.data, b.data, a.bytes) == 0);
-        free(a.data); free(b.data);
+        free(a.data);
+        free(b.data);
         amp_params_destroy(p);
         amp_params_destroy(q);
     }
@@ -504,34 +616,60 @@ static void groups_are_sets(t_run *t) { /* two groups in one set == two sets wit
     for (i = 0; i < 2; i++) {
         amp_param_desc x = AMP_ZERO;
         CHECK_OK(amp_params_create(&one[i], t->ctx, &pd));
-        x.count = n[i]; x.init = w; x.keep_f32 = (uint32_t)i; x.no_decay = (uint32_t)i;
+        x.count = n[i];
+        x.init = w;
+        x.keep_f32 = (uint32_t)i;
+        x.no_decay = (uint32_t)i;
         CHECK_OK(amp_params_add(one[i], &x));
         CHECK_OK(amp_params_commit(one[i]));
     }
     lr = (float *)t_put(t, &host_lr, 4);
-    d.lr = 0.01f; d.weight_decay = 0.1f;
-    g.lr_ptr = lr; g.beta1 = AMP_NONE; g.beta2 = 0.9f; g.eps = 1e-3f;
-    d.groups = &g; d.n_groups = 1;
+    d.lr = 0.01f;
+    d.weight_decay = 0.1f;
+    g.lr_ptr = lr;
+    g.beta1 = AMP_NONE;
+    g.beta2 = 0.9f;
+    g.eps = 1e-3f;
+    d.groups = &g;
+    d.n_groups = 1;
     for (k = 0; k < 3; k++) {
         random_grads(t, all, 1.0f);
         for (i = 0; i < 2; i++) {
             amp_array a = amp_param_grad(all, (size_t)i);
             t_set(t, amp_param_grad(one[i], 0).data, set_bits(t, a, a.count), a.count * amp_dtype_size(a.dtype));
         }
-        CHECK_OK(amp_step(t->ctx, all, NULL, &d));
-        e.lr = 0.01f; e.weight_decay = 0.1f; e.beta1 = e.beta2 = e.eps = 0.0f; e.lr_ptr = NULL;
-        CHECK_OK(amp_step(t->ctx, one[0], NULL, &e));
-        e.lr = 0.0f; e.lr_ptr = lr; e.beta1 = AMP_NONE; e.beta2 = 0.9f; e.eps = 1e-3f; e.weight_decay = 0.0f;
-        CHECK_OK(amp_step(t->ctx, one[1], NULL, &e));
+        CHECK_OK(amp_step(all, NULL, &d));
+        e.lr = 0.01f;
+        e.weight_decay = 0.1f;
+        e.beta1 = e.beta2 = e.eps = 0.0f;
+        e.lr_ptr = NULL;
+        CHECK_OK(amp_step(one[0], NULL, &e));
+        e.lr = 0.0f;
+        e.lr_ptr = lr;
+        e.beta1 = AMP_NONE;
+        e.beta2 = 0.9f;
+        e.eps = 1e-3f;
+        e.weight_decay = 0.0f;
+        CHECK_OK(amp_step(one[1], NULL, &e));
     }
-    for (i = 0; i < 2; i++) CHECK_BITS((uint32_t *)(void *)weights(t, all, (size_t)i), (uint32_t *)(void *)weights(t, one[i], 0), n[i], 4);
+    for (i = 0; i < 2; i++)
+        CHECK_BITS((uint32_t *)(void *)weights(t, all, (size_t)i), (uint32_t *)(void *)weights(t, one[i], 0), n[i], 4);
     d.n_groups = AMP_GROUPS;
-    CHECK_STATUS(amp_step(t->ctx, all, NULL, &d), AMP_ERR_INVALID_ARG, "n_groups");
-    d.n_groups = 1; g.beta2 = 1.0f;
-    CHECK_STATUS(amp_step(t->ctx, all, NULL, &d), AMP_ERR_INVALID_ARG, "groups[0].beta2");
+    CHECK_STATUS(amp_step(all, NULL, &d), AMP_ERR_INVALID_ARG, "n_groups");
+    d.n_groups = 1;
+    g.beta2 = 1.0f;
+    CHECK_STATUS(amp_step(all, NULL, &d), AMP_ERR_INVALID_ARG, "groups[0].beta2");
     d.groups = NULL;
-    CHECK_STATUS(amp_step(t->ctx, all, NULL, &d), AMP_ERR_INVALID_ARG, "groups");
-    { amp_param_desc x = AMP_ZERO; amp_params *p = NULL; CHECK_OK(amp_params_create(&p, t->ctx, NULL)); x.count = 1; x.group = AMP_GROUPS; CHECK_STATUS(amp_params_add(p, &x), AMP_ERR_INVALID_ARG, "group"); amp_params_destroy(p); }
+    CHECK_STATUS(amp_step(all, NULL, &d), AMP_ERR_INVALID_ARG, "groups");
+    {
+        amp_param_desc x = AMP_ZERO;
+        amp_params *p = NULL;
+        CHECK_OK(amp_params_create(&p, t->ctx, NULL));
+        x.count = 1;
+        x.group = AMP_GROUPS;
+        CHECK_STATUS(amp_params_add(p, &x), AMP_ERR_INVALID_ARG, "group");
+        amp_params_destroy(p);
+    }
     amp_params_destroy(all);
     amp_params_destroy(one[0]);
     amp_params_destroy(one[1]);
@@ -545,18 +683,24 @@ static void lion(t_run *t) { /* against the formula, each operation rounded to f
     amp_param_desc e = AMP_ZERO;
     amp_step_desc d = AMP_ZERO;
     volatile float b1 = 0.9f, b2 = 0.99f, lr = 0.003f; /* s390x takes float constants for doubles */
-    float one_b1 = (float)(1.0 - (double)b1), one_b2 = (float)(1.0 - (double)b2), decay = (float)(1.0 - (double)lr * 0.5), x;
+    float one_b1 = (float)(1.0 - (double)b1), one_b2 = (float)(1.0 - (double)b2),
+          decay = (float)(1.0 - (double)lr * 0.5), x;
     int k;
-    pd.model = AMP_F32; pd.moments = 1;
+    pd.model = AMP_F32;
+    pd.moments = 1;
     CHECK_OK(amp_params_create(&p, t->ctx, &pd));
-    e.count = n; e.init = w;
+    e.count = n;
+    e.init = w;
     CHECK_OK(amp_params_add(p, &e));
     CHECK_OK(amp_params_commit(p));
-    d.optimizer = AMP_LION; d.lr = 0.003f; d.weight_decay = 0.5f;
+    d.optimizer = AMP_LION;
+    d.lr = 0.003f;
+    d.weight_decay = 0.5f;
     for (k = 0; k < 4; k++) {
-        for (i = 0; i < n; i++) g[i] = i % 9 == 0 ? 0.0f : t_real(t);
+        for (i = 0; i < n; i++)
+            g[i] = i % 9 == 0 ? 0.0f : t_real(t);
         t_set(t, amp_param_grad(p, 0).data, g, 4 * n);
-        CHECK_OK(amp_step(t->ctx, p, NULL, &d));
+        CHECK_OK(amp_step(p, NULL, &d));
         for (i = 0; i < n; i++) {
             x = ref_add(ref_mul(b1, m[i]), ref_mul(one_b1, g[i]));
             w[i] = ref_sub(ref_mul(w[i], decay), x > 0.0f ? lr : x < 0.0f ? -lr : 0.0f);
@@ -567,7 +711,7 @@ static void lion(t_run *t) { /* against the formula, each operation rounded to f
         CHECK_BITS((uint32_t *)set_bits(t, amp_param_moment(p, 0, 0), n), (uint32_t *)(void *)m, n, 4);
     }
     d.optimizer = AMP_ADAM;
-    CHECK_STATUS(amp_step(t->ctx, p, NULL, &d), AMP_ERR_INVALID_ARG, "moment");
+    CHECK_STATUS(amp_step(p, NULL, &d), AMP_ERR_INVALID_ARG, "moment");
     amp_params_destroy(p);
 }
 
@@ -595,35 +739,52 @@ static void accumulate_means(t_run *t) {
     amp_step_record r;
     float acc[5], *w;
     d.lr = 1.0f;
-    set_grad(t, p, 0, 5, 16.0f); CHECK_OK(amp_accumulate(t->ctx, p, s, 0)); /* + 2 */
-    CHECK_OK(amp_scaler_update(t->ctx, s));
-    CHECK_OK(amp_scaler_set_scale(t->ctx, s, 32.0f));                      /* the scale moves inside the window */
-    set_grad(t, p, 0, 5, 16.0f); CHECK_OK(amp_accumulate(t->ctx, p, s, 0)); /* + 0.5 */
-    set_grad(t, p, 0, 5, -32.0f); CHECK_OK(amp_accumulate(t->ctx, p, s, 0)); /* - 1 */
+    set_grad(t, p, 0, 5, 16.0f);
+    CHECK_OK(amp_accumulate(p, s, 0)); /* + 2 */
+    CHECK_OK(amp_scaler_update(s));
+    CHECK_OK(amp_scaler_set_scale(s, 32.0f)); /* the scale moves inside the window */
+    set_grad(t, p, 0, 5, 16.0f);
+    CHECK_OK(amp_accumulate(p, s, 0)); /* + 0.5 */
+    set_grad(t, p, 0, 5, -32.0f);
+    CHECK_OK(amp_accumulate(p, s, 0)); /* - 1 */
     t_get(t, acc, amp_param_accum(p, 0).data, sizeof acc);
     CHECK_F32(acc[4], 1.5f);
     CHECK_EQ(record(t, p).window_good, 3);
-    CHECK_OK(amp_sgd(t->ctx, p, s, &d));
+    CHECK_OK(t_update(p, s, &d, AMP_SGD));
     w = weights(t, p, 0);
-    CHECK_F32(w[0], -0.5f);                                                /* the average of 3 */
+    CHECK_F32(w[0], -0.5f); /* the average of 3 */
     t_get(t, acc, amp_param_accum(p, 0).data, sizeof acc);
     CHECK_F32(acc[0], 0.0f);
     r = record(t, p);
-    CHECK_EQ(r.steps, 1); CHECK_EQ(r.window_good, 0);
-    CHECK_OK(amp_scaler_update(t->ctx, s));
+    CHECK_EQ(r.steps, 1);
+    CHECK_EQ(r.window_good, 0);
+    CHECK_OK(amp_scaler_update(s));
     /* the sum, and a window of one */
-    set_grad(t, p, 0, 5, 32.0f); CHECK_OK(amp_accumulate(t->ctx, p, s, 0));
-    set_grad(t, p, 0, 5, 32.0f); CHECK_OK(amp_accumulate(t->ctx, p, s, 0));
-    d.micro_batches = 1; d.optimizer = AMP_SGD;
-    CHECK_OK(amp_step(t->ctx, p, s, &d));
+    set_grad(t, p, 0, 5, 32.0f);
+    CHECK_OK(amp_accumulate(p, s, 0));
+    set_grad(t, p, 0, 5, 32.0f);
+    CHECK_OK(amp_accumulate(p, s, 0));
+    d.micro_batches = 1;
+    d.optimizer = AMP_SGD;
+    CHECK_OK(amp_step(p, s, &d));
     CHECK_F32(weights(t, p, 0)[1], -2.5f);
     d.micro_batches = 0;
-    set_grad(t, p, 0, 5, 64.0f); CHECK_OK(amp_accumulate(t->ctx, p, s, 0));
-    CHECK_OK(amp_step(t->ctx, p, s, &d));
+    set_grad(t, p, 0, 5, 64.0f);
+    CHECK_OK(amp_accumulate(p, s, 0));
+    CHECK_OK(amp_step(p, s, &d));
     CHECK_F32(weights(t, p, 0)[1], -4.5f);
-    { double norm = -1.0; float one = 3.0f; (void)one;
-      set_grad(t, p, 0, 5, 96.0f); CHECK_OK(amp_accumulate(t->ctx, p, s, 0)); CHECK_OK(amp_grad_norm(t->ctx, p, s, &norm)); CHECK_NEAR(norm, 3.0 * sqrt(5.0), 1e-12);
-      CHECK_OK(amp_clip(t->ctx, p, s, 1.0f)); CHECK_OK(amp_grad_norm(t->ctx, p, s, &norm)); CHECK_NEAR(norm, 1.0, 1e-5); }
+    {
+        double norm = -1.0;
+        float one = 3.0f;
+        (void)one;
+        set_grad(t, p, 0, 5, 96.0f);
+        CHECK_OK(amp_accumulate(p, s, 0));
+        CHECK_OK(amp_grad_norm(p, s, &norm));
+        CHECK_NEAR(norm, 3.0 * sqrt(5.0), 1e-12);
+        CHECK_OK(amp_clip(p, s, 1.0f));
+        CHECK_OK(amp_grad_norm(p, s, &norm));
+        CHECK_NEAR(norm, 1.0, 1e-5);
+    }
     amp_params_destroy(p);
     amp_scaler_destroy(s);
 }
@@ -634,36 +795,50 @@ static void accumulate_bad(t_run *t) {
     amp_step_desc d = AMP_ZERO;
     amp_step_record r;
     float *w, acc[2];
-    d.lr = 1.0f; d.optimizer = AMP_SGD;
+    d.lr = 1.0f;
+    d.optimizer = AMP_SGD;
     /* left out: the average is over the others */
-    set_grad(t, p, 0, 70000, 16.0f); CHECK_OK(amp_accumulate(t->ctx, p, s, 1));
-    set_grad_bits(t, p, 0, 69999, 0x7c00u); CHECK_OK(amp_accumulate(t->ctx, p, s, 1));
-    set_grad(t, p, 0, 70000, 48.0f); CHECK_OK(amp_accumulate(t->ctx, p, s, 1));
+    set_grad(t, p, 0, 70000, 16.0f);
+    CHECK_OK(amp_accumulate(p, s, 1));
+    set_grad_bits(t, p, 0, 69999, 0x7c00u);
+    CHECK_OK(amp_accumulate(p, s, 1));
+    set_grad(t, p, 0, 70000, 48.0f);
+    CHECK_OK(amp_accumulate(p, s, 1));
     r = record(t, p);
-    CHECK_EQ(r.window_good, 2); CHECK_EQ(r.window_bad, 1); CHECK_EQ(r.window_lost, 0);
-    CHECK_OK(amp_step(t->ctx, p, s, &d));
+    CHECK_EQ(r.window_good, 2);
+    CHECK_EQ(r.window_bad, 1);
+    CHECK_EQ(r.window_lost, 0);
+    CHECK_OK(amp_step(p, s, &d));
     CHECK_EQ(record(t, p).outcome, AMP_STEPPED);
     w = weights(t, p, 0);
-    CHECK_F32(w[0], -2.0f); CHECK_F32(w[69999], -2.0f);
+    CHECK_F32(w[0], -2.0f);
+    CHECK_F32(w[69999], -2.0f);
     CHECK_F32(amp_scaler_scale(s), 8.0f); /* the overflow was seen */
     /* the window is lost */
-    set_grad(t, p, 0, 70000, 8.0f); CHECK_OK(amp_accumulate(t->ctx, p, s, 0));
-    set_grad_bits(t, p, 0, 3, 0x7e00u); CHECK_OK(amp_accumulate(t->ctx, p, s, 0));
-    set_grad(t, p, 0, 70000, 8.0f); CHECK_OK(amp_accumulate(t->ctx, p, s, 0));
+    set_grad(t, p, 0, 70000, 8.0f);
+    CHECK_OK(amp_accumulate(p, s, 0));
+    set_grad_bits(t, p, 0, 3, 0x7e00u);
+    CHECK_OK(amp_accumulate(p, s, 0));
+    set_grad(t, p, 0, 70000, 8.0f);
+    CHECK_OK(amp_accumulate(p, s, 0));
     CHECK_EQ(record(t, p).window_lost, 1);
-    CHECK_OK(amp_step(t->ctx, p, s, &d));
+    CHECK_OK(amp_step(p, s, &d));
     r = record(t, p);
-    CHECK_EQ(r.outcome, AMP_SKIPPED_WINDOW); CHECK_EQ(r.steps, 1); CHECK_EQ(r.skipped, 1);
+    CHECK_EQ(r.outcome, AMP_SKIPPED_WINDOW);
+    CHECK_EQ(r.steps, 1);
+    CHECK_EQ(r.skipped, 1);
     CHECK_F32(weights(t, p, 0)[3], -2.0f);
     t_get(t, acc, amp_param_accum(p, 0).data, sizeof acc);
     CHECK_F32(acc[0], 0.0f);
     /* all bad: nothing to step with */
-    set_grad_bits(t, p, 0, 3, 0x7c00u); CHECK_OK(amp_accumulate(t->ctx, p, s, 1));
-    CHECK_OK(amp_step(t->ctx, p, s, &d));
+    set_grad_bits(t, p, 0, 3, 0x7c00u);
+    CHECK_OK(amp_accumulate(p, s, 1));
+    CHECK_OK(amp_step(p, s, &d));
     CHECK_EQ(record(t, p).outcome, AMP_SKIPPED_WINDOW);
     /* and the next window is clean */
-    set_grad(t, p, 0, 70000, 4.0f); CHECK_OK(amp_accumulate(t->ctx, p, s, 1));
-    CHECK_OK(amp_step(t->ctx, p, s, &d));
+    set_grad(t, p, 0, 70000, 4.0f);
+    CHECK_OK(amp_accumulate(p, s, 1));
+    CHECK_OK(amp_step(p, s, &d));
     CHECK_EQ(record(t, p).outcome, AMP_STEPPED);
     amp_params_destroy(p);
     amp_scaler_destroy(s);
@@ -673,22 +848,29 @@ static void accumulate_errors(t_run *t) {
     amp_scaler *s = NULL;
     amp_params *p = accumulating(t, 5, &s, 8.0f), *plain = set_one(t, 4, AMP_F16);
     amp_step_desc d = AMP_ZERO;
-    amp_state st = AMP_ZERO;
-    st.params = &p; st.n_params = 1;
-    CHECK_STATUS(amp_accumulate(t->ctx, plain, s, 0), AMP_ERR_INVALID_ARG, "accumulators");
-    CHECK_OK(amp_accumulate(t->ctx, p, s, 0));
+    amp_state_desc st = AMP_ZERO;
+    st.params = &p;
+    st.n_params = 1;
+    CHECK_STATUS(amp_accumulate(plain, s, 0), AMP_ERR_INVALID_ARG, "accumulators");
+    CHECK_OK(amp_accumulate(p, s, 0));
     CHECK_STATUS(amp_state_save(t->ctx, t_file("window"), &st), AMP_ERR_STAGE, "window");
-    CHECK_OK(amp_step(t->ctx, p, s, &d));
+    CHECK_OK(amp_step(p, s, &d));
     /* a scaled window holds the scale */
-    CHECK_OK(amp_window_begin(t->ctx, plain, s));
-    CHECK_STATUS(amp_window_begin(t->ctx, plain, s), AMP_ERR_STAGE, "open");
-    CHECK_STATUS(amp_scaler_set_scale(t->ctx, s, 4.0f), AMP_ERR_STAGE, "window");
-    CHECK_STATUS(amp_scaler_update(t->ctx, s), AMP_ERR_STAGE, "window");
-    CHECK_STATUS(amp_step(t->ctx, p, s, &d), AMP_ERR_STAGE, "another");
+    CHECK_OK(amp_window_begin(plain, s));
+    CHECK_STATUS(amp_window_begin(plain, s), AMP_ERR_STAGE, "open");
+    CHECK_STATUS(amp_scaler_set_scale(s, 4.0f), AMP_ERR_STAGE, "window");
+    CHECK_STATUS(amp_scaler_update(s), AMP_ERR_STAGE, "window");
+    CHECK_STATUS(amp_step(p, s, &d), AMP_ERR_STAGE, "another");
     set_grad(t, plain, 0, 4, 64.0f);
-    d.optimizer = AMP_SGD; d.lr = 1.0f; d.micro_batches = 4;
-    { float before = weights(t, plain, 0)[0]; CHECK_OK(amp_step(t->ctx, plain, s, &d)); CHECK_F32(weights(t, plain, 0)[0], before - 2.0f); } /* 64 / 8 / 4 */
-    CHECK_OK(amp_scaler_set_scale(t->ctx, s, 4.0f));
+    d.optimizer = AMP_SGD;
+    d.lr = 1.0f;
+    d.micro_batches = 4;
+    {
+        float before = weights(t, plain, 0)[0];
+        CHECK_OK(amp_step(plain, s, &d));
+        CHECK_F32(weights(t, plain, 0)[0], before - 2.0f);
+    } /* 64 / 8 / 4 */
+    CHECK_OK(amp_scaler_set_scale(s, 4.0f));
     amp_params_destroy(p);
     amp_params_destroy(plain);
     amp_scaler_destroy(s);
@@ -704,18 +886,24 @@ static void inverse_in_product(t_run *t) {
     float d[4] = {1.0f, 1.0f, 1.0f, 1.0f};
     float *out;
     int i;
-    for (i = 0; i < 4; i++) { a[i] = amp_f16_from_f32((float)(i + 1) * 512.0f).bits; b[i] = amp_f16_from_f32((float)(i - 1)).bits; }
+    for (i = 0; i < 4; i++) {
+        a[i] = amp_f16_from_f32((float)(i + 1) * 512.0f).bits;
+        b[i] = amp_f16_from_f32((float)(i - 1)).bits;
+    }
     sd.scale = 512.0f;
     CHECK_OK(amp_scaler_create(&s, t->ctx, &sd));
     out = (float *)t_put(t, d, sizeof d);
     g.m = g.n = g.k = 2;
-    g.a = amp_arr(t_put(t, a, sizeof a), AMP_F16); g.b = amp_arr(t_put(t, b, sizeof b), AMP_F16); g.d = amp_arr(out, AMP_F32);
-    g.beta = 1.0f; g.alpha_ptr = amp_scaler_inverse_ptr(s);
+    g.a = amp_arr(t_put(t, a, sizeof a), AMP_F16);
+    g.b = amp_arr(t_put(t, b, sizeof b), AMP_F16);
+    g.d = amp_arr(out, AMP_F32);
+    g.beta = 1.0f;
+    g.alpha_ptr = amp_scaler_inverse_ptr(s);
     CHECK_OK(amp_gemm(t->ctx, &g));
     t_get(t, d, out, sizeof d);
     CHECK_F32(d[0], 1.0f + 1.0f * -1.0f + 2.0f * 1.0f);
     CHECK_F32(d[3], 1.0f + 3.0f * 0.0f + 4.0f * 2.0f);
-    CHECK_OK(amp_scaler_set_scale(t->ctx, s, 1024.0f)); /* the pointer follows */
+    CHECK_OK(amp_scaler_set_scale(s, 1024.0f)); /* the pointer follows */
     CHECK_OK(amp_gemm(t->ctx, &g));
     t_get(t, d, out, sizeof d);
     CHECK_F32(d[0], 2.5f);
@@ -728,14 +916,16 @@ static void unscaled_is_checked(t_run *t) {
     amp_step_desc d = AMP_ZERO;
     float before;
     CHECK_OK(amp_scaler_create(&s, t->ctx, NULL));
-    d.optimizer = AMP_SGD; d.lr = 1.0f; d.unscaled = 1;
+    d.optimizer = AMP_SGD;
+    d.lr = 1.0f;
+    d.unscaled = 1;
     set_grad(t, p, 0, 6, 0.5f);
     before = weights(t, p, 0)[2];
-    CHECK_OK(amp_step(t->ctx, p, s, &d));
+    CHECK_OK(amp_step(p, s, &d));
     CHECK_F32(weights(t, p, 0)[2], before - 0.5f);
     set_grad_bits(t, p, 0, 5, 0x7fc00000u);
     before = weights(t, p, 0)[2];
-    CHECK_OK(amp_step(t->ctx, p, s, &d));
+    CHECK_OK(amp_step(p, s, &d));
     CHECK_F32(weights(t, p, 0)[2], before);
     CHECK_EQ(record(t, p).outcome, AMP_SKIPPED_NAN);
     CHECK_F32(amp_scaler_scale(s), 32768.0f);
@@ -743,8 +933,13 @@ static void unscaled_is_checked(t_run *t) {
     amp_scaler_destroy(s);
 }
 
-typedef struct hooks { t_run *t; int grads, totals; amp_status fail; } hooks;
-static amp_status hook_grads(amp_ctx *ctx, amp_params *p, void *user) { /* as if another rank had the same gradients: x2 */
+typedef struct hooks {
+    t_run *t;
+    int grads, totals;
+    amp_status fail;
+} hooks;
+static amp_status hook_grads(
+    amp_ctx *ctx, amp_params *p, void *user) { /* as if another rank had the same gradients: x2 */
     hooks *h = (hooks *)user;
     (void)ctx;
     set_grad(h->t, p, 0, 6, 2.0f);
@@ -771,20 +966,23 @@ static void hooks_run(t_run *t) {
     h.t = t;
     sd.scale = 4.0f;
     CHECK_OK(amp_scaler_create(&s, t->ctx, &sd));
-    d.optimizer = AMP_SGD; d.lr = 1.0f; d.reduce_grads_fn = hook_grads; d.user = &h;
+    d.optimizer = AMP_SGD;
+    d.lr = 1.0f;
+    d.reduce_grads_fn = hook_grads;
+    d.user = &h;
     set_grad(t, p, 0, 6, 1.0f);
-    CHECK_OK(amp_step(t->ctx, p, s, &d));
+    CHECK_OK(amp_step(p, s, &d));
     CHECK_EQ(h.grads, 1);
     CHECK_F32(weights(t, p, 0)[0], before - 0.5f);
     d.reduce_totals_fn = hook_totals;
     before = weights(t, p, 0)[0];
-    CHECK_OK(amp_step(t->ctx, p, s, &d));
+    CHECK_OK(amp_step(p, s, &d));
     CHECK_EQ(h.totals, 1);
     CHECK_EQ(record(t, p).outcome, AMP_SKIPPED_INF);
     CHECK_F64(record(t, p).norm, 1.0);
     CHECK_F32(weights(t, p, 0)[0], before);
     h.fail = AMP_ERR_IO;
-    CHECK(amp_step(t->ctx, p, s, &d) == AMP_ERR_IO);
+    CHECK(amp_step(p, s, &d) == AMP_ERR_IO);
     CHECK_EQ(record(t, p).skipped, 1);
     amp_params_destroy(p);
     amp_scaler_destroy(s);
@@ -793,20 +991,20 @@ static void hooks_run(t_run *t) {
 /* ---- two ranks, each with its context in its thread; sums through memory that they share ---- */
 
 #if HAVE_RANKS
-#define RANKS 2
-#define RANK_N 500u
-#define RANK_STEPS 6
+#  define RANKS      2
+#  define RANK_N     500u
+#  define RANK_STEPS 6
 typedef struct ranks {
     pthread_mutex_t lock;
-    pthread_cond_t  all_here;
-    int             here, turn, sharded;
-    float           grads[RANKS][RANK_N]; /* of all ranks */
-    amp_totals      totals[RANKS];
+    pthread_cond_t all_here;
+    int here, turn, sharded;
+    float grads[RANKS][RANK_N]; /* of all ranks */
+    amp_totals totals[RANKS];
 } ranks;
 typedef struct rank {
-    ranks          *all;
-    int             id, broken;
-    float           w[RANK_N], scale[RANK_STEPS];
+    ranks *all;
+    int id, broken;
+    float w[RANK_N], scale[RANK_STEPS];
     amp_step_record r[RANK_STEPS];
 } rank;
 
@@ -814,8 +1012,13 @@ static void rank_wait(ranks *all) { /* until every rank is here */
     int turn;
     pthread_mutex_lock(&all->lock);
     turn = all->turn;
-    if (++all->here == RANKS) { all->here = 0; all->turn++; pthread_cond_broadcast(&all->all_here); }
-    while (turn == all->turn) pthread_cond_wait(&all->all_here, &all->lock);
+    if (++all->here == RANKS) {
+        all->here = 0;
+        all->turn++;
+        pthread_cond_broadcast(&all->all_here);
+    }
+    while (turn == all->turn)
+        pthread_cond_wait(&all->all_here, &all->lock);
     pthread_mutex_unlock(&all->lock);
 }
 
@@ -827,13 +1030,15 @@ static float rank_grad(int id, int step, size_t i) {
     return g;
 }
 
-static amp_status rank_reduce_grads(amp_ctx *ctx, amp_params *p, void *user) { /* an all-reduce: the sum, in the order of ranks */
+static amp_status rank_reduce_grads(
+    amp_ctx *ctx, amp_params *p, void *user) { /* an all-reduce: the sum, in the order of ranks */
     rank *me = (rank *)user;
     float sum[RANK_N];
     size_t i;
     if (amp_copy(ctx, me->all->grads[me->id], amp_param_grad(p, 0).data, sizeof sum) != AMP_OK) return AMP_ERR_IO;
     rank_wait(me->all);
-    for (i = 0; i < RANK_N; i++) sum[i] = me->all->grads[0][i] + me->all->grads[1][i];
+    for (i = 0; i < RANK_N; i++)
+        sum[i] = me->all->grads[0][i] + me->all->grads[1][i];
     rank_wait(me->all);
     return amp_copy(ctx, amp_param_grad(p, 0).data, sum, sizeof sum);
 }
@@ -843,9 +1048,13 @@ static amp_status rank_reduce_totals(amp_ctx *ctx, amp_totals *totals, void *use
     if (amp_copy(ctx, &t, totals, sizeof t) != AMP_OK) return AMP_ERR_IO;
     me->all->totals[me->id] = t;
     rank_wait(me->all);
-    t = me->all->totals[0]; u = me->all->totals[1];
+    t = me->all->totals[0];
+    u = me->all->totals[1];
     rank_wait(me->all);
-    t.sum += u.sum; t.nan += u.nan; t.inf += u.inf; t.overflow += u.overflow;
+    t.sum += u.sum;
+    t.nan += u.nan;
+    t.inf += u.inf;
+    t.overflow += u.overflow;
     return amp_copy(ctx, totals, &t, sizeof t);
 }
 
@@ -861,31 +1070,39 @@ static void rank_train(rank *me, int sharded, size_t first, size_t n) {
     float g[RANK_N];
     size_t i;
     int step;
-    pd.grad = AMP_F32; sd.scale = 64.0f;
+    pd.grad = AMP_F32;
+    sd.scale = 64.0f;
     e.count = n;
-    me->broken = t_create_cpu(&ctx, AMP_SIMD_AUTO, 1) != AMP_OK || amp_params_create(&p, ctx, &pd) != AMP_OK || amp_params_add(p, &e) != AMP_OK ||
-                 amp_params_commit(p) != AMP_OK || amp_scaler_create(&s, ctx, &sd) != AMP_OK;
-    d.lr = 0.01f; d.clip_norm = 3.0f;
+    me->broken = t_create_cpu(&ctx, AMP_SIMD_AUTO, 1) != AMP_OK || amp_params_create(&p, ctx, &pd) != AMP_OK ||
+        amp_params_add(p, &e) != AMP_OK || amp_params_commit(p) != AMP_OK || amp_scaler_create(&s, ctx, &sd) != AMP_OK;
+    d.lr = 0.01f;
+    d.clip_norm = 3.0f;
     if (!sharded) d.micro_batches = RANKS; /* the average */
     d.user = me;
-    if (me->all && sharded) d.reduce_totals_fn = rank_reduce_totals;
-    else if (me->all) d.reduce_grads_fn = rank_reduce_grads;
+    if (me->all && sharded)
+        d.reduce_totals_fn = rank_reduce_totals;
+    else if (me->all)
+        d.reduce_grads_fn = rank_reduce_grads;
     for (step = 0; step < RANK_STEPS && !me->broken; step++) {
         for (i = 0; i < n; i++) {
             int owner = first + i < RANK_N / 2 ? 0 : 1;
-            g[i] = sharded ? rank_grad(owner, step, first + i) : me->all ? rank_grad(me->id, step, i) : rank_grad(0, step, i) + rank_grad(1, step, i);
+            g[i] = sharded ? rank_grad(owner, step, first + i)
+                : me->all  ? rank_grad(me->id, step, i)
+                           : rank_grad(0, step, i) + rank_grad(1, step, i);
         }
-        me->broken |= amp_copy(ctx, amp_param_grad(p, 0).data, g, 4 * n) != AMP_OK || amp_step(ctx, p, s, &d) != AMP_OK || amp_step_poll(ctx, p, &me->r[step]) != AMP_OK;
+        me->broken |= amp_copy(ctx, amp_param_grad(p, 0).data, g, 4 * n) != AMP_OK || amp_step(p, s, &d) != AMP_OK ||
+            amp_step_poll(p, &me->r[step]) != AMP_OK;
         me->scale[step] = amp_scaler_scale(s);
     }
-    me->broken |= amp_param_read(ctx, p, 0, me->w) != AMP_OK;
+    me->broken |= amp_param_read(p, 0, me->w) != AMP_OK;
     amp_scaler_destroy(s);
     amp_params_destroy(p);
     amp_ctx_destroy(ctx);
 }
 static void *rank_main(void *arg) {
     rank *me = (rank *)arg;
-    rank_train(me, me->all->sharded, me->all->sharded && me->id ? RANK_N / 2 : 0, me->all->sharded ? RANK_N / 2 : RANK_N);
+    rank_train(
+        me, me->all->sharded, me->all->sharded && me->id ? RANK_N / 2 : 0, me->all->sharded ? RANK_N / 2 : RANK_N);
     return NULL;
 }
 
@@ -895,13 +1112,19 @@ static void ranks_agree(t_run *t) { /* with each other, and with one rank that h
     pthread_t thread;
     int sharded, step;
     for (sharded = 0; sharded < 2; sharded++) {
-        static const amp_outcome outcome[RANK_STEPS] = {AMP_STEPPED, AMP_STEPPED, AMP_SKIPPED_INF, AMP_STEPPED, AMP_SKIPPED_NAN, AMP_STEPPED};
+        static const amp_outcome outcome[RANK_STEPS] = {
+            AMP_STEPPED, AMP_STEPPED, AMP_SKIPPED_INF, AMP_STEPPED, AMP_SKIPPED_NAN, AMP_STEPPED};
         int r;
-        memset(&all, 0, sizeof all); memset(rank_of, 0, sizeof rank_of); memset(&one, 0, sizeof one);
+        memset(&all, 0, sizeof all);
+        memset(rank_of, 0, sizeof rank_of);
+        memset(&one, 0, sizeof one);
         pthread_mutex_init(&all.lock, NULL);
         pthread_cond_init(&all.all_here, NULL);
         all.sharded = sharded;
-        for (r = 0; r < RANKS; r++) { rank_of[r].all = &all; rank_of[r].id = r; }
+        for (r = 0; r < RANKS; r++) {
+            rank_of[r].all = &all;
+            rank_of[r].id = r;
+        }
         if (!CHECK(pthread_create(&thread, NULL, rank_main, &rank_of[1]) == 0)) return;
         rank_main(&rank_of[0]);
         pthread_join(thread, NULL);
@@ -909,20 +1132,24 @@ static void ranks_agree(t_run *t) { /* with each other, and with one rank that h
         pthread_mutex_destroy(&all.lock);
         rank_train(&one, sharded, 0, RANK_N);
         CHECK(!one.broken && !rank_of[0].broken && !rank_of[1].broken);
-        for (step = 0; step < RANK_STEPS; step++) for (r = 0; r < RANKS; r++) {
-            t_note(t, "sharded %d, step %d, rank %d", sharded, step, r);
-            CHECK_EQ(rank_of[r].r[step].outcome, outcome[step]); /* one rank's overflow is everybody's */
-            CHECK_EQ(rank_of[r].r[step].steps, one.r[step].steps);
-            CHECK_F32(rank_of[r].scale[step], one.scale[step]);
-            if (outcome[step] != AMP_STEPPED) continue;
-            CHECK_F64(rank_of[r].r[step].norm, rank_of[0].r[step].norm);
-            CHECK_F32(rank_of[r].r[step].clip, rank_of[0].r[step].clip);
-            CHECK(rank_of[r].r[step].clip < 1.0f);
-            CHECK_NEAR(rank_of[r].r[step].norm, one.r[step].norm, 1e-12 * one.r[step].norm); /* shards are added in another order */
-        }
+        for (step = 0; step < RANK_STEPS; step++)
+            for (r = 0; r < RANKS; r++) {
+                t_note(t, "sharded %d, step %d, rank %d", sharded, step, r);
+                CHECK_EQ(rank_of[r].r[step].outcome, outcome[step]); /* one rank's overflow is everybody's */
+                CHECK_EQ(rank_of[r].r[step].steps, one.r[step].steps);
+                CHECK_F32(rank_of[r].scale[step], one.scale[step]);
+                if (outcome[step] != AMP_STEPPED) continue;
+                CHECK_F64(rank_of[r].r[step].norm, rank_of[0].r[step].norm);
+                CHECK_F32(rank_of[r].r[step].clip, rank_of[0].r[step].clip);
+                CHECK(rank_of[r].r[step].clip < 1.0f);
+                CHECK_NEAR(rank_of[r].r[step].norm, one.r[step].norm,
+                    1e-12 * one.r[step].norm); /* shards are added in another order */
+            }
         for (r = 0; r < RANKS; r++) {
-            if (sharded) CHECK_BITS(rank_of[r].w, one.w + (r ? RANK_N / 2 : 0), RANK_N / 2, 4);
-            else CHECK_BITS(rank_of[r].w, one.w, RANK_N, 4);
+            if (sharded)
+                CHECK_BITS(rank_of[r].w, one.w + (r ? RANK_N / 2 : 0), RANK_N / 2, 4);
+            else
+                CHECK_BITS(rank_of[r].w, one.w, RANK_N, 4);
         }
     }
 }
@@ -930,25 +1157,13 @@ static void ranks_agree(t_run *t) { /* with each other, and with one rank that h
 static void ranks_agree(t_run *t) { t_skip(t, "no threads in this build"); }
 #endif
 
-const t_test t_suite_layouts[] = {
-    {"layouts.split_bits", split_bits, T_HOST},
-    {"layouts.split_is_master", split_is_master, T_ALL},
-    {"layouts.split_refuses", split_refuses, T_ALL},
-    {"layouts.ladder_same", ladder_same, T_ALL},
-    {"layouts.sizes_same", sizes_same, T_ALL},
-    {"layouts.skip_anywhere", skip_anywhere, T_ALL},
-    {"layouts.small_updates", small_updates, T_ALL},
-    {"layouts.bf16_moments", bf16_moments, T_CPU},
-    {"layouts.bytes_and_ledger", bytes_and_ledger, T_ALL},
-    {"layouts.state", state_round, T_ALL},
-    {"layouts.groups", groups_are_sets, T_ALL},
-    {"layouts.lion", lion, T_ALL},
-    {"layouts.accumulate_means", accumulate_means, T_ALL},
-    {"layouts.accumulate_bad", accumulate_bad, T_ALL},
-    {"layouts.accumulate_errors", accumulate_errors, T_ALL},
-    {"layouts.inverse_in_product", inverse_in_product, T_ALL},
-    {"layouts.unscaled", unscaled_is_checked, T_ALL},
-    {"layouts.hooks", hooks_run, T_ALL},
-    {"layouts.ranks", ranks_agree, T_HOST},
-    {NULL, NULL, 0}
-};
+const t_test t_suite_layouts[] = {{"layouts.split_bits", split_bits, T_HOST},
+    {"layouts.split_is_master", split_is_master, T_ALL}, {"layouts.split_refuses", split_refuses, T_ALL},
+    {"layouts.ladder_same", ladder_same, T_ALL}, {"layouts.sizes_same", sizes_same, T_ALL},
+    {"layouts.skip_anywhere", skip_anywhere, T_ALL}, {"layouts.small_updates", small_updates, T_ALL},
+    {"layouts.bf16_moments", bf16_moments, T_CPU}, {"layouts.bytes_and_ledger", bytes_and_ledger, T_ALL},
+    {"layouts.state", state_round, T_ALL}, {"layouts.groups", groups_are_sets, T_ALL}, {"layouts.lion", lion, T_ALL},
+    {"layouts.accumulate_means", accumulate_means, T_ALL}, {"layouts.accumulate_bad", accumulate_bad, T_ALL},
+    {"layouts.accumulate_errors", accumulate_errors, T_ALL}, {"layouts.inverse_in_product", inverse_in_product, T_ALL},
+    {"layouts.unscaled", unscaled_is_checked, T_ALL}, {"layouts.hooks", hooks_run, T_ALL},
+    {"layouts.ranks", ranks_agree, T_HOST}, {NULL, NULL, 0}};

@@ -5,9 +5,13 @@
 #  include "hostcuda/hostcuda_ctl.h"
 #endif
 
-static amp_gemm_desc product(t_run *t, size_t m, size_t n, size_t k, amp_dtype ab, amp_dtype d) { /* X W^T, zeroed operands */
+static amp_gemm_desc product(
+    t_run *t, size_t m, size_t n, size_t k, amp_dtype ab, amp_dtype d) { /* X W^T, zeroed operands */
     amp_gemm_desc g = AMP_ZERO;
-    g.m = m; g.n = n; g.k = k; g.trans_b = 1;
+    g.m = m;
+    g.n = n;
+    g.k = k;
+    g.trans_b = 1;
     g.a = amp_arr(t_put(t, t_host(t, m * k * 4), m * k * amp_dtype_size(ab)), ab);
     g.b = amp_arr(t_put(t, t_host(t, n * k * 4), n * k * amp_dtype_size(ab)), ab);
     g.d = amp_arr(t_put(t, t_host(t, m * n * 4), m * n * amp_dtype_size(d)), d);
@@ -15,32 +19,40 @@ static amp_gemm_desc product(t_run *t, size_t m, size_t n, size_t k, amp_dtype a
 }
 
 /* What each product does on a device of sm_90: words of its explanation, separated by |; a leading ! forbids one. */
-typedef struct path { amp_dtype ab, d; amp_act act; char bias, aux, dbias; uint32_t flags; const char *words; } path;
-static const path paths[] = { /* bias, aux, dbias: s as d, f FP32, - none */
-    {AMP_F16,    AMP_F16,    AMP_ACT_NONE,  '-', '-', '-', 0, "cuBLASLt|!with|!then"},
-    {AMP_F16,    AMP_F32,    AMP_ACT_NONE,  '-', '-', '-', 0, "cuBLASLt|!then"},
-    {AMP_BF16,   AMP_BF16,   AMP_ACT_NONE,  's', '-', '-', 0, "cuBLASLt|with the bias|!then|!rounded"},
-    {AMP_F16,    AMP_F16,    AMP_ACT_NONE,  'f', '-', '-', 0, "cuBLASLt|with the bias|bias rounded|!then"},
-    {AMP_F16,    AMP_F32,    AMP_ACT_NONE,  'f', '-', '-', 0, "cuBLASLt|with the bias|!rounded|!then"},
-    {AMP_F16,    AMP_F16,    AMP_RELU,      's', '-', '-', 0, "cuBLASLt|with the bias|then the epilogue"},
-    {AMP_F16,    AMP_F16,    AMP_GELU,      's', 's', '-', 0, "cuBLASLt|with GELU|!then"},
-    {AMP_F16,    AMP_F16,    AMP_GELU,      'f', 's', '-', 0, "cuBLASLt|with GELU|bias rounded|!then"},
-    {AMP_F16,    AMP_F16,    AMP_GELU,      's', 'f', '-', 0, "plain kernel|aux"},
-    {AMP_F16,    AMP_F32,    AMP_GELU,      'f', '-', '-', 0, "cuBLASLt|with the bias|then the epilogue"},
-    {AMP_F16,    AMP_F16,    AMP_GELU_GRAD, '-', 's', '-', 0, "cuBLASLt|GELU's derivative|!then"},
-    {AMP_F16,    AMP_F16,    AMP_GELU_GRAD, '-', 's', 's', 0, "cuBLASLt|GELU's derivative and bias gradient|!then"},
-    {AMP_BF16,   AMP_BF16,   AMP_GELU_GRAD, '-', 's', 'f', 0, "cuBLASLt|GELU's derivative|!and bias|then the bias gradient"},
-    {AMP_BF16,   AMP_BF16,   AMP_GELU_GRAD, '-', 'f', '-', 0, "cuBLASLt|then the epilogue|!derivative"},
-    {AMP_BF16,   AMP_BF16,   AMP_RELU_GRAD, '-', 's', 's', 0, "cuBLASLt|then the epilogue|then the bias gradient"},
-    {AMP_F32,    AMP_F32,    AMP_ACT_NONE,  '-', '-', '-', 0, "cuBLASLt|!TF32"},
-    {AMP_F32,    AMP_F32,    AMP_ACT_NONE,  '-', '-', '-', AMP_GEMM_TF32, "cuBLASLt|TF32"},
-    {AMP_F16,    AMP_F16,    AMP_ACT_NONE,  '-', '-', '-', AMP_GEMM_F16_SUM, "cuBLASLt|sums in F16"},
-    {AMP_F16,    AMP_F32,    AMP_ACT_NONE,  '-', '-', '-', AMP_GEMM_F16_SUM, "cuBLASLt|!F16 sums"},
-    {AMP_F16,    AMP_BF16,   AMP_ACT_NONE,  '-', '-', '-', 0, "plain kernel|dtypes"},
-    {AMP_F8E4M3, AMP_BF16,   AMP_ACT_NONE,  's', '-', '-', 0, "cuBLASLt|with the bias|!rounded"},
-    {AMP_F8E4M3, AMP_F8E4M3, AMP_ACT_NONE,  '-', '-', '-', 0, "cuBLASLt"},
-    {AMP_F8E4M3, AMP_F16,    AMP_RELU,      '-', '-', '-', 0, "cuBLASLt|then the epilogue"},
-    {AMP_F8E5M2, AMP_F16,    AMP_ACT_NONE,  '-', '-', '-', AMP_GEMM_EMULATE, "plain kernel|both f8e5m2"},
+typedef struct path {
+    amp_dtype ab, d;
+    amp_act act;
+    char bias, aux, dbias;
+    uint32_t flags;
+    const char *words;
+} path;
+static const path paths[] = {
+    /* bias, aux, dbias: s as d, f FP32, - none */
+    {AMP_F16, AMP_F16, AMP_ACT_NONE, '-', '-', '-', 0, "cuBLASLt|!with|!then"},
+    {AMP_F16, AMP_F32, AMP_ACT_NONE, '-', '-', '-', 0, "cuBLASLt|!then"},
+    {AMP_BF16, AMP_BF16, AMP_ACT_NONE, 's', '-', '-', 0, "cuBLASLt|with the bias|!then|!rounded"},
+    {AMP_F16, AMP_F16, AMP_ACT_NONE, 'f', '-', '-', 0, "cuBLASLt|with the bias|bias rounded|!then"},
+    {AMP_F16, AMP_F32, AMP_ACT_NONE, 'f', '-', '-', 0, "cuBLASLt|with the bias|!rounded|!then"},
+    {AMP_F16, AMP_F16, AMP_RELU, 's', '-', '-', 0, "cuBLASLt|with the bias|then the epilogue"},
+    {AMP_F16, AMP_F16, AMP_GELU, 's', 's', '-', 0, "cuBLASLt|with GELU|!then"},
+    {AMP_F16, AMP_F16, AMP_GELU, 'f', 's', '-', 0, "cuBLASLt|with GELU|bias rounded|!then"},
+    {AMP_F16, AMP_F16, AMP_GELU, 's', 'f', '-', 0, "plain kernel|aux"},
+    {AMP_F16, AMP_F32, AMP_GELU, 'f', '-', '-', 0, "cuBLASLt|with the bias|then the epilogue"},
+    {AMP_F16, AMP_F16, AMP_GELU_GRAD, '-', 's', '-', 0, "cuBLASLt|GELU's derivative|!then"},
+    {AMP_F16, AMP_F16, AMP_GELU_GRAD, '-', 's', 's', 0, "cuBLASLt|GELU's derivative and bias gradient|!then"},
+    {AMP_BF16, AMP_BF16, AMP_GELU_GRAD, '-', 's', 'f', 0,
+        "cuBLASLt|GELU's derivative|!and bias|then the bias gradient"},
+    {AMP_BF16, AMP_BF16, AMP_GELU_GRAD, '-', 'f', '-', 0, "cuBLASLt|then the epilogue|!derivative"},
+    {AMP_BF16, AMP_BF16, AMP_RELU_GRAD, '-', 's', 's', 0, "cuBLASLt|then the epilogue|then the bias gradient"},
+    {AMP_F32, AMP_F32, AMP_ACT_NONE, '-', '-', '-', 0, "cuBLASLt|!TF32"},
+    {AMP_F32, AMP_F32, AMP_ACT_NONE, '-', '-', '-', AMP_GEMM_TF32, "cuBLASLt|TF32"},
+    {AMP_F16, AMP_F16, AMP_ACT_NONE, '-', '-', '-', AMP_GEMM_F16_SUM, "cuBLASLt|sums in F16"},
+    {AMP_F16, AMP_F32, AMP_ACT_NONE, '-', '-', '-', AMP_GEMM_F16_SUM, "cuBLASLt|!F16 sums"},
+    {AMP_F16, AMP_BF16, AMP_ACT_NONE, '-', '-', '-', 0, "plain kernel|dtypes"},
+    {AMP_F8E4M3, AMP_BF16, AMP_ACT_NONE, 's', '-', '-', 0, "cuBLASLt|with the bias|!rounded"},
+    {AMP_F8E4M3, AMP_F8E4M3, AMP_ACT_NONE, '-', '-', '-', 0, "cuBLASLt"},
+    {AMP_F8E4M3, AMP_F16, AMP_RELU, '-', '-', '-', 0, "cuBLASLt|then the epilogue"},
+    {AMP_F8E5M2, AMP_F16, AMP_ACT_NONE, '-', '-', '-', AMP_GEMM_EMULATE, "plain kernel|both f8e5m2"},
 };
 
 static int has_words(const char *text, const char *words) {
@@ -67,14 +79,19 @@ static void explained(t_run *t) {
         const path *p = &paths[i];
         amp_gemm_desc g = product(t, m, n, k, p->ab, p->d);
         unsigned char *before = (unsigned char *)t_host(t, m * n * 4), *after = (unsigned char *)t_host(t, m * n * 4);
-        g.act = p->act; g.flags = p->flags;
-        g.bias = like(t, p->bias, p->d, n); g.aux = like(t, p->aux, p->d, m * n); g.dbias = like(t, p->dbias, p->d, n);
+        g.act = p->act;
+        g.flags = p->flags;
+        g.bias = like(t, p->bias, p->d, n);
+        g.aux = like(t, p->aux, p->d, m * n);
+        g.dbias = like(t, p->dbias, p->d, n);
         t_get(t, before, g.d.data, m * n * amp_dtype_size(p->d));
-        t_note(t, "%s -> %s, act %d, bias %c, aux %c, dbias %c, flags %u", amp_dtype_name(p->ab), amp_dtype_name(p->d), (int)p->act, p->bias, p->aux, p->dbias, (unsigned)p->flags);
-        if (!CHECK_OK(amp_gemm_explain(t->ctx, &g, text, sizeof text))) continue;
+        t_note(t, "%s -> %s, act %d, bias %c, aux %c, dbias %c, flags %u", amp_dtype_name(p->ab), amp_dtype_name(p->d),
+            (int)p->act, p->bias, p->aux, p->dbias, (unsigned)p->flags);
+        if (!CHECK_OK(amp_gemm_explain(t->ctx, text, sizeof text, &g))) continue;
         CHECK(strstr(text, "amp_gemm: [32,64] x [64,48]") != NULL);
 #ifdef AMP_HOSTCUDA /* an sm_90 whose refusals are known; a GPU may know more or less */
-        if (t->place->kind == T_KIND_CUDA) t_check(t, has_words(text, p->words), __FILE__, __LINE__, "\"%s\" should say %s", text, p->words);
+        if (t->place->kind == T_KIND_CUDA)
+            t_check(t, has_words(text, p->words), __FILE__, __LINE__, "\"%s\" should say %s", text, p->words);
 #endif
         if (t->place->kind == T_KIND_CPU) CHECK(has_words(text, "CPU kernels"));
         t_get(t, after, g.d.data, m * n * amp_dtype_size(p->d));
@@ -83,13 +100,13 @@ static void explained(t_run *t) {
     }
     {
         amp_gemm_desc g = product(t, m, n, k, AMP_F32, AMP_F32);
-        CHECK_STATUS(amp_gemm_explain(t->ctx, &g, NULL, 9), AMP_ERR_INVALID_ARG, "amp_gemm_explain text");
-        CHECK_STATUS(amp_gemm_explain(t->ctx, &g, text, 0), AMP_ERR_INVALID_ARG, "amp_gemm_explain bytes");
-        CHECK_STATUS(amp_gemm_explain(t->ctx, NULL, text, 9), AMP_ERR_INVALID_ARG, "amp_gemm_explain desc");
-        CHECK_OK(amp_gemm_explain(t->ctx, &g, text, 9));
+        CHECK_STATUS(amp_gemm_explain(t->ctx, NULL, 9, &g), AMP_ERR_INVALID_ARG, "amp_gemm_explain text");
+        CHECK_STATUS(amp_gemm_explain(t->ctx, text, 0, &g), AMP_ERR_INVALID_ARG, "amp_gemm_explain bytes");
+        CHECK_STATUS(amp_gemm_explain(t->ctx, text, 9, NULL), AMP_ERR_INVALID_ARG, "amp_gemm_explain desc");
+        CHECK_OK(amp_gemm_explain(t->ctx, text, 9, &g));
         CHECK(strlen(text) == 8);
         g.m = 0;
-        CHECK_OK(amp_gemm_explain(t->ctx, &g, text, sizeof text));
+        CHECK_OK(amp_gemm_explain(t->ctx, text, sizeof text, &g));
         CHECK(strcmp(text, "nothing to do") == 0);
     }
 }
@@ -108,16 +125,20 @@ static void devices(t_run *t) {
         if (!CHECK_OK(t_create(t->place, &t->ctx, NULL, NULL))) break;
         t_note(t, "sm_%d%d", arch[i][0], arch[i][1]);
         g = product(t, 32, 32, 32, AMP_BF16, AMP_BF16);
-        CHECK_OK(amp_gemm_explain(t->ctx, &g, text, sizeof text));
+        CHECK_OK(amp_gemm_explain(t->ctx, text, sizeof text, &g));
         CHECK(has_words(text, i == 0 ? "plain kernel|sm_80" : "cuBLASLt"));
         g = product(t, 32, 32, 32, AMP_F8E4M3, AMP_BF16);
         st = amp_gemm(t->ctx, &g);
-        if (i < 2) CHECK(st == AMP_ERR_UNSUPPORTED && strstr(amp_last_error(t->ctx), "sm_89") != NULL);
-        else CHECK_OK(st);
+        if (i < 2)
+            CHECK(st == AMP_ERR_UNSUPPORTED && strstr(amp_last_error(t->ctx), "sm_89") != NULL);
+        else
+            CHECK_OK(st);
         g.trans_b = 0;
         st = amp_gemm(t->ctx, &g);
-        if (i < 3) CHECK_EQ(st, AMP_ERR_UNSUPPORTED);
-        else CHECK_OK(st);
+        if (i < 3)
+            CHECK_EQ(st, AMP_ERR_UNSUPPORTED);
+        else
+            CHECK_OK(st);
         t_clear(t);
         amp_ctx_destroy(t->ctx);
     }
@@ -131,7 +152,10 @@ static void f8_refused(t_run *t) {
     static const char *const words[] = {"trans_a", "trans_b", "16", "both f8e5m2", "beta", "16 bytes", "f8e4m3"};
     size_t i;
     for (i = 0; i < sizeof words / sizeof words[0]; i++) {
-        amp_gemm_desc g = product(t, 32, 32, 32, i == 3 ? AMP_F8E5M2 : AMP_F8E4M3, i == 4 ? AMP_F8E4M3 : i == 6 ? AMP_F8E5M2 : AMP_F16);
+        amp_gemm_desc g = product(t, 32, 32, 32, i == 3 ? AMP_F8E5M2 : AMP_F8E4M3,
+            i == 4       ? AMP_F8E4M3
+                : i == 6 ? AMP_F8E5M2
+                         : AMP_F16);
         amp_status st;
         if (i == 0) g.trans_a = 1;
         if (i == 1) g.trans_b = 0;
@@ -140,8 +164,11 @@ static void f8_refused(t_run *t) {
         if (i == 5) g.a = amp_arr(t_put_at(t, t_host(t, 32 * 32), 32 * 32, 8), AMP_F8E4M3);
         st = amp_gemm(t->ctx, &g);
         t_note(t, "case %d", (int)i);
-        if (t->place->kind == T_KIND_CPU) CHECK_OK(st);
-        else CHECK(st == AMP_ERR_UNSUPPORTED && strstr(amp_last_error(t->ctx), words[i]) != NULL && strstr(amp_last_error(t->ctx), "AMP_GEMM_EMULATE") != NULL);
+        if (t->place->kind == T_KIND_CPU)
+            CHECK_OK(st);
+        else
+            CHECK(st == AMP_ERR_UNSUPPORTED && strstr(amp_last_error(t->ctx), words[i]) != NULL &&
+                strstr(amp_last_error(t->ctx), "AMP_GEMM_EMULATE") != NULL);
         g.flags = AMP_GEMM_EMULATE;
         CHECK_OK(amp_gemm(t->ctx, &g));
         t_clear(t);
@@ -154,18 +181,46 @@ static void errors(t_run *t) {
     amp_gemm_desc good = product(t, 4, 4, 4, AMP_F32, AMP_F32), d;
     good.aux = amp_arr(p, AMP_F32);
     CHECK_OK(amp_gemm(t->ctx, &good));
-    d = good; d.flags = 128; CHECK_STATUS(amp_gemm(t->ctx, &d), AMP_ERR_INVALID_ARG, "amp_gemm desc.flags");
-    d = good; d.scale_a = (const float *)p; CHECK_STATUS(amp_gemm(t->ctx, &d), AMP_ERR_INVALID_ARG, "amp_gemm desc.scale_a FP8");
-    d = good; d.scale_b = (const float *)p; CHECK_STATUS(amp_gemm(t->ctx, &d), AMP_ERR_INVALID_ARG, "amp_gemm desc.scale_b FP8");
-    d = good; d.scale_d = (const float *)p; CHECK_STATUS(amp_gemm(t->ctx, &d), AMP_ERR_INVALID_ARG, "amp_gemm desc.scale_d FP8");
-    d = good; d.amax_d = (float *)q; CHECK_STATUS(amp_gemm(t->ctx, &d), AMP_ERR_INVALID_ARG, "amp_gemm amax_d FP8");
-    d = good; d.act = AMP_GELU_GRAD; d.bias = amp_arr(q, AMP_F32); CHECK_STATUS(amp_gemm(t->ctx, &d), AMP_ERR_INVALID_ARG, "amp_gemm desc.bias");
-    d = good; d.act = AMP_RELU_GRAD; d.aux.data = NULL; CHECK_STATUS(amp_gemm(t->ctx, &d), AMP_ERR_INVALID_ARG, "amp_gemm desc.aux");
-    d = good; d.dbias = amp_arr(q, AMP_F32); d.batch = 2; d.stride_a = d.stride_b = AMP_BROADCAST; CHECK(amp_gemm(t->ctx, &d) == AMP_ERR_INVALID_ARG);
-    d = good; d.dbias = amp_arrn(q, AMP_F32, 3); CHECK_STATUS(amp_gemm(t->ctx, &d), AMP_ERR_INVALID_ARG, "amp_gemm desc.dbias count 3");
-    d = good; d.dbias = amp_arr(d.d.data, AMP_F32); CHECK_STATUS(amp_gemm(t->ctx, &d), AMP_ERR_INVALID_ARG, "amp_gemm desc.dbias overlap");
+    d = good;
+    d.flags = 128;
+    CHECK_STATUS(amp_gemm(t->ctx, &d), AMP_ERR_INVALID_ARG, "amp_gemm desc.flags");
+    d = good;
+    d.scale_a = (const float *)p;
+    CHECK_STATUS(amp_gemm(t->ctx, &d), AMP_ERR_INVALID_ARG, "amp_gemm desc.scale_a FP8");
+    d = good;
+    d.scale_b = (const float *)p;
+    CHECK_STATUS(amp_gemm(t->ctx, &d), AMP_ERR_INVALID_ARG, "amp_gemm desc.scale_b FP8");
+    d = good;
+    d.scale_d = (const float *)p;
+    CHECK_STATUS(amp_gemm(t->ctx, &d), AMP_ERR_INVALID_ARG, "amp_gemm desc.scale_d FP8");
+    d = good;
+    d.amax_d = (float *)q;
+    CHECK_STATUS(amp_gemm(t->ctx, &d), AMP_ERR_INVALID_ARG, "amp_gemm amax_d FP8");
+    d = good;
+    d.act = AMP_GELU_GRAD;
+    d.bias = amp_arr(q, AMP_F32);
+    CHECK_STATUS(amp_gemm(t->ctx, &d), AMP_ERR_INVALID_ARG, "amp_gemm desc.bias");
+    d = good;
+    d.act = AMP_RELU_GRAD;
+    d.aux.data = NULL;
+    CHECK_STATUS(amp_gemm(t->ctx, &d), AMP_ERR_INVALID_ARG, "amp_gemm desc.aux");
+    d = good;
+    d.dbias = amp_arr(q, AMP_F32);
+    d.batch = 2;
+    d.stride_a = d.stride_b = AMP_BROADCAST;
+    CHECK(amp_gemm(t->ctx, &d) == AMP_ERR_INVALID_ARG);
+    d = good;
+    d.dbias = amp_arrn(q, AMP_F32, 3);
+    CHECK_STATUS(amp_gemm(t->ctx, &d), AMP_ERR_INVALID_ARG, "amp_gemm desc.dbias count 3");
+    d = good;
+    d.dbias = amp_arr(d.d.data, AMP_F32);
+    CHECK_STATUS(amp_gemm(t->ctx, &d), AMP_ERR_INVALID_ARG, "amp_gemm desc.dbias overlap");
     t_note(t, "no rows: no bias gradient");
-    d = good; d.m = 0; d.aux.data = NULL; x[0] = 3; d.dbias = amp_arr(t_put(t, x, 16), AMP_F32);
+    d = good;
+    d.m = 0;
+    d.aux.data = NULL;
+    x[0] = 3;
+    d.dbias = amp_arr(t_put(t, x, 16), AMP_F32);
     CHECK_OK(amp_gemm(t->ctx, &d));
     t_get(t, x, d.dbias.data, 16);
     CHECK_F32(x[0], 0.0f);
@@ -176,30 +231,39 @@ static void factors_and_flags(t_run *t) {
     float zero = 0, nan[4], got[4];
     size_t i, j, l, m = 32, n = 32, k = 64, round;
     amp_gemm_desc g = product(t, 2, 2, 2, AMP_F32, AMP_F32);
-    for (i = 0; i < 4; i++) nan[i] = ref_f32(0x7fc00000);
+    for (i = 0; i < 4; i++)
+        nan[i] = ref_f32(0x7fc00000);
     t_set(t, g.d.data, nan, sizeof nan);
     g.alpha_ptr = (const float *)t_put(t, &zero, 4);
     CHECK_OK(amp_gemm(t->ctx, &g));
     t_get(t, got, g.d.data, sizeof got);
-    for (i = 0; i < 4; i++) CHECK(got[i] == 0);
+    for (i = 0; i < 4; i++)
+        CHECK(got[i] == 0);
     for (round = 0; round < 3; round++) {
         static const uint32_t flags[3] = {AMP_GEMM_TF32, AMP_GEMM_F16_SUM, AMP_GEMM_REDUCED};
         static const double each[3] = {9.8e-4 /* 2 * 2^-11 */, 64 * 4.9e-4 /* k * 2^-11 */, 2e-3};
         amp_dtype type = round ? AMP_F16 : AMP_F32;
         size_t size = amp_dtype_size(type);
         void *a = t_host(t, size * m * k), *b = t_host(t, size * n * k), *d = t_host(t, size * m * n);
-        t_fill_real(t, a, type, m * k, 1.0f); t_fill_real(t, b, type, n * k, 1.0f);
+        t_fill_real(t, a, type, m * k, 1.0f);
+        t_fill_real(t, b, type, n * k, 1.0f);
         g = product(t, m, n, k, type, type);
-        t_set(t, g.a.data, a, size * m * k); t_set(t, g.b.data, b, size * n * k);
+        t_set(t, g.a.data, a, size * m * k);
+        t_set(t, g.b.data, b, size * n * k);
         g.flags = flags[round];
         CHECK_OK(amp_gemm(t->ctx, &g));
         t_get(t, d, g.d.data, size * m * n);
         t_note(t, "flags %u", (unsigned)g.flags);
-        for (i = 0; i < m; i++) for (j = 0; j < n; j++) {
-            double sum = 0, all = 0;
-            for (l = 0; l < k; l++) { double v = (double)amp_load(a, type, i * k + l) * (double)amp_load(b, type, j * k + l); sum += v; all += fabs(v); }
-            CHECK_NEAR((double)amp_load(d, type, i * n + j), sum, each[round] * all + ref_half_ulp(sum, type));
-        }
+        for (i = 0; i < m; i++)
+            for (j = 0; j < n; j++) {
+                double sum = 0, all = 0;
+                for (l = 0; l < k; l++) {
+                    double v = (double)amp_load(a, type, i * k + l) * (double)amp_load(b, type, j * k + l);
+                    sum += v;
+                    all += fabs(v);
+                }
+                CHECK_NEAR((double)amp_load(d, type, i * n + j), sum, each[round] * all + ref_half_ulp(sum, type));
+            }
         t_clear(t);
     }
 }
@@ -210,15 +274,24 @@ static void tuned(t_run *t) {
     float *x = (float *)t_host(t, 4 * m * n), *y = (float *)t_host(t, 4 * m * n), *z = (float *)t_host(t, 4 * m * n);
     amp_gemm_desc g = product(t, m, n, k, AMP_F16, AMP_F32);
     void *a = t_host(t, 2 * m * k), *b = t_host(t, 2 * n * k);
-    t_fill_real(t, a, AMP_F16, m * k, 1.0f); t_fill_real(t, b, AMP_F16, n * k, 1.0f); t_fill_real(t, x, AMP_F32, m * n, 1.0f);
-    t_set(t, g.a.data, a, 2 * m * k); t_set(t, g.b.data, b, 2 * n * k); t_set(t, g.d.data, x, 4 * m * n);
-    g.beta = 1.0f; g.act = AMP_GELU; g.aux = like(t, 'f', AMP_F32, m * n); g.bias = like(t, 'f', AMP_F32, n); g.dbias = like(t, 'f', AMP_F32, n);
+    t_fill_real(t, a, AMP_F16, m * k, 1.0f);
+    t_fill_real(t, b, AMP_F16, n * k, 1.0f);
+    t_fill_real(t, x, AMP_F32, m * n, 1.0f);
+    t_set(t, g.a.data, a, 2 * m * k);
+    t_set(t, g.b.data, b, 2 * n * k);
+    t_set(t, g.d.data, x, 4 * m * n);
+    g.beta = 1.0f;
+    g.act = AMP_GELU;
+    g.aux = like(t, 'f', AMP_F32, m * n);
+    g.bias = like(t, 'f', AMP_F32, n);
+    g.dbias = like(t, 'f', AMP_F32, n);
     g.flags = AMP_GEMM_TUNE;
     CHECK_OK(amp_gemm(t->ctx, &g));
     t_get(t, y, g.d.data, 4 * m * n);
     CHECK_BITS(y, x, m * n, 4);
     t_get(t, y, g.aux.data, 4 * m * n);
-    for (i = 0; i < m * n && y[i] == 0; i++) {}
+    for (i = 0; i < m * n && y[i] == 0; i++) {
+    }
     CHECK_EQ(i, m * n);
     g.flags = 0;
     CHECK_OK(amp_gemm(t->ctx, &g));
@@ -227,7 +300,11 @@ static void tuned(t_run *t) {
     for (i = 0; i < m * n; i++) {
         double sum = (double)x[i], size = fabs(sum);
         size_t l;
-        for (l = 0; l < k; l++) { double v = (double)amp_load(a, AMP_F16, i / n * k + l) * (double)amp_load(b, AMP_F16, i % n * k + l); sum += v; size += fabs(v); }
+        for (l = 0; l < k; l++) {
+            double v = (double)amp_load(a, AMP_F16, i / n * k + l) * (double)amp_load(b, AMP_F16, i % n * k + l);
+            sum += v;
+            size += fabs(v);
+        }
         CHECK_NEAR((double)z[i], sum, ((double)k + 4) * 5.97e-8 * size);
         CHECK_NEAR((double)y[i], ref_gelu(sum), ((double)k + 4) * 5.97e-8 * size * 1.13 + 5e-7 * fabs(sum));
     }
@@ -310,29 +387,51 @@ static void chain_of_two(t_run *t) {
     for (round = 0; round < 36; round++) {
         amp_dtype type = types[round % 3];
         amp_act act = (amp_act)(round / 3 % 3);
-        size_t rows = 1 + t_below(t, 40), in = 1 + t_below(t, 20), mid = round & 1 ? 16 : 1 + t_below(t, 20), out = 1 + t_below(t, 20), size = amp_dtype_size(type), i;
-        amp_linear l1 = AMP_ZERO, l2 = AMP_ZERO;
-        void *x = t_host(t, rows * in * size), *w1 = t_host(t, mid * in * size), *w2 = t_host(t, out * mid * size), *dy2 = t_host(t, rows * out * size), *dy[2];
+        size_t rows = 1 + t_below(t, 40), in = 1 + t_below(t, 20), mid = round & 1 ? 16 : 1 + t_below(t, 20),
+               out = 1 + t_below(t, 20), size = amp_dtype_size(type), i;
+        amp_linear_desc l1 = AMP_ZERO, l2 = AMP_ZERO;
+        void *x = t_host(t, rows * in * size), *w1 = t_host(t, mid * in * size), *w2 = t_host(t, out * mid * size),
+             *dy2 = t_host(t, rows * out * size), *dy[2];
         float *db[2], *db0 = (float *)t_host(t, 4 * mid);
         int fused;
-        t_fill_real(t, x, type, rows * in, 1.0f); t_fill_real(t, w1, type, mid * in, 0.5f); t_fill_real(t, w2, type, out * mid, 0.5f); t_fill_real(t, dy2, type, rows * out, 1.0f);
+        t_fill_real(t, x, type, rows * in, 1.0f);
+        t_fill_real(t, w1, type, mid * in, 0.5f);
+        t_fill_real(t, w2, type, out * mid, 0.5f);
+        t_fill_real(t, dy2, type, rows * out, 1.0f);
         t_fill_real(t, db0, AMP_F32, mid, 1.0f);
-        l1.rows = rows; l1.in = in; l1.out = mid; l1.act = act; l1.accumulate = t_below(t, 2);
-        l1.x = amp_arr(t_put(t, x, rows * in * size), type); l1.w = amp_arr(t_put(t, w1, mid * in * size), type);
-        l1.y = amp_arr(t_alloc(t, rows * mid * size), type); l1.aux = amp_arr(t_alloc(t, rows * mid * size), type);
-        l1.dy = amp_arr(t_alloc(t, rows * mid * size), type); l1.dw = amp_arr(t_put(t, t_host(t, mid * in * size), mid * in * size), type);
-        l2.rows = rows; l2.in = mid; l2.out = out;
-        l2.x = l1.y; l2.w = amp_arr(t_put(t, w2, out * mid * size), type); l2.y = amp_arr(t_alloc(t, rows * out * size), type); l2.dx = l1.dy;
-        CHECK_OK(amp_linear_forward(t->ctx, &l1)); CHECK_OK(amp_linear_forward(t->ctx, &l2));
+        l1.rows = rows;
+        l1.in = in;
+        l1.out = mid;
+        l1.act = act;
+        l1.accumulate = t_below(t, 2);
+        l1.x = amp_arr(t_put(t, x, rows * in * size), type);
+        l1.w = amp_arr(t_put(t, w1, mid * in * size), type);
+        l1.y = amp_arr(t_alloc(t, rows * mid * size), type);
+        l1.aux = amp_arr(t_alloc(t, rows * mid * size), type);
+        l1.dy = amp_arr(t_alloc(t, rows * mid * size), type);
+        l1.dw = amp_arr(t_put(t, t_host(t, mid * in * size), mid * in * size), type);
+        l2.rows = rows;
+        l2.in = mid;
+        l2.out = out;
+        l2.x = l1.y;
+        l2.w = amp_arr(t_put(t, w2, out * mid * size), type);
+        l2.y = amp_arr(t_alloc(t, rows * out * size), type);
+        l2.dx = l1.dy;
+        CHECK_OK(amp_linear_forward(t->ctx, &l1));
+        CHECK_OK(amp_linear_forward(t->ctx, &l2));
         for (fused = 0; fused < 2; fused++) {
-            t_note(t, "round %d: %s, act %d, %d x %d x %d x %d, fused %d", round, amp_dtype_name(type), (int)act, (int)rows, (int)in, (int)mid, (int)out, fused);
+            t_note(t, "round %d: %s, act %d, %d x %d x %d x %d, fused %d", round, amp_dtype_name(type), (int)act,
+                (int)rows, (int)in, (int)mid, (int)out, fused);
             l2.dy = amp_arr(t_put(t, dy2, rows * out * size), type);
             l1.dbias = amp_arr(t_put(t, db0, 4 * mid), AMP_F32);
             l1.fused = (uint32_t)fused;
             l2.before = fused ? &l1 : NULL;
-            CHECK_OK(amp_linear_backward(t->ctx, &l2)); CHECK_OK(amp_linear_backward(t->ctx, &l1));
-            dy[fused] = t_host(t, rows * mid * size); db[fused] = (float *)t_host(t, 4 * mid);
-            t_get(t, dy[fused], l1.dy.data, rows * mid * size); t_get(t, db[fused], l1.dbias.data, 4 * mid);
+            CHECK_OK(amp_linear_backward(t->ctx, &l2));
+            CHECK_OK(amp_linear_backward(t->ctx, &l1));
+            dy[fused] = t_host(t, rows * mid * size);
+            db[fused] = (float *)t_host(t, 4 * mid);
+            t_get(t, dy[fused], l1.dy.data, rows * mid * size);
+            t_get(t, db[fused], l1.dbias.data, 4 * mid);
         }
         if (type == AMP_F32) {
             CHECK_BITS(dy[1], dy[0], rows * mid, size);
@@ -342,22 +441,30 @@ static void chain_of_two(t_run *t) {
                 double a = (double)amp_load(dy[0], type, i), b = (double)amp_load(dy[1], type, i);
                 CHECK_NEAR(b, a, 6 * fmax(ref_half_ulp(a, type), ref_half_ulp(b, type)) + 1e-5);
             }
-            for (i = 0; i < mid; i++) CHECK_NEAR((double)db[1][i], (double)db[0][i], 0.02 * (1 + sqrt((double)rows)));
+            for (i = 0; i < mid; i++)
+                CHECK_NEAR((double)db[1][i], (double)db[0][i], 0.02 * (1 + sqrt((double)rows)));
         }
         t_clear(t);
     }
     {
-        amp_linear a = AMP_ZERO, b = AMP_ZERO;
+        amp_linear_desc a = AMP_ZERO, b = AMP_ZERO;
         float x[16] = {0};
-        a.rows = 2; a.in = 2; a.out = 2; a.x = a.w = a.y = a.dy = amp_arr(t_put(t, x, sizeof x), AMP_F32);
-        b = a; b.dx = amp_arr(t_put(t, x, sizeof x), AMP_F32);
+        a.rows = 2;
+        a.in = 2;
+        a.out = 2;
+        a.x = a.w = a.y = a.dy = amp_arr(t_put(t, x, sizeof x), AMP_F32);
+        b = a;
+        b.dx = amp_arr(t_put(t, x, sizeof x), AMP_F32);
         b.before = &a;
         CHECK_STATUS(amp_linear_backward(t->ctx, &b), AMP_ERR_INVALID_ARG, "amp_linear_backward before fused");
-        a.fused = 1; a.out = 3;
+        a.fused = 1;
+        a.out = 3;
         CHECK_STATUS(amp_linear_backward(t->ctx, &b), AMP_ERR_INVALID_ARG, "amp_linear_backward before");
-        a.out = 2; b.dx.data = NULL;
+        a.out = 2;
+        b.dx.data = NULL;
         CHECK_STATUS(amp_linear_backward(t->ctx, &b), AMP_ERR_INVALID_ARG, "amp_linear_backward dx before");
-        a.act = AMP_GELU; b.dx = amp_arr(t_put(t, x, sizeof x), AMP_F32);
+        a.act = AMP_GELU;
+        b.dx = amp_arr(t_put(t, x, sizeof x), AMP_F32);
         CHECK_STATUS(amp_linear_backward(t->ctx, &b), AMP_ERR_INVALID_ARG, "amp_linear_backward before->aux");
     }
 }
@@ -369,20 +476,27 @@ static void bias_gradients(t_run *t) {
     for (s = 0; s < sizeof shapes / sizeof shapes[0]; s++) {
         size_t rows = shapes[s][0], cols = shapes[s][1];
         amp_dtype type = s & 1 ? AMP_F16 : AMP_BF16;
-        amp_linear l = AMP_ZERO;
+        amp_linear_desc l = AMP_ZERO;
         void *dy = t_host(t, 2 * rows * cols);
         double *sum = (double *)t_host(t, 8 * cols);
         float *got = (float *)t_host(t, 4 * cols);
         if (t_slow(t) && rows * cols > 20000) rows = 20000 / cols;
         t_fill_real(t, dy, type, rows * cols, 1.0f);
-        l.rows = rows; l.in = 1; l.out = cols; l.accumulate = 1;
+        l.rows = rows;
+        l.in = 1;
+        l.out = cols;
+        l.accumulate = 1;
         l.dy = amp_arr(t_put(t, dy, 2 * rows * cols), type);
         l.dbias = amp_arr(t_put(t, t_host(t, 4 * cols), 4 * cols), AMP_F32);
         t_note(t, "%d x %d", (int)rows, (int)cols);
-        CHECK_OK(amp_linear_backward(t->ctx, &l)); CHECK_OK(amp_linear_backward(t->ctx, &l));
-        for (r = 0; r < rows; r++) for (c = 0; c < cols; c++) sum[c] += 2 * (double)amp_load(dy, type, r * cols + c);
+        CHECK_OK(amp_linear_backward(t->ctx, &l));
+        CHECK_OK(amp_linear_backward(t->ctx, &l));
+        for (r = 0; r < rows; r++)
+            for (c = 0; c < cols; c++)
+                sum[c] += 2 * (double)amp_load(dy, type, r * cols + c);
         t_get(t, got, l.dbias.data, 4 * cols);
-        for (c = 0; c < cols; c++) CHECK_NEAR((double)got[c], sum[c], 4e-7 * fabs(sum[c]) + 1e-12);
+        for (c = 0; c < cols; c++)
+            CHECK_NEAR((double)got[c], sum[c], 4e-7 * fabs(sum[c]) + 1e-12);
         t_clear(t);
     }
 }
@@ -391,32 +505,71 @@ static void bias_gradients(t_run *t) {
 static void past_2_31(t_run *t) {
     size_t ld = (size_t)1 << 30, bytes = 2 * ld + 64, which, i, j, l;
     char *far = NULL;
-    if (!t_full() && strcmp(t->place->name, "cpu-2") != 0) { CHECK(1); return; } /* 2 GiB for each context: with --full */
-    if (sizeof(size_t) < 8 || amp_alloc(t->ctx, (void **)&far, bytes, "far") != AMP_OK) { t_skip(t, "no 2 GiB of memory"); return; }
+    if (!t_full() && strcmp(t->place->name, "cpu-2") != 0) {
+        CHECK(1);
+        return;
+    } /* 2 GiB for each context: with --full */
+    if (sizeof(size_t) < 8 || amp_alloc(t->ctx, (void **)&far, bytes, "far") != AMP_OK) {
+        t_skip(t, "no 2 GiB of memory");
+        return;
+    }
     for (which = 0; which < 6; which++) { /* 3 x 3 x 4, or 3 batches of 1 x 3 x 4 */
         size_t batch = which < 3 ? 1 : 3, m = batch == 1 ? 3 : 1, n = 3, k = 4, strided = which % 3;
         unsigned char a[12], b[36], d[9];
         amp_gemm_desc g = AMP_ZERO;
-        for (i = 0; i < 12; i++) a[i] = (unsigned char)ampi_encode(ampi_bits((float)t_below(t, 5)), AMP_F8E4M3, AMP_NEAREST, 0, 0);
-        for (i = 0; i < 36; i++) b[i] = (unsigned char)ampi_encode(ampi_bits((float)t_below(t, 5)), AMP_F8E4M3, AMP_NEAREST, 0, 0);
-        g.m = m; g.n = n; g.k = k; g.batch = batch; g.trans_b = 1; g.flags = AMP_GEMM_EMULATE;
-        g.a = amp_arr(t_put(t, a, sizeof a), AMP_F8E4M3); g.b = amp_arr(t_put(t, b, sizeof b), AMP_F8E4M3); g.d = amp_arr(t_put(t, d, sizeof d), AMP_F8E4M3);
+        for (i = 0; i < 12; i++)
+            a[i] = (unsigned char)ampi_encode(ampi_bits((float)t_below(t, 5)), AMP_F8E4M3, AMP_NEAREST, 0, 0);
+        for (i = 0; i < 36; i++)
+            b[i] = (unsigned char)ampi_encode(ampi_bits((float)t_below(t, 5)), AMP_F8E4M3, AMP_NEAREST, 0, 0);
+        g.m = m;
+        g.n = n;
+        g.k = k;
+        g.batch = batch;
+        g.trans_b = 1;
+        g.flags = AMP_GEMM_EMULATE;
+        g.a = amp_arr(t_put(t, a, sizeof a), AMP_F8E4M3);
+        g.b = amp_arr(t_put(t, b, sizeof b), AMP_F8E4M3);
+        g.d = amp_arr(t_put(t, d, sizeof d), AMP_F8E4M3);
         if (batch > 1) g.stride_b = 12;
         for (i = 0; i < 3; i++) { /* the three rows, or batches, of one operand move apart */
             size_t row = strided == 0 ? 4 : strided == 1 ? (batch > 1 ? 12 : 4) : 3;
-            if (strided < 2 && amp_copy(t->ctx, far + i * ld, (strided == 0 ? a : b) + i * row, row) != AMP_OK) CHECK(0);
+            if (strided < 2 && amp_copy(t->ctx, far + i * ld, (strided == 0 ? a : b) + i * row, row) != AMP_OK)
+                CHECK(0);
         }
-        if (strided == 0) { g.a.data = far; if (batch > 1) g.stride_a = ld; else g.lda = ld; }
-        if (strided == 1) { g.b.data = far; if (batch > 1) g.stride_b = ld; else g.ldb = ld; }
-        if (strided == 2) { g.d.data = far; if (batch > 1) g.stride_d = ld; else g.ldd = ld; }
+        if (strided == 0) {
+            g.a.data = far;
+            if (batch > 1)
+                g.stride_a = ld;
+            else
+                g.lda = ld;
+        }
+        if (strided == 1) {
+            g.b.data = far;
+            if (batch > 1)
+                g.stride_b = ld;
+            else
+                g.ldb = ld;
+        }
+        if (strided == 2) {
+            g.d.data = far;
+            if (batch > 1)
+                g.stride_d = ld;
+            else
+                g.ldd = ld;
+        }
         t_note(t, "operand %d, %d batches", (int)strided, (int)batch);
         if (!CHECK_OK(amp_gemm(t->ctx, &g))) break;
-        if (strided == 2) for (i = 0; i < 3; i++) (void)amp_copy(t->ctx, d + 3 * i, far + i * ld, 3);
-        else t_get(t, d, g.d.data, sizeof d);
+        if (strided == 2)
+            for (i = 0; i < 3; i++)
+                (void)amp_copy(t->ctx, d + 3 * i, far + i * ld, 3);
+        else
+            t_get(t, d, g.d.data, sizeof d);
         for (i = 0; i < 3; i++)
             for (j = 0; j < 3; j++) {
                 float sum = 0;
-                for (l = 0; l < k; l++) sum += amp_load(a, AMP_F8E4M3, 4 * i + l) * amp_load(b, AMP_F8E4M3, (batch > 1 ? 12 * i : 0) + 4 * j + l);
+                for (l = 0; l < k; l++)
+                    sum += amp_load(a, AMP_F8E4M3, 4 * i + l) *
+                        amp_load(b, AMP_F8E4M3, (batch > 1 ? 12 * i : 0) + 4 * j + l);
                 CHECK_EQ(d[3 * i + j], ampi_encode(ampi_bits(sum), AMP_F8E4M3, AMP_NEAREST, 0, 1));
             }
         t_clear(t);
@@ -424,17 +577,11 @@ static void past_2_31(t_run *t) {
     CHECK_OK(amp_free(t->ctx, far));
 }
 
-const t_test t_suite_paths[] = {
-    {"paths.past_2_31", past_2_31, T_ALL},
-    {"paths.explained", explained, T_ALL},
+const t_test t_suite_paths[] = {{"paths.past_2_31", past_2_31, T_ALL}, {"paths.explained", explained, T_ALL},
 #ifdef AMP_HOSTCUDA
     {"paths.devices", devices, T_CUDA},
 #endif
-    {"paths.f8_refused", f8_refused, T_ALL},
-    {"paths.errors", errors, T_ALL},
-    {"paths.factors_and_flags", factors_and_flags, T_ALL},
-    {"paths.tuned", tuned, T_ALL},
-    {"paths.plan_file", plan_file, T_CUDA},
-    {"paths.chain_of_two", chain_of_two, T_ALL},
-    {"paths.bias_gradients", bias_gradients, T_ALL},
-    {NULL, NULL, 0}};
+    {"paths.f8_refused", f8_refused, T_ALL}, {"paths.errors", errors, T_ALL},
+    {"paths.factors_and_flags", factors_and_flags, T_ALL}, {"paths.tuned", tuned, T_ALL},
+    {"paths.plan_file", plan_file, T_CUDA}, {"paths.chain_of_two", chain_of_two, T_ALL},
+    {"paths.bias_gradients", bias_gradients, T_ALL}, {NULL, NULL, 0}};

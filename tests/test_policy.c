@@ -6,69 +6,73 @@
 
 /* ---- lists: a second transcription, from the reference's text ------------------------------------------------------------------------ */
 
-typedef struct listing { amp_system system; amp_op_class c; const char *names; } listing;
+typedef struct listing {
+    amp_system system;
+    amp_op_class c;
+    const char *names;
+} listing;
 
 static const listing listings[] = {
     {AMP_SYSTEM_PYTORCH_CUDA, AMP_CLASS_LOWER,
-     "_convolution conv1d conv2d conv3d conv_tbc conv_transpose1d conv_transpose2d conv_transpose3d convolution cudnn_convolution "
-     "cudnn_convolution_transpose prelu addmm addmv addr matmul einsum mm mv linalg_vecdot linear addbmm baddbmm bmm chain_matmul "
-     "linalg_multi_dot _thnn_fused_lstm_cell _thnn_fused_gru_cell lstm_cell gru_cell rnn_tanh_cell rnn_relu_cell "
-     "_scaled_dot_product_flash_attention scaled_dot_product_attention"},
+        "_convolution conv1d conv2d conv3d conv_tbc conv_transpose1d conv_transpose2d conv_transpose3d convolution cudnn_convolution "
+        "cudnn_convolution_transpose prelu addmm addmv addr matmul einsum mm mv linalg_vecdot linear addbmm baddbmm bmm chain_matmul "
+        "linalg_multi_dot _thnn_fused_lstm_cell _thnn_fused_gru_cell lstm_cell gru_cell rnn_tanh_cell rnn_relu_cell "
+        "_scaled_dot_product_flash_attention scaled_dot_product_attention"},
     {AMP_SYSTEM_PYTORCH_CUDA, AMP_CLASS_F32,
-     "acos asin cosh erfinv exp expm1 log log10 log2 log1p reciprocal rsqrt sinh tan pow softplus layer_norm native_layer_norm group_norm "
-     "frobenius_norm nuclear_norm cosine_similarity poisson_nll_loss cosine_embedding_loss nll_loss nll_loss2d hinge_embedding_loss kl_div "
-     "l1_loss smooth_l1_loss huber_loss mse_loss margin_ranking_loss multilabel_margin_loss soft_margin_loss triplet_margin_loss "
-     "multi_margin_loss binary_cross_entropy_with_logits dist pdist cdist renorm logsumexp upsample_nearest1d upsample_nearest2d "
-     "upsample_nearest3d _upsample_nearest_exact1d _upsample_nearest_exact2d _upsample_nearest_exact3d upsample_linear1d "
-     "upsample_bilinear2d _upsample_bilinear2d_aa upsample_trilinear3d upsample_bicubic2d _upsample_bicubic2d_aa rms_norm"},
+        "acos asin cosh erfinv exp expm1 log log10 log2 log1p reciprocal rsqrt sinh tan pow softplus layer_norm native_layer_norm group_norm "
+        "frobenius_norm nuclear_norm cosine_similarity poisson_nll_loss cosine_embedding_loss nll_loss nll_loss2d hinge_embedding_loss kl_div "
+        "l1_loss smooth_l1_loss huber_loss mse_loss margin_ranking_loss multilabel_margin_loss soft_margin_loss triplet_margin_loss "
+        "multi_margin_loss binary_cross_entropy_with_logits dist pdist cdist renorm logsumexp upsample_nearest1d upsample_nearest2d "
+        "upsample_nearest3d _upsample_nearest_exact1d _upsample_nearest_exact2d _upsample_nearest_exact3d upsample_linear1d "
+        "upsample_bilinear2d _upsample_bilinear2d_aa upsample_trilinear3d upsample_bicubic2d _upsample_bicubic2d_aa rms_norm"},
     {AMP_SYSTEM_PYTORCH_CUDA, AMP_CLASS_F32_OUT,
-     "prod softmax log_softmax cumprod cumsum linalg_vector_norm linalg_matrix_norm sum norm"},
+        "prod softmax log_softmax cumprod cumsum linalg_vector_norm linalg_matrix_norm sum norm"},
     {AMP_SYSTEM_PYTORCH_CUDA, AMP_CLASS_WIDEST,
-     "addcdiv addcmul atan2 bilinear cross dot vdot grid_sampler index_put tensordot scatter_add"},
+        "addcdiv addcmul atan2 bilinear cross dot vdot grid_sampler index_put tensordot scatter_add"},
     {AMP_SYSTEM_PYTORCH_CUDA, AMP_CLASS_BANNED, "binary_cross_entropy"},
     {AMP_SYSTEM_PYTORCH_CPU, AMP_CLASS_LOWER,
-     "conv1d conv2d conv3d bmm mm linalg_vecdot baddbmm addmm _addmm_activation addbmm linear _convolution matmul conv_tbc mkldnn_rnn_layer "
-     "conv_transpose1d conv_transpose2d conv_transpose3d prelu scaled_dot_product_attention _native_multi_head_attention"},
+        "conv1d conv2d conv3d bmm mm linalg_vecdot baddbmm addmm _addmm_activation addbmm linear _convolution matmul conv_tbc mkldnn_rnn_layer "
+        "conv_transpose1d conv_transpose2d conv_transpose3d prelu scaled_dot_product_attention _native_multi_head_attention"},
     {AMP_SYSTEM_PYTORCH_CPU, AMP_CLASS_F32,
-     "avg_pool3d binary_cross_entropy grid_sampler polar prod quantile nanquantile stft cdist grid_sampler_2d _grid_sampler_2d_cpu_fallback "
-     "grid_sampler_3d trace view_as_complex cholesky cholesky_inverse cholesky_solve inverse lu_solve orgqr ormqr pinverse max_pool3d "
-     "max_unpool2d max_unpool3d adaptive_avg_pool3d reflection_pad1d reflection_pad2d replication_pad1d replication_pad2d replication_pad3d "
-     "mse_loss cosine_embedding_loss nll_loss nll_loss2d hinge_embedding_loss poisson_nll_loss smooth_l1_loss cross_entropy_loss l1_loss "
-     "huber_loss margin_ranking_loss soft_margin_loss triplet_margin_loss multi_margin_loss ctc_loss kl_div multilabel_margin_loss "
-     "binary_cross_entropy_with_logits fft_fft fft_ifft fft_fft2 fft_ifft2 fft_fftn fft_ifftn fft_rfft fft_irfft fft_rfft2 fft_irfft2 "
-     "fft_rfftn fft_irfftn fft_hfft fft_ihfft linalg_cond linalg_matrix_rank linalg_solve linalg_cholesky linalg_svdvals linalg_eigvals "
-     "linalg_eigvalsh linalg_inv linalg_householder_product linalg_tensorinv linalg_tensorsolve fake_quantize_per_tensor_affine geqrf "
-     "_lu_with_info qr svd triangular_solve fractional_max_pool2d fractional_max_pool3d adaptive_max_pool3d multilabel_margin_loss_forward "
-     "linalg_qr linalg_cholesky_ex linalg_svd linalg_eig linalg_eigh linalg_lstsq linalg_inv_ex"},
+        "avg_pool3d binary_cross_entropy grid_sampler polar prod quantile nanquantile stft cdist grid_sampler_2d _grid_sampler_2d_cpu_fallback "
+        "grid_sampler_3d trace view_as_complex cholesky cholesky_inverse cholesky_solve inverse lu_solve orgqr ormqr pinverse max_pool3d "
+        "max_unpool2d max_unpool3d adaptive_avg_pool3d reflection_pad1d reflection_pad2d replication_pad1d replication_pad2d replication_pad3d "
+        "mse_loss cosine_embedding_loss nll_loss nll_loss2d hinge_embedding_loss poisson_nll_loss smooth_l1_loss cross_entropy_loss l1_loss "
+        "huber_loss margin_ranking_loss soft_margin_loss triplet_margin_loss multi_margin_loss ctc_loss kl_div multilabel_margin_loss "
+        "binary_cross_entropy_with_logits fft_fft fft_ifft fft_fft2 fft_ifft2 fft_fftn fft_ifftn fft_rfft fft_irfft fft_rfft2 fft_irfft2 "
+        "fft_rfftn fft_irfftn fft_hfft fft_ihfft linalg_cond linalg_matrix_rank linalg_solve linalg_cholesky linalg_svdvals linalg_eigvals "
+        "linalg_eigvalsh linalg_inv linalg_householder_product linalg_tensorinv linalg_tensorsolve fake_quantize_per_tensor_affine geqrf "
+        "_lu_with_info qr svd triangular_solve fractional_max_pool2d fractional_max_pool3d adaptive_max_pool3d multilabel_margin_loss_forward "
+        "linalg_qr linalg_cholesky_ex linalg_svd linalg_eig linalg_eigh linalg_lstsq linalg_inv_ex"},
     {AMP_SYSTEM_PYTORCH_CPU, AMP_CLASS_WIDEST, "stack cat index_copy"},
     {AMP_SYSTEM_APEX, AMP_CLASS_LOWER,
-     "conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d conv_tbc linear prelu addmm addmv addr matmul mm mv __matmul__ "
-     "addbmm baddbmm bmm RNN RNN_RELU RNN_TANH GRU LSTM rnn_relu rnn_tanh gru lstm RNNReLUCell RNNTanhCell LSTMCell GRUCell rnn_relu_cell "
-     "rnn_tanh_cell gru_cell lstm_cell"},
+        "conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d conv_tbc linear prelu addmm addmv addr matmul mm mv __matmul__ "
+        "addbmm baddbmm bmm RNN RNN_RELU RNN_TANH GRU LSTM rnn_relu rnn_tanh gru lstm RNNReLUCell RNNTanhCell LSTMCell GRUCell rnn_relu_cell "
+        "rnn_tanh_cell gru_cell lstm_cell"},
     {AMP_SYSTEM_APEX, AMP_CLASS_F32,
-     "interpolate grid_sample softplus softmin log_softmax softmax gelu layer_norm group_norm local_response_norm normalize cosine_similarity "
-     "poisson_nll_loss cosine_embedding_loss cross_entropy hinge_embedding_loss kl_div l1_loss mse_loss margin_ranking_loss "
-     "multilabel_margin_loss multilabel_soft_margin_loss multi_margin_loss nll_loss binary_cross_entropy_with_logits smooth_l1_loss "
-     "soft_margin_loss triplet_margin_loss ctc_loss acos asin cosh erfinv exp expm1 log log10 log2 reciprocal rsqrt sinh tan pow __pow__ "
-     "__ipow__ __rpow__ cumprod cumsum dist norm prod std sum var renorm mean cpu"},
+        "interpolate grid_sample softplus softmin log_softmax softmax gelu layer_norm group_norm local_response_norm normalize cosine_similarity "
+        "poisson_nll_loss cosine_embedding_loss cross_entropy hinge_embedding_loss kl_div l1_loss mse_loss margin_ranking_loss "
+        "multilabel_margin_loss multilabel_soft_margin_loss multi_margin_loss nll_loss binary_cross_entropy_with_logits smooth_l1_loss "
+        "soft_margin_loss triplet_margin_loss ctc_loss acos asin cosh erfinv exp expm1 log log10 log2 reciprocal rsqrt sinh tan pow __pow__ "
+        "__ipow__ __rpow__ cumprod cumsum dist norm prod std sum var renorm mean cpu"},
     {AMP_SYSTEM_APEX, AMP_CLASS_WIDEST,
-     "addcdiv addcmul atan2 cross bilinear dot add div mul eq equal ge gt le lt ne cat stack __add__ __radd__ __iadd__ __sub__ __rsub__ __isub__ __mul__ __rmul__ "
-     "__imul__ __div__ __rdiv__ __idiv__ __truediv__ __rtruediv__ __itruediv__ __eq__ __ge__ __gt__ __le__ __lt__ __ne__"},
+        "addcdiv addcmul atan2 cross bilinear dot add div mul eq equal ge gt le lt ne cat stack __add__ __radd__ __iadd__ __sub__ __rsub__ __isub__ __mul__ __rmul__ "
+        "__imul__ __div__ __rdiv__ __idiv__ __truediv__ __rtruediv__ __itruediv__ __eq__ __ge__ __gt__ __le__ __lt__ __ne__"},
     {AMP_SYSTEM_APEX, AMP_CLASS_BANNED, "binary_cross_entropy"},
     {AMP_SYSTEM_MINDSPORE, AMP_CLASS_LOWER,
-     "nn.Conv1d nn.Conv2d nn.Conv3d nn.Conv1dTranspose nn.Conv2dTranspose nn.Conv3dTranspose nn.Dense nn.LSTMCell nn.RNNCell nn.GRUCell "
-     "Conv2D Conv3D Conv2DTranspose Conv3DTranspose Conv2DBackpropInput MatMul BatchMatMul PReLU ReLU Ger"},
+        "nn.Conv1d nn.Conv2d nn.Conv3d nn.Conv1dTranspose nn.Conv2dTranspose nn.Conv3dTranspose nn.Dense nn.LSTMCell nn.RNNCell nn.GRUCell "
+        "Conv2D Conv3D Conv2DTranspose Conv3DTranspose Conv2DBackpropInput MatMul BatchMatMul PReLU ReLU Ger"},
     {AMP_SYSTEM_MINDSPORE, AMP_CLASS_F32, "nn.BatchNorm1d nn.BatchNorm2d nn.BatchNorm3d nn.LayerNorm"},
     {AMP_SYSTEM_MINDSPORE_AUTO, AMP_CLASS_LOWER,
-     "Conv2D Conv2DExt Conv3D Conv3DExt Conv2DTranspose ConvTranspose2D Conv3DTranspose Convolution MatMul MatMulExt BatchMatMul BatchMatMulExt "
-     "PReLU Einsum Dense Addmm Addbmm Addmv Baddbmm Mv"},
+        "Conv2D Conv2DExt Conv3D Conv3DExt Conv2DTranspose ConvTranspose2D Conv3DTranspose Convolution MatMul MatMulExt BatchMatMul BatchMatMulExt "
+        "PReLU Einsum Dense Addmm Addbmm Addmv Baddbmm Mv"},
     {AMP_SYSTEM_MINDSPORE_AUTO, AMP_CLASS_F32,
-     "Pow ACos Asin Cosh Erfinv Exp Expm1 Log Log10 Log1p Log2 Reciprocal Rsqrt Sinh Tan Softplus SoftplusExt LayerNorm LayerNormExt BatchNorm "
-     "BatchNormExt GroupNorm KLDivLoss SmoothL1Loss MultilabelMarginLoss SoftMarginLoss TripletMarginLoss MultiMarginLoss BCEWithLogitsLoss "
-     "Pdist Cdist Renorm MSELossExt L1LossExt NLLLoss NLLLoss2d ReduceProd Softmax LogSoftmax LogSoftmaxExt CumProd CumSum CumsumExt ProdExt "
-     "SumExt Norm"},
+        "Pow ACos Asin Cosh Erfinv Exp Expm1 Log Log10 Log1p Log2 Reciprocal Rsqrt Sinh Tan Softplus SoftplusExt LayerNorm LayerNormExt BatchNorm "
+        "BatchNormExt GroupNorm KLDivLoss SmoothL1Loss MultilabelMarginLoss SoftMarginLoss TripletMarginLoss MultiMarginLoss BCEWithLogitsLoss "
+        "Pdist Cdist Renorm MSELossExt L1LossExt NLLLoss NLLLoss2d ReduceProd Softmax LogSoftmax LogSoftmaxExt CumProd CumSum CumsumExt ProdExt "
+        "SumExt Norm"},
     {AMP_SYSTEM_MINDSPORE_AUTO, AMP_CLASS_WIDEST,
-     "Addcdiv Addcmul Cross _PyboostCrossPrim Dot GridSampler2D GridSampler3D BiasAdd AddN Concat"},
+        "Addcdiv Addcmul Cross _PyboostCrossPrim Dot GridSampler2D GridSampler3D BiasAdd AddN Concat"},
 };
 #define N_LISTINGS (sizeof listings / sizeof listings[0])
 
@@ -89,16 +93,18 @@ static void policy_lists(t_run *t) {
             at += n + (at[n] == ' ');
             t_note(t, "%s: %s", amp_system_name(l->system), name);
             listed[l->system]++;
-            if (!CHECK_EQ(amp_op_find(name, &found), AMP_OK)) continue;
+            if (!CHECK_EQ(amp_op_find(&found, name), AMP_OK)) continue;
             CHECK_EQ(amp_op_class_of(found, l->system), l->c);
-            for (k = 0; amp_op_listed(found, l->system, k); k++) named += strcmp(amp_op_listed(found, l->system, k), name) == 0;
+            for (k = 0; amp_op_listed(found, l->system, k); k++)
+                named += strcmp(amp_op_listed(found, l->system, k), name) == 0;
             CHECK_EQ(named, 1);
         }
     }
     for (s = 1; s < AMP_SYSTEM_COUNT; s++) { /* and nothing else is listed */
         size_t n = 0;
         for (op = 0; op < AMP_OP_COUNT; op++) {
-            for (k = 0; amp_op_listed((amp_op)op, (amp_system)s, k); k++) {}
+            for (k = 0; amp_op_listed((amp_op)op, (amp_system)s, k); k++) {
+            }
             n += k;
             CHECK_EQ(k > 0, amp_op_class_of((amp_op)op, (amp_system)s) != AMP_CLASS_NONE);
         }
@@ -108,37 +114,48 @@ static void policy_lists(t_run *t) {
 }
 
 static void policy_names(t_run *t) {
-    static const struct { const char *name; amp_op op; } good[] = {
-        {"F.linear", AMP_OP_LINEAR}, {"torch.matmul", AMP_OP_MATMUL}, {"torch.nn.functional.softmax", AMP_OP_SOFTMAX}, {"aten::norm.Scalar", AMP_OP_NORM},
-        {"aten::pow.Tensor_Tensor", AMP_OP_POW}, {"Tensor.cpu", AMP_OP_CPU}, {"torch.nn.Linear", AMP_OP_LINEAR}, {"torch.linalg.inv", AMP_OP_LINALG_INV},
-        {"torch.fft.rfft2", AMP_OP_FFT_RFFT2}, {"ops.MatMul", AMP_OP_MATMUL}, {"mindspore.nn.Dense", AMP_OP_LINEAR}, {"layer_norm", AMP_OP_LAYER_NORM},
-        {"torch.ops.aten.sum.dim_IntList", AMP_OP_SUM}, {"nn.functional.gelu", AMP_OP_GELU}, {"nn.Dense", AMP_OP_LINEAR}, {"mindspore.ops.ReLU", AMP_OP_RELU},
-        {"torch.nn.Conv2d", AMP_OP_CONV2D}, {"mindspore.nn.Conv2dTranspose", AMP_OP_CONV_TRANSPOSE2D}, {"Tensor.__matmul__", AMP_OP_MATMUL}, {"Tensor.__rsub__", AMP_OP_SUB},
-        {"torch.Tensor.add_", AMP_OP_ADD}, {"torch.exp_", AMP_OP_EXP}, {"aten::add_.Tensor", AMP_OP_ADD}, {"torch.nn.NLLLoss", AMP_OP_NLL_LOSS}, {"torch.nn.L1Loss", AMP_OP_L1_LOSS},
-        {"torch.nn.MultiLabelSoftMarginLoss", AMP_OP_MULTILABEL_SOFT_MARGIN_LOSS}, {"mindspore.mint.nn.functional.linear", AMP_OP_LINEAR}, {"mint.matmul", AMP_OP_MATMUL},
-        {"P.BatchMatMul", AMP_OP_BMM}, {"mindspore.ops.operations.Conv2D", AMP_OP_CONV2D}, {"F.scaled_dot_product_attention", AMP_OP_SCALED_DOT_PRODUCT_ATTENTION},
-        {"aten::_convolution.deprecated", AMP_OP_CONVOLUTION_INNER}, {"aten::linalg_cond.p_str", AMP_OP_LINALG_COND}, {"torch.nn.RNNCell", AMP_OP_RNN_TANH_CELL}};
-    static const char *const bad[] = {"", "matmul2", "Matmul", "matmul ", "torch.", "F.", "nn.", "aten::", "conv", "linalg.", "norm.Scalar", "tensor.cpu", "none", "_", "exp__", "__matmul", "torch.nn.Conv2", "P.", "sub_ ",
+    static const struct {
+        const char *name;
+        amp_op op;
+    } good[] = {{"F.linear", AMP_OP_LINEAR}, {"torch.matmul", AMP_OP_MATMUL},
+        {"torch.nn.functional.softmax", AMP_OP_SOFTMAX}, {"aten::norm.Scalar", AMP_OP_NORM},
+        {"aten::pow.Tensor_Tensor", AMP_OP_POW}, {"Tensor.cpu", AMP_OP_CPU}, {"torch.nn.Linear", AMP_OP_LINEAR},
+        {"torch.linalg.inv", AMP_OP_LINALG_INV}, {"torch.fft.rfft2", AMP_OP_FFT_RFFT2}, {"ops.MatMul", AMP_OP_MATMUL},
+        {"mindspore.nn.Dense", AMP_OP_LINEAR}, {"layer_norm", AMP_OP_LAYER_NORM},
+        {"torch.ops.aten.sum.dim_IntList", AMP_OP_SUM}, {"nn.functional.gelu", AMP_OP_GELU},
+        {"nn.Dense", AMP_OP_LINEAR}, {"mindspore.ops.ReLU", AMP_OP_RELU}, {"torch.nn.Conv2d", AMP_OP_CONV2D},
+        {"mindspore.nn.Conv2dTranspose", AMP_OP_CONV_TRANSPOSE2D}, {"Tensor.__matmul__", AMP_OP_MATMUL},
+        {"Tensor.__rsub__", AMP_OP_SUB}, {"torch.Tensor.add_", AMP_OP_ADD}, {"torch.exp_", AMP_OP_EXP},
+        {"aten::add_.Tensor", AMP_OP_ADD}, {"torch.nn.NLLLoss", AMP_OP_NLL_LOSS}, {"torch.nn.L1Loss", AMP_OP_L1_LOSS},
+        {"torch.nn.MultiLabelSoftMarginLoss", AMP_OP_MULTILABEL_SOFT_MARGIN_LOSS},
+        {"mindspore.mint.nn.functional.linear", AMP_OP_LINEAR}, {"mint.matmul", AMP_OP_MATMUL},
+        {"P.BatchMatMul", AMP_OP_BMM}, {"mindspore.ops.operations.Conv2D", AMP_OP_CONV2D},
+        {"F.scaled_dot_product_attention", AMP_OP_SCALED_DOT_PRODUCT_ATTENTION},
+        {"aten::_convolution.deprecated", AMP_OP_CONVOLUTION_INNER}, {"aten::linalg_cond.p_str", AMP_OP_LINALG_COND},
+        {"torch.nn.RNNCell", AMP_OP_RNN_TANH_CELL}};
+    static const char *const bad[] = {"", "matmul2", "Matmul", "matmul ", "torch.", "F.", "nn.", "aten::", "conv",
+        "linalg.", "norm.Scalar", "tensor.cpu", "none", "_", "exp__", "__matmul", "torch.nn.Conv2", "P.", "sub_ ",
         "a_name_that_is_far_longer_than_any_name_of_an_operation_could_be_in_any_of_these_systems"};
     size_t i;
     uint32_t op;
     amp_op found;
     for (i = 0; i < sizeof good / sizeof good[0]; i++) {
         t_note(t, "%s", good[i].name);
-        CHECK_EQ(amp_op_find(good[i].name, &found), AMP_OK);
+        CHECK_EQ(amp_op_find(&found, good[i].name), AMP_OK);
         CHECK_EQ(found, good[i].op);
     }
     for (i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         t_note(t, "\"%s\"", bad[i]);
         found = AMP_OP_LINEAR;
-        CHECK_EQ(amp_op_find(bad[i], &found), AMP_ERR_INVALID_ARG);
+        CHECK_EQ(amp_op_find(&found, bad[i]), AMP_ERR_INVALID_ARG);
         CHECK_EQ(found, AMP_OP_NONE);
     }
-    CHECK_EQ(amp_op_find(NULL, &found), AMP_ERR_INVALID_ARG);
-    CHECK_EQ(amp_op_find("linear", NULL), AMP_ERR_INVALID_ARG);
+    CHECK_EQ(amp_op_find(&found, NULL), AMP_ERR_INVALID_ARG);
+    CHECK_EQ(amp_op_find(NULL, "linear"), AMP_ERR_INVALID_ARG);
     for (op = 1; op < AMP_OP_COUNT; op++) { /* every row is found by its own name, once */
-        CHECK(amp_op_find(amp_op_name((amp_op)op), &found) == AMP_OK && found == (amp_op)op);
-        if (amp_op_class_of((amp_op)op, AMP_SYSTEM_PYTORCH_CUDA) != AMP_CLASS_NONE) /* ours is PyTorch's CUDA class where it has one */
+        CHECK(amp_op_find(&found, amp_op_name((amp_op)op)) == AMP_OK && found == (amp_op)op);
+        if (amp_op_class_of((amp_op)op, AMP_SYSTEM_PYTORCH_CUDA) !=
+            AMP_CLASS_NONE) /* ours is PyTorch's CUDA class where it has one */
             CHECK(amp_op_class_of((amp_op)op, AMP_SYSTEM_AMP) == amp_op_class_of((amp_op)op, AMP_SYSTEM_PYTORCH_CUDA));
     }
     CHECK_EQ(strcmp(amp_op_name(AMP_OP_NONE), ""), 0);
@@ -152,7 +169,10 @@ static void policy_names(t_run *t) {
 
 /* ---- policies --------------------------------------------------------------------------------------------------------------------------- */
 
-typedef struct events { unsigned warnings, errors; char last[400]; } events;
+typedef struct events {
+    unsigned warnings, errors;
+    char last[400];
+} events;
 static void on_event(amp_log_level level, amp_status status, const char *text, void *user) {
     events *e = (events *)user;
     (void)status;
@@ -172,8 +192,15 @@ static amp_ctx *context_with(t_run *t, events *e) {
 
 /* Apex's table, MindSpore's and PyTorch's. */
 static void policy_levels(t_run *t) {
-    static const struct { amp_preset preset; amp_dtype cast, low; int autocast, norms, master; amp_scaler_mode scaling; float scale, max; amp_dtype model; amp_master kind; } rows[] = {
-        {AMP_O0, AMP_F32, AMP_F16, 0, 0, 0, AMP_SCALER_OFF, 1, 16777216, AMP_F32, AMP_MASTER_F32},
+    static const struct {
+        amp_preset preset;
+        amp_dtype cast, low;
+        int autocast, norms, master;
+        amp_scaler_mode scaling;
+        float scale, max;
+        amp_dtype model;
+        amp_master kind;
+    } rows[] = {{AMP_O0, AMP_F32, AMP_F16, 0, 0, 0, AMP_SCALER_OFF, 1, 16777216, AMP_F32, AMP_MASTER_F32},
         {AMP_O1, AMP_AUTO, AMP_F16, 1, 0, 0, AMP_SCALER_DYNAMIC, 65536, 16777216, AMP_F32, AMP_MASTER_F32},
         {AMP_O2, AMP_F16, AMP_F16, 0, 1, 1, AMP_SCALER_DYNAMIC, 65536, 16777216, AMP_F16, AMP_MASTER_F32},
         {AMP_O3, AMP_F16, AMP_F16, 0, 0, 0, AMP_SCALER_OFF, 1, 16777216, AMP_F16, AMP_MASTER_NONE},
@@ -198,13 +225,19 @@ static void policy_levels(t_run *t) {
         char text[40];
         t_note(t, "%s", amp_preset_name(rows[i].preset));
         CHECK_OK(amp_policy_init(t->ctx, &p, rows[i].preset, NULL));
-        CHECK_EQ(p.cast_model, rows[i].cast); CHECK_EQ(p.low, rows[i].low);
-        CHECK_EQ(p.autocast, rows[i].autocast); CHECK_EQ(p.keep_norms, rows[i].norms);
-        CHECK_EQ(p.master_weights, rows[i].master); CHECK_EQ(p.scaling, rows[i].scaling);
-        CHECK_EQ(p.loss_scale, rows[i].scale); CHECK_EQ(p.max_scale, rows[i].max);
-        CHECK_EQ(p.enabled, 1); CHECK_EQ(p.num_losses, 1);
+        CHECK_EQ(p.cast_model, rows[i].cast);
+        CHECK_EQ(p.low, rows[i].low);
+        CHECK_EQ(p.autocast, rows[i].autocast);
+        CHECK_EQ(p.keep_norms, rows[i].norms);
+        CHECK_EQ(p.master_weights, rows[i].master);
+        CHECK_EQ(p.scaling, rows[i].scaling);
+        CHECK_EQ(p.loss_scale, rows[i].scale);
+        CHECK_EQ(p.max_scale, rows[i].max);
+        CHECK_EQ(p.enabled, 1);
+        CHECK_EQ(p.num_losses, 1);
         d = amp_policy_params_desc(&p);
-        CHECK_EQ(d.model, rows[i].model); CHECK_EQ(d.master, rows[i].kind);
+        CHECK_EQ(d.model, rows[i].model);
+        CHECK_EQ(d.master, rows[i].kind);
         CHECK_OK(amp_params_create(&params, t->ctx, &d));
         amp_params_destroy(params);
         s = amp_policy_scaler_desc(&p);
@@ -218,59 +251,108 @@ static void policy_levels(t_run *t) {
         CHECK_EQ(q.low, AMP_BF16);
         CHECK_EQ(q.cast_model, rows[i].cast == AMP_F16 ? AMP_BF16 : rows[i].cast);
         CHECK_EQ(q.scaling, AMP_SCALER_OFF);
-        CHECK_EQ(q.autocast, rows[i].autocast); CHECK_EQ(q.keep_norms, rows[i].norms); CHECK_EQ(q.master_weights, rows[i].master);
+        CHECK_EQ(q.autocast, rows[i].autocast);
+        CHECK_EQ(q.keep_norms, rows[i].norms);
+        CHECK_EQ(q.master_weights, rows[i].master);
         /* names */
-        CHECK_OK(amp_preset_find(amp_preset_name(rows[i].preset), &found, &low));
-        CHECK_EQ(found, rows[i].preset); CHECK_EQ(low, AMP_AUTO);
+        CHECK_OK(amp_preset_find(&found, &low, amp_preset_name(rows[i].preset)));
+        CHECK_EQ(found, rows[i].preset);
+        CHECK_EQ(low, AMP_AUTO);
         snprintf(text, sizeof text, "%s-bf16", amp_preset_name(rows[i].preset));
-        CHECK_OK(amp_preset_find(text, &found, &low));
-        CHECK_EQ(found, rows[i].preset); CHECK_EQ(low, AMP_BF16);
-        CHECK_EQ(amp_preset_find(text, &found, NULL), AMP_ERR_INVALID_ARG);
+        CHECK_OK(amp_preset_find(&found, &low, text));
+        CHECK_EQ(found, rows[i].preset);
+        CHECK_EQ(low, AMP_BF16);
+        CHECK_EQ(amp_preset_find(&found, NULL, text), AMP_ERR_INVALID_ARG);
     }
-    { amp_preset p; amp_dtype low; CHECK_EQ(amp_preset_find("O4", &p, &low), AMP_ERR_INVALID_ARG); CHECK_EQ(amp_preset_find("O1-fp8", &p, &low), AMP_ERR_INVALID_ARG); CHECK_EQ(amp_preset_find("", &p, &low), AMP_ERR_INVALID_ARG); }
+    {
+        amp_preset p;
+        amp_dtype low;
+        CHECK_EQ(amp_preset_find(&p, &low, "O4"), AMP_ERR_INVALID_ARG);
+        CHECK_EQ(amp_preset_find(&p, &low, "O1-fp8"), AMP_ERR_INVALID_ARG);
+        CHECK_EQ(amp_preset_find(&p, &low, ""), AMP_ERR_INVALID_ARG);
+    }
     { /* classes by level */
         amp_policy p;
         CHECK_OK(amp_policy_init(t->ctx, &p, AMP_O2, NULL));
-        CHECK_EQ(amp_policy_class(&p, AMP_OP_LINEAR), AMP_CLASS_LOWER); CHECK_EQ(amp_policy_class(&p, AMP_OP_EXP), AMP_CLASS_LOWER);
-        CHECK_EQ(amp_policy_class(&p, AMP_OP_BATCH_NORM), AMP_CLASS_F32); CHECK_EQ(amp_policy_class(&p, AMP_OP_LAYER_NORM), AMP_CLASS_LOWER);
-        CHECK_EQ(amp_policy_keep_f32(&p, AMP_OP_BATCH_NORM), 1); CHECK_EQ(amp_policy_keep_f32(&p, AMP_OP_LINEAR), 0);
+        CHECK_EQ(amp_policy_class(&p, AMP_OP_LINEAR), AMP_CLASS_LOWER);
+        CHECK_EQ(amp_policy_class(&p, AMP_OP_EXP), AMP_CLASS_LOWER);
+        CHECK_EQ(amp_policy_class(&p, AMP_OP_BATCH_NORM), AMP_CLASS_F32);
+        CHECK_EQ(amp_policy_class(&p, AMP_OP_LAYER_NORM), AMP_CLASS_LOWER);
+        CHECK_EQ(amp_policy_keep_f32(&p, AMP_OP_BATCH_NORM), 1);
+        CHECK_EQ(amp_policy_keep_f32(&p, AMP_OP_LINEAR), 0);
         CHECK_OK(amp_policy_init(t->ctx, &p, AMP_PRESET_MINDSPORE_O2, NULL));
-        CHECK_EQ(amp_policy_class(&p, AMP_OP_LAYER_NORM), AMP_CLASS_F32); CHECK_EQ(amp_policy_class(&p, AMP_OP_BATCH_NORM), AMP_CLASS_F32);
+        CHECK_EQ(amp_policy_class(&p, AMP_OP_LAYER_NORM), AMP_CLASS_F32);
+        CHECK_EQ(amp_policy_class(&p, AMP_OP_BATCH_NORM), AMP_CLASS_F32);
         CHECK_OK(amp_policy_init(t->ctx, &p, AMP_O3, NULL));
         CHECK_EQ(amp_policy_class(&p, AMP_OP_BATCH_NORM), AMP_CLASS_LOWER);
         CHECK_OK(amp_policy_init(t->ctx, &p, AMP_PRESET_MINDSPORE_O1, NULL));
-        CHECK_EQ(amp_policy_class(&p, AMP_OP_RELU), AMP_CLASS_LOWER); CHECK_EQ(amp_policy_class(&p, AMP_OP_LAYER_NORM), AMP_CLASS_NONE);
+        CHECK_EQ(amp_policy_class(&p, AMP_OP_RELU), AMP_CLASS_LOWER);
+        CHECK_EQ(amp_policy_class(&p, AMP_OP_LAYER_NORM), AMP_CLASS_NONE);
         CHECK_EQ(amp_policy_output(&p, AMP_OP_LINEAR, AMP_F32), AMP_F32);
         CHECK_OK(amp_policy_init(t->ctx, &p, AMP_O1, NULL));
-        CHECK_EQ(amp_policy_output(&p, AMP_OP_LINEAR, AMP_F32), AMP_F16); CHECK_EQ(amp_policy_output(&p, AMP_OP_SOFTMAX, AMP_F16), AMP_F32);
-        CHECK_EQ(amp_policy_output(&p, AMP_OP_RELU, AMP_F16), AMP_F16); CHECK_EQ(amp_policy_output(&p, AMP_OP_CAT, AMP_F32), AMP_F32);
+        CHECK_EQ(amp_policy_output(&p, AMP_OP_LINEAR, AMP_F32), AMP_F16);
+        CHECK_EQ(amp_policy_output(&p, AMP_OP_SOFTMAX, AMP_F16), AMP_F32);
+        CHECK_EQ(amp_policy_output(&p, AMP_OP_RELU, AMP_F16), AMP_F16);
+        CHECK_EQ(amp_policy_output(&p, AMP_OP_CAT, AMP_F32), AMP_F32);
         CHECK_OK(amp_policy_init(t->ctx, &p, AMP_O0, NULL));
         CHECK_EQ(amp_policy_class(&p, AMP_OP_LINEAR), AMP_CLASS_NONE);
-        CHECK_EQ(amp_policy_list(&p, AMP_CLASS_LOWER, NULL, 0), 0);
+        CHECK_EQ(amp_policy_list(NULL, 0, &p, AMP_CLASS_LOWER), 0);
     }
 }
 
 /* Every override rule and every error. */
 static void policy_overrides(t_run *t) {
-    static const struct { amp_preset preset; const char *property, *value; int ok; const char *words; } rows[] = {
-        {AMP_O1, "cast_model_type", "torch.float16", 0, "cast_model_type O1"}, {AMP_O1, "cast_model_type", "bfloat16", 0, "cast_model_type O1"},
-        {AMP_O1, "cast_model_type", "torch.float32", 1, ""}, {AMP_O1, "cast_model_type", "False", 1, ""}, {AMP_O1, "cast_model_type", "None", 1, ""},
-        {AMP_O2, "cast_model_type", "float16", 1, ""}, {AMP_O2, "cast_model_type", "float64", 0, "cast_model_type"}, {AMP_O0, "cast_model_type", "float16", 1, ""},
-        {AMP_O1, "patch_torch_functions", "True", 1, ""}, {AMP_O1, "patch_torch_functions", "False", 1, ""}, {AMP_O0, "patch_torch_functions", "True", 0, "patch_torch_functions O0"},
-        {AMP_O2, "patch_torch_functions", "True", 0, "patch_torch_functions O2"}, {AMP_O3, "patch_torch_functions", "True", 0, "patch_torch_functions O3"}, {AMP_O2, "patch_torch_functions", "False", 1, ""},
-        {AMP_O1, "keep_batchnorm_fp32", "True", 0, "keep_batchnorm_fp32 O1"}, {AMP_O1, "keep_batchnorm_fp32", "False", 0, "keep_batchnorm_fp32 O1"}, {AMP_O1, "keep_batchnorm_fp32", "None", 1, ""},
-        {AMP_O2, "keep_batchnorm_fp32", "False", 1, ""}, {AMP_O3, "keep_batchnorm_fp32", "True", 1, ""}, {AMP_O2, "keep_batchnorm_fp32", "yes", 0, "keep_batchnorm_fp32 yes"}, {AMP_O2, "keep_batchnorm_fp32", "true", 0, "keep_batchnorm_fp32"},
-        {AMP_O1, "master_weights", "True", 0, "master_weights O1"}, {AMP_O1, "master_weights", "False", 0, "master_weights O1"}, {AMP_O2, "master_weights", "False", 1, ""}, {AMP_O3, "master_weights", "True", 1, ""},
-        {AMP_O2, "loss_scale", "dynamic", 1, ""}, {AMP_O0, "loss_scale", "dynamic", 1, ""}, {AMP_O1, "loss_scale", "128.0", 1, ""}, {AMP_O1, "loss_scale", " 128 ", 1, ""}, {AMP_O1, "loss_scale", "Dynamic", 0, "loss_scale Dynamic"},
-        {AMP_O1, "loss_scale", "", 0, "loss_scale"}, {AMP_O1, "loss_scale", "12x", 0, "loss_scale"}, {AMP_O1, "loss_scale", "0", 0, "loss_scale"}, {AMP_O1, "loss_scale", "-1", 0, "loss_scale"}, {AMP_O1, "loss_scale", "inf", 0, "loss_scale"}, {AMP_O1, "loss_scale", "nan", 0, "loss_scale"}, {AMP_O1, "loss_scale", "1e-40", 0, "loss_scale"},
-        {AMP_O1, "min_loss_scale", "128", 1, ""}, {AMP_O1, "min_loss_scale", "0", 0, "min_loss_scale"}, {AMP_O1, "max_loss_scale", "65536", 1, ""}, {AMP_O1, "max_loss_scale", "-3", 0, "max_loss_scale"}, {AMP_O1, "max_loss_scale", "x", 0, "max_loss_scale"}, {AMP_O1, "min_loss_scale", "3e7", 0, "min_loss_scale max_loss_scale"},
-        {AMP_O1, "num_losses", "3", 1, ""}, {AMP_O1, "num_losses", "0", 0, "num_losses"}, {AMP_O1, "num_losses", "2.5", 0, "num_losses"}, {AMP_O1, "num_losses", "-1", 0, "num_losses"},
-        {AMP_O2, "cast_model_outputs", "float16", 1, ""}, {AMP_O2, "cast_model_outputs", "int8", 0, "cast_model_outputs"},
-        {AMP_O1, "enabled", "False", 1, ""}, {AMP_O1, "enabled", "maybe", 0, "enabled maybe"}, {AMP_O1, "opt_lvl", "O2", 0, "opt_lvl"}, {AMP_O2, "dtype", "bfloat16", 1, ""}, {AMP_O2, "dtype", "float32", 0, "f32"},
-        {AMP_PRESET_MINDSPORE_O2, "patch_torch_functions", "False", 0, "patch_torch_functions mindspore-O2"}, {AMP_PRESET_MINDSPORE_O2, "master_weights", "True", 0, "master_weights"}, {AMP_PRESET_MINDSPORE_O2, "num_losses", "2", 0, "num_losses"},
-        {AMP_PRESET_MINDSPORE_O2, "keep_batchnorm_fp32", "False", 1, ""}, {AMP_PRESET_MINDSPORE_O2, "cast_model_type", "float32", 1, ""}, {AMP_PRESET_MINDSPORE_O0, "loss_scale", "128", 1, ""}, {AMP_PRESET_MINDSPORE_O1, "dtype", "f32", 0, "f16"},
-        {AMP_PRESET_PYTORCH_CUDA, "cast_model_type", "float16", 0, "cast_model_type pytorch-cuda"}, {AMP_PRESET_PYTORCH_CUDA, "keep_batchnorm_fp32", "True", 0, "keep_batchnorm_fp32"}, {AMP_PRESET_PYTORCH_CUDA, "master_weights", "True", 0, "master_weights"},
-        {AMP_PRESET_PYTORCH_CUDA, "cast_model_outputs", "float32", 0, "cast_model_outputs"}, {AMP_PRESET_PYTORCH_CUDA, "num_losses", "2", 0, "num_losses"}, {AMP_PRESET_PYTORCH_CUDA, "min_loss_scale", "2", 0, "min_loss_scale"}, {AMP_PRESET_PYTORCH_CUDA, "dtype", "bf16", 1, ""}, {AMP_PRESET_PYTORCH_CUDA, "dtype", "f32", 0, "f16"}};
+    static const struct {
+        amp_preset preset;
+        const char *property, *value;
+        int ok;
+        const char *words;
+    } rows[] = {{AMP_O1, "cast_model_type", "torch.float16", 0, "cast_model_type O1"},
+        {AMP_O1, "cast_model_type", "bfloat16", 0, "cast_model_type O1"},
+        {AMP_O1, "cast_model_type", "torch.float32", 1, ""}, {AMP_O1, "cast_model_type", "False", 1, ""},
+        {AMP_O1, "cast_model_type", "None", 1, ""}, {AMP_O2, "cast_model_type", "float16", 1, ""},
+        {AMP_O2, "cast_model_type", "float64", 0, "cast_model_type"}, {AMP_O0, "cast_model_type", "float16", 1, ""},
+        {AMP_O1, "patch_torch_functions", "True", 1, ""}, {AMP_O1, "patch_torch_functions", "False", 1, ""},
+        {AMP_O0, "patch_torch_functions", "True", 0, "patch_torch_functions O0"},
+        {AMP_O2, "patch_torch_functions", "True", 0, "patch_torch_functions O2"},
+        {AMP_O3, "patch_torch_functions", "True", 0, "patch_torch_functions O3"},
+        {AMP_O2, "patch_torch_functions", "False", 1, ""},
+        {AMP_O1, "keep_batchnorm_fp32", "True", 0, "keep_batchnorm_fp32 O1"},
+        {AMP_O1, "keep_batchnorm_fp32", "False", 0, "keep_batchnorm_fp32 O1"},
+        {AMP_O1, "keep_batchnorm_fp32", "None", 1, ""}, {AMP_O2, "keep_batchnorm_fp32", "False", 1, ""},
+        {AMP_O3, "keep_batchnorm_fp32", "True", 1, ""},
+        {AMP_O2, "keep_batchnorm_fp32", "yes", 0, "keep_batchnorm_fp32 yes"},
+        {AMP_O2, "keep_batchnorm_fp32", "true", 0, "keep_batchnorm_fp32"},
+        {AMP_O1, "master_weights", "True", 0, "master_weights O1"},
+        {AMP_O1, "master_weights", "False", 0, "master_weights O1"}, {AMP_O2, "master_weights", "False", 1, ""},
+        {AMP_O3, "master_weights", "True", 1, ""}, {AMP_O2, "loss_scale", "dynamic", 1, ""},
+        {AMP_O0, "loss_scale", "dynamic", 1, ""}, {AMP_O1, "loss_scale", "128.0", 1, ""},
+        {AMP_O1, "loss_scale", " 128 ", 1, ""}, {AMP_O1, "loss_scale", "Dynamic", 0, "loss_scale Dynamic"},
+        {AMP_O1, "loss_scale", "", 0, "loss_scale"}, {AMP_O1, "loss_scale", "12x", 0, "loss_scale"},
+        {AMP_O1, "loss_scale", "0", 0, "loss_scale"}, {AMP_O1, "loss_scale", "-1", 0, "loss_scale"},
+        {AMP_O1, "loss_scale", "inf", 0, "loss_scale"}, {AMP_O1, "loss_scale", "nan", 0, "loss_scale"},
+        {AMP_O1, "loss_scale", "1e-40", 0, "loss_scale"}, {AMP_O1, "min_loss_scale", "128", 1, ""},
+        {AMP_O1, "min_loss_scale", "0", 0, "min_loss_scale"}, {AMP_O1, "max_loss_scale", "65536", 1, ""},
+        {AMP_O1, "max_loss_scale", "-3", 0, "max_loss_scale"}, {AMP_O1, "max_loss_scale", "x", 0, "max_loss_scale"},
+        {AMP_O1, "min_loss_scale", "3e7", 0, "min_loss_scale max_loss_scale"}, {AMP_O1, "num_losses", "3", 1, ""},
+        {AMP_O1, "num_losses", "0", 0, "num_losses"}, {AMP_O1, "num_losses", "2.5", 0, "num_losses"},
+        {AMP_O1, "num_losses", "-1", 0, "num_losses"}, {AMP_O2, "cast_model_outputs", "float16", 1, ""},
+        {AMP_O2, "cast_model_outputs", "int8", 0, "cast_model_outputs"}, {AMP_O1, "enabled", "False", 1, ""},
+        {AMP_O1, "enabled", "maybe", 0, "enabled maybe"}, {AMP_O1, "opt_lvl", "O2", 0, "opt_lvl"},
+        {AMP_O2, "dtype", "bfloat16", 1, ""}, {AMP_O2, "dtype", "float32", 0, "f32"},
+        {AMP_PRESET_MINDSPORE_O2, "patch_torch_functions", "False", 0, "patch_torch_functions mindspore-O2"},
+        {AMP_PRESET_MINDSPORE_O2, "master_weights", "True", 0, "master_weights"},
+        {AMP_PRESET_MINDSPORE_O2, "num_losses", "2", 0, "num_losses"},
+        {AMP_PRESET_MINDSPORE_O2, "keep_batchnorm_fp32", "False", 1, ""},
+        {AMP_PRESET_MINDSPORE_O2, "cast_model_type", "float32", 1, ""},
+        {AMP_PRESET_MINDSPORE_O0, "loss_scale", "128", 1, ""}, {AMP_PRESET_MINDSPORE_O1, "dtype", "f32", 0, "f16"},
+        {AMP_PRESET_PYTORCH_CUDA, "cast_model_type", "float16", 0, "cast_model_type pytorch-cuda"},
+        {AMP_PRESET_PYTORCH_CUDA, "keep_batchnorm_fp32", "True", 0, "keep_batchnorm_fp32"},
+        {AMP_PRESET_PYTORCH_CUDA, "master_weights", "True", 0, "master_weights"},
+        {AMP_PRESET_PYTORCH_CUDA, "cast_model_outputs", "float32", 0, "cast_model_outputs"},
+        {AMP_PRESET_PYTORCH_CUDA, "num_losses", "2", 0, "num_losses"},
+        {AMP_PRESET_PYTORCH_CUDA, "min_loss_scale", "2", 0, "min_loss_scale"},
+        {AMP_PRESET_PYTORCH_CUDA, "dtype", "bf16", 1, ""}, {AMP_PRESET_PYTORCH_CUDA, "dtype", "f32", 0, "f16"}};
     size_t i;
     amp_policy p, q;
     amp_policy_desc o = AMP_ZERO, none = AMP_ZERO;
@@ -279,42 +361,89 @@ static void policy_overrides(t_run *t) {
         t_note(t, "%s, %s = %s", amp_preset_name(rows[i].preset), rows[i].property, rows[i].value);
         CHECK_OK(amp_policy_init(t->ctx, &p, rows[i].preset, NULL));
         q = p;
-        if (rows[i].ok) CHECK_OK(amp_policy_set(t->ctx, &p, rows[i].property, rows[i].value));
+        if (rows[i].ok)
+            CHECK_OK(amp_policy_set(t->ctx, &p, rows[i].property, rows[i].value));
         else {
-            CHECK_STATUS(amp_policy_set(t->ctx, &p, rows[i].property, rows[i].value), AMP_ERR_INVALID_ARG, rows[i].words);
+            CHECK_STATUS(
+                amp_policy_set(t->ctx, &p, rows[i].property, rows[i].value), AMP_ERR_INVALID_ARG, rows[i].words);
             CHECK_BITS(&p, &q, sizeof p, 1); /* untouched */
         }
         if (strcmp(rows[i].value, "None") == 0) CHECK_BITS(&p, &q, sizeof p, 1);
     }
     t_note(t, "descs");
-#define REFUSED(preset, word) CHECK_STATUS(amp_policy_init(t->ctx, &p, preset, &o), AMP_ERR_INVALID_ARG, word); o = none
-#define TAKEN(preset) CHECK_OK(amp_policy_init(t->ctx, &p, preset, &o)); o = none
+#define REFUSED(preset, word) \
+    CHECK_STATUS(amp_policy_init(t->ctx, &p, preset, &o), AMP_ERR_INVALID_ARG, word); \
+    o = none
+#define TAKEN(preset) \
+    CHECK_OK(amp_policy_init(t->ctx, &p, preset, &o)); \
+    o = none
     CHECK_STATUS(amp_policy_init(t->ctx, &p, AMP_PRESET_COUNT, NULL), AMP_ERR_INVALID_ARG, "preset");
     CHECK_STATUS(amp_policy_init(t->ctx, NULL, AMP_O1, NULL), AMP_ERR_INVALID_ARG, "policy");
-    o._begin = 1; CHECK_STATUS(amp_policy_init(t->ctx, &p, AMP_O1, &o), AMP_ERR_UNINIT, "_begin"); o = none;
-    o.cast_model_type = AMP_F16; REFUSED(AMP_O1, "cast_model_type");
-    o.cast_model_type = AMP_F32; TAKEN(AMP_O1);
-    o.cast_model_type = AMP_F8E4M3; REFUSED(AMP_O2, "cast_model_type");
-    o.cast_model_type = AMP_F16; o.no_cast_model_type = 1; REFUSED(AMP_O2, "cast_model_type");
-    o.no_cast_model_type = 1; TAKEN(AMP_O2); CHECK_EQ(p.cast_model, AMP_AUTO); CHECK_EQ(amp_policy_params_desc(&p).model, AMP_F32);
-    o.patch_torch_functions = 1; REFUSED(AMP_O2, "patch_torch_functions");
-    o.patch_torch_functions = 2; REFUSED(AMP_O1, "patch_torch_functions");
-    o.keep_batchnorm_fp32 = AMP_NONE; REFUSED(AMP_O1, "keep_batchnorm_fp32");
-    o.keep_batchnorm_fp32 = AMP_NONE; TAKEN(AMP_O2); CHECK_EQ(p.keep_norms, 0);
-    o.master_weights = 1; REFUSED(AMP_O1, "master_weights");
-    o.master_weights = AMP_NONE; TAKEN(AMP_O2); CHECK_EQ(amp_policy_params_desc(&p).master, AMP_MASTER_NONE);
-    o.low = AMP_F8E5M2; REFUSED(AMP_O1, "f8e5m2");
-    o.cast_model_type = AMP_BF16; TAKEN(AMP_O2); CHECK_EQ(p.low, AMP_BF16);
-    o.enabled = AMP_NONE; TAKEN(AMP_O2); CHECK_EQ(amp_policy_class(&p, AMP_OP_LINEAR), AMP_CLASS_NONE); CHECK_EQ(amp_policy_scaler_desc(&p).mode, AMP_SCALER_OFF); CHECK_EQ(amp_policy_params_desc(&p).model, AMP_F32);
-    o.loss_scale = "128"; o.num_losses = 3; TAKEN(AMP_O1);
+    o._begin = 1;
+    CHECK_STATUS(amp_policy_init(t->ctx, &p, AMP_O1, &o), AMP_ERR_UNINIT, "_begin");
+    o = none;
+    o.cast_model_type = AMP_F16;
+    REFUSED(AMP_O1, "cast_model_type");
+    o.cast_model_type = AMP_F32;
+    TAKEN(AMP_O1);
+    o.cast_model_type = AMP_F8E4M3;
+    REFUSED(AMP_O2, "cast_model_type");
+    o.cast_model_type = AMP_F16;
+    o.no_cast_model_type = 1;
+    REFUSED(AMP_O2, "cast_model_type");
+    o.no_cast_model_type = 1;
+    TAKEN(AMP_O2);
+    CHECK_EQ(p.cast_model, AMP_AUTO);
+    CHECK_EQ(amp_policy_params_desc(&p).model, AMP_F32);
+    o.patch_torch_functions = 1;
+    REFUSED(AMP_O2, "patch_torch_functions");
+    o.patch_torch_functions = 2;
+    REFUSED(AMP_O1, "patch_torch_functions");
+    o.keep_batchnorm_fp32 = AMP_NONE;
+    REFUSED(AMP_O1, "keep_batchnorm_fp32");
+    o.keep_batchnorm_fp32 = AMP_NONE;
+    TAKEN(AMP_O2);
+    CHECK_EQ(p.keep_norms, 0);
+    o.master_weights = 1;
+    REFUSED(AMP_O1, "master_weights");
+    o.master_weights = AMP_NONE;
+    TAKEN(AMP_O2);
+    CHECK_EQ(amp_policy_params_desc(&p).master, AMP_MASTER_NONE);
+    o.low = AMP_F8E5M2;
+    REFUSED(AMP_O1, "f8e5m2");
+    o.cast_model_type = AMP_BF16;
+    TAKEN(AMP_O2);
+    CHECK_EQ(p.low, AMP_BF16);
+    o.enabled = AMP_NONE;
+    TAKEN(AMP_O2);
+    CHECK_EQ(amp_policy_class(&p, AMP_OP_LINEAR), AMP_CLASS_NONE);
+    CHECK_EQ(amp_policy_scaler_desc(&p).mode, AMP_SCALER_OFF);
+    CHECK_EQ(amp_policy_params_desc(&p).model, AMP_F32);
+    o.loss_scale = "128";
+    o.num_losses = 3;
+    TAKEN(AMP_O1);
     s = amp_policy_scaler_desc(&p);
-    CHECK_EQ(s.mode, AMP_SCALER_STATIC); CHECK_F32(s.scale, 128.0f); CHECK_EQ(s.no_check, 1); CHECK_EQ(p.num_losses, 3);
-    o.loss_scale = "dynamic"; o.min_loss_scale = 16; o.max_loss_scale = 1024; TAKEN(AMP_O0);
+    CHECK_EQ(s.mode, AMP_SCALER_STATIC);
+    CHECK_F32(s.scale, 128.0f);
+    CHECK_EQ(s.no_check, 1);
+    CHECK_EQ(p.num_losses, 3);
+    o.loss_scale = "dynamic";
+    o.min_loss_scale = 16;
+    o.max_loss_scale = 1024;
+    TAKEN(AMP_O0);
     s = amp_policy_scaler_desc(&p);
-    CHECK_EQ(s.mode, AMP_SCALER_DYNAMIC); CHECK_F32(s.scale, 1024.0f); CHECK_F32(s.min_scale, 16.0f); CHECK_F32(s.max_scale, 1024.0f); CHECK_EQ(s.growth_interval, 2000);
-    o.min_loss_scale = 2048; o.max_loss_scale = 1024; REFUSED(AMP_O2, "min_loss_scale");
-    o.num_losses = 2; REFUSED(AMP_PRESET_PYTORCH_CUDA, "num_losses");
-    o.min_loss_scale = -1; REFUSED(AMP_O2, "min_loss_scale");
+    CHECK_EQ(s.mode, AMP_SCALER_DYNAMIC);
+    CHECK_F32(s.scale, 1024.0f);
+    CHECK_F32(s.min_scale, 16.0f);
+    CHECK_F32(s.max_scale, 1024.0f);
+    CHECK_EQ(s.growth_interval, 2000);
+    o.min_loss_scale = 2048;
+    o.max_loss_scale = 1024;
+    REFUSED(AMP_O2, "min_loss_scale");
+    o.num_losses = 2;
+    REFUSED(AMP_PRESET_PYTORCH_CUDA, "num_losses");
+    o.min_loss_scale = -1;
+    REFUSED(AMP_O2, "min_loss_scale");
 #undef REFUSED
 #undef TAKEN
 }
@@ -327,16 +456,25 @@ static void policy_edits(t_run *t) {
     size_t n, i;
     context_with(t, &e);
     CHECK_OK(amp_policy_init(t->ctx, &p, AMP_PRESET_PYTORCH_CUDA, NULL));
-    CHECK_OK(amp_policy_edit(t->ctx, &p, AMP_OP_RELU, AMP_CLASS_LOWER)); CHECK_EQ(e.warnings, 0); CHECK_EQ(amp_policy_class(&p, AMP_OP_RELU), AMP_CLASS_LOWER);
-    CHECK_OK(amp_policy_edit(t->ctx, &p, AMP_OP_LINEAR, AMP_CLASS_F32)); CHECK_EQ(e.warnings, 0); CHECK_EQ(amp_policy_class(&p, AMP_OP_LINEAR), AMP_CLASS_F32);
-    CHECK_OK(amp_policy_edit(t->ctx, &p, AMP_OP_EXP, AMP_CLASS_LOWER)); CHECK_EQ(e.warnings, 1); CHECK(strstr(e.last, "exp") != NULL);
-    CHECK_OK(amp_policy_edit(t->ctx, &p, AMP_OP_BINARY_CROSS_ENTROPY, AMP_CLASS_F32)); CHECK_EQ(e.warnings, 2); CHECK(strstr(e.last, "with_logits") != NULL);
+    CHECK_OK(amp_policy_edit(t->ctx, &p, AMP_OP_RELU, AMP_CLASS_LOWER));
+    CHECK_EQ(e.warnings, 0);
+    CHECK_EQ(amp_policy_class(&p, AMP_OP_RELU), AMP_CLASS_LOWER);
+    CHECK_OK(amp_policy_edit(t->ctx, &p, AMP_OP_LINEAR, AMP_CLASS_F32));
+    CHECK_EQ(e.warnings, 0);
+    CHECK_EQ(amp_policy_class(&p, AMP_OP_LINEAR), AMP_CLASS_F32);
+    CHECK_OK(amp_policy_edit(t->ctx, &p, AMP_OP_EXP, AMP_CLASS_LOWER));
+    CHECK_EQ(e.warnings, 1);
+    CHECK(strstr(e.last, "exp") != NULL);
+    CHECK_OK(amp_policy_edit(t->ctx, &p, AMP_OP_BINARY_CROSS_ENTROPY, AMP_CLASS_F32));
+    CHECK_EQ(e.warnings, 2);
+    CHECK(strstr(e.last, "with_logits") != NULL);
     CHECK_STATUS(amp_policy_edit(t->ctx, &p, AMP_OP_NONE, AMP_CLASS_F32), AMP_ERR_INVALID_ARG, "op");
     CHECK_STATUS(amp_policy_edit(t->ctx, &p, AMP_OP_COUNT, AMP_CLASS_F32), AMP_ERR_INVALID_ARG, "op");
     CHECK_STATUS(amp_policy_edit(t->ctx, &p, AMP_OP_EXP, (amp_op_class)9), AMP_ERR_INVALID_ARG, "class");
     CHECK_STATUS(amp_policy_edit(t->ctx, NULL, AMP_OP_EXP, AMP_CLASS_F32), AMP_ERR_INVALID_ARG, "policy");
     /* custom_mixed_precision: exactly one list */
-    list[0] = AMP_OP_LINEAR; list[1] = AMP_OP_EXP;
+    list[0] = AMP_OP_LINEAR;
+    list[1] = AMP_OP_EXP;
     CHECK_STATUS(amp_policy_custom(t->ctx, &p, list, 2, list, 2, AMP_F16), AMP_ERR_INVALID_ARG, "both");
     CHECK_STATUS(amp_policy_custom(t->ctx, &p, NULL, 0, NULL, 0, AMP_F16), AMP_ERR_INVALID_ARG, "no");
     CHECK_STATUS(amp_policy_custom(t->ctx, &p, list, 0, NULL, 0, AMP_F16), AMP_ERR_INVALID_ARG, "n_white");
@@ -347,25 +485,34 @@ static void policy_edits(t_run *t) {
     e.warnings = 0;
     CHECK_OK(amp_policy_custom(t->ctx, &p, list, 2, NULL, 0, AMP_AUTO));
     CHECK_EQ(e.warnings, 0);
-    CHECK_EQ(amp_policy_class(&p, AMP_OP_LINEAR), AMP_CLASS_LOWER); CHECK_EQ(amp_policy_class(&p, AMP_OP_EXP), AMP_CLASS_LOWER);
-    CHECK_EQ(amp_policy_class(&p, AMP_OP_MATMUL), AMP_CLASS_NONE); CHECK_EQ(amp_policy_list(&p, AMP_CLASS_LOWER, NULL, 0), 2);
+    CHECK_EQ(amp_policy_class(&p, AMP_OP_LINEAR), AMP_CLASS_LOWER);
+    CHECK_EQ(amp_policy_class(&p, AMP_OP_EXP), AMP_CLASS_LOWER);
+    CHECK_EQ(amp_policy_class(&p, AMP_OP_MATMUL), AMP_CLASS_NONE);
+    CHECK_EQ(amp_policy_list(NULL, 0, &p, AMP_CLASS_LOWER), 2);
     CHECK_EQ(amp_policy_output(&p, AMP_OP_LINEAR, AMP_F32), AMP_F32);
-    CHECK_OK(amp_policy_custom(t->ctx, &p, NULL, 0, list, 1, AMP_BF16)); /* without batch norm and layer norm: two warnings */
+    CHECK_OK(amp_policy_custom(
+        t->ctx, &p, NULL, 0, list, 1, AMP_BF16)); /* without batch norm and layer norm: two warnings */
     CHECK_EQ(e.warnings, 2);
-    CHECK_EQ(amp_policy_class(&p, AMP_OP_LINEAR), AMP_CLASS_F32); CHECK_EQ(amp_policy_class(&p, AMP_OP_LAYER_NORM), AMP_CLASS_LOWER); CHECK_EQ(p.cast_model, AMP_BF16);
+    CHECK_EQ(amp_policy_class(&p, AMP_OP_LINEAR), AMP_CLASS_F32);
+    CHECK_EQ(amp_policy_class(&p, AMP_OP_LAYER_NORM), AMP_CLASS_LOWER);
+    CHECK_EQ(p.cast_model, AMP_BF16);
     /* get_black_list() and append, as there */
     CHECK_OK(amp_policy_init(t->ctx, &p, AMP_PRESET_MINDSPORE_O2, NULL));
-    n = amp_policy_list(&p, AMP_CLASS_F32, list, AMP_OP_COUNT);
+    n = amp_policy_list(list, AMP_OP_COUNT, &p, AMP_CLASS_F32);
     CHECK_EQ(n, 2);
-    for (i = 0; i < n; i++) CHECK(list[i] == AMP_OP_LAYER_NORM || list[i] == AMP_OP_BATCH_NORM);
+    for (i = 0; i < n; i++)
+        CHECK(list[i] == AMP_OP_LAYER_NORM || list[i] == AMP_OP_BATCH_NORM);
     list[n++] = AMP_OP_SOFTMAX;
     e.warnings = 0;
     CHECK_OK(amp_policy_custom(t->ctx, &p, NULL, 0, list, n, AMP_F16));
-    CHECK_EQ(e.warnings, 0); CHECK_EQ(amp_policy_class(&p, AMP_OP_SOFTMAX), AMP_CLASS_F32); CHECK_EQ(amp_policy_keep_f32(&p, AMP_OP_LAYER_NORM), 1);
+    CHECK_EQ(e.warnings, 0);
+    CHECK_EQ(amp_policy_class(&p, AMP_OP_SOFTMAX), AMP_CLASS_F32);
+    CHECK_EQ(amp_policy_keep_f32(&p, AMP_OP_LAYER_NORM), 1);
     /* PyTorch's CPU autocast with another dtype: a warning, and off */
     o.low = AMP_F32;
     CHECK_OK(amp_policy_init(t->ctx, &p, AMP_PRESET_PYTORCH_CPU, &o));
-    CHECK_EQ(e.warnings, 1); CHECK_EQ(p.enabled, 0);
+    CHECK_EQ(e.warnings, 1);
+    CHECK_EQ(p.enabled, 0);
     amp_ctx_destroy(t->ctx);
     t->ctx = NULL;
 }
@@ -373,14 +520,21 @@ static void policy_edits(t_run *t) {
 /* ---- the scope -------------------------------------------------------------------------------------------------------------------------- */
 
 #define ROWS 5u
-#define IN 12u
-#define OUT 7u
+#define IN   12u
+#define OUT  7u
 
-typedef struct data { float *hx, *hw, *hb; amp_array x, w, b; } data;
+typedef struct data {
+    float *hx, *hw, *hb;
+    amp_array x, w, b;
+} data;
 static data make_data(t_run *t) {
     data d;
-    d.hx = (float *)t_host(t, 4 * ROWS * IN); d.hw = (float *)t_host(t, 4 * OUT * IN); d.hb = (float *)t_host(t, 4 * OUT);
-    t_fill_real(t, d.hx, AMP_F32, ROWS * IN, 1); t_fill_real(t, d.hw, AMP_F32, OUT * IN, 1); t_fill_real(t, d.hb, AMP_F32, OUT, 1);
+    d.hx = (float *)t_host(t, 4 * ROWS * IN);
+    d.hw = (float *)t_host(t, 4 * OUT * IN);
+    d.hb = (float *)t_host(t, 4 * OUT);
+    t_fill_real(t, d.hx, AMP_F32, ROWS * IN, 1);
+    t_fill_real(t, d.hw, AMP_F32, OUT * IN, 1);
+    t_fill_real(t, d.hb, AMP_F32, OUT, 1);
     d.x = amp_arr(t_put(t, d.hx, 4 * ROWS * IN), AMP_F32);
     d.w = amp_arr(t_put(t, d.hw, 4 * OUT * IN), AMP_F32);
     d.b = amp_arr(t_put(t, d.hb, 4 * OUT), AMP_F32);
@@ -393,7 +547,13 @@ static amp_array cast_to(t_run *t, amp_array a, amp_dtype to, size_t n) {
     CHECK_OK(amp_cast(t->ctx, out, a, n, NULL));
     return out;
 }
-#define INFO(c, h, r) do { amp_autocast_info info_ = amp_autocast_get(t->ctx); CHECK_EQ(info_.casts, c); CHECK_EQ(info_.hits, h); CHECK_EQ(info_.resolved, r); } while (0)
+#define INFO(c, h, r) \
+    do { \
+        amp_autocast_info info_ = amp_autocast_get(t->ctx); \
+        CHECK_EQ(info_.casts, c); \
+        CHECK_EQ(info_.hits, h); \
+        CHECK_EQ(info_.resolved, r); \
+    } while (0)
 static void same_bits(t_run *t, amp_array a, amp_array b, size_t n) {
     size_t first = 0;
     if (!CHECK_EQ(a.dtype, b.dtype)) return;
@@ -411,111 +571,186 @@ static void scope_cache(t_run *t) {
     s.arena = 1u << 16;
     for (k = 0; k < 2; k++) { /* the second scope casts again: dropped at the outermost end */
         CHECK_OK(amp_autocast_begin(t->ctx, &s));
-        CHECK_OK(amp_autocast_input(t->ctx, AMP_OP_MATMUL, d.w, OUT * IN, &out)); INFO(1, 0, 0);
+        CHECK_OK(amp_autocast_input(t->ctx, &out, AMP_OP_MATMUL, d.w, OUT * IN));
+        INFO(1, 0, 0);
         same_bits(t, out, low, OUT * IN);
-        CHECK_OK(amp_autocast_input(t->ctx, AMP_OP_LINEAR, d.w, OUT * IN, &again)); INFO(1, 1, 0);
+        CHECK_OK(amp_autocast_input(t->ctx, &again, AMP_OP_LINEAR, d.w, OUT * IN));
+        INFO(1, 1, 0);
         CHECK(again.data == out.data);
         CHECK_OK(amp_autocast_begin(t->ctx, NULL)); /* nested: shares the cache, and its end keeps it */
         CHECK_EQ(amp_autocast_get(t->ctx).depth, 2);
-        CHECK_OK(amp_autocast_input(t->ctx, AMP_OP_MM, d.w, OUT * IN, &again)); INFO(1, 2, 0);
+        CHECK_OK(amp_autocast_input(t->ctx, &again, AMP_OP_MM, d.w, OUT * IN));
+        INFO(1, 2, 0);
         CHECK_OK(amp_autocast_end(t->ctx));
-        CHECK_OK(amp_autocast_input(t->ctx, AMP_OP_MM, d.w, OUT * IN, &again)); INFO(1, 3, 0);
+        CHECK_OK(amp_autocast_input(t->ctx, &again, AMP_OP_MM, d.w, OUT * IN));
+        INFO(1, 3, 0);
         CHECK(again.data == out.data);
-        CHECK_OK(amp_autocast_input(t->ctx, AMP_OP_MATMUL, d.x, ROWS * IN, &out)); INFO(2, 3, 0); /* activations are not cached */
-        CHECK_OK(amp_autocast_input(t->ctx, AMP_OP_MATMUL, d.x, ROWS * IN, &again)); INFO(3, 3, 0);
+        CHECK_OK(amp_autocast_input(t->ctx, &out, AMP_OP_MATMUL, d.x, ROWS * IN));
+        INFO(2, 3, 0); /* activations are not cached */
+        CHECK_OK(amp_autocast_input(t->ctx, &again, AMP_OP_MATMUL, d.x, ROWS * IN));
+        INFO(3, 3, 0);
         CHECK(again.data != out.data);
-        CHECK_OK(amp_autocast_input(t->ctx, AMP_OP_MATMUL, low, OUT * IN, &out)); INFO(3, 3, 0); /* low already */
+        CHECK_OK(amp_autocast_input(t->ctx, &out, AMP_OP_MATMUL, low, OUT * IN));
+        INFO(3, 3, 0); /* low already */
         CHECK(out.data == low.data);
-        CHECK_OK(amp_autocast_input(t->ctx, AMP_OP_EXP, low, OUT * IN, &out)); INFO(4, 3, 0); /* up to FP32: not cached */
+        CHECK_OK(amp_autocast_input(t->ctx, &out, AMP_OP_EXP, low, OUT * IN));
+        INFO(4, 3, 0); /* up to FP32: not cached */
         CHECK_EQ(out.dtype, AMP_F32);
-        CHECK_OK(amp_autocast_input(t->ctx, AMP_OP_EXP, d.w, OUT * IN, &out)); INFO(4, 3, 0);
+        CHECK_OK(amp_autocast_input(t->ctx, &out, AMP_OP_EXP, d.w, OUT * IN));
+        INFO(4, 3, 0);
         CHECK(out.data == d.w.data);
-        CHECK_OK(amp_autocast_input(t->ctx, AMP_OP_RELU, d.w, OUT * IN, &out)); INFO(4, 3, 0); /* unlisted */
-        CHECK_OK(amp_autocast_input(t->ctx, AMP_OP_SOFTMAX, low, OUT * IN, &out)); INFO(4, 3, 0); /* FP32 output: inputs as they are */
+        CHECK_OK(amp_autocast_input(t->ctx, &out, AMP_OP_RELU, d.w, OUT * IN));
+        INFO(4, 3, 0); /* unlisted */
+        CHECK_OK(amp_autocast_input(t->ctx, &out, AMP_OP_SOFTMAX, low, OUT * IN));
+        INFO(4, 3, 0); /* FP32 output: inputs as they are */
         CHECK(out.data == low.data);
         CHECK_OK(amp_autocast_end(t->ctx));
         INFO(4, 3, 0); /* still there */
     }
     /* another lower dtype in a nested region gets its own copy (PyTorch's cache would answer with the wrong one) */
     CHECK_OK(amp_autocast_begin(t->ctx, &s));
-    CHECK_OK(amp_autocast_input(t->ctx, AMP_OP_MATMUL, d.w, OUT * IN, &out));
-    { amp_autocast_desc n = AMP_ZERO; n.low = AMP_BF16; CHECK_OK(amp_autocast_begin(t->ctx, &n)); }
-    CHECK_OK(amp_autocast_input(t->ctx, AMP_OP_MATMUL, d.w, OUT * IN, &again)); INFO(2, 0, 0);
+    CHECK_OK(amp_autocast_input(t->ctx, &out, AMP_OP_MATMUL, d.w, OUT * IN));
+    {
+        amp_autocast_desc n = AMP_ZERO;
+        n.low = AMP_BF16;
+        CHECK_OK(amp_autocast_begin(t->ctx, &n));
+    }
+    CHECK_OK(amp_autocast_input(t->ctx, &again, AMP_OP_MATMUL, d.w, OUT * IN));
+    INFO(2, 0, 0);
     same_bits(t, again, bf, OUT * IN);
-    CHECK_OK(amp_autocast_input(t->ctx, AMP_OP_MATMUL, low, OUT * IN, &again)); CHECK_EQ(again.dtype, AMP_BF16); INFO(3, 0, 0);
+    CHECK_OK(amp_autocast_input(t->ctx, &again, AMP_OP_MATMUL, low, OUT * IN));
+    CHECK_EQ(again.dtype, AMP_BF16);
+    INFO(3, 0, 0);
     CHECK_OK(amp_autocast_end(t->ctx));
-    CHECK_OK(amp_autocast_input(t->ctx, AMP_OP_MATMUL, d.w, OUT * IN, &again)); INFO(3, 1, 0);
+    CHECK_OK(amp_autocast_input(t->ctx, &again, AMP_OP_MATMUL, d.w, OUT * IN));
+    INFO(3, 1, 0);
     CHECK(again.data == out.data);
     /* invalidation: cast again, into the same place */
     amp_autocast_invalidate(t->ctx, d.x.data);
-    CHECK_OK(amp_autocast_input(t->ctx, AMP_OP_MATMUL, d.w, OUT * IN, &again)); INFO(3, 2, 0);
+    CHECK_OK(amp_autocast_input(t->ctx, &again, AMP_OP_MATMUL, d.w, OUT * IN));
+    INFO(3, 2, 0);
     t_set(t, d.w.data, d.hx, 4 * IN);
     amp_autocast_invalidate(t->ctx, d.w.data);
-    CHECK_OK(amp_autocast_input(t->ctx, AMP_OP_MATMUL, d.w, OUT * IN, &again)); INFO(4, 2, 0);
+    CHECK_OK(amp_autocast_input(t->ctx, &again, AMP_OP_MATMUL, d.w, OUT * IN));
+    INFO(4, 2, 0);
     CHECK(again.data == out.data);
     same_bits(t, again, cast_to(t, d.w, AMP_F16, OUT * IN), OUT * IN);
     amp_autocast_invalidate(t->ctx, NULL);
-    CHECK_OK(amp_autocast_input(t->ctx, AMP_OP_MATMUL, d.w, OUT * IN, &again)); INFO(5, 2, 0);
+    CHECK_OK(amp_autocast_input(t->ctx, &again, AMP_OP_MATMUL, d.w, OUT * IN));
+    INFO(5, 2, 0);
     /* cache off: each use is cast; on again: the old entry answers */
-    { amp_autocast_desc n = AMP_ZERO; n.cache = AMP_NONE; CHECK_OK(amp_autocast_begin(t->ctx, &n)); }
-    CHECK_OK(amp_autocast_input(t->ctx, AMP_OP_MATMUL, d.w, OUT * IN, &again)); CHECK_OK(amp_autocast_input(t->ctx, AMP_OP_MATMUL, d.w, OUT * IN, &again)); INFO(7, 2, 0);
-    CHECK_OK(amp_autocast_begin(t->ctx, NULL)); CHECK_EQ(amp_autocast_get(t->ctx).cache, 0); CHECK_OK(amp_autocast_end(t->ctx)); /* inherited */
-    CHECK_OK(amp_autocast_end(t->ctx));
-    CHECK_OK(amp_autocast_input(t->ctx, AMP_OP_MATMUL, d.w, OUT * IN, &again)); INFO(7, 3, 0);
-    /* disabled region, and enabled again inside it */
-    { amp_autocast_desc n = AMP_ZERO; n.disabled = 1; CHECK_OK(amp_autocast_begin(t->ctx, &n)); }
-    CHECK_EQ(amp_autocast_get(t->ctx).enabled, 0);
-    CHECK_OK(amp_autocast_input(t->ctx, AMP_OP_MATMUL, d.w, OUT * IN, &again)); INFO(7, 3, 0); CHECK(again.data == d.w.data);
+    {
+        amp_autocast_desc n = AMP_ZERO;
+        n.cache = AMP_NONE;
+        CHECK_OK(amp_autocast_begin(t->ctx, &n));
+    }
+    CHECK_OK(amp_autocast_input(t->ctx, &again, AMP_OP_MATMUL, d.w, OUT * IN));
+    CHECK_OK(amp_autocast_input(t->ctx, &again, AMP_OP_MATMUL, d.w, OUT * IN));
+    INFO(7, 2, 0);
     CHECK_OK(amp_autocast_begin(t->ctx, NULL));
-    CHECK_OK(amp_autocast_input(t->ctx, AMP_OP_MATMUL, d.w, OUT * IN, &again)); INFO(7, 4, 0);
-    CHECK_OK(amp_autocast_end(t->ctx)); CHECK_OK(amp_autocast_end(t->ctx)); CHECK_OK(amp_autocast_end(t->ctx));
-    CHECK_OK(amp_autocast_input(t->ctx, AMP_OP_MATMUL, d.w, OUT * IN, &again)); CHECK(again.data == d.w.data); /* outside */
+    CHECK_EQ(amp_autocast_get(t->ctx).cache, 0);
+    CHECK_OK(amp_autocast_end(t->ctx)); /* inherited */
+    CHECK_OK(amp_autocast_end(t->ctx));
+    CHECK_OK(amp_autocast_input(t->ctx, &again, AMP_OP_MATMUL, d.w, OUT * IN));
+    INFO(7, 3, 0);
+    /* disabled region, and enabled again inside it */
+    {
+        amp_autocast_desc n = AMP_ZERO;
+        n.disabled = 1;
+        CHECK_OK(amp_autocast_begin(t->ctx, &n));
+    }
+    CHECK_EQ(amp_autocast_get(t->ctx).enabled, 0);
+    CHECK_OK(amp_autocast_input(t->ctx, &again, AMP_OP_MATMUL, d.w, OUT * IN));
+    INFO(7, 3, 0);
+    CHECK(again.data == d.w.data);
+    CHECK_OK(amp_autocast_begin(t->ctx, NULL));
+    CHECK_OK(amp_autocast_input(t->ctx, &again, AMP_OP_MATMUL, d.w, OUT * IN));
+    INFO(7, 4, 0);
+    CHECK_OK(amp_autocast_end(t->ctx));
+    CHECK_OK(amp_autocast_end(t->ctx));
+    CHECK_OK(amp_autocast_end(t->ctx));
+    CHECK_OK(amp_autocast_input(t->ctx, &again, AMP_OP_MATMUL, d.w, OUT * IN));
+    CHECK(again.data == d.w.data); /* outside */
     finish(t);
 }
 
 static void scope_params(t_run *t) {
     static const size_t counts[] = {OUT * IN, 33};
-    amp_params *half = set_new(t, AMP_F16, AMP_F32, counts, 2), *full = set_new(t, AMP_F32, AMP_F32, counts, 2), *other = set_new(t, AMP_F32, AMP_F32, counts, 1);
+    amp_params *half = set_new(t, AMP_F16, AMP_F32, counts, 2), *full = set_new(t, AMP_F32, AMP_F32, counts, 2),
+               *other = set_new(t, AMP_F32, AMP_F32, counts, 1);
     amp_array out, again, view;
     amp_step_desc step = AMP_ZERO;
     double norm = 0;
     step.lr = 0.125f;
     CHECK_OK(amp_autocast_begin(t->ctx, NULL)); /* the default arena has room for every FP32 parameter */
-    CHECK_OK(amp_autocast_input(t->ctx, AMP_OP_LINEAR, amp_param_master(half, 0), counts[0], &out)); INFO(0, 0, 1);
-    CHECK(out.data == amp_param_model(half, 0).data); CHECK_EQ(out.dtype, AMP_F16);
-    view = amp_param_master(half, 0); view.data = (float *)view.data + IN; view.count -= IN; /* a view of it: the same place of the copy */
-    CHECK_OK(amp_autocast_input(t->ctx, AMP_OP_LINEAR, view, view.count, &out)); INFO(0, 0, 2);
+    CHECK_OK(amp_autocast_input(t->ctx, &out, AMP_OP_LINEAR, amp_param_master(half, 0), counts[0]));
+    INFO(0, 0, 1);
+    CHECK(out.data == amp_param_model(half, 0).data);
+    CHECK_EQ(out.dtype, AMP_F16);
+    view = amp_param_master(half, 0);
+    view.data = (float *)view.data + IN;
+    view.count -= IN; /* a view of it: the same place of the copy */
+    CHECK_OK(amp_autocast_input(t->ctx, &out, AMP_OP_LINEAR, view, view.count));
+    INFO(0, 0, 2);
     CHECK(out.data == (char *)amp_param_model(half, 0).data + 2 * IN);
-    CHECK_OK(amp_autocast_input(t->ctx, AMP_OP_EXP, amp_param_master(half, 0), counts[0], &out)); INFO(0, 0, 2); CHECK(out.data == amp_param_master(half, 0).data);
-    CHECK_OK(amp_autocast_input(t->ctx, AMP_OP_LINEAR, amp_param_model(full, 0), counts[0], &out)); INFO(1, 0, 2); /* no copy: cast, once */
-    CHECK_OK(amp_autocast_input(t->ctx, AMP_OP_LINEAR, amp_param_master(full, 0), counts[0], &again)); INFO(1, 1, 2); CHECK(out.data == again.data);
-    CHECK_OK(amp_autocast_input(t->ctx, AMP_OP_LINEAR, amp_param_model(full, 1), counts[1], &again)); INFO(2, 1, 2);
-    view = amp_param_master(full, 0); view.count = IN; view.flags = AMP_CACHE;
-    CHECK_OK(amp_autocast_input(t->ctx, AMP_OP_LINEAR, view, IN, &again)); CHECK_OK(amp_autocast_input(t->ctx, AMP_OP_LINEAR, view, IN, &again)); INFO(4, 1, 2); /* views are not cached */
-    CHECK_OK(amp_autocast_input(t->ctx, AMP_OP_LINEAR, amp_param_model(other, 0), counts[0], &again)); INFO(5, 1, 2);
-    CHECK_OK(amp_step(t->ctx, other, NULL, &step)); /* another set: no effect on this one */
-    CHECK_OK(amp_autocast_input(t->ctx, AMP_OP_LINEAR, amp_param_model(full, 0), counts[0], &again)); INFO(5, 2, 2);
+    CHECK_OK(amp_autocast_input(t->ctx, &out, AMP_OP_EXP, amp_param_master(half, 0), counts[0]));
+    INFO(0, 0, 2);
+    CHECK(out.data == amp_param_master(half, 0).data);
+    CHECK_OK(amp_autocast_input(t->ctx, &out, AMP_OP_LINEAR, amp_param_model(full, 0), counts[0]));
+    INFO(1, 0, 2); /* no copy: cast, once */
+    CHECK_OK(amp_autocast_input(t->ctx, &again, AMP_OP_LINEAR, amp_param_master(full, 0), counts[0]));
+    INFO(1, 1, 2);
+    CHECK(out.data == again.data);
+    CHECK_OK(amp_autocast_input(t->ctx, &again, AMP_OP_LINEAR, amp_param_model(full, 1), counts[1]));
+    INFO(2, 1, 2);
+    view = amp_param_master(full, 0);
+    view.count = IN;
+    view.flags = AMP_CACHE;
+    CHECK_OK(amp_autocast_input(t->ctx, &again, AMP_OP_LINEAR, view, IN));
+    CHECK_OK(amp_autocast_input(t->ctx, &again, AMP_OP_LINEAR, view, IN));
+    INFO(4, 1, 2); /* views are not cached */
+    CHECK_OK(amp_autocast_input(t->ctx, &again, AMP_OP_LINEAR, amp_param_model(other, 0), counts[0]));
+    INFO(5, 1, 2);
+    CHECK_OK(amp_step(other, NULL, &step)); /* another set: no effect on this one */
+    CHECK_OK(amp_autocast_input(t->ctx, &again, AMP_OP_LINEAR, amp_param_model(full, 0), counts[0]));
+    INFO(5, 2, 2);
     set_grad(t, full, 0, counts[0], 1.0f);
-    CHECK_OK(amp_step(t->ctx, full, NULL, &step));
-    CHECK_OK(amp_autocast_input(t->ctx, AMP_OP_LINEAR, amp_param_model(full, 0), counts[0], &again)); INFO(6, 2, 2); CHECK(out.data == again.data);
+    CHECK_OK(amp_step(full, NULL, &step));
+    CHECK_OK(amp_autocast_input(t->ctx, &again, AMP_OP_LINEAR, amp_param_model(full, 0), counts[0]));
+    INFO(6, 2, 2);
+    CHECK(out.data == again.data);
     same_bits(t, again, cast_to(t, amp_param_model(full, 0), AMP_F16, counts[0]), counts[0]);
-    CHECK_OK(amp_adamw(t->ctx, full, NULL, &step));
-    CHECK_OK(amp_autocast_input(t->ctx, AMP_OP_LINEAR, amp_param_model(full, 0), counts[0], &again)); INFO(7, 2, 2);
-    CHECK_OK(amp_params_master_to_model(t->ctx, full));
-    CHECK_OK(amp_autocast_input(t->ctx, AMP_OP_LINEAR, amp_param_model(full, 0), counts[0], &again)); INFO(8, 2, 2);
-    CHECK_OK(amp_grad_norm(t->ctx, full, NULL, &norm)); /* changes no weight */
-    { float *h = (float *)t_host(t, 4 * OUT * IN); CHECK_OK(amp_param_read(t->ctx, full, 0, h)); CHECK_OK(amp_param_write(t->ctx, other, 0, h)); }
-    CHECK_OK(amp_autocast_input(t->ctx, AMP_OP_LINEAR, amp_param_model(full, 0), counts[0], &again)); INFO(8, 3, 2);
-    { float *h = (float *)t_host(t, 4 * OUT * IN); CHECK_OK(amp_param_write(t->ctx, full, 0, h)); } /* zeros */
-    CHECK_OK(amp_autocast_input(t->ctx, AMP_OP_LINEAR, amp_param_model(full, 0), counts[0], &again)); INFO(9, 3, 2);
+    CHECK_OK(t_update(full, NULL, &step, AMP_ADAMW));
+    CHECK_OK(amp_autocast_input(t->ctx, &again, AMP_OP_LINEAR, amp_param_model(full, 0), counts[0]));
+    INFO(7, 2, 2);
+    CHECK_OK(amp_params_master_to_model(full));
+    CHECK_OK(amp_autocast_input(t->ctx, &again, AMP_OP_LINEAR, amp_param_model(full, 0), counts[0]));
+    INFO(8, 2, 2);
+    CHECK_OK(amp_grad_norm(full, NULL, &norm)); /* changes no weight */
+    {
+        float *h = (float *)t_host(t, 4 * OUT * IN);
+        CHECK_OK(amp_param_read(full, 0, h));
+        CHECK_OK(amp_param_write(other, 0, h));
+    }
+    CHECK_OK(amp_autocast_input(t->ctx, &again, AMP_OP_LINEAR, amp_param_model(full, 0), counts[0]));
+    INFO(8, 3, 2);
+    {
+        float *h = (float *)t_host(t, 4 * OUT * IN);
+        CHECK_OK(amp_param_write(full, 0, h));
+    } /* zeros */
+    CHECK_OK(amp_autocast_input(t->ctx, &again, AMP_OP_LINEAR, amp_param_model(full, 0), counts[0]));
+    INFO(9, 3, 2);
     same_bits(t, again, cast_to(t, amp_param_model(full, 0), AMP_F16, counts[0]), counts[0]);
     amp_params_destroy(full); /* its casts go with it: the next set may lie at the same address */
     full = set_new(t, AMP_F32, AMP_F32, counts, 2);
-    CHECK_OK(amp_autocast_input(t->ctx, AMP_OP_LINEAR, amp_param_model(full, 0), counts[0], &again)); INFO(10, 3, 2);
+    CHECK_OK(amp_autocast_input(t->ctx, &again, AMP_OP_LINEAR, amp_param_model(full, 0), counts[0]));
+    INFO(10, 3, 2);
     same_bits(t, again, cast_to(t, amp_param_model(full, 0), AMP_F16, counts[0]), counts[0]);
     CHECK_OK(amp_autocast_end(t->ctx));
     finish(t);
-    amp_params_destroy(half); amp_params_destroy(full); amp_params_destroy(other);
+    amp_params_destroy(half);
+    amp_params_destroy(full);
+    amp_params_destroy(other);
     { /* one buffer, first nobody's, then adopted by one set, then by another: each change of it is seen */
         float *h = (float *)t_host(t, 4 * OUT * IN), *w;
         amp_array a;
@@ -526,9 +761,16 @@ static void scope_params(t_run *t) {
         w = (float *)t_put(t, h, 4 * OUT * IN);
         a = amp_arr(w, AMP_F32);
         a.flags = AMP_CACHE;
-        d.model = AMP_F32; e.count = OUT * IN; e.master = w;
-        { amp_autocast_desc s = AMP_ZERO; s.arena = 1u << 16; CHECK_OK(amp_autocast_begin(t->ctx, &s)); }
-        CHECK_OK(amp_autocast_input(t->ctx, AMP_OP_LINEAR, a, OUT * IN, &out)); INFO(1, 0, 0);
+        d.model = AMP_F32;
+        e.count = OUT * IN;
+        e.master = w;
+        {
+            amp_autocast_desc s = AMP_ZERO;
+            s.arena = 1u << 16;
+            CHECK_OK(amp_autocast_begin(t->ctx, &s));
+        }
+        CHECK_OK(amp_autocast_input(t->ctx, &out, AMP_OP_LINEAR, a, OUT * IN));
+        INFO(1, 0, 0);
         for (k = 0; k < 2; k++) {
             amp_params *p = NULL;
             CHECK_OK(amp_params_create(&p, t->ctx, &d));
@@ -536,12 +778,15 @@ static void scope_params(t_run *t) {
             CHECK_OK(amp_params_commit(p));
             t_fill_real(t, h, AMP_F32, OUT * IN, 1);
             t_set(t, w, h, 4 * OUT * IN);
-            CHECK_OK(amp_autocast_input(t->ctx, AMP_OP_LINEAR, a, OUT * IN, &again)); INFO(2 + 2 * k, k, 0);
+            CHECK_OK(amp_autocast_input(t->ctx, &again, AMP_OP_LINEAR, a, OUT * IN));
+            INFO(2 + 2 * k, k, 0);
             same_bits(t, again, cast_to(t, a, AMP_F16, OUT * IN), OUT * IN);
             set_grad(t, p, 0, OUT * IN, 1.0f);
-            CHECK_OK(amp_step(t->ctx, p, NULL, &step));
-            CHECK_OK(amp_autocast_input(t->ctx, AMP_OP_LINEAR, a, OUT * IN, &again)); INFO(3 + 2 * k, k, 0);
-            CHECK_OK(amp_autocast_input(t->ctx, AMP_OP_LINEAR, a, OUT * IN, &again)); INFO(3 + 2 * k, k + 1, 0);
+            CHECK_OK(amp_step(p, NULL, &step));
+            CHECK_OK(amp_autocast_input(t->ctx, &again, AMP_OP_LINEAR, a, OUT * IN));
+            INFO(3 + 2 * k, k, 0);
+            CHECK_OK(amp_autocast_input(t->ctx, &again, AMP_OP_LINEAR, a, OUT * IN));
+            INFO(3 + 2 * k, k + 1, 0);
             same_bits(t, again, cast_to(t, a, AMP_F16, OUT * IN), OUT * IN);
             amp_params_destroy(p);
         }
@@ -557,55 +802,97 @@ static void scope_errors(t_run *t) {
     amp_policy p;
     int i;
     CHECK_STATUS(amp_autocast_end(t->ctx), AMP_ERR_STAGE, "region");
-    s._end = 1; CHECK_STATUS(amp_autocast_begin(t->ctx, &s), AMP_ERR_UNINIT, "_end"); s._end = 0;
-    s.low = AMP_F32; CHECK_STATUS(amp_autocast_begin(t->ctx, &s), AMP_ERR_INVALID_ARG, "low"); s.low = AMP_AUTO;
-    s.pin = AMP_F8E4M3; CHECK_STATUS(amp_autocast_begin(t->ctx, &s), AMP_ERR_INVALID_ARG, "pin"); s.pin = AMP_AUTO;
-    s.cache = 3; CHECK_STATUS(amp_autocast_begin(t->ctx, &s), AMP_ERR_INVALID_ARG, "cache"); s.cache = 0;
+    s._end = 1;
+    CHECK_STATUS(amp_autocast_begin(t->ctx, &s), AMP_ERR_UNINIT, "_end");
+    s._end = 0;
+    s.low = AMP_F32;
+    CHECK_STATUS(amp_autocast_begin(t->ctx, &s), AMP_ERR_INVALID_ARG, "low");
+    s.low = AMP_AUTO;
+    s.pin = AMP_F8E4M3;
+    CHECK_STATUS(amp_autocast_begin(t->ctx, &s), AMP_ERR_INVALID_ARG, "pin");
+    s.pin = AMP_AUTO;
+    s.cache = 3;
+    CHECK_STATUS(amp_autocast_begin(t->ctx, &s), AMP_ERR_INVALID_ARG, "cache");
+    s.cache = 0;
     CHECK_EQ(amp_autocast_get(t->ctx).depth, 0);
-    s.arena = 512; s.entries = 1;
+    s.arena = 512;
+    s.entries = 1;
     CHECK_OK(amp_autocast_begin(t->ctx, &s));
     CHECK_EQ(amp_autocast_get(t->ctx).arena, 512);
     CHECK_EQ(amp_ledger_find(t->ctx, "autocast").bytes, 512);
-    CHECK_OK(amp_autocast_input(t->ctx, AMP_OP_MATMUL, d.w, OUT * IN, &out)); /* 168 bytes: 256 */
-    CHECK_OK(amp_autocast_input(t->ctx, AMP_OP_MATMUL, d.x, ROWS * IN, &out));
+    CHECK_OK(amp_autocast_input(t->ctx, &out, AMP_OP_MATMUL, d.w, OUT * IN)); /* 168 bytes: 256 */
+    CHECK_OK(amp_autocast_input(t->ctx, &out, AMP_OP_MATMUL, d.x, ROWS * IN));
     memset(&out, 0x5a, sizeof out);
-    { amp_array was = out; CHECK_STATUS(amp_autocast_input(t->ctx, AMP_OP_MATMUL, d.x, ROWS * IN, &out), AMP_ERR_NO_MEMORY, "arena 512 256"); CHECK_BITS(&out, &was, sizeof out, 1); }
+    {
+        amp_array was = out;
+        CHECK_STATUS(
+            amp_autocast_input(t->ctx, &out, AMP_OP_MATMUL, d.x, ROWS * IN), AMP_ERR_NO_MEMORY, "arena 512 256");
+        CHECK_BITS(&out, &was, sizeof out, 1);
+    }
     CHECK_EQ(amp_autocast_get(t->ctx).peak, 512);
     CHECK_OK(amp_autocast_end(t->ctx));
     CHECK_OK(amp_autocast_begin(t->ctx, &s));
     two[0] = two[1] = amp_arrn(d.x.data, AMP_F32, ROWS * IN); /* one fits, three do not: nothing stays taken */
-    { amp_array three[3], none[3]; three[0] = three[1] = three[2] = two[0]; CHECK_STATUS(amp_autocast_inputs(t->ctx, AMP_OP_MM, three, 3, none), AMP_ERR_NO_MEMORY, "arena"); }
+    {
+        amp_array three[3], none[3];
+        three[0] = three[1] = three[2] = two[0];
+        CHECK_STATUS(amp_autocast_inputs(t->ctx, none, AMP_OP_MM, three, 3), AMP_ERR_NO_MEMORY, "arena");
+    }
     CHECK_EQ(amp_autocast_get(t->ctx).used, 0);
-    CHECK_OK(amp_autocast_inputs(t->ctx, AMP_OP_MM, two, 2, got));
+    CHECK_OK(amp_autocast_inputs(t->ctx, got, AMP_OP_MM, two, 2));
     CHECK_STATUS(amp_autocast_release(t->ctx), AMP_ERR_STAGE, "open");
-    CHECK_OK(amp_autocast_begin(t->ctx, NULL)); CHECK_OK(amp_autocast_end(t->ctx));
+    CHECK_OK(amp_autocast_begin(t->ctx, NULL));
+    CHECK_OK(amp_autocast_end(t->ctx));
     CHECK_OK(amp_autocast_end(t->ctx));
     CHECK_OK(amp_autocast_begin(t->ctx, &s)); /* temporary casts of a region are given back at its end */
-    for (i = 0; i < 3; i++) { CHECK_OK(amp_autocast_begin(t->ctx, NULL)); CHECK_OK(amp_autocast_input(t->ctx, AMP_OP_MATMUL, d.x, ROWS * IN, &out)); CHECK_OK(amp_autocast_end(t->ctx)); }
-    CHECK_OK(amp_autocast_input(t->ctx, AMP_OP_MATMUL, d.w, OUT * IN, &out));
+    for (i = 0; i < 3; i++) {
+        CHECK_OK(amp_autocast_begin(t->ctx, NULL));
+        CHECK_OK(amp_autocast_input(t->ctx, &out, AMP_OP_MATMUL, d.x, ROWS * IN));
+        CHECK_OK(amp_autocast_end(t->ctx));
+    }
+    CHECK_OK(amp_autocast_input(t->ctx, &out, AMP_OP_MATMUL, d.w, OUT * IN));
     d.b.flags = AMP_CACHE;
-    CHECK_STATUS(amp_autocast_input(t->ctx, AMP_OP_MATMUL, d.b, OUT, &out), AMP_ERR_NO_MEMORY, "entries");
+    CHECK_STATUS(amp_autocast_input(t->ctx, &out, AMP_OP_MATMUL, d.b, OUT), AMP_ERR_NO_MEMORY, "entries");
     d.b.flags = 0;
-    CHECK_STATUS(amp_autocast_input(t->ctx, AMP_OP_BINARY_CROSS_ENTROPY, d.x, ROWS * IN, &out), AMP_ERR_UNSUPPORTED, "binary_cross_entropy_with_logits");
-    CHECK_STATUS(amp_autocast_input(t->ctx, AMP_OP_COUNT, d.x, 1, &out), AMP_ERR_INVALID_ARG, "op");
-    CHECK_STATUS(amp_autocast_input(t->ctx, AMP_OP_MM, amp_arrn(d.x.data, AMP_F32, 3), 4, &out), AMP_ERR_INVALID_ARG, "count");
-    CHECK_STATUS(amp_autocast_input(t->ctx, AMP_OP_MM, d.x, 4, NULL), AMP_ERR_INVALID_ARG, "out");
-    d.x.flags = 2; CHECK_STATUS(amp_autocast_input(t->ctx, AMP_OP_MM, d.x, 4, &out), AMP_ERR_INVALID_ARG, "flags"); d.x.flags = 0;
-    for (i = 1; i < AMP_AUTOCAST_DEPTH; i++) CHECK_OK(amp_autocast_begin(t->ctx, NULL));
+    CHECK_STATUS(amp_autocast_input(t->ctx, &out, AMP_OP_BINARY_CROSS_ENTROPY, d.x, ROWS * IN), AMP_ERR_UNSUPPORTED,
+        "binary_cross_entropy_with_logits");
+    CHECK_STATUS(amp_autocast_input(t->ctx, &out, AMP_OP_COUNT, d.x, 1), AMP_ERR_INVALID_ARG, "op");
+    CHECK_STATUS(
+        amp_autocast_input(t->ctx, &out, AMP_OP_MM, amp_arrn(d.x.data, AMP_F32, 3), 4), AMP_ERR_INVALID_ARG, "count");
+    CHECK_STATUS(amp_autocast_input(t->ctx, NULL, AMP_OP_MM, d.x, 4), AMP_ERR_INVALID_ARG, "out");
+    d.x.flags = 2;
+    CHECK_STATUS(amp_autocast_input(t->ctx, &out, AMP_OP_MM, d.x, 4), AMP_ERR_INVALID_ARG, "flags");
+    d.x.flags = 0;
+    for (i = 1; i < AMP_AUTOCAST_DEPTH; i++)
+        CHECK_OK(amp_autocast_begin(t->ctx, NULL));
     CHECK_STATUS(amp_autocast_begin(t->ctx, NULL), AMP_ERR_STAGE, "16");
-    for (i = 0; i < AMP_AUTOCAST_DEPTH; i++) CHECK_OK(amp_autocast_end(t->ctx));
+    for (i = 0; i < AMP_AUTOCAST_DEPTH; i++)
+        CHECK_OK(amp_autocast_end(t->ctx));
     /* widest */
     s.arena = 4096;
     CHECK_OK(amp_autocast_begin(t->ctx, &s));
-    two[0] = amp_arrn(d.x.data, AMP_F32, 8); two[1] = cast_to(t, d.x, AMP_F16, 8); two[1].count = 8;
-    CHECK_OK(amp_autocast_inputs(t->ctx, AMP_OP_CAT, two, 2, got)); CHECK_EQ(got[0].dtype, AMP_F32); CHECK_EQ(got[1].dtype, AMP_F32); CHECK(got[0].data == two[0].data);
-    CHECK_OK(amp_autocast_inputs(t->ctx, AMP_OP_CAT, &two[1], 1, got)); CHECK_EQ(got[0].dtype, AMP_F16); CHECK(got[0].data == two[1].data);
-    two[0] = cast_to(t, d.x, AMP_BF16, 8); two[0].count = 8;
-    CHECK_STATUS(amp_autocast_inputs(t->ctx, AMP_OP_CAT, two, 2, got), AMP_ERR_UNSUPPORTED, "f16 bf16");
-    CHECK_OK(amp_autocast_inputs(t->ctx, AMP_OP_MM, two, 2, got)); CHECK_EQ(got[0].dtype, AMP_F16); CHECK_EQ(got[1].dtype, AMP_F16); /* both to the lower dtype */
-    two[0] = cast_to(t, d.x, AMP_F8E4M3, 8); two[0].count = 8;
-    CHECK_OK(amp_autocast_inputs(t->ctx, AMP_OP_MM, two, 1, got)); CHECK_EQ(got[0].dtype, AMP_F8E4M3); /* FP8 is left alone */
-    CHECK_EQ(amp_autocast_output(t->ctx, AMP_OP_MM, AMP_F32), AMP_F16); CHECK_EQ(amp_autocast_output(t->ctx, AMP_OP_SUM, AMP_F16), AMP_F32);
+    two[0] = amp_arrn(d.x.data, AMP_F32, 8);
+    two[1] = cast_to(t, d.x, AMP_F16, 8);
+    two[1].count = 8;
+    CHECK_OK(amp_autocast_inputs(t->ctx, got, AMP_OP_CAT, two, 2));
+    CHECK_EQ(got[0].dtype, AMP_F32);
+    CHECK_EQ(got[1].dtype, AMP_F32);
+    CHECK(got[0].data == two[0].data);
+    CHECK_OK(amp_autocast_inputs(t->ctx, got, AMP_OP_CAT, &two[1], 1));
+    CHECK_EQ(got[0].dtype, AMP_F16);
+    CHECK(got[0].data == two[1].data);
+    two[0] = cast_to(t, d.x, AMP_BF16, 8);
+    two[0].count = 8;
+    CHECK_STATUS(amp_autocast_inputs(t->ctx, got, AMP_OP_CAT, two, 2), AMP_ERR_UNSUPPORTED, "f16 bf16");
+    CHECK_OK(amp_autocast_inputs(t->ctx, got, AMP_OP_MM, two, 2));
+    CHECK_EQ(got[0].dtype, AMP_F16);
+    CHECK_EQ(got[1].dtype, AMP_F16); /* both to the lower dtype */
+    two[0] = cast_to(t, d.x, AMP_F8E4M3, 8);
+    two[0].count = 8;
+    CHECK_OK(amp_autocast_inputs(t->ctx, got, AMP_OP_MM, two, 1));
+    CHECK_EQ(got[0].dtype, AMP_F8E4M3); /* FP8 is left alone */
+    CHECK_EQ(amp_autocast_output(t->ctx, AMP_OP_MM, AMP_F32), AMP_F16);
+    CHECK_EQ(amp_autocast_output(t->ctx, AMP_OP_SUM, AMP_F16), AMP_F32);
     CHECK_EQ(amp_autocast_output(t->ctx, AMP_OP_RELU, AMP_BF16), AMP_BF16);
     CHECK_OK(amp_autocast_end(t->ctx));
     CHECK_EQ(amp_autocast_output(t->ctx, AMP_OP_MM, AMP_F32), AMP_F32);
@@ -615,8 +902,10 @@ static void scope_errors(t_run *t) {
     memset(&s, 0, sizeof s);
     s.policy = &p;
     CHECK_OK(amp_autocast_begin(t->ctx, &s));
-    CHECK_EQ(amp_autocast_get(t->ctx).arena, 0); CHECK_EQ(amp_autocast_get(t->ctx).enabled, 0);
-    CHECK_OK(amp_autocast_input(t->ctx, AMP_OP_MM, d.x, ROWS * IN, &out)); CHECK(out.data == d.x.data);
+    CHECK_EQ(amp_autocast_get(t->ctx).arena, 0);
+    CHECK_EQ(amp_autocast_get(t->ctx).enabled, 0);
+    CHECK_OK(amp_autocast_input(t->ctx, &out, AMP_OP_MM, d.x, ROWS * IN));
+    CHECK(out.data == d.x.data);
     CHECK_OK(amp_autocast_end(t->ctx));
     finish(t);
 }
@@ -624,108 +913,210 @@ static void scope_errors(t_run *t) {
 /* Verbs in a scope: bits of the hand-written calls, dtype choices, explicit outputs, pins. */
 static void scope_verbs(t_run *t) {
     data d = make_data(t);
-    amp_array xh = cast_to(t, d.x, AMP_F16, ROWS * IN), wh = cast_to(t, d.w, AMP_F16, OUT * IN), xb = cast_to(t, d.x, AMP_BF16, ROWS * IN), wb = cast_to(t, d.w, AMP_BF16, OUT * IN);
+    amp_array xh = cast_to(t, d.x, AMP_F16, ROWS * IN), wh = cast_to(t, d.w, AMP_F16, OUT * IN),
+              xb = cast_to(t, d.x, AMP_BF16, ROWS * IN), wb = cast_to(t, d.w, AMP_BF16, OUT * IN);
     amp_array y = amp_arr(t_alloc(t, 4 * ROWS * OUT), AMP_AUTO), want = amp_arr(t_alloc(t, 4 * ROWS * OUT), AMP_F16);
     amp_precision rec = AMP_ZERO;
     amp_dtype chosen = AMP_AUTO;
     amp_gemm_desc g = AMP_ZERO, h;
-    amp_linear l = AMP_ZERO, m;
+    amp_linear_desc l = AMP_ZERO, m;
     amp_autocast_desc s = AMP_ZERO, n = AMP_ZERO;
     s.arena = 1u << 16;
-    l.rows = ROWS; l.in = IN; l.out = OUT; l.x = d.x; l.w = d.w; l.bias = d.b; l.y = y; l.act = AMP_RELU;
-    g.m = ROWS; g.n = OUT; g.k = IN; g.a = d.x; g.b = d.w; g.trans_b = 1; g.d = y;
+    l.rows = ROWS;
+    l.in = IN;
+    l.out = OUT;
+    l.x = d.x;
+    l.w = d.w;
+    l.bias = d.b;
+    l.y = y;
+    l.act = AMP_RELU;
+    g.m = ROWS;
+    g.n = OUT;
+    g.k = IN;
+    g.a = d.x;
+    g.b = d.w;
+    g.trans_b = 1;
+    g.d = y;
     /* automatic without a way to return the choice; outside a scope automatic is the input's dtype */
     CHECK_STATUS(amp_gemm(t->ctx, &g), AMP_ERR_INVALID_ARG, "d_dtype");
     CHECK_STATUS(amp_linear_forward(t->ctx, &l), AMP_ERR_INVALID_ARG, "record");
-    g.d_dtype = &chosen; l.record = &rec;
-    CHECK_OK(amp_gemm(t->ctx, &g)); CHECK_EQ(chosen, AMP_F32);
-    CHECK_OK(amp_linear_forward(t->ctx, &l)); CHECK_EQ(rec.y, AMP_F32); CHECK_EQ(rec.used, AMP_F32); CHECK_EQ(rec.x, AMP_F32);
+    g.d_dtype = &chosen;
+    l.record = &rec;
+    CHECK_OK(amp_gemm(t->ctx, &g));
+    CHECK_EQ(chosen, AMP_F32);
+    CHECK_OK(amp_linear_forward(t->ctx, &l));
+    CHECK_EQ(rec.y, AMP_F32);
+    CHECK_EQ(rec.used, AMP_F32);
+    CHECK_EQ(rec.x, AMP_F32);
     CHECK_OK(amp_autocast_begin(t->ctx, &s));
-    CHECK_OK(amp_gemm(t->ctx, &g)); CHECK_EQ(chosen, AMP_F16); INFO(2, 0, 0);
-    h = g; h.a = xh; h.b = wh; h.d = want; h.d_dtype = NULL;
+    CHECK_OK(amp_gemm(t->ctx, &g));
+    CHECK_EQ(chosen, AMP_F16);
+    INFO(2, 0, 0);
+    h = g;
+    h.a = xh;
+    h.b = wh;
+    h.d = want;
+    h.d_dtype = NULL;
     CHECK_OK(amp_gemm(t->ctx, &h));
-    y.dtype = chosen; same_bits(t, y, want, ROWS * OUT);
-    CHECK_OK(amp_linear_forward(t->ctx, &l)); CHECK_EQ(rec.y, AMP_F16); CHECK_EQ(rec.used, AMP_F16); CHECK_EQ(rec.x, AMP_F32); INFO(3, 1, 0);
-    m = l; m.x = xh; m.w = wh; m.y = want; m.record = NULL;
+    y.dtype = chosen;
+    same_bits(t, y, want, ROWS * OUT);
+    CHECK_OK(amp_linear_forward(t->ctx, &l));
+    CHECK_EQ(rec.y, AMP_F16);
+    CHECK_EQ(rec.used, AMP_F16);
+    CHECK_EQ(rec.x, AMP_F32);
+    INFO(3, 1, 0);
+    m = l;
+    m.x = xh;
+    m.w = wh;
+    m.y = want;
+    m.record = NULL;
     CHECK_OK(amp_linear_forward(t->ctx, &m));
     same_bits(t, y, want, ROWS * OUT);
     CHECK_EQ(amp_autocast_get(t->ctx).used, 256); /* the verb gave its temporary copy back */
     /* an explicit output is obeyed */
-    l.y.dtype = AMP_F32; m.y.dtype = AMP_F32;
-    CHECK_OK(amp_linear_forward(t->ctx, &l)); CHECK_EQ(rec.y, AMP_F32); CHECK_EQ(rec.used, AMP_F16);
+    l.y.dtype = AMP_F32;
+    m.y.dtype = AMP_F32;
+    CHECK_OK(amp_linear_forward(t->ctx, &l));
+    CHECK_EQ(rec.y, AMP_F32);
+    CHECK_EQ(rec.used, AMP_F16);
     CHECK_OK(amp_linear_forward(t->ctx, &m));
     same_bits(t, l.y, m.y, ROWS * OUT);
     /* one operation pinned: to_float of a layer */
-    l.pin = AMP_BF16; l.y.dtype = AMP_AUTO;
-    CHECK_OK(amp_linear_forward(t->ctx, &l)); CHECK_EQ(rec.y, AMP_BF16); CHECK_EQ(rec.used, AMP_BF16);
-    m.x = xb; m.w = wb; m.y.dtype = AMP_BF16; m.pin = AMP_BF16; /* or the scope would cast them to its F16, and the product go another way */
+    l.pin = AMP_BF16;
+    l.y.dtype = AMP_AUTO;
+    CHECK_OK(amp_linear_forward(t->ctx, &l));
+    CHECK_EQ(rec.y, AMP_BF16);
+    CHECK_EQ(rec.used, AMP_BF16);
+    m.x = xb;
+    m.w = wb;
+    m.y.dtype = AMP_BF16;
+    m.pin = AMP_BF16; /* or the scope would cast them to its F16, and the product go another way */
     CHECK_OK(amp_linear_forward(t->ctx, &m));
-    y.dtype = AMP_BF16; same_bits(t, y, m.y, ROWS * OUT);
-    { amp_autocast_info before = amp_autocast_get(t->ctx); CHECK_OK(amp_linear_forward(t->ctx, &l)); INFO(before.casts + 2, before.hits, 0); } /* only the scope's own dtype is cached */
-    l.pin = AMP_F32; CHECK_OK(amp_linear_forward(t->ctx, &l)); CHECK_EQ(rec.y, AMP_F32);
-    l.pin = AMP_F8E4M3; CHECK_STATUS(amp_linear_forward(t->ctx, &l), AMP_ERR_INVALID_ARG, "pin");
+    y.dtype = AMP_BF16;
+    same_bits(t, y, m.y, ROWS * OUT);
+    {
+        amp_autocast_info before = amp_autocast_get(t->ctx);
+        CHECK_OK(amp_linear_forward(t->ctx, &l));
+        INFO(before.casts + 2, before.hits, 0);
+    } /* only the scope's own dtype is cached */
+    l.pin = AMP_F32;
+    CHECK_OK(amp_linear_forward(t->ctx, &l));
+    CHECK_EQ(rec.y, AMP_F32);
+    l.pin = AMP_F8E4M3;
+    CHECK_STATUS(amp_linear_forward(t->ctx, &l), AMP_ERR_INVALID_ARG, "pin");
     l.pin = AMP_AUTO;
     { /* x in half, y in FP32 by request: dx is left automatic and has x's dtype, as the gradient of that tensor */
-        amp_linear b = l;
+        amp_linear_desc b = l;
         float *hdy = (float *)t_host(t, 4 * ROWS * OUT);
-        amp_array dyh, dx = amp_arr(t_alloc(t, 4 * ROWS * IN), AMP_AUTO), dxw = amp_arr(t_alloc(t, 2 * ROWS * IN), AMP_F16), dw = amp_arr(t_alloc(t, 4 * OUT * IN), AMP_F32), dww = amp_arr(t_alloc(t, 4 * OUT * IN), AMP_F32);
+        amp_array dyh,
+            dx = amp_arr(t_alloc(t, 4 * ROWS * IN), AMP_AUTO), dxw = amp_arr(t_alloc(t, 2 * ROWS * IN), AMP_F16),
+            dw = amp_arr(t_alloc(t, 4 * OUT * IN), AMP_F32), dww = amp_arr(t_alloc(t, 4 * OUT * IN), AMP_F32);
         t_fill_real(t, hdy, AMP_F32, ROWS * OUT, 1);
-        b.act = AMP_ACT_NONE; b.x = xh; b.y.dtype = AMP_F32;
-        CHECK_OK(amp_linear_forward(t->ctx, &b)); CHECK_EQ(rec.x, AMP_F16); CHECK_EQ(rec.y, AMP_F32); CHECK_EQ(rec.used, AMP_F16);
-        b.dy = amp_arr(t_put(t, hdy, 4 * ROWS * OUT), AMP_AUTO); b.dx = dx; b.dw = dw;
+        b.act = AMP_ACT_NONE;
+        b.x = xh;
+        b.y.dtype = AMP_F32;
+        CHECK_OK(amp_linear_forward(t->ctx, &b));
+        CHECK_EQ(rec.x, AMP_F16);
+        CHECK_EQ(rec.y, AMP_F32);
+        CHECK_EQ(rec.used, AMP_F16);
+        b.dy = amp_arr(t_put(t, hdy, 4 * ROWS * OUT), AMP_AUTO);
+        b.dx = dx;
+        b.dw = dw;
         CHECK_OK(amp_linear_backward(t->ctx, &b));
-        dyh = amp_arr(b.dy.data, AMP_F32); dyh = cast_to(t, dyh, AMP_F16, ROWS * OUT);
-        b.record = NULL; b.w = wh; b.y.dtype = AMP_F16; b.dy = dyh; b.dx = dxw; b.dw = dww;
+        dyh = amp_arr(b.dy.data, AMP_F32);
+        dyh = cast_to(t, dyh, AMP_F16, ROWS * OUT);
+        b.record = NULL;
+        b.w = wh;
+        b.y.dtype = AMP_F16;
+        b.dy = dyh;
+        b.dx = dxw;
+        b.dw = dww;
         CHECK_OK(amp_linear_backward(t->ctx, &b));
         dx.dtype = AMP_F16;
-        same_bits(t, dx, dxw, ROWS * IN); same_bits(t, dw, dww, OUT * IN);
+        same_bits(t, dx, dxw, ROWS * IN);
+        same_bits(t, dw, dww, OUT * IN);
     }
     { /* a bias that is a parameter with a model copy: the copy */
         static const size_t counts[] = {OUT * IN, OUT};
         amp_params *p = set_new(t, AMP_F16, AMP_F16, counts, 2);
-        amp_linear b = l;
-        b.w = amp_param_master(p, 0); b.bias = amp_param_master(p, 1);
-        CHECK_OK(amp_linear_forward(t->ctx, &b)); CHECK_EQ(rec.y, AMP_F16);
-        m = b; m.x = xh; m.w = amp_param_model(p, 0); m.bias = amp_param_model(p, 1); m.y = want; m.record = NULL;
+        amp_linear_desc b = l;
+        b.w = amp_param_master(p, 0);
+        b.bias = amp_param_master(p, 1);
+        CHECK_OK(amp_linear_forward(t->ctx, &b));
+        CHECK_EQ(rec.y, AMP_F16);
+        m = b;
+        m.x = xh;
+        m.w = amp_param_model(p, 0);
+        m.bias = amp_param_model(p, 1);
+        m.y = want;
+        m.record = NULL;
         CHECK_OK(amp_linear_forward(t->ctx, &m));
-        y.dtype = AMP_F16; same_bits(t, y, want, ROWS * OUT);
+        y.dtype = AMP_F16;
+        same_bits(t, y, want, ROWS * OUT);
         amp_params_destroy(p);
     }
     /* a region pinned: to_float, and custom_fwd(cast_inputs) */
     n.pin = AMP_BF16;
     CHECK_OK(amp_autocast_begin(t->ctx, &n));
-    CHECK_OK(amp_linear_forward(t->ctx, &l)); CHECK_EQ(rec.y, AMP_BF16);
+    CHECK_OK(amp_linear_forward(t->ctx, &l));
+    CHECK_EQ(rec.y, AMP_BF16);
     CHECK_EQ(amp_autocast_output(t->ctx, AMP_OP_EXP, AMP_F32), AMP_BF16);
     CHECK_OK(amp_autocast_end(t->ctx));
-    n.pin = AMP_F32; n.if_enabled = 1;
+    n.pin = AMP_F32;
+    n.if_enabled = 1;
     CHECK_OK(amp_autocast_begin(t->ctx, &n));
-    g.a = xh; CHECK_OK(amp_gemm(t->ctx, &g)); CHECK_EQ(chosen, AMP_F32); g.a = d.x;
+    g.a = xh;
+    CHECK_OK(amp_gemm(t->ctx, &g));
+    CHECK_EQ(chosen, AMP_F32);
+    g.a = d.x;
     CHECK_OK(amp_autocast_end(t->ctx));
     /* beta: d's contents need a dtype; c gives it */
-    g.beta = 1; CHECK_STATUS(amp_gemm(t->ctx, &g), AMP_ERR_INVALID_ARG, "beta");
-    g.c = amp_arr(t_put(t, d.hx, 4 * ROWS * OUT), AMP_F32); CHECK_OK(amp_gemm(t->ctx, &g)); CHECK_EQ(chosen, AMP_F32);
+    g.beta = 1;
+    CHECK_STATUS(amp_gemm(t->ctx, &g), AMP_ERR_INVALID_ARG, "beta");
+    g.c = amp_arr(t_put(t, d.hx, 4 * ROWS * OUT), AMP_F32);
+    CHECK_OK(amp_gemm(t->ctx, &g));
+    CHECK_EQ(chosen, AMP_F32);
     CHECK_OK(amp_autocast_end(t->ctx));
     n.pin = AMP_BF16;
     CHECK_OK(amp_autocast_begin(t->ctx, &n)); /* no enabled region around it: nothing happens */
-    CHECK_OK(amp_linear_forward(t->ctx, &l)); CHECK_EQ(rec.y, AMP_F32); CHECK_EQ(amp_autocast_get(t->ctx).enabled, 0);
+    CHECK_OK(amp_linear_forward(t->ctx, &l));
+    CHECK_EQ(rec.y, AMP_F32);
+    CHECK_EQ(amp_autocast_get(t->ctx).enabled, 0);
     CHECK_OK(amp_autocast_end(t->ctx));
     /* no arena: a cast is refused with its size; outputs untouched */
     finish(t);
-    l.pin = AMP_F16; rec.made = 0;
-    CHECK_STATUS(amp_linear_forward(t->ctx, &l), AMP_ERR_NO_MEMORY, "arena"); CHECK_EQ(rec.made, 0);
+    l.pin = AMP_F16;
+    rec.made = 0;
+    CHECK_STATUS(amp_linear_forward(t->ctx, &l), AMP_ERR_NO_MEMORY, "arena");
+    CHECK_EQ(rec.made, 0);
     l.pin = AMP_AUTO;
     /* errors of records */
     CHECK_STATUS(amp_linear_backward(t->ctx, &l), AMP_ERR_STAGE, "record");
-    l.x.dtype = AMP_AUTO; CHECK_STATUS(amp_linear_forward(t->ctx, &l), AMP_ERR_INVALID_ARG, "from");
-    l.from = &rec; CHECK_STATUS(amp_linear_forward(t->ctx, &l), AMP_ERR_STAGE, "from");
+    l.x.dtype = AMP_AUTO;
+    CHECK_STATUS(amp_linear_forward(t->ctx, &l), AMP_ERR_INVALID_ARG, "from");
+    l.from = &rec;
+    CHECK_STATUS(amp_linear_forward(t->ctx, &l), AMP_ERR_STAGE, "from");
 }
 
 /* ---- the digits networks in FP32, wrapped, against their hand-written counterparts --------------------------------------------------- */
 
 enum { MOST = 8, PIXELS = DIGITS_SIDE * DIGITS_SIDE, CLASSES = 10 };
 
-typedef struct shape { const char *name; size_t layers, hidden, rows, steps; amp_act act; int glorot; } shape;
-typedef struct net { const shape *s; amp_params *p; amp_scaler *sc; amp_linear l[MOST]; amp_xent e; amp_array x, h[MOST], aux[MOST], d[MOST]; int32_t *labels; } net;
+typedef struct shape {
+    const char *name;
+    size_t layers, hidden, rows, steps;
+    amp_act act;
+    int glorot;
+} shape;
+typedef struct net {
+    const shape *s;
+    amp_params *p;
+    amp_scaler *sc;
+    amp_linear_desc l[MOST];
+    amp_xent_desc e;
+    amp_array x, h[MOST], aux[MOST], d[MOST];
+    int32_t *labels;
+} net;
 
 /* examples/digits.c: its layers, its initialisation; buffers with room for FP32, dtypes left automatic */
 static void net_new(t_run *t, net *n, const shape *s, const amp_params_desc *pd, const amp_scaler_desc *sd) {
@@ -735,7 +1126,7 @@ static void net_new(t_run *t, net *n, const shape *s, const amp_params_desc *pd,
     CHECK_OK(amp_params_create(&n->p, t->ctx, pd));
     for (i = 0; i < s->layers; i++) {
         amp_param_desc w = AMP_ZERO, b = AMP_ZERO;
-        amp_linear *l = &n->l[i];
+        amp_linear_desc *l = &n->l[i];
         float *init, bound;
         l->rows = s->rows;
         l->in = i ? s->hidden : PIXELS;
@@ -745,7 +1136,8 @@ static void net_new(t_run *t, net *n, const shape *s, const amp_params_desc *pd,
         w.count = l->in * l->out;
         b.count = l->out;
         w.init = init = (float *)t_host(t, 4 * w.count);
-        for (k = 0; k < w.count; k++) init[k] = bound * (float)(2.0 * amp_random(1, 1000 + i, k) / 4294967296.0 - 1.0);
+        for (k = 0; k < w.count; k++)
+            init[k] = bound * (float)(2.0 * amp_random(1, 1000 + i, k) / 4294967296.0 - 1.0);
         CHECK_OK(amp_params_add(n->p, &w));
         CHECK_OK(amp_params_add(n->p, &b));
     }
@@ -754,7 +1146,7 @@ static void net_new(t_run *t, net *n, const shape *s, const amp_params_desc *pd,
     n->x = amp_arr(t_alloc(t, 4 * s->rows * PIXELS), AMP_F32);
     n->labels = (int32_t *)t_alloc(t, 4 * s->rows);
     for (i = 0; i < s->layers; i++) {
-        amp_linear *l = &n->l[i];
+        amp_linear_desc *l = &n->l[i];
         n->h[i] = amp_arr(t_alloc(t, 4 * s->rows * l->out), AMP_AUTO);
         n->d[i] = amp_arr(t_alloc(t, 4 * s->rows * l->out), AMP_AUTO);
         if (l->act == AMP_GELU) n->aux[i] = amp_arr(t_alloc(t, 4 * s->rows * l->out), AMP_AUTO);
@@ -762,10 +1154,17 @@ static void net_new(t_run *t, net *n, const shape *s, const amp_params_desc *pd,
         l->dw = amp_param_grad(n->p, 2 * i);
         l->dbias = amp_param_grad(n->p, 2 * i + 1);
     }
-    n->e.rows = s->rows; n->e.classes = CLASSES; n->e.labels = n->labels; n->e.scaler = n->sc;
-    n->e.loss = (float *)t_alloc(t, 4); n->e.row_loss = (float *)t_alloc(t, 4 * s->rows);
+    n->e.rows = s->rows;
+    n->e.classes = CLASSES;
+    n->e.labels = n->labels;
+    n->e.scaler = n->sc;
+    n->e.loss = (float *)t_alloc(t, 4);
+    n->e.row_loss = (float *)t_alloc(t, 4 * s->rows);
 }
-static void net_free(net *n) { amp_params_destroy(n->p); amp_scaler_destroy(n->sc); }
+static void net_free(net *n) {
+    amp_params_destroy(n->p);
+    amp_scaler_destroy(n->sc);
+}
 
 static void net_input(t_run *t, net *n, size_t step) { /* digits step * rows and up */
     size_t i, k;
@@ -774,7 +1173,8 @@ static void net_input(t_run *t, net *n, size_t step) { /* digits step * rows and
     for (i = 0; i < n->s->rows; i++) {
         const char *text = digits_data[(step * n->s->rows + i) % DIGITS_COUNT];
         labels[i] = text[0] - '0';
-        for (k = 0; k < PIXELS; k++) x[i * PIXELS + k] = (float)(strchr(DIGITS_INK, text[2 + k]) - DIGITS_INK) / 16.0f;
+        for (k = 0; k < PIXELS; k++)
+            x[i * PIXELS + k] = (float)(strchr(DIGITS_INK, text[2 + k]) - DIGITS_INK) / 16.0f;
     }
     t_set(t, n->x.data, x, 4 * n->s->rows * PIXELS);
     t_set(t, n->labels, labels, 4 * n->s->rows);
@@ -782,7 +1182,7 @@ static void net_input(t_run *t, net *n, size_t step) { /* digits step * rows and
 static void net_step(t_run *t, net *n, t_blob *b) {
     amp_step_desc step = AMP_ZERO;
     step.lr = 0.005f;
-    CHECK_OK(amp_step(t->ctx, n->p, n->sc, &step));
+    CHECK_OK(amp_step(n->p, n->sc, &step));
     t_blob_dev(t, b, n->e.loss, 4);
 }
 
@@ -793,20 +1193,29 @@ static void net_wrapped(t_run *t, net *n, const amp_policy *policy, int inside, 
     size_t i, step, last = n->s->layers - 1;
     memset(r, 0, sizeof r);
     for (i = 0; i <= last; i++) {
-        amp_linear *l = &n->l[i];
-        l->x = i ? n->h[i - 1] : n->x; l->w = amp_param_model(n->p, 2 * i); l->y = n->h[i]; l->aux = n->aux[i];
-        l->dy = n->d[i]; if (i) l->dx = n->d[i - 1];
-        l->record = &r[i]; if (i) l->from = &r[i - 1];
+        amp_linear_desc *l = &n->l[i];
+        l->x = i ? n->h[i - 1] : n->x;
+        l->w = amp_param_model(n->p, 2 * i);
+        l->y = n->h[i];
+        l->aux = n->aux[i];
+        l->dy = n->d[i];
+        if (i) l->dx = n->d[i - 1];
+        l->record = &r[i];
+        if (i) l->from = &r[i - 1];
     }
-    n->e.from = &r[last]; n->e.logits = n->h[last]; n->e.dlogits = n->d[last];
+    n->e.from = &r[last];
+    n->e.logits = n->h[last];
+    n->e.dlogits = n->d[last];
     scope.policy = policy;
     for (step = 0; step < n->s->steps; step++) {
         net_input(t, n, step);
         CHECK_OK(amp_autocast_begin(t->ctx, &scope));
-        for (i = 0; i <= last; i++) CHECK_OK(amp_linear_forward(t->ctx, &n->l[i]));
+        for (i = 0; i <= last; i++)
+            CHECK_OK(amp_linear_forward(t->ctx, &n->l[i]));
         CHECK_OK(amp_softmax_cross_entropy(t->ctx, &n->e));
         if (!inside) CHECK_OK(amp_autocast_end(t->ctx));
-        for (i = last + 1; i-- > 0;) CHECK_OK(amp_linear_backward(t->ctx, &n->l[i]));
+        for (i = last + 1; i-- > 0;)
+            CHECK_OK(amp_linear_backward(t->ctx, &n->l[i]));
         if (inside) CHECK_OK(amp_autocast_end(t->ctx));
         net_step(t, n, b);
     }
@@ -818,27 +1227,31 @@ static void net_hand(t_run *t, net *n, amp_dtype c, amp_dtype y, t_blob *b) {
     size_t i, step, last = n->s->layers - 1;
     int back = c != y; /* results return to FP32 and are cast again */
     for (i = 0; i <= last; i++) {
-        amp_linear *l = &n->l[i];
+        amp_linear_desc *l = &n->l[i];
         n->h[i].dtype = n->d[i].dtype = y;
         if (n->aux[i].data) n->aux[i].dtype = y;
         w[i] = amp_arr(t_alloc(t, 4 * l->in * l->out), c);
         x[i] = i && !back ? n->h[i - 1] : amp_arr(t_alloc(t, 4 * l->rows * l->in), c);
         d[i] = back ? amp_arr(t_alloc(t, 4 * l->rows * l->out), c) : n->d[i];
-        l->x = x[i]; l->w = w[i]; l->y = n->h[i]; l->aux = n->aux[i];
+        l->x = x[i];
+        l->w = w[i];
+        l->y = n->h[i];
+        l->aux = n->aux[i];
         if (i) l->dx = n->d[i - 1];
     }
-    n->e.logits = n->h[last]; n->e.dlogits = n->d[last];
+    n->e.logits = n->h[last];
+    n->e.dlogits = n->d[last];
     for (step = 0; step < n->s->steps; step++) {
         net_input(t, n, step);
         for (i = 0; i <= last; i++) {
-            amp_linear *l = &n->l[i];
+            amp_linear_desc *l = &n->l[i];
             CHECK_OK(amp_cast(t->ctx, w[i], amp_param_model(n->p, 2 * i), l->in * l->out, NULL));
             if (i == 0 || back) CHECK_OK(amp_cast(t->ctx, x[i], i ? n->h[i - 1] : n->x, l->rows * l->in, NULL));
             CHECK_OK(amp_linear_forward(t->ctx, l));
         }
         CHECK_OK(amp_softmax_cross_entropy(t->ctx, &n->e));
         for (i = last + 1; i-- > 0;) {
-            amp_linear l = n->l[i];
+            amp_linear_desc l = n->l[i];
             l.dy = n->d[i];
             if (back) { /* the activation's gradient in FP32, then down for the products */
                 l.dx = l.dw = l.dbias = amp_arr(NULL, AMP_AUTO);
@@ -855,8 +1268,13 @@ static void net_hand(t_run *t, net *n, amp_dtype c, amp_dtype y, t_blob *b) {
 }
 
 static void digits_levels(t_run *t, const shape *full) {
-    static const struct { amp_preset preset; amp_dtype low, c, y, model; amp_master master; amp_scaler_mode scaling; float scale; } rows[] = {
-        {AMP_O0, AMP_AUTO, AMP_F32, AMP_F32, AMP_F32, AMP_MASTER_F32, AMP_SCALER_OFF, 0},
+    static const struct {
+        amp_preset preset;
+        amp_dtype low, c, y, model;
+        amp_master master;
+        amp_scaler_mode scaling;
+        float scale;
+    } rows[] = {{AMP_O0, AMP_AUTO, AMP_F32, AMP_F32, AMP_F32, AMP_MASTER_F32, AMP_SCALER_OFF, 0},
         {AMP_O1, AMP_AUTO, AMP_F16, AMP_F16, AMP_F32, AMP_MASTER_F32, AMP_SCALER_DYNAMIC, 65536},
         {AMP_O2, AMP_AUTO, AMP_F16, AMP_F16, AMP_F16, AMP_MASTER_F32, AMP_SCALER_DYNAMIC, 65536},
         {AMP_O3, AMP_AUTO, AMP_F16, AMP_F16, AMP_F16, AMP_MASTER_NONE, AMP_SCALER_OFF, 0},
@@ -874,7 +1292,12 @@ static void digits_levels(t_run *t, const shape *full) {
         {AMP_PRESET_AMP, AMP_BF16, AMP_BF16, AMP_BF16, AMP_F32, AMP_MASTER_F32, AMP_SCALER_OFF, 0}};
     shape s = *full;
     size_t i, k;
-    if (t_slow(t)) { s.hidden = 16; s.rows = 8; s.steps = 2; if (s.layers > 4) s.layers = 4; }
+    if (t_slow(t)) {
+        s.hidden = 16;
+        s.rows = 8;
+        s.steps = 2;
+        if (s.layers > 4) s.layers = 4;
+    }
     for (i = 0; i < 2 * sizeof rows / sizeof rows[0]; i++) {
         net a, b;
         t_blob la = AMP_ZERO, lb = AMP_ZERO;
@@ -884,48 +1307,88 @@ static void digits_levels(t_run *t, const shape *full) {
         amp_scaler_desc sd = AMP_ZERO, theirs;
         const size_t row = i / 2;
         const int inside = i % 2;
-        if (t_slow(t) && inside != (int)((row + (s.act == AMP_GELU)) % 2)) continue; /* there each network has each level one way */
+        if (t_slow(t) && inside != (int)((row + (s.act == AMP_GELU)) % 2))
+            continue; /* there each network has each level one way */
         o.low = rows[row].low;
-        t_note(t, "%s: %s %s, backward %s", s.name, amp_preset_name(rows[row].preset), amp_dtype_name(rows[row].low), inside ? "inside" : "outside");
+        t_note(t, "%s: %s %s, backward %s", s.name, amp_preset_name(rows[row].preset), amp_dtype_name(rows[row].low),
+            inside ? "inside" : "outside");
         CHECK_OK(amp_policy_init(t->ctx, &policy, rows[row].preset, &o));
         mine = amp_policy_params_desc(&policy);
         theirs = amp_policy_scaler_desc(&policy);
         net_new(t, &a, &s, &mine, &theirs);
-        pd.model = rows[row].model; pd.master = rows[row].master;
-        sd.mode = rows[row].scaling; sd.scale = rows[row].scale;
+        pd.model = rows[row].model;
+        pd.master = rows[row].master;
+        sd.mode = rows[row].scaling;
+        sd.scale = rows[row].scale;
         net_new(t, &b, &s, &pd, &sd);
         net_wrapped(t, &a, &policy, inside, &la);
         net_hand(t, &b, rows[row].c, rows[row].y, &lb);
         CHECK_EQ(la.bytes, 4 * s.steps);
         CHECK_EQ(lb.bytes, 4 * s.steps);
         CHECK_BITS(la.data, lb.data, la.bytes / 4, 4);
-        for (k = 0; k < 2 * s.layers; k++) same_bits(t, amp_param_model(a.p, k), amp_param_model(b.p, k), amp_param_model(a.p, k).count);
+        for (k = 0; k < 2 * s.layers; k++)
+            same_bits(t, amp_param_model(a.p, k), amp_param_model(b.p, k), amp_param_model(a.p, k).count);
         CHECK_F32(amp_scaler_scale(a.sc), amp_scaler_scale(b.sc));
-        if (!t_slow(t) && !s.glorot && rows[row].scale < 70000.0f) { float first, last; memcpy(&first, la.data, 4); memcpy(&last, la.data + la.bytes - 4, 4); CHECK(last < 0.8f * first); } /* it learns */
-        free(la.data); free(lb.data);
-        net_free(&a); net_free(&b);
+        if (!t_slow(t) && !s.glorot && rows[row].scale < 70000.0f) {
+            float first, last;
+            memcpy(&first, la.data, 4);
+            memcpy(&last, la.data + la.bytes - 4, 4);
+            CHECK(last < 0.8f * first);
+        } /* it learns */
+        free(la.data);
+        free(lb.data);
+        net_free(&a);
+        net_free(&b);
         t_clear(t);
     }
     finish(t);
 }
-static void scope_digits(t_run *t) { static const shape s = {"plain", 3, 64, 32, 12, AMP_RELU, 0}; digits_levels(t, &s); }
-static void scope_digits_deep(t_run *t) { static const shape s = {"deep", 8, 64, 32, 3, AMP_GELU, 1}; digits_levels(t, &s); }
+static void scope_digits(t_run *t) {
+    static const shape s = {"plain", 3, 64, 32, 12, AMP_RELU, 0};
+    digits_levels(t, &s);
+}
+static void scope_digits_deep(t_run *t) {
+    static const shape s = {"deep", 8, 64, 32, 3, AMP_GELU, 1};
+    digits_levels(t, &s);
+}
 
 /* ---- captures: a backend that says it captures ------------------------------------------------------------------------------------------ */
 
 static uint64_t fake_capture;
-static const char *fake_device(amp_ctx *c) { (void)c; return "fake"; }
+static const char *fake_device(amp_ctx *c) {
+    (void)c;
+    return "fake";
+}
 static void fake_destroy(amp_ctx *c) { (void)c; }
-static amp_status fake_alloc(amp_ctx *c, void **out, size_t bytes) { *out = malloc(bytes); return *out ? AMP_OK : amp_fail(c, AMP_ERR_NO_MEMORY, "fake"); }
-static void fake_release(amp_ctx *c, void *p, size_t bytes) { (void)c; (void)bytes; free(p); }
-static amp_status fake_copy(amp_ctx *c, void *d, const void *s, size_t n) { (void)c; memmove(d, s, n); return AMP_OK; }
-static amp_status fake_sync(amp_ctx *c) { (void)c; return AMP_OK; }
+static amp_status fake_alloc(amp_ctx *c, void **out, size_t bytes) {
+    *out = malloc(bytes);
+    return *out ? AMP_OK : amp_fail(c, AMP_ERR_NO_MEMORY, "fake");
+}
+static void fake_release(amp_ctx *c, void *p, size_t bytes) {
+    (void)c;
+    (void)bytes;
+    free(p);
+}
+static amp_status fake_copy(amp_ctx *c, void *d, const void *s, size_t n) {
+    (void)c;
+    memmove(d, s, n);
+    return AMP_OK;
+}
+static amp_status fake_sync(amp_ctx *c) {
+    (void)c;
+    return AMP_OK;
+}
 static amp_status fake_wait(amp_ctx *c) { return fake_capture ? amp_fail(c, AMP_ERR_CAPTURE, "capturing") : AMP_OK; }
-static uint64_t fake_id(amp_ctx *c) { (void)c; return fake_capture; }
+static uint64_t fake_id(amp_ctx *c) {
+    (void)c;
+    return fake_capture;
+}
 static amp_status fake_cast(amp_ctx *c, amp_array d, amp_array s, size_t n, const amp_cast_desc *o) {
     size_t i;
-    (void)c; (void)o;
-    for (i = 0; i < n; i++) amp_store(d.data, d.dtype, i, amp_load(s.data, s.dtype, i));
+    (void)c;
+    (void)o;
+    for (i = 0; i < n; i++)
+        amp_store(d.data, d.dtype, i, amp_load(s.data, s.dtype, i));
     return AMP_OK;
 }
 
@@ -934,8 +1397,18 @@ static void scope_capture(t_run *t) {
     float w[64] = {0};
     amp_array a = amp_arr(w, AMP_F32), eager, graph, out;
     amp_autocast_desc s = AMP_ZERO;
-    b.version = AMP_VERSION; b.size = sizeof b; b.name = "fake"; b.device = fake_device; b.destroy = fake_destroy;
-    b.alloc = fake_alloc; b.release = fake_release; b.copy = fake_copy; b.sync = fake_sync; b.may_wait = fake_wait; b.cast = fake_cast; b.capture_id = fake_id;
+    b.version = AMP_VERSION;
+    b.size = sizeof b;
+    b.name = "fake";
+    b.device = fake_device;
+    b.destroy = fake_destroy;
+    b.alloc = fake_alloc;
+    b.release = fake_release;
+    b.copy = fake_copy;
+    b.sync = fake_sync;
+    b.may_wait = fake_wait;
+    b.cast = fake_cast;
+    b.capture_id = fake_id;
     fake_capture = 0;
     a.flags = AMP_CACHE;
     CHECK_OK(amp_ctx_create_backend(&t->ctx, &b, NULL, NULL, NULL));
@@ -945,24 +1418,38 @@ static void scope_capture(t_run *t) {
     CHECK_EQ(amp_autocast_get(t->ctx).depth, 0);
     fake_capture = 0;
     CHECK_OK(amp_autocast_begin(t->ctx, &s));
-    CHECK_OK(amp_autocast_input(t->ctx, AMP_OP_MM, a, 64, &eager)); INFO(1, 0, 0);
+    CHECK_OK(amp_autocast_input(t->ctx, &eager, AMP_OP_MM, a, 64));
+    INFO(1, 0, 0);
     fake_capture = 7; /* a capture begins inside the scope: casts from outside are no hits */
-    CHECK_OK(amp_autocast_input(t->ctx, AMP_OP_MM, a, 64, &graph)); INFO(2, 0, 0); CHECK(graph.data != eager.data);
-    CHECK_OK(amp_autocast_input(t->ctx, AMP_OP_MM, a, 64, &out)); INFO(2, 1, 0); CHECK(out.data == graph.data);
+    CHECK_OK(amp_autocast_input(t->ctx, &graph, AMP_OP_MM, a, 64));
+    INFO(2, 0, 0);
+    CHECK(graph.data != eager.data);
+    CHECK_OK(amp_autocast_input(t->ctx, &out, AMP_OP_MM, a, 64));
+    INFO(2, 1, 0);
+    CHECK(out.data == graph.data);
     fake_capture = 0; /* nor casts of the capture outside it */
-    CHECK_OK(amp_autocast_input(t->ctx, AMP_OP_MM, a, 64, &out)); INFO(2, 2, 0); CHECK(out.data == eager.data);
+    CHECK_OK(amp_autocast_input(t->ctx, &out, AMP_OP_MM, a, 64));
+    INFO(2, 2, 0);
+    CHECK(out.data == eager.data);
     fake_capture = 8;
-    CHECK_OK(amp_autocast_input(t->ctx, AMP_OP_MM, a, 64, &out)); INFO(3, 2, 0); CHECK(out.data != graph.data && out.data != eager.data);
+    CHECK_OK(amp_autocast_input(t->ctx, &out, AMP_OP_MM, a, 64));
+    INFO(3, 2, 0);
+    CHECK(out.data != graph.data && out.data != eager.data);
     fake_capture = 0;
     CHECK_OK(amp_autocast_end(t->ctx));
     CHECK_EQ(amp_ledger_find(t->ctx, "autocast").bytes, 1024);
     CHECK_OK(amp_autocast_begin(t->ctx, &s)); /* graphs own the old arena: a new one for eager work */
     CHECK_EQ(amp_ledger_find(t->ctx, "autocast").bytes, 2048);
-    CHECK_OK(amp_autocast_input(t->ctx, AMP_OP_MM, a, 64, &out)); CHECK(out.data != graph.data && out.data != eager.data);
+    CHECK_OK(amp_autocast_input(t->ctx, &out, AMP_OP_MM, a, 64));
+    CHECK(out.data != graph.data && out.data != eager.data);
     CHECK_OK(amp_autocast_end(t->ctx));
-    CHECK_OK(amp_autocast_begin(t->ctx, &s)); CHECK_EQ(amp_ledger_find(t->ctx, "autocast").bytes, 2048); CHECK_OK(amp_autocast_end(t->ctx));
+    CHECK_OK(amp_autocast_begin(t->ctx, &s));
+    CHECK_EQ(amp_ledger_find(t->ctx, "autocast").bytes, 2048);
+    CHECK_OK(amp_autocast_end(t->ctx));
     fake_capture = 9; /* begin and end inside a capture, with the arena that is there */
-    CHECK_OK(amp_autocast_begin(t->ctx, &s)); CHECK_OK(amp_autocast_input(t->ctx, AMP_OP_MM, a, 64, &out)); CHECK_OK(amp_autocast_end(t->ctx));
+    CHECK_OK(amp_autocast_begin(t->ctx, &s));
+    CHECK_OK(amp_autocast_input(t->ctx, &out, AMP_OP_MM, a, 64));
+    CHECK_OK(amp_autocast_end(t->ctx));
     CHECK_STATUS(amp_autocast_release(t->ctx), AMP_ERR_CAPTURE, "captur");
     fake_capture = 0;
     CHECK_OK(amp_autocast_release(t->ctx));
@@ -971,17 +1458,8 @@ static void scope_capture(t_run *t) {
     t->ctx = NULL;
 }
 
-const t_test t_suite_policy[] = {
-    {"policy_lists", policy_lists, T_HOST},
-    {"policy_names", policy_names, T_HOST},
-    {"policy_levels", policy_levels, T_ALL},
-    {"policy_overrides", policy_overrides, T_CPU},
-    {"policy_edits", policy_edits, T_HOST},
-    {"scope_cache", scope_cache, T_ALL},
-    {"scope_params", scope_params, T_ALL},
-    {"scope_errors", scope_errors, T_ALL},
-    {"scope_verbs", scope_verbs, T_ALL},
-    {"scope_digits", scope_digits, T_ALL},
-    {"scope_digits_deep", scope_digits_deep, T_ALL},
-    {"scope_capture", scope_capture, T_HOST},
-    {NULL, NULL, 0}};
+const t_test t_suite_policy[] = {{"policy_lists", policy_lists, T_HOST}, {"policy_names", policy_names, T_HOST},
+    {"policy_levels", policy_levels, T_ALL}, {"policy_overrides", policy_overrides, T_CPU},
+    {"policy_edits", policy_edits, T_HOST}, {"scope_cache", scope_cache, T_ALL}, {"scope_params", scope_params, T_ALL},
+    {"scope_errors", scope_errors, T_ALL}, {"scope_verbs", scope_verbs, T_ALL}, {"scope_digits", scope_digits, T_ALL},
+    {"scope_digits_deep", scope_digits_deep, T_ALL}, {"scope_capture", scope_capture, T_HOST}, {NULL, NULL, 0}};

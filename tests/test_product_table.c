@@ -8,17 +8,17 @@
 #define EPS 5.9604644775390625e-8 /* 2^-24 */
 
 typedef struct setting { /* what the code of a row sees */
-    amp_ctx  *ctx;
-    size_t    m, n, k, b, c, ldx, ldy, ldo, sx;
-    float     alpha, beta;
+    amp_ctx *ctx;
+    size_t m, n, k, b, c, ldx, ldy, ldo, sx;
+    float alpha, beta;
     amp_array x, y, in, out;
-    float     used_alpha, used_beta; /* what the row says */
-    size_t    calls;
+    float used_alpha, used_beta; /* what the row says */
+    size_t calls;
 } setting;
 
 typedef struct row {
     const char *name, *x, *y, *in, *out, *beta, *calls;
-    int         relu;
+    int relu;
     amp_status (*run)(setting *s);
 } row;
 
@@ -30,18 +30,29 @@ static amp_array at(amp_array a, size_t element) {
 #define BASE(code) code
 #define RUN(name, torch, alpha_, x_, y_, beta_, in_, relu_, out_, calls_, code) \
     static amp_status run_##name(setting *s) { \
-        size_t m = s->m, n = s->n, k = s->k, b = s->b, c = s->c, ldx = s->ldx, ldy = s->ldy, ldo = s->ldo, sx = s->sx, i; \
+        size_t m = s->m, n = s->n, k = s->k, b = s->b, c = s->c, ldx = s->ldx, ldy = s->ldy, ldo = s->ldo, sx = s->sx, \
+               i; \
         float alpha = s->alpha, beta = s->beta; \
         amp_array x = s->x, y = s->y, in = s->in, out = s->out; \
         amp_status st = AMP_OK; \
-        s->used_alpha = alpha_; s->used_beta = beta_; s->calls = calls_; \
+        s->used_alpha = alpha_; \
+        s->used_beta = beta_; \
+        s->calls = calls_; \
         for (i = 0; st == AMP_OK && i < s->calls; i++) { \
             amp_gemm_desc g = AMP_ZERO; \
             PRODUCT_BASE(BASE); \
             code; \
             st = amp_gemm(s->ctx, &g); \
         } \
-        (void)b; (void)c; (void)ldx; (void)ldy; (void)ldo; (void)sx; (void)alpha; (void)beta; (void)in; \
+        (void)b; \
+        (void)c; \
+        (void)ldx; \
+        (void)ldy; \
+        (void)ldo; \
+        (void)sx; \
+        (void)alpha; \
+        (void)beta; \
+        (void)in; \
         return st; \
     }
 PRODUCT_TABLE(RUN)
@@ -52,7 +63,9 @@ PRODUCT_TABLE(RUN)
 static const char letters[] = "cbmnk1";
 enum { LETTERS = 6, MOST_DIMS = 5 };
 
-typedef struct tensor { size_t dims, letter[MOST_DIMS], step[MOST_DIMS], span; } tensor; /* span: elements it takes in memory */
+typedef struct tensor {
+    size_t dims, letter[MOST_DIMS], step[MOST_DIMS], span;
+} tensor; /* span: elements it takes in memory */
 
 static size_t letter_of(char c) { return (size_t)(strchr(letters, c) - letters); }
 
@@ -61,18 +74,23 @@ static tensor layout(const char *spec, const size_t *size, size_t slack) {
     size_t room[MOST_DIMS], d;
     memset(&a, 0, sizeof a);
     for (; *spec; spec++) {
-        if (*spec == '+') { room[a.dims - 1] += slack; continue; }
+        if (*spec == '+') {
+            room[a.dims - 1] += slack;
+            continue;
+        }
         a.letter[a.dims] = letter_of(*spec);
         room[a.dims] = size[a.letter[a.dims]];
         a.dims++;
     }
     a.span = 1;
-    for (d = a.dims; d-- > 0; a.span *= room[d]) a.step[d] = a.span;
+    for (d = a.dims; d-- > 0; a.span *= room[d])
+        a.step[d] = a.span;
     return a;
 }
 static size_t offset(const tensor *a, const size_t *index) {
     size_t d, o = 0;
-    for (d = 0; d < a->dims; d++) o += index[a->letter[d]] * a->step[d];
+    for (d = 0; d < a->dims; d++)
+        o += index[a->letter[d]] * a->step[d];
     return o;
 }
 static int has(const char *spec, size_t letter) { return strchr(spec, letters[letter]) != NULL; }
@@ -89,16 +107,20 @@ static int next(size_t *index, const size_t *size, const char *spec, int in) {
     return 0;
 }
 
-static void *fill(t_run *t, const tensor *a, amp_dtype type, int nan) { /* NaN also in the gaps of a slice, which nobody may read */
+static void *fill(
+    t_run *t, const tensor *a, amp_dtype type, int nan) { /* NaN also in the gaps of a slice, which nobody may read */
     unsigned char *x = (unsigned char *)t_host(t, a->span * amp_dtype_size(type));
     size_t i;
-    for (i = 0; i < a->span; i++) amp_store(x, type, i, nan ? ref_f32(0x7fc00000) : t_real(t));
+    for (i = 0; i < a->span; i++)
+        amp_store(x, type, i, nan ? ref_f32(0x7fc00000) : t_real(t));
     return x;
 }
 static void *fill_letters(t_run *t, const tensor *a, amp_dtype type, const size_t *size, const char *spec) {
     void *x = fill(t, a, type, 1);
     size_t index[LETTERS] = {0, 0, 0, 0, 0, 0};
-    do amp_store(x, type, offset(a, index), t_real(t)); while (next(index, size, spec, 1));
+    do
+        amp_store(x, type, offset(a, index), t_real(t));
+    while (next(index, size, spec, 1));
     return x;
 }
 
@@ -110,30 +132,45 @@ static void check_row(t_run *t, const row *r) {
         setting s;
         size_t size[LETTERS], given[LETTERS], index[LETTERS], l, bytes, terms = 1, slack = 1 + t_below(t, 9), i;
         tensor x, y, in, out;
-        amp_dtype type = types[round < 3 ? (uint32_t)round : t_below(t, 3)], type_out = t_below(t, 2) ? AMP_F32 : type, type_in = type_out;
+        amp_dtype type = types[round < 3 ? (uint32_t)round : t_below(t, 3)], type_out = t_below(t, 2) ? AMP_F32 : type,
+                  type_in = type_out;
         int in_place = strcmp(r->in, "=") == 0, bias = r->in[0] && strcmp(r->beta, "1") == 0, adds_up = 0;
         const char *spec_in = in_place ? r->out : r->in;
         void *hx, *hy, *hin = NULL;
         unsigned char *before, *got, *written;
         char used[32];
         memset(&s, 0, sizeof s);
-        for (l = 0; l < LETTERS; l++) size[l] = 1 + t_below(t, l < 2 ? 3 : t_slow(t) ? 12 : 24);
+        for (l = 0; l < LETTERS; l++)
+            size[l] = 1 + t_below(t, l < 2 ? 3 : t_slow(t) ? 12 : 24);
         size[letter_of('1')] = 1;
         snprintf(used, sizeof used, "%s%s", r->x, r->y);
         for (l = 0; l < LETTERS; l++) {
             given[l] = has(used, l) ? size[l] : 1 + t_below(t, 9); /* a letter that the row lacks may have any value */
             if (!has(used, l)) size[l] = 1;
             if (!has(r->out, l)) terms *= size[l];
-            if (letters[l] != '1' && has(r->calls, l) && !has(r->out, l)) adds_up = 1; /* calls that add to one element */
+            if (letters[l] != '1' && has(r->calls, l) && !has(r->out, l))
+                adds_up = 1; /* calls that add to one element */
         }
-        x = layout(r->x, size, slack); y = layout(r->y, size, slack); in = layout(spec_in, size, slack); out = layout(r->out, size, slack);
+        x = layout(r->x, size, slack);
+        y = layout(r->y, size, slack);
+        in = layout(spec_in, size, slack);
+        out = layout(r->out, size, slack);
         s.ctx = t->ctx;
-        s.c = given[0]; s.b = given[1]; s.m = given[2]; s.n = given[3]; s.k = given[4];
-        s.ldx = between_rows(&x); s.ldy = between_rows(&y); s.ldo = between_rows(&out); s.sx = x.dims ? x.step[0] : 1;
-        s.alpha = alphas[t_below(t, 4)]; s.beta = betas[round < 4 ? (uint32_t)round : t_below(t, 4)];
+        s.c = given[0];
+        s.b = given[1];
+        s.m = given[2];
+        s.n = given[3];
+        s.k = given[4];
+        s.ldx = between_rows(&x);
+        s.ldy = between_rows(&y);
+        s.ldo = between_rows(&out);
+        s.sx = x.dims ? x.step[0] : 1;
+        s.alpha = alphas[t_below(t, 4)];
+        s.beta = betas[round < 4 ? (uint32_t)round : t_below(t, 4)];
         if (bias) type_in = types[t_below(t, 3)];
-        t_note(t, "round %d: %s -> %s, c %d b %d m %d n %d k %d, alpha %g, beta %g", round, amp_dtype_name(type), amp_dtype_name(type_out), (int)s.c, (int)s.b, (int)s.m,
-               (int)s.n, (int)s.k, (double)s.alpha, (double)s.beta);
+        t_note(t, "round %d: %s -> %s, c %d b %d m %d n %d k %d, alpha %g, beta %g", round, amp_dtype_name(type),
+            amp_dtype_name(type_out), (int)s.c, (int)s.b, (int)s.m, (int)s.n, (int)s.k, (double)s.alpha,
+            (double)s.beta);
 
         hx = fill_letters(t, &x, type, size, r->x);
         hy = fill_letters(t, &y, type, size, r->y);
@@ -143,11 +180,16 @@ static void check_row(t_run *t, const row *r) {
         before = (unsigned char *)fill(t, &out, type_out, 1);
         if (spec_in[0]) { /* with beta 0 it is not read: NaN in it is harmless, in PyTorch too */
             hin = bias || s.beta != 0.0f ? fill_letters(t, &in, type_in, size, spec_in) : fill(t, &in, type_in, 1);
-            if (in_place) memcpy(before, hin, bytes);
-            else s.in = amp_arrn(t_put(t, hin, in.span * amp_dtype_size(type_in)), type_in, in.span);
+            if (in_place)
+                memcpy(before, hin, bytes);
+            else
+                s.in = amp_arrn(t_put(t, hin, in.span * amp_dtype_size(type_in)), type_in, in.span);
         }
         s.out = amp_arrn(t_put(t, before, bytes), type_out, out.span);
-        if (!CHECK_OK(r->run(&s))) { t_clear(t); continue; }
+        if (!CHECK_OK(r->run(&s))) {
+            t_clear(t);
+            continue;
+        }
         got = (unsigned char *)t_host(t, bytes);
         written = (unsigned char *)t_host(t, out.span);
         t_get(t, got, s.out.data, bytes);
@@ -157,7 +199,8 @@ static void check_row(t_run *t, const row *r) {
             double sum = 0, mag = 0, extra = 0, exact, result, bound;
             size_t o = offset(&out, index);
             do {
-                double p = (double)amp_load(hx, type, offset(&x, index)) * (double)amp_load(hy, type, offset(&y, index));
+                double p =
+                    (double)amp_load(hx, type, offset(&x, index)) * (double)amp_load(hy, type, offset(&y, index));
                 sum += p;
                 mag += fabs(p);
             } while (next(index, size, r->out, 0));
@@ -167,21 +210,27 @@ static void check_row(t_run *t, const row *r) {
                 double v = (double)s.used_beta * (double)amp_load(hin, type_in, offset(&in, index));
                 exact += v;
                 mag += fabs(v);
-                if (bias && t->place->kind == T_KIND_CUDA && type_out != AMP_F32 && type_in != type_out) extra = ref_half_ulp(v, type_out); /* rounded first */
+                if (bias && t->place->kind == T_KIND_CUDA && type_out != AMP_F32 && type_in != type_out)
+                    extra = ref_half_ulp(v, type_out); /* rounded first */
             }
             if (r->relu) exact = ref_act(AMP_RELU, exact);
             result = (double)amp_load(got, type_out, o);
             bound = extra + 1.000001 * fmax(ref_half_ulp(exact, type_out), ref_half_ulp(result, type_out));
-            if (!adds_up) bound += ((double)terms + 4) * EPS * mag;
-            else bound = (double)s.calls * (bound + ref_half_ulp(mag, type_out) + ((double)terms + 4) * EPS * 2 * mag);
+            if (!adds_up)
+                bound += ((double)terms + 4) * EPS * mag;
+            else
+                bound = (double)s.calls * (bound + ref_half_ulp(mag, type_out) + ((double)terms + 4) * EPS * 2 * mag);
             if (!(fabs(result - exact) <= bound)) {
-                t_check(t, 0, __FILE__, __LINE__, "element %d is %.9g, should be %.9g +- %.3g", (int)o, result, exact, bound);
+                t_check(t, 0, __FILE__, __LINE__, "element %d is %.9g, should be %.9g +- %.3g", (int)o, result, exact,
+                    bound);
                 goto done;
             }
             written[o] = 1;
         } while (next(index, size, r->out, 1));
         for (i = 0; i < out.span; i++) /* the gaps of a slice stay as they were */
-            if (!written[i] && memcmp(got + i * amp_dtype_size(type_out), before + i * amp_dtype_size(type_out), amp_dtype_size(type_out)) != 0) {
+            if (!written[i] &&
+                memcmp(got + i * amp_dtype_size(type_out), before + i * amp_dtype_size(type_out),
+                    amp_dtype_size(type_out)) != 0) {
                 t_check(t, 0, __FILE__, __LINE__, "element %d is not part of the result, but was written", (int)i);
                 break;
             }
@@ -199,5 +248,6 @@ static void check_row(t_run *t, const row *r) {
 PRODUCT_TABLE(TEST)
 #undef TEST
 
-#define ENTRY(name, torch, alpha_, x_, y_, beta_, in_, relu_, out_, calls_, code) {"product." #name, test_##name, T_ALL},
-const t_test t_suite_product_table[] = {PRODUCT_TABLE(ENTRY) {NULL, NULL, 0}};
+#define ENTRY(name, torch, alpha_, x_, y_, beta_, in_, relu_, out_, calls_, code) \
+    {"product." #name, test_##name, T_ALL},
+const t_test t_suite_product_table[] = {PRODUCT_TABLE(ENTRY){NULL, NULL, 0}};

@@ -12,24 +12,30 @@ static size_t pick_size(t_run *t) {
 }
 
 /* Rows x cols numbers of dtype with leading dimension ld, `count` elements in all, the gaps filled with NaN: nobody may read them. */
-static void *matrix(t_run *t, amp_dtype type, size_t count, size_t batch, size_t stride, size_t rows, size_t ld, size_t cols) {
+static void *matrix(
+    t_run *t, amp_dtype type, size_t count, size_t batch, size_t stride, size_t rows, size_t ld, size_t cols) {
     size_t size = amp_dtype_size(type), b, r, c;
     unsigned char *x = (unsigned char *)t_host(t, count * size);
     memset(x, 0xff, count * size); /* NaN in every format */
     for (b = 0; b < batch; b++)
         for (r = 0; r < rows; r++)
-            for (c = 0; c < cols; c++) amp_store(x, type, b * stride + r * ld + c, t_real(t));
+            for (c = 0; c < cols; c++)
+                amp_store(x, type, b * stride + r * ld + c, t_real(t));
     return x;
 }
 
-static size_t span(size_t batch, size_t stride, size_t rows, size_t ld, size_t cols) { return rows && cols ? (batch - 1) * stride + (rows - 1) * ld + cols : 0; }
+static size_t span(size_t batch, size_t stride, size_t rows, size_t ld, size_t cols) {
+    return rows && cols ? (batch - 1) * stride + (rows - 1) * ld + cols : 0;
+}
 
 /* One element may be off by the bound; beyond that it says where. */
-static int check_element(t_run *t, double got, double exact, double magnitude, size_t k, amp_dtype type, double extra, size_t b, size_t i, size_t j) {
+static int check_element(t_run *t, double got, double exact, double magnitude, size_t k, amp_dtype type, double extra,
+    size_t b, size_t i, size_t j) {
     double half = fmax(ref_half_ulp(exact, type), ref_half_ulp(got, type));
     double bound = ((double)k + 4.0) * EPS * magnitude * 1.13 /* slope of GELU */ + extra + half * 1.000001;
     if (fabs(got - exact) <= bound) return 1;
-    return t_check(t, 0, __FILE__, __LINE__, "batch %d, row %d, column %d is %.9g, should be %.9g +- %.3g", (int)b, (int)i, (int)j, got, exact, bound);
+    return t_check(t, 0, __FILE__, __LINE__, "batch %d, row %d, column %d is %.9g, should be %.9g +- %.3g", (int)b,
+        (int)i, (int)j, got, exact, bound);
 }
 
 static int is_f8(amp_dtype t) { return t == AMP_F8E4M3 || t == AMP_F8E5M2; }
@@ -37,39 +43,80 @@ static int is_f8(amp_dtype t) { return t == AMP_F8E4M3 || t == AMP_F8E5M2; }
 static void gemm_grid(t_run *t) {
     static const amp_dtype outs[5] = {AMP_F32, AMP_F16, AMP_BF16, AMP_F32, AMP_F16};
     static const char *const act_names[5] = {"none", "relu", "gelu", "relu'", "gelu'"};
-    int round, rounds = t_full() ? (t_emulated(t) ? 1500 : 60000) : t_slow(t) ? 90 : 2500, cuda = t->place->kind == T_KIND_CUDA;
+    int round,
+        rounds = t_full() ? (t_emulated(t) ? 1500 : 60000)
+        : t_slow(t)       ? 90
+                          : 2500,
+        cuda = t->place->kind == T_KIND_CUDA;
     size_t unsupported = 0, f8_ran = 0;
     for (round = 0; round < rounds; round++) {
         amp_gemm_desc d = AMP_ZERO;
         amp_dtype ta = ref_dtypes[t_below(t, 5)], tb = ta, td = outs[t_below(t, 5)], taux;
-        size_t m = pick_size(t), n = pick_size(t), k = pick_size(t), batch = 1 + (t_below(t, 4) == 0 ? t_below(t, 3) : 0), i, j, l, b;
+        size_t m = pick_size(t), n = pick_size(t), k = pick_size(t),
+               batch = 1 + (t_below(t, 4) == 0 ? t_below(t, 3) : 0), i, j, l, b;
         size_t ra, ca, rb, cb, lda, ldb, ldc, ldd, sa, sb, sc, sd, total, odd = 1;
-        int use_c = (int)t_below(t, 4), f8 = 0, tensor = (int)t_below(t, 2), grad; /* use_c 0: beta 0; 1: C is D; 2: C by itself; 3: C NULL with a beta */
+        int use_c = (int)t_below(t, 4), f8 = 0, tensor = (int)t_below(t, 2),
+            grad; /* use_c 0: beta 0; 1: C is D; 2: C by itself; 3: C NULL with a beta */
         unsigned char *ha, *hb, *hd, *got;
         void *hc = NULL, *hbias = NULL, *haux = NULL;
         float scales[5] = {1, 1, 1, 1, 1}, amax = -1; /* alpha, beta, a, b, d */
         double alpha, beta, want_amax = 0, amax_bound = 0;
         amp_status st;
-        if (is_f8(ta)) { f8 = 1; tb = t_below(t, 2) ? AMP_F8E4M3 : AMP_F8E5M2; }
+        if (is_f8(ta)) {
+            f8 = 1;
+            tb = t_below(t, 2) ? AMP_F8E4M3 : AMP_F8E5M2;
+        }
         if (t_below(t, f8 ? 3 : 20) == 0) td = t_below(t, 2) ? AMP_F8E4M3 : AMP_F8E5M2;
         if (tensor) { /* as Tensor Cores like it */
-            m = 16 * (1 + t_below(t, 3)); n = 16 * (1 + t_below(t, 3)); k = 16 * (1 + t_below(t, 3)); odd = 0;
+            m = 16 * (1 + t_below(t, 3));
+            n = 16 * (1 + t_below(t, 3));
+            k = 16 * (1 + t_below(t, 3));
+            odd = 0;
             if (is_f8(td)) use_c = 0;
         }
-        d.m = m; d.n = n; d.k = k; d.batch = batch == 1 && t_below(t, 2) ? 0 : batch;
-        d.trans_a = tensor && f8 ? 0 : t_below(t, 2); d.trans_b = tensor && f8 ? 1 : t_below(t, 2);
+        d.m = m;
+        d.n = n;
+        d.k = k;
+        d.batch = batch == 1 && t_below(t, 2) ? 0 : batch;
+        d.trans_a = tensor && f8 ? 0 : t_below(t, 2);
+        d.trans_b = tensor && f8 ? 1 : t_below(t, 2);
         d.act = (amp_act)t_below(t, 5);
         grad = d.act == AMP_RELU_GRAD || d.act == AMP_GELU_GRAD;
-        ra = d.trans_a ? k : m; ca = d.trans_a ? m : k; rb = d.trans_b ? n : k; cb = d.trans_b ? k : n;
-        lda = ca + (t_below(t, 3) ? 0 : odd * t_below(t, 9)); ldb = cb + (t_below(t, 3) ? 0 : odd * t_below(t, 9)); ldd = n + (t_below(t, 3) ? 0 : odd * t_below(t, 9));
+        ra = d.trans_a ? k : m;
+        ca = d.trans_a ? m : k;
+        rb = d.trans_b ? n : k;
+        cb = d.trans_b ? k : n;
+        lda = ca + (t_below(t, 3) ? 0 : odd * t_below(t, 9));
+        ldb = cb + (t_below(t, 3) ? 0 : odd * t_below(t, 9));
+        ldd = n + (t_below(t, 3) ? 0 : odd * t_below(t, 9));
         ldc = use_c == 2 ? n + (t_below(t, 2) ? 0 : t_below(t, 5)) : ldd;
-        d.lda = lda == ca ? 0 : lda; d.ldb = ldb == cb ? 0 : ldb; d.ldd = ldd == n ? 0 : ldd; d.ldc = use_c == 2 && ldc != n ? ldc : 0;
+        d.lda = lda == ca ? 0 : lda;
+        d.ldb = ldb == cb ? 0 : ldb;
+        d.ldd = ldd == n ? 0 : ldd;
+        d.ldc = use_c == 2 && ldc != n ? ldc : 0;
         if (use_c == 1) d.ldc = d.ldd;
-        sa = ra * lda; sb = rb * ldb; sd = m * ldd; sc = use_c == 2 ? m * ldc : sd;
+        sa = ra * lda;
+        sb = rb * ldb;
+        sd = m * ldd;
+        sc = use_c == 2 ? m * ldc : sd;
         if (batch > 1) { /* packed, with a gap, or the same matrix for all */
             uint32_t how = t_below(t, 3);
-            if (how == 1 && odd) { sa += 5; d.stride_a = sa; sd += 3; d.stride_d = sd; if (use_c != 2) sc = sd; if (use_c == 1) d.stride_c = sd; }
-            if (how == 2) { sb = 0; d.stride_b = AMP_BROADCAST; if (use_c == 2) { sc = 0; d.stride_c = AMP_BROADCAST; } }
+            if (how == 1 && odd) {
+                sa += 5;
+                d.stride_a = sa;
+                sd += 3;
+                d.stride_d = sd;
+                if (use_c != 2) sc = sd;
+                if (use_c == 1) d.stride_c = sd;
+            }
+            if (how == 2) {
+                sb = 0;
+                d.stride_b = AMP_BROADCAST;
+                if (use_c == 2) {
+                    sc = 0;
+                    d.stride_c = AMP_BROADCAST;
+                }
+            }
         }
         total = span(batch, sd, m, ldd, n);
         d.alpha = t_below(t, 2) ? 0.0f : t_below(t, 2) ? -0.5f : 3.0f;
@@ -84,7 +131,10 @@ static void gemm_grid(t_run *t) {
         if (scales[2] != 1) d.scale_a = (const float *)t_put(t, &scales[2], 4);
         if (scales[3] != 1) d.scale_b = (const float *)t_put(t, &scales[3], 4);
         if (scales[4] != 1) d.scale_d = (const float *)t_put(t, &scales[4], 4);
-        if (is_f8(td) && t_below(t, 2)) { float old = 1e30f; d.amax_d = (float *)t_put(t, &old, 4); }
+        if (is_f8(td) && t_below(t, 2)) {
+            float old = 1e30f;
+            d.amax_d = (float *)t_put(t, &old, 4);
+        }
         if (d.beta_ptr && d.beta == 1.0f && t_below(t, 2)) d.beta = 0.0f; /* 0 is 1 beside beta_ptr */
         alpha = (d.alpha == 0.0f ? 1.0 : (double)d.alpha) * (double)scales[0] * (double)scales[2] * (double)scales[3];
         beta = (d.beta_ptr && d.beta == 0.0f ? 1.0 : (double)d.beta) * (double)scales[1];
@@ -92,12 +142,21 @@ static void gemm_grid(t_run *t) {
         if (t_below(t, 4) == 0) d.flags |= AMP_GEMM_FAST_FP8;
         ha = (unsigned char *)matrix(t, ta, span(batch, sa, ra, lda, ca), batch, sa, ra, lda, ca);
         hb = (unsigned char *)matrix(t, tb, span(batch, sb, rb, ldb, cb), sb ? batch : 1, sb, rb, ldb, cb);
-        hd = (unsigned char *)matrix(t, td, total, use_c == 1 || use_c == 3 ? batch : 0, sd, m, ldd, n); /* else poisoned: NaN */
+        hd = (unsigned char *)matrix(
+            t, td, total, use_c == 1 || use_c == 3 ? batch : 0, sd, m, ldd, n); /* else poisoned: NaN */
         got = (unsigned char *)t_host(t, total * amp_dtype_size(td));
-        d.a = amp_arr(t_put_at(t, ha, span(batch, sa, ra, lda, ca) * amp_dtype_size(ta), odd * amp_dtype_size(ta) * t_below(t, 3)), ta);
-        d.b = amp_arr(t_put_at(t, hb, span(batch, sb, rb, ldb, cb) * amp_dtype_size(tb), odd * amp_dtype_size(tb) * t_below(t, 3)), tb);
-        d.d = amp_arrn(t_put_at(t, hd, total * amp_dtype_size(td), odd * amp_dtype_size(td) * t_below(t, 3)), td, total);
-        if (use_c == 1) { d.c = d.d; hc = hd; }
+        d.a = amp_arr(t_put_at(t, ha, span(batch, sa, ra, lda, ca) * amp_dtype_size(ta),
+                          odd * amp_dtype_size(ta) * t_below(t, 3)),
+            ta);
+        d.b = amp_arr(t_put_at(t, hb, span(batch, sb, rb, ldb, cb) * amp_dtype_size(tb),
+                          odd * amp_dtype_size(tb) * t_below(t, 3)),
+            tb);
+        d.d =
+            amp_arrn(t_put_at(t, hd, total * amp_dtype_size(td), odd * amp_dtype_size(td) * t_below(t, 3)), td, total);
+        if (use_c == 1) {
+            d.c = d.d;
+            hc = hd;
+        }
         if (use_c == 3) hc = hd;
         if (use_c == 2) {
             hc = matrix(t, td, span(batch, sc, m, ldc, n), sc ? batch : 1, sc, m, ldc, n);
@@ -115,9 +174,12 @@ static void gemm_grid(t_run *t) {
         } else if (t_below(t, 3) == 0) {
             d.aux = amp_arr(t_alloc(t, total * amp_dtype_size(td)), td);
         }
-        if (batch == 1 && ldd == n && t_below(t, 3) == 0) d.dbias = amp_arr(t_alloc(t, 4 * n), t_below(t, 2) ? AMP_F32 : td);
-        t_note(t, "round %d: %s x %s -> %s, m %d n %d k %d, trans %d%d, batch %d, alpha %g, beta %g, c %d, act %s, flags %d", round, amp_dtype_name(ta), amp_dtype_name(tb),
-               amp_dtype_name(td), (int)m, (int)n, (int)k, (int)d.trans_a, (int)d.trans_b, (int)batch, alpha, beta, use_c, act_names[d.act], (int)d.flags);
+        if (batch == 1 && ldd == n && t_below(t, 3) == 0)
+            d.dbias = amp_arr(t_alloc(t, 4 * n), t_below(t, 2) ? AMP_F32 : td);
+        t_note(t,
+            "round %d: %s x %s -> %s, m %d n %d k %d, trans %d%d, batch %d, alpha %g, beta %g, c %d, act %s, flags %d",
+            round, amp_dtype_name(ta), amp_dtype_name(tb), amp_dtype_name(td), (int)m, (int)n, (int)k, (int)d.trans_a,
+            (int)d.trans_b, (int)batch, alpha, beta, use_c, act_names[d.act], (int)d.flags);
         st = amp_gemm(t->ctx, &d);
         if (st == AMP_ERR_UNSUPPORTED && cuda && f8 && !(d.flags & AMP_GEMM_EMULATE)) { /* says why */
             CHECK(strstr(amp_last_error(t->ctx), "FP8") != NULL);
@@ -125,43 +187,65 @@ static void gemm_grid(t_run *t) {
             t_clear(t);
             continue;
         }
-        if (!CHECK_OK(st)) { t_clear(t); continue; }
+        if (!CHECK_OK(st)) {
+            t_clear(t);
+            continue;
+        }
         f8_ran += f8 && !(d.flags & AMP_GEMM_EMULATE);
         t_get(t, got, d.d.data, total * amp_dtype_size(td));
-        if (d.aux.data && !grad) { haux = t_host(t, total * amp_dtype_size(td)); t_get(t, haux, d.aux.data, total * amp_dtype_size(td)); }
+        if (d.aux.data && !grad) {
+            haux = t_host(t, total * amp_dtype_size(td));
+            t_get(t, haux, d.aux.data, total * amp_dtype_size(td));
+        }
         for (b = 0; b < batch; b++)
             for (i = 0; i < m; i++)
                 for (j = 0; j < n; j++) {
                     double sum = 0, size = 0, before, extra = 0, most = td == AMP_F8E4M3 ? 448.0 : 57344.0, r, out;
                     for (l = 0; l < k; l++) {
-                        double x = (double)amp_load(ha, ta, b * sa + (d.trans_a ? l * lda + i : i * lda + l)), y = (double)amp_load(hb, tb, b * sb + (d.trans_b ? j * ldb + l : l * ldb + j));
+                        double x = (double)amp_load(ha, ta, b * sa + (d.trans_a ? l * lda + i : i * lda + l)),
+                               y = (double)amp_load(hb, tb, b * sb + (d.trans_b ? j * ldb + l : l * ldb + j));
                         sum += x * y;
                         size += fabs(x * y);
                     }
-                    sum *= alpha; size *= fabs(alpha);
-                    if (hc) { double c = beta * (double)amp_load(hc, td, b * sc + i * ldc + j); sum += c; size += fabs(c); }
+                    sum *= alpha;
+                    size *= fabs(alpha);
+                    if (hc) {
+                        double c = beta * (double)amp_load(hc, td, b * sc + i * ldc + j);
+                        sum += c;
+                        size += fabs(c);
+                    }
                     if (hbias) {
                         double c = (double)amp_load(hbias, d.bias.dtype, j);
                         amp_dtype lt = !f8 ? td : td == AMP_F16 ? AMP_F16 : AMP_BF16;
-                        sum += c; size += fabs(c);
-                        if (cuda && td != AMP_F32 && d.bias.dtype != lt) extra = ref_half_ulp(c, lt) * 1.13; /* rounded first */
+                        sum += c;
+                        size += fabs(c);
+                        if (cuda && td != AMP_F32 && d.bias.dtype != lt)
+                            extra = ref_half_ulp(c, lt) * 1.13; /* rounded first */
                     }
                     before = sum;
                     if (grad) {
-                        double a = (double)amp_load(haux, taux, b * sd + i * ldd + j), s = d.act == AMP_GELU_GRAD ? ref_gelu_grad(a) : a > 0.0 ? 1.0 : 0.0;
+                        double a = (double)amp_load(haux, taux, b * sd + i * ldd + j),
+                               s = d.act == AMP_GELU_GRAD ? ref_gelu_grad(a)
+                            : a > 0.0                     ? 1.0
+                                                          : 0.0;
                         if (cuda && td != AMP_F32) extra = 1.13 * ref_half_ulp(sum, td);
                         extra += 4e-6 * fabs(sum);
                         sum *= s;
-                    } else if (d.act == AMP_GELU) extra += 4e-7 * fabs(sum);
+                    } else if (d.act == AMP_GELU)
+                        extra += 4e-7 * fabs(sum);
                     r = grad ? sum : ref_act(d.act, sum);
                     if (fabs(r) > want_amax) want_amax = fabs(r);
-                    if (((double)k + 4) * EPS * size * 1.13 + extra > amax_bound) amax_bound = ((double)k + 4) * EPS * size * 1.13 + extra;
+                    if (((double)k + 4) * EPS * size * 1.13 + extra > amax_bound)
+                        amax_bound = ((double)k + 4) * EPS * size * 1.13 + extra;
                     r *= (double)scales[4];
                     if (is_f8(td)) r = r > most ? most : r < -most ? -most : r;
                     out = (double)amp_load(got, td, b * sd + i * ldd + j);
-                    if (!check_element(t, out, r, size * (double)scales[4], k, td, extra * (double)scales[4], b, i, j)) goto next;
+                    if (!check_element(t, out, r, size * (double)scales[4], k, td, extra * (double)scales[4], b, i, j))
+                        goto next;
                     if (haux && !grad && !(is_f8(td) && fabs(before) > 440.0) &&
-                        !check_element(t, (double)amp_load(haux, td, b * sd + i * ldd + j), before, size, k, td, extra, b, i, j)) goto next;
+                        !check_element(
+                            t, (double)amp_load(haux, td, b * sd + i * ldd + j), before, size, k, td, extra, b, i, j))
+                        goto next;
                 }
         if (d.amax_d) {
             t_get(t, &amax, d.amax_d, 4);
@@ -174,16 +258,22 @@ static void gemm_grid(t_run *t) {
                 double s = 0, size = 0, round_off = 0, out = (double)amp_load(sums, d.dbias.dtype, j);
                 for (i = 0; i < m; i++) {
                     double v = (double)amp_load(got, td, i * ldd + j);
-                    s += v; size += fabs(v); round_off += ref_half_ulp(v, td);
+                    s += v;
+                    size += fabs(v);
+                    round_off += ref_half_ulp(v, td);
                 }
                 if (is_f8(d.dbias.dtype) && fabs(s) > 440.0) continue;
-                if (!check_element(t, out, s, size, m, d.dbias.dtype, round_off, 0, m, j)) goto next; /* row m: the sums */
+                if (!check_element(t, out, s, size, m, d.dbias.dtype, round_off, 0, m, j))
+                    goto next; /* row m: the sums */
             }
         }
         for (i = 0; i < total; i++) /* what lies between rows and batches stays as it was */
             if (i % sd % ldd >= n || i % sd / ldd >= m) {
                 size_t size = amp_dtype_size(td);
-                if (memcmp(got + i * size, hd + i * size, size) != 0) { t_check(t, 0, __FILE__, __LINE__, "padding element %d was written", (int)i); break; }
+                if (memcmp(got + i * size, hd + i * size, size) != 0) {
+                    t_check(t, 0, __FILE__, __LINE__, "padding element %d was written", (int)i);
+                    break;
+                }
             }
         CHECK(1);
     next:
@@ -195,25 +285,36 @@ static void gemm_grid(t_run *t) {
 }
 
 static void gemm_large(t_run *t) { /* more than one block in each direction, and in depth */
-    static const size_t sizes[][3] = {{130, 260, 700}, {257, 65, 513}, {1, 700, 300}, {600, 1, 1030}, {4, 33000, 3}, {3, 65, 35000}, {700, 1, 300}};
+    static const size_t sizes[][3] = {
+        {130, 260, 700}, {257, 65, 513}, {1, 700, 300}, {600, 1, 1030}, {4, 33000, 3}, {3, 65, 35000}, {700, 1, 300}};
     size_t s;
     for (s = 0; s < 7; s++) {
         size_t m = sizes[s][0], n = sizes[s][1], k = sizes[s][2], i, j, l, tries;
         amp_gemm_desc d = AMP_ZERO;
         float *a, *b, *got;
         if (t_slow(t) && s != 2) continue;
-        d.m = m; d.n = n; d.k = k; d.trans_b = (uint32_t)s & 1u;
+        d.m = m;
+        d.n = n;
+        d.k = k;
+        d.trans_b = (uint32_t)s & 1u;
         a = (float *)matrix(t, AMP_F32, m * k, 1, 0, 1, m * k, m * k);
         b = (float *)matrix(t, AMP_F32, n * k, 1, 0, 1, n * k, n * k);
         got = (float *)t_host(t, 4 * m * n);
-        d.a = amp_arr(t_put(t, a, 4 * m * k), AMP_F32); d.b = amp_arr(t_put(t, b, 4 * n * k), AMP_F32); d.d = amp_arr(t_alloc(t, 4 * m * n), AMP_F32);
+        d.a = amp_arr(t_put(t, a, 4 * m * k), AMP_F32);
+        d.b = amp_arr(t_put(t, b, 4 * n * k), AMP_F32);
+        d.d = amp_arr(t_alloc(t, 4 * m * n), AMP_F32);
         t_note(t, "m %d n %d k %d", (int)m, (int)n, (int)k);
         CHECK_OK(amp_gemm(t->ctx, &d));
         t_get(t, got, d.d.data, 4 * m * n);
         for (tries = 0; tries < 3000; tries++) {
             double sum = 0, size = 0;
-            i = t_below(t, (uint32_t)m); j = t_below(t, (uint32_t)n);
-            for (l = 0; l < k; l++) { double x = (double)a[i * k + l] * (double)(d.trans_b ? b[j * k + l] : b[l * n + j]); sum += x; size += fabs(x); }
+            i = t_below(t, (uint32_t)m);
+            j = t_below(t, (uint32_t)n);
+            for (l = 0; l < k; l++) {
+                double x = (double)a[i * k + l] * (double)(d.trans_b ? b[j * k + l] : b[l * n + j]);
+                sum += x;
+                size += fabs(x);
+            }
             if (!check_element(t, (double)got[i * n + j], sum, size, k, AMP_F32, 0.0, 0, i, j)) break;
         }
         CHECK(1);
@@ -230,19 +331,30 @@ static void gemm_exact(t_run *t) { /* small integers have exact products in ever
         void *a = t_host(t, m * k * size), *b = t_host(t, k * n * size);
         float *want = (float *)t_host(t, 4 * m * n), *got = (float *)t_host(t, 4 * m * n);
         amp_status st;
-        for (i = 0; i < m * k; i++) amp_store(a, type, i, (float)t_below(t, 9) - 4.0f);
-        for (i = 0; i < k * n; i++) amp_store(b, type, i, (float)t_below(t, 9) - 4.0f);
+        for (i = 0; i < m * k; i++)
+            amp_store(a, type, i, (float)t_below(t, 9) - 4.0f);
+        for (i = 0; i < k * n; i++)
+            amp_store(b, type, i, (float)t_below(t, 9) - 4.0f);
         for (i = 0; i < m; i++)
             for (j = 0; j < n; j++)
-                for (l = 0; l < k; l++) want[i * n + j] += amp_load(a, type, i * k + l) * amp_load(b, type, l * n + j);
-        g.m = m; g.n = n; g.k = k;
-        g.a = amp_arr(t_put(t, a, m * k * size), type); g.b = amp_arr(t_put(t, b, k * n * size), type); g.d = amp_arr(t_alloc(t, 4 * m * n), AMP_F32);
+                for (l = 0; l < k; l++)
+                    want[i * n + j] += amp_load(a, type, i * k + l) * amp_load(b, type, l * n + j);
+        g.m = m;
+        g.n = n;
+        g.k = k;
+        g.a = amp_arr(t_put(t, a, m * k * size), type);
+        g.b = amp_arr(t_put(t, b, k * n * size), type);
+        g.d = amp_arr(t_alloc(t, 4 * m * n), AMP_F32);
         st = amp_gemm(t->ctx, &g);
         t_note(t, "%s", amp_dtype_name(type));
-        if (st == AMP_ERR_UNSUPPORTED && t->place->kind == T_KIND_CUDA && d > 2) { t_clear(t); continue; }
+        if (st == AMP_ERR_UNSUPPORTED && t->place->kind == T_KIND_CUDA && d > 2) {
+            t_clear(t);
+            continue;
+        }
         CHECK_OK(st);
         t_get(t, got, g.d.data, 4 * m * n);
-        for (i = 0; i < m * n; i++) got[i] += 0.0f; /* -0 and 0 are both right */
+        for (i = 0; i < m * n; i++)
+            got[i] += 0.0f; /* -0 and 0 are both right */
         CHECK_BITS(got, want, m * n, 4);
         t_clear(t);
     }
@@ -252,17 +364,22 @@ static void gemm_nothing(t_run *t) { /* sizes of 0, and C that must not be read 
     float a[6] = {1, 2, 3, 4, 5, 6}, nan[4], got[4];
     amp_gemm_desc d = AMP_ZERO;
     size_t i;
-    for (i = 0; i < 4; i++) nan[i] = ref_f32(0x7fc00000);
+    for (i = 0; i < 4; i++)
+        nan[i] = ref_f32(0x7fc00000);
     d.a = amp_arr(t_put(t, a, sizeof a), AMP_F32);
     d.b = amp_arr(t_put(t, a, sizeof a), AMP_F32);
     d.d = amp_arr(t_put(t, nan, sizeof nan), AMP_F32);
-    d.m = 0; d.n = 2; d.k = 3;
+    d.m = 0;
+    d.n = 2;
+    d.k = 3;
     CHECK_OK(amp_gemm(t->ctx, &d));
-    d.m = 2; d.n = 0;
+    d.m = 2;
+    d.n = 0;
     CHECK_OK(amp_gemm(t->ctx, &d));
     t_get(t, got, d.d.data, sizeof got);
     CHECK_BITS(got, nan, 4, 4);
-    d.n = 2; d.k = 3; /* a product first, so that scratch memory is not zero by luck */
+    d.n = 2;
+    d.k = 3; /* a product first, so that scratch memory is not zero by luck */
     CHECK_OK(amp_gemm(t->ctx, &d));
     t_get(t, got, d.d.data, sizeof got);
     CHECK(got[0] == 22 && got[3] == 64);
@@ -274,7 +391,8 @@ static void gemm_nothing(t_run *t) { /* sizes of 0, and C that must not be read 
     {
         amp_gemm_desc e = AMP_ZERO;
         float c[4] = {1, 2, 3, 4}, bias[2] = {10, 20};
-        e.m = e.n = 2; e.beta = 2.0f;
+        e.m = e.n = 2;
+        e.beta = 2.0f;
         e.a.dtype = e.b.dtype = AMP_F32;
         e.c = amp_arr(t_put(t, c, sizeof c), AMP_F32);
         e.d = amp_arr(t_put(t, nan, sizeof nan), AMP_F32);
@@ -311,40 +429,112 @@ static void gemm_errors(t_run *t) {
     float x[64] = {0};
     void *pa = t_put(t, x, sizeof x), *pb = t_put(t, x, sizeof x), *pd = t_put(t, x, sizeof x);
     amp_gemm_desc good = AMP_ZERO, d;
-    good.m = 2; good.n = 3; good.k = 4;
-    good.a = amp_arr(pa, AMP_F32); good.b = amp_arr(pb, AMP_F32); good.d = amp_arr(pd, AMP_F32);
+    good.m = 2;
+    good.n = 3;
+    good.k = 4;
+    good.a = amp_arr(pa, AMP_F32);
+    good.b = amp_arr(pb, AMP_F32);
+    good.d = amp_arr(pd, AMP_F32);
     CHECK_OK(amp_gemm(t->ctx, &good));
     CHECK_EQ(amp_gemm(NULL, &good), AMP_ERR_INVALID_ARG);
     CHECK_STATUS(amp_gemm(t->ctx, NULL), AMP_ERR_INVALID_ARG, "amp_gemm desc");
-    d = good; d._begin = 1; CHECK_STATUS(amp_gemm(t->ctx, &d), AMP_ERR_UNINIT, "amp_gemm");
-    d = good; d._end = 1; CHECK_STATUS(amp_gemm(t->ctx, &d), AMP_ERR_UNINIT, "amp_gemm");
-    d = good; d.a.data = NULL; CHECK_STATUS(amp_gemm(t->ctx, &d), AMP_ERR_INVALID_ARG, "amp_gemm desc.a");
-    d = good; d.b.data = NULL; CHECK_STATUS(amp_gemm(t->ctx, &d), AMP_ERR_INVALID_ARG, "amp_gemm desc.b");
-    d = good; d.d.data = NULL; CHECK_STATUS(amp_gemm(t->ctx, &d), AMP_ERR_INVALID_ARG, "amp_gemm desc.d|desc.c");
-    d = good; d.a.dtype = AMP_AUTO; CHECK_STATUS(amp_gemm(t->ctx, &d), AMP_ERR_INVALID_ARG, "amp_gemm desc.a");
-    d = good; d.d.dtype = AMP_DTYPE_COUNT; CHECK_STATUS(amp_gemm(t->ctx, &d), AMP_ERR_INVALID_ARG, "amp_gemm desc.d|desc.c");
-    d = good; d.lda = 3; CHECK_STATUS(amp_gemm(t->ctx, &d), AMP_ERR_INVALID_ARG, "amp_gemm lda 3");
-    d = good; d.ldb = 2; CHECK_STATUS(amp_gemm(t->ctx, &d), AMP_ERR_INVALID_ARG, "amp_gemm ldb 2");
-    d = good; d.ldd = 2; CHECK_STATUS(amp_gemm(t->ctx, &d), AMP_ERR_INVALID_ARG, "amp_gemm ldd 2");
-    d = good; d.trans_a = 1; d.lda = 1; CHECK_STATUS(amp_gemm(t->ctx, &d), AMP_ERR_INVALID_ARG, "amp_gemm lda 1");
-    d = good; d.a.count = 7; CHECK_STATUS(amp_gemm(t->ctx, &d), AMP_ERR_INVALID_ARG, "amp_gemm desc.a count 7");
-    d = good; d.b.count = 11; CHECK_STATUS(amp_gemm(t->ctx, &d), AMP_ERR_INVALID_ARG, "amp_gemm desc.b count 11");
-    d = good; d.d.count = 5; CHECK_STATUS(amp_gemm(t->ctx, &d), AMP_ERR_INVALID_ARG, "amp_gemm count 5");
-    d = good; d.bias = amp_arrn(pa, AMP_F32, 2); CHECK_STATUS(amp_gemm(t->ctx, &d), AMP_ERR_INVALID_ARG, "amp_gemm desc.bias count 2");
-    d = good; d.aux = amp_arrn(pa, AMP_F32, 5); CHECK_STATUS(amp_gemm(t->ctx, &d), AMP_ERR_INVALID_ARG, "amp_gemm desc.aux count 5");
-    d = good; d.batch = 2; d.stride_d = AMP_BROADCAST; CHECK_STATUS(amp_gemm(t->ctx, &d), AMP_ERR_INVALID_ARG, "amp_gemm stride_d");
-    d = good; d.batch = 2; d.stride_d = 3; d.ldd = 5; CHECK_STATUS(amp_gemm(t->ctx, &d), AMP_ERR_INVALID_ARG, "amp_gemm stride_d");
-    d = good; d.batch = 2; d.stride_d = 3; d.ldd = 6; CHECK_OK(amp_gemm(t->ctx, &d)); /* side by side in the rows */
-    d = good; d.batch = 2; d.stride_d = 2; CHECK_STATUS(amp_gemm(t->ctx, &d), AMP_ERR_INVALID_ARG, "amp_gemm stride_d");
-    d = good; d.act = (amp_act)5; CHECK_STATUS(amp_gemm(t->ctx, &d), AMP_ERR_INVALID_ARG, "amp_gemm act");
-    d = good; d.m = (size_t)-1 / 2; CHECK_STATUS(amp_gemm(t->ctx, &d), AMP_ERR_INVALID_ARG, "amp_gemm");
-    d = good; d.b.dtype = AMP_F16; CHECK(amp_gemm(t->ctx, &d) != AMP_OK && strstr(amp_last_error(t->ctx), "f16") != NULL);
-    d = good; d.beta = 1; d.c = amp_arr(pb, AMP_F16); CHECK(amp_gemm(t->ctx, &d) != AMP_OK && strstr(amp_last_error(t->ctx), "desc.c") != NULL);
-    d = good; d.d = d.a; CHECK_STATUS(amp_gemm(t->ctx, &d), AMP_ERR_INVALID_ARG, "amp_gemm desc.d overlap");
-    d = good; d.d.data = (char *)pa + 28; CHECK_STATUS(amp_gemm(t->ctx, &d), AMP_ERR_INVALID_ARG, "amp_gemm desc.d overlap");
-    d = good; d.d.data = (char *)pb + 44; CHECK_STATUS(amp_gemm(t->ctx, &d), AMP_ERR_INVALID_ARG, "amp_gemm desc.d overlap");
-    d = good; d.beta = 1; d.c = amp_arr((char *)pd + 4, AMP_F32); CHECK_STATUS(amp_gemm(t->ctx, &d), AMP_ERR_INVALID_ARG, "amp_gemm desc.c overlap");
-    d = good; d.beta = 1; d.c = d.d; CHECK_OK(amp_gemm(t->ctx, &d));
+    d = good;
+    d._begin = 1;
+    CHECK_STATUS(amp_gemm(t->ctx, &d), AMP_ERR_UNINIT, "amp_gemm");
+    d = good;
+    d._end = 1;
+    CHECK_STATUS(amp_gemm(t->ctx, &d), AMP_ERR_UNINIT, "amp_gemm");
+    d = good;
+    d.a.data = NULL;
+    CHECK_STATUS(amp_gemm(t->ctx, &d), AMP_ERR_INVALID_ARG, "amp_gemm desc.a");
+    d = good;
+    d.b.data = NULL;
+    CHECK_STATUS(amp_gemm(t->ctx, &d), AMP_ERR_INVALID_ARG, "amp_gemm desc.b");
+    d = good;
+    d.d.data = NULL;
+    CHECK_STATUS(amp_gemm(t->ctx, &d), AMP_ERR_INVALID_ARG, "amp_gemm desc.d|desc.c");
+    d = good;
+    d.a.dtype = AMP_AUTO;
+    CHECK_STATUS(amp_gemm(t->ctx, &d), AMP_ERR_INVALID_ARG, "amp_gemm desc.a");
+    d = good;
+    d.d.dtype = AMP_DTYPE_COUNT;
+    CHECK_STATUS(amp_gemm(t->ctx, &d), AMP_ERR_INVALID_ARG, "amp_gemm desc.d|desc.c");
+    d = good;
+    d.lda = 3;
+    CHECK_STATUS(amp_gemm(t->ctx, &d), AMP_ERR_INVALID_ARG, "amp_gemm lda 3");
+    d = good;
+    d.ldb = 2;
+    CHECK_STATUS(amp_gemm(t->ctx, &d), AMP_ERR_INVALID_ARG, "amp_gemm ldb 2");
+    d = good;
+    d.ldd = 2;
+    CHECK_STATUS(amp_gemm(t->ctx, &d), AMP_ERR_INVALID_ARG, "amp_gemm ldd 2");
+    d = good;
+    d.trans_a = 1;
+    d.lda = 1;
+    CHECK_STATUS(amp_gemm(t->ctx, &d), AMP_ERR_INVALID_ARG, "amp_gemm lda 1");
+    d = good;
+    d.a.count = 7;
+    CHECK_STATUS(amp_gemm(t->ctx, &d), AMP_ERR_INVALID_ARG, "amp_gemm desc.a count 7");
+    d = good;
+    d.b.count = 11;
+    CHECK_STATUS(amp_gemm(t->ctx, &d), AMP_ERR_INVALID_ARG, "amp_gemm desc.b count 11");
+    d = good;
+    d.d.count = 5;
+    CHECK_STATUS(amp_gemm(t->ctx, &d), AMP_ERR_INVALID_ARG, "amp_gemm count 5");
+    d = good;
+    d.bias = amp_arrn(pa, AMP_F32, 2);
+    CHECK_STATUS(amp_gemm(t->ctx, &d), AMP_ERR_INVALID_ARG, "amp_gemm desc.bias count 2");
+    d = good;
+    d.aux = amp_arrn(pa, AMP_F32, 5);
+    CHECK_STATUS(amp_gemm(t->ctx, &d), AMP_ERR_INVALID_ARG, "amp_gemm desc.aux count 5");
+    d = good;
+    d.batch = 2;
+    d.stride_d = AMP_BROADCAST;
+    CHECK_STATUS(amp_gemm(t->ctx, &d), AMP_ERR_INVALID_ARG, "amp_gemm stride_d");
+    d = good;
+    d.batch = 2;
+    d.stride_d = 3;
+    d.ldd = 5;
+    CHECK_STATUS(amp_gemm(t->ctx, &d), AMP_ERR_INVALID_ARG, "amp_gemm stride_d");
+    d = good;
+    d.batch = 2;
+    d.stride_d = 3;
+    d.ldd = 6;
+    CHECK_OK(amp_gemm(t->ctx, &d)); /* side by side in the rows */
+    d = good;
+    d.batch = 2;
+    d.stride_d = 2;
+    CHECK_STATUS(amp_gemm(t->ctx, &d), AMP_ERR_INVALID_ARG, "amp_gemm stride_d");
+    d = good;
+    d.act = (amp_act)5;
+    CHECK_STATUS(amp_gemm(t->ctx, &d), AMP_ERR_INVALID_ARG, "amp_gemm act");
+    d = good;
+    d.m = (size_t)-1 / 2;
+    CHECK_STATUS(amp_gemm(t->ctx, &d), AMP_ERR_INVALID_ARG, "amp_gemm");
+    d = good;
+    d.b.dtype = AMP_F16;
+    CHECK(amp_gemm(t->ctx, &d) != AMP_OK && strstr(amp_last_error(t->ctx), "f16") != NULL);
+    d = good;
+    d.beta = 1;
+    d.c = amp_arr(pb, AMP_F16);
+    CHECK(amp_gemm(t->ctx, &d) != AMP_OK && strstr(amp_last_error(t->ctx), "desc.c") != NULL);
+    d = good;
+    d.d = d.a;
+    CHECK_STATUS(amp_gemm(t->ctx, &d), AMP_ERR_INVALID_ARG, "amp_gemm desc.d overlap");
+    d = good;
+    d.d.data = (char *)pa + 28;
+    CHECK_STATUS(amp_gemm(t->ctx, &d), AMP_ERR_INVALID_ARG, "amp_gemm desc.d overlap");
+    d = good;
+    d.d.data = (char *)pb + 44;
+    CHECK_STATUS(amp_gemm(t->ctx, &d), AMP_ERR_INVALID_ARG, "amp_gemm desc.d overlap");
+    d = good;
+    d.beta = 1;
+    d.c = amp_arr((char *)pd + 4, AMP_F32);
+    CHECK_STATUS(amp_gemm(t->ctx, &d), AMP_ERR_INVALID_ARG, "amp_gemm desc.c overlap");
+    d = good;
+    d.beta = 1;
+    d.c = d.d;
+    CHECK_OK(amp_gemm(t->ctx, &d));
 }
 
 /* The same bits for any number of threads, on one SIMD path. */
@@ -352,31 +542,46 @@ static void threads_do_not_matter(t_run *t) {
     static const int32_t threads[] = {1, 2, 3, 5};
     static const amp_simd paths[] = {AMP_SIMD_SCALAR, AMP_SIMD_SSE2, AMP_SIMD_AVX2, AMP_SIMD_AVX512, AMP_SIMD_NEON};
     size_t m = 150, n = 200, k = 330, p, i;
-    unsigned char *a = (unsigned char *)matrix(t, AMP_F16, m * k, 1, 0, 1, m * k, m * k), *b = (unsigned char *)matrix(t, AMP_F16, n * k, 1, 0, 1, n * k, n * k);
-    float *dy = (float *)t_host(t, 4 * m * n), *dy2 = (float *)t_host(t, 4 * m * n), *first = (float *)t_host(t, 4 * m * n), *next = (float *)t_host(t, 4 * m * n);
+    unsigned char *a = (unsigned char *)matrix(t, AMP_F16, m * k, 1, 0, 1, m * k, m * k),
+                  *b = (unsigned char *)matrix(t, AMP_F16, n * k, 1, 0, 1, n * k, n * k);
+    float *dy = (float *)t_host(t, 4 * m * n), *dy2 = (float *)t_host(t, 4 * m * n),
+          *first = (float *)t_host(t, 4 * m * n), *next = (float *)t_host(t, 4 * m * n);
     float *few_first[2];
     float *sums = (float *)t_host(t, 4 * n), *sums2 = (float *)t_host(t, 4 * n);
-    for (i = 0; i < m * n; i++) dy[i] = t_real(t);
-    few_first[0] = (float *)t_host(t, 4 * 1800); few_first[1] = (float *)t_host(t, 4 * 1800);
+    for (i = 0; i < m * n; i++)
+        dy[i] = t_real(t);
+    few_first[0] = (float *)t_host(t, 4 * 1800);
+    few_first[1] = (float *)t_host(t, 4 * 1800);
     for (p = 0; p < sizeof paths / sizeof paths[0]; p++) {
         for (i = 0; i < 4; i++) {
             amp_ctx *c = NULL;
             amp_gemm_desc d = AMP_ZERO;
-            amp_linear l = AMP_ZERO;
+            amp_linear_desc l = AMP_ZERO;
             if (t_create_cpu(&c, paths[p], threads[i]) != AMP_OK) continue;
-            d.m = m; d.n = n; d.k = k; d.act = AMP_GELU;
-            d.a = amp_arr(a, AMP_F16); d.b = amp_arr(b, AMP_F16); d.d = amp_arr(i ? next : first, AMP_F32);
+            d.m = m;
+            d.n = n;
+            d.k = k;
+            d.act = AMP_GELU;
+            d.a = amp_arr(a, AMP_F16);
+            d.b = amp_arr(b, AMP_F16);
+            d.d = amp_arr(i ? next : first, AMP_F32);
             t_note(t, "%s", amp_ctx_device(c));
             CHECK_EQ(amp_gemm(c, &d), AMP_OK);
             if (i) CHECK_BITS(next, first, m * n, 4);
             for (d.trans_b = 0; d.trans_b < 2; d.trans_b++) { /* few rows go another way */
-                d.m = 3; d.n = 600; d.k = 110;
+                d.m = 3;
+                d.n = 600;
+                d.k = 110;
                 d.d = amp_arr(i ? next : few_first[d.trans_b], AMP_F32);
                 CHECK_EQ(amp_gemm(c, &d), AMP_OK);
                 if (i) CHECK_BITS(next, few_first[d.trans_b], 1800, 4);
             }
             memcpy(dy2, dy, 4 * m * n);
-            l.rows = m; l.in = 1; l.out = n; l.dy = amp_arr(dy2, AMP_F32); l.dbias = amp_arr(i ? sums2 : sums, AMP_F32);
+            l.rows = m;
+            l.in = 1;
+            l.out = n;
+            l.dy = amp_arr(dy2, AMP_F32);
+            l.dbias = amp_arr(i ? sums2 : sums, AMP_F32);
             CHECK_EQ(amp_linear_backward(c, &l), AMP_OK);
             if (i) CHECK_BITS(sums2, sums, n, 4);
             amp_ctx_destroy(c);
@@ -386,14 +591,21 @@ static void threads_do_not_matter(t_run *t) {
 
 /* ---- linear ---- */
 
-typedef struct layer { size_t rows, in, out; amp_act act; int bias; amp_dtype type; } layer;
+typedef struct layer {
+    size_t rows, in, out;
+    amp_act act;
+    int bias;
+    amp_dtype type;
+} layer;
 
-static void forward_f64(const layer *l, const double *x, const double *w, const double *bias, double *before, double *y) {
+static void forward_f64(
+    const layer *l, const double *x, const double *w, const double *bias, double *before, double *y) {
     size_t r, o, i;
     for (r = 0; r < l->rows; r++)
         for (o = 0; o < l->out; o++) {
             double s = bias ? bias[o] : 0.0;
-            for (i = 0; i < l->in; i++) s += x[r * l->in + i] * w[o * l->in + i];
+            for (i = 0; i < l->in; i++)
+                s += x[r * l->in + i] * w[o * l->in + i];
             before[r * l->out + o] = s;
             y[r * l->out + o] = ref_act(l->act, s);
         }
@@ -402,16 +614,20 @@ static void forward_f64(const layer *l, const double *x, const double *w, const 
 static double *as_f64(t_run *t, const void *host, amp_dtype type, size_t n) {
     double *x = (double *)t_host(t, 8 * n);
     size_t i;
-    for (i = 0; i < n; i++) x[i] = (double)amp_load(host, type, i);
+    for (i = 0; i < n; i++)
+        x[i] = (double)amp_load(host, type, i);
     return x;
 }
 
-static void check_close(t_run *t, const char *what, const void *got, amp_dtype type, const double *want, const double *bound, size_t n) {
+static void check_close(
+    t_run *t, const char *what, const void *got, amp_dtype type, const double *want, const double *bound, size_t n) {
     size_t i;
     for (i = 0; i < n; i++) {
-        double g = (double)amp_load(got, type, i), limit = bound[i] + 1.000001 * fmax(ref_half_ulp(want[i], type), ref_half_ulp(g, type));
+        double g = (double)amp_load(got, type, i),
+               limit = bound[i] + 1.000001 * fmax(ref_half_ulp(want[i], type), ref_half_ulp(g, type));
         if (!(fabs(g - want[i]) <= limit)) {
-            t_check(t, 0, __FILE__, __LINE__, "%s[%d] is %.9g, should be %.9g +- %.3g", what, (int)i, g, want[i], limit);
+            t_check(
+                t, 0, __FILE__, __LINE__, "%s[%d] is %.9g, should be %.9g +- %.3g", what, (int)i, g, want[i], limit);
             return;
         }
     }
@@ -423,59 +639,108 @@ static void linear_layers(t_run *t) {
     int round, rounds = t_full() ? (t_emulated(t) ? 600 : 12000) : t_slow(t) ? 24 : 400;
     for (round = 0; round < rounds; round++) {
         layer L;
-        amp_linear l = AMP_ZERO;
+        amp_linear_desc l = AMP_ZERO;
         size_t nx, nw, ny, size, i, r, o;
         void *x, *w, *dy, *y, *aux, *dx, *dw, *db, *bias = NULL, *dw0, *db0;
         double *fx, *fw, *fb = NULL, *fdy, *fy, *before, *want, *bound;
         amp_dtype bt;
-        L.rows = round % 29 == 28 ? 0 : pick_size(t); L.in = pick_size(t); L.out = pick_size(t);
-        L.act = (amp_act)(round % 3); L.bias = (int)t_below(t, 2); L.type = types[t_below(t, 3)];
+        L.rows = round % 29 == 28 ? 0 : pick_size(t);
+        L.in = pick_size(t);
+        L.out = pick_size(t);
+        L.act = (amp_act)(round % 3);
+        L.bias = (int)t_below(t, 2);
+        L.type = types[t_below(t, 3)];
         bt = t_below(t, 2) ? AMP_F32 : L.type;
-        nx = L.rows * L.in; nw = L.out * L.in; ny = L.rows * L.out; size = amp_dtype_size(L.type);
-        x = t_host(t, nx * size); w = t_host(t, nw * size); dy = t_host(t, ny * size);
-        t_fill_real(t, x, L.type, nx, 1.0f); t_fill_real(t, w, L.type, nw, 0.5f); t_fill_real(t, dy, L.type, ny, 1.0f);
-        l.rows = L.rows; l.in = L.in; l.out = L.out; l.act = L.act;
-        l.x = amp_arrn(t_put_at(t, x, nx * size, size), L.type, nx); l.w = amp_arrn(t_put_at(t, w, nw * size, size), L.type, nw);
+        nx = L.rows * L.in;
+        nw = L.out * L.in;
+        ny = L.rows * L.out;
+        size = amp_dtype_size(L.type);
+        x = t_host(t, nx * size);
+        w = t_host(t, nw * size);
+        dy = t_host(t, ny * size);
+        t_fill_real(t, x, L.type, nx, 1.0f);
+        t_fill_real(t, w, L.type, nw, 0.5f);
+        t_fill_real(t, dy, L.type, ny, 1.0f);
+        l.rows = L.rows;
+        l.in = L.in;
+        l.out = L.out;
+        l.act = L.act;
+        l.x = amp_arrn(t_put_at(t, x, nx * size, size), L.type, nx);
+        l.w = amp_arrn(t_put_at(t, w, nw * size, size), L.type, nw);
         l.y = amp_arr(t_alloc(t, ny * size), L.type);
-        if (L.bias) { bias = t_host(t, L.out * amp_dtype_size(bt)); t_fill_real(t, bias, bt, L.out, 1.0f); l.bias = amp_arr(t_put(t, bias, L.out * amp_dtype_size(bt)), bt); }
+        if (L.bias) {
+            bias = t_host(t, L.out * amp_dtype_size(bt));
+            t_fill_real(t, bias, bt, L.out, 1.0f);
+            l.bias = amp_arr(t_put(t, bias, L.out * amp_dtype_size(bt)), bt);
+        }
         if (L.act == AMP_GELU || t_below(t, 2)) l.aux = amp_arr(t_alloc(t, ny * size), L.type);
-        t_note(t, "round %d: %s, rows %d, in %d, out %d, act %d, bias %d", round, amp_dtype_name(L.type), (int)L.rows, (int)L.in, (int)L.out, (int)L.act, L.bias);
-        if (!CHECK_OK(amp_linear_forward(t->ctx, &l))) { t_clear(t); continue; }
-        fx = as_f64(t, x, L.type, nx); fw = as_f64(t, w, L.type, nw);
+        t_note(t, "round %d: %s, rows %d, in %d, out %d, act %d, bias %d", round, amp_dtype_name(L.type), (int)L.rows,
+            (int)L.in, (int)L.out, (int)L.act, L.bias);
+        if (!CHECK_OK(amp_linear_forward(t->ctx, &l))) {
+            t_clear(t);
+            continue;
+        }
+        fx = as_f64(t, x, L.type, nx);
+        fw = as_f64(t, w, L.type, nw);
         if (bias) fb = as_f64(t, bias, bt, L.out);
-        before = (double *)t_host(t, 8 * ny); fy = (double *)t_host(t, 8 * ny); bound = (double *)t_host(t, 8 * (ny + nw + nx + L.out));
+        before = (double *)t_host(t, 8 * ny);
+        fy = (double *)t_host(t, 8 * ny);
+        bound = (double *)t_host(t, 8 * (ny + nw + nx + L.out));
         forward_f64(&L, fx, fw, fb, before, fy);
         for (r = 0; r < L.rows; r++)
             for (o = 0; o < L.out; o++) {
                 double s = fb ? fabs(fb[o]) : 0.0;
-                for (i = 0; i < L.in; i++) s += fabs(fx[r * L.in + i] * fw[o * L.in + i]);
-                bound[r * L.out + o] = ((double)L.in + 4) * EPS * s * 1.13 + (L.act == AMP_GELU ? 4e-7 * fabs(before[r * L.out + o]) : 0.0);
-                if (fb && t->place->kind == T_KIND_CUDA && L.type != AMP_F32 && bt != L.type) bound[r * L.out + o] += 1.13 * ref_half_ulp(fb[o], L.type); /* rounded first */
+                for (i = 0; i < L.in; i++)
+                    s += fabs(fx[r * L.in + i] * fw[o * L.in + i]);
+                bound[r * L.out + o] = ((double)L.in + 4) * EPS * s * 1.13 +
+                    (L.act == AMP_GELU ? 4e-7 * fabs(before[r * L.out + o]) : 0.0);
+                if (fb && t->place->kind == T_KIND_CUDA && L.type != AMP_F32 && bt != L.type)
+                    bound[r * L.out + o] += 1.13 * ref_half_ulp(fb[o], L.type); /* rounded first */
             }
-        y = t_host(t, ny * size); aux = t_host(t, ny * size);
+        y = t_host(t, ny * size);
+        aux = t_host(t, ny * size);
         t_get(t, y, l.y.data, ny * size);
         check_close(t, "y", y, L.type, fy, bound, ny);
-        if (l.aux.data) { t_get(t, aux, l.aux.data, ny * size); check_close(t, "aux", aux, L.type, before, bound, ny); }
+        if (l.aux.data) {
+            t_get(t, aux, l.aux.data, ny * size);
+            check_close(t, "aux", aux, L.type, before, bound, ny);
+        }
         /* backward, from what forward stored */
         l.accumulate = t_below(t, 2);
         l.dy = amp_arr(t_put(t, dy, ny * size), L.type);
-        dw0 = t_host(t, nw * size); db0 = t_host(t, L.out * 4);
-        t_fill_real(t, dw0, L.type, nw, 1.0f); t_fill_real(t, db0, AMP_F32, L.out, 1.0f);
+        dw0 = t_host(t, nw * size);
+        db0 = t_host(t, L.out * 4);
+        t_fill_real(t, dw0, L.type, nw, 1.0f);
+        t_fill_real(t, db0, AMP_F32, L.out, 1.0f);
         if (t_below(t, 6)) l.dx = amp_arr(t_alloc(t, nx * size), L.type);
         if (t_below(t, 6)) l.dw = amp_arr(t_put(t, dw0, nw * size), L.type);
         if (t_below(t, 6)) l.dbias = amp_arr(t_put(t, db0, L.out * 4), AMP_F32);
-        if (!CHECK_OK(amp_linear_backward(t->ctx, &l))) { t_clear(t); continue; }
+        if (!CHECK_OK(amp_linear_backward(t->ctx, &l))) {
+            t_clear(t);
+            continue;
+        }
         for (i = 0; i < ny; i++) /* the gradient before act replaces dy: bits */
-            if (L.act != AMP_ACT_NONE) amp_store(dy, L.type, i, ampi_act_grad(L.act, amp_load(dy, L.type, i), amp_load(L.act == AMP_GELU ? aux : y, L.type, i)));
-        { void *got = t_host(t, ny * size); t_get(t, got, l.dy.data, ny * size); CHECK_BITS(got, dy, ny, size); }
+            if (L.act != AMP_ACT_NONE)
+                amp_store(dy, L.type, i,
+                    ampi_act_grad(L.act, amp_load(dy, L.type, i), amp_load(L.act == AMP_GELU ? aux : y, L.type, i)));
+        {
+            void *got = t_host(t, ny * size);
+            t_get(t, got, l.dy.data, ny * size);
+            CHECK_BITS(got, dy, ny, size);
+        }
         fdy = as_f64(t, dy, L.type, ny);
         want = (double *)t_host(t, 8 * (nx + nw + L.out));
         if (l.dx.data) {
             for (r = 0; r < L.rows; r++)
                 for (i = 0; i < L.in; i++) {
                     double s = 0, m = 0;
-                    for (o = 0; o < L.out; o++) { double v = fdy[r * L.out + o] * fw[o * L.in + i]; s += v; m += fabs(v); }
-                    want[r * L.in + i] = s; bound[r * L.in + i] = ((double)L.out + 4) * EPS * m;
+                    for (o = 0; o < L.out; o++) {
+                        double v = fdy[r * L.out + o] * fw[o * L.in + i];
+                        s += v;
+                        m += fabs(v);
+                    }
+                    want[r * L.in + i] = s;
+                    bound[r * L.in + i] = ((double)L.out + 4) * EPS * m;
                 }
             dx = t_host(t, nx * size);
             t_get(t, dx, l.dx.data, nx * size);
@@ -485,8 +750,13 @@ static void linear_layers(t_run *t) {
             for (o = 0; o < L.out; o++)
                 for (i = 0; i < L.in; i++) {
                     double s = l.accumulate ? (double)amp_load(dw0, L.type, o * L.in + i) : 0.0, m = fabs(s);
-                    for (r = 0; r < L.rows; r++) { double v = fdy[r * L.out + o] * fx[r * L.in + i]; s += v; m += fabs(v); }
-                    want[o * L.in + i] = s; bound[o * L.in + i] = ((double)L.rows + 4) * EPS * m;
+                    for (r = 0; r < L.rows; r++) {
+                        double v = fdy[r * L.out + o] * fx[r * L.in + i];
+                        s += v;
+                        m += fabs(v);
+                    }
+                    want[o * L.in + i] = s;
+                    bound[o * L.in + i] = ((double)L.rows + 4) * EPS * m;
                 }
             dw = t_host(t, nw * size);
             t_get(t, dw, l.dw.data, nw * size);
@@ -495,8 +765,12 @@ static void linear_layers(t_run *t) {
         if (l.dbias.data) {
             for (o = 0; o < L.out; o++) {
                 double s = l.accumulate ? (double)amp_load(db0, AMP_F32, o) : 0.0, m = fabs(s);
-                for (r = 0; r < L.rows; r++) { s += fdy[r * L.out + o]; m += fabs(fdy[r * L.out + o]); }
-                want[o] = s; bound[o] = ((double)L.rows + 4) * EPS * m;
+                for (r = 0; r < L.rows; r++) {
+                    s += fdy[r * L.out + o];
+                    m += fabs(fdy[r * L.out + o]);
+                }
+                want[o] = s;
+                bound[o] = ((double)L.rows + 4) * EPS * m;
             }
             db = t_host(t, L.out * 4);
             t_get(t, db, l.dbias.data, L.out * 4);
@@ -512,32 +786,70 @@ static void gradient_check(t_run *t) {
     size_t a, i, k, rows = 5, in = 7, mid = 6, classes = 4;
     for (a = 0; a < 3; a++) {
         layer L1, L2;
-        float *x = (float *)t_host(t, 4 * rows * in), *w1 = (float *)t_host(t, 4 * mid * in), *b1 = (float *)t_host(t, 4 * mid), *w2 = (float *)t_host(t, 4 * classes * mid);
+        float *x = (float *)t_host(t, 4 * rows * in), *w1 = (float *)t_host(t, 4 * mid * in),
+              *b1 = (float *)t_host(t, 4 * mid), *w2 = (float *)t_host(t, 4 * classes * mid);
         float *dw1 = (float *)t_host(t, 4 * mid * in), *db1 = (float *)t_host(t, 4 * mid), loss_got = 0;
         int32_t labels[5];
-        amp_linear l1 = AMP_ZERO, l2 = AMP_ZERO;
-        amp_xent e = AMP_ZERO;
+        amp_linear_desc l1 = AMP_ZERO, l2 = AMP_ZERO;
+        amp_xent_desc e = AMP_ZERO;
         double *fx, *fw1, *fb1, *fw2, before[64], h[64], z[64], z2[64];
-        L1.rows = rows; L1.in = in; L1.out = mid; L1.act = acts[a]; L1.bias = 1; L1.type = AMP_F32;
-        L2.rows = rows; L2.in = mid; L2.out = classes; L2.act = AMP_ACT_NONE; L2.bias = 0; L2.type = AMP_F32;
-        t_fill_real(t, x, AMP_F32, rows * in, 1.0f); t_fill_real(t, w1, AMP_F32, mid * in, 0.5f); t_fill_real(t, b1, AMP_F32, mid, 0.5f);
+        L1.rows = rows;
+        L1.in = in;
+        L1.out = mid;
+        L1.act = acts[a];
+        L1.bias = 1;
+        L1.type = AMP_F32;
+        L2.rows = rows;
+        L2.in = mid;
+        L2.out = classes;
+        L2.act = AMP_ACT_NONE;
+        L2.bias = 0;
+        L2.type = AMP_F32;
+        t_fill_real(t, x, AMP_F32, rows * in, 1.0f);
+        t_fill_real(t, w1, AMP_F32, mid * in, 0.5f);
+        t_fill_real(t, b1, AMP_F32, mid, 0.5f);
         t_fill_real(t, w2, AMP_F32, classes * mid, 0.5f);
-        for (i = 0; i < rows; i++) labels[i] = (int32_t)t_below(t, (uint32_t)classes);
-        l1.rows = rows; l1.in = in; l1.out = mid; l1.act = acts[a];
-        l1.x = amp_arr(t_put(t, x, 4 * rows * in), AMP_F32); l1.w = amp_arr(t_put(t, w1, 4 * mid * in), AMP_F32); l1.bias = amp_arr(t_put(t, b1, 4 * mid), AMP_F32);
-        l1.y = amp_arr(t_alloc(t, 4 * rows * mid), AMP_F32); l1.aux = amp_arr(t_alloc(t, 4 * rows * mid), AMP_F32);
-        l1.dy = amp_arr(t_alloc(t, 4 * rows * mid), AMP_F32); l1.dw = amp_arr(t_alloc(t, 4 * mid * in), AMP_F32); l1.dbias = amp_arr(t_alloc(t, 4 * mid), AMP_F32);
-        l2.rows = rows; l2.in = mid; l2.out = classes;
-        l2.x = l1.y; l2.w = amp_arr(t_put(t, w2, 4 * classes * mid), AMP_F32); l2.y = amp_arr(t_alloc(t, 4 * rows * classes), AMP_F32);
-        l2.dx = l1.dy; l2.dy = amp_arr(t_alloc(t, 4 * rows * classes), AMP_F32);
-        e.rows = rows; e.classes = classes; e.logits = l2.y; e.dlogits = l2.dy;
+        for (i = 0; i < rows; i++)
+            labels[i] = (int32_t)t_below(t, (uint32_t)classes);
+        l1.rows = rows;
+        l1.in = in;
+        l1.out = mid;
+        l1.act = acts[a];
+        l1.x = amp_arr(t_put(t, x, 4 * rows * in), AMP_F32);
+        l1.w = amp_arr(t_put(t, w1, 4 * mid * in), AMP_F32);
+        l1.bias = amp_arr(t_put(t, b1, 4 * mid), AMP_F32);
+        l1.y = amp_arr(t_alloc(t, 4 * rows * mid), AMP_F32);
+        l1.aux = amp_arr(t_alloc(t, 4 * rows * mid), AMP_F32);
+        l1.dy = amp_arr(t_alloc(t, 4 * rows * mid), AMP_F32);
+        l1.dw = amp_arr(t_alloc(t, 4 * mid * in), AMP_F32);
+        l1.dbias = amp_arr(t_alloc(t, 4 * mid), AMP_F32);
+        l2.rows = rows;
+        l2.in = mid;
+        l2.out = classes;
+        l2.x = l1.y;
+        l2.w = amp_arr(t_put(t, w2, 4 * classes * mid), AMP_F32);
+        l2.y = amp_arr(t_alloc(t, 4 * rows * classes), AMP_F32);
+        l2.dx = l1.dy;
+        l2.dy = amp_arr(t_alloc(t, 4 * rows * classes), AMP_F32);
+        e.rows = rows;
+        e.classes = classes;
+        e.logits = l2.y;
+        e.dlogits = l2.dy;
         e.labels = (const int32_t *)t_put(t, labels, sizeof labels);
-        e.loss = (float *)t_alloc(t, 4); e.row_loss = (float *)t_alloc(t, 4 * rows);
-        CHECK_OK(amp_linear_forward(t->ctx, &l1)); CHECK_OK(amp_linear_forward(t->ctx, &l2));
+        e.loss = (float *)t_alloc(t, 4);
+        e.row_loss = (float *)t_alloc(t, 4 * rows);
+        CHECK_OK(amp_linear_forward(t->ctx, &l1));
+        CHECK_OK(amp_linear_forward(t->ctx, &l2));
         CHECK_OK(amp_softmax_cross_entropy(t->ctx, &e));
-        CHECK_OK(amp_linear_backward(t->ctx, &l2)); CHECK_OK(amp_linear_backward(t->ctx, &l1));
-        t_get(t, dw1, l1.dw.data, 4 * mid * in); t_get(t, db1, l1.dbias.data, 4 * mid); t_get(t, &loss_got, e.loss, 4);
-        fx = as_f64(t, x, AMP_F32, rows * in); fw1 = as_f64(t, w1, AMP_F32, mid * in); fb1 = as_f64(t, b1, AMP_F32, mid); fw2 = as_f64(t, w2, AMP_F32, classes * mid);
+        CHECK_OK(amp_linear_backward(t->ctx, &l2));
+        CHECK_OK(amp_linear_backward(t->ctx, &l1));
+        t_get(t, dw1, l1.dw.data, 4 * mid * in);
+        t_get(t, db1, l1.dbias.data, 4 * mid);
+        t_get(t, &loss_got, e.loss, 4);
+        fx = as_f64(t, x, AMP_F32, rows * in);
+        fw1 = as_f64(t, w1, AMP_F32, mid * in);
+        fb1 = as_f64(t, b1, AMP_F32, mid);
+        fw2 = as_f64(t, w2, AMP_F32, classes * mid);
         t_note(t, "act %d", (int)acts[a]);
         for (k = 0; k < mid * in + mid; k++) { /* every weight and bias of the first layer */
             double *at = k < mid * in ? &fw1[k] : &fb1[k - mid * in], keep = *at, loss[3], step = 1e-5;
@@ -550,12 +862,14 @@ static void gradient_check(t_run *t) {
                 for (i = 0; i < rows; i++) {
                     double sum = 0;
                     size_t c;
-                    for (c = 0; c < classes; c++) sum += exp(z[i * classes + c]);
+                    for (c = 0; c < classes; c++)
+                        sum += exp(z[i * classes + c]);
                     loss[s] += (log(sum) - z[i * classes + (size_t)labels[i]]) / (double)rows;
                 }
             }
             *at = keep;
-            CHECK_NEAR(k < mid * in ? (double)dw1[k] : (double)db1[k - mid * in], (loss[1] - loss[0]) / (2 * step), 2e-5);
+            CHECK_NEAR(
+                k < mid * in ? (double)dw1[k] : (double)db1[k - mid * in], (loss[1] - loss[0]) / (2 * step), 2e-5);
             if (k == 0) CHECK_NEAR((double)loss_got, loss[2], 1e-6);
         }
         t_clear(t);
@@ -564,9 +878,13 @@ static void gradient_check(t_run *t) {
 
 static void relu_at_zero(t_run *t) { /* derivative 0 where y = 0, also for -0 */
     float y[4] = {0.0f, -0.0f, 1e-30f, 2.0f}, dy[4] = {5, 6, 7, 8}, got[4];
-    amp_linear l = AMP_ZERO;
-    l.rows = 1; l.in = 1; l.out = 4; l.act = AMP_RELU;
-    l.y = amp_arr(t_put(t, y, sizeof y), AMP_F32); l.dy = amp_arr(t_put(t, dy, sizeof dy), AMP_F32);
+    amp_linear_desc l = AMP_ZERO;
+    l.rows = 1;
+    l.in = 1;
+    l.out = 4;
+    l.act = AMP_RELU;
+    l.y = amp_arr(t_put(t, y, sizeof y), AMP_F32);
+    l.dy = amp_arr(t_put(t, dy, sizeof dy), AMP_F32);
     CHECK_OK(amp_linear_backward(t->ctx, &l));
     t_get(t, got, l.dy.data, sizeof got);
     CHECK(got[0] == 0 && got[1] == 0 && got[2] == 7 && got[3] == 8);
@@ -576,18 +894,31 @@ static void activations_keep_nan(t_run *t) { /* forward and backward: NaN and In
     const float nan = ref_f32(0x7fc00000), inf = ref_f32(0x7f800000);
     float x[5], w[1] = {1}, got[5], dy[5];
     int act;
-    x[0] = nan; x[1] = inf; x[2] = -inf; x[3] = 1; x[4] = -1;
+    x[0] = nan;
+    x[1] = inf;
+    x[2] = -inf;
+    x[3] = 1;
+    x[4] = -1;
     for (act = 0; act < 3; act++) {
-        amp_linear l = AMP_ZERO;
-        l.rows = 5; l.in = l.out = 1; l.act = (amp_act)act;
-        l.x = amp_arr(t_put(t, x, sizeof x), AMP_F32); l.w = amp_arr(t_put(t, w, 4), AMP_F32); l.y = amp_arr(t_alloc(t, 20), AMP_F32); l.aux = amp_arr(t_alloc(t, 20), AMP_F32);
+        amp_linear_desc l = AMP_ZERO;
+        l.rows = 5;
+        l.in = l.out = 1;
+        l.act = (amp_act)act;
+        l.x = amp_arr(t_put(t, x, sizeof x), AMP_F32);
+        l.w = amp_arr(t_put(t, w, 4), AMP_F32);
+        l.y = amp_arr(t_alloc(t, 20), AMP_F32);
+        l.aux = amp_arr(t_alloc(t, 20), AMP_F32);
         CHECK_OK(amp_linear_forward(t->ctx, &l));
         t_get(t, got, l.y.data, 20);
         t_note(t, "act %d", act);
         CHECK(amp_is_nan(got[0]));
         CHECK(ref_f32_bits(got[1]) == 0x7f800000u);
         CHECK(act ? got[2] == 0.0f : ref_f32_bits(got[2]) == 0xff800000u);
-        dy[0] = 1; dy[1] = 2; dy[2] = 3; dy[3] = nan; dy[4] = inf;
+        dy[0] = 1;
+        dy[1] = 2;
+        dy[2] = 3;
+        dy[3] = nan;
+        dy[4] = inf;
         l.dy = amp_arr(t_put(t, dy, 20), AMP_F32);
         CHECK_OK(amp_linear_backward(t->ctx, &l));
         t_get(t, got, l.dy.data, 20);
@@ -602,60 +933,132 @@ static void activations_keep_nan(t_run *t) { /* forward and backward: NaN and In
 static void linear_errors(t_run *t) {
     float x[64] = {0};
     void *p[8];
-    amp_linear good = AMP_ZERO, l;
+    amp_linear_desc good = AMP_ZERO, l;
     int i;
-    for (i = 0; i < 8; i++) p[i] = t_put(t, x, sizeof x);
-    good.rows = 2; good.in = 3; good.out = 4; good.act = AMP_GELU;
-    good.x = amp_arr(p[0], AMP_F32); good.w = amp_arr(p[1], AMP_F32); good.y = amp_arr(p[2], AMP_F32); good.aux = amp_arr(p[3], AMP_F32);
-    good.dy = amp_arr(p[4], AMP_F32); good.dx = amp_arr(p[5], AMP_F32); good.dw = amp_arr(p[6], AMP_F32); good.dbias = amp_arr(p[7], AMP_F32);
-    CHECK_OK(amp_linear_forward(t->ctx, &good)); CHECK_OK(amp_linear_backward(t->ctx, &good));
-    CHECK_EQ(amp_linear_forward(NULL, &good), AMP_ERR_INVALID_ARG); CHECK_EQ(amp_linear_backward(NULL, &good), AMP_ERR_INVALID_ARG);
+    for (i = 0; i < 8; i++)
+        p[i] = t_put(t, x, sizeof x);
+    good.rows = 2;
+    good.in = 3;
+    good.out = 4;
+    good.act = AMP_GELU;
+    good.x = amp_arr(p[0], AMP_F32);
+    good.w = amp_arr(p[1], AMP_F32);
+    good.y = amp_arr(p[2], AMP_F32);
+    good.aux = amp_arr(p[3], AMP_F32);
+    good.dy = amp_arr(p[4], AMP_F32);
+    good.dx = amp_arr(p[5], AMP_F32);
+    good.dw = amp_arr(p[6], AMP_F32);
+    good.dbias = amp_arr(p[7], AMP_F32);
+    CHECK_OK(amp_linear_forward(t->ctx, &good));
+    CHECK_OK(amp_linear_backward(t->ctx, &good));
+    CHECK_EQ(amp_linear_forward(NULL, &good), AMP_ERR_INVALID_ARG);
+    CHECK_EQ(amp_linear_backward(NULL, &good), AMP_ERR_INVALID_ARG);
     CHECK_STATUS(amp_linear_forward(t->ctx, NULL), AMP_ERR_INVALID_ARG, "amp_linear_forward");
     CHECK_STATUS(amp_linear_backward(t->ctx, NULL), AMP_ERR_INVALID_ARG, "amp_linear_backward");
-    l = good; l._begin = 1; CHECK_STATUS(amp_linear_forward(t->ctx, &l), AMP_ERR_UNINIT, "amp_linear_forward");
-    l = good; l._end = 1; CHECK_STATUS(amp_linear_backward(t->ctx, &l), AMP_ERR_UNINIT, "amp_linear_backward");
-    l = good; l.flags = 128; CHECK_STATUS(amp_linear_forward(t->ctx, &l), AMP_ERR_INVALID_ARG, "amp_linear_forward flags");
-    l = good; l.act = (amp_act)3; CHECK_STATUS(amp_linear_backward(t->ctx, &l), AMP_ERR_INVALID_ARG, "amp_linear_backward act");
-    l = good; l.in = 0; CHECK_STATUS(amp_linear_forward(t->ctx, &l), AMP_ERR_INVALID_ARG, "amp_linear_forward in");
-    l = good; l.out = 0; CHECK_STATUS(amp_linear_backward(t->ctx, &l), AMP_ERR_INVALID_ARG, "amp_linear_backward out");
-    l = good; l.x.data = NULL; CHECK_STATUS(amp_linear_forward(t->ctx, &l), AMP_ERR_INVALID_ARG, "amp_linear_forward x");
-    l = good; l.w.data = NULL; CHECK_STATUS(amp_linear_forward(t->ctx, &l), AMP_ERR_INVALID_ARG, "amp_linear_forward w");
-    l = good; l.y.data = NULL; CHECK_STATUS(amp_linear_forward(t->ctx, &l), AMP_ERR_INVALID_ARG, "amp_linear_forward y");
-    l = good; l.x.count = 5; CHECK_STATUS(amp_linear_forward(t->ctx, &l), AMP_ERR_INVALID_ARG, "amp_linear_forward x count 5");
-    l = good; l.aux.dtype = AMP_F16; CHECK_STATUS(amp_linear_forward(t->ctx, &l), AMP_ERR_INVALID_ARG, "amp_linear_forward aux");
-    l = good; l.w.dtype = AMP_F16; CHECK(amp_linear_forward(t->ctx, &l) != AMP_OK); CHECK(strstr(amp_last_error(t->ctx), "amp_linear_forward") != NULL);
-    l = good; l.dy.data = NULL; CHECK_STATUS(amp_linear_backward(t->ctx, &l), AMP_ERR_INVALID_ARG, "amp_linear_backward dy");
-    l = good; l.aux.data = NULL; CHECK_STATUS(amp_linear_backward(t->ctx, &l), AMP_ERR_INVALID_ARG, "amp_linear_backward aux"); /* GELU needs it */
-    l = good; l.act = AMP_RELU; l.y.data = NULL; CHECK_STATUS(amp_linear_backward(t->ctx, &l), AMP_ERR_INVALID_ARG, "amp_linear_backward y");
-    l = good; l.w.data = NULL; CHECK_STATUS(amp_linear_backward(t->ctx, &l), AMP_ERR_INVALID_ARG, "amp_linear_backward w");
-    l = good; l.x.data = NULL; CHECK_STATUS(amp_linear_backward(t->ctx, &l), AMP_ERR_INVALID_ARG, "amp_linear_backward x");
-    l = good; l.w.dtype = AMP_BF16; CHECK(amp_linear_backward(t->ctx, &l) != AMP_OK && strstr(amp_last_error(t->ctx), "dy") != NULL);
-    l = good; l.dw.count = 11; CHECK_STATUS(amp_linear_backward(t->ctx, &l), AMP_ERR_INVALID_ARG, "amp_linear_backward dw count 11");
-    l = good; l.w.data = NULL; l.dx.data = NULL; CHECK_OK(amp_linear_backward(t->ctx, &l)); /* not needed then */
+    l = good;
+    l._begin = 1;
+    CHECK_STATUS(amp_linear_forward(t->ctx, &l), AMP_ERR_UNINIT, "amp_linear_forward");
+    l = good;
+    l._end = 1;
+    CHECK_STATUS(amp_linear_backward(t->ctx, &l), AMP_ERR_UNINIT, "amp_linear_backward");
+    l = good;
+    l.flags = 128;
+    CHECK_STATUS(amp_linear_forward(t->ctx, &l), AMP_ERR_INVALID_ARG, "amp_linear_forward flags");
+    l = good;
+    l.act = (amp_act)3;
+    CHECK_STATUS(amp_linear_backward(t->ctx, &l), AMP_ERR_INVALID_ARG, "amp_linear_backward act");
+    l = good;
+    l.in = 0;
+    CHECK_STATUS(amp_linear_forward(t->ctx, &l), AMP_ERR_INVALID_ARG, "amp_linear_forward in");
+    l = good;
+    l.out = 0;
+    CHECK_STATUS(amp_linear_backward(t->ctx, &l), AMP_ERR_INVALID_ARG, "amp_linear_backward out");
+    l = good;
+    l.x.data = NULL;
+    CHECK_STATUS(amp_linear_forward(t->ctx, &l), AMP_ERR_INVALID_ARG, "amp_linear_forward x");
+    l = good;
+    l.w.data = NULL;
+    CHECK_STATUS(amp_linear_forward(t->ctx, &l), AMP_ERR_INVALID_ARG, "amp_linear_forward w");
+    l = good;
+    l.y.data = NULL;
+    CHECK_STATUS(amp_linear_forward(t->ctx, &l), AMP_ERR_INVALID_ARG, "amp_linear_forward y");
+    l = good;
+    l.x.count = 5;
+    CHECK_STATUS(amp_linear_forward(t->ctx, &l), AMP_ERR_INVALID_ARG, "amp_linear_forward x count 5");
+    l = good;
+    l.aux.dtype = AMP_F16;
+    CHECK_STATUS(amp_linear_forward(t->ctx, &l), AMP_ERR_INVALID_ARG, "amp_linear_forward aux");
+    l = good;
+    l.w.dtype = AMP_F16;
+    CHECK(amp_linear_forward(t->ctx, &l) != AMP_OK);
+    CHECK(strstr(amp_last_error(t->ctx), "amp_linear_forward") != NULL);
+    l = good;
+    l.dy.data = NULL;
+    CHECK_STATUS(amp_linear_backward(t->ctx, &l), AMP_ERR_INVALID_ARG, "amp_linear_backward dy");
+    l = good;
+    l.aux.data = NULL;
+    CHECK_STATUS(amp_linear_backward(t->ctx, &l), AMP_ERR_INVALID_ARG, "amp_linear_backward aux"); /* GELU needs it */
+    l = good;
+    l.act = AMP_RELU;
+    l.y.data = NULL;
+    CHECK_STATUS(amp_linear_backward(t->ctx, &l), AMP_ERR_INVALID_ARG, "amp_linear_backward y");
+    l = good;
+    l.w.data = NULL;
+    CHECK_STATUS(amp_linear_backward(t->ctx, &l), AMP_ERR_INVALID_ARG, "amp_linear_backward w");
+    l = good;
+    l.x.data = NULL;
+    CHECK_STATUS(amp_linear_backward(t->ctx, &l), AMP_ERR_INVALID_ARG, "amp_linear_backward x");
+    l = good;
+    l.w.dtype = AMP_BF16;
+    CHECK(amp_linear_backward(t->ctx, &l) != AMP_OK && strstr(amp_last_error(t->ctx), "dy") != NULL);
+    l = good;
+    l.dw.count = 11;
+    CHECK_STATUS(amp_linear_backward(t->ctx, &l), AMP_ERR_INVALID_ARG, "amp_linear_backward dw count 11");
+    l = good;
+    l.w.data = NULL;
+    l.dx.data = NULL;
+    CHECK_OK(amp_linear_backward(t->ctx, &l)); /* not needed then */
 }
 
 /* ---- softmax cross-entropy ---- */
 
-typedef struct xent_ref { double *row, *grad, loss; } xent_ref;
+typedef struct xent_ref {
+    double *row, *grad, loss;
+} xent_ref;
 
-static xent_ref xent_f64(t_run *t, const void *logits, amp_dtype type, const amp_xent *e, const int32_t *labels, size_t ld, double scale) {
+static xent_ref xent_f64(t_run *t, const void *logits, amp_dtype type, const amp_xent_desc *e, const int32_t *labels,
+    size_t ld, double scale) {
     xent_ref r;
     size_t i, c, counted = 0;
     double factor = e->factor == 0.0f ? 1.0 : (double)e->factor, s = (double)e->smoothing;
     r.row = (double *)t_host(t, 8 * e->rows);
     r.grad = (double *)t_host(t, 8 * e->rows * e->classes);
     r.loss = 0;
-    for (i = 0; i < e->rows; i++) counted += labels[i] >= 0;
+    for (i = 0; i < e->rows; i++)
+        counted += labels[i] >= 0;
     for (i = 0; i < e->rows; i++) {
         double max = -(double)INFINITY, sum = 0, all = 0, weight = e->sum || !counted ? 1.0 : 1.0 / (double)counted;
         if (labels[i] < 0) continue;
-        for (c = 0; c < e->classes; c++) max = fmax(max, (double)amp_load(logits, type, i * ld + c));
-        for (c = 0; c < e->classes; c++) { sum += exp((double)amp_load(logits, type, i * ld + c) - max); all += (double)amp_load(logits, type, i * ld + c); }
-        if ((size_t)labels[i] >= e->classes) { r.row[i] = (double)NAN; for (c = 0; c < e->classes; c++) r.grad[i * e->classes + c] = (double)NAN; r.loss = (double)NAN; continue; }
-        r.row[i] = (1 - s) * (max + log(sum) - (double)amp_load(logits, type, i * ld + (size_t)labels[i])) + s * (max + log(sum) - all / (double)e->classes);
+        for (c = 0; c < e->classes; c++)
+            max = fmax(max, (double)amp_load(logits, type, i * ld + c));
+        for (c = 0; c < e->classes; c++) {
+            sum += exp((double)amp_load(logits, type, i * ld + c) - max);
+            all += (double)amp_load(logits, type, i * ld + c);
+        }
+        if ((size_t)labels[i] >= e->classes) {
+            r.row[i] = (double)NAN;
+            for (c = 0; c < e->classes; c++)
+                r.grad[i * e->classes + c] = (double)NAN;
+            r.loss = (double)NAN;
+            continue;
+        }
+        r.row[i] = (1 - s) * (max + log(sum) - (double)amp_load(logits, type, i * ld + (size_t)labels[i])) +
+            s * (max + log(sum) - all / (double)e->classes);
         r.loss += r.row[i] * weight;
         for (c = 0; c < e->classes; c++)
-            r.grad[i * e->classes + c] = (exp((double)amp_load(logits, type, i * ld + c) - max) / sum - (c == (size_t)labels[i] ? 1 - s : 0.0) - s / (double)e->classes) * weight * factor * scale;
+            r.grad[i * e->classes + c] = (exp((double)amp_load(logits, type, i * ld + c) - max) / sum -
+                                             (c == (size_t)labels[i] ? 1 - s : 0.0) - s / (double)e->classes) *
+                weight * factor * scale;
     }
     return r;
 }
@@ -665,9 +1068,10 @@ static void xent_values(t_run *t) {
     static const size_t class_list[] = {1, 2, 3, 10, 17, 100, 1000, 5000};
     int round, rounds = t_full() ? (t_emulated(t) ? 300 : 6000) : t_slow(t) ? 20 : 250;
     for (round = 0; round < rounds; round++) {
-        amp_xent e = AMP_ZERO;
+        amp_xent_desc e = AMP_ZERO;
         amp_dtype type = types[t_below(t, 3)], gt = types[t_below(t, 3)];
-        size_t rows = 1 + t_below(t, 40), classes = class_list[t_below(t, t_slow(t) ? 6 : 8)], ld = classes + (t_below(t, 2) ? 0 : t_below(t, 7)), i, c, n = (rows - 1) * ld + classes;
+        size_t rows = 1 + t_below(t, 40), classes = class_list[t_below(t, t_slow(t) ? 6 : 8)],
+               ld = classes + (t_below(t, 2) ? 0 : t_below(t, 7)), i, c, n = (rows - 1) * ld + classes;
         size_t size = amp_dtype_size(type), gsize;
         float spread = t_below(t, 3) == 0 ? 30.0f : 3.0f, scale = 1.0f, loss = -1, *row;
         amp_scaler *s = NULL;
@@ -681,46 +1085,79 @@ static void xent_values(t_run *t) {
         if (in_place) gt = type;
         gsize = amp_dtype_size(gt);
         memset(x, 0xff, n * size); /* NaN between the rows */
-        for (i = 0; i < rows; i++) for (c = 0; c < classes; c++) amp_store(x, type, i * ld + c, t_real(t) * spread);
-        for (i = 0; i < rows; i++) labels[i] = t_below(t, 5) ? (int32_t)t_below(t, (uint32_t)classes) : t_below(t, 2) ? -1 : -100;
-        if (round % 10 == 9) for (i = 0; i < rows; i++) labels[i] = -1; /* all left out */
+        for (i = 0; i < rows; i++)
+            for (c = 0; c < classes; c++)
+                amp_store(x, type, i * ld + c, t_real(t) * spread);
+        for (i = 0; i < rows; i++)
+            labels[i] = t_below(t, 5) ? (int32_t)t_below(t, (uint32_t)classes) : t_below(t, 2) ? -1 : -100;
+        if (round % 10 == 9)
+            for (i = 0; i < rows; i++)
+                labels[i] = -1; /* all left out */
         if (round % 10 == 8) labels[t_below(t, (uint32_t)rows)] = t_below(t, 2) ? (int32_t)classes : 0x7fffffff;
-        e.rows = rows; e.classes = classes; e.ld = ld == classes ? 0 : ld; e.sum = t_below(t, 2);
+        e.rows = rows;
+        e.classes = classes;
+        e.ld = ld == classes ? 0 : ld;
+        e.sum = t_below(t, 2);
         e.smoothing = t_below(t, 2) ? 0.0f : 0.1f;
         e.factor = t_below(t, 2) ? 0.0f : 0.25f;
         e.logits = amp_arrn(t_put_at(t, x, n * size, size), type, n);
         e.dlogits = e.logits;
-        if (!in_place) { g = t_host(t, n * gsize); memset(g, 0xee, n * gsize); e.dlogits = amp_arrn(t_put_at(t, g, n * gsize, gsize), gt, n); }
+        if (!in_place) {
+            g = t_host(t, n * gsize);
+            memset(g, 0xee, n * gsize);
+            e.dlogits = amp_arrn(t_put_at(t, g, n * gsize, gsize), gt, n);
+        }
         e.labels = (const int32_t *)t_put(t, labels, 4 * rows);
-        e.loss = (float *)t_alloc(t, 4); e.row_loss = (float *)t_alloc(t, 4 * rows);
+        e.loss = (float *)t_alloc(t, 4);
+        e.row_loss = (float *)t_alloc(t, 4 * rows);
         if (t_below(t, 2)) {
             sd.scale = scale = gt == AMP_F16 ? 64.0f : 4096.0f;
             CHECK_OK(amp_scaler_create(&s, t->ctx, &sd));
             e.scaler = s;
         }
-        t_note(t, "round %d: %s to %s%s, %d rows, %d classes, ld %d, sum %d, smoothing %g, scale %g", round, amp_dtype_name(type), amp_dtype_name(gt), in_place ? " in place" : "",
-               (int)rows, (int)classes, (int)ld, (int)e.sum, (double)e.smoothing, (double)scale);
+        t_note(t, "round %d: %s to %s%s, %d rows, %d classes, ld %d, sum %d, smoothing %g, scale %g", round,
+            amp_dtype_name(type), amp_dtype_name(gt), in_place ? " in place" : "", (int)rows, (int)classes, (int)ld,
+            (int)e.sum, (double)e.smoothing, (double)scale);
         if (CHECK_OK(amp_softmax_cross_entropy(t->ctx, &e))) {
             double worst = 0;
             want = xent_f64(t, x, type, &e, labels, ld, (double)scale);
             row = (float *)t_host(t, 4 * rows);
             t_get(t, row, e.row_loss, 4 * rows);
             t_get(t, &loss, e.loss, 4);
-            for (i = 0; i < rows; i++) CHECK_NEAR((double)row[i], want.row[i], 1e-6 * (1 + (double)spread * 4));
+            for (i = 0; i < rows; i++)
+                CHECK_NEAR((double)row[i], want.row[i], 1e-6 * (1 + (double)spread * 4));
             CHECK_NEAR((double)loss, want.loss, 1e-6 * (1 + (double)spread * 4) * (e.sum ? (double)rows : 1.0));
             g = t_host(t, n * gsize);
             t_get(t, g, e.dlogits.data, n * gsize);
             for (i = 0; i < rows; i++)
                 for (c = 0; c < classes; c++) {
-                    double got = (double)amp_load(g, gt, i * ld + c), w = want.grad[i * classes + c], limit = 2e-6 * (double)scale * (1 + (double)spread / 10) + 1.00001 * fmax(ref_half_ulp(w, gt), ref_half_ulp(got, gt));
-                    if (w != w) { if (got == got) { t_check(t, 0, __FILE__, __LINE__, "dlogits of a wrong label are not NaN"); i = rows; break; } continue; }
-                    if (!(fabs(got - w) <= limit)) { t_check(t, 0, __FILE__, __LINE__, "dlogits[%d, %d] is %.9g, should be %.9g +- %.2g", (int)i, (int)c, got, w, limit); i = rows; break; }
+                    double got = (double)amp_load(g, gt, i * ld + c), w = want.grad[i * classes + c],
+                           limit = 2e-6 * (double)scale * (1 + (double)spread / 10) +
+                        1.00001 * fmax(ref_half_ulp(w, gt), ref_half_ulp(got, gt));
+                    if (w != w) {
+                        if (got == got) {
+                            t_check(t, 0, __FILE__, __LINE__, "dlogits of a wrong label are not NaN");
+                            i = rows;
+                            break;
+                        }
+                        continue;
+                    }
+                    if (!(fabs(got - w) <= limit)) {
+                        t_check(t, 0, __FILE__, __LINE__, "dlogits[%d, %d] is %.9g, should be %.9g +- %.2g", (int)i,
+                            (int)c, got, w, limit);
+                        i = rows;
+                        break;
+                    }
                     if (fabs(got - w) > worst) worst = fabs(got - w);
                 }
             for (i = 0; i + 1 < rows && ld > classes; i++) { /* between the rows nothing was written */
                 const unsigned char *gap = (const unsigned char *)g + (i * ld + classes) * gsize;
                 for (c = 0; c < (ld - classes) * gsize; c++)
-                    if (gap[c] != (in_place ? 0xff : 0xee)) { t_check(t, 0, __FILE__, __LINE__, "the padding behind row %d was written", (int)i); i = rows; break; }
+                    if (gap[c] != (in_place ? 0xff : 0xee)) {
+                        t_check(t, 0, __FILE__, __LINE__, "the padding behind row %d was written", (int)i);
+                        i = rows;
+                        break;
+                    }
             }
         }
         amp_scaler_destroy(s);
@@ -730,42 +1167,63 @@ static void xent_values(t_run *t) {
 
 /* Extreme logits: no overflow inside. */
 static void xent_extremes(t_run *t) {
-    float x[4][3] = {{3e38f, -3e38f, 0}, {-1e30f, -1e30f, -1e30f}, {1000, 999, -1000}, {88, 89, 90}}, row[4], g[4][3], loss;
+    float x[4][3] = {{3e38f, -3e38f, 0}, {-1e30f, -1e30f, -1e30f}, {1000, 999, -1000}, {88, 89, 90}}, row[4], g[4][3],
+          loss;
     int32_t labels[4] = {0, 1, 1, 2};
-    amp_xent e = AMP_ZERO;
-    e.rows = 4; e.classes = 3; e.sum = 1;
-    e.logits = amp_arr(t_put(t, x, sizeof x), AMP_F32); e.dlogits = amp_arr(t_alloc(t, sizeof g), AMP_F32);
-    e.labels = (const int32_t *)t_put(t, labels, sizeof labels); e.loss = (float *)t_alloc(t, 4); e.row_loss = (float *)t_alloc(t, sizeof row);
+    amp_xent_desc e = AMP_ZERO;
+    e.rows = 4;
+    e.classes = 3;
+    e.sum = 1;
+    e.logits = amp_arr(t_put(t, x, sizeof x), AMP_F32);
+    e.dlogits = amp_arr(t_alloc(t, sizeof g), AMP_F32);
+    e.labels = (const int32_t *)t_put(t, labels, sizeof labels);
+    e.loss = (float *)t_alloc(t, 4);
+    e.row_loss = (float *)t_alloc(t, sizeof row);
     CHECK_OK(amp_softmax_cross_entropy(t->ctx, &e));
-    t_get(t, row, e.row_loss, sizeof row); t_get(t, g, e.dlogits.data, sizeof g); t_get(t, &loss, e.loss, 4);
+    t_get(t, row, e.row_loss, sizeof row);
+    t_get(t, g, e.dlogits.data, sizeof g);
+    t_get(t, &loss, e.loss, 4);
     CHECK_NEAR((double)row[0], 0.0, 1e-7);
     CHECK_NEAR((double)row[1], log(3.0), 1e-6);
     CHECK_NEAR((double)row[2], 1.0 + log1p(exp(-1.0)), 1e-6);
     CHECK_NEAR((double)row[3], log1p(exp(-1.0) + exp(-2.0)), 1e-6);
     CHECK(g[0][0] == 0 && g[0][1] == 0 && g[0][2] == 0);
-    CHECK_NEAR((double)g[1][0], 1.0 / 3, 1e-7); CHECK_NEAR((double)g[1][1], -2.0 / 3, 1e-7);
+    CHECK_NEAR((double)g[1][0], 1.0 / 3, 1e-7);
+    CHECK_NEAR((double)g[1][1], -2.0 / 3, 1e-7);
     CHECK_NEAR((double)loss, (double)row[0] + (double)row[1] + (double)row[2] + (double)row[3], 1e-6);
     t_note(t, "NaN and Inf among the logits make their row NaN, and no other");
-    x[0][1] = ref_f32(0x7fc00000); x[1][0] = ref_f32(0x7fc00000); x[2][2] = ref_f32(0x7f800000);
+    x[0][1] = ref_f32(0x7fc00000);
+    x[1][0] = ref_f32(0x7fc00000);
+    x[2][2] = ref_f32(0x7f800000);
     t_set(t, e.logits.data, x, sizeof x);
     CHECK_OK(amp_softmax_cross_entropy(t->ctx, &e));
-    t_get(t, row, e.row_loss, sizeof row); t_get(t, g, e.dlogits.data, sizeof g); t_get(t, &loss, e.loss, 4);
-    CHECK(amp_is_nan(row[0]) && amp_is_nan(row[1]) && !amp_is_finite(row[2]) && amp_is_finite(row[3]) && amp_is_nan(loss));
-    CHECK(amp_is_nan(g[0][0]) && amp_is_nan(g[0][1]) && amp_is_nan(g[1][2]) && amp_is_nan(g[2][2]) && amp_is_finite(g[3][0]));
+    t_get(t, row, e.row_loss, sizeof row);
+    t_get(t, g, e.dlogits.data, sizeof g);
+    t_get(t, &loss, e.loss, 4);
+    CHECK(amp_is_nan(row[0]) && amp_is_nan(row[1]) && !amp_is_finite(row[2]) && amp_is_finite(row[3]) &&
+        amp_is_nan(loss));
+    CHECK(amp_is_nan(g[0][0]) && amp_is_nan(g[0][1]) && amp_is_nan(g[1][2]) && amp_is_nan(g[2][2]) &&
+        amp_is_finite(g[3][0]));
     t_note(t, "minus Inf is a class that cannot be");
-    x[0][1] = ref_f32(0xff800000); x[0][0] = 1; x[0][2] = 1;
+    x[0][1] = ref_f32(0xff800000);
+    x[0][0] = 1;
+    x[0][2] = 1;
     t_set(t, e.logits.data, x, sizeof x);
     CHECK_OK(amp_softmax_cross_entropy(t->ctx, &e));
-    t_get(t, row, e.row_loss, sizeof row); t_get(t, g, e.dlogits.data, sizeof g);
+    t_get(t, row, e.row_loss, sizeof row);
+    t_get(t, g, e.dlogits.data, sizeof g);
     CHECK_NEAR((double)row[0], log(2.0), 1e-6);
     CHECK(g[0][1] == 0.0f && g[0][0] == -0.5f && g[0][2] == 0.5f);
     t_note(t, "without loss, or without gradient");
-    e.loss = NULL; e.row_loss = NULL;
+    e.loss = NULL;
+    e.row_loss = NULL;
     CHECK_OK(amp_softmax_cross_entropy(t->ctx, &e));
-    e.dlogits = amp_arr(NULL, AMP_AUTO); e.row_loss = (float *)t_alloc(t, sizeof row);
+    e.dlogits = amp_arr(NULL, AMP_AUTO);
+    e.row_loss = (float *)t_alloc(t, sizeof row);
     CHECK_OK(amp_softmax_cross_entropy(t->ctx, &e));
     t_note(t, "no rows: loss 0");
-    e.rows = 0; e.loss = (float *)t_alloc(t, 4);
+    e.rows = 0;
+    e.loss = (float *)t_alloc(t, 4);
     CHECK_OK(amp_softmax_cross_entropy(t->ctx, &e));
     t_get(t, &loss, e.loss, 4);
     CHECK_F32(loss, 0.0f);
@@ -776,14 +1234,24 @@ static void xent_loss_is_the_sum_of_rows(t_run *t) { /* by the rule of sums, in 
     float *x = (float *)t_host(t, 8 * rows), *row = (float *)t_host(t, 4 * rows), loss = 0;
     double *d = (double *)t_host(t, 8 * rows);
     int32_t *labels = (int32_t *)t_host(t, 4 * rows);
-    amp_xent e = AMP_ZERO;
-    for (i = 0; i < rows; i++) { x[2 * i] = t_real(t); x[2 * i + 1] = t_real(t); labels[i] = (int32_t)t_below(t, 3) - 1; counted += labels[i] >= 0; }
-    e.rows = rows; e.classes = 2;
+    amp_xent_desc e = AMP_ZERO;
+    for (i = 0; i < rows; i++) {
+        x[2 * i] = t_real(t);
+        x[2 * i + 1] = t_real(t);
+        labels[i] = (int32_t)t_below(t, 3) - 1;
+        counted += labels[i] >= 0;
+    }
+    e.rows = rows;
+    e.classes = 2;
     e.logits = amp_arr(t_put(t, x, 8 * rows), AMP_F32);
-    e.labels = (const int32_t *)t_put(t, labels, 4 * rows); e.loss = (float *)t_alloc(t, 4); e.row_loss = (float *)t_alloc(t, 4 * rows);
+    e.labels = (const int32_t *)t_put(t, labels, 4 * rows);
+    e.loss = (float *)t_alloc(t, 4);
+    e.row_loss = (float *)t_alloc(t, 4 * rows);
     CHECK_OK(amp_softmax_cross_entropy(t->ctx, &e));
-    t_get(t, row, e.row_loss, 4 * rows); t_get(t, &loss, e.loss, 4);
-    for (i = 0; i < rows; i++) d[i] = (double)row[i];
+    t_get(t, row, e.row_loss, 4 * rows);
+    t_get(t, &loss, e.loss, 4);
+    for (i = 0; i < rows; i++)
+        d[i] = (double)row[i];
     CHECK_NEAR((double)loss, ref_sum(d, rows) / (double)counted, 1.001 * 2 * ref_half_ulp((double)loss, AMP_F32));
     e.sum = 1;
     CHECK_OK(amp_softmax_cross_entropy(t->ctx, &e));
@@ -795,27 +1263,44 @@ static void xent_scenario(t_run *t, t_blob *b, const void *arg) {
     size_t rows = 37, classes = 2100, i;
     float *x = (float *)t_host(t, 4 * rows * classes);
     int32_t labels[37];
-    amp_xent e = AMP_ZERO;
+    amp_xent_desc e = AMP_ZERO;
     (void)arg;
-    for (i = 0; i < rows * classes; i++) x[i] = t_real(t) * 4.0f;
-    for (i = 0; i < rows; i++) labels[i] = (int32_t)t_below(t, (uint32_t)classes + 300) - 300;
-    e.rows = rows; e.classes = classes; e.smoothing = 0.05f; e.factor = 0.3f;
-    e.logits = amp_arr(t_put(t, x, 4 * rows * classes), AMP_F32); e.dlogits = amp_arr(t_alloc(t, 2 * rows * classes), AMP_F16);
-    e.labels = (const int32_t *)t_put(t, labels, sizeof labels); e.loss = (float *)t_alloc(t, 4); e.row_loss = (float *)t_alloc(t, 4 * rows);
+    for (i = 0; i < rows * classes; i++)
+        x[i] = t_real(t) * 4.0f;
+    for (i = 0; i < rows; i++)
+        labels[i] = (int32_t)t_below(t, (uint32_t)classes + 300) - 300;
+    e.rows = rows;
+    e.classes = classes;
+    e.smoothing = 0.05f;
+    e.factor = 0.3f;
+    e.logits = amp_arr(t_put(t, x, 4 * rows * classes), AMP_F32);
+    e.dlogits = amp_arr(t_alloc(t, 2 * rows * classes), AMP_F16);
+    e.labels = (const int32_t *)t_put(t, labels, sizeof labels);
+    e.loss = (float *)t_alloc(t, 4);
+    e.row_loss = (float *)t_alloc(t, 4 * rows);
     CHECK_OK(amp_softmax_cross_entropy(t->ctx, &e));
-    t_blob_dev(t, b, e.loss, 4); t_blob_dev(t, b, e.row_loss, 4 * rows); t_blob_dev(t, b, e.dlogits.data, 2 * rows * classes);
+    t_blob_dev(t, b, e.loss, 4);
+    t_blob_dev(t, b, e.row_loss, 4 * rows);
+    t_blob_dev(t, b, e.dlogits.data, 2 * rows * classes);
 }
 static void xent_same_everywhere(t_run *t) { t_same_everywhere(t, xent_scenario, NULL); }
 
-static void act_grad_scenario(t_run *t, t_blob *b, const void *arg) { /* the activation's backward is arithmetic: bits */
+static void act_grad_scenario(
+    t_run *t, t_blob *b, const void *arg) { /* the activation's backward is arithmetic: bits */
     size_t n = t_slow(t) ? 3000 : 70001, i;
     int act;
     float *x = (float *)t_host(t, 4 * n), *dy = (float *)t_host(t, 4 * n);
     (void)arg;
-    for (i = 0; i < n; i++) { x[i] = t_range(t, -20, 4); dy[i] = t_real(t); }
+    for (i = 0; i < n; i++) {
+        x[i] = t_range(t, -20, 4);
+        dy[i] = t_real(t);
+    }
     for (act = 1; act < 3; act++) {
-        amp_linear l = AMP_ZERO;
-        l.rows = 1; l.in = 1; l.out = n; l.act = (amp_act)act;
+        amp_linear_desc l = AMP_ZERO;
+        l.rows = 1;
+        l.in = 1;
+        l.out = n;
+        l.act = (amp_act)act;
         l.y = l.aux = amp_arr(t_put(t, x, 4 * n), AMP_F32);
         l.dy = amp_arr(t_put(t, dy, 4 * n), AMP_F32);
         CHECK_OK(amp_linear_backward(t->ctx, &l));
@@ -829,7 +1314,8 @@ static void blob_floats(t_run *t, t_blob *b, const void *dev, amp_dtype type, si
     size_t size = amp_dtype_size(type), i;
     char *host = (char *)t_host(t, n * size);
     t_get(t, host, dev, n * size);
-    for (i = 0; i < n; i++) if (amp_is_nan(amp_load(host, type, i))) ampi_store_bits(host, type, i, set_nan(type));
+    for (i = 0; i < n; i++)
+        if (amp_is_nan(amp_load(host, type, i))) ampi_store_bits(host, type, i, set_nan(type));
     t_blob_add(b, host, n * size);
 }
 static const size_t few[] = {1, 2, 3, 4, 7, 8, 15, 16, 17, 31, 33, 63, 65, 127, 300, 1023, 1024, 1025, 2049, 5000};
@@ -840,24 +1326,36 @@ static void act_bits_scenario(t_run *t, t_blob *b, const void *arg) {
     size_t c, i, n;
     int act;
     (void)arg;
-    for (c = 0; c < N_FEW; c++) for (act = 1; act < 3; act++) {
-        amp_linear l = AMP_ZERO;
-        float one = 1.0f, *x, *dy;
-        if (few[c] > 1100 && t_slow(t)) continue;
-        n = few[c];
-        x = (float *)t_host(t, 4 * n); dy = (float *)t_host(t, 4 * n);
-        for (i = 0; i < n; i++) { x[i] = i % 3 ? t_pattern(t) : t_range(t, -6, 7); dy[i] = i % 5 ? t_real(t) : t_pattern(t); }
-        l.rows = 1; l.in = 1; l.out = n; l.act = (amp_act)act;
-        l.x = amp_arr(t_put(t, &one, 4), AMP_F32); l.w = amp_arr(t_put(t, x, 4 * n), AMP_F32);
-        l.y = amp_arr(t_alloc(t, 4 * n), AMP_F32); l.aux = amp_arr(t_alloc(t, 4 * n), AMP_F32);
-        CHECK_OK(amp_linear_forward(t->ctx, &l));
-        if (t->place->kind != T_KIND_CUDA) blob_floats(t, b, l.y.data, AMP_F32, n); /* a GPU library has its own activation */
-        t_set(t, l.aux.data, x, 4 * n); t_set(t, l.y.data, x, 4 * n);
-        l.dy = amp_arr(t_put(t, dy, 4 * n), AMP_F32);
-        CHECK_OK(amp_linear_backward(t->ctx, &l));
-        blob_floats(t, b, l.dy.data, AMP_F32, n);
-        t_note(t, "act %d, n %d", act, (int)n);
-    }
+    for (c = 0; c < N_FEW; c++)
+        for (act = 1; act < 3; act++) {
+            amp_linear_desc l = AMP_ZERO;
+            float one = 1.0f, *x, *dy;
+            if (few[c] > 1100 && t_slow(t)) continue;
+            n = few[c];
+            x = (float *)t_host(t, 4 * n);
+            dy = (float *)t_host(t, 4 * n);
+            for (i = 0; i < n; i++) {
+                x[i] = i % 3 ? t_pattern(t) : t_range(t, -6, 7);
+                dy[i] = i % 5 ? t_real(t) : t_pattern(t);
+            }
+            l.rows = 1;
+            l.in = 1;
+            l.out = n;
+            l.act = (amp_act)act;
+            l.x = amp_arr(t_put(t, &one, 4), AMP_F32);
+            l.w = amp_arr(t_put(t, x, 4 * n), AMP_F32);
+            l.y = amp_arr(t_alloc(t, 4 * n), AMP_F32);
+            l.aux = amp_arr(t_alloc(t, 4 * n), AMP_F32);
+            CHECK_OK(amp_linear_forward(t->ctx, &l));
+            if (t->place->kind != T_KIND_CUDA)
+                blob_floats(t, b, l.y.data, AMP_F32, n); /* a GPU library has its own activation */
+            t_set(t, l.aux.data, x, 4 * n);
+            t_set(t, l.y.data, x, 4 * n);
+            l.dy = amp_arr(t_put(t, dy, 4 * n), AMP_F32);
+            CHECK_OK(amp_linear_backward(t->ctx, &l));
+            blob_floats(t, b, l.dy.data, AMP_F32, n);
+            t_note(t, "act %d, n %d", act, (int)n);
+        }
 }
 static void act_bits(t_run *t) { t_same_everywhere(t, act_bits_scenario, NULL); }
 
@@ -870,18 +1368,33 @@ static void xent_bits_scenario(t_run *t, t_blob *b, const void *arg) {
         size_t classes = few[c], ld = classes + c % 3, size = amp_dtype_size(type), n = rows * ld;
         void *x = t_host(t, n * size);
         int32_t labels[5];
-        amp_xent e = AMP_ZERO;
+        amp_xent_desc e = AMP_ZERO;
         if (classes > 1100 && t_slow(t)) continue;
         for (r = 0; r < rows; r++) {
             labels[r] = (int32_t)t_below(t, (uint32_t)classes);
-            for (i = 0; i < ld; i++) amp_store(x, type, r * ld + i, r == 0 ? t_real(t) * 5.0f : r == 1 ? t_real(t) * 60.0f : r == 2 ? -1.5f : r == 3 ? t_range(t, -20, 6) : i % 2 ? ref_f32(0xff800000u) : t_pattern(t));
+            for (i = 0; i < ld; i++)
+                amp_store(x, type, r * ld + i,
+                    r == 0       ? t_real(t) * 5.0f
+                        : r == 1 ? t_real(t) * 60.0f
+                        : r == 2 ? -1.5f
+                        : r == 3 ? t_range(t, -20, 6)
+                        : i % 2  ? ref_f32(0xff800000u)
+                                 : t_pattern(t));
         }
         if (c % 4 == 3) labels[1] = -1;
-        e.rows = rows; e.classes = classes; e.ld = ld; e.smoothing = c % 2 ? 0.1f : 0.0f; e.factor = c % 3 ? 1.0f : 1000.0f;
-        e.logits = amp_arr(t_put(t, x, n * size), type); e.dlogits = c % 4 == 1 ? e.logits : amp_arr(t_put(t, x, n * size), type);
-        e.labels = (const int32_t *)t_put(t, labels, sizeof labels); e.loss = (float *)t_alloc(t, 4); e.row_loss = (float *)t_alloc(t, 4 * rows);
+        e.rows = rows;
+        e.classes = classes;
+        e.ld = ld;
+        e.smoothing = c % 2 ? 0.1f : 0.0f;
+        e.factor = c % 3 ? 1.0f : 1000.0f;
+        e.logits = amp_arr(t_put(t, x, n * size), type);
+        e.dlogits = c % 4 == 1 ? e.logits : amp_arr(t_put(t, x, n * size), type);
+        e.labels = (const int32_t *)t_put(t, labels, sizeof labels);
+        e.loss = (float *)t_alloc(t, 4);
+        e.row_loss = (float *)t_alloc(t, 4 * rows);
         CHECK_OK(amp_softmax_cross_entropy(t->ctx, &e));
-        blob_floats(t, b, e.row_loss, AMP_F32, rows); blob_floats(t, b, e.dlogits.data, type, n);
+        blob_floats(t, b, e.row_loss, AMP_F32, rows);
+        blob_floats(t, b, e.dlogits.data, type, n);
         t_note(t, "%s, classes %d", amp_dtype_name(type), (int)classes);
     }
 }
@@ -895,10 +1408,14 @@ static void col_sum_scenario(t_run *t, t_blob *b, const void *arg) {
         amp_dtype type = c % 2 ? AMP_F16 : AMP_F32;
         size_t cols = few[c], rows = 1 + c % 7, size = amp_dtype_size(type);
         void *x = t_host(t, rows * cols * size);
-        amp_linear l = AMP_ZERO;
-        for (i = 0; i < rows * cols; i++) amp_store(x, type, i, t_range(t, -12, 12));
-        l.rows = rows; l.in = 1; l.out = cols;
-        l.dy = amp_arr(t_put(t, x, rows * cols * size), type); l.dbias = amp_arr(t_alloc(t, 4 * cols), AMP_F32);
+        amp_linear_desc l = AMP_ZERO;
+        for (i = 0; i < rows * cols; i++)
+            amp_store(x, type, i, t_range(t, -12, 12));
+        l.rows = rows;
+        l.in = 1;
+        l.out = cols;
+        l.dy = amp_arr(t_put(t, x, rows * cols * size), type);
+        l.dbias = amp_arr(t_alloc(t, 4 * cols), AMP_F32);
         CHECK_OK(amp_linear_backward(t->ctx, &l));
         t_blob_dev(t, b, l.dbias.data, 4 * cols);
     }
@@ -909,48 +1426,72 @@ static void xent_errors(t_run *t) {
     float x[64] = {0}, row[4] = {0};
     int32_t labels[4] = {0, 1, 2, 0};
     void *px = t_put(t, x, sizeof x), *pg = t_put(t, x, sizeof x);
-    amp_xent good = AMP_ZERO, e;
-    good.rows = 4; good.classes = 3; good.logits = amp_arr(px, AMP_F32); good.dlogits = amp_arr(pg, AMP_F32);
+    amp_xent_desc good = AMP_ZERO, e;
+    good.rows = 4;
+    good.classes = 3;
+    good.logits = amp_arr(px, AMP_F32);
+    good.dlogits = amp_arr(pg, AMP_F32);
     good.labels = (const int32_t *)t_put(t, labels, sizeof labels);
-    good.loss = (float *)t_put(t, row, 4); good.row_loss = (float *)t_put(t, row, sizeof row);
+    good.loss = (float *)t_put(t, row, 4);
+    good.row_loss = (float *)t_put(t, row, sizeof row);
     CHECK_OK(amp_softmax_cross_entropy(t->ctx, &good));
     CHECK_EQ(amp_softmax_cross_entropy(NULL, &good), AMP_ERR_INVALID_ARG);
     CHECK_STATUS(amp_softmax_cross_entropy(t->ctx, NULL), AMP_ERR_INVALID_ARG, "amp_softmax_cross_entropy");
-    e = good; e._begin = 1; CHECK_STATUS(amp_softmax_cross_entropy(t->ctx, &e), AMP_ERR_UNINIT, "amp_softmax_cross_entropy");
-    e = good; e._end = 1; CHECK_STATUS(amp_softmax_cross_entropy(t->ctx, &e), AMP_ERR_UNINIT, "amp_softmax_cross_entropy");
-    e = good; e.classes = 0; CHECK_STATUS(amp_softmax_cross_entropy(t->ctx, &e), AMP_ERR_INVALID_ARG, "amp_softmax_cross_entropy classes");
-    e = good; e.ld = 2; CHECK_STATUS(amp_softmax_cross_entropy(t->ctx, &e), AMP_ERR_INVALID_ARG, "amp_softmax_cross_entropy ld 2");
-    e = good; e.logits.data = NULL; CHECK_STATUS(amp_softmax_cross_entropy(t->ctx, &e), AMP_ERR_INVALID_ARG, "amp_softmax_cross_entropy logits");
-    e = good; e.logits.count = 11; CHECK_STATUS(amp_softmax_cross_entropy(t->ctx, &e), AMP_ERR_INVALID_ARG, "amp_softmax_cross_entropy logits count 11");
-    e = good; e.dlogits.count = 11; CHECK_STATUS(amp_softmax_cross_entropy(t->ctx, &e), AMP_ERR_INVALID_ARG, "amp_softmax_cross_entropy dlogits count 11");
-    e = good; e.labels = NULL; CHECK_STATUS(amp_softmax_cross_entropy(t->ctx, &e), AMP_ERR_INVALID_ARG, "amp_softmax_cross_entropy labels");
-    e = good; e.row_loss = NULL; CHECK_STATUS(amp_softmax_cross_entropy(t->ctx, &e), AMP_ERR_INVALID_ARG, "amp_softmax_cross_entropy row_loss");
-    e = good; e.smoothing = -0.1f; CHECK_STATUS(amp_softmax_cross_entropy(t->ctx, &e), AMP_ERR_INVALID_ARG, "amp_softmax_cross_entropy smoothing");
-    e = good; e.smoothing = 1.5f; CHECK_STATUS(amp_softmax_cross_entropy(t->ctx, &e), AMP_ERR_INVALID_ARG, "amp_softmax_cross_entropy smoothing");
-    e = good; e.factor = ref_f32(0x7fc00000); CHECK_STATUS(amp_softmax_cross_entropy(t->ctx, &e), AMP_ERR_INVALID_ARG, "amp_softmax_cross_entropy factor");
-    e = good; e.dlogits.data = (char *)px + 4; CHECK_STATUS(amp_softmax_cross_entropy(t->ctx, &e), AMP_ERR_INVALID_ARG, "amp_softmax_cross_entropy dlogits overlap");
-    e = good; e.dlogits = amp_arr(px, AMP_F16); CHECK_STATUS(amp_softmax_cross_entropy(t->ctx, &e), AMP_ERR_INVALID_ARG, "amp_softmax_cross_entropy dlogits overlap");
+    e = good;
+    e._begin = 1;
+    CHECK_STATUS(amp_softmax_cross_entropy(t->ctx, &e), AMP_ERR_UNINIT, "amp_softmax_cross_entropy");
+    e = good;
+    e._end = 1;
+    CHECK_STATUS(amp_softmax_cross_entropy(t->ctx, &e), AMP_ERR_UNINIT, "amp_softmax_cross_entropy");
+    e = good;
+    e.classes = 0;
+    CHECK_STATUS(amp_softmax_cross_entropy(t->ctx, &e), AMP_ERR_INVALID_ARG, "amp_softmax_cross_entropy classes");
+    e = good;
+    e.ld = 2;
+    CHECK_STATUS(amp_softmax_cross_entropy(t->ctx, &e), AMP_ERR_INVALID_ARG, "amp_softmax_cross_entropy ld 2");
+    e = good;
+    e.logits.data = NULL;
+    CHECK_STATUS(amp_softmax_cross_entropy(t->ctx, &e), AMP_ERR_INVALID_ARG, "amp_softmax_cross_entropy logits");
+    e = good;
+    e.logits.count = 11;
+    CHECK_STATUS(
+        amp_softmax_cross_entropy(t->ctx, &e), AMP_ERR_INVALID_ARG, "amp_softmax_cross_entropy logits count 11");
+    e = good;
+    e.dlogits.count = 11;
+    CHECK_STATUS(
+        amp_softmax_cross_entropy(t->ctx, &e), AMP_ERR_INVALID_ARG, "amp_softmax_cross_entropy dlogits count 11");
+    e = good;
+    e.labels = NULL;
+    CHECK_STATUS(amp_softmax_cross_entropy(t->ctx, &e), AMP_ERR_INVALID_ARG, "amp_softmax_cross_entropy labels");
+    e = good;
+    e.row_loss = NULL;
+    CHECK_STATUS(amp_softmax_cross_entropy(t->ctx, &e), AMP_ERR_INVALID_ARG, "amp_softmax_cross_entropy row_loss");
+    e = good;
+    e.smoothing = -0.1f;
+    CHECK_STATUS(amp_softmax_cross_entropy(t->ctx, &e), AMP_ERR_INVALID_ARG, "amp_softmax_cross_entropy smoothing");
+    e = good;
+    e.smoothing = 1.5f;
+    CHECK_STATUS(amp_softmax_cross_entropy(t->ctx, &e), AMP_ERR_INVALID_ARG, "amp_softmax_cross_entropy smoothing");
+    e = good;
+    e.factor = ref_f32(0x7fc00000);
+    CHECK_STATUS(amp_softmax_cross_entropy(t->ctx, &e), AMP_ERR_INVALID_ARG, "amp_softmax_cross_entropy factor");
+    e = good;
+    e.dlogits.data = (char *)px + 4;
+    CHECK_STATUS(
+        amp_softmax_cross_entropy(t->ctx, &e), AMP_ERR_INVALID_ARG, "amp_softmax_cross_entropy dlogits overlap");
+    e = good;
+    e.dlogits = amp_arr(px, AMP_F16);
+    CHECK_STATUS(
+        amp_softmax_cross_entropy(t->ctx, &e), AMP_ERR_INVALID_ARG, "amp_softmax_cross_entropy dlogits overlap");
 }
 
-const t_test t_suite_products[] = {
-    {"gemm.grid", gemm_grid, T_ALL},
-    {"gemm.large", gemm_large, T_ALL},
-    {"gemm.exact", gemm_exact, T_ALL},
-    {"gemm.nothing", gemm_nothing, T_ALL},
-    {"gemm.errors", gemm_errors, T_ALL},
-    {"gemm.threads_do_not_matter", threads_do_not_matter, T_HOST},
-    {"linear.layers", linear_layers, T_ALL},
-    {"linear.gradient_check", gradient_check, T_ALL},
-    {"linear.relu_at_zero", relu_at_zero, T_ALL},
-    {"linear.activations_keep_nan", activations_keep_nan, T_ALL},
-    {"linear.errors", linear_errors, T_ALL},
-    {"linear.act_grad_same_everywhere", act_grad_same_everywhere, T_ALL},
-    {"xent.values", xent_values, T_ALL},
-    {"xent.extremes", xent_extremes, T_ALL},
-    {"xent.loss_is_the_sum_of_rows", xent_loss_is_the_sum_of_rows, T_ALL},
-    {"xent.same_everywhere", xent_same_everywhere, T_ALL},
-    {"linear.act_bits", act_bits, T_ALL},
-    {"linear.col_sum_bits", col_sum_bits, T_ALL},
-    {"xent.bits", xent_bits, T_ALL},
-    {"xent.errors", xent_errors, T_ALL},
+const t_test t_suite_products[] = {{"gemm.grid", gemm_grid, T_ALL}, {"gemm.large", gemm_large, T_ALL},
+    {"gemm.exact", gemm_exact, T_ALL}, {"gemm.nothing", gemm_nothing, T_ALL}, {"gemm.errors", gemm_errors, T_ALL},
+    {"gemm.threads_do_not_matter", threads_do_not_matter, T_HOST}, {"linear.layers", linear_layers, T_ALL},
+    {"linear.gradient_check", gradient_check, T_ALL}, {"linear.relu_at_zero", relu_at_zero, T_ALL},
+    {"linear.activations_keep_nan", activations_keep_nan, T_ALL}, {"linear.errors", linear_errors, T_ALL},
+    {"linear.act_grad_same_everywhere", act_grad_same_everywhere, T_ALL}, {"xent.values", xent_values, T_ALL},
+    {"xent.extremes", xent_extremes, T_ALL}, {"xent.loss_is_the_sum_of_rows", xent_loss_is_the_sum_of_rows, T_ALL},
+    {"xent.same_everywhere", xent_same_everywhere, T_ALL}, {"linear.act_bits", act_bits, T_ALL},
+    {"linear.col_sum_bits", col_sum_bits, T_ALL}, {"xent.bits", xent_bits, T_ALL}, {"xent.errors", xent_errors, T_ALL},
     {NULL, NULL, 0}};

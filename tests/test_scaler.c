@@ -16,12 +16,12 @@ typedef struct row {
     const char *want;  /* after each: scale, or scale/growth tracker, or scale/growth tracker/hysteresis tracker */
 } row;
 
-#define D AMP_SCALER_DYNAMIC
+#define D    AMP_SCALER_DYNAMIC
 #define TINY 1e-30f /* a floor that is out of the way */
 static const row rows[] = {
     {"P1", D, 65536, 2, .5f, 4, 0, 0, 0, 0, "0000", "65536/1 65536/2 65536/3 131072/0"},
     {"P2", D, 65536, 2, .5f, 4, 0, 0, 0, 0, "000i00000000i",
-     "65536/1 65536/2 65536/3 32768/0 32768/1 32768/2 32768/3 65536/0 65536/1 65536/2 65536/3 131072/0 65536/0"},
+        "65536/1 65536/2 65536/3 32768/0 32768/1 32768/2 32768/3 65536/0 65536/1 65536/2 65536/3 131072/0 65536/0"},
     {"P3", D, 4, 2, .25f, 2, 0, 0, 0, 0, "00n", "4/1 8/0 2/0"},
     {"P4", D, 128, 2, .5f, 1, 0, 0, 0, 0, "00i0", "256/0 512/0 256/0 512/0"},
     {"P5", D, 4, 2, .5f, 2000, 0, 0, 0, 0, "0i0n", "4/1 2/0 2/1 1/0"},
@@ -29,20 +29,21 @@ static const row rows[] = {
     {"P7", D, 1.70141183e38f, 2, .5f, 2, 0, 0, 0, 0, "0000", "2^127/1 2^127/0 2^127/1 2^127/0"},
     {"P12", D, 1000, 1.5f, .8f, 2, 0, 0, 0, 0, "00i00", "1000/1 1500/0 1200/0 1200/1 1800/0"},
     {"P15, floor out of the way", D, 65536, 2, .5f, 1, 0, TINY, 0, 0, "iiiiiiiiiiiiiiiiiii",
-     "32768/0 16384/0 8192/0 4096/0 2048/0 1024/0 512/0 256/0 128/0 64/0 32/0 16/0 8/0 4/0 2/0 1/0 .5/0 .25/0 .125/0"},
+        "32768/0 16384/0 8192/0 4096/0 2048/0 1024/0 512/0 256/0 128/0 64/0 32/0 16/0 8/0 4/0 2/0 1/0 .5/0 .25/0 .125/0"},
     {"P15, our floor", D, 16, 2, .5f, 1, 0, 0, 0, 0, "iiiiiii", "8/0 4/0 2/0 1/0 1/0 1/0 1/0"},
     {"A1", D, 65536, 2, .5f, 3, 0, 0, 16777216, 0, "000000", "65536/1 65536/2 131072/0 131072/1 131072/2 262144/0"},
     {"A3", D, 4, 2, .5f, 3, 0, 2, 0, 0, "iii000i", "2/0 2/0 2/0 2/1 2/2 4/0 2/0"},
     {"A4", AMP_SCALER_STATIC, 128, 0, 0, 3, 0, 0, 0, 1, "0i0n0i", "128/1 128/2 128/3 128/4 128/5 128/6"},
     {"static, checked", AMP_SCALER_STATIC, 128, 0, 0, 3, 0, 0, 0, 0, "0i0n0i", "128/1 128/0 128/1 128/0 128/1 128/0"},
     {"H1", D, 65536, 2, .5f, 3, 2, 0, 0, 0, "i0ii000iii",
-     "65536/0/1 65536/1/2 65536/0/1 32768/0/0 32768/1/2 32768/2/2 65536/0/2 65536/0/1 32768/0/0 16384/0/-1"},
+        "65536/0/1 65536/1/2 65536/0/1 32768/0/0 32768/1/2 32768/2/2 65536/0/2 65536/0/1 32768/0/0 16384/0/-1"},
     {"H2", D, 65536, 2, .5f, 3, 1, 0, 0, 0, "i000", "32768/0/0 32768/1/1 32768/2/1 65536/0/1"},
-    {"hysteresis 3", D, 64, 2, .5f, 9, 3, 0, 0, 0, "iii0iiii", "64/0/2 64/0/1 32/0/0 32/1/3 32/0/2 32/0/1 16/0/0 8/0/-1"},
+    {"hysteresis 3", D, 64, 2, .5f, 9, 3, 0, 0, 0, "iii0iiii",
+        "64/0/2 64/0/1 32/0/0 32/1/3 32/0/2 32/0/1 16/0/0 8/0/-1"},
     {"L1", D, 4294967296.0f, 2, .5f, 3, 0, 0, 0, 0, "ii0000000", "2^31 2^30 2^30 2^30 2^31 2^31 2^31 2^32 2^32"},
     {"M1", D, 1024, 2, .5f, 1, 0, 0, 0, 0, "i0", "512/0 1024/0"},
     {"M2", D, 65536, 2, .5f, 3, 0, 0, 0, 0, "00000i000i",
-     "65536/1 65536/2 131072/0 131072/1 131072/2 65536/0 65536/1 65536/2 131072/0 65536/0"},
+        "65536/1 65536/2 131072/0 131072/1 131072/2 65536/0 65536/1 65536/2 131072/0 65536/0"},
     {"M6, M7", D, 1024, 2, .5f, 3, 0, 0, 0, 0, "0000i00000", "1024 1024 2048 2048 1024 1024 1024 2048 2048 2048"},
     {"ceiling", D, 8, 4, .5f, 1, 0, 0, 100, 0, "0000i0", "32/0 100/0 100/0 100/0 50/0 100/0"},
     {"floor between steps", D, 8, 2, .25f, 9, 0, 3, 0, 0, "i0i0", "3/0 3/1 3/0 3/1"},
@@ -56,7 +57,10 @@ static const row rows[] = {
 
 static const char *read_number(const char *s, double *x) {
     char *end;
-    if (s[0] == '2' && s[1] == '^') { *x = ldexp(1.0, (int)strtol(s + 2, &end, 10)); return end; }
+    if (s[0] == '2' && s[1] == '^') {
+        *x = ldexp(1.0, (int)strtol(s + 2, &end, 10));
+        return end;
+    }
     *x = strtod(s, &end);
     return end;
 }
@@ -66,16 +70,30 @@ static const char *check_entry(t_run *t, const char *want, float scale, int32_t 
     double x;
     want = read_number(want, &x);
     CHECK_F32(scale, (float)x);
-    if (*want == '/') { want = read_number(want + 1, &x); CHECK_EQ(growth, x); }
-    if (*want == '/') { want = read_number(want + 1, &x); CHECK_EQ(hysteresis, x); }
-    while (*want == ' ') want++;
+    if (*want == '/') {
+        want = read_number(want + 1, &x);
+        CHECK_EQ(growth, x);
+    }
+    if (*want == '/') {
+        want = read_number(want + 1, &x);
+        CHECK_EQ(hysteresis, x);
+    }
+    while (*want == ' ')
+        want++;
     return want;
 }
 
 static amp_scaler_desc desc_of(const row *r) {
     amp_scaler_desc d = AMP_ZERO;
-    d.mode = r->mode; d.scale = r->scale; d.growth_factor = r->growth; d.backoff_factor = r->backoff; d.growth_interval = r->interval;
-    d.hysteresis = r->hysteresis; d.min_scale = r->min; d.max_scale = r->max; d.no_check = r->no_check;
+    d.mode = r->mode;
+    d.scale = r->scale;
+    d.growth_factor = r->growth;
+    d.backoff_factor = r->backoff;
+    d.growth_interval = r->interval;
+    d.hysteresis = r->hysteresis;
+    d.min_scale = r->min;
+    d.max_scale = r->max;
+    d.no_check = r->no_check;
     return d;
 }
 
@@ -86,12 +104,15 @@ static void rule_rows(t_run *t) { /* the function that every backend runs */
         const char *want = r->want;
         amp_scaler_state s;
         memset(&s, 0, sizeof s);
-        s.scale = r->scale; s.growth_factor = r->growth; s.backoff_factor = r->backoff;
+        s.scale = r->scale;
+        s.growth_factor = r->growth;
+        s.backoff_factor = r->backoff;
         s.min_scale = r->min != 0.0f ? r->min : r->scale < 1.0f ? r->scale : 1.0f;
         s.max_scale = r->max != 0.0f ? r->max : ref_f32(0x7f800000);
         s.growth_interval = r->interval;
         s.hysteresis = s.hysteresis_tracker = r->hysteresis ? r->hysteresis : 1;
-        s.mode = (uint32_t)r->mode; s.dead_after = 10;
+        s.mode = (uint32_t)r->mode;
+        s.dead_after = 10;
         for (k = 0; r->found[k]; k++) {
             s.found = r->no_check ? 0 : r->found[k] == 'i' ? AMP_FOUND_INF : r->found[k] == 'n' ? AMP_FOUND_NAN : 0u;
             amp_scaler_next(&s);
@@ -104,7 +125,10 @@ static void rule_rows(t_run *t) { /* the function that every backend runs */
     { /* P9: a scale of 0 cannot be made here, and it stays 0 */
         amp_scaler_state s;
         memset(&s, 0, sizeof s);
-        s.growth_factor = 2; s.backoff_factor = .5f; s.growth_interval = 1; s.max_scale = 1e38f;
+        s.growth_factor = 2;
+        s.backoff_factor = .5f;
+        s.growth_interval = 1;
+        s.max_scale = 1e38f;
         amp_scaler_next(&s);
         CHECK_F32(s.scale, 0.0f);
         amp_scaler_next(&s);
@@ -113,10 +137,18 @@ static void rule_rows(t_run *t) { /* the function that every backend runs */
     { /* trackers stop at the ends of their type */
         amp_scaler_state s;
         memset(&s, 0, sizeof s);
-        s.scale = 8; s.backoff_factor = .5f; s.growth_factor = 2; s.max_scale = 1e38f; s.growth_tracker = INT32_MAX; s.hysteresis = 1;
+        s.scale = 8;
+        s.backoff_factor = .5f;
+        s.growth_factor = 2;
+        s.max_scale = 1e38f;
+        s.growth_tracker = INT32_MAX;
+        s.hysteresis = 1;
         amp_scaler_next(&s);
         CHECK_EQ(s.growth_tracker, INT32_MAX);
-        s.hysteresis_tracker = INT32_MIN; s.found = AMP_FOUND_INF; s.stuck = UINT32_MAX; s.min_scale = 8;
+        s.hysteresis_tracker = INT32_MIN;
+        s.found = AMP_FOUND_INF;
+        s.stuck = UINT32_MAX;
+        s.min_scale = 8;
         amp_scaler_next(&s);
         CHECK_EQ(s.hysteresis_tracker, INT32_MIN);
         CHECK_EQ(s.stuck, UINT32_MAX);
@@ -150,21 +182,27 @@ static void rule_verbs(t_run *t) { /* the same rows through the real verbs */
             feed(t, p, n, r->found[k]);
             if ((i + k) % 3 == 0) { /* fused */
                 sd.optimizer = AMP_SGD;
-                CHECK_OK(amp_step(t->ctx, p, s, &sd));
+                CHECK_OK(amp_step(p, s, &sd));
             } else { /* separate, with or without an unscale of its own */
-                if ((i + k) % 3 == 1) CHECK_OK(amp_scaler_unscale(t->ctx, s, p));
-                CHECK_OK(amp_sgd(t->ctx, p, s, &sd));
-                CHECK_OK(amp_scaler_update(t->ctx, s));
+                if ((i + k) % 3 == 1) CHECK_OK(amp_scaler_unscale(s, p));
+                CHECK_OK(t_update(p, s, &sd, AMP_SGD));
+                CHECK_OK(amp_scaler_update(s));
             }
             info = set_info(t, s);
             rec = set_poll(t, p);
-            if (r->no_check) bad = 0; else bad += r->found[k] != '0';
+            if (r->no_check)
+                bad = 0;
+            else
+                bad += r->found[k] != '0';
             t_note(t, "%s, update %d", r->id, (int)k);
             want = check_entry(t, want, info.scale, info.growth_tracker, info.hysteresis_tracker);
             CHECK_F32(amp_scaler_scale(s), info.scale);
             CHECK_EQ(info.bad, bad);
             CHECK_EQ(info.good, k + 1 - bad);
-            CHECK_EQ(rec.outcome, r->found[k] == '0' || r->no_check ? AMP_STEPPED : r->found[k] == 'i' ? AMP_SKIPPED_INF : AMP_SKIPPED_NAN);
+            CHECK_EQ(rec.outcome,
+                r->found[k] == '0' || r->no_check ? AMP_STEPPED
+                    : r->found[k] == 'i'          ? AMP_SKIPPED_INF
+                                                  : AMP_SKIPPED_NAN);
             CHECK_EQ(rec.steps, k + 1 - bad);
             CHECK_EQ(rec.skipped, bad);
         }
@@ -204,11 +242,12 @@ static void random_walk(t_run *t) {
             char kind = kinds[t_below(t, 8)];
             amp_scaler_info info;
             feed(t, p, 3, kind);
-            CHECK_OK(amp_sgd(t->ctx, p, s, &sd));
-            CHECK_OK(amp_scaler_update(t->ctx, s));
+            CHECK_OK(t_update(p, s, &sd, AMP_SGD));
+            CHECK_OK(amp_scaler_update(s));
             if (kind == '0') {
                 double next;
-                good++; row_of_bad = 0;
+                good++;
+                row_of_bad = 0;
                 hyst = d.hysteresis ? d.hysteresis : 1;
                 if (++tracker >= d.growth_interval) {
                     tracker = 0;
@@ -216,7 +255,10 @@ static void random_walk(t_run *t) {
                     if (next < 3.4028235e38) scale = (float)next < hi ? (float)next : hi;
                 }
             } else {
-                bad++; row_of_bad++; bad_nan += kind == 'n'; bad_inf += kind == 'i';
+                bad++;
+                row_of_bad++;
+                bad_nan += kind == 'n';
+                bad_inf += kind == 'i';
                 tracker = 0;
                 if (--hyst <= 0) {
                     scale = (float)((double)scale * (double)(d.backoff_factor > 0.0f ? d.backoff_factor : 0.5f));
@@ -228,8 +270,12 @@ static void random_walk(t_run *t) {
             CHECK_F32(info.scale, scale);
             CHECK_EQ(info.growth_tracker, tracker);
             CHECK_EQ(info.hysteresis_tracker, hyst);
-            CHECK_EQ(info.good, good); CHECK_EQ(info.bad, bad); CHECK_EQ(info.bad_in_a_row, row_of_bad);
-            CHECK_EQ(info.bad_nan, bad_nan); CHECK_EQ(info.bad_inf, bad_inf); CHECK_EQ(info.bad_overflow, 0);
+            CHECK_EQ(info.good, good);
+            CHECK_EQ(info.bad, bad);
+            CHECK_EQ(info.bad_in_a_row, row_of_bad);
+            CHECK_EQ(info.bad_nan, bad_nan);
+            CHECK_EQ(info.bad_inf, bad_inf);
+            CHECK_EQ(info.bad_overflow, 0);
         }
         amp_scaler_destroy(s);
         amp_params_destroy(p);
@@ -249,7 +295,8 @@ static void defaults(t_run *t) {
         CHECK_OK(amp_scaler_create(&s, t->ctx, k ? &d : NULL));
         i = set_info(t, s);
         CHECK_F32(i.scale, 65536.0f);
-        CHECK(i.growth_tracker == 0 && i.hysteresis_tracker == 1 && i.dead == 0 && i.good == 0 && i.bad == 0 && i.bad_in_a_row == 0);
+        CHECK(i.growth_tracker == 0 && i.hysteresis_tracker == 1 && i.dead == 0 && i.good == 0 && i.bad == 0 &&
+            i.bad_in_a_row == 0);
         CHECK(i.bad_nan == 0 && i.bad_inf == 0 && i.bad_overflow == 0);
         CHECK_F32(amp_scaler_scale(s), 65536.0f);
         CHECK(amp_scaler_scale_ptr(s) != NULL);
@@ -261,7 +308,8 @@ static void defaults(t_run *t) {
     amp_scaler_destroy(NULL);
 }
 
-static void defaults_of_the_rule(t_run *t) { /* x2 after 2000 good updates in a row, x0.5 at once, on the host's copy of the rule */
+static void defaults_of_the_rule(
+    t_run *t) { /* x2 after 2000 good updates in a row, x0.5 at once, on the host's copy of the rule */
     amp_scaler *s = NULL;
     amp_params *p = set_one(t, 1, AMP_F32);
     amp_step_desc sd = AMP_ZERO;
@@ -270,12 +318,12 @@ static void defaults_of_the_rule(t_run *t) { /* x2 after 2000 good updates in a 
     set_grad(t, p, 0, 1, 1.0f);
     for (i = 0; i < n; i++) {
         CHECK_F32(amp_scaler_scale(s), 65536.0f);
-        if (amp_sgd(t->ctx, p, s, &sd) != AMP_OK || amp_scaler_update(t->ctx, s) != AMP_OK) CHECK(0);
+        if (t_update(p, s, &sd, AMP_SGD) != AMP_OK || amp_scaler_update(s) != AMP_OK) CHECK(0);
     }
     if (n) CHECK_F32(amp_scaler_scale(s), 131072.0f);
     set_grad_bits(t, p, 0, 0, set_inf(AMP_F32));
-    CHECK_OK(amp_sgd(t->ctx, p, s, &sd));
-    CHECK_OK(amp_scaler_update(t->ctx, s));
+    CHECK_OK(t_update(p, s, &sd, AMP_SGD));
+    CHECK_OK(amp_scaler_update(s));
     CHECK_F32(amp_scaler_scale(s), n ? 65536.0f : 32768.0f);
     amp_scaler_destroy(s);
     amp_params_destroy(p);
@@ -291,44 +339,92 @@ static void refuse(t_run *t, const amp_scaler_desc *d, amp_status status, const 
 
 static void create_errors(t_run *t) {
     static const float bad_scales[] = {-1.0f, -0.5f, 2.938735877e-39f /* 2^-128 */, 1e-45f, 1e-40f};
-    static const struct { float growth, backoff; const char *words; } bad_factors[] = {{1.0f, 0, "growth_factor"}, {0.5f, 0, "growth_factor"},
-        {-2.0f, 0, "growth_factor"}, {0, 1.0f, "backoff_factor"}, {0, 1.5f, "backoff_factor"}, {0, -0.5f, "backoff_factor"}};
+    static const struct {
+        float growth, backoff;
+        const char *words;
+    } bad_factors[] = {{1.0f, 0, "growth_factor"}, {0.5f, 0, "growth_factor"}, {-2.0f, 0, "growth_factor"},
+        {0, 1.0f, "backoff_factor"}, {0, 1.5f, "backoff_factor"}, {0, -0.5f, "backoff_factor"}};
     const float inf = ref_f32(0x7f800000), nan = ref_f32(0x7fc00000);
     amp_scaler_desc d = AMP_ZERO, zero = AMP_ZERO;
     amp_scaler *s = junk;
     size_t i;
     CHECK_EQ(amp_scaler_create(NULL, t->ctx, &d), AMP_ERR_INVALID_ARG);
-    CHECK_EQ(amp_scaler_create(&s, NULL, &d), AMP_ERR_INVALID_ARG); CHECK(s == NULL); s = junk;
-    CHECK_EQ(amp_scaler_create_checked(&s, t->ctx, AMP_VERSION + 1, sizeof d, &d), AMP_ERR_VERSION); CHECK(s == NULL); s = junk;
-    CHECK_EQ(amp_scaler_create_checked(&s, t->ctx, AMP_VERSION, sizeof d + 1, &d), AMP_ERR_VERSION); CHECK(s == NULL);
-    d._begin = 1; refuse(t, &d, AMP_ERR_UNINIT, "amp_scaler_create"); d = zero;
-    d._end = 1; refuse(t, &d, AMP_ERR_UNINIT, "amp_scaler_create"); d = zero;
-    d.flags = 1; refuse(t, &d, AMP_ERR_INVALID_ARG, "amp_scaler_create flags"); d = zero;
-    d.mode = (amp_scaler_mode)3; refuse(t, &d, AMP_ERR_INVALID_ARG, "amp_scaler_create mode"); d = zero;
+    CHECK_EQ(amp_scaler_create(&s, NULL, &d), AMP_ERR_INVALID_ARG);
+    CHECK(s == NULL);
+    s = junk;
+    CHECK_EQ(amp_scaler_create_checked(&s, t->ctx, AMP_VERSION + 1, sizeof d, &d), AMP_ERR_VERSION);
+    CHECK(s == NULL);
+    s = junk;
+    CHECK_EQ(amp_scaler_create_checked(&s, t->ctx, AMP_VERSION, sizeof d + 1, &d), AMP_ERR_VERSION);
+    CHECK(s == NULL);
+    d._begin = 1;
+    refuse(t, &d, AMP_ERR_UNINIT, "amp_scaler_create");
+    d = zero;
+    d._end = 1;
+    refuse(t, &d, AMP_ERR_UNINIT, "amp_scaler_create");
+    d = zero;
+    d.flags = 1;
+    refuse(t, &d, AMP_ERR_INVALID_ARG, "amp_scaler_create flags");
+    d = zero;
+    d.mode = (amp_scaler_mode)3;
+    refuse(t, &d, AMP_ERR_INVALID_ARG, "amp_scaler_create mode");
+    d = zero;
     for (i = 0; i < sizeof bad_scales / sizeof bad_scales[0]; i++) {
         t_note(t, "scale %a", (double)bad_scales[i]);
-        d.scale = bad_scales[i]; refuse(t, &d, AMP_ERR_INVALID_ARG, "amp_scaler_create scale"); d = zero;
+        d.scale = bad_scales[i];
+        refuse(t, &d, AMP_ERR_INVALID_ARG, "amp_scaler_create scale");
+        d = zero;
     }
     t_note(t, " ");
-    d.scale = inf; refuse(t, &d, AMP_ERR_INVALID_ARG, "amp_scaler_create scale"); d = zero;
-    d.scale = nan; refuse(t, &d, AMP_ERR_INVALID_ARG, "amp_scaler_create scale"); d = zero;
+    d.scale = inf;
+    refuse(t, &d, AMP_ERR_INVALID_ARG, "amp_scaler_create scale");
+    d = zero;
+    d.scale = nan;
+    refuse(t, &d, AMP_ERR_INVALID_ARG, "amp_scaler_create scale");
+    d = zero;
     for (i = 0; i < sizeof bad_factors / sizeof bad_factors[0]; i++) {
-        d.growth_factor = bad_factors[i].growth; d.backoff_factor = bad_factors[i].backoff;
-        refuse(t, &d, AMP_ERR_INVALID_ARG, bad_factors[i].words); d = zero;
+        d.growth_factor = bad_factors[i].growth;
+        d.backoff_factor = bad_factors[i].backoff;
+        refuse(t, &d, AMP_ERR_INVALID_ARG, bad_factors[i].words);
+        d = zero;
     }
-    d.growth_factor = nan; refuse(t, &d, AMP_ERR_INVALID_ARG, "growth_factor"); d = zero;
-    d.growth_factor = inf; refuse(t, &d, AMP_ERR_INVALID_ARG, "growth_factor"); d = zero;
-    d.backoff_factor = nan; refuse(t, &d, AMP_ERR_INVALID_ARG, "backoff_factor"); d = zero;
-    d.growth_interval = -2; refuse(t, &d, AMP_ERR_INVALID_ARG, "growth_interval"); d = zero;
-    d.hysteresis = -1; refuse(t, &d, AMP_ERR_INVALID_ARG, "hysteresis"); d = zero;
-    d.min_scale = -1; refuse(t, &d, AMP_ERR_INVALID_ARG, "min_scale"); d = zero;
-    d.min_scale = nan; refuse(t, &d, AMP_ERR_INVALID_ARG, "min_scale"); d = zero;
-    d.min_scale = 65537; refuse(t, &d, AMP_ERR_INVALID_ARG, "min_scale"); d = zero;
-    d.max_scale = 65535; refuse(t, &d, AMP_ERR_INVALID_ARG, "max_scale"); d = zero;
-    d.max_scale = -1; refuse(t, &d, AMP_ERR_INVALID_ARG, "max_scale"); d = zero;
-    d.max_scale = nan; refuse(t, &d, AMP_ERR_INVALID_ARG, "max_scale"); d = zero;
+    d.growth_factor = nan;
+    refuse(t, &d, AMP_ERR_INVALID_ARG, "growth_factor");
+    d = zero;
+    d.growth_factor = inf;
+    refuse(t, &d, AMP_ERR_INVALID_ARG, "growth_factor");
+    d = zero;
+    d.backoff_factor = nan;
+    refuse(t, &d, AMP_ERR_INVALID_ARG, "backoff_factor");
+    d = zero;
+    d.growth_interval = -2;
+    refuse(t, &d, AMP_ERR_INVALID_ARG, "growth_interval");
+    d = zero;
+    d.hysteresis = -1;
+    refuse(t, &d, AMP_ERR_INVALID_ARG, "hysteresis");
+    d = zero;
+    d.min_scale = -1;
+    refuse(t, &d, AMP_ERR_INVALID_ARG, "min_scale");
+    d = zero;
+    d.min_scale = nan;
+    refuse(t, &d, AMP_ERR_INVALID_ARG, "min_scale");
+    d = zero;
+    d.min_scale = 65537;
+    refuse(t, &d, AMP_ERR_INVALID_ARG, "min_scale");
+    d = zero;
+    d.max_scale = 65535;
+    refuse(t, &d, AMP_ERR_INVALID_ARG, "max_scale");
+    d = zero;
+    d.max_scale = -1;
+    refuse(t, &d, AMP_ERR_INVALID_ARG, "max_scale");
+    d = zero;
+    d.max_scale = nan;
+    refuse(t, &d, AMP_ERR_INVALID_ARG, "max_scale");
+    d = zero;
     d.min_scale = d.max_scale = 65536;
-    CHECK_OK(amp_scaler_create(&s, t->ctx, &d)); amp_scaler_destroy(s); d = zero;
+    CHECK_OK(amp_scaler_create(&s, t->ctx, &d));
+    amp_scaler_destroy(s);
+    d = zero;
     d.scale = ref_f32(0x00200001); /* just above 2^-128: its reciprocal is finite */
     CHECK_OK(amp_scaler_create(&s, t->ctx, &d));
     CHECK_F32(amp_scaler_scale(s), d.scale);
@@ -344,37 +440,47 @@ static void set_scale(t_run *t) {
     amp_scaler_info i;
     static const float bad[] = {0.0f, -1.0f, 2.938735877e-39f, 1e-42f};
     size_t k;
-    d.scale = 8; d.growth_interval = 5; d.max_scale = 32;
+    d.scale = 8;
+    d.growth_interval = 5;
+    d.max_scale = 32;
     CHECK_OK(amp_scaler_create(&s, t->ctx, &d));
     set_grad(t, p, 0, 2, 1.0f);
-    for (k = 0; k < 2; k++) { CHECK_OK(amp_sgd(t->ctx, p, s, &sd)); CHECK_OK(amp_scaler_update(t->ctx, s)); }
-    CHECK_OK(amp_scaler_set_scale(t->ctx, s, 5.0f)); /* P19 */
+    for (k = 0; k < 2; k++) {
+        CHECK_OK(t_update(p, s, &sd, AMP_SGD));
+        CHECK_OK(amp_scaler_update(s));
+    }
+    CHECK_OK(amp_scaler_set_scale(s, 5.0f)); /* P19 */
     i = set_info(t, s);
     CHECK_F32(i.scale, 5.0f);
     CHECK_EQ(i.growth_tracker, 2);
-    for (k = 0; k < 4; k++) CHECK_STATUS(amp_scaler_set_scale(t->ctx, s, bad[k]), AMP_ERR_INVALID_ARG, "amp_scaler_set_scale scale");
-    CHECK_STATUS(amp_scaler_set_scale(t->ctx, s, ref_f32(0x7f800000)), AMP_ERR_INVALID_ARG, "amp_scaler_set_scale scale");
-    CHECK_STATUS(amp_scaler_set_scale(t->ctx, s, ref_f32(0x7fc00000)), AMP_ERR_INVALID_ARG, "amp_scaler_set_scale scale");
-    CHECK_EQ(amp_scaler_set_scale(t->ctx, NULL, 2.0f), AMP_ERR_INVALID_ARG);
+    for (k = 0; k < 4; k++)
+        CHECK_STATUS(amp_scaler_set_scale(s, bad[k]), AMP_ERR_INVALID_ARG, "amp_scaler_set_scale scale");
+    CHECK_STATUS(amp_scaler_set_scale(s, ref_f32(0x7f800000)), AMP_ERR_INVALID_ARG, "amp_scaler_set_scale scale");
+    CHECK_STATUS(amp_scaler_set_scale(s, ref_f32(0x7fc00000)), AMP_ERR_INVALID_ARG, "amp_scaler_set_scale scale");
+    CHECK_EQ(amp_scaler_set_scale(NULL, 2.0f), AMP_ERR_INVALID_ARG);
     CHECK_F32(amp_scaler_scale(s), 5.0f);
     t_note(t, "the floor goes down with it");
-    CHECK_OK(amp_scaler_set_scale(t->ctx, s, 0.25f));
+    CHECK_OK(amp_scaler_set_scale(s, 0.25f));
     set_grad_bits(t, p, 0, 0, set_inf(AMP_F32));
-    CHECK_OK(amp_sgd(t->ctx, p, s, &sd)); CHECK_OK(amp_scaler_update(t->ctx, s));
+    CHECK_OK(t_update(p, s, &sd, AMP_SGD));
+    CHECK_OK(amp_scaler_update(s));
     CHECK_F32(amp_scaler_scale(s), 0.25f);
     t_note(t, "the ceiling goes up with it");
-    CHECK_OK(amp_scaler_set_scale(t->ctx, s, 100.0f));
+    CHECK_OK(amp_scaler_set_scale(s, 100.0f));
     set_grad(t, p, 0, 2, 1.0f);
-    for (k = 0; k < 5; k++) { CHECK_OK(amp_sgd(t->ctx, p, s, &sd)); CHECK_OK(amp_scaler_update(t->ctx, s)); }
+    for (k = 0; k < 5; k++) {
+        CHECK_OK(t_update(p, s, &sd, AMP_SGD));
+        CHECK_OK(amp_scaler_update(s));
+    }
     CHECK_F32(amp_scaler_scale(s), 100.0f);
     t_note(t, "it clears stages and what was found");
     set_grad_bits(t, p, 0, 0, set_inf(AMP_F32));
-    CHECK_OK(amp_sgd(t->ctx, p, s, &sd));
-    CHECK_OK(amp_scaler_set_scale(t->ctx, s, 10.0f));
-    CHECK_STATUS(amp_scaler_update(t->ctx, s), AMP_ERR_STAGE, "amp_scaler_update");
+    CHECK_OK(t_update(p, s, &sd, AMP_SGD));
+    CHECK_OK(amp_scaler_set_scale(s, 10.0f));
+    CHECK_STATUS(amp_scaler_update(s), AMP_ERR_STAGE, "amp_scaler_update");
     set_grad(t, p, 0, 2, 1.0f);
-    CHECK_OK(amp_sgd(t->ctx, p, s, &sd));
-    CHECK_OK(amp_scaler_update(t->ctx, s));
+    CHECK_OK(t_update(p, s, &sd, AMP_SGD));
+    CHECK_OK(amp_scaler_update(s));
     CHECK_F32(amp_scaler_scale(s), 10.0f); /* the Inf of before is forgotten */
     amp_scaler_destroy(s);
     amp_params_destroy(p);
@@ -387,47 +493,62 @@ static void configure(t_run *t) {
     amp_step_desc sd = AMP_ZERO;
     amp_scaler_info i;
     int k;
-    d.scale = 64; d.growth_interval = 100;
+    d.scale = 64;
+    d.growth_interval = 100;
     CHECK_OK(amp_scaler_create(&s, t->ctx, &d));
     set_grad(t, p, 0, 2, 1.0f);
-    for (k = 0; k < 7; k++) { CHECK_OK(amp_sgd(t->ctx, p, s, &sd)); CHECK_OK(amp_scaler_update(t->ctx, s)); }
-    e.growth_interval = 3; e.growth_factor = 4.0f; e.backoff_factor = 0.25f;
-    CHECK_OK(amp_scaler_configure(t->ctx, s, &e));
+    for (k = 0; k < 7; k++) {
+        CHECK_OK(t_update(p, s, &sd, AMP_SGD));
+        CHECK_OK(amp_scaler_update(s));
+    }
+    e.growth_interval = 3;
+    e.growth_factor = 4.0f;
+    e.backoff_factor = 0.25f;
+    CHECK_OK(amp_scaler_configure(s, &e));
     i = set_info(t, s);
     CHECK_F32(i.scale, 64.0f);
-    CHECK_EQ(i.growth_tracker, 7); CHECK_EQ(i.good, 7);
+    CHECK_EQ(i.growth_tracker, 7);
+    CHECK_EQ(i.good, 7);
     t_note(t, "the tracker is beyond the new interval: it grows at the next good update (>=, where PyTorch tests ==)");
-    CHECK_OK(amp_sgd(t->ctx, p, s, &sd)); CHECK_OK(amp_scaler_update(t->ctx, s));
+    CHECK_OK(t_update(p, s, &sd, AMP_SGD));
+    CHECK_OK(amp_scaler_update(s));
     i = set_info(t, s);
     CHECK_F32(i.scale, 256.0f);
     CHECK_EQ(i.growth_tracker, 0);
     set_grad_bits(t, p, 0, 1, set_nan(AMP_F16));
-    CHECK_OK(amp_sgd(t->ctx, p, s, &sd)); CHECK_OK(amp_scaler_update(t->ctx, s));
+    CHECK_OK(t_update(p, s, &sd, AMP_SGD));
+    CHECK_OK(amp_scaler_update(s));
     CHECK_F32(amp_scaler_scale(s), 64.0f);
     t_note(t, "to static");
     memset(&e, 0, sizeof e);
     e.mode = AMP_SCALER_STATIC;
-    CHECK_OK(amp_scaler_configure(t->ctx, s, &e));
-    CHECK_OK(amp_sgd(t->ctx, p, s, &sd)); CHECK_OK(amp_scaler_update(t->ctx, s));
+    CHECK_OK(amp_scaler_configure(s, &e));
+    CHECK_OK(t_update(p, s, &sd, AMP_SGD));
+    CHECK_OK(amp_scaler_update(s));
     CHECK_F32(amp_scaler_scale(s), 64.0f);
     CHECK_EQ(set_info(t, s).bad, 2);
     t_note(t, "errors");
     e.scale = 8;
-    CHECK_STATUS(amp_scaler_configure(t->ctx, s, &e), AMP_ERR_INVALID_ARG, "amp_scaler_configure scale");
-    e.scale = 0; e.growth_factor = 0.5f;
-    CHECK_STATUS(amp_scaler_configure(t->ctx, s, &e), AMP_ERR_INVALID_ARG, "amp_scaler_configure growth_factor");
-    e.growth_factor = 0; e._end = 3;
-    CHECK_STATUS(amp_scaler_configure(t->ctx, s, &e), AMP_ERR_UNINIT, "amp_scaler_configure");
-    CHECK_EQ(amp_scaler_configure(t->ctx, NULL, &d), AMP_ERR_INVALID_ARG);
-    CHECK_STATUS(amp_scaler_configure(t->ctx, s, NULL), AMP_ERR_INVALID_ARG, "amp_scaler_configure desc");
+    CHECK_STATUS(amp_scaler_configure(s, &e), AMP_ERR_INVALID_ARG, "amp_scaler_configure scale");
+    e.scale = 0;
+    e.growth_factor = 0.5f;
+    CHECK_STATUS(amp_scaler_configure(s, &e), AMP_ERR_INVALID_ARG, "amp_scaler_configure growth_factor");
+    e.growth_factor = 0;
+    e._end = 3;
+    CHECK_STATUS(amp_scaler_configure(s, &e), AMP_ERR_UNINIT, "amp_scaler_configure");
+    CHECK_EQ(amp_scaler_configure(NULL, &d), AMP_ERR_INVALID_ARG);
+    CHECK_STATUS(amp_scaler_configure(s, NULL), AMP_ERR_INVALID_ARG, "amp_scaler_configure desc");
     CHECK_F32(amp_scaler_scale(s), 64.0f);
     amp_scaler_destroy(s);
     amp_params_destroy(p);
 }
 
 static void dead(t_run *t) { /* overflows that cannot lower the scale any more */
-    static const struct { amp_scaler_mode mode; uint32_t after, want; } c[] = {{AMP_SCALER_DYNAMIC, 0, 10}, {AMP_SCALER_DYNAMIC, 3, 3},
-                                                                              {AMP_SCALER_STATIC, 0, 10}, {AMP_SCALER_STATIC, 1, 1}};
+    static const struct {
+        amp_scaler_mode mode;
+        uint32_t after, want;
+    } c[] = {
+        {AMP_SCALER_DYNAMIC, 0, 10}, {AMP_SCALER_DYNAMIC, 3, 3}, {AMP_SCALER_STATIC, 0, 10}, {AMP_SCALER_STATIC, 1, 1}};
     size_t k;
     for (k = 0; k < 4; k++) {
         amp_scaler_desc d = AMP_ZERO;
@@ -435,30 +556,40 @@ static void dead(t_run *t) { /* overflows that cannot lower the scale any more *
         amp_params *p = set_one(t, 2, AMP_F32);
         amp_step_desc sd = AMP_ZERO;
         uint32_t i;
-        d.mode = c[k].mode; d.scale = 2; d.dead_after = c[k].after;
+        d.mode = c[k].mode;
+        d.scale = 2;
+        d.dead_after = c[k].after;
         CHECK_OK(amp_scaler_create(&s, t->ctx, &d));
         set_grad_bits(t, p, 0, 1, set_inf(AMP_F32));
         if (c[k].mode == AMP_SCALER_DYNAMIC) { /* the first one does lower it: 2 to 1 */
-            CHECK_OK(amp_sgd(t->ctx, p, s, &sd)); CHECK_OK(amp_scaler_update(t->ctx, s));
+            CHECK_OK(t_update(p, s, &sd, AMP_SGD));
+            CHECK_OK(amp_scaler_update(s));
             CHECK_F32(amp_scaler_scale(s), 1.0f);
         }
         for (i = 1; i <= c[k].want + 2; i++) {
-            CHECK_OK(amp_sgd(t->ctx, p, s, &sd)); CHECK_OK(amp_scaler_update(t->ctx, s));
+            CHECK_OK(t_update(p, s, &sd, AMP_SGD));
+            CHECK_OK(amp_scaler_update(s));
             t_note(t, "row %d, overflow %d", (int)k, (int)i);
             CHECK_EQ(set_info(t, s).dead, i >= c[k].want);
         }
         set_grad(t, p, 0, 2, 1.0f); /* and it comes back to life */
-        CHECK_OK(amp_sgd(t->ctx, p, s, &sd)); CHECK_OK(amp_scaler_update(t->ctx, s));
+        CHECK_OK(t_update(p, s, &sd, AMP_SGD));
+        CHECK_OK(amp_scaler_update(s));
         CHECK_EQ(set_info(t, s).dead, 0);
         if (c[k].mode == AMP_SCALER_DYNAMIC) { /* an overflow that does lower the scale starts the count again */
             amp_scaler_desc e = AMP_ZERO;
             set_grad_bits(t, p, 0, 1, set_inf(AMP_F32));
-            for (i = 1; i < c[k].want; i++) { CHECK_OK(amp_sgd(t->ctx, p, s, &sd)); CHECK_OK(amp_scaler_update(t->ctx, s)); }
+            for (i = 1; i < c[k].want; i++) {
+                CHECK_OK(t_update(p, s, &sd, AMP_SGD));
+                CHECK_OK(amp_scaler_update(s));
+            }
             CHECK_EQ(set_info(t, s).dead, 0);
-            e.min_scale = 0.5f; e.dead_after = c[k].after; /* one step further down */
-            CHECK_OK(amp_scaler_configure(t->ctx, s, &e));
+            e.min_scale = 0.5f;
+            e.dead_after = c[k].after; /* one step further down */
+            CHECK_OK(amp_scaler_configure(s, &e));
             for (i = 0; i <= c[k].want; i++) {
-                CHECK_OK(amp_sgd(t->ctx, p, s, &sd)); CHECK_OK(amp_scaler_update(t->ctx, s));
+                CHECK_OK(t_update(p, s, &sd, AMP_SGD));
+                CHECK_OK(amp_scaler_update(s));
                 t_note(t, "row %d, below the old floor, overflow %d", (int)k, (int)i);
                 CHECK_F32(amp_scaler_scale(s), 0.5f);
                 CHECK_EQ(set_info(t, s).dead, i == c[k].want);
@@ -480,27 +611,30 @@ static void off_and_null(t_run *t) { /* S12: the same loop, any order, scale 1, 
     void *a, *b;
     float scale = 0;
     amp_params_destroy(p);
-    d.mode = AMP_SCALER_OFF; d.scale = 1024;
+    d.mode = AMP_SCALER_OFF;
+    d.scale = 1024;
     sd.lr = 0.1f;
     CHECK_OK(amp_scaler_create(&s, t->ctx, &d));
     CHECK_F32(amp_scaler_scale(s), 1.0f);
     t_get(t, &scale, amp_scaler_scale_ptr(s), 4);
     CHECK_F32(scale, 1.0f);
-    rng = t->rng; p = set_new(t, AMP_F16, AMP_F32, &n, 1);
-    t->rng = rng; q = set_new(t, AMP_F16, AMP_F32, &n, 1);
+    rng = t->rng;
+    p = set_new(t, AMP_F16, AMP_F32, &n, 1);
+    t->rng = rng;
+    q = set_new(t, AMP_F16, AMP_F32, &n, 1);
     set_grad(t, p, 0, n, 0.5f);
     set_grad(t, q, 0, n, 0.5f);
-    CHECK_OK(amp_scaler_update(t->ctx, s)); /* nothing checked: fine when off */
-    CHECK_OK(amp_scaler_unscale(t->ctx, s, p));
-    CHECK_OK(amp_scaler_unscale(t->ctx, s, p));
-    CHECK_OK(amp_sgd(t->ctx, p, s, &sd));
-    CHECK_OK(amp_sgd(t->ctx, p, s, &sd));
-    CHECK_OK(amp_scaler_unscale(t->ctx, s, p));
-    CHECK_OK(amp_step(t->ctx, p, s, &sd));
-    CHECK_OK(amp_scaler_update(t->ctx, s));
-    CHECK_OK(amp_sgd(t->ctx, q, NULL, &sd));
-    CHECK_OK(amp_sgd(t->ctx, q, NULL, &sd));
-    CHECK_OK(amp_step(t->ctx, q, NULL, &sd));
+    CHECK_OK(amp_scaler_update(s)); /* nothing checked: fine when off */
+    CHECK_OK(amp_scaler_unscale(s, p));
+    CHECK_OK(amp_scaler_unscale(s, p));
+    CHECK_OK(t_update(p, s, &sd, AMP_SGD));
+    CHECK_OK(t_update(p, s, &sd, AMP_SGD));
+    CHECK_OK(amp_scaler_unscale(s, p));
+    CHECK_OK(amp_step(p, s, &sd));
+    CHECK_OK(amp_scaler_update(s));
+    CHECK_OK(t_update(q, NULL, &sd, AMP_SGD));
+    CHECK_OK(t_update(q, NULL, &sd, AMP_SGD));
+    CHECK_OK(amp_step(q, NULL, &sd));
     a = set_bits(t, amp_param_master(p, 0), n);
     b = set_bits(t, amp_param_master(q, 0), n);
     CHECK_BITS(a, b, n, 4);
@@ -509,8 +643,8 @@ static void off_and_null(t_run *t) { /* S12: the same loop, any order, scale 1, 
     t_note(t, "Inf is stepped on: nothing is tested");
     set_grad_bits(t, p, 0, 2, set_inf(AMP_F32));
     set_grad_bits(t, q, 0, 2, set_inf(AMP_F32));
-    CHECK_OK(amp_sgd(t->ctx, p, s, &sd));
-    CHECK_OK(amp_sgd(t->ctx, q, NULL, &sd));
+    CHECK_OK(t_update(p, s, &sd, AMP_SGD));
+    CHECK_OK(t_update(q, NULL, &sd, AMP_SGD));
     CHECK_EQ(set_poll(t, p).outcome, AMP_STEPPED);
     CHECK_EQ(set_poll(t, q).outcome, AMP_STEPPED);
     a = set_bits(t, amp_param_master(p, 0), n);
@@ -527,13 +661,15 @@ static void no_check(t_run *t) { /* Apex's static scale: divided by it, never te
     amp_params *p = set_one(t, 3, AMP_F32);
     amp_step_desc sd = AMP_ZERO;
     float *before = (float *)set_bits(t, amp_param_master(p, 0), 3), *after;
-    d.mode = AMP_SCALER_STATIC; d.scale = 4; d.no_check = 1;
+    d.mode = AMP_SCALER_STATIC;
+    d.scale = 4;
+    d.no_check = 1;
     sd.lr = 1;
     CHECK_OK(amp_scaler_create(&s, t->ctx, &d));
     set_grad(t, p, 0, 3, 2.0f);
     set_grad_bits(t, p, 0, 1, set_inf(AMP_F32));
-    CHECK_OK(amp_sgd(t->ctx, p, s, &sd));
-    CHECK_OK(amp_scaler_update(t->ctx, s));
+    CHECK_OK(t_update(p, s, &sd, AMP_SGD));
+    CHECK_OK(amp_scaler_update(s));
     after = (float *)set_bits(t, amp_param_master(p, 0), 3);
     CHECK_F32(after[0], before[0] - 0.5f);
     CHECK(!amp_is_finite(after[1]));
@@ -542,9 +678,9 @@ static void no_check(t_run *t) { /* Apex's static scale: divided by it, never te
     { /* lists too: the report tells, the scaler does not mind */
         amp_array g = amp_arrn(amp_param_grad(p, 0).data, AMP_F32, 3);
         amp_finite_report r;
-        CHECK_OK(amp_unscale(t->ctx, s, NULL, &g, 1, &r));
+        CHECK_OK(amp_unscale(s, NULL, &r, &g, 1));
         CHECK(r.inf == 1 && r.first_index == 1);
-        CHECK_OK(amp_scaler_update(t->ctx, s));
+        CHECK_OK(amp_scaler_update(s));
         CHECK_EQ(set_info(t, s).bad, 0);
         CHECK_EQ(set_info(t, s).good, 2);
     }
@@ -565,66 +701,66 @@ static void stages(t_run *t) {
     set_grad(t, p, 0, 4, 1.0f);
     set_grad(t, q, 0, 4, 1.0f);
     t_note(t, "S5: update with nothing checked");
-    CHECK_STATUS(amp_scaler_update(t->ctx, s), AMP_ERR_STAGE, "amp_scaler_update");
+    CHECK_STATUS(amp_scaler_update(s), AMP_ERR_STAGE, "amp_scaler_update");
     t_note(t, "S2: unscale twice");
-    CHECK_OK(amp_scaler_unscale(t->ctx, s, p));
-    CHECK_STATUS(amp_scaler_unscale(t->ctx, s, p), AMP_ERR_STAGE, "amp_scaler_unscale");
+    CHECK_OK(amp_scaler_unscale(s, p));
+    CHECK_STATUS(amp_scaler_unscale(s, p), AMP_ERR_STAGE, "amp_scaler_unscale");
     t_note(t, "S3: unscale after a step");
-    CHECK_OK(amp_sgd(t->ctx, p, s, &sd));
-    CHECK_STATUS(amp_scaler_unscale(t->ctx, s, p), AMP_ERR_STAGE, "amp_scaler_unscale");
+    CHECK_OK(t_update(p, s, &sd, AMP_SGD));
+    CHECK_STATUS(amp_scaler_unscale(s, p), AMP_ERR_STAGE, "amp_scaler_unscale");
     t_note(t, "S4: step twice");
-    CHECK_STATUS(amp_sgd(t->ctx, p, s, &sd), AMP_ERR_STAGE, "amp_sgd");
-    CHECK_STATUS(amp_adam(t->ctx, p, s, &sd), AMP_ERR_STAGE, "amp_adam");
-    CHECK_STATUS(amp_adamw(t->ctx, p, s, &sd), AMP_ERR_STAGE, "amp_adamw");
-    CHECK_STATUS(amp_step(t->ctx, p, s, &sd), AMP_ERR_STAGE, "amp_step");
-    CHECK_STATUS(amp_inspect(t->ctx, p, s, &sd), AMP_ERR_STAGE, "amp_inspect");
+    CHECK_STATUS(t_update(p, s, &sd, AMP_SGD), AMP_ERR_STAGE, "amp_update");
+    CHECK_STATUS(t_update(p, s, &sd, AMP_ADAM), AMP_ERR_STAGE, "amp_update");
+    CHECK_STATUS(t_update(p, s, &sd, AMP_ADAMW), AMP_ERR_STAGE, "amp_update");
+    CHECK_STATUS(amp_step(p, s, &sd), AMP_ERR_STAGE, "amp_step");
+    CHECK_STATUS(amp_inspect(p, s, &sd), AMP_ERR_STAGE, "amp_inspect");
     t_note(t, "another set of the scaler steps before the update");
-    CHECK_OK(amp_sgd(t->ctx, q, s, &sd));
-    CHECK_OK(amp_scaler_update(t->ctx, s));
-    CHECK_STATUS(amp_scaler_update(t->ctx, s), AMP_ERR_STAGE, "amp_scaler_update");
+    CHECK_OK(t_update(q, s, &sd, AMP_SGD));
+    CHECK_OK(amp_scaler_update(s));
+    CHECK_STATUS(amp_scaler_update(s), AMP_ERR_STAGE, "amp_scaler_update");
     t_note(t, "all sets are ready again");
-    CHECK_OK(amp_step(t->ctx, p, s, &sd));
-    CHECK_OK(amp_step(t->ctx, q, s, &sd));
-    CHECK_OK(amp_step(t->ctx, p, s, &sd));
-    CHECK_STATUS(amp_scaler_update(t->ctx, s), AMP_ERR_STAGE, "amp_scaler_update"); /* amp_step did it */
+    CHECK_OK(amp_step(p, s, &sd));
+    CHECK_OK(amp_step(q, s, &sd));
+    CHECK_OK(amp_step(p, s, &sd));
+    CHECK_STATUS(amp_scaler_update(s), AMP_ERR_STAGE, "amp_scaler_update"); /* amp_step did it */
     t_note(t, "unscale, then the fused step; unscale, then update without a step");
-    CHECK_OK(amp_scaler_unscale(t->ctx, s, p));
-    CHECK_OK(amp_step(t->ctx, p, s, &sd));
-    CHECK_OK(amp_scaler_unscale(t->ctx, s, p));
-    CHECK_OK(amp_scaler_update(t->ctx, s));
-    CHECK_OK(amp_scaler_unscale(t->ctx, s, p));
-    CHECK_OK(amp_scaler_update(t->ctx, s));
+    CHECK_OK(amp_scaler_unscale(s, p));
+    CHECK_OK(amp_step(p, s, &sd));
+    CHECK_OK(amp_scaler_unscale(s, p));
+    CHECK_OK(amp_scaler_update(s));
+    CHECK_OK(amp_scaler_unscale(s, p));
+    CHECK_OK(amp_scaler_update(s));
     t_note(t, "a query moves no stage");
-    CHECK_OK(amp_grad_norm(t->ctx, p, s, &norm));
-    CHECK_STATUS(amp_scaler_update(t->ctx, s), AMP_ERR_STAGE, "amp_scaler_update");
+    CHECK_OK(amp_grad_norm(p, s, &norm));
+    CHECK_STATUS(amp_scaler_update(s), AMP_ERR_STAGE, "amp_scaler_update");
     t_note(t, "another scaler knows nothing of it");
-    CHECK_STATUS(amp_scaler_update(t->ctx, other), AMP_ERR_STAGE, "amp_scaler_update");
+    CHECK_STATUS(amp_scaler_update(other), AMP_ERR_STAGE, "amp_scaler_update");
     t_note(t, "inspect is a step without the update");
-    CHECK_OK(amp_inspect(t->ctx, p, s, &sd));
-    CHECK_STATUS(amp_inspect(t->ctx, p, s, &sd), AMP_ERR_STAGE, "amp_inspect");
-    CHECK_STATUS(amp_sgd(t->ctx, p, s, &sd), AMP_ERR_STAGE, "amp_sgd");
-    CHECK_OK(amp_scaler_update(t->ctx, s));
+    CHECK_OK(amp_inspect(p, s, &sd));
+    CHECK_STATUS(amp_inspect(p, s, &sd), AMP_ERR_STAGE, "amp_inspect");
+    CHECK_STATUS(t_update(p, s, &sd, AMP_SGD), AMP_ERR_STAGE, "amp_update");
+    CHECK_OK(amp_scaler_update(s));
     t_note(t, "S6: no parameters, and not committed");
     CHECK_OK(amp_params_create(&empty, t->ctx, NULL));
     CHECK_OK(amp_params_commit(empty));
-    CHECK_STATUS(amp_step(t->ctx, empty, s, &sd), AMP_ERR_STAGE, "amp_step");
-    CHECK_STATUS(amp_sgd(t->ctx, empty, s, &sd), AMP_ERR_STAGE, "amp_sgd");
+    CHECK_STATUS(amp_step(empty, s, &sd), AMP_ERR_STAGE, "amp_step");
+    CHECK_STATUS(t_update(empty, s, &sd, AMP_SGD), AMP_ERR_STAGE, "amp_update");
     CHECK_OK(amp_params_create(&raw, t->ctx, NULL));
     pd.count = 4;
     CHECK_OK(amp_params_add(raw, &pd));
-    CHECK_STATUS(amp_step(t->ctx, raw, s, &sd), AMP_ERR_STAGE, "amp_step commit");
-    CHECK_STATUS(amp_scaler_unscale(t->ctx, s, raw), AMP_ERR_STAGE, "amp_scaler_unscale commit");
+    CHECK_STATUS(amp_step(raw, s, &sd), AMP_ERR_STAGE, "amp_step commit");
+    CHECK_STATUS(amp_scaler_unscale(s, raw), AMP_ERR_STAGE, "amp_scaler_unscale commit");
     t_note(t, "after all these refusals the loop goes on");
-    CHECK_OK(amp_step(t->ctx, p, s, &sd));
+    CHECK_OK(amp_step(p, s, &sd));
     t_note(t, "a set that goes away in the middle of an iteration");
-    CHECK_OK(amp_sgd(t->ctx, q, s, &sd));
+    CHECK_OK(t_update(q, s, &sd, AMP_SGD));
     amp_params_destroy(q);
-    CHECK_OK(amp_scaler_update(t->ctx, s));
-    CHECK_OK(amp_step(t->ctx, p, s, &sd));
+    CHECK_OK(amp_scaler_update(s));
+    CHECK_OK(amp_step(p, s, &sd));
     t_note(t, "a scaler that goes away in the middle of an iteration");
-    CHECK_OK(amp_sgd(t->ctx, p, other, &sd));
+    CHECK_OK(t_update(p, other, &sd, AMP_SGD));
     amp_scaler_destroy(other);
-    CHECK_OK(amp_step(t->ctx, p, s, &sd));
+    CHECK_OK(amp_step(p, s, &sd));
     amp_scaler_destroy(s);
     amp_params_destroy(p);
     amp_params_destroy(empty);
@@ -636,13 +772,13 @@ static void null_arguments(t_run *t) {
     amp_params *p = set_one(t, 2, AMP_F32);
     amp_array g = amp_arrn(amp_param_grad(p, 0).data, AMP_F32, 2);
     CHECK_OK(amp_scaler_create(&s, t->ctx, NULL));
-    CHECK_EQ(amp_scaler_unscale(NULL, s, p), AMP_ERR_INVALID_ARG);
-    CHECK_STATUS(amp_scaler_unscale(t->ctx, s, NULL), AMP_ERR_INVALID_ARG, "amp_scaler_unscale");
-    CHECK_EQ(amp_scaler_update(NULL, s), AMP_ERR_INVALID_ARG);
-    CHECK_EQ(amp_unscale(NULL, s, NULL, &g, 1, NULL), AMP_ERR_INVALID_ARG);
-    CHECK_STATUS(amp_unscale(t->ctx, s, NULL, NULL, 1, NULL), AMP_ERR_INVALID_ARG, "amp_unscale");
+    CHECK_EQ(amp_scaler_unscale(NULL, p), AMP_ERR_INVALID_ARG);
+    CHECK_STATUS(amp_scaler_unscale(s, NULL), AMP_ERR_INVALID_ARG, "amp_scaler_unscale");
+    CHECK_EQ(amp_scaler_update(NULL), AMP_ERR_INVALID_ARG);
+    CHECK_EQ(amp_unscale(NULL, NULL, NULL, &g, 1), AMP_ERR_INVALID_ARG);
+    CHECK_STATUS(amp_unscale(s, NULL, NULL, NULL, 1), AMP_ERR_INVALID_ARG, "amp_unscale");
     g.dtype = AMP_AUTO;
-    CHECK_STATUS(amp_unscale(t->ctx, s, NULL, &g, 1, NULL), AMP_ERR_INVALID_ARG, "amp_unscale dtype");
+    CHECK_STATUS(amp_unscale(s, NULL, NULL, &g, 1), AMP_ERR_INVALID_ARG, "amp_unscale dtype");
     CHECK_STATUS(amp_scaler_get(s, NULL), AMP_ERR_INVALID_ARG, "amp_scaler_get out");
     amp_scaler_destroy(s);
     amp_params_destroy(p);
@@ -658,7 +794,8 @@ static void several_sets(t_run *t) { /* S8: each set skips on its own, the scale
     amp_scaler_info info;
     int i, mask;
     CHECK_OK(amp_scaler_create(&s, t->ctx, NULL));
-    for (i = 0; i < 3; i++) p[i] = set_new(t, i == 1 ? AMP_BF16 : AMP_F16, i == 2 ? AMP_F32 : AMP_AUTO, counts, 2);
+    for (i = 0; i < 3; i++)
+        p[i] = set_new(t, i == 1 ? AMP_BF16 : AMP_F16, i == 2 ? AMP_F32 : AMP_AUTO, counts, 2);
     sd.lr = 0.01f;
     for (mask = 0; mask < 8; mask++) {
         float scale = amp_scaler_scale(s);
@@ -667,26 +804,39 @@ static void several_sets(t_run *t) { /* S8: each set skips on its own, the scale
             t_blob before = AMP_ZERO, after = AMP_ZERO;
             set_grad(t, p[i], 0, 5, 1.0f);
             set_grad(t, p[i], 1, 3, 1.0f);
-            if (mask >> i & 1) set_grad_bits(t, p[i], 1, 2, i == 1 ? set_nan(AMP_BF16) : set_inf(amp_param_grad(p[i], 1).dtype));
+            if (mask >> i & 1)
+                set_grad_bits(t, p[i], 1, 2, i == 1 ? set_nan(AMP_BF16) : set_inf(amp_param_grad(p[i], 1).dtype));
             steps[i] = set_poll(t, p[i]).steps;
             set_blob(t, &before, p[i], counts, 2);
-            CHECK_OK(i == 0 ? amp_sgd(t->ctx, p[i], s, &sd) : i == 1 ? amp_adam(t->ctx, p[i], s, &sd) : amp_adamw(t->ctx, p[i], s, &sd));
+            CHECK_OK(i == 0  ? t_update(p[i], s, &sd, AMP_SGD)
+                    : i == 1 ? t_update(p[i], s, &sd, AMP_ADAM)
+                             : t_update(p[i], s, &sd, AMP_ADAMW));
             set_blob(t, &after, p[i], counts, 2);
             t_note(t, "mask %d, set %d", mask, i);
             CHECK_EQ(memcmp(before.data, after.data, before.bytes) == 0, mask >> i & 1);
             CHECK_EQ(set_poll(t, p[i]).steps, steps[i] + !(mask >> i & 1));
-            CHECK_EQ(set_poll(t, p[i]).outcome, !(mask >> i & 1) ? AMP_STEPPED : i == 1 ? AMP_SKIPPED_NAN : AMP_SKIPPED_INF);
-            if (mask >> i & 1) { CHECK_EQ(set_poll(t, p[i]).first_param, 1); CHECK_EQ(set_poll(t, p[i]).first_index, 2); }
+            CHECK_EQ(set_poll(t, p[i]).outcome,
+                !(mask >> i & 1) ? AMP_STEPPED
+                    : i == 1     ? AMP_SKIPPED_NAN
+                                 : AMP_SKIPPED_INF);
+            if (mask >> i & 1) {
+                CHECK_EQ(set_poll(t, p[i]).first_param, 1);
+                CHECK_EQ(set_poll(t, p[i]).first_index, 2);
+            }
             free(before.data);
             free(after.data);
         }
-        CHECK_OK(amp_scaler_update(t->ctx, s));
+        CHECK_OK(amp_scaler_update(s));
         CHECK_F32(amp_scaler_scale(s), mask ? scale * 0.5f : scale);
     }
     info = set_info(t, s);
-    CHECK_EQ(info.good, 1); CHECK_EQ(info.bad, 7);
-    CHECK_EQ(info.bad_nan, 4); CHECK_EQ(info.bad_inf, 6); CHECK_EQ(info.bad_overflow, 0);
-    for (i = 0; i < 3; i++) amp_params_destroy(p[i]);
+    CHECK_EQ(info.good, 1);
+    CHECK_EQ(info.bad, 7);
+    CHECK_EQ(info.bad_nan, 4);
+    CHECK_EQ(info.bad_inf, 6);
+    CHECK_EQ(info.bad_overflow, 0);
+    for (i = 0; i < 3; i++)
+        amp_params_destroy(p[i]);
     amp_scaler_destroy(s);
 }
 
@@ -701,13 +851,13 @@ static void several_scalers(t_run *t) {
     set_grad(t, p, 0, 4, 1.0f);
     set_grad(t, q, 0, 4, 1.0f);
     set_grad_bits(t, p, 0, 3, set_inf(AMP_F16));
-    CHECK_OK(amp_step(t->ctx, p, a, &sd));
-    CHECK_OK(amp_step(t->ctx, q, b, &sd));
+    CHECK_OK(amp_step(p, a, &sd));
+    CHECK_OK(amp_step(q, b, &sd));
     CHECK_F32(amp_scaler_scale(a), 32768.0f);
     CHECK_F32(amp_scaler_scale(b), 1024.0f);
     CHECK_EQ(set_info(t, b).good, 1);
     set_grad(t, p, 0, 4, 1.0f);
-    CHECK_OK(amp_step(t->ctx, p, b, &sd)); /* and a set may change its scaler between iterations */
+    CHECK_OK(amp_step(p, b, &sd)); /* and a set may change its scaler between iterations */
     CHECK_EQ(set_poll(t, p).outcome, AMP_STEPPED);
     CHECK_F32(set_poll(t, p).scale, 1024.0f);
     amp_scaler_destroy(a);
@@ -732,14 +882,16 @@ static void unscale_values(t_run *t) { /* U1, U2, U3, U5, U8 and more: every dty
             float inv = (float)(1.0 / (double)scales[k]);
             sc.scale = scales[k];
             CHECK_OK(amp_scaler_create(&s, t->ctx, &sc));
-            for (i = 0; i < n; i++) amp_store(g, type, i, i == 0 ? 4.0f : t_range(t, -6, 6)); /* no overflow of any dtype, halved or not */
+            for (i = 0; i < n; i++)
+                amp_store(g, type, i, i == 0 ? 4.0f : t_range(t, -6, 6)); /* no overflow of any dtype, halved or not */
             t_set(t, amp_param_grad(p, 0).data, g, n * size);
-            CHECK_OK(amp_scaler_unscale(t->ctx, s, p));
+            CHECK_OK(amp_scaler_unscale(s, p));
             got = set_bits(t, amp_param_grad(p, 0), n);
-            for (i = 0; i < n; i++) amp_store(g, type, i, ref_mul(amp_load(g, type, i), inv));
+            for (i = 0; i < n; i++)
+                amp_store(g, type, i, ref_mul(amp_load(g, type, i), inv));
             t_note(t, "%s, scale %g", amp_dtype_name(type), (double)scales[k]);
             CHECK_BITS(got, g, n, size);
-            CHECK_OK(amp_scaler_update(t->ctx, s));
+            CHECK_OK(amp_scaler_update(s));
             CHECK_EQ(set_info(t, s).good, 1);
             if (k < 2) { /* each position of one bad element */
                 amp_step_desc sd = AMP_ZERO;
@@ -747,13 +899,13 @@ static void unscale_values(t_run *t) { /* U1, U2, U3, U5, U8 and more: every dty
                     int nan = i % 2 || type == AMP_F8E4M3;
                     set_grad(t, p, 0, n, 1.0f);
                     set_grad_bits(t, p, 0, i, nan ? set_nan(type) : set_inf(type));
-                    CHECK_OK(amp_scaler_unscale(t->ctx, s, p));
-                    CHECK_OK(amp_sgd(t->ctx, p, s, &sd));
+                    CHECK_OK(amp_scaler_unscale(s, p));
+                    CHECK_OK(t_update(p, s, &sd, AMP_SGD));
                     t_note(t, "%s, element %d", amp_dtype_name(type), (int)i);
                     CHECK_EQ(set_poll(t, p).outcome, nan ? AMP_SKIPPED_NAN : AMP_SKIPPED_INF);
                     CHECK_EQ(set_poll(t, p).first_index, i);
                     CHECK_EQ(set_poll(t, p).nan + set_poll(t, p).inf, 1);
-                    CHECK_OK(amp_scaler_set_scale(t->ctx, s, scales[k]));
+                    CHECK_OK(amp_scaler_set_scale(s, scales[k]));
                 }
             }
             amp_scaler_destroy(s);
@@ -775,12 +927,19 @@ static void unscale_overflow(t_run *t) { /* finite gradients whose product is no
             amp_step_desc sd = AMP_ZERO;
             amp_scaler_info info;
             amp_step_record r;
-            sc.scale = 0.25f; sc.min_scale = 0.001f;
+            sc.scale = 0.25f;
+            sc.min_scale = 0.001f;
             CHECK_OK(amp_scaler_create(&s, t->ctx, &sc));
             set_grad(t, p, 0, 9, 1.0f);
             set_grad_bits(t, p, 0, 6, types[d] == AMP_F32 ? 0x7f000000u : 0x7f00u); /* 2^127, times 4 */
-            if (fused) { sd.optimizer = AMP_SGD; CHECK_OK(amp_step(t->ctx, p, s, &sd)); }
-            else { CHECK_OK(amp_scaler_unscale(t->ctx, s, p)); CHECK_OK(amp_sgd(t->ctx, p, s, &sd)); CHECK_OK(amp_scaler_update(t->ctx, s)); }
+            if (fused) {
+                sd.optimizer = AMP_SGD;
+                CHECK_OK(amp_step(p, s, &sd));
+            } else {
+                CHECK_OK(amp_scaler_unscale(s, p));
+                CHECK_OK(t_update(p, s, &sd, AMP_SGD));
+                CHECK_OK(amp_scaler_update(s));
+            }
             info = set_info(t, s);
             r = set_poll(t, p);
             t_note(t, "%s, %s", amp_dtype_name(types[d]), fused ? "fused" : "separate");
@@ -811,12 +970,12 @@ static void unscale_overflows_dtype(t_run *t) {
         CHECK_OK(amp_scaler_create(&s, t->ctx, &sc));
         set_grad(t, p, 0, 9, 1.0f);
         set_grad_bits(t, p, 0, 6, ref_format_of(types[d]).max);
-        CHECK_OK(amp_scaler_unscale(t->ctx, s, p));
-        CHECK_OK(amp_sgd(t->ctx, p, s, &sd));
+        CHECK_OK(amp_scaler_unscale(s, p));
+        CHECK_OK(t_update(p, s, &sd, AMP_SGD));
         w = (float *)set_bits(t, amp_param_master(p, 0), 9);
         t_note(t, "%s", amp_dtype_name(types[d]));
         CHECK(amp_is_finite(w[6]));
-        CHECK_OK(amp_scaler_update(t->ctx, s));
+        CHECK_OK(amp_scaler_update(s));
         amp_scaler_destroy(s);
         amp_params_destroy(p);
         t_clear(t);
@@ -831,10 +990,10 @@ static void poison_after_unscale(t_run *t) { /* S13: what changes after unscale 
     sd.lr = 1;
     CHECK_OK(amp_scaler_create(&s, t->ctx, NULL));
     set_grad(t, p, 0, 4, 1.0f);
-    CHECK_OK(amp_scaler_unscale(t->ctx, s, p));
+    CHECK_OK(amp_scaler_unscale(s, p));
     set_grad_bits(t, p, 0, 1, set_nan(AMP_F32));
-    CHECK_OK(amp_sgd(t->ctx, p, s, &sd));
-    CHECK_OK(amp_scaler_update(t->ctx, s));
+    CHECK_OK(t_update(p, s, &sd, AMP_SGD));
+    CHECK_OK(amp_scaler_update(s));
     w = (float *)set_bits(t, amp_param_master(p, 0), 4);
     CHECK(amp_is_nan(w[1]) && amp_is_finite(w[0]));
     CHECK_EQ(set_poll(t, p).outcome, AMP_STEPPED);
@@ -855,42 +1014,45 @@ static void unscale_lists(t_run *t) { /* arrays outside a set, for an optimizer 
     g[0] = amp_arrn(t_put(t, host, sizeof host), AMP_F32, 6);
     g[1] = amp_arrn(NULL, AMP_F32, 0);
     g[2] = amp_arrn(t_put_at(t, half, sizeof half, 2), AMP_F16, 3);
-    CHECK_OK(amp_unscale(t->ctx, s, NULL, g, 3, &r));
+    CHECK_OK(amp_unscale(s, NULL, &r, g, 3));
     CHECK(r.nan == 0 && r.inf == 0);
     t_get(t, back, g[0].data, sizeof back);
     t_get(t, half_back, g[2].data, sizeof half_back);
-    CHECK(back[0] == 1 && back[2] == -3 && back[5] == 6 && half_back[0] == 0x3c00 && half_back[1] == 0xbc00 && half_back[2] == 0x3800);
-    CHECK_OK(amp_unscale(t->ctx, s, NULL, g, 1, NULL)); /* a second list before the update */
-    CHECK_OK(amp_scaler_update(t->ctx, s));
+    CHECK(back[0] == 1 && back[2] == -3 && back[5] == 6 && half_back[0] == 0x3c00 && half_back[1] == 0xbc00 &&
+        half_back[2] == 0x3800);
+    CHECK_OK(amp_unscale(s, NULL, NULL, g, 1)); /* a second list before the update */
+    CHECK_OK(amp_scaler_update(s));
     CHECK_EQ(set_info(t, s).good, 1);
-    CHECK_STATUS(amp_scaler_update(t->ctx, s), AMP_ERR_STAGE, "amp_scaler_update");
+    CHECK_STATUS(amp_scaler_update(s), AMP_ERR_STAGE, "amp_scaler_update");
     t_note(t, "one bad list among good ones");
     t_set(t, g[0].data, host, sizeof host);
-    CHECK_OK(amp_unscale(t->ctx, s, NULL, g, 1, NULL));
-    half[1] = 0xfc00; half[2] = 0x7e01;
+    CHECK_OK(amp_unscale(s, NULL, NULL, g, 1));
+    half[1] = 0xfc00;
+    half[2] = 0x7e01;
     t_set(t, g[2].data, half, sizeof half);
     memset(&r, 0x55, sizeof r);
-    CHECK_OK(amp_unscale(t->ctx, s, NULL, g, 3, &r));
+    CHECK_OK(amp_unscale(s, NULL, &r, g, 3));
     CHECK(r.nan == 1 && r.inf == 1 && r.first_array == 2 && r.first_index == 1);
-    CHECK_OK(amp_unscale(t->ctx, s, NULL, g, 1, NULL));
-    CHECK_OK(amp_scaler_update(t->ctx, s));
+    CHECK_OK(amp_unscale(s, NULL, NULL, g, 1));
+    CHECK_OK(amp_scaler_update(s));
     CHECK_F32(amp_scaler_scale(s), 4.0f);
     CHECK_EQ(set_info(t, s).bad_nan, 1);
     CHECK_EQ(set_info(t, s).bad_inf, 1);
     t_note(t, "overflow in the multiplication counts as inf in the report");
-    CHECK_OK(amp_scaler_set_scale(t->ctx, s, 0.25f));
+    CHECK_OK(amp_scaler_set_scale(s, 0.25f));
     host[3] = 3e38f;
     t_set(t, g[0].data, host, sizeof host);
-    CHECK_OK(amp_unscale(t->ctx, s, NULL, g, 1, &r));
+    CHECK_OK(amp_unscale(s, NULL, &r, g, 1));
     CHECK(r.nan == 0 && r.inf == 1 && r.first_array == 0 && r.first_index == 3);
-    CHECK_OK(amp_scaler_update(t->ctx, s));
+    CHECK_OK(amp_scaler_update(s));
     CHECK_EQ(set_info(t, s).bad_overflow, 1);
     amp_scaler_destroy(s);
     t_note(t, "off: nothing happens");
-    sc.mode = AMP_SCALER_OFF; sc.scale = 0;
+    sc.mode = AMP_SCALER_OFF;
+    sc.scale = 0;
     CHECK_OK(amp_scaler_create(&s, t->ctx, &sc));
     t_set(t, g[0].data, host, sizeof host);
-    CHECK_OK(amp_unscale(t->ctx, s, NULL, g, 1, &r));
+    CHECK_OK(amp_unscale(s, NULL, &r, g, 1));
     t_get(t, back, g[0].data, sizeof back);
     CHECK_BITS(back, host, 6, 4);
     amp_scaler_destroy(s);
@@ -906,10 +1068,10 @@ static void scale_in_context_memory(t_run *t) {
     where = amp_scaler_scale_ptr(s);
     set_grad(t, p, 0, 4, 1.0f);
     set_grad_bits(t, p, 0, 0, 0xfc00);
-    CHECK_OK(amp_step(t->ctx, p, s, &sd));
+    CHECK_OK(amp_step(p, s, &sd));
     t_get(t, &scale, where, 4);
     CHECK_F32(scale, 32768.0f);
-    CHECK_OK(amp_scaler_set_scale(t->ctx, s, 77.0f));
+    CHECK_OK(amp_scaler_set_scale(s, 77.0f));
     t_get(t, &scale, where, 4);
     CHECK_F32(scale, 77.0f);
     CHECK(amp_scaler_scale_ptr(s) == where);
@@ -917,26 +1079,14 @@ static void scale_in_context_memory(t_run *t) {
     amp_params_destroy(p);
 }
 
-const t_test t_suite_scaler[] = {
-    {"scaler.rule_rows", rule_rows, T_HOST},
-    {"scaler.rule_verbs", rule_verbs, T_ALL},
-    {"scaler.random_walk", random_walk, T_ALL},
-    {"scaler.defaults", defaults, T_ALL},
-    {"scaler.defaults_of_the_rule", defaults_of_the_rule, T_ALL},
-    {"scaler.create_errors", create_errors, T_ALL},
-    {"scaler.set_scale", set_scale, T_ALL},
-    {"scaler.configure", configure, T_ALL},
-    {"scaler.dead", dead, T_ALL},
-    {"scaler.off_and_null", off_and_null, T_ALL},
-    {"scaler.no_check", no_check, T_ALL},
-    {"scaler.stages", stages, T_ALL},
-    {"scaler.null_arguments", null_arguments, T_ALL},
-    {"scaler.several_sets", several_sets, T_ALL},
-    {"scaler.several_scalers", several_scalers, T_ALL},
-    {"scaler.unscale_values", unscale_values, T_ALL},
-    {"scaler.unscale_overflow", unscale_overflow, T_ALL},
+const t_test t_suite_scaler[] = {{"scaler.rule_rows", rule_rows, T_HOST}, {"scaler.rule_verbs", rule_verbs, T_ALL},
+    {"scaler.random_walk", random_walk, T_ALL}, {"scaler.defaults", defaults, T_ALL},
+    {"scaler.defaults_of_the_rule", defaults_of_the_rule, T_ALL}, {"scaler.create_errors", create_errors, T_ALL},
+    {"scaler.set_scale", set_scale, T_ALL}, {"scaler.configure", configure, T_ALL}, {"scaler.dead", dead, T_ALL},
+    {"scaler.off_and_null", off_and_null, T_ALL}, {"scaler.no_check", no_check, T_ALL},
+    {"scaler.stages", stages, T_ALL}, {"scaler.null_arguments", null_arguments, T_ALL},
+    {"scaler.several_sets", several_sets, T_ALL}, {"scaler.several_scalers", several_scalers, T_ALL},
+    {"scaler.unscale_values", unscale_values, T_ALL}, {"scaler.unscale_overflow", unscale_overflow, T_ALL},
     {"scaler.unscale_overflows_dtype", unscale_overflows_dtype, T_ALL},
-    {"scaler.poison_after_unscale", poison_after_unscale, T_ALL},
-    {"scaler.unscale_lists", unscale_lists, T_ALL},
-    {"scaler.scale_in_context_memory", scale_in_context_memory, T_ALL},
-    {NULL, NULL, 0}};
+    {"scaler.poison_after_unscale", poison_after_unscale, T_ALL}, {"scaler.unscale_lists", unscale_lists, T_ALL},
+    {"scaler.scale_in_context_memory", scale_in_context_memory, T_ALL}, {NULL, NULL, 0}};

@@ -15,7 +15,10 @@ static unsigned char *slurp(t_run *t, const char *path, size_t *n) {
 }
 static void spit(const char *path, const unsigned char *b, size_t n) {
     FILE *f = fopen(path, "wb");
-    if (!f || fwrite(b, 1, n, f) != n) { fprintf(stderr, "cannot write %s\n", path); exit(2); }
+    if (!f || fwrite(b, 1, n, f) != n) {
+        fprintf(stderr, "cannot write %s\n", path);
+        exit(2);
+    }
     fclose(f);
 }
 static int exists(const char *path) {
@@ -31,9 +34,9 @@ static int exists(const char *path) {
 typedef struct run {
     amp_params *p[MAX_SETS];
     amp_scaler *s[2];
-    size_t      n_params, n_scalers;
+    size_t n_params, n_scalers;
     unsigned char user[37];
-    amp_state   state;
+    amp_state_desc state;
 } run;
 
 static const size_t counts[3][3] = {{5, 130, 2049}, {1, 7, 64}, {300, 2, 3}};
@@ -43,13 +46,19 @@ static amp_params *new_set(t_run *t, amp_dtype model, amp_dtype grad, amp_master
     amp_params *p = NULL;
     amp_params_desc d = AMP_ZERO;
     size_t i, k;
-    d.model = model; d.grad = grad; d.master = master;
+    d.model = model;
+    d.grad = grad;
+    d.master = master;
     CHECK_OK(amp_params_create(&p, t->ctx, &d));
     for (i = 0; i < 3; i++) {
         amp_param_desc e = AMP_ZERO;
         float *w = (float *)t_host(t, 4 * n[i]);
-        for (k = 0; k < n[i]; k++) w[k] = t_real(t);
-        e.count = n[i]; e.init = w; e.name = names ? name[i] : NULL; e.keep_f32 = i == 2;
+        for (k = 0; k < n[i]; k++)
+            w[k] = t_real(t);
+        e.count = n[i];
+        e.init = w;
+        e.name = names ? name[i] : NULL;
+        e.keep_f32 = i == 2;
         CHECK_OK(amp_params_add(p, &e));
     }
     CHECK_OK(amp_params_commit(p));
@@ -61,25 +70,39 @@ static void new_run(t_run *t, run *r, int kind) {
     size_t i;
     memset(r, 0, sizeof *r);
     r->p[0] = new_set(t, AMP_F16, AMP_AUTO, AMP_MASTER_F32, counts[0], 1);
-    r->n_params = 1; r->n_scalers = 1;
+    r->n_params = 1;
+    r->n_scalers = 1;
     if (kind > 0) {
         r->p[1] = new_set(t, AMP_BF16, AMP_F32, AMP_MASTER_NONE, counts[1], 0);
         r->p[2] = new_set(t, AMP_F32, AMP_AUTO, AMP_MASTER_F32, counts[2], 1);
-        r->n_params = 3; r->n_scalers = 2;
+        r->n_params = 3;
+        r->n_scalers = 2;
     }
-    d.scale = 1000; d.growth_interval = 7; d.hysteresis = 2; d.min_scale = 3; d.max_scale = 12345; d.growth_factor = 3; d.backoff_factor = .3f;
+    d.scale = 1000;
+    d.growth_interval = 7;
+    d.hysteresis = 2;
+    d.min_scale = 3;
+    d.max_scale = 12345;
+    d.growth_factor = 3;
+    d.backoff_factor = .3f;
     CHECK_OK(amp_scaler_create(&r->s[0], t->ctx, &d));
     if (kind > 0) CHECK_OK(amp_scaler_create(&r->s[1], t->ctx, NULL));
-    for (i = 0; i < sizeof r->user; i++) r->user[i] = (unsigned char)t_u32(t);
-    r->state.params = r->p; r->state.n_params = r->n_params; r->state.scalers = r->s; r->state.n_scalers = r->n_scalers;
-    r->state.user = r->user; r->state.user_bytes = sizeof r->user;
+    for (i = 0; i < sizeof r->user; i++)
+        r->user[i] = (unsigned char)t_u32(t);
+    r->state.params = r->p;
+    r->state.n_params = r->n_params;
+    r->state.scalers = r->s;
+    r->state.n_scalers = r->n_scalers;
+    r->state.user = r->user;
+    r->state.user_bytes = sizeof r->user;
 }
 
 static void train(t_run *t, run *r, int steps) {
     amp_step_desc d = AMP_ZERO;
     size_t i, k;
     int step;
-    d.lr = 0.01f; d.weight_decay = 0.1f;
+    d.lr = 0.01f;
+    d.weight_decay = 0.1f;
     for (step = 0; step < steps; step++) {
         for (i = 0; i < r->n_params; i++) {
             amp_scaler *s = r->n_scalers > 1 ? r->s[i % 2] : r->s[0];
@@ -90,15 +113,17 @@ static void train(t_run *t, run *r, int steps) {
                 t_set(t, g.data, host, g.count * amp_dtype_size(g.dtype));
             }
             if (t_below(t, 4) == 0) set_grad_bits(t, r->p[i], 0, 0, set_inf(amp_param_grad(r->p[i], 0).dtype));
-            CHECK_OK(amp_step(t->ctx, r->p[i], s, &d));
+            CHECK_OK(amp_step(r->p[i], s, &d));
         }
     }
 }
 
 static void free_run(run *r) {
     size_t i;
-    for (i = 0; i < MAX_SETS; i++) amp_params_destroy(r->p[i]);
-    for (i = 0; i < 2; i++) amp_scaler_destroy(r->s[i]);
+    for (i = 0; i < MAX_SETS; i++)
+        amp_params_destroy(r->p[i]);
+    for (i = 0; i < 2; i++)
+        amp_scaler_destroy(r->s[i]);
 }
 
 /* Everything that a file must bring back (gradients are not in it), as one block of bytes. */
@@ -110,13 +135,20 @@ static t_blob picture(t_run *t, run *r) {
         for (k = 0; k < 3; k++) {
             amp_array a[4];
             size_t j;
-            a[0] = amp_param_master(r->p[i], k); a[1] = amp_param_model(r->p[i], k); a[2] = amp_param_moment(r->p[i], k, 0); a[3] = amp_param_moment(r->p[i], k, 1);
-            for (j = 0; j < 4; j++) if (a[j].data) t_blob_dev(t, &b, a[j].data, a[j].count * amp_dtype_size(a[j].dtype));
+            a[0] = amp_param_master(r->p[i], k);
+            a[1] = amp_param_model(r->p[i], k);
+            a[2] = amp_param_moment(r->p[i], k, 0);
+            a[3] = amp_param_moment(r->p[i], k, 1);
+            for (j = 0; j < 4; j++)
+                if (a[j].data) t_blob_dev(t, &b, a[j].data, a[j].count * amp_dtype_size(a[j].dtype));
         }
         t_blob_add(&b, &rec.steps, sizeof rec.steps);
         t_blob_add(&b, &rec.skipped, sizeof rec.skipped);
     }
-    for (i = 0; i < r->n_scalers; i++) { amp_scaler_info info = set_info(t, r->s[i]); t_blob_add(&b, &info, sizeof info); }
+    for (i = 0; i < r->n_scalers; i++) {
+        amp_scaler_info info = set_info(t, r->s[i]);
+        t_blob_add(&b, &info, sizeof info);
+    }
     t_blob_add(&b, r->user, sizeof r->user);
     return b;
 }
@@ -147,7 +179,8 @@ static void round_trip(t_run *t) {
         same_picture(t, &a, &b, 0);
         CHECK_OK(amp_state_load(t->ctx, path, &b.state));
         same_picture(t, &a, &b, 1);
-        rng = t->rng; /* and both go on alike: bias correction, growth tracker, hysteresis, rule of the scaler, all of it */
+        rng =
+            t->rng; /* and both go on alike: bias correction, growth tracker, hysteresis, rule of the scaler, all of it */
         train(t, &a, 12);
         t->rng = rng;
         train(t, &b, 12);
@@ -165,7 +198,7 @@ static void round_trip(t_run *t) {
 
 static void only_parts(t_run *t) { /* only a scaler, only bytes, only a set, nothing */
     const char *path = t_file("part.state");
-    amp_state st = AMP_ZERO;
+    amp_state_desc st = AMP_ZERO;
     amp_scaler *a = NULL, *b = NULL;
     amp_scaler_desc d = AMP_ZERO, e = AMP_ZERO;
     amp_scaler_info i;
@@ -173,7 +206,8 @@ static void only_parts(t_run *t) { /* only a scaler, only bytes, only a set, not
     unsigned char bytes[3] = {1, 2, 3};
     CHECK_OK(amp_state_save(t->ctx, path, &st));
     CHECK_OK(amp_state_load(t->ctx, path, &st));
-    st.user = bytes; st.user_bytes = 3;
+    st.user = bytes;
+    st.user_bytes = 3;
     CHECK_STATUS(amp_state_load(t->ctx, path, &st), AMP_ERR_FORMAT, "amp_state_load user");
     CHECK_OK(amp_state_save(t->ctx, path, &st));
     memset(bytes, 0, 3);
@@ -181,14 +215,23 @@ static void only_parts(t_run *t) { /* only a scaler, only bytes, only a set, not
     CHECK(bytes[0] == 1 && bytes[1] == 2 && bytes[2] == 3);
     st.user_bytes = 2;
     CHECK_STATUS(amp_state_load(t->ctx, path, &st), AMP_ERR_FORMAT, "amp_state_load user");
-    st.user = NULL; st.user_bytes = 0;
+    st.user = NULL;
+    st.user_bytes = 0;
     CHECK_STATUS(amp_state_load(t->ctx, path, &st), AMP_ERR_FORMAT, "amp_state_load user");
     t_note(t, "P18: the state of one scaler into another");
-    d.scale = 3; d.growth_factor = 4; d.backoff_factor = .5f; d.growth_interval = 2;
-    e.scale = 6; e.growth_factor = 7; e.backoff_factor = .8f; e.growth_interval = 1;
+    d.scale = 3;
+    d.growth_factor = 4;
+    d.backoff_factor = .5f;
+    d.growth_interval = 2;
+    e.scale = 6;
+    e.growth_factor = 7;
+    e.backoff_factor = .8f;
+    e.growth_interval = 1;
     CHECK_OK(amp_scaler_create(&a, t->ctx, &d));
     CHECK_OK(amp_scaler_create(&b, t->ctx, &e));
-    list[0] = a; st.scalers = list; st.n_scalers = 1;
+    list[0] = a;
+    st.scalers = list;
+    st.n_scalers = 1;
     CHECK_OK(amp_state_save(t->ctx, path, &st));
     list[0] = b;
     CHECK_OK(amp_state_load(t->ctx, path, &st));
@@ -199,12 +242,12 @@ static void only_parts(t_run *t) { /* only a scaler, only bytes, only a set, not
         amp_params *p = set_one(t, 2, AMP_F32);
         amp_step_desc sd = AMP_ZERO;
         set_grad(t, p, 0, 2, 1.0f);
-        CHECK_OK(amp_step(t->ctx, p, b, &sd));
+        CHECK_OK(amp_step(p, b, &sd));
         CHECK_F32(amp_scaler_scale(b), 3.0f); /* interval 2 came with it */
-        CHECK_OK(amp_step(t->ctx, p, b, &sd));
+        CHECK_OK(amp_step(p, b, &sd));
         CHECK_F32(amp_scaler_scale(b), 12.0f); /* and growth factor 4 */
         set_grad_bits(t, p, 0, 0, 0x7f800000);
-        CHECK_OK(amp_step(t->ctx, p, b, &sd));
+        CHECK_OK(amp_step(p, b, &sd));
         CHECK_F32(amp_scaler_scale(b), 6.0f); /* and backoff factor .5 */
         amp_params_destroy(p);
     }
@@ -219,14 +262,18 @@ static void stochastic_copies(t_run *t) { /* model copies that masters do not gi
     amp_params *p = set_one(t, n, AMP_F32), *q;
     amp_params *list[1];
     amp_step_desc d = AMP_ZERO;
-    amp_state st = AMP_ZERO;
+    amp_state_desc st = AMP_ZERO;
     uint16_t *a, *b;
     t->rng = rng + 1;
     q = set_one(t, n, AMP_F32);
-    d.lr = 0.01f; d.stochastic = 1; d.seed = 9;
+    d.lr = 0.01f;
+    d.stochastic = 1;
+    d.seed = 9;
     set_grad(t, p, 0, n, 0.7f);
-    CHECK_OK(amp_step(t->ctx, p, NULL, &d));
-    list[0] = p; st.params = list; st.n_params = 1;
+    CHECK_OK(amp_step(p, NULL, &d));
+    list[0] = p;
+    st.params = list;
+    st.n_params = 1;
     CHECK_OK(amp_state_save(t->ctx, path, &st));
     list[0] = q;
     CHECK_OK(amp_state_load(t->ctx, path, &st));
@@ -234,7 +281,7 @@ static void stochastic_copies(t_run *t) { /* model copies that masters do not gi
     b = (uint16_t *)set_bits(t, amp_param_model(q, 0), n);
     CHECK_BITS(b, a, n, 2);
     t_note(t, "and a file without model copies gives rounded masters, also to a set that was stochastic");
-    CHECK_OK(amp_params_master_to_model(t->ctx, p));
+    CHECK_OK(amp_params_master_to_model(p));
     list[0] = p;
     CHECK_OK(amp_state_save(t->ctx, path, &st));
     list[0] = q;
@@ -277,16 +324,31 @@ static void other_context(t_run *t) { /* a file written on one context is read o
 /* ---- damage ---- */
 
 /* A small state, so that every byte can be tried. */
-typedef struct tiny { amp_params *p; amp_scaler *s; amp_params *ps[1]; amp_scaler *ss[1]; uint32_t user; amp_state st; size_t n[2]; } tiny;
+typedef struct tiny {
+    amp_params *p;
+    amp_scaler *s;
+    amp_params *ps[1];
+    amp_scaler *ss[1];
+    uint32_t user;
+    amp_state_desc st;
+    size_t n[2];
+} tiny;
 
 static void new_tiny(t_run *t, tiny *r) {
     memset(r, 0, sizeof *r);
-    r->n[0] = 3; r->n[1] = 2;
+    r->n[0] = 3;
+    r->n[1] = 2;
     r->p = set_new(t, AMP_F16, AMP_AUTO, r->n, 2);
     CHECK_OK(amp_scaler_create(&r->s, t->ctx, NULL));
     r->user = t_u32(t);
-    r->ps[0] = r->p; r->ss[0] = r->s;
-    r->st.params = r->ps; r->st.n_params = 1; r->st.scalers = r->ss; r->st.n_scalers = 1; r->st.user = &r->user; r->st.user_bytes = 4;
+    r->ps[0] = r->p;
+    r->ss[0] = r->s;
+    r->st.params = r->ps;
+    r->st.n_params = 1;
+    r->st.scalers = r->ss;
+    r->st.n_scalers = 1;
+    r->st.user = &r->user;
+    r->st.user_bytes = 4;
 }
 static t_blob tiny_picture(t_run *t, tiny *r) {
     t_blob b = AMP_ZERO;
@@ -298,7 +360,10 @@ static t_blob tiny_picture(t_run *t, tiny *r) {
     t_blob_add(&b, &r->user, 4);
     return b;
 }
-static void free_tiny(tiny *r) { amp_params_destroy(r->p); amp_scaler_destroy(r->s); }
+static void free_tiny(tiny *r) {
+    amp_params_destroy(r->p);
+    amp_scaler_destroy(r->s);
+}
 
 static void every_byte_flipped(t_run *t) {
     const char *path = t_file("flip.state");
@@ -389,11 +454,18 @@ static void random_damage(t_run *t) { /* several bytes at once, blocks moved, ot
     for (round = 0; file && round < (t_slow(t) ? 30 : 300); round++) {
         size_t len = n, times = 1 + t_below(t, 5);
         memcpy(bad, file, n);
-        if (round % 3 == 0) for (i = 0; i < times; i++) bad[t_below(t, (uint32_t)n)] ^= (unsigned char)(1 + t_below(t, 255));
+        if (round % 3 == 0)
+            for (i = 0; i < times; i++)
+                bad[t_below(t, (uint32_t)n)] ^= (unsigned char)(1 + t_below(t, 255));
         else if (round % 3 == 1) { /* a block copied elsewhere */
-            size_t size = 1 + t_below(t, (uint32_t)n / 2), from = t_below(t, (uint32_t)(n - size)), to = t_below(t, (uint32_t)(n - size));
+            size_t size = 1 + t_below(t, (uint32_t)n / 2), from = t_below(t, (uint32_t)(n - size)),
+                   to = t_below(t, (uint32_t)(n - size));
             memmove(bad + to, file + from, size);
-        } else { len = t_below(t, (uint32_t)(2 * n)); t_fill_bits(t, bad, len); if (round % 2) memcpy(bad, file, len < 24 ? len : 24); } /* noise, maybe behind a good header */
+        } else {
+            len = t_below(t, (uint32_t)(2 * n));
+            t_fill_bits(t, bad, len);
+            if (round % 2) memcpy(bad, file, len < 24 ? len : 24);
+        } /* noise, maybe behind a good header */
         if (len == n && memcmp(bad, file, n) == 0) continue;
         spit(path, bad, len);
         t_note(t, "round %d", round);
@@ -409,7 +481,7 @@ static void does_not_fit(t_run *t) {
     const char *path = t_file("fit.state");
     run a;
     amp_params *other[MAX_SETS];
-    amp_state st;
+    amp_state_desc st;
     size_t n[3];
     int i;
     t_blob before, after;
@@ -417,16 +489,29 @@ static void does_not_fit(t_run *t) {
     CHECK_OK(amp_state_save(t->ctx, path, &a.state));
     before = picture(t, &a);
     t_note(t, "fewer and more sets and scalers");
-    st = a.state; st.n_params = 2; CHECK_STATUS(amp_state_load(t->ctx, path, &st), AMP_ERR_FORMAT, "amp_state_load set");
-    st = a.state; st.n_params = 0; CHECK_STATUS(amp_state_load(t->ctx, path, &st), AMP_ERR_FORMAT, "amp_state_load set");
-    st = a.state; st.n_scalers = 1; CHECK_STATUS(amp_state_load(t->ctx, path, &st), AMP_ERR_FORMAT, "amp_state_load scaler");
-    st = a.state; st.n_scalers = 0; CHECK_STATUS(amp_state_load(t->ctx, path, &st), AMP_ERR_FORMAT, "amp_state_load scaler");
-    other[0] = a.p[0]; other[1] = a.p[1]; other[2] = a.p[2];
+    st = a.state;
+    st.n_params = 2;
+    CHECK_STATUS(amp_state_load(t->ctx, path, &st), AMP_ERR_FORMAT, "amp_state_load set");
+    st = a.state;
+    st.n_params = 0;
+    CHECK_STATUS(amp_state_load(t->ctx, path, &st), AMP_ERR_FORMAT, "amp_state_load set");
+    st = a.state;
+    st.n_scalers = 1;
+    CHECK_STATUS(amp_state_load(t->ctx, path, &st), AMP_ERR_FORMAT, "amp_state_load scaler");
+    st = a.state;
+    st.n_scalers = 0;
+    CHECK_STATUS(amp_state_load(t->ctx, path, &st), AMP_ERR_FORMAT, "amp_state_load scaler");
+    other[0] = a.p[0];
+    other[1] = a.p[1];
+    other[2] = a.p[2];
     t_note(t, "the wrong order of sets");
-    other[0] = a.p[2]; other[2] = a.p[0];
-    st = a.state; st.params = other;
+    other[0] = a.p[2];
+    other[2] = a.p[0];
+    st = a.state;
+    st.params = other;
     CHECK_STATUS(amp_state_load(t->ctx, path, &st), AMP_ERR_FORMAT, "amp_state_load");
-    other[0] = a.p[0]; other[2] = a.p[2];
+    other[0] = a.p[0];
+    other[2] = a.p[2];
     for (i = 0; i < 6; i++) { /* another count, name, model dtype, masters, number of moments, longer name */
         amp_params_desc d = AMP_ZERO;
         amp_params *q = NULL;
@@ -438,21 +523,33 @@ static void does_not_fit(t_run *t) {
         for (k = 0; k < 3; k++) {
             amp_param_desc e = AMP_ZERO;
             e.count = counts[0][k] + (i == 0 && k == 1);
-            e.name = k == 0 ? "embedding" : k == 1 ? (i == 1 ? "fc.weighT" : i == 5 ? "fc.weight2" : "fc.weight") : "fc.bias";
+            e.name = k == 0 ? "embedding"
+                : k == 1    ? (i == 1 ? "fc.weighT"
+                                      : i == 5 ? "fc.weight2"
+                                               : "fc.weight")
+                            : "fc.bias";
             e.keep_f32 = k == 2;
             CHECK_OK(amp_params_add(q, &e));
         }
         CHECK_OK(amp_params_commit(q));
         other[0] = q;
         t_note(t, "difference %d", i);
-        if (i == 2) { /* masters and moments are the same whatever the copy's dtype: allowed, the copies are made from the masters */
+        if (i ==
+            2) { /* masters and moments are the same whatever the copy's dtype: allowed, the copies are made from the masters */
             amp_status s = amp_state_load(t->ctx, path, &st);
             CHECK(s == AMP_OK || s == AMP_ERR_FORMAT);
-        } else CHECK_STATUS(amp_state_load(t->ctx, path, &st), AMP_ERR_FORMAT, i == 4 ? "moments" : i == 5 ? "fc.weight2" : i == 1 ? "fc.weighT|fc.weight" : i == 0 ? "fc.weight" : "embedding");
+        } else
+            CHECK_STATUS(amp_state_load(t->ctx, path, &st), AMP_ERR_FORMAT,
+                i == 4       ? "moments"
+                    : i == 5 ? "fc.weight2"
+                    : i == 1 ? "fc.weighT|fc.weight"
+                    : i == 0 ? "fc.weight"
+                             : "embedding");
         amp_params_destroy(q);
     }
     t_note(t, "another number of parameters");
-    n[0] = 5; n[1] = 130;
+    n[0] = 5;
+    n[1] = 130;
     other[0] = set_new(t, AMP_F16, AMP_AUTO, n, 2);
     CHECK_STATUS(amp_state_load(t->ctx, path, &st), AMP_ERR_FORMAT, "parameters");
     amp_params_destroy(other[0]);
@@ -494,13 +591,27 @@ static void file_errors(t_run *t) {
     CHECK_STATUS(amp_state_save(t->ctx, NULL, &a.st), AMP_ERR_INVALID_ARG, "amp_state_save path");
     CHECK_STATUS(amp_state_load(t->ctx, NULL, &a.st), AMP_ERR_INVALID_ARG, "amp_state_load path");
     CHECK_STATUS(amp_state_save(t->ctx, path, NULL), AMP_ERR_INVALID_ARG, "amp_state_save");
-    a.st._begin = 1; CHECK_STATUS(amp_state_save(t->ctx, path, &a.st), AMP_ERR_UNINIT, "amp_state_save"); a.st._begin = 0;
-    a.st._end = 1; CHECK_STATUS(amp_state_load(t->ctx, path, &a.st), AMP_ERR_UNINIT, "amp_state_load"); a.st._end = 0;
-    a.st.flags = 1; CHECK_STATUS(amp_state_save(t->ctx, path, &a.st), AMP_ERR_INVALID_ARG, "amp_state_save flags"); a.st.flags = 0;
-    a.st.params = NULL; CHECK_STATUS(amp_state_save(t->ctx, path, &a.st), AMP_ERR_INVALID_ARG, "amp_state_save params"); a.st.params = a.ps;
-    a.st.scalers = NULL; CHECK_STATUS(amp_state_save(t->ctx, path, &a.st), AMP_ERR_INVALID_ARG, "amp_state_save scalers"); a.st.scalers = a.ss;
-    a.st.user = NULL; CHECK_STATUS(amp_state_save(t->ctx, path, &a.st), AMP_ERR_INVALID_ARG, "amp_state_save user"); a.st.user = &a.user;
-    a.ps[0] = NULL; CHECK_STATUS(amp_state_save(t->ctx, path, &a.st), AMP_ERR_INVALID_ARG, "amp_state_save"); a.ps[0] = a.p;
+    a.st._begin = 1;
+    CHECK_STATUS(amp_state_save(t->ctx, path, &a.st), AMP_ERR_UNINIT, "amp_state_save");
+    a.st._begin = 0;
+    a.st._end = 1;
+    CHECK_STATUS(amp_state_load(t->ctx, path, &a.st), AMP_ERR_UNINIT, "amp_state_load");
+    a.st._end = 0;
+    a.st.flags = 1;
+    CHECK_STATUS(amp_state_save(t->ctx, path, &a.st), AMP_ERR_INVALID_ARG, "amp_state_save flags");
+    a.st.flags = 0;
+    a.st.params = NULL;
+    CHECK_STATUS(amp_state_save(t->ctx, path, &a.st), AMP_ERR_INVALID_ARG, "amp_state_save params");
+    a.st.params = a.ps;
+    a.st.scalers = NULL;
+    CHECK_STATUS(amp_state_save(t->ctx, path, &a.st), AMP_ERR_INVALID_ARG, "amp_state_save scalers");
+    a.st.scalers = a.ss;
+    a.st.user = NULL;
+    CHECK_STATUS(amp_state_save(t->ctx, path, &a.st), AMP_ERR_INVALID_ARG, "amp_state_save user");
+    a.st.user = &a.user;
+    a.ps[0] = NULL;
+    CHECK_STATUS(amp_state_save(t->ctx, path, &a.st), AMP_ERR_INVALID_ARG, "amp_state_save");
+    a.ps[0] = a.p;
     t_note(t, "a set that is not committed");
     {
         amp_params *raw = NULL;
@@ -522,33 +633,40 @@ static void in_the_middle(t_run *t) { /* S14: between unscale and update there i
     new_tiny(t, &a);
     set_grad(t, a.p, 0, 3, 1.0f);
     CHECK_OK(amp_state_save(t->ctx, path, &a.st));
-    CHECK_OK(amp_scaler_unscale(t->ctx, a.s, a.p));
+    CHECK_OK(amp_scaler_unscale(a.s, a.p));
     CHECK_STATUS(amp_state_save(t->ctx, path, &a.st), AMP_ERR_STAGE, "amp_state_save");
     CHECK_STATUS(amp_state_load(t->ctx, path, &a.st), AMP_ERR_STAGE, "amp_state_load");
-    CHECK_OK(amp_sgd(t->ctx, a.p, a.s, &d));
+    CHECK_OK(t_update(a.p, a.s, &d, AMP_SGD));
     CHECK_STATUS(amp_state_save(t->ctx, path, &a.st), AMP_ERR_STAGE, "amp_state_save");
-    CHECK_OK(amp_scaler_update(t->ctx, a.s));
+    CHECK_OK(amp_scaler_update(a.s));
     CHECK_OK(amp_state_save(t->ctx, path, &a.st));
     CHECK_OK(amp_state_load(t->ctx, path, &a.st));
-    CHECK_OK(amp_step(t->ctx, a.p, a.s, &d));
+    CHECK_OK(amp_step(a.p, a.s, &d));
     CHECK_OK(amp_state_save(t->ctx, path, &a.st));
     free_tiny(&a);
 }
 
 /* ---- the format does not drift: files of today must load tomorrow, on any machine ---- */
 
-static uint64_t fnv(const unsigned char *b, size_t n) { /* over little-endian 64-bit words, the last one padded with zeros */
+static uint64_t fnv(
+    const unsigned char *b, size_t n) { /* over little-endian 64-bit words, the last one padded with zeros */
     uint64_t h = 0xcbf29ce484222325u, w;
     size_t i, k;
     for (i = 0; i < n; i += 8) {
-        for (w = 0, k = 0; k < 8 && i + k < n; k++) w |= (uint64_t)b[i + k] << (8 * k);
+        for (w = 0, k = 0; k < 8 && i + k < n; k++)
+            w |= (uint64_t)b[i + k] << (8 * k);
         h = (h ^ w) * 0x100000001b3u;
     }
     return h;
 }
-static void put(unsigned char **b, uint64_t x, int bytes) { int i; for (i = 0; i < bytes; i++) *(*b)++ = (unsigned char)(x >> (8 * i)); }
+static void put(unsigned char **b, uint64_t x, int bytes) {
+    int i;
+    for (i = 0; i < bytes; i++)
+        *(*b)++ = (unsigned char)(x >> (8 * i));
+}
 
-static void golden_file(t_run *t) { /* written here by hand, byte by byte: a set of two weights after two steps, and three user bytes */
+static void golden_file(
+    t_run *t) { /* written here by hand, byte by byte: a set of two weights after two steps, and three user bytes */
     const char *path = t_file("golden.state");
     unsigned char file[512], section[256], *f = file, *s, *got;
     unsigned char user[3] = {0xaa, 0xbb, 0xcc};
@@ -560,43 +678,107 @@ static void golden_file(t_run *t) { /* written here by hand, byte by byte: a set
     amp_params_desc pd = AMP_ZERO;
     amp_param_desc e = AMP_ZERO;
     amp_step_desc d = AMP_ZERO;
-    amp_state st = AMP_ZERO;
+    amp_state_desc st = AMP_ZERO;
     amp_step_record r;
     size_t n;
-    memcpy(f, "AMPSTATE", 8); f += 8;
-    put(&f, 1, 4); put(&f, 4, 4);
+    memcpy(f, "AMPSTATE", 8);
+    f += 8;
+    put(&f, 1, 4);
+    put(&f, 4, 4);
     put(&f, fnv(file, 16), 8);
     s = section; /* SET */
-    memcpy(s, "SET ", 4); s += 4; put(&s, 0, 4); put(&s, 24, 8);
-    put(&s, 1, 4); put(&s, 0, 4); put(&s, 2, 8); put(&s, 0, 8);
-    memcpy(f, section, 16); f += 16; put(&f, fnv(section, 40), 8); memcpy(f, section + 16, 24); f += 24;
+    memcpy(s, "SET ", 4);
+    s += 4;
+    put(&s, 0, 4);
+    put(&s, 24, 8);
+    put(&s, 1, 4);
+    put(&s, 0, 4);
+    put(&s, 2, 8);
+    put(&s, 0, 8);
+    memcpy(f, section, 16);
+    f += 16;
+    put(&f, fnv(section, 40), 8);
+    memcpy(f, section + 16, 24);
+    f += 24;
     s = section; /* the weights */
-    memcpy(s, "PRM ", 4); s += 4; put(&s, 0, 4); put(&s, 24 + 8 + 8, 8);
-    put(&s, 0, 4); put(&s, 0, 4); put(&s, AMP_F32, 4); put(&s, 3, 4); put(&s, 2, 8);
-    memcpy(s, "fc1\0\0\0\0\0", 8); s += 8;
-    put(&s, 0x3fc00000, 4); put(&s, 0xc0000000, 4);
-    memcpy(f, section, 16); f += 16; put(&f, fnv(section, 56), 8); memcpy(f, section + 16, 40); f += 40;
+    memcpy(s, "PRM ", 4);
+    s += 4;
+    put(&s, 0, 4);
+    put(&s, 24 + 8 + 8, 8);
+    put(&s, 0, 4);
+    put(&s, 0, 4);
+    put(&s, AMP_F32, 4);
+    put(&s, 3, 4);
+    put(&s, 2, 8);
+    memcpy(s, "fc1\0\0\0\0\0", 8);
+    s += 8;
+    put(&s, 0x3fc00000, 4);
+    put(&s, 0xc0000000, 4);
+    memcpy(f, section, 16);
+    f += 16;
+    put(&f, fnv(section, 56), 8);
+    memcpy(f, section + 16, 40);
+    f += 40;
     s = section; /* a new scaler with the default rule */
-    memcpy(s, "SCL ", 4); s += 4; put(&s, 0, 4); put(&s, 14 * 4 + 6 * 8, 8);
-    put(&s, 0x47800000, 4); put(&s, 0x40000000, 4); put(&s, 0x3f000000, 4); put(&s, 0x3f800000, 4); put(&s, 0x7f7fffff, 4); /* scale, factors, floor, ceiling */
-    put(&s, 2000, 4); put(&s, 0, 4); put(&s, 1, 4); put(&s, 1, 4);                       /* interval, tracker, hysteresis, its tracker */
-    put(&s, 0, 4); put(&s, 0, 4); put(&s, 10, 4); put(&s, 0, 4); put(&s, 0, 4);          /* mode, no_check, dead_after, found, stuck */
-    put(&s, 0, 8); put(&s, 0, 8); put(&s, 0, 8); put(&s, 0, 8); put(&s, 0, 8); put(&s, 0, 8); /* counters */
-    memcpy(f, section, 16); f += 16; put(&f, fnv(section, 16 + 104), 8); memcpy(f, section + 16, 104); f += 104;
+    memcpy(s, "SCL ", 4);
+    s += 4;
+    put(&s, 0, 4);
+    put(&s, 14 * 4 + 6 * 8, 8);
+    put(&s, 0x47800000, 4);
+    put(&s, 0x40000000, 4);
+    put(&s, 0x3f000000, 4);
+    put(&s, 0x3f800000, 4);
+    put(&s, 0x7f7fffff, 4); /* scale, factors, floor, ceiling */
+    put(&s, 2000, 4);
+    put(&s, 0, 4);
+    put(&s, 1, 4);
+    put(&s, 1, 4); /* interval, tracker, hysteresis, its tracker */
+    put(&s, 0, 4);
+    put(&s, 0, 4);
+    put(&s, 10, 4);
+    put(&s, 0, 4);
+    put(&s, 0, 4); /* mode, no_check, dead_after, found, stuck */
+    put(&s, 0, 8);
+    put(&s, 0, 8);
+    put(&s, 0, 8);
+    put(&s, 0, 8);
+    put(&s, 0, 8);
+    put(&s, 0, 8); /* counters */
+    memcpy(f, section, 16);
+    f += 16;
+    put(&f, fnv(section, 16 + 104), 8);
+    memcpy(f, section + 16, 104);
+    f += 104;
     s = section; /* user bytes */
-    memcpy(s, "USER", 4); s += 4; put(&s, 0, 4); put(&s, 3, 8); memcpy(s, user, 3);
-    memcpy(f, section, 16); f += 16; put(&f, fnv(section, 19), 8); memcpy(f, section + 16, 3); f += 3;
+    memcpy(s, "USER", 4);
+    s += 4;
+    put(&s, 0, 4);
+    put(&s, 3, 8);
+    memcpy(s, user, 3);
+    memcpy(f, section, 16);
+    f += 16;
+    put(&f, fnv(section, 19), 8);
+    memcpy(f, section + 16, 3);
+    f += 3;
     pd.moments = AMP_NONE;
     CHECK_OK(amp_params_create(&p, t->ctx, &pd));
-    e.name = "fc1"; e.count = 2; e.init = w;
+    e.name = "fc1";
+    e.count = 2;
+    e.init = w;
     CHECK_OK(amp_params_add(p, &e));
     CHECK_OK(amp_params_commit(p));
     CHECK_OK(amp_scaler_create(&s1, t->ctx, NULL));
-    list[0] = p; st.params = list; st.n_params = 1; st.user = user; st.user_bytes = 3;
-    scalers[0] = s1; st.scalers = scalers; st.n_scalers = 1;
+    list[0] = p;
+    st.params = list;
+    st.n_params = 1;
+    st.user = user;
+    st.user_bytes = 3;
+    scalers[0] = s1;
+    st.scalers = scalers;
+    st.n_scalers = 1;
     d.optimizer = AMP_SGD;
-    CHECK_OK(amp_step(t->ctx, p, NULL, &d)); /* lr 0: the weights stay */
-    CHECK_OK(amp_step(t->ctx, p, NULL, &d));
+    CHECK_OK(amp_step(p, NULL, &d)); /* lr 0: the weights stay */
+    CHECK_OK(amp_step(p, NULL, &d));
     CHECK_OK(amp_state_save(t->ctx, path, &st));
     got = slurp(t, path, &n);
     CHECK_EQ(n, f - file);
@@ -605,26 +787,34 @@ static void golden_file(t_run *t) { /* written here by hand, byte by byte: a set
     spit(path, file, (size_t)(f - file));
     w[0] = w[1] = 0;
     t_set(t, amp_param_master(p, 0).data, w, 8);
-    CHECK_OK(amp_step(t->ctx, p, NULL, &d));
+    CHECK_OK(amp_step(p, NULL, &d));
     memset(user, 0, 3);
     CHECK_OK(amp_state_load(t->ctx, path, &st));
     weights = (float *)set_bits(t, amp_param_master(p, 0), 2);
     CHECK(weights[0] == 1.5f && weights[1] == -2.0f && user[0] == 0xaa && user[1] == 0xbb && user[2] == 0xcc);
     r = set_poll(t, p);
     CHECK_EQ(r.steps, 2);
-    { uint16_t *h = (uint16_t *)set_bits(t, amp_param_model(p, 0), 2); CHECK(h[0] == 0x3e00 && h[1] == 0xc000); } /* made from the masters */
+    {
+        uint16_t *h = (uint16_t *)set_bits(t, amp_param_model(p, 0), 2);
+        CHECK(h[0] == 0x3e00 && h[1] == 0xc000);
+    } /* made from the masters */
     t_note(t, "a section that stands there twice is refused, and one that is missing");
     {
         size_t total = (size_t)(f - file), last = 3 + 24; /* the user's bytes, the last section */
         unsigned char *at = file + 12;
         memcpy(f, f - last, last);
-        put(&at, 5, 4); put(&at, fnv(file, 16), 8);
+        put(&at, 5, 4);
+        put(&at, fnv(file, 16), 8);
         spit(path, file, total + last);
         CHECK_STATUS(amp_state_load(t->ctx, path, &st), AMP_ERR_FORMAT, "amp_state_load twice");
-        at = file + 12; put(&at, 3, 4); put(&at, fnv(file, 16), 8);
+        at = file + 12;
+        put(&at, 3, 4);
+        put(&at, fnv(file, 16), 8);
         spit(path, file, total - last);
         CHECK_STATUS(amp_state_load(t->ctx, path, &st), AMP_ERR_FORMAT, "amp_state_load missing");
-        at = file + 12; put(&at, 4, 4); put(&at, fnv(file, 16), 8);
+        at = file + 12;
+        put(&at, 4, 4);
+        put(&at, fnv(file, 16), 8);
         spit(path, file, total);
         CHECK_OK(amp_state_load(t->ctx, path, &st));
     }
@@ -632,29 +822,28 @@ static void golden_file(t_run *t) { /* written here by hand, byte by byte: a set
     memcpy(file + (size_t)(f - file) - 3 - 24, "NEXT", 4);
     {
         unsigned char *at = file + (size_t)(f - file) - 3 - 24, *sum = at + 16;
-        memcpy(section, at, 16); memcpy(section + 16, at + 24, 3);
+        memcpy(section, at, 16);
+        memcpy(section + 16, at + 24, 3);
         put(&sum, fnv(section, 19), 8);
     }
     spit(path, file, (size_t)(f - file));
     CHECK_STATUS(amp_state_load(t->ctx, path, &st), AMP_ERR_FORMAT, "amp_state_load NEXT");
     t_note(t, "a version of the future is refused");
-    { unsigned char *at = file + 8; put(&at, 2, 4); at = file + 16; put(&at, fnv(file, 16), 8); }
+    {
+        unsigned char *at = file + 8;
+        put(&at, 2, 4);
+        at = file + 16;
+        put(&at, fnv(file, 16), 8);
+    }
     spit(path, file, (size_t)(f - file));
     CHECK_STATUS(amp_state_load(t->ctx, path, &st), AMP_ERR_FORMAT, "amp_state_load version");
     amp_scaler_destroy(s1);
     amp_params_destroy(p);
 }
 
-const t_test t_suite_state[] = {
-    {"state.round_trip", round_trip, T_ALL},
-    {"state.only_parts", only_parts, T_ALL},
-    {"state.stochastic_copies", stochastic_copies, T_ALL},
-    {"state.other_context", other_context, T_ALL},
-    {"state.every_byte_flipped", every_byte_flipped, T_ALL},
-    {"state.every_length", every_length, T_ALL},
-    {"state.random_damage", random_damage, T_ALL},
-    {"state.does_not_fit", does_not_fit, T_ALL},
-    {"state.file_errors", file_errors, T_ALL},
-    {"state.in_the_middle", in_the_middle, T_ALL},
-    {"state.golden_file", golden_file, T_ALL},
-    {NULL, NULL, 0}};
+const t_test t_suite_state[] = {{"state.round_trip", round_trip, T_ALL}, {"state.only_parts", only_parts, T_ALL},
+    {"state.stochastic_copies", stochastic_copies, T_ALL}, {"state.other_context", other_context, T_ALL},
+    {"state.every_byte_flipped", every_byte_flipped, T_ALL}, {"state.every_length", every_length, T_ALL},
+    {"state.random_damage", random_damage, T_ALL}, {"state.does_not_fit", does_not_fit, T_ALL},
+    {"state.file_errors", file_errors, T_ALL}, {"state.in_the_middle", in_the_middle, T_ALL},
+    {"state.golden_file", golden_file, T_ALL}, {NULL, NULL, 0}};

@@ -5,31 +5,31 @@
 #include "set.h"
 
 typedef struct twin_param {
-    size_t    count;
+    size_t count;
     amp_dtype model_dtype, grad_dtype;
-    float    *w, *m, *v;
+    float *w, *m, *v;
     uint16_t *model;
-    void     *grad;
-    int       no_decay, has_master;
+    void *grad;
+    int no_decay, has_master;
 } twin_param;
 
 typedef struct twin {
     twin_param p[2000];
-    size_t     n;
-    uint64_t   steps;
-    double     norm;  /* of the last step */
-    float      clip;
+    size_t n;
+    uint64_t steps;
+    double norm; /* of the last step */
+    float clip;
 } twin;
 
 /* ---- making a set and its twin ---- */
 
 typedef struct setup {
-    amp_dtype     model, grad;
-    amp_master    master;
+    amp_dtype model, grad;
+    amp_master master;
     const size_t *counts;
-    size_t        n;
-    int           adopt;    /* arrays of the test, off by one element, in turn with owned ones */
-    int           no_decay; /* every third parameter */
+    size_t n;
+    int adopt;    /* arrays of the test, off by one element, in turn with owned ones */
+    int no_decay; /* every third parameter */
 } setup;
 
 static amp_params *make(t_run *t, const setup *u, twin *tw) {
@@ -37,14 +37,17 @@ static amp_params *make(t_run *t, const setup *u, twin *tw) {
     amp_params *p = NULL;
     size_t i, k;
     memset(tw, 0, sizeof *tw);
-    d.model = u->model; d.grad = u->grad; d.master = u->master;
+    d.model = u->model;
+    d.grad = u->grad;
+    d.master = u->master;
     CHECK_OK(amp_params_create(&p, t->ctx, &d));
     tw->n = u->n;
     for (i = 0; i < u->n; i++) {
         amp_param_desc e = AMP_ZERO;
         twin_param *q = &tw->p[i];
         q->count = u->counts[i];
-        q->model_dtype = u->model; q->grad_dtype = u->grad;
+        q->model_dtype = u->model;
+        q->grad_dtype = u->grad;
         q->has_master = u->master == AMP_MASTER_F32 || u->model == AMP_F32;
         q->no_decay = u->no_decay && i % 3 == 1;
         q->w = (float *)t_host(t, 4 * q->count);
@@ -52,8 +55,11 @@ static amp_params *make(t_run *t, const setup *u, twin *tw) {
         q->v = (float *)t_host(t, 4 * q->count);
         q->model = (uint16_t *)t_host(t, 2 * q->count);
         q->grad = t_host(t, 4 * q->count);
-        e.count = q->count; e.init = q->w; e.no_decay = (uint32_t)q->no_decay;
-        for (k = 0; k < q->count; k++) q->w[k] = t_real(t);
+        e.count = q->count;
+        e.init = q->w;
+        e.no_decay = (uint32_t)q->no_decay;
+        for (k = 0; k < q->count; k++)
+            q->w[k] = t_real(t);
         if (u->adopt && i % 4 != 3) {
             if (q->has_master && i % 4 != 2) e.master = (float *)t_alloc_at(t, 4 * q->count, 4);
             if (u->model != AMP_F32 && i % 4 != 1) e.model = amp_arr(t_alloc_at(t, 2 * q->count, 2), AMP_AUTO);
@@ -85,7 +91,8 @@ static void feed(t_run *t, amp_params *p, twin *tw, float size) {
 static double twin_norm(t_run *t, const twin *tw, float inv) {
     double *x = (double *)t_host(t, 8 * 65536), *sums, norm;
     size_t i, k, at, n_sums = 0, cap = 0;
-    for (i = 0; i < tw->n; i++) cap += (tw->p[i].count + 65535) / 65536;
+    for (i = 0; i < tw->n; i++)
+        cap += (tw->p[i].count + 65535) / 65536;
     sums = (double *)t_host(t, 8 * cap);
     for (i = 0; i < tw->n; i++)
         for (at = 0; at < tw->p[i].count; at += 65536) {
@@ -108,8 +115,11 @@ static ref_rule rule_of(const amp_step_desc *d, amp_optimizer optimizer) {
     r.beta1 = d->beta1 == 0.0f ? 0.9f : d->beta1 < 0.0f ? 0.0f : d->beta1;
     r.beta2 = d->beta2 == 0.0f ? (optimizer == AMP_LION ? 0.99f : 0.999f) : d->beta2 < 0.0f ? 0.0f : d->beta2;
     r.eps = d->eps == 0.0f ? 1e-8f : d->eps < 0.0f ? 0.0f : d->eps;
-    r.weight_decay = d->weight_decay; r.momentum = d->momentum; r.dampening = d->dampening;
-    r.clip_value = d->clip_value; r.nesterov = (int)d->nesterov;
+    r.weight_decay = d->weight_decay;
+    r.momentum = d->momentum;
+    r.dampening = d->dampening;
+    r.clip_value = d->clip_value;
+    r.nesterov = (int)d->nesterov;
     return r;
 }
 
@@ -135,7 +145,8 @@ static void twin_step(t_run *t, twin *tw, const amp_step_desc *d, amp_optimizer 
             if (d->stochastic) {
                 uint32_t rnd = amp_random(d->seed, (tw->steps << 24) + i, k);
                 q->model[k] = (uint16_t)ampi_encode(ref_f32_bits(q->w[k]), q->model_dtype, AMP_STOCHASTIC, rnd, 0);
-            } else q->model[k] = (uint16_t)ampi_encode(ref_f32_bits(q->w[k]), q->model_dtype, AMP_NEAREST, 0, 0);
+            } else
+                q->model[k] = (uint16_t)ampi_encode(ref_f32_bits(q->w[k]), q->model_dtype, AMP_NEAREST, 0, 0);
             if (!q->has_master) q->w[k] = ref_f32(ampi_decode(q->model[k], q->model_dtype));
         }
     }
@@ -148,20 +159,36 @@ static void compare(t_run *t, amp_params *p, const twin *tw, size_t moments) {
         char where[sizeof t->note];
         memcpy(where, t->note, sizeof where);
         t_note(t, "%.150s; parameter %d of %d elements", where, (int)i, (int)q->count);
-        if (q->has_master) { float *w = (float *)set_bits(t, amp_param_master(p, i), q->count); CHECK_BITS(w, q->w, q->count, 4); }
-        if (q->model_dtype != AMP_F32) { uint16_t *model = (uint16_t *)set_bits(t, amp_param_model(p, i), q->count); CHECK_BITS(model, q->model, q->count, 2); }
-        if (moments > 0) { float *m = (float *)set_bits(t, amp_param_moment(p, i, 0), q->count); CHECK_BITS(m, q->m, q->count, 4); }
-        if (moments > 1) { float *v = (float *)set_bits(t, amp_param_moment(p, i, 1), q->count); CHECK_BITS(v, q->v, q->count, 4); }
-        { void *grad = set_bits(t, amp_param_grad(p, i), q->count); CHECK_BITS(grad, q->grad, q->count, amp_dtype_size(q->grad_dtype)); } /* only read */
+        if (q->has_master) {
+            float *w = (float *)set_bits(t, amp_param_master(p, i), q->count);
+            CHECK_BITS(w, q->w, q->count, 4);
+        }
+        if (q->model_dtype != AMP_F32) {
+            uint16_t *model = (uint16_t *)set_bits(t, amp_param_model(p, i), q->count);
+            CHECK_BITS(model, q->model, q->count, 2);
+        }
+        if (moments > 0) {
+            float *m = (float *)set_bits(t, amp_param_moment(p, i, 0), q->count);
+            CHECK_BITS(m, q->m, q->count, 4);
+        }
+        if (moments > 1) {
+            float *v = (float *)set_bits(t, amp_param_moment(p, i, 1), q->count);
+            CHECK_BITS(v, q->v, q->count, 4);
+        }
+        {
+            void *grad = set_bits(t, amp_param_grad(p, i), q->count);
+            CHECK_BITS(grad, q->grad, q->count, amp_dtype_size(q->grad_dtype));
+        } /* only read */
         memcpy(t->note, where, sizeof where);
     }
 }
 
 /* ---- the grid ---- */
 
-static const char *const rule_names[] = {"sgd", "sgd momentum", "sgd momentum dampening", "sgd nesterov decay", "sgd decay", "adam", "adam decay", "adamw",
-    "adamw decay", "adamw decay clip_norm", "adam clip_value", "sgd clip_norm clip_value", "adamw betas 0", "adamw lr 0", "adam eps 0", "sgd momentum clip_norm",
-    "lion", "lion decay clip_norm"};
+static const char *const rule_names[] = {"sgd", "sgd momentum", "sgd momentum dampening", "sgd nesterov decay",
+    "sgd decay", "adam", "adam decay", "adamw", "adamw decay", "adamw decay clip_norm", "adam clip_value",
+    "sgd clip_norm clip_value", "adamw betas 0", "adamw lr 0", "adam eps 0", "sgd momentum clip_norm", "lion",
+    "lion decay clip_norm"};
 #define N_RULES (sizeof rule_names / sizeof rule_names[0])
 
 static amp_optimizer rule(size_t k, amp_step_desc *d) {
@@ -175,14 +202,18 @@ static amp_optimizer rule(size_t k, amp_step_desc *d) {
     if (strstr(name, "decay")) d->weight_decay = 0.013f;
     if (strstr(name, "clip_norm")) d->clip_norm = 1.7f;
     if (strstr(name, "clip_value")) d->clip_value = 0.6f;
-    if (strstr(name, "betas 0")) { d->beta1 = AMP_NONE; d->beta2 = AMP_NONE; d->eps = 1e-3f; }
+    if (strstr(name, "betas 0")) {
+        d->beta1 = AMP_NONE;
+        d->beta2 = AMP_NONE;
+        d->eps = 1e-3f;
+    }
     if (strstr(name, "eps 0")) d->eps = AMP_NONE;
-    return d->optimizer = name[0] == 'l' ? AMP_LION : name[0] == 's' ? AMP_SGD : strncmp(name, "adamw", 5) == 0 ? AMP_ADAMW : AMP_ADAM;
+    return d->optimizer = name[0] == 'l' ? AMP_LION
+        : name[0] == 's'                 ? AMP_SGD
+        : strncmp(name, "adamw", 5) == 0 ? AMP_ADAMW
+                                         : AMP_ADAM;
 }
 
-static amp_status named(t_run *t, amp_params *p, amp_scaler *s, const amp_step_desc *d, amp_optimizer o) {
-    return o == AMP_LION ? amp_lion(t->ctx, p, s, d) : o == AMP_SGD ? amp_sgd(t->ctx, p, s, d) : o == AMP_ADAM ? amp_adam(t->ctx, p, s, d) : amp_adamw(t->ctx, p, s, d);
-}
 
 /* `steps` steps of one rule on one kind of set: fused and separate verbs in turn, scale changing by itself, without a scaler at the end. */
 static void walk(t_run *t, const setup *u, size_t k, int steps) {
@@ -201,10 +232,14 @@ static void walk(t_run *t, const setup *u, size_t k, int steps) {
         float scale = with ? amp_scaler_scale(s) : 1.0f;
         amp_step_record r;
         feed(t, p, &tw, scale);
-        t_note(t, "%s, model %s%s, gradients %s, step %d", rule_names[k], amp_dtype_name(u->model), u->master == AMP_MASTER_NONE ? " alone" : "",
-               amp_dtype_name(u->grad), step + 1);
-        if (step % 2 == 0) CHECK_OK(amp_step(t->ctx, p, with ? s : NULL, &d));
-        else { CHECK_OK(named(t, p, with ? s : NULL, &d, o)); if (with) CHECK_OK(amp_scaler_update(t->ctx, s)); }
+        t_note(t, "%s, model %s%s, gradients %s, step %d", rule_names[k], amp_dtype_name(u->model),
+            u->master == AMP_MASTER_NONE ? " alone" : "", amp_dtype_name(u->grad), step + 1);
+        if (step % 2 == 0)
+            CHECK_OK(amp_step(p, with ? s : NULL, &d));
+        else {
+            CHECK_OK(t_update(p, with ? s : NULL, &d, o));
+            if (with) CHECK_OK(amp_scaler_update(s));
+        }
         twin_step(t, &tw, &d, o, (float)(1.0 / (double)scale));
         compare(t, p, &tw, o == AMP_SGD ? d.momentum != 0.0f : o == AMP_LION ? 1 : 2);
         r = set_poll(t, p);
@@ -238,7 +273,9 @@ static void bits_small(t_run *t) { /* every rule x gradient dtype x model dtype,
             for (m = 0; m < 5; m++) {
                 setup u = AMP_ZERO;
                 if (!t_full() && (k + g + m) % (t_slow(t) ? 7u : 2u)) continue;
-                u.model = models[m % 3]; u.grad = ref_dtypes[g]; u.master = m >= 3 ? AMP_MASTER_NONE : AMP_MASTER_F32;
+                u.model = models[m % 3];
+                u.grad = ref_dtypes[g];
+                u.master = m >= 3 ? AMP_MASTER_NONE : AMP_MASTER_F32;
                 u.counts = t_slow(t) ? few : counts;
                 u.n = t_slow(t) ? 3 : sizeof counts / sizeof counts[0];
                 u.adopt = (int)((k + m) % 2);
@@ -254,9 +291,13 @@ static void bits_large(t_run *t) { /* around a chunk of 65,536 elements, and mor
     for (i = 0; i < 4; i++) {
         setup u = AMP_ZERO;
         if (t_slow(t) && i != 1) continue;
-        u.model = i % 2 ? AMP_BF16 : AMP_F16; u.grad = i == 2 ? AMP_F32 : AMP_AUTO;
+        u.model = i % 2 ? AMP_BF16 : AMP_F16;
+        u.grad = i == 2 ? AMP_F32 : AMP_AUTO;
         if (u.grad == AMP_AUTO) u.grad = u.model;
-        u.counts = counts; u.n = t_slow(t) ? 3 : 5; u.adopt = 1; u.no_decay = 1;
+        u.counts = counts;
+        u.n = t_slow(t) ? 3 : 5;
+        u.adopt = 1;
+        u.no_decay = 1;
         walk(t, &u, rules[i], t_slow(t) ? 1 : 2);
     }
 }
@@ -265,7 +306,11 @@ static void bits_past_the_caches(t_run *t) { /* more than 1 M elements: the CPU 
     static const size_t counts[] = {1u << 20, 301};
     setup u = AMP_ZERO;
     if (t_slow(t)) return;
-    u.model = AMP_F16; u.grad = AMP_F16; u.counts = counts; u.n = 2; u.adopt = 1;
+    u.model = AMP_F16;
+    u.grad = AMP_F16;
+    u.counts = counts;
+    u.n = 2;
+    u.adopt = 1;
     walk(t, &u, 9, 1);
 }
 
@@ -275,10 +320,15 @@ static void bits_many_tensors(t_run *t) {
     size_t i, k;
     for (k = 0; k < 6; k++) {
         setup u = AMP_ZERO;
-        for (i = 0; i < many[k]; i++) counts[i] = 1 + t_below(t, k == 5 ? 9 : k % 2 ? 50 : 400);
+        for (i = 0; i < many[k]; i++)
+            counts[i] = 1 + t_below(t, k == 5 ? 9 : k % 2 ? 50 : 400);
         if (t_slow(t) && (k == 3 || k == 4)) continue;
         u.n = t_slow(t) && k == 5 ? 500 : many[k]; /* --full: all, also on a device */
-        u.model = AMP_F16; u.grad = AMP_F16; u.counts = counts; u.adopt = 1; u.no_decay = 1;
+        u.model = AMP_F16;
+        u.grad = AMP_F16;
+        u.counts = counts;
+        u.adopt = 1;
+        u.no_decay = 1;
         walk(t, &u, k == 5 ? 8 : 9, k == 5 ? 1 : 3);
     }
 }
@@ -307,22 +357,25 @@ static void accuracy(t_run *t) {
         double e[40], m[40] = {0}, v[40] = {0}, largest = 0, weight = 1, worst = 0, strict, tight, memory;
         d.clip_norm = 0.0f;
         r = rule_of(&d, o);
-        for (i = 0; i < n; i++) e[i] = (double)w[i];
+        for (i = 0; i < n; i++)
+            e[i] = (double)w[i];
         for (step = 1; step <= steps; step++) {
             for (i = 0; i < n; i++) {
                 double before = e[i];
-                do g[i] = t_real(t) * 0.1f + (i % 2 ? 0.02f : -0.01f);
+                do
+                    g[i] = t_real(t) * 0.1f + (i % 2 ? 0.02f : -0.01f);
                 while (o == AMP_LION && fabs((double)r.beta1 * m[i] + (1.0 - (double)r.beta1) * (double)g[i]) < 1e-6);
                 ref_update_f64(&r, (uint64_t)step, (double)g[i], &e[i], &m[i], &v[i]);
                 largest = fmax(largest, fabs(e[i] - before));
                 weight = fmax(weight, fabs(e[i]));
             }
             t_set(t, amp_param_grad(p, 0).data, g, sizeof g);
-            if (amp_step(t->ctx, p, NULL, &d) != AMP_OK) CHECK(0);
+            if (amp_step(p, NULL, &d) != AMP_OK) CHECK(0);
         }
         memory = 4.0;
         if (o == AMP_SGD) memory += 3.0 / (1.0 - (double)r.momentum);
-        if (o == AMP_ADAM || o == AMP_ADAMW) memory += 3.0 / (1.0 - (double)r.beta1) + 2.0 * fmin(steps, 1.0 / (1.0 - (double)r.beta2));
+        if (o == AMP_ADAM || o == AMP_ADAMW)
+            memory += 3.0 / (1.0 - (double)r.beta1) + 2.0 * fmin(steps, 1.0 / (1.0 - (double)r.beta2));
         strict = steps * 5.960464477539063e-8 * (3.0 * weight + memory * largest);
         tight = steps * 5.960464477539063e-8 * (weight + 8.0 * largest);
         w = (float *)set_bits(t, amp_param_master(p, 0), n);
@@ -344,7 +397,9 @@ static void accuracy(t_run *t) {
    the rule, and the next good step is exactly the one that would have come. */
 static void skip_changes_nothing(t_run *t) {
     static const size_t counts[] = {3, 70000, 130};
-    static const struct { size_t param, index; } places[] = {{0, 0}, {0, 2}, {1, 0}, {1, 65535}, {1, 65536}, {1, 69999}, {2, 129}, {2, 7}};
+    static const struct {
+        size_t param, index;
+    } places[] = {{0, 0}, {0, 2}, {1, 0}, {1, 65535}, {1, 65536}, {1, 69999}, {2, 129}, {2, 7}};
     static twin tw;
     size_t g, i;
     for (g = 0; g < 5; g++) {
@@ -356,12 +411,17 @@ static void skip_changes_nothing(t_run *t) {
         uint64_t skipped = 0;
         amp_optimizer o = rule(g % 2 ? 9 : 2, &d);
         if (t_slow(t) && g % 2 == 0) continue;
-        u.model = g % 2 ? AMP_F16 : AMP_BF16; u.grad = ref_dtypes[g]; u.counts = counts; u.n = 3; u.adopt = 1;
+        u.model = g % 2 ? AMP_F16 : AMP_BF16;
+        u.grad = ref_dtypes[g];
+        u.counts = counts;
+        u.n = 3;
+        u.adopt = 1;
         p = make(t, &u, &tw);
-        sd.scale = 64.0f; sd.min_scale = 0.01f;
+        sd.scale = 64.0f;
+        sd.min_scale = 0.01f;
         CHECK_OK(amp_scaler_create(&s, t->ctx, &sd));
         feed(t, p, &tw, 1.0f);
-        CHECK_OK(amp_step(t->ctx, p, s, &d)); /* one good step first: moments are not zero */
+        CHECK_OK(amp_step(p, s, &d)); /* one good step first: moments are not zero */
         twin_step(t, &tw, &d, o, 1.0f / 64.0f);
         for (i = 0; i < sizeof places / sizeof places[0]; i++) {
             t_blob before = AMP_ZERO, after = AMP_ZERO;
@@ -370,16 +430,22 @@ static void skip_changes_nothing(t_run *t) {
             amp_scaler_info info;
             float scale = amp_scaler_scale(s);
             feed(t, p, &tw, 1.0f);
-            if (u.grad == AMP_F8E4M3) kind = 1; /* has no Inf */
+            if (u.grad == AMP_F8E4M3) kind = 1;                                        /* has no Inf */
             if (kind == 2 && places[i].param == 2 && places[i].index == 129) kind = 0; /* one place cannot hold both */
-            set_grad_bits(t, p, places[i].param, places[i].index, kind == 0 ? set_inf(u.grad) : set_nan(u.grad) | (u.grad == AMP_F32 ? 0x80000000u : 0u));
+            set_grad_bits(t, p, places[i].param, places[i].index,
+                kind == 0 ? set_inf(u.grad) : set_nan(u.grad) | (u.grad == AMP_F32 ? 0x80000000u : 0u));
             if (kind == 2) set_grad_bits(t, p, 2, 129, set_inf(u.grad)); /* the last element of all, Inf */
             set_blob(t, &before, p, counts, 3);
-            if (i % 2) CHECK_OK(amp_step(t->ctx, p, s, &d));
-            else { CHECK_OK(named(t, p, s, &d, o)); CHECK_OK(amp_scaler_update(t->ctx, s)); }
+            if (i % 2)
+                CHECK_OK(amp_step(p, s, &d));
+            else {
+                CHECK_OK(t_update(p, s, &d, o));
+                CHECK_OK(amp_scaler_update(s));
+            }
             skipped++;
             set_blob(t, &after, p, counts, 3);
-            t_note(t, "gradients %s, element %d of parameter %d, kind %d", amp_dtype_name(u.grad), (int)places[i].index, (int)places[i].param, kind);
+            t_note(t, "gradients %s, element %d of parameter %d, kind %d", amp_dtype_name(u.grad), (int)places[i].index,
+                (int)places[i].param, kind);
             CHECK_EQ(before.bytes, after.bytes);
             CHECK_BITS(after.data, before.data, before.bytes, 1);
             free(before.data);
@@ -400,7 +466,7 @@ static void skip_changes_nothing(t_run *t) {
             if (i % 3 == 2) { /* a good step: bias correction as if the skipped ones had never been */
                 scale = amp_scaler_scale(s);
                 feed(t, p, &tw, scale < 1.0f ? 0.1f : 1.0f);
-                CHECK_OK(amp_step(t->ctx, p, s, &d));
+                CHECK_OK(amp_step(p, s, &d));
                 twin_step(t, &tw, &d, o, (float)(1.0 / (double)scale));
                 compare(t, p, &tw, d.optimizer == AMP_SGD ? 1 : 2);
                 CHECK_EQ(set_poll(t, p).outcome, AMP_STEPPED);
@@ -421,14 +487,16 @@ static void first_step_skipped(t_run *t) { /* momentum's first step is the first
     amp_scaler *s = NULL;
     amp_params *p;
     amp_optimizer o = rule(2, &d);
-    u.model = u.grad = AMP_F16; u.counts = &n; u.n = 1;
+    u.model = u.grad = AMP_F16;
+    u.counts = &n;
+    u.n = 1;
     p = make(t, &u, &tw);
     CHECK_OK(amp_scaler_create(&s, t->ctx, NULL));
     feed(t, p, &tw, 1.0f);
     set_grad_bits(t, p, 0, 4, 0x7c00);
-    CHECK_OK(amp_step(t->ctx, p, s, &d));
+    CHECK_OK(amp_step(p, s, &d));
     feed(t, p, &tw, 100.0f);
-    CHECK_OK(amp_step(t->ctx, p, s, &d));
+    CHECK_OK(amp_step(p, s, &d));
     twin_step(t, &tw, &d, o, 1.0f / 32768.0f);
     t_note(t, "after the second call");
     compare(t, p, &tw, 1);
@@ -455,11 +523,15 @@ static void fused_equals_separate(t_run *t) {
         setup u = AMP_ZERO;
         int step;
         t_blob x = AMP_ZERO, y = AMP_ZERO;
-        u.model = AMP_F16; u.grad = AMP_F32; u.counts = counts; u.n = n;
+        u.model = AMP_F16;
+        u.grad = AMP_F32;
+        u.counts = counts;
+        u.n = n;
         a = make(t, &u, &ta);
         t->rng = rng;
         b = make(t, &u, &tb);
-        sd.scale = k % 2 ? 65536.0f : 999.0f; sd.growth_interval = 2;
+        sd.scale = k % 2 ? 65536.0f : 999.0f;
+        sd.growth_interval = 2;
         CHECK_OK(amp_scaler_create(&s, t->ctx, &sd));
         CHECK_OK(amp_scaler_create(&z, t->ctx, &sd));
         plain = d;
@@ -470,13 +542,16 @@ static void fused_equals_separate(t_run *t) {
             feed(t, a, &ta, 1000.0f);
             t->rng = rng;
             feed(t, b, &tb, 1000.0f);
-            if (step == 2) { set_grad_bits(t, a, 1, 77, 0x7f800000u); set_grad_bits(t, b, 1, 77, 0x7f800000u); }
-            CHECK_OK(amp_step(t->ctx, a, s, &d));
-            CHECK_OK(amp_scaler_unscale(t->ctx, z, b));
-            CHECK_OK(amp_grad_norm(t->ctx, b, z, &norm));
-            if (d.clip_norm > 0.0f) CHECK_OK(amp_clip(t->ctx, b, z, d.clip_norm));
-            CHECK_OK(named(t, b, z, &plain, o));
-            CHECK_OK(amp_scaler_update(t->ctx, z));
+            if (step == 2) {
+                set_grad_bits(t, a, 1, 77, 0x7f800000u);
+                set_grad_bits(t, b, 1, 77, 0x7f800000u);
+            }
+            CHECK_OK(amp_step(a, s, &d));
+            CHECK_OK(amp_scaler_unscale(z, b));
+            CHECK_OK(amp_grad_norm(b, z, &norm));
+            if (d.clip_norm > 0.0f) CHECK_OK(amp_clip(b, z, d.clip_norm));
+            CHECK_OK(t_update(b, z, &plain, o));
+            CHECK_OK(amp_scaler_update(z));
             t_note(t, "%s, step %d", rule_names[rules[k]], step + 1);
             if (step != 2) CHECK_F64(norm, set_poll(t, a).norm);
             CHECK_EQ(set_poll(t, a).outcome, set_poll(t, b).outcome);
@@ -485,9 +560,12 @@ static void fused_equals_separate(t_run *t) {
         { /* all but the gradients */
             size_t i;
             for (i = 0; i < n; i++) {
-                t_blob_dev(t, &x, amp_param_master(a, i).data, 4 * counts[i]); t_blob_dev(t, &y, amp_param_master(b, i).data, 4 * counts[i]);
-                t_blob_dev(t, &x, amp_param_model(a, i).data, 2 * counts[i]);  t_blob_dev(t, &y, amp_param_model(b, i).data, 2 * counts[i]);
-                t_blob_dev(t, &x, amp_param_moment(a, i, 0).data, 4 * counts[i]); t_blob_dev(t, &y, amp_param_moment(b, i, 0).data, 4 * counts[i]);
+                t_blob_dev(t, &x, amp_param_master(a, i).data, 4 * counts[i]);
+                t_blob_dev(t, &y, amp_param_master(b, i).data, 4 * counts[i]);
+                t_blob_dev(t, &x, amp_param_model(a, i).data, 2 * counts[i]);
+                t_blob_dev(t, &y, amp_param_model(b, i).data, 2 * counts[i]);
+                t_blob_dev(t, &x, amp_param_moment(a, i, 0).data, 4 * counts[i]);
+                t_blob_dev(t, &y, amp_param_moment(b, i, 0).data, 4 * counts[i]);
             }
         }
         CHECK_BITS(x.data, y.data, x.bytes / 2, 2);
@@ -504,8 +582,12 @@ static void fused_equals_separate(t_run *t) {
 /* ---- norm and clipping ---- */
 
 static void norm_rule(t_run *t) {
-    static const size_t a[] = {1}, b[] = {2048, 2049}, c[] = {65536, 1, 65537}, d[] = {200000, 8, 131072}, e[] = {5, 6, 7, 100, 2047};
-    static const struct { const size_t *counts; size_t n; } sets[] = {{a, 1}, {b, 2}, {c, 3}, {d, 3}, {e, 5}};
+    static const size_t a[] = {1}, b[] = {2048, 2049}, c[] = {65536, 1, 65537}, d[] = {200000, 8, 131072},
+                        e[] = {5, 6, 7, 100, 2047};
+    static const struct {
+        const size_t *counts;
+        size_t n;
+    } sets[] = {{a, 1}, {b, 2}, {c, 3}, {d, 3}, {e, 5}};
     static twin tw;
     size_t i, g;
     for (i = 0; i < 5; i++)
@@ -515,14 +597,18 @@ static void norm_rule(t_run *t) {
             amp_scaler *s = NULL;
             double norm = -7;
             if ((t_slow(t) && (i == 3 || (i + g) % 3)) || (i == 3 && g > 1 && !t_full())) continue;
-            u.model = AMP_BF16; u.grad = ref_dtypes[g]; u.counts = sets[i].counts; u.n = sets[i].n; u.adopt = 1;
+            u.model = AMP_BF16;
+            u.grad = ref_dtypes[g];
+            u.counts = sets[i].counts;
+            u.n = sets[i].n;
+            u.adopt = 1;
             p = make(t, &u, &tw);
             CHECK_OK(amp_scaler_create(&s, t->ctx, NULL));
             feed(t, p, &tw, 40.0f);
             t_note(t, "set %d, %s", (int)i, amp_dtype_name(u.grad));
-            CHECK_OK(amp_grad_norm(t->ctx, p, NULL, &norm));
+            CHECK_OK(amp_grad_norm(p, NULL, &norm));
             CHECK_F64(norm, twin_norm(t, &tw, 1.0f));
-            CHECK_OK(amp_grad_norm(t->ctx, p, s, &norm));
+            CHECK_OK(amp_grad_norm(p, s, &norm));
             CHECK_F64(norm, twin_norm(t, &tw, 1.0f / 65536.0f));
             amp_scaler_destroy(s);
             amp_params_destroy(p);
@@ -538,19 +624,18 @@ static void norm_stages(t_run *t) { /* in unscaled terms whatever the stage */
     double norm = 0;
     CHECK_OK(amp_scaler_create(&s, t->ctx, NULL));
     set_grad(t, p, 0, n, 65536.0f);
-    CHECK_OK(amp_grad_norm(t->ctx, p, s, &norm));
+    CHECK_OK(amp_grad_norm(p, s, &norm));
     CHECK_F64(norm, 10.0);
-    CHECK_OK(amp_grad_norm(t->ctx, p, NULL, &norm));
+    CHECK_OK(amp_grad_norm(p, NULL, &norm));
     CHECK_F64(norm, 655360.0);
-    CHECK_OK(amp_scaler_unscale(t->ctx, s, p));
-    CHECK_OK(amp_grad_norm(t->ctx, p, s, &norm));
+    CHECK_OK(amp_scaler_unscale(s, p));
+    CHECK_OK(amp_grad_norm(p, s, &norm));
     CHECK_F64(norm, 10.0);
-    CHECK_OK(amp_sgd(t->ctx, p, s, &d));
+    CHECK_OK(t_update(p, s, &d, AMP_SGD));
     CHECK_F64(set_poll(t, p).norm, 10.0);
-    CHECK_OK(amp_scaler_update(t->ctx, s));
-    CHECK_STATUS(amp_grad_norm(t->ctx, p, s, NULL), AMP_ERR_INVALID_ARG, "amp_grad_norm norm");
-    CHECK_STATUS(amp_grad_norm(t->ctx, NULL, s, &norm), AMP_ERR_INVALID_ARG, "amp_grad_norm");
-    CHECK_EQ(amp_grad_norm(NULL, p, s, &norm), AMP_ERR_INVALID_ARG);
+    CHECK_OK(amp_scaler_update(s));
+    CHECK_STATUS(amp_grad_norm(p, s, NULL), AMP_ERR_INVALID_ARG, "amp_grad_norm norm");
+    CHECK_EQ(amp_grad_norm(NULL, s, &norm), AMP_ERR_INVALID_ARG);
     amp_scaler_destroy(s);
     amp_params_destroy(p);
 }
@@ -560,19 +645,19 @@ static void norm_extremes(t_run *t) {
     amp_params *p = set_new(t, AMP_F16, AMP_F32, &n, 1);
     double norm = 0;
     set_grad(t, p, 0, n, 3.402823466e38f);
-    CHECK_OK(amp_grad_norm(t->ctx, p, NULL, &norm));
+    CHECK_OK(amp_grad_norm(p, NULL, &norm));
     CHECK(norm > 1.8e40 && norm < 1.9e40); /* finite: a float sum of squares would be Inf */
     set_grad(t, p, 0, n, 1.401298464e-45f);
-    CHECK_OK(amp_grad_norm(t->ctx, p, NULL, &norm));
+    CHECK_OK(amp_grad_norm(p, NULL, &norm));
     CHECK_NEAR(norm, sqrt(3000.0) * ldexp(1.0, -149), 1e-55);
     set_grad(t, p, 0, n, -0.0f);
-    CHECK_OK(amp_grad_norm(t->ctx, p, NULL, &norm));
+    CHECK_OK(amp_grad_norm(p, NULL, &norm));
     CHECK_F64(norm, 0.0);
     set_grad_bits(t, p, 0, 2999, 0xff800000u);
-    CHECK_OK(amp_grad_norm(t->ctx, p, NULL, &norm));
+    CHECK_OK(amp_grad_norm(p, NULL, &norm));
     CHECK(norm > 1.7976931348623157e308);
     set_grad_bits(t, p, 0, 1, 0x7fc00000u);
-    CHECK_OK(amp_grad_norm(t->ctx, p, NULL, &norm));
+    CHECK_OK(amp_grad_norm(p, NULL, &norm));
     CHECK(norm != norm);
     amp_params_destroy(p);
 }
@@ -592,37 +677,46 @@ static void clip_verbs(t_run *t) {
             volatile double c;
             double norm;
             if (t_slow(t) && (g + (size_t)mode) % 2) continue;
-            u.model = AMP_F16; u.grad = ref_dtypes[g]; u.counts = counts; u.n = n;
+            u.model = AMP_F16;
+            u.grad = ref_dtypes[g];
+            u.counts = counts;
+            u.n = n;
             p = make(t, &u, &tw);
             sd.scale = 24.0f;
             CHECK_OK(amp_scaler_create(&s, t->ctx, &sd));
             feed(t, p, &tw, 30.0f);
             if (mode == 2) {
-                CHECK_OK(amp_scaler_unscale(t->ctx, s, p));
+                CHECK_OK(amp_scaler_unscale(s, p));
                 for (i = 0; i < n; i++) {
-                    for (k = 0; k < counts[i]; k++) amp_store(tw.p[i].grad, u.grad, k, ref_mul(amp_load(tw.p[i].grad, u.grad, k), inv));
+                    for (k = 0; k < counts[i]; k++)
+                        amp_store(tw.p[i].grad, u.grad, k, ref_mul(amp_load(tw.p[i].grad, u.grad, k), inv));
                 }
                 inv = 1.0f;
             }
             norm = twin_norm(t, &tw, inv);
             t_note(t, "gradients %s, mode %d, norm %g", amp_dtype_name(u.grad), mode, norm);
-            CHECK_OK(amp_clip(t->ctx, p, mode ? s : NULL, (float)(norm * 2.0))); /* large enough: nothing happens */
-            for (i = 0; i < n; i++) { void *got = set_bits(t, amp_param_grad(p, i), counts[i]); CHECK_BITS(got, tw.p[i].grad, counts[i], amp_dtype_size(u.grad)); }
+            CHECK_OK(amp_clip(p, mode ? s : NULL, (float)(norm * 2.0))); /* large enough: nothing happens */
+            for (i = 0; i < n; i++) {
+                void *got = set_bits(t, amp_param_grad(p, i), counts[i]);
+                CHECK_BITS(got, tw.p[i].grad, counts[i], amp_dtype_size(u.grad));
+            }
             limit = (float)(norm * 0.37);
             c = (double)limit / (norm + 1e-6);
             coef = (float)c;
-            CHECK_OK(amp_clip(t->ctx, p, mode ? s : NULL, limit));
+            CHECK_OK(amp_clip(p, mode ? s : NULL, limit));
             for (i = 0; i < n; i++) {
                 void *got = set_bits(t, amp_param_grad(p, i), counts[i]);
-                for (k = 0; k < counts[i]; k++) amp_store(tw.p[i].grad, u.grad, k, ref_mul(amp_load(tw.p[i].grad, u.grad, k), coef));
+                for (k = 0; k < counts[i]; k++)
+                    amp_store(tw.p[i].grad, u.grad, k, ref_mul(amp_load(tw.p[i].grad, u.grad, k), coef));
                 CHECK_BITS(got, tw.p[i].grad, counts[i], amp_dtype_size(u.grad));
             }
             limit = 0.3f;
-            CHECK_OK(amp_clip_value(t->ctx, p, mode ? s : NULL, limit));
+            CHECK_OK(amp_clip_value(p, mode ? s : NULL, limit));
             if (mode == 1) limit = ref_mul(limit, 24.0f);
             for (i = 0; i < n; i++) {
                 void *got = set_bits(t, amp_param_grad(p, i), counts[i]);
-                for (k = 0; k < counts[i]; k++) amp_store(tw.p[i].grad, u.grad, k, ref_clamp(amp_load(tw.p[i].grad, u.grad, k), limit));
+                for (k = 0; k < counts[i]; k++)
+                    amp_store(tw.p[i].grad, u.grad, k, ref_clamp(amp_load(tw.p[i].grad, u.grad, k), limit));
                 CHECK_BITS(got, tw.p[i].grad, counts[i], amp_dtype_size(u.grad));
             }
             amp_scaler_destroy(s);
@@ -638,25 +732,25 @@ static void clip_nonfinite(t_run *t) {
     float g[10] = {1, 2, 3, 4, 5, -6, 7, 8, -9, 10}, *got;
     g[3] = ref_f32(0x7fc00000);
     t_set(t, amp_param_grad(p, 0).data, g, sizeof g);
-    CHECK_OK(amp_clip(t->ctx, p, NULL, 0.1f)); /* norm is NaN: left alone */
+    CHECK_OK(amp_clip(p, NULL, 0.1f)); /* norm is NaN: left alone */
     got = (float *)set_bits(t, amp_param_grad(p, 0), n);
     CHECK_BITS(got, g, n, 4);
     g[2] = ref_f32(0xff800000);
     t_set(t, amp_param_grad(p, 0).data, g, sizeof g);
-    CHECK_OK(amp_clip(t->ctx, p, NULL, 0.1f));
+    CHECK_OK(amp_clip(p, NULL, 0.1f));
     got = (float *)set_bits(t, amp_param_grad(p, 0), n);
     CHECK_BITS(got, g, n, 4);
-    CHECK_OK(amp_clip_value(t->ctx, p, NULL, 5.0f)); /* NaN stays NaN, Inf is clamped */
+    CHECK_OK(amp_clip_value(p, NULL, 5.0f)); /* NaN stays NaN, Inf is clamped */
     got = (float *)set_bits(t, amp_param_grad(p, 0), n);
     CHECK(amp_is_nan(got[3]));
     CHECK(got[0] == 1 && got[2] == -5 && got[4] == 5 && got[5] == -5 && got[9] == 5);
-    CHECK_STATUS(amp_clip(t->ctx, p, NULL, 0.0f), AMP_ERR_INVALID_ARG, "amp_clip max_norm");
-    CHECK_STATUS(amp_clip(t->ctx, p, NULL, -1.0f), AMP_ERR_INVALID_ARG, "amp_clip max_norm");
-    CHECK_STATUS(amp_clip(t->ctx, p, NULL, ref_f32(0x7fc00000)), AMP_ERR_INVALID_ARG, "amp_clip max_norm");
-    CHECK_STATUS(amp_clip_value(t->ctx, p, NULL, 0.0f), AMP_ERR_INVALID_ARG, "amp_clip_value limit");
-    CHECK_STATUS(amp_clip_value(t->ctx, p, NULL, -2.0f), AMP_ERR_INVALID_ARG, "amp_clip_value limit");
-    CHECK_STATUS(amp_clip(t->ctx, NULL, NULL, 1.0f), AMP_ERR_INVALID_ARG, "amp_clip");
-    CHECK_EQ(amp_clip_value(NULL, p, NULL, 1.0f), AMP_ERR_INVALID_ARG);
+    CHECK_STATUS(amp_clip(p, NULL, 0.0f), AMP_ERR_INVALID_ARG, "amp_clip max_norm");
+    CHECK_STATUS(amp_clip(p, NULL, -1.0f), AMP_ERR_INVALID_ARG, "amp_clip max_norm");
+    CHECK_STATUS(amp_clip(p, NULL, ref_f32(0x7fc00000)), AMP_ERR_INVALID_ARG, "amp_clip max_norm");
+    CHECK_STATUS(amp_clip_value(p, NULL, 0.0f), AMP_ERR_INVALID_ARG, "amp_clip_value limit");
+    CHECK_STATUS(amp_clip_value(p, NULL, -2.0f), AMP_ERR_INVALID_ARG, "amp_clip_value limit");
+    CHECK_EQ(amp_clip(NULL, NULL, 1.0f), AMP_ERR_INVALID_ARG);
+    CHECK_EQ(amp_clip_value(NULL, NULL, 1.0f), AMP_ERR_INVALID_ARG);
     amp_params_destroy(p);
 }
 
@@ -672,7 +766,10 @@ static void lr_from_memory(t_run *t) {
     float lr = 0.25f;
     void *dev = t_put_at(t, &lr, 4, 4);
     int i;
-    u.model = AMP_BF16; u.grad = AMP_BF16; u.counts = &n; u.n = 1;
+    u.model = AMP_BF16;
+    u.grad = AMP_BF16;
+    u.counts = &n;
+    u.n = 1;
     p = make(t, &u, &tw);
     for (i = 0; i < 4; i++) {
         amp_step_desc e = d;
@@ -681,7 +778,7 @@ static void lr_from_memory(t_run *t) {
         t_set(t, dev, &lr, 4);
         e.lr = 123.0f; /* not looked at */
         e.lr_ptr = (const float *)dev;
-        CHECK_OK(amp_step(t->ctx, p, NULL, &e));
+        CHECK_OK(amp_step(p, NULL, &e));
         d.lr = lr;
         twin_step(t, &tw, &d, o, 1.0f);
         t_note(t, "lr %g", (double)lr);
@@ -691,10 +788,14 @@ static void lr_from_memory(t_run *t) {
     amp_params_destroy(p);
 }
 
-static void stochastic_models(t_run *t) { /* amp_random(seed, (step << 24) + parameter, element), replayed by the twin */
+static void stochastic_models(
+    t_run *t) { /* amp_random(seed, (step << 24) + parameter, element), replayed by the twin */
     static const size_t counts[] = {5, 1000, 66000};
-    static const struct { amp_dtype model; amp_master master; } c[] = {{AMP_F16, AMP_MASTER_F32}, {AMP_BF16, AMP_MASTER_F32}, {AMP_F16, AMP_MASTER_NONE},
-                                                                       {AMP_BF16, AMP_MASTER_NONE}};
+    static const struct {
+        amp_dtype model;
+        amp_master master;
+    } c[] = {
+        {AMP_F16, AMP_MASTER_F32}, {AMP_BF16, AMP_MASTER_F32}, {AMP_F16, AMP_MASTER_NONE}, {AMP_BF16, AMP_MASTER_NONE}};
     static twin tw;
     size_t k;
     for (k = 0; k < 4; k++) {
@@ -703,13 +804,18 @@ static void stochastic_models(t_run *t) { /* amp_random(seed, (step << 24) + par
         amp_params *p;
         amp_optimizer o = rule(k % 2 ? 8 : 1, &d);
         int i;
-        u.model = c[k].model; u.grad = AMP_F32; u.master = c[k].master; u.counts = counts; u.n = t_slow(t) ? 2 : 3; u.adopt = 1;
+        u.model = c[k].model;
+        u.grad = AMP_F32;
+        u.master = c[k].master;
+        u.counts = counts;
+        u.n = t_slow(t) ? 2 : 3;
+        u.adopt = 1;
         p = make(t, &u, &tw);
         d.stochastic = 1;
         d.seed = t_u64(t);
         for (i = 0; i < 3; i++) {
             feed(t, p, &tw, 1.0f);
-            CHECK_OK(amp_step(t->ctx, p, NULL, &d));
+            CHECK_OK(amp_step(p, NULL, &d));
             twin_step(t, &tw, &d, o, 1.0f);
             t_note(t, "model %s, master %d, step %d", amp_dtype_name(u.model), (int)u.master, i);
             compare(t, p, &tw, o == AMP_SGD ? 1 : 2);
@@ -719,7 +825,8 @@ static void stochastic_models(t_run *t) { /* amp_random(seed, (step << 24) + par
     }
 }
 
-static void stochastic_keeps_small_updates(t_run *t) { /* what it is for: BF16 weights alone, updates far below their spacing */
+static void stochastic_keeps_small_updates(
+    t_run *t) { /* what it is for: BF16 weights alone, updates far below their spacing */
     size_t n = 4000, i;
     amp_params_desc pd = AMP_ZERO;
     amp_param_desc e = AMP_ZERO;
@@ -731,20 +838,32 @@ static void stochastic_keeps_small_updates(t_run *t) { /* what it is for: BF16 w
         void *bits;
         double mean = 0;
         int step, steps = t_slow(t) ? 20 : 100;
-        for (i = 0; i < n; i++) init[i] = 1.0f;
-        pd.model = AMP_BF16; pd.grad = AMP_F32; pd.master = AMP_MASTER_NONE; pd.moments = AMP_NONE;
+        for (i = 0; i < n; i++)
+            init[i] = 1.0f;
+        pd.model = AMP_BF16;
+        pd.grad = AMP_F32;
+        pd.master = AMP_MASTER_NONE;
+        pd.moments = AMP_NONE;
         CHECK_OK(amp_params_create(&p, t->ctx, &pd));
-        e.count = n; e.init = init;
+        e.count = n;
+        e.init = init;
         CHECK_OK(amp_params_add(p, &e));
         CHECK_OK(amp_params_commit(p));
         set_grad(t, p, 0, n, -1.0f);
-        d.optimizer = AMP_SGD; d.lr = 1e-4f; d.stochastic = (uint32_t)mode; d.seed = t_u64(t);
-        for (step = 0; step < steps; step++) CHECK_OK(amp_step(t->ctx, p, NULL, &d));
+        d.optimizer = AMP_SGD;
+        d.lr = 1e-4f;
+        d.stochastic = (uint32_t)mode;
+        d.seed = t_u64(t);
+        for (step = 0; step < steps; step++)
+            CHECK_OK(amp_step(p, NULL, &d));
         bits = set_bits(t, amp_param_model(p, 0), n);
-        for (i = 0; i < n; i++) mean += (double)amp_load(bits, AMP_BF16, i) / (double)n;
+        for (i = 0; i < n; i++)
+            mean += (double)amp_load(bits, AMP_BF16, i) / (double)n;
         t_note(t, "stochastic %d: mean %.6f", mode, mean);
-        if (mode) CHECK_NEAR(mean, 1.0 + 1e-4 * steps, 0.0012); /* sigma of the mean is about 1.4e-4 */
-        else CHECK_NEAR(mean, 1.0, 1e-9); /* every update was lost */
+        if (mode)
+            CHECK_NEAR(mean, 1.0 + 1e-4 * steps, 0.0012); /* sigma of the mean is about 1.4e-4 */
+        else
+            CHECK_NEAR(mean, 1.0, 1e-9); /* every update was lost */
         amp_params_destroy(p);
         t_clear(t);
     }
@@ -764,7 +883,10 @@ static void inspect_for_your_own_optimizer(t_run *t) {
     ref_consts c;
     int step;
     amp_optimizer o = rule(9, &d);
-    u.model = AMP_F16; u.grad = AMP_F16; u.counts = &n; u.n = 1;
+    u.model = AMP_F16;
+    u.grad = AMP_F16;
+    u.counts = &n;
+    u.n = 1;
     p = make(t, &u, &tw);
     sd.scale = 128;
     CHECK_OK(amp_scaler_create(&s, t->ctx, &sd));
@@ -779,11 +901,13 @@ static void inspect_for_your_own_optimizer(t_run *t) {
         volatile double coef;
         feed(t, p, &tw, 128.0f);
         set_blob(t, &before, p, &n, 1);
-        CHECK_OK(amp_inspect(t->ctx, p, s, &d));
+        CHECK_OK(amp_inspect(p, s, &d));
         set_blob(t, &after, p, &n, 1);
         CHECK_BITS(after.data, before.data, before.bytes, 1); /* inspecting changes no array */
-        free(before.data); free(after.data);
-        memset(&before, 0, sizeof before); memset(&after, 0, sizeof after);
+        free(before.data);
+        free(after.data);
+        memset(&before, 0, sizeof before);
+        memset(&after, 0, sizeof after);
         r = set_poll(t, p);
         t_get(t, &direct, amp_step_record_ptr(p), sizeof direct);
         CHECK_BITS(&direct, &r, sizeof r, 1);
@@ -797,17 +921,20 @@ static void inspect_for_your_own_optimizer(t_run *t) {
         CHECK_F32(r.clip, coef < 1.0 ? (float)coef : 1.0f);
         CHECK_F32(r.inv_scale, 1.0f / 128.0f);
         CHECK_F32(r.scale, 128.0f);
-        CHECK_F32(r.rate[0].step_size, c.step); CHECK_F32(r.rate[0].rsqrt_bc2, c.rsqrt); CHECK_F32(r.rate[0].decay, c.decay); CHECK_F32(r.rate[0].lr, d.lr);
-        CHECK_OK(amp_scaler_update(t->ctx, s));
+        CHECK_F32(r.rate[0].step_size, c.step);
+        CHECK_F32(r.rate[0].rsqrt_bc2, c.rsqrt);
+        CHECK_F32(r.rate[0].decay, c.decay);
+        CHECK_F32(r.rate[0].lr, d.lr);
+        CHECK_OK(amp_scaler_update(s));
     }
     set_grad_bits(t, p, 0, 999, 0x7e00);
-    CHECK_OK(amp_inspect(t->ctx, p, s, &d));
+    CHECK_OK(amp_inspect(p, s, &d));
     r = set_poll(t, p);
     CHECK(r.skip == 1 && r.outcome == AMP_SKIPPED_NAN && r.steps == 3 && r.skipped == 1 && r.first_index == 999);
-    CHECK_OK(amp_scaler_update(t->ctx, s));
+    CHECK_OK(amp_scaler_update(s));
     CHECK_F32(amp_scaler_scale(s), 64.0f);
-    CHECK_STATUS(amp_step_poll(t->ctx, p, NULL), AMP_ERR_INVALID_ARG, "amp_step_poll out");
-    CHECK_STATUS(amp_step_poll(t->ctx, NULL, &r), AMP_ERR_INVALID_ARG, "amp_step_poll");
+    CHECK_STATUS(amp_step_poll(p, NULL), AMP_ERR_INVALID_ARG, "amp_step_poll out");
+    CHECK_STATUS(amp_step_poll(NULL, &r), AMP_ERR_INVALID_ARG, "amp_step_poll");
     amp_scaler_destroy(s);
     amp_params_destroy(p);
 }
@@ -820,18 +947,49 @@ static void desc_errors(t_run *t) {
     amp_step_desc d = AMP_ZERO, zero = AMP_ZERO;
     t_blob before = AMP_ZERO, after = AMP_ZERO;
     const float nan = ref_f32(0x7fc00000), inf = ref_f32(0x7f800000);
-    struct { float *field; const char *name; float bad[4]; } f[10];
+    struct {
+        float *field;
+        const char *name;
+        float bad[4];
+    } f[10];
     set_grad(t, p, 0, n, 1.0f);
     set_blob(t, &before, p, &n, 1);
-    f[0].field = &d.lr; f[0].name = "lr"; f[0].bad[0] = -1e-9f; f[0].bad[1] = inf;
-    f[1].field = &d.beta1; f[1].name = "beta1"; f[1].bad[0] = 1.0f; f[1].bad[1] = -0.5f;
-    f[2].field = &d.beta2; f[2].name = "beta2"; f[2].bad[0] = 1.0f; f[2].bad[1] = -2.0f;
-    f[3].field = &d.eps; f[3].name = "eps"; f[3].bad[0] = -1e-8f; f[3].bad[1] = inf;
-    f[4].field = &d.weight_decay; f[4].name = "weight_decay"; f[4].bad[0] = -0.1f; f[4].bad[1] = inf;
-    f[5].field = &d.momentum; f[5].name = "momentum"; f[5].bad[0] = -0.1f; f[5].bad[1] = inf;
-    f[6].field = &d.dampening; f[6].name = "dampening"; f[6].bad[0] = -0.1f; f[6].bad[1] = inf;
-    f[7].field = &d.clip_norm; f[7].name = "clip_norm"; f[7].bad[0] = -1.0f; f[7].bad[1] = inf;
-    f[8].field = &d.clip_value; f[8].name = "clip_value"; f[8].bad[0] = -1.0f; f[8].bad[1] = inf;
+    f[0].field = &d.lr;
+    f[0].name = "lr";
+    f[0].bad[0] = -1e-9f;
+    f[0].bad[1] = inf;
+    f[1].field = &d.beta1;
+    f[1].name = "beta1";
+    f[1].bad[0] = 1.0f;
+    f[1].bad[1] = -0.5f;
+    f[2].field = &d.beta2;
+    f[2].name = "beta2";
+    f[2].bad[0] = 1.0f;
+    f[2].bad[1] = -2.0f;
+    f[3].field = &d.eps;
+    f[3].name = "eps";
+    f[3].bad[0] = -1e-8f;
+    f[3].bad[1] = inf;
+    f[4].field = &d.weight_decay;
+    f[4].name = "weight_decay";
+    f[4].bad[0] = -0.1f;
+    f[4].bad[1] = inf;
+    f[5].field = &d.momentum;
+    f[5].name = "momentum";
+    f[5].bad[0] = -0.1f;
+    f[5].bad[1] = inf;
+    f[6].field = &d.dampening;
+    f[6].name = "dampening";
+    f[6].bad[0] = -0.1f;
+    f[6].bad[1] = inf;
+    f[7].field = &d.clip_norm;
+    f[7].name = "clip_norm";
+    f[7].bad[0] = -1.0f;
+    f[7].bad[1] = inf;
+    f[8].field = &d.clip_value;
+    f[8].name = "clip_value";
+    f[8].bad[0] = -1.0f;
+    f[8].bad[1] = inf;
     for (i = 0; i < 9; i++) {
         size_t k;
         f[i].bad[2] = nan;
@@ -839,20 +997,34 @@ static void desc_errors(t_run *t) {
             char words[64];
             snprintf(words, sizeof words, "amp_step %s", f[i].name);
             *f[i].field = f[i].bad[k];
-            CHECK_STATUS(amp_step(t->ctx, p, NULL, &d), AMP_ERR_INVALID_ARG, words);
+            CHECK_STATUS(amp_step(p, NULL, &d), AMP_ERR_INVALID_ARG, words);
             d = zero;
         }
     }
-    CHECK_STATUS(amp_step(t->ctx, p, NULL, NULL), AMP_ERR_INVALID_ARG, "amp_step desc");
-    CHECK_STATUS(amp_sgd(t->ctx, p, NULL, NULL), AMP_ERR_INVALID_ARG, "amp_sgd desc");
-    CHECK_STATUS(amp_step(t->ctx, NULL, NULL, &d), AMP_ERR_INVALID_ARG, "amp_step");
-    CHECK_EQ(amp_step(NULL, p, NULL, &d), AMP_ERR_INVALID_ARG);
-    d._begin = 7; CHECK_STATUS(amp_step(t->ctx, p, NULL, &d), AMP_ERR_UNINIT, "amp_step"); d = zero;
-    d._end = 7; CHECK_STATUS(amp_adamw(t->ctx, p, NULL, &d), AMP_ERR_UNINIT, "amp_adamw"); d = zero;
-    d._begin = 7; CHECK_STATUS(amp_inspect(t->ctx, p, NULL, &d), AMP_ERR_UNINIT, "amp_inspect"); d = zero;
-    d.optimizer = AMP_OPTIMIZER_COUNT; CHECK_STATUS(amp_step(t->ctx, p, NULL, &d), AMP_ERR_INVALID_ARG, "amp_step optimizer"); d = zero;
-    d.optimizer = AMP_SGD; d.nesterov = 1; CHECK_STATUS(amp_step(t->ctx, p, NULL, &d), AMP_ERR_INVALID_ARG, "amp_step nesterov momentum"); d = zero;
-    d.nesterov = 1; d.momentum = 0.9f; d.dampening = 0.1f; CHECK_STATUS(amp_sgd(t->ctx, p, NULL, &d), AMP_ERR_INVALID_ARG, "amp_sgd nesterov dampening"); d = zero;
+    CHECK_STATUS(amp_step(p, NULL, NULL), AMP_ERR_INVALID_ARG, "amp_step desc");
+    CHECK_STATUS(t_update(p, NULL, NULL, AMP_SGD), AMP_ERR_INVALID_ARG, "amp_update desc");
+    CHECK_EQ(amp_step(NULL, NULL, &d), AMP_ERR_INVALID_ARG);
+    d._begin = 7;
+    CHECK_STATUS(amp_step(p, NULL, &d), AMP_ERR_UNINIT, "amp_step");
+    d = zero;
+    d._end = 7;
+    CHECK_STATUS(t_update(p, NULL, &d, AMP_ADAMW), AMP_ERR_UNINIT, "amp_update");
+    d = zero;
+    d._begin = 7;
+    CHECK_STATUS(amp_inspect(p, NULL, &d), AMP_ERR_UNINIT, "amp_inspect");
+    d = zero;
+    d.optimizer = AMP_OPTIMIZER_COUNT;
+    CHECK_STATUS(amp_step(p, NULL, &d), AMP_ERR_INVALID_ARG, "amp_step optimizer");
+    d = zero;
+    d.optimizer = AMP_SGD;
+    d.nesterov = 1;
+    CHECK_STATUS(amp_step(p, NULL, &d), AMP_ERR_INVALID_ARG, "amp_step nesterov momentum");
+    d = zero;
+    d.nesterov = 1;
+    d.momentum = 0.9f;
+    d.dampening = 0.1f;
+    CHECK_STATUS(t_update(p, NULL, &d, AMP_SGD), AMP_ERR_INVALID_ARG, "amp_update nesterov dampening");
+    d = zero;
     set_blob(t, &after, p, &n, 1);
     CHECK_BITS(after.data, before.data, before.bytes, 1);
     CHECK_EQ(set_poll(t, p).steps, 0);
@@ -864,18 +1036,18 @@ static void desc_errors(t_run *t) {
     e.count = 2;
     CHECK_OK(amp_params_add(q, &e));
     CHECK_OK(amp_params_commit(q));
-    CHECK_STATUS(amp_adam(t->ctx, q, NULL, &d), AMP_ERR_INVALID_ARG, "amp_adam moment");
-    CHECK_STATUS(amp_step(t->ctx, q, NULL, &d), AMP_ERR_INVALID_ARG, "amp_step moment");
+    CHECK_STATUS(t_update(q, NULL, &d, AMP_ADAM), AMP_ERR_INVALID_ARG, "amp_update moment");
+    CHECK_STATUS(amp_step(q, NULL, &d), AMP_ERR_INVALID_ARG, "amp_step moment");
     d.momentum = 0.9f;
-    CHECK_OK(amp_sgd(t->ctx, q, NULL, &d));
+    CHECK_OK(t_update(q, NULL, &d, AMP_SGD));
     amp_params_destroy(q);
     pd.moments = AMP_NONE;
     CHECK_OK(amp_params_create(&q, t->ctx, &pd));
     CHECK_OK(amp_params_add(q, &e));
     CHECK_OK(amp_params_commit(q));
-    CHECK_STATUS(amp_sgd(t->ctx, q, NULL, &d), AMP_ERR_INVALID_ARG, "amp_sgd moment");
+    CHECK_STATUS(t_update(q, NULL, &d, AMP_SGD), AMP_ERR_INVALID_ARG, "amp_update moment");
     d.momentum = 0;
-    CHECK_OK(amp_sgd(t->ctx, q, NULL, &d));
+    CHECK_OK(t_update(q, NULL, &d, AMP_SGD));
     amp_params_destroy(q);
     amp_params_destroy(p);
 }
@@ -891,7 +1063,8 @@ static void keep_f32_and_mixed_gradients(t_run *t) { /* one set, every kind of p
     amp_optimizer o = rule(9, &d);
     int step;
     memset(&tw, 0, sizeof tw);
-    pd.model = AMP_F16; pd.grad = AMP_F16;
+    pd.model = AMP_F16;
+    pd.grad = AMP_F16;
     CHECK_OK(amp_params_create(&p, t->ctx, &pd));
     tw.n = 10;
     for (i = 0; i < tw.n; i++) {
@@ -902,11 +1075,20 @@ static void keep_f32_and_mixed_gradients(t_run *t) { /* one set, every kind of p
         q->grad_dtype = ref_dtypes[i % 5];
         q->has_master = 1;
         q->no_decay = i % 2 == 0;
-        q->w = (float *)t_host(t, 4 * q->count); q->m = (float *)t_host(t, 4 * q->count); q->v = (float *)t_host(t, 4 * q->count);
-        q->model = (uint16_t *)t_host(t, 2 * q->count); q->grad = t_host(t, 4 * q->count);
-        for (k = 0; k < q->count; k++) q->w[k] = t_real(t);
-        for (k = 0; k < q->count; k++) q->model[k] = (uint16_t)ref_encode((double)q->w[k], AMP_F16, 0);
-        e.count = q->count; e.init = q->w; e.keep_f32 = i >= 5; e.no_decay = (uint32_t)q->no_decay; e.grad.dtype = q->grad_dtype;
+        q->w = (float *)t_host(t, 4 * q->count);
+        q->m = (float *)t_host(t, 4 * q->count);
+        q->v = (float *)t_host(t, 4 * q->count);
+        q->model = (uint16_t *)t_host(t, 2 * q->count);
+        q->grad = t_host(t, 4 * q->count);
+        for (k = 0; k < q->count; k++)
+            q->w[k] = t_real(t);
+        for (k = 0; k < q->count; k++)
+            q->model[k] = (uint16_t)ref_encode((double)q->w[k], AMP_F16, 0);
+        e.count = q->count;
+        e.init = q->w;
+        e.keep_f32 = i >= 5;
+        e.no_decay = (uint32_t)q->no_decay;
+        e.grad.dtype = q->grad_dtype;
         CHECK_OK(amp_params_add(p, &e));
     }
     CHECK_OK(amp_params_commit(p));
@@ -914,7 +1096,7 @@ static void keep_f32_and_mixed_gradients(t_run *t) { /* one set, every kind of p
     CHECK_OK(amp_scaler_create(&s, t->ctx, &sd));
     for (step = 0; step < 3; step++) {
         feed(t, p, &tw, 16.0f);
-        CHECK_OK(amp_step(t->ctx, p, s, &d));
+        CHECK_OK(amp_step(p, s, &d));
         twin_step(t, &tw, &d, o, 1.0f / 16.0f);
         t_note(t, "step %d", step);
         compare(t, p, &tw, 2);
@@ -948,7 +1130,7 @@ static void long_run_scenario(t_run *t, t_blob *b, const void *arg) {
             t_set(t, amp_param_grad(p, i).data, g, 2 * counts[i]);
         }
         if (step % 5 == 4) set_grad_bits(t, p, 1, t_below(t, 2049), 0x7c00);
-        CHECK_OK(amp_step(t->ctx, p, s, &d));
+        CHECK_OK(amp_step(p, s, &d));
         r = set_poll(t, p);
         info = set_info(t, s);
         t_blob_add(b, &r, sizeof r);
@@ -960,25 +1142,16 @@ static void long_run_scenario(t_run *t, t_blob *b, const void *arg) {
 }
 static void long_run_same_everywhere(t_run *t) { t_same_everywhere(t, long_run_scenario, NULL); }
 
-const t_test t_suite_step[] = {
-    {"step.bits_small", bits_small, T_ALL},
-    {"step.bits_large", bits_large, T_ALL},
-    {"step.bits_past_the_caches", bits_past_the_caches, T_ALL},
-    {"step.bits_many_tensors", bits_many_tensors, T_ALL},
-    {"step.accuracy", accuracy, T_ALL},
-    {"step.skip_changes_nothing", skip_changes_nothing, T_ALL},
+const t_test t_suite_step[] = {{"step.bits_small", bits_small, T_ALL}, {"step.bits_large", bits_large, T_ALL},
+    {"step.bits_past_the_caches", bits_past_the_caches, T_ALL}, {"step.bits_many_tensors", bits_many_tensors, T_ALL},
+    {"step.accuracy", accuracy, T_ALL}, {"step.skip_changes_nothing", skip_changes_nothing, T_ALL},
     {"step.first_step_skipped", first_step_skipped, T_ALL},
-    {"step.fused_equals_separate", fused_equals_separate, T_ALL},
-    {"step.norm_rule", norm_rule, T_ALL},
-    {"step.norm_stages", norm_stages, T_ALL},
-    {"step.norm_extremes", norm_extremes, T_ALL},
-    {"step.clip_verbs", clip_verbs, T_ALL},
-    {"step.clip_nonfinite", clip_nonfinite, T_ALL},
-    {"step.lr_from_memory", lr_from_memory, T_ALL},
-    {"step.stochastic_models", stochastic_models, T_ALL},
+    {"step.fused_equals_separate", fused_equals_separate, T_ALL}, {"step.norm_rule", norm_rule, T_ALL},
+    {"step.norm_stages", norm_stages, T_ALL}, {"step.norm_extremes", norm_extremes, T_ALL},
+    {"step.clip_verbs", clip_verbs, T_ALL}, {"step.clip_nonfinite", clip_nonfinite, T_ALL},
+    {"step.lr_from_memory", lr_from_memory, T_ALL}, {"step.stochastic_models", stochastic_models, T_ALL},
     {"step.stochastic_keeps_small_updates", stochastic_keeps_small_updates, T_ALL},
     {"step.inspect_for_your_own_optimizer", inspect_for_your_own_optimizer, T_ALL},
     {"step.desc_errors", desc_errors, T_ALL},
     {"step.keep_f32_and_mixed_gradients", keep_f32_and_mixed_gradients, T_ALL},
-    {"step.long_run_same_everywhere", long_run_same_everywhere, T_ALL},
-    {NULL, NULL, 0}};
+    {"step.long_run_same_everywhere", long_run_same_everywhere, T_ALL}, {NULL, NULL, 0}};

@@ -7,11 +7,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define N 200
+#define N     200
 #define STEPS 1000
 #define SCALE 4096.0f /* a power of two: dividing by it is exact */
 
-static const struct { const char *name; amp_optimizer optimizer; float lr, weight_decay, momentum, dampening; uint32_t nesterov; } rules[] = {
+static const struct {
+    const char *name;
+    amp_optimizer optimizer;
+    float lr, weight_decay, momentum, dampening;
+    uint32_t nesterov;
+} rules[] = {
     {"SGD", AMP_SGD, 0.05f, 0, 0, 0, 0},
     {"SGD decay", AMP_SGD, 0.05f, 0.013f, 0, 0, 0},
     {"SGD momentum", AMP_SGD, 0.05f, 0, 0.9f, 0, 0},
@@ -50,25 +55,35 @@ int main(void) {
         amp_params *p = NULL;
         amp_scaler *scaler = NULL;
         pd.grad = AMP_F32;
-        sd.scale = SCALE; sd.growth_interval = AMP_NONE;
-        for (i = 0; i < N; i++) w[i] = noise(i);
-        for (i = 0; i < STEPS * N; i++) g[i] = 0.1f * noise(N + i) + (i % 2 ? 0.02f : -0.01f);
-        d.optimizer = rules[k].optimizer; d.lr = rules[k].lr; d.weight_decay = rules[k].weight_decay;
-        d.momentum = rules[k].momentum; d.dampening = rules[k].dampening; d.nesterov = rules[k].nesterov;
-        e.count = N; e.init = w;
+        sd.scale = SCALE;
+        sd.growth_interval = AMP_NONE;
+        for (i = 0; i < N; i++)
+            w[i] = noise(i);
+        for (i = 0; i < STEPS * N; i++)
+            g[i] = 0.1f * noise(N + i) + (i % 2 ? 0.02f : -0.01f);
+        d.optimizer = rules[k].optimizer;
+        d.lr = rules[k].lr;
+        d.weight_decay = rules[k].weight_decay;
+        d.momentum = rules[k].momentum;
+        d.dampening = rules[k].dampening;
+        d.nesterov = rules[k].nesterov;
+        e.count = N;
+        e.init = w;
         ok(amp_params_create(&p, ctx, &pd), ctx);
         ok(amp_params_add(p, &e), ctx);
         ok(amp_params_commit(p), ctx);
         ok(amp_scaler_create(&scaler, ctx, &sd), ctx);
-        printf("%s,%d,%d,%.9g,%.9g,%.9g,%.9g,%u\n", rules[k].name, N, STEPS, (double)d.lr, (double)d.weight_decay, (double)d.momentum, (double)d.dampening, (unsigned)d.nesterov);
+        printf("%s,%d,%d,%.9g,%.9g,%.9g,%.9g,%u\n", rules[k].name, N, STEPS, (double)d.lr, (double)d.weight_decay,
+            (double)d.momentum, (double)d.dampening, (unsigned)d.nesterov);
         fwrite(w, sizeof w, 1, stdout);
         fwrite(g, sizeof g, 1, stdout);
         for (s = 0; s < STEPS; s++) {
-            for (i = 0; i < N; i++) scaled[i] = g[s * N + i] * SCALE;
+            for (i = 0; i < N; i++)
+                scaled[i] = g[s * N + i] * SCALE;
             ok(amp_copy(ctx, amp_param_grad(p, 0).data, scaled, sizeof scaled), ctx);
-            ok(amp_step(ctx, p, scaler, &d), ctx);
+            ok(amp_step(p, scaler, &d), ctx);
         }
-        ok(amp_param_read(ctx, p, 0, w), ctx);
+        ok(amp_param_read(p, 0, w), ctx);
         fwrite(w, sizeof w, 1, stdout);
         amp_scaler_destroy(scaler);
         amp_params_destroy(p);

@@ -6,12 +6,12 @@
 
 static const char *cell(amp_op op, amp_system s) {
     switch (amp_op_class_of(op, s)) {
-    case AMP_CLASS_LOWER:   return "lower";
-    case AMP_CLASS_F32:     return "F32";
+    case AMP_CLASS_LOWER: return "lower";
+    case AMP_CLASS_F32: return "F32";
     case AMP_CLASS_F32_OUT: return "F32 output";
-    case AMP_CLASS_WIDEST:  return "widest";
-    case AMP_CLASS_BANNED:  return "**banned**";
-    case AMP_CLASS_NONE:    break;
+    case AMP_CLASS_WIDEST: return "widest";
+    case AMP_CLASS_BANNED: return "**banned**";
+    case AMP_CLASS_NONE: break;
     }
     return "";
 }
@@ -24,7 +24,9 @@ static void names(amp_op op) {
         const char *name, *seen;
         for (k = 0; (name = amp_op_listed(op, (amp_system)s, k)) != NULL; k++) {
             int twice = strcmp(name, amp_op_name(op)) == 0;
-            for (j = 0; s == AMP_SYSTEM_MINDSPORE_AUTO && (seen = amp_op_listed(op, AMP_SYSTEM_MINDSPORE, j)) != NULL; j++) twice |= strcmp(seen, name) == 0;
+            for (j = 0; s == AMP_SYSTEM_MINDSPORE_AUTO && (seen = amp_op_listed(op, AMP_SYSTEM_MINDSPORE, j)) != NULL;
+                j++)
+                twice |= strcmp(seen, name) == 0;
             if (twice) continue;
             printf("%s`%s`", first ? "" : ", ", name);
             first = 0;
@@ -35,30 +37,34 @@ static void names(amp_op op) {
 int main(void) {
     uint32_t i;
     int s;
-    printf("# Operations and their precision\n\nMade by `make docs` from `AMP_OP_LIST` in amp.h; do not edit.\n\n"
-           "What each system does with an operation under automatic mixed precision. `amp_op_find(\"name\", &op)` takes every name on this page,\n"
-           "also with `torch.`, `F.`, `ops.` and the like before it; `amp_op_class_of(op, system)` gives the cell.\n\n"
-           "- **lower**: inputs cast to FP16 or BF16\n- **F32**: inputs cast to FP32\n- **F32 output**: inputs as they are, computed and returned in FP32\n"
-           "- **widest**: inputs cast to the widest among them\n- **banned**: refused, see the notes\n- empty: not listed, computed in the dtype of its inputs\n\n"
-           "MindSpore: its white list (O1) is *lower*, its black list (O2) is *F32*; *auto* are the lists of level `auto`. PyTorch's overloads share a row.\n\n"
-           "| operation | amp | PyTorch CUDA | PyTorch CPU | Apex O1 | MindSpore | MindSpore auto | also listed as |\n|---|---|---|---|---|---|---|---|\n");
+    printf(
+        "# Operations and their precision\n\nMade by `make docs` from `AMP_OP_LIST` in amp.h; do not edit.\n\n"
+        "What each system does with an operation under automatic mixed precision. `amp_op_find(\"name\", &op)` takes every name on this page,\n"
+        "also with `torch.`, `F.`, `ops.` and the like before it; `amp_op_class_of(op, system)` gives the cell.\n\n"
+        "- **lower**: inputs cast to FP16 or BF16\n- **F32**: inputs cast to FP32\n- **F32 output**: inputs as they are, computed and returned in FP32\n"
+        "- **widest**: inputs cast to the widest among them\n- **banned**: refused, see the notes\n- empty: not listed, computed in the dtype of its inputs\n\n"
+        "MindSpore: its white list (O1) is *lower*, its black list (O2) is *F32*; *auto* are the lists of level `auto`. PyTorch's overloads share a row.\n\n"
+        "| operation | amp | PyTorch CUDA | PyTorch CPU | Apex O1 | MindSpore | MindSpore auto | also listed as |\n|---|---|---|---|---|---|---|---|\n");
     for (i = 1; i < AMP_OP_COUNT; i++) {
         printf("| `%s` |", amp_op_name((amp_op)i));
-        for (s = 0; s < AMP_SYSTEM_COUNT; s++) printf(" %s |", cell((amp_op)i, (amp_system)s));
+        for (s = 0; s < AMP_SYSTEM_COUNT; s++)
+            printf(" %s |", cell((amp_op)i, (amp_system)s));
         printf(" ");
         names((amp_op)i);
         printf(" |\n");
     }
-    printf("\n## How many\n\n| system | lower | F32 | F32 output | widest | banned | names |\n|---|---|---|---|---|---|---|\n");
+    printf(
+        "\n## How many\n\n| system | lower | F32 | F32 output | widest | banned | names |\n|---|---|---|---|---|---|---|\n");
     for (s = 0; s < AMP_SYSTEM_COUNT; s++) {
         unsigned count[6] = {0, 0, 0, 0, 0, 0}, all = 0;
         for (i = 1; i < AMP_OP_COUNT; i++) {
             size_t k;
             count[amp_op_class_of((amp_op)i, (amp_system)s)]++;
-            for (k = 0; amp_op_listed((amp_op)i, (amp_system)s, k); k++) all++;
+            for (k = 0; amp_op_listed((amp_op)i, (amp_system)s, k); k++)
+                all++;
         }
-        printf("| %s | %u | %u | %u | %u | %u | %u |\n", amp_system_name((amp_system)s), count[AMP_CLASS_LOWER], count[AMP_CLASS_F32], count[AMP_CLASS_F32_OUT],
-               count[AMP_CLASS_WIDEST], count[AMP_CLASS_BANNED], all);
+        printf("| %s | %u | %u | %u | %u | %u | %u |\n", amp_system_name((amp_system)s), count[AMP_CLASS_LOWER],
+            count[AMP_CLASS_F32], count[AMP_CLASS_F32_OUT], count[AMP_CLASS_WIDEST], count[AMP_CLASS_BANNED], all);
     }
     printf("\n## Notes\n\n");
     for (i = 1; i < AMP_OP_COUNT; i++)

@@ -24,18 +24,22 @@
 #define CHECK(call) \
     do { \
         int error = (int)(call); \
-        if (error) { fprintf(stderr, "%s:%d: %s: error %d\n", __FILE__, __LINE__, #call, error); exit(1); } \
+        if (error) { \
+            fprintf(stderr, "%s:%d: %s: error %d\n", __FILE__, __LINE__, #call, error); \
+            exit(1); \
+        } \
     } while (0)
 
 #ifdef __CUDACC__
-#define LAUNCH(kernel, threads) kernel<<<((threads) + 127) / 128, 128>>>
+#  define LAUNCH(kernel, threads) kernel<<<((threads) + 127) / 128, 128>>>
 #else /* a C++ compiler and the test's host runtime: no <<< >>> there */
-#define LAUNCH(kernel, threads) \
-    [&](auto... a) { \
+#  define LAUNCH(kernel, threads) \
+      [&](auto... a) { \
         cudaLaunchConfig_t c = {}; \
-        c.gridDim = ((threads) + 127) / 128; c.blockDim = 128; \
+        c.gridDim = ((threads) + 127) / 128; \
+        c.blockDim = 128; \
         CHECK(cudaLaunchKernelEx(&c, kernel, a...)); \
-    }
+      }
 #endif
 
 enum { PIXELS = DIGITS_SIDE * DIGITS_SIDE, HIDDEN = 256, CLASSES = 10, LAYERS = 3 };
@@ -47,17 +51,23 @@ typedef struct Layer { /* y = relu(x w^T + b); row-major: x [rows, in], w [out, 
     half *x, *w, *b, *y, *dx, *dw, *db, *dy;
 } Layer;
 
-typedef struct Stats { float loss; int correct; } Stats;
+typedef struct Stats {
+    float loss;
+    int correct;
+} Stats;
 
-static amp_ctx *ctx; static amp_params *params; static amp_scaler *scaler;
+static amp_ctx *ctx;
+static amp_params *params;
+static amp_scaler *scaler;
 static Layer layer[LAYERS];
-static float *images;      /* on the device, as everything here: [DIGITS_COUNT, PIXELS] */
+static float *images; /* on the device, as everything here: [DIGITS_COUNT, PIXELS] */
 static int *labels, *order, *target;
 static Stats *stats;
 
 /* ---- kernels ---------------------------------------------------------------------------------------------------------- */
 
-static __global__ void gather(const float *images, const int *labels, const int *order, half *x, int *target, int rows) {
+static __global__ void gather(
+    const float *images, const int *labels, const int *order, half *x, int *target, int rows) {
     int i = blockIdx.x * blockDim.x + threadIdx.x, r = i / PIXELS;
     if (r >= rows) return;
     x[i] = images[order[r] * PIXELS + i % PIXELS];
@@ -87,7 +97,8 @@ static __global__ void bias_relu_grad(half *dy, const half *y, half *db, int row
 }
 
 /* Softmax and cross-entropy, one thread per row: adds to the statistics, writes the gradient of the mean loss. */
-static __global__ void softmax_loss(const half *logits, const int *target, half *dlogits, Stats *stats, int rows, const float *loss_scale) {
+static __global__ void softmax_loss(
+    const half *logits, const int *target, half *dlogits, Stats *stats, int rows, const float *loss_scale) {
     int r = blockIdx.x * blockDim.x + threadIdx.x, best = 0;
     float z[CLASSES], sum = 0;
     if (r >= rows) return;
@@ -95,7 +106,8 @@ static __global__ void softmax_loss(const half *logits, const int *target, half 
         z[c] = logits[r * CLASSES + c];
         if (z[c] > z[best]) best = c;
     }
-    for (int c = 0; c < CLASSES; c++) sum += expf(z[c] - z[best]);
+    for (int c = 0; c < CLASSES; c++)
+        sum += expf(z[c] - z[best]);
     for (int c = 0; c < CLASSES; c++) {
         float p = expf(z[c] - z[best]) / sum;
         dlogits[r * CLASSES + c] = (p - (c == target[r])) / rows * *loss_scale;
@@ -108,8 +120,15 @@ static __global__ void softmax_loss(const half *logits, const int *target, half 
 
 /* c[m,n] = op(a)[m,k] op(b)[k,n], all row-major */
 static void matmul(int ta, int tb, int m, int n, int k, const half *a, const half *b, half *c) {
-    amp_gemm_desc g = AMP_ZERO; g.trans_a = ta; g.trans_b = tb; g.m = m; g.n = n; g.k = k;
-    g.a = amp_arr(a, AMP_F16); g.b = amp_arr(b, AMP_F16); g.d = amp_arr(c, AMP_F16);
+    amp_gemm_desc g = AMP_ZERO;
+    g.trans_a = ta;
+    g.trans_b = tb;
+    g.m = m;
+    g.n = n;
+    g.k = k;
+    g.a = amp_arr(a, AMP_F16);
+    g.b = amp_arr(b, AMP_F16);
+    g.d = amp_arr(c, AMP_F16);
     CHECK(amp_gemm(ctx, g));
 }
 
@@ -119,7 +138,8 @@ static void forward(int rows) {
         matmul(0, 1, rows, p->out, p->in, p->x, p->w, p->y);
         LAUNCH(bias_relu, rows * p->out)(p->y, p->b, rows, p->out, l < LAYERS - 1);
     }
-    LAUNCH(softmax_loss, rows)(layer[LAYERS - 1].y, target, layer[LAYERS - 1].dy, stats, rows, amp_scaler_scale_ptr(scaler));
+    LAUNCH(softmax_loss, rows)(
+        layer[LAYERS - 1].y, target, layer[LAYERS - 1].dy, stats, rows, amp_scaler_scale_ptr(scaler));
 }
 
 static void backward(int rows) {
@@ -134,8 +154,14 @@ static void backward(int rows) {
 /* Weights and biases of all layers lie in one array, their gradients in another. */
 static void place(half *param, half *grad) {
     for (Layer *p = layer; p < layer + LAYERS; p++) {
-        p->w = param; p->dw = grad; param += p->in * p->out; grad += p->in * p->out;
-        p->b = param; p->db = grad; param += p->out; grad += p->out;
+        p->w = param;
+        p->dw = grad;
+        param += p->in * p->out;
+        grad += p->in * p->out;
+        p->b = param;
+        p->db = grad;
+        param += p->out;
+        grad += p->out;
     }
 }
 
@@ -159,7 +185,8 @@ static void load_digits(void) {
     int t[DIGITS_COUNT];
     for (int i = 0; i < DIGITS_COUNT; i++) {
         t[i] = digits_data[i][0] - '0';
-        for (int k = 0; k < PIXELS; k++) x[i * PIXELS + k] = (float)(strchr(DIGITS_INK, digits_data[i][2 + k]) - DIGITS_INK) / 16.0f;
+        for (int k = 0; k < PIXELS; k++)
+            x[i * PIXELS + k] = (float)(strchr(DIGITS_INK, digits_data[i][2 + k]) - DIGITS_INK) / 16.0f;
     }
     CHECK(cudaMalloc(&images, sizeof(float) * DIGITS_COUNT * PIXELS));
     CHECK(cudaMalloc(&labels, sizeof t));
@@ -180,14 +207,17 @@ int main(int argc, char **argv) {
     int index[DIGITS_COUNT], n = 0;
     float *param;
 
-    amp_cuda_desc d = AMP_ZERO; d.stream = AMP_CUDA_STREAM_LEGACY; CHECK(amp_cuda_create(&ctx, d));
+    amp_cuda_desc d = AMP_ZERO;
+    d.stream = AMP_CUDA_STREAM_LEGACY;
+    CHECK(amp_cuda_create(&ctx, d));
     CHECK(amp_scaler_create(&scaler, ctx, NULL));
     load_digits();
     CHECK(cudaMalloc(&order, sizeof index));
     CHECK(cudaMalloc(&target, BATCH * sizeof *target));
     CHECK(cudaMalloc(&stats, sizeof *stats));
     CHECK(cudaMemset(stats, 0, sizeof *stats));
-    for (int i = 0; i < DIGITS_COUNT; i++) index[i] = i;
+    for (int i = 0; i < DIGITS_COUNT; i++)
+        index[i] = i;
     shuffle(index, DIGITS_COUNT); /* always the same split, then the seed of this run */
     seed = argc > 1 ? (unsigned)atoi(argv[1]) * 2654435761u : 1u;
 
@@ -204,14 +234,18 @@ int main(int argc, char **argv) {
     }
     float *init = (float *)calloc(n, sizeof *init), *w = init;
     for (Layer *p = layer; p < layer + LAYERS; p++) { /* He, uniform; biases stay zero */
-        for (int i = 0; i < p->in * p->out; i++) *w++ = (2 * uniform() - 1) * sqrtf(6.0f / (float)p->in);
+        for (int i = 0; i < p->in * p->out; i++)
+            *w++ = (2 * uniform() - 1) * sqrtf(6.0f / (float)p->in);
         w += p->out;
     }
     CHECK(cudaMalloc(&param, n * sizeof *param));
     CHECK(cudaMemcpy(param, init, n * sizeof *param, cudaMemcpyHostToDevice));
     free(init);
     CHECK(amp_params_create(&params, ctx, NULL));
-    amp_param_desc all = AMP_ZERO; all.count = n; all.master = param; CHECK(amp_params_add(params, all));
+    amp_param_desc all = AMP_ZERO;
+    all.count = n;
+    all.master = param;
+    CHECK(amp_params_add(params, all));
     CHECK(amp_params_commit(params));
     place((half *)amp_param_model(params, 0).data, (half *)amp_param_grad(params, 0).data);
 
@@ -222,7 +256,10 @@ int main(int argc, char **argv) {
             LAUNCH(gather, BATCH * PIXELS)(images, labels, order + at, layer[0].x, target, BATCH);
             forward(BATCH);
             backward(BATCH);
-            amp_step_desc adam = AMP_ZERO; adam.optimizer = AMP_ADAM; adam.lr = LR; CHECK(amp_step(ctx, params, scaler, adam));
+            amp_step_desc adam = AMP_ZERO;
+            adam.optimizer = AMP_ADAM;
+            adam.lr = LR;
+            CHECK(amp_step(params, scaler, adam));
             CHECK(cudaGetLastError());
         }
         printf("epoch %d loss %.5f\n", epoch, take_stats().loss / (TRAIN / BATCH * BATCH));
@@ -245,6 +282,8 @@ int main(int argc, char **argv) {
     CHECK(cudaFree(target));
     CHECK(cudaFree(stats));
     CHECK(cudaFree(param));
-    amp_params_destroy(params); amp_scaler_destroy(scaler); amp_ctx_destroy(ctx);
+    amp_params_destroy(params);
+    amp_scaler_destroy(scaler);
+    amp_ctx_destroy(ctx);
     return 0;
 }

@@ -21,18 +21,22 @@
 #define CHECK(call) \
     do { \
         int error = (int)(call); \
-        if (error) { fprintf(stderr, "%s:%d: %s: error %d\n", __FILE__, __LINE__, #call, error); exit(1); } \
+        if (error) { \
+            fprintf(stderr, "%s:%d: %s: error %d\n", __FILE__, __LINE__, #call, error); \
+            exit(1); \
+        } \
     } while (0)
 
 #ifdef __CUDACC__
-#define LAUNCH(kernel, threads) kernel<<<((threads) + 127) / 128, 128>>>
+#  define LAUNCH(kernel, threads) kernel<<<((threads) + 127) / 128, 128>>>
 #else /* a C++ compiler and the test's host runtime: no <<< >>> there */
-#define LAUNCH(kernel, threads) \
-    [&](auto... a) { \
+#  define LAUNCH(kernel, threads) \
+      [&](auto... a) { \
         cudaLaunchConfig_t c = {}; \
-        c.gridDim = ((threads) + 127) / 128; c.blockDim = 128; \
+        c.gridDim = ((threads) + 127) / 128; \
+        c.blockDim = 128; \
         CHECK(cudaLaunchKernelEx(&c, kernel, a...)); \
-    }
+      }
 #endif
 
 enum { PIXELS = DIGITS_SIDE * DIGITS_SIDE, HIDDEN = 256, CLASSES = 10, LAYERS = 3 };
@@ -44,17 +48,21 @@ typedef struct Layer { /* y = relu(x w^T + b); row-major: x [rows, in], w [out, 
     float *x, *w, *b, *y, *dx, *dw, *db, *dy;
 } Layer;
 
-typedef struct Stats { float loss; int correct; } Stats;
+typedef struct Stats {
+    float loss;
+    int correct;
+} Stats;
 
 static cublasHandle_t blas;
 static Layer layer[LAYERS];
-static float *images;      /* on the device, as everything here: [DIGITS_COUNT, PIXELS] */
+static float *images; /* on the device, as everything here: [DIGITS_COUNT, PIXELS] */
 static int *labels, *order, *target;
 static Stats *stats;
 
 /* ---- kernels ---------------------------------------------------------------------------------------------------------- */
 
-static __global__ void gather(const float *images, const int *labels, const int *order, float *x, int *target, int rows) {
+static __global__ void gather(
+    const float *images, const int *labels, const int *order, float *x, int *target, int rows) {
     int i = blockIdx.x * blockDim.x + threadIdx.x, r = i / PIXELS;
     if (r >= rows) return;
     x[i] = images[order[r] * PIXELS + i % PIXELS];
@@ -92,7 +100,8 @@ static __global__ void softmax_loss(const float *logits, const int *target, floa
         z[c] = logits[r * CLASSES + c];
         if (z[c] > z[best]) best = c;
     }
-    for (int c = 0; c < CLASSES; c++) sum += expf(z[c] - z[best]);
+    for (int c = 0; c < CLASSES; c++)
+        sum += expf(z[c] - z[best]);
     for (int c = 0; c < CLASSES; c++) {
         float p = expf(z[c] - z[best]) / sum;
         dlogits[r * CLASSES + c] = (p - (c == target[r])) / rows;
@@ -139,8 +148,14 @@ static void backward(int rows) {
 /* Weights and biases of all layers lie in one array, their gradients in another. */
 static void place(float *param, float *grad) {
     for (Layer *p = layer; p < layer + LAYERS; p++) {
-        p->w = param; p->dw = grad; param += p->in * p->out; grad += p->in * p->out;
-        p->b = param; p->db = grad; param += p->out; grad += p->out;
+        p->w = param;
+        p->dw = grad;
+        param += p->in * p->out;
+        grad += p->in * p->out;
+        p->b = param;
+        p->db = grad;
+        param += p->out;
+        grad += p->out;
     }
 }
 
@@ -164,7 +179,8 @@ static void load_digits(void) {
     int t[DIGITS_COUNT];
     for (int i = 0; i < DIGITS_COUNT; i++) {
         t[i] = digits_data[i][0] - '0';
-        for (int k = 0; k < PIXELS; k++) x[i * PIXELS + k] = (float)(strchr(DIGITS_INK, digits_data[i][2 + k]) - DIGITS_INK) / 16.0f;
+        for (int k = 0; k < PIXELS; k++)
+            x[i * PIXELS + k] = (float)(strchr(DIGITS_INK, digits_data[i][2 + k]) - DIGITS_INK) / 16.0f;
     }
     CHECK(cudaMalloc(&images, sizeof(float) * DIGITS_COUNT * PIXELS));
     CHECK(cudaMalloc(&labels, sizeof t));
@@ -193,7 +209,8 @@ int main(int argc, char **argv) {
     CHECK(cudaMalloc(&target, BATCH * sizeof *target));
     CHECK(cudaMalloc(&stats, sizeof *stats));
     CHECK(cudaMemset(stats, 0, sizeof *stats));
-    for (int i = 0; i < DIGITS_COUNT; i++) index[i] = i;
+    for (int i = 0; i < DIGITS_COUNT; i++)
+        index[i] = i;
     shuffle(index, DIGITS_COUNT); /* always the same split, then the seed of this run */
     seed = argc > 1 ? (unsigned)atoi(argv[1]) * 2654435761u : 1u;
 
@@ -210,7 +227,8 @@ int main(int argc, char **argv) {
     }
     float *init = (float *)calloc(n, sizeof *init), *w = init;
     for (Layer *p = layer; p < layer + LAYERS; p++) { /* He, uniform; biases stay zero */
-        for (int i = 0; i < p->in * p->out; i++) *w++ = (2 * uniform() - 1) * sqrtf(6.0f / (float)p->in);
+        for (int i = 0; i < p->in * p->out; i++)
+            *w++ = (2 * uniform() - 1) * sqrtf(6.0f / (float)p->in);
         w += p->out;
     }
     CHECK(cudaMalloc(&param, n * sizeof *param));

@@ -22,8 +22,14 @@
 #endif
 
 static size_t allocated, released;
-static void *hostile_malloc(size_t n) { allocated++; return malloc(n); }
-static void hostile_free(void *p) { released += p != NULL; free(p); }
+static void *hostile_malloc(size_t n) {
+    allocated++;
+    return malloc(n);
+}
+static void hostile_free(void *p) {
+    released += p != NULL;
+    free(p);
+}
 
 #define malloc(n)    hostile_malloc(n)
 #define free(p)      hostile_free(p)
@@ -35,9 +41,9 @@ static void hostile_free(void *p) { released += p != NULL; free(p); }
 #define assert(x)    amp_must_not_use_assert
 #define near
 #define far
-#define small        char
-#define hyper        __int64
-#define interface    struct
+#define small     char
+#define hyper     __int64
+#define interface struct
 #define IN
 #define OUT
 #define OPTIONAL
@@ -58,21 +64,21 @@ static void hostile_free(void *p) { released += p != NULL; free(p); }
 #ifdef I
 #  undef I
 #endif
-#define I            amp_must_not_use_I
-#define U8           amp_must_not_use_U8
-#define U32          amp_must_not_use_U32
-#define BYTE         amp_must_not_use_BYTE
-#define status       amp_must_not_use_status_as_a_macro_would
+#define I      amp_must_not_use_I
+#define U8     amp_must_not_use_U8
+#define U32    amp_must_not_use_U32
+#define BYTE   amp_must_not_use_BYTE
+#define status amp_must_not_use_status_as_a_macro_would
 #undef status
-#define private      public
+#define private public
 #define register
-#define likely(x)    (x)
-#define unlikely(x)  (x)
-#define offsetof_    0
-#define CHECK(x)     amp_must_not_use_CHECK
-#define LOG(x)       amp_must_not_use_LOG
-#define MIN(a, b)    amp_must_not_use_MIN
-#define MAX(a, b)    amp_must_not_use_MAX
+#define likely(x)   (x)
+#define unlikely(x) (x)
+#define offsetof_   0
+#define CHECK(x)    amp_must_not_use_CHECK
+#define LOG(x)      amp_must_not_use_LOG
+#define MIN(a, b)   amp_must_not_use_MIN
+#define MAX(a, b)   amp_must_not_use_MAX
 
 #define AMP_IMPLEMENTATION
 #include "../../amp.h"
@@ -81,7 +87,8 @@ int main(void) {
     amp_ctx *ctx = NULL;
     float x[3] = {1, 2, 3};
     amp_f16 y[3];
-    int ok = amp_cpu_create(&ctx, NULL) == AMP_OK && amp_cast(ctx, amp_arr(y, AMP_F16), amp_arr(x, AMP_F32), 3, NULL) == AMP_OK && y[1].bits == 0x4000;
+    int ok = amp_cpu_create(&ctx, NULL) == AMP_OK &&
+        amp_cast(ctx, amp_arr(y, AMP_F16), amp_arr(x, AMP_F32), 3, NULL) == AMP_OK && y[1].bits == 0x4000;
     amp_ctx_destroy(ctx);
     return !(ok && allocated == released && allocated > 0); /* its calls of malloc and free went through the macros */
 }

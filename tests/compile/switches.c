@@ -3,30 +3,41 @@
 
 #ifdef TEST_OWN_MALLOC
 static size_t allocated, released;
-static void *own_malloc(size_t n) { allocated++; return malloc(n); }
-static void own_free(void *p) { released += p != NULL; free(p); }
+static void *own_malloc(size_t n) {
+    allocated++;
+    return malloc(n);
+}
+static void own_free(void *p) {
+    released += p != NULL;
+    free(p);
+}
 #  define AMP_MALLOC(n) own_malloc(n)
-#  define AMP_FREE(p) own_free(p)
+#  define AMP_FREE(p)   own_free(p)
 #endif
 #define AMP_IMPLEMENTATION
 #include "../../amp.h"
 
-#define NEED(c) do { if (!(c)) return __LINE__ % 200 + 1; } while (0)
+#define NEED(c) \
+    do { \
+        if (!(c)) return __LINE__ % 200 + 1; \
+    } while (0)
 
 int main(void) {
     amp_ctx *ctx = NULL;
     amp_cpu_desc d = AMP_ZERO;
-    amp_state st = AMP_ZERO;
+    amp_state_desc st = AMP_ZERO;
     float x[1000], back[1000];
     amp_f16 y[1000];
     void *p = NULL;
     int i;
     d.threads = 4;
-    for (i = 0; i < 1000; i++) x[i] = (float)i * 0.37f;
+    for (i = 0; i < 1000; i++)
+        x[i] = (float)i * 0.37f;
     NEED(amp_cpu_create(&ctx, &d) == AMP_OK);
     NEED(amp_cast(ctx, amp_arr(y, AMP_F16), amp_arr(x, AMP_F32), 1000, NULL) == AMP_OK);
     NEED(amp_cast(ctx, amp_arr(back, AMP_F32), amp_arr(y, AMP_F16), 1000, NULL) == AMP_OK);
-    for (i = 0; i < 1000; i++) NEED(y[i].bits == amp_f16_from_f32(x[i]).bits && back[i] == amp_f32_from_f16(y[i]));
+    for (i = 0; i < 1000; i++)
+        NEED(y[i].bits == amp_f16_from_f32(x[i]).bits && back[i] == amp_f32_from_f16(y[i]));
     NEED(amp_alloc(ctx, &p, 5000, NULL) == AMP_OK && p && (uintptr_t)p % 256 == 0);
     NEED(amp_free(ctx, p) == AMP_OK);
 #ifdef AMP_NO_THREADS
@@ -35,7 +46,8 @@ int main(void) {
     NEED(strstr(amp_ctx_device(ctx), "4 threads") != NULL);
 #endif
 #ifdef AMP_NO_STDIO
-    NEED(amp_state_save(ctx, "never-made", &st) == AMP_ERR_UNSUPPORTED && amp_state_load(ctx, "never-made", &st) == AMP_ERR_UNSUPPORTED);
+    NEED(amp_state_save(ctx, "never-made", &st) == AMP_ERR_UNSUPPORTED &&
+        amp_state_load(ctx, "never-made", &st) == AMP_ERR_UNSUPPORTED);
     NEED(strstr(amp_last_error(ctx), "AMP_NO_STDIO") != NULL);
 #else
     NEED(amp_state_load(ctx, "never-made", &st) == AMP_ERR_IO);

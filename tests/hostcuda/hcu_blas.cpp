@@ -22,14 +22,19 @@ struct Handle {
     cudaStream_t stream;
     int pointer_mode, math_mode;
 };
-struct cublasLtContext { Handle h; };
-struct cublasContext { Handle h; };
+struct cublasLtContext {
+    Handle h;
+};
+struct cublasContext {
+    Handle h;
+};
 
 namespace {
 
 /* ---- what lies behind the opaque descriptors ------------------------------------------------------------------------- */
 
-constexpr uint32_t kHandle = 0x48435548, kDesc = 0x48435544, kLayout = 0x4843554c, kPref = 0x48435550, kAlgo = 0x48435541;
+constexpr uint32_t kHandle = 0x48435548, kDesc = 0x48435544, kLayout = 0x4843554c, kPref = 0x48435550,
+                   kAlgo = 0x48435541;
 struct Desc {
     uint32_t magic, epilogue;
     int32_t compute, scale, pointer_mode, trans_a, trans_b, bias_type, aux_type, sm_count;
@@ -55,21 +60,25 @@ struct Pref {
 };
 struct Algo {
     uint32_t magic, id;
-    uint64_t workspace, problem;         /* problem: types, transposes, epilogue ... it was chosen for */
+    uint64_t workspace, problem; /* problem: types, transposes, epilogue ... it was chosen for */
     uint16_t align[4], bias_align, aux_align;
     uint32_t split_k;
 };
-static_assert(sizeof(Desc) <= sizeof(cublasLtMatmulDescOpaque_t) && sizeof(Layout) <= sizeof(cublasLtMatrixLayoutOpaque_t) &&
-                  sizeof(Pref) <= sizeof(cublasLtMatmulPreferenceOpaque_t) && sizeof(Algo) <= sizeof(cublasLtMatmulAlgo_t),
-              "our state fits into NVIDIA's opaque structs");
+static_assert(sizeof(Desc) <= sizeof(cublasLtMatmulDescOpaque_t) &&
+        sizeof(Layout) <= sizeof(cublasLtMatrixLayoutOpaque_t) &&
+        sizeof(Pref) <= sizeof(cublasLtMatmulPreferenceOpaque_t) && sizeof(Algo) <= sizeof(cublasLtMatmulAlgo_t),
+    "our state fits into NVIDIA's opaque structs");
 
-template <class T, class Opaque> T *open(Opaque *o, uint32_t magic) {    /* nullptr: never initialised */
+template <class T, class Opaque> T *open(Opaque *o, uint32_t magic) { /* nullptr: never initialised */
     T *t = reinterpret_cast<T *>(o);
     return o && t->magic == magic ? t : nullptr;
 }
 template <class Opaque> const Layout *layout(Opaque *o) { return open<const Layout>(o, kLayout); }
 
-struct Field { int attribute; size_t offset, size; };
+struct Field {
+    int attribute;
+    size_t offset, size;
+};
 #define F(attribute, type, member) {attribute, offsetof(type, member), sizeof(type::member)}
 const Field kDescFields[] = {
     F(CUBLASLT_MATMUL_DESC_COMPUTE_TYPE, Desc, compute),
@@ -102,9 +111,12 @@ const Field kDescFields[] = {
 #endif
 };
 const Field kLayoutFields[] = {
-    F(CUBLASLT_MATRIX_LAYOUT_TYPE, Layout, type),         F(CUBLASLT_MATRIX_LAYOUT_ORDER, Layout, order),
-    F(CUBLASLT_MATRIX_LAYOUT_ROWS, Layout, rows),         F(CUBLASLT_MATRIX_LAYOUT_COLS, Layout, cols),
-    F(CUBLASLT_MATRIX_LAYOUT_LD, Layout, ld),             F(CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, Layout, batch),
+    F(CUBLASLT_MATRIX_LAYOUT_TYPE, Layout, type),
+    F(CUBLASLT_MATRIX_LAYOUT_ORDER, Layout, order),
+    F(CUBLASLT_MATRIX_LAYOUT_ROWS, Layout, rows),
+    F(CUBLASLT_MATRIX_LAYOUT_COLS, Layout, cols),
+    F(CUBLASLT_MATRIX_LAYOUT_LD, Layout, ld),
+    F(CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, Layout, batch),
     F(CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, Layout, stride),
 };
 const Field kPrefFields[] = {
@@ -130,7 +142,8 @@ cublasStatus_t set_field(void *object, const Field *f, const void *value, size_t
     return CUBLAS_STATUS_SUCCESS;
 }
 cublasStatus_t get_field(const void *object, const Field *f, void *value, size_t bytes, size_t *written) {
-    if (!object || !f || (bytes == 0 && !written) || (bytes && (!value || bytes != f->size))) return CUBLAS_STATUS_INVALID_VALUE;
+    if (!object || !f || (bytes == 0 && !written) || (bytes && (!value || bytes != f->size)))
+        return CUBLAS_STATUS_INVALID_VALUE;
     if (bytes) memcpy(value, static_cast<const char *>(object) + f->offset, bytes);
     if (written) *written = f->size;
     return CUBLAS_STATUS_SUCCESS;
@@ -140,7 +153,7 @@ cublasStatus_t get_field(const void *object, const Field *f, void *value, size_t
 
 bool is_fp8(int t) { return t == CUDA_R_8F_E4M3 || t == CUDA_R_8F_E5M2; }
 size_t bytes_of(int t) {
-    return t == CUDA_R_32F ? 4 : t == CUDA_R_16F || t == CUDA_R_16BF ? 2 : is_fp8(t) ? 1 : 0;    /* 0: not one of ours */
+    return t == CUDA_R_32F ? 4 : t == CUDA_R_16F || t == CUDA_R_16BF ? 2 : is_fp8(t) ? 1 : 0; /* 0: not one of ours */
 }
 float load(int t, const void *p, size_t i) {
     switch (t) {
@@ -159,10 +172,11 @@ void store(int t, void *p, size_t i, float v) {
     case CUDA_R_16F: static_cast<__half *>(p)[i] = __float2half_rn(v); break;
     case CUDA_R_16BF: static_cast<__nv_bfloat16 *>(p)[i] = __float2bfloat16_rn(v); break;
     default:
-        static_cast<unsigned char *>(p)[i] = __nv_cvt_float_to_fp8(v, __NV_SATFINITE, t == CUDA_R_8F_E4M3 ? __NV_E4M3 : __NV_E5M2);
+        static_cast<unsigned char *>(p)[i] =
+            __nv_cvt_float_to_fp8(v, __NV_SATFINITE, t == CUDA_R_8F_E4M3 ? __NV_E4M3 : __NV_E5M2);
     }
 }
-float to_tf32(float v) {    /* 10 bits of significand, nearest, ties away */
+float to_tf32(float v) { /* 10 bits of significand, nearest, ties away */
     uint32_t u;
     memcpy(&u, &v, 4);
     if ((u & 0x7f800000u) != 0x7f800000u) u = (u + 0x1000u) & ~0x1fffu;
@@ -178,25 +192,48 @@ float gelu_slope(float x) {
 
 /* ---- shapes ---------------------------------------------------------------------------------------------------------------- */
 
-enum : unsigned { EPI_RELU = 2, EPI_BIAS = 4, EPI_DRELU = 8, EPI_BGRAD = 16, EPI_GELU = 32, EPI_DGELU = 64, EPI_AUX = 128,
-                  EPI_BGRADA = 256, EPI_BGRADB = 512 };
+enum : unsigned {
+    EPI_RELU = 2,
+    EPI_BIAS = 4,
+    EPI_DRELU = 8,
+    EPI_BGRAD = 16,
+    EPI_GELU = 32,
+    EPI_DGELU = 64,
+    EPI_AUX = 128,
+    EPI_BGRADA = 256,
+    EPI_BGRADB = 512
+};
 const unsigned kEpilogues[] = {
-    CUBLASLT_EPILOGUE_DEFAULT,       CUBLASLT_EPILOGUE_RELU,       CUBLASLT_EPILOGUE_RELU_AUX,      CUBLASLT_EPILOGUE_BIAS,
-    CUBLASLT_EPILOGUE_RELU_BIAS,     CUBLASLT_EPILOGUE_RELU_AUX_BIAS, CUBLASLT_EPILOGUE_DRELU,      CUBLASLT_EPILOGUE_DRELU_BGRAD,
-    CUBLASLT_EPILOGUE_GELU,          CUBLASLT_EPILOGUE_GELU_AUX,   CUBLASLT_EPILOGUE_GELU_BIAS,     CUBLASLT_EPILOGUE_GELU_AUX_BIAS,
-    CUBLASLT_EPILOGUE_DGELU,         CUBLASLT_EPILOGUE_DGELU_BGRAD, CUBLASLT_EPILOGUE_BGRADA,       CUBLASLT_EPILOGUE_BGRADB,
+    CUBLASLT_EPILOGUE_DEFAULT,
+    CUBLASLT_EPILOGUE_RELU,
+    CUBLASLT_EPILOGUE_RELU_AUX,
+    CUBLASLT_EPILOGUE_BIAS,
+    CUBLASLT_EPILOGUE_RELU_BIAS,
+    CUBLASLT_EPILOGUE_RELU_AUX_BIAS,
+    CUBLASLT_EPILOGUE_DRELU,
+    CUBLASLT_EPILOGUE_DRELU_BGRAD,
+    CUBLASLT_EPILOGUE_GELU,
+    CUBLASLT_EPILOGUE_GELU_AUX,
+    CUBLASLT_EPILOGUE_GELU_BIAS,
+    CUBLASLT_EPILOGUE_GELU_AUX_BIAS,
+    CUBLASLT_EPILOGUE_DGELU,
+    CUBLASLT_EPILOGUE_DGELU_BGRAD,
+    CUBLASLT_EPILOGUE_BGRADA,
+    CUBLASLT_EPILOGUE_BGRADB,
 };
 bool row_order(const Layout &l) { return l.order == CUBLASLT_ORDER_ROW; }
 size_t at(const Layout &l, size_t r, size_t c) { return row_order(l) ? r * size_t(l.ld) + c : c * size_t(l.ld) + r; }
-size_t extent(const Layout &l) {    /* bytes from the first element to behind the last one of the last batch */
+size_t extent(const Layout &l) { /* bytes from the first element to behind the last one of the last batch */
     return (size_t(l.batch - 1) * size_t(l.stride) + at(l, l.rows - 1, l.cols - 1) + 1) * bytes_of(l.type);
 }
-struct Shape { uint64_t m, n, k, k_b; };
+struct Shape {
+    uint64_t m, n, k, k_b;
+};
 Shape shape(const Desc &d, const Layout &a, const Layout &b) {
     bool ta = d.trans_a != CUBLAS_OP_N, tb = d.trans_b != CUBLAS_OP_N;
     return {ta ? a.cols : a.rows, tb ? b.rows : b.cols, ta ? a.rows : a.cols, tb ? b.cols : b.rows};
 }
-int bias_type(const Desc &d, const Layout &a, const Layout &c, const Layout &o) {    /* the one type that is allowed */
+int bias_type(const Desc &d, const Layout &a, const Layout &c, const Layout &o) { /* the one type that is allowed */
     (void)d;
     if (!is_fp8(a.type)) return o.type;
     return c.type == CUDA_R_16F ? CUDA_R_16F : CUDA_R_16BF;
@@ -213,20 +250,25 @@ size_t aux_extent(const Desc &d, const Layout &o) {
 
 /* ---- refusals ---------------------------------------------------------------------------------------------------------------- */
 
-cublasStatus_t check_fp8(const Desc &d, const Layout &a, const Layout &b, const Layout &c, const Layout &o, const Shape &s, int arch) {
+cublasStatus_t check_fp8(
+    const Desc &d, const Layout &a, const Layout &b, const Layout &c, const Layout &o, const Shape &s, int arch) {
     if (arch < 89 || !is_fp8(a.type) || !is_fp8(b.type)) return CUBLAS_STATUS_NOT_SUPPORTED;
     if (a.type == CUDA_R_8F_E5M2 && b.type == CUDA_R_8F_E5M2) return CUBLAS_STATUS_NOT_SUPPORTED;
     bool any_transpose = arch >= 100 && arch < 120;
     if (!any_transpose && (d.trans_a == CUBLAS_OP_N || d.trans_b != CUBLAS_OP_N)) return CUBLAS_STATUS_NOT_SUPPORTED;
-    if (d.compute != CUBLAS_COMPUTE_32F || s.m % 16 || s.n % 16 || s.k % 16 || a.ld % 16 || b.ld % 16) return CUBLAS_STATUS_NOT_SUPPORTED;
+    if (d.compute != CUBLAS_COMPUTE_32F || s.m % 16 || s.n % 16 || s.k % 16 || a.ld % 16 || b.ld % 16)
+        return CUBLAS_STATUS_NOT_SUPPORTED;
     bool half_c = c.type == CUDA_R_16F || c.type == CUDA_R_16BF;
-    bool out = is_fp8(o.type) ? half_c && (o.type == CUDA_R_8F_E4M3 || a.type != b.type) : o.type == c.type && (half_c || c.type == CUDA_R_32F);
-    if (!out || (d.epilogue & (EPI_DRELU | EPI_DGELU | EPI_BGRAD | EPI_BGRADA | EPI_BGRADB))) return CUBLAS_STATUS_NOT_SUPPORTED;
+    bool out = is_fp8(o.type) ? half_c && (o.type == CUDA_R_8F_E4M3 || a.type != b.type)
+                              : o.type == c.type && (half_c || c.type == CUDA_R_32F);
+    if (!out || (d.epilogue & (EPI_DRELU | EPI_DGELU | EPI_BGRAD | EPI_BGRADA | EPI_BGRADB)))
+        return CUBLAS_STATUS_NOT_SUPPORTED;
     return CUBLAS_STATUS_SUCCESS;
 }
 cublasStatus_t check_epilogue(const Desc &d, const Layout &a, const Layout &c, const Layout &o) {
     bool known = false;
-    for (unsigned e : kEpilogues) known = known || e == d.epilogue;
+    for (unsigned e : kEpilogues)
+        known = known || e == d.epilogue;
     if (!known) return CUBLAS_STATUS_NOT_SUPPORTED;
     if (d.epilogue == CUBLASLT_EPILOGUE_DEFAULT) return CUBLAS_STATUS_SUCCESS;
     if (row_order(o)) return CUBLAS_STATUS_NOT_SUPPORTED;
@@ -235,57 +277,71 @@ cublasStatus_t check_epilogue(const Desc &d, const Layout &a, const Layout &c, c
     if (d.aux_ld < int64_t(o.rows)) return CUBLAS_STATUS_INVALID_VALUE;
     int64_t unit = bit_mask_aux(d) ? 128 : 8;
     if (d.aux_ld % unit || d.aux_stride % unit || is_fp8(o.type)) return CUBLAS_STATUS_NOT_SUPPORTED;
-    return d.aux_type == -1 || d.aux_type == o.type || bit_mask_aux(d) ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_NOT_SUPPORTED;
+    return d.aux_type == -1 || d.aux_type == o.type || bit_mask_aux(d) ? CUBLAS_STATUS_SUCCESS
+                                                                       : CUBLAS_STATUS_NOT_SUPPORTED;
 }
 cublasStatus_t check(const Desc &d, const Layout &a, const Layout &b, const Layout &c, const Layout &o, int arch) {
     for (const Layout *l : {&a, &b, &c, &o}) {
-        if (!bytes_of(l->type) || (l->order != CUBLASLT_ORDER_COL && !row_order(*l))) return CUBLAS_STATUS_NOT_SUPPORTED;
+        if (!bytes_of(l->type) || (l->order != CUBLASLT_ORDER_COL && !row_order(*l)))
+            return CUBLAS_STATUS_NOT_SUPPORTED;
         if (!l->rows || !l->cols || l->ld < int64_t(row_order(*l) ? l->cols : l->rows) || l->batch < 1 || l->stride < 0)
             return CUBLAS_STATUS_INVALID_VALUE;
     }
     Shape s = shape(d, a, b);
-    if (s.k != s.k_b || o.rows != s.m || o.cols != s.n || c.rows != s.m || c.cols != s.n) return CUBLAS_STATUS_INVALID_VALUE;
+    if (s.k != s.k_b || o.rows != s.m || o.cols != s.n || c.rows != s.m || c.cols != s.n)
+        return CUBLAS_STATUS_INVALID_VALUE;
     if (a.batch != b.batch || a.batch != o.batch || c.batch != o.batch) return CUBLAS_STATUS_INVALID_VALUE;
     size_t line = row_order(o) ? o.cols : o.rows;
-    bool beside = size_t(o.stride) >= line && size_t(o.batch - 1) * size_t(o.stride) + line <= size_t(o.ld);    /* batches side by side in each line */
-    if (o.batch > 1 && !beside && size_t(o.stride) < at(o, o.rows - 1, o.cols - 1) + 1) return CUBLAS_STATUS_INVALID_VALUE;    /* batches of D overlap */
-    bool half_sums = d.compute == CUBLAS_COMPUTE_16F;    /* alpha and beta are halves, too */
-    if (half_sums && (d.scale != CUDA_R_16F || a.type != CUDA_R_16F || b.type != CUDA_R_16F || o.type != CUDA_R_16F)) return CUBLAS_STATUS_NOT_SUPPORTED;
-    if ((d.scale != CUDA_R_32F && !half_sums) || d.mode_a || d.mode_b || d.mode_c || d.mode_d) return CUBLAS_STATUS_NOT_SUPPORTED;
-    if (d.pointer_mode != CUBLASLT_POINTER_MODE_HOST && d.pointer_mode != CUBLASLT_POINTER_MODE_DEVICE) return CUBLAS_STATUS_NOT_SUPPORTED;
+    bool beside = size_t(o.stride) >= line &&
+        size_t(o.batch - 1) * size_t(o.stride) + line <= size_t(o.ld); /* batches side by side in each line */
+    if (o.batch > 1 && !beside && size_t(o.stride) < at(o, o.rows - 1, o.cols - 1) + 1)
+        return CUBLAS_STATUS_INVALID_VALUE;           /* batches of D overlap */
+    bool half_sums = d.compute == CUBLAS_COMPUTE_16F; /* alpha and beta are halves, too */
+    if (half_sums && (d.scale != CUDA_R_16F || a.type != CUDA_R_16F || b.type != CUDA_R_16F || o.type != CUDA_R_16F))
+        return CUBLAS_STATUS_NOT_SUPPORTED;
+    if ((d.scale != CUDA_R_32F && !half_sums) || d.mode_a || d.mode_b || d.mode_c || d.mode_d)
+        return CUBLAS_STATUS_NOT_SUPPORTED;
+    if (d.pointer_mode != CUBLASLT_POINTER_MODE_HOST && d.pointer_mode != CUBLASLT_POINTER_MODE_DEVICE)
+        return CUBLAS_STATUS_NOT_SUPPORTED;
     if (is_fp8(a.type) || is_fp8(b.type)) {
         if (cublasStatus_t e = check_fp8(d, a, b, c, o, s, arch)) return e;
     } else {
-        if (a.type != b.type || (o.type != a.type && o.type != CUDA_R_32F) || c.type != o.type) return CUBLAS_STATUS_NOT_SUPPORTED;
+        if (a.type != b.type || (o.type != a.type && o.type != CUDA_R_32F) || c.type != o.type)
+            return CUBLAS_STATUS_NOT_SUPPORTED;
         if (a.type == CUDA_R_16BF && arch < 80) return CUBLAS_STATUS_NOT_SUPPORTED;
-        bool fast = a.type == CUDA_R_32F && (d.compute == CUBLAS_COMPUTE_32F_FAST_TF32 || d.compute == CUBLAS_COMPUTE_32F_FAST_16F ||
-                                             d.compute == CUBLAS_COMPUTE_32F_FAST_16BF);
-        if (d.compute != CUBLAS_COMPUTE_32F && d.compute != CUBLAS_COMPUTE_32F_PEDANTIC && !fast && !half_sums) return CUBLAS_STATUS_NOT_SUPPORTED;
+        bool fast = a.type == CUDA_R_32F &&
+            (d.compute == CUBLAS_COMPUTE_32F_FAST_TF32 || d.compute == CUBLAS_COMPUTE_32F_FAST_16F ||
+                d.compute == CUBLAS_COMPUTE_32F_FAST_16BF);
+        if (d.compute != CUBLAS_COMPUTE_32F && d.compute != CUBLAS_COMPUTE_32F_PEDANTIC && !fast && !half_sums)
+            return CUBLAS_STATUS_NOT_SUPPORTED;
     }
     if ((d.scale_a && !is_fp8(a.type)) || (d.scale_b && !is_fp8(b.type)) || (d.scale_c && !is_fp8(c.type)) ||
         ((d.scale_d || d.amax_d) && !is_fp8(o.type)) || d.aux_scale || d.aux_amax)
-        return CUBLAS_STATUS_INVALID_VALUE;    /* scale factors belong to fp8 matrices; aux ones to fp8 aux, which is refused */
+        return CUBLAS_STATUS_INVALID_VALUE; /* scale factors belong to fp8 matrices; aux ones to fp8 aux, which is refused */
     return check_epilogue(d, a, c, o);
 }
 
 /* ---- algorithms ------------------------------------------------------------------------------------------------------------------ */
 
 uint64_t problem_of(const Desc &d, const Layout &a, const Layout &b, const Layout &c, const Layout &o) {
-    const int64_t parts[] = {d.compute, d.scale, d.trans_a, d.trans_b, int64_t(d.epilogue), a.type, b.type,
-                             c.type,    o.type,  a.order,   b.order,   c.order,             o.order};
+    const int64_t parts[] = {d.compute, d.scale, d.trans_a, d.trans_b, int64_t(d.epilogue), a.type, b.type, c.type,
+        o.type, a.order, b.order, c.order, o.order};
     uint64_t h = 1469598103934665603ull;
-    for (int64_t p : parts) h = (h ^ uint64_t(p)) * 1099511628211ull;
+    for (int64_t p : parts)
+        h = (h ^ uint64_t(p)) * 1099511628211ull;
     return h;
 }
-uint16_t alignment_of(const void *p) {    /* a NULL pointer promises nothing is wrong */
+uint16_t alignment_of(const void *p) { /* a NULL pointer promises nothing is wrong */
     uint16_t a = 16;
-    while (a > 1 && uintptr_t(p) % a) a = uint16_t(a / 2);
+    while (a > 1 && uintptr_t(p) % a)
+        a = uint16_t(a / 2);
     return a;
 }
-constexpr uint64_t kWanted = uint64_t(4) << 20;    /* workspace the split-K algorithm would like to have */
+constexpr uint64_t kWanted = uint64_t(4) << 20; /* workspace the split-K algorithm would like to have */
 constexpr int kAlgoCount = 3;
 /* Algorithm 0 splits k and needs the workspace; 1 and 2 need none and differ in their order of summation. */
-int search(const Desc &d, const Layout *const l[4], const Pref &p, int arch, Algo out[kAlgoCount], cublasStatus_t *status) {
+int search(
+    const Desc &d, const Layout *const l[4], const Pref &p, int arch, Algo out[kAlgoCount], cublasStatus_t *status) {
     *status = check(d, *l[0], *l[1], *l[2], *l[3], arch);
     if (*status) return 0;
     for (int i = 0; i < 4; i++) {
@@ -298,10 +354,14 @@ int search(const Desc &d, const Layout *const l[4], const Pref &p, int arch, Alg
     int n = 0;
     for (uint32_t id = 0; id < uint32_t(kAlgoCount); id++) {
         bool splits = id == 0;
-        if (splits && (p.workspace == 0 || (p.reductions & (CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE | CUBLASLT_REDUCTION_SCHEME_OUTPUT_TYPE)) == 0))
+        if (splits &&
+            (p.workspace == 0 ||
+                (p.reductions & (CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE | CUBLASLT_REDUCTION_SCHEME_OUTPUT_TYPE)) == 0))
             continue;
-        Algo g{kAlgo, id, splits ? std::min(p.workspace, kWanted) : 0, problem_of(d, *l[0], *l[1], *l[2], *l[3]), {}, alignment_of(d.bias), alignment_of(d.aux), splits ? 4u : 1u};
-        for (int i = 0; i < 4; i++) g.align[i] = uint16_t(std::min(p.align[i], 256u));
+        Algo g{kAlgo, id, splits ? std::min(p.workspace, kWanted) : 0, problem_of(d, *l[0], *l[1], *l[2], *l[3]), {},
+            alignment_of(d.bias), alignment_of(d.aux), splits ? 4u : 1u};
+        for (int i = 0; i < 4; i++)
+            g.align[i] = uint16_t(std::min(p.align[i], 256u));
         out[n++] = g;
     }
     return n;
@@ -314,8 +374,10 @@ unsigned g_order_seed = 1;
 
 /* y += a * x.  In a sanitizer build this is where all the time goes, so the loop itself is not instrumented: y and x are
  * the product's own packed copies. */
-__attribute__((no_sanitize("address", "undefined"))) void axpy(float *__restrict y, const float *__restrict x, float a, size_t n) {
-    for (size_t i = 0; i < n; i++) y[i] += a * x[i];
+__attribute__((no_sanitize("address", "undefined"))) void axpy(
+    float *__restrict y, const float *__restrict x, float a, size_t n) {
+    for (size_t i = 0; i < n; i++)
+        y[i] += a * x[i];
 }
 struct Product {
     Desc d;
@@ -324,7 +386,7 @@ struct Product {
     void *D, *workspace;
     size_t workspace_bytes;
     float alpha, beta;
-    const float *alpha_device, *beta_device;    /* device pointer mode */
+    const float *alpha_device, *beta_device; /* device pointer mode */
     int order;
     unsigned seed;
 };
@@ -333,12 +395,13 @@ size_t split_of(const Product &p, size_t k) {
     return 1 + p.seed % (k / 2);
 }
 void sum_column(const Product &p, const std::vector<float> &pa, const std::vector<float> &pb, size_t m, size_t k,
-                std::vector<float> &acc, std::vector<float> &part) {
+    std::vector<float> &acc, std::vector<float> &part) {
     std::fill(acc.begin(), acc.end(), 0.0f);
     if (p.order == 3) {
         for (size_t i = 0; i < m; i++) {
             double s = 0;
-            for (size_t q = 0; q < k; q++) s += double(pa[q * m + i]) * double(pb[q]);
+            for (size_t q = 0; q < k; q++)
+                s += double(pa[q * m + i]) * double(pb[q]);
             acc[i] = float(s);
         }
         return;
@@ -346,7 +409,8 @@ void sum_column(const Product &p, const std::vector<float> &pa, const std::vecto
     if (p.d.compute == CUBLAS_COMPUTE_16F) {
         for (size_t i = 0; i < m; i++) {
             float s = 0;
-            for (size_t q = 0; q < k; q++) s = __half2float(__float2half_rn(s + pa[q * m + i] * pb[q]));
+            for (size_t q = 0; q < k; q++)
+                s = __half2float(__float2half_rn(s + pa[q * m + i] * pb[q]));
             acc[i] = s;
         }
         return;
@@ -358,29 +422,32 @@ void sum_column(const Product &p, const std::vector<float> &pa, const std::vecto
             size_t e = p.order == 1 ? k - 1 - q : q;
             axpy(part.data(), &pa[e * m], pb[e], m);
         }
-        for (size_t i = 0; i < m; i++) acc[i] += part[i];
+        for (size_t i = 0; i < m; i++)
+            acc[i] += part[i];
     }
 }
 void run_product(const Product &p) {
     const Desc &d = p.d;
     const unsigned epi = d.epilogue == CUBLASLT_EPILOGUE_DEFAULT ? 0 : d.epilogue;
-    const bool ta = d.trans_a != CUBLAS_OP_N, tb = d.trans_b != CUBLAS_OP_N, tf32 = d.compute == CUBLAS_COMPUTE_32F_FAST_TF32;
+    const bool ta = d.trans_a != CUBLAS_OP_N, tb = d.trans_b != CUBLAS_OP_N,
+               tf32 = d.compute == CUBLAS_COMPUTE_32F_FAST_TF32;
     const size_t m = p.o.rows, n = p.o.cols, k = ta ? p.a.rows : p.a.cols;
     const int bt = bias_type(d, p.a, p.c, p.o);
-    const bool writes_bias = (epi & (EPI_BGRAD | EPI_BGRADA | EPI_BGRADB)) != 0, reads_aux = (epi & (EPI_DRELU | EPI_DGELU)) != 0;
+    const bool writes_bias = (epi & (EPI_BGRAD | EPI_BGRADA | EPI_BGRADB)) != 0,
+               reads_aux = (epi & (EPI_DRELU | EPI_DGELU)) != 0;
     float alpha = p.alpha_device ? *p.alpha_device : p.alpha, beta = p.beta_device ? *p.beta_device : p.beta;
     if (d.scale_a) alpha *= *d.scale_a;
     if (d.scale_b) alpha *= *d.scale_b;
     const float scale_c = d.scale_c ? *d.scale_c : 1.0f, scale_d = d.scale_d ? *d.scale_d : 1.0f;
 
-    hb_read(p.A, extent(p.a));    /* TSan does not see this file's own accesses */
+    hb_read(p.A, extent(p.a)); /* TSan does not see this file's own accesses */
     hb_read(p.B, extent(p.b));
     if (beta != 0) hb_read(p.C, extent(p.c));
     hb_write(p.D, extent(p.o));
     if (epi & EPI_BIAS) hb_read(d.bias, bias_extent(d, p.o, bt));
     if (writes_bias) hb_write(const_cast<void *>(d.bias), bias_extent(d, p.o, bt));
     if (epi & EPI_AUX) reads_aux ? hb_read(d.aux, aux_extent(d, p.o)) : hb_write(d.aux, aux_extent(d, p.o));
-    if (p.workspace_bytes) {    /* whatever was there is lost, and nothing useful is left behind */
+    if (p.workspace_bytes) { /* whatever was there is lost, and nothing useful is left behind */
         hb_write(p.workspace, p.workspace_bytes);
         memset(p.workspace, 0xff, p.workspace_bytes);
     }
@@ -388,7 +455,9 @@ void run_product(const Product &p) {
     std::vector<float> pa(k * m), pb(k), acc(m), part(m), bias_grad(m);
     float amax = 0;
     for (size_t z = 0; z < size_t(p.o.batch); z++) {
-        auto batch = [z](const void *base, const Layout &l) { return static_cast<const char *>(base) + z * size_t(l.stride) * bytes_of(l.type); };
+        auto batch = [z](const void *base, const Layout &l) {
+            return static_cast<const char *>(base) + z * size_t(l.stride) * bytes_of(l.type);
+        };
         const void *A = batch(p.A, p.a), *B = batch(p.B, p.b), *C = batch(p.C, p.c);
         void *D = const_cast<char *>(batch(p.D, p.o));
         char *bias = static_cast<char *>(const_cast<void *>(d.bias)) + z * size_t(d.bias_stride) * bytes_of(bt);
@@ -400,7 +469,8 @@ void run_product(const Product &p) {
         if (epi == EPI_BGRADA)
             for (size_t i = 0; i < m; i++) {
                 float s = 0;
-                for (size_t q = 0; q < k; q++) s += pa[q * m + i];
+                for (size_t q = 0; q < k; q++)
+                    s += pa[q * m + i];
                 store(bt, bias, i, s);
             }
         std::fill(bias_grad.begin(), bias_grad.end(), 0.0f);
@@ -415,14 +485,19 @@ void run_product(const Product &p) {
             sum_column(p, pa, pb, m, k, acc, part);
             for (size_t i = 0; i < m; i++) {
                 float v = alpha * acc[i];
-                if (beta != 0) v += beta * (load(p.c.type, C, at(p.c, i, j)) * scale_c);    /* C is not read when beta is 0 */
+                if (beta != 0)
+                    v += beta * (load(p.c.type, C, at(p.c, i, j)) * scale_c); /* C is not read when beta is 0 */
                 if (epi & EPI_BIAS) v += load(bt, bias, i);
                 size_t x = z * size_t(d.aux_stride) + j * size_t(d.aux_ld) + i;
                 unsigned char *bits = static_cast<unsigned char *>(d.aux) + x / 8, bit = (unsigned char)(1u << x % 8);
-                if (epi & EPI_DRELU) v = (*bits & bit) ? v : 0.0f;
-                else if (epi & EPI_DGELU) v *= gelu_slope(load(p.o.type, d.aux, x));
-                else if ((epi & EPI_AUX) && (epi & EPI_RELU)) *bits = (unsigned char)(v > 0 ? *bits | bit : *bits & ~bit);
-                else if (epi & EPI_AUX) store(p.o.type, d.aux, x, v);
+                if (epi & EPI_DRELU)
+                    v = (*bits & bit) ? v : 0.0f;
+                else if (epi & EPI_DGELU)
+                    v *= gelu_slope(load(p.o.type, d.aux, x));
+                else if ((epi & EPI_AUX) && (epi & EPI_RELU))
+                    *bits = (unsigned char)(v > 0 ? *bits | bit : *bits & ~bit);
+                else if (epi & EPI_AUX)
+                    store(p.o.type, d.aux, x, v);
                 if (epi & EPI_RELU) v = v > 0 || v != v ? v : 0.0f;
                 if (epi & EPI_GELU) v = gelu(v);
                 bias_grad[i] += v;
@@ -431,7 +506,8 @@ void run_product(const Product &p) {
             }
         }
         if (epi & EPI_BGRAD)
-            for (size_t i = 0; i < m; i++) store(bt, bias, i, bias_grad[i]);
+            for (size_t i = 0; i < m; i++)
+                store(bt, bias, i, bias_grad[i]);
     }
     if (d.amax_d) *d.amax_d = amax;
 }
@@ -447,9 +523,13 @@ cublasStatus_t submit(Product p, cudaStream_t stream, const char *api) {
     if (cublasStatus_t e = check(d, p.a, p.b, p.c, p.o, device_arch(device))) return e;
     if (!p.A || !p.B || !p.C || !p.D) return CUBLAS_STATUS_INVALID_VALUE;
     if (p.C == p.D && (p.c.ld != p.o.ld || p.c.order != p.o.order || p.c.stride != p.o.stride || p.c.type != p.o.type))
-        return CUBLAS_STATUS_INVALID_VALUE;    /* in place only with equal layouts */
-    const struct { const char *name; const void *p; size_t bytes; } operands[] = {
-        {"A", p.A, extent(p.a)}, {"B", p.B, extent(p.b)}, {"C", p.C, p.beta != 0 || p.beta_device ? extent(p.c) : 1}, {"D", p.D, extent(p.o)}};
+        return CUBLAS_STATUS_INVALID_VALUE; /* in place only with equal layouts */
+    const struct {
+        const char *name;
+        const void *p;
+        size_t bytes;
+    } operands[] = {{"A", p.A, extent(p.a)}, {"B", p.B, extent(p.b)},
+        {"C", p.C, p.beta != 0 || p.beta_device ? extent(p.c) : 1}, {"D", p.D, extent(p.o)}};
     for (auto &x : operands)
         if (!need_device(api, x.name, x.p, x.bytes, device)) return CUBLAS_STATUS_INVALID_VALUE;
     if (overlap(p.A, extent(p.a), p.D, extent(p.o)) || overlap(p.B, extent(p.b), p.D, extent(p.o))) {
@@ -475,8 +555,11 @@ cublasStatus_t submit(Product p, cudaStream_t stream, const char *api) {
         if (!d.aux) return CUBLAS_STATUS_INVALID_VALUE;
         if (!need_device(api, "aux", d.aux, aux_extent(d, p.o), device)) return CUBLAS_STATUS_INVALID_VALUE;
     }
-    const struct { const char *name; const void *p; } scalars[] = {{"alpha", p.alpha_device}, {"beta", p.beta_device},
-        {"A scale", d.scale_a}, {"B scale", d.scale_b}, {"C scale", d.scale_c}, {"D scale", d.scale_d}, {"D amax", d.amax_d}};
+    const struct {
+        const char *name;
+        const void *p;
+    } scalars[] = {{"alpha", p.alpha_device}, {"beta", p.beta_device}, {"A scale", d.scale_a}, {"B scale", d.scale_b},
+        {"C scale", d.scale_c}, {"D scale", d.scale_d}, {"D amax", d.amax_d}};
     for (auto &x : scalars)
         if (x.p && !need_device(api, x.name, x.p, sizeof(float), device)) return CUBLAS_STATUS_INVALID_VALUE;
     if (g_order >= 0) {
@@ -497,8 +580,8 @@ const Handle *handle(const void *h) { return open<const Handle>(static_cast<cons
 /* ==== the API ============================================================================================================================ */
 
 /* Injected errors are cublas statuses; a dead device looks like a failed execution. */
-#define ENTER(api, group, natural)                                                                                               \
-    Call call_(api, group, natural);                                                                                             \
+#define ENTER(api, group, natural) \
+    Call call_(api, group, natural); \
     if (call_.error) return call_.dead ? CUBLAS_STATUS_EXECUTION_FAILED : cublasStatus_t(call_.error)
 
 extern "C" {
@@ -508,12 +591,15 @@ void hcu_gemm_order(int how, unsigned seed) {
     g_order_seed = seed ? seed : 1;
 }
 
-#define HCU_STATUSES(X) X(CUBLAS_STATUS_SUCCESS) X(CUBLAS_STATUS_NOT_INITIALIZED) X(CUBLAS_STATUS_ALLOC_FAILED) X(CUBLAS_STATUS_INVALID_VALUE) \
-    X(CUBLAS_STATUS_ARCH_MISMATCH) X(CUBLAS_STATUS_MAPPING_ERROR) X(CUBLAS_STATUS_EXECUTION_FAILED) X(CUBLAS_STATUS_INTERNAL_ERROR)            \
-    X(CUBLAS_STATUS_NOT_SUPPORTED) X(CUBLAS_STATUS_LICENSE_ERROR)
+#define HCU_STATUSES(X) \
+    X(CUBLAS_STATUS_SUCCESS) \
+    X(CUBLAS_STATUS_NOT_INITIALIZED) X(CUBLAS_STATUS_ALLOC_FAILED) X(CUBLAS_STATUS_INVALID_VALUE) \
+        X(CUBLAS_STATUS_ARCH_MISMATCH) X(CUBLAS_STATUS_MAPPING_ERROR) X(CUBLAS_STATUS_EXECUTION_FAILED) \
+            X(CUBLAS_STATUS_INTERNAL_ERROR) X(CUBLAS_STATUS_NOT_SUPPORTED) X(CUBLAS_STATUS_LICENSE_ERROR)
 const char *cublasLtGetStatusName(cublasStatus_t s) {
     switch (s) {
-#define X(code) case code: return #code;
+#define X(code) \
+    case code: return #code;
         HCU_STATUSES(X)
 #undef X
     }
@@ -596,7 +682,8 @@ cublasStatus_t cublasSetWorkspace(cublasHandle_t h, void *p, size_t) {
 
 /* ---- descriptors ---- */
 
-cublasStatus_t cublasLtMatmulDescInit_internal(cublasLtMatmulDesc_t m, size_t bytes, cublasComputeType_t compute, cudaDataType_t scale) {
+cublasStatus_t cublasLtMatmulDescInit_internal(
+    cublasLtMatmulDesc_t m, size_t bytes, cublasComputeType_t compute, cudaDataType_t scale) {
     if (bytes < sizeof *m) return CUBLAS_STATUS_ALLOC_FAILED;
     memset(m, 0, sizeof *m);
     Desc d{};
@@ -620,22 +707,26 @@ cublasStatus_t cublasLtMatmulDescDestroy(cublasLtMatmulDesc_t m) {
     delete m;
     return CUBLAS_STATUS_SUCCESS;
 }
-cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t m, cublasLtMatmulDescAttributes_t a, const void *v, size_t n) {
+cublasStatus_t cublasLtMatmulDescSetAttribute(
+    cublasLtMatmulDesc_t m, cublasLtMatmulDescAttributes_t a, const void *v, size_t n) {
     ENTER("cublasLtMatmulDescSetAttribute", kNoGroup, CUBLAS_STATUS_INVALID_VALUE);
     return set_field(open<Desc>(m, kDesc), field(kDescFields, a), v, n);
 }
-cublasStatus_t cublasLtMatmulDescGetAttribute(cublasLtMatmulDesc_t m, cublasLtMatmulDescAttributes_t a, void *v, size_t n, size_t *written) {
+cublasStatus_t cublasLtMatmulDescGetAttribute(
+    cublasLtMatmulDesc_t m, cublasLtMatmulDescAttributes_t a, void *v, size_t n, size_t *written) {
     ENTER("cublasLtMatmulDescGetAttribute", kNoGroup, CUBLAS_STATUS_INVALID_VALUE);
     return get_field(open<Desc>(m, kDesc), field(kDescFields, a), v, n, written);
 }
-cublasStatus_t cublasLtMatrixLayoutInit_internal(cublasLtMatrixLayout_t l, size_t bytes, cudaDataType type, uint64_t rows, uint64_t cols, int64_t ld) {
+cublasStatus_t cublasLtMatrixLayoutInit_internal(
+    cublasLtMatrixLayout_t l, size_t bytes, cudaDataType type, uint64_t rows, uint64_t cols, int64_t ld) {
     if (bytes < sizeof *l) return CUBLAS_STATUS_ALLOC_FAILED;
     memset(l, 0, sizeof *l);
     Layout x{kLayout, type, CUBLASLT_ORDER_COL, 1, rows, cols, ld, 0};
     memcpy(l, &x, sizeof x);
     return CUBLAS_STATUS_SUCCESS;
 }
-cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t *l, cudaDataType type, uint64_t rows, uint64_t cols, int64_t ld) {
+cublasStatus_t cublasLtMatrixLayoutCreate(
+    cublasLtMatrixLayout_t *l, cudaDataType type, uint64_t rows, uint64_t cols, int64_t ld) {
     ENTER("cublasLtMatrixLayoutCreate", HCU_OBJECT, CUBLAS_STATUS_ALLOC_FAILED);
     *l = new cublasLtMatrixLayoutOpaque_t;
     live_object("matrix layout", *l, true);
@@ -647,11 +738,13 @@ cublasStatus_t cublasLtMatrixLayoutDestroy(cublasLtMatrixLayout_t l) {
     delete l;
     return CUBLAS_STATUS_SUCCESS;
 }
-cublasStatus_t cublasLtMatrixLayoutSetAttribute(cublasLtMatrixLayout_t l, cublasLtMatrixLayoutAttribute_t a, const void *v, size_t n) {
+cublasStatus_t cublasLtMatrixLayoutSetAttribute(
+    cublasLtMatrixLayout_t l, cublasLtMatrixLayoutAttribute_t a, const void *v, size_t n) {
     ENTER("cublasLtMatrixLayoutSetAttribute", kNoGroup, CUBLAS_STATUS_INVALID_VALUE);
     return set_field(open<Layout>(l, kLayout), field(kLayoutFields, a), v, n);
 }
-cublasStatus_t cublasLtMatrixLayoutGetAttribute(cublasLtMatrixLayout_t l, cublasLtMatrixLayoutAttribute_t a, void *v, size_t n, size_t *written) {
+cublasStatus_t cublasLtMatrixLayoutGetAttribute(
+    cublasLtMatrixLayout_t l, cublasLtMatrixLayoutAttribute_t a, void *v, size_t n, size_t *written) {
     ENTER("cublasLtMatrixLayoutGetAttribute", kNoGroup, CUBLAS_STATUS_INVALID_VALUE);
     return get_field(open<Layout>(l, kLayout), field(kLayoutFields, a), v, n, written);
 }
@@ -661,7 +754,8 @@ cublasStatus_t cublasLtMatmulPreferenceInit_internal(cublasLtMatmulPreference_t 
     Pref x{};
     x.magic = kPref;
     x.reductions = CUBLASLT_REDUCTION_SCHEME_MASK;
-    for (uint32_t &align : x.align) align = 256;
+    for (uint32_t &align : x.align)
+        align = 256;
     memcpy(p, &x, sizeof x);
     return CUBLAS_STATUS_SUCCESS;
 }
@@ -677,24 +771,27 @@ cublasStatus_t cublasLtMatmulPreferenceDestroy(cublasLtMatmulPreference_t p) {
     delete p;
     return CUBLAS_STATUS_SUCCESS;
 }
-cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t p, cublasLtMatmulPreferenceAttributes_t a, const void *v, size_t n) {
+cublasStatus_t cublasLtMatmulPreferenceSetAttribute(
+    cublasLtMatmulPreference_t p, cublasLtMatmulPreferenceAttributes_t a, const void *v, size_t n) {
     ENTER("cublasLtMatmulPreferenceSetAttribute", kNoGroup, CUBLAS_STATUS_INVALID_VALUE);
     return set_field(open<Pref>(p, kPref), field(kPrefFields, a), v, n);
 }
-cublasStatus_t cublasLtMatmulPreferenceGetAttribute(cublasLtMatmulPreference_t p, cublasLtMatmulPreferenceAttributes_t a, void *v, size_t n, size_t *written) {
+cublasStatus_t cublasLtMatmulPreferenceGetAttribute(
+    cublasLtMatmulPreference_t p, cublasLtMatmulPreferenceAttributes_t a, void *v, size_t n, size_t *written) {
     ENTER("cublasLtMatmulPreferenceGetAttribute", kNoGroup, CUBLAS_STATUS_INVALID_VALUE);
     return get_field(open<Pref>(p, kPref), field(kPrefFields, a), v, n, written);
 }
-cublasStatus_t cublasLtMatmulAlgoConfigGetAttribute(const cublasLtMatmulAlgo_t *g, cublasLtMatmulAlgoConfigAttributes_t a, void *v, size_t n, size_t *written) {
+cublasStatus_t cublasLtMatmulAlgoConfigGetAttribute(
+    const cublasLtMatmulAlgo_t *g, cublasLtMatmulAlgoConfigAttributes_t a, void *v, size_t n, size_t *written) {
     ENTER("cublasLtMatmulAlgoConfigGetAttribute", kNoGroup, CUBLAS_STATUS_INVALID_VALUE);
     return get_field(open<const Algo>(g, kAlgo), field(kAlgoFields, a), v, n, written);
 }
 
 /* ---- algorithms and products ---- */
 
-cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t h, cublasLtMatmulDesc_t desc, cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
-                                              cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t o, cublasLtMatmulPreference_t pref, int wanted,
-                                              cublasLtMatmulHeuristicResult_t *results, int *found) {
+cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t h, cublasLtMatmulDesc_t desc, cublasLtMatrixLayout_t a,
+    cublasLtMatrixLayout_t b, cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t o, cublasLtMatmulPreference_t pref,
+    int wanted, cublasLtMatmulHeuristicResult_t *results, int *found) {
     *found = 0;
     ENTER("cublasLtMatmulAlgoGetHeuristic", HCU_HEURISTIC, CUBLAS_STATUS_NOT_SUPPORTED);
     if (!handle(h)) return CUBLAS_STATUS_NOT_INITIALIZED;
@@ -716,9 +813,9 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t h, cublasLtMatmul
     }
     return CUBLAS_STATUS_SUCCESS;
 }
-cublasStatus_t cublasLtMatmulAlgoCheck(cublasLtHandle_t h, cublasLtMatmulDesc_t desc, cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
-                                       cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t o, const cublasLtMatmulAlgo_t *algo,
-                                       cublasLtMatmulHeuristicResult_t *result) {
+cublasStatus_t cublasLtMatmulAlgoCheck(cublasLtHandle_t h, cublasLtMatmulDesc_t desc, cublasLtMatrixLayout_t a,
+    cublasLtMatrixLayout_t b, cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t o, const cublasLtMatmulAlgo_t *algo,
+    cublasLtMatmulHeuristicResult_t *result) {
     ENTER("cublasLtMatmulAlgoCheck", kNoGroup, CUBLAS_STATUS_NOT_SUPPORTED);
     if (!handle(h)) return CUBLAS_STATUS_NOT_INITIALIZED;
     const Desc *d = open<Desc>(desc, kDesc);
@@ -733,17 +830,20 @@ cublasStatus_t cublasLtMatmulAlgoCheck(cublasLtHandle_t h, cublasLtMatmulDesc_t 
     result->wavesCount = 1.0f;
     return CUBLAS_STATUS_SUCCESS;
 }
-cublasStatus_t cublasLtMatmul(cublasLtHandle_t h, cublasLtMatmulDesc_t desc, const void *alpha, const void *A, cublasLtMatrixLayout_t a, const void *B,
-                              cublasLtMatrixLayout_t b, const void *beta, const void *C, cublasLtMatrixLayout_t c, void *D, cublasLtMatrixLayout_t o,
-                              const cublasLtMatmulAlgo_t *algo, void *workspace, size_t workspace_bytes, cudaStream_t stream) {
+cublasStatus_t cublasLtMatmul(cublasLtHandle_t h, cublasLtMatmulDesc_t desc, const void *alpha, const void *A,
+    cublasLtMatrixLayout_t a, const void *B, cublasLtMatrixLayout_t b, const void *beta, const void *C,
+    cublasLtMatrixLayout_t c, void *D, cublasLtMatrixLayout_t o, const cublasLtMatmulAlgo_t *algo, void *workspace,
+    size_t workspace_bytes, cudaStream_t stream) {
     ENTER("cublasLtMatmul", HCU_MATMUL, CUBLAS_STATUS_EXECUTION_FAILED);
     if (!handle(h)) return CUBLAS_STATUS_NOT_INITIALIZED;
     const Desc *d = open<Desc>(desc, kDesc);
     const Layout *const l[4] = {layout(a), layout(b), layout(c), layout(o)};
     if (!d || !l[0] || !l[1] || !l[2] || !l[3] || !alpha || !beta) return CUBLAS_STATUS_INVALID_VALUE;
-    if (stream_device(stream) != handle(h)->device) return CUBLAS_STATUS_INVALID_VALUE;    /* the handle belongs to one device */
+    if (stream_device(stream) != handle(h)->device)
+        return CUBLAS_STATUS_INVALID_VALUE; /* the handle belongs to one device */
     if (uintptr_t(workspace) % 256 || (workspace_bytes && !workspace)) return CUBLAS_STATUS_INVALID_VALUE;
-    if (workspace_bytes && !need_device("cublasLtMatmul", "workspace", workspace, workspace_bytes, handle(h)->device)) return CUBLAS_STATUS_INVALID_VALUE;
+    if (workspace_bytes && !need_device("cublasLtMatmul", "workspace", workspace, workspace_bytes, handle(h)->device))
+        return CUBLAS_STATUS_INVALID_VALUE;
 
     Algo chosen;
     if (algo) {
@@ -753,23 +853,26 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t h, cublasLtMatmulDesc_t desc, con
             return CUBLAS_STATUS_INVALID_VALUE;
         }
         chosen = *g;
-        if (workspace_bytes < chosen.workspace || chosen.problem != problem_of(*d, *l[0], *l[1], *l[2], *l[3])) return CUBLAS_STATUS_INVALID_VALUE;
+        if (workspace_bytes < chosen.workspace || chosen.problem != problem_of(*d, *l[0], *l[1], *l[2], *l[3]))
+            return CUBLAS_STATUS_INVALID_VALUE;
         const void *const operand[4] = {A, B, C, D};
         for (int i = 0; i < 4; i++)
             if (uintptr_t(operand[i]) % chosen.align[i]) {
-                bug("cublasLtMatmul: operand %c (%p) is not aligned to the %u bytes promised to the heuristic", "ABCD"[i], operand[i], chosen.align[i]);
+                bug("cublasLtMatmul: operand %c (%p) is not aligned to the %u bytes promised to the heuristic",
+                    "ABCD"[i], operand[i], chosen.align[i]);
                 return CUBLAS_STATUS_NOT_SUPPORTED;
             }
         if (alignment_of(d->bias) < chosen.bias_align || alignment_of(d->aux) < chosen.aux_align) {
             bug("cublasLtMatmul: bias or aux pointer is less aligned than the one the heuristic was shown");
             return CUBLAS_STATUS_NOT_SUPPORTED;
         }
-    } else {    /* a search hidden in the call */
+    } else { /* a search hidden in the call */
         count_extra(HCU_HEURISTIC);
         Pref p{};
         p.workspace = workspace_bytes;
         p.reductions = CUBLASLT_REDUCTION_SCHEME_MASK;
-        for (uint32_t &align : p.align) align = 16;
+        for (uint32_t &align : p.align)
+            align = 16;
         Algo algos[kAlgoCount];
         cublasStatus_t status;
         if (search(*d, l, p, device_arch(handle(h)->device), algos, &status) == 0) return status;
@@ -785,14 +888,19 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t h, cublasLtMatmulDesc_t desc, con
         beta = &halves[1];
     }
     const float *pa = static_cast<const float *>(alpha), *pb = static_cast<const float *>(beta);
-    Product p{*d, *l[0], *l[1], *l[2], *l[3], A, B, C, D, workspace, size_t(chosen.workspace), host ? *pa : 0, host ? *pb : 0,
-              host ? nullptr : pa, host ? nullptr : pb, chosen.id == 0 ? 2 : chosen.id == 1 ? 0 : 1, chosen.split_k};
+    Product p{*d, *l[0], *l[1], *l[2], *l[3], A, B, C, D, workspace, size_t(chosen.workspace), host ? *pa : 0,
+        host ? *pb : 0, host ? nullptr : pa, host ? nullptr : pb,
+        chosen.id == 0       ? 2
+            : chosen.id == 1 ? 0
+                             : 1,
+        chosen.split_k};
     return submit(p, stream, "cublasLtMatmul");
 }
 
-static cublasStatus_t gemm(cublasHandle_t h, cublasOperation_t ta, cublasOperation_t tb, int m, int n, int k, const void *alpha, const void *A,
-                           cudaDataType at, int lda, long long sa, const void *B, cudaDataType bt, int ldb, long long sb, const void *beta, void *C,
-                           cudaDataType ct, int ldc, long long sc, int batch, cublasComputeType_t compute, const char *api) {
+static cublasStatus_t gemm(cublasHandle_t h, cublasOperation_t ta, cublasOperation_t tb, int m, int n, int k,
+    const void *alpha, const void *A, cudaDataType at, int lda, long long sa, const void *B, cudaDataType bt, int ldb,
+    long long sb, const void *beta, void *C, cudaDataType ct, int ldc, long long sc, int batch,
+    cublasComputeType_t compute, const char *api) {
     if (!handle(h)) return CUBLAS_STATUS_NOT_INITIALIZED;
     if (m < 0 || n < 0 || k < 0 || batch < 0 || !alpha || !beta) return CUBLAS_STATUS_INVALID_VALUE;
     if (m == 0 || n == 0 || batch == 0) return CUBLAS_STATUS_SUCCESS;
@@ -804,34 +912,40 @@ static cublasStatus_t gemm(cublasHandle_t h, cublasOperation_t ta, cublasOperati
     d.trans_a = ta;
     d.trans_b = tb;
     d.bias_type = d.aux_type = -1;
-    if (at == CUDA_R_32F && compute == CUBLAS_COMPUTE_32F && h->h.math_mode == CUBLAS_TF32_TENSOR_OP_MATH) d.compute = CUBLAS_COMPUTE_32F_FAST_TF32;
+    if (at == CUDA_R_32F && compute == CUBLAS_COMPUTE_32F && h->h.math_mode == CUBLAS_TF32_TENSOR_OP_MATH)
+        d.compute = CUBLAS_COMPUTE_32F_FAST_TF32;
     auto make = [batch](int type, int rows, int cols, int ld, long long stride) {
         return Layout{kLayout, type, CUBLASLT_ORDER_COL, batch, uint64_t(rows), uint64_t(cols), ld, stride};
     };
     bool host = h->h.pointer_mode == CUBLAS_POINTER_MODE_HOST;
     d.pointer_mode = host ? CUBLASLT_POINTER_MODE_HOST : CUBLASLT_POINTER_MODE_DEVICE;
     const float *pa = static_cast<const float *>(alpha), *pb = static_cast<const float *>(beta);
-    Layout a = ta ? make(at, k, m, lda, sa) : make(at, m, k, lda, sa), b = tb ? make(bt, n, k, ldb, sb) : make(bt, k, n, ldb, sb);
+    Layout a = ta ? make(at, k, m, lda, sa) : make(at, m, k, lda, sa),
+           b = tb ? make(bt, n, k, ldb, sb) : make(bt, k, n, ldb, sb);
     Layout c = make(ct, m, n, ldc, sc);
-    Product p{d, a, b, c, c, A, B, C, C, nullptr, 0, host ? *pa : 0, host ? *pb : 0, host ? nullptr : pa, host ? nullptr : pb, 0, 1};
+    Product p{d, a, b, c, c, A, B, C, C, nullptr, 0, host ? *pa : 0, host ? *pb : 0, host ? nullptr : pa,
+        host ? nullptr : pb, 0, 1};
     return submit(p, h->h.stream, api);
 }
-cublasStatus_t cublasGemmStridedBatchedEx(cublasHandle_t h, cublasOperation_t ta, cublasOperation_t tb, int m, int n, int k, const void *alpha,
-                                          const void *A, cudaDataType at, int lda, long long sa, const void *B, cudaDataType bt, int ldb, long long sb,
-                                          const void *beta, void *C, cudaDataType ct, int ldc, long long sc, int batch, cublasComputeType_t compute,
-                                          cublasGemmAlgo_t) {
+cublasStatus_t cublasGemmStridedBatchedEx(cublasHandle_t h, cublasOperation_t ta, cublasOperation_t tb, int m, int n,
+    int k, const void *alpha, const void *A, cudaDataType at, int lda, long long sa, const void *B, cudaDataType bt,
+    int ldb, long long sb, const void *beta, void *C, cudaDataType ct, int ldc, long long sc, int batch,
+    cublasComputeType_t compute, cublasGemmAlgo_t) {
     ENTER("cublasGemmStridedBatchedEx", HCU_MATMUL, CUBLAS_STATUS_EXECUTION_FAILED);
-    return gemm(h, ta, tb, m, n, k, alpha, A, at, lda, sa, B, bt, ldb, sb, beta, C, ct, ldc, sc, batch, compute, "cublasGemmStridedBatchedEx");
+    return gemm(h, ta, tb, m, n, k, alpha, A, at, lda, sa, B, bt, ldb, sb, beta, C, ct, ldc, sc, batch, compute,
+        "cublasGemmStridedBatchedEx");
 }
-cublasStatus_t cublasGemmEx(cublasHandle_t h, cublasOperation_t ta, cublasOperation_t tb, int m, int n, int k, const void *alpha, const void *A,
-                            cudaDataType at, int lda, const void *B, cudaDataType bt, int ldb, const void *beta, void *C, cudaDataType ct, int ldc,
-                            cublasComputeType_t compute, cublasGemmAlgo_t) {
+cublasStatus_t cublasGemmEx(cublasHandle_t h, cublasOperation_t ta, cublasOperation_t tb, int m, int n, int k,
+    const void *alpha, const void *A, cudaDataType at, int lda, const void *B, cudaDataType bt, int ldb,
+    const void *beta, void *C, cudaDataType ct, int ldc, cublasComputeType_t compute, cublasGemmAlgo_t) {
     ENTER("cublasGemmEx", HCU_MATMUL, CUBLAS_STATUS_EXECUTION_FAILED);
-    return gemm(h, ta, tb, m, n, k, alpha, A, at, lda, 0, B, bt, ldb, 0, beta, C, ct, ldc, 0, 1, compute, "cublasGemmEx");
+    return gemm(
+        h, ta, tb, m, n, k, alpha, A, at, lda, 0, B, bt, ldb, 0, beta, C, ct, ldc, 0, 1, compute, "cublasGemmEx");
 }
-cublasStatus_t cublasSgemm(cublasHandle_t h, cublasOperation_t ta, cublasOperation_t tb, int m, int n, int k, const float *alpha, const float *A, int lda,
-                           const float *B, int ldb, const float *beta, float *C, int ldc) {
+cublasStatus_t cublasSgemm(cublasHandle_t h, cublasOperation_t ta, cublasOperation_t tb, int m, int n, int k,
+    const float *alpha, const float *A, int lda, const float *B, int ldb, const float *beta, float *C, int ldc) {
     ENTER("cublasSgemm", HCU_MATMUL, CUBLAS_STATUS_EXECUTION_FAILED);
-    return gemm(h, ta, tb, m, n, k, alpha, A, CUDA_R_32F, lda, 0, B, CUDA_R_32F, ldb, 0, beta, C, CUDA_R_32F, ldc, 0, 1, CUBLAS_COMPUTE_32F, "cublasSgemm");
+    return gemm(h, ta, tb, m, n, k, alpha, A, CUDA_R_32F, lda, 0, B, CUDA_R_32F, ldb, 0, beta, C, CUDA_R_32F, ldc, 0, 1,
+        CUBLAS_COMPUTE_32F, "cublasSgemm");
 }
 } // extern "C"

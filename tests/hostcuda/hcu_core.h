@@ -14,21 +14,21 @@
 /* ---- which sanitizer this is built for ------------------------------------------------------------------------------
  * TSan and Valgrind builds say so with a macro: under TSan the runtime itself stays uninstrumented. */
 
-#if !defined(__has_feature)    /* gcc 12 */
-#define __has_feature(x) 0
+#if !defined(__has_feature) /* gcc 12 */
+#  define __has_feature(x) 0
 #endif
 #if defined(__SANITIZE_ADDRESS__) || __has_feature(address_sanitizer)
-#define HCU_HAS_ASAN 1
-#include <sanitizer/asan_interface.h>
-#include <sanitizer/common_interface_defs.h>
+#  define HCU_HAS_ASAN 1
+#  include <sanitizer/asan_interface.h>
+#  include <sanitizer/common_interface_defs.h>
 #else
-#define HCU_HAS_ASAN 0
-#define __asan_poison_memory_region(p, n) ((void)(p), (void)(n))
-#define __asan_unpoison_memory_region(p, n) ((void)(p), (void)(n))
+#  define HCU_HAS_ASAN                        0
+#  define __asan_poison_memory_region(p, n)   ((void)(p), (void)(n))
+#  define __asan_unpoison_memory_region(p, n) ((void)(p), (void)(n))
 #endif
 #if defined(HCU_TSAN)
-#define HCU_HAS_TSAN 1
-#include <sanitizer/tsan_interface.h>
+#  define HCU_HAS_TSAN 1
+#  include <sanitizer/tsan_interface.h>
 extern "C" {
 void __tsan_read_range(void *, unsigned long);
 void __tsan_write_range(void *, unsigned long);
@@ -38,19 +38,19 @@ void AnnotateIgnoreWritesBegin(const char *, int);
 void AnnotateIgnoreWritesEnd(const char *, int);
 }
 #else
-#define HCU_HAS_TSAN 0
+#  define HCU_HAS_TSAN 0
 #endif
 #if __has_feature(memory_sanitizer)
-#define HCU_HAS_MSAN 1
-#include <sanitizer/msan_interface.h>
+#  define HCU_HAS_MSAN 1
+#  include <sanitizer/msan_interface.h>
 #else
-#define HCU_HAS_MSAN 0
+#  define HCU_HAS_MSAN 0
 #endif
 #if defined(HCU_VALGRIND)
-#define HCU_HAS_VALGRIND 1
-#include <valgrind/memcheck.h>
+#  define HCU_HAS_VALGRIND 1
+#  include <valgrind/memcheck.h>
 #else
-#define HCU_HAS_VALGRIND 0
+#  define HCU_HAS_VALGRIND 0
 #endif
 
 namespace hcu {
@@ -67,7 +67,8 @@ inline void *hb_new() { return __tsan_create_fiber(0); }
 inline void hb_become(void *id) {
     if (id != __tsan_get_current_fiber()) __tsan_switch_to_fiber(id, __tsan_switch_to_fiber_no_sync);
 }
-inline void hb_quiet(bool on) {    /* what the current identity does to the runtime's own data is none of TSan's business */
+inline void hb_quiet(
+    bool on) { /* what the current identity does to the runtime's own data is none of TSan's business */
     if (on) {
         AnnotateIgnoreReadsBegin("", 0);
         AnnotateIgnoreWritesBegin("", 0);
@@ -101,21 +102,35 @@ inline void mark_undefined(void *p, size_t n) {
 /* A sorted array of owned entries.  std::map keeps its balancing code inside the uninstrumented C++ library, where
  * MSan cannot follow it (the same goes for std::string, so the runtime uses none); entries keep their addresses. */
 template <class K, class V> struct Map {
-    struct Entry { K key; V value; };
+    struct Entry {
+        K key;
+        V value;
+    };
     std::vector<Entry *> entries;
     Map() = default;
-    Map(const Map &o) { for (Entry *e : o.entries) entries.push_back(new Entry(*e)); }
-    Map &operator=(Map o) { entries.swap(o.entries); return *this; }
-    ~Map() { for (Entry *e : entries) delete e; }
+    Map(const Map &o) {
+        for (Entry *e : o.entries)
+            entries.push_back(new Entry(*e));
+    }
+    Map &operator=(Map o) {
+        entries.swap(o.entries);
+        return *this;
+    }
+    ~Map() {
+        for (Entry *e : entries)
+            delete e;
+    }
     typename std::vector<Entry *>::iterator position(const K &k) {
-        return std::lower_bound(entries.begin(), entries.end(), k, [](const Entry *e, const K &x) { return e->key < x; });
+        return std::lower_bound(
+            entries.begin(), entries.end(), k, [](const Entry *e, const K &x) { return e->key < x; });
     }
     V *get(const K &k) {
         auto i = position(k);
         return i != entries.end() && !(k < (*i)->key) ? &(*i)->value : nullptr;
     }
     Entry *at_or_below(const K &k) {
-        auto i = std::upper_bound(entries.begin(), entries.end(), k, [](const K &x, const Entry *e) { return x < e->key; });
+        auto i =
+            std::upper_bound(entries.begin(), entries.end(), k, [](const K &x, const Entry *e) { return x < e->key; });
         return i == entries.begin() ? nullptr : *--i;
     }
     V &operator[](const K &k) {
@@ -133,7 +148,7 @@ template <class K, class V> struct Map {
     }
 };
 
-struct Random {    /* xorshift32 */
+struct Random { /* xorshift32 */
     uint32_t state = 1;
     void seed(unsigned s) { state = s ? s : 1; }
     uint32_t next() {
@@ -145,22 +160,33 @@ struct Random {    /* xorshift32 */
 
 /* ---- scheduler (hcu_sched.cpp) -------------------------------------------------------------------------------------- */
 
-void bug(const char *format, ...) __attribute__((format(printf, 1, 2)));    /* a diagnosed bug: aborts unless told not to */
+void bug(const char *format, ...)
+    __attribute__((format(printf, 1, 2))); /* a diagnosed bug: aborts unless told not to */
 void set_abort(int on);
 void set_order(int order, unsigned seed);
 bool in_kernel();
-struct GridConfig { dim3 grid, block; size_t shared_bytes; bool cooperative; const char *name; };
+struct GridConfig {
+    dim3 grid, block;
+    size_t shared_bytes;
+    bool cooperative;
+    const char *name;
+};
 void run_grid(const void *function, const KernelDesc *desc, void **args, const GridConfig &config);
 
 /* ---- device memory (hcu_memory.cpp): every caller holds the runtime's lock --------------------------------------------- */
 
 constexpr int kMaxDevices = 8;
 enum Where { WHERE_HOST, WHERE_PINNED, WHERE_DEVICE, WHERE_FREED, WHERE_OUTSIDE };
-struct Place { Where where; int device; char text[120]; };    /* text says what is wrong with FREED and OUTSIDE */
+struct Place {
+    Where where;
+    int device;
+    char text[120];
+}; /* text says what is wrong with FREED and OUTSIDE */
 Place place_of(const void *p, size_t bytes);
 bool mapped_host_memory(const void *p);
 void memory_init();
-void *device_alloc(int device, size_t bytes, bool live);      /* nullptr: limit reached; !live: cudaMallocAsync has not run */
+void *device_alloc(
+    int device, size_t bytes, bool live); /* nullptr: limit reached; !live: cudaMallocAsync has not run */
 void device_set_live(void *p);
 enum FreeCheck { FREE_OK, FREE_TWICE, FREE_UNKNOWN };
 FreeCheck device_free_check(const void *p, bool async);
@@ -170,7 +196,7 @@ size_t device_limit(int device);
 void set_device_limit(int device, size_t bytes);
 void *pinned_alloc(size_t bytes);
 bool pinned_free(void *p);
-void enter_device(int device);                                /* its memory may be touched until leave_device */
+void enter_device(int device); /* its memory may be touched until leave_device */
 void leave_device(int device);
 void set_protect(bool on);
 void check_canaries();
@@ -179,23 +205,29 @@ void print_backtrace(void *const *frames, int count);
 
 /* ---- runtime (hcu_runtime.cpp) ------------------------------------------------------------------------------------------ */
 
-struct Call {                             /* one API call: lock, counters, fault injection, random progress */
-    Call(const char *api, int group, int natural_error);    /* kNeverFails: not injectable */
+struct Call { /* one API call: lock, counters, fault injection, random progress */
+    Call(const char *api, int group, int natural_error); /* kNeverFails: not injectable */
     ~Call();
     Call(const Call &) = delete;
-    int error;                            /* not 0: the call must return it and do nothing */
-    bool dead;                            /* error is that of a dead device, not an injected one */
+    int error; /* not 0: the call must return it and do nothing */
+    bool dead; /* error is that of a dead device, not an injected one */
 };
 constexpr int kNeverFails = -1, kNoGroup = -1;
-void count_extra(int group);              /* a call of one group that also does another group's work */
+void count_extra(int group); /* a call of one group that also does another group's work */
 int current_device();
-int device_arch(int device);              /* 90 for 9.0 */
-int device_error(int device);             /* not 0: the device is dead */
-int stream_device(cudaStream_t s);        /* -1: not a live stream */
+int device_arch(int device);       /* 90 for 9.0 */
+int device_error(int device);      /* not 0: the device is dead */
+int stream_device(cudaStream_t s); /* -1: not a live stream */
 void live_object(const char *kind, const void *object, bool created);
-struct Work { const char *name; int group; std::function<void()> run; void *host_dst = nullptr; size_t host_bytes = 0; };
+struct Work {
+    const char *name;
+    int group;
+    std::function<void()> run;
+    void *host_dst = nullptr;
+    size_t host_bytes = 0;
+};
 cudaError_t enqueue(cudaStream_t s, Work work);
-bool need_device(const char *api, const char *what, const void *p, size_t bytes, int device);    /* diagnoses if not */
+bool need_device(const char *api, const char *what, const void *p, size_t bytes, int device); /* diagnoses if not */
 
 /* ---- PTX interpreter (hcu_ptx.cpp) ---------------------------------------------------------------------------------------- */
 

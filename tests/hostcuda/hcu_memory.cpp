@@ -19,13 +19,16 @@ namespace hcu {
 namespace {
 
 constexpr size_t kPage = 4096, kAlign = 256;
-constexpr unsigned char kCanary = 0xfe;    /* read by mistake: huge as f32 and bf16, a NaN as f16 */
+constexpr unsigned char kCanary = 0xfe; /* read by mistake: huge as f32 and bf16, a NaN as f16 */
 constexpr size_t kQuarantineBytes = size_t(1) << 30, kQuarantineCount = 4096;
 
-enum ChunkState { RESERVED, LIVE, FREED };    /* reserved: its cudaMallocAsync has not run yet */
-struct Trace { void *frame[12]; int count; };
+enum ChunkState { RESERVED, LIVE, FREED }; /* reserved: its cudaMallocAsync has not run yet */
+struct Trace {
+    void *frame[12];
+    int count;
+};
 struct Chunk {
-    char *base, *data;      /* the mapping with its guard pages; what the program got */
+    char *base, *data; /* the mapping with its guard pages; what the program got */
     size_t total, size;
     int id, device;
     ChunkState state;
@@ -33,7 +36,10 @@ struct Chunk {
     char *inner() const { return base + kPage; }
     size_t inner_size() const { return total - 2 * kPage; }
 };
-struct Pinned { size_t size; Trace trace; };
+struct Pinned {
+    size_t size;
+    Trace trace;
+};
 
 /* never destroyed: leak checkers and static destructors of the program may still ask */
 Map<uintptr_t, Chunk> &g_chunks = *new Map<uintptr_t, Chunk>;
@@ -67,7 +73,8 @@ bool is_canary(const char *p) { return static_cast<unsigned char>(*p) == kCanary
 void check_rear(const Chunk &c) {
     for (const char *p = c.data + c.size; p < c.inner() + c.inner_size(); p++)
         if (!is_canary(p)) {
-            bug("device buffer #%d of %zu bytes was overrun: byte %td past its end", c.id, c.size, p - (c.data + c.size));
+            bug("device buffer #%d of %zu bytes was overrun: byte %td past its end", c.id, c.size,
+                p - (c.data + c.size));
             print_trace(c.trace);
             return;
         }
@@ -82,17 +89,18 @@ void check_front(const Chunk &c) {
 }
 
 void on_fault(int, siginfo_t *info, void *) {
-    static const char *const what[] = {"use of a buffer before its cudaMallocAsync ran", "", "use of a freed device buffer"};
+    static const char *const what[] = {
+        "use of a buffer before its cudaMallocAsync ran", "", "use of a freed device buffer"};
     if (Chunk *c = find(info->si_addr)) {
         ptrdiff_t offset = static_cast<char *>(info->si_addr) - c->data;
-        const char *text = c->state != LIVE          ? what[c->state]
-                           : offset < 0              ? "access before a device buffer"
-                           : size_t(offset) >= c->size ? "access past the end of a device buffer"
-                           : in_kernel()             ? "access to another device's memory"
-                                                     : "host code touches device memory";
+        const char *text = c->state != LIVE ? what[c->state]
+            : offset < 0                    ? "access before a device buffer"
+            : size_t(offset) >= c->size     ? "access past the end of a device buffer"
+            : in_kernel()                   ? "access to another device's memory"
+                                            : "host code touches device memory";
         char line[300];
-        int n = snprintf(line, sizeof line, "HOSTCUDA BUG: %s: %p is byte %td of buffer #%d (%zu bytes, device %d)%s\n", text,
-                         info->si_addr, offset, c->id, c->size, c->device, in_kernel() ? ", inside a kernel" : "");
+        int n = snprintf(line, sizeof line, "HOSTCUDA BUG: %s: %p is byte %td of buffer #%d (%zu bytes, device %d)%s\n",
+            text, info->si_addr, offset, c->id, c->size, c->device, in_kernel() ? ", inside a kernel" : "");
         if (n > 0 && write(2, line, size_t(n)) < 0) _exit(1);
     }
 #if HCU_HAS_ASAN
@@ -132,7 +140,8 @@ void *device_alloc(int device, size_t bytes, bool live) {
     if (m == MAP_FAILED) return nullptr;
     char *base = static_cast<char *>(m);
     Chunk &c = g_chunks[uintptr_t(base)];
-    c = Chunk{base, base + kPage + inner - rounded, total, bytes, g_next_id++, device, live ? LIVE : RESERVED, trace_here()};
+    c = Chunk{
+        base, base + kPage + inner - rounded, total, bytes, g_next_id++, device, live ? LIVE : RESERVED, trace_here()};
     g_used[device] += bytes;
     mprotect(c.inner(), inner, PROT_READ | PROT_WRITE);
     memset(c.inner(), kCanary, size_t(c.data - c.inner()));
@@ -156,7 +165,7 @@ FreeCheck device_free_check(const void *p, bool async) {
 }
 void device_free(void *p) {
     Chunk *c = find(p);
-    if (!c || c->state == FREED) return;    /* freed twice by stream work; the first free was diagnosed at its call */
+    if (!c || c->state == FREED) return; /* freed twice by stream work; the first free was diagnosed at its call */
     if (!HCU_HAS_ASAN) {
         mprotect(c->inner(), c->inner_size(), PROT_READ);
         check_rear(*c);
@@ -206,7 +215,7 @@ Place place_of(const void *p, size_t bytes) {
         } else if (offset < 0 || size_t(offset) + bytes > c->size) {
             r.where = WHERE_OUTSIDE;
             snprintf(r.text, sizeof r.text, "bytes %td..%td of device buffer #%d, which has %zu", offset,
-                     offset + ptrdiff_t(bytes), c->id, c->size);
+                offset + ptrdiff_t(bytes), c->id, c->size);
         }
         return r;
     }
@@ -214,7 +223,8 @@ Place place_of(const void *p, size_t bytes) {
         size_t offset = uintptr_t(p) - e->key, size = e->value.size;
         if (offset >= size) return r;
         r.where = offset + bytes > size ? WHERE_OUTSIDE : WHERE_PINNED;
-        if (r.where == WHERE_OUTSIDE) snprintf(r.text, sizeof r.text, "%zu bytes past pinned memory", offset + bytes - size);
+        if (r.where == WHERE_OUTSIDE)
+            snprintf(r.text, sizeof r.text, "%zu bytes past pinned memory", offset + bytes - size);
     }
     return r;
 }
@@ -222,14 +232,14 @@ Place place_of(const void *p, size_t bytes) {
 bool mapped_host_memory(const void *p) {
     uintptr_t a = uintptr_t(p);
     if (a < uintptr_t(1) << 32 || a >= uintptr_t(1) << 47 || find(p)) return false;
-#if HCU_HAS_ASAN    /* its tables fill 16 TiB of addresses, where two small numbers look like a pointer */
+#if HCU_HAS_ASAN /* its tables fill 16 TiB of addresses, where two small numbers look like a pointer */
     size_t scale, offset;
     __asan_get_shadow_mapping(&scale, &offset);
     if (a >= offset && a < offset + (uintptr_t(1) << 47 >> scale)) return false;
 #endif
     unsigned char resident;
     if (mincore(reinterpret_cast<void *>(a / kPage * kPage), 1, &resident) != 0) return false;
-    return (!HCU_HAS_TSAN && !HCU_HAS_MSAN) || (resident & 1);    /* theirs too; of those hardly a page is in use */
+    return (!HCU_HAS_TSAN && !HCU_HAS_MSAN) || (resident & 1); /* theirs too; of those hardly a page is in use */
 }
 
 void enter_device(int device) {
@@ -244,7 +254,8 @@ void leave_device(int device) {
 }
 void set_protect(bool on) {
     g_protect = on;
-    for (auto *e : g_chunks.entries) apply_protection(e->value);
+    for (auto *e : g_chunks.entries)
+        apply_protection(e->value);
 }
 void check_canaries() {
     if (HCU_HAS_ASAN) return;
@@ -258,7 +269,8 @@ int memory_leaks(bool print) {
         if (c.state == FREED) continue;
         count++;
         if (!print) continue;
-        fprintf(stderr, "HOSTCUDA LEAK: device buffer #%d, %zu bytes on device %d, allocated at\n", c.id, c.size, c.device);
+        fprintf(
+            stderr, "HOSTCUDA LEAK: device buffer #%d, %zu bytes on device %d, allocated at\n", c.id, c.size, c.device);
         print_trace(c.trace);
     }
     for (auto *e : g_pinned.entries) {

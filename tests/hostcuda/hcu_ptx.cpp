@@ -34,11 +34,35 @@ namespace {
 
 /* ---- program ---------------------------------------------------------------------------------------------------------- */
 
-enum Type : unsigned char { NONE, U8, S8, B8, U16, S16, B16, U32, S32, B32, U64, S64, B64, F16, F16X2, BF16, BF16X2, F32, F64, PRED };
-struct TypeName { const char *name; Type type; };
-const TypeName kTypes[] = {{"u8", U8},   {"s8", S8},   {"b8", B8},   {"u16", U16},     {"s16", S16},   {"b16", B16},       {"u32", U32},
-                           {"s32", S32}, {"b32", B32}, {"u64", U64}, {"s64", S64},     {"b64", B64},   {"f16", F16},       {"f16x2", F16X2},
-                           {"bf16", BF16}, {"bf16x2", BF16X2}, {"f32", F32}, {"f64", F64}, {"pred", PRED}};
+enum Type : unsigned char {
+    NONE,
+    U8,
+    S8,
+    B8,
+    U16,
+    S16,
+    B16,
+    U32,
+    S32,
+    B32,
+    U64,
+    S64,
+    B64,
+    F16,
+    F16X2,
+    BF16,
+    BF16X2,
+    F32,
+    F64,
+    PRED
+};
+struct TypeName {
+    const char *name;
+    Type type;
+};
+const TypeName kTypes[] = {{"u8", U8}, {"s8", S8}, {"b8", B8}, {"u16", U16}, {"s16", S16}, {"b16", B16}, {"u32", U32},
+    {"s32", S32}, {"b32", B32}, {"u64", U64}, {"s64", S64}, {"b64", B64}, {"f16", F16}, {"f16x2", F16X2},
+    {"bf16", BF16}, {"bf16x2", BF16X2}, {"f32", F32}, {"f64", F64}, {"pred", PRED}};
 Type type_named(const string &s) {
     for (const TypeName &t : kTypes)
         if (s == t.name) return t.type;
@@ -47,73 +71,213 @@ Type type_named(const string &s) {
 int bytes_of(Type t) {
     switch (t) {
     case NONE: return 0;
-    case U8: case S8: case B8: return 1;
-    case U16: case S16: case B16: case F16: case BF16: return 2;
-    case U64: case S64: case B64: case F64: return 8;
+    case U8:
+    case S8:
+    case B8: return 1;
+    case U16:
+    case S16:
+    case B16:
+    case F16:
+    case BF16: return 2;
+    case U64:
+    case S64:
+    case B64:
+    case F64: return 8;
     default: return 4;
     }
 }
 bool is_signed(Type t) { return t == S8 || t == S16 || t == S32 || t == S64; }
 bool is_float(Type t) { return t >= F16 && t <= F64; }
 
-enum Code : unsigned char { MOV, LD, ST, CVTA, CVT, ADD, SUB, MUL, MAD, FMA, DIV, REM, SQRT, RCP, RSQRT, EX2, LG2, SIN, COS, TANH, MIN, MAX, ABS, NEG,
-    COPYSIGN, AND, OR, XOR, NOT, LOP3, SHL, SHR, SHF, SETP, SELP, TESTP, BRA, BRX, RET, BAR, SHFL, VOTE, MATCH, REDUX, ACTIVEMASK, ATOM, FENCE, POPC, CLZ,
-    BFIND, BREV, BFE, BFI, PRMT, TRAP, NOP, UNKNOWN };
-struct CodeName { const char *name; Code code; };
-const CodeName kCodes[] = {
-    {"mov", MOV}, {"ld", LD}, {"ldu", LD}, {"st", ST}, {"cvta", CVTA}, {"cvt", CVT}, {"add", ADD}, {"addc", ADD}, {"sub", SUB}, {"subc", SUB},
-    {"mul", MUL}, {"mad", MAD}, {"fma", FMA}, {"div", DIV}, {"rem", REM}, {"sqrt", SQRT}, {"rcp", RCP}, {"rsqrt", RSQRT}, {"ex2", EX2}, {"lg2", LG2},
-    {"sin", SIN}, {"cos", COS}, {"tanh", TANH}, {"min", MIN}, {"max", MAX}, {"abs", ABS}, {"neg", NEG}, {"copysign", COPYSIGN}, {"and", AND},
-    {"or", OR}, {"xor", XOR}, {"not", NOT}, {"lop3", LOP3}, {"shl", SHL}, {"shr", SHR}, {"shf", SHF}, {"setp", SETP}, {"selp", SELP},
-    {"testp", TESTP}, {"bra", BRA}, {"brx", BRX}, {"ret", RET}, {"exit", RET}, {"bar", BAR}, {"barrier", BAR}, {"shfl", SHFL}, {"vote", VOTE},
-    {"match", MATCH}, {"redux", REDUX}, {"activemask", ACTIVEMASK}, {"atom", ATOM}, {"red", ATOM}, {"membar", FENCE}, {"fence", FENCE}, {"popc", POPC},
-    {"clz", CLZ}, {"bfind", BFIND}, {"brev", BREV}, {"bfe", BFE}, {"bfi", BFI}, {"prmt", PRMT}, {"trap", TRAP}, {"griddepcontrol", NOP}, {"nanosleep", NOP},
-    {"prefetch", NOP}, {"discard", NOP}, {"applypriority", NOP}};
+enum Code : unsigned char {
+    MOV,
+    LD,
+    ST,
+    CVTA,
+    CVT,
+    ADD,
+    SUB,
+    MUL,
+    MAD,
+    FMA,
+    DIV,
+    REM,
+    SQRT,
+    RCP,
+    RSQRT,
+    EX2,
+    LG2,
+    SIN,
+    COS,
+    TANH,
+    MIN,
+    MAX,
+    ABS,
+    NEG,
+    COPYSIGN,
+    AND,
+    OR,
+    XOR,
+    NOT,
+    LOP3,
+    SHL,
+    SHR,
+    SHF,
+    SETP,
+    SELP,
+    TESTP,
+    BRA,
+    BRX,
+    RET,
+    BAR,
+    SHFL,
+    VOTE,
+    MATCH,
+    REDUX,
+    ACTIVEMASK,
+    ATOM,
+    FENCE,
+    POPC,
+    CLZ,
+    BFIND,
+    BREV,
+    BFE,
+    BFI,
+    PRMT,
+    TRAP,
+    NOP,
+    UNKNOWN
+};
+struct CodeName {
+    const char *name;
+    Code code;
+};
+const CodeName kCodes[] = {{"mov", MOV}, {"ld", LD}, {"ldu", LD}, {"st", ST}, {"cvta", CVTA}, {"cvt", CVT},
+    {"add", ADD}, {"addc", ADD}, {"sub", SUB}, {"subc", SUB}, {"mul", MUL}, {"mad", MAD}, {"fma", FMA}, {"div", DIV},
+    {"rem", REM}, {"sqrt", SQRT}, {"rcp", RCP}, {"rsqrt", RSQRT}, {"ex2", EX2}, {"lg2", LG2}, {"sin", SIN},
+    {"cos", COS}, {"tanh", TANH}, {"min", MIN}, {"max", MAX}, {"abs", ABS}, {"neg", NEG}, {"copysign", COPYSIGN},
+    {"and", AND}, {"or", OR}, {"xor", XOR}, {"not", NOT}, {"lop3", LOP3}, {"shl", SHL}, {"shr", SHR}, {"shf", SHF},
+    {"setp", SETP}, {"selp", SELP}, {"testp", TESTP}, {"bra", BRA}, {"brx", BRX}, {"ret", RET}, {"exit", RET},
+    {"bar", BAR}, {"barrier", BAR}, {"shfl", SHFL}, {"vote", VOTE}, {"match", MATCH}, {"redux", REDUX},
+    {"activemask", ACTIVEMASK}, {"atom", ATOM}, {"red", ATOM}, {"membar", FENCE}, {"fence", FENCE}, {"popc", POPC},
+    {"clz", CLZ}, {"bfind", BFIND}, {"brev", BREV}, {"bfe", BFE}, {"bfi", BFI}, {"prmt", PRMT}, {"trap", TRAP},
+    {"griddepcontrol", NOP}, {"nanosleep", NOP}, {"prefetch", NOP}, {"discard", NOP}, {"applypriority", NOP}};
 
 /* Modifiers that change what an instruction does, decoded once.  Words of one family exclude each other. */
 enum Modifier : uint64_t {
-    M_WIDE = 1, M_HI = 2, M_FTZ = 4, M_SAT = 8, M_RNI = 16, M_RZI = 32, M_RMI = 64, M_RPI = 128, M_TO = 256, M_CC = 512, M_CARRY_IN = 1024,
-    M_RED = 2048, M_WARP = 4096, M_LEFT = 8192, M_RIGHT = 16384, M_WRAP = 32768, M_ALL = 65536, M_ANY = 1 << 17, M_BALLOT = 1 << 18, M_UP = 1 << 19,
-    M_DOWN = 1 << 20, M_BFLY = 1 << 21, M_NO_DST = 1 << 22, M_SHIFT_AMOUNT = 1 << 23
+    M_WIDE = 1,
+    M_HI = 2,
+    M_FTZ = 4,
+    M_SAT = 8,
+    M_RNI = 16,
+    M_RZI = 32,
+    M_RMI = 64,
+    M_RPI = 128,
+    M_TO = 256,
+    M_CC = 512,
+    M_CARRY_IN = 1024,
+    M_RED = 2048,
+    M_WARP = 4096,
+    M_LEFT = 8192,
+    M_RIGHT = 16384,
+    M_WRAP = 32768,
+    M_ALL = 65536,
+    M_ANY = 1 << 17,
+    M_BALLOT = 1 << 18,
+    M_UP = 1 << 19,
+    M_DOWN = 1 << 20,
+    M_BFLY = 1 << 21,
+    M_NO_DST = 1 << 22,
+    M_SHIFT_AMOUNT = 1 << 23
 };
-struct ModifierName { const char *name; uint64_t bit; };
-const ModifierName kModifiers[] = {{"wide", M_WIDE}, {"hi", M_HI}, {"ftz", M_FTZ}, {"sat", M_SAT}, {"rni", M_RNI}, {"rzi", M_RZI}, {"rmi", M_RMI},
-    {"rpi", M_RPI}, {"to", M_TO}, {"cc", M_CC}, {"red", M_RED}, {"warp", M_WARP}, {"l", M_LEFT}, {"r", M_RIGHT}, {"wrap", M_WRAP}, {"all", M_ALL},
-    {"any", M_ANY}, {"ballot", M_BALLOT}, {"up", M_UP}, {"down", M_DOWN}, {"bfly", M_BFLY}, {"shiftamt", M_SHIFT_AMOUNT}};
+struct ModifierName {
+    const char *name;
+    uint64_t bit;
+};
+const ModifierName kModifiers[] = {{"wide", M_WIDE}, {"hi", M_HI}, {"ftz", M_FTZ}, {"sat", M_SAT}, {"rni", M_RNI},
+    {"rzi", M_RZI}, {"rmi", M_RMI}, {"rpi", M_RPI}, {"to", M_TO}, {"cc", M_CC}, {"red", M_RED}, {"warp", M_WARP},
+    {"l", M_LEFT}, {"r", M_RIGHT}, {"wrap", M_WRAP}, {"all", M_ALL}, {"any", M_ANY}, {"ballot", M_BALLOT}, {"up", M_UP},
+    {"down", M_DOWN}, {"bfly", M_BFLY}, {"shiftamt", M_SHIFT_AMOUNT}};
 /* Words that need no decoding here: hints, scopes and orders that one OS thread satisfies by itself, exact forms of what
  * is computed exactly anyway.  Any other word makes the instruction unknown. */
-const char *const kIgnored[] = {"rn", "lo", "uni", "sync", "aligned", "approx", "full", "global", "shared", "shared::cta", "local", "param", "param::entry",
-    "const", "v2", "v4", "v8", "nc", "ca", "cg", "cs", "lu", "cv", "wb", "wt", "volatile", "relaxed", "acquire", "release", "acq_rel", "sc", "gpu", "cta",
-    "sys", "gl", "weak", "cta", "idx", "b1", "L1::no_allocate", "L1::evict_first", "L1::evict_last", "L1::evict_normal", "L2::64B", "L2::128B",
-    "L2::256B", "clamp", "x", "or", "and", "xor", "popc", "add", "min", "max", "exch", "cas", "inc", "dec", "noftz", "proxy", "async", "launch_dependents",
-    "wait", "idx", "noinc"};
-enum Word : unsigned char { W_NONE, W_EQ, W_NE, W_LT, W_LE, W_GT, W_GE, W_NUM, W_NAN, W_ADD, W_MIN, W_MAX, W_AND, W_OR, W_XOR, W_EXCH, W_CAS, W_INC, W_DEC,
-    W_POPC, W_FINITE, W_INFINITE, W_NUMBER, W_NOTANUMBER, W_NORMAL, W_SUBNORMAL };
-struct WordName { const char *name; Word word; bool unordered; };
-const WordName kWords[] = {{"eq", W_EQ, false}, {"ne", W_NE, false}, {"lt", W_LT, false}, {"le", W_LE, false}, {"gt", W_GT, false}, {"ge", W_GE, false},
-    {"lo", W_LT, false}, {"ls", W_LE, false}, {"hi", W_GT, false}, {"hs", W_GE, false}, {"equ", W_EQ, true}, {"neu", W_NE, true}, {"ltu", W_LT, true},
-    {"leu", W_LE, true}, {"gtu", W_GT, true}, {"geu", W_GE, true}, {"num", W_NUM, false}, {"nan", W_NAN, false}, {"add", W_ADD, false}, {"min", W_MIN, false},
-    {"max", W_MAX, false}, {"and", W_AND, false}, {"or", W_OR, false}, {"xor", W_XOR, false}, {"exch", W_EXCH, false}, {"cas", W_CAS, false},
-    {"inc", W_INC, false}, {"dec", W_DEC, false}, {"popc", W_POPC, false}, {"finite", W_FINITE, false}, {"infinite", W_INFINITE, false},
-    {"number", W_NUMBER, false}, {"notanumber", W_NOTANUMBER, false}, {"normal", W_NORMAL, false}, {"subnormal", W_SUBNORMAL, false}};
+const char *const kIgnored[] = {"rn", "lo", "uni", "sync", "aligned", "approx", "full", "global", "shared",
+    "shared::cta", "local", "param", "param::entry", "const", "v2", "v4", "v8", "nc", "ca", "cg", "cs", "lu", "cv",
+    "wb", "wt", "volatile", "relaxed", "acquire", "release", "acq_rel", "sc", "gpu", "cta", "sys", "gl", "weak", "cta",
+    "idx", "b1", "L1::no_allocate", "L1::evict_first", "L1::evict_last", "L1::evict_normal", "L2::64B", "L2::128B",
+    "L2::256B", "clamp", "x", "or", "and", "xor", "popc", "add", "min", "max", "exch", "cas", "inc", "dec", "noftz",
+    "proxy", "async", "launch_dependents", "wait", "idx", "noinc"};
+enum Word : unsigned char {
+    W_NONE,
+    W_EQ,
+    W_NE,
+    W_LT,
+    W_LE,
+    W_GT,
+    W_GE,
+    W_NUM,
+    W_NAN,
+    W_ADD,
+    W_MIN,
+    W_MAX,
+    W_AND,
+    W_OR,
+    W_XOR,
+    W_EXCH,
+    W_CAS,
+    W_INC,
+    W_DEC,
+    W_POPC,
+    W_FINITE,
+    W_INFINITE,
+    W_NUMBER,
+    W_NOTANUMBER,
+    W_NORMAL,
+    W_SUBNORMAL
+};
+struct WordName {
+    const char *name;
+    Word word;
+    bool unordered;
+};
+const WordName kWords[] = {{"eq", W_EQ, false}, {"ne", W_NE, false}, {"lt", W_LT, false}, {"le", W_LE, false},
+    {"gt", W_GT, false}, {"ge", W_GE, false}, {"lo", W_LT, false}, {"ls", W_LE, false}, {"hi", W_GT, false},
+    {"hs", W_GE, false}, {"equ", W_EQ, true}, {"neu", W_NE, true}, {"ltu", W_LT, true}, {"leu", W_LE, true},
+    {"gtu", W_GT, true}, {"geu", W_GE, true}, {"num", W_NUM, false}, {"nan", W_NAN, false}, {"add", W_ADD, false},
+    {"min", W_MIN, false}, {"max", W_MAX, false}, {"and", W_AND, false}, {"or", W_OR, false}, {"xor", W_XOR, false},
+    {"exch", W_EXCH, false}, {"cas", W_CAS, false}, {"inc", W_INC, false}, {"dec", W_DEC, false},
+    {"popc", W_POPC, false}, {"finite", W_FINITE, false}, {"infinite", W_INFINITE, false}, {"number", W_NUMBER, false},
+    {"notanumber", W_NOTANUMBER, false}, {"normal", W_NORMAL, false}, {"subnormal", W_SUBNORMAL, false}};
 
 enum OperandKind : unsigned char { O_REG, O_IMM, O_SPECIAL, O_ADDRESS, O_VECTOR, O_SINK, O_SYMBOL };
-enum Special : unsigned char { S_TID, S_NTID, S_CTAID, S_NCTAID, S_LANE, S_WARP, S_LANEMASK_LT, S_LANEMASK_LE, S_LANEMASK_EQ, S_LANEMASK_GE, S_LANEMASK_GT, S_CLOCK };
+enum Special : unsigned char {
+    S_TID,
+    S_NTID,
+    S_CTAID,
+    S_NCTAID,
+    S_LANE,
+    S_WARP,
+    S_LANEMASK_LT,
+    S_LANEMASK_LE,
+    S_LANEMASK_EQ,
+    S_LANEMASK_GE,
+    S_LANEMASK_GT,
+    S_CLOCK
+};
 struct Operand {
     OperandKind kind = O_IMM;
     bool negated = false;
     Special special = S_TID;
-    unsigned char component = 0;    /* of a special register: x y z */
-    int reg = -1;                   /* register, or base of an address (-1: absolute) */
-    uint64_t value = 0;             /* immediate, symbol's offset, address offset */
+    unsigned char component = 0; /* of a special register: x y z */
+    int reg = -1;                /* register, or base of an address (-1: absolute) */
+    uint64_t value = 0;          /* immediate, symbol's offset, address offset */
     vector<Operand> parts;
 };
 struct Ins {
     Code code = UNKNOWN;
     Type t = NONE, t2 = NONE;
-    Word word = W_NONE, combine = W_NONE;    /* comparison or atomic; setp's second word */
+    Word word = W_NONE, combine = W_NONE; /* comparison or atomic; setp's second word */
     bool unordered = false, predicate_negated = false;
-    char space = 'g';                        /* g global, s shared, l local, p param, c const */
+    char space = 'g'; /* g global, s shared, l local, p param, c const */
     int vec = 1, predicate = -1, line = 0;
     uint64_t flags = 0;
     vector<Operand> o;
@@ -121,8 +285,14 @@ struct Ins {
     string text;
     bool has(uint64_t f) const { return (flags & f) != 0; }
 };
-struct Variable { size_t offset, bytes; char space; };
-struct Parameter { string name; size_t offset, bytes; };
+struct Variable {
+    size_t offset, bytes;
+    char space;
+};
+struct Parameter {
+    string name;
+    size_t offset, bytes;
+};
 struct Kernel {
     string name, unsupported;
     vector<Ins> code;
@@ -130,7 +300,7 @@ struct Kernel {
     size_t param_bytes = 0, registers = 0, shared = 0, local = 0;
     Map<string, Variable> variables;
 };
-constexpr uint64_t kDynamic = uint64_t(1) << 20;    /* where the dynamic array lies in the shared window */
+constexpr uint64_t kDynamic = uint64_t(1) << 20; /* where the dynamic array lies in the shared window */
 Map<string, std::unique_ptr<Kernel>> &g_kernels = *new Map<string, std::unique_ptr<Kernel>>;
 string &g_file = *new string;
 
@@ -140,13 +310,15 @@ string trim(const string &t) {
     size_t a = t.find_first_not_of(" \t"), b = t.find_last_not_of(" \t");
     return a == string::npos ? "" : t.substr(a, b - a + 1);
 }
-vector<string> split(const string &t, char separator) {    /* not inside brackets; empty parts are kept */
+vector<string> split(const string &t, char separator) { /* not inside brackets; empty parts are kept */
     vector<string> v(1);
     int depth = 0;
     for (char c : t) {
         depth += (c == '{' || c == '[' || c == '(') - (c == '}' || c == ']' || c == ')');
-        if (c == separator && depth == 0) v.emplace_back();
-        else v.back() += c;
+        if (c == separator && depth == 0)
+            v.emplace_back();
+        else
+            v.back() += c;
     }
     return v;
 }
@@ -167,7 +339,7 @@ struct Parser {
     vector<Map<string, int>> scopes;
     Map<string, int> labels;
     Map<string, vector<string>> branch_tables;
-    vector<std::pair<int, string>> branches;    /* instruction and the label it names */
+    vector<std::pair<int, string>> branches; /* instruction and the label it names */
     Map<string, Variable> module_shared;
     size_t module_shared_bytes = 0;
 
@@ -183,7 +355,8 @@ struct Parser {
         while (at < text.size()) {
             char c = text[at];
             if (text.compare(at, 2, "//") == 0) {
-                while (at < text.size() && text[at] != '\n') at++;
+                while (at < text.size() && text[at] != '\n')
+                    at++;
                 continue;
             }
             if (text.compare(at, 2, "/*") == 0) {
@@ -192,8 +365,9 @@ struct Parser {
                 continue;
             }
             if (c == '\n') line++;
-            bool one_line = c == '\n' && (starts_with(s, ".version") || starts_with(s, ".target") || starts_with(s, ".address") ||
-                                          starts_with(s, ".file") || starts_with(s, ".loc"));
+            bool one_line = c == '\n' &&
+                (starts_with(s, ".version") || starts_with(s, ".target") || starts_with(s, ".address") ||
+                    starts_with(s, ".file") || starts_with(s, ".loc"));
             bool label = c == ':' && !s.empty() && s.find(' ') == string::npos && text.compare(at, 2, "::");
             bool body = c == '{' && (s.empty() || s.find(".entry") != string::npos || s.find(".func") != string::npos);
             if (depth == 0 && (c == ';' || label || body || (c == '}' && s.empty()) || one_line)) {
@@ -215,10 +389,13 @@ struct Parser {
         return -1;
     }
     Operand special(const string &name) {
-        static const struct { const char *name; Special special; } known[] = {
-            {"%tid", S_TID}, {"%ntid", S_NTID}, {"%ctaid", S_CTAID}, {"%nctaid", S_NCTAID}, {"%laneid", S_LANE}, {"%warpid", S_WARP},
-            {"%lanemask_lt", S_LANEMASK_LT}, {"%lanemask_le", S_LANEMASK_LE}, {"%lanemask_eq", S_LANEMASK_EQ}, {"%lanemask_ge", S_LANEMASK_GE},
-            {"%lanemask_gt", S_LANEMASK_GT}, {"%clock", S_CLOCK}, {"%clock64", S_CLOCK}, {"%globaltimer", S_CLOCK}};
+        static const struct {
+            const char *name;
+            Special special;
+        } known[] = {{"%tid", S_TID}, {"%ntid", S_NTID}, {"%ctaid", S_CTAID}, {"%nctaid", S_NCTAID},
+            {"%laneid", S_LANE}, {"%warpid", S_WARP}, {"%lanemask_lt", S_LANEMASK_LT}, {"%lanemask_le", S_LANEMASK_LE},
+            {"%lanemask_eq", S_LANEMASK_EQ}, {"%lanemask_ge", S_LANEMASK_GE}, {"%lanemask_gt", S_LANEMASK_GT},
+            {"%clock", S_CLOCK}, {"%clock64", S_CLOCK}, {"%globaltimer", S_CLOCK}};
         Operand o;
         o.kind = O_SPECIAL;
         size_t dot = name.find('.');
@@ -228,14 +405,16 @@ struct Parser {
                 o.special = s.special;
                 return o;
             }
-        give_up("special register " + name);    /* %envreg*: the barrier of grid.sync() spins on memory */
+        give_up("special register " + name); /* %envreg*: the barrier of grid.sync() spins on memory */
         return o;
     }
     Operand symbol(const string &name) {
         Operand o;
         o.kind = O_SYMBOL;
-        if (Variable *v = k->variables.get(name)) o.value = v->offset;
-        else give_up("symbol " + name);
+        if (Variable *v = k->variables.get(name))
+            o.value = v->offset;
+        else
+            give_up("symbol " + name);
         return o;
     }
     Operand operand(const string &raw) {
@@ -250,7 +429,8 @@ struct Parser {
         size_t bar = t.find('|');
         if (t[0] == '{' || (bar != string::npos && t[0] != '[')) {
             o.kind = O_VECTOR;
-            for (const string &p : t[0] == '{' ? split(t.substr(1, t.size() - 2), ',') : vector<string>{t.substr(0, bar), t.substr(bar + 1)})
+            for (const string &p : t[0] == '{' ? split(t.substr(1, t.size() - 2), ',')
+                                               : vector<string>{t.substr(0, bar), t.substr(bar + 1)})
                 o.parts.push_back(operand(p));
             return o;
         }
@@ -273,16 +453,23 @@ struct Parser {
             return o;
         }
         o.reg = find_register(t);
-        if (o.reg >= 0) o.kind = O_REG;
-        else if (t[0] == '%') o = special(t);
-        else if (t == "_") o.kind = O_SINK;
-        else if (starts_with(t, "0f") || starts_with(t, "0F") || starts_with(t, "0d") || starts_with(t, "0D")) o.value = strtoull(t.c_str() + 2, nullptr, 16);
-        else if (t[0] == '-') o.value = uint64_t(strtoll(t.c_str(), nullptr, 0));
-        else if (isdigit((unsigned char)t[0])) o.value = strtoull(t.c_str(), nullptr, 0);
-        else o = symbol(t);
+        if (o.reg >= 0)
+            o.kind = O_REG;
+        else if (t[0] == '%')
+            o = special(t);
+        else if (t == "_")
+            o.kind = O_SINK;
+        else if (starts_with(t, "0f") || starts_with(t, "0F") || starts_with(t, "0d") || starts_with(t, "0D"))
+            o.value = strtoull(t.c_str() + 2, nullptr, 16);
+        else if (t[0] == '-')
+            o.value = uint64_t(strtoll(t.c_str(), nullptr, 0));
+        else if (isdigit((unsigned char)t[0]))
+            o.value = strtoull(t.c_str(), nullptr, 0);
+        else
+            o = symbol(t);
         return o;
     }
-    void declare_registers(const vector<string> &w, const string &t) {    /* .reg .b32 %r<7>, %x; */
+    void declare_registers(const vector<string> &w, const string &t) { /* .reg .b32 %r<7>, %x; */
         for (const string &raw : split(t.substr(t.find(w[1]) + w[1].size()), ',')) {
             string name = trim(raw);
             size_t range = name.find('<');
@@ -290,10 +477,11 @@ struct Parser {
                 scopes.back()[name] = int(k->registers++);
                 continue;
             }
-            for (int i = 0, n = atoi(name.c_str() + range + 1); i < n; i++) scopes.back()[name.substr(0, range) + std::to_string(i)] = int(k->registers++);
+            for (int i = 0, n = atoi(name.c_str() + range + 1); i < n; i++)
+                scopes.back()[name.substr(0, range) + std::to_string(i)] = int(k->registers++);
         }
     }
-    void declare(const string &t) {    /* .shared .align 4 .b8 name[128]; */
+    void declare(const string &t) { /* .shared .align 4 .b8 name[128]; */
         vector<string> w = words(t);
         if (w[0] == ".reg") return declare_registers(w, t);
         bool external = false;
@@ -301,11 +489,16 @@ struct Parser {
         size_t align = 1, count = 1, element = 1;
         string name;
         for (size_t i = 0; i < w.size(); i++) {
-            if (w[i] == ".extern") external = true;
-            else if (w[i] == ".shared") space = 's';
-            else if (w[i] == ".local") space = 'l';
-            else if (w[i] == ".align") align = size_t(atoi(w[++i].c_str()));
-            else if (w[i][0] == '.' && type_named(w[i].substr(1))) element = size_t(bytes_of(type_named(w[i].substr(1))));
+            if (w[i] == ".extern")
+                external = true;
+            else if (w[i] == ".shared")
+                space = 's';
+            else if (w[i] == ".local")
+                space = 'l';
+            else if (w[i] == ".align")
+                align = size_t(atoi(w[++i].c_str()));
+            else if (w[i][0] == '.' && type_named(w[i].substr(1)))
+                element = size_t(bytes_of(type_named(w[i].substr(1))));
             else if (w[i][0] != '.' && name.empty()) {
                 name = w[i];
                 size_t bracket = name.find('[');
@@ -335,7 +528,7 @@ struct Parser {
             (i.t ? i.t2 : i.t) = t;
             return;
         }
-        if (i.code != MUL && i.code != MAD)    /* there hi and lo select a half */
+        if (i.code != MUL && i.code != MAD) /* there hi and lo select a half */
             for (const WordName &w : kWords)
                 if (m == w.name) {
                     (i.word ? i.combine : i.word) = w.word;
@@ -352,7 +545,8 @@ struct Parser {
         if (m == "local" || m == "const") i.space = m[0];
         if (m == "param" || m == "param::entry") i.space = 'p';
         bool known = false;
-        for (const char *x : kIgnored) known = known || m == x;
+        for (const char *x : kIgnored)
+            known = known || m == x;
         if (!known) give_up("." + m + " in: " + i.text);
     }
     void instruction(const string &whole) {
@@ -375,7 +569,8 @@ struct Parser {
             give_up(whole);
             return;
         }
-        for (size_t m = 1; m < parts.size(); m++) modifier(i, parts[m]);
+        for (size_t m = 1; m < parts.size(); m++)
+            modifier(i, parts[m]);
         if (parts[0] == "addc" || parts[0] == "subc") i.flags |= M_CARRY_IN;
         if (parts[0] == "red") i.flags |= M_NO_DST;
         if (i.code == BRA) {
@@ -385,7 +580,8 @@ struct Parser {
             i.o.push_back(operand(o[0]));
             branches.push_back({int(k->code.size()), trim(o[1])});
         } else if (!rest.empty()) {
-            for (const string &o : split(rest, ',')) i.o.push_back(operand(o));
+            for (const string &o : split(rest, ','))
+                i.o.push_back(operand(o));
         }
         k->code.push_back(i);
     }
@@ -394,15 +590,18 @@ struct Parser {
             vector<string> w = words(raw);
             if (w.empty()) continue;
             size_t align = 0, element = 1, count = 1;
-            bool pointee = false;    /* .ptr ... .align speaks of what is pointed to */
+            bool pointee = false; /* .ptr ... .align speaks of what is pointed to */
             string name;
             for (size_t i = 0; i < w.size(); i++) {
-                if (w[i] == ".ptr") pointee = true;
+                if (w[i] == ".ptr")
+                    pointee = true;
                 else if (w[i] == ".align") {
                     i++;
                     if (!pointee) align = size_t(atoi(w[i].c_str()));
-                } else if (w[i][0] == '.' && type_named(w[i].substr(1))) element = size_t(bytes_of(type_named(w[i].substr(1))));
-                else if (w[i][0] != '.') name = w[i];
+                } else if (w[i][0] == '.' && type_named(w[i].substr(1)))
+                    element = size_t(bytes_of(type_named(w[i].substr(1))));
+                else if (w[i][0] != '.')
+                    name = w[i];
             }
             size_t bracket = name.find('[');
             if (bracket != string::npos) {
@@ -424,7 +623,8 @@ struct Parser {
         branch_tables = Map<string, vector<string>>();
         branches.clear();
         size_t entry = header.find(".entry"), open = header.find('(', entry == string::npos ? 0 : entry);
-        if (entry == string::npos) {    /* a device function that was not inlined: its callers stay with the host version */
+        if (entry ==
+            string::npos) { /* a device function that was not inlined: its callers stay with the host version */
             k->name = ".func " + std::to_string(g_kernels.entries.size());
             give_up("");
         } else {
@@ -435,15 +635,19 @@ struct Parser {
     }
     void close_function() {
         auto resolve = [&](Ins &i, const string &label) {
-            if (int *l = labels.get(label)) i.targets.push_back(*l);
-            else give_up("no label " + label);
+            if (int *l = labels.get(label))
+                i.targets.push_back(*l);
+            else
+                give_up("no label " + label);
         };
         for (auto &b : branches) {
             Ins &i = k->code[size_t(b.first)];
             vector<string> *table = i.code == BRX ? branch_tables.get(b.second) : nullptr;
             if (table)
-                for (const string &l : *table) resolve(i, trim(l));
-            else resolve(i, b.second);
+                for (const string &l : *table)
+                    resolve(i, trim(l));
+            else
+                resolve(i, b.second);
         }
         k = nullptr;
     }
@@ -451,20 +655,24 @@ struct Parser {
         string last_label;
         for (char end = 1; end;) {
             string s = statement(end);
-            if (end == '{' && !s.empty()) open_function(s);
+            if (end == '{' && !s.empty())
+                open_function(s);
             else if (!k) {
                 if (s.find(".shared") != string::npos) declare(s);
-            } else if (end == '{') scopes.push_back({});
+            } else if (end == '{')
+                scopes.push_back({});
             else if (end == '}') {
                 scopes.pop_back();
                 if (scopes.empty()) close_function();
             } else if (end == ':') {
                 labels[s] = int(k->code.size());
                 last_label = s;
-            } else if (starts_with(s, ".branchtargets")) branch_tables[last_label] = split(s.substr(14), ',');
+            } else if (starts_with(s, ".branchtargets"))
+                branch_tables[last_label] = split(s.substr(14), ',');
             else if (!s.empty() && s[0] == '.') {
                 if (!starts_with(s, ".pragma") && end != 'd') declare(s);
-            } else if (!s.empty()) instruction(s);
+            } else if (!s.empty())
+                instruction(s);
         }
     }
 };
@@ -509,7 +717,8 @@ double as_double(uint64_t v, Type t) {
     switch (t) {
     case F32: return double(from_bits<float>(v));
     case F64: return from_bits<double>(v);
-    case F16: case BF16: return double(one_lane(t, v));
+    case F16:
+    case BF16: return double(one_lane(t, v));
     default: return is_signed(t) ? double(sign_extended(v, t)) : double(zero_extended(v, t));
     }
 }
@@ -522,16 +731,22 @@ template <class F> uint64_t float_op(const Ins &i, Type t, uint64_t a, uint64_t 
     switch (t) {
     case F32: return to_bits(finish(i, op(flush(i, from_bits<float>(a)), flush(i, from_bits<float>(b)))));
     case F64: return to_bits(op(from_bits<double>(a), from_bits<double>(b)));
-    case F16: case BF16: return one_lane(t, float(op(one_lane(t, a), one_lane(t, b))));
-    default: return one_lane(t, float(op(one_lane(t, a), one_lane(t, b)))) | one_lane(t, float(op(one_lane(t, a >> 16), one_lane(t, b >> 16)))) << 16;
+    case F16:
+    case BF16: return one_lane(t, float(op(one_lane(t, a), one_lane(t, b))));
+    default:
+        return one_lane(t, float(op(one_lane(t, a), one_lane(t, b)))) |
+            one_lane(t, float(op(one_lane(t, a >> 16), one_lane(t, b >> 16)))) << 16;
     }
 }
 uint64_t fused(const Ins &i, Type t, uint64_t a, uint64_t b, uint64_t c) {
-    if (t == F32) return to_bits(finish(i, fmaf(flush(i, from_bits<float>(a)), flush(i, from_bits<float>(b)), flush(i, from_bits<float>(c)))));
+    if (t == F32)
+        return to_bits(finish(
+            i, fmaf(flush(i, from_bits<float>(a)), flush(i, from_bits<float>(b)), flush(i, from_bits<float>(c)))));
     if (t == F64) return to_bits(fma(from_bits<double>(a), from_bits<double>(b), from_bits<double>(c)));
-    auto lane16 = [t](uint64_t x, uint64_t y, uint64_t z) -> uint64_t {    /* the product is exact in double */
+    auto lane16 = [t](uint64_t x, uint64_t y, uint64_t z) -> uint64_t { /* the product is exact in double */
         double q = double(one_lane(t, x)) * double(one_lane(t, y)) + double(one_lane(t, z));
-        return packed_half(t) ? uint64_t(__half_raw(__double2half(q)).x) : uint64_t(__nv_bfloat16_raw(__double2bfloat16(q)).x);
+        return packed_half(t) ? uint64_t(__half_raw(__double2half(q)).x)
+                              : uint64_t(__nv_bfloat16_raw(__double2bfloat16(q)).x);
     };
     uint64_t low = lane16(a, b, c);
     return t == F16 || t == BF16 ? low : low | lane16(a >> 16, b >> 16, c >> 16) << 16;
@@ -553,7 +768,7 @@ uint64_t convert(const Ins &i, uint64_t v) {
         if (is_float(s)) return to_integer(i, as_double(v, s), d, s);
         return zero_extended(is_signed(s) ? uint64_t(sign_extended(v, s)) : zero_extended(v, s), d);
     }
-    if (!is_float(s)) {    /* one rounding, straight from the integer */
+    if (!is_float(s)) { /* one rounding, straight from the integer */
         bool sg = is_signed(s);
         int64_t x = sign_extended(v, s);
         uint64_t u = zero_extended(v, s);
@@ -565,11 +780,18 @@ uint64_t convert(const Ins &i, uint64_t v) {
     x = i.has(M_RNI) ? nearbyint(x) : i.has(M_RZI) ? trunc(x) : i.has(M_RMI) ? floor(x) : i.has(M_RPI) ? ceil(x) : x;
     if (d == F64) return to_bits(x);
     if (d == F32) return to_bits(finish(i, float(x)));
-    if (s == F64) return d == F16 ? uint64_t(__half_raw(__double2half(x)).x) : uint64_t(__nv_bfloat16_raw(__double2bfloat16(x)).x);
+    if (s == F64)
+        return d == F16 ? uint64_t(__half_raw(__double2half(x)).x)
+                        : uint64_t(__nv_bfloat16_raw(__double2bfloat16(x)).x);
     return one_lane(d, float(x));
 }
 template <class T> bool compare_values(Word w, T a, T b) {
-    return w == W_EQ ? a == b : w == W_NE ? a != b : w == W_LT ? a < b : w == W_LE ? a <= b : w == W_GT ? a > b : a >= b;
+    return w == W_EQ ? a == b
+        : w == W_NE  ? a != b
+        : w == W_LT  ? a < b
+        : w == W_LE  ? a <= b
+        : w == W_GT  ? a > b
+                     : a >= b;
 }
 bool compare(const Ins &i, uint64_t a, uint64_t b) {
     if (!is_float(i.t)) {
@@ -582,7 +804,7 @@ bool compare(const Ins &i, uint64_t a, uint64_t b) {
     if (i.word == W_NUM || i.word == W_NAN) return nan == (i.word == W_NAN);
     return nan ? i.unordered : compare_values(i.word, x, y);
 }
-uint64_t pick(Word w, Type t, uint64_t a, uint64_t b) {    /* integer minimum or maximum */
+uint64_t pick(Word w, Type t, uint64_t a, uint64_t b) { /* integer minimum or maximum */
     bool less = is_signed(t) ? sign_extended(a, t) < sign_extended(b, t) : zero_extended(a, t) < zero_extended(b, t);
     return less == (w == W_MIN) ? a : b;
 }
@@ -593,11 +815,13 @@ template <class T> T pick_float(bool minimum, T x, T y) {
     if (x == 0 && y == 0) return (std::signbit(x) == minimum) ? x : y;
     return (x < y) == minimum ? x : y;
 }
-void tell_tsan(const char *p, int n, bool write) {    /* this file is not instrumented */
+void tell_tsan(const char *p, int n, bool write) { /* this file is not instrumented */
 #if HCU_HAS_TSAN
     void *q = const_cast<char *>(p);
-    if (write) n == 1 ? __tsan_write1(q) : n == 2 ? __tsan_write2(q) : n == 4 ? __tsan_write4(q) : __tsan_write8(q);
-    else n == 1 ? __tsan_read1(q) : n == 2 ? __tsan_read2(q) : n == 4 ? __tsan_read4(q) : __tsan_read8(q);
+    if (write)
+        n == 1 ? __tsan_write1(q) : n == 2 ? __tsan_write2(q) : n == 4 ? __tsan_write4(q) : __tsan_write8(q);
+    else
+        n == 1 ? __tsan_read1(q) : n == 2 ? __tsan_read2(q) : n == 4 ? __tsan_read4(q) : __tsan_read8(q);
 #else
     (void)p, (void)n, (void)write;
 #endif
@@ -647,10 +871,11 @@ struct Thread {
         switch (o.kind) {
         case O_REG: return o.negated ? !r[o.reg] : r[o.reg];
         case O_SPECIAL: return special(o);
-        case O_VECTOR: {    /* mov.b64 %rd, {%r1, %r2} */
+        case O_VECTOR: { /* mov.b64 %rd, {%r1, %r2} */
             unsigned bits = unsigned(bytes_of(t) * 8) / unsigned(o.parts.size());
             uint64_t v = 0;
-            for (size_t i = 0; i < o.parts.size(); i++) v |= (get(o.parts[i]) & ((uint64_t(1) << bits) - 1)) << (bits * i);
+            for (size_t i = 0; i < o.parts.size(); i++)
+                v |= (get(o.parts[i]) & ((uint64_t(1) << bits) - 1)) << (bits * i);
             return v;
         }
         default: return o.value;
@@ -660,7 +885,8 @@ struct Thread {
         if (o.kind == O_SINK) return;
         if (o.kind == O_VECTOR) {
             unsigned bits = unsigned(bytes_of(t) * 8) / unsigned(o.parts.size());
-            for (size_t i = 0; i < o.parts.size(); i++) set(o.parts[i], v >> (bits * i) & ((uint64_t(1) << bits) - 1), NONE);
+            for (size_t i = 0; i < o.parts.size(); i++)
+                set(o.parts[i], v >> (bits * i) & ((uint64_t(1) << bits) - 1), NONE);
             return;
         }
         r[o.reg] = zero_extended(v, t);
@@ -668,10 +894,11 @@ struct Thread {
     char *address(const Ins &i, const Operand &o, size_t bytes) {
         uint64_t a = o.value + (o.reg >= 0 ? r[o.reg] : 0);
         if (i.space == 'p') return param + a;
-        if (i.space == 's' || i.space == 'l') a &= 0xffffffffu;    /* windows are 32 bits wide */
+        if (i.space == 's' || i.space == 'l') a &= 0xffffffffu; /* windows are 32 bits wide */
         if (a % bytes)
-            bug("%s: misaligned address 0x%llx for an access of %zu bytes: %s (%s:%d), block %u thread %u", k.name.c_str(), (unsigned long long)a, bytes,
-                i.text.c_str(), g_file.c_str(), i.line, blockIdx.x, threadIdx.x);
+            bug("%s: misaligned address 0x%llx for an access of %zu bytes: %s (%s:%d), block %u thread %u",
+                k.name.c_str(), (unsigned long long)a, bytes, i.text.c_str(), g_file.c_str(), i.line, blockIdx.x,
+                threadIdx.x);
         if (i.space == 'l') return local + a;
         if (i.space == 's') return a >= kDynamic ? static_cast<char *>(shared_dynamic()) + (a - kDynamic) : shared + a;
         return reinterpret_cast<char *>(a);
@@ -682,7 +909,8 @@ struct Thread {
         for (int j = 0; j < i.vec; j++) {
             if (i.space == 'g' || i.space == 's') tell_tsan(a + j * n, n, false);
             uint64_t v = read_memory(a + j * n, n);
-            set(i.vec > 1 ? i.o[0].parts[size_t(j)] : i.o[0], is_signed(i.t) ? uint64_t(sign_extended(v, i.t)) : v, NONE);
+            set(i.vec > 1 ? i.o[0].parts[size_t(j)] : i.o[0], is_signed(i.t) ? uint64_t(sign_extended(v, i.t)) : v,
+                NONE);
         }
     }
     void store(const Ins &i) {
@@ -693,18 +921,22 @@ struct Thread {
             write_memory(a + j * n, n, get(i.vec > 1 ? i.o[1].parts[size_t(j)] : i.o[1]));
         }
     }
-    void cvta(const Ins &i) {    /* between a window and the generic address space */
+    void cvta(const Ins &i) { /* between a window and the generic address space */
         uint64_t v = get(i.o[1]);
-        if (i.space == 'l') v = i.has(M_TO) ? v - uint64_t(local) : v + uint64_t(local);
-        else if (i.space == 's' && i.has(M_TO)) v -= uint64_t(shared);
-        else if (i.space == 's') v = v >= kDynamic ? uint64_t(shared_dynamic()) + v - kDynamic : uint64_t(shared) + v;
+        if (i.space == 'l')
+            v = i.has(M_TO) ? v - uint64_t(local) : v + uint64_t(local);
+        else if (i.space == 's' && i.has(M_TO))
+            v -= uint64_t(shared);
+        else if (i.space == 's')
+            v = v >= kDynamic ? uint64_t(shared_dynamic()) + v - kDynamic : uint64_t(shared) + v;
         set(i.o[0], v, i.t);
     }
     void add_or_sub(const Ins &i) {
         uint64_t a = get(i.o[1]), b = get(i.o[2]);
         bool sub = i.code == SUB;
         if (is_float(i.t)) {
-            uint64_t v = sub ? float_op(i, i.t, a, b, [](auto x, auto y) { return x - y; }) : float_op(i, i.t, a, b, [](auto x, auto y) { return x + y; });
+            uint64_t v = sub ? float_op(i, i.t, a, b, [](auto x, auto y) { return x - y; })
+                             : float_op(i, i.t, a, b, [](auto x, auto y) { return x + y; });
             return set(i.o[0], v, i.t);
         }
         unsigned __int128 x = zero_extended(a, i.t), y = zero_extended(b, i.t), in = i.has(M_CARRY_IN) && carry;
@@ -715,12 +947,15 @@ struct Thread {
     void multiply(const Ins &i) {
         uint64_t a = get(i.o[1]), b = get(i.o[2]);
         if (is_float(i.t)) {
-            if (i.code == MAD) set(i.o[0], fused(i, i.t, a, b, get(i.o[3])), i.t);
-            else set(i.o[0], float_op(i, i.t, a, b, [](auto x, auto y) { return x * y; }), i.t);
+            if (i.code == MAD)
+                set(i.o[0], fused(i, i.t, a, b, get(i.o[3])), i.t);
+            else
+                set(i.o[0], float_op(i, i.t, a, b, [](auto x, auto y) { return x * y; }), i.t);
             return;
         }
-        unsigned __int128 q = is_signed(i.t) ? (unsigned __int128)((__int128)sign_extended(a, i.t) * sign_extended(b, i.t))
-                                             : (unsigned __int128)zero_extended(a, i.t) * zero_extended(b, i.t);
+        unsigned __int128 q = is_signed(i.t)
+            ? (unsigned __int128)((__int128)sign_extended(a, i.t) * sign_extended(b, i.t))
+            : (unsigned __int128)zero_extended(a, i.t) * zero_extended(b, i.t);
         Type width = i.has(M_WIDE) ? (bytes_of(i.t) == 2 ? U32 : U64) : i.t;
         if (i.has(M_HI)) q >>= bytes_of(i.t) * 8;
         unsigned __int128 sum = zero_extended(uint64_t(q), width);
@@ -742,7 +977,8 @@ struct Thread {
         }
         set(i.o[0], v, i.t);
     }
-    void function(const Ins &i) {    /* rounded once from double; the approximate forms differ from hardware in the last bits */
+    void function(
+        const Ins &i) { /* rounded once from double; the approximate forms differ from hardware in the last bits */
         uint64_t v = get(i.o[1]);
         double x = i.t == F32 ? double(flush(i, from_bits<float>(v))) : as_double(v, i.t), y = 0;
         switch (i.code) {
@@ -760,37 +996,48 @@ struct Thread {
     void min_or_max(const Ins &i) {
         uint64_t a = get(i.o[1]), b = get(i.o[2]);
         bool minimum = i.code == MIN;
-        if (is_float(i.t)) set(i.o[0], float_op(i, i.t, a, b, [minimum](auto x, auto y) { return pick_float(minimum, x, y); }), i.t);
-        else set(i.o[0], pick(minimum ? W_MIN : W_MAX, i.t, a, b), i.t);
+        if (is_float(i.t))
+            set(i.o[0], float_op(i, i.t, a, b, [minimum](auto x, auto y) { return pick_float(minimum, x, y); }), i.t);
+        else
+            set(i.o[0], pick(minimum ? W_MIN : W_MAX, i.t, a, b), i.t);
     }
     static uint64_t sign_bits(Type t) {
         switch (t) {
         case F32: return 0x80000000u;
         case F64: return uint64_t(1) << 63;
-        case F16X2: case BF16X2: return 0x80008000u;
+        case F16X2:
+        case BF16X2: return 0x80008000u;
         default: return 0x8000u;
         }
     }
     void sign(const Ins &i) {
         uint64_t a = get(i.o[1]), bits = sign_bits(i.t), v;
-        if (i.code == COPYSIGN) v = (get(i.o[2]) & ~bits) | (a & bits);
-        else if (is_float(i.t)) v = i.code == ABS ? a & ~bits : a ^ bits;
-        else v = i.code == NEG || sign_extended(a, i.t) < 0 ? uint64_t(0) - a : a;
+        if (i.code == COPYSIGN)
+            v = (get(i.o[2]) & ~bits) | (a & bits);
+        else if (is_float(i.t))
+            v = i.code == ABS ? a & ~bits : a ^ bits;
+        else
+            v = i.code == NEG || sign_extended(a, i.t) < 0 ? uint64_t(0) - a : a;
         set(i.o[0], v, i.t);
     }
     void lop3(const Ins &i) {
         uint64_t a = get(i.o[1]), b = get(i.o[2]), c = get(i.o[3]), table = get(i.o[4]), v = 0;
-        for (int bit = 0; bit < 32; bit++) v |= (table >> ((a >> bit & 1) << 2 | (b >> bit & 1) << 1 | (c >> bit & 1)) & 1) << bit;
+        for (int bit = 0; bit < 32; bit++)
+            v |= (table >> ((a >> bit & 1) << 2 | (b >> bit & 1) << 1 | (c >> bit & 1)) & 1) << bit;
         set(i.o[0], v, B32);
     }
     void shift(const Ins &i) {
         uint64_t a = get(i.o[1]), n = get(i.o[2]) & 0xffffffffu, width = uint64_t(bytes_of(i.t) * 8);
-        if (i.code == SHL) set(i.o[0], n >= width ? 0 : a << n, i.t);
-        else if (is_signed(i.t)) set(i.o[0], uint64_t(sign_extended(a, i.t) >> std::min(n, width - 1)), i.t);
-        else set(i.o[0], n >= width ? 0 : zero_extended(a, i.t) >> n, i.t);
+        if (i.code == SHL)
+            set(i.o[0], n >= width ? 0 : a << n, i.t);
+        else if (is_signed(i.t))
+            set(i.o[0], uint64_t(sign_extended(a, i.t) >> std::min(n, width - 1)), i.t);
+        else
+            set(i.o[0], n >= width ? 0 : zero_extended(a, i.t) >> n, i.t);
     }
     void funnel_shift(const Ins &i) {
-        uint64_t both = zero_extended(get(i.o[2]), B32) << 32 | zero_extended(get(i.o[1]), B32), n = get(i.o[3]) & 0xffffffffu;
+        uint64_t both = zero_extended(get(i.o[2]), B32) << 32 | zero_extended(get(i.o[1]), B32),
+                 n = get(i.o[3]) & 0xffffffffu;
         n = i.has(M_WRAP) ? n & 31 : std::min<uint64_t>(n, 32);
         set(i.o[0], i.has(M_LEFT) ? (n ? both << n >> 32 : both >> 32) : both >> n, B32);
     }
@@ -808,8 +1055,14 @@ struct Thread {
     void testp(const Ins &i) {
         double x = as_double(get(i.o[1]), i.t), tiny = i.t == F32 ? 1.17549435e-38 : 2.2250738585072014e-308;
         bool finite = std::isfinite(x), subnormal = finite && x != 0 && fabs(x) < tiny;
-        set(i.o[0], i.word == W_FINITE ? finite : i.word == W_INFINITE ? std::isinf(x) : i.word == W_NOTANUMBER ? x != x : i.word == W_NUMBER ? x == x
-                    : i.word == W_SUBNORMAL ? subnormal : finite && x != 0 && !subnormal, PRED);
+        set(i.o[0],
+            i.word == W_FINITE           ? finite
+                : i.word == W_INFINITE   ? std::isinf(x)
+                : i.word == W_NOTANUMBER ? x != x
+                : i.word == W_NUMBER     ? x == x
+                : i.word == W_SUBNORMAL  ? subnormal
+                                         : finite && x != 0 && !subnormal,
+            PRED);
     }
     void barrier(const Ins &i) {
         const char *file = g_file.c_str();
@@ -819,12 +1072,14 @@ struct Thread {
         int v = block_barrier(int(get(i.o.back()) & 1), op, file, i.line);
         set(i.o[0], uint64_t(v), op == BARRIER_COUNT ? U32 : PRED);
     }
-    void shfl(const Ins &i) {    /* shfl.sync.mode.b32 d|p, a, b, c, membermask */
-        unsigned b = unsigned(get(i.o[2])) & 31, c = unsigned(get(i.o[3])), l = lane(), segment = c >> 8 & 31, low = l & segment;
-        int limit = int(low | (c & 31 & ~segment)), j = i.has(M_UP)     ? int(l) - int(b)
-                                                        : i.has(M_DOWN) ? int(l + b)
-                                                        : i.has(M_BFLY) ? int(l ^ b)
-                                                                        : int(low | (b & ~segment));
+    void shfl(const Ins &i) { /* shfl.sync.mode.b32 d|p, a, b, c, membermask */
+        unsigned b = unsigned(get(i.o[2])) & 31, c = unsigned(get(i.o[3])), l = lane(), segment = c >> 8 & 31,
+                 low = l & segment;
+        int limit = int(low | (c & 31 & ~segment)),
+            j = i.has(M_UP) ? int(l) - int(b)
+            : i.has(M_DOWN) ? int(l + b)
+            : i.has(M_BFLY) ? int(l ^ b)
+                            : int(low | (b & ~segment));
         bool inside = i.has(M_UP) ? j >= limit : j <= limit;
         if (!inside) j = int(l);
         Exchange *x = warp_exchange(unsigned(get(i.o[4])), get(i.o[1]), WARP_SHFL, g_file.c_str(), i.line);
@@ -841,24 +1096,36 @@ struct Thread {
         for (unsigned q = 0; q < 32; q++)
             if ((all >> q & 1) && x->value[q]) ballot |= 1u << q;
         exchange_done(x);
-        set(i.o[0], op == WARP_BALLOT ? ballot : op == WARP_ANY ? ballot != 0 : ballot == all, op == WARP_BALLOT ? B32 : PRED);
+        set(i.o[0],
+            op == WARP_BALLOT    ? ballot
+                : op == WARP_ANY ? ballot != 0
+                                 : ballot == all,
+            op == WARP_BALLOT ? B32 : PRED);
     }
     void match_or_redux(const Ins &i) {
         uint64_t own = zero_extended(get(i.o[1]), i.t), v = 0;
-        Exchange *x = warp_exchange(unsigned(get(i.o[2])), own, i.code == MATCH ? WARP_MATCH : WARP_REDUCE, g_file.c_str(), i.line);
+        Exchange *x = warp_exchange(
+            unsigned(get(i.o[2])), own, i.code == MATCH ? WARP_MATCH : WARP_REDUCE, g_file.c_str(), i.line);
         bool first = true;
         for (unsigned q = 0; q < 32; q++) {
             if (!(x->mask >> q & 1)) continue;
             uint64_t e = x->value[q];
-            if (i.code == MATCH) v |= uint64_t(e == own) << q;
-            else if (first) v = e;
-            else v = i.word == W_ADD ? v + e : i.word == W_AND ? v & e : i.word == W_OR ? v | e : i.word == W_XOR ? v ^ e : pick(i.word, i.t, v, e);
+            if (i.code == MATCH)
+                v |= uint64_t(e == own) << q;
+            else if (first)
+                v = e;
+            else
+                v = i.word == W_ADD   ? v + e
+                    : i.word == W_AND ? v & e
+                    : i.word == W_OR  ? v | e
+                    : i.word == W_XOR ? v ^ e
+                                      : pick(i.word, i.t, v, e);
             first = false;
         }
         exchange_done(x);
         set(i.o[0], v, B32);
     }
-    void atomic(const Ins &i) {    /* on one OS thread a plain read, change and write is atomic */
+    void atomic(const Ins &i) { /* on one OS thread a plain read, change and write is atomic */
         bool no_dst = i.has(M_NO_DST);
         int n = bytes_of(i.t);
         char *a = address(i, i.o[no_dst ? 0 : 1], size_t(n));
@@ -884,13 +1151,14 @@ struct Thread {
         unsigned width = unsigned(bytes_of(i.t) * 8);
         if (i.code == POPC) return set(i.o[0], uint64_t(__builtin_popcountll(a)), U32);
         if (i.code == CLZ) return set(i.o[0], a ? uint64_t(__builtin_clzll(a)) - (64 - width) : width, U32);
-        if (i.code == BFIND) {    /* highest bit that differs from the sign */
+        if (i.code == BFIND) { /* highest bit that differs from the sign */
             if (is_signed(i.t) && sign_extended(a, i.t) < 0) a = zero_extended(~a, i.t);
             unsigned top = a ? 63 - unsigned(__builtin_clzll(a)) : ~0u;
             return set(i.o[0], a && i.has(M_SHIFT_AMOUNT) ? width - 1 - top : top, U32);
         }
         if (i.code == BREV)
-            for (unsigned j = 0; j < width; j++) v |= (a >> j & 1) << (width - 1 - j);
+            for (unsigned j = 0; j < width; j++)
+                v |= (a >> j & 1) << (width - 1 - j);
         uint64_t position, length, mask;
         if (i.code == BFE || i.code == BFI) {
             size_t first = i.code == BFE ? 2 : 3;
@@ -911,7 +1179,8 @@ struct Thread {
         set(i.o[0], v, i.t);
     }
     void permute(const Ins &i) {
-        uint64_t bytes = zero_extended(get(i.o[1]), B32) | zero_extended(get(i.o[2]), B32) << 32, selector = get(i.o[3]), v = 0;
+        uint64_t bytes = zero_extended(get(i.o[1]), B32) | zero_extended(get(i.o[2]), B32) << 32,
+                 selector = get(i.o[3]), v = 0;
         for (int j = 0; j < 4; j++) {
             unsigned s = unsigned(selector >> (4 * j) & 15);
             uint64_t b = bytes >> (8 * (s & 7)) & 255;
@@ -929,22 +1198,41 @@ struct Thread {
             case ST: store(i); break;
             case CVTA: cvta(i); break;
             case CVT:
-                if (i.t == F16X2 || i.t == BF16X2) set(i.o[0], one_lane(i.t, from_bits<float>(get(i.o[1]))) << 16 | one_lane(i.t, from_bits<float>(get(i.o[2]))), B32);
-                else set(i.o[0], convert(i, get(i.o[1])), NONE);
+                if (i.t == F16X2 || i.t == BF16X2)
+                    set(i.o[0],
+                        one_lane(i.t, from_bits<float>(get(i.o[1]))) << 16 |
+                            one_lane(i.t, from_bits<float>(get(i.o[2]))),
+                        B32);
+                else
+                    set(i.o[0], convert(i, get(i.o[1])), NONE);
                 break;
-            case ADD: case SUB: add_or_sub(i); break;
-            case MUL: case MAD: multiply(i); break;
+            case ADD:
+            case SUB: add_or_sub(i); break;
+            case MUL:
+            case MAD: multiply(i); break;
             case FMA: set(i.o[0], fused(i, i.t, get(i.o[1]), get(i.o[2]), get(i.o[3])), i.t); break;
-            case DIV: case REM: divide(i); break;
-            case SQRT: case RCP: case RSQRT: case EX2: case LG2: case SIN: case COS: case TANH: function(i); break;
-            case MIN: case MAX: min_or_max(i); break;
-            case ABS: case NEG: case COPYSIGN: sign(i); break;
+            case DIV:
+            case REM: divide(i); break;
+            case SQRT:
+            case RCP:
+            case RSQRT:
+            case EX2:
+            case LG2:
+            case SIN:
+            case COS:
+            case TANH: function(i); break;
+            case MIN:
+            case MAX: min_or_max(i); break;
+            case ABS:
+            case NEG:
+            case COPYSIGN: sign(i); break;
             case AND: set(i.o[0], get(i.o[1]) & get(i.o[2]), i.t); break;
             case OR: set(i.o[0], get(i.o[1]) | get(i.o[2]), i.t); break;
             case XOR: set(i.o[0], get(i.o[1]) ^ get(i.o[2]), i.t); break;
             case NOT: set(i.o[0], ~get(i.o[1]), i.t); break;
             case LOP3: lop3(i); break;
-            case SHL: case SHR: shift(i); break;
+            case SHL:
+            case SHR: shift(i); break;
             case SHF: funnel_shift(i); break;
             case SETP: setp(i); break;
             case SELP: set(i.o[0], get(i.o[3]) & 1 ? get(i.o[1]) : get(i.o[2]), i.t); break;
@@ -955,14 +1243,21 @@ struct Thread {
             case BAR: barrier(i); break;
             case SHFL: shfl(i); break;
             case VOTE: vote(i); break;
-            case MATCH: case REDUX: match_or_redux(i); break;
+            case MATCH:
+            case REDUX: match_or_redux(i); break;
             case ACTIVEMASK: set(i.o[0], warp_live_mask(), B32); break;
             case ATOM: atomic(i); break;
             case FENCE: fence(); break;
-            case POPC: case CLZ: case BFIND: case BREV: case BFE: case BFI: bits(i); break;
+            case POPC:
+            case CLZ:
+            case BFIND:
+            case BREV:
+            case BFE:
+            case BFI: bits(i); break;
             case PRMT: permute(i); break;
             case TRAP: device_trap(g_file.c_str(), i.line);
-            case NOP: case UNKNOWN: break;
+            case NOP:
+            case UNKNOWN: break;
             }
         }
     }
@@ -974,7 +1269,8 @@ void invoke(const void *function, void **args) {
     const Kernel &k = *static_cast<const Kernel *>(function);
     vector<uint64_t> registers(k.registers + 1, 0x7ff7a5a57fa5ffffull);
     vector<char> param(k.param_bytes + 8), local(k.local + 16);
-    for (size_t i = 0; i < k.params.size(); i++) memcpy(param.data() + k.params[i].offset, args[i], k.params[i].bytes);
+    for (size_t i = 0; i < k.params.size(); i++)
+        memcpy(param.data() + k.params[i].offset, args[i], k.params[i].bytes);
     char *shared = k.shared ? static_cast<char *>(shared_static(&site, k.shared, 128)) : nullptr;
     Thread t{k, registers.data(), param.data(), local.data() + (16 - uintptr_t(local.data()) % 16) % 16, shared};
     t.run();
@@ -992,7 +1288,8 @@ bool ptx_find(const char *name, const KernelDesc *host, const void **function, K
     }
     for (int i = 0; i < host->count; i++)
         if (k.params[size_t(i)].bytes != host->size[i]) {
-            bug("%s: parameter %d has %zu bytes for nvcc and %zu for the host compiler", name, i, k.params[size_t(i)].bytes, host->size[i]);
+            bug("%s: parameter %d has %zu bytes for nvcc and %zu for the host compiler", name, i,
+                k.params[size_t(i)].bytes, host->size[i]);
             return false;
         }
     *function = &k;
@@ -1011,16 +1308,19 @@ extern "C" int hcu_ptx_load(const char *path) {
     }
     string text;
     char buffer[65536];
-    for (size_t n; (n = fread(buffer, 1, sizeof buffer, f)) > 0;) text.append(buffer, n);
+    for (size_t n; (n = fread(buffer, 1, sizeof buffer, f)) > 0;)
+        text.append(buffer, n);
     fclose(f);
     g_file = path;
-    while (!g_kernels.entries.empty()) g_kernels.erase(string(g_kernels.entries.back()->key));
+    while (!g_kernels.entries.empty())
+        g_kernels.erase(string(g_kernels.entries.back()->key));
     Parser(text).run();
     int usable = 0;
     for (auto *e : g_kernels.entries) {
         const Kernel &k = *e->value;
         usable += k.unsupported.empty();
-        if (!k.unsupported.empty() && k.name[0] != '.') fprintf(stderr, "hostcuda: %s stays with its host version: %s\n", k.name.c_str(), k.unsupported.c_str());
+        if (!k.unsupported.empty() && k.name[0] != '.')
+            fprintf(stderr, "hostcuda: %s stays with its host version: %s\n", k.name.c_str(), k.unsupported.c_str());
     }
     return usable;
 }

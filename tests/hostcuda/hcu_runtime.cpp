@@ -28,14 +28,17 @@ namespace {
 struct Op {
     hcu::Work work;
     CUstream_st *stream = nullptr;
-    vector<shared_ptr<Op>> after;          /* what must have run before */
-    bool unconditional = false;            /* runs on a dead device, too: keeps the memory account right */
-    bool done = false, visible = false;    /* it ran; the host has synchronised with it */
+    vector<shared_ptr<Op>> after;       /* what must have run before */
+    bool unconditional = false;         /* runs on a dead device, too: keeps the memory account right */
+    bool done = false, visible = false; /* it ran; the host has synchronised with it */
     long long time_ns = 0;
-    char start_token = 0, done_token = 0;  /* TSan */
+    char start_token = 0, done_token = 0; /* TSan */
 };
 using OpP = shared_ptr<Op>;
-struct Node { hcu::Work work; vector<int> after; };
+struct Node {
+    hcu::Work work;
+    vector<int> after;
+};
 using Nodes = shared_ptr<vector<Node>>;
 struct Capture {
     CUgraph_st *graph;
@@ -46,17 +49,21 @@ struct Capture {
     bool invalid;
 };
 } // namespace
-struct CUgraph_st { vector<Node> nodes; };
-struct CUgraphExec_st { Nodes nodes; };
+struct CUgraph_st {
+    vector<Node> nodes;
+};
+struct CUgraphExec_st {
+    Nodes nodes;
+};
 struct CUstream_st {
     int device = 0;
     unsigned flags = 0;
-    bool legacy = false;                   /* the default stream, ordered with all blocking streams of its device */
+    bool legacy = false; /* the default stream, ordered with all blocking streams of its device */
     OpP tail;
     std::deque<OpP> pending;
     void *tsan = nullptr;
     Capture *capture = nullptr;
-    vector<int> capture_tail;              /* nodes the next captured one depends on */
+    vector<int> capture_tail; /* nodes the next captured one depends on */
     vector<cudaGraphNode_t> capture_handles;
 };
 struct CUevent_st {
@@ -82,10 +89,14 @@ Map<CUstream_st *, char> &g_streams = *new Map<CUstream_st *, char>;
 Map<CUevent_st *, char> &g_events = *new Map<CUevent_st *, char>;
 Map<CUgraph_st *, char> &g_graphs = *new Map<CUgraph_st *, char>;
 Map<CUgraphExec_st *, char> &g_execs = *new Map<CUgraphExec_st *, char>;
-Map<const void *, const char *> &g_objects = *new Map<const void *, const char *>;    /* handles of cuBLAS and the like */
+Map<const void *, const char *> &g_objects = *new Map<const void *, const char *>; /* handles of cuBLAS and the like */
 vector<Capture *> &g_captures = *new vector<Capture *>;
 
-struct KernelInfo { const KernelDesc *desc = nullptr; const char *name = nullptr; int shared_optin = 48 << 10; };
+struct KernelInfo {
+    const KernelDesc *desc = nullptr;
+    const char *name = nullptr;
+    int shared_optin = 48 << 10;
+};
 Map<const void *, KernelInfo> &g_kernels = *new Map<const void *, KernelInfo>;
 
 Map<const char *, long> &g_api_calls = *new Map<const char *, long>;
@@ -93,7 +104,7 @@ long g_group_calls[HCU_GROUP_COUNT], g_executed[HCU_GROUP_COUNT], g_failable, g_
 long g_fail_call_in, g_fail_exec_in;
 int g_fail_call_error, g_fail_exec_error;
 bool g_fail_call_sticky;
-char g_fail_api[80];    /* empty: any call */
+char g_fail_api[80]; /* empty: any call */
 const char *g_last_injected = "";
 
 thread_local int t_device, t_last_error;
@@ -109,7 +120,8 @@ void lock() {
         g_lock_depth++;
         return;
     }
-    while (__atomic_test_and_set(&g_lock_flag, __ATOMIC_ACQUIRE)) sched_yield();
+    while (__atomic_test_and_set(&g_lock_flag, __ATOMIC_ACQUIRE))
+        sched_yield();
     g_lock_owner = pthread_self();
     __atomic_store_n(&g_lock_depth, 1, __ATOMIC_RELEASE);
     hb_quiet(true);
@@ -175,13 +187,13 @@ Locked::Locked() {
 
 /* ---- helpers ------------------------------------------------------------------------------------------------------------------ */
 
-cudaError_t done(int error) {    /* every call returns through here: it sets the thread's last error */
+cudaError_t done(int error) { /* every call returns through here: it sets the thread's last error */
     if (error) t_last_error = error;
     return cudaError_t(error);
 }
 CUstream_st *resolve(cudaStream_t s) {
     return s == nullptr || s == cudaStreamLegacy ? &g_device[t_device].legacy
-           : s == cudaStreamPerThread            ? &g_device[t_device].per_thread
+        : s == cudaStreamPerThread               ? &g_device[t_device].per_thread
                                                  : s;
 }
 bool is_default(const CUstream_st *s) {
@@ -191,7 +203,7 @@ bool is_default(const CUstream_st *s) {
 }
 bool valid(CUstream_st *s) { return is_default(s) || g_streams.get(s); }
 bool blocking(const CUstream_st *s) { return !(s->flags & cudaStreamNonBlocking); }
-vector<CUstream_st *> streams_of(int device) {    /* -1: of all */
+vector<CUstream_st *> streams_of(int device) { /* -1: of all */
     vector<CUstream_st *> v;
     for (auto *e : g_streams.entries)
         if (device < 0 || e->key->device == device) v.push_back(e->key);
@@ -221,7 +233,8 @@ void run_op(Op &op) {
     void *host = hb_self();
     hb_become(op.stream->tsan);
     hb_acquire(&op.start_token);
-    for (auto &d : op.after) hb_acquire(&d->done_token);
+    for (auto &d : op.after)
+        hb_acquire(&d->done_token);
     if (op.work.host_dst) __asan_unpoison_memory_region(op.work.host_dst, op.work.host_bytes);
     bool go = starts(op.stream->device, op.work.group);
     if (op.work.run && (go || op.unconditional)) op.work.run();
@@ -232,9 +245,9 @@ void run_op(Op &op) {
     op.time_ns = clock_ns();
     op.done = true;
 }
-void run_until(const OpP &target) {    /* the operation and all it depends on, nothing else */
+void run_until(const OpP &target) { /* the operation and all it depends on, nothing else */
     if (!target || target->done) return;
-    int inside = -1;    /* the device whose memory is open */
+    int inside = -1; /* the device whose memory is open */
     vector<OpP> stack{target};
     while (!stack.empty()) {
         OpP op = stack.back();
@@ -259,7 +272,7 @@ void run_until(const OpP &target) {    /* the operation and all it depends on, n
     }
     if (inside >= 0) leave_device(inside);
 }
-void make_visible(const OpP &target) {    /* the host has synchronised with this operation and its past */
+void make_visible(const OpP &target) { /* the host has synchronised with this operation and its past */
     if (!target) return;
     hb_acquire(&target->done_token);
     vector<OpP> stack{target};
@@ -269,7 +282,8 @@ void make_visible(const OpP &target) {    /* the host has synchronised with this
         if (op->visible) continue;
         op->visible = true;
         if (op->work.host_dst) __asan_unpoison_memory_region(op->work.host_dst, op->work.host_bytes);
-        for (auto &d : op->after) stack.push_back(d);
+        for (auto &d : op->after)
+            stack.push_back(d);
         op->after.clear();
     }
 }
@@ -300,7 +314,7 @@ OpP submit(CUstream_st *s, Work work, OpP wait_for = nullptr) {
     s->pending.push_back(op);
     return op;
 }
-void settle(const OpP &op) {    /* eager mode: work is done and seen as soon as it is submitted */
+void settle(const OpP &op) { /* eager mode: work is done and seen as soon as it is submitted */
     if (g_mode != HCU_EAGER) return;
     run_until(op);
     make_visible(op);
@@ -325,7 +339,7 @@ cudaError_t forbidden_in_capture() {
     }
     return e;
 }
-void leave_capture(Capture *c) {    /* the capture is over for all streams and events */
+void leave_capture(Capture *c) { /* the capture is over for all streams and events */
     for (auto *s : streams_of(-1))
         if (s->capture == c) {
             s->capture = nullptr;
@@ -349,7 +363,8 @@ bool all_joined(const Capture *c) {
         stack.pop_back();
         if (seen[size_t(n)]) continue;
         seen[size_t(n)] = 1;
-        for (int d : c->graph->nodes[size_t(n)].after) stack.push_back(d);
+        for (int d : c->graph->nodes[size_t(n)].after)
+            stack.push_back(d);
     }
     for (auto *s : streams_of(-1))
         if (s->capture == c)
@@ -368,21 +383,26 @@ void run_graph(const vector<Node> &nodes, int device) {
         vector<size_t> ready;
         for (size_t i = 0; i < nodes.size(); i++) {
             bool all = !ran[i];
-            for (int d : nodes[i].after) all = all && ran[size_t(d)];
+            for (int d : nodes[i].after)
+                all = all && ran[size_t(d)];
             if (all) ready.push_back(i);
         }
-        size_t pick = ready[g_mode == HCU_RANDOM ? g_random.next() % ready.size() : g_mode == HCU_LAZY ? ready.size() - 1 : 0];
+        size_t pick = ready[g_mode == HCU_RANDOM ? g_random.next() % ready.size()
+                : g_mode == HCU_LAZY             ? ready.size() - 1
+                                                 : 0];
         void *&id = identity[pick % 8];
         if (!id) id = hb_new();
         hb_become(id);
         hb_acquire(start);
-        for (int d : nodes[pick].after) hb_acquire(&token[8 * size_t(d)]);
+        for (int d : nodes[pick].after)
+            hb_acquire(&token[8 * size_t(d)]);
         if (starts(device, nodes[pick].work.group) && nodes[pick].work.run) nodes[pick].work.run();
         hb_release(&token[8 * pick]);
         hb_become(self);
         ran[pick] = 1;
     }
-    for (size_t i = 0; i < nodes.size(); i++) hb_acquire(&token[8 * i]);
+    for (size_t i = 0; i < nodes.size(); i++)
+        hb_acquire(&token[8 * i]);
 }
 
 /* ---- synchronisation ---------------------------------------------------------------------------------------------------------------- */
@@ -410,7 +430,7 @@ cudaError_t sync_stream(CUstream_st *s) {
 
 /* The mangled name from the ELF symbol table: kernels are static, and dladdr does not see static functions.  nvcc names
  * a static kernel like a global one where g++ puts an L behind _Z: that L is dropped. */
-const char *symbol_name(const void *f) {    /* never freed: one per kernel */
+const char *symbol_name(const void *f) { /* never freed: one per kernel */
     Dl_info object, self;
     struct stat st;
     if (!dladdr(f, &object) || !dladdr(reinterpret_cast<const void *>(&symbol_name), &self)) return "kernel";
@@ -429,7 +449,8 @@ const char *symbol_name(const void *f) {    /* never freed: one per kernel */
         const ElfW(Sym) *symbol = reinterpret_cast<const ElfW(Sym) *>(file + section[i].sh_offset);
         const char *strings = file + section[section[i].sh_link].sh_offset;
         for (size_t j = 0; j < section[i].sh_size / sizeof *symbol; j++)
-            if (symbol[j].st_value == address && (symbol[j].st_info & 15) == STT_FUNC) name = strings + symbol[j].st_name;
+            if (symbol[j].st_value == address && (symbol[j].st_info & 15) == STT_FUNC)
+                name = strings + symbol[j].st_name;
     }
     char *copy = strdup(name);
     munmap(m, size_t(st.st_size));
@@ -446,9 +467,11 @@ void check_parameter(const KernelInfo &k, int index, const void *value, int devi
         if (!p) return;
         Place at = place_of(p, 1);
         if (at.where == WHERE_HOST || at.where == WHERE_FREED)
-            bug("launch of %s: argument %d (%p) is %s", k.name, index, p, at.where == WHERE_HOST ? "a host pointer" : at.text);
+            bug("launch of %s: argument %d (%p) is %s", k.name, index, p,
+                at.where == WHERE_HOST ? "a host pointer" : at.text);
         else if (at.where == WHERE_DEVICE && at.device != device)
-            bug("launch of %s on device %d: argument %d (%p) is memory of device %d", k.name, device, index, p, at.device);
+            bug("launch of %s on device %d: argument %d (%p) is memory of device %d", k.name, device, index, p,
+                at.device);
         return;
     }
     if (!g_scan_params || d.kind[index] != PARAM_WORDS) return;
@@ -466,8 +489,8 @@ cudaError_t launch(const void *f, dim3 grid, dim3 block, void **args, size_t sha
     if (!valid(stream)) return cudaErrorInvalidResourceHandle;
     if (stream->device != t_device) return cudaErrorInvalidResourceHandle;
     size_t threads = size_t(block.x) * block.y * block.z;
-    if (!grid.x || !grid.y || !grid.z || !threads || threads > 1024 || block.x > 1024 || block.y > 1024 || block.z > 64 ||
-        grid.x > 2147483647u || grid.y > 65535 || grid.z > 65535)
+    if (!grid.x || !grid.y || !grid.z || !threads || threads > 1024 || block.x > 1024 || block.y > 1024 ||
+        block.z > 64 || grid.x > 2147483647u || grid.y > 65535 || grid.z > 65535)
         return cudaErrorInvalidConfiguration;
     if (shared > size_t(std::max(k->shared_optin, 48 << 10))) return cudaErrorInvalidValue;
     if (cooperative && size_t(grid.x) * grid.y * grid.z * threads > 32768) return cudaErrorCooperativeLaunchTooLarge;
@@ -475,7 +498,8 @@ cudaError_t launch(const void *f, dim3 grid, dim3 block, void **args, size_t sha
 
     KernelDesc desc = *k->desc;
     vector<size_t> offset(size_t(desc.count) + 1);
-    for (int i = 0; i < desc.count; i++) offset[size_t(i) + 1] = (offset[size_t(i)] + desc.size[i] + 15) / 16 * 16;
+    for (int i = 0; i < desc.count; i++)
+        offset[size_t(i) + 1] = (offset[size_t(i)] + desc.size[i] + 15) / 16 * 16;
     auto values = std::make_shared<vector<char>>(offset.back() + 16);
     for (int i = 0; i < desc.count; i++) {
         memcpy(values->data() + offset[size_t(i)], args[i], desc.size[i]);
@@ -487,7 +511,8 @@ cudaError_t launch(const void *f, dim3 grid, dim3 block, void **args, size_t sha
     const char *name = k->name;
     auto run = [=] {
         vector<void *> a;
-        for (int i = 0; i < desc.count; i++) a.push_back(values->data() + offset[size_t(i)]);
+        for (int i = 0; i < desc.count; i++)
+            a.push_back(values->data() + offset[size_t(i)]);
         a.push_back(nullptr);
         g_ptx_launches += ptx;
         run_grid(run_f, &run_desc, a.data(), GridConfig{grid, block, shared, cooperative, name});
@@ -499,11 +524,16 @@ cudaError_t launch(const void *f, dim3 grid, dim3 block, void **args, size_t sha
 
 uint64_t content_hash(const void *p, size_t n) {
     uint64_t h = 1469598103934665603ull;
-    for (size_t i = 0; i < n; i++) h = (h ^ static_cast<const unsigned char *>(p)[i]) * 1099511628211ull;
+    for (size_t i = 0; i < n; i++)
+        h = (h ^ static_cast<const unsigned char *>(p)[i]) * 1099511628211ull;
     return h;
 }
-struct CopyPlan { bool dst_device, src_device, pageable; int other_device; };    /* -1: one device is enough */
-cudaError_t plan_copy(const char *api, void *dst, const void *src, size_t n, cudaMemcpyKind kind, int stream_dev, CopyPlan *plan) {
+struct CopyPlan {
+    bool dst_device, src_device, pageable;
+    int other_device;
+}; /* -1: one device is enough */
+cudaError_t plan_copy(
+    const char *api, void *dst, const void *src, size_t n, cudaMemcpyKind kind, int stream_dev, CopyPlan *plan) {
     Place d = place_of(dst, n), s = place_of(src, n);
     for (const Place *p : {&d, &s})
         if (p->where == WHERE_FREED || p->where == WHERE_OUTSIDE) {
@@ -513,16 +543,17 @@ cudaError_t plan_copy(const char *api, void *dst, const void *src, size_t n, cud
     plan->dst_device = d.where == WHERE_DEVICE;
     plan->src_device = s.where == WHERE_DEVICE;
     plan->pageable = d.where == WHERE_HOST || s.where == WHERE_HOST;
-    plan->other_device = plan->dst_device && d.device != stream_dev   ? d.device
-                         : plan->src_device && s.device != stream_dev ? s.device
-                                                                      : -1;
+    plan->other_device = plan->dst_device && d.device != stream_dev ? d.device
+        : plan->src_device && s.device != stream_dev                ? s.device
+                                                                    : -1;
     bool to = plan->dst_device, from = plan->src_device;
     bool fits = kind == cudaMemcpyDefault || (kind == cudaMemcpyHostToDevice && to && !from) ||
-                (kind == cudaMemcpyDeviceToHost && !to && from) || (kind == cudaMemcpyDeviceToDevice && to && from) ||
-                (kind == cudaMemcpyHostToHost && !to && !from);
+        (kind == cudaMemcpyDeviceToHost && !to && from) || (kind == cudaMemcpyDeviceToDevice && to && from) ||
+        (kind == cudaMemcpyHostToHost && !to && !from);
     return fits ? cudaSuccess : cudaErrorInvalidValue;
 }
-cudaError_t copy(const char *api, void *dst, const void *src, size_t n, const CopyPlan &plan, cudaStream_t s, bool host_waits) {
+cudaError_t copy(
+    const char *api, void *dst, const void *src, size_t n, const CopyPlan &plan, cudaStream_t s, bool host_waits) {
     CUstream_st *stream = resolve(s);
     int other = plan.other_device;
     auto move = [=](const void *from) {
@@ -533,7 +564,7 @@ cudaError_t copy(const char *api, void *dst, const void *src, size_t n, const Co
     bool host_dst = !plan.dst_device && !host_waits;
     Work work{api, HCU_COPY, nullptr, host_dst ? dst : nullptr, host_dst ? n : 0};
     if (!plan.src_device && place_of(src, 1).where == WHERE_HOST && !stream->capture && !host_waits) {
-        auto staged = std::make_shared<vector<char>>(n);    /* pageable source: copied before the call returns */
+        auto staged = std::make_shared<vector<char>>(n); /* pageable source: copied before the call returns */
         memcpy(staged->data(), src, n);
         work.run = [=] { move(staged->data()); };
         return enqueue(s, work);
@@ -541,7 +572,8 @@ cudaError_t copy(const char *api, void *dst, const void *src, size_t n, const Co
     bool watch = !plan.src_device && !host_waits && !stream->capture && g_mode != HCU_EAGER && !HCU_HAS_TSAN;
     uint64_t hash = watch ? content_hash(src, n) : 0;
     work.run = [=] {
-        if (watch && content_hash(src, n) != hash) bug("%s: the pinned source %p was modified before the copy ran", api, src);
+        if (watch && content_hash(src, n) != hash)
+            bug("%s: the pinned source %p was modified before the copy ran", api, src);
         move(src);
     };
     return enqueue(s, work);
@@ -566,7 +598,9 @@ Call::Call(const char *api, int group, int natural) : error(0), dead(false) {
             g_injected++;
             g_last_injected = api;
             error = g_fail_call_error ? g_fail_call_error : natural;
-            if (g_fail_call_sticky) g_device[t_device].error = strncmp(api, "cublas", 6) ? error : int(cudaErrorIllegalAddress); /* no cublasStatus_t */
+            if (g_fail_call_sticky)
+                g_device[t_device].error =
+                    strncmp(api, "cublas", 6) ? error : int(cudaErrorIllegalAddress); /* no cublasStatus_t */
             return;
         }
     }
@@ -582,8 +616,10 @@ int stream_device(cudaStream_t s) {
     return valid(stream) ? stream->device : -1;
 }
 void live_object(const char *kind, const void *object, bool created) {
-    if (created) g_objects[object] = kind;
-    else g_objects.erase(object);
+    if (created)
+        g_objects[object] = kind;
+    else
+        g_objects.erase(object);
 }
 void register_kernel(const void *f, const KernelDesc *desc) {
     Locked l;
@@ -592,8 +628,11 @@ void register_kernel(const void *f, const KernelDesc *desc) {
 bool need_device(const char *api, const char *what, const void *p, size_t bytes, int device) {
     Place at = place_of(p, bytes);
     if (at.where == WHERE_PINNED || (at.where == WHERE_DEVICE && at.device == device)) return true;
-    if (at.where == WHERE_DEVICE) bug("%s on device %d: %s %p is memory of device %d", api, device, what, p, at.device);
-    else bug("%s: %s %p (%zu bytes) is not device memory: %s", api, what, p, bytes, at.where == WHERE_HOST ? "a host pointer" : at.text);
+    if (at.where == WHERE_DEVICE)
+        bug("%s on device %d: %s %p is memory of device %d", api, device, what, p, at.device);
+    else
+        bug("%s: %s %p (%zu bytes) is not device memory: %s", api, what, p, bytes,
+            at.where == WHERE_HOST ? "a host pointer" : at.text);
     return false;
 }
 cudaError_t enqueue(cudaStream_t s, Work work) {
@@ -608,10 +647,10 @@ cudaError_t enqueue(cudaStream_t s, Work work) {
         stream->capture_tail.assign(1, int(c->graph->nodes.size()) - 1);
         return cudaSuccess;
     }
-    if (stream->legacy)    /* would have to wait for a stream that is only recording */
+    if (stream->legacy) /* would have to wait for a stream that is only recording */
         for (auto *t : streams_of(stream->device))
             if (t->capture && blocking(t)) return invalidate(t->capture, cudaErrorStreamCaptureImplicit);
-    if (work.host_dst && g_mode != HCU_EAGER) {    /* the device may write there at any time from now on */
+    if (work.host_dst && g_mode != HCU_EAGER) { /* the device may write there at any time from now on */
         memset(work.host_dst, 0xff, work.host_bytes);
         __asan_poison_memory_region(work.host_dst, work.host_bytes);
     } else {
@@ -625,52 +664,53 @@ using namespace hcu;
 
 /* ==== the CUDA runtime API, as declared by the real headers ===================================================================================== */
 
-#define ENTER(api, group, natural)                                                                                      \
-    Call call_(api, group, natural);                                                                                    \
+#define ENTER(api, group, natural) \
+    Call call_(api, group, natural); \
     if (call_.error) return done(call_.error)
-#define NOT_IN_CAPTURE()                                                                                                \
+#define NOT_IN_CAPTURE() \
     if (cudaError_t capture_error = forbidden_in_capture()) return done(capture_error)
-#define DEVICE_OR_FAIL(d)                                                                                               \
+#define DEVICE_OR_FAIL(d) \
     if ((d) < 0 || (d) >= g_device_count) return done(cudaErrorInvalidDevice)
 
 extern "C" {
 
 /* ---- errors ---- */
 
-#define HCU_ERRORS(X)                                                                                                    \
-    X(cudaSuccess, "no error")                                                                                           \
-    X(cudaErrorInvalidValue, "invalid argument")                                                                         \
-    X(cudaErrorMemoryAllocation, "out of memory")                                                                        \
-    X(cudaErrorInitializationError, "initialization error")                                                              \
-    X(cudaErrorInvalidConfiguration, "invalid configuration argument")                                                   \
-    X(cudaErrorInsufficientDriver, "CUDA driver version is insufficient for CUDA runtime version")                       \
-    X(cudaErrorInvalidDeviceFunction, "invalid device function")                                                         \
-    X(cudaErrorNoDevice, "no CUDA-capable device is detected")                                                           \
-    X(cudaErrorInvalidDevice, "invalid device ordinal")                                                                  \
-    X(cudaErrorNoKernelImageForDevice, "no kernel image is available for execution on the device")                       \
-    X(cudaErrorInvalidResourceHandle, "invalid resource handle")                                                         \
-    X(cudaErrorIllegalState, "the operation cannot be performed in the present state")                                   \
-    X(cudaErrorNotReady, "device not ready")                                                                             \
-    X(cudaErrorIllegalAddress, "an illegal memory access was encountered")                                               \
-    X(cudaErrorLaunchOutOfResources, "too many resources requested for launch")                                          \
-    X(cudaErrorLaunchTimeout, "the launch timed out and was terminated")                                                 \
-    X(cudaErrorLaunchFailure, "unspecified launch failure")                                                              \
-    X(cudaErrorCooperativeLaunchTooLarge, "too many blocks in cooperative launch")                                       \
-    X(cudaErrorNotSupported, "operation not supported")                                                                  \
-    X(cudaErrorStreamCaptureUnsupported, "operation not permitted when stream is capturing")                             \
-    X(cudaErrorStreamCaptureInvalidated, "operation failed due to a previous error during capture")                      \
-    X(cudaErrorStreamCaptureMerge, "operation would result in a merge of separate capture sequences")                    \
-    X(cudaErrorStreamCaptureUnmatched, "capture was not ended in the same stream as it began")                           \
-    X(cudaErrorStreamCaptureUnjoined, "capturing stream has unjoined work")                                              \
-    X(cudaErrorStreamCaptureIsolation, "dependency created on uncaptured work in another stream")                        \
-    X(cudaErrorStreamCaptureImplicit, "operation would make the legacy stream depend on a capturing blocking stream")    \
-    X(cudaErrorCapturedEvent, "operation not permitted on an event last recorded in a capturing stream")                 \
-    X(cudaErrorStreamCaptureWrongThread, "attempt to terminate a thread-local capture sequence from another thread")     \
+#define HCU_ERRORS(X) \
+    X(cudaSuccess, "no error") \
+    X(cudaErrorInvalidValue, "invalid argument") \
+    X(cudaErrorMemoryAllocation, "out of memory") \
+    X(cudaErrorInitializationError, "initialization error") \
+    X(cudaErrorInvalidConfiguration, "invalid configuration argument") \
+    X(cudaErrorInsufficientDriver, "CUDA driver version is insufficient for CUDA runtime version") \
+    X(cudaErrorInvalidDeviceFunction, "invalid device function") \
+    X(cudaErrorNoDevice, "no CUDA-capable device is detected") \
+    X(cudaErrorInvalidDevice, "invalid device ordinal") \
+    X(cudaErrorNoKernelImageForDevice, "no kernel image is available for execution on the device") \
+    X(cudaErrorInvalidResourceHandle, "invalid resource handle") \
+    X(cudaErrorIllegalState, "the operation cannot be performed in the present state") \
+    X(cudaErrorNotReady, "device not ready") \
+    X(cudaErrorIllegalAddress, "an illegal memory access was encountered") \
+    X(cudaErrorLaunchOutOfResources, "too many resources requested for launch") \
+    X(cudaErrorLaunchTimeout, "the launch timed out and was terminated") \
+    X(cudaErrorLaunchFailure, "unspecified launch failure") \
+    X(cudaErrorCooperativeLaunchTooLarge, "too many blocks in cooperative launch") \
+    X(cudaErrorNotSupported, "operation not supported") \
+    X(cudaErrorStreamCaptureUnsupported, "operation not permitted when stream is capturing") \
+    X(cudaErrorStreamCaptureInvalidated, "operation failed due to a previous error during capture") \
+    X(cudaErrorStreamCaptureMerge, "operation would result in a merge of separate capture sequences") \
+    X(cudaErrorStreamCaptureUnmatched, "capture was not ended in the same stream as it began") \
+    X(cudaErrorStreamCaptureUnjoined, "capturing stream has unjoined work") \
+    X(cudaErrorStreamCaptureIsolation, "dependency created on uncaptured work in another stream") \
+    X(cudaErrorStreamCaptureImplicit, "operation would make the legacy stream depend on a capturing blocking stream") \
+    X(cudaErrorCapturedEvent, "operation not permitted on an event last recorded in a capturing stream") \
+    X(cudaErrorStreamCaptureWrongThread, "attempt to terminate a thread-local capture sequence from another thread") \
     X(cudaErrorUnknown, "unknown error")
 
 const char *cudaGetErrorName(cudaError_t e) {
     switch (int(e)) {
-#define X(code, text) case int(code): return #code;
+#define X(code, text) \
+    case int(code): return #code;
         HCU_ERRORS(X)
 #undef X
     }
@@ -678,7 +718,8 @@ const char *cudaGetErrorName(cudaError_t e) {
 }
 const char *cudaGetErrorString(cudaError_t e) {
     switch (int(e)) {
-#define X(code, text) case int(code): return text;
+#define X(code, text) \
+    case int(code): return text;
         HCU_ERRORS(X)
 #undef X
     }
@@ -710,7 +751,7 @@ cudaError_t cudaGetDevice(int *d) {
 }
 cudaError_t cudaSetDevice(int d) {
     Call call("cudaSetDevice", kNoGroup, cudaErrorInvalidDevice);
-    if (call.error && !call.dead) return done(call.error);    /* leaving a dead device is allowed */
+    if (call.error && !call.dead) return done(call.error); /* leaving a dead device is allowed */
     DEVICE_OR_FAIL(d);
     t_device = d;
     return done(g_device[d].error);
@@ -805,7 +846,8 @@ cudaError_t cudaFuncSetAttribute(const void *f, cudaFuncAttribute a, int v) {
     }
     return cudaSuccess;
 }
-cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *n, const void *f, int block, size_t shared, unsigned) {
+cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(
+    int *n, const void *f, int block, size_t shared, unsigned) {
     ENTER("cudaOccupancyMaxActiveBlocksPerMultiprocessor", kNoGroup, cudaErrorInvalidValue);
     if (!f) return done(cudaErrorInvalidDeviceFunction);
     if (block <= 0) return done(cudaErrorInvalidValue);
@@ -821,7 +863,9 @@ cudaError_t cudaPointerGetAttributes(cudaPointerAttributes *a, const void *p) {
     memset(a, 0, sizeof *a);
     Place at = place_of(p, 1);
     void *q = const_cast<void *>(p);
-    a->type = at.where == WHERE_DEVICE ? cudaMemoryTypeDevice : at.where == WHERE_PINNED ? cudaMemoryTypeHost : cudaMemoryTypeUnregistered;
+    a->type = at.where == WHERE_DEVICE ? cudaMemoryTypeDevice
+        : at.where == WHERE_PINNED     ? cudaMemoryTypeHost
+                                       : cudaMemoryTypeUnregistered;
     a->device = at.where == WHERE_DEVICE ? at.device : t_device;
     a->devicePointer = at.where == WHERE_DEVICE || at.where == WHERE_PINNED ? q : nullptr;
     a->hostPointer = at.where == WHERE_DEVICE ? nullptr : q;
@@ -849,7 +893,7 @@ cudaError_t cudaFree(void *p) {
         return done(cudaErrorInvalidValue);
     }
     int device = place_of(p, 1).device;
-    sync_streams(device, false);    /* as the driver does; not a synchronisation that the host may rely on */
+    sync_streams(device, false); /* as the driver does; not a synchronisation that the host may rely on */
     device_free(p);
     return done(g_device[device].error);
 }
@@ -915,7 +959,7 @@ cudaError_t cudaFreeHost(void *p) {
 cudaError_t cudaHostGetDevicePointer(void **out, void *p, unsigned) {
     ENTER("cudaHostGetDevicePointer", kNoGroup, cudaErrorInvalidValue);
     if (place_of(p, 1).where != WHERE_PINNED) return done(cudaErrorInvalidValue);
-    *out = p;    /* one address space */
+    *out = p; /* one address space */
     return cudaSuccess;
 }
 cudaError_t cudaMemcpyAsync(void *dst, const void *src, size_t n, cudaMemcpyKind kind, cudaStream_t s) {
@@ -934,7 +978,7 @@ cudaError_t cudaMemcpy(void *dst, const void *src, size_t n, cudaMemcpyKind kind
     if (n == 0) return cudaSuccess;
     CopyPlan plan;
     if (cudaError_t e = plan_copy("cudaMemcpy", dst, src, n, kind, t_device, &plan)) return done(e);
-    bool waits = !(plan.dst_device && plan.src_device);    /* device to device: ordered, but the host does not wait */
+    bool waits = !(plan.dst_device && plan.src_device); /* device to device: ordered, but the host does not wait */
     if (waits) count_extra(HCU_SYNC);
     cudaError_t e = copy("cudaMemcpy", dst, src, n, plan, nullptr, waits);
     return done(e || !waits ? e : sync_stream(resolve(nullptr)));
@@ -990,11 +1034,11 @@ cudaError_t cudaStreamDestroy(cudaStream_t s) {
         bug("cudaStreamDestroy: the stream is still capturing (a path without cudaStreamEndCapture?)");
         abandon_capture(s->capture);
     }
-    run_until(s->tail);    /* the driver returns at once and finishes the work later: this order is a legal one */
+    run_until(s->tail); /* the driver returns at once and finishes the work later: this order is a legal one */
     tsan_identity_done(s->tsan);
     g_streams.erase(s);
     int device = s->device;
-    delete s;    /* operations that events still hold are done and never look at their stream again */
+    delete s; /* operations that events still hold are done and never look at their stream again */
     return done(g_device[device].error);
 }
 cudaError_t cudaStreamGetFlags(cudaStream_t s, unsigned *flags) {
@@ -1030,14 +1074,15 @@ cudaError_t cudaStreamQuery(cudaStream_t s) {
         make_visible(stream->tail);
         return done(g_device[stream->device].error);
     }
-    run_until(stream->pending.front());    /* one step per poll, so that polling loops end */
+    run_until(stream->pending.front()); /* one step per poll, so that polling loops end */
     return done(cudaErrorNotReady);
 }
 
 /* ---- events ---- */
 
 static cudaError_t event_create(cudaEvent_t *out, unsigned flags) {
-    if (flags & ~unsigned(cudaEventBlockingSync | cudaEventDisableTiming | cudaEventInterprocess)) return done(cudaErrorInvalidValue);
+    if (flags & ~unsigned(cudaEventBlockingSync | cudaEventDisableTiming | cudaEventInterprocess))
+        return done(cudaErrorInvalidValue);
     *out = new CUevent_st{t_device, !(flags & cudaEventDisableTiming), nullptr, nullptr, {}};
     g_events[*out] = 0;
     return cudaSuccess;
@@ -1079,7 +1124,7 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t s, cudaEvent_t e, unsigned) {
     ENTER("cudaStreamWaitEvent", kNoGroup, cudaErrorInvalidResourceHandle);
     CUstream_st *stream = resolve(s);
     if (!g_events.get(e) || !valid(stream)) return done(cudaErrorInvalidResourceHandle);
-    if (e->capture) {    /* joins the event's capture */
+    if (e->capture) { /* joins the event's capture */
         if (stream->legacy) return done(invalidate(e->capture, cudaErrorStreamCaptureImplicit));
         if (!stream->capture) {
             stream->capture = e->capture;
@@ -1092,7 +1137,7 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t s, cudaEvent_t e, unsigned) {
         stream->capture_tail.insert(stream->capture_tail.end(), e->capture_tail.begin(), e->capture_tail.end());
         return cudaSuccess;
     }
-    if (!e->op) return cudaSuccess;    /* never recorded */
+    if (!e->op) return cudaSuccess; /* never recorded */
     if (stream->capture) return done(invalidate(stream->capture, cudaErrorStreamCaptureIsolation));
     settle(submit(stream, Work{"wait", kNoGroup, nullptr}, e->op));
     return cudaSuccess;
@@ -1120,7 +1165,8 @@ cudaError_t cudaEventQuery(cudaEvent_t e) {
 cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t from, cudaEvent_t to) {
     ENTER("cudaEventElapsedTime", kNoGroup, cudaErrorInvalidValue);
     for (CUevent_st *e : {from, to})
-        if (!g_events.get(e) || !e->timing || !e->op || e->device != from->device) return done(cudaErrorInvalidResourceHandle);
+        if (!g_events.get(e) || !e->timing || !e->op || e->device != from->device)
+            return done(cudaErrorInvalidResourceHandle);
     if (!from->op->done || !to->op->done) return done(cudaErrorNotReady);
     *ms = float(double(to->op->time_ns - from->op->time_ns) * 1e-6);
     return cudaSuccess;
@@ -1141,7 +1187,8 @@ cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t *c, const void *f, void
     bool cooperative = false;
     for (unsigned i = 0; i < c->numAttrs; i++) {
         if (c->attrs[i].id == cudaLaunchAttributeCooperative) cooperative = c->attrs[i].val.cooperative != 0;
-        if (c->attrs[i].id == cudaLaunchAttributeClusterDimension) return done(cudaErrorNotSupported);    /* not modelled */
+        if (c->attrs[i].id == cudaLaunchAttributeClusterDimension)
+            return done(cudaErrorNotSupported); /* not modelled */
     }
     return done(launch(f, c->gridDim, c->blockDim, args, c->dynamicSmemBytes, c->stream, cooperative));
 }
@@ -1171,7 +1218,7 @@ cudaError_t cudaStreamEndCapture(cudaStream_t s, cudaGraph_t *out) {
     *out = nullptr;
     if (!valid(stream)) return done(cudaErrorInvalidResourceHandle);
     Capture *c = stream->capture;
-    if (call.error) {    /* a failing call still ends the capture */
+    if (call.error) { /* a failing call still ends the capture */
         if (c) abandon_capture(c);
         return done(call.error);
     }
@@ -1179,7 +1226,9 @@ cudaError_t cudaStreamEndCapture(cudaStream_t s, cudaGraph_t *out) {
     if (c->origin != stream) return done(invalidate(c, cudaErrorStreamCaptureUnmatched));
     if (c->mode != cudaStreamCaptureModeRelaxed && !pthread_equal(c->thread, pthread_self()))
         return done(cudaErrorStreamCaptureWrongThread);
-    cudaError_t e = c->invalid ? cudaErrorStreamCaptureInvalidated : !all_joined(c) ? cudaErrorStreamCaptureUnjoined : cudaSuccess;
+    cudaError_t e = c->invalid ? cudaErrorStreamCaptureInvalidated
+        : !all_joined(c)       ? cudaErrorStreamCaptureUnjoined
+                               : cudaSuccess;
     if (e) {
         abandon_capture(c);
         return done(e);
@@ -1194,21 +1243,24 @@ cudaError_t cudaStreamIsCapturing(cudaStream_t s, cudaStreamCaptureStatus *statu
     ENTER("cudaStreamIsCapturing", kNoGroup, cudaErrorInvalidValue);
     CUstream_st *stream = resolve(s);
     if (!valid(stream)) return done(cudaErrorInvalidResourceHandle);
-    *status = !stream->capture           ? cudaStreamCaptureStatusNone
-              : stream->capture->invalid ? cudaStreamCaptureStatusInvalidated
-                                         : cudaStreamCaptureStatusActive;
+    *status = !stream->capture     ? cudaStreamCaptureStatusNone
+        : stream->capture->invalid ? cudaStreamCaptureStatusInvalidated
+                                   : cudaStreamCaptureStatusActive;
     return cudaSuccess;
 }
-static cudaError_t capture_info(cudaStream_t s, cudaStreamCaptureStatus *status, unsigned long long *id, cudaGraph_t *graph,
-                                const cudaGraphNode_t **nodes, size_t *count) {
+static cudaError_t capture_info(cudaStream_t s, cudaStreamCaptureStatus *status, unsigned long long *id,
+    cudaGraph_t *graph, const cudaGraphNode_t **nodes, size_t *count) {
     ENTER("cudaStreamGetCaptureInfo", kNoGroup, cudaErrorInvalidValue);
     CUstream_st *stream = resolve(s);
     if (!valid(stream)) return done(cudaErrorInvalidResourceHandle);
     Capture *c = stream->capture;
-    *status = !c ? cudaStreamCaptureStatusNone : c->invalid ? cudaStreamCaptureStatusInvalidated : cudaStreamCaptureStatusActive;
+    *status = !c     ? cudaStreamCaptureStatusNone
+        : c->invalid ? cudaStreamCaptureStatusInvalidated
+                     : cudaStreamCaptureStatusActive;
     if (*status != cudaStreamCaptureStatusActive) return cudaSuccess;
-    stream->capture_handles.clear();    /* opaque: node numbers, counted from 1 */
-    for (int n : stream->capture_tail) stream->capture_handles.push_back(reinterpret_cast<cudaGraphNode_t>(intptr_t(n) + 1));
+    stream->capture_handles.clear(); /* opaque: node numbers, counted from 1 */
+    for (int n : stream->capture_tail)
+        stream->capture_handles.push_back(reinterpret_cast<cudaGraphNode_t>(intptr_t(n) + 1));
     if (id) *id = c->id;
     if (graph) *graph = c->graph;
     if (nodes) *nodes = stream->capture_handles.data();
@@ -1216,14 +1268,14 @@ static cudaError_t capture_info(cudaStream_t s, cudaStreamCaptureStatus *status,
     return cudaSuccess;
 }
 #if CUDART_VERSION >= 13000
-cudaError_t cudaStreamGetCaptureInfo(cudaStream_t s, cudaStreamCaptureStatus *status, unsigned long long *id, cudaGraph_t *graph,
-                                     const cudaGraphNode_t **nodes, const cudaGraphEdgeData **edges, size_t *count) {
+cudaError_t cudaStreamGetCaptureInfo(cudaStream_t s, cudaStreamCaptureStatus *status, unsigned long long *id,
+    cudaGraph_t *graph, const cudaGraphNode_t **nodes, const cudaGraphEdgeData **edges, size_t *count) {
     if (edges) *edges = nullptr;
     return capture_info(s, status, id, graph, nodes, count);
 }
 #else
-cudaError_t cudaStreamGetCaptureInfo(cudaStream_t s, cudaStreamCaptureStatus *status, unsigned long long *id, cudaGraph_t *graph,
-                                     const cudaGraphNode_t **nodes, size_t *count) {
+cudaError_t cudaStreamGetCaptureInfo(cudaStream_t s, cudaStreamCaptureStatus *status, unsigned long long *id,
+    cudaGraph_t *graph, const cudaGraphNode_t **nodes, size_t *count) {
     return capture_info(s, status, id, graph, nodes, count);
 }
 #endif
@@ -1236,7 +1288,7 @@ cudaError_t cudaGraphInstantiate(cudaGraphExec_t *out, cudaGraph_t g, unsigned l
 }
 cudaError_t cudaGraphGetNodes(cudaGraph_t g, cudaGraphNode_t *nodes, size_t *count) {
     ENTER("cudaGraphGetNodes", kNoGroup, cudaErrorInvalidValue);
-    if (!g_graphs.get(g) || nodes) return done(cudaErrorInvalidValue);    /* only the count is modelled */
+    if (!g_graphs.get(g) || nodes) return done(cudaErrorInvalidValue); /* only the count is modelled */
     *count = g->nodes.size();
     return cudaSuccess;
 }
@@ -1303,17 +1355,19 @@ void hcu_set_scan_params(int on) { g_scan_params = on != 0; }
 long hcu_pending(void) {
     Locked l;
     long n = 0;
-    for (auto *s : streams_of(-1)) n += long(s->pending.size());
+    for (auto *s : streams_of(-1))
+        n += long(s->pending.size());
     return n;
 }
 int hcu_leaks(int print) {
     Locked l;
     int n = memory_leaks(print != 0);
-    struct { const char *kind; size_t count; } live[] = {{"streams", g_streams.entries.size()},
-                                                         {"events", g_events.entries.size()},
-                                                         {"graphs", g_graphs.entries.size()},
-                                                         {"executable graphs", g_execs.entries.size()},
-                                                         {"open captures", g_captures.size()}};
+    struct {
+        const char *kind;
+        size_t count;
+    } live[] = {{"streams", g_streams.entries.size()}, {"events", g_events.entries.size()},
+        {"graphs", g_graphs.entries.size()}, {"executable graphs", g_execs.entries.size()},
+        {"open captures", g_captures.size()}};
     for (auto &x : live) {
         n += int(x.count);
         if (print && x.count) fprintf(stderr, "HOSTCUDA LEAK: %zu %s\n", x.count, x.kind);
@@ -1351,7 +1405,8 @@ const char *hcu_last_injected(void) { return g_last_injected; }
 long hcu_ptx_launches(void) { return g_ptx_launches; }
 void hcu_reset_counts(void) {
     Locked l;
-    for (auto *e : g_api_calls.entries) e->value = 0;
+    for (auto *e : g_api_calls.entries)
+        e->value = 0;
     memset(g_group_calls, 0, sizeof g_group_calls);
     memset(g_executed, 0, sizeof g_executed);
     g_failable = g_injected = g_ptx_launches = 0;
@@ -1373,10 +1428,11 @@ void hcu_reset(void) {
     Locked l;
     for (int d = 0; d < g_device_count; d++)
         if (g_device[d].error) {
-            sync_streams(d, true);    /* what was pending on a dead device never runs */
+            sync_streams(d, true); /* what was pending on a dead device never runs */
             g_device[d].error = 0;
         }
-    while (!g_captures.empty()) abandon_capture(g_captures.back());
+    while (!g_captures.empty())
+        abandon_capture(g_captures.back());
     g_fail_call_in = g_fail_exec_in = 0;
     t_last_error = 0;
     hcu_reset_counts();

@@ -14,7 +14,7 @@
 #include <cstring>
 #include <ctime>
 #if !defined(__x86_64__)
-#include <ucontext.h>
+#  include <ucontext.h>
 #endif
 
 namespace hcu {
@@ -47,8 +47,8 @@ void device_trap(const char *file, int line) {
     abort();
 }
 void misaligned(const void *p, size_t alignment, const char *file, int line) {
-    bug("misaligned address %p for an access that needs %zu bytes (%s:%d), block %u thread %u", p, alignment, file, line,
-        blockIdx.x, threadIdx.x);
+    bug("misaligned address %p for an access that needs %zu bytes (%s:%d), block %u thread %u", p, alignment, file,
+        line, blockIdx.x, threadIdx.x);
 }
 long long clock_ns() {
     timespec t;
@@ -66,9 +66,11 @@ void set_order(int order, unsigned seed) {
 }
 static void make_order(std::vector<unsigned> &v, size_t n) {
     v.resize(n);
-    for (size_t i = 0; i < n; i++) v[i] = unsigned(g_order == HCU_REVERSE ? n - 1 - i : i);
+    for (size_t i = 0; i < n; i++)
+        v[i] = unsigned(g_order == HCU_REVERSE ? n - 1 - i : i);
     if (g_order == HCU_SHUFFLE)
-        for (size_t i = n; i > 1; i--) std::swap(v[i - 1], v[g_random.next() % i]);
+        for (size_t i = n; i > 1; i--)
+            std::swap(v[i - 1], v[g_random.next() % i]);
 }
 
 /* ---- fibers ------------------------------------------------------------------------------------------------------------- */
@@ -86,7 +88,7 @@ struct Fiber {
 };
 static constexpr size_t kStack = HCU_HAS_ASAN || HCU_HAS_MSAN || HCU_HAS_TSAN ? 256 << 10 : 64 << 10;
 static constexpr size_t kPage = 4096;
-static Fiber g_main;              /* the host thread that runs the grid */
+static Fiber g_main; /* the host thread that runs the grid */
 static Fiber *g_self = &g_main;
 static void fiber_body();
 
@@ -145,7 +147,7 @@ static void swap_to(Fiber *to) {
     const void *bottom;
     size_t size;
     __sanitizer_finish_switch_fiber(from->asan_stack, &bottom, &size);
-    if (from != &g_main) note_main_stack(bottom, size);    /* fibers are only ever resumed from main */
+    if (from != &g_main) note_main_stack(bottom, size); /* fibers are only ever resumed from main */
 #endif
 }
 static void fiber_start() {
@@ -156,7 +158,7 @@ static void fiber_start() {
     note_main_stack(bottom, size);
 #endif
     fiber_body();
-    abort();    /* a fiber never returns */
+    abort(); /* a fiber never returns */
 }
 static Fiber *new_fiber() {
     Fiber *f = new Fiber;
@@ -173,10 +175,11 @@ static Fiber *new_fiber() {
 #endif
 #if defined(__x86_64__)
     uint64_t *sp = reinterpret_cast<uint64_t *>(f->stack + f->size);
-    *--sp = 0;                                          /* fiber_start's return address: rsp is 8 mod 16 at its entry */
+    *--sp = 0; /* fiber_start's return address: rsp is 8 mod 16 at its entry */
     *--sp = reinterpret_cast<uint64_t>(&fiber_start);
-    for (int i = 0; i < 6; i++) *--sp = 0;              /* the callee-saved registers */
-    *--sp = uint64_t(0x037f) << 32 | 0x1f80;            /* x87 and SSE control words: defaults */
+    for (int i = 0; i < 6; i++)
+        *--sp = 0;                           /* the callee-saved registers */
+    *--sp = uint64_t(0x037f) << 32 | 0x1f80; /* x87 and SSE control words: defaults */
     f->sp = sp;
 #else
     getcontext(&f->context);
@@ -195,29 +198,34 @@ static const char *const kWarpOpName[] = {"shfl", "ballot", "any", "all", "syncw
 enum State : unsigned char { NEW, READY, AT_BARRIER, AT_GRID_BARRIER, AT_WARP_OP, DONE };
 struct Thread {
     State state;
-    WarpOp op;                   /* the warp operation it waits in */
+    WarpOp op; /* the warp operation it waits in */
     unsigned mask;
     uint64_t bits;
     Exchange *exchange;
     Fiber *fiber;
-    const char *file;            /* the place it waits at */
+    const char *file; /* the place it waits at */
     int line;
-    bool fenced;                 /* TSan model of fences and atomics, see fence() */
+    bool fenced; /* TSan model of fences and atomics, see fence() */
     unsigned atomics;
     const void *atomic_at[4];
 };
 struct Block {
     uint3 index;
     unsigned live, arrived, generation;
-    int predicate[4], result[2][4];    /* by BarrierOp; results are kept for two generations */
-    const char *file;                  /* where the first thread arrived */
+    int predicate[4], result[2][4]; /* by BarrierOp; results are kept for two generations */
+    const char *file;               /* where the first thread arrived */
     int line;
     char *dynamic, *arena;
-    uint64_t touched;                  /* shared arrays already poisoned for this block */
-    char *token;                       /* two TSan tokens, at an address no recent block used */
+    uint64_t touched; /* shared arrays already poisoned for this block */
+    char *token;      /* two TSan tokens, at an address no recent block used */
 };
-struct Warp { unsigned live, waiting; };
-struct SharedArray { const void *site; size_t offset, bytes; };
+struct Warp {
+    unsigned live, waiting;
+};
+struct SharedArray {
+    const void *site;
+    size_t offset, bytes;
+};
 struct Launch {
     const void *function;
     const KernelDesc *desc;
@@ -231,11 +239,12 @@ struct Launch {
     std::vector<SharedArray> arrays;
     size_t next, arrays_end, shared_bytes;
     unsigned current, live, at_grid_barrier, grid_generation;
-    char *token;                       /* TSan: start, end, two for the grid barrier */
+    char *token; /* TSan: start, end, two for the grid barrier */
     bool progress;
 };
 static Launch *L;
-static std::vector<Fiber *> &g_idle = *new std::vector<Fiber *>;    /* never destroyed: leak checkers run after static destructors */
+static std::vector<Fiber *> &g_idle =
+    *new std::vector<Fiber *>; /* never destroyed: leak checkers run after static destructors */
 
 /* Exchanges come from a fixed pool: no allocator call while a kernel thread's TSan identity is current. */
 static Exchange g_exchange[4096];
@@ -319,22 +328,27 @@ int block_barrier(int predicate, BarrierOp op, const char *file, int line) {
     k.predicate[BARRIER_AND] &= predicate != 0;
     k.predicate[BARRIER_COUNT] += predicate != 0;
     hb_release(&k.token[8 * (generation & 1)]);
-    if (++k.arrived == k.live) release_block(k);
-    else wait_here(AT_BARRIER);
+    if (++k.arrived == k.live)
+        release_block(k);
+    else
+        wait_here(AT_BARRIER);
     hb_acquire(&k.token[8 * (generation & 1)]);
     return op == BARRIER_PLAIN ? 0 : k.result[generation & 1][op];
 }
 void grid_barrier(const char *file, int line) {
     if (!L->config.cooperative) {
-        bug("%s: grid.sync() in a kernel not launched with cudaLaunchAttributeCooperative (%s:%d)", L->config.name, file, line);
+        bug("%s: grid.sync() in a kernel not launched with cudaLaunchAttributeCooperative (%s:%d)", L->config.name,
+            file, line);
         return;
     }
     unsigned generation = L->grid_generation;
     me().file = file;
     me().line = line;
     hb_release(&L->token[16 + 8 * (generation & 1)]);
-    if (++L->at_grid_barrier == L->live) release_grid();
-    else wait_here(AT_GRID_BARRIER);
+    if (++L->at_grid_barrier == L->live)
+        release_grid();
+    else
+        wait_here(AT_GRID_BARRIER);
     hb_acquire(&L->token[16 + 8 * (generation & 1)]);
 }
 
@@ -353,10 +367,12 @@ static bool try_complete(Warp &w, unsigned first_thread, unsigned mask) {
     for (unsigned i = 0; i < 32; i++) {
         if (!(want >> i & 1)) continue;
         Thread &t = L->threads[first_thread + i];
-        if (!leader) leader = &t;
+        if (!leader)
+            leader = &t;
         else if (t.op != leader->op)
-            bug("%s: lanes of one mask 0x%08x execute different warp operations: %s at %s:%d and %s at %s:%d", L->config.name,
-                mask, kWarpOpName[leader->op], leader->file, leader->line, kWarpOpName[t.op], t.file, t.line);
+            bug("%s: lanes of one mask 0x%08x execute different warp operations: %s at %s:%d and %s at %s:%d",
+                L->config.name, mask, kWarpOpName[leader->op], leader->file, leader->line, kWarpOpName[t.op], t.file,
+                t.line);
         x->value[i] = t.bits;
         x->readers++;
         t.exchange = x;
@@ -370,8 +386,8 @@ Exchange *warp_exchange(unsigned mask, uint64_t bits, WarpOp op, const char *fil
     Warp &w = warp_of(L->current);
     unsigned first = L->current - lane();
     if (!(mask >> lane() & 1))
-        bug("%s: %s at %s:%d: calling lane %u is not in its own mask 0x%08x", L->config.name, kWarpOpName[op], file, line,
-            lane(), mask);
+        bug("%s: %s at %s:%d: calling lane %u is not in its own mask 0x%08x", L->config.name, kWarpOpName[op], file,
+            line, lane(), mask);
     t.mask = mask;
     t.bits = bits;
     t.op = op;
@@ -379,7 +395,7 @@ Exchange *warp_exchange(unsigned mask, uint64_t bits, WarpOp op, const char *fil
     t.line = line;
     t.state = AT_WARP_OP;
     char *token = &g_warp_token[8 * ((g_block_number * 32 + first / 32) & 4095)];
-    if (op == WARP_SYNC) hb_release(token);    /* only __syncwarp orders memory; shuffles and votes do not */
+    if (op == WARP_SYNC) hb_release(token); /* only __syncwarp orders memory; shuffles and votes do not */
     w.waiting |= 1u << lane();
     if (!try_complete(w, first, mask)) swap_to(&g_main);
     if (op == WARP_SYNC) hb_acquire(token);
@@ -410,12 +426,14 @@ static char *g_arena;
 static unsigned g_arena_slot;
 static bool g_arena_used;
 
-static void poison_shared(char *p, size_t n) {    /* all ones, without memset: the range may border on redzones */
-    for (size_t i = 0; i < n; i++) static_cast<volatile char *>(p)[i] = char(0xff);
+static void poison_shared(char *p, size_t n) { /* all ones, without memset: the range may border on redzones */
+    for (size_t i = 0; i < n; i++)
+        static_cast<volatile char *>(p)[i] = char(0xff);
     mark_undefined(p, n);
 }
 static char *map_arena(void *at, size_t n) {
-    void *p = mmap(at, n, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | (at ? MAP_FIXED : 0), -1, 0);
+    void *p =
+        mmap(at, n, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | (at ? MAP_FIXED : 0), -1, 0);
     if (p == MAP_FAILED) {
         perror("hostcuda: shared memory");
         abort();
@@ -424,10 +442,10 @@ static char *map_arena(void *at, size_t n) {
 }
 static char *block_arena(size_t index_in_group) {
     if (!g_arena) g_arena = map_arena(nullptr, kArena * kArenaSlots);
-    if (index_in_group) return map_arena(nullptr, kArena);    /* cooperative launch; unmapped by run_group */
+    if (index_in_group) return map_arena(nullptr, kArena); /* cooperative launch; unmapped by run_group */
     if (HCU_HAS_TSAN && g_arena_used && ++g_arena_slot == kArenaSlots) {
         g_arena_slot = 0;
-        map_arena(g_arena, kArena * kArenaSlots);             /* a new mapping: TSan forgets the old accesses */
+        map_arena(g_arena, kArena * kArenaSlots); /* a new mapping: TSan forgets the old accesses */
     }
     g_arena_used = false;
     return g_arena + kArena * g_arena_slot;
@@ -436,7 +454,8 @@ void *shared_dynamic() { return my_block().dynamic; }
 void *shared_static(const void *site, size_t bytes, size_t align) {
     Block &k = my_block();
     size_t i = 0;
-    while (i < L->arrays.size() && L->arrays[i].site != site) i++;
+    while (i < L->arrays.size() && L->arrays[i].site != site)
+        i++;
     if (i == L->arrays.size()) {
         size_t unit = std::max<size_t>(align, 16), offset = (L->arrays_end + 64 + unit - 1) / unit * unit;
         L->arrays_end = offset + bytes;
@@ -480,9 +499,11 @@ static void fiber_body() {
         L->desc->invoke(L->function, L->args);
         hb_release(&L->token[8]);
         thread_exit();
-        if (!HCU_HAS_TSAN) {    /* under TSan each thread needs its own stack and identity */
-            while (L->next < L->order.size() && L->threads[L->order[L->next]].state != NEW) L->next++;
-            if (L->next < L->order.size() && L->order[L->next] / L->threads_per_block == L->current / L->threads_per_block) {
+        if (!HCU_HAS_TSAN) { /* under TSan each thread needs its own stack and identity */
+            while (L->next < L->order.size() && L->threads[L->order[L->next]].state != NEW)
+                L->next++;
+            if (L->next < L->order.size() &&
+                L->order[L->next] / L->threads_per_block == L->current / L->threads_per_block) {
                 set_current(L->order[L->next++]);
                 me().state = READY;
                 continue;
@@ -510,13 +531,16 @@ static void report_deadlock() {
     for (size_t i = 0; i < L->threads.size() && shown < 6; i++) {
         const Thread &t = L->threads[i];
         if (t.state == DONE) continue;
-        const char *what = t.state == AT_BARRIER ? "__syncthreads" : t.state == AT_GRID_BARRIER ? "grid.sync" : kWarpOpName[t.op];
+        const char *what = t.state == AT_BARRIER ? "__syncthreads"
+            : t.state == AT_GRID_BARRIER         ? "grid.sync"
+                                                 : kWarpOpName[t.op];
         n += size_t(snprintf(text + n, sizeof text - n, "\n    block %zu thread %zu waits in %s at %s:%d",
-                             i / L->threads_per_block, i % L->threads_per_block, what, t.file, t.line));
+            i / L->threads_per_block, i % L->threads_per_block, what, t.file, t.line));
         if (n >= sizeof text) break;
         shown++;
     }
-    bug("%s: deadlock, no thread can go on (divergent barrier, or a mask naming a lane that went elsewhere)%s", L->config.name, text);
+    bug("%s: deadlock, no thread can go on (divergent barrier, or a mask naming a lane that went elsewhere)%s",
+        L->config.name, text);
     abort();
 }
 /* Neighbouring blocks use disjoint TSan identities: one identity in both would carry the first block's history into the
@@ -525,7 +549,8 @@ static void assign_tsan_fibers(Launch &l) {
     static std::vector<Fiber *> &slots = *new std::vector<Fiber *>;
     for (size_t i = 0; i < l.threads.size(); i++) {
         size_t s = i + (g_block_number & 1) * l.threads.size();
-        while (slots.size() <= s) slots.push_back(new_fiber());
+        while (slots.size() <= s)
+            slots.push_back(new_fiber());
         l.threads[i].fiber = slots[s];
     }
 }
@@ -550,7 +575,7 @@ static void run_group(const std::vector<uint3> &ids) {
         k.arena = block_arena(i);
         k.token = &g_block_token[16 * ((g_block_number + i) & 1023)];
         __asan_poison_memory_region(k.arena, kArena);
-        k.dynamic = k.arena + kArena - (shared + 127) / 128 * 128 - 128;    /* 128-byte aligned, a redzone behind it */
+        k.dynamic = k.arena + kArena - (shared + 127) / 128 * 128 - 128; /* 128-byte aligned, a redzone behind it */
         if (shared) {
             g_arena_used = true;
             __asan_unpoison_memory_region(k.dynamic, shared);
@@ -579,7 +604,7 @@ static void run_group(const std::vector<uint3> &ids) {
     }
 }
 void run_grid(const void *function, const KernelDesc *desc, void **args, const GridConfig &config) {
-    hb_quiet(true);    /* the scheduler itself; the kernel's threads have identities of their own */
+    hb_quiet(true); /* the scheduler itself; the kernel's threads have identities of their own */
     Launch l{};
     l.function = function;
     l.desc = desc;
@@ -587,7 +612,7 @@ void run_grid(const void *function, const KernelDesc *desc, void **args, const G
     l.config = config;
     l.threads_per_block = config.block.x * config.block.y * config.block.z;
     l.arrays.reserve(64);
-    l.token = new char[32];    /* from the heap: freeing it makes TSan forget the tokens */
+    l.token = new char[32]; /* from the heap: freeing it makes TSan forget the tokens */
     L = &l;
     blockDim = config.block;
     gridDim = config.grid;

@@ -19,22 +19,27 @@ static Exchange *meet(uint64_t value, const char *file, int line) {
 
 /* Before a load or a store: all lanes with the same pointer, leading dimension and layout; the alignment that the CUDA
  * documentation asks for (hardware takes less in places, and fails in others). */
-void wmma_access(const char *what, const void *p, unsigned ldm, unsigned element, unsigned layout, const char *file, int line) {
+void wmma_access(
+    const char *what, const void *p, unsigned ldm, unsigned element, unsigned layout, const char *file, int line) {
     const uint64_t mine[2] = {uint64_t(uintptr_t(p)), uint64_t(ldm) << 8 | layout};
     for (uint64_t value : mine) {
         Exchange *x = meet(value, file, line);
         unsigned other = 32;
         for (unsigned i = 0; i < 32; i++)
             if ((x->mask >> i & 1) && x->value[i] != value) other = i;
-        if (other < 32 && lane() == 0) bug("%s at %s:%d: lane %u comes with other arguments than lane 0", what, file, line, other);
+        if (other < 32 && lane() == 0)
+            bug("%s at %s:%d: lane %u comes with other arguments than lane 0", what, file, line, other);
         exchange_done(x);
     }
     if (lane()) return;
     if (uintptr_t(p) % 32) bug("%s at %s:%d: address %p is not a multiple of 32 bytes", what, file, line, p);
-    if (uint64_t(ldm) * element % 16) bug("%s at %s:%d: leading dimension %u is not a multiple of 16 bytes", what, file, line, ldm);
+    if (uint64_t(ldm) * element % 16)
+        bug("%s at %s:%d: leading dimension %u is not a multiple of 16 bytes", what, file, line, ldm);
 }
 
-void misuse(const char *what, const char *file, int line) { bug("%s (%s:%d), block %u thread %u", what, file, line, blockIdx.x, threadIdx.x); }
+void misuse(const char *what, const char *file, int line) {
+    bug("%s (%s:%d), block %u thread %u", what, file, line, blockIdx.x, threadIdx.x);
+}
 
 static float number(unsigned short bits, bool bf16) {
     if (!bf16) return __half2float(__half(__half_raw{bits}));
@@ -57,10 +62,12 @@ void wmma_mma(const WmmaLane &mine, const char *file, int line) {
         }
         for (unsigned i = 0; i < 16; i++)
             for (unsigned k = 0; k < 16; k++)
-                for (unsigned j = 0; j < 16; j++) d[16 * i + j] += a[16 * i + k] * b[16 * k + j];
-        for (unsigned e = 0; e < 256; e++) reinterpret_cast<const WmmaLane *>(uintptr_t(x->value[wmma_lane(e)]))->d[e / 32] = d[e];
+                for (unsigned j = 0; j < 16; j++)
+                    d[16 * i + j] += a[16 * i + k] * b[16 * k + j];
+        for (unsigned e = 0; e < 256; e++)
+            reinterpret_cast<const WmmaLane *>(uintptr_t(x->value[wmma_lane(e)]))->d[e / 32] = d[e];
     }
     exchange_done(x);
-    exchange_done(meet(0, file, line));    /* nobody's fragments change before they were read */
+    exchange_done(meet(0, file, line)); /* nobody's fragments change before they were read */
 }
 } // namespace hcu

@@ -9,7 +9,7 @@
 #ifndef HOSTCUDA_H
 #define HOSTCUDA_H
 #if defined(__CUDACC__)
-#error "hostcuda.h: for host compilers only; nvcc needs no shim"
+#  error "hostcuda.h: for host compilers only; nvcc needs no shim"
 #endif
 #define AMP_HOSTCUDA 1
 
@@ -29,7 +29,7 @@
 /* ---- keywords: the toolkit defines __global__, __device__, __host__ as nothing for a host compiler ---------------- */
 
 #undef __shared__
-#define __shared__ hostcuda_error_use_AMP_SHARED    /* an unknown type name: the compiler stops here */
+#define __shared__ hostcuda_error_use_AMP_SHARED /* an unknown type name: the compiler stops here */
 #undef __launch_bounds__
 #define __launch_bounds__(...)
 #undef __grid_constant__
@@ -39,18 +39,18 @@
 
 /* Shared memory: poisoned when a block starts, with redzones (ASan) and addresses no recent block used (TSan).
  * The .cuh defines nvcc's side of the two macros under #ifndef AMP_SHARED. */
-#define AMP_SHARED(T, name, n)                                                                                         \
-    static const char name##_hcu_site = 0;                                                                             \
+#define AMP_SHARED(T, name, n) \
+    static const char name##_hcu_site = 0; \
     T(&name)[n] = *static_cast<T(*)[n]>(hcu::shared_static(&name##_hcu_site, sizeof(T[n]), alignof(T)))
 #define AMP_DYN_SHARED(T, name) T *name = static_cast<T *>(hcu::shared_dynamic())
 
 /* The caller's place, for messages: two defaulted parameters at the end of each collective operation. */
-#define HCU_AT const char *hcu_file = __builtin_FILE(), int hcu_line = __builtin_LINE()
+#define HCU_AT   const char *hcu_file = __builtin_FILE(), int hcu_line = __builtin_LINE()
 #define HCU_HERE hcu_file, hcu_line
 
 namespace hcu {
 
-template <class T> using Id = typename std::common_type<T>::type;    /* keeps a parameter out of template deduction */
+template <class T> using Id = typename std::common_type<T>::type; /* keeps a parameter out of template deduction */
 template <class T> inline uint64_t pack(T v) {
     static_assert(sizeof(T) <= 8, "warp operations carry at most 8 bytes");
     uint64_t u = 0;
@@ -68,9 +68,9 @@ template <class T> inline T unpack(uint64_t u) {
 /* Padding of struct parameters is cleared where the compiler can do that (gcc 11), so that stray bytes in it are not
  * taken for pointers. */
 #if defined(__has_builtin)
-#if __has_builtin(__builtin_clear_padding)
-#define HCU_CLEAR_PADDING(p) __builtin_clear_padding(p)
-#endif
+#  if __has_builtin(__builtin_clear_padding)
+#    define HCU_CLEAR_PADDING(p) __builtin_clear_padding(p)
+#  endif
 #endif
 #if defined(HCU_CLEAR_PADDING)
 template <class T> inline void *clean(T &p) {
@@ -82,7 +82,10 @@ template <class T> inline constexpr bool no_padding = true;
 template <class T> inline void *clean(T &p) { return (void *)&p; }
 template <class T> inline constexpr bool no_padding = std::has_unique_object_representations_v<T>;
 #endif
-template <class T> inline constexpr unsigned char param_kind = std::is_pointer_v<T> ? PARAM_POINTER : no_padding<T> ? PARAM_WORDS : PARAM_OPAQUE;
+template <class T>
+inline constexpr unsigned char param_kind = std::is_pointer_v<T> ? PARAM_POINTER
+    : no_padding<T>                                              ? PARAM_WORDS
+                                                                 : PARAM_OPAQUE;
 
 template <class... P> struct Kernel {
     static_assert((std::is_trivially_copyable_v<P> && ...), "kernel parameters are copied bytewise");
@@ -116,10 +119,11 @@ inline cudaError_t hcu_launch_ex_c(const cudaLaunchConfig_t *config, void (*kern
     return ::cudaLaunchKernelExC(config, hcu::registered(kernel), args);
 }
 inline cudaError_t hcu_launch_ex_c(const cudaLaunchConfig_t *config, const void *kernel, void **args) {
-    return ::cudaLaunchKernelExC(config, kernel, args);    /* works once the kernel was seen with its type */
+    return ::cudaLaunchKernelExC(config, kernel, args); /* works once the kernel was seen with its type */
 }
 template <class... P>
-inline cudaError_t hcu_launch(void (*kernel)(P...), dim3 g, dim3 b, void **args, size_t smem = 0, cudaStream_t s = nullptr) {
+inline cudaError_t hcu_launch(
+    void (*kernel)(P...), dim3 g, dim3 b, void **args, size_t smem = 0, cudaStream_t s = nullptr) {
     return ::cudaLaunchKernel(hcu::registered(kernel), g, b, args, smem, s);
 }
 template <class... P> inline cudaError_t cudaFuncGetAttributes(cudaFuncAttributes *a, void (*kernel)(P...)) {
@@ -128,9 +132,9 @@ template <class... P> inline cudaError_t cudaFuncGetAttributes(cudaFuncAttribute
 template <class... P> inline cudaError_t cudaFuncSetAttribute(void (*kernel)(P...), cudaFuncAttribute a, int value) {
     return ::cudaFuncSetAttribute(hcu::registered(kernel), a, value);
 }
-#define cudaLaunchKernelEx hcu_launch_ex
+#define cudaLaunchKernelEx  hcu_launch_ex
 #define cudaLaunchKernelExC hcu_launch_ex_c
-#define cudaLaunchKernel hcu_launch
+#define cudaLaunchKernel    hcu_launch
 
 /* ---- barriers and fences ------------------------------------------------------------------------------------------ */
 
@@ -210,8 +214,10 @@ template <class T> inline T __shfl_up_sync(unsigned m, T v, unsigned delta, int 
     return hcu::shfl(m, v, (l - delta) & 31u, l - base >= delta, HCU_HERE);
 }
 
-#define HCU_REDUCE(name, T, expression)                                                                                \
-    inline T name(unsigned m, T v, HCU_AT) { return hcu::reduce(m, v, [](T a, T b) -> T { return expression; }, HCU_HERE); }
+#define HCU_REDUCE(name, T, expression) \
+    inline T name(unsigned m, T v, HCU_AT) { \
+        return hcu::reduce(m, v, [](T a, T b) -> T { return expression; }, HCU_HERE); \
+    }
 HCU_REDUCE(__reduce_add_sync, unsigned, a + b)
 HCU_REDUCE(__reduce_min_sync, unsigned, a < b ? a : b)
 HCU_REDUCE(__reduce_max_sync, unsigned, a > b ? a : b)
@@ -227,9 +233,15 @@ HCU_REDUCE(__reduce_xor_sync, unsigned, a ^ b)
 
 namespace hcu {
 template <size_t Bytes> struct Word;
-template <> struct Word<2> { typedef uint16_t __attribute__((may_alias)) type; };
-template <> struct Word<4> { typedef uint32_t __attribute__((may_alias)) type; };
-template <> struct Word<8> { typedef uint64_t __attribute__((may_alias)) type; };
+template <> struct Word<2> {
+    typedef uint16_t __attribute__((may_alias)) type;
+};
+template <> struct Word<4> {
+    typedef uint32_t __attribute__((may_alias)) type;
+};
+template <> struct Word<8> {
+    typedef uint64_t __attribute__((may_alias)) type;
+};
 
 template <class T, class F> inline T atomic_update(T *p, F next) {
     using W = typename Word<sizeof(T)>::type;
@@ -242,9 +254,9 @@ template <class T, class F> inline T atomic_update(T *p, F next) {
     }
 }
 } // namespace hcu
-#define HCU_ATOMIC(name, expression)                                                                                   \
-    template <class T> inline T name(T *p, hcu::Id<T> v) {                                                             \
-        return hcu::atomic_update(p, [&](T old) -> T { return T(expression); });                                       \
+#define HCU_ATOMIC(name, expression) \
+    template <class T> inline T name(T *p, hcu::Id<T> v) { \
+        return hcu::atomic_update(p, [&](T old) -> T { return T(expression); }); \
     }
 HCU_ATOMIC(atomicAdd, old + v)
 HCU_ATOMIC(atomicSub, old - v)
@@ -261,7 +273,8 @@ inline unsigned atomicInc(unsigned *p, unsigned v) {
 inline unsigned atomicDec(unsigned *p, unsigned v) {
     return hcu::atomic_update(p, [&](unsigned old) { return old == 0 || old > v ? v : old - 1u; });
 }
-template <class T> inline T atomicCAS(T *p, hcu::Id<T> compare, hcu::Id<T> v) {    /* compares bits, as the hardware does */
+template <class T>
+inline T atomicCAS(T *p, hcu::Id<T> compare, hcu::Id<T> v) { /* compares bits, as the hardware does */
     return hcu::atomic_update(p, [&](T old) -> T { return hcu::pack(old) == hcu::pack(T(compare)) ? T(v) : old; });
 }
 
@@ -273,16 +286,21 @@ template <class T> inline T *aligned(T *p, HCU_AT) {
     return p;
 }
 } // namespace hcu
-#define HCU_LOAD(name) template <class T> inline T name(const T *p, HCU_AT) { return *hcu::aligned(p, HCU_HERE); }
-#define HCU_STORE(name) template <class T> inline void name(T *p, hcu::Id<T> v, HCU_AT) { *hcu::aligned(p, HCU_HERE) = v; }
-HCU_LOAD(__ldg) HCU_LOAD(__ldca) HCU_LOAD(__ldcg) HCU_LOAD(__ldcs) HCU_LOAD(__ldlu) HCU_LOAD(__ldcv)
-HCU_STORE(__stwb) HCU_STORE(__stcg) HCU_STORE(__stcs) HCU_STORE(__stwt)
+#define HCU_LOAD(name) \
+    template <class T> inline T name(const T *p, HCU_AT) { return *hcu::aligned(p, HCU_HERE); }
+#define HCU_STORE(name) \
+    template <class T> inline void name(T *p, hcu::Id<T> v, HCU_AT) { *hcu::aligned(p, HCU_HERE) = v; }
+HCU_LOAD(__ldg)
+HCU_LOAD(__ldca) HCU_LOAD(__ldcg) HCU_LOAD(__ldcs) HCU_LOAD(__ldlu) HCU_LOAD(__ldcv) HCU_STORE(__stwb) HCU_STORE(__stcg)
+    HCU_STORE(__stcs) HCU_STORE(__stwt)
 #undef HCU_LOAD
 #undef HCU_STORE
 
-/* ---- bits --------------------------------------------------------------------------------------------------------- */
+    /* ---- bits --------------------------------------------------------------------------------------------------------- */
 
-inline float __int_as_float(int v) { return hcu::unpack<float>(uint32_t(v)); }
+    inline float __int_as_float(int v) {
+    return hcu::unpack<float>(uint32_t(v));
+}
 inline float __uint_as_float(unsigned v) { return hcu::unpack<float>(v); }
 inline int __float_as_int(float v) { return int(uint32_t(hcu::pack(v))); }
 inline unsigned __float_as_uint(float v) { return unsigned(hcu::pack(v)); }
@@ -290,7 +308,9 @@ inline double __longlong_as_double(long long v) { return hcu::unpack<double>(uin
 inline long long __double_as_longlong(double v) { return (long long)hcu::pack(v); }
 inline int __double2hiint(double v) { return int(hcu::pack(v) >> 32); }
 inline int __double2loint(double v) { return int(uint32_t(hcu::pack(v))); }
-inline double __hiloint2double(int hi, int lo) { return hcu::unpack<double>(uint64_t(uint32_t(hi)) << 32 | uint32_t(lo)); }
+inline double __hiloint2double(int hi, int lo) {
+    return hcu::unpack<double>(uint64_t(uint32_t(hi)) << 32 | uint32_t(lo));
+}
 
 inline int __popc(unsigned v) { return __builtin_popcount(v); }
 inline int __popcll(unsigned long long v) { return __builtin_popcountll(v); }
@@ -300,18 +320,24 @@ inline int __ffs(int v) { return __builtin_ffs(v); }
 inline int __ffsll(long long v) { return __builtin_ffsll(v); }
 inline unsigned long long __brevll(unsigned long long v) {
     unsigned long long r = 0;
-    for (int i = 0; i < 64; i++) r |= (v >> i & 1) << (63 - i);
+    for (int i = 0; i < 64; i++)
+        r |= (v >> i & 1) << (63 - i);
     return r;
 }
 inline unsigned __brev(unsigned v) { return unsigned(__brevll(v) >> 32); }
 inline unsigned __byte_perm(unsigned a, unsigned b, unsigned selector) {
     uint64_t bytes = uint64_t(b) << 32 | a;
     unsigned r = 0;
-    for (int i = 0; i < 4; i++) r |= unsigned(bytes >> (8 * (selector >> (4 * i) & 7)) & 255) << (8 * i);
+    for (int i = 0; i < 4; i++)
+        r |= unsigned(bytes >> (8 * (selector >> (4 * i) & 7)) & 255) << (8 * i);
     return r;
 }
-inline unsigned __funnelshift_l(unsigned lo, unsigned hi, unsigned n) { return unsigned((uint64_t(hi) << 32 | lo) << (n & 31) >> 32); }
-inline unsigned __funnelshift_r(unsigned lo, unsigned hi, unsigned n) { return unsigned((uint64_t(hi) << 32 | lo) >> (n & 31)); }
+inline unsigned __funnelshift_l(unsigned lo, unsigned hi, unsigned n) {
+    return unsigned((uint64_t(hi) << 32 | lo) << (n & 31) >> 32);
+}
+inline unsigned __funnelshift_r(unsigned lo, unsigned hi, unsigned n) {
+    return unsigned((uint64_t(hi) << 32 | lo) >> (n & 31));
+}
 inline int __mulhi(int a, int b) { return int((int64_t(a) * b) >> 32); }
 inline unsigned __umulhi(unsigned a, unsigned b) { return unsigned((uint64_t(a) * b) >> 32); }
 namespace hcu {
@@ -347,12 +373,12 @@ inline double rsqrt(double a) { return 1.0 / sqrt(a); }
 inline float __frsqrt_rn(float a) { return rsqrtf(a); }
 inline float __fdividef(float a, float b) { return a / b; }
 inline float __saturatef(float a) { return a > 0.0f ? (a < 1.0f ? a : 1.0f) : 0.0f; }
-#define __expf(x) expf(x)    /* macros: glibc declares functions of these names */
-#define __logf(x) logf(x)
-#define __log2f(x) log2f(x)
+#define __expf(x)    expf(x) /* macros: glibc declares functions of these names */
+#define __logf(x)    logf(x)
+#define __log2f(x)   log2f(x)
 #define __powf(x, y) powf(x, y)
-#define __sinf(x) sinf(x)
-#define __cosf(x) cosf(x)
+#define __sinf(x)    sinf(x)
+#define __cosf(x)    cosf(x)
 
 /* ---- conversions: saturating; NaN gives 0, or the sign bit alone where a 64-bit type takes part -------------------- */
 
@@ -365,10 +391,10 @@ template <class I, class F> inline I to_integer(F rounded) {
     return rounded <= F(lowest) ? lowest : I(rounded);
 }
 } // namespace hcu
-#define HCU_TO_INTEGER(from, F, to, I)                                                                                 \
-    inline I __##from##2##to##_rn(F v) { return hcu::to_integer<I>(F(nearbyint(v))); }                                 \
-    inline I __##from##2##to##_rz(F v) { return hcu::to_integer<I>(F(trunc(v))); }                                     \
-    inline I __##from##2##to##_rd(F v) { return hcu::to_integer<I>(F(floor(v))); }                                     \
+#define HCU_TO_INTEGER(from, F, to, I) \
+    inline I __##from##2##to##_rn(F v) { return hcu::to_integer<I>(F(nearbyint(v))); } \
+    inline I __##from##2##to##_rz(F v) { return hcu::to_integer<I>(F(trunc(v))); } \
+    inline I __##from##2##to##_rd(F v) { return hcu::to_integer<I>(F(floor(v))); } \
     inline I __##from##2##to##_ru(F v) { return hcu::to_integer<I>(F(ceil(v))); }
 HCU_TO_INTEGER(float, float, int, int)
 HCU_TO_INTEGER(float, float, uint, unsigned)
@@ -399,11 +425,12 @@ template <class A, class B> inline std::common_type_t<A, B> max(A a, B b) {
     using C = std::common_type_t<A, B>;
     return C(a) < C(b) ? C(b) : C(a);
 }
-inline __half2 __hfma2(__half2 a, __half2 b, __half2 c) {    /* one rounding: the product is exact in double */
+inline __half2 __hfma2(__half2 a, __half2 b, __half2 c) { /* one rounding: the product is exact in double */
     auto one = [](__half x, __half y, __half z) {
         return __double2half(double(__half2float(x)) * double(__half2float(y)) + double(__half2float(z)));
     };
-    return __halves2half2(one(__low2half(a), __low2half(b), __low2half(c)), one(__high2half(a), __high2half(b), __high2half(c)));
+    return __halves2half2(
+        one(__low2half(a), __low2half(b), __low2half(c)), one(__high2half(a), __high2half(b), __high2half(c)));
 }
 inline long long clock64() { return hcu::clock_ns(); }
 inline void __nanosleep(unsigned) {}
@@ -421,7 +448,8 @@ struct grid_group {
     }
     unsigned long long thread_rank() const {
         unsigned long long block = blockIdx.x + gridDim.x * (blockIdx.y + (unsigned long long)gridDim.y * blockIdx.z);
-        return block * blockDim.x * blockDim.y * blockDim.z + threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z);
+        return block * blockDim.x * blockDim.y * blockDim.z + threadIdx.x +
+            blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z);
     }
 };
 inline grid_group this_grid() { return {}; }

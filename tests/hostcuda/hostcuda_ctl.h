@@ -17,55 +17,55 @@ extern "C" {
 /* ---- schedule -------------------------------------------------------------------------------------------------- */
 
 enum hcu_mode {
-    HCU_EAGER = 0,    /* stream work runs as it is enqueued: easiest to debug, hides missing synchronisation           */
-    HCU_LAZY = 1,     /* (default) it runs only when a synchronisation needs it, and only what that one needs          */
-    HCU_RANDOM = 2    /* at each API call a seeded number of ready operations of seeded streams runs                   */
+    HCU_EAGER = 0, /* stream work runs as it is enqueued: easiest to debug, hides missing synchronisation           */
+    HCU_LAZY = 1,  /* (default) it runs only when a synchronisation needs it, and only what that one needs          */
+    HCU_RANDOM = 2 /* at each API call a seeded number of ready operations of seeded streams runs                   */
 };
-enum hcu_order { HCU_FORWARD = 0, HCU_REVERSE = 1, HCU_SHUFFLE = 2 };    /* of threads, warps and blocks in a launch   */
+enum hcu_order { HCU_FORWARD = 0, HCU_REVERSE = 1, HCU_SHUFFLE = 2 }; /* of threads, warps and blocks in a launch   */
 
-void hcu_set_mode(int mode, unsigned seed);      /* waits for all pending work first                                   */
+void hcu_set_mode(int mode, unsigned seed); /* waits for all pending work first                                   */
 void hcu_set_order(int order, unsigned seed);
-void hcu_gemm_order(int how, unsigned seed);     /* cuBLASLt sums: -1 by algo, 0 forward, 1 reverse, 2 split-K, 3 fp64 */
+void hcu_gemm_order(int how, unsigned seed); /* cuBLASLt sums: -1 by algo, 0 forward, 1 reverse, 2 split-K, 3 fp64 */
 
 /* ---- the machine ----------------------------------------------------------------------------------------------- */
 
-void hcu_set_devices(int count);                           /* 0..8, default 2; call it before handles exist            */
-void hcu_set_arch(int device, int major, int minor);       /* default 9.0; older ones refuse bf16 and fp8 products     */
-void hcu_set_memory_limit(int device, size_t bytes);       /* default 4 GiB; beyond it cudaErrorMemoryAllocation       */
-size_t hcu_device_bytes(int device);                       /* live bytes                                               */
+void hcu_set_devices(int count);                     /* 0..8, default 2; call it before handles exist            */
+void hcu_set_arch(int device, int major, int minor); /* default 9.0; older ones refuse bf16 and fp8 products     */
+void hcu_set_memory_limit(int device, size_t bytes); /* default 4 GiB; beyond it cudaErrorMemoryAllocation       */
+size_t hcu_device_bytes(int device);                 /* live bytes                                               */
 
 /* ---- checks ---------------------------------------------------------------------------------------------------- */
 
-void hcu_set_protect(int on);       /* device memory PROT_NONE while host code runs (default 1; costs mprotect calls)  */
-void hcu_set_scan_params(int on);   /* look for host pointers inside struct parameters of kernels (default 1)          */
-void hcu_set_abort(int on);         /* 1 (default): a diagnosed bug aborts with a stack; 0: it is printed and counted  */
-int  hcu_bugs(void);                /* bugs diagnosed so far                                                           */
-int  hcu_leaks(int print);          /* live buffers, pinned memory, streams, events, graphs, handles, descriptors      */
-long hcu_pending(void);             /* operations enqueued and not yet executed                                        */
+void hcu_set_protect(int on);     /* device memory PROT_NONE while host code runs (default 1; costs mprotect calls)  */
+void hcu_set_scan_params(int on); /* look for host pointers inside struct parameters of kernels (default 1)          */
+void hcu_set_abort(int on);       /* 1 (default): a diagnosed bug aborts with a stack; 0: it is printed and counted  */
+int hcu_bugs(void);               /* bugs diagnosed so far                                                           */
+int hcu_leaks(int print);         /* live buffers, pinned memory, streams, events, graphs, handles, descriptors      */
+long hcu_pending(void);           /* operations enqueued and not yet executed                                        */
 
 /* Looks at (changes) device memory as it is now: no synchronisation, no stream work, no counter.  0 = not device memory. */
-int  hcu_peek(void *host_dst, const void *device_src, size_t bytes);
-int  hcu_poke(void *device_dst, const void *host_src, size_t bytes);
+int hcu_peek(void *host_dst, const void *device_src, size_t bytes);
+int hcu_poke(void *device_dst, const void *host_src, size_t bytes);
 
 /* ---- counters -------------------------------------------------------------------------------------------------- */
 
 enum hcu_group {
-    HCU_ALLOC,        /* cudaMalloc, cudaMallocAsync, cudaHostAlloc, cudaMallocHost                                    */
-    HCU_FREE,         /* their counterparts                                                                            */
-    HCU_SYNC,         /* everything the host waits in: synchronise calls, cudaMemcpy, cudaFree, cudaFreeHost,
+    HCU_ALLOC,     /* cudaMalloc, cudaMallocAsync, cudaHostAlloc, cudaMallocHost                                    */
+    HCU_FREE,      /* their counterparts                                                                            */
+    HCU_SYNC,      /* everything the host waits in: synchronise calls, cudaMemcpy, cudaFree, cudaFreeHost,
                          cudaMemcpyAsync with pageable host memory                                                     */
-    HCU_LAUNCH,       /* kernel launches                                                                               */
-    HCU_COPY,         /* cudaMemcpy, cudaMemcpyAsync                                                                   */
-    HCU_FILL,         /* cudaMemset, cudaMemsetAsync                                                                   */
-    HCU_MATMUL,       /* cublasLtMatmul                                                                                */
-    HCU_HEURISTIC,    /* cublasLtMatmulAlgoGetHeuristic, and the search hidden in cublasLtMatmul without an algo       */
-    HCU_GRAPH,        /* cudaGraphLaunch                                                                               */
-    HCU_OBJECT,       /* streams, events, graphs, handles and descriptors made or destroyed                            */
+    HCU_LAUNCH,    /* kernel launches                                                                               */
+    HCU_COPY,      /* cudaMemcpy, cudaMemcpyAsync                                                                   */
+    HCU_FILL,      /* cudaMemset, cudaMemsetAsync                                                                   */
+    HCU_MATMUL,    /* cublasLtMatmul                                                                                */
+    HCU_HEURISTIC, /* cublasLtMatmulAlgoGetHeuristic, and the search hidden in cublasLtMatmul without an algo       */
+    HCU_GRAPH,     /* cudaGraphLaunch                                                                               */
+    HCU_OBJECT,    /* streams, events, graphs, handles and descriptors made or destroyed                            */
     HCU_GROUP_COUNT
 };
-long hcu_calls(const char *api);        /* calls of one function, e.g. hcu_calls("cudaMalloc"); NULL: of all functions  */
-long hcu_group_calls(int group);        /* calls of one group                                                          */
-long hcu_executed(int group);           /* HCU_LAUNCH, HCU_COPY, HCU_FILL, HCU_MATMUL, HCU_GRAPH: operations that ran;
+long hcu_calls(const char *api); /* calls of one function, e.g. hcu_calls("cudaMalloc"); NULL: of all functions  */
+long hcu_group_calls(int group); /* calls of one group                                                          */
+long hcu_executed(int group);    /* HCU_LAUNCH, HCU_COPY, HCU_FILL, HCU_MATMUL, HCU_GRAPH: operations that ran;
                                            work issued inside a capture counts when a replay runs it                   */
 void hcu_reset_counts(void);
 
@@ -77,15 +77,16 @@ void hcu_reset_counts(void);
  * A loop over nth until hcu_injected() stays 0 drives a verb through each of its failures. */
 void hcu_fail_call(const char *api, long nth, int err, int sticky);
 void hcu_fail_exec(long nth, int err);
-long hcu_failable_calls(void);          /* calls since hcu_reset_counts that hcu_fail_call(NULL, ...) could have hit   */
-long hcu_injected(void);                /* faults delivered since hcu_reset_counts                                     */
-const char *hcu_last_injected(void);    /* where                                                                       */
-void hcu_reset(void);                   /* devices alive, no error pending, no fault armed, no capture, counters zero  */
+long hcu_failable_calls(void);       /* calls since hcu_reset_counts that hcu_fail_call(NULL, ...) could have hit   */
+long hcu_injected(void);             /* faults delivered since hcu_reset_counts                                     */
+const char *hcu_last_injected(void); /* where                                                                       */
+void hcu_reset(void);                /* devices alive, no error pending, no fault armed, no capture, counters zero  */
 
 /* ---- nvcc's PTX ------------------------------------------------------------------------------------------------- */
 
-int  hcu_ptx_load(const char *path);    /* kernels of that file are interpreted from now on; returns how many, -1: no file */
-long hcu_ptx_launches(void);            /* launches that ran PTX                                                       */
+int hcu_ptx_load(
+    const char *path);       /* kernels of that file are interpreted from now on; returns how many, -1: no file */
+long hcu_ptx_launches(void); /* launches that ran PTX                                                       */
 
 #ifdef __cplusplus
 }

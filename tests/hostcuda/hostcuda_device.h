@@ -18,8 +18,8 @@ namespace hcu {
 enum WarpOp : int { WARP_SHFL, WARP_BALLOT, WARP_ANY, WARP_ALL, WARP_SYNC, WARP_MATCH, WARP_REDUCE, WARP_MMA };
 struct Exchange {
     uint64_t value[32];
-    unsigned mask;      /* lanes that took part */
-    int readers;        /* lanes that have not called exchange_done yet */
+    unsigned mask; /* lanes that took part */
+    int readers;   /* lanes that have not called exchange_done yet */
 };
 Exchange *warp_exchange(unsigned mask, uint64_t bits, WarpOp op, const char *file, int line);
 void exchange_done(Exchange *);
@@ -27,9 +27,9 @@ unsigned lane();
 
 /* Warp matrices (mma.h, hcu_wmma.cpp): what one lane brings to D = A B + C, its part of each 16 x 16 matrix. */
 struct WmmaLane {
-    const unsigned short *a, *b;       /* 8 elements each, as bits */
+    const unsigned short *a, *b; /* 8 elements each, as bits */
     const float *c;
-    float *d;                          /* may be c */
+    float *d; /* may be c */
     bool bf16;
 };
 /* Element e = 16 * row + column lies in slot e / 32 of this lane. Real mappings are not documented; none looks like this. */
@@ -37,7 +37,8 @@ inline unsigned wmma_lane(unsigned e) { return (e + 7 * (e / 32)) & 31u; }
 inline unsigned wmma_element(unsigned lane, unsigned slot) { return 32 * slot + ((lane - 7 * slot) & 31u); }
 void misuse(const char *what, const char *file, int line);
 void wmma_mma(const WmmaLane &mine, const char *file, int line);
-void wmma_access(const char *what, const void *p, unsigned ldm, unsigned element, unsigned layout, const char *file, int line);
+void wmma_access(
+    const char *what, const void *p, unsigned ldm, unsigned element, unsigned layout, const char *file, int line);
 unsigned warp_live_mask();
 
 enum BarrierOp : int { BARRIER_PLAIN, BARRIER_OR, BARRIER_AND, BARRIER_COUNT };
@@ -45,7 +46,7 @@ int block_barrier(int predicate, BarrierOp op, const char *file, int line);
 void grid_barrier(const char *file, int line);
 
 void fence();
-void atomic_hook(const void *address);    /* called before each atomic operation */
+void atomic_hook(const void *address); /* called before each atomic operation */
 void *shared_static(const void *site, size_t bytes, size_t align);
 void *shared_dynamic();
 void misaligned(const void *address, size_t alignment, const char *file, int line);
@@ -53,10 +54,14 @@ long long clock_ns();
 [[noreturn]] void device_trap(const char *file, int line);
 
 /* How to call a kernel whose parameters lie in memory. */
-enum ParamKind : unsigned char { PARAM_OPAQUE, PARAM_POINTER, PARAM_WORDS };    /* words: no undefined padding, may be scanned */
+enum ParamKind : unsigned char {
+    PARAM_OPAQUE,
+    PARAM_POINTER,
+    PARAM_WORDS
+}; /* words: no undefined padding, may be scanned */
 struct KernelDesc {
     void (*invoke)(const void *function, void **args);
-    const size_t *size;                /* of each parameter */
+    const size_t *size; /* of each parameter */
     const unsigned char *kind;
     int count;
 };

@@ -25,8 +25,8 @@ template <class T, int n> struct hcu_fragment {
     T x[n];
     hcu_fragment() { memset(static_cast<void *>(x), 0xff, sizeof x); }
 };
-#define HCU_OPERAND(Use, T, n)                                                                                         \
-    template <> class fragment<Use, 16, 16, 16, T, row_major> : public hcu_fragment<T, n> {};                          \
+#define HCU_OPERAND(Use, T, n) \
+    template <> class fragment<Use, 16, 16, 16, T, row_major> : public hcu_fragment<T, n> {}; \
     template <> class fragment<Use, 16, 16, 16, T, col_major> : public hcu_fragment<T, n> {};
 HCU_OPERAND(matrix_a, __half, 16)
 HCU_OPERAND(matrix_b, __half, 16)
@@ -41,7 +41,8 @@ inline size_t hcu_at(unsigned e, unsigned ldm, layout_t layout) {
 }
 template <class F, class T> inline void hcu_load(F &f, const T *p, unsigned ldm, layout_t layout, HCU_AT) {
     hcu::wmma_access("load_matrix_sync", p, ldm, sizeof(T), layout, HCU_HERE);
-    for (unsigned i = 0; i < F::num_elements; i++) f.x[i] = p[hcu_at(hcu::wmma_element(hcu::lane(), i % 8), ldm, layout)];
+    for (unsigned i = 0; i < F::num_elements; i++)
+        f.x[i] = p[hcu_at(hcu::wmma_element(hcu::lane(), i % 8), ldm, layout)];
 }
 template <class Use, class T>
 inline void load_matrix_sync(fragment<Use, 16, 16, 16, T, row_major> &f, const T *p, unsigned ldm, HCU_AT) {
@@ -51,15 +52,19 @@ template <class Use, class T>
 inline void load_matrix_sync(fragment<Use, 16, 16, 16, T, col_major> &f, const T *p, unsigned ldm, HCU_AT) {
     hcu_load(f, p, ldm, mem_col_major, HCU_HERE);
 }
-inline void load_matrix_sync(fragment<accumulator, 16, 16, 16, float> &f, const float *p, unsigned ldm, layout_t layout, HCU_AT) {
+inline void load_matrix_sync(
+    fragment<accumulator, 16, 16, 16, float> &f, const float *p, unsigned ldm, layout_t layout, HCU_AT) {
     hcu_load(f, p, ldm, layout, HCU_HERE);
 }
-inline void store_matrix_sync(float *p, const fragment<accumulator, 16, 16, 16, float> &f, unsigned ldm, layout_t layout, HCU_AT) {
+inline void store_matrix_sync(
+    float *p, const fragment<accumulator, 16, 16, 16, float> &f, unsigned ldm, layout_t layout, HCU_AT) {
     hcu::wmma_access("store_matrix_sync", p, ldm, sizeof(float), layout, HCU_HERE);
-    for (unsigned i = 0; i < 8; i++) p[hcu_at(hcu::wmma_element(hcu::lane(), i), ldm, layout)] = f.x[i];
+    for (unsigned i = 0; i < 8; i++)
+        p[hcu_at(hcu::wmma_element(hcu::lane(), i), ldm, layout)] = f.x[i];
 }
 template <class T, int n> inline void fill_fragment(hcu_fragment<T, n> &f, const hcu::Id<T> &v) {
-    for (T &x : f.x) x = v;
+    for (T &x : f.x)
+        x = v;
 }
 /* Both copies of an element must be equal: a loop over a fragment goes up to num_elements. */
 template <class T, int n> inline const unsigned short *hcu_bits(const hcu_fragment<T, n> &f, HCU_AT) {
@@ -69,8 +74,9 @@ template <class T, int n> inline const unsigned short *hcu_bits(const hcu_fragme
 }
 template <class T, class LA, class LB>
 inline void mma_sync(fragment<accumulator, 16, 16, 16, float> &d, const fragment<matrix_a, 16, 16, 16, T, LA> &a,
-                     const fragment<matrix_b, 16, 16, 16, T, LB> &b, const fragment<accumulator, 16, 16, 16, float> &c, HCU_AT) {
-    const hcu::WmmaLane mine = {hcu_bits(a, HCU_HERE), hcu_bits(b, HCU_HERE), c.x, d.x, std::is_same_v<T, __nv_bfloat16>};
+    const fragment<matrix_b, 16, 16, 16, T, LB> &b, const fragment<accumulator, 16, 16, 16, float> &c, HCU_AT) {
+    const hcu::WmmaLane mine = {
+        hcu_bits(a, HCU_HERE), hcu_bits(b, HCU_HERE), c.x, d.x, std::is_same_v<T, __nv_bfloat16>};
     hcu::wmma_mma(mine, HCU_HERE);
 }
 

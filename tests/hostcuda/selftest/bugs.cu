@@ -15,12 +15,14 @@
 /* ---- memory ------------------------------------------------------------------------------------------------------------- */
 
 static __global__ void k_scale4(const float *src, float *dst, size_t n, bool one_too_many) {
-    size_t n4 = n / 4 + (one_too_many ? 1 : 0), stride = size_t(gridDim.x) * blockDim.x, t = size_t(blockIdx.x) * blockDim.x + threadIdx.x;
+    size_t n4 = n / 4 + (one_too_many ? 1 : 0), stride = size_t(gridDim.x) * blockDim.x,
+           t = size_t(blockIdx.x) * blockDim.x + threadIdx.x;
     for (size_t i = t; i < n4; i += stride) {
         float4 v = i * 4 + 4 <= n ? reinterpret_cast<const float4 *>(src)[i] : make_float4(0, 0, 0, 0);
         reinterpret_cast<float4 *>(dst)[i] = make_float4(v.x * 2, v.y * 2, v.z * 2, v.w * 2);
     }
-    for (size_t i = n4 * 4 + t; i < n; i += stride) dst[i] = src[i] * 2;
+    for (size_t i = n4 * 4 + t; i < n; i += stride)
+        dst[i] = src[i] * 2;
 }
 static void tail_overrun(bool bug) {
     const size_t n = 1027;
@@ -32,7 +34,8 @@ static void tail_overrun(bool bug) {
 }
 static __global__ void k_sum_range(const float *x, size_t from, size_t to, float *out) {
     float s = 0;
-    for (size_t i = from; i < to; i++) s += x[i];
+    for (size_t i = from; i < to; i++)
+        s += x[i];
     *out = s;
 }
 static void sum_some(size_t allocated, size_t from, size_t to, float expected) {
@@ -42,10 +45,10 @@ static void sum_some(size_t allocated, size_t from, size_t to, float expected) {
     CU(cudaFree(x));
     CU(cudaFree(out));
 }
-static void read_past_end(bool bug) { sum_some(100, 0, bug ? 101 : 100, 100.0f); }    /* inside the alignment padding */
-static void read_past_padding(bool bug) { sum_some(64, 0, bug ? 65 : 64, 64.0f); }     /* into the guard page */
+static void read_past_end(bool bug) { sum_some(100, 0, bug ? 101 : 100, 100.0f); } /* inside the alignment padding */
+static void read_past_padding(bool bug) { sum_some(64, 0, bug ? 65 : 64, 64.0f); } /* into the guard page */
 static void read_before_start(bool bug) { sum_some(64 * 16, bug ? size_t(-1024) : 0, bug ? size_t(-1023) : 1, 1.0f); }
-static void uninitialised_output(bool bug) {    /* the last element is never written; zeroed memory would hide that */
+static void uninitialised_output(bool bug) { /* the last element is never written; zeroed memory would hide that */
     const size_t n = 1025;
     float *src = upload(std::vector<float>(n, 0.0f)), *dst = device_array<float>(n);
     CU(launch(nullptr, 2, AMP_BLOCK, 0, k_scale4, (const float *)src, dst, bug ? n - 1 : n, false));
@@ -67,7 +70,7 @@ static void use_after_free(bool bug) {
     cudaStream_t s;
     CU(cudaStreamCreateWithFlags(&s, cudaStreamNonBlocking));
     CU(cudaDeviceSynchronize());
-    if (bug) CU(cudaFreeAsync(x, s));    /* in stream order, but before the kernel */
+    if (bug) CU(cudaFreeAsync(x, s)); /* in stream order, but before the kernel */
     CU(launch(s, 1, 1, 0, k_sum_range, (const float *)x, size_t(0), size_t(64), out));
     if (!bug) CU(cudaFreeAsync(x, s));
     CU(cudaStreamSynchronize(s));
@@ -87,7 +90,7 @@ static void double_free(bool bug) {
     CU(cudaFree(p));
     if (bug) CU(cudaFree(p));
 }
-static void use_before_allocation(bool bug) {    /* cudaMallocAsync on one stream, used on another without order */
+static void use_before_allocation(bool bug) { /* cudaMallocAsync on one stream, used on another without order */
     cudaStream_t a, b;
     float *out = device_array<float>(1);
     void *x = nullptr;
@@ -112,10 +115,15 @@ static void host_pointer_to_kernel(bool bug) {
     CU(cudaFree(x));
     CU(cudaFree(out));
 }
-struct Range { const float *x; size_t n; float *out; };
+struct Range {
+    const float *x;
+    size_t n;
+    float *out;
+};
 static __global__ void k_sum_struct(Range r) {
     float s = 0;
-    for (size_t i = 0; i < r.n; i++) s += r.x[i];
+    for (size_t i = 0; i < r.n; i++)
+        s += r.x[i];
     *r.out = s;
 }
 static void host_pointer_in_struct(bool bug) {
@@ -128,8 +136,10 @@ static void host_pointer_in_struct(bool bug) {
 }
 static void host_reads_device(bool bug) {
     float *x = upload(std::vector<float>(64, 1.0f)), v;
-    if (bug) v = x[3];
-    else CU(cudaMemcpy(&v, x + 3, sizeof v, cudaMemcpyDeviceToHost));
+    if (bug)
+        v = x[3];
+    else
+        CU(cudaMemcpy(&v, x + 3, sizeof v, cudaMemcpyDeviceToHost));
     CHECK(v == 1.0f);
     CU(cudaFree(x));
 }
@@ -171,18 +181,20 @@ static __global__ void k_rotate(const int *in, int *out, bool no_barrier, bool n
 }
 static void rotate(bool no_barrier, bool no_second_barrier) {
     std::vector<int> h;
-    for (int i = 0; i < AMP_BLOCK; i++) h.push_back(i);
+    for (int i = 0; i < AMP_BLOCK; i++)
+        h.push_back(i);
     int *in = upload(h), *out = device_array<int>(AMP_BLOCK);
     CU(launch(nullptr, 1, AMP_BLOCK, 0, k_rotate, (const int *)in, out, no_barrier, no_second_barrier));
     std::vector<int> r = download(out, AMP_BLOCK);
     bool ok = true;
-    for (int i = 0; i < AMP_BLOCK; i++) ok = ok && r[size_t(i)] == (i + 2) % AMP_BLOCK;
+    for (int i = 0; i < AMP_BLOCK; i++)
+        ok = ok && r[size_t(i)] == (i + 2) % AMP_BLOCK;
     CHECK(ok);
     CU(cudaFree(in));
     CU(cudaFree(out));
 }
 static void missing_barrier(bool bug) { rotate(bug, false); }
-static void missing_second_barrier(bool bug) { rotate(false, bug); }    /* no schedule of whole threads shows this one */
+static void missing_second_barrier(bool bug) { rotate(false, bug); } /* no schedule of whole threads shows this one */
 static __global__ void k_dynamic(const int *in, int *out, bool no_barrier) {
     AMP_DYN_SHARED(int, s);
     const unsigned t = threadIdx.x;
@@ -199,7 +211,7 @@ static void missing_barrier_dynamic(bool bug) {
 }
 static __global__ void k_block_any(const int *x, int *out, bool diverge) {
     int bad = x[threadIdx.x];
-    if (diverge && threadIdx.x < 32) {    /* another barrier than the others reach */
+    if (diverge && threadIdx.x < 32) { /* another barrier than the others reach */
         if (__syncthreads_or(bad) && threadIdx.x == 0) *out = 1;
         return;
     }
@@ -214,7 +226,7 @@ static void divergent_barrier(bool bug) {
     CU(cudaFree(out));
 }
 static __global__ void k_deadlock(int *out, bool wrong) {
-    if (threadIdx.x == 0 && wrong) __syncwarp(0x3u);    /* lane 1 waits at the barrier */
+    if (threadIdx.x == 0 && wrong) __syncwarp(0x3u); /* lane 1 waits at the barrier */
     __syncthreads();
     out[threadIdx.x] = 1;
 }
@@ -226,7 +238,8 @@ static void deadlock(bool bug) {
 }
 static __global__ void k_warp_sum(int *out, unsigned mask) {
     int v = 1;
-    for (int o = 16; o; o >>= 1) v += __shfl_xor_sync(mask, v, o);
+    for (int o = 16; o; o >>= 1)
+        v += __shfl_xor_sync(mask, v, o);
     out[threadIdx.x] = v;
 }
 static void wrong_warp_mask(bool bug) {
@@ -238,7 +251,7 @@ static void wrong_warp_mask(bool bug) {
 static __global__ void k_two_masks(int *out, bool differ) {
     out[threadIdx.x] = __shfl_xor_sync(differ && threadIdx.x == 0 ? 0x3u : 0xffffffffu, int(threadIdx.x), 1);
 }
-static void different_masks(bool bug) {    /* one shuffle, two opinions on who takes part */
+static void different_masks(bool bug) { /* one shuffle, two opinions on who takes part */
     int *out = device_array<int>(32);
     CU(launch(nullptr, 1, 32, 0, k_two_masks, out, bug));
     CU(cudaDeviceSynchronize());
@@ -247,8 +260,10 @@ static void different_masks(bool bug) {    /* one shuffle, two opinions on who t
 static __global__ void k_mixed(int *out, bool mixed) {
     const unsigned all = 0xffffffffu;
     int v;
-    if (mixed && threadIdx.x < 16) v = __any_sync(all, 1);
-    else v = int(__ballot_sync(all, 1));
+    if (mixed && threadIdx.x < 16)
+        v = __any_sync(all, 1);
+    else
+        v = int(__ballot_sync(all, 1));
     out[threadIdx.x] = v;
 }
 static void mixed_warp_operations(bool bug) {
@@ -257,7 +272,7 @@ static void mixed_warp_operations(bool bug) {
     CU(cudaDeviceSynchronize());
     CU(cudaFree(out));
 }
-static __global__ void k_warp_exchange(int *out, bool no_syncwarp) {    /* a shuffle orders no memory */
+static __global__ void k_warp_exchange(int *out, bool no_syncwarp) { /* a shuffle orders no memory */
     AMP_SHARED(int, s, 32);
     const unsigned t = threadIdx.x;
     s[t] = int(t);
@@ -271,14 +286,16 @@ static void missing_syncwarp(bool bug) {
     CHECK(download(out, 32)[4] == 10);
     CU(cudaFree(out));
 }
-static __global__ void k_wmma(float *out, bool no_syncwarp, bool missing_lane) {    /* nor does a matrix that the warp stores */
+static __global__ void k_wmma(
+    float *out, bool no_syncwarp, bool missing_lane) { /* nor does a matrix that the warp stores */
     AMP_DYN_SHARED(float, s);
     nvcuda::wmma::fragment<nvcuda::wmma::accumulator, 16, 16, 16, float> f;
     nvcuda::wmma::fill_fragment(f, 3.0f);
     if (missing_lane && threadIdx.x == 31) return;
     nvcuda::wmma::store_matrix_sync(s, f, 16, nvcuda::wmma::mem_row_major);
     if (!no_syncwarp) __syncwarp();
-    for (unsigned i = threadIdx.x; i < 256; i += 32) out[i] = s[i];
+    for (unsigned i = threadIdx.x; i < 256; i += 32)
+        out[i] = s[i];
 }
 static void store_wmma(bool no_syncwarp, bool missing_lane) {
     float *out = device_array<float>(256);
@@ -292,18 +309,22 @@ static __global__ void k_block_sum(const float *x, float *out, bool skip) {
     AMP_SHARED(float, part, 32);
     const unsigned lane = threadIdx.x & 31, warp = threadIdx.x >> 5, warps = blockDim.x / 32;
     float v = x[threadIdx.x];
-    for (int o = 16; o; o >>= 1) v += __shfl_xor_sync(0xffffffffu, v, o);
+    for (int o = 16; o; o >>= 1)
+        v += __shfl_xor_sync(0xffffffffu, v, o);
     if (lane == 0 && !(skip && warp == 1)) part[warp] = v;
     __syncthreads();
     if (threadIdx.x == 0) {
         float s = 0;
-        for (unsigned w = 0; w < warps; w++) s += part[w];
+        for (unsigned w = 0; w < warps; w++)
+            s += part[w];
         *out = s;
     }
 }
-static void uninitialised_shared(bool bug) {    /* the second warp's sum is 0: zeroed shared memory would hide that it is missing */
+static void uninitialised_shared(
+    bool bug) { /* the second warp's sum is 0: zeroed shared memory would hide that it is missing */
     std::vector<float> h(64, 1.0f);
-    for (size_t i = 32; i < 64; i++) h[i] = 0;
+    for (size_t i = 32; i < 64; i++)
+        h[i] = 0;
     float *x = upload(h), *out = device_array<float>(1);
     CU(launch(nullptr, 1, 64, 0, k_block_sum, (const float *)x, out, bug));
     CHECK(download(out, 1)[0] == 32.0f);
@@ -313,7 +334,8 @@ static void uninitialised_shared(bool bug) {    /* the second warp's sum is 0: z
 static __global__ void k_shared_tail(int *out, int n) {
     AMP_SHARED(int, s, 8);
     int *p = s;
-    for (int i = 0; i < n; i++) p[i] = i;
+    for (int i = 0; i < n; i++)
+        p[i] = i;
     *out = p[7];
 }
 static void shared_overrun(bool bug) {
@@ -327,8 +349,10 @@ static void shared_overrun(bool bug) {
 
 static __global__ void k_count(int *out, bool plain) {
     if (threadIdx.x) return;
-    if (plain) *out += 1;
-    else atomicAdd(out, 1);
+    if (plain)
+        *out += 1;
+    else
+        atomicAdd(out, 1);
 }
 static void block_race(bool bug) {
     int *out = device_zeros<int>(1);
@@ -347,7 +371,8 @@ static __global__ void k_last_block(float *partial, unsigned *count, float *out,
     __syncthreads();
     if (last[0] && threadIdx.x == 0) {
         float s = 0;
-        for (unsigned i = 0; i < gridDim.x; i++) s += partial[i];
+        for (unsigned i = 0; i < gridDim.x; i++)
+            s += partial[i];
         *out = s;
     }
 }
@@ -365,7 +390,7 @@ static void missing_fence(bool bug) {
 
 static __global__ void k_set(int *p, int v) { p[threadIdx.x] = v; }
 static __global__ void k_copy(const int *in, int *out) { out[threadIdx.x] = in[threadIdx.x]; }
-struct Streams {    /* two non-blocking streams, a device buffer, pinned memory */
+struct Streams { /* two non-blocking streams, a device buffer, pinned memory */
     cudaStream_t a, b;
     cudaEvent_t e;
     int *p, *q, *pinned;
@@ -405,7 +430,7 @@ static void missing_event_wait(bool bug) {
     CU(cudaStreamSynchronize(s.b));
     CHECK(s.pinned[5] == 3);
 }
-static void overwritten_too_early(bool bug) {    /* the consumer of p has not run when the next producer starts */
+static void overwritten_too_early(bool bug) { /* the consumer of p has not run when the next producer starts */
     Streams s;
     CU(launch(s.a, 1, 32, 0, k_set, s.p, 3));
     CU(launch(s.a, 1, 32, 0, k_copy, (const int *)s.p, s.q));
@@ -418,7 +443,8 @@ static void overwritten_too_early(bool bug) {    /* the consumer of p has not ru
 }
 static void pinned_source_changed(bool bug) {
     Streams s;
-    for (int i = 0; i < 32; i++) s.pinned[i] = 1;
+    for (int i = 0; i < 32; i++)
+        s.pinned[i] = 1;
     CU(cudaMemcpyAsync(s.p, s.pinned, 128, cudaMemcpyHostToDevice, s.a));
     if (!bug) CU(cudaStreamSynchronize(s.a));
     s.pinned[7] = 2;
@@ -454,8 +480,10 @@ static void capture_not_ended(bool bug) {
     if (g) CU(cudaGraphDestroy(g));
     CU(cudaStreamDestroy(s));
 }
-static __global__ void k_set_from(int *p, const int *v, int frozen, bool use_frozen) { p[threadIdx.x] = use_frozen ? frozen : *v; }
-static void stale_captured_scalar(bool bug) {    /* passed by value at capture: a replay does not see the new one */
+static __global__ void k_set_from(int *p, const int *v, int frozen, bool use_frozen) {
+    p[threadIdx.x] = use_frozen ? frozen : *v;
+}
+static void stale_captured_scalar(bool bug) { /* passed by value at capture: a replay does not see the new one */
     Streams s;
     cudaGraph_t g = nullptr;
     cudaGraphExec_t x = nullptr;
@@ -473,7 +501,7 @@ static void stale_captured_scalar(bool bug) {    /* passed by value at capture: 
     CU(cudaGraphDestroy(g));
     CU(cudaGraphExecDestroy(x));
 }
-static void graph_branch_race(bool bug) {    /* two branches of a graph touch one buffer */
+static void graph_branch_race(bool bug) { /* two branches of a graph touch one buffer */
     Streams s;
     cudaEvent_t join;
     cudaGraph_t g = nullptr;
@@ -504,7 +532,10 @@ static void zero_grid(bool bug) {
 
 /* ---- devices -------------------------------------------------------------------------------------------------------------------------- */
 
-struct Target { int *p; int v; };
+struct Target {
+    int *p;
+    int v;
+};
 static __global__ void k_set_struct(Target t) { t.p[threadIdx.x] = t.v; }
 static void other_device_argument(bool bug) {
     int *p = device_array<int>(32);
@@ -514,7 +545,7 @@ static void other_device_argument(bool bug) {
     CU(cudaSetDevice(0));
     CU(cudaFree(p));
 }
-static void other_device_memory(bool bug) {    /* hidden in a struct: seen when it is touched */
+static void other_device_memory(bool bug) { /* hidden in a struct: seen when it is touched */
     int *p = device_array<int>(32);
     if (bug) CU(cudaSetDevice(1));
     CU(launch(nullptr, 1, 32, 0, k_set_struct, Target{p, 1}));
@@ -525,14 +556,14 @@ static void other_device_memory(bool bug) {    /* hidden in a struct: seen when 
 
 /* ---- products ---------------------------------------------------------------------------------------------------------------------------- */
 
-struct Product {    /* 16 x 16 in f32; what differs from bug to bug is set before run() */
+struct Product { /* 16 x 16 in f32; what differs from bug to bug is set before run() */
     cublasLtHandle_t lt;
     cublasLtMatmulDescOpaque_t d;
     cublasLtMatrixLayoutOpaque_t l;
     float *a, *b, *c;
     int64_t ld = 16;
     uint32_t promised = 256;
-    size_t shift = 0;    /* of A, in elements */
+    size_t shift = 0; /* of A, in elements */
     Product() {
         CHECK(cublasLtCreate(&lt) == CUBLAS_STATUS_SUCCESS);
         a = upload(std::vector<float>(16 * 16 + 4, 1.0f));
@@ -556,14 +587,18 @@ struct Product {    /* 16 x 16 in f32; what differs from bug to bug is set befor
         CHECK(cublasLtMatrixLayoutInit(&l, CUDA_R_32F, 16, 16, ld) == CUBLAS_STATUS_SUCCESS);
         CHECK(cublasLtMatmulPreferenceInit(&p) == CUBLAS_STATUS_SUCCESS);
         uint64_t limit = workspace_bytes;
-        CHECK(cublasLtMatmulPreferenceSetAttribute(&p, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &limit, sizeof limit) == CUBLAS_STATUS_SUCCESS);
-        CHECK(cublasLtMatmulPreferenceSetAttribute(&p, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, &promised, sizeof promised) == CUBLAS_STATUS_SUCCESS);
-        CHECK(cublasLtMatmulAlgoGetHeuristic(lt, &d, &l, &l, &l, &l, &p, 1, &r, &found) == CUBLAS_STATUS_SUCCESS && found == 1);
+        CHECK(cublasLtMatmulPreferenceSetAttribute(
+                  &p, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &limit, sizeof limit) == CUBLAS_STATUS_SUCCESS);
+        CHECK(cublasLtMatmulPreferenceSetAttribute(
+                  &p, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, &promised, sizeof promised) == CUBLAS_STATUS_SUCCESS);
+        CHECK(cublasLtMatmulAlgoGetHeuristic(lt, &d, &l, &l, &l, &l, &p, 1, &r, &found) == CUBLAS_STATUS_SUCCESS &&
+            found == 1);
         if (!out) out = c;
-        CHECK(cublasLtMatmul(lt, &d, &one, a + shift, &l, b, &l, &zero, out, &l, out, &l, &r.algo, workspace, workspace_bytes, s) == CUBLAS_STATUS_SUCCESS);
+        CHECK(cublasLtMatmul(lt, &d, &one, a + shift, &l, b, &l, &zero, out, &l, out, &l, &r.algo, workspace,
+                  workspace_bytes, s) == CUBLAS_STATUS_SUCCESS);
     }
 };
-static void product_broken_promise(bool bug) {    /* the heuristic's default is 256 bytes */
+static void product_broken_promise(bool bug) { /* the heuristic's default is 256 bytes */
     Product p;
     p.shift = 4;
     if (!bug) p.promised = 16;
@@ -587,7 +622,7 @@ static void product_missing_order(bool bug) {
     memcpy(&v, &i, sizeof v);
     CHECK(v == 16.0f);
 }
-static void product_shared_workspace(bool bug) {    /* one workspace, two streams */
+static void product_shared_workspace(bool bug) { /* one workspace, two streams */
     Product p;
     Streams s;
     const size_t bytes = 4096;
@@ -639,7 +674,7 @@ static void fault_loop(bool ignores_fill, bool leaks) {
 }
 static void swallowed_error(bool bug) { fault_loop(bug, false); }
 static void leak_on_error_path(bool bug) { fault_loop(false, bug); }
-static void claimed_result(bool bug) {    /* the kernel faults, the verb does not look at what the wait says */
+static void claimed_result(bool bug) { /* the kernel faults, the verb does not look at what the wait says */
     int result = 0;
     hcu_fail_exec(2, 0);
     cudaError_t e = verb(false, bug, false, &result);
@@ -652,7 +687,7 @@ static void claimed_result(bool bug) {    /* the kernel faults, the verb does no
 static __global__ void k_axpy(const float *a, const float *b, const float *c, float *out, bool written_loosely) {
     *out = written_loosely ? *a * *b + *c : __fadd_rn(__fmul_rn(*a, *b), *c);
 }
-static void contraction(bool bug) {    /* nvcc fuses a*b+c unless told otherwise */
+static void contraction(bool bug) { /* nvcc fuses a*b+c unless told otherwise */
     const float a = 1.0f + 1.0f / 4096, c = -1.0f;
     float *x = upload(std::vector<float>{a, a, c}), *out = device_array<float>(1);
     CU(launch(nullptr, 1, 1, 0, k_axpy, (const float *)x, (const float *)(x + 1), (const float *)(x + 2), out, bug));
@@ -662,21 +697,29 @@ static void contraction(bool bug) {    /* nvcc fuses a*b+c unless told otherwise
     CU(cudaFree(out));
 }
 
-#define BUGS(X)                                                                                                                          \
-    X(tail_overrun) X(read_past_end) X(read_past_padding) X(read_before_start) X(uninitialised_output) X(leaked_buffer) X(leaked_handle) \
-    X(use_after_free) X(freed_argument) X(double_free) X(use_before_allocation) X(host_pointer_to_kernel) X(host_pointer_in_struct)      \
-    X(host_reads_device) X(misaligned_vector) X(misaligned_cached_load) X(missing_barrier) X(missing_second_barrier)                     \
-    X(missing_barrier_dynamic) X(divergent_barrier) X(deadlock) X(wrong_warp_mask) X(different_masks) X(mixed_warp_operations) X(missing_syncwarp)          \
-    X(wmma_missing_syncwarp) X(wmma_missing_lane)                                                                                        \
-    X(uninitialised_shared) X(shared_overrun) X(block_race) X(missing_fence) X(missing_host_sync) X(missing_event_wait)                  \
-    X(overwritten_too_early) X(pinned_source_changed) X(sync_in_capture) X(allocation_in_capture) X(capture_not_ended)                   \
-    X(stale_captured_scalar) X(graph_branch_race) X(zero_grid) X(other_device_argument) X(other_device_memory)                           \
-    X(product_broken_promise) X(product_overrun) X(product_missing_order) X(product_shared_workspace) X(swallowed_error)                 \
-    X(leak_on_error_path) X(claimed_result) X(contraction)
+#define BUGS(X) \
+    X(tail_overrun) \
+    X(read_past_end) X(read_past_padding) X(read_before_start) X(uninitialised_output) X(leaked_buffer) \
+        X(leaked_handle) X(use_after_free) X(freed_argument) X(double_free) X(use_before_allocation) \
+            X(host_pointer_to_kernel) X(host_pointer_in_struct) X(host_reads_device) X(misaligned_vector) \
+                X(misaligned_cached_load) X(missing_barrier) X(missing_second_barrier) X(missing_barrier_dynamic) \
+                    X(divergent_barrier) X(deadlock) X(wrong_warp_mask) X(different_masks) X(mixed_warp_operations) \
+                        X(missing_syncwarp) X(wmma_missing_syncwarp) X(wmma_missing_lane) X(uninitialised_shared) \
+                            X(shared_overrun) X(block_race) X(missing_fence) X(missing_host_sync) \
+                                X(missing_event_wait) X(overwritten_too_early) X(pinned_source_changed) \
+                                    X(sync_in_capture) X(allocation_in_capture) X(capture_not_ended) \
+                                        X(stale_captured_scalar) X(graph_branch_race) X(zero_grid) \
+                                            X(other_device_argument) X(other_device_memory) X(product_broken_promise) \
+                                                X(product_overrun) X(product_missing_order) \
+                                                    X(product_shared_workspace) X(swallowed_error) \
+                                                        X(leak_on_error_path) X(claimed_result) X(contraction)
 
 int main(int argc, char **argv) {
     setvbuf(stdout, nullptr, _IONBF, 0);
-    static const struct { const char *name; void (*run)(bool); } bugs[] = {
+    static const struct {
+        const char *name;
+        void (*run)(bool);
+    } bugs[] = {
 #define X(name) {#name, name},
         BUGS(X)
 #undef X

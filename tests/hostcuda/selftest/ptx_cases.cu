@@ -8,14 +8,17 @@ extern "C" __global__ void good_vector(const float4 *in, float4 *out) {
 }
 extern "C" __global__ void good_fused(const double *x, double *y) { y[threadIdx.x] = __fma_rn(x[0], x[1], x[2]); }
 #else
-struct alignas(8) Two { unsigned a, b; };
+struct alignas(8) Two {
+    unsigned a, b;
+};
 extern "C" __global__ void bad_width(const float *in, float *out) { out[threadIdx.x] = in[threadIdx.x]; }
 extern "C" __global__ void bad_contraction(const float *x, float *y) { *y = x[0] * x[1] + x[2]; }
 extern "C" __global__ void bad_loose(const float *x, float *y) { *y = x[0] + x[1]; }
 extern "C" __global__ void bad_approx(const float *x, float *y) { *y = __expf(x[0]); }
 extern "C" __global__ void bad_local(const int *x, int *y) {
     int table[16];
-    for (int i = 0; i < 16; i++) table[x[i] & 15] = x[i + 16];
+    for (int i = 0; i < 16; i++)
+        table[x[i] & 15] = x[i + 16];
     *y = table[x[40] & 15] + table[x[41] & 15];
 }
 extern "C" __global__ void bad_registers(const float4 *x, float4 *y) { y[threadIdx.x] = x[threadIdx.x]; }

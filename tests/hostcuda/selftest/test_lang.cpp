@@ -33,18 +33,21 @@ static void test_shared() {
     std::vector<int> r = download(out, blocks * n);
     bool ok = true;
     for (int b = 0; b < blocks; b++)
-        for (int t = 0; t < n; t++) ok = ok && r[size_t(b * n + t)] == n - 1 - t + b * 1000 + 1;
+        for (int t = 0; t < n; t++)
+            ok = ok && r[size_t(b * n + t)] == n - 1 - t + b * 1000 + 1;
     CHECK(ok);
     CU(cudaFree(out));
 
     const int m = AMP_BLOCK * 3 / 4;
     std::vector<int> h;
-    for (int i = 0; i < m; i++) h.push_back(i * i);
+    for (int i = 0; i < m; i++)
+        h.push_back(i * i);
     int *in = upload(h), *back = device_array<int>(size_t(m));
     CU(launch(nullptr, 1, AMP_BLOCK, size_t(m) * sizeof(int), k_reverse, (const int *)in, back, m));
     r = download(back, size_t(m));
     ok = true;
-    for (int i = 0; i < m; i++) ok = ok && r[size_t(i)] == h[size_t(m - 1 - i)];
+    for (int i = 0; i < m; i++)
+        ok = ok && r[size_t(i)] == h[size_t(m - 1 - i)];
     CHECK(ok);
     CU(cudaFree(in));
     CU(cudaFree(back));
@@ -75,7 +78,8 @@ static void test_grid_sync() {
     CU(cudaLaunchKernelEx(&c, k_grid_sync, a, b));
     std::vector<int> r = download(b, n);
     bool ok = true;
-    for (int i = 0; i < n; i++) ok = ok && r[size_t(i)] == (i + 77) % n * 3 + i / 64;
+    for (int i = 0; i < n; i++)
+        ok = ok && r[size_t(i)] == (i + 77) % n * 3 + i / 64;
     CHECK(ok);
     CU(cudaFree(a));
     CU(cudaFree(b));
@@ -85,8 +89,10 @@ static void test_grid_sync() {
 static __global__ void k_last_block(const float *x, float *partial, unsigned *count, float *out, int n) {
     AMP_SHARED(int, last, 1);
     float s = 0;
-    for (int i = int(blockIdx.x * blockDim.x + threadIdx.x); i < n; i += int(gridDim.x * blockDim.x)) s += x[i];
-    for (unsigned o = 16; o; o >>= 1) s += __shfl_down_sync(0xffffffffu, s, o);
+    for (int i = int(blockIdx.x * blockDim.x + threadIdx.x); i < n; i += int(gridDim.x * blockDim.x))
+        s += x[i];
+    for (unsigned o = 16; o; o >>= 1)
+        s += __shfl_down_sync(0xffffffffu, s, o);
     if (threadIdx.x == 0) {
         partial[blockIdx.x] = s;
         __threadfence();
@@ -96,7 +102,8 @@ static __global__ void k_last_block(const float *x, float *partial, unsigned *co
     __syncthreads();
     if (last[0] && threadIdx.x == 0) {
         float t = 0;
-        for (unsigned i = 0; i < gridDim.x; i++) t += partial[i];
+        for (unsigned i = 0; i < gridDim.x; i++)
+            t += partial[i];
         *out = t;
     }
 }
@@ -107,7 +114,8 @@ static void test_last_block() {
         CU(launch(nullptr, 8, 32, 0, k_last_block, (const float *)x, partial, count, out, 1000));
         CHECK(download(out, 1)[0] == 1000.0f);
     }
-    for (void *p : {(void *)x, (void *)partial, (void *)out, (void *)count}) CU(cudaFree(p));
+    for (void *p : {(void *)x, (void *)partial, (void *)out, (void *)count})
+        CU(cudaFree(p));
 }
 
 static __global__ void k_warp(unsigned long long *out) {
@@ -116,7 +124,8 @@ static __global__ void k_warp(unsigned long long *out) {
     int bit = 0;
     auto expect = [&](bool ok) { r |= (unsigned long long)ok << bit++; };
     unsigned first = t < 32 ? 0 : 32, ballot = 0;
-    for (unsigned i = 0; i < 32; i++) ballot |= unsigned((first + i) % 3 == 0) << i;
+    for (unsigned i = 0; i < 32; i++)
+        ballot |= unsigned((first + i) % 3 == 0) << i;
     expect(__ballot_sync(all, t % 3 == 0) == ballot);
     expect(__any_sync(all, t == 40) == (t >= 32));
     expect(__all_sync(all, t != 40) == (t < 32));
@@ -128,19 +137,22 @@ static __global__ void k_warp(unsigned long long *out) {
     expect(__shfl_xor_sync(all, 0.1 * double(t), 16) == 0.1 * double(t ^ 16));
     expect(__shfl_sync(all, 0x100000000ull + t, 7) == 0x100000000ull + first + 7);
     expect(__shfl_down_sync(all, 1.5f * float(l), 2u) == 1.5f * float(l < 30 ? l + 2 : l));
-    if (l < 16) expect(__shfl_xor_sync(0x0000ffffu, int(t), 1) == int(t ^ 1));    /* half warps on their own */
+    if (l < 16)
+        expect(__shfl_xor_sync(0x0000ffffu, int(t), 1) == int(t ^ 1)); /* half warps on their own */
     else {
         __syncwarp(0xffff0000u);
         expect(true);
     }
     unsigned same = 0;
-    for (unsigned i = 0; i < 32; i++) same |= unsigned((first + i) % 5 == t % 5) << i;
+    for (unsigned i = 0; i < 32; i++)
+        same |= unsigned((first + i) % 5 == t % 5) << i;
     expect(__popc(__activemask()) == 32);
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 700
     expect(__match_any_sync(all, t % 5) == same);
 #endif
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
-    expect(__reduce_add_sync(all, l) == 496 && __reduce_max_sync(all, -int(l)) == 0 && __reduce_or_sync(all, 1u << l) == all);
+    expect(__reduce_add_sync(all, l) == 496 && __reduce_max_sync(all, -int(l)) == 0 &&
+        __reduce_or_sync(all, 1u << l) == all);
 #else
     expect(true);
 #endif
@@ -156,13 +168,15 @@ static void test_warp() {
     CU(launch(nullptr, 1, 64, 0, k_warp, out));
     std::vector<unsigned long long> r = download(out, 64);
     bool ok = true;
-    for (auto v : r) ok = ok && v == (1ull << 15) - 1;
+    for (auto v : r)
+        ok = ok && v == (1ull << 15) - 1;
     if (!ok) printf("  lanes 0 and 33: 0x%llx 0x%llx\n", r[0], r[33]);
     CHECK(ok);
     int *v = device_array<int>(AMP_BLOCK);
     CU(launch(nullptr, 1, AMP_BLOCK - 7, 0, k_votes, v));
     ok = true;
-    for (int x : download(v, AMP_BLOCK - 7)) ok = ok && x == 1;
+    for (int x : download(v, AMP_BLOCK - 7))
+        ok = ok && x == 1;
     CHECK(ok);
     CU(cudaFree(out));
     CU(cudaFree(v));
@@ -200,10 +214,12 @@ static void test_atomics() {
     std::vector<unsigned long long> hl = download(l, 3);
     CHECK(hi[0] == 192 && hi[1] == -384 && hi[2] == -63);
     CHECK(download(f, 1)[0] == 96.0f && download(d, 1)[0] == 48.0);
-    CHECK(hu[0] == 63 && hu[1] == ~0u && hu[2] >= 1 && hu[2] <= 64 && hu[3] == 9 && hu[4] == 0 && hu[5] == 500 - 192 && hu[6] == 0);
-    CHECK(hu[7] == 10 - (192 - 1) % 11 && hu[8] == 192 % 11);    /* wrap around at the limit */
+    CHECK(hu[0] == 63 && hu[1] == ~0u && hu[2] >= 1 && hu[2] <= 64 && hu[3] == 9 && hu[4] == 0 && hu[5] == 500 - 192 &&
+        hu[6] == 0);
+    CHECK(hu[7] == 10 - (192 - 1) % 11 && hu[8] == 192 % 11); /* wrap around at the limit */
     CHECK(hl[0] == 192ull << 32 && hl[1] == 0x10000003full && hl[2] == 0x500000000ull);
-    for (void *p : {(void *)i, (void *)f, (void *)d, (void *)u, (void *)l}) CU(cudaFree(p));
+    for (void *p : {(void *)i, (void *)f, (void *)d, (void *)u, (void *)l})
+        CU(cudaFree(p));
 }
 
 static __global__ void k_half(const __half2 *a, __half2 *o, __half *h) {
@@ -215,12 +231,14 @@ static void test_half() {
     __half *h = device_array<__half>(32);
     CU(launch(nullptr, 1, 32, 0, k_half, (const __half2 *)a, o, h));
     CHECK(__low2float(download(o, 32)[3]) == 0.75f && __half2float(download(h, 32)[3]) == 0.5f);
-    for (void *p : {(void *)a, (void *)o, (void *)h}) CU(cudaFree(p));
+    for (void *p : {(void *)a, (void *)o, (void *)h})
+        CU(cudaFree(p));
 }
 
 /* One result of each intrinsic, as bits. */
 enum { kIntrinsics = 54 };
-static __global__ void k_intrinsics(const float *f, const double *d, const unsigned long long *u, unsigned long long *out) {
+static __global__ void k_intrinsics(
+    const float *f, const double *d, const unsigned long long *u, unsigned long long *out) {
     float a = f[0], b = f[1], c = f[2];
     double x = d[0], y = d[1], z = d[2];
     unsigned long long p = u[0], q = u[1];
@@ -296,7 +314,7 @@ static uint64_t bits(double v) {
 }
 static void test_intrinsics() {
     /* the references are computed here, by other means where there are any: double for float, 128-bit integers */
-    volatile float va = 1.1f, vb = 0.3f, vc = -0.33f;    /* a * b + c cancels: one rounding or two shows */
+    volatile float va = 1.1f, vb = 0.3f, vc = -0.33f; /* a * b + c cancels: one rounding or two shows */
     volatile double vx = 1.1, vy = 0.3, vz = -0.33;
     const float a = va, b = vb, c = vc;
     const double x = vx, y = vy, z = vz;
@@ -310,35 +328,40 @@ static void test_intrinsics() {
     memcpy(&dij, &ij, 8);
     auto brev = [](uint64_t v, int w) {
         uint64_t r = 0;
-        for (int k = 0; k < w; k++) r |= (v >> k & 1) << (w - 1 - k);
+        for (int k = 0; k < w; k++)
+            r |= (v >> k & 1) << (w - 1 - k);
         return r;
     };
-    const uint64_t expected[kIntrinsics] = {
-        bits(float(double(a) + double(b))), bits(float(double(a) - double(b))), bits(float(double(a) * double(b))), bits(float(double(a) / double(b))),
-        bits(float(sqrt(double(a)))), bits(float(1.0 / double(a))), bits(float(double(a) * double(b) + double(c))),
-        bits(x + y), bits(x - y), bits(x * y), bits(x / y), bits(sqrt(x)), bits(fma(x, y, z)), bits(float(x)), bits(dp),
-        bits(x) >> 32, bits(x) & 0xffffffffu, bits(dij), uint64_t(i) * j >> 32, uint64_t(u128(p) * q >> 64),
-        uint32_t(int64_t(int(i)) * int(j) >> 32), uint64_t(i128((long long)p) * (long long)q >> 64),
-        20, 64, 4, 12, 32, 5, 45, brev(i, 32), brev(p, 64),
-        /* __byte_perm(76543210, 89abcdef, 5140): bytes 0, 4, 1, 5 */ 0xcd32ef10u,
-        uint32_t(j << 9 | i >> 23), uint32_t(i >> 9 | j << 23),
-        3, uint32_t(-2), 0x80000000u, 0, uint64_t(int64_t(double(float(a * 1e12f)))), uint64_t(int64_t(nearbyint(-x * 1e12))), uint64_t(x * 1e19), 0x7fffffffu,
-        bits(float(int(i))), bits(float(i)), bits(float(p)), bits(float((long long)p)), bits(double(p)), bits(double((long long)p)), bits(double(j)),
+    const uint64_t expected[kIntrinsics] = {bits(float(double(a) + double(b))), bits(float(double(a) - double(b))),
+        bits(float(double(a) * double(b))), bits(float(double(a) / double(b))), bits(float(sqrt(double(a)))),
+        bits(float(1.0 / double(a))), bits(float(double(a) * double(b) + double(c))), bits(x + y), bits(x - y),
+        bits(x * y), bits(x / y), bits(sqrt(x)), bits(fma(x, y, z)), bits(float(x)), bits(dp), bits(x) >> 32,
+        bits(x) & 0xffffffffu, bits(dij), uint64_t(i) * j >> 32, uint64_t(u128(p) * q >> 64),
+        uint32_t(int64_t(int(i)) * int(j) >> 32), uint64_t(i128((long long)p) * (long long)q >> 64), 20, 64, 4, 12, 32,
+        5, 45, brev(i, 32), brev(p, 64),
+        /* __byte_perm(76543210, 89abcdef, 5140): bytes 0, 4, 1, 5 */ 0xcd32ef10u, uint32_t(j << 9 | i >> 23),
+        uint32_t(i >> 9 | j << 23), 3, uint32_t(-2), 0x80000000u, 0, uint64_t(int64_t(double(float(a * 1e12f)))),
+        uint64_t(int64_t(nearbyint(-x * 1e12))), uint64_t(x * 1e19), 0x7fffffffu, bits(float(int(i))), bits(float(i)),
+        bits(float(p)), bits(float((long long)p)), bits(double(p)), bits(double((long long)p)), bits(double(j)),
         bits(a), bits(0.0f), bits(y), bits(b), uint64_t(i > 0x7fffffffu || int(i) < int(j) ? int(j) : int(i))};
     float *df = upload(std::vector<float>{a, b, c});
     double *dd = upload(std::vector<double>{x, y, z});
-    unsigned long long *du = upload(std::vector<unsigned long long>{p, q}), *out = device_array<unsigned long long>(kIntrinsics);
-    CU(launch(nullptr, 1, 1, 0, k_intrinsics, (const float *)df, (const double *)dd, (const unsigned long long *)du, out));
+    unsigned long long *du = upload(std::vector<unsigned long long>{p, q}),
+                       *out = device_array<unsigned long long>(kIntrinsics);
+    CU(launch(
+        nullptr, 1, 1, 0, k_intrinsics, (const float *)df, (const double *)dd, (const unsigned long long *)du, out));
     std::vector<unsigned long long> r = download(out, kIntrinsics);
     for (size_t k = 0; k < kIntrinsics; k++) {
-        bool ok = r[k] == expected[k] || (k == 50 && r[k] == 0x80000000u);    /* the sign of max(-0, +0) is free */
+        bool ok = r[k] == expected[k] || (k == 50 && r[k] == 0x80000000u); /* the sign of max(-0, +0) is free */
         if (!ok) printf("  intrinsic %zu: %llx, expected %llx\n", k, r[k], (unsigned long long)expected[k]);
         CHECK(ok);
     }
-    for (void *m : {(void *)df, (void *)dd, (void *)du, (void *)out}) CU(cudaFree(m));
+    for (void *m : {(void *)df, (void *)dd, (void *)du, (void *)out})
+        CU(cudaFree(m));
 }
 
-static __global__ void k_vectors(const float4 *__restrict__ f, const uint2 *__restrict__ u, float4 *__restrict__ fo, uint4 *__restrict__ uo, int n) {
+static __global__ void k_vectors(
+    const float4 *__restrict__ f, const uint2 *__restrict__ u, float4 *__restrict__ fo, uint4 *__restrict__ uo, int n) {
     for (int i = int(blockIdx.x * blockDim.x + threadIdx.x); i < n; i += int(gridDim.x * blockDim.x)) {
         float4 v = __ldcs(f + i);
         uint2 w = __ldg(u + i);
@@ -368,7 +391,8 @@ static void test_vectors() {
         ok = ok && ru[k].x == u[k].x && ru[k].y == u[k].y && ru[k].z == (u[k].x ^ u[k].y) && ru[k].w == unsigned(i);
     }
     CHECK(ok);
-    for (void *m : {(void *)df, (void *)fo, (void *)du, (void *)uo}) CU(cudaFree(m));
+    for (void *m : {(void *)df, (void *)fo, (void *)du, (void *)uo})
+        CU(cudaFree(m));
 }
 
 /* Integer code of the kind that formats are made of: switches, 64-bit shifts, carries, byte stores. */
@@ -418,17 +442,26 @@ static void test_integers() {
         ok = ok && r[i] == e && rb[i] == (unsigned char)(e >> 13);
     }
     CHECK(ok);
-    for (void *m : {(void *)in, (void *)out, (void *)bytes}) CU(cudaFree(m));
+    for (void *m : {(void *)in, (void *)out, (void *)bytes})
+        CU(cudaFree(m));
 }
 
 /* ==== runtime API ======================================================================================================= */
 
 static __global__ void k_add(int *p, int v) { p[threadIdx.x] += v; }
-static __global__ void k_digit(int *p, int v) { p[threadIdx.x] = p[threadIdx.x] * 10 + v; }    /* shows the order of launches */
+static __global__ void k_digit(int *p, int v) {
+    p[threadIdx.x] = p[threadIdx.x] * 10 + v;
+} /* shows the order of launches */
 static __global__ void k_add_from(int *p, const int *v) { p[threadIdx.x] += *v; }
-struct Pair { int *p; int value; };
+struct Pair {
+    int *p;
+    int value;
+};
 static __global__ void k_add_pair(Pair a) { a.p[threadIdx.x] += a.value; }
-struct Numbers { unsigned low, high; int *p; };
+struct Numbers {
+    unsigned low, high;
+    int *p;
+};
 static __global__ void k_numbers(Numbers a) { a.p[threadIdx.x] = int(a.low + a.high); }
 
 static void test_streams() {
@@ -443,7 +476,7 @@ static void test_streams() {
     CU(cudaStreamGetFlags(b, &flags));
     CHECK(flags == cudaStreamNonBlocking);
     CHECK(cudaStreamCreateWithFlags(&a, 77) == cudaErrorInvalidValue && cudaGetLastError() == cudaErrorInvalidValue);
-    CU(launch(a, 1, 32, 0, k_digit, p, 1));    /* the legacy stream is ordered with a, an event orders b */
+    CU(launch(a, 1, 32, 0, k_digit, p, 1)); /* the legacy stream is ordered with a, an event orders b */
     CU(launch(nullptr, 1, 32, 0, k_digit, p, 2));
     CU(launch(a, 1, 32, 0, k_digit, p, 3));
     CU(cudaEventRecord(e, a));
@@ -454,20 +487,21 @@ static void test_streams() {
     CU(cudaEventSynchronize(f));
     CU(cudaStreamSynchronize(b));
     CHECK(download(p, 32)[7] == 2234);
-    CU(launch(a, 1, 32, 0, k_digit, p, 5));    /* the host waits for the legacy stream alone, and a comes with it */
+    CU(launch(a, 1, 32, 0, k_digit, p, 5)); /* the host waits for the legacy stream alone, and a comes with it */
     CU(launch(nullptr, 1, 32, 0, k_digit, p, 6));
     CU(cudaStreamSynchronize(nullptr));
     CHECK(download(p, 32)[7] == 223456);
     CHECK(cudaEventQuery(e) == cudaSuccess && cudaStreamQuery(a) == cudaSuccess);
     float ms = -1;
-    CHECK(cudaEventElapsedTime(&ms, e, f) == cudaErrorInvalidResourceHandle);    /* e does not time */
+    CHECK(cudaEventElapsedTime(&ms, e, f) == cudaErrorInvalidResourceHandle); /* e does not time */
     CHECK(cudaGetLastError() == cudaErrorInvalidResourceHandle);
     CU(cudaEventElapsedTime(&ms, f, f));
     CHECK(ms == 0.0f);
     int polls = 0;
     CU(launch(b, 1, 32, 0, k_add, p, 1));
-    for (cudaError_t q; (q = cudaStreamQuery(b)) != cudaSuccess && polls < 1000000; polls++) CHECK(q == cudaErrorNotReady);
-    (void)cudaGetLastError();    /* not-ready is remembered as the last error */
+    for (cudaError_t q; (q = cudaStreamQuery(b)) != cudaSuccess && polls < 1000000; polls++)
+        CHECK(q == cudaErrorNotReady);
+    (void)cudaGetLastError(); /* not-ready is remembered as the last error */
     CHECK(polls < 1000000 && download(p, 32)[0] == 223457);
     int flag = 0;
     CU(cudaLaunchHostFunc(b, [](void *u) { *static_cast<int *>(u) = 7; }, &flag));
@@ -480,9 +514,11 @@ static void test_streams() {
     CU(cudaFree(p));
 }
 
-static void test_numbers() {    /* two small numbers are no pointer, although a sanitizer's own tables may lie at such addresses */
+static void
+test_numbers() { /* two small numbers are no pointer, although a sanitizer's own tables may lie at such addresses */
     int *p = device_array<int>(32);
-    for (unsigned high = 1; high < 20000; high += 1 + high / 8) CU(launch(nullptr, 1, 32, 0, k_numbers, Numbers{0x12345678u, high, p}));
+    for (unsigned high = 1; high < 20000; high += 1 + high / 8)
+        CU(launch(nullptr, 1, 32, 0, k_numbers, Numbers{0x12345678u, high, p}));
     CU(launch(nullptr, 1, 32, 0, k_numbers, Numbers{8, 3076, p}));
     CHECK(download(p, 32)[31] == 3084);
     CU(cudaFree(p));
@@ -553,7 +589,7 @@ static void test_capture() {
     CU(cudaStreamBeginCapture(b, cudaStreamCaptureModeThreadLocal));
     CHECK(cudaMalloc(&m, 64) == cudaErrorStreamCaptureUnsupported);
     CHECK(cudaStreamEndCapture(b, &g) == cudaErrorStreamCaptureInvalidated);
-    cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;    /* a thread may lift that */
+    cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed; /* a thread may lift that */
     CU(cudaStreamBeginCapture(b, cudaStreamCaptureModeThreadLocal));
     CU(cudaThreadExchangeStreamCaptureMode(&mode));
     CU(cudaMalloc(&m, 64));
@@ -562,7 +598,7 @@ static void test_capture() {
     CU(cudaStreamEndCapture(b, &g));
     CU(cudaGraphDestroy(g));
     CU(cudaFree(m));
-    CU(cudaStreamBeginCapture(b, cudaStreamCaptureModeThreadLocal));    /* another thread is not concerned */
+    CU(cudaStreamBeginCapture(b, cudaStreamCaptureModeThreadLocal)); /* another thread is not concerned */
     std::thread([] {
         void *other = nullptr;
         CU(cudaMalloc(&other, 64));
@@ -570,7 +606,7 @@ static void test_capture() {
     }).join();
     CU(cudaStreamEndCapture(b, &g));
     CU(cudaGraphDestroy(g));
-    CU(cudaEventRecord(e, a));    /* work outside the capture cannot be waited for inside */
+    CU(cudaEventRecord(e, a)); /* work outside the capture cannot be waited for inside */
     CU(cudaStreamBeginCapture(b, cudaStreamCaptureModeRelaxed));
     CHECK(cudaStreamWaitEvent(b, e, 0) == cudaErrorStreamCaptureIsolation);
     CHECK(cudaStreamEndCapture(b, &g) == cudaErrorStreamCaptureInvalidated);
@@ -582,7 +618,8 @@ static void test_capture() {
     CU(cudaEventDestroy(f));
     CU(cudaStreamDestroy(a));
     CU(cudaStreamDestroy(b));
-    for (void *d : {(void *)p, (void *)q, (void *)v}) CU(cudaFree(d));
+    for (void *d : {(void *)p, (void *)q, (void *)v})
+        CU(cudaFree(d));
 }
 
 static void test_memory() {
@@ -593,13 +630,14 @@ static void test_memory() {
     CU(cudaStreamCreateWithFlags(&s, cudaStreamNonBlocking));
     CU(cudaMallocHost(&pinned, 128));
     memset(pinned, 0, 128);
-    for (int i = 0; i < 32; i++) host[i] = i;
-    CU(cudaMemcpyAsync(d, host, 128, cudaMemcpyDefault, s));    /* pageable: staged before the call returns */
+    for (int i = 0; i < 32; i++)
+        host[i] = i;
+    CU(cudaMemcpyAsync(d, host, 128, cudaMemcpyDefault, s)); /* pageable: staged before the call returns */
     memset(host, 0, sizeof host);
     CU(cudaMemcpyAsync(pinned, d, 128, cudaMemcpyDefault, s));
     CU(cudaStreamSynchronize(s));
     CHECK(static_cast<int *>(pinned)[31] == 31);
-    CHECK(cudaMemcpy(d, pinned, 128, cudaMemcpyDeviceToHost) == cudaErrorInvalidValue);    /* wrong direction */
+    CHECK(cudaMemcpy(d, pinned, 128, cudaMemcpyDeviceToHost) == cudaErrorInvalidValue); /* wrong direction */
     CHECK(cudaGetLastError() == cudaErrorInvalidValue && cudaGetLastError() == cudaSuccess);
     CU(cudaPointerGetAttributes(&attributes, d));
     CHECK(attributes.type == cudaMemoryTypeDevice && attributes.device == 0 && attributes.devicePointer == d);
@@ -647,11 +685,13 @@ static void test_errors_and_queries() {
     CHECK(blocks >= 1);
 
     CHECK(launch(nullptr, 0, 32, 0, k_add, (int *)nullptr, 1) == cudaErrorInvalidConfiguration);
-    CHECK(cudaPeekAtLastError() == cudaErrorInvalidConfiguration && cudaGetLastError() == cudaErrorInvalidConfiguration);
+    CHECK(
+        cudaPeekAtLastError() == cudaErrorInvalidConfiguration && cudaGetLastError() == cudaErrorInvalidConfiguration);
     CHECK(cudaPeekAtLastError() == cudaSuccess);
     CHECK(launch(nullptr, 1, 2048, 0, k_add, (int *)nullptr, 1) != cudaSuccess);
     (void)cudaGetLastError();
-    CHECK(launch(nullptr, 1, 32, 100 << 10, k_reverse, (const int *)nullptr, (int *)nullptr, 0) == cudaErrorInvalidValue);    /* above 48 KiB: opt in first */
+    CHECK(launch(nullptr, 1, 32, 100 << 10, k_reverse, (const int *)nullptr, (int *)nullptr, 0) ==
+        cudaErrorInvalidValue); /* above 48 KiB: opt in first */
     (void)cudaGetLastError();
     CU(cudaFuncSetAttribute(k_reverse, cudaFuncAttributeMaxDynamicSharedMemorySize, 100 << 10));
     CU(launch(nullptr, 1, 32, 100 << 10, k_reverse, (const int *)nullptr, (int *)nullptr, 0));
@@ -661,7 +701,7 @@ static void test_errors_and_queries() {
     CHECK(!strcmp(cudaGetErrorString(cudaErrorMemoryAllocation), "out of memory"));
 }
 
-static void test_devices() {    /* needs two; the host runtime has them by default */
+static void test_devices() { /* needs two; the host runtime has them by default */
     int count = 0, *a = device_zeros<int>(32), *b = nullptr;
     CU(cudaGetDeviceCount(&count));
     if (count >= 2) {
@@ -676,12 +716,12 @@ static void test_devices() {    /* needs two; the host runtime has them by defau
         CU(cudaPointerGetAttributes(&attributes, b));
         CHECK(attributes.device == 1);
         CU(launch(s1, 1, 32, 0, k_add, b, 5));
-        CHECK(launch(s0, 1, 32, 0, k_add, b, 5) == cudaErrorInvalidResourceHandle);    /* a stream of the other device */
+        CHECK(launch(s0, 1, 32, 0, k_add, b, 5) == cudaErrorInvalidResourceHandle); /* a stream of the other device */
         CHECK(cudaEventRecord(e1, s0) == cudaErrorInvalidResourceHandle);
         (void)cudaGetLastError();
         CU(cudaEventRecord(e1, s1));
         CU(cudaSetDevice(0));
-        CU(cudaStreamWaitEvent(s0, e1, 0));    /* waiting across devices is allowed, and so are copies */
+        CU(cudaStreamWaitEvent(s0, e1, 0)); /* waiting across devices is allowed, and so are copies */
         CU(cudaMemcpyAsync(a, b, 128, cudaMemcpyDefault, s0));
         CU(launch(s0, 1, 32, 0, k_add, a, 2));
         CU(cudaStreamSynchronize(s0));
@@ -701,14 +741,20 @@ static void test_threads() {
         threads.emplace_back([&result, t] {
             cudaStream_t s;
             int *p = nullptr, host[32];
-            bool ok = cudaStreamCreateWithFlags(&s, cudaStreamNonBlocking) == cudaSuccess && cudaMalloc((void **)&p, 128) == cudaSuccess;
+            bool ok = cudaStreamCreateWithFlags(&s, cudaStreamNonBlocking) == cudaSuccess &&
+                cudaMalloc((void **)&p, 128) == cudaSuccess;
             ok = ok && cudaMemsetAsync(p, 0, 128, s) == cudaSuccess;
-            for (int k = 0; k < 20; k++) ok = ok && launch(s, 1, 32, 0, k_add, p, 1) == cudaSuccess;
-            ok = ok && cudaMemcpyAsync(host, p, 128, cudaMemcpyDeviceToHost, s) == cudaSuccess && cudaStreamSynchronize(s) == cudaSuccess;
-            result[size_t(t)] = ok && host[3] == 20 && cudaFree(p) == cudaSuccess && cudaStreamDestroy(s) == cudaSuccess;
+            for (int k = 0; k < 20; k++)
+                ok = ok && launch(s, 1, 32, 0, k_add, p, 1) == cudaSuccess;
+            ok = ok && cudaMemcpyAsync(host, p, 128, cudaMemcpyDeviceToHost, s) == cudaSuccess &&
+                cudaStreamSynchronize(s) == cudaSuccess;
+            result[size_t(t)] =
+                ok && host[3] == 20 && cudaFree(p) == cudaSuccess && cudaStreamDestroy(s) == cudaSuccess;
         });
-    for (auto &t : threads) t.join();
-    for (int r : result) CHECK(r == 1);
+    for (auto &t : threads)
+        t.join();
+    for (int r : result)
+        CHECK(r == 1);
 }
 
 static void contract() {
@@ -732,21 +778,21 @@ static void contract() {
 /* ==== the host runtime's own promises ======================================================================================== */
 
 #ifdef AMP_HOSTCUDA
-static void test_lazy_work() {    /* enqueued work has not run; peeking changes nothing */
+static void test_lazy_work() { /* enqueued work has not run; peeking changes nothing */
     hcu_set_mode(HCU_LAZY, 1);
     cudaStream_t s, t;
     int *p = device_array<int>(32), seen[32];
     CU(cudaStreamCreateWithFlags(&s, cudaStreamNonBlocking));
     CU(cudaStreamCreateWithFlags(&t, cudaStreamNonBlocking));
     CHECK(hcu_peek(seen, p, 128));
-#if !defined(HCU_VALGRIND) && !defined(__clang__)
-    CHECK(seen[0] == -1 && seen[31] == -1);    /* poison */
-#endif
+#  if !defined(HCU_VALGRIND) && !defined(__clang__)
+    CHECK(seen[0] == -1 && seen[31] == -1); /* poison */
+#  endif
     hcu_reset_counts();
     CU(cudaMemsetAsync(p, 0, 128, s));
     CU(launch(s, 1, 32, 0, k_add, p, 4));
     CHECK(hcu_pending() == 2 && hcu_executed(HCU_LAUNCH) == 0 && hcu_executed(HCU_FILL) == 0);
-    CU(cudaStreamSynchronize(t));    /* not the stream that has the work */
+    CU(cudaStreamSynchronize(t)); /* not the stream that has the work */
     CHECK(hcu_pending() == 2);
     CU(cudaStreamSynchronize(s));
     CHECK(hcu_pending() == 0 && hcu_executed(HCU_LAUNCH) == 1 && hcu_executed(HCU_FILL) == 1);
@@ -767,9 +813,10 @@ static void test_counters() {
     hcu_reset_counts();
     CU(launch(s, 1, 32, 0, k_add, p, 1));
     CU(launch(s, 1, 32, 0, k_add, p, 1));
-    CHECK(hcu_group_calls(HCU_LAUNCH) == 2 && hcu_group_calls(HCU_SYNC) == 0 && hcu_group_calls(HCU_ALLOC) == 0 && hcu_group_calls(HCU_COPY) == 0);
+    CHECK(hcu_group_calls(HCU_LAUNCH) == 2 && hcu_group_calls(HCU_SYNC) == 0 && hcu_group_calls(HCU_ALLOC) == 0 &&
+        hcu_group_calls(HCU_COPY) == 0);
     CHECK(hcu_calls("cudaLaunchKernelEx") == 2 && hcu_calls("cudaMalloc") == 0 && hcu_calls(nullptr) == 2);
-    CU(cudaMemcpyAsync(host, p, 128, cudaMemcpyDeviceToHost, s));    /* pageable: a hidden synchronisation */
+    CU(cudaMemcpyAsync(host, p, 128, cudaMemcpyDeviceToHost, s)); /* pageable: a hidden synchronisation */
     CHECK(hcu_group_calls(HCU_COPY) == 1 && hcu_group_calls(HCU_SYNC) == 1);
     CU(cudaStreamSynchronize(s));
     CHECK(hcu_group_calls(HCU_SYNC) == 2 && host[0] == 2);
@@ -779,7 +826,8 @@ static void test_counters() {
     CU(cudaStreamEndCapture(s, &g));
     CU(cudaGraphInstantiate(&x, g, 0));
     CHECK(hcu_group_calls(HCU_LAUNCH) == 1 && hcu_executed(HCU_LAUNCH) == 0 && hcu_pending() == 0);
-    for (int i = 0; i < 3; i++) CU(cudaGraphLaunch(x, s));
+    for (int i = 0; i < 3; i++)
+        CU(cudaGraphLaunch(x, s));
     CU(cudaStreamSynchronize(s));
     CHECK(hcu_executed(HCU_LAUNCH) == 3 && hcu_executed(HCU_GRAPH) == 3 && hcu_group_calls(HCU_GRAPH) == 3);
     CU(cudaGraphExecDestroy(x));
@@ -814,7 +862,7 @@ struct Verb {
         if ((r = cudaMemsetAsync(p, 0, 128, s))) return r;
         if ((r = cudaStreamBeginCapture(s, cudaStreamCaptureModeThreadLocal))) return r;
         cudaError_t inside = launch(s, 1, 32, 0, k_add, p, 3);
-        r = cudaStreamEndCapture(s, &g);    /* always */
+        r = cudaStreamEndCapture(s, &g); /* always */
         if (inside || r) return inside ? inside : r;
         if ((r = cudaGraphInstantiate(&x, g, 0))) return r;
         if ((r = cudaGraphLaunch(x, s))) return r;
@@ -835,7 +883,7 @@ static void test_fault_injection() {
             CHECK(hit == (r != cudaSuccess) && hcu_leaks(0) == 0);
             if (sticky && hit) {
                 int n;
-                CHECK(cudaGetDeviceCount(&n) == r);    /* dead until reset */
+                CHECK(cudaGetDeviceCount(&n) == r); /* dead until reset */
             }
             reported += hit;
             if (!hit) break;
@@ -844,11 +892,11 @@ static void test_fault_injection() {
         CHECK(k > 12 && reported == k - 1 && Verb().run() == cudaSuccess);
     }
     hcu_reset();
-    hcu_fail_call("cudaMalloc", 1, cudaErrorLaunchTimeout, 0);    /* by name, with a status of choice */
+    hcu_fail_call("cudaMalloc", 1, cudaErrorLaunchTimeout, 0); /* by name, with a status of choice */
     CHECK(Verb().run() == cudaErrorLaunchTimeout && !strcmp(hcu_last_injected(), "cudaMalloc"));
     hcu_reset();
-    CHECK(Verb().run(true) == cudaSuccess && hcu_leaks(0) == 1);    /* the loop above would see a leak */
-    for (long k = 1; k <= 4; k++) {    /* faults inside stream work: memset, graph, kernel in it, copy */
+    CHECK(Verb().run(true) == cudaSuccess && hcu_leaks(0) == 1); /* the loop above would see a leak */
+    for (long k = 1; k <= 4; k++) { /* faults inside stream work: memset, graph, kernel in it, copy */
         hcu_reset();
         hcu_fail_exec(k, 0);
         cudaError_t r = Verb().run();
@@ -893,14 +941,14 @@ int main(int argc, char **argv) {
         }
     hcu_set_mode(HCU_RANDOM, 5);
     test_threads();
-    if (getenv("HCU_PTX")) CHECK(interpreted > 0 && hcu_ptx_load(getenv("HCU_PTX")) == 15);    /* all but k_grid_sync */
+    if (getenv("HCU_PTX")) CHECK(interpreted > 0 && hcu_ptx_load(getenv("HCU_PTX")) == 15); /* all but k_grid_sync */
     hcu_set_mode(HCU_LAZY, 1);
     hcu_set_order(HCU_FORWARD, 1);
     test_lazy_work();
     test_counters();
     test_fault_injection();
     test_limits();
-    CHECK(hcu_leaks(0) == 1 && hcu_bugs() == 0);    /* the one that test_fault_injection leaked on purpose */
+    CHECK(hcu_leaks(0) == 1 && hcu_bugs() == 0); /* the one that test_fault_injection leaked on purpose */
 #else
     (void)argc, (void)argv;
     int n = 0;

@@ -10,10 +10,14 @@ using namespace nvcuda;
 
 /* D = 2 * (3 A B + C), A of 16 x 32, one product per warp. Small integers: exact in every format and in any order. */
 template <class T, class LA, class LB>
-static __global__ void k_product(const T *a, const T *b, const float *c, float *d, unsigned lda, unsigned ldb, unsigned ldc, int c_rows, int d_rows) {
+static __global__ void k_product(const T *a, const T *b, const float *c, float *d, unsigned lda, unsigned ldb,
+    unsigned ldc, int c_rows, int d_rows) {
     const unsigned warp = threadIdx.x / 32;
     const bool a_rows = std::is_same<LA, wmma::row_major>::value, b_rows = std::is_same<LB, wmma::row_major>::value;
-    a += warp * 32 * 64; b += warp * 32 * 64; c += warp * 16 * 64; d += warp * 16 * 64;
+    a += warp * 32 * 64;
+    b += warp * 32 * 64;
+    c += warp * 16 * 64;
+    d += warp * 16 * 64;
     wmma::fragment<wmma::matrix_a, 16, 16, 16, T, LA> fa;
     wmma::fragment<wmma::matrix_b, 16, 16, 16, T, LB> fb;
     wmma::fragment<wmma::accumulator, 16, 16, 16, float> acc, three;
@@ -21,36 +25,49 @@ static __global__ void k_product(const T *a, const T *b, const float *c, float *
     for (unsigned k = 0; k < 32; k += 16) {
         wmma::load_matrix_sync(fa, a + (a_rows ? k : k * lda), lda);
         wmma::load_matrix_sync(fb, b + (b_rows ? k * ldb : k), ldb);
-        for (int i = 0; i < int(fa.num_elements); i++) fa.x[i] = T(3.0f * float(fa.x[i]));    /* element by element: allowed anywhere */
+        for (int i = 0; i < int(fa.num_elements); i++)
+            fa.x[i] = T(3.0f * float(fa.x[i])); /* element by element: allowed anywhere */
         wmma::mma_sync(acc, fa, fb, acc);
     }
     wmma::fill_fragment(three, 2.0f);
-    for (int i = 0; i < int(acc.num_elements); i++) acc.x[i] *= three.x[i];
+    for (int i = 0; i < int(acc.num_elements); i++)
+        acc.x[i] *= three.x[i];
     wmma::store_matrix_sync(d, acc, ldc, d_rows ? wmma::mem_row_major : wmma::mem_col_major);
 }
 template <class T, class LA, class LB> static void test_product(int c_rows, int d_rows) {
     const bool a_rows = std::is_same<LA, wmma::row_major>::value, b_rows = std::is_same<LB, wmma::row_major>::value;
     const unsigned warps = 2, lda = a_rows ? 40 : 24, ldb = b_rows ? 16 : 48, ldc = 20;
     static unsigned long long random = 88172645463325252ull;
-    auto integer = [&]() { random ^= random << 13; random ^= random >> 7; random ^= random << 17; return int(random >> 40) % 5; };
+    auto integer = [&]() {
+        random ^= random << 13;
+        random ^= random >> 7;
+        random ^= random << 17;
+        return int(random >> 40) % 5;
+    };
     std::vector<T> a(warps * 32 * 64, T(0.0f)), b(warps * 32 * 64, T(0.0f));
     std::vector<float> c(warps * 16 * 64), d(c.size(), -1.0f), want(d);
-    for (T &x : a) x = T(float(integer()));
-    for (T &x : b) x = T(float(integer()));
-    for (float &x : c) x = float(integer());
+    for (T &x : a)
+        x = T(float(integer()));
+    for (T &x : b)
+        x = T(float(integer()));
+    for (float &x : c)
+        x = float(integer());
     for (unsigned w = 0; w < warps; w++)
         for (unsigned i = 0; i < 16; i++)
             for (unsigned j = 0; j < 16; j++) {
                 float s = c[w * 16 * 64 + (c_rows ? i * ldc + j : j * ldc + i)];
                 for (unsigned k = 0; k < 32; k++)
-                    s += 3 * float(a[w * 32 * 64 + (a_rows ? i * lda + k : k * lda + i)]) * float(b[w * 32 * 64 + (b_rows ? k * ldb + j : j * ldb + k)]);
+                    s += 3 * float(a[w * 32 * 64 + (a_rows ? i * lda + k : k * lda + i)]) *
+                        float(b[w * 32 * 64 + (b_rows ? k * ldb + j : j * ldb + k)]);
                 want[w * 16 * 64 + (d_rows ? i * ldc + j : j * ldc + i)] = 2 * s;
             }
     T *da = upload(a), *db = upload(b);
     float *dc = upload(c), *dd = upload(d);
-    CU(launch(nullptr, 1, 32 * warps, 0, k_product<T, LA, LB>, (const T *)da, (const T *)db, (const float *)dc, dd, lda, ldb, ldc, c_rows, d_rows));
-    CHECK(download(dd, d.size()) == want);    /* and nothing beside it was written */
-    for (void *p : {(void *)da, (void *)db, (void *)dc, (void *)dd}) CU(cudaFree(p));
+    CU(launch(nullptr, 1, 32 * warps, 0, k_product<T, LA, LB>, (const T *)da, (const T *)db, (const float *)dc, dd, lda,
+        ldb, ldc, c_rows, d_rows));
+    CHECK(download(dd, d.size()) == want); /* and nothing beside it was written */
+    for (void *p : {(void *)da, (void *)db, (void *)dc, (void *)dd})
+        CU(cudaFree(p));
 }
 template <class T> static void test_layouts() {
     for (int c_rows = 0; c_rows < 2; c_rows++)
@@ -90,7 +107,8 @@ static void test_numbers() {
     CHECK(fabsf(d[0] - 4111.02931f) < 0.004f && d[1] == 79.0146484375f);
     CHECK(d[16 * 2 + 1] == 5.9604644775390625e-8f && d[16] == 0.0f);
     CHECK(d[16 * 3 + 1] == INFINITY && d[16 * 4 + 1] != d[16 * 4 + 1]);
-    for (void *p : {(void *)da, (void *)db, (void *)dd}) CU(cudaFree(p));
+    for (void *p : {(void *)da, (void *)db, (void *)dd})
+        CU(cudaFree(p));
 }
 
 #ifdef AMP_HOSTCUDA
@@ -107,7 +125,8 @@ static __global__ void k_mistake(const __half *a, const __half *b, float *d, int
     unsigned ldm = mistake == LEADING ? 20 : mistake == LEADINGS && threadIdx.x == 31 ? 24 : 16;
     wmma::load_matrix_sync(fa, a + offset, ldm);
     wmma::load_matrix_sync(fb, b, 16);
-    for (int i = 0; i < (mistake == PART ? 8 : 16); i++) fa.x[i] = __float2half(2.0f);
+    for (int i = 0; i < (mistake == PART ? 8 : 16); i++)
+        fa.x[i] = __float2half(2.0f);
     wmma::mma_sync(acc, fa, fb, acc);
     wmma::store_matrix_sync(d, acc, 16, wmma::mem_row_major);
 }
@@ -122,7 +141,7 @@ static void test_mistakes() {
         CU(cudaDeviceSynchronize());
         CHECK((hcu_bugs() > before) == (m != NONE && m != EMPTY));
         if (m == NONE) CHECK(download(d, 256) == std::vector<float>(256, 32.0f));
-        if (m == EMPTY) CHECK(download(d, 1)[0] != download(d, 1)[0]);    /* NaN, where a GPU has anything */
+        if (m == EMPTY) CHECK(download(d, 1)[0] != download(d, 1)[0]); /* NaN, where a GPU has anything */
     }
     hcu_set_abort(1);
     CU(cudaFree(a));
