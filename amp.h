@@ -216,6 +216,19 @@ AMP_INLINE size_t amp_dtype_size(amp_dtype t) { /* bytes per element; 0 for AMP_
 }
 AMP_API const char *amp_dtype_name(amp_dtype t); /* "f32", "f16", ...; never NULL. Class: host. */
 
+/* A number that may be left out, for fields where 0 is a value that programs compute: AMP_ZERO is "not given", amp_opt(x) is x,
+   0 included. `.alpha = amp_opt(0.5f)`. A bare number in its place ({ .alpha = 0.5f }) is refused by the verb. */
+typedef struct amp_optional {
+    float value;
+    uint32_t given;
+} amp_optional;
+AMP_INLINE amp_optional amp_opt(float x) {
+    amp_optional o = AMP_ZERO;
+    o.value = x;
+    o.given = 1;
+    return o;
+}
+
 /* Every desc struct is right when zeroed: 0 means the default that the field's comment gives. Its first member `_begin` and its
    last member `_end` stay 0; anything else means that the struct was not initialised and returns AMP_ERR_UNINIT.
    Where zero is a useful value and not the default, AMP_NONE asks for it. */
@@ -1565,10 +1578,11 @@ AMP_API amp_status amp_state_load(amp_ctx *ctx, const char *path, const amp_stat
           return r; \
       }
 AMPI_OP2(ampi_add, float, +, "add.rn.f32", "f")
-AMPI_OP2(ampi_dadd, double, +, "add.rn.f64", "d") AMPI_OP2(ampi_sub, float, -, "sub.rn.f32", "f")
-    AMPI_OP2(ampi_dsub, double, -, "sub.rn.f64", "d") AMPI_OP2(ampi_mul, float, *, "mul.rn.f32", "f")
-        AMPI_OP2(ampi_dmul, double, *, "mul.rn.f64", "d") AMPI_OP2(ampi_div, float, /, "div.rn.f32", "f")
-            AMPI_OP2(ampi_ddiv, double, /, "div.rn.f64", "d") AMPI_OP1(ampi_sqrt, float, float, "sqrt.rn.f32", "f", "f")
+AMPI_OP2(ampi_dadd, double, +, "add.rn.f64", "d")
+AMPI_OP2(ampi_sub, float, -, "sub.rn.f32", "f") AMPI_OP2(ampi_dsub, double, -, "sub.rn.f64", "d")
+    AMPI_OP2(ampi_mul, float, *, "mul.rn.f32", "f") AMPI_OP2(ampi_dmul, double, *, "mul.rn.f64", "d")
+        AMPI_OP2(ampi_div, float, /, "div.rn.f32", "f") AMPI_OP2(ampi_ddiv, double, /, "div.rn.f64", "d")
+            AMPI_OP1(ampi_sqrt, float, float, "sqrt.rn.f32", "f", "f")
                 AMPI_OP1(ampi_dsqrt, double, double, "sqrt.rn.f64", "d", "d")
                     AMPI_OP1(ampi_narrow, float, double, "cvt.rn.f32.f64", "f", "d")
                         AMPI_OP1(ampi_widen, double, float, "cvt.f64.f32", "d", "f")
@@ -1601,10 +1615,10 @@ AMPI_OP2(ampi_dadd, double, +, "add.rn.f64", "d") AMPI_OP2(ampi_sub, float, -, "
           return r; \
       }
 AMPI_OP2(ampi_add, float, +)
-AMPI_OP2(ampi_dadd, double, +) AMPI_OP2(ampi_sub, float, -) AMPI_OP2(ampi_dsub, double, -) AMPI_OP2(ampi_mul, float, *)
-    AMPI_OP2(ampi_dmul, double, *)
+AMPI_OP2(ampi_dadd, double, +)
+AMPI_OP2(ampi_sub, float, -) AMPI_OP2(ampi_dsub, double, -) AMPI_OP2(ampi_mul, float, *) AMPI_OP2(ampi_dmul, double, *)
 #  if defined(__SSE2__) && defined(__GNUC__) && !defined(__TINYC__)
-        AMP_INLINE float ampi_div(float a, float b) {
+    AMP_INLINE float ampi_div(float a, float b) {
     __asm__("divss %1, %0" : "+x"(a) : "x"(b));
     return a;
 }
@@ -1623,7 +1637,7 @@ AMP_INLINE double ampi_dsqrt(double a) {
     return r;
 }
 #  else
-        AMPI_OP2(ampi_div, float, /) AMPI_OP2(ampi_ddiv, double, /)
+    AMPI_OP2(ampi_div, float, /) AMPI_OP2(ampi_ddiv, double, /)
 #    ifdef __cplusplus
 } /* math.h may not be included inside extern "C" */
 #    endif
@@ -2234,9 +2248,10 @@ typedef struct amp_backend {
 /* The class of every verb that works on a context, for documentation and tests: X(function, class). */
 #define AMP_VERB_LIST(X) \
     X(amp_alloc, setup) \
-    X(amp_free, setup) X(amp_copy, query) X(amp_zero, enqueue) X(amp_sync, query) X(amp_cast, enqueue) X( \
-        amp_all_finite, query) X(amp_histogram_count, query) X(amp_params_create, setup) X(amp_params_commit, setup) \
-        X(amp_params_destroy, setup) X(amp_params_master_to_model, enqueue) X(amp_params_model_to_master, enqueue) \
+    X(amp_free, setup) \
+    X(amp_copy, query) X(amp_zero, enqueue) X(amp_sync, query) X(amp_cast, enqueue) X(amp_all_finite, query) \
+        X(amp_histogram_count, query) X(amp_params_create, setup) X(amp_params_commit, setup) X( \
+            amp_params_destroy, setup) X(amp_params_master_to_model, enqueue) X(amp_params_model_to_master, enqueue) \
             X(amp_params_grads_to, enqueue) X(amp_params_zero_grad, enqueue) X(amp_scaler_create, setup) X( \
                 amp_scaler_destroy, setup) X(amp_scaler_scale, query) X(amp_scaler_get, query) X(amp_scaler_set_scale, \
                 query) X(amp_scaler_configure, query) X(amp_scaler_unscale, enqueue) X(amp_unscale, enqueue_or_query) \
@@ -2365,7 +2380,8 @@ static inline amp_status amp_scaler_create_checked(
 extern "C" {
 #  endif
 
-/* ---- status, log, small helpers ---- */
+/* ==== >>front-status =============================================================================================
+   Names of statuses and dtypes, the log, host memory.   tests: tests/test_context.c */
 
 AMP_API const char *amp_strerror(amp_status status) {
     switch (status) {
@@ -2511,7 +2527,8 @@ static int ampi_grow(const amp_allocator *a, void **array, size_t n, size_t *cap
     return 1;
 }
 
-/* ---- contexts and memory ---- */
+/* ==== >>front-context ============================================================================================
+   Contexts and their memory.   tests: tests/test_context.c */
 
 AMP_API amp_status amp_ctx_create_backend(
     amp_ctx **out, const amp_backend *backend, void *self, const amp_allocator *host, const amp_logger *logger) {
@@ -2665,7 +2682,8 @@ AMP_API amp_status amp_sync(amp_ctx *ctx) {
     return ctx->b->sync(ctx);
 }
 
-/* ---- arrays: the front ---- */
+/* ==== >>front-arrays =============================================================================================
+   Arrays: casts, finite checks, histograms.   tests: tests/test_arrays.c */
 
 /* an operand of `need` elements; required: NULL is refused when need > 0 */
 static amp_status ampi_check_array(
@@ -2842,7 +2860,8 @@ static float ampi_inverse(float scale) { /* volatile: computed between enter and
     return x;
 }
 
-/* ---- parameters: the front ---- */
+/* ==== >>front-params =============================================================================================
+   Parameter sets.   tests: tests/test_params.c, tests/test_layouts.c */
 
 typedef struct ampi_param { /* what amp_params_add was told */
     char *name;
@@ -3374,7 +3393,8 @@ AMP_API amp_status amp_params_zero_grad(amp_params *p) {
     return AMP_OK;
 }
 
-/* ---- scaler: the front ---- */
+/* ==== >>front-scaler =============================================================================================
+   The loss scaler.   tests: tests/test_scaler.c */
 
 struct amp_scaler {
     amp_ctx *ctx;
@@ -3614,7 +3634,8 @@ AMP_API amp_status amp_scaler_update(amp_scaler *s) {
     return AMP_OK;
 }
 
-/* ---- step: the front ---- */
+/* ==== >>front-step ===============================================================================================
+   The optimizer step.   tests: tests/test_step.c, tests/test_layouts.c */
 
 static int ampi_stage(const amp_params *p, const amp_scaler *s) {
     return s && !s->off && p->serial == s->serial ? p->stage : AMPI_READY;
@@ -3914,7 +3935,8 @@ AMP_API amp_status amp_step_poll(amp_params *p, amp_step_record *out) {
 
 static int ampi_is_f8(amp_dtype t) { return t == AMP_F8E4M3 || t == AMP_F8E5M2; }
 
-/* ---- policy: lists ---- */
+/* ==== >>front-policy =============================================================================================
+   Lists of operations, levels, the autocast scope.   tests: tests/test_policy.c */
 
 typedef char ampi_edits_fit[AMP_OP_COUNT <= sizeof((amp_policy *)0)->edits && sizeof(amp_dtype) == 4
         ? 1
@@ -4790,7 +4812,8 @@ AMP_API amp_status amp_autocast_input(amp_ctx *ctx, amp_array *out, amp_op op, a
     return amp_autocast_inputs(ctx, out, op, &a, 1);
 }
 
-/* ---- products: the front ---- */
+/* ==== >>front-products ===========================================================================================
+   Products, layers, losses.   tests: tests/test_products.c, tests/test_paths.c */
 
 /* elements that a batch of matrices spans: (batch - 1) * stride + (rows - 1) * ld + cols; 0 when it overflows or is empty */
 static size_t ampi_span(size_t batch, size_t stride, size_t rows, size_t ld, size_t cols) {
@@ -5259,7 +5282,8 @@ AMP_API amp_status amp_softmax_cross_entropy(amp_ctx *ctx, const amp_xent_desc *
     return ctx->b->xent(ctx, &d, d.scaler && !d.scaler->off ? d.scaler->state : NULL);
 }
 
-/* ---- memory plan ---- */
+/* ==== >>front-plan ===============================================================================================
+   The memory plan.   tests: tests/test_memory.c */
 
 static uint64_t ampi_up256(uint64_t n) { return (n + 255u) & ~(uint64_t)255u; }
 static void ampi_plan_param(amp_plan *out, uint64_t count, const amp_params_desc *d, uint32_t keep, uint64_t *chunks) {
@@ -5507,7 +5531,8 @@ AMP_API amp_status amp_recompute_optimal(amp_ctx *ctx, const amp_recompute_layer
     return st;
 }
 
-/* ---- recompute: snapshot, comparison, dropout ---- */
+/* ==== >>front-recompute ==========================================================================================
+   Snapshots and dropout.   tests: tests/test_memory.c */
 
 AMP_API amp_status amp_snapshot_take(
     const amp_ctx *ctx, amp_snapshot *out, const amp_rng *rng, const amp_scaler *scaler) {
@@ -5629,7 +5654,8 @@ AMP_API amp_status amp_dropout(amp_ctx *ctx, const amp_dropout_desc *desc) {
     return ctx->b->dropout(ctx, &d);
 }
 
-/* ---- state files: the front ----
+/* ==== >>front-state =================================================================================================
+   State files.   tests: tests/test_state.c
    File: "AMPSTATE", u32 version 1, u32 number of sections, u64 checksum of these 16 bytes; then sections in this order:
        char tag[4]; u32 index; u64 payload bytes; u64 checksum of the 16 bytes before and the payload; payload
    Tags: "SET " parameter set `index`, followed by its arrays: u32 parameters, u32 moments, u64 steps, u64 skipped
@@ -5822,10 +5848,10 @@ static amp_array ampi_state_array(const amp_params *p, size_t i, uint32_t kind) 
 
 #    define AMPI_SCALER_FIELDS(X) /* name, bytes */ \
         X(scale, 4) \
-        X(growth_factor, 4) X(backoff_factor, 4) X(min_scale, 4) X(max_scale, 4) X(growth_interval, 4) \
-            X(growth_tracker, 4) X(hysteresis, 4) X(hysteresis_tracker, 4) X(mode, 4) X(no_check, 4) X(dead_after, 4) \
-                X(found, 4) X(stuck, 4) X(good, 8) X(bad, 8) X(bad_in_a_row, 8) X(bad_nan, 8) X(bad_inf, 8) \
-                    X(bad_overflow, 8)
+        X(growth_factor, 4) \
+        X(backoff_factor, 4) X(min_scale, 4) X(max_scale, 4) X(growth_interval, 4) X(growth_tracker, 4) \
+            X(hysteresis, 4) X(hysteresis_tracker, 4) X(mode, 4) X(no_check, 4) X(dead_after, 4) X(found, 4) \
+                X(stuck, 4) X(good, 8) X(bad, 8) X(bad_in_a_row, 8) X(bad_nan, 8) X(bad_inf, 8) X(bad_overflow, 8)
 #    define AMPI_SCALER_BYTES (14 * 4 + 6 * 8)
 
 static void ampi_scaler_bytes(amp_scaler_state *t, uint8_t *b, int take) {
@@ -6056,7 +6082,7 @@ AMPI_X(amp_state_load)
 #    undef AMPI_X
 #  endif /* AMP_NO_STDIO */
 
-/* ==== CPU backend ========================================================================================================
+/* ==== >>cpu =========================================================================================================
    Arrays go through blocks of AMPI_BLOCK elements that stay in the L1 cache: widened to float, worked on, narrowed. So each piece of
    arithmetic exists once, for floats, and every dtype works with every verb. The loops are written once too, over an operation prefix,
    and stamped for each SIMD path: ampi_s (SSE2), ampi_2 (AVX2), ampi_5 (AVX-512), ampi_n (NEON). Kernels may assume the default
@@ -6153,14 +6179,15 @@ AMP_INLINE void ampi_c_st8(uint8_t *p, ampi_c_i a, ampi_c_i b, ampi_c_i c, ampi_
 #  define AMPI_C_OP(name, type, R, value) \
       AMP_INLINE R ampi_c_##name(type a, type b) { return value; }
 AMPI_C_OP(add, float, float, ampi_add(a, b))
-AMPI_C_OP(sub, float, float, ampi_sub(a, b)) AMPI_C_OP(mul, float, float, ampi_mul(a, b)) AMPI_C_OP(
-    div, float, float, ampi_div(a, b)) AMPI_C_OP(and, uint32_t, uint32_t, a &b) AMPI_C_OP(or, uint32_t, uint32_t, a | b)
-    AMPI_C_OP(xor, uint32_t, uint32_t, a ^ b) AMPI_C_OP(addi, uint32_t, uint32_t, a + b)
-        AMPI_C_OP(subi, uint32_t, uint32_t, a - b) AMPI_C_OP(shl, uint32_t, uint32_t, a << b) AMPI_C_OP(min, uint32_t,
-            uint32_t, ampi_c_sel((int32_t)a > (int32_t)b, b, a)) AMPI_C_OP(gt, uint32_t, int, (int32_t)a > (int32_t)b)
-            AMPI_C_OP(max, uint32_t, uint32_t, (int32_t)a > (int32_t)b ? a : b)
-                AMPI_C_OP(shr, uint32_t, uint32_t, a >> b) AMPI_C_OP(clamp, float, float, ampi_clamp(a, b))
-                    AMPI_C_OP(signed, float, float, ampi_signed(a, b)) AMPI_C_OP(top, float, float, a > b ? a : b)
+AMPI_C_OP(sub, float, float, ampi_sub(a, b))
+AMPI_C_OP(mul, float, float, ampi_mul(a, b)) AMPI_C_OP(div, float, float, ampi_div(a, b))
+    AMPI_C_OP(and, uint32_t, uint32_t, a &b) AMPI_C_OP(or, uint32_t, uint32_t, a | b)
+        AMPI_C_OP(xor, uint32_t, uint32_t, a ^ b) AMPI_C_OP(addi, uint32_t, uint32_t, a + b)
+            AMPI_C_OP(subi, uint32_t, uint32_t, a - b) AMPI_C_OP(shl, uint32_t, uint32_t, a << b)
+                AMPI_C_OP(min, uint32_t, uint32_t, ampi_c_sel((int32_t)a > (int32_t)b, b, a)) AMPI_C_OP(gt, uint32_t,
+                    int, (int32_t)a > (int32_t)b) AMPI_C_OP(max, uint32_t, uint32_t, (int32_t)a > (int32_t)b ? a : b)
+                    AMPI_C_OP(shr, uint32_t, uint32_t, a >> b) AMPI_C_OP(clamp, float, float, ampi_clamp(a, b))
+                        AMPI_C_OP(signed, float, float, ampi_signed(a, b)) AMPI_C_OP(top, float, float, a > b ? a : b)
 #  undef AMPI_C_OP
 #  define ampi_c_set(x)         (x)
 #  define ampi_c_dup(x)         ((uint32_t)(x))
@@ -6234,8 +6261,8 @@ AMPI_C_OP(sub, float, float, ampi_sub(a, b)) AMPI_C_OP(mul, float, float, ampi_m
           } \
           return P##_or(r, P##_shl(P##_shr(w, at), 31)); \
       }
-                        AMPI_CODEC(ampi_c, AMPI_TC, ampi_c_plus, ampi_c_minus) static void ampi_c_widen_f32(
-                            void *d, const void *s, size_t n) {
+                            AMPI_CODEC(ampi_c, AMPI_TC, ampi_c_plus, ampi_c_minus) static void ampi_c_widen_f32(
+                                void *d, const void *s, size_t n) {
     memcpy(d, s, n * 4);
 }
 static void ampi_c_narrow_f32(void *d, const void *s, size_t n) {
@@ -6370,12 +6397,13 @@ static void ampi_c_pack4(float *to, size_t width, const float *rows, size_t ld, 
         typedef V##d P##_d; \
         typedef I P##_i, P##_j; \
         AMPI_FF(P, T, V, C, add, M##_add_ps) \
-        AMPI_FF(P, T, V, C, sub, M##_sub_ps) AMPI_FF(P, T, V, C, mul, M##_mul_ps) AMPI_II(P, T, I, and, M##_and_si##L) \
-            AMPI_II(P, T, I, or, M##_or_si##L) AMPI_II(P, T, I, xor, M##_xor_si##L) \
-                AMPI_II(P, T, I, addi, M##_add_epi32) AMPI_II(P, T, I, subi, M##_sub_epi32) \
-                    AMPI_II(P, T, I, add64, M##_add_epi64) AMPI_II(P, T, I, xor64, M##_xor_si##L) \
-                        AMPI_II(P, T, I, mul32, M##_mul_epu32) AMPI_II(P, T, I, even64, M##_unpacklo_epi64) \
-                            AMPI_II(P, T, I, odd64, M##_unpackhi_epi64) T AMPI_ALWAYS V \
+        AMPI_FF(P, T, V, C, sub, M##_sub_ps) \
+        AMPI_FF(P, T, V, C, mul, M##_mul_ps) AMPI_II(P, T, I, and, M##_and_si##L) AMPI_II(P, T, I, or, M##_or_si##L) \
+            AMPI_II(P, T, I, xor, M##_xor_si##L) AMPI_II(P, T, I, addi, M##_add_epi32) \
+                AMPI_II(P, T, I, subi, M##_sub_epi32) AMPI_II(P, T, I, add64, M##_add_epi64) \
+                    AMPI_II(P, T, I, xor64, M##_xor_si##L) AMPI_II(P, T, I, mul32, M##_mul_epu32) \
+                        AMPI_II(P, T, I, even64, M##_unpacklo_epi64) AMPI_II(P, T, I, odd64, M##_unpackhi_epi64) \
+                            T AMPI_ALWAYS V \
                             P##_set(float x) { \
             return M##_set1_ps(x); \
         } \
@@ -6468,9 +6496,8 @@ AMPI_ALWAYS void ampi_s_nt64(char *p, const char *b) {
 /* AVX2 and AVX-512 */
 #    define AMPI_AVX_OPS(P, V, I, M, T, C) \
         AMPI_II(P, T, I, srlv, M##_srlv_epi32) \
-        AMPI_II(P, T, I, sllv, M##_sllv_epi32) AMPI_II(P, T, I, min, M##_min_epi32) \
-            AMPI_II(P, T, I, max, M##_max_epi32) T AMPI_ALWAYS V \
-            P##_div(V a, V b) { \
+        AMPI_II(P, T, I, sllv, M##_sllv_epi32) \
+        AMPI_II(P, T, I, min, M##_min_epi32) AMPI_II(P, T, I, max, M##_max_epi32) T AMPI_ALWAYS V P##_div(V a, V b) { \
             V r; \
             __asm__("vdivps %2, %1, %0" : "=" C(r) : C(a), C(b)); \
             return r; \
@@ -6577,14 +6604,14 @@ typedef float64x2_t ampi_n_d;
 #    define AMPI_NEON_FA(name, op) \
         AMPI_NEON_OP(float32x4_t, name, __asm__(op " %0.4s, %1.4s, %2.4s" : "=w"(r) : "w"(a), "w"(b)))
 AMPI_NEON_FF(add, vaddq_f32)
-AMPI_NEON_FF(sub, vsubq_f32) AMPI_NEON_FF(mul, vmulq_f32) AMPI_NEON_FA(div, "fdiv") AMPI_NEON_FA(top, "fmax")
-    AMPI_NEON_FA(low, "fmin") AMPI_NEON_OP(uint32x4_t, and, r = vandq_u32(a, b))
-        AMPI_NEON_OP(uint32x4_t, or, r = vorrq_u32(a, b)) AMPI_NEON_OP(uint32x4_t, xor, r = veorq_u32(a, b))
-            AMPI_NEON_OP(uint32x4_t, addi, r = vaddq_u32(a, b)) AMPI_NEON_OP(uint32x4_t, subi, r = vsubq_u32(a, b))
-                AMPI_NEON_OP(uint64x2_t, add64, r = vaddq_u64(a, b))
-                    AMPI_NEON_OP(uint64x2_t, xor64, r = veorq_u64(a, b))
-                        AMPI_NEON_OP(uint64x2_t, even64, r = vtrn1q_u64(a, b))
-                            AMPI_NEON_OP(uint64x2_t, odd64, r = vtrn2q_u64(a, b)) AMPI_ALWAYS float32x4_t
+AMPI_NEON_FF(sub, vsubq_f32)
+AMPI_NEON_FF(mul, vmulq_f32) AMPI_NEON_FA(div, "fdiv") AMPI_NEON_FA(top, "fmax") AMPI_NEON_FA(low, "fmin")
+    AMPI_NEON_OP(uint32x4_t, and, r = vandq_u32(a, b)) AMPI_NEON_OP(uint32x4_t, or, r = vorrq_u32(a, b))
+        AMPI_NEON_OP(uint32x4_t, xor, r = veorq_u32(a, b)) AMPI_NEON_OP(uint32x4_t, addi, r = vaddq_u32(a, b))
+            AMPI_NEON_OP(uint32x4_t, subi, r = vsubq_u32(a, b)) AMPI_NEON_OP(uint64x2_t, add64, r = vaddq_u64(a, b))
+                AMPI_NEON_OP(uint64x2_t, xor64, r = veorq_u64(a, b))
+                    AMPI_NEON_OP(uint64x2_t, even64, r = vtrn1q_u64(a, b))
+                        AMPI_NEON_OP(uint64x2_t, odd64, r = vtrn2q_u64(a, b)) AMPI_ALWAYS float32x4_t
     ampi_n_sqrt(float32x4_t a) {
     float32x4_t r;
     __asm__("fsqrt %0.4s, %1.4s" : "=w"(r) : "w"(a));
@@ -6649,7 +6676,8 @@ AMPI_ALWAYS float64x2_t ampi_n_square(float64x2_t a, float64x2_t sum) { return v
 AMPI_ALWAYS float64x2_t ampi_n_addd(float64x2_t a, float64x2_t b) { return vaddq_f64(a, b); }
 #  endif /* AMPI_NEON */
 
-/* ---- the loops, written once ---- */
+/* ==== >>cpu-loops ================================================================================================
+   The loops, written once.   tests: tests/test_arrays.c */
 /* For each vector of n floats, at i: the code in the last argument; what is left of n by the portable form. */
 #  define AMPI_EACH(P, T, name, params, rest, ...) \
       T static void P##_##name params { \
@@ -7094,8 +7122,9 @@ static void ampi_use_c(
                 } \
         }
 AMPI_LDEXP(ampi_s, AMPI_TS)
-AMPI_PATH(ampi_s, AMPI_TS) AMPI_STREAM(ampi_s, AMPI_TS) AMPI_LDEXP(ampi_2, AMPI_T2) AMPI_PATH(ampi_2, AMPI_T2)
-    AMPI_STREAM(ampi_2, AMPI_T2) AMPI_ROUNDING(ampi_2, AMPI_T2) AMPI_PATH(ampi_5, AMPI_T5) AMPI_STREAM(ampi_5, AMPI_T5)
+AMPI_PATH(ampi_s, AMPI_TS)
+AMPI_STREAM(ampi_s, AMPI_TS) AMPI_LDEXP(ampi_2, AMPI_T2) AMPI_PATH(ampi_2, AMPI_T2) AMPI_STREAM(ampi_2, AMPI_T2)
+    AMPI_ROUNDING(ampi_2, AMPI_T2) AMPI_PATH(ampi_5, AMPI_T5) AMPI_STREAM(ampi_5, AMPI_T5)
         AMPI_ROUNDING(ampi_5, AMPI_T5)
 /* F16C, also for FP8: an E5M2 byte is the upper byte of a half; E4M3 moved up by 7 is a half 256 times too small, its NaN apart. */
 #    define AMPI_HOLD_REG(C, x) \
@@ -7164,10 +7193,11 @@ AMPI_T5B AMPI_ALWAYS void ampi_5_narrow_bf16_hw_1(char *d, const char *s) {
 AMPI_STEPS(AMPI_T5B, ampi_5_narrow_bf16_hw, ampi_5_narrow_bf16_hw_1, 64u, 2u, 4u)
 #    endif
 AMPI_TILE(ampi_s, AMPI_TS, 4, AMPI_R4)
-AMPI_TILE(ampi_s, AMPI_TS, 1, AMPI_R1) AMPI_TILE(ampi_2, AMPI_T2, 6, AMPI_R6) AMPI_TILE(ampi_2, AMPI_T2, 4, AMPI_R4)
-    AMPI_TILE(ampi_2, AMPI_T2, 1, AMPI_R1) AMPI_TILE(ampi_5, AMPI_T5, 12, AMPI_R12)
-        AMPI_TILE(ampi_5, AMPI_T5, 8, AMPI_R8) AMPI_TILE(ampi_5, AMPI_T5, 4, AMPI_R4) AMPI_TILE(ampi_5, AMPI_T5, 1,
-            AMPI_R1) static void ampi_s_pack4(float *to, size_t width, const float *rows, size_t ld, size_t depth) {
+AMPI_TILE(ampi_s, AMPI_TS, 1, AMPI_R1)
+AMPI_TILE(ampi_2, AMPI_T2, 6, AMPI_R6) AMPI_TILE(ampi_2, AMPI_T2, 4, AMPI_R4) AMPI_TILE(ampi_2, AMPI_T2, 1, AMPI_R1)
+    AMPI_TILE(ampi_5, AMPI_T5, 12, AMPI_R12) AMPI_TILE(ampi_5, AMPI_T5, 8, AMPI_R8)
+        AMPI_TILE(ampi_5, AMPI_T5, 4, AMPI_R4) AMPI_TILE(ampi_5, AMPI_T5, 1, AMPI_R1) static void ampi_s_pack4(
+            float *to, size_t width, const float *rows, size_t ld, size_t depth) {
     size_t k;
     for (k = 0; k + 4 <= depth; k += 4, to += 4 * width) {
         __m128 a = _mm_loadu_ps(rows + k), b = _mm_loadu_ps(rows + ld + k), c = _mm_loadu_ps(rows + 2 * ld + k),
@@ -7258,8 +7288,8 @@ static void ampi_use_5(ampi_kernels *k, ampi_cpuid is) {
 }
 #  elif defined(AMPI_NEON)
 AMPI_LDEXP(ampi_n, AMPI_TN)
-AMPI_PATH(ampi_n, AMPI_TN) AMPI_ROUNDING(ampi_n, AMPI_TN) AMPI_ALWAYS
-    void ampi_n_narrow_half_1(char *d, const char *s) {
+AMPI_PATH(ampi_n, AMPI_TN)
+AMPI_ROUNDING(ampi_n, AMPI_TN) AMPI_ALWAYS void ampi_n_narrow_half_1(char *d, const char *s) {
     uint32_t k;
     for (k = 0; k < 4; k++)
         vst1_u8((uint8_t *)d + 8 * k, vreinterpret_u8_f16(vcvt_f16_f32(ampi_n_f(ampi_n_ldi(s + 16 * k)))));
@@ -7324,7 +7354,9 @@ static int ampi_pick_kernels(ampi_kernels *k, amp_simd want) { /* 0: not here */
     return want == AMP_SIMD_AUTO || want == k->simd;
 }
 
-/* ---- thread pool: tasks are taken one by one under a mutex (they are large), results do not depend on who took them ---- */
+/* ==== >>cpu-host ===================================================================================================
+   tests: tests/test_context.c
+   Thread pool: tasks are taken one by one under a mutex (they are large), results do not depend on who took them ---- */
 typedef struct ampi_workspace { /* of one thread */
     float a[AMPI_MC * AMPI_KC], b[AMPI_KC * AMPI_NC], c[AMPI_MC * AMPI_LDC],
         row[4 * AMPI_KC > AMPI_NC ? 4 * AMPI_KC : AMPI_NC]; /* 2.2 MB */
@@ -7464,7 +7496,8 @@ static amp_status ampi_run(
 }
 static size_t ampi_chunks(size_t n) { return (n - 1) / AMP_CHUNK + 1; }
 
-/* ---- sums by the rule (see >>backend) ---- */
+/* ==== >>cpu-arrays ==================================================================================================
+   Sums by the rule (see >>backend), memory, arrays.   tests: tests/test_arrays.c, tests/test_step.c */
 /* Joins lanes whose first n may be nonzero; the rest is not read: adding zeros changes nothing. */
 static double ampi_join_lanes(double *lane, size_t n) {
     size_t groups, g, half;
@@ -7832,7 +7865,8 @@ static amp_status ampi_cpu_histogram(amp_ctx *ctx, const amp_array *arrays, size
     return AMP_OK;
 }
 
-/* ---- step ---- */
+/* ==== >>cpu-step =================================================================================================
+   Inspection and updates.   tests: tests/test_step.c, tests/test_layouts.c, tests/test_scaler.c */
 typedef struct ampi_step_job {
     ampi_cpu *c;
     const amp_inspect_job *inspect;
@@ -8103,7 +8137,8 @@ static amp_status ampi_cpu_next_scale(amp_ctx *ctx, amp_scaler_state *s) {
     return AMP_OK;
 }
 
-/* ---- products ----
+/* ==== >>cpu-products ================================================================================================
+   tests: tests/test_products.c, tests/test_paths.c
    A task is a block of at most AMPI_MC x AMPI_NC of one batch's D, over all of k in steps of AMPI_KC: operands are widened to float
    while they are packed, tiles are accumulated in w->c. How D is cut into blocks changes no bit: an element of D depends on k only.
    (Another kind of tile, of half-precision operands say, would come with a pack of its own.) */
@@ -8537,7 +8572,8 @@ static amp_status ampi_cpu_dropout(amp_ctx *ctx, const amp_dropout_desc *d) {
     return ampi_run(ampi_cpu_of(ctx), ampi_chunks(d->count), (double)d->count, ampi_dropout_task, &j);
 }
 
-/* ---- create, destroy ---- */
+/* ==== >>cpu-table ================================================================================================
+   The table of functions; create, destroy.   tests: tests/test_context.c */
 static void ampi_cpu_free(ampi_cpu *c) {
     amp_allocator mem = c->mem;
     ampi_host_free(&mem, c->work, (size_t)c->threads * sizeof *c->work);

@@ -207,7 +207,7 @@ static inline amp_stream ampi_cu_same_type(cudaStream_t s) {
     return s;
 } /* does not compile if CUDA changes its typedef */
 
-/* ==== >>host: errors, launches, memory ================================================================================ */
+/* ==== >>cuda-host: errors, launches, memory ================================================================================ */
 
 #define AMPI_CU_FEW    32u     /* arrays per launch of the list verbs */
 #define AMPI_CU_PLANS  64u     /* products whose plan is remembered */
@@ -548,7 +548,7 @@ static amp_status ampi_cu_read_scratch(const ampi_cu_call *k) {
     return e == cudaSuccess ? ampi_cu_wait(k) : ampi_cu_fail(k, "cudaMemcpyAsync", e);
 }
 
-/* ==== >>device: building blocks of the kernels ======================================================================== */
+/* ==== >>cuda-device: building blocks of the kernels ======================================================================== */
 
 #define AMPI_K    static __device__ __forceinline__
 #define AMPI_K_AT __device__ __forceinline__ /* a member function */
@@ -886,7 +886,7 @@ template <class X> AMPI_K double ampi_k_sum(const X &x, uint64_t n, double *firs
     return sum;
 }
 
-/* ==== >>arrays ======================================================================================================== */
+/* ==== >>cuda-arrays ======================================================================================================== */
 
 typedef struct ampi_k_cast_args {
     void *dst;
@@ -1160,7 +1160,7 @@ static amp_status ampi_cu_histogram(amp_ctx *ctx, const amp_array *arrays, size_
     return ampi_cu_leave(&k, s);
 }
 
-/* ==== >>step ========================================================================================================== */
+/* ==== >>cuda-step ========================================================================================================== */
 
 /* Where a chunk of a parameter set lies. */
 AMPI_K uint32_t ampi_k_chunk_size(const amp_param_entry *e, const amp_chunk *c) {
@@ -1771,7 +1771,7 @@ static amp_status ampi_cu_next_scale(amp_ctx *ctx, amp_scaler_state *state) {
     return ampi_cu_leave(&k, s);
 }
 
-/* ==== >>xent ========================================================================================================== */
+/* ==== >>cuda-losses ========================================================================================================== */
 
 /* Terms of the sums of one row: its exponentials, or with `plain` the logits themselves. */
 struct ampi_k_terms {
@@ -1924,7 +1924,7 @@ static amp_status ampi_cu_xent(amp_ctx *ctx, const amp_xent_desc *desc, const am
     return ampi_cu_leave(&k, s);
 }
 
-/* ==== >>products ====================================================================================================== */
+/* ==== >>cuda-products ====================================================================================================== */
 
 /* The plain product, for everything that cuBLASLt does not take: any dtypes, layouts, alignment, k = 0. A block makes tiles of
    32 x 32 elements from slices of 16 along k, widened into shared memory; every element is one chain of fused multiply-adds (the form that -use_fast_math leaves alone). */
@@ -2877,7 +2877,7 @@ static uint64_t ampi_cu_capture_id(amp_ctx *ctx) { /* never 0 in a capture */
     return status == cudaStreamCaptureStatusNone ? 0 : (uint64_t)id + 1;
 }
 
-/* ==== >>table: create, destroy ======================================================================================== */
+/* ==== >>cuda-table: create, destroy ======================================================================================== */
 
 static size_t ampi_cu_with_bias(size_t workspace) {
     return ((workspace + 255u) & ~(size_t)255) + AMPI_CU_BIAS;
