@@ -2488,6 +2488,11 @@ AMP_API void amp_log_event(const amp_ctx *ctx, amp_log_level level, const char *
           if (try_ != AMP_OK) return try_; \
       } while (0)
 #  define AMPI_INVALID(ctx, ...) amp_fail((ctx), AMP_ERR_INVALID_ARG, __VA_ARGS__)
+/* A check of arguments: leaves the function with this status and sentence unless the condition holds. */
+#  define AMPI_REQUIRE(condition, ctx, status, ...) \
+      do { \
+          if (!(condition)) return amp_fail((ctx), (status), __VA_ARGS__); \
+      } while (0)
 /* first lines of a verb with a desc */
 #  define AMPI_CHECK_DESC(ctx, where, d) \
       do { \
