@@ -2246,24 +2246,56 @@ typedef struct amp_backend {
 } amp_backend;
 
 /* The class of every verb that works on a context, for documentation and tests: X(function, class). */
+/* clang-format off */
 #define AMP_VERB_LIST(X) \
     X(amp_alloc, setup) \
     X(amp_free, setup) \
-    X(amp_copy, query) X(amp_zero, enqueue) X(amp_sync, query) X(amp_cast, enqueue) X(amp_all_finite, query) \
-        X(amp_histogram_count, query) X(amp_params_create, setup) X(amp_params_commit, setup) X( \
-            amp_params_destroy, setup) X(amp_params_master_to_model, enqueue) X(amp_params_model_to_master, enqueue) \
-            X(amp_params_grads_to, enqueue) X(amp_params_zero_grad, enqueue) X(amp_scaler_create, setup) X( \
-                amp_scaler_destroy, setup) X(amp_scaler_scale, query) X(amp_scaler_get, query) X(amp_scaler_set_scale, \
-                query) X(amp_scaler_configure, query) X(amp_scaler_unscale, enqueue) X(amp_unscale, enqueue_or_query) \
-                X(amp_scaler_update, enqueue) X(amp_step, enqueue) X(amp_update, enqueue) X(amp_inspect, enqueue) \
-                    X(amp_accumulate, enqueue) X(amp_param_read, query) X(amp_param_write, query) \
-                        X(amp_grad_norm, query) X(amp_clip, enqueue) X(amp_clip_value, enqueue) X(amp_step_poll, host) \
-                            X(amp_autocast_begin, setup) X(amp_autocast_release, setup) X(amp_autocast_input, enqueue) \
-                                X(amp_autocast_inputs, enqueue) X(amp_snapshot_begin, setup) X(amp_fingerprint, query) \
-                                    X(amp_compare, query) X(amp_dropout, enqueue) X(amp_gemm, enqueue) \
-                                        X(amp_gemm_explain, host) X(amp_linear_forward, enqueue) \
-                                            X(amp_linear_backward, enqueue) X(amp_softmax_cross_entropy, enqueue) \
-                                                X(amp_state_save, query) X(amp_state_load, query)
+    X(amp_copy, query) \
+    X(amp_zero, enqueue) \
+    X(amp_sync, query) \
+    X(amp_cast, enqueue) \
+    X(amp_all_finite, query) \
+    X(amp_histogram_count, query) \
+    X(amp_params_create, setup) \
+    X(amp_params_commit, setup) \
+    X(amp_params_master_to_model, enqueue) \
+    X(amp_params_model_to_master, enqueue) \
+    X(amp_params_grads_to, enqueue) \
+    X(amp_params_zero_grad, enqueue) \
+    X(amp_scaler_create, setup) \
+    X(amp_scaler_scale, query) \
+    X(amp_scaler_get, query) \
+    X(amp_scaler_set_scale, query) \
+    X(amp_scaler_configure, query) \
+    X(amp_scaler_unscale, enqueue) \
+    X(amp_unscale, enqueue_or_query) \
+    X(amp_scaler_update, enqueue) \
+    X(amp_step, enqueue) \
+    X(amp_update, enqueue) \
+    X(amp_inspect, enqueue) \
+    X(amp_accumulate, enqueue) \
+    X(amp_param_read, query) \
+    X(amp_param_write, query) \
+    X(amp_grad_norm, query) \
+    X(amp_clip, enqueue) \
+    X(amp_clip_value, enqueue) \
+    X(amp_step_poll, host) \
+    X(amp_autocast_begin, setup) \
+    X(amp_autocast_release, setup) \
+    X(amp_autocast_input, enqueue) \
+    X(amp_autocast_inputs, enqueue) \
+    X(amp_snapshot_begin, setup) \
+    X(amp_fingerprint, query) \
+    X(amp_compare, query) \
+    X(amp_dropout, enqueue) \
+    X(amp_gemm, enqueue) \
+    X(amp_gemm_explain, host) \
+    X(amp_linear_forward, enqueue) \
+    X(amp_linear_backward, enqueue) \
+    X(amp_softmax_cross_entropy, enqueue) \
+    X(amp_state_save, query) \
+    X(amp_state_load, query)
+/* clang-format on */
 
 /* Makes a context of a backend. `self` is the backend's own state, given back by amp_ctx_self; destroy is called with the context and
    frees it (also when creation fails: no, then `self` stays the caller's). host: allocator of host objects, {0} => malloc / free. */
