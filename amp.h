@@ -2258,11 +2258,13 @@ typedef struct amp_backend {
     X(amp_histogram_count, query) \
     X(amp_params_create, setup) \
     X(amp_params_commit, setup) \
+    X(amp_params_destroy, setup) \
     X(amp_params_master_to_model, enqueue) \
     X(amp_params_model_to_master, enqueue) \
     X(amp_params_grads_to, enqueue) \
     X(amp_params_zero_grad, enqueue) \
     X(amp_scaler_create, setup) \
+    X(amp_scaler_destroy, setup) \
     X(amp_scaler_scale, query) \
     X(amp_scaler_get, query) \
     X(amp_scaler_set_scale, query) \
