@@ -2315,6 +2315,28 @@ __attribute__((format(printf, 3, 4)))
 #endif
 AMP_API void amp_log_event(const amp_ctx *ctx, amp_log_level level, const char *format, ...);
 
+AMP_INLINE uint64_t ampi_get(const uint8_t *b, int bytes) {
+    uint64_t x = 0;
+    int i;
+    for (i = 0; i < bytes; i++)
+        x |= (uint64_t)b[i] << (8 * i);
+    return x;
+}
+/* The checksum of state and plan files: FNV-1a over little-endian 64-bit words, the last one padded with zeros. Begins with AMPI_HASH. */
+AMP_INLINE uint64_t ampi_hash(uint64_t h, const void *data, size_t n) {
+    const uint8_t *b = (const uint8_t *)data;
+    size_t i;
+    for (i = 0; i < n; i += 8)
+        h = (h ^ ampi_get(b + i, n - i < 8 ? (int)(n - i) : 8)) * 0x100000001b3u;
+    return h;
+}
+#define AMPI_HASH 0xcbf29ce484222325u
+/* Renames over what is there, durably: `to` is the old file or the new one at every moment. 0: it failed. */
+AMP_API int amp_replace_file(const char *from, const char *to);
+
+/* Sizes in messages: "%llu", AMPI_ULL(n). (unsigned long has 32 bits on Win64.) */
+#define AMPI_ULL(x) ((unsigned long long)(x))
+
 #ifdef __cplusplus
 } /* extern "C" */
 
@@ -5604,22 +5626,6 @@ AMP_API amp_status amp_snapshot_begin(amp_ctx *ctx, amp_rng *rng, const amp_snap
     return AMP_OK;
 }
 
-static uint64_t ampi_get(const uint8_t *b, int bytes) {
-    uint64_t x = 0;
-    int i;
-    for (i = 0; i < bytes; i++)
-        x |= (uint64_t)b[i] << (8 * i);
-    return x;
-}
-/* FNV-1a over little-endian 64-bit words; the last one of the last piece is padded with zeros */
-static uint64_t ampi_hash(uint64_t h, const uint8_t *b, size_t n) {
-    size_t i;
-    for (i = 0; i < n; i += 8)
-        h = (h ^ ampi_get(b + i, n - i < 8 ? (int)(n - i) : 8)) * 0x100000001b3u;
-    return h;
-}
-#  define AMPI_HASH 0xcbf29ce484222325u
-
 AMP_API amp_status amp_fingerprint(amp_ctx *ctx, const amp_array *arrays, size_t n, uint64_t *out) {
     uint8_t block[4096];
     uint64_t h = AMPI_HASH;
@@ -6013,7 +6019,7 @@ extern int fsync(int); /* hidden by -std=c99 */
 extern int fileno(FILE *);
 #      endif
 static int ampi_flush(FILE *f) { return fflush(f) == 0 && fsync(fileno(f)) == 0; }
-static int ampi_replace(const char *from, const char *to) { /* and make the new name durable */
+AMP_API int amp_replace_file(const char *from, const char *to) {
     char dir[4096];
     const char *slash = strrchr(to, '/');
     size_t n = slash ? (size_t)(slash - to) : 0;
@@ -6035,7 +6041,7 @@ static int ampi_replace(const char *from, const char *to) { /* and make the new 
 #    else
 __declspec(dllimport) int __stdcall MoveFileExA(const char *, const char *, unsigned long);
 static int ampi_flush(FILE *f) { return fflush(f) == 0; }
-static int ampi_replace(const char *from, const char *to) {
+AMP_API int amp_replace_file(const char *from, const char *to) {
     return MoveFileExA(from, to, 1 | 8) != 0;
 } /* replace existing, write through */
 #    endif
@@ -6067,7 +6073,7 @@ AMP_API amp_status amp_state_save(amp_ctx *ctx, const char *path, const amp_stat
         if (st == AMP_OK && !ampi_flush(s.f))
             st = amp_fail(ctx, AMP_ERR_IO, "%s: %s: flush to disk failed", where, temporary);
         if (fclose(s.f) != 0 && st == AMP_OK) st = amp_fail(ctx, AMP_ERR_IO, "%s: %s: close failed", where, temporary);
-        if (st == AMP_OK && !ampi_replace(temporary, path))
+        if (st == AMP_OK && !amp_replace_file(temporary, path))
             st = amp_fail(ctx, AMP_ERR_IO, "%s: %s: cannot be renamed to its final name", where, temporary);
         if (st != AMP_OK) (void)remove(temporary);
     }

@@ -2738,21 +2738,19 @@ typedef struct ampi_cu_plan_file { /* then `count` plans; `sum` is over them and
     uint64_t sms, workspace, count, sum;
 } ampi_cu_plan_file;
 
-static uint64_t ampi_cu_sum(uint64_t h, const void *data, size_t n) { /* FNV-1a, 64 bits */
-    const unsigned char *x = (const unsigned char *)data;
-    size_t i;
-    for (i = 0; i < n; i++)
-        h = (h ^ x[i]) * 1099511628211u;
-    return h;
-}
 static void ampi_cu_plan_head(const ampi_cuda *c, ampi_cu_plan_file *f) {
     memset(f, 0, sizeof *f);
-    memcpy(f->magic, "AMPPLAN1", 8);
+    memcpy(f->magic, "AMPPLAN2", 8);
     f->library = (uint64_t)cublasLtGetVersion();
     f->plan_bytes = sizeof(ampi_cu_plan);
     snprintf(f->device, sizeof f->device, "%.48s sm_%d", c->name, c->arch);
     f->sms = (uint64_t)c->sms;
     f->workspace = c->workspace_bytes;
+}
+
+static uint64_t ampi_cu_plan_sum(const ampi_cu_plan_file *head, const ampi_cu_plan *plans) {
+    uint64_t h = ampi_hash(AMPI_HASH, head, offsetof(ampi_cu_plan_file, sum));
+    return ampi_hash(h, plans, (size_t)head->count * sizeof *plans);
 }
 
 extern "C" amp_status amp_cuda_plans_save(amp_ctx *ctx, const char *path) {
@@ -2775,15 +2773,14 @@ extern "C" amp_status amp_cuda_plans_save(amp_ctx *ctx, const char *path) {
         plans[head.count] = *p;
         plans[head.count++].why = NULL;
     }
-    head.sum = ampi_cu_sum(ampi_cu_sum(14695981039346656037u, &head, offsetof(ampi_cu_plan_file, sum)), plans,
-        (size_t)head.count * sizeof *plans);
+    head.sum = ampi_cu_plan_sum(&head, plans);
     snprintf(temporary, sizeof temporary, "%s.tmp", path);
     file = fopen(temporary, "wb");
     if (!file) return amp_fail(ctx, AMP_ERR_IO, "%s: cannot write %s", where, temporary);
     good = fwrite(&head, sizeof head, 1, file) == 1 &&
         fwrite(plans, sizeof *plans, (size_t)head.count, file) == head.count;
     good = fclose(file) == 0 && good;
-    if (!good || rename(temporary, path) != 0) {
+    if (!good || !amp_replace_file(temporary, path)) {
         (void)remove(temporary);
         return amp_fail(ctx, AMP_ERR_IO, "%s: cannot write %s", where, path);
     }
@@ -2804,12 +2801,10 @@ extern "C" amp_status amp_cuda_plans_load(amp_ctx *ctx, const char *path) {
     if (!path) return amp_fail(ctx, AMP_ERR_INVALID_ARG, "%s: path is NULL", where);
     file = fopen(path, "rb");
     if (!file) return amp_fail(ctx, AMP_ERR_IO, "%s: cannot read %s", where, path);
-    good = fread(&head, sizeof head, 1, file) == 1 && memcmp(head.magic, "AMPPLAN1", 8) == 0 &&
+    good = fread(&head, sizeof head, 1, file) == 1 && memcmp(head.magic, "AMPPLAN2", 8) == 0 &&
         head.count <= AMPI_CU_PLANS && head.plan_bytes == sizeof *plans &&
         fread(plans, sizeof *plans, (size_t)head.count, file) == head.count && fgetc(file) == EOF &&
-        head.sum ==
-            ampi_cu_sum(ampi_cu_sum(14695981039346656037u, &head, offsetof(ampi_cu_plan_file, sum)), plans,
-                (size_t)head.count * sizeof *plans);
+        head.sum == ampi_cu_plan_sum(&head, plans);
     (void)fclose(file);
     if (!good)
         return amp_fail(ctx, AMP_ERR_FORMAT, "%s: %s is not a plan file of this version, or damaged", where, path);
