@@ -7,80 +7,93 @@
 
    Everywhere else just  #include "amp.h".  Needs libc and libm:  cc -O2 main.c -lm   (before glibc 2.34 add -pthread)
 
-       float x = 65519.0f, y[2] = {1e-8f, 0.1f};  amp_f16 h[2];
-       printf("%04x\n", amp_f16_from_f32(x).bits);                        // 7bff: scalar conversions need no set-up
-       amp_ctx *ctx;  amp_cpu_create(&ctx, NULL);                         // a context says where
-       amp_cast(ctx, amp_arr(h, AMP_F16), amp_arr(y, AMP_F32), 2, NULL);  // a dtype says how, a verb says what
+   A COMPLETE PROGRAM. It learns the logical OR: FP16 products, FP32 master weights, a dynamic loss scale, AdamW.
+   A context says where (CPU or GPU), a dtype says how, a verb says what.
 
-   For a GPU add amp_cuda.cuh: amp_cuda_create() instead of amp_cpu_create(), everything after it stays as it is.
-
-   A TRAINING STEP
-       amp_params *p;                            // FP32 master weights + half model copies + half gradients
-       amp_params_create(&p, ctx, &(amp_params_desc){ .model = AMP_F16, .grad = AMP_F16 });
-       amp_params_add(p, &(amp_param_desc){ .name = "fc1.weight", .count = 784*512, .init = w1 });
-       amp_params_commit(p);
-       amp_scaler *s;
-       amp_scaler_create(&s, ctx, NULL);         // loss scale 65536, x2 after 2000 good steps, x0.5 on overflow
-
-       amp_linear_desc fc1 = { .x = x, .w = amp_param_model(p, 0), .y = h, .rows = 64, .in = 784, .out = 512, .act = AMP_GELU, ... };
-       for (i = 0; i < steps; i++) {
-           amp_linear_forward(ctx, &fc1);
-           amp_softmax_cross_entropy(ctx, &(amp_xent_desc){ .logits = y, .labels = t, .dlogits = dy, .scaler = s, ... });
-           amp_linear_backward(ctx, &fc1);
-           amp_step(p, s, &(amp_step_desc){ .optimizer = AMP_ADAMW, .lr = 1e-3f, .clip_norm = 1.0f });
+       #define AMP_IMPLEMENTATION
+       #include "amp.h"
+       #include <stdio.h>
+       int main(void) {
+           float in[12] = {1,0,0, 1,0,1, 1,1,0, 1,1,1}, row_loss[4], loss;
+           int32_t labels[4] = {0, 1, 1, 1};
+           amp_f16 x[12], y[8], dy[8];
+           amp_ctx *ctx;  amp_params *p;  amp_scaler *s;
+           amp_cpu_create(&ctx, NULL);  amp_scaler_create(&s, ctx, NULL);  amp_params_create(&p, ctx, NULL);
+           amp_params_add(p, &(amp_param_desc){.rows = 2, .cols = 3});  amp_params_commit(p);
+           amp_cast(ctx, amp_arr(x, AMP_F16), amp_arr(in, AMP_F32), 12, NULL);
+           amp_linear_desc fc = {.rows = 4, .in = 3, .out = 2, .x = amp_arr(x, AMP_F16), .w = amp_param_model(p, 0),
+               .y = amp_arr(y, AMP_F16), .dy = amp_arr(dy, AMP_F16), .dw = amp_param_grad(p, 0)};
+           amp_xent_desc xe = {.rows = 4, .classes = 2, .logits = fc.y, .labels = labels, .dlogits = fc.dy, .scaler = s,
+               .loss = &loss, .row_loss = row_loss};
+           for (int i = 0; i < 200; i++) {
+               amp_linear_forward(ctx, &fc);  amp_softmax_cross_entropy(ctx, &xe);  amp_linear_backward(ctx, &fc);
+               amp_step(p, s, &(amp_step_desc){.lr = 0.1f});
+           }
+           printf("loss %.3f\n", loss); amp_params_destroy(p); amp_scaler_destroy(s); amp_ctx_destroy(ctx);
        }
-   In C++ the address of a compound literal is an error: fill a variable and pass it, every verb has an overload for it:
-       amp_step_desc d = AMP_ZERO;  d.lr = 1e-3f;  amp_step(p, s, d);
 
-   WHAT IT IS NOT: no autograd, no layers, no data loading. Your model and your loop stay yours.
+   For a GPU add amp_cuda.cuh: amp_cuda_create() instead of amp_cpu_create(), arrays from amp_alloc() and amp_copy().
+   C++ cannot take the address of a compound literal: name a variable (amp_step_desc d = AMP_ZERO; d.lr = 0.1f;).
+
+   WHAT IT IS NOT: no autograd, no layers beyond the linear one, no data loading. Your model and your loop stay yours.
 
    CONTENTS (search for the tag)
-       >>config >>numerics >>memory >>threads >>sync >>errors            the rules, on this page
+       >>config >>numerics >>memory >>threads >>sync >>errors >>names    the rules, on this page
        >>status >>types >>context >>formats >>arrays >>params >>scaler
-       >>step >>policy >>products >>memory plan >>state                  the public API, one evening
-       >>backend                                                         for authors of backends and kernels
-       >>impl >>license
+       >>step >>policy >>products >>plan >>state                         the public API, one evening
+       >>backend >>operations                                            for authors of kernels, optimizers, backends
+       >>impl, >>front-NAME, >>cpu-NAME                                  the implementation, in the same order
+       >>license
 
-   >>config    macro               default      where to define it     effect
-               AMP_IMPLEMENTATION  -            one file               emits the code
-               AMP_STATIC          -            that file              a private copy: every function static, code emitted
-               AMP_API             extern       all files (linkage)    e.g. __declspec(dllexport)
-               AMP_MALLOC/_FREE    malloc/free  implementation file    default allocator of contexts; both or neither
-               AMP_NO_SIMD         -            implementation file    portable C only: the same bits, slower
-               AMP_STREAM_BYTES    8 MiB        implementation file    casts with an output from this size on write around the caches
-               AMP_NO_THREADS      -            implementation file    no pthreads: contexts have one thread
-               AMP_NO_STDIO        -            implementation file    no file access: amp_state_* return AMP_ERR_UNSUPPORTED
+   >>config    macro               default      where to define it    effect
+               AMP_IMPLEMENTATION  -            one file              emits the code
+               AMP_STATIC          -            that file             a private copy: functions are static, code emitted
+               AMP_API             extern       all files (linkage)   e.g. __declspec(dllexport)
+               AMP_MALLOC/_FREE    malloc/free  implementation file   default allocator of contexts; both or neither
+               AMP_NO_SIMD         -            implementation file   portable C only: the same bits, slower
+               AMP_STREAM_BYTES    8 MiB        implementation file   casts of this size on write around the caches
+               AMP_NO_THREADS      -            implementation file   no pthreads: contexts have one thread
+               AMP_NO_STDIO        -            implementation file   no files: amp_state_* return AMP_ERR_UNSUPPORTED
+               AMP_SELF            "amp.h"      implementation file   this file's name, if you rename it
                No macro changes a type or a signature, so files that disagree about them still link and agree.
 
-   >>numerics  Conversions: IEEE 754 round to nearest even, or stochastic; subnormals kept; |x| >= 65520 becomes Inf in FP16
-               (|x| < 65520 never does); NaN stays NaN (made quiet, upper payload bits kept); the sign of zero is kept. Integer
-               arithmetic only, so the bits are the same under -ffast-math, FTZ/DAZ, any rounding mode, x87 and big-endian.
-               Arithmetic verbs (update, norm, activations, softmax): the bits of the default IEEE environment, whatever the
-               compiler flags; a verb saves, sets and restores the floating-point control word. (x87 without SSE2 is outside, and so
-               is the payload of a NaN that arithmetic makes.)
-               Reductions: an array is cut into chunks of 65,536 elements counted from its start; element i of a chunk is added,
-               in double, to lane i mod 2048; lanes are joined by a fixed tree; the chunk sums, in order, by the same rule.
-               So thread count, SIMD path and device do not change a bit: CPU == GPU. Tests compare with ==.
-               Products (amp_gemm, amp_linear_*) accumulate in FP32 and carry an error bound instead (see >>products).
+   >>numerics  Conversions: IEEE 754 round to nearest even, or stochastic; subnormals kept; in FP16 |x| >= 65520 becomes
+               Inf (|x| < 65520 never does); NaN stays NaN (made quiet, upper payload bits kept); the sign of zero is
+               kept. Integer arithmetic only, so the bits are the same under -ffast-math, FTZ/DAZ, any rounding mode,
+               x87 and big-endian (tests/test_formats.c; tests/exhaustive.c: all 2^32 floats; tests/matrix.sh).
+               Arithmetic (update, norm, activations, softmax): the bits of the default IEEE environment, whatever the
+               compiler flags; a verb saves, sets and restores the floating-point control word (tests/test_modes.c).
+               Not promised: x87 without SSE2, and the payload of a NaN that arithmetic makes.
+               Reductions follow one rule (>>backend), so thread count, SIMD path and device do not change a bit:
+               CPU == GPU. Every test runs on every context and compares with == (tests/main.c).
+               Products (amp_gemm, amp_linear_*) accumulate in FP32 and carry an error bound instead (>>products).
 
-   >>memory    "Context memory" is what the context's verbs can reach: host memory for the CPU, device memory for CUDA. Arrays may
-               be yours or come from amp_alloc; any alignment of their element type works. Only *_create, _commit, _save/_load and
-               amp_alloc allocate, through the context's allocator. What they give is in the ledger (amp_ledger), by label; the
-               fixed workspace of a context itself is not.
+   >>memory    "Context memory" is what the context's verbs can reach: host memory for the CPU, device memory for CUDA.
+               Arrays may be yours or come from amp_alloc; any alignment of their element type works. Functions of class
+               setup allocate and no others do, always through the context's allocator (tests/test_context.c counts).
+               The ledger (amp_ledger) has what they take of context memory, by label, but for a context's own fixed
+               workspace.
 
-   >>threads   A context and the objects made on it are used by one thread at a time; different contexts, different threads.
-               Scalar functions are pure. There are no globals and no thread-locals.
+   >>threads   A context and the objects made on it are used by one thread at a time; different contexts, different
+               threads. Scalar functions are pure. There are no globals and no thread-locals.
 
    >>sync      Each function is of one class, named in its comment:
                host     touches host state only.
                setup    allocates or frees; may synchronise.
-               enqueue  on CUDA: queued on the context's stream; no allocation, no host synchronisation, legal in stream capture.
-               query    synchronises and returns a result to the host; inside a capture returns AMP_ERR_CAPTURE, harmlessly.
+               enqueue  on CUDA: queued on the context's stream; no allocation, no host synchronisation, legal in
+                        stream capture.
+               query    synchronises and returns a result to the host; inside a capture returns AMP_ERR_CAPTURE,
+                        harmlessly.
                On the CPU every verb is complete when it returns.
 
-   >>errors    Functions return AMP_OK or a negative amp_status. amp_last_error(ctx) is a sentence that names the function, the
-               argument and its value; a logger gets it too. On failure outputs are untouched, created pointers are NULL.
-               The library never prints, exits, aborts or throws.
+   >>errors    Functions return AMP_OK or a negative amp_status. amp_last_error(ctx) is a sentence that names the
+               function, the argument and its value; a logger gets it too. On failure outputs are untouched, created
+               pointers are NULL. The library never prints, exits, aborts or throws.
+
+   >>names     It puts amp_* and AMP_* into your program, and ampi_* and AMPI_* for itself; the linker sees amp_* only.
+               "multiple definition of amp_...": AMP_IMPLEMENTATION is defined in two files. "undefined reference to
+               amp_cuda_...": no file defines AMP_CUDA_IMPLEMENTATION or, without CUDA, the stub (see amp_cuda.cuh).
+               Arguments: the objects first, then what is written, then what is read, a desc last.
 
    HISTORY     0.1.0 first version.  Details: CHANGELOG.md
 */
@@ -101,16 +114,15 @@
 #else
 #  define AMP_HD
 #endif
-#define AMP_INLINE AMP_HD static inline
+#define AMP_INLINE AMP_HD static inline /* declared in front; the bodies stand after >>backend */
 #if defined(__GNUC__) || defined(__clang__)
 #  define AMP_UNUSED __attribute__((unused))
 #else
 #  define AMP_UNUSED
 #endif
+/* clang-format off */
 #ifdef __cplusplus
-#  define AMP_ZERO \
-      { \
-      } /* amp_gemm_desc d = AMP_ZERO;  a zeroed desc without a warning, in C and in C++ */
+#  define AMP_ZERO {} /* amp_gemm_desc d = AMP_ZERO;  a zeroed desc without a warning, in C and in C++ */
 #else
 #  define AMP_ZERO {0}
 #endif
@@ -118,10 +130,9 @@
 #  ifndef AMP_IMPLEMENTATION
 #    define AMP_IMPLEMENTATION
 #  endif
-#  define AMP_API \
-      AMP_UNUSED \
-      static
+#  define AMP_API AMP_UNUSED static
 #endif
+/* clang-format on */
 #ifndef AMP_API
 #  define AMP_API extern
 #endif
@@ -130,7 +141,7 @@
 extern "C" {
 #endif
 
-/* ==== >>status ======================================================================================================== */
+/* ==== >>status =================================================================================================== */
 
 /* clang-format off */
 #define AMP_STATUS_LIST(X) \
@@ -151,9 +162,10 @@ extern "C" {
 
 typedef enum amp_status {
 #define AMP_X(name, value, text) name = value,
-    AMP_STATUS_LIST (AMP_X)
+    AMP_STATUS_LIST(
+        AMP_X)
 #undef AMP_X
-        AMP_STATUS_FORCE_INT = 0x7fffffff
+    AMP_STATUS_FORCE_INT = 0x7fffffff
 } amp_status;
 
 /* One sentence per status, never NULL, also for unknown numbers. Class: host. Threads: safe. */
@@ -162,7 +174,7 @@ AMP_API const char *amp_strerror(amp_status status);
 /* AMP_VERSION of the compiled implementation; compare it with the macro. Class: host. Threads: safe. */
 AMP_API int amp_version(void);
 
-/* ==== >>types ========================================================================================================= */
+/* ==== >>types ==================================================================================================== */
 
 typedef enum amp_dtype {
     AMP_AUTO = 0, /* "choose for me": what it means is said where it is accepted */
@@ -174,8 +186,8 @@ typedef enum amp_dtype {
     AMP_DTYPE_COUNT
 } amp_dtype;
 
-/* Storage types: one-member structs, so that mixing them up does not compile and `+` is refused. Same size and layout as
-   CUDA's __half and __nv_bfloat16: cast the pointers at that border, nowhere else. */
+/* Storage types: one-member structs, so that mixing them up does not compile and `+` is refused. Same size and layout
+   as CUDA's __half and __nv_bfloat16: cast the pointers at that border, nowhere else. */
 typedef struct amp_f16 {
     uint16_t bits;
 } amp_f16;
@@ -189,8 +201,8 @@ typedef struct amp_f8e5m2 {
     uint8_t bits;
 } amp_f8e5m2;
 
-/* An operand: where, and in which format. `count` is the number of elements if you know it: 0 means "as many as the verb
-   needs"; a verb refuses an operand whose count is too small. Write it amp_arr(ptr, AMP_F16). */
+/* An operand: where, and in which format. `count` is the number of elements if you know it: 0 means "as many as the
+   verb needs"; a verb refuses an operand whose count is too small. Write it amp_arr(ptr, AMP_F16). */
 typedef struct amp_array {
     void *data; /* context memory; NULL: no operand */
     amp_dtype dtype;
@@ -198,40 +210,24 @@ typedef struct amp_array {
     size_t count;   /* elements, or 0 */
 } amp_array;
 
-/* Operands made from const pointers are only read: a verb writes to those that its comment calls outputs, and to no other. */
-AMP_INLINE amp_array amp_arr(const void *data, amp_dtype dtype) {
-    amp_array a = AMP_ZERO;
-    memcpy(&a.data, &data, sizeof data);
-    a.dtype = dtype;
-    return a;
-}
-AMP_INLINE amp_array amp_arrn(const void *data, amp_dtype dtype, size_t count) {
-    amp_array a = amp_arr(data, dtype);
-    a.count = count;
-    return a;
-}
+/* Operands made from const pointers are only read: a verb writes to those that its comment calls outputs, no others. */
+AMP_INLINE amp_array amp_arr(const void *data, amp_dtype dtype);
+AMP_INLINE amp_array amp_arrn(const void *data, amp_dtype dtype, size_t count);
 
-AMP_INLINE size_t amp_dtype_size(amp_dtype t) { /* bytes per element; 0 for AMP_AUTO and unknown numbers */
-    return t == AMP_F32 ? 4u : t == AMP_F16 || t == AMP_BF16 ? 2u : t == AMP_F8E4M3 || t == AMP_F8E5M2 ? 1u : 0u;
-}
+AMP_INLINE size_t amp_dtype_size(amp_dtype t);   /* bytes per element; 0 for AMP_AUTO and unknown numbers */
 AMP_API const char *amp_dtype_name(amp_dtype t); /* "f32", "f16", ...; never NULL. Class: host. */
 
-/* A number that may be left out, for fields where 0 is a value that programs compute: AMP_ZERO is "not given", amp_opt(x) is x,
-   0 included. `.alpha = amp_opt(0.5f)`. A bare number in its place ({ .alpha = 0.5f }) is refused by the verb. */
+/* A number that may be left out, for fields where 0 is a value that programs compute: AMP_ZERO is "not given",
+   amp_opt(x) is x, 0 included: .alpha = amp_opt(0.5f). A bare number in its place (.alpha = 0.5f) is refused. */
 typedef struct amp_optional {
     float value;
     uint32_t given;
 } amp_optional;
-AMP_INLINE amp_optional amp_opt(float x) {
-    amp_optional o = AMP_ZERO;
-    o.value = x;
-    o.given = 1;
-    return o;
-}
+AMP_INLINE amp_optional amp_opt(float x);
 
-/* Every desc struct is right when zeroed: 0 means the default that the field's comment gives. Its first member `_begin` and its
-   last member `_end` stay 0; anything else means that the struct was not initialised and returns AMP_ERR_UNINIT.
-   Where zero is a useful value and not the default, AMP_NONE asks for it. */
+/* Every desc struct is right when zeroed: 0 means the default that the field's comment gives. Its first member `_begin`
+   and its last member `_end` stay 0; anything else means that the struct was not initialised: AMP_ERR_UNINIT.
+   Where zero is meaningful but is not the default, pass AMP_NONE to get zero. */
 #define AMP_NONE      (-1)
 #define AMP_BROADCAST ((size_t)-1) /* a batch stride: every batch uses the same matrix */
 
@@ -315,257 +311,46 @@ AMP_API amp_status amp_ledger(const amp_ctx *ctx, size_t row, amp_ledger_row *ou
 /* The row of one label; all zero if it was never used. Class: host. */
 AMP_API amp_ledger_row amp_ledger_find(const amp_ctx *ctx, const char *label);
 
-/* ==== >>formats ======================================================================================================
-   Scalar conversions: inline, pure, integer-only, usable in device code. The reference that every faster path equals. */
+/* ==== >>formats ==================================================================================================
+   Scalar conversions: inline, pure, integer-only, usable in device code; the reference that every faster path equals.
+   From float or double, rounded once to nearest even. _sat: beyond the range gives the largest finite number instead of
+   Inf / NaN. _sr: stochastic, r uniform in [0, 2^32), e.g. from amp_random(). To float: exact. */
 
-AMP_INLINE uint32_t ampi_bits(float x) {
-    uint32_t u;
-    memcpy(&u, &x, 4);
-    return u;
-}
-AMP_INLINE float ampi_float(uint32_t u) {
-    float x;
-    memcpy(&x, &u, 4);
-    return x;
-}
+AMP_INLINE amp_f16 amp_f16_from_f32(float x);
+AMP_INLINE amp_bf16 amp_bf16_from_f32(float x);
+AMP_INLINE amp_f8e4m3 amp_f8e4m3_from_f32(float x);
+AMP_INLINE amp_f8e5m2 amp_f8e5m2_from_f32(float x);
+AMP_INLINE amp_f8e4m3 amp_f8e4m3_from_f32_sat(float x);
+AMP_INLINE amp_f8e5m2 amp_f8e5m2_from_f32_sat(float x);
+AMP_INLINE amp_f16 amp_f16_from_f32_sr(float x, uint32_t r);
+AMP_INLINE amp_bf16 amp_bf16_from_f32_sr(float x, uint32_t r);
+AMP_INLINE amp_f8e4m3 amp_f8e4m3_from_f32_sr(float x, uint32_t r);
+AMP_INLINE amp_f8e5m2 amp_f8e5m2_from_f32_sr(float x, uint32_t r);
+AMP_INLINE amp_f16 amp_f16_from_f64(double x);
+AMP_INLINE amp_bf16 amp_bf16_from_f64(double x);
+AMP_INLINE float amp_f32_from_f16(amp_f16 h);
+AMP_INLINE float amp_f32_from_bf16(amp_bf16 h);
+AMP_INLINE float amp_f32_from_f8e4m3(amp_f8e4m3 h);
+AMP_INLINE float amp_f32_from_f8e5m2(amp_f8e5m2 h);
 
-/* A format is its mantissa bits, the biased float exponent of its smallest normal, the first float (as bits) that overflows, and
-   the patterns of overflow, of the largest finite number and of NaN. */
-typedef struct ampi_format {
-    uint32_t mant, emin, limit, over, maxf, nan;
-} ampi_format;
-AMP_INLINE ampi_format ampi_format_of(amp_dtype t) { /* folded away when t is a constant */
-    ampi_format f16 = {10, 113, 0x477ff000u, 0x7c00u, 0x7bffu, 0x7e00u},
-                bf16 = {7, 1, 0x7f7f8000u, 0x7f80u, 0x7f7fu, 0x7fc0u};
-    ampi_format e4m3 = {3, 121, 0x43e80001u, 0x7fu, 0x7eu, 0x7fu}, e5m2 = {2, 113, 0x47700000u, 0x7cu, 0x7bu, 0x7eu};
-    return t == AMP_F16 ? f16 : t == AMP_BF16 ? bf16 : t == AMP_F8E4M3 ? e4m3 : e5m2;
-}
-
-/* How a number is narrowed. Saturation: finite numbers and Inf beyond the range become the largest finite one (OCP's rule);
-   NaN stays NaN. Without it they become Inf, or NaN in E4M3, which has no Inf. */
-typedef enum amp_rounding { AMP_NEAREST = 0, AMP_STOCHASTIC } amp_rounding;
-
-/* Float bits x to the 8- or 16-bit pattern. The magnitude becomes a fixed-point number q.F of the target's grid, F having 32 bits;
-   nearest-even and stochastic rounding differ only in what is added to F before its carry goes into q:
-       nearest even  0x7fffffff + (q odd)        stochastic  r, uniform in [0, 2^32): away from zero with probability F / 2^32
-   F is exact for every number of at least 2^-33 of the grid's step, so the expectation of the result is the number itself.
-   Overflow is never random: the same numbers overflow in both modes. */
-AMP_INLINE uint32_t ampi_encode(uint32_t x, amp_dtype t, amp_rounding how, uint32_t r, int saturate) {
-    ampi_format f = ampi_format_of(t);
-    uint32_t sign = (x >> 31) << (t == AMP_F16 || t == AMP_BF16 ? 15 : 7), a = x & 0x7fffffffu;
-    uint32_t e = a >> 23, e1 = e ? e : 1u, en = e1 > f.emin ? e1 : f.emin;
-    uint32_t shift = 23u - f.mant + (en - e1), q;
-    uint64_t v = (uint64_t)((a & 0x7fffffu) | (e ? 0x800000u : 0u)) << 32;
-    v = shift > 56u ? 0u : v >> shift;
-    q = (uint32_t)(v >> 32);
-    v += how == AMP_STOCHASTIC ? r : 0x7fffffffu + (q & 1u);
-    q = (uint32_t)(v >> 32) + ((en - f.emin) << f.mant);
-    q = q > f.maxf ? f.maxf : q;
-    q = a >= f.limit ? (saturate ? f.maxf : f.over) : q;
-    q = a > 0x7f800000u
-        ? (f.nan | (f.mant > 3u || t == AMP_F8E5M2 ? (a >> (23u - f.mant)) & ((1u << f.mant) - 1u) : 0u))
-        : q;
-    return sign | q;
-}
-
-AMP_INLINE uint32_t ampi_top_bit(uint32_t m) { /* position of the highest set bit of m, 0 < m < 1024 */
-    uint32_t p = 0;
-    if (m >> 8) {
-        p += 8;
-        m >>= 8;
-    }
-    if (m >> 4) {
-        p += 4;
-        m >>= 4;
-    }
-    if (m >> 2) {
-        p += 2;
-        m >>= 2;
-    }
-    return p + (m >> 1);
-}
-
-/* The 8- or 16-bit pattern to float bits: exact; NaN made quiet. */
-AMP_INLINE uint32_t ampi_decode(uint32_t b, amp_dtype t) {
-    ampi_format f = ampi_format_of(t);
-    uint32_t sign_at = t == AMP_F16 || t == AMP_BF16 ? 15 : 7;
-    uint32_t sign = (b >> sign_at) << 31, a = b & ((1u << sign_at) - 1u), up = 23u - f.mant,
-             m = a & ((1u << f.mant) - 1u), p;
-    if (t == AMP_BF16) return sign | (a << 16) | (a > 0x7f80u ? 0x400000u : 0u);
-    if (t == AMP_F8E4M3 ? a == 0x7fu : a >= f.over)
-        return sign | 0x7f800000u | (m << up) | (a == f.over && t != AMP_F8E4M3 ? 0u : 0x400000u);
-    if (a >> f.mant) return sign | ((a << up) + ((f.emin - 1u) << 23));
-    if (!m) return sign;
-    p = ampi_top_bit(m); /* a subnormal: m * 2^(emin - 127 - mant) becomes a normal float */
-    return sign | ((f.emin - f.mant + p) << 23) | ((m << (23u - p)) & 0x7fffffu);
-}
-
-/* Double to float bits by rounding to odd: the last bit remembers whether anything was cut off, so that a second rounding to a
-   format at least two bits shorter is as if rounded once (Boldo and Melquiond, "Emulation of a FMA and correctly rounded sums",
-   2008). */
-AMP_INLINE uint32_t ampi_odd_f32(double x) {
-    uint64_t d, m;
-    uint32_t sign, e, shift;
-    memcpy(&d, &x, 8);
-    sign = (uint32_t)(d >> 32) & 0x80000000u;
-    e = (uint32_t)(d >> 52) & 0x7ffu;
-    m = d & 0xfffffffffffffu;
-    if (e == 0x7ffu) return sign | 0x7f800000u | (m ? 0x400000u | (uint32_t)(m >> 29) : 0u);
-    if (e >= 1023u + 128u) return sign | 0x7f7fffffu;
-    if (e <= 1023u - 127u) { /* below the normal floats */
-        shift = 29u + (1023u - 126u - e);
-        m |= (uint64_t)1 << 52;
-        if (e == 0 || shift > 53u) return sign | (d << 1 ? 1u : 0u);
-        return sign | (uint32_t)(m >> shift) | (m & (((uint64_t)1 << shift) - 1u) ? 1u : 0u);
-    }
-    return sign | ((e - 1023u + 127u) << 23) | (uint32_t)(m >> 29) | (m & 0x1fffffffu ? 1u : 0u);
-}
-
-/* From float or double, rounded once to nearest even. _sat: beyond the range gives the largest finite number instead of Inf / NaN.
-   _sr: stochastic, r uniform in [0, 2^32), e.g. from amp_random(). To float: exact. */
-AMP_INLINE amp_f16 amp_f16_from_f32(float x) {
-    amp_f16 h;
-    h.bits = (uint16_t)ampi_encode(ampi_bits(x), AMP_F16, AMP_NEAREST, 0, 0);
-    return h;
-}
-AMP_INLINE amp_bf16 amp_bf16_from_f32(float x) {
-    amp_bf16 h;
-    h.bits = (uint16_t)ampi_encode(ampi_bits(x), AMP_BF16, AMP_NEAREST, 0, 0);
-    return h;
-}
-AMP_INLINE amp_f8e4m3 amp_f8e4m3_from_f32(float x) {
-    amp_f8e4m3 h;
-    h.bits = (uint8_t)ampi_encode(ampi_bits(x), AMP_F8E4M3, AMP_NEAREST, 0, 0);
-    return h;
-}
-AMP_INLINE amp_f8e5m2 amp_f8e5m2_from_f32(float x) {
-    amp_f8e5m2 h;
-    h.bits = (uint8_t)ampi_encode(ampi_bits(x), AMP_F8E5M2, AMP_NEAREST, 0, 0);
-    return h;
-}
-AMP_INLINE amp_f8e4m3 amp_f8e4m3_from_f32_sat(float x) {
-    amp_f8e4m3 h;
-    h.bits = (uint8_t)ampi_encode(ampi_bits(x), AMP_F8E4M3, AMP_NEAREST, 0, 1);
-    return h;
-}
-AMP_INLINE amp_f8e5m2 amp_f8e5m2_from_f32_sat(float x) {
-    amp_f8e5m2 h;
-    h.bits = (uint8_t)ampi_encode(ampi_bits(x), AMP_F8E5M2, AMP_NEAREST, 0, 1);
-    return h;
-}
-AMP_INLINE amp_f16 amp_f16_from_f32_sr(float x, uint32_t r) {
-    amp_f16 h;
-    h.bits = (uint16_t)ampi_encode(ampi_bits(x), AMP_F16, AMP_STOCHASTIC, r, 0);
-    return h;
-}
-AMP_INLINE amp_bf16 amp_bf16_from_f32_sr(float x, uint32_t r) {
-    amp_bf16 h;
-    h.bits = (uint16_t)ampi_encode(ampi_bits(x), AMP_BF16, AMP_STOCHASTIC, r, 0);
-    return h;
-}
-AMP_INLINE amp_f8e4m3 amp_f8e4m3_from_f32_sr(float x, uint32_t r) {
-    amp_f8e4m3 h;
-    h.bits = (uint8_t)ampi_encode(ampi_bits(x), AMP_F8E4M3, AMP_STOCHASTIC, r, 0);
-    return h;
-}
-AMP_INLINE amp_f8e5m2 amp_f8e5m2_from_f32_sr(float x, uint32_t r) {
-    amp_f8e5m2 h;
-    h.bits = (uint8_t)ampi_encode(ampi_bits(x), AMP_F8E5M2, AMP_STOCHASTIC, r, 0);
-    return h;
-}
-AMP_INLINE amp_f16 amp_f16_from_f64(double x) {
-    amp_f16 h;
-    h.bits = (uint16_t)ampi_encode(ampi_odd_f32(x), AMP_F16, AMP_NEAREST, 0, 0);
-    return h;
-}
-AMP_INLINE amp_bf16 amp_bf16_from_f64(double x) {
-    amp_bf16 h;
-    h.bits = (uint16_t)ampi_encode(ampi_odd_f32(x), AMP_BF16, AMP_NEAREST, 0, 0);
-    return h;
-}
-AMP_INLINE float amp_f32_from_f16(amp_f16 h) { return ampi_float(ampi_decode(h.bits, AMP_F16)); }
-AMP_INLINE float amp_f32_from_bf16(amp_bf16 h) { return ampi_float(ampi_decode(h.bits, AMP_BF16)); }
-AMP_INLINE float amp_f32_from_f8e4m3(amp_f8e4m3 h) { return ampi_float(ampi_decode(h.bits, AMP_F8E4M3)); }
-AMP_INLINE float amp_f32_from_f8e5m2(amp_f8e5m2 h) { return ampi_float(ampi_decode(h.bits, AMP_F8E5M2)); }
-
-/* One element of an array of any dtype. On the host any address will do, on a device one that is aligned to the element. */
-AMP_INLINE float amp_load(const void *data, amp_dtype t, size_t i) {
-    uint32_t u = 0;
-    uint16_t h;
-    uint8_t b;
-#if defined(__CUDA_ARCH__)
-    if (amp_dtype_size(t) == 4u) return ((const float *)data)[i];
-    u = amp_dtype_size(t) == 2u ? ((const uint16_t *)data)[i] : ((const uint8_t *)data)[i];
-    return ampi_float(ampi_decode(u, t));
-#endif
-    if (amp_dtype_size(t) == 4u) {
-        memcpy(&u, (const char *)data + 4u * i, 4);
-        return ampi_float(u);
-    } else if (amp_dtype_size(t) == 2u) {
-        memcpy(&h, (const char *)data + 2u * i, 2);
-        u = h;
-    } else {
-        memcpy(&b, (const char *)data + i, 1);
-        u = b;
-    }
-    return ampi_float(ampi_decode(u, t));
-}
-AMP_INLINE void ampi_store_bits(void *data, amp_dtype t, size_t i, uint32_t u) {
-    uint16_t h = (uint16_t)u;
-    uint8_t b = (uint8_t)u;
-#if defined(__CUDA_ARCH__)
-    if (amp_dtype_size(t) == 4u)
-        ((uint32_t *)data)[i] = u;
-    else if (amp_dtype_size(t) == 2u)
-        ((uint16_t *)data)[i] = h;
-    else
-        ((uint8_t *)data)[i] = b;
-    return;
-#endif
-    if (amp_dtype_size(t) == 4u)
-        memcpy((char *)data + 4u * i, &u, 4);
-    else if (amp_dtype_size(t) == 2u)
-        memcpy((char *)data + 2u * i, &h, 2);
-    else
-        memcpy((char *)data + i, &b, 1);
-}
-AMP_INLINE void amp_store(void *data, amp_dtype t, size_t i, float x) { /* to nearest even */
-    ampi_store_bits(data, t, i, t == AMP_F32 ? ampi_bits(x) : ampi_encode(ampi_bits(x), t, AMP_NEAREST, 0, 0));
-}
+/* Element i of an array of any dtype; store rounds to nearest even. On the host any address will do, on a device one
+   that is aligned to the element. */
+AMP_INLINE float amp_load(const void *data, amp_dtype t, size_t i);
+AMP_INLINE void amp_store(void *data, amp_dtype t, size_t i, float x);
 
 /* Inf or NaN, by the bits: true in every compiler mode, unlike isfinite(). */
-AMP_INLINE int amp_is_finite(float x) { return (ampi_bits(x) & 0x7f800000u) != 0x7f800000u; }
-AMP_INLINE int amp_is_nan(float x) { return (ampi_bits(x) & 0x7fffffffu) > 0x7f800000u; }
+AMP_INLINE int amp_is_finite(float x);
+AMP_INLINE int amp_is_nan(float x);
+
+/* How a number is narrowed. Saturation: finite numbers and Inf beyond the range become the largest finite one (OCP's
+   rule); NaN stays NaN. Without it they become Inf, or NaN in E4M3, which has no Inf. */
+typedef enum amp_rounding { AMP_NEAREST = 0, AMP_STOCHASTIC } amp_rounding;
 
 /* Counter-based random numbers: the same (seed, stream, counter) gives the same numbers on every backend, in any order.
-   Philox 4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011). amp_random() is word index % 4 of
-   block index / 4: one 32-bit number per element. */
-AMP_INLINE void amp_philox(uint32_t out[4], uint64_t seed, uint64_t stream, uint64_t counter) {
-    uint32_t c0 = (uint32_t)counter, c1 = (uint32_t)(counter >> 32), c2 = (uint32_t)stream,
-             c3 = (uint32_t)(stream >> 32);
-    uint32_t k0 = (uint32_t)seed, k1 = (uint32_t)(seed >> 32);
-    int i;
-    for (i = 0; i < 10; i++) {
-        uint64_t p0 = (uint64_t)0xD2511F53u * c0, p1 = (uint64_t)0xCD9E8D57u * c2;
-        c0 = (uint32_t)(p1 >> 32) ^ c1 ^ k0;
-        c1 = (uint32_t)p1;
-        c2 = (uint32_t)(p0 >> 32) ^ c3 ^ k1;
-        c3 = (uint32_t)p0;
-        k0 += 0x9E3779B9u;
-        k1 += 0xBB67AE85u;
-    }
-    out[0] = c0;
-    out[1] = c1;
-    out[2] = c2;
-    out[3] = c3;
-}
-AMP_INLINE uint32_t amp_random(uint64_t seed, uint64_t stream, uint64_t index) {
-    uint32_t w[4];
-    amp_philox(w, seed, stream, index >> 2);
-    return index & 2u ? (index & 1u ? w[3] : w[2])
-        : index & 1u  ? w[1]
-                      : w[0]; /* no indexing: stays in registers on a device */
-}
+   Philox 4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011). amp_random() is word
+   index % 4 of block index / 4: one 32-bit number per element. */
+AMP_INLINE void amp_philox(uint32_t out[4], uint64_t seed, uint64_t stream, uint64_t counter);
+AMP_INLINE uint32_t amp_random(uint64_t seed, uint64_t stream, uint64_t index);
 
 /* ==== >>arrays ======================================================================================================= */
 
@@ -1095,11 +880,12 @@ AMP_API const amp_step_record *amp_step_record_ptr(const amp_params *p);
 /* clang-format on */
 
 typedef enum amp_op {
-    AMP_OP_NONE = 0, /* an operation that no list knows */
+    AMP_OP_NONE = 0,
+    /* an operation that no list knows */
 #define AMP_X(suffix, name, classes) AMP_OP_##suffix,
     AMP_OP_LIST(AMP_X)
 #undef AMP_X
-        AMP_OP_COUNT
+    AMP_OP_COUNT
 } amp_op;
 
 typedef enum amp_op_class {
@@ -1157,9 +943,10 @@ AMP_API const char *amp_system_name(amp_system s); /* "amp", "pytorch-cuda", "ap
 
 typedef enum amp_preset {
 #define AMP_X(name, text) name,
-    AMP_PRESET_LIST(AMP_X)
+    AMP_PRESET_LIST(
+        AMP_X)
 #undef AMP_X
-        AMP_PRESET_COUNT
+    AMP_PRESET_COUNT
 } amp_preset;
 
 typedef struct amp_policy { /* made by amp_policy_init; plain data, copy it freely. 1 or 0 where no range is given */
@@ -1560,6 +1347,268 @@ AMP_API amp_status amp_state_load(amp_ctx *ctx, const char *path, const amp_stat
    From here on: for authors of kernels, optimizers and backends. First the arithmetic and the per-element math, written once for
    every backend, then the jobs and the table of functions that a backend implements. */
 
+/* ---- inline bodies of >>types and >>formats   tests: tests/test_formats.c, tests/exhaustive.c ---- */
+
+AMP_INLINE amp_array amp_arr(const void *data, amp_dtype dtype) {
+    amp_array a = AMP_ZERO;
+    memcpy(&a.data, &data, sizeof data);
+    a.dtype = dtype;
+    return a;
+}
+AMP_INLINE amp_array amp_arrn(const void *data, amp_dtype dtype, size_t count) {
+    amp_array a = amp_arr(data, dtype);
+    a.count = count;
+    return a;
+}
+AMP_INLINE amp_optional amp_opt(float x) {
+    amp_optional o = AMP_ZERO;
+    o.value = x;
+    o.given = 1;
+    return o;
+}
+AMP_INLINE size_t amp_dtype_size(amp_dtype t) {
+    if (t == AMP_F32) return 4u;
+    if (t == AMP_F16 || t == AMP_BF16) return 2u;
+    return t == AMP_F8E4M3 || t == AMP_F8E5M2 ? 1u : 0u;
+}
+
+AMP_INLINE uint32_t ampi_bits(float x) {
+    uint32_t u;
+    memcpy(&u, &x, 4);
+    return u;
+}
+AMP_INLINE float ampi_float(uint32_t u) {
+    float x;
+    memcpy(&x, &u, 4);
+    return x;
+}
+
+/* A small format. Another one is a row in ampi_format_of and in amp_dtype_size. */
+typedef struct ampi_format {
+    uint32_t mant;         /* mantissa bits */
+    uint32_t emin;         /* biased float exponent of the smallest normal number */
+    uint32_t limit;        /* the first float, as bits, that overflows */
+    uint32_t over, maxf;   /* patterns of what overflows, and of the largest finite number */
+    uint32_t nan, payload; /* pattern of NaN, and which of its bits are kept of a float's NaN */
+    uint32_t sign;         /* place of the sign bit */
+} ampi_format;
+AMP_INLINE ampi_format ampi_format_of(amp_dtype t) { /* folded when t is a constant */
+    /* clang-format off */
+    ampi_format f16  = {10, 113, 0x477ff000u, 0x7c00u, 0x7bffu, 0x7e00u, 0x3ffu, 15};
+    ampi_format bf16 = { 7,   1, 0x7f7f8000u, 0x7f80u, 0x7f7fu, 0x7fc0u, 0x07fu, 15};
+    ampi_format e4m3 = { 3, 121, 0x43e80001u,   0x7fu,   0x7eu,   0x7fu,      0,  7};
+    ampi_format e5m2 = { 2, 113, 0x47700000u,   0x7cu,   0x7bu,   0x7eu,      3,  7};
+    /* clang-format on */
+    if (t == AMP_F16) return f16;
+    if (t == AMP_BF16) return bf16;
+    return t == AMP_F8E4M3 ? e4m3 : e5m2;
+}
+
+/* Float bits x to the 8- or 16-bit pattern. The magnitude becomes a fixed-point number q.F of the target's grid, F having
+   32 bits; nearest-even and stochastic rounding differ only in what is added to F before its carry goes into q:
+       nearest even  0x7fffffff + (q odd)      stochastic  r, uniform in [0, 2^32): away from zero with probability F / 2^32
+   F is exact for every number of at least 2^-33 of the grid's step, so the expectation of the result is the number itself.
+   Overflow is never random: the same numbers overflow in both modes. */
+AMP_INLINE uint32_t ampi_encode(uint32_t x, amp_dtype t, amp_rounding how, uint32_t r, int saturate) {
+    ampi_format f = ampi_format_of(t);
+    uint32_t a = x & 0x7fffffffu;
+    uint32_t hidden = a >> 23 ? 0x800000u : 0u;
+    uint32_t e = a >> 23 ? a >> 23 : 1u;
+    uint32_t grid = e > f.emin ? e : f.emin; /* exponent that the target's step belongs to */
+    uint32_t shift = 23u - f.mant + (grid - e);
+    uint64_t v = (uint64_t)((a & 0x7fffffu) | hidden) << 32;
+    uint32_t q;
+    v = shift > 56u ? 0u : v >> shift;
+    q = (uint32_t)(v >> 32);
+    v += how == AMP_STOCHASTIC ? r : 0x7fffffffu + (q & 1u);
+    q = (uint32_t)(v >> 32) + ((grid - f.emin) << f.mant);
+    if (q > f.maxf) q = f.maxf;
+    if (a >= f.limit) q = saturate ? f.maxf : f.over;
+    if (a > 0x7f800000u) q = f.nan | ((a >> (23u - f.mant)) & f.payload);
+    return (x >> 31) << f.sign | q;
+}
+
+AMP_INLINE uint32_t ampi_top_bit(uint32_t m) { /* position of the highest set bit of m, 0 < m < 1024 */
+    uint32_t p = 0;
+    if (m >> 8) {
+        p += 8;
+        m >>= 8;
+    }
+    if (m >> 4) {
+        p += 4;
+        m >>= 4;
+    }
+    if (m >> 2) {
+        p += 2;
+        m >>= 2;
+    }
+    return p + (m >> 1);
+}
+
+/* The 8- or 16-bit pattern to float bits: exact; NaN made quiet. */
+AMP_INLINE uint32_t ampi_decode(uint32_t b, amp_dtype t) {
+    ampi_format f = ampi_format_of(t);
+    uint32_t sign = (b >> f.sign) << 31;
+    uint32_t a = b & ((1u << f.sign) - 1u);
+    uint32_t up = 23u - f.mant;
+    uint32_t m = a & ((1u << f.mant) - 1u);
+    int special = t == AMP_F8E4M3 ? a == f.over : a >= f.over;
+    int infinite = t != AMP_F8E4M3 && a == f.over;
+    uint32_t p;
+    if (t == AMP_BF16) return sign | (a << 16) | (a > f.over ? 0x400000u : 0u);
+    if (special) return sign | 0x7f800000u | (m << up) | (infinite ? 0u : 0x400000u);
+    if (a >> f.mant) return sign | ((a << up) + ((f.emin - 1u) << 23));
+    if (m == 0) return sign;
+    p = ampi_top_bit(m); /* a subnormal: m * 2^(emin - 127 - mant) becomes a normal float */
+    return sign | ((f.emin - f.mant + p) << 23) | ((m << (23u - p)) & 0x7fffffu);
+}
+
+/* Double to float bits by rounding to odd: the last bit remembers whether anything was cut off, so that a second rounding
+   to a format at least two bits shorter is as if rounded once (Boldo and Melquiond, "Emulation of a FMA and correctly
+   rounded sums", 2008). */
+AMP_INLINE uint32_t ampi_odd_f32(double x) {
+    uint64_t d, m;
+    uint32_t sign, e, shift;
+    memcpy(&d, &x, 8);
+    sign = (uint32_t)(d >> 32) & 0x80000000u;
+    e = (uint32_t)(d >> 52) & 0x7ffu;
+    m = d & 0xfffffffffffffu;
+    if (e == 0x7ffu) return sign | 0x7f800000u | (m ? 0x400000u | (uint32_t)(m >> 29) : 0u);
+    if (e >= 1023u + 128u) return sign | 0x7f7fffffu;
+    if (e <= 1023u - 127u) { /* below the normal floats */
+        shift = 29u + (1023u - 126u - e);
+        m |= (uint64_t)1 << 52;
+        if (e == 0 || shift > 53u) return sign | (d << 1 ? 1u : 0u);
+        return sign | (uint32_t)(m >> shift) | (m & (((uint64_t)1 << shift) - 1u) ? 1u : 0u);
+    }
+    return sign | ((e - 1023u + 127u) << 23) | (uint32_t)(m >> 29) | (m & 0x1fffffffu ? 1u : 0u);
+}
+
+/* x rounded once, as a pattern. */
+AMP_INLINE uint32_t ampi_nearest(float x, amp_dtype t) { return ampi_encode(ampi_bits(x), t, AMP_NEAREST, 0, 0); }
+AMP_INLINE uint32_t ampi_nearest_sat(float x, amp_dtype t) { return ampi_encode(ampi_bits(x), t, AMP_NEAREST, 0, 1); }
+AMP_INLINE uint32_t ampi_nearest_f64(double x, amp_dtype t) {
+    return ampi_encode(ampi_odd_f32(x), t, AMP_NEAREST, 0, 0);
+}
+AMP_INLINE uint32_t ampi_stochastic(float x, amp_dtype t, uint32_t r) {
+    return ampi_encode(ampi_bits(x), t, AMP_STOCHASTIC, r, 0);
+}
+AMP_INLINE float ampi_decoded(uint32_t pattern, amp_dtype t) { return ampi_float(ampi_decode(pattern, t)); }
+
+AMP_INLINE amp_f16 ampi_f16(uint32_t pattern) {
+    amp_f16 h;
+    h.bits = (uint16_t)pattern;
+    return h;
+}
+AMP_INLINE amp_bf16 ampi_bf16(uint32_t pattern) {
+    amp_bf16 h;
+    h.bits = (uint16_t)pattern;
+    return h;
+}
+AMP_INLINE amp_f8e4m3 ampi_f8e4m3(uint32_t pattern) {
+    amp_f8e4m3 h;
+    h.bits = (uint8_t)pattern;
+    return h;
+}
+AMP_INLINE amp_f8e5m2 ampi_f8e5m2(uint32_t pattern) {
+    amp_f8e5m2 h;
+    h.bits = (uint8_t)pattern;
+    return h;
+}
+
+AMP_INLINE amp_f16 amp_f16_from_f32(float x) { return ampi_f16(ampi_nearest(x, AMP_F16)); }
+AMP_INLINE amp_bf16 amp_bf16_from_f32(float x) { return ampi_bf16(ampi_nearest(x, AMP_BF16)); }
+AMP_INLINE amp_f8e4m3 amp_f8e4m3_from_f32(float x) { return ampi_f8e4m3(ampi_nearest(x, AMP_F8E4M3)); }
+AMP_INLINE amp_f8e5m2 amp_f8e5m2_from_f32(float x) { return ampi_f8e5m2(ampi_nearest(x, AMP_F8E5M2)); }
+AMP_INLINE amp_f8e4m3 amp_f8e4m3_from_f32_sat(float x) { return ampi_f8e4m3(ampi_nearest_sat(x, AMP_F8E4M3)); }
+AMP_INLINE amp_f8e5m2 amp_f8e5m2_from_f32_sat(float x) { return ampi_f8e5m2(ampi_nearest_sat(x, AMP_F8E5M2)); }
+AMP_INLINE amp_f16 amp_f16_from_f32_sr(float x, uint32_t r) { return ampi_f16(ampi_stochastic(x, AMP_F16, r)); }
+AMP_INLINE amp_bf16 amp_bf16_from_f32_sr(float x, uint32_t r) { return ampi_bf16(ampi_stochastic(x, AMP_BF16, r)); }
+AMP_INLINE amp_f8e4m3 amp_f8e4m3_from_f32_sr(float x, uint32_t r) {
+    return ampi_f8e4m3(ampi_stochastic(x, AMP_F8E4M3, r));
+}
+AMP_INLINE amp_f8e5m2 amp_f8e5m2_from_f32_sr(float x, uint32_t r) {
+    return ampi_f8e5m2(ampi_stochastic(x, AMP_F8E5M2, r));
+}
+AMP_INLINE amp_f16 amp_f16_from_f64(double x) { return ampi_f16(ampi_nearest_f64(x, AMP_F16)); }
+AMP_INLINE amp_bf16 amp_bf16_from_f64(double x) { return ampi_bf16(ampi_nearest_f64(x, AMP_BF16)); }
+AMP_INLINE float amp_f32_from_f16(amp_f16 h) { return ampi_decoded(h.bits, AMP_F16); }
+AMP_INLINE float amp_f32_from_bf16(amp_bf16 h) { return ampi_decoded(h.bits, AMP_BF16); }
+AMP_INLINE float amp_f32_from_f8e4m3(amp_f8e4m3 h) { return ampi_decoded(h.bits, AMP_F8E4M3); }
+AMP_INLINE float amp_f32_from_f8e5m2(amp_f8e5m2 h) { return ampi_decoded(h.bits, AMP_F8E5M2); }
+
+AMP_INLINE float amp_load(const void *data, amp_dtype t, size_t i) {
+    uint32_t u = 0;
+    uint16_t h;
+    uint8_t b;
+#if defined(__CUDA_ARCH__)
+    if (amp_dtype_size(t) == 4u) return ((const float *)data)[i];
+    u = amp_dtype_size(t) == 2u ? ((const uint16_t *)data)[i] : ((const uint8_t *)data)[i];
+    return ampi_decoded(u, t);
+#endif
+    if (amp_dtype_size(t) == 4u) {
+        memcpy(&u, (const char *)data + 4u * i, 4);
+        return ampi_float(u);
+    }
+    if (amp_dtype_size(t) == 2u) {
+        memcpy(&h, (const char *)data + 2u * i, 2);
+        return ampi_decoded(h, t);
+    }
+    memcpy(&b, (const char *)data + i, 1);
+    return ampi_decoded(b, t);
+}
+AMP_INLINE void ampi_store_bits(void *data, amp_dtype t, size_t i, uint32_t u) {
+    uint16_t h = (uint16_t)u;
+    uint8_t b = (uint8_t)u;
+#if defined(__CUDA_ARCH__)
+    if (amp_dtype_size(t) == 4u)
+        ((uint32_t *)data)[i] = u;
+    else if (amp_dtype_size(t) == 2u)
+        ((uint16_t *)data)[i] = h;
+    else
+        ((uint8_t *)data)[i] = b;
+    return;
+#endif
+    if (amp_dtype_size(t) == 4u)
+        memcpy((char *)data + 4u * i, &u, 4);
+    else if (amp_dtype_size(t) == 2u)
+        memcpy((char *)data + 2u * i, &h, 2);
+    else
+        memcpy((char *)data + i, &b, 1);
+}
+AMP_INLINE void amp_store(void *data, amp_dtype t, size_t i, float x) {
+    ampi_store_bits(data, t, i, t == AMP_F32 ? ampi_bits(x) : ampi_nearest(x, t));
+}
+
+AMP_INLINE int amp_is_finite(float x) { return (ampi_bits(x) & 0x7f800000u) != 0x7f800000u; }
+AMP_INLINE int amp_is_nan(float x) { return (ampi_bits(x) & 0x7fffffffu) > 0x7f800000u; }
+
+AMP_INLINE void amp_philox(uint32_t out[4], uint64_t seed, uint64_t stream, uint64_t counter) {
+    uint32_t c0 = (uint32_t)counter, c1 = (uint32_t)(counter >> 32);
+    uint32_t c2 = (uint32_t)stream, c3 = (uint32_t)(stream >> 32);
+    uint32_t k0 = (uint32_t)seed, k1 = (uint32_t)(seed >> 32);
+    int i;
+    for (i = 0; i < 10; i++) {
+        uint64_t p0 = (uint64_t)0xD2511F53u * c0, p1 = (uint64_t)0xCD9E8D57u * c2;
+        c0 = (uint32_t)(p1 >> 32) ^ c1 ^ k0;
+        c1 = (uint32_t)p1;
+        c2 = (uint32_t)(p0 >> 32) ^ c3 ^ k1;
+        c3 = (uint32_t)p0;
+        k0 += 0x9E3779B9u;
+        k1 += 0xBB67AE85u;
+    }
+    out[0] = c0;
+    out[1] = c1;
+    out[2] = c2;
+    out[3] = c3;
+}
+AMP_INLINE uint32_t amp_random(uint64_t seed, uint64_t stream, uint64_t index) {
+    uint32_t w[4];
+    amp_philox(w, seed, stream, index >> 2);
+    if (index & 2u) return index & 1u ? w[3] : w[2]; /* no indexing: stays in registers on a device */
+    return index & 1u ? w[1] : w[0];
+}
+
 /* ---- arithmetic that no compiler flag changes: each operation rounds once, to nearest even, subnormals kept -------------
    Device: PTX .rn without .ftz. Host: the result passes through an empty asm statement, so it can be neither contracted nor
    reassociated, and division and square root are not replaced by estimates. Rounding mode and FTZ/DAZ: the verbs see to it; called by
@@ -1579,14 +1628,15 @@ AMP_API amp_status amp_state_load(amp_ctx *ctx, const char *path, const amp_stat
       }
 AMPI_OP2(ampi_add, float, +, "add.rn.f32", "f")
 AMPI_OP2(ampi_dadd, double, +, "add.rn.f64", "d")
-AMPI_OP2(ampi_sub, float, -, "sub.rn.f32", "f") AMPI_OP2(ampi_dsub, double, -, "sub.rn.f64", "d")
-    AMPI_OP2(ampi_mul, float, *, "mul.rn.f32", "f") AMPI_OP2(ampi_dmul, double, *, "mul.rn.f64", "d")
-        AMPI_OP2(ampi_div, float, /, "div.rn.f32", "f") AMPI_OP2(ampi_ddiv, double, /, "div.rn.f64", "d")
-            AMPI_OP1(ampi_sqrt, float, float, "sqrt.rn.f32", "f", "f")
-                AMPI_OP1(ampi_dsqrt, double, double, "sqrt.rn.f64", "d", "d")
-                    AMPI_OP1(ampi_narrow, float, double, "cvt.rn.f32.f64", "f", "d")
-                        AMPI_OP1(ampi_widen, double, float, "cvt.f64.f32", "d", "f")
-                            AMPI_OP1(ampi_negative, float, float, "neg.f32", "f", "f") __device__
+AMPI_OP2(ampi_sub, float, -, "sub.rn.f32", "f")
+AMPI_OP2(ampi_dsub, double, -, "sub.rn.f64", "d")
+AMPI_OP2(ampi_mul, float, *, "mul.rn.f32", "f") AMPI_OP2(ampi_dmul, double, *, "mul.rn.f64", "d")
+    AMPI_OP2(ampi_div, float, /, "div.rn.f32", "f") AMPI_OP2(ampi_ddiv, double, /, "div.rn.f64", "d")
+        AMPI_OP1(ampi_sqrt, float, float, "sqrt.rn.f32", "f", "f")
+            AMPI_OP1(ampi_dsqrt, double, double, "sqrt.rn.f64", "d", "d")
+                AMPI_OP1(ampi_narrow, float, double, "cvt.rn.f32.f64", "f", "d")
+                    AMPI_OP1(ampi_widen, double, float, "cvt.f64.f32", "d", "f")
+                        AMPI_OP1(ampi_negative, float, float, "neg.f32", "f", "f") __device__
     static inline int ampi_less(float a, float b) {
     int r;
     asm("{ .reg .pred p; setp.lt.f32 p, %1, %2; selp.s32 %0, 1, 0, p; }" : "=r"(r) : "f"(a), "f"(b));
@@ -1616,7 +1666,9 @@ AMPI_OP2(ampi_sub, float, -, "sub.rn.f32", "f") AMPI_OP2(ampi_dsub, double, -, "
       }
 AMPI_OP2(ampi_add, float, +)
 AMPI_OP2(ampi_dadd, double, +)
-AMPI_OP2(ampi_sub, float, -) AMPI_OP2(ampi_dsub, double, -) AMPI_OP2(ampi_mul, float, *) AMPI_OP2(ampi_dmul, double, *)
+AMPI_OP2(ampi_sub, float, -)
+AMPI_OP2(ampi_dsub, double, -)
+AMPI_OP2(ampi_mul, float, *) AMPI_OP2(ampi_dmul, double, *)
 #  if defined(__SSE2__) && defined(__GNUC__) && !defined(__TINYC__)
     AMP_INLINE float ampi_div(float a, float b) {
     __asm__("divss %1, %0" : "+x"(a) : "x"(b));
@@ -2443,9 +2495,10 @@ AMP_API const char *amp_strerror(amp_status status) {
     switch (status) {
 #  define AMP_X(name, value, text) \
   case name: return text;
-        AMP_STATUS_LIST (AMP_X)
-#  undef AMP_X
-        case AMP_STATUS_FORCE_INT: break;
+        AMP_STATUS_LIST (
+        AMP_X)
+#  undef AMP_X case AMP_STATUS_FORCE_INT:
+        break;
     }
     return "unknown status";
 }
@@ -4010,15 +4063,18 @@ typedef struct ampi_op_alias {
     char name[28], systems[4];
     uint32_t op;
 } ampi_op_alias;
-static const ampi_op_row ampi_op_rows[] = {/* no pointers: stays read-only in position-independent code */
+static const ampi_op_row ampi_op_rows[] = {
+    /* no pointers: stays read-only in position-independent code */
     {"", "------"},
 #  define AMP_X(suffix, name, classes) {name, classes},
-    AMP_OP_LIST(AMP_X)
+    AMP_OP_LIST(
+    AMP_X)
 #  undef AMP_X
 };
 static const ampi_op_alias ampi_op_aliases[] = {
 #  define AMP_X(suffix, name, systems) {name, systems, AMP_OP_##suffix},
-    AMP_OP_NAME_LIST(AMP_X)
+    AMP_OP_NAME_LIST(
+    AMP_X)
 #  undef AMP_X
 };
 #  define AMPI_ALIASES (sizeof ampi_op_aliases / sizeof ampi_op_aliases[0])
@@ -4122,7 +4178,8 @@ AMP_API const char *amp_system_name(amp_system s) {
 AMP_API const char *amp_preset_name(amp_preset preset) {
     static const char names[AMP_PRESET_COUNT][16] = {
 #  define AMP_X(name, text) text,
-        AMP_PRESET_LIST(AMP_X)
+        AMP_PRESET_LIST(
+        AMP_X)
 #  undef AMP_X
     };
     return (uint32_t)preset < (uint32_t)AMP_PRESET_COUNT ? names[preset] : "unknown preset";
@@ -5894,9 +5951,11 @@ static amp_array ampi_state_array(const amp_params *p, size_t i, uint32_t kind) 
 #    define AMPI_SCALER_FIELDS(X) /* name, bytes */ \
         X(scale, 4) \
         X(growth_factor, 4) \
-        X(backoff_factor, 4) X(min_scale, 4) X(max_scale, 4) X(growth_interval, 4) X(growth_tracker, 4) \
-            X(hysteresis, 4) X(hysteresis_tracker, 4) X(mode, 4) X(no_check, 4) X(dead_after, 4) X(found, 4) \
-                X(stuck, 4) X(good, 8) X(bad, 8) X(bad_in_a_row, 8) X(bad_nan, 8) X(bad_inf, 8) X(bad_overflow, 8)
+        X(backoff_factor, 4) \
+        X(min_scale, 4) \
+        X(max_scale, 4) X(growth_interval, 4) X(growth_tracker, 4) X(hysteresis, 4) X(hysteresis_tracker, 4) \
+            X(mode, 4) X(no_check, 4) X(dead_after, 4) X(found, 4) X(stuck, 4) X(good, 8) X(bad, 8) X(bad_in_a_row, 8) \
+                X(bad_nan, 8) X(bad_inf, 8) X(bad_overflow, 8)
 #    define AMPI_SCALER_BYTES (14 * 4 + 6 * 8)
 
 static void ampi_scaler_bytes(amp_scaler_state *t, uint8_t *b, int take) {
@@ -6225,14 +6284,15 @@ AMP_INLINE void ampi_c_st8(uint8_t *p, ampi_c_i a, ampi_c_i b, ampi_c_i c, ampi_
       AMP_INLINE R ampi_c_##name(type a, type b) { return value; }
 AMPI_C_OP(add, float, float, ampi_add(a, b))
 AMPI_C_OP(sub, float, float, ampi_sub(a, b))
-AMPI_C_OP(mul, float, float, ampi_mul(a, b)) AMPI_C_OP(div, float, float, ampi_div(a, b))
-    AMPI_C_OP(and, uint32_t, uint32_t, a &b) AMPI_C_OP(or, uint32_t, uint32_t, a | b)
-        AMPI_C_OP(xor, uint32_t, uint32_t, a ^ b) AMPI_C_OP(addi, uint32_t, uint32_t, a + b)
-            AMPI_C_OP(subi, uint32_t, uint32_t, a - b) AMPI_C_OP(shl, uint32_t, uint32_t, a << b)
-                AMPI_C_OP(min, uint32_t, uint32_t, ampi_c_sel((int32_t)a > (int32_t)b, b, a)) AMPI_C_OP(gt, uint32_t,
-                    int, (int32_t)a > (int32_t)b) AMPI_C_OP(max, uint32_t, uint32_t, (int32_t)a > (int32_t)b ? a : b)
-                    AMPI_C_OP(shr, uint32_t, uint32_t, a >> b) AMPI_C_OP(clamp, float, float, ampi_clamp(a, b))
-                        AMPI_C_OP(signed, float, float, ampi_signed(a, b)) AMPI_C_OP(top, float, float, a > b ? a : b)
+AMPI_C_OP(mul, float, float, ampi_mul(a, b))
+AMPI_C_OP(div, float, float, ampi_div(a, b))
+AMPI_C_OP(and, uint32_t, uint32_t, a &b) AMPI_C_OP(or, uint32_t, uint32_t, a | b)
+    AMPI_C_OP(xor, uint32_t, uint32_t, a ^ b) AMPI_C_OP(addi, uint32_t, uint32_t, a + b)
+        AMPI_C_OP(subi, uint32_t, uint32_t, a - b) AMPI_C_OP(shl, uint32_t, uint32_t, a << b) AMPI_C_OP(min, uint32_t,
+            uint32_t, ampi_c_sel((int32_t)a > (int32_t)b, b, a)) AMPI_C_OP(gt, uint32_t, int, (int32_t)a > (int32_t)b)
+            AMPI_C_OP(max, uint32_t, uint32_t, (int32_t)a > (int32_t)b ? a : b)
+                AMPI_C_OP(shr, uint32_t, uint32_t, a >> b) AMPI_C_OP(clamp, float, float, ampi_clamp(a, b))
+                    AMPI_C_OP(signed, float, float, ampi_signed(a, b)) AMPI_C_OP(top, float, float, a > b ? a : b)
 #  undef AMPI_C_OP
 #  define ampi_c_set(x)         (x)
 #  define ampi_c_dup(x)         ((uint32_t)(x))
@@ -6306,8 +6366,8 @@ AMPI_C_OP(mul, float, float, ampi_mul(a, b)) AMPI_C_OP(div, float, float, ampi_d
           } \
           return P##_or(r, P##_shl(P##_shr(w, at), 31)); \
       }
-                            AMPI_CODEC(ampi_c, AMPI_TC, ampi_c_plus, ampi_c_minus) static void ampi_c_widen_f32(
-                                void *d, const void *s, size_t n) {
+                        AMPI_CODEC(ampi_c, AMPI_TC, ampi_c_plus, ampi_c_minus) static void ampi_c_widen_f32(
+                            void *d, const void *s, size_t n) {
     memcpy(d, s, n * 4);
 }
 static void ampi_c_narrow_f32(void *d, const void *s, size_t n) {
@@ -6443,13 +6503,14 @@ static void ampi_c_pack4(float *to, size_t width, const float *rows, size_t ld, 
         typedef I P##_i, P##_j; \
         AMPI_FF(P, T, V, C, add, M##_add_ps) \
         AMPI_FF(P, T, V, C, sub, M##_sub_ps) \
-        AMPI_FF(P, T, V, C, mul, M##_mul_ps) AMPI_II(P, T, I, and, M##_and_si##L) AMPI_II(P, T, I, or, M##_or_si##L) \
-            AMPI_II(P, T, I, xor, M##_xor_si##L) AMPI_II(P, T, I, addi, M##_add_epi32) \
-                AMPI_II(P, T, I, subi, M##_sub_epi32) AMPI_II(P, T, I, add64, M##_add_epi64) \
-                    AMPI_II(P, T, I, xor64, M##_xor_si##L) AMPI_II(P, T, I, mul32, M##_mul_epu32) \
-                        AMPI_II(P, T, I, even64, M##_unpacklo_epi64) AMPI_II(P, T, I, odd64, M##_unpackhi_epi64) \
-                            T AMPI_ALWAYS V \
-                            P##_set(float x) { \
+        AMPI_FF(P, T, V, C, mul, M##_mul_ps) \
+        AMPI_II(P, T, I, and, M##_and_si##L) \
+        AMPI_II(P, T, I, or, M##_or_si##L) AMPI_II(P, T, I, xor, M##_xor_si##L) AMPI_II(P, T, I, addi, M##_add_epi32) \
+            AMPI_II(P, T, I, subi, M##_sub_epi32) AMPI_II(P, T, I, add64, M##_add_epi64) \
+                AMPI_II(P, T, I, xor64, M##_xor_si##L) AMPI_II(P, T, I, mul32, M##_mul_epu32) \
+                    AMPI_II(P, T, I, even64, M##_unpacklo_epi64) AMPI_II(P, T, I, odd64, M##_unpackhi_epi64) \
+                        T AMPI_ALWAYS V \
+                        P##_set(float x) { \
             return M##_set1_ps(x); \
         } \
         T AMPI_ALWAYS V P##_ldf(const float *p) { return M##_loadu_ps(p); } \
@@ -6650,13 +6711,14 @@ typedef float64x2_t ampi_n_d;
         AMPI_NEON_OP(float32x4_t, name, __asm__(op " %0.4s, %1.4s, %2.4s" : "=w"(r) : "w"(a), "w"(b)))
 AMPI_NEON_FF(add, vaddq_f32)
 AMPI_NEON_FF(sub, vsubq_f32)
-AMPI_NEON_FF(mul, vmulq_f32) AMPI_NEON_FA(div, "fdiv") AMPI_NEON_FA(top, "fmax") AMPI_NEON_FA(low, "fmin")
-    AMPI_NEON_OP(uint32x4_t, and, r = vandq_u32(a, b)) AMPI_NEON_OP(uint32x4_t, or, r = vorrq_u32(a, b))
-        AMPI_NEON_OP(uint32x4_t, xor, r = veorq_u32(a, b)) AMPI_NEON_OP(uint32x4_t, addi, r = vaddq_u32(a, b))
-            AMPI_NEON_OP(uint32x4_t, subi, r = vsubq_u32(a, b)) AMPI_NEON_OP(uint64x2_t, add64, r = vaddq_u64(a, b))
-                AMPI_NEON_OP(uint64x2_t, xor64, r = veorq_u64(a, b))
-                    AMPI_NEON_OP(uint64x2_t, even64, r = vtrn1q_u64(a, b))
-                        AMPI_NEON_OP(uint64x2_t, odd64, r = vtrn2q_u64(a, b)) AMPI_ALWAYS float32x4_t
+AMPI_NEON_FF(mul, vmulq_f32)
+AMPI_NEON_FA(div, "fdiv")
+AMPI_NEON_FA(top, "fmax") AMPI_NEON_FA(low, "fmin") AMPI_NEON_OP(uint32x4_t, and, r = vandq_u32(a, b))
+    AMPI_NEON_OP(uint32x4_t, or, r = vorrq_u32(a, b)) AMPI_NEON_OP(uint32x4_t, xor, r = veorq_u32(a, b))
+        AMPI_NEON_OP(uint32x4_t, addi, r = vaddq_u32(a, b)) AMPI_NEON_OP(uint32x4_t, subi, r = vsubq_u32(a, b))
+            AMPI_NEON_OP(uint64x2_t, add64, r = vaddq_u64(a, b)) AMPI_NEON_OP(uint64x2_t, xor64, r = veorq_u64(a, b))
+                AMPI_NEON_OP(uint64x2_t, even64, r = vtrn1q_u64(a, b))
+                    AMPI_NEON_OP(uint64x2_t, odd64, r = vtrn2q_u64(a, b)) AMPI_ALWAYS float32x4_t
     ampi_n_sqrt(float32x4_t a) {
     float32x4_t r;
     __asm__("fsqrt %0.4s, %1.4s" : "=w"(r) : "w"(a));
@@ -7168,9 +7230,10 @@ static void ampi_use_c(
         }
 AMPI_LDEXP(ampi_s, AMPI_TS)
 AMPI_PATH(ampi_s, AMPI_TS)
-AMPI_STREAM(ampi_s, AMPI_TS) AMPI_LDEXP(ampi_2, AMPI_T2) AMPI_PATH(ampi_2, AMPI_T2) AMPI_STREAM(ampi_2, AMPI_T2)
-    AMPI_ROUNDING(ampi_2, AMPI_T2) AMPI_PATH(ampi_5, AMPI_T5) AMPI_STREAM(ampi_5, AMPI_T5)
-        AMPI_ROUNDING(ampi_5, AMPI_T5)
+AMPI_STREAM(ampi_s, AMPI_TS)
+AMPI_LDEXP(ampi_2, AMPI_T2)
+AMPI_PATH(ampi_2, AMPI_T2) AMPI_STREAM(ampi_2, AMPI_T2) AMPI_ROUNDING(ampi_2, AMPI_T2) AMPI_PATH(ampi_5, AMPI_T5)
+    AMPI_STREAM(ampi_5, AMPI_T5) AMPI_ROUNDING(ampi_5, AMPI_T5)
 /* F16C, also for FP8: an E5M2 byte is the upper byte of a half; E4M3 moved up by 7 is a half 256 times too small, its NaN apart. */
 #    define AMPI_HOLD_REG(C, x) \
         __asm__("" : "+" C(x)) /* the forms that convert into memory are slow on some machines */
@@ -7197,8 +7260,8 @@ AMPI_STREAM(ampi_s, AMPI_TS) AMPI_LDEXP(ampi_2, AMPI_T2) AMPI_PATH(ampi_2, AMPI_
             H##_storeu_si##L((I *)(void *)p, a); \
             H##_storeu_si##L((I *)(void *)(p + 2u * P##_N), b); \
         }
-            AMPI_HALVES(ampi_2, AMPI_T2, _mm256, __m128i, _mm, "x", 128, _mm_loadl_epi64, AMPI_TO_HALF_2)
-                AMPI_HALVES(ampi_5, AMPI_T5, _mm512, __m256i, _mm256, "v", 256, _mm_loadu_si128, AMPI_TO_HALF_5)
+        AMPI_HALVES(ampi_2, AMPI_T2, _mm256, __m128i, _mm, "x", 128, _mm_loadl_epi64, AMPI_TO_HALF_2)
+            AMPI_HALVES(ampi_5, AMPI_T5, _mm512, __m256i, _mm256, "v", 256, _mm_loadu_si128, AMPI_TO_HALF_5)
 #    undef AMPI_HALVES
 #    undef AMPI_HOLD_REG
 #    define AMPI_F16C(P, T) \
@@ -7210,15 +7273,15 @@ AMPI_STREAM(ampi_s, AMPI_TS) AMPI_LDEXP(ampi_2, AMPI_T2) AMPI_PATH(ampi_2, AMPI_
             P##_to_half(d + 4u * P##_N, s + 8u * P##_N); \
         } \
         AMPI_STEPS(T, P##_narrow_half, P##_narrow_half_1, 4u * P##_N, 2u, 4u)
-                    AMPI_F16C(ampi_2, AMPI_T2) AMPI_F16C(ampi_5, AMPI_T5) AMPI_SQUARES(ampi_s, AMPI_TS, ampi_s_up_f16)
-                        AMPI_SQUARES(ampi_2, AMPI_T2, ampi_2_half) AMPI_SQUARES(ampi_5, AMPI_T5, ampi_5_half)
+                AMPI_F16C(ampi_2, AMPI_T2) AMPI_F16C(ampi_5, AMPI_T5) AMPI_SQUARES(ampi_s, AMPI_TS, ampi_s_up_f16)
+                    AMPI_SQUARES(ampi_2, AMPI_T2, ampi_2_half) AMPI_SQUARES(ampi_5, AMPI_T5, ampi_5_half)
 #    undef AMPI_F16C
 /* VCVTNE2PS2BF16 rounds to nearest in any mode, but takes subnormals for 0: a step that holds one (2x - 1 < 2^24 - 1 unsigned) is done
    again with integers. */
 #    if defined(__clang__) ? __clang_major__ >= 9 : __GNUC__ >= 10
 #      define AMPI_BF16_HW
 #      define AMPI_T5B __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512bf16,avx2,fma,f16c")))
-                            AMPI_T5B AMPI_ALWAYS __m512i ampi_5_tiny(__m512i x) {
+                        AMPI_T5B AMPI_ALWAYS __m512i ampi_5_tiny(__m512i x) {
     return _mm512_add_epi32(_mm512_add_epi32(x, x), _mm512_set1_epi32(-1));
 }
 AMPI_T5B AMPI_ALWAYS __m512i ampi_5_bf16_hw(__m512i lo, __m512i hi) {
@@ -7239,10 +7302,11 @@ AMPI_STEPS(AMPI_T5B, ampi_5_narrow_bf16_hw, ampi_5_narrow_bf16_hw_1, 64u, 2u, 4u
 #    endif
 AMPI_TILE(ampi_s, AMPI_TS, 4, AMPI_R4)
 AMPI_TILE(ampi_s, AMPI_TS, 1, AMPI_R1)
-AMPI_TILE(ampi_2, AMPI_T2, 6, AMPI_R6) AMPI_TILE(ampi_2, AMPI_T2, 4, AMPI_R4) AMPI_TILE(ampi_2, AMPI_T2, 1, AMPI_R1)
-    AMPI_TILE(ampi_5, AMPI_T5, 12, AMPI_R12) AMPI_TILE(ampi_5, AMPI_T5, 8, AMPI_R8)
-        AMPI_TILE(ampi_5, AMPI_T5, 4, AMPI_R4) AMPI_TILE(ampi_5, AMPI_T5, 1, AMPI_R1) static void ampi_s_pack4(
-            float *to, size_t width, const float *rows, size_t ld, size_t depth) {
+AMPI_TILE(ampi_2, AMPI_T2, 6, AMPI_R6)
+AMPI_TILE(ampi_2, AMPI_T2, 4, AMPI_R4)
+AMPI_TILE(ampi_2, AMPI_T2, 1, AMPI_R1) AMPI_TILE(ampi_5, AMPI_T5, 12, AMPI_R12) AMPI_TILE(ampi_5, AMPI_T5, 8, AMPI_R8)
+    AMPI_TILE(ampi_5, AMPI_T5, 4, AMPI_R4) AMPI_TILE(ampi_5, AMPI_T5, 1, AMPI_R1) static void ampi_s_pack4(
+        float *to, size_t width, const float *rows, size_t ld, size_t depth) {
     size_t k;
     for (k = 0; k + 4 <= depth; k += 4, to += 4 * width) {
         __m128 a = _mm_loadu_ps(rows + k), b = _mm_loadu_ps(rows + ld + k), c = _mm_loadu_ps(rows + 2 * ld + k),
