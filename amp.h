@@ -162,10 +162,9 @@ extern "C" {
 
 typedef enum amp_status {
 #define AMP_X(name, value, text) name = value,
-    AMP_STATUS_LIST(
-        AMP_X)
+    AMP_STATUS_LIST(AMP_X)
 #undef AMP_X
-    AMP_STATUS_FORCE_INT = 0x7fffffff
+        AMP_STATUS_FORCE_INT = 0x7fffffff
 } amp_status;
 
 /* One sentence per status, never NULL, also for unknown numbers. Class: host. Threads: safe. */
@@ -881,11 +880,11 @@ AMP_API const amp_step_record *amp_step_record_ptr(const amp_params *p);
 
 typedef enum amp_op {
     AMP_OP_NONE = 0,
-    /* an operation that no list knows */
+/* an operation that no list knows */
 #define AMP_X(suffix, name, classes) AMP_OP_##suffix,
     AMP_OP_LIST(AMP_X)
 #undef AMP_X
-    AMP_OP_COUNT
+        AMP_OP_COUNT
 } amp_op;
 
 typedef enum amp_op_class {
@@ -943,10 +942,9 @@ AMP_API const char *amp_system_name(amp_system s); /* "amp", "pytorch-cuda", "ap
 
 typedef enum amp_preset {
 #define AMP_X(name, text) name,
-    AMP_PRESET_LIST(
-        AMP_X)
+    AMP_PRESET_LIST(AMP_X)
 #undef AMP_X
-    AMP_PRESET_COUNT
+        AMP_PRESET_COUNT
 } amp_preset;
 
 typedef struct amp_policy { /* made by amp_policy_init; plain data, copy it freely. 1 or 0 where no range is given */
@@ -1615,28 +1613,28 @@ AMP_INLINE uint32_t amp_random(uint64_t seed, uint64_t stream, uint64_t index) {
    themselves, these functions and amp_exp, amp_log, amp_gelu work in the environment they find. */
 #if defined(__CUDA_ARCH__)
 #  define AMPI_OP2(name, T, op, ptx, c) \
-      __device__ static inline T name(T a, T b) { \
-          T r; \
-          asm(ptx " %0, %1, %2;" : "=" c(r) : c(a), c(b)); \
-          return r; \
-      }
+    __device__ static inline T name(T a, T b) { \
+        T r; \
+        asm(ptx " %0, %1, %2;" : "=" c(r) : c(a), c(b)); \
+        return r; \
+    }
 #  define AMPI_OP1(name, R, T, ptx, cr, ct) \
-      __device__ static inline R name(T a) { \
-          R r; \
-          asm(ptx " %0, %1;" : "=" cr(r) : ct(a)); \
-          return r; \
-      }
+    __device__ static inline R name(T a) { \
+        R r; \
+        asm(ptx " %0, %1;" : "=" cr(r) : ct(a)); \
+        return r; \
+    }
 AMPI_OP2(ampi_add, float, +, "add.rn.f32", "f")
 AMPI_OP2(ampi_dadd, double, +, "add.rn.f64", "d")
 AMPI_OP2(ampi_sub, float, -, "sub.rn.f32", "f")
 AMPI_OP2(ampi_dsub, double, -, "sub.rn.f64", "d")
-AMPI_OP2(ampi_mul, float, *, "mul.rn.f32", "f") AMPI_OP2(ampi_dmul, double, *, "mul.rn.f64", "d")
-    AMPI_OP2(ampi_div, float, /, "div.rn.f32", "f") AMPI_OP2(ampi_ddiv, double, /, "div.rn.f64", "d")
-        AMPI_OP1(ampi_sqrt, float, float, "sqrt.rn.f32", "f", "f")
-            AMPI_OP1(ampi_dsqrt, double, double, "sqrt.rn.f64", "d", "d")
-                AMPI_OP1(ampi_narrow, float, double, "cvt.rn.f32.f64", "f", "d")
-                    AMPI_OP1(ampi_widen, double, float, "cvt.f64.f32", "d", "f")
-                        AMPI_OP1(ampi_negative, float, float, "neg.f32", "f", "f") __device__
+AMPI_OP2(ampi_mul, float, *, "mul.rn.f32", "f")
+AMPI_OP2(ampi_dmul, double, *, "mul.rn.f64", "d") AMPI_OP2(ampi_div, float, /, "div.rn.f32", "f")
+    AMPI_OP2(ampi_ddiv, double, /, "div.rn.f64", "d") AMPI_OP1(ampi_sqrt, float, float, "sqrt.rn.f32", "f", "f")
+        AMPI_OP1(ampi_dsqrt, double, double, "sqrt.rn.f64", "d", "d")
+            AMPI_OP1(ampi_narrow, float, double, "cvt.rn.f32.f64", "f", "d")
+                AMPI_OP1(ampi_widen, double, float, "cvt.f64.f32", "d", "f")
+                    AMPI_OP1(ampi_negative, float, float, "neg.f32", "f", "f") __device__
     static inline int ampi_less(float a, float b) {
     int r;
     asm("{ .reg .pred p; setp.lt.f32 p, %1, %2; selp.s32 %0, 1, 0, p; }" : "=r"(r) : "f"(a), "f"(b));
@@ -1659,16 +1657,17 @@ AMPI_OP2(ampi_mul, float, *, "mul.rn.f32", "f") AMPI_OP2(ampi_dmul, double, *, "
 #    endif
 #  endif
 #  define AMPI_OP2(name, T, op) \
-      AMP_INLINE T name(T a, T b) { \
-          AMPI_HOLD T r = a op b; \
-          AMPI_GUARD(r); \
-          return r; \
-      }
+    AMP_INLINE T name(T a, T b) { \
+        AMPI_HOLD T r = a op b; \
+        AMPI_GUARD(r); \
+        return r; \
+    }
 AMPI_OP2(ampi_add, float, +)
 AMPI_OP2(ampi_dadd, double, +)
 AMPI_OP2(ampi_sub, float, -)
 AMPI_OP2(ampi_dsub, double, -)
-AMPI_OP2(ampi_mul, float, *) AMPI_OP2(ampi_dmul, double, *)
+AMPI_OP2(ampi_mul, float, *)
+AMPI_OP2(ampi_dmul, double, *)
 #  if defined(__SSE2__) && defined(__GNUC__) && !defined(__TINYC__)
     AMP_INLINE float ampi_div(float a, float b) {
     __asm__("divss %1, %0" : "+x"(a) : "x"(b));
@@ -2394,9 +2393,9 @@ AMP_API int amp_replace_file(const char *from, const char *to);
 
 /* C++ cannot take the address of a compound literal: every function with a desc also takes a reference. */
 #  define AMPI_REF(name, desc) \
-      static inline amp_status name(amp_ctx *c, const desc &d) { return name(c, &d); }
+    static inline amp_status name(amp_ctx *c, const desc &d) { return name(c, &d); }
 #  define AMPI_REF_STEP(name) \
-      static inline amp_status name(amp_params *p, amp_scaler *s, const amp_step_desc &d) { return name(p, s, &d); }
+    static inline amp_status name(amp_params *p, amp_scaler *s, const amp_step_desc &d) { return name(p, s, &d); }
 AMPI_REF(amp_gemm, amp_gemm_desc)
 AMPI_REF(amp_linear_forward, amp_linear_desc)
 AMPI_REF(amp_linear_backward, amp_linear_desc)
@@ -2476,7 +2475,7 @@ static inline amp_status amp_scaler_create_checked(
 #    include <cpuid.h>
 #    include <immintrin.h>
 #  elif defined(__aarch64__) && defined(__AARCH64EL__) && defined(__GNUC__) && !defined(__TINYC__) && \
-      !defined(__CUDACC__) && !defined(AMP_NO_SIMD)
+    !defined(__CUDACC__) && !defined(AMP_NO_SIMD)
 #    define AMPI_NEON
 #    include <arm_neon.h>
 #  endif
@@ -2493,12 +2492,12 @@ extern "C" {
 
 AMP_API const char *amp_strerror(amp_status status) {
     switch (status) {
-#  define AMP_X(name, value, text) \
-  case name: return text;
-        AMP_STATUS_LIST (
-        AMP_X)
-#  undef AMP_X case AMP_STATUS_FORCE_INT:
-        break;
+        /* clang-format off */
+#  define AMP_X(name, value, text) case name: return text;
+    AMP_STATUS_LIST(AMP_X)
+#  undef AMP_X
+        /* clang-format on */
+    case AMP_STATUS_FORCE_INT: break;
     }
     return "unknown status";
 }
@@ -2592,24 +2591,24 @@ AMP_API void amp_log_event(const amp_ctx *ctx, amp_log_level level, const char *
 }
 
 #  define AMPI_TRY(call) \
-      do { \
-          amp_status try_ = (call); \
-          if (try_ != AMP_OK) return try_; \
-      } while (0)
+    do { \
+        amp_status try_ = (call); \
+        if (try_ != AMP_OK) return try_; \
+    } while (0)
 #  define AMPI_INVALID(ctx, ...) amp_fail((ctx), AMP_ERR_INVALID_ARG, __VA_ARGS__)
 /* A check of arguments: leaves the function with this status and sentence unless the condition holds. */
 #  define AMPI_REQUIRE(condition, ctx, status, ...) \
-      do { \
-          if (!(condition)) return amp_fail((ctx), (status), __VA_ARGS__); \
-      } while (0)
+    do { \
+        if (!(condition)) return amp_fail((ctx), (status), __VA_ARGS__); \
+    } while (0)
 /* first lines of a verb with a desc */
 #  define AMPI_CHECK_DESC(ctx, where, d) \
-      do { \
-          if (!(d)) return AMPI_INVALID(ctx, "%s: desc is NULL", where); \
-          if ((d)->_begin || (d)->_end) \
-              return amp_fail( \
-                  (ctx), AMP_ERR_UNINIT, "%s: desc is not zero-initialised (_begin or _end is not 0)", where); \
-      } while (0)
+    do { \
+        if (!(d)) return AMPI_INVALID(ctx, "%s: desc is NULL", where); \
+        if ((d)->_begin || (d)->_end) \
+            return amp_fail( \
+                (ctx), AMP_ERR_UNINIT, "%s: desc is not zero-initialised (_begin or _end is not 0)", where); \
+    } while (0)
 
 static void *ampi_host_alloc(const amp_allocator *a, size_t bytes) { /* zeroed */
     void *p = a->alloc_fn ? a->alloc_fn(bytes, a->user) : AMP_MALLOC(bytes);
@@ -3779,8 +3778,8 @@ static amp_status ampi_check_group(
     g->beta2 = ampi_default(g->beta2, optimizer == AMP_LION ? 0.99f : 0.999f);
     g->eps = ampi_default(g->eps, 1e-8f);
 #  define AMPI_RANGE(field, good, range) \
-      if (!amp_is_finite(g->field) || !(good)) \
-      return AMPI_INVALID(ctx, "%s: %s." #field " is %g; it must be " range, where, name, (double)g->field)
+    if (!amp_is_finite(g->field) || !(good)) \
+    return AMPI_INVALID(ctx, "%s: %s." #field " is %g; it must be " range, where, name, (double)g->field)
     AMPI_RANGE(lr, g->lr >= 0.0f, ">= 0");
     AMPI_RANGE(beta1, g->beta1 >= 0.0f && g->beta1 < 1.0f, "in [0, 1)");
     AMPI_RANGE(beta2, g->beta2 >= 0.0f && g->beta2 < 1.0f, "in [0, 1)");
@@ -4063,18 +4062,15 @@ typedef struct ampi_op_alias {
     char name[28], systems[4];
     uint32_t op;
 } ampi_op_alias;
-static const ampi_op_row ampi_op_rows[] = {
-    /* no pointers: stays read-only in position-independent code */
+static const ampi_op_row ampi_op_rows[] = {/* no pointers: stays read-only in position-independent code */
     {"", "------"},
 #  define AMP_X(suffix, name, classes) {name, classes},
-    AMP_OP_LIST(
-    AMP_X)
+    AMP_OP_LIST(AMP_X)
 #  undef AMP_X
 };
 static const ampi_op_alias ampi_op_aliases[] = {
 #  define AMP_X(suffix, name, systems) {name, systems, AMP_OP_##suffix},
-    AMP_OP_NAME_LIST(
-    AMP_X)
+    AMP_OP_NAME_LIST(AMP_X)
 #  undef AMP_X
 };
 #  define AMPI_ALIASES (sizeof ampi_op_aliases / sizeof ampi_op_aliases[0])
@@ -4178,8 +4174,7 @@ AMP_API const char *amp_system_name(amp_system s) {
 AMP_API const char *amp_preset_name(amp_preset preset) {
     static const char names[AMP_PRESET_COUNT][16] = {
 #  define AMP_X(name, text) text,
-        AMP_PRESET_LIST(
-        AMP_X)
+        AMP_PRESET_LIST(AMP_X)
 #  undef AMP_X
     };
     return (uint32_t)preset < (uint32_t)AMP_PRESET_COUNT ? names[preset] : "unknown preset";
@@ -5949,21 +5944,22 @@ static amp_array ampi_state_array(const amp_params *p, size_t i, uint32_t kind) 
 }
 
 #    define AMPI_SCALER_FIELDS(X) /* name, bytes */ \
-        X(scale, 4) \
-        X(growth_factor, 4) \
-        X(backoff_factor, 4) \
-        X(min_scale, 4) \
-        X(max_scale, 4) X(growth_interval, 4) X(growth_tracker, 4) X(hysteresis, 4) X(hysteresis_tracker, 4) \
-            X(mode, 4) X(no_check, 4) X(dead_after, 4) X(found, 4) X(stuck, 4) X(good, 8) X(bad, 8) X(bad_in_a_row, 8) \
-                X(bad_nan, 8) X(bad_inf, 8) X(bad_overflow, 8)
+    X(scale, 4) \
+    X(growth_factor, 4) \
+    X(backoff_factor, 4) \
+    X(min_scale, 4) \
+    X(max_scale, 4) \
+    X(growth_interval, 4) X(growth_tracker, 4) X(hysteresis, 4) X(hysteresis_tracker, 4) X(mode, 4) X(no_check, 4) \
+        X(dead_after, 4) X(found, 4) X(stuck, 4) X(good, 8) X(bad, 8) X(bad_in_a_row, 8) X(bad_nan, 8) X(bad_inf, 8) \
+            X(bad_overflow, 8)
 #    define AMPI_SCALER_BYTES (14 * 4 + 6 * 8)
 
 static void ampi_scaler_bytes(amp_scaler_state *t, uint8_t *b, int take) {
 #    define AMPI_X(name, size) \
-        if (!take) memcpy(b, &t->name, size); \
-        ampi_little_endian(b, 1, size); \
-        if (take) memcpy(&t->name, b, size); \
-        b += size;
+    if (!take) memcpy(b, &t->name, size); \
+    ampi_little_endian(b, 1, size); \
+    if (take) memcpy(&t->name, b, size); \
+    b += size;
     AMPI_SCALER_FIELDS(AMPI_X)
 #    undef AMPI_X
 }
@@ -6176,11 +6172,11 @@ AMP_API amp_status amp_state_load(amp_ctx *ctx, const char *path, const amp_stat
 
 #  else
 #    define AMPI_X(name) \
-        AMP_API amp_status name(amp_ctx *ctx, const char *path, const amp_state_desc *state) { \
-            (void)path; \
-            (void)state; \
-            return ctx ? amp_fail(ctx, AMP_ERR_UNSUPPORTED, #name ": built with AMP_NO_STDIO") : AMP_ERR_INVALID_ARG; \
-        }
+    AMP_API amp_status name(amp_ctx *ctx, const char *path, const amp_state_desc *state) { \
+        (void)path; \
+        (void)state; \
+        return ctx ? amp_fail(ctx, AMP_ERR_UNSUPPORTED, #name ": built with AMP_NO_STDIO") : AMP_ERR_INVALID_ARG; \
+    }
 AMPI_X(amp_state_save)
 AMPI_X(amp_state_load)
 #    undef AMPI_X
@@ -6199,7 +6195,7 @@ AMPI_X(amp_state_load)
 #  endif
 #  define AMPI_BLOCK 1024u
 #  define AMPI_KC \
-      256u /* products: depth, rows and columns of a packed block; rows and columns are multiples of every mr and nr */
+    256u /* products: depth, rows and columns of a packed block; rows and columns are multiples of every mr and nr */
 #  define AMPI_MC  528u
 #  define AMPI_NC  512u
 #  define AMPI_FEW 4u              /* at most so many rows are multiplied without packing */
@@ -6281,15 +6277,16 @@ AMP_INLINE void ampi_c_st8(uint8_t *p, ampi_c_i a, ampi_c_i b, ampi_c_i c, ampi_
     p[3] = (uint8_t)d;
 }
 #  define AMPI_C_OP(name, type, R, value) \
-      AMP_INLINE R ampi_c_##name(type a, type b) { return value; }
+    AMP_INLINE R ampi_c_##name(type a, type b) { return value; }
 AMPI_C_OP(add, float, float, ampi_add(a, b))
 AMPI_C_OP(sub, float, float, ampi_sub(a, b))
 AMPI_C_OP(mul, float, float, ampi_mul(a, b))
 AMPI_C_OP(div, float, float, ampi_div(a, b))
-AMPI_C_OP(and, uint32_t, uint32_t, a &b) AMPI_C_OP(or, uint32_t, uint32_t, a | b)
-    AMPI_C_OP(xor, uint32_t, uint32_t, a ^ b) AMPI_C_OP(addi, uint32_t, uint32_t, a + b)
-        AMPI_C_OP(subi, uint32_t, uint32_t, a - b) AMPI_C_OP(shl, uint32_t, uint32_t, a << b) AMPI_C_OP(min, uint32_t,
-            uint32_t, ampi_c_sel((int32_t)a > (int32_t)b, b, a)) AMPI_C_OP(gt, uint32_t, int, (int32_t)a > (int32_t)b)
+AMPI_C_OP(and, uint32_t, uint32_t, a &b)
+AMPI_C_OP(or, uint32_t, uint32_t, a | b) AMPI_C_OP(xor, uint32_t, uint32_t, a ^ b)
+    AMPI_C_OP(addi, uint32_t, uint32_t, a + b) AMPI_C_OP(subi, uint32_t, uint32_t, a - b) AMPI_C_OP(
+        shl, uint32_t, uint32_t, a << b) AMPI_C_OP(min, uint32_t, uint32_t, ampi_c_sel((int32_t)a > (int32_t)b, b, a))
+        AMPI_C_OP(gt, uint32_t, int, (int32_t)a > (int32_t)b)
             AMPI_C_OP(max, uint32_t, uint32_t, (int32_t)a > (int32_t)b ? a : b)
                 AMPI_C_OP(shr, uint32_t, uint32_t, a >> b) AMPI_C_OP(clamp, float, float, ampi_clamp(a, b))
                     AMPI_C_OP(signed, float, float, ampi_signed(a, b)) AMPI_C_OP(top, float, float, a > b ? a : b)
@@ -6320,52 +6317,52 @@ AMPI_C_OP(and, uint32_t, uint32_t, a &b) AMPI_C_OP(or, uint32_t, uint32_t, a | b
 /* ---- conversions: nearest even without a branch. Normal numbers by integers; below them the addition of a number whose last place is
    the target's smallest subnormal rounds. ---- */
 #  define AMPI_CODEC(P, T, ADD, SUB) \
-      T AMPI_ALWAYS P##_i P##_finish(P##_i x, P##_i a, P##_i r, amp_dtype t) { /* NaN and sign */ \
-          const ampi_format f = ampi_format_of(t); \
-          P##_i nan = P##_dup(f.nan); \
-          if (t != AMP_F8E4M3) nan = P##_or(nan, P##_and(P##_shr(a, 23u - f.mant), P##_dup((1u << f.mant) - 1u))); \
-          r = P##_sel(P##_gt(a, P##_dup(0x7f800000u)), nan, r); \
-          return P##_or( \
-              r, f.mant > 3u ? P##_and(P##_shr(x, 16), P##_dup(0x8000u)) : P##_and(P##_shr(x, 24), P##_dup(0x80u))); \
-      } \
-      T AMPI_ALWAYS P##_i P##_encode(P##_i x, amp_dtype t, uint32_t cap) { /* cap: what overflow becomes */ \
-          const ampi_format f = ampi_format_of(t); \
-          const uint32_t s = 23u - f.mant, magic = (f.emin + s) << 23; \
-          P##_i a = P##_and(x, P##_dup(0x7fffffffu)), r; \
-          if (t == AMP_BF16 && cap == f.over) { \
-              r = P##_addi(x, P##_addi(P##_and(P##_shr(x, 16), P##_dup(1)), P##_dup(0x7fffu))); \
-              return P##_shr(P##_sel(P##_gt(a, P##_dup(0x7f800000u)), P##_or(x, P##_dup(0x400000u)), r), 16); \
-          } \
-          r = P##_addi(P##_addi(a, P##_dup((1u << (s - 1u)) - 1u - ((f.emin - 1u) << 23))), \
-              P##_and(P##_shr(a, s), P##_dup(1))); \
-          r = P##_shr(r, s); \
-          if (t != AMP_BF16) \
-              r = P##_sel(P##_gt(P##_dup(f.emin << 23), a), \
-                  P##_subi(P##_b(ADD(P##_f(a), P##_f(P##_dup(magic)))), P##_dup(magic)), r); \
-          r = P##_min(r, P##_dup(cap)); \
-          if (t == AMP_F8E4M3 && cap == f.over) return P##_or(r, P##_and(P##_shr(x, 24), P##_dup(0x80u))); \
-          return P##_finish(x, a, r, t); \
-      } \
-      T AMPI_ALWAYS P##_i P##_decode(P##_i w, amp_dtype t) { \
-          const ampi_format f = ampi_format_of(t); \
-          const uint32_t at = f.mant > 3u ? 15 : 7, s = 23u - f.mant, magic = (f.emin + s) << 23; \
-          P##_i a = P##_and(w, P##_dup((1u << at) - 1u)), up = P##_shl(a, s), \
-                r = P##_addi(up, P##_dup((f.emin - 1u) << 23)); \
-          if (t == AMP_BF16) { \
-              r = P##_shl(w, 16); \
-              return P##_or( \
-                  r, P##_and(P##_shr(P##_subi(P##_dup(f.over), a), 9), P##_dup(0x400000u))); /* a - over > 0: NaN */ \
-          } \
-          r = P##_sel(P##_gt(P##_dup(1u << f.mant), a), \
-              P##_b(SUB(P##_f(P##_addi(a, P##_dup(magic))), P##_f(P##_dup(magic)))), r); \
-          if (t == AMP_F8E4M3) \
-              r = P##_sel(P##_gt(a, P##_dup(0x7eu)), P##_dup(0x7ff00000u), r); \
-          else { \
-              r = P##_sel(P##_gt(a, P##_dup(f.over - 1u)), P##_or(up, P##_dup(0x7f800000u)), r); \
-              r = P##_or(r, P##_and(P##_shr(P##_subi(P##_dup(f.over), a), 9), P##_dup(0x400000u))); \
-          } \
-          return P##_or(r, P##_shl(P##_shr(w, at), 31)); \
-      }
+    T AMPI_ALWAYS P##_i P##_finish(P##_i x, P##_i a, P##_i r, amp_dtype t) { /* NaN and sign */ \
+        const ampi_format f = ampi_format_of(t); \
+        P##_i nan = P##_dup(f.nan); \
+        if (t != AMP_F8E4M3) nan = P##_or(nan, P##_and(P##_shr(a, 23u - f.mant), P##_dup((1u << f.mant) - 1u))); \
+        r = P##_sel(P##_gt(a, P##_dup(0x7f800000u)), nan, r); \
+        return P##_or( \
+            r, f.mant > 3u ? P##_and(P##_shr(x, 16), P##_dup(0x8000u)) : P##_and(P##_shr(x, 24), P##_dup(0x80u))); \
+    } \
+    T AMPI_ALWAYS P##_i P##_encode(P##_i x, amp_dtype t, uint32_t cap) { /* cap: what overflow becomes */ \
+        const ampi_format f = ampi_format_of(t); \
+        const uint32_t s = 23u - f.mant, magic = (f.emin + s) << 23; \
+        P##_i a = P##_and(x, P##_dup(0x7fffffffu)), r; \
+        if (t == AMP_BF16 && cap == f.over) { \
+            r = P##_addi(x, P##_addi(P##_and(P##_shr(x, 16), P##_dup(1)), P##_dup(0x7fffu))); \
+            return P##_shr(P##_sel(P##_gt(a, P##_dup(0x7f800000u)), P##_or(x, P##_dup(0x400000u)), r), 16); \
+        } \
+        r = P##_addi( \
+            P##_addi(a, P##_dup((1u << (s - 1u)) - 1u - ((f.emin - 1u) << 23))), P##_and(P##_shr(a, s), P##_dup(1))); \
+        r = P##_shr(r, s); \
+        if (t != AMP_BF16) \
+            r = P##_sel(P##_gt(P##_dup(f.emin << 23), a), \
+                P##_subi(P##_b(ADD(P##_f(a), P##_f(P##_dup(magic)))), P##_dup(magic)), r); \
+        r = P##_min(r, P##_dup(cap)); \
+        if (t == AMP_F8E4M3 && cap == f.over) return P##_or(r, P##_and(P##_shr(x, 24), P##_dup(0x80u))); \
+        return P##_finish(x, a, r, t); \
+    } \
+    T AMPI_ALWAYS P##_i P##_decode(P##_i w, amp_dtype t) { \
+        const ampi_format f = ampi_format_of(t); \
+        const uint32_t at = f.mant > 3u ? 15 : 7, s = 23u - f.mant, magic = (f.emin + s) << 23; \
+        P##_i a = P##_and(w, P##_dup((1u << at) - 1u)), up = P##_shl(a, s), \
+              r = P##_addi(up, P##_dup((f.emin - 1u) << 23)); \
+        if (t == AMP_BF16) { \
+            r = P##_shl(w, 16); \
+            return P##_or( \
+                r, P##_and(P##_shr(P##_subi(P##_dup(f.over), a), 9), P##_dup(0x400000u))); /* a - over > 0: NaN */ \
+        } \
+        r = P##_sel(P##_gt(P##_dup(1u << f.mant), a), \
+            P##_b(SUB(P##_f(P##_addi(a, P##_dup(magic))), P##_f(P##_dup(magic)))), r); \
+        if (t == AMP_F8E4M3) \
+            r = P##_sel(P##_gt(a, P##_dup(0x7eu)), P##_dup(0x7ff00000u), r); \
+        else { \
+            r = P##_sel(P##_gt(a, P##_dup(f.over - 1u)), P##_or(up, P##_dup(0x7f800000u)), r); \
+            r = P##_or(r, P##_and(P##_shr(P##_subi(P##_dup(f.over), a), 9), P##_dup(0x400000u))); \
+        } \
+        return P##_or(r, P##_shl(P##_shr(w, at), 31)); \
+    }
                         AMPI_CODEC(ampi_c, AMPI_TC, ampi_c_plus, ampi_c_minus) static void ampi_c_widen_f32(
                             void *d, const void *s, size_t n) {
     memcpy(d, s, n * 4);
@@ -6375,39 +6372,39 @@ static void ampi_c_narrow_f32(void *d, const void *s, size_t n) {
 }
 /* Conversions go in steps of `count` elements: STEP(d, s). What is left of n goes through a padded copy. */
 #  define AMPI_STEPS(T, name, STEP, count, dsize, ssize) \
-      T static void name(void *d, const void *s, size_t n) { \
-          size_t i; \
-          for (i = 0; i + (count) <= n; i += (count)) \
-              STEP((char *)d + i * (dsize), (const char *)s + i * (ssize)); \
-          if (i < n) { \
-              char x[(count) * (ssize)], y[(count) * (dsize)]; \
-              memset(x, 0, sizeof x); \
-              memcpy(x, (const char *)s + i * (ssize), (n - i) * (ssize)); \
-              STEP(y, x); \
-              memcpy((char *)d + i * (dsize), y, (n - i) * (dsize)); \
-          } \
-      }
+    T static void name(void *d, const void *s, size_t n) { \
+        size_t i; \
+        for (i = 0; i + (count) <= n; i += (count)) \
+            STEP((char *)d + i * (dsize), (const char *)s + i * (ssize)); \
+        if (i < n) { \
+            char x[(count) * (ssize)], y[(count) * (dsize)]; \
+            memset(x, 0, sizeof x); \
+            memcpy(x, (const char *)s + i * (ssize), (n - i) * (ssize)); \
+            STEP(y, x); \
+            memcpy((char *)d + i * (dsize), y, (n - i) * (dsize)); \
+        } \
+    }
 #  define AMPI_PORTABLE(name, dtype, type) \
-      AMP_INLINE void ampi_c_widen_##name##_1(char *d, const char *s) { \
-          type h[16]; \
-          uint32_t u[16]; \
-          size_t e; \
-          memcpy(h, s, sizeof h); \
-          for (e = 0; e < 16; e++) \
-              u[e] = ampi_c_decode(h[e], dtype); \
-          memcpy(d, u, sizeof u); \
-      } \
-      AMP_INLINE void ampi_c_narrow_##name##_1(char *d, const char *s) { \
-          type h[16]; \
-          uint32_t u[16]; \
-          size_t e; \
-          memcpy(u, s, sizeof u); \
-          for (e = 0; e < 16; e++) \
-              h[e] = (type)ampi_c_encode(u[e], dtype, ampi_format_of(dtype).over); \
-          memcpy(d, h, sizeof h); \
-      } \
-      AMPI_STEPS(AMPI_TC, ampi_c_widen_##name, ampi_c_widen_##name##_1, 16u, 4u, sizeof(type)) \
-      AMPI_STEPS(AMPI_TC, ampi_c_narrow_##name, ampi_c_narrow_##name##_1, 16u, sizeof(type), 4u)
+    AMP_INLINE void ampi_c_widen_##name##_1(char *d, const char *s) { \
+        type h[16]; \
+        uint32_t u[16]; \
+        size_t e; \
+        memcpy(h, s, sizeof h); \
+        for (e = 0; e < 16; e++) \
+            u[e] = ampi_c_decode(h[e], dtype); \
+        memcpy(d, u, sizeof u); \
+    } \
+    AMP_INLINE void ampi_c_narrow_##name##_1(char *d, const char *s) { \
+        type h[16]; \
+        uint32_t u[16]; \
+        size_t e; \
+        memcpy(u, s, sizeof u); \
+        for (e = 0; e < 16; e++) \
+            h[e] = (type)ampi_c_encode(u[e], dtype, ampi_format_of(dtype).over); \
+        memcpy(d, h, sizeof h); \
+    } \
+    AMPI_STEPS(AMPI_TC, ampi_c_widen_##name, ampi_c_widen_##name##_1, 16u, 4u, sizeof(type)) \
+    AMPI_STEPS(AMPI_TC, ampi_c_narrow_##name, ampi_c_narrow_##name##_1, 16u, sizeof(type), 4u)
 AMPI_PORTABLE(f16, AMP_F16, uint16_t)
 AMPI_PORTABLE(bf16, AMP_BF16, uint16_t)
 AMPI_PORTABLE(f8e4m3, AMP_F8E4M3, uint8_t)
@@ -6490,46 +6487,46 @@ static void ampi_c_pack4(float *to, size_t width, const float *rows, size_t ld, 
 #    define ampi_2_N 8u
 #    define ampi_5_N 16u
 #    define AMPI_FF(P, T, V, C, name, call) \
-        T AMPI_ALWAYS V P##_##name(V a, V b) { \
-            V r = call(a, b); \
-            __asm__("" : "+" C(r)); \
-            return r; \
-        }
+    T AMPI_ALWAYS V P##_##name(V a, V b) { \
+        V r = call(a, b); \
+        __asm__("" : "+" C(r)); \
+        return r; \
+    }
 #    define AMPI_II(P, T, I, name, call) \
-        T AMPI_ALWAYS I P##_##name(I a, I b) { return call(a, b); }
+    T AMPI_ALWAYS I P##_##name(I a, I b) { return call(a, b); }
 #    define AMPI_X86_OPS(P, V, M, T, I, L, C, SET64, FMA) /* what differs in a suffix only */ \
-        typedef V P##_v; \
-        typedef V##d P##_d; \
-        typedef I P##_i, P##_j; \
-        AMPI_FF(P, T, V, C, add, M##_add_ps) \
-        AMPI_FF(P, T, V, C, sub, M##_sub_ps) \
-        AMPI_FF(P, T, V, C, mul, M##_mul_ps) \
-        AMPI_II(P, T, I, and, M##_and_si##L) \
-        AMPI_II(P, T, I, or, M##_or_si##L) AMPI_II(P, T, I, xor, M##_xor_si##L) AMPI_II(P, T, I, addi, M##_add_epi32) \
-            AMPI_II(P, T, I, subi, M##_sub_epi32) AMPI_II(P, T, I, add64, M##_add_epi64) \
-                AMPI_II(P, T, I, xor64, M##_xor_si##L) AMPI_II(P, T, I, mul32, M##_mul_epu32) \
-                    AMPI_II(P, T, I, even64, M##_unpacklo_epi64) AMPI_II(P, T, I, odd64, M##_unpackhi_epi64) \
-                        T AMPI_ALWAYS V \
-                        P##_set(float x) { \
-            return M##_set1_ps(x); \
-        } \
-        T AMPI_ALWAYS V P##_ldf(const float *p) { return M##_loadu_ps(p); } \
-        T AMPI_ALWAYS void P##_stf(float *p, V x) { M##_storeu_ps(p, x); } \
-        T AMPI_ALWAYS V P##_fma(V a, V b, V c) { return FMA; } \
-        T AMPI_ALWAYS V##d P##_ldd(const double *p) { return M##_loadu_pd(p); } \
-        T AMPI_ALWAYS void P##_std(double *p, V##d x) { M##_storeu_pd(p, x); } \
-        T AMPI_ALWAYS V##d P##_addd(V##d a, V##d b) { return M##_add_pd(a, b); } \
-        T AMPI_ALWAYS I P##_ldi(const void *p) { return M##_loadu_si##L((const I *)p); } \
-        T AMPI_ALWAYS void P##_sti(void *p, I x) { M##_storeu_si##L((I *)p, x); } \
-        T AMPI_ALWAYS V P##_f(I x) { return M##_castsi##L##_ps(x); } \
-        T AMPI_ALWAYS I P##_b(V x) { return M##_castps_si##L(x); } \
-        T AMPI_ALWAYS I P##_dup(uint32_t x) { return M##_set1_epi32((int)x); } \
-        T AMPI_ALWAYS I P##_dup64(uint64_t x) { return SET64((long long)x); } \
-        T AMPI_ALWAYS I P##_hi32(I a) { return M##_srli_epi64(a, 32); } \
-        T AMPI_ALWAYS I P##_join32(I lo, I hi) { \
-            return P##_or(P##_and(lo, P##_dup64(0xffffffffu)), M##_slli_epi64(hi, 32)); \
-        } \
-        T AMPI_ALWAYS void P##_st64(void *p, I x) { M##_storeu_si##L((I *)p, x); }
+    typedef V P##_v; \
+    typedef V##d P##_d; \
+    typedef I P##_i, P##_j; \
+    AMPI_FF(P, T, V, C, add, M##_add_ps) \
+    AMPI_FF(P, T, V, C, sub, M##_sub_ps) \
+    AMPI_FF(P, T, V, C, mul, M##_mul_ps) \
+    AMPI_II(P, T, I, and, M##_and_si##L) \
+    AMPI_II(P, T, I, or, M##_or_si##L) \
+    AMPI_II(P, T, I, xor, M##_xor_si##L) AMPI_II(P, T, I, addi, M##_add_epi32) AMPI_II(P, T, I, subi, M##_sub_epi32) \
+        AMPI_II(P, T, I, add64, M##_add_epi64) AMPI_II(P, T, I, xor64, M##_xor_si##L) \
+            AMPI_II(P, T, I, mul32, M##_mul_epu32) AMPI_II(P, T, I, even64, M##_unpacklo_epi64) \
+                AMPI_II(P, T, I, odd64, M##_unpackhi_epi64) T AMPI_ALWAYS V \
+                P##_set(float x) { \
+        return M##_set1_ps(x); \
+    } \
+    T AMPI_ALWAYS V P##_ldf(const float *p) { return M##_loadu_ps(p); } \
+    T AMPI_ALWAYS void P##_stf(float *p, V x) { M##_storeu_ps(p, x); } \
+    T AMPI_ALWAYS V P##_fma(V a, V b, V c) { return FMA; } \
+    T AMPI_ALWAYS V##d P##_ldd(const double *p) { return M##_loadu_pd(p); } \
+    T AMPI_ALWAYS void P##_std(double *p, V##d x) { M##_storeu_pd(p, x); } \
+    T AMPI_ALWAYS V##d P##_addd(V##d a, V##d b) { return M##_add_pd(a, b); } \
+    T AMPI_ALWAYS I P##_ldi(const void *p) { return M##_loadu_si##L((const I *)p); } \
+    T AMPI_ALWAYS void P##_sti(void *p, I x) { M##_storeu_si##L((I *)p, x); } \
+    T AMPI_ALWAYS V P##_f(I x) { return M##_castsi##L##_ps(x); } \
+    T AMPI_ALWAYS I P##_b(V x) { return M##_castps_si##L(x); } \
+    T AMPI_ALWAYS I P##_dup(uint32_t x) { return M##_set1_epi32((int)x); } \
+    T AMPI_ALWAYS I P##_dup64(uint64_t x) { return SET64((long long)x); } \
+    T AMPI_ALWAYS I P##_hi32(I a) { return M##_srli_epi64(a, 32); } \
+    T AMPI_ALWAYS I P##_join32(I lo, I hi) { \
+        return P##_or(P##_and(lo, P##_dup64(0xffffffffu)), M##_slli_epi64(hi, 32)); \
+    } \
+    T AMPI_ALWAYS void P##_st64(void *p, I x) { M##_storeu_si##L((I *)p, x); }
 AMPI_X86_OPS(ampi_s, __m128, _mm, AMPI_TS, __m128i, 128, "x", _mm_set1_epi64x, _mm_add_ps(_mm_mul_ps(a, b), c))
 AMPI_X86_OPS(ampi_2, __m256, _mm256, AMPI_T2, __m256i, 256, "x", _mm256_set1_epi64x, _mm256_fmadd_ps(a, b, c))
 AMPI_X86_OPS(ampi_5, __m512, _mm512, AMPI_T5, __m512i, 512, "v", _mm512_set1_epi64, _mm512_fmadd_ps(a, b, c))
@@ -6601,28 +6598,28 @@ AMPI_ALWAYS void ampi_s_nt64(char *p, const char *b) {
 }
 /* AVX2 and AVX-512 */
 #    define AMPI_AVX_OPS(P, V, I, M, T, C) \
-        AMPI_II(P, T, I, srlv, M##_srlv_epi32) \
-        AMPI_II(P, T, I, sllv, M##_sllv_epi32) \
-        AMPI_II(P, T, I, min, M##_min_epi32) AMPI_II(P, T, I, max, M##_max_epi32) T AMPI_ALWAYS V P##_div(V a, V b) { \
-            V r; \
-            __asm__("vdivps %2, %1, %0" : "=" C(r) : C(a), C(b)); \
-            return r; \
-        } \
-        T AMPI_ALWAYS V P##_sqrt(V a) { \
-            V r; \
-            __asm__("vsqrtps %1, %0" : "=" C(r) : C(a)); \
-            return r; \
-        } \
-        T AMPI_ALWAYS V P##_top(V a, V b) { \
-            V r; \
-            __asm__("vmaxps %2, %1, %0" : "=" C(r) : C(a), C(b)); \
-            return r; \
-        } \
-        T AMPI_ALWAYS V P##_low(V a, V b) { \
-            V r; \
-            __asm__("vminps %2, %1, %0" : "=" C(r) : C(a), C(b)); \
-            return r; \
-        }
+    AMPI_II(P, T, I, srlv, M##_srlv_epi32) \
+    AMPI_II(P, T, I, sllv, M##_sllv_epi32) \
+    AMPI_II(P, T, I, min, M##_min_epi32) AMPI_II(P, T, I, max, M##_max_epi32) T AMPI_ALWAYS V P##_div(V a, V b) { \
+        V r; \
+        __asm__("vdivps %2, %1, %0" : "=" C(r) : C(a), C(b)); \
+        return r; \
+    } \
+    T AMPI_ALWAYS V P##_sqrt(V a) { \
+        V r; \
+        __asm__("vsqrtps %1, %0" : "=" C(r) : C(a)); \
+        return r; \
+    } \
+    T AMPI_ALWAYS V P##_top(V a, V b) { \
+        V r; \
+        __asm__("vmaxps %2, %1, %0" : "=" C(r) : C(a), C(b)); \
+        return r; \
+    } \
+    T AMPI_ALWAYS V P##_low(V a, V b) { \
+        V r; \
+        __asm__("vminps %2, %1, %0" : "=" C(r) : C(a), C(b)); \
+        return r; \
+    }
 AMPI_AVX_OPS(ampi_2, __m256, __m256i, _mm256, AMPI_T2, "x")
 AMPI_AVX_OPS(ampi_5, __m512, __m512i, _mm512, AMPI_T5, "v")
 #    undef AMPI_AVX_OPS
@@ -6701,19 +6698,20 @@ typedef uint32x4_t ampi_n_i, ampi_n_m;
 typedef uint64x2_t ampi_n_j;
 typedef float64x2_t ampi_n_d;
 #    define AMPI_NEON_OP(V, name, code) \
-        AMPI_ALWAYS V ampi_n_##name(V a, V b) { \
-            V r; \
-            code; \
-            return r; \
-        }
+    AMPI_ALWAYS V ampi_n_##name(V a, V b) { \
+        V r; \
+        code; \
+        return r; \
+    }
 #    define AMPI_NEON_FF(name, call) AMPI_NEON_OP(float32x4_t, name, r = call(a, b); __asm__("" : "+w"(r)))
 #    define AMPI_NEON_FA(name, op) \
-        AMPI_NEON_OP(float32x4_t, name, __asm__(op " %0.4s, %1.4s, %2.4s" : "=w"(r) : "w"(a), "w"(b)))
+    AMPI_NEON_OP(float32x4_t, name, __asm__(op " %0.4s, %1.4s, %2.4s" : "=w"(r) : "w"(a), "w"(b)))
 AMPI_NEON_FF(add, vaddq_f32)
 AMPI_NEON_FF(sub, vsubq_f32)
 AMPI_NEON_FF(mul, vmulq_f32)
 AMPI_NEON_FA(div, "fdiv")
-AMPI_NEON_FA(top, "fmax") AMPI_NEON_FA(low, "fmin") AMPI_NEON_OP(uint32x4_t, and, r = vandq_u32(a, b))
+AMPI_NEON_FA(top, "fmax")
+AMPI_NEON_FA(low, "fmin") AMPI_NEON_OP(uint32x4_t, and, r = vandq_u32(a, b))
     AMPI_NEON_OP(uint32x4_t, or, r = vorrq_u32(a, b)) AMPI_NEON_OP(uint32x4_t, xor, r = veorq_u32(a, b))
         AMPI_NEON_OP(uint32x4_t, addi, r = vaddq_u32(a, b)) AMPI_NEON_OP(uint32x4_t, subi, r = vsubq_u32(a, b))
             AMPI_NEON_OP(uint64x2_t, add64, r = vaddq_u64(a, b)) AMPI_NEON_OP(uint64x2_t, xor64, r = veorq_u64(a, b))
@@ -6787,152 +6785,152 @@ AMPI_ALWAYS float64x2_t ampi_n_addd(float64x2_t a, float64x2_t b) { return vaddq
    The loops, written once.   tests: tests/test_arrays.c */
 /* For each vector of n floats, at i: the code in the last argument; what is left of n by the portable form. */
 #  define AMPI_EACH(P, T, name, params, rest, ...) \
-      T static void P##_##name params { \
-          size_t i; \
-          for (i = 0; i + P##_N <= n; i += P##_N) { \
-              __VA_ARGS__ \
-          } \
-          P##_done(); \
-          if (i < n) ampi_c_##name rest; \
-      }
+    T static void P##_##name params { \
+        size_t i; \
+        for (i = 0; i + P##_N <= n; i += P##_N) { \
+            __VA_ARGS__ \
+        } \
+        P##_done(); \
+        if (i < n) ampi_c_##name rest; \
+    }
 #  define AMPI_FLOAT_LOOPS(P, T) \
-      T static int P##_scale(float *to, const float *u, size_t n, float by) { \
-          const P##_i e = P##_dup(0x7f800000u), one = P##_dup(0x00800000u); \
-          P##_i any = P##_dup(0); \
-          size_t i; \
-          for (i = 0; i + P##_N <= n; i += P##_N) { \
-              P##_v x = P##_mul(P##_ldf(u + i), P##_set(by)); \
-              P##_stf(to + i, x); \
-              any = P##_or(any, P##_addi(P##_and(P##_b(x), e), one)); \
-          } \
-          return P##_any(P##_and(any, P##_dup(0x80000000u))) | (i < n ? ampi_c_scale(to + i, u + i, n - i, by) : 0); \
-      } \
-      AMPI_EACH(P, T, axpy, (float *to, const float *u, size_t n, float by), (to + i, u + i, n - i, by), \
-          P##_stf(to + i, P##_add(P##_ldf(to + i), P##_mul(P##_set(by), P##_ldf(u + i))));) \
-      AMPI_EACH(P, T, exps, (float *u, size_t n, float top), (u + i, n - i, top), \
-          P##_stf(u + i, P##_exp(P##_sub(P##_ldf(u + i), P##_set(top))));) \
-      AMPI_EACH(P, T, shares, (float *u, size_t n, float sum, float less, float factor), \
-          (u + i, n - i, sum, less, factor), \
-          P##_stf(u + i, P##_mul(P##_sub(P##_div(P##_ldf(u + i), P##_set(sum)), P##_set(less)), P##_set(factor)));) \
-      AMPI_EACH(P, T, act, (float *u, size_t n, amp_act act), (u + i, n - i, act), \
-          P##_stf(u + i, P##_act1(act, P##_ldf(u + i)));) \
-      AMPI_EACH(P, T, act_grad, (float *dy, const float *saved, size_t n, amp_act act), \
-          (dy + i, saved + i, n - i, act), P##_stf(dy + i, P##_act_grad1(act, P##_ldf(dy + i), P##_ldf(saved + i)));) \
-      AMPI_EACH(P, T, drop, (float *u, const uint32_t *r, size_t n, uint32_t threshold, float factor), \
-          (u + i, r + i, n - i, threshold, factor), P##_i s = P##_dup(0x80000000u), \
-          x = P##_b(P##_mul(P##_ldf(u + i), P##_set(factor))); \
-          P##_stf(u + i, \
-              P##_f(P##_sel(P##_gt(P##_dup(threshold ^ 0x80000000u), P##_xor(P##_ldi(r + i), s)), P##_dup(0), x)));) \
-      AMPI_EACH(P, T, prepare, (float *to, const float *u, size_t n, const amp_coef *c), (to + i, u + i, n - i, c), \
-          P##_v x = P##_ldf(u + i); \
-          AMPI_PREPARE(P, P##_v, x, c); P##_stf(to + i, x);) \
-      AMPI_EACH(P, T, adam, (float *w, float *m, float *v, const float *u, size_t n, const amp_coef *c), \
-          (w + i, m + i, v + i, u + i, n - i, c), P##_v wx = P##_ldf(w + i), mx = P##_ldf(m + i), vx = P##_ldf(v + i), \
-          ux = P##_ldf(u + i); \
-          AMPI_PREPARE(P, P##_v, ux, c); AMPI_ADAM(P, P##_v, wx, mx, vx, ux, c); P##_stf(w + i, wx); \
-          P##_stf(m + i, mx); P##_stf(v + i, vx);) \
-      AMPI_EACH(P, T, sgd, (float *w, float *b, const float *u, size_t n, const amp_coef *c), \
-          (w + i, b ? b + i : b, u + i, n - i, c), P##_v wx = P##_ldf(w + i), bx = b ? P##_ldf(b + i) : P##_set(0.0f), \
-          ux = P##_ldf(u + i); \
-          AMPI_PREPARE(P, P##_v, ux, c); AMPI_SGD(P, P##_v, wx, bx, ux, c); P##_stf(w + i, wx); \
-          if (b) P##_stf(b + i, bx);) \
-      AMPI_EACH(P, T, lion, (float *w, float *m, const float *u, size_t n, const amp_coef *c), \
-          (w + i, m + i, u + i, n - i, c), P##_v wx = P##_ldf(w + i), mx = P##_ldf(m + i), ux = P##_ldf(u + i); \
-          AMPI_PREPARE(P, P##_v, ux, c); AMPI_LION(P, P##_v, wx, mx, ux, c); P##_stf(w + i, wx); P##_stf(m + i, mx);) \
-      T static void P##_sums(double *lane, const float *u, size_t n) { \
-          size_t i; \
-          for (i = 0; i + P##_N <= n; i += P##_N) { \
-              P##_v x = P##_ldf(u + i); \
-              P##_std(lane + i, P##_addd(P##_ldd(lane + i), P##_lo(x))); \
-              if (P##_N > 1u) P##_std(lane + i + P##_N / 2u, P##_addd(P##_ldd(lane + i + P##_N / 2u), P##_hi(x))); \
-          } \
-          for (; i < n; i++) \
-              lane[i] += (double)u[i]; \
-      } \
-      T static float P##_top_of(const float *u, size_t n, float top) { \
-          P##_v most = P##_set(top); \
-          float lane[P##_N]; \
-          size_t i; \
-          for (i = 0; i + P##_N <= n; i += P##_N) \
-              most = P##_top(P##_ldf(u + i), most); \
-          P##_stf(lane, most); \
-          for (; i < n; i++) \
-              top = u[i] > top ? u[i] : top; \
-          for (i = 0; i < P##_N; i++) \
-              top = lane[i] > top ? lane[i] : top; \
-          return top; \
-      } \
-      T static float P##_dot(const float *a, const float *b, size_t n) { \
-          P##_v p = P##_set(0.0f), q = p, r = p, s = p; \
-          float lane[P##_N], sum; \
-          size_t i, k; \
-          for (i = 0; i + 4u * P##_N <= n; i += 4u * P##_N) { \
-              p = P##_fma(P##_ldf(a + i), P##_ldf(b + i), p); \
-              q = P##_fma(P##_ldf(a + i + P##_N), P##_ldf(b + i + P##_N), q); \
-              r = P##_fma(P##_ldf(a + i + 2u * P##_N), P##_ldf(b + i + 2u * P##_N), r); \
-              s = P##_fma(P##_ldf(a + i + 3u * P##_N), P##_ldf(b + i + 3u * P##_N), s); \
-          } \
-          P##_stf(lane, P##_add(P##_add(p, q), P##_add(r, s))); \
-          for (sum = lane[0], k = 1; k < P##_N; k++) \
-              sum += lane[k]; \
-          for (; i < n; i++) \
-              sum += a[i] * b[i]; \
-          return sum; \
-      } \
-      T AMPI_ALWAYS P##_i P##_look(const float *u, P##_i *most, P##_i *zero, P##_i *nan) { \
-          const P##_i none = P##_dup(0), one = P##_dup(1), inf = P##_dup(0x7f800000u); \
-          P##_i a = P##_and(P##_b(P##_ldf(u)), P##_dup(0x7fffffffu)); \
-          *most = P##_max(*most, P##_sel(P##_gt(inf, a), a, none)); \
-          *zero = P##_addi(*zero, P##_sel(P##_gt(one, a), one, none)); \
-          *nan = P##_addi(*nan, P##_sel(P##_gt(a, inf), one, none)); \
-          return P##_shr(a, 23); \
-      } \
-      T static void P##_count(uint8_t *exponent, const float *u, size_t n, uint32_t found[3]) { \
-          P##_i most = P##_dup(0), zero = most, nan = most; \
-          uint32_t lane[3][P##_N]; \
-          size_t i; \
-          for (i = 0; i < n; i += 4u * P##_N) { \
-              P##_i a = P##_look(u + i, &most, &zero, &nan), b = P##_look(u + i + P##_N, &most, &zero, &nan); \
-              P##_i c = P##_look(u + i + 2u * P##_N, &most, &zero, &nan), \
-                    d = P##_look(u + i + 3u * P##_N, &most, &zero, &nan); \
-              P##_st8(exponent + i, a, b, c, d); \
-          } \
-          P##_sti(lane[0], most); \
-          P##_sti(lane[1], zero); \
-          P##_sti(lane[2], nan); \
-          for (i = 0; i < P##_N; i++) { \
-              found[0] = found[0] < lane[0][i] ? lane[0][i] : found[0]; \
-              found[1] += lane[1][i]; \
-              found[2] += lane[2][i]; \
-          } \
-      }
+    T static int P##_scale(float *to, const float *u, size_t n, float by) { \
+        const P##_i e = P##_dup(0x7f800000u), one = P##_dup(0x00800000u); \
+        P##_i any = P##_dup(0); \
+        size_t i; \
+        for (i = 0; i + P##_N <= n; i += P##_N) { \
+            P##_v x = P##_mul(P##_ldf(u + i), P##_set(by)); \
+            P##_stf(to + i, x); \
+            any = P##_or(any, P##_addi(P##_and(P##_b(x), e), one)); \
+        } \
+        return P##_any(P##_and(any, P##_dup(0x80000000u))) | (i < n ? ampi_c_scale(to + i, u + i, n - i, by) : 0); \
+    } \
+    AMPI_EACH(P, T, axpy, (float *to, const float *u, size_t n, float by), (to + i, u + i, n - i, by), \
+        P##_stf(to + i, P##_add(P##_ldf(to + i), P##_mul(P##_set(by), P##_ldf(u + i))));) \
+    AMPI_EACH(P, T, exps, (float *u, size_t n, float top), (u + i, n - i, top), \
+        P##_stf(u + i, P##_exp(P##_sub(P##_ldf(u + i), P##_set(top))));) \
+    AMPI_EACH(P, T, shares, (float *u, size_t n, float sum, float less, float factor), \
+        (u + i, n - i, sum, less, factor), \
+        P##_stf(u + i, P##_mul(P##_sub(P##_div(P##_ldf(u + i), P##_set(sum)), P##_set(less)), P##_set(factor)));) \
+    AMPI_EACH(P, T, act, (float *u, size_t n, amp_act act), (u + i, n - i, act), \
+        P##_stf(u + i, P##_act1(act, P##_ldf(u + i)));) \
+    AMPI_EACH(P, T, act_grad, (float *dy, const float *saved, size_t n, amp_act act), (dy + i, saved + i, n - i, act), \
+        P##_stf(dy + i, P##_act_grad1(act, P##_ldf(dy + i), P##_ldf(saved + i)));) \
+    AMPI_EACH(P, T, drop, (float *u, const uint32_t *r, size_t n, uint32_t threshold, float factor), \
+        (u + i, r + i, n - i, threshold, factor), P##_i s = P##_dup(0x80000000u), \
+        x = P##_b(P##_mul(P##_ldf(u + i), P##_set(factor))); \
+        P##_stf(u + i, \
+            P##_f(P##_sel(P##_gt(P##_dup(threshold ^ 0x80000000u), P##_xor(P##_ldi(r + i), s)), P##_dup(0), x)));) \
+    AMPI_EACH(P, T, prepare, (float *to, const float *u, size_t n, const amp_coef *c), (to + i, u + i, n - i, c), \
+        P##_v x = P##_ldf(u + i); \
+        AMPI_PREPARE(P, P##_v, x, c); P##_stf(to + i, x);) \
+    AMPI_EACH(P, T, adam, (float *w, float *m, float *v, const float *u, size_t n, const amp_coef *c), \
+        (w + i, m + i, v + i, u + i, n - i, c), P##_v wx = P##_ldf(w + i), mx = P##_ldf(m + i), vx = P##_ldf(v + i), \
+        ux = P##_ldf(u + i); \
+        AMPI_PREPARE(P, P##_v, ux, c); AMPI_ADAM(P, P##_v, wx, mx, vx, ux, c); P##_stf(w + i, wx); P##_stf(m + i, mx); \
+        P##_stf(v + i, vx);) \
+    AMPI_EACH(P, T, sgd, (float *w, float *b, const float *u, size_t n, const amp_coef *c), \
+        (w + i, b ? b + i : b, u + i, n - i, c), P##_v wx = P##_ldf(w + i), bx = b ? P##_ldf(b + i) : P##_set(0.0f), \
+        ux = P##_ldf(u + i); \
+        AMPI_PREPARE(P, P##_v, ux, c); AMPI_SGD(P, P##_v, wx, bx, ux, c); P##_stf(w + i, wx); \
+        if (b) P##_stf(b + i, bx);) \
+    AMPI_EACH(P, T, lion, (float *w, float *m, const float *u, size_t n, const amp_coef *c), \
+        (w + i, m + i, u + i, n - i, c), P##_v wx = P##_ldf(w + i), mx = P##_ldf(m + i), ux = P##_ldf(u + i); \
+        AMPI_PREPARE(P, P##_v, ux, c); AMPI_LION(P, P##_v, wx, mx, ux, c); P##_stf(w + i, wx); P##_stf(m + i, mx);) \
+    T static void P##_sums(double *lane, const float *u, size_t n) { \
+        size_t i; \
+        for (i = 0; i + P##_N <= n; i += P##_N) { \
+            P##_v x = P##_ldf(u + i); \
+            P##_std(lane + i, P##_addd(P##_ldd(lane + i), P##_lo(x))); \
+            if (P##_N > 1u) P##_std(lane + i + P##_N / 2u, P##_addd(P##_ldd(lane + i + P##_N / 2u), P##_hi(x))); \
+        } \
+        for (; i < n; i++) \
+            lane[i] += (double)u[i]; \
+    } \
+    T static float P##_top_of(const float *u, size_t n, float top) { \
+        P##_v most = P##_set(top); \
+        float lane[P##_N]; \
+        size_t i; \
+        for (i = 0; i + P##_N <= n; i += P##_N) \
+            most = P##_top(P##_ldf(u + i), most); \
+        P##_stf(lane, most); \
+        for (; i < n; i++) \
+            top = u[i] > top ? u[i] : top; \
+        for (i = 0; i < P##_N; i++) \
+            top = lane[i] > top ? lane[i] : top; \
+        return top; \
+    } \
+    T static float P##_dot(const float *a, const float *b, size_t n) { \
+        P##_v p = P##_set(0.0f), q = p, r = p, s = p; \
+        float lane[P##_N], sum; \
+        size_t i, k; \
+        for (i = 0; i + 4u * P##_N <= n; i += 4u * P##_N) { \
+            p = P##_fma(P##_ldf(a + i), P##_ldf(b + i), p); \
+            q = P##_fma(P##_ldf(a + i + P##_N), P##_ldf(b + i + P##_N), q); \
+            r = P##_fma(P##_ldf(a + i + 2u * P##_N), P##_ldf(b + i + 2u * P##_N), r); \
+            s = P##_fma(P##_ldf(a + i + 3u * P##_N), P##_ldf(b + i + 3u * P##_N), s); \
+        } \
+        P##_stf(lane, P##_add(P##_add(p, q), P##_add(r, s))); \
+        for (sum = lane[0], k = 1; k < P##_N; k++) \
+            sum += lane[k]; \
+        for (; i < n; i++) \
+            sum += a[i] * b[i]; \
+        return sum; \
+    } \
+    T AMPI_ALWAYS P##_i P##_look(const float *u, P##_i *most, P##_i *zero, P##_i *nan) { \
+        const P##_i none = P##_dup(0), one = P##_dup(1), inf = P##_dup(0x7f800000u); \
+        P##_i a = P##_and(P##_b(P##_ldf(u)), P##_dup(0x7fffffffu)); \
+        *most = P##_max(*most, P##_sel(P##_gt(inf, a), a, none)); \
+        *zero = P##_addi(*zero, P##_sel(P##_gt(one, a), one, none)); \
+        *nan = P##_addi(*nan, P##_sel(P##_gt(a, inf), one, none)); \
+        return P##_shr(a, 23); \
+    } \
+    T static void P##_count(uint8_t *exponent, const float *u, size_t n, uint32_t found[3]) { \
+        P##_i most = P##_dup(0), zero = most, nan = most; \
+        uint32_t lane[3][P##_N]; \
+        size_t i; \
+        for (i = 0; i < n; i += 4u * P##_N) { \
+            P##_i a = P##_look(u + i, &most, &zero, &nan), b = P##_look(u + i + P##_N, &most, &zero, &nan); \
+            P##_i c = P##_look(u + i + 2u * P##_N, &most, &zero, &nan), \
+                  d = P##_look(u + i + 3u * P##_N, &most, &zero, &nan); \
+            P##_st8(exponent + i, a, b, c, d); \
+        } \
+        P##_sti(lane[0], most); \
+        P##_sti(lane[1], zero); \
+        P##_sti(lane[2], nan); \
+        for (i = 0; i < P##_N; i++) { \
+            found[0] = found[0] < lane[0][i] ? lane[0][i] : found[0]; \
+            found[1] += lane[1][i]; \
+            found[2] += lane[2][i]; \
+        } \
+    }
 
 AMPI_FLOAT_LOOPS(ampi_c, AMPI_TC)
 /* The square of a float is exact in double (contraction cannot hurt) and finite: what is not finite shows in the sum. HALF loads F16. */
 #  define AMPI_SQUARES(P, T, HALF) \
-      T AMPI_ALWAYS_HOST void P##_squares_of(double *lane, const char *g, amp_dtype t, size_t n, float by) { \
-          const size_t size = t == AMP_F32 ? 4 : 2; \
-          size_t i; \
-          for (i = 0; i + P##_N <= n; i += P##_N, g += size * P##_N) { \
-              P##_v x = P##_mul(P##_f(t == AMP_F32     ? P##_ldi(g) \
-                                        : t == AMP_F16 ? HALF(g) \
-                                                       : P##_decode(P##_up16(g), AMP_BF16)), \
-                  P##_set(by)); \
-              AMPI_PREFETCH(g + 16384); /* the next rows: the hardware looks ahead less far, and not past a page */ \
-              P##_std(lane + i, P##_square(P##_lo(x), P##_ldd(lane + i))); \
-              if (P##_N > 1u) P##_std(lane + i + P##_N / 2u, P##_square(P##_hi(x), P##_ldd(lane + i + P##_N / 2u))); \
-          } \
-          P##_done(); \
-          if (P##_N > 1u && i < n) ampi_c_squares(lane + i, g, t, n - i, by); \
-      } \
-      T static void P##_squares(double *lane, const char *g, amp_dtype t, size_t n, float by) { \
-          if (t == AMP_F32) \
-              P##_squares_of(lane, g, AMP_F32, n, by); \
-          else if (t == AMP_F16) \
-              P##_squares_of(lane, g, AMP_F16, n, by); \
-          else \
-              P##_squares_of(lane, g, AMP_BF16, n, by); \
-      }
+    T AMPI_ALWAYS_HOST void P##_squares_of(double *lane, const char *g, amp_dtype t, size_t n, float by) { \
+        const size_t size = t == AMP_F32 ? 4 : 2; \
+        size_t i; \
+        for (i = 0; i + P##_N <= n; i += P##_N, g += size * P##_N) { \
+            P##_v x = P##_mul(P##_f(t == AMP_F32     ? P##_ldi(g) \
+                                      : t == AMP_F16 ? HALF(g) \
+                                                     : P##_decode(P##_up16(g), AMP_BF16)), \
+                P##_set(by)); \
+            AMPI_PREFETCH(g + 16384); /* the next rows: the hardware looks ahead less far, and not past a page */ \
+            P##_std(lane + i, P##_square(P##_lo(x), P##_ldd(lane + i))); \
+            if (P##_N > 1u) P##_std(lane + i + P##_N / 2u, P##_square(P##_hi(x), P##_ldd(lane + i + P##_N / 2u))); \
+        } \
+        P##_done(); \
+        if (P##_N > 1u && i < n) ampi_c_squares(lane + i, g, t, n - i, by); \
+    } \
+    T static void P##_squares(double *lane, const char *g, amp_dtype t, size_t n, float by) { \
+        if (t == AMP_F32) \
+            P##_squares_of(lane, g, AMP_F32, n, by); \
+        else if (t == AMP_F16) \
+            P##_squares_of(lane, g, AMP_F16, n, by); \
+        else \
+            P##_squares_of(lane, g, AMP_BF16, n, by); \
+    }
 AMP_INLINE uint32_t ampi_c_up16(const void *p) {
     uint16_t h;
     memcpy(&h, p, 2);
@@ -6942,35 +6940,35 @@ AMP_INLINE uint32_t ampi_c_up_f16(const void *p) { return ampi_c_decode(ampi_c_u
 static void ampi_c_squares(double *lane, const char *g, amp_dtype t, size_t n, float by);
 AMPI_SQUARES(ampi_c, AMPI_TC, ampi_c_up_f16)
 #  define AMPI_USE(P, SIMD, NAME) /* each path starts from the one below it and replaces what it does better */ \
-      k->widen[AMP_F16] = P##_widen_f16; \
-      k->narrow[AMP_F16] = P##_narrow_f16; \
-      k->widen[AMP_BF16] = P##_widen_bf16; \
-      k->narrow[AMP_BF16] = P##_narrow_bf16; \
-      k->widen[AMP_F8E4M3] = P##_widen_f8e4m3; \
-      k->narrow[AMP_F8E4M3] = P##_narrow_f8e4m3; \
-      k->widen[AMP_F8E5M2] = P##_widen_f8e5m2; \
-      k->narrow[AMP_F8E5M2] = P##_narrow_f8e5m2; \
-      k->random = P##_random; \
-      k->bad = P##_bad; \
-      k->scale = P##_scale; \
-      k->axpy = P##_axpy; \
-      k->dot = P##_dot; \
-      k->squares = P##_squares; \
-      k->sums = P##_sums; \
-      k->count = P##_count; \
-      k->top = P##_top_of; \
-      k->exps = P##_exps; \
-      k->shares = P##_shares; \
-      k->simd = SIMD; \
-      k->name = NAME; \
-      k->lanes = P##_N; \
-      k->act = P##_act; \
-      k->act_grad = P##_act_grad; \
-      k->drop = P##_drop; \
-      k->prepare = P##_prepare; \
-      k->adam = P##_adam; \
-      k->sgd = P##_sgd; \
-      k->lion = P##_lion
+    k->widen[AMP_F16] = P##_widen_f16; \
+    k->narrow[AMP_F16] = P##_narrow_f16; \
+    k->widen[AMP_BF16] = P##_widen_bf16; \
+    k->narrow[AMP_BF16] = P##_narrow_bf16; \
+    k->widen[AMP_F8E4M3] = P##_widen_f8e4m3; \
+    k->narrow[AMP_F8E4M3] = P##_narrow_f8e4m3; \
+    k->widen[AMP_F8E5M2] = P##_widen_f8e5m2; \
+    k->narrow[AMP_F8E5M2] = P##_narrow_f8e5m2; \
+    k->random = P##_random; \
+    k->bad = P##_bad; \
+    k->scale = P##_scale; \
+    k->axpy = P##_axpy; \
+    k->dot = P##_dot; \
+    k->squares = P##_squares; \
+    k->sums = P##_sums; \
+    k->count = P##_count; \
+    k->top = P##_top_of; \
+    k->exps = P##_exps; \
+    k->shares = P##_shares; \
+    k->simd = SIMD; \
+    k->name = NAME; \
+    k->lanes = P##_N; \
+    k->act = P##_act; \
+    k->act_grad = P##_act_grad; \
+    k->drop = P##_drop; \
+    k->prepare = P##_prepare; \
+    k->adam = P##_adam; \
+    k->sgd = P##_sgd; \
+    k->lion = P##_lion
 static void ampi_use_c(
     ampi_kernels *k) { /* tables are filled by code: a const table of addresses would be writable data in PIC */
     memset(k, 0, sizeof *k);
@@ -6985,204 +6983,200 @@ static void ampi_use_c(
 }
 #  if defined(AMPI_X86) || defined(AMPI_NEON)
 #    define AMPI_CONVERSIONS(P, T) \
-        AMPI_CODEC(P, T, P##_add, P##_sub) \
-        AMPI_CONVERSION(P, T, f16, AMP_F16, 2u) \
-        AMPI_CONVERSION(P, T, bf16, AMP_BF16, 2u) \
-        AMPI_CONVERSION(P, T, f8e4m3, AMP_F8E4M3, 1u) \
-        AMPI_CONVERSION(P, T, f8e5m2, AMP_F8E5M2, 1u)
+    AMPI_CODEC(P, T, P##_add, P##_sub) \
+    AMPI_CONVERSION(P, T, f16, AMP_F16, 2u) \
+    AMPI_CONVERSION(P, T, bf16, AMP_BF16, 2u) \
+    AMPI_CONVERSION(P, T, f8e4m3, AMP_F8E4M3, 1u) \
+    AMPI_CONVERSION(P, T, f8e5m2, AMP_F8E5M2, 1u)
 #    define AMPI_CONVERSION(P, T, name, dtype, size) \
-        T AMPI_ALWAYS void P##_narrow_##name##_1(char *d, const char *s) { \
-            const uint32_t cap = ampi_format_of(dtype).over; \
-            P##_i a = P##_encode(P##_ldi(s), dtype, cap), b = P##_encode(P##_ldi(s + 4u * P##_N), dtype, cap); \
-            P##_i c = P##_encode(P##_ldi(s + 8u * P##_N), dtype, cap), \
-                  e = P##_encode(P##_ldi(s + 12u * P##_N), dtype, cap); \
-            if (size == 2u) { \
-                P##_st16(d, a, b); \
-                P##_st16(d + 4u * P##_N, c, e); \
-            } else \
-                P##_st8(d, a, b, c, e); \
-        } \
-        T AMPI_ALWAYS P##_i P##_up_##name(const char *s) { \
-            return P##_decode(size == 2u ? P##_up16(s) : P##_up8(s), dtype); \
-        } \
-        AMPI_STEPS(T, P##_narrow_##name, P##_narrow_##name##_1, 4u * P##_N, size, 4u) \
-        AMPI_WIDEN_1(P, T, P##_widen_##name, P##_up_##name, size)
+    T AMPI_ALWAYS void P##_narrow_##name##_1(char *d, const char *s) { \
+        const uint32_t cap = ampi_format_of(dtype).over; \
+        P##_i a = P##_encode(P##_ldi(s), dtype, cap), b = P##_encode(P##_ldi(s + 4u * P##_N), dtype, cap); \
+        P##_i c = P##_encode(P##_ldi(s + 8u * P##_N), dtype, cap), \
+              e = P##_encode(P##_ldi(s + 12u * P##_N), dtype, cap); \
+        if (size == 2u) { \
+            P##_st16(d, a, b); \
+            P##_st16(d + 4u * P##_N, c, e); \
+        } else \
+            P##_st8(d, a, b, c, e); \
+    } \
+    T AMPI_ALWAYS P##_i P##_up_##name(const char *s) { \
+        return P##_decode(size == 2u ? P##_up16(s) : P##_up8(s), dtype); \
+    } \
+    AMPI_STEPS(T, P##_narrow_##name, P##_narrow_##name##_1, 4u * P##_N, size, 4u) \
+    AMPI_WIDEN_1(P, T, P##_widen_##name, P##_up_##name, size)
 #    define AMPI_WIDEN_1(P, T, name, UP, size) \
-        T AMPI_ALWAYS void name##_1(char *d, const char *s) { \
-            P##_i a = UP(s), b = UP(s + (size) * P##_N), c = UP(s + 2u * (size) * P##_N), \
-                  e = UP(s + 3u * (size) * P##_N); \
-            P##_sti(d, a); \
-            P##_sti(d + 4u * P##_N, b); \
-            P##_sti(d + 8u * P##_N, c); \
-            P##_sti(d + 12u * P##_N, e); \
-        } \
-        AMPI_STEPS(T, name, name##_1, 4u * P##_N, 4u, size)
+    T AMPI_ALWAYS void name##_1(char *d, const char *s) { \
+        P##_i a = UP(s), b = UP(s + (size) * P##_N), c = UP(s + 2u * (size) * P##_N), e = UP(s + 3u * (size) * P##_N); \
+        P##_sti(d, a); \
+        P##_sti(d + 4u * P##_N, b); \
+        P##_sti(d + 8u * P##_N, c); \
+        P##_sti(d + 12u * P##_N, e); \
+    } \
+    AMPI_STEPS(T, name, name##_1, 4u * P##_N, 4u, size)
 /* Stochastic and saturating rounding: see ampi_encode for the fixed-point number q.F; here F's carry is looked at by itself. */
 #    define AMPI_ROUNDING(P, T) \
-        T AMPI_ALWAYS P##_i P##_encode_how(const char *s, const uint32_t *random, amp_dtype t, int saturate) { \
-            const ampi_format f = ampi_format_of(t); \
-            P##_i x = P##_ldi(s), r, a, e, en, m, shift, q, carry; \
-            if (!random) return P##_encode(x, t, saturate ? f.maxf : f.over); \
-            r = P##_ldi(random); \
-            a = P##_and(x, P##_dup(0x7fffffffu)); \
-            e = P##_shr(a, 23); \
-            m = P##_or( \
-                P##_and(a, P##_dup(0x7fffffu)), P##_sel(P##_gt(e, P##_dup(0)), P##_dup(0x800000u), P##_dup(0))); \
-            e = P##_max(e, P##_dup(1)); \
-            en = P##_max(e, P##_dup(f.emin)); \
-            shift = P##_addi(P##_dup(23u - f.mant), P##_subi(en, e)); \
-            q = P##_srlv(m, shift); \
-            m = P##_or(P##_sllv(m, P##_subi(P##_dup(32), shift)), \
-                P##_srlv(m, P##_subi(shift, P##_dup(32)))); /* F; counts beyond 31 give 0 */ \
-            carry = P##_sel( \
-                P##_gt(P##_xor(m, P##_dup(0x80000000u)), P##_xor(r, P##_dup(0x7fffffffu))), P##_dup(1), P##_dup(0)); \
-            q = P##_addi(P##_addi(q, carry), P##_shl(P##_subi(en, P##_dup(f.emin)), f.mant)); \
-            q = P##_min(q, P##_dup(f.maxf)); \
-            if (!saturate) q = P##_sel(P##_gt(a, P##_dup(f.limit - 1u)), P##_dup(f.over), q); \
-            return P##_finish(x, a, q, t); \
+    T AMPI_ALWAYS P##_i P##_encode_how(const char *s, const uint32_t *random, amp_dtype t, int saturate) { \
+        const ampi_format f = ampi_format_of(t); \
+        P##_i x = P##_ldi(s), r, a, e, en, m, shift, q, carry; \
+        if (!random) return P##_encode(x, t, saturate ? f.maxf : f.over); \
+        r = P##_ldi(random); \
+        a = P##_and(x, P##_dup(0x7fffffffu)); \
+        e = P##_shr(a, 23); \
+        m = P##_or(P##_and(a, P##_dup(0x7fffffu)), P##_sel(P##_gt(e, P##_dup(0)), P##_dup(0x800000u), P##_dup(0))); \
+        e = P##_max(e, P##_dup(1)); \
+        en = P##_max(e, P##_dup(f.emin)); \
+        shift = P##_addi(P##_dup(23u - f.mant), P##_subi(en, e)); \
+        q = P##_srlv(m, shift); \
+        m = P##_or(P##_sllv(m, P##_subi(P##_dup(32), shift)), \
+            P##_srlv(m, P##_subi(shift, P##_dup(32)))); /* F; counts beyond 31 give 0 */ \
+        carry = P##_sel( \
+            P##_gt(P##_xor(m, P##_dup(0x80000000u)), P##_xor(r, P##_dup(0x7fffffffu))), P##_dup(1), P##_dup(0)); \
+        q = P##_addi(P##_addi(q, carry), P##_shl(P##_subi(en, P##_dup(f.emin)), f.mant)); \
+        q = P##_min(q, P##_dup(f.maxf)); \
+        if (!saturate) q = P##_sel(P##_gt(a, P##_dup(f.limit - 1u)), P##_dup(f.over), q); \
+        return P##_finish(x, a, q, t); \
+    } \
+    T AMPI_ALWAYS void P##_round_1(char *d, const char *s, const uint32_t *r, amp_dtype t, int saturate) { \
+        P##_i a = P##_encode_how(s, r, t, saturate), \
+              b = P##_encode_how(s + 4u * P##_N, r ? r + P##_N : r, t, saturate); \
+        P##_i c = P##_encode_how(s + 8u * P##_N, r ? r + 2u * P##_N : r, t, saturate), \
+              e = P##_encode_how(s + 12u * P##_N, r ? r + 3u * P##_N : r, t, saturate); \
+        if (t == AMP_F16 || t == AMP_BF16) { \
+            P##_st16(d, a, b); \
+            P##_st16(d + 4u * P##_N, c, e); \
+        } else \
+            P##_st8(d, a, b, c, e); \
+    } \
+    T static void P##_round(void *dst, amp_dtype t, const void *src, size_t n, const uint32_t *r, int saturate) { \
+        char *d = (char *)dst; \
+        const char *s = (const char *)src; \
+        for (; n >= 4u * P##_N; \
+            n -= 4u * P##_N, d += 4u * amp_dtype_size(t) * P##_N, s += 16u * P##_N, r = r ? r + 4u * P##_N : r) { \
+            if (t == AMP_F16) \
+                P##_round_1(d, s, r, AMP_F16, saturate); \
+            else if (t == AMP_BF16) \
+                P##_round_1(d, s, r, AMP_BF16, saturate); \
+            else if (t == AMP_F8E4M3) \
+                P##_round_1(d, s, r, AMP_F8E4M3, saturate); \
+            else \
+                P##_round_1(d, s, r, AMP_F8E5M2, saturate); \
         } \
-        T AMPI_ALWAYS void P##_round_1(char *d, const char *s, const uint32_t *r, amp_dtype t, int saturate) { \
-            P##_i a = P##_encode_how(s, r, t, saturate), \
-                  b = P##_encode_how(s + 4u * P##_N, r ? r + P##_N : r, t, saturate); \
-            P##_i c = P##_encode_how(s + 8u * P##_N, r ? r + 2u * P##_N : r, t, saturate), \
-                  e = P##_encode_how(s + 12u * P##_N, r ? r + 3u * P##_N : r, t, saturate); \
-            if (t == AMP_F16 || t == AMP_BF16) { \
-                P##_st16(d, a, b); \
-                P##_st16(d + 4u * P##_N, c, e); \
-            } else \
-                P##_st8(d, a, b, c, e); \
-        } \
-        T static void P##_round(void *dst, amp_dtype t, const void *src, size_t n, const uint32_t *r, int saturate) { \
-            char *d = (char *)dst; \
-            const char *s = (const char *)src; \
-            for (; n >= 4u * P##_N; \
-                n -= 4u * P##_N, d += 4u * amp_dtype_size(t) * P##_N, s += 16u * P##_N, r = r ? r + 4u * P##_N : r) { \
-                if (t == AMP_F16) \
-                    P##_round_1(d, s, r, AMP_F16, saturate); \
-                else if (t == AMP_BF16) \
-                    P##_round_1(d, s, r, AMP_BF16, saturate); \
-                else if (t == AMP_F8E4M3) \
-                    P##_round_1(d, s, r, AMP_F8E4M3, saturate); \
-                else \
-                    P##_round_1(d, s, r, AMP_F8E5M2, saturate); \
-            } \
-            P##_done(); \
-            ampi_c_round(d, t, s, n, r, saturate); \
-        }
+        P##_done(); \
+        ampi_c_round(d, t, s, n, r, saturate); \
+    }
 /* amp_philox in lanes: the high halves may hold anything, a product does not look at them. */
 #    define AMPI_RANDOM(P, T) \
-        T static const uint32_t *P##_random(uint32_t *buf, size_t n, uint64_t seed, uint64_t stream, uint64_t at) { \
-            P##_j counter = P##_add64(P##_dup64(at >> 2), P##_iota64()), m0 = P##_dup64(0xD2511F53u), \
-                  m1 = P##_dup64(0xCD9E8D57u); \
-            size_t i; \
-            for (i = 0; i < n + (at & 3u); i += 2u * P##_N) { \
-                P##_j c0 = counter, c1 = P##_hi32(counter), c2 = P##_dup64(stream), c3 = P##_dup64(stream >> 32); \
-                uint32_t k0 = (uint32_t)seed, k1 = (uint32_t)(seed >> 32), k; \
-                for (k = 0; k < 10u; k++) { \
-                    P##_j p0 = P##_mul32(c0, m0), p1 = P##_mul32(c2, m1); \
-                    c0 = P##_xor64(P##_xor64(P##_hi32(p1), c1), P##_dup64(k0)); \
-                    c1 = p1; \
-                    c2 = P##_xor64(P##_xor64(P##_hi32(p0), c3), P##_dup64(k1)); \
-                    c3 = p0; \
-                    k0 += 0x9E3779B9u; \
-                    k1 += 0xBB67AE85u; \
-                } \
-                c0 = P##_join32(c0, c1); \
-                c2 = P##_join32(c2, c3); \
-                P##_st64(buf + i, P##_even64(c0, c2)); \
-                P##_st64(buf + i + P##_N, P##_odd64(c0, c2)); \
-                counter = P##_add64(counter, P##_dup64(P##_N / 2u)); \
+    T static const uint32_t *P##_random(uint32_t *buf, size_t n, uint64_t seed, uint64_t stream, uint64_t at) { \
+        P##_j counter = P##_add64(P##_dup64(at >> 2), P##_iota64()), m0 = P##_dup64(0xD2511F53u), \
+              m1 = P##_dup64(0xCD9E8D57u); \
+        size_t i; \
+        for (i = 0; i < n + (at & 3u); i += 2u * P##_N) { \
+            P##_j c0 = counter, c1 = P##_hi32(counter), c2 = P##_dup64(stream), c3 = P##_dup64(stream >> 32); \
+            uint32_t k0 = (uint32_t)seed, k1 = (uint32_t)(seed >> 32), k; \
+            for (k = 0; k < 10u; k++) { \
+                P##_j p0 = P##_mul32(c0, m0), p1 = P##_mul32(c2, m1); \
+                c0 = P##_xor64(P##_xor64(P##_hi32(p1), c1), P##_dup64(k0)); \
+                c1 = p1; \
+                c2 = P##_xor64(P##_xor64(P##_hi32(p0), c3), P##_dup64(k1)); \
+                c3 = p0; \
+                k0 += 0x9E3779B9u; \
+                k1 += 0xBB67AE85u; \
             } \
-            return buf + (at & 3u); \
-        }
+            c0 = P##_join32(c0, c1); \
+            c2 = P##_join32(c2, c3); \
+            P##_st64(buf + i, P##_even64(c0, c2)); \
+            P##_st64(buf + i + P##_N, P##_odd64(c0, c2)); \
+            counter = P##_add64(counter, P##_dup64(P##_N / 2u)); \
+        } \
+        return buf + (at & 3u); \
+    }
 #    define AMPI_BAD(P, T) \
-        T static int P##_bad(const void *src, size_t bytes, amp_dtype t) { \
-            const char *p = (const char *)src; \
-            const P##_i e = P##_dup(ampi_exponents(t)), one = P##_dup(ampi_signs(t) - ampi_exponents(t)); \
-            P##_i any = P##_dup(0); \
-            for (; bytes >= 16u * P##_N; bytes -= 16u * P##_N, p += 16u * P##_N) { \
-                P##_i a = P##_addi(P##_and(P##_ldi(p), e), one), \
-                      b = P##_addi(P##_and(P##_ldi(p + 4u * P##_N), e), one); \
-                P##_i c = P##_addi(P##_and(P##_ldi(p + 8u * P##_N), e), one), \
-                      d = P##_addi(P##_and(P##_ldi(p + 12u * P##_N), e), one); \
-                AMPI_PREFETCH(p + 2048); \
-                if (P##_N > 4u) AMPI_PREFETCH(p + 2112); \
-                if (P##_N > 8u) { \
-                    AMPI_PREFETCH(p + 2176); \
-                    AMPI_PREFETCH(p + 2240); \
-                } \
-                any = P##_or(any, P##_or(P##_or(a, b), P##_or(c, d))); \
+    T static int P##_bad(const void *src, size_t bytes, amp_dtype t) { \
+        const char *p = (const char *)src; \
+        const P##_i e = P##_dup(ampi_exponents(t)), one = P##_dup(ampi_signs(t) - ampi_exponents(t)); \
+        P##_i any = P##_dup(0); \
+        for (; bytes >= 16u * P##_N; bytes -= 16u * P##_N, p += 16u * P##_N) { \
+            P##_i a = P##_addi(P##_and(P##_ldi(p), e), one), b = P##_addi(P##_and(P##_ldi(p + 4u * P##_N), e), one); \
+            P##_i c = P##_addi(P##_and(P##_ldi(p + 8u * P##_N), e), one), \
+                  d = P##_addi(P##_and(P##_ldi(p + 12u * P##_N), e), one); \
+            AMPI_PREFETCH(p + 2048); \
+            if (P##_N > 4u) AMPI_PREFETCH(p + 2112); \
+            if (P##_N > 8u) { \
+                AMPI_PREFETCH(p + 2176); \
+                AMPI_PREFETCH(p + 2240); \
             } \
-            return P##_any(P##_and(any, P##_dup(ampi_signs(t)))) || ampi_c_bad(p, bytes, t); \
-        }
+            any = P##_or(any, P##_or(P##_or(a, b), P##_or(c, d))); \
+        } \
+        return P##_any(P##_and(any, P##_dup(ampi_signs(t)))) || ampi_c_bad(p, bytes, t); \
+    }
 /* exp and the activations, operation by operation as the scalar ones: the same bits */
 #    define AMPI_LDEXP( \
-        P, T) /* p 2^n, where b holds the bits of n + 1.5 * 2^23: in two factors, of which only the second rounds */ \
-        T AMPI_ALWAYS P##_v P##_ldexp(P##_v p, P##_v n, P##_i b) { \
-            P##_i k = P##_subi(b, P##_dup(0x4b400000u - 255u)), \
-                  h = P##_shr(P##_addi(k, P##_dup(1)), 1); /* n + 255, and about half of it */ \
-            (void)n; \
-            return P##_mul( \
-                P##_mul(p, P##_f(P##_shl(P##_subi(h, P##_dup(1)), 23))), P##_f(P##_shl(P##_subi(k, h), 23))); \
-        }
+    P, T) /* p 2^n, where b holds the bits of n + 1.5 * 2^23: in two factors, of which only the second rounds */ \
+    T AMPI_ALWAYS P##_v P##_ldexp(P##_v p, P##_v n, P##_i b) { \
+        P##_i k = P##_subi(b, P##_dup(0x4b400000u - 255u)), \
+              h = P##_shr(P##_addi(k, P##_dup(1)), 1); /* n + 255, and about half of it */ \
+        (void)n; \
+        return P##_mul(P##_mul(p, P##_f(P##_shl(P##_subi(h, P##_dup(1)), 23))), P##_f(P##_shl(P##_subi(k, h), 23))); \
+    }
 #    define AMPI_MATH(P, T) \
-        T AMPI_ALWAYS P##_v P##_exp(P##_v x) { \
-            P##_v n, r, p; \
-            P##_i b; \
-            x = P##_low( \
-                P##_set(89.0f), P##_top(P##_set(-104.0f), x)); /* beyond, the result is Inf or 0 already; NaN stays */ \
-            p = P##_add(P##_mul(x, P##_set(1.44269504f)), P##_set(12582912.0f)); \
-            b = P##_b(p); \
-            n = P##_sub(p, P##_set(12582912.0f)); \
-            r = P##_sub(P##_sub(x, P##_mul(n, P##_set(0.693359375f))), P##_mul(n, P##_set(-2.12194440e-4f))); \
-            p = P##_add(P##_mul(P##_set(1.98412698e-4f), r), P##_set(1.38888889e-3f)); \
-            p = P##_add(P##_mul(p, r), P##_set(8.33333333e-3f)); \
-            p = P##_add(P##_mul(p, r), P##_set(4.16666667e-2f)); \
-            p = P##_add(P##_mul(p, r), P##_set(1.66666667e-1f)); \
-            p = P##_add(P##_mul(p, r), P##_set(0.5f)); \
-            p = P##_add(P##_add(P##_mul(P##_mul(r, r), p), r), P##_set(1.0f)); \
-            return P##_ldexp(p, n, b); \
+    T AMPI_ALWAYS P##_v P##_exp(P##_v x) { \
+        P##_v n, r, p; \
+        P##_i b; \
+        x = P##_low( \
+            P##_set(89.0f), P##_top(P##_set(-104.0f), x)); /* beyond, the result is Inf or 0 already; NaN stays */ \
+        p = P##_add(P##_mul(x, P##_set(1.44269504f)), P##_set(12582912.0f)); \
+        b = P##_b(p); \
+        n = P##_sub(p, P##_set(12582912.0f)); \
+        r = P##_sub(P##_sub(x, P##_mul(n, P##_set(0.693359375f))), P##_mul(n, P##_set(-2.12194440e-4f))); \
+        p = P##_add(P##_mul(P##_set(1.98412698e-4f), r), P##_set(1.38888889e-3f)); \
+        p = P##_add(P##_mul(p, r), P##_set(8.33333333e-3f)); \
+        p = P##_add(P##_mul(p, r), P##_set(4.16666667e-2f)); \
+        p = P##_add(P##_mul(p, r), P##_set(1.66666667e-1f)); \
+        p = P##_add(P##_mul(p, r), P##_set(0.5f)); \
+        p = P##_add(P##_add(P##_mul(P##_mul(r, r), p), r), P##_set(1.0f)); \
+        return P##_ldexp(p, n, b); \
+    } \
+    T AMPI_ALWAYS P##_v P##_sigmoid(P##_v x) { \
+        P##_v z2 = P##_mul( \
+            P##_mul(P##_set(1.59576912f), x), P##_add(P##_set(1.0f), P##_mul(P##_set(0.044715f), P##_mul(x, x)))); \
+        return P##_div( \
+            P##_set(1.0f), P##_add(P##_set(1.0f), P##_exp(P##_f(P##_xor(P##_b(z2), P##_dup(0x80000000u)))))); \
+    } \
+    T AMPI_ALWAYS P##_v P##_act1(amp_act act, P##_v x) { \
+        P##_i b = P##_b(x), a = P##_and(b, P##_dup(0x7fffffffu)), y, s; \
+        if (act == AMP_GELU) { \
+            P##_v g = P##_sigmoid(x); \
+            s = P##_and(P##_b(g), P##_dup(0x7fffffffu)); \
+            return P##_f(P##_sel(P##_gt(s, P##_dup(0)), P##_b(P##_mul(x, g)), s)); \
         } \
-        T AMPI_ALWAYS P##_v P##_sigmoid(P##_v x) { \
-            P##_v z2 = P##_mul( \
-                P##_mul(P##_set(1.59576912f), x), P##_add(P##_set(1.0f), P##_mul(P##_set(0.044715f), P##_mul(x, x)))); \
-            return P##_div( \
-                P##_set(1.0f), P##_add(P##_set(1.0f), P##_exp(P##_f(P##_xor(P##_b(z2), P##_dup(0x80000000u)))))); \
+        y = P##_sel(P##_gt(a, P##_dup(0)), P##_sel(P##_gt(a, P##_dup(0x7f800000u)), b, P##_dup(0)), \
+            b); /* of a negative number */ \
+        return act == AMP_RELU ? P##_f(P##_sel(P##_gt(P##_dup(0), b), y, b)) : x; \
+    } \
+    T AMPI_ALWAYS P##_v P##_act_grad1(amp_act act, P##_v dy, P##_v saved) { \
+        P##_i b = P##_b(saved), g; \
+        P##_v s, z; \
+        if (act == AMP_GELU) { \
+            s = P##_sigmoid(saved); \
+            z = P##_mul( \
+                P##_set(1.59576912f), P##_add(P##_set(1.0f), P##_mul(P##_set(0.134145f), P##_mul(saved, saved)))); \
+            z = P##_add(s, P##_mul(P##_mul(saved, z), P##_mul(s, P##_sub(P##_set(1.0f), s)))); \
+            g = P##_sel(P##_gt(P##_b(s), P##_dup(0)), P##_b(z), P##_b(s)); \
+            return P##_mul(dy, P##_f(P##_sel(P##_gt(P##_dup(0x3f800000u), P##_b(s)), g, P##_b(s)))); \
         } \
-        T AMPI_ALWAYS P##_v P##_act1(amp_act act, P##_v x) { \
-            P##_i b = P##_b(x), a = P##_and(b, P##_dup(0x7fffffffu)), y, s; \
-            if (act == AMP_GELU) { \
-                P##_v g = P##_sigmoid(x); \
-                s = P##_and(P##_b(g), P##_dup(0x7fffffffu)); \
-                return P##_f(P##_sel(P##_gt(s, P##_dup(0)), P##_b(P##_mul(x, g)), s)); \
-            } \
-            y = P##_sel(P##_gt(a, P##_dup(0)), P##_sel(P##_gt(a, P##_dup(0x7f800000u)), b, P##_dup(0)), \
-                b); /* of a negative number */ \
-            return act == AMP_RELU ? P##_f(P##_sel(P##_gt(P##_dup(0), b), y, b)) : x; \
-        } \
-        T AMPI_ALWAYS P##_v P##_act_grad1(amp_act act, P##_v dy, P##_v saved) { \
-            P##_i b = P##_b(saved), g; \
-            P##_v s, z; \
-            if (act == AMP_GELU) { \
-                s = P##_sigmoid(saved); \
-                z = P##_mul( \
-                    P##_set(1.59576912f), P##_add(P##_set(1.0f), P##_mul(P##_set(0.134145f), P##_mul(saved, saved)))); \
-                z = P##_add(s, P##_mul(P##_mul(saved, z), P##_mul(s, P##_sub(P##_set(1.0f), s)))); \
-                g = P##_sel(P##_gt(P##_b(s), P##_dup(0)), P##_b(z), P##_b(s)); \
-                return P##_mul(dy, P##_f(P##_sel(P##_gt(P##_dup(0x3f800000u), P##_b(s)), g, P##_b(s)))); \
-            } \
-            g = P##_sel( \
-                P##_gt(b, P##_dup(0)), P##_sel(P##_gt(P##_dup(0x7f800001u), b), P##_b(dy), P##_dup(0)), P##_dup(0)); \
-            return act == AMP_RELU ? P##_f(g) : dy; \
-        } \
-        T AMPI_ALWAYS P##_v P##_clamp(P##_v x, P##_v limit) { \
-            return P##_top(P##_sub(P##_set(0.0f), limit), P##_low(limit, x)); \
-        } \
-        T AMPI_ALWAYS P##_v P##_signed(P##_v x, P##_v s) { /* by the bits, as the scalar one */ \
-            P##_i u = P##_b(s), a = P##_and(u, P##_dup(0x7fffffffu)), \
-                  r = P##_or(P##_b(x), P##_and(u, P##_dup(0x80000000u))); \
-            return P##_f(P##_sel(P##_gt(a, P##_dup(0x7f800000u)), u, P##_sel(P##_gt(a, P##_dup(0)), r, P##_dup(0)))); \
-        }
+        g = P##_sel( \
+            P##_gt(b, P##_dup(0)), P##_sel(P##_gt(P##_dup(0x7f800001u), b), P##_b(dy), P##_dup(0)), P##_dup(0)); \
+        return act == AMP_RELU ? P##_f(g) : dy; \
+    } \
+    T AMPI_ALWAYS P##_v P##_clamp(P##_v x, P##_v limit) { \
+        return P##_top(P##_sub(P##_set(0.0f), limit), P##_low(limit, x)); \
+    } \
+    T AMPI_ALWAYS P##_v P##_signed(P##_v x, P##_v s) { /* by the bits, as the scalar one */ \
+        P##_i u = P##_b(s), a = P##_and(u, P##_dup(0x7fffffffu)), \
+              r = P##_or(P##_b(x), P##_and(u, P##_dup(0x80000000u))); \
+        return P##_f(P##_sel(P##_gt(a, P##_dup(0x7f800000u)), u, P##_sel(P##_gt(a, P##_dup(0)), r, P##_dup(0)))); \
+    }
 #    define AMPI_R1(X, P)  X(P, 0)
 #    define AMPI_R4(X, P)  X(P, 0) X(P, 1) X(P, 2) X(P, 3)
 #    define AMPI_R6(X, P)  AMPI_R4(X, P) X(P, 4) X(P, 5)
@@ -7190,89 +7184,88 @@ static void ampi_use_c(
 #    define AMPI_R12(X, P) AMPI_R8(X, P) X(P, 8) X(P, 9) X(P, 10) X(P, 11)
 /* Two vectors wide. X(P, i) is a row: declared, accumulated over k, stored. */
 #    define AMPI_TILE(P, T, MR, ROWS) \
-        T static void P##_tile_##MR(size_t kc, const float *a, const float *b, float *c, int first) { \
-            ROWS(AMPI_TILE_ROW, P) \
-            for (; kc--; a += MR, b += 2u * P##_N) { \
-                P##_v x = P##_ldf(b), y = P##_ldf(b + P##_N), s; \
-                ROWS(AMPI_TILE_FMA, P) \
-            } \
-            if (first) { \
-                ROWS(AMPI_TILE_SET, P) \
-            } else { \
-                ROWS(AMPI_TILE_ADD, P) \
-            } \
-        }
+    T static void P##_tile_##MR(size_t kc, const float *a, const float *b, float *c, int first) { \
+        ROWS(AMPI_TILE_ROW, P) \
+        for (; kc--; a += MR, b += 2u * P##_N) { \
+            P##_v x = P##_ldf(b), y = P##_ldf(b + P##_N), s; \
+            ROWS(AMPI_TILE_FMA, P) \
+        } \
+        if (first) { \
+            ROWS(AMPI_TILE_SET, P) \
+        } else { \
+            ROWS(AMPI_TILE_ADD, P) \
+        } \
+    }
 #    define AMPI_TILE_ROW(P, i) P##_v p##i = P##_set(0.0f), q##i = p##i;
 #    define AMPI_TILE_FMA(P, i) \
-        s = P##_set(a[i]); \
-        p##i = P##_fma(s, x, p##i); \
-        q##i = P##_fma(s, y, q##i);
+    s = P##_set(a[i]); \
+    p##i = P##_fma(s, x, p##i); \
+    q##i = P##_fma(s, y, q##i);
 #    define AMPI_TILE_SET(P, i) \
-        P##_stf(c + i * AMPI_LDC, p##i); \
-        P##_stf(c + i * AMPI_LDC + P##_N, q##i);
+    P##_stf(c + i * AMPI_LDC, p##i); \
+    P##_stf(c + i * AMPI_LDC + P##_N, q##i);
 #    define AMPI_TILE_ADD(P, i) \
-        P##_stf(c + i * AMPI_LDC, P##_add(p##i, P##_ldf(c + i * AMPI_LDC))); \
-        P##_stf(c + i * AMPI_LDC + P##_N, P##_add(q##i, P##_ldf(c + i * AMPI_LDC + P##_N)));
-#    define AMPI_PATH(P, T) \
-        AMPI_CONVERSIONS(P, T) AMPI_RANDOM(P, T) AMPI_BAD(P, T) AMPI_MATH(P, T) AMPI_FLOAT_LOOPS(P, T)
+    P##_stf(c + i * AMPI_LDC, P##_add(p##i, P##_ldf(c + i * AMPI_LDC))); \
+    P##_stf(c + i * AMPI_LDC + P##_N, P##_add(q##i, P##_ldf(c + i * AMPI_LDC + P##_N)));
+#    define AMPI_PATH(P, T) AMPI_CONVERSIONS(P, T) AMPI_RANDOM(P, T) AMPI_BAD(P, T) AMPI_MATH(P, T) AMPI_FLOAT_LOOPS(P, T)
 #  endif /* AMPI_X86 || AMPI_NEON */
 #  ifdef AMPI_X86
 #    define AMPI_STREAM(P, T) \
-        T static void P##_stream(char *dst, const char *buf, size_t pages, const char *next, size_t step) { \
-            size_t i, page, ahead, piece = 4096 / pages; \
-            for (i = 0; i < piece; i += 64) \
-                for (page = 0; page < pages; page++) { \
-                    const char *from = next + (page * 64 + i / 64) * step; \
-                    P##_nt64(dst + page * 4096 + i, buf + page * piece + i); \
-                    for (ahead = 0; ahead < step; ahead += 64) \
-                        AMPI_PREFETCH(from + ahead); \
-                } \
-        }
+    T static void P##_stream(char *dst, const char *buf, size_t pages, const char *next, size_t step) { \
+        size_t i, page, ahead, piece = 4096 / pages; \
+        for (i = 0; i < piece; i += 64) \
+            for (page = 0; page < pages; page++) { \
+                const char *from = next + (page * 64 + i / 64) * step; \
+                P##_nt64(dst + page * 4096 + i, buf + page * piece + i); \
+                for (ahead = 0; ahead < step; ahead += 64) \
+                    AMPI_PREFETCH(from + ahead); \
+            } \
+    }
 AMPI_LDEXP(ampi_s, AMPI_TS)
 AMPI_PATH(ampi_s, AMPI_TS)
 AMPI_STREAM(ampi_s, AMPI_TS)
 AMPI_LDEXP(ampi_2, AMPI_T2)
-AMPI_PATH(ampi_2, AMPI_T2) AMPI_STREAM(ampi_2, AMPI_T2) AMPI_ROUNDING(ampi_2, AMPI_T2) AMPI_PATH(ampi_5, AMPI_T5)
-    AMPI_STREAM(ampi_5, AMPI_T5) AMPI_ROUNDING(ampi_5, AMPI_T5)
+AMPI_PATH(ampi_2, AMPI_T2)
+AMPI_STREAM(ampi_2, AMPI_T2) AMPI_ROUNDING(ampi_2, AMPI_T2) AMPI_PATH(ampi_5, AMPI_T5) AMPI_STREAM(ampi_5, AMPI_T5)
+    AMPI_ROUNDING(ampi_5, AMPI_T5)
 /* F16C, also for FP8: an E5M2 byte is the upper byte of a half; E4M3 moved up by 7 is a half 256 times too small, its NaN apart. */
-#    define AMPI_HOLD_REG(C, x) \
-        __asm__("" : "+" C(x)) /* the forms that convert into memory are slow on some machines */
+#    define AMPI_HOLD_REG(C, x) __asm__("" : "+" C(x)) /* the forms that convert into memory are slow on some machines */
 #    define AMPI_TO_HALF_2(x) _mm256_cvtps_ph(x, 0)
 #    define AMPI_TO_HALF_5(x) \
-        _mm512_maskz_cvtps_ph( \
-            (__mmask16)0xffffu, (x), 0) /* the plain form, as a macro at -O0, has a sign conversion in it */
+    _mm512_maskz_cvtps_ph( \
+        (__mmask16)0xffffu, (x), 0) /* the plain form, as a macro at -O0, has a sign conversion in it */
 #    define AMPI_HALVES( \
-        P, T, M, I, H, C, L, LOADB, TO) /* H, L: vectors of as many 16-bit numbers; LOADB loads as many bytes */ \
-        T AMPI_ALWAYS P##_i P##_half(const void *p) { return P##_b(M##_cvtph_ps(H##_loadu_si##L((const I *)p))); } \
-        T AMPI_ALWAYS P##_i P##_e5m2(const void *p) { \
-            return P##_b(M##_cvtph_ps(H##_slli_epi16(H##_cvtepu8_epi16(LOADB((const __m128i *)p)), 8))); \
-        } \
-        T AMPI_ALWAYS P##_i P##_e4m3(const void *p) { \
-            I h = H##_and_si##L( \
-                H##_slli_epi16(H##_cvtepi8_epi16(LOADB((const __m128i *)p)), 7), H##_set1_epi16((short)0xbf80)); \
-            h = H##_or_si##L(h, H##_and_si##L(H##_add_epi16(h, H##_set1_epi16(0x80)), H##_set1_epi16(0x4000))); \
-            return P##_b(P##_mul(M##_cvtph_ps(h), P##_set(256.0f))); \
-        } \
-        T AMPI_ALWAYS void P##_to_half(char *p, const char *s) { \
-            I a = TO(P##_f(P##_ldi(s))), b = TO(P##_f(P##_ldi(s + 4u * P##_N))); \
-            AMPI_HOLD_REG(C, a); \
-            AMPI_HOLD_REG(C, b); \
-            H##_storeu_si##L((I *)(void *)p, a); \
-            H##_storeu_si##L((I *)(void *)(p + 2u * P##_N), b); \
-        }
+    P, T, M, I, H, C, L, LOADB, TO) /* H, L: vectors of as many 16-bit numbers; LOADB loads as many bytes */ \
+    T AMPI_ALWAYS P##_i P##_half(const void *p) { return P##_b(M##_cvtph_ps(H##_loadu_si##L((const I *)p))); } \
+    T AMPI_ALWAYS P##_i P##_e5m2(const void *p) { \
+        return P##_b(M##_cvtph_ps(H##_slli_epi16(H##_cvtepu8_epi16(LOADB((const __m128i *)p)), 8))); \
+    } \
+    T AMPI_ALWAYS P##_i P##_e4m3(const void *p) { \
+        I h = H##_and_si##L( \
+            H##_slli_epi16(H##_cvtepi8_epi16(LOADB((const __m128i *)p)), 7), H##_set1_epi16((short)0xbf80)); \
+        h = H##_or_si##L(h, H##_and_si##L(H##_add_epi16(h, H##_set1_epi16(0x80)), H##_set1_epi16(0x4000))); \
+        return P##_b(P##_mul(M##_cvtph_ps(h), P##_set(256.0f))); \
+    } \
+    T AMPI_ALWAYS void P##_to_half(char *p, const char *s) { \
+        I a = TO(P##_f(P##_ldi(s))), b = TO(P##_f(P##_ldi(s + 4u * P##_N))); \
+        AMPI_HOLD_REG(C, a); \
+        AMPI_HOLD_REG(C, b); \
+        H##_storeu_si##L((I *)(void *)p, a); \
+        H##_storeu_si##L((I *)(void *)(p + 2u * P##_N), b); \
+    }
         AMPI_HALVES(ampi_2, AMPI_T2, _mm256, __m128i, _mm, "x", 128, _mm_loadl_epi64, AMPI_TO_HALF_2)
             AMPI_HALVES(ampi_5, AMPI_T5, _mm512, __m256i, _mm256, "v", 256, _mm_loadu_si128, AMPI_TO_HALF_5)
 #    undef AMPI_HALVES
 #    undef AMPI_HOLD_REG
 #    define AMPI_F16C(P, T) \
-        AMPI_WIDEN_1(P, T, P##_widen_half, P##_half, 2u) \
-        AMPI_WIDEN_1(P, T, P##_widen_e5m2, P##_e5m2, 1u) \
-        AMPI_WIDEN_1(P, T, P##_widen_e4m3, P##_e4m3, 1u) \
-        T AMPI_ALWAYS void P##_narrow_half_1(char *d, const char *s) { \
-            P##_to_half(d, s); \
-            P##_to_half(d + 4u * P##_N, s + 8u * P##_N); \
-        } \
-        AMPI_STEPS(T, P##_narrow_half, P##_narrow_half_1, 4u * P##_N, 2u, 4u)
+    AMPI_WIDEN_1(P, T, P##_widen_half, P##_half, 2u) \
+    AMPI_WIDEN_1(P, T, P##_widen_e5m2, P##_e5m2, 1u) \
+    AMPI_WIDEN_1(P, T, P##_widen_e4m3, P##_e4m3, 1u) \
+    T AMPI_ALWAYS void P##_narrow_half_1(char *d, const char *s) { \
+        P##_to_half(d, s); \
+        P##_to_half(d + 4u * P##_N, s + 8u * P##_N); \
+    } \
+    AMPI_STEPS(T, P##_narrow_half, P##_narrow_half_1, 4u * P##_N, 2u, 4u)
                 AMPI_F16C(ampi_2, AMPI_T2) AMPI_F16C(ampi_5, AMPI_T5) AMPI_SQUARES(ampi_s, AMPI_TS, ampi_s_up_f16)
                     AMPI_SQUARES(ampi_2, AMPI_T2, ampi_2_half) AMPI_SQUARES(ampi_5, AMPI_T5, ampi_5_half)
 #    undef AMPI_F16C
@@ -7304,8 +7297,9 @@ AMPI_TILE(ampi_s, AMPI_TS, 4, AMPI_R4)
 AMPI_TILE(ampi_s, AMPI_TS, 1, AMPI_R1)
 AMPI_TILE(ampi_2, AMPI_T2, 6, AMPI_R6)
 AMPI_TILE(ampi_2, AMPI_T2, 4, AMPI_R4)
-AMPI_TILE(ampi_2, AMPI_T2, 1, AMPI_R1) AMPI_TILE(ampi_5, AMPI_T5, 12, AMPI_R12) AMPI_TILE(ampi_5, AMPI_T5, 8, AMPI_R8)
-    AMPI_TILE(ampi_5, AMPI_T5, 4, AMPI_R4) AMPI_TILE(ampi_5, AMPI_T5, 1, AMPI_R1) static void ampi_s_pack4(
+AMPI_TILE(ampi_2, AMPI_T2, 1, AMPI_R1)
+AMPI_TILE(ampi_5, AMPI_T5, 12, AMPI_R12) AMPI_TILE(ampi_5, AMPI_T5, 8, AMPI_R8) AMPI_TILE(ampi_5, AMPI_T5, 4, AMPI_R4)
+    AMPI_TILE(ampi_5, AMPI_T5, 1, AMPI_R1) static void ampi_s_pack4(
         float *to, size_t width, const float *rows, size_t ld, size_t depth) {
     size_t k;
     for (k = 0; k + 4 <= depth; k += 4, to += 4 * width) {
