@@ -1249,36 +1249,7 @@ typedef struct amp_plan { /* bytes; the first six are the rows of the ledger for
 AMP_API amp_status amp_plan_memory(amp_plan *out, const amp_policy *policy, const amp_params_desc *layout,
     const amp_plan_layer *layers, size_t n, amp_dtype in);
 
-/* ---- recompute: keep some activations, compute the others again ----
-   A chain of n layers. Layer i saves bytes[i] for backward, needs the output of layer i-1, and uses work[i] more while it runs
-   (gradients). A layer that is not kept is freed after the next layer's forward; before backward reaches the kept layer behind it, it
-   is computed once more with its neighbours, from the kept layer before them. With K(e) = bytes of kept layers up to e:
-       peak = max over kept e, and over the end, of K(e) + max( segment before e + work[e], max over i in it of bytes up to i + work[i] ) */
-
-typedef struct amp_recompute_layer {
-    uint64_t bytes, work, cost;
-} amp_recompute_layer; /* cost: of one forward, any unit */
-typedef struct amp_recompute_plan {
-    uint64_t peak;        /* bytes */
-    uint64_t extra, base; /* cost of what is computed again, and of one forward */
-    uint64_t least;       /* the smallest peak that any choice has (amp_recompute_optimal; else 0) */
-    size_t kept;          /* layers */
-    uint32_t
-        exact; /* 1: no choice within the budget has less extra cost. 0: more than 4096 trade-offs at one place were thinned out */
-    uint32_t _pad;
-} amp_recompute_plan;
-
-/* keep[i] = 1 or 0 with the least extra cost among all choices with peak <= budget, by dynamic programming over the pairs (bytes kept,
-   cost) that nothing beats. NO_MEMORY if the budget is below out->least, which is set then too. n <= 65535. Allocates on the host, through
-   the context, and frees again. Class: host. */
-AMP_API amp_status amp_recompute_optimal(
-    amp_ctx *ctx, const amp_recompute_layer *layers, size_t n, uint64_t budget, uint8_t *keep, amp_recompute_plan *out);
-/* Every s-th layer kept, s = sqrt(n) rounded up, counted from the end (Chen et al., arXiv 1604.06174). Class: host. */
-AMP_API amp_status amp_recompute_sqrt(
-    const amp_recompute_layer *layers, size_t n, uint8_t *keep, amp_recompute_plan *out);
-/* Peak and extra cost of any choice. Class: host. */
-AMP_API amp_status amp_recompute_evaluate(
-    const amp_recompute_layer *layers, size_t n, const uint8_t *keep, amp_recompute_plan *out);
+/* ---- recompute: the second forward is the first, bit for bit. What to keep: examples/recompute_plan.h ---- */
 
 typedef struct amp_rng {
     uint64_t seed, stream, offset;
@@ -1300,10 +1271,6 @@ AMP_API amp_status amp_snapshot_take(
 /* Before its recompute: opens a region that is exactly that one (close it with amp_autocast_end) and sets *rng (NULL: not). STAGE if since
    then a step changed weights or the loss scale moved: the result would not be the same. Class: as amp_autocast_begin. */
 AMP_API amp_status amp_snapshot_begin(amp_ctx *ctx, amp_rng *rng, const amp_snapshot *snapshot);
-/* A number of the bits of n arrays (with counts), to compare before and after. Reads them through the host: for tests. Class: query. */
-AMP_API amp_status amp_fingerprint(amp_ctx *ctx, const amp_array *arrays, size_t n, uint64_t *out);
-/* Compares the first count elements of two arrays of one dtype bit for bit: *first = index of the first that differs, or count. Class: query. */
-AMP_API amp_status amp_compare(amp_ctx *ctx, amp_array a, amp_array b, size_t count, size_t *first);
 
 typedef struct amp_dropout_desc {
     uint32_t _begin;
@@ -2338,8 +2305,6 @@ typedef struct amp_backend {
     X(amp_autocast_input, enqueue) \
     X(amp_autocast_inputs, enqueue) \
     X(amp_snapshot_begin, setup) \
-    X(amp_fingerprint, query) \
-    X(amp_compare, query) \
     X(amp_dropout, enqueue) \
     X(amp_gemm, enqueue) \
     X(amp_gemm_explain, host) \
@@ -5444,206 +5409,6 @@ AMP_API amp_status amp_plan_memory(amp_plan *out, const amp_policy *policy, cons
     return AMP_OK;
 }
 
-static int ampi_recompute_ok(const amp_recompute_layer *l, size_t n) { /* sums do not overflow */
-    size_t i;
-    for (i = 0; i < n; i++)
-        if ((l[i].bytes | l[i].work | l[i].cost) >> 46) return 0;
-    return n <= 65535;
-}
-
-AMP_API amp_status amp_recompute_evaluate(
-    const amp_recompute_layer *layers, size_t n, const uint8_t *keep, amp_recompute_plan *out) {
-    amp_recompute_plan p;
-    uint64_t kept = 0, segment = 0, inside = 0;
-    size_t i;
-    memset(&p, 0, sizeof p);
-    if (!out || (n && (!layers || !keep)) || !ampi_recompute_ok(layers, n)) return AMP_ERR_INVALID_ARG;
-    for (i = 0; i <= n; i++) {
-        uint64_t work = i < n ? layers[i].work : 0, top;
-        if (i < n) p.base += layers[i].cost;
-        if (i < n && !keep[i]) {
-            segment += layers[i].bytes;
-            if (inside < segment + work) inside = segment + work;
-            p.extra += layers[i].cost;
-            continue;
-        }
-        if (i < n) {
-            kept += layers[i].bytes;
-            p.kept++;
-        }
-        top = kept + (inside > segment + work ? inside : segment + work);
-        if (p.peak < top) p.peak = top;
-        segment = inside = 0;
-    }
-    *out = p;
-    return AMP_OK;
-}
-
-AMP_API amp_status amp_recompute_sqrt(
-    const amp_recompute_layer *layers, size_t n, uint8_t *keep, amp_recompute_plan *out) {
-    size_t s = 1, i;
-    if ((n && (!layers || !keep)) || n > 65535) return AMP_ERR_INVALID_ARG;
-    while (s * s < n)
-        s++;
-    for (i = 0; i < n; i++)
-        keep[i] = (n - 1 - i) % s == 0;
-    return amp_recompute_evaluate(layers, n, keep, out);
-}
-
-/* layers before a kept place that are not kept, taken in from the back: what they hold, the most while they are computed again, its cost */
-typedef struct ampi_segment {
-    uint64_t bytes, inside, cost;
-} ampi_segment;
-static void ampi_segment_add(ampi_segment *s, const amp_recompute_layer *l) {
-    s->bytes += l->bytes;
-    s->inside = l->bytes + (s->inside > l->work ? s->inside : l->work); /* what lies behind it stands on its bytes */
-    s->cost += l->cost;
-}
-static uint64_t ampi_segment_need(const ampi_segment *s, uint64_t work) {
-    return s->inside > s->bytes + work ? s->inside : s->bytes + work;
-}
-
-/* the least K(e) with which place e (n: the end) can be kept within the budget; UINT64_MAX: it cannot */
-static uint64_t ampi_recompute_least(const amp_recompute_layer *l, size_t n, uint64_t budget, uint64_t *least) {
-    size_t e, i;
-    for (e = 0; e <= n; e++) {
-        ampi_segment s = {0, 0, 0};
-        uint64_t own = e < n ? l[e].bytes : 0, work = e < n ? l[e].work : 0, best = UINT64_MAX;
-        for (i = e;; i--) { /* the layers i .. e-1 are not kept, i-1 is (or there is none) */
-            uint64_t before = i ? least[i - 1] : 0, need = ampi_segment_need(&s, work);
-            if (own + need > budget) break;
-            if (before != UINT64_MAX && before + own + need <= budget && before + own < best) best = before + own;
-            if (i == 0) break;
-            ampi_segment_add(&s, &l[i - 1]);
-        }
-        least[e] = best;
-    }
-    return least[n];
-}
-
-typedef struct ampi_point {
-    uint64_t kept, extra;
-    size_t place, from;
-} ampi_point; /* place: that is kept before, + 1; from: its point */
-#  define AMPI_POINTS 4096u
-
-/* to = what nothing beats in a, and in b moved by (kept, extra); by kept upwards, extra downwards */
-static size_t ampi_front_merge(
-    ampi_point *to, const ampi_point *a, size_t na, const ampi_point *b, size_t nb, ampi_point move, uint64_t limit) {
-    size_t i = 0, j = 0, n = 0;
-    while (nb && b[nb - 1].kept + move.kept > limit)
-        nb--;
-    while (i < na || j < nb) {
-        ampi_point p = move;
-        if (j < nb) {
-            p.kept += b[j].kept;
-            p.extra += b[j].extra;
-            p.from += j;
-        }
-        if (i < na && (j == nb || a[i].kept < p.kept || (a[i].kept == p.kept && a[i].extra <= p.extra)))
-            p = a[i++];
-        else
-            j++;
-        if (n == 0 || p.extra < to[n - 1].extra) {
-            if (n && p.kept == to[n - 1].kept) n--;
-            to[n++] = p;
-        }
-    }
-    return n;
-}
-
-AMP_API amp_status amp_recompute_optimal(amp_ctx *ctx, const amp_recompute_layer *layers, size_t n, uint64_t budget,
-    uint8_t *keep, amp_recompute_plan *out) {
-    static const char where[] = "amp_recompute_optimal";
-    uint64_t *least, lo = 0, hi = 0;
-    size_t *start, e, i, k, n_points = 1, cap = 0, bytes;
-    ampi_point *a, *b, *swap;
-    void *list = NULL, *block;
-    amp_recompute_plan p;
-    amp_status st = AMP_OK;
-    uint32_t exact = 1;
-    if (!ctx) return AMP_ERR_INVALID_ARG;
-    if (!out || (n && (!layers || !keep)))
-        return AMPI_INVALID(ctx, "%s: %s is NULL", where, !out ? "out" : !layers ? "layers" : "keep");
-    if (n > 65535) return AMPI_INVALID(ctx, "%s: n is %lu; at most 65535 layers", where, (unsigned long)n);
-    if (!ampi_recompute_ok(layers, n))
-        return AMPI_INVALID(ctx, "%s: a layer's bytes, work or cost is 2^46 or more", where);
-    bytes = 4 * AMPI_POINTS * sizeof *a + (n + 3) * (sizeof *least + sizeof *start);
-    block = ampi_host_alloc(&ctx->host, bytes);
-    if (!block) return amp_fail(ctx, AMP_ERR_NO_MEMORY, "%s: no host memory", where);
-    a = (ampi_point *)block;
-    b = a + 2 * AMPI_POINTS;
-    least = (uint64_t *)(a + 4 * AMPI_POINTS);
-    start = (size_t *)(least + n + 3); /* the points of place e are start[e + 1] .. start[e + 2]; first: before all */
-    if (!ampi_grow(&ctx->host, &list, 0, &cap, sizeof *a))
-        st = amp_fail(ctx, AMP_ERR_NO_MEMORY, "%s: no host memory", where);
-    if (st == AMP_OK) { /* the least budget, by bisection: less is never easier */
-        for (i = 0; i < n; i++)
-            hi += layers[i].bytes + layers[i].work;
-        while (lo < hi) {
-            uint64_t mid = lo + (hi - lo) / 2;
-            if (ampi_recompute_least(layers, n, mid, least) != UINT64_MAX)
-                hi = mid;
-            else
-                lo = mid + 1;
-        }
-        if (budget < lo) {
-            out->least = lo;
-            st = amp_fail(ctx, AMP_ERR_NO_MEMORY, "%s: budget is %lu bytes, but no choice needs less than %lu", where,
-                (unsigned long)budget, (unsigned long)lo);
-        }
-        start[1] = 1; /* one point: nothing kept, nothing computed again */
-    }
-    for (e = 0; st == AMP_OK && e <= n;
-        e++) { /* what can be had with place e kept (n: at the end), by the kept place before it */
-        ampi_segment s = {0, 0, 0};
-        uint64_t own = e < n ? layers[e].bytes : 0, work = e < n ? layers[e].work : 0;
-        size_t m = 0;
-        for (i = e;; i--) {
-            uint64_t need = ampi_segment_need(&s, work);
-            ampi_point move;
-            if (own + need > budget) break;
-            move.kept = own;
-            move.extra = s.cost;
-            move.place = i;
-            move.from = start[i];
-            m = ampi_front_merge(b, a, m, (ampi_point *)list + start[i], start[i + 1] - start[i], move, budget - need);
-            swap = a;
-            a = b;
-            b = swap;
-            if (m > AMPI_POINTS) { /* every second one, both ends stay */
-                for (k = 1; 2 * k < m; k++)
-                    a[k] = a[2 * k];
-                if (m % 2 == 0) a[k++] = a[m - 1];
-                m = k;
-                exact = 0;
-            }
-            if (i == 0) break;
-            ampi_segment_add(&s, &layers[i - 1]);
-        }
-        for (k = 0; k < m && st == AMP_OK; k++) {
-            if (!ampi_grow(&ctx->host, &list, n_points, &cap, sizeof *a))
-                st = amp_fail(ctx, AMP_ERR_NO_MEMORY, "%s: no host memory", where);
-            else
-                ((ampi_point *)list)[n_points++] = a[k];
-        }
-        start[e + 2] = n_points;
-    }
-    if (st == AMP_OK) { /* back from the cheapest end */
-        const ampi_point *points = (const ampi_point *)list, *q = points + n_points - 1;
-        memset(keep, 0, n);
-        for (; q->place; q = &points[q->from])
-            keep[q->place - 1] = 1;
-        st = amp_recompute_evaluate(layers, n, keep, &p);
-        p.least = lo;
-        p.exact = exact;
-        *out = p;
-    }
-    ampi_host_free(&ctx->host, list, cap * sizeof *a);
-    ampi_host_free(&ctx->host, block, bytes);
-    return st;
-}
-
 /* ==== >>front-recompute ==========================================================================================
    Snapshots and dropout.   tests: tests/test_memory.c */
 
@@ -5675,57 +5440,6 @@ AMP_API amp_status amp_snapshot_begin(amp_ctx *ctx, amp_rng *rng, const amp_snap
         return amp_fail(ctx, AMP_ERR_STAGE, "%s: the loss scale has been updated since the snapshot", where);
     AMPI_TRY(ampi_scope_push(ctx, &d, snapshot));
     if (rng) *rng = snapshot->rng;
-    return AMP_OK;
-}
-
-AMP_API amp_status amp_fingerprint(amp_ctx *ctx, const amp_array *arrays, size_t n, uint64_t *out) {
-    uint8_t block[4096];
-    uint64_t h = AMPI_HASH;
-    size_t i, at, m;
-    if (!ctx) return AMP_ERR_INVALID_ARG;
-    if (!out) return AMPI_INVALID(ctx, "amp_fingerprint: out is NULL");
-    AMPI_TRY(ampi_check_list(ctx, "amp_fingerprint", arrays, n));
-    AMPI_TRY(ctx->b->may_wait(ctx));
-    for (i = 0; i < n; i++) {
-        size_t bytes;
-        if (!ampi_product(&bytes, arrays[i].count, amp_dtype_size(arrays[i].dtype)))
-            return AMPI_INVALID(ctx, "amp_fingerprint: arrays[%lu].count is too large", (unsigned long)i);
-        h = (h ^ bytes) * 0x100000001b3u;
-        for (at = 0; at < bytes; at += m) {
-            m = bytes - at < sizeof block ? bytes - at : sizeof block;
-            AMPI_TRY(ctx->b->copy(ctx, block, (const char *)arrays[i].data + at, m));
-            h = ampi_hash(h, block, m);
-        }
-    }
-    *out = h;
-    return AMP_OK;
-}
-
-AMP_API amp_status amp_compare(amp_ctx *ctx, amp_array a, amp_array b, size_t count, size_t *first) {
-    static const char where[] = "amp_compare";
-    uint8_t x[2048], y[2048];
-    size_t size, at, m, k, bytes;
-    if (!ctx) return AMP_ERR_INVALID_ARG;
-    if (!first) return AMPI_INVALID(ctx, "%s: first is NULL", where);
-    AMPI_TRY(ampi_check_array(ctx, where, "a", a, count, 1));
-    AMPI_TRY(ampi_check_array(ctx, where, "b", b, count, 1));
-    if (count && a.dtype != b.dtype)
-        return AMPI_INVALID(ctx, "%s: a is %s, but b is %s", where, amp_dtype_name(a.dtype), amp_dtype_name(b.dtype));
-    size = amp_dtype_size(a.dtype);
-    if (!ampi_product(&bytes, count, size))
-        return AMPI_INVALID(ctx, "%s: count %lu is too large", where, (unsigned long)count);
-    AMPI_TRY(ctx->b->may_wait(ctx));
-    for (at = 0; at < bytes; at += m) {
-        m = bytes - at < sizeof x ? bytes - at : sizeof x;
-        AMPI_TRY(ctx->b->copy(ctx, x, (const char *)a.data + at, m));
-        AMPI_TRY(ctx->b->copy(ctx, y, (const char *)b.data + at, m));
-        if (memcmp(x, y, m) == 0) continue;
-        for (k = 0; x[k] == y[k]; k++) {
-        }
-        *first = (at + k) / size;
-        return AMP_OK;
-    }
-    *first = count;
     return AMP_OK;
 }
 

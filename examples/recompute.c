@@ -3,13 +3,14 @@
  *     cc -std=c99 -O2 examples/recompute.c -I. -lm -pthread -o recompute && ./recompute         (--budget KIB, --steps N)
  *
  * 20 hidden ReLU layers with dropout, in FP16 with FP32 masters (O2). Each hidden layer keeps one array for backward: its output. The plan
- * says which to keep (amp_recompute_optimal); what is not kept is freed in forward and computed again when backward gets there, from
+ * says which to keep (recompute_optimal); what is not kept is freed in forward and computed again when backward gets there, from
  * the last kept one, in the scope that forward ran in and with the same dropout masks (amp_snapshot). No mask is ever stored:
  * dropout's random numbers are a function of (seed, stream, offset).
  */
 #define AMP_IMPLEMENTATION
 #include "amp.h"
 #include "digits_data.h"
+#include "recompute_plan.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -240,7 +241,7 @@ static void train(run *r, const amp_policy *policy, const uint8_t *keep, int ste
     amp_ctx_destroy(ctx);
 }
 
-static void row(const char *name, const amp_recompute_plan *plan, const run *r, const run *all, int steps, int *ok) {
+static void row(const char *name, const recompute_plan *plan, const run *r, const run *all, int steps, int *ok) {
     int same = memcmp(r->loss, all->loss, (size_t)steps * sizeof(float)) == 0;
     printf("%-22s %7lu %9.1f %12.1f %9.0f%% %9.2f %6.2fx %10.6f   %s\n", name, (unsigned long)plan->kept,
         (double)plan->peak / 1024.0, (double)r->peak / 1024.0, 100.0 * (double)plan->extra / (double)plan->base,
@@ -251,8 +252,8 @@ static void row(const char *name, const amp_recompute_plan *plan, const run *r, 
 
 int main(int argc, char **argv) {
     static run all, some, root; /* 12 KiB of losses */
-    amp_recompute_layer layers[LAYERS];
-    amp_recompute_plan plan_all, plan, plan_root;
+    recompute_layer layers[LAYERS];
+    recompute_plan plan_all, plan, plan_root;
     uint8_t keep_all[LAYERS], keep[LAYERS], keep_root[LAYERS];
     amp_policy policy;
     amp_ctx *ctx;
@@ -284,13 +285,18 @@ int main(int argc, char **argv) {
             (i + 1 < LAYERS ? HIDDEN : CLASSES); /* operations of its forward */
     }
     memset(keep_all, 1, sizeof keep_all);
-    must(ctx, amp_recompute_evaluate(layers, LAYERS, keep_all, &plan_all));
+    (void)recompute_evaluate(&plan_all, layers, LAYERS, keep_all);
     if (!budget) budget = plan_all.peak * 45u / 100u;
-    must(ctx,
-        amp_recompute_optimal(ctx, layers, LAYERS, budget, keep,
-            &plan)); /* refuses a budget that no choice meets, and says which one can be met */
-    must(ctx, amp_recompute_sqrt(layers, LAYERS, keep_root, &plan_root));
+    (void)recompute_sqrt(&plan_root, keep_root, layers, LAYERS);
     amp_ctx_destroy(ctx);
+    switch (recompute_optimal(&plan, keep, layers, LAYERS, budget)) {
+    case RECOMPUTE_OK: break;
+    case RECOMPUTE_OVER_BUDGET:
+        fprintf(stderr, "recompute: --budget %.1f KiB, but no choice needs less than %.1f KiB\n",
+            (double)budget / 1024.0, (double)plan.least / 1024.0);
+        return 1;
+    default: fprintf(stderr, "recompute: no plan\n"); return 1;
+    }
 
     printf(
         "%d layers of %d, batch %d, O2, dropout %g, %d steps. Activations: %.1f KiB if all are kept, budget %.1f KiB, no choice needs less than %.1f KiB\n\n",

@@ -355,15 +355,6 @@ static amp_status q_configure(world *w) {
     d.max_scale = 65536.0f;
     return amp_scaler_configure(w->s, &d);
 }
-static amp_status q_fingerprint(world *w) {
-    amp_array a = amp_arrn(w->buf[0], AMP_F32, N);
-    uint64_t sum;
-    return amp_fingerprint(w->x, &a, 1, &sum);
-}
-static amp_status q_compare(world *w) {
-    size_t first;
-    return amp_compare(w->x, at(w, 0, AMP_F32), at(w, 1, AMP_F32), N, &first);
-}
 static char state_file[32] = "/tmp/amp-verbs-XXXXXX";
 static amp_state_desc state_of(world *w) {
     amp_state_desc a = AMP_ZERO;
@@ -408,9 +399,9 @@ static const verb verbs[] = {/* enqueue first */
 
     {"copy", q_copy}, {"sync", q_sync}, {"all_finite", q_finite}, {"histogram", q_histogram}, {"scale", q_scale},
     {"get", q_get}, {"norm", q_norm}, {"param_read", q_read}, {"param_write", q_write}, {"set_scale", q_set_scale},
-    {"configure", q_configure}, {"fingerprint", q_fingerprint}, {"compare", q_compare}, {"state_save", q_save},
-    {"state_load", q_load}, {"unscale report", q_unscale}, {"tune", q_tune}};
-enum { VERBS = sizeof verbs / sizeof verbs[0], QUERIES = 17, ENQUEUES = VERBS - QUERIES };
+    {"configure", q_configure}, {"state_save", q_save}, {"state_load", q_load}, {"unscale report", q_unscale},
+    {"tune", q_tune}};
+enum { VERBS = sizeof verbs / sizeof verbs[0], QUERIES = 15, ENQUEUES = VERBS - QUERIES };
 
 static void run_ok(world *w, int from, int to) {
     for (int v = from; v < to; v++) {

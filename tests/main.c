@@ -468,6 +468,33 @@ void t_blob_dev(t_run *t, t_blob *b, const void *dev, size_t bytes) {
     free(host);
 }
 
+uint64_t t_fingerprint(t_run *t, const amp_array *arrays, size_t n) {
+    uint64_t h = 0xcbf29ce484222325u; /* FNV-1a */
+    size_t i, k;
+    for (i = 0; i < n; i++) {
+        t_blob b = AMP_ZERO;
+        t_blob_dev(t, &b, arrays[i].data, arrays[i].count * amp_dtype_size(arrays[i].dtype));
+        h = (h ^ b.bytes) * 0x100000001b3u;
+        for (k = 0; k < b.bytes; k++)
+            h = (h ^ b.data[k]) * 0x100000001b3u;
+        free(b.data);
+    }
+    return h;
+}
+
+size_t t_compare(t_run *t, amp_array a, amp_array b, size_t count) {
+    size_t size = amp_dtype_size(a.dtype), i;
+    t_blob x = AMP_ZERO, y = AMP_ZERO;
+    if (!CHECK_EQ(a.dtype, b.dtype)) return 0;
+    t_blob_dev(t, &x, a.data, count * size);
+    t_blob_dev(t, &y, b.data, count * size);
+    for (i = 0; i < count; i++)
+        if (memcmp(x.data + i * size, y.data + i * size, size) != 0) break;
+    free(x.data);
+    free(y.data);
+    return i;
+}
+
 void t_same_everywhere(t_run *t, void (*scenario)(t_run *t, t_blob *b, const void *arg), const void *arg) {
     t_blob here = AMP_ZERO, there = AMP_ZERO;
     uint64_t rng = t->rng;

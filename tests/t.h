@@ -55,10 +55,11 @@ typedef struct t_test {
 } t_test;
 
 /* One table per file, ended by a NULL name. */
+/* clang-format off */
 #define T_SUITES(X) \
-    X(formats) \
-    X(arrays) X(context) X(scaler) X(params) X(step) X(policy) X(products) X(product_table) X(paths) X(memory) \
-        X(state) X(layouts) X(modes)
+    X(formats) X(arrays) X(context) X(scaler) X(params) X(step) X(policy) X(products) X(product_table) \
+    X(paths) X(memory) X(state) X(layouts) X(modes)
+/* clang-format on */
 #define T_DECLARE(name) extern const t_test t_suite_##name[];
 T_SUITES(T_DECLARE)
 #undef T_DECLARE
@@ -145,6 +146,11 @@ void t_blob_add(t_blob *b, const void *host, size_t bytes);
 void t_blob_dev(t_run *t, t_blob *b, const void *dev, size_t bytes);
 /* Runs it here and on the reference, with the same random numbers, and compares. */
 void t_same_everywhere(t_run *t, void (*scenario)(t_run *t, t_blob *b, const void *arg), const void *arg);
+
+/* A number of the bits of n arrays with counts, to compare before and after. */
+uint64_t t_fingerprint(t_run *t, const amp_array *arrays, size_t n);
+/* The index of the first of count elements that differs between two arrays of one dtype, bit for bit; count if none does. */
+size_t t_compare(t_run *t, amp_array a, amp_array b, size_t count);
 
 /* A file name for a temporary file; the file is removed at the end of the run. */
 const char *t_file(const char *name);

@@ -1,5 +1,6 @@
 /* test_memory.c - memory plans against the ledger, recompute plans against brute force, snapshots, dropout.  Guards: >>memory plan. */
 #include "set.h"
+#include "../examples/recompute_plan.h"
 
 /* ---- plans ------------------------------------------------------------------------------------------------------------------------------ */
 
@@ -133,7 +134,7 @@ static void plan_bytes_per_parameter(t_run *t) { /* the arithmetic that everybod
 /* ---- recompute plans ---------------------------------------------------------------------------------------------------------------------- */
 
 /* The run itself: what is in memory, step by step. */
-static uint64_t simulate(const amp_recompute_layer *l, size_t n, const uint8_t *keep, uint64_t *extra) {
+static uint64_t simulate(const recompute_layer *l, size_t n, const uint8_t *keep, uint64_t *extra) {
     uint64_t have[16], now = 0, peak = 0;
     size_t i, k, s;
     memset(have, 0, sizeof have);
@@ -184,12 +185,12 @@ static uint64_t simulate(const amp_recompute_layer *l, size_t n, const uint8_t *
 static void recompute_brute(t_run *t) {
     int round, rounds = t_full() ? 4000 : 700;
     for (round = 0; round < rounds; round++) {
-        amp_recompute_layer l[12];
+        recompute_layer l[12];
         uint8_t keep[12], best_keep[12];
         size_t n = t_below(t, 11), i;
         uint32_t bits, shape = t_below(t, 4);
         uint64_t least = UINT64_MAX, budget, best = UINT64_MAX;
-        amp_recompute_plan p, q;
+        recompute_plan p, q;
         for (i = 0; i < n; i++) {
             l[i].bytes = shape == 0 ? 10 : t_below(t, shape == 1 ? 5 : 1000);
             l[i].work = shape == 0 ? 0 : t_below(t, shape == 2 ? 2000 : 300);
@@ -199,7 +200,7 @@ static void recompute_brute(t_run *t) {
             uint64_t extra;
             for (i = 0; i < n; i++)
                 keep[i] = (bits >> i) & 1u;
-            CHECK_EQ(amp_recompute_evaluate(l, n, keep, &p), AMP_OK);
+            CHECK_EQ(recompute_evaluate(&p, l, n, keep), RECOMPUTE_OK);
             if (round < 60) {
                 t_note(t, "round %d, n %d, choice %x", round, (int)n, (unsigned)bits);
                 CHECK_EQ(p.peak, simulate(l, n, keep, &extra));
@@ -212,23 +213,23 @@ static void recompute_brute(t_run *t) {
         for (bits = 0; bits < 1u << n; bits++) {
             for (i = 0; i < n; i++)
                 keep[i] = (bits >> i) & 1u;
-            (void)amp_recompute_evaluate(l, n, keep, &p);
+            (void)recompute_evaluate(&p, l, n, keep);
             if (p.peak <= budget && p.extra < best) best = p.extra;
         }
         t_note(t, "round %d, n %d, budget %lu", round, (int)n, (unsigned long)budget);
         memset(best_keep, 0x33, sizeof best_keep);
-        if (!CHECK_OK(amp_recompute_optimal(t->ctx, l, n, budget, best_keep, &p))) continue;
+        if (!CHECK_EQ(recompute_optimal(&p, best_keep, l, n, budget), RECOMPUTE_OK)) continue;
         CHECK_EQ(p.least, least);
         CHECK_EQ(p.extra, best);
         CHECK_EQ(p.exact, 1);
         CHECK(p.peak <= budget);
-        (void)amp_recompute_evaluate(l, n, best_keep, &q);
+        (void)recompute_evaluate(&q, l, n, best_keep);
         CHECK_EQ(q.peak, p.peak);
         CHECK_EQ(q.extra, p.extra);
         CHECK_EQ(q.kept, p.kept);
         CHECK_EQ(q.base, p.base);
         if (least) {
-            CHECK_STATUS(amp_recompute_optimal(t->ctx, l, n, least - 1, best_keep, &q), AMP_ERR_NO_MEMORY, "budget");
+            CHECK_EQ(recompute_optimal(&q, best_keep, l, n, least - 1), RECOMPUTE_OVER_BUDGET);
             CHECK_EQ(q.least, least);
         }
     }
@@ -237,25 +238,25 @@ static void recompute_brute(t_run *t) {
 static void recompute_large(t_run *t) {
     enum { N = 400 };
     static const uint64_t one = 1u << 20;
-    amp_recompute_layer *l = (amp_recompute_layer *)t_host(t, N * sizeof *l);
+    recompute_layer *l = (recompute_layer *)t_host(t, N * sizeof *l);
     uint8_t *keep = (uint8_t *)t_host(t, N);
-    amp_recompute_plan p, q;
+    recompute_plan p, q;
     size_t i;
     for (i = 0; i < N; i++) {
         l[i].bytes = one;
         l[i].cost = 1;
     }
-    CHECK_EQ(amp_recompute_sqrt(l, N, keep, &q), AMP_OK); /* 20 kept, 19 between them */
+    CHECK_EQ(recompute_sqrt(&q, keep, l, N), RECOMPUTE_OK); /* 20 kept, 19 between them */
     CHECK_EQ(q.kept, 20);
     CHECK_EQ(q.peak, 39 * one);
     CHECK(q.peak <= 40 * one);
     CHECK_EQ(q.extra, N - 20);
-    CHECK_OK(amp_recompute_optimal(t->ctx, l, N, q.peak, keep, &p));
+    CHECK_EQ(recompute_optimal(&p, keep, l, N, q.peak), RECOMPUTE_OK);
     CHECK_EQ(p.exact, 1);
     CHECK(p.extra <= q.extra);
     CHECK(p.peak <= q.peak);
     CHECK(p.least <= 29 * one); /* about sqrt(2 n) */
-    CHECK_OK(amp_recompute_optimal(t->ctx, l, N, N * one, keep, &p));
+    CHECK_EQ(recompute_optimal(&p, keep, l, N, N * one), RECOMPUTE_OK);
     CHECK_EQ(p.extra, 0);
     CHECK_EQ(p.kept, N);
     CHECK_EQ(p.peak, N * one);
@@ -264,16 +265,19 @@ static void recompute_large(t_run *t) {
         l[i].cost = 1000000u + t_u32(t) % 1000000u;
         l[i].work = t_u32(t) % 10000u;
     }
-    CHECK_EQ(amp_recompute_sqrt(l, N, keep, &q), AMP_OK);
-    CHECK_OK(amp_recompute_optimal(
-        t->ctx, l, 60, 30u * 1500000u, keep, &p)); /* random sizes: perhaps thinned, never over the budget */
+    CHECK_EQ(recompute_sqrt(&q, keep, l, N), RECOMPUTE_OK);
+    /* random sizes: perhaps thinned, never over the budget */
+    CHECK_EQ(recompute_optimal(&p, keep, l, 60, 30u * 1500000u), RECOMPUTE_OK);
     CHECK(p.peak <= 30u * 1500000u);
-    CHECK_STATUS(amp_recompute_optimal(t->ctx, l, 70000, 1, keep, &p), AMP_ERR_INVALID_ARG, "65535");
+    CHECK_EQ(recompute_optimal(&p, keep, l, 70000, 1), RECOMPUTE_INVALID);
+    CHECK_EQ(recompute_sqrt(&p, keep, l, 70000), RECOMPUTE_INVALID);
+    CHECK_EQ(recompute_evaluate(&p, l, 70000, keep), RECOMPUTE_INVALID);
     l[3].bytes = (uint64_t)1 << 60;
-    CHECK_STATUS(amp_recompute_optimal(t->ctx, l, N, 1, keep, &p), AMP_ERR_INVALID_ARG, "2^46");
-    CHECK_STATUS(amp_recompute_optimal(t->ctx, NULL, 2, 1, keep, &p), AMP_ERR_INVALID_ARG, "layers");
-    CHECK_STATUS(amp_recompute_optimal(t->ctx, l, 2, 1, NULL, &p), AMP_ERR_INVALID_ARG, "keep");
-    CHECK_STATUS(amp_recompute_optimal(t->ctx, l, 2, 1, keep, NULL), AMP_ERR_INVALID_ARG, "out");
+    CHECK_EQ(recompute_optimal(&p, keep, l, N, 1), RECOMPUTE_INVALID);
+    CHECK_EQ(recompute_optimal(&p, keep, l, 3, (uint64_t)1 << 40), RECOMPUTE_OK);
+    CHECK_EQ(recompute_optimal(&p, keep, NULL, 2, 1), RECOMPUTE_INVALID);
+    CHECK_EQ(recompute_optimal(&p, NULL, l, 2, 1), RECOMPUTE_INVALID);
+    CHECK_EQ(recompute_optimal(NULL, keep, l, 2, 1), RECOMPUTE_INVALID);
 }
 
 /* ---- dropout ------------------------------------------------------------------------------------------------------------------------------ */
@@ -449,8 +453,8 @@ static void recompute_bits(t_run *t) {
             amp_policy policy;
             amp_policy_desc o = AMP_ZERO;
             amp_step_desc step = AMP_ZERO;
-            uint64_t f1 = 0, f2 = 1;
-            size_t i, first;
+            uint64_t before;
+            size_t i;
             t_note(t, "case %d, place %d", c, where);
             memset(rec, 0, sizeof rec);
             memset(rec2, 0, sizeof rec2);
@@ -481,7 +485,7 @@ static void recompute_bits(t_run *t) {
                 list[i].dtype = rec[i].y;
                 list[i].count = R * D;
             }
-            CHECK_OK(amp_fingerprint(t->ctx, list, 2, &f1));
+            before = t_fingerprint(t, list, 2);
             if (where == 0) CHECK_OK(amp_autocast_end(t->ctx));
             n.low = AMP_BF16;
             n.disabled = c == 1;
@@ -497,23 +501,18 @@ static void recompute_bits(t_run *t) {
                 got.dtype = rec2[i].y;
                 CHECK_EQ(rec2[i].y, rec[i].y);
                 CHECK_EQ(rec2[i].used, rec[i].used);
-                first = 0;
-                CHECK_OK(amp_compare(t->ctx, list[i], got, R * D, &first));
-                CHECK_EQ(first, R * D);
+                CHECK_EQ(t_compare(t, list[i], got, R * D), R * D);
                 list[i].data = z[i].data;
             }
-            CHECK_OK(amp_fingerprint(t->ctx, list, 2, &f2));
-            CHECK_EQ(f1, f2);
+            CHECK_EQ(t_fingerprint(t, list, 2), before);
             { /* the verifier sees one changed bit */
                 unsigned char byte;
                 t_get(t, &byte, (char *)z[1].data + 11, 1);
                 byte ^= 1;
                 t_set(t, (char *)z[1].data + 11, &byte, 1);
-                CHECK_OK(amp_fingerprint(t->ctx, list, 2, &f2));
-                CHECK(f1 != f2);
+                CHECK(t_fingerprint(t, list, 2) != before);
                 y[1].dtype = list[1].dtype;
-                CHECK_OK(amp_compare(t->ctx, y[1], list[1], R * D, &first));
-                CHECK_EQ(first, 11 / amp_dtype_size(list[1].dtype));
+                CHECK_EQ(t_compare(t, y[1], list[1], R * D), 11 / amp_dtype_size(list[1].dtype));
             }
             if (where == 2) CHECK_OK(amp_autocast_end(t->ctx));
             if (where) CHECK_OK(amp_autocast_end(t->ctx));
