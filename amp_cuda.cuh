@@ -216,15 +216,35 @@ static inline amp_stream ampi_cu_same_type(cudaStream_t s) {
 #define AMPI_CU_ROUNDS 5       /* each so often */
 #define AMPI_CU_BIAS   262144u /* bytes behind the workspace for a bias in another dtype */
 
-/* What kernels leave for each other or for the host. One per context; work on one stream uses it in turn. */
+/* What the kernels of a verb leave for the host, or for a later kernel of the same verb: one member per verb, which clears it,
+   fills it and reads it. One block per context; the verbs on its stream use it in turn. */
+typedef struct ampi_k_finite_sums { /* amp_all_finite */
+    uint64_t nan, inf;
+    uint64_t first; /* ~(chunk number << 16 | offset) of the first bad element; 0 if there is none */
+} ampi_k_finite_sums;
+
+typedef struct ampi_k_histogram_bins { /* amp_histogram_count */
+    uint64_t bins[4 + 256];            /* total, zero, inf, nan, pow2[] */
+    uint32_t amax;                     /* bits of the largest magnitude */
+    uint32_t _pad;
+} ampi_k_histogram_bins;
+
+typedef struct ampi_k_inspect_state { /* amp_step */
+    uint32_t ticket;                  /* blocks that have finished; wraps to 0 by itself, so never cleared */
+    uint32_t param;                   /* of the first bad element, */
+    uint64_t index;                   /* and its place there */
+} ampi_k_inspect_state;
+
+typedef struct ampi_k_xent_state { /* amp_softmax_cross_entropy */
+    uint64_t rows;                 /* that count */
+} ampi_k_xent_state;
+
 typedef struct ampi_cu_scratch {
-    uint32_t ticket;        /* of the last-block pattern; wraps to 0 by itself */
-    uint32_t amax;          /* histogram: bits of the largest magnitude */
-    uint64_t nan, inf;      /* finite */
-    uint64_t first;         /* finite: ~(chunk number << 16 | offset) of the first bad element, 0 if none */
-    uint64_t rows;          /* xent: rows that count */
-    uint64_t bins[4 + 256]; /* histogram: total, zero, inf, nan, pow2[] */
-    float scalar[4];        /* for products: 0 and 1, which never change, alpha and beta */
+    ampi_k_finite_sums finite;
+    ampi_k_histogram_bins histogram;
+    ampi_k_inspect_state inspect;
+    ampi_k_xent_state xent;
+    float scalar[4]; /* amp_gemm: 0 and 1, which never change, alpha and beta */
 } ampi_cu_scratch;
 
 typedef struct
@@ -541,10 +561,9 @@ static amp_status ampi_cu_sync(amp_ctx *ctx) {
     return ampi_cu_leave(&k, s);
 }
 
-/* The scratch block to its page-locked mirror, and wait. */
-static amp_status ampi_cu_read_scratch(const ampi_cu_call *k) {
-    cudaError_t e =
-        cudaMemcpyAsync(k->c->mirror, k->c->scratch, sizeof(ampi_cu_scratch), cudaMemcpyDeviceToHost, k->c->stream);
+/* One member of the scratch block to its place in the page-locked mirror, and wait. */
+static amp_status ampi_cu_read_scratch(const ampi_cu_call *k, void *mirror, const void *scratch, size_t bytes) {
+    cudaError_t e = cudaMemcpyAsync(mirror, scratch, bytes, cudaMemcpyDeviceToHost, k->c->stream);
     return e == cudaSuccess ? ampi_cu_wait(k) : ampi_cu_fail(k, "cudaMemcpyAsync", e);
 }
 
@@ -1053,7 +1072,7 @@ AMPI_K void ampi_k_unscaled8(uint32_t x[8], void *p, amp_dtype t, amp_dtype from
 }
 
 static __global__ void __launch_bounds__(AMP_BLOCK)
-    ampi_k_finite(ampi_k_list list, amp_scaler_state *unscale, ampi_cu_scratch *out) {
+    ampi_k_finite(ampi_k_list list, amp_scaler_state *unscale, ampi_k_finite_sums *out) {
     float inv = unscale ? amp_inverse_scale(unscale->scale) : 1.0f;
     uint64_t chunk;
     for (chunk = blockIdx.x; chunk < list.chunks; chunk += gridDim.x) {
@@ -1080,36 +1099,37 @@ static __global__ void __launch_bounds__(AMP_BLOCK)
     }
 }
 
+static void ampi_cu_finite_report(const ampi_k_finite_sums *sums, const amp_array *arrays, amp_finite_report *out) {
+    uint64_t key = ~sums->first, chunk = key >> 16;
+    size_t a = 0;
+    memset(out, 0, sizeof *out);
+    out->nan = sums->nan;
+    out->inf = sums->inf;
+    if (out->nan + out->inf == 0) return;
+    for (; chunk >= ampi_cu_parts(arrays[a].count, AMP_CHUNK); a++)
+        chunk -= ampi_cu_parts(arrays[a].count, AMP_CHUNK);
+    out->first_array = a;
+    out->first_index = (size_t)(chunk * AMP_CHUNK + (key & 0xffffu));
+}
+
 static amp_status ampi_cu_finite(amp_ctx *ctx, const amp_array *dst, const amp_array *arrays, size_t n,
     amp_scaler_state *unscale, amp_finite_report *host) {
     ampi_cu_call k;
     ampi_k_list list;
     size_t next = 0;
     amp_status s = ampi_cu_enter(&k, ctx, unscale ? "amp_unscale" : "amp_all_finite");
+    ampi_k_finite_sums *sums = host ? &k.c->scratch->finite : NULL;
     memset(&list, 0, sizeof list);
-    if (s == AMP_OK && host) s = ampi_cu_clear(&k, k.c->scratch, offsetof(ampi_cu_scratch, scalar));
+    if (s == AMP_OK && host) s = ampi_cu_clear(&k, sums, sizeof *sums);
     while (s == AMP_OK && ampi_cu_list(&list, dst, arrays, n, &next))
-        s = ampi_cu_launch(&k, ampi_cu_grid(k.c, list.chunks), ampi_k_finite, list, unscale,
-            host ? k.c->scratch : (ampi_cu_scratch *)NULL);
-    if (s == AMP_OK && host) s = ampi_cu_read_scratch(&k);
-    if (s == AMP_OK && host) {
-        memset(host, 0, sizeof *host);
-        host->nan = k.c->mirror->nan;
-        host->inf = k.c->mirror->inf;
-        if (host->nan + host->inf) {
-            uint64_t key = ~k.c->mirror->first, chunk = key >> 16;
-            size_t a = 0;
-            for (; chunk >= ampi_cu_parts(arrays[a].count, AMP_CHUNK); a++)
-                chunk -= ampi_cu_parts(arrays[a].count, AMP_CHUNK);
-            host->first_array = a;
-            host->first_index = (size_t)(chunk * AMP_CHUNK + (key & 0xffffu));
-        }
-    }
+        s = ampi_cu_launch(&k, ampi_cu_grid(k.c, list.chunks), ampi_k_finite, list, unscale, sums);
+    if (s == AMP_OK && host) s = ampi_cu_read_scratch(&k, &k.c->mirror->finite, sums, sizeof *sums);
+    if (s == AMP_OK && host) ampi_cu_finite_report(&k.c->mirror->finite, arrays, host);
     return ampi_cu_leave(&k, s);
 }
 
-/* bins: total, zero, inf, nan, pow2[256]; counted in shared memory, added to the scratch block once per chunk. */
-static __global__ void __launch_bounds__(AMP_BLOCK) ampi_k_histogram(ampi_k_list list, ampi_cu_scratch *out) {
+/* Counted in shared memory, and added to the scratch block once per chunk. */
+static __global__ void __launch_bounds__(AMP_BLOCK) ampi_k_histogram(ampi_k_list list, ampi_k_histogram_bins *out) {
     AMP_SHARED(uint32_t, bins, 4 + 256);
     uint64_t chunk;
     uint32_t amax = 0, i, k, x[8];
@@ -1142,13 +1162,13 @@ static amp_status ampi_cu_histogram(amp_ctx *ctx, const amp_array *arrays, size_
     ampi_k_list list;
     size_t next = 0;
     amp_status s = ampi_cu_enter(&k, ctx, "amp_histogram_count");
+    ampi_k_histogram_bins *m = &k.c->mirror->histogram, *counted = &k.c->scratch->histogram;
     memset(&list, 0, sizeof list);
-    if (s == AMP_OK) s = ampi_cu_clear(&k, k.c->scratch, offsetof(ampi_cu_scratch, scalar));
+    if (s == AMP_OK) s = ampi_cu_clear(&k, counted, sizeof *counted);
     while (s == AMP_OK && ampi_cu_list(&list, NULL, arrays, n, &next))
-        s = ampi_cu_launch(&k, ampi_cu_grid(k.c, list.chunks), ampi_k_histogram, list, k.c->scratch);
-    if (s == AMP_OK) s = ampi_cu_read_scratch(&k);
+        s = ampi_cu_launch(&k, ampi_cu_grid(k.c, list.chunks), ampi_k_histogram, list, counted);
+    if (s == AMP_OK) s = ampi_cu_read_scratch(&k, m, counted, sizeof *counted);
     if (s == AMP_OK) {
-        const ampi_cu_scratch *m = k.c->mirror;
         memset(host, 0, sizeof *host);
         host->total = m->bins[0];
         host->zero = m->bins[1];
@@ -1330,7 +1350,7 @@ AMPI_K void ampi_k_inspect_end(const amp_inspect_job *job, const amp_totals *tot
 /* Chunks, then the last block to finish joins them and one thread ends the inspection, or with `split` leaves that to
    ampi_k_inspect_rest. The ticket wraps to 0. */
 static __global__ void __launch_bounds__(AMP_BLOCK, 2)
-    ampi_k_inspect(const __grid_constant__ amp_inspect_job job, ampi_cu_scratch *scratch, int split) {
+    ampi_k_inspect(const __grid_constant__ amp_inspect_job job, ampi_k_inspect_state *scratch, int split) {
     AMP_SHARED(double, first, AMPI_GROUPS);
     AMP_SHARED(uint32_t, found, 4);
     AMP_SHARED(uint32_t, last, 1);
@@ -1356,18 +1376,18 @@ static __global__ void __launch_bounds__(AMP_BLOCK, 2)
     if (threadIdx.x != 0) return;
     if (split) {
         *job.table.totals = totals;
-        scratch->first = where.index;
-        scratch->rows = where.param;
+        scratch->index = where.index;
+        scratch->param = where.param;
     } else {
         ampi_k_inspect_end(&job, &totals, &where);
     }
 }
 static __global__ void __launch_bounds__(AMP_BLOCK)
-    ampi_k_inspect_rest(const __grid_constant__ amp_inspect_job job, const ampi_cu_scratch *scratch) {
+    ampi_k_inspect_rest(const __grid_constant__ amp_inspect_job job, const ampi_k_inspect_state *scratch) {
     ampi_k_place where;
     if (threadIdx.x != 0 || blockIdx.x != 0) return;
-    where.index = scratch->first;
-    where.param = (uint32_t)scratch->rows;
+    where.index = scratch->index;
+    where.param = scratch->param;
     where._pad = 0;
     ampi_k_inspect_end(&job, job.table.totals, &where);
 }
@@ -1387,10 +1407,11 @@ static amp_status ampi_cu_inspect(amp_ctx *ctx, const amp_inspect_job *desc) {
     unsigned grid = job.flags & AMP_INSPECT_READ ? ampi_cu_grid(k.c, job.table.n_chunks) : 1u;
     int split = desc->desc.reduce_totals_fn && job.flags & AMP_INSPECT_READ;
     job.desc = ampi_cu_device_desc(job.desc);
-    if (s == AMP_OK) s = ampi_cu_launch(&k, grid, ampi_k_inspect, job, k.c->scratch, split);
+    if (s == AMP_OK) s = ampi_cu_launch(&k, grid, ampi_k_inspect, job, &k.c->scratch->inspect, split);
     if (s == AMP_OK && split) {
         s = desc->desc.reduce_totals_fn(ctx, job.table.totals, desc->desc.user);
-        if (s == AMP_OK) s = ampi_cu_launch(&k, 1, ampi_k_inspect_rest, job, (const ampi_cu_scratch *)k.c->scratch);
+        if (s == AMP_OK)
+            s = ampi_cu_launch(&k, 1, ampi_k_inspect_rest, job, (const ampi_k_inspect_state *)&k.c->scratch->inspect);
     }
     return ampi_cu_leave(&k, s);
 }
@@ -1797,7 +1818,7 @@ struct ampi_k_floats {
 };
 
 static __global__ void __launch_bounds__(AMP_BLOCK)
-    ampi_k_xent_rows(const int32_t *labels, uint64_t rows, ampi_cu_scratch *out) { /* how many count */
+    ampi_k_xent_rows(const int32_t *labels, uint64_t rows, ampi_k_xent_state *out) { /* how many count */
     AMP_SHARED(uint32_t, count, 1);
     uint64_t r, step = (uint64_t)gridDim.x * AMP_BLOCK;
     uint32_t mine = 0; /* a thread sees rows / step of them: 2^32 would be more memory than there is */
@@ -1812,7 +1833,7 @@ static __global__ void __launch_bounds__(AMP_BLOCK)
 
 /* A block per row; the order of operations is that of the CPU's ampi_xent_row. */
 static __global__ void __launch_bounds__(AMP_BLOCK, 2)
-    ampi_k_xent(amp_xent_desc d, const amp_scaler_state *state, const ampi_cu_scratch *counted) {
+    ampi_k_xent(amp_xent_desc d, const amp_scaler_state *state, const ampi_k_xent_state *counted) {
     AMP_SHARED(double, first, AMPI_GROUPS);
     AMP_SHARED(float, top, AMP_BLOCK);
     float keep = ampi_sub(1.0f, d.smoothing), share = ampi_div(d.smoothing, (float)d.classes);
@@ -1890,7 +1911,7 @@ static __global__ void __launch_bounds__(AMP_BLOCK, 2)
 }
 
 static __global__ void __launch_bounds__(AMP_BLOCK)
-    ampi_k_xent_loss(amp_xent_desc d, const ampi_cu_scratch *counted) { /* one block; rows left out hold 0 */
+    ampi_k_xent_loss(amp_xent_desc d, const ampi_k_xent_state *counted) { /* one block; rows left out hold 0 */
     AMP_SHARED(double, first, AMPI_GROUPS);
     ampi_k_floats losses;
     double sum;
@@ -1905,12 +1926,13 @@ static amp_status ampi_cu_xent(amp_ctx *ctx, const amp_xent_desc *desc, const am
     ampi_cu_call k;
     amp_xent_desc d = *desc;
     amp_status s = ampi_cu_enter(&k, ctx, "amp_softmax_cross_entropy");
+    ampi_k_xent_state *counted = &k.c->scratch->xent;
     d.scaler = NULL; /* a host object */
     if (s == AMP_OK && !d.sum) {
-        s = ampi_cu_clear(&k, &k.c->scratch->rows, sizeof k.c->scratch->rows);
+        s = ampi_cu_clear(&k, counted, sizeof *counted);
         if (s == AMP_OK)
             s = ampi_cu_launch(&k, ampi_cu_grid(k.c, ampi_cu_parts(d.rows, AMP_BLOCK)), ampi_k_xent_rows, d.labels,
-                (uint64_t)d.rows, k.c->scratch);
+                (uint64_t)d.rows, counted);
     }
     if (s ==
         AMP_OK) { /* a row is read three times: as many at a time as the second-level cache holds twice, but two blocks per SM */
@@ -1918,9 +1940,9 @@ static amp_status ampi_cu_xent(amp_ctx *ctx, const amp_xent_desc *desc, const am
         uint64_t grid = ampi_cu_grid(k.c, d.rows);
         if (fit < least) fit = least;
         s = ampi_cu_launch(
-            &k, (unsigned)(grid < fit ? grid : fit), ampi_k_xent, d, state, (const ampi_cu_scratch *)k.c->scratch);
+            &k, (unsigned)(grid < fit ? grid : fit), ampi_k_xent, d, state, (const ampi_k_xent_state *)counted);
     }
-    if (s == AMP_OK && d.loss) s = ampi_cu_launch(&k, 1, ampi_k_xent_loss, d, (const ampi_cu_scratch *)k.c->scratch);
+    if (s == AMP_OK && d.loss) s = ampi_cu_launch(&k, 1, ampi_k_xent_loss, d, (const ampi_k_xent_state *)counted);
     return ampi_cu_leave(&k, s);
 }
 
@@ -2906,11 +2928,38 @@ static void ampi_cu_drop(ampi_cuda *c) { /* frees what there is, also after a cr
 }
 static void ampi_cu_destroy(amp_ctx *ctx) { ampi_cu_drop((ampi_cuda *)amp_ctx_self(ctx)); }
 
-static const amp_backend ampi_cu_backend = {(uint32_t)AMP_VERSION, sizeof(amp_backend), ampi_cu_name, ampi_cu_device,
-    ampi_cu_destroy, ampi_cu_alloc, ampi_cu_release, ampi_cu_copy, ampi_cu_zero, ampi_cu_sync, ampi_cu_may_wait,
-    ampi_cu_cast, ampi_cu_finite, ampi_cu_histogram, ampi_cu_inspect, ampi_cu_update, ampi_cu_add,
-    ampi_cu_mirror_create, ampi_cu_mirror_destroy, ampi_cu_poll, ampi_cu_clip, ampi_cu_next_scale, ampi_cu_gemm,
-    ampi_cu_bias_grad, ampi_cu_xent, ampi_cu_capture_id, ampi_cu_dropout};
+/* By name, in the order of amp_backend; the same order as ampi_cpu_table. */
+static amp_backend ampi_cu_table(void) {
+    amp_backend b = AMP_ZERO;
+    b.version = (uint32_t)AMP_VERSION;
+    b.size = sizeof b;
+    b.name = ampi_cu_name;
+    b.device = ampi_cu_device;
+    b.destroy = ampi_cu_destroy;
+    b.alloc = ampi_cu_alloc;
+    b.release = ampi_cu_release;
+    b.copy = ampi_cu_copy;
+    b.zero = ampi_cu_zero;
+    b.sync = ampi_cu_sync;
+    b.may_wait = ampi_cu_may_wait;
+    b.cast = ampi_cu_cast;
+    b.finite = ampi_cu_finite;
+    b.histogram = ampi_cu_histogram;
+    b.inspect = ampi_cu_inspect;
+    b.update = ampi_cu_update;
+    b.add = ampi_cu_add;
+    b.mirror_create = ampi_cu_mirror_create;
+    b.mirror_destroy = ampi_cu_mirror_destroy;
+    b.poll = ampi_cu_poll;
+    b.clip = ampi_cu_clip;
+    b.next_scale = ampi_cu_next_scale;
+    b.gemm = ampi_cu_gemm;
+    b.bias_grad = ampi_cu_bias_grad;
+    b.xent = ampi_cu_xent;
+    b.capture_id = ampi_cu_capture_id;
+    b.dropout = ampi_cu_dropout;
+    return b;
+}
 
 /* Before a context exists, a failure can only go to the logger. */
 static amp_status ampi_cu_refuse(const amp_cuda_desc *d, amp_status s, const char *text) {
@@ -2997,6 +3046,7 @@ static amp_status ampi_cu_make(ampi_cuda *c, const amp_cuda_desc *d) {
 }
 
 extern "C" amp_status amp_cuda_create_checked(amp_ctx **out, int version, size_t size, const amp_cuda_desc *desc) {
+    amp_backend table = ampi_cu_table();
     amp_cuda_desc d;
     ampi_cuda *c;
     cudaError_t e;
@@ -3053,7 +3103,7 @@ extern "C" amp_status amp_cuda_create_checked(amp_ctx **out, int version, size_t
     }
     s = ampi_cu_make(c, &d);
     if (s == AMP_OK) {
-        s = amp_ctx_create_backend(out, &ampi_cu_backend, c, &d.host, &d.logger);
+        s = amp_ctx_create_backend(out, &table, c, &d.host, &d.logger);
         if (s != AMP_OK) (void)ampi_cu_refuse(&d, s, "amp_cuda_create: no host memory");
     }
     if (s != AMP_OK) {
