@@ -537,9 +537,8 @@ AMP_API amp_status amp_scaler_create_checked(
     amp_scaler **out, amp_ctx *ctx, int version, size_t size, const amp_scaler_desc *desc);
 AMP_API void amp_scaler_destroy(amp_scaler *s); /* NULL is fine. Class: setup */
 
-/* The number to multiply a loss with, on the host (1 when off). NULL: 1. Class: query; NaN if it cannot be read. */
-AMP_API float amp_scaler_scale(amp_scaler *s);
-/* The same number in context memory, for your own kernels: always current, valid until the scaler is destroyed. Class: host. */
+/* The number to multiply a loss with, in context memory for your own kernels: always current, valid until the scaler is destroyed.
+   On the host: amp_scaler_get. Class: host. */
 AMP_API const float *amp_scaler_scale_ptr(const amp_scaler *s);
 /* Its reciprocal, for amp_gemm_desc.alpha_ptr: a product that leaves unscaled FP32 gradients. NULL: NULL. Class: host. */
 AMP_API const float *amp_scaler_inverse_ptr(const amp_scaler *s);
@@ -554,7 +553,8 @@ typedef struct amp_scaler_info {
     uint64_t bad_nan, bad_inf,
         bad_overflow; /* why: NaN seen; Inf seen; finite, but not after unscaling. They may add up to more */
 } amp_scaler_info;
-AMP_API amp_status amp_scaler_get(amp_scaler *s, amp_scaler_info *out); /* Class: query */
+/* What is known of s; NULL: of a scaler that is off (scale 1). Class: query. */
+AMP_API amp_status amp_scaler_get(amp_scaler *s, amp_scaler_info *out);
 
 /* Sets the scale by hand, as PyTorch's update(new_scale): clears the stages and what was found, keeps the growth tracker. Refuses
    what create refuses; lowers the floor or raises the ceiling if needed. Class: query. */
@@ -591,12 +591,11 @@ AMP_API amp_status amp_scaler_update(amp_scaler *s);
 #define AMP_GROUPS 8 /* parameter groups with hyper-parameters of their own */
 
 typedef struct amp_group {     /* the hyper-parameters of a parameter group; defaults as in amp_step_desc */
-    float lr;                  /* learning rate, >= 0; 0 is 0 */
-    float beta1, beta2;        /* 0 => 0.9, 0.999 (Lion: 0.99); AMP_NONE => 0 */
-    float eps;                 /* 0 => 1e-8; AMP_NONE => 0 */
+    float lr;                  /* learning rate, > 0; AMP_NONE: a rate of 0. Needed unless lr_ptr is given */
+    amp_optional beta1, beta2; /* not given => 0.9, 0.999 (Lion: 0.99) */
+    amp_optional eps;          /* not given => 1e-8 */
     float weight_decay;        /* 0 => none; applies to parameters without no_decay */
     float momentum, dampening; /* SGD; 0 => none */
-    uint32_t _pad;
     const float *lr_ptr; /* context memory, read when the step runs (so a captured graph follows it); NULL => lr */
 } amp_group;
 
@@ -609,8 +608,7 @@ typedef struct amp_step_desc {
     uint32_t _begin;
     amp_optimizer optimizer; /* amp_step and amp_inspect only; AMP_ADAMW */
     float lr;                /* group 0, fields as in amp_group ... */
-    float beta1, beta2;
-    float eps;
+    amp_optional beta1, beta2, eps;
     float weight_decay;
     float momentum, dampening;
     uint32_t nesterov; /* SGD; 1 needs momentum > 0 and dampening 0 (in every group) */
@@ -670,10 +668,9 @@ AMP_API amp_status amp_inspect(amp_params *p, amp_scaler *s, const amp_step_desc
 /* L2 norm of the set's gradients as one vector, in unscaled terms (divided by the scale while the set is READY and s is given), in
    double: finite if every gradient is. Inf or NaN otherwise. Class: query. */
 AMP_API amp_status amp_grad_norm(amp_params *p, amp_scaler *s, double *norm);
-/* Clip the gradients in place, in unscaled terms as above. amp_clip: by norm, as clip_norm above, max_norm > 0; leaves them alone if
-   the norm is not finite. amp_clip_value: to [-limit, limit], limit > 0; NaN stays NaN. Class: enqueue. */
-AMP_API amp_status amp_clip(amp_params *p, amp_scaler *s, float max_norm);
-AMP_API amp_status amp_clip_value(amp_params *p, amp_scaler *s, float limit);
+/* Clips the gradients in place, in unscaled terms as above: first by norm as clip_norm above, then each to [-max_value, max_value];
+   0 => off, but not both. By norm: leaves them alone if the norm is not finite. By value: NaN stays NaN. Class: enqueue. */
+AMP_API amp_status amp_clip(amp_params *p, amp_scaler *s, float max_norm, float max_value);
 
 typedef enum amp_outcome {
     AMP_NO_STEP = 0, /* none so far */
@@ -1596,8 +1593,9 @@ AMPI_OP2(ampi_dadd, double, +, "add.rn.f64", "d")
 AMPI_OP2(ampi_sub, float, -, "sub.rn.f32", "f")
 AMPI_OP2(ampi_dsub, double, -, "sub.rn.f64", "d")
 AMPI_OP2(ampi_mul, float, *, "mul.rn.f32", "f")
-AMPI_OP2(ampi_dmul, double, *, "mul.rn.f64", "d") AMPI_OP2(ampi_div, float, /, "div.rn.f32", "f")
-    AMPI_OP2(ampi_ddiv, double, /, "div.rn.f64", "d") AMPI_OP1(ampi_sqrt, float, float, "sqrt.rn.f32", "f", "f")
+AMPI_OP2(ampi_dmul, double, *, "mul.rn.f64", "d")
+AMPI_OP2(ampi_div, float, /, "div.rn.f32", "f") AMPI_OP2(ampi_ddiv, double, /, "div.rn.f64", "d")
+    AMPI_OP1(ampi_sqrt, float, float, "sqrt.rn.f32", "f", "f")
         AMPI_OP1(ampi_dsqrt, double, double, "sqrt.rn.f64", "d", "d")
             AMPI_OP1(ampi_narrow, float, double, "cvt.rn.f32.f64", "f", "d")
                 AMPI_OP1(ampi_widen, double, float, "cvt.f64.f32", "d", "f")
@@ -1636,7 +1634,7 @@ AMPI_OP2(ampi_dsub, double, -)
 AMPI_OP2(ampi_mul, float, *)
 AMPI_OP2(ampi_dmul, double, *)
 #  if defined(__SSE2__) && defined(__GNUC__) && !defined(__TINYC__)
-    AMP_INLINE float ampi_div(float a, float b) {
+AMP_INLINE float ampi_div(float a, float b) {
     __asm__("divss %1, %0" : "+x"(a) : "x"(b));
     return a;
 }
@@ -1655,7 +1653,7 @@ AMP_INLINE double ampi_dsqrt(double a) {
     return r;
 }
 #  else
-    AMPI_OP2(ampi_div, float, /) AMPI_OP2(ampi_ddiv, double, /)
+AMPI_OP2(ampi_div, float, /) AMPI_OP2(ampi_ddiv, double, /)
 #    ifdef __cplusplus
 } /* math.h may not be included inside extern "C" */
 #    endif
@@ -1958,13 +1956,19 @@ typedef struct amp_step_mirror {
     uint64_t end;
 } amp_step_mirror;
 
+typedef struct amp_hyper { /* an amp_group, resolved */
+    float lr, beta1, beta2, eps, weight_decay, momentum, dampening;
+    uint32_t _pad;
+    const float *lr_ptr; /* NULL: lr */
+} amp_hyper;
+
 typedef struct amp_inspect_job {
     amp_param_table table;
     amp_step_record *record;  /* context memory */
     amp_step_mirror *mirror;  /* what the backend's mirror_create gave; NULL for the probe record */
     amp_scaler_state *scaler; /* context memory, or NULL */
     amp_step_desc desc;
-    amp_group group[AMP_GROUPS]; /* all groups, resolved; [0] is the desc's */
+    amp_hyper group[AMP_GROUPS];
     uint32_t flags;
     uint32_t divide; /* gradients are sums of so many micro-batches; with ACCUM 0: of as many as the window has */
     uint32_t keep_going, _pad; /* for ADD */
@@ -1975,7 +1979,7 @@ typedef struct amp_update_job {
     amp_step_record *record; /* read; weight_overflow is written, */
     amp_step_mirror *mirror; /* there too */
     amp_step_desc desc;
-    amp_group group[AMP_GROUPS];
+    amp_hyper group[AMP_GROUPS];
     uint32_t accum, _pad; /* 1: take the accumulators and write zeros to them */
 } amp_update_job;
 
@@ -2012,7 +2016,7 @@ AMP_INLINE double ampi_power(double beta, uint64_t t) {
 
 /* What a step that is taken needs for one group; after amp_inspect_finish with BEGIN. */
 AMP_INLINE void amp_inspect_rates(const amp_inspect_job *job, uint32_t group) {
-    const amp_group *g = &job->group[group];
+    const amp_hyper *g = &job->group[group];
     amp_rates *r = &job->record->rate[group];
     double lr = ampi_widen(g->lr_ptr ? *g->lr_ptr : g->lr);
     double bc1 = ampi_dsub(1.0, ampi_power(ampi_widen(g->beta1), job->record->steps)),
@@ -2098,7 +2102,7 @@ typedef struct amp_coef {   /* what one parameter's update needs, from the desc,
 
 AMP_INLINE amp_coef amp_coef_of(const amp_update_job *job, const amp_param_entry *p) {
     const amp_step_desc *d = &job->desc;
-    const amp_group *g = &job->group[p->group];
+    const amp_hyper *g = &job->group[p->group];
     const amp_rates *r = &job->record->rate[p->group];
     int decoupled = d->optimizer == AMP_ADAMW || d->optimizer == AMP_LION;
     amp_coef c;
@@ -2119,6 +2123,19 @@ AMP_INLINE amp_coef amp_coef_of(const amp_update_job *job, const amp_param_entry
     c.one_dampening = ampi_narrow(ampi_dsub(1.0, ampi_widen(g->dampening)));
     c.first = job->record->steps == 1;
     c.nesterov = d->nesterov;
+    return c;
+}
+
+/* Clipping alone: gradients stay scaled, so the limit is. */
+AMP_INLINE int amp_clip_is_idle(const amp_clip_job *job) {
+    return !ampi_nonzero(job->limit) && ampi_bits(job->record->clip) == 0x3f800000u;
+}
+AMP_INLINE amp_coef amp_coef_of_clip(const amp_clip_job *job) {
+    amp_coef c;
+    memset(&c, 0, sizeof c);
+    c.inv = 1.0f;
+    c.clip = job->record ? job->record->clip : 1.0f;
+    c.limit = job->scaler ? ampi_mul(job->limit, job->scaler->scale) : job->limit;
     return c;
 }
 
@@ -2283,7 +2300,6 @@ typedef struct amp_backend {
     X(amp_params_zero_grad, enqueue) \
     X(amp_scaler_create, setup) \
     X(amp_scaler_destroy, setup) \
-    X(amp_scaler_scale, query) \
     X(amp_scaler_get, query) \
     X(amp_scaler_set_scale, query) \
     X(amp_scaler_configure, query) \
@@ -2298,7 +2314,6 @@ typedef struct amp_backend {
     X(amp_param_write, query) \
     X(amp_grad_norm, query) \
     X(amp_clip, enqueue) \
-    X(amp_clip_value, enqueue) \
     X(amp_step_poll, host) \
     X(amp_autocast_begin, setup) \
     X(amp_autocast_release, setup) \
@@ -3592,19 +3607,20 @@ static amp_status ampi_scaler_write(amp_scaler *s, const amp_scaler_state *in) {
     return s->ctx->b->copy(s->ctx, s->state, in, sizeof *in);
 }
 
-AMP_API float amp_scaler_scale(amp_scaler *s) {
-    amp_scaler_state state;
-    if (!s || s->off) return 1.0f;
-    return ampi_scaler_read(s, &state) == AMP_OK ? state.scale : ampi_float(0x7fc00000u);
-}
 AMP_API const float *amp_scaler_scale_ptr(const amp_scaler *s) { return s ? &s->state->scale : NULL; }
 AMP_API const float *amp_scaler_inverse_ptr(const amp_scaler *s) { return s ? &s->state->inverse : NULL; }
 
 AMP_API amp_status amp_scaler_get(amp_scaler *s, amp_scaler_info *out) {
     amp_scaler_state t;
-    if (!s) return AMP_ERR_INVALID_ARG;
-    if (!out) return AMPI_INVALID(s->ctx, "amp_scaler_get: out is NULL");
-    AMPI_TRY(ampi_scaler_read(s, &t));
+    if (!out) return s ? AMPI_INVALID(s->ctx, "amp_scaler_get: out is NULL") : AMP_ERR_INVALID_ARG;
+    if (s) {
+        AMPI_TRY(ampi_failed_in(s->ctx, "amp_scaler_get", ampi_scaler_read(s, &t)));
+    } else { /* as a scaler that is off */
+        memset(&t, 0, sizeof t);
+        t.scale = 1.0f;
+        t.hysteresis_tracker = 1;
+        t.dead_after = 1;
+    }
     out->scale = t.scale;
     out->growth_tracker = t.growth_tracker;
     out->hysteresis_tracker = t.hysteresis_tracker;
@@ -3732,81 +3748,117 @@ static amp_status ampi_check_pair(amp_ctx *ctx, const char *where, const amp_par
     return s ? ampi_check_scaler(ctx, where, s) : AMP_OK;
 }
 
-static float ampi_default(float x, float zero_means) {
-    return ampi_bits(x) << 1 == 0 ? zero_means : ampi_bits(x) == ampi_bits((float)AMP_NONE) ? 0.0f : x;
+/* x, or what its absence means. A bare number in place of amp_opt(x) has a value but is not given. */
+static amp_status ampi_optional(
+    amp_ctx *ctx, const char *where, const char *name, const char *field, float *out, amp_optional x, float absent) {
+    AMPI_REQUIRE(x.given || ampi_bits(x.value) == 0, ctx, AMP_ERR_INVALID_ARG,
+        "%s: %s.%s is the bare number %g; write amp_opt(%g)", where, name, field, (double)x.value, (double)x.value);
+    *out = x.given ? x.value : absent;
+    return AMP_OK;
 }
+
+static amp_status ampi_rate(amp_ctx *ctx, const char *where, const char *name, const amp_group *g, float *lr) {
+    *lr = 0.0f;
+    if (g->lr_ptr || ampi_bits(g->lr) == ampi_bits((float)AMP_NONE)) return AMP_OK;
+    AMPI_REQUIRE(ampi_nonzero(g->lr), ctx, AMP_ERR_INVALID_ARG,
+        "%s: %s.lr is 0: give a learning rate, lr_ptr, or AMP_NONE for a rate of 0", where, name);
+    *lr = g->lr;
+    return AMP_OK;
+}
+
+static int ampi_in_range(float x, float least, float most) { return amp_is_finite(x) && x >= least && x <= most; }
+#  define AMPI_MOST 3.4028234e38f
+#  define AMPI_ONE  0.99999994f /* the largest number below 1 */
 
 /* checks one group's hyper-parameters and fills in their defaults; name: "desc" or "desc.groups[0]" ... */
 static amp_status ampi_check_group(
-    amp_ctx *ctx, const char *where, const char *name, amp_optimizer optimizer, amp_group *g) {
-    g->beta1 = ampi_default(g->beta1, 0.9f);
-    g->beta2 = ampi_default(g->beta2, optimizer == AMP_LION ? 0.99f : 0.999f);
-    g->eps = ampi_default(g->eps, 1e-8f);
-#  define AMPI_RANGE(field, good, range) \
-    if (!amp_is_finite(g->field) || !(good)) \
-    return AMPI_INVALID(ctx, "%s: %s." #field " is %g; it must be " range, where, name, (double)g->field)
-    AMPI_RANGE(lr, g->lr >= 0.0f, ">= 0");
-    AMPI_RANGE(beta1, g->beta1 >= 0.0f && g->beta1 < 1.0f, "in [0, 1)");
-    AMPI_RANGE(beta2, g->beta2 >= 0.0f && g->beta2 < 1.0f, "in [0, 1)");
-    AMPI_RANGE(eps, g->eps >= 0.0f, ">= 0");
-    AMPI_RANGE(weight_decay, g->weight_decay >= 0.0f, ">= 0");
-    AMPI_RANGE(momentum, g->momentum >= 0.0f, ">= 0");
-    AMPI_RANGE(dampening, g->dampening >= 0.0f && g->dampening <= 1.0f, "in [0, 1]");
+    amp_ctx *ctx, const char *where, const char *name, amp_optimizer optimizer, const amp_group *g, amp_hyper *h) {
+    const float beta2 = optimizer == AMP_LION ? 0.99f : 0.999f;
+    memset(h, 0, sizeof *h);
+    AMPI_TRY(ampi_rate(ctx, where, name, g, &h->lr));
+    AMPI_TRY(ampi_optional(ctx, where, name, "beta1", &h->beta1, g->beta1, 0.9f));
+    AMPI_TRY(ampi_optional(ctx, where, name, "beta2", &h->beta2, g->beta2, beta2));
+    AMPI_TRY(ampi_optional(ctx, where, name, "eps", &h->eps, g->eps, 1e-8f));
+    h->weight_decay = g->weight_decay;
+    h->momentum = g->momentum;
+    h->dampening = g->dampening;
+    h->lr_ptr = g->lr_ptr;
+#  define AMPI_RANGE(field, most, range) \
+    AMPI_REQUIRE(ampi_in_range(h->field, 0.0f, most), ctx, AMP_ERR_INVALID_ARG, \
+        "%s: %s." #field " is %g; it must be " range, where, name, (double)h->field)
+    AMPI_RANGE(lr, AMPI_MOST, ">= 0");
+    AMPI_RANGE(beta1, AMPI_ONE, "in [0, 1)");
+    AMPI_RANGE(beta2, AMPI_ONE, "in [0, 1)");
+    AMPI_RANGE(eps, AMPI_MOST, ">= 0");
+    AMPI_RANGE(weight_decay, AMPI_MOST, ">= 0");
+    AMPI_RANGE(momentum, AMPI_MOST, ">= 0");
+    AMPI_RANGE(dampening, 1.0f, "in [0, 1]");
 #  undef AMPI_RANGE
     return AMP_OK;
 }
 
-/* A step desc with its defaults filled in, and all its groups. */
-typedef struct ampi_hyper {
-    amp_step_desc d;
-    amp_group group[AMP_GROUPS];
-} ampi_hyper;
+/* A step desc that was checked, and all its groups with their defaults filled in. */
+typedef struct ampi_step_args {
+    const amp_step_desc *d;
+    amp_hyper group[AMP_GROUPS];
+} ampi_step_args;
 
-static amp_status ampi_step_desc(
-    amp_ctx *ctx, const char *where, const amp_params *p, const amp_step_desc *desc, ampi_hyper *h) {
-    amp_step_desc *d = &h->d;
+/* how many moment arrays an update with this group works on */
+static int ampi_moments_needed(amp_optimizer optimizer, const amp_hyper *g) {
+    if (optimizer == AMP_SGD) return ampi_nonzero(g->momentum);
+    return optimizer == AMP_LION ? 1 : 2;
+}
+static amp_group ampi_group_of(const amp_step_desc *d, uint32_t i) {
+    amp_group g = AMP_ZERO;
+    if (i > 0 && i <= d->n_groups) return d->groups[i - 1];
+    g.lr = d->lr;
+    g.beta1 = d->beta1;
+    g.beta2 = d->beta2;
+    g.eps = d->eps;
+    g.weight_decay = d->weight_decay;
+    g.momentum = d->momentum;
+    g.dampening = d->dampening;
+    g.lr_ptr = d->lr_ptr;
+    return g;
+}
+static amp_status ampi_check_groups(amp_ctx *ctx, const char *where, const amp_params *p, ampi_step_args *a) {
+    const amp_step_desc *d = a->d;
     uint32_t i;
-    AMPI_CHECK_DESC(ctx, where, desc);
-    memset(h, 0, sizeof *h);
-    *d = *desc;
-    if ((uint32_t)d->optimizer >= (uint32_t)AMP_OPTIMIZER_COUNT)
-        return AMPI_INVALID(ctx, "%s: desc.optimizer is %d", where, (int)d->optimizer);
-    if (!amp_is_finite(d->clip_norm) || !(d->clip_norm >= 0.0f))
-        return AMPI_INVALID(ctx, "%s: desc.clip_norm is %g; it must be >= 0", where, (double)d->clip_norm);
-    if (!amp_is_finite(d->clip_value) || !(d->clip_value >= 0.0f))
-        return AMPI_INVALID(ctx, "%s: desc.clip_value is %g; it must be >= 0", where, (double)d->clip_value);
-    if (d->n_groups > AMP_GROUPS - 1)
-        return AMPI_INVALID(ctx, "%s: desc.n_groups is %u; at most %d", where, (unsigned)d->n_groups, AMP_GROUPS - 1);
-    if (d->n_groups && !d->groups) return AMPI_INVALID(ctx, "%s: desc.groups is NULL", where);
+    AMPI_REQUIRE(d->n_groups < AMP_GROUPS, ctx, AMP_ERR_INVALID_ARG, "%s: desc.n_groups is %u; at most %d", where,
+        (unsigned)d->n_groups, AMP_GROUPS - 1);
+    AMPI_REQUIRE(!d->n_groups || d->groups, ctx, AMP_ERR_INVALID_ARG, "%s: desc.groups is NULL", where);
     for (i = 0; i < AMP_GROUPS; i++) {
-        amp_group *g = &h->group[i];
+        amp_group g = ampi_group_of(d, i);
+        amp_hyper *h = &a->group[i];
         char name[24] = "desc";
-        int needs;
-        if (i > 0 && i <= d->n_groups) {
-            *g = d->groups[i - 1];
-            snprintf(name, sizeof name, "desc.groups[%u]", (unsigned)i - 1);
-        } else {
-            g->lr = d->lr;
-            g->beta1 = d->beta1;
-            g->beta2 = d->beta2;
-            g->eps = d->eps;
-            g->weight_decay = d->weight_decay;
-            g->momentum = d->momentum;
-            g->dampening = d->dampening;
-            g->lr_ptr = d->lr_ptr;
-        }
-        AMPI_TRY(ampi_check_group(ctx, where, name, d->optimizer, g));
-        if (d->nesterov && (!(g->momentum > 0.0f) || g->dampening != 0.0f))
-            return AMPI_INVALID(ctx, "%s: %s.nesterov needs momentum > 0 and dampening 0", where, name);
-        needs = d->optimizer == AMP_SGD ? g->momentum != 0.0f : d->optimizer == AMP_LION ? 1 : 2;
-        if (needs > p->desc.moments)
-            return AMPI_INVALID(ctx,
-                "%s: desc.optimizer needs %d moment arrays, but the set keeps %d (amp_params_desc.moments)", where,
-                needs, (int)p->desc.moments);
+        if (i > 0 && i <= d->n_groups) snprintf(name, sizeof name, "desc.groups[%u]", (unsigned)i - 1);
+        AMPI_TRY(ampi_check_group(ctx, where, name, d->optimizer, &g, h));
+        AMPI_REQUIRE(!d->nesterov || (h->momentum > 0.0f && !ampi_nonzero(h->dampening)), ctx, AMP_ERR_INVALID_ARG,
+            "%s: %s.nesterov needs momentum > 0 and dampening 0", where, name);
+        AMPI_REQUIRE(ampi_moments_needed(d->optimizer, h) <= p->desc.moments, ctx, AMP_ERR_INVALID_ARG,
+            "%s: desc.optimizer needs %d moment arrays, but the set keeps %d (amp_params_desc.moments)", where,
+            ampi_moments_needed(d->optimizer, h), (int)p->desc.moments);
     }
-    if (d->stochastic && (p->desc.master == AMP_MASTER_SPLIT || p->desc.master == AMP_MASTER_KAHAN))
-        return AMPI_INVALID(
-            ctx, "%s: desc.stochastic is 1, but the set's layout needs model copies rounded to nearest", where);
+    return AMP_OK;
+}
+static amp_status ampi_check_clip(amp_ctx *ctx, const char *where, const char *name, float x) {
+    AMPI_REQUIRE(ampi_in_range(x, 0.0f, AMPI_MOST), ctx, AMP_ERR_INVALID_ARG, "%s: %s is %g; it must be >= 0", where,
+        name, (double)x);
+    return AMP_OK;
+}
+
+static amp_status ampi_check_step(
+    amp_ctx *ctx, const char *where, const amp_params *p, const amp_step_desc *d, ampi_step_args *a) {
+    AMPI_CHECK_DESC(ctx, where, d);
+    a->d = d;
+    AMPI_REQUIRE((uint32_t)d->optimizer < (uint32_t)AMP_OPTIMIZER_COUNT, ctx, AMP_ERR_INVALID_ARG,
+        "%s: desc.optimizer is %d", where, (int)d->optimizer);
+    AMPI_TRY(ampi_check_clip(ctx, where, "desc.clip_norm", d->clip_norm));
+    AMPI_TRY(ampi_check_clip(ctx, where, "desc.clip_value", d->clip_value));
+    AMPI_TRY(ampi_check_groups(ctx, where, p, a));
+    AMPI_REQUIRE(!d->stochastic || (p->desc.master != AMP_MASTER_SPLIT && p->desc.master != AMP_MASTER_KAHAN), ctx,
+        AMP_ERR_INVALID_ARG, "%s: desc.stochastic is 1, but the set's layout needs model copies rounded to nearest",
+        where);
     return AMP_OK;
 }
 
@@ -3824,10 +3876,10 @@ static amp_inspect_job ampi_job(const amp_params *p, amp_step_record *record, co
 
 /* inspect, and with `update` the update too; next: and the next scale */
 static amp_status ampi_step(
-    amp_ctx *ctx, const char *where, amp_params *p, amp_scaler *s, const ampi_hyper *h, int update, int next) {
+    amp_ctx *ctx, const char *where, amp_params *p, amp_scaler *s, const ampi_step_args *a, int update, int next) {
     int stage = ampi_stage(p, s), on = s && !s->off, accum = p->adding, fresh = stage == AMPI_READY && !accum;
     uint32_t flags = AMP_INSPECT_BEGIN;
-    const amp_step_desc *d = &h->d;
+    const amp_step_desc *d = a->d;
     amp_inspect_job job;
     if (p->n == 0) return amp_fail(ctx, AMP_ERR_STAGE, "%s: the set has no parameters: nothing to check", where);
     if (stage == AMPI_STEPPED)
@@ -3847,7 +3899,7 @@ static amp_status ampi_step(
         flags |= AMP_INSPECT_NEXT; /* after amp_accumulate the scaler may be up to date already */
     job = ampi_job(p, p->record, s, flags);
     job.desc = *d;
-    memcpy(job.group, h->group, sizeof job.group);
+    memcpy(job.group, a->group, sizeof job.group);
     job.divide = d->micro_batches ? d->micro_batches : accum ? 0u : 1u;
     AMPI_TRY(ctx->b->inspect(ctx, &job));
     if (update) {
@@ -3857,7 +3909,7 @@ static amp_status ampi_step(
         u.record = p->record;
         u.mirror = p->mirror;
         u.desc = *d;
-        memcpy(u.group, h->group, sizeof u.group);
+        memcpy(u.group, a->group, sizeof u.group);
         u.accum = (uint32_t)accum;
         AMPI_TRY(ctx->b->update(ctx, &u));
         if (d->stochastic) p->stochastic = 1;
@@ -3872,24 +3924,24 @@ static amp_status ampi_step(
 
 AMP_API amp_status amp_step(amp_params *p, amp_scaler *s, const amp_step_desc *desc) {
     amp_ctx *ctx = p ? p->ctx : NULL;
-    ampi_hyper h;
+    ampi_step_args a;
     AMPI_TRY(ampi_check_pair(ctx, "amp_step", p, s));
-    AMPI_TRY(ampi_step_desc(ctx, "amp_step", p, desc, &h));
-    return ampi_step(ctx, "amp_step", p, s, &h, 1, 1);
+    AMPI_TRY(ampi_check_step(ctx, "amp_step", p, desc, &a));
+    return ampi_step(ctx, "amp_step", p, s, &a, 1, 1);
 }
 AMP_API amp_status amp_inspect(amp_params *p, amp_scaler *s, const amp_step_desc *desc) {
     amp_ctx *ctx = p ? p->ctx : NULL;
-    ampi_hyper h;
+    ampi_step_args a;
     AMPI_TRY(ampi_check_pair(ctx, "amp_inspect", p, s));
-    AMPI_TRY(ampi_step_desc(ctx, "amp_inspect", p, desc, &h));
-    return ampi_step(ctx, "amp_inspect", p, s, &h, 0, 0);
+    AMPI_TRY(ampi_check_step(ctx, "amp_inspect", p, desc, &a));
+    return ampi_step(ctx, "amp_inspect", p, s, &a, 0, 0);
 }
 AMP_API amp_status amp_update(amp_params *p, amp_scaler *s, const amp_step_desc *desc) {
     amp_ctx *ctx = p ? p->ctx : NULL;
-    ampi_hyper h;
+    ampi_step_args a;
     AMPI_TRY(ampi_check_pair(ctx, "amp_update", p, s));
-    AMPI_TRY(ampi_step_desc(ctx, "amp_update", p, desc, &h));
-    return ampi_step(ctx, "amp_update", p, s, &h, 1, 0);
+    AMPI_TRY(ampi_check_step(ctx, "amp_update", p, desc, &a));
+    return ampi_step(ctx, "amp_update", p, s, &a, 1, 0);
 }
 
 AMP_API amp_status amp_accumulate(amp_params *p, amp_scaler *s, uint32_t keep_going) {
@@ -3978,30 +4030,24 @@ AMP_API amp_status amp_grad_norm(amp_params *p, amp_scaler *s, double *norm) {
     *norm = r.norm;
     return AMP_OK;
 }
-AMP_API amp_status amp_clip(amp_params *p, amp_scaler *s, float max_norm) {
+AMP_API amp_status amp_clip(amp_params *p, amp_scaler *s, float max_norm, float max_value) {
+    static const char where[] = "amp_clip";
     amp_ctx *ctx = p ? p->ctx : NULL;
     amp_clip_job job;
-    AMPI_TRY(ampi_check_pair(ctx, "amp_clip", p, s));
-    if (!amp_is_finite(max_norm) || !(max_norm > 0.0f))
-        return AMPI_INVALID(ctx, "amp_clip: max_norm is %g; it must be > 0", (double)max_norm);
-    AMPI_TRY(ampi_probe(ctx, p, s, max_norm));
+    AMPI_TRY(ampi_check_pair(ctx, where, p, s));
+    AMPI_TRY(ampi_check_clip(ctx, where, "max_norm", max_norm));
+    AMPI_TRY(ampi_check_clip(ctx, where, "max_value", max_value));
+    AMPI_REQUIRE(ampi_nonzero(max_norm) || ampi_nonzero(max_value), ctx, AMP_ERR_INVALID_ARG,
+        "%s: max_norm and max_value are 0: one of them must be > 0", where);
     memset(&job, 0, sizeof job);
     job.table = p->table;
-    job.record = p->probe;
+    job.limit = max_value;
     job.accum = (uint32_t)p->adding;
-    return ctx->b->clip(ctx, &job);
-}
-AMP_API amp_status amp_clip_value(amp_params *p, amp_scaler *s, float limit) {
-    amp_ctx *ctx = p ? p->ctx : NULL;
-    amp_clip_job job;
-    AMPI_TRY(ampi_check_pair(ctx, "amp_clip_value", p, s));
-    if (!amp_is_finite(limit) || !(limit > 0.0f))
-        return AMPI_INVALID(ctx, "amp_clip_value: limit is %g; it must be > 0", (double)limit);
-    memset(&job, 0, sizeof job);
-    job.table = p->table;
-    job.scaler = s && !s->off && !p->adding && ampi_stage(p, s) == AMPI_READY ? s->state : NULL;
-    job.limit = limit;
-    job.accum = (uint32_t)p->adding;
+    if (ampi_nonzero(max_norm)) {
+        AMPI_TRY(ampi_probe(ctx, p, s, max_norm));
+        job.record = p->probe;
+    }
+    if (s && !s->off && !p->adding && ampi_stage(p, s) == AMPI_READY) job.scaler = s->state;
     return ctx->b->clip(ctx, &job);
 }
 AMP_API amp_status amp_step_poll(amp_params *p, amp_step_record *out) {
@@ -5663,9 +5709,9 @@ static amp_array ampi_state_array(const amp_params *p, size_t i, uint32_t kind) 
     X(backoff_factor, 4) \
     X(min_scale, 4) \
     X(max_scale, 4) \
-    X(growth_interval, 4) X(growth_tracker, 4) X(hysteresis, 4) X(hysteresis_tracker, 4) X(mode, 4) X(no_check, 4) \
-        X(dead_after, 4) X(found, 4) X(stuck, 4) X(good, 8) X(bad, 8) X(bad_in_a_row, 8) X(bad_nan, 8) X(bad_inf, 8) \
-            X(bad_overflow, 8)
+    X(growth_interval, 4) \
+    X(growth_tracker, 4) X(hysteresis, 4) X(hysteresis_tracker, 4) X(mode, 4) X(no_check, 4) X(dead_after, 4) \
+        X(found, 4) X(stuck, 4) X(good, 8) X(bad, 8) X(bad_in_a_row, 8) X(bad_nan, 8) X(bad_inf, 8) X(bad_overflow, 8)
 #    define AMPI_SCALER_BYTES (14 * 4 + 6 * 8)
 
 static void ampi_scaler_bytes(amp_scaler_state *t, uint8_t *b, int take) {
@@ -5997,13 +6043,14 @@ AMPI_C_OP(sub, float, float, ampi_sub(a, b))
 AMPI_C_OP(mul, float, float, ampi_mul(a, b))
 AMPI_C_OP(div, float, float, ampi_div(a, b))
 AMPI_C_OP(and, uint32_t, uint32_t, a &b)
-AMPI_C_OP(or, uint32_t, uint32_t, a | b) AMPI_C_OP(xor, uint32_t, uint32_t, a ^ b)
-    AMPI_C_OP(addi, uint32_t, uint32_t, a + b) AMPI_C_OP(subi, uint32_t, uint32_t, a - b) AMPI_C_OP(
-        shl, uint32_t, uint32_t, a << b) AMPI_C_OP(min, uint32_t, uint32_t, ampi_c_sel((int32_t)a > (int32_t)b, b, a))
-        AMPI_C_OP(gt, uint32_t, int, (int32_t)a > (int32_t)b)
-            AMPI_C_OP(max, uint32_t, uint32_t, (int32_t)a > (int32_t)b ? a : b)
-                AMPI_C_OP(shr, uint32_t, uint32_t, a >> b) AMPI_C_OP(clamp, float, float, ampi_clamp(a, b))
-                    AMPI_C_OP(signed, float, float, ampi_signed(a, b)) AMPI_C_OP(top, float, float, a > b ? a : b)
+AMPI_C_OP(or, uint32_t, uint32_t, a | b)
+AMPI_C_OP(xor, uint32_t, uint32_t, a ^ b) AMPI_C_OP(addi, uint32_t, uint32_t, a + b)
+    AMPI_C_OP(subi, uint32_t, uint32_t, a - b) AMPI_C_OP(shl, uint32_t, uint32_t, a << b)
+        AMPI_C_OP(min, uint32_t, uint32_t, ampi_c_sel((int32_t)a > (int32_t)b, b, a))
+            AMPI_C_OP(gt, uint32_t, int, (int32_t)a > (int32_t)b)
+                AMPI_C_OP(max, uint32_t, uint32_t, (int32_t)a > (int32_t)b ? a : b)
+                    AMPI_C_OP(shr, uint32_t, uint32_t, a >> b) AMPI_C_OP(clamp, float, float, ampi_clamp(a, b))
+                        AMPI_C_OP(signed, float, float, ampi_signed(a, b)) AMPI_C_OP(top, float, float, a > b ? a : b)
 #  undef AMPI_C_OP
 #  define ampi_c_set(x)         (x)
 #  define ampi_c_dup(x)         ((uint32_t)(x))
@@ -6077,8 +6124,8 @@ AMPI_C_OP(or, uint32_t, uint32_t, a | b) AMPI_C_OP(xor, uint32_t, uint32_t, a ^ 
         } \
         return P##_or(r, P##_shl(P##_shr(w, at), 31)); \
     }
-                        AMPI_CODEC(ampi_c, AMPI_TC, ampi_c_plus, ampi_c_minus) static void ampi_c_widen_f32(
-                            void *d, const void *s, size_t n) {
+                            AMPI_CODEC(ampi_c, AMPI_TC, ampi_c_plus, ampi_c_minus) static void ampi_c_widen_f32(
+                                void *d, const void *s, size_t n) {
     memcpy(d, s, n * 4);
 }
 static void ampi_c_narrow_f32(void *d, const void *s, size_t n) {
@@ -6217,11 +6264,11 @@ static void ampi_c_pack4(float *to, size_t width, const float *rows, size_t ld, 
     AMPI_FF(P, T, V, C, mul, M##_mul_ps) \
     AMPI_II(P, T, I, and, M##_and_si##L) \
     AMPI_II(P, T, I, or, M##_or_si##L) \
-    AMPI_II(P, T, I, xor, M##_xor_si##L) AMPI_II(P, T, I, addi, M##_add_epi32) AMPI_II(P, T, I, subi, M##_sub_epi32) \
-        AMPI_II(P, T, I, add64, M##_add_epi64) AMPI_II(P, T, I, xor64, M##_xor_si##L) \
-            AMPI_II(P, T, I, mul32, M##_mul_epu32) AMPI_II(P, T, I, even64, M##_unpacklo_epi64) \
-                AMPI_II(P, T, I, odd64, M##_unpackhi_epi64) T AMPI_ALWAYS V \
-                P##_set(float x) { \
+    AMPI_II(P, T, I, xor, M##_xor_si##L) \
+    AMPI_II(P, T, I, addi, M##_add_epi32) AMPI_II(P, T, I, subi, M##_sub_epi32) AMPI_II(P, T, I, add64, M##_add_epi64) \
+        AMPI_II(P, T, I, xor64, M##_xor_si##L) AMPI_II(P, T, I, mul32, M##_mul_epu32) \
+            AMPI_II(P, T, I, even64, M##_unpacklo_epi64) AMPI_II(P, T, I, odd64, M##_unpackhi_epi64) T AMPI_ALWAYS V \
+            P##_set(float x) { \
         return M##_set1_ps(x); \
     } \
     T AMPI_ALWAYS V P##_ldf(const float *p) { return M##_loadu_ps(p); } \
@@ -6425,12 +6472,12 @@ AMPI_NEON_FF(sub, vsubq_f32)
 AMPI_NEON_FF(mul, vmulq_f32)
 AMPI_NEON_FA(div, "fdiv")
 AMPI_NEON_FA(top, "fmax")
-AMPI_NEON_FA(low, "fmin") AMPI_NEON_OP(uint32x4_t, and, r = vandq_u32(a, b))
-    AMPI_NEON_OP(uint32x4_t, or, r = vorrq_u32(a, b)) AMPI_NEON_OP(uint32x4_t, xor, r = veorq_u32(a, b))
-        AMPI_NEON_OP(uint32x4_t, addi, r = vaddq_u32(a, b)) AMPI_NEON_OP(uint32x4_t, subi, r = vsubq_u32(a, b))
-            AMPI_NEON_OP(uint64x2_t, add64, r = vaddq_u64(a, b)) AMPI_NEON_OP(uint64x2_t, xor64, r = veorq_u64(a, b))
-                AMPI_NEON_OP(uint64x2_t, even64, r = vtrn1q_u64(a, b))
-                    AMPI_NEON_OP(uint64x2_t, odd64, r = vtrn2q_u64(a, b)) AMPI_ALWAYS float32x4_t
+AMPI_NEON_FA(low, "fmin")
+AMPI_NEON_OP(uint32x4_t, and, r = vandq_u32(a, b)) AMPI_NEON_OP(uint32x4_t, or, r = vorrq_u32(a, b))
+    AMPI_NEON_OP(uint32x4_t, xor, r = veorq_u32(a, b)) AMPI_NEON_OP(uint32x4_t, addi, r = vaddq_u32(a, b))
+        AMPI_NEON_OP(uint32x4_t, subi, r = vsubq_u32(a, b)) AMPI_NEON_OP(uint64x2_t, add64, r = vaddq_u64(a, b))
+            AMPI_NEON_OP(uint64x2_t, xor64, r = veorq_u64(a, b)) AMPI_NEON_OP(uint64x2_t, even64, r = vtrn1q_u64(a, b))
+                AMPI_NEON_OP(uint64x2_t, odd64, r = vtrn2q_u64(a, b)) AMPI_ALWAYS float32x4_t
     ampi_n_sqrt(float32x4_t a) {
     float32x4_t r;
     __asm__("fsqrt %0.4s, %1.4s" : "=w"(r) : "w"(a));
@@ -6940,8 +6987,8 @@ AMPI_PATH(ampi_s, AMPI_TS)
 AMPI_STREAM(ampi_s, AMPI_TS)
 AMPI_LDEXP(ampi_2, AMPI_T2)
 AMPI_PATH(ampi_2, AMPI_T2)
-AMPI_STREAM(ampi_2, AMPI_T2) AMPI_ROUNDING(ampi_2, AMPI_T2) AMPI_PATH(ampi_5, AMPI_T5) AMPI_STREAM(ampi_5, AMPI_T5)
-    AMPI_ROUNDING(ampi_5, AMPI_T5)
+AMPI_STREAM(ampi_2, AMPI_T2)
+AMPI_ROUNDING(ampi_2, AMPI_T2) AMPI_PATH(ampi_5, AMPI_T5) AMPI_STREAM(ampi_5, AMPI_T5) AMPI_ROUNDING(ampi_5, AMPI_T5)
 /* F16C, also for FP8: an E5M2 byte is the upper byte of a half; E4M3 moved up by 7 is a half 256 times too small, its NaN apart. */
 #    define AMPI_HOLD_REG(C, x) __asm__("" : "+" C(x)) /* the forms that convert into memory are slow on some machines */
 #    define AMPI_TO_HALF_2(x) _mm256_cvtps_ph(x, 0)
@@ -6967,8 +7014,8 @@ AMPI_STREAM(ampi_2, AMPI_T2) AMPI_ROUNDING(ampi_2, AMPI_T2) AMPI_PATH(ampi_5, AM
         H##_storeu_si##L((I *)(void *)p, a); \
         H##_storeu_si##L((I *)(void *)(p + 2u * P##_N), b); \
     }
-        AMPI_HALVES(ampi_2, AMPI_T2, _mm256, __m128i, _mm, "x", 128, _mm_loadl_epi64, AMPI_TO_HALF_2)
-            AMPI_HALVES(ampi_5, AMPI_T5, _mm512, __m256i, _mm256, "v", 256, _mm_loadu_si128, AMPI_TO_HALF_5)
+    AMPI_HALVES(ampi_2, AMPI_T2, _mm256, __m128i, _mm, "x", 128, _mm_loadl_epi64, AMPI_TO_HALF_2)
+        AMPI_HALVES(ampi_5, AMPI_T5, _mm512, __m256i, _mm256, "v", 256, _mm_loadu_si128, AMPI_TO_HALF_5)
 #    undef AMPI_HALVES
 #    undef AMPI_HOLD_REG
 #    define AMPI_F16C(P, T) \
@@ -6980,15 +7027,15 @@ AMPI_STREAM(ampi_2, AMPI_T2) AMPI_ROUNDING(ampi_2, AMPI_T2) AMPI_PATH(ampi_5, AM
         P##_to_half(d + 4u * P##_N, s + 8u * P##_N); \
     } \
     AMPI_STEPS(T, P##_narrow_half, P##_narrow_half_1, 4u * P##_N, 2u, 4u)
-                AMPI_F16C(ampi_2, AMPI_T2) AMPI_F16C(ampi_5, AMPI_T5) AMPI_SQUARES(ampi_s, AMPI_TS, ampi_s_up_f16)
-                    AMPI_SQUARES(ampi_2, AMPI_T2, ampi_2_half) AMPI_SQUARES(ampi_5, AMPI_T5, ampi_5_half)
+            AMPI_F16C(ampi_2, AMPI_T2) AMPI_F16C(ampi_5, AMPI_T5) AMPI_SQUARES(ampi_s, AMPI_TS, ampi_s_up_f16)
+                AMPI_SQUARES(ampi_2, AMPI_T2, ampi_2_half) AMPI_SQUARES(ampi_5, AMPI_T5, ampi_5_half)
 #    undef AMPI_F16C
 /* VCVTNE2PS2BF16 rounds to nearest in any mode, but takes subnormals for 0: a step that holds one (2x - 1 < 2^24 - 1 unsigned) is done
    again with integers. */
 #    if defined(__clang__) ? __clang_major__ >= 9 : __GNUC__ >= 10
 #      define AMPI_BF16_HW
 #      define AMPI_T5B __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512bf16,avx2,fma,f16c")))
-                        AMPI_T5B AMPI_ALWAYS __m512i ampi_5_tiny(__m512i x) {
+                    AMPI_T5B AMPI_ALWAYS __m512i ampi_5_tiny(__m512i x) {
     return _mm512_add_epi32(_mm512_add_epi32(x, x), _mm512_set1_epi32(-1));
 }
 AMPI_T5B AMPI_ALWAYS __m512i ampi_5_bf16_hw(__m512i lo, __m512i hi) {
@@ -7012,9 +7059,9 @@ AMPI_TILE(ampi_s, AMPI_TS, 1, AMPI_R1)
 AMPI_TILE(ampi_2, AMPI_T2, 6, AMPI_R6)
 AMPI_TILE(ampi_2, AMPI_T2, 4, AMPI_R4)
 AMPI_TILE(ampi_2, AMPI_T2, 1, AMPI_R1)
-AMPI_TILE(ampi_5, AMPI_T5, 12, AMPI_R12) AMPI_TILE(ampi_5, AMPI_T5, 8, AMPI_R8) AMPI_TILE(ampi_5, AMPI_T5, 4, AMPI_R4)
-    AMPI_TILE(ampi_5, AMPI_T5, 1, AMPI_R1) static void ampi_s_pack4(
-        float *to, size_t width, const float *rows, size_t ld, size_t depth) {
+AMPI_TILE(ampi_5, AMPI_T5, 12, AMPI_R12)
+AMPI_TILE(ampi_5, AMPI_T5, 8, AMPI_R8) AMPI_TILE(ampi_5, AMPI_T5, 4, AMPI_R4) AMPI_TILE(ampi_5, AMPI_T5, 1,
+    AMPI_R1) static void ampi_s_pack4(float *to, size_t width, const float *rows, size_t ld, size_t depth) {
     size_t k;
     for (k = 0; k + 4 <= depth; k += 4, to += 4 * width) {
         __m128 a = _mm_loadu_ps(rows + k), b = _mm_loadu_ps(rows + ld + k), c = _mm_loadu_ps(rows + 2 * ld + k),
@@ -7930,10 +7977,7 @@ static void ampi_cpu_clip_task(void *arg, size_t task, ampi_workspace *w) {
     float u[AMPI_BLOCK];
     size_t i = (size_t)at.index * AMP_CHUNK, end = ampi_least((size_t)p->count, i + AMP_CHUNK), n;
     (void)w;
-    memset(&c, 0, sizeof c);
-    c.inv = 1.0f;
-    c.clip = job->record ? job->record->clip : 1.0f;
-    c.limit = job->scaler ? ampi_mul(job->limit, job->scaler->scale) : job->limit;
+    c = amp_coef_of_clip(job);
     for (; i < end; i += n) {
         n = ampi_least(AMPI_BLOCK, end - i);
         j->c->k->prepare(u, ampi_floats(j->c->k, g, i, n, u), n, &c);
@@ -7943,8 +7987,8 @@ static void ampi_cpu_clip_task(void *arg, size_t task, ampi_workspace *w) {
 static amp_status ampi_cpu_clip(amp_ctx *ctx, const amp_clip_job *job) {
     ampi_step_job j = ampi_step_of(ctx);
     j.clip = job;
-    return ampi_run(j.c, job->record && ampi_bits(job->record->clip) == 0x3f800000u ? 0 : job->table.n_chunks,
-        (double)job->table.n_elements, ampi_cpu_clip_task, &j);
+    if (amp_clip_is_idle(job)) return AMP_OK;
+    return ampi_run(j.c, job->table.n_chunks, (double)job->table.n_elements, ampi_cpu_clip_task, &j);
 }
 static amp_status ampi_cpu_next_scale(amp_ctx *ctx, amp_scaler_state *s) {
     ampi_fpu fpu = ampi_fpu_enter();

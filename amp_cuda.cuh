@@ -182,7 +182,7 @@ amp_status amp_cuda_last_error(const amp_ctx *ctx, amp_cuda_error *out) {
 #define AMP_CUDA_ONCE
 #if !defined(__CUDACC__) && !defined(AMP_HOSTCUDA)
 #  error \
-      "amp_cuda.cuh: AMP_CUDA_IMPLEMENTATION must be compiled by nvcc (a .cu file); for a program without a GPU define AMP_CUDA_STUB_IMPLEMENTATION in a .c file instead"
+    "amp_cuda.cuh: AMP_CUDA_IMPLEMENTATION must be compiled by nvcc (a .cu file); for a program without a GPU define AMP_CUDA_STUB_IMPLEMENTATION in a .c file instead"
 #endif
 
 #include <cublasLt.h>
@@ -1752,11 +1752,8 @@ static __global__ void __launch_bounds__(AMP_BLOCK, 2) ampi_k_clip(amp_clip_job 
     amp_coef coef;
     uint64_t piece, n = (uint64_t)job.table.n_chunks * cuts;
     uint32_t i, k, x[8];
-    if (job.record && ampi_bits(job.record->clip) == ampi_bits(1.0f)) return;
-    memset(&coef, 0, sizeof coef);
-    coef.inv = 1.0f;
-    coef.clip = job.record ? job.record->clip : 1.0f;
-    coef.limit = job.scaler ? ampi_mul(job.limit, job.scaler->scale) : job.limit;
+    if (amp_clip_is_idle(&job)) return;
+    coef = amp_coef_of_clip(&job);
     for (piece = blockIdx.x; piece < n; piece += gridDim.x) {
         ampi_k_piece c = ampi_k_piece_of(&job.table, cuts, piece);
         amp_param_entry e = job.table.entries[c.param];

@@ -428,7 +428,7 @@ static void train_rows(const train_device *device, const train_shape *s, int ste
             snprintf(key, sizeof key, "%s: losses near those of the CPU", what);
             right(near_loss(first, want, 0.005f) && near_loss(last, want_last, 0.03f), key);
         }
-        net[m].step.lr = 0; /* from here on the weights stay, and so do the numbers in every product */
+        net[m].step.lr = AMP_NONE; /* from here on the weights stay, and so do the numbers in every product */
         net[m].step.weight_decay = 0;
         train_ok(&net[m], amp_sync(ctx[m]));
         train_ok(&net[m], amp_step_poll(net[m].params, &record));

@@ -369,6 +369,7 @@ static void train(amp_ctx *ctx, const struct setting *s, const options *o, const
     amp_scaler *scaler = NULL;
     amp_step_desc update = AMP_ZERO;
     amp_step_record record;
+    amp_scaler_info scaling;
     network net, probe;
     size_t step, i;
     int e;
@@ -404,7 +405,8 @@ static void train(amp_ctx *ctx, const struct setting *s, const options *o, const
         }
         if (step % look_every == look_every / 2) {
             double now = seconds();
-            look_at_gradients(&probe, &net, x, labels, amp_scaler_scale(scaler), r, &looked);
+            must(ctx, amp_scaler_get(scaler, &scaling)); /* also without one: 1 */
+            look_at_gradients(&probe, &net, x, labels, scaling.scale, r, &looked);
             looking += seconds() - now;
         }
 
@@ -428,7 +430,8 @@ static void train(amp_ctx *ctx, const struct setting *s, const options *o, const
     }
 
     r->skipped = record.skipped;
-    r->scale = amp_scaler_scale(scaler);
+    must(ctx, amp_scaler_get(scaler, &scaling));
+    r->scale = scaling.scale;
     r->accuracy = network_accuracy(&net, test);
     r->loss = plot_mean(r->losses, steps - per_epoch, steps); /* of the last epoch */
     r->weights = amp_ledger_find(ctx, "params.master").bytes + amp_ledger_find(ctx, "params.model").bytes;

@@ -32,7 +32,10 @@ int main(void) {
     if (amp_cpu_create(&ctx, NULL) != AMP_OK || amp_scaler_create(&scaler, ctx, &desc) != AMP_OK) return 1;
 
     for (step = 0; step < 100; step++) {
-        float scale = amp_scaler_scale(scaler), g0 = 0, g1 = 0;
+        amp_scaler_info now;
+        float scale, g0 = 0, g1 = 0;
+        if (amp_scaler_get(scaler, &now) != AMP_OK) return 1;
+        scale = now.scale;
         for (i = -2; i <= 2; i++) { /* your backward pass, of scale * mean((w0 x + w1 - y)^2 / 2) */
             float x = (float)i, r = w[0] * x + w[1] - (3e-6f * x + 2e-6f);
             g0 += scale * r * x / 5;

@@ -98,6 +98,7 @@ struct yogi { /* by value to the kernel; what it points to is context memory */
 
 static void yogi_step(amp_ctx *ctx, amp_params *p, amp_scaler *s, float lr) { /* in place of amp_step */
     amp_step_desc d = AMP_ZERO;
+    d.lr = lr;
     d.clip_norm = 1e-4f;
     AMP(amp_inspect(p, s, &d)); /* finite? norm, clip coefficient, step count */
     for (size_t i = 0; i < amp_params_count(p); i++) {
@@ -143,6 +144,7 @@ static void train(amp_ctx *ctx, amp_master master, result *r) {
     amp_params_desc layout = AMP_ZERO;
     amp_scaler_desc scaling = AMP_ZERO;
     amp_step_record last;
+    amp_scaler_info now;
     amp_params *p;
     amp_scaler *s;
     void *goal[PARAMS];
@@ -171,6 +173,7 @@ static void train(amp_ctx *ctx, amp_master master, result *r) {
     }
     AMP(amp_sync(ctx));
     AMP(amp_step_poll(p, &last));
+    AMP(amp_scaler_get(s, &now));
     for (size_t i = 0; i < PARAMS; i++) {
         AMP(amp_param_read(p, i, r->w[i]));
         AMP(amp_copy(ctx, r->m[i], amp_param_moment(p, i, 0).data, count[i] * sizeof(float)));
@@ -179,8 +182,7 @@ static void train(amp_ctx *ctx, amp_master master, result *r) {
     }
     printf("%-5s %s: %d steps, %d skipped, loss scale 2^%g, mean miss 1 -> %.3f\n",
         strcmp(amp_ctx_name(ctx), "cuda") ? "cpu:" : "cuda:",
-        master == AMP_MASTER_SPLIT ? "16 + 16 bits" : "FP32 masters", STEPS, (int)last.skipped,
-        log2((double)amp_scaler_scale(s)),
+        master == AMP_MASTER_SPLIT ? "16 + 16 bits" : "FP32 masters", STEPS, (int)last.skipped, log2((double)now.scale),
         (mean_miss(r->w[0], target[0], count[0]) + mean_miss(r->w[1], target[1], count[1])) / 2);
     amp_scaler_destroy(s);
     amp_params_destroy(p);

@@ -328,6 +328,7 @@ static void do_split(worker *w) {
                 }
                 memcpy(h, half, BLOCK * 2u);
                 memcpy(r, low, BLOCK * 2u);
+                s.lr = AMP_NONE;
                 s.optimizer = AMP_SGD;
                 enter();
                 if (amp_step(set[p][d], NULL, &s) != AMP_OK) w->broken = 1;

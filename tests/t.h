@@ -155,6 +155,19 @@ size_t t_compare(t_run *t, amp_array a, amp_array b, size_t count);
 /* A file name for a temporary file; the file is removed at the end of the run. */
 const char *t_file(const char *name);
 
+/* The loss scale of s (NULL: 1); -1 if it cannot be read. */
+static inline float t_scale(amp_scaler *s) {
+    amp_scaler_info i;
+    return amp_scaler_get(s, &i) == AMP_OK ? i.scale : -1.0f;
+}
+
+/* A step that leaves the weights where they are: a learning rate of 0. */
+static inline amp_step_desc t_rate_0(void) {
+    amp_step_desc d = AMP_ZERO;
+    d.lr = AMP_NONE;
+    return d;
+}
+
 /* amp_update with this optimizer. desc may be NULL: for checks of arguments. */
 static inline amp_status t_update(amp_params *p, amp_scaler *s, const amp_step_desc *desc, amp_optimizer optimizer) {
     amp_step_desc d = AMP_ZERO;

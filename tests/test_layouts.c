@@ -258,7 +258,7 @@ static void ladder_run(t_run *t, t_blob *b, const void *arg) {
     CHECK_OK(amp_scaler_create(&s, t->ctx, &sd));
     group.lr = 0.3f;
     group.momentum = step.momentum;
-    group.beta1 = 0.5f;
+    group.beta1 = amp_opt(0.5f);
     step.groups = &group;
     step.n_groups = 1;
     for (i = 0; i < 3; i++) {
@@ -375,7 +375,7 @@ static void skip_anywhere(t_run *t) {
             for (k = 0; k < counts[i]; k += stride) {
                 t_blob before = {NULL, 0, 0}, after = {NULL, 0, 0};
                 amp_array g = amp_param_grad(p, i);
-                float scale = amp_scaler_scale(scaler), next = scale * 0.75f;
+                float scale = t_scale(scaler), next = scale * 0.75f;
                 amp_step_record r;
                 int nan = (int)(k + i) % 2;
                 random_grads(t, p, 16.0f);
@@ -398,14 +398,14 @@ static void skip_anywhere(t_run *t) {
                 CHECK_EQ(r.first_index, k);
                 CHECK_EQ(r.steps, steps);
                 CHECK_EQ(r.skipped, skipped);
-                CHECK_F32(amp_scaler_scale(scaler), next < 1.0f ? 1.0f : next);
+                CHECK_F32(t_scale(scaler), next < 1.0f ? 1.0f : next);
                 if (k != 0) continue; /* one good step for each parameter, in both sets */
                 random_grads(t, p, 16.0f);
                 for (j = 0; j < n; j++) {
                     amp_array a = amp_param_grad(p, j);
                     t_set(t, amp_param_grad(q, j).data, set_bits(t, a, a.count), a.count * amp_dtype_size(a.dtype));
                 }
-                sd.scale = amp_scaler_scale(scaler);
+                sd.scale = t_scale(scaler);
                 sd.min_scale = 0.0f;
                 CHECK_OK(amp_scaler_create(&other, t->ctx, &sd));
                 CHECK_OK(amp_step(p, scaler, &s));
@@ -627,9 +627,9 @@ static void groups_are_sets(t_run *t) { /* two groups in one set == two sets wit
     d.lr = 0.01f;
     d.weight_decay = 0.1f;
     g.lr_ptr = lr;
-    g.beta1 = AMP_NONE;
-    g.beta2 = 0.9f;
-    g.eps = 1e-3f;
+    g.beta1 = amp_opt(0.0f);
+    g.beta2 = amp_opt(0.9f);
+    g.eps = amp_opt(1e-3f);
     d.groups = &g;
     d.n_groups = 1;
     for (k = 0; k < 3; k++) {
@@ -641,14 +641,15 @@ static void groups_are_sets(t_run *t) { /* two groups in one set == two sets wit
         CHECK_OK(amp_step(all, NULL, &d));
         e.lr = 0.01f;
         e.weight_decay = 0.1f;
-        e.beta1 = e.beta2 = e.eps = 0.0f;
+        memset(&e.beta1, 0, sizeof e.beta1);
+        e.beta2 = e.eps = e.beta1;
         e.lr_ptr = NULL;
         CHECK_OK(amp_step(one[0], NULL, &e));
         e.lr = 0.0f;
         e.lr_ptr = lr;
-        e.beta1 = AMP_NONE;
-        e.beta2 = 0.9f;
-        e.eps = 1e-3f;
+        e.beta1 = amp_opt(0.0f);
+        e.beta2 = amp_opt(0.9f);
+        e.eps = amp_opt(1e-3f);
         e.weight_decay = 0.0f;
         CHECK_OK(amp_step(one[1], NULL, &e));
     }
@@ -657,7 +658,7 @@ static void groups_are_sets(t_run *t) { /* two groups in one set == two sets wit
     d.n_groups = AMP_GROUPS;
     CHECK_STATUS(amp_step(all, NULL, &d), AMP_ERR_INVALID_ARG, "n_groups");
     d.n_groups = 1;
-    g.beta2 = 1.0f;
+    g.beta2 = amp_opt(1.0f);
     CHECK_STATUS(amp_step(all, NULL, &d), AMP_ERR_INVALID_ARG, "groups[0].beta2");
     d.groups = NULL;
     CHECK_STATUS(amp_step(all, NULL, &d), AMP_ERR_INVALID_ARG, "groups");
@@ -781,7 +782,7 @@ static void accumulate_means(t_run *t) {
         CHECK_OK(amp_accumulate(p, s, 0));
         CHECK_OK(amp_grad_norm(p, s, &norm));
         CHECK_NEAR(norm, 3.0 * sqrt(5.0), 1e-12);
-        CHECK_OK(amp_clip(p, s, 1.0f));
+        CHECK_OK(amp_clip(p, s, 1.0f, 0.0f));
         CHECK_OK(amp_grad_norm(p, s, &norm));
         CHECK_NEAR(norm, 1.0, 1e-5);
     }
@@ -813,7 +814,7 @@ static void accumulate_bad(t_run *t) {
     w = weights(t, p, 0);
     CHECK_F32(w[0], -2.0f);
     CHECK_F32(w[69999], -2.0f);
-    CHECK_F32(amp_scaler_scale(s), 8.0f); /* the overflow was seen */
+    CHECK_F32(t_scale(s), 8.0f); /* the overflow was seen */
     /* the window is lost */
     set_grad(t, p, 0, 70000, 8.0f);
     CHECK_OK(amp_accumulate(p, s, 0));
@@ -852,6 +853,7 @@ static void accumulate_errors(t_run *t) {
     st.params = &p;
     st.n_params = 1;
     CHECK_STATUS(amp_accumulate(plain, s, 0), AMP_ERR_INVALID_ARG, "accumulators");
+    d.lr = 1.0f;
     CHECK_OK(amp_accumulate(p, s, 0));
     CHECK_STATUS(amp_state_save(t->ctx, t_file("window"), &st), AMP_ERR_STAGE, "window");
     CHECK_OK(amp_step(p, s, &d));
@@ -928,7 +930,7 @@ static void unscaled_is_checked(t_run *t) {
     CHECK_OK(amp_step(p, s, &d));
     CHECK_F32(weights(t, p, 0)[2], before);
     CHECK_EQ(record(t, p).outcome, AMP_SKIPPED_NAN);
-    CHECK_F32(amp_scaler_scale(s), 32768.0f);
+    CHECK_F32(t_scale(s), 32768.0f);
     amp_params_destroy(p);
     amp_scaler_destroy(s);
 }
@@ -1092,7 +1094,7 @@ static void rank_train(rank *me, int sharded, size_t first, size_t n) {
         }
         me->broken |= amp_copy(ctx, amp_param_grad(p, 0).data, g, 4 * n) != AMP_OK || amp_step(p, s, &d) != AMP_OK ||
             amp_step_poll(p, &me->r[step]) != AMP_OK;
-        me->scale[step] = amp_scaler_scale(s);
+        me->scale[step] = t_scale(s);
     }
     me->broken |= amp_param_read(p, 0, me->w) != AMP_OK;
     amp_scaler_destroy(s);

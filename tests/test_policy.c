@@ -243,7 +243,7 @@ static void policy_levels(t_run *t) {
         s = amp_policy_scaler_desc(&p);
         CHECK_EQ(s.mode, rows[i].scaling);
         CHECK_OK(amp_scaler_create(&scaler, t->ctx, &s));
-        CHECK_F32(amp_scaler_scale(scaler), rows[i].scale);
+        CHECK_F32(t_scale(scaler), rows[i].scale);
         amp_scaler_destroy(scaler);
         /* the BF16 twin: the same, in BF16, without a loss scale */
         twin.low = AMP_BF16;
@@ -1323,7 +1323,7 @@ static void digits_levels(t_run *t, const shape *full) {
         CHECK_BITS(la.data, lb.data, la.bytes / 4, 4);
         for (k = 0; k < 2 * s.layers; k++)
             same_bits(t, amp_param_model(a.p, k), amp_param_model(b.p, k), amp_param_model(a.p, k).count);
-        CHECK_F32(amp_scaler_scale(a.sc), amp_scaler_scale(b.sc));
+        CHECK_F32(t_scale(a.sc), t_scale(b.sc));
         if (!t_slow(t) && !s.glorot && rows[row].scale < 70000.0f) {
             float first, last;
             memcpy(&first, la.data, 4);

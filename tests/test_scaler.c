@@ -171,7 +171,7 @@ static void rule_verbs(t_run *t) { /* the same rows through the real verbs */
         amp_scaler_desc d = desc_of(r);
         amp_scaler *s = NULL;
         amp_params *p = set_one(t, n, i % 2 ? AMP_F32 : AMP_BF16);
-        amp_step_desc sd = AMP_ZERO;
+        amp_step_desc sd = t_rate_0();
         uint64_t bad = 0;
         t_note(t, "%s", r->id);
         CHECK_OK(amp_scaler_create(&s, t->ctx, &d));
@@ -196,7 +196,7 @@ static void rule_verbs(t_run *t) { /* the same rows through the real verbs */
                 bad += r->found[k] != '0';
             t_note(t, "%s, update %d", r->id, (int)k);
             want = check_entry(t, want, info.scale, info.growth_tracker, info.hysteresis_tracker);
-            CHECK_F32(amp_scaler_scale(s), info.scale);
+            CHECK_F32(t_scale(s), info.scale);
             CHECK_EQ(info.bad, bad);
             CHECK_EQ(info.good, k + 1 - bad);
             CHECK_EQ(rec.outcome,
@@ -220,7 +220,7 @@ static void random_walk(t_run *t) {
         amp_scaler_desc d = AMP_ZERO;
         amp_scaler *s = NULL;
         amp_params *p = set_one(t, 3, AMP_F16);
-        amp_step_desc sd = AMP_ZERO;
+        amp_step_desc sd = t_rate_0();
         float scale, lo, hi;
         int tracker = 0, hyst;
         uint64_t good = 0, bad = 0, bad_nan = 0, bad_inf = 0, row_of_bad = 0;
@@ -287,7 +287,7 @@ static void random_walk(t_run *t) {
 
 static void defaults(t_run *t) {
     amp_scaler *s = NULL;
-    amp_scaler_info i;
+    amp_scaler_info i, off;
     float scale = 0;
     amp_scaler_desc d = AMP_ZERO;
     int k;
@@ -298,13 +298,22 @@ static void defaults(t_run *t) {
         CHECK(i.growth_tracker == 0 && i.hysteresis_tracker == 1 && i.dead == 0 && i.good == 0 && i.bad == 0 &&
             i.bad_in_a_row == 0);
         CHECK(i.bad_nan == 0 && i.bad_inf == 0 && i.bad_overflow == 0);
-        CHECK_F32(amp_scaler_scale(s), 65536.0f);
+        CHECK_F32(t_scale(s), 65536.0f);
         CHECK(amp_scaler_scale_ptr(s) != NULL);
         t_get(t, &scale, amp_scaler_scale_ptr(s), 4);
         CHECK_F32(scale, 65536.0f);
         amp_scaler_destroy(s);
     }
-    CHECK_F32(amp_scaler_scale(NULL), 1.0f);
+    /* no scaler tells what one that is off tells */
+    memset(&i, 0, sizeof i);
+    memset(&off, 0, sizeof off);
+    d.mode = AMP_SCALER_OFF;
+    CHECK_OK(amp_scaler_create(&s, t->ctx, &d));
+    CHECK_OK(amp_scaler_get(s, &off));
+    CHECK_OK(amp_scaler_get(NULL, &i));
+    CHECK_F32(i.scale, 1.0f);
+    CHECK_BITS(&i, &off, sizeof i, 1);
+    amp_scaler_destroy(s);
     amp_scaler_destroy(NULL);
 }
 
@@ -312,19 +321,19 @@ static void defaults_of_the_rule(
     t_run *t) { /* x2 after 2000 good updates in a row, x0.5 at once, on the host's copy of the rule */
     amp_scaler *s = NULL;
     amp_params *p = set_one(t, 1, AMP_F32);
-    amp_step_desc sd = AMP_ZERO;
+    amp_step_desc sd = t_rate_0();
     int i, n = t_slow(t) ? 0 : 2000;
     CHECK_OK(amp_scaler_create(&s, t->ctx, NULL));
     set_grad(t, p, 0, 1, 1.0f);
     for (i = 0; i < n; i++) {
-        CHECK_F32(amp_scaler_scale(s), 65536.0f);
+        CHECK_F32(t_scale(s), 65536.0f);
         if (t_update(p, s, &sd, AMP_SGD) != AMP_OK || amp_scaler_update(s) != AMP_OK) CHECK(0);
     }
-    if (n) CHECK_F32(amp_scaler_scale(s), 131072.0f);
+    if (n) CHECK_F32(t_scale(s), 131072.0f);
     set_grad_bits(t, p, 0, 0, set_inf(AMP_F32));
     CHECK_OK(t_update(p, s, &sd, AMP_SGD));
     CHECK_OK(amp_scaler_update(s));
-    CHECK_F32(amp_scaler_scale(s), n ? 65536.0f : 32768.0f);
+    CHECK_F32(t_scale(s), n ? 65536.0f : 32768.0f);
     amp_scaler_destroy(s);
     amp_params_destroy(p);
 }
@@ -427,7 +436,7 @@ static void create_errors(t_run *t) {
     d = zero;
     d.scale = ref_f32(0x00200001); /* just above 2^-128: its reciprocal is finite */
     CHECK_OK(amp_scaler_create(&s, t->ctx, &d));
-    CHECK_F32(amp_scaler_scale(s), d.scale);
+    CHECK_F32(t_scale(s), d.scale);
     amp_scaler_destroy(s);
     CHECK_EQ(amp_scaler_get(NULL, NULL), AMP_ERR_INVALID_ARG);
 }
@@ -436,7 +445,7 @@ static void set_scale(t_run *t) {
     amp_scaler_desc d = AMP_ZERO;
     amp_scaler *s = NULL;
     amp_params *p = set_one(t, 2, AMP_F32);
-    amp_step_desc sd = AMP_ZERO;
+    amp_step_desc sd = t_rate_0();
     amp_scaler_info i;
     static const float bad[] = {0.0f, -1.0f, 2.938735877e-39f, 1e-42f};
     size_t k;
@@ -458,13 +467,13 @@ static void set_scale(t_run *t) {
     CHECK_STATUS(amp_scaler_set_scale(s, ref_f32(0x7f800000)), AMP_ERR_INVALID_ARG, "amp_scaler_set_scale scale");
     CHECK_STATUS(amp_scaler_set_scale(s, ref_f32(0x7fc00000)), AMP_ERR_INVALID_ARG, "amp_scaler_set_scale scale");
     CHECK_EQ(amp_scaler_set_scale(NULL, 2.0f), AMP_ERR_INVALID_ARG);
-    CHECK_F32(amp_scaler_scale(s), 5.0f);
+    CHECK_F32(t_scale(s), 5.0f);
     t_note(t, "the floor goes down with it");
     CHECK_OK(amp_scaler_set_scale(s, 0.25f));
     set_grad_bits(t, p, 0, 0, set_inf(AMP_F32));
     CHECK_OK(t_update(p, s, &sd, AMP_SGD));
     CHECK_OK(amp_scaler_update(s));
-    CHECK_F32(amp_scaler_scale(s), 0.25f);
+    CHECK_F32(t_scale(s), 0.25f);
     t_note(t, "the ceiling goes up with it");
     CHECK_OK(amp_scaler_set_scale(s, 100.0f));
     set_grad(t, p, 0, 2, 1.0f);
@@ -472,7 +481,7 @@ static void set_scale(t_run *t) {
         CHECK_OK(t_update(p, s, &sd, AMP_SGD));
         CHECK_OK(amp_scaler_update(s));
     }
-    CHECK_F32(amp_scaler_scale(s), 100.0f);
+    CHECK_F32(t_scale(s), 100.0f);
     t_note(t, "it clears stages and what was found");
     set_grad_bits(t, p, 0, 0, set_inf(AMP_F32));
     CHECK_OK(t_update(p, s, &sd, AMP_SGD));
@@ -481,7 +490,7 @@ static void set_scale(t_run *t) {
     set_grad(t, p, 0, 2, 1.0f);
     CHECK_OK(t_update(p, s, &sd, AMP_SGD));
     CHECK_OK(amp_scaler_update(s));
-    CHECK_F32(amp_scaler_scale(s), 10.0f); /* the Inf of before is forgotten */
+    CHECK_F32(t_scale(s), 10.0f); /* the Inf of before is forgotten */
     amp_scaler_destroy(s);
     amp_params_destroy(p);
 }
@@ -490,7 +499,7 @@ static void configure(t_run *t) {
     amp_scaler_desc d = AMP_ZERO, e = AMP_ZERO;
     amp_scaler *s = NULL;
     amp_params *p = set_one(t, 2, AMP_F16);
-    amp_step_desc sd = AMP_ZERO;
+    amp_step_desc sd = t_rate_0();
     amp_scaler_info i;
     int k;
     d.scale = 64;
@@ -518,14 +527,14 @@ static void configure(t_run *t) {
     set_grad_bits(t, p, 0, 1, set_nan(AMP_F16));
     CHECK_OK(t_update(p, s, &sd, AMP_SGD));
     CHECK_OK(amp_scaler_update(s));
-    CHECK_F32(amp_scaler_scale(s), 64.0f);
+    CHECK_F32(t_scale(s), 64.0f);
     t_note(t, "to static");
     memset(&e, 0, sizeof e);
     e.mode = AMP_SCALER_STATIC;
     CHECK_OK(amp_scaler_configure(s, &e));
     CHECK_OK(t_update(p, s, &sd, AMP_SGD));
     CHECK_OK(amp_scaler_update(s));
-    CHECK_F32(amp_scaler_scale(s), 64.0f);
+    CHECK_F32(t_scale(s), 64.0f);
     CHECK_EQ(set_info(t, s).bad, 2);
     t_note(t, "errors");
     e.scale = 8;
@@ -538,7 +547,7 @@ static void configure(t_run *t) {
     CHECK_STATUS(amp_scaler_configure(s, &e), AMP_ERR_UNINIT, "amp_scaler_configure");
     CHECK_EQ(amp_scaler_configure(NULL, &d), AMP_ERR_INVALID_ARG);
     CHECK_STATUS(amp_scaler_configure(s, NULL), AMP_ERR_INVALID_ARG, "amp_scaler_configure desc");
-    CHECK_F32(amp_scaler_scale(s), 64.0f);
+    CHECK_F32(t_scale(s), 64.0f);
     amp_scaler_destroy(s);
     amp_params_destroy(p);
 }
@@ -554,7 +563,7 @@ static void dead(t_run *t) { /* overflows that cannot lower the scale any more *
         amp_scaler_desc d = AMP_ZERO;
         amp_scaler *s = NULL;
         amp_params *p = set_one(t, 2, AMP_F32);
-        amp_step_desc sd = AMP_ZERO;
+        amp_step_desc sd = t_rate_0();
         uint32_t i;
         d.mode = c[k].mode;
         d.scale = 2;
@@ -564,7 +573,7 @@ static void dead(t_run *t) { /* overflows that cannot lower the scale any more *
         if (c[k].mode == AMP_SCALER_DYNAMIC) { /* the first one does lower it: 2 to 1 */
             CHECK_OK(t_update(p, s, &sd, AMP_SGD));
             CHECK_OK(amp_scaler_update(s));
-            CHECK_F32(amp_scaler_scale(s), 1.0f);
+            CHECK_F32(t_scale(s), 1.0f);
         }
         for (i = 1; i <= c[k].want + 2; i++) {
             CHECK_OK(t_update(p, s, &sd, AMP_SGD));
@@ -591,7 +600,7 @@ static void dead(t_run *t) { /* overflows that cannot lower the scale any more *
                 CHECK_OK(t_update(p, s, &sd, AMP_SGD));
                 CHECK_OK(amp_scaler_update(s));
                 t_note(t, "row %d, below the old floor, overflow %d", (int)k, (int)i);
-                CHECK_F32(amp_scaler_scale(s), 0.5f);
+                CHECK_F32(t_scale(s), 0.5f);
                 CHECK_EQ(set_info(t, s).dead, i == c[k].want);
             }
         }
@@ -615,7 +624,7 @@ static void off_and_null(t_run *t) { /* S12: the same loop, any order, scale 1, 
     d.scale = 1024;
     sd.lr = 0.1f;
     CHECK_OK(amp_scaler_create(&s, t->ctx, &d));
-    CHECK_F32(amp_scaler_scale(s), 1.0f);
+    CHECK_F32(t_scale(s), 1.0f);
     t_get(t, &scale, amp_scaler_scale_ptr(s), 4);
     CHECK_F32(scale, 1.0f);
     rng = t->rng;
@@ -649,7 +658,7 @@ static void off_and_null(t_run *t) { /* S12: the same loop, any order, scale 1, 
     CHECK_EQ(set_poll(t, q).outcome, AMP_STEPPED);
     a = set_bits(t, amp_param_master(p, 0), n);
     CHECK(!amp_is_finite(((float *)a)[2]) && amp_is_finite(((float *)a)[1]));
-    CHECK_F32(amp_scaler_scale(s), 1.0f);
+    CHECK_F32(t_scale(s), 1.0f);
     amp_scaler_destroy(s);
     amp_params_destroy(p);
     amp_params_destroy(q);
@@ -693,7 +702,7 @@ static void no_check(t_run *t) { /* Apex's static scale: divided by it, never te
 static void stages(t_run *t) {
     amp_scaler *s = NULL, *other = NULL;
     amp_params *p = set_one(t, 4, AMP_F16), *q = set_one(t, 4, AMP_F32), *empty = NULL, *raw = NULL;
-    amp_step_desc sd = AMP_ZERO;
+    amp_step_desc sd = t_rate_0();
     amp_param_desc pd = AMP_ZERO;
     double norm;
     CHECK_OK(amp_scaler_create(&s, t->ctx, NULL));
@@ -798,7 +807,7 @@ static void several_sets(t_run *t) { /* S8: each set skips on its own, the scale
         p[i] = set_new(t, i == 1 ? AMP_BF16 : AMP_F16, i == 2 ? AMP_F32 : AMP_AUTO, counts, 2);
     sd.lr = 0.01f;
     for (mask = 0; mask < 8; mask++) {
-        float scale = amp_scaler_scale(s);
+        float scale = t_scale(s);
         uint64_t steps[3];
         for (i = 0; i < 3; i++) {
             t_blob before = AMP_ZERO, after = AMP_ZERO;
@@ -827,7 +836,7 @@ static void several_sets(t_run *t) { /* S8: each set skips on its own, the scale
             free(after.data);
         }
         CHECK_OK(amp_scaler_update(s));
-        CHECK_F32(amp_scaler_scale(s), mask ? scale * 0.5f : scale);
+        CHECK_F32(t_scale(s), mask ? scale * 0.5f : scale);
     }
     info = set_info(t, s);
     CHECK_EQ(info.good, 1);
@@ -843,7 +852,7 @@ static void several_sets(t_run *t) { /* S8: each set skips on its own, the scale
 static void several_scalers(t_run *t) {
     amp_scaler *a = NULL, *b = NULL;
     amp_params *p = set_one(t, 4, AMP_F16), *q = set_one(t, 4, AMP_F16);
-    amp_step_desc sd = AMP_ZERO;
+    amp_step_desc sd = t_rate_0();
     amp_scaler_desc d = AMP_ZERO;
     d.scale = 1024;
     CHECK_OK(amp_scaler_create(&a, t->ctx, NULL));
@@ -853,8 +862,8 @@ static void several_scalers(t_run *t) {
     set_grad_bits(t, p, 0, 3, set_inf(AMP_F16));
     CHECK_OK(amp_step(p, a, &sd));
     CHECK_OK(amp_step(q, b, &sd));
-    CHECK_F32(amp_scaler_scale(a), 32768.0f);
-    CHECK_F32(amp_scaler_scale(b), 1024.0f);
+    CHECK_F32(t_scale(a), 32768.0f);
+    CHECK_F32(t_scale(b), 1024.0f);
     CHECK_EQ(set_info(t, b).good, 1);
     set_grad(t, p, 0, 4, 1.0f);
     CHECK_OK(amp_step(p, b, &sd)); /* and a set may change its scaler between iterations */
@@ -894,7 +903,7 @@ static void unscale_values(t_run *t) { /* U1, U2, U3, U5, U8 and more: every dty
             CHECK_OK(amp_scaler_update(s));
             CHECK_EQ(set_info(t, s).good, 1);
             if (k < 2) { /* each position of one bad element */
-                amp_step_desc sd = AMP_ZERO;
+                amp_step_desc sd = t_rate_0();
                 for (i = 0; i < n; i += t_slow(t) ? 12u : i < 18 || t_full() ? 1u : 5u) {
                     int nan = i % 2 || type == AMP_F8E4M3;
                     set_grad(t, p, 0, n, 1.0f);
@@ -924,7 +933,7 @@ static void unscale_overflow(t_run *t) { /* finite gradients whose product is no
             amp_scaler_desc sc = AMP_ZERO;
             amp_scaler *s = NULL;
             amp_params *p = set_one(t, 9, types[d]);
-            amp_step_desc sd = AMP_ZERO;
+            amp_step_desc sd = t_rate_0();
             amp_scaler_info info;
             amp_step_record r;
             sc.scale = 0.25f;
@@ -1035,7 +1044,7 @@ static void unscale_lists(t_run *t) { /* arrays outside a set, for an optimizer 
     CHECK(r.nan == 1 && r.inf == 1 && r.first_array == 2 && r.first_index == 1);
     CHECK_OK(amp_unscale(s, NULL, NULL, g, 1));
     CHECK_OK(amp_scaler_update(s));
-    CHECK_F32(amp_scaler_scale(s), 4.0f);
+    CHECK_F32(t_scale(s), 4.0f);
     CHECK_EQ(set_info(t, s).bad_nan, 1);
     CHECK_EQ(set_info(t, s).bad_inf, 1);
     t_note(t, "overflow in the multiplication counts as inf in the report");
@@ -1061,7 +1070,7 @@ static void unscale_lists(t_run *t) { /* arrays outside a set, for an optimizer 
 static void scale_in_context_memory(t_run *t) {
     amp_scaler *s = NULL;
     amp_params *p = set_one(t, 4, AMP_F16);
-    amp_step_desc sd = AMP_ZERO;
+    amp_step_desc sd = t_rate_0();
     float scale = 0;
     const float *where;
     CHECK_OK(amp_scaler_create(&s, t->ctx, NULL));

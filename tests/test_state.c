@@ -240,15 +240,15 @@ static void only_parts(t_run *t) { /* only a scaler, only bytes, only a set, not
     CHECK_EQ(i.growth_tracker, 0);
     {
         amp_params *p = set_one(t, 2, AMP_F32);
-        amp_step_desc sd = AMP_ZERO;
+        amp_step_desc sd = t_rate_0();
         set_grad(t, p, 0, 2, 1.0f);
         CHECK_OK(amp_step(p, b, &sd));
-        CHECK_F32(amp_scaler_scale(b), 3.0f); /* interval 2 came with it */
+        CHECK_F32(t_scale(b), 3.0f); /* interval 2 came with it */
         CHECK_OK(amp_step(p, b, &sd));
-        CHECK_F32(amp_scaler_scale(b), 12.0f); /* and growth factor 4 */
+        CHECK_F32(t_scale(b), 12.0f); /* and growth factor 4 */
         set_grad_bits(t, p, 0, 0, 0x7f800000);
         CHECK_OK(amp_step(p, b, &sd));
-        CHECK_F32(amp_scaler_scale(b), 6.0f); /* and backoff factor .5 */
+        CHECK_F32(t_scale(b), 6.0f); /* and backoff factor .5 */
         amp_params_destroy(p);
     }
     amp_scaler_destroy(a);
@@ -629,7 +629,7 @@ static void file_errors(t_run *t) {
 static void in_the_middle(t_run *t) { /* S14: between unscale and update there is nothing to save */
     const char *path = t_file("middle.state");
     tiny a;
-    amp_step_desc d = AMP_ZERO;
+    amp_step_desc d = t_rate_0();
     new_tiny(t, &a);
     set_grad(t, a.p, 0, 3, 1.0f);
     CHECK_OK(amp_state_save(t->ctx, path, &a.st));
@@ -677,7 +677,7 @@ static void golden_file(
     amp_scaler *scalers[1];
     amp_params_desc pd = AMP_ZERO;
     amp_param_desc e = AMP_ZERO;
-    amp_step_desc d = AMP_ZERO;
+    amp_step_desc d = t_rate_0();
     amp_state_desc st = AMP_ZERO;
     amp_step_record r;
     size_t n;

@@ -111,10 +111,11 @@ static ref_rule rule_of(const amp_step_desc *d, amp_optimizer optimizer) {
     ref_rule r;
     memset(&r, 0, sizeof r);
     r.optimizer = optimizer;
-    r.lr = d->lr;
-    r.beta1 = d->beta1 == 0.0f ? 0.9f : d->beta1 < 0.0f ? 0.0f : d->beta1;
-    r.beta2 = d->beta2 == 0.0f ? (optimizer == AMP_LION ? 0.99f : 0.999f) : d->beta2 < 0.0f ? 0.0f : d->beta2;
-    r.eps = d->eps == 0.0f ? 1e-8f : d->eps < 0.0f ? 0.0f : d->eps;
+    r.lr = d->lr == (float)AMP_NONE ? 0.0f : d->lr;
+    r.beta1 = d->beta1.given ? d->beta1.value : 0.9f;
+    r.beta2 = optimizer == AMP_LION ? 0.99f : 0.999f;
+    if (d->beta2.given) r.beta2 = d->beta2.value;
+    r.eps = d->eps.given ? d->eps.value : 1e-8f;
     r.weight_decay = d->weight_decay;
     r.momentum = d->momentum;
     r.dampening = d->dampening;
@@ -195,7 +196,7 @@ static amp_optimizer rule(size_t k, amp_step_desc *d) {
     amp_step_desc zero = AMP_ZERO;
     const char *name = rule_names[k];
     *d = zero;
-    d->lr = strstr(name, "lr 0") ? 0.0f : name[0] == 's' ? 0.05f : 0.003f;
+    d->lr = strstr(name, "lr 0") ? (float)AMP_NONE : name[0] == 's' ? 0.05f : 0.003f;
     if (strstr(name, "momentum") || strstr(name, "nesterov")) d->momentum = 0.9f;
     if (strstr(name, "dampening")) d->dampening = 0.3f;
     if (strstr(name, "nesterov")) d->nesterov = 1;
@@ -203,17 +204,16 @@ static amp_optimizer rule(size_t k, amp_step_desc *d) {
     if (strstr(name, "clip_norm")) d->clip_norm = 1.7f;
     if (strstr(name, "clip_value")) d->clip_value = 0.6f;
     if (strstr(name, "betas 0")) {
-        d->beta1 = AMP_NONE;
-        d->beta2 = AMP_NONE;
-        d->eps = 1e-3f;
+        d->beta1 = amp_opt(0.0f);
+        d->beta2 = amp_opt(0.0f);
+        d->eps = amp_opt(1e-3f);
     }
-    if (strstr(name, "eps 0")) d->eps = AMP_NONE;
+    if (strstr(name, "eps 0")) d->eps = amp_opt(0.0f);
     return d->optimizer = name[0] == 'l' ? AMP_LION
         : name[0] == 's'                 ? AMP_SGD
         : strncmp(name, "adamw", 5) == 0 ? AMP_ADAMW
                                          : AMP_ADAM;
 }
-
 
 /* `steps` steps of one rule on one kind of set: fused and separate verbs in turn, scale changing by itself, without a scaler at the end. */
 static void walk(t_run *t, const setup *u, size_t k, int steps) {
@@ -229,7 +229,7 @@ static void walk(t_run *t, const setup *u, size_t k, int steps) {
     CHECK_OK(amp_scaler_create(&s, t->ctx, &sd));
     for (step = 0; step < steps && p && s; step++) {
         int with = step != 2;
-        float scale = with ? amp_scaler_scale(s) : 1.0f;
+        float scale = with ? t_scale(s) : 1.0f;
         amp_step_record r;
         feed(t, p, &tw, scale);
         t_note(t, "%s, model %s%s, gradients %s, step %d", rule_names[k], amp_dtype_name(u->model),
@@ -250,7 +250,7 @@ static void walk(t_run *t, const setup *u, size_t k, int steps) {
         CHECK_F32(r.inv_scale, (float)(1.0 / (double)scale));
         CHECK_F32(r.clip, tw.clip);
         CHECK_F64(r.norm, with || d.clip_norm > 0.0f ? tw.norm : -1.0);
-        CHECK_F32(r.rate[0].lr, d.lr);
+        CHECK_F32(r.rate[0].lr, d.lr == (float)AMP_NONE ? 0.0f : d.lr);
         if (o != AMP_SGD) {
             ref_rule rr = rule_of(&d, o);
             ref_consts c = ref_consts_of(&rr, tw.steps);
@@ -428,7 +428,7 @@ static void skip_changes_nothing(t_run *t) {
             int kind = (int)(i + g) % 3; /* Inf, NaN, both */
             amp_step_record r;
             amp_scaler_info info;
-            float scale = amp_scaler_scale(s);
+            float scale = t_scale(s);
             feed(t, p, &tw, 1.0f);
             if (u.grad == AMP_F8E4M3) kind = 1;                                        /* has no Inf */
             if (kind == 2 && places[i].param == 2 && places[i].index == 129) kind = 0; /* one place cannot hold both */
@@ -464,7 +464,7 @@ static void skip_changes_nothing(t_run *t) {
             CHECK_EQ(r.overflow, 0);
             CHECK(!(r.norm <= 1.7976931348623157e308)); /* Inf or NaN */
             if (i % 3 == 2) { /* a good step: bias correction as if the skipped ones had never been */
-                scale = amp_scaler_scale(s);
+                scale = t_scale(s);
                 feed(t, p, &tw, scale < 1.0f ? 0.1f : 1.0f);
                 CHECK_OK(amp_step(p, s, &d));
                 twin_step(t, &tw, &d, o, (float)(1.0 / (double)scale));
@@ -549,13 +549,13 @@ static void fused_equals_separate(t_run *t) {
             CHECK_OK(amp_step(a, s, &d));
             CHECK_OK(amp_scaler_unscale(z, b));
             CHECK_OK(amp_grad_norm(b, z, &norm));
-            if (d.clip_norm > 0.0f) CHECK_OK(amp_clip(b, z, d.clip_norm));
+            if (d.clip_norm > 0.0f) CHECK_OK(amp_clip(b, z, d.clip_norm, 0.0f));
             CHECK_OK(t_update(b, z, &plain, o));
             CHECK_OK(amp_scaler_update(z));
             t_note(t, "%s, step %d", rule_names[rules[k]], step + 1);
             if (step != 2) CHECK_F64(norm, set_poll(t, a).norm);
             CHECK_EQ(set_poll(t, a).outcome, set_poll(t, b).outcome);
-            CHECK_F32(amp_scaler_scale(s), amp_scaler_scale(z));
+            CHECK_F32(t_scale(s), t_scale(z));
         }
         { /* all but the gradients */
             size_t i;
@@ -620,7 +620,7 @@ static void norm_stages(t_run *t) { /* in unscaled terms whatever the stage */
     size_t n = 100;
     amp_scaler *s = NULL;
     amp_params *p = set_new(t, AMP_F16, AMP_F32, &n, 1);
-    amp_step_desc d = AMP_ZERO;
+    amp_step_desc d = t_rate_0();
     double norm = 0;
     CHECK_OK(amp_scaler_create(&s, t->ctx, NULL));
     set_grad(t, p, 0, n, 65536.0f);
@@ -695,7 +695,7 @@ static void clip_verbs(t_run *t) {
             }
             norm = twin_norm(t, &tw, inv);
             t_note(t, "gradients %s, mode %d, norm %g", amp_dtype_name(u.grad), mode, norm);
-            CHECK_OK(amp_clip(p, mode ? s : NULL, (float)(norm * 2.0))); /* large enough: nothing happens */
+            CHECK_OK(amp_clip(p, mode ? s : NULL, (float)(norm * 2.0), 0.0f)); /* large enough: nothing happens */
             for (i = 0; i < n; i++) {
                 void *got = set_bits(t, amp_param_grad(p, i), counts[i]);
                 CHECK_BITS(got, tw.p[i].grad, counts[i], amp_dtype_size(u.grad));
@@ -703,7 +703,7 @@ static void clip_verbs(t_run *t) {
             limit = (float)(norm * 0.37);
             c = (double)limit / (norm + 1e-6);
             coef = (float)c;
-            CHECK_OK(amp_clip(p, mode ? s : NULL, limit));
+            CHECK_OK(amp_clip(p, mode ? s : NULL, limit, 0.0f));
             for (i = 0; i < n; i++) {
                 void *got = set_bits(t, amp_param_grad(p, i), counts[i]);
                 for (k = 0; k < counts[i]; k++)
@@ -711,7 +711,7 @@ static void clip_verbs(t_run *t) {
                 CHECK_BITS(got, tw.p[i].grad, counts[i], amp_dtype_size(u.grad));
             }
             limit = 0.3f;
-            CHECK_OK(amp_clip_value(p, mode ? s : NULL, limit));
+            CHECK_OK(amp_clip(p, mode ? s : NULL, 0.0f, limit));
             if (mode == 1) limit = ref_mul(limit, 24.0f);
             for (i = 0; i < n; i++) {
                 void *got = set_bits(t, amp_param_grad(p, i), counts[i]);
@@ -732,25 +732,53 @@ static void clip_nonfinite(t_run *t) {
     float g[10] = {1, 2, 3, 4, 5, -6, 7, 8, -9, 10}, *got;
     g[3] = ref_f32(0x7fc00000);
     t_set(t, amp_param_grad(p, 0).data, g, sizeof g);
-    CHECK_OK(amp_clip(p, NULL, 0.1f)); /* norm is NaN: left alone */
+    CHECK_OK(amp_clip(p, NULL, 0.1f, 0.0f)); /* norm is NaN: left alone */
     got = (float *)set_bits(t, amp_param_grad(p, 0), n);
     CHECK_BITS(got, g, n, 4);
     g[2] = ref_f32(0xff800000);
     t_set(t, amp_param_grad(p, 0).data, g, sizeof g);
-    CHECK_OK(amp_clip(p, NULL, 0.1f));
+    CHECK_OK(amp_clip(p, NULL, 0.1f, 0.0f));
     got = (float *)set_bits(t, amp_param_grad(p, 0), n);
     CHECK_BITS(got, g, n, 4);
-    CHECK_OK(amp_clip_value(p, NULL, 5.0f)); /* NaN stays NaN, Inf is clamped */
+    CHECK_OK(amp_clip(p, NULL, 0.0f, 5.0f)); /* NaN stays NaN, Inf is clamped */
     got = (float *)set_bits(t, amp_param_grad(p, 0), n);
     CHECK(amp_is_nan(got[3]));
     CHECK(got[0] == 1 && got[2] == -5 && got[4] == 5 && got[5] == -5 && got[9] == 5);
-    CHECK_STATUS(amp_clip(p, NULL, 0.0f), AMP_ERR_INVALID_ARG, "amp_clip max_norm");
-    CHECK_STATUS(amp_clip(p, NULL, -1.0f), AMP_ERR_INVALID_ARG, "amp_clip max_norm");
-    CHECK_STATUS(amp_clip(p, NULL, ref_f32(0x7fc00000)), AMP_ERR_INVALID_ARG, "amp_clip max_norm");
-    CHECK_STATUS(amp_clip_value(p, NULL, 0.0f), AMP_ERR_INVALID_ARG, "amp_clip_value limit");
-    CHECK_STATUS(amp_clip_value(p, NULL, -2.0f), AMP_ERR_INVALID_ARG, "amp_clip_value limit");
-    CHECK_EQ(amp_clip(NULL, NULL, 1.0f), AMP_ERR_INVALID_ARG);
-    CHECK_EQ(amp_clip_value(NULL, NULL, 1.0f), AMP_ERR_INVALID_ARG);
+    CHECK_STATUS(amp_clip(p, NULL, 0.0f, 0.0f), AMP_ERR_INVALID_ARG, "amp_clip max_norm max_value");
+    CHECK_STATUS(amp_clip(p, NULL, -1.0f, 1.0f), AMP_ERR_INVALID_ARG, "amp_clip max_norm");
+    CHECK_STATUS(amp_clip(p, NULL, ref_f32(0x7fc00000), 0.0f), AMP_ERR_INVALID_ARG, "amp_clip max_norm");
+    CHECK_STATUS(amp_clip(p, NULL, 1.0f, ref_f32(0x7f800000)), AMP_ERR_INVALID_ARG, "amp_clip max_value");
+    CHECK_STATUS(amp_clip(p, NULL, 0.0f, -2.0f), AMP_ERR_INVALID_ARG, "amp_clip max_value");
+    CHECK_EQ(amp_clip(NULL, NULL, 1.0f, 0.0f), AMP_ERR_INVALID_ARG);
+    amp_params_destroy(p);
+}
+
+static void clip_both(t_run *t) { /* first by norm, then by value, with one rounding */
+    size_t n = 3;
+    amp_params *p = set_new(t, AMP_F16, AMP_F32, &n, 1);
+    amp_scaler *s = NULL;
+    float g[3] = {-6.0f, 4.0f, 1.0f}, want[3], *got, coef;
+    volatile double c;
+    size_t k;
+    CHECK_OK(amp_scaler_create(&s, t->ctx, NULL)); /* scale 65536: the limit is scaled too */
+    for (k = 0; k < n; k++)
+        g[k] *= 65536.0f;
+    t_set(t, amp_param_grad(p, 0).data, g, sizeof g);
+    c = 2.0 / (sqrt(53.0) + 1e-6);
+    coef = (float)c;
+    for (k = 0; k < n; k++)
+        want[k] = ref_clamp(ref_mul(g[k], coef), 1.5f * 65536.0f);
+    CHECK(want[0] == -1.5f * 65536.0f && want[1] < 1.5f * 65536.0f);
+    CHECK_OK(amp_clip(p, s, 2.0f, 1.5f));
+    got = (float *)set_bits(t, amp_param_grad(p, 0), n);
+    CHECK_BITS(got, want, n, 4);
+    g[0] = g[1] = 0.0f; /* the norm is small enough: the limit still holds */
+    g[2] = 2.0f * 65536.0f;
+    t_set(t, amp_param_grad(p, 0).data, g, sizeof g);
+    CHECK_OK(amp_clip(p, s, 100.0f, 1.5f));
+    got = (float *)set_bits(t, amp_param_grad(p, 0), n);
+    CHECK_F32(got[2], 1.5f * 65536.0f);
+    amp_scaler_destroy(s);
     amp_params_destroy(p);
 }
 
@@ -924,7 +952,7 @@ static void inspect_for_your_own_optimizer(t_run *t) {
         CHECK_F32(r.rate[0].step_size, c.step);
         CHECK_F32(r.rate[0].rsqrt_bc2, c.rsqrt);
         CHECK_F32(r.rate[0].decay, c.decay);
-        CHECK_F32(r.rate[0].lr, d.lr);
+        CHECK_F32(r.rate[0].lr, d.lr == (float)AMP_NONE ? 0.0f : d.lr);
         CHECK_OK(amp_scaler_update(s));
     }
     set_grad_bits(t, p, 0, 999, 0x7e00);
@@ -932,7 +960,7 @@ static void inspect_for_your_own_optimizer(t_run *t) {
     r = set_poll(t, p);
     CHECK(r.skip == 1 && r.outcome == AMP_SKIPPED_NAN && r.steps == 3 && r.skipped == 1 && r.first_index == 999);
     CHECK_OK(amp_scaler_update(s));
-    CHECK_F32(amp_scaler_scale(s), 64.0f);
+    CHECK_F32(t_scale(s), 64.0f);
     CHECK_STATUS(amp_step_poll(p, NULL), AMP_ERR_INVALID_ARG, "amp_step_poll out");
     CHECK_STATUS(amp_step_poll(NULL, &r), AMP_ERR_INVALID_ARG, "amp_step_poll");
     amp_scaler_destroy(s);
@@ -945,28 +973,36 @@ static void desc_errors(t_run *t) {
     amp_params_desc pd = AMP_ZERO;
     amp_param_desc e = AMP_ZERO;
     amp_step_desc d = AMP_ZERO, zero = AMP_ZERO;
+    amp_group group = AMP_ZERO;
     t_blob before = AMP_ZERO, after = AMP_ZERO;
     const float nan = ref_f32(0x7fc00000), inf = ref_f32(0x7f800000);
     struct {
         float *field;
+        uint32_t *given;
         const char *name;
         float bad[4];
     } f[10];
+    memset(f, 0, sizeof f);
+    zero.lr = 0.01f;
+    d = zero;
     set_grad(t, p, 0, n, 1.0f);
     set_blob(t, &before, p, &n, 1);
     f[0].field = &d.lr;
     f[0].name = "lr";
     f[0].bad[0] = -1e-9f;
     f[0].bad[1] = inf;
-    f[1].field = &d.beta1;
+    f[1].field = &d.beta1.value;
+    f[1].given = &d.beta1.given;
     f[1].name = "beta1";
     f[1].bad[0] = 1.0f;
     f[1].bad[1] = -0.5f;
-    f[2].field = &d.beta2;
+    f[2].field = &d.beta2.value;
+    f[2].given = &d.beta2.given;
     f[2].name = "beta2";
     f[2].bad[0] = 1.0f;
     f[2].bad[1] = -2.0f;
-    f[3].field = &d.eps;
+    f[3].field = &d.eps.value;
+    f[3].given = &d.eps.given;
     f[3].name = "eps";
     f[3].bad[0] = -1e-8f;
     f[3].bad[1] = inf;
@@ -997,10 +1033,27 @@ static void desc_errors(t_run *t) {
             char words[64];
             snprintf(words, sizeof words, "amp_step %s", f[i].name);
             *f[i].field = f[i].bad[k];
+            if (f[i].given) *f[i].given = 1;
             CHECK_STATUS(amp_step(p, NULL, &d), AMP_ERR_INVALID_ARG, words);
             d = zero;
         }
     }
+    for (i = 1; i <= 3; i++) { /* a bare number in place of amp_opt(x) */
+        char words[64];
+        snprintf(words, sizeof words, "amp_step %s bare amp_opt(0.5)", f[i].name);
+        *f[i].field = 0.5f;
+        CHECK_STATUS(amp_step(p, NULL, &d), AMP_ERR_INVALID_ARG, words);
+        d = zero;
+    }
+    d.lr = 0.0f; /* forgotten */
+    CHECK_STATUS(amp_step(p, NULL, &d), AMP_ERR_INVALID_ARG, "amp_step desc.lr lr_ptr AMP_NONE");
+    CHECK_STATUS(amp_update(p, NULL, &d), AMP_ERR_INVALID_ARG, "amp_update desc.lr");
+    CHECK_STATUS(amp_inspect(p, NULL, &d), AMP_ERR_INVALID_ARG, "amp_inspect desc.lr");
+    d = zero;
+    d.groups = &group;
+    d.n_groups = 1;
+    CHECK_STATUS(amp_step(p, NULL, &d), AMP_ERR_INVALID_ARG, "amp_step desc.groups[0].lr");
+    d = zero;
     CHECK_STATUS(amp_step(p, NULL, NULL), AMP_ERR_INVALID_ARG, "amp_step desc");
     CHECK_STATUS(t_update(p, NULL, NULL, AMP_SGD), AMP_ERR_INVALID_ARG, "amp_update desc");
     CHECK_EQ(amp_step(NULL, NULL, &d), AMP_ERR_INVALID_ARG);
@@ -1149,7 +1202,8 @@ const t_test t_suite_step[] = {{"step.bits_small", bits_small, T_ALL}, {"step.bi
     {"step.fused_equals_separate", fused_equals_separate, T_ALL}, {"step.norm_rule", norm_rule, T_ALL},
     {"step.norm_stages", norm_stages, T_ALL}, {"step.norm_extremes", norm_extremes, T_ALL},
     {"step.clip_verbs", clip_verbs, T_ALL}, {"step.clip_nonfinite", clip_nonfinite, T_ALL},
-    {"step.lr_from_memory", lr_from_memory, T_ALL}, {"step.stochastic_models", stochastic_models, T_ALL},
+    {"step.clip_both", clip_both, T_ALL}, {"step.lr_from_memory", lr_from_memory, T_ALL},
+    {"step.stochastic_models", stochastic_models, T_ALL},
     {"step.stochastic_keeps_small_updates", stochastic_keeps_small_updates, T_ALL},
     {"step.inspect_for_your_own_optimizer", inspect_for_your_own_optimizer, T_ALL},
     {"step.desc_errors", desc_errors, T_ALL},

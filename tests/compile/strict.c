@@ -22,6 +22,7 @@ int main(void) {
     uint32_t r[4];
     int ok = 1;
     cd.threads = 2;
+    d.lr = 1e-3f;
     ok &= amp_f16_from_f32(1.0f).bits == 0x3c00 && amp_bf16_from_f64(1.0).bits == 0x3f80;
     amp_philox(r, 0, 0, 0);
     ok &= r[0] == 0x6627e8d5u;
