@@ -93,7 +93,7 @@ run: cuda-line $(DIGITS) ## train real digits in six precisions: a table and thr
 
 # ---- make test -------------------------------------------------------------------------------------------------------------
 # A part is a target part-NAME: tests/run.sh runs its command, prints one line and keeps the counts. Two parts at a time.
-PARTS := hostcuda-suite compile retrofit cuda-verbs unit hostcuda examples ptx readme install gpu # the long ones first
+PARTS := hostcuda-suite compile retrofit cuda-verbs unit hostcuda examples style ptx readme install gpu # the long ones first
 LIMIT := 900
 PART   = @tests/run.sh part $(@:part-%=%) $(LIMIT)
 PARTS_MAKE = $(MAKE) --no-print-directory -s -k -O $(if $(filter -j% --jobserver%,$(MAKEFLAGS)),,-j2)
@@ -118,6 +118,8 @@ part-examples: $(addprefix $(BUILD)/,$(EXAMPLES))
 	$(PART) tests/examples.sh $(FULL)
 part-install: $(BUILD)/operations $(BUILD)/products $(if $(wildcard bench/bench.mk),$(BUILD)/bench/bench $(BUILD)/bench/train)
 	$(PART) tests/install.sh $(FULL)
+part-style:
+	$(PART) tests/style.sh
 part-readme:
 	$(PART) tests/readme_snippets.sh README.md
 
