@@ -1,6 +1,7 @@
 #!/bin/sh
 # compile.sh [--full] [CC CXX] - compiles amp.h in the ways that users will, runs the results, looks at the symbols.
 # CC and CXX from the arguments, else from the environment, else cc and c++. --full: also the other of gcc and clang.
+# Each kind of check first has to refuse something wrong.
 # Last line: N passed, N failed, N skipped
 set -u
 cd "$(dirname "$0")/compile" || exit 2
@@ -19,23 +20,30 @@ WARN_C="-Wstrict-prototypes -Wmissing-prototypes -Wold-style-definition -Wdeclar
 
 have() { command -v "$1" >/dev/null 2>&1; }
 pass() { passed=$((passed + 1)); }
-fail() { failed=$((failed + 1)); echo "FAILED $1"; sed 's/^/    /' "$tmp/log" | head -n "${2:-12}"; }
+fail() { failed=$((failed + 1)); echo "FAILED $1"; sed 's/^/    /' "$tmp/out" | head -n "${2:-12}"; }
 skip() { skipped=$((skipped + 1)); echo "skipped: $1"; }
 
-# must NAME COMMAND...: the command succeeds, without a word
+# must NAME COMMAND...: the command succeeds, without a word. $tmp/out is only for these two and fail: never give it to a command.
 must() {
     name=$1; shift
-    if "$@" >"$tmp/log" 2>&1 && [ ! -s "$tmp/log" ]; then pass; return 0; fi
+    if "$@" >"$tmp/out" 2>&1 && [ ! -s "$tmp/out" ]; then pass; return 0; fi
     fail "$name"
     return 1
 }
 # mustnot NAME TEXT COMMAND...: the command fails, and says TEXT
 mustnot() {
     name=$1 text=$2; shift 2
-    if "$@" >"$tmp/log" 2>&1; then echo "it should not have compiled" >"$tmp/log"; fail "$name"
-    elif grep -q -- "$text" "$tmp/log"; then pass
+    if "$@" >"$tmp/out" 2>&1; then echo "it should not have compiled" >"$tmp/out"; fail "$name"
+    elif grep -q -- "$text" "$tmp/out"; then pass
     else fail "$name: it fails, but says nothing of \"$text\""
     fi
+}
+# shellcheck disable=SC2030,SC2031 # that a subshell keeps its counts to itself is the point
+# refuses CHECK...: a check that is given something wrong counts failures, and nothing as passed
+refuses() {
+    if (passed=0 failed=0 skipped=0; "$@" >"$tmp/self" 2>&1; [ "$failed" -gt 0 ] && [ "$passed" = 0 ]); then pass; return; fi
+    { echo "it accepts its mutant; what it refused:"; cat "$tmp/self"; } >"$tmp/out"
+    fail "self-test: $*" 30
 }
 # flag COMPILER LANGUAGE FLAG: does it know it?
 flag() { echo 'int main(void){return 0;}' >"$tmp/flag.c"; "$1" -x "$2" -Werror "$3" -c "$tmp/flag.c" -o "$tmp/flag.o" >/dev/null 2>&1; }
@@ -86,43 +94,95 @@ c_family() {
 
 # -Wpadded: no struct of the public part has hidden padding
 padding() {
-    if ! "$1" --version 2>/dev/null | grep -qi clang; then return; fi
+    if ! "$1" --version 2>/dev/null | grep -qi clang; then skip "$1 is not clang: -Wpadded and -Weverything are not looked at"; return; fi
     must "$1 -Wpadded, the public part" "$1" -std=c99 -Wpadded -Werror -c second.c -o "$tmp/a.o"
     # shellcheck disable=SC2086
     must "$1 -Weverything, the public part" "$1" -std=c99 -Weverything -Wno-unknown-warning-option -Wno-unsafe-buffer-usage -Wno-declaration-after-statement \
         -Wno-unused-macros -Wno-reserved-macro-identifier -Wno-pre-c2x-compat -Wno-unused-function -Wno-switch-default -Wno-float-equal -Werror -c second.c -o "$tmp/a.o"
 }
 
-symbols() {
+# object CC FLAG... SOURCE: compiles it and lists its symbols in $tmp/nm; without an object there is nothing to look at: a failure
+object() {
+    rm -f "$tmp/impl.o" "$tmp/nm"
+    if "$@" -c -o "$tmp/impl.o" >"$tmp/out" 2>&1 && nm "$tmp/impl.o" >"$tmp/nm" && [ -s "$tmp/nm" ]; then return 0; fi
+    fail "$*"
+    return 1
+}
+# none NAME AWK-PATTERN: no line of $tmp/nm has it; t is the letter of the symbol's type, n its name
+none() { must "$1" awk '{ t = $(NF - 1); n = $NF } '"$2"' { print t, n }' "$tmp/nm"; }
+
+speaks='^(exit|abort|_exit|quick_exit|printf|fprintf|vfprintf|puts|fputs|putchar|perror|stderr|stdout|__assert_fail|__printf_chk|__fprintf_chk|longjmp|raise|signal|getenv|setlocale|strtok|rand|time)(@.*)?$'
+files='^(fopen|fopen64|fwrite|fread|fclose|rename|remove|open|fsync)(@.*)?$'
+
+symbols() { # CC, in a folder with second.c, static_b.c and ../impl.c
     cc=$1
     if ! have nm; then skip "no nm: symbols are not looked at"; return; fi
     for pic in -fno-pic -fPIC; do
-        "$cc" -std=c99 -O2 $pic -c ../impl.c -o "$tmp/impl.o" >"$tmp/log" 2>&1 || { fail "$cc $pic impl.c"; continue; }
-        nm "$tmp/impl.o" >"$tmp/nm"
+        object "$cc" -std=c99 -O2 $pic ../impl.c || continue
         # nothing writable: B, D and C and their small and local forms. Tables of pointers in .data.rel.ro (d) count too: they are written once, at start
-        awk '$(NF-1) ~ /^[BbDdCcGgSs]$/ { print "writable: " $NF }' "$tmp/nm" >"$tmp/log"
-        must "$cc $pic: no writable globals" cat "$tmp/log"
-        awk '$(NF-1) ~ /^[TRVWtrvw]$/ && $(NF-1) ~ /[A-Z]/ && $NF !~ /^amp_/ { print "exported: " $NF }' "$tmp/nm" >"$tmp/log"
-        must "$cc $pic: exports amp_ only" cat "$tmp/log"
-        grep -E '[^_a-z](exit|abort|_exit|quick_exit|printf|fprintf|vfprintf|puts|fputs|putchar|perror|__assert_fail|__printf_chk|__fprintf_chk|longjmp|raise|signal|getenv|setlocale|strtok|rand|time)$' \
-            "$tmp/nm" >"$tmp/log"
-        must "$cc $pic: never prints, exits or aborts" cat "$tmp/log"
+        none "$cc $pic: no writable globals" 't ~ /^[BbDdCcGgSs]$/'
+        none "$cc $pic: exports amp_ only" 't ~ /^[TRVW]$/ && n !~ /^amp_/'
+        none "$cc $pic: never prints, exits or aborts" "n ~ /$speaks/"
     done
-    "$cc" -std=c99 -O2 -DAMP_NO_THREADS -c ../impl.c -o "$tmp/impl.o" && nm "$tmp/impl.o" | grep pthread >"$tmp/log"
-    must "$cc -DAMP_NO_THREADS needs no pthread" cat "$tmp/log"
-    "$cc" -std=c99 -O2 -DAMP_NO_STDIO -c ../impl.c -o "$tmp/impl.o" && nm "$tmp/impl.o" | grep -E ' (fopen|fopen64|fwrite|fread|fclose|rename|remove|open|fsync)$' >"$tmp/log"
-    must "$cc -DAMP_NO_STDIO opens no file" cat "$tmp/log"
-    "$cc" -std=c99 -O2 '-DAMP_MALLOC=amp_test_malloc' '-DAMP_FREE=amp_test_free' -include stddef.h -include "$tmp/own.h" -c ../impl.c -o "$tmp/impl.o" 2>"$tmp/log" &&
-        nm "$tmp/impl.o" | grep -E ' U (malloc|calloc|realloc|free)$' >"$tmp/log"
-    must "$cc -DAMP_MALLOC uses no other" cat "$tmp/log"
-    # AMP_STATIC exports nothing
-    "$cc" -std=c99 -O2 -c static_b.c -o "$tmp/impl.o" && nm "$tmp/impl.o" | awk '$(NF-1) ~ /^[TRDBVWC]$/ && $NF != "other_half" { print }' >"$tmp/log"
-    must "$cc -DAMP_STATIC exports nothing" cat "$tmp/log"
+    object "$cc" -std=c99 -O2 -DAMP_NO_THREADS ../impl.c && none "$cc -DAMP_NO_THREADS needs no pthread" 'n ~ /pthread/'
+    object "$cc" -std=c99 -O2 -DAMP_NO_STDIO ../impl.c && none "$cc -DAMP_NO_STDIO opens no file" "n ~ /$files/"
+    object "$cc" -std=c99 -O2 -DAMP_MALLOC=amp_test_malloc -DAMP_FREE=amp_test_free -include stddef.h -include "$tmp/own.h" ../impl.c &&
+        none "$cc -DAMP_MALLOC uses no other" 't == "U" && n ~ /^(malloc|calloc|realloc|free)(@.*)?$/'
+    object "$cc" -std=c99 -O2 static_b.c && none "$cc -DAMP_STATIC exports nothing" 't ~ /^[TRDBVWC]$/ && n != "other_half"'
     # without optimisation even unused code must not need symbols of its own (inline functions are static)
-    "$cc" -std=c99 -O0 -c second.c -o "$tmp/second.o" && nm "$tmp/second.o" | awk '$(NF-1) == "T" && $NF != "second_file" { print }' >"$tmp/log"
-    must "$cc: the header defines no function" cat "$tmp/log"
+    object "$cc" -std=c99 -O0 second.c && none "$cc: the header defines no function" 't == "T" && n != "second_file"'
 }
 echo 'void *amp_test_malloc(size_t n); void amp_test_free(void *p);' >"$tmp/own.h"
+
+# a header with every fault that symbols looks for
+mutant() { # FOLDER
+    mkdir -p "$1/compile"
+    cat >"$1/amp.h" <<'C'
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+int leaked_in_header(void) { return 1; }
+#ifdef AMP_IMPLEMENTATION
+int amp_leaked_global = 1;
+void leaked_function(void *p) {
+    FILE *f = fopen("leaked", "w");
+    fputs("printed", stderr);
+    printf("%d %d", amp_leaked_global, f != NULL && pthread_self() == 0);
+    free(p);
+    exit(1);
+}
+#endif
+C
+    printf '#define AMP_IMPLEMENTATION\n#include "amp.h"\n' >"$1/impl.c"
+    printf '#define AMP_IMPLEMENTATION\n#include "../amp.h"\nint other_half(void) { return 1; }\n' >"$1/compile/static_b.c"
+    printf '#include "../amp.h"\nint second_file(void) { return 1; }\n' >"$1/compile/second.c"
+}
+symbols_of_mutant() {
+    cd "$tmp/mutant/compile" && symbols "$1"
+    [ "$failed" = 11 ] || { passed=1; echo "$failed of 11 checks of symbols refuse it"; }
+}
+says() { # CC STATEMENT
+    printf '#include <stdio.h>\n#include <stdlib.h>\nvoid amp_f(void) { %s; }\n' "$2" >"$tmp/one.c"
+    object "$1" -O2 "$tmp/one.c" && none "$2" "n ~ /$speaks/"
+}
+
+self_test() { # CC: symbols, and what all other checks are made of
+    if ! have nm; then return; fi
+    mutant "$tmp/mutant"
+    refuses symbols_of_mutant "$1"
+    for call in 'puts("x")' 'fputs("x", stderr)' 'fprintf(stdout, "%d", 1)' 'abort()' 'perror("x")'; do refuses says "$1" "$call"; done
+    refuses object "$1" -std=c99 no_such_file.c
+    refuses must "a failure" false
+    refuses must "a word" echo warning
+    refuses mustnot "a success" '' true
+    refuses mustnot "a failure for another reason" 'amp.h: ' "$1" -c no_such_file.c
+    printf 'int f(int x) { int y = x * 2.5f; return y; }\n' >"$tmp/warns.c"
+    # shellcheck disable=SC2086
+    refuses must "a warning" "$1" -std=c99 $WARN $WARN_C -fsyntax-only "$tmp/warns.c"
+    printf '#include <stddef.h>\nstruct padded { char c; double d; };\n' >"$tmp/padded.h"
+    printf '#include "padded.h"\nint f(struct padded *p);\nint f(struct padded *p) { return p->c; }\n' >"$tmp/padded.c"
+    if "$1" --version 2>/dev/null | grep -qi clang; then refuses must "a hole in a struct" "$1" -std=c99 -Wpadded -Werror -c "$tmp/padded.c" -o "$tmp/a.o"; fi
+}
 
 cxx_family() {
     cxx=$1
@@ -147,12 +207,12 @@ cxx_family() {
     for n in 1 2 3 4 5; do mustnot "$cxx: mixing types, line $n" 'error' "$cxx" -x c++ -std=c++11 -Wall -Werror -DLINE=$n -c mixing.c -o "$tmp/a.o"; done
 }
 
-if have "$CC"; then c_family "$CC"; padding "$CC"; else skip "no C compiler \"$CC\""; fi
+if have "$CC"; then self_test "$CC"; c_family "$CC"; padding "$CC"; else skip "no C compiler \"$CC\""; fi
 if have "$CXX"; then cxx_family "$CXX"; else skip "no C++ compiler \"$CXX\""; fi
 if [ -n "$full" ]; then
     for other in gcc clang; do
         [ "$(command -v "$other")" = "$(command -v "$CC")" ] && continue
-        if have "$other"; then c_family "$other"; padding "$other"; else skip "no $other"; fi
+        if have "$other"; then self_test "$other"; c_family "$other"; padding "$other"; else skip "no $other"; fi
     done
     for other in g++ clang++; do
         [ "$(command -v "$other")" = "$(command -v "$CXX")" ] && continue
