@@ -81,6 +81,9 @@ $(BUILD)/test_cpu: $(TEST_OBJ) $(CPU_ONLY)
 	$(CC) $(CFLAGS) $^ -o $@ $(LIBS)
 $(BUILD)/test_gpu: $(TEST_OBJ) $(WITH_GPU)
 	$(NVCC) $(NVCC_GENCODE) $^ -o $@ -lcublasLt -lm -lpthread
+$(BUILD)/selftest: $(BUILD)/tests/selftest.o $(BUILD)/tests/impl.o $(CPU_ONLY)
+	$(CC) $(CFLAGS) $^ -o $@ $(LIBS)
+$(BUILD)/tests/selftest.o: tests/main.c
 $(BUILD)/exhaustive: $(BUILD)/tests/exhaustive.o $(BUILD)/tests/impl.o $(CPU_ONLY)
 	$(CC) $(CFLAGS) $^ -o $@ $(LIBS)
 
@@ -93,7 +96,7 @@ run: cuda-line $(DIGITS) ## train real digits in six precisions: a table and thr
 
 # ---- make test -------------------------------------------------------------------------------------------------------------
 # A part is a target part-NAME: tests/run.sh runs its command, prints one line and keeps the counts. Two parts at a time.
-PARTS := hostcuda-suite compile retrofit cuda-verbs unit hostcuda examples style ptx readme install gpu # the long ones first
+PARTS := hostcuda-suite compile retrofit cuda-verbs unit hostcuda examples style selftest ptx readme install gpu # the long ones first
 LIMIT := 900
 PART   = @tests/run.sh part $(@:part-%=%) $(LIMIT)
 PARTS_MAKE = $(MAKE) --no-print-directory -s -k -O $(if $(filter -j% --jobserver%,$(MAKEFLAGS)),,-j2)
@@ -118,6 +121,8 @@ part-examples: $(addprefix $(BUILD)/,$(EXAMPLES))
 	$(PART) tests/examples.sh $(FULL)
 part-install: $(BUILD)/operations $(BUILD)/products $(if $(wildcard bench/bench.mk),$(BUILD)/bench/bench $(BUILD)/bench/train)
 	$(PART) tests/install.sh $(FULL)
+part-selftest: $(BUILD)/selftest
+	$(PART) tests/selftest.sh
 part-style:
 	$(PART) tests/style.sh
 part-readme:

@@ -3,6 +3,7 @@
 # CC and CXX from the arguments, else from the environment, else cc and c++. --full: also the other of gcc and clang.
 # Each kind of check first has to refuse something wrong.
 # Last line: N passed, N failed, N skipped
+# shellcheck disable=SC2030,SC2031,SC2016 # a subshell of the self-test keeps its counts to itself; awk has dollars of its own
 set -u
 cd "$(dirname "$0")/compile" || exit 2
 full=
@@ -38,7 +39,6 @@ mustnot() {
     else fail "$name: it fails, but says nothing of \"$text\""
     fi
 }
-# shellcheck disable=SC2030,SC2031 # that a subshell keeps its counts to itself is the point
 # refuses CHECK...: a check that is given something wrong counts failures, and nothing as passed
 refuses() {
     if (passed=0 failed=0 skipped=0; "$@" >"$tmp/self" 2>&1; [ "$failed" -gt 0 ] && [ "$passed" = 0 ]); then pass; return; fi

@@ -38,10 +38,12 @@ else
 fi
 # shellcheck disable=SC2086
 if (cd "$work" && $CC use.c $flags -o use && ${RUN_ENV:-} ./use >version); then ok; else bad "a program with the installed files"; fi
-if [ "Version: $(cat "$work/version")" = "$(grep '^Version' "$work/root/opt/amp/share/pkgconfig/amp.pc")" ]; then ok; else bad "amp.pc says another version than amp.h"; fi
+version=$(cat "$work/version")
+version=${version:-none}
+if [ "Version: $version" = "$(grep '^Version' "$work/root/opt/amp/share/pkgconfig/amp.pc")" ]; then ok; else bad "amp.pc says another version than amp.h"; fi
 grep -q '@' "$work/root/opt/amp/share/pkgconfig/amp.pc" && bad "amp.pc: $(grep @ "$work/root/opt/amp/share/pkgconfig/amp.pc")"
-if grep -q "^## $(cat "$work/version")" CHANGELOG.md; then ok; else bad "CHANGELOG.md has no entry for $(cat "$work/version")"; fi
-if head -n 1 amp.h | grep -q "v$(cat "$work/version") "; then ok; else bad "the first line of amp.h names another version"; fi
+if grep -q "^## $version" CHANGELOG.md; then ok; else bad "CHANGELOG.md has no entry for $version"; fi
+if head -n 1 amp.h | grep -q "v$version "; then ok; else bad "the first line of amp.h names another version"; fi
 
 mk help
 for target in all run test check-full check-gpu exhaustive matrix docs install clean help; do

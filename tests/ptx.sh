@@ -35,12 +35,15 @@ for arch in $archs; do
         /abs\.ftz\.f32/ { asked = $2; next }
         /\.ftz/ { n[k]++; op[k] = $1 ~ /^@/ ? $2 : $1 }
         END { for (k in n) print "  " n[k] " instructions of " k ", such as " op[k] }' "$work/k.ptx")
-    if [ -z "$flushes" ]; then passed=$((passed + 1)); else bad "sm_$arch --use_fast_math flushes subnormals:"; echo "$flushes"; fi
+    if ! grep -q '\.entry.*ampi_k_' "$work/k.ptx"; then bad "sm_$arch: nvcc made no kernel"
+    elif [ -z "$flushes" ]; then passed=$((passed + 1)); else bad "sm_$arch --use_fast_math flushes subnormals:"; echo "$flushes"; fi
 done
 
 if "$NVCC" -std=c++17 -O1 -arch=sm_"${archs##*[$' \n']}" -I. -c tests/cuda_impl.cu -o "$work/k.o"; then
-    names=$(nm -g --defined-only "$work/k.o" | awk '$2 !~ /[VWu]/ { print $3 }' | grep -v '^amp_')
-    if [ -z "$names" ]; then passed=$((passed + 1)); else bad "cuda_impl.o exports $names"; fi
+    nm -g --defined-only "$work/k.o" | awk '$2 !~ /[VWu]/ { print $3 }' >"$work/names"
+    names=$(grep -v '^amp_' "$work/names")
+    if ! grep -q '^amp_' "$work/names"; then bad "cuda_impl.o exports nothing"
+    elif [ -z "$names" ]; then passed=$((passed + 1)); else bad "cuda_impl.o exports $names"; fi
 else
     bad "cuda_impl.cu does not compile"
 fi

@@ -10,8 +10,7 @@ report=
 given=${1:-}
 cd "${given:-$here/..}" || exit 2
 limits=$here/limits.txt
-venv=${BUILD:-$here/../build}/tools/bin # where .ci/run installs them if it must
-case $venv in /*) ;; *) venv=$here/../$venv ;; esac
+venv=$here/../build/tools/bin # where .ci/run installs them if it must
 work=$(mktemp -d) || exit 2
 trap 'rm -rf "$work"' EXIT
 trap 'exit 130' INT TERM
@@ -91,15 +90,15 @@ check_all() {
     text width $(cat "$work/sources")
     # shellcheck disable=SC2046
     text fenced $(cat "$work/sources")
-    for name in public-lines public-functions backend-functions tokens; do text $name amp.h; done
+    for name in public-lines public-functions backend-functions tokens; do text "$name" amp.h; done
     for name in ternaries statements; do
-        for file in amp.h amp_cuda.cuh; do text $name $file; done
+        for file in amp.h amp_cuda.cuh; do text "$name" $file; done
     done
     LIZARD=$(tool lizard "${LIZARD:-}" lizard "$venv/lizard")
     export LIZARD
     if [ -n "$LIZARD" ]; then
         for name in function-lines complexity functions; do
-            for file in amp.h amp_cuda.cuh; do text $name $file; done
+            for file in amp.h amp_cuda.cuh; do text "$name" $file; done
         done
     else skip "lizard $(limit tool lizard) is not here: length and complexity of functions"; fi
     clang_format=$(tool clang-format "${CLANG_FORMAT:-}" clang-format "$venv/clang-format")

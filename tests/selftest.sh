@@ -1,0 +1,251 @@
+#!/bin/sh
+# usage: selftest.sh    The checks are checked: each script of `make test`, and the harness, gets something wrong and must refuse it.
+# tests/compile.sh and tests/style.sh do it themselves. Stands in for compilers and programs, so that it takes seconds.
+# Uses $CC, and $BUILD for the harness. Last line: N passed, N failed, N skipped.
+set -u
+cd "$(dirname "$0")/.." || exit 2
+build=${BUILD:-build}
+CC=${CC:-cc}
+work=$(mktemp -d) || exit 2
+trap 'rm -rf "$work"' EXIT
+trap 'exit 130' INT TERM
+passed=0 failed=0 skipped=0
+ok() { passed=$((passed + 1)); }
+bad() { failed=$((failed + 1)); echo "FAIL $*"; [ ! -s "$work/log" ] || sed 's/^/    /' "$work/log" | tail -n 12; }
+skip() { skipped=$((skipped + 1)); echo "skipped: $*"; }
+
+# program FILE: a program with the shell text from stdin
+program() { mkdir -p "$(dirname "$1")"; { echo '#!/bin/sh'; cat; } >"$1"; chmod +x "$1"; }
+# compiler FILE: a compiler whose every program, the file behind -o, does what stdin says
+compiler() {
+    cat >"$1.program"
+    program "$1" <<SH
+case \$1 in --version | -print*) echo "a compiler of the test"; exit 0 ;; esac
+while [ \$# -gt 1 ]; do
+    [ "\$1" != -o ] || { { echo '#!/bin/sh'; cat "$1.program"; } >"\$2"; chmod +x "\$2"; }
+    shift
+done
+SH
+}
+
+# run COMMAND...: its output is in $work/log, its status in rc, the counts of its last line in p and f
+run() {
+    "$@" >"$work/log" 2>&1 </dev/null
+    rc=$?
+    # shellcheck disable=SC2046 # three words
+    set -- $(tail -n 1 "$work/log" | sed -n 's/^\([0-9]*\) passed, \([0-9]*\) failed, [0-9]* skipped$/\1 \2/p')
+    p=${1:-none} f=${2:-none}
+}
+# accepts NAME COMMAND...: the other side: what is right passes
+accepts() {
+    name=$1
+    shift
+    run "$@"
+    if [ $rc = 0 ] && { [ "$f" = 0 ] || [ "$f" = none ]; }; then ok; else bad "$name is refused (exit status $rc)"; fi
+}
+# refuses NAME COMMAND...: an exit status other than 0; run.sh makes a failure of it where the command counts none
+refuses() {
+    name=$1
+    shift
+    run "$@"
+    if [ $rc != 0 ]; then ok; else bad "$name is accepted"; fi
+}
+# all_refuse NAME PASSED COMMAND...: no check may pass but PASSED that have nothing to do with the mutant
+all_refuse() {
+    name=$1 allowed=$2
+    shift 2
+    refuses "$name" "$@"
+    if [ "$p" = "$allowed" ]; then ok; else bad "$name: $p checks pass, $allowed should"; fi
+}
+# says TEXT...: each is in the log of the last run
+says() { for text in "$@"; do if grep -q -e "$text" "$work/log"; then ok; else bad "$name: nothing says \"$text\""; fi; done; }
+
+# ---- the harness ----
+harness() {
+    if ! [ -x "$build/selftest" ]; then skip "the harness: no $build/selftest"; return; fi
+    run "$build/selftest" -v --seed 1
+    awk '$2 ~ /^(fails|passes|skips)\./ {
+            n++; v = $3 ~ /^ok/ ? "passes" : $3 == "FAILED" ? "fails" : $3 ~ /^skipped/ ? "skips" : "?"
+            if (index($2, v ".") != 1) { print $0; wrong++ } }
+        END { print n + 0, "verdicts", wrong + 0, "wrong"; exit n < 20 || wrong }' "$work/log" >"$work/verdicts"
+    verdicts=$?
+    cp "$work/verdicts" "$work/log"
+    if [ $rc = 1 ] && [ $verdicts = 0 ]; then ok; else bad "main.c (exit status $rc)"; fi
+}
+
+# ---- run.sh ----
+part() { BUILD=$work/run tests/run.sh part "$@" && BUILD=$work/run tests/run.sh sum "$1"; }
+floor_part() { # CHECKS: the part unit, with so many in each context
+    awk -v n="$1" '$1 == "unit" { print "echo", $2, n, "checks, 1 s" }' tests/floor.txt | { cat; echo 'echo 1 passed, 0 failed, 0 skipped'; } | program "$work/floor"
+    part unit 9 "$work/floor"
+}
+driver() {
+    counts='1 passed, 0 failed, 0 skipped'
+    accepts "run.sh: a right part" part right 9 echo "$counts"
+    accepts "run.sh: a skipped part" part right 9 echo "0 passed, 0 failed, 1 skipped"
+    refuses "run.sh: a failure" part wrong 9 sh -c 'echo 1 passed, 1 failed, 0 skipped; exit 1'
+    refuses "run.sh: no counts" part wrong 9 true
+    refuses "run.sh: nothing run" part wrong 9 echo "0 passed, 0 failed, 0 skipped"
+    refuses "run.sh: exit status 3" part wrong 9 sh -c "echo $counts; exit 3"
+    refuses "run.sh: a part that hangs" part wrong 1 sh -c "echo $counts; sleep 9"
+    AMP_REQUIRE=wrong refuses "run.sh: a required part that is skipped" part wrong 9 echo "0 passed, 0 failed, 1 skipped"
+    refuses "run.sh: a part that never ran" env BUILD="$work/run" tests/run.sh sum no-such-part
+    accepts "run.sh: checks on the floor" floor_part 99999999
+    refuses "run.sh: fewer checks than the floor" floor_part 1
+}
+
+# ---- check_output.sh ----
+outputs() {
+    printf '/* a program\n *   > one\n */\nint x;\n' >"$work/promise.c"
+    printf '/* a program */\nint x; /*\n *   > one */\n' >"$work/no_promise.c"
+    accepts "check_output.sh: what is promised" tests/check_output.sh "$work/promise.c" echo one
+    refuses "check_output.sh: other output" tests/check_output.sh "$work/promise.c" echo two
+    refuses "check_output.sh: more output" tests/check_output.sh "$work/promise.c" printf 'one\ntwo\n'
+    refuses "check_output.sh: no output" tests/check_output.sh "$work/promise.c" true
+    refuses "check_output.sh: exit status 1" tests/check_output.sh "$work/promise.c" sh -c 'echo one; exit 1'
+    refuses "check_output.sh: no promise" tests/check_output.sh "$work/no_promise.c" echo one
+}
+
+# ---- readme_snippets.sh ----
+# shellcheck disable=SC2059 # the arguments have line ends
+snippet() { printf "# text\n\n\`\`\`$1\n$2\n\`\`\`\n\n\`\`\`output\n$3\n\`\`\`\n" >"$work/x.md"; CXX='' tests/readme_snippets.sh "$work/x.md"; }
+snippets() {
+    prints='#include <stdio.h>\nint main(void) { puts("one"); return 0; }'
+    accepts "readme_snippets.sh: a right block" snippet 'c run' "$prints" one
+    refuses "readme_snippets.sh: other output" snippet 'c run' "$prints" two
+    refuses "readme_snippets.sh: a block that does not compile" snippet 'c run' 'int main(void) { return y; }' ''
+    refuses "readme_snippets.sh: a warning" snippet 'c run' 'int main(void) { int unused; return 0; }' ''
+    refuses "readme_snippets.sh: exit status 1" snippet 'c run' 'int main(void) { return 1; }' ''
+    refuses "readme_snippets.sh: no block that runs" snippet c "$prints" one
+}
+
+# ---- hostcuda_suite.sh, cuda_verbs.sh: a program with the given text instead of the real one ----
+suite() { echo "$1" | program "$work/plain/suite"; tests/hostcuda_suite.sh "$work/plain/suite"; }
+verbs() {
+    mkdir -p "$work/verbs/hostcuda/plain"
+    echo "$1" | compiler "$work/cxx"
+    MAKE=true BUILD=$work/verbs CXX=$work/cxx CUDA_HOME=$work/cuda tests/cuda_verbs.sh
+}
+hostcuda() {
+    mkdir -p "$work/cuda/include"
+    : >"$work/cuda/include/cuda_runtime_api.h"
+    for script in suite verbs; do
+        accepts "$script: what is right" $script 'echo 1 passed, 0 failed, 0 skipped'
+        refuses "$script: a failure" $script 'echo 1 passed, 1 failed, 0 skipped; exit 1'
+        refuses "$script: exit status 3" $script 'echo 1 passed, 0 failed, 0 skipped; exit 3'
+        refuses "$script: no counts" $script true
+        refuses "$script: a program that dies" $script 'kill -9 $$'
+    done
+    echo true | compiler "$work/cxx"
+    refuses "verbs: make fails" env MAKE=false BUILD="$work/verbs" CXX="$work/cxx" CUDA_HOME="$work/cuda" tests/cuda_verbs.sh
+    refuses "verbs: it does not compile" env MAKE=true BUILD="$work/verbs" CXX=false CUDA_HOME="$work/cuda" tests/cuda_verbs.sh
+}
+
+# ---- examples.sh: no check may be content with programs that do nothing, that refuse all, or that leave a file behind ----
+examples() {
+    for digits in true 'echo no >&2; exit 1' 'echo "$@" >&2; case $PWD in */empty) : >left ;; esac; exit 1' 'echo "$@" >&2' 'echo "$@ step 1"; echo "$@" >&2; exit 1'; do
+        for source in examples/*.c; do echo true | program "$work/ex/$(basename "$source" .c)"; done
+        echo "$digits" | program "$work/ex/digits"
+        all_refuse "examples.sh: digits is \"$digits\"" 0 env BUILD="$work/ex" RUN_ENV= tests/examples.sh
+    done
+}
+
+# ---- retrofit.sh, in a copy, with a compiler whose programs print what is wanted here ----
+retrofit() { NVCC='' MAKE=true CXX=$work/cxx CUDA_HOME=$work/cuda BUILD=$work/copy/build "$work/copy/tests/retrofit.sh"; }
+curves() { # FACTOR: before.cu's loss, and after.cu's that much higher
+    compiler "$work/cxx" <<SH
+awk -v s="\$1" -v f="\$(case \$0 in *after) echo $1 ;; *) echo 1 ;; esac)" 'BEGIN {
+    for (i = 1; i <= 8; i++) print "epoch", i, "loss", f * (1 + 0.05 * s) / i
+    print "test accuracy 97.5 %" }'
+SH
+    run retrofit
+}
+retrofits() {
+    mkdir -p "$work/copy/tests" "$work/copy/build/hostcuda"
+    cp -R examples amp.h amp_cuda.cuh "$work/copy/"
+    cp -R tests/retrofit.sh tests/check_output.sh tests/hostcuda "$work/copy/tests/"
+    : >"$work/copy/build/hostcuda/libhostcuda-plain.a"
+    name=retrofit.sh
+    curves 1.1
+    says 'FAIL hostcuda: the loss curves' 'FAIL after.cu: not all products' 'FAIL cuda_graph' 'FAIL own_optimizer' 'FAIL tensor_core' 'FAIL tensor_core --size'
+    for factor in 0 nan 1.02; do curves $factor; says 'FAIL hostcuda: the loss curves'; done
+    curves 1.001
+    if grep -q 'FAIL.*loss curves' "$work/log"; then bad "retrofit.sh refuses equal loss curves"; else ok; fi
+    program "$work/cxx" <"$work/warning"
+    awk '{ print } END { for (i = 0; i < 30; i++) print "// a line more" }' examples/retrofit/after.cu >"$work/copy/examples/retrofit/after.cu"
+    run retrofit
+    says 'FAIL .* changed lines' 'FAIL retrofit/README.md shows another diff' 'FAIL before: ' 'FAIL own_optimizer: '
+}
+
+# ---- install.sh, in a copy without the benches ----
+install() { # MAKE
+    (cd "$work/inst" && MAKE=$1 CC=$work/cc BUILD=$work/inst/build RUN_ENV='' tests/install.sh)
+}
+installs() {
+    mkdir -p "$work/inst/tests"
+    cp -R Makefile amp.h amp_cuda.cuh amp.pc.in CHANGELOG.md docs "$work/inst/"
+    cp tests/install.sh "$work/inst/tests/"
+    for page in operations products; do echo 'echo another page' | program "$work/inst/build/$page"; done
+    echo 'echo 9.9.9' | compiler "$work/cc"
+    name=install.sh
+    run install true
+    says 'FAIL install: no include/amp.h' 'FAIL install: no share' 'FAIL amp.pc says another version' 'FAIL CHANGELOG.md has no entry' 'FAIL the first line of amp.h' \
+        'FAIL make help does not list test' 'FAIL docs/operations.md' 'FAIL docs/products.md' 'FAIL clean left'
+    run install false
+    says 'FAIL make install' 'FAIL make help' 'FAIL make clean'
+    echo 'exit 1' | compiler "$work/cc"
+    run install true
+    says 'FAIL a program with the installed files' 'FAIL CHANGELOG.md has no entry'
+}
+
+# ---- bench.sh: benches that do nothing; the peer, which is Python and real, may pass ----
+benches() {
+    peer=0
+    ! command -v python3 >/dev/null || peer=1
+    for bench in true 'exit 1'; do
+        [ "$bench" = true ] && allowed=$((peer + 2)) || allowed=$peer # both only run
+        for f in bench/train hostcuda/plain/bench_gpu; do echo "$bench" | program "$work/bench/$f"; done
+        all_refuse "bench.sh: benches are \"$bench\"" "$allowed" env BUILD="$work/bench" MAKE=true NVCC= RUN_ENV= tests/bench.sh
+    done
+}
+
+# ---- ptx.sh: an nvcc whose kernels flush, call approximations, spill, and whose objects export what they like ----
+ptx() {
+    program "$work/nvcc/nvcc" <<'SH'
+while [ $# -gt 1 ]; do
+    [ "$1" != -ptx ] || ptx=1
+    [ "$1" != -o ] || out=$2
+    shift
+done
+if [ "${ptx:-}" ]; then
+    printf '.visible .entry ampi_k_cast(\n)\n{\n.local .align 4 .b8 x[4];\nadd.ftz.f32 %%f1, %%f2, %%f3;\nex2.approx.ftz.f32 %%f1, %%f2;\n}\n' >"$out"
+else
+    echo 'int amp_x(void) { return 1; } int leaked(void) { return 1; }' | "${CC:-cc}" -x c -c - -o "$out"
+fi
+SH
+    program "$work/nvcc/ptxas" <<'SH'
+echo "ptxas info : Compiling entry function 'ampi_k_cast' for 'sm_90'" >&2
+echo "8 bytes stack frame, 8 bytes spill stores, 8 bytes spill loads" >&2
+echo "Used 10 registers" >&2
+SH
+    all_refuse "ptx.sh: bad kernels" 0 env CC="$CC" NVCC="$work/nvcc/nvcc" tests/ptx.sh
+    says 'FAIL: no line in the table\|FAIL: widest load' 'FAIL: .* un-suffixed' 'FAIL: .* .approx' 'FAIL: local memory' 'FAIL: no kernel matches' 'flushes subnormals' 'exports leaked'
+    echo 'exit 0' | program "$work/nvcc/nvcc"
+    all_refuse "ptx.sh: an nvcc that makes nothing" 0 env NVCC="$work/nvcc/nvcc" tests/ptx.sh
+    echo 'exit 1' | program "$work/nvcc/nvcc"
+    all_refuse "ptx.sh: an nvcc that fails" 0 env NVCC="$work/nvcc/nvcc" tests/ptx.sh
+}
+
+echo 'echo warning: of the test' >"$work/warning"
+harness
+driver
+outputs
+snippets
+hostcuda
+examples
+retrofits
+installs
+benches
+ptx
+echo "$passed passed, $failed failed, $skipped skipped"
+[ "$failed" = 0 ]
