@@ -61,7 +61,7 @@ static struct {
     size_t n;
 } files;
 
-/* Checks of the running test that the harness made: copies and guards. A test that has no others has checked nothing. */
+/* Checks of the running test that the harness made: its copies. A test that has no others has checked nothing. */
 static unsigned long long own_checks;
 
 /* ---- checks -------------------------------------------------------------------------------------------------------------------- */

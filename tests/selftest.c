@@ -1,15 +1,14 @@
-/* selftest.c - the harness itself (main.c) with tests whose verdict is known: the name of each says it. tests/selftest.sh compares. */
+/* selftest.c - the harness itself (main.c) with tests whose verdict is known: the name of each says it.
+   tests/selftest.sh compares. */
 #include "t.h"
 #undef T_SUITES
-#define T_SUITES(X) X(mutants)
+#define T_SUITES(X)     X(mutants)
 #define T_DECLARE(name) extern const t_test t_suite_##name[];
 T_SUITES(T_DECLARE)
 #undef T_DECLARE
 #include "main.c"
 
-static void checks_nothing(t_run *t) {
-    (void)t;
-}
+static void checks_nothing(t_run *t) { (void)t; }
 
 static void only_copies(t_run *t) {
     char word[8] = "copied";
@@ -17,17 +16,11 @@ static void only_copies(t_run *t) {
     t_get(t, word, dev, sizeof word);
 }
 
-static void wrong(t_run *t) {
-    CHECK(1 + 1 == 3);
-}
+static void wrong(t_run *t) { CHECK(1 + 1 == 3); }
 
-static void wrong_status(t_run *t) {
-    CHECK_OK(amp_free(t->ctx, t));
-}
+static void wrong_status(t_run *t) { CHECK_OK(amp_free(t->ctx, t)); }
 
-static void wrong_words(t_run *t) {
-    CHECK_STATUS(amp_free(t->ctx, t), AMP_ERR_INVALID_ARG, "zebra");
-}
+static void wrong_words(t_run *t) { CHECK_STATUS(amp_free(t->ctx, t), AMP_ERR_INVALID_ARG, "zebra"); }
 
 static void writes_behind(t_run *t) {
     char byte = 0;
@@ -45,17 +38,11 @@ static void differs(t_run *t, t_blob *b, const void *arg) {
     (void)arg;
     t_blob_add(b, &reference, sizeof reference);
 }
-static void not_the_same(t_run *t) {
-    t_same_everywhere(t, differs, NULL);
-}
+static void not_the_same(t_run *t) { t_same_everywhere(t, differs, NULL); }
 
-static void right(t_run *t) {
-    CHECK(1 + 1 == 2);
-}
+static void right(t_run *t) { CHECK(1 + 1 == 2); }
 
-static void cannot_run(t_run *t) {
-    t_skip(t, "it says so");
-}
+static void cannot_run(t_run *t) { t_skip(t, "it says so"); }
 
 const t_test t_suite_mutants[] = {
     {"fails.checks_nothing_host", checks_nothing, T_HOST},
