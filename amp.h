@@ -109,10 +109,15 @@
 #include <stdint.h>
 #include <string.h>
 
-#if defined(__CUDACC__)
-#  define AMP_HD __host__ __device__ /* scalar functions also work inside your kernels */
-#else
-#  define AMP_HD
+#ifndef AMP_HD
+#  if defined(__CUDACC__) || defined(__HIP__)
+#    define AMP_HD __host__ __device__ /* scalar functions also work inside your kernels */
+#  else
+#    define AMP_HD
+#  endif
+#endif
+#if !defined(AMP_DEVICE) && (defined(__CUDA_ARCH__) || defined(__HIP_DEVICE_COMPILE__))
+#  define AMP_DEVICE /* the compiler is making device code */
 #endif
 #define AMP_INLINE AMP_HD static inline /* declared in front; the bodies stand after >>backend */
 #if defined(__GNUC__) || defined(__clang__)
@@ -1499,47 +1504,73 @@ AMP_INLINE float amp_f32_from_bf16(amp_bf16 h) { return ampi_decoded(h.bits, AMP
 AMP_INLINE float amp_f32_from_f8e4m3(amp_f8e4m3 h) { return ampi_decoded(h.bits, AMP_F8E4M3); }
 AMP_INLINE float amp_f32_from_f8e5m2(amp_f8e5m2 h) { return ampi_decoded(h.bits, AMP_F8E5M2); }
 
-AMP_INLINE float amp_load(const void *data, amp_dtype t, size_t i) {
-    uint32_t u = 0;
+/* ampi_decode and ampi_encode for a dtype that is known only at run time, F32 too: the format's constants fold into each
+   case. */
+AMP_INLINE uint32_t ampi_decode_any(uint32_t pattern, amp_dtype t) {
+    switch (t) {
+    case AMP_F16: return ampi_decode(pattern, AMP_F16);
+    case AMP_BF16: return ampi_decode(pattern, AMP_BF16);
+    case AMP_F8E4M3: return ampi_decode(pattern, AMP_F8E4M3);
+    case AMP_F8E5M2: return ampi_decode(pattern, AMP_F8E5M2);
+    case AMP_AUTO:
+    case AMP_F32:
+    case AMP_DTYPE_COUNT:
+    default: return pattern;
+    }
+}
+AMP_INLINE uint32_t ampi_encode_any(uint32_t x, amp_dtype t, amp_rounding how, uint32_t r, int saturate) {
+    switch (t) {
+    case AMP_F16: return ampi_encode(x, AMP_F16, how, r, saturate);
+    case AMP_BF16: return ampi_encode(x, AMP_BF16, how, r, saturate);
+    case AMP_F8E4M3: return ampi_encode(x, AMP_F8E4M3, how, r, saturate);
+    case AMP_F8E5M2: return ampi_encode(x, AMP_F8E5M2, how, r, saturate);
+    case AMP_AUTO:
+    case AMP_F32:
+    case AMP_DTYPE_COUNT:
+    default: return x;
+    }
+}
+
+/* One element as it lies in memory. A host takes any address; a device loads and stores whole aligned elements. */
+#if defined(AMP_DEVICE)
+AMP_INLINE uint32_t ampi_load_pattern(const void *data, amp_dtype t, size_t i) {
+    size_t size = amp_dtype_size(t);
+    if (size == 4u) return ((const uint32_t *)data)[i];
+    return size == 2u ? ((const uint16_t *)data)[i] : ((const uint8_t *)data)[i];
+}
+AMP_INLINE void ampi_store_pattern(void *data, amp_dtype t, size_t i, uint32_t pattern) {
+    size_t size = amp_dtype_size(t);
+    if (size == 4u) ((uint32_t *)data)[i] = pattern;
+    if (size == 2u) ((uint16_t *)data)[i] = (uint16_t)pattern;
+    if (size == 1u) ((uint8_t *)data)[i] = (uint8_t)pattern;
+}
+#else
+AMP_INLINE uint32_t ampi_load_pattern(const void *data, amp_dtype t, size_t i) {
+    size_t size = amp_dtype_size(t);
+    uint32_t u;
     uint16_t h;
-    uint8_t b;
-#if defined(__CUDA_ARCH__)
-    if (amp_dtype_size(t) == 4u) return ((const float *)data)[i];
-    u = amp_dtype_size(t) == 2u ? ((const uint16_t *)data)[i] : ((const uint8_t *)data)[i];
-    return ampi_decoded(u, t);
-#endif
-    if (amp_dtype_size(t) == 4u) {
-        memcpy(&u, (const char *)data + 4u * i, 4);
-        return ampi_float(u);
-    }
-    if (amp_dtype_size(t) == 2u) {
+    if (size == 1u) return ((const uint8_t *)data)[i];
+    if (size == 2u) {
         memcpy(&h, (const char *)data + 2u * i, 2);
-        return ampi_decoded(h, t);
+        return h;
     }
-    memcpy(&b, (const char *)data + i, 1);
-    return ampi_decoded(b, t);
+    memcpy(&u, (const char *)data + 4u * i, 4);
+    return u;
 }
-AMP_INLINE void ampi_store_bits(void *data, amp_dtype t, size_t i, uint32_t u) {
-    uint16_t h = (uint16_t)u;
-    uint8_t b = (uint8_t)u;
-#if defined(__CUDA_ARCH__)
-    if (amp_dtype_size(t) == 4u)
-        ((uint32_t *)data)[i] = u;
-    else if (amp_dtype_size(t) == 2u)
-        ((uint16_t *)data)[i] = h;
-    else
-        ((uint8_t *)data)[i] = b;
-    return;
+AMP_INLINE void ampi_store_pattern(void *data, amp_dtype t, size_t i, uint32_t pattern) {
+    size_t size = amp_dtype_size(t);
+    uint16_t h = (uint16_t)pattern;
+    if (size == 4u) memcpy((char *)data + 4u * i, &pattern, 4);
+    if (size == 2u) memcpy((char *)data + 2u * i, &h, 2);
+    if (size == 1u) ((uint8_t *)data)[i] = (uint8_t)pattern;
+}
 #endif
-    if (amp_dtype_size(t) == 4u)
-        memcpy((char *)data + 4u * i, &u, 4);
-    else if (amp_dtype_size(t) == 2u)
-        memcpy((char *)data + 2u * i, &h, 2);
-    else
-        memcpy((char *)data + i, &b, 1);
+AMP_INLINE uint32_t ampi_load_bits(const void *data, amp_dtype t, size_t i) { /* as the bits of a float */
+    return ampi_decode_any(ampi_load_pattern(data, t, i), t);
 }
+AMP_INLINE float amp_load(const void *data, amp_dtype t, size_t i) { return ampi_float(ampi_load_bits(data, t, i)); }
 AMP_INLINE void amp_store(void *data, amp_dtype t, size_t i, float x) {
-    ampi_store_bits(data, t, i, t == AMP_F32 ? ampi_bits(x) : ampi_nearest(x, t));
+    ampi_store_pattern(data, t, i, ampi_encode_any(ampi_bits(x), t, AMP_NEAREST, 0, 0));
 }
 
 AMP_INLINE int amp_is_finite(float x) { return (ampi_bits(x) & 0x7f800000u) != 0x7f800000u; }
@@ -1571,36 +1602,38 @@ AMP_INLINE uint32_t amp_random(uint64_t seed, uint64_t stream, uint64_t index) {
     return index & 1u ? w[1] : w[0];
 }
 
-/* ---- arithmetic that no compiler flag changes: each operation rounds once, to nearest even, subnormals kept -------------
-   Device: PTX .rn without .ftz. Host: the result passes through an empty asm statement, so it can be neither contracted nor
-   reassociated, and division and square root are not replaced by estimates. Rounding mode and FTZ/DAZ: the verbs see to it; called by
-   themselves, these functions and amp_exp, amp_log, amp_gelu work in the environment they find. */
+/* ---- arithmetic that no compiler flag changes: each operation rounds once, to nearest even, subnormals kept ----
+   NVIDIA's GPUs: PTX .rn without .ftz. Elsewhere the result passes through an empty asm statement, so it can be neither
+   contracted nor reassociated, and division and square root are not replaced by estimates. Rounding mode and FTZ/DAZ: the
+   verbs see to it; called by themselves, these functions and amp_exp, amp_log, amp_gelu work in the environment they
+   find. */
 #if defined(__CUDA_ARCH__)
-#  define AMPI_OP2(name, T, op, ptx, c) \
-    __device__ static inline T name(T a, T b) { \
+#  define AMPI_OP2(name, T, ptx, c) \
+    AMP_INLINE T name(T a, T b) { \
         T r; \
         asm(ptx " %0, %1, %2;" : "=" c(r) : c(a), c(b)); \
         return r; \
     }
 #  define AMPI_OP1(name, R, T, ptx, cr, ct) \
-    __device__ static inline R name(T a) { \
+    AMP_INLINE R name(T a) { \
         R r; \
         asm(ptx " %0, %1;" : "=" cr(r) : ct(a)); \
         return r; \
     }
-AMPI_OP2(ampi_add, float, +, "add.rn.f32", "f")
-AMPI_OP2(ampi_dadd, double, +, "add.rn.f64", "d")
-AMPI_OP2(ampi_sub, float, -, "sub.rn.f32", "f")
-AMPI_OP2(ampi_dsub, double, -, "sub.rn.f64", "d")
-AMPI_OP2(ampi_mul, float, *, "mul.rn.f32", "f")
-AMPI_OP2(ampi_dmul, double, *, "mul.rn.f64", "d")
-AMPI_OP2(ampi_div, float, /, "div.rn.f32", "f") AMPI_OP2(ampi_ddiv, double, /, "div.rn.f64", "d")
-    AMPI_OP1(ampi_sqrt, float, float, "sqrt.rn.f32", "f", "f")
-        AMPI_OP1(ampi_dsqrt, double, double, "sqrt.rn.f64", "d", "d")
-            AMPI_OP1(ampi_narrow, float, double, "cvt.rn.f32.f64", "f", "d")
-                AMPI_OP1(ampi_widen, double, float, "cvt.f64.f32", "d", "f")
-                    AMPI_OP1(ampi_negative, float, float, "neg.f32", "f", "f") __device__
-    static inline int ampi_less(float a, float b) {
+AMPI_OP2(ampi_add, float, "add.rn.f32", "f")
+AMPI_OP2(ampi_sub, float, "sub.rn.f32", "f")
+AMPI_OP2(ampi_mul, float, "mul.rn.f32", "f")
+AMPI_OP2(ampi_div, float, "div.rn.f32", "f")
+AMPI_OP2(ampi_dadd, double, "add.rn.f64", "d")
+AMPI_OP2(ampi_dsub, double, "sub.rn.f64", "d")
+AMPI_OP2(ampi_dmul, double, "mul.rn.f64", "d")
+AMPI_OP2(ampi_ddiv, double, "div.rn.f64", "d")
+AMPI_OP1(ampi_sqrt, float, float, "sqrt.rn.f32", "f", "f")
+AMPI_OP1(ampi_dsqrt, double, double, "sqrt.rn.f64", "d", "d")
+AMPI_OP1(ampi_narrow, float, double, "cvt.rn.f32.f64", "f", "d")
+AMPI_OP1(ampi_widen, double, float, "cvt.f64.f32", "d", "f")
+AMPI_OP1(ampi_negative, float, float, "neg.f32", "f", "f")
+AMP_INLINE int ampi_less(float a, float b) { /* -use_fast_math would flush subnormals in a < b */
     int r;
     asm("{ .reg .pred p; setp.lt.f32 p, %1, %2; selp.s32 %0, 1, 0, p; }" : "=r"(r) : "f"(a), "f"(b));
     return r;
@@ -1613,7 +1646,9 @@ AMPI_OP2(ampi_div, float, /, "div.rn.f32", "f") AMPI_OP2(ampi_ddiv, double, /, "
 #    define AMPI_GUARD(x) (void)0
 #  else
 #    define AMPI_HOLD
-#    if defined(__SSE2__)
+#    if defined(AMP_DEVICE)
+#      define AMPI_GUARD(x) __asm__("" : "+v"(x)) /* AMD's GPUs */
+#    elif defined(__SSE2__)
 #      define AMPI_GUARD(x) __asm__("" : "+x"(x))
 #    elif defined(__aarch64__)
 #      define AMPI_GUARD(x) __asm__("" : "+w"(x))
@@ -1628,12 +1663,12 @@ AMPI_OP2(ampi_div, float, /, "div.rn.f32", "f") AMPI_OP2(ampi_ddiv, double, /, "
         return r; \
     }
 AMPI_OP2(ampi_add, float, +)
-AMPI_OP2(ampi_dadd, double, +)
 AMPI_OP2(ampi_sub, float, -)
-AMPI_OP2(ampi_dsub, double, -)
 AMPI_OP2(ampi_mul, float, *)
+AMPI_OP2(ampi_dadd, double, +)
+AMPI_OP2(ampi_dsub, double, -)
 AMPI_OP2(ampi_dmul, double, *)
-#  if defined(__SSE2__) && defined(__GNUC__) && !defined(__TINYC__)
+#  if defined(__SSE2__) && defined(__GNUC__) && !defined(__TINYC__) && !defined(AMP_DEVICE)
 AMP_INLINE float ampi_div(float a, float b) {
     __asm__("divss %1, %0" : "+x"(a) : "x"(b));
     return a;
@@ -1653,7 +1688,8 @@ AMP_INLINE double ampi_dsqrt(double a) {
     return r;
 }
 #  else
-AMPI_OP2(ampi_div, float, /) AMPI_OP2(ampi_ddiv, double, /)
+AMPI_OP2(ampi_div, float, /)
+AMPI_OP2(ampi_ddiv, double, /)
 #    ifdef __cplusplus
 } /* math.h may not be included inside extern "C" */
 #    endif
@@ -1686,9 +1722,8 @@ AMP_INLINE int ampi_less(float a, float b) { return a < b; }
 AMP_INLINE float ampi_negative(float x) { return ampi_float(ampi_bits(x) ^ 0x80000000u); }
 #  undef AMPI_OP2
 #endif
-AMP_INLINE int ampi_nonzero(float x) {
-    return ampi_bits(x) << 1 != 0;
-} /* by the bits: a comparison may flush subnormals */
+/* By the bits: a comparison may flush subnormals. */
+AMP_INLINE int ampi_nonzero(float x) { return ampi_bits(x) << 1 != 0; }
 
 /* ---- exp, log, GELU: our own, so that every backend has the same bits ---------------------------------------------------- */
 
@@ -2221,9 +2256,9 @@ AMP_INLINE uint32_t amp_weight_store(
                              : ampi_encode(ampi_bits(w), p->model_dtype, AMP_NEAREST, 0, 0);
     else {
         both = p->layout == AMP_MASTER_SPLIT ? amp_split_pack(w, p->model_dtype) : amp_kahan_pack(w);
-        ampi_store_bits(p->low, AMP_BF16, (size_t)i, both >> 16);
+        ampi_store_pattern(p->low, AMP_BF16, (size_t)i, both >> 16);
     }
-    ampi_store_bits(p->model, p->model_dtype, (size_t)i, both & 0xffffu);
+    ampi_store_pattern(p->model, p->model_dtype, (size_t)i, both & 0xffffu);
     return !amp_is_finite(ampi_float(ampi_decode(both & 0xffffu, p->model_dtype))) && !amp_is_nan(w);
 }
 
@@ -6177,7 +6212,7 @@ static void ampi_c_round(void *d, amp_dtype t, const void *s, size_t n, const ui
     uint32_t u;
     for (i = 0; i < n; i++) {
         memcpy(&u, (const char *)s + 4 * i, 4);
-        ampi_store_bits(d, t, i, ampi_encode(u, t, r ? AMP_STOCHASTIC : AMP_NEAREST, r ? r[i] : 0, saturate));
+        ampi_store_pattern(d, t, i, ampi_encode(u, t, r ? AMP_STOCHASTIC : AMP_NEAREST, r ? r[i] : 0, saturate));
     }
 }
 static const uint32_t *ampi_c_random(uint32_t *buf, size_t n, uint64_t seed, uint64_t stream, uint64_t at) {

@@ -5,45 +5,67 @@
        #define AMP_CUDA_IMPLEMENTATION
        #include "amp_cuda.cuh"
 
-   Everywhere else, in C or C++, just  #include "amp_cuda.cuh": without the macro it is a plain C99 header that needs no CUDA.
-   AMP_IMPLEMENTATION of amp.h may be in that .cu file or in any other file.
+   Everywhere else, in C or C++, just  #include "amp_cuda.cuh": without the macro it is a plain C99 header that needs no
+   CUDA. AMP_IMPLEMENTATION of amp.h may be in that .cu file or in any other file.
 
-       nvcc -O2 -arch=sm_90 -c amp_gpu.cu                                          // the two lines above
-       gcc  -O2 -c main.c amp_impl.c                                               // your program, amp.h's own two lines
+       nvcc -O2 -arch=sm_90 -c amp_gpu.cu                // the two lines above
+       gcc  -O2 -c main.c amp_impl.c                     // your program, amp.h's own two lines
        gcc  main.o amp_impl.o amp_gpu.o -L/usr/local/cuda/lib64 -lcudart -lcublasLt -lstdc++ -lm
 
    A machine without CUDA: link one .c file with  #define AMP_CUDA_STUB_IMPLEMENTATION  instead of the .cu; then
    amp_cuda_available() is 0 and amp_cuda_create() returns AMP_ERR_NO_CUDA. No #ifdef in your program.
 
        amp_ctx *ctx;
-       amp_cuda_create(&ctx, NULL);                                         // device 0, a stream of its own
-       amp_cuda_create(&ctx, &(amp_cuda_desc){ .stream = my_stream });      // C: your cudaStream_t, no cast
-       amp_cuda_desc d = AMP_ZERO; d.stream = my_stream; amp_cuda_create(&ctx, d);                            // C++
+       amp_cuda_create(&ctx, NULL);                                        // device 0, a stream of its own
+       amp_cuda_create(&ctx, &(amp_cuda_desc){ .stream = my_stream });     // C: your cudaStream_t, no cast
+       amp_cuda_desc d = AMP_ZERO; d.stream = my_stream; amp_cuda_create(&ctx, d);                           // C++
 
    Then every verb of amp.h works on it as on the CPU, with the same bits (products: within the same bound).
 
-   CONTENTS   >>cuda (the API)  >>stub  >>host (errors, launches, memory)  >>device (building blocks)  >>arrays  >>step  >>xent  >>products  >>table
+   CONTENTS (search for the tag)
+       >>cuda-config                                                     macros, on this page
+       >>cuda >>stub                                                     the API, and a build without CUDA
+       >>cuda-host                                                       errors, launches, memory
+       >>cuda-device >>cuda-arrays >>cuda-step >>cuda-losses >>cuda-products >>cuda-table    in the order of amp.h
 
-   STREAM     All work of a context is queued on its one stream: yours, or a non-blocking one of its own. Order against your
-              other streams is yours (events). Freed memory may still be in use by queued work: amp_free waits for it, or, with
-              AMP_CUDA_POOL, frees in stream order.
-   CAPTURE    The enqueue class of amp.h allocates nothing and never waits for the GPU, so it can be captured in a graph. Run one
-              step before capturing: it loads the kernels and finds the product plans. What amp_step and others pass by value (lr,
-              betas, ...) is frozen in the graph, what is read on the device (scale, counters, *lr_ptr) is not. Stages are host
-              state: a replay does not move them. Replay a graph on the context's stream, or order it against that stream by
-              events: the context has one scratch block. Destroy graphs before the context. Query and setup verbs inside a capture
-              return AMP_ERR_CAPTURE and leave the capture valid; amp_free there takes effect after it. Do not destroy a context
-              whose stream is being captured. The legacy stream cannot be captured (CUDA's rule).
-   THREADS    One context, one thread at a time; several contexts, devices and threads side by side. A call selects its device
-              and gives the thread's own back.
-   ERRORS     AMP_ERR_CUDA: a call failed, the context can still be used. AMP_ERR_DEAD: a sticky error (a fault in a kernel, yours
-              or ours), only amp_ctx_destroy is left. AMP_ERR_NO_MEMORY: nothing was allocated, go on. amp_last_error() names the
-              call; amp_cuda_last_error() gives its code. An error that you left behind in the CUDA runtime is not taken for ours
-              and stays there. Nothing prints, exits or throws.
-   MEMORY     Allocated when the context is made, never later: the products' workspace, a scratch block of 2 KiB, as much
-              page-locked host memory, the cuBLASLt handle. All device memory comes from the context's allocator.
-   NEEDS      CUDA 12 or 13, sm_75 or newer (sm_70 with CUDA 12), C++11. BF16 and FP8 work on every GPU; products of BF16 use
-              cuBLASLt from sm_80.
+   >>cuda-config    macro                         default    where to define it    effect
+                    AMP_CUDA_IMPLEMENTATION       -          one .cu file          emits the code; needs nvcc
+                    AMP_CUDA_STUB_IMPLEMENTATION  -          one .c file           emits the stub instead; needs no CUDA
+                    AMP_CUDA_API                  extern     all files (linkage)   e.g. __declspec(dllexport)
+                    AMP_BLOCK                     256        the .cu file          threads per block: 32, 64, 128, 256;
+                                                                                   no bit of a result depends on it
+                    AMP_SHARED, AMP_LOAD_L2 ...   CUDA's     the .cu file          what device code needs beyond C++:
+                                                                                   the list in >>cuda-device
+                    AMP_HOSTCUDA                  -          tests only            lets g++ compile this file, over
+                                                                                   tests/hostcuda, and run it on the CPU
+                    AMP_CUDA_API takes the place of AMP_API, so that AMP_STATIC does not make these functions static.
+                    No macro changes a type or a signature.
+
+   STREAM     All work of a context is queued on its one stream: yours, or a non-blocking one of its own. Order against
+              your other streams is yours (events). Freed memory may still be in use by queued work: amp_free waits for
+              it, or, with AMP_CUDA_POOL, frees in stream order.
+   SYNC       A verb waits for the GPU only if amp.h says class query or setup (>>sync there), or if the context was made
+              with AMP_CUDA_DEBUG. amp_cuda_create waits once; amp_ctx_destroy waits for the stream.
+   CAPTURE    The enqueue class of amp.h allocates nothing and never waits for the GPU, so it can be captured in a graph.
+              Run one step before capturing: it loads the kernels and finds the product plans. What amp_step and others
+              pass by value (lr, betas, ...) is frozen in the graph, what is read on the device (scale, counters,
+              *lr_ptr) is not. Stages are host state: a replay does not move them. Replay a graph on the context's
+              stream, or order it against that stream by events: the context has one scratch block. Destroy graphs
+              before the context. Query and setup verbs inside a capture return AMP_ERR_CAPTURE and leave the capture
+              valid; amp_free there takes effect after it. Do not destroy a context whose stream is being captured. The
+              legacy stream cannot be captured (CUDA's rule).
+   THREADS    One context, one thread at a time; several contexts, devices and threads side by side. A call selects its
+              device and then restores the thread's own.
+   ERRORS     AMP_ERR_CUDA: a call failed, the context can still be used. AMP_ERR_DEAD: a sticky error (a fault in a
+              kernel, yours or ours), only amp_ctx_destroy is left. AMP_ERR_NO_MEMORY: nothing was allocated, go on.
+              amp_last_error() names the call; amp_cuda_last_error() gives its code. An error that you left in the CUDA
+              runtime is not taken for ours and stays there. Nothing prints, exits or throws.
+   MEMORY     Allocated when the context is made, never later: the products' workspace, a scratch block of 2 KiB, as
+              much page-locked host memory, the cuBLASLt handle. All device memory comes from the context's allocator.
+   NEEDS      CUDA 12 or 13; an sm_75 (Turing) or newer GPU, with CUDA 12 also sm_70; C++11. BF16 and FP8 work on every
+              GPU; products of BF16 use cuBLASLt from sm_80.
+   TESTED     On a GPU and on the CPU, by the unit suite of amp.h and tests/cuda_verbs.cpp (what each verb does to CUDA,
+              its failures); the generated code by tests/ptx.sh.
 */
 #ifndef AMP_CUDA_CUH
 #define AMP_CUDA_CUH
@@ -58,7 +80,8 @@
 extern "C" {
 #endif
 
-/* ==== >>cuda ========================================================================================================== */
+/* ==== >>cuda =========================================================================================================
+   The API.   tests: tests/cuda_verbs.cpp, tests/test_context.c */
 
 struct CUstream_st;   /* cudaStream_t is a pointer to this, by CUDA's own typedef, */
 struct cublasContext; /* and cublasHandle_t to this */
@@ -67,12 +90,12 @@ typedef struct CUstream_st *amp_stream;
 #define AMP_CUDA_STREAM_LEGACY     ((amp_stream)1) /* CUDA's default stream, cudaStreamLegacy */
 #define AMP_CUDA_STREAM_PER_THREAD ((amp_stream)2) /* cudaStreamPerThread */
 
-#define AMP_CUDA_POOL \
-    1u /* device memory from cudaMallocAsync / cudaFreeAsync on the context's stream; use it on another stream
-                             only behind an event */
-#define AMP_CUDA_DEBUG \
-    2u /* wait after each launch and check it, so that an error is reported by the call that made it (not while
-                             the stream is being captured) */
+/* Device memory from cudaMallocAsync / cudaFreeAsync on the context's stream; on another stream use it only after an
+   event. */
+#define AMP_CUDA_POOL  1u
+/* Wait after each launch and check it, so that an error is reported by the call that made it (not while the stream is
+   being captured). */
+#define AMP_CUDA_DEBUG 2u
 
 typedef struct amp_cuda_desc {
     uint32_t _begin;
@@ -80,22 +103,21 @@ typedef struct amp_cuda_desc {
     uint32_t flags; /* AMP_CUDA_* */
     uint32_t _pad;
     amp_stream stream; /* NULL => the context makes its own non-blocking stream; else a stream of that device, yours */
-    struct cublasContext
-        *cublas;     /* a cublasLtHandle_t (cast) or cublasHandle_t of yours; NULL => the context makes one */
-    void *workspace; /* device memory for products, yours; NULL => allocated */
-    size_t
-        workspace_bytes; /* its size; with workspace NULL: how much to allocate, 0 => 32 MiB on sm_90 and later, else 4 MiB.
-                                      256 KiB more, or the end of yours if it is over 1 MiB, hold a bias that cuBLASLt wants in another dtype */
+    struct cublasContext *cublas; /* your cublasLtHandle_t (cast) or cublasHandle_t; NULL => the context makes one */
+    void *workspace;              /* device memory for products, yours; NULL => allocated */
+    /* Its size; with workspace NULL: how much to allocate, 0 => 32 MiB on sm_90 and later, else 4 MiB. A bias that
+       cuBLASLt wants in a different dtype takes 256 KiB: of yours if it is over 1 MiB, of ours in addition. */
+    size_t workspace_bytes;
     amp_allocator allocator; /* of device memory; {0} => cudaMalloc / cudaFree. Not together with AMP_CUDA_POOL */
     amp_allocator host;      /* of host objects; {0} => malloc / free */
     amp_logger logger;       /* {0} => silent */
     uint64_t _end;
 } amp_cuda_desc;
 
-/* amp_status amp_cuda_create(amp_ctx **out, const amp_cuda_desc *desc)
-   A context on one stream of one GPU. desc NULL => all defaults. Everything lent must outlive the context.
-   Errors: INVALID_ARG, UNINIT, VERSION, NO_MEMORY, NO_CUDA (no device, no driver, or the stub), CUDA, DEAD, CAPTURE (the stream is
-   being captured); *out is NULL then, nothing is left behind, and the logger has the sentence. Class: setup. Threads: safe. */
+/* amp_status amp_cuda_create(amp_ctx **out, const amp_cuda_desc *desc) A context on one stream of one GPU. desc NULL =>
+   all defaults. Everything lent must outlive the context. Errors: INVALID_ARG, UNINIT, VERSION, NO_MEMORY, NO_CUDA (no
+   device, no driver, or the stub), CUDA, DEAD, CAPTURE (the stream is being captured); then *out is NULL, nothing stays
+   allocated, and the logger has the sentence. Class: setup. Threads: safe. */
 #define amp_cuda_create(out, ...) amp_cuda_create_checked((out), AMP_VERSION, sizeof(amp_cuda_desc), __VA_ARGS__)
 AMP_CUDA_API amp_status amp_cuda_create_checked(amp_ctx **out, int version, size_t size, const amp_cuda_desc *desc);
 
@@ -114,9 +136,10 @@ typedef struct amp_cuda_error {
 /* The last CUDA call of this context that failed. INVALID_ARG if it is no CUDA context. Class: host. */
 AMP_CUDA_API amp_status amp_cuda_last_error(const amp_ctx *ctx, amp_cuda_error *out);
 
-/* The algorithms found for products so far (by the heuristic, or by AMP_GEMM_TUNE), to a file and back: at most the last 64. Load refuses a file
-   of another cuBLASLt, kind of device or workspace size, or a damaged one, with FORMAT and a sentence, and changes nothing then; each
-   algorithm is checked by cuBLASLt before its first use. IO: the file. Save writes path.tmp and renames it. Class: host. */
+/* The algorithms found for products so far (by the heuristic, or by amp_gemm_tune), to a file and back: at most the
+   last 64. Load refuses a file made for a different cuBLASLt, kind of device or workspace size, and a damaged one, with
+   FORMAT and a sentence, and then changes nothing; each algorithm is checked by cuBLASLt before its first use. IO: the
+   file. Save writes path.tmp and renames it. Class: host. */
 AMP_CUDA_API amp_status amp_cuda_plans_save(amp_ctx *ctx, const char *path);
 AMP_CUDA_API amp_status amp_cuda_plans_load(amp_ctx *ctx, const char *path);
 
@@ -129,14 +152,14 @@ static inline amp_status amp_cuda_create_checked(amp_ctx **out, int version, siz
 #endif /* AMP_CUDA_CUH */
 
 #if defined(AMP_CUDA_IMPLEMENTATION) && defined(AMP_CUDA_STUB_IMPLEMENTATION)
-#error \
-    "amp_cuda.cuh: AMP_CUDA_IMPLEMENTATION and AMP_CUDA_STUB_IMPLEMENTATION exclude each other: define the first in one .cu file, or the second in one .c file"
+#  error "amp_cuda.cuh: AMP_CUDA_IMPLEMENTATION (one .cu file) and AMP_CUDA_STUB_IMPLEMENTATION exclude each other"
 #endif
 
-/* ==== >>stub ========================================================================================================== */
+/* ==== >>stub =========================================================================================================
+   The API without CUDA.   tests: tests/cuda_stub.c, tests/test_context.c */
 
-#if defined(AMP_CUDA_STUB_IMPLEMENTATION) && !defined(AMP_CUDA_ONCE)
-#define AMP_CUDA_ONCE
+#if defined(AMP_CUDA_STUB_IMPLEMENTATION) && !defined(AMPI_CUDA_ONCE)
+#define AMPI_CUDA_ONCE
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -176,13 +199,12 @@ amp_status amp_cuda_last_error(const amp_ctx *ctx, amp_cuda_error *out) {
 #endif
 #endif
 
-/* ==== the implementation ============================================================================================== */
+/* ==== the implementation ========================================================================================== */
 
-#if defined(AMP_CUDA_IMPLEMENTATION) && !defined(AMP_CUDA_ONCE)
-#define AMP_CUDA_ONCE
+#if defined(AMP_CUDA_IMPLEMENTATION) && !defined(AMPI_CUDA_ONCE)
+#define AMPI_CUDA_ONCE
 #if !defined(__CUDACC__) && !defined(AMP_HOSTCUDA)
-#  error \
-    "amp_cuda.cuh: AMP_CUDA_IMPLEMENTATION must be compiled by nvcc (a .cu file); for a program without a GPU define AMP_CUDA_STUB_IMPLEMENTATION in a .c file instead"
+#  error "amp_cuda.cuh: AMP_CUDA_IMPLEMENTATION needs nvcc (a .cu file); without a GPU: AMP_CUDA_STUB_IMPLEMENTATION"
 #endif
 
 #include <cublasLt.h>
@@ -197,17 +219,14 @@ amp_status amp_cuda_last_error(const amp_ctx *ctx, amp_cuda_error *out) {
 #if AMP_BLOCK != 32 && AMP_BLOCK != 64 && AMP_BLOCK != 128 && AMP_BLOCK != 256
 #  error "amp_cuda.cuh: AMP_BLOCK must be 32, 64, 128 or 256"
 #endif
-#ifndef AMP_SHARED
-#  define AMP_SHARED(T, name, n) __shared__ T name[n]
-#endif
 
-static_assert(
-    sizeof(amp_f16) == 2 && sizeof(amp_bf16) == 2 && sizeof(amp_f8e4m3) == 1 && sizeof(float) == 4, "storage types");
-static inline amp_stream ampi_cu_same_type(cudaStream_t s) {
-    return s;
-} /* does not compile if CUDA changes its typedef */
+static_assert(sizeof(amp_f16) == 2 && sizeof(amp_bf16) == 2, "storage types");
+static_assert(sizeof(amp_f8e4m3) == 1 && sizeof(amp_f8e5m2) == 1 && sizeof(float) == 4, "storage types");
+/* Does not compile if CUDA changes its typedef. */
+static inline amp_stream ampi_cu_same_type(cudaStream_t s) { return s; }
 
-/* ==== >>cuda-host: errors, launches, memory ================================================================================ */
+/* ==== >>cuda-host ====================================================================================================
+   Errors, launches, memory.   tests: tests/cuda_verbs.cpp, tests/test_context.c */
 
 #define AMPI_CU_FEW    32u     /* arrays per launch of the list verbs */
 #define AMPI_CU_PLANS  64u     /* products whose plan is remembered */
@@ -216,8 +235,8 @@ static inline amp_stream ampi_cu_same_type(cudaStream_t s) {
 #define AMPI_CU_ROUNDS 5       /* each so often */
 #define AMPI_CU_BIAS   262144u /* bytes behind the workspace for a bias in another dtype */
 
-/* What the kernels of a verb leave for the host, or for a later kernel of the same verb: one member per verb, which clears it,
-   fills it and reads it. One block per context; the verbs on its stream use it in turn. */
+/* What the kernels of a verb leave for the host, or for a later kernel of the same verb: one member per verb, which
+   clears it, fills it and reads it. One block per context; the verbs on its stream use it in turn. */
 typedef struct ampi_k_finite_sums { /* amp_all_finite */
     uint64_t nan, inf;
     uint64_t first; /* ~(chunk number << 16 | offset) of the first bad element; 0 if there is none */
@@ -321,8 +340,8 @@ static int ampi_cu_sticky(cudaError_t e) {
     }
 }
 
-/* A failed call of the CUDA runtime: what kind of failure, and is the device still there? The runtime's own note of it is cleared,
-   because the status tells the caller; an error that survives that is sticky. */
+/* A failed call of the CUDA runtime: what kind of failure, and is the device still there? The runtime's own note of it
+   is cleared, because the status tells the caller; an error that survives that is sticky. */
 static amp_status ampi_cu_kind(cudaError_t e, cudaStream_t stream) {
     cudaStreamCaptureStatus capture;
     cudaError_t probe;
@@ -415,7 +434,8 @@ static amp_status ampi_cu_wait(const ampi_cu_call *k) {
     return e == cudaSuccess ? AMP_OK : ampi_cu_fail(k, "cudaStreamSynchronize", e);
 }
 
-/* After a launch that was accepted: has the device died meanwhile? Other errors that the runtime remembers are not ours. */
+/* After a launch that was accepted: has the device died meanwhile? Other errors that the runtime remembers are not
+   ours. */
 static amp_status ampi_cu_launched(const ampi_cu_call *k, const char *call) {
     cudaError_t e = cudaPeekAtLastError();
     int capturing = 0;
@@ -567,18 +587,43 @@ static amp_status ampi_cu_read_scratch(const ampi_cu_call *k, void *mirror, cons
     return e == cudaSuccess ? ampi_cu_wait(k) : ampi_cu_fail(k, "cudaMemcpyAsync", e);
 }
 
-/* ==== >>cuda-device: building blocks of the kernels ======================================================================== */
+/* ==== >>cuda-device ==================================================================================================
+   Building blocks of the kernels.   tests: tests/ptx.sh, tests/test_formats.c, tests/test_arrays.c */
 
-#define AMPI_K    static __device__ __forceinline__
-#define AMPI_K_AT __device__ __forceinline__ /* a member function */
+/* What device code (names ampi_k_*) needs beyond C++ and what CUDA and HIP spell alike (__global__, threadIdx,
+   __syncthreads, atomicAdd, ...). Elsewhere in the file nothing is NVIDIA's but the host layer (names ampi_cu_*), so a
+   port to a different kind of GPU defines these and writes a host layer. Each may be defined before. */
+#ifndef AMP_SHARED
+#  define AMP_SHARED(T, name, n) __shared__ T name[n]
+#endif
 #if defined(__CUDACC__)
-#  define AMPI_UNROLL _Pragma("unroll") /* small arrays stay in registers */
-#else
-#  define AMPI_UNROLL
+#  define AMP_LOAD_STREAM(p)     __ldcs(p)         /* 128 bits that are not needed again soon: the first to leave */
+#  define AMP_STORE_STREAM(p, x) __stcs(p, x)      /* the caches */
+#  define AMP_GRID_CONSTANT      __grid_constant__ /* a kernel's argument that each thread reads where it lies */
+#  define AMP_OPAQUE(x)          asm volatile("" : "+l"(x)) /* the compiler forgets what it knows of 64 bits */
+#  define AMP_UNROLL             _Pragma("unroll")          /* small arrays stay in registers */
+#  define AMP_NO_UNROLL          _Pragma("unroll 1")
+#elif !defined(AMP_LOAD_STREAM) /* AMP_HOSTCUDA */
+#  define AMP_LOAD_STREAM(p)     (*(p))
+#  define AMP_STORE_STREAM(p, x) (*(p) = (x))
+#  define AMP_GRID_CONSTANT
+#  define AMP_OPAQUE(x)
+#  define AMP_UNROLL
+#  define AMP_NO_UNROLL
+#endif
+#ifndef AMP_LOAD_L2
+#  define AMP_LOAD_L2(p)     __ldcg(p)               /* past the first-level cache: other blocks wrote it */
+#  define AMP_FENCE()        __threadfence()         /* before it, after it: for the GPU, */
+#  define AMP_FENCE_SYSTEM() __threadfence_system()  /* and for the host, too */
+#  define AMP_FMA(a, b, c)   __fmaf_ieee_rn(a, b, c) /* one rounding, subnormals kept, whatever the compiler's flags */
 #endif
 
-/* Device arrays are read and written as 8, 16, 32 and 128 bits. Only the host runtime of the tests, where a C++ compiler sees
-   these accesses, needs to be told that they may overlap with others. */
+#define AMPI_K      static __device__ __forceinline__
+#define AMPI_K_AT   __device__ __forceinline__ /* a member function */
+#define AMPI_UNROLL AMP_UNROLL
+
+/* Device arrays are read and written as 8, 16, 32 and 128 bits. Only the host runtime of the tests, where a C++
+   compiler sees these accesses, needs to be told that they may overlap with others. */
 #if defined(__CUDACC__)
 typedef uint16_t ampi_k_u16;
 typedef uint32_t ampi_k_u32;
@@ -595,59 +640,20 @@ typedef struct __attribute__((may_alias, aligned(16))) ampi_k_u4 {
 } ampi_k_u4;
 #endif
 
-/* a < b, with subnormals, also under -use_fast_math. */
-AMPI_K int ampi_k_less(float a, float b) {
-#if defined(__CUDA_ARCH__)
-    int r;
-    asm("{ .reg .pred p; setp.lt.f32 p, %1, %2; selp.s32 %0, 1, 0, p; }" : "=r"(r) : "f"(a), "f"(b));
-    return r;
-#else
-    return a < b;
-#endif
-}
-AMPI_K int ampi_k_is_zero(float a) { return ampi_bits(a) << 1 == 0; }
-
-/* One element as its pattern, as float bits, and back from the pattern of its dtype. */
-AMPI_K uint32_t ampi_k_get_pattern(const void *p, amp_dtype t, size_t i) {
-    return t == AMP_F32                 ? ((const ampi_k_u32 *)p)[i]
-        : t == AMP_F16 || t == AMP_BF16 ? ((const ampi_k_u16 *)p)[i]
-                                        : ((const uint8_t *)p)[i];
-}
-AMPI_K uint32_t ampi_k_get_bits(const void *p, amp_dtype t, size_t i) {
-    switch (t) {
-    case AMP_F32: return ((const ampi_k_u32 *)p)[i];
-    case AMP_F16: return ampi_decode(((const ampi_k_u16 *)p)[i], AMP_F16);
-    case AMP_BF16: return ampi_decode(((const ampi_k_u16 *)p)[i], AMP_BF16);
-    case AMP_F8E4M3: return ampi_decode(((const uint8_t *)p)[i], AMP_F8E4M3);
-    default: return ampi_decode(((const uint8_t *)p)[i], AMP_F8E5M2);
-    }
-}
-AMPI_K float ampi_k_get(const void *p, amp_dtype t, size_t i) { return ampi_float(ampi_k_get_bits(p, t, i)); }
-
-AMPI_K void ampi_k_put_bits(void *p, amp_dtype t, size_t i, uint32_t pattern) {
-    if (t == AMP_F32)
-        ((ampi_k_u32 *)p)[i] = pattern;
-    else if (t == AMP_F16 || t == AMP_BF16)
-        ((ampi_k_u16 *)p)[i] = (uint16_t)pattern;
-    else
-        ((uint8_t *)p)[i] = (uint8_t)pattern;
-}
+AMPI_K int ampi_k_is_zero(float a) { return !ampi_nonzero(a); }
+AMPI_K uint32_t ampi_k_get_pattern(const void *p, amp_dtype t, size_t i) { return ampi_load_pattern(p, t, i); }
+AMPI_K uint32_t ampi_k_get_bits(const void *p, amp_dtype t, size_t i) { return ampi_load_bits(p, t, i); }
+AMPI_K float ampi_k_get(const void *p, amp_dtype t, size_t i) { return amp_load(p, t, i); }
+AMPI_K void ampi_k_put_bits(void *p, amp_dtype t, size_t i, uint32_t x) { ampi_store_pattern(p, t, i, x); }
+AMPI_K void ampi_k_put(void *p, amp_dtype t, size_t i, float x) { amp_store(p, t, i, x); }
 AMPI_K uint32_t ampi_k_pattern(uint32_t x, amp_dtype t, amp_rounding how, uint32_t r, int saturate) {
-    switch (t) { /* the format's numbers fold into each case */
-    case AMP_F32: return x;
-    case AMP_F16: return ampi_encode(x, AMP_F16, how, r, saturate);
-    case AMP_BF16: return ampi_encode(x, AMP_BF16, how, r, saturate);
-    case AMP_F8E4M3: return ampi_encode(x, AMP_F8E4M3, how, r, saturate);
-    default: return ampi_encode(x, AMP_F8E5M2, how, r, saturate);
-    }
-}
-AMPI_K void ampi_k_put(void *p, amp_dtype t, size_t i, float x) {
-    ampi_k_put_bits(p, t, i, ampi_k_pattern(ampi_bits(x), t, AMP_NEAREST, 0, 0));
+    return ampi_encode_any(x, t, how, r, saturate);
 }
 
-/* Eight elements at a time are the vector body of every array kernel: 32 bytes of F32 (two accesses of 128 bits), 16 of a 16-bit
-   format, 8 of an FP8 format. `wide` says that the address allows it; else one by one, and only the first m. AMPI_K_STREAM: it does,
-   and nobody will soon want these bytes again, so that they need not drive others out of the caches. */
+/* Eight elements at a time are the vector body of every array kernel: 32 bytes of F32 (two accesses of 128 bits), 16 of
+   a 16-bit format, 8 of an FP8 format. `wide` says that the address allows it; else one by one, and only the first m.
+   AMPI_K_STREAM: it does, and nobody will soon want these bytes again, so that they need not drive others out of the
+   caches. */
 #define AMPI_K_STREAM 2
 AMPI_K size_t ampi_k_unit(amp_dtype t) { return t == AMP_F8E4M3 || t == AMP_F8E5M2 ? 8u : 16u; }
 AMPI_K int ampi_k_aligned(const void *p, amp_dtype t) { return ((uintptr_t)p & (ampi_k_unit(t) - 1u)) == 0; }
@@ -663,25 +669,18 @@ AMPI_K void ampi_k_unpack4(uint32_t *x, uint32_t word) {
     x[3] = word >> 24;
 }
 AMPI_K ampi_k_u4 ampi_k_ld4(const ampi_k_u4 *p, int wide) {
-#if defined(__CUDACC__)
-    if (wide == AMPI_K_STREAM) return __ldcs(p);
-#endif
-    (void)wide;
+    if (wide == AMPI_K_STREAM) return AMP_LOAD_STREAM(p);
     return *p;
 }
 AMPI_K void ampi_k_st4(ampi_k_u4 *p, ampi_k_u4 a, int wide) {
-#if defined(__CUDACC__)
-    if (wide == AMPI_K_STREAM) {
-        __stcs(p, a);
-        return;
-    }
-#endif
-    (void)wide;
-    *p = a;
+    if (wide == AMPI_K_STREAM)
+        AMP_STORE_STREAM(p, a);
+    else
+        *p = a;
 }
 
-/* Eight elements as they lie in memory: F32 fills a and b, a 16-bit format a, an FP8 format half of a. Fetched first and looked at
-   later, so that all of a thread's loads are under way together. */
+/* Eight elements as they lie in memory: F32 fills a and b, a 16-bit format a, an FP8 format half of a. Fetched first
+   and looked at later, so that all of a thread's loads are under way together. */
 typedef struct ampi_k_raw {
     ampi_k_u4 a, b;
 } ampi_k_raw;
@@ -885,8 +884,8 @@ template <class X> AMPI_K double ampi_k_sum_chunk(const X &x, uint64_t base, uin
     }
     return ampi_k_join(first);
 }
-/* An array of any length by one block: chunk sums go to the lanes of the upper level as they come; of those, AMP_CHUNK at a time
-   are joined and added up in order. */
+/* An array of any length by one block: chunk sums go to the lanes of the upper level as they come; of those, AMP_CHUNK
+   at a time are joined and added up in order. */
 template <class X> AMPI_K double ampi_k_sum(const X &x, uint64_t n, double *first) {
     uint64_t chunks = n / AMP_CHUNK + (n % AMP_CHUNK != 0), c;
     double own[AMPI_OWN], sum = 0.0;
@@ -905,7 +904,8 @@ template <class X> AMPI_K double ampi_k_sum(const X &x, uint64_t n, double *firs
     return sum;
 }
 
-/* ==== >>cuda-arrays ======================================================================================================== */
+/* ==== >>cuda-arrays ==================================================================================================
+   tests: tests/test_arrays.c, tests/test_formats.c */
 
 typedef struct ampi_k_cast_args {
     void *dst;
@@ -1038,7 +1038,8 @@ typedef struct ampi_k_tally {
     uint32_t nan, inf, overflow, first;
 } ampi_k_tally; /* what one thread found; first: offset in the chunk */
 
-/* Eight gradients as float bits become u, as float bits: g, or g / scale when `scaled`. Bad ones among the first m are counted. */
+/* Eight gradients as float bits become u, as float bits: g, or g / scale when `scaled`. Bad ones among the first m are
+   counted. */
 AMPI_K void ampi_k_check8(uint32_t x[8], uint32_t m, uint32_t at, int scaled, float inv, ampi_k_tally *t) {
     uint32_t k;
     for (k = 0; k < 8u; k++) {
@@ -1054,8 +1055,8 @@ AMPI_K void ampi_k_check8(uint32_t x[8], uint32_t m, uint32_t at, int scaled, fl
         if (bad && at + k < t->first) t->first = at + k;
     }
 }
-/* Writes eight u, rounded to t. A scale below 1, or a t that is not the gradients' `from`, can make a u that is finite in FP32 and not
-   in t: overflow. */
+/* Writes eight u, rounded to t. A scale below 1, or a t that is not the gradients' `from`, can make a u that is finite
+   in FP32 and not in t: overflow. */
 AMPI_K void ampi_k_unscaled8(uint32_t x[8], void *p, amp_dtype t, amp_dtype from, size_t i, uint32_t m, int wide,
     uint32_t at, float inv, ampi_k_tally *y) {
     uint32_t k, was_finite = 0;
@@ -1063,7 +1064,7 @@ AMPI_K void ampi_k_unscaled8(uint32_t x[8], void *p, amp_dtype t, amp_dtype from
         was_finite |= (uint32_t)amp_is_finite(ampi_float(x[k])) << k;
     ampi_k_nearest8(x, t);
     ampi_k_store8(x, p, t, i, m, wide);
-    if ((!ampi_k_less(1.0f, inv) && t == from) || t == AMP_F32) return;
+    if ((!ampi_less(1.0f, inv) && t == from) || t == AMP_F32) return;
     for (k = 0; k < m; k++)
         if ((was_finite >> k & 1u) && !amp_is_finite(ampi_float(ampi_decode(x[k], t)))) {
             y->overflow++;
@@ -1180,7 +1181,8 @@ static amp_status ampi_cu_histogram(amp_ctx *ctx, const amp_array *arrays, size_
     return ampi_cu_leave(&k, s);
 }
 
-/* ==== >>cuda-step ========================================================================================================== */
+/* ==== >>cuda-step ====================================================================================================
+   tests: tests/test_step.c, tests/test_layouts.c, tests/test_scaler.c */
 
 /* Where a chunk of a parameter set lies. */
 AMPI_K uint32_t ampi_k_chunk_size(const amp_param_entry *e, const amp_chunk *c) {
@@ -1193,7 +1195,7 @@ struct ampi_k_partial_sums { /* read past the first-level cache: other blocks wr
     AMPI_K_AT void at8(double v[8], uint64_t i, uint32_t m) const {
         uint32_t k;
         for (k = 0; k < 8u; k++)
-            if (k < m) v[k] = __ldcg(&p[i + k].sum);
+            if (k < m) v[k] = AMP_LOAD_L2(&p[i + k].sum);
     }
 };
 
@@ -1302,7 +1304,7 @@ AMPI_K void ampi_k_inspect_join(const amp_inspect_job *job, amp_totals *totals, 
     if (threadIdx.x == 0) bad[0] = n;
     sum = ampi_k_sum(sums, n, first);
     for (i = threadIdx.x; i < n; i += AMP_BLOCK) {
-        uint32_t nan = __ldcg(&p[i].nan), inf = __ldcg(&p[i].inf), overflow = __ldcg(&p[i].overflow);
+        uint32_t nan = AMP_LOAD_L2(&p[i].nan), inf = AMP_LOAD_L2(&p[i].inf), overflow = AMP_LOAD_L2(&p[i].overflow);
         if (nan | inf | overflow) {
             atomicAdd(&count[0], (unsigned long long)nan);
             atomicAdd(&count[1], (unsigned long long)inf);
@@ -1320,7 +1322,7 @@ AMPI_K void ampi_k_inspect_join(const amp_inspect_job *job, amp_totals *totals, 
     if (bad[0] < n) {
         amp_chunk c = job->table.chunks[bad[0]];
         where->param = c.param;
-        where->index = (uint64_t)c.index * AMP_CHUNK + __ldcg(&p[bad[0]].first);
+        where->index = (uint64_t)c.index * AMP_CHUNK + AMP_LOAD_L2(&p[bad[0]].first);
     }
 }
 
@@ -1330,9 +1332,7 @@ AMPI_K void ampi_k_inspect_end(const amp_inspect_job *job, const amp_totals *tot
     amp_inspect_finish(job, totals, where->param, where->index);
     if (job->flags & AMP_INSPECT_BEGIN && !job->record->skip) {
         uint32_t i;
-#if defined(__CUDA_ARCH__)
-#  pragma unroll 1
-#endif
+        AMP_NO_UNROLL
         for (i = 0; i < AMP_GROUPS; i++)
             amp_inspect_rates(job, i);
     }
@@ -1340,9 +1340,9 @@ AMPI_K void ampi_k_inspect_end(const amp_inspect_job *job, const amp_totals *tot
         volatile uint64_t *begin = &job->mirror->begin, *end = &job->mirror->end;
         uint64_t serial = *begin + 1u;
         *begin = serial;
-        __threadfence_system();
+        AMP_FENCE_SYSTEM();
         job->mirror->record = *job->record;
-        __threadfence_system();
+        AMP_FENCE_SYSTEM();
         *end = serial;
     }
 }
@@ -1350,7 +1350,7 @@ AMPI_K void ampi_k_inspect_end(const amp_inspect_job *job, const amp_totals *tot
 /* Chunks, then the last block to finish joins them and one thread ends the inspection, or with `split` leaves that to
    ampi_k_inspect_rest. The ticket wraps to 0. */
 static __global__ void __launch_bounds__(AMP_BLOCK, 2)
-    ampi_k_inspect(const __grid_constant__ amp_inspect_job job, ampi_k_inspect_state *scratch, int split) {
+    ampi_k_inspect(const AMP_GRID_CONSTANT amp_inspect_job job, ampi_k_inspect_state *scratch, int split) {
     AMP_SHARED(double, first, AMPI_GROUPS);
     AMP_SHARED(uint32_t, found, 4);
     AMP_SHARED(uint32_t, last, 1);
@@ -1364,13 +1364,13 @@ static __global__ void __launch_bounds__(AMP_BLOCK, 2)
         for (chunk = blockIdx.x; chunk < job.table.n_chunks; chunk += gridDim.x)
             ampi_k_inspect_chunk(&job, chunk, inv, first, found);
         if (threadIdx.x == 0) {
-            __threadfence();
+            AMP_FENCE();
             last[0] = atomicInc((unsigned *)&scratch->ticket, gridDim.x - 1u) == gridDim.x - 1u;
-            __threadfence();
+            AMP_FENCE();
         }
         __syncthreads();
         if (!last[0]) return;
-        __threadfence();
+        AMP_FENCE();
         ampi_k_inspect_join(&job, &totals, &where, first);
     }
     if (threadIdx.x != 0) return;
@@ -1383,7 +1383,7 @@ static __global__ void __launch_bounds__(AMP_BLOCK, 2)
     }
 }
 static __global__ void __launch_bounds__(AMP_BLOCK)
-    ampi_k_inspect_rest(const __grid_constant__ amp_inspect_job job, const ampi_k_inspect_state *scratch) {
+    ampi_k_inspect_rest(const AMP_GRID_CONSTANT amp_inspect_job job, const ampi_k_inspect_state *scratch) {
     ampi_k_place where;
     if (threadIdx.x != 0 || blockIdx.x != 0) return;
     where.index = scratch->index;
@@ -1537,9 +1537,9 @@ AMPI_K uint32_t ampi_k_overflow(
    keep the keys of all ten rounds in registers that the loads need. */
 AMPI_K void ampi_k_stochastic8(uint32_t x[8], amp_dtype t, uint64_t seed, uint64_t stream, uint64_t index) {
     uint32_t k, q, r[4];
-#if defined(__CUDA_ARCH__)
-    asm volatile("" : "+l"(seed), "+l"(stream), "+l"(index));
-#endif
+    AMP_OPAQUE(seed);
+    AMP_OPAQUE(stream);
+    AMP_OPAQUE(index);
     AMPI_UNROLL for (q = 0; q < 8u; q += 4u) {
         amp_philox(r, seed, stream, (index + q) >> 2);
         AMPI_UNROLL for (k = 0; k < 4u; k++) x[q + k] = ampi_k_pattern(x[q + k], t, AMP_STOCHASTIC, r[k], 0);
@@ -1680,7 +1680,7 @@ AMPI_K void ampi_k_update_piece(const amp_update_job *job, const ampi_k_piece *c
 }
 template <int kind>
 static __global__ void __launch_bounds__(AMP_BLOCK, 2)
-    ampi_k_update(const __grid_constant__ amp_update_job job, uint32_t cuts) {
+    ampi_k_update(const AMP_GRID_CONSTANT amp_update_job job, uint32_t cuts) {
     AMP_SHARED(amp_coef, coef, 2 * AMP_GROUPS); /* [2 * group + no_decay] */
     uint64_t i, n = (uint64_t)job.table.n_chunks * cuts;
     uint32_t k;
@@ -1789,7 +1789,8 @@ static amp_status ampi_cu_next_scale(amp_ctx *ctx, amp_scaler_state *state) {
     return ampi_cu_leave(&k, s);
 }
 
-/* ==== >>cuda-losses ========================================================================================================== */
+/* ==== >>cuda-losses ==================================================================================================
+   tests: tests/test_products.c */
 
 /* Terms of the sums of one row: its exponentials, or with `plain` the logits themselves. */
 struct ampi_k_terms {
@@ -1859,14 +1860,14 @@ static __global__ void __launch_bounds__(AMP_BLOCK, 2)
             uint32_t m = d.classes - i < 8u ? (uint32_t)(d.classes - i) : 8u;
             ampi_k_load8(y, d.logits.data, d.logits.dtype, at + i, m, wide);
             for (k = 0; k < 8u; k++)
-                if (k < m && ampi_k_less(max, ampi_float(y[k]))) max = ampi_float(y[k]);
+                if (k < m && ampi_less(max, ampi_float(y[k]))) max = ampi_float(y[k]);
         }
         loss = ampi_k_get(d.logits.data, d.logits.dtype,
             at + (size_t)label); /* read before dlogits, which may be logits, is written */
         top[threadIdx.x] = max;
         __syncthreads();
         for (w = AMP_BLOCK / 2u; w; w >>= 1) {
-            if (threadIdx.x < w && ampi_k_less(top[threadIdx.x], top[threadIdx.x + w]))
+            if (threadIdx.x < w && ampi_less(top[threadIdx.x], top[threadIdx.x + w]))
                 top[threadIdx.x] = top[threadIdx.x + w];
             __syncthreads();
         }
@@ -1943,7 +1944,8 @@ static amp_status ampi_cu_xent(amp_ctx *ctx, const amp_xent_desc *desc, const am
     return ampi_cu_leave(&k, s);
 }
 
-/* ==== >>cuda-products ====================================================================================================== */
+/* ==== >>cuda-products ================================================================================================
+   tests: tests/test_products.c, tests/test_product_table.c */
 
 /* The plain product, for everything that cuBLASLt does not take: any dtypes, layouts, alignment, k = 0. A block makes tiles of
    32 x 32 elements from slices of 16 along k, widened into shared memory; every element is one chain of fused multiply-adds (the form that -use_fast_math leaves alone). */
@@ -1998,7 +2000,7 @@ static __global__ void __launch_bounds__(AMP_BLOCK) ampi_k_gemm(amp_gemm_desc p)
             AMPI_UNROLL for (q = 0; q < AMPI_K_SLICE; q++) { /* beyond k both are 0 */
                 float b = bs[q * (AMPI_K_TILE + 1u) + column];
                 AMPI_UNROLL for (s = 0; s < AMPI_K_ACC; s++) acc[s] =
-                    __fmaf_ieee_rn(as[q * (AMPI_K_TILE + 1u) + row + s * (AMP_BLOCK / AMPI_K_TILE)], b, acc[s]);
+                    AMP_FMA(as[q * (AMPI_K_TILE + 1u) + row + s * (AMP_BLOCK / AMPI_K_TILE)], b, acc[s]);
             }
             __syncthreads();
         }
@@ -2891,7 +2893,8 @@ static uint64_t ampi_cu_capture_id(amp_ctx *ctx) { /* never 0 in a capture */
     return status == cudaStreamCaptureStatusNone ? 0 : (uint64_t)id + 1;
 }
 
-/* ==== >>cuda-table: create, destroy ======================================================================================== */
+/* ==== >>cuda-table ===================================================================================================
+   Create, destroy, the table of functions.   tests: tests/cuda_verbs.cpp, tests/test_context.c */
 
 static size_t ampi_cu_with_bias(size_t workspace) {
     return ((workspace + 255u) & ~(size_t)255) + AMPI_CU_BIAS;

@@ -506,7 +506,7 @@ static void back(void) {
     for (d = 0; d < 4; d++) {
         n = (size_t)1 << ref_format_of(formats[d]).bits;
         for (i = 0; i < n; i++)
-            ampi_store_bits(in, formats[d], i, (uint32_t)i);
+            ampi_store_pattern(in, formats[d], i, (uint32_t)i);
         for (p = 0; p < N_PATHS; p++) {
             amp_cpu_desc cd = AMP_ZERO;
             amp_ctx *ctx = NULL;

@@ -50,7 +50,7 @@ static inline void set_grad_bits(t_run *t, amp_params *p, size_t i, size_t k, ui
     amp_array g = amp_param_grad(p, i);
     size_t size = amp_dtype_size(g.dtype);
     unsigned char b[4];
-    ampi_store_bits(b, g.dtype, 0, bits);
+    ampi_store_pattern(b, g.dtype, 0, bits);
     t_set(t, (char *)g.data + k * size, b, size);
 }
 

@@ -17,7 +17,7 @@ static void fill(t_run *t, void *host, amp_dtype type, size_t n) {
         if (type == AMP_F32)
             memcpy((char *)host + 4 * i, &u, 4);
         else
-            ampi_store_bits(
+            ampi_store_pattern(
                 host, type, i, t_below(t, 2) ? ref_encode(ref_f32_as_f64(x), type, 0) : u >> t_below(t, 16));
     }
 }
@@ -32,12 +32,12 @@ static void cast_scalar(void *dst, amp_dtype to, const void *src, amp_dtype from
     for (i = 0; i < n; i++) {
         uint32_t x = ref_f32_bits(amp_load(src, from, i));
         if (to == AMP_F32)
-            ampi_store_bits(dst, to, i, x);
+            ampi_store_pattern(dst, to, i, x);
         else if (d && d->rounding == AMP_STOCHASTIC)
-            ampi_store_bits(dst, to, i,
+            ampi_store_pattern(dst, to, i,
                 ampi_encode(x, to, AMP_STOCHASTIC, amp_random(d->seed, d->stream, d->offset + i), (int)d->saturate));
         else
-            ampi_store_bits(dst, to, i, ampi_encode(x, to, AMP_NEAREST, 0, d ? (int)d->saturate : 0));
+            ampi_store_pattern(dst, to, i, ampi_encode(x, to, AMP_NEAREST, 0, d ? (int)d->saturate : 0));
     }
 }
 
@@ -325,7 +325,7 @@ static void finite_lists(t_run *t) {
                 size_t where = i == 0 && t_below(t, 3) == 0 ? n - 1
                     : i == 1 && t_below(t, 3) == 0          ? 0
                                                             : t_below(t, (uint32_t)n);
-                ampi_store_bits(l.host[a], type, where, odd_pattern(type, (int)t_below(t, 3), t));
+                ampi_store_pattern(l.host[a], type, where, odd_pattern(type, (int)t_below(t, 3), t));
             }
             l.arrays[a] = amp_arrn(n ? t_put_at(t, l.host[a], n * size, offset) : NULL, type, n);
         }
@@ -353,7 +353,7 @@ static void finite_every_pattern(t_run *t) { /* each pattern of the small format
         l.n = 1;
         l.host[0] = t_host(t, n * amp_dtype_size(type));
         for (p = 0; p < n; p++)
-            ampi_store_bits(l.host[0], type, p, (uint32_t)p);
+            ampi_store_pattern(l.host[0], type, p, (uint32_t)p);
         l.arrays[0] = amp_arrn(t_put(t, l.host[0], n * amp_dtype_size(type)), type, n);
         naive_finite(&l, &want);
         t_note(t, "%s", amp_dtype_name(type));
@@ -456,7 +456,7 @@ static void histogram_every_pattern(t_run *t) {
         l.n = 1;
         l.host[0] = t_host(t, n * amp_dtype_size(type));
         for (p = 0; p < n; p++)
-            ampi_store_bits(l.host[0], type, p, (uint32_t)p);
+            ampi_store_pattern(l.host[0], type, p, (uint32_t)p);
         l.arrays[0] = amp_arrn(t_put(t, l.host[0], n * amp_dtype_size(type)), type, n);
         t_note(t, "%s", amp_dtype_name(type));
         check_histogram(t, &l);

@@ -298,7 +298,7 @@ static void dropout_bits(t_run *t) {
                 want = t_host(t, n * st);
                 got = t_host(t, n * (sf > st ? sf : st));
                 t_fill_real(t, x, from, n, 3.0f);
-                if (n) ampi_store_bits(x, from, n / 2, set_nan(from));
+                if (n) ampi_store_pattern(x, from, n / 2, set_nan(from));
                 k = (a + b + c) % 6;
                 d.p = ps[k];
                 d.rng.seed = t_u64(t);

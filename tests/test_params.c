@@ -446,7 +446,7 @@ static void moves(t_run *t) {
                 float *w = (float *)set_bits(t, amp_param_master(p, i), counts[i]);
                 void *got = set_bits(t, amp_param_model(p, i), counts[i]), *want = t_host(t, 4 * counts[i]);
                 for (k = 0; k < counts[i] && models[m] != AMP_F32; k++)
-                    ampi_store_bits(want, models[m], k, ref_encode(ref_f32_as_f64(w[k]), models[m], 0));
+                    ampi_store_pattern(want, models[m], k, ref_encode(ref_f32_as_f64(w[k]), models[m], 0));
                 if (models[m] != AMP_F32) CHECK_BITS(got, want, counts[i], 2);
             }
             CHECK_OK(amp_params_model_to_master(p));

@@ -1315,7 +1315,7 @@ static void blob_floats(t_run *t, t_blob *b, const void *dev, amp_dtype type, si
     char *host = (char *)t_host(t, n * size);
     t_get(t, host, dev, n * size);
     for (i = 0; i < n; i++)
-        if (amp_is_nan(amp_load(host, type, i))) ampi_store_bits(host, type, i, set_nan(type));
+        if (amp_is_nan(amp_load(host, type, i))) ampi_store_pattern(host, type, i, set_nan(type));
     t_blob_add(b, host, n * size);
 }
 static const size_t few[] = {1, 2, 3, 4, 7, 8, 15, 16, 17, 31, 33, 63, 65, 127, 300, 1023, 1024, 1025, 2049, 5000};
