@@ -288,32 +288,35 @@ AMP_API void amp_ctx_destroy(amp_ctx *ctx);
 /* The sentence of the last failure on this context ("" if none); valid until the next failing call. ctx NULL: "". Class: host. */
 AMP_API const char *amp_last_error(const amp_ctx *ctx);
 
-/* "cpu" or "cuda", and what it runs on ("avx512, 2 threads"; the GPU's name). Never NULL. Class: host. */
+/* "cpu: avx512, 2 threads", "cuda: NVIDIA H200": the kind of backend, a colon, and what it runs on. A program that has to know:
+   strncmp(amp_ctx_name(ctx), "cuda", 4) == 0. Never NULL; valid as long as the context. Class: host. */
 AMP_API const char *amp_ctx_name(const amp_ctx *ctx);
-AMP_API const char *amp_ctx_device(const amp_ctx *ctx);
 
 /* Context memory, 256-byte aligned, contents undefined. `label` (up to 31 characters; NULL => "user") groups it in the ledger.
    bytes == 0 gives NULL. amp_free(ctx, NULL) is fine; a pointer that amp_alloc did not give returns INVALID_ARG. Class: setup. */
 AMP_API amp_status amp_alloc(amp_ctx *ctx, void **out, size_t bytes, const char *label);
 AMP_API amp_status amp_free(amp_ctx *ctx, void *ptr);
 
-/* Copies between host and context memory in any direction (areas must not overlap); complete on return. Class: query.
-   From context memory to context memory without waiting, e.g. a minibatch inside a captured step: amp_cast with equal dtypes. */
+/* Copies `bytes` bytes between host and context memory in any direction (areas must not overlap); complete on return. Class: query. */
 AMP_API amp_status amp_copy(amp_ctx *ctx, void *dst, const void *src, size_t bytes);
+/* The same without waiting, e.g. the next minibatch inside a captured step: src must keep its contents, and dst is ready, as for a
+   verb. Both in context memory, or one of them page-locked host memory (cudaHostAlloc); CUDA may wait for pageable host memory and
+   refuses it in a capture. Class: enqueue. */
+AMP_API amp_status amp_copy_async(amp_ctx *ctx, void *dst, const void *src, size_t bytes);
 /* Sets context memory to zero bytes. Class: enqueue. */
 AMP_API amp_status amp_zero(amp_ctx *ctx, void *dst, size_t bytes);
 /* Waits for everything queued on the context; reports errors that happened meanwhile. Class: query. */
 AMP_API amp_status amp_sync(amp_ctx *ctx);
 
-typedef struct amp_ledger_row {
+typedef struct amp_ledger_row { /* bytes of context memory */
     char label[32];
     uint64_t bytes; /* now */
     uint64_t peak;  /* highest so far */
 } amp_ledger_row;
-/* Memory by label, in order of first use; row 0 is "total". Returns AMP_ERR_INVALID_ARG past the last row. Class: host. */
-AMP_API amp_status amp_ledger(const amp_ctx *ctx, size_t row, amp_ledger_row *out);
-/* The row of one label; all zero if it was never used. Class: host. */
-AMP_API amp_ledger_row amp_ledger_find(const amp_ctx *ctx, const char *label);
+
+/* The rows of `label`, one or none; label NULL: all rows in order of first use, row 0 is "total". Writes the first `cap` of them
+   (out NULL: none) and returns how many there are. Class: host. */
+AMP_API size_t amp_ledger(const amp_ctx *ctx, amp_ledger_row *out, size_t cap, const char *label);
 
 /* ==== >>formats ==================================================================================================
    Scalar conversions: inline, pure, integer-only, usable in device code; the reference that every faster path equals.
@@ -394,14 +397,17 @@ typedef struct amp_histogram {
 AMP_API amp_status amp_histogram_count(amp_ctx *ctx, amp_histogram *out, const amp_array *arrays, size_t n_arrays);
 /* Adds the counts of `more` to *sum (e.g. over many steps); amax becomes the larger one. Class: host. */
 AMP_API void amp_histogram_add(amp_histogram *sum, const amp_histogram *more);
-/* Share (0..1) of the nonzero finite numbers that become zero when multiplied by `scale` (> 0) and rounded to nearest in `dtype`:
-   what FP16 loses without scaling is amp_histogram_lost(h, AMP_F16, 1). By bins: exact when scale is a power of two, but for
-   numbers equal to half the smallest subnormal, which are counted as kept. Class: host. */
-AMP_API double amp_histogram_lost(const amp_histogram *h, amp_dtype dtype, float scale);
-/* The same for two other fates: numbers that become subnormal, so lose bits; and that overflow (a bin that straddles the limit counts
-   as not overflowing). Class: host. */
-AMP_API double amp_histogram_subnormal(const amp_histogram *h, amp_dtype dtype, float scale);
-AMP_API double amp_histogram_overflow(const amp_histogram *h, amp_dtype dtype, float scale);
+
+/* What becomes of the nonzero finite numbers x of a histogram when x * scale is rounded to nearest in a dtype: shares in 0..1. */
+typedef struct amp_fates {
+    double lost;      /* become 0: what FP16 loses without scaling is amp_histogram_fates(h, AMP_F16, 1).lost */
+    double subnormal; /* become subnormal, so lose bits */
+    double overflow;  /* become Inf, or the largest number; a bin that straddles the limit counts as not overflowing */
+} amp_fates;
+
+/* Counted per bin: exact for power-of-two scales, except that values of exactly half the smallest subnormal count as kept. All 0 for
+   an empty histogram, a dtype that stores nothing, and scale <= 0 or NaN. Class: host. */
+AMP_API amp_fates amp_histogram_fates(const amp_histogram *h, amp_dtype dtype, float scale);
 /* The largest power of two that keeps amax * scale at or below half of FP16's maximum, within [2^-14, 2^100]; 65536 if there is
    nothing to go by. Class: host. */
 AMP_API float amp_histogram_suggest_scale(const amp_histogram *h);
@@ -456,20 +462,24 @@ typedef struct amp_param_desc {
     uint32_t _begin;
     uint32_t keep_f32; /* 1: model copy and gradient stay FP32 (norms, biases); the master is the model copy then */
     const char *name;  /* copied; unique in the set; NULL => "0", "1", ... by index */
-    size_t count;      /* elements, >= 1 */
-    const float
-        *init; /* host array of `count` floats, read by amp_params_commit; NULL => zeros, or what adopted arrays hold */
-    float *master; /* NULL: owned; else adopted: context memory. Its contents are the weights unless init is given */
+    size_t count;      /* elements; 0 => rows * cols */
+    size_t rows, cols; /* shape, for optimizers that need one; 0, 0 => 1 x count. rows * cols must be count */
+    const float *
+        init; /* host array of `count` floats, copied now; NULL => zeros, or what adopted arrays hold. The copy lives until
+                          commit: for a large set leave it NULL and use amp_param_write after commit, which needs no copy */
+    float *
+        master; /* count floats of context memory, adopted; their contents are the weights unless init is given. NULL: owned */
     amp_array
-        model; /* data NULL: owned. Adopted: dtype AMP_AUTO or the set's; without init and master it gives the weights */
-    amp_array grad;    /* data NULL: owned. dtype AMP_AUTO => the set's; any float dtype is allowed per parameter */
+        model; /* adopted if data is not NULL: dtype AMP_AUTO or the set's; without init and master it gives the weights */
+    amp_array
+        grad; /* adopted if data is not NULL. dtype AMP_AUTO => the set's; any float dtype is allowed per parameter */
     uint32_t no_decay; /* 1: weight decay does not apply */
     uint32_t group;    /* 0 .. AMP_GROUPS - 1: whose hyper-parameters it takes, see amp_step_desc.groups */
     uint64_t _end;
 } amp_param_desc;
 
-/* Adds a parameter; its index is the number added before it. The pointers are used by commit and stay yours.
-   Errors: INVALID_ARG (count 0, name twice, dtype), STAGE after commit; nothing is added then. Class: setup. */
+/* Adds a parameter; its index is the number of parameters added before it. Adopted arrays are used from commit on and stay yours.
+   Errors: INVALID_ARG (no elements, name twice, dtype), STAGE after commit, NO_MEMORY; nothing is added then. Class: setup. */
 AMP_API amp_status amp_params_add(amp_params *p, const amp_param_desc *desc);
 /* Allocates what is owned, fills masters and model copies (rounded to nearest), zeroes owned gradients and moments. Once. On failure nothing
    is allocated and it may be tried again. Class: setup. */
@@ -477,19 +487,25 @@ AMP_API amp_status amp_params_commit(amp_params *p);
 /* Adopted arrays are left alone. NULL is fine. Class: setup. */
 AMP_API void amp_params_destroy(amp_params *p);
 
-/* Getters, valid after commit; an index past the end or a missing array gives {NULL}. Class: host.
-   amp_param_master: the FP32 weights ({NULL} if the layout has none). amp_param_model: what products should read.
-   amp_param_low: SPLIT's remainders (as AMP_BF16 patterns) or KAHAN's compensations. amp_param_accum: FP32 accumulators.
-   amp_param_moment k = 0, 1: momentum / first moment, second moment. */
-AMP_API size_t amp_params_count(const amp_params *p); /* number of parameters */
-AMP_API amp_array amp_param_master(const amp_params *p, size_t i);
+typedef struct
+    amp_param { /* what a set knows of a parameter; arrays have `count` elements, data NULL: there is no such array */
+    const char *name;
+    size_t rows, cols, count;
+    amp_array model; /* what products read */
+    amp_array grad;
+    amp_array master;    /* the FP32 weights. An FP32 model copy is the master */
+    amp_array low;       /* SPLIT's remainders (as AMP_BF16 patterns) or KAHAN's compensations */
+    amp_array accum;     /* FP32 accumulators of amp_accumulate */
+    amp_array moment[2]; /* momentum or first moment, second moment */
+} amp_param;
+
+/* All zero past the end; arrays are there after commit. amp_param_model and _grad are its two members that a loop uses most.
+   amp_params_find gives the index of a name, or amp_params_count(p). Class: host. */
+AMP_API amp_param amp_param_get(const amp_params *p, size_t i);
 AMP_API amp_array amp_param_model(const amp_params *p, size_t i);
-AMP_API amp_array amp_param_low(const amp_params *p, size_t i);
 AMP_API amp_array amp_param_grad(const amp_params *p, size_t i);
-AMP_API amp_array amp_param_accum(const amp_params *p, size_t i);
-AMP_API amp_array amp_param_moment(const amp_params *p, size_t i, size_t k);
-AMP_API const char *amp_param_name(const amp_params *p, size_t i);     /* "" past the end */
-AMP_API size_t amp_params_find(const amp_params *p, const char *name); /* index, or amp_params_count(p) */
+AMP_API size_t amp_params_count(const amp_params *p);
+AMP_API size_t amp_params_find(const amp_params *p, const char *name);
 
 /* The weights of parameter i as floats, whatever the layout; host arrays of its count. Write also renews the model copy; moments stay.
    Errors: INVALID_ARG for a weight that SPLIT cannot hold (FP16: |w| >= 65520, NaN). Class: query. */
@@ -2277,13 +2293,13 @@ AMP_API amp_param_entry amp_param_entry_get(const amp_params *p, size_t i);
 
 typedef struct amp_backend {
     uint32_t version, size; /* AMP_VERSION, sizeof(amp_backend) */
-    const char *name;
-    const char *(*device)(amp_ctx *);
+    const char *name;       /* "kind: what it runs on", see amp_ctx_name; valid until destroy */
     void (*destroy)(amp_ctx *);
     /* memory */
     amp_status (*alloc)(amp_ctx *, void **out, size_t bytes);
     void (*release)(amp_ctx *, void *ptr, size_t bytes);
     amp_status (*copy)(amp_ctx *, void *dst, const void *src, size_t bytes); /* any direction, complete on return */
+    amp_status (*copy_async)(amp_ctx *, void *dst, const void *src, size_t bytes);
     amp_status (*zero)(amp_ctx *, void *dst, size_t bytes);
     amp_status (*sync)(amp_ctx *);
     amp_status (*may_wait)(amp_ctx *); /* AMP_OK, or AMP_ERR_CAPTURE / AMP_ERR_DEAD: asked before every query */
@@ -2321,6 +2337,7 @@ typedef struct amp_backend {
     X(amp_alloc, setup) \
     X(amp_free, setup) \
     X(amp_copy, query) \
+    X(amp_copy_async, enqueue) \
     X(amp_zero, enqueue) \
     X(amp_sync, query) \
     X(amp_cast, enqueue) \
@@ -2691,11 +2708,6 @@ AMP_API amp_status amp_ctx_create_backend(
 AMP_API void *amp_ctx_self(const amp_ctx *ctx) { return ctx->self; }
 AMP_API const char *amp_last_error(const amp_ctx *ctx) { return ctx ? ctx->error : ""; }
 AMP_API const char *amp_ctx_name(const amp_ctx *ctx) { return ctx ? ctx->b->name : ""; }
-AMP_API const char *amp_ctx_device(const amp_ctx *ctx) {
-    amp_ctx *c; /* the backend's function takes a context it may write errors to */
-    memcpy(&c, &ctx, sizeof c);
-    return ctx ? ctx->b->device(c) : "";
-}
 
 static void ampi_scope_destroy(amp_ctx *ctx);
 AMP_API void amp_ctx_destroy(amp_ctx *ctx) {
@@ -2777,26 +2789,33 @@ AMP_API amp_status amp_free(amp_ctx *ctx, void *ptr) {
     return AMPI_INVALID(ctx, "amp_free: ptr was not given by amp_alloc of this context, or is freed already");
 }
 
-AMP_API amp_status amp_ledger(const amp_ctx *ctx, size_t row, amp_ledger_row *out) {
-    if (!ctx || !out || row >= ctx->n_rows) return AMP_ERR_INVALID_ARG;
-    *out = ctx->rows[row];
-    return AMP_OK;
-}
-AMP_API amp_ledger_row amp_ledger_find(const amp_ctx *ctx, const char *label) {
-    amp_ledger_row none = AMP_ZERO;
-    size_t i;
-    if (ctx && label)
-        for (i = 0; i < ctx->n_rows; i++)
-            if (strcmp(ctx->rows[i].label, label) == 0) return ctx->rows[i];
-    return none;
+AMP_API size_t amp_ledger(const amp_ctx *ctx, amp_ledger_row *out, size_t cap, const char *label) {
+    size_t i, n = 0;
+    if (!ctx) return 0;
+    for (i = 0; i < ctx->n_rows; i++) {
+        if (label && strcmp(ctx->rows[i].label, label) != 0) continue;
+        if (out && n < cap) out[n] = ctx->rows[i];
+        n++;
+    }
+    return n;
 }
 
+static amp_status ampi_check_copy(amp_ctx *ctx, const char *where, const void *dst, const void *src) {
+    if (!dst || !src) return AMPI_INVALID(ctx, "%s: %s is NULL", where, dst ? "src" : "dst");
+    return AMP_OK;
+}
 AMP_API amp_status amp_copy(amp_ctx *ctx, void *dst, const void *src, size_t bytes) {
     if (!ctx) return AMP_ERR_INVALID_ARG;
     if (bytes == 0) return AMP_OK;
-    if (!dst || !src) return AMPI_INVALID(ctx, "amp_copy: %s is NULL", dst ? "src" : "dst");
+    AMPI_TRY(ampi_check_copy(ctx, "amp_copy", dst, src));
     AMPI_TRY(ampi_failed_in(ctx, "amp_copy", ctx->b->may_wait(ctx)));
     return ctx->b->copy(ctx, dst, src, bytes);
+}
+AMP_API amp_status amp_copy_async(amp_ctx *ctx, void *dst, const void *src, size_t bytes) {
+    if (!ctx) return AMP_ERR_INVALID_ARG;
+    if (bytes == 0) return AMP_OK;
+    AMPI_TRY(ampi_check_copy(ctx, "amp_copy_async", dst, src));
+    return ctx->b->copy_async(ctx, dst, src, bytes);
 }
 AMP_API amp_status amp_zero(amp_ctx *ctx, void *dst, size_t bytes) {
     if (!ctx) return AMP_ERR_INVALID_ARG;
@@ -2896,29 +2915,40 @@ static int ampi_log2_floor(float x) { /* of a positive float: floor(log2 x) */
             u <<= 1;
     return e;
 }
-/* share of nonzero finite numbers in bins that lie, after scaling, entirely below 2^below, or entirely at or above 2^above */
-static double ampi_histogram_share(const amp_histogram *h, float scale, int below, int above) {
-    uint64_t part = 0, all = 0;
+typedef struct ampi_limits { /* of a dtype, as exponents of 2 */
+    int lost;                /* x < 2^lost becomes 0: half of the smallest subnormal */
+    int subnormal;           /* x < 2^subnormal becomes 0 or subnormal */
+    int overflow;            /* x >= 2^overflow overflows, and some x below it may */
+} ampi_limits;
+static ampi_limits ampi_limits_of(amp_dtype dtype) {
+    ampi_format f = ampi_format_of(dtype);
+    ampi_limits l = {-149, -126, 128}; /* a float holds everything that a float holds */
+    if (dtype == AMP_F32) return l;
+    l.subnormal = (int)f.emin - 127;
+    l.lost = l.subnormal - (int)f.mant - 1;
+    l.overflow = ampi_log2_floor(ampi_float(f.limit)) + 1;
+    return l;
+}
+AMP_API amp_fates amp_histogram_fates(const amp_histogram *h, amp_dtype dtype, float scale) {
+    amp_fates f = AMP_ZERO;
+    ampi_limits l;
+    uint64_t all = 0, lost = 0, small = 0, over = 0;
     int e, shift;
-    if (!h || !(scale > 0.0f)) return 0.0;
+    if (!h || amp_dtype_size(dtype) == 0 || !(scale > 0.0f)) return f;
+    l = ampi_limits_of(dtype);
     shift = ampi_log2_floor(scale);
     for (e = 0; e < 255; e++) {
-        int lo = (e ? e - 127 : -149) + shift, hi = e - 126 + shift; /* |x| * scale in [2^lo, 2^hi) */
+        int from = (e ? e - 127 : -149) + shift, to = e - 126 + shift; /* |x| * scale is in [2^from, 2^to) */
         all += h->pow2[e];
-        if (hi <= below || lo >= above) part += h->pow2[e];
+        if (to <= l.lost) lost += h->pow2[e];
+        if (to <= l.subnormal) small += h->pow2[e];
+        if (from >= l.overflow) over += h->pow2[e];
     }
-    return all ? (double)part / (double)all : 0.0;
-}
-AMP_API double amp_histogram_lost(const amp_histogram *h, amp_dtype dtype, float scale) {
-    ampi_format f = ampi_format_of(dtype);
-    if (amp_dtype_size(dtype) == 0) return 0.0;
-    /* half of the smallest subnormal: 2^(emin - 127 - mant - 1); floats keep everything a float can hold */
-    return ampi_histogram_share(h, scale, dtype == AMP_F32 ? -149 : (int)f.emin - 127 - (int)f.mant - 1, 1 << 20);
-}
-AMP_API double amp_histogram_subnormal(const amp_histogram *h, amp_dtype dtype, float scale) {
-    if (amp_dtype_size(dtype) == 0) return 0.0;
-    return ampi_histogram_share(h, scale, dtype == AMP_F32 ? -126 : (int)ampi_format_of(dtype).emin - 127, 1 << 20) -
-        amp_histogram_lost(h, dtype, scale);
+    if (all == 0) return f;
+    f.lost = (double)lost / (double)all;
+    f.subnormal = (double)(small - lost) / (double)all;
+    f.overflow = (double)over / (double)all;
+    return f;
 }
 AMP_API void amp_histogram_add(amp_histogram *sum, const amp_histogram *more) {
     size_t e;
@@ -2930,11 +2960,6 @@ AMP_API void amp_histogram_add(amp_histogram *sum, const amp_histogram *more) {
     for (e = 0; e < 256; e++)
         sum->pow2[e] += more->pow2[e];
     if (sum->amax < more->amax) sum->amax = more->amax;
-}
-AMP_API double amp_histogram_overflow(const amp_histogram *h, amp_dtype dtype, float scale) {
-    if (amp_dtype_size(dtype) == 0) return 0.0;
-    return ampi_histogram_share(
-        h, scale, -(1 << 20), dtype == AMP_F32 ? 128 : ampi_log2_floor(ampi_float(ampi_format_of(dtype).limit)) + 1);
 }
 AMP_API float amp_histogram_suggest_scale(const amp_histogram *h) {
     int k;
@@ -2991,9 +3016,10 @@ static float ampi_inverse(float scale) { /* volatile: computed between enter and
 /* ==== >>front-params =============================================================================================
    Parameter sets.   tests: tests/test_params.c, tests/test_layouts.c */
 
-typedef struct ampi_param { /* what amp_params_add was told */
-    char *name;
+typedef struct ampi_param { /* what amp_params_add was told, with defaults filled in */
     amp_param_desc d;
+    char *name;  /* our copy; d.name is not used after amp_params_add */
+    float *init; /* our copy of d.init, until commit */
 } ampi_param;
 
 struct amp_params {
@@ -3016,6 +3042,7 @@ struct amp_params {
     int32_t adding;   /* the accumulators hold micro-batches */
     amp_params *next; /* in the context's list of committed sets */
 };
+#  define AMPI_MAX_PARAMS 0xffffff /* the index has 24 bits of a random stream's number, see amp_step_round */
 static void ampi_weights_changed(amp_ctx *ctx, const amp_params *p); /* casts of them are made again */
 enum { AMPI_READY = 0, AMPI_UNSCALED, AMPI_STEPPED };
 
@@ -3098,7 +3125,6 @@ AMP_API amp_status amp_params_create_checked(
 }
 
 AMP_API size_t amp_params_count(const amp_params *p) { return p ? p->n : 0; }
-AMP_API const char *amp_param_name(const amp_params *p, size_t i) { return p && i < p->n ? p->params[i].name : ""; }
 AMP_API size_t amp_params_find(const amp_params *p, const char *name) {
     size_t i;
     if (!p) return 0;
@@ -3107,60 +3133,103 @@ AMP_API size_t amp_params_find(const amp_params *p, const char *name) {
     return p->n;
 }
 
-AMP_API amp_status amp_params_add(amp_params *p, const amp_param_desc *desc) {
-    static const char where[] = "amp_params_add";
-    char number[24];
-    const char *name;
-    amp_param_desc d;
-    void *grown;
-    size_t len;
-    char *copy;
-    if (!p) return AMP_ERR_INVALID_ARG;
-    AMPI_CHECK_DESC(p->ctx, where, desc);
-    d = *desc;
-    if (p->committed) return amp_fail(p->ctx, AMP_ERR_STAGE, "%s: the set is committed", where);
-    snprintf(number, sizeof number, "%lu", (unsigned long)p->n);
-    name = d.name ? d.name : number;
-    if (d.count == 0) return AMPI_INVALID(p->ctx, "%s: desc.count of \"%s\" is 0", where, name);
-    if (d.count > (size_t)-1 / 32 || p->n >= 0xffffff)
+/* count, rows and cols from what is given of them */
+static amp_status ampi_param_shape(amp_params *p, const char *where, const char *name, amp_param_desc *d) {
+    size_t area;
+    if (!d->rows != !d->cols)
+        return AMPI_INVALID(p->ctx, "%s: desc.%s of \"%s\" is 0, but desc.%s is %lu", where, d->rows ? "cols" : "rows",
+            name, d->rows ? "rows" : "cols", (unsigned long)(d->rows | d->cols));
+    if (!ampi_product(&area, d->rows, d->cols) || d->count > (size_t)-1 / 32 || area > (size_t)-1 / 32)
         return AMPI_INVALID(p->ctx, "%s: desc.count of \"%s\" is too large", where, name);
-    if (d.group >= AMP_GROUPS)
-        return AMPI_INVALID(
-            p->ctx, "%s: desc.group of \"%s\" is %u; at most %d groups", where, name, (unsigned)d.group, AMP_GROUPS);
-    if (strlen(name) > 255) return AMPI_INVALID(p->ctx, "%s: desc.name is longer than 255 characters", where);
-    if (amp_params_find(p, name) < p->n) return AMPI_INVALID(p->ctx, "%s: desc.name \"%s\" is taken", where, name);
-    if (d.model.dtype == AMP_AUTO) d.model.dtype = d.keep_f32 ? AMP_F32 : p->desc.model;
-    if (d.model.dtype != (d.keep_f32 ? AMP_F32 : p->desc.model))
+    if (d->count == 0) d->count = area;
+    if (d->count == 0) return AMPI_INVALID(p->ctx, "%s: desc.count of \"%s\" is 0", where, name);
+    if (area && area != d->count)
+        return AMPI_INVALID(p->ctx, "%s: desc.count of \"%s\" is %lu, but desc.rows * desc.cols is %lu", where, name,
+            (unsigned long)d->count, (unsigned long)area);
+    if (area == 0) {
+        d->rows = 1;
+        d->cols = d->count;
+    }
+    return AMP_OK;
+}
+
+/* the model copy, the gradient and the master: their dtypes, and which of them are adopted */
+static amp_status ampi_param_arrays(amp_params *p, const char *where, const char *name, amp_param_desc *d) {
+    amp_dtype model = d->keep_f32 ? AMP_F32 : p->desc.model;
+    if (d->model.dtype == AMP_AUTO) d->model.dtype = model;
+    if (d->grad.dtype == AMP_AUTO) d->grad.dtype = d->keep_f32 ? AMP_F32 : p->desc.grad;
+    if (d->model.dtype != model)
         return AMPI_INVALID(p->ctx, "%s: desc.model.dtype of \"%s\" is %s, but its model copy is %s", where, name,
-            amp_dtype_name(d.model.dtype), amp_dtype_name(d.keep_f32 ? AMP_F32 : p->desc.model));
-    if (d.grad.dtype == AMP_AUTO) d.grad.dtype = d.keep_f32 ? AMP_F32 : p->desc.grad;
-    AMPI_TRY(ampi_check_array(p->ctx, where, "desc.model", d.model, d.count, 0));
-    AMPI_TRY(ampi_check_array(p->ctx, where, "desc.grad", d.grad, d.count, 0));
-    if (amp_dtype_size(d.grad.dtype) == 0)
-        return AMPI_INVALID(p->ctx, "%s: desc.grad.dtype of \"%s\" is %d", where, name, (int)d.grad.dtype);
-    if (d.model.dtype == AMP_F32) { /* one FP32 array is master and model copy */
-        if (d.master && d.model.data && d.model.data != (void *)d.master)
+            amp_dtype_name(d->model.dtype), amp_dtype_name(model));
+    AMPI_TRY(ampi_check_array(p->ctx, where, "desc.model", d->model, d->count, 0));
+    AMPI_TRY(ampi_check_array(p->ctx, where, "desc.grad", d->grad, d->count, 0));
+    if (amp_dtype_size(d->grad.dtype) == 0)
+        return AMPI_INVALID(p->ctx, "%s: desc.grad.dtype of \"%s\" is %d", where, name, (int)d->grad.dtype);
+    if (model == AMP_F32) { /* one FP32 array is master and model copy */
+        if (d->master && d->model.data && d->model.data != (void *)d->master)
             return AMPI_INVALID(p->ctx,
                 "%s: desc.master and desc.model of \"%s\" differ, but an FP32 model copy is the master", where, name);
-        if (!d.master) memcpy(&d.master, &d.model.data, sizeof d.master);
-        d.model.data = NULL;
-    } else if (p->desc.master != AMP_MASTER_F32 && d.master)
+        if (!d->master) memcpy(&d->master, &d->model.data, sizeof d->master);
+        d->model.data = NULL;
+    } else if (p->desc.master != AMP_MASTER_F32 && d->master) {
         return AMPI_INVALID(
             p->ctx, "%s: desc.master of \"%s\" is given, but the set's layout has no FP32 masters", where, name);
-    if ((uintptr_t)d.master % sizeof(float))
+    }
+    if ((uintptr_t)d->master % sizeof(float))
         return AMPI_INVALID(p->ctx, "%s: desc.master of \"%s\" is not aligned to 4 bytes", where, name);
-    len = strlen(name) + 1;
-    grown = p->params;
-    copy = (char *)ampi_host_alloc(&p->ctx->host, len);
-    if (!copy || !ampi_grow(&p->ctx->host, &grown, p->n, &p->cap, sizeof *p->params)) {
-        ampi_host_free(&p->ctx->host, copy, len);
+    return AMP_OK;
+}
+
+static void ampi_param_free(const amp_ctx *ctx, ampi_param *q) {
+    if (q->name) ampi_host_free(&ctx->host, q->name, strlen(q->name) + 1);
+    ampi_host_free(&ctx->host, q->init, q->d.count * sizeof(float));
+    q->name = NULL;
+    q->init = NULL;
+}
+
+/* copies of what the caller may change from now on, and a place in the list */
+static amp_status ampi_param_keep(amp_params *p, const char *name, ampi_param *q) {
+    const amp_allocator *host = &p->ctx->host;
+    size_t len = strlen(name) + 1;
+    void *list = p->params;
+    q->name = (char *)ampi_host_alloc(host, len);
+    if (!q->name) return AMP_ERR_NO_MEMORY;
+    memcpy(q->name, name, len);
+    if (q->d.init) {
+        q->init = (float *)ampi_host_alloc(host, q->d.count * sizeof(float));
+        if (!q->init) return AMP_ERR_NO_MEMORY;
+        memcpy(q->init, q->d.init, q->d.count * sizeof(float));
+    }
+    if (!ampi_grow(host, &list, p->n, &p->cap, sizeof *p->params)) return AMP_ERR_NO_MEMORY;
+    p->params = (ampi_param *)list;
+    return AMP_OK;
+}
+
+AMP_API amp_status amp_params_add(amp_params *p, const amp_param_desc *desc) {
+    static const char where[] = "amp_params_add";
+    ampi_param q = AMP_ZERO;
+    char number[24];
+    const char *name;
+    if (!p) return AMP_ERR_INVALID_ARG;
+    AMPI_CHECK_DESC(p->ctx, where, desc);
+    if (p->committed) return amp_fail(p->ctx, AMP_ERR_STAGE, "%s: the set is committed", where);
+    if (p->n >= AMPI_MAX_PARAMS)
+        return AMPI_INVALID(p->ctx, "%s: the set has %d parameters, and more are not possible", where, AMPI_MAX_PARAMS);
+    q.d = *desc;
+    snprintf(number, sizeof number, "%lu", (unsigned long)p->n);
+    name = desc->name ? desc->name : number;
+    if (strlen(name) > 255) return AMPI_INVALID(p->ctx, "%s: desc.name is longer than 255 characters", where);
+    if (amp_params_find(p, name) < p->n) return AMPI_INVALID(p->ctx, "%s: desc.name \"%s\" is taken", where, name);
+    AMPI_TRY(ampi_param_shape(p, where, name, &q.d));
+    if (q.d.group >= AMP_GROUPS)
+        return AMPI_INVALID(
+            p->ctx, "%s: desc.group of \"%s\" is %u; at most %d groups", where, name, (unsigned)q.d.group, AMP_GROUPS);
+    AMPI_TRY(ampi_param_arrays(p, where, name, &q.d));
+    if (ampi_param_keep(p, name, &q) != AMP_OK) {
+        ampi_param_free(p->ctx, &q);
         return amp_fail(p->ctx, AMP_ERR_NO_MEMORY, "%s: no host memory", where);
     }
-    memcpy(copy, name, len);
-    p->params = (ampi_param *)grown;
-    p->params[p->n].name = copy;
-    p->params[p->n].d = d;
-    p->n++;
+    p->params[p->n++] = q;
     return AMP_OK;
 }
 
@@ -3193,7 +3262,7 @@ AMP_API void amp_params_destroy(amp_params *p) {
     ctx = p->ctx;
     ampi_params_release(p);
     for (i = 0; i < p->n; i++)
-        ampi_host_free(&ctx->host, p->params[i].name, strlen(p->params[i].name) + 1);
+        ampi_param_free(ctx, &p->params[i]);
     ampi_host_free(&ctx->host, p->params, p->cap * sizeof *p->params);
     ampi_host_free(&ctx->host, p, sizeof *p);
 }
@@ -3354,8 +3423,8 @@ static amp_status ampi_params_commit(amp_params *p) {
         amp_array master = ampi_entry_array(e->master, AMP_F32, e->count),
                   model = ampi_entry_array(e->model, e->model_dtype, e->count);
         amp_cast_desc c = AMP_ZERO;
-        if (d->init) AMPI_TRY(ampi_write_weights(p, where, i, d->init));
-        if (!d->init && e->master && !d->master && d->model.data)
+        if (p->params[i].init) AMPI_TRY(ampi_write_weights(p, where, i, p->params[i].init));
+        if (!p->params[i].init && e->master && !d->master && d->model.data)
             AMPI_TRY(ctx->b->cast(ctx, master, model, d->count, &c));
         else if (e->master && e->model)
             AMPI_TRY(ctx->b->cast(ctx, model, master, d->count, &c));
@@ -3373,6 +3442,11 @@ AMP_API amp_status amp_params_commit(amp_params *p) {
     if (st != AMP_OK)
         ampi_params_release(p);
     else {
+        size_t i;
+        for (i = 0; i < p->n; i++) {
+            ampi_host_free(&p->ctx->host, p->params[i].init, p->params[i].d.count * sizeof(float));
+            p->params[i].init = NULL;
+        }
         p->committed = 1;
         p->next = p->ctx->sets;
         p->ctx->sets = p;
@@ -3387,29 +3461,43 @@ AMP_API amp_param_entry amp_param_entry_get(const amp_params *p, size_t i) {
     amp_param_entry none = AMP_ZERO;
     return ampi_entry(p, i) ? p->entries[i] : none;
 }
-AMP_API amp_array amp_param_master(const amp_params *p, size_t i) {
-    const amp_param_entry *e = ampi_entry(p, i);
-    return e ? ampi_entry_array(e->master, AMP_F32, e->count) : amp_arr(NULL, AMP_AUTO);
+static amp_array ampi_entry_master(const amp_param_entry *e) { return ampi_entry_array(e->master, AMP_F32, e->count); }
+static amp_array ampi_entry_model(const amp_param_entry *e) { /* what products read */
+    return ampi_entry_array(e->model ? e->model : e->master, e->model_dtype, e->count);
 }
+static amp_array ampi_entry_grad(const amp_param_entry *e) {
+    return ampi_entry_array(e->grad, e->grad_dtype, e->count);
+}
+static amp_array ampi_entry_moment(const amp_param_entry *e, size_t k) {
+    return ampi_entry_array(e->moment[k], e->moment_dtype, e->count);
+}
+static amp_array ampi_entry_low(const amp_param_entry *e) { return ampi_entry_array(e->low, AMP_BF16, e->count); }
+
 AMP_API amp_array amp_param_model(const amp_params *p, size_t i) {
     const amp_param_entry *e = ampi_entry(p, i);
-    return e ? ampi_entry_array(e->model ? e->model : e->master, e->model_dtype, e->count) : amp_arr(NULL, AMP_AUTO);
+    return e ? ampi_entry_model(e) : amp_arr(NULL, AMP_AUTO);
 }
 AMP_API amp_array amp_param_grad(const amp_params *p, size_t i) {
     const amp_param_entry *e = ampi_entry(p, i);
-    return e ? ampi_entry_array(e->grad, e->grad_dtype, e->count) : amp_arr(NULL, AMP_AUTO);
+    return e ? ampi_entry_grad(e) : amp_arr(NULL, AMP_AUTO);
 }
-AMP_API amp_array amp_param_moment(const amp_params *p, size_t i, size_t k) {
+AMP_API amp_param amp_param_get(const amp_params *p, size_t i) {
+    amp_param view = AMP_ZERO;
     const amp_param_entry *e = ampi_entry(p, i);
-    return e && k < 2 ? ampi_entry_array(e->moment[k], e->moment_dtype, e->count) : amp_arr(NULL, AMP_AUTO);
-}
-AMP_API amp_array amp_param_low(const amp_params *p, size_t i) {
-    const amp_param_entry *e = ampi_entry(p, i);
-    return e ? ampi_entry_array(e->low, AMP_BF16, e->count) : amp_arr(NULL, AMP_AUTO);
-}
-AMP_API amp_array amp_param_accum(const amp_params *p, size_t i) {
-    const amp_param_entry *e = ampi_entry(p, i);
-    return e ? ampi_entry_array(e->accum, AMP_F32, e->count) : amp_arr(NULL, AMP_AUTO);
+    if (!p || i >= p->n) return view;
+    view.name = p->params[i].name;
+    view.rows = p->params[i].d.rows;
+    view.cols = p->params[i].d.cols;
+    view.count = p->params[i].d.count;
+    if (!e) return view;
+    view.model = ampi_entry_model(e);
+    view.grad = ampi_entry_grad(e);
+    view.master = ampi_entry_master(e);
+    view.low = ampi_entry_low(e);
+    view.accum = ampi_entry_array(e->accum, AMP_F32, e->count);
+    view.moment[0] = ampi_entry_moment(e, 0);
+    view.moment[1] = ampi_entry_moment(e, 1);
+    return view;
 }
 AMP_API const amp_step_record *amp_step_record_ptr(const amp_params *p) { return p ? p->record : NULL; }
 
@@ -3464,7 +3552,7 @@ AMP_API amp_status amp_param_write(amp_params *p, size_t i, const float *src) {
     ampi_weights_changed(ctx, p);
     e = &p->entries[i];
     return e->master && e->model
-        ? ctx->b->cast(ctx, amp_param_model(p, i), amp_param_master(p, i), (size_t)e->count, &c)
+        ? ctx->b->cast(ctx, amp_param_model(p, i), ampi_entry_master(&p->entries[i]), (size_t)e->count, &c)
         : AMP_OK;
 }
 
@@ -3475,7 +3563,8 @@ AMP_API amp_status amp_params_master_to_model(amp_params *p) {
     AMPI_TRY(ampi_check_params(ctx, "amp_params_master_to_model", p));
     for (i = 0; i < p->n; i++)
         if (p->entries[i].master && p->entries[i].model)
-            AMPI_TRY(ctx->b->cast(ctx, amp_param_model(p, i), amp_param_master(p, i), (size_t)p->entries[i].count, &c));
+            AMPI_TRY(ctx->b->cast(
+                ctx, amp_param_model(p, i), ampi_entry_master(&p->entries[i]), (size_t)p->entries[i].count, &c));
     p->stochastic = 0;
     ampi_weights_changed(ctx, p);
     return AMP_OK;
@@ -3487,7 +3576,8 @@ AMP_API amp_status amp_params_model_to_master(amp_params *p) {
     AMPI_TRY(ampi_check_params(ctx, "amp_params_model_to_master", p));
     for (i = 0; i < p->n; i++) {
         if (p->entries[i].master && p->entries[i].model)
-            AMPI_TRY(ctx->b->cast(ctx, amp_param_master(p, i), amp_param_model(p, i), (size_t)p->entries[i].count, &c));
+            AMPI_TRY(ctx->b->cast(
+                ctx, ampi_entry_master(&p->entries[i]), amp_param_model(p, i), (size_t)p->entries[i].count, &c));
         if (p->entries[i].low) AMPI_TRY(ctx->b->zero(ctx, p->entries[i].low, (size_t)p->entries[i].count * 2u));
     }
     p->stochastic = 0;
@@ -5732,9 +5822,9 @@ static amp_status ampi_section(ampi_file *s, const char *tag, size_t index, uint
 static amp_array ampi_state_array(const amp_params *p, size_t i, uint32_t kind) {
     const amp_param_entry *e = &p->entries[i];
     amp_array none = AMP_ZERO;
-    if (kind == 0) return e->master ? amp_param_master(p, i) : amp_param_model(p, i);
-    if (kind < 3) return amp_param_moment(p, i, kind - 1);
-    if (kind == 4) return amp_param_low(p, i);
+    if (kind == 0) return e->master ? ampi_entry_master(&p->entries[i]) : amp_param_model(p, i);
+    if (kind < 3) return ampi_entry_moment(e, kind - 1);
+    if (kind == 4) return ampi_entry_low(e);
     return e->master && e->model ? amp_param_model(p, i) : none; /* if masters do not give them */
 }
 
@@ -7267,7 +7357,7 @@ typedef struct ampi_cpu {
     ampi_kernels kernels;
     amp_allocator mem;
     int32_t threads, _pad;
-    char device[48];
+    char name[48];        /* what amp_ctx_name gives */
     ampi_workspace *work; /* threads of them */
     void (*fn)(void *arg, size_t task, ampi_workspace *w);
     void *arg;
@@ -7488,7 +7578,6 @@ static amp_status ampi_cpu_sync(amp_ctx *ctx) {
     (void)ctx;
     return AMP_OK;
 }
-static const char *ampi_cpu_device(amp_ctx *ctx) { return ampi_cpu_of(ctx)->device; }
 
 /* ---- arrays ---- */
 static char *ampi_at(amp_array a, size_t i) { return (char *)a.data + i * amp_dtype_size(a.dtype); }
@@ -8485,12 +8574,11 @@ static amp_backend ampi_cpu_table(void) {
     amp_backend b = AMP_ZERO;
     b.version = (uint32_t)AMP_VERSION;
     b.size = sizeof b;
-    b.name = "cpu";
-    b.device = ampi_cpu_device;
     b.destroy = ampi_cpu_destroy;
     b.alloc = ampi_cpu_alloc;
     b.release = ampi_cpu_release;
     b.copy = ampi_cpu_copy;
+    b.copy_async = ampi_cpu_copy; /* complete on return, too */
     b.zero = ampi_cpu_zero;
     b.sync = ampi_cpu_sync;
     b.may_wait = ampi_cpu_sync;
@@ -8563,7 +8651,8 @@ AMP_API amp_status amp_cpu_create_checked(amp_ctx **out, int version, size_t siz
     c->k = &c->kernels;
     c->mem = d.allocator;
     c->threads = d.threads;
-    snprintf(c->device, sizeof c->device, "%s, %d thread%s", c->k->name, c->threads, c->threads == 1 ? "" : "s");
+    snprintf(c->name, sizeof c->name, "cpu: %s, %d thread%s", c->k->name, c->threads, c->threads == 1 ? "" : "s");
+    table.name = c->name;
     c->work = (ampi_workspace *)ampi_host_alloc(&c->mem, (size_t)c->threads * sizeof *c->work);
     if (!c->work) {
         ampi_cpu_free(c);

@@ -228,12 +228,13 @@ static inline amp_stream ampi_cu_same_type(cudaStream_t s) { return s; }
 /* ==== >>cuda-host ====================================================================================================
    Errors, launches, memory.   tests: tests/cuda_verbs.cpp, tests/test_context.c */
 
-#define AMPI_CU_FEW    32u     /* arrays per launch of the list verbs */
-#define AMPI_CU_PLANS  64u     /* products whose plan is remembered */
-#define AMPI_CU_LATE   64u     /* blocks freed inside captures */
-#define AMPI_CU_TRIES  16      /* candidates that tuning times, */
-#define AMPI_CU_ROUNDS 5       /* each so often */
-#define AMPI_CU_BIAS   262144u /* bytes behind the workspace for a bias in another dtype */
+#define AMPI_CU_KIND   "cuda: " /* then the GPU's name */
+#define AMPI_CU_FEW    32u      /* arrays per launch of the list verbs */
+#define AMPI_CU_PLANS  64u      /* products whose plan is remembered */
+#define AMPI_CU_LATE   64u      /* blocks freed inside captures */
+#define AMPI_CU_TRIES  16       /* candidates that tuning times, */
+#define AMPI_CU_ROUNDS 5        /* each so often */
+#define AMPI_CU_BIAS   262144u  /* bytes behind the workspace for a bias in another dtype */
 
 /* What the kernels of a verb leave for the host, or for a later kernel of the same verb: one member per verb, which
    clears it, fills it and reads it. One block per context; the verbs on its stream use it in turn. */
@@ -304,7 +305,7 @@ typedef struct ampi_cuda {
         size_t bytes;
     } late[AMPI_CU_LATE]; /* to be freed when no capture is under way */
     uint32_t n_late, _pad;
-    char name[256];
+    char name[256 + sizeof AMPI_CU_KIND]; /* what amp_ctx_name gives */
     ampi_cu_plan plans[AMPI_CU_PLANS];
 } ampi_cuda;
 
@@ -315,9 +316,11 @@ typedef struct ampi_cu_call { /* one call of a backend function */
     int back;         /* the thread's device before, or -1 */
 } ampi_cu_call;
 
-static const char ampi_cu_name[] = "cuda";
+/* NULL for a context of another backend: only ours keeps its name in its own state, at this place. */
 static const ampi_cuda *ampi_cu_of(const amp_ctx *ctx) {
-    return ctx && amp_ctx_name(ctx) == ampi_cu_name ? (const ampi_cuda *)amp_ctx_self(ctx) : NULL;
+    const ampi_cuda *c = ctx ? (const ampi_cuda *)amp_ctx_self(ctx) : NULL;
+    if (!c || strncmp(amp_ctx_name(ctx), AMPI_CU_KIND, sizeof AMPI_CU_KIND - 1) != 0) return NULL;
+    return amp_ctx_name(ctx) == c->name ? c : NULL;
 }
 
 /* Errors after which, in CUDA's words, the process must be terminated to go on. */
@@ -464,8 +467,6 @@ static unsigned ampi_cu_grid(const ampi_cuda *c, uint64_t work) {
 }
 static uint64_t ampi_cu_parts(uint64_t n, uint64_t part) { return n / part + (n % part != 0); }
 
-static const char *ampi_cu_device(amp_ctx *ctx) { return ((ampi_cuda *)amp_ctx_self(ctx))->name; }
-
 static amp_status ampi_cu_may_wait(amp_ctx *ctx) {
     ampi_cu_call k;
     int capturing = 0;
@@ -551,14 +552,23 @@ static void ampi_cu_release(amp_ctx *ctx, void *p, size_t bytes) {
     (void)ampi_cu_leave(&k, s);
 }
 
+static amp_status ampi_cu_move(const ampi_cu_call *k, void *dst, const void *src, size_t bytes) {
+    cudaError_t e = cudaMemcpyAsync(dst, src, bytes, cudaMemcpyDefault, k->c->stream);
+    return e == cudaSuccess ? AMP_OK : ampi_cu_fail(k, "cudaMemcpyAsync", e);
+}
+
 static amp_status ampi_cu_copy(amp_ctx *ctx, void *dst, const void *src, size_t bytes) {
     ampi_cu_call k;
-    cudaError_t e;
     amp_status s = ampi_cu_enter(&k, ctx, "amp_copy");
-    if (s == AMP_OK) {
-        e = cudaMemcpyAsync(dst, src, bytes, cudaMemcpyDefault, k.c->stream);
-        s = e == cudaSuccess ? ampi_cu_wait(&k) : ampi_cu_fail(&k, "cudaMemcpyAsync", e);
-    }
+    if (s == AMP_OK) s = ampi_cu_move(&k, dst, src, bytes);
+    if (s == AMP_OK) s = ampi_cu_wait(&k);
+    return ampi_cu_leave(&k, s);
+}
+
+static amp_status ampi_cu_copy_async(amp_ctx *ctx, void *dst, const void *src, size_t bytes) {
+    ampi_cu_call k;
+    amp_status s = ampi_cu_enter(&k, ctx, "amp_copy_async");
+    if (s == AMP_OK) s = ampi_cu_move(&k, dst, src, bytes);
     return ampi_cu_leave(&k, s);
 }
 
@@ -2764,7 +2774,7 @@ static void ampi_cu_plan_head(const ampi_cuda *c, ampi_cu_plan_file *f) {
     memcpy(f->magic, "AMPPLAN2", 8);
     f->library = (uint64_t)cublasLtGetVersion();
     f->plan_bytes = sizeof(ampi_cu_plan);
-    snprintf(f->device, sizeof f->device, "%.48s sm_%d", c->name, c->arch);
+    snprintf(f->device, sizeof f->device, "%.48s sm_%d", c->name + sizeof AMPI_CU_KIND - 1, c->arch);
     f->sms = (uint64_t)c->sms;
     f->workspace = c->workspace_bytes;
 }
@@ -2929,16 +2939,16 @@ static void ampi_cu_drop(ampi_cuda *c) { /* frees what there is, also after a cr
 static void ampi_cu_destroy(amp_ctx *ctx) { ampi_cu_drop((ampi_cuda *)amp_ctx_self(ctx)); }
 
 /* By name, in the order of amp_backend; the same order as ampi_cpu_table. */
-static amp_backend ampi_cu_table(void) {
+static amp_backend ampi_cu_table(const ampi_cuda *c) {
     amp_backend b = AMP_ZERO;
     b.version = (uint32_t)AMP_VERSION;
     b.size = sizeof b;
-    b.name = ampi_cu_name;
-    b.device = ampi_cu_device;
+    b.name = c->name;
     b.destroy = ampi_cu_destroy;
     b.alloc = ampi_cu_alloc;
     b.release = ampi_cu_release;
     b.copy = ampi_cu_copy;
+    b.copy_async = ampi_cu_copy_async;
     b.zero = ampi_cu_zero;
     b.sync = ampi_cu_sync;
     b.may_wait = ampi_cu_may_wait;
@@ -2998,7 +3008,7 @@ static amp_status ampi_cu_make(ampi_cuda *c, const amp_cuda_desc *d) {
     c->blocks_per_sm = threads / AMP_BLOCK > 0 ? threads / AMP_BLOCK : 1;
     c->arch = 10 * major + minor;
     c->l2 = (uint64_t)(properties.l2CacheSize > 0 ? properties.l2CacheSize : 0);
-    snprintf(c->name, sizeof c->name, "%s", properties.name);
+    snprintf(c->name, sizeof c->name, AMPI_CU_KIND "%.*s", (int)sizeof properties.name, properties.name);
     if (c->own_stream) {
         cudaStream_t made = NULL;
         AMPI_CU_MAKE("cudaStreamCreateWithFlags", cudaStreamCreateWithFlags(&made, cudaStreamNonBlocking));
@@ -3046,7 +3056,7 @@ static amp_status ampi_cu_make(ampi_cuda *c, const amp_cuda_desc *d) {
 }
 
 extern "C" amp_status amp_cuda_create_checked(amp_ctx **out, int version, size_t size, const amp_cuda_desc *desc) {
-    amp_backend table = ampi_cu_table();
+    amp_backend table = ampi_cu_table(c);
     amp_cuda_desc d;
     ampi_cuda *c;
     cudaError_t e;

@@ -669,7 +669,8 @@ typedef struct tail {
 #endif
 #if defined(AMPI_X86)
 PASS(ampi_s, AMPI_TS)
-PASS(ampi_2, AMPI_T2) PASS(ampi_5, AMPI_T5)
+PASS(ampi_2, AMPI_T2)
+PASS(ampi_5, AMPI_T5)
 #elif defined(AMPI_NEON)
 PASS(ampi_n, AMPI_TN)
 #endif
@@ -692,7 +693,7 @@ PASS(ampi_n, AMPI_TN)
 static void run_two(const bench_run *r) { /* a step whose weights have no half copy, then the copy */
     const step_state *t = (const step_state *)r->extra;
     run_step(r);
-    if (amp_cast(r->ctx, amp_arr(r->dst, AMP_F16), amp_param_master(t->p, 0), r->n, NULL) != AMP_OK) wrong = 1;
+    if (amp_cast(r->ctx, amp_arr(r->dst, AMP_F16), amp_param_get(t->p, 0).master, r->n, NULL) != AMP_OK) wrong = 1;
 }
 static step_state make_state(amp_ctx *ctx, size_t n, amp_dtype model, amp_dtype grad) {
     step_state s = {NULL, NULL};
@@ -1164,14 +1165,13 @@ int main(int argc, char **argv) {
     printf("amp %d.%d.%d, %s; compiled by "
 #if defined(__clang__)
            "clang %d.%d\n",
-        AMP_VERSION_MAJOR, AMP_VERSION_MINOR, AMP_VERSION_PATCH, amp_ctx_device(on[0]), __clang_major__,
-        __clang_minor__);
+        AMP_VERSION_MAJOR, AMP_VERSION_MINOR, AMP_VERSION_PATCH, amp_ctx_name(on[0]), __clang_major__, __clang_minor__);
 #elif defined(__GNUC__)
            "gcc %d.%d\n",
-        AMP_VERSION_MAJOR, AMP_VERSION_MINOR, AMP_VERSION_PATCH, amp_ctx_device(on[0]), __GNUC__, __GNUC_MINOR__);
+        AMP_VERSION_MAJOR, AMP_VERSION_MINOR, AMP_VERSION_PATCH, amp_ctx_name(on[0]), __GNUC__, __GNUC_MINOR__);
 #else
            "another compiler\n",
-        AMP_VERSION_MAJOR, AMP_VERSION_MINOR, AMP_VERSION_PATCH, amp_ctx_device(on[0]));
+        AMP_VERSION_MAJOR, AMP_VERSION_MINOR, AMP_VERSION_PATCH, amp_ctx_name(on[0]));
 #endif
     if (gemm)
         products();

@@ -1528,7 +1528,7 @@ static void about() {
 #if defined(BENCH_FLAGS)
     printf("flags: %s; ", BENCH_FLAGS);
 #endif
-    printf("CPU context: %s%s%s\n", amp_ctx_device(cpu), *bench.peer ? "; peer: " : "", bench.peer);
+    printf("CPU context: %s%s%s\n", amp_ctx_name(cpu), *bench.peer ? "; peer: " : "", bench.peer);
 }
 
 int main(int argc, char **argv) {

@@ -70,7 +70,7 @@ static uint64_t functions(amp_ctx **ctx, uint32_t step) {
     }
     for (p = 2; p < PATHS; p++)
         if (ctx[p]) {
-            printf("%-20s", amp_ctx_device(ctx[p]));
+            printf("%-20s", amp_ctx_name(ctx[p]));
             for (f = 0; f < 5; f++) {
                 total += wrong[p][f];
                 printf(" %s %llu", name[f], (unsigned long long)wrong[p][f]);
@@ -128,7 +128,7 @@ int main(int argc, char **argv) {
                             if (got == ref[how][i]) continue;
                             wrong[p][t][how]++;
                             if (shown++ < 20)
-                                printf("%s %s %s, mode %d: %08x -> %04x, should be %04x\n", amp_ctx_device(ctx[p]),
+                                printf("%s %s %s, mode %d: %08x -> %04x, should be %04x\n", amp_ctx_name(ctx[p]),
                                     amp_dtype_name(types[t]), how_name[how], mode, x[i], got, ref[how][i]);
                         }
                     }
@@ -137,7 +137,7 @@ int main(int argc, char **argv) {
     for (p = 1; p < PATHS; p++)
         if (ctx[p]) {
             int mode;
-            printf("%-20s", amp_ctx_device(ctx[p]));
+            printf("%-20s", amp_ctx_name(ctx[p]));
             for (t = 0; t < 4; t++)
                 for (how = 0; how < 3; how++) {
                     total += wrong[p][t][how];

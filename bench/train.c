@@ -42,7 +42,7 @@ int main(int argc, char **argv) {
         puts("no context");
         return 1;
     }
-    printf("amp %d.%d.%d, %s%s%s\n", AMP_VERSION_MAJOR, AMP_VERSION_MINOR, AMP_VERSION_PATCH, amp_ctx_device(ctx),
+    printf("amp %d.%d.%d, %s%s%s\n", AMP_VERSION_MAJOR, AMP_VERSION_MINOR, AMP_VERSION_PATCH, amp_ctx_name(ctx),
         *bench.peer ? "; " : "", bench.peer);
     amp_ctx_destroy(ctx);
     table_begin("train", "");

@@ -389,6 +389,7 @@ static void train_rows(const train_device *device, const train_shape *s, int ste
     uint64_t skipped[TRAIN_MODES];
     int at[TRAIN_MODES], made[TRAIN_MODES],
         n = 0, m, k, modes = device->capture ? TRAIN_MODES : TRAIN_MODES - 1; /* at: place in r, or -1 */
+    amp_ledger_row total = AMP_ZERO;
     double bytes[TRAIN_MODES], peer_bytes;
     float full = 0; /* the first loss in FP32 */
     amp_step_record record;
@@ -433,8 +434,8 @@ static void train_rows(const train_device *device, const train_shape *s, int ste
         train_ok(&net[m], amp_sync(ctx[m]));
         train_ok(&net[m], amp_step_poll(net[m].params, &record));
         skipped[m] = record.skipped;
-        bytes[m] =
-            (double)amp_ledger_find(ctx[m], "total").peak / 1048576.0; /* now: tuning takes memory for a moment */
+        (void)amp_ledger(ctx[m], &total, 1, "total");
+        bytes[m] = (double)total.peak / 1048576.0; /* now: tuning takes memory for a moment */
         at[m] = n;
         memset(&r[n], 0, 2 * sizeof *r);
         r[n].name = train_modes[m].name;

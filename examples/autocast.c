@@ -35,6 +35,11 @@ static void must(amp_ctx *ctx, amp_status st) {
     fprintf(stderr, "autocast: %s\n", *amp_last_error(ctx) ? amp_last_error(ctx) : amp_strerror(st));
     exit(1);
 }
+static amp_ledger_row ledger_row(const amp_ctx *ctx, const char *label) { /* all zero if the label was never used */
+    amp_ledger_row row = AMP_ZERO;
+    (void)amp_ledger(ctx, &row, 1, label);
+    return row;
+}
 static double seconds(void) {
     return (double)clock() / CLOCKS_PER_SEC;
 } /* of this processor: one thread, undisturbed by others */
@@ -233,9 +238,9 @@ static int train(amp_ctx *ctx, const char *level, const amp_policy *policy) {
     info = amp_autocast_get(ctx);
     right = accuracy(ctx, &n, &scope);
 
-    state = amp_ledger_find(ctx, "params.master").bytes + amp_ledger_find(ctx, "params.model").bytes +
-        amp_ledger_find(ctx, "params.grad").bytes + amp_ledger_find(ctx, "params.moments").bytes;
-    acts = amp_ledger_find(ctx, "activations").bytes;
+    state = ledger_row(ctx, "params.master").bytes + ledger_row(ctx, "params.model").bytes +
+        ledger_row(ctx, "params.grad").bytes + ledger_row(ctx, "params.moments").bytes;
+    acts = ledger_row(ctx, "activations").bytes;
     if (info.arena) casts = info.arena - AMP_AUTOCAST_SPARE;
     f32 = amp_policy_output(policy, AMP_OP_LINEAR, AMP_F32) == AMP_F32;
     same = state == plan.master + plan.model + plan.grad + plan.moments && acts == plan.saved && casts == plan.casts;
@@ -282,12 +287,11 @@ int main(int argc, char **argv) {
         must(ctx, amp_policy_init(ctx, &policy, preset, &twin));
         if (i == 0)
             printf(
-                "One FP32 program, %lu level%s. %d pixels, %d hidden layers of %d, %d classes; GELU; batch %d, %d epochs of %d digits; on %s (%s)\n\n"
+                "One FP32 program, %lu level%s. %d pixels, %d hidden layers of %d, %d classes; GELU; batch %d, %d epochs of %d digits; on %s\n\n"
                 "%-14s %-7s %7s %9s %8s %8s %10s %10s %12s   %s\n%-14s %-7s %7s %9s %8s %8s %10s %10s %12s\n",
                 (unsigned long)n, n > 1 ? "s" : "", (int)PIXELS, LAYERS - 1, HIDDEN, CLASSES, BATCH, EPOCHS, TRAIN,
-                amp_ctx_name(ctx), amp_ctx_device(ctx), "level", "layers", "right", "loss at", "ms per", "steps",
-                "model", "casts", "activations", "memory", "", "return", "(test)", "the end", "step", "skipped", "KiB",
-                "KiB", "KiB");
+                amp_ctx_name(ctx), "level", "layers", "right", "loss at", "ms per", "steps", "model", "casts",
+                "activations", "memory", "", "return", "(test)", "the end", "step", "skipped", "KiB", "KiB", "KiB");
         ok &= train(ctx, levels[i], &policy);
     }
     printf(

@@ -182,10 +182,10 @@ static void trainer_destroy(amp_ctx *ctx, trainer *t) {
 
 static void collect(amp_ctx *ctx, const trainer *t, result *r) {
     for (size_t i = 0, at = 0; i < PARAMS; at += count[i++]) {
-        AMP(amp_copy(ctx, r->master + at, amp_param_master(t->params, i).data, count[i] * sizeof(float)));
+        AMP(amp_copy(ctx, r->master + at, amp_param_get(t->params, i).master.data, count[i] * sizeof(float)));
         AMP(amp_copy(ctx, r->model + at, amp_param_model(t->params, i).data, count[i] * sizeof(uint16_t)));
-        AMP(amp_copy(ctx, r->moment[0] + at, amp_param_moment(t->params, i, 0).data, count[i] * sizeof(float)));
-        AMP(amp_copy(ctx, r->moment[1] + at, amp_param_moment(t->params, i, 1).data, count[i] * sizeof(float)));
+        AMP(amp_copy(ctx, r->moment[0] + at, amp_param_get(t->params, i).moment[0].data, count[i] * sizeof(float)));
+        AMP(amp_copy(ctx, r->moment[1] + at, amp_param_get(t->params, i).moment[1].data, count[i] * sizeof(float)));
     }
     AMP(amp_copy(ctx, r->losses, t->losses, sizeof r->losses));
     AMP(amp_scaler_get(t->scaler, &r->info));

@@ -123,6 +123,11 @@ typedef struct options {
 static void must(amp_ctx *ctx, amp_status status) { /* a verb failed: amp.h knows why */
     if (status != AMP_OK) fail("%s", *amp_last_error(ctx) ? amp_last_error(ctx) : amp_strerror(status));
 }
+static amp_ledger_row ledger_row(const amp_ctx *ctx, const char *label) { /* all zero if the label was never used */
+    amp_ledger_row row = AMP_ZERO;
+    (void)amp_ledger(ctx, &row, 1, label);
+    return row;
+}
 
 static double seconds(void) {
 #ifdef _WIN32
@@ -325,7 +330,7 @@ static void look_at_gradients(
     int e, shift = (int)floor(log2((double)scale) + 0.5);
     double nonzero;
     for (i = 0; i < count; i++) {
-        amp_array from = amp_param_master(net->params, i), to = amp_param_model(probe->params, i);
+        amp_array from = amp_param_get(net->params, i).master, to = amp_param_model(probe->params, i);
         if (!from.data) from = amp_param_model(net->params, i);
         must(net->ctx, amp_cast(net->ctx, to, from, to.count, NULL));
         list[n++] = amp_param_grad(probe->params, i);
@@ -337,7 +342,7 @@ static void look_at_gradients(
     network_backward(probe);
     must(net->ctx, amp_histogram_count(net->ctx, &h, list, n));
     nonzero = (double)(h.total - h.zero - h.inf - h.nan);
-    r->lost += amp_histogram_lost(&h, AMP_F16, scale) * nonzero;
+    r->lost += amp_histogram_fates(&h, AMP_F16, scale).lost * nonzero;
     *weight += nonzero;
     for (e = 1; e < 255; e++) {
         r->before[e] += (double)h.pow2[e];
@@ -434,10 +439,10 @@ static void train(amp_ctx *ctx, const struct setting *s, const options *o, const
     r->scale = scaling.scale;
     r->accuracy = network_accuracy(&net, test);
     r->loss = plot_mean(r->losses, steps - per_epoch, steps); /* of the last epoch */
-    r->weights = amp_ledger_find(ctx, "params.master").bytes + amp_ledger_find(ctx, "params.model").bytes;
-    r->gradients = amp_ledger_find(ctx, "params.grad").bytes;
-    r->optimizer = amp_ledger_find(ctx, "params.moments").bytes;
-    r->activations = amp_ledger_find(ctx, "activations").bytes;
+    r->weights = ledger_row(ctx, "params.master").bytes + ledger_row(ctx, "params.model").bytes;
+    r->gradients = ledger_row(ctx, "params.grad").bytes;
+    r->optimizer = ledger_row(ctx, "params.moments").bytes;
+    r->activations = ledger_row(ctx, "activations").bytes;
     if (looked > 0) {
         r->lost /= looked;
         for (e = 0; e < 255; e++) {
@@ -964,8 +969,8 @@ int main(int argc, char **argv) {
     if (!o.check) csv = open_outputs(&o);
 
     progress.terminal = on_terminal() != 0;
-    printf("%s: %lu training images, %lu test images. Device: %s, %s.\n", o.data ? o.data : "Built-in digits",
-        (unsigned long)train_set.count, (unsigned long)test_set.count, amp_ctx_name(ctx), amp_ctx_device(ctx));
+    printf("%s: %lu training images, %lu test images. Device: %s.\n", o.data ? o.data : "Built-in digits",
+        (unsigned long)train_set.count, (unsigned long)test_set.count, amp_ctx_name(ctx));
     for (net = 0; net < NETS; net++) {
         if (!o.check && net != o.net) continue;
         per_net = o;

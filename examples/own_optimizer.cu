@@ -48,7 +48,7 @@ template <class F> static __global__ void each(F f, size_t n) {
 #endif
 template <class F> static void for_each(amp_ctx *ctx, size_t n, F f) {
 #ifdef WITH_CUDA
-    if (strcmp(amp_ctx_name(ctx), "cuda") == 0) {
+    if (strncmp(amp_ctx_name(ctx), "cuda", 4) == 0) {
         cudaLaunchConfig_t config = {};
         config.gridDim = dim3((unsigned)(n < 65536 ? (n + 255) / 256 : 256));
         config.blockDim = dim3(256);
@@ -176,12 +176,12 @@ static void train(amp_ctx *ctx, amp_master master, result *r) {
     AMP(amp_scaler_get(s, &now));
     for (size_t i = 0; i < PARAMS; i++) {
         AMP(amp_param_read(p, i, r->w[i]));
-        AMP(amp_copy(ctx, r->m[i], amp_param_moment(p, i, 0).data, count[i] * sizeof(float)));
-        AMP(amp_copy(ctx, r->v[i], amp_param_moment(p, i, 1).data, count[i] * sizeof(float)));
+        AMP(amp_copy(ctx, r->m[i], amp_param_get(p, i).moment[0].data, count[i] * sizeof(float)));
+        AMP(amp_copy(ctx, r->v[i], amp_param_get(p, i).moment[1].data, count[i] * sizeof(float)));
         AMP(amp_free(ctx, goal[i]));
     }
     printf("%-5s %s: %d steps, %d skipped, loss scale 2^%g, mean miss 1 -> %.3f\n",
-        strcmp(amp_ctx_name(ctx), "cuda") ? "cpu:" : "cuda:",
+        strncmp(amp_ctx_name(ctx), "cuda", 4) ? "cpu:" : "cuda:",
         master == AMP_MASTER_SPLIT ? "16 + 16 bits" : "FP32 masters", STEPS, (int)last.skipped, log2((double)now.scale),
         (mean_miss(r->w[0], target[0], count[0]) + mean_miss(r->w[1], target[1], count[1])) / 2);
     amp_scaler_destroy(s);

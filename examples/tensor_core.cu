@@ -458,7 +458,7 @@ static int time_all(amp_ctx *ctx, int size, uint64_t seed) { /* 1: all right */
         data_destroy(ctx, &t);
     }
     printf("\nm = n = k = %d (step 1a: 16), %s in, FP32 sums; median of %d runs on %s\n\n", size, amp_dtype_name(DTYPE),
-        RUNS, amp_ctx_device(ctx));
+        RUNS, amp_ctx_name(ctx));
     printf("%-40s %10s %9s %10s %13s %12s\n", "", "ms", "TFLOP/s", "of step 3", "FLOP per byte", "error/bound");
     for (int i = 0; i < STEPS; i++) {
         char intensity[16] = "-";

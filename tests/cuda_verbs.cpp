@@ -59,6 +59,12 @@ static amp_cuda_desc desc_with(uint32_t flags) {
     return d;
 }
 
+static amp_ledger_row ledger_row(const amp_ctx *x, const char *label) {
+    amp_ledger_row row = AMP_ZERO;
+    (void)amp_ledger(x, &row, 1, label);
+    return row;
+}
+
 static void no_leak(const char *where) { CHECK(hcu_leaks(1) == 0, "leak: %s", where); }
 
 /* ---- a world: all that the verbs need, on one context ---- */
@@ -131,7 +137,8 @@ static amp_step_desc step_desc(amp_optimizer optimizer = AMP_ADAMW) {
 /* ---- verbs of class enqueue ---- */
 
 static amp_status v_cast(world *w) { return amp_cast(w->x, at(w, 2, AMP_F16), at(w, 0, AMP_F32), N, NULL); }
-static amp_status v_copy(world *w) { /* equal dtypes: the copy that does not wait */
+static amp_status v_copy(world *w) { return amp_copy_async(w->x, w->buf[8], w->buf[0], N * 4); }
+static amp_status v_cast_same(world *w) { /* equal dtypes: bits are copied */
     return amp_cast(w->x, at(w, 3, AMP_F32), at(w, 0, AMP_F32), N, NULL);
 }
 static amp_status v_zero(world *w) { return amp_zero(w->x, w->buf[3], 1000); }
@@ -385,12 +392,13 @@ typedef struct verb {
 } verb;
 
 static const verb verbs[] = {/* enqueue first */
-    {"cast", v_cast}, {"cast as a copy", v_copy}, {"zero", v_zero}, {"step", v_step}, {"xent", v_xent},
-    {"gemm f16", v_gemm_f16}, {"gemm f32 gelu", v_gemm_f32}, {"gemm own", v_gemm_own}, {"gemm f8", v_gemm_f8},
-    {"gemm factors", v_gemm_factors}, {"linear", v_linear}, {"chain", v_chain}, {"unscale adamw update", v_adamw},
-    {"clip", v_clip}, {"clip_value", v_clip_value}, {"amp_unscale", v_unscale}, {"inspect update", v_inspect},
-    {"between copies", v_between}, {"sgd", v_sgd}, {"lion", v_lion}, {"accumulate", v_accumulate}, {"adam", v_adam},
-    {"grads_to", v_grads_to}, {"autocast", v_autocast}, {"dropout", v_dropout}, {"cast stochastic", v_cast_sr},
+    {"cast", v_cast}, {"copy_async", v_copy}, {"cast as a copy", v_cast_same}, {"zero", v_zero}, {"step", v_step},
+    {"xent", v_xent}, {"gemm f16", v_gemm_f16}, {"gemm f32 gelu", v_gemm_f32}, {"gemm own", v_gemm_own},
+    {"gemm f8", v_gemm_f8}, {"gemm factors", v_gemm_factors}, {"linear", v_linear}, {"chain", v_chain},
+    {"unscale adamw update", v_adamw}, {"clip", v_clip}, {"clip_value", v_clip_value}, {"amp_unscale", v_unscale},
+    {"inspect update", v_inspect}, {"between copies", v_between}, {"sgd", v_sgd}, {"lion", v_lion},
+    {"accumulate", v_accumulate}, {"adam", v_adam}, {"grads_to", v_grads_to}, {"autocast", v_autocast},
+    {"dropout", v_dropout}, {"cast stochastic", v_cast_sr},
 
     {"copy", q_copy}, {"sync", q_sync}, {"all_finite", q_finite}, {"histogram", q_histogram},
     {"get", q_get}, {"norm", q_norm}, {"param_read", q_read}, {"param_write", q_write}, {"set_scale", q_set_scale},
@@ -604,9 +612,9 @@ static void test_capture(uint32_t flags, cudaStreamCaptureMode mode) {
     for (int b : exact)
         same_bytes(w.buf[b], u.buf[b], N * 4, "buffer", b);
     for (size_t i = 0; i < PARAMS; i++) {
-        same_bytes(amp_param_master(w.p, i).data, amp_param_master(u.p, i).data, 2800, "master", (int)i);
-        same_bytes(
-            amp_param_master(w.acc, i).data, amp_param_master(u.acc, i).data, 2800, "accumulated master", (int)i);
+        same_bytes(amp_param_get(w.p, i).master.data, amp_param_get(u.p, i).master.data, 2800, "master", (int)i);
+        same_bytes(amp_param_get(w.acc, i).master.data, amp_param_get(u.acc, i).master.data, 2800, "accumulated master",
+            (int)i);
     }
     OK(amp_step_poll(w.p, &r));
     OK(amp_step_poll(u.p, &ru));
@@ -697,7 +705,7 @@ static void test_autocast_capture(uint32_t flags) {
     product_is(&w, 2, "an eager product");
     OK(amp_autocast_end(ctx));
 
-    size_t bytes = amp_ledger_find(ctx, "autocast").bytes;
+    size_t bytes = ledger_row(ctx, "autocast").bytes;
     for (int round = 1; round < 4; round++) { /* new weights: only a cast inside the graph has them */
         for (int i = 0; i < N; i++)
             numbers[i] = (float)((i * (37 + round)) % 101) / 64 - 0.7f;
@@ -715,8 +723,8 @@ static void test_autocast_capture(uint32_t flags) {
         OK(amp_autocast_end(ctx));
         product_is(&w, 2, "an eager product beside graphs");
         product_is(&w, 5, "a replayed product");
-        CHECK(amp_ledger_find(ctx, "autocast").bytes == 2 * bytes, "%lu bytes",
-            (unsigned long)amp_ledger_find(ctx, "autocast").bytes);
+        CHECK(ledger_row(ctx, "autocast").bytes == 2 * bytes, "%lu bytes",
+            (unsigned long)ledger_row(ctx, "autocast").bytes);
     }
 
     CHECK(cudaStreamBeginCapture(st, cudaStreamCaptureModeGlobal) == cudaSuccess, "begin");
@@ -816,8 +824,8 @@ static void test_autocast_training() {
     for (int i = 0; i < 5; i++) {
         CHECK(cudaGraphLaunch(exec, st) == cudaSuccess, "replay %d", i);
         layer_step(&eager);
-        OK(amp_copy(ctx, want, amp_param_master(eager.p, 0).data, sizeof want));
-        same_bytes(amp_param_master(graph.p, 0).data, want, sizeof want, "weights after step", i);
+        OK(amp_copy(ctx, want, amp_param_get(eager.p, 0).master.data, sizeof want));
+        same_bytes(amp_param_get(graph.p, 0).master.data, want, sizeof want, "weights after step", i);
         OK(amp_copy(ctx, want, eager.e.loss, 4));
         same_bytes(graph.e.loss, want, 4, "loss of step", i);
     }

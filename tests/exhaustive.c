@@ -318,7 +318,7 @@ static void do_split(worker *w) {
                 uint16_t *h, *r;
                 if (!w->has_path[p] || (w->n_paths > 1 && b / options.stride % w->n_paths != seen++)) continue;
                 h = (uint16_t *)amp_param_model(set[p][d], 0).data;
-                r = (uint16_t *)amp_param_low(set[p][d], 0).data;
+                r = (uint16_t *)amp_param_get(set[p][d], 0).low.data;
                 if (!wrote) { /* by floats, once: refused when one of them does not fit */
                     wrote = 1;
                     if ((amp_param_write(set[p][d], 0, x) == AMP_OK) == refused)

@@ -565,7 +565,7 @@ static void check_end(t_run *t) {
         t_check_status(t, amp_sync(t->own), AMP_OK, NULL, "amp_sync at the end", __FILE__, __LINE__);
     t_clear(t);
     if (t->own)
-        t_check_eq(t, (long long)amp_ledger_find(t->own, "total").bytes, 0, "bytes in the ledger at the end", "0",
+        t_check_eq(t, (long long)t_ledger(t->own, "total").bytes, 0, "bytes in the ledger at the end", "0",
             __FILE__, __LINE__);
 }
 
@@ -670,7 +670,7 @@ int main(int argc, char **argv) {
                 all.failed++;
                 continue;
             }
-            snprintf(device, sizeof device, "%s", amp_ctx_device(ctx));
+            snprintf(device, sizeof device, "%s", amp_ctx_name(ctx));
             amp_ctx_destroy(ctx);
         }
         for (s = 0; suites[s]; s++) {

@@ -67,11 +67,11 @@ static inline void set_blob(t_run *t, t_blob *b, amp_params *p, const size_t *co
     size_t i, k;
     for (i = 0; i < n; i++) {
         amp_array a[5];
-        a[0] = amp_param_master(p, i);
+        a[0] = amp_param_get(p, i).master;
         a[1] = amp_param_model(p, i);
         a[2] = amp_param_grad(p, i);
-        a[3] = amp_param_moment(p, i, 0);
-        a[4] = amp_param_moment(p, i, 1);
+        a[3] = amp_param_get(p, i).moment[0];
+        a[4] = amp_param_get(p, i).moment[1];
         for (k = 0; k < 5; k++)
             if (a[k].data) t_blob_dev(t, b, a[k].data, counts[i] * amp_dtype_size(a[k].dtype));
     }

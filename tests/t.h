@@ -127,6 +127,13 @@ void t_set(t_run *t, void *dev, const void *host, size_t bytes);
 void t_get(t_run *t, void *host, const void *dev, size_t bytes);
 void t_clear(t_run *t); /* checks all guards, frees context and host memory of the test */
 
+/* The ledger's row of a label; all zero if it was never used. */
+static inline amp_ledger_row t_ledger(const amp_ctx *ctx, const char *label) {
+    amp_ledger_row row = AMP_ZERO;
+    (void)amp_ledger(ctx, &row, 1, label);
+    return row;
+}
+
 /* ---- contexts ---- */
 
 /* A context like t->place, with these hooks (either may be NULL). Hooks do not reach CUDA contexts. */

@@ -504,31 +504,71 @@ static void histogram_shares(t_run *t) {
         double above =
             ldexp(1.0, (int)ceil(log2(ref_value(&f, f.max)))); /* the bin that straddles the limit ends here */
         for (s = -20; s <= 24; s++) {
-            double lost = 0, over = 0, scale = ldexp(1.0, s), n = 3996;
+            double lost = 0, small = 0, over = 0, scale = ldexp(1.0, s), n = 3996;
+            amp_fates fates = amp_histogram_fates(&h, types[d], (float)scale);
             for (i = 4; i < 4000; i++) {
-                lost += (ref_encode((double)x[i] * scale, types[d], 0) & ((1u << (f.bits - 1)) - 1u)) == 0;
-                over += fabs((double)x[i]) * scale >= above;
+                double size = fabs((double)x[i]) * scale;
+                int zero = (ref_encode((double)x[i] * scale, types[d], 0) & ((1u << (f.bits - 1)) - 1u)) == 0;
+                lost += zero;
+                small += !zero && size < ldexp(1.0, 1 - f.bias);
+                over += size >= above;
             }
             t_note(t, "%s, scale 2^%d", amp_dtype_name(types[d]), s);
-            CHECK_NEAR(amp_histogram_lost(&h, types[d], (float)scale), lost / n, 1e-12);
-            CHECK_NEAR(amp_histogram_overflow(&h, types[d], (float)scale), over / n, 1e-12);
+            CHECK_NEAR(fates.lost, lost / n, 1e-12);
+            CHECK_NEAR(fates.subnormal, small / n, 1e-12);
+            CHECK_NEAR(fates.overflow, over / n, 1e-12);
         }
     }
     t_note(t, "nothing to count");
     memset(&h, 0, sizeof h);
-    CHECK_NEAR(amp_histogram_lost(&h, AMP_F16, 1.0f), 0.0, 0.0);
-    CHECK_NEAR(amp_histogram_overflow(&h, AMP_F16, 1.0f), 0.0, 0.0);
+    CHECK_NEAR(amp_histogram_fates(&h, AMP_F16, 1.0f).lost, 0.0, 0.0);
+    CHECK_NEAR(amp_histogram_fates(&h, AMP_F16, 1.0f).overflow, 0.0, 0.0);
     h.total = h.zero = 7;
-    CHECK_NEAR(amp_histogram_lost(&h, AMP_F16, 1.0f), 0.0, 0.0);
+    CHECK_NEAR(amp_histogram_fates(&h, AMP_F16, 1.0f).lost, 0.0, 0.0);
     t_note(t, "one number of 2^-25 counts as kept, one just below it is lost");
     h.pow2[127 - 25] = 1;
-    CHECK_NEAR(amp_histogram_lost(&h, AMP_F16, 1.0f), 0.0, 0.0);
+    CHECK_NEAR(amp_histogram_fates(&h, AMP_F16, 1.0f).lost, 0.0, 0.0);
     h.pow2[127 - 25] = 0;
     h.pow2[127 - 26] = 1;
-    CHECK_NEAR(amp_histogram_lost(&h, AMP_F16, 1.0f), 1.0, 0.0);
-    CHECK_NEAR(amp_histogram_lost(&h, AMP_F16, 2.0f), 0.0, 0.0);
-    CHECK_NEAR(amp_histogram_lost(&h, AMP_F32, 1.0f), 0.0, 0.0);
-    CHECK_NEAR(amp_histogram_lost(&h, AMP_BF16, 1.0f), 0.0, 0.0);
+    CHECK_NEAR(amp_histogram_fates(&h, AMP_F16, 1.0f).lost, 1.0, 0.0);
+    CHECK_NEAR(amp_histogram_fates(&h, AMP_F16, 2.0f).lost, 0.0, 0.0);
+    CHECK_NEAR(amp_histogram_fates(&h, AMP_F32, 1.0f).lost, 0.0, 0.0);
+    CHECK_NEAR(amp_histogram_fates(&h, AMP_F32, 1.0f).subnormal, 0.0, 0.0);
+    CHECK_NEAR(amp_histogram_fates(&h, AMP_F32, ldexpf(1.0f, -101)).subnormal, 1.0, 0.0);
+    t_note(t, "nothing to answer");
+    CHECK_NEAR(amp_histogram_fates(&h, AMP_AUTO, 1.0f).lost, 0.0, 0.0);
+    CHECK_NEAR(amp_histogram_fates(&h, AMP_F16, 0.0f).lost, 0.0, 0.0);
+    CHECK_NEAR(amp_histogram_fates(&h, AMP_F16, ref_f32(0x7fc00000)).lost, 0.0, 0.0);
+    CHECK_NEAR(amp_histogram_fates(NULL, AMP_F16, 1.0f).lost, 0.0, 0.0);
+    CHECK_NEAR(amp_histogram_fates(&h, AMP_BF16, 1.0f).lost, 0.0, 0.0);
+}
+
+static void histogram_add(t_run *t) { /* two lists, one after the other, are the list of both */
+    list first = AMP_ZERO, second = AMP_ZERO, both = AMP_ZERO;
+    amp_histogram a, b, want;
+    float *x = (float *)t_host(t, 4 * 900);
+    size_t i;
+    for (i = 0; i < 900; i++)
+        x[i] = t_pattern(t);
+    x[700] = 3e38f; /* the largest is in the second */
+    first.n = second.n = both.n = 1;
+    first.host[0] = both.host[0] = x;
+    second.host[0] = x + 400;
+    first.arrays[0] = amp_arrn(x, AMP_F32, 400);
+    second.arrays[0] = amp_arrn(x + 400, AMP_F32, 500);
+    both.arrays[0] = amp_arrn(x, AMP_F32, 900);
+    naive_histogram(&first, &a);
+    naive_histogram(&second, &b);
+    naive_histogram(&both, &want);
+    amp_histogram_add(&a, &b);
+    CHECK_BITS((unsigned char *)&a, (unsigned char *)&want, sizeof a, 1);
+    t_note(t, "the largest stays, whatever the order");
+    naive_histogram(&first, &a);
+    amp_histogram_add(&b, &a);
+    CHECK_BITS((unsigned char *)&b, (unsigned char *)&want, sizeof b, 1);
+    amp_histogram_add(NULL, &a);
+    amp_histogram_add(&b, NULL);
+    CHECK_BITS((unsigned char *)&b, (unsigned char *)&want, sizeof b, 1);
 }
 
 static void suggest_scale(t_run *t) {
@@ -564,5 +604,5 @@ const t_test t_suite_arrays[] = {{"cast.scalar_load_keeps_bits", scalar_load_kee
     {"finite.lists", finite_lists, T_ALL}, {"finite.every_pattern", finite_every_pattern, T_ALL},
     {"finite.errors", finite_errors, T_ALL}, {"histogram.lists", histogram_lists, T_ALL},
     {"histogram.every_pattern", histogram_every_pattern, T_ALL}, {"histogram.errors", histogram_errors, T_ALL},
-    {"histogram.shares", histogram_shares, T_HOST}, {"histogram.suggest_scale", suggest_scale, T_HOST},
-    {NULL, NULL, 0}};
+    {"histogram.shares", histogram_shares, T_HOST}, {"histogram.add", histogram_add, T_HOST},
+    {"histogram.suggest_scale", suggest_scale, T_HOST}, {NULL, NULL, 0}};

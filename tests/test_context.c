@@ -90,15 +90,15 @@ static void create_defaults(t_run *t) {
     CHECK_EQ(amp_cpu_create(&a, NULL), AMP_OK);
     CHECK_EQ(amp_cpu_create(&b, &d), AMP_OK);
     CHECK(a && b && a != b);
-    CHECK(strcmp(amp_ctx_name(a), "cpu") == 0);
-    CHECK(strcmp(amp_ctx_device(a), amp_ctx_device(b)) == 0);
-    CHECK(strstr(amp_ctx_device(a), "thread") != NULL);
+    CHECK(strncmp(amp_ctx_name(a), "cpu: ", 5) == 0);
+    CHECK(strcmp(amp_ctx_name(a), amp_ctx_name(b)) == 0);
+    CHECK(strstr(amp_ctx_name(a), "thread") != NULL);
     CHECK(strcmp(amp_last_error(a), "") == 0);
     amp_ctx_destroy(a);
     amp_ctx_destroy(b);
     amp_ctx_destroy(NULL);
     CHECK(strcmp(amp_last_error(NULL), "") == 0);
-    CHECK(amp_ctx_name(NULL) != NULL && amp_ctx_device(NULL) != NULL); /* "never NULL" */
+    CHECK(strcmp(amp_ctx_name(NULL), "") == 0); /* "never NULL" */
 }
 
 static void create_errors(t_run *t) {
@@ -191,7 +191,7 @@ static void create_simd(t_run *t) { /* a forced path is taken or refused, never 
                 __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
 #endif
         if (st == AMP_OK)
-            CHECK(have && strstr(amp_ctx_device(ctx), c[i].name) != NULL);
+            CHECK(have && strstr(amp_ctx_name(ctx), c[i].name) != NULL);
         else {
             CHECK_EQ(st, AMP_ERR_UNSUPPORTED);
             CHECK(ctx == NULL && i > 0);
@@ -206,7 +206,7 @@ static void create_many(t_run *t) { /* threads come and go; contexts are indepen
     for (round = 0; round < 5; round++) {
         for (i = 0; i < 6; i++) {
             CHECK_EQ(t_create_cpu(&c[i], AMP_SIMD_AUTO, i + 1), AMP_OK);
-            t_note(t, "%d threads: %s", i + 1, amp_ctx_device(c[i]));
+            t_note(t, "%d threads: %s", i + 1, amp_ctx_name(c[i]));
         }
         for (i = 5; i >= 0; i--)
             amp_ctx_destroy(c[(i + round) % 6]);
@@ -315,7 +315,7 @@ out:
     amp_params_destroy(p);
     if (c) amp_free(c, m2);
     if (c && m) amp_free(c, m);
-    if (c) CHECK_EQ(amp_ledger_find(c, "total").bytes, 0);
+    if (c) CHECK_EQ(t_ledger(c, "total").bytes, 0);
     amp_ctx_destroy(c);
     CHECK_EQ(h.live, 0);
     CHECK_EQ(h.live_bytes, 0);
@@ -419,6 +419,13 @@ static void memory(t_run *t) {
     CHECK_OK(amp_copy(t->ctx, back, host, 300)); /* host to host */
     CHECK_BITS(back, host, 300, 1);
     CHECK_OK(amp_copy(t->ctx, NULL, NULL, 0));
+    CHECK_OK(amp_copy_async(t->ctx, (char *)q + 200, (char *)q + 20, 90));
+    CHECK_OK(amp_copy_async(t->ctx, (char *)q + 1, (char *)q + 205, 50)); /* what the first one wrote */
+    memcpy(host + 200, host + 20, 90);
+    memcpy(host + 1, host + 205, 50);
+    CHECK_OK(amp_copy(t->ctx, back, q, 300));
+    CHECK_BITS(back, host, 300, 1);
+    CHECK_OK(amp_copy_async(t->ctx, NULL, NULL, 0));
     CHECK_OK(amp_zero(t->ctx, NULL, 0));
     CHECK_OK(amp_sync(t->ctx));
     CHECK_OK(amp_free(t->ctx, q));
@@ -443,6 +450,9 @@ static void memory_errors(t_run *t) {
     CHECK_STATUS(amp_free(t->ctx, p), AMP_ERR_INVALID_ARG, "amp_free ptr"); /* twice */
     CHECK_STATUS(amp_copy(t->ctx, NULL, host, 8), AMP_ERR_INVALID_ARG, "amp_copy dst");
     CHECK_STATUS(amp_copy(t->ctx, host, NULL, 8), AMP_ERR_INVALID_ARG, "amp_copy src");
+    CHECK_STATUS(amp_copy_async(t->ctx, NULL, host, 8), AMP_ERR_INVALID_ARG, "amp_copy_async dst");
+    CHECK_STATUS(amp_copy_async(t->ctx, host, NULL, 8), AMP_ERR_INVALID_ARG, "amp_copy_async src");
+    CHECK_EQ(amp_copy_async(NULL, host, host, 8), AMP_ERR_INVALID_ARG);
     CHECK_STATUS(amp_zero(t->ctx, NULL, 8), AMP_ERR_INVALID_ARG, "amp_zero dst");
     CHECK_EQ(amp_copy(NULL, host, host, 8), AMP_ERR_INVALID_ARG);
     CHECK_EQ(amp_zero(NULL, host, 8), AMP_ERR_INVALID_ARG);
@@ -450,67 +460,81 @@ static void memory_errors(t_run *t) {
 }
 
 static void ledger(t_run *t) {
-    amp_ledger_row r = AMP_ZERO, found;
+    amp_ledger_row all[20], found;
     void *a = NULL, *b = NULL, *c = NULL, *d = NULL;
-    uint64_t base = amp_ledger_find(t->ctx, "total").bytes, sum = 0;
-    size_t i;
+    uint64_t base = t_ledger(t->ctx, "total").bytes, sum = 0;
+    size_t i, n;
     CHECK_OK(amp_alloc(t->ctx, &a, 1000, "alpha"));
     CHECK_OK(amp_alloc(t->ctx, &b, 500, "alpha"));
     CHECK_OK(amp_alloc(t->ctx, &c, 70, "beta"));
     CHECK_OK(amp_alloc(t->ctx, &d, 3, NULL));
-    found = amp_ledger_find(t->ctx, "alpha");
+    found = t_ledger(t->ctx, "alpha");
     CHECK(strcmp(found.label, "alpha") == 0);
     CHECK_EQ(found.bytes, 1500);
     CHECK_EQ(found.peak, 1500);
-    CHECK_EQ(amp_ledger_find(t->ctx, "beta").bytes, 70);
-    CHECK_EQ(amp_ledger_find(t->ctx, "user").bytes, 3);
-    CHECK_EQ(amp_ledger_find(t->ctx, "total").bytes, base + 1573);
+    CHECK_EQ(t_ledger(t->ctx, "beta").bytes, 70);
+    CHECK_EQ(t_ledger(t->ctx, "user").bytes, 3);
+    CHECK_EQ(t_ledger(t->ctx, "total").bytes, base + 1573);
     CHECK_OK(amp_free(t->ctx, a));
-    CHECK_EQ(amp_ledger_find(t->ctx, "alpha").bytes, 500);
-    CHECK_EQ(amp_ledger_find(t->ctx, "alpha").peak, 1500);
+    CHECK_EQ(t_ledger(t->ctx, "alpha").bytes, 500);
+    CHECK_EQ(t_ledger(t->ctx, "alpha").peak, 1500);
     CHECK_OK(amp_alloc(t->ctx, &a, 600, "alpha"));
-    CHECK_EQ(amp_ledger_find(t->ctx, "alpha").bytes, 1100);
-    CHECK_EQ(amp_ledger_find(t->ctx, "alpha").peak, 1500);
-    CHECK_EQ(amp_ledger_find(t->ctx, "total").peak, base + 1573);
-    found = amp_ledger_find(t->ctx, "nobody");
+    CHECK_EQ(t_ledger(t->ctx, "alpha").bytes, 1100);
+    CHECK_EQ(t_ledger(t->ctx, "alpha").peak, 1500);
+    CHECK_EQ(t_ledger(t->ctx, "total").peak, base + 1573);
+    found = t_ledger(t->ctx, "nobody");
     CHECK(found.bytes == 0 && found.peak == 0 && found.label[0] == 0);
-    CHECK_OK(amp_ledger(t->ctx, 0, &r));
-    CHECK(strcmp(r.label, "total") == 0);
-    CHECK_EQ(r.bytes, base + 1173);
-    for (i = 1; amp_ledger(t->ctx, i, &r) == AMP_OK; i++)
-        sum += r.bytes;
+    t_note(t, "one label");
+    CHECK_EQ(amp_ledger(t->ctx, &found, 1, "nobody"), 0);
+    CHECK_EQ(amp_ledger(t->ctx, &found, 1, "beta"), 1);
+    CHECK(strcmp(found.label, "beta") == 0);
+    CHECK_EQ(amp_ledger(t->ctx, NULL, 0, "beta"), 1);
+    t_note(t, "all of them");
+    n = amp_ledger(t->ctx, NULL, 0, NULL);
+    CHECK(n >= 4 && n < 20);
+    CHECK_EQ(amp_ledger(t->ctx, NULL, 7, NULL), n);
+    CHECK_EQ(amp_ledger(t->ctx, all, 20, NULL), n);
+    CHECK(strcmp(all[0].label, "total") == 0);
+    CHECK_EQ(all[0].bytes, base + 1173);
+    for (i = 1; i < n; i++)
+        sum += all[i].bytes;
     CHECK_EQ(sum, base + 1173); /* the labels add up to the total */
-    CHECK(i >= 4);
-    CHECK_EQ(amp_ledger(t->ctx, i + 5, &r), AMP_ERR_INVALID_ARG);
-    CHECK_EQ(amp_ledger(t->ctx, 0, NULL), AMP_ERR_INVALID_ARG);
-    CHECK_EQ(amp_ledger(NULL, 0, &r), AMP_ERR_INVALID_ARG);
+    t_note(t, "no more than there is room for");
+    memset(all, 0x77, sizeof all);
+    CHECK_EQ(amp_ledger(t->ctx, all, 2, NULL), n);
+    CHECK(strcmp(all[0].label, "total") == 0);
+    CHECK(all[1].label[0] != 0x77);
+    CHECK_EQ(all[2].label[0], 0x77);
+    CHECK_EQ(amp_ledger(NULL, all, 20, NULL), 0);
     CHECK_OK(amp_free(t->ctx, a));
     CHECK_OK(amp_free(t->ctx, b));
     CHECK_OK(amp_free(t->ctx, c));
     CHECK_OK(amp_free(t->ctx, d));
-    CHECK_EQ(amp_ledger_find(t->ctx, "alpha").bytes, 0);
-    CHECK_EQ(amp_ledger_find(t->ctx, "alpha").peak, 1500);
-    CHECK_EQ(amp_ledger_find(t->ctx, "total").bytes, base);
+    CHECK_EQ(t_ledger(t->ctx, "alpha").bytes, 0);
+    CHECK_EQ(t_ledger(t->ctx, "alpha").peak, 1500);
+    CHECK_EQ(t_ledger(t->ctx, "total").bytes, base);
 }
 
 static void ledger_many_labels(t_run *t) { /* whatever the number of labels, the sums hold */
     void *p[80];
     char label[40];
-    amp_ledger_row r;
-    uint64_t base = amp_ledger_find(t->ctx, "total").bytes, sum = 0;
-    size_t i;
+    amp_ledger_row all[100];
+    uint64_t base = t_ledger(t->ctx, "total").bytes, sum = 0;
+    size_t i, n;
     for (i = 0; i < 80; i++) {
         snprintf(label, sizeof label, "a label of 31 characters, nr %02d", (int)i);
         CHECK_EQ(strlen(label), 31);
         CHECK_OK(amp_alloc(t->ctx, &p[i], 100 + i, label));
-        CHECK_EQ(amp_ledger_find(t->ctx, label).bytes, 100 + i);
+        CHECK_EQ(t_ledger(t->ctx, label).bytes, 100 + i);
     }
-    for (i = 1; amp_ledger(t->ctx, i, &r) == AMP_OK; i++)
-        sum += r.bytes;
+    n = amp_ledger(t->ctx, all, 100, NULL);
+    CHECK(n > 80 && n < 100);
+    for (i = 1; i < n && i < 100; i++)
+        sum += all[i].bytes;
     CHECK_EQ(sum, base + 80 * 100 + 80 * 79 / 2);
     for (i = 0; i < 80; i++)
         CHECK_OK(amp_free(t->ctx, p[i]));
-    CHECK_EQ(amp_ledger_find(t->ctx, "total").bytes, base);
+    CHECK_EQ(t_ledger(t->ctx, "total").bytes, base);
 }
 
 static void many_allocations(t_run *t) { /* the book of allocations grows */
@@ -522,17 +546,18 @@ static void many_allocations(t_run *t) { /* the book of allocations grows */
     }
     for (i = 0; i < 500; i++)
         CHECK_OK(amp_free(t->ctx, p[(i * 263) % 500]));
-    CHECK_EQ(amp_ledger_find(t->ctx, "many").bytes, 0);
+    CHECK_EQ(t_ledger(t->ctx, "many").bytes, 0);
 }
 
 static void names(t_run *t) {
-    CHECK(strcmp(amp_ctx_name(t->ctx), t->place->kind == T_KIND_CUDA ? "cuda" : "cpu") == 0);
-    CHECK(strlen(amp_ctx_device(t->ctx)) > 0);
+    const char *kind = t->place->kind == T_KIND_CUDA ? "cuda: " : "cpu: ";
+    CHECK(strncmp(amp_ctx_name(t->ctx), kind, strlen(kind)) == 0);
+    CHECK(strlen(amp_ctx_name(t->ctx)) > strlen(kind));
 #ifndef AMP_NO_THREADS
     if (t->place->kind == T_KIND_CPU) {
         char want[32];
         snprintf(want, sizeof want, ", %d thread", (int)t->place->threads);
-        CHECK(strstr(amp_ctx_device(t->ctx), want) != NULL);
+        CHECK(strstr(amp_ctx_name(t->ctx), want) != NULL);
     }
 #endif
 }
@@ -545,10 +570,6 @@ typedef struct toy {
 } toy;
 
 static toy *toy_of(amp_ctx *c) { return (toy *)amp_ctx_self(c); }
-static const char *toy_device(amp_ctx *c) {
-    (void)c;
-    return "a toy";
-}
 static void toy_destroy(amp_ctx *c) { toy_of(c)->destroyed++; }
 static amp_status toy_alloc(amp_ctx *c, void **out, size_t bytes) {
     *out = malloc(bytes);
@@ -672,12 +693,12 @@ static amp_backend toy_table(void) {
     memset(&b, 0, sizeof b);
     b.version = AMP_VERSION;
     b.size = sizeof b;
-    b.name = "toy";
-    b.device = toy_device;
+    b.name = "toy: a toy";
     b.destroy = toy_destroy;
     b.alloc = toy_alloc;
     b.release = toy_release;
     b.copy = toy_copy;
+    b.copy_async = toy_copy;
     b.zero = toy_zero;
     b.sync = toy_sync;
     b.may_wait = toy_may_wait;
@@ -729,7 +750,7 @@ static void backend_table(t_run *t) {
     CHECK_EQ(own.destroyed, 0); /* creation failed: self stays the caller's */
     CHECK_EQ(amp_ctx_create_backend(&c, &b, &own, &a, &l), AMP_OK);
     if (!c) return;
-    CHECK(amp_ctx_self(c) == &own && strcmp(amp_ctx_name(c), "toy") == 0 && strcmp(amp_ctx_device(c), "a toy") == 0);
+    CHECK(amp_ctx_self(c) == &own && strcmp(amp_ctx_name(c), "toy: a toy") == 0);
     CHECK_EQ(amp_fail(c, AMP_ERR_CUDA, "toy: %s %d", "failed", 7), AMP_ERR_CUDA);
     CHECK(strcmp(amp_last_error(c), "toy: failed 7") == 0 && strcmp(h.text, "toy: failed 7") == 0 &&
         h.status == AMP_ERR_CUDA && h.errors == 1);
@@ -790,6 +811,7 @@ static void queries_in_a_capture(t_run *t) {
     st.n_scalers = 1;
     own.wait = AMP_ERR_CAPTURE;
     CHECK_STATUS(amp_copy(c, m, x, 16), AMP_ERR_CAPTURE, "captured");
+    CHECK_OK(amp_copy_async(c, m, x, 16));
     CHECK_STATUS(amp_sync(c), AMP_ERR_CAPTURE, "captured");
     CHECK_STATUS(amp_all_finite(c, &report, list, 1), AMP_ERR_CAPTURE, "captured");
     CHECK_STATUS(amp_histogram_count(c, &hist, list, 1), AMP_ERR_CAPTURE, "captured");

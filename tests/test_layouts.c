@@ -68,13 +68,13 @@ static void blob_of(t_run *t, t_blob *b, amp_params *p) {
     size_t i, k;
     for (i = 0; i < amp_params_count(p); i++) {
         amp_array a[7];
-        a[0] = amp_param_master(p, i);
+        a[0] = amp_param_get(p, i).master;
         a[1] = amp_param_model(p, i);
-        a[2] = amp_param_low(p, i);
+        a[2] = amp_param_get(p, i).low;
         a[3] = amp_param_grad(p, i);
-        a[4] = amp_param_moment(p, i, 0);
-        a[5] = amp_param_moment(p, i, 1);
-        a[6] = amp_param_accum(p, i);
+        a[4] = amp_param_get(p, i).moment[0];
+        a[5] = amp_param_get(p, i).moment[1];
+        a[6] = amp_param_get(p, i).accum;
         for (k = 0; k < 7; k++)
             if (a[k].data) t_blob_dev(t, b, a[k].data, a[k].count * amp_dtype_size(a[k].dtype));
     }
@@ -500,8 +500,8 @@ static void bf16_moments(
     s.seed = 3;
     for (k = 0; k < 1500; k++)
         CHECK_OK(amp_step(p, NULL, &s));
-    CHECK_EQ(amp_param_moment(p, 0, 1).dtype, AMP_BF16);
-    v = (uint16_t *)set_bits(t, amp_param_moment(p, 0, 1), n);
+    CHECK_EQ(amp_param_get(p, 0).moment[1].dtype, AMP_BF16);
+    v = (uint16_t *)set_bits(t, amp_param_get(p, 0).moment[1], n);
     for (j = 0; j < n; j++)
         mean += (double)ref_f32(ref_decode(v[j], AMP_BF16)) / (double)n;
     CHECK_NEAR(mean, want, 0.01 * want);
@@ -526,13 +526,13 @@ static void bytes_and_ledger(t_run *t) {
         CHECK_OK(amp_params_add(p, &e));
         CHECK_OK(amp_params_commit(p));
         t_note(t, "layout %d", i);
-        CHECK_EQ(amp_ledger_find(t->ctx, "bytes.master").bytes, n * l.master);
-        CHECK_EQ(amp_ledger_find(t->ctx, "bytes.model").bytes, n * l.model);
-        CHECK_EQ(amp_ledger_find(t->ctx, "bytes.grad").bytes, n * l.grad);
-        CHECK_EQ(amp_ledger_find(t->ctx, "bytes.moments").bytes, n * l.moments);
-        CHECK_EQ(amp_ledger_find(t->ctx, "bytes.accum").bytes, n * l.accum);
+        CHECK_EQ(t_ledger(t->ctx, "bytes.master").bytes, n * l.master);
+        CHECK_EQ(t_ledger(t->ctx, "bytes.model").bytes, n * l.model);
+        CHECK_EQ(t_ledger(t->ctx, "bytes.grad").bytes, n * l.grad);
+        CHECK_EQ(t_ledger(t->ctx, "bytes.moments").bytes, n * l.moments);
+        CHECK_EQ(t_ledger(t->ctx, "bytes.accum").bytes, n * l.accum);
         CHECK_EQ(l.total, l.master + l.model + l.grad + l.moments + l.accum);
-        CHECK(amp_param_entry_get(p, 0).low == amp_param_low(p, 0).data &&
+        CHECK(amp_param_entry_get(p, 0).low == amp_param_get(p, 0).low.data &&
             amp_param_entry_get(p, 0).grad == amp_param_grad(p, 0).data);
         CHECK_EQ(amp_param_entry_get(p, 0).count, n);
         CHECK_EQ(amp_param_entry_get(p, 1).count, 0);
@@ -709,7 +709,7 @@ static void lion(t_run *t) { /* against the formula, each operation rounded to f
         }
         got = weights(t, p, 0);
         CHECK_BITS((uint32_t *)(void *)got, (uint32_t *)(void *)w, n, 4);
-        CHECK_BITS((uint32_t *)set_bits(t, amp_param_moment(p, 0, 0), n), (uint32_t *)(void *)m, n, 4);
+        CHECK_BITS((uint32_t *)set_bits(t, amp_param_get(p, 0).moment[0], n), (uint32_t *)(void *)m, n, 4);
     }
     d.optimizer = AMP_ADAM;
     CHECK_STATUS(amp_step(p, NULL, &d), AMP_ERR_INVALID_ARG, "moment");
@@ -748,13 +748,13 @@ static void accumulate_means(t_run *t) {
     CHECK_OK(amp_accumulate(p, s, 0)); /* + 0.5 */
     set_grad(t, p, 0, 5, -32.0f);
     CHECK_OK(amp_accumulate(p, s, 0)); /* - 1 */
-    t_get(t, acc, amp_param_accum(p, 0).data, sizeof acc);
+    t_get(t, acc, amp_param_get(p, 0).accum.data, sizeof acc);
     CHECK_F32(acc[4], 1.5f);
     CHECK_EQ(record(t, p).window_good, 3);
     CHECK_OK(t_update(p, s, &d, AMP_SGD));
     w = weights(t, p, 0);
     CHECK_F32(w[0], -0.5f); /* the average of 3 */
-    t_get(t, acc, amp_param_accum(p, 0).data, sizeof acc);
+    t_get(t, acc, amp_param_get(p, 0).accum.data, sizeof acc);
     CHECK_F32(acc[0], 0.0f);
     r = record(t, p);
     CHECK_EQ(r.steps, 1);
@@ -829,7 +829,7 @@ static void accumulate_bad(t_run *t) {
     CHECK_EQ(r.steps, 1);
     CHECK_EQ(r.skipped, 1);
     CHECK_F32(weights(t, p, 0)[3], -2.0f);
-    t_get(t, acc, amp_param_accum(p, 0).data, sizeof acc);
+    t_get(t, acc, amp_param_get(p, 0).accum.data, sizeof acc);
     CHECK_F32(acc[0], 0.0f);
     /* all bad: nothing to step with */
     set_grad_bits(t, p, 0, 3, 0x7c00u);

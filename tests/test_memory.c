@@ -61,14 +61,14 @@ static void plan_ledger(
                 CHECK_OK(amp_alloc(t->ctx, &stats[i], (size_t)layers[i].saved_f32 * 4, "acts"));
             }
             CHECK_OK(amp_params_commit(set));
-            CHECK_EQ(plan.master, amp_ledger_find(t->ctx, "plan.master").bytes);
-            CHECK_EQ(plan.model, amp_ledger_find(t->ctx, "plan.model").bytes);
-            CHECK_EQ(plan.grad, amp_ledger_find(t->ctx, "plan.grad").bytes);
-            CHECK_EQ(plan.moments, amp_ledger_find(t->ctx, "plan.moments").bytes);
-            CHECK_EQ(plan.accum, amp_ledger_find(t->ctx, "plan.accum").bytes);
-            CHECK_EQ(plan.tables, amp_ledger_find(t->ctx, "plan.tables").bytes);
-            CHECK_EQ(plan.saved, amp_ledger_find(t->ctx, "acts").bytes);
-            saved = amp_ledger_find(t->ctx, "total").bytes;
+            CHECK_EQ(plan.master, t_ledger(t->ctx, "plan.master").bytes);
+            CHECK_EQ(plan.model, t_ledger(t->ctx, "plan.model").bytes);
+            CHECK_EQ(plan.grad, t_ledger(t->ctx, "plan.grad").bytes);
+            CHECK_EQ(plan.moments, t_ledger(t->ctx, "plan.moments").bytes);
+            CHECK_EQ(plan.accum, t_ledger(t->ctx, "plan.accum").bytes);
+            CHECK_EQ(plan.tables, t_ledger(t->ctx, "plan.tables").bytes);
+            CHECK_EQ(plan.saved, t_ledger(t->ctx, "acts").bytes);
+            saved = t_ledger(t->ctx, "total").bytes;
             {
                 amp_autocast_desc s = AMP_ZERO;
                 s.policy = &p;
@@ -76,10 +76,10 @@ static void plan_ledger(
                 CHECK_OK(amp_autocast_end(t->ctx));
             }
             if (p.autocast || p.cast_model == AMP_F16 || p.cast_model == AMP_BF16)
-                CHECK_EQ(plan.casts + AMP_AUTOCAST_SPARE, amp_ledger_find(t->ctx, "autocast").bytes);
+                CHECK_EQ(plan.casts + AMP_AUTOCAST_SPARE, t_ledger(t->ctx, "autocast").bytes);
             else {
                 CHECK_EQ(plan.casts, 0);
-                CHECK_EQ(amp_ledger_find(t->ctx, "autocast").bytes, 0);
+                CHECK_EQ(t_ledger(t->ctx, "autocast").bytes, 0);
             }
             CHECK_EQ(plan.total, saved + plan.casts);
             CHECK_OK(amp_autocast_release(t->ctx));

@@ -54,7 +54,7 @@ static void where_weights_come_from(t_run *t) {
         CHECK_OK(amp_params_commit(p));
         CHECK_EQ(amp_params_count(p), 16);
         for (k = 0; k < 16; k++) {
-            amp_array a = amp_param_master(p, k), b = amp_param_model(p, k), g = amp_param_grad(p, k);
+            amp_array a = amp_param_get(p, k).master, b = amp_param_model(p, k), g = amp_param_grad(p, k);
             t_note(t, "model %s,%s%s%s%s", amp_dtype_name(type), mode[k] & 1 ? " master" : "",
                 mode[k] & 2 ? " model" : "", mode[k] & 4 ? " init" : "", mode[k] & 8 ? " grad" : "");
             CHECK(a.data && b.data && g.data);
@@ -80,7 +80,7 @@ static void where_weights_come_from(t_run *t) {
                 CHECK_BITS(got16, want16, n, 2);
             }
             for (i = 0; i < 2; i++) {
-                amp_array v = amp_param_moment(p, k, i);
+                amp_array v = amp_param_get(p, k).moment[i];
                 size_t z;
                 CHECK(v.data && v.dtype == AMP_F32 && v.count == n);
                 got = (float *)set_bits(t, v, n);
@@ -124,7 +124,7 @@ static void masters_none(t_run *t) { /* the model copy is the only one */
         CHECK_STATUS(amp_params_add(p, &e), AMP_ERR_INVALID_ARG, "amp_params_add master");
         CHECK_OK(amp_params_commit(p));
         for (i = 0; i < 3; i++)
-            CHECK(amp_param_master(p, i).data == NULL && amp_param_moment(p, i, 0).data == NULL);
+            CHECK(amp_param_get(p, i).master.data == NULL && amp_param_get(p, i).moment[0].data == NULL);
         for (i = 0; i < 5; i++)
             want[i] = half_of(models[m], init[i]);
         got = (uint16_t *)set_bits(t, amp_param_model(p, 0), 5);
@@ -161,11 +161,10 @@ static void keep_f32(t_run *t) {
     e.model = amp_arr(init, AMP_BF16);
     CHECK_STATUS(amp_params_add(p, &e), AMP_ERR_INVALID_ARG, "amp_params_add model");
     CHECK_OK(amp_params_commit(p));
-    CHECK(amp_param_model(p, 0).dtype == AMP_F32 && amp_param_model(p, 0).data == amp_param_master(p, 0).data);
+    CHECK(amp_param_model(p, 0).dtype == AMP_F32 && amp_param_model(p, 0).data == amp_param_get(p, 0).master.data);
     CHECK(amp_param_grad(p, 0).dtype == AMP_F32 && amp_param_grad(p, 1).dtype == AMP_BF16 &&
         amp_param_model(p, 1).dtype == AMP_BF16);
-    CHECK(amp_param_moment(p, 0, 0).data != NULL && amp_param_moment(p, 0, 1).data == NULL &&
-        amp_param_moment(p, 0, 2).data == NULL);
+    CHECK(amp_param_get(p, 0).moment[0].data != NULL && amp_param_get(p, 0).moment[1].data == NULL);
     got = (float *)set_bits(t, amp_param_model(p, 0), 4);
     CHECK_BITS(got, init, 4, 4);
     amp_params_destroy(p);
@@ -202,6 +201,11 @@ static void dtypes_and_defaults(t_run *t) {
     }
 }
 
+static int all_zero(amp_param q) {
+    static const amp_param none = AMP_ZERO;
+    return memcmp(&q, &none, sizeof q) == 0;
+}
+
 static void names_and_getters(t_run *t) {
     amp_params *p = NULL;
     amp_param_desc e = AMP_ZERO;
@@ -217,9 +221,9 @@ static void names_and_getters(t_run *t) {
     e.name = NULL;
     CHECK_OK(amp_params_add(p, &e));
     CHECK_OK(amp_params_add(p, &e));
-    CHECK(strcmp(amp_param_name(p, 0), "fc1.weight") == 0 && strcmp(amp_param_name(p, 1), "1") == 0 &&
-        strcmp(amp_param_name(p, 2), "2") == 0);
-    CHECK(strcmp(amp_param_name(p, 3), "") == 0 && strcmp(amp_param_name(NULL, 0), "") == 0);
+    CHECK(strcmp(amp_param_get(p, 0).name, "fc1.weight") == 0 && strcmp(amp_param_get(p, 1).name, "1") == 0 &&
+        strcmp(amp_param_get(p, 2).name, "2") == 0);
+    CHECK(all_zero(amp_param_get(p, 3)) && all_zero(amp_param_get(NULL, 0)));
     CHECK_EQ(amp_params_find(p, "fc1.weight"), 0);
     CHECK_EQ(amp_params_find(p, "2"), 2);
     CHECK_EQ(amp_params_find(p, "changed"), 3);
@@ -230,12 +234,12 @@ static void names_and_getters(t_run *t) {
     CHECK_OK(amp_params_add(p, &e));
     CHECK_EQ(amp_params_count(p), 4);
     t_note(t, "getters before commit");
-    CHECK(!amp_param_master(p, 0).data && !amp_param_model(p, 0).data && !amp_param_grad(p, 0).data &&
-        !amp_param_moment(p, 0, 0).data);
+    CHECK(!amp_param_get(p, 0).master.data && !amp_param_model(p, 0).data && !amp_param_grad(p, 0).data &&
+        !amp_param_get(p, 0).moment[0].data);
     CHECK_OK(amp_params_commit(p));
-    CHECK(amp_param_master(p, 3).data && !amp_param_master(p, 4).data && !amp_param_model(p, 4).data &&
+    CHECK(amp_param_get(p, 3).master.data && !amp_param_get(p, 4).master.data && !amp_param_model(p, 4).data &&
         !amp_param_grad(p, 99).data);
-    CHECK(!amp_param_moment(p, 0, 2).data && !amp_param_moment(p, 4, 0).data);
+    CHECK(all_zero(amp_param_get(p, 4)));
     CHECK(amp_step_record_ptr(p) != NULL);
     amp_params_destroy(p);
     t_note(t, "many");
@@ -255,6 +259,63 @@ static void names_and_getters(t_run *t) {
     amp_params_destroy(p);
     CHECK_EQ(amp_params_count(NULL), 0);
     amp_params_destroy(NULL);
+}
+
+static void shapes(t_run *t) { /* rows and cols, given, left out, or instead of the count */
+    static const struct {
+        size_t count, rows, cols;
+        size_t want_rows, want_cols;
+    } c[] = {{12, 0, 0, 1, 12}, {12, 3, 4, 3, 4}, {0, 4, 3, 4, 3}, {7, 7, 1, 7, 1}, {0, 1, 7, 1, 7}};
+    enum { SHAPES = sizeof c / sizeof c[0] };
+    amp_params *p = NULL;
+    int committed;
+    size_t i;
+    CHECK_OK(amp_params_create(&p, t->ctx, NULL));
+    for (i = 0; i < SHAPES; i++) {
+        amp_param_desc e = AMP_ZERO;
+        e.count = c[i].count;
+        e.rows = c[i].rows;
+        e.cols = c[i].cols;
+        CHECK_OK(amp_params_add(p, &e));
+    }
+    for (committed = 0; committed < 2; committed++) {
+        for (i = 0; i < SHAPES; i++) {
+            amp_param q = amp_param_get(p, i);
+            t_note(t, "parameter %d, %s commit", (int)i, committed ? "after" : "before");
+            CHECK_EQ(q.rows, c[i].want_rows);
+            CHECK_EQ(q.cols, c[i].want_cols);
+            CHECK_EQ(q.count, c[i].want_rows * c[i].want_cols);
+            CHECK_EQ(q.model.count, committed ? q.count : 0);
+        }
+        if (!committed) CHECK_OK(amp_params_commit(p));
+    }
+    amp_params_destroy(p);
+}
+
+static void init_is_copied(t_run *t) { /* one buffer, filled again for each parameter, and gone before commit */
+    amp_params *p = NULL;
+    float *buffer = (float *)malloc(5 * sizeof *buffer), got[5], want[5];
+    size_t i, k;
+    if (!CHECK(buffer != NULL)) return;
+    CHECK_OK(amp_params_create(&p, t->ctx, NULL));
+    for (i = 0; i < 3; i++) {
+        amp_param_desc e = AMP_ZERO;
+        for (k = 0; k < 5; k++)
+            buffer[k] = (float)(10 * i + k);
+        e.count = 5;
+        e.init = buffer;
+        CHECK_OK(amp_params_add(p, &e));
+    }
+    free(buffer);
+    CHECK_OK(amp_params_commit(p));
+    for (i = 0; i < 3; i++) {
+        t_note(t, "parameter %d", (int)i);
+        for (k = 0; k < 5; k++)
+            want[k] = (float)(10 * i + k);
+        CHECK_OK(amp_param_read(p, i, got));
+        CHECK_BITS(got, want, 5, 4);
+    }
+    amp_params_destroy(p);
 }
 
 static amp_params *const junk = (amp_params *)(uintptr_t)8;
@@ -331,6 +392,16 @@ static void errors(t_run *t) {
     e.count = (size_t)-1;
     CHECK_STATUS(amp_params_add(p, &e), AMP_ERR_INVALID_ARG, "amp_params_add count");
     e = good;
+    e.rows = 2;
+    CHECK_STATUS(amp_params_add(p, &e), AMP_ERR_INVALID_ARG, "amp_params_add desc.cols 0 desc.rows 2");
+    e.cols = 3;
+    CHECK_STATUS(amp_params_add(p, &e), AMP_ERR_INVALID_ARG, "amp_params_add count 4 rows cols 6");
+    e.rows = 0;
+    CHECK_STATUS(amp_params_add(p, &e), AMP_ERR_INVALID_ARG, "amp_params_add desc.rows 0 desc.cols 3");
+    e.count = 0;
+    e.rows = e.cols = (size_t)1 << (sizeof e.rows * 4); /* the product is 0 in a size_t */
+    CHECK_STATUS(amp_params_add(p, &e), AMP_ERR_INVALID_ARG, "amp_params_add count too large");
+    e = good;
     e.group = AMP_GROUPS;
     CHECK_STATUS(amp_params_add(p, &e), AMP_ERR_INVALID_ARG, "amp_params_add group");
     e = good;
@@ -375,7 +446,7 @@ static void arenas_and_ledger(t_run *t) { /* one arena per kind, labels in the l
     size_t counts[3] = {100, 7, 1000}, i;
     amp_params_desc d = AMP_ZERO;
     amp_params *p = NULL;
-    uint64_t lo = (uint64_t)-1, hi = 0, base = amp_ledger_find(t->ctx, "total").bytes;
+    uint64_t lo = (uint64_t)-1, hi = 0, base = t_ledger(t->ctx, "total").bytes;
     d.label = "net";
     d.model = AMP_BF16;
     d.grad = AMP_F32;
@@ -385,26 +456,24 @@ static void arenas_and_ledger(t_run *t) { /* one arena per kind, labels in the l
         e.count = counts[i];
         CHECK_OK(amp_params_add(p, &e));
     }
-    CHECK_EQ(amp_ledger_find(t->ctx, "total").bytes, base); /* nothing in context memory before commit */
+    CHECK_EQ(t_ledger(t->ctx, "total").bytes, base); /* nothing in context memory before commit */
     CHECK_OK(amp_params_commit(p));
-    CHECK(amp_ledger_find(t->ctx, "net.master").bytes >= 4 * 1107 &&
-        amp_ledger_find(t->ctx, "net.master").bytes <= 4 * 1107 + 3 * 256);
-    CHECK(amp_ledger_find(t->ctx, "net.model").bytes >= 2 * 1107 &&
-        amp_ledger_find(t->ctx, "net.model").bytes <= 2 * 1107 + 3 * 256);
-    CHECK(amp_ledger_find(t->ctx, "net.grad").bytes >= 4 * 1107 &&
-        amp_ledger_find(t->ctx, "net.grad").bytes <= 4 * 1107 + 3 * 256);
-    CHECK(amp_ledger_find(t->ctx, "net.moments").bytes >= 8 * 1107 &&
-        amp_ledger_find(t->ctx, "net.moments").bytes <= 8 * 1107 + 6 * 256);
-    CHECK(amp_ledger_find(t->ctx, "net.tables").bytes > 0);
+    CHECK(
+        t_ledger(t->ctx, "net.master").bytes >= 4 * 1107 && t_ledger(t->ctx, "net.master").bytes <= 4 * 1107 + 3 * 256);
+    CHECK(t_ledger(t->ctx, "net.model").bytes >= 2 * 1107 && t_ledger(t->ctx, "net.model").bytes <= 2 * 1107 + 3 * 256);
+    CHECK(t_ledger(t->ctx, "net.grad").bytes >= 4 * 1107 && t_ledger(t->ctx, "net.grad").bytes <= 4 * 1107 + 3 * 256);
+    CHECK(t_ledger(t->ctx, "net.moments").bytes >= 8 * 1107 &&
+        t_ledger(t->ctx, "net.moments").bytes <= 8 * 1107 + 6 * 256);
+    CHECK(t_ledger(t->ctx, "net.tables").bytes > 0);
     for (i = 0; i < 3; i++) { /* all gradients in one piece of memory */
         uint64_t at = (uint64_t)(uintptr_t)amp_param_grad(p, i).data;
         if (at < lo) lo = at;
         if (at + 4 * counts[i] > hi) hi = at + 4 * counts[i];
     }
-    CHECK(hi - lo <= amp_ledger_find(t->ctx, "net.grad").bytes);
+    CHECK(hi - lo <= t_ledger(t->ctx, "net.grad").bytes);
     amp_params_destroy(p);
-    CHECK_EQ(amp_ledger_find(t->ctx, "total").bytes, base);
-    CHECK_EQ(amp_ledger_find(t->ctx, "net.master").bytes, 0);
+    CHECK_EQ(t_ledger(t->ctx, "total").bytes, base);
+    CHECK_EQ(t_ledger(t->ctx, "net.master").bytes, 0);
     t_note(t, "all adopted: only tables are allocated");
     d.moments = AMP_NONE;
     CHECK_OK(amp_params_create(&p, t->ctx, &d));
@@ -414,13 +483,13 @@ static void arenas_and_ledger(t_run *t) { /* one arena per kind, labels in the l
         e.master = (float *)t_alloc(t, 20);
         e.model = amp_arr(t_alloc(t, 10), AMP_BF16);
         e.grad = amp_arr(t_alloc(t, 20), AMP_F32);
-        base = amp_ledger_find(t->ctx, "total").bytes;
+        base = t_ledger(t->ctx, "total").bytes;
         CHECK_OK(amp_params_add(p, &e));
         CHECK_OK(amp_params_commit(p));
-        CHECK_EQ(amp_ledger_find(t->ctx, "total").bytes, base + amp_ledger_find(t->ctx, "net.tables").bytes);
+        CHECK_EQ(t_ledger(t->ctx, "total").bytes, base + t_ledger(t->ctx, "net.tables").bytes);
     }
     amp_params_destroy(p);
-    CHECK_EQ(amp_ledger_find(t->ctx, "total").bytes, base);
+    CHECK_EQ(t_ledger(t->ctx, "total").bytes, base);
 }
 
 static void moves(t_run *t) {
@@ -439,11 +508,11 @@ static void moves(t_run *t) {
                 float *w = (float *)t_host(t, 4 * counts[i]);
                 for (k = 0; k < counts[i]; k++)
                     w[k] = t_pattern(t);
-                t_set(t, amp_param_master(p, i).data, w, 4 * counts[i]);
+                t_set(t, amp_param_get(p, i).master.data, w, 4 * counts[i]);
             }
             CHECK_OK(amp_params_master_to_model(p));
             for (i = 0; i < 4; i++) {
-                float *w = (float *)set_bits(t, amp_param_master(p, i), counts[i]);
+                float *w = (float *)set_bits(t, amp_param_get(p, i).master, counts[i]);
                 void *got = set_bits(t, amp_param_model(p, i), counts[i]), *want = t_host(t, 4 * counts[i]);
                 for (k = 0; k < counts[i] && models[m] != AMP_F32; k++)
                     ampi_store_pattern(want, models[m], k, ref_encode(ref_f32_as_f64(w[k]), models[m], 0));
@@ -452,7 +521,7 @@ static void moves(t_run *t) {
             CHECK_OK(amp_params_model_to_master(p));
             for (i = 0; i < 4; i++) {
                 void *model = set_bits(t, amp_param_model(p, i), counts[i]);
-                uint32_t *got = (uint32_t *)set_bits(t, amp_param_master(p, i), counts[i]);
+                uint32_t *got = (uint32_t *)set_bits(t, amp_param_get(p, i).master, counts[i]);
                 for (k = 0; k < counts[i] && models[m] != AMP_F32; k++) {
                     uint16_t h;
                     memcpy(&h, (char *)model + 2 * k, 2);
@@ -509,5 +578,6 @@ static void empty_set(t_run *t) {
 const t_test t_suite_params[] = {{"params.where_weights_come_from", where_weights_come_from, T_ALL},
     {"params.masters_none", masters_none, T_ALL}, {"params.keep_f32", keep_f32, T_ALL},
     {"params.dtypes_and_defaults", dtypes_and_defaults, T_ALL}, {"params.names_and_getters", names_and_getters, T_ALL},
-    {"params.errors", errors, T_ALL}, {"params.arenas_and_ledger", arenas_and_ledger, T_ALL},
+    {"params.errors", errors, T_ALL}, {"params.shapes", shapes, T_ALL},
+    {"params.init_is_copied", init_is_copied, T_ALL}, {"params.arenas_and_ledger", arenas_and_ledger, T_ALL},
     {"params.moves", moves, T_ALL}, {"params.empty_set", empty_set, T_ALL}, {NULL, NULL, 0}};

@@ -678,27 +678,27 @@ static void scope_params(t_run *t) {
     double norm = 0;
     step.lr = 0.125f;
     CHECK_OK(amp_autocast_begin(t->ctx, NULL)); /* the default arena has room for every FP32 parameter */
-    CHECK_OK(amp_autocast_input(t->ctx, &out, AMP_OP_LINEAR, amp_param_master(half, 0), counts[0]));
+    CHECK_OK(amp_autocast_input(t->ctx, &out, AMP_OP_LINEAR, amp_param_get(half, 0).master, counts[0]));
     INFO(0, 0, 1);
     CHECK(out.data == amp_param_model(half, 0).data);
     CHECK_EQ(out.dtype, AMP_F16);
-    view = amp_param_master(half, 0);
+    view = amp_param_get(half, 0).master;
     view.data = (float *)view.data + IN;
     view.count -= IN; /* a view of it: the same place of the copy */
     CHECK_OK(amp_autocast_input(t->ctx, &out, AMP_OP_LINEAR, view, view.count));
     INFO(0, 0, 2);
     CHECK(out.data == (char *)amp_param_model(half, 0).data + 2 * IN);
-    CHECK_OK(amp_autocast_input(t->ctx, &out, AMP_OP_EXP, amp_param_master(half, 0), counts[0]));
+    CHECK_OK(amp_autocast_input(t->ctx, &out, AMP_OP_EXP, amp_param_get(half, 0).master, counts[0]));
     INFO(0, 0, 2);
-    CHECK(out.data == amp_param_master(half, 0).data);
+    CHECK(out.data == amp_param_get(half, 0).master.data);
     CHECK_OK(amp_autocast_input(t->ctx, &out, AMP_OP_LINEAR, amp_param_model(full, 0), counts[0]));
     INFO(1, 0, 2); /* no copy: cast, once */
-    CHECK_OK(amp_autocast_input(t->ctx, &again, AMP_OP_LINEAR, amp_param_master(full, 0), counts[0]));
+    CHECK_OK(amp_autocast_input(t->ctx, &again, AMP_OP_LINEAR, amp_param_get(full, 0).master, counts[0]));
     INFO(1, 1, 2);
     CHECK(out.data == again.data);
     CHECK_OK(amp_autocast_input(t->ctx, &again, AMP_OP_LINEAR, amp_param_model(full, 1), counts[1]));
     INFO(2, 1, 2);
-    view = amp_param_master(full, 0);
+    view = amp_param_get(full, 0).master;
     view.count = IN;
     view.flags = AMP_CACHE;
     CHECK_OK(amp_autocast_input(t->ctx, &again, AMP_OP_LINEAR, view, IN));
@@ -814,7 +814,7 @@ static void scope_errors(t_run *t) {
     s.entries = 1;
     CHECK_OK(amp_autocast_begin(t->ctx, &s));
     CHECK_EQ(amp_autocast_get(t->ctx).arena, 512);
-    CHECK_EQ(amp_ledger_find(t->ctx, "autocast").bytes, 512);
+    CHECK_EQ(t_ledger(t->ctx, "autocast").bytes, 512);
     CHECK_OK(amp_autocast_input(t->ctx, &out, AMP_OP_MATMUL, d.w, OUT * IN)); /* 168 bytes: 256 */
     CHECK_OK(amp_autocast_input(t->ctx, &out, AMP_OP_MATMUL, d.x, ROWS * IN));
     memset(&out, 0x5a, sizeof out);
@@ -1035,8 +1035,8 @@ static void scope_verbs(t_run *t) {
         static const size_t counts[] = {OUT * IN, OUT};
         amp_params *p = set_new(t, AMP_F16, AMP_F16, counts, 2);
         amp_linear_desc b = l;
-        b.w = amp_param_master(p, 0);
-        b.bias = amp_param_master(p, 1);
+        b.w = amp_param_get(p, 0).master;
+        b.bias = amp_param_get(p, 1).master;
         CHECK_OK(amp_linear_forward(t->ctx, &b));
         CHECK_EQ(rec.y, AMP_F16);
         m = b;
@@ -1432,14 +1432,14 @@ static void scope_capture(t_run *t) {
     CHECK(out.data != graph.data && out.data != eager.data);
     fake_capture = 0;
     CHECK_OK(amp_autocast_end(t->ctx));
-    CHECK_EQ(amp_ledger_find(t->ctx, "autocast").bytes, 1024);
+    CHECK_EQ(t_ledger(t->ctx, "autocast").bytes, 1024);
     CHECK_OK(amp_autocast_begin(t->ctx, &s)); /* graphs own the old arena: a new one for eager work */
-    CHECK_EQ(amp_ledger_find(t->ctx, "autocast").bytes, 2048);
+    CHECK_EQ(t_ledger(t->ctx, "autocast").bytes, 2048);
     CHECK_OK(amp_autocast_input(t->ctx, &out, AMP_OP_MM, a, 64));
     CHECK(out.data != graph.data && out.data != eager.data);
     CHECK_OK(amp_autocast_end(t->ctx));
     CHECK_OK(amp_autocast_begin(t->ctx, &s));
-    CHECK_EQ(amp_ledger_find(t->ctx, "autocast").bytes, 2048);
+    CHECK_EQ(t_ledger(t->ctx, "autocast").bytes, 2048);
     CHECK_OK(amp_autocast_end(t->ctx));
     fake_capture = 9; /* begin and end inside a capture, with the arena that is there */
     CHECK_OK(amp_autocast_begin(t->ctx, &s));
@@ -1448,7 +1448,7 @@ static void scope_capture(t_run *t) {
     CHECK_STATUS(amp_autocast_release(t->ctx), AMP_ERR_CAPTURE, "captur");
     fake_capture = 0;
     CHECK_OK(amp_autocast_release(t->ctx));
-    CHECK_EQ(amp_ledger_find(t->ctx, "autocast").bytes, 0);
+    CHECK_EQ(t_ledger(t->ctx, "autocast").bytes, 0);
     amp_ctx_destroy(t->ctx);
     t->ctx = NULL;
 }

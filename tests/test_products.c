@@ -565,7 +565,7 @@ static void threads_do_not_matter(t_run *t) {
             d.a = amp_arr(a, AMP_F16);
             d.b = amp_arr(b, AMP_F16);
             d.d = amp_arr(i ? next : first, AMP_F32);
-            t_note(t, "%s", amp_ctx_device(c));
+            t_note(t, "%s", amp_ctx_name(c));
             CHECK_EQ(amp_gemm(c, &d), AMP_OK);
             if (i) CHECK_BITS(next, first, m * n, 4);
             for (d.trans_b = 0; d.trans_b < 2; d.trans_b++) { /* few rows go another way */

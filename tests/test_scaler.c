@@ -644,8 +644,8 @@ static void off_and_null(t_run *t) { /* S12: the same loop, any order, scale 1, 
     CHECK_OK(t_update(q, NULL, &sd, AMP_SGD));
     CHECK_OK(t_update(q, NULL, &sd, AMP_SGD));
     CHECK_OK(amp_step(q, NULL, &sd));
-    a = set_bits(t, amp_param_master(p, 0), n);
-    b = set_bits(t, amp_param_master(q, 0), n);
+    a = set_bits(t, amp_param_get(p, 0).master, n);
+    b = set_bits(t, amp_param_get(q, 0).master, n);
     CHECK_BITS(a, b, n, 4);
     CHECK_EQ(set_poll(t, p).steps, 3);
     CHECK_EQ(set_poll(t, q).steps, 3);
@@ -656,7 +656,7 @@ static void off_and_null(t_run *t) { /* S12: the same loop, any order, scale 1, 
     CHECK_OK(t_update(q, NULL, &sd, AMP_SGD));
     CHECK_EQ(set_poll(t, p).outcome, AMP_STEPPED);
     CHECK_EQ(set_poll(t, q).outcome, AMP_STEPPED);
-    a = set_bits(t, amp_param_master(p, 0), n);
+    a = set_bits(t, amp_param_get(p, 0).master, n);
     CHECK(!amp_is_finite(((float *)a)[2]) && amp_is_finite(((float *)a)[1]));
     CHECK_F32(t_scale(s), 1.0f);
     amp_scaler_destroy(s);
@@ -669,7 +669,7 @@ static void no_check(t_run *t) { /* Apex's static scale: divided by it, never te
     amp_scaler *s = NULL;
     amp_params *p = set_one(t, 3, AMP_F32);
     amp_step_desc sd = AMP_ZERO;
-    float *before = (float *)set_bits(t, amp_param_master(p, 0), 3), *after;
+    float *before = (float *)set_bits(t, amp_param_get(p, 0).master, 3), *after;
     d.mode = AMP_SCALER_STATIC;
     d.scale = 4;
     d.no_check = 1;
@@ -679,7 +679,7 @@ static void no_check(t_run *t) { /* Apex's static scale: divided by it, never te
     set_grad_bits(t, p, 0, 1, set_inf(AMP_F32));
     CHECK_OK(t_update(p, s, &sd, AMP_SGD));
     CHECK_OK(amp_scaler_update(s));
-    after = (float *)set_bits(t, amp_param_master(p, 0), 3);
+    after = (float *)set_bits(t, amp_param_get(p, 0).master, 3);
     CHECK_F32(after[0], before[0] - 0.5f);
     CHECK(!amp_is_finite(after[1]));
     CHECK_EQ(set_poll(t, p).outcome, AMP_STEPPED);
@@ -981,7 +981,7 @@ static void unscale_overflows_dtype(t_run *t) {
         set_grad_bits(t, p, 0, 6, ref_format_of(types[d]).max);
         CHECK_OK(amp_scaler_unscale(s, p));
         CHECK_OK(t_update(p, s, &sd, AMP_SGD));
-        w = (float *)set_bits(t, amp_param_master(p, 0), 9);
+        w = (float *)set_bits(t, amp_param_get(p, 0).master, 9);
         t_note(t, "%s", amp_dtype_name(types[d]));
         CHECK(amp_is_finite(w[6]));
         CHECK_OK(amp_scaler_update(s));
@@ -1003,7 +1003,7 @@ static void poison_after_unscale(t_run *t) { /* S13: what changes after unscale 
     set_grad_bits(t, p, 0, 1, set_nan(AMP_F32));
     CHECK_OK(t_update(p, s, &sd, AMP_SGD));
     CHECK_OK(amp_scaler_update(s));
-    w = (float *)set_bits(t, amp_param_master(p, 0), 4);
+    w = (float *)set_bits(t, amp_param_get(p, 0).master, 4);
     CHECK(amp_is_nan(w[1]) && amp_is_finite(w[0]));
     CHECK_EQ(set_poll(t, p).outcome, AMP_STEPPED);
     CHECK_EQ(set_info(t, s).good, 1);

@@ -135,10 +135,10 @@ static t_blob picture(t_run *t, run *r) {
         for (k = 0; k < 3; k++) {
             amp_array a[4];
             size_t j;
-            a[0] = amp_param_master(r->p[i], k);
+            a[0] = amp_param_get(r->p[i], k).master;
             a[1] = amp_param_model(r->p[i], k);
-            a[2] = amp_param_moment(r->p[i], k, 0);
-            a[3] = amp_param_moment(r->p[i], k, 1);
+            a[2] = amp_param_get(r->p[i], k).moment[0];
+            a[3] = amp_param_get(r->p[i], k).moment[1];
             for (j = 0; j < 4; j++)
                 if (a[j].data) t_blob_dev(t, &b, a[j].data, a[j].count * amp_dtype_size(a[j].dtype));
         }
@@ -786,11 +786,11 @@ static void golden_file(
     t_note(t, "and the hand-made file loads");
     spit(path, file, (size_t)(f - file));
     w[0] = w[1] = 0;
-    t_set(t, amp_param_master(p, 0).data, w, 8);
+    t_set(t, amp_param_get(p, 0).master.data, w, 8);
     CHECK_OK(amp_step(p, NULL, &d));
     memset(user, 0, 3);
     CHECK_OK(amp_state_load(t->ctx, path, &st));
-    weights = (float *)set_bits(t, amp_param_master(p, 0), 2);
+    weights = (float *)set_bits(t, amp_param_get(p, 0).master, 2);
     CHECK(weights[0] == 1.5f && weights[1] == -2.0f && user[0] == 0xaa && user[1] == 0xbb && user[2] == 0xcc);
     r = set_poll(t, p);
     CHECK_EQ(r.steps, 2);

@@ -161,7 +161,7 @@ static void compare(t_run *t, amp_params *p, const twin *tw, size_t moments) {
         memcpy(where, t->note, sizeof where);
         t_note(t, "%.150s; parameter %d of %d elements", where, (int)i, (int)q->count);
         if (q->has_master) {
-            float *w = (float *)set_bits(t, amp_param_master(p, i), q->count);
+            float *w = (float *)set_bits(t, amp_param_get(p, i).master, q->count);
             CHECK_BITS(w, q->w, q->count, 4);
         }
         if (q->model_dtype != AMP_F32) {
@@ -169,11 +169,11 @@ static void compare(t_run *t, amp_params *p, const twin *tw, size_t moments) {
             CHECK_BITS(model, q->model, q->count, 2);
         }
         if (moments > 0) {
-            float *m = (float *)set_bits(t, amp_param_moment(p, i, 0), q->count);
+            float *m = (float *)set_bits(t, amp_param_get(p, i).moment[0], q->count);
             CHECK_BITS(m, q->m, q->count, 4);
         }
         if (moments > 1) {
-            float *v = (float *)set_bits(t, amp_param_moment(p, i, 1), q->count);
+            float *v = (float *)set_bits(t, amp_param_get(p, i).moment[1], q->count);
             CHECK_BITS(v, q->v, q->count, 4);
         }
         {
@@ -356,7 +356,7 @@ static void accuracy(t_run *t) {
         amp_optimizer o = rule(rules[k], &d);
         ref_rule r;
         amp_params *p = set_new(t, AMP_F16, AMP_F32, &n, 1);
-        float *w = (float *)set_bits(t, amp_param_master(p, 0), n), g[40];
+        float *w = (float *)set_bits(t, amp_param_get(p, 0).master, n), g[40];
         double e[40], m[40] = {0}, v[40] = {0}, largest = 0, weight = 1, worst = 0, strict, tight, memory;
         d.clip_norm = 0.0f;
         r = rule_of(&d, o);
@@ -381,7 +381,7 @@ static void accuracy(t_run *t) {
             memory += 3.0 / (1.0 - (double)r.beta1) + 2.0 * fmin(steps, 1.0 / (1.0 - (double)r.beta2));
         strict = steps * 5.960464477539063e-8 * (3.0 * weight + memory * largest);
         tight = steps * 5.960464477539063e-8 * (weight + 8.0 * largest);
-        w = (float *)set_bits(t, amp_param_master(p, 0), n);
+        w = (float *)set_bits(t, amp_param_get(p, 0).master, n);
         for (i = 0; i < n; i++) { /* not fmax: it passes over NaN, and gcc 12 for aarch64 fails on it */
             double off = fabs((double)w[i] - e[i]);
             if (!(off <= worst)) worst = off;
@@ -563,12 +563,12 @@ static void fused_equals_separate(t_run *t) {
         { /* all but the gradients */
             size_t i;
             for (i = 0; i < n; i++) {
-                t_blob_dev(t, &x, amp_param_master(a, i).data, 4 * counts[i]);
-                t_blob_dev(t, &y, amp_param_master(b, i).data, 4 * counts[i]);
+                t_blob_dev(t, &x, amp_param_get(a, i).master.data, 4 * counts[i]);
+                t_blob_dev(t, &y, amp_param_get(b, i).master.data, 4 * counts[i]);
                 t_blob_dev(t, &x, amp_param_model(a, i).data, 2 * counts[i]);
                 t_blob_dev(t, &y, amp_param_model(b, i).data, 2 * counts[i]);
-                t_blob_dev(t, &x, amp_param_moment(a, i, 0).data, 4 * counts[i]);
-                t_blob_dev(t, &y, amp_param_moment(b, i, 0).data, 4 * counts[i]);
+                t_blob_dev(t, &x, amp_param_get(a, i).moment[0].data, 4 * counts[i]);
+                t_blob_dev(t, &y, amp_param_get(b, i).moment[0].data, 4 * counts[i]);
             }
         }
         CHECK_BITS(x.data, y.data, x.bytes / 2, 2);
