@@ -479,7 +479,8 @@ typedef struct amp_param_desc {
 } amp_param_desc;
 
 /* Adds a parameter; its index is the number of parameters added before it. Adopted arrays are used from commit on and stay yours.
-   Errors: INVALID_ARG (no elements, name twice, dtype), STAGE after commit, NO_MEMORY; nothing is added then. Class: setup. */
+   Errors: INVALID_ARG (no elements, name twice, dtype, a weight that SPLIT cannot hold: FP16 and |w| >= 65520 or NaN), STAGE after
+   commit, NO_MEMORY; nothing is added then. Class: setup. */
 AMP_API amp_status amp_params_add(amp_params *p, const amp_param_desc *desc);
 /* Allocates what is owned, fills masters and model copies (rounded to nearest), zeroes owned gradients and moments. Once. On failure nothing
    is allocated and it may be tried again. Class: setup. */
@@ -3180,6 +3181,18 @@ static amp_status ampi_param_arrays(amp_params *p, const char *where, const char
     return AMP_OK;
 }
 
+/* SPLIT keeps the master's upper half in the model copy, so what FP16 cannot hold has no master */
+static amp_status ampi_check_weights(
+    const amp_params *p, const char *where, const amp_param_desc *d, const char *name, const float *w) {
+    size_t i;
+    if (p->desc.master != AMP_MASTER_SPLIT || d->model.dtype != AMP_F16) return AMP_OK;
+    for (i = 0; i < d->count; i++)
+        AMPI_REQUIRE(amp_is_finite(amp_f32_from_f16(amp_f16_from_f32(w[i]))), p->ctx, AMP_ERR_INVALID_ARG,
+            "%s: weight %lu of \"%s\" is %g, which FP16 cannot hold (AMP_MASTER_SPLIT needs |w| < 65520)", where,
+            (unsigned long)i, name, (double)w[i]);
+    return AMP_OK;
+}
+
 static void ampi_param_free(const amp_ctx *ctx, ampi_param *q) {
     if (q->name) ampi_host_free(&ctx->host, q->name, strlen(q->name) + 1);
     ampi_host_free(&ctx->host, q->init, q->d.count * sizeof(float));
@@ -3225,6 +3238,7 @@ AMP_API amp_status amp_params_add(amp_params *p, const amp_param_desc *desc) {
         return AMPI_INVALID(
             p->ctx, "%s: desc.group of \"%s\" is %u; at most %d groups", where, name, (unsigned)q.d.group, AMP_GROUPS);
     AMPI_TRY(ampi_param_arrays(p, where, name, &q.d));
+    if (q.d.init) AMPI_TRY(ampi_check_weights(p, where, &q.d, name, q.d.init));
     if (ampi_param_keep(p, name, &q) != AMP_OK) {
         ampi_param_free(p->ctx, &q);
         return amp_fail(p->ctx, AMP_ERR_NO_MEMORY, "%s: no host memory", where);
@@ -3279,20 +3293,14 @@ static amp_array ampi_entry_array(void *data, amp_dtype t, uint64_t count) {
     return data ? amp_arrn(data, t, (size_t)count) : amp_arr(NULL, AMP_AUTO);
 }
 
-/* floats to the weights of an entry, a block at a time; refuses what SPLIT cannot hold before anything is written */
-static amp_status ampi_write_weights(amp_params *p, const char *where, size_t i, const float *src) {
+/* floats to the weights of an entry, a block at a time */
+static amp_status ampi_write_weights(amp_params *p, size_t i, const float *src) {
     amp_ctx *ctx = p->ctx;
     const amp_param_entry *e = &p->entries[i];
     uint16_t h[512], low[512];
     size_t done, n, j;
     if (e->layout == AMP_MASTER_F32)
         return ctx->b->copy(ctx, e->master, src, (size_t)e->count * 4u); /* the caller casts the model copy */
-    if (e->layout == AMP_MASTER_SPLIT && e->model_dtype == AMP_F16)
-        for (j = 0; j < e->count; j++)
-            if (!amp_is_finite(amp_f32_from_f16(amp_f16_from_f32(src[j]))))
-                return AMPI_INVALID(ctx,
-                    "%s: weight %lu of \"%s\" is %g, which FP16 cannot hold (AMP_MASTER_SPLIT needs |w| < 65520)",
-                    where, (unsigned long)j, p->params[i].name, (double)src[j]);
     for (done = 0; done < e->count; done += n) {
         ampi_fpu fpu = ampi_fpu_enter(); /* packing subtracts */
         n = e->count - done < 512 ? (size_t)e->count - done : 512;
@@ -3423,7 +3431,7 @@ static amp_status ampi_params_commit(amp_params *p) {
         amp_array master = ampi_entry_array(e->master, AMP_F32, e->count),
                   model = ampi_entry_array(e->model, e->model_dtype, e->count);
         amp_cast_desc c = AMP_ZERO;
-        if (p->params[i].init) AMPI_TRY(ampi_write_weights(p, where, i, p->params[i].init));
+        if (p->params[i].init) AMPI_TRY(ampi_write_weights(p, i, p->params[i].init));
         if (!p->params[i].init && e->master && !d->master && d->model.data)
             AMPI_TRY(ctx->b->cast(ctx, master, model, d->count, &c));
         else if (e->master && e->model)
@@ -3548,7 +3556,8 @@ AMP_API amp_status amp_param_write(amp_params *p, size_t i, const float *src) {
     const amp_param_entry *e;
     amp_cast_desc c = AMP_ZERO;
     AMPI_TRY(ampi_check_param(ctx, "amp_param_write", p, i, src));
-    AMPI_TRY(ampi_write_weights(p, "amp_param_write", i, src));
+    AMPI_TRY(ampi_check_weights(p, "amp_param_write", &p->params[i].d, p->params[i].name, src));
+    AMPI_TRY(ampi_write_weights(p, i, src));
     ampi_weights_changed(ctx, p);
     e = &p->entries[i];
     return e->master && e->model
@@ -7352,6 +7361,7 @@ typedef struct ampi_workspace { /* of one thread */
     double lane[AMP_LANES], upper[AMP_LANES];
 } ampi_workspace;
 
+#  define AMPI_CPU_KIND "cpu: " /* then the path and the threads */
 typedef struct ampi_cpu {
     const ampi_kernels *k; /* &kernels */
     ampi_kernels kernels;
@@ -8318,7 +8328,8 @@ static amp_status ampi_cpu_gemm(amp_ctx *ctx, const amp_gemm_desc *desc) {
     if (desc->flags & AMP_GEMM_EXPLAIN)
         amp_log_event(ctx, AMP_LOG_INFO, "amp_gemm: [%lu,%lu] x [%lu,%lu], %s -> %s: CPU kernels, %s",
             (unsigned long)desc->m, (unsigned long)desc->k, (unsigned long)desc->k, (unsigned long)desc->n,
-            amp_dtype_name(desc->a.dtype), amp_dtype_name(desc->d.dtype), amp_ctx_device(ctx));
+            amp_dtype_name(desc->a.dtype), amp_dtype_name(desc->d.dtype),
+            ampi_cpu_of(ctx)->name + sizeof AMPI_CPU_KIND - 1);
     if (desc->flags & AMPI_GEMM_DRY) return AMP_OK;
     if (desc->amax_d) *desc->amax_d = 0.0f;
     j.c = ampi_cpu_of(ctx);
@@ -8651,7 +8662,8 @@ AMP_API amp_status amp_cpu_create_checked(amp_ctx **out, int version, size_t siz
     c->k = &c->kernels;
     c->mem = d.allocator;
     c->threads = d.threads;
-    snprintf(c->name, sizeof c->name, "cpu: %s, %d thread%s", c->k->name, c->threads, c->threads == 1 ? "" : "s");
+    snprintf(
+        c->name, sizeof c->name, AMPI_CPU_KIND "%s, %d thread%s", c->k->name, c->threads, c->threads == 1 ? "" : "s");
     table.name = c->name;
     c->work = (ampi_workspace *)ampi_host_alloc(&c->mem, (size_t)c->threads * sizeof *c->work);
     if (!c->work) {

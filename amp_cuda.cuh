@@ -3113,6 +3113,7 @@ extern "C" amp_status amp_cuda_create_checked(amp_ctx **out, int version, size_t
     }
     s = ampi_cu_make(c, &d);
     if (s == AMP_OK) {
+        amp_backend table = ampi_cu_table(c);
         s = amp_ctx_create_backend(out, &table, c, &d.host, &d.logger);
         if (s != AMP_OK) (void)ampi_cu_refuse(&d, s, "amp_cuda_create: no host memory");
     }

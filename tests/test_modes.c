@@ -122,6 +122,8 @@ static void v_memory(visit *v) {
     VERB(amp_alloc(t->ctx, &p, 4 * n, "modes"));
     VERB(amp_zero(t->ctx, p, 4 * n));
     VERB(amp_copy(t->ctx, p, a.data, 4 * n));
+    VERB(amp_zero(t->ctx, p, 4 * n));
+    VERB(amp_copy_async(t->ctx, p, a.data, 4 * n));
     VERB(amp_sync(t->ctx));
     CHECK_EQ(t_compare(t, a, amp_arr(p, AMP_F32), n), n);
     VERB(amp_free(t->ctx, p));

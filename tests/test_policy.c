@@ -1350,10 +1350,6 @@ static void scope_digits_deep(t_run *t) {
 /* ---- captures: a backend that says it captures ------------------------------------------------------------------------------------------ */
 
 static uint64_t fake_capture;
-static const char *fake_device(amp_ctx *c) {
-    (void)c;
-    return "fake";
-}
 static void fake_destroy(amp_ctx *c) { (void)c; }
 static amp_status fake_alloc(amp_ctx *c, void **out, size_t bytes) {
     *out = malloc(bytes);
@@ -1395,7 +1391,6 @@ static void scope_capture(t_run *t) {
     b.version = AMP_VERSION;
     b.size = sizeof b;
     b.name = "fake";
-    b.device = fake_device;
     b.destroy = fake_destroy;
     b.alloc = fake_alloc;
     b.release = fake_release;
