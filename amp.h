@@ -288,7 +288,7 @@ AMP_API void amp_ctx_destroy(amp_ctx *ctx);
 /* The sentence of the last failure on this context ("" if none); valid until the next failing call. ctx NULL: "". Class: host. */
 AMP_API const char *amp_last_error(const amp_ctx *ctx);
 
-/* "cpu: avx512, 2 threads", "cuda: NVIDIA H200": the kind of backend, a colon, and what it runs on. A program that has to know:
+/* "cpu: avx512, 2 threads" or "cuda: NVIDIA H200": the kind of backend, then what it runs on. To ask for the kind:
    strncmp(amp_ctx_name(ctx), "cuda", 4) == 0. Never NULL; valid as long as the context. Class: host. */
 AMP_API const char *amp_ctx_name(const amp_ctx *ctx);
 
@@ -297,11 +297,12 @@ AMP_API const char *amp_ctx_name(const amp_ctx *ctx);
 AMP_API amp_status amp_alloc(amp_ctx *ctx, void **out, size_t bytes, const char *label);
 AMP_API amp_status amp_free(amp_ctx *ctx, void *ptr);
 
-/* Copies `bytes` bytes between host and context memory in any direction (areas must not overlap); complete on return. Class: query. */
+/* Copies bytes between host and context memory in any direction; areas must not overlap. Complete on return.
+   Class: query. */
 AMP_API amp_status amp_copy(amp_ctx *ctx, void *dst, const void *src, size_t bytes);
-/* The same without waiting, e.g. the next minibatch inside a captured step: src must keep its contents, and dst is ready, as for a
-   verb. Both in context memory, or one of them page-locked host memory (cudaHostAlloc); CUDA may wait for pageable host memory and
-   refuses it in a capture. Class: enqueue. */
+/* The same without waiting, e.g. the next minibatch into a captured step. Both areas in context memory, or one of them
+   in page-locked host memory (cudaHostAlloc) that stays as it is until the copy has run. Pageable host memory: not in a
+   capture, and CUDA may wait. Class: enqueue. */
 AMP_API amp_status amp_copy_async(amp_ctx *ctx, void *dst, const void *src, size_t bytes);
 /* Sets context memory to zero bytes. Class: enqueue. */
 AMP_API amp_status amp_zero(amp_ctx *ctx, void *dst, size_t bytes);
@@ -314,8 +315,8 @@ typedef struct amp_ledger_row { /* bytes of context memory */
     uint64_t peak;  /* highest so far */
 } amp_ledger_row;
 
-/* The rows of `label`, one or none; label NULL: all rows in order of first use, row 0 is "total". Writes the first `cap` of them
-   (out NULL: none) and returns how many there are. Class: host. */
+/* The row of `label`, if there is one; label NULL: all rows in order of first use, row 0 is "total". Writes at most cap
+   rows (out NULL: none) and returns how many there are. Class: host. */
 AMP_API size_t amp_ledger(const amp_ctx *ctx, amp_ledger_row *out, size_t cap, const char *label);
 
 /* ==== >>formats ==================================================================================================
@@ -398,15 +399,15 @@ AMP_API amp_status amp_histogram_count(amp_ctx *ctx, amp_histogram *out, const a
 /* Adds the counts of `more` to *sum (e.g. over many steps); amax becomes the larger one. Class: host. */
 AMP_API void amp_histogram_add(amp_histogram *sum, const amp_histogram *more);
 
-/* What becomes of the nonzero finite numbers x of a histogram when x * scale is rounded to nearest in a dtype: shares in 0..1. */
+/* What becomes of nonzero finite numbers when they are scaled and rounded to nearest in a dtype: shares, 0 .. 1. */
 typedef struct amp_fates {
     double lost;      /* become 0: what FP16 loses without scaling is amp_histogram_fates(h, AMP_F16, 1).lost */
     double subnormal; /* become subnormal, so lose bits */
     double overflow;  /* become Inf, or the largest number; a bin that straddles the limit counts as not overflowing */
 } amp_fates;
 
-/* Counted per bin: exact for power-of-two scales, except that values of exactly half the smallest subnormal count as kept. All 0 for
-   an empty histogram, a dtype that stores nothing, and scale <= 0 or NaN. Class: host. */
+/* The fates of a histogram's numbers, scale > 0. Counted per bin: exact for power-of-two scales, except that values of
+   exactly half the smallest subnormal count as kept. All 0 if there is nothing to count. Class: host. */
 AMP_API amp_fates amp_histogram_fates(const amp_histogram *h, amp_dtype dtype, float scale);
 /* The largest power of two that keeps amax * scale at or below half of FP16's maximum, within [2^-14, 2^100]; 65536 if there is
    nothing to go by. Class: host. */
@@ -463,45 +464,42 @@ typedef struct amp_param_desc {
     uint32_t keep_f32; /* 1: model copy and gradient stay FP32 (norms, biases); the master is the model copy then */
     const char *name;  /* copied; unique in the set; NULL => "0", "1", ... by index */
     size_t count;      /* elements; 0 => rows * cols */
-    size_t rows, cols; /* shape, for optimizers that need one; 0, 0 => 1 x count. rows * cols must be count */
-    const float *
-        init; /* host array of `count` floats, copied now; NULL => zeros, or what adopted arrays hold. The copy lives until
-                          commit: for a large set leave it NULL and use amp_param_write after commit, which needs no copy */
-    float *
-        master; /* count floats of context memory, adopted; their contents are the weights unless init is given. NULL: owned */
-    amp_array
-        model; /* adopted if data is not NULL: dtype AMP_AUTO or the set's; without init and master it gives the weights */
-    amp_array
-        grad; /* adopted if data is not NULL. dtype AMP_AUTO => the set's; any float dtype is allowed per parameter */
+    size_t rows, cols; /* for optimizers that need a shape; 0, 0 => 1 x count; else rows * cols == count */
+    const float *init; /* host array of count floats, copied until commit; NULL => zeros, or what adopted arrays hold.
+                          For a large set leave it NULL: amp_param_write after commit makes no copy */
+    float *master;   /* NULL: owned; else adopted: context memory. Its contents are the weights unless init is given */
+    amp_array model; /* data NULL: owned; else adopted: without init and master it gives the weights.
+                          dtype AMP_AUTO or the set's */
+    amp_array grad;  /* data NULL: owned; else adopted. dtype AMP_AUTO => the set's; any dtype is allowed */
     uint32_t no_decay; /* 1: weight decay does not apply */
     uint32_t group;    /* 0 .. AMP_GROUPS - 1: whose hyper-parameters it takes, see amp_step_desc.groups */
     uint64_t _end;
 } amp_param_desc;
 
-/* Adds a parameter; its index is the number of parameters added before it. Adopted arrays are used from commit on and stay yours.
-   Errors: INVALID_ARG (no elements, name twice, dtype, a weight that SPLIT cannot hold: FP16 and |w| >= 65520 or NaN), STAGE after
-   commit, NO_MEMORY; nothing is added then. Class: setup. */
+/* Adds a parameter; its index is the number of parameters added before it. Adopted arrays stay yours.
+   Errors: INVALID_ARG (no elements, name twice, dtype, a weight that FP16 under SPLIT cannot hold: |w| >= 65520, NaN),
+   STAGE after commit, NO_MEMORY; nothing is added then. Class: setup. */
 AMP_API amp_status amp_params_add(amp_params *p, const amp_param_desc *desc);
-/* Allocates what is owned, fills masters and model copies (rounded to nearest), zeroes owned gradients and moments. Once. On failure nothing
-   is allocated and it may be tried again. Class: setup. */
+/* Allocates what is owned, fills masters and model copies (rounded to nearest), zeroes owned gradients and moments. Once.
+   On failure nothing is allocated and it may be tried again. Class: setup. */
 AMP_API amp_status amp_params_commit(amp_params *p);
 /* Adopted arrays are left alone. NULL is fine. Class: setup. */
 AMP_API void amp_params_destroy(amp_params *p);
 
-typedef struct
-    amp_param { /* what a set knows of a parameter; arrays have `count` elements, data NULL: there is no such array */
-    const char *name;
+/* What a set knows of a parameter. Arrays have count elements; data NULL: the layout has no such array. */
+typedef struct amp_param {
+    const char *name; /* valid as long as the set */
     size_t rows, cols, count;
     amp_array model; /* what products read */
     amp_array grad;
-    amp_array master;    /* the FP32 weights. An FP32 model copy is the master */
+    amp_array master;    /* FP32 weights; an FP32 model copy is the same array */
     amp_array low;       /* SPLIT's remainders (as AMP_BF16 patterns) or KAHAN's compensations */
-    amp_array accum;     /* FP32 accumulators of amp_accumulate */
+    amp_array accum;     /* FP32 accumulators */
     amp_array moment[2]; /* momentum or first moment, second moment */
 } amp_param;
 
-/* All zero past the end; arrays are there after commit. amp_param_model and _grad are its two members that a loop uses most.
-   amp_params_find gives the index of a name, or amp_params_count(p). Class: host. */
+/* Parameter i. Past the end all is zero; before commit there are no arrays. amp_params_find: the index of a name, or
+   amp_params_count(p). Class: host. */
 AMP_API amp_param amp_param_get(const amp_params *p, size_t i);
 AMP_API amp_array amp_param_model(const amp_params *p, size_t i);
 AMP_API amp_array amp_param_grad(const amp_params *p, size_t i);

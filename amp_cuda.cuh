@@ -3056,7 +3056,6 @@ static amp_status ampi_cu_make(ampi_cuda *c, const amp_cuda_desc *d) {
 }
 
 extern "C" amp_status amp_cuda_create_checked(amp_ctx **out, int version, size_t size, const amp_cuda_desc *desc) {
-    amp_backend table = ampi_cu_table(c);
     amp_cuda_desc d;
     ampi_cuda *c;
     cudaError_t e;

@@ -105,21 +105,21 @@ static void run_memcpy(const bench_run *r) {
 }
 #if defined(AMPI_X86)
 #  define NT_COPY(name, target_, LINE) \
-      __attribute__((target(target_))) static void name(const bench_run *r) { \
-          size_t n = r->bytes / 2, b, i, s, pages = r->extra ? 4 : 1; \
-          char *d = (char *)r->dst; \
-          const char *p = (const char *)r->src; \
-          for (b = 0; b + pages * 4096 <= n; b += pages * 4096) \
-              for (i = 0; i < 4096; i += 64) \
-                  for (s = 0; s < pages; s++) { \
-                      char *q = d + b + s * 4096 + i; \
-                      const char *f = p + b + s * 4096 + i; \
-                      if (pages > 1) _mm_prefetch(f + 16384, _MM_HINT_T0); \
-                      LINE; \
-                  } \
-          _mm_sfence(); \
-          memcpy(d + b, p + b, n - b); \
-      }
+    __attribute__((target(target_))) static void name(const bench_run *r) { \
+        size_t n = r->bytes / 2, b, i, s, pages = r->extra ? 4 : 1; \
+        char *d = (char *)r->dst; \
+        const char *p = (const char *)r->src; \
+        for (b = 0; b + pages * 4096 <= n; b += pages * 4096) \
+            for (i = 0; i < 4096; i += 64) \
+                for (s = 0; s < pages; s++) { \
+                    char *q = d + b + s * 4096 + i; \
+                    const char *f = p + b + s * 4096 + i; \
+                    if (pages > 1) _mm_prefetch(f + 16384, _MM_HINT_T0); \
+                    LINE; \
+                } \
+        _mm_sfence(); \
+        memcpy(d + b, p + b, n - b); \
+    }
 NT_COPY(nt_512, "avx512f", _mm512_stream_si512((__m512i *)(void *)q, _mm512_loadu_si512(f)))
 NT_COPY(nt_256, "avx2", _mm256_stream_si256((__m256i *)(void *)q, _mm256_loadu_si256((const __m256i *)(const void *)f));
     _mm256_stream_si256((__m256i *)(void *)(q + 32), _mm256_loadu_si256((const __m256i *)(const void *)(f + 32))))
@@ -653,19 +653,19 @@ typedef struct tail {
 } tail;
 #if defined(AMPI_X86) || defined(AMPI_NEON)
 #  define PASS(P, T) /* adding 0 keeps the stores */ \
-      T static void P##_pass(const tail *t, size_t n) { \
-          P##_v zero = P##_set(0.0f); \
-          size_t i; \
-          for (i = 0; i < n; i += P##_N) { \
-              P##_v w = P##_add(P##_ldf(t->w + i), zero), m = P##_add(P##_ldf(t->m + i), zero), \
-                    v = P##_add(P##_ldf(t->v + i), zero); \
-              AMPI_PREFETCH((const char *)t->g + t->gsize * i + 2048); \
-              memcpy(t->h + i, (const char *)t->g + t->gsize * i, 2u * P##_N); \
-              P##_stf(t->w + i, w); \
-              P##_stf(t->m + i, m); \
-              P##_stf(t->v + i, v); \
-          } \
-      }
+    T static void P##_pass(const tail *t, size_t n) { \
+        P##_v zero = P##_set(0.0f); \
+        size_t i; \
+        for (i = 0; i < n; i += P##_N) { \
+            P##_v w = P##_add(P##_ldf(t->w + i), zero), m = P##_add(P##_ldf(t->m + i), zero), \
+                  v = P##_add(P##_ldf(t->v + i), zero); \
+            AMPI_PREFETCH((const char *)t->g + t->gsize * i + 2048); \
+            memcpy(t->h + i, (const char *)t->g + t->gsize * i, 2u * P##_N); \
+            P##_stf(t->w + i, w); \
+            P##_stf(t->m + i, m); \
+            P##_stf(t->v + i, v); \
+        } \
+    }
 #endif
 #if defined(AMPI_X86)
 PASS(ampi_s, AMPI_TS)
@@ -674,7 +674,7 @@ PASS(ampi_5, AMPI_T5)
 #elif defined(AMPI_NEON)
 PASS(ampi_n, AMPI_TN)
 #endif
-    static void run_pass(const bench_run *r) {
+static void run_pass(const bench_run *r) {
     const tail *t = (const tail *)r->extra;
 #if defined(AMPI_X86)
     (best == AMP_SIMD_AVX512 ? ampi_5_pass : best == AMP_SIMD_AVX2 ? ampi_2_pass : ampi_s_pass)(t, r->n);
@@ -897,26 +897,26 @@ static void run_sgemm(const bench_run *r) {
 }
 #if defined(AMPI_X86)
 #  define PEAK(name, target_, V, SET, FMA, C) /* r->n multiply-adds in 10 chains */ \
-      __attribute__((target(target_))) static void name(const bench_run *r) { \
-          V x = SET(0.5f), y = SET(0.25f), a0 = x, a1 = x, a2 = x, a3 = x, a4 = x, a5 = x, a6 = x, a7 = x, a8 = x, \
-            a9 = x; \
-          size_t i; \
-          for (i = 0; i < r->n; i += 10 * sizeof(V) / 4) { \
-              a0 = FMA(x, y, a0); \
-              a1 = FMA(x, y, a1); \
-              a2 = FMA(x, y, a2); \
-              a3 = FMA(x, y, a3); \
-              a4 = FMA(x, y, a4); \
-              a5 = FMA(x, y, a5); \
-              a6 = FMA(x, y, a6); \
-              a7 = FMA(x, y, a7); \
-              a8 = FMA(x, y, a8); \
-              a9 = FMA(x, y, a9); \
-              __asm__ volatile("" \
-                  : "+" C(a0), "+" C(a1), "+" C(a2), "+" C(a3), "+" C(a4), "+" C(a5), "+" C(a6), "+" C(a7), "+" C(a8), \
-                  "+" C(a9)); \
-          } \
-      }
+    __attribute__((target(target_))) static void name(const bench_run *r) { \
+        V x = SET(0.5f), y = SET(0.25f), a0 = x, a1 = x, a2 = x, a3 = x, a4 = x, a5 = x, a6 = x, a7 = x, a8 = x, \
+          a9 = x; \
+        size_t i; \
+        for (i = 0; i < r->n; i += 10 * sizeof(V) / 4) { \
+            a0 = FMA(x, y, a0); \
+            a1 = FMA(x, y, a1); \
+            a2 = FMA(x, y, a2); \
+            a3 = FMA(x, y, a3); \
+            a4 = FMA(x, y, a4); \
+            a5 = FMA(x, y, a5); \
+            a6 = FMA(x, y, a6); \
+            a7 = FMA(x, y, a7); \
+            a8 = FMA(x, y, a8); \
+            a9 = FMA(x, y, a9); \
+            __asm__ volatile("" \
+                : "+" C(a0), "+" C(a1), "+" C(a2), "+" C(a3), "+" C(a4), "+" C(a5), "+" C(a6), "+" C(a7), "+" C(a8), \
+                "+" C(a9)); \
+        } \
+    }
 PEAK(peak_256, "avx2,fma", __m256, _mm256_set1_ps, _mm256_fmadd_ps, "x")
 PEAK(peak_512, "avx512f", __m512, _mm512_set1_ps, _mm512_fmadd_ps, "v")
 #endif
