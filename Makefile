@@ -126,7 +126,7 @@ part-selftest: $(BUILD)/selftest
 part-style:
 	$(PART) tests/style.sh
 part-readme:
-	$(PART) tests/readme_snippets.sh README.md
+	$(PART) tests/readme_snippets.sh README.md amp.h
 
 # The CUDA source, executed on the CPU by tests/hostcuda: first that runtime's own tests, then the unit suite on its CUDA context.
 ifneq ($(and $(CUDA_HOME),$(shell command -v $(CXX))),)

@@ -15,9 +15,7 @@
        #include <stdio.h>
        int main(void) {
            float in[12] = {1,0,0, 1,0,1, 1,1,0, 1,1,1}, row_loss[4], loss;
-           int32_t labels[4] = {0, 1, 1, 1};
-           amp_f16 x[12], y[8], dy[8];
-           amp_ctx *ctx;  amp_params *p;  amp_scaler *s;
+           int32_t labels[4] = {0, 1, 1, 1};  amp_f16 x[12], y[8], dy[8];  amp_ctx *ctx;  amp_params *p;  amp_scaler *s;
            amp_cpu_create(&ctx, NULL);  amp_scaler_create(&s, ctx, NULL);  amp_params_create(&p, ctx, NULL);
            amp_params_add(p, &(amp_param_desc){.rows = 2, .cols = 3});  amp_params_commit(p);
            amp_cast(ctx, amp_arr(x, AMP_F16), amp_arr(in, AMP_F32), 12, NULL);

@@ -1,9 +1,11 @@
 #!/bin/sh
-# usage: readme_snippets.sh FILE.md...
+# usage: readme_snippets.sh FILE.md... HEADER.h...
 # Compiles and runs every code block of the files whose fence says so, so that what a reader pastes works:
 #   ```c run          a C program: -std=c99 -pedantic, all warnings are errors
 #   ```cpp run        a C++ program: as C++11 and as C++17
 #   ```c run cuda     needs amp_cuda.cuh too: linked with the stub implementation (no CUDA needed to compile and link it)
+# and the complete program on the first page of a header: the lines from "#define AMP_IMPLEMENTATION" after "A COMPLETE PROGRAM"
+# to its closing brace; at most 20 lines, and it says "loss 0.0".
 # A block ```output right after it is what the program prints. Programs run in an empty folder. Uses $CC, $CXX ("" or not installed:
 # its blocks are skipped) and $RUN_ENV. Last line: N passed, N failed, N skipped.
 set -u
@@ -62,7 +64,37 @@ $CXX -x c++|-std=c++17" ;;
 }
 
 printf '#define AMP_CUDA_STUB_IMPLEMENTATION\n#include "amp_cuda.cuh"\n' >"$work/stub.c"
+# the program on the first page of header $1
+first_page() {
+    awk '
+        /A COMPLETE PROGRAM/ { page = 1 }
+        page && /^ +#define AMP_IMPLEMENTATION/ { inside = 1; match($0, /#/); indent = RSTART }
+        inside { print substr($0, indent) }
+        inside && substr($0, indent) == "}" { exit }
+    ' "$1" >"$work/first.source"
+    lines=$(wc -l <"$work/first.source")
+    if [ "$lines" -lt 5 ] || [ "$lines" -gt 20 ]; then
+        echo "FAIL $1: the complete program on the first page has $lines lines, not 5 to 20"
+        failed=$((failed + 1))
+        return
+    fi
+    block c plain "$work/first.source" "" "$1, first page"
+    case $(cat "$work/printed" 2>/dev/null) in
+    "loss 0.0"*) ;;
+    *)
+        echo "FAIL $1: the program on the first page does not learn: $(cat "$work/printed")"
+        failed=$((failed + 1))
+        ;;
+    esac
+}
+
 for file in "$@"; do
+    case $file in
+    *.h)
+        first_page "$file"
+        continue
+        ;;
+    esac
     rm -f "$work"/block.*
     # every runnable block to block.N.source, block.N.info ("c cuda LINE") and, if there is one, block.N.output
     awk -v to="$work/block." '

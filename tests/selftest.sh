@@ -108,6 +108,7 @@ outputs() {
 
 # ---- readme_snippets.sh ----
 # shellcheck disable=SC2059 # the arguments have line ends
+page() { sed "1,60$1" amp.h >"$work/page.h"; tests/readme_snippets.sh "$work/page.h"; }
 snippet() { printf "# text\n\n\`\`\`$1\n$2\n\`\`\`\n\n\`\`\`output\n$3\n\`\`\`\n" >"$work/x.md"; CXX='' tests/readme_snippets.sh "$work/x.md"; }
 snippets() {
     prints='#include <stdio.h>\nint main(void) { puts("one"); return 0; }'
@@ -117,6 +118,10 @@ snippets() {
     refuses "readme_snippets.sh: a warning" snippet 'c run' 'int main(void) { int unused; return 0; }' ''
     refuses "readme_snippets.sh: exit status 1" snippet 'c run' 'int main(void) { return 1; }' ''
     refuses "readme_snippets.sh: no block that runs" snippet c "$prints" one
+    accepts "readme_snippets.sh: the first page" page 's/no change//'
+    refuses "readme_snippets.sh: a first page that does not learn" page 's/[.]lr = 0[.]1f/.lr = 1e-9f/'
+    refuses "readme_snippets.sh: a first page that does not compile" page 's/amp_linear_forward(ctx/amp_linear_forwards(ctx/'
+    refuses "readme_snippets.sh: a first page of 21 lines" page 's/^ *#include <stdio.h>/&\n\n\n/'
 }
 
 # ---- hostcuda_suite.sh, cuda_verbs.sh: a program with the given text instead of the real one ----
