@@ -729,219 +729,16 @@ AMP_API amp_status amp_step_poll(amp_params *p, amp_step_record *out);
 AMP_API const amp_step_record *amp_step_record_ptr(const amp_params *p);
 
 /* ==== >>policy =======================================================================================================
-   "Automatic" mixed precision, by the names that users of PyTorch, Apex and MindSpore know. Three layers, each usable alone:
-     lists     amp_op, amp_op_find, amp_op_class_of        which precision an operation gets, and in which system
-     policy    amp_policy_init                             a level (O0..O3, PyTorch, MindSpore), made into descs of params and scalers
-     scope     amp_autocast_begin / _end                   verbs choose dtypes by themselves; the FP32 program stays as it is
-   docs/operations.md is the table of operations, made from the list below. */
+   Automatic mixed precision by the names that users of PyTorch, Apex and MindSpore know (docs/policy.md). Three parts:
+     policy   a level (O0..O3, PyTorch, MindSpore), made into descs of parameter sets and scalers
+     scope    amp_autocast_begin / _end: verbs choose dtypes by themselves; the FP32 program stays as it is
+     lists    which operation gets which precision in which system, and how to edit that: >>operations */
 
-/* X(suffix of AMP_OP_, "name", "classes"): one row per operation that a system classifies, under its PyTorch name where it has one.
-   The classes are letters (amp_op_class), one per amp_system in its order: amp, PyTorch CUDA, PyTorch CPU, Apex O1, MindSpore
-   white / black, MindSpore auto. Overloads and in-place forms share a row. A row's name is a name of PyTorch and Apex where
-   their letter is a capital (a small one: only other names are); names of MindSpore are in the second table. Sources: PyTorch's
-   autocast_mode.h and .cpp (2.12), Apex's amp/lists and rnn_compat.py before their removal, MindSpore's train/amp.py and its
-   documentation of level "auto". */
-/* clang-format off */
-#define AMP_OP_LIST(X) \
-    X(CONV1D, "conv1d", "LLLLL-") X(CONV2D, "conv2d", "LLLLLL") X(CONV3D, "conv3d", "LLLLLL") \
-    X(CONV_TBC, "conv_tbc", "LLLL--") X(CONV_TRANSPOSE1D, "conv_transpose1d", "LLLLL-") \
-    X(CONV_TRANSPOSE2D, "conv_transpose2d", "LLLLLL") X(CONV_TRANSPOSE3D, "conv_transpose3d", "LLLLLL") \
-    X(CONVOLUTION, "convolution", "LL---L") X(CONVOLUTION_INNER, "_convolution", "LLL---") \
-    X(CUDNN_CONVOLUTION, "cudnn_convolution", "LL----") \
-    X(CUDNN_CONVOLUTION_TRANSPOSE, "cudnn_convolution_transpose", "LL----") \
-    X(CONV2D_BACKWARD_INPUT, "conv2d_backward_input", "L---L-") X(LINEAR, "linear", "LLLLLL") X(MATMUL, "matmul", "LLLLLL") \
-    X(MM, "mm", "LLLL--") X(MV, "mv", "LL-L-L") X(BMM, "bmm", "LLLLLL") X(ADDMM, "addmm", "LLLL-L") \
-    X(ADDMV, "addmv", "LL-L-L") X(ADDR, "addr", "LL-L--") X(ADDBMM, "addbmm", "LLLL-L") X(BADDBMM, "baddbmm", "LLLL-L") \
-    X(GER, "ger", "L---L-") X(EINSUM, "einsum", "LL---L") X(CHAIN_MATMUL, "chain_matmul", "LL----") \
-    X(LINALG_MULTI_DOT, "linalg_multi_dot", "LL----") X(LINALG_VECDOT, "linalg_vecdot", "LLL---") \
-    X(ADDMM_ACTIVATION, "_addmm_activation", "L-L---") \
-    X(SCALED_DOT_PRODUCT_ATTENTION, "scaled_dot_product_attention", "LLL---") \
-    X(SCALED_DOT_PRODUCT_FLASH_ATTENTION, "_scaled_dot_product_flash_attention", "LL----") \
-    X(NATIVE_MULTI_HEAD_ATTENTION, "_native_multi_head_attention", "L-L---") \
-    X(THNN_FUSED_LSTM_CELL, "_thnn_fused_lstm_cell", "LL----") X(THNN_FUSED_GRU_CELL, "_thnn_fused_gru_cell", "LL----") \
-    X(LSTM_CELL, "lstm_cell", "LL-LL-") X(GRU_CELL, "gru_cell", "LL-LL-") X(RNN_TANH_CELL, "rnn_tanh_cell", "LL-LL-") \
-    X(RNN_RELU_CELL, "rnn_relu_cell", "LL-L--") X(LSTM, "lstm", "L--L--") X(GRU, "gru", "L--L--") \
-    X(RNN_TANH, "rnn_tanh", "L--L--") X(RNN_RELU, "rnn_relu", "L--L--") X(MKLDNN_RNN_LAYER, "mkldnn_rnn_layer", "L-L---") \
-    X(PRELU, "prelu", "LLLLLL") X(RELU, "relu", "----L-") X(GELU, "gelu", "---F--") X(DROPOUT, "dropout", "------") \
-    X(SUB, "sub", "W--w--") X(ADD, "add", "W--W--") X(MUL, "mul", "W--W--") X(DIV, "div", "W--W--") X(EQ, "eq", "W--W--") \
-    X(EQUAL, "equal", "W--W--") X(GE, "ge", "W--W--") X(GT, "gt", "W--W--") X(LE, "le", "W--W--") X(LT, "lt", "W--W--") \
-    X(NE, "ne", "W--W--") X(BIAS_ADD, "bias_add", "W----W") X(ADD_N, "add_n", "W----W") X(CAT, "cat", "W-WW-W") \
-    X(STACK, "stack", "W-WW--") X(INDEX_COPY, "index_copy", "W-W---") X(INDEX_PUT, "index_put", "WW----") \
-    X(SCATTER_ADD, "scatter_add", "WW----") X(ADDCDIV, "addcdiv", "WW-W-W") X(ADDCMUL, "addcmul", "WW-W-W") \
-    X(ATAN2, "atan2", "WW-W--") X(BILINEAR, "bilinear", "WW-W--") X(CROSS, "cross", "WW-W-W") X(DOT, "dot", "WW-W-W") \
-    X(VDOT, "vdot", "WW----") X(TENSORDOT, "tensordot", "WW----") X(GRID_SAMPLER, "grid_sampler", "WWF---") \
-    X(GRID_SAMPLER_2D, "grid_sampler_2d", "W-F--W") X(GRID_SAMPLER_3D, "grid_sampler_3d", "W-F--W") \
-    X(GRID_SAMPLER_2D_CPU_FALLBACK, "_grid_sampler_2d_cpu_fallback", "W-F---") X(GRID_SAMPLE, "grid_sample", "W--F--") \
-    X(ACOS, "acos", "FF-F-F") X(ASIN, "asin", "FF-F-F") X(COSH, "cosh", "FF-F-F") X(ERFINV, "erfinv", "FF-F-F") \
-    X(EXP, "exp", "FF-F-F") X(EXPM1, "expm1", "FF-F-F") X(LOG, "log", "FF-F-F") X(LOG10, "log10", "FF-F-F") \
-    X(LOG2, "log2", "FF-F-F") X(LOG1P, "log1p", "FF---F") X(RECIPROCAL, "reciprocal", "FF-F-F") X(RSQRT, "rsqrt", "FF-F-F") \
-    X(SINH, "sinh", "FF-F-F") X(TAN, "tan", "FF-F-F") X(POW, "pow", "FF-F-F") X(SOFTPLUS, "softplus", "FF-F-F") \
-    X(LOGSUMEXP, "logsumexp", "FF----") X(SOFTMIN, "softmin", "F--F--") X(LAYER_NORM, "layer_norm", "FF-FFF") \
-    X(NATIVE_LAYER_NORM, "native_layer_norm", "FF----") X(GROUP_NORM, "group_norm", "FF-F-F") \
-    X(BATCH_NORM, "batch_norm", "F---FF") X(RMS_NORM, "rms_norm", "FF----") \
-    X(LOCAL_RESPONSE_NORM, "local_response_norm", "F--F--") X(NORMALIZE, "normalize", "F--F--") \
-    X(FROBENIUS_NORM, "frobenius_norm", "FF----") X(NUCLEAR_NORM, "nuclear_norm", "FF----") X(RENORM, "renorm", "FF-F-F") \
-    X(DIST, "dist", "FF-F--") X(PDIST, "pdist", "FF---F") X(CDIST, "cdist", "FFF--F") \
-    X(COSINE_SIMILARITY, "cosine_similarity", "FF-F--") X(STD, "std", "F--F--") X(VAR, "var", "F--F--") \
-    X(CPU, "cpu", "---F--") X(BINARY_CROSS_ENTROPY, "binary_cross_entropy", "BBFB--") \
-    X(BINARY_CROSS_ENTROPY_WITH_LOGITS, "binary_cross_entropy_with_logits", "FFFF-F") \
-    X(COSINE_EMBEDDING_LOSS, "cosine_embedding_loss", "FFFF--") X(CROSS_ENTROPY, "cross_entropy", "O--F--") \
-    X(CROSS_ENTROPY_LOSS, "cross_entropy_loss", "O-F---") X(CTC_LOSS, "ctc_loss", "F-FF--") \
-    X(HINGE_EMBEDDING_LOSS, "hinge_embedding_loss", "FFFF--") X(HUBER_LOSS, "huber_loss", "FFF---") \
-    X(KL_DIV, "kl_div", "FFFF-F") X(L1_LOSS, "l1_loss", "FFFF-F") X(MARGIN_RANKING_LOSS, "margin_ranking_loss", "FFFF--") \
-    X(MSE_LOSS, "mse_loss", "FFFF-F") X(MULTI_MARGIN_LOSS, "multi_margin_loss", "FFFF-F") \
-    X(MULTILABEL_MARGIN_LOSS, "multilabel_margin_loss", "FFFF-F") \
-    X(MULTILABEL_MARGIN_LOSS_FORWARD, "multilabel_margin_loss_forward", "F-F---") \
-    X(MULTILABEL_SOFT_MARGIN_LOSS, "multilabel_soft_margin_loss", "F--F--") X(NLL_LOSS, "nll_loss", "FFFF-F") \
-    X(NLL_LOSS2D, "nll_loss2d", "FFF--F") X(POISSON_NLL_LOSS, "poisson_nll_loss", "FFFF--") \
-    X(SMOOTH_L1_LOSS, "smooth_l1_loss", "FFFF-F") X(SOFT_MARGIN_LOSS, "soft_margin_loss", "FFFF-F") \
-    X(TRIPLET_MARGIN_LOSS, "triplet_margin_loss", "FFFF-F") X(INTERPOLATE, "interpolate", "F--F--") \
-    X(UPSAMPLE_NEAREST1D, "upsample_nearest1d", "FF----") X(UPSAMPLE_NEAREST2D, "upsample_nearest2d", "FF----") \
-    X(UPSAMPLE_NEAREST3D, "upsample_nearest3d", "FF----") \
-    X(UPSAMPLE_NEAREST_EXACT1D, "_upsample_nearest_exact1d", "FF----") \
-    X(UPSAMPLE_NEAREST_EXACT2D, "_upsample_nearest_exact2d", "FF----") \
-    X(UPSAMPLE_NEAREST_EXACT3D, "_upsample_nearest_exact3d", "FF----") X(UPSAMPLE_LINEAR1D, "upsample_linear1d", "FF----") \
-    X(UPSAMPLE_BILINEAR2D, "upsample_bilinear2d", "FF----") X(UPSAMPLE_BILINEAR2D_AA, "_upsample_bilinear2d_aa", "FF----") \
-    X(UPSAMPLE_TRILINEAR3D, "upsample_trilinear3d", "FF----") X(UPSAMPLE_BICUBIC2D, "upsample_bicubic2d", "FF----") \
-    X(UPSAMPLE_BICUBIC2D_AA, "_upsample_bicubic2d_aa", "FF----") X(SOFTMAX, "softmax", "OO-F-F") \
-    X(LOG_SOFTMAX, "log_softmax", "OO-F-F") X(SUM, "sum", "OO-F-F") X(MEAN, "mean", "O--F--") X(PROD, "prod", "OOFF-F") \
-    X(CUMSUM, "cumsum", "OO-F-F") X(CUMPROD, "cumprod", "OO-F-F") X(NORM, "norm", "OO-F-F") \
-    X(LINALG_VECTOR_NORM, "linalg_vector_norm", "OO----") X(LINALG_MATRIX_NORM, "linalg_matrix_norm", "OO----") \
-    X(AVG_POOL3D, "avg_pool3d", "--F---") X(MAX_POOL3D, "max_pool3d", "--F---") X(MAX_UNPOOL2D, "max_unpool2d", "--F---") \
-    X(MAX_UNPOOL3D, "max_unpool3d", "--F---") X(ADAPTIVE_AVG_POOL3D, "adaptive_avg_pool3d", "--F---") \
-    X(ADAPTIVE_MAX_POOL3D, "adaptive_max_pool3d", "--F---") X(FRACTIONAL_MAX_POOL2D, "fractional_max_pool2d", "--F---") \
-    X(FRACTIONAL_MAX_POOL3D, "fractional_max_pool3d", "--F---") X(REFLECTION_PAD1D, "reflection_pad1d", "--F---") \
-    X(REFLECTION_PAD2D, "reflection_pad2d", "--F---") X(REPLICATION_PAD1D, "replication_pad1d", "--F---") \
-    X(REPLICATION_PAD2D, "replication_pad2d", "--F---") X(REPLICATION_PAD3D, "replication_pad3d", "--F---") \
-    X(VIEW_AS_COMPLEX, "view_as_complex", "--F---") \
-    X(FAKE_QUANTIZE_PER_TENSOR_AFFINE, "fake_quantize_per_tensor_affine", "--F---") X(POLAR, "polar", "F-F---") \
-    X(QUANTILE, "quantile", "F-F---") X(NANQUANTILE, "nanquantile", "F-F---") X(STFT, "stft", "F-F---") \
-    X(TRACE, "trace", "F-F---") X(CHOLESKY, "cholesky", "F-F---") X(CHOLESKY_INVERSE, "cholesky_inverse", "F-F---") \
-    X(CHOLESKY_SOLVE, "cholesky_solve", "F-F---") X(INVERSE, "inverse", "F-F---") X(LU_SOLVE, "lu_solve", "F-F---") \
-    X(ORGQR, "orgqr", "F-F---") X(ORMQR, "ormqr", "F-F---") X(PINVERSE, "pinverse", "F-F---") X(GEQRF, "geqrf", "F-F---") \
-    X(LU_WITH_INFO, "_lu_with_info", "F-F---") X(QR, "qr", "F-F---") X(SVD, "svd", "F-F---") \
-    X(TRIANGULAR_SOLVE, "triangular_solve", "F-F---") X(FFT_FFT, "fft_fft", "F-F---") X(FFT_IFFT, "fft_ifft", "F-F---") \
-    X(FFT_FFT2, "fft_fft2", "F-F---") X(FFT_IFFT2, "fft_ifft2", "F-F---") X(FFT_FFTN, "fft_fftn", "F-F---") \
-    X(FFT_IFFTN, "fft_ifftn", "F-F---") X(FFT_RFFT, "fft_rfft", "F-F---") X(FFT_IRFFT, "fft_irfft", "F-F---") \
-    X(FFT_RFFT2, "fft_rfft2", "F-F---") X(FFT_IRFFT2, "fft_irfft2", "F-F---") X(FFT_RFFTN, "fft_rfftn", "F-F---") \
-    X(FFT_IRFFTN, "fft_irfftn", "F-F---") X(FFT_HFFT, "fft_hfft", "F-F---") X(FFT_IHFFT, "fft_ihfft", "F-F---") \
-    X(LINALG_COND, "linalg_cond", "F-F---") X(LINALG_MATRIX_RANK, "linalg_matrix_rank", "F-F---") \
-    X(LINALG_SOLVE, "linalg_solve", "F-F---") X(LINALG_CHOLESKY, "linalg_cholesky", "F-F---") \
-    X(LINALG_CHOLESKY_EX, "linalg_cholesky_ex", "F-F---") X(LINALG_SVD, "linalg_svd", "F-F---") \
-    X(LINALG_SVDVALS, "linalg_svdvals", "F-F---") X(LINALG_EIG, "linalg_eig", "F-F---") \
-    X(LINALG_EIGH, "linalg_eigh", "F-F---") X(LINALG_EIGVALS, "linalg_eigvals", "F-F---") \
-    X(LINALG_EIGVALSH, "linalg_eigvalsh", "F-F---") X(LINALG_INV, "linalg_inv", "F-F---") \
-    X(LINALG_INV_EX, "linalg_inv_ex", "F-F---") X(LINALG_HOUSEHOLDER_PRODUCT, "linalg_householder_product", "F-F---") \
-    X(LINALG_TENSORINV, "linalg_tensorinv", "F-F---") X(LINALG_TENSORSOLVE, "linalg_tensorsolve", "F-F---") \
-    X(LINALG_QR, "linalg_qr", "F-F---") X(LINALG_LSTSQ, "linalg_lstsq", "F-F---")
-/* clang-format on */
-
-/* X(suffix of AMP_OP_, "other name", "systems"): further names. Systems that list the operation by this name: A Apex, M MindSpore white or
-   black, S MindSpore auto; "": none does, it is here for convenience. */
-/* clang-format off */
-#define AMP_OP_NAME_LIST(X) \
-    X(CONV1D, "nn.Conv1d", "M") X(CONV2D, "nn.Conv2d", "M") X(CONV2D, "Conv2D", "MS") X(CONV2D, "Conv2DExt", "S") \
-    X(CONV3D, "nn.Conv3d", "M") X(CONV3D, "Conv3D", "MS") X(CONV3D, "Conv3DExt", "S") \
-    X(CONV_TRANSPOSE1D, "nn.Conv1dTranspose", "M") X(CONV_TRANSPOSE1D, "nn.ConvTranspose1d", "") \
-    X(CONV_TRANSPOSE2D, "nn.Conv2dTranspose", "M") X(CONV_TRANSPOSE2D, "nn.ConvTranspose2d", "") \
-    X(CONV_TRANSPOSE2D, "Conv2DTranspose", "MS") X(CONV_TRANSPOSE2D, "ConvTranspose2D", "S") \
-    X(CONV_TRANSPOSE3D, "nn.Conv3dTranspose", "M") X(CONV_TRANSPOSE3D, "nn.ConvTranspose3d", "") \
-    X(CONV_TRANSPOSE3D, "Conv3DTranspose", "MS") X(CONVOLUTION, "Convolution", "S") \
-    X(CONV2D_BACKWARD_INPUT, "Conv2DBackpropInput", "M") X(LINEAR, "nn.Dense", "M") X(LINEAR, "Dense", "S") \
-    X(LINEAR, "nn.Linear", "") X(MATMUL, "MatMul", "MS") X(MATMUL, "MatMulExt", "S") X(MATMUL, "__matmul__", "A") \
-    X(BMM, "BatchMatMul", "MS") X(BMM, "BatchMatMulExt", "S") X(ADDMM, "Addmm", "S") X(GER, "Ger", "M") \
-    X(EINSUM, "Einsum", "S") X(LSTM_CELL, "nn.LSTMCell", "M") X(LSTM_CELL, "LSTMCell", "A") X(GRU_CELL, "nn.GRUCell", "M") \
-    X(GRU_CELL, "GRUCell", "A") X(RNN_TANH_CELL, "nn.RNNCell", "M") X(RNN_TANH_CELL, "RNNTanhCell", "A") \
-    X(RNN_TANH_CELL, "RNNCell", "") X(LSTM, "LSTM", "A") X(LSTM, "nn.LSTM", "") X(GRU, "GRU", "A") X(GRU, "nn.GRU", "") \
-    X(RNN_TANH, "RNN", "A") X(RNN_TANH, "nn.RNN", "") X(RNN_TANH, "RNN_TANH", "A") X(PRELU, "PReLU", "MS") \
-    X(PRELU, "nn.PReLU", "") X(RELU, "ReLU", "M") X(RELU, "nn.ReLU", "") X(GELU, "nn.GELU", "") X(DROPOUT, "nn.Dropout", "") \
-    X(ADD, "__add__", "A") X(ADD, "__radd__", "A") X(ADD, "__iadd__", "A") X(SUB, "__sub__", "A") X(SUB, "__rsub__", "A") \
-    X(SUB, "__isub__", "A") X(MUL, "__mul__", "A") X(MUL, "__rmul__", "A") X(MUL, "__imul__", "A") X(DIV, "__div__", "A") \
-    X(DIV, "__rdiv__", "A") X(DIV, "__idiv__", "A") X(DIV, "__truediv__", "A") X(DIV, "__rtruediv__", "A") \
-    X(DIV, "__itruediv__", "A") X(EQ, "__eq__", "A") X(GE, "__ge__", "A") X(GT, "__gt__", "A") X(LE, "__le__", "A") \
-    X(LT, "__lt__", "A") X(NE, "__ne__", "A") X(BIAS_ADD, "BiasAdd", "S") X(ADD_N, "AddN", "S") X(CAT, "Concat", "S") \
-    X(ADDCDIV, "Addcdiv", "S") X(ADDCMUL, "Addcmul", "S") X(BILINEAR, "nn.Bilinear", "") X(CROSS, "Cross", "S") \
-    X(CROSS, "_PyboostCrossPrim", "S") X(DOT, "Dot", "S") X(GRID_SAMPLER_2D, "GridSampler2D", "S") \
-    X(GRID_SAMPLER_3D, "GridSampler3D", "S") X(ACOS, "ACos", "S") X(ASIN, "Asin", "S") X(COSH, "Cosh", "S") \
-    X(ERFINV, "Erfinv", "S") X(EXP, "Exp", "S") X(EXPM1, "Expm1", "S") X(LOG, "Log", "S") X(LOG1P, "Log1p", "S") \
-    X(RECIPROCAL, "Reciprocal", "S") X(RSQRT, "Rsqrt", "S") X(SINH, "Sinh", "S") X(TAN, "Tan", "S") X(POW, "Pow", "S") \
-    X(POW, "__pow__", "A") X(POW, "__ipow__", "A") X(POW, "__rpow__", "A") X(SOFTPLUS, "Softplus", "S") \
-    X(SOFTPLUS, "SoftplusExt", "S") X(SOFTPLUS, "nn.Softplus", "") X(LAYER_NORM, "nn.LayerNorm", "M") \
-    X(LAYER_NORM, "LayerNorm", "S") X(LAYER_NORM, "LayerNormExt", "S") X(GROUP_NORM, "GroupNorm", "S") \
-    X(GROUP_NORM, "nn.GroupNorm", "") X(BATCH_NORM, "nn.BatchNorm1d", "M") X(BATCH_NORM, "nn.BatchNorm2d", "M") \
-    X(BATCH_NORM, "nn.BatchNorm3d", "M") X(BATCH_NORM, "BatchNorm", "S") X(BATCH_NORM, "BatchNormExt", "S") \
-    X(RMS_NORM, "nn.RMSNorm", "") X(RENORM, "Renorm", "S") X(PDIST, "Pdist", "S") X(CDIST, "Cdist", "S") \
-    X(BINARY_CROSS_ENTROPY, "nn.BCELoss", "") X(BINARY_CROSS_ENTROPY_WITH_LOGITS, "BCEWithLogitsLoss", "S") \
-    X(BINARY_CROSS_ENTROPY_WITH_LOGITS, "nn.BCEWithLogitsLoss", "") X(CROSS_ENTROPY, "nn.CrossEntropyLoss", "") \
-    X(KL_DIV, "KLDivLoss", "S") X(KL_DIV, "nn.KLDivLoss", "") X(MSE_LOSS, "MSELossExt", "S") X(MSE_LOSS, "nn.MSELoss", "") \
-    X(MULTI_MARGIN_LOSS, "MultiMarginLoss", "S") X(MULTI_MARGIN_LOSS, "nn.MultiMarginLoss", "") \
-    X(MULTILABEL_MARGIN_LOSS, "MultilabelMarginLoss", "S") X(MULTILABEL_MARGIN_LOSS, "nn.MultiLabelMarginLoss", "") \
-    X(SMOOTH_L1_LOSS, "SmoothL1Loss", "S") X(SMOOTH_L1_LOSS, "nn.SmoothL1Loss", "") \
-    X(SOFT_MARGIN_LOSS, "SoftMarginLoss", "S") X(SOFT_MARGIN_LOSS, "nn.SoftMarginLoss", "") \
-    X(TRIPLET_MARGIN_LOSS, "TripletMarginLoss", "S") X(TRIPLET_MARGIN_LOSS, "nn.TripletMarginLoss", "") \
-    X(SOFTMAX, "Softmax", "S") X(SOFTMAX, "nn.Softmax", "") X(LOG_SOFTMAX, "LogSoftmax", "S") \
-    X(LOG_SOFTMAX, "nn.LogSoftmax", "") X(LOG_SOFTMAX, "LogSoftmaxExt", "S") X(SUM, "SumExt", "S") \
-    X(PROD, "ReduceProd", "S") X(PROD, "ProdExt", "S") X(CUMSUM, "CumSum", "S") X(CUMSUM, "CumsumExt", "S") \
-    X(CUMPROD, "CumProd", "S") X(NORM, "Norm", "S") X(RNN_RELU_CELL, "RNNReLUCell", "A") X(RNN_RELU, "RNN_RELU", "A") \
-    X(ADDBMM, "Addbmm", "S") X(ADDMV, "Addmv", "S") X(BADDBMM, "Baddbmm", "S") X(MV, "Mv", "S") X(LOG10, "Log10", "S") \
-    X(LOG2, "Log2", "S") X(L1_LOSS, "L1LossExt", "S") X(L1_LOSS, "nn.L1Loss", "") X(NLL_LOSS, "NLLLoss", "S") \
-    X(NLL_LOSS, "nn.NLLLoss", "") X(NLL_LOSS2D, "NLLLoss2d", "S") X(HUBER_LOSS, "nn.HuberLoss", "") \
-    X(POISSON_NLL_LOSS, "nn.PoissonNLLLoss", "") X(COSINE_EMBEDDING_LOSS, "nn.CosineEmbeddingLoss", "") \
-    X(HINGE_EMBEDDING_LOSS, "nn.HingeEmbeddingLoss", "") X(MARGIN_RANKING_LOSS, "nn.MarginRankingLoss", "") \
-    X(MULTILABEL_SOFT_MARGIN_LOSS, "nn.MultiLabelSoftMarginLoss", "") X(CTC_LOSS, "nn.CTCLoss", "") \
-    X(COSINE_SIMILARITY, "nn.CosineSimilarity", "") X(LOCAL_RESPONSE_NORM, "nn.LocalResponseNorm", "") \
-    X(SOFTMIN, "nn.Softmin", "") X(INTERPOLATE, "nn.Upsample", "")
-/* clang-format on */
-
-typedef enum amp_op {
-    AMP_OP_NONE = 0,
-/* an operation that no list knows */
-#define AMP_X(suffix, name, classes) AMP_OP_##suffix,
-    AMP_OP_LIST(AMP_X)
-#undef AMP_X
-        AMP_OP_COUNT
-} amp_op;
-
-typedef enum amp_op_class {
-    AMP_CLASS_NONE = 0, /* '-'  not listed: computed in the dtype of its inputs */
-    AMP_CLASS_LOWER,    /* 'L'  inputs cast to FP16 or BF16 */
-    AMP_CLASS_F32,      /* 'F'  inputs cast to FP32 */
-    AMP_CLASS_F32_OUT,  /* 'O'  inputs as they are, computed and returned in FP32 */
-    AMP_CLASS_WIDEST,   /* 'W'  inputs cast to the widest among them */
-    AMP_CLASS_BANNED    /* 'B'  refused: amp_op_note says why, and what to use instead */
-} amp_op_class;
-
-typedef enum amp_system {
-    AMP_SYSTEM_AMP = 0,        /* ours: PyTorch's CUDA class; where it has none, the caution of the others */
-    AMP_SYSTEM_PYTORCH_CUDA,   /* torch.autocast("cuda") */
-    AMP_SYSTEM_PYTORCH_CPU,    /* torch.autocast("cpu") */
-    AMP_SYSTEM_APEX,           /* apex.amp O1 */
-    AMP_SYSTEM_MINDSPORE,      /* white list (O1: 'L') and black list (O2: 'F') */
-    AMP_SYSTEM_MINDSPORE_AUTO, /* auto white, auto black and auto promote */
-    AMP_SYSTEM_COUNT
-} amp_system;
-
-/* *out = the operation of that name: "matmul", "nn.Dense", "F.linear", "torch.matmul", "aten::norm.Scalar". Exact first; then without
-   a leading "torch.nn.functional." (and its shorter forms), "Tensor.", "aten::", "ops.", "mindspore.", without ".Overload" behind
-   "aten::", and without the "_" of an in-place form. AMP_ERR_INVALID_ARG for an unknown name: *out is AMP_OP_NONE then. Class: host. Threads: safe. */
-AMP_API amp_status amp_op_find(amp_op *out, const char *name);
-/* Its name, "" for AMP_OP_NONE and unknown numbers. Class: host. */
-AMP_API const char *amp_op_name(amp_op op);
-/* Name k of a system's own list for the operation: k = 0, 1, ... until it returns NULL. Class: host. */
-AMP_API const char *amp_op_listed(amp_op op, amp_system system, size_t k);
-/* Class in a system's lists; AMP_CLASS_NONE for what it does not list. Class: host. */
-AMP_API amp_op_class amp_op_class_of(amp_op op, amp_system system);
-/* Why an operation is banned and what to use, or why our class is not PyTorch's; "" if there is nothing to say. Class: host. */
-AMP_API const char *amp_op_note(amp_op op);
-AMP_API const char *amp_op_class_name(
-    amp_op_class c); /* "lower", "f32", "f32 output", "widest", "banned", "none". Class: host. */
-AMP_API const char *amp_system_name(amp_system s); /* "amp", "pytorch-cuda", "apex", ... Class: host. */
-
-/* ---- policy: what a level means ---- */
+typedef uint32_t amp_op; /* AMP_OP_LINEAR, AMP_OP_MATMUL, ...: >>operations */
 
 /* clang-format off */
 #define AMP_PRESET_LIST(X) \
-    X(AMP_PRESET_AMP,            "amp")            /* our lists; FP32 parameters */ \
+    X(AMP_PRESET_AMP,            "amp")            /* our lists; FP32 parameters; dynamic loss scale */ \
     X(AMP_O0,                    "O0")             /* Apex: FP32 */ \
     X(AMP_O1,                    "O1")             /*       lists; FP32 parameters; dynamic loss scale */ \
     X(AMP_O2,                    "O2")             /*       half model, FP32 norms and masters; dynamic loss scale */ \
@@ -951,146 +748,111 @@ AMP_API const char *amp_system_name(amp_system s); /* "amp", "pytorch-cuda", "ap
     X(AMP_PRESET_MINDSPORE_O0,   "mindspore-O0")   /* FP32 */ \
     X(AMP_PRESET_MINDSPORE_O1,   "mindspore-O1")   /* white list in half, results back to FP32 */ \
     X(AMP_PRESET_MINDSPORE_O2,   "mindspore-O2")   /* half but for the black list; dynamic loss scale from 2^24 */ \
-    X(AMP_PRESET_MINDSPORE_O3,   "mindspore-O3")   /* half everything; FP32 parameters */ \
+    X(AMP_PRESET_MINDSPORE_O3,   "mindspore-O3")   /* half everything; FP32 masters */ \
     X(AMP_PRESET_MINDSPORE_AUTO, "mindspore-auto") /* auto lists */
+#define AMP_X(name, text) name,
+typedef enum amp_preset { AMP_PRESET_LIST(AMP_X) AMP_PRESET_COUNT } amp_preset;
+#undef AMP_X
 /* clang-format on */
 
-typedef enum amp_preset {
-#define AMP_X(name, text) name,
-    AMP_PRESET_LIST(AMP_X)
-#undef AMP_X
-        AMP_PRESET_COUNT
-} amp_preset;
-
-typedef struct amp_policy { /* made by amp_policy_init; plain data, copy it freely. 1 or 0 where no range is given */
+typedef struct amp_policy { /* made by amp_policy_init; plain data, copy it freely */
     uint32_t _begin;
     amp_preset preset;
-    amp_system lists;     /* whose lists say what an operation gets */
-    amp_dtype low;        /* AMP_F16 or AMP_BF16: what "lower precision" is */
-    uint32_t enabled;     /* 0: as if the policy were not there */
-    uint32_t autocast;    /* operations choose by the lists (patch_torch_functions) */
-    amp_dtype cast_model; /* dtype of model copies and of every operation (cast_model_type); AMP_AUTO: no such cast */
-    uint32_t keep_norms;  /* with cast_model: batch norm (MindSpore: its black list) stays FP32 (keep_batchnorm_fp32) */
-    uint32_t master_weights; /* FP32 masters beside half model copies */
-    uint32_t results_f32;    /* lower-precision operations return FP32 (MindSpore O1) */
-    amp_dtype cast_outputs;  /* dtype that the whole model returns (cast_model_outputs); AMP_AUTO: as it comes */
+    uint32_t lists;          /* amp_system: whose lists say what an operation gets */
+    amp_dtype low;           /* AMP_F16 or AMP_BF16: what "lower precision" is */
+    uint32_t enabled;        /* 0: as if the policy were not there */
+    uint32_t autocast;       /* 1: operations choose by the lists */
+    amp_dtype cast_model;    /* dtype of model copies and of every operation; AMP_AUTO: no such cast */
+    uint32_t keep_norms;     /* 1: with cast_model, batch norm (MindSpore: its black list) stays FP32 */
+    uint32_t master_weights; /* 1: FP32 masters beside half model copies */
+    uint32_t results_f32;    /* 1: lower-precision operations return FP32 (MindSpore O1) */
+    amp_dtype cast_outputs;  /* dtype that the model returns; AMP_AUTO: as it comes */
     amp_scaler_mode scaling;
     float loss_scale;           /* initial or static */
     float min_scale, max_scale; /* 0: the scaler's default */
     int32_t growth_interval;
     uint32_t num_losses; /* scalers to make */
     uint32_t flags;      /* 0 */
-    char edits[256];     /* by amp_op: 0, or the letter of the class that replaces the list's */
+    char edits[256];     /* of the lists, by amp_op: amp_policy_edit */
     uint64_t _end;
 } amp_policy;
 
-typedef struct amp_policy_desc { /* overrides; 0 keeps what the level says. On / off: 1 is True, AMP_NONE is False */
+typedef struct amp_policy_desc { /* 0 keeps what the level says. Switches: 1 is True, AMP_NONE is False */
     uint32_t _begin;
     amp_dtype low; /* AMP_F16 or AMP_BF16: the BF16 twin of a level. BF16 needs no loss scale: it is off then */
-    amp_dtype cast_model_type;  /* AMP_F32, AMP_F16, AMP_BF16 */
-    int32_t no_cast_model_type; /* 1: cast_model_type = False */
-    int32_t enabled;
-    int32_t patch_torch_functions;
-    int32_t keep_batchnorm_fp32;
-    int32_t master_weights;
-    const char *loss_scale;               /* "dynamic", or a number > 0 as text: "128.0" */
-    float min_loss_scale, max_loss_scale; /* dynamic only; Apex and MindSpore: 2^24 is Apex's own ceiling */
-    amp_dtype cast_model_outputs;
-    uint32_t num_losses; /* Apex; 0 => 1 */
+    int32_t enabled, autocast, keep_norms, master_weights;
+    int32_t cast_model;         /* AMP_F32, AMP_F16, AMP_BF16; AMP_NONE: the model is not cast */
+    amp_dtype cast_outputs;     /* AMP_F32, AMP_F16, AMP_BF16 */
+    const char *loss_scale;     /* "dynamic", or a number > 0 as text: "128.0" */
+    float min_scale, max_scale; /* of a dynamic loss scale */
+    uint32_t num_losses;
     uint64_t _end;
 } amp_policy_desc;
 
-/* Fills *policy from a level, then applies the overrides (NULL => none) with the rules and errors of the system that the level belongs to:
-   Apex O1 refuses cast_model_type other than float32, keep_batchnorm_fp32 and master_weights; every level but O1 refuses
-   patch_torch_functions = True; MindSpore has no patch_torch_functions, master_weights, num_losses; PyTorch has only low, enabled and
-   the scale. PyTorch CPU with a low that is not half is disabled with a warning, as there. Errors: INVALID_ARG, UNINIT, and *policy is as
-   it was. Apex's floor: none; ours stays 1 unless min_loss_scale is given (>>scaler). Class: host. */
+/* *policy = a level with overrides (NULL => none), by the rules of the level's system: what it has no word for, or
+   refuses, is INVALID_ARG here (docs/policy.md has the rules). On failure *policy is as it was. Class: host. */
 AMP_API amp_status amp_policy_init(
     amp_ctx *ctx, amp_policy *policy, amp_preset preset, const amp_policy_desc *overrides);
-/* One override by name and text, e.g. from a command line: "loss_scale" "dynamic", "cast_model_type" "torch.float16" / "bfloat16" /
-   "False", "keep_batchnorm_fp32" "True", "min_loss_scale" "128", "dtype" "bfloat16". "None" changes nothing. Same rules and errors;
-   a name that is no property is INVALID_ARG. Class: host. */
+/* One override as text, e.g. from a command line, by our name or theirs: "keep_norms" or "keep_batchnorm_fp32" "True",
+   "loss_scale" "dynamic", "cast_model_type" "torch.float16" or "False", "dtype" "bfloat16". "None" changes nothing.
+   Class: host. */
 AMP_API amp_status amp_policy_set(amp_ctx *ctx, amp_policy *policy, const char *property, const char *value);
-/* "O1", "mindspore-O2", and with "-bf16" or "-f16" behind it for the twin: *low is AMP_AUTO without (low NULL: refused then).
-   INVALID_ARG for an unknown name. Class: host. */
+/* "O1", "mindspore-O2" ...; an optional "-bf16" or "-f16" selects that variant: *low, which is AMP_AUTO without one
+   (low NULL: no suffix is allowed). INVALID_ARG for an unknown name. Class: host. */
 AMP_API amp_status amp_preset_find(amp_preset *preset, amp_dtype *low, const char *name);
 AMP_API const char *amp_preset_name(amp_preset preset); /* "unknown preset" otherwise. Class: host. */
-
-/* One edit of the lists: operation op gets class c. Warnings (log events): a banned operation allowed, an FP32 operation lowered. Class: host. */
-AMP_API amp_status amp_policy_edit(amp_ctx *ctx, amp_policy *policy, amp_op op, amp_op_class c);
-/* MindSpore's custom_mixed_precision: exactly one of the lists, which replaces the default one. white: those operations in
-   half and back to FP32, nothing else; black: everything in half but those, FP32 parameters. A default black entry (MindSpore's list)
-   that is left out gives a warning. Errors: both lists or neither, an unknown operation, n 0, dtype not AMP_F16 / AMP_BF16
-   (AMP_AUTO => AMP_F16). Class: host. */
-AMP_API amp_status amp_policy_custom(amp_ctx *ctx, amp_policy *policy, const amp_op *white, size_t n_white,
-    const amp_op *black, size_t n_black, amp_dtype dtype);
-/* The operations that get class c under the policy, into out[cap] (NULL if cap is 0); returns how many there are. Class: host. */
-AMP_API size_t amp_policy_list(amp_op *out, size_t cap, const amp_policy *policy, amp_op_class c);
-/* What the policy does with an operation, level, lists and edits together. Class: host. */
-AMP_API amp_op_class amp_policy_class(const amp_policy *policy, amp_op op);
-/* The dtype of its result when it is left automatic and the (widest) input has dtype `in`: what to allocate. Class: host. */
-AMP_API amp_dtype amp_policy_output(const amp_policy *policy, amp_op op, amp_dtype in);
-/* 1: parameters of this operation stay FP32: amp_param_desc.keep_f32. Class: host. */
-AMP_API uint32_t amp_policy_keep_f32(const amp_policy *policy, amp_op op);
-/* The descs for amp_params_create and amp_scaler_create (make num_losses scalers). Static 1 becomes AMP_SCALER_OFF and another static
-   scale does not look for overflow, as in Apex. Class: host. */
+/* The descs for amp_params_create and amp_scaler_create (make num_losses scalers). A static scale of 1 becomes
+   AMP_SCALER_OFF; another static scale does not look for overflow, as in Apex. Class: host. */
 AMP_API amp_params_desc amp_policy_params_desc(const amp_policy *policy);
 AMP_API amp_scaler_desc amp_policy_scaler_desc(const amp_policy *policy);
 
-/* ---- scope: verbs choose by themselves ----
-   Between amp_autocast_begin and _end, amp_gemm and amp_linear_forward cast operands as the policy says, and an output whose dtype is
-   AMP_AUTO gets the dtype that the policy chooses: its memory must have room for 4 bytes per element (or for what amp_policy_output
-   says), and the choice is returned (amp_gemm_desc.d_dtype, amp_linear_desc.record). An explicit output dtype is always obeyed. Outside a scope,
-   and in a disabled region, nothing is cast and AMP_AUTO is the dtype of the first input.
-   A cast costs memory and time once: a parameter of a committed set resolves to its model copy, without a cast, if that has the wanted
-   dtype; FP32 parameters, and arrays with AMP_CACHE in flags, are cast once and kept until the outermost end or until their set steps;
-   everything else (activations, views of parameters) is cast for the one call. FP8 operands are never cast. Biases are
-   read as they are (products add them in FP32), or from their model copy.
-   Backward does not look at the scope: it uses what its layer's record says (custom_bwd), inside or outside. */
+/* ---- scope ----
+   Between amp_autocast_begin and _end, amp_gemm and amp_linear_forward cast operands as the policy says, and an output
+   whose dtype is AMP_AUTO gets the dtype that the policy chooses: its memory must have room for 4 bytes per element (or
+   for what amp_policy_output says), and the choice is returned (amp_gemm_desc.d_dtype, amp_linear_desc.record). An
+   explicit output dtype is always obeyed. Outside a scope, and in a disabled region, nothing is cast and AMP_AUTO is
+   the dtype of the first input. FP8 operands are never cast; biases are read as they are (products add them in FP32),
+   or from their model copy. Backward does what its layer's record says (custom_bwd). A parameter of a committed set
+   resolves to its model copy, without a cast, if that has the wanted dtype. FP32 parameters, and arrays with AMP_CACHE
+   in flags, are cast once and kept until the outermost end or until their set steps; everything else (activations,
+   views of parameters) is cast for the one call. */
 
-#define AMP_AUTOCAST_DEPTH 16 /* regions that can be open at a time */
-#define AMP_AUTOCAST_SPARE \
-    ((size_t)1 << 20) /* bytes of the default arena for copies of one call: activations, gradients */
-#define AMP_CACHE \
-    0x100u /* amp_array.flags: an FP32 weight whose cast may be kept; call amp_autocast_invalidate when you change it */
+#define AMP_AUTOCAST_DEPTH 16                /* regions that can be open at a time */
+#define AMP_AUTOCAST_SPARE ((size_t)1 << 20) /* bytes of the default arena for copies of one call */
+#define AMP_CACHE          0x100u            /* amp_array.flags: an FP32 weight whose cast may be kept */
 
-typedef struct amp_autocast_desc {
+typedef struct amp_autocast_desc { /* "outer": of the surrounding region; without one, on and as AMP_PRESET_AMP */
     uint32_t _begin;
-    uint32_t
-        disabled; /* 1: nothing is cast in this region: cast yourself. Outermost regions of a disabled policy: the same */
-    const amp_policy *policy; /* copied; NULL => the surrounding region's; outermost: AMP_PRESET_AMP */
-    amp_dtype low; /* AMP_AUTO => the surrounding region's (with a policy: the policy's). AMP_F16 or AMP_BF16 */
-    amp_dtype pin; /* to_float: every operation of the region gets its inputs in this dtype; AMP_AUTO => by the lists */
-    uint32_t
-        if_enabled; /* 1: nothing happens unless an enabled region surrounds this one (custom_fwd's cast_inputs, with pin) */
-    int32_t cache; /* 0 => the surrounding region's (outermost: on); 1 on; AMP_NONE off */
-    size_t
-        arena; /* outermost: bytes for copies; 0 => each FP32 parameter once, and AMP_AUTOCAST_SPARE; none if disabled */
-    size_t entries; /* outermost: copies that can be cached; 0 => one per FP32 parameter, and 64 */
+    uint32_t disabled; /* 1: nothing is cast in this region. An outermost region of a disabled policy: the same */
+    const amp_policy *policy; /* copied; NULL => outer */
+    amp_dtype low;            /* AMP_F16, AMP_BF16; AMP_AUTO => the policy's, if one is given, or outer */
+    amp_dtype pin;            /* dtype that every operation of the region gets (to_float); AMP_AUTO => by the lists */
+    uint32_t if_enabled;      /* 1: nothing happens unless outer is enabled (with pin: custom_fwd's cast_inputs) */
+    int32_t cache;            /* 0 => outer; 1 on; AMP_NONE off */
+    size_t arena;   /* outermost: bytes for copies; 0 => FP32 parameters and AMP_AUTOCAST_SPARE; disabled: 0 */
+    size_t entries; /* outermost: copies in the cache; 0 => one per FP32 parameter, and 64 */
     uint64_t _end;
 } amp_autocast_desc;
 
-/* Opens a region; desc NULL => defaults. The arena (ledger label "autocast") is allocated by an outermost begin if what is there is too
-   small, never by the verbs, and stays for the next scope. Errors: STAGE beyond AMP_AUTOCAST_DEPTH, CAPTURE if it would have to allocate in a capture. Class: setup the first
-   time, then host. */
+/* Opens a region; desc NULL => defaults. An outermost begin allocates the arena (ledger label "autocast") if what is
+   there is too small; it stays for the next scope. STAGE beyond AMP_AUTOCAST_DEPTH, CAPTURE if it would have to
+   allocate in a capture. Class: setup the first time, then host. */
 AMP_API amp_status amp_autocast_begin(amp_ctx *ctx, const amp_autocast_desc *desc);
-/* Closes the innermost region, dropping the casts made for amp_autocast_input in it; the outermost one drops the cache. STAGE if none is
-   open. Class: host. */
+/* Closes the innermost region and drops the casts that amp_autocast_input made in it; the outermost one drops the
+   cache. STAGE if none is open. Class: host. */
 AMP_API amp_status amp_autocast_end(amp_ctx *ctx);
-/* Frees the arena and the tables (amp_ctx_destroy does it, too). STAGE while a region is open. Graphs that were captured in a scope use the
-   arena: they may not be launched any more. Class: setup. */
+/* Frees the arena, as amp_ctx_destroy does. STAGE while a region is open. A graph captured in a scope may not be
+   launched any more. Class: setup. */
 AMP_API amp_status amp_autocast_release(amp_ctx *ctx);
-
-/* *out = `in` as operation op wants it: itself, its model copy, or a cast of `count` elements, valid until the end of the region (a cached
-   one: of the outermost). Write nothing to it. Errors: NO_MEMORY when the arena is full (the sentence says how much was wanted),
-   UNSUPPORTED for a banned operation. The widest-class looks at several inputs: amp_autocast_inputs, each with its count; FP16 with
-   BF16 and no FP32 among them is UNSUPPORTED, as in PyTorch. Class: enqueue. Numerics: to nearest even. */
-AMP_API amp_status amp_autocast_input(amp_ctx *ctx, amp_array *out, amp_op op, amp_array in, size_t count);
-AMP_API amp_status amp_autocast_inputs(amp_ctx *ctx, amp_array *out, amp_op op, const amp_array *in, size_t n);
+/* For operations of your own: out[i] = in[i] as operation op wants its n inputs (n <= 8; give counts; data NULL is
+   skipped): itself, its model copy, or a cast, to read until the end of the region (a cached one: of the outermost).
+   NO_MEMORY when the arena is full, UNSUPPORTED for a banned operation and for FP16 beside BF16 where the widest is
+   wanted. Class: enqueue. Numerics: to nearest even. */
+AMP_API amp_status amp_autocast_input(amp_ctx *ctx, amp_array *out, amp_op op, const amp_array *in, size_t n);
 /* The dtype of op's result here if left automatic, from the dtype of its (widest) input. Class: host. */
 AMP_API amp_dtype amp_autocast_output(const amp_ctx *ctx, amp_op op, amp_dtype in);
-/* Cached casts of this array (data NULL: all) are made again at their next use. amp_step and its kin, amp_params_* and amp_state_load do
-   it for their sets. Class: host. */
+/* You changed this array (data NULL: any): its cached casts are made again. Verbs that change a set do it for the set.
+   Class: host. */
 AMP_API void amp_autocast_invalidate(amp_ctx *ctx, const void *data);
 
 typedef struct
@@ -1099,15 +861,13 @@ typedef struct
     uint32_t enabled, cache;
     amp_dtype low, pin;
     uint32_t _pad;
-    uint64_t casts;           /* made */
-    uint64_t hits;            /* answered from the cache */
-    uint64_t resolved;        /* answered by a model copy */
-    size_t arena, used, peak; /* bytes */
+    uint64_t casts, hits, resolved; /* made; answered from the cache; answered by a model copy */
+    size_t arena, used, peak;       /* bytes */
 } amp_autocast_info;
 AMP_API amp_autocast_info amp_autocast_get(const amp_ctx *ctx); /* Class: host. */
 
-/* What a layer's forward did, kept by you beside the layer: amp_linear_desc.record points to it. Forward writes it, backward reads it, and the next
-   layer's .from may point to it: then its x (or its logits) may be AMP_AUTO. */
+/* What a layer's forward did, kept by you beside the layer: amp_linear_desc.record points to it. Forward writes it,
+   backward reads it, and the next layer's .from may point to it: then its x (or its logits) may be AMP_AUTO. */
 typedef struct amp_precision {
     amp_dtype x;    /* dtype of x in memory */
     amp_dtype used; /* dtype in which the product read x and w */
@@ -2367,7 +2127,6 @@ typedef struct amp_backend {
     X(amp_autocast_begin, setup) \
     X(amp_autocast_release, setup) \
     X(amp_autocast_input, enqueue) \
-    X(amp_autocast_inputs, enqueue) \
     X(amp_snapshot_begin, setup) \
     X(amp_dropout, enqueue) \
     X(amp_gemm, enqueue) \
@@ -2416,6 +2175,232 @@ AMP_API int amp_replace_file(const char *from, const char *to);
 
 /* Sizes in messages: "%llu", AMPI_ULL(n). (unsigned long has 32 bits on Win64.) */
 #define AMPI_ULL(x) ((unsigned long long)(x))
+
+/* ==== >>operations ===============================================================================================
+   What six systems do with 222 operations, and what a policy does with them. docs/operations.md is this table, to be read. */
+
+/* X(suffix of AMP_OP_, "name", "classes"): one row per operation that a system classifies, under its PyTorch name where
+   it has one. The classes are letters (amp_op_class), one per amp_system in its order: amp, PyTorch CUDA, PyTorch CPU,
+   Apex O1, MindSpore white / black, MindSpore auto. Overloads and in-place forms share a row. A row's name is a name of
+   PyTorch and Apex where their letter is a capital (a small one: only other names are); names of MindSpore are in the
+   second table. Sources: PyTorch's autocast_mode.h and .cpp (2.12), Apex's amp/lists and rnn_compat.py before their
+   removal, MindSpore's train/amp.py and its documentation of level "auto". */
+/* clang-format off */
+#define AMP_OP_LIST(X) \
+    X(CONV1D, "conv1d", "LLLLL-") X(CONV2D, "conv2d", "LLLLLL") X(CONV3D, "conv3d", "LLLLLL") \
+    X(CONV_TBC, "conv_tbc", "LLLL--") X(CONV_TRANSPOSE1D, "conv_transpose1d", "LLLLL-") \
+    X(CONV_TRANSPOSE2D, "conv_transpose2d", "LLLLLL") X(CONV_TRANSPOSE3D, "conv_transpose3d", "LLLLLL") \
+    X(CONVOLUTION, "convolution", "LL---L") X(CONVOLUTION_INNER, "_convolution", "LLL---") \
+    X(CUDNN_CONVOLUTION, "cudnn_convolution", "LL----") \
+    X(CUDNN_CONVOLUTION_TRANSPOSE, "cudnn_convolution_transpose", "LL----") \
+    X(CONV2D_BACKWARD_INPUT, "conv2d_backward_input", "L---L-") X(LINEAR, "linear", "LLLLLL") X(MATMUL, "matmul", "LLLLLL") \
+    X(MM, "mm", "LLLL--") X(MV, "mv", "LL-L-L") X(BMM, "bmm", "LLLLLL") X(ADDMM, "addmm", "LLLL-L") \
+    X(ADDMV, "addmv", "LL-L-L") X(ADDR, "addr", "LL-L--") X(ADDBMM, "addbmm", "LLLL-L") X(BADDBMM, "baddbmm", "LLLL-L") \
+    X(GER, "ger", "L---L-") X(EINSUM, "einsum", "LL---L") X(CHAIN_MATMUL, "chain_matmul", "LL----") \
+    X(LINALG_MULTI_DOT, "linalg_multi_dot", "LL----") X(LINALG_VECDOT, "linalg_vecdot", "LLL---") \
+    X(ADDMM_ACTIVATION, "_addmm_activation", "L-L---") \
+    X(SCALED_DOT_PRODUCT_ATTENTION, "scaled_dot_product_attention", "LLL---") \
+    X(SCALED_DOT_PRODUCT_FLASH_ATTENTION, "_scaled_dot_product_flash_attention", "LL----") \
+    X(NATIVE_MULTI_HEAD_ATTENTION, "_native_multi_head_attention", "L-L---") \
+    X(THNN_FUSED_LSTM_CELL, "_thnn_fused_lstm_cell", "LL----") X(THNN_FUSED_GRU_CELL, "_thnn_fused_gru_cell", "LL----") \
+    X(LSTM_CELL, "lstm_cell", "LL-LL-") X(GRU_CELL, "gru_cell", "LL-LL-") X(RNN_TANH_CELL, "rnn_tanh_cell", "LL-LL-") \
+    X(RNN_RELU_CELL, "rnn_relu_cell", "LL-L--") X(LSTM, "lstm", "L--L--") X(GRU, "gru", "L--L--") \
+    X(RNN_TANH, "rnn_tanh", "L--L--") X(RNN_RELU, "rnn_relu", "L--L--") X(MKLDNN_RNN_LAYER, "mkldnn_rnn_layer", "L-L---") \
+    X(PRELU, "prelu", "LLLLLL") X(RELU, "relu", "----L-") X(GELU, "gelu", "---F--") X(DROPOUT, "dropout", "------") \
+    X(SUB, "sub", "W--w--") X(ADD, "add", "W--W--") X(MUL, "mul", "W--W--") X(DIV, "div", "W--W--") X(EQ, "eq", "W--W--") \
+    X(EQUAL, "equal", "W--W--") X(GE, "ge", "W--W--") X(GT, "gt", "W--W--") X(LE, "le", "W--W--") X(LT, "lt", "W--W--") \
+    X(NE, "ne", "W--W--") X(BIAS_ADD, "bias_add", "W----W") X(ADD_N, "add_n", "W----W") X(CAT, "cat", "W-WW-W") \
+    X(STACK, "stack", "W-WW--") X(INDEX_COPY, "index_copy", "W-W---") X(INDEX_PUT, "index_put", "WW----") \
+    X(SCATTER_ADD, "scatter_add", "WW----") X(ADDCDIV, "addcdiv", "WW-W-W") X(ADDCMUL, "addcmul", "WW-W-W") \
+    X(ATAN2, "atan2", "WW-W--") X(BILINEAR, "bilinear", "WW-W--") X(CROSS, "cross", "WW-W-W") X(DOT, "dot", "WW-W-W") \
+    X(VDOT, "vdot", "WW----") X(TENSORDOT, "tensordot", "WW----") X(GRID_SAMPLER, "grid_sampler", "WWF---") \
+    X(GRID_SAMPLER_2D, "grid_sampler_2d", "W-F--W") X(GRID_SAMPLER_3D, "grid_sampler_3d", "W-F--W") \
+    X(GRID_SAMPLER_2D_CPU_FALLBACK, "_grid_sampler_2d_cpu_fallback", "W-F---") X(GRID_SAMPLE, "grid_sample", "W--F--") \
+    X(ACOS, "acos", "FF-F-F") X(ASIN, "asin", "FF-F-F") X(COSH, "cosh", "FF-F-F") X(ERFINV, "erfinv", "FF-F-F") \
+    X(EXP, "exp", "FF-F-F") X(EXPM1, "expm1", "FF-F-F") X(LOG, "log", "FF-F-F") X(LOG10, "log10", "FF-F-F") \
+    X(LOG2, "log2", "FF-F-F") X(LOG1P, "log1p", "FF---F") X(RECIPROCAL, "reciprocal", "FF-F-F") X(RSQRT, "rsqrt", "FF-F-F") \
+    X(SINH, "sinh", "FF-F-F") X(TAN, "tan", "FF-F-F") X(POW, "pow", "FF-F-F") X(SOFTPLUS, "softplus", "FF-F-F") \
+    X(LOGSUMEXP, "logsumexp", "FF----") X(SOFTMIN, "softmin", "F--F--") X(LAYER_NORM, "layer_norm", "FF-FFF") \
+    X(NATIVE_LAYER_NORM, "native_layer_norm", "FF----") X(GROUP_NORM, "group_norm", "FF-F-F") \
+    X(BATCH_NORM, "batch_norm", "F---FF") X(RMS_NORM, "rms_norm", "FF----") \
+    X(LOCAL_RESPONSE_NORM, "local_response_norm", "F--F--") X(NORMALIZE, "normalize", "F--F--") \
+    X(FROBENIUS_NORM, "frobenius_norm", "FF----") X(NUCLEAR_NORM, "nuclear_norm", "FF----") X(RENORM, "renorm", "FF-F-F") \
+    X(DIST, "dist", "FF-F--") X(PDIST, "pdist", "FF---F") X(CDIST, "cdist", "FFF--F") \
+    X(COSINE_SIMILARITY, "cosine_similarity", "FF-F--") X(STD, "std", "F--F--") X(VAR, "var", "F--F--") \
+    X(CPU, "cpu", "---F--") X(BINARY_CROSS_ENTROPY, "binary_cross_entropy", "BBFB--") \
+    X(BINARY_CROSS_ENTROPY_WITH_LOGITS, "binary_cross_entropy_with_logits", "FFFF-F") \
+    X(COSINE_EMBEDDING_LOSS, "cosine_embedding_loss", "FFFF--") X(CROSS_ENTROPY, "cross_entropy", "O--F--") \
+    X(CROSS_ENTROPY_LOSS, "cross_entropy_loss", "O-F---") X(CTC_LOSS, "ctc_loss", "F-FF--") \
+    X(HINGE_EMBEDDING_LOSS, "hinge_embedding_loss", "FFFF--") X(HUBER_LOSS, "huber_loss", "FFF---") \
+    X(KL_DIV, "kl_div", "FFFF-F") X(L1_LOSS, "l1_loss", "FFFF-F") X(MARGIN_RANKING_LOSS, "margin_ranking_loss", "FFFF--") \
+    X(MSE_LOSS, "mse_loss", "FFFF-F") X(MULTI_MARGIN_LOSS, "multi_margin_loss", "FFFF-F") \
+    X(MULTILABEL_MARGIN_LOSS, "multilabel_margin_loss", "FFFF-F") \
+    X(MULTILABEL_MARGIN_LOSS_FORWARD, "multilabel_margin_loss_forward", "F-F---") \
+    X(MULTILABEL_SOFT_MARGIN_LOSS, "multilabel_soft_margin_loss", "F--F--") X(NLL_LOSS, "nll_loss", "FFFF-F") \
+    X(NLL_LOSS2D, "nll_loss2d", "FFF--F") X(POISSON_NLL_LOSS, "poisson_nll_loss", "FFFF--") \
+    X(SMOOTH_L1_LOSS, "smooth_l1_loss", "FFFF-F") X(SOFT_MARGIN_LOSS, "soft_margin_loss", "FFFF-F") \
+    X(TRIPLET_MARGIN_LOSS, "triplet_margin_loss", "FFFF-F") X(INTERPOLATE, "interpolate", "F--F--") \
+    X(UPSAMPLE_NEAREST1D, "upsample_nearest1d", "FF----") X(UPSAMPLE_NEAREST2D, "upsample_nearest2d", "FF----") \
+    X(UPSAMPLE_NEAREST3D, "upsample_nearest3d", "FF----") \
+    X(UPSAMPLE_NEAREST_EXACT1D, "_upsample_nearest_exact1d", "FF----") \
+    X(UPSAMPLE_NEAREST_EXACT2D, "_upsample_nearest_exact2d", "FF----") \
+    X(UPSAMPLE_NEAREST_EXACT3D, "_upsample_nearest_exact3d", "FF----") X(UPSAMPLE_LINEAR1D, "upsample_linear1d", "FF----") \
+    X(UPSAMPLE_BILINEAR2D, "upsample_bilinear2d", "FF----") X(UPSAMPLE_BILINEAR2D_AA, "_upsample_bilinear2d_aa", "FF----") \
+    X(UPSAMPLE_TRILINEAR3D, "upsample_trilinear3d", "FF----") X(UPSAMPLE_BICUBIC2D, "upsample_bicubic2d", "FF----") \
+    X(UPSAMPLE_BICUBIC2D_AA, "_upsample_bicubic2d_aa", "FF----") X(SOFTMAX, "softmax", "OO-F-F") \
+    X(LOG_SOFTMAX, "log_softmax", "OO-F-F") X(SUM, "sum", "OO-F-F") X(MEAN, "mean", "O--F--") X(PROD, "prod", "OOFF-F") \
+    X(CUMSUM, "cumsum", "OO-F-F") X(CUMPROD, "cumprod", "OO-F-F") X(NORM, "norm", "OO-F-F") \
+    X(LINALG_VECTOR_NORM, "linalg_vector_norm", "OO----") X(LINALG_MATRIX_NORM, "linalg_matrix_norm", "OO----") \
+    X(AVG_POOL3D, "avg_pool3d", "--F---") X(MAX_POOL3D, "max_pool3d", "--F---") X(MAX_UNPOOL2D, "max_unpool2d", "--F---") \
+    X(MAX_UNPOOL3D, "max_unpool3d", "--F---") X(ADAPTIVE_AVG_POOL3D, "adaptive_avg_pool3d", "--F---") \
+    X(ADAPTIVE_MAX_POOL3D, "adaptive_max_pool3d", "--F---") X(FRACTIONAL_MAX_POOL2D, "fractional_max_pool2d", "--F---") \
+    X(FRACTIONAL_MAX_POOL3D, "fractional_max_pool3d", "--F---") X(REFLECTION_PAD1D, "reflection_pad1d", "--F---") \
+    X(REFLECTION_PAD2D, "reflection_pad2d", "--F---") X(REPLICATION_PAD1D, "replication_pad1d", "--F---") \
+    X(REPLICATION_PAD2D, "replication_pad2d", "--F---") X(REPLICATION_PAD3D, "replication_pad3d", "--F---") \
+    X(VIEW_AS_COMPLEX, "view_as_complex", "--F---") \
+    X(FAKE_QUANTIZE_PER_TENSOR_AFFINE, "fake_quantize_per_tensor_affine", "--F---") X(POLAR, "polar", "F-F---") \
+    X(QUANTILE, "quantile", "F-F---") X(NANQUANTILE, "nanquantile", "F-F---") X(STFT, "stft", "F-F---") \
+    X(TRACE, "trace", "F-F---") X(CHOLESKY, "cholesky", "F-F---") X(CHOLESKY_INVERSE, "cholesky_inverse", "F-F---") \
+    X(CHOLESKY_SOLVE, "cholesky_solve", "F-F---") X(INVERSE, "inverse", "F-F---") X(LU_SOLVE, "lu_solve", "F-F---") \
+    X(ORGQR, "orgqr", "F-F---") X(ORMQR, "ormqr", "F-F---") X(PINVERSE, "pinverse", "F-F---") X(GEQRF, "geqrf", "F-F---") \
+    X(LU_WITH_INFO, "_lu_with_info", "F-F---") X(QR, "qr", "F-F---") X(SVD, "svd", "F-F---") \
+    X(TRIANGULAR_SOLVE, "triangular_solve", "F-F---") X(FFT_FFT, "fft_fft", "F-F---") X(FFT_IFFT, "fft_ifft", "F-F---") \
+    X(FFT_FFT2, "fft_fft2", "F-F---") X(FFT_IFFT2, "fft_ifft2", "F-F---") X(FFT_FFTN, "fft_fftn", "F-F---") \
+    X(FFT_IFFTN, "fft_ifftn", "F-F---") X(FFT_RFFT, "fft_rfft", "F-F---") X(FFT_IRFFT, "fft_irfft", "F-F---") \
+    X(FFT_RFFT2, "fft_rfft2", "F-F---") X(FFT_IRFFT2, "fft_irfft2", "F-F---") X(FFT_RFFTN, "fft_rfftn", "F-F---") \
+    X(FFT_IRFFTN, "fft_irfftn", "F-F---") X(FFT_HFFT, "fft_hfft", "F-F---") X(FFT_IHFFT, "fft_ihfft", "F-F---") \
+    X(LINALG_COND, "linalg_cond", "F-F---") X(LINALG_MATRIX_RANK, "linalg_matrix_rank", "F-F---") \
+    X(LINALG_SOLVE, "linalg_solve", "F-F---") X(LINALG_CHOLESKY, "linalg_cholesky", "F-F---") \
+    X(LINALG_CHOLESKY_EX, "linalg_cholesky_ex", "F-F---") X(LINALG_SVD, "linalg_svd", "F-F---") \
+    X(LINALG_SVDVALS, "linalg_svdvals", "F-F---") X(LINALG_EIG, "linalg_eig", "F-F---") \
+    X(LINALG_EIGH, "linalg_eigh", "F-F---") X(LINALG_EIGVALS, "linalg_eigvals", "F-F---") \
+    X(LINALG_EIGVALSH, "linalg_eigvalsh", "F-F---") X(LINALG_INV, "linalg_inv", "F-F---") \
+    X(LINALG_INV_EX, "linalg_inv_ex", "F-F---") X(LINALG_HOUSEHOLDER_PRODUCT, "linalg_householder_product", "F-F---") \
+    X(LINALG_TENSORINV, "linalg_tensorinv", "F-F---") X(LINALG_TENSORSOLVE, "linalg_tensorsolve", "F-F---") \
+    X(LINALG_QR, "linalg_qr", "F-F---") X(LINALG_LSTSQ, "linalg_lstsq", "F-F---")
+/* clang-format on */
+
+/* X(suffix of AMP_OP_, "other name", "systems"): further names. Systems that list the operation by this name: A Apex, M
+   MindSpore white or black, S MindSpore auto; "": none does, it is here for convenience. */
+/* clang-format off */
+#define AMP_OP_NAME_LIST(X) \
+    X(CONV1D, "nn.Conv1d", "M") X(CONV2D, "nn.Conv2d", "M") X(CONV2D, "Conv2D", "MS") X(CONV2D, "Conv2DExt", "S") \
+    X(CONV3D, "nn.Conv3d", "M") X(CONV3D, "Conv3D", "MS") X(CONV3D, "Conv3DExt", "S") \
+    X(CONV_TRANSPOSE1D, "nn.Conv1dTranspose", "M") X(CONV_TRANSPOSE1D, "nn.ConvTranspose1d", "") \
+    X(CONV_TRANSPOSE2D, "nn.Conv2dTranspose", "M") X(CONV_TRANSPOSE2D, "nn.ConvTranspose2d", "") \
+    X(CONV_TRANSPOSE2D, "Conv2DTranspose", "MS") X(CONV_TRANSPOSE2D, "ConvTranspose2D", "S") \
+    X(CONV_TRANSPOSE3D, "nn.Conv3dTranspose", "M") X(CONV_TRANSPOSE3D, "nn.ConvTranspose3d", "") \
+    X(CONV_TRANSPOSE3D, "Conv3DTranspose", "MS") X(CONVOLUTION, "Convolution", "S") \
+    X(CONV2D_BACKWARD_INPUT, "Conv2DBackpropInput", "M") X(LINEAR, "nn.Dense", "M") X(LINEAR, "Dense", "S") \
+    X(LINEAR, "nn.Linear", "") X(MATMUL, "MatMul", "MS") X(MATMUL, "MatMulExt", "S") X(MATMUL, "__matmul__", "A") \
+    X(BMM, "BatchMatMul", "MS") X(BMM, "BatchMatMulExt", "S") X(ADDMM, "Addmm", "S") X(GER, "Ger", "M") \
+    X(EINSUM, "Einsum", "S") X(LSTM_CELL, "nn.LSTMCell", "M") X(LSTM_CELL, "LSTMCell", "A") X(GRU_CELL, "nn.GRUCell", "M") \
+    X(GRU_CELL, "GRUCell", "A") X(RNN_TANH_CELL, "nn.RNNCell", "M") X(RNN_TANH_CELL, "RNNTanhCell", "A") \
+    X(RNN_TANH_CELL, "RNNCell", "") X(LSTM, "LSTM", "A") X(LSTM, "nn.LSTM", "") X(GRU, "GRU", "A") X(GRU, "nn.GRU", "") \
+    X(RNN_TANH, "RNN", "A") X(RNN_TANH, "nn.RNN", "") X(RNN_TANH, "RNN_TANH", "A") X(PRELU, "PReLU", "MS") \
+    X(PRELU, "nn.PReLU", "") X(RELU, "ReLU", "M") X(RELU, "nn.ReLU", "") X(GELU, "nn.GELU", "") X(DROPOUT, "nn.Dropout", "") \
+    X(ADD, "__add__", "A") X(ADD, "__radd__", "A") X(ADD, "__iadd__", "A") X(SUB, "__sub__", "A") X(SUB, "__rsub__", "A") \
+    X(SUB, "__isub__", "A") X(MUL, "__mul__", "A") X(MUL, "__rmul__", "A") X(MUL, "__imul__", "A") X(DIV, "__div__", "A") \
+    X(DIV, "__rdiv__", "A") X(DIV, "__idiv__", "A") X(DIV, "__truediv__", "A") X(DIV, "__rtruediv__", "A") \
+    X(DIV, "__itruediv__", "A") X(EQ, "__eq__", "A") X(GE, "__ge__", "A") X(GT, "__gt__", "A") X(LE, "__le__", "A") \
+    X(LT, "__lt__", "A") X(NE, "__ne__", "A") X(BIAS_ADD, "BiasAdd", "S") X(ADD_N, "AddN", "S") X(CAT, "Concat", "S") \
+    X(ADDCDIV, "Addcdiv", "S") X(ADDCMUL, "Addcmul", "S") X(BILINEAR, "nn.Bilinear", "") X(CROSS, "Cross", "S") \
+    X(CROSS, "_PyboostCrossPrim", "S") X(DOT, "Dot", "S") X(GRID_SAMPLER_2D, "GridSampler2D", "S") \
+    X(GRID_SAMPLER_3D, "GridSampler3D", "S") X(ACOS, "ACos", "S") X(ASIN, "Asin", "S") X(COSH, "Cosh", "S") \
+    X(ERFINV, "Erfinv", "S") X(EXP, "Exp", "S") X(EXPM1, "Expm1", "S") X(LOG, "Log", "S") X(LOG1P, "Log1p", "S") \
+    X(RECIPROCAL, "Reciprocal", "S") X(RSQRT, "Rsqrt", "S") X(SINH, "Sinh", "S") X(TAN, "Tan", "S") X(POW, "Pow", "S") \
+    X(POW, "__pow__", "A") X(POW, "__ipow__", "A") X(POW, "__rpow__", "A") X(SOFTPLUS, "Softplus", "S") \
+    X(SOFTPLUS, "SoftplusExt", "S") X(SOFTPLUS, "nn.Softplus", "") X(LAYER_NORM, "nn.LayerNorm", "M") \
+    X(LAYER_NORM, "LayerNorm", "S") X(LAYER_NORM, "LayerNormExt", "S") X(GROUP_NORM, "GroupNorm", "S") \
+    X(GROUP_NORM, "nn.GroupNorm", "") X(BATCH_NORM, "nn.BatchNorm1d", "M") X(BATCH_NORM, "nn.BatchNorm2d", "M") \
+    X(BATCH_NORM, "nn.BatchNorm3d", "M") X(BATCH_NORM, "BatchNorm", "S") X(BATCH_NORM, "BatchNormExt", "S") \
+    X(RMS_NORM, "nn.RMSNorm", "") X(RENORM, "Renorm", "S") X(PDIST, "Pdist", "S") X(CDIST, "Cdist", "S") \
+    X(BINARY_CROSS_ENTROPY, "nn.BCELoss", "") X(BINARY_CROSS_ENTROPY_WITH_LOGITS, "BCEWithLogitsLoss", "S") \
+    X(BINARY_CROSS_ENTROPY_WITH_LOGITS, "nn.BCEWithLogitsLoss", "") X(CROSS_ENTROPY, "nn.CrossEntropyLoss", "") \
+    X(KL_DIV, "KLDivLoss", "S") X(KL_DIV, "nn.KLDivLoss", "") X(MSE_LOSS, "MSELossExt", "S") X(MSE_LOSS, "nn.MSELoss", "") \
+    X(MULTI_MARGIN_LOSS, "MultiMarginLoss", "S") X(MULTI_MARGIN_LOSS, "nn.MultiMarginLoss", "") \
+    X(MULTILABEL_MARGIN_LOSS, "MultilabelMarginLoss", "S") X(MULTILABEL_MARGIN_LOSS, "nn.MultiLabelMarginLoss", "") \
+    X(SMOOTH_L1_LOSS, "SmoothL1Loss", "S") X(SMOOTH_L1_LOSS, "nn.SmoothL1Loss", "") \
+    X(SOFT_MARGIN_LOSS, "SoftMarginLoss", "S") X(SOFT_MARGIN_LOSS, "nn.SoftMarginLoss", "") \
+    X(TRIPLET_MARGIN_LOSS, "TripletMarginLoss", "S") X(TRIPLET_MARGIN_LOSS, "nn.TripletMarginLoss", "") \
+    X(SOFTMAX, "Softmax", "S") X(SOFTMAX, "nn.Softmax", "") X(LOG_SOFTMAX, "LogSoftmax", "S") \
+    X(LOG_SOFTMAX, "nn.LogSoftmax", "") X(LOG_SOFTMAX, "LogSoftmaxExt", "S") X(SUM, "SumExt", "S") \
+    X(PROD, "ReduceProd", "S") X(PROD, "ProdExt", "S") X(CUMSUM, "CumSum", "S") X(CUMSUM, "CumsumExt", "S") \
+    X(CUMPROD, "CumProd", "S") X(NORM, "Norm", "S") X(RNN_RELU_CELL, "RNNReLUCell", "A") X(RNN_RELU, "RNN_RELU", "A") \
+    X(ADDBMM, "Addbmm", "S") X(ADDMV, "Addmv", "S") X(BADDBMM, "Baddbmm", "S") X(MV, "Mv", "S") X(LOG10, "Log10", "S") \
+    X(LOG2, "Log2", "S") X(L1_LOSS, "L1LossExt", "S") X(L1_LOSS, "nn.L1Loss", "") X(NLL_LOSS, "NLLLoss", "S") \
+    X(NLL_LOSS, "nn.NLLLoss", "") X(NLL_LOSS2D, "NLLLoss2d", "S") X(HUBER_LOSS, "nn.HuberLoss", "") \
+    X(POISSON_NLL_LOSS, "nn.PoissonNLLLoss", "") X(COSINE_EMBEDDING_LOSS, "nn.CosineEmbeddingLoss", "") \
+    X(HINGE_EMBEDDING_LOSS, "nn.HingeEmbeddingLoss", "") X(MARGIN_RANKING_LOSS, "nn.MarginRankingLoss", "") \
+    X(MULTILABEL_SOFT_MARGIN_LOSS, "nn.MultiLabelSoftMarginLoss", "") X(CTC_LOSS, "nn.CTCLoss", "") \
+    X(COSINE_SIMILARITY, "nn.CosineSimilarity", "") X(LOCAL_RESPONSE_NORM, "nn.LocalResponseNorm", "") \
+    X(SOFTMIN, "nn.Softmin", "") X(INTERPOLATE, "nn.Upsample", "")
+/* clang-format on */
+
+enum { /* amp_op */
+    AMP_OP_NONE = 0,
+/* an operation that no list knows */
+#define AMP_X(suffix, name, classes) AMP_OP_##suffix,
+    AMP_OP_LIST(AMP_X)
+#undef AMP_X
+        AMP_OP_COUNT
+};
+
+typedef enum amp_op_class {
+    AMP_CLASS_NONE = 0, /* '-'  not listed: computed in the dtype of its inputs */
+    AMP_CLASS_LOWER,    /* 'L'  inputs cast to FP16 or BF16 */
+    AMP_CLASS_F32,      /* 'F'  inputs cast to FP32 */
+    AMP_CLASS_F32_OUT,  /* 'O'  inputs as they are, computed and returned in FP32 */
+    AMP_CLASS_WIDEST,   /* 'W'  inputs cast to the widest among them */
+    AMP_CLASS_BANNED    /* 'B'  refused: amp_op_note says why, and what to use instead */
+} amp_op_class;
+
+typedef enum amp_system {
+    AMP_SYSTEM_AMP = 0,        /* ours: PyTorch's CUDA class; where it has none, the caution of the others */
+    AMP_SYSTEM_PYTORCH_CUDA,   /* torch.autocast("cuda") */
+    AMP_SYSTEM_PYTORCH_CPU,    /* torch.autocast("cpu") */
+    AMP_SYSTEM_APEX,           /* apex.amp O1 */
+    AMP_SYSTEM_MINDSPORE,      /* white list (O1: 'L') and black list (O2: 'F') */
+    AMP_SYSTEM_MINDSPORE_AUTO, /* auto white, auto black and auto promote */
+    AMP_SYSTEM_COUNT
+} amp_system;
+
+/* ---- what the lists say. Class of all: host. Threads: safe ---- */
+
+/* *out = the operation of that name: "matmul", "nn.Dense", "F.linear", "torch.matmul", "aten::norm.Scalar". Exact
+   first; then without a leading "torch.nn.functional." (and its shorter forms), "Tensor.", "aten::", "ops.",
+   "mindspore.", without ".Overload" after "aten::", and without the "_" of an in-place form. INVALID_ARG for an unknown
+   name: *out is AMP_OP_NONE then. */
+AMP_API amp_status amp_op_find(amp_op *out, const char *name);
+/* Its name, "" for AMP_OP_NONE and unknown numbers. */
+AMP_API const char *amp_op_name(amp_op op);
+/* Name k of a system's own list for the operation: k = 0, 1, ... until it returns NULL. */
+AMP_API const char *amp_op_listed(amp_op op, amp_system system, size_t k);
+/* Class in a system's lists; AMP_CLASS_NONE for what it does not list. */
+AMP_API amp_op_class amp_op_class_of(amp_op op, amp_system system);
+/* Why an operation is banned and what to use, or why our class is not PyTorch's; "" if there is nothing to say. */
+AMP_API const char *amp_op_note(amp_op op);
+AMP_API const char *amp_op_class_name(amp_op_class c); /* "lower", "f32", "f32 output", "widest", "banned", "none" */
+AMP_API const char *amp_system_name(amp_system s);     /* "amp", "pytorch-cuda", "apex", ... */
+
+/* ---- what a policy does with an operation: level, lists and edits together. Class of all: host ---- */
+
+AMP_API amp_op_class amp_policy_class(const amp_policy *policy, amp_op op);
+/* The dtype of its result when it is left automatic and the (widest) input has dtype `in`: what to allocate. */
+AMP_API amp_dtype amp_policy_output(const amp_policy *policy, amp_op op, amp_dtype in);
+/* 1: parameters of this operation stay FP32: amp_param_desc.keep_f32. */
+AMP_API uint32_t amp_policy_keep_f32(const amp_policy *policy, amp_op op);
+/* The operations that get class c under the policy, into out[cap] (NULL if cap is 0); returns how many there are. */
+AMP_API size_t amp_policy_list(amp_op *out, size_t cap, const amp_policy *policy, amp_op_class c);
+/* One edit of the lists: operation op gets class c. Warnings (log events): a banned operation allowed, an FP32
+   operation lowered. */
+AMP_API amp_status amp_policy_edit(amp_ctx *ctx, amp_policy *policy, amp_op op, amp_op_class c);
+/* MindSpore's custom_mixed_precision: exactly one of the lists, which replaces the default one. white: those operations
+   in half and back to FP32, nothing else; black: everything in half but those, FP32 parameters. A default black entry
+   (MindSpore's list) that is left out gives a warning. INVALID_ARG: both lists or neither, an unknown operation, n 0,
+   dtype not AMP_F16 / AMP_BF16 (AMP_AUTO => AMP_F16). */
+AMP_API amp_status amp_policy_custom(amp_ctx *ctx, amp_policy *policy, const amp_op *white, size_t n_white,
+    const amp_op *black, size_t n_black, amp_dtype dtype);
 
 #ifdef __cplusplus
 } /* extern "C" */
@@ -4190,127 +4175,7 @@ AMP_API amp_status amp_step_poll(amp_params *p, amp_step_record *out) {
 static int ampi_is_f8(amp_dtype t) { return t == AMP_F8E4M3 || t == AMP_F8E5M2; }
 
 /* ==== >>front-policy =============================================================================================
-   Lists of operations, levels, the autocast scope.   tests: tests/test_policy.c */
-
-typedef char ampi_edits_fit[AMP_OP_COUNT <= sizeof((amp_policy *)0)->edits && sizeof(amp_dtype) == 4
-        ? 1
-        : -1]; /* ampi_properties: 4 bytes each */
-
-typedef struct ampi_op_row {
-    char name[40], classes[8];
-} ampi_op_row;
-typedef struct ampi_op_alias {
-    char name[28], systems[4];
-    uint32_t op;
-} ampi_op_alias;
-static const ampi_op_row ampi_op_rows[] = {/* no pointers: stays read-only in position-independent code */
-    {"", "------"},
-#  define AMP_X(suffix, name, classes) {name, classes},
-    AMP_OP_LIST(AMP_X)
-#  undef AMP_X
-};
-static const ampi_op_alias ampi_op_aliases[] = {
-#  define AMP_X(suffix, name, systems) {name, systems, AMP_OP_##suffix},
-    AMP_OP_NAME_LIST(AMP_X)
-#  undef AMP_X
-};
-#  define AMPI_ALIASES (sizeof ampi_op_aliases / sizeof ampi_op_aliases[0])
-
-static amp_op ampi_op_exact(const char *name, size_t len) { /* AMP_OP_NONE: no such name */
-    uint32_t i;
-    for (i = 1; i < AMP_OP_COUNT; i++)
-        if (strlen(ampi_op_rows[i].name) == len && memcmp(ampi_op_rows[i].name, name, len) == 0) return (amp_op)i;
-    for (i = 0; i < AMPI_ALIASES; i++)
-        if (strlen(ampi_op_aliases[i].name) == len && memcmp(ampi_op_aliases[i].name, name, len) == 0)
-            return (amp_op)ampi_op_aliases[i].op;
-    return AMP_OP_NONE;
-}
-
-AMP_API amp_status amp_op_find(amp_op *out, const char *name) {
-    static const char prefixes[][32] = {"torch.nn.functional.", "nn.functional.", "F.", "torch.ops.aten.",
-        "aten::", "torch.Tensor.", "Tensor.", "torch.", "mindspore.ops.operations.", "mindspore.ops.",
-        "mindspore.mint.nn.functional.", "mindspore.mint.", "mindspore.", "ops.", "mint.",
-        "P."}; /* one is taken off; what is left is a name, or a module and a name */
-    char copy[40];
-    size_t len, i;
-    amp_op op;
-    int aten = 0;
-    if (!out) return AMP_ERR_INVALID_ARG;
-    *out = AMP_OP_NONE;
-    if (!name) return AMP_ERR_INVALID_ARG;
-    op = ampi_op_exact(name, strlen(name));
-    for (i = 0; !op && i < sizeof prefixes / sizeof prefixes[0]; i++)
-        if (strncmp(name, prefixes[i], strlen(prefixes[i])) == 0) {
-            aten = strstr(prefixes[i], "aten") != NULL;
-            name += strlen(prefixes[i]);
-            break;
-        }
-    len = strlen(name);
-    if (!op) op = ampi_op_exact(name, len);
-    if (!op && aten) op = ampi_op_exact(name, len = strcspn(name, ".")); /* without the overload */
-    if (!op && len > 1 && name[len - 1] == '_' && name[len - 2] != '_')
-        op = ampi_op_exact(name, len - 1); /* in place */
-    if (!op && len < sizeof copy && (strncmp(name, "linalg.", 7) == 0 || strncmp(name, "fft.", 4) == 0)) {
-        memcpy(copy, name, len);
-        copy[strcspn(name, ".")] = '_';
-        op = ampi_op_exact(copy, len);
-    }
-    *out = op;
-    return op ? AMP_OK : AMP_ERR_INVALID_ARG;
-}
-
-static int ampi_is_op(amp_op op) { return (uint32_t)op > 0u && (uint32_t)op < (uint32_t)AMP_OP_COUNT; }
-AMP_API const char *amp_op_name(amp_op op) { return ampi_is_op(op) ? ampi_op_rows[op].name : ""; }
-
-static const char ampi_letters[] = "-LFOWB"; /* by amp_op_class */
-static amp_op_class ampi_class_of_letter(char c) {
-    const char *at = strchr(ampi_letters, c >= 'a' ? c - 'a' + 'A' : c);
-    return at && c ? (amp_op_class)(at - ampi_letters) : AMP_CLASS_NONE;
-}
-AMP_API amp_op_class amp_op_class_of(amp_op op, amp_system system) {
-    return ampi_is_op(op) && (uint32_t)system < (uint32_t)AMP_SYSTEM_COUNT
-        ? ampi_class_of_letter(ampi_op_rows[op].classes[system])
-        : AMP_CLASS_NONE;
-}
-
-AMP_API const char *amp_op_listed(amp_op op, amp_system system, size_t k) {
-    static const char letter[] = "...AMS";
-    size_t i;
-    if (amp_op_class_of(op, system) == AMP_CLASS_NONE) return NULL;
-    if (system <= AMP_SYSTEM_APEX && ampi_op_rows[op].classes[system] < 'a' && k-- == 0) return ampi_op_rows[op].name;
-    for (i = 0; i < AMPI_ALIASES; i++)
-        if (ampi_op_aliases[i].op == (uint32_t)op && strchr(ampi_op_aliases[i].systems, letter[system]) && k-- == 0)
-            return ampi_op_aliases[i].name;
-    return NULL;
-}
-
-AMP_API const char *amp_op_note(amp_op op) {
-    static const char banned[] =
-        "an FP16 input forces an FP16 gradient, and the gradient 1 / (p (1 - p)) may not be representable; casting the input up does not help. "
-        "Use binary_cross_entropy_with_logits on the values before the sigmoid";
-    if (op == AMP_OP_BINARY_CROSS_ENTROPY) return banned;
-    if (op == AMP_OP_CROSS_ENTROPY || op == AMP_OP_CROSS_ENTROPY_LOSS)
-        return "amp_softmax_cross_entropy reads half logits and computes in FP32: a cast before it would change no bit";
-    if (op == AMP_OP_BATCH_NORM)
-        return "PyTorch lists it nowhere, because cuDNN keeps its statistics in FP32; Apex O2 and MindSpore keep it in FP32, and so do we";
-    if (op == AMP_OP_GELU) return "Apex computes it in FP32; our fused GELU does so inside, on any dtype";
-    if (op == AMP_OP_RELU) return "MindSpore's white list has it; ReLU is exact in every dtype";
-    if (op == AMP_OP_MEAN)
-        return "a sum of half numbers overflows long before their mean: accumulated and returned in FP32";
-    return "";
-}
-
-AMP_API const char *amp_op_class_name(amp_op_class c) {
-    static const char names[][12] = {"none", "lower", "f32", "f32 output", "widest", "banned"};
-    return (uint32_t)c <= (uint32_t)AMP_CLASS_BANNED ? names[c] : "unknown class";
-}
-AMP_API const char *amp_system_name(amp_system s) {
-    static const char names[AMP_SYSTEM_COUNT][16] = {
-        "amp", "pytorch-cuda", "pytorch-cpu", "apex", "mindspore", "mindspore-auto"};
-    return (uint32_t)s < (uint32_t)AMP_SYSTEM_COUNT ? names[s] : "unknown system";
-}
-
-/* ---- policy: levels and overrides ---- */
+   Levels, their overrides, the autocast scope.   tests: tests/test_policy.c */
 
 AMP_API const char *amp_preset_name(amp_preset preset) {
     static const char names[AMP_PRESET_COUNT][16] = {
@@ -4323,59 +4188,71 @@ AMP_API const char *amp_preset_name(amp_preset preset) {
 
 AMP_API amp_status amp_preset_find(amp_preset *preset, amp_dtype *low, const char *name) {
     static const struct {
-        char text[8];
+        char suffix[8];
         amp_dtype low;
-    } twins[] = {{"", AMP_AUTO}, {"-bf16", AMP_BF16}, {"-f16", AMP_F16}};
+    } variants[] = {{"", AMP_AUTO}, {"-bf16", AMP_BF16}, {"-f16", AMP_F16}};
     size_t i, k;
     if (!name || !preset) return AMP_ERR_INVALID_ARG;
-    for (i = 0; i < AMP_PRESET_COUNT; i++)
+    for (i = 0; i < AMP_PRESET_COUNT; i++) {
+        const char *level = amp_preset_name((amp_preset)i);
+        size_t n = strlen(level);
+        if (strncmp(name, level, n) != 0) continue;
         for (k = 0; k < (low ? 3u : 1u); k++) {
-            const char *text = amp_preset_name((amp_preset)i);
-            if (strncmp(name, text, strlen(text)) != 0 || strcmp(name + strlen(text), twins[k].text) != 0) continue;
+            if (strcmp(name + n, variants[k].suffix) != 0) continue;
             *preset = (amp_preset)i;
-            if (low) *low = twins[k].low;
+            if (low) *low = variants[k].low;
             return AMP_OK;
         }
+    }
     return AMP_ERR_INVALID_ARG;
 }
 
-enum { AMPI_OURS = 1, AMPI_APEX = 2, AMPI_PYTORCH = 4, AMPI_MINDSPORE = 8 }; /* families: bits, see ampi_properties */
+/* ---- levels ---- */
+
+enum { AMPI_OURS = 1, AMPI_APEX = 2, AMPI_PYTORCH = 4, AMPI_MINDSPORE = 8, AMPI_ALL = 15 }; /* families of levels */
+enum { AMPI_KEEP, AMPI_TO_F32, AMPI_TO_LOW };                                               /* of the model */
 typedef struct ampi_level {
     uint8_t family, lists, autocast, model, norms, masters, results, dynamic;
 } ampi_level;
 /* clang-format off */
-static const ampi_level ampi_levels[AMP_PRESET_COUNT] = { /* model: 0 not cast, 1 to FP32, 2 to half; the others as in amp_policy */
-    {AMPI_OURS,      AMP_SYSTEM_AMP,            1, 0, 0, 1, 0, 1},
-    {AMPI_APEX,      AMP_SYSTEM_APEX,           0, 1, 0, 0, 0, 0}, /* O0 */
-    {AMPI_APEX,      AMP_SYSTEM_APEX,           1, 0, 0, 0, 0, 1},
-    {AMPI_APEX,      AMP_SYSTEM_APEX,           0, 2, 1, 1, 0, 1},
-    {AMPI_APEX,      AMP_SYSTEM_APEX,           0, 2, 0, 0, 0, 0}, /* O3 */
-    {AMPI_PYTORCH,   AMP_SYSTEM_PYTORCH_CUDA,   1, 0, 0, 1, 0, 1},
-    {AMPI_PYTORCH,   AMP_SYSTEM_PYTORCH_CPU,    1, 0, 0, 1, 0, 1}, /* the scale: if FP16 is asked for */
-    {AMPI_MINDSPORE, AMP_SYSTEM_MINDSPORE,      0, 0, 0, 1, 0, 0}, /* O0 */
-    {AMPI_MINDSPORE, AMP_SYSTEM_MINDSPORE,      1, 0, 0, 1, 1, 0},
-    {AMPI_MINDSPORE, AMP_SYSTEM_MINDSPORE,      0, 2, 1, 1, 0, 1},
-    {AMPI_MINDSPORE, AMP_SYSTEM_MINDSPORE,      0, 2, 0, 1, 0, 0}, /* O3 */
-    {AMPI_MINDSPORE, AMP_SYSTEM_MINDSPORE_AUTO, 1, 0, 0, 1, 0, 0}};
+static const ampi_level ampi_levels[AMP_PRESET_COUNT] = { /* as in amp_policy */
+    {AMPI_OURS,      AMP_SYSTEM_AMP,            1, AMPI_KEEP,   0, 1, 0, 1},
+    {AMPI_APEX,      AMP_SYSTEM_APEX,           0, AMPI_TO_F32, 0, 0, 0, 0}, /* O0 */
+    {AMPI_APEX,      AMP_SYSTEM_APEX,           1, AMPI_KEEP,   0, 0, 0, 1},
+    {AMPI_APEX,      AMP_SYSTEM_APEX,           0, AMPI_TO_LOW, 1, 1, 0, 1},
+    {AMPI_APEX,      AMP_SYSTEM_APEX,           0, AMPI_TO_LOW, 0, 0, 0, 0}, /* O3 */
+    {AMPI_PYTORCH,   AMP_SYSTEM_PYTORCH_CUDA,   1, AMPI_KEEP,   0, 1, 0, 1},
+    {AMPI_PYTORCH,   AMP_SYSTEM_PYTORCH_CPU,    1, AMPI_KEEP,   0, 1, 0, 1}, /* the scale: if FP16 is asked for */
+    {AMPI_MINDSPORE, AMP_SYSTEM_MINDSPORE,      0, AMPI_KEEP,   0, 1, 0, 0}, /* O0 */
+    {AMPI_MINDSPORE, AMP_SYSTEM_MINDSPORE,      1, AMPI_KEEP,   0, 1, 1, 0},
+    {AMPI_MINDSPORE, AMP_SYSTEM_MINDSPORE,      0, AMPI_TO_LOW, 1, 1, 0, 1},
+    {AMPI_MINDSPORE, AMP_SYSTEM_MINDSPORE,      0, AMPI_TO_LOW, 0, 1, 0, 0}, /* O3 */
+    {AMPI_MINDSPORE, AMP_SYSTEM_MINDSPORE_AUTO, 1, AMPI_KEEP,   0, 1, 0, 0}};
 /* clang-format on */
 static int ampi_family(amp_preset p) { return ampi_levels[p].family; }
 static int ampi_is_half(amp_dtype t) { return t == AMP_F16 || t == AMP_BF16; }
+static int ampi_is_model_dtype(amp_dtype t) { return t == AMP_F32 || ampi_is_half(t); }
 
 static void ampi_policy_dynamic(amp_policy *p, float scale) {
     p->scaling = AMP_SCALER_DYNAMIC;
     p->loss_scale = scale;
     p->growth_interval = 2000;
 }
+static amp_dtype ampi_policy_low(amp_preset preset, amp_dtype low) {
+    if (low != AMP_AUTO) return low;
+    return preset == AMP_PRESET_PYTORCH_CPU ? AMP_BF16 : AMP_F16;
+}
 static void ampi_policy_level(amp_policy *p, amp_preset preset, amp_dtype low) {
     const ampi_level *l = &ampi_levels[preset];
     memset(p, 0, sizeof *p);
     p->preset = preset;
-    p->lists = (amp_system)l->lists;
+    p->lists = l->lists;
     p->enabled = 1;
-    p->low = low != AMP_AUTO ? low : preset == AMP_PRESET_PYTORCH_CPU ? AMP_BF16 : AMP_F16;
+    p->low = ampi_policy_low(preset, low);
     p->autocast = l->autocast;
-    p->cast_model = l->model == 2 ? p->low : l->model ? AMP_F32 : AMP_AUTO;
-    p->cast_outputs = l->model ? AMP_F32 : AMP_AUTO;
+    if (l->model == AMPI_TO_F32) p->cast_model = AMP_F32;
+    if (l->model == AMPI_TO_LOW) p->cast_model = p->low;
+    if (l->model != AMPI_KEEP) p->cast_outputs = AMP_F32;
     p->keep_norms = l->norms;
     p->master_weights = l->masters;
     p->results_f32 = l->results;
@@ -4387,287 +4264,336 @@ static void ampi_policy_level(amp_policy *p, amp_preset preset, amp_dtype low) {
         ampi_policy_dynamic(p, preset == AMP_PRESET_MINDSPORE_O2 ? 16777216.0f : 65536.0f);
 }
 
-#  define AMPI_REFUSE(...) return AMPI_INVALID(ctx, "amp_policy: " __VA_ARGS__)
+/* ---- overrides: a property by name gets a value; one function per property ---- */
 
-/* Properties: what a value is (b True or False, t dtype, f number, i whole number, s loss scale, l lower dtype), which families have
-   it, its field in amp_policy_desc and in amp_policy, why others do not have it, and why O1 refuses it */
-enum { AMPI_P_ENABLED, AMPI_P_CAST, AMPI_P_PATCH, AMPI_P_LOW = 9, AMPI_P_COUNT = 11 };
-typedef struct ampi_property {
-    char name[24], kind;
-    uint8_t families, from, to;
-    char missing[40], o1[64];
+typedef enum ampi_property {
+    AMPI_P_ENABLED,
+    AMPI_P_AUTOCAST,
+    AMPI_P_CAST_MODEL,
+    AMPI_P_KEEP_NORMS,
+    AMPI_P_MASTER_WEIGHTS,
+    AMPI_P_CAST_OUTPUTS,
+    AMPI_P_NUM_LOSSES,
+    AMPI_P_MIN_SCALE,
+    AMPI_P_MAX_SCALE,
+    AMPI_P_LOW,
+    AMPI_P_LOSS_SCALE,
+    AMPI_P_COUNT
 } ampi_property;
-#  define AMPI_FIELDS(from, to) (uint8_t)offsetof(amp_policy_desc, from), (uint8_t)offsetof(amp_policy, to)
-static const ampi_property ampi_properties[AMPI_P_COUNT] = {{"enabled", 'b', 15, AMPI_FIELDS(enabled, enabled), "", ""},
-    {"cast_model_type", 't', AMPI_APEX | AMPI_MINDSPORE, AMPI_FIELDS(cast_model_type, cast_model),
-        ": autocast leaves parameters in FP32", "inserts casts around operations: the model itself stays FP32"},
-    {"patch_torch_functions", 'b', AMPI_APEX, AMPI_FIELDS(patch_torch_functions, autocast), "", ""},
-    {"keep_batchnorm_fp32", 'b', AMPI_APEX | AMPI_MINDSPORE, AMPI_FIELDS(keep_batchnorm_fp32, keep_norms), "",
-        "runs batch norm in FP32 anyway: the model is not cast"},
-    {"master_weights", 'b', AMPI_APEX, AMPI_FIELDS(master_weights, master_weights), ": its parameters are FP32",
-        "has FP32 parameters: they are the masters"},
-    {"cast_model_outputs", 't', AMPI_APEX | AMPI_MINDSPORE, AMPI_FIELDS(cast_model_outputs, cast_outputs), "", ""},
-    {"num_losses", 'i', AMPI_APEX | AMPI_OURS, AMPI_FIELDS(num_losses, num_losses), "", ""},
-    {"min_loss_scale", 'f', 15 - AMPI_PYTORCH, AMPI_FIELDS(min_loss_scale, min_scale), "", ""},
-    {"max_loss_scale", 'f', 15 - AMPI_PYTORCH, AMPI_FIELDS(max_loss_scale, max_scale), "", ""},
-    {"dtype", 'l', 15, AMPI_FIELDS(low, low), "", ""},
-    {"loss_scale", 's', 15, AMPI_FIELDS(loss_scale, loss_scale), "", ""}};
 
-/* one override: property k gets the 32 bits v: 1 True, 0 False, a dtype (AMP_AUTO: no cast), a whole number, or a float */
-static amp_status ampi_policy_property(amp_ctx *ctx, amp_policy *p, int k, uint32_t v) {
-    const ampi_property *q = &ampi_properties[k];
-    const char *level = amp_preset_name(p->preset), *type = amp_dtype_name((amp_dtype)v);
-    amp_dtype was = p->cast_model;
-    float x = ampi_float(v);
-    int half = ampi_is_half((amp_dtype)v), no_cast = k == AMPI_P_CAST && v == AMP_AUTO;
-    if (!(q->families & ampi_family(p->preset)))
-        AMPI_REFUSE("%s is not a property of %s%s", q->name, level, q->missing);
-    if (q->kind == 't' && v != AMP_F32 && !half && !no_cast)
-        AMPI_REFUSE("%s is %s; f32, f16 or bf16 is needed", q->name, type);
-    if (q->kind == 'f' && (!amp_is_finite(x) || !(x > 0.0f)))
-        AMPI_REFUSE("%s is %g; it must be a number > 0", q->name, (double)x);
-    if (q->kind == 'i' && (int32_t)v < 1) AMPI_REFUSE("%s is %d; it must be >= 1", q->name, (int)v);
-    if (p->preset == AMP_O1 && q->o1[0] && !no_cast && !(k == AMPI_P_CAST && v == AMP_F32))
-        AMPI_REFUSE("%s is given, but O1 %s", q->name, q->o1);
-    if (k == AMPI_P_PATCH && v && p->preset != AMP_O1)
-        AMPI_REFUSE("%s = True comes with O1 only, not with %s", q->name, level);
-    if (q->kind == 'l' && !half) {
-        if (p->preset != AMP_PRESET_PYTORCH_CPU || v >= (uint32_t)AMP_DTYPE_COUNT)
-            AMPI_REFUSE("low is %s; f16 or bf16 is needed", type);
-        amp_log_event(ctx, AMP_LOG_WARNING, "amp_policy: pytorch-cpu supports bf16 and f16, not %s: disabled", type);
-        k = AMPI_P_ENABLED;
-        v = 0;
+typedef enum ampi_value_kind { AMPI_V_SWITCH, AMPI_V_DTYPE, AMPI_V_NUMBER, AMPI_V_DYNAMIC } ampi_value_kind;
+typedef struct ampi_value { /* of an override */
+    ampi_value_kind kind;
+    uint32_t on;     /* a switch */
+    amp_dtype dtype; /* AMP_AUTO: False */
+    double number;
+} ampi_value;
+static ampi_value ampi_value_of(ampi_value_kind kind, uint32_t on, amp_dtype dtype, double number) {
+    ampi_value v;
+    v.kind = kind;
+    v.on = on;
+    v.dtype = dtype;
+    v.number = number;
+    return v;
+}
+
+typedef struct ampi_override { /* who overrides what, for sentences */
+    amp_ctx *ctx;
+    const char *where, *name; /* the name that the caller used */
+    amp_policy *p;
+    ampi_property property;
+} ampi_override;
+
+/* In the order of ampi_property: our name and theirs, the families that have it, why others do not, why O1 refuses it. */
+static const struct {
+    char ours[16], theirs[24];
+    uint8_t takes, families; /* takes: ampi_value_kind */
+    char missing[40], o1[64];
+} ampi_properties[AMPI_P_COUNT] = {
+    {"enabled", "enabled", AMPI_V_SWITCH, AMPI_ALL, "", ""},
+    {"autocast", "patch_torch_functions", AMPI_V_SWITCH, AMPI_APEX, "", ""},
+    {"cast_model", "cast_model_type", AMPI_V_DTYPE, AMPI_APEX | AMPI_MINDSPORE, ": autocast leaves parameters in FP32",
+        "inserts casts around operations: the model itself stays FP32"},
+    {"keep_norms", "keep_batchnorm_fp32", AMPI_V_SWITCH, AMPI_APEX | AMPI_MINDSPORE, "",
+        "runs batch norm in FP32 anyway: the model is not cast"},
+    {"master_weights", "master_weights", AMPI_V_SWITCH, AMPI_APEX, ": its parameters are FP32",
+        "has FP32 parameters: they are the masters"},
+    {"cast_outputs", "cast_model_outputs", AMPI_V_DTYPE, AMPI_APEX | AMPI_MINDSPORE, "", ""},
+    {"num_losses", "num_losses", AMPI_V_NUMBER, AMPI_APEX | AMPI_OURS, "", ""},
+    {"min_scale", "min_loss_scale", AMPI_V_NUMBER, AMPI_ALL - AMPI_PYTORCH, "", ""},
+    {"max_scale", "max_loss_scale", AMPI_V_NUMBER, AMPI_ALL - AMPI_PYTORCH, "", ""},
+    {"low", "dtype", AMPI_V_DTYPE, AMPI_ALL, "", ""},
+    {"loss_scale", "loss_scale", AMPI_V_DYNAMIC, AMPI_ALL, "", ""},
+};
+
+#  define AMPI_ALLOW(o, condition, ...) AMPI_REQUIRE(condition, (o)->ctx, AMP_ERR_INVALID_ARG, "%s: " __VA_ARGS__)
+
+static amp_status ampi_set_enabled(const ampi_override *o, uint32_t on) {
+    o->p->enabled = on;
+    if (!on) o->p->scaling = AMP_SCALER_OFF;
+    return AMP_OK;
+}
+static amp_status ampi_set_autocast(const ampi_override *o, uint32_t on) {
+    AMPI_ALLOW(o, !on || o->p->preset == AMP_O1, "%s = True comes with O1 only, not with %s", o->where, o->name,
+        amp_preset_name(o->p->preset));
+    o->p->autocast = on;
+    return AMP_OK;
+}
+static amp_status ampi_set_cast_model(const ampi_override *o, amp_dtype t) { /* AMP_AUTO: no cast */
+    AMPI_ALLOW(o, t == AMP_AUTO || ampi_is_model_dtype(t), "%s is %s; f32, f16 or bf16 is needed", o->where, o->name,
+        amp_dtype_name(t));
+    o->p->cast_model = t;
+    if (ampi_is_half(t)) o->p->low = t;
+    if (t != AMP_AUTO && o->p->cast_outputs == AMP_AUTO) o->p->cast_outputs = AMP_F32;
+    return AMP_OK;
+}
+static amp_status ampi_set_cast_outputs(const ampi_override *o, amp_dtype t) {
+    AMPI_ALLOW(o, ampi_is_model_dtype(t), "%s is %s; f32, f16 or bf16 is needed", o->where, o->name, amp_dtype_name(t));
+    o->p->cast_outputs = t;
+    return AMP_OK;
+}
+static amp_status ampi_set_num_losses(const ampi_override *o, double n) {
+    AMPI_ALLOW(o, n >= 1.0 && n < 2147483647.0 && n == (double)(int32_t)n, "%s is %g; a whole number >= 1 is needed",
+        o->where, o->name, n);
+    o->p->num_losses = (uint32_t)n;
+    return AMP_OK;
+}
+static amp_status ampi_set_limit(const ampi_override *o, float *limit, double scale) { /* min_scale or max_scale */
+    AMPI_ALLOW(o, scale > 0.0 && scale < 3.4e38 && (float)scale > 0.0f, "%s is %g; a number > 0 is needed", o->where,
+        o->name, scale);
+    *limit = (float)scale;
+    return AMP_OK;
+}
+static amp_status ampi_set_low(const ampi_override *o, amp_dtype t) {
+    amp_policy *p = o->p;
+    if (!ampi_is_half(t) && p->preset == AMP_PRESET_PYTORCH_CPU && (uint32_t)t < (uint32_t)AMP_DTYPE_COUNT) {
+        amp_log_event(o->ctx, AMP_LOG_WARNING, "%s: pytorch-cpu supports bf16 and f16, not %s: disabled", o->where,
+            amp_dtype_name(t));
+        return ampi_set_enabled(o, 0);
     }
-    if (k == AMPI_P_LOW && was == p->low) p->cast_model = (amp_dtype)v;
-    memcpy((char *)p + ampi_properties[k].to, &v, 4);
-    if (k == AMPI_P_ENABLED && !v) p->scaling = AMP_SCALER_OFF;
-    if (k == AMPI_P_LOW && v == AMP_BF16 && p->scaling == AMP_SCALER_DYNAMIC) {
+    AMPI_ALLOW(o, ampi_is_half(t), "%s is %s; f16 or bf16 is needed", o->where, o->name, amp_dtype_name(t));
+    if (p->cast_model == p->low) p->cast_model = t;
+    p->low = t;
+    if (t == AMP_BF16 && p->scaling == AMP_SCALER_DYNAMIC) {
         p->scaling = AMP_SCALER_OFF;
         p->loss_scale = 1.0f;
     }
-    if (k == AMPI_P_CAST && half) p->low = p->cast_model;
-    if (k == AMPI_P_CAST && v != AMP_AUTO && p->cast_outputs == AMP_AUTO) p->cast_outputs = AMP_F32;
     return AMP_OK;
 }
-
-static amp_status ampi_policy_scale(amp_ctx *ctx, amp_policy *p, const char *text) { /* loss_scale */
-    char *end;
-    double x;
-    if (strcmp(text, "dynamic") == 0) {
+static amp_status ampi_set_loss_scale(const ampi_override *o, ampi_value v) {
+    amp_policy *p = o->p;
+    if (v.kind == AMPI_V_DYNAMIC) {
         if (p->scaling != AMP_SCALER_DYNAMIC)
             ampi_policy_dynamic(p, ampi_family(p->preset) == AMPI_MINDSPORE ? 16777216.0f : 65536.0f);
         return AMP_OK;
     }
-    x = strtod(text, &end);
-    while (*end == ' ')
-        end++;
-    if (end == text || *end) AMPI_REFUSE("loss_scale is \"%s\"; \"dynamic\" or a number is needed", text);
-    if (!(x > 0.0) || !(x <= 3.4e38) || !amp_is_finite(ampi_inverse((float)x)))
-        AMPI_REFUSE("loss_scale is %g; a finite number > 0 with a finite reciprocal is needed", x);
-    p->loss_scale = (float)x;
+    AMPI_ALLOW(o, v.number > 0.0 && v.number <= 3.4e38 && amp_is_finite(ampi_inverse((float)v.number)),
+        "%s is %g; a finite number > 0 with a finite reciprocal is needed", o->where, o->name, v.number);
+    p->loss_scale = (float)v.number;
     p->scaling = p->loss_scale == 1.0f ? AMP_SCALER_OFF : AMP_SCALER_STATIC;
     p->growth_interval = 0;
     return AMP_OK;
 }
 
-/* what no single override can see; then the policy is as asked for */
-static amp_status ampi_policy_done(amp_ctx *ctx, amp_policy *p, amp_policy *out) {
-    if (p->min_scale > 0.0f && p->max_scale > 0.0f && p->min_scale > p->max_scale)
-        AMPI_REFUSE("min_loss_scale %g is above max_loss_scale %g", (double)p->min_scale, (double)p->max_scale);
-    if (p->scaling == AMP_SCALER_DYNAMIC && p->max_scale > 0.0f && p->loss_scale > p->max_scale)
-        p->loss_scale = p->max_scale; /* Apex: min(max, init) */
-    if (p->scaling == AMP_SCALER_DYNAMIC && p->loss_scale < p->min_scale) p->loss_scale = p->min_scale;
+/* One override. The value is of the kind that the property takes. */
+static amp_status ampi_policy_override(const ampi_override *o, ampi_value v) {
+    amp_policy *p = o->p;
+    const char *missing = ampi_properties[o->property].missing, *o1 = ampi_properties[o->property].o1;
+    int f32_model = o->property == AMPI_P_CAST_MODEL && (v.dtype == AMP_F32 || v.dtype == AMP_AUTO);
+    AMPI_ALLOW(o, ampi_properties[o->property].families & ampi_family(p->preset), "%s is not a property of %s%s",
+        o->where, o->name, amp_preset_name(p->preset), missing);
+    AMPI_ALLOW(o, p->preset != AMP_O1 || !o1[0] || f32_model, "%s is given, but O1 %s", o->where, o->name, o1);
+    switch (o->property) {
+    case AMPI_P_ENABLED: return ampi_set_enabled(o, v.on);
+    case AMPI_P_AUTOCAST: return ampi_set_autocast(o, v.on);
+    case AMPI_P_CAST_MODEL: return ampi_set_cast_model(o, v.dtype);
+    case AMPI_P_KEEP_NORMS: p->keep_norms = v.on; return AMP_OK;
+    case AMPI_P_MASTER_WEIGHTS: p->master_weights = v.on; return AMP_OK;
+    case AMPI_P_CAST_OUTPUTS: return ampi_set_cast_outputs(o, v.dtype);
+    case AMPI_P_NUM_LOSSES: return ampi_set_num_losses(o, v.number);
+    case AMPI_P_MIN_SCALE: return ampi_set_limit(o, &p->min_scale, v.number);
+    case AMPI_P_MAX_SCALE: return ampi_set_limit(o, &p->max_scale, v.number);
+    case AMPI_P_LOW: return ampi_set_low(o, v.dtype);
+    case AMPI_P_LOSS_SCALE: return ampi_set_loss_scale(o, v);
+    case AMPI_P_COUNT: break;
+    }
+    return AMP_OK;
+}
+
+/* What no single override can see; then the policy is as asked for. */
+static amp_status ampi_policy_finish(amp_ctx *ctx, const char *where, amp_policy *out, amp_policy *p) {
+    AMPI_REQUIRE(p->min_scale <= 0.0f || p->max_scale <= 0.0f || p->min_scale <= p->max_scale, ctx, AMP_ERR_INVALID_ARG,
+        "%s: min_scale (min_loss_scale) %g is above max_scale (max_loss_scale) %g", where, (double)p->min_scale,
+        (double)p->max_scale);
+    if (p->scaling == AMP_SCALER_DYNAMIC) {
+        if (p->max_scale > 0.0f && p->loss_scale > p->max_scale)
+            p->loss_scale = p->max_scale; /* Apex: min(max, init) */
+        if (p->loss_scale < p->min_scale) p->loss_scale = p->min_scale;
+    }
     *out = *p;
     return AMP_OK;
+}
+
+/* ---- overrides from a desc ---- */
+
+static amp_status ampi_override_switch(ampi_override *o, ampi_property property, int32_t given) {
+    if (given == 0) return AMP_OK;
+    o->property = property;
+    o->name = ampi_properties[property].ours;
+    AMPI_ALLOW(o, given == 1 || given == AMP_NONE, "overrides.%s is %d; 1, AMP_NONE or 0 is needed", o->where, o->name,
+        (int)given);
+    return ampi_policy_override(o, ampi_value_of(AMPI_V_SWITCH, given == 1, AMP_AUTO, 0.0));
+}
+static amp_status ampi_override_dtype(ampi_override *o, ampi_property property, int32_t given) { /* AMP_NONE: False */
+    amp_dtype t = given == AMP_NONE ? AMP_AUTO : (amp_dtype)given;
+    if (given == 0) return AMP_OK;
+    o->property = property;
+    o->name = ampi_properties[property].ours;
+    return ampi_policy_override(o, ampi_value_of(AMPI_V_DTYPE, 0, t, 0.0));
+}
+static amp_status ampi_override_number(ampi_override *o, ampi_property property, double given) {
+    if (given == 0.0) return AMP_OK;
+    o->property = property;
+    o->name = ampi_properties[property].ours;
+    return ampi_policy_override(o, ampi_value_of(AMPI_V_NUMBER, 0, AMP_AUTO, given));
+}
+
+static int ampi_parse_number(double *number, const char *text) { /* 1: all of it is a number; blanks may follow */
+    char *end;
+    *number = strtod(text, &end);
+    if (end == text) return 0;
+    while (*end == ' ')
+        end++;
+    return *end == 0;
+}
+static amp_status ampi_override_scale(ampi_override *o, const char *text) {
+    ampi_value v = ampi_value_of(AMPI_V_DYNAMIC, 0, AMP_AUTO, 0.0);
+    if (!text) return AMP_OK;
+    if (strcmp(text, "dynamic") != 0) v.kind = AMPI_V_NUMBER;
+    AMPI_ALLOW(o, v.kind == AMPI_V_DYNAMIC || ampi_parse_number(&v.number, text),
+        "loss_scale is \"%s\"; \"dynamic\" or a number is needed", o->where, text);
+    o->property = AMPI_P_LOSS_SCALE;
+    o->name = "loss_scale";
+    return ampi_policy_override(o, v);
 }
 
 AMP_API amp_status amp_policy_init(
     amp_ctx *ctx, amp_policy *policy, amp_preset preset, const amp_policy_desc *overrides) {
     static const char where[] = "amp_policy_init";
-    amp_policy_desc o = AMP_ZERO;
+    amp_policy_desc d = AMP_ZERO;
     amp_policy p;
-    int k;
+    ampi_override o;
     if (!ctx) return AMP_ERR_INVALID_ARG;
-    if (!policy) return AMPI_INVALID(ctx, "%s: policy is NULL", where);
-    if ((uint32_t)preset >= (uint32_t)AMP_PRESET_COUNT)
-        return AMPI_INVALID(ctx, "%s: preset is %d: no such level", where, (int)preset);
+    AMPI_REQUIRE(policy, ctx, AMP_ERR_INVALID_ARG, "%s: policy is NULL", where);
+    AMPI_REQUIRE((uint32_t)preset < (uint32_t)AMP_PRESET_COUNT, ctx, AMP_ERR_INVALID_ARG,
+        "%s: preset is %d: no such level", where, (int)preset);
     if (overrides) {
         AMPI_CHECK_DESC(ctx, where, overrides);
-        o = *overrides;
+        d = *overrides;
     }
-    if (o.no_cast_model_type && o.cast_model_type != AMP_AUTO)
-        return AMPI_INVALID(
-            ctx, "%s: overrides.cast_model_type and overrides.no_cast_model_type exclude each other", where);
-    ampi_policy_level(&p, preset, ampi_is_half(o.low) ? o.low : AMP_AUTO);
-    for (k = 0; k <= AMPI_P_LOW; k++) {
-        const ampi_property *q = &ampi_properties[k];
-        uint32_t v;
-        memcpy(&v, (const char *)&o + q->from, 4);
-        if (q->kind == 'b' && v > 1 && v != (uint32_t)AMP_NONE)
-            return AMPI_INVALID(ctx, "%s: overrides.%s is %d; 1, AMP_NONE or 0 is needed", where, q->name, (int)v);
-        if (v << (q->kind == 'f') || (k == AMPI_P_CAST && o.no_cast_model_type))
-            AMPI_TRY(ampi_policy_property(ctx, &p, k, q->kind == 'b' ? v == 1 : v));
-    }
-    if (o.loss_scale) AMPI_TRY(ampi_policy_scale(ctx, &p, o.loss_scale));
-    return ampi_policy_done(ctx, &p, policy);
+    o.ctx = ctx;
+    o.where = where;
+    o.name = "";
+    o.p = &p;
+    o.property = AMPI_P_COUNT;
+    ampi_policy_level(&p, preset, ampi_is_half(d.low) ? d.low : AMP_AUTO);
+    AMPI_TRY(ampi_override_switch(&o, AMPI_P_ENABLED, d.enabled));
+    AMPI_TRY(ampi_override_dtype(&o, AMPI_P_CAST_MODEL, d.cast_model));
+    AMPI_TRY(ampi_override_switch(&o, AMPI_P_AUTOCAST, d.autocast));
+    AMPI_TRY(ampi_override_switch(&o, AMPI_P_KEEP_NORMS, d.keep_norms));
+    AMPI_TRY(ampi_override_switch(&o, AMPI_P_MASTER_WEIGHTS, d.master_weights));
+    AMPI_TRY(ampi_override_dtype(&o, AMPI_P_CAST_OUTPUTS, (int32_t)d.cast_outputs));
+    AMPI_TRY(ampi_override_number(&o, AMPI_P_NUM_LOSSES, (double)d.num_losses));
+    AMPI_TRY(ampi_override_number(&o, AMPI_P_MIN_SCALE, (double)d.min_scale));
+    AMPI_TRY(ampi_override_number(&o, AMPI_P_MAX_SCALE, (double)d.max_scale));
+    AMPI_TRY(ampi_override_dtype(&o, AMPI_P_LOW, (int32_t)d.low));
+    AMPI_TRY(ampi_override_scale(&o, d.loss_scale));
+    return ampi_policy_finish(ctx, where, policy, &p);
+}
+
+/* ---- overrides from text ---- */
+
+static amp_status ampi_parse_switch(const ampi_override *o, ampi_value *v, const char *text) {
+    v->on = strcmp(text, "True") == 0;
+    AMPI_ALLOW(
+        o, v->on || strcmp(text, "False") == 0, "%s is \"%s\"; True, False or None is needed", o->where, o->name, text);
+    return AMP_OK;
+}
+static amp_status ampi_parse_dtype(const ampi_override *o, ampi_value *v, const char *text) {
+    static const struct {
+        char text[12];
+        amp_dtype dtype;
+    } names[] = {{"float32", AMP_F32}, {"f32", AMP_F32}, {"float16", AMP_F16}, {"half", AMP_F16}, {"f16", AMP_F16},
+        {"bfloat16", AMP_BF16}, {"bf16", AMP_BF16}, {"False", AMP_AUTO}};
+    size_t n = sizeof names / sizeof names[0], i = 0;
+    const char *bare = text;
+    if (o->property != AMPI_P_CAST_MODEL) n--; /* "False" is a value of that one only */
+    if (strncmp(text, "torch.", 6) == 0 || strncmp(text, "mindspore.", 10) == 0) bare = strchr(text, '.') + 1;
+    while (i < n && strcmp(names[i].text, bare) != 0)
+        i++;
+    AMPI_ALLOW(o, i < n, "%s is \"%s\"; float32, float16 or bfloat16 is needed", o->where, o->name, text);
+    v->dtype = names[i].dtype;
+    return AMP_OK;
 }
 
 AMP_API amp_status amp_policy_set(amp_ctx *ctx, amp_policy *policy, const char *property, const char *value) {
-    static const struct {
-        char text[12];
-        uint32_t t;
-    } dtypes[] = {{"float32", AMP_F32}, {"f32", AMP_F32}, {"float16", AMP_F16}, {"half", AMP_F16}, {"f16", AMP_F16},
-        {"bfloat16", AMP_BF16}, {"bf16", AMP_BF16}, {"False", AMP_AUTO}};
-    static const char where[] = "amp_policy_set", sentence[] = "%s: %s is \"%s\"; %s is needed";
-    const char *bare = value;
+    ampi_override override, *o = &override;
+    ampi_value v = ampi_value_of(AMPI_V_SWITCH, 0, AMP_AUTO, 0.0);
     amp_policy p;
-    uint32_t v = 0, n;
-    int k;
-    char kind, *end;
+    uint32_t k = 0;
     if (!ctx) return AMP_ERR_INVALID_ARG;
-    if (!policy || !property || !value)
-        return AMPI_INVALID(ctx, "%s: %s is NULL", where, !policy ? "policy" : !property ? "property" : "value");
-    if (policy->_begin || policy->_end)
-        return amp_fail(ctx, AMP_ERR_UNINIT, "%s: policy is not made by amp_policy_init", where);
-    for (k = 0; k < AMPI_P_COUNT; k++)
-        if (strcmp(ampi_properties[k].name, property) == 0) break;
-    if (k == AMPI_P_COUNT) return AMPI_INVALID(ctx, "%s: \"%s\" is not a property", where, property);
+    o->ctx = ctx;
+    o->where = "amp_policy_set";
+    o->name = property;
+    o->p = &p;
+    AMPI_ALLOW(o, policy, "policy is NULL", o->where);
+    AMPI_ALLOW(o, property, "property is NULL", o->where);
+    AMPI_ALLOW(o, value, "value is NULL", o->where);
+    AMPI_REQUIRE(
+        !policy->_begin && !policy->_end, ctx, AMP_ERR_UNINIT, "%s: policy is not made by amp_policy_init", o->where);
+    while (k < AMPI_P_COUNT && strcmp(ampi_properties[k].ours, property) != 0 &&
+        strcmp(ampi_properties[k].theirs, property) != 0)
+        k++;
+    AMPI_ALLOW(o, k < AMPI_P_COUNT, "\"%s\" is not a property", o->where, property);
     if (strcmp(value, "None") == 0) return AMP_OK;
     p = *policy;
-    kind = ampi_properties[k].kind;
-    if (kind == 'b') {
-        v = strcmp(value, "True") == 0;
-        if (!v && strcmp(value, "False") != 0)
-            return AMPI_INVALID(ctx, sentence, where, property, value, "True, False or None");
-    } else if (kind == 't' || kind == 'l') {
-        if (strncmp(value, "torch.", 6) == 0 || strncmp(value, "mindspore.", 10) == 0) bare = strchr(value, '.') + 1;
-        for (n = k == AMPI_P_CAST ? 8 : 7; v < n && strcmp(dtypes[v].text, bare) != 0;)
-            v++; /* False: only there */
-        if (v == n) return AMPI_INVALID(ctx, sentence, where, property, value, "float32, float16 or bfloat16");
-        v = dtypes[v].t;
-    } else if (kind != 's') {
-        double x = strtod(value, &end);
-        if (end == value || *end) return AMPI_INVALID(ctx, sentence, where, property, value, "a number");
-        if (kind == 'f')
-            v = x > -3.4e38 && x < 3.4e38 ? ampi_bits((float)x) : 0x7f800000u;
-        else if (x >= 1.0 && x < 2147483647.0)
-            v = (uint32_t)x;
-        if (kind == 'i' && v && x > (double)v)
-            return AMPI_INVALID(ctx, sentence, where, property, value, "a whole number");
-    }
-    AMPI_TRY(kind == 's' ? ampi_policy_scale(ctx, &p, value) : ampi_policy_property(ctx, &p, k, v));
-    return ampi_policy_done(ctx, &p, policy);
+    o->property = (ampi_property)k;
+    v.kind = (ampi_value_kind)ampi_properties[k].takes;
+    if (v.kind == AMPI_V_SWITCH) AMPI_TRY(ampi_parse_switch(o, &v, value));
+    if (v.kind == AMPI_V_DTYPE) AMPI_TRY(ampi_parse_dtype(o, &v, value));
+    if (v.kind == AMPI_V_NUMBER)
+        AMPI_ALLOW(
+            o, ampi_parse_number(&v.number, value), "%s is \"%s\"; a number is needed", o->where, property, value);
+    if (v.kind == AMPI_V_DYNAMIC)
+        AMPI_TRY(ampi_override_scale(o, value));
+    else
+        AMPI_TRY(ampi_policy_override(o, v));
+    return ampi_policy_finish(ctx, o->where, policy, &p);
 }
 
-/* 0: nothing; 1: by the lists; 2: everything in cast_model, norms perhaps not */
-static int ampi_policy_mode(const amp_policy *p) {
-    return !p->enabled ? 0 : p->autocast ? 1 : ampi_is_half(p->cast_model) ? 2 : 0;
-}
+/* ---- descs ---- */
 
-AMP_API amp_op_class amp_policy_class(const amp_policy *policy, amp_op op) {
-    int mode = policy ? ampi_policy_mode(policy) : 0;
-    if (mode == 0 || (uint32_t)op >= (uint32_t)AMP_OP_COUNT) return AMP_CLASS_NONE;
-    if (policy->edits[op]) return ampi_class_of_letter(policy->edits[op]);
-    if (mode == 2) {
-        int norm = ampi_family(policy->preset) == AMPI_MINDSPORE
-            ? amp_op_class_of(op, AMP_SYSTEM_MINDSPORE) == AMP_CLASS_F32
-            : op == AMP_OP_BATCH_NORM;
-        return policy->keep_norms && norm ? AMP_CLASS_F32 : AMP_CLASS_LOWER;
-    }
-    if (policy->preset == AMP_PRESET_MINDSPORE_O1)
-        return amp_op_class_of(op, AMP_SYSTEM_MINDSPORE) == AMP_CLASS_LOWER
-            ? AMP_CLASS_LOWER
-            : AMP_CLASS_NONE; /* the black list is O2's */
-    return amp_op_class_of(op, policy->lists);
-}
-
-static amp_dtype ampi_class_output(const amp_policy *p, amp_op_class c, amp_dtype low, amp_dtype in) {
-    return c == AMP_CLASS_LOWER                        ? (p->results_f32 ? AMP_F32 : low)
-        : c == AMP_CLASS_F32 || c == AMP_CLASS_F32_OUT ? AMP_F32
-                                                       : in;
-}
-AMP_API amp_dtype amp_policy_output(const amp_policy *policy, amp_op op, amp_dtype in) {
-    return policy ? ampi_class_output(policy, amp_policy_class(policy, op), policy->low, in) : in;
-}
-AMP_API uint32_t amp_policy_keep_f32(
-    const amp_policy *policy, amp_op op) { /* in mode 2 parameters follow the operation; else they are FP32 */
-    return policy && ampi_policy_mode(policy) == 2 ? amp_policy_class(policy, op) != AMP_CLASS_LOWER : 1u;
-}
-
-AMP_API amp_status amp_policy_edit(amp_ctx *ctx, amp_policy *policy, amp_op op, amp_op_class c) {
-    amp_op_class old;
-    if (!ctx) return AMP_ERR_INVALID_ARG;
-    if (!policy) return AMPI_INVALID(ctx, "amp_policy_edit: policy is NULL");
-    if (!ampi_is_op(op)) return AMPI_INVALID(ctx, "amp_policy_edit: op is %d: no such operation", (int)op);
-    if ((uint32_t)c > (uint32_t)AMP_CLASS_BANNED)
-        return AMPI_INVALID(ctx, "amp_policy_edit: c is %d: no such class", (int)c);
-    old = amp_policy_class(policy, op);
-    if (old == AMP_CLASS_BANNED && c != AMP_CLASS_BANNED)
-        amp_log_event(ctx, AMP_LOG_WARNING, "amp_policy_edit: %s was banned: %s", amp_op_name(op), amp_op_note(op));
-    if ((old == AMP_CLASS_F32 || old == AMP_CLASS_F32_OUT) && (c == AMP_CLASS_LOWER || c == AMP_CLASS_NONE))
-        amp_log_event(ctx, AMP_LOG_WARNING,
-            "amp_policy_edit: %s was in FP32 and may now overflow or lose accuracy in %s", amp_op_name(op),
-            amp_dtype_name(policy->low));
-    policy->edits[op] = ampi_letters[c];
-    return AMP_OK;
-}
-
-AMP_API size_t amp_policy_list(amp_op *out, size_t cap, const amp_policy *policy, amp_op_class c) {
-    uint32_t i;
-    size_t n = 0;
-    for (i = 1; policy && i < AMP_OP_COUNT; i++)
-        if (amp_policy_class(policy, (amp_op)i) == c) {
-            if (out && n < cap) out[n] = (amp_op)i;
-            n++;
-        }
-    return n;
-}
-
-AMP_API amp_status amp_policy_custom(amp_ctx *ctx, amp_policy *policy, const amp_op *white, size_t n_white,
-    const amp_op *black, size_t n_black, amp_dtype dtype) {
-    static const char where[] = "amp_policy_custom";
-    const amp_op *list = white ? white : black;
-    size_t n = white ? n_white : n_black, i;
-    uint32_t k;
-    amp_policy p;
-    if (!ctx) return AMP_ERR_INVALID_ARG;
-    if (!policy) return AMPI_INVALID(ctx, "%s: policy is NULL", where);
-    if (!white == !black)
-        return AMPI_INVALID(ctx, "%s: %s; exactly one of white and black must be given", where,
-            white ? "both lists are given" : "no list is given");
-    if (n == 0) return AMPI_INVALID(ctx, "%s: %s is 0", where, white ? "n_white" : "n_black");
-    if (dtype == AMP_AUTO) dtype = AMP_F16;
-    if (!ampi_is_half(dtype))
-        return AMPI_INVALID(ctx, "%s: dtype is %s; f16 or bf16 is needed", where, amp_dtype_name(dtype));
-    for (i = 0; i < n; i++)
-        if (!ampi_is_op(list[i]))
-            return AMPI_INVALID(ctx, "%s: %s[%lu] is %d: no such operation", where, white ? "white" : "black",
-                (unsigned long)i, (int)list[i]);
-    ampi_policy_level(&p, white ? AMP_PRESET_MINDSPORE_O1 : AMP_PRESET_MINDSPORE_O2, dtype);
-    for (k = 1; k < AMP_OP_COUNT; k++) {
-        int in = 0, usual = !white && amp_op_class_of((amp_op)k, AMP_SYSTEM_MINDSPORE) == AMP_CLASS_F32;
-        for (i = 0; i < n; i++)
-            in |= (uint32_t)list[i] == k;
-        if (usual && !in)
-            amp_log_event(ctx, AMP_LOG_WARNING, "%s: %s is left out of the black list: it will run in %s", where,
-                amp_op_name((amp_op)k), amp_dtype_name(dtype));
-        p.edits[k] = white ? (in ? 'L' : '-') : (in ? 'F' : 'L');
-    }
-    *policy = p;
-    return AMP_OK;
+typedef enum ampi_policy_way { AMPI_AS_IS, AMPI_BY_LISTS, AMPI_ALL_LOWER } ampi_policy_way;
+static ampi_policy_way ampi_policy_mode(const amp_policy *p) {
+    if (!p->enabled) return AMPI_AS_IS;
+    if (p->autocast) return AMPI_BY_LISTS;
+    return ampi_is_half(p->cast_model) ? AMPI_ALL_LOWER : AMPI_AS_IS;
 }
 
 AMP_API amp_params_desc amp_policy_params_desc(const amp_policy *policy) {
     amp_params_desc d = AMP_ZERO;
-    int half = policy && ampi_policy_mode(policy) == 2;
-    d.model = half ? policy->cast_model : AMP_F32;
-    d.master = half && !policy->master_weights ? AMP_MASTER_NONE : AMP_MASTER_F32;
+    d.model = AMP_F32;
+    d.master = AMP_MASTER_F32;
+    if (!policy || ampi_policy_mode(policy) != AMPI_ALL_LOWER) return d;
+    d.model = policy->cast_model;
+    if (!policy->master_weights) d.master = AMP_MASTER_NONE;
     return d;
 }
 AMP_API amp_scaler_desc amp_policy_scaler_desc(const amp_policy *policy) {
     amp_scaler_desc d = AMP_ZERO;
     d.mode = policy && policy->enabled ? policy->scaling : AMP_SCALER_OFF;
-    if (d.mode != AMP_SCALER_OFF) d.scale = policy->loss_scale;
+    if (d.mode == AMP_SCALER_OFF) return d;
+    d.scale = policy->loss_scale;
     if (d.mode == AMP_SCALER_STATIC) d.no_check = 1;
     if (d.mode == AMP_SCALER_DYNAMIC) {
         d.growth_interval = policy->growth_interval;
@@ -4677,9 +4603,14 @@ AMP_API amp_scaler_desc amp_policy_scaler_desc(const amp_policy *policy) {
     return d;
 }
 
-/* ---- policy: the scope ---- */
+/* ---- the scope ---- */
 
-typedef amp_snapshot ampi_region; /* policy, dtypes, cache; the rest is not used */
+typedef struct ampi_region {
+    amp_policy policy;
+    amp_dtype low, pin;
+    uint32_t enabled, cache;
+    size_t temps; /* where the copies of this region begin: high when it was opened */
+} ampi_region;
 
 typedef struct ampi_cached {
     const void *source;
@@ -4693,7 +4624,7 @@ typedef struct ampi_cached {
 
 struct ampi_scope {
     ampi_region region[AMP_AUTOCAST_DEPTH];
-    size_t depth, temps[AMP_AUTOCAST_DEPTH]; /* temps: high when the region was opened */
+    size_t depth;
     ampi_cached *cached;
     size_t n_cached, cap_cached;
     char *arena; /* cached copies from below, copies for one call or region from above */
@@ -4720,103 +4651,125 @@ static void ampi_scope_destroy(amp_ctx *ctx) {
 static ampi_region *ampi_region_of(const amp_ctx *ctx) {
     return ctx->scope && ctx->scope->depth ? &ctx->scope->region[ctx->scope->depth - 1] : NULL;
 }
-/* where nothing is open: what an outermost begin starts from */
-static void ampi_region_now(const amp_ctx *ctx, ampi_region *r) {
+/* The innermost region or, where none is open, what an outermost begin starts from. */
+static ampi_region ampi_region_now(const amp_ctx *ctx) {
     const ampi_region *now = ampi_region_of(ctx);
-    memset(r, 0, sizeof *r);
-    if (now)
-        *r = *now;
-    else {
-        ampi_policy_level(&r->policy, AMP_PRESET_AMP, AMP_AUTO);
-        r->low = r->policy.low;
-        r->cache = 1;
-    }
+    ampi_region r;
+    if (now) return *now;
+    memset(&r, 0, sizeof r);
+    ampi_policy_level(&r.policy, AMP_PRESET_AMP, AMP_AUTO);
+    r.low = r.policy.low;
+    r.cache = 1;
+    return r;
 }
 static uint64_t ampi_capture_id(amp_ctx *ctx) { return ctx->b->capture_id ? ctx->b->capture_id(ctx) : 0; }
 
-/* cached casts of a set (NULL: any), of an array (NULL: any) are stale */
+/* Cached casts of a set (NULL: any), of an array (NULL: any) are stale. */
 static void ampi_stale(amp_ctx *ctx, const amp_params *set, const void *data) {
-    size_t i;
+    size_t i, n = ctx->scope ? ctx->scope->n_cached : 0;
     ctx->weights++;
-    if (ctx->scope)
-        for (i = 0; i < ctx->scope->n_cached; i++) {
-            ampi_cached *k = &ctx->scope->cached[i];
-            if ((!set || k->set == set) && (!data || k->source == data)) k->valid = 0;
-        }
+    for (i = 0; i < n; i++) {
+        ampi_cached *k = &ctx->scope->cached[i];
+        if ((!set || k->set == set) && (!data || k->source == data)) k->valid = 0;
+    }
 }
 static void ampi_weights_changed(amp_ctx *ctx, const amp_params *p) { ampi_stale(ctx, p, NULL); }
 AMP_API void amp_autocast_invalidate(amp_ctx *ctx, const void *data) {
     if (ctx) ampi_stale(ctx, NULL, data);
 }
 
-/* enough arena and entries for an outermost region */
-static amp_status ampi_scope_room(amp_ctx *ctx, const amp_autocast_desc *d, uint32_t enabled) {
-    static const char where[] = "amp_autocast_begin";
-    ampi_scope *s = ctx->scope;
-    size_t bytes = 0, entries = 64, i;
+/* ---- the scope: opening and closing regions ---- */
+
+/* What a new outermost region needs: bytes of arena, entries of the cache. */
+static void ampi_scope_need(
+    const amp_ctx *ctx, const amp_autocast_desc *d, int enabled, size_t *bytes, size_t *entries) {
     const amp_params *p;
+    size_t i;
+    *bytes = AMP_AUTOCAST_SPARE;
+    *entries = 64;
     for (p = ctx->sets; p; p = p->next)
-        for (i = 0; i < p->n; i++)
-            if (p->entries[i].master && !p->entries[i].model) { /* FP32, without a copy */
-                bytes += ampi_round256((size_t)p->entries[i].count * 2u);
-                entries++;
-            }
-    bytes += AMP_AUTOCAST_SPARE;
-    if (d->arena)
-        bytes = d->arena;
-    else if (!enabled)
-        bytes = 0;
-    if (d->entries) entries = d->entries;
-    if (bytes > (size_t)-1 - 255u || entries > (size_t)-1 / sizeof *s->cached)
-        return AMPI_INVALID(
-            ctx, "%s: desc.%s is too large", where, entries > (size_t)-1 / sizeof *s->cached ? "entries" : "arena");
-    bytes = ampi_round256(bytes);
-    if (entries > s->cap_cached) {
-        ampi_cached *c = (ampi_cached *)ampi_host_alloc(&ctx->host, entries * sizeof *c);
-        if (!c)
-            return amp_fail(
-                ctx, AMP_ERR_NO_MEMORY, "%s: no host memory for %lu entries", where, (unsigned long)entries);
-        ampi_host_free(&ctx->host, s->cached, s->cap_cached * sizeof *s->cached);
-        s->cached = c;
-        s->cap_cached = entries;
-    }
-    if (bytes > s->bytes || (s->captured && bytes && ampi_capture_id(ctx) == 0)) {
-        void *arena = NULL, *list = s->retired;
-        AMPI_TRY(ctx->b->may_wait(ctx));
-        if (s->captured && !ampi_grow(&ctx->host, &list, s->n_retired, &s->cap_retired, sizeof *s->retired))
-            return amp_fail(ctx, AMP_ERR_NO_MEMORY, "%s: no host memory", where);
-        s->retired = (void **)list;
-        if (bytes < s->bytes) bytes = s->bytes;
-        AMPI_TRY(amp_alloc(ctx, &arena, bytes, "autocast"));
-        if (s->captured)
-            s->retired[s->n_retired++] = s->arena;
-        else if (s->arena) {
-            AMPI_TRY(ctx->b->sync(ctx));
-            (void)amp_free(ctx, s->arena);
+        for (i = 0; i < p->n; i++) {
+            if (!p->entries[i].master || p->entries[i].model) continue;
+            *bytes += ampi_round256((size_t)p->entries[i].count * 2u); /* FP32, without a copy */
+            ++*entries;
         }
-        s->captured = 0;
-        s->arena = (char *)arena;
-        s->bytes = bytes;
+    if (!enabled) *bytes = 0;
+    if (d->arena) *bytes = d->arena;
+    if (d->entries) *entries = d->entries;
+}
+static amp_status ampi_scope_entries(amp_ctx *ctx, const char *where, size_t entries) {
+    ampi_scope *s = ctx->scope;
+    ampi_cached *c;
+    if (entries <= s->cap_cached) return AMP_OK;
+    c = (ampi_cached *)ampi_host_alloc(&ctx->host, entries * sizeof *c);
+    AMPI_REQUIRE(c, ctx, AMP_ERR_NO_MEMORY, "%s: no host memory for %llu entries", where, AMPI_ULL(entries));
+    ampi_host_free(&ctx->host, s->cached, s->cap_cached * sizeof *s->cached);
+    s->cached = c;
+    s->cap_cached = entries;
+    return AMP_OK;
+}
+static amp_status ampi_scope_arena(amp_ctx *ctx, const char *where, size_t bytes) {
+    ampi_scope *s = ctx->scope;
+    void *arena = NULL, *list = s->retired;
+    int replace = s->captured && bytes && ampi_capture_id(ctx) == 0;
+    if (bytes <= s->bytes && !replace) return AMP_OK;
+    AMPI_TRY(ctx->b->may_wait(ctx));
+    if (s->captured)
+        AMPI_REQUIRE(ampi_grow(&ctx->host, &list, s->n_retired, &s->cap_retired, sizeof *s->retired), ctx,
+            AMP_ERR_NO_MEMORY, "%s: no host memory", where);
+    s->retired = (void **)list;
+    if (bytes < s->bytes) bytes = s->bytes;
+    AMPI_TRY(amp_alloc(ctx, &arena, bytes, "autocast"));
+    if (s->captured)
+        s->retired[s->n_retired++] = s->arena;
+    else if (s->arena) {
+        AMPI_TRY(ctx->b->sync(ctx));
+        (void)amp_free(ctx, s->arena);
     }
+    s->captured = 0;
+    s->arena = (char *)arena;
+    s->bytes = bytes;
+    return AMP_OK;
+}
+static amp_status ampi_scope_outermost(amp_ctx *ctx, const char *where, const amp_autocast_desc *d, int enabled) {
+    ampi_scope *s = ctx->scope;
+    size_t bytes, entries;
+    ampi_scope_need(ctx, d, enabled, &bytes, &entries);
+    AMPI_REQUIRE(entries <= (size_t)-1 / sizeof *s->cached, ctx, AMP_ERR_INVALID_ARG,
+        "%s: desc.entries %llu is too large", where, AMPI_ULL(entries));
+    AMPI_REQUIRE(bytes <= (size_t)-1 - 255u, ctx, AMP_ERR_INVALID_ARG, "%s: desc.arena %llu is too large", where,
+        AMPI_ULL(bytes));
+    AMPI_TRY(ampi_scope_entries(ctx, where, entries));
+    AMPI_TRY(ampi_scope_arena(ctx, where, ampi_round256(bytes)));
+    s->n_cached = 0;
+    s->low = 0;
+    s->high = s->bytes;
+    memset(&s->info, 0, sizeof s->info);
     return AMP_OK;
 }
 
-/* opens a region; d has been checked */
-static amp_status ampi_scope_push(amp_ctx *ctx, const amp_autocast_desc *d, const ampi_region *r) {
+/* Opens a region; d has been checked. */
+static amp_status ampi_region_open(amp_ctx *ctx, const char *where, const amp_autocast_desc *d, const ampi_region *r) {
     ampi_scope *s = ctx->scope;
     if (!s) ctx->scope = s = (ampi_scope *)ampi_host_alloc(&ctx->host, sizeof *s);
-    if (!s) return amp_fail(ctx, AMP_ERR_NO_MEMORY, "amp_autocast_begin: no host memory");
-    if (s->depth == AMP_AUTOCAST_DEPTH)
-        return amp_fail(ctx, AMP_ERR_STAGE, "amp_autocast_begin: %d regions are open already", AMP_AUTOCAST_DEPTH);
-    if (s->depth == 0) {
-        AMPI_TRY(ampi_scope_room(ctx, d, r->enabled));
-        s->n_cached = 0;
-        s->low = 0;
-        s->high = s->bytes;
-        memset(&s->info, 0, sizeof s->info);
-    }
+    AMPI_REQUIRE(s, ctx, AMP_ERR_NO_MEMORY, "%s: no host memory", where);
+    AMPI_REQUIRE(s->depth < AMP_AUTOCAST_DEPTH, ctx, AMP_ERR_STAGE, "%s: %d regions are open already", where,
+        AMP_AUTOCAST_DEPTH);
+    if (s->depth == 0) AMPI_TRY(ampi_scope_outermost(ctx, where, d, r->enabled != 0));
     s->region[s->depth] = *r;
-    s->temps[s->depth++] = s->high;
+    s->region[s->depth++].temps = s->high;
+    return AMP_OK;
+}
+
+static amp_status ampi_check_autocast(amp_ctx *ctx, const char *where, const amp_autocast_desc *d) {
+    AMPI_REQUIRE(!d->policy || (!d->policy->_begin && !d->policy->_end), ctx, AMP_ERR_UNINIT,
+        "%s: desc.policy is not made by amp_policy_init", where);
+    AMPI_REQUIRE(d->low == AMP_AUTO || ampi_is_half(d->low), ctx, AMP_ERR_INVALID_ARG,
+        "%s: desc.low is %s; f16 or bf16 is needed", where, amp_dtype_name(d->low));
+    AMPI_REQUIRE(d->pin == AMP_AUTO || ampi_is_model_dtype(d->pin), ctx, AMP_ERR_INVALID_ARG,
+        "%s: desc.pin is %s; f32, f16 or bf16 is needed", where, amp_dtype_name(d->pin));
+    AMPI_REQUIRE(d->cache == 0 || d->cache == 1 || d->cache == AMP_NONE, ctx, AMP_ERR_INVALID_ARG,
+        "%s: desc.cache is %d; 1, AMP_NONE or 0 is needed", where, (int)d->cache);
     return AMP_OK;
 }
 
@@ -4829,35 +4782,27 @@ AMP_API amp_status amp_autocast_begin(amp_ctx *ctx, const amp_autocast_desc *des
         AMPI_CHECK_DESC(ctx, where, desc);
         d = *desc;
     }
-    if (d.policy && (d.policy->_begin || d.policy->_end))
-        return amp_fail(ctx, AMP_ERR_UNINIT, "%s: desc.policy is not made by amp_policy_init", where);
-    if (d.low != AMP_AUTO && !ampi_is_half(d.low))
-        return AMPI_INVALID(ctx, "%s: desc.low is %s; f16 or bf16 is needed", where, amp_dtype_name(d.low));
-    if (d.pin != AMP_AUTO && d.pin != AMP_F32 && !ampi_is_half(d.pin))
-        return AMPI_INVALID(ctx, "%s: desc.pin is %s; f32, f16 or bf16 is needed", where, amp_dtype_name(d.pin));
-    if (d.cache != 0 && d.cache != 1 && d.cache != AMP_NONE)
-        return AMPI_INVALID(ctx, "%s: desc.cache is %d; 1, AMP_NONE or 0 is needed", where, (int)d.cache);
-    ampi_region_now(ctx, &r);
+    AMPI_TRY(ampi_check_autocast(ctx, where, &d));
+    r = ampi_region_now(ctx);
     if (d.if_enabled && !r.enabled)
-        return ampi_scope_push(ctx, &d, &r); /* nothing happens, but it is closed like any other */
+        return ampi_region_open(ctx, where, &d, &r); /* nothing happens, but it is closed like any other */
     if (d.policy) {
         r.policy = *d.policy;
         r.low = d.policy->low;
     }
     if (d.low != AMP_AUTO) r.low = d.low;
     if (d.cache) r.cache = d.cache == 1;
-    r.enabled = !d.disabled && ampi_policy_mode(&r.policy) != 0;
     r.pin = d.disabled ? AMP_AUTO : d.pin; /* a nested region without a pin goes by the lists again */
-    if (d.pin != AMP_AUTO && !d.disabled) r.enabled = 1;
-    return ampi_scope_push(ctx, &d, &r);
+    r.enabled = !d.disabled && (r.pin != AMP_AUTO || ampi_policy_mode(&r.policy) != AMPI_AS_IS);
+    return ampi_region_open(ctx, where, &d, &r);
 }
 
 AMP_API amp_status amp_autocast_end(amp_ctx *ctx) {
     ampi_scope *s;
     if (!ctx) return AMP_ERR_INVALID_ARG;
     s = ctx->scope;
-    if (!s || s->depth == 0) return amp_fail(ctx, AMP_ERR_STAGE, "amp_autocast_end: no region is open");
-    s->high = s->temps[--s->depth];
+    AMPI_REQUIRE(s && s->depth, ctx, AMP_ERR_STAGE, "amp_autocast_end: no region is open");
+    s->high = s->region[--s->depth].temps;
     if (s->depth == 0) {
         s->n_cached = 0;
         s->low = 0;
@@ -4868,9 +4813,8 @@ AMP_API amp_status amp_autocast_end(amp_ctx *ctx) {
 AMP_API amp_status amp_autocast_release(amp_ctx *ctx) {
     if (!ctx) return AMP_ERR_INVALID_ARG;
     if (!ctx->scope) return AMP_OK;
-    if (ctx->scope->depth)
-        return amp_fail(
-            ctx, AMP_ERR_STAGE, "amp_autocast_release: %lu regions are open", (unsigned long)ctx->scope->depth);
+    AMPI_REQUIRE(ctx->scope->depth == 0, ctx, AMP_ERR_STAGE, "amp_autocast_release: %llu regions are open",
+        AMPI_ULL(ctx->scope->depth));
     AMPI_TRY(ctx->b->may_wait(ctx));
     AMPI_TRY(ctx->b->sync(ctx));
     ampi_scope_destroy(ctx);
@@ -4879,22 +4823,28 @@ AMP_API amp_status amp_autocast_release(amp_ctx *ctx) {
 
 AMP_API amp_autocast_info amp_autocast_get(const amp_ctx *ctx) {
     amp_autocast_info info = AMP_ZERO;
-    const ampi_region *r;
-    if (!ctx || !ctx->scope) return info;
-    info = ctx->scope->info;
-    info.depth = (uint32_t)ctx->scope->depth;
-    info.arena = ctx->scope->bytes;
-    info.used = ctx->scope->depth ? ctx->scope->low + (ctx->scope->bytes - ctx->scope->high) : 0;
-    r = ampi_region_of(ctx);
-    if (r) {
-        info.enabled = r->enabled;
-        info.cache = r->cache;
-        info.low = r->low;
-        info.pin = r->pin;
-    }
+    const ampi_scope *s = ctx ? ctx->scope : NULL;
+    const ampi_region *r = ctx ? ampi_region_of(ctx) : NULL;
+    if (!s) return info;
+    info = s->info;
+    info.arena = s->bytes;
+    if (!r) return info;
+    info.depth = (uint32_t)s->depth;
+    info.used = s->low + (s->bytes - s->high);
+    info.enabled = r->enabled;
+    info.cache = r->cache;
+    info.low = r->low;
+    info.pin = r->pin;
     return info;
 }
 
+/* ---- the scope: operands ---- */
+
+/* The dtype of an operation's result when it is left automatic. */
+static amp_dtype ampi_class_output(const amp_policy *p, amp_op_class c, amp_dtype low, amp_dtype in) {
+    if (c == AMP_CLASS_LOWER) return p->results_f32 ? AMP_F32 : low;
+    return c == AMP_CLASS_F32 || c == AMP_CLASS_F32_OUT ? AMP_F32 : in;
+}
 /* What the innermost region does with op; *want: dtype that its inputs are cast to, AMP_AUTO: none (or the widest). */
 static amp_op_class ampi_region_class(const amp_ctx *ctx, amp_op op, amp_dtype *want) {
     const ampi_region *r = ampi_region_of(ctx);
@@ -4919,7 +4869,7 @@ AMP_API amp_dtype amp_autocast_output(const amp_ctx *ctx, amp_op op, amp_dtype i
     return r->pin != AMP_AUTO && want != AMP_AUTO ? want : ampi_class_output(&r->policy, c, r->low, in);
 }
 
-/* the parameter whose FP32 weights lie at `data`, and how many elements into it; NULL: none */
+/* The parameter whose FP32 weights lie at `data`, and how many elements into it; NULL: none. */
 static const amp_param_entry *ampi_find_weight(
     const amp_ctx *ctx, const void *data, const amp_params **set, size_t *at) {
     const amp_params *p;
@@ -4935,135 +4885,165 @@ static const amp_param_entry *ampi_find_weight(
     return NULL;
 }
 
-/* room in the arena: a copy for the cache (from below), or for now (from above) */
-static amp_status ampi_scope_take(amp_ctx *ctx, const char *where, size_t bytes, int below, char **out) {
+/* Room in the arena: from below for a copy that stays in the cache, from above for one that goes with its call or region. */
+static amp_status ampi_scope_room(amp_ctx *ctx, const char *where, size_t bytes, int cached, char **out) {
     ampi_scope *s = ctx->scope;
+    size_t left = s ? s->high - s->low : 0;
     bytes = ampi_round256(bytes);
-    if (!s || s->high - s->low < bytes)
-        return amp_fail(ctx, AMP_ERR_NO_MEMORY,
-            "%s: the autocast arena of %lu bytes is full: %lu more are needed for a cast, %lu are left (amp_autocast_desc.arena)",
-            where, (unsigned long)(s ? s->bytes : 0), (unsigned long)bytes, (unsigned long)(s ? s->high - s->low : 0));
+    AMPI_REQUIRE(s && bytes <= left, ctx, AMP_ERR_NO_MEMORY,
+        "%s: the autocast arena of %llu bytes is full: %llu more are needed for a cast, %llu are left "
+        "(amp_autocast_desc.arena)",
+        where, AMPI_ULL(s ? s->bytes : 0), AMPI_ULL(bytes), AMPI_ULL(left));
     if (ampi_capture_id(ctx)) s->captured = 1;
-    if (below) {
-        *out = s->arena + s->low;
+    *out = cached ? s->arena + s->low : s->arena + s->high - bytes;
+    if (cached)
         s->low += bytes;
-    } else {
+    else
         s->high -= bytes;
-        *out = s->arena + s->high;
-    }
     if (s->info.peak < s->low + (s->bytes - s->high)) s->info.peak = s->low + (s->bytes - s->high);
     return AMP_OK;
 }
 
-/* *out = a in dtype `want` (AMP_AUTO: as it is) */
-static amp_status ampi_operand(amp_ctx *ctx, const char *where, amp_array a, size_t n, amp_dtype want, amp_array *out) {
+static ampi_cached *ampi_cached_find(const ampi_scope *s, const ampi_cached *like) {
+    size_t i;
+    for (i = 0; i < s->n_cached; i++) {
+        ampi_cached *k = &s->cached[i];
+        if (k->source == like->source && k->count == like->count && k->dtype == like->dtype &&
+            k->capture == like->capture)
+            return k;
+    }
+    return NULL;
+}
+/* The entry of a weight's cast; one that is not valid has room for it and is to be filled. */
+static amp_status ampi_cached_entry(amp_ctx *ctx, const char *where, ampi_cached like, ampi_cached **entry) {
     ampi_scope *s = ctx->scope;
+    ampi_cached *k = ampi_cached_find(s, &like);
+    if (!k) {
+        AMPI_REQUIRE(s->n_cached < s->cap_cached, ctx, AMP_ERR_NO_MEMORY,
+            "%s: all %llu entries of the autocast cache are in use (amp_autocast_desc.entries)", where,
+            AMPI_ULL(s->cap_cached));
+        AMPI_TRY(ampi_scope_room(ctx, where, like.count * amp_dtype_size(like.dtype), 1, &like.copy));
+        k = &s->cached[s->n_cached++];
+        *k = like;
+    }
+    if (k->set != like.set) k->valid = 0; /* the memory was adopted by a different set */
+    k->set = like.set;
+    *entry = k;
+    return AMP_OK;
+}
+
+static int ampi_needs_cast(amp_array a, size_t n, amp_dtype want) {
+    if (want == AMP_AUTO || !a.data || n == 0 || a.dtype == want) return 0;
+    if (ampi_is_f8(a.dtype) || amp_dtype_size(a.dtype) == 0) return 0;
+    return a.count == 0 || a.count >= n; /* too short: the verb will say so */
+}
+
+/* *out = a in dtype `want` (AMP_AUTO: as it is). */
+static amp_status ampi_operand(amp_ctx *ctx, const char *where, amp_array a, size_t n, amp_dtype want, amp_array *out) {
     const ampi_region *r = ampi_region_of(ctx);
     const amp_params *set = NULL;
     const amp_param_entry *e = NULL;
-    amp_cast_desc c = AMP_ZERO;
+    amp_cast_desc how = AMP_ZERO;
     ampi_cached *k = NULL;
+    size_t at = 0;
+    int weight = (a.flags & AMP_CACHE) != 0; /* a whole one, in FP32: its cast may be kept */
     char *to;
-    size_t at = 0, i;
-    uint64_t capture;
-    uint32_t flags = a.flags;
     a.flags &= ~AMP_CACHE;
     *out = a;
-    if (want == AMP_AUTO || !a.data || n == 0 || a.dtype == want || ampi_is_f8(a.dtype) || amp_dtype_size(a.dtype) == 0)
-        return AMP_OK;
-    if (a.count && a.count < n) return AMP_OK; /* the verb will say so */
+    if (!ampi_needs_cast(a, n, want)) return AMP_OK;
     if (a.dtype == AMP_F32) e = ampi_find_weight(ctx, a.data, &set, &at);
     out->dtype = want;
     if (e && e->model && e->model_dtype == want) {
         out->data = (char *)e->model + at * amp_dtype_size(want);
-        if (s) s->info.resolved++;
+        if (ctx->scope) ctx->scope->info.resolved++;
         return AMP_OK;
     }
-    capture = ampi_capture_id(ctx);
-    if (r && r->cache && a.dtype == AMP_F32 && want == r->low &&
-        (e ? at == 0 && n == e->count : (flags & AMP_CACHE) != 0)) {
-        for (i = 0; i < s->n_cached && !k; i++)
-            if (s->cached[i].source == a.data && s->cached[i].count == n && s->cached[i].dtype == want &&
-                s->cached[i].capture == capture)
-                k = &s->cached[i];
-        if (k && k->valid && k->set == set) {
-            out->data = k->copy;
-            s->info.hits++;
+    if (e) weight = at == 0 && n == e->count;
+    if (weight && r && r->cache && a.dtype == AMP_F32 && want == r->low) {
+        ampi_cached like = AMP_ZERO;
+        like.source = a.data;
+        like.set = set;
+        like.count = n;
+        like.capture = ampi_capture_id(ctx);
+        like.dtype = want;
+        AMPI_TRY(ampi_cached_entry(ctx, where, like, &k));
+        out->data = k->copy;
+        if (k->valid) {
+            ctx->scope->info.hits++;
             return AMP_OK;
         }
-        if (!k) {
-            if (s->n_cached == s->cap_cached)
-                return amp_fail(ctx, AMP_ERR_NO_MEMORY,
-                    "%s: all %lu entries of the autocast cache are taken (amp_autocast_desc.entries)", where,
-                    (unsigned long)s->cap_cached);
-            AMPI_TRY(ampi_scope_take(ctx, where, n * amp_dtype_size(want), 1, &to));
-            k = &s->cached[s->n_cached++];
-            k->source = a.data;
-            k->count = n;
-            k->copy = to;
-            k->capture = capture;
-            k->dtype = want;
-        }
-        k->set = set; /* another set may have adopted the same memory */
-        k->valid = 0;
-        to = k->copy;
-    } else
-        AMPI_TRY(ampi_scope_take(ctx, where, n * amp_dtype_size(want), 0, &to));
-    out->data = to;
-    AMPI_TRY(ctx->b->cast(ctx, *out, a, n, &c));
+    } else {
+        AMPI_TRY(ampi_scope_room(ctx, where, n * amp_dtype_size(want), 0, &to));
+        out->data = to;
+    }
+    AMPI_TRY(ctx->b->cast(ctx, *out, a, n, &how));
     if (k) k->valid = 1;
-    if (s) s->info.casts++;
+    ctx->scope->info.casts++;
     return AMP_OK;
 }
 
-/* temporary copies of one verb: taken after the mark, given back (the stream's order keeps them until their reader has run) */
+/* Temporary copies of one verb: made after the mark, popped at its end (the stream's order keeps them until their reader has run). */
 static size_t ampi_mark(const amp_ctx *ctx) { return ctx->scope ? ctx->scope->high : 0; }
-static amp_status ampi_release(amp_ctx *ctx, size_t mark, amp_status st) {
+static void ampi_scope_pop(amp_ctx *ctx, size_t mark) {
     if (ctx->scope) ctx->scope->high = mark;
+}
+
+/* The same at the end of a verb, whose status it passes on. */
+static amp_status ampi_release(amp_ctx *ctx, size_t mark, amp_status st) {
+    ampi_scope_pop(ctx, mark);
     return st;
 }
 
-AMP_API amp_status amp_autocast_inputs(amp_ctx *ctx, amp_array *out, amp_op op, const amp_array *in, size_t n) {
-    static const char where[] = "amp_autocast_input";
-    amp_dtype want;
-    amp_op_class c;
-    amp_array made[8];
-    amp_status st = AMP_OK;
-    size_t i, seen[AMP_DTYPE_COUNT] = {0}, mark;
-    if (!ctx) return AMP_ERR_INVALID_ARG;
-    if (n == 0) return AMP_OK;
-    mark = ampi_mark(ctx);
-    if (!in || !out) return AMPI_INVALID(ctx, "%s: %s is NULL", where, in ? "out" : "in");
-    if (n > 8) return AMPI_INVALID(ctx, "%s: n is %lu; at most 8 inputs", where, (unsigned long)n);
-    if ((uint32_t)op >= (uint32_t)AMP_OP_COUNT)
-        return AMPI_INVALID(ctx, "%s: op is %d: no such operation", where, (int)op);
+/* The dtype that op's inputs are cast to here; AMP_AUTO: none. */
+static amp_status ampi_autocast_want(
+    amp_ctx *ctx, const char *where, amp_op op, const amp_array *in, size_t n, amp_dtype *want) {
+    amp_op_class c = ampi_region_class(ctx, op, want);
+    int f32 = 0, f16 = 0, bf16 = 0;
+    size_t i;
     for (i = 0; i < n; i++) {
-        AMPI_TRY(ampi_check_array(ctx, where, "in", in[i], in[i].count, 0));
-        if (in[i].data && in[i].count > (size_t)-1 / 8) return AMPI_INVALID(ctx, "%s: in.count is too large", where);
-        if (in[i].data) seen[in[i].dtype]++;
+        f32 |= in[i].data && in[i].dtype == AMP_F32;
+        f16 |= in[i].data && in[i].dtype == AMP_F16;
+        bf16 |= in[i].data && in[i].dtype == AMP_BF16;
     }
-    c = ampi_region_class(ctx, op, &want);
-    if (c == AMP_CLASS_BANNED)
-        return amp_fail(ctx, AMP_ERR_UNSUPPORTED, "%s: %s is banned here: %s", where, amp_op_name(op), amp_op_note(op));
-    if (c == AMP_CLASS_WIDEST && seen[AMP_F32])
-        want = AMP_F32;
-    else if (c == AMP_CLASS_WIDEST && seen[AMP_F16] && seen[AMP_BF16])
-        return amp_fail(
-            ctx, AMP_ERR_UNSUPPORTED, "%s: %s has f16 and bf16 inputs: neither is wider", where, amp_op_name(op));
-    for (i = 0; i < n && st == AMP_OK; i++)
-        st = ampi_operand(ctx, where, in[i], in[i].count, want, &made[i]);
-    if (st != AMP_OK) return ampi_release(ctx, mark, st);
-    memcpy(out, made, n * sizeof *out);
+    AMPI_REQUIRE(c != AMP_CLASS_BANNED, ctx, AMP_ERR_UNSUPPORTED, "%s: %s is banned here: %s", where, amp_op_name(op),
+        amp_op_note(op));
+    if (c != AMP_CLASS_WIDEST) return AMP_OK;
+    if (f32) *want = AMP_F32;
+    AMPI_REQUIRE(f32 || !f16 || !bf16, ctx, AMP_ERR_UNSUPPORTED, "%s: %s has f16 and bf16 inputs: neither is wider",
+        where, amp_op_name(op));
     return AMP_OK;
 }
-AMP_API amp_status amp_autocast_input(amp_ctx *ctx, amp_array *out, amp_op op, amp_array in, size_t count) {
-    amp_array a = in;
+
+AMP_API amp_status amp_autocast_input(amp_ctx *ctx, amp_array *out, amp_op op, const amp_array *in, size_t n) {
+    static const char where[] = "amp_autocast_input";
+    amp_array made[8];
+    amp_dtype want;
+    size_t i, mark;
     if (!ctx) return AMP_ERR_INVALID_ARG;
-    if (in.data && in.count && in.count < count)
-        return AMPI_INVALID(ctx, "amp_autocast_input: in.count is %lu, but %lu elements are needed",
-            (unsigned long)in.count, (unsigned long)count);
-    a.count = count;
-    return amp_autocast_inputs(ctx, out, op, &a, 1);
+    if (n == 0) return AMP_OK;
+    AMPI_REQUIRE(in, ctx, AMP_ERR_INVALID_ARG, "%s: in is NULL", where);
+    AMPI_REQUIRE(out, ctx, AMP_ERR_INVALID_ARG, "%s: out is NULL", where);
+    AMPI_REQUIRE(n <= 8, ctx, AMP_ERR_INVALID_ARG, "%s: n is %llu; at most 8 inputs", where, AMPI_ULL(n));
+    AMPI_REQUIRE(
+        op < AMP_OP_COUNT, ctx, AMP_ERR_INVALID_ARG, "%s: op is %lu: no such operation", where, (unsigned long)op);
+    for (i = 0; i < n; i++) {
+        if (!in[i].data) continue;
+        AMPI_REQUIRE(in[i].count > 0, ctx, AMP_ERR_INVALID_ARG,
+            "%s: in[%llu].count is 0; the number of elements is needed", where, AMPI_ULL(i));
+        AMPI_REQUIRE(in[i].count <= (size_t)-1 / 8, ctx, AMP_ERR_INVALID_ARG, "%s: in[%llu].count is too large", where,
+            AMPI_ULL(i));
+        AMPI_TRY(ampi_check_array(ctx, where, "in", in[i], in[i].count, 0));
+    }
+    AMPI_TRY(ampi_autocast_want(ctx, where, op, in, n, &want));
+    mark = ampi_mark(ctx);
+    for (i = 0; i < n; i++) {
+        amp_status st = ampi_operand(ctx, where, in[i], in[i].count, want, &made[i]);
+        if (st == AMP_OK) continue;
+        ampi_scope_pop(ctx, mark);
+        return st;
+    }
+    memcpy(out, made, n * sizeof *out);
+    return AMP_OK;
 }
 
 /* ==== >>front-products ===========================================================================================
@@ -5481,7 +5461,7 @@ AMP_API amp_status amp_linear_backward(amp_ctx *ctx, const amp_linear_desc *laye
         if (st == AMP_OK && l->dx.data) st = ampi_operand(ctx, where, l->w, nw, want, &l->w);
         if (st == AMP_OK && ny && dy.dtype != want && !ampi_is_f8(dy.dtype)) {
             char *to = NULL;
-            st = ampi_scope_take(ctx, where, ny * amp_dtype_size(want), 0, &to);
+            st = ampi_scope_room(ctx, where, ny * amp_dtype_size(want), 0, &to);
             dy = amp_arrn(to, want, ny);
         }
         if (st != AMP_OK) return ampi_release(ctx, mark, st);
@@ -5565,7 +5545,7 @@ AMP_API amp_status amp_plan_memory(amp_plan *out, const amp_policy *policy, cons
     memset(&p, 0, sizeof p);
     for (i = 0; i < n; i++) {
         const amp_plan_layer *l = &layers[i];
-        uint32_t keep = amp_policy_keep_f32(policy, l->op) && ampi_policy_mode(policy) == 2;
+        uint32_t keep = amp_policy_keep_f32(policy, l->op) && ampi_policy_mode(policy) == AMPI_ALL_LOWER;
         amp_dtype y = amp_policy_output(policy, l->op, in);
         if ((l->weight | l->bias | l->saved | l->saved_f32) >> 56) return AMP_ERR_INVALID_ARG;
         for (k = 0; k < 2; k++) {
@@ -5575,7 +5555,8 @@ AMP_API amp_status amp_plan_memory(amp_plan *out, const amp_policy *policy, cons
                 ampi_plan_param(&p, count, &d, f32, &chunks);
                 params++;
             }
-            if (ampi_policy_mode(policy) && (f32 || d.model == AMP_F32)) p.casts += ampi_up256(count * 2u);
+            if (ampi_policy_mode(policy) != AMPI_AS_IS && (f32 || d.model == AMP_F32))
+                p.casts += ampi_up256(count * 2u);
         }
         p.saved += l->saved * amp_dtype_size(y) + l->saved_f32 * 4u;
     }
@@ -5590,12 +5571,16 @@ AMP_API amp_status amp_plan_memory(amp_plan *out, const amp_policy *policy, cons
 
 AMP_API amp_status amp_snapshot_take(
     const amp_ctx *ctx, amp_snapshot *out, const amp_rng *rng, const amp_scaler *scaler) {
+    ampi_region r;
     if (!ctx || !out) return AMP_ERR_INVALID_ARG;
-    ampi_region_now(ctx, out);
-    if (rng)
-        out->rng = *rng;
-    else
-        memset(&out->rng, 0, sizeof out->rng);
+    r = ampi_region_now(ctx);
+    memset(out, 0, sizeof *out);
+    out->policy = r.policy;
+    out->low = r.low;
+    out->pin = r.pin;
+    out->enabled = r.enabled;
+    out->cache = r.cache;
+    if (rng) out->rng = *rng;
     out->scaler = scaler;
     out->iteration = scaler ? scaler->serial : 0;
     out->weights = ctx->weights;
@@ -5605,16 +5590,22 @@ AMP_API amp_status amp_snapshot_take(
 AMP_API amp_status amp_snapshot_begin(amp_ctx *ctx, amp_rng *rng, const amp_snapshot *snapshot) {
     static const char where[] = "amp_snapshot_begin";
     amp_autocast_desc d = AMP_ZERO;
+    ampi_region r;
     if (!ctx) return AMP_ERR_INVALID_ARG;
-    if (!snapshot) return AMPI_INVALID(ctx, "%s: snapshot is NULL", where);
-    if (snapshot->policy._begin || snapshot->policy._end)
-        return amp_fail(ctx, AMP_ERR_UNINIT, "%s: snapshot is not made by amp_snapshot_take", where);
-    if (snapshot->weights != ctx->weights)
-        return amp_fail(ctx, AMP_ERR_STAGE,
-            "%s: weights have changed since the snapshot: the recomputed forward would not be the same", where);
-    if (snapshot->scaler && snapshot->iteration != snapshot->scaler->serial)
-        return amp_fail(ctx, AMP_ERR_STAGE, "%s: the loss scale has been updated since the snapshot", where);
-    AMPI_TRY(ampi_scope_push(ctx, &d, snapshot));
+    AMPI_REQUIRE(snapshot, ctx, AMP_ERR_INVALID_ARG, "%s: snapshot is NULL", where);
+    AMPI_REQUIRE(!snapshot->policy._begin && !snapshot->policy._end, ctx, AMP_ERR_UNINIT,
+        "%s: snapshot is not made by amp_snapshot_take", where);
+    AMPI_REQUIRE(snapshot->weights == ctx->weights, ctx, AMP_ERR_STAGE,
+        "%s: weights have changed since the snapshot: the recomputed forward would not be the same", where);
+    AMPI_REQUIRE(!snapshot->scaler || snapshot->iteration == snapshot->scaler->serial, ctx, AMP_ERR_STAGE,
+        "%s: the loss scale has been updated since the snapshot", where);
+    memset(&r, 0, sizeof r);
+    r.policy = snapshot->policy;
+    r.low = snapshot->low;
+    r.pin = snapshot->pin;
+    r.enabled = snapshot->enabled;
+    r.cache = snapshot->cache;
+    AMPI_TRY(ampi_region_open(ctx, where, &d, &r));
     if (rng) *rng = snapshot->rng;
     return AMP_OK;
 }
@@ -6071,6 +6062,241 @@ AMPI_X(amp_state_save)
 AMPI_X(amp_state_load)
 #    undef AMPI_X
 #  endif /* AMP_NO_STDIO */
+
+/* ==== >>front-operations =========================================================================================
+   The tables of operations, and what a policy does with them.   tests: tests/test_policy.c */
+
+typedef char ampi_edits_fit[(size_t)AMP_OP_COUNT <= sizeof((amp_policy *)0)->edits ? 1 : -1];
+
+typedef struct ampi_op_row {
+    char name[40], classes[8];
+} ampi_op_row;
+typedef struct ampi_op_alias {
+    char name[28], systems[4];
+    uint32_t op;
+} ampi_op_alias;
+static const ampi_op_row ampi_op_rows[] = {/* no pointers: stays read-only in position-independent code */
+    {"", "------"},
+#  define AMP_X(suffix, name, classes) {name, classes},
+    AMP_OP_LIST(AMP_X)
+#  undef AMP_X
+};
+static const ampi_op_alias ampi_op_aliases[] = {
+#  define AMP_X(suffix, name, systems) {name, systems, AMP_OP_##suffix},
+    AMP_OP_NAME_LIST(AMP_X)
+#  undef AMP_X
+};
+#  define AMPI_ALIASES (sizeof ampi_op_aliases / sizeof ampi_op_aliases[0])
+
+static int ampi_is_name(const char *row, const char *name, size_t len) {
+    return strlen(row) == len && memcmp(row, name, len) == 0;
+}
+static amp_op ampi_op_exact(const char *name, size_t len) { /* AMP_OP_NONE: no such name */
+    uint32_t i;
+    for (i = 1; i < AMP_OP_COUNT; i++)
+        if (ampi_is_name(ampi_op_rows[i].name, name, len)) return i;
+    for (i = 0; i < AMPI_ALIASES; i++)
+        if (ampi_is_name(ampi_op_aliases[i].name, name, len)) return ampi_op_aliases[i].op;
+    return AMP_OP_NONE;
+}
+
+/* "torch.matmul" -> "matmul". One prefix goes; what is left is a name, or a module and a name. */
+static const char *ampi_op_bare(const char *name, int *aten) {
+    static const char prefixes[][32] = {"torch.nn.functional.", "nn.functional.", "F.", "torch.ops.aten.",
+        "aten::", "torch.Tensor.", "Tensor.", "torch.", "mindspore.ops.operations.", "mindspore.ops.",
+        "mindspore.mint.nn.functional.", "mindspore.mint.", "mindspore.", "ops.", "mint.", "P."};
+    size_t i, n;
+    *aten = 0;
+    for (i = 0; i < sizeof prefixes / sizeof prefixes[0]; i++) {
+        n = strlen(prefixes[i]);
+        if (strncmp(name, prefixes[i], n) != 0) continue;
+        *aten = strstr(prefixes[i], "aten") != NULL;
+        return name + n;
+    }
+    return name;
+}
+/* "linalg.inv" is listed as "linalg_inv", and "fft.fft" as "fft_fft". */
+static amp_op ampi_op_of_module(const char *name, size_t len) {
+    char copy[40];
+    if (len >= sizeof copy) return AMP_OP_NONE;
+    if (strncmp(name, "linalg.", 7) != 0 && strncmp(name, "fft.", 4) != 0) return AMP_OP_NONE;
+    memcpy(copy, name, len);
+    copy[strcspn(name, ".")] = '_';
+    return ampi_op_exact(copy, len);
+}
+
+AMP_API amp_status amp_op_find(amp_op *out, const char *name) {
+    size_t len;
+    amp_op op;
+    int aten;
+    if (!out) return AMP_ERR_INVALID_ARG;
+    *out = AMP_OP_NONE;
+    if (!name) return AMP_ERR_INVALID_ARG;
+    op = ampi_op_exact(name, strlen(name));
+    name = ampi_op_bare(name, &aten);
+    len = strlen(name);
+    if (!op) op = ampi_op_exact(name, len);
+    if (!op && aten) {
+        len = strcspn(name, "."); /* without the overload */
+        op = ampi_op_exact(name, len);
+    }
+    if (!op && len > 1 && name[len - 1] == '_' && name[len - 2] != '_')
+        op = ampi_op_exact(name, len - 1); /* in place */
+    if (!op) op = ampi_op_of_module(name, len);
+    *out = op;
+    return op ? AMP_OK : AMP_ERR_INVALID_ARG;
+}
+
+static int ampi_is_op(amp_op op) { return op > 0u && op < (amp_op)AMP_OP_COUNT; }
+AMP_API const char *amp_op_name(amp_op op) { return ampi_is_op(op) ? ampi_op_rows[op].name : ""; }
+
+static const char ampi_letters[] = "-LFOWB"; /* by amp_op_class */
+static amp_op_class ampi_class_of_letter(char c) {
+    const char *at = strchr(ampi_letters, c >= 'a' ? c - 'a' + 'A' : c);
+    return at && c ? (amp_op_class)(at - ampi_letters) : AMP_CLASS_NONE;
+}
+AMP_API amp_op_class amp_op_class_of(amp_op op, amp_system system) {
+    if (!ampi_is_op(op) || (uint32_t)system >= (uint32_t)AMP_SYSTEM_COUNT) return AMP_CLASS_NONE;
+    return ampi_class_of_letter(ampi_op_rows[op].classes[system]);
+}
+
+AMP_API const char *amp_op_listed(amp_op op, amp_system system, size_t k) {
+    static const char letter[] = "...AMS"; /* in ampi_op_alias.systems */
+    size_t i;
+    if (amp_op_class_of(op, system) == AMP_CLASS_NONE) return NULL;
+    if (system <= AMP_SYSTEM_APEX && ampi_op_rows[op].classes[system] < 'a') { /* listed under the row's own name */
+        if (k == 0) return ampi_op_rows[op].name;
+        k--;
+    }
+    for (i = 0; i < AMPI_ALIASES; i++) {
+        if (ampi_op_aliases[i].op != op || !strchr(ampi_op_aliases[i].systems, letter[system])) continue;
+        if (k == 0) return ampi_op_aliases[i].name;
+        k--;
+    }
+    return NULL;
+}
+
+AMP_API const char *amp_op_note(amp_op op) {
+    static const char banned[] =
+        "an FP16 input forces an FP16 gradient, and the gradient 1 / (p (1 - p)) may not be representable; "
+        "casting the input up does not help. Use binary_cross_entropy_with_logits on the values before the sigmoid";
+    if (op == AMP_OP_BINARY_CROSS_ENTROPY) return banned;
+    if (op == AMP_OP_CROSS_ENTROPY || op == AMP_OP_CROSS_ENTROPY_LOSS)
+        return "amp_softmax_cross_entropy reads half logits and computes in FP32: a cast before it would change no bit";
+    if (op == AMP_OP_BATCH_NORM)
+        return "PyTorch lists it nowhere, because cuDNN keeps its statistics in FP32; Apex O2 and MindSpore keep it in "
+               "FP32, and so do we";
+    if (op == AMP_OP_GELU) return "Apex computes it in FP32; our fused GELU does so inside, on any dtype";
+    if (op == AMP_OP_RELU) return "MindSpore's white list has it; ReLU is exact in every dtype";
+    if (op == AMP_OP_MEAN)
+        return "a sum of half numbers overflows long before their mean: accumulated and returned in FP32";
+    return "";
+}
+
+AMP_API const char *amp_op_class_name(amp_op_class c) {
+    static const char names[][12] = {"none", "lower", "f32", "f32 output", "widest", "banned"};
+    return (uint32_t)c <= (uint32_t)AMP_CLASS_BANNED ? names[c] : "unknown class";
+}
+AMP_API const char *amp_system_name(amp_system s) {
+    static const char names[AMP_SYSTEM_COUNT][16] = {
+        "amp", "pytorch-cuda", "pytorch-cpu", "apex", "mindspore", "mindspore-auto"};
+    return (uint32_t)s < (uint32_t)AMP_SYSTEM_COUNT ? names[s] : "unknown system";
+}
+
+/* ---- policies ---- */
+
+/* Where every operation is lower precision: one that stays FP32 beside keep_norms. */
+static int ampi_is_norm(const amp_policy *p, amp_op op) {
+    if (ampi_family(p->preset) == AMPI_MINDSPORE) return amp_op_class_of(op, AMP_SYSTEM_MINDSPORE) == AMP_CLASS_F32;
+    return op == AMP_OP_BATCH_NORM;
+}
+AMP_API amp_op_class amp_policy_class(const amp_policy *policy, amp_op op) {
+    ampi_policy_way mode = policy ? ampi_policy_mode(policy) : AMPI_AS_IS;
+    amp_op_class listed;
+    if (mode == AMPI_AS_IS || op >= (amp_op)AMP_OP_COUNT) return AMP_CLASS_NONE;
+    if (policy->edits[op]) return ampi_class_of_letter(policy->edits[op]);
+    if (mode == AMPI_ALL_LOWER) return policy->keep_norms && ampi_is_norm(policy, op) ? AMP_CLASS_F32 : AMP_CLASS_LOWER;
+    listed = amp_op_class_of(op, (amp_system)policy->lists);
+    if (policy->preset == AMP_PRESET_MINDSPORE_O1 && listed != AMP_CLASS_LOWER) return AMP_CLASS_NONE; /* black: O2's */
+    return listed;
+}
+AMP_API amp_dtype amp_policy_output(const amp_policy *policy, amp_op op, amp_dtype in) {
+    return policy ? ampi_class_output(policy, amp_policy_class(policy, op), policy->low, in) : in;
+}
+AMP_API uint32_t amp_policy_keep_f32(const amp_policy *policy, amp_op op) {
+    if (!policy || ampi_policy_mode(policy) != AMPI_ALL_LOWER) return 1; /* parameters are FP32 anyway */
+    return amp_policy_class(policy, op) != AMP_CLASS_LOWER;
+}
+
+AMP_API amp_status amp_policy_edit(amp_ctx *ctx, amp_policy *policy, amp_op op, amp_op_class c) {
+    static const char where[] = "amp_policy_edit";
+    amp_op_class old;
+    if (!ctx) return AMP_ERR_INVALID_ARG;
+    AMPI_REQUIRE(policy, ctx, AMP_ERR_INVALID_ARG, "%s: policy is NULL", where);
+    AMPI_REQUIRE(
+        ampi_is_op(op), ctx, AMP_ERR_INVALID_ARG, "%s: op is %lu: no such operation", where, (unsigned long)op);
+    AMPI_REQUIRE((uint32_t)c <= (uint32_t)AMP_CLASS_BANNED, ctx, AMP_ERR_INVALID_ARG, "%s: c is %d: no such class",
+        where, (int)c);
+    old = amp_policy_class(policy, op);
+    if (old == AMP_CLASS_BANNED && c != AMP_CLASS_BANNED)
+        amp_log_event(ctx, AMP_LOG_WARNING, "%s: %s was banned: %s", where, amp_op_name(op), amp_op_note(op));
+    if ((old == AMP_CLASS_F32 || old == AMP_CLASS_F32_OUT) && (c == AMP_CLASS_LOWER || c == AMP_CLASS_NONE))
+        amp_log_event(ctx, AMP_LOG_WARNING, "%s: %s was in FP32 and may now overflow or lose accuracy in %s", where,
+            amp_op_name(op), amp_dtype_name(policy->low));
+    policy->edits[op] = ampi_letters[c];
+    return AMP_OK;
+}
+
+AMP_API size_t amp_policy_list(amp_op *out, size_t cap, const amp_policy *policy, amp_op_class c) {
+    uint32_t i;
+    size_t n = 0;
+    for (i = 1; policy && i < AMP_OP_COUNT; i++)
+        if (amp_policy_class(policy, (amp_op)i) == c) {
+            if (out && n < cap) out[n] = (amp_op)i;
+            n++;
+        }
+    return n;
+}
+
+static int ampi_is_in(const amp_op *list, size_t n, amp_op op) {
+    size_t i;
+    for (i = 0; i < n; i++)
+        if (list[i] == op) return 1;
+    return 0;
+}
+AMP_API amp_status amp_policy_custom(amp_ctx *ctx, amp_policy *policy, const amp_op *white, size_t n_white,
+    const amp_op *black, size_t n_black, amp_dtype dtype) {
+    static const char where[] = "amp_policy_custom";
+    const amp_op *list = white ? white : black;
+    const char *name = white ? "white" : "black";
+    char inside = white ? 'L' : 'F', outside = white ? '-' : 'L';
+    size_t n = white ? n_white : n_black, i;
+    amp_policy p;
+    amp_op op;
+    if (!ctx) return AMP_ERR_INVALID_ARG;
+    AMPI_REQUIRE(policy, ctx, AMP_ERR_INVALID_ARG, "%s: policy is NULL", where);
+    AMPI_REQUIRE(!white || !black, ctx, AMP_ERR_INVALID_ARG,
+        "%s: both lists are given; exactly one of white and black is needed", where);
+    AMPI_REQUIRE(
+        list, ctx, AMP_ERR_INVALID_ARG, "%s: no list is given; exactly one of white and black is needed", where);
+    AMPI_REQUIRE(n > 0, ctx, AMP_ERR_INVALID_ARG, "%s: n_%s is 0", where, name);
+    if (dtype == AMP_AUTO) dtype = AMP_F16;
+    AMPI_REQUIRE(ampi_is_half(dtype), ctx, AMP_ERR_INVALID_ARG, "%s: dtype is %s; f16 or bf16 is needed", where,
+        amp_dtype_name(dtype));
+    for (i = 0; i < n; i++)
+        AMPI_REQUIRE(ampi_is_op(list[i]), ctx, AMP_ERR_INVALID_ARG, "%s: %s[%llu] is %lu: no such operation", where,
+            name, AMPI_ULL(i), (unsigned long)list[i]);
+    ampi_policy_level(&p, white ? AMP_PRESET_MINDSPORE_O1 : AMP_PRESET_MINDSPORE_O2, dtype);
+    for (op = 1; op < (amp_op)AMP_OP_COUNT; op++) {
+        int in = ampi_is_in(list, n, op);
+        p.edits[op] = in ? inside : outside;
+        if (!in && !white && amp_op_class_of(op, AMP_SYSTEM_MINDSPORE) == AMP_CLASS_F32)
+            amp_log_event(ctx, AMP_LOG_WARNING, "%s: %s is left out of the black list: it will run in %s", where,
+                amp_op_name(op), amp_dtype_name(dtype));
+    }
+    *policy = p;
+    return AMP_OK;
+}
 
 /* ==== >>cpu =========================================================================================================
    Arrays go through blocks of AMPI_BLOCK elements that stay in the L1 cache: widened to float, worked on, narrowed. So each piece of

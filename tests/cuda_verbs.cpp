@@ -298,8 +298,8 @@ static amp_status v_autocast(world *w) { /* begin allocates the first time only 
     amp_array in[2] = {amp_arrn(w->buf[2], AMP_F16, N), amp_arrn(w->buf[0], AMP_F32, N)}, out[2];
     amp_snapshot snapshot;
     TRY(amp_autocast_begin(w->x, NULL));
-    amp_status s = amp_autocast_input(w->x, out, AMP_OP_LINEAR, in[1], N);
-    if (s == AMP_OK) s = amp_autocast_inputs(w->x, out, AMP_OP_ADD, in, 2);
+    amp_status s = amp_autocast_input(w->x, out, AMP_OP_LINEAR, &in[1], 1);
+    if (s == AMP_OK) s = amp_autocast_input(w->x, out, AMP_OP_ADD, in, 2);
     if (s == AMP_OK) s = amp_snapshot_take(w->x, &snapshot, NULL, NULL);
     TRY(amp_autocast_end(w->x));
     TRY(s);
@@ -400,8 +400,8 @@ static const verb verbs[] = {/* enqueue first */
     {"accumulate", v_accumulate}, {"adam", v_adam}, {"grads_to", v_grads_to}, {"autocast", v_autocast},
     {"dropout", v_dropout}, {"cast stochastic", v_cast_sr},
 
-    {"copy", q_copy}, {"sync", q_sync}, {"all_finite", q_finite}, {"histogram", q_histogram},
-    {"get", q_get}, {"norm", q_norm}, {"param_read", q_read}, {"param_write", q_write}, {"set_scale", q_set_scale},
+    {"copy", q_copy}, {"sync", q_sync}, {"all_finite", q_finite}, {"histogram", q_histogram}, {"get", q_get},
+    {"norm", q_norm}, {"param_read", q_read}, {"param_write", q_write}, {"set_scale", q_set_scale},
     {"configure", q_configure}, {"state_save", q_save}, {"state_load", q_load}, {"unscale report", q_unscale},
     {"tune", q_tune}};
 enum { VERBS = sizeof verbs / sizeof verbs[0], QUERIES = 14, ENQUEUES = VERBS - QUERIES };

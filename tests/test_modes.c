@@ -358,11 +358,11 @@ static void v_policy(visit *v) {
     for (i = 0; i < 2; i++) {
         region.low = i ? AMP_BF16 : AMP_F16;
         VERB(amp_autocast_begin(t->ctx, &region));
-        VERB(amp_autocast_input(t->ctx, &out[0], AMP_OP_LINEAR, in[1], n));
+        VERB(amp_autocast_input(t->ctx, out, AMP_OP_LINEAR, &in[1], 1));
         CHECK_EQ(out[0].dtype, region.low);
         out[0].count = n;
         keep(v, out[0]);
-        VERB(amp_autocast_inputs(t->ctx, out, AMP_OP_ADD, in, 2));
+        VERB(amp_autocast_input(t->ctx, out, AMP_OP_ADD, in, 2));
         CHECK_EQ(out[0].dtype, AMP_F32);
         out[0].count = n;
         keep(v, out[0]);

@@ -300,6 +300,30 @@ static void policy_levels(t_run *t) {
     }
 }
 
+/* A property has our name and, for those who come from there, theirs: one meaning. */
+static void policy_property_names(t_run *t) {
+    static const struct {
+        const char *ours, *theirs, *value;
+    } rows[] = {{"low", "dtype", "bfloat16"}, {"cast_model", "cast_model_type", "float32"},
+        {"cast_model", "cast_model_type", "False"}, {"autocast", "patch_torch_functions", "False"},
+        {"keep_norms", "keep_batchnorm_fp32", "False"}, {"cast_outputs", "cast_model_outputs", "float16"},
+        {"min_scale", "min_loss_scale", "16"}, {"max_scale", "max_loss_scale", "4096"}};
+    size_t i;
+    for (i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        amp_policy level, a, b;
+        CHECK_OK(amp_policy_init(t->ctx, &level, AMP_O2, NULL));
+        a = level;
+        b = level;
+        t_note(t, "%s = %s", rows[i].ours, rows[i].value);
+        CHECK_OK(amp_policy_set(t->ctx, &a, rows[i].ours, rows[i].value));
+        CHECK_OK(amp_policy_set(t->ctx, &b, rows[i].theirs, rows[i].value));
+        CHECK_BITS(&a, &b, sizeof a, 1);
+        if (strcmp(rows[i].ours, "autocast") != 0) CHECK(memcmp(&a, &level, sizeof a) != 0);
+        CHECK_STATUS(amp_policy_set(t->ctx, &a, rows[i].ours, "?"), AMP_ERR_INVALID_ARG, rows[i].ours);
+        CHECK_STATUS(amp_policy_set(t->ctx, &a, rows[i].theirs, "?"), AMP_ERR_INVALID_ARG, rows[i].theirs);
+    }
+}
+
 /* Every override rule and every error. */
 static void policy_overrides(t_run *t) {
     static const struct {
@@ -382,26 +406,33 @@ static void policy_overrides(t_run *t) {
     o._begin = 1;
     CHECK_STATUS(amp_policy_init(t->ctx, &p, AMP_O1, &o), AMP_ERR_UNINIT, "_begin");
     o = none;
-    o.cast_model_type = AMP_F16;
-    REFUSED(AMP_O1, "cast_model_type");
-    o.cast_model_type = AMP_F32;
+    o.cast_model = AMP_F16;
+    REFUSED(AMP_O1, "amp_policy_init cast_model");
+    o.cast_model = AMP_F32;
     TAKEN(AMP_O1);
-    o.cast_model_type = AMP_F8E4M3;
-    REFUSED(AMP_O2, "cast_model_type");
-    o.cast_model_type = AMP_F16;
-    o.no_cast_model_type = 1;
-    REFUSED(AMP_O2, "cast_model_type");
-    o.no_cast_model_type = 1;
+    o.cast_model = AMP_F8E4M3;
+    REFUSED(AMP_O2, "amp_policy_init cast_model");
+    o.cast_model = AMP_NONE;
+    TAKEN(AMP_O1);
+    CHECK_EQ(p.cast_model, AMP_AUTO);
+    o.cast_model = AMP_NONE;
+    REFUSED(AMP_PRESET_PYTORCH_CUDA, "cast_model pytorch-cuda");
+    o.cast_outputs = AMP_F8E4M3;
+    REFUSED(AMP_O2, "cast_outputs f8e4m3");
+    o.cast_outputs = AMP_BF16;
+    TAKEN(AMP_O2);
+    CHECK_EQ(p.cast_outputs, AMP_BF16);
+    o.cast_model = AMP_NONE;
     TAKEN(AMP_O2);
     CHECK_EQ(p.cast_model, AMP_AUTO);
     CHECK_EQ(amp_policy_params_desc(&p).model, AMP_F32);
-    o.patch_torch_functions = 1;
-    REFUSED(AMP_O2, "patch_torch_functions");
-    o.patch_torch_functions = 2;
-    REFUSED(AMP_O1, "patch_torch_functions");
-    o.keep_batchnorm_fp32 = AMP_NONE;
-    REFUSED(AMP_O1, "keep_batchnorm_fp32");
-    o.keep_batchnorm_fp32 = AMP_NONE;
+    o.autocast = 1;
+    REFUSED(AMP_O2, "autocast");
+    o.autocast = 2;
+    REFUSED(AMP_O1, "autocast");
+    o.keep_norms = AMP_NONE;
+    REFUSED(AMP_O1, "keep_norms");
+    o.keep_norms = AMP_NONE;
     TAKEN(AMP_O2);
     CHECK_EQ(p.keep_norms, 0);
     o.master_weights = 1;
@@ -411,7 +442,7 @@ static void policy_overrides(t_run *t) {
     CHECK_EQ(amp_policy_params_desc(&p).master, AMP_MASTER_NONE);
     o.low = AMP_F8E5M2;
     REFUSED(AMP_O1, "f8e5m2");
-    o.cast_model_type = AMP_BF16;
+    o.cast_model = AMP_BF16;
     TAKEN(AMP_O2);
     CHECK_EQ(p.low, AMP_BF16);
     o.enabled = AMP_NONE;
@@ -428,8 +459,8 @@ static void policy_overrides(t_run *t) {
     CHECK_EQ(s.no_check, 1);
     CHECK_EQ(p.num_losses, 3);
     o.loss_scale = "dynamic";
-    o.min_loss_scale = 16;
-    o.max_loss_scale = 1024;
+    o.min_scale = 16;
+    o.max_scale = 1024;
     TAKEN(AMP_O0);
     s = amp_policy_scaler_desc(&p);
     CHECK_EQ(s.mode, AMP_SCALER_DYNAMIC);
@@ -437,13 +468,13 @@ static void policy_overrides(t_run *t) {
     CHECK_F32(s.min_scale, 16.0f);
     CHECK_F32(s.max_scale, 1024.0f);
     CHECK_EQ(s.growth_interval, 2000);
-    o.min_loss_scale = 2048;
-    o.max_loss_scale = 1024;
-    REFUSED(AMP_O2, "min_loss_scale");
+    o.min_scale = 2048;
+    o.max_scale = 1024;
+    REFUSED(AMP_O2, "min_scale");
     o.num_losses = 2;
     REFUSED(AMP_PRESET_PYTORCH_CUDA, "num_losses");
-    o.min_loss_scale = -1;
-    REFUSED(AMP_O2, "min_loss_scale");
+    o.min_scale = -1;
+    REFUSED(AMP_O2, "min_scale");
 #undef REFUSED
 #undef TAKEN
 }
@@ -554,6 +585,10 @@ static amp_array cast_to(t_run *t, amp_array a, amp_dtype to, size_t n) {
         CHECK_EQ(info_.hits, h); \
         CHECK_EQ(info_.resolved, r); \
     } while (0)
+static amp_status input(t_run *t, amp_array *out, amp_op op, amp_array in, size_t count) { /* a single one */
+    in.count = count;
+    return amp_autocast_input(t->ctx, out, op, &in, 1);
+}
 static void same_bits(t_run *t, amp_array a, amp_array b, size_t n) { CHECK_EQ(t_compare(t, a, b, n), n); }
 static void finish(t_run *t) { CHECK_OK(amp_autocast_release(t->ctx)); }
 
@@ -566,37 +601,37 @@ static void scope_cache(t_run *t) {
     s.arena = 1u << 16;
     for (k = 0; k < 2; k++) { /* the second scope casts again: dropped at the outermost end */
         CHECK_OK(amp_autocast_begin(t->ctx, &s));
-        CHECK_OK(amp_autocast_input(t->ctx, &out, AMP_OP_MATMUL, d.w, OUT * IN));
+        CHECK_OK(input(t, &out, AMP_OP_MATMUL, d.w, OUT * IN));
         INFO(1, 0, 0);
         same_bits(t, out, low, OUT * IN);
-        CHECK_OK(amp_autocast_input(t->ctx, &again, AMP_OP_LINEAR, d.w, OUT * IN));
+        CHECK_OK(input(t, &again, AMP_OP_LINEAR, d.w, OUT * IN));
         INFO(1, 1, 0);
         CHECK(again.data == out.data);
         CHECK_OK(amp_autocast_begin(t->ctx, NULL)); /* nested: shares the cache, and its end keeps it */
         CHECK_EQ(amp_autocast_get(t->ctx).depth, 2);
-        CHECK_OK(amp_autocast_input(t->ctx, &again, AMP_OP_MM, d.w, OUT * IN));
+        CHECK_OK(input(t, &again, AMP_OP_MM, d.w, OUT * IN));
         INFO(1, 2, 0);
         CHECK_OK(amp_autocast_end(t->ctx));
-        CHECK_OK(amp_autocast_input(t->ctx, &again, AMP_OP_MM, d.w, OUT * IN));
+        CHECK_OK(input(t, &again, AMP_OP_MM, d.w, OUT * IN));
         INFO(1, 3, 0);
         CHECK(again.data == out.data);
-        CHECK_OK(amp_autocast_input(t->ctx, &out, AMP_OP_MATMUL, d.x, ROWS * IN));
+        CHECK_OK(input(t, &out, AMP_OP_MATMUL, d.x, ROWS * IN));
         INFO(2, 3, 0); /* activations are not cached */
-        CHECK_OK(amp_autocast_input(t->ctx, &again, AMP_OP_MATMUL, d.x, ROWS * IN));
+        CHECK_OK(input(t, &again, AMP_OP_MATMUL, d.x, ROWS * IN));
         INFO(3, 3, 0);
         CHECK(again.data != out.data);
-        CHECK_OK(amp_autocast_input(t->ctx, &out, AMP_OP_MATMUL, low, OUT * IN));
+        CHECK_OK(input(t, &out, AMP_OP_MATMUL, low, OUT * IN));
         INFO(3, 3, 0); /* low already */
         CHECK(out.data == low.data);
-        CHECK_OK(amp_autocast_input(t->ctx, &out, AMP_OP_EXP, low, OUT * IN));
+        CHECK_OK(input(t, &out, AMP_OP_EXP, low, OUT * IN));
         INFO(4, 3, 0); /* up to FP32: not cached */
         CHECK_EQ(out.dtype, AMP_F32);
-        CHECK_OK(amp_autocast_input(t->ctx, &out, AMP_OP_EXP, d.w, OUT * IN));
+        CHECK_OK(input(t, &out, AMP_OP_EXP, d.w, OUT * IN));
         INFO(4, 3, 0);
         CHECK(out.data == d.w.data);
-        CHECK_OK(amp_autocast_input(t->ctx, &out, AMP_OP_RELU, d.w, OUT * IN));
+        CHECK_OK(input(t, &out, AMP_OP_RELU, d.w, OUT * IN));
         INFO(4, 3, 0); /* unlisted */
-        CHECK_OK(amp_autocast_input(t->ctx, &out, AMP_OP_SOFTMAX, low, OUT * IN));
+        CHECK_OK(input(t, &out, AMP_OP_SOFTMAX, low, OUT * IN));
         INFO(4, 3, 0); /* FP32 output: inputs as they are */
         CHECK(out.data == low.data);
         CHECK_OK(amp_autocast_end(t->ctx));
@@ -604,34 +639,34 @@ static void scope_cache(t_run *t) {
     }
     /* another lower dtype in a nested region gets its own copy (PyTorch's cache would answer with the wrong one) */
     CHECK_OK(amp_autocast_begin(t->ctx, &s));
-    CHECK_OK(amp_autocast_input(t->ctx, &out, AMP_OP_MATMUL, d.w, OUT * IN));
+    CHECK_OK(input(t, &out, AMP_OP_MATMUL, d.w, OUT * IN));
     {
         amp_autocast_desc n = AMP_ZERO;
         n.low = AMP_BF16;
         CHECK_OK(amp_autocast_begin(t->ctx, &n));
     }
-    CHECK_OK(amp_autocast_input(t->ctx, &again, AMP_OP_MATMUL, d.w, OUT * IN));
+    CHECK_OK(input(t, &again, AMP_OP_MATMUL, d.w, OUT * IN));
     INFO(2, 0, 0);
     same_bits(t, again, bf, OUT * IN);
-    CHECK_OK(amp_autocast_input(t->ctx, &again, AMP_OP_MATMUL, low, OUT * IN));
+    CHECK_OK(input(t, &again, AMP_OP_MATMUL, low, OUT * IN));
     CHECK_EQ(again.dtype, AMP_BF16);
     INFO(3, 0, 0);
     CHECK_OK(amp_autocast_end(t->ctx));
-    CHECK_OK(amp_autocast_input(t->ctx, &again, AMP_OP_MATMUL, d.w, OUT * IN));
+    CHECK_OK(input(t, &again, AMP_OP_MATMUL, d.w, OUT * IN));
     INFO(3, 1, 0);
     CHECK(again.data == out.data);
     /* invalidation: cast again, into the same place */
     amp_autocast_invalidate(t->ctx, d.x.data);
-    CHECK_OK(amp_autocast_input(t->ctx, &again, AMP_OP_MATMUL, d.w, OUT * IN));
+    CHECK_OK(input(t, &again, AMP_OP_MATMUL, d.w, OUT * IN));
     INFO(3, 2, 0);
     t_set(t, d.w.data, d.hx, 4 * IN);
     amp_autocast_invalidate(t->ctx, d.w.data);
-    CHECK_OK(amp_autocast_input(t->ctx, &again, AMP_OP_MATMUL, d.w, OUT * IN));
+    CHECK_OK(input(t, &again, AMP_OP_MATMUL, d.w, OUT * IN));
     INFO(4, 2, 0);
     CHECK(again.data == out.data);
     same_bits(t, again, cast_to(t, d.w, AMP_F16, OUT * IN), OUT * IN);
     amp_autocast_invalidate(t->ctx, NULL);
-    CHECK_OK(amp_autocast_input(t->ctx, &again, AMP_OP_MATMUL, d.w, OUT * IN));
+    CHECK_OK(input(t, &again, AMP_OP_MATMUL, d.w, OUT * IN));
     INFO(5, 2, 0);
     /* cache off: each use is cast; on again: the old entry answers */
     {
@@ -639,14 +674,14 @@ static void scope_cache(t_run *t) {
         n.cache = AMP_NONE;
         CHECK_OK(amp_autocast_begin(t->ctx, &n));
     }
-    CHECK_OK(amp_autocast_input(t->ctx, &again, AMP_OP_MATMUL, d.w, OUT * IN));
-    CHECK_OK(amp_autocast_input(t->ctx, &again, AMP_OP_MATMUL, d.w, OUT * IN));
+    CHECK_OK(input(t, &again, AMP_OP_MATMUL, d.w, OUT * IN));
+    CHECK_OK(input(t, &again, AMP_OP_MATMUL, d.w, OUT * IN));
     INFO(7, 2, 0);
     CHECK_OK(amp_autocast_begin(t->ctx, NULL));
     CHECK_EQ(amp_autocast_get(t->ctx).cache, 0);
     CHECK_OK(amp_autocast_end(t->ctx)); /* inherited */
     CHECK_OK(amp_autocast_end(t->ctx));
-    CHECK_OK(amp_autocast_input(t->ctx, &again, AMP_OP_MATMUL, d.w, OUT * IN));
+    CHECK_OK(input(t, &again, AMP_OP_MATMUL, d.w, OUT * IN));
     INFO(7, 3, 0);
     /* disabled region, and enabled again inside it */
     {
@@ -655,16 +690,16 @@ static void scope_cache(t_run *t) {
         CHECK_OK(amp_autocast_begin(t->ctx, &n));
     }
     CHECK_EQ(amp_autocast_get(t->ctx).enabled, 0);
-    CHECK_OK(amp_autocast_input(t->ctx, &again, AMP_OP_MATMUL, d.w, OUT * IN));
+    CHECK_OK(input(t, &again, AMP_OP_MATMUL, d.w, OUT * IN));
     INFO(7, 3, 0);
     CHECK(again.data == d.w.data);
     CHECK_OK(amp_autocast_begin(t->ctx, NULL));
-    CHECK_OK(amp_autocast_input(t->ctx, &again, AMP_OP_MATMUL, d.w, OUT * IN));
+    CHECK_OK(input(t, &again, AMP_OP_MATMUL, d.w, OUT * IN));
     INFO(7, 4, 0);
     CHECK_OK(amp_autocast_end(t->ctx));
     CHECK_OK(amp_autocast_end(t->ctx));
     CHECK_OK(amp_autocast_end(t->ctx));
-    CHECK_OK(amp_autocast_input(t->ctx, &again, AMP_OP_MATMUL, d.w, OUT * IN));
+    CHECK_OK(input(t, &again, AMP_OP_MATMUL, d.w, OUT * IN));
     CHECK(again.data == d.w.data); /* outside */
     finish(t);
 }
@@ -678,48 +713,48 @@ static void scope_params(t_run *t) {
     double norm = 0;
     step.lr = 0.125f;
     CHECK_OK(amp_autocast_begin(t->ctx, NULL)); /* the default arena has room for every FP32 parameter */
-    CHECK_OK(amp_autocast_input(t->ctx, &out, AMP_OP_LINEAR, amp_param_get(half, 0).master, counts[0]));
+    CHECK_OK(input(t, &out, AMP_OP_LINEAR, amp_param_get(half, 0).master, counts[0]));
     INFO(0, 0, 1);
     CHECK(out.data == amp_param_model(half, 0).data);
     CHECK_EQ(out.dtype, AMP_F16);
     view = amp_param_get(half, 0).master;
     view.data = (float *)view.data + IN;
     view.count -= IN; /* a view of it: the same place of the copy */
-    CHECK_OK(amp_autocast_input(t->ctx, &out, AMP_OP_LINEAR, view, view.count));
+    CHECK_OK(input(t, &out, AMP_OP_LINEAR, view, view.count));
     INFO(0, 0, 2);
     CHECK(out.data == (char *)amp_param_model(half, 0).data + 2 * IN);
-    CHECK_OK(amp_autocast_input(t->ctx, &out, AMP_OP_EXP, amp_param_get(half, 0).master, counts[0]));
+    CHECK_OK(input(t, &out, AMP_OP_EXP, amp_param_get(half, 0).master, counts[0]));
     INFO(0, 0, 2);
     CHECK(out.data == amp_param_get(half, 0).master.data);
-    CHECK_OK(amp_autocast_input(t->ctx, &out, AMP_OP_LINEAR, amp_param_model(full, 0), counts[0]));
+    CHECK_OK(input(t, &out, AMP_OP_LINEAR, amp_param_model(full, 0), counts[0]));
     INFO(1, 0, 2); /* no copy: cast, once */
-    CHECK_OK(amp_autocast_input(t->ctx, &again, AMP_OP_LINEAR, amp_param_get(full, 0).master, counts[0]));
+    CHECK_OK(input(t, &again, AMP_OP_LINEAR, amp_param_get(full, 0).master, counts[0]));
     INFO(1, 1, 2);
     CHECK(out.data == again.data);
-    CHECK_OK(amp_autocast_input(t->ctx, &again, AMP_OP_LINEAR, amp_param_model(full, 1), counts[1]));
+    CHECK_OK(input(t, &again, AMP_OP_LINEAR, amp_param_model(full, 1), counts[1]));
     INFO(2, 1, 2);
     view = amp_param_get(full, 0).master;
     view.count = IN;
     view.flags = AMP_CACHE;
-    CHECK_OK(amp_autocast_input(t->ctx, &again, AMP_OP_LINEAR, view, IN));
-    CHECK_OK(amp_autocast_input(t->ctx, &again, AMP_OP_LINEAR, view, IN));
+    CHECK_OK(input(t, &again, AMP_OP_LINEAR, view, IN));
+    CHECK_OK(input(t, &again, AMP_OP_LINEAR, view, IN));
     INFO(4, 1, 2); /* views are not cached */
-    CHECK_OK(amp_autocast_input(t->ctx, &again, AMP_OP_LINEAR, amp_param_model(other, 0), counts[0]));
+    CHECK_OK(input(t, &again, AMP_OP_LINEAR, amp_param_model(other, 0), counts[0]));
     INFO(5, 1, 2);
     CHECK_OK(amp_step(other, NULL, &step)); /* another set: no effect on this one */
-    CHECK_OK(amp_autocast_input(t->ctx, &again, AMP_OP_LINEAR, amp_param_model(full, 0), counts[0]));
+    CHECK_OK(input(t, &again, AMP_OP_LINEAR, amp_param_model(full, 0), counts[0]));
     INFO(5, 2, 2);
     set_grad(t, full, 0, counts[0], 1.0f);
     CHECK_OK(amp_step(full, NULL, &step));
-    CHECK_OK(amp_autocast_input(t->ctx, &again, AMP_OP_LINEAR, amp_param_model(full, 0), counts[0]));
+    CHECK_OK(input(t, &again, AMP_OP_LINEAR, amp_param_model(full, 0), counts[0]));
     INFO(6, 2, 2);
     CHECK(out.data == again.data);
     same_bits(t, again, cast_to(t, amp_param_model(full, 0), AMP_F16, counts[0]), counts[0]);
     CHECK_OK(t_update(full, NULL, &step, AMP_ADAMW));
-    CHECK_OK(amp_autocast_input(t->ctx, &again, AMP_OP_LINEAR, amp_param_model(full, 0), counts[0]));
+    CHECK_OK(input(t, &again, AMP_OP_LINEAR, amp_param_model(full, 0), counts[0]));
     INFO(7, 2, 2);
     CHECK_OK(amp_params_master_to_model(full));
-    CHECK_OK(amp_autocast_input(t->ctx, &again, AMP_OP_LINEAR, amp_param_model(full, 0), counts[0]));
+    CHECK_OK(input(t, &again, AMP_OP_LINEAR, amp_param_model(full, 0), counts[0]));
     INFO(8, 2, 2);
     CHECK_OK(amp_grad_norm(full, NULL, &norm)); /* changes no weight */
     {
@@ -727,18 +762,18 @@ static void scope_params(t_run *t) {
         CHECK_OK(amp_param_read(full, 0, h));
         CHECK_OK(amp_param_write(other, 0, h));
     }
-    CHECK_OK(amp_autocast_input(t->ctx, &again, AMP_OP_LINEAR, amp_param_model(full, 0), counts[0]));
+    CHECK_OK(input(t, &again, AMP_OP_LINEAR, amp_param_model(full, 0), counts[0]));
     INFO(8, 3, 2);
     {
         float *h = (float *)t_host(t, 4 * OUT * IN);
         CHECK_OK(amp_param_write(full, 0, h));
     } /* zeros */
-    CHECK_OK(amp_autocast_input(t->ctx, &again, AMP_OP_LINEAR, amp_param_model(full, 0), counts[0]));
+    CHECK_OK(input(t, &again, AMP_OP_LINEAR, amp_param_model(full, 0), counts[0]));
     INFO(9, 3, 2);
     same_bits(t, again, cast_to(t, amp_param_model(full, 0), AMP_F16, counts[0]), counts[0]);
     amp_params_destroy(full); /* its casts go with it: the next set may lie at the same address */
     full = set_new(t, AMP_F32, AMP_F32, counts, 2);
-    CHECK_OK(amp_autocast_input(t->ctx, &again, AMP_OP_LINEAR, amp_param_model(full, 0), counts[0]));
+    CHECK_OK(input(t, &again, AMP_OP_LINEAR, amp_param_model(full, 0), counts[0]));
     INFO(10, 3, 2);
     same_bits(t, again, cast_to(t, amp_param_model(full, 0), AMP_F16, counts[0]), counts[0]);
     CHECK_OK(amp_autocast_end(t->ctx));
@@ -764,7 +799,7 @@ static void scope_params(t_run *t) {
             s.arena = 1u << 16;
             CHECK_OK(amp_autocast_begin(t->ctx, &s));
         }
-        CHECK_OK(amp_autocast_input(t->ctx, &out, AMP_OP_LINEAR, a, OUT * IN));
+        CHECK_OK(input(t, &out, AMP_OP_LINEAR, a, OUT * IN));
         INFO(1, 0, 0);
         for (k = 0; k < 2; k++) {
             amp_params *p = NULL;
@@ -773,14 +808,14 @@ static void scope_params(t_run *t) {
             CHECK_OK(amp_params_commit(p));
             t_fill_real(t, h, AMP_F32, OUT * IN, 1);
             t_set(t, w, h, 4 * OUT * IN);
-            CHECK_OK(amp_autocast_input(t->ctx, &again, AMP_OP_LINEAR, a, OUT * IN));
+            CHECK_OK(input(t, &again, AMP_OP_LINEAR, a, OUT * IN));
             INFO(2 + 2 * k, k, 0);
             same_bits(t, again, cast_to(t, a, AMP_F16, OUT * IN), OUT * IN);
             set_grad(t, p, 0, OUT * IN, 1.0f);
             CHECK_OK(amp_step(p, NULL, &step));
-            CHECK_OK(amp_autocast_input(t->ctx, &again, AMP_OP_LINEAR, a, OUT * IN));
+            CHECK_OK(input(t, &again, AMP_OP_LINEAR, a, OUT * IN));
             INFO(3 + 2 * k, k, 0);
-            CHECK_OK(amp_autocast_input(t->ctx, &again, AMP_OP_LINEAR, a, OUT * IN));
+            CHECK_OK(input(t, &again, AMP_OP_LINEAR, a, OUT * IN));
             INFO(3 + 2 * k, k + 1, 0);
             same_bits(t, again, cast_to(t, a, AMP_F16, OUT * IN), OUT * IN);
             amp_params_destroy(p);
@@ -815,26 +850,25 @@ static void scope_errors(t_run *t) {
     CHECK_OK(amp_autocast_begin(t->ctx, &s));
     CHECK_EQ(amp_autocast_get(t->ctx).arena, 512);
     CHECK_EQ(t_ledger(t->ctx, "autocast").bytes, 512);
-    CHECK_OK(amp_autocast_input(t->ctx, &out, AMP_OP_MATMUL, d.w, OUT * IN)); /* 168 bytes: 256 */
-    CHECK_OK(amp_autocast_input(t->ctx, &out, AMP_OP_MATMUL, d.x, ROWS * IN));
+    CHECK_OK(input(t, &out, AMP_OP_MATMUL, d.w, OUT * IN)); /* 168 bytes: 256 */
+    CHECK_OK(input(t, &out, AMP_OP_MATMUL, d.x, ROWS * IN));
     memset(&out, 0x5a, sizeof out);
     {
         amp_array was = out;
-        CHECK_STATUS(
-            amp_autocast_input(t->ctx, &out, AMP_OP_MATMUL, d.x, ROWS * IN), AMP_ERR_NO_MEMORY, "arena 512 256");
+        CHECK_STATUS(input(t, &out, AMP_OP_MATMUL, d.x, ROWS * IN), AMP_ERR_NO_MEMORY, "arena 512 256");
         CHECK_BITS(&out, &was, sizeof out, 1);
     }
     CHECK_EQ(amp_autocast_get(t->ctx).peak, 512);
     CHECK_OK(amp_autocast_end(t->ctx));
     CHECK_OK(amp_autocast_begin(t->ctx, &s));
-    two[0] = two[1] = amp_arrn(d.x.data, AMP_F32, ROWS * IN); /* one fits, three do not: nothing stays taken */
+    two[0] = two[1] = amp_arrn(d.x.data, AMP_F32, ROWS * IN); /* one fits, three do not: nothing stays in use */
     {
         amp_array three[3], none[3];
         three[0] = three[1] = three[2] = two[0];
-        CHECK_STATUS(amp_autocast_inputs(t->ctx, none, AMP_OP_MM, three, 3), AMP_ERR_NO_MEMORY, "arena");
+        CHECK_STATUS(amp_autocast_input(t->ctx, none, AMP_OP_MM, three, 3), AMP_ERR_NO_MEMORY, "arena");
     }
     CHECK_EQ(amp_autocast_get(t->ctx).used, 0);
-    CHECK_OK(amp_autocast_inputs(t->ctx, got, AMP_OP_MM, two, 2));
+    CHECK_OK(amp_autocast_input(t->ctx, got, AMP_OP_MM, two, 2));
     CHECK_STATUS(amp_autocast_release(t->ctx), AMP_ERR_STAGE, "open");
     CHECK_OK(amp_autocast_begin(t->ctx, NULL));
     CHECK_OK(amp_autocast_end(t->ctx));
@@ -842,21 +876,20 @@ static void scope_errors(t_run *t) {
     CHECK_OK(amp_autocast_begin(t->ctx, &s)); /* temporary casts of a region are given back at its end */
     for (i = 0; i < 3; i++) {
         CHECK_OK(amp_autocast_begin(t->ctx, NULL));
-        CHECK_OK(amp_autocast_input(t->ctx, &out, AMP_OP_MATMUL, d.x, ROWS * IN));
+        CHECK_OK(input(t, &out, AMP_OP_MATMUL, d.x, ROWS * IN));
         CHECK_OK(amp_autocast_end(t->ctx));
     }
-    CHECK_OK(amp_autocast_input(t->ctx, &out, AMP_OP_MATMUL, d.w, OUT * IN));
+    CHECK_OK(input(t, &out, AMP_OP_MATMUL, d.w, OUT * IN));
     d.b.flags = AMP_CACHE;
-    CHECK_STATUS(amp_autocast_input(t->ctx, &out, AMP_OP_MATMUL, d.b, OUT), AMP_ERR_NO_MEMORY, "entries");
+    CHECK_STATUS(input(t, &out, AMP_OP_MATMUL, d.b, OUT), AMP_ERR_NO_MEMORY, "entries");
     d.b.flags = 0;
-    CHECK_STATUS(amp_autocast_input(t->ctx, &out, AMP_OP_BINARY_CROSS_ENTROPY, d.x, ROWS * IN), AMP_ERR_UNSUPPORTED,
+    CHECK_STATUS(input(t, &out, AMP_OP_BINARY_CROSS_ENTROPY, d.x, ROWS * IN), AMP_ERR_UNSUPPORTED,
         "binary_cross_entropy_with_logits");
-    CHECK_STATUS(amp_autocast_input(t->ctx, &out, AMP_OP_COUNT, d.x, 1), AMP_ERR_INVALID_ARG, "op");
-    CHECK_STATUS(
-        amp_autocast_input(t->ctx, &out, AMP_OP_MM, amp_arrn(d.x.data, AMP_F32, 3), 4), AMP_ERR_INVALID_ARG, "count");
-    CHECK_STATUS(amp_autocast_input(t->ctx, NULL, AMP_OP_MM, d.x, 4), AMP_ERR_INVALID_ARG, "out");
+    CHECK_STATUS(input(t, &out, AMP_OP_COUNT, d.x, 1), AMP_ERR_INVALID_ARG, "op");
+    CHECK_STATUS(input(t, &out, AMP_OP_MM, d.x, 0), AMP_ERR_INVALID_ARG, "in[0].count");
+    CHECK_STATUS(input(t, NULL, AMP_OP_MM, d.x, 4), AMP_ERR_INVALID_ARG, "out");
     d.x.flags = 2;
-    CHECK_STATUS(amp_autocast_input(t->ctx, &out, AMP_OP_MM, d.x, 4), AMP_ERR_INVALID_ARG, "flags");
+    CHECK_STATUS(input(t, &out, AMP_OP_MM, d.x, 4), AMP_ERR_INVALID_ARG, "flags");
     d.x.flags = 0;
     for (i = 1; i < AMP_AUTOCAST_DEPTH; i++)
         CHECK_OK(amp_autocast_begin(t->ctx, NULL));
@@ -869,22 +902,22 @@ static void scope_errors(t_run *t) {
     two[0] = amp_arrn(d.x.data, AMP_F32, 8);
     two[1] = cast_to(t, d.x, AMP_F16, 8);
     two[1].count = 8;
-    CHECK_OK(amp_autocast_inputs(t->ctx, got, AMP_OP_CAT, two, 2));
+    CHECK_OK(amp_autocast_input(t->ctx, got, AMP_OP_CAT, two, 2));
     CHECK_EQ(got[0].dtype, AMP_F32);
     CHECK_EQ(got[1].dtype, AMP_F32);
     CHECK(got[0].data == two[0].data);
-    CHECK_OK(amp_autocast_inputs(t->ctx, got, AMP_OP_CAT, &two[1], 1));
+    CHECK_OK(amp_autocast_input(t->ctx, got, AMP_OP_CAT, &two[1], 1));
     CHECK_EQ(got[0].dtype, AMP_F16);
     CHECK(got[0].data == two[1].data);
     two[0] = cast_to(t, d.x, AMP_BF16, 8);
     two[0].count = 8;
-    CHECK_STATUS(amp_autocast_inputs(t->ctx, got, AMP_OP_CAT, two, 2), AMP_ERR_UNSUPPORTED, "f16 bf16");
-    CHECK_OK(amp_autocast_inputs(t->ctx, got, AMP_OP_MM, two, 2));
+    CHECK_STATUS(amp_autocast_input(t->ctx, got, AMP_OP_CAT, two, 2), AMP_ERR_UNSUPPORTED, "f16 bf16");
+    CHECK_OK(amp_autocast_input(t->ctx, got, AMP_OP_MM, two, 2));
     CHECK_EQ(got[0].dtype, AMP_F16);
     CHECK_EQ(got[1].dtype, AMP_F16); /* both to the lower dtype */
     two[0] = cast_to(t, d.x, AMP_F8E4M3, 8);
     two[0].count = 8;
-    CHECK_OK(amp_autocast_inputs(t->ctx, got, AMP_OP_MM, two, 1));
+    CHECK_OK(amp_autocast_input(t->ctx, got, AMP_OP_MM, two, 1));
     CHECK_EQ(got[0].dtype, AMP_F8E4M3); /* FP8 is left alone */
     CHECK_EQ(amp_autocast_output(t->ctx, AMP_OP_MM, AMP_F32), AMP_F16);
     CHECK_EQ(amp_autocast_output(t->ctx, AMP_OP_SUM, AMP_F16), AMP_F32);
@@ -899,7 +932,7 @@ static void scope_errors(t_run *t) {
     CHECK_OK(amp_autocast_begin(t->ctx, &s));
     CHECK_EQ(amp_autocast_get(t->ctx).arena, 0);
     CHECK_EQ(amp_autocast_get(t->ctx).enabled, 0);
-    CHECK_OK(amp_autocast_input(t->ctx, &out, AMP_OP_MM, d.x, ROWS * IN));
+    CHECK_OK(input(t, &out, AMP_OP_MM, d.x, ROWS * IN));
     CHECK(out.data == d.x.data);
     CHECK_OK(amp_autocast_end(t->ctx));
     finish(t);
@@ -1408,21 +1441,21 @@ static void scope_capture(t_run *t) {
     CHECK_EQ(amp_autocast_get(t->ctx).depth, 0);
     fake_capture = 0;
     CHECK_OK(amp_autocast_begin(t->ctx, &s));
-    CHECK_OK(amp_autocast_input(t->ctx, &eager, AMP_OP_MM, a, 64));
+    CHECK_OK(input(t, &eager, AMP_OP_MM, a, 64));
     INFO(1, 0, 0);
     fake_capture = 7; /* a capture begins inside the scope: casts from outside are no hits */
-    CHECK_OK(amp_autocast_input(t->ctx, &graph, AMP_OP_MM, a, 64));
+    CHECK_OK(input(t, &graph, AMP_OP_MM, a, 64));
     INFO(2, 0, 0);
     CHECK(graph.data != eager.data);
-    CHECK_OK(amp_autocast_input(t->ctx, &out, AMP_OP_MM, a, 64));
+    CHECK_OK(input(t, &out, AMP_OP_MM, a, 64));
     INFO(2, 1, 0);
     CHECK(out.data == graph.data);
     fake_capture = 0; /* nor casts of the capture outside it */
-    CHECK_OK(amp_autocast_input(t->ctx, &out, AMP_OP_MM, a, 64));
+    CHECK_OK(input(t, &out, AMP_OP_MM, a, 64));
     INFO(2, 2, 0);
     CHECK(out.data == eager.data);
     fake_capture = 8;
-    CHECK_OK(amp_autocast_input(t->ctx, &out, AMP_OP_MM, a, 64));
+    CHECK_OK(input(t, &out, AMP_OP_MM, a, 64));
     INFO(3, 2, 0);
     CHECK(out.data != graph.data && out.data != eager.data);
     fake_capture = 0;
@@ -1430,7 +1463,7 @@ static void scope_capture(t_run *t) {
     CHECK_EQ(t_ledger(t->ctx, "autocast").bytes, 1024);
     CHECK_OK(amp_autocast_begin(t->ctx, &s)); /* graphs own the old arena: a new one for eager work */
     CHECK_EQ(t_ledger(t->ctx, "autocast").bytes, 2048);
-    CHECK_OK(amp_autocast_input(t->ctx, &out, AMP_OP_MM, a, 64));
+    CHECK_OK(input(t, &out, AMP_OP_MM, a, 64));
     CHECK(out.data != graph.data && out.data != eager.data);
     CHECK_OK(amp_autocast_end(t->ctx));
     CHECK_OK(amp_autocast_begin(t->ctx, &s));
@@ -1438,7 +1471,7 @@ static void scope_capture(t_run *t) {
     CHECK_OK(amp_autocast_end(t->ctx));
     fake_capture = 9; /* begin and end inside a capture, with the arena that is there */
     CHECK_OK(amp_autocast_begin(t->ctx, &s));
-    CHECK_OK(amp_autocast_input(t->ctx, &out, AMP_OP_MM, a, 64));
+    CHECK_OK(input(t, &out, AMP_OP_MM, a, 64));
     CHECK_OK(amp_autocast_end(t->ctx));
     CHECK_STATUS(amp_autocast_release(t->ctx), AMP_ERR_CAPTURE, "captur");
     fake_capture = 0;
@@ -1449,7 +1482,8 @@ static void scope_capture(t_run *t) {
 }
 
 const t_test t_suite_policy[] = {{"policy_lists", policy_lists, T_HOST}, {"policy_names", policy_names, T_HOST},
-    {"policy_levels", policy_levels, T_ALL}, {"policy_overrides", policy_overrides, T_CPU},
-    {"policy_edits", policy_edits, T_HOST}, {"scope_cache", scope_cache, T_ALL}, {"scope_params", scope_params, T_ALL},
-    {"scope_errors", scope_errors, T_ALL}, {"scope_verbs", scope_verbs, T_ALL}, {"scope_digits", scope_digits, T_ALL},
+    {"policy_levels", policy_levels, T_ALL}, {"policy_property_names", policy_property_names, T_CPU},
+    {"policy_overrides", policy_overrides, T_CPU}, {"policy_edits", policy_edits, T_HOST},
+    {"scope_cache", scope_cache, T_ALL}, {"scope_params", scope_params, T_ALL}, {"scope_errors", scope_errors, T_ALL},
+    {"scope_verbs", scope_verbs, T_ALL}, {"scope_digits", scope_digits, T_ALL},
     {"scope_digits_deep", scope_digits_deep, T_ALL}, {"scope_capture", scope_capture, T_HOST}, {NULL, NULL, 0}};

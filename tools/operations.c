@@ -39,7 +39,7 @@ int main(void) {
     int s;
     printf(
         "# Operations and their precision\n\nMade by `make docs` from `AMP_OP_LIST` in amp.h; do not edit.\n\n"
-        "What each system does with an operation under automatic mixed precision. `amp_op_find(\"name\", &op)` takes every name on this page,\n"
+        "What each system does with an operation under automatic mixed precision. `amp_op_find(&op, \"name\")` takes every name on this page,\n"
         "also with `torch.`, `F.`, `ops.` and the like before it; `amp_op_class_of(op, system)` gives the cell.\n\n"
         "- **lower**: inputs cast to FP16 or BF16\n- **F32**: inputs cast to FP32\n- **F32 output**: inputs as they are, computed and returned in FP32\n"
         "- **widest**: inputs cast to the widest among them\n- **banned**: refused, see the notes\n- empty: not listed, computed in the dtype of its inputs\n\n"
