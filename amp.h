@@ -1736,6 +1736,42 @@ typedef struct amp_partial { /* what inspection finds in one chunk */
     uint32_t first; /* offset of the first bad element in the chunk; AMP_CHUNK if none */
 } amp_partial;
 
+AMP_INLINE size_t ampi_round256(size_t n) { return (n + 255u) & ~(size_t)255u; }
+
+/* Faults of a chunk, one rule for every backend. A NaN or Inf gradient counts as such; a finite gradient whose product
+   overflows, as FP32 or as it is stored, counts as overflow. */
+AMP_INLINE amp_partial amp_no_faults(void) {
+    amp_partial f = AMP_ZERO;
+    f.first = AMP_CHUNK;
+    return f;
+}
+/* Gradient g at offset `at`, whose product with 1 / scale is u. */
+AMP_INLINE void amp_count_fault(amp_partial *f, float g, float u, uint32_t at) {
+    uint32_t bits = ampi_bits(g) & 0x7fffffffu;
+    uint32_t nan = bits > 0x7f800000u, inf = bits == 0x7f800000u;
+    uint32_t overflow = bits < 0x7f800000u && !amp_is_finite(u);
+    f->nan += nan;
+    f->inf += inf;
+    f->overflow += overflow;
+    if ((nan | inf | overflow) && at < f->first) f->first = at;
+}
+/* Product u, stored as something whose value is `stored`. */
+AMP_INLINE void amp_count_lost(amp_partial *f, float u, float stored, uint32_t at) {
+    if (!amp_is_finite(u) || amp_is_finite(stored)) return;
+    f->overflow++;
+    if (at < f->first) f->first = at;
+}
+/* Whether amp_count_lost can find anything when gradients of dtype `from` times inv are stored as `to`. */
+AMP_INLINE int amp_may_lose(float inv, amp_dtype from, amp_dtype to) {
+    return to != AMP_F32 && (to != from || ampi_less(1.0f, inv));
+}
+AMP_INLINE uint32_t amp_found(uint64_t nan, uint64_t inf, uint64_t overflow) { /* AMP_FOUND_* */
+    uint32_t found = nan ? AMP_FOUND_NAN : 0u;
+    if (inf) found |= AMP_FOUND_INF;
+    if (overflow) found |= AMP_FOUND_OVERFLOW;
+    return found;
+}
+
 typedef struct amp_param_table { /* every array in context memory, built once by amp_params_commit */
     amp_param_entry *entries;
     amp_chunk *chunks;
@@ -1859,8 +1895,7 @@ AMP_INLINE void amp_inspect_finish(
         }
     }
     if (flags & AMP_INSPECT_JUDGE) {
-        uint32_t bits = (totals->nan ? AMP_FOUND_NAN : 0u) | (totals->inf ? AMP_FOUND_INF : 0u) |
-            (totals->overflow ? AMP_FOUND_OVERFLOW : 0u);
+        uint32_t bits = amp_found(totals->nan, totals->inf, totals->overflow);
         r->nan = totals->nan;
         r->inf = totals->inf;
         r->overflow = totals->overflow;
@@ -3262,7 +3297,6 @@ AMP_API void amp_params_destroy(amp_params *p) {
     ampi_host_free(&ctx->host, p, sizeof *p);
 }
 
-static size_t ampi_round256(size_t n) { return (n + 255u) & ~(size_t)255u; }
 
 static amp_status ampi_arena(amp_params *p, int which, const char *suffix, size_t bytes) {
     char label[32];
@@ -7574,9 +7608,9 @@ static int ampi_pick_kernels(ampi_kernels *k, amp_simd want) { /* 0: not here */
     return want == AMP_SIMD_AUTO || want == k->simd;
 }
 
-/* ==== >>cpu-host ===================================================================================================
-   tests: tests/test_context.c
-   Thread pool: tasks are taken one by one under a mutex (they are large), results do not depend on who took them ---- */
+/* ==== >>cpu-host =====================================================================================================
+   Thread pool. Tasks are large and handed out one by one under a mutex; results do not depend on which thread runs which.
+   tests: tests/test_context.c */
 typedef struct ampi_workspace { /* of one thread */
     float a[AMPI_MC * AMPI_KC], b[AMPI_KC * AMPI_NC], c[AMPI_MC * AMPI_LDC],
         row[4 * AMPI_KC > AMPI_NC ? 4 * AMPI_KC : AMPI_NC]; /* 2.2 MB */
@@ -7606,7 +7640,7 @@ static ampi_cpu *ampi_cpu_of(amp_ctx *ctx) { return (ampi_cpu *)amp_ctx_self(ctx
 #  ifndef AMP_NO_THREADS
 static void ampi_lock(ampi_cpu *c) { (void)pthread_mutex_lock(&c->lock); }
 static void ampi_unlock(ampi_cpu *c) { (void)pthread_mutex_unlock(&c->lock); }
-static void ampi_take_tasks(ampi_cpu *c, ampi_workspace *w) { /* with the lock held */
+static void ampi_run_tasks(ampi_cpu *c, ampi_workspace *w) { /* with the lock held */
     while (c->next < c->total) {
         size_t task = c->next++;
         ampi_unlock(c);
@@ -7626,13 +7660,13 @@ static void *ampi_worker(void *arg) {
             (void)pthread_cond_wait(&c->start, &c->lock);
         if (c->quit) break;
         seen = c->round;
-        ampi_take_tasks(c, w);
+        ampi_run_tasks(c, w);
         if (--c->running == 0) (void)pthread_cond_signal(&c->done);
     }
     ampi_unlock(c);
     return NULL;
 }
-/* work: about how many elements there are in all; waking threads costs as much as some ten thousand of them */
+/* work: about how many elements there are in all. Waking threads costs as much as some ten thousand of them. */
 static void ampi_parallel(
     ampi_cpu *c, size_t tasks, size_t work, void (*fn)(void *, size_t, ampi_workspace *), void *arg) {
     size_t i;
@@ -7649,7 +7683,7 @@ static void ampi_parallel(
     c->running = c->threads - 1;
     c->round++;
     (void)pthread_cond_broadcast(&c->start);
-    ampi_take_tasks(c, c->work);
+    ampi_run_tasks(c, c->work);
     while (c->running)
         (void)pthread_cond_wait(&c->done, &c->lock);
     ampi_unlock(c);
@@ -7667,7 +7701,7 @@ static void ampi_pool_stop(ampi_cpu *c, int workers) {
     (void)pthread_cond_destroy(&c->done);
     (void)pthread_mutex_destroy(&c->lock);
 }
-static int ampi_pool_start(ampi_cpu *c) { /* 0: no threads to be had */
+static int ampi_pool_start(ampi_cpu *c) { /* 0: the system refuses */
     int i;
     if (c->threads == 1) return 1;
     if (pthread_mutex_init(&c->lock, NULL) != 0) return 0;
@@ -7707,7 +7741,8 @@ static void ampi_parallel(
 }
 #  endif
 
-/* The same in the default floating-point environment: conversions do not depend on it, but they may raise exceptions that the caller traps. */
+/* ampi_parallel in the default floating-point environment. Conversions do not depend on it, but they may raise exceptions
+   that the caller traps. */
 static amp_status ampi_run(
     ampi_cpu *c, size_t tasks, double work, void (*fn)(void *, size_t, ampi_workspace *), void *arg) {
     ampi_fpu fpu = ampi_fpu_enter();
@@ -7717,8 +7752,9 @@ static amp_status ampi_run(
 }
 static size_t ampi_chunks(size_t n) { return (n - 1) / AMP_CHUNK + 1; }
 
-/* ==== >>cpu-arrays ==================================================================================================
+/* ==== >>cpu-arrays ===================================================================================================
    Sums by the rule (see >>backend), memory, arrays.   tests: tests/test_arrays.c, tests/test_step.c */
+
 /* Joins lanes whose first n may be nonzero; the rest is not read: adding zeros changes nothing. */
 static double ampi_join_lanes(double *lane, size_t n) {
     size_t groups, g, half;
@@ -7746,8 +7782,8 @@ static ampi_sum ampi_sum_begin(ampi_workspace *w) {
     s.upper = w->upper;
     return s;
 }
-static double *ampi_lanes_for(
-    double *lane, size_t at, size_t n) { /* the lanes of terms at .. at + n, cleared at their first use */
+/* The lanes of terms at .. at + n, cleared at their first use. */
+static double *ampi_lanes_for(double *lane, size_t at, size_t n) {
     if (at < AMP_LANES) {
         size_t from = at ? (at + 7) & ~(size_t)7 : 0, to = (at + n + 7) & ~(size_t)7;
         if (to > from) memset(lane + from, 0, (to - from) * sizeof *lane);
@@ -7777,14 +7813,13 @@ static double ampi_sum_end_of(ampi_sum *s) {
 }
 
 /* ---- memory ---- */
-static amp_status ampi_cpu_alloc(
-    amp_ctx *ctx, void **out, size_t bytes) { /* 256-byte aligned inside what the allocator gives */
+/* 256-byte aligned inside what the allocator gives; its own pointer is kept in front of the block. */
+static amp_status ampi_cpu_alloc(amp_ctx *ctx, void **out, size_t bytes) {
     ampi_cpu *c = ampi_cpu_of(ctx);
     char *raw, *p;
-    if (bytes + 512 < bytes) return amp_fail(ctx, AMP_ERR_NO_MEMORY, "amp_alloc: %lu bytes", (unsigned long)bytes);
+    if (bytes + 512 < bytes) return amp_fail(ctx, AMP_ERR_NO_MEMORY, "amp_alloc: %llu bytes", AMPI_ULL(bytes));
     raw = (char *)(c->mem.alloc_fn ? c->mem.alloc_fn(bytes + 512, c->mem.user) : AMP_MALLOC(bytes + 512));
-    if (!raw)
-        return amp_fail(ctx, AMP_ERR_NO_MEMORY, "amp_alloc: the allocator has no %lu bytes", (unsigned long)bytes);
+    if (!raw) return amp_fail(ctx, AMP_ERR_NO_MEMORY, "amp_alloc: the allocator has no %llu bytes", AMPI_ULL(bytes));
     p = raw + 256 + (256 - ((uintptr_t)raw & 255u)) % 256u;
     memcpy(p - sizeof raw, &raw, sizeof raw);
     *out = p;
@@ -7821,21 +7856,23 @@ static const float *ampi_floats(const ampi_kernels *k, amp_array a, size_t i, si
     k->widen[a.dtype](buf, p, n);
     return buf;
 }
-static void ampi_ahead(const char *p, size_t bytes) {
+static void ampi_prefetch(const char *p, size_t bytes) {
     const char *end = p + bytes;
     for (; p < end; p += 64)
         AMPI_PREFETCH(p);
 }
-static size_t ampi_words(uint64_t at, size_t n) {
-    return at && n > (uint64_t)0 - at ? (size_t)((uint64_t)0 - at) : n;
-} /* random words are numbered modulo 2^64 */
+/* How many of n random words from number `at` on have increasing numbers: they are counted modulo 2^64. */
+static size_t ampi_random_run(uint64_t at, size_t n) {
+    uint64_t before_zero = (uint64_t)0 - at;
+    return at && n > before_zero ? (size_t)before_zero : n;
+}
 /* n <= AMPI_BLOCK floats to t, stochastically: element i with word at + i. */
 static void ampi_round_block(const ampi_kernels *k, void *dst, amp_dtype t, const void *f32, size_t n, uint64_t seed,
     uint64_t stream, uint64_t at, int saturate) {
     uint32_t buf[AMPI_BLOCK + 64];
     size_t i, m;
     for (i = 0; i < n; i += m) {
-        m = ampi_words(at + i, n - i);
+        m = ampi_random_run(at + i, n - i);
         k->round((char *)dst + i * amp_dtype_size(t), t, (const char *)f32 + 4 * i, m,
             k->random(buf, m, seed, stream, at + i), saturate);
     }
@@ -7847,8 +7884,8 @@ typedef struct ampi_cast_job {
     const amp_cast_desc *d;
     int32_t stream, _pad;
 } ampi_cast_job;
-static void ampi_cast_some(
-    const ampi_cast_job *j, char *to, size_t i, size_t count) { /* elements i .. i + count, written to `to` */
+/* Elements i .. i + count, written to `to`. */
+static void ampi_cast_some(const ampi_cast_job *j, char *to, size_t i, size_t count) {
     const ampi_kernels *k = j->k;
     amp_dtype from = j->src.dtype, t = j->dst.dtype;
     int stochastic = j->d->rounding == AMP_STOCHASTIC, nearest = !stochastic && !j->d->saturate;
@@ -7877,22 +7914,25 @@ static void ampi_cast_some(
             k->round(to, t, f, n, NULL, (int)j->d->saturate);
     }
 }
-/* Past the caches: a buffer is filled and then written around the caches, line by line, while the source of the next buffer is
-   prefetched; plain stores would read every line of the output first. The buffer is one piece of the output, or pieces of 4 pages
-   whose lines take turns: whichever the machine likes (see ampi_pick_kernels). */
-static size_t ampi_cast_stream(const ampi_cast_job *j, size_t i, size_t end) { /* returns where it stopped */
-    size_t to = amp_dtype_size(j->dst.dtype), from = amp_dtype_size(j->src.dtype), pages = j->k->pages,
-           per_page = 4096 / to, piece = per_page / pages, page, at;
+/* Around the caches: a buffer is filled and then written line by line, while the source of the next buffer is prefetched;
+   plain stores would read every line of the output first. The buffer is one piece of the output, or pieces of 4 pages whose
+   lines take turns: whichever the machine likes (see ampi_pick_kernels). Returns where it stopped. */
+static size_t ampi_cast_stream(const ampi_cast_job *j, size_t i, size_t end) {
+    size_t to = amp_dtype_size(j->dst.dtype), from = amp_dtype_size(j->src.dtype);
+    size_t pages = j->k->pages, per_page = 4096 / to, piece = per_page / pages, round = pages * per_page, page, at,
+           next;
+    size_t per_line = 64 * from / to; /* bytes of the source for a line of the output */
     char raw[4096 + 64], *buf = raw + (64 - ((uintptr_t)raw & 63u)) % 64u;
-    for (; end - i >= pages * per_page; i += pages * per_page) {
+    for (; end - i >= round; i += round) {
         for (at = 0; at < per_page; at += piece) {
-            size_t next = at + piece < per_page   ? i + at + piece
-                : end - i >= 2 * pages * per_page ? i + pages * per_page
-                                                  : i;
+            next = i;
+            if (at + piece < per_page)
+                next = i + at + piece;
+            else if (end - i >= 2 * round)
+                next = i + round;
             for (page = 0; page < pages; page++)
                 ampi_cast_some(j, buf + page * piece * to, i + page * per_page + at, piece);
-            j->k->stream(ampi_at(j->dst, i + at), buf, pages, ampi_at(j->src, next),
-                64 * from / to); /* bytes of the source for a line of the output */
+            j->k->stream(ampi_at(j->dst, i + at), buf, pages, ampi_at(j->src, next), per_line);
         }
     }
     j->k->fence();
@@ -7933,32 +7973,17 @@ static amp_status ampi_cpu_cast(amp_ctx *ctx, amp_array dst, amp_array src, size
     return ampi_run(c, ampi_chunks(n - j.head), (double)n, ampi_cast_task, &j);
 }
 
-/* What is wrong with a chunk's elements from .. from + n of a gradient g whose products are u, and with products that are finite as
-   floats but not as stored in `out` (data NULL: not stored). */
-static void ampi_note_fault(amp_partial *f, size_t at) {
-    if (f->first > at) f->first = (uint32_t)at;
-}
+/* What is wrong with a chunk's elements from .. from + n of a gradient g whose products are u. */
 static void ampi_count_faults(amp_partial *f, amp_array g, size_t from, const float *u, size_t n) {
     size_t e;
-    for (e = 0; e < n; e++) {
-        float x = amp_load(g.data, g.dtype, from + e);
-        if (amp_is_finite(x) && amp_is_finite(u[e])) continue;
-        ampi_note_fault(f, from + e);
-        if (amp_is_nan(x))
-            f->nan++;
-        else if (!amp_is_finite(x))
-            f->inf++;
-        else
-            f->overflow++;
-    }
+    for (e = 0; e < n; e++)
+        amp_count_fault(f, amp_load(g.data, g.dtype, from + e), u[e], (uint32_t)(from + e));
 }
+/* Products that are finite as floats but not as stored in `out`. */
 static void ampi_count_lost(amp_partial *f, amp_array out, size_t from, const float *u, size_t n) {
     size_t e;
     for (e = 0; e < n; e++)
-        if (amp_is_finite(u[e]) && !amp_is_finite(amp_load(out.data, out.dtype, from + e))) {
-            ampi_note_fault(f, from + e);
-            f->overflow++;
-        }
+        amp_count_lost(f, u[e], amp_load(out.data, out.dtype, from + e), (uint32_t)(from + e));
 }
 static amp_array ampi_part(amp_array a, size_t i) {
     a.data = ampi_at(a, i);
@@ -7973,43 +7998,60 @@ typedef struct ampi_finite_job {
     uint32_t found;
     amp_finite_report r;
 } ampi_finite_job;
-static void ampi_finite_task(void *arg, size_t task, ampi_workspace *w) {
-    ampi_finite_job *j = (ampi_finite_job *)arg;
+/* The chunk's faults are added to the job's. Sums and minima: the order of chunks does not matter. */
+static void ampi_finite_add(ampi_finite_job *j, const amp_partial *f, size_t start) {
+    amp_finite_report *r = &j->r;
+    size_t first = start + f->first;
+    int earlier;
+    ampi_lock(j->c);
+    earlier = r->first_array > j->index || (r->first_array == j->index && r->first_index > first);
+    if (r->nan + r->inf == 0 || earlier) {
+        r->first_array = j->index;
+        r->first_index = first;
+    }
+    r->nan += f->nan;
+    r->inf += f->inf + f->overflow;
+    j->found |= amp_found(f->nan, f->inf, f->overflow);
+    ampi_unlock(j->c);
+}
+static void ampi_finite_check(ampi_finite_job *j, amp_partial *f, amp_array a) {
     const ampi_kernels *k = j->c->k;
     float own[AMPI_BLOCK];
-    amp_partial f;
-    size_t start = task * AMP_CHUNK, count = ampi_least(j->a.count - start, AMP_CHUNK),
-           size = amp_dtype_size(j->a.dtype), i, n;
-    amp_array a = ampi_part(j->a, start), dst = ampi_part(j->dst, start);
-    int in_place = j->s && a.data == dst.data && a.dtype == AMP_F32 && dst.dtype == AMP_F32 && j->inv <= 1.0f &&
-        (uintptr_t)a.data % sizeof(float) == 0; /* then a product is bad only if its gradient is */
-    (void)w;
-    if (!j->s && !k->bad(a.data, count * size, a.dtype)) return; /* nearly always */
-    memset(&f, 0, sizeof f);
-    f.first = AMP_CHUNK;
-    for (i = 0; i < count; i += n) {
-        float *u = in_place ? (float *)a.data + i : own;
-        n = ampi_least(AMPI_BLOCK, count - i);
-        if (!j->s) {
-            if (k->bad(ampi_at(a, i), n * size, a.dtype)) ampi_count_faults(&f, a, i, ampi_floats(k, a, i, n, own), n);
-            continue;
-        }
-        if (k->scale(u, ampi_floats(k, a, i, n, own), n, j->inv)) ampi_count_faults(&f, a, i, u, n);
+    size_t size = amp_dtype_size(a.dtype), i, n;
+    if (!k->bad(a.data, a.count * size, a.dtype)) return; /* nearly always */
+    for (i = 0; i < a.count; i += n) {
+        n = ampi_least(AMPI_BLOCK, a.count - i);
+        if (k->bad(ampi_at(a, i), n * size, a.dtype)) ampi_count_faults(f, a, i, ampi_floats(k, a, i, n, own), n);
+    }
+}
+static void ampi_finite_unscale(ampi_finite_job *j, amp_partial *f, amp_array a, amp_array dst) {
+    const ampi_kernels *k = j->c->k;
+    float own[AMPI_BLOCK], *u = own;
+    int may_lose = amp_may_lose(j->inv, a.dtype, dst.dtype);
+    int floats = a.dtype == AMP_F32 && dst.dtype == AMP_F32 && (uintptr_t)a.data % sizeof(float) == 0;
+    int in_place = floats && a.data == dst.data && j->inv <= 1.0f; /* a product is bad only if its gradient is */
+    size_t i, n;
+    for (i = 0; i < a.count; i += n) {
+        n = ampi_least(AMPI_BLOCK, a.count - i);
+        if (in_place) u = (float *)a.data + i;
+        if (k->scale(u, ampi_floats(k, a, i, n, own), n, j->inv)) ampi_count_faults(f, a, i, u, n);
         if (in_place) continue;
         k->narrow[dst.dtype](ampi_at(dst, i), u, n);
-        if ((j->inv > 1.0f || dst.dtype != a.dtype) && dst.dtype != AMP_F32) ampi_count_lost(&f, dst, i, u, n);
+        if (may_lose) ampi_count_lost(f, dst, i, u, n);
     }
-    if (f.first == AMP_CHUNK) return;
-    ampi_lock(j->c); /* sums and minima: the order does not matter */
-    if (j->r.nan + j->r.inf == 0 || j->r.first_array > j->index ||
-        (j->r.first_array == j->index && j->r.first_index > start + f.first)) {
-        j->r.first_array = j->index;
-        j->r.first_index = start + f.first;
-    }
-    j->r.nan += f.nan;
-    j->r.inf += f.inf + f.overflow;
-    j->found |= (f.nan ? AMP_FOUND_NAN : 0u) | (f.inf ? AMP_FOUND_INF : 0u) | (f.overflow ? AMP_FOUND_OVERFLOW : 0u);
-    ampi_unlock(j->c);
+}
+static void ampi_finite_task(void *arg, size_t task, ampi_workspace *w) {
+    ampi_finite_job *j = (ampi_finite_job *)arg;
+    size_t start = task * AMP_CHUNK;
+    amp_array a = ampi_part(j->a, start);
+    amp_partial f = amp_no_faults();
+    (void)w;
+    a.count = ampi_least(j->a.count - start, AMP_CHUNK);
+    if (j->s)
+        ampi_finite_unscale(j, &f, a, ampi_part(j->dst, start));
+    else
+        ampi_finite_check(j, &f, a);
+    if (f.first != AMP_CHUNK) ampi_finite_add(j, &f, start);
 }
 static amp_status ampi_cpu_finite(amp_ctx *ctx, const amp_array *dst, const amp_array *arrays, size_t n,
     amp_scaler_state *s, amp_finite_report *out) {
@@ -8057,12 +8099,11 @@ static void ampi_histogram_task(void *arg, size_t task, ampi_workspace *w) {
             for (b = 0; b < 8; b++)
                 bins[b][exponent[e + b]]++;
     }
-    for (b = 0; b < 8; b++)
-        for (e = 0; e < 256; e++)
-            if (e < 255)
-                h.pow2[e] += bins[b][e];
-            else
-                h.inf += bins[b][e];
+    for (b = 0; b < 8; b++) {
+        for (e = 0; e < 255; e++)
+            h.pow2[e] += bins[b][e];
+        h.inf += bins[b][255];
+    }
     h.zero = found[1] - pad;
     h.nan = found[2];
     h.inf -= h.nan;
@@ -8488,7 +8529,7 @@ static size_t ampi_share(size_t n, size_t blocks, size_t multiple) { /* n cut in
 }
 /* As ampi_floats; fetches what comes next. */
 static const float *ampi_near(const ampi_kernels *kn, amp_array x, size_t at, size_t n, float *buf) {
-    if (x.dtype != AMP_F32) ampi_ahead(ampi_at(x, at + n), n * amp_dtype_size(x.dtype));
+    if (x.dtype != AMP_F32) ampi_prefetch(ampi_at(x, at + n), n * amp_dtype_size(x.dtype));
     return ampi_floats(kn, x, at, n, buf);
 }
 /* A few rows of D: packing would cost more than the product, so B is read once, straight from where it is. Rows of B are added up where
@@ -8774,7 +8815,7 @@ static void ampi_dropout_task(void *arg, size_t task, ampi_workspace *w) {
     (void)w;
     for (; i < end; i += n) {
         uint64_t at = d->rng.offset + i;
-        n = ampi_words(at, ampi_least(AMPI_BLOCK, end - i));
+        n = ampi_random_run(at, ampi_least(AMPI_BLOCK, end - i));
         j->k->widen[d->x.dtype](x, ampi_at(d->x, i), n);
         if (threshold >> 32)
             memset(x, 0, n * sizeof *x); /* p = 1 */
@@ -8790,8 +8831,9 @@ static amp_status ampi_cpu_dropout(amp_ctx *ctx, const amp_dropout_desc *d) {
     return ampi_run(ampi_cpu_of(ctx), ampi_chunks(d->count), (double)d->count, ampi_dropout_task, &j);
 }
 
-/* ==== >>cpu-table ================================================================================================
+/* ==== >>cpu-table ====================================================================================================
    The table of functions; create, destroy.   tests: tests/test_context.c */
+
 static void ampi_cpu_free(ampi_cpu *c) {
     amp_allocator mem = c->mem;
     ampi_host_free(&mem, c->work, (size_t)c->threads * sizeof *c->work);
@@ -8836,12 +8878,13 @@ static amp_backend ampi_cpu_table(void) {
 static int ampi_online(void) {
 #  if !defined(AMP_NO_THREADS) && defined(_SC_NPROCESSORS_ONLN)
     long n = sysconf(_SC_NPROCESSORS_ONLN);
-    return n < 1 ? 1 : n > 256 ? 256 : (int)n;
+    if (n < 1) return 1;
+    return n > 256 ? 256 : (int)n;
 #  else
     return 1;
 #  endif
 }
-/* before a context exists, a failure can only go to the logger */
+/* Before a context exists, a failure can only go to the logger. */
 static amp_status ampi_cpu_refuse(const amp_cpu_desc *d, amp_status st, const char *text, long value) {
     char full[160];
     snprintf(full, sizeof full, "amp_cpu_create: %s (it is %ld)", text, value);
@@ -8865,12 +8908,12 @@ AMP_API amp_status amp_cpu_create_checked(amp_ctx **out, int version, size_t siz
     }
     if (!d.allocator.alloc_fn != !d.allocator.free_fn)
         return ampi_cpu_refuse(
-            &d, AMP_ERR_INVALID_ARG, "desc.allocator needs both functions or neither; functions given", 1);
+            &d, AMP_ERR_INVALID_ARG, "set both functions of desc.allocator or neither; functions set", 1);
     if (d.flags) return ampi_cpu_refuse(&d, AMP_ERR_INVALID_ARG, "desc.flags must be 0", (long)d.flags);
     if (d.threads < 0 || d.threads > 256)
         return ampi_cpu_refuse(&d, AMP_ERR_INVALID_ARG, "desc.threads must be in 0 .. 256", (long)d.threads);
     if ((uint32_t)d.simd > (uint32_t)AMP_SIMD_NEON)
-        return ampi_cpu_refuse(&d, AMP_ERR_INVALID_ARG, "desc.simd is no amp_simd", (long)d.simd);
+        return ampi_cpu_refuse(&d, AMP_ERR_INVALID_ARG, "desc.simd is not an amp_simd value", (long)d.simd);
     if (!ampi_pick_kernels(&kernels, d.simd))
         return ampi_cpu_refuse(
             &d, AMP_ERR_UNSUPPORTED, "desc.simd asks for a path that this machine or build lacks", (long)d.simd);
@@ -8894,7 +8937,8 @@ AMP_API amp_status amp_cpu_create_checked(amp_ctx **out, int version, size_t siz
     }
     if (!ampi_pool_start(c)) {
         ampi_cpu_free(c);
-        return ampi_cpu_refuse(&d, AMP_ERR_NO_MEMORY, "the system does not give desc.threads threads", (long)d.threads);
+        return ampi_cpu_refuse(
+            &d, AMP_ERR_NO_MEMORY, "the system refuses to start desc.threads threads", (long)d.threads);
     }
     st = amp_ctx_create_backend(out, &table, c, &d.allocator, &d.logger);
     if (st == AMP_OK) return AMP_OK;

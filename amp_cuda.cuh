@@ -228,13 +228,13 @@ static inline amp_stream ampi_cu_same_type(cudaStream_t s) { return s; }
 /* ==== >>cuda-host ====================================================================================================
    Errors, launches, memory.   tests: tests/cuda_verbs.cpp, tests/test_context.c */
 
-#define AMPI_CU_KIND   "cuda: " /* then the GPU's name */
-#define AMPI_CU_FEW    32u      /* arrays per launch of the list verbs */
-#define AMPI_CU_PLANS  64u      /* products whose plan is remembered */
-#define AMPI_CU_LATE   64u      /* blocks freed inside captures */
-#define AMPI_CU_TRIES  16       /* candidates that tuning times, */
-#define AMPI_CU_ROUNDS 5        /* each so often */
-#define AMPI_CU_BIAS   262144u  /* bytes behind the workspace for a bias in another dtype */
+#define AMPI_CU_KIND     "cuda: " /* then the GPU's name */
+#define AMPI_CU_FEW      32u      /* arrays per launch of the list verbs */
+#define AMPI_CU_PLANS    64u      /* products whose plan is remembered */
+#define AMPI_CU_DEFERRED 64u      /* blocks freed inside captures */
+#define AMPI_CU_TRIES    16       /* candidates that tuning times, */
+#define AMPI_CU_ROUNDS   5        /* each so often */
+#define AMPI_CU_BIAS     262144u  /* bytes behind the workspace for a bias in another dtype */
 
 /* What the kernels of a verb leave for the host, or for a later kernel of the same verb: one member per verb, which
    clears it, fills it and reads it. One block per context; the verbs on its stream use it in turn. */
@@ -303,8 +303,8 @@ typedef struct ampi_cuda {
     struct {
         void *p;
         size_t bytes;
-    } late[AMPI_CU_LATE]; /* to be freed when no capture is under way */
-    uint32_t n_late, _pad;
+    } deferred[AMPI_CU_DEFERRED]; /* to be freed when no capture is under way */
+    uint32_t n_deferred, _pad;
     char name[256 + sizeof AMPI_CU_KIND]; /* what amp_ctx_name gives */
     ampi_cu_plan plans[AMPI_CU_PLANS];
 } ampi_cuda;
@@ -463,7 +463,8 @@ static amp_status ampi_cu_launch(const ampi_cu_call *k, unsigned grid, void (*ke
 /* Blocks for `work` units of one block each: enough to fill the GPU once; kernels go round. */
 static unsigned ampi_cu_grid(const ampi_cuda *c, uint64_t work) {
     uint64_t most = (uint64_t)c->sms * (uint64_t)c->blocks_per_sm;
-    return (unsigned)(work < 1 ? 1 : work < most ? work : most);
+    if (work < 1) return 1;
+    return (unsigned)(work < most ? work : most);
 }
 static uint64_t ampi_cu_parts(uint64_t n, uint64_t part) { return n / part + (n % part != 0); }
 
@@ -477,6 +478,18 @@ static amp_status ampi_cu_may_wait(amp_ctx *ctx) {
     return ampi_cu_leave(&k, s);
 }
 
+/* Never 0 in a capture. */
+static uint64_t ampi_cu_capture_id(amp_ctx *ctx) {
+    const ampi_cuda *c = (const ampi_cuda *)amp_ctx_self(ctx);
+    cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+    unsigned long long id = 0;
+    if (cudaStreamGetCaptureInfo(c->stream, &status, &id) != cudaSuccess) {
+        (void)cudaGetLastError();
+        return 0;
+    }
+    return status == cudaStreamCaptureStatusNone ? 0 : (uint64_t)id + 1;
+}
+
 /* Device memory by the context's allocator. */
 static cudaError_t ampi_cu_take(const ampi_cuda *c, void **out, size_t bytes, const char **call) {
     *out = NULL;
@@ -488,9 +501,10 @@ static cudaError_t ampi_cu_take(const ampi_cuda *c, void **out, size_t bytes, co
     *call = c->flags & AMP_CUDA_POOL ? "cudaMallocAsync" : "cudaMalloc";
     return c->flags & AMP_CUDA_POOL ? cudaMallocAsync(out, bytes, c->stream) : cudaMalloc(out, bytes);
 }
-static void ampi_cu_give(const ampi_cuda *c, void *p, size_t bytes) { /* not while the stream is being captured */
+/* Not while the stream is being captured. */
+static void ampi_cu_give(const ampi_cuda *c, void *p, size_t bytes) {
     if (!p) return;
-    if (c->allocator.alloc_fn) { /* cudaFree waits for work that uses the memory, a caller's function may not */
+    if (c->allocator.alloc_fn) { /* cudaFree waits for work that uses the memory; a caller's function may not */
         (void)cudaStreamSynchronize(c->stream);
         c->allocator.free_fn(p, bytes, c->allocator.user);
     } else if (c->flags & AMP_CUDA_POOL) {
@@ -500,10 +514,10 @@ static void ampi_cu_give(const ampi_cuda *c, void *p, size_t bytes) { /* not whi
     }
 }
 /* What was to be freed inside a capture, which forbids it, is freed when the capture is over. */
-static void ampi_cu_give_late(ampi_cuda *c) {
-    while (c->n_late) {
-        c->n_late--;
-        ampi_cu_give(c, c->late[c->n_late].p, c->late[c->n_late].bytes);
+static void ampi_cu_free_deferred(ampi_cuda *c) {
+    while (c->n_deferred) {
+        c->n_deferred--;
+        ampi_cu_give(c, c->deferred[c->n_deferred].p, c->deferred[c->n_deferred].bytes);
     }
 }
 
@@ -518,7 +532,7 @@ static amp_status ampi_cu_alloc(amp_ctx *ctx, void **out, size_t bytes) {
     if (s == AMP_OK && capturing)
         s = amp_fail(ctx, AMP_ERR_CAPTURE, "amp_alloc: the context's stream is being captured");
     if (s == AMP_OK) {
-        ampi_cu_give_late(k.c);
+        ampi_cu_free_deferred(k.c);
         e = ampi_cu_take(k.c, out, bytes, &call);
         if (e != cudaSuccess && k.c->allocator.alloc_fn)
             s = amp_fail(
@@ -540,11 +554,11 @@ static void ampi_cu_release(amp_ctx *ctx, void *p, size_t bytes) {
     amp_status s = ampi_cu_enter(&k, ctx, "amp_free");
     if (s == AMP_OK) s = ampi_cu_capture(&k, &capturing);
     if (!capturing) {
-        ampi_cu_give_late(k.c);
+        ampi_cu_free_deferred(k.c);
         ampi_cu_give(k.c, p, bytes); /* also on a dead device: a lent allocator gets its memory back */
-    } else if (k.c->n_late < AMPI_CU_LATE) {
-        k.c->late[k.c->n_late].p = p;
-        k.c->late[k.c->n_late++].bytes = bytes;
+    } else if (k.c->n_deferred < AMPI_CU_DEFERRED) {
+        k.c->deferred[k.c->n_deferred].p = p;
+        k.c->deferred[k.c->n_deferred++].bytes = bytes;
     } else {
         amp_log_event(ctx, AMP_LOG_WARNING, "amp_free: too much was freed inside a capture: %llu bytes are lost",
             (unsigned long long)bytes);
@@ -946,17 +960,22 @@ static __global__ void __launch_bounds__(AMP_BLOCK) ampi_k_cast(ampi_k_cast_args
     }
 }
 
+/* Elements from the i-th on are aligned for 8 at a time. */
+static int ampi_cu_aligned(const void *p, amp_dtype t, size_t i) {
+    size_t size = amp_dtype_size(t), unit = size == 1u ? 8u : 16u;
+    return ((uintptr_t)p + i * size) % unit == 0;
+}
 /* The vector body that two arrays have in common: elements [head, head + 8 * groups), aligned in both. */
 static void ampi_cu_body(
     const void *a, amp_dtype ta, const void *b, amp_dtype tb, uint64_t n, uint64_t *head, uint64_t *groups) {
-    uintptr_t ua = amp_dtype_size(ta) == 1u ? 8u : 16u, ub = amp_dtype_size(tb) == 1u ? 8u : 16u, h;
+    size_t h;
     *head = *groups = 0;
-    for (h = 0; h < 16u && h < n; h++)
-        if (((uintptr_t)a + h * amp_dtype_size(ta)) % ua == 0 && ((uintptr_t)b + h * amp_dtype_size(tb)) % ub == 0) {
-            *head = h;
-            *groups = (n - h) / 8u;
-            return;
-        }
+    for (h = 0; h < 16u && h < n; h++) {
+        if (!ampi_cu_aligned(a, ta, h) || !ampi_cu_aligned(b, tb, h)) continue;
+        *head = h;
+        *groups = (n - h) / 8u;
+        return;
+    }
 }
 
 static amp_status ampi_cu_cast(amp_ctx *ctx, amp_array dst, amp_array src, size_t n, const amp_cast_desc *desc) {
@@ -1044,69 +1063,55 @@ static int ampi_cu_list(ampi_k_list *l, const amp_array *dst, const amp_array *a
     return l->n != 0;
 }
 
-typedef struct ampi_k_tally {
-    uint32_t nan, inf, overflow, first;
-} ampi_k_tally; /* what one thread found; first: offset in the chunk */
-
-/* Eight gradients as float bits become u, as float bits: g, or g / scale when `scaled`. Bad ones among the first m are
+/* Eight gradients as float bits become u, as float bits: g, or g / scale when `scaled`. Faults among the first m are
    counted. */
-AMPI_K void ampi_k_check8(uint32_t x[8], uint32_t m, uint32_t at, int scaled, float inv, ampi_k_tally *t) {
+AMPI_K void ampi_k_check8(uint32_t x[8], uint32_t m, uint32_t at, int scaled, float inv, amp_partial *f) {
     uint32_t k;
     for (k = 0; k < 8u; k++) {
-        uint32_t g = x[k] & 0x7fffffffu, bad = g >= 0x7f800000u;
-        if (scaled) x[k] = ampi_bits(ampi_mul(ampi_float(x[k]), inv));
-        if (k >= m) continue;
-        t->nan += g > 0x7f800000u;
-        t->inf += g == 0x7f800000u;
-        if (!bad && !amp_is_finite(ampi_float(x[k]))) {
-            t->overflow++;
-            bad = 1u;
-        }
-        if (bad && at + k < t->first) t->first = at + k;
+        float g = ampi_float(x[k]);
+        if (scaled) x[k] = ampi_bits(ampi_mul(g, inv));
+        if (k < m) amp_count_fault(f, g, ampi_float(x[k]), at + k);
     }
 }
-/* Writes eight u, rounded to t. A scale below 1, or a t that is not the gradients' `from`, can make a u that is finite
-   in FP32 and not in t: overflow. */
+/* Writes eight u, rounded to dtype t; the gradients were of dtype `from`. */
 AMPI_K void ampi_k_unscaled8(uint32_t x[8], void *p, amp_dtype t, amp_dtype from, size_t i, uint32_t m, int wide,
-    uint32_t at, float inv, ampi_k_tally *y) {
+    uint32_t at, float inv, amp_partial *f) {
     uint32_t k, was_finite = 0;
     for (k = 0; k < m; k++)
         was_finite |= (uint32_t)amp_is_finite(ampi_float(x[k])) << k;
     ampi_k_nearest8(x, t);
     ampi_k_store8(x, p, t, i, m, wide);
-    if ((!ampi_less(1.0f, inv) && t == from) || t == AMP_F32) return;
+    if (!amp_may_lose(inv, from, t)) return;
     for (k = 0; k < m; k++)
-        if ((was_finite >> k & 1u) && !amp_is_finite(ampi_float(ampi_decode(x[k], t)))) {
-            y->overflow++;
-            if (at + k < y->first) y->first = at + k;
-        }
+        if (was_finite >> k & 1u)
+            amp_count_lost(f, 0.0f, ampi_float(ampi_decode(x[k], t)), at + k); /* 0.0f: finite, as u was */
 }
 
+AMPI_K void ampi_k_add64(uint64_t *sum, uint64_t x) {
+    if (x) atomicAdd((unsigned long long *)sum, (unsigned long long)x);
+}
 static __global__ void __launch_bounds__(AMP_BLOCK)
     ampi_k_finite(ampi_k_list list, amp_scaler_state *unscale, ampi_k_finite_sums *out) {
     float inv = unscale ? amp_inverse_scale(unscale->scale) : 1.0f;
     uint64_t chunk;
     for (chunk = blockIdx.x; chunk < list.chunks; chunk += gridDim.x) {
         ampi_k_part p = ampi_k_find(&list, chunk);
-        ampi_k_tally t = {0, 0, 0, AMP_CHUNK};
+        amp_partial f = amp_no_faults();
         uint32_t i, x[8];
         for (i = 8u * threadIdx.x; i < p.n; i += 8u * AMP_BLOCK) {
             uint32_t m = p.n - i < 8u ? p.n - i : 8u;
             ampi_k_load8(x, p.data, p.type, p.base + i, m, p.wide);
-            ampi_k_check8(x, m, i, unscale != NULL, inv, &t);
-            if (unscale) ampi_k_unscaled8(x, p.dst, p.dst_type, p.type, p.base + i, m, p.wide, i, inv, &t);
+            ampi_k_check8(x, m, i, unscale != NULL, inv, &f);
+            if (unscale) ampi_k_unscaled8(x, p.dst, p.dst_type, p.type, p.base + i, m, p.wide, i, inv, &f);
         }
-        if (t.first == AMP_CHUNK) continue;
+        if (f.first == AMP_CHUNK) continue;
         if (out) {
-            if (t.nan) atomicAdd((unsigned long long *)&out->nan, (unsigned long long)t.nan);
-            if (t.inf + t.overflow)
-                atomicAdd((unsigned long long *)&out->inf, (unsigned long long)(t.inf + t.overflow));
+            ampi_k_add64(&out->nan, f.nan);
+            ampi_k_add64(&out->inf, (uint64_t)f.inf + f.overflow);
             atomicMax(
-                (unsigned long long *)&out->first, ~((unsigned long long)(list.first_chunk + chunk) << 16 | t.first));
+                (unsigned long long *)&out->first, ~((unsigned long long)(list.first_chunk + chunk) << 16 | f.first));
         }
-        if (unscale && !unscale->no_check)
-            atomicOr((unsigned *)&unscale->found,
-                (t.nan ? AMP_FOUND_NAN : 0u) | (t.inf ? AMP_FOUND_INF : 0u) | (t.overflow ? AMP_FOUND_OVERFLOW : 0u));
+        if (unscale && !unscale->no_check) atomicOr((unsigned *)&unscale->found, amp_found(f.nan, f.inf, f.overflow));
     }
 }
 
@@ -1139,6 +1144,11 @@ static amp_status ampi_cu_finite(amp_ctx *ctx, const amp_array *dst, const amp_a
     return ampi_cu_leave(&k, s);
 }
 
+AMPI_K uint32_t ampi_k_bin(uint32_t magnitude) { /* its place in ampi_k_histogram_bins */
+    if (magnitude == 0) return 1u;
+    if (magnitude == 0x7f800000u) return 2u;
+    return magnitude > 0x7f800000u ? 3u : 4u + (magnitude >> 23);
+}
 /* Counted in shared memory, and added to the scratch block once per chunk. */
 static __global__ void __launch_bounds__(AMP_BLOCK) ampi_k_histogram(ampi_k_list list, ampi_k_histogram_bins *out) {
     AMP_SHARED(uint32_t, bins, 4 + 256);
@@ -1154,14 +1164,13 @@ static __global__ void __launch_bounds__(AMP_BLOCK) ampi_k_histogram(ampi_k_list
             ampi_k_load8(x, p.data, p.type, p.base + i, m, p.wide);
             for (k = 0; k < m; k++) {
                 uint32_t a = x[k] & 0x7fffffffu;
-                atomicAdd(&bins[a == 0 ? 1u : a == 0x7f800000u ? 2u : a > 0x7f800000u ? 3u : 4u + (a >> 23)], 1u);
+                atomicAdd(&bins[ampi_k_bin(a)], 1u);
                 if (a < 0x7f800000u && a > amax) amax = a;
             }
         }
         __syncthreads();
         for (i = threadIdx.x; i < 4u + 256u; i += AMP_BLOCK) {
-            uint32_t add = i == 0 ? p.n : bins[i];
-            if (add) atomicAdd((unsigned long long *)&out->bins[i], (unsigned long long)add);
+            ampi_k_add64(&out->bins[i], i == 0 ? p.n : bins[i]);
         }
         __syncthreads();
     }
@@ -1224,7 +1233,7 @@ typedef struct ampi_k_rows {
 } ampi_k_rows;
 
 AMPI_K void ampi_k_inspect8(
-    const ampi_k_rows *rows, uint32_t x[8], uint32_t i, uint32_t m, double lane[8], ampi_k_tally *t) {
+    const ampi_k_rows *rows, uint32_t x[8], uint32_t i, uint32_t m, double lane[8], amp_partial *t) {
     uint32_t k;
     ampi_k_check8(x, m, i, rows->scaled, rows->inv, t);
     for (k = 0; k < 8u; k++)
@@ -1245,7 +1254,7 @@ AMPI_K void ampi_k_inspect_chunk(
     amp_param_entry e = job->table.entries[c.param];
     ampi_k_rows rows;
     uint32_t n = ampi_k_chunk_size(&e, &c), g, i, q, x[8];
-    ampi_k_tally t = {0, 0, 0, AMP_CHUNK};
+    amp_partial t = amp_no_faults();
     double sum;
     rows.grad = ampi_k_gradient(&e, job->flags & AMP_INSPECT_ACCUM, &rows.type);
     rows.base = (uint64_t)c.index * AMP_CHUNK;
@@ -1951,6 +1960,37 @@ static amp_status ampi_cu_xent(amp_ctx *ctx, const amp_xent_desc *desc, const am
             &k, (unsigned)(grid < fit ? grid : fit), ampi_k_xent, d, state, (const ampi_k_xent_state *)counted);
     }
     if (s == AMP_OK && d.loss) s = ampi_cu_launch(&k, 1, ampi_k_xent_loss, d, (const ampi_k_xent_state *)counted);
+    return ampi_cu_leave(&k, s);
+}
+
+static __global__ void __launch_bounds__(AMP_BLOCK, 2)
+    ampi_k_dropout(amp_dropout_desc d, uint64_t threshold, float factor, uint64_t head, uint64_t groups) {
+    uint64_t me = (uint64_t)blockIdx.x * AMP_BLOCK + threadIdx.x, step = (uint64_t)gridDim.x * AMP_BLOCK, i;
+    uint32_t x[8], r[8], k;
+    for (i = me; i < groups; i += step) {
+        uint64_t at = head + 8u * i;
+        ampi_k_load8(x, d.x.data, d.x.dtype, at, 8, 1);
+        ampi_k_random8(r, d.rng.seed, d.rng.stream, d.rng.offset + at);
+        for (k = 0; k < 8u; k++)
+            x[k] = ampi_bits(amp_dropout_one(ampi_float(x[k]), r[k], threshold, factor));
+        ampi_k_nearest8(x, d.y.dtype);
+        ampi_k_store8(x, d.y.data, d.y.dtype, at, 8, 1);
+    }
+    for (i = me; i < d.count - 8u * groups; i += step) {
+        uint64_t at = i < head ? i : i + 8u * groups;
+        ampi_k_put(d.y.data, d.y.dtype, at,
+            amp_dropout_one(ampi_k_get(d.x.data, d.x.dtype, at),
+                amp_random(d.rng.seed, d.rng.stream, d.rng.offset + at), threshold, factor));
+    }
+}
+static amp_status ampi_cu_dropout(amp_ctx *ctx, const amp_dropout_desc *d) {
+    ampi_cu_call k;
+    uint64_t head = 0, groups = 0;
+    amp_status s = ampi_cu_enter(&k, ctx, "amp_dropout");
+    ampi_cu_body(d->y.data, d->y.dtype, d->x.data, d->x.dtype, d->count, &head, &groups);
+    if (s == AMP_OK)
+        s = ampi_cu_launch(&k, ampi_cu_grid(k.c, ampi_cu_parts(groups ? groups : d->count, AMP_BLOCK)), ampi_k_dropout,
+            *d, amp_dropout_threshold(d->p), amp_dropout_factor(d->p), head, groups);
     return ampi_cu_leave(&k, s);
 }
 
@@ -2861,73 +2901,31 @@ extern "C" amp_status amp_cuda_plans_load(amp_ctx *ctx, const char *path) {
     return AMP_OK;
 }
 
-static __global__ void __launch_bounds__(AMP_BLOCK, 2)
-    ampi_k_dropout(amp_dropout_desc d, uint64_t threshold, float factor, uint64_t head, uint64_t groups) {
-    uint64_t me = (uint64_t)blockIdx.x * AMP_BLOCK + threadIdx.x, step = (uint64_t)gridDim.x * AMP_BLOCK, i;
-    uint32_t x[8], r[8], k;
-    for (i = me; i < groups; i += step) {
-        uint64_t at = head + 8u * i;
-        ampi_k_load8(x, d.x.data, d.x.dtype, at, 8, 1);
-        ampi_k_random8(r, d.rng.seed, d.rng.stream, d.rng.offset + at);
-        for (k = 0; k < 8u; k++)
-            x[k] = ampi_bits(amp_dropout_one(ampi_float(x[k]), r[k], threshold, factor));
-        ampi_k_nearest8(x, d.y.dtype);
-        ampi_k_store8(x, d.y.data, d.y.dtype, at, 8, 1);
-    }
-    for (i = me; i < d.count - 8u * groups; i += step) {
-        uint64_t at = i < head ? i : i + 8u * groups;
-        ampi_k_put(d.y.data, d.y.dtype, at,
-            amp_dropout_one(ampi_k_get(d.x.data, d.x.dtype, at),
-                amp_random(d.rng.seed, d.rng.stream, d.rng.offset + at), threshold, factor));
-    }
-}
-static amp_status ampi_cu_dropout(amp_ctx *ctx, const amp_dropout_desc *d) {
-    ampi_cu_call k;
-    uint64_t head = 0, groups = 0;
-    amp_status s = ampi_cu_enter(&k, ctx, "amp_dropout");
-    ampi_cu_body(d->y.data, d->y.dtype, d->x.data, d->x.dtype, d->count, &head, &groups);
-    if (s == AMP_OK)
-        s = ampi_cu_launch(&k, ampi_cu_grid(k.c, ampi_cu_parts(groups ? groups : d->count, AMP_BLOCK)), ampi_k_dropout,
-            *d, amp_dropout_threshold(d->p), amp_dropout_factor(d->p), head, groups);
-    return ampi_cu_leave(&k, s);
-}
-
-static uint64_t ampi_cu_capture_id(amp_ctx *ctx) { /* never 0 in a capture */
-    const ampi_cuda *c = (const ampi_cuda *)amp_ctx_self(ctx);
-    cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
-    unsigned long long id = 0;
-    if (cudaStreamGetCaptureInfo(c->stream, &status, &id) != cudaSuccess) {
-        (void)cudaGetLastError();
-        return 0;
-    }
-    return status == cudaStreamCaptureStatusNone ? 0 : (uint64_t)id + 1;
-}
-
 /* ==== >>cuda-table ===================================================================================================
    Create, destroy, the table of functions.   tests: tests/cuda_verbs.cpp, tests/test_context.c */
 
-static size_t ampi_cu_with_bias(size_t workspace) {
-    return ((workspace + 255u) & ~(size_t)255) + AMPI_CU_BIAS;
-} /* the whole block: a workspace of our own, then biases */
+/* The whole block: a workspace of our own, then biases. */
+static size_t ampi_cu_with_bias(size_t workspace) { return ampi_round256(workspace) + AMPI_CU_BIAS; }
 
-static void ampi_cu_drop(ampi_cuda *c) { /* frees what there is, also after a creation that failed half way */
+/* Frees what there is, also after a creation that failed half way. */
+static void ampi_cu_drop(ampi_cuda *c) {
     cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed; /* a capture elsewhere in the thread stays valid */
     cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
     amp_allocator host = c->host;
     int now = -1, capturing;
-    if (cudaGetDevice(&now) != cudaSuccess)
-        now = -1; /* then without switching: pointers and streams know their device */
+    /* If even this fails, then without switching: pointers and streams know their device. */
+    if (cudaGetDevice(&now) != cudaSuccess) now = -1;
     if (now >= 0 && now != c->device) (void)cudaSetDevice(c->device);
     (void)cudaThreadExchangeStreamCaptureMode(&mode);
     capturing = cudaStreamIsCapturing(c->stream, &capture) == cudaSuccess && capture != cudaStreamCaptureStatusNone;
     if (c->scratch && !capturing) (void)cudaStreamSynchronize(c->stream);
     if (c->own_cublas && c->cublas) (void)cublasLtDestroy(c->cublas);
-    ampi_cu_give_late(c);
+    ampi_cu_free_deferred(c);
     if (c->own_workspace) ampi_cu_give(c, c->workspace, ampi_cu_with_bias(c->workspace_bytes));
     ampi_cu_give(c, c->scratch, sizeof(ampi_cu_scratch));
     if (c->mirror) (void)cudaFreeHost(c->mirror);
-    if (c->own_stream && c->stream)
-        (void)cudaStreamDestroy(c->stream); /* what is queued on it, frees of a pool, still runs */
+    /* What is queued on it, frees of a pool, still runs. */
+    if (c->own_stream && c->stream) (void)cudaStreamDestroy(c->stream);
     (void)cudaThreadExchangeStreamCaptureMode(&mode);
     if (now >= 0 && now != c->device && cudaSetDevice(now) != cudaSuccess) (void)cudaSetDevice(now);
     (void)cudaGetLastError();
@@ -2982,59 +2980,71 @@ static amp_status ampi_cu_refuse_call(const amp_cuda_desc *d, amp_status s, cons
     return ampi_cu_refuse(d, s, text);
 }
 
-/* Everything of a context that can fail, in order; what was made is in *c. */
-static amp_status ampi_cu_make(ampi_cuda *c, const amp_cuda_desc *d) {
+/* ---- everything of a context that can fail, in order; what was made is in *c ---- */
+
+static amp_status ampi_cu_check(const ampi_cuda *c, const amp_cuda_desc *d, const char *call, cudaError_t e) {
+    if (e == cudaSuccess) return AMP_OK;
+    return ampi_cu_refuse_call(d, ampi_cu_kind(e, c->stream), call, cudaGetErrorName(e));
+}
+static amp_status ampi_cu_attribute(const ampi_cuda *c, const amp_cuda_desc *d, cudaDeviceAttr which, int *out) {
+    return ampi_cu_check(c, d, "cudaDeviceGetAttribute", cudaDeviceGetAttribute(out, which, c->device));
+}
+static amp_status ampi_cu_make_device(ampi_cuda *c, const amp_cuda_desc *d) {
     struct cudaDeviceProp properties;
-    cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
-    const char *call = "";
-    cublasStatus_t b;
-    cudaError_t e, probe;
     int threads = 0, major = 0, minor = 0;
-    void *p = NULL;
-#define AMPI_CU_MAKE(name, expression) \
-    do { \
-        e = (expression); \
-        if (e != cudaSuccess) return ampi_cu_refuse_call(d, ampi_cu_kind(e, c->stream), (name), cudaGetErrorName(e)); \
-    } while (0)
-    AMPI_CU_MAKE("cudaSetDevice", cudaSetDevice(c->device));
-    AMPI_CU_MAKE("cudaDeviceGetAttribute", cudaDeviceGetAttribute(&c->sms, cudaDevAttrMultiProcessorCount, c->device));
-    AMPI_CU_MAKE(
-        "cudaDeviceGetAttribute", cudaDeviceGetAttribute(&threads, cudaDevAttrMaxThreadsPerMultiProcessor, c->device));
-    AMPI_CU_MAKE(
-        "cudaDeviceGetAttribute", cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, c->device));
-    AMPI_CU_MAKE(
-        "cudaDeviceGetAttribute", cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, c->device));
-    AMPI_CU_MAKE("cudaGetDeviceProperties", cudaGetDeviceProperties(&properties, c->device));
+    amp_status s = ampi_cu_check(c, d, "cudaSetDevice", cudaSetDevice(c->device));
+    if (s == AMP_OK) s = ampi_cu_attribute(c, d, cudaDevAttrMultiProcessorCount, &c->sms);
+    if (s == AMP_OK) s = ampi_cu_attribute(c, d, cudaDevAttrMaxThreadsPerMultiProcessor, &threads);
+    if (s == AMP_OK) s = ampi_cu_attribute(c, d, cudaDevAttrComputeCapabilityMajor, &major);
+    if (s == AMP_OK) s = ampi_cu_attribute(c, d, cudaDevAttrComputeCapabilityMinor, &minor);
+    if (s == AMP_OK)
+        s = ampi_cu_check(c, d, "cudaGetDeviceProperties", cudaGetDeviceProperties(&properties, c->device));
+    if (s != AMP_OK) return s;
     c->blocks_per_sm = threads / AMP_BLOCK > 0 ? threads / AMP_BLOCK : 1;
     c->arch = 10 * major + minor;
     c->l2 = (uint64_t)(properties.l2CacheSize > 0 ? properties.l2CacheSize : 0);
     snprintf(c->name, sizeof c->name, AMPI_CU_KIND "%.*s", (int)sizeof properties.name, properties.name);
+    return AMP_OK;
+}
+static amp_status ampi_cu_make_stream(ampi_cuda *c, const amp_cuda_desc *d) {
+    cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
+    cudaStream_t made = NULL;
+    cudaError_t e;
+    amp_status s;
     if (c->own_stream) {
-        cudaStream_t made = NULL;
-        AMPI_CU_MAKE("cudaStreamCreateWithFlags", cudaStreamCreateWithFlags(&made, cudaStreamNonBlocking));
+        s = ampi_cu_check(c, d, "cudaStreamCreateWithFlags", cudaStreamCreateWithFlags(&made, cudaStreamNonBlocking));
+        if (s != AMP_OK) return s;
         c->stream = made;
     }
-    probe = cudaStreamIsCapturing(c->stream, &capture);
-    if (probe == cudaErrorStreamCaptureImplicit || (probe == cudaSuccess && capture != cudaStreamCaptureStatusNone)) {
+    e = cudaStreamIsCapturing(c->stream, &capture);
+    if (e == cudaErrorStreamCaptureImplicit || (e == cudaSuccess && capture != cudaStreamCaptureStatusNone)) {
         (void)cudaGetLastError();
         return ampi_cu_refuse(d, AMP_ERR_CAPTURE, "amp_cuda_create: desc.stream is being captured");
     }
-    AMPI_CU_MAKE("cudaStreamIsCapturing", probe);
-    if (c->own_cublas) {
-        b = cublasLtCreate(&c->cublas);
-        if (b != CUBLAS_STATUS_SUCCESS) {
-            amp_status s = b == CUBLAS_STATUS_ALLOC_FAILED ? AMP_ERR_NO_MEMORY : AMP_ERR_CUDA;
-            c->cublas = NULL;
-            e = cudaPeekAtLastError();
-            if (e != cudaSuccess && ampi_cu_kind(e, c->stream) == AMP_ERR_DEAD) s = AMP_ERR_DEAD;
-            return ampi_cu_refuse_call(d, s, "cublasLtCreate", ampi_cu_cublas_name(b));
-        }
-    }
+    return ampi_cu_check(c, d, "cudaStreamIsCapturing", e);
+}
+static amp_status ampi_cu_make_cublas(ampi_cuda *c, const amp_cuda_desc *d) {
+    amp_status s = AMP_ERR_CUDA;
+    cublasStatus_t b;
+    cudaError_t e;
+    if (!c->own_cublas) return AMP_OK;
+    b = cublasLtCreate(&c->cublas);
+    if (b == CUBLAS_STATUS_SUCCESS) return AMP_OK;
+    c->cublas = NULL;
+    e = cudaPeekAtLastError();
+    if (b == CUBLAS_STATUS_ALLOC_FAILED) s = AMP_ERR_NO_MEMORY;
+    if (e != cudaSuccess && ampi_cu_kind(e, c->stream) == AMP_ERR_DEAD) s = AMP_ERR_DEAD;
+    return ampi_cu_refuse_call(d, s, "cublasLtCreate", ampi_cu_cublas_name(b));
+}
+static amp_status ampi_cu_make_workspace(ampi_cuda *c, const amp_cuda_desc *d) {
+    const char *call = "";
+    cudaError_t e;
+    size_t bytes = d->workspace_bytes;
     if (c->own_workspace) {
-        size_t bytes = d->workspace_bytes ? d->workspace_bytes : (size_t)(c->arch >= 90 ? 32 : 4) << 20;
-        if (bytes > (size_t)-1 / 2) bytes = (size_t)-1 / 2; /* more than there is, too */
-        AMPI_CU_MAKE(call, ampi_cu_take(c, &p, ampi_cu_with_bias(bytes), &call));
-        c->workspace = p;
+        if (!bytes) bytes = (size_t)(c->arch >= 90 ? 32 : 4) << 20;
+        if (bytes > (size_t)-1 / 2) bytes = (size_t)-1 / 2; /* more than there is, too, but adding to it is safe */
+        e = ampi_cu_take(c, &c->workspace, ampi_cu_with_bias(bytes), &call);
+        if (e != cudaSuccess) return ampi_cu_check(c, d, call, e);
         c->workspace_bytes = bytes;
     } else if (c->workspace_bytes > 4u * AMPI_CU_BIAS) { /* the end of the caller's */
         c->workspace_bytes = (c->workspace_bytes - AMPI_CU_BIAS) & ~(size_t)255;
@@ -3042,25 +3052,107 @@ static amp_status ampi_cu_make(ampi_cuda *c, const amp_cuda_desc *d) {
         c->bias_room = 0;
     }
     c->bias = (char *)c->workspace + ampi_cu_with_bias(c->workspace_bytes) - AMPI_CU_BIAS;
-    AMPI_CU_MAKE(call, ampi_cu_take(c, &p, sizeof(ampi_cu_scratch), &call));
-    c->scratch = (ampi_cu_scratch *)p;
-    AMPI_CU_MAKE("cudaMallocHost", cudaMallocHost(&p, sizeof(ampi_cu_scratch)));
-    c->mirror = (ampi_cu_scratch *)p;
-    memset(c->mirror, 0, sizeof(ampi_cu_scratch)); /* the ticket starts at 0 */
-    c->mirror->scalar[1] = 1.0f;
-    AMPI_CU_MAKE("cudaMemcpyAsync",
-        cudaMemcpyAsync(c->scratch, c->mirror, sizeof(ampi_cu_scratch), cudaMemcpyHostToDevice, c->stream));
-    AMPI_CU_MAKE("cudaStreamSynchronize", cudaStreamSynchronize(c->stream));
-#undef AMPI_CU_MAKE
     return AMP_OK;
+}
+static amp_status ampi_cu_make_scratch(ampi_cuda *c, const amp_cuda_desc *d) {
+    const size_t bytes = sizeof(ampi_cu_scratch);
+    const char *call = "";
+    void *p = NULL;
+    amp_status s;
+    cudaError_t e = ampi_cu_take(c, &p, bytes, &call);
+    if (e != cudaSuccess) return ampi_cu_check(c, d, call, e);
+    c->scratch = (ampi_cu_scratch *)p;
+    s = ampi_cu_check(c, d, "cudaMallocHost", cudaMallocHost(&p, bytes));
+    if (s != AMP_OK) return s;
+    c->mirror = (ampi_cu_scratch *)p;
+    memset(c->mirror, 0, bytes); /* the ticket starts at 0 */
+    c->mirror->scalar[1] = 1.0f;
+    s = ampi_cu_check(
+        c, d, "cudaMemcpyAsync", cudaMemcpyAsync(c->scratch, c->mirror, bytes, cudaMemcpyHostToDevice, c->stream));
+    if (s != AMP_OK) return s;
+    return ampi_cu_check(c, d, "cudaStreamSynchronize", cudaStreamSynchronize(c->stream));
+}
+static amp_status ampi_cu_make(ampi_cuda *c, const amp_cuda_desc *d) {
+    amp_status s = ampi_cu_make_device(c, d);
+    if (s == AMP_OK) s = ampi_cu_make_stream(c, d);
+    if (s == AMP_OK) s = ampi_cu_make_cublas(c, d);
+    if (s == AMP_OK) s = ampi_cu_make_workspace(c, d);
+    if (s == AMP_OK) s = ampi_cu_make_scratch(c, d);
+    return s;
+}
+
+/* ---- amp_cuda_create: what is wrong with desc, then the parts that cannot fail, then those that can ---- */
+
+static amp_status ampi_cu_check_desc(const amp_cuda_desc *d) {
+    const char *wrong = NULL;
+    if (d->flags & ~(AMP_CUDA_POOL | AMP_CUDA_DEBUG))
+        wrong = "amp_cuda_create: desc.flags has an unknown bit";
+    else if (!d->allocator.alloc_fn != !d->allocator.free_fn)
+        wrong = "amp_cuda_create: desc.allocator needs both functions or neither";
+    else if (!d->host.alloc_fn != !d->host.free_fn)
+        wrong = "amp_cuda_create: desc.host needs both functions or neither";
+    else if (d->allocator.alloc_fn && (d->flags & AMP_CUDA_POOL))
+        wrong = "amp_cuda_create: desc.allocator and AMP_CUDA_POOL exclude each other";
+    else if (d->workspace && d->workspace_bytes < 512u)
+        wrong = "amp_cuda_create: desc.workspace_bytes is less than 512";
+    return wrong ? ampi_cu_refuse(d, AMP_ERR_INVALID_ARG, wrong) : AMP_OK;
+}
+/* Which device desc means; *now: the one that the thread uses. */
+static amp_status ampi_cu_pick_device(amp_cuda_desc *d, int *now) {
+    int count = 0;
+    cudaError_t e = cudaGetDeviceCount(&count);
+    if (e == cudaSuccess && count > 0) e = cudaGetDevice(now);
+    if (e != cudaSuccess || count < 1) {
+        const char *why = e == cudaSuccess ? "no device" : cudaGetErrorName(e);
+        (void)cudaGetLastError();
+        return ampi_cu_refuse_call(d, ampi_cu_sticky(e) ? AMP_ERR_DEAD : AMP_ERR_NO_CUDA, "cudaGetDeviceCount", why);
+    }
+    if (d->device == AMP_NONE) d->device = *now;
+    if (d->device < 0 || d->device >= count)
+        return ampi_cu_refuse(d, AMP_ERR_INVALID_ARG, "amp_cuda_create: desc.device: there is no such device");
+    return AMP_OK;
+}
+static ampi_cuda *ampi_cu_new(const amp_cuda_desc *d) {
+    ampi_cuda *c = (ampi_cuda *)(d->host.alloc_fn ? d->host.alloc_fn(sizeof *c, d->host.user) : malloc(sizeof *c));
+    if (!c) return NULL;
+    memset(c, 0, sizeof *c);
+    c->device = d->device;
+    c->flags = d->flags;
+    c->stream = d->stream;
+    c->own_stream = d->stream == NULL;
+    c->cublas = (cublasLtHandle_t)d->cublas;
+    c->own_cublas = d->cublas == NULL;
+    c->allocator = d->allocator;
+    c->host = d->host;
+    c->error.call = "";
+    c->own_workspace = d->workspace == NULL;
+    c->bias_room = AMPI_CU_BIAS / 2u;
+    if (d->workspace) { /* aligned as cuBLASLt wants it */
+        size_t skip = (size_t)(-(uintptr_t)d->workspace & 255u);
+        c->workspace = (char *)d->workspace + skip;
+        c->workspace_bytes = d->workspace_bytes - skip;
+    }
+    return c;
+}
+/* The thread's own device again; if that fails, the context goes, too. */
+static amp_status ampi_cu_restore_device(amp_ctx **out, const amp_cuda_desc *d, int now, amp_status s) {
+    cudaError_t e = now == d->device ? cudaSuccess : cudaSetDevice(now);
+    if (e == cudaSuccess) return s;
+    if (s == AMP_OK) {
+        const ampi_cuda *c = (const ampi_cuda *)amp_ctx_self(*out);
+        s = ampi_cu_check(c, d, "cudaSetDevice", e);
+        amp_ctx_destroy(*out);
+        *out = NULL;
+    }
+    (void)cudaSetDevice(now);
+    return s;
 }
 
 extern "C" amp_status amp_cuda_create_checked(amp_ctx **out, int version, size_t size, const amp_cuda_desc *desc) {
     amp_cuda_desc d;
     ampi_cuda *c;
-    cudaError_t e;
     amp_status s;
-    int count = 0, now = 0;
+    int now = 0;
     if (!out) return AMP_ERR_INVALID_ARG;
     *out = NULL;
     if (version != AMP_VERSION || size != sizeof d) return AMP_ERR_VERSION;
@@ -3069,67 +3161,19 @@ extern "C" amp_status amp_cuda_create_checked(amp_ctx **out, int version, size_t
         if (desc->_begin || desc->_end) return AMP_ERR_UNINIT; /* its logger cannot be trusted either */
         d = *desc;
     }
-    if (d.flags & ~(AMP_CUDA_POOL | AMP_CUDA_DEBUG))
-        return ampi_cu_refuse(&d, AMP_ERR_INVALID_ARG, "amp_cuda_create: desc.flags has an unknown bit");
-    if (!d.allocator.alloc_fn != !d.allocator.free_fn)
-        return ampi_cu_refuse(
-            &d, AMP_ERR_INVALID_ARG, "amp_cuda_create: desc.allocator needs both functions or neither");
-    if (!d.host.alloc_fn != !d.host.free_fn)
-        return ampi_cu_refuse(&d, AMP_ERR_INVALID_ARG, "amp_cuda_create: desc.host needs both functions or neither");
-    if (d.allocator.alloc_fn && (d.flags & AMP_CUDA_POOL))
-        return ampi_cu_refuse(
-            &d, AMP_ERR_INVALID_ARG, "amp_cuda_create: desc.allocator and AMP_CUDA_POOL exclude each other");
-    if (d.workspace && d.workspace_bytes < 512u)
-        return ampi_cu_refuse(&d, AMP_ERR_INVALID_ARG, "amp_cuda_create: desc.workspace_bytes is less than 512");
-    e = cudaGetDeviceCount(&count);
-    if (e == cudaSuccess && count > 0) e = cudaGetDevice(&now);
-    if (e != cudaSuccess || count < 1) {
-        (void)cudaGetLastError();
-        return ampi_cu_refuse_call(&d, ampi_cu_sticky(e) ? AMP_ERR_DEAD : AMP_ERR_NO_CUDA, "cudaGetDeviceCount",
-            e == cudaSuccess ? "no device" : cudaGetErrorName(e));
-    }
-    if (d.device == AMP_NONE) d.device = now;
-    if (d.device < 0 || d.device >= count)
-        return ampi_cu_refuse(&d, AMP_ERR_INVALID_ARG, "amp_cuda_create: desc.device: there is no such device");
-    c = (ampi_cuda *)(d.host.alloc_fn ? d.host.alloc_fn(sizeof *c, d.host.user) : malloc(sizeof *c));
+    s = ampi_cu_check_desc(&d);
+    if (s == AMP_OK) s = ampi_cu_pick_device(&d, &now);
+    if (s != AMP_OK) return s;
+    c = ampi_cu_new(&d);
     if (!c) return ampi_cu_refuse(&d, AMP_ERR_NO_MEMORY, "amp_cuda_create: no host memory");
-    memset(c, 0, sizeof *c);
-    c->device = d.device;
-    c->flags = d.flags;
-    c->stream = d.stream;
-    c->own_stream = d.stream == NULL;
-    c->cublas = (cublasLtHandle_t)d.cublas;
-    c->own_cublas = d.cublas == NULL;
-    c->allocator = d.allocator;
-    c->host = d.host;
-    c->error.call = "";
-    c->own_workspace = d.workspace == NULL;
-    c->bias_room = AMPI_CU_BIAS / 2u;
-    if (d.workspace) { /* aligned as cuBLASLt wants it */
-        size_t skip = (size_t)(-(uintptr_t)d.workspace & 255u);
-        c->workspace = (char *)d.workspace + skip;
-        c->workspace_bytes = d.workspace_bytes - skip;
-    }
     s = ampi_cu_make(c, &d);
     if (s == AMP_OK) {
         amp_backend table = ampi_cu_table(c);
         s = amp_ctx_create_backend(out, &table, c, &d.host, &d.logger);
         if (s != AMP_OK) (void)ampi_cu_refuse(&d, s, "amp_cuda_create: no host memory");
     }
-    if (s != AMP_OK) {
-        ampi_cu_drop(c);
-        c = NULL;
-    }
-    if (now != d.device) {
-        e = cudaSetDevice(now);
-        if (e != cudaSuccess && s == AMP_OK) {
-            s = ampi_cu_refuse_call(&d, ampi_cu_kind(e, c->stream), "cudaSetDevice", cudaGetErrorName(e));
-            amp_ctx_destroy(*out);
-            *out = NULL;
-        }
-        if (e != cudaSuccess) (void)cudaSetDevice(now);
-    }
-    return s;
+    if (s != AMP_OK) ampi_cu_drop(c);
+    return ampi_cu_restore_device(out, &d, now, s);
 }
 
 extern "C" int amp_cuda_available(void) {
