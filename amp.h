@@ -771,9 +771,8 @@ typedef struct amp_policy { /* made by amp_policy_init; plain data, copy it free
     float loss_scale;           /* initial or static */
     float min_scale, max_scale; /* 0: the scaler's default */
     int32_t growth_interval;
-    uint32_t num_losses; /* scalers to make */
-    uint32_t flags;      /* 0 */
-    char edits[256];     /* of the lists, by amp_op: amp_policy_edit */
+    uint32_t num_losses, flags; /* scalers to make; 0 */
+    char edits[256];            /* of the lists, by amp_op: amp_policy_edit */
     uint64_t _end;
 } amp_policy;
 
@@ -800,7 +799,6 @@ AMP_API amp_status amp_policy_set(amp_ctx *ctx, amp_policy *policy, const char *
 /* "O1", "mindspore-O2" ...; an optional "-bf16" or "-f16" selects that variant: *low, which is AMP_AUTO without one
    (low NULL: no suffix is allowed). INVALID_ARG for an unknown name. Class: host. */
 AMP_API amp_status amp_preset_find(amp_preset *preset, amp_dtype *low, const char *name);
-AMP_API const char *amp_preset_name(amp_preset preset); /* "unknown preset" otherwise. Class: host. */
 /* The descs for amp_params_create and amp_scaler_create (make num_losses scalers). A static scale of 1 becomes
    AMP_SCALER_OFF; another static scale does not look for overflow, as in Apex. Class: host. */
 AMP_API amp_params_desc amp_policy_params_desc(const amp_policy *policy);
@@ -823,7 +821,7 @@ AMP_API amp_scaler_desc amp_policy_scaler_desc(const amp_policy *policy);
 
 typedef struct amp_autocast_desc { /* "outer": of the surrounding region; without one, on and as AMP_PRESET_AMP */
     uint32_t _begin;
-    uint32_t disabled; /* 1: nothing is cast in this region. An outermost region of a disabled policy: the same */
+    uint32_t disabled;        /* 1: nothing is cast in this region, as in an outermost one of a disabled policy */
     const amp_policy *policy; /* copied; NULL => outer */
     amp_dtype low;            /* AMP_F16, AMP_BF16; AMP_AUTO => the policy's, if one is given, or outer */
     amp_dtype pin;            /* dtype that every operation of the region gets (to_float); AMP_AUTO => by the lists */
@@ -855,10 +853,8 @@ AMP_API amp_dtype amp_autocast_output(const amp_ctx *ctx, amp_op op, amp_dtype i
    Class: host. */
 AMP_API void amp_autocast_invalidate(amp_ctx *ctx, const void *data);
 
-typedef struct
-    amp_autocast_info { /* of the innermost region; counters since the outermost begin, still there after its end */
-    uint32_t depth;     /* regions open */
-    uint32_t enabled, cache;
+typedef struct amp_autocast_info { /* of the innermost region; counters since the outermost begin, also after its end */
+    uint32_t depth, enabled, cache; /* depth: regions open */
     amp_dtype low, pin;
     uint32_t _pad;
     uint64_t casts, hits, resolved; /* made; answered from the cache; answered by a model copy */
@@ -1026,9 +1022,9 @@ AMP_API amp_status amp_plan_memory(amp_plan *out, const amp_policy *policy, cons
 
 /* ---- recompute: the second forward is the first, bit for bit. What to keep: examples/recompute_plan.h ---- */
 
-typedef struct amp_rng {
+typedef struct amp_rng { /* a place in the sequence of amp_random */
     uint64_t seed, stream, offset;
-} amp_rng; /* a place in the sequence of amp_random */
+} amp_rng;
 
 typedef struct amp_snapshot { /* what a segment's forward saw; plain data. Do not change it */
     amp_policy policy;
@@ -1039,12 +1035,12 @@ typedef struct amp_snapshot { /* what a segment's forward saw; plain data. Do no
     uint64_t iteration, weights; /* of the scaler; changes of weights so far on the context */
 } amp_snapshot;
 
-/* Before a segment's forward: remembers the region (policy, dtypes, cache), rng (NULL: none) and which iteration the scaler (NULL: none) is in.
+/* Before a segment's forward: remembers the region, rng (NULL: none) and the iteration of the scaler (NULL: none).
    Class: host. */
 AMP_API amp_status amp_snapshot_take(
     const amp_ctx *ctx, amp_snapshot *out, const amp_rng *rng, const amp_scaler *scaler);
-/* Before its recompute: opens a region that is exactly that one (close it with amp_autocast_end) and sets *rng (NULL: not). STAGE if since
-   then a step changed weights or the loss scale moved: the result would not be the same. Class: as amp_autocast_begin. */
+/* Before its recompute: opens exactly that region (close it with amp_autocast_end) and sets *rng (NULL: not). STAGE if
+   weights or the loss scale have changed since: the result would be different. Class: as amp_autocast_begin. */
 AMP_API amp_status amp_snapshot_begin(amp_ctx *ctx, amp_rng *rng, const amp_snapshot *snapshot);
 
 typedef struct amp_dropout_desc {
@@ -2212,7 +2208,8 @@ AMP_API int amp_replace_file(const char *from, const char *to);
 #define AMPI_ULL(x) ((unsigned long long)(x))
 
 /* ==== >>operations ===============================================================================================
-   What six systems do with 222 operations, and what a policy does with them. docs/operations.md is this table, to be read. */
+   What six systems do with 222 operations, and what a policy does with them. docs/operations.md is this table
+   on a page. */
 
 /* X(suffix of AMP_OP_, "name", "classes"): one row per operation that a system classifies, under its PyTorch name where
    it has one. The classes are letters (amp_op_class), one per amp_system in its order: amp, PyTorch CUDA, PyTorch CPU,
@@ -2228,48 +2225,51 @@ AMP_API int amp_replace_file(const char *from, const char *to);
     X(CONVOLUTION, "convolution", "LL---L") X(CONVOLUTION_INNER, "_convolution", "LLL---") \
     X(CUDNN_CONVOLUTION, "cudnn_convolution", "LL----") \
     X(CUDNN_CONVOLUTION_TRANSPOSE, "cudnn_convolution_transpose", "LL----") \
-    X(CONV2D_BACKWARD_INPUT, "conv2d_backward_input", "L---L-") X(LINEAR, "linear", "LLLLLL") X(MATMUL, "matmul", "LLLLLL") \
-    X(MM, "mm", "LLLL--") X(MV, "mv", "LL-L-L") X(BMM, "bmm", "LLLLLL") X(ADDMM, "addmm", "LLLL-L") \
-    X(ADDMV, "addmv", "LL-L-L") X(ADDR, "addr", "LL-L--") X(ADDBMM, "addbmm", "LLLL-L") X(BADDBMM, "baddbmm", "LLLL-L") \
-    X(GER, "ger", "L---L-") X(EINSUM, "einsum", "LL---L") X(CHAIN_MATMUL, "chain_matmul", "LL----") \
-    X(LINALG_MULTI_DOT, "linalg_multi_dot", "LL----") X(LINALG_VECDOT, "linalg_vecdot", "LLL---") \
-    X(ADDMM_ACTIVATION, "_addmm_activation", "L-L---") \
+    X(CONV2D_BACKWARD_INPUT, "conv2d_backward_input", "L---L-") X(LINEAR, "linear", "LLLLLL") \
+    X(MATMUL, "matmul", "LLLLLL") X(MM, "mm", "LLLL--") X(MV, "mv", "LL-L-L") X(BMM, "bmm", "LLLLLL") \
+    X(ADDMM, "addmm", "LLLL-L") X(ADDMV, "addmv", "LL-L-L") X(ADDR, "addr", "LL-L--") X(ADDBMM, "addbmm", "LLLL-L") \
+    X(BADDBMM, "baddbmm", "LLLL-L") X(GER, "ger", "L---L-") X(EINSUM, "einsum", "LL---L") \
+    X(CHAIN_MATMUL, "chain_matmul", "LL----") X(LINALG_MULTI_DOT, "linalg_multi_dot", "LL----") \
+    X(LINALG_VECDOT, "linalg_vecdot", "LLL---") X(ADDMM_ACTIVATION, "_addmm_activation", "L-L---") \
     X(SCALED_DOT_PRODUCT_ATTENTION, "scaled_dot_product_attention", "LLL---") \
     X(SCALED_DOT_PRODUCT_FLASH_ATTENTION, "_scaled_dot_product_flash_attention", "LL----") \
     X(NATIVE_MULTI_HEAD_ATTENTION, "_native_multi_head_attention", "L-L---") \
-    X(THNN_FUSED_LSTM_CELL, "_thnn_fused_lstm_cell", "LL----") X(THNN_FUSED_GRU_CELL, "_thnn_fused_gru_cell", "LL----") \
-    X(LSTM_CELL, "lstm_cell", "LL-LL-") X(GRU_CELL, "gru_cell", "LL-LL-") X(RNN_TANH_CELL, "rnn_tanh_cell", "LL-LL-") \
+    X(THNN_FUSED_LSTM_CELL, "_thnn_fused_lstm_cell", "LL----") \
+    X(THNN_FUSED_GRU_CELL, "_thnn_fused_gru_cell", "LL----") X(LSTM_CELL, "lstm_cell", "LL-LL-") \
+    X(GRU_CELL, "gru_cell", "LL-LL-") X(RNN_TANH_CELL, "rnn_tanh_cell", "LL-LL-") \
     X(RNN_RELU_CELL, "rnn_relu_cell", "LL-L--") X(LSTM, "lstm", "L--L--") X(GRU, "gru", "L--L--") \
-    X(RNN_TANH, "rnn_tanh", "L--L--") X(RNN_RELU, "rnn_relu", "L--L--") X(MKLDNN_RNN_LAYER, "mkldnn_rnn_layer", "L-L---") \
-    X(PRELU, "prelu", "LLLLLL") X(RELU, "relu", "----L-") X(GELU, "gelu", "---F--") X(DROPOUT, "dropout", "------") \
-    X(SUB, "sub", "W--w--") X(ADD, "add", "W--W--") X(MUL, "mul", "W--W--") X(DIV, "div", "W--W--") X(EQ, "eq", "W--W--") \
-    X(EQUAL, "equal", "W--W--") X(GE, "ge", "W--W--") X(GT, "gt", "W--W--") X(LE, "le", "W--W--") X(LT, "lt", "W--W--") \
-    X(NE, "ne", "W--W--") X(BIAS_ADD, "bias_add", "W----W") X(ADD_N, "add_n", "W----W") X(CAT, "cat", "W-WW-W") \
-    X(STACK, "stack", "W-WW--") X(INDEX_COPY, "index_copy", "W-W---") X(INDEX_PUT, "index_put", "WW----") \
-    X(SCATTER_ADD, "scatter_add", "WW----") X(ADDCDIV, "addcdiv", "WW-W-W") X(ADDCMUL, "addcmul", "WW-W-W") \
-    X(ATAN2, "atan2", "WW-W--") X(BILINEAR, "bilinear", "WW-W--") X(CROSS, "cross", "WW-W-W") X(DOT, "dot", "WW-W-W") \
-    X(VDOT, "vdot", "WW----") X(TENSORDOT, "tensordot", "WW----") X(GRID_SAMPLER, "grid_sampler", "WWF---") \
+    X(RNN_TANH, "rnn_tanh", "L--L--") X(RNN_RELU, "rnn_relu", "L--L--") \
+    X(MKLDNN_RNN_LAYER, "mkldnn_rnn_layer", "L-L---") X(PRELU, "prelu", "LLLLLL") X(RELU, "relu", "----L-") \
+    X(GELU, "gelu", "---F--") X(DROPOUT, "dropout", "------") X(SUB, "sub", "W--w--") X(ADD, "add", "W--W--") \
+    X(MUL, "mul", "W--W--") X(DIV, "div", "W--W--") X(EQ, "eq", "W--W--") X(EQUAL, "equal", "W--W--") \
+    X(GE, "ge", "W--W--") X(GT, "gt", "W--W--") X(LE, "le", "W--W--") X(LT, "lt", "W--W--") X(NE, "ne", "W--W--") \
+    X(BIAS_ADD, "bias_add", "W----W") X(ADD_N, "add_n", "W----W") X(CAT, "cat", "W-WW-W") X(STACK, "stack", "W-WW--") \
+    X(INDEX_COPY, "index_copy", "W-W---") X(INDEX_PUT, "index_put", "WW----") X(SCATTER_ADD, "scatter_add", "WW----") \
+    X(ADDCDIV, "addcdiv", "WW-W-W") X(ADDCMUL, "addcmul", "WW-W-W") X(ATAN2, "atan2", "WW-W--") \
+    X(BILINEAR, "bilinear", "WW-W--") X(CROSS, "cross", "WW-W-W") X(DOT, "dot", "WW-W-W") X(VDOT, "vdot", "WW----") \
+    X(TENSORDOT, "tensordot", "WW----") X(GRID_SAMPLER, "grid_sampler", "WWF---") \
     X(GRID_SAMPLER_2D, "grid_sampler_2d", "W-F--W") X(GRID_SAMPLER_3D, "grid_sampler_3d", "W-F--W") \
-    X(GRID_SAMPLER_2D_CPU_FALLBACK, "_grid_sampler_2d_cpu_fallback", "W-F---") X(GRID_SAMPLE, "grid_sample", "W--F--") \
-    X(ACOS, "acos", "FF-F-F") X(ASIN, "asin", "FF-F-F") X(COSH, "cosh", "FF-F-F") X(ERFINV, "erfinv", "FF-F-F") \
-    X(EXP, "exp", "FF-F-F") X(EXPM1, "expm1", "FF-F-F") X(LOG, "log", "FF-F-F") X(LOG10, "log10", "FF-F-F") \
-    X(LOG2, "log2", "FF-F-F") X(LOG1P, "log1p", "FF---F") X(RECIPROCAL, "reciprocal", "FF-F-F") X(RSQRT, "rsqrt", "FF-F-F") \
-    X(SINH, "sinh", "FF-F-F") X(TAN, "tan", "FF-F-F") X(POW, "pow", "FF-F-F") X(SOFTPLUS, "softplus", "FF-F-F") \
+    X(GRID_SAMPLER_2D_CPU_FALLBACK, "_grid_sampler_2d_cpu_fallback", "W-F---") \
+    X(GRID_SAMPLE, "grid_sample", "W--F--") X(ACOS, "acos", "FF-F-F") X(ASIN, "asin", "FF-F-F") \
+    X(COSH, "cosh", "FF-F-F") X(ERFINV, "erfinv", "FF-F-F") X(EXP, "exp", "FF-F-F") X(EXPM1, "expm1", "FF-F-F") \
+    X(LOG, "log", "FF-F-F") X(LOG10, "log10", "FF-F-F") X(LOG2, "log2", "FF-F-F") X(LOG1P, "log1p", "FF---F") \
+    X(RECIPROCAL, "reciprocal", "FF-F-F") X(RSQRT, "rsqrt", "FF-F-F") X(SINH, "sinh", "FF-F-F") \
+    X(TAN, "tan", "FF-F-F") X(POW, "pow", "FF-F-F") X(SOFTPLUS, "softplus", "FF-F-F") \
     X(LOGSUMEXP, "logsumexp", "FF----") X(SOFTMIN, "softmin", "F--F--") X(LAYER_NORM, "layer_norm", "FF-FFF") \
     X(NATIVE_LAYER_NORM, "native_layer_norm", "FF----") X(GROUP_NORM, "group_norm", "FF-F-F") \
     X(BATCH_NORM, "batch_norm", "F---FF") X(RMS_NORM, "rms_norm", "FF----") \
     X(LOCAL_RESPONSE_NORM, "local_response_norm", "F--F--") X(NORMALIZE, "normalize", "F--F--") \
-    X(FROBENIUS_NORM, "frobenius_norm", "FF----") X(NUCLEAR_NORM, "nuclear_norm", "FF----") X(RENORM, "renorm", "FF-F-F") \
-    X(DIST, "dist", "FF-F--") X(PDIST, "pdist", "FF---F") X(CDIST, "cdist", "FFF--F") \
+    X(FROBENIUS_NORM, "frobenius_norm", "FF----") X(NUCLEAR_NORM, "nuclear_norm", "FF----") \
+    X(RENORM, "renorm", "FF-F-F") X(DIST, "dist", "FF-F--") X(PDIST, "pdist", "FF---F") X(CDIST, "cdist", "FFF--F") \
     X(COSINE_SIMILARITY, "cosine_similarity", "FF-F--") X(STD, "std", "F--F--") X(VAR, "var", "F--F--") \
     X(CPU, "cpu", "---F--") X(BINARY_CROSS_ENTROPY, "binary_cross_entropy", "BBFB--") \
     X(BINARY_CROSS_ENTROPY_WITH_LOGITS, "binary_cross_entropy_with_logits", "FFFF-F") \
     X(COSINE_EMBEDDING_LOSS, "cosine_embedding_loss", "FFFF--") X(CROSS_ENTROPY, "cross_entropy", "O--F--") \
     X(CROSS_ENTROPY_LOSS, "cross_entropy_loss", "O-F---") X(CTC_LOSS, "ctc_loss", "F-FF--") \
     X(HINGE_EMBEDDING_LOSS, "hinge_embedding_loss", "FFFF--") X(HUBER_LOSS, "huber_loss", "FFF---") \
-    X(KL_DIV, "kl_div", "FFFF-F") X(L1_LOSS, "l1_loss", "FFFF-F") X(MARGIN_RANKING_LOSS, "margin_ranking_loss", "FFFF--") \
-    X(MSE_LOSS, "mse_loss", "FFFF-F") X(MULTI_MARGIN_LOSS, "multi_margin_loss", "FFFF-F") \
-    X(MULTILABEL_MARGIN_LOSS, "multilabel_margin_loss", "FFFF-F") \
+    X(KL_DIV, "kl_div", "FFFF-F") X(L1_LOSS, "l1_loss", "FFFF-F") \
+    X(MARGIN_RANKING_LOSS, "margin_ranking_loss", "FFFF--") X(MSE_LOSS, "mse_loss", "FFFF-F") \
+    X(MULTI_MARGIN_LOSS, "multi_margin_loss", "FFFF-F") X(MULTILABEL_MARGIN_LOSS, "multilabel_margin_loss", "FFFF-F") \
     X(MULTILABEL_MARGIN_LOSS_FORWARD, "multilabel_margin_loss_forward", "F-F---") \
     X(MULTILABEL_SOFT_MARGIN_LOSS, "multilabel_soft_margin_loss", "F--F--") X(NLL_LOSS, "nll_loss", "FFFF-F") \
     X(NLL_LOSS2D, "nll_loss2d", "FFF--F") X(POISSON_NLL_LOSS, "poisson_nll_loss", "FFFF--") \
@@ -2279,16 +2279,18 @@ AMP_API int amp_replace_file(const char *from, const char *to);
     X(UPSAMPLE_NEAREST3D, "upsample_nearest3d", "FF----") \
     X(UPSAMPLE_NEAREST_EXACT1D, "_upsample_nearest_exact1d", "FF----") \
     X(UPSAMPLE_NEAREST_EXACT2D, "_upsample_nearest_exact2d", "FF----") \
-    X(UPSAMPLE_NEAREST_EXACT3D, "_upsample_nearest_exact3d", "FF----") X(UPSAMPLE_LINEAR1D, "upsample_linear1d", "FF----") \
-    X(UPSAMPLE_BILINEAR2D, "upsample_bilinear2d", "FF----") X(UPSAMPLE_BILINEAR2D_AA, "_upsample_bilinear2d_aa", "FF----") \
+    X(UPSAMPLE_NEAREST_EXACT3D, "_upsample_nearest_exact3d", "FF----") \
+    X(UPSAMPLE_LINEAR1D, "upsample_linear1d", "FF----") X(UPSAMPLE_BILINEAR2D, "upsample_bilinear2d", "FF----") \
+    X(UPSAMPLE_BILINEAR2D_AA, "_upsample_bilinear2d_aa", "FF----") \
     X(UPSAMPLE_TRILINEAR3D, "upsample_trilinear3d", "FF----") X(UPSAMPLE_BICUBIC2D, "upsample_bicubic2d", "FF----") \
     X(UPSAMPLE_BICUBIC2D_AA, "_upsample_bicubic2d_aa", "FF----") X(SOFTMAX, "softmax", "OO-F-F") \
-    X(LOG_SOFTMAX, "log_softmax", "OO-F-F") X(SUM, "sum", "OO-F-F") X(MEAN, "mean", "O--F--") X(PROD, "prod", "OOFF-F") \
-    X(CUMSUM, "cumsum", "OO-F-F") X(CUMPROD, "cumprod", "OO-F-F") X(NORM, "norm", "OO-F-F") \
+    X(LOG_SOFTMAX, "log_softmax", "OO-F-F") X(SUM, "sum", "OO-F-F") X(MEAN, "mean", "O--F--") \
+    X(PROD, "prod", "OOFF-F") X(CUMSUM, "cumsum", "OO-F-F") X(CUMPROD, "cumprod", "OO-F-F") X(NORM, "norm", "OO-F-F") \
     X(LINALG_VECTOR_NORM, "linalg_vector_norm", "OO----") X(LINALG_MATRIX_NORM, "linalg_matrix_norm", "OO----") \
-    X(AVG_POOL3D, "avg_pool3d", "--F---") X(MAX_POOL3D, "max_pool3d", "--F---") X(MAX_UNPOOL2D, "max_unpool2d", "--F---") \
-    X(MAX_UNPOOL3D, "max_unpool3d", "--F---") X(ADAPTIVE_AVG_POOL3D, "adaptive_avg_pool3d", "--F---") \
-    X(ADAPTIVE_MAX_POOL3D, "adaptive_max_pool3d", "--F---") X(FRACTIONAL_MAX_POOL2D, "fractional_max_pool2d", "--F---") \
+    X(AVG_POOL3D, "avg_pool3d", "--F---") X(MAX_POOL3D, "max_pool3d", "--F---") \
+    X(MAX_UNPOOL2D, "max_unpool2d", "--F---") X(MAX_UNPOOL3D, "max_unpool3d", "--F---") \
+    X(ADAPTIVE_AVG_POOL3D, "adaptive_avg_pool3d", "--F---") X(ADAPTIVE_MAX_POOL3D, "adaptive_max_pool3d", "--F---") \
+    X(FRACTIONAL_MAX_POOL2D, "fractional_max_pool2d", "--F---") \
     X(FRACTIONAL_MAX_POOL3D, "fractional_max_pool3d", "--F---") X(REFLECTION_PAD1D, "reflection_pad1d", "--F---") \
     X(REFLECTION_PAD2D, "reflection_pad2d", "--F---") X(REPLICATION_PAD1D, "replication_pad1d", "--F---") \
     X(REPLICATION_PAD2D, "replication_pad2d", "--F---") X(REPLICATION_PAD3D, "replication_pad3d", "--F---") \
@@ -2297,20 +2299,21 @@ AMP_API int amp_replace_file(const char *from, const char *to);
     X(QUANTILE, "quantile", "F-F---") X(NANQUANTILE, "nanquantile", "F-F---") X(STFT, "stft", "F-F---") \
     X(TRACE, "trace", "F-F---") X(CHOLESKY, "cholesky", "F-F---") X(CHOLESKY_INVERSE, "cholesky_inverse", "F-F---") \
     X(CHOLESKY_SOLVE, "cholesky_solve", "F-F---") X(INVERSE, "inverse", "F-F---") X(LU_SOLVE, "lu_solve", "F-F---") \
-    X(ORGQR, "orgqr", "F-F---") X(ORMQR, "ormqr", "F-F---") X(PINVERSE, "pinverse", "F-F---") X(GEQRF, "geqrf", "F-F---") \
-    X(LU_WITH_INFO, "_lu_with_info", "F-F---") X(QR, "qr", "F-F---") X(SVD, "svd", "F-F---") \
-    X(TRIANGULAR_SOLVE, "triangular_solve", "F-F---") X(FFT_FFT, "fft_fft", "F-F---") X(FFT_IFFT, "fft_ifft", "F-F---") \
-    X(FFT_FFT2, "fft_fft2", "F-F---") X(FFT_IFFT2, "fft_ifft2", "F-F---") X(FFT_FFTN, "fft_fftn", "F-F---") \
-    X(FFT_IFFTN, "fft_ifftn", "F-F---") X(FFT_RFFT, "fft_rfft", "F-F---") X(FFT_IRFFT, "fft_irfft", "F-F---") \
-    X(FFT_RFFT2, "fft_rfft2", "F-F---") X(FFT_IRFFT2, "fft_irfft2", "F-F---") X(FFT_RFFTN, "fft_rfftn", "F-F---") \
-    X(FFT_IRFFTN, "fft_irfftn", "F-F---") X(FFT_HFFT, "fft_hfft", "F-F---") X(FFT_IHFFT, "fft_ihfft", "F-F---") \
-    X(LINALG_COND, "linalg_cond", "F-F---") X(LINALG_MATRIX_RANK, "linalg_matrix_rank", "F-F---") \
-    X(LINALG_SOLVE, "linalg_solve", "F-F---") X(LINALG_CHOLESKY, "linalg_cholesky", "F-F---") \
-    X(LINALG_CHOLESKY_EX, "linalg_cholesky_ex", "F-F---") X(LINALG_SVD, "linalg_svd", "F-F---") \
-    X(LINALG_SVDVALS, "linalg_svdvals", "F-F---") X(LINALG_EIG, "linalg_eig", "F-F---") \
-    X(LINALG_EIGH, "linalg_eigh", "F-F---") X(LINALG_EIGVALS, "linalg_eigvals", "F-F---") \
-    X(LINALG_EIGVALSH, "linalg_eigvalsh", "F-F---") X(LINALG_INV, "linalg_inv", "F-F---") \
-    X(LINALG_INV_EX, "linalg_inv_ex", "F-F---") X(LINALG_HOUSEHOLDER_PRODUCT, "linalg_householder_product", "F-F---") \
+    X(ORGQR, "orgqr", "F-F---") X(ORMQR, "ormqr", "F-F---") X(PINVERSE, "pinverse", "F-F---") \
+    X(GEQRF, "geqrf", "F-F---") X(LU_WITH_INFO, "_lu_with_info", "F-F---") X(QR, "qr", "F-F---") \
+    X(SVD, "svd", "F-F---") X(TRIANGULAR_SOLVE, "triangular_solve", "F-F---") X(FFT_FFT, "fft_fft", "F-F---") \
+    X(FFT_IFFT, "fft_ifft", "F-F---") X(FFT_FFT2, "fft_fft2", "F-F---") X(FFT_IFFT2, "fft_ifft2", "F-F---") \
+    X(FFT_FFTN, "fft_fftn", "F-F---") X(FFT_IFFTN, "fft_ifftn", "F-F---") X(FFT_RFFT, "fft_rfft", "F-F---") \
+    X(FFT_IRFFT, "fft_irfft", "F-F---") X(FFT_RFFT2, "fft_rfft2", "F-F---") X(FFT_IRFFT2, "fft_irfft2", "F-F---") \
+    X(FFT_RFFTN, "fft_rfftn", "F-F---") X(FFT_IRFFTN, "fft_irfftn", "F-F---") X(FFT_HFFT, "fft_hfft", "F-F---") \
+    X(FFT_IHFFT, "fft_ihfft", "F-F---") X(LINALG_COND, "linalg_cond", "F-F---") \
+    X(LINALG_MATRIX_RANK, "linalg_matrix_rank", "F-F---") X(LINALG_SOLVE, "linalg_solve", "F-F---") \
+    X(LINALG_CHOLESKY, "linalg_cholesky", "F-F---") X(LINALG_CHOLESKY_EX, "linalg_cholesky_ex", "F-F---") \
+    X(LINALG_SVD, "linalg_svd", "F-F---") X(LINALG_SVDVALS, "linalg_svdvals", "F-F---") \
+    X(LINALG_EIG, "linalg_eig", "F-F---") X(LINALG_EIGH, "linalg_eigh", "F-F---") \
+    X(LINALG_EIGVALS, "linalg_eigvals", "F-F---") X(LINALG_EIGVALSH, "linalg_eigvalsh", "F-F---") \
+    X(LINALG_INV, "linalg_inv", "F-F---") X(LINALG_INV_EX, "linalg_inv_ex", "F-F---") \
+    X(LINALG_HOUSEHOLDER_PRODUCT, "linalg_householder_product", "F-F---") \
     X(LINALG_TENSORINV, "linalg_tensorinv", "F-F---") X(LINALG_TENSORSOLVE, "linalg_tensorsolve", "F-F---") \
     X(LINALG_QR, "linalg_qr", "F-F---") X(LINALG_LSTSQ, "linalg_lstsq", "F-F---")
 /* clang-format on */
@@ -2329,44 +2332,47 @@ AMP_API int amp_replace_file(const char *from, const char *to);
     X(CONV2D_BACKWARD_INPUT, "Conv2DBackpropInput", "M") X(LINEAR, "nn.Dense", "M") X(LINEAR, "Dense", "S") \
     X(LINEAR, "nn.Linear", "") X(MATMUL, "MatMul", "MS") X(MATMUL, "MatMulExt", "S") X(MATMUL, "__matmul__", "A") \
     X(BMM, "BatchMatMul", "MS") X(BMM, "BatchMatMulExt", "S") X(ADDMM, "Addmm", "S") X(GER, "Ger", "M") \
-    X(EINSUM, "Einsum", "S") X(LSTM_CELL, "nn.LSTMCell", "M") X(LSTM_CELL, "LSTMCell", "A") X(GRU_CELL, "nn.GRUCell", "M") \
-    X(GRU_CELL, "GRUCell", "A") X(RNN_TANH_CELL, "nn.RNNCell", "M") X(RNN_TANH_CELL, "RNNTanhCell", "A") \
-    X(RNN_TANH_CELL, "RNNCell", "") X(LSTM, "LSTM", "A") X(LSTM, "nn.LSTM", "") X(GRU, "GRU", "A") X(GRU, "nn.GRU", "") \
-    X(RNN_TANH, "RNN", "A") X(RNN_TANH, "nn.RNN", "") X(RNN_TANH, "RNN_TANH", "A") X(PRELU, "PReLU", "MS") \
-    X(PRELU, "nn.PReLU", "") X(RELU, "ReLU", "M") X(RELU, "nn.ReLU", "") X(GELU, "nn.GELU", "") X(DROPOUT, "nn.Dropout", "") \
-    X(ADD, "__add__", "A") X(ADD, "__radd__", "A") X(ADD, "__iadd__", "A") X(SUB, "__sub__", "A") X(SUB, "__rsub__", "A") \
-    X(SUB, "__isub__", "A") X(MUL, "__mul__", "A") X(MUL, "__rmul__", "A") X(MUL, "__imul__", "A") X(DIV, "__div__", "A") \
-    X(DIV, "__rdiv__", "A") X(DIV, "__idiv__", "A") X(DIV, "__truediv__", "A") X(DIV, "__rtruediv__", "A") \
-    X(DIV, "__itruediv__", "A") X(EQ, "__eq__", "A") X(GE, "__ge__", "A") X(GT, "__gt__", "A") X(LE, "__le__", "A") \
-    X(LT, "__lt__", "A") X(NE, "__ne__", "A") X(BIAS_ADD, "BiasAdd", "S") X(ADD_N, "AddN", "S") X(CAT, "Concat", "S") \
-    X(ADDCDIV, "Addcdiv", "S") X(ADDCMUL, "Addcmul", "S") X(BILINEAR, "nn.Bilinear", "") X(CROSS, "Cross", "S") \
-    X(CROSS, "_PyboostCrossPrim", "S") X(DOT, "Dot", "S") X(GRID_SAMPLER_2D, "GridSampler2D", "S") \
-    X(GRID_SAMPLER_3D, "GridSampler3D", "S") X(ACOS, "ACos", "S") X(ASIN, "Asin", "S") X(COSH, "Cosh", "S") \
-    X(ERFINV, "Erfinv", "S") X(EXP, "Exp", "S") X(EXPM1, "Expm1", "S") X(LOG, "Log", "S") X(LOG1P, "Log1p", "S") \
-    X(RECIPROCAL, "Reciprocal", "S") X(RSQRT, "Rsqrt", "S") X(SINH, "Sinh", "S") X(TAN, "Tan", "S") X(POW, "Pow", "S") \
-    X(POW, "__pow__", "A") X(POW, "__ipow__", "A") X(POW, "__rpow__", "A") X(SOFTPLUS, "Softplus", "S") \
-    X(SOFTPLUS, "SoftplusExt", "S") X(SOFTPLUS, "nn.Softplus", "") X(LAYER_NORM, "nn.LayerNorm", "M") \
-    X(LAYER_NORM, "LayerNorm", "S") X(LAYER_NORM, "LayerNormExt", "S") X(GROUP_NORM, "GroupNorm", "S") \
-    X(GROUP_NORM, "nn.GroupNorm", "") X(BATCH_NORM, "nn.BatchNorm1d", "M") X(BATCH_NORM, "nn.BatchNorm2d", "M") \
-    X(BATCH_NORM, "nn.BatchNorm3d", "M") X(BATCH_NORM, "BatchNorm", "S") X(BATCH_NORM, "BatchNormExt", "S") \
-    X(RMS_NORM, "nn.RMSNorm", "") X(RENORM, "Renorm", "S") X(PDIST, "Pdist", "S") X(CDIST, "Cdist", "S") \
-    X(BINARY_CROSS_ENTROPY, "nn.BCELoss", "") X(BINARY_CROSS_ENTROPY_WITH_LOGITS, "BCEWithLogitsLoss", "S") \
+    X(EINSUM, "Einsum", "S") X(LSTM_CELL, "nn.LSTMCell", "M") X(LSTM_CELL, "LSTMCell", "A") \
+    X(GRU_CELL, "nn.GRUCell", "M") X(GRU_CELL, "GRUCell", "A") X(RNN_TANH_CELL, "nn.RNNCell", "M") \
+    X(RNN_TANH_CELL, "RNNTanhCell", "A") X(RNN_TANH_CELL, "RNNCell", "") X(LSTM, "LSTM", "A") X(LSTM, "nn.LSTM", "") \
+    X(GRU, "GRU", "A") X(GRU, "nn.GRU", "") X(RNN_TANH, "RNN", "A") X(RNN_TANH, "nn.RNN", "") \
+    X(RNN_TANH, "RNN_TANH", "A") X(PRELU, "PReLU", "MS") X(PRELU, "nn.PReLU", "") X(RELU, "ReLU", "M") \
+    X(RELU, "nn.ReLU", "") X(GELU, "nn.GELU", "") X(DROPOUT, "nn.Dropout", "") X(ADD, "__add__", "A") \
+    X(ADD, "__radd__", "A") X(ADD, "__iadd__", "A") X(SUB, "__sub__", "A") X(SUB, "__rsub__", "A") \
+    X(SUB, "__isub__", "A") X(MUL, "__mul__", "A") X(MUL, "__rmul__", "A") X(MUL, "__imul__", "A") \
+    X(DIV, "__div__", "A") X(DIV, "__rdiv__", "A") X(DIV, "__idiv__", "A") X(DIV, "__truediv__", "A") \
+    X(DIV, "__rtruediv__", "A") X(DIV, "__itruediv__", "A") X(EQ, "__eq__", "A") X(GE, "__ge__", "A") \
+    X(GT, "__gt__", "A") X(LE, "__le__", "A") X(LT, "__lt__", "A") X(NE, "__ne__", "A") X(BIAS_ADD, "BiasAdd", "S") \
+    X(ADD_N, "AddN", "S") X(CAT, "Concat", "S") X(ADDCDIV, "Addcdiv", "S") X(ADDCMUL, "Addcmul", "S") \
+    X(BILINEAR, "nn.Bilinear", "") X(CROSS, "Cross", "S") X(CROSS, "_PyboostCrossPrim", "S") X(DOT, "Dot", "S") \
+    X(GRID_SAMPLER_2D, "GridSampler2D", "S") X(GRID_SAMPLER_3D, "GridSampler3D", "S") X(ACOS, "ACos", "S") \
+    X(ASIN, "Asin", "S") X(COSH, "Cosh", "S") X(ERFINV, "Erfinv", "S") X(EXP, "Exp", "S") X(EXPM1, "Expm1", "S") \
+    X(LOG, "Log", "S") X(LOG1P, "Log1p", "S") X(RECIPROCAL, "Reciprocal", "S") X(RSQRT, "Rsqrt", "S") \
+    X(SINH, "Sinh", "S") X(TAN, "Tan", "S") X(POW, "Pow", "S") X(POW, "__pow__", "A") X(POW, "__ipow__", "A") \
+    X(POW, "__rpow__", "A") X(SOFTPLUS, "Softplus", "S") X(SOFTPLUS, "SoftplusExt", "S") \
+    X(SOFTPLUS, "nn.Softplus", "") X(LAYER_NORM, "nn.LayerNorm", "M") X(LAYER_NORM, "LayerNorm", "S") \
+    X(LAYER_NORM, "LayerNormExt", "S") X(GROUP_NORM, "GroupNorm", "S") X(GROUP_NORM, "nn.GroupNorm", "") \
+    X(BATCH_NORM, "nn.BatchNorm1d", "M") X(BATCH_NORM, "nn.BatchNorm2d", "M") X(BATCH_NORM, "nn.BatchNorm3d", "M") \
+    X(BATCH_NORM, "BatchNorm", "S") X(BATCH_NORM, "BatchNormExt", "S") X(RMS_NORM, "nn.RMSNorm", "") \
+    X(RENORM, "Renorm", "S") X(PDIST, "Pdist", "S") X(CDIST, "Cdist", "S") X(BINARY_CROSS_ENTROPY, "nn.BCELoss", "") \
+    X(BINARY_CROSS_ENTROPY_WITH_LOGITS, "BCEWithLogitsLoss", "S") \
     X(BINARY_CROSS_ENTROPY_WITH_LOGITS, "nn.BCEWithLogitsLoss", "") X(CROSS_ENTROPY, "nn.CrossEntropyLoss", "") \
-    X(KL_DIV, "KLDivLoss", "S") X(KL_DIV, "nn.KLDivLoss", "") X(MSE_LOSS, "MSELossExt", "S") X(MSE_LOSS, "nn.MSELoss", "") \
-    X(MULTI_MARGIN_LOSS, "MultiMarginLoss", "S") X(MULTI_MARGIN_LOSS, "nn.MultiMarginLoss", "") \
-    X(MULTILABEL_MARGIN_LOSS, "MultilabelMarginLoss", "S") X(MULTILABEL_MARGIN_LOSS, "nn.MultiLabelMarginLoss", "") \
-    X(SMOOTH_L1_LOSS, "SmoothL1Loss", "S") X(SMOOTH_L1_LOSS, "nn.SmoothL1Loss", "") \
-    X(SOFT_MARGIN_LOSS, "SoftMarginLoss", "S") X(SOFT_MARGIN_LOSS, "nn.SoftMarginLoss", "") \
-    X(TRIPLET_MARGIN_LOSS, "TripletMarginLoss", "S") X(TRIPLET_MARGIN_LOSS, "nn.TripletMarginLoss", "") \
-    X(SOFTMAX, "Softmax", "S") X(SOFTMAX, "nn.Softmax", "") X(LOG_SOFTMAX, "LogSoftmax", "S") \
-    X(LOG_SOFTMAX, "nn.LogSoftmax", "") X(LOG_SOFTMAX, "LogSoftmaxExt", "S") X(SUM, "SumExt", "S") \
-    X(PROD, "ReduceProd", "S") X(PROD, "ProdExt", "S") X(CUMSUM, "CumSum", "S") X(CUMSUM, "CumsumExt", "S") \
-    X(CUMPROD, "CumProd", "S") X(NORM, "Norm", "S") X(RNN_RELU_CELL, "RNNReLUCell", "A") X(RNN_RELU, "RNN_RELU", "A") \
-    X(ADDBMM, "Addbmm", "S") X(ADDMV, "Addmv", "S") X(BADDBMM, "Baddbmm", "S") X(MV, "Mv", "S") X(LOG10, "Log10", "S") \
-    X(LOG2, "Log2", "S") X(L1_LOSS, "L1LossExt", "S") X(L1_LOSS, "nn.L1Loss", "") X(NLL_LOSS, "NLLLoss", "S") \
-    X(NLL_LOSS, "nn.NLLLoss", "") X(NLL_LOSS2D, "NLLLoss2d", "S") X(HUBER_LOSS, "nn.HuberLoss", "") \
-    X(POISSON_NLL_LOSS, "nn.PoissonNLLLoss", "") X(COSINE_EMBEDDING_LOSS, "nn.CosineEmbeddingLoss", "") \
-    X(HINGE_EMBEDDING_LOSS, "nn.HingeEmbeddingLoss", "") X(MARGIN_RANKING_LOSS, "nn.MarginRankingLoss", "") \
+    X(KL_DIV, "KLDivLoss", "S") X(KL_DIV, "nn.KLDivLoss", "") X(MSE_LOSS, "MSELossExt", "S") \
+    X(MSE_LOSS, "nn.MSELoss", "") X(MULTI_MARGIN_LOSS, "MultiMarginLoss", "S") \
+    X(MULTI_MARGIN_LOSS, "nn.MultiMarginLoss", "") X(MULTILABEL_MARGIN_LOSS, "MultilabelMarginLoss", "S") \
+    X(MULTILABEL_MARGIN_LOSS, "nn.MultiLabelMarginLoss", "") X(SMOOTH_L1_LOSS, "SmoothL1Loss", "S") \
+    X(SMOOTH_L1_LOSS, "nn.SmoothL1Loss", "") X(SOFT_MARGIN_LOSS, "SoftMarginLoss", "S") \
+    X(SOFT_MARGIN_LOSS, "nn.SoftMarginLoss", "") X(TRIPLET_MARGIN_LOSS, "TripletMarginLoss", "S") \
+    X(TRIPLET_MARGIN_LOSS, "nn.TripletMarginLoss", "") X(SOFTMAX, "Softmax", "S") X(SOFTMAX, "nn.Softmax", "") \
+    X(LOG_SOFTMAX, "LogSoftmax", "S") X(LOG_SOFTMAX, "nn.LogSoftmax", "") X(LOG_SOFTMAX, "LogSoftmaxExt", "S") \
+    X(SUM, "SumExt", "S") X(PROD, "ReduceProd", "S") X(PROD, "ProdExt", "S") X(CUMSUM, "CumSum", "S") \
+    X(CUMSUM, "CumsumExt", "S") X(CUMPROD, "CumProd", "S") X(NORM, "Norm", "S") X(RNN_RELU_CELL, "RNNReLUCell", "A") \
+    X(RNN_RELU, "RNN_RELU", "A") X(ADDBMM, "Addbmm", "S") X(ADDMV, "Addmv", "S") X(BADDBMM, "Baddbmm", "S") \
+    X(MV, "Mv", "S") X(LOG10, "Log10", "S") X(LOG2, "Log2", "S") X(L1_LOSS, "L1LossExt", "S") \
+    X(L1_LOSS, "nn.L1Loss", "") X(NLL_LOSS, "NLLLoss", "S") X(NLL_LOSS, "nn.NLLLoss", "") \
+    X(NLL_LOSS2D, "NLLLoss2d", "S") X(HUBER_LOSS, "nn.HuberLoss", "") X(POISSON_NLL_LOSS, "nn.PoissonNLLLoss", "") \
+    X(COSINE_EMBEDDING_LOSS, "nn.CosineEmbeddingLoss", "") X(HINGE_EMBEDDING_LOSS, "nn.HingeEmbeddingLoss", "") \
+    X(MARGIN_RANKING_LOSS, "nn.MarginRankingLoss", "") \
     X(MULTILABEL_SOFT_MARGIN_LOSS, "nn.MultiLabelSoftMarginLoss", "") X(CTC_LOSS, "nn.CTCLoss", "") \
     X(COSINE_SIMILARITY, "nn.CosineSimilarity", "") X(LOCAL_RESPONSE_NORM, "nn.LocalResponseNorm", "") \
     X(SOFTMIN, "nn.Softmin", "") X(INTERPOLATE, "nn.Upsample", "")
@@ -2400,7 +2406,7 @@ typedef enum amp_system {
     AMP_SYSTEM_COUNT
 } amp_system;
 
-/* ---- what the lists say. Class of all: host. Threads: safe ---- */
+/* ---- what the lists say; names ("unknown ..." otherwise). Class of all: host. Threads: safe ---- */
 
 /* *out = the operation of that name: "matmul", "nn.Dense", "F.linear", "torch.matmul", "aten::norm.Scalar". Exact
    first; then without a leading "torch.nn.functional." (and its shorter forms), "Tensor.", "aten::", "ops.",
@@ -2417,6 +2423,7 @@ AMP_API amp_op_class amp_op_class_of(amp_op op, amp_system system);
 AMP_API const char *amp_op_note(amp_op op);
 AMP_API const char *amp_op_class_name(amp_op_class c); /* "lower", "f32", "f32 output", "widest", "banned", "none" */
 AMP_API const char *amp_system_name(amp_system s);     /* "amp", "pytorch-cuda", "apex", ... */
+AMP_API const char *amp_preset_name(amp_preset p);     /* "O1", "mindspore-O2", ...: what amp_preset_find takes */
 
 /* ---- what a policy does with an operation: level, lists and edits together. Class of all: host ---- */
 
@@ -4338,7 +4345,8 @@ typedef struct ampi_override { /* who overrides what, for sentences */
     ampi_property property;
 } ampi_override;
 
-/* In the order of ampi_property: our name and theirs, the families that have it, why others do not, why O1 refuses it. */
+/* In the order of ampi_property: our name and theirs, the families that have it, why others do not, why O1 refuses it.
+   */
 static const struct {
     char ours[16], theirs[24];
     uint8_t takes, families; /* takes: ampi_value_kind */
@@ -4919,7 +4927,8 @@ static const amp_param_entry *ampi_find_weight(
     return NULL;
 }
 
-/* Room in the arena: from below for a copy that stays in the cache, from above for one that goes with its call or region. */
+/* Room in the arena: from below for a copy that stays in the cache, from above for one that goes with its call or
+   region. */
 static amp_status ampi_scope_room(amp_ctx *ctx, const char *where, size_t bytes, int cached, char **out) {
     ampi_scope *s = ctx->scope;
     size_t left = s ? s->high - s->low : 0;
@@ -5016,7 +5025,8 @@ static amp_status ampi_operand(amp_ctx *ctx, const char *where, amp_array a, siz
     return AMP_OK;
 }
 
-/* Temporary copies of one verb: made after the mark, popped at its end (the stream's order keeps them until their reader has run). */
+/* Temporary copies of one verb: made after the mark, popped at its end (the stream's order keeps them until their
+   reader has run). */
 static size_t ampi_mark(const amp_ctx *ctx) { return ctx->scope ? ctx->scope->high : 0; }
 static void ampi_scope_pop(amp_ctx *ctx, size_t mark) {
     if (ctx->scope) ctx->scope->high = mark;

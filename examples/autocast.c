@@ -1,8 +1,9 @@
 /* autocast.c - one FP32 program under every precision policy: what each gives in accuracy, time and memory.
  *
- *     cc -std=c99 -O2 examples/autocast.c -I. -lm -pthread -o autocast && ./autocast            (all levels; --level O2-bf16 for one)
+ *     cc -std=c99 -O2 examples/autocast.c -I. -lm -pthread -o autocast && ./autocast
  *
- * train() is written as if everything were FP32. Three things make it mixed precision, and none of them is a dtype in the loop:
+ * All levels; --level O2-bf16 for one. train() is written as if everything were FP32. Three things make it mixed
+ * precision, and none of them is a dtype in the loop:
  *   - the policy says what the parameters and the scaler are (amp_policy_params_desc, amp_policy_scaler_desc),
  *   - amp_autocast_begin / _end around the forward pass let the verbs choose,
  *   - a record per layer tells backward what forward chose.
@@ -257,7 +258,8 @@ int main(int argc, char **argv) {
     static const char all[][20] = {"O0", "O1", "O2", "O3", "O1-bf16", "O2-bf16", "O3-bf16", "pytorch-cpu",
         "mindspore-O1", "mindspore-O2", "mindspore-auto"};
     static const char usage[] =
-        "usage: autocast [--level O0|O1|O2|O3|pytorch-cuda|pytorch-cpu|mindspore-O0..O3|mindspore-auto|amp, with -bf16 behind it for BF16]\n";
+        "usage: autocast [--level O0|O1|O2|O3|pytorch-cuda|pytorch-cpu|mindspore-O0..O3|mindspore-auto|amp, with "
+        "the suffix -bf16 for BF16]\n";
     const char *levels[sizeof all / sizeof all[0]];
     amp_cpu_desc one = AMP_ZERO;
     amp_policy policy;
@@ -286,18 +288,20 @@ int main(int argc, char **argv) {
         }
         must(ctx, amp_policy_init(ctx, &policy, preset, &twin));
         if (i == 0)
-            printf(
-                "One FP32 program, %lu level%s. %d pixels, %d hidden layers of %d, %d classes; GELU; batch %d, %d epochs of %d digits; on %s\n\n"
-                "%-14s %-7s %7s %9s %8s %8s %10s %10s %12s   %s\n%-14s %-7s %7s %9s %8s %8s %10s %10s %12s\n",
+            printf("One FP32 program, %lu level%s. %d pixels, %d hidden layers of %d, %d classes; GELU; batch %d, %d "
+                   "epochs of %d digits; on %s\n\n"
+                   "%-14s %-7s %7s %9s %8s %8s %10s %10s %12s   %s\n%-14s %-7s %7s %9s %8s %8s %10s %10s %12s\n",
                 (unsigned long)n, n > 1 ? "s" : "", (int)PIXELS, LAYERS - 1, HIDDEN, CLASSES, BATCH, EPOCHS, TRAIN,
                 amp_ctx_name(ctx), "level", "layers", "right", "loss at", "ms per", "steps", "model", "casts",
                 "activations", "memory", "", "return", "(test)", "the end", "step", "skipped", "KiB", "KiB", "KiB");
         ok &= train(ctx, levels[i], &policy);
     }
     printf(
-        "\nmodel: masters, model copies, gradients, Adam's moments. Mixed precision does not make it smaller; O3 does, as it keeps no FP32 weights\n"
+        "\nmodel: masters, model copies, gradients, Adam's moments. Mixed precision does not make it smaller; O3 "
+        "does, as it keeps no FP32 weights\n"
         "       (enough here; digits.c shows where it is not).\n"
-        "casts: copies of FP32 weights for the products, made by the scope. activations: what backward needs; this is what halves.\n"
+        "casts: copies of FP32 weights for the products, made by the scope. activations: what backward needs; this is "
+        "what halves.\n"
         "time:  a CPU widens half numbers to FP32, so its products are no faster for them; a GPU's Tensor Cores are.\n"
         "steps skipped: while a dynamic loss scale that began too high came down.\n");
     amp_ctx_destroy(ctx);

@@ -1,11 +1,11 @@
-/* recompute.c - a deep network whose activations do not fit the budget, trained within it: the same losses, bit for bit.
+/* recompute.c - a deep network whose activations do not fit the budget, trained within it, with the same losses.
  *
- *     cc -std=c99 -O2 examples/recompute.c -I. -lm -pthread -o recompute && ./recompute         (--budget KIB, --steps N)
+ *     cc -std=c99 -O2 examples/recompute.c -I. -lm -pthread -o recompute && ./recompute     (--budget KIB, --steps N)
  *
- * 20 hidden ReLU layers with dropout, in FP16 with FP32 masters (O2). Each hidden layer keeps one array for backward: its output. The plan
- * says which to keep (recompute_optimal); what is not kept is freed in forward and computed again when backward gets there, from
- * the last kept one, in the scope that forward ran in and with the same dropout masks (amp_snapshot). No mask is ever stored:
- * dropout's random numbers are a function of (seed, stream, offset).
+ * 20 hidden ReLU layers with dropout, in FP16 with FP32 masters (O2). Each hidden layer keeps one array for backward:
+ * its output. recompute_plan.h says which to keep; what is not kept is freed in forward and computed again when
+ * backward gets there, from the last kept one, in the scope that forward ran in and with the same dropout masks
+ * (amp_snapshot). No mask is ever stored: dropout's random numbers are a function of (seed, stream, offset).
  */
 #define AMP_IMPLEMENTATION
 #include "amp.h"
@@ -304,7 +304,8 @@ int main(int argc, char **argv) {
     }
 
     printf(
-        "%d layers of %d, batch %d, O2, dropout %g, %d steps. Activations: %.1f KiB if all are kept, budget %.1f KiB, no choice needs less than %.1f KiB\n\n",
+        "%d layers of %d, batch %d, O2, dropout %g, %d steps. Activations: %.1f KiB if all are kept, budget %.1f KiB, "
+        "no choice needs less than %.1f KiB\n\n",
         LAYERS, HIDDEN, BATCH, (double)DROP, steps, (double)plan_all.peak / 1024.0, (double)budget / 1024.0,
         (double)plan.least / 1024.0);
     for (i = 0; i < LAYERS; i++)
@@ -322,9 +323,9 @@ int main(int argc, char **argv) {
     fflush(stdout);
     train(&root, &policy, keep_root, steps);
     row("square-root rule", &plan_root, &root, &all, steps, &ok);
-    printf(
-        "\nextra work: the share of forward that is computed twice. Backward is about twice a forward, so all of forward once more is a third of a step.\n"
-        "same losses: those of every step, bit for bit.\n");
+    printf("\nextra work: the share of forward that is computed twice. Backward is about twice a forward, so all of "
+           "forward once more is a third of a step.\n"
+           "same losses: those of every step, bit for bit.\n");
     if (!(all.loss[steps - 1] < all.loss[0])) {
         fprintf(stderr, "recompute: the loss did not fall\n");
         ok = steps < 20;

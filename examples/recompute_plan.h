@@ -1,15 +1,17 @@
-/* recompute_plan.h - which activations of a chain to keep, and which to compute again. Needs only libc; public domain, like the examples.
+/* recompute_plan.h - which activations of a chain to keep, and which to compute again. Public domain, needs only libc.
  *
- * A chain of n layers. Layer i saves bytes[i] for backward, needs the output of layer i-1, and uses work[i] more while it runs
- * (gradients). A layer that is not kept is freed after the next layer's forward. Before backward reaches the kept layer after it, it is
- * computed once more, together with its neighbours that are not kept either, from the kept layer before them.
+ * A chain of n layers. Layer i saves bytes[i] for backward, needs the output of layer i-1, and uses work[i] more while
+ * it runs (gradients). A layer that is not kept is freed after the next layer's forward. Before backward reaches the
+ * kept layer after it, it is computed once more, together with its neighbours that are not kept either, from the kept
+ * layer before them.
  *
- * With K(e) = bytes of the kept layers up to e, the peak is the largest, over every kept e and over the end of the chain, of
+ * With K(e) = bytes of the kept layers up to e, the peak is the largest, over every kept e and over the end of the
+ * chain, of
  *     K(e) + max(bytes of the segment before e + work[e],
  *                max over i in that segment of (bytes of the segment up to i + work[i]))
  *
- * Three functions: recompute_evaluate (peak and cost of any choice), recompute_sqrt (the simple rule), recompute_optimal (the
- * cheapest choice within a budget). Each takes at most RECOMPUTE_LAYERS layers, whose numbers are below 2^46: sums cannot overflow.
+ * recompute_evaluate: peak and cost of any choice. recompute_sqrt: the simple rule. recompute_optimal: the cheapest
+ * choice within a budget. Each takes at most RECOMPUTE_LAYERS layers, whose numbers are below 2^46.
  */
 #ifndef RECOMPUTE_PLAN_H
 #define RECOMPUTE_PLAN_H
@@ -100,12 +102,12 @@ static recompute_result recompute_sqrt(recompute_plan *out, uint8_t *keep, const
 }
 
 /* ---- the cheapest choice within a budget -------------------------------------------------------------------------
-   Dynamic programming over places. A place is a kept layer, or the end of the chain (number n). What matters of everything before a
-   place is a pair: bytes kept up to it, and cost of what is computed again. Of these pairs only those that no other beats in both
-   are remembered: the front of the place. */
+   Dynamic programming over places. A place is a kept layer, or the end of the chain (number n). What matters of
+   everything before a place is a pair: bytes kept up to it, and cost of what is computed again. Of these pairs only
+   those that no other beats in both are remembered: the front of the place. */
 
-typedef struct
-    recompute_segment { /* layers before a place that are not kept; it grows towards the front of the chain */
+/* layers before a place that are not kept; it grows towards the front of the chain */
+typedef struct recompute_segment {
     uint64_t bytes, cost;
     uint64_t inside; /* the most that is needed while they are computed again */
 } recompute_segment;
@@ -120,7 +122,8 @@ static uint64_t recompute_segment_need(const recompute_segment *s, uint64_t work
     return recompute_max(s->inside, s->bytes + work);
 }
 
-/* 1: some choice has a peak within the budget. least[e], n + 1 of them, is the smallest K(e) with which place e can be kept. */
+/* 1: some choice has a peak within the budget. least[e], n + 1 of them, is the smallest K(e) with which place e can be
+   kept. */
 static int recompute_possible(uint64_t *least, const recompute_layer *layers, size_t n, uint64_t budget) {
     size_t e, i;
     for (e = 0; e <= n; e++) {
@@ -167,7 +170,8 @@ typedef struct recompute_front { /* kept rises, extra falls */
     size_t n;
 } recompute_front;
 
-/* to = what nothing beats in a, and in b continued by `by` with at most `limit` kept bytes. Returns how many points that are. */
+/* to = what nothing beats in a, and in b continued by `by` with at most `limit` kept bytes. Returns how many points
+   that are. */
 static size_t recompute_merge(recompute_point *to, const recompute_point *a, size_t na, const recompute_front *b,
     recompute_point by, uint64_t limit) {
     size_t i = 0, j = 0, n = 0, nb = b->n;
@@ -269,8 +273,9 @@ static recompute_result recompute_run(recompute_search *s, recompute_plan *out, 
     return RECOMPUTE_OK;
 }
 
-/* keep[i] = 1 or 0 with the least extra cost among all choices with peak <= budget. Time: at most n^2 / 2 merges of two fronts of up to
-   RECOMPUTE_POINTS points. Layers of random sizes: a fifth of a second for 400 and seconds for 1,200. Equal layers: less. */
+/* keep[i] = 1 or 0 with the least extra cost among all choices with peak <= budget. Time: at most n^2 / 2 merges of two
+   fronts of up to RECOMPUTE_POINTS points. Layers of random sizes: a fifth of a second for 400 and seconds for 1,200.
+   Equal layers: less. */
 static recompute_result recompute_optimal(
     recompute_plan *out, uint8_t *keep, const recompute_layer *layers, size_t n, uint64_t budget) {
     recompute_search s;

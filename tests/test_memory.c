@@ -1,8 +1,9 @@
-/* test_memory.c - memory plans against the ledger, recompute plans against brute force, snapshots, dropout.  Guards: >>memory plan. */
+/* test_memory.c - memory plans against the ledger, recompute plans against brute force, snapshots, dropout.  Guards:
+   >>memory plan. */
 #include "set.h"
 #include "../examples/recompute_plan.h"
 
-/* ---- plans ------------------------------------------------------------------------------------------------------------------------------ */
+/* ---- plans ------------------------------------------------------------------------------------------------------- */
 
 static void plan_ledger(
     t_run *t) { /* what is planned is what the ledger says, to the byte, under every policy and some layouts */
@@ -131,7 +132,7 @@ static void plan_bytes_per_parameter(t_run *t) { /* the arithmetic that everybod
     CHECK_EQ(amp_plan_memory(&plan, &p, &d, &l, 1, AMP_F32), AMP_ERR_INVALID_ARG);
 }
 
-/* ---- recompute plans ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- recompute plans --------------------------------------------------------------------------------------------- */
 
 /* The run itself: what is in memory, step by step. */
 static uint64_t simulate(const recompute_layer *l, size_t n, const uint8_t *keep, uint64_t *extra) {
@@ -280,7 +281,7 @@ static void recompute_large(t_run *t) {
     CHECK_EQ(recompute_optimal(NULL, keep, l, 2, 1), RECOMPUTE_INVALID);
 }
 
-/* ---- dropout ------------------------------------------------------------------------------------------------------------------------------ */
+/* ---- dropout ----------------------------------------------------------------------------------------------------- */
 
 static void dropout_bits(t_run *t) {
     static const float ps[] = {0.0f, 0.1f, 0.5f, 0.9f, 1.0f, 1e-9f};
@@ -403,7 +404,7 @@ static void dropout_bits(t_run *t) {
     }
 }
 
-/* ---- recompute ------------------------------------------------------------------------------------------------------------------------------ */
+/* ---- recompute --------------------------------------------------------------------------------------------------- */
 
 enum { R = 8, D = 24 };
 static void segment(t_run *t, const amp_array *x, amp_params *p, amp_array *y, amp_precision *rec,

@@ -1,4 +1,5 @@
-/* operations.c - writes docs/operations.md from the list in amp.h:  cc -std=c99 -I. tools/operations.c -lm -pthread -o operations && ./operations */
+/* operations.c - writes docs/operations.md from the list in amp.h:  cc -std=c99 -I. tools/operations.c -lm -pthread -o
+   operations && ./operations */
 #define AMP_IMPLEMENTATION
 #include "amp.h"
 
@@ -39,12 +40,17 @@ int main(void) {
     int s;
     printf(
         "# Operations and their precision\n\nMade by `make docs` from `AMP_OP_LIST` in amp.h; do not edit.\n\n"
-        "What each system does with an operation under automatic mixed precision. `amp_op_find(&op, \"name\")` takes every name on this page,\n"
+        "What each system does with an operation under automatic mixed precision. `amp_op_find(&op, \"name\")` takes "
+        "every name on this page,\n"
         "also with `torch.`, `F.`, `ops.` and the like before it; `amp_op_class_of(op, system)` gives the cell.\n\n"
-        "- **lower**: inputs cast to FP16 or BF16\n- **F32**: inputs cast to FP32\n- **F32 output**: inputs as they are, computed and returned in FP32\n"
-        "- **widest**: inputs cast to the widest among them\n- **banned**: refused, see the notes\n- empty: not listed, computed in the dtype of its inputs\n\n"
-        "MindSpore: its white list (O1) is *lower*, its black list (O2) is *F32*; *auto* are the lists of level `auto`. PyTorch's overloads share a row.\n\n"
-        "| operation | amp | PyTorch CUDA | PyTorch CPU | Apex O1 | MindSpore | MindSpore auto | also listed as |\n|---|---|---|---|---|---|---|---|\n");
+        "- **lower**: inputs cast to FP16 or BF16\n- **F32**: inputs cast to FP32\n- **F32 output**: inputs as they "
+        "are, computed and returned in FP32\n"
+        "- **widest**: inputs cast to the widest among them\n- **banned**: refused, see the notes\n- empty: not "
+        "listed, computed in the dtype of its inputs\n\n"
+        "MindSpore: its white list (O1) is *lower*, its black list (O2) is *F32*; *auto* are the lists of level "
+        "`auto`. PyTorch's overloads share a row.\n\n"
+        "| operation | amp | PyTorch CUDA | PyTorch CPU | Apex O1 | MindSpore | MindSpore auto | also listed as "
+        "|\n|---|---|---|---|---|---|---|---|\n");
     for (i = 1; i < AMP_OP_COUNT; i++) {
         printf("| `%s` |", amp_op_name((amp_op)i));
         for (s = 0; s < AMP_SYSTEM_COUNT; s++)
@@ -53,8 +59,8 @@ int main(void) {
         names((amp_op)i);
         printf(" |\n");
     }
-    printf(
-        "\n## How many\n\n| system | lower | F32 | F32 output | widest | banned | names |\n|---|---|---|---|---|---|---|\n");
+    printf("\n## How many\n\n| system | lower | F32 | F32 output | widest | banned | names "
+           "|\n|---|---|---|---|---|---|---|\n");
     for (s = 0; s < AMP_SYSTEM_COUNT; s++) {
         unsigned count[6] = {0, 0, 0, 0, 0, 0}, all = 0;
         for (i = 1; i < AMP_OP_COUNT; i++) {
