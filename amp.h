@@ -874,69 +874,65 @@ typedef struct amp_precision {
 /* ==== >>products =====================================================================================================
    Row-major, FP32 accumulation. Error of one element against the exact result of the operands as stored:
    |d - exact| <= (k + 4) * 2^-24 * (|alpha| * sum |a||b| + |beta * c| + |bias|) + half a unit in the last place of d's dtype.
-   On CUDA, where d has 16 bits, one rounding to d's dtype more of a bias of another dtype, and of the value that a _GRAD multiplies.
+   On CUDA, where d has 16 bits, a bias of a different dtype is rounded to d's first, and so is the value that a backward multiplies.
    The same bits for any thread count; other SIMD paths and devices agree within the bound. Inf and NaN propagate.
    a and b have one dtype (the two FP8 formats may mix); c has d's dtype. */
 
 typedef enum amp_act {
     AMP_ACT_NONE = 0,
     AMP_RELU,
-    AMP_GELU, /* GELU: the tanh form, as cuBLASLt and GPT-2 use it */
-    AMP_RELU_GRAD,
-    AMP_GELU_GRAD /* amp_gemm only: the value times the derivative at aux, which is read: as the forward product left
-                                             it there (for ReLU its d will do). No bias */
+    AMP_GELU /* the tanh form, as cuBLASLt and GPT-2 use it */
 } amp_act;
 
-/* amp_gemm_desc.flags, amp_linear_desc.flags. The first four are permissions: a context that has no faster way does not use them. */
-#define AMP_GEMM_TF32 \
-    1u /* F32 operands may be rounded to TF32: 10 mantissa bits, error 2^-11 of each; CUDA, sm_80+: Tensor Cores */
-#define AMP_GEMM_REDUCED \
-    2u /* parts of a sum over k may be rounded to d's dtype before they are added up: Inf from 65520 on in F16 */
-#define AMP_GEMM_F16_SUM \
-    4u /* F16 products may be added up in F16: error k * 2^-11, Inf from 65520 on; faster on GeForce, hardly elsewhere */
-#define AMP_GEMM_FAST_FP8 8u /* FP8 products may be added up with fewer bits between promotions: for forward products */
-#define AMP_GEMM_EMULATE \
-    16u /* CUDA: FP8 products that cuBLASLt does not take run on a plain kernel (slow); without it UNSUPPORTED says why */
-#define AMP_GEMM_EXPLAIN \
-    32u /* nothing runs; the logger gets an INFO event that says how it would (see amp_gemm_explain) */
-#define AMP_GEMM_TUNE \
-    64u /* nothing runs; CUDA: times cuBLASLt's candidates on these arrays and keeps the fastest for this shape. Class: setup.
-                                 With both, automatic dtypes and records are returned as if it had run */
+/* amp_gemm_desc.flags, amp_linear_desc.flags. The first four are permissions: a context without a faster way does not use them.
+   TF32      F32 operands may be rounded to TF32: 10 mantissa bits, error 2^-11 of each; CUDA, sm_80+: Tensor Cores
+   REDUCED   parts of a sum over k may be rounded to d's dtype before they are added up: Inf from 65520 on in F16
+   F16_SUM   F16 products may be added up in F16: error k * 2^-11, Inf from 65520 on; faster on GeForce, hardly elsewhere
+   FAST_FP8  FP8 products may be added up with fewer bits between promotions: for forward products
+   EMULATE   CUDA: FP8 products that cuBLASLt does not take run on a plain kernel (slow); without it UNSUPPORTED says why */
+#define AMP_GEMM_TF32     1u
+#define AMP_GEMM_REDUCED  2u
+#define AMP_GEMM_F16_SUM  4u
+#define AMP_GEMM_FAST_FP8 8u
+#define AMP_GEMM_EMULATE  16u
 
 typedef struct amp_gemm_desc { /* D[m,n] = act( alpha * op(A)[m,k] * op(B)[k,n] + beta * C[m,n] + bias[n] ) */
     uint32_t _begin;
     amp_act act;
-    size_t m, n, k;       /* any may be 0: m or n 0 does nothing; k 0 gives the product 0 */
-    amp_array a, b, c, d; /* c: data NULL => d; read only when beta != 0 (NaN in it is harmless otherwise) */
-    amp_array bias;       /* n elements of any dtype, or data NULL */
-    amp_array
-        aux; /* output or data NULL: the value before act, [m,n] with leading dimension and stride of d; _GRAD: input */
-    amp_array dbias; /* output, n elements of any dtype, or data NULL: column sums of d. Batch 1 and ldd 0 or n only */
+    uint32_t backward;         /* 1: the value before act times act's derivative at aux. No bias */
     uint32_t trans_a, trans_b; /* 1: A is stored [k,m], B is stored [n,k] */
+    uint32_t flags;            /* AMP_GEMM_*, or 0 */
+    size_t m, n, k;            /* any may be 0: m or n 0 does nothing; k 0 gives the product 0 */
+    amp_array a, b, c, d;      /* c: data NULL => d; read only when beta is not 0 (NaN in it is harmless otherwise) */
+    amp_array bias;            /* n elements of any dtype, or data NULL */
+    amp_array aux; /* [m,n] with d's leading dimension and stride, or data NULL. Output: the value before act. backward:
+                      input, as the forward product left it (for ReLU the forward d will do) */
+    amp_array dbias; /* output, n elements of any dtype, or data NULL: column sums of d. Batch 1 and ldd 0 or n only */
     size_t lda, ldb, ldc, ldd; /* elements between rows as stored; 0 => packed */
-    float alpha, beta;         /* alpha 0 => 1 (for a product times zero set k = 0) */
-    const float *alpha_ptr;    /* context memory: one more factor, read when the product runs; NULL => 1 */
-    const float *beta_ptr;     /* the same for beta, which is then 1 if 0: c is read, whatever *beta_ptr is */
-    const float *scale_a,
-        *scale_b;         /* context memory, FP8 a and b only: what their elements are multiplied with; NULL => 1 */
+    size_t batch;              /* 0 => 1 */
+    size_t stride_a, stride_b, stride_c; /* elements between batches; 0 => packed, or AMP_BROADCAST */
+    size_t stride_d;                     /* 0 => packed; batches may also lie in one another's rows */
+    amp_optional alpha;                  /* not given: 1. With 0 a and b are not read */
+    amp_optional beta;                   /* not given: 0, or 1 beside beta_ptr. With 0 c is not read */
+    const float *alpha_ptr, *beta_ptr;   /* context memory: one more factor, read when the product runs; NULL => 1 */
+    const float *scale_a, *scale_b;      /* context memory, FP8 a, b only: factors of their elements; NULL => 1 */
     const float *scale_d; /* context memory, FP8 d only: d = scale_d * act(...), saturated; NULL => 1 */
     float *amax_d;        /* output in context memory, FP8 d only: largest |act(...)|, before scale_d; or NULL */
-    size_t batch;         /* 0 => 1 */
-    size_t stride_a, stride_b, stride_c,
-        stride_d; /* elements between batches; 0 => packed; a, b, c also AMP_BROADCAST; d: may lie in one another's rows */
     amp_dtype
-        *d_dtype;  /* host; d's dtype is returned here. Needed when d.dtype is AMP_AUTO (>>policy), else NULL is fine */
+        *d_dtype;  /* host: d's dtype is returned here. Needed when d.dtype is AMP_AUTO (>>policy), else NULL is fine */
     amp_dtype pin; /* a and b are read in this dtype; AMP_AUTO => as the scope says, else as they are */
-    uint32_t flags; /* AMP_GEMM_*, or 0 */
     uint64_t _end;
 } amp_gemm_desc;
 
-/* d may be c, with the same leading dimension and stride; any other overlap with an input is not allowed. An FP8 d is saturated: beyond its
-   range is the largest finite number. FP8 on CUDA without AMP_GEMM_EMULATE: sm_89+, x w^T only (trans_a 0, trans_b 1; sm_100: any), not
-   both E5M2, m, n, k and leading dimensions multiples of 16, beta 0 for an FP8 d. Class: enqueue. */
+/* d may be c, with the same leading dimension and stride; any other overlap with an input is not allowed. An FP8 d is saturated:
+   beyond its range is the largest finite number. FP8 on CUDA without AMP_GEMM_EMULATE: sm_89+, x w^T only (trans_a 0, trans_b 1;
+   sm_100: any), not both E5M2, m, n, k and leading dimensions multiples of 16, beta 0 for an FP8 d. Class: enqueue. */
 AMP_API amp_status amp_gemm(amp_ctx *ctx, const amp_gemm_desc *desc);
-/* One sentence about the path that amp_gemm(ctx, desc) takes, and why, into text[bytes]; nothing runs. Class: host. */
+/* One sentence about how amp_gemm(ctx, desc) would run, and why, into text[bytes]. Nothing runs; *d_dtype is set. Class: host. */
 AMP_API amp_status amp_gemm_explain(amp_ctx *ctx, char *text, size_t bytes, const amp_gemm_desc *desc);
+/* CUDA: times cuBLASLt's candidates for this product and keeps the fastest for its shape; outputs stay as they are, *d_dtype is set.
+   The CPU has nothing to choose. Class: setup. */
+AMP_API amp_status amp_gemm_tune(amp_ctx *ctx, const amp_gemm_desc *desc);
 
 typedef struct amp_linear_desc { /* one layer: fill it once, use it for forward and backward */
     uint32_t _begin;
@@ -954,20 +950,23 @@ typedef struct amp_linear_desc { /* one layer: fill it once, use it for forward 
     uint32_t accumulate;  /* 1: dw and dbias are added to what is there */
     uint32_t flags;       /* AMP_GEMM_* for its products, or 0 */
     amp_precision
-        *record; /* host: written by forward, read by backward. NULL: every dtype is explicit, and x, w, dy have one */
+        *record; /* host: written by forward, read by backward. NULL: every dtype is explicit, x, w, dy have one */
     const amp_precision *from; /* host: the record of the layer that made x, if x.dtype is AMP_AUTO */
     amp_dtype pin;             /* x and w are read in this dtype; AMP_AUTO => as the scope says, else as they are */
-    uint32_t fused; /* 1: the layer after this one, whose `before` points here, does act and dbias of this backward */
-    const struct amp_linear_desc
-        *before; /* host, or NULL: the layer that made x, with fused = 1. dx is then the gradient before its act */
+    uint32_t _pad;
+    /* Host, or NULL. Two layers in a chain, b.x = a.y: with a.after = &b and b.before = &a the backward of b does the act and the dbias
+       of a's, inside the product that makes its dx, which is then the gradient before a's act. */
+    const struct amp_linear_desc *before, *after;
     uint64_t _end;
 } amp_linear_desc;
 
 /* With a record, y, aux, dy and dx may be AMP_AUTO: y as the scope chooses, aux and dy as y, dx as x. dw and dbias are explicit.
-   All matrices packed row-major. A layer's y is the next layer's x, and the next layer's dx is this layer's dy. ReLU's backward looks
-   at y, GELU's at aux. Class: enqueue. Numerics: products' bound; y = 0 has derivative 0 in ReLU. */
+   All matrices packed row-major. A layer's y is the next layer's x, and the next layer's dx is this layer's dy. ReLU's backward reads
+   y, GELU's aux. Class: enqueue. Numerics: products' bound; y = 0 has derivative 0 in ReLU. */
 AMP_API amp_status amp_linear_forward(amp_ctx *ctx, const amp_linear_desc *l);
 AMP_API amp_status amp_linear_backward(amp_ctx *ctx, const amp_linear_desc *l);
+/* amp_gemm_tune for each of its products whose output (y, dx, dw) is given; the record is written as forward does. Class: setup. */
+AMP_API amp_status amp_linear_tune(amp_ctx *ctx, const amp_linear_desc *l);
 
 typedef struct amp_xent_desc {
     uint32_t _begin;
@@ -982,10 +981,11 @@ typedef struct amp_xent_desc {
     amp_array
         dlogits; /* output [rows, classes] or data NULL: gradient of the loss TIMES THE LOSS SCALE; may be logits */
     amp_scaler *scaler; /* NULL => 1. Read where the verb runs: no host synchronisation */
-    float factor;       /* 0 => 1: one more factor of the gradient, e.g. 1/N for N micro-batches */
-    float smoothing;    /* label smoothing: 0 => none; target = (1-s) * one-hot + s / classes */
-    const amp_precision *
-        from; /* host: the record of the layer that made logits, if logits.dtype is AMP_AUTO; dlogits AMP_AUTO => as logits */
+    amp_optional factor; /* one more factor of the gradient, e.g. 1/N for N micro-batches; not given: 1 */
+    float smoothing;     /* label smoothing: 0 => none; target = (1-s) * one-hot + s / classes */
+    uint32_t _pad;
+    const amp_precision *from; /* host: the record of the layer that made logits, if their dtype is AMP_AUTO; dlogits
+                                  AMP_AUTO => as logits */
     uint64_t _end;
 } amp_xent_desc;
 
@@ -1564,28 +1564,13 @@ AMP_INLINE float amp_gelu_grad(float x) {
 /* Activation, and a gradient through it: `saved` is y for ReLU and the value before the activation for GELU. */
 AMP_INLINE float amp_relu(float x) { return ampi_bits(x) > 0x80000000u && !amp_is_nan(x) ? 0.0f : x; }
 AMP_INLINE float ampi_act(amp_act act, float x) {
-    return act == AMP_GELU ? amp_gelu(x) : act == AMP_RELU ? amp_relu(x) : x;
+    if (act == AMP_GELU) return amp_gelu(x);
+    return act == AMP_RELU ? amp_relu(x) : x;
 }
-AMP_INLINE int ampi_act_reads(amp_act act) { return act == AMP_RELU_GRAD || act == AMP_GELU_GRAD; }
 AMP_INLINE float ampi_act_grad(amp_act act, float dy, float saved) {
-    return act == AMP_GELU || act == AMP_GELU_GRAD ? ampi_mul(dy, amp_gelu_grad(saved))
-        : act == AMP_RELU || act == AMP_RELU_GRAD  ? (ampi_bits(saved) - 1u < 0x7f800000u ? dy : 0.0f)
-                                                   : dy; /* saved > 0 */
-}
-
-/* What products of FP8 share: all factors of the sum in one; a result scaled and saturated (NaN stays NaN). */
-AMP_INLINE float ampi_gemm_alpha(const amp_gemm_desc *d) {
-    float alpha = d->alpha_ptr ? ampi_mul(d->alpha, *d->alpha_ptr) : d->alpha;
-    if (d->scale_a) alpha = ampi_mul(alpha, *d->scale_a);
-    return d->scale_b ? ampi_mul(alpha, *d->scale_b) : alpha;
-}
-AMP_INLINE float ampi_f8_scaled(float x, amp_dtype t, const float *scale) {
-    float most = t == AMP_F8E4M3 ? 448.0f : 57344.0f;
-    uint32_t size;
-    if (scale) x = ampi_mul(x, *scale);
-    size = ampi_bits(x) & 0x7fffffffu;
-    return size > ampi_bits(most) && size <= 0x7f800000u ? ampi_float(ampi_bits(most) | (ampi_bits(x) & 0x80000000u))
-                                                         : x;
+    if (act == AMP_GELU) return ampi_mul(dy, amp_gelu_grad(saved));
+    if (act == AMP_RELU) return ampi_bits(saved) - 1u < 0x7f800000u ? dy : 0.0f; /* saved > 0 */
+    return dy;
 }
 
 /* ---- dropout: element i is dropped if its random number is below the threshold; p = 1 drops all --------------------------------- */
@@ -1835,6 +1820,107 @@ typedef struct amp_clip_job { /* g = clamp(g * record->clip, +-limit * scale), i
     float limit;                    /* 0: none */
     uint32_t accum;                 /* 1: the accumulators instead of the gradients */
 } amp_clip_job;
+
+/* ---- products and losses: jobs ---- */
+
+typedef struct amp_gemm_job { /* amp_gemm_desc with everything filled in; m, n, batch > 0 */
+    size_t m, n, k, batch;
+    amp_array a, b, c, d, bias, aux, dbias; /* without flags; c is d where the desc had none */
+    size_t lda, ldb, ldc, ldd, stride_a, stride_b, stride_c, stride_d; /* a broadcast stride is 0 */
+    float alpha, beta;
+    const float *alpha_ptr, *beta_ptr, *scale_a, *scale_b, *scale_d;
+    float *amax_d;
+    amp_act act;
+    uint32_t trans_a, trans_b, flags;
+    uint32_t backward; /* 1: aux is read; never with AMP_ACT_NONE */
+    uint32_t reads_c;  /* beta is not 0 */
+} amp_gemm_job;
+
+typedef struct amp_bias_grad_job { /* dy = act_grad(dy, saved) in place unless act is NONE; then column sums of dy */
+    amp_array dy, saved;           /* [rows, cols] */
+    amp_array dbias;               /* [cols], or data NULL */
+    size_t rows, cols;
+    amp_act act;
+    uint32_t accumulate; /* 1: add to dbias */
+} amp_bias_grad_job;
+
+typedef struct amp_xent_job { /* rows > 0 */
+    size_t rows, classes, ld;
+    amp_array logits, dlogits;
+    const int32_t *labels;
+    float *loss, *row_loss;
+    const amp_scaler_state *scaler; /* NULL: scale 1 */
+    float factor, smoothing;
+    uint32_t sum, _pad;
+} amp_xent_job;
+
+typedef struct amp_dropout_job { /* count > 0 */
+    size_t count;
+    amp_array x, y;
+    amp_rng rng;
+    float p; /* see amp_dropout_one */
+    uint32_t _pad;
+} amp_dropout_job;
+
+/* ---- products and losses: the math of one element --------------------------------------------------------------------------- */
+
+/* All factors of a sum over k in one, and those of c; read where the product runs. */
+AMP_INLINE float amp_gemm_alpha(const amp_gemm_job *j) {
+    float alpha = j->alpha_ptr ? ampi_mul(j->alpha, *j->alpha_ptr) : j->alpha;
+    if (j->scale_a) alpha = ampi_mul(alpha, *j->scale_a);
+    return j->scale_b ? ampi_mul(alpha, *j->scale_b) : alpha;
+}
+AMP_INLINE float amp_gemm_beta(const amp_gemm_job *j) {
+    return j->beta_ptr ? ampi_mul(j->beta, *j->beta_ptr) : j->beta;
+}
+
+/* A value for an FP8 d: the largest magnitude (float bits) is noted, then it is scaled and saturated. NaN stays NaN. */
+AMP_INLINE float amp_epilogue_f8(float v, amp_dtype t, const float *scale, uint32_t *amax) {
+    uint32_t most = ampi_bits(t == AMP_F8E4M3 ? 448.0f : 57344.0f), size = ampi_bits(v) & 0x7fffffffu;
+    if (size > *amax) *amax = size;
+    if (scale) v = ampi_mul(v, *scale);
+    size = ampi_bits(v) & 0x7fffffffu;
+    return size > most && size <= 0x7f800000u ? ampi_float(most | (ampi_bits(v) & 0x80000000u)) : v;
+}
+/* The second half of an epilogue. v is the value before act, which is what aux keeps; saved is what a backward reads there. */
+AMP_INLINE float amp_epilogue_act(const amp_gemm_job *j, float v, float saved, uint32_t *amax) {
+    v = j->backward ? ampi_act_grad(j->act, v, saved) : ampi_act(j->act, v);
+    return amp_dtype_size(j->d.dtype) == 1u ? amp_epilogue_f8(v, j->d.dtype, j->scale_d, amax) : v;
+}
+/* The epilogue: from a sum over k to what is rounded to d's dtype, each operation rounded once, in this order. c and bias are used where
+   the job has them; *before is what is rounded to aux's dtype. */
+AMP_INLINE float amp_epilogue_one(const amp_gemm_job *j, float sum, float alpha, float beta, float c, float bias,
+    float saved, float *before, uint32_t *amax) {
+    float v = ampi_mul(alpha, sum);
+    if (j->reads_c) v = ampi_add(v, ampi_mul(beta, c));
+    if (j->bias.data) v = ampi_add(v, bias);
+    *before = v;
+    return amp_epilogue_act(j, v, saved, amax);
+}
+
+/* One row of cross-entropy, in this order on every backend:
+     max = largest logit;  sum = sum of exp(x - max) as float;  mean = (sum of x) / classes when smoothing
+     loss = (1-s) * ((max - x[label]) + log(sum))  [+ s * ((max - mean) + log(sum))]
+     dx   = (exp(x - max) / sum - [(1-s) at the label] - [s / classes]) * factor */
+AMP_INLINE float amp_xent_loss_one(float smoothing, float max, float target, float mean, float log_sum) {
+    float loss = ampi_add(ampi_sub(max, target), log_sum);
+    if (!ampi_nonzero(smoothing)) return loss;
+    loss = ampi_mul(ampi_sub(1.0f, smoothing), loss);
+    return ampi_add(loss, ampi_mul(smoothing, ampi_add(ampi_sub(max, mean), log_sum)));
+}
+/* keep: 1 - smoothing at the label, 0 elsewhere; share: smoothing / classes */
+AMP_INLINE float amp_xent_grad_one(float x, float max, float sum, float keep, float share, float factor) {
+    float p = ampi_div(amp_exp(ampi_sub(x, max)), sum);
+    return ampi_mul(ampi_sub(ampi_sub(p, keep), share), factor);
+}
+/* What a row counts in the loss, and the factor of every gradient; counted: rows that are not left out. */
+AMP_INLINE double amp_xent_weight(const amp_xent_job *j, uint64_t counted) {
+    return j->sum || counted == 0 ? 1.0 : ampi_ddiv(1.0, (double)counted);
+}
+AMP_INLINE float amp_xent_factor(const amp_xent_job *j, uint64_t counted) {
+    float scale = j->scaler ? j->scaler->scale : 1.0f;
+    return ampi_mul(ampi_mul(j->factor, scale), ampi_narrow(amp_xent_weight(j, counted)));
+}
 
 /* What gradients are multiplied with: 1 / (scale * micro-batches), once in double. */
 AMP_INLINE float amp_inspect_factor(const amp_inspect_job *job) {
@@ -2108,15 +2194,15 @@ typedef struct amp_backend {
         amp_step_record *out); /* does not wait */
     amp_status (*clip)(amp_ctx *, const amp_clip_job *);
     amp_status (*next_scale)(amp_ctx *, amp_scaler_state *);
-    /* products: desc with dtypes, leading dimensions, strides and alpha resolved; sizes > 0 (k may be 0) */
-    amp_status (*gemm)(amp_ctx *, const amp_gemm_desc *);
-    /* dy[rows, cols] = act_grad(dy, saved) in place unless act is NONE; then dbias (data NULL: not) = [dbias +] column sums of dy */
-    amp_status (*bias_grad)(amp_ctx *, amp_act act, amp_array dy, amp_array saved, size_t rows, size_t cols,
-        amp_array dbias, int accumulate);
-    amp_status (*xent)(amp_ctx *, const amp_xent_desc *, const amp_scaler_state *); /* state NULL: scale 1 */
+    /* products and losses */
+    amp_status (*gemm)(amp_ctx *, const amp_gemm_job *);
+    amp_status (*gemm_explain)(amp_ctx *, char *text, size_t bytes, const amp_gemm_job *); /* how gemm would run it */
+    amp_status (*gemm_tune)(amp_ctx *, const amp_gemm_job *); /* NULL: there is nothing to choose */
+    amp_status (*bias_grad)(amp_ctx *, const amp_bias_grad_job *);
+    amp_status (*xent)(amp_ctx *, const amp_xent_job *);
     /* policy */
     uint64_t (*capture_id)(amp_ctx *); /* of the capture in progress, 0: none. NULL: always 0 */
-    amp_status (*dropout)(amp_ctx *, const amp_dropout_desc *); /* count > 0; dtypes resolved */
+    amp_status (*dropout)(amp_ctx *, const amp_dropout_job *);
 } amp_backend;
 
 /* The class of every verb that works on a context, for documentation and tests: X(function, class). */
@@ -2162,8 +2248,10 @@ typedef struct amp_backend {
     X(amp_dropout, enqueue) \
     X(amp_gemm, enqueue) \
     X(amp_gemm_explain, host) \
+    X(amp_gemm_tune, setup) \
     X(amp_linear_forward, enqueue) \
     X(amp_linear_backward, enqueue) \
+    X(amp_linear_tune, setup) \
     X(amp_softmax_cross_entropy, enqueue) \
     X(amp_state_save, query) \
     X(amp_state_load, query)
@@ -2453,8 +2541,10 @@ AMP_API amp_status amp_policy_custom(amp_ctx *ctx, amp_policy *policy, const amp
 #  define AMPI_REF_STEP(name) \
     static inline amp_status name(amp_params *p, amp_scaler *s, const amp_step_desc &d) { return name(p, s, &d); }
 AMPI_REF(amp_gemm, amp_gemm_desc)
+AMPI_REF(amp_gemm_tune, amp_gemm_desc)
 AMPI_REF(amp_linear_forward, amp_linear_desc)
 AMPI_REF(amp_linear_backward, amp_linear_desc)
+AMPI_REF(amp_linear_tune, amp_linear_desc)
 AMPI_REF(amp_softmax_cross_entropy, amp_xent_desc)
 AMPI_REF(amp_autocast_begin, amp_autocast_desc)
 AMPI_REF(amp_dropout, amp_dropout_desc)
@@ -5093,233 +5183,395 @@ AMP_API amp_status amp_autocast_input(amp_ctx *ctx, amp_array *out, amp_op op, c
 /* ==== >>front-products ===========================================================================================
    Products, layers, losses.   tests: tests/test_products.c, tests/test_paths.c */
 
-/* elements that a batch of matrices spans: (batch - 1) * stride + (rows - 1) * ld + cols; 0 when it overflows or is empty */
+/* What is done with a product once its job is complete. */
+typedef enum ampi_goal_kind { AMPI_RUN, AMPI_TUNE, AMPI_EXPLAIN } ampi_goal_kind;
+typedef struct ampi_goal {
+    ampi_goal_kind kind;
+    char *text; /* AMPI_EXPLAIN: where the sentence goes */
+    size_t bytes;
+} ampi_goal;
+static const ampi_goal ampi_goal_run = {AMPI_RUN, NULL, 0}, ampi_goal_tune = {AMPI_TUNE, NULL, 0};
+
+/* Elements that a batch of matrices spans: (batch - 1) * stride + (rows - 1) * ld + cols; 0 when empty, (size_t)-1 when too many. */
 static size_t ampi_span(size_t batch, size_t stride, size_t rows, size_t ld, size_t cols) {
+    const size_t most = (size_t)-1 / 8;
     size_t a, b;
     if (!batch || !rows || !cols) return 0;
-    if (!ampi_product(&a, batch - 1, stride) || !ampi_product(&b, rows - 1, ld) || a + b < a || a + b + cols < cols ||
-        a + b + cols > (size_t)-1 / 8)
-        return (size_t)-1;
+    if (!ampi_product(&a, batch - 1, stride) || !ampi_product(&b, rows - 1, ld)) return (size_t)-1;
+    if (a > most || b > most || cols > most || a + b + cols > most) return (size_t)-1;
     return a + b + cols;
 }
 
-/* leading dimension and stride of one matrix: defaults and checks */
-static amp_status ampi_check_matrix(amp_ctx *ctx, const char *name, amp_array a, size_t rows, size_t cols, size_t *ld,
-    size_t batch, size_t *stride, int may_broadcast, int required, size_t *span) {
+static amp_status ampi_same_dtype(
+    amp_ctx *ctx, const char *where, const char *name_a, amp_array a, const char *name_b, amp_array b) {
+    AMPI_REQUIRE(a.dtype == b.dtype, ctx, AMP_ERR_UNSUPPORTED, "%s: %s is %s and %s is %s; they must have one dtype",
+        where, name_a, amp_dtype_name(a.dtype), name_b, amp_dtype_name(b.dtype));
+    return AMP_OK;
+}
+/* The two factors of a product: FP8 formats may mix. */
+static amp_status ampi_same_factors(
+    amp_ctx *ctx, const char *where, const char *name_a, amp_array a, const char *name_b, amp_array b) {
+    if (ampi_is_f8(a.dtype) && ampi_is_f8(b.dtype)) return AMP_OK;
+    return ampi_same_dtype(ctx, where, name_a, a, name_b, b);
+}
+
+static amp_status ampi_check_pin(amp_ctx *ctx, const char *where, amp_dtype pin) {
+    AMPI_REQUIRE(pin == AMP_AUTO || pin == AMP_F32 || ampi_is_half(pin), ctx, AMP_ERR_INVALID_ARG,
+        "%s: pin is %s; f32, f16 or bf16 is needed", where, amp_dtype_name(pin));
+    return AMP_OK;
+}
+
+/* ---- one product ---- */
+
+#  define AMPI_GEMM_FLAGS (AMP_GEMM_TF32 | AMP_GEMM_REDUCED | AMP_GEMM_F16_SUM | AMP_GEMM_FAST_FP8 | AMP_GEMM_EMULATE)
+
+/* One matrix of a product; ld and stride are the desc's before ampi_check_matrix, and complete afterwards. */
+typedef struct ampi_matrix {
+    const char *name; /* of desc.NAME, desc.ldNAME, desc.stride_NAME */
+    amp_array array;
+    size_t rows, cols; /* as stored */
+    size_t ld, stride, span;
+    int output;
+} ampi_matrix;
+
+/* Batches of an output follow each other, or lie side by side in the rows. */
+static int ampi_batches_overlap(const ampi_matrix *x, size_t batch) {
+    if (batch <= 1 || x->stride >= ampi_span(1, 0, x->rows, x->ld, x->cols)) return 0;
+    return x->stride < x->cols || ampi_span(1, 0, batch, x->stride, x->cols) > x->ld;
+}
+
+static amp_status ampi_check_matrix(amp_ctx *ctx, const char *where, ampi_matrix *x, size_t batch) {
+    char full[16];
     size_t packed;
-    if (*ld == 0) *ld = cols;
-    if (*ld < cols)
-        return AMPI_INVALID(ctx, "amp_gemm: desc.ld%s is %lu, less than the %lu columns of a row", name,
-            (unsigned long)*ld, (unsigned long)cols);
-    if (!ampi_product(&packed, rows, *ld)) return AMPI_INVALID(ctx, "amp_gemm: desc.%s is too large", name);
-    if (*stride == AMP_BROADCAST) {
-        if (!may_broadcast)
-            return AMPI_INVALID(
-                ctx, "amp_gemm: desc.stride_%s may not be AMP_BROADCAST: batches would overwrite each other", name);
-        *stride = 0;
-    } else if (*stride == 0)
-        *stride = packed;
-    if (!may_broadcast && batch > 1 && *stride < ampi_span(1, 0, rows, *ld, cols) &&
-        (*stride < cols || ampi_span(1, 0, batch, *stride, cols) > *ld)) /* nor side by side in the rows */
-        return AMPI_INVALID(
-            ctx, "amp_gemm: desc.stride_%s is %lu: batches would overwrite each other", name, (unsigned long)*stride);
-    *span = ampi_span(batch, *stride, rows, *ld, cols);
-    if (*span == (size_t)-1) return AMPI_INVALID(ctx, "amp_gemm: desc.%s is too large", name);
-    {
-        char full[16];
-        snprintf(full, sizeof full, "desc.%s", name);
-        return ampi_check_array(ctx, "amp_gemm", full, a, *span, required);
-    }
+    if (x->ld == 0) x->ld = x->cols;
+    AMPI_REQUIRE(x->ld >= x->cols, ctx, AMP_ERR_INVALID_ARG,
+        "%s: desc.ld%s is %llu, less than the %llu columns of a row", where, x->name, AMPI_ULL(x->ld),
+        AMPI_ULL(x->cols));
+    AMPI_REQUIRE(
+        ampi_product(&packed, x->rows, x->ld), ctx, AMP_ERR_INVALID_ARG, "%s: desc.%s is too large", where, x->name);
+    AMPI_REQUIRE(!x->output || x->stride != AMP_BROADCAST, ctx, AMP_ERR_INVALID_ARG,
+        "%s: desc.stride_%s may not be AMP_BROADCAST: batches would overwrite each other", where, x->name);
+    if (x->stride == 0)
+        x->stride = packed;
+    else if (x->stride == AMP_BROADCAST)
+        x->stride = 0;
+    AMPI_REQUIRE(!x->output || !ampi_batches_overlap(x, batch), ctx, AMP_ERR_INVALID_ARG,
+        "%s: desc.stride_%s is %llu: batches would overwrite each other", where, x->name, AMPI_ULL(x->stride));
+    x->span = ampi_span(batch, x->stride, x->rows, x->ld, x->cols);
+    AMPI_REQUIRE(x->span != (size_t)-1, ctx, AMP_ERR_INVALID_ARG, "%s: desc.%s is too large", where, x->name);
+    snprintf(full, sizeof full, "desc.%s", x->name);
+    return ampi_check_array(ctx, where, full, x->array, x->span, 1);
 }
 
-#  define AMPI_GEMM_DRY   (AMP_GEMM_EXPLAIN | AMP_GEMM_TUNE) /* nothing runs */
-#  define AMPI_GEMM_FLAGS 127u
-
-/* amp_gemm, every dtype given */
-static amp_status ampi_gemm(amp_ctx *ctx, const amp_gemm_desc *desc) {
-    static const char where[] = "amp_gemm";
-    amp_gemm_desc d;
-    size_t sa = 0, sb = 0, sc = 0, sd = 0;
-    if (!ctx) return AMP_ERR_INVALID_ARG;
-    AMPI_CHECK_DESC(ctx, where, desc);
-    d = *desc;
-    if (!ampi_nonzero(d.alpha)) d.alpha = 1.0f;
-    if (d.batch == 0) d.batch = 1;
-    if (d.ldd == 0) d.ldd = d.n;
-    if ((uint32_t)d.act > (uint32_t)AMP_GELU_GRAD) return AMPI_INVALID(ctx, "%s: desc.act is %d", where, (int)d.act);
-    if (ampi_act_reads(d.act) && d.bias.data)
-        return AMPI_INVALID(ctx, "%s: desc.bias: there is none on the way back (desc.act)", where);
-    if (d.dbias.data && (d.batch > 1 || d.ldd != d.n))
-        return AMPI_INVALID(ctx, "%s: desc.dbias needs desc.batch 1 and a packed desc.d", where);
-    if ((d.scale_a && !ampi_is_f8(d.a.dtype)) || (d.scale_b && !ampi_is_f8(d.b.dtype)) ||
-        ((d.scale_d || d.amax_d) && !ampi_is_f8(d.d.dtype)))
-        return AMPI_INVALID(ctx, "%s: desc.scale_%s is for FP8 only", where,
-            d.scale_a && !ampi_is_f8(d.a.dtype)       ? "a"
-                : d.scale_b && !ampi_is_f8(d.b.dtype) ? "b"
-                : d.scale_d                           ? "d"
-                                                      : "d and amax_d");
-    if (!d.c.data) {
-        d.c = d.d;
-        if (d.ldc == 0) d.ldc = d.ldd;
-        if (d.stride_c == 0) d.stride_c = d.stride_d;
-    }
-    AMPI_TRY(ampi_check_matrix(
-        ctx, "a", d.a, d.trans_a ? d.k : d.m, d.trans_a ? d.m : d.k, &d.lda, d.batch, &d.stride_a, 1, 1, &sa));
-    AMPI_TRY(ampi_check_matrix(
-        ctx, "b", d.b, d.trans_b ? d.n : d.k, d.trans_b ? d.k : d.n, &d.ldb, d.batch, &d.stride_b, 1, 1, &sb));
-    AMPI_TRY(ampi_check_matrix(ctx, "d", d.d, d.m, d.n, &d.ldd, d.batch, &d.stride_d, 0, 1, &sd));
-    AMPI_TRY(ampi_check_matrix(ctx, "c", d.c, d.m, d.n, &d.ldc, d.batch, &d.stride_c, 1, 1, &sc));
-    AMPI_TRY(ampi_check_array(ctx, where, "desc.bias", d.bias, d.n, 0));
-    AMPI_TRY(ampi_check_array(ctx, where, "desc.aux", d.aux, sd, ampi_act_reads(d.act)));
-    AMPI_TRY(ampi_check_array(ctx, where, "desc.dbias", d.dbias, d.n, 0));
-    if (d.m == 0 || d.n == 0)
-        return d.dbias.data && d.n && !(d.flags & AMPI_GEMM_DRY)
-            ? ctx->b->zero(ctx, d.dbias.data, d.n * amp_dtype_size(d.dbias.dtype))
-            : AMP_OK;
-    if (d.k && d.a.dtype != d.b.dtype && !(ampi_is_f8(d.a.dtype) && ampi_is_f8(d.b.dtype)))
-        return amp_fail(ctx, AMP_ERR_UNSUPPORTED,
-            "%s: desc.a is %s and desc.b is %s; they must have one dtype (only FP8 formats mix)", where,
-            amp_dtype_name(d.a.dtype), amp_dtype_name(d.b.dtype));
-    if (d.beta != 0.0f && d.c.dtype != d.d.dtype)
-        return amp_fail(ctx, AMP_ERR_UNSUPPORTED, "%s: desc.c is %s and desc.d is %s; they must have one dtype", where,
-            amp_dtype_name(d.c.dtype), amp_dtype_name(d.d.dtype));
-    {
-        size_t ed = amp_dtype_size(d.d.dtype);
-        int same = d.c.data == d.d.data && d.ldc == d.ldd && (d.batch == 1 || d.stride_c == d.stride_d);
-        if (d.k &&
-            (ampi_overlap(d.d.data, sd * ed, d.a.data, sa * amp_dtype_size(d.a.dtype)) ||
-                ampi_overlap(d.d.data, sd * ed, d.b.data, sb * amp_dtype_size(d.b.dtype))))
-            return AMPI_INVALID(ctx, "%s: desc.d overlaps desc.a or desc.b", where);
-        if (d.beta != 0.0f && !same && ampi_overlap(d.d.data, sd * ed, d.c.data, sc * ed))
-            return AMPI_INVALID(ctx, "%s: desc.d overlaps desc.c (only the same matrix is allowed)", where);
-        if (ampi_overlap(d.d.data, sd * ed, d.bias.data, d.bias.data ? d.n * amp_dtype_size(d.bias.dtype) : 0))
-            return AMPI_INVALID(ctx, "%s: desc.d overlaps desc.bias", where);
-        if (ampi_overlap(d.d.data, sd * ed, d.aux.data, d.aux.data ? sd * amp_dtype_size(d.aux.dtype) : 0))
-            return AMPI_INVALID(ctx, "%s: desc.d overlaps desc.aux", where);
-        if (ampi_overlap(d.d.data, sd * ed, d.dbias.data, d.dbias.data ? d.n * amp_dtype_size(d.dbias.dtype) : 0))
-            return AMPI_INVALID(ctx, "%s: desc.d overlaps desc.dbias", where);
-    }
-    return ctx->b->gemm(ctx, &d);
+/* The scale that was given for an operand that is not FP8, or NULL. */
+static const char *ampi_misplaced_scale(const amp_gemm_desc *d) {
+    if (d->scale_a && !ampi_is_f8(d->a.dtype)) return "scale_a";
+    if (d->scale_b && !ampi_is_f8(d->b.dtype)) return "scale_b";
+    if (ampi_is_f8(d->d.dtype)) return NULL;
+    if (d->scale_d) return "scale_d";
+    return d->amax_d ? "amax_d" : NULL;
 }
 
-/* The dtype that a product's inputs are read in: pin, or what the region wants; AMP_AUTO: as they are. Also the class of the operation. */
+/* The job's numbers: defaults, and what can be checked without shapes. */
+static amp_status ampi_gemm_numbers(amp_ctx *ctx, const char *where, const amp_gemm_desc *d, amp_gemm_job *j) {
+    const char *misplaced = ampi_misplaced_scale(d);
+    memset(j, 0, sizeof *j);
+    AMPI_REQUIRE(
+        (uint32_t)d->act <= (uint32_t)AMP_GELU, ctx, AMP_ERR_INVALID_ARG, "%s: desc.act is %d", where, (int)d->act);
+    AMPI_REQUIRE(!d->backward || !d->bias.data, ctx, AMP_ERR_INVALID_ARG,
+        "%s: desc.bias is not supported with desc.backward", where);
+    AMPI_REQUIRE(!misplaced, ctx, AMP_ERR_INVALID_ARG, "%s: desc.%s is for FP8 only", where, misplaced);
+    AMPI_TRY(ampi_optional(ctx, where, "desc", "alpha", &j->alpha, d->alpha, 1.0f));
+    AMPI_TRY(ampi_optional(ctx, where, "desc", "beta", &j->beta, d->beta, d->beta_ptr ? 1.0f : 0.0f));
+    j->m = d->m;
+    j->n = d->n;
+    j->k = d->k;
+    j->batch = d->batch ? d->batch : 1;
+    j->reads_c = ampi_nonzero(j->beta) ? 1u : 0u;
+    j->alpha_ptr = d->alpha_ptr;
+    if (j->reads_c) j->beta_ptr = d->beta_ptr;
+    j->scale_a = d->scale_a;
+    j->scale_b = d->scale_b;
+    j->scale_d = d->scale_d;
+    j->amax_d = d->amax_d;
+    j->act = d->act;
+    j->trans_a = d->trans_a != 0;
+    j->trans_b = d->trans_b != 0;
+    j->flags = d->flags;
+    j->backward = d->backward && d->act != AMP_ACT_NONE;
+    return AMP_OK;
+}
+
+/* The job's matrices, with leading dimensions and strides; spans[4] of a, b, c and d. */
+static amp_status ampi_gemm_shapes(
+    amp_ctx *ctx, const char *where, const amp_gemm_desc *d, amp_gemm_job *j, size_t spans[4]) {
+    size_t ldd = d->ldd ? d->ldd : d->n, i;
+    int own_c = d->c.data != NULL;
+    ampi_matrix x[4] = {{"a", d->a, d->trans_a ? d->k : d->m, d->trans_a ? d->m : d->k, d->lda, d->stride_a, 0, 0},
+        {"b", d->b, d->trans_b ? d->n : d->k, d->trans_b ? d->k : d->n, d->ldb, d->stride_b, 0, 0},
+        {"d", d->d, d->m, d->n, d->ldd, d->stride_d, 0, 1},
+        {"c", own_c ? d->c : d->d, d->m, d->n, own_c || d->ldc ? d->ldc : ldd,
+            own_c || d->stride_c ? d->stride_c : d->stride_d, 0, 0}};
+    AMPI_REQUIRE(!d->dbias.data || (j->batch == 1 && ldd == d->n), ctx, AMP_ERR_INVALID_ARG,
+        "%s: desc.dbias needs desc.batch 1 and a packed desc.d", where);
+    for (i = 0; i < 4; i++)
+        AMPI_TRY(ampi_check_matrix(ctx, where, &x[i], j->batch));
+    AMPI_TRY(ampi_check_array(ctx, where, "desc.bias", d->bias, d->n, 0));
+    AMPI_TRY(ampi_check_array(ctx, where, "desc.aux", d->aux, x[2].span, j->backward != 0));
+    AMPI_TRY(ampi_check_array(ctx, where, "desc.dbias", d->dbias, d->n, 0));
+    j->a = x[0].array;
+    j->b = x[1].array;
+    j->d = x[2].array;
+    j->c = x[3].array;
+    j->bias = d->bias;
+    j->dbias = d->dbias;
+    if (j->backward || !d->backward) j->aux = d->aux; /* the identity's derivative needs none */
+    j->lda = x[0].ld;
+    j->ldb = x[1].ld;
+    j->ldd = x[2].ld;
+    j->ldc = x[3].ld;
+    j->stride_a = x[0].stride;
+    j->stride_b = x[1].stride;
+    j->stride_d = x[2].stride;
+    j->stride_c = x[3].stride;
+    spans[0] = x[0].span;
+    spans[1] = x[1].span;
+    spans[2] = x[3].span;
+    spans[3] = x[2].span;
+    return AMP_OK;
+}
+
+static int ampi_c_is_d(const amp_gemm_job *j) {
+    return j->c.data == j->d.data && j->ldc == j->ldd && (j->batch == 1 || j->stride_c == j->stride_d);
+}
+
+/* d may overlap nothing but a c that is d. */
+static amp_status ampi_gemm_overlaps(amp_ctx *ctx, const char *where, const amp_gemm_job *j, const size_t spans[4]) {
+    const struct {
+        const char *name;
+        amp_array array;
+        size_t count;
+    } others[] = {{"a", j->a, j->k ? spans[0] : 0}, {"b", j->b, j->k ? spans[1] : 0},
+        {"c (only the same matrix is allowed)", j->c, j->reads_c && !ampi_c_is_d(j) ? spans[2] : 0},
+        {"bias", j->bias, j->n}, {"aux", j->aux, spans[3]}, {"dbias", j->dbias, j->n}};
+    size_t bytes = spans[3] * amp_dtype_size(j->d.dtype), i;
+    for (i = 0; i < sizeof others / sizeof others[0]; i++) {
+        size_t other = others[i].array.data ? others[i].count * amp_dtype_size(others[i].array.dtype) : 0;
+        AMPI_REQUIRE(!ampi_overlap(j->d.data, bytes, others[i].array.data, other), ctx, AMP_ERR_INVALID_ARG,
+            "%s: desc.d overlaps desc.%s", where, others[i].name);
+    }
+    return AMP_OK;
+}
+
+/* alpha is 0: a and b are not read, whatever they and the other factors are. */
+static void ampi_without_product(amp_gemm_job *j) {
+    j->k = 0;
+    j->alpha_ptr = j->scale_a = j->scale_b = NULL;
+}
+
+/* A product without elements: its column sums are 0. */
+static amp_status ampi_gemm_empty(amp_ctx *ctx, const amp_gemm_job *j, const ampi_goal *goal) {
+    if (goal->kind == AMPI_EXPLAIN) snprintf(goal->text, goal->bytes, "nothing to do");
+    if (goal->kind != AMPI_RUN || !j->dbias.data || !j->n) return AMP_OK;
+    return ctx->b->zero(ctx, j->dbias.data, j->n * amp_dtype_size(j->dbias.dtype));
+}
+
+/* A product whose operands and dtypes are all given. */
+static amp_status ampi_gemm(amp_ctx *ctx, const char *where, const amp_gemm_desc *desc, const ampi_goal *goal) {
+    amp_gemm_job j;
+    size_t spans[4] = {0, 0, 0, 0};
+    AMPI_TRY(ampi_gemm_numbers(ctx, where, desc, &j));
+    AMPI_TRY(ampi_gemm_shapes(ctx, where, desc, &j, spans));
+    if (j.m == 0 || j.n == 0) return ampi_gemm_empty(ctx, &j, goal);
+    if (j.k) AMPI_TRY(ampi_same_factors(ctx, where, "desc.a", j.a, "desc.b", j.b));
+    if (j.reads_c) AMPI_TRY(ampi_same_dtype(ctx, where, "desc.c", j.c, "desc.d", j.d));
+    AMPI_TRY(ampi_gemm_overlaps(ctx, where, &j, spans));
+    if (!ampi_nonzero(j.alpha)) ampi_without_product(&j);
+    switch (goal->kind) {
+    case AMPI_RUN: return ctx->b->gemm(ctx, &j);
+    case AMPI_TUNE: return ctx->b->gemm_tune ? ctx->b->gemm_tune(ctx, &j) : AMP_OK;
+    case AMPI_EXPLAIN: return ctx->b->gemm_explain(ctx, goal->text, goal->bytes, &j);
+    }
+    return AMP_OK;
+}
+
+/* ---- a product in a scope ---- */
+
+/* The dtype that a product's inputs are read in: pin, or what the region wants; AMP_AUTO: as they are. Also the class of op. */
 static amp_status ampi_wanted(amp_ctx *ctx, const char *where, amp_op op, amp_dtype pin, amp_array a, amp_array b,
     amp_op_class *c, amp_dtype *want) {
-    if (pin != AMP_AUTO && pin != AMP_F32 && !ampi_is_half(pin))
-        return AMPI_INVALID(ctx, "%s: pin is %s; f32, f16 or bf16 is needed", where, amp_dtype_name(pin));
+    AMPI_TRY(ampi_check_pin(ctx, where, pin));
     *c = ampi_region_class(ctx, op, want);
-    if (pin != AMP_AUTO)
+    if (pin != AMP_AUTO) {
         *want = pin;
-    else if (*c == AMP_CLASS_BANNED)
-        return amp_fail(
-            ctx, AMP_ERR_UNSUPPORTED, "%s: %s is banned by the policy of this region", where, amp_op_name(op));
+        return AMP_OK;
+    }
+    AMPI_REQUIRE(*c != AMP_CLASS_BANNED, ctx, AMP_ERR_UNSUPPORTED, "%s: %s is banned by the policy of this region",
+        where, amp_op_name(op));
     if (*want == AMP_AUTO && *c == AMP_CLASS_WIDEST && (a.dtype == AMP_F32 || b.dtype == AMP_F32)) *want = AMP_F32;
     return AMP_OK;
 }
+
+/* The dtype of an automatic d: c's where that is read, else as pin and the region say. */
+static amp_dtype ampi_gemm_output(
+    const amp_ctx *ctx, const amp_gemm_desc *d, int reads_c, amp_op op, amp_op_class c, amp_dtype want) {
+    if (reads_c) return d->c.dtype;
+    if (want == AMP_AUTO || ampi_is_f8(d->a.dtype)) return c == AMP_CLASS_F32_OUT ? AMP_F32 : d->a.dtype;
+    if (d->pin != AMP_AUTO) return want;
+    return amp_autocast_output(ctx, op, want);
+}
+
+/* As ampi_operand for an explanation: the same dtype and alignment, but no cast runs. */
+static amp_status ampi_operand_planned(
+    amp_ctx *ctx, const char *where, amp_array a, size_t n, amp_dtype want, amp_array *out) {
+    const amp_params *set = NULL;
+    const amp_param_entry *e;
+    size_t at = 0;
+    char *room = NULL;
+    *out = a;
+    if (want == AMP_AUTO || !a.data || n == 0 || a.dtype == want || ampi_is_f8(a.dtype)) return AMP_OK;
+    if (amp_dtype_size(a.dtype) == 0 || (a.count && a.count < n)) return AMP_OK; /* the verb will say so */
+    e = a.dtype == AMP_F32 ? ampi_find_weight(ctx, a.data, &set, &at) : NULL;
+    out->dtype = want;
+    if (e && e->model && e->model_dtype == want) {
+        out->data = (char *)e->model + at * amp_dtype_size(want);
+        return AMP_OK;
+    }
+    AMPI_TRY(ampi_scope_room(ctx, where, n * amp_dtype_size(want), 0, &room));
+    out->data = room;
+    return AMP_OK;
+}
+
 /* The elements that a matrix of amp_gemm spans, before defaults are filled in. */
 static size_t ampi_matrix_span(size_t batch, size_t stride, size_t rows, size_t ld, size_t cols) {
     if (!ld) ld = cols;
-    return ampi_span(batch ? batch : 1, stride == AMP_BROADCAST ? 0 : stride ? stride : rows * ld, rows, ld, cols);
+    if (!stride) stride = rows * ld;
+    return ampi_span(batch ? batch : 1, stride == AMP_BROADCAST ? 0 : stride, rows, ld, cols);
 }
 
-/* amp_gemm in a scope, or with automatic dtypes */
-AMP_API amp_status amp_gemm(amp_ctx *ctx, const amp_gemm_desc *desc) {
-    static const char where[] = "amp_gemm";
+/* d->a and d->b in the dtype that is wanted. */
+static amp_status ampi_gemm_operands(
+    amp_ctx *ctx, const char *where, amp_gemm_desc *d, amp_dtype want, const ampi_goal *goal) {
+    size_t na = ampi_matrix_span(d->batch, d->stride_a, d->trans_a ? d->k : d->m, d->lda, d->trans_a ? d->m : d->k);
+    size_t nb = ampi_matrix_span(d->batch, d->stride_b, d->trans_b ? d->n : d->k, d->ldb, d->trans_b ? d->k : d->n);
+    if (want == AMP_AUTO || na == (size_t)-1 || nb == (size_t)-1) return AMP_OK; /* ampi_gemm refuses such sizes */
+    if (goal->kind == AMPI_EXPLAIN) {
+        AMPI_TRY(ampi_operand_planned(ctx, where, d->a, na, want, &d->a));
+        return ampi_operand_planned(ctx, where, d->b, nb, want, &d->b);
+    }
+    AMPI_TRY(ampi_operand(ctx, where, d->a, na, want, &d->a));
+    return ampi_operand(ctx, where, d->b, nb, want, &d->b);
+}
+
+/* amp_gemm and its relatives: in a scope, or with automatic dtypes */
+static amp_status ampi_gemm_scoped(amp_ctx *ctx, const char *where, const amp_gemm_desc *desc, const ampi_goal *goal) {
     amp_gemm_desc d;
     amp_op op;
-    amp_dtype want, chosen;
     amp_op_class c;
-    size_t mark, na, nb;
+    amp_dtype want;
+    float beta = 0;
+    size_t mark;
     amp_status st;
-    if (!ctx) return AMP_ERR_INVALID_ARG;
     AMPI_CHECK_DESC(ctx, where, desc);
-    if (desc->flags & ~AMPI_GEMM_FLAGS) return AMPI_INVALID(ctx, "%s: desc.flags has an unknown bit", where);
+    AMPI_REQUIRE(
+        !(desc->flags & ~AMPI_GEMM_FLAGS), ctx, AMP_ERR_INVALID_ARG, "%s: desc.flags has an unknown bit", where);
+    AMPI_TRY(ampi_optional(ctx, where, "desc", "beta", &beta, desc->beta, desc->beta_ptr ? 1.0f : 0.0f));
     op = desc->batch > 1 ? AMP_OP_BMM : AMP_OP_MATMUL;
     AMPI_TRY(ampi_wanted(ctx, where, op, desc->pin, desc->a, desc->b, &c, &want));
     d = *desc;
-    d.pin = AMP_AUTO;
-    d.d_dtype = NULL;
-    if (d.beta_ptr && !ampi_nonzero(d.beta)) d.beta = 1.0f;
-    chosen = d.d.dtype;
     if (d.d.data && d.d.dtype == AMP_AUTO) {
-        if (!desc->d_dtype)
-            return AMPI_INVALID(
-                ctx, "%s: desc.d.dtype is auto, but desc.d_dtype is NULL: the choice must be returned", where);
-        if (d.beta != 0.0f && !d.c.data)
-            return AMPI_INVALID(ctx,
-                "%s: desc.d.dtype is auto, but with beta != 0 its contents are read: their dtype is needed", where);
-        chosen = d.beta != 0.0f                         ? d.c.dtype
-            : want == AMP_AUTO || ampi_is_f8(d.a.dtype) ? (c == AMP_CLASS_F32_OUT ? AMP_F32 : d.a.dtype)
-            : desc->pin != AMP_AUTO                     ? want
-                                                        : amp_autocast_output(ctx, op, want);
-        d.d.dtype = chosen;
+        AMPI_REQUIRE(desc->d_dtype, ctx, AMP_ERR_INVALID_ARG,
+            "%s: desc.d.dtype is auto, but desc.d_dtype is NULL: the choice must be returned", where);
+        AMPI_REQUIRE(!ampi_nonzero(beta) || d.c.data, ctx, AMP_ERR_INVALID_ARG,
+            "%s: desc.d.dtype is auto, but with beta its contents are read: their dtype is needed", where);
+        d.d.dtype = ampi_gemm_output(ctx, desc, ampi_nonzero(beta), op, c, want);
     }
-    if (d.aux.data && d.aux.dtype == AMP_AUTO) d.aux.dtype = chosen;
+    if (d.aux.data && d.aux.dtype == AMP_AUTO) d.aux.dtype = d.d.dtype;
     mark = ampi_mark(ctx);
-    if (want != AMP_AUTO) {
-        na = ampi_matrix_span(d.batch, d.stride_a, d.trans_a ? d.k : d.m, d.lda, d.trans_a ? d.m : d.k);
-        nb = ampi_matrix_span(d.batch, d.stride_b, d.trans_b ? d.n : d.k, d.ldb, d.trans_b ? d.k : d.n);
-        if (na != (size_t)-1 && nb != (size_t)-1) { /* else ampi_gemm refuses it */
-            st = ampi_operand(ctx, where, d.a, na, want, &d.a);
-            if (st == AMP_OK) st = ampi_operand(ctx, where, d.b, nb, want, &d.b);
-            if (st != AMP_OK) return ampi_release(ctx, mark, st);
-        }
-    }
-    st = ampi_gemm(ctx, &d);
-    if (st == AMP_OK && desc->d_dtype) *desc->d_dtype = chosen;
+    st = ampi_gemm_operands(ctx, where, &d, want, goal);
+    if (st == AMP_OK) st = ampi_gemm(ctx, where, &d, goal);
+    if (st == AMP_OK && desc->d_dtype) *desc->d_dtype = d.d.dtype;
     return ampi_release(ctx, mark, st);
 }
 
-typedef struct ampi_listener {
-    amp_logger log;
-    char *text;
-    size_t bytes;
-} ampi_listener;
-static void ampi_listen(amp_log_level level, amp_status status, const char *text, void *user) {
-    const ampi_listener *to = (const ampi_listener *)user;
-    if (level == AMP_LOG_INFO)
-        snprintf(to->text, to->bytes, "%s", text);
-    else if (to->log.fn)
-        to->log.fn(level, status, text, to->log.user);
+AMP_API amp_status amp_gemm(amp_ctx *ctx, const amp_gemm_desc *desc) {
+    if (!ctx) return AMP_ERR_INVALID_ARG;
+    return ampi_gemm_scoped(ctx, "amp_gemm", desc, &ampi_goal_run);
+}
+AMP_API amp_status amp_gemm_tune(amp_ctx *ctx, const amp_gemm_desc *desc) {
+    if (!ctx) return AMP_ERR_INVALID_ARG;
+    return ampi_gemm_scoped(ctx, "amp_gemm_tune", desc, &ampi_goal_tune);
 }
 AMP_API amp_status amp_gemm_explain(amp_ctx *ctx, char *text, size_t bytes, const amp_gemm_desc *desc) {
-    amp_gemm_desc d;
-    ampi_listener to;
-    amp_status st;
+    static const char where[] = "amp_gemm_explain";
+    ampi_goal goal;
     if (!ctx) return AMP_ERR_INVALID_ARG;
-    AMPI_CHECK_DESC(ctx, "amp_gemm_explain", desc);
-    if (!text || !bytes) return AMPI_INVALID(ctx, "amp_gemm_explain: text is NULL, or bytes is 0");
-    d = *desc;
-    d.flags |= AMP_GEMM_EXPLAIN;
-    snprintf(text, bytes, "nothing to do");
-    to.log = ctx->log;
-    to.text = text;
-    to.bytes = bytes;
-    ctx->log.fn = ampi_listen;
-    ctx->log.user = &to; /* for one call */
-    st = amp_gemm(ctx, &d);
-    ctx->log = to.log;
-    return st;
+    AMPI_REQUIRE(text && bytes, ctx, AMP_ERR_INVALID_ARG, "%s: text is NULL, or bytes is 0", where);
+    goal.kind = AMPI_EXPLAIN;
+    goal.text = text;
+    goal.bytes = bytes;
+    text[0] = 0;
+    return ampi_gemm_scoped(ctx, where, desc, &goal);
 }
 
-/* sizes and operands that forward and backward share; *n_* are element counts */
+/* ---- layers ---- */
+
+/* A layer as one of its verbs works on it. */
+typedef struct ampi_layer {
+    amp_linear_desc l; /* dtypes known; x and w as the products read them */
+    size_t nx, nw, ny; /* elements of [rows, in], [out, in], [rows, out] */
+    amp_dtype want;    /* x, w and dy are read in this dtype; AMP_AUTO: as they are */
+    amp_array dy;      /* backward: l.dy, or its cast */
+    const ampi_goal *goal;
+} ampi_layer;
+
+static int ampi_chain_fits(const amp_linear_desc *first, const amp_linear_desc *second) {
+    return first->rows == second->rows && first->out == second->in;
+}
+
+/* Layers of a chain point to each other, and what one makes the next one reads. */
+static amp_status ampi_check_before(amp_ctx *ctx, const char *where, const amp_linear_desc *l) {
+    const amp_linear_desc *b = l->before;
+    if (!b) return AMP_OK;
+    AMPI_REQUIRE(!b->_begin && !b->_end, ctx, AMP_ERR_UNINIT, "%s: before is not zero-initialised", where);
+    AMPI_REQUIRE(b->after == l, ctx, AMP_ERR_INVALID_ARG,
+        "%s: before->after is not this layer: each must point to the other", where);
+    AMPI_REQUIRE(ampi_chain_fits(b, l), ctx, AMP_ERR_INVALID_ARG,
+        "%s: before makes [%llu,%llu], but this layer reads [%llu,%llu]", where, AMPI_ULL(b->rows), AMPI_ULL(b->out),
+        AMPI_ULL(l->rows), AMPI_ULL(l->in));
+    AMPI_REQUIRE(
+        (uint32_t)b->act <= (uint32_t)AMP_GELU, ctx, AMP_ERR_INVALID_ARG, "%s: before->act is %d", where, (int)b->act);
+    return AMP_OK;
+}
+static amp_status ampi_check_after(amp_ctx *ctx, const char *where, const amp_linear_desc *l) {
+    const amp_linear_desc *a = l->after;
+    if (!a) return AMP_OK;
+    AMPI_REQUIRE(!a->_begin && !a->_end, ctx, AMP_ERR_UNINIT, "%s: after is not zero-initialised", where);
+    AMPI_REQUIRE(a->before == l, ctx, AMP_ERR_INVALID_ARG,
+        "%s: after->before is not this layer: each must point to the other", where);
+    AMPI_REQUIRE(ampi_chain_fits(l, a), ctx, AMP_ERR_INVALID_ARG,
+        "%s: after reads [%llu,%llu], but this layer makes [%llu,%llu]", where, AMPI_ULL(a->rows), AMPI_ULL(a->in),
+        AMPI_ULL(l->rows), AMPI_ULL(l->out));
+    return AMP_OK;
+}
+
+/* What forward, backward and tuning check alike. */
 static amp_status ampi_check_linear(
-    amp_ctx *ctx, const char *where, const amp_linear_desc *l, size_t *nx, size_t *nw, size_t *ny) {
+    amp_ctx *ctx, const char *where, const amp_linear_desc *l, const ampi_goal *goal, ampi_layer *out) {
     if (!ctx) return AMP_ERR_INVALID_ARG;
     AMPI_CHECK_DESC(ctx, where, l);
-    if ((uint32_t)l->act > (uint32_t)AMP_GELU) return AMPI_INVALID(ctx, "%s: act is %d", where, (int)l->act);
-    if (l->flags & ~AMPI_GEMM_FLAGS) return AMPI_INVALID(ctx, "%s: flags has an unknown bit", where);
-    if (l->before && (l->before->_begin || l->before->_end))
-        return amp_fail(ctx, AMP_ERR_UNINIT, "%s: before is not zero-initialised", where);
-    if (l->before && (!l->before->fused || l->before->rows != l->rows || l->before->out != l->in))
-        return AMPI_INVALID(ctx,
-            "%s: before is not the layer that made x: it needs fused = 1, the same rows, and out = %lu", where,
-            (unsigned long)l->in);
-    if (l->pin != AMP_AUTO && l->pin != AMP_F32 && !ampi_is_half(l->pin))
-        return AMPI_INVALID(ctx, "%s: pin is %s; f32, f16 or bf16 is needed", where, amp_dtype_name(l->pin));
-    if (l->in == 0 || l->out == 0) return AMPI_INVALID(ctx, "%s: %s is 0", where, l->in ? "out" : "in");
-    if (!ampi_product(nx, l->rows, l->in) || !ampi_product(nw, l->out, l->in) || !ampi_product(ny, l->rows, l->out))
-        return AMPI_INVALID(ctx, "%s: rows, in or out is too large", where);
+    AMPI_REQUIRE((uint32_t)l->act <= (uint32_t)AMP_GELU, ctx, AMP_ERR_INVALID_ARG, "%s: act is %d", where, (int)l->act);
+    AMPI_REQUIRE(!(l->flags & ~AMPI_GEMM_FLAGS), ctx, AMP_ERR_INVALID_ARG, "%s: flags has an unknown bit", where);
+    AMPI_TRY(ampi_check_before(ctx, where, l));
+    AMPI_TRY(ampi_check_after(ctx, where, l));
+    AMPI_TRY(ampi_check_pin(ctx, where, l->pin));
+    AMPI_REQUIRE(l->in && l->out, ctx, AMP_ERR_INVALID_ARG, "%s: %s is 0", where, l->in ? "out" : "in");
+    memset(out, 0, sizeof *out);
+    out->l = *l;
+    out->goal = goal;
+    AMPI_REQUIRE(ampi_product(&out->nx, l->rows, l->in) && ampi_product(&out->nw, l->out, l->in) &&
+            ampi_product(&out->ny, l->rows, l->out),
+        ctx, AMP_ERR_INVALID_ARG, "%s: rows, in or out is too large", where);
     return AMP_OK;
 }
 
@@ -5327,10 +5579,10 @@ static amp_status ampi_check_linear(
 static amp_status ampi_from(
     amp_ctx *ctx, const char *where, const char *name, amp_array *a, const amp_precision *from) {
     if (a->dtype != AMP_AUTO || !a->data) return AMP_OK;
-    if (!from) return AMPI_INVALID(ctx, "%s: %s.dtype is auto, but from is NULL: which layer made it?", where, name);
-    if (!from->made)
-        return amp_fail(
-            ctx, AMP_ERR_STAGE, "%s: %s.dtype is auto, but the layer that from points to has not run", where, name);
+    AMPI_REQUIRE(
+        from, ctx, AMP_ERR_INVALID_ARG, "%s: %s.dtype is auto, but from is NULL: which layer made it?", where, name);
+    AMPI_REQUIRE(from->made, ctx, AMP_ERR_STAGE, "%s: %s.dtype is auto, but the layer that from points to has not run",
+        where, name);
     a->dtype = from->y;
     return AMP_OK;
 }
@@ -5338,9 +5590,9 @@ static amp_status ampi_from(
 /* a bias that is an FP32 parameter with a model copy in the product's dtype: that copy */
 static amp_array ampi_bias(const amp_ctx *ctx, amp_array bias, amp_dtype want) {
     const amp_params *set = NULL;
+    const amp_param_entry *e = NULL;
     size_t at = 0;
-    const amp_param_entry *e =
-        bias.data && bias.dtype == AMP_F32 && want != AMP_AUTO ? ampi_find_weight(ctx, bias.data, &set, &at) : NULL;
+    if (bias.data && bias.dtype == AMP_F32 && want != AMP_AUTO) e = ampi_find_weight(ctx, bias.data, &set, &at);
     bias.flags = 0;
     if (e && e->model && e->model_dtype == want) {
         bias.data = (char *)e->model + at * amp_dtype_size(want);
@@ -5349,215 +5601,301 @@ static amp_array ampi_bias(const amp_ctx *ctx, amp_array bias, amp_dtype want) {
     return bias;
 }
 
-/* the work of backward: dy through the activation, in place; to the products' dtype where that is another; sums and products. `kept`:
-   what the activation before x left for its derivative */
-static amp_status ampi_linear_gradients(
-    amp_ctx *ctx, const amp_linear_desc *l, amp_array dy, amp_array saved, amp_array kept, size_t ny) {
-    int dry = (l->flags & AMPI_GEMM_DRY) != 0, cast = dy.data != l->dy.data;
-    amp_act act = l->fused || dry || !ny ? AMP_ACT_NONE : l->act;
-    amp_array none = AMP_ZERO, dbias = l->fused || dry ? none : l->dbias;
-    if (act != AMP_ACT_NONE || (dbias.data && ny && !cast))
-        AMPI_TRY(ctx->b->bias_grad(ctx, act, l->dy, saved, l->rows, l->out, cast ? none : dbias, l->accumulate != 0));
-    if (cast && ny && !dry) {
-        amp_cast_desc c = AMP_ZERO;
-        AMPI_TRY(ctx->b->cast(ctx, dy, l->dy, ny, &c));
-        ctx->scope->info.casts++;
-        if (dbias.data)
-            AMPI_TRY(ctx->b->bias_grad(ctx, AMP_ACT_NONE, dy, none, l->rows, l->out, dbias, l->accumulate != 0));
+/* The dtype of an automatic y, whose product reads its operands in `used`. */
+static amp_dtype ampi_linear_output(const amp_ctx *ctx, const ampi_layer *layer, amp_op_class c, amp_dtype used) {
+    if (layer->l.pin != AMP_AUTO) return used;
+    if (layer->want != AMP_AUTO) return amp_autocast_output(ctx, AMP_OP_LINEAR, used);
+    return c == AMP_CLASS_F32_OUT ? AMP_F32 : used;
+}
+
+/* Forward's dtypes, from the layer before, the scope and pin. */
+static amp_status ampi_forward_dtypes(amp_ctx *ctx, const char *where, ampi_layer *layer, amp_precision *made) {
+    amp_linear_desc *l = &layer->l;
+    amp_op_class c;
+    AMPI_TRY(ampi_from(ctx, where, "x", &l->x, l->from));
+    AMPI_TRY(ampi_wanted(ctx, where, AMP_OP_LINEAR, l->pin, l->x, l->w, &c, &layer->want));
+    made->x = l->x.dtype;
+    made->used = layer->want == AMP_AUTO || ampi_is_f8(l->x.dtype) ? l->x.dtype : layer->want;
+    made->made = 1;
+    if (l->y.data && l->y.dtype == AMP_AUTO) {
+        AMPI_REQUIRE(l->record, ctx, AMP_ERR_INVALID_ARG,
+            "%s: y.dtype is auto, but record is NULL: the choice must be returned", where);
+        l->y.dtype = ampi_linear_output(ctx, layer, c, made->used);
     }
-    if (dbias.data && !ny && !l->accumulate)
-        AMPI_TRY(ctx->b->zero(ctx, dbias.data, l->out * amp_dtype_size(dbias.dtype)));
-    if (l->dw.data) { /* dW[out,in] = dY^T[out,rows] X[rows,in] */
-        amp_gemm_desc g = AMP_ZERO;
-        g.m = l->out;
-        g.n = l->in;
-        g.k = l->rows;
-        g.a = dy;
-        g.trans_a = 1;
-        g.b = l->x;
-        g.d = l->dw;
-        g.beta = l->accumulate ? 1.0f : 0.0f;
-        g.flags = l->flags;
-        AMPI_TRY(ampi_gemm(ctx, &g));
-    }
-    if (l->dx.data) { /* dX[rows,in] = dY[rows,out] W[out,in] */
-        amp_gemm_desc g = AMP_ZERO;
-        g.m = l->rows;
-        g.n = l->in;
-        g.k = l->out;
-        g.a = dy;
-        g.b = l->w;
-        g.d = l->dx;
-        g.flags = l->flags;
-        if (l->before) {
-            g.act = l->before->act == AMP_GELU ? AMP_GELU_GRAD
-                : l->before->act == AMP_RELU   ? AMP_RELU_GRAD
-                                               : AMP_ACT_NONE;
-            if (g.act != AMP_ACT_NONE) g.aux = kept;
-            if (!l->before->accumulate) g.dbias = l->before->dbias;
-        }
-        AMPI_TRY(ampi_gemm(ctx, &g));
-        if (l->before && l->before->accumulate && l->before->dbias.data && l->rows && !dry)
-            AMPI_TRY(ctx->b->bias_grad(ctx, AMP_ACT_NONE, l->dx, none, l->rows, l->in, l->before->dbias, 1));
-    }
+    if (l->aux.data && l->aux.dtype == AMP_AUTO) l->aux.dtype = l->y.dtype;
+    made->y = l->y.dtype;
     return AMP_OK;
 }
 
-AMP_API amp_status amp_linear_forward(amp_ctx *ctx, const amp_linear_desc *layer) {
-    static const char where[] = "amp_linear_forward";
+static amp_status ampi_forward_product(amp_ctx *ctx, const char *where, const ampi_layer *layer) {
+    const amp_linear_desc *l = &layer->l;
     amp_gemm_desc g = AMP_ZERO;
-    amp_linear_desc lo, *l = &lo;
-    amp_precision made;
-    amp_dtype want;
-    amp_op_class c;
-    size_t nx = 0, nw = 0, ny = 0, mark;
-    amp_status st;
-    AMPI_TRY(ampi_check_linear(ctx, where, layer, &nx, &nw, &ny));
-    lo = *layer;
-    AMPI_TRY(ampi_from(ctx, where, "x", &l->x, l->from));
-    AMPI_TRY(ampi_wanted(ctx, where, AMP_OP_LINEAR, l->pin, l->x, l->w, &c, &want));
-    made.x = l->x.dtype;
-    made.used = want == AMP_AUTO || ampi_is_f8(l->x.dtype) ? l->x.dtype : want;
-    made.made = 1;
-    if (l->y.data && l->y.dtype == AMP_AUTO) {
-        if (!l->record)
-            return AMPI_INVALID(ctx, "%s: y.dtype is auto, but record is NULL: the choice must be returned", where);
-        l->y.dtype = l->pin != AMP_AUTO || want == AMP_AUTO
-            ? (c == AMP_CLASS_F32_OUT && l->pin == AMP_AUTO ? AMP_F32 : made.used)
-            : amp_autocast_output(ctx, AMP_OP_LINEAR, made.used);
-    }
-    if (l->aux.data && l->aux.dtype == AMP_AUTO) l->aux.dtype = l->y.dtype;
-    made.y = l->y.dtype;
-    AMPI_TRY(ampi_check_array(ctx, where, "x", l->x, nx, 1));
-    AMPI_TRY(ampi_check_array(ctx, where, "w", l->w, nw, 1));
-    AMPI_TRY(ampi_check_array(ctx, where, "bias", l->bias, l->out, 0));
-    AMPI_TRY(ampi_check_array(ctx, where, "y", l->y, ny, 1));
-    AMPI_TRY(ampi_check_array(ctx, where, "aux", l->aux, ny, 0));
-    if (l->aux.data && l->aux.dtype != l->y.dtype)
-        return AMPI_INVALID(
-            ctx, "%s: aux is %s, but y is %s", where, amp_dtype_name(l->aux.dtype), amp_dtype_name(l->y.dtype));
-    mark = ampi_mark(ctx);
-    st = ampi_operand(ctx, where, l->x, nx, want, &g.a);
-    if (st == AMP_OK) st = ampi_operand(ctx, where, l->w, nw, want, &g.b);
-    if (st == AMP_OK && ny && g.a.dtype != g.b.dtype && !(ampi_is_f8(g.a.dtype) && ampi_is_f8(g.b.dtype)))
-        st = amp_fail(ctx, AMP_ERR_UNSUPPORTED,
-            "%s: x is %s and w is %s; they must have one dtype (or stand in a scope)", where, amp_dtype_name(g.a.dtype),
-            amp_dtype_name(g.b.dtype));
-    if (st != AMP_OK) return ampi_release(ctx, mark, st);
+    AMPI_TRY(ampi_operand(ctx, where, l->x, layer->nx, layer->want, &g.a));
+    AMPI_TRY(ampi_operand(ctx, where, l->w, layer->nw, layer->want, &g.b));
+    if (layer->ny) AMPI_TRY(ampi_same_factors(ctx, where, "x", g.a, "w", g.b));
     g.act = l->act;
     g.m = l->rows;
     g.n = l->out;
     g.k = l->in;
     g.trans_b = 1;
     g.d = l->y;
-    g.bias = ampi_bias(ctx, l->bias, want);
+    g.bias = ampi_bias(ctx, l->bias, layer->want);
     g.aux = l->aux;
     g.flags = l->flags;
-    st = ampi_failed_in(ctx, where, ampi_gemm(ctx, &g));
-    if (st == AMP_OK && l->record) *l->record = made;
+    return ampi_failed_in(ctx, where, ampi_gemm(ctx, "amp_gemm", &g, layer->goal));
+}
+
+static amp_status ampi_forward(amp_ctx *ctx, const char *where, const amp_linear_desc *desc, const ampi_goal *goal) {
+    ampi_layer layer;
+    amp_precision made = AMP_ZERO;
+    size_t mark;
+    amp_status st;
+    AMPI_TRY(ampi_check_linear(ctx, where, desc, goal, &layer));
+    AMPI_TRY(ampi_forward_dtypes(ctx, where, &layer, &made));
+    AMPI_TRY(ampi_check_array(ctx, where, "x", layer.l.x, layer.nx, 1));
+    AMPI_TRY(ampi_check_array(ctx, where, "w", layer.l.w, layer.nw, 1));
+    AMPI_TRY(ampi_check_array(ctx, where, "bias", layer.l.bias, layer.l.out, 0));
+    AMPI_TRY(ampi_check_array(ctx, where, "y", layer.l.y, layer.ny, 1));
+    AMPI_TRY(ampi_check_array(ctx, where, "aux", layer.l.aux, layer.ny, 0));
+    AMPI_REQUIRE(!layer.l.aux.data || layer.l.aux.dtype == layer.l.y.dtype, ctx, AMP_ERR_INVALID_ARG,
+        "%s: aux is %s, but y is %s", where, amp_dtype_name(layer.l.aux.dtype), amp_dtype_name(layer.l.y.dtype));
+    mark = ampi_mark(ctx);
+    st = ampi_forward_product(ctx, where, &layer);
+    if (st == AMP_OK && desc->record) *desc->record = made;
     return ampi_release(ctx, mark, st);
 }
 
-AMP_API amp_status amp_linear_backward(amp_ctx *ctx, const amp_linear_desc *layer) {
-    static const char where[] = "amp_linear_backward";
-    amp_linear_desc lo, *l = &lo;
-    amp_array saved, kept = AMP_ZERO, dy;
-    amp_dtype want;
-    size_t nx = 0, nw = 0, ny = 0, mark;
-    amp_status st;
-    AMPI_TRY(ampi_check_linear(ctx, where, layer, &nx, &nw, &ny));
-    lo = *layer;
-    want = l->pin;
-    if (l->record) { /* as forward was: custom_bwd */
-        const amp_precision *r = l->record;
-        if (!r->made) return amp_fail(ctx, AMP_ERR_STAGE, "%s: record is empty: amp_linear_forward has not run", where);
-        want = r->used;
+/* What an activation's derivative reads. */
+static amp_array ampi_saved(const amp_linear_desc *l) { return l->act == AMP_GELU ? l->aux : l->y; }
+
+/* Backward's dtypes: what forward used, by its record (PyTorch's custom_bwd). */
+static amp_status ampi_backward_dtypes(amp_ctx *ctx, const char *where, ampi_layer *layer) {
+    amp_linear_desc *l = &layer->l;
+    const amp_precision *r = l->record;
+    layer->want = l->pin;
+    if (r) {
+        AMPI_REQUIRE(r->made, ctx, AMP_ERR_STAGE, "%s: record is empty: amp_linear_forward has not run", where);
+        layer->want = r->used;
         if (l->x.dtype == AMP_AUTO) l->x.dtype = r->x;
         if (l->y.dtype == AMP_AUTO) l->y.dtype = r->y;
         if (l->aux.dtype == AMP_AUTO) l->aux.dtype = r->y;
         if (l->dy.dtype == AMP_AUTO) l->dy.dtype = r->y;
         if (l->dx.dtype == AMP_AUTO) l->dx.dtype = r->x;
     }
-    AMPI_TRY(ampi_from(ctx, where, "x", &l->x, l->from));
-    saved = l->act == AMP_GELU ? l->aux : l->y;
-    if (l->before && l->before->act != AMP_ACT_NONE) {
-        kept = l->before->act == AMP_GELU ? l->before->aux : l->before->y;
-        if (kept.dtype == AMP_AUTO && l->before->record) kept.dtype = l->before->record->y;
-        AMPI_TRY(ampi_check_array(
-            ctx, where, l->before->act == AMP_GELU ? "before->aux" : "before->y", kept, nx, l->dx.data != NULL));
-    }
-    if (l->before && l->before->dbias.data)
-        AMPI_TRY(ampi_check_array(ctx, where, "before->dbias", l->before->dbias, l->in, 0));
-    if (l->before && !l->dx.data) return AMPI_INVALID(ctx, "%s: dx is NULL, but before waits for it", where);
-    AMPI_TRY(ampi_check_array(ctx, where, "dy", l->dy, ny, 1));
-    AMPI_TRY(ampi_check_array(ctx, where, "dx", l->dx, nx, 0));
-    AMPI_TRY(ampi_check_array(ctx, where, "dw", l->dw, nw, 0));
+    return ampi_from(ctx, where, "x", &l->x, l->from);
+}
+
+/* What the layer before left for its derivative; data NULL: it has no act. */
+static amp_array ampi_saved_before(const amp_linear_desc *l) {
+    const amp_linear_desc *b = l->before;
+    amp_array none = AMP_ZERO, saved;
+    if (!b || b->act == AMP_ACT_NONE) return none;
+    saved = ampi_saved(b);
+    if (saved.dtype == AMP_AUTO && b->record) saved.dtype = b->record->y;
+    return saved;
+}
+static amp_status ampi_check_backward_chain(amp_ctx *ctx, const char *where, const ampi_layer *layer) {
+    const amp_linear_desc *l = &layer->l, *b = l->before;
+    if (!b) return AMP_OK;
+    if (b->act != AMP_ACT_NONE)
+        AMPI_TRY(ampi_check_array(ctx, where, b->act == AMP_GELU ? "before->aux" : "before->y", ampi_saved_before(l),
+            layer->nx, l->dx.data != NULL));
+    AMPI_TRY(ampi_check_array(ctx, where, "before->dbias", b->dbias, l->in, 0));
+    AMPI_REQUIRE(l->dx.data, ctx, AMP_ERR_INVALID_ARG, "%s: dx is NULL, but before waits for it", where);
+    return AMP_OK;
+}
+static amp_status ampi_check_backward(amp_ctx *ctx, const char *where, const ampi_layer *layer) {
+    const amp_linear_desc *l = &layer->l;
+    AMPI_TRY(ampi_check_backward_chain(ctx, where, layer));
+    AMPI_TRY(ampi_check_array(ctx, where, "dy", l->dy, layer->ny, 1));
+    AMPI_TRY(ampi_check_array(ctx, where, "dx", l->dx, layer->nx, 0));
+    AMPI_TRY(ampi_check_array(ctx, where, "dw", l->dw, layer->nw, 0));
     AMPI_TRY(ampi_check_array(ctx, where, "dbias", l->dbias, l->out, 0));
-    if (l->act != AMP_ACT_NONE && !l->fused)
-        AMPI_TRY(ampi_check_array(ctx, where, l->act == AMP_GELU ? "aux" : "y", saved, ny, 1));
-    if (l->dx.data) AMPI_TRY(ampi_check_array(ctx, where, "w", l->w, nw, 1));
-    if (l->dw.data) AMPI_TRY(ampi_check_array(ctx, where, "x", l->x, nx, 1));
-    dy = l->dy;
-    mark = ampi_mark(ctx);
-    if (want != AMP_AUTO) { /* operands as the product read them */
-        st = AMP_OK;
-        if (l->dw.data) st = ampi_operand(ctx, where, l->x, nx, want, &l->x);
-        if (st == AMP_OK && l->dx.data) st = ampi_operand(ctx, where, l->w, nw, want, &l->w);
-        if (st == AMP_OK && ny && dy.dtype != want && !ampi_is_f8(dy.dtype)) {
+    if (l->act != AMP_ACT_NONE && !l->after)
+        AMPI_TRY(ampi_check_array(ctx, where, l->act == AMP_GELU ? "aux" : "y", ampi_saved(l), layer->ny, 1));
+    if (l->dx.data) AMPI_TRY(ampi_check_array(ctx, where, "w", l->w, layer->nw, 1));
+    if (l->dw.data) AMPI_TRY(ampi_check_array(ctx, where, "x", l->x, layer->nx, 1));
+    return AMP_OK;
+}
+
+/* Operands as forward's product read them, and room for dy in that dtype. */
+static amp_status ampi_backward_operands(amp_ctx *ctx, const char *where, ampi_layer *layer) {
+    amp_linear_desc *l = &layer->l;
+    layer->dy = l->dy;
+    if (layer->want != AMP_AUTO) {
+        if (l->dw.data) AMPI_TRY(ampi_operand(ctx, where, l->x, layer->nx, layer->want, &l->x));
+        if (l->dx.data) AMPI_TRY(ampi_operand(ctx, where, l->w, layer->nw, layer->want, &l->w));
+        if (layer->ny && l->dy.dtype != layer->want && !ampi_is_f8(l->dy.dtype)) {
             char *to = NULL;
-            st = ampi_scope_room(ctx, where, ny * amp_dtype_size(want), 0, &to);
-            dy = amp_arrn(to, want, ny);
+            AMPI_TRY(ampi_scope_room(ctx, where, layer->ny * amp_dtype_size(layer->want), 0, &to));
+            layer->dy = amp_arrn(to, layer->want, layer->ny);
         }
-        if (st != AMP_OK) return ampi_release(ctx, mark, st);
     }
-    if (ny && l->dx.data && dy.dtype != l->w.dtype && !(ampi_is_f8(dy.dtype) && ampi_is_f8(l->w.dtype)))
-        return ampi_release(ctx, mark,
-            amp_fail(ctx, AMP_ERR_UNSUPPORTED, "%s: dy is %s and w is %s; they must have one dtype", where,
-                amp_dtype_name(dy.dtype), amp_dtype_name(l->w.dtype)));
-    if (ny && l->dw.data && dy.dtype != l->x.dtype && !(ampi_is_f8(dy.dtype) && ampi_is_f8(l->x.dtype)))
-        return ampi_release(ctx, mark,
-            amp_fail(ctx, AMP_ERR_UNSUPPORTED, "%s: dy is %s and x is %s; they must have one dtype", where,
-                amp_dtype_name(dy.dtype), amp_dtype_name(l->x.dtype)));
-    st = ampi_failed_in(ctx, where, ampi_linear_gradients(ctx, l, dy, saved, kept, ny));
+    if (layer->ny && l->dx.data) AMPI_TRY(ampi_same_factors(ctx, where, "dy", layer->dy, "w", l->w));
+    if (layer->ny && l->dw.data) AMPI_TRY(ampi_same_factors(ctx, where, "dy", layer->dy, "x", l->x));
+    return AMP_OK;
+}
+
+/* dy through the activation, in place, to the products' dtype, and its column sums; a layer with `after` leaves act and dbias there. */
+static amp_status ampi_gradient_before_act(amp_ctx *ctx, const ampi_layer *layer) {
+    const amp_linear_desc *l = &layer->l;
+    const amp_array none = AMP_ZERO, dbias = l->after ? none : l->dbias;
+    amp_bias_grad_job j = AMP_ZERO;
+    amp_cast_desc c = AMP_ZERO;
+    int cast = layer->dy.data != l->dy.data;
+    if (!layer->ny) {
+        if (!dbias.data || l->accumulate) return AMP_OK;
+        return ctx->b->zero(ctx, dbias.data, l->out * amp_dtype_size(dbias.dtype));
+    }
+    j.dy = l->dy;
+    j.saved = ampi_saved(l);
+    j.rows = l->rows;
+    j.cols = l->out;
+    j.act = l->after ? AMP_ACT_NONE : l->act;
+    j.accumulate = l->accumulate != 0;
+    if (!cast) j.dbias = dbias;
+    if (j.act != AMP_ACT_NONE || j.dbias.data) AMPI_TRY(ctx->b->bias_grad(ctx, &j));
+    if (!cast) return AMP_OK;
+    AMPI_TRY(ctx->b->cast(ctx, layer->dy, l->dy, layer->ny, &c));
+    ctx->scope->info.casts++;
+    if (!dbias.data) return AMP_OK;
+    j.dy = layer->dy; /* what the products read is what is summed */
+    j.act = AMP_ACT_NONE;
+    j.dbias = dbias;
+    return ctx->b->bias_grad(ctx, &j);
+}
+
+/* dW[out,in] = dY^T[out,rows] X[rows,in] */
+static amp_status ampi_weight_gradient(amp_ctx *ctx, const ampi_layer *layer) {
+    const amp_linear_desc *l = &layer->l;
+    amp_gemm_desc g = AMP_ZERO;
+    g.m = l->out;
+    g.n = l->in;
+    g.k = l->rows;
+    g.a = layer->dy;
+    g.trans_a = 1;
+    g.b = l->x;
+    g.d = l->dw;
+    g.beta = amp_opt(l->accumulate ? 1.0f : 0.0f);
+    g.flags = l->flags;
+    return ampi_gemm(ctx, "amp_gemm", &g, layer->goal);
+}
+
+/* dX[rows,in] = dY[rows,out] W[out,in], then through the act of the layer before */
+static amp_status ampi_input_gradient(amp_ctx *ctx, const ampi_layer *layer) {
+    const amp_linear_desc *l = &layer->l, *b = l->before;
+    amp_gemm_desc g = AMP_ZERO;
+    amp_bias_grad_job j = AMP_ZERO;
+    g.m = l->rows;
+    g.n = l->in;
+    g.k = l->out;
+    g.a = layer->dy;
+    g.b = l->w;
+    g.d = l->dx;
+    g.flags = l->flags;
+    if (b) {
+        g.act = b->act;
+        g.backward = 1;
+        g.aux = ampi_saved_before(l);
+        if (!b->accumulate) g.dbias = b->dbias;
+    }
+    AMPI_TRY(ampi_gemm(ctx, "amp_gemm", &g, layer->goal));
+    if (!b || !b->accumulate || !b->dbias.data || !l->rows || layer->goal->kind != AMPI_RUN) return AMP_OK;
+    j.dy = l->dx;
+    j.rows = l->rows;
+    j.cols = l->in;
+    j.dbias = b->dbias;
+    j.accumulate = 1;
+    return ctx->b->bias_grad(ctx, &j);
+}
+
+static amp_status ampi_backward_gradients(amp_ctx *ctx, const ampi_layer *layer) {
+    if (layer->goal->kind == AMPI_RUN) AMPI_TRY(ampi_gradient_before_act(ctx, layer));
+    if (layer->l.dw.data) AMPI_TRY(ampi_weight_gradient(ctx, layer));
+    return layer->l.dx.data ? ampi_input_gradient(ctx, layer) : AMP_OK;
+}
+
+static amp_status ampi_backward(amp_ctx *ctx, const char *where, const amp_linear_desc *desc, const ampi_goal *goal) {
+    ampi_layer layer;
+    size_t mark;
+    amp_status st;
+    AMPI_TRY(ampi_check_linear(ctx, where, desc, goal, &layer));
+    AMPI_TRY(ampi_backward_dtypes(ctx, where, &layer));
+    AMPI_TRY(ampi_check_backward(ctx, where, &layer));
+    mark = ampi_mark(ctx);
+    st = ampi_backward_operands(ctx, where, &layer);
+    if (st == AMP_OK) st = ampi_failed_in(ctx, where, ampi_backward_gradients(ctx, &layer));
     return ampi_release(ctx, mark, st);
+}
+
+AMP_API amp_status amp_linear_forward(amp_ctx *ctx, const amp_linear_desc *desc) {
+    return ampi_forward(ctx, "amp_linear_forward", desc, &ampi_goal_run);
+}
+AMP_API amp_status amp_linear_backward(amp_ctx *ctx, const amp_linear_desc *desc) {
+    return ampi_backward(ctx, "amp_linear_backward", desc, &ampi_goal_run);
+}
+AMP_API amp_status amp_linear_tune(amp_ctx *ctx, const amp_linear_desc *desc) {
+    static const char where[] = "amp_linear_tune";
+    ampi_layer layer;
+    AMPI_TRY(ampi_check_linear(ctx, where, desc, &ampi_goal_tune, &layer));
+    if (desc->y.data) AMPI_TRY(ampi_forward(ctx, where, desc, &ampi_goal_tune));
+    return desc->dx.data || desc->dw.data ? ampi_backward(ctx, where, desc, &ampi_goal_tune) : AMP_OK;
+}
+
+/* ---- losses ---- */
+
+/* What can be checked without arrays. */
+static amp_status ampi_check_xent(amp_ctx *ctx, const char *where, const amp_xent_desc *d) {
+    AMPI_REQUIRE(d->classes, ctx, AMP_ERR_INVALID_ARG, "%s: desc.classes is 0", where);
+    AMPI_REQUIRE(d->classes <= 0x7fffffffu, ctx, AMP_ERR_INVALID_ARG, "%s: desc.classes is too large", where);
+    AMPI_REQUIRE(!d->ld || d->ld >= d->classes, ctx, AMP_ERR_INVALID_ARG, "%s: desc.ld is %llu, less than classes %llu",
+        where, AMPI_ULL(d->ld), AMPI_ULL(d->classes));
+    AMPI_REQUIRE(amp_is_finite(d->smoothing) && d->smoothing >= 0.0f && d->smoothing < 1.0f, ctx, AMP_ERR_INVALID_ARG,
+        "%s: desc.smoothing is %g; it must be in [0, 1)", where, (double)d->smoothing);
+    AMPI_REQUIRE(!d->rows || d->labels, ctx, AMP_ERR_INVALID_ARG, "%s: desc.labels is NULL", where);
+    AMPI_REQUIRE(!d->rows || !d->loss || d->row_loss, ctx, AMP_ERR_INVALID_ARG,
+        "%s: desc.row_loss is NULL, but desc.loss is made from it", where);
+    return d->scaler ? ampi_check_scaler(ctx, where, d->scaler) : AMP_OK;
+}
+
+/* The job's arrays: dlogits may be logits, and overlap them in no other way. */
+static amp_status ampi_check_logits(amp_ctx *ctx, const char *where, const amp_xent_job *j) {
+    size_t span = ampi_span(1, 0, j->rows, j->ld, j->classes), logits, gradients;
+    int same = j->logits.data == j->dlogits.data && j->logits.dtype == j->dlogits.dtype;
+    AMPI_REQUIRE(span != (size_t)-1, ctx, AMP_ERR_INVALID_ARG, "%s: desc.rows is too large", where);
+    AMPI_TRY(ampi_check_array(ctx, where, "desc.logits", j->logits, span, 1));
+    AMPI_TRY(ampi_check_array(ctx, where, "desc.dlogits", j->dlogits, span, 0));
+    logits = span * amp_dtype_size(j->logits.dtype);
+    gradients = j->dlogits.data ? span * amp_dtype_size(j->dlogits.dtype) : 0;
+    AMPI_REQUIRE(same || !ampi_overlap(j->logits.data, logits, j->dlogits.data, gradients), ctx, AMP_ERR_INVALID_ARG,
+        "%s: desc.dlogits overlaps desc.logits (the same array of the same dtype is allowed)", where);
+    return AMP_OK;
 }
 
 AMP_API amp_status amp_softmax_cross_entropy(amp_ctx *ctx, const amp_xent_desc *desc) {
     static const char where[] = "amp_softmax_cross_entropy";
-    amp_xent_desc d;
-    size_t span, el, eg;
+    amp_xent_job j = AMP_ZERO;
     if (!ctx) return AMP_ERR_INVALID_ARG;
     AMPI_CHECK_DESC(ctx, where, desc);
-    d = *desc;
-    if (d.classes == 0) return AMPI_INVALID(ctx, "%s: desc.classes is 0", where);
-    if (d.classes > 0x7fffffffu) return AMPI_INVALID(ctx, "%s: desc.classes is too large", where);
-    if (d.ld == 0) d.ld = d.classes;
-    if (d.ld < d.classes)
-        return AMPI_INVALID(
-            ctx, "%s: desc.ld is %lu, less than classes %lu", where, (unsigned long)d.ld, (unsigned long)d.classes);
-    if (!ampi_nonzero(d.factor)) d.factor = 1.0f;
-    AMPI_TRY(ampi_from(ctx, where, "desc.logits", &d.logits, d.from));
-    if (d.dlogits.dtype == AMP_AUTO) d.dlogits.dtype = d.logits.dtype;
-    d.from = NULL; /* host memory: not for backends */
-    if (!amp_is_finite(d.factor)) return AMPI_INVALID(ctx, "%s: desc.factor is not finite", where);
-    if (!amp_is_finite(d.smoothing) || !(d.smoothing >= 0.0f && d.smoothing < 1.0f))
-        return AMPI_INVALID(ctx, "%s: desc.smoothing is %g; it must be in [0, 1)", where, (double)d.smoothing);
-    span = ampi_span(1, 0, d.rows, d.ld, d.classes);
-    if (span == (size_t)-1) return AMPI_INVALID(ctx, "%s: desc.rows is too large", where);
-    AMPI_TRY(ampi_check_array(ctx, where, "desc.logits", d.logits, span, 1));
-    AMPI_TRY(ampi_check_array(ctx, where, "desc.dlogits", d.dlogits, span, 0));
-    if (d.rows && !d.labels) return AMPI_INVALID(ctx, "%s: desc.labels is NULL", where);
-    if (d.loss && !d.row_loss && d.rows)
-        return AMPI_INVALID(ctx, "%s: desc.row_loss is NULL, but desc.loss is made from it", where);
-    if (d.scaler) AMPI_TRY(ampi_check_scaler(ctx, where, d.scaler));
-    el = span * amp_dtype_size(d.logits.dtype);
-    eg = d.dlogits.data ? span * amp_dtype_size(d.dlogits.dtype) : 0;
-    if (eg && ampi_overlap(d.logits.data, el, d.dlogits.data, eg) &&
-        !(d.logits.data == d.dlogits.data && d.logits.dtype == d.dlogits.dtype))
-        return AMPI_INVALID(
-            ctx, "%s: desc.dlogits overlaps desc.logits (the same array of the same dtype is allowed)", where);
-    if (d.rows == 0) return d.loss ? ctx->b->zero(ctx, d.loss, sizeof *d.loss) : AMP_OK;
-    return ctx->b->xent(ctx, &d, d.scaler && !d.scaler->off ? d.scaler->state : NULL);
+    AMPI_TRY(ampi_check_xent(ctx, where, desc));
+    AMPI_TRY(ampi_optional(ctx, where, "desc", "factor", &j.factor, desc->factor, 1.0f));
+    AMPI_REQUIRE(amp_is_finite(j.factor), ctx, AMP_ERR_INVALID_ARG, "%s: desc.factor is not finite", where);
+    j.rows = desc->rows;
+    j.classes = desc->classes;
+    j.ld = desc->ld ? desc->ld : desc->classes;
+    j.logits = desc->logits;
+    j.dlogits = desc->dlogits;
+    j.labels = desc->labels;
+    j.loss = desc->loss;
+    j.row_loss = desc->row_loss;
+    if (desc->scaler && !desc->scaler->off) j.scaler = desc->scaler->state;
+    j.smoothing = desc->smoothing;
+    j.sum = desc->sum;
+    AMPI_TRY(ampi_from(ctx, where, "desc.logits", &j.logits, desc->from));
+    if (j.dlogits.dtype == AMP_AUTO) j.dlogits.dtype = j.logits.dtype;
+    AMPI_TRY(ampi_check_logits(ctx, where, &j));
+    if (j.rows == 0) return j.loss ? ctx->b->zero(ctx, j.loss, sizeof *j.loss) : AMP_OK;
+    return ctx->b->xent(ctx, &j);
 }
 
 /* ==== >>front-plan ===============================================================================================
@@ -5656,24 +5994,28 @@ AMP_API amp_status amp_snapshot_begin(amp_ctx *ctx, amp_rng *rng, const amp_snap
 
 AMP_API amp_status amp_dropout(amp_ctx *ctx, const amp_dropout_desc *desc) {
     static const char where[] = "amp_dropout";
-    amp_dropout_desc d;
+    amp_dropout_job j = AMP_ZERO;
     size_t nx, ny;
     if (!ctx) return AMP_ERR_INVALID_ARG;
     AMPI_CHECK_DESC(ctx, where, desc);
-    d = *desc;
-    if (d.y.dtype == AMP_AUTO) d.y.dtype = d.x.dtype;
-    if (!amp_is_finite(d.p) || !(d.p >= 0.0f && d.p <= 1.0f))
-        return AMPI_INVALID(ctx, "%s: desc.p is %g; it must be in [0, 1]", where, (double)d.p);
-    AMPI_TRY(ampi_check_array(ctx, where, "desc.x", d.x, d.count, 1));
-    AMPI_TRY(ampi_check_array(ctx, where, "desc.y", d.y, d.count, 1));
-    if (d.count == 0) return AMP_OK;
-    if (!ampi_product(&nx, d.count, amp_dtype_size(d.x.dtype)) ||
-        !ampi_product(&ny, d.count, amp_dtype_size(d.y.dtype)))
-        return AMPI_INVALID(ctx, "%s: desc.count %lu is too large", where, (unsigned long)d.count);
-    if (ampi_overlap(d.x.data, nx, d.y.data, ny) && !(d.x.data == d.y.data && nx == ny))
-        return AMPI_INVALID(ctx, "%s: desc.x and desc.y overlap (the same array is allowed)", where);
-    if (!ctx->b->dropout) return amp_fail(ctx, AMP_ERR_UNSUPPORTED, "%s: this backend has no dropout", where);
-    return ctx->b->dropout(ctx, &d);
+    AMPI_REQUIRE(amp_is_finite(desc->p) && desc->p >= 0.0f && desc->p <= 1.0f, ctx, AMP_ERR_INVALID_ARG,
+        "%s: desc.p is %g; it must be in [0, 1]", where, (double)desc->p);
+    j.count = desc->count;
+    j.x = desc->x;
+    j.y = desc->y;
+    if (j.y.dtype == AMP_AUTO) j.y.dtype = j.x.dtype;
+    j.rng = desc->rng;
+    j.p = desc->p;
+    AMPI_TRY(ampi_check_array(ctx, where, "desc.x", j.x, j.count, 1));
+    AMPI_TRY(ampi_check_array(ctx, where, "desc.y", j.y, j.count, 1));
+    if (j.count == 0) return AMP_OK;
+    AMPI_REQUIRE(
+        ampi_product(&nx, j.count, amp_dtype_size(j.x.dtype)) && ampi_product(&ny, j.count, amp_dtype_size(j.y.dtype)),
+        ctx, AMP_ERR_INVALID_ARG, "%s: desc.count %llu is too large", where, AMPI_ULL(j.count));
+    AMPI_REQUIRE((j.x.data == j.y.data && nx == ny) || !ampi_overlap(j.x.data, nx, j.y.data, ny), ctx,
+        AMP_ERR_INVALID_ARG, "%s: desc.x and desc.y overlap (the same array is allowed)", where);
+    AMPI_REQUIRE(ctx->b->dropout, ctx, AMP_ERR_UNSUPPORTED, "%s: this backend has no dropout", where);
+    return ctx->b->dropout(ctx, &j);
 }
 
 /* ==== >>front-state =================================================================================================
@@ -8411,392 +8753,460 @@ static amp_status ampi_cpu_next_scale(amp_ctx *ctx, amp_scaler_state *s) {
    while they are packed, tiles are accumulated in w->c. How D is cut into blocks changes no bit: an element of D depends on k only.
    (Another kind of tile, of half-precision operands say, would come with a pack of its own.) */
 
-typedef struct ampi_gemm_job {
+typedef struct ampi_gemm_blocks { /* a product, cut for the pool */
     ampi_cpu *c;
-    const amp_gemm_desc *d;
-    size_t blocks_m, blocks_n, rows, cols;
-} ampi_gemm_job; /* rows, cols: of a block */
+    const amp_gemm_job *d;
+    size_t blocks_m, blocks_n;
+    size_t rows, cols; /* of a block */
+} ampi_gemm_blocks;
+
 static size_t ampi_tile_for(
-    const ampi_kernels *kn, size_t rows) { /* the smallest tile that holds so many rows, else the largest */
+    const ampi_kernels *kn, size_t rows) { /* the smallest tile for this many rows, or the largest */
     size_t t = 0;
     while (t < 3 && kn->mr[t + 1] >= rows && kn->mr[t + 1])
         t++;
     return t;
 }
-/* Packs op(X)[r0 .. r0+rows, k0 .. k0+depth] into strips of `width` rows, [strip][k][width], zeros in the last strip's gap.
-   across: rows of the strips are contiguous in memory (X is stored [k][row]), else k is. */
-static void ampi_pack_strips(const ampi_kernels *kn, float *to, amp_array x, size_t first, size_t ld, int across,
-    size_t r0, size_t rows, size_t k0, size_t depth, size_t width, float *row) {
-    size_t r, k, s, e, line = 64 / amp_dtype_size(x.dtype);
-    if (across)
-        for (k = 0; k < depth; k++) {
-            if (k + 1 < depth)
-                for (e = 0; e < rows; e += line)
-                    AMPI_PREFETCH(ampi_at(x, first + (k0 + k + 1) * ld + r0 + e));
-            kn->widen[x.dtype](row, ampi_at(x, first + (k0 + k) * ld + r0), rows);
-            for (s = 0; s < rows; s += width) {
-                float *t = to + s * depth + k * width;
-                if (rows - s < width) {
-                    memset(t, 0, width * sizeof *t);
-                    memcpy(t, row + s, (rows - s) * sizeof *t);
-                } else if (width % 8)
-                    memcpy(t, row + s, width * sizeof *t);
+
+/* Part of a matrix to be packed: op(X)[r0 .. r0+rows, k0 .. k0+depth]. */
+typedef struct ampi_panel {
+    amp_array x;
+    size_t first, ld;
+    int across; /* rows of the strips are contiguous in memory (X is stored [k][row]), else k is */
+    size_t r0, rows, k0, depth;
+} ampi_panel;
+
+static void ampi_copy_strip(float *to, const float *from, size_t width, size_t rows) { /* zeros after the rows */
+    size_t e;
+    if (rows < width) {
+        memset(to, 0, width * sizeof *to);
+        memcpy(to, from, rows * sizeof *to);
+    } else if (width % 8) {
+        memcpy(to, from, width * sizeof *to);
+    } else {
+        for (e = 0; e < width; e += 8)
+            memcpy(to + e, from + e, 8 * sizeof *to);
+    }
+}
+static void ampi_fetch_line(const ampi_panel *p, size_t at, size_t n) {
+    size_t e, line = 64 / amp_dtype_size(p->x.dtype);
+    for (e = 0; e < n; e += line)
+        AMPI_PREFETCH(ampi_at(p->x, at + e));
+}
+static void ampi_pack_across(const ampi_kernels *kn, float *to, const ampi_panel *p, size_t width, float *row) {
+    size_t k, s;
+    for (k = 0; k < p->depth; k++) {
+        size_t at = p->first + (p->k0 + k) * p->ld + p->r0;
+        if (k + 1 < p->depth) ampi_fetch_line(p, at + p->ld, p->rows);
+        kn->widen[p->x.dtype](row, ampi_at(p->x, at), p->rows);
+        for (s = 0; s < p->rows; s += width)
+            ampi_copy_strip(to + s * p->depth + k * width, row + s, width, p->rows - s);
+    }
+}
+static void ampi_pack_along(const ampi_kernels *kn, float *to, const ampi_panel *p, size_t width, float *row) {
+    size_t s, r, k, e, n, depth = p->depth;
+    for (s = 0; s < p->rows; s += width)
+        for (r = 0; r < width; r += 4) { /* 4 rows at a time */
+            float *t = to + s * depth + r;
+            n = ampi_least(4, width - r);
+            for (e = 0; e < 4; e++) {
+                size_t i = s + r + e, at = p->first + (p->r0 + i) * p->ld + p->k0;
+                if (i + 4 < p->rows) ampi_fetch_line(p, at + 4 * p->ld, depth);
+                if (i < p->rows && e < n)
+                    kn->widen[p->x.dtype](row + e * depth, ampi_at(p->x, at), depth);
                 else
-                    for (e = 0; e < width; e += 8)
-                        memcpy(t + e, row + s + e, 8 * sizeof *t);
+                    memset(row + e * depth, 0, depth * sizeof *row);
             }
+            if (n == 4) {
+                kn->pack4(t, width, row, depth, depth);
+                continue;
+            }
+            for (k = 0; k < depth; k++)
+                for (e = 0; e < n; e++)
+                    t[k * width + e] = row[e * depth + k];
         }
+}
+/* Packs a panel into strips of `width` rows, [strip][k][width], with zeros after the last row. */
+static void ampi_pack_strips(const ampi_kernels *kn, float *to, const ampi_panel *p, size_t width, float *row) {
+    if (p->across)
+        ampi_pack_across(kn, to, p, width, row);
     else
-        for (s = 0; s < rows; s += width)
-            for (r = 0; r < width; r += 4) { /* 4 rows at a time */
-                float *t = to + s * depth + r;
-                size_t n = ampi_least(4, width - r), e4;
-                for (e4 = 0; e4 < 4; e4++) {
-                    if (s + r + e4 + 4 < rows)
-                        for (e = 0; e < depth; e += line)
-                            AMPI_PREFETCH(ampi_at(x, first + (r0 + s + r + e4 + 4) * ld + k0 + e));
-                    if (s + r + e4 < rows && e4 < n)
-                        kn->widen[x.dtype](row + e4 * depth, ampi_at(x, first + (r0 + s + r + e4) * ld + k0), depth);
-                    else
-                        memset(row + e4 * depth, 0, depth * sizeof *row);
-                }
-                if (n == 4)
-                    kn->pack4(t, width, row, depth, depth);
-                else
-                    for (k = 0; k < depth; k++)
-                        for (e = 0; e < n; e++)
-                            t[k * width + e] = row[e * depth + k];
-            }
+        ampi_pack_along(kn, to, p, width, row);
 }
 /* The same for the rows of A: as many strips of the largest tile as there are, and a narrower one for the rest. */
-static void ampi_pack_rows(const ampi_kernels *kn, float *to, amp_array x, size_t first, size_t ld, int across,
-    size_t r0, size_t rows, size_t k0, size_t depth, float *row) {
-    size_t whole = rows / kn->mr[0] * kn->mr[0];
-    if (whole) ampi_pack_strips(kn, to, x, first, ld, across, r0, whole, k0, depth, kn->mr[0], row);
-    if (rows > whole)
-        ampi_pack_strips(kn, to + whole * depth, x, first, ld, across, r0 + whole, rows - whole, k0, depth,
-            kn->mr[ampi_tile_for(kn, rows - whole)], row);
+static void ampi_pack_rows(const ampi_kernels *kn, float *to, const ampi_panel *p, float *row) {
+    size_t full = p->rows / kn->mr[0] * kn->mr[0];
+    ampi_panel part = *p;
+    part.rows = full;
+    if (full) ampi_pack_strips(kn, to, &part, kn->mr[0], row);
+    part.r0 += full;
+    part.rows = p->rows - full;
+    if (part.rows) ampi_pack_strips(kn, to + full * p->depth, &part, kn->mr[ampi_tile_for(kn, part.rows)], row);
 }
 
-/* One row of D from accumulated products: alpha, C, bias, aux, act, rounding. */
-static void ampi_epilogue(const ampi_kernels *kn, const amp_gemm_desc *d, float *acc, size_t batch, size_t row,
+/* n elements of a row of D from their sums: amp_epilogue_one, in vectors. */
+static void ampi_epilogue(const ampi_kernels *kn, const amp_gemm_job *d, float *acc, size_t batch, size_t row,
     size_t col, size_t n, float *other, uint32_t *amax) {
-    size_t at = batch * d->stride_d + row * d->ldd + col, j;
-    float alpha = ampi_gemm_alpha(d), beta = d->beta_ptr ? ampi_mul(d->beta, *d->beta_ptr) : d->beta;
+    size_t at = batch * d->stride_d + row * d->ldd + col, i;
+    float alpha = amp_gemm_alpha(d);
     if (ampi_bits(alpha) != 0x3f800000u) (void)kn->scale(acc, acc, n, alpha);
-    if (d->beta != 0.0f)
-        kn->axpy(acc, ampi_floats(kn, d->c, batch * d->stride_c + row * d->ldc + col, n, other), n, beta);
+    if (d->reads_c) {
+        const float *c = ampi_floats(kn, d->c, batch * d->stride_c + row * d->ldc + col, n, other);
+        kn->axpy(acc, c, n, amp_gemm_beta(d));
+    }
     if (d->bias.data) kn->axpy(acc, ampi_floats(kn, d->bias, col, n, other), n, 1.0f);
-    if (ampi_act_reads(d->act)) {
-        kn->act_grad(acc, ampi_floats(kn, d->aux, at, n, other), n, d->act == AMP_GELU_GRAD ? AMP_GELU : AMP_RELU);
+    if (d->backward) {
+        kn->act_grad(acc, ampi_floats(kn, d->aux, at, n, other), n, d->act);
     } else {
         if (d->aux.data) kn->narrow[d->aux.dtype](ampi_at(d->aux, at), acc, n);
         if (d->act != AMP_ACT_NONE) kn->act(acc, n, d->act);
     }
     if (ampi_is_f8(d->d.dtype))
-        for (j = 0; j < n; j++) {
-            uint32_t size = ampi_bits(acc[j]) & 0x7fffffffu;
-            if (size > *amax) *amax = size;
-            acc[j] = ampi_f8_scaled(acc[j], d->d.dtype, d->scale_d);
-        }
+        for (i = 0; i < n; i++)
+            acc[i] = amp_epilogue_f8(acc[i], d->d.dtype, d->scale_d, amax);
     kn->narrow[d->d.dtype](ampi_at(d->d, at), acc, n);
 }
 
-static void ampi_join_amax(const ampi_gemm_job *j, uint32_t amax) {
+static void ampi_join_amax(const ampi_gemm_blocks *j, uint32_t amax) {
     if (!j->d->amax_d) return;
     ampi_lock(j->c);
     if (amax > ampi_bits(*j->d->amax_d)) *j->d->amax_d = ampi_float(amax);
     ampi_unlock(j->c);
 }
+
 static void ampi_gemm_task(void *arg, size_t task, ampi_workspace *w) {
-    const ampi_gemm_job *j = (const ampi_gemm_job *)arg;
-    const amp_gemm_desc *d = j->d;
+    const ampi_gemm_blocks *j = (const ampi_gemm_blocks *)arg;
+    const amp_gemm_job *d = j->d;
     const ampi_kernels *kn = j->c->k;
     size_t bn = task % j->blocks_n, bm = task / j->blocks_n % j->blocks_m, batch = task / j->blocks_n / j->blocks_m;
-    size_t r0 = bm * j->rows, c0 = bn * j->cols, rows, cols, k0, kc, r, c;
+    size_t r0 = bm * j->rows, c0 = bn * j->cols, k0, kc, r, c;
+    ampi_panel a = {d->a, batch * d->stride_a, d->lda, d->trans_a != 0, 0, 0, 0, 0};
+    ampi_panel b = {d->b, batch * d->stride_b, d->ldb, d->trans_b == 0, 0, 0, 0, 0};
     uint32_t amax = 0;
     if (r0 >= d->m || c0 >= d->n) return;
-    rows = ampi_least(j->rows, d->m - r0);
-    cols = ampi_least(j->cols, d->n - c0);
+    a.r0 = r0;
+    a.rows = ampi_least(j->rows, d->m - r0);
+    b.r0 = c0;
+    b.rows = ampi_least(j->cols, d->n - c0);
     if (d->k == 0) memset(w->c, 0, sizeof w->c);
     for (k0 = 0; k0 < d->k; k0 += kc) {
         kc = ampi_least(AMPI_KC, d->k - k0);
-        ampi_pack_rows(kn, w->a, d->a, batch * d->stride_a, d->lda, d->trans_a != 0, r0, rows, k0, kc, w->row);
-        ampi_pack_strips(
-            kn, w->b, d->b, batch * d->stride_b, d->ldb, d->trans_b == 0, c0, cols, k0, kc, kn->nr, w->row);
-        for (c = 0; c < cols; c += kn->nr)
-            for (r = 0; r < rows; r += kn->mr[0])
-                kn->tile[ampi_tile_for(kn, rows - r)](
+        a.k0 = b.k0 = k0;
+        a.depth = b.depth = kc;
+        ampi_pack_rows(kn, w->a, &a, w->row);
+        ampi_pack_strips(kn, w->b, &b, kn->nr, w->row);
+        for (c = 0; c < b.rows; c += kn->nr)
+            for (r = 0; r < a.rows; r += kn->mr[0])
+                kn->tile[ampi_tile_for(kn, a.rows - r)](
                     kc, w->a + r * kc, w->b + c * kc, w->c + r * AMPI_LDC + c, k0 == 0);
     }
-    for (r = 0; r < rows; r++)
-        ampi_epilogue(kn, d, w->c + r * AMPI_LDC, batch, r0 + r, c0, cols, w->row, &amax);
+    for (r = 0; r < a.rows; r++)
+        ampi_epilogue(kn, d, w->c + r * AMPI_LDC, batch, r0 + r, c0, b.rows, w->row, &amax);
     ampi_join_amax(j, amax);
 }
-static size_t ampi_share(size_t n, size_t blocks, size_t multiple) { /* n cut into equal blocks of a multiple */
-    size_t each = (n - 1) / blocks + 1;
+
+static size_t ampi_equal_parts(size_t n, size_t parts, size_t multiple) { /* the size of each, a multiple */
+    size_t each = (n - 1) / parts + 1;
     return (each + multiple - 1) / multiple * multiple;
 }
-/* As ampi_floats; fetches what comes next. */
-static const float *ampi_near(const ampi_kernels *kn, amp_array x, size_t at, size_t n, float *buf) {
+/* As ampi_floats, and fetches the n that follow. */
+static const float *ampi_floats_fetching(const ampi_kernels *kn, amp_array x, size_t at, size_t n, float *buf) {
     if (x.dtype != AMP_F32) ampi_prefetch(ampi_at(x, at + n), n * amp_dtype_size(x.dtype));
     return ampi_floats(kn, x, at, n, buf);
 }
-/* A few rows of D: packing would cost more than the product, so B is read once, straight from where it is. Rows of B are added up where
-   they lie along D, else their products with rows of A are. An element of D is a chain over k again, whatever the threads do. */
-static void ampi_gemv_task(void *arg, size_t task, ampi_workspace *w) {
-    const ampi_gemm_job *j = (const ampi_gemm_job *)arg;
-    const amp_gemm_desc *d = j->d;
+
+/* ---- a few rows of D: packing would cost more than the product, so B is read once, straight from where it is. Rows of B are added up
+   where they lie along D, else their products with rows of A are. An element of D is a chain over k again, whatever the threads do ---- */
+
+/* A[0 .. rows, k0 .. k0+kc] as floats, [row][k]. */
+static void ampi_few_rows(const ampi_gemm_blocks *j, size_t a0, size_t k0, size_t kc, float *to) {
+    const amp_gemm_job *d = j->d;
+    size_t r, k;
+    for (r = 0; r < j->rows; r++) {
+        if (!d->trans_a) {
+            j->c->k->widen[d->a.dtype](to + r * kc, ampi_at(d->a, a0 + r * d->lda + k0), kc);
+            continue;
+        }
+        for (k = 0; k < kc; k++)
+            to[r * kc + k] = amp_load(d->a.data, d->a.dtype, a0 + (k0 + k) * d->lda + r);
+    }
+}
+/* w->c += A * B^T for columns c0 .. c0+cols: rows of B lie along k. */
+static void ampi_few_dots(
+    const ampi_gemm_blocks *j, ampi_workspace *w, size_t b0, size_t c0, size_t cols, size_t k0, size_t kc) {
+    const amp_gemm_job *d = j->d;
     const ampi_kernels *kn = j->c->k;
-    size_t batch = task / j->blocks_n, c0 = task % j->blocks_n * j->cols, cols, k0, kc, r, c, k, n, rows = j->rows;
-    size_t a0 = batch * d->stride_a, b0 = batch * d->stride_b;
+    size_t c, k, r, n;
+    for (c = 0; c < cols; c++)
+        for (k = 0; k < kc; k += n) {
+            const float *b;
+            n = ampi_least(2 * AMPI_BLOCK, kc - k);
+            b = ampi_floats_fetching(kn, d->b, b0 + (c0 + c) * d->ldb + k0 + k, n, w->b);
+            for (r = 0; r < j->rows; r++)
+                w->c[r * j->cols + c] += kn->dot(w->a + r * kc + k, b, n);
+        }
+}
+/* w->c += A * B for columns c0 .. c0+cols: rows of B lie along D. */
+static void ampi_few_sums(
+    const ampi_gemm_blocks *j, ampi_workspace *w, size_t b0, size_t c0, size_t cols, size_t k0, size_t kc) {
+    const amp_gemm_job *d = j->d;
+    const ampi_kernels *kn = j->c->k;
     float *sum = w->b + 2 * AMPI_BLOCK;
+    size_t c, k, r, n;
+    memset(sum, 0, j->rows * j->cols * sizeof *sum);
+    for (k = 0; k < kc; k++)
+        for (c = 0; c < cols; c += n) {
+            const float *b;
+            n = ampi_least(AMPI_BLOCK, cols - c);
+            b = ampi_floats_fetching(kn, d->b, b0 + (k0 + k) * d->ldb + c0 + c, n, w->b);
+            for (r = 0; r < j->rows; r++)
+                kn->axpy(sum + r * j->cols + c, b, n, w->a[r * kc + k]);
+        }
+    kn->axpy(w->c, sum, j->rows * j->cols, 1.0f);
+}
+static void ampi_gemv_task(void *arg, size_t task, ampi_workspace *w) {
+    const ampi_gemm_blocks *j = (const ampi_gemm_blocks *)arg;
+    const amp_gemm_job *d = j->d;
+    size_t batch = task / j->blocks_n, c0 = task % j->blocks_n * j->cols, cols, k0, kc, r, c, n;
+    size_t a0 = batch * d->stride_a, b0 = batch * d->stride_b;
     uint32_t amax = 0;
     if (c0 >= d->n) return;
     cols = ampi_least(j->cols, d->n - c0);
-    memset(w->c, 0, rows * j->cols * sizeof *w->c);
+    memset(w->c, 0, j->rows * j->cols * sizeof *w->c);
     for (k0 = 0; k0 < d->k; k0 += kc) {
         kc = ampi_least(d->trans_b ? AMPI_MC / AMPI_FEW * AMPI_KC : AMPI_KC, d->k - k0);
-        for (r = 0; r < rows; r++) {
-            if (!d->trans_a)
-                kn->widen[d->a.dtype](w->a + r * kc, ampi_at(d->a, a0 + r * d->lda + k0), kc);
-            else
-                for (k = 0; k < kc; k++)
-                    w->a[r * kc + k] = amp_load(d->a.data, d->a.dtype, a0 + (k0 + k) * d->lda + r);
-        }
-        for (c = 0; d->trans_b && c < cols; c++)
-            for (k = 0; k < kc; k += n) {
-                const float *b;
-                n = ampi_least(2 * AMPI_BLOCK, kc - k);
-                b = ampi_near(kn, d->b, b0 + (c0 + c) * d->ldb + k0 + k, n, w->b);
-                for (r = 0; r < rows; r++)
-                    w->c[r * j->cols + c] += kn->dot(w->a + r * kc + k, b, n);
-            }
-        if (d->trans_b) continue;
-        memset(sum, 0, rows * j->cols * sizeof *sum);
-        for (k = 0; k < kc; k++)
-            for (c = 0; c < cols; c += n) {
-                const float *b;
-                n = ampi_least(AMPI_BLOCK, cols - c);
-                b = ampi_near(kn, d->b, b0 + (k0 + k) * d->ldb + c0 + c, n, w->b);
-                for (r = 0; r < rows; r++)
-                    kn->axpy(sum + r * j->cols + c, b, n, w->a[r * kc + k]);
-            }
-        kn->axpy(w->c, sum, rows * j->cols, 1.0f);
+        ampi_few_rows(j, a0, k0, kc, w->a);
+        if (d->trans_b)
+            ampi_few_dots(j, w, b0, c0, cols, k0, kc);
+        else
+            ampi_few_sums(j, w, b0, c0, cols, k0, kc);
     }
-    for (r = 0; r < rows; r++)
+    for (r = 0; r < j->rows; r++)
         for (c = 0; c < cols; c += n) {
             n = ampi_least(AMPI_NC, cols - c);
-            ampi_epilogue(kn, d, w->c + r * j->cols + c, batch, r, c0 + c, n, w->row, &amax);
+            ampi_epilogue(j->c->k, d, w->c + r * j->cols + c, batch, r, c0 + c, n, w->row, &amax);
         }
     ampi_join_amax(j, amax);
 }
-static amp_status ampi_cpu_bias_grad(amp_ctx *ctx, amp_act act, amp_array dy, amp_array saved, size_t rows, size_t cols,
-    amp_array dbias, int accumulate);
-static amp_status ampi_cpu_gemm(amp_ctx *ctx, const amp_gemm_desc *desc) {
-    amp_gemm_desc t = *desc;
-    ampi_gemm_job j;
-    size_t threads;
-    double work;
-    if (desc->flags & AMP_GEMM_EXPLAIN)
-        amp_log_event(ctx, AMP_LOG_INFO, "amp_gemm: [%lu,%lu] x [%lu,%lu], %s -> %s: CPU kernels, %s",
-            (unsigned long)desc->m, (unsigned long)desc->k, (unsigned long)desc->k, (unsigned long)desc->n,
-            amp_dtype_name(desc->a.dtype), amp_dtype_name(desc->d.dtype),
-            ampi_cpu_of(ctx)->name + sizeof AMPI_CPU_KIND - 1);
-    if (desc->flags & AMPI_GEMM_DRY) return AMP_OK;
-    if (desc->amax_d) *desc->amax_d = 0.0f;
-    j.c = ampi_cpu_of(ctx);
-    j.d = &t;
-    threads = (size_t)j.c->threads;
-    if (t.n == 1 && t.m > 1 && t.ldd == 1 && (t.beta == 0.0f || t.ldc == 1) &&
-        !t.bias.data) { /* a contiguous column: a row of the transposed product */
-        t.m = 1;
-        t.n = desc->m;
-        t.a = desc->b;
-        t.trans_a = !desc->trans_b;
-        t.lda = desc->ldb;
-        t.stride_a = desc->stride_b;
-        t.b = desc->a;
-        t.trans_b = !desc->trans_a;
-        t.ldb = desc->lda;
-        t.stride_b = desc->stride_a;
-    }
-    if (t.m <= AMPI_FEW) {
-        size_t most = (AMPI_KC * AMPI_NC - 2 * AMPI_BLOCK) / t.m / 16 * 16; /* floats in `sum` */
-        j.rows = t.m;
-        j.blocks_m = 1;
-        j.blocks_n = (t.n - 1) / most + 1;
-        if (t.batch < threads && t.n / j.blocks_n > 64 * threads) j.blocks_n *= threads;
-        j.cols = ampi_share(t.n, j.blocks_n, 16);
-        (void)ampi_run(
-            j.c, j.blocks_n * t.batch, (double)t.n * (double)(t.k + 1) * (double)t.batch, ampi_gemv_task, &j);
-    } else {
-        size_t mr = j.c->k->mr[0];
-        j.blocks_m = (t.m - 1) / AMPI_MC + 1;
-        j.blocks_n = (t.n - 1) / AMPI_NC + 1;
-        while (j.blocks_m * j.blocks_n * t.batch < threads && t.m / j.blocks_m >= 4 * mr)
-            j.blocks_m++; /* work for every thread */
-        j.rows = ampi_share(t.m, j.blocks_m, mr);
-        j.cols = ampi_share(t.n, j.blocks_n, j.c->k->nr);
-        work = (double)t.m * (double)t.n * (double)(t.k + 32) * (double)t.batch /
-            32.0; /* 32 multiplications cost about one element elsewhere */
-        (void)ampi_run(j.c, j.blocks_m * j.blocks_n * t.batch, work, ampi_gemm_task, &j);
-    }
-    return desc->dbias.data ? ampi_cpu_bias_grad(ctx, AMP_ACT_NONE, desc->d, desc->d, desc->m, desc->n, desc->dbias, 0)
-                            : AMP_OK;
+
+static void ampi_gemm_few(ampi_gemm_blocks *j) {
+    const amp_gemm_job *d = j->d;
+    size_t most = (AMPI_KC * AMPI_NC - 2 * AMPI_BLOCK) / d->m / 16 * 16; /* floats of a row in ampi_few_sums */
+    size_t threads = (size_t)j->c->threads;
+    j->rows = d->m;
+    j->blocks_m = 1;
+    j->blocks_n = (d->n - 1) / most + 1;
+    if (d->batch < threads && d->n / j->blocks_n > 64 * threads) j->blocks_n *= threads;
+    j->cols = ampi_equal_parts(d->n, j->blocks_n, 16);
+    (void)ampi_run(
+        j->c, j->blocks_n * d->batch, (double)d->n * (double)(d->k + 1) * (double)d->batch, ampi_gemv_task, j);
+}
+static void ampi_gemm_packed(ampi_gemm_blocks *j) {
+    const amp_gemm_job *d = j->d;
+    size_t mr = j->c->k->mr[0], threads = (size_t)j->c->threads;
+    double multiplications = (double)d->m * (double)d->n * (double)(d->k + 32) * (double)d->batch;
+    j->blocks_m = (d->m - 1) / AMPI_MC + 1;
+    j->blocks_n = (d->n - 1) / AMPI_NC + 1;
+    while (j->blocks_m * j->blocks_n * d->batch < threads && d->m / j->blocks_m >= 4 * mr)
+        j->blocks_m++; /* work for every thread */
+    j->rows = ampi_equal_parts(d->m, j->blocks_m, mr);
+    j->cols = ampi_equal_parts(d->n, j->blocks_n, j->c->k->nr);
+    /* 32 multiplications cost about one element elsewhere */
+    (void)ampi_run(j->c, j->blocks_m * j->blocks_n * d->batch, multiplications / 32.0, ampi_gemm_task, j);
 }
 
-typedef struct ampi_act_job {
+/* A contiguous column is a row of the transposed product. */
+static int ampi_is_column(const amp_gemm_job *d) {
+    if (d->n != 1 || d->m == 1 || d->bias.data) return 0;
+    return d->ldd == 1 && (!d->reads_c || d->ldc == 1);
+}
+static amp_gemm_job ampi_as_row(const amp_gemm_job *d) {
+    amp_gemm_job t = *d;
+    t.m = 1;
+    t.n = d->m;
+    t.a = d->b;
+    t.trans_a = !d->trans_b;
+    t.lda = d->ldb;
+    t.stride_a = d->stride_b;
+    t.b = d->a;
+    t.trans_b = !d->trans_a;
+    t.ldb = d->lda;
+    t.stride_b = d->stride_a;
+    return t;
+}
+
+static amp_status ampi_cpu_bias_grad(amp_ctx *ctx, const amp_bias_grad_job *job);
+static amp_status ampi_cpu_gemm(amp_ctx *ctx, const amp_gemm_job *job) {
+    amp_gemm_job d = ampi_is_column(job) ? ampi_as_row(job) : *job;
+    amp_bias_grad_job sums = AMP_ZERO;
+    ampi_gemm_blocks j = AMP_ZERO;
+    j.c = ampi_cpu_of(ctx);
+    j.d = &d;
+    if (d.amax_d) *d.amax_d = 0.0f;
+    if (d.m <= AMPI_FEW)
+        ampi_gemm_few(&j);
+    else
+        ampi_gemm_packed(&j);
+    if (!job->dbias.data) return AMP_OK;
+    sums.dy = job->d;
+    sums.rows = job->m;
+    sums.cols = job->n;
+    sums.dbias = job->dbias;
+    return ampi_cpu_bias_grad(ctx, &sums);
+}
+static amp_status ampi_cpu_gemm_explain(amp_ctx *ctx, char *text, size_t bytes, const amp_gemm_job *d) {
+    snprintf(text, bytes, "amp_gemm: [%llu,%llu] x [%llu,%llu], %s -> %s: CPU kernels, %s", AMPI_ULL(d->m),
+        AMPI_ULL(d->k), AMPI_ULL(d->k), AMPI_ULL(d->n), amp_dtype_name(d->a.dtype), amp_dtype_name(d->d.dtype),
+        ampi_cpu_of(ctx)->name + sizeof AMPI_CPU_KIND - 1);
+    return AMP_OK;
+}
+
+/* ---- gradients before an activation, and column sums ---- */
+
+typedef struct ampi_act_work {
     const ampi_kernels *k;
-    amp_array dy, saved;
-    size_t n;
-    amp_act act;
-    uint32_t _pad;
-} ampi_act_job;
+    const amp_bias_grad_job *job;
+} ampi_act_work;
 static void ampi_act_task(void *arg, size_t task, ampi_workspace *w) {
-    const ampi_act_job *j = (const ampi_act_job *)arg;
+    const ampi_act_work *j = (const ampi_act_work *)arg;
+    const amp_bias_grad_job *d = j->job;
     float dy[AMPI_BLOCK], saved[AMPI_BLOCK];
-    size_t i = task * AMP_CHUNK, end = ampi_least(j->n, i + AMP_CHUNK), n;
+    size_t i = task * AMP_CHUNK, end = ampi_least(d->rows * d->cols, i + AMP_CHUNK), n;
     (void)w;
     for (; i < end; i += n) {
         n = ampi_least(AMPI_BLOCK, end - i);
-        j->k->widen[j->dy.dtype](dy, ampi_at(j->dy, i), n);
-        j->k->act_grad(dy, ampi_floats(j->k, j->saved, i, n, saved), n, j->act);
-        j->k->narrow[j->dy.dtype](ampi_at(j->dy, i), dy, n);
+        j->k->widen[d->dy.dtype](dy, ampi_at(d->dy, i), n);
+        j->k->act_grad(dy, ampi_floats(j->k, d->saved, i, n, saved), n, d->act);
+        j->k->narrow[d->dy.dtype](ampi_at(d->dy, i), dy, n);
     }
 }
-
-typedef struct ampi_col_job {
-    const ampi_kernels *k;
-    amp_array out, in;
-    size_t rows, cols;
-    int32_t accumulate;
-    uint32_t _pad;
-} ampi_col_job;
 static void ampi_col_task(void *arg, size_t task, ampi_workspace *w) { /* AMPI_NC columns, rows in order, in double */
-    const ampi_col_job *j = (const ampi_col_job *)arg;
-    size_t c0 = task * AMPI_NC, cols = ampi_least(AMPI_NC, j->cols - c0), r, c;
+    const ampi_act_work *j = (const ampi_act_work *)arg;
+    const amp_bias_grad_job *d = j->job;
+    size_t c0 = task * AMPI_NC, cols = ampi_least(AMPI_NC, d->cols - c0), r, c;
     float x[AMPI_NC];
     for (c = 0; c < cols; c++)
         w->lane[c] = 0.0;
-    for (r = 0; r < j->rows; r++)
-        j->k->sums(w->lane, ampi_floats(j->k, j->in, r * j->cols + c0, cols, x), cols);
+    for (r = 0; r < d->rows; r++)
+        j->k->sums(w->lane, ampi_floats(j->k, d->dy, r * d->cols + c0, cols, x), cols);
     for (c = 0; c < cols; c++) {
         double s = w->lane[c];
-        if (j->accumulate) s += (double)amp_load(j->out.data, j->out.dtype, c0 + c);
-        amp_store(j->out.data, j->out.dtype, c0 + c, ampi_narrow(s));
+        if (d->accumulate) s += (double)amp_load(d->dbias.data, d->dbias.dtype, c0 + c);
+        amp_store(d->dbias.data, d->dbias.dtype, c0 + c, ampi_narrow(s));
     }
 }
-static amp_status ampi_cpu_bias_grad(amp_ctx *ctx, amp_act act, amp_array dy, amp_array saved, size_t rows, size_t cols,
-    amp_array dbias, int accumulate) {
-    ampi_act_job a;
-    ampi_col_job j;
-    a.k = j.k = ampi_cpu_of(ctx)->k;
-    a.act = act;
-    a.dy = dy;
-    a.saved = saved;
-    a.n = rows * cols;
-    if (act != AMP_ACT_NONE) (void)ampi_run(ampi_cpu_of(ctx), ampi_chunks(a.n), (double)a.n, ampi_act_task, &a);
-    j.out = dbias;
-    j.in = dy;
-    j.rows = rows;
-    j.cols = cols;
-    j.accumulate = accumulate;
-    return dbias.data
-        ? ampi_run(ampi_cpu_of(ctx), (cols - 1) / AMPI_NC + 1, (double)rows * (double)cols, ampi_col_task, &j)
-        : AMP_OK;
+static amp_status ampi_cpu_bias_grad(amp_ctx *ctx, const amp_bias_grad_job *job) {
+    ampi_cpu *c = ampi_cpu_of(ctx);
+    size_t n = job->rows * job->cols;
+    ampi_act_work j;
+    j.k = c->k;
+    j.job = job;
+    if (job->act != AMP_ACT_NONE) (void)ampi_run(c, ampi_chunks(n), (double)n, ampi_act_task, &j);
+    if (job->dbias.data) (void)ampi_run(c, (job->cols - 1) / AMPI_NC + 1, (double)n, ampi_col_task, &j);
+    return AMP_OK;
 }
 
-typedef struct ampi_xent_job {
+/* ---- cross-entropy ---- */
+
+typedef struct ampi_xent_work {
     ampi_cpu *c;
-    const amp_xent_desc *d;
+    const amp_xent_job *d;
     size_t per_task;
-    float factor; /* of gradients: factor * scale / rows that count */
+    float factor; /* amp_xent_factor */
     uint32_t _pad;
-} ampi_xent_job;
-static size_t ampi_whole(const ampi_kernels *k, size_t n) {
+} ampi_xent_work;
+
+typedef struct ampi_xent_row { /* what the gradients of a row need */
+    float max, sum, target;    /* target: the logit at the label */
+} ampi_xent_row;
+
+static size_t ampi_full_vectors(const ampi_kernels *k, size_t n) {
     return (n + k->lanes - 1) & ~(size_t)(k->lanes - 1);
-} /* whole vectors */
-/* One row, in this order on every backend:
-     max = largest logit;  sum = sum of exp(x - max) as float;  mean = (sum of x) / classes when smoothing
-     loss = (1-s) * ((max - x[label]) + log(sum))  [+ s * ((max - mean) + log(sum))]
-     dx   = (exp(x - max) / sum - [(1-s) at the label] - [s / classes]) * factor */
-static void ampi_xent_row(const ampi_xent_job *j, size_t row, ampi_workspace *w) {
-    const amp_xent_desc *d = j->d;
+}
+/* x = exp(logits - max), n of them from element `at` on, and zeros up to the end of the last vector. */
+static void ampi_xent_exps(const ampi_xent_work *j, float *x, size_t at, size_t n, float max) {
     const ampi_kernels *k = j->c->k;
-    size_t at = row * d->ld, i, n, whole, classes = d->classes;
-    int32_t label = d->labels[row];
-    float x[AMPI_BLOCK], keep = ampi_sub(1.0f, d->smoothing), share = ampi_div(d->smoothing, (float)classes),
-                         max = 0.0f, mean = 0.0f, sum, log_sum, loss, target;
-    ampi_sum s;
-    amp_array logits = d->logits, grad = d->dlogits;
-    int bad = label >= 0 && (size_t)label >= classes;
-    if (label < 0 || bad) { /* left out, or an error made visible */
-        float fill = bad ? ampi_float(0x7fc00000u) : 0.0f;
-        if (d->row_loss) d->row_loss[row] = fill;
-        if (grad.data)
-            for (i = 0; i < classes; i++)
-                amp_store(grad.data, grad.dtype, at + i, fill);
-        return;
-    }
-    s = ampi_sum_begin(w);
-    for (i = 0; i < classes; i += n) {
+    size_t full = ampi_full_vectors(k, n);
+    k->widen[j->d->logits.dtype](x, ampi_at(j->d->logits, at), n);
+    memset(x + n, 0, (full - n) * sizeof *x);
+    k->exps(x, full, max);
+}
+static void ampi_xent_fill(const amp_xent_job *d, size_t row, float value) {
+    size_t i;
+    if (d->row_loss) d->row_loss[row] = value;
+    if (!d->dlogits.data) return;
+    for (i = 0; i < d->classes; i++)
+        amp_store(d->dlogits.data, d->dlogits.dtype, row * d->ld + i, value);
+}
+/* The loss of a row. x[AMPI_BLOCK] keeps the exponentials of the last block. */
+static ampi_xent_row ampi_xent_loss(const ampi_xent_work *j, size_t row, float *x, ampi_workspace *w) {
+    const amp_xent_job *d = j->d;
+    const ampi_kernels *k = j->c->k;
+    size_t at = row * d->ld, i, n;
+    float mean = 0.0f;
+    int smooth = ampi_nonzero(d->smoothing);
+    ampi_xent_row r = {0.0f, 0.0f, 0.0f};
+    ampi_sum s = ampi_sum_begin(w);
+    for (i = 0; i < d->classes; i += n) {
         const float *in;
-        n = ampi_least(AMPI_BLOCK, classes - i);
-        in = ampi_floats(k, logits, at + i, n, x);
-        max = k->top(in, n, i ? max : in[0]);
-        if (d->smoothing > 0.0f) k->sums(ampi_sum_block(&s, n), in, n);
+        n = ampi_least(AMPI_BLOCK, d->classes - i);
+        in = ampi_floats(k, d->logits, at + i, n, x);
+        r.max = k->top(in, n, i ? r.max : in[0]);
+        if (smooth) k->sums(ampi_sum_block(&s, n), in, n);
     }
-    if (d->smoothing > 0.0f) mean = ampi_narrow(ampi_ddiv(ampi_sum_end_of(&s), (double)classes));
+    if (smooth) mean = ampi_narrow(ampi_ddiv(ampi_sum_end_of(&s), (double)d->classes));
     s = ampi_sum_begin(w);
-    for (i = 0; i < classes; i += n) {
-        n = ampi_least(AMPI_BLOCK, classes - i);
-        whole = ampi_whole(k, n);
-        k->widen[logits.dtype](x, ampi_at(logits, at + i), n);
-        memset(x + n, 0, (whole - n) * sizeof *x);
-        k->exps(x, whole, max);
+    for (i = 0; i < d->classes; i += n) {
+        n = ampi_least(AMPI_BLOCK, d->classes - i);
+        ampi_xent_exps(j, x, at + i, n, r.max);
         k->sums(ampi_sum_block(&s, n), x, n);
     }
-    sum = ampi_narrow(ampi_sum_end_of(&s));
-    log_sum = amp_log(sum);
-    target = amp_load(logits.data, logits.dtype, at + (size_t)label);
-    loss = ampi_add(ampi_sub(max, target), log_sum);
-    if (d->smoothing > 0.0f)
-        loss = ampi_add(ampi_mul(keep, loss), ampi_mul(d->smoothing, ampi_add(ampi_sub(max, mean), log_sum)));
-    if (d->row_loss) d->row_loss[row] = loss;
-    if (!grad.data) return;
-    for (i = 0; i < classes; i += n) {
-        n = ampi_least(AMPI_BLOCK, classes - i);
-        whole = ampi_whole(k, n);
-        if (classes > AMPI_BLOCK) {
-            k->widen[logits.dtype](x, ampi_at(logits, at + i), n);
-            k->exps(x, whole, max);
-        } /* else they are still there */
-        k->shares(x, whole, sum, share, j->factor);
-        if ((size_t)label - i < n)
-            x[(size_t)label - i] =
-                ampi_mul(ampi_sub(ampi_sub(ampi_div(amp_exp(ampi_sub(target, max)), sum), keep), share), j->factor);
-        k->narrow[grad.dtype](ampi_at(grad, at + i), x, n);
+    r.sum = ampi_narrow(ampi_sum_end_of(&s));
+    r.target = amp_load(d->logits.data, d->logits.dtype, at + (size_t)d->labels[row]);
+    if (d->row_loss) d->row_loss[row] = amp_xent_loss_one(d->smoothing, r.max, r.target, mean, amp_log(r.sum));
+    return r;
+}
+/* The gradients of a row: amp_xent_grad_one, in vectors but for the label. */
+static void ampi_xent_gradients(const ampi_xent_work *j, size_t row, const ampi_xent_row *r, float *x) {
+    const amp_xent_job *d = j->d;
+    const ampi_kernels *k = j->c->k;
+    size_t label = (size_t)d->labels[row], at = row * d->ld, i, n;
+    float keep = ampi_sub(1.0f, d->smoothing), share = ampi_div(d->smoothing, (float)d->classes);
+    for (i = 0; i < d->classes; i += n) {
+        n = ampi_least(AMPI_BLOCK, d->classes - i);
+        if (d->classes > AMPI_BLOCK) ampi_xent_exps(j, x, at + i, n, r->max); /* else they are still there */
+        k->shares(x, ampi_full_vectors(k, n), r->sum, share, j->factor);
+        if (label - i < n) x[label - i] = amp_xent_grad_one(r->target, r->max, r->sum, keep, share, j->factor);
+        k->narrow[d->dlogits.dtype](ampi_at(d->dlogits, at + i), x, n);
     }
 }
 static void ampi_xent_task(void *arg, size_t task, ampi_workspace *w) {
-    const ampi_xent_job *j = (const ampi_xent_job *)arg;
-    size_t r = task * j->per_task, end = ampi_least(j->d->rows, r + j->per_task);
-    for (; r < end; r++)
-        ampi_xent_row(j, r, w);
+    const ampi_xent_work *j = (const ampi_xent_work *)arg;
+    const amp_xent_job *d = j->d;
+    size_t row = task * j->per_task, end = ampi_least(d->rows, row + j->per_task);
+    float x[AMPI_BLOCK];
+    for (; row < end; row++) {
+        int32_t label = d->labels[row];
+        if (label < 0) { /* left out */
+            ampi_xent_fill(d, row, 0.0f);
+        } else if ((size_t)label >= d->classes) { /* an error made visible */
+            ampi_xent_fill(d, row, ampi_float(0x7fc00000u));
+        } else {
+            ampi_xent_row r = ampi_xent_loss(j, row, x, w);
+            if (d->dlogits.data) ampi_xent_gradients(j, row, &r, x);
+        }
+    }
 }
-static amp_status ampi_cpu_xent(amp_ctx *ctx, const amp_xent_desc *d, const amp_scaler_state *s) {
+static amp_status ampi_cpu_xent(amp_ctx *ctx, const amp_xent_job *d) {
     ampi_fpu fpu = ampi_fpu_enter();
-    ampi_xent_job j;
+    ampi_xent_work j = AMP_ZERO;
     size_t counted = 0, r, n;
-    float over;
     j.c = ampi_cpu_of(ctx);
     j.d = d;
     j.per_task = d->classes < 8192 ? 8192 / d->classes : 1;
     for (r = 0; r < d->rows; r++)
         counted += d->labels[r] >= 0;
-    over = d->sum || counted == 0 ? 1.0f : ampi_narrow(ampi_ddiv(1.0, (double)counted));
-    j.factor = ampi_mul(ampi_mul(d->factor, s ? s->scale : 1.0f), over);
+    j.factor = amp_xent_factor(d, counted);
     ampi_parallel(j.c, (d->rows - 1) / j.per_task + 1, d->rows * d->classes * 8, ampi_xent_task, &j);
     if (d->loss) { /* rows that are left out hold 0 */
         ampi_sum sum = ampi_sum_begin(j.c->work);
@@ -8804,20 +9214,21 @@ static amp_status ampi_cpu_xent(amp_ctx *ctx, const amp_xent_desc *d, const amp_
             n = ampi_least(AMPI_BLOCK, d->rows - r);
             j.c->k->sums(ampi_sum_block(&sum, n), d->row_loss + r, n);
         }
-        *d->loss = ampi_narrow(
-            ampi_dmul(ampi_sum_end_of(&sum), d->sum || counted == 0 ? 1.0 : ampi_ddiv(1.0, (double)counted)));
+        *d->loss = ampi_narrow(ampi_dmul(ampi_sum_end_of(&sum), amp_xent_weight(d, counted)));
     }
     ampi_fpu_leave(fpu);
     return AMP_OK;
 }
 
-typedef struct ampi_dropout_job {
+/* ---- dropout ---- */
+
+typedef struct ampi_dropout_work {
     const ampi_kernels *k;
-    const amp_dropout_desc *d;
-} ampi_dropout_job;
+    const amp_dropout_job *d;
+} ampi_dropout_work;
 static void ampi_dropout_task(void *arg, size_t task, ampi_workspace *w) {
-    const ampi_dropout_job *j = (const ampi_dropout_job *)arg;
-    const amp_dropout_desc *d = j->d;
+    const ampi_dropout_work *j = (const ampi_dropout_work *)arg;
+    const amp_dropout_job *d = j->d;
     uint64_t threshold = amp_dropout_threshold(d->p);
     float factor = amp_dropout_factor(d->p), x[AMPI_BLOCK];
     uint32_t buf[AMPI_BLOCK + 64];
@@ -8827,15 +9238,17 @@ static void ampi_dropout_task(void *arg, size_t task, ampi_workspace *w) {
         uint64_t at = d->rng.offset + i;
         n = ampi_random_run(at, ampi_least(AMPI_BLOCK, end - i));
         j->k->widen[d->x.dtype](x, ampi_at(d->x, i), n);
-        if (threshold >> 32)
+        if (threshold >> 32) {
             memset(x, 0, n * sizeof *x); /* p = 1 */
-        else
-            j->k->drop(x, j->k->random(buf, n, d->rng.seed, d->rng.stream, at), n, (uint32_t)threshold, factor);
+        } else {
+            const uint32_t *words = j->k->random(buf, n, d->rng.seed, d->rng.stream, at);
+            j->k->drop(x, words, n, (uint32_t)threshold, factor);
+        }
         j->k->narrow[d->y.dtype](ampi_at(d->y, i), x, n);
     }
 }
-static amp_status ampi_cpu_dropout(amp_ctx *ctx, const amp_dropout_desc *d) {
-    ampi_dropout_job j;
+static amp_status ampi_cpu_dropout(amp_ctx *ctx, const amp_dropout_job *d) {
+    ampi_dropout_work j;
     j.k = ampi_cpu_of(ctx)->k;
     j.d = d;
     return ampi_run(ampi_cpu_of(ctx), ampi_chunks(d->count), (double)d->count, ampi_dropout_task, &j);
@@ -8879,6 +9292,8 @@ static amp_backend ampi_cpu_table(void) {
     b.clip = ampi_cpu_clip;
     b.next_scale = ampi_cpu_next_scale;
     b.gemm = ampi_cpu_gemm;
+    b.gemm_explain = ampi_cpu_gemm_explain;
+    b.gemm_tune = NULL;
     b.bias_grad = ampi_cpu_bias_grad;
     b.xent = ampi_cpu_xent;
     b.dropout = ampi_cpu_dropout;

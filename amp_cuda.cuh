@@ -270,9 +270,13 @@ typedef struct ampi_cu_scratch {
 typedef struct
     ampi_cu_key { /* everything that the choice of a product's algorithm depends on; no padding, compared as bytes */
     uint64_t m, n, k, batch, lda, ldb, ldc, ldd, stride_a, stride_b, stride_c, stride_d;
-    uint32_t types, shape, align;
-    float alpha, beta; /* 0 unless they matter */
-    uint32_t _pad;
+    float alpha, beta;                                                              /* 0 unless they matter */
+    uint8_t type_a, type_b, type_d, type_bias, type_aux, type_dbias;                /* amp_dtype; 0: no operand */
+    uint8_t align_a, align_b, align_c, align_d, align_bias, align_aux, align_dbias; /* log2 of bytes */
+    uint8_t trans_a, trans_b, act, backward, reads_c, in_place;                     /* in_place: C is D, or not read */
+    uint8_t factors; /* 1: there is an alpha_ptr or a beta_ptr */
+    uint8_t scales;  /* bits 0, 1, 2: scale_a, scale_b, scale_d */
+    uint8_t amax, flags, _pad;
 } ampi_cu_key;
 
 typedef struct ampi_cu_plan {
@@ -667,9 +671,7 @@ typedef struct __attribute__((may_alias, aligned(16))) ampi_k_u4 {
 AMPI_K int ampi_k_is_zero(float a) { return !ampi_nonzero(a); }
 AMPI_K uint32_t ampi_k_get_pattern(const void *p, amp_dtype t, size_t i) { return ampi_load_pattern(p, t, i); }
 AMPI_K uint32_t ampi_k_get_bits(const void *p, amp_dtype t, size_t i) { return ampi_load_bits(p, t, i); }
-AMPI_K float ampi_k_get(const void *p, amp_dtype t, size_t i) { return amp_load(p, t, i); }
 AMPI_K void ampi_k_put_bits(void *p, amp_dtype t, size_t i, uint32_t x) { ampi_store_pattern(p, t, i, x); }
-AMPI_K void ampi_k_put(void *p, amp_dtype t, size_t i, float x) { amp_store(p, t, i, x); }
 AMPI_K uint32_t ampi_k_pattern(uint32_t x, amp_dtype t, amp_rounding how, uint32_t r, int saturate) {
     return ampi_encode_any(x, t, how, r, saturate);
 }
@@ -1811,6 +1813,12 @@ static amp_status ampi_cu_next_scale(amp_ctx *ctx, amp_scaler_state *state) {
 /* ==== >>cuda-losses ==================================================================================================
    tests: tests/test_products.c */
 
+/* Elements of a group of eight that begins at i and ends at n. */
+AMPI_K uint32_t ampi_k_group(uint64_t i, uint64_t n) {
+    if (i >= n) return 0u;
+    return n - i < 8u ? (uint32_t)(n - i) : 8u;
+}
+
 /* Terms of the sums of one row: its exponentials, or with `plain` the logits themselves. */
 struct ampi_k_terms {
     const void *x;
@@ -1848,123 +1856,122 @@ static __global__ void __launch_bounds__(AMP_BLOCK)
     if (threadIdx.x == 0 && count[0]) atomicAdd((unsigned long long *)&out->rows, (unsigned long long)count[0]);
 }
 
-/* A block per row; the order of operations is that of the CPU's ampi_xent_row. */
-static __global__ void __launch_bounds__(AMP_BLOCK, 2)
-    ampi_k_xent(amp_xent_desc d, const amp_scaler_state *state, const ampi_k_xent_state *counted) {
+/* A row that is left out, or whose label is wrong. */
+AMPI_K void ampi_k_xent_fill(const amp_xent_job &d, size_t row, float value) {
+    size_t i;
+    if (d.row_loss && threadIdx.x == 0) d.row_loss[row] = value;
+    if (!d.dlogits.data) return;
+    for (i = threadIdx.x; i < d.classes; i += AMP_BLOCK)
+        amp_store(d.dlogits.data, d.dlogits.dtype, row * d.ld + i, value);
+}
+/* The largest logit of the row that begins at `at`, in every thread. */
+AMPI_K float ampi_k_xent_max(const amp_xent_job &d, size_t at, int wide, float *top) {
+    float max = amp_load(d.logits.data, d.logits.dtype, at);
+    uint32_t w, k, y[8];
+    size_t i;
+    for (i = 8u * threadIdx.x; i < d.classes; i += 8u * AMP_BLOCK) {
+        uint32_t m = ampi_k_group(i, d.classes);
+        ampi_k_load8(y, d.logits.data, d.logits.dtype, at + i, m, wide);
+        for (k = 0; k < 8u; k++)
+            if (k < m && ampi_less(max, ampi_float(y[k]))) max = ampi_float(y[k]);
+    }
+    top[threadIdx.x] = max;
+    __syncthreads();
+    for (w = AMP_BLOCK / 2u; w; w >>= 1) {
+        if (threadIdx.x < w && ampi_less(top[threadIdx.x], top[threadIdx.x + w]))
+            top[threadIdx.x] = top[threadIdx.x + w];
+        __syncthreads();
+    }
+    return top[0];
+}
+AMPI_K void ampi_k_xent_gradients(
+    const amp_xent_job &d, size_t at, size_t label, int wide, float max, float sum, float factor) {
+    float keep = ampi_sub(1.0f, d.smoothing), share = ampi_div(d.smoothing, (float)d.classes);
+    const char *out = (const char *)d.dlogits.data + at * amp_dtype_size(d.dlogits.dtype);
+    int wide_out = ampi_k_aligned(out, d.dlogits.dtype);
+    uint32_t k, y[8];
+    size_t i;
+    for (i = 8u * threadIdx.x; i < d.classes; i += 8u * AMP_BLOCK) {
+        uint32_t m = ampi_k_group(i, d.classes);
+        ampi_k_load8(y, d.logits.data, d.logits.dtype, at + i, m, wide);
+        for (k = 0; k < 8u; k++)
+            y[k] =
+                ampi_bits(amp_xent_grad_one(ampi_float(y[k]), max, sum, i + k == label ? keep : 0.0f, share, factor));
+        ampi_k_nearest8(y, d.dlogits.dtype);
+        ampi_k_store8(y, d.dlogits.data, d.dlogits.dtype, at + i, m, wide_out);
+    }
+}
+
+/* A block per row. */
+static __global__ void __launch_bounds__(AMP_BLOCK, 2) ampi_k_xent(amp_xent_job d, const ampi_k_xent_state *counted) {
     AMP_SHARED(double, first, AMPI_GROUPS);
     AMP_SHARED(float, top, AMP_BLOCK);
-    float keep = ampi_sub(1.0f, d.smoothing), share = ampi_div(d.smoothing, (float)d.classes);
-    float over = d.sum || counted->rows == 0 ? 1.0f : ampi_narrow(ampi_ddiv(1.0, (double)counted->rows));
-    float factor = ampi_mul(ampi_mul(d.factor, state ? state->scale : 1.0f), over);
-    size_t row, i;
-    uint32_t w, k, y[8];
-    int wide;
+    float factor = amp_xent_factor(&d, d.sum ? 0u : counted->rows);
+    size_t row;
     for (row = blockIdx.x; row < d.rows; row += gridDim.x) {
         size_t at = row * d.ld;
         int32_t label = d.labels[row];
-        int bad = label >= 0 && (size_t)label >= d.classes;
-        float max, sum, log_sum, loss;
+        float target, sum, mean = 0.0f;
         ampi_k_terms terms;
-        if (label < 0 || bad) { /* left out, or an error made visible */
-            float fill = bad ? ampi_float(0x7fc00000u) : 0.0f;
-            if (d.row_loss && threadIdx.x == 0) d.row_loss[row] = fill;
-            if (d.dlogits.data)
-                for (i = threadIdx.x; i < d.classes; i += AMP_BLOCK)
-                    ampi_k_put(d.dlogits.data, d.dlogits.dtype, at + i, fill);
+        if (label < 0 || (size_t)label >= d.classes) { /* left out, or an error made visible */
+            ampi_k_xent_fill(d, row, label < 0 ? 0.0f : ampi_float(0x7fc00000u));
             continue;
         }
-        wide = ampi_k_aligned((const char *)d.logits.data + at * amp_dtype_size(d.logits.dtype), d.logits.dtype);
-        max = ampi_k_get(d.logits.data, d.logits.dtype, at);
-        for (i = 8u * threadIdx.x; i < d.classes; i += 8u * AMP_BLOCK) {
-            uint32_t m = d.classes - i < 8u ? (uint32_t)(d.classes - i) : 8u;
-            ampi_k_load8(y, d.logits.data, d.logits.dtype, at + i, m, wide);
-            for (k = 0; k < 8u; k++)
-                if (k < m && ampi_less(max, ampi_float(y[k]))) max = ampi_float(y[k]);
-        }
-        loss = ampi_k_get(d.logits.data, d.logits.dtype,
-            at + (size_t)label); /* read before dlogits, which may be logits, is written */
-        top[threadIdx.x] = max;
-        __syncthreads();
-        for (w = AMP_BLOCK / 2u; w; w >>= 1) {
-            if (threadIdx.x < w && ampi_less(top[threadIdx.x], top[threadIdx.x + w]))
-                top[threadIdx.x] = top[threadIdx.x + w];
-            __syncthreads();
-        }
-        max = top[0];
+        target = amp_load(d.logits.data, d.logits.dtype, at + (size_t)label); /* before dlogits, which may be logits */
         terms.x = d.logits.data;
         terms.t = d.logits.dtype;
         terms.row = at;
-        terms.max = max;
+        terms.wide = ampi_k_aligned((const char *)d.logits.data + at * amp_dtype_size(terms.t), terms.t);
+        terms.max = ampi_k_xent_max(d, at, terms.wide, top);
         terms.plain = 0;
-        terms.wide = wide;
         sum = ampi_narrow(ampi_k_sum(terms, d.classes, first)); /* its barriers also end the use of top[] */
-        log_sum = amp_log(sum);
-        loss = ampi_add(ampi_sub(max, loss), log_sum);
-        if (!ampi_k_is_zero(d.smoothing)) {
-            float mean;
+        if (ampi_nonzero(d.smoothing)) {
             terms.plain = 1;
             mean = ampi_narrow(ampi_ddiv(ampi_k_sum(terms, d.classes, first), (double)d.classes));
-            loss = ampi_add(ampi_mul(keep, loss), ampi_mul(d.smoothing, ampi_add(ampi_sub(max, mean), log_sum)));
         }
-        if (d.row_loss && threadIdx.x == 0) d.row_loss[row] = loss;
-        if (!d.dlogits.data) continue;
-        {
-            int wide_out =
-                ampi_k_aligned((const char *)d.dlogits.data + at * amp_dtype_size(d.dlogits.dtype), d.dlogits.dtype);
-            for (i = 8u * threadIdx.x; i < d.classes; i += 8u * AMP_BLOCK) {
-                uint32_t m = d.classes - i < 8u ? (uint32_t)(d.classes - i) : 8u;
-                ampi_k_load8(y, d.logits.data, d.logits.dtype, at + i, m, wide);
-                for (k = 0; k < 8u; k++) {
-                    float p = ampi_div(amp_exp(ampi_sub(ampi_float(y[k]), max)), sum);
-                    if (i + k == (size_t)label) p = ampi_sub(p, keep);
-                    if (!ampi_k_is_zero(d.smoothing)) p = ampi_sub(p, share);
-                    y[k] = ampi_bits(ampi_mul(p, factor));
-                }
-                ampi_k_nearest8(y, d.dlogits.dtype);
-                ampi_k_store8(y, d.dlogits.data, d.dlogits.dtype, at + i, m, wide_out);
-            }
-        }
+        if (d.row_loss && threadIdx.x == 0)
+            d.row_loss[row] = amp_xent_loss_one(d.smoothing, terms.max, target, mean, amp_log(sum));
+        if (d.dlogits.data) ampi_k_xent_gradients(d, at, (size_t)label, terms.wide, terms.max, sum, factor);
     }
 }
 
 static __global__ void __launch_bounds__(AMP_BLOCK)
-    ampi_k_xent_loss(amp_xent_desc d, const ampi_k_xent_state *counted) { /* one block; rows left out hold 0 */
+    ampi_k_xent_loss(amp_xent_job d, const ampi_k_xent_state *counted) { /* one block; rows left out hold 0 */
     AMP_SHARED(double, first, AMPI_GROUPS);
     ampi_k_floats losses;
     double sum;
     losses.x = d.row_loss;
     sum = ampi_k_sum(losses, d.rows, first);
-    if (threadIdx.x == 0)
-        *d.loss =
-            ampi_narrow(ampi_dmul(sum, d.sum || counted->rows == 0 ? 1.0 : ampi_ddiv(1.0, (double)counted->rows)));
+    if (threadIdx.x == 0) *d.loss = ampi_narrow(ampi_dmul(sum, amp_xent_weight(&d, d.sum ? 0u : counted->rows)));
 }
 
-static amp_status ampi_cu_xent(amp_ctx *ctx, const amp_xent_desc *desc, const amp_scaler_state *state) {
+/* A row is read three times: as many at a time as the second-level cache holds twice, but two blocks per SM. */
+static unsigned ampi_cu_xent_grid(const ampi_cuda *c, const amp_xent_job *d) {
+    uint64_t fit = c->l2 / (2u * d->classes * amp_dtype_size(d->logits.dtype)), least = 2u * (uint64_t)c->sms;
+    uint64_t grid = ampi_cu_grid(c, d->rows);
+    if (fit < least) fit = least;
+    return (unsigned)(grid < fit ? grid : fit);
+}
+static amp_status ampi_cu_xent(amp_ctx *ctx, const amp_xent_job *d) {
     ampi_cu_call k;
-    amp_xent_desc d = *desc;
     amp_status s = ampi_cu_enter(&k, ctx, "amp_softmax_cross_entropy");
     ampi_k_xent_state *counted = &k.c->scratch->xent;
-    d.scaler = NULL; /* a host object */
-    if (s == AMP_OK && !d.sum) {
+    const ampi_k_xent_state *rows = counted;
+    if (s == AMP_OK && !d->sum) {
         s = ampi_cu_clear(&k, counted, sizeof *counted);
         if (s == AMP_OK)
-            s = ampi_cu_launch(&k, ampi_cu_grid(k.c, ampi_cu_parts(d.rows, AMP_BLOCK)), ampi_k_xent_rows, d.labels,
-                (uint64_t)d.rows, counted);
+            s = ampi_cu_launch(&k, ampi_cu_grid(k.c, ampi_cu_parts(d->rows, AMP_BLOCK)), ampi_k_xent_rows, d->labels,
+                (uint64_t)d->rows, counted);
     }
-    if (s ==
-        AMP_OK) { /* a row is read three times: as many at a time as the second-level cache holds twice, but two blocks per SM */
-        uint64_t fit = k.c->l2 / (2u * d.classes * amp_dtype_size(d.logits.dtype)), least = 2u * (uint64_t)k.c->sms;
-        uint64_t grid = ampi_cu_grid(k.c, d.rows);
-        if (fit < least) fit = least;
-        s = ampi_cu_launch(
-            &k, (unsigned)(grid < fit ? grid : fit), ampi_k_xent, d, state, (const ampi_k_xent_state *)counted);
-    }
-    if (s == AMP_OK && d.loss) s = ampi_cu_launch(&k, 1, ampi_k_xent_loss, d, (const ampi_k_xent_state *)counted);
+    if (s == AMP_OK) s = ampi_cu_launch(&k, ampi_cu_xent_grid(k.c, d), ampi_k_xent, *d, rows);
+    if (s == AMP_OK && d->loss) s = ampi_cu_launch(&k, 1, ampi_k_xent_loss, *d, rows);
     return ampi_cu_leave(&k, s);
 }
 
+/* ---- dropout ---- */
+
 static __global__ void __launch_bounds__(AMP_BLOCK, 2)
-    ampi_k_dropout(amp_dropout_desc d, uint64_t threshold, float factor, uint64_t head, uint64_t groups) {
+    ampi_k_dropout(amp_dropout_job d, uint64_t threshold, float factor, uint64_t head, uint64_t groups) {
     uint64_t me = (uint64_t)blockIdx.x * AMP_BLOCK + threadIdx.x, step = (uint64_t)gridDim.x * AMP_BLOCK, i;
     uint32_t x[8], r[8], k;
     for (i = me; i < groups; i += step) {
@@ -1978,12 +1985,12 @@ static __global__ void __launch_bounds__(AMP_BLOCK, 2)
     }
     for (i = me; i < d.count - 8u * groups; i += step) {
         uint64_t at = i < head ? i : i + 8u * groups;
-        ampi_k_put(d.y.data, d.y.dtype, at,
-            amp_dropout_one(ampi_k_get(d.x.data, d.x.dtype, at),
-                amp_random(d.rng.seed, d.rng.stream, d.rng.offset + at), threshold, factor));
+        uint32_t word = amp_random(d.rng.seed, d.rng.stream, d.rng.offset + at);
+        float v = amp_dropout_one(amp_load(d.x.data, d.x.dtype, at), word, threshold, factor);
+        amp_store(d.y.data, d.y.dtype, at, v);
     }
 }
-static amp_status ampi_cu_dropout(amp_ctx *ctx, const amp_dropout_desc *d) {
+static amp_status ampi_cu_dropout(amp_ctx *ctx, const amp_dropout_job *d) {
     ampi_cu_call k;
     uint64_t head = 0, groups = 0;
     amp_status s = ampi_cu_enter(&k, ctx, "amp_dropout");
@@ -1998,70 +2005,76 @@ static amp_status ampi_cu_dropout(amp_ctx *ctx, const amp_dropout_desc *d) {
    tests: tests/test_products.c, tests/test_product_table.c */
 
 /* The plain product, for everything that cuBLASLt does not take: any dtypes, layouts, alignment, k = 0. A block makes tiles of
-   32 x 32 elements from slices of 16 along k, widened into shared memory; every element is one chain of fused multiply-adds (the form that -use_fast_math leaves alone). */
+   32 x 32 elements from slices of 16 along k, widened into shared memory; every element is one chain of fused multiply-adds (the form
+   that -use_fast_math leaves alone). A thread has AMPI_K_ACC elements: a column of the tile, every (AMP_BLOCK / 32)-th row. */
 #define AMPI_K_TILE  32u
 #define AMPI_K_SLICE 16u
-#define AMPI_K_ACC \
-    (AMPI_K_TILE * AMPI_K_TILE / \
-        AMP_BLOCK) /* elements per thread: a column of the tile, every (AMP_BLOCK / 32)-th row */
+#define AMPI_K_ACC   (AMPI_K_TILE * AMPI_K_TILE / AMP_BLOCK)
+#define AMPI_K_PITCH (AMPI_K_TILE + 1u) /* between rows in shared memory */
 
-/* From the sum to d: through the derivative at aux, or v kept in aux and act(v), each rounded from v itself; scaled for FP8. */
-AMPI_K void ampi_k_finish(const amp_gemm_desc *p, size_t at, float v, uint32_t *amax) {
-    if (ampi_act_reads(p->act)) {
-        v = ampi_act_grad(p->act, v, ampi_k_get(p->aux.data, p->aux.dtype, at));
-    } else {
-        if (p->aux.data) ampi_k_put(p->aux.data, p->aux.dtype, at, v);
-        v = ampi_act(p->act, v);
+/* One tile: rows i0.. and columns j0.. of batch z. */
+typedef struct ampi_k_tile {
+    size_t z, i0, j0;
+} ampi_k_tile;
+
+/* A slice of both operands, zeros where it ends. Neighbouring threads read neighbouring elements. */
+AMPI_K void ampi_k_gemm_load(const amp_gemm_job &p, const ampi_k_tile &t, size_t k0, float *as, float *bs) {
+    size_t a0 = t.z * p.stride_a, b0 = t.z * p.stride_b;
+    uint32_t e;
+    for (e = threadIdx.x; e < AMPI_K_TILE * AMPI_K_SLICE; e += AMP_BLOCK) {
+        uint32_t i = p.trans_a ? e % AMPI_K_TILE : e / AMPI_K_SLICE,
+                 ka = p.trans_a ? e / AMPI_K_TILE : e % AMPI_K_SLICE;
+        uint32_t c = p.trans_b ? e / AMPI_K_SLICE : e % AMPI_K_TILE,
+                 kb = p.trans_b ? e % AMPI_K_SLICE : e / AMPI_K_TILE;
+        int in_a = t.i0 + i < p.m && k0 + ka < p.k, in_b = t.j0 + c < p.n && k0 + kb < p.k;
+        size_t at_a = a0 + (p.trans_a ? (k0 + ka) * p.lda + t.i0 + i : (t.i0 + i) * p.lda + k0 + ka);
+        size_t at_b = b0 + (p.trans_b ? (t.j0 + c) * p.ldb + k0 + kb : (k0 + kb) * p.ldb + t.j0 + c);
+        as[ka * AMPI_K_PITCH + i] = in_a ? amp_load(p.a.data, p.a.dtype, at_a) : 0.0f;
+        bs[kb * AMPI_K_PITCH + c] = in_b ? amp_load(p.b.data, p.b.dtype, at_b) : 0.0f;
     }
-    if (amp_dtype_size(p->d.dtype) == 1u) {
-        if ((ampi_bits(v) & 0x7fffffffu) > *amax) *amax = ampi_bits(v) & 0x7fffffffu;
-        v = ampi_f8_scaled(v, p->d.dtype, p->scale_d);
-    }
-    ampi_k_put(p->d.data, p->d.dtype, at, v);
+}
+/* From the sum of element [i, j] of batch z to d and aux. */
+AMPI_K void ampi_k_gemm_store(
+    const amp_gemm_job &p, size_t z, size_t i, size_t j, float sum, float alpha, float beta, uint32_t *amax) {
+    size_t at = z * p.stride_d + i * p.ldd + j;
+    float c = 0.0f, bias = 0.0f, saved = 0.0f, before, v;
+    if (p.reads_c) c = amp_load(p.c.data, p.c.dtype, z * p.stride_c + i * p.ldc + j);
+    if (p.bias.data) bias = amp_load(p.bias.data, p.bias.dtype, j);
+    if (p.backward) saved = amp_load(p.aux.data, p.aux.dtype, at);
+    v = amp_epilogue_one(&p, sum, alpha, beta, c, bias, saved, &before, amax);
+    if (p.aux.data && !p.backward) amp_store(p.aux.data, p.aux.dtype, at, before);
+    amp_store(p.d.data, p.d.dtype, at, v);
 }
 
-static __global__ void __launch_bounds__(AMP_BLOCK) ampi_k_gemm(amp_gemm_desc p) {
-    AMP_SHARED(float, as, AMPI_K_SLICE *(AMPI_K_TILE + 1u));
-    AMP_SHARED(float, bs, AMPI_K_SLICE *(AMPI_K_TILE + 1u));
+static __global__ void __launch_bounds__(AMP_BLOCK) ampi_k_gemm(const AMP_GRID_CONSTANT amp_gemm_job p) {
+    AMP_SHARED(float, as, AMPI_K_SLICE *AMPI_K_PITCH);
+    AMP_SHARED(float, bs, AMPI_K_SLICE *AMPI_K_PITCH);
     size_t across = p.n / AMPI_K_TILE + (p.n % AMPI_K_TILE != 0), down = p.m / AMPI_K_TILE + (p.m % AMPI_K_TILE != 0),
-           tiles = across * down * p.batch, tile;
-    uint32_t column = threadIdx.x % AMPI_K_TILE, row = threadIdx.x / AMPI_K_TILE, q, s, e, amax = 0;
-    float alpha = ampi_gemm_alpha(&p), beta = p.beta_ptr ? ampi_mul(p.beta, *p.beta_ptr) : p.beta;
+           tiles = across * down * p.batch, tile, k0;
+    uint32_t column = threadIdx.x % AMPI_K_TILE, row = threadIdx.x / AMPI_K_TILE, q, s, amax = 0;
+    float alpha = amp_gemm_alpha(&p), beta = amp_gemm_beta(&p);
     for (tile = blockIdx.x; tile < tiles; tile += gridDim.x) {
-        size_t z = tile / (across * down), i0 = tile / across % down * AMPI_K_TILE, j0 = tile % across * AMPI_K_TILE,
-               k0, j = j0 + column;
-        size_t a0 = z * p.stride_a, b0 = z * p.stride_b, c0 = z * p.stride_c, d0 = z * p.stride_d;
+        ampi_k_tile t;
         float acc[AMPI_K_ACC];
+        t.z = tile / (across * down);
+        t.i0 = tile / across % down * AMPI_K_TILE;
+        t.j0 = tile % across * AMPI_K_TILE;
         AMPI_UNROLL for (s = 0; s < AMPI_K_ACC; s++) acc[s] = 0.0f;
         for (k0 = 0; k0 < p.k; k0 += AMPI_K_SLICE) {
-            for (e = threadIdx.x; e < AMPI_K_TILE * AMPI_K_SLICE;
-                e += AMP_BLOCK) { /* neighbouring threads read neighbouring elements */
-                uint32_t i = p.trans_a ? e % AMPI_K_TILE : e / AMPI_K_SLICE,
-                         ka = p.trans_a ? e / AMPI_K_TILE : e % AMPI_K_SLICE;
-                uint32_t c = p.trans_b ? e / AMPI_K_SLICE : e % AMPI_K_TILE,
-                         kb = p.trans_b ? e % AMPI_K_SLICE : e / AMPI_K_TILE;
-                int in_a = i0 + i < p.m && k0 + ka < p.k, in_b = j0 + c < p.n && k0 + kb < p.k;
-                size_t at_a = a0 + (p.trans_a ? (k0 + ka) * p.lda + i0 + i : (i0 + i) * p.lda + k0 + ka);
-                size_t at_b = b0 + (p.trans_b ? (j0 + c) * p.ldb + k0 + kb : (k0 + kb) * p.ldb + j0 + c);
-                as[ka * (AMPI_K_TILE + 1u) + i] = in_a ? ampi_k_get(p.a.data, p.a.dtype, at_a) : 0.0f;
-                bs[kb * (AMPI_K_TILE + 1u) + c] = in_b ? ampi_k_get(p.b.data, p.b.dtype, at_b) : 0.0f;
-            }
+            ampi_k_gemm_load(p, t, k0, as, bs);
             __syncthreads();
             AMPI_UNROLL for (q = 0; q < AMPI_K_SLICE; q++) { /* beyond k both are 0 */
-                float b = bs[q * (AMPI_K_TILE + 1u) + column];
-                AMPI_UNROLL for (s = 0; s < AMPI_K_ACC; s++) acc[s] =
-                    AMP_FMA(as[q * (AMPI_K_TILE + 1u) + row + s * (AMP_BLOCK / AMPI_K_TILE)], b, acc[s]);
+                float b = bs[q * AMPI_K_PITCH + column];
+                AMPI_UNROLL for (s = 0; s < AMPI_K_ACC; s++) {
+                    float a = as[q * AMPI_K_PITCH + row + s * (AMP_BLOCK / AMPI_K_TILE)];
+                    acc[s] = AMP_FMA(a, b, acc[s]);
+                }
             }
             __syncthreads();
         }
         AMPI_UNROLL for (s = 0; s < AMPI_K_ACC; s++) {
-            size_t i = i0 + row + s * (AMP_BLOCK / AMPI_K_TILE);
-            float v = ampi_mul(alpha, acc[s]);
-            if (i >= p.m || j >= p.n) continue;
-            if (!ampi_k_is_zero(p.beta))
-                v = ampi_add(v, ampi_mul(beta, ampi_k_get(p.c.data, p.c.dtype, c0 + i * p.ldc + j)));
-            if (p.bias.data) v = ampi_add(v, ampi_k_get(p.bias.data, p.bias.dtype, j));
-            ampi_k_finish(&p, d0 + i * p.ldd + j, v, &amax);
+            size_t i = t.i0 + row + s * (AMP_BLOCK / AMPI_K_TILE), j = t.j0 + column;
+            if (i < p.m && j < p.n) ampi_k_gemm_store(p, t.z, i, j, acc[s], alpha, beta, &amax);
         }
     }
     if (p.amax_d && amax) atomicMax((unsigned *)p.amax_d, amax);
@@ -2079,20 +2092,20 @@ AMPI_K void ampi_k_act_grad8(uint32_t x[8], amp_act act, const uint32_t saved[8]
         x[k] = ampi_bits(ampi_act_grad(act, ampi_float(x[k]), ampi_float(saved[k])));
 }
 
-/* What cuBLASLt left to do: d holds the product; add the bias (if asked), then as ampi_k_finish. Groups of 8 along a row. */
+/* What cuBLASLt left to do: d, which is not FP8, holds the product; the rest of amp_epilogue_one, in groups of 8 along a row. */
 static __global__ void __launch_bounds__(AMP_BLOCK, 2)
-    ampi_k_epilogue(amp_gemm_desc p, int add_bias, int wide, int wide_bias) {
+    ampi_k_epilogue(amp_gemm_job p, int add_bias, int wide, int wide_bias) {
     uint64_t across = p.n / 8u + (p.n % 8u != 0), all = p.batch * p.m * across, g;
     for (g = (uint64_t)blockIdx.x * AMP_BLOCK + threadIdx.x; g < all; g += (uint64_t)gridDim.x * AMP_BLOCK) {
         uint64_t row = g / across, j = 8u * (g % across), at = row / p.m * p.stride_d + row % p.m * p.ldd + j;
-        uint32_t m = p.n - j < 8u ? (uint32_t)(p.n - j) : 8u, x[8], y[8], k;
+        uint32_t m = ampi_k_group(j, p.n), x[8], y[8], k;
         ampi_k_load8(x, p.d.data, p.d.dtype, at, m, wide);
         if (add_bias) {
             ampi_k_load8(y, p.bias.data, p.bias.dtype, j, m, wide_bias);
             for (k = 0; k < 8u; k++)
                 x[k] = ampi_bits(ampi_add(ampi_float(x[k]), ampi_float(y[k])));
         }
-        if (ampi_act_reads(p.act)) {
+        if (p.backward) {
             ampi_k_load8(y, p.aux.data, p.aux.dtype, at, m, wide);
             ampi_k_act_grad8(x, p.act, y);
         } else {
@@ -2108,131 +2121,149 @@ static __global__ void __launch_bounds__(AMP_BLOCK, 2)
         ampi_k_store8(x, p.d.data, p.d.dtype, at, m, wide);
     }
 }
-static int ampi_cu_wide(const amp_array *x,
-    size_t step) { /* every multiple of `step` elements, a multiple of 8, is aligned for 8 at a time */
-    return !x->data || ((uintptr_t)x->data % (amp_dtype_size(x->dtype) == 1u ? 8u : 16u) == 0 && step % 8u == 0);
+/* Is every multiple of `step` elements aligned for 8 at a time? */
+static int ampi_cu_wide(const amp_array *x, size_t step) {
+    uintptr_t bytes = amp_dtype_size(x->dtype) == 1u ? 8u : 16u;
+    if (!x->data) return 1;
+    return (uintptr_t)x->data % bytes == 0 && step % 8u == 0;
 }
-static amp_status ampi_cu_epilogue(const ampi_cu_call *k, const amp_gemm_desc *p, int add_bias) {
+static amp_status ampi_cu_epilogue(const ampi_cu_call *k, const amp_gemm_job *p, int add_bias) {
     size_t step = p->m == 1u && p->batch == 1u ? 0 : p->ldd | (p->batch > 1u ? p->stride_d : 0u);
     int wide = ampi_cu_wide(&p->d, step) && ampi_cu_wide(&p->aux, step);
     return ampi_cu_launch(k, ampi_cu_grid(k->c, ampi_cu_parts(p->batch * p->m * ampi_cu_parts(p->n, 8), AMP_BLOCK)),
         ampi_k_epilogue, *p, add_bias, wide, ampi_cu_wide(&p->bias, 0));
 }
 
-/* dy through the activation, in place, and its column sums, reading it once. A block takes a stripe of 256 columns and a slice of the rows;
-   each of its rows of 32 threads every (AMP_BLOCK / 32)-th row, 8 columns a thread. Sums in double: lanes in order, then slices in order
-   (ampi_k_slices, when there are several). */
+/* ---- dy through the activation, in place, and its column sums, reading it once. A block takes a stripe of 256 columns and a slice of the
+   rows; each of its rows of 32 threads every (AMP_BLOCK / 32)-th row, 8 columns a thread. Sums in double: lanes in order, then slices in
+   order (ampi_k_slices, when there are several) ---- */
 #define AMPI_K_STRIPE 256u
+#define AMPI_K_ROWS   (AMP_BLOCK / 32u)
 typedef struct ampi_k_bias_args {
-    amp_array dy, saved, out;
-    double *partial;            /* [slices][cols], or NULL: one slice, straight to out */
-    uint64_t rows, cols, slice; /* slice: rows of each */
-    amp_act act;
-    int wide, accumulate;
+    amp_bias_grad_job job;
+    double *partial; /* [slices][cols], or NULL: one slice, straight to dbias */
+    uint64_t slice;  /* rows of each */
     uint32_t stripes;
+    int wide;
 } ampi_k_bias_args;
 
-AMPI_K void ampi_k_bias_out(const ampi_k_bias_args *a, uint64_t column, double sum) {
-    if (a->accumulate) sum = ampi_dadd(ampi_widen(ampi_k_get(a->out.data, a->out.dtype, column)), sum);
-    ampi_k_put(a->out.data, a->out.dtype, column, ampi_narrow(sum));
+AMPI_K void ampi_k_bias_out(const amp_bias_grad_job &j, uint64_t column, double sum) {
+    if (j.accumulate) sum = ampi_dadd(ampi_widen(amp_load(j.dbias.data, j.dbias.dtype, column)), sum);
+    amp_store(j.dbias.data, j.dbias.dtype, column, ampi_narrow(sum));
+}
+/* Eight of dy, whose `saved` are y, become the gradient before act: stored, and in x as stored, because that is what is summed. */
+AMPI_K void ampi_k_bias_act8(
+    const amp_bias_grad_job &j, uint32_t x[8], const uint32_t y[8], uint64_t at, uint32_t m, int wide) {
+    uint32_t k;
+    if (j.act == AMP_ACT_NONE) return;
+    ampi_k_act_grad8(x, j.act, y);
+    ampi_k_nearest8(x, j.dy.dtype);
+    ampi_k_store8(x, j.dy.data, j.dy.dtype, at, m, wide);
+    if (j.dy.dtype == AMP_F32) return;
+    AMPI_UNROLL for (k = 0; k < 8u; k++) x[k] = ampi_decode(x[k], j.dy.dtype);
+}
+/* This thread's part of a slice, into sum[8]: two rows at a time, for loads in flight. */
+AMPI_K void ampi_k_bias_rows(
+    const ampi_k_bias_args &a, uint64_t column, uint32_t m, uint64_t from, uint64_t end, double sum[8]) {
+    const amp_bias_grad_job &j = a.job;
+    uint32_t x[2][8], y[2][8], k, u;
+    uint64_t r;
+    for (r = from; r < end; r += 2u * AMPI_K_ROWS) {
+        AMPI_UNROLL for (u = 0; u < 2u; u++) {
+            uint64_t row = r + u * AMPI_K_ROWS;
+            uint32_t here = row < end ? m : 0u;
+            ampi_k_load8(x[u], j.dy.data, j.dy.dtype, row * j.cols + column, here, a.wide);
+            if (j.act != AMP_ACT_NONE)
+                ampi_k_load8(y[u], j.saved.data, j.saved.dtype, row * j.cols + column, here, a.wide);
+        }
+        AMPI_UNROLL for (u = 0; u < 2u; u++) {
+            uint64_t row = r + u * AMPI_K_ROWS;
+            if (row >= end) continue;
+            ampi_k_bias_act8(j, x[u], y[u], row * j.cols + column, m, a.wide);
+            AMPI_UNROLL for (k = 0; k < 8u; k++) sum[k] = ampi_dadd(sum[k], ampi_widen(ampi_float(x[u][k])));
+        }
+    }
 }
 static __global__ void __launch_bounds__(AMP_BLOCK) ampi_k_bias_grad(ampi_k_bias_args a) {
     AMP_SHARED(double, part, AMP_BLOCK * 8u);
     uint64_t s = blockIdx.x / a.stripes, c0 = (uint64_t)(blockIdx.x % a.stripes) * AMPI_K_STRIPE,
-             j = c0 + threadIdx.x % 32u * 8u, r, end = (s + 1u) * a.slice;
-    uint32_t lane = threadIdx.x / 32u,
-             m = j >= a.cols ? 0u
-        : a.cols - j < 8u    ? (uint32_t)(a.cols - j)
-                             : 8u,
-             x[2][8], y[2][8], k, u, l;
+             j = c0 + threadIdx.x % 32u * 8u, end = (s + 1u) * a.slice;
+    uint32_t lane = threadIdx.x / 32u, m = ampi_k_group(j, a.job.cols), k, l;
     double sum[8];
-    if (end > a.rows) end = a.rows;
+    if (end > a.job.rows) end = a.job.rows;
     AMPI_UNROLL for (k = 0; k < 8u; k++) sum[k] = 0.0;
-    if (m)
-        for (r = s * a.slice + lane; r < end; r += 2u * (AMP_BLOCK / 32u)) { /* two rows at a time: loads in flight */
-            AMPI_UNROLL for (u = 0; u < 2u; u++) {
-                uint64_t row = r + u * (AMP_BLOCK / 32u);
-                uint32_t here = row < end ? m : 0u;
-                ampi_k_load8(x[u], a.dy.data, a.dy.dtype, row * a.cols + j, here, a.wide);
-                if (a.act != AMP_ACT_NONE)
-                    ampi_k_load8(y[u], a.saved.data, a.saved.dtype, row * a.cols + j, here, a.wide);
-            }
-            AMPI_UNROLL for (u = 0; u < 2u; u++) {
-                uint64_t row = r + u * (AMP_BLOCK / 32u);
-                if (row >= end) continue;
-                if (a.act != AMP_ACT_NONE) { /* what is stored is what is summed */
-                    ampi_k_act_grad8(x[u], a.act, y[u]);
-                    ampi_k_nearest8(x[u], a.dy.dtype);
-                    ampi_k_store8(x[u], a.dy.data, a.dy.dtype, row * a.cols + j, m, a.wide);
-                    AMPI_UNROLL for (k = 0; k < 8u; k++) if (a.dy.dtype != AMP_F32) x[u][k] =
-                        ampi_decode(x[u][k], a.dy.dtype);
-                }
-                AMPI_UNROLL for (k = 0; k < 8u; k++) sum[k] = ampi_dadd(sum[k], ampi_widen(ampi_float(x[u][k])));
-            }
-        }
+    if (m) ampi_k_bias_rows(a, j, m, s * a.slice + lane, end, sum);
     AMPI_UNROLL for (k = 0; k < 8u; k++) part[k * AMP_BLOCK + threadIdx.x] = sum[k];
     __syncthreads();
     for (k = threadIdx.x; k < AMPI_K_STRIPE; k += AMP_BLOCK) {
         double total = part[k % 8u * AMP_BLOCK + k / 8u];
-        if (c0 + k >= a.cols) continue;
-        for (l = 1; l < AMP_BLOCK / 32u; l++)
+        if (c0 + k >= a.job.cols) continue;
+        for (l = 1; l < AMPI_K_ROWS; l++)
             total = ampi_dadd(total, part[k % 8u * AMP_BLOCK + l * 32u + k / 8u]);
         if (a.partial)
-            a.partial[s * a.cols + c0 + k] = total;
+            a.partial[s * a.job.cols + c0 + k] = total;
         else
-            ampi_k_bias_out(&a, c0 + k, total);
+            ampi_k_bias_out(a.job, c0 + k, total);
     }
 }
 static __global__ void __launch_bounds__(AMP_BLOCK) ampi_k_slices(ampi_k_bias_args a) {
-    uint64_t c, s, slices = a.rows / a.slice + (a.rows % a.slice != 0);
-    for (c = (uint64_t)blockIdx.x * AMP_BLOCK + threadIdx.x; c < a.cols; c += (uint64_t)gridDim.x * AMP_BLOCK) {
+    uint64_t c, s, slices = a.job.rows / a.slice + (a.job.rows % a.slice != 0);
+    for (c = (uint64_t)blockIdx.x * AMP_BLOCK + threadIdx.x; c < a.job.cols; c += (uint64_t)gridDim.x * AMP_BLOCK) {
         double sum = a.partial[c];
         for (s = 1; s < slices; s++)
-            sum = ampi_dadd(sum, a.partial[s * a.cols + c]);
-        ampi_k_bias_out(&a, c, sum);
+            sum = ampi_dadd(sum, a.partial[s * a.job.cols + c]);
+        ampi_k_bias_out(a.job, c, sum);
     }
 }
-static amp_status ampi_cu_bias(const ampi_cu_call *k, amp_act act, amp_array dy, amp_array saved, size_t rows,
-    size_t cols, amp_array dbias, int accumulate) {
+
+/* Only the activation: the epilogue of a product that is there already. */
+static amp_status ampi_cu_act_grad(const ampi_cu_call *k, const amp_bias_grad_job *j) {
+    amp_gemm_job p;
+    memset(&p, 0, sizeof p);
+    p.m = p.batch = 1;
+    p.n = p.ldd = j->rows * j->cols;
+    p.d = j->dy;
+    p.aux = j->saved;
+    p.act = j->act;
+    p.backward = 1;
+    return ampi_cu_epilogue(k, &p, 0);
+}
+static amp_status ampi_cu_bias(const ampi_cu_call *k, const amp_bias_grad_job *j) {
     ampi_k_bias_args a;
-    uint64_t stripes = ampi_cu_parts(cols, AMPI_K_STRIPE), slices = 4u * (uint64_t)k->c->sms / stripes,
-             room = k->c->workspace_bytes / (8u * cols);
+    uint64_t stripes = ampi_cu_parts(j->cols, AMPI_K_STRIPE), slices = 4u * (uint64_t)k->c->sms / stripes,
+             room = k->c->workspace_bytes / (8u * j->cols);
     amp_status s;
-    if (!dbias.data) { /* only the activation: the epilogue of a product that is there already */
-        amp_gemm_desc p = AMP_ZERO;
-        p.m = p.batch = 1;
-        p.n = p.ldd = rows * cols;
-        p.d = dy;
-        p.aux = saved;
-        p.act = act == AMP_GELU ? AMP_GELU_GRAD : AMP_RELU_GRAD;
-        return ampi_cu_epilogue(k, &p, 0);
-    }
-    if (slices > ampi_cu_parts(rows, 64)) slices = ampi_cu_parts(rows, 64);
+    if (!j->dbias.data) return ampi_cu_act_grad(k, j);
+    if (slices > ampi_cu_parts(j->rows, 64)) slices = ampi_cu_parts(j->rows, 64);
     if (slices > room) slices = room;
     memset(&a, 0, sizeof a);
-    a.dy = dy;
-    a.saved = saved;
-    a.out = dbias;
-    a.rows = rows;
-    a.cols = cols;
-    a.act = act;
-    a.accumulate = accumulate;
-    a.slice = slices > 1u ? ampi_cu_parts(rows, slices) : rows;
-    slices = ampi_cu_parts(rows, a.slice);
+    a.job = *j;
+    a.slice = slices > 1u ? ampi_cu_parts(j->rows, slices) : j->rows;
+    slices = ampi_cu_parts(j->rows, a.slice);
     a.partial = slices > 1u ? (double *)k->c->workspace : NULL; /* between products it is free */
     a.stripes = (uint32_t)stripes;
-    a.wide = ampi_cu_wide(&dy, cols) && (act == AMP_ACT_NONE || ampi_cu_wide(&saved, cols));
+    a.wide = ampi_cu_wide(&j->dy, j->cols) && (j->act == AMP_ACT_NONE || ampi_cu_wide(&j->saved, j->cols));
     s = ampi_cu_launch(k, (unsigned)(stripes * slices), ampi_k_bias_grad, a);
     if (s == AMP_OK && a.partial)
-        s = ampi_cu_launch(k, ampi_cu_grid(k->c, ampi_cu_parts(cols, AMP_BLOCK)), ampi_k_slices, a);
+        s = ampi_cu_launch(k, ampi_cu_grid(k->c, ampi_cu_parts(j->cols, AMP_BLOCK)), ampi_k_slices, a);
     return s;
 }
-static amp_status ampi_cu_bias_grad(amp_ctx *ctx, amp_act act, amp_array dy, amp_array saved, size_t rows, size_t cols,
-    amp_array dbias, int accumulate) {
+static amp_status ampi_cu_bias_grad(amp_ctx *ctx, const amp_bias_grad_job *job) {
     ampi_cu_call k;
     amp_status s = ampi_cu_enter(&k, ctx, "amp_linear_backward");
-    if (s == AMP_OK) s = ampi_cu_bias(&k, act, dy, saved, rows, cols, dbias, accumulate);
+    if (s == AMP_OK) s = ampi_cu_bias(&k, job);
     return ampi_cu_leave(&k, s);
+}
+/* The column sums of a product's d, where its plan did not make them. */
+static amp_status ampi_cu_column_sums(const ampi_cu_call *k, const amp_gemm_job *p, const ampi_cu_plan *plan) {
+    amp_bias_grad_job j;
+    if (!p->dbias.data || (plan->lt && plan->epilogue == CUBLASLT_EPILOGUE_DGELU_BGRAD)) return AMP_OK;
+    memset(&j, 0, sizeof j);
+    j.dy = p->d;
+    j.rows = p->m;
+    j.cols = p->n;
+    j.dbias = p->dbias;
+    return ampi_cu_bias(k, &j);
 }
 
 /* alpha and beta as cuBLASLt can read them on the device, when they have a factor there and one on the host. */
@@ -2246,31 +2277,36 @@ static __global__ void __launch_bounds__(AMP_BLOCK)
 /* ---- plans: how a product is made ---- */
 
 static int ampi_cu_f8(amp_dtype t) { return amp_dtype_size(t) == 1u; }
-static int ampi_cu_in_place(const amp_gemm_desc *p) {
-    return p->c.data == p->d.data || p->beta == 0.0f;
+static int ampi_cu_in_place(const amp_gemm_job *p) {
+    return p->c.data == p->d.data || !p->reads_c;
 } /* C is D, or not read */
 static cudaDataType ampi_cu_type(amp_dtype t) {
-    return t == AMP_F32   ? CUDA_R_32F
-        : t == AMP_F16    ? CUDA_R_16F
-        : t == AMP_BF16   ? CUDA_R_16BF
-        : t == AMP_F8E4M3 ? CUDA_R_8F_E4M3
-                          : CUDA_R_8F_E5M2;
+    switch (t) {
+    case AMP_F32: return CUDA_R_32F;
+    case AMP_F16: return CUDA_R_16F;
+    case AMP_BF16: return CUDA_R_16BF;
+    case AMP_F8E4M3: return CUDA_R_8F_E4M3;
+    default: return CUDA_R_8F_E5M2;
+    }
 }
 /* The dtype that cuBLASLt wants a bias in, and (with an FP8 d) a C that is not read. */
-static amp_dtype ampi_cu_bias_type(const amp_gemm_desc *p) {
-    return !ampi_cu_f8(p->a.dtype) ? p->d.dtype : p->d.dtype == AMP_F16 ? AMP_F16 : AMP_BF16;
+static amp_dtype ampi_cu_bias_type(const amp_gemm_job *p) {
+    if (!ampi_cu_f8(p->a.dtype)) return p->d.dtype;
+    return p->d.dtype == AMP_F16 ? AMP_F16 : AMP_BF16;
 }
 
-/* log2 of the alignment of every matrix of a batch, at most 8 (256 bytes). */
-static uint32_t ampi_cu_align(const amp_array *x, size_t stride, size_t batch) {
+/* log2 of the alignment of every matrix of a batch, at most 8 (256 bytes); 0 for no operand. */
+static uint8_t ampi_cu_align(const amp_array *x, size_t stride, size_t batch) {
     uintptr_t bits = (uintptr_t)x->data | (batch > 1u ? stride * amp_dtype_size(x->dtype) : 0u) | 256u;
-    uint32_t n = 0;
+    uint8_t n = 0;
+    if (!x->data) return 0;
     while (!(bits >> n & 1u))
         n++;
     return n;
 }
+static uint8_t ampi_cu_key_type(const amp_array *x) { return (uint8_t)(x->data ? x->dtype : AMP_AUTO); }
 
-static void ampi_cu_key_of(ampi_cu_key *key, const amp_gemm_desc *p) {
+static void ampi_cu_key_of(ampi_cu_key *key, const amp_gemm_job *p) {
     int here = ampi_cu_in_place(p);
     memset(key, 0, sizeof *key);
     key->m = p->m;
@@ -2285,22 +2321,33 @@ static void ampi_cu_key_of(ampi_cu_key *key, const amp_gemm_desc *p) {
     key->stride_b = p->stride_b;
     key->stride_c = here ? p->stride_d : p->stride_c;
     key->stride_d = p->stride_d;
-    key->types = (uint32_t)p->a.dtype | (uint32_t)p->b.dtype << 4 | (uint32_t)p->d.dtype << 8 |
-        (p->bias.data ? (uint32_t)p->bias.dtype : 0u) << 12 | (p->aux.data ? (uint32_t)p->aux.dtype : 0u) << 16 |
-        (p->dbias.data ? (uint32_t)p->dbias.dtype : 0u) << 20;
-    key->shape = (p->trans_a ? 1u : 0u) | (p->trans_b ? 2u : 0u) | (p->beta != 0.0f ? 4u : 0u) | (here ? 8u : 0u) |
-        (uint32_t)p->act << 4 | (p->alpha_ptr || p->beta_ptr ? 128u : 0u) | (p->scale_a ? 256u : 0u) |
-        (p->scale_b ? 512u : 0u) | (p->scale_d ? 1024u : 0u) | (p->amax_d ? 2048u : 0u) |
-        (p->flags & (AMP_GEMM_TF32 | AMP_GEMM_REDUCED | AMP_GEMM_F16_SUM | AMP_GEMM_FAST_FP8 | AMP_GEMM_EMULATE)) << 16;
-    if (p->flags & AMP_GEMM_F16_SUM) {
+    if (p->flags & AMP_GEMM_F16_SUM) { /* they must be halves, then */
         key->alpha = p->alpha;
         key->beta = p->beta;
-    } /* must be halves, then */
-    key->align = ampi_cu_align(&p->a, p->stride_a, p->batch) | ampi_cu_align(&p->b, p->stride_b, p->batch) << 4 |
-        (here ? 0u : ampi_cu_align(&p->c, p->stride_c, p->batch)) << 8 |
-        ampi_cu_align(&p->d, p->stride_d, p->batch) << 12 | (p->bias.data ? ampi_cu_align(&p->bias, 0, 1) : 0u) << 16 |
-        (p->aux.data ? ampi_cu_align(&p->aux, p->stride_d, p->batch) : 0u) << 20 |
-        (p->dbias.data ? ampi_cu_align(&p->dbias, 0, 1) : 0u) << 24;
+    }
+    key->type_a = (uint8_t)p->a.dtype;
+    key->type_b = (uint8_t)p->b.dtype;
+    key->type_d = (uint8_t)p->d.dtype;
+    key->type_bias = ampi_cu_key_type(&p->bias);
+    key->type_aux = ampi_cu_key_type(&p->aux);
+    key->type_dbias = ampi_cu_key_type(&p->dbias);
+    key->align_a = ampi_cu_align(&p->a, p->stride_a, p->batch);
+    key->align_b = ampi_cu_align(&p->b, p->stride_b, p->batch);
+    key->align_d = ampi_cu_align(&p->d, p->stride_d, p->batch);
+    key->align_c = here ? key->align_d : ampi_cu_align(&p->c, p->stride_c, p->batch);
+    key->align_bias = ampi_cu_align(&p->bias, 0, 1);
+    key->align_aux = ampi_cu_align(&p->aux, p->stride_d, p->batch);
+    key->align_dbias = ampi_cu_align(&p->dbias, 0, 1);
+    key->trans_a = (uint8_t)p->trans_a;
+    key->trans_b = (uint8_t)p->trans_b;
+    key->act = (uint8_t)p->act;
+    key->backward = (uint8_t)p->backward;
+    key->reads_c = (uint8_t)p->reads_c;
+    key->in_place = (uint8_t)here;
+    key->factors = p->alpha_ptr || p->beta_ptr;
+    key->scales = (uint8_t)((p->scale_a ? 1u : 0u) | (p->scale_b ? 2u : 0u) | (p->scale_d ? 4u : 0u));
+    key->amax = p->amax_d != NULL;
+    key->flags = (uint8_t)p->flags;
 }
 
 typedef struct ampi_cu_lt { /* cuBLASLt's descriptors, on the stack */
@@ -2333,88 +2380,91 @@ static void ampi_cu_lt_layout(ampi_cu_lt *lt, cublasLtMatrixLayoutOpaque_t *l, a
 
 #define AMPI_CU_HAS(epilogue, what) (((uint32_t)(epilogue) & (uint32_t)(what)) == (uint32_t)(what))
 
+static void ampi_cu_lt_epilogue(ampi_cu_lt *lt, const ampi_cuda *c, const amp_gemm_job *p, const ampi_cu_plan *plan) {
+    cublasLtEpilogue_t epilogue = (cublasLtEpilogue_t)plan->epilogue;
+    int sums = epilogue == CUBLASLT_EPILOGUE_DGELU_BGRAD;
+    const void *bias = plan->convert ? c->bias : p->bias.data;
+    int64_t ld = (int64_t)p->ldd;
+    if (epilogue == CUBLASLT_EPILOGUE_DEFAULT) return;
+    if (sums) bias = p->dbias.data;
+    ampi_cu_lt_set(lt, CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue, sizeof epilogue);
+    if (sums || AMPI_CU_HAS(epilogue, CUBLASLT_EPILOGUE_BIAS)) {
+        cudaDataType type = ampi_cu_type(ampi_cu_bias_type(p));
+        ampi_cu_lt_set(lt, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias, sizeof bias);
+        if (ampi_cu_f8(p->a.dtype)) ampi_cu_lt_set(lt, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, &type, sizeof type);
+    }
+    if (AMPI_CU_HAS(epilogue, CUBLASLT_EPILOGUE_GELU_AUX) || AMPI_CU_HAS(epilogue, CUBLASLT_EPILOGUE_DGELU)) {
+        ampi_cu_lt_set(lt, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, &p->aux.data, sizeof p->aux.data);
+        ampi_cu_lt_set(lt, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, &ld, sizeof ld);
+    }
+}
+static void ampi_cu_lt_f8(ampi_cu_lt *lt, const amp_gemm_job *p) {
+    int8_t fast = p->flags & AMP_GEMM_FAST_FP8 ? 1 : 0;
+    ampi_cu_lt_set(lt, CUBLASLT_MATMUL_DESC_FAST_ACCUM, &fast, sizeof fast);
+    if (p->scale_b) ampi_cu_lt_set(lt, CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, &p->scale_b, sizeof p->scale_b);
+    if (p->scale_a) ampi_cu_lt_set(lt, CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, &p->scale_a, sizeof p->scale_a);
+    if (p->scale_d) ampi_cu_lt_set(lt, CUBLASLT_MATMUL_DESC_D_SCALE_POINTER, &p->scale_d, sizeof p->scale_d);
+    if (p->amax_d) ampi_cu_lt_set(lt, CUBLASLT_MATMUL_DESC_AMAX_D_POINTER, &p->amax_d, sizeof p->amax_d);
+}
 /* A row-major matrix is the transpose of a column-major one, and D = A B is D^T = B^T A^T: cuBLASLt's first operand is our B, its
    second our A, its m our n. Each keeps its own transposition. The bias then runs along cuBLASLt's rows, as it wants. */
-static void ampi_cu_lt_describe(ampi_cu_lt *lt, const ampi_cuda *c, const amp_gemm_desc *p, const ampi_cu_plan *plan) {
+static void ampi_cu_lt_describe(ampi_cu_lt *lt, const ampi_cuda *c, const amp_gemm_job *p, const ampi_cu_plan *plan) {
     cublasOperation_t op_a = p->trans_b ? CUBLAS_OP_T : CUBLAS_OP_N, op_b = p->trans_a ? CUBLAS_OP_T : CUBLAS_OP_N;
-    cublasLtEpilogue_t epilogue = (cublasLtEpilogue_t)plan->epilogue;
-    int here = ampi_cu_in_place(p), f8 = ampi_cu_f8(p->a.dtype), f8_out = ampi_cu_f8(p->d.dtype),
-        bgrad = epilogue == CUBLASLT_EPILOGUE_DGELU_BGRAD;
+    cudaDataType scalars = plan->compute == CUBLAS_COMPUTE_16F ? CUDA_R_16F : CUDA_R_32F;
+    int here = ampi_cu_in_place(p);
+    amp_dtype type_c = ampi_cu_f8(p->d.dtype) ? ampi_cu_bias_type(p) : p->d.dtype;
     lt->status = CUBLAS_STATUS_SUCCESS;
     lt->call = "";
-    ampi_cu_lt_try(lt, "cublasLtMatmulDescInit",
-        cublasLtMatmulDescInit(&lt->desc, (cublasComputeType_t)plan->compute,
-            plan->compute == CUBLAS_COMPUTE_16F ? CUDA_R_16F : CUDA_R_32F));
+    ampi_cu_lt_try(
+        lt, "cublasLtMatmulDescInit", cublasLtMatmulDescInit(&lt->desc, (cublasComputeType_t)plan->compute, scalars));
     if (p->alpha_ptr || p->beta_ptr) {
         cublasLtPointerMode_t mode = CUBLASLT_POINTER_MODE_DEVICE;
         ampi_cu_lt_set(lt, CUBLASLT_MATMUL_DESC_POINTER_MODE, &mode, sizeof mode);
     }
     ampi_cu_lt_set(lt, CUBLASLT_MATMUL_DESC_TRANSA, &op_a, sizeof op_a);
     ampi_cu_lt_set(lt, CUBLASLT_MATMUL_DESC_TRANSB, &op_b, sizeof op_b);
-    if (epilogue != CUBLASLT_EPILOGUE_DEFAULT)
-        ampi_cu_lt_set(lt, CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue, sizeof epilogue);
-    if (bgrad || AMPI_CU_HAS(epilogue, CUBLASLT_EPILOGUE_BIAS)) {
-        const void *bias = bgrad ? p->dbias.data : plan->convert ? c->bias : p->bias.data;
-        ampi_cu_lt_set(lt, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias, sizeof bias);
-        if (f8) {
-            cudaDataType type = ampi_cu_type(ampi_cu_bias_type(p));
-            ampi_cu_lt_set(lt, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, &type, sizeof type);
-        }
-    }
-    if (AMPI_CU_HAS(epilogue, CUBLASLT_EPILOGUE_GELU_AUX) || AMPI_CU_HAS(epilogue, CUBLASLT_EPILOGUE_DGELU)) {
-        int64_t ld = (int64_t)p->ldd;
-        ampi_cu_lt_set(lt, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, &p->aux.data, sizeof p->aux.data);
-        ampi_cu_lt_set(lt, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, &ld, sizeof ld);
-    }
-    if (f8) {
-        int8_t fast = p->flags & AMP_GEMM_FAST_FP8 ? 1 : 0;
-        ampi_cu_lt_set(lt, CUBLASLT_MATMUL_DESC_FAST_ACCUM, &fast, sizeof fast);
-        if (p->scale_b) ampi_cu_lt_set(lt, CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, &p->scale_b, sizeof p->scale_b);
-        if (p->scale_a) ampi_cu_lt_set(lt, CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, &p->scale_a, sizeof p->scale_a);
-        if (p->scale_d) ampi_cu_lt_set(lt, CUBLASLT_MATMUL_DESC_D_SCALE_POINTER, &p->scale_d, sizeof p->scale_d);
-        if (p->amax_d) ampi_cu_lt_set(lt, CUBLASLT_MATMUL_DESC_AMAX_D_POINTER, &p->amax_d, sizeof p->amax_d);
-    }
+    ampi_cu_lt_epilogue(lt, c, p, plan);
+    if (ampi_cu_f8(p->a.dtype)) ampi_cu_lt_f8(lt, p);
     ampi_cu_lt_layout(
         lt, &lt->a, p->b.dtype, p->trans_b ? p->k : p->n, p->trans_b ? p->n : p->k, p->ldb, p->stride_b, p->batch);
     ampi_cu_lt_layout(
         lt, &lt->b, p->a.dtype, p->trans_a ? p->m : p->k, p->trans_a ? p->k : p->m, p->lda, p->stride_a, p->batch);
-    ampi_cu_lt_layout(lt, &lt->c, f8_out ? ampi_cu_bias_type(p) : p->d.dtype, p->n, p->m, here ? p->ldd : p->ldc,
-        here ? p->stride_d : p->stride_c, p->batch);
+    ampi_cu_lt_layout(
+        lt, &lt->c, type_c, p->n, p->m, here ? p->ldd : p->ldc, here ? p->stride_d : p->stride_c, p->batch);
     ampi_cu_lt_layout(lt, &lt->d, p->d.dtype, p->n, p->m, p->ldd, p->stride_d, p->batch);
 }
 
+/* The workspace limit and the alignment must be said (their defaults are 0 and 256 bytes), and partial sums of a split k must not be
+   rounded to the output's dtype unless that was allowed. */
+static void ampi_cu_lt_prefer(
+    const ampi_cuda *c, ampi_cu_lt *lt, const ampi_cu_key *key, cublasLtMatmulPreferenceOpaque_t *prefer) {
+    uint64_t workspace = c->workspace_bytes;
+    uint32_t reduction = key->flags & AMP_GEMM_REDUCED ? (uint32_t)CUBLASLT_REDUCTION_SCHEME_MASK
+                                                       : (uint32_t)CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
+    uint32_t first = 1u << key->align_b, second = 1u << key->align_a, third = 1u << key->align_c,
+             fourth = 1u << key->align_d, i;
+    const struct {
+        cublasLtMatmulPreferenceAttributes_t what;
+        const void *value;
+        size_t bytes;
+    } wishes[] = {{CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &workspace, sizeof workspace},
+        {CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &reduction, sizeof reduction},
+        {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, &first, sizeof first},
+        {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, &second, sizeof second},
+        {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, &third, sizeof third},
+        {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, &fourth, sizeof fourth}};
+    ampi_cu_lt_try(lt, "cublasLtMatmulPreferenceInit", cublasLtMatmulPreferenceInit(prefer));
+    for (i = 0; i < sizeof wishes / sizeof wishes[0] && lt->status == CUBLAS_STATUS_SUCCESS; i++)
+        ampi_cu_lt_try(lt, "cublasLtMatmulPreferenceSetAttribute",
+            cublasLtMatmulPreferenceSetAttribute(prefer, wishes[i].what, wishes[i].value, wishes[i].bytes));
+}
 /* Asks for algorithms, the best first; returns how many. 0: cuBLASLt does not take this product; lt->status tells of failures of other
-   kinds. The workspace limit and the alignment must be said (their defaults are 0 and 256 bytes), and partial sums of a split k must
-   not be rounded to the output's dtype unless that was allowed. */
+   kinds. */
 static int ampi_cu_lt_search(
     const ampi_cuda *c, ampi_cu_lt *lt, const ampi_cu_key *key, cublasLtMatmulHeuristicResult_t *results, int wanted) {
     cublasLtMatmulPreferenceOpaque_t prefer;
-    uint32_t reduction = key->shape >> 16 & AMP_GEMM_REDUCED ? (uint32_t)CUBLASLT_REDUCTION_SCHEME_MASK
-                                                             : (uint32_t)CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE,
-             align[4], i;
-    uint64_t workspace = c->workspace_bytes;
     int found = 0, good = 0, n;
-    const cublasLtMatmulPreferenceAttributes_t which[4] = {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES,
-        CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES,
-        CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES};
-    const char *call = "cublasLtMatmulPreferenceSetAttribute";
-    align[0] = 1u << (key->align >> 4 & 15u);
-    align[1] = 1u << (key->align & 15u);
-    align[3] = 1u << (key->align >> 12 & 15u);
-    align[2] = key->shape & 8u ? align[3] : 1u << (key->align >> 8 & 15u);
-    if (lt->status != CUBLAS_STATUS_SUCCESS) return 0;
-    ampi_cu_lt_try(lt, "cublasLtMatmulPreferenceInit", cublasLtMatmulPreferenceInit(&prefer));
-    if (lt->status == CUBLAS_STATUS_SUCCESS) {
-        ampi_cu_lt_try(lt, call,
-            cublasLtMatmulPreferenceSetAttribute(
-                &prefer, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &workspace, sizeof workspace));
-        ampi_cu_lt_try(lt, call,
-            cublasLtMatmulPreferenceSetAttribute(
-                &prefer, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &reduction, sizeof reduction));
-        for (i = 0; i < 4u; i++)
-            ampi_cu_lt_try(
-                lt, call, cublasLtMatmulPreferenceSetAttribute(&prefer, which[i], &align[i], sizeof align[i]));
-    }
+    if (lt->status == CUBLAS_STATUS_SUCCESS) ampi_cu_lt_prefer(c, lt, key, &prefer);
     if (lt->status != CUBLAS_STATUS_SUCCESS) return 0;
     memset(results, 0, (size_t)wanted * sizeof *results);
     lt->call = "cublasLtMatmulAlgoGetHeuristic";
@@ -2432,7 +2482,7 @@ static int ampi_cu_lt_search(
 }
 
 /* Why an FP8 product is none of cuBLASLt's, or NULL. */
-static const char *ampi_cu_f8_refusal(const ampi_cuda *c, const amp_gemm_desc *p) {
+static const char *ampi_cu_f8_refusal(const ampi_cuda *c, const amp_gemm_job *p) {
     int any_layout = c->arch >= 100 && c->arch < 120, i;
     const size_t sixteens[6] = {p->m, p->n, p->k, p->lda, p->ldb, p->ldd};
     if (c->arch < 89) return "the device is older than sm_89";
@@ -2444,167 +2494,233 @@ static const char *ampi_cu_f8_refusal(const ampi_cuda *c, const amp_gemm_desc *p
     if (ampi_cu_align(&p->a, p->stride_a, p->batch) < 4u || ampi_cu_align(&p->b, p->stride_b, p->batch) < 4u ||
         ampi_cu_align(&p->d, p->stride_d, p->batch) < 4u)
         return "a, b and d are not all aligned to 16 bytes";
-    if (ampi_cu_f8(p->d.dtype) && p->beta != 0.0f) return "beta is not 0 and d is FP8";
+    if (ampi_cu_f8(p->d.dtype) && p->reads_c) return "beta is not 0 and d is FP8";
     if (p->d.dtype == AMP_F8E5M2 && p->a.dtype == AMP_F8E4M3 && p->b.dtype == AMP_F8E4M3)
         return "d is f8e5m2, a and b are both f8e4m3";
     return NULL;
 }
-
-/* The ways of a product through cuBLASLt: 0 does as much as possible there, 1 leaves bias and act to ampi_k_epilogue, for which d must
-   not have been rounded too early: it is F32, or what remains is a _GRAD, whose bound allows it. NULL, or why there is no such way. ReLU is
-   never fused: it commutes with rounding, and whether cuBLASLt's keeps NaN is not documented (nor has its mask a use here). */
-static const char *ampi_cu_way(const ampi_cuda *c, const amp_gemm_desc *p, uint32_t way, ampi_cu_plan *plan) {
-    int f8 = ampi_cu_f8(p->a.dtype), narrow = p->d.dtype != AMP_F32, bias = p->bias.data != NULL,
-        aux = p->aux.data != NULL, reads = ampi_act_reads(p->act), fits, aux_fits;
-    plan->epilogue = CUBLASLT_EPILOGUE_DEFAULT;
-    plan->after = plan->convert = 0;
+/* Why a product is none of cuBLASLt's, whatever its epilogue, or NULL. */
+static const char *ampi_cu_refusal(const ampi_cuda *c, const amp_gemm_job *p) {
     if (p->k == 0) return "k is 0";
-    if (f8 && ampi_cu_f8_refusal(c, p)) return ampi_cu_f8_refusal(c, p);
-    if (!f8 && (p->a.dtype != p->b.dtype || (p->d.dtype != p->a.dtype && p->d.dtype != AMP_F32)))
-        return "cuBLASLt does not have these dtypes";
     if (p->a.dtype == AMP_BF16 && c->arch < 80) return "the device is older than sm_80";
-    if (p->batch > 0x7fffffffu || (!ampi_cu_in_place(p) && p->batch > 1u && p->stride_c == 0))
-        return "cuBLASLt does not have this batch";
-    if (way == 1u && ((narrow && !reads) || !(bias || aux || p->act != AMP_ACT_NONE)))
-        return "there is nothing to leave";
-    fits = bias && p->bias.dtype == ampi_cu_bias_type(p);
-    aux_fits = aux && p->aux.dtype == p->d.dtype && p->ldd % 8u == 0 && p->batch == 1u;
-    if (way == 0u && bias && !fits && narrow) {
-        if (p->n > c->bias_room) return "the bias is in another dtype than d";
-        plan->convert = fits = 1;
-    }
-    if (way == 0u && reads) {
-        if (p->act != AMP_GELU_GRAD || !narrow || !aux_fits || f8 || p->k == 1u) return "cuBLASLt has no such way back";
-        plan->epilogue =
-            p->dbias.data && p->dbias.dtype == p->d.dtype ? CUBLASLT_EPILOGUE_DGELU_BGRAD : CUBLASLT_EPILOGUE_DGELU;
-    } else if (way == 0u && narrow && p->act == AMP_GELU) {
-        if (aux && !aux_fits)
-            return "aux is not as cuBLASLt wants it: d's dtype, a leading dimension that is a multiple of 8, no batch";
-        plan->epilogue = aux ? (bias ? CUBLASLT_EPILOGUE_GELU_AUX_BIAS : CUBLASLT_EPILOGUE_GELU_AUX)
-            : bias           ? CUBLASLT_EPILOGUE_GELU_BIAS
-                             : CUBLASLT_EPILOGUE_GELU;
-    } else {
-        if (way == 0u && fits) plan->epilogue = CUBLASLT_EPILOGUE_BIAS;
-        plan->after = p->act != AMP_ACT_NONE || aux || (bias && plan->epilogue == CUBLASLT_EPILOGUE_DEFAULT);
-        if (narrow && aux && !reads && p->aux.dtype != p->d.dtype) return "aux is in another dtype than d";
-        if (plan->after && ampi_cu_f8(p->d.dtype)) return "cuBLASLt has no such epilogue for an FP8 d";
-    }
+    if (p->batch > 0x7fffffffu) return "cuBLASLt does not have this batch";
+    if (p->batch > 1u && !ampi_cu_in_place(p) && p->stride_c == 0) return "cuBLASLt does not have this batch";
+    if (ampi_cu_f8(p->a.dtype)) return ampi_cu_f8_refusal(c, p);
+    if (p->a.dtype != p->b.dtype) return "cuBLASLt does not have these dtypes";
+    if (p->d.dtype != p->a.dtype && p->d.dtype != AMP_F32) return "cuBLASLt does not have these dtypes";
     return NULL;
 }
-/* Sums in less than FP32 where that was allowed and exists; 1 asks for the way without F16 sums. */
-static uint32_t ampi_cu_compute(const ampi_cuda *c, const amp_gemm_desc *p, int second) {
-    amp_f16 alpha = amp_f16_from_f32(p->alpha), beta = amp_f16_from_f32(p->beta);
-    if ((p->flags & AMP_GEMM_TF32) && p->a.dtype == AMP_F32 && c->arch >= 80) return CUBLAS_COMPUTE_32F_FAST_TF32;
-    if (!second && (p->flags & AMP_GEMM_F16_SUM) && p->a.dtype == AMP_F16 && p->d.dtype == AMP_F16 && !p->alpha_ptr &&
-        !p->beta_ptr && amp_f32_from_f16(alpha) == p->alpha && amp_f32_from_f16(beta) == p->beta)
-        return CUBLAS_COMPUTE_16F;
-    return CUBLAS_COMPUTE_32F;
+
+/* The two ways of an epilogue fill in epilogue, convert and after of a plan, and return NULL, or say why the product has no such way.
+   ReLU is in no epilogue of cuBLASLt's: it commutes with rounding, and whether cuBLASLt's keeps NaN is not documented. */
+
+static uint32_t ampi_cu_gelu_epilogue(const amp_gemm_job *p) {
+    if (p->aux.data) return p->bias.data ? CUBLASLT_EPILOGUE_GELU_AUX_BIAS : CUBLASLT_EPILOGUE_GELU_AUX;
+    return p->bias.data ? CUBLASLT_EPILOGUE_GELU_BIAS : CUBLASLT_EPILOGUE_GELU;
+}
+static int ampi_cu_aux_fits(const amp_gemm_job *p) {
+    return p->aux.data && p->aux.dtype == p->d.dtype && p->ldd % 8u == 0 && p->batch == 1u;
+}
+static const char *ampi_cu_fuse_backward(const amp_gemm_job *p, ampi_cu_plan *plan) {
+    int fits = p->act == AMP_GELU && p->d.dtype != AMP_F32 && ampi_cu_aux_fits(p);
+    if (!fits || ampi_cu_f8(p->a.dtype) || p->k == 1u) return "cuBLASLt has no such way back";
+    plan->epilogue =
+        p->dbias.data && p->dbias.dtype == p->d.dtype ? CUBLASLT_EPILOGUE_DGELU_BGRAD : CUBLASLT_EPILOGUE_DGELU;
+    return NULL;
+}
+/* As much as possible inside the product. */
+static const char *ampi_cu_fuse_epilogue(const ampi_cuda *c, const amp_gemm_job *p, ampi_cu_plan *plan) {
+    int narrow = p->d.dtype != AMP_F32, bias = p->bias.data != NULL, aux = p->aux.data != NULL;
+    int fits = bias && p->bias.dtype == ampi_cu_bias_type(p);
+    plan->epilogue = CUBLASLT_EPILOGUE_DEFAULT;
+    plan->after = 0;
+    plan->convert = bias && !fits && narrow; /* an F32 d gets such a bias from ampi_k_epilogue, unrounded */
+    if (plan->convert && p->n > c->bias_room) return "the bias is in a different dtype than d";
+    if (p->backward) return ampi_cu_fuse_backward(p, plan);
+    if (narrow && p->act == AMP_GELU) {
+        if (aux && !ampi_cu_aux_fits(p))
+            return "aux is not as cuBLASLt wants it: d's dtype, a leading dimension that is a multiple of 8, no batch";
+        plan->epilogue = ampi_cu_gelu_epilogue(p);
+        return NULL;
+    }
+    if (fits || plan->convert) plan->epilogue = CUBLASLT_EPILOGUE_BIAS;
+    plan->after = p->act != AMP_ACT_NONE || aux || (bias && plan->epilogue == CUBLASLT_EPILOGUE_DEFAULT);
+    if (narrow && aux && p->aux.dtype != p->d.dtype) return "aux is in a different dtype than d";
+    if (plan->after && ampi_cu_f8(p->d.dtype)) return "cuBLASLt has no such epilogue for an FP8 d";
+    return NULL;
+}
+/* bias and act left to ampi_k_epilogue, for which d must not have been rounded too early: it is F32, or what remains is a backward, whose
+   bound allows it. */
+static const char *ampi_cu_split_epilogue(const amp_gemm_job *p, ampi_cu_plan *plan) {
+    plan->epilogue = CUBLASLT_EPILOGUE_DEFAULT;
+    plan->convert = 0;
+    plan->after = 1;
+    if (p->d.dtype != AMP_F32 && !p->backward) return "there is nothing to leave";
+    if (!p->bias.data && !p->aux.data && p->act == AMP_ACT_NONE) return "there is nothing to leave";
+    if (ampi_cu_f8(p->d.dtype)) return "cuBLASLt has no such epilogue for an FP8 d";
+    return NULL;
 }
 
-/* One sentence about a plan, for the log and for AMP_GEMM_EXPLAIN. */
-static void ampi_cu_tell(const ampi_cu_call *k, const amp_gemm_desc *p, const ampi_cu_plan *plan) {
+static int ampi_cu_is_half(float x) { return amp_f32_from_f16(amp_f16_from_f32(x)) == x; }
+/* Sums in F16 need their factors in F16, on the host. */
+static int ampi_cu_f16_sums(const amp_gemm_job *p) {
+    if (!(p->flags & AMP_GEMM_F16_SUM) || p->alpha_ptr || p->beta_ptr) return 0;
+    return p->a.dtype == AMP_F16 && p->d.dtype == AMP_F16 && ampi_cu_is_half(p->alpha) && ampi_cu_is_half(p->beta);
+}
+static uint32_t ampi_cu_f32_sums(const ampi_cuda *c, const amp_gemm_job *p) {
+    int tf32 = (p->flags & AMP_GEMM_TF32) && p->a.dtype == AMP_F32 && c->arch >= 80;
+    return tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
+}
+
+/* The ways of a product through cuBLASLt, best first: with the sums that are allowed, then with those of FP32; each with the epilogue in the
+   product, then after it. */
+typedef struct ampi_cu_ways {
+    const ampi_cuda *c;
+    const amp_gemm_job *p;
+    uint32_t next;
+    const char *why; /* why the first way that was refused is none */
+} ampi_cu_ways;
+
+static int ampi_cu_next_candidate(ampi_cu_ways *it, ampi_cu_plan *plan) { /* 0: there are no more */
+    const char *why = ampi_cu_refusal(it->c, it->p);
+    int f16 = ampi_cu_f16_sums(it->p);
+    if (why) it->next = 4u;
+    while (it->next < (f16 ? 4u : 2u)) {
+        uint32_t way = it->next++;
+        plan->compute = f16 && way < 2u ? (uint32_t)CUBLAS_COMPUTE_16F : ampi_cu_f32_sums(it->c, it->p);
+        why = way % 2u ? ampi_cu_split_epilogue(it->p, plan) : ampi_cu_fuse_epilogue(it->c, it->p, plan);
+        if (!why) return 1;
+        if (!it->why) it->why = why;
+    }
+    if (!it->why) it->why = why;
+    return 0;
+}
+
+static const char *ampi_cu_sums_name(const ampi_cu_plan *plan) {
+    if (plan->compute == CUBLAS_COMPUTE_16F) return ", sums in F16";
+    return plan->compute == CUBLAS_COMPUTE_32F_FAST_TF32 ? ", TF32" : "";
+}
+static const char *ampi_cu_epilogue_name(const ampi_cu_plan *plan) {
+    switch (plan->epilogue) {
+    case CUBLASLT_EPILOGUE_DEFAULT: return "";
+    case CUBLASLT_EPILOGUE_BIAS: return " with the bias";
+    case CUBLASLT_EPILOGUE_DGELU: return " with GELU's derivative";
+    case CUBLASLT_EPILOGUE_DGELU_BGRAD: return " with GELU's derivative and bias gradient";
+    default: return " with GELU";
+    }
+}
+/* One sentence about a plan. */
+static void ampi_cu_tell(const amp_gemm_job *p, const ampi_cu_plan *plan, char *text, size_t bytes) {
     char how[200];
     int32_t id = -1, split = 1;
     size_t got = 0;
+    int sums = p->dbias.data && plan->epilogue != CUBLASLT_EPILOGUE_DGELU_BGRAD;
     if (plan->lt) {
         (void)cublasLtMatmulAlgoConfigGetAttribute(&plan->algo, CUBLASLT_ALGO_CONFIG_ID, &id, sizeof id, &got);
         (void)cublasLtMatmulAlgoConfigGetAttribute(
             &plan->algo, CUBLASLT_ALGO_CONFIG_SPLITK_NUM, &split, sizeof split, &got);
         snprintf(how, sizeof how, "cuBLASLt (algorithm %d, k split in %d%s)%s%s%s%s", (int)id, (int)split,
-            plan->compute == CUBLAS_COMPUTE_16F                 ? ", sums in F16"
-                : plan->compute == CUBLAS_COMPUTE_32F_FAST_TF32 ? ", TF32"
-                                                                : "",
-            plan->epilogue == CUBLASLT_EPILOGUE_DEFAULT           ? ""
-                : plan->epilogue == CUBLASLT_EPILOGUE_BIAS        ? " with the bias"
-                : plan->epilogue == CUBLASLT_EPILOGUE_DGELU       ? " with GELU's derivative"
-                : plan->epilogue == CUBLASLT_EPILOGUE_DGELU_BGRAD ? " with GELU's derivative and bias gradient"
-                                                                  : " with GELU",
+            ampi_cu_sums_name(plan), ampi_cu_epilogue_name(plan),
             plan->convert ? ", the bias rounded to its dtype" : "", plan->after ? ", then the epilogue kernel" : "",
-            p->dbias.data && plan->epilogue != CUBLASLT_EPILOGUE_DGELU_BGRAD ? ", then the bias gradient kernel" : "");
+            sums ? ", then the bias gradient kernel" : "");
     } else {
         snprintf(how, sizeof how, "plain kernel: %s", plan->why);
     }
-    amp_log_event(k->ctx, AMP_LOG_INFO, "amp_gemm: [%llu,%llu] x [%llu,%llu], %s -> %s, batch %llu: %s",
-        (unsigned long long)p->m, (unsigned long long)p->k, (unsigned long long)p->k, (unsigned long long)p->n,
-        amp_dtype_name(p->a.dtype), amp_dtype_name(p->d.dtype), (unsigned long long)p->batch, how);
+    snprintf(text, bytes, "amp_gemm: [%llu,%llu] x [%llu,%llu], %s -> %s, batch %llu: %s", AMPI_ULL(p->m),
+        AMPI_ULL(p->k), AMPI_ULL(p->k), AMPI_ULL(p->n), amp_dtype_name(p->a.dtype), amp_dtype_name(p->d.dtype),
+        AMPI_ULL(p->batch), how);
 }
 
 /* How a product is made, decided once per key. */
-static amp_status ampi_cu_plan_make(const ampi_cu_call *k, const amp_gemm_desc *p, ampi_cu_plan *plan) {
+static amp_status ampi_cu_plan_make(const ampi_cu_call *k, const amp_gemm_job *p, ampi_cu_plan *plan) {
     cublasLtMatmulHeuristicResult_t result;
-    uint32_t way;
+    ampi_cu_ways it = {k->c, p, 0, NULL};
+    char text[320];
+    amp_status s;
     plan->lt = plan->unchecked = 0;
-    plan->why = NULL;
-    for (way = 0; way < 4u && !plan->lt; way++) { /* the two ways with the sums that were allowed, then in FP32 */
-        const char *no = ampi_cu_way(k->c, p, way & 1u, plan);
+    while (!plan->lt && ampi_cu_next_candidate(&it, plan)) {
         ampi_cu_lt lt;
-        if (!plan->why) plan->why = no ? no : "cuBLASLt offers no algorithm";
-        if (no) continue;
-        plan->compute = ampi_cu_compute(k->c, p, way >= 2u);
-        if (way >= 2u && plan->compute == ampi_cu_compute(k->c, p, 0)) break;
         ampi_cu_lt_describe(&lt, k->c, p, plan);
         plan->lt = (uint32_t)ampi_cu_lt_search(k->c, &lt, &plan->key, &result, 1);
         if (lt.status != CUBLAS_STATUS_SUCCESS) return ampi_cu_fail_cublas(k, lt.call, lt.status);
-        if (plan->lt) plan->algo = result.algo;
+        if (plan->lt)
+            plan->algo = result.algo;
+        else if (!it.why)
+            it.why = "cuBLASLt offers no algorithm";
     }
+    plan->why = it.why;
     if (!plan->lt) plan->after = plan->convert = 0;
     if (!plan->lt && p->k && ampi_cu_f8(p->a.dtype) && !(p->flags & AMP_GEMM_EMULATE)) {
-        amp_status s = ampi_cu_launched(k, "cublasLtMatmulAlgoGetHeuristic"); /* a dead device offers nothing either */
-        return s != AMP_OK
-            ? s
-            : amp_fail(k->ctx, AMP_ERR_UNSUPPORTED,
-                  "%s: not among the FP8 products of this device: %s. AMP_GEMM_EMULATE runs it on a plain kernel",
-                  k->verb, plan->why);
+        s = ampi_cu_launched(k, "cublasLtMatmulAlgoGetHeuristic"); /* a dead device offers nothing either */
+        if (s != AMP_OK) return s;
+        return amp_fail(k->ctx, AMP_ERR_UNSUPPORTED,
+            "%s: not among the FP8 products of this device: %s. AMP_GEMM_EMULATE runs it on a plain kernel", k->verb,
+            plan->why);
     }
-    if (!(p->flags & AMP_GEMM_EXPLAIN)) ampi_cu_tell(k, p, plan);
+    ampi_cu_tell(p, plan, text, sizeof text);
+    amp_log_event(k->ctx, AMP_LOG_INFO, "%s", text);
     return AMP_OK;
 }
 
-static amp_status ampi_cu_plain_gemm(const ampi_cu_call *k, const amp_gemm_desc *p) {
+static amp_status ampi_cu_plain_gemm(const ampi_cu_call *k, const amp_gemm_job *p) {
     uint64_t tiles = ampi_cu_parts(p->m, AMPI_K_TILE) * ampi_cu_parts(p->n, AMPI_K_TILE) * p->batch;
     return ampi_cu_launch(k, ampi_cu_grid(k->c, tiles), ampi_k_gemm, *p);
 }
 
-/* The product of a plan that uses cuBLASLt, with what comes before and after it. *refused: promised, and not kept. */
-static amp_status ampi_cu_run_lt(
-    const ampi_cu_call *k, const amp_gemm_desc *p, const ampi_cu_plan *plan, int *refused) {
-    float *scalar = k->c->scratch->scalar;
+/* alpha and beta as a plan's product reads them: halves, floats on the host, or floats on the device. */
+typedef struct ampi_cu_scalars {
     amp_f16 half[2];
-    const void *alpha = &p->alpha, *beta = &p->beta, *read = ampi_cu_in_place(p) ? p->d.data : p->c.data;
+    const void *alpha, *beta;
+} ampi_cu_scalars;
+
+static amp_status ampi_cu_scalars_of(
+    const ampi_cu_call *k, const amp_gemm_job *p, const ampi_cu_plan *plan, ampi_cu_scalars *out) {
+    float *scalar = k->c->scratch->scalar; /* constants 0 and 1, and room for two more */
+    out->alpha = &p->alpha;
+    out->beta = &p->beta;
+    if (plan->compute == CUBLAS_COMPUTE_16F) {
+        out->half[0] = amp_f16_from_f32(p->alpha);
+        out->half[1] = amp_f16_from_f32(p->beta);
+        out->alpha = &out->half[0];
+        out->beta = &out->half[1];
+    }
+    if (!p->alpha_ptr && !p->beta_ptr) return AMP_OK;
+    if (p->alpha != 1.0f || (p->reads_c && p->beta != 1.0f)) {
+        out->alpha = &scalar[2];
+        out->beta = &scalar[3];
+        return ampi_cu_launch(k, 1, ampi_k_scalars, scalar + 2, p->alpha, p->alpha_ptr, p->beta, p->beta_ptr);
+    }
+    out->alpha = p->alpha_ptr ? p->alpha_ptr : &scalar[1];
+    out->beta = p->beta_ptr ? p->beta_ptr : &scalar[p->reads_c];
+    return AMP_OK;
+}
+/* The bias in the dtype that cuBLASLt wants. */
+static amp_status ampi_cu_convert_bias(const ampi_cu_call *k, const amp_gemm_job *p) {
+    ampi_k_cast_args a;
+    memset(&a, 0, sizeof a);
+    a.dst = k->c->bias;
+    a.src = p->bias.data;
+    a.dst_type = ampi_cu_bias_type(p);
+    a.src_type = p->bias.dtype;
+    a.n = p->n;
+    ampi_cu_body(a.dst, a.dst_type, a.src, a.src_type, a.n, &a.head, &a.groups);
+    return ampi_cu_launch(k, ampi_cu_grid(k->c, ampi_cu_parts(a.groups ? a.groups : a.n, AMP_BLOCK)), ampi_k_cast, a);
+}
+/* The product of a plan that uses cuBLASLt, with what comes before and after it. *refused: promised, and not kept. */
+static amp_status ampi_cu_run_lt(const ampi_cu_call *k, const amp_gemm_job *p, const ampi_cu_plan *plan, int *refused) {
+    ampi_cu_scalars factors;
+    const void *read = ampi_cu_in_place(p) ? p->d.data : p->c.data;
     ampi_cu_lt lt;
     cublasStatus_t e;
-    amp_status s = AMP_OK;
+    amp_status s;
     ampi_cu_lt_describe(&lt, k->c, p, plan);
     if (lt.status != CUBLAS_STATUS_SUCCESS) return ampi_cu_fail_cublas(k, lt.call, lt.status);
-    if (plan->compute == CUBLAS_COMPUTE_16F) {
-        half[0] = amp_f16_from_f32(p->alpha);
-        half[1] = amp_f16_from_f32(p->beta);
-        alpha = &half[0];
-        beta = &half[1];
-    } else if (p->alpha_ptr || p->beta_ptr) { /* cuBLASLt reads both on the device: there are constants 0 and 1 */
-        alpha = p->alpha_ptr ? p->alpha_ptr : &scalar[1];
-        beta = p->beta_ptr ? p->beta_ptr : &scalar[p->beta == 0.0f ? 0 : 1];
-        if (p->alpha != 1.0f || (p->beta != 0.0f && p->beta != 1.0f)) {
-            alpha = &scalar[2];
-            beta = &scalar[3];
-            s = ampi_cu_launch(k, 1, ampi_k_scalars, scalar + 2, p->alpha, p->alpha_ptr, p->beta, p->beta_ptr);
-        }
-    }
-    if (s == AMP_OK && plan->convert) {
-        ampi_k_cast_args a;
-        memset(&a, 0, sizeof a);
-        a.dst = k->c->bias;
-        a.src = p->bias.data;
-        a.dst_type = ampi_cu_bias_type(p);
-        a.src_type = p->bias.dtype;
-        a.n = p->n;
-        ampi_cu_body(a.dst, a.dst_type, a.src, a.src_type, a.n, &a.head, &a.groups);
-        s = ampi_cu_launch(k, ampi_cu_grid(k->c, ampi_cu_parts(a.groups ? a.groups : a.n, AMP_BLOCK)), ampi_k_cast, a);
-    }
+    s = ampi_cu_scalars_of(k, p, plan, &factors);
+    if (s == AMP_OK && plan->convert) s = ampi_cu_convert_bias(k, p);
     if (s != AMP_OK) return s;
-    if (ampi_cu_f8(p->d.dtype)) read = k->c->workspace; /* a C of another dtype than D cannot be D; it is not read */
-    e = cublasLtMatmul(k->c->cublas, &lt.desc, alpha, p->b.data, &lt.a, p->a.data, &lt.b, beta, read, &lt.c, p->d.data,
-        &lt.d, &plan->algo, k->c->workspace, k->c->workspace_bytes, k->c->stream);
+    if (ampi_cu_f8(p->d.dtype)) read = k->c->workspace; /* a C of a different dtype cannot be D; it is not read */
+    e = cublasLtMatmul(k->c->cublas, &lt.desc, factors.alpha, p->b.data, &lt.a, p->a.data, &lt.b, factors.beta, read,
+        &lt.c, p->d.data, &lt.d, &plan->algo, k->c->workspace, k->c->workspace_bytes, k->c->stream);
     *refused = e == CUBLAS_STATUS_NOT_SUPPORTED || e == CUBLAS_STATUS_INVALID_VALUE;
     if (*refused) return AMP_OK;
     if (e != CUBLAS_STATUS_SUCCESS) return ampi_cu_fail_cublas(k, "cublasLtMatmul", e);
@@ -2614,7 +2730,7 @@ static amp_status ampi_cu_run_lt(
     return s;
 }
 
-static amp_status ampi_cu_run(const ampi_cu_call *k, const amp_gemm_desc *p, ampi_cu_plan *plan) {
+static amp_status ampi_cu_run(const ampi_cu_call *k, const amp_gemm_job *p, ampi_cu_plan *plan) {
     int refused = 0;
     amp_status s = p->amax_d ? ampi_cu_clear(k, p->amax_d, sizeof *p->amax_d) : AMP_OK;
     if (s == AMP_OK && plan->lt) s = ampi_cu_run_lt(k, p, plan, &refused);
@@ -2624,82 +2740,115 @@ static amp_status ampi_cu_run(const ampi_cu_call *k, const amp_gemm_desc *p, amp
         amp_log_event(k->ctx, AMP_LOG_WARNING, "%s: %s; the plain kernel takes over", k->verb, plan->why);
     }
     if (s == AMP_OK && !plan->lt) s = ampi_cu_plain_gemm(k, p);
-    if (s == AMP_OK && p->dbias.data && !(plan->lt && plan->epilogue == CUBLASLT_EPILOGUE_DGELU_BGRAD))
-        s = ampi_cu_bias(k, AMP_ACT_NONE, p->d, p->d, p->m, p->n, p->dbias, 0);
+    if (s == AMP_OK) s = ampi_cu_column_sums(k, p, plan);
     return s;
 }
 
-/* A plan from a file is looked at before its first use: cuBLASLt must still take its algorithm, within our workspace. */
-static int ampi_cu_plan_still(const ampi_cu_call *k, const amp_gemm_desc *p, ampi_cu_plan *plan) {
+/* A plan from a file is checked before its first use: it must still be a way of this product, and cuBLASLt must still take its algorithm,
+   within our workspace. */
+static int ampi_cu_plan_valid(const ampi_cu_call *k, const amp_gemm_job *p, const ampi_cu_plan *plan) {
     cublasLtMatmulHeuristicResult_t result;
+    ampi_cu_ways it = {k->c, p, 0, NULL};
     ampi_cu_plan now;
     ampi_cu_lt lt;
-    uint32_t way;
+    cublasStatus_t e;
+    int same = 0;
     if (!plan->lt) return 0; /* made again: that costs nothing */
     memset(&now, 0, sizeof now);
-    for (way = 0; way < 2u; way++)
-        if (!ampi_cu_way(k->c, p, way, &now) && now.epilogue == plan->epilogue && now.after == plan->after &&
-            now.convert == plan->convert)
-            break;
-    if (way == 2u || (plan->compute != ampi_cu_compute(k->c, p, 0) && plan->compute != ampi_cu_compute(k->c, p, 1)))
-        return 0;
-    memset(&result, 0, sizeof result);
+    while (!same && ampi_cu_next_candidate(&it, &now))
+        same = now.epilogue == plan->epilogue && now.after == plan->after && now.convert == plan->convert &&
+            now.compute == plan->compute;
+    if (!same) return 0;
     ampi_cu_lt_describe(&lt, k->c, p, plan);
-    return lt.status == CUBLAS_STATUS_SUCCESS &&
-        cublasLtMatmulAlgoCheck(k->c->cublas, &lt.desc, &lt.a, &lt.b, &lt.c, &lt.d, &plan->algo, &result) ==
-        CUBLAS_STATUS_SUCCESS &&
-        result.state == CUBLAS_STATUS_SUCCESS && result.workspaceSize <= k->c->workspace_bytes;
+    if (lt.status != CUBLAS_STATUS_SUCCESS) return 0;
+    memset(&result, 0, sizeof result);
+    e = cublasLtMatmulAlgoCheck(k->c->cublas, &lt.desc, &lt.a, &lt.b, &lt.c, &lt.d, &plan->algo, &result);
+    if (e != CUBLAS_STATUS_SUCCESS || result.state != CUBLAS_STATUS_SUCCESS) return 0;
+    return result.workspaceSize <= k->c->workspace_bytes;
 }
 
-static amp_status ampi_cu_plan_for(const ampi_cu_call *k, const amp_gemm_desc *p, ampi_cu_plan **out) {
-    ampi_cu_key key;
-    ampi_cu_plan *plan = NULL;
-    amp_status s = AMP_OK;
+static ampi_cu_plan *ampi_cu_plan_find(ampi_cuda *c, const ampi_cu_key *key) { /* NULL: not remembered */
     uint32_t i;
-    *out = NULL;
+    for (i = 0; i < AMPI_CU_PLANS; i++)
+        if (c->plans[i].used && memcmp(&c->plans[i].key, key, sizeof *key) == 0) return &c->plans[i];
+    return NULL;
+}
+static amp_status ampi_cu_plan_for(const ampi_cu_call *k, const amp_gemm_job *p, ampi_cu_plan **out) {
+    ampi_cu_key key;
+    ampi_cu_plan *plan;
+    amp_status s;
     ampi_cu_key_of(&key, p);
-    for (i = 0; i < AMPI_CU_PLANS && !plan; i++)
-        if (k->c->plans[i].used && memcmp(&k->c->plans[i].key, &key, sizeof key) == 0) plan = &k->c->plans[i];
+    *out = plan = ampi_cu_plan_find(k->c, &key);
     if (plan && plan->unchecked) {
         plan->unchecked = 0;
-        if (!ampi_cu_plan_still(k, p, plan)) {
-            amp_log_event(k->ctx, AMP_LOG_WARNING, "%s: a plan from a file is not valid here; made anew", k->verb);
-            s = ampi_cu_plan_make(k, p, plan);
-            if (s != AMP_OK) plan->used = 0;
-        }
-    } else if (!plan) {
-        plan = &k->c->plans[k->c->next_plan]; /* the oldest makes room */
-        plan->used = 0;
-        plan->key = key;
+        if (ampi_cu_plan_valid(k, p, plan)) return AMP_OK;
+        amp_log_event(k->ctx, AMP_LOG_WARNING, "%s: a plan from a file is not valid here; made anew", k->verb);
         s = ampi_cu_plan_make(k, p, plan);
-        if (s == AMP_OK) {
-            plan->used = 1;
-            k->c->next_plan = (k->c->next_plan + 1u) % AMPI_CU_PLANS;
-        }
+        if (s != AMP_OK) plan->used = 0;
+        return s;
     }
-    if (s == AMP_OK) *out = plan;
-    return s;
+    if (plan) return AMP_OK;
+    *out = plan = &k->c->plans[k->c->next_plan]; /* the oldest makes room */
+    plan->used = 0;
+    plan->key = key;
+    s = ampi_cu_plan_make(k, p, plan);
+    if (s != AMP_OK) return s;
+    plan->used = 1;
+    k->c->next_plan = (k->c->next_plan + 1u) % AMPI_CU_PLANS;
+    return AMP_OK;
 }
 
-/* The median time of a plan, in ms; < 0 if it does not run. */
-static amp_status ampi_cu_time(
-    const ampi_cu_call *k, const amp_gemm_desc *p, ampi_cu_plan *plan, const cudaEvent_t event[2], float *ms) {
-    float t[AMPI_CU_ROUNDS];
-    uint32_t i, j;
-    int refused = 0;
-    amp_status s = AMP_OK;
-    *ms = -1.0f;
-    for (i = 0; i <= AMPI_CU_ROUNDS && s == AMP_OK; i++) { /* the first one warms up */
-        cudaError_t e = cudaEventRecord(event[0], k->c->stream);
-        if (e == cudaSuccess) s = ampi_cu_run_lt(k, p, plan, &refused);
-        if (s != AMP_OK || refused) return s;
-        if (p->dbias.data && plan->epilogue != CUBLASLT_EPILOGUE_DGELU_BGRAD)
-            s = ampi_cu_bias(k, AMP_ACT_NONE, p->d, p->d, p->m, p->n, p->dbias, 0);
-        if (e == cudaSuccess) e = cudaEventRecord(event[1], k->c->stream);
-        if (e == cudaSuccess) e = cudaEventSynchronize(event[1]);
-        if (e == cudaSuccess && i) e = cudaEventElapsedTime(&t[i - 1u], event[0], event[1]);
-        if (e != cudaSuccess) return ampi_cu_fail(k, "cudaEventSynchronize", e);
+/* ---- tuning: every way with every algorithm that the heuristic offers, on outputs of its own ---- */
+
+typedef struct ampi_cu_tuning {
+    amp_gemm_job p; /* the product, with outputs in `own` */
+    void *own[4];   /* d, aux, dbias, amax_d */
+    size_t bytes[4];
+    cudaEvent_t event[2];
+    ampi_cu_plan best;
+    float least, first; /* ms of the best plan and of the first */
+    uint32_t tried;
+} ampi_cu_tuning;
+
+static amp_status ampi_cu_tune_begin(const ampi_cu_call *k, const amp_gemm_job *p, ampi_cu_tuning *t) {
+    size_t span = (p->batch - 1u) * p->stride_d + (p->m - 1u) * p->ldd + p->n;
+    const char *call = "";
+    cudaError_t e;
+    uint32_t i;
+    t->p = *p;
+    t->bytes[0] = span * amp_dtype_size(p->d.dtype);
+    if (p->aux.data && !p->backward) t->bytes[1] = span * amp_dtype_size(p->aux.dtype);
+    if (p->dbias.data) t->bytes[2] = p->n * amp_dtype_size(p->dbias.dtype);
+    if (p->amax_d) t->bytes[3] = sizeof *p->amax_d;
+    for (i = 0; i < 4u; i++) {
+        e = t->bytes[i] ? ampi_cu_take(k->c, &t->own[i], t->bytes[i], &call) : cudaSuccess;
+        if (e == cudaSuccess) continue;
+        if (!k->c->allocator.alloc_fn) return ampi_cu_fail(k, call, e);
+        return amp_fail(k->ctx, AMP_ERR_NO_MEMORY, "%s: the allocator has no %llu bytes for an output", k->verb,
+            AMPI_ULL(t->bytes[i]));
     }
+    for (i = 0; i < 2u; i++) {
+        e = cudaEventCreate(&t->event[i]);
+        if (e != cudaSuccess) return ampi_cu_fail(k, "cudaEventCreate", e);
+    }
+    t->p.d.data = t->own[0];
+    if (t->own[1]) t->p.aux.data = t->own[1];
+    if (t->own[2]) t->p.dbias.data = t->own[2];
+    if (t->own[3]) t->p.amax_d = (float *)t->own[3];
+    if (!p->reads_c || !ampi_cu_in_place(p)) return AMP_OK;
+    t->p.c.data = t->p.d.data; /* C goes with D, as it will */
+    return ampi_cu_clear(k, t->p.d.data, t->bytes[0]);
+}
+static void ampi_cu_tune_end(const ampi_cu_call *k, const ampi_cu_tuning *t) {
+    uint32_t i;
+    for (i = 0; i < 2u; i++)
+        if (t->event[i]) (void)cudaEventDestroy(t->event[i]);
+    for (i = 0; i < 4u; i++)
+        ampi_cu_give(k->c, t->own[i], t->bytes[i]);
+}
+
+static float ampi_cu_median(float t[AMPI_CU_ROUNDS]) { /* sorts them */
+    uint32_t i, j;
     for (i = 0; i < AMPI_CU_ROUNDS; i++)
         for (j = i + 1u; j < AMPI_CU_ROUNDS; j++)
             if (t[j] < t[i]) {
@@ -2707,96 +2856,97 @@ static amp_status ampi_cu_time(
                 t[i] = t[j];
                 t[j] = x;
             }
-    *ms = t[AMPI_CU_ROUNDS / 2u];
-    return s;
+    return t[AMPI_CU_ROUNDS / 2u];
 }
-
-/* AMP_GEMM_TUNE: every way with every algorithm that the heuristic offers, on outputs of our own. */
-static amp_status ampi_cu_tune(const ampi_cu_call *k, const amp_gemm_desc *desc, ampi_cu_plan *plan) {
+/* The median time of a plan, in ms; < 0 if it does not run. */
+static amp_status ampi_cu_time(
+    const ampi_cu_call *k, const ampi_cu_tuning *tuning, const ampi_cu_plan *plan, float *ms) {
+    float t[AMPI_CU_ROUNDS];
+    uint32_t i;
+    *ms = -1.0f;
+    for (i = 0; i <= AMPI_CU_ROUNDS; i++) { /* the first one warms up */
+        int refused = 0;
+        amp_status s = AMP_OK;
+        cudaError_t e = cudaEventRecord(tuning->event[0], k->c->stream);
+        if (e == cudaSuccess) s = ampi_cu_run_lt(k, &tuning->p, plan, &refused);
+        if (s == AMP_OK && !refused) s = ampi_cu_column_sums(k, &tuning->p, plan);
+        if (s != AMP_OK || refused) return s;
+        if (e == cudaSuccess) e = cudaEventRecord(tuning->event[1], k->c->stream);
+        if (e == cudaSuccess) e = cudaEventSynchronize(tuning->event[1]);
+        if (e == cudaSuccess && i) e = cudaEventElapsedTime(&t[i - 1u], tuning->event[0], tuning->event[1]);
+        if (e != cudaSuccess) return ampi_cu_fail(k, "cudaEventSynchronize", e);
+    }
+    *ms = ampi_cu_median(t);
+    return AMP_OK;
+}
+/* Every algorithm of one way; `now` comes with the key and the way. */
+static amp_status ampi_cu_tune_way(const ampi_cu_call *k, ampi_cu_tuning *t, ampi_cu_plan *now) {
     cublasLtMatmulHeuristicResult_t results[AMPI_CU_TRIES];
-    ampi_cu_plan best = *plan, now = *plan;
-    amp_gemm_desc p = *desc;
-    amp_array *const out[3] = {&p.d, &p.aux, &p.dbias};
-    void *own[4] = {NULL, NULL, NULL, NULL};
-    size_t span = (p.batch - 1u) * p.stride_d + (p.m - 1u) * p.ldd + p.n, bytes[4] = {0, 0, 0, 0};
-    cudaEvent_t event[2] = {NULL, NULL};
-    float ms, least = -1.0f, first = -1.0f;
-    const char *call = "";
-    cudaError_t e = cudaSuccess;
-    amp_status s = AMP_OK;
-    uint32_t way, i, tried = 0;
+    ampi_cu_lt lt;
+    float ms;
+    int n, i;
+    ampi_cu_lt_describe(&lt, k->c, &t->p, now);
+    n = ampi_cu_lt_search(k->c, &lt, &now->key, results, AMPI_CU_TRIES);
+    if (lt.status != CUBLAS_STATUS_SUCCESS) return ampi_cu_fail_cublas(k, lt.call, lt.status);
+    for (i = 0; i < n; i++) {
+        amp_status s;
+        now->algo = results[i].algo;
+        s = ampi_cu_time(k, t, now, &ms);
+        if (s != AMP_OK) return s;
+        if (ms < 0.0f) continue;
+        if (t->tried == 0) t->first = ms;
+        if (t->tried++ == 0 || ms < t->least) {
+            t->least = ms;
+            t->best = *now;
+        }
+    }
+    return AMP_OK;
+}
+static amp_status ampi_cu_tune(const ampi_cu_call *k, const amp_gemm_job *p, ampi_cu_plan *plan) {
+    ampi_cu_tuning t;
+    ampi_cu_plan now = *plan;
+    ampi_cu_ways it = {k->c, &t.p, 0, NULL};
     int capturing = 0;
+    amp_status s;
     if (!plan->lt) return AMP_OK; /* there is one plain kernel */
     s = ampi_cu_capture(k, &capturing);
-    if (s == AMP_OK && capturing)
-        return amp_fail(
-            k->ctx, AMP_ERR_CAPTURE, "%s: AMP_GEMM_TUNE while the context's stream is being captured", k->verb);
-    for (i = 0; i < 3u; i++)
-        if (out[i]->data && !(i == 1u && ampi_act_reads(p.act)))
-            bytes[i] = (i == 2u ? p.n : span) * amp_dtype_size(out[i]->dtype);
-    if (p.amax_d) bytes[3] = sizeof *p.amax_d;
-    for (i = 0; i < 4u && s == AMP_OK; i++)
-        if (bytes[i]) {
-            e = ampi_cu_take(k->c, &own[i], bytes[i], &call);
-            if (e != cudaSuccess)
-                s = k->c->allocator.alloc_fn
-                    ? amp_fail(k->ctx, AMP_ERR_NO_MEMORY, "%s: AMP_GEMM_TUNE: the allocator has no %llu bytes", k->verb,
-                          (unsigned long long)bytes[i])
-                    : ampi_cu_fail(k, call, e);
-            else if (i < 3u)
-                out[i]->data = own[i];
-            else
-                p.amax_d = (float *)own[i];
-        }
-    for (i = 0; i < 2u && s == AMP_OK; i++) {
-        e = cudaEventCreate(&event[i]);
-        if (e != cudaSuccess) s = ampi_cu_fail(k, "cudaEventCreate", e);
-    }
-    if (s == AMP_OK && p.beta != 0.0f && ampi_cu_in_place(desc)) { /* C goes with D, as it will */
-        p.c.data = p.d.data;
-        s = ampi_cu_clear(k, p.d.data, bytes[0]);
-    }
-    for (way = 0; way < 4u && s == AMP_OK; way++) {
-        ampi_cu_lt lt;
-        int n, r;
-        if (ampi_cu_way(k->c, &p, way & 1u, &now)) continue;
-        now.compute = ampi_cu_compute(k->c, &p, way >= 2u);
-        if (way >= 2u && now.compute == ampi_cu_compute(k->c, &p, 0)) break;
-        ampi_cu_lt_describe(&lt, k->c, &p, &now);
-        n = ampi_cu_lt_search(k->c, &lt, &plan->key, results, (int)AMPI_CU_TRIES);
-        if (lt.status != CUBLAS_STATUS_SUCCESS) s = ampi_cu_fail_cublas(k, lt.call, lt.status);
-        for (r = 0; r < n && s == AMP_OK; r++) {
-            now.algo = results[r].algo;
-            s = ampi_cu_time(k, &p, &now, event, &ms);
-            if (s != AMP_OK || ms < 0.0f) continue;
-            if (tried++ == 0) first = ms;
-            if (least < 0.0f || ms < least) {
-                least = ms;
-                best = now;
-            }
-        }
-    }
-    if (s == AMP_OK) s = ampi_cu_wait(k);
-    for (i = 0; i < 2u; i++)
-        if (event[i]) (void)cudaEventDestroy(event[i]);
-    for (i = 0; i < 4u; i++)
-        ampi_cu_give(k->c, own[i], bytes[i]);
     if (s != AMP_OK) return s;
-    *plan = best;
-    if (tried)
-        amp_log_event(k->ctx, AMP_LOG_INFO, "%s: tuned: %.4f ms, the first of %u candidates %.4f ms", k->verb,
-            (double)least, (unsigned)tried, (double)first);
+    if (capturing) return amp_fail(k->ctx, AMP_ERR_CAPTURE, "%s: the context's stream is being captured", k->verb);
+    memset(&t, 0, sizeof t);
+    s = ampi_cu_tune_begin(k, p, &t);
+    while (s == AMP_OK && ampi_cu_next_candidate(&it, &now))
+        s = ampi_cu_tune_way(k, &t, &now);
+    if (s == AMP_OK) s = ampi_cu_wait(k);
+    ampi_cu_tune_end(k, &t);
+    if (s != AMP_OK || !t.tried) return s;
+    *plan = t.best;
+    amp_log_event(k->ctx, AMP_LOG_INFO, "%s: %.4f ms, the first of %u candidates %.4f ms", k->verb, (double)t.least,
+        (unsigned)t.tried, (double)t.first);
     return AMP_OK;
 }
 
-static amp_status ampi_cu_gemm(amp_ctx *ctx, const amp_gemm_desc *desc) {
+static amp_status ampi_cu_gemm(amp_ctx *ctx, const amp_gemm_job *job) {
     ampi_cu_call k;
     ampi_cu_plan *plan = NULL;
     amp_status s = ampi_cu_enter(&k, ctx, "amp_gemm");
-    if (s == AMP_OK) s = ampi_cu_plan_for(&k, desc, &plan);
-    if (s == AMP_OK && (desc->flags & AMP_GEMM_TUNE)) s = ampi_cu_tune(&k, desc, plan);
-    if (s == AMP_OK && (desc->flags & AMP_GEMM_EXPLAIN)) ampi_cu_tell(&k, desc, plan);
-    if (s == AMP_OK && !(desc->flags & (AMP_GEMM_TUNE | AMP_GEMM_EXPLAIN))) s = ampi_cu_run(&k, desc, plan);
+    if (s == AMP_OK) s = ampi_cu_plan_for(&k, job, &plan);
+    if (s == AMP_OK) s = ampi_cu_run(&k, job, plan);
+    return ampi_cu_leave(&k, s);
+}
+static amp_status ampi_cu_gemm_tune(amp_ctx *ctx, const amp_gemm_job *job) {
+    ampi_cu_call k;
+    ampi_cu_plan *plan = NULL;
+    amp_status s = ampi_cu_enter(&k, ctx, "amp_gemm_tune");
+    if (s == AMP_OK) s = ampi_cu_plan_for(&k, job, &plan);
+    if (s == AMP_OK) s = ampi_cu_tune(&k, job, plan);
+    return ampi_cu_leave(&k, s);
+}
+static amp_status ampi_cu_gemm_explain(amp_ctx *ctx, char *text, size_t bytes, const amp_gemm_job *job) {
+    ampi_cu_call k;
+    ampi_cu_plan *plan = NULL;
+    amp_status s = ampi_cu_enter(&k, ctx, "amp_gemm_explain");
+    if (s == AMP_OK) s = ampi_cu_plan_for(&k, job, &plan);
+    if (s == AMP_OK) ampi_cu_tell(job, plan, text, bytes);
     return ampi_cu_leave(&k, s);
 }
 
@@ -2818,10 +2968,23 @@ static void ampi_cu_plan_head(const ampi_cuda *c, ampi_cu_plan_file *f) {
     f->sms = (uint64_t)c->sms;
     f->workspace = c->workspace_bytes;
 }
-
 static uint64_t ampi_cu_plan_sum(const ampi_cu_plan_file *head, const ampi_cu_plan *plans) {
     uint64_t h = ampi_hash(AMPI_HASH, head, offsetof(ampi_cu_plan_file, sum));
     return ampi_hash(h, plans, (size_t)head->count * sizeof *plans);
+}
+static int ampi_cu_plan_write(const char *path, const ampi_cu_plan_file *head, const ampi_cu_plan *plans) {
+    FILE *file = fopen(path, "wb");
+    int good;
+    if (!file) return 0;
+    good = fwrite(head, sizeof *head, 1, file) == 1 &&
+        fwrite(plans, sizeof *plans, (size_t)head->count, file) == head->count;
+    return fclose(file) == 0 && good;
+}
+static int ampi_cu_plan_read(FILE *file, ampi_cu_plan_file *head, ampi_cu_plan plans[AMPI_CU_PLANS]) {
+    if (fread(head, sizeof *head, 1, file) != 1 || memcmp(head->magic, "AMPPLAN2", 8) != 0) return 0;
+    if (head->count > AMPI_CU_PLANS || head->plan_bytes != sizeof *plans) return 0;
+    if (fread(plans, sizeof *plans, (size_t)head->count, file) != head->count || fgetc(file) != EOF) return 0;
+    return head->sum == ampi_cu_plan_sum(head, plans);
 }
 
 extern "C" amp_status amp_cuda_plans_save(amp_ctx *ctx, const char *path) {
@@ -2830,11 +2993,9 @@ extern "C" amp_status amp_cuda_plans_save(amp_ctx *ctx, const char *path) {
     ampi_cu_plan_file head;
     ampi_cu_plan plans[AMPI_CU_PLANS];
     char temporary[1024];
-    FILE *file;
     uint32_t i;
-    int good;
-    if (!c)
-        return ctx ? amp_fail(ctx, AMP_ERR_INVALID_ARG, "%s: ctx is not a CUDA context", where) : AMP_ERR_INVALID_ARG;
+    if (!ctx) return AMP_ERR_INVALID_ARG;
+    if (!c) return amp_fail(ctx, AMP_ERR_INVALID_ARG, "%s: ctx is not a CUDA context", where);
     if (!path || strlen(path) > sizeof temporary - 8u)
         return amp_fail(ctx, AMP_ERR_INVALID_ARG, "%s: path is NULL or too long", where);
     ampi_cu_plan_head(c, &head);
@@ -2846,16 +3007,20 @@ extern "C" amp_status amp_cuda_plans_save(amp_ctx *ctx, const char *path) {
     }
     head.sum = ampi_cu_plan_sum(&head, plans);
     snprintf(temporary, sizeof temporary, "%s.tmp", path);
-    file = fopen(temporary, "wb");
-    if (!file) return amp_fail(ctx, AMP_ERR_IO, "%s: cannot write %s", where, temporary);
-    good = fwrite(&head, sizeof head, 1, file) == 1 &&
-        fwrite(plans, sizeof *plans, (size_t)head.count, file) == head.count;
-    good = fclose(file) == 0 && good;
-    if (!good || !amp_replace_file(temporary, path)) {
-        (void)remove(temporary);
-        return amp_fail(ctx, AMP_ERR_IO, "%s: cannot write %s", where, path);
+    if (ampi_cu_plan_write(temporary, &head, plans) && amp_replace_file(temporary, path)) return AMP_OK;
+    (void)remove(temporary);
+    return amp_fail(ctx, AMP_ERR_IO, "%s: cannot write %s", where, path);
+}
+
+static void ampi_cu_plan_adopt(ampi_cuda *c, const ampi_cu_plan *from) {
+    ampi_cu_plan *plan = ampi_cu_plan_find(c, &from->key);
+    if (!plan) {
+        plan = &c->plans[c->next_plan];
+        c->next_plan = (c->next_plan + 1u) % AMPI_CU_PLANS;
     }
-    return AMP_OK;
+    *plan = *from;
+    plan->unchecked = plan->used = 1;
+    plan->why = "a plan from a file";
 }
 
 extern "C" amp_status amp_cuda_plans_load(amp_ctx *ctx, const char *path) {
@@ -2865,17 +3030,13 @@ extern "C" amp_status amp_cuda_plans_load(amp_ctx *ctx, const char *path) {
     ampi_cu_plan plans[AMPI_CU_PLANS];
     FILE *file;
     uint64_t i;
-    uint32_t j;
     int good;
-    if (!c)
-        return ctx ? amp_fail(ctx, AMP_ERR_INVALID_ARG, "%s: ctx is not a CUDA context", where) : AMP_ERR_INVALID_ARG;
+    if (!ctx) return AMP_ERR_INVALID_ARG;
+    if (!c) return amp_fail(ctx, AMP_ERR_INVALID_ARG, "%s: ctx is not a CUDA context", where);
     if (!path) return amp_fail(ctx, AMP_ERR_INVALID_ARG, "%s: path is NULL", where);
     file = fopen(path, "rb");
     if (!file) return amp_fail(ctx, AMP_ERR_IO, "%s: cannot read %s", where, path);
-    good = fread(&head, sizeof head, 1, file) == 1 && memcmp(head.magic, "AMPPLAN2", 8) == 0 &&
-        head.count <= AMPI_CU_PLANS && head.plan_bytes == sizeof *plans &&
-        fread(plans, sizeof *plans, (size_t)head.count, file) == head.count && fgetc(file) == EOF &&
-        head.sum == ampi_cu_plan_sum(&head, plans);
+    good = ampi_cu_plan_read(file, &head, plans);
     (void)fclose(file);
     if (!good)
         return amp_fail(ctx, AMP_ERR_FORMAT, "%s: %s is not a plan file of this version, or damaged", where, path);
@@ -2883,21 +3044,10 @@ extern "C" amp_status amp_cuda_plans_load(amp_ctx *ctx, const char *path) {
     if (memcmp(&mine, &head, offsetof(ampi_cu_plan_file, count)) != 0)
         return amp_fail(ctx, AMP_ERR_FORMAT,
             "%s: %s was made with cuBLASLt %llu on %.63s with %llu SMs; here is %llu, %s, %llu (or the workspace differs)",
-            where, path, (unsigned long long)head.library, head.device, (unsigned long long)head.sms,
-            (unsigned long long)mine.library, mine.device, (unsigned long long)mine.sms);
-    for (i = 0; i < head.count; i++) {
-        for (j = 0; j < AMPI_CU_PLANS &&
-            !(c->plans[j].used && memcmp(&c->plans[j].key, &plans[i].key, sizeof plans[i].key) == 0);
-            j++) {
-        }
-        if (j == AMPI_CU_PLANS) {
-            j = c->next_plan;
-            c->next_plan = (j + 1u) % AMPI_CU_PLANS;
-        }
-        c->plans[j] = plans[i];
-        c->plans[j].unchecked = c->plans[j].used = 1;
-        c->plans[j].why = "a plan from a file";
-    }
+            where, path, AMPI_ULL(head.library), head.device, AMPI_ULL(head.sms), AMPI_ULL(mine.library), mine.device,
+            AMPI_ULL(mine.sms));
+    for (i = 0; i < head.count; i++)
+        ampi_cu_plan_adopt(c, &plans[i]);
     return AMP_OK;
 }
 
@@ -2962,6 +3112,8 @@ static amp_backend ampi_cu_table(const ampi_cuda *c) {
     b.clip = ampi_cu_clip;
     b.next_scale = ampi_cu_next_scale;
     b.gemm = ampi_cu_gemm;
+    b.gemm_explain = ampi_cu_gemm_explain;
+    b.gemm_tune = ampi_cu_gemm_tune;
     b.bias_grad = ampi_cu_bias_grad;
     b.xent = ampi_cu_xent;
     b.capture_id = ampi_cu_capture_id;

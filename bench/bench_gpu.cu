@@ -1192,9 +1192,7 @@ static double gemm_rows(const kind *t, const product *p, mean *to_torch, mean *t
     r[4].ctx = tuned;
     r[4].failed = !found;
     if (found) {
-        amp_gemm_desc q = g;
-        q.flags |= AMP_GEMM_TUNE;
-        fine(tuned, amp_gemm(tuned, &q), "tuning");
+        fine(tuned, amp_gemm_tune(tuned, &g), "tuning");
         poison(dst, i);
         if (fine(tuned, amp_gemm(tuned, &g), "a tuned product")) check_gemm(&g, "a tuned product");
     }
@@ -1300,7 +1298,7 @@ static void linear_rows(amp_dtype type, size_t rows, size_t in, size_t out, int 
         l[1].dx = a[DY];
         l[1].dw = a[DW2];
         l[1].dbias = a[DB2];
-        l[0].fused = 1;
+        l[0].after = &l[1];
         l[1].before = &l[0];
     }
     fresh = at[block ? DY2 : DY];
@@ -1329,7 +1327,10 @@ static void linear_rows(amp_dtype type, size_t rows, size_t in, size_t out, int 
         c->dw = moved(c->dw, src, twin);
         c->dbias = moved(c->dbias, src, twin);
     }
-    if (block) y.l[1].before = &y.l[0];
+    if (block) {
+        y.l[0].after = &y.l[1];
+        y.l[1].before = &y.l[0];
+    }
     r[1] = r[0];
     r[1].ctx = cpu;
     r[1].x = &y;

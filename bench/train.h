@@ -212,7 +212,7 @@ static amp_status train_create(train_net *t, amp_ctx *ctx, const train_shape *s,
         t->layer[k].flags = mode->flags;
         if (k == 0 || t->ld_x[k] != t->layer[k].in || t->ld_x[k - 1] != t->layer[k - 1].in) continue;
         t->layer[k].before = &t->layer[k - 1]; /* GELU's gradient and the bias gradient in the product that makes dx */
-        t->layer[k - 1].fused = 1;
+        t->layer[k - 1].after = &t->layer[k];
     }
     for (k = t->layers - 1; k > 0; k--)
         t->layer[k].dx = t->layer[k - 1].dy =
@@ -238,8 +238,11 @@ out:
     return t->failed;
 }
 
-/* All products: forward, the loss unless they are only tuned, backward. */
-static amp_status train_products(train_net *t, int loss) {
+static amp_status train_product(amp_ctx *ctx, const amp_gemm_desc *g, int tune) {
+    return tune ? amp_gemm_tune(ctx, g) : amp_gemm(ctx, g);
+}
+/* All products, forward and backward, with the loss between them; or each of them is only tuned. */
+static amp_status train_products(train_net *t, int tune) {
     amp_ctx *ctx = t->ctx;
     amp_status s = AMP_OK;
     int k;
@@ -247,7 +250,7 @@ static amp_status train_products(train_net *t, int loss) {
         const amp_linear_desc *l = &t->layer[k];
         amp_gemm_desc g = AMP_ZERO;
         if (t->ld_x[k] == l->in) {
-            s = amp_linear_forward(ctx, l);
+            s = tune ? amp_linear_tune(ctx, l) : amp_linear_forward(ctx, l);
             continue;
         }
         g.m = l->rows;
@@ -260,20 +263,20 @@ static amp_status train_products(train_net *t, int loss) {
         g.bias = l->bias;
         g.d = l->y;
         g.flags = l->flags;
-        s = amp_gemm(ctx, &g);
+        s = train_product(ctx, &g, tune);
     }
-    if (s == AMP_OK && loss) s = amp_softmax_cross_entropy(ctx, &t->xent);
+    if (s == AMP_OK && !tune) s = amp_softmax_cross_entropy(ctx, &t->xent);
     for (k = t->layers - 1; k >= 0 && s == AMP_OK; k--) {
         const amp_linear_desc *l = &t->layer[k];
         amp_linear_desc sums;
         amp_gemm_desc g = AMP_ZERO;
         if (t->ld_x[k] == l->in) {
-            s = amp_linear_backward(ctx, l);
+            if (!tune) s = amp_linear_backward(ctx, l);
             continue;
         }
         sums = *l;
         sums.dw.data = sums.dx.data = NULL;
-        s = amp_linear_backward(ctx, &sums);
+        if (!tune) s = amp_linear_backward(ctx, &sums);
         g.m = l->out;
         g.n = l->in;
         g.k = l->rows;
@@ -283,7 +286,7 @@ static amp_status train_products(train_net *t, int loss) {
         g.ldb = t->ld_x[k];
         g.d = l->dw;
         g.flags = l->flags;
-        if (s == AMP_OK) s = amp_gemm(ctx, &g);
+        if (s == AMP_OK) s = train_product(ctx, &g, tune);
         memset(&g, 0, sizeof g);
         g.m = l->rows;
         g.n = l->in;
@@ -293,25 +296,18 @@ static amp_status train_products(train_net *t, int loss) {
         g.d = l->dx;
         g.ldd = t->ld_x[k];
         g.flags = l->flags;
-        if (s == AMP_OK) s = amp_gemm(ctx, &g);
+        if (s == AMP_OK) s = train_product(ctx, &g, tune);
     }
     return s;
 }
 /* A whole step, all of class enqueue, so it can be captured in a graph. */
 static amp_status train_step(train_net *t) {
-    amp_status s = train_products(t, 1);
+    amp_status s = train_products(t, 0);
     return s == AMP_OK ? amp_step(t->params, t->scaler, &t->step) : s;
 }
 AMP_UNUSED
 static amp_status train_tune(train_net *t) { /* finds the fastest algorithm of each product; nothing is computed */
-    amp_status s;
-    int k;
-    for (k = 0; k < t->layers; k++)
-        t->layer[k].flags |= AMP_GEMM_TUNE;
-    s = train_products(t, 0);
-    for (k = 0; k < t->layers; k++)
-        t->layer[k].flags &= ~AMP_GEMM_TUNE;
-    return s;
+    return train_products(t, 1);
 }
 static float train_loss(train_net *t) { /* of the last step */
     float loss = 0;

@@ -230,7 +230,7 @@ static void network_create(network *net, amp_ctx *ctx, const struct setting *s, 
     net->loss.labels = net->labels = (int32_t *)network_alloc(net, o->batch * sizeof(int32_t), "staging");
     net->loss.row_loss = (float *)network_alloc(net, o->batch * sizeof(float), "staging");
     net->loss.loss = (float *)network_alloc(net, sizeof(float), "staging");
-    net->loss.factor = (float)(1.0 / (double)o->places);
+    net->loss.factor = amp_opt((float)(1.0 / (double)o->places));
 }
 
 static void network_destroy(network *net) {

@@ -205,8 +205,8 @@ static amp_status v_gemm_factors(world *w) { /* factors on both sides, a bias of
     g.b = at(w, 2, AMP_F16, 2048);
     g.d = at(w, 3, AMP_F16);
     g.bias = at(w, 1, AMP_F32);
-    g.alpha = 0.5f;
-    g.beta = 2;
+    g.alpha = amp_opt(0.5f);
+    g.beta = amp_opt(2);
     g.alpha_ptr = amp_scaler_inverse_ptr(w->s);
     g.beta_ptr = (const float *)w->buf[5];
     g.act = AMP_GELU;
@@ -234,7 +234,7 @@ static amp_status v_linear(world *w) {
 static amp_status v_chain(world *w) { /* a layer that does the act and bias gradient of the one before it */
     amp_linear_desc a = AMP_ZERO, b = AMP_ZERO;
     a.act = AMP_GELU;
-    a.fused = 1;
+    a.after = &b;
     a.rows = b.rows = 300; /* several slices of the bias gradient */
     a.in = a.out = b.in = b.out = 8;
     a.y = at(w, 2, AMP_F16);
@@ -376,14 +376,23 @@ static amp_status q_unscale(world *w) { /* enqueue, but for the report */
 
 static amp_status q_tune(world *w) {
     amp_gemm_desc g = AMP_ZERO;
+    amp_linear_desc l = AMP_ZERO;
+    g.m = g.n = g.k = 16;
     g.a = at(w, 0, AMP_F32);
     g.b = at(w, 1, AMP_F32);
     g.d = at(w, 3, AMP_F32);
     g.bias = at(w, 1, AMP_F32);
-    g.beta = 1;
+    g.beta = amp_opt(1);
     g.dbias = at(w, 7, AMP_F32);
-    g.flags = AMP_GEMM_TUNE;
-    return gemm(w, g);
+    TRY(amp_gemm_tune(w->x, &g));
+    l.rows = l.in = l.out = 16;
+    l.x = at(w, 0, AMP_F16);
+    l.w = at(w, 0, AMP_F16, 4096);
+    l.y = at(w, 2, AMP_F16);
+    l.dy = at(w, 4, AMP_F16);
+    l.dx = at(w, 6, AMP_F16);
+    l.dw = at(w, 7, AMP_F16);
+    return amp_linear_tune(w->x, &l);
 }
 
 typedef struct verb {

@@ -18,19 +18,24 @@
     X(mm_yt, "mm(x, y.t()), einsum('mk,nk->mn')", 1, "mk", "nk", 0, "", 0, "mn", 1, g.trans_b = 1) \
     X(mm_slices, "mm(X[:, :k], Y[:, :n], out=O[:, :n])", 1, "mk+", "kn+", 0, "", 0, "mn+", 1, g.lda = ldx; \
         g.ldb = ldy; g.ldd = ldo) \
-    X(addmm, "addmm(in, x, y, beta=beta, alpha=alpha)", alpha, "mk", "kn", beta, "mn", 0, "mn", 1, g.alpha = alpha; \
-        g.beta = beta; g.c = in) \
+    X(addmm, "addmm(in, x, y, beta=beta, alpha=alpha)", alpha, "mk", "kn", beta, "mn", 0, "mn", 1, \
+        g.alpha = amp_opt(alpha); \
+        g.beta = amp_opt(beta); g.c = in) \
     X(addmm_in_place, "out.addmm_(x, y, beta=beta, alpha=alpha)", alpha, "mk", "kn", beta, "=", 0, "mn", 1, \
-        g.alpha = alpha; \
-        g.beta = beta) \
-    X(addmm_alpha_0, "addmm(in, x, y, beta=beta, alpha=0)", 0, "mk", "kn", beta, "mn", 0, "mn", 1, g.k = 0; \
-        g.beta = beta; g.c = in) \
-    X(addmm_row, "addmm(in, x, y, alpha=alpha), in 1-D", alpha, "mk", "kn", 1, "n", 0, "mn", 1, g.alpha = alpha; \
+        g.alpha = amp_opt(alpha); \
+        g.beta = amp_opt(beta)) \
+    X(addmm_alpha_0, "addmm(in, x, y, beta=beta, alpha=0)", 0, "mk", "kn", beta, "mn", 0, "mn", 1, \
+        g.alpha = amp_opt(0); \
+        g.beta = amp_opt(beta); g.c = in) \
+    X(addmm_row, "addmm(in, x, y, alpha=alpha), in 1-D", alpha, "mk", "kn", 1, "n", 0, "mn", 1, \
+        g.alpha = amp_opt(alpha); \
         g.bias = in) \
     X(addmm_row_beta, "addmm(in, x, y, beta=beta, alpha=alpha), in 1-D", alpha, "mk", "kn", beta, "n", 0, "mn", 1, \
         g.m = 1; \
-        g.batch = m; g.stride_b = AMP_BROADCAST; g.c = in; g.stride_c = AMP_BROADCAST; g.alpha = alpha; g.beta = beta) \
-    X(addmm_relu, "_addmm_activation(in, x, y, alpha=alpha)", alpha, "mk", "kn", 1, "n", 1, "mn", 1, g.alpha = alpha; \
+        g.batch = m; g.stride_b = AMP_BROADCAST; g.c = in; g.stride_c = AMP_BROADCAST; g.alpha = amp_opt(alpha); \
+        g.beta = amp_opt(beta)) \
+    X(addmm_relu, "_addmm_activation(in, x, y, alpha=alpha)", alpha, "mk", "kn", 1, "n", 1, "mn", 1, \
+        g.alpha = amp_opt(alpha); \
         g.bias = in; g.act = AMP_RELU) \
     X(linear, "linear(x, y, in)", 1, "mk", "nk", 1, "n", 0, "mn", 1, g.trans_b = 1; g.bias = in) \
     X(linear_1d, "linear(x, y), x 1-D", 1, "k", "nk", 0, "", 0, "n", 1, g.m = 1; g.trans_b = 1) \
@@ -40,9 +45,9 @@
     X(mv_xt, "mv(x.t(), y)", 1, "km", "k", 0, "", 0, "m", 1, g.trans_a = 1; g.n = 1) \
     X(mv_column, "mv(x, Y[:, 0])", 1, "mk", "k1+", 0, "", 0, "m", 1, g.n = 1; g.ldb = ldy) \
     X(addmv, "addmv(in, x, y, beta=beta, alpha=alpha)", alpha, "mk", "k", beta, "m", 0, "m", 1, g.n = 1; \
-        g.alpha = alpha; g.beta = beta; g.c = in) \
+        g.alpha = amp_opt(alpha); g.beta = amp_opt(beta); g.c = in) \
     X(addr, "addr(in, x, y, beta=beta, alpha=alpha)", alpha, "m", "n", beta, "mn", 0, "mn", 1, g.k = 1; \
-        g.alpha = alpha; g.beta = beta; g.c = in) \
+        g.alpha = amp_opt(alpha); g.beta = amp_opt(beta); g.c = in) \
     X(outer, "outer(x, y)", 1, "m", "n", 0, "", 0, "mn", 1, g.k = 1) \
     X(dot, "dot(x, y), matmul of 1-D and 1-D", 1, "k", "k", 0, "", 0, "", 1, g.m = 1; g.n = 1) \
     X(vecdot, "linalg.vecdot(x, y)", 1, "bk", "bk", 0, "", 0, "b", 1, g.m = 1; g.n = 1; g.batch = b) \
@@ -52,19 +57,19 @@
         g.batch = b) \
     X(baddbmm, "baddbmm(in, x, y, beta=beta, alpha=alpha)", alpha, "bmk", "bkn", beta, "bmn", 0, "bmn", 1, \
         g.batch = b; \
-        g.alpha = alpha; g.beta = beta; g.c = in) \
+        g.alpha = amp_opt(alpha); g.beta = amp_opt(beta); g.c = in) \
     X(baddbmm_2d, "baddbmm(in, x, y, beta=beta, alpha=alpha), in 2-D", alpha, "bmk", "bkn", beta, "mn", 0, "bmn", 1, \
         g.batch = b; \
-        g.alpha = alpha; g.beta = beta; g.c = in; g.stride_c = AMP_BROADCAST) \
+        g.alpha = amp_opt(alpha); g.beta = amp_opt(beta); g.c = in; g.stride_c = AMP_BROADCAST) \
     X(addbmm, "addbmm(in, x, y, beta=beta, alpha=alpha)", alpha, "bmk", "bkn", beta, "mn", 0, "mn", b, \
         g.a = at(x, i * m * k); \
-        g.b = at(y, i * k * n); g.alpha = alpha; g.c = i ? out : in; g.beta = i ? 1 : beta) \
+        g.b = at(y, i * k * n); g.alpha = amp_opt(alpha); g.c = i ? out : in; g.beta = amp_opt(i ? 1 : beta)) \
     X(addbmm_xt, "addbmm(in, x.transpose(1, 2), y, beta=beta, alpha=alpha)", alpha, "bkm", "bkn", beta, "mn", 0, "mn", \
         1, g.k = b * k; \
-        g.trans_a = 1; g.alpha = alpha; g.beta = beta; g.c = in) \
+        g.trans_a = 1; g.alpha = amp_opt(alpha); g.beta = amp_opt(beta); g.c = in) \
     X(addbmm_mbk, "addbmm(in, x.transpose(0, 1), y, beta=beta, alpha=alpha)", alpha, "mbk", "bkn", beta, "mn", 0, \
         "mn", 1, g.k = b * k; \
-        g.alpha = alpha; g.beta = beta; g.c = in) \
+        g.alpha = amp_opt(alpha); g.beta = amp_opt(beta); g.c = in) \
     X(matmul_1_2, "matmul of 1-D and 2-D", 1, "k", "kn", 0, "", 0, "n", 1, g.m = 1) \
     X(matmul_1_3, "matmul of 1-D and 3-D", 1, "k", "bkn", 0, "", 0, "bn", 1, g.m = 1; g.stride_a = AMP_BROADCAST; \
         g.batch = b) \

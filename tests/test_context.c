@@ -664,27 +664,25 @@ static amp_status toy_next_scale(amp_ctx *c, amp_scaler_state *s) {
     amp_scaler_next(s);
     return AMP_OK;
 }
-static amp_status toy_gemm(amp_ctx *c, const amp_gemm_desc *d) {
+static amp_status toy_gemm(amp_ctx *c, const amp_gemm_job *j) {
     (void)c;
-    (void)d;
+    (void)j;
     return AMP_OK;
 }
-static amp_status toy_bias_grad(
-    amp_ctx *c, amp_act a, amp_array dy, amp_array s, size_t r, size_t n, amp_array o, int acc) {
+static amp_status toy_gemm_explain(amp_ctx *c, char *text, size_t bytes, const amp_gemm_job *j) {
     (void)c;
-    (void)a;
-    (void)dy;
-    (void)s;
-    (void)r;
-    (void)n;
-    (void)o;
-    (void)acc;
+    (void)j;
+    snprintf(text, bytes, "toy");
     return AMP_OK;
 }
-static amp_status toy_xent(amp_ctx *c, const amp_xent_desc *d, const amp_scaler_state *s) {
+static amp_status toy_bias_grad(amp_ctx *c, const amp_bias_grad_job *j) {
     (void)c;
-    (void)d;
-    (void)s;
+    (void)j;
+    return AMP_OK;
+}
+static amp_status toy_xent(amp_ctx *c, const amp_xent_job *j) {
+    (void)c;
+    (void)j;
     return AMP_OK;
 }
 
@@ -714,6 +712,7 @@ static amp_backend toy_table(void) {
     b.clip = toy_clip;
     b.next_scale = toy_next_scale;
     b.gemm = toy_gemm;
+    b.gemm_explain = toy_gemm_explain;
     b.bias_grad = toy_bias_grad;
     b.xent = toy_xent;
     return b;

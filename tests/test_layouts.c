@@ -900,7 +900,7 @@ static void inverse_in_product(t_run *t) {
     g.a = amp_arr(t_put(t, a, sizeof a), AMP_F16);
     g.b = amp_arr(t_put(t, b, sizeof b), AMP_F16);
     g.d = amp_arr(out, AMP_F32);
-    g.beta = 1.0f;
+    g.beta = amp_opt(1.0f);
     g.alpha_ptr = amp_scaler_inverse_ptr(s);
     CHECK_OK(amp_gemm(t->ctx, &g));
     t_get(t, d, out, sizeof d);

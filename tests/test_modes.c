@@ -403,8 +403,8 @@ static void v_products(visit *v) { /* the same bits here too, since path and ord
         g.k = 67;
         g.act = i % 2 ? AMP_RELU : AMP_GELU;
         g.trans_b = i % 2;
-        g.alpha = 1e-3f;
-        g.beta = 0.3f;
+        g.alpha = amp_opt(1e-3f);
+        g.beta = amp_opt(0.3f);
         g.alpha_ptr = (const float *)t_put(t, &factor, 4);
         g.a = awkward_array(t, in, g.m * g.k);
         g.b = awkward_array(t, in, g.k * g.n);
@@ -415,7 +415,7 @@ static void v_products(visit *v) { /* the same bits here too, since path and ord
         VERB(amp_gemm(t->ctx, &g));
         keep(v, g.d);
         keep(v, g.aux);
-        g.act = i % 2 ? AMP_RELU_GRAD : AMP_GELU_GRAD; /* the way back, with column sums, or with FP8's scales */
+        g.backward = 1; /* the way back, with column sums, or with FP8's scales */
         g.bias.data = NULL;
         g.beta_ptr = g.alpha_ptr;
         if (in == AMP_F8E4M3) {
@@ -431,6 +431,7 @@ static void v_products(visit *v) { /* the same bits here too, since path and ord
         else
             keep(v, g.dbias);
         VERB(amp_gemm_explain(t->ctx, text, sizeof text, &g));
+        VERB(amp_gemm_tune(t->ctx, &g));
         if (in == AMP_F8E4M3) continue;
         l.rows = 33;
         l.in = 41;
@@ -448,6 +449,7 @@ static void v_products(visit *v) { /* the same bits here too, since path and ord
         l.dbias = output(t, AMP_F32, 29);
         VERB(amp_linear_forward(t->ctx, &l));
         VERB(amp_linear_backward(t->ctx, &l));
+        VERB(amp_linear_tune(t->ctx, &l));
         keep(v, l.y);
         keep(v, l.aux);
         keep(v, l.dy);
@@ -461,7 +463,7 @@ static void v_products(visit *v) { /* the same bits here too, since path and ord
     e.rows = rows;
     e.classes = classes;
     e.smoothing = 0.1f;
-    e.factor = 1e-3f;
+    e.factor = amp_opt(1e-3f);
     e.scaler = s;
     e.logits = amp_arr(t_put(t, z, 4 * rows * classes), AMP_F32);
     e.dlogits = output(t, AMP_F16, rows * classes);

@@ -27,7 +27,7 @@ typedef struct path {
     const char *words;
 } path;
 static const path paths[] = {
-    /* bias, aux, dbias: s as d, f FP32, - none */
+    /* bias, aux, dbias: s as d, f FP32, - none; bias b: none, backward */
     {AMP_F16, AMP_F16, AMP_ACT_NONE, '-', '-', '-', 0, "cuBLASLt|!with|!then"},
     {AMP_F16, AMP_F32, AMP_ACT_NONE, '-', '-', '-', 0, "cuBLASLt|!then"},
     {AMP_BF16, AMP_BF16, AMP_ACT_NONE, 's', '-', '-', 0, "cuBLASLt|with the bias|!then|!rounded"},
@@ -38,12 +38,11 @@ static const path paths[] = {
     {AMP_F16, AMP_F16, AMP_GELU, 'f', 's', '-', 0, "cuBLASLt|with GELU|bias rounded|!then"},
     {AMP_F16, AMP_F16, AMP_GELU, 's', 'f', '-', 0, "plain kernel|aux"},
     {AMP_F16, AMP_F32, AMP_GELU, 'f', '-', '-', 0, "cuBLASLt|with the bias|then the epilogue"},
-    {AMP_F16, AMP_F16, AMP_GELU_GRAD, '-', 's', '-', 0, "cuBLASLt|GELU's derivative|!then"},
-    {AMP_F16, AMP_F16, AMP_GELU_GRAD, '-', 's', 's', 0, "cuBLASLt|GELU's derivative and bias gradient|!then"},
-    {AMP_BF16, AMP_BF16, AMP_GELU_GRAD, '-', 's', 'f', 0,
-        "cuBLASLt|GELU's derivative|!and bias|then the bias gradient"},
-    {AMP_BF16, AMP_BF16, AMP_GELU_GRAD, '-', 'f', '-', 0, "cuBLASLt|then the epilogue|!derivative"},
-    {AMP_BF16, AMP_BF16, AMP_RELU_GRAD, '-', 's', 's', 0, "cuBLASLt|then the epilogue|then the bias gradient"},
+    {AMP_F16, AMP_F16, AMP_GELU, 'b', 's', '-', 0, "cuBLASLt|GELU's derivative|!then"},
+    {AMP_F16, AMP_F16, AMP_GELU, 'b', 's', 's', 0, "cuBLASLt|GELU's derivative and bias gradient|!then"},
+    {AMP_BF16, AMP_BF16, AMP_GELU, 'b', 's', 'f', 0, "cuBLASLt|GELU's derivative|!and bias|then the bias gradient"},
+    {AMP_BF16, AMP_BF16, AMP_GELU, 'b', 'f', '-', 0, "cuBLASLt|then the epilogue|!derivative"},
+    {AMP_BF16, AMP_BF16, AMP_RELU, 'b', 's', 's', 0, "cuBLASLt|then the epilogue|then the bias gradient"},
     {AMP_F32, AMP_F32, AMP_ACT_NONE, '-', '-', '-', 0, "cuBLASLt|!TF32"},
     {AMP_F32, AMP_F32, AMP_ACT_NONE, '-', '-', '-', AMP_GEMM_TF32, "cuBLASLt|TF32"},
     {AMP_F16, AMP_F16, AMP_ACT_NONE, '-', '-', '-', AMP_GEMM_F16_SUM, "cuBLASLt|sums in F16"},
@@ -69,7 +68,7 @@ static int has_words(const char *text, const char *words) {
 static amp_array like(t_run *t, char how, amp_dtype d, size_t n) {
     amp_array none = AMP_ZERO;
     amp_dtype type = how == 'f' ? AMP_F32 : d;
-    return how == '-' ? none : amp_arr(t_put(t, t_host(t, 4 * n), n * amp_dtype_size(type)), type);
+    return how == '-' || how == 'b' ? none : amp_arr(t_put(t, t_host(t, 4 * n), n * amp_dtype_size(type)), type);
 }
 
 static void explained(t_run *t) {
@@ -80,6 +79,7 @@ static void explained(t_run *t) {
         amp_gemm_desc g = product(t, m, n, k, p->ab, p->d);
         unsigned char *before = (unsigned char *)t_host(t, m * n * 4), *after = (unsigned char *)t_host(t, m * n * 4);
         g.act = p->act;
+        g.backward = p->bias == 'b';
         g.flags = p->flags;
         g.bias = like(t, p->bias, p->d, n);
         g.aux = like(t, p->aux, p->d, m * n);
@@ -160,7 +160,7 @@ static void f8_refused(t_run *t) {
         if (i == 0) g.trans_a = 1;
         if (i == 1) g.trans_b = 0;
         if (i == 2) g.k = 24;
-        if (i == 4) g.beta = 1;
+        if (i == 4) g.beta = amp_opt(1);
         if (i == 5) g.a = amp_arr(t_put_at(t, t_host(t, 32 * 32), 32 * 32, 8), AMP_F8E4M3);
         st = amp_gemm(t->ctx, &g);
         t_note(t, "case %d", (int)i);
@@ -182,7 +182,7 @@ static void errors(t_run *t) {
     good.aux = amp_arr(p, AMP_F32);
     CHECK_OK(amp_gemm(t->ctx, &good));
     d = good;
-    d.flags = 128;
+    d.flags = 32;
     CHECK_STATUS(amp_gemm(t->ctx, &d), AMP_ERR_INVALID_ARG, "amp_gemm desc.flags");
     d = good;
     d.scale_a = (const float *)p;
@@ -197,11 +197,13 @@ static void errors(t_run *t) {
     d.amax_d = (float *)q;
     CHECK_STATUS(amp_gemm(t->ctx, &d), AMP_ERR_INVALID_ARG, "amp_gemm amax_d FP8");
     d = good;
-    d.act = AMP_GELU_GRAD;
+    d.act = AMP_GELU;
+    d.backward = 1;
     d.bias = amp_arr(q, AMP_F32);
     CHECK_STATUS(amp_gemm(t->ctx, &d), AMP_ERR_INVALID_ARG, "amp_gemm desc.bias");
     d = good;
-    d.act = AMP_RELU_GRAD;
+    d.act = AMP_RELU;
+    d.backward = 1;
     d.aux.data = NULL;
     CHECK_STATUS(amp_gemm(t->ctx, &d), AMP_ERR_INVALID_ARG, "amp_gemm desc.aux");
     d = good;
@@ -280,20 +282,18 @@ static void tuned(t_run *t) {
     t_set(t, g.a.data, a, 2 * m * k);
     t_set(t, g.b.data, b, 2 * n * k);
     t_set(t, g.d.data, x, 4 * m * n);
-    g.beta = 1.0f;
+    g.beta = amp_opt(1.0f);
     g.act = AMP_GELU;
     g.aux = like(t, 'f', AMP_F32, m * n);
     g.bias = like(t, 'f', AMP_F32, n);
     g.dbias = like(t, 'f', AMP_F32, n);
-    g.flags = AMP_GEMM_TUNE;
-    CHECK_OK(amp_gemm(t->ctx, &g));
+    CHECK_OK(amp_gemm_tune(t->ctx, &g));
     t_get(t, y, g.d.data, 4 * m * n);
     CHECK_BITS(y, x, m * n, 4);
     t_get(t, y, g.aux.data, 4 * m * n);
     for (i = 0; i < m * n && y[i] == 0; i++) {
     }
     CHECK_EQ(i, m * n);
-    g.flags = 0;
     CHECK_OK(amp_gemm(t->ctx, &g));
     t_get(t, y, g.d.data, 4 * m * n);
     t_get(t, z, g.aux.data, 4 * m * n);
@@ -321,8 +321,7 @@ static void plan_file(t_run *t) {
     int s;
     for (s = 0; s < 3; s++) {
         amp_gemm_desc g = product(t, shapes[s][0], shapes[s][1], shapes[s][2], AMP_F16, AMP_F16);
-        g.flags = s == 2 ? AMP_GEMM_TUNE : 0;
-        CHECK_OK(amp_gemm(t->ctx, &g));
+        CHECK_OK(s == 2 ? amp_gemm_tune(t->ctx, &g) : amp_gemm(t->ctx, &g));
     }
     CHECK_OK(amp_cuda_plans_save(t->ctx, path));
     CHECK_STATUS(amp_cuda_plans_save(t->ctx, NULL), AMP_ERR_INVALID_ARG, "amp_cuda_plans_save path");
@@ -424,7 +423,7 @@ static void chain_of_two(t_run *t) {
                 (int)rows, (int)in, (int)mid, (int)out, fused);
             l2.dy = amp_arr(t_put(t, dy2, rows * out * size), type);
             l1.dbias = amp_arr(t_put(t, db0, 4 * mid), AMP_F32);
-            l1.fused = (uint32_t)fused;
+            l1.after = fused ? &l2 : NULL;
             l2.before = fused ? &l1 : NULL;
             CHECK_OK(amp_linear_backward(t->ctx, &l2));
             CHECK_OK(amp_linear_backward(t->ctx, &l1));
@@ -455,12 +454,35 @@ static void chain_of_two(t_run *t) {
         a.x = a.w = a.y = a.dy = amp_arr(t_put(t, x, sizeof x), AMP_F32);
         b = a;
         b.dx = amp_arr(t_put(t, x, sizeof x), AMP_F32);
+        t_note(t, "layers of a chain point to each other");
         b.before = &a;
-        CHECK_STATUS(amp_linear_backward(t->ctx, &b), AMP_ERR_INVALID_ARG, "amp_linear_backward before fused");
-        a.fused = 1;
+        CHECK_STATUS(amp_linear_backward(t->ctx, &b), AMP_ERR_INVALID_ARG, "amp_linear_backward before->after");
+        CHECK_STATUS(amp_linear_forward(t->ctx, &b), AMP_ERR_INVALID_ARG, "amp_linear_forward before->after");
+        a.after = &a;
+        CHECK_STATUS(amp_linear_backward(t->ctx, &b), AMP_ERR_INVALID_ARG, "amp_linear_backward before->after");
+        CHECK_STATUS(amp_linear_backward(t->ctx, &a), AMP_ERR_INVALID_ARG, "amp_linear_backward after->before");
+        a.after = &b;
+        b.before = NULL;
+        CHECK_STATUS(amp_linear_backward(t->ctx, &a), AMP_ERR_INVALID_ARG, "amp_linear_backward after->before");
+        CHECK_STATUS(amp_linear_tune(t->ctx, &a), AMP_ERR_INVALID_ARG, "amp_linear_tune after->before");
+        t_note(t, "and what one makes the other reads");
+        b.before = &a;
         a.out = 3;
-        CHECK_STATUS(amp_linear_backward(t->ctx, &b), AMP_ERR_INVALID_ARG, "amp_linear_backward before");
+        CHECK_STATUS(amp_linear_backward(t->ctx, &b), AMP_ERR_INVALID_ARG, "amp_linear_backward before [2,3] [2,2]");
+        CHECK_STATUS(amp_linear_backward(t->ctx, &a), AMP_ERR_INVALID_ARG, "amp_linear_backward after [2,2] [2,3]");
         a.out = 2;
+        a.rows = 1;
+        CHECK_STATUS(amp_linear_backward(t->ctx, &b), AMP_ERR_INVALID_ARG, "amp_linear_backward before [1,2] [2,2]");
+        a.rows = 2;
+        a._end = 1;
+        CHECK_STATUS(amp_linear_backward(t->ctx, &b), AMP_ERR_UNINIT, "amp_linear_backward before");
+        a._end = 0;
+        b._begin = 1;
+        CHECK_STATUS(amp_linear_backward(t->ctx, &a), AMP_ERR_UNINIT, "amp_linear_backward after");
+        b._begin = 0;
+        a.act = (amp_act)7;
+        CHECK_STATUS(amp_linear_backward(t->ctx, &b), AMP_ERR_INVALID_ARG, "amp_linear_backward before->act 7");
+        a.act = AMP_ACT_NONE;
         b.dx.data = NULL;
         CHECK_STATUS(amp_linear_backward(t->ctx, &b), AMP_ERR_INVALID_ARG, "amp_linear_backward dx before");
         a.act = AMP_GELU;

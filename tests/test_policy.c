@@ -1131,7 +1131,7 @@ static void scope_verbs(t_run *t) {
     g.a = d.x;
     CHECK_OK(amp_autocast_end(t->ctx));
     /* beta: d's contents need a dtype; c gives it */
-    g.beta = 1;
+    g.beta = amp_opt(1);
     CHECK_STATUS(amp_gemm(t->ctx, &g), AMP_ERR_INVALID_ARG, "beta");
     g.c = amp_arr(t_put(t, d.hx, 4 * ROWS * OUT), AMP_F32);
     CHECK_OK(amp_gemm(t->ctx, &g));

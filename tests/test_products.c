@@ -42,7 +42,7 @@ static int is_f8(amp_dtype t) { return t == AMP_F8E4M3 || t == AMP_F8E5M2; }
 
 static void gemm_grid(t_run *t) {
     static const amp_dtype outs[5] = {AMP_F32, AMP_F16, AMP_BF16, AMP_F32, AMP_F16};
-    static const char *const act_names[5] = {"none", "relu", "gelu", "relu'", "gelu'"};
+    static const char *const act_names[3] = {"none", "relu", "gelu"};
     int round,
         rounds = t_full() ? (t_emulated(t) ? 1500 : 60000)
         : t_slow(t)       ? 90
@@ -51,6 +51,7 @@ static void gemm_grid(t_run *t) {
     size_t unsupported = 0, f8_ran = 0;
     for (round = 0; round < rounds; round++) {
         amp_gemm_desc d = AMP_ZERO;
+        const amp_optional no_number = AMP_ZERO;
         amp_dtype ta = ref_dtypes[t_below(t, 5)], tb = ta, td = outs[t_below(t, 5)], taux;
         size_t m = pick_size(t), n = pick_size(t), k = pick_size(t),
                batch = 1 + (t_below(t, 4) == 0 ? t_below(t, 3) : 0), i, j, l, b;
@@ -80,8 +81,9 @@ static void gemm_grid(t_run *t) {
         d.batch = batch == 1 && t_below(t, 2) ? 0 : batch;
         d.trans_a = tensor && f8 ? 0 : t_below(t, 2);
         d.trans_b = tensor && f8 ? 1 : t_below(t, 2);
-        d.act = (amp_act)t_below(t, 5);
-        grad = d.act == AMP_RELU_GRAD || d.act == AMP_GELU_GRAD;
+        d.act = (amp_act)t_below(t, 3);
+        d.backward = t_below(t, 3) == 0;
+        grad = d.backward && d.act != AMP_ACT_NONE;
         ra = d.trans_a ? k : m;
         ca = d.trans_a ? m : k;
         rb = d.trans_b ? n : k;
@@ -119,8 +121,13 @@ static void gemm_grid(t_run *t) {
             }
         }
         total = span(batch, sd, m, ldd, n);
-        d.alpha = t_below(t, 2) ? 0.0f : t_below(t, 2) ? -0.5f : 3.0f;
-        d.beta = use_c == 0 ? 0.0f : t_below(t, 2) ? 1.0f : -0.75f;
+        alpha = 1;
+        if (t_below(t, 2)) { /* else not given: 1 */
+            alpha = t_below(t, 2) ? -0.5 : t_below(t, 4) ? 3.0 : 0.0;
+            d.alpha = amp_opt((float)alpha);
+        }
+        beta = use_c == 0 ? 0.0 : t_below(t, 2) ? 1.0 : -0.75;
+        if (use_c || t_below(t, 2)) d.beta = amp_opt((float)beta);
         if (t_below(t, 3) == 0) scales[0] = 0.375f;
         if (use_c && t_below(t, 3) == 0) scales[1] = -1.5f;
         if (f8 && t_below(t, 2)) scales[2] = 0.5f;
@@ -135,9 +142,9 @@ static void gemm_grid(t_run *t) {
             float old = 1e30f;
             d.amax_d = (float *)t_put(t, &old, 4);
         }
-        if (d.beta_ptr && d.beta == 1.0f && t_below(t, 2)) d.beta = 0.0f; /* 0 is 1 beside beta_ptr */
-        alpha = (d.alpha == 0.0f ? 1.0 : (double)d.alpha) * (double)scales[0] * (double)scales[2] * (double)scales[3];
-        beta = (d.beta_ptr && d.beta == 0.0f ? 1.0 : (double)d.beta) * (double)scales[1];
+        if (d.beta_ptr && beta == 1.0 && t_below(t, 2)) d.beta = no_number; /* beside beta_ptr: 1 */
+        alpha *= (double)scales[0] * (double)scales[2] * (double)scales[3];
+        beta *= (double)scales[1];
         d.flags = t_below(t, 4) ? AMP_GEMM_EMULATE : 0;
         if (t_below(t, 4) == 0) d.flags |= AMP_GEMM_FAST_FP8;
         ha = (unsigned char *)matrix(t, ta, span(batch, sa, ra, lda, ca), batch, sa, ra, lda, ca);
@@ -162,7 +169,7 @@ static void gemm_grid(t_run *t) {
             hc = matrix(t, td, span(batch, sc, m, ldc, n), sc ? batch : 1, sc, m, ldc, n);
             d.c = amp_arr(t_put(t, hc, span(batch, sc, m, ldc, n) * amp_dtype_size(td)), td);
         }
-        if (!grad && t_below(t, 2)) {
+        if (!d.backward && t_below(t, 2)) {
             amp_dtype bt = t_below(t, 2) ? AMP_F32 : td;
             hbias = matrix(t, bt, n, 1, 0, 1, n, n);
             d.bias = amp_arr(t_put(t, hbias, n * amp_dtype_size(bt)), bt);
@@ -171,15 +178,15 @@ static void gemm_grid(t_run *t) {
         if (grad) {
             haux = matrix(t, taux, total, batch, sd, m, ldd, n);
             d.aux = amp_arr(t_put(t, haux, total * amp_dtype_size(taux)), taux);
-        } else if (t_below(t, 3) == 0) {
+        } else if (!d.backward && t_below(t, 3) == 0) {
             d.aux = amp_arr(t_alloc(t, total * amp_dtype_size(td)), td);
         }
         if (batch == 1 && ldd == n && t_below(t, 3) == 0)
             d.dbias = amp_arr(t_alloc(t, 4 * n), t_below(t, 2) ? AMP_F32 : td);
         t_note(t,
-            "round %d: %s x %s -> %s, m %d n %d k %d, trans %d%d, batch %d, alpha %g, beta %g, c %d, act %s, flags %d",
+            "round %d: %s x %s -> %s, m %d n %d k %d, trans %d%d, batch %d, alpha %g, beta %g, c %d, act %s%s, flags %d",
             round, amp_dtype_name(ta), amp_dtype_name(tb), amp_dtype_name(td), (int)m, (int)n, (int)k, (int)d.trans_a,
-            (int)d.trans_b, (int)batch, alpha, beta, use_c, act_names[d.act], (int)d.flags);
+            (int)d.trans_b, (int)batch, alpha, beta, use_c, act_names[d.act], d.backward ? "'" : "", (int)d.flags);
         st = amp_gemm(t->ctx, &d);
         if (st == AMP_ERR_UNSUPPORTED && cuda && f8 && !(d.flags & AMP_GEMM_EMULATE)) { /* says why */
             CHECK(strstr(amp_last_error(t->ctx), "FP8") != NULL);
@@ -225,9 +232,9 @@ static void gemm_grid(t_run *t) {
                     before = sum;
                     if (grad) {
                         double a = (double)amp_load(haux, taux, b * sd + i * ldd + j),
-                               s = d.act == AMP_GELU_GRAD ? ref_gelu_grad(a)
-                            : a > 0.0                     ? 1.0
-                                                          : 0.0;
+                               s = d.act == AMP_GELU ? ref_gelu_grad(a)
+                            : a > 0.0                ? 1.0
+                                                     : 0.0;
                         if (cuda && td != AMP_F32) extra = 1.13 * ref_half_ulp(sum, td);
                         extra += 4e-6 * fabs(sum);
                         sum *= s;
@@ -392,7 +399,7 @@ static void gemm_nothing(t_run *t) { /* sizes of 0, and C that must not be read 
         amp_gemm_desc e = AMP_ZERO;
         float c[4] = {1, 2, 3, 4}, bias[2] = {10, 20};
         e.m = e.n = 2;
-        e.beta = 2.0f;
+        e.beta = amp_opt(2.0f);
         e.a.dtype = e.b.dtype = AMP_F32;
         e.c = amp_arr(t_put(t, c, sizeof c), AMP_F32);
         e.d = amp_arr(t_put(t, nan, sizeof nan), AMP_F32);
@@ -506,7 +513,7 @@ static void gemm_errors(t_run *t) {
     d.stride_d = 2;
     CHECK_STATUS(amp_gemm(t->ctx, &d), AMP_ERR_INVALID_ARG, "amp_gemm stride_d");
     d = good;
-    d.act = (amp_act)5;
+    d.act = (amp_act)3;
     CHECK_STATUS(amp_gemm(t->ctx, &d), AMP_ERR_INVALID_ARG, "amp_gemm act");
     d = good;
     d.m = (size_t)-1 / 2;
@@ -515,7 +522,7 @@ static void gemm_errors(t_run *t) {
     d.b.dtype = AMP_F16;
     CHECK(amp_gemm(t->ctx, &d) != AMP_OK && strstr(amp_last_error(t->ctx), "f16") != NULL);
     d = good;
-    d.beta = 1;
+    d.beta = amp_opt(1);
     d.c = amp_arr(pb, AMP_F16);
     CHECK(amp_gemm(t->ctx, &d) != AMP_OK && strstr(amp_last_error(t->ctx), "desc.c") != NULL);
     d = good;
@@ -528,11 +535,11 @@ static void gemm_errors(t_run *t) {
     d.d.data = (char *)pb + 44;
     CHECK_STATUS(amp_gemm(t->ctx, &d), AMP_ERR_INVALID_ARG, "amp_gemm desc.d overlap");
     d = good;
-    d.beta = 1;
+    d.beta = amp_opt(1);
     d.c = amp_arr((char *)pd + 4, AMP_F32);
     CHECK_STATUS(amp_gemm(t->ctx, &d), AMP_ERR_INVALID_ARG, "amp_gemm desc.c overlap");
     d = good;
-    d.beta = 1;
+    d.beta = amp_opt(1);
     d.c = d.d;
     CHECK_OK(amp_gemm(t->ctx, &d));
 }
@@ -962,7 +969,7 @@ static void linear_errors(t_run *t) {
     l._end = 1;
     CHECK_STATUS(amp_linear_backward(t->ctx, &l), AMP_ERR_UNINIT, "amp_linear_backward");
     l = good;
-    l.flags = 128;
+    l.flags = 32;
     CHECK_STATUS(amp_linear_forward(t->ctx, &l), AMP_ERR_INVALID_ARG, "amp_linear_forward flags");
     l = good;
     l.act = (amp_act)3;
@@ -1030,7 +1037,7 @@ static xent_ref xent_f64(t_run *t, const void *logits, amp_dtype type, const amp
     size_t ld, double scale) {
     xent_ref r;
     size_t i, c, counted = 0;
-    double factor = e->factor == 0.0f ? 1.0 : (double)e->factor, s = (double)e->smoothing;
+    double factor = e->factor.given ? (double)e->factor.value : 1.0, s = (double)e->smoothing;
     r.row = (double *)t_host(t, 8 * e->rows);
     r.grad = (double *)t_host(t, 8 * e->rows * e->classes);
     r.loss = 0;
@@ -1099,7 +1106,7 @@ static void xent_values(t_run *t) {
         e.ld = ld == classes ? 0 : ld;
         e.sum = t_below(t, 2);
         e.smoothing = t_below(t, 2) ? 0.0f : 0.1f;
-        e.factor = t_below(t, 2) ? 0.0f : 0.25f;
+        if (t_below(t, 2)) e.factor = amp_opt(t_below(t, 8) ? 0.25f : 0.0f);
         e.logits = amp_arrn(t_put_at(t, x, n * size, size), type, n);
         e.dlogits = e.logits;
         if (!in_place) {
@@ -1272,7 +1279,7 @@ static void xent_scenario(t_run *t, t_blob *b, const void *arg) {
     e.rows = rows;
     e.classes = classes;
     e.smoothing = 0.05f;
-    e.factor = 0.3f;
+    e.factor = amp_opt(0.3f);
     e.logits = amp_arr(t_put(t, x, 4 * rows * classes), AMP_F32);
     e.dlogits = amp_arr(t_alloc(t, 2 * rows * classes), AMP_F16);
     e.labels = (const int32_t *)t_put(t, labels, sizeof labels);
@@ -1386,7 +1393,7 @@ static void xent_bits_scenario(t_run *t, t_blob *b, const void *arg) {
         e.classes = classes;
         e.ld = ld;
         e.smoothing = c % 2 ? 0.1f : 0.0f;
-        e.factor = c % 3 ? 1.0f : 1000.0f;
+        e.factor = amp_opt(c % 3 ? 1.0f : 1000.0f);
         e.logits = amp_arr(t_put(t, x, n * size), type);
         e.dlogits = c % 4 == 1 ? e.logits : amp_arr(t_put(t, x, n * size), type);
         e.labels = (const int32_t *)t_put(t, labels, sizeof labels);
@@ -1473,7 +1480,7 @@ static void xent_errors(t_run *t) {
     e.smoothing = 1.5f;
     CHECK_STATUS(amp_softmax_cross_entropy(t->ctx, &e), AMP_ERR_INVALID_ARG, "amp_softmax_cross_entropy smoothing");
     e = good;
-    e.factor = ref_f32(0x7fc00000);
+    e.factor = amp_opt(ref_f32(0x7fc00000));
     CHECK_STATUS(amp_softmax_cross_entropy(t->ctx, &e), AMP_ERR_INVALID_ARG, "amp_softmax_cross_entropy factor");
     e = good;
     e.dlogits.data = (char *)px + 4;

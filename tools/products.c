@@ -63,7 +63,7 @@ int main(void) {
     printf(
         "\n## Notes\n\n"
         "- **Vectors** are matrices with one column (`n = 1`) or one row (`m = 1`); a vector with a step has that step as leading dimension (`mv(x, Y[:, 0])`).\n"
-        "- **alpha**: 0 in the desc means 1. PyTorch's `alpha=0` is `k = 0`: then `x` and `y` are not read.\n"
+        "- **alpha**, **beta**: `amp_opt(x)` gives a number, 0 included; left out they are 1 and 0. With `alpha` 0 `x` and `y` are not read.\n"
         "- **beta**: with 0, `in` is not read, and NaN in it is harmless, as in PyTorch. `in` has `out`'s dtype; `g.bias` has any (on\n"
         "  CUDA, with `out` in 16 bits, a bias of another dtype is rounded to `out`'s first).\n"
         "- **Broadcast of `in`**: PyTorch broadcasts it to `out`'s shape. A row with `beta=1` is a bias, the fast form; any `beta` makes every row of `out` a\n"
