@@ -92,57 +92,63 @@ static void describe(amp_plan_layer plan[LAYERS]) {
     }
 }
 
+static void add_layer(amp_ctx *ctx, net *n, const amp_policy *policy, int i) { /* sizes, parameters 2 i and 2 i + 1 */
+    amp_linear_desc *l = &n->layer[i];
+    amp_param_desc w = AMP_ZERO, b = AMP_ZERO;
+    int half_model = amp_policy_params_desc(policy).model != AMP_F32;
+    double bound;
+    float *init;
+    size_t k;
+    l->rows = BATCH;
+    l->in = i ? HIDDEN : PIXELS;
+    l->out = i + 1 < LAYERS ? HIDDEN : CLASSES;
+    l->act = i + 1 < LAYERS ? AMP_GELU : AMP_ACT_NONE;
+    bound = sqrt(6.0 / (double)l->in);
+    w.count = l->in * l->out;
+    b.count = l->out;
+    init = (float *)malloc(w.count * sizeof(float));
+    if (!init) exit(1);
+    for (k = 0; k < w.count; k++)
+        init[k] = (float)(bound * (2.0 * amp_random(7, (uint64_t)i, k) / 4294967296.0 - 1.0));
+    w.init = init;
+    w.keep_f32 = b.keep_f32 = half_model && amp_policy_keep_f32(policy, AMP_OP_LINEAR);
+    must(ctx, amp_params_add(n->params, &w)); /* copies init */
+    must(ctx, amp_params_add(n->params, &b));
+    free(init);
+}
+
+static void connect_layer(amp_ctx *ctx, net *n, const amp_policy *policy, int i) {
+    amp_linear_desc *l = &n->layer[i];
+    size_t k = 2 * (size_t)i, m = l->rows * l->out;
+    size_t y_size = amp_dtype_size(amp_policy_output(policy, AMP_OP_LINEAR, AMP_F32)); /* 4 would always do */
+    l->x = i ? n->layer[i - 1].y : amp_arr(n->x, AMP_F32);
+    l->w = amp_param_model(n->params, k);
+    l->bias = amp_param_model(n->params, k + 1);
+    l->y = amp_arr(get(ctx, m * y_size, "activations"), AMP_AUTO);
+    l->dy = amp_arr(get(ctx, m * y_size, "gradients"), AMP_AUTO);
+    if (l->act == AMP_GELU) l->aux = amp_arr(get(ctx, m * y_size, "activations"), AMP_AUTO);
+    if (i) l->dx = n->layer[i - 1].dy;
+    l->dw = amp_param_grad(n->params, k);
+    l->dbias = amp_param_grad(n->params, k + 1);
+    l->record = &n->record[i];
+    if (i) l->from = &n->record[i - 1];
+}
+
 static void build(amp_ctx *ctx, net *n, const amp_policy *policy) {
     amp_params_desc pd = amp_policy_params_desc(policy);
     amp_scaler_desc sd = amp_policy_scaler_desc(policy);
-    size_t y_size = amp_dtype_size(
-        amp_policy_output(policy, AMP_OP_LINEAR, AMP_F32)); /* AMP_AUTO outputs: 4 would do under any policy */
-    float *init[LAYERS];
     int i;
     memset(n, 0, sizeof *n);
     must(ctx, amp_params_create(&n->params, ctx, &pd));
     if (sd.mode == AMP_SCALER_DYNAMIC) sd.growth_interval = 50; /* the runs are short */
     must(ctx, amp_scaler_create(&n->scaler, ctx, &sd));
-    for (i = 0; i < LAYERS; i++) {
-        amp_linear_desc *l = &n->layer[i];
-        amp_param_desc w = AMP_ZERO, b = AMP_ZERO;
-        double bound;
-        size_t k;
-        l->rows = BATCH;
-        l->in = i ? HIDDEN : PIXELS;
-        l->out = i + 1 < LAYERS ? HIDDEN : CLASSES;
-        l->act = i + 1 < LAYERS ? AMP_GELU : AMP_ACT_NONE;
-        bound = sqrt(6.0 / (double)l->in);
-        w.count = l->in * l->out;
-        b.count = l->out;
-        init[i] = (float *)malloc(w.count * sizeof(float));
-        if (!init[i]) exit(1);
-        for (k = 0; k < w.count; k++)
-            init[i][k] = (float)(bound * (2.0 * amp_random(7, (uint64_t)i, k) / 4294967296.0 - 1.0));
-        w.init = init[i];
-        w.keep_f32 = b.keep_f32 = pd.model != AMP_F32 && amp_policy_keep_f32(policy, AMP_OP_LINEAR);
-        must(ctx, amp_params_add(n->params, &w));
-        must(ctx, amp_params_add(n->params, &b));
-    }
+    for (i = 0; i < LAYERS; i++)
+        add_layer(ctx, n, policy, i);
     must(ctx, amp_params_commit(n->params));
     n->x = (float *)get(ctx, BATCH * PIXELS * sizeof(float), "batch");
     n->labels = (int32_t *)get(ctx, BATCH * sizeof(int32_t), "batch");
-    for (i = 0; i < LAYERS; i++) {
-        amp_linear_desc *l = &n->layer[i];
-        size_t k = 2 * (size_t)i, m = l->rows * l->out;
-        free(init[i]);
-        l->x = i ? n->layer[i - 1].y : amp_arr(n->x, AMP_F32);
-        l->w = amp_param_model(n->params, k);
-        l->bias = amp_param_model(n->params, k + 1);
-        l->y = amp_arr(get(ctx, m * y_size, "activations"), AMP_AUTO);
-        l->dy = amp_arr(get(ctx, m * y_size, "gradients"), AMP_AUTO);
-        if (l->act == AMP_GELU) l->aux = amp_arr(get(ctx, m * y_size, "activations"), AMP_AUTO);
-        if (i) l->dx = n->layer[i - 1].dy;
-        l->dw = amp_param_grad(n->params, k);
-        l->dbias = amp_param_grad(n->params, k + 1);
-        l->record = &n->record[i];
-        if (i) l->from = &n->record[i - 1];
-    }
+    for (i = 0; i < LAYERS; i++)
+        connect_layer(ctx, n, policy, i);
     n->loss.rows = BATCH;
     n->loss.classes = CLASSES;
     n->loss.from = &n->record[LAYERS - 1];

@@ -62,67 +62,74 @@ typedef struct net {
 
 static size_t bytes_of(int i) { return sizeof(amp_f16) * BATCH * (size_t)(i + 1 < LAYERS ? HIDDEN : CLASSES); }
 
+static void add_layer(amp_ctx *ctx, net *n, int i) { /* its sizes, and its parameters 2 i and 2 i + 1 */
+    amp_linear_desc *l = &n->layer[i];
+    amp_param_desc w = AMP_ZERO, b = AMP_ZERO;
+    float *init;
+    double bound;
+    size_t k;
+    l->rows = BATCH;
+    l->in = i ? HIDDEN : PIXELS;
+    l->out = i + 1 < LAYERS ? HIDDEN : CLASSES;
+    l->act = i + 1 < LAYERS ? AMP_RELU : AMP_ACT_NONE;
+    bound = sqrt(6.0 / (double)l->in);
+    w.count = l->in * l->out;
+    b.count = l->out;
+    init = (float *)malloc(w.count * sizeof(float));
+    if (!init) exit(1);
+    for (k = 0; k < w.count; k++)
+        init[k] = (float)(bound * (2.0 * amp_random(7, (uint64_t)i, k) / 4294967296.0 - 1.0));
+    w.init = init;
+    must(ctx, amp_params_add(n->params, &w)); /* copies init */
+    must(ctx, amp_params_add(n->params, &b));
+    free(init);
+}
+
+static void connect_layer(net *n, int i) { /* its arrays; y is allocated by each forward */
+    amp_linear_desc *l = &n->layer[i];
+    size_t k = 2 * (size_t)i;
+    l->x = amp_arr(n->x, AMP_F32);
+    l->w = amp_param_model(n->params, k);
+    l->bias = amp_param_model(n->params, k + 1);
+    l->dy = amp_arr(n->gradient[i % 2], AMP_AUTO);
+    l->dw = amp_param_grad(n->params, k);
+    l->dbias = amp_param_grad(n->params, k + 1);
+    l->record = &n->record[i];
+    if (i == 0) return;
+    l->dx = amp_arr(n->gradient[(i + 1) % 2], AMP_AUTO);
+    l->from = &n->record[i - 1];
+}
+
+static void *get(amp_ctx *ctx, size_t bytes, const char *label) {
+    void *p;
+    must(ctx, amp_alloc(ctx, &p, bytes, label));
+    return p;
+}
+
 static void build(amp_ctx *ctx, net *n, const amp_policy *policy, const uint8_t *keep) {
     amp_params_desc pd = amp_policy_params_desc(policy);
     amp_scaler_desc sd = amp_policy_scaler_desc(policy);
-    float *init[LAYERS];
-    void *p;
     int i;
     memset(n, 0, sizeof *n);
     n->keep = keep;
     must(ctx, amp_params_create(&n->params, ctx, &pd));
     must(ctx, amp_scaler_create(&n->scaler, ctx, &sd));
-    for (i = 0; i < LAYERS; i++) {
-        amp_linear_desc *l = &n->layer[i];
-        amp_param_desc w = AMP_ZERO, b = AMP_ZERO;
-        size_t k;
-        l->rows = BATCH;
-        l->in = i ? HIDDEN : PIXELS;
-        l->out = i + 1 < LAYERS ? HIDDEN : CLASSES;
-        l->act = i + 1 < LAYERS ? AMP_RELU : AMP_ACT_NONE;
-        w.count = l->in * l->out;
-        b.count = l->out;
-        init[i] = (float *)malloc(w.count * sizeof(float));
-        if (!init[i]) exit(1);
-        for (k = 0; k < w.count; k++)
-            init[i][k] =
-                (float)(sqrt(6.0 / (double)l->in) * (2.0 * amp_random(7, (uint64_t)i, k) / 4294967296.0 - 1.0));
-        w.init = init[i];
-        must(ctx, amp_params_add(n->params, &w));
-        must(ctx, amp_params_add(n->params, &b));
-    }
+    for (i = 0; i < LAYERS; i++)
+        add_layer(ctx, n, i);
     must(ctx, amp_params_commit(n->params));
-    must(ctx, amp_alloc(ctx, &p, BATCH * PIXELS * sizeof(float), "batch"));
-    n->x = (float *)p;
-    must(ctx, amp_alloc(ctx, &p, BATCH * sizeof(int32_t), "batch"));
-    n->labels = (int32_t *)p;
-    must(ctx, amp_alloc(ctx, &p, BATCH * sizeof(float), "batch"));
-    n->loss.row_loss = (float *)p;
-    must(ctx, amp_alloc(ctx, &p, sizeof(float), "batch"));
-    n->loss.loss = (float *)p;
+    n->x = (float *)get(ctx, BATCH * PIXELS * sizeof(float), "batch");
+    n->labels = (int32_t *)get(ctx, BATCH * sizeof(int32_t), "batch");
     for (i = 0; i < 2; i++)
-        must(ctx, amp_alloc(ctx, &n->gradient[i], bytes_of(0), "gradients"));
-    for (i = 0; i < LAYERS; i++) {
-        amp_linear_desc *l = &n->layer[i];
-        size_t k = 2 * (size_t)i;
-        free(init[i]);
-        l->x = amp_arr(n->x, AMP_F32);
-        l->w = amp_param_model(n->params, k);
-        l->bias = amp_param_model(n->params, k + 1);
-        l->dy = amp_arr(n->gradient[i % 2], AMP_AUTO);
-        if (i) {
-            l->dx = amp_arr(n->gradient[(i + 1) % 2], AMP_AUTO);
-            l->from = &n->record[i - 1];
-        }
-        l->dw = amp_param_grad(n->params, k);
-        l->dbias = amp_param_grad(n->params, k + 1);
-        l->record = &n->record[i];
-    }
+        n->gradient[i] = get(ctx, bytes_of(0), "gradients");
+    for (i = 0; i < LAYERS; i++)
+        connect_layer(n, i);
     n->loss.rows = BATCH;
     n->loss.classes = CLASSES;
     n->loss.from = &n->record[LAYERS - 1];
     n->loss.labels = n->labels;
     n->loss.scaler = n->scaler;
+    n->loss.row_loss = (float *)get(ctx, BATCH * sizeof(float), "batch");
+    n->loss.loss = (float *)get(ctx, sizeof(float), "batch");
 }
 static void tear_down(amp_ctx *ctx, net *n) {
     int i;
@@ -255,88 +262,108 @@ static void row(const char *name, const recompute_plan *plan, const run *r, cons
     *ok &= same && r->peak == plan->peak;
 }
 
-int main(int argc, char **argv) {
-    static run all, some, root; /* 12 KiB of losses */
-    recompute_layer layers[LAYERS];
-    recompute_plan plan_all, plan, plan_root;
-    uint8_t keep_all[LAYERS], keep[LAYERS], keep_root[LAYERS];
-    amp_policy policy;
-    amp_ctx *ctx;
-    uint64_t budget = 0;
-    int i, steps = 100, ok = 1;
+static int usage(void) {
+    fprintf(stderr, "usage: recompute [--budget KIB] [--steps N]\n");
+    return 0;
+}
+static int options(int argc, char **argv, uint64_t *budget, int *steps) { /* 0: wrong */
+    int i;
     for (i = 1; i < argc; i += 2) {
         char *end = NULL;
         long v = i + 1 < argc ? strtol(argv[i + 1], &end, 10) : 0;
-        if (!end || *end || v < 1) {
-            fprintf(stderr, "usage: recompute [--budget KIB] [--steps N]\n");
-            return 1;
-        }
+        if (!end || *end || v < 1) return usage();
         if (strcmp(argv[i], "--budget") == 0)
-            budget = (uint64_t)v * 1024u;
+            *budget = (uint64_t)v * 1024u;
         else if (strcmp(argv[i], "--steps") == 0 && v <= MAX_STEPS)
-            steps = (int)v;
-        else {
-            fprintf(stderr, "usage: recompute [--budget KIB] [--steps N]\n");
-            return 1;
-        }
+            *steps = (int)v;
+        else
+            return usage();
     }
+    return 1;
+}
+
+static void describe(recompute_layer layers[LAYERS]) {
+    int i;
+    for (i = 0; i < LAYERS; i++) {
+        uint64_t in = i ? HIDDEN : PIXELS, out = i + 1 < LAYERS ? HIDDEN : CLASSES;
+        layers[i].bytes = bytes_of(i);
+        layers[i].work = 0;
+        layers[i].cost = 2 * BATCH * in * out; /* operations of its forward */
+    }
+}
+
+typedef struct choice {
+    uint8_t keep[LAYERS];
+    recompute_plan plan;
+} choice;
+
+static int choose(choice *all, choice *some, choice *root, uint64_t *budget) { /* 0: no choice meets the budget */
+    recompute_layer layers[LAYERS];
+    recompute_result result;
+    describe(layers);
+    memset(all->keep, 1, sizeof all->keep);
+    (void)recompute_evaluate(&all->plan, layers, LAYERS, all->keep);
+    (void)recompute_sqrt(&root->plan, root->keep, layers, LAYERS);
+    if (!*budget) *budget = all->plan.peak * 45u / 100u;
+    result = recompute_optimal(&some->plan, some->keep, layers, LAYERS, *budget);
+    if (result == RECOMPUTE_OVER_BUDGET)
+        fprintf(stderr, "recompute: --budget %.1f KiB, but no choice needs less than %.1f KiB\n",
+            (double)*budget / 1024.0, (double)some->plan.least / 1024.0);
+    else if (result != RECOMPUTE_OK)
+        fprintf(stderr, "recompute: no plan\n");
+    return result == RECOMPUTE_OK;
+}
+
+static void draw(const choice *c, const char *text) {
+    int i;
+    for (i = 0; i < LAYERS; i++)
+        putchar(c->keep[i] ? '#' : '.');
+    printf("  %s\n", text);
+}
+
+int main(int argc, char **argv) {
+    static run all, some, root; /* 12 KiB of losses */
+    choice keep_all, keep_some, keep_root;
+    amp_policy policy;
+    amp_ctx *ctx;
+    uint64_t budget = 0;
+    int steps = 100, ok = 1;
+    if (!options(argc, argv, &budget, &steps)) return 1;
+    if (!choose(&keep_all, &keep_some, &keep_root, &budget)) return 1;
     load();
     must(NULL, amp_cpu_create(&ctx, NULL));
     must(ctx, amp_policy_init(ctx, &policy, AMP_O2, NULL));
-    for (i = 0; i < LAYERS; i++) {
-        layers[i].bytes = bytes_of(i);
-        layers[i].work = 0;
-        layers[i].cost = 2u * BATCH * (uint64_t)(i ? HIDDEN : PIXELS) *
-            (i + 1 < LAYERS ? HIDDEN : CLASSES); /* operations of its forward */
-    }
-    memset(keep_all, 1, sizeof keep_all);
-    (void)recompute_evaluate(&plan_all, layers, LAYERS, keep_all);
-    if (!budget) budget = plan_all.peak * 45u / 100u;
-    (void)recompute_sqrt(&plan_root, keep_root, layers, LAYERS);
     amp_ctx_destroy(ctx);
-    switch (recompute_optimal(&plan, keep, layers, LAYERS, budget)) {
-    case RECOMPUTE_OK: break;
-    case RECOMPUTE_OVER_BUDGET:
-        fprintf(stderr, "recompute: --budget %.1f KiB, but no choice needs less than %.1f KiB\n",
-            (double)budget / 1024.0, (double)plan.least / 1024.0);
-        return 1;
-    default: fprintf(stderr, "recompute: no plan\n"); return 1;
-    }
 
     printf(
         "%d layers of %d, batch %d, O2, dropout %g, %d steps. Activations: %.1f KiB if all are kept, budget %.1f KiB, "
         "no choice needs less than %.1f KiB\n\n",
-        LAYERS, HIDDEN, BATCH, (double)DROP, steps, (double)plan_all.peak / 1024.0, (double)budget / 1024.0,
-        (double)plan.least / 1024.0);
-    for (i = 0; i < LAYERS; i++)
-        putchar(keep[i] ? '#' : '.');
-    printf("  the plan: layers from first to last, # kept, . computed again\n");
-    for (i = 0; i < LAYERS; i++)
-        putchar(keep_root[i] ? '#' : '.');
-    printf("  the square-root rule\n\n%-22s %7s %9s %12s %10s %9s %7s %10s\n", "", "kept", "plan KiB", "measured KiB",
-        "extra work", "ms/step", "time", "last loss");
-    train(&all, &policy, keep_all, steps);
-    row("everything kept", &plan_all, &all, &all, steps, &ok);
+        LAYERS, HIDDEN, BATCH, (double)DROP, steps, (double)keep_all.plan.peak / 1024.0, (double)budget / 1024.0,
+        (double)keep_some.plan.least / 1024.0);
+    draw(&keep_some, "the plan: layers from first to last, # kept, . computed again");
+    draw(&keep_root, "the square-root rule");
+    printf("\n%-22s %7s %9s %12s %10s %9s %7s %10s\n", "", "kept", "plan KiB", "measured KiB", "extra work", "ms/step",
+        "time", "last loss");
+    train(&all, &policy, keep_all.keep, steps);
+    row("everything kept", &keep_all.plan, &all, &all, steps, &ok);
     fflush(stdout);
-    train(&some, &policy, keep, steps);
-    row("within the budget", &plan, &some, &all, steps, &ok);
+    train(&some, &policy, keep_some.keep, steps);
+    row("within the budget", &keep_some.plan, &some, &all, steps, &ok);
     fflush(stdout);
-    train(&root, &policy, keep_root, steps);
-    row("square-root rule", &plan_root, &root, &all, steps, &ok);
-    printf("\nextra work: the share of forward that is computed twice. Backward is about twice a forward, so all of "
-           "forward once more is a third of a step.\n"
-           "same losses: those of every step, bit for bit.\n");
-    if (!(all.loss[steps - 1] < all.loss[0])) {
+    train(&root, &policy, keep_root.keep, steps);
+    row("square-root rule", &keep_root.plan, &root, &all, steps, &ok);
+    printf(
+        "\nextra work: the share of forward that is computed twice. Backward costs about two forwards, so computing "
+           "all of forward again adds a third to a step.\n"
+        "same losses: those of every step, bit for bit.\n");
+    if (steps >= 20 && !(all.loss[steps - 1] < all.loss[0])) {
         fprintf(stderr, "recompute: the loss did not fall\n");
-        ok = steps < 20;
+        ok = 0;
     }
     if (some.peak > budget) {
         fprintf(stderr, "recompute: over the budget\n");
         ok = 0;
     }
-    if (!ok) {
-        fprintf(stderr, "recompute: losses or peaks are not as promised\n");
-        return 1;
-    }
-    return 0;
+    if (!ok) fprintf(stderr, "recompute: losses or peaks are not as promised\n");
+    return !ok;
 }
