@@ -2,8 +2,8 @@
 
    tests [-v] [--context NAME] [--filter TEXT] [--list] [--full] [--seed N]
 
-   The last line is "N passed, N failed, N skipped": one per test and context, and one skipped for each context that this machine or this
-   build lacks. Exit status 1 if anything failed. */
+   The last line is "N passed, N failed, N skipped": one per test and context, and one skipped for each context that
+   this machine or this build lacks. Exit status 1 if anything failed. */
 #if !defined(_POSIX_C_SOURCE) && !defined(_GNU_SOURCE)
 #  define _POSIX_C_SOURCE 199309L /* clock_gettime */
 #endif
@@ -64,7 +64,7 @@ static struct {
 /* Checks of the running test that the harness made: its copies. A test that has no others has checked nothing. */
 static unsigned long long own_checks;
 
-/* ---- checks -------------------------------------------------------------------------------------------------------------------- */
+/* ---- checks ---------------------------------------------------------------------------------------------------- */
 
 #define MAX_PRINTED 12u /* failures printed per test */
 
@@ -150,70 +150,62 @@ int t_check_near(
     return ok;
 }
 
+/* An element of 1, 2, 4 or 8 bytes as a number, whatever the byte order of this machine. */
+static unsigned long long element_bits(const unsigned char *p, size_t size) {
+    uint16_t u16;
+    uint32_t u32;
+    uint64_t u64;
+    switch (size) {
+    case 1: return *p;
+    case 2: memcpy(&u16, p, 2); return u16;
+    case 4: memcpy(&u32, p, 4); return u32;
+    case 8: memcpy(&u64, p, 8); return u64;
+    default: return 0;
+    }
+}
+
 int t_check_bits(
     t_run *t, const void *got, const void *want, size_t n, size_t size, const char *what, const char *file, int line) {
     int ok = n == 0 || memcmp(got, want, n * size) == 0;
     if (count(t, ok)) {
         const unsigned char *g = (const unsigned char *)got, *w = (const unsigned char *)want;
+        int digits = (int)(2 * size);
         size_t i = 0, differ = 0, k;
-        unsigned long long ug = 0, uw = 0;
         while (memcmp(g + i * size, w + i * size, size) == 0)
             i++;
         for (k = i; k < n; k++)
             differ += memcmp(g + k * size, w + k * size, size) != 0;
-        if (size == 1) {
-            ug = g[i];
-            uw = w[i];
-        }
-        if (size == 2) {
-            uint16_t x, y;
-            memcpy(&x, g + i * 2, 2);
-            memcpy(&y, w + i * 2, 2);
-            ug = x;
-            uw = y;
-        }
-        if (size == 4) {
-            uint32_t x, y;
-            memcpy(&x, g + i * 4, 4);
-            memcpy(&y, w + i * 4, 4);
-            ug = x;
-            uw = y;
-        }
-        if (size == 8) {
-            uint64_t x, y;
-            memcpy(&x, g + i * 8, 8);
-            memcpy(&y, w + i * 8, 8);
-            ug = x;
-            uw = y;
-        }
         head(t, file, line);
-        printf("%s[%lu] is %0*llx, should be %0*llx (%lu of %lu differ)", what, (unsigned long)i, (int)(2 * size), ug,
-            (int)(2 * size), uw, (unsigned long)differ, (unsigned long)n);
+        printf("%s[%lu] is %0*llx, should be %0*llx (%lu of %lu differ)", what, (unsigned long)i, digits,
+            element_bits(g + i * size, size), digits, element_bits(w + i * size, size), (unsigned long)differ,
+            (unsigned long)n);
         tail(t);
     }
     return ok;
 }
 
-/* Does text contain each of the words? "a|b" stands for one of them. */
+/* Does text contain one of the words in "a|b|c"? Cuts alternatives at its bars. */
+static int names_one(const char *text, char *alternatives) {
+    char *word = alternatives;
+    while (word && *word) {
+        char *bar = strchr(word, '|');
+        if (bar) *bar++ = 0;
+        if (strstr(text, word)) return 1;
+        word = bar;
+    }
+    return 0;
+}
+
+/* Does text contain each of the words? They are separated by blanks; "a|b" stands for one of the two. */
 static int names_all(const char *text, const char *words) {
-    char buf[256], *word, *rest = buf;
+    char buf[256], *rest = buf;
     if (strlen(words) >= sizeof buf) return 0;
     strcpy(buf, words);
     while (*rest) {
-        int found = 0;
-        char *next = strchr(rest, ' ');
-        if (next)
-            *next++ = 0;
-        else
-            next = rest + strlen(rest);
-        for (word = rest; word && *word && !found;) {
-            char *bar = strchr(word, '|');
-            if (bar) *bar++ = 0;
-            found = strstr(text, word) != NULL;
-            word = bar;
-        }
-        if (!found && *rest) return 0;
-        rest = next;
+        char *word = rest, *blank = strchr(rest, ' ');
+        rest = blank ? blank + 1 : rest + strlen(rest);
+        if (blank) *blank = 0;
+        if (*word && !names_one(text, word)) return 0;
     }
     return 1;
 }
@@ -241,7 +233,7 @@ void t_note(t_run *t, const char *format, ...) {
 
 void t_skip(t_run *t, const char *reason) { t->skip = reason; }
 
-/* ---- data ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- data ------------------------------------------------------------------------------------------------------ */
 
 uint64_t t_u64(t_run *t) { /* splitmix64 */
     uint64_t z = t->rng += 0x9e3779b97f4a7c15u;
@@ -303,7 +295,7 @@ int t_emulated(const t_run *t) {
 }
 int t_slow(const t_run *t) { return t->place->kind == T_KIND_CUDA && !options.full; }
 
-/* ---- memory -------------------------------------------------------------------------------------------------------------------- */
+/* ---- memory ---------------------------------------------------------------------------------------------------- */
 
 static void *need(void *p) {
     if (!p) {
@@ -381,24 +373,23 @@ void t_get(t_run *t, void *host, const void *dev, size_t bytes) {
     copy(t, host, dev, bytes, "amp_copy from context memory");
 }
 
-void t_clear(t_run *t) {
+static void check_guard(t_run *t, const t_area *a, const unsigned char *guard, const char *side) {
     unsigned char got[GUARD];
-    size_t i, k;
+    amp_status st = amp_copy(a->ctx, got, guard, GUARD);
+    size_t k = 0;
+    while (st == AMP_OK && k < GUARD && got[k] == POISON)
+        k++;
+    t_check(t, st == AMP_OK && k == GUARD, __FILE__, __LINE__,
+        "something wrote %s an array of %lu bytes (byte %lu of the guard; copy gives %d)", side,
+        (unsigned long)a->bytes, (unsigned long)k, (int)st);
+}
+
+void t_clear(t_run *t) {
+    size_t i;
     for (i = 0; i < t->n_areas; i++) {
         const t_area *a = &t->areas[i];
-        int side;
-        for (side = 0; side < 2; side++) {
-            size_t bad = GUARD;
-            amp_status st = amp_copy(a->ctx, got, side ? a->data + a->bytes : a->data - GUARD, GUARD);
-            for (k = 0; k < GUARD && st == AMP_OK; k++)
-                if (got[k] != POISON) {
-                    bad = k;
-                    break;
-                }
-            t_check(t, st == AMP_OK && bad == GUARD, __FILE__, __LINE__,
-                "something wrote %s an array of %lu bytes (byte %lu of the guard; copy gives %d)",
-                side ? "behind" : "before", (unsigned long)a->bytes, (unsigned long)bad, (int)st);
-        }
+        check_guard(t, a, a->data - GUARD, "before");
+        check_guard(t, a, a->data + a->bytes, "after");
         t_check(t, amp_free(a->ctx, a->base) == AMP_OK, __FILE__, __LINE__, "amp_free of the test's memory: %s",
             amp_last_error(a->ctx));
     }
@@ -407,7 +398,7 @@ void t_clear(t_run *t) {
     t->n_areas = t->n_hosts = 0;
 }
 
-/* ---- contexts ------------------------------------------------------------------------------------------------------------------ */
+/* ---- contexts -------------------------------------------------------------------------------------------------- */
 
 amp_status t_create_cpu(amp_ctx **out, amp_simd simd, int32_t threads) {
     amp_cpu_desc d = AMP_ZERO;
@@ -531,7 +522,7 @@ const char *t_file(const char *name) {
     return files.name[files.n++];
 }
 
-/* ---- run ----------------------------------------------------------------------------------------------------------------------- */
+/* ---- run ------------------------------------------------------------------------------------------------------- */
 
 static double seconds(void) {
 #ifdef CLOCK_MONOTONIC
@@ -544,7 +535,8 @@ static double seconds(void) {
 }
 
 static unsigned flag_of(const t_place *p) {
-    return p->kind == T_KIND_HOST ? T_HOST : p->kind == T_KIND_CPU ? T_CPU : T_CUDA;
+    if (p->kind == T_KIND_HOST) return T_HOST;
+    return p->kind == T_KIND_CPU ? T_CPU : T_CUDA;
 }
 
 static uint64_t hash_name(const char *s) {
@@ -565,8 +557,8 @@ static void check_end(t_run *t) {
         t_check_status(t, amp_sync(t->own), AMP_OK, NULL, "amp_sync at the end", __FILE__, __LINE__);
     t_clear(t);
     if (t->own)
-        t_check_eq(t, (long long)t_ledger(t->own, "total").bytes, 0, "bytes in the ledger at the end", "0",
-            __FILE__, __LINE__);
+        t_check_eq(t, (long long)t_ledger(t->own, "total").bytes, 0, "bytes in the ledger at the end", "0", __FILE__,
+            __LINE__);
 }
 
 typedef struct totals {
@@ -576,6 +568,7 @@ typedef struct totals {
 
 static void run_test(const t_place *place, const t_test *test, totals *sum) {
     t_run t = AMP_ZERO;
+    const char *verdict = "ok";
     double start = seconds();
     t.place = place;
     t.test = test->name;
@@ -598,35 +591,70 @@ static void run_test(const t_place *place, const t_test *test, totals *sum) {
     free(t.hosts);
     sum->checks += t.checks;
     if (t.failures) {
+        verdict = "FAILED";
         sum->failed++;
         if (t.failures > 1)
             printf("       %s on %s: %u of %llu checks failed\n", t.test, place->name, t.failures, t.checks);
     } else if (t.skip) {
+        verdict = "skipped";
         sum->skipped++;
         printf("skipped: %s on %s: %s\n", t.test, place->name, t.skip);
     } else
         sum->passed++;
-    if (options.verbose)
-        printf("%s, %llu checks, %.2f s\n",
-            t.failures   ? "FAILED"
-                : t.skip ? "skipped"
-                         : "ok",
-            t.checks, seconds() - start);
+    if (options.verbose) printf("%s, %llu checks, %.2f s\n", verdict, t.checks, seconds() - start);
 }
 
 static int usage(const char *wrong) {
-    fprintf(stderr, "%s%s%susage: tests [-v] [--context NAME] [--filter TEXT] [--list] [--full] [--seed N]\n",
-        wrong ? "what is \"" : "", wrong ? wrong : "", wrong ? "\"?\n" : "");
+    if (wrong) fprintf(stderr, "what is \"%s\"?\n", wrong);
+    fprintf(stderr, "usage: tests [-v] [--context NAME] [--filter TEXT] [--list] [--full] [--seed N]\n");
     return 2;
 }
 
-int main(int argc, char **argv) {
+/* Can this context be made here? If not, says why and counts it: skipped where the machine or the build lacks it. */
+static int place_works(const t_place *place, char *device, size_t room, totals *all) {
+    amp_ctx *ctx = NULL;
+    amp_status status;
+    snprintf(device, room, "no context");
+    if (place->kind == T_KIND_HOST) return 1;
+    status = t_create(place, &ctx, NULL, NULL);
+    if (status == AMP_ERR_UNSUPPORTED || status == AMP_ERR_NO_CUDA) {
+        printf("%-11s skipped: %s\n", place->name, amp_strerror(status));
+        all->skipped++;
+        return 0;
+    }
+    if (status != AMP_OK) {
+        printf("%-11s FAILED: %s\n", place->name, amp_strerror(status));
+        all->failed++;
+        return 0;
+    }
+    snprintf(device, room, "%s", amp_ctx_name(ctx));
+    amp_ctx_destroy(ctx);
+    return 1;
+}
+
+/* The tests of all files that run on this context and whose names contain filter: run, or only named. */
+static void run_place(const t_place *place, const char *filter, int list, totals *sum) {
 #define T_TABLE(name) t_suite_##name,
     static const t_test *const suites[] = {T_SUITES(T_TABLE) NULL};
+    size_t s, k;
+    for (s = 0; suites[s]; s++) {
+        for (k = 0; suites[s][k].name; k++) {
+            const t_test *test = &suites[s][k];
+            if (!(test->where & flag_of(place))) continue;
+            if (filter && !strstr(test->name, filter)) continue;
+            if (list)
+                printf("%s %s\n", place->name, test->name);
+            else
+                run_test(place, test, sum);
+        }
+    }
+}
+
+int main(int argc, char **argv) {
     const char *context = NULL, *filter = NULL;
     totals all = AMP_ZERO;
     int list = 0, i, known = 0;
-    size_t p, s, k;
+    size_t p, k;
     options.seed = (uint64_t)time(NULL) * 0x9e3779b97f4a7c15u >> 32;
     for (i = 1; i < argc; i++) {
         if (strcmp(argv[i], "-v") == 0)
@@ -655,34 +683,10 @@ int main(int argc, char **argv) {
         const t_place *place = &places[p];
         totals sum = AMP_ZERO;
         double start = seconds();
-        char device[128] = "no context";
+        char device[128];
         if (context && strcmp(context, place->name) != 0) continue;
-        if (!list && place->kind != T_KIND_HOST) { /* can it be made here? */
-            amp_ctx *ctx = NULL;
-            amp_status status = t_create(place, &ctx, NULL, NULL);
-            if (status == AMP_ERR_UNSUPPORTED || status == AMP_ERR_NO_CUDA) {
-                printf("%-11s skipped: %s\n", place->name, amp_strerror(status));
-                all.skipped++;
-                continue;
-            }
-            if (status != AMP_OK) {
-                printf("%-11s FAILED: %s\n", place->name, amp_strerror(status));
-                all.failed++;
-                continue;
-            }
-            snprintf(device, sizeof device, "%s", amp_ctx_name(ctx));
-            amp_ctx_destroy(ctx);
-        }
-        for (s = 0; suites[s]; s++) {
-            for (k = 0; suites[s][k].name; k++) {
-                const t_test *test = &suites[s][k];
-                if (!(test->where & flag_of(place)) || (filter && !strstr(test->name, filter))) continue;
-                if (list)
-                    printf("%s %s\n", place->name, test->name);
-                else
-                    run_test(place, test, &sum);
-            }
-        }
+        if (!list && !place_works(place, device, sizeof device, &all)) continue;
+        run_place(place, filter, list, &sum);
         if (list) continue;
         printf("%-11s %lu passed, %lu failed, %lu skipped, %llu checks, %.1f s  (%s)\n", place->name, sum.passed,
             sum.failed, sum.skipped, sum.checks, seconds() - start, device);

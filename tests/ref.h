@@ -1,7 +1,7 @@
 /* ref.h - second implementations, slow and obvious, that share nothing with amp.h but its type names.
 
-   Formats are tables of numbers made with ldexp; rounding looks for the neighbours in the table and compares with their midpoint.
-   The update rules are written out with volatile floats, so that no compiler can fuse or reorder them. */
+   Formats are tables of numbers made with ldexp; rounding finds the neighbours in the table and compares with their
+   midpoint. The update rules are written out with volatile floats, so that no compiler can fuse or reorder them. */
 #ifndef REF_H
 #define REF_H
 
@@ -9,7 +9,7 @@
 
 #include <math.h>
 
-/* ---- formats --------------------------------------------------------------------------------------------------------------------- */
+/* ---- formats --------------------------------------------------------------------------------------------------- */
 
 typedef struct ref_format {
     int bits, mant, bias;
@@ -19,18 +19,22 @@ typedef struct ref_format {
 } ref_format;
 
 static inline ref_format ref_format_of(amp_dtype t) {
-    static const ref_format f16 = {16, 10, 15, 0x7bff, 0x7c00, 1}, bf16 = {16, 7, 127, 0x7f7f, 0x7f80, 1};
-    static const ref_format e4m3 = {8, 3, 7, 0x7e, 0x7f, 0}, e5m2 = {8, 2, 15, 0x7b, 0x7c, 1};
-    return t == AMP_F16 ? f16 : t == AMP_BF16 ? bf16 : t == AMP_F8E4M3 ? e4m3 : e5m2;
+    static const ref_format f16 = {16, 10, 15, 0x7bff, 0x7c00, 1};
+    static const ref_format bf16 = {16, 7, 127, 0x7f7f, 0x7f80, 1};
+    static const ref_format e4m3 = {8, 3, 7, 0x7e, 0x7f, 0};
+    static const ref_format e5m2 = {8, 2, 15, 0x7b, 0x7c, 1};
+    if (t == AMP_F16) return f16;
+    if (t == AMP_BF16) return bf16;
+    return t == AMP_F8E4M3 ? e4m3 : e5m2;
 }
 
 static const amp_dtype ref_dtypes[5] = {AMP_F32, AMP_F16, AMP_BF16, AMP_F8E4M3, AMP_F8E5M2};
 
-static inline int ref_is_nan(double x) {
+static inline int ref_is_nan(double x) { /* by its bits: right under -ffast-math too */
     uint64_t u;
     memcpy(&u, &x, 8);
     return (u & 0x7fffffffffffffffu) > 0x7ff0000000000000u;
-} /* also under -ffast-math */
+}
 
 /* The number of a positive pattern. Pattern max + 1 gives the number that would come next if the format went on. */
 static inline double ref_value(const ref_format *f, uint32_t pattern) {
@@ -77,7 +81,7 @@ static inline uint32_t ref_decode(uint32_t pattern, amp_dtype t) {
     return sign | 0x7fc00000u | (m << (23 - f.mant));
 }
 
-/* The largest pattern whose number is <= v (v >= 0 and finite); max + 1 if v is at least the number after the largest. */
+/* The largest pattern whose number is <= v (v >= 0, finite); max + 1 if v is at least the number after the largest. */
 static inline uint32_t ref_floor(const ref_format *f, double v) {
     uint32_t lo = 0, hi = f->max + 2u; /* value(lo) <= v < value(hi) */
     while (hi - lo > 1) {
@@ -139,7 +143,7 @@ static inline double ref_half_ulp(double v, amp_dtype t) {
     return ldexp(0.5, e - mant);
 }
 
-/* ---- the rule of sums, as amp.h states it ------------------------------------------------------------------------------------- */
+/* ---- the rule of sums, as amp.h states it ---------------------------------------------------------------------- */
 
 static inline double ref_sum_chunk(const double *x, size_t n) {
     double lane[2048], first[256];
@@ -161,7 +165,7 @@ static inline double ref_sum_chunk(const double *x, size_t n) {
     return first[0];
 }
 
-/* Sum of one array; sums[] gets the sum of each chunk behind *n_sums if it is not NULL. */
+/* Sum of one array: the sums of its chunks, summed by the same rule. */
 static inline double ref_sum(const double *x, size_t n) {
     double total, *sums;
     size_t chunks = (n + 65535u) / 65536u, i;
@@ -175,7 +179,7 @@ static inline double ref_sum(const double *x, size_t n) {
     return total;
 }
 
-/* ---- one update, as amp.h states it under >>step ---------------------------------------------------------------------------- */
+/* ---- one update, as amp.h states it under >>step --------------------------------------------------------------- */
 
 typedef volatile float ref_vf;
 
@@ -221,14 +225,17 @@ static inline float ref_clamp(float u, float limit) {
     return u;
 }
 
-typedef struct ref_consts {
+typedef struct ref_consts { /* computed once per step, in double */
     float step, rsqrt, decay, one_beta1, one_beta2, one_dampening;
-} ref_consts; /* once per step, in double */
+} ref_consts;
 
 static inline ref_consts ref_consts_of(const ref_rule *r, uint64_t t) {
-    volatile double bc1 = 1.0 - ref_power((double)r->beta1, t), bc2 = 1.0 - ref_power((double)r->beta2, t);
-    volatile double step = (double)r->lr / bc1, root = sqrt(bc2), rsqrt = 1.0 / root,
-                    decayed = (double)r->lr * (double)r->weight_decay;
+    volatile double bc1 = 1.0 - ref_power((double)r->beta1, t);
+    volatile double bc2 = 1.0 - ref_power((double)r->beta2, t);
+    volatile double step = (double)r->lr / bc1;
+    volatile double root = sqrt(bc2);
+    volatile double rsqrt = 1.0 / root;
+    volatile double decayed = (double)r->lr * (double)r->weight_decay;
     ref_consts c;
     c.step = (float)step;
     c.rsqrt = (float)rsqrt;
@@ -244,9 +251,11 @@ static inline void ref_update(
     const ref_rule *r, const ref_consts *c, uint64_t t, float u, float *w, float *m, float *v) {
     u = ref_clamp(u, r->clip_value);
     if (r->optimizer == AMP_LION) {
-        float way = ref_add(ref_mul(r->beta1, *m), ref_mul(c->one_beta1, u)),
-              w1 = r->no_decay ? *w : ref_mul(*w, c->decay);
-        *w = way > 0.0f ? ref_sub(w1, r->lr) : way < 0.0f ? ref_add(w1, r->lr) : w1;
+        float way = ref_add(ref_mul(r->beta1, *m), ref_mul(c->one_beta1, u));
+        float w1 = r->no_decay ? *w : ref_mul(*w, c->decay);
+        if (way > 0.0f) w1 = ref_sub(w1, r->lr);
+        if (way < 0.0f) w1 = ref_add(w1, r->lr);
+        *w = w1;
         *m = ref_add(ref_mul(r->beta2, *m), ref_mul(c->one_beta2, u));
         return;
     }
@@ -274,7 +283,8 @@ static inline void ref_update_f64(const ref_rule *r, uint64_t t, double u, doubl
     if (r->optimizer == AMP_LION) {
         double way = (double)r->beta1 * *m + (1.0 - (double)r->beta1) * u;
         if (!r->no_decay) *w *= 1.0 - (double)r->lr * (double)r->weight_decay;
-        *w -= way > 0.0 ? (double)r->lr : way < 0.0 ? -(double)r->lr : 0.0;
+        if (way > 0.0) *w -= (double)r->lr;
+        if (way < 0.0) *w += (double)r->lr;
         *m = (double)r->beta2 * *m + (1.0 - (double)r->beta2) * u;
         return;
     }
@@ -295,7 +305,7 @@ static inline void ref_update_f64(const ref_rule *r, uint64_t t, double u, doubl
     }
 }
 
-/* ---- products ---------------------------------------------------------------------------------------------------------------- */
+/* ---- products -------------------------------------------------------------------------------------------------- */
 
 static inline double ref_gelu(double x) {
     return 0.5 * x * (1.0 + tanh(0.79788456080286535588 * (x + 0.044715 * x * x * x)));
@@ -305,7 +315,8 @@ static inline double ref_gelu_grad(double x) {
     return 0.5 * (1.0 + th) + 0.5 * x * (1.0 - th * th) * 0.79788456080286535588 * (1.0 + 3 * 0.044715 * x * x);
 }
 static inline double ref_act(amp_act act, double x) {
-    return act == AMP_GELU ? ref_gelu(x) : act == AMP_RELU ? (x > 0.0 ? x : 0.0) : x;
+    if (act == AMP_GELU) return ref_gelu(x);
+    return act == AMP_RELU && !(x > 0.0) ? 0.0 : x;
 }
 
 #endif

@@ -4,7 +4,7 @@
 
 #include "ref.h"
 
-/* A committed set of n owned parameters with these counts, weights about normal(0, 1). Destroy it with amp_params_destroy. */
+/* A committed set of n owned parameters with these counts, weights about normal(0, 1). amp_params_destroy ends it. */
 static inline amp_params *set_new(t_run *t, amp_dtype model, amp_dtype grad, const size_t *counts, size_t n) {
     amp_params *p = NULL;
     amp_params_desc d = AMP_ZERO;
@@ -57,9 +57,10 @@ static inline void set_grad_bits(t_run *t, amp_params *p, size_t i, size_t k, ui
 /* Inf of a dtype; E4M3, which has none: NaN. */
 static inline uint32_t set_inf(amp_dtype t) { return t == AMP_F32 ? 0x7f800000u : ref_format_of(t).over; }
 static inline uint32_t set_nan(amp_dtype t) {
-    return t == AMP_F32   ? 0x7fc00000u
-        : t == AMP_F8E4M3 ? 0x7fu
-                          : ref_format_of(t).over | (1u << (ref_format_of(t).mant - 1));
+    ref_format f;
+    if (t == AMP_F32) return 0x7fc00000u;
+    f = ref_format_of(t);
+    return f.has_inf ? f.over | (1u << (f.mant - 1)) : f.over;
 }
 
 /* Everything that a skipped step must not change: masters, model copies, moments, gradients. */

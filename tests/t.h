@@ -1,8 +1,8 @@
 /* t.h - the test harness: one suite of tests, run on every context.
 
-   A test is  void fn(t_run *t);  and sits in the table of its file. It gets a fresh context in t->ctx (NULL for tests marked T_HOST) and
-   touches context memory only through t_alloc, t_put, t_set and t_get, so that the same test works on a device. Every area that it gets has
-   guards before and behind, which are checked when it is given back. */
+   A test is  void fn(t_run *t);  and sits in the table of its file. It gets a fresh context in t->ctx (NULL for tests
+   marked T_HOST) and touches context memory only through t_alloc, t_put, t_set and t_get, so that the same test works
+   on a device. Every area that it gets has guards before and after it, which are checked when the test ends. */
 #ifndef T_H
 #define T_H
 
@@ -30,7 +30,7 @@ typedef struct t_run { /* one test on one context */
     const t_place *place;
     const char *test;
     amp_ctx *ctx; /* the context under test; NULL for T_HOST */
-    amp_ctx *own; /* the same, also while t_reference has put another one into ctx */
+    amp_ctx *own; /* the same, also while t_reference has put a different one into ctx */
     amp_ctx *ref; /* portable C, one thread: made by t_reference */
     uint64_t rng;
     unsigned long long checks;
@@ -87,11 +87,12 @@ int t_check_status(
 #define CHECK_EQ(a, b)  t_check_eq(t, (long long)(a), (long long)(b), #a, #b, __FILE__, __LINE__)
 #define CHECK_F32(a, b) t_check_f32(t, a, b, #a, #b, __FILE__, __LINE__) /* by bits */
 #define CHECK_F64(a, b) t_check_f64(t, a, b, #a, #b, __FILE__, __LINE__) /* by bits */
-#define CHECK_NEAR(a, b, tol) \
-    t_check_near(t, a, b, tol, #a, #b, __FILE__, __LINE__) /* NaN equals NaN only, Inf equals Inf only */
-#define CHECK_BITS(got, want, n, size) \
-    t_check_bits(t, got, want, n, size, #got, __FILE__, __LINE__) /* n elements of size 1, 2, 4 or 8 */
-#define CHECK_OK(call)                    t_check_status(t, call, AMP_OK, NULL, #call, __FILE__, __LINE__)
+#define CHECK_OK(call)  t_check_status(t, call, AMP_OK, NULL, #call, __FILE__, __LINE__)
+
+/* Within tol of each other; NaN equals NaN only, Inf equals Inf only. */
+#define CHECK_NEAR(a, b, tol)             t_check_near(t, a, b, tol, #a, #b, __FILE__, __LINE__)
+/* The bits of n elements of size 1, 2, 4 or 8. */
+#define CHECK_BITS(got, want, n, size)    t_check_bits(t, got, want, n, size, #got, __FILE__, __LINE__)
 /* The status, and that amp_last_error(t->ctx) names each of the words (separated by blanks; a|b: one of them). */
 #define CHECK_STATUS(call, status, words) t_check_status(t, call, status, words, #call, __FILE__, __LINE__)
 
@@ -120,7 +121,7 @@ int t_slow(const t_run *t);     /* keep sizes small here (a device that may be e
 
 void *t_host(t_run *t, size_t bytes);                    /* host memory, zeroed, freed by the harness */
 void *t_alloc(t_run *t, size_t bytes);                   /* context memory filled with 0xa5 */
-void *t_alloc_at(t_run *t, size_t bytes, size_t offset); /* the same, `offset` bytes behind a 256-byte boundary */
+void *t_alloc_at(t_run *t, size_t bytes, size_t offset); /* the same, `offset` bytes after a 256-byte boundary */
 void *t_put(t_run *t, const void *host, size_t bytes);   /* a copy of host memory in context memory */
 void *t_put_at(t_run *t, const void *host, size_t bytes, size_t offset);
 void t_set(t_run *t, void *dev, const void *host, size_t bytes);
@@ -156,7 +157,7 @@ void t_same_everywhere(t_run *t, void (*scenario)(t_run *t, t_blob *b, const voi
 
 /* A number of the bits of n arrays with counts, to compare before and after. */
 uint64_t t_fingerprint(t_run *t, const amp_array *arrays, size_t n);
-/* The index of the first of count elements that differs between two arrays of one dtype, bit for bit; count if none does. */
+/* The index of the first of count elements whose bits differ between two arrays of one dtype; count if none does. */
 size_t t_compare(t_run *t, amp_array a, amp_array b, size_t count);
 
 /* A file name for a temporary file; the file is removed at the end of the run. */

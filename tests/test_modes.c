@@ -1,6 +1,6 @@
-/* test_modes.c - the same bits under flush-to-zero, denormals-are-zero and every rounding mode, with exceptions unmasked, and the control
-   word left as it was found: every verb of AMP_VERB_LIST, counted, so that a new one is missed. Also for the scalar functions, which
-   promise it without any set-up.  Guards: >>numerics.  x86 only. */
+/* test_modes.c - the same bits under flush-to-zero, denormals-are-zero and every rounding mode, with exceptions
+   unmasked, and the control word left as it was found: every verb of AMP_VERB_LIST, counted, so that a new one is
+   missed. Also for the scalar functions, which promise it without any set-up.  Guards: >>numerics.  x86 only. */
 #if !defined(_GNU_SOURCE)
 #  define _GNU_SOURCE /* ucontext_t with the floating-point state */
 #endif
@@ -23,17 +23,27 @@ static void set_mxcsr(uint32_t u) { __asm__ volatile("ldmxcsr %0" : : "m"(u)); }
 static const struct {
     uint32_t bits;
     const char *name;
-} modes[] = {{DEFAULT, "default"}, {0x9fc0, "FTZ + DAZ"}, {0x9f80, "FTZ"}, {0x1fc0, "DAZ"}, {0x3f80, "round down"},
-    {0x5f80, "round up"}, {0x7f80, "round to zero"}, {0xffc0, "round to zero, FTZ + DAZ"},
-    {0x0000, "all exceptions unmasked"}, {0xe040, "everything at once"}};
+} modes[] = {
+    {DEFAULT, "default"},
+    {0x9fc0, "FTZ + DAZ"},
+    {0x9f80, "FTZ"},
+    {0x1fc0, "DAZ"},
+    {0x3f80, "round down"},
+    {0x5f80, "round up"},
+    {0x7f80, "round to zero"},
+    {0xffc0, "round to zero, FTZ + DAZ"},
+    {0x0000, "all exceptions unmasked"},
+    {0xe040, "everything at once"},
+};
 #  define N_MODES  (sizeof modes / sizeof modes[0])
 #  define N_MASKED (N_MODES - 2)
 
-/* With exceptions unmasked, an instruction that raises one ends in SIGFPE, in any thread: count it, mask exceptions there and go on. */
+/* With exceptions unmasked, an instruction that raises one ends in SIGFPE, in any thread: count it, mask exceptions
+   there and go on. */
 static volatile sig_atomic_t traps;
 static void on_trap(int sig, siginfo_t *info, void *context) {
-    char *mxcsr = (char *)((ucontext_t *)context)->uc_mcontext.fpregs +
-        (sizeof(void *) == 8 ? 24 : 136); /* in what fxsave stores */
+    size_t offset = sizeof(void *) == 8 ? 24 : 136; /* in what fxsave stores */
+    char *mxcsr = (char *)((ucontext_t *)context)->uc_mcontext.fpregs + offset;
     uint32_t u;
     (void)sig;
     (void)info;
@@ -52,8 +62,8 @@ static void check_call(t_run *t, amp_status got, uint32_t after, uint32_t mode, 
             (unsigned)after, (unsigned)mode);
 }
 
-/* Runs the call in a mode, with no flag set before, and checks that the mode is still there. Floating-point code of the test itself stays
-   outside. */
+/* Runs the call in a mode, with no flag set before, and checks that the mode is still there. Floating-point code of the
+   test itself stays outside. */
 #  define IN_MODE(mode, call) IN_MODE_AS(mode, call, #call)
 #  define IN_MODE_AS(mode, call, text) \
     do { \
@@ -144,8 +154,9 @@ static void v_arrays(visit *v) {
     src = amp_arrn(t_put(t, x, 4 * n), AMP_F32, n);
     for (d = 1; d < 5; d++) { /* both ways, nearest and stochastic */
         amp_cast_desc o = AMP_ZERO;
-        amp_array dst = output(t, ref_dtypes[d], n), back = output(t, AMP_F32, n),
-                  other = output(t, ref_dtypes[1 + d % 4], n);
+        amp_array dst = output(t, ref_dtypes[d], n);
+        amp_array back = output(t, AMP_F32, n);
+        amp_array other = output(t, ref_dtypes[1 + d % 4], n);
         o.rounding = AMP_STOCHASTIC;
         o.seed = 3;
         o.saturate = d % 2;
@@ -212,13 +223,15 @@ static const struct kind {
     amp_master master;
     amp_dtype moment;
     uint32_t stochastic, accumulate;
-} kinds[] = {{AMP_SGD, AMP_F16, AMP_AUTO, AMP_MASTER_F32, AMP_AUTO, 0, 0},
+} kinds[] = {
+    {AMP_SGD, AMP_F16, AMP_AUTO, AMP_MASTER_F32, AMP_AUTO, 0, 0},
     {AMP_ADAM, AMP_BF16, AMP_AUTO, AMP_MASTER_F32, AMP_AUTO, 1, 0},
     {AMP_ADAMW, AMP_F16, AMP_F32, AMP_MASTER_F32, AMP_BF16, 0, 1},
     {AMP_LION, AMP_BF16, AMP_AUTO, AMP_MASTER_NONE, AMP_AUTO, 1, 0},
     {AMP_LION, AMP_F32, AMP_AUTO, AMP_MASTER_F32, AMP_AUTO, 0, 0},
     {AMP_ADAMW, AMP_F16, AMP_AUTO, AMP_MASTER_SPLIT, AMP_BF16, 0, 1},
-    {AMP_ADAM, AMP_BF16, AMP_F32, AMP_MASTER_KAHAN, AMP_AUTO, 0, 0}};
+    {AMP_ADAM, AMP_BF16, AMP_F32, AMP_MASTER_KAHAN, AMP_AUTO, 0, 0},
+};
 static const size_t counts[] = {1, 9, 300, 2051};
 
 static void one_update(visit *v, amp_params *p, amp_scaler *s, const amp_step_desc *d, int step) {
@@ -242,21 +255,11 @@ static void new_gradients(t_run *t, amp_params *p) {
     }
 }
 
-static void v_update(visit *v, const struct kind *kind) {
+static amp_params *new_params(visit *v, const struct kind *kind) {
     t_run *t = v->t;
     amp_params *p = NULL;
-    amp_scaler *s = NULL;
     amp_params_desc pd = AMP_ZERO;
-    amp_scaler_desc sd = AMP_ZERO;
-    amp_step_desc a = AMP_ZERO;
-    amp_step_record r;
-    amp_array to[4];
-    amp_state_desc state = AMP_ZERO;
-    float *w = (float *)t_host(t, 4 * counts[3]);
-    double norm = 0;
     size_t i, k;
-    int step;
-    memset(&r, 0, sizeof r);
     pd.model = kind->model;
     pd.grad = kind->grad;
     pd.master = kind->master;
@@ -275,40 +278,43 @@ static void v_update(visit *v, const struct kind *kind) {
         CHECK_OK(amp_params_add(p, &e));
     }
     VERB(amp_params_commit(p));
-    sd.scale = 1000.0f;
-    sd.growth_interval = 2;
-    sd.growth_factor = 1.7f;
-    CHECK_OK(amp_scaler_create(&s, t->ctx, &sd));
-    a.optimizer = kind->optimizer;
-    a.stochastic = kind->stochastic;
-    a.lr = 1e-3f;
-    a.momentum = kind->optimizer == AMP_SGD ? 0.9f : 0.0f;
-    a.weight_decay = 0.01f;
-    a.clip_norm = 0.7f;
-    a.clip_value = 0.6f;
-    a.eps = amp_opt(1e-30f);
-    for (step = 0; step < 5; step++) {
+    return p;
+}
+
+/* One step, with what may come between gradients and update. */
+static void v_step(visit *v, amp_params *p, amp_scaler *s, const struct kind *kind, const amp_step_desc *d, int step) {
+    t_run *t = v->t;
+    amp_step_record r;
+    double norm = 0;
+    memset(&r, 0, sizeof r);
+    new_gradients(t, p);
+    if (step == 1) /* arithmetic on Inf must not trap */
+        set_grad_bits(t, p, 1, 3, set_inf(amp_param_grad(p, 1).dtype));
+    VERB(amp_grad_norm(p, s, &norm));
+    t_blob_add(&v->out, &norm, 8);
+    if (kind->accumulate) {
+        VERB(amp_accumulate(p, s, 1));
+        VERB(amp_scaler_update(s));
         new_gradients(t, p);
-        if (step == 1)
-            set_grad_bits(t, p, 1, 3, set_inf(amp_param_grad(p, 1).dtype)); /* arithmetic on Inf must not trap */
-        VERB(amp_grad_norm(p, s, &norm));
-        t_blob_add(&v->out, &norm, 8);
-        if (kind->accumulate) {
-            VERB(amp_accumulate(p, s, 1));
-            VERB(amp_scaler_update(s));
-            new_gradients(t, p);
-            VERB(amp_accumulate(p, s, 1));
-        } else if (step == 2) {
-            VERB(amp_clip(p, s, 0.0f, 0.5f));
-            VERB(amp_clip(p, s, 0.9f, 0.0f));
-            VERB(amp_scaler_unscale(s, p));
-        }
-        one_update(v, p, s, &a, step);
-        CHECK_OK(amp_sync(t->ctx));
-        VERB(amp_step_poll(p, &r));
-        t_blob_add(&v->out, &r, sizeof r);
-        if (kind->master == AMP_MASTER_F32) VERB(amp_params_master_to_model(p));
+        VERB(amp_accumulate(p, s, 1));
+    } else if (step == 2) {
+        VERB(amp_clip(p, s, 0.0f, 0.5f));
+        VERB(amp_clip(p, s, 0.9f, 0.0f));
+        VERB(amp_scaler_unscale(s, p));
     }
+    one_update(v, p, s, d, step);
+    CHECK_OK(amp_sync(t->ctx));
+    VERB(amp_step_poll(p, &r));
+    t_blob_add(&v->out, &r, sizeof r);
+    if (kind->master == AMP_MASTER_F32) VERB(amp_params_master_to_model(p));
+}
+
+/* Weights and gradients go out and come in. */
+static void v_move(visit *v, amp_params *p) {
+    t_run *t = v->t;
+    amp_array to[4];
+    float *w = (float *)t_host(t, 4 * counts[3]);
+    size_t i, k;
     for (i = 0; i < 4; i++)
         to[i] = output(t, AMP_F32, counts[i]);
     VERB(amp_params_grads_to(p, to, 4));
@@ -320,10 +326,11 @@ static void v_update(visit *v, const struct kind *kind) {
         w[k] = awkward(t);
     VERB(amp_param_write(p, 3, w));
     set_blob(t, &v->out, p, counts, 4);
-    VERB(amp_inspect(p, s, &a));
-    VERB(amp_scaler_update(s));
-    r = set_poll(t, p);
-    t_blob_add(&v->out, &r, sizeof r);
+}
+
+static void v_state(visit *v, amp_params *p, amp_scaler *s) {
+    t_run *t = v->t;
+    amp_state_desc state = AMP_ZERO;
     state.params = &p;
     state.n_params = 1;
     state.scalers = &s;
@@ -334,9 +341,40 @@ static void v_update(visit *v, const struct kind *kind) {
     set_blob(t, &v->out, p, counts, 4);
     VERB(amp_state_load(t->ctx, t_file("modes"), &state));
     set_blob(t, &v->out, p, counts, 4);
+}
+
+static void v_update(visit *v, const struct kind *kind) {
+    t_run *t = v->t;
+    amp_params *p = new_params(v, kind);
+    amp_scaler *s = NULL;
+    amp_scaler_desc sd = AMP_ZERO;
+    amp_step_desc d = AMP_ZERO;
+    amp_step_record r;
+    int step;
+    sd.scale = 1000.0f;
+    sd.growth_interval = 2;
+    sd.growth_factor = 1.7f;
+    CHECK_OK(amp_scaler_create(&s, t->ctx, &sd));
+    d.optimizer = kind->optimizer;
+    d.stochastic = kind->stochastic;
+    d.lr = 1e-3f;
+    d.momentum = kind->optimizer == AMP_SGD ? 0.9f : 0.0f;
+    d.weight_decay = 0.01f;
+    d.clip_norm = 0.7f;
+    d.clip_value = 0.6f;
+    d.eps = amp_opt(1e-30f);
+    for (step = 0; step < 5; step++)
+        v_step(v, p, s, kind, &d, step);
+    v_move(v, p);
+    VERB(amp_inspect(p, s, &d));
+    VERB(amp_scaler_update(s));
+    r = set_poll(t, p);
+    t_blob_add(&v->out, &r, sizeof r);
+    v_state(v, p, s);
     amp_scaler_destroy(s);
     VERB((amp_params_destroy(p), AMP_OK));
 }
+
 static void v_updates(visit *v) {
     size_t i;
     for (i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
@@ -384,79 +422,93 @@ static void v_policy(visit *v) {
     }
 }
 
+static void v_gemm(visit *v, amp_dtype in, amp_dtype to, int relu) {
+    t_run *t = v->t;
+    amp_gemm_desc g = AMP_ZERO;
+    float factor = 0.7f;
+    char text[200];
+    g.m = 43;
+    g.n = 35;
+    g.k = 67;
+    g.act = relu ? AMP_RELU : AMP_GELU;
+    g.trans_b = relu ? 1 : 0;
+    g.alpha = amp_opt(1e-3f);
+    g.beta = amp_opt(0.3f);
+    g.alpha_ptr = (const float *)t_put(t, &factor, 4);
+    g.a = awkward_array(t, in, g.m * g.k);
+    g.b = awkward_array(t, in, g.k * g.n);
+    g.bias = awkward_array(t, AMP_F32, g.n);
+    g.d = awkward_array(t, to, g.m * g.n);
+    g.aux = output(t, to, g.m * g.n);
+    g.flags = AMP_GEMM_EMULATE;
+    VERB(amp_gemm(t->ctx, &g));
+    keep(v, g.d);
+    keep(v, g.aux);
+    g.backward = 1; /* with column sums, or with FP8's scales */
+    g.bias.data = NULL;
+    g.beta_ptr = g.alpha_ptr;
+    if (in == AMP_F8E4M3) {
+        g.d = awkward_array(t, in, g.m * g.n);
+        g.scale_a = g.scale_b = g.scale_d = g.alpha_ptr;
+        g.amax_d = (float *)t_put(t, &factor, 4);
+    } else
+        g.dbias = output(t, AMP_F32, g.n);
+    VERB(amp_gemm(t->ctx, &g));
+    keep(v, g.d);
+    if (g.amax_d)
+        t_blob_dev(t, &v->out, g.amax_d, 4);
+    else
+        keep(v, g.dbias);
+    VERB(amp_gemm_explain(t->ctx, text, sizeof text, &g));
+    VERB(amp_gemm_tune(t->ctx, &g));
+}
+
+static void v_linear(visit *v, amp_dtype in, int relu, int accumulate) {
+    t_run *t = v->t;
+    amp_linear_desc l = AMP_ZERO;
+    l.rows = 33;
+    l.in = 41;
+    l.out = 29;
+    l.act = relu ? AMP_RELU : AMP_GELU;
+    l.accumulate = accumulate ? 1 : 0;
+    l.x = awkward_array(t, in, 33 * 41);
+    l.w = awkward_array(t, in, 29 * 41);
+    l.bias = awkward_array(t, AMP_F32, 29);
+    l.y = output(t, in, 33 * 29);
+    l.aux = output(t, in, 33 * 29);
+    l.dy = awkward_array(t, in, 33 * 29);
+    l.dx = output(t, in, 33 * 41);
+    l.dw = output(t, AMP_F32, 29 * 41);
+    l.dbias = output(t, AMP_F32, 29);
+    VERB(amp_linear_forward(t->ctx, &l));
+    VERB(amp_linear_backward(t->ctx, &l));
+    VERB(amp_linear_tune(t->ctx, &l));
+    keep(v, l.y);
+    keep(v, l.aux);
+    keep(v, l.dy);
+    keep(v, l.dx);
+    keep(v, l.dw);
+    keep(v, l.dbias);
+}
+
 static void v_products(visit *v) { /* the same bits here too, since path and order are the same */
     static const amp_dtype dtypes[][2] = {
         {AMP_F32, AMP_F16}, {AMP_F16, AMP_F16}, {AMP_BF16, AMP_F32}, {AMP_F8E4M3, AMP_BF16}, {AMP_F32, AMP_F32}};
+    size_t i;
+    for (i = 0; i < sizeof dtypes / sizeof dtypes[0]; i++) {
+        amp_dtype in = dtypes[i][0], to = dtypes[i][1];
+        v_gemm(v, in, to, i % 2 == 1);
+        if (in != AMP_F8E4M3) v_linear(v, in, i % 2 == 1, i > 1);
+    }
+}
+
+static void v_loss(visit *v) {
     t_run *t = v->t;
     size_t i, rows = 7, classes = 301;
-    float *z = (float *)t_host(t, 4 * rows * classes), factor = 0.7f;
+    float *z = (float *)t_host(t, 4 * rows * classes);
     int32_t labels[7] = {0, 300, -1, 5, 7, 100, 200};
-    char text[200];
     amp_scaler *s = NULL;
     amp_xent_desc e = AMP_ZERO;
-    for (i = 0; i < sizeof dtypes / sizeof dtypes[0]; i++) {
-        amp_gemm_desc g = AMP_ZERO;
-        amp_linear_desc l = AMP_ZERO;
-        amp_dtype in = dtypes[i][0], to = dtypes[i][1];
-        g.m = 43;
-        g.n = 35;
-        g.k = 67;
-        g.act = i % 2 ? AMP_RELU : AMP_GELU;
-        g.trans_b = i % 2;
-        g.alpha = amp_opt(1e-3f);
-        g.beta = amp_opt(0.3f);
-        g.alpha_ptr = (const float *)t_put(t, &factor, 4);
-        g.a = awkward_array(t, in, g.m * g.k);
-        g.b = awkward_array(t, in, g.k * g.n);
-        g.bias = awkward_array(t, AMP_F32, g.n);
-        g.d = awkward_array(t, to, g.m * g.n);
-        g.aux = output(t, to, g.m * g.n);
-        g.flags = AMP_GEMM_EMULATE;
-        VERB(amp_gemm(t->ctx, &g));
-        keep(v, g.d);
-        keep(v, g.aux);
-        g.backward = 1; /* the way back, with column sums, or with FP8's scales */
-        g.bias.data = NULL;
-        g.beta_ptr = g.alpha_ptr;
-        if (in == AMP_F8E4M3) {
-            g.d = awkward_array(t, in, g.m * g.n);
-            g.scale_a = g.scale_b = g.scale_d = g.alpha_ptr;
-            g.amax_d = (float *)t_put(t, &factor, 4);
-        } else
-            g.dbias = output(t, AMP_F32, g.n);
-        VERB(amp_gemm(t->ctx, &g));
-        keep(v, g.d);
-        if (g.amax_d)
-            t_blob_dev(t, &v->out, g.amax_d, 4);
-        else
-            keep(v, g.dbias);
-        VERB(amp_gemm_explain(t->ctx, text, sizeof text, &g));
-        VERB(amp_gemm_tune(t->ctx, &g));
-        if (in == AMP_F8E4M3) continue;
-        l.rows = 33;
-        l.in = 41;
-        l.out = 29;
-        l.act = i % 2 ? AMP_RELU : AMP_GELU;
-        l.accumulate = i > 1;
-        l.x = awkward_array(t, in, 33 * 41);
-        l.w = awkward_array(t, in, 29 * 41);
-        l.bias = awkward_array(t, AMP_F32, 29);
-        l.y = output(t, in, 33 * 29);
-        l.aux = output(t, in, 33 * 29);
-        l.dy = awkward_array(t, in, 33 * 29);
-        l.dx = output(t, in, 33 * 41);
-        l.dw = output(t, AMP_F32, 29 * 41);
-        l.dbias = output(t, AMP_F32, 29);
-        VERB(amp_linear_forward(t->ctx, &l));
-        VERB(amp_linear_backward(t->ctx, &l));
-        VERB(amp_linear_tune(t->ctx, &l));
-        keep(v, l.y);
-        keep(v, l.aux);
-        keep(v, l.dy);
-        keep(v, l.dx);
-        keep(v, l.dw);
-        keep(v, l.dbias);
-    }
     CHECK_OK(amp_scaler_create(&s, t->ctx, NULL));
     for (i = 0; i < rows * classes; i++)
         z[i] = i % 3 ? awkward(t) : t_real(t) * 40.0f;
@@ -477,7 +529,7 @@ static void v_products(visit *v) { /* the same bits here too, since path and ord
     amp_scaler_destroy(s);
 }
 
-static void (*const parts[])(visit *v) = {v_memory, v_arrays, v_scaler, v_updates, v_policy, v_products};
+static void (*const parts[])(visit *v) = {v_memory, v_arrays, v_scaler, v_updates, v_policy, v_products, v_loss};
 
 static void go(visit *v, t_run *t, uint32_t mode) {
     struct sigaction trap, found;
@@ -519,6 +571,27 @@ static void verbs_in(t_run *t, size_t first, size_t end) {
 static void verbs_in_modes(t_run *t) { verbs_in(t, 1, N_MASKED); }
 static void verbs_unmasked(t_run *t) { verbs_in(t, N_MASKED, N_MODES); }
 
+/* Twelve words: what the scalar functions make of x, y and the random number r. */
+static void scalar_results(uint32_t to[12], float x, double y, uint32_t r) {
+    float v;
+    to[0] = amp_f16_from_f32(x).bits;
+    to[1] = amp_bf16_from_f32(x).bits;
+    to[2] = amp_f8e4m3_from_f32(x).bits;
+    to[3] = amp_f8e5m2_from_f32(x).bits;
+    to[4] = amp_f16_from_f32_sr(x, r).bits;
+    to[5] = amp_f16_from_f64(y).bits;
+    to[6] = amp_bf16_from_f64(y).bits;
+    v = amp_f32_from_f16(amp_f16_from_f32(x));
+    memcpy(&to[7], &v, 4);
+    v = amp_f32_from_bf16(amp_bf16_from_f32(x));
+    memcpy(&to[8], &v, 4);
+    v = amp_f32_from_f8e4m3(amp_f8e4m3_from_f32_sat(x));
+    memcpy(&to[9], &v, 4);
+    v = amp_f32_from_f8e5m2(amp_f8e5m2_from_f32_sat(x));
+    memcpy(&to[10], &v, 4);
+    to[11] = (uint32_t)amp_is_finite(x) * 2u + (uint32_t)amp_is_nan(x);
+}
+
 static void scalar_in_modes(t_run *t) { /* integers only: no set-up, no trap, the same bits */
     size_t n = 4000, i, m;
     float *x = (float *)t_host(t, 4 * n);
@@ -532,25 +605,8 @@ static void scalar_in_modes(t_run *t) { /* integers only: no set-up, no trap, th
     for (m = 0; m < N_MODES; m++) {
         uint32_t *to = m ? got : want, after;
         set_mxcsr(modes[m].bits);
-        for (i = 0; i < n; i++, to += 12) {
-            float v;
-            to[0] = amp_f16_from_f32(x[i]).bits;
-            to[1] = amp_bf16_from_f32(x[i]).bits;
-            to[2] = amp_f8e4m3_from_f32(x[i]).bits;
-            to[3] = amp_f8e5m2_from_f32(x[i]).bits;
-            to[4] = amp_f16_from_f32_sr(x[i], (uint32_t)i * 2654435761u).bits;
-            to[5] = amp_f16_from_f64(y[i]).bits;
-            to[6] = amp_bf16_from_f64(y[i]).bits;
-            v = amp_f32_from_f16(amp_f16_from_f32(x[i]));
-            memcpy(&to[7], &v, 4);
-            v = amp_f32_from_bf16(amp_bf16_from_f32(x[i]));
-            memcpy(&to[8], &v, 4);
-            v = amp_f32_from_f8e4m3(amp_f8e4m3_from_f32_sat(x[i]));
-            memcpy(&to[9], &v, 4);
-            v = amp_f32_from_f8e5m2(amp_f8e5m2_from_f32_sat(x[i]));
-            memcpy(&to[10], &v, 4);
-            to[11] = (uint32_t)amp_is_finite(x[i]) * 2u + (uint32_t)amp_is_nan(x[i]);
-        }
+        for (i = 0; i < n; i++)
+            scalar_results(to + 12 * i, x[i], y[i], (uint32_t)i * 2654435761u);
         after = get_mxcsr();
         set_mxcsr(found);
         t_note(t, "%s", modes[m].name);
@@ -581,11 +637,11 @@ static void workers_in_modes(t_run *t) { /* the mode of the calling thread does 
     d.scale = 2.0f;
     CHECK_EQ(amp_scaler_create(&s, c, &d), AMP_OK);
     list[0] = amp_arrn(x, AMP_F32, n);
-    for (round = 0; round < 30;
-        round++) { /* often: on a busy machine the calling thread may do all the work before a worker wakes */
+    /* x / 2: subnormal operands and results, in many chunks. Often, since on a busy machine the calling thread may do
+       all the work before a worker wakes. */
+    for (round = 0; round < 30; round++) {
         memcpy(x, from, 4 * n);
-        IN_MODE(
-            0xffc0u, amp_unscale(s, NULL, NULL, list, 1)); /* x / 2: subnormal operands and results, in many chunks */
+        IN_MODE(0xffc0u, amp_unscale(s, NULL, NULL, list, 1));
         CHECK_BITS(x, want, n, 4);
     }
     amp_scaler_destroy(s);
@@ -599,5 +655,10 @@ static void verbs_unmasked(t_run *t) { t_skip(t, "no MXCSR on this machine"); }
 static void workers_in_modes(t_run *t) { t_skip(t, "no MXCSR on this machine"); }
 #endif
 
-const t_test t_suite_modes[] = {{"modes.scalar", scalar_in_modes, T_HOST}, {"modes.verbs", verbs_in_modes, T_CPU},
-    {"modes.verbs_unmasked", verbs_unmasked, T_CPU}, {"modes.workers", workers_in_modes, T_CPU}, {NULL, NULL, 0}};
+const t_test t_suite_modes[] = {
+    {"modes.scalar", scalar_in_modes, T_HOST},
+    {"modes.verbs", verbs_in_modes, T_CPU},
+    {"modes.verbs_unmasked", verbs_unmasked, T_CPU},
+    {"modes.workers", workers_in_modes, T_CPU},
+    {NULL, NULL, 0},
+};

@@ -1,5 +1,5 @@
-/* hostile.c - macros that real headers (windows.h, complex.h, altivec.h, CUDA, old code) are known to define, before amp.h. System headers
-   come first, as these macros would break them too. */
+/* hostile.c - macros that real headers (windows.h, complex.h, altivec.h, CUDA, old code) are known to define, before
+   amp.h. System headers come first, as these macros would break them too. */
 #include <complex.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -87,8 +87,9 @@ int main(void) {
     amp_ctx *ctx = NULL;
     float x[3] = {1, 2, 3};
     amp_f16 y[3];
-    int ok = amp_cpu_create(&ctx, NULL) == AMP_OK &&
-        amp_cast(ctx, amp_arr(y, AMP_F16), amp_arr(x, AMP_F32), 3, NULL) == AMP_OK && y[1].bits == 0x4000;
+    if (amp_cpu_create(&ctx, NULL) != AMP_OK) return 1;
+    if (amp_cast(ctx, amp_arr(y, AMP_F16), amp_arr(x, AMP_F32), 3, NULL) != AMP_OK) return 2;
+    if (y[1].bits != 0x4000) return 3;
     amp_ctx_destroy(ctx);
-    return !(ok && allocated == released && allocated > 0); /* its calls of malloc and free went through the macros */
+    return !(allocated > 0 && allocated == released); /* its calls of malloc and free went through the macros */
 }

@@ -1,4 +1,4 @@
-/* mixing.c - must not compile, one line at a time (-DLINE=n): the storage types are there to stop this. LINE 0 must compile. */
+/* mixing.c - must not compile, one line at a time (-DLINE=n): the storage types are there to stop this. LINE 0 must. */
 #define AMP_IMPLEMENTATION
 #include "../../amp.h"
 int main(void) {
