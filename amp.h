@@ -40,7 +40,7 @@
        >>status >>types >>context >>formats >>arrays >>params >>scaler
        >>step >>policy >>products >>plan >>state                         the public API, one evening
        >>backend >>operations                                            for authors of kernels, optimizers, backends
-       >>impl, >>front-NAME, >>cpu-NAME                                  the implementation, in the same order
+       >>impl, >>front-NAME, >>cpu-NAME, >>lanes                         the implementation, in the same order
        >>license
 
    >>config    macro               default      where to define it    effect
@@ -52,7 +52,7 @@
                AMP_STREAM_BYTES    8 MiB        implementation file   casts of this size on write around the caches
                AMP_NO_THREADS      -            implementation file   no pthreads: contexts have one thread
                AMP_NO_STDIO        -            implementation file   no files: amp_state_* return AMP_ERR_UNSUPPORTED
-               AMP_SELF            "amp.h"      implementation file   this file's name, if you rename it
+               AMP_SELF            "amp.h"      all files             this file's name, if you rename it: it includes itself
                No macro changes a type or a signature, so files that disagree about them still link and agree.
 
    >>numerics  Conversions: IEEE 754 round to nearest even, or stochastic; subnormals kept; in FP16 |x| >= 65520 becomes
@@ -128,6 +128,9 @@
 #  define AMP_ZERO {} /* amp_gemm_desc d = AMP_ZERO;  a zeroed desc without a warning, in C and in C++ */
 #else
 #  define AMP_ZERO {0}
+#endif
+#ifndef AMP_SELF
+#  define AMP_SELF "amp.h" /* this file, which includes itself: see >>lanes. For a copy under another name */
 #endif
 #ifdef AMP_STATIC
 #  ifndef AMP_IMPLEMENTATION
@@ -908,16 +911,16 @@ typedef struct amp_gemm_desc { /* D[m,n] = act( alpha * op(A)[m,k] * op(B)[k,n] 
     amp_array aux; /* [m,n] with d's leading dimension and stride, or data NULL. Output: the value before act. backward:
                       input, as the forward product left it (for ReLU the forward d will do) */
     amp_array dbias; /* output, n elements of any dtype, or data NULL: column sums of d. Batch 1 and ldd 0 or n only */
-    size_t lda, ldb, ldc, ldd; /* elements between rows as stored; 0 => packed */
-    size_t batch;              /* 0 => 1 */
+    size_t lda, ldb, ldc, ldd;           /* elements between rows as stored; 0 => packed */
+    size_t batch;                        /* 0 => 1 */
     size_t stride_a, stride_b, stride_c; /* elements between batches; 0 => packed, or AMP_BROADCAST */
     size_t stride_d;                     /* 0 => packed; batches may also lie in one another's rows */
     amp_optional alpha;                  /* not given: 1. With 0 a and b are not read */
     amp_optional beta;                   /* not given: 0, or 1 beside beta_ptr. With 0 c is not read */
     const float *alpha_ptr, *beta_ptr;   /* context memory: one more factor, read when the product runs; NULL => 1 */
     const float *scale_a, *scale_b;      /* context memory, FP8 a, b only: factors of their elements; NULL => 1 */
-    const float *scale_d; /* context memory, FP8 d only: d = scale_d * act(...), saturated; NULL => 1 */
-    float *amax_d;        /* output in context memory, FP8 d only: largest |act(...)|, before scale_d; or NULL */
+    const float *scale_d;                /* context memory, FP8 d only: d = scale_d * act(...), saturated; NULL => 1 */
+    float *amax_d; /* output in context memory, FP8 d only: largest |act(...)|, before scale_d; or NULL */
     amp_dtype
         *d_dtype;  /* host: d's dtype is returned here. Needed when d.dtype is AMP_AUTO (>>policy), else NULL is fine */
     amp_dtype pin; /* a and b are read in this dtype; AMP_AUTO => as the scope says, else as they are */
@@ -980,7 +983,7 @@ typedef struct amp_xent_desc {
     float *row_loss; /* context memory, [rows]; NULL only if loss is NULL (it is where the sum is made from) */
     amp_array
         dlogits; /* output [rows, classes] or data NULL: gradient of the loss TIMES THE LOSS SCALE; may be logits */
-    amp_scaler *scaler; /* NULL => 1. Read where the verb runs: no host synchronisation */
+    amp_scaler *scaler;  /* NULL => 1. Read where the verb runs: no host synchronisation */
     amp_optional factor; /* one more factor of the gradient, e.g. 1/N for N micro-batches; not given: 1 */
     float smoothing;     /* label smoothing: 0 => none; target = (1-s) * one-hot + s / classes */
     uint32_t _pad;
@@ -1494,33 +1497,53 @@ AMP_INLINE float ampi_negative(float x) { return ampi_float(ampi_bits(x) ^ 0x800
 /* By the bits: a comparison may flush subnormals. */
 AMP_INLINE int ampi_nonzero(float x) { return ampi_bits(x) << 1 != 0; }
 
-/* ---- exp, log, GELU: our own, so that every backend has the same bits ---------------------------------------------------- */
+/* ---- exp, log, GELU: our own, so that every backend has the same bits -----------------------------------------------
+   What is done to one element is written once, at >>lanes near the end of this file, over operations on "lanes": one
+   float here and in kernels, a vector on each SIMD path of the CPU backend. amp.h includes itself (AMP_SELF) for each
+   of them. */
 
-/* e^x. Error <= 1.1 ulp where the result is normal (tests: every float). x >= 88.72284 gives Inf, x < -103.9721 gives 0, NaN gives NaN.
-   x = n ln2 + r, |r| <= 0.347: Taylor to r^7 (next term 5e-9), then * 2^n in two exact factors. */
-AMP_INLINE float amp_exp(float x) {
-    float n, r, p;
-    int32_t k;
-    if (amp_is_nan(x)) return x;
-    if (ampi_less(88.72284f, x)) return ampi_float(0x7f800000u);
-    if (ampi_less(x, -103.9721f)) return 0.0f;
-    p = ampi_add(ampi_mul(x, 1.44269504f), 12582912.0f); /* + 1.5 * 2^23 rounds to an integer */
-    k = (int32_t)(ampi_bits(p) - 0x4b400000u);
-    n = ampi_sub(p, 12582912.0f);
-    r = ampi_sub(
-        ampi_sub(x, ampi_mul(n, 0.693359375f)), ampi_mul(n, -2.12194440e-4f)); /* ln2 in two parts (Cody and Waite) */
-    p = ampi_add(ampi_mul(1.98412698e-4f, r), 1.38888889e-3f);
-    p = ampi_add(ampi_mul(p, r), 8.33333333e-3f);
-    p = ampi_add(ampi_mul(p, r), 4.16666667e-2f);
-    p = ampi_add(ampi_mul(p, r), 1.66666667e-1f);
-    p = ampi_add(ampi_mul(p, r), 0.5f);
-    p = ampi_add(ampi_add(ampi_mul(ampi_mul(r, r), p), r), 1.0f);
-    r = ampi_float((uint32_t)(127 + k / 2) << 23);
-    return ampi_mul(ampi_mul(p, r), ampi_float((uint32_t)(127 + k - k / 2) << 23));
+#define AMPI_PASS_MATH   1 /* exp and the activations */
+#define AMPI_PASS_UPDATE 2 /* the optimizers */
+#define AMPI_PASS_X86    3 /* operations that differ in a suffix only */
+#define AMPI_PASS_SCALAR 4 /* loops over arrays, one float at a time */
+#define AMPI_PASS_VECTOR 5 /* all of it but the operations, for vectors */
+
+typedef float ampi_scalar_floats;
+typedef uint32_t ampi_scalar_words;
+typedef int ampi_scalar_mask;
+AMP_INLINE float ampi_scalar_set(float x) { return x; }
+AMP_INLINE uint32_t ampi_scalar_word(uint32_t x) { return x; }
+AMP_INLINE uint32_t ampi_scalar_bits(float x) { return ampi_bits(x); }
+AMP_INLINE float ampi_scalar_as_floats(uint32_t x) { return ampi_float(x); }
+AMP_INLINE float ampi_scalar_add(float a, float b) { return ampi_add(a, b); }
+AMP_INLINE float ampi_scalar_sub(float a, float b) { return ampi_sub(a, b); }
+AMP_INLINE float ampi_scalar_mul(float a, float b) { return ampi_mul(a, b); }
+AMP_INLINE float ampi_scalar_div(float a, float b) { return ampi_div(a, b); }
+AMP_INLINE float ampi_scalar_sqrt(float a) { return ampi_sqrt(a); }
+AMP_INLINE float ampi_scalar_negative(float a) { return ampi_negative(a); }
+AMP_INLINE uint32_t ampi_scalar_and_words(uint32_t a, uint32_t b) { return a & b; }
+AMP_INLINE uint32_t ampi_scalar_or_words(uint32_t a, uint32_t b) { return a | b; }
+AMP_INLINE uint32_t ampi_scalar_xor_words(uint32_t a, uint32_t b) { return a ^ b; }
+AMP_INLINE uint32_t ampi_scalar_add_words(uint32_t a, uint32_t b) { return a + b; }
+AMP_INLINE uint32_t ampi_scalar_sub_words(uint32_t a, uint32_t b) { return a - b; }
+AMP_INLINE uint32_t ampi_scalar_shl(uint32_t a, uint32_t n) { return a << n; }
+AMP_INLINE uint32_t ampi_scalar_shr(uint32_t a, uint32_t n) { return a >> n; }
+AMP_INLINE int ampi_scalar_greater(uint32_t a, uint32_t b) { return (int32_t)a > (int32_t)b; }
+AMP_INLINE uint32_t ampi_scalar_select(int condition, uint32_t yes, uint32_t no) { /* no branch */
+    uint32_t mask = 0u - (uint32_t)condition;
+    return (yes & mask) | (no & ~mask);
 }
+#define AMPI_F(name) ampi_scalar_##name
+#define AMPI_PASS    AMPI_PASS_MATH
+#include AMP_SELF
+#undef AMPI_F
 
-/* ln x. Error <= 1.5 ulp (tests: every float). x < 0 and NaN give NaN, 0 gives -Inf, Inf gives Inf.
-   x = m 2^e, m in [sqrt(1/2), sqrt(2)); with s = (m-1)/(m+1): ln m = 2 (s + s^3/3 + ... + s^9/9), next term below 2^-31. */
+/* e^x. Error <= 1.1 ulp where the result is normal (tests: every float). x >= 88.72284 gives Inf, x < -103.9721 gives
+   0, NaN gives NaN. */
+AMP_INLINE float amp_exp(float x) { return ampi_scalar_exp(x); }
+
+/* ln x. Error <= 1.5 ulp (tests: every float). x < 0 and NaN give NaN, 0 gives -Inf, Inf gives Inf. x = m 2^e, m in
+   [sqrt(1/2), sqrt(2)); with s = (m-1)/(m+1): ln m = 2 (s + s^3/3 + ... + s^9/9), next term below 2^-31. */
 AMP_INLINE float amp_log(float x) {
     uint32_t u = ampi_bits(x);
     int32_t k, e = 0;
@@ -1544,32 +1567,19 @@ AMP_INLINE float amp_log(float x) {
     return ampi_add(ampi_add(p, f), ampi_mul(en, 0.693359375f));
 }
 
-/* GELU in its tanh form, x/2 (1 + tanh z) with z = sqrt(2/pi) (x + 0.044715 x^3), written with the logistic function, which needs no
-   tanh: x / (1 + e^(-2z)). And its derivative, s + x s (1-s) 2z'. Errors <= 4e-7 |x| and <= 4e-6. Source: Hendrycks and Gimpel,
-   arXiv 1606.08415. */
-AMP_INLINE float ampi_gelu_sigmoid(float x) {
-    float z2 = ampi_mul(ampi_mul(1.59576912f, x), ampi_add(1.0f, ampi_mul(0.044715f, ampi_mul(x, x))));
-    return ampi_div(1.0f, ampi_add(1.0f, amp_exp(ampi_negative(z2))));
-}
-AMP_INLINE float amp_gelu(float x) {
-    float s = ampi_gelu_sigmoid(x);
-    return !ampi_nonzero(s) ? 0.0f : ampi_mul(x, s); /* -Inf * 0 is 0 here, the limit */
-}
-AMP_INLINE float amp_gelu_grad(float x) {
-    float s = ampi_gelu_sigmoid(x), dz2;
-    if (ampi_bits(s) - 1u >= 0x3f7fffffu) return s; /* not in (0, 1): flat ends, NaN */
-    dz2 = ampi_mul(1.59576912f, ampi_add(1.0f, ampi_mul(0.134145f, ampi_mul(x, x))));
-    return ampi_add(s, ampi_mul(ampi_mul(x, dz2), ampi_mul(s, ampi_sub(1.0f, s))));
-}
+/* GELU in its tanh form, x/2 (1 + tanh z) with z = sqrt(2/pi) (x + 0.044715 x^3), and its derivative. Errors <= 4e-7
+   |x| and <= 4e-6. Source: Hendrycks and Gimpel, arXiv 1606.08415. */
+AMP_INLINE float amp_gelu(float x) { return ampi_scalar_gelu(x); }
+AMP_INLINE float amp_gelu_grad(float x) { return ampi_scalar_gelu_grad(x); }
 /* Activation, and a gradient through it: `saved` is y for ReLU and the value before the activation for GELU. */
-AMP_INLINE float amp_relu(float x) { return ampi_bits(x) > 0x80000000u && !amp_is_nan(x) ? 0.0f : x; }
+AMP_INLINE float amp_relu(float x) { return ampi_scalar_relu(x); }
 AMP_INLINE float ampi_act(amp_act act, float x) {
     if (act == AMP_GELU) return amp_gelu(x);
     return act == AMP_RELU ? amp_relu(x) : x;
 }
 AMP_INLINE float ampi_act_grad(amp_act act, float dy, float saved) {
-    if (act == AMP_GELU) return ampi_mul(dy, amp_gelu_grad(saved));
-    if (act == AMP_RELU) return ampi_bits(saved) - 1u < 0x7f800000u ? dy : 0.0f; /* saved > 0 */
+    if (act == AMP_GELU) return ampi_scalar_gelu_back(dy, saved);
+    if (act == AMP_RELU) return ampi_scalar_relu_back(dy, saved);
     return dy;
 }
 
@@ -2064,58 +2074,30 @@ AMP_INLINE amp_coef amp_coef_of_clip(const amp_clip_job *job) {
     return c;
 }
 
-#define AMPI_PREPARE(P, T, u, c) /* gradient -> u */ \
-    do { \
-        u = P##_mul(P##_mul(u, P##_set((c)->inv)), P##_set((c)->clip)); \
-        if (ampi_nonzero((c)->limit)) u = P##_clamp(u, P##_set((c)->limit)); \
-    } while (0)
-
-#define AMPI_ADAM(P, T, w, m, v, u, c) \
-    do { \
-        T den_; \
-        if (ampi_nonzero((c)->l2)) u = P##_add(u, P##_mul(P##_set((c)->l2), w)); \
-        m = P##_add(P##_mul(P##_set((c)->beta1), m), P##_mul(P##_set((c)->one_beta1), u)); \
-        v = P##_add(P##_mul(P##_set((c)->beta2), v), P##_mul(P##_set((c)->one_beta2), P##_mul(u, u))); \
-        den_ = P##_add(P##_mul(P##_sqrt(v), P##_set((c)->rsqrt_bc2)), P##_set((c)->eps)); \
-        w = P##_sub(P##_mul(w, P##_set((c)->decay)), P##_mul(P##_set((c)->step_size), P##_div(m, den_))); \
-    } while (0)
-
-#define AMPI_SGD(P, T, w, b, u, c) /* b: momentum buffer, used when momentum != 0 */ \
-    do { \
-        if (ampi_nonzero((c)->l2)) u = P##_add(u, P##_mul(P##_set((c)->l2), w)); \
-        if (ampi_nonzero((c)->momentum)) { \
-            b = (c)->first ? u : P##_add(P##_mul(P##_set((c)->momentum), b), P##_mul(P##_set((c)->one_dampening), u)); \
-            u = (c)->nesterov ? P##_add(u, P##_mul(P##_set((c)->momentum), b)) : b; \
-        } \
-        w = P##_sub(w, P##_mul(P##_set((c)->lr), u)); \
-    } while (0)
-
-#define AMPI_LION(P, T, w, m, u, c) \
-    do { \
-        T way_ = P##_add(P##_mul(P##_set((c)->beta1), m), P##_mul(P##_set((c)->one_beta1), u)); \
-        w = P##_sub(P##_mul(w, P##_set((c)->decay)), P##_signed(P##_set((c)->lr), way_)); \
-        m = P##_add(P##_mul(P##_set((c)->beta2), m), P##_mul(P##_set((c)->one_beta2), u)); \
-    } while (0)
-
-#define ampi_set(x) (x)
-AMP_INLINE float ampi_signed(float x, float s) { /* x * sign(s), x >= 0; 0 for s = 0; NaN for NaN */
+/* x * sign(s), x >= 0; 0 for s = 0; NaN for NaN */
+AMP_INLINE float ampi_scalar_with_sign(float x, float s) {
     uint32_t u = ampi_bits(s);
-    return u << 1 == 0 ? 0.0f : amp_is_nan(s) ? s : ampi_float(ampi_bits(x) | (u & 0x80000000u));
+    if (u << 1 == 0) return 0.0f;
+    return amp_is_nan(s) ? s : ampi_float(ampi_bits(x) | (u & 0x80000000u));
 }
-AMP_INLINE float ampi_clamp(
-    float x, float limit) { /* NaN stays; by the bits, because -ffast-math forgets NaN in comparisons */
+/* NaN stays; by the bits: -ffast-math forgets NaN in comparisons */
+AMP_INLINE float ampi_scalar_clamp(float x, float limit) {
     uint32_t a = ampi_bits(x) & 0x7fffffffu, l = ampi_bits(limit);
     return a > l && a <= 0x7f800000u ? ampi_float((ampi_bits(x) & 0x80000000u) | l) : x;
 }
-AMP_INLINE float amp_prepare_one(float u, const amp_coef *c) {
-    AMPI_PREPARE(ampi, float, u, c);
-    return u;
-}
+#define AMPI_F(name) ampi_scalar_##name
+#define AMPI_PASS    AMPI_PASS_UPDATE
+#include AMP_SELF
+#undef AMPI_F
+
+/* One element through an update. u: the gradient, unscaled and clipped by amp_prepare_one; b: momentum, untouched if it
+   is 0. */
+AMP_INLINE float amp_prepare_one(float u, const amp_coef *c) { return ampi_scalar_prepare_one(u, c); }
 AMP_INLINE void amp_adam_one(float *w, float *m, float *v, float u, const amp_coef *c) {
-    AMPI_ADAM(ampi, float, *w, *m, *v, u, c);
+    ampi_scalar_adam_one(w, m, v, u, c);
 }
-AMP_INLINE void amp_sgd_one(float *w, float *b, float u, const amp_coef *c) { AMPI_SGD(ampi, float, *w, *b, u, c); }
-AMP_INLINE void amp_lion_one(float *w, float *m, float u, const amp_coef *c) { AMPI_LION(ampi, float, *w, *m, u, c); }
+AMP_INLINE void amp_sgd_one(float *w, float *b, float u, const amp_coef *c) { ampi_scalar_sgd_one(w, b, u, c); }
+AMP_INLINE void amp_lion_one(float *w, float *m, float u, const amp_coef *c) { ampi_scalar_lion_one(w, m, u, c); }
 
 /* x rounded to 16 bits with this step's and parameter's own random numbers; which: 0 model copy, 1 and 2 moments. */
 AMP_INLINE uint32_t amp_step_round(float x, amp_dtype t, const amp_step_desc *d, const amp_step_record *r,
@@ -2588,7 +2570,7 @@ static inline amp_status amp_scaler_create_checked(
 #endif /* AMP_H */
 
 /* ==== >>impl ========================================================================================================= */
-#ifdef AMP_IMPLEMENTATION
+#if defined(AMP_IMPLEMENTATION) && !defined(AMPI_PASS)
 #ifndef AMP_IMPLEMENTATION_ONCE
 #  define AMP_IMPLEMENTATION_ONCE
 
@@ -3393,7 +3375,6 @@ AMP_API void amp_params_destroy(amp_params *p) {
     ampi_host_free(&ctx->host, p->params, p->cap * sizeof *p->params);
     ampi_host_free(&ctx->host, p, sizeof *p);
 }
-
 
 static amp_status ampi_arena(amp_params *p, int which, const char *suffix, size_t bytes) {
     char label[32];
@@ -6217,8 +6198,9 @@ static amp_array ampi_state_array(const amp_params *p, size_t i, uint32_t kind) 
     X(min_scale, 4) \
     X(max_scale, 4) \
     X(growth_interval, 4) \
-    X(growth_tracker, 4) X(hysteresis, 4) X(hysteresis_tracker, 4) X(mode, 4) X(no_check, 4) X(dead_after, 4) \
-        X(found, 4) X(stuck, 4) X(good, 8) X(bad, 8) X(bad_in_a_row, 8) X(bad_nan, 8) X(bad_inf, 8) X(bad_overflow, 8)
+    X(growth_tracker, 4) \
+    X(hysteresis, 4) X(hysteresis_tracker, 4) X(mode, 4) X(no_check, 4) X(dead_after, 4) X(found, 4) X(stuck, 4) \
+        X(good, 8) X(bad, 8) X(bad_in_a_row, 8) X(bad_nan, 8) X(bad_inf, 8) X(bad_overflow, 8)
 #    define AMPI_SCALER_BYTES (14 * 4 + 6 * 8)
 
 static void ampi_scaler_bytes(amp_scaler_state *t, uint8_t *b, int take) {
@@ -6684,237 +6666,117 @@ AMP_API amp_status amp_policy_custom(amp_ctx *ctx, amp_policy *policy, const amp
     return AMP_OK;
 }
 
-/* ==== >>cpu =========================================================================================================
-   Arrays go through blocks of AMPI_BLOCK elements that stay in the L1 cache: widened to float, worked on, narrowed. So each piece of
-   arithmetic exists once, for floats, and every dtype works with every verb. The loops are written once too, over an operation prefix,
-   and stamped for each SIMD path: ampi_s (SSE2), ampi_2 (AVX2), ampi_5 (AVX-512), ampi_n (NEON). Kernels may assume the default
+/* ==== >>cpu ======================================================================================================
+   Arrays go through blocks of AMPI_BLOCK elements that stay in the L1 cache: widened to float, worked on, narrowed. So
+   each piece of arithmetic exists once, for floats, and every dtype works with every verb. The loops are written once
+   too, at >>lanes, and compiled for each SIMD path: scalar, sse2, avx2, avx512, neon. Kernels may assume the default
    floating-point environment: verbs and workers see to it. */
 
-#  if defined(__GNUC__) && !defined(__TINYC__)
-#    define AMPI_PREFETCH(p) __builtin_prefetch(p)
-#  else
-#    define AMPI_PREFETCH(p) ((void)(p))
-#  endif
-#  define AMPI_BLOCK 1024u
-#  define AMPI_KC \
-    256u /* products: depth, rows and columns of a packed block; rows and columns are multiples of every mr and nr */
-#  define AMPI_MC  528u
-#  define AMPI_NC  512u
-#  define AMPI_FEW 4u              /* at most so many rows are multiplied without packing */
-#  define AMPI_LDC (AMPI_NC + 16u) /* no power of two: rows of a tile lie in different cache sets */
+#if defined(__GNUC__) && !defined(__TINYC__)
+#  define AMPI_PREFETCH(p) __builtin_prefetch(p)
+#else
+#  define AMPI_PREFETCH(p) ((void)(p))
+#endif
+#define AMPI_BLOCK 1024u
+/* Products: depth, rows and columns of a packed block; rows and columns are multiples of every mr and nr. */
+#define AMPI_KC    256u
+#define AMPI_MC    528u
+#define AMPI_NC    512u
+#define AMPI_FEW   4u              /* at most so many rows are multiplied without packing */
+#define AMPI_LDC   (AMPI_NC + 16u) /* no power of two: rows of a tile lie in different cache sets */
 
-typedef struct
-    ampi_kernels { /* one SIMD path; n is at most AMPI_BLOCK where floats are named; void pointers may be unaligned */
+/* One SIMD path. n is at most AMPI_BLOCK where floats are named; void pointers may be unaligned. */
+typedef struct ampi_kernels {
     amp_simd simd;
     uint32_t pages; /* for stream: 1, 2 or 4 */
     const char *name;
     void (*widen[AMP_DTYPE_COUNT])(void *f32, const void *src, size_t n);
     void (*narrow[AMP_DTYPE_COUNT])(void *dst, const void *f32, size_t n); /* to nearest */
-    void (*round)(
-        void *dst, amp_dtype t, const void *f32, size_t n, const uint32_t *r, int saturate); /* r NULL: to nearest */
-    const uint32_t *(*random)(
-        uint32_t *buf, size_t n, uint64_t seed, uint64_t stream, uint64_t at); /* words at .. at + n, in buf[n + 64] */
-    int (*bad)(const void *src, size_t bytes, amp_dtype t);                    /* is any element not finite? */
-    int (*scale)(
-        float *to, const float *u, size_t n, float by); /* to = u * by, maybe in place; is any product not finite? */
+    /* r: a random word per element; NULL: to nearest */
+    void (*round)(void *dst, amp_dtype t, const void *f32, size_t n, const uint32_t *r, int saturate);
+    /* the words at .. at + n of the sequence, in buf[n + 64] */
+    const uint32_t *(*random)(uint32_t *buf, size_t n, uint64_t seed, uint64_t stream, uint64_t at);
+    int (*bad)(const void *src, size_t bytes, amp_dtype t);      /* is any element not finite? */
+    int (*scale)(float *to, const float *u, size_t n, float by); /* to = u * by, maybe in place; is any not finite? */
     void (*axpy)(float *to, const float *u, size_t n, float by); /* to += by * u: product and sum are rounded */
     float (*dot)(const float *a, const float *b, size_t n);      /* in an order of this path's own; any n */
-    void (*squares)(double *lane, const char *g, amp_dtype t, size_t n,
-        float by);                                        /* lane[i] += (g[i] * by)^2; n <= AMP_LANES; not FP8 */
+    /* lane[i] += (g[i] * by)^2; n <= AMP_LANES; not FP8 */
+    void (*squares)(double *lane, const char *g, amp_dtype t, size_t n, float by);
     void (*sums)(double *lane, const float *u, size_t n); /* lane[i] += u[i] */
-    void (*count)(uint8_t *exponent, const float *u, size_t n,
-        uint32_t found[3]);                            /* exponents; most finite |u|, zeros, NaN. n: a multiple of 64 */
-    float (*top)(const float *u, size_t n, float top); /* the largest of them and top */
-    void (*exps)(float *u, size_t n, float top);       /* e^(u - top) */
+    /* exponents; found: most finite |u|, zeros, NaN. n: a multiple of 64 */
+    void (*count)(uint8_t *exponent, const float *u, size_t n, uint32_t found[3]);
+    float (*top)(const float *u, size_t n, float top);                       /* the largest of them and top */
+    void (*exps)(float *u, size_t n, float top);                             /* e^(u - top) */
     void (*shares)(float *u, size_t n, float sum, float less, float factor); /* (u / sum - less) * factor */
     void (*act)(float *u, size_t n, amp_act act);
-    void (*act_grad)(float *dy, const float *saved, size_t n, amp_act act);
-    void (*drop)(float *u, const uint32_t *r, size_t n, uint32_t threshold, float factor);
+    void (*act_grad)(float *dy, const float *saved, size_t n, amp_act act); /* AMP_RELU or AMP_GELU */
+    void (*drop)(float *u, const uint32_t *random, size_t n, uint32_t threshold, float factor);
     void (*prepare)(float *to, const float *u, size_t n, const amp_coef *c);
     void (*adam)(float *w, float *m, float *v, const float *u, size_t n, const amp_coef *c); /* u: not prepared yet */
     void (*sgd)(float *w, float *b, const float *u, size_t n, const amp_coef *c);
     void (*lion)(float *w, float *m, const float *u, size_t n, const amp_coef *c);
-    void (*stream)(
-        char *dst, const char *buf, size_t pages, const char *next, size_t step); /* see ampi_cast_stream; NULL: none */
-    void (*fence)(void);                                                          /* after the last stream */
-    /* products: c[mr][nr], row stride AMPI_LDC, += a[kc][mr] b[kc][nr], both packed; `first`: = instead of +=. Each element is the same
-       chain of operations whatever mr is */
+    /* see ampi_cast_stream; NULL: none */
+    void (*stream)(char *dst, const char *buf, size_t pages, const char *next, size_t step);
+    void (*fence)(void); /* after the last stream */
+    /* products: c[mr][nr], row stride AMPI_LDC, += a[kc][mr] b[kc][nr], both packed; `first`: = instead of +=. Each
+       element is the same chain of operations whatever mr is */
     uint32_t mr[4], nr, lanes; /* mr: falling; 0: no more */
     void (*tile[4])(size_t kc, const float *a, const float *b, float *c, int first);
-    void (*pack4)(float *to, size_t width, const float *rows, size_t ld,
-        size_t depth); /* to[k * width + r] = rows[r * ld + k], r < 4 */
+    /* to[k * width + r] = rows[r * ld + k], r < 4 */
+    void (*pack4)(float *to, size_t width, const float *rows, size_t ld, size_t depth);
 } ampi_kernels;
 
-/* ---- the operations of each path, on vectors P_v of floats and P_i of 32-bit integers with P_N lanes, and P_d of half as many doubles ----
-   Arithmetic is guarded like the scalar operations; division, root and clamp are written as instructions, because compilers replace
-   the operators under -ffast-math. P_gt compares signed numbers and gives a mask P_m. P_up16 and P_up8 load P_N short elements as
-   32-bit ones; P_st16 and P_st8 store the low parts of 2 and 4 vectors. P_j: vectors of 64-bit integers, for Philox. P_fma, for
-   products only, may round once or twice. P_top and P_low: the larger and the smaller, and b (NEON: NaN) when one is NaN. */
-#  if defined(AMPI_X86) || defined(AMPI_NEON)
-#    define AMPI_ALWAYS      __attribute__((always_inline)) static inline
-#    define AMPI_ALWAYS_HOST AMPI_ALWAYS
-#  else
-#    define AMPI_ALWAYS      AMP_INLINE
-#    define AMPI_ALWAYS_HOST static inline /* calls what nvcc takes for host functions */
-#  endif
-/* Portable C: one lane. exp and the activations are the scalar functions themselves, which the vectors below repeat. */
-#  define AMPI_TC
-#  define ampi_c_N 1u
-typedef float ampi_c_v;
-typedef uint32_t ampi_c_i;
-typedef double ampi_c_d;
-AMP_INLINE uint32_t ampi_c_sel(int condition, uint32_t yes, uint32_t no) {
-    uint32_t m = 0u - (uint32_t)condition;
-    return (yes & m) | (no & ~m);
-} /* no branch */
-AMP_INLINE ampi_c_i ampi_c_ldi(const void *p) {
-    ampi_c_i x;
+#if defined(AMPI_X86) || defined(AMPI_NEON)
+#  define AMPI_ALWAYS __attribute__((always_inline)) static inline
+#else
+#  define AMPI_ALWAYS static inline /* not AMP_INLINE: these are for the host only */
+#endif
+
+/* ---- scalar: portable C. What rules for one element need stands at >>backend already ---- */
+typedef double ampi_scalar_doubles;
+AMPI_ALWAYS float ampi_scalar_load(const float *p) { return *p; }
+AMPI_ALWAYS void ampi_scalar_store(float *p, float x) { *p = x; }
+AMPI_ALWAYS float ampi_scalar_fma(float a, float b, float c) { return a * b + c; }
+AMPI_ALWAYS float ampi_scalar_larger(float a, float b) { return a > b ? a : b; }
+/* These two without a guard: compilers are to vectorise loops of them. */
+AMPI_ALWAYS float ampi_scalar_magic_add(float a, float b) { return a + b; }
+AMPI_ALWAYS float ampi_scalar_magic_sub(float a, float b) { return a - b; }
+AMPI_ALWAYS uint32_t ampi_scalar_load_words(const void *p) {
+    uint32_t x;
     memcpy(&x, p, sizeof x);
     return x;
 }
-AMP_INLINE void ampi_c_st8(uint8_t *p, ampi_c_i a, ampi_c_i b, ampi_c_i c, ampi_c_i d) {
+AMPI_ALWAYS void ampi_scalar_store_words(uint32_t *p, uint32_t x) { *p = x; }
+AMPI_ALWAYS uint32_t ampi_scalar_min(uint32_t a, uint32_t b) {
+    return ampi_scalar_select(ampi_scalar_greater(a, b), b, a);
+}
+AMPI_ALWAYS uint32_t ampi_scalar_max(uint32_t a, uint32_t b) { return (int32_t)a > (int32_t)b ? a : b; }
+AMPI_ALWAYS int ampi_scalar_any(uint32_t a) { return a != 0; }
+AMPI_ALWAYS uint32_t ampi_scalar_load8(const void *p) { return *(const uint8_t *)p; }
+AMPI_ALWAYS uint32_t ampi_scalar_load16(const void *p) {
+    uint16_t h;
+    memcpy(&h, p, sizeof h);
+    return h;
+}
+AMPI_ALWAYS void ampi_scalar_store8(uint8_t *p, uint32_t a, uint32_t b, uint32_t c, uint32_t d) {
     p[0] = (uint8_t)a;
     p[1] = (uint8_t)b;
     p[2] = (uint8_t)c;
     p[3] = (uint8_t)d;
 }
-#  define AMPI_C_OP(name, type, R, value) \
-    AMP_INLINE R ampi_c_##name(type a, type b) { return value; }
-AMPI_C_OP(add, float, float, ampi_add(a, b))
-AMPI_C_OP(sub, float, float, ampi_sub(a, b))
-AMPI_C_OP(mul, float, float, ampi_mul(a, b))
-AMPI_C_OP(div, float, float, ampi_div(a, b))
-AMPI_C_OP(and, uint32_t, uint32_t, a &b)
-AMPI_C_OP(or, uint32_t, uint32_t, a | b)
-AMPI_C_OP(xor, uint32_t, uint32_t, a ^ b) AMPI_C_OP(addi, uint32_t, uint32_t, a + b)
-    AMPI_C_OP(subi, uint32_t, uint32_t, a - b) AMPI_C_OP(shl, uint32_t, uint32_t, a << b)
-        AMPI_C_OP(min, uint32_t, uint32_t, ampi_c_sel((int32_t)a > (int32_t)b, b, a))
-            AMPI_C_OP(gt, uint32_t, int, (int32_t)a > (int32_t)b)
-                AMPI_C_OP(max, uint32_t, uint32_t, (int32_t)a > (int32_t)b ? a : b)
-                    AMPI_C_OP(shr, uint32_t, uint32_t, a >> b) AMPI_C_OP(clamp, float, float, ampi_clamp(a, b))
-                        AMPI_C_OP(signed, float, float, ampi_signed(a, b)) AMPI_C_OP(top, float, float, a > b ? a : b)
-#  undef AMPI_C_OP
-#  define ampi_c_set(x)         (x)
-#  define ampi_c_dup(x)         ((uint32_t)(x))
-#  define ampi_c_sqrt           ampi_sqrt
-#  define ampi_c_any(a)         ((a) != 0)
-#  define ampi_c_b              ampi_bits
-#  define ampi_c_f              ampi_float
-#  define ampi_c_exp            amp_exp
-#  define ampi_c_act1           ampi_act
-#  define ampi_c_act_grad1      ampi_act_grad
-#  define ampi_c_ldf(p)         (*(p))
-#  define ampi_c_ldd(p)         (*(p))
-#  define ampi_c_stf(p, x)      (void)(*(p) = (x))
-#  define ampi_c_std(p, x)      (void)(*(p) = (x))
-#  define ampi_c_sti(p, x)      (void)(*(p) = (x))
-#  define ampi_c_lo(x)          ((double)(x))
-#  define ampi_c_hi(x)          ((double)(x))
-#  define ampi_c_addd(a, b)     ((a) + (b))
-#  define ampi_c_square(a, sum) ((sum) + (a) * (a))
-#  define ampi_c_fma(a, b, c)   ((a) * (b) + (c))
-#  define ampi_c_done()         (void)0
-#  define ampi_c_plus(a, b)     ((a) + (b)) /* no guard: compilers are to vectorise loops of these */
-#  define ampi_c_minus(a, b)    ((a) - (b))
+AMPI_ALWAYS double ampi_scalar_load_doubles(const double *p) { return *p; }
+AMPI_ALWAYS void ampi_scalar_store_doubles(double *p, double x) { *p = x; }
+AMPI_ALWAYS double ampi_scalar_add_doubles(double a, double b) { return a + b; }
+AMPI_ALWAYS double ampi_scalar_add_square(double a, double sum) { return sum + a * a; }
+AMPI_ALWAYS double ampi_scalar_low_half(float x) { return (double)x; }
+AMPI_ALWAYS double ampi_scalar_high_half(float x) { return (double)x; } /* there is none: not called */
+AMPI_ALWAYS void ampi_scalar_done(void) {}
 
-/* ---- conversions: nearest even without a branch. Normal numbers by integers; below them the addition of a number whose last place is
-   the target's smallest subnormal rounds. ---- */
-#  define AMPI_CODEC(P, T, ADD, SUB) \
-    T AMPI_ALWAYS P##_i P##_finish(P##_i x, P##_i a, P##_i r, amp_dtype t) { /* NaN and sign */ \
-        const ampi_format f = ampi_format_of(t); \
-        P##_i nan = P##_dup(f.nan); \
-        if (t != AMP_F8E4M3) nan = P##_or(nan, P##_and(P##_shr(a, 23u - f.mant), P##_dup((1u << f.mant) - 1u))); \
-        r = P##_sel(P##_gt(a, P##_dup(0x7f800000u)), nan, r); \
-        return P##_or( \
-            r, f.mant > 3u ? P##_and(P##_shr(x, 16), P##_dup(0x8000u)) : P##_and(P##_shr(x, 24), P##_dup(0x80u))); \
-    } \
-    T AMPI_ALWAYS P##_i P##_encode(P##_i x, amp_dtype t, uint32_t cap) { /* cap: what overflow becomes */ \
-        const ampi_format f = ampi_format_of(t); \
-        const uint32_t s = 23u - f.mant, magic = (f.emin + s) << 23; \
-        P##_i a = P##_and(x, P##_dup(0x7fffffffu)), r; \
-        if (t == AMP_BF16 && cap == f.over) { \
-            r = P##_addi(x, P##_addi(P##_and(P##_shr(x, 16), P##_dup(1)), P##_dup(0x7fffu))); \
-            return P##_shr(P##_sel(P##_gt(a, P##_dup(0x7f800000u)), P##_or(x, P##_dup(0x400000u)), r), 16); \
-        } \
-        r = P##_addi( \
-            P##_addi(a, P##_dup((1u << (s - 1u)) - 1u - ((f.emin - 1u) << 23))), P##_and(P##_shr(a, s), P##_dup(1))); \
-        r = P##_shr(r, s); \
-        if (t != AMP_BF16) \
-            r = P##_sel(P##_gt(P##_dup(f.emin << 23), a), \
-                P##_subi(P##_b(ADD(P##_f(a), P##_f(P##_dup(magic)))), P##_dup(magic)), r); \
-        r = P##_min(r, P##_dup(cap)); \
-        if (t == AMP_F8E4M3 && cap == f.over) return P##_or(r, P##_and(P##_shr(x, 24), P##_dup(0x80u))); \
-        return P##_finish(x, a, r, t); \
-    } \
-    T AMPI_ALWAYS P##_i P##_decode(P##_i w, amp_dtype t) { \
-        const ampi_format f = ampi_format_of(t); \
-        const uint32_t at = f.mant > 3u ? 15 : 7, s = 23u - f.mant, magic = (f.emin + s) << 23; \
-        P##_i a = P##_and(w, P##_dup((1u << at) - 1u)), up = P##_shl(a, s), \
-              r = P##_addi(up, P##_dup((f.emin - 1u) << 23)); \
-        if (t == AMP_BF16) { \
-            r = P##_shl(w, 16); \
-            return P##_or( \
-                r, P##_and(P##_shr(P##_subi(P##_dup(f.over), a), 9), P##_dup(0x400000u))); /* a - over > 0: NaN */ \
-        } \
-        r = P##_sel(P##_gt(P##_dup(1u << f.mant), a), \
-            P##_b(SUB(P##_f(P##_addi(a, P##_dup(magic))), P##_f(P##_dup(magic)))), r); \
-        if (t == AMP_F8E4M3) \
-            r = P##_sel(P##_gt(a, P##_dup(0x7eu)), P##_dup(0x7ff00000u), r); \
-        else { \
-            r = P##_sel(P##_gt(a, P##_dup(f.over - 1u)), P##_or(up, P##_dup(0x7f800000u)), r); \
-            r = P##_or(r, P##_and(P##_shr(P##_subi(P##_dup(f.over), a), 9), P##_dup(0x400000u))); \
-        } \
-        return P##_or(r, P##_shl(P##_shr(w, at), 31)); \
-    }
-                            AMPI_CODEC(ampi_c, AMPI_TC, ampi_c_plus, ampi_c_minus) static void ampi_c_widen_f32(
-                                void *d, const void *s, size_t n) {
-    memcpy(d, s, n * 4);
-}
-static void ampi_c_narrow_f32(void *d, const void *s, size_t n) {
+static void ampi_scalar_widen_f32(void *d, const void *s, size_t n) { memcpy(d, s, n * 4); }
+static void ampi_scalar_narrow_f32(void *d, const void *s, size_t n) {
     if (d != s) memcpy(d, s, n * 4);
 }
-/* Conversions go in steps of `count` elements: STEP(d, s). What is left of n goes through a padded copy. */
-#  define AMPI_STEPS(T, name, STEP, count, dsize, ssize) \
-    T static void name(void *d, const void *s, size_t n) { \
-        size_t i; \
-        for (i = 0; i + (count) <= n; i += (count)) \
-            STEP((char *)d + i * (dsize), (const char *)s + i * (ssize)); \
-        if (i < n) { \
-            char x[(count) * (ssize)], y[(count) * (dsize)]; \
-            memset(x, 0, sizeof x); \
-            memcpy(x, (const char *)s + i * (ssize), (n - i) * (ssize)); \
-            STEP(y, x); \
-            memcpy((char *)d + i * (dsize), y, (n - i) * (dsize)); \
-        } \
-    }
-#  define AMPI_PORTABLE(name, dtype, type) \
-    AMP_INLINE void ampi_c_widen_##name##_1(char *d, const char *s) { \
-        type h[16]; \
-        uint32_t u[16]; \
-        size_t e; \
-        memcpy(h, s, sizeof h); \
-        for (e = 0; e < 16; e++) \
-            u[e] = ampi_c_decode(h[e], dtype); \
-        memcpy(d, u, sizeof u); \
-    } \
-    AMP_INLINE void ampi_c_narrow_##name##_1(char *d, const char *s) { \
-        type h[16]; \
-        uint32_t u[16]; \
-        size_t e; \
-        memcpy(u, s, sizeof u); \
-        for (e = 0; e < 16; e++) \
-            h[e] = (type)ampi_c_encode(u[e], dtype, ampi_format_of(dtype).over); \
-        memcpy(d, h, sizeof h); \
-    } \
-    AMPI_STEPS(AMPI_TC, ampi_c_widen_##name, ampi_c_widen_##name##_1, 16u, 4u, sizeof(type)) \
-    AMPI_STEPS(AMPI_TC, ampi_c_narrow_##name, ampi_c_narrow_##name##_1, 16u, sizeof(type), 4u)
-AMPI_PORTABLE(f16, AMP_F16, uint16_t)
-AMPI_PORTABLE(bf16, AMP_BF16, uint16_t)
-AMPI_PORTABLE(f8e4m3, AMP_F8E4M3, uint8_t)
-AMPI_PORTABLE(f8e5m2, AMP_F8E5M2, uint8_t)
-#  undef AMPI_PORTABLE
-
-static void ampi_c_round(void *d, amp_dtype t, const void *s, size_t n, const uint32_t *r, int saturate) {
+static void ampi_scalar_round(void *d, amp_dtype t, const void *s, size_t n, const uint32_t *r, int saturate) {
     size_t i;
     uint32_t u;
     for (i = 0; i < n; i++) {
@@ -6922,25 +6784,25 @@ static void ampi_c_round(void *d, amp_dtype t, const void *s, size_t n, const ui
         ampi_store_pattern(d, t, i, ampi_encode(u, t, r ? AMP_STOCHASTIC : AMP_NEAREST, r ? r[i] : 0, saturate));
     }
 }
-static const uint32_t *ampi_c_random(uint32_t *buf, size_t n, uint64_t seed, uint64_t stream, uint64_t at) {
+static const uint32_t *ampi_scalar_random(uint32_t *buf, size_t n, uint64_t seed, uint64_t stream, uint64_t at) {
     size_t i;
     for (i = 0; i < n + (at & 3u); i += 4)
         amp_philox(buf + i, seed, stream, (at >> 2) + i / 4);
     return buf + (at & 3u);
 }
-/* Not finite: the exponent bits e of every element in the word are ones, so adding its lowest bit carries into the sign's place, and
-   never past it. */
+/* Not finite: the exponent bits e of every element in the word are ones, so adding its lowest bit carries into the
+   sign's place, and never past it. */
 static uint32_t ampi_exponents(amp_dtype t) {
-    return t == AMP_F32   ? 0x7f800000u
-        : t == AMP_F16    ? 0x7c007c00u
-        : t == AMP_BF16   ? 0x7f807f80u
-        : t == AMP_F8E4M3 ? 0x7f7f7f7fu
-                          : 0x7c7c7c7cu;
+    if (t == AMP_F32) return 0x7f800000u;
+    if (t == AMP_F16) return 0x7c007c00u;
+    if (t == AMP_BF16) return 0x7f807f80u;
+    return t == AMP_F8E4M3 ? 0x7f7f7f7fu : 0x7c7c7c7cu;
 }
 static uint32_t ampi_signs(amp_dtype t) {
-    return t == AMP_F32 ? 0x80000000u : t == AMP_F16 || t == AMP_BF16 ? 0x80008000u : 0x80808080u;
+    if (t == AMP_F32) return 0x80000000u;
+    return t == AMP_F16 || t == AMP_BF16 ? 0x80008000u : 0x80808080u;
 }
-static int ampi_c_bad(const void *p, size_t bytes, amp_dtype t) {
+static int ampi_scalar_bad(const void *p, size_t bytes, amp_dtype t) {
     uint32_t e = ampi_exponents(t), sign = ampi_signs(t), any = 0, x[16], k;
     size_t i;
     for (i = 0; i + 64 <= bytes; i += 64) {
@@ -6956,19 +6818,22 @@ static int ampi_c_bad(const void *p, size_t bytes, amp_dtype t) {
     }
     return (any & sign) != 0;
 }
-static void ampi_c_tile_4(size_t kc, const float *a, const float *b, float *c, int first) {
+static void ampi_scalar_tile_4(size_t kc, const float *a, const float *b, float *c, int first) {
     float acc[4][8];
     size_t i, j;
     memset(acc, 0, sizeof acc);
-    for (; kc--; a += 4, b += 8)
-        for (i = 0; i < 4; i++)
+    for (; kc--; a += 4, b += 8) {
+        for (i = 0; i < 4; i++) {
             for (j = 0; j < 8; j++)
                 acc[i][j] += a[i] * b[j];
-    for (i = 0; i < 4; i++)
+        }
+    }
+    for (i = 0; i < 4; i++) {
         for (j = 0; j < 8; j++)
             c[i * AMPI_LDC + j] = first ? acc[i][j] : c[i * AMPI_LDC + j] + acc[i][j];
+    }
 }
-static void ampi_c_pack4(float *to, size_t width, const float *rows, size_t ld, size_t depth) {
+static void ampi_scalar_pack4(float *to, size_t width, const float *rows, size_t ld, size_t depth) {
     size_t k;
     for (k = 0; k < depth; k++, to += width) {
         to[0] = rows[k];
@@ -6977,986 +6842,617 @@ static void ampi_c_pack4(float *to, size_t width, const float *rows, size_t ld, 
         to[3] = rows[3 * ld + k];
     }
 }
-#  ifdef AMPI_X86
-#    ifndef __clang__
-#      pragma GCC diagnostic push
-#      pragma GCC diagnostic ignored "-Wuninitialized" /* GCC bug 105593: its own _mm512_undefined_*() */
-#      pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
-#    endif
-#    define AMPI_TS
-#    define AMPI_T2  __attribute__((target("avx2,fma,f16c")))
-#    define AMPI_T5  __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c")))
-#    define ampi_s_N 4u
-#    define ampi_2_N 8u
-#    define ampi_5_N 16u
-#    define AMPI_FF(P, T, V, C, name, call) \
-    T AMPI_ALWAYS V P##_##name(V a, V b) { \
-        V r = call(a, b); \
-        __asm__("" : "+" C(r)); \
-        return r; \
-    }
-#    define AMPI_II(P, T, I, name, call) \
-    T AMPI_ALWAYS I P##_##name(I a, I b) { return call(a, b); }
-#    define AMPI_X86_OPS(P, V, M, T, I, L, C, SET64, FMA) /* what differs in a suffix only */ \
-    typedef V P##_v; \
-    typedef V##d P##_d; \
-    typedef I P##_i, P##_j; \
-    AMPI_FF(P, T, V, C, add, M##_add_ps) \
-    AMPI_FF(P, T, V, C, sub, M##_sub_ps) \
-    AMPI_FF(P, T, V, C, mul, M##_mul_ps) \
-    AMPI_II(P, T, I, and, M##_and_si##L) \
-    AMPI_II(P, T, I, or, M##_or_si##L) \
-    AMPI_II(P, T, I, xor, M##_xor_si##L) \
-    AMPI_II(P, T, I, addi, M##_add_epi32) AMPI_II(P, T, I, subi, M##_sub_epi32) AMPI_II(P, T, I, add64, M##_add_epi64) \
-        AMPI_II(P, T, I, xor64, M##_xor_si##L) AMPI_II(P, T, I, mul32, M##_mul_epu32) \
-            AMPI_II(P, T, I, even64, M##_unpacklo_epi64) AMPI_II(P, T, I, odd64, M##_unpackhi_epi64) T AMPI_ALWAYS V \
-            P##_set(float x) { \
-        return M##_set1_ps(x); \
-    } \
-    T AMPI_ALWAYS V P##_ldf(const float *p) { return M##_loadu_ps(p); } \
-    T AMPI_ALWAYS void P##_stf(float *p, V x) { M##_storeu_ps(p, x); } \
-    T AMPI_ALWAYS V P##_fma(V a, V b, V c) { return FMA; } \
-    T AMPI_ALWAYS V##d P##_ldd(const double *p) { return M##_loadu_pd(p); } \
-    T AMPI_ALWAYS void P##_std(double *p, V##d x) { M##_storeu_pd(p, x); } \
-    T AMPI_ALWAYS V##d P##_addd(V##d a, V##d b) { return M##_add_pd(a, b); } \
-    T AMPI_ALWAYS I P##_ldi(const void *p) { return M##_loadu_si##L((const I *)p); } \
-    T AMPI_ALWAYS void P##_sti(void *p, I x) { M##_storeu_si##L((I *)p, x); } \
-    T AMPI_ALWAYS V P##_f(I x) { return M##_castsi##L##_ps(x); } \
-    T AMPI_ALWAYS I P##_b(V x) { return M##_castps_si##L(x); } \
-    T AMPI_ALWAYS I P##_dup(uint32_t x) { return M##_set1_epi32((int)x); } \
-    T AMPI_ALWAYS I P##_dup64(uint64_t x) { return SET64((long long)x); } \
-    T AMPI_ALWAYS I P##_hi32(I a) { return M##_srli_epi64(a, 32); } \
-    T AMPI_ALWAYS I P##_join32(I lo, I hi) { \
-        return P##_or(P##_and(lo, P##_dup64(0xffffffffu)), M##_slli_epi64(hi, 32)); \
-    } \
-    T AMPI_ALWAYS void P##_st64(void *p, I x) { M##_storeu_si##L((I *)p, x); }
-AMPI_X86_OPS(ampi_s, __m128, _mm, AMPI_TS, __m128i, 128, "x", _mm_set1_epi64x, _mm_add_ps(_mm_mul_ps(a, b), c))
-AMPI_X86_OPS(ampi_2, __m256, _mm256, AMPI_T2, __m256i, 256, "x", _mm256_set1_epi64x, _mm256_fmadd_ps(a, b, c))
-AMPI_X86_OPS(ampi_5, __m512, _mm512, AMPI_T5, __m512i, 512, "v", _mm512_set1_epi64, _mm512_fmadd_ps(a, b, c))
-#    undef AMPI_X86_OPS
-/* SSE2 */
-#    ifdef __AVX__ /* the same registers: no mixing of encodings */
-#      define AMPI_SSE2_OP(op, r, a) __asm__("v" op " %1, %0, %0" : "+x"(r) : "x"(a))
-AMPI_ALWAYS __m128 ampi_s_sqrt(__m128 a) {
-    __m128 r;
-    __asm__("vsqrtps %1, %0" : "=x"(r) : "x"(a));
-    return r;
-}
-#    else
-#      define AMPI_SSE2_OP(op, r, a) __asm__(op " %1, %0" : "+x"(r) : "x"(a))
-AMPI_ALWAYS __m128 ampi_s_sqrt(__m128 a) {
-    __m128 r;
-    __asm__("sqrtps %1, %0" : "=x"(r) : "x"(a));
-    return r;
-}
-#    endif
-AMPI_ALWAYS __m128 ampi_s_div(__m128 a, __m128 b) {
-    AMPI_SSE2_OP("divps", a, b);
-    return a;
-}
-AMPI_ALWAYS __m128 ampi_s_top(__m128 a, __m128 b) {
-    AMPI_SSE2_OP("maxps", a, b);
-    return a;
-}
-AMPI_ALWAYS __m128 ampi_s_low(__m128 a, __m128 b) {
-    AMPI_SSE2_OP("minps", a, b);
-    return a;
-}
-AMPI_ALWAYS __m128d ampi_s_lo(__m128 x) { return _mm_cvtps_pd(x); }
-AMPI_ALWAYS __m128d ampi_s_hi(__m128 x) { return _mm_cvtps_pd(_mm_movehl_ps(x, x)); }
-AMPI_ALWAYS __m128d ampi_s_square(__m128d a, __m128d sum) { return _mm_add_pd(sum, _mm_mul_pd(a, a)); }
-typedef __m128i ampi_s_m;
-AMPI_ALWAYS __m128i ampi_s_shr(__m128i a, uint32_t n) { return _mm_srli_epi32(a, (int)n); }
-AMPI_ALWAYS __m128i ampi_s_shl(__m128i a, uint32_t n) { return _mm_slli_epi32(a, (int)n); }
-AMPI_ALWAYS __m128i ampi_s_gt(__m128i a, __m128i b) { return _mm_cmpgt_epi32(a, b); }
-AMPI_ALWAYS __m128i ampi_s_sel(__m128i m, __m128i a, __m128i b) {
-    return _mm_or_si128(_mm_and_si128(m, a), _mm_andnot_si128(m, b));
-}
-AMPI_ALWAYS __m128i ampi_s_min(__m128i a, __m128i b) { return ampi_s_sel(ampi_s_gt(a, b), b, a); }
-AMPI_ALWAYS __m128i ampi_s_max(__m128i a, __m128i b) { return ampi_s_sel(ampi_s_gt(a, b), a, b); }
-AMPI_ALWAYS int ampi_s_any(__m128i a) { return _mm_movemask_epi8(_mm_cmpeq_epi32(a, _mm_setzero_si128())) != 0xffff; }
-AMPI_ALWAYS __m128i ampi_s_up16(const void *p) {
-    return _mm_unpacklo_epi16(_mm_loadl_epi64((const __m128i *)p), _mm_setzero_si128());
-}
-AMPI_ALWAYS __m128i ampi_s_up8(const void *p) {
-    int32_t x;
-    memcpy(&x, p, 4);
-    return _mm_unpacklo_epi16(_mm_unpacklo_epi8(_mm_cvtsi32_si128(x), _mm_setzero_si128()), _mm_setzero_si128());
-}
-AMPI_ALWAYS void ampi_s_st16(void *p, __m128i a, __m128i b) { /* the pack saturates signed numbers */
-    _mm_storeu_si128((__m128i *)p,
-        _mm_packs_epi32(_mm_srai_epi32(_mm_slli_epi32(a, 16), 16), _mm_srai_epi32(_mm_slli_epi32(b, 16), 16)));
-}
-AMPI_ALWAYS void ampi_s_st8(void *p, __m128i a, __m128i b, __m128i c, __m128i d) {
-    _mm_storeu_si128((__m128i *)p, _mm_packus_epi16(_mm_packs_epi32(a, b), _mm_packs_epi32(c, d)));
-}
-AMPI_ALWAYS void ampi_s_done(void) {}
-AMPI_ALWAYS __m128i ampi_s_iota64(void) { return _mm_set_epi64x(1, 0); }
-static void ampi_s_fence(void) { _mm_sfence(); }
-AMPI_ALWAYS void ampi_s_nt64(char *p, const char *b) {
-    _mm_stream_si128((__m128i *)(void *)p, ampi_s_ldi(b));
-    _mm_stream_si128((__m128i *)(void *)(p + 16), ampi_s_ldi(b + 16));
-    _mm_stream_si128((__m128i *)(void *)(p + 32), ampi_s_ldi(b + 32));
-    _mm_stream_si128((__m128i *)(void *)(p + 48), ampi_s_ldi(b + 48));
-}
-/* AVX2 and AVX-512 */
-#    define AMPI_AVX_OPS(P, V, I, M, T, C) \
-    AMPI_II(P, T, I, srlv, M##_srlv_epi32) \
-    AMPI_II(P, T, I, sllv, M##_sllv_epi32) \
-    AMPI_II(P, T, I, min, M##_min_epi32) AMPI_II(P, T, I, max, M##_max_epi32) T AMPI_ALWAYS V P##_div(V a, V b) { \
-        V r; \
-        __asm__("vdivps %2, %1, %0" : "=" C(r) : C(a), C(b)); \
-        return r; \
-    } \
-    T AMPI_ALWAYS V P##_sqrt(V a) { \
-        V r; \
-        __asm__("vsqrtps %1, %0" : "=" C(r) : C(a)); \
-        return r; \
-    } \
-    T AMPI_ALWAYS V P##_top(V a, V b) { \
-        V r; \
-        __asm__("vmaxps %2, %1, %0" : "=" C(r) : C(a), C(b)); \
-        return r; \
-    } \
-    T AMPI_ALWAYS V P##_low(V a, V b) { \
-        V r; \
-        __asm__("vminps %2, %1, %0" : "=" C(r) : C(a), C(b)); \
-        return r; \
-    }
-AMPI_AVX_OPS(ampi_2, __m256, __m256i, _mm256, AMPI_T2, "x")
-AMPI_AVX_OPS(ampi_5, __m512, __m512i, _mm512, AMPI_T5, "v")
-#    undef AMPI_AVX_OPS
-#    undef AMPI_FF
-typedef __m256i ampi_2_m;
-AMPI_T2 AMPI_ALWAYS __m256d ampi_2_lo(__m256 x) { return _mm256_cvtps_pd(_mm256_castps256_ps128(x)); }
-AMPI_T2 AMPI_ALWAYS __m256d ampi_2_hi(__m256 x) { return _mm256_cvtps_pd(_mm256_extractf128_ps(x, 1)); }
-AMPI_T2 AMPI_ALWAYS __m256d ampi_2_square(__m256d a, __m256d sum) { return _mm256_fmadd_pd(a, a, sum); }
-AMPI_T2 AMPI_ALWAYS __m256i ampi_2_shr(__m256i a, uint32_t n) { return _mm256_srli_epi32(a, (int)n); }
-AMPI_T2 AMPI_ALWAYS __m256i ampi_2_shl(__m256i a, uint32_t n) { return _mm256_slli_epi32(a, (int)n); }
-AMPI_T2 AMPI_ALWAYS __m256i ampi_2_gt(__m256i a, __m256i b) { return _mm256_cmpgt_epi32(a, b); }
-AMPI_T2 AMPI_ALWAYS __m256i ampi_2_sel(__m256i m, __m256i a, __m256i b) { return _mm256_blendv_epi8(b, a, m); }
-AMPI_T2 AMPI_ALWAYS int ampi_2_any(__m256i a) { return !_mm256_testz_si256(a, a); }
-AMPI_T2 AMPI_ALWAYS __m256i ampi_2_up16(const void *p) {
-    return _mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)p));
-}
-AMPI_T2 AMPI_ALWAYS __m256i ampi_2_up8(const void *p) {
-    return _mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)p));
-}
-AMPI_T2 AMPI_ALWAYS void ampi_2_st16(void *p, __m256i a, __m256i b) {
-    ampi_2_sti(p, _mm256_permute4x64_epi64(_mm256_packus_epi32(a, b), 0xd8));
-}
-AMPI_T2 AMPI_ALWAYS void ampi_2_st8(void *p, __m256i a, __m256i b, __m256i c, __m256i d) {
-    ampi_2_sti(p,
-        _mm256_permutevar8x32_epi32(_mm256_packus_epi16(_mm256_packus_epi32(a, b), _mm256_packus_epi32(c, d)),
-            _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7)));
-}
-AMPI_T2 AMPI_ALWAYS void ampi_2_done(void) {
-    _mm256_zeroupper();
-} /* GCC 12 forgets it before a tail call: SSE code is 3 times slower then (Zen 5) */
-AMPI_T2 AMPI_ALWAYS __m256i ampi_2_iota64(void) { return _mm256_setr_epi64x(0, 2, 1, 3); }
-AMPI_T2 AMPI_ALWAYS void ampi_2_nt64(char *p, const char *b) {
-    _mm256_stream_si256((__m256i *)(void *)p, ampi_2_ldi(b));
-    _mm256_stream_si256((__m256i *)(void *)(p + 32), ampi_2_ldi(b + 32));
-}
-typedef __mmask16 ampi_5_m;
-AMPI_T5 AMPI_ALWAYS __m512 ampi_5_ldexp(__m512 p, __m512 n, __m512i b) {
-    (void)b;
-    return _mm512_scalef_ps(p, n);
-}
-AMPI_T5 AMPI_ALWAYS __m512d ampi_5_lo(__m512 x) { return _mm512_cvtps_pd(_mm512_castps512_ps256(x)); }
-AMPI_T5 AMPI_ALWAYS __m512d ampi_5_hi(__m512 x) { return _mm512_cvtps_pd(_mm512_extractf32x8_ps(x, 1)); }
-AMPI_T5 AMPI_ALWAYS __m512d ampi_5_square(__m512d a, __m512d sum) { return _mm512_fmadd_pd(a, a, sum); }
-AMPI_T5 AMPI_ALWAYS __m512i ampi_5_shr(__m512i a, uint32_t n) {
-    return _mm512_srlv_epi32(a, ampi_5_dup(n));
-} /* srli needs a literal at -O0 */
-AMPI_T5 AMPI_ALWAYS __m512i ampi_5_shl(__m512i a, uint32_t n) { return _mm512_sllv_epi32(a, ampi_5_dup(n)); }
-AMPI_T5 AMPI_ALWAYS __mmask16 ampi_5_gt(__m512i a, __m512i b) { return _mm512_cmpgt_epi32_mask(a, b); }
-AMPI_T5 AMPI_ALWAYS __m512i ampi_5_sel(__mmask16 m, __m512i a, __m512i b) { return _mm512_mask_mov_epi32(b, m, a); }
-AMPI_T5 AMPI_ALWAYS int ampi_5_any(__m512i a) { return _mm512_test_epi32_mask(a, a) != 0; }
-AMPI_T5 AMPI_ALWAYS __m512i ampi_5_up16(const void *p) {
-    return _mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *)p));
-}
-AMPI_T5 AMPI_ALWAYS __m512i ampi_5_up8(const void *p) {
-    return _mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i *)p));
-}
-AMPI_T5 AMPI_ALWAYS void ampi_5_st16(void *p, __m512i a, __m512i b) {
-    ampi_5_sti(p, _mm512_permutexvar_epi64(_mm512_setr_epi64(0, 2, 4, 6, 1, 3, 5, 7), _mm512_packus_epi32(a, b)));
-}
-AMPI_T5 AMPI_ALWAYS void ampi_5_st8(void *p, __m512i a, __m512i b, __m512i c, __m512i d) {
-    ampi_5_sti(p,
-        _mm512_permutexvar_epi32(_mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15),
-            _mm512_packus_epi16(_mm512_packus_epi32(a, b), _mm512_packus_epi32(c, d))));
-}
-AMPI_T5 AMPI_ALWAYS void ampi_5_done(void) { _mm256_zeroupper(); }
-AMPI_T5 AMPI_ALWAYS __m512i ampi_5_iota64(void) { return _mm512_setr_epi64(0, 4, 1, 5, 2, 6, 3, 7); }
-AMPI_T5 AMPI_ALWAYS void ampi_5_nt64(char *p, const char *b) {
-    _mm512_stream_si512((__m512i *)(void *)p, ampi_5_ldi(b));
-}
-#  endif /* AMPI_X86 */
-#  ifdef AMPI_NEON
-#    define AMPI_TN
-#    define ampi_n_N 4u
-typedef float32x4_t ampi_n_v;
-typedef uint32x4_t ampi_n_i, ampi_n_m;
-typedef uint64x2_t ampi_n_j;
-typedef float64x2_t ampi_n_d;
-#    define AMPI_NEON_OP(V, name, code) \
-    AMPI_ALWAYS V ampi_n_##name(V a, V b) { \
-        V r; \
-        code; \
-        return r; \
-    }
-#    define AMPI_NEON_FF(name, call) AMPI_NEON_OP(float32x4_t, name, r = call(a, b); __asm__("" : "+w"(r)))
-#    define AMPI_NEON_FA(name, op) \
-    AMPI_NEON_OP(float32x4_t, name, __asm__(op " %0.4s, %1.4s, %2.4s" : "=w"(r) : "w"(a), "w"(b)))
-AMPI_NEON_FF(add, vaddq_f32)
-AMPI_NEON_FF(sub, vsubq_f32)
-AMPI_NEON_FF(mul, vmulq_f32)
-AMPI_NEON_FA(div, "fdiv")
-AMPI_NEON_FA(top, "fmax")
-AMPI_NEON_FA(low, "fmin")
-AMPI_NEON_OP(uint32x4_t, and, r = vandq_u32(a, b)) AMPI_NEON_OP(uint32x4_t, or, r = vorrq_u32(a, b))
-    AMPI_NEON_OP(uint32x4_t, xor, r = veorq_u32(a, b)) AMPI_NEON_OP(uint32x4_t, addi, r = vaddq_u32(a, b))
-        AMPI_NEON_OP(uint32x4_t, subi, r = vsubq_u32(a, b)) AMPI_NEON_OP(uint64x2_t, add64, r = vaddq_u64(a, b))
-            AMPI_NEON_OP(uint64x2_t, xor64, r = veorq_u64(a, b)) AMPI_NEON_OP(uint64x2_t, even64, r = vtrn1q_u64(a, b))
-                AMPI_NEON_OP(uint64x2_t, odd64, r = vtrn2q_u64(a, b)) AMPI_ALWAYS float32x4_t
-    ampi_n_sqrt(float32x4_t a) {
-    float32x4_t r;
-    __asm__("fsqrt %0.4s, %1.4s" : "=w"(r) : "w"(a));
-    return r;
-}
-AMPI_ALWAYS float32x4_t ampi_n_set(float x) { return vdupq_n_f32(x); }
-AMPI_ALWAYS float32x4_t ampi_n_ldf(const float *p) { return vld1q_f32(p); }
-AMPI_ALWAYS void ampi_n_stf(float *p, float32x4_t x) { vst1q_f32(p, x); }
-AMPI_ALWAYS uint32x4_t ampi_n_ldi(const void *p) { return vreinterpretq_u32_u8(vld1q_u8((const uint8_t *)p)); }
-AMPI_ALWAYS void ampi_n_sti(void *p, uint32x4_t x) { vst1q_u8((uint8_t *)p, vreinterpretq_u8_u32(x)); }
-AMPI_ALWAYS float32x4_t ampi_n_f(uint32x4_t x) { return vreinterpretq_f32_u32(x); }
-AMPI_ALWAYS uint32x4_t ampi_n_b(float32x4_t x) { return vreinterpretq_u32_f32(x); }
-AMPI_ALWAYS uint32x4_t ampi_n_dup(uint32_t x) { return vdupq_n_u32(x); }
-AMPI_ALWAYS uint32x4_t ampi_n_sllv(uint32x4_t a, uint32x4_t n) {
-    return vshlq_u32(a, vreinterpretq_s32_u32(n));
-} /* by a negative number: to the right */
-AMPI_ALWAYS uint32x4_t ampi_n_srlv(uint32x4_t a, uint32x4_t n) {
-    return vshlq_u32(a, vnegq_s32(vreinterpretq_s32_u32(n)));
-}
-AMPI_ALWAYS uint32x4_t ampi_n_shl(uint32x4_t a, uint32_t n) { return vshlq_u32(a, vdupq_n_s32((int32_t)n)); }
-AMPI_ALWAYS uint32x4_t ampi_n_shr(uint32x4_t a, uint32_t n) { return vshlq_u32(a, vdupq_n_s32(-(int32_t)n)); }
-AMPI_ALWAYS uint32x4_t ampi_n_gt(uint32x4_t a, uint32x4_t b) {
-    return vcgtq_s32(vreinterpretq_s32_u32(a), vreinterpretq_s32_u32(b));
-}
-AMPI_ALWAYS uint32x4_t ampi_n_sel(uint32x4_t m, uint32x4_t a, uint32x4_t b) { return vbslq_u32(m, a, b); }
-AMPI_ALWAYS uint32x4_t ampi_n_min(uint32x4_t a, uint32x4_t b) {
-    return vreinterpretq_u32_s32(vminq_s32(vreinterpretq_s32_u32(a), vreinterpretq_s32_u32(b)));
-}
-AMPI_ALWAYS uint32x4_t ampi_n_max(uint32x4_t a, uint32x4_t b) {
-    return vreinterpretq_u32_s32(vmaxq_s32(vreinterpretq_s32_u32(a), vreinterpretq_s32_u32(b)));
-}
-AMPI_ALWAYS int ampi_n_any(uint32x4_t a) { return vmaxvq_u32(a) != 0; }
-AMPI_ALWAYS uint32x4_t ampi_n_up16(const void *p) {
-    return vmovl_u16(vreinterpret_u16_u8(vld1_u8((const uint8_t *)p)));
-}
-AMPI_ALWAYS uint32x4_t ampi_n_up8(const void *p) {
-    uint32_t x;
-    memcpy(&x, p, 4);
-    return vmovl_u16(vget_low_u16(vmovl_u8(vreinterpret_u8_u32(vdup_n_u32(x)))));
-}
-AMPI_ALWAYS void ampi_n_st16(void *p, uint32x4_t a, uint32x4_t b) {
-    vst1q_u8((uint8_t *)p, vreinterpretq_u8_u16(vcombine_u16(vmovn_u32(a), vmovn_u32(b))));
-}
-AMPI_ALWAYS void ampi_n_st8(void *p, uint32x4_t a, uint32x4_t b, uint32x4_t c, uint32x4_t d) {
-    vst1q_u8((uint8_t *)p,
-        vcombine_u8(
-            vmovn_u16(vcombine_u16(vmovn_u32(a), vmovn_u32(b))), vmovn_u16(vcombine_u16(vmovn_u32(c), vmovn_u32(d)))));
-}
-AMPI_ALWAYS uint64x2_t ampi_n_dup64(uint64_t x) { return vdupq_n_u64(x); }
-AMPI_ALWAYS uint64x2_t ampi_n_mul32(uint64x2_t a, uint64x2_t b) { return vmull_u32(vmovn_u64(a), vmovn_u64(b)); }
-AMPI_ALWAYS uint64x2_t ampi_n_hi32(uint64x2_t a) { return vshrq_n_u64(a, 32); }
-AMPI_ALWAYS uint64x2_t ampi_n_join32(uint64x2_t lo, uint64x2_t hi) { return vsliq_n_u64(lo, hi, 32); }
-AMPI_ALWAYS void ampi_n_done(void) {}
-AMPI_ALWAYS uint64x2_t ampi_n_iota64(void) { return vcombine_u64(vcreate_u64(0), vcreate_u64(1)); }
-AMPI_ALWAYS void ampi_n_st64(void *p, uint64x2_t x) { vst1q_u8((uint8_t *)p, vreinterpretq_u8_u64(x)); }
-AMPI_ALWAYS float32x4_t ampi_n_fma(float32x4_t a, float32x4_t b, float32x4_t c) { return vfmaq_f32(c, a, b); }
-AMPI_ALWAYS float64x2_t ampi_n_ldd(const double *p) { return vld1q_f64(p); }
-AMPI_ALWAYS void ampi_n_std(double *p, float64x2_t x) { vst1q_f64(p, x); }
-AMPI_ALWAYS float64x2_t ampi_n_lo(float32x4_t x) { return vcvt_f64_f32(vget_low_f32(x)); }
-AMPI_ALWAYS float64x2_t ampi_n_hi(float32x4_t x) { return vcvt_high_f64_f32(x); }
-AMPI_ALWAYS float64x2_t ampi_n_square(float64x2_t a, float64x2_t sum) { return vfmaq_f64(sum, a, a); }
-AMPI_ALWAYS float64x2_t ampi_n_addd(float64x2_t a, float64x2_t b) { return vaddq_f64(a, b); }
-#  endif /* AMPI_NEON */
-
-/* ==== >>cpu-loops ================================================================================================
-   The loops, written once.   tests: tests/test_arrays.c */
-/* For each vector of n floats, at i: the code in the last argument; what is left of n by the portable form. */
-#  define AMPI_EACH(P, T, name, params, rest, ...) \
-    T static void P##_##name params { \
-        size_t i; \
-        for (i = 0; i + P##_N <= n; i += P##_N) { \
-            __VA_ARGS__ \
-        } \
-        P##_done(); \
-        if (i < n) ampi_c_##name rest; \
-    }
-#  define AMPI_FLOAT_LOOPS(P, T) \
-    T static int P##_scale(float *to, const float *u, size_t n, float by) { \
-        const P##_i e = P##_dup(0x7f800000u), one = P##_dup(0x00800000u); \
-        P##_i any = P##_dup(0); \
-        size_t i; \
-        for (i = 0; i + P##_N <= n; i += P##_N) { \
-            P##_v x = P##_mul(P##_ldf(u + i), P##_set(by)); \
-            P##_stf(to + i, x); \
-            any = P##_or(any, P##_addi(P##_and(P##_b(x), e), one)); \
-        } \
-        return P##_any(P##_and(any, P##_dup(0x80000000u))) | (i < n ? ampi_c_scale(to + i, u + i, n - i, by) : 0); \
-    } \
-    AMPI_EACH(P, T, axpy, (float *to, const float *u, size_t n, float by), (to + i, u + i, n - i, by), \
-        P##_stf(to + i, P##_add(P##_ldf(to + i), P##_mul(P##_set(by), P##_ldf(u + i))));) \
-    AMPI_EACH(P, T, exps, (float *u, size_t n, float top), (u + i, n - i, top), \
-        P##_stf(u + i, P##_exp(P##_sub(P##_ldf(u + i), P##_set(top))));) \
-    AMPI_EACH(P, T, shares, (float *u, size_t n, float sum, float less, float factor), \
-        (u + i, n - i, sum, less, factor), \
-        P##_stf(u + i, P##_mul(P##_sub(P##_div(P##_ldf(u + i), P##_set(sum)), P##_set(less)), P##_set(factor)));) \
-    AMPI_EACH(P, T, act, (float *u, size_t n, amp_act act), (u + i, n - i, act), \
-        P##_stf(u + i, P##_act1(act, P##_ldf(u + i)));) \
-    AMPI_EACH(P, T, act_grad, (float *dy, const float *saved, size_t n, amp_act act), (dy + i, saved + i, n - i, act), \
-        P##_stf(dy + i, P##_act_grad1(act, P##_ldf(dy + i), P##_ldf(saved + i)));) \
-    AMPI_EACH(P, T, drop, (float *u, const uint32_t *r, size_t n, uint32_t threshold, float factor), \
-        (u + i, r + i, n - i, threshold, factor), P##_i s = P##_dup(0x80000000u), \
-        x = P##_b(P##_mul(P##_ldf(u + i), P##_set(factor))); \
-        P##_stf(u + i, \
-            P##_f(P##_sel(P##_gt(P##_dup(threshold ^ 0x80000000u), P##_xor(P##_ldi(r + i), s)), P##_dup(0), x)));) \
-    AMPI_EACH(P, T, prepare, (float *to, const float *u, size_t n, const amp_coef *c), (to + i, u + i, n - i, c), \
-        P##_v x = P##_ldf(u + i); \
-        AMPI_PREPARE(P, P##_v, x, c); P##_stf(to + i, x);) \
-    AMPI_EACH(P, T, adam, (float *w, float *m, float *v, const float *u, size_t n, const amp_coef *c), \
-        (w + i, m + i, v + i, u + i, n - i, c), P##_v wx = P##_ldf(w + i), mx = P##_ldf(m + i), vx = P##_ldf(v + i), \
-        ux = P##_ldf(u + i); \
-        AMPI_PREPARE(P, P##_v, ux, c); AMPI_ADAM(P, P##_v, wx, mx, vx, ux, c); P##_stf(w + i, wx); P##_stf(m + i, mx); \
-        P##_stf(v + i, vx);) \
-    AMPI_EACH(P, T, sgd, (float *w, float *b, const float *u, size_t n, const amp_coef *c), \
-        (w + i, b ? b + i : b, u + i, n - i, c), P##_v wx = P##_ldf(w + i), bx = b ? P##_ldf(b + i) : P##_set(0.0f), \
-        ux = P##_ldf(u + i); \
-        AMPI_PREPARE(P, P##_v, ux, c); AMPI_SGD(P, P##_v, wx, bx, ux, c); P##_stf(w + i, wx); \
-        if (b) P##_stf(b + i, bx);) \
-    AMPI_EACH(P, T, lion, (float *w, float *m, const float *u, size_t n, const amp_coef *c), \
-        (w + i, m + i, u + i, n - i, c), P##_v wx = P##_ldf(w + i), mx = P##_ldf(m + i), ux = P##_ldf(u + i); \
-        AMPI_PREPARE(P, P##_v, ux, c); AMPI_LION(P, P##_v, wx, mx, ux, c); P##_stf(w + i, wx); P##_stf(m + i, mx);) \
-    T static void P##_sums(double *lane, const float *u, size_t n) { \
-        size_t i; \
-        for (i = 0; i + P##_N <= n; i += P##_N) { \
-            P##_v x = P##_ldf(u + i); \
-            P##_std(lane + i, P##_addd(P##_ldd(lane + i), P##_lo(x))); \
-            if (P##_N > 1u) P##_std(lane + i + P##_N / 2u, P##_addd(P##_ldd(lane + i + P##_N / 2u), P##_hi(x))); \
-        } \
-        for (; i < n; i++) \
-            lane[i] += (double)u[i]; \
-    } \
-    T static float P##_top_of(const float *u, size_t n, float top) { \
-        P##_v most = P##_set(top); \
-        float lane[P##_N]; \
-        size_t i; \
-        for (i = 0; i + P##_N <= n; i += P##_N) \
-            most = P##_top(P##_ldf(u + i), most); \
-        P##_stf(lane, most); \
-        for (; i < n; i++) \
-            top = u[i] > top ? u[i] : top; \
-        for (i = 0; i < P##_N; i++) \
-            top = lane[i] > top ? lane[i] : top; \
-        return top; \
-    } \
-    T static float P##_dot(const float *a, const float *b, size_t n) { \
-        P##_v p = P##_set(0.0f), q = p, r = p, s = p; \
-        float lane[P##_N], sum; \
-        size_t i, k; \
-        for (i = 0; i + 4u * P##_N <= n; i += 4u * P##_N) { \
-            p = P##_fma(P##_ldf(a + i), P##_ldf(b + i), p); \
-            q = P##_fma(P##_ldf(a + i + P##_N), P##_ldf(b + i + P##_N), q); \
-            r = P##_fma(P##_ldf(a + i + 2u * P##_N), P##_ldf(b + i + 2u * P##_N), r); \
-            s = P##_fma(P##_ldf(a + i + 3u * P##_N), P##_ldf(b + i + 3u * P##_N), s); \
-        } \
-        P##_stf(lane, P##_add(P##_add(p, q), P##_add(r, s))); \
-        for (sum = lane[0], k = 1; k < P##_N; k++) \
-            sum += lane[k]; \
-        for (; i < n; i++) \
-            sum += a[i] * b[i]; \
-        return sum; \
-    } \
-    T AMPI_ALWAYS P##_i P##_look(const float *u, P##_i *most, P##_i *zero, P##_i *nan) { \
-        const P##_i none = P##_dup(0), one = P##_dup(1), inf = P##_dup(0x7f800000u); \
-        P##_i a = P##_and(P##_b(P##_ldf(u)), P##_dup(0x7fffffffu)); \
-        *most = P##_max(*most, P##_sel(P##_gt(inf, a), a, none)); \
-        *zero = P##_addi(*zero, P##_sel(P##_gt(one, a), one, none)); \
-        *nan = P##_addi(*nan, P##_sel(P##_gt(a, inf), one, none)); \
-        return P##_shr(a, 23); \
-    } \
-    T static void P##_count(uint8_t *exponent, const float *u, size_t n, uint32_t found[3]) { \
-        P##_i most = P##_dup(0), zero = most, nan = most; \
-        uint32_t lane[3][P##_N]; \
-        size_t i; \
-        for (i = 0; i < n; i += 4u * P##_N) { \
-            P##_i a = P##_look(u + i, &most, &zero, &nan), b = P##_look(u + i + P##_N, &most, &zero, &nan); \
-            P##_i c = P##_look(u + i + 2u * P##_N, &most, &zero, &nan), \
-                  d = P##_look(u + i + 3u * P##_N, &most, &zero, &nan); \
-            P##_st8(exponent + i, a, b, c, d); \
-        } \
-        P##_sti(lane[0], most); \
-        P##_sti(lane[1], zero); \
-        P##_sti(lane[2], nan); \
-        for (i = 0; i < P##_N; i++) { \
-            found[0] = found[0] < lane[0][i] ? lane[0][i] : found[0]; \
-            found[1] += lane[1][i]; \
-            found[2] += lane[2][i]; \
-        } \
-    }
-
-AMPI_FLOAT_LOOPS(ampi_c, AMPI_TC)
-/* The square of a float is exact in double (contraction cannot hurt) and finite: what is not finite shows in the sum. HALF loads F16. */
-#  define AMPI_SQUARES(P, T, HALF) \
-    T AMPI_ALWAYS_HOST void P##_squares_of(double *lane, const char *g, amp_dtype t, size_t n, float by) { \
-        const size_t size = t == AMP_F32 ? 4 : 2; \
-        size_t i; \
-        for (i = 0; i + P##_N <= n; i += P##_N, g += size * P##_N) { \
-            P##_v x = P##_mul(P##_f(t == AMP_F32     ? P##_ldi(g) \
-                                      : t == AMP_F16 ? HALF(g) \
-                                                     : P##_decode(P##_up16(g), AMP_BF16)), \
-                P##_set(by)); \
-            AMPI_PREFETCH(g + 16384); /* the next rows: the hardware looks ahead less far, and not past a page */ \
-            P##_std(lane + i, P##_square(P##_lo(x), P##_ldd(lane + i))); \
-            if (P##_N > 1u) P##_std(lane + i + P##_N / 2u, P##_square(P##_hi(x), P##_ldd(lane + i + P##_N / 2u))); \
-        } \
-        P##_done(); \
-        if (P##_N > 1u && i < n) ampi_c_squares(lane + i, g, t, n - i, by); \
-    } \
-    T static void P##_squares(double *lane, const char *g, amp_dtype t, size_t n, float by) { \
-        if (t == AMP_F32) \
-            P##_squares_of(lane, g, AMP_F32, n, by); \
-        else if (t == AMP_F16) \
-            P##_squares_of(lane, g, AMP_F16, n, by); \
-        else \
-            P##_squares_of(lane, g, AMP_BF16, n, by); \
-    }
-AMP_INLINE uint32_t ampi_c_up16(const void *p) {
-    uint16_t h;
-    memcpy(&h, p, 2);
-    return h;
-}
-AMP_INLINE uint32_t ampi_c_up_f16(const void *p) { return ampi_c_decode(ampi_c_up16(p), AMP_F16); }
-static void ampi_c_squares(double *lane, const char *g, amp_dtype t, size_t n, float by);
-AMPI_SQUARES(ampi_c, AMPI_TC, ampi_c_up_f16)
-#  define AMPI_USE(P, SIMD, NAME) /* each path starts from the one below it and replaces what it does better */ \
-    k->widen[AMP_F16] = P##_widen_f16; \
-    k->narrow[AMP_F16] = P##_narrow_f16; \
-    k->widen[AMP_BF16] = P##_widen_bf16; \
-    k->narrow[AMP_BF16] = P##_narrow_bf16; \
-    k->widen[AMP_F8E4M3] = P##_widen_f8e4m3; \
-    k->narrow[AMP_F8E4M3] = P##_narrow_f8e4m3; \
-    k->widen[AMP_F8E5M2] = P##_widen_f8e5m2; \
-    k->narrow[AMP_F8E5M2] = P##_narrow_f8e5m2; \
-    k->random = P##_random; \
-    k->bad = P##_bad; \
-    k->scale = P##_scale; \
-    k->axpy = P##_axpy; \
-    k->dot = P##_dot; \
-    k->squares = P##_squares; \
-    k->sums = P##_sums; \
-    k->count = P##_count; \
-    k->top = P##_top_of; \
-    k->exps = P##_exps; \
-    k->shares = P##_shares; \
-    k->simd = SIMD; \
-    k->name = NAME; \
-    k->lanes = P##_N; \
-    k->act = P##_act; \
-    k->act_grad = P##_act_grad; \
-    k->drop = P##_drop; \
-    k->prepare = P##_prepare; \
-    k->adam = P##_adam; \
-    k->sgd = P##_sgd; \
-    k->lion = P##_lion
-static void ampi_use_c(
-    ampi_kernels *k) { /* tables are filled by code: a const table of addresses would be writable data in PIC */
+#define AMPI_F(name) ampi_scalar_##name
+#define AMPI_WIDTH   1u
+#define AMPI_PASS    AMPI_PASS_SCALAR
+#include AMP_SELF
+#undef AMPI_F
+#undef AMPI_WIDTH
+/* Tables of kernels are filled by code: a const table of addresses would be writable data in PIC. */
+static void ampi_use_scalar(ampi_kernels *k) {
     memset(k, 0, sizeof *k);
-    AMPI_USE(ampi_c, AMP_SIMD_SCALAR, "scalar");
-    k->widen[AMP_F32] = ampi_c_widen_f32;
-    k->narrow[AMP_F32] = ampi_c_narrow_f32;
-    k->round = ampi_c_round;
-    k->pack4 = ampi_c_pack4;
+    ampi_scalar_use(k);
+    k->simd = AMP_SIMD_SCALAR;
+    k->name = "scalar";
+    k->widen[AMP_F32] = ampi_scalar_widen_f32;
+    k->narrow[AMP_F32] = ampi_scalar_narrow_f32;
+    k->pack4 = ampi_scalar_pack4;
     k->mr[0] = 4;
     k->nr = 8;
-    k->tile[0] = ampi_c_tile_4;
+    k->tile[0] = ampi_scalar_tile_4;
 }
-#  if defined(AMPI_X86) || defined(AMPI_NEON)
-#    define AMPI_CONVERSIONS(P, T) \
-    AMPI_CODEC(P, T, P##_add, P##_sub) \
-    AMPI_CONVERSION(P, T, f16, AMP_F16, 2u) \
-    AMPI_CONVERSION(P, T, bf16, AMP_BF16, 2u) \
-    AMPI_CONVERSION(P, T, f8e4m3, AMP_F8E4M3, 1u) \
-    AMPI_CONVERSION(P, T, f8e5m2, AMP_F8E5M2, 1u)
-#    define AMPI_CONVERSION(P, T, name, dtype, size) \
-    T AMPI_ALWAYS void P##_narrow_##name##_1(char *d, const char *s) { \
-        const uint32_t cap = ampi_format_of(dtype).over; \
-        P##_i a = P##_encode(P##_ldi(s), dtype, cap), b = P##_encode(P##_ldi(s + 4u * P##_N), dtype, cap); \
-        P##_i c = P##_encode(P##_ldi(s + 8u * P##_N), dtype, cap), \
-              e = P##_encode(P##_ldi(s + 12u * P##_N), dtype, cap); \
-        if (size == 2u) { \
-            P##_st16(d, a, b); \
-            P##_st16(d + 4u * P##_N, c, e); \
-        } else \
-            P##_st8(d, a, b, c, e); \
-    } \
-    T AMPI_ALWAYS P##_i P##_up_##name(const char *s) { \
-        return P##_decode(size == 2u ? P##_up16(s) : P##_up8(s), dtype); \
-    } \
-    AMPI_STEPS(T, P##_narrow_##name, P##_narrow_##name##_1, 4u * P##_N, size, 4u) \
-    AMPI_WIDEN_1(P, T, P##_widen_##name, P##_up_##name, size)
-#    define AMPI_WIDEN_1(P, T, name, UP, size) \
-    T AMPI_ALWAYS void name##_1(char *d, const char *s) { \
-        P##_i a = UP(s), b = UP(s + (size) * P##_N), c = UP(s + 2u * (size) * P##_N), e = UP(s + 3u * (size) * P##_N); \
-        P##_sti(d, a); \
-        P##_sti(d + 4u * P##_N, b); \
-        P##_sti(d + 8u * P##_N, c); \
-        P##_sti(d + 12u * P##_N, e); \
-    } \
-    AMPI_STEPS(T, name, name##_1, 4u * P##_N, 4u, size)
-/* Stochastic and saturating rounding: see ampi_encode for the fixed-point number q.F; here F's carry is looked at by itself. */
-#    define AMPI_ROUNDING(P, T) \
-    T AMPI_ALWAYS P##_i P##_encode_how(const char *s, const uint32_t *random, amp_dtype t, int saturate) { \
-        const ampi_format f = ampi_format_of(t); \
-        P##_i x = P##_ldi(s), r, a, e, en, m, shift, q, carry; \
-        if (!random) return P##_encode(x, t, saturate ? f.maxf : f.over); \
-        r = P##_ldi(random); \
-        a = P##_and(x, P##_dup(0x7fffffffu)); \
-        e = P##_shr(a, 23); \
-        m = P##_or(P##_and(a, P##_dup(0x7fffffu)), P##_sel(P##_gt(e, P##_dup(0)), P##_dup(0x800000u), P##_dup(0))); \
-        e = P##_max(e, P##_dup(1)); \
-        en = P##_max(e, P##_dup(f.emin)); \
-        shift = P##_addi(P##_dup(23u - f.mant), P##_subi(en, e)); \
-        q = P##_srlv(m, shift); \
-        m = P##_or(P##_sllv(m, P##_subi(P##_dup(32), shift)), \
-            P##_srlv(m, P##_subi(shift, P##_dup(32)))); /* F; counts beyond 31 give 0 */ \
-        carry = P##_sel( \
-            P##_gt(P##_xor(m, P##_dup(0x80000000u)), P##_xor(r, P##_dup(0x7fffffffu))), P##_dup(1), P##_dup(0)); \
-        q = P##_addi(P##_addi(q, carry), P##_shl(P##_subi(en, P##_dup(f.emin)), f.mant)); \
-        q = P##_min(q, P##_dup(f.maxf)); \
-        if (!saturate) q = P##_sel(P##_gt(a, P##_dup(f.limit - 1u)), P##_dup(f.over), q); \
-        return P##_finish(x, a, q, t); \
-    } \
-    T AMPI_ALWAYS void P##_round_1(char *d, const char *s, const uint32_t *r, amp_dtype t, int saturate) { \
-        P##_i a = P##_encode_how(s, r, t, saturate), \
-              b = P##_encode_how(s + 4u * P##_N, r ? r + P##_N : r, t, saturate); \
-        P##_i c = P##_encode_how(s + 8u * P##_N, r ? r + 2u * P##_N : r, t, saturate), \
-              e = P##_encode_how(s + 12u * P##_N, r ? r + 3u * P##_N : r, t, saturate); \
-        if (t == AMP_F16 || t == AMP_BF16) { \
-            P##_st16(d, a, b); \
-            P##_st16(d + 4u * P##_N, c, e); \
-        } else \
-            P##_st8(d, a, b, c, e); \
-    } \
-    T static void P##_round(void *dst, amp_dtype t, const void *src, size_t n, const uint32_t *r, int saturate) { \
-        char *d = (char *)dst; \
-        const char *s = (const char *)src; \
-        for (; n >= 4u * P##_N; \
-            n -= 4u * P##_N, d += 4u * amp_dtype_size(t) * P##_N, s += 16u * P##_N, r = r ? r + 4u * P##_N : r) { \
-            if (t == AMP_F16) \
-                P##_round_1(d, s, r, AMP_F16, saturate); \
-            else if (t == AMP_BF16) \
-                P##_round_1(d, s, r, AMP_BF16, saturate); \
-            else if (t == AMP_F8E4M3) \
-                P##_round_1(d, s, r, AMP_F8E4M3, saturate); \
-            else \
-                P##_round_1(d, s, r, AMP_F8E5M2, saturate); \
-        } \
-        P##_done(); \
-        ampi_c_round(d, t, s, n, r, saturate); \
-    }
-/* amp_philox in lanes: the high halves may hold anything, a product does not look at them. */
-#    define AMPI_RANDOM(P, T) \
-    T static const uint32_t *P##_random(uint32_t *buf, size_t n, uint64_t seed, uint64_t stream, uint64_t at) { \
-        P##_j counter = P##_add64(P##_dup64(at >> 2), P##_iota64()), m0 = P##_dup64(0xD2511F53u), \
-              m1 = P##_dup64(0xCD9E8D57u); \
-        size_t i; \
-        for (i = 0; i < n + (at & 3u); i += 2u * P##_N) { \
-            P##_j c0 = counter, c1 = P##_hi32(counter), c2 = P##_dup64(stream), c3 = P##_dup64(stream >> 32); \
-            uint32_t k0 = (uint32_t)seed, k1 = (uint32_t)(seed >> 32), k; \
-            for (k = 0; k < 10u; k++) { \
-                P##_j p0 = P##_mul32(c0, m0), p1 = P##_mul32(c2, m1); \
-                c0 = P##_xor64(P##_xor64(P##_hi32(p1), c1), P##_dup64(k0)); \
-                c1 = p1; \
-                c2 = P##_xor64(P##_xor64(P##_hi32(p0), c3), P##_dup64(k1)); \
-                c3 = p0; \
-                k0 += 0x9E3779B9u; \
-                k1 += 0xBB67AE85u; \
-            } \
-            c0 = P##_join32(c0, c1); \
-            c2 = P##_join32(c2, c3); \
-            P##_st64(buf + i, P##_even64(c0, c2)); \
-            P##_st64(buf + i + P##_N, P##_odd64(c0, c2)); \
-            counter = P##_add64(counter, P##_dup64(P##_N / 2u)); \
-        } \
-        return buf + (at & 3u); \
-    }
-#    define AMPI_BAD(P, T) \
-    T static int P##_bad(const void *src, size_t bytes, amp_dtype t) { \
-        const char *p = (const char *)src; \
-        const P##_i e = P##_dup(ampi_exponents(t)), one = P##_dup(ampi_signs(t) - ampi_exponents(t)); \
-        P##_i any = P##_dup(0); \
-        for (; bytes >= 16u * P##_N; bytes -= 16u * P##_N, p += 16u * P##_N) { \
-            P##_i a = P##_addi(P##_and(P##_ldi(p), e), one), b = P##_addi(P##_and(P##_ldi(p + 4u * P##_N), e), one); \
-            P##_i c = P##_addi(P##_and(P##_ldi(p + 8u * P##_N), e), one), \
-                  d = P##_addi(P##_and(P##_ldi(p + 12u * P##_N), e), one); \
-            AMPI_PREFETCH(p + 2048); \
-            if (P##_N > 4u) AMPI_PREFETCH(p + 2112); \
-            if (P##_N > 8u) { \
-                AMPI_PREFETCH(p + 2176); \
-                AMPI_PREFETCH(p + 2240); \
-            } \
-            any = P##_or(any, P##_or(P##_or(a, b), P##_or(c, d))); \
-        } \
-        return P##_any(P##_and(any, P##_dup(ampi_signs(t)))) || ampi_c_bad(p, bytes, t); \
-    }
-/* exp and the activations, operation by operation as the scalar ones: the same bits */
-#    define AMPI_LDEXP( \
-    P, T) /* p 2^n, where b holds the bits of n + 1.5 * 2^23: in two factors, of which only the second rounds */ \
-    T AMPI_ALWAYS P##_v P##_ldexp(P##_v p, P##_v n, P##_i b) { \
-        P##_i k = P##_subi(b, P##_dup(0x4b400000u - 255u)), \
-              h = P##_shr(P##_addi(k, P##_dup(1)), 1); /* n + 255, and about half of it */ \
-        (void)n; \
-        return P##_mul(P##_mul(p, P##_f(P##_shl(P##_subi(h, P##_dup(1)), 23))), P##_f(P##_shl(P##_subi(k, h), 23))); \
-    }
-#    define AMPI_MATH(P, T) \
-    T AMPI_ALWAYS P##_v P##_exp(P##_v x) { \
-        P##_v n, r, p; \
-        P##_i b; \
-        x = P##_low( \
-            P##_set(89.0f), P##_top(P##_set(-104.0f), x)); /* beyond, the result is Inf or 0 already; NaN stays */ \
-        p = P##_add(P##_mul(x, P##_set(1.44269504f)), P##_set(12582912.0f)); \
-        b = P##_b(p); \
-        n = P##_sub(p, P##_set(12582912.0f)); \
-        r = P##_sub(P##_sub(x, P##_mul(n, P##_set(0.693359375f))), P##_mul(n, P##_set(-2.12194440e-4f))); \
-        p = P##_add(P##_mul(P##_set(1.98412698e-4f), r), P##_set(1.38888889e-3f)); \
-        p = P##_add(P##_mul(p, r), P##_set(8.33333333e-3f)); \
-        p = P##_add(P##_mul(p, r), P##_set(4.16666667e-2f)); \
-        p = P##_add(P##_mul(p, r), P##_set(1.66666667e-1f)); \
-        p = P##_add(P##_mul(p, r), P##_set(0.5f)); \
-        p = P##_add(P##_add(P##_mul(P##_mul(r, r), p), r), P##_set(1.0f)); \
-        return P##_ldexp(p, n, b); \
-    } \
-    T AMPI_ALWAYS P##_v P##_sigmoid(P##_v x) { \
-        P##_v z2 = P##_mul( \
-            P##_mul(P##_set(1.59576912f), x), P##_add(P##_set(1.0f), P##_mul(P##_set(0.044715f), P##_mul(x, x)))); \
-        return P##_div( \
-            P##_set(1.0f), P##_add(P##_set(1.0f), P##_exp(P##_f(P##_xor(P##_b(z2), P##_dup(0x80000000u)))))); \
-    } \
-    T AMPI_ALWAYS P##_v P##_act1(amp_act act, P##_v x) { \
-        P##_i b = P##_b(x), a = P##_and(b, P##_dup(0x7fffffffu)), y, s; \
-        if (act == AMP_GELU) { \
-            P##_v g = P##_sigmoid(x); \
-            s = P##_and(P##_b(g), P##_dup(0x7fffffffu)); \
-            return P##_f(P##_sel(P##_gt(s, P##_dup(0)), P##_b(P##_mul(x, g)), s)); \
-        } \
-        y = P##_sel(P##_gt(a, P##_dup(0)), P##_sel(P##_gt(a, P##_dup(0x7f800000u)), b, P##_dup(0)), \
-            b); /* of a negative number */ \
-        return act == AMP_RELU ? P##_f(P##_sel(P##_gt(P##_dup(0), b), y, b)) : x; \
-    } \
-    T AMPI_ALWAYS P##_v P##_act_grad1(amp_act act, P##_v dy, P##_v saved) { \
-        P##_i b = P##_b(saved), g; \
-        P##_v s, z; \
-        if (act == AMP_GELU) { \
-            s = P##_sigmoid(saved); \
-            z = P##_mul( \
-                P##_set(1.59576912f), P##_add(P##_set(1.0f), P##_mul(P##_set(0.134145f), P##_mul(saved, saved)))); \
-            z = P##_add(s, P##_mul(P##_mul(saved, z), P##_mul(s, P##_sub(P##_set(1.0f), s)))); \
-            g = P##_sel(P##_gt(P##_b(s), P##_dup(0)), P##_b(z), P##_b(s)); \
-            return P##_mul(dy, P##_f(P##_sel(P##_gt(P##_dup(0x3f800000u), P##_b(s)), g, P##_b(s)))); \
-        } \
-        g = P##_sel( \
-            P##_gt(b, P##_dup(0)), P##_sel(P##_gt(P##_dup(0x7f800001u), b), P##_b(dy), P##_dup(0)), P##_dup(0)); \
-        return act == AMP_RELU ? P##_f(g) : dy; \
-    } \
-    T AMPI_ALWAYS P##_v P##_clamp(P##_v x, P##_v limit) { \
-        return P##_top(P##_sub(P##_set(0.0f), limit), P##_low(limit, x)); \
-    } \
-    T AMPI_ALWAYS P##_v P##_signed(P##_v x, P##_v s) { /* by the bits, as the scalar one */ \
-        P##_i u = P##_b(s), a = P##_and(u, P##_dup(0x7fffffffu)), \
-              r = P##_or(P##_b(x), P##_and(u, P##_dup(0x80000000u))); \
-        return P##_f(P##_sel(P##_gt(a, P##_dup(0x7f800000u)), u, P##_sel(P##_gt(a, P##_dup(0)), r, P##_dup(0)))); \
-    }
-#    define AMPI_R1(X, P)  X(P, 0)
-#    define AMPI_R4(X, P)  X(P, 0) X(P, 1) X(P, 2) X(P, 3)
-#    define AMPI_R6(X, P)  AMPI_R4(X, P) X(P, 4) X(P, 5)
-#    define AMPI_R8(X, P)  AMPI_R6(X, P) X(P, 6) X(P, 7)
-#    define AMPI_R12(X, P) AMPI_R8(X, P) X(P, 8) X(P, 9) X(P, 10) X(P, 11)
-/* Two vectors wide. X(P, i) is a row: declared, accumulated over k, stored. */
-#    define AMPI_TILE(P, T, MR, ROWS) \
-    T static void P##_tile_##MR(size_t kc, const float *a, const float *b, float *c, int first) { \
-        ROWS(AMPI_TILE_ROW, P) \
-        for (; kc--; a += MR, b += 2u * P##_N) { \
-            P##_v x = P##_ldf(b), y = P##_ldf(b + P##_N), s; \
-            ROWS(AMPI_TILE_FMA, P) \
-        } \
-        if (first) { \
-            ROWS(AMPI_TILE_SET, P) \
-        } else { \
-            ROWS(AMPI_TILE_ADD, P) \
-        } \
-    }
-#    define AMPI_TILE_ROW(P, i) P##_v p##i = P##_set(0.0f), q##i = p##i;
-#    define AMPI_TILE_FMA(P, i) \
-    s = P##_set(a[i]); \
-    p##i = P##_fma(s, x, p##i); \
-    q##i = P##_fma(s, y, q##i);
-#    define AMPI_TILE_SET(P, i) \
-    P##_stf(c + i * AMPI_LDC, p##i); \
-    P##_stf(c + i * AMPI_LDC + P##_N, q##i);
-#    define AMPI_TILE_ADD(P, i) \
-    P##_stf(c + i * AMPI_LDC, P##_add(p##i, P##_ldf(c + i * AMPI_LDC))); \
-    P##_stf(c + i * AMPI_LDC + P##_N, P##_add(q##i, P##_ldf(c + i * AMPI_LDC + P##_N)));
-#    define AMPI_PATH(P, T) AMPI_CONVERSIONS(P, T) AMPI_RANDOM(P, T) AMPI_BAD(P, T) AMPI_MATH(P, T) AMPI_FLOAT_LOOPS(P, T)
-#  endif /* AMPI_X86 || AMPI_NEON */
-#  ifdef AMPI_X86
-#    define AMPI_STREAM(P, T) \
-    T static void P##_stream(char *dst, const char *buf, size_t pages, const char *next, size_t step) { \
-        size_t i, page, ahead, piece = 4096 / pages; \
-        for (i = 0; i < piece; i += 64) \
-            for (page = 0; page < pages; page++) { \
-                const char *from = next + (page * 64 + i / 64) * step; \
-                P##_nt64(dst + page * 4096 + i, buf + page * piece + i); \
-                for (ahead = 0; ahead < step; ahead += 64) \
-                    AMPI_PREFETCH(from + ahead); \
-            } \
-    }
-AMPI_LDEXP(ampi_s, AMPI_TS)
-AMPI_PATH(ampi_s, AMPI_TS)
-AMPI_STREAM(ampi_s, AMPI_TS)
-AMPI_LDEXP(ampi_2, AMPI_T2)
-AMPI_PATH(ampi_2, AMPI_T2)
-AMPI_STREAM(ampi_2, AMPI_T2)
-AMPI_ROUNDING(ampi_2, AMPI_T2) AMPI_PATH(ampi_5, AMPI_T5) AMPI_STREAM(ampi_5, AMPI_T5) AMPI_ROUNDING(ampi_5, AMPI_T5)
-/* F16C, also for FP8: an E5M2 byte is the upper byte of a half; E4M3 moved up by 7 is a half 256 times too small, its NaN apart. */
-#    define AMPI_HOLD_REG(C, x) __asm__("" : "+" C(x)) /* the forms that convert into memory are slow on some machines */
-#    define AMPI_TO_HALF_2(x) _mm256_cvtps_ph(x, 0)
-#    define AMPI_TO_HALF_5(x) \
-    _mm512_maskz_cvtps_ph( \
-        (__mmask16)0xffffu, (x), 0) /* the plain form, as a macro at -O0, has a sign conversion in it */
-#    define AMPI_HALVES( \
-    P, T, M, I, H, C, L, LOADB, TO) /* H, L: vectors of as many 16-bit numbers; LOADB loads as many bytes */ \
-    T AMPI_ALWAYS P##_i P##_half(const void *p) { return P##_b(M##_cvtph_ps(H##_loadu_si##L((const I *)p))); } \
-    T AMPI_ALWAYS P##_i P##_e5m2(const void *p) { \
-        return P##_b(M##_cvtph_ps(H##_slli_epi16(H##_cvtepu8_epi16(LOADB((const __m128i *)p)), 8))); \
-    } \
-    T AMPI_ALWAYS P##_i P##_e4m3(const void *p) { \
-        I h = H##_and_si##L( \
-            H##_slli_epi16(H##_cvtepi8_epi16(LOADB((const __m128i *)p)), 7), H##_set1_epi16((short)0xbf80)); \
-        h = H##_or_si##L(h, H##_and_si##L(H##_add_epi16(h, H##_set1_epi16(0x80)), H##_set1_epi16(0x4000))); \
-        return P##_b(P##_mul(M##_cvtph_ps(h), P##_set(256.0f))); \
-    } \
-    T AMPI_ALWAYS void P##_to_half(char *p, const char *s) { \
-        I a = TO(P##_f(P##_ldi(s))), b = TO(P##_f(P##_ldi(s + 4u * P##_N))); \
-        AMPI_HOLD_REG(C, a); \
-        AMPI_HOLD_REG(C, b); \
-        H##_storeu_si##L((I *)(void *)p, a); \
-        H##_storeu_si##L((I *)(void *)(p + 2u * P##_N), b); \
-    }
-    AMPI_HALVES(ampi_2, AMPI_T2, _mm256, __m128i, _mm, "x", 128, _mm_loadl_epi64, AMPI_TO_HALF_2)
-        AMPI_HALVES(ampi_5, AMPI_T5, _mm512, __m256i, _mm256, "v", 256, _mm_loadu_si128, AMPI_TO_HALF_5)
-#    undef AMPI_HALVES
-#    undef AMPI_HOLD_REG
-#    define AMPI_F16C(P, T) \
-    AMPI_WIDEN_1(P, T, P##_widen_half, P##_half, 2u) \
-    AMPI_WIDEN_1(P, T, P##_widen_e5m2, P##_e5m2, 1u) \
-    AMPI_WIDEN_1(P, T, P##_widen_e4m3, P##_e4m3, 1u) \
-    T AMPI_ALWAYS void P##_narrow_half_1(char *d, const char *s) { \
-        P##_to_half(d, s); \
-        P##_to_half(d + 4u * P##_N, s + 8u * P##_N); \
-    } \
-    AMPI_STEPS(T, P##_narrow_half, P##_narrow_half_1, 4u * P##_N, 2u, 4u)
-            AMPI_F16C(ampi_2, AMPI_T2) AMPI_F16C(ampi_5, AMPI_T5) AMPI_SQUARES(ampi_s, AMPI_TS, ampi_s_up_f16)
-                AMPI_SQUARES(ampi_2, AMPI_T2, ampi_2_half) AMPI_SQUARES(ampi_5, AMPI_T5, ampi_5_half)
-#    undef AMPI_F16C
-/* VCVTNE2PS2BF16 rounds to nearest in any mode, but takes subnormals for 0: a step that holds one (2x - 1 < 2^24 - 1 unsigned) is done
-   again with integers. */
-#    if defined(__clang__) ? __clang_major__ >= 9 : __GNUC__ >= 10
-#      define AMPI_BF16_HW
-#      define AMPI_T5B __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512bf16,avx2,fma,f16c")))
-                    AMPI_T5B AMPI_ALWAYS __m512i ampi_5_tiny(__m512i x) {
-    return _mm512_add_epi32(_mm512_add_epi32(x, x), _mm512_set1_epi32(-1));
+
+#ifdef AMPI_X86
+#ifndef __clang__
+#  pragma GCC diagnostic push
+#  pragma GCC diagnostic ignored "-Wuninitialized" /* GCC bug 105593: its own _mm512_undefined_*() */
+#  pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#endif
+#define AMPI_HAS_STREAM
+
+/* ---- sse2 ---- */
+typedef __m128 ampi_sse2_floats;
+typedef __m128d ampi_sse2_doubles;
+typedef __m128i ampi_sse2_words, ampi_sse2_words64, ampi_sse2_mask;
+#define AMPI_F(name) ampi_sse2_##name
+#define AMPI_TARGET
+#define AMPI_WIDTH    4u
+#define AMPI_MM(name) _mm_##name
+#define AMPI_SI(name) _mm##name##_si128
+#define AMPI_REG      "x"
+AMPI_ALWAYS __m128i ampi_sse2_word64(uint64_t x) { return _mm_set1_epi64x((long long)x); }
+AMPI_ALWAYS __m128i ampi_sse2_bits(__m128 x) { return _mm_castps_si128(x); }
+AMPI_ALWAYS __m128 ampi_sse2_as_floats(__m128i x) { return _mm_castsi128_ps(x); }
+#define AMPI_PASS AMPI_PASS_X86
+#include AMP_SELF
+#ifdef __AVX__ /* the same registers: no mixing of encodings */
+#  define AMPI_SSE2_ASM(op, r, a) __asm__("v" op " %1, %0, %0" : "+x"(r) : "x"(a))
+#  define AMPI_SSE2_SQRT          "vsqrtps %1, %0"
+#else
+#  define AMPI_SSE2_ASM(op, r, a) __asm__(op " %1, %0" : "+x"(r) : "x"(a))
+#  define AMPI_SSE2_SQRT          "sqrtps %1, %0"
+#endif
+AMPI_ALWAYS __m128 ampi_sse2_div(__m128 a, __m128 b) {
+    AMPI_SSE2_ASM("divps", a, b);
+    return a;
 }
-AMPI_T5B AMPI_ALWAYS __m512i ampi_5_bf16_hw(__m512i lo, __m512i hi) {
-    __m512i r;
-    __asm__("vcvtne2ps2bf16 %2, %1, %0" : "=v"(r) : "v"(hi), "v"(lo));
+AMPI_ALWAYS __m128 ampi_sse2_larger(__m128 a, __m128 b) {
+    AMPI_SSE2_ASM("maxps", a, b);
+    return a;
+}
+AMPI_ALWAYS __m128 ampi_sse2_smaller(__m128 a, __m128 b) {
+    AMPI_SSE2_ASM("minps", a, b);
+    return a;
+}
+AMPI_ALWAYS __m128 ampi_sse2_sqrt(__m128 a) {
+    __m128 r;
+    __asm__(AMPI_SSE2_SQRT : "=x"(r) : "x"(a));
     return r;
 }
-AMPI_T5B AMPI_ALWAYS void ampi_5_narrow_bf16_hw_1(char *d, const char *s) {
-    __m512i a = ampi_5_ldi(s), b = ampi_5_ldi(s + 64), c = ampi_5_ldi(s + 128), e = ampi_5_ldi(s + 192);
-    __m512i t = _mm512_min_epu32(
-        _mm512_min_epu32(ampi_5_tiny(a), ampi_5_tiny(b)), _mm512_min_epu32(ampi_5_tiny(c), ampi_5_tiny(e)));
-    ampi_5_sti(d, ampi_5_bf16_hw(a, b));
-    ampi_5_sti(d + 64, ampi_5_bf16_hw(c, e));
-    if (_mm512_cmplt_epu32_mask(t, _mm512_set1_epi32(0x00ffffff)))
-        ampi_5_narrow_bf16_1(d, s); /* not ampi_5_narrow_bf16(d, s, 64): clang 14 -O1 never ends */
+AMPI_ALWAYS __m128 ampi_sse2_fma(__m128 a, __m128 b, __m128 c) { return _mm_add_ps(_mm_mul_ps(a, b), c); }
+AMPI_ALWAYS __m128d ampi_sse2_low_half(__m128 x) { return _mm_cvtps_pd(x); }
+AMPI_ALWAYS __m128d ampi_sse2_high_half(__m128 x) { return _mm_cvtps_pd(_mm_movehl_ps(x, x)); }
+AMPI_ALWAYS __m128d ampi_sse2_add_square(__m128d a, __m128d sum) { return _mm_add_pd(sum, _mm_mul_pd(a, a)); }
+AMPI_ALWAYS __m128i ampi_sse2_shr(__m128i a, uint32_t n) { return _mm_srli_epi32(a, (int)n); }
+AMPI_ALWAYS __m128i ampi_sse2_shl(__m128i a, uint32_t n) { return _mm_slli_epi32(a, (int)n); }
+AMPI_ALWAYS __m128i ampi_sse2_greater(__m128i a, __m128i b) { return _mm_cmpgt_epi32(a, b); }
+AMPI_ALWAYS __m128i ampi_sse2_select(__m128i m, __m128i a, __m128i b) {
+    return _mm_or_si128(_mm_and_si128(m, a), _mm_andnot_si128(m, b));
 }
-AMPI_STEPS(AMPI_T5B, ampi_5_narrow_bf16_hw, ampi_5_narrow_bf16_hw_1, 64u, 2u, 4u)
-#    endif
-AMPI_TILE(ampi_s, AMPI_TS, 4, AMPI_R4)
-AMPI_TILE(ampi_s, AMPI_TS, 1, AMPI_R1)
-AMPI_TILE(ampi_2, AMPI_T2, 6, AMPI_R6)
-AMPI_TILE(ampi_2, AMPI_T2, 4, AMPI_R4)
-AMPI_TILE(ampi_2, AMPI_T2, 1, AMPI_R1)
-AMPI_TILE(ampi_5, AMPI_T5, 12, AMPI_R12)
-AMPI_TILE(ampi_5, AMPI_T5, 8, AMPI_R8) AMPI_TILE(ampi_5, AMPI_T5, 4, AMPI_R4) AMPI_TILE(ampi_5, AMPI_T5, 1,
-    AMPI_R1) static void ampi_s_pack4(float *to, size_t width, const float *rows, size_t ld, size_t depth) {
+AMPI_ALWAYS __m128i ampi_sse2_min(__m128i a, __m128i b) { return ampi_sse2_select(ampi_sse2_greater(a, b), b, a); }
+AMPI_ALWAYS __m128i ampi_sse2_max(__m128i a, __m128i b) { return ampi_sse2_select(ampi_sse2_greater(a, b), a, b); }
+AMPI_ALWAYS int ampi_sse2_any(__m128i a) {
+    return _mm_movemask_epi8(_mm_cmpeq_epi32(a, _mm_setzero_si128())) != 0xffff;
+}
+AMPI_ALWAYS __m128i ampi_sse2_load16(const void *p) {
+    return _mm_unpacklo_epi16(_mm_loadl_epi64((const __m128i *)p), _mm_setzero_si128());
+}
+AMPI_ALWAYS __m128i ampi_sse2_load8(const void *p) {
+    const __m128i zero = _mm_setzero_si128();
+    int32_t x;
+    memcpy(&x, p, 4);
+    return _mm_unpacklo_epi16(_mm_unpacklo_epi8(_mm_cvtsi32_si128(x), zero), zero);
+}
+AMPI_ALWAYS __m128i ampi_sse2_signed16(__m128i a) { return _mm_srai_epi32(_mm_slli_epi32(a, 16), 16); }
+AMPI_ALWAYS void ampi_sse2_store16(void *p, __m128i a, __m128i b) { /* the pack saturates signed numbers */
+    _mm_storeu_si128((__m128i *)p, _mm_packs_epi32(ampi_sse2_signed16(a), ampi_sse2_signed16(b)));
+}
+AMPI_ALWAYS void ampi_sse2_store8(void *p, __m128i a, __m128i b, __m128i c, __m128i d) {
+    _mm_storeu_si128((__m128i *)p, _mm_packus_epi16(_mm_packs_epi32(a, b), _mm_packs_epi32(c, d)));
+}
+AMPI_ALWAYS __m128i ampi_sse2_counters(void) { return _mm_set_epi64x(1, 0); }
+AMPI_ALWAYS void ampi_sse2_done(void) {}
+AMPI_ALWAYS void ampi_sse2_stream64(char *p, const char *b) {
+    __m128i *to = (__m128i *)(void *)p;
+    _mm_stream_si128(to, ampi_sse2_load_words(b));
+    _mm_stream_si128(to + 1, ampi_sse2_load_words(b + 16));
+    _mm_stream_si128(to + 2, ampi_sse2_load_words(b + 32));
+    _mm_stream_si128(to + 3, ampi_sse2_load_words(b + 48));
+}
+#define AMPI_PASS AMPI_PASS_VECTOR
+#include AMP_SELF
+static void ampi_sse2_fence(void) { _mm_sfence(); }
+static void ampi_sse2_tile_4(size_t kc, const float *a, const float *b, float *c, int first) {
+    ampi_sse2_tile(4, kc, a, b, c, first);
+}
+static void ampi_sse2_tile_1(size_t kc, const float *a, const float *b, float *c, int first) {
+    ampi_sse2_tile(1, kc, a, b, c, first);
+}
+static void ampi_sse2_pack4(float *to, size_t width, const float *rows, size_t ld, size_t depth) {
     size_t k;
     for (k = 0; k + 4 <= depth; k += 4, to += 4 * width) {
-        __m128 a = _mm_loadu_ps(rows + k), b = _mm_loadu_ps(rows + ld + k), c = _mm_loadu_ps(rows + 2 * ld + k),
-               d = _mm_loadu_ps(rows + 3 * ld + k);
+        __m128 a = _mm_loadu_ps(rows + k), b = _mm_loadu_ps(rows + ld + k);
+        __m128 c = _mm_loadu_ps(rows + 2 * ld + k), d = _mm_loadu_ps(rows + 3 * ld + k);
         _MM_TRANSPOSE4_PS(a, b, c, d);
         _mm_storeu_ps(to, a);
         _mm_storeu_ps(to + width, b);
         _mm_storeu_ps(to + 2 * width, c);
         _mm_storeu_ps(to + 3 * width, d);
     }
-    ampi_c_pack4(to, width, rows + k, ld, depth - k);
+    ampi_scalar_pack4(to, width, rows + k, ld, depth - k);
 }
-#    ifndef __clang__
-#      pragma GCC diagnostic pop
-#    endif
-static void ampi_use_s(ampi_kernels *k) {
-    AMPI_USE(ampi_s, AMP_SIMD_SSE2, "sse2");
-    k->stream = ampi_s_stream;
-    k->fence = ampi_s_fence;
-    k->pack4 = ampi_s_pack4;
+static void ampi_use_sse2(ampi_kernels *k) {
+    ampi_sse2_use(k);
+    k->simd = AMP_SIMD_SSE2;
+    k->name = "sse2";
+    k->fence = ampi_sse2_fence;
+    k->pack4 = ampi_sse2_pack4;
     k->mr[0] = 4;
     k->mr[1] = 1;
     k->nr = 8;
-    k->tile[0] = ampi_s_tile_4;
-    k->tile[1] = ampi_s_tile_1;
+    k->tile[0] = ampi_sse2_tile_4;
+    k->tile[1] = ampi_sse2_tile_1;
 }
-static void ampi_use_2(ampi_kernels *k) {
-    AMPI_USE(ampi_2, AMP_SIMD_AVX2, "avx2");
-    k->widen[AMP_F16] = ampi_2_widen_half;
-    k->narrow[AMP_F16] = ampi_2_narrow_half;
-    k->widen[AMP_F8E4M3] = ampi_2_widen_e4m3;
-    k->widen[AMP_F8E5M2] = ampi_2_widen_e5m2;
-    k->round = ampi_2_round;
-    k->stream = ampi_2_stream;
+#undef AMPI_F
+#undef AMPI_TARGET
+#undef AMPI_WIDTH
+#undef AMPI_MM
+#undef AMPI_SI
+#undef AMPI_SSE2_ASM
+#undef AMPI_SSE2_SQRT
+
+/* ---- avx2, with F16C. It helps FP8 too: an E5M2 byte is the upper byte of a half; E4M3 moved up by 7 is a half 256
+   times too small, its NaN apart ---- */
+#define AMPI_HAS_VEX
+#define AMPI_HAS_SHIFT_EACH
+#define AMPI_HAS_HALVES
+#define AMPI_HAS_HALVES_OF_F8
+typedef __m256 ampi_avx2_floats;
+typedef __m256d ampi_avx2_doubles;
+typedef __m256i ampi_avx2_words, ampi_avx2_words64, ampi_avx2_mask;
+#define AMPI_AVX2     __attribute__((target("avx2,fma,f16c")))
+#define AMPI_AVX2_OP  AMPI_AVX2 AMPI_ALWAYS
+#define AMPI_F(name)  ampi_avx2_##name
+#define AMPI_TARGET   AMPI_AVX2
+#define AMPI_WIDTH    8u
+#define AMPI_MM(name) _mm256_##name
+#define AMPI_SI(name) _mm256##name##_si256
+AMPI_AVX2_OP __m256i ampi_avx2_word64(uint64_t x) { return _mm256_set1_epi64x((long long)x); }
+AMPI_AVX2_OP __m256i ampi_avx2_bits(__m256 x) { return _mm256_castps_si256(x); }
+AMPI_AVX2_OP __m256 ampi_avx2_as_floats(__m256i x) { return _mm256_castsi256_ps(x); }
+#define AMPI_PASS AMPI_PASS_X86
+#include AMP_SELF
+AMPI_AVX2_OP __m256 ampi_avx2_fma(__m256 a, __m256 b, __m256 c) { return _mm256_fmadd_ps(a, b, c); }
+AMPI_AVX2_OP __m256d ampi_avx2_low_half(__m256 x) { return _mm256_cvtps_pd(_mm256_castps256_ps128(x)); }
+AMPI_AVX2_OP __m256d ampi_avx2_high_half(__m256 x) { return _mm256_cvtps_pd(_mm256_extractf128_ps(x, 1)); }
+AMPI_AVX2_OP __m256d ampi_avx2_add_square(__m256d a, __m256d sum) { return _mm256_fmadd_pd(a, a, sum); }
+AMPI_AVX2_OP __m256i ampi_avx2_shr(__m256i a, uint32_t n) { return _mm256_srli_epi32(a, (int)n); }
+AMPI_AVX2_OP __m256i ampi_avx2_shl(__m256i a, uint32_t n) { return _mm256_slli_epi32(a, (int)n); }
+AMPI_AVX2_OP __m256i ampi_avx2_greater(__m256i a, __m256i b) { return _mm256_cmpgt_epi32(a, b); }
+AMPI_AVX2_OP __m256i ampi_avx2_select(__m256i m, __m256i a, __m256i b) { return _mm256_blendv_epi8(b, a, m); }
+AMPI_AVX2_OP int ampi_avx2_any(__m256i a) { return !_mm256_testz_si256(a, a); }
+AMPI_AVX2_OP __m256i ampi_avx2_load16(const void *p) {
+    return _mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)p));
+}
+AMPI_AVX2_OP __m256i ampi_avx2_load8(const void *p) {
+    return _mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)p));
+}
+AMPI_AVX2_OP void ampi_avx2_store16(void *p, __m256i a, __m256i b) {
+    ampi_avx2_store_words(p, _mm256_permute4x64_epi64(_mm256_packus_epi32(a, b), 0xd8));
+}
+AMPI_AVX2_OP void ampi_avx2_store8(void *p, __m256i a, __m256i b, __m256i c, __m256i d) {
+    const __m256i order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
+    __m256i bytes = _mm256_packus_epi16(_mm256_packus_epi32(a, b), _mm256_packus_epi32(c, d));
+    ampi_avx2_store_words(p, _mm256_permutevar8x32_epi32(bytes, order));
+}
+AMPI_AVX2_OP __m256i ampi_avx2_counters(void) { return _mm256_setr_epi64x(0, 2, 1, 3); }
+/* GCC 12 forgets it before a tail call: SSE code is 3 times slower then (Zen 5). */
+AMPI_AVX2_OP void ampi_avx2_done(void) { _mm256_zeroupper(); }
+AMPI_AVX2_OP void ampi_avx2_stream64(char *p, const char *b) {
+    __m256i *to = (__m256i *)(void *)p;
+    _mm256_stream_si256(to, ampi_avx2_load_words(b));
+    _mm256_stream_si256(to + 1, ampi_avx2_load_words(b + 32));
+}
+AMPI_AVX2_OP __m256i ampi_avx2_from_halves(__m128i h) { return _mm256_castps_si256(_mm256_cvtph_ps(h)); }
+AMPI_AVX2_OP __m256i ampi_avx2_load_halves(const void *p) {
+    return ampi_avx2_from_halves(_mm_loadu_si128((const __m128i *)p));
+}
+AMPI_AVX2_OP __m256i ampi_avx2_load_e5m2(const void *p) {
+    __m128i h = _mm_cvtepu8_epi16(_mm_loadl_epi64((const __m128i *)p));
+    return ampi_avx2_from_halves(_mm_slli_epi16(h, 8));
+}
+AMPI_AVX2_OP __m256i ampi_avx2_load_e4m3(const void *p) {
+    __m128i h = _mm_cvtepi8_epi16(_mm_loadl_epi64((const __m128i *)p)), nan;
+    h = _mm_and_si128(_mm_slli_epi16(h, 7), _mm_set1_epi16((short)0xbf80));
+    nan = _mm_and_si128(_mm_add_epi16(h, _mm_set1_epi16(0x80)), _mm_set1_epi16(0x4000));
+    h = _mm_or_si128(h, nan);
+    return ampi_avx2_bits(ampi_avx2_mul(_mm256_cvtph_ps(h), ampi_avx2_set(256.0f)));
+}
+AMPI_AVX2_OP void ampi_avx2_store_two_halves(char *p, const char *s) {
+    __m128i a = _mm256_cvtps_ph(ampi_avx2_as_floats(ampi_avx2_load_words(s)), 0);
+    __m128i b = _mm256_cvtps_ph(ampi_avx2_as_floats(ampi_avx2_load_words(s + 32)), 0);
+    __asm__("" : "+x"(a)); /* in registers: the forms that convert into memory are slow on some machines */
+    __asm__("" : "+x"(b));
+    _mm_storeu_si128((__m128i *)(void *)p, a);
+    _mm_storeu_si128((__m128i *)(void *)(p + 16), b);
+}
+AMPI_AVX2_OP void ampi_avx2_store_halves(char *p, const char *s) {
+    ampi_avx2_store_two_halves(p, s);
+    ampi_avx2_store_two_halves(p + 32, s + 64);
+}
+#define AMPI_PASS AMPI_PASS_VECTOR
+#include AMP_SELF
+AMPI_AVX2 static void ampi_avx2_tile_6(size_t kc, const float *a, const float *b, float *c, int first) {
+    ampi_avx2_tile(6, kc, a, b, c, first);
+}
+AMPI_AVX2 static void ampi_avx2_tile_4(size_t kc, const float *a, const float *b, float *c, int first) {
+    ampi_avx2_tile(4, kc, a, b, c, first);
+}
+AMPI_AVX2 static void ampi_avx2_tile_1(size_t kc, const float *a, const float *b, float *c, int first) {
+    ampi_avx2_tile(1, kc, a, b, c, first);
+}
+static void ampi_use_avx2(ampi_kernels *k) {
+    ampi_avx2_use(k);
+    k->simd = AMP_SIMD_AVX2;
+    k->name = "avx2";
     k->mr[0] = 6;
     k->mr[1] = 4;
     k->mr[2] = 1;
     k->nr = 16;
-    k->tile[0] = ampi_2_tile_6;
-    k->tile[1] = ampi_2_tile_4;
-    k->tile[2] = ampi_2_tile_1;
+    k->tile[0] = ampi_avx2_tile_6;
+    k->tile[1] = ampi_avx2_tile_4;
+    k->tile[2] = ampi_avx2_tile_1;
 }
+#undef AMPI_F
+#undef AMPI_TARGET
+#undef AMPI_WIDTH
+#undef AMPI_MM
+#undef AMPI_SI
+#undef AMPI_REG
+
+/* ---- avx512: F, BW, DQ and VL ---- */
+#define AMPI_HAS_LDEXP
+typedef __m512 ampi_avx512_floats;
+typedef __m512d ampi_avx512_doubles;
+typedef __m512i ampi_avx512_words, ampi_avx512_words64;
+typedef __mmask16 ampi_avx512_mask;
+#define AMPI_AVX512    __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c")))
+#define AMPI_AVX512_OP AMPI_AVX512 AMPI_ALWAYS
+#define AMPI_F(name)   ampi_avx512_##name
+#define AMPI_TARGET    AMPI_AVX512
+#define AMPI_WIDTH     16u
+#define AMPI_MM(name)  _mm512_##name
+#define AMPI_SI(name)  _mm512##name##_si512
+#define AMPI_REG       "v"
+AMPI_AVX512_OP __m512i ampi_avx512_word64(uint64_t x) { return _mm512_set1_epi64((long long)x); }
+AMPI_AVX512_OP __m512i ampi_avx512_bits(__m512 x) { return _mm512_castps_si512(x); }
+AMPI_AVX512_OP __m512 ampi_avx512_as_floats(__m512i x) { return _mm512_castsi512_ps(x); }
+#define AMPI_PASS AMPI_PASS_X86
+#include AMP_SELF
+AMPI_AVX512_OP __m512 ampi_avx512_fma(__m512 a, __m512 b, __m512 c) { return _mm512_fmadd_ps(a, b, c); }
+AMPI_AVX512_OP __m512 ampi_avx512_ldexp(__m512 p, __m512 n, __m512i b) {
+    (void)b;
+    return _mm512_scalef_ps(p, n);
+}
+AMPI_AVX512_OP __m512d ampi_avx512_low_half(__m512 x) { return _mm512_cvtps_pd(_mm512_castps512_ps256(x)); }
+AMPI_AVX512_OP __m512d ampi_avx512_high_half(__m512 x) { return _mm512_cvtps_pd(_mm512_extractf32x8_ps(x, 1)); }
+AMPI_AVX512_OP __m512d ampi_avx512_add_square(__m512d a, __m512d sum) { return _mm512_fmadd_pd(a, a, sum); }
+AMPI_AVX512_OP __m512i ampi_avx512_shr(__m512i a, uint32_t n) { /* srli and slli need a literal at -O0 */
+    return _mm512_srlv_epi32(a, ampi_avx512_word(n));
+}
+AMPI_AVX512_OP __m512i ampi_avx512_shl(__m512i a, uint32_t n) { return _mm512_sllv_epi32(a, ampi_avx512_word(n)); }
+AMPI_AVX512_OP __mmask16 ampi_avx512_greater(__m512i a, __m512i b) { return _mm512_cmpgt_epi32_mask(a, b); }
+AMPI_AVX512_OP __m512i ampi_avx512_select(__mmask16 m, __m512i a, __m512i b) { return _mm512_mask_mov_epi32(b, m, a); }
+AMPI_AVX512_OP int ampi_avx512_any(__m512i a) { return _mm512_test_epi32_mask(a, a) != 0; }
+AMPI_AVX512_OP __m512i ampi_avx512_load16(const void *p) {
+    return _mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *)p));
+}
+AMPI_AVX512_OP __m512i ampi_avx512_load8(const void *p) {
+    return _mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i *)p));
+}
+AMPI_AVX512_OP void ampi_avx512_store16(void *p, __m512i a, __m512i b) {
+    const __m512i order = _mm512_setr_epi64(0, 2, 4, 6, 1, 3, 5, 7);
+    ampi_avx512_store_words(p, _mm512_permutexvar_epi64(order, _mm512_packus_epi32(a, b)));
+}
+AMPI_AVX512_OP void ampi_avx512_store8(void *p, __m512i a, __m512i b, __m512i c, __m512i d) {
+    const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+    __m512i bytes = _mm512_packus_epi16(_mm512_packus_epi32(a, b), _mm512_packus_epi32(c, d));
+    ampi_avx512_store_words(p, _mm512_permutexvar_epi32(order, bytes));
+}
+AMPI_AVX512_OP __m512i ampi_avx512_counters(void) { return _mm512_setr_epi64(0, 4, 1, 5, 2, 6, 3, 7); }
+AMPI_AVX512_OP void ampi_avx512_done(void) { _mm256_zeroupper(); }
+AMPI_AVX512_OP void ampi_avx512_stream64(char *p, const char *b) {
+    _mm512_stream_si512((__m512i *)(void *)p, ampi_avx512_load_words(b));
+}
+AMPI_AVX512_OP __m512i ampi_avx512_from_halves(__m256i h) { return _mm512_castps_si512(_mm512_cvtph_ps(h)); }
+AMPI_AVX512_OP __m512i ampi_avx512_load_halves(const void *p) {
+    return ampi_avx512_from_halves(_mm256_loadu_si256((const __m256i *)p));
+}
+AMPI_AVX512_OP __m512i ampi_avx512_load_e5m2(const void *p) {
+    __m256i h = _mm256_cvtepu8_epi16(_mm_loadu_si128((const __m128i *)p));
+    return ampi_avx512_from_halves(_mm256_slli_epi16(h, 8));
+}
+AMPI_AVX512_OP __m512i ampi_avx512_load_e4m3(const void *p) {
+    __m256i h = _mm256_cvtepi8_epi16(_mm_loadu_si128((const __m128i *)p)), nan;
+    h = _mm256_and_si256(_mm256_slli_epi16(h, 7), _mm256_set1_epi16((short)0xbf80));
+    nan = _mm256_and_si256(_mm256_add_epi16(h, _mm256_set1_epi16(0x80)), _mm256_set1_epi16(0x4000));
+    h = _mm256_or_si256(h, nan);
+    return ampi_avx512_bits(ampi_avx512_mul(_mm512_cvtph_ps(h), ampi_avx512_set(256.0f)));
+}
+AMPI_AVX512_OP void ampi_avx512_store_two_halves(char *p, const char *s) {
+    const __mmask16 all = (__mmask16)0xffffu; /* the plain form, as a macro at -O0, has a sign conversion in it */
+    __m256i a = _mm512_maskz_cvtps_ph(all, ampi_avx512_as_floats(ampi_avx512_load_words(s)), 0);
+    __m256i b = _mm512_maskz_cvtps_ph(all, ampi_avx512_as_floats(ampi_avx512_load_words(s + 64)), 0);
+    __asm__("" : "+v"(a));
+    __asm__("" : "+v"(b));
+    _mm256_storeu_si256((__m256i *)(void *)p, a);
+    _mm256_storeu_si256((__m256i *)(void *)(p + 32), b);
+}
+AMPI_AVX512_OP void ampi_avx512_store_halves(char *p, const char *s) {
+    ampi_avx512_store_two_halves(p, s);
+    ampi_avx512_store_two_halves(p + 64, s + 128);
+}
+#define AMPI_PASS AMPI_PASS_VECTOR
+#include AMP_SELF
+/* VCVTNE2PS2BF16 rounds to nearest in any mode, but takes subnormals for 0: a step that holds one (2x - 1 < 2^24 - 1
+   unsigned) is done again with integers. */
+#if defined(__clang__) ? __clang_major__ >= 9 : __GNUC__ >= 10
+#define AMPI_HAS_BF16
+#define AMPI_AVX512_BF16 __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512bf16,avx2,fma,f16c")))
+AMPI_AVX512_BF16 AMPI_ALWAYS __m512i ampi_avx512_less_tiny(__m512i least, __m512i x) {
+    return _mm512_min_epu32(least, _mm512_add_epi32(_mm512_add_epi32(x, x), _mm512_set1_epi32(-1)));
+}
+AMPI_AVX512_BF16 AMPI_ALWAYS __m512i ampi_avx512_to_bf16(__m512i low, __m512i high) {
+    __m512i r;
+    __asm__("vcvtne2ps2bf16 %2, %1, %0" : "=v"(r) : "v"(high), "v"(low));
+    return r;
+}
+AMPI_AVX512_BF16 AMPI_ALWAYS void ampi_avx512_bf16_step(char *d, const char *s) {
+    __m512i v0 = ampi_avx512_load_words(s), v1 = ampi_avx512_load_words(s + 64);
+    __m512i v2 = ampi_avx512_load_words(s + 128), v3 = ampi_avx512_load_words(s + 192);
+    __m512i tiny = ampi_avx512_less_tiny(_mm512_set1_epi32(-1), v0);
+    tiny = ampi_avx512_less_tiny(tiny, v1);
+    tiny = ampi_avx512_less_tiny(tiny, v2);
+    tiny = ampi_avx512_less_tiny(tiny, v3);
+    ampi_avx512_store_words(d, ampi_avx512_to_bf16(v0, v1));
+    ampi_avx512_store_words(d + 64, ampi_avx512_to_bf16(v2, v3));
+    /* not ampi_avx512_narrow_bf16(d, s, 64): clang 14 -O1 never ends */
+    if (_mm512_cmplt_epu32_mask(tiny, _mm512_set1_epi32(0x00ffffff))) ampi_avx512_narrow_step(d, s, AMP_BF16);
+}
+AMPI_AVX512_BF16 static void ampi_avx512_narrow_bf16_hw(void *dst, const void *src, size_t n) {
+    char *d = (char *)dst;
+    const char *s = (const char *)src;
+    size_t i;
+    for (i = 0; i + 64 <= n; i += 64)
+        ampi_avx512_bf16_step(d + 2 * i, s + 4 * i);
+    if (i < n) ampi_avx512_narrow_bf16(d + 2 * i, s + 4 * i, n - i);
+}
+#endif
+AMPI_AVX512 static void ampi_avx512_tile_12(size_t kc, const float *a, const float *b, float *c, int first) {
+    ampi_avx512_tile(12, kc, a, b, c, first);
+}
+AMPI_AVX512 static void ampi_avx512_tile_8(size_t kc, const float *a, const float *b, float *c, int first) {
+    ampi_avx512_tile(8, kc, a, b, c, first);
+}
+AMPI_AVX512 static void ampi_avx512_tile_4(size_t kc, const float *a, const float *b, float *c, int first) {
+    ampi_avx512_tile(4, kc, a, b, c, first);
+}
+AMPI_AVX512 static void ampi_avx512_tile_1(size_t kc, const float *a, const float *b, float *c, int first) {
+    ampi_avx512_tile(1, kc, a, b, c, first);
+}
+#undef AMPI_F
+#undef AMPI_TARGET
+#undef AMPI_WIDTH
+#undef AMPI_MM
+#undef AMPI_SI
+#undef AMPI_REG
+#undef AMPI_HAS_VEX
+#undef AMPI_HAS_SHIFT_EACH
+#undef AMPI_HAS_HALVES
+#undef AMPI_HAS_HALVES_OF_F8
+#undef AMPI_HAS_LDEXP
+#undef AMPI_HAS_STREAM
+#ifndef __clang__
+#  pragma GCC diagnostic pop
+#endif
 
 /* CPUID and XGETBV ourselves: __builtin_cpu_supports does not know "f16c" in older compilers. */
 typedef struct ampi_cpuid {
     amp_simd best;
-    int32_t bf16, amd;
-} ampi_cpuid; /* bf16: AVX512_BF16 */
-static ampi_cpuid ampi_look(void) {
+    int32_t bf16; /* AVX512_BF16 */
+    int32_t amd;
+} ampi_cpuid;
+#define AMPI_CPUID_AVX2_C   (1u << 27 | 1u << 28 | 1u << 29 | 1u << 12) /* leaf 1, ECX: OSXSAVE AVX F16C FMA */
+#define AMPI_CPUID_AVX2_B   (1u << 5)                                   /* leaf 7, EBX */
+#define AMPI_CPUID_AVX512_B (1u << 16 | 1u << 17 | 1u << 30 | 1u << 31) /* leaf 7, EBX: F DQ BW VL */
+static int ampi_has_all(unsigned word, unsigned bits) { return (word & bits) == bits; }
+static ampi_cpuid ampi_cpuid_read(void) {
     ampi_cpuid is = {AMP_SIMD_SSE2, 0, 0};
-    unsigned a, b, c, d, lo, hi;
+    unsigned a, b, c, d, saved_by_os, high;
     if (!__get_cpuid(0, &a, &b, &c, &d)) return is;
     is.amd = b == 0x68747541u; /* "Auth"enticAMD */
     if (!__get_cpuid(1, &a, &b, &c, &d)) return is;
-    if ((c & (1u << 27 | 1u << 28 | 1u << 29 | 1u << 12)) != (1u << 27 | 1u << 28 | 1u << 29 | 1u << 12))
-        return is; /* OSXSAVE AVX F16C FMA */
-    __asm__ volatile("xgetbv" : "=a"(lo), "=d"(hi) : "c"(0));
-    if ((lo & 6u) != 6u) return is;
-    if (!__get_cpuid_count(7, 0, &a, &b, &c, &d) || !(b & (1u << 5))) return is;
+    if (!ampi_has_all(c, AMPI_CPUID_AVX2_C)) return is;
+    __asm__ volatile("xgetbv" : "=a"(saved_by_os), "=d"(high) : "c"(0));
+    if (!ampi_has_all(saved_by_os, 0x06u)) return is;
+    if (!__get_cpuid_count(7, 0, &a, &b, &c, &d)) return is;
+    if (!ampi_has_all(b, AMPI_CPUID_AVX2_B)) return is;
     is.best = AMP_SIMD_AVX2;
-    if ((lo & 0xe6u) != 0xe6u ||
-        (b & (1u << 16 | 1u << 17 | 1u << 30 | 1u << 31)) != (1u << 16 | 1u << 17 | 1u << 30 | 1u << 31))
-        return is; /* F DQ BW VL */
+    if (!ampi_has_all(saved_by_os, 0xe6u) || !ampi_has_all(b, AMPI_CPUID_AVX512_B)) return is;
     is.best = AMP_SIMD_AVX512;
     if (a >= 1 && __get_cpuid_count(7, 1, &a, &b, &c, &d)) is.bf16 = (int32_t)(a >> 5) & 1;
     return is;
 }
-static void ampi_use_5(ampi_kernels *k, ampi_cpuid is) {
-    AMPI_USE(ampi_5, AMP_SIMD_AVX512, "avx512");
-    k->widen[AMP_F16] = ampi_5_widen_half;
-    k->narrow[AMP_F16] = ampi_5_narrow_half;
-    k->widen[AMP_F8E4M3] = ampi_5_widen_e4m3;
-    k->widen[AMP_F8E5M2] = ampi_5_widen_e5m2;
-    k->round = ampi_5_round;
-    k->stream = ampi_5_stream;
+static void ampi_use_avx512(ampi_kernels *k, int bf16) {
+    ampi_avx512_use(k);
+    k->simd = AMP_SIMD_AVX512;
+    k->name = "avx512";
     k->mr[0] = 12;
     k->mr[1] = 8;
     k->mr[2] = 4;
     k->mr[3] = 1;
     k->nr = 32;
-    k->tile[0] = ampi_5_tile_12;
-    k->tile[1] = ampi_5_tile_8;
-    k->tile[2] = ampi_5_tile_4;
-    k->tile[3] = ampi_5_tile_1;
-#    ifdef AMPI_BF16_HW
-    if (is.bf16) k->narrow[AMP_BF16] = ampi_5_narrow_bf16_hw;
-#    endif
+    k->tile[0] = ampi_avx512_tile_12;
+    k->tile[1] = ampi_avx512_tile_8;
+    k->tile[2] = ampi_avx512_tile_4;
+    k->tile[3] = ampi_avx512_tile_1;
+#ifdef AMPI_HAS_BF16
+    if (bf16) k->narrow[AMP_BF16] = ampi_avx512_narrow_bf16_hw;
+#else
+    (void)bf16;
+#endif
 }
-#  elif defined(AMPI_NEON)
-AMPI_LDEXP(ampi_n, AMPI_TN)
-AMPI_PATH(ampi_n, AMPI_TN)
-AMPI_ROUNDING(ampi_n, AMPI_TN) AMPI_ALWAYS void ampi_n_narrow_half_1(char *d, const char *s) {
+#elif defined(AMPI_NEON)
+
+/* ---- neon ---- */
+#define AMPI_HAS_SHIFT_EACH
+#define AMPI_HAS_HALVES
+typedef float32x4_t ampi_neon_floats;
+typedef float64x2_t ampi_neon_doubles;
+typedef uint32x4_t ampi_neon_words, ampi_neon_mask;
+typedef uint64x2_t ampi_neon_words64;
+#define AMPI_F(name) ampi_neon_##name
+#define AMPI_TARGET
+#define AMPI_WIDTH 4u
+AMPI_ALWAYS float32x4_t ampi_neon_guard(float32x4_t x) {
+    __asm__("" : "+w"(x));
+    return x;
+}
+AMPI_ALWAYS float32x4_t ampi_neon_set(float x) { return vdupq_n_f32(x); }
+AMPI_ALWAYS float32x4_t ampi_neon_load(const float *p) { return vld1q_f32(p); }
+AMPI_ALWAYS void ampi_neon_store(float *p, float32x4_t x) { vst1q_f32(p, x); }
+AMPI_ALWAYS float32x4_t ampi_neon_add(float32x4_t a, float32x4_t b) { return ampi_neon_guard(vaddq_f32(a, b)); }
+AMPI_ALWAYS float32x4_t ampi_neon_sub(float32x4_t a, float32x4_t b) { return ampi_neon_guard(vsubq_f32(a, b)); }
+AMPI_ALWAYS float32x4_t ampi_neon_mul(float32x4_t a, float32x4_t b) { return ampi_neon_guard(vmulq_f32(a, b)); }
+AMPI_ALWAYS float32x4_t ampi_neon_fma(float32x4_t a, float32x4_t b, float32x4_t c) { return vfmaq_f32(c, a, b); }
+AMPI_ALWAYS float32x4_t ampi_neon_div(float32x4_t a, float32x4_t b) {
+    float32x4_t r;
+    __asm__("fdiv %0.4s, %1.4s, %2.4s" : "=w"(r) : "w"(a), "w"(b));
+    return r;
+}
+AMPI_ALWAYS float32x4_t ampi_neon_larger(float32x4_t a, float32x4_t b) {
+    float32x4_t r;
+    __asm__("fmax %0.4s, %1.4s, %2.4s" : "=w"(r) : "w"(a), "w"(b));
+    return r;
+}
+AMPI_ALWAYS float32x4_t ampi_neon_smaller(float32x4_t a, float32x4_t b) {
+    float32x4_t r;
+    __asm__("fmin %0.4s, %1.4s, %2.4s" : "=w"(r) : "w"(a), "w"(b));
+    return r;
+}
+AMPI_ALWAYS float32x4_t ampi_neon_sqrt(float32x4_t a) {
+    float32x4_t r;
+    __asm__("fsqrt %0.4s, %1.4s" : "=w"(r) : "w"(a));
+    return r;
+}
+AMPI_ALWAYS uint32x4_t ampi_neon_bits(float32x4_t x) { return vreinterpretq_u32_f32(x); }
+AMPI_ALWAYS float32x4_t ampi_neon_as_floats(uint32x4_t x) { return vreinterpretq_f32_u32(x); }
+AMPI_ALWAYS int32x4_t ampi_neon_as_signed(uint32x4_t x) { return vreinterpretq_s32_u32(x); }
+AMPI_ALWAYS uint32x4_t ampi_neon_word(uint32_t x) { return vdupq_n_u32(x); }
+AMPI_ALWAYS uint32x4_t ampi_neon_load_words(const void *p) {
+    return vreinterpretq_u32_u8(vld1q_u8((const uint8_t *)p));
+}
+AMPI_ALWAYS void ampi_neon_store_words(void *p, uint32x4_t x) { vst1q_u8((uint8_t *)p, vreinterpretq_u8_u32(x)); }
+AMPI_ALWAYS uint32x4_t ampi_neon_and_words(uint32x4_t a, uint32x4_t b) { return vandq_u32(a, b); }
+AMPI_ALWAYS uint32x4_t ampi_neon_or_words(uint32x4_t a, uint32x4_t b) { return vorrq_u32(a, b); }
+AMPI_ALWAYS uint32x4_t ampi_neon_xor_words(uint32x4_t a, uint32x4_t b) { return veorq_u32(a, b); }
+AMPI_ALWAYS uint32x4_t ampi_neon_add_words(uint32x4_t a, uint32x4_t b) { return vaddq_u32(a, b); }
+AMPI_ALWAYS uint32x4_t ampi_neon_sub_words(uint32x4_t a, uint32x4_t b) { return vsubq_u32(a, b); }
+AMPI_ALWAYS uint32x4_t ampi_neon_shl(uint32x4_t a, uint32_t n) { return vshlq_u32(a, vdupq_n_s32((int32_t)n)); }
+AMPI_ALWAYS uint32x4_t ampi_neon_shr(uint32x4_t a, uint32_t n) { /* by a negative number: to the right */
+    return vshlq_u32(a, vdupq_n_s32(-(int32_t)n));
+}
+AMPI_ALWAYS uint32x4_t ampi_neon_shl_each(uint32x4_t a, uint32x4_t n) { return vshlq_u32(a, ampi_neon_as_signed(n)); }
+AMPI_ALWAYS uint32x4_t ampi_neon_shr_each(uint32x4_t a, uint32x4_t n) {
+    return vshlq_u32(a, vnegq_s32(ampi_neon_as_signed(n)));
+}
+AMPI_ALWAYS uint32x4_t ampi_neon_greater(uint32x4_t a, uint32x4_t b) {
+    return vcgtq_s32(ampi_neon_as_signed(a), ampi_neon_as_signed(b));
+}
+AMPI_ALWAYS uint32x4_t ampi_neon_min(uint32x4_t a, uint32x4_t b) {
+    return vreinterpretq_u32_s32(vminq_s32(ampi_neon_as_signed(a), ampi_neon_as_signed(b)));
+}
+AMPI_ALWAYS uint32x4_t ampi_neon_max(uint32x4_t a, uint32x4_t b) {
+    return vreinterpretq_u32_s32(vmaxq_s32(ampi_neon_as_signed(a), ampi_neon_as_signed(b)));
+}
+AMPI_ALWAYS uint32x4_t ampi_neon_select(uint32x4_t m, uint32x4_t a, uint32x4_t b) { return vbslq_u32(m, a, b); }
+AMPI_ALWAYS int ampi_neon_any(uint32x4_t a) { return vmaxvq_u32(a) != 0; }
+AMPI_ALWAYS uint32x4_t ampi_neon_load16(const void *p) {
+    return vmovl_u16(vreinterpret_u16_u8(vld1_u8((const uint8_t *)p)));
+}
+AMPI_ALWAYS uint32x4_t ampi_neon_load8(const void *p) {
+    uint32_t x;
+    memcpy(&x, p, 4);
+    return vmovl_u16(vget_low_u16(vmovl_u8(vreinterpret_u8_u32(vdup_n_u32(x)))));
+}
+AMPI_ALWAYS uint16x8_t ampi_neon_low16(uint32x4_t a, uint32x4_t b) { return vcombine_u16(vmovn_u32(a), vmovn_u32(b)); }
+AMPI_ALWAYS void ampi_neon_store16(void *p, uint32x4_t a, uint32x4_t b) {
+    vst1q_u8((uint8_t *)p, vreinterpretq_u8_u16(ampi_neon_low16(a, b)));
+}
+AMPI_ALWAYS void ampi_neon_store8(void *p, uint32x4_t a, uint32x4_t b, uint32x4_t c, uint32x4_t d) {
+    vst1q_u8((uint8_t *)p, vcombine_u8(vmovn_u16(ampi_neon_low16(a, b)), vmovn_u16(ampi_neon_low16(c, d))));
+}
+AMPI_ALWAYS float64x2_t ampi_neon_load_doubles(const double *p) { return vld1q_f64(p); }
+AMPI_ALWAYS void ampi_neon_store_doubles(double *p, float64x2_t x) { vst1q_f64(p, x); }
+AMPI_ALWAYS float64x2_t ampi_neon_add_doubles(float64x2_t a, float64x2_t b) { return vaddq_f64(a, b); }
+AMPI_ALWAYS float64x2_t ampi_neon_add_square(float64x2_t a, float64x2_t sum) { return vfmaq_f64(sum, a, a); }
+AMPI_ALWAYS float64x2_t ampi_neon_low_half(float32x4_t x) { return vcvt_f64_f32(vget_low_f32(x)); }
+AMPI_ALWAYS float64x2_t ampi_neon_high_half(float32x4_t x) { return vcvt_high_f64_f32(x); }
+AMPI_ALWAYS uint64x2_t ampi_neon_word64(uint64_t x) { return vdupq_n_u64(x); }
+AMPI_ALWAYS uint64x2_t ampi_neon_add64(uint64x2_t a, uint64x2_t b) { return vaddq_u64(a, b); }
+AMPI_ALWAYS uint64x2_t ampi_neon_xor64(uint64x2_t a, uint64x2_t b) { return veorq_u64(a, b); }
+AMPI_ALWAYS uint64x2_t ampi_neon_mul32(uint64x2_t a, uint64x2_t b) { return vmull_u32(vmovn_u64(a), vmovn_u64(b)); }
+AMPI_ALWAYS uint64x2_t ampi_neon_high32(uint64x2_t a) { return vshrq_n_u64(a, 32); }
+AMPI_ALWAYS uint64x2_t ampi_neon_join32(uint64x2_t low, uint64x2_t high) { return vsliq_n_u64(low, high, 32); }
+AMPI_ALWAYS uint64x2_t ampi_neon_even64(uint64x2_t a, uint64x2_t b) { return vtrn1q_u64(a, b); }
+AMPI_ALWAYS uint64x2_t ampi_neon_odd64(uint64x2_t a, uint64x2_t b) { return vtrn2q_u64(a, b); }
+AMPI_ALWAYS uint64x2_t ampi_neon_counters(void) { return vcombine_u64(vcreate_u64(0), vcreate_u64(1)); }
+AMPI_ALWAYS void ampi_neon_store64(void *p, uint64x2_t x) { vst1q_u8((uint8_t *)p, vreinterpretq_u8_u64(x)); }
+AMPI_ALWAYS void ampi_neon_done(void) {}
+AMPI_ALWAYS uint32x4_t ampi_neon_load_halves(const void *p) {
+    return ampi_neon_bits(vcvt_f32_f16(vreinterpret_f16_u8(vld1_u8((const uint8_t *)p))));
+}
+AMPI_ALWAYS void ampi_neon_store_halves(char *d, const char *s) {
     uint32_t k;
-    for (k = 0; k < 4; k++)
-        vst1_u8((uint8_t *)d + 8 * k, vreinterpret_u8_f16(vcvt_f16_f32(ampi_n_f(ampi_n_ldi(s + 16 * k)))));
+    for (k = 0; k < 4; k++) {
+        float16x4_t h = vcvt_f16_f32(ampi_neon_as_floats(ampi_neon_load_words(s + 16 * k)));
+        vst1_u8((uint8_t *)d + 8 * k, vreinterpret_u8_f16(h));
+    }
 }
-AMPI_ALWAYS uint32x4_t ampi_n_half(const char *s) {
-    return ampi_n_b(vcvt_f32_f16(vreinterpret_f16_u8(vld1_u8((const uint8_t *)s))));
+#define AMPI_PASS  AMPI_PASS_VECTOR
+#include AMP_SELF
+static void ampi_neon_tile_12(size_t kc, const float *a, const float *b, float *c, int first) {
+    ampi_neon_tile(12, kc, a, b, c, first);
 }
-AMPI_ALWAYS void ampi_n_widen_half_1(char *d, const char *s) {
-    uint32_t k;
-    for (k = 0; k < 4; k++)
-        ampi_n_sti(d + 16 * k, ampi_n_half(s + 8 * k));
+static void ampi_neon_tile_4(size_t kc, const float *a, const float *b, float *c, int first) {
+    ampi_neon_tile(4, kc, a, b, c, first);
 }
-AMPI_SQUARES(ampi_n, AMPI_TN, ampi_n_half)
-AMPI_STEPS(AMPI_TN, ampi_n_narrow_half, ampi_n_narrow_half_1, 16u, 2u, 4u)
-AMPI_STEPS(AMPI_TN, ampi_n_widen_half, ampi_n_widen_half_1, 16u, 4u, 2u)
-AMPI_TILE(ampi_n, AMPI_TN, 12, AMPI_R12)
-AMPI_TILE(ampi_n, AMPI_TN, 4, AMPI_R4) AMPI_TILE(ampi_n, AMPI_TN, 1, AMPI_R1) static void ampi_use_n(ampi_kernels *k) {
-    AMPI_USE(ampi_n, AMP_SIMD_NEON, "neon");
-    k->widen[AMP_F16] = ampi_n_widen_half;
-    k->narrow[AMP_F16] = ampi_n_narrow_half;
-    k->round = ampi_n_round;
+static void ampi_neon_tile_1(size_t kc, const float *a, const float *b, float *c, int first) {
+    ampi_neon_tile(1, kc, a, b, c, first);
+}
+static void ampi_use_neon(ampi_kernels *k) {
+    ampi_neon_use(k);
+    k->simd = AMP_SIMD_NEON;
+    k->name = "neon";
     k->mr[0] = 12;
     k->mr[1] = 4;
     k->mr[2] = 1;
     k->nr = 8;
-    k->tile[0] = ampi_n_tile_12;
-    k->tile[1] = ampi_n_tile_4;
-    k->tile[2] = ampi_n_tile_1;
+    k->tile[0] = ampi_neon_tile_12;
+    k->tile[1] = ampi_neon_tile_4;
+    k->tile[2] = ampi_neon_tile_1;
 }
-#  endif
-#  if defined(AMPI_X86) || defined(AMPI_NEON)
-#    undef AMPI_CODEC
-#    undef AMPI_CONVERSIONS
-#    undef AMPI_CONVERSION
-#    undef AMPI_WIDEN_1
-#    undef AMPI_ROUNDING
-#    undef AMPI_RANDOM
-#    undef AMPI_BAD
-#    undef AMPI_MATH
-#    undef AMPI_PATH
-#  endif
-#  undef AMPI_STEPS
-#  undef AMPI_EACH
-#  undef AMPI_FLOAT_LOOPS
-#  undef AMPI_USE
+#undef AMPI_F
+#undef AMPI_TARGET
+#undef AMPI_WIDTH
+#undef AMPI_HAS_SHIFT_EACH
+#undef AMPI_HAS_HALVES
+#endif
 static int ampi_pick_kernels(ampi_kernels *k, amp_simd want) { /* 0: not here */
-    ampi_use_c(k);
-#  if defined(AMPI_X86)
+    ampi_use_scalar(k);
+#if defined(AMPI_X86)
     {
-        ampi_cpuid is = ampi_look();
+        ampi_cpuid is = ampi_cpuid_read();
         if (want == AMP_SIMD_AUTO) want = is.best;
-        if (want >= AMP_SIMD_SSE2 && want <= is.best) ampi_use_s(k);
-        if (want >= AMP_SIMD_AVX2 && want <= is.best) ampi_use_2(k);
-        if (want == AMP_SIMD_AVX512 && want <= is.best) ampi_use_5(k, is);
-        k->pages = is.amd
-            ? 1
-            : 4; /* f32->f16, GB/s: Zen 5 45 with one page, 30 with 4; Granite Rapids 17 and 20 (bench/NOTES.md) */
+        if (want >= AMP_SIMD_SSE2 && want <= is.best) ampi_use_sse2(k);
+        if (want >= AMP_SIMD_AVX2 && want <= is.best) ampi_use_avx2(k);
+        if (want == AMP_SIMD_AVX512 && want <= is.best) ampi_use_avx512(k, is.bf16);
+        /* f32->f16, GB/s: Zen 5 45 with one page, 30 with 4; Granite Rapids 17 and 20 (bench/NOTES.md) */
+        k->pages = is.amd ? 1 : 4;
     }
-#  elif defined(AMPI_NEON)
-    if (want == AMP_SIMD_AUTO || want == AMP_SIMD_NEON) ampi_use_n(k);
-#  endif
+#elif defined(AMPI_NEON)
+    if (want == AMP_SIMD_AUTO || want == AMP_SIMD_NEON) ampi_use_neon(k);
+#endif
     return want == AMP_SIMD_AUTO || want == k->simd;
 }
 
@@ -9377,6 +8873,895 @@ AMP_API amp_status amp_cpu_create_checked(amp_ctx **out, int version, size_t siz
 #  endif
 #endif /* AMP_IMPLEMENTATION_ONCE */
 #endif /* AMP_IMPLEMENTATION */
+
+/* ==== >>lanes ========================================================================================================
+   Code that stands once and is compiled for each width of vectors. To stamp it, amp.h defines AMPI_F(name), which puts
+   a path's prefix before a name (ampi_scalar_, ampi_sse2_, ampi_avx2_, ampi_avx512_, ampi_neon_), and AMPI_PASS, which
+   says which part is wanted, and includes itself; the guards above then skip all the rest. A debugger, a sanitizer and
+   the compiler see plain functions and lines.
+
+   AMPI_FLOATS are AMPI_WIDTH floats, AMPI_WORDS as many 32-bit integers, AMPI_DOUBLES half as many doubles (scalar:
+   one), AMPI_WORDS64 64-bit integers for Philox. Names in capitals are operations of the path. Arithmetic is guarded
+   like the scalar operations; division, root, larger and smaller are written as instructions, because compilers replace
+   the operators under -ffast-math. */
+#ifdef AMPI_PASS
+#define AMPI_FLOATS        AMPI_F(floats)
+#define AMPI_WORDS         AMPI_F(words)
+#define AMPI_WORDS64       AMPI_F(words64)
+#define AMPI_DOUBLES       AMPI_F(doubles)
+#define AMPI_MASK          AMPI_F(mask)
+/* floats */
+#define AMPI_SET           AMPI_F(set) /* one number in every lane */
+#define AMPI_LOAD          AMPI_F(load)
+#define AMPI_STORE         AMPI_F(store)
+#define AMPI_ADD           AMPI_F(add)
+#define AMPI_SUB           AMPI_F(sub)
+#define AMPI_MUL           AMPI_F(mul)
+#define AMPI_DIV           AMPI_F(div)
+#define AMPI_SQRT          AMPI_F(sqrt)
+#define AMPI_NEGATIVE      AMPI_F(negative)
+#define AMPI_FMA           AMPI_F(fma)     /* a * b + c; for products only: may round once or twice */
+#define AMPI_LARGER        AMPI_F(larger)  /* b (NEON: NaN) when one is NaN */
+#define AMPI_SMALLER       AMPI_F(smaller) /* likewise */
+#define AMPI_BITS          AMPI_F(bits)
+#define AMPI_AS_FLOATS     AMPI_F(as_floats)
+/* words; void pointers may be unaligned */
+#define AMPI_WORD          AMPI_F(word) /* one number in every lane */
+#define AMPI_LOAD_WORDS    AMPI_F(load_words)
+#define AMPI_STORE_WORDS   AMPI_F(store_words)
+#define AMPI_AND           AMPI_F(and_words)
+#define AMPI_OR            AMPI_F(or_words)
+#define AMPI_XOR           AMPI_F(xor_words)
+#define AMPI_ADD_WORDS     AMPI_F(add_words)
+#define AMPI_SUB_WORDS     AMPI_F(sub_words)
+#define AMPI_SHL           AMPI_F(shl)
+#define AMPI_SHR           AMPI_F(shr)
+#define AMPI_MIN           AMPI_F(min) /* of signed numbers */
+#define AMPI_MAX           AMPI_F(max)
+#define AMPI_GREATER       AMPI_F(greater) /* a mask: a > b, signed */
+#define AMPI_SELECT        AMPI_F(select)  /* mask ? a : b */
+#define AMPI_ANY           AMPI_F(any)     /* is any bit set? */
+/* doubles */
+#define AMPI_LOAD_DOUBLES  AMPI_F(load_doubles)
+#define AMPI_STORE_DOUBLES AMPI_F(store_doubles)
+#define AMPI_ADD_DOUBLES   AMPI_F(add_doubles)
+#define AMPI_ADD_SQUARE    AMPI_F(add_square) /* a * a + sum */
+#define AMPI_LOW_HALF      AMPI_F(low_half)   /* of a vector of floats, widened */
+#define AMPI_HIGH_HALF     AMPI_F(high_half)
+
+#if AMPI_PASS <= AMPI_PASS_UPDATE
+#  define AMPI_INNER AMP_INLINE
+#elif AMPI_PASS == AMPI_PASS_SCALAR
+#  define AMPI_INNER AMPI_ALWAYS
+#  define AMPI_OUTER static
+#else
+#  define AMPI_INNER AMPI_TARGET AMPI_ALWAYS
+#  define AMPI_OUTER AMPI_TARGET static
+#endif
+
+/* ---- operations that SSE2, AVX2 and AVX-512 spell alike. AMPI_MM(add_ps): _mm_add_ps; AMPI_SI(_and): _mm_and_si128
+   ---- */
+#if AMPI_PASS == AMPI_PASS_X86
+AMPI_INNER AMPI_FLOATS AMPI_F(guard)(AMPI_FLOATS x) {
+    __asm__("" : "+" AMPI_REG(x));
+    return x;
+}
+AMPI_INNER AMPI_FLOATS AMPI_F(set)(float x) { return AMPI_MM(set1_ps)(x); }
+AMPI_INNER AMPI_FLOATS AMPI_F(load)(const float *p) { return AMPI_MM(loadu_ps)(p); }
+AMPI_INNER void AMPI_F(store)(float *p, AMPI_FLOATS x) { AMPI_MM(storeu_ps)(p, x); }
+AMPI_INNER AMPI_FLOATS AMPI_F(add)(AMPI_FLOATS a, AMPI_FLOATS b) { return AMPI_F(guard)(AMPI_MM(add_ps)(a, b)); }
+AMPI_INNER AMPI_FLOATS AMPI_F(sub)(AMPI_FLOATS a, AMPI_FLOATS b) { return AMPI_F(guard)(AMPI_MM(sub_ps)(a, b)); }
+AMPI_INNER AMPI_FLOATS AMPI_F(mul)(AMPI_FLOATS a, AMPI_FLOATS b) { return AMPI_F(guard)(AMPI_MM(mul_ps)(a, b)); }
+AMPI_INNER AMPI_WORDS AMPI_F(word)(uint32_t x) { return AMPI_MM(set1_epi32)((int)x); }
+AMPI_INNER AMPI_WORDS AMPI_F(load_words)(const void *p) { return AMPI_SI(_loadu)((const AMPI_WORDS *)p); }
+AMPI_INNER void AMPI_F(store_words)(void *p, AMPI_WORDS x) { AMPI_SI(_storeu)((AMPI_WORDS *)p, x); }
+AMPI_INNER AMPI_WORDS AMPI_F(and_words)(AMPI_WORDS a, AMPI_WORDS b) { return AMPI_SI(_and)(a, b); }
+AMPI_INNER AMPI_WORDS AMPI_F(or_words)(AMPI_WORDS a, AMPI_WORDS b) { return AMPI_SI(_or)(a, b); }
+AMPI_INNER AMPI_WORDS AMPI_F(xor_words)(AMPI_WORDS a, AMPI_WORDS b) { return AMPI_SI(_xor)(a, b); }
+AMPI_INNER AMPI_WORDS AMPI_F(add_words)(AMPI_WORDS a, AMPI_WORDS b) { return AMPI_MM(add_epi32)(a, b); }
+AMPI_INNER AMPI_WORDS AMPI_F(sub_words)(AMPI_WORDS a, AMPI_WORDS b) { return AMPI_MM(sub_epi32)(a, b); }
+AMPI_INNER AMPI_DOUBLES AMPI_F(load_doubles)(const double *p) { return AMPI_MM(loadu_pd)(p); }
+AMPI_INNER void AMPI_F(store_doubles)(double *p, AMPI_DOUBLES x) { AMPI_MM(storeu_pd)(p, x); }
+AMPI_INNER AMPI_DOUBLES AMPI_F(add_doubles)(AMPI_DOUBLES a, AMPI_DOUBLES b) { return AMPI_MM(add_pd)(a, b); }
+AMPI_INNER AMPI_WORDS64 AMPI_F(add64)(AMPI_WORDS64 a, AMPI_WORDS64 b) { return AMPI_MM(add_epi64)(a, b); }
+AMPI_INNER AMPI_WORDS64 AMPI_F(xor64)(AMPI_WORDS64 a, AMPI_WORDS64 b) { return AMPI_SI(_xor)(a, b); }
+AMPI_INNER AMPI_WORDS64 AMPI_F(mul32)(AMPI_WORDS64 a, AMPI_WORDS64 b) { return AMPI_MM(mul_epu32)(a, b); }
+AMPI_INNER AMPI_WORDS64 AMPI_F(even64)(AMPI_WORDS64 a, AMPI_WORDS64 b) { return AMPI_MM(unpacklo_epi64)(a, b); }
+AMPI_INNER AMPI_WORDS64 AMPI_F(odd64)(AMPI_WORDS64 a, AMPI_WORDS64 b) { return AMPI_MM(unpackhi_epi64)(a, b); }
+AMPI_INNER AMPI_WORDS64 AMPI_F(high32)(AMPI_WORDS64 a) { return AMPI_MM(srli_epi64)(a, 32); }
+AMPI_INNER AMPI_WORDS64 AMPI_F(join32)(AMPI_WORDS64 low, AMPI_WORDS64 high) {
+    return AMPI_SI(_or)(AMPI_SI(_and)(low, AMPI_F(word64)(0xffffffffu)), AMPI_MM(slli_epi64)(high, 32));
+}
+AMPI_INNER void AMPI_F(store64)(void *p, AMPI_WORDS64 x) { AMPI_SI(_storeu)((AMPI_WORDS64 *)p, x); }
+#ifdef AMPI_HAS_VEX /* three operands, and what SSE2 lacks */
+AMPI_INNER AMPI_FLOATS AMPI_F(div)(AMPI_FLOATS a, AMPI_FLOATS b) {
+    AMPI_FLOATS r;
+    __asm__("vdivps %2, %1, %0" : "=" AMPI_REG(r) : AMPI_REG(a), AMPI_REG(b));
+    return r;
+}
+AMPI_INNER AMPI_FLOATS AMPI_F(sqrt)(AMPI_FLOATS a) {
+    AMPI_FLOATS r;
+    __asm__("vsqrtps %1, %0" : "=" AMPI_REG(r) : AMPI_REG(a));
+    return r;
+}
+AMPI_INNER AMPI_FLOATS AMPI_F(larger)(AMPI_FLOATS a, AMPI_FLOATS b) {
+    AMPI_FLOATS r;
+    __asm__("vmaxps %2, %1, %0" : "=" AMPI_REG(r) : AMPI_REG(a), AMPI_REG(b));
+    return r;
+}
+AMPI_INNER AMPI_FLOATS AMPI_F(smaller)(AMPI_FLOATS a, AMPI_FLOATS b) {
+    AMPI_FLOATS r;
+    __asm__("vminps %2, %1, %0" : "=" AMPI_REG(r) : AMPI_REG(a), AMPI_REG(b));
+    return r;
+}
+AMPI_INNER AMPI_WORDS AMPI_F(min)(AMPI_WORDS a, AMPI_WORDS b) { return AMPI_MM(min_epi32)(a, b); }
+AMPI_INNER AMPI_WORDS AMPI_F(max)(AMPI_WORDS a, AMPI_WORDS b) { return AMPI_MM(max_epi32)(a, b); }
+AMPI_INNER AMPI_WORDS AMPI_F(shl_each)(AMPI_WORDS a, AMPI_WORDS n) { return AMPI_MM(sllv_epi32)(a, n); }
+AMPI_INNER AMPI_WORDS AMPI_F(shr_each)(AMPI_WORDS a, AMPI_WORDS n) { return AMPI_MM(srlv_epi32)(a, n); }
+#endif
+#endif /* AMPI_PASS_X86 */
+
+/* ---- operations made of operations; the scalar ones branch instead ---- */
+#if AMPI_PASS == AMPI_PASS_VECTOR
+AMPI_INNER AMPI_FLOATS AMPI_F(negative)(AMPI_FLOATS x) {
+    return AMPI_AS_FLOATS(AMPI_XOR(AMPI_BITS(x), AMPI_WORD(0x80000000u)));
+}
+AMPI_INNER AMPI_FLOATS AMPI_F(magic_add)(AMPI_FLOATS a, AMPI_FLOATS b) { return AMPI_ADD(a, b); }
+AMPI_INNER AMPI_FLOATS AMPI_F(magic_sub)(AMPI_FLOATS a, AMPI_FLOATS b) { return AMPI_SUB(a, b); }
+AMPI_INNER AMPI_FLOATS AMPI_F(clamp)(AMPI_FLOATS x, AMPI_FLOATS limit) { /* NaN stays */
+    return AMPI_LARGER(AMPI_SUB(AMPI_SET(0.0f), limit), AMPI_SMALLER(limit, x));
+}
+/* x * sign(s), x >= 0; 0 for s = 0; NaN for NaN */
+AMPI_INNER AMPI_FLOATS AMPI_F(with_sign)(AMPI_FLOATS x, AMPI_FLOATS s) {
+    AMPI_WORDS u = AMPI_BITS(s), size = AMPI_AND(u, AMPI_WORD(0x7fffffffu));
+    AMPI_WORDS r = AMPI_OR(AMPI_BITS(x), AMPI_AND(u, AMPI_WORD(0x80000000u)));
+    r = AMPI_SELECT(AMPI_GREATER(size, AMPI_WORD(0)), r, AMPI_WORD(0));
+    return AMPI_AS_FLOATS(AMPI_SELECT(AMPI_GREATER(size, AMPI_WORD(0x7f800000u)), u, r));
+}
+#endif
+
+/* ---- rules: exp and the activations ---- */
+#if AMPI_PASS == AMPI_PASS_MATH || AMPI_PASS == AMPI_PASS_VECTOR
+#ifndef AMPI_HAS_LDEXP
+/* p 2^n, where b holds the bits of n + 1.5 * 2^23: in two factors, of which only the second rounds */
+AMPI_INNER AMPI_FLOATS AMPI_F(ldexp)(AMPI_FLOATS p, AMPI_FLOATS n, AMPI_WORDS b) {
+    AMPI_WORDS k = AMPI_SUB_WORDS(b, AMPI_WORD(0x4b400000u - 255u)); /* n + 255 */
+    AMPI_WORDS half = AMPI_SHR(AMPI_ADD_WORDS(k, AMPI_WORD(1)), 1);
+    AMPI_FLOATS second = AMPI_AS_FLOATS(AMPI_SHL(AMPI_SUB_WORDS(k, half), 23));
+    AMPI_FLOATS first = AMPI_AS_FLOATS(AMPI_SHL(AMPI_SUB_WORDS(half, AMPI_WORD(1)), 23));
+    (void)n;
+    return AMPI_MUL(AMPI_MUL(p, first), second);
+}
+#endif
+/* x = n ln2 + r, |r| <= 0.347, with ln2 in two parts (Cody and Waite); e^r by Taylor to r^7 (next term 5e-9), then 2^n.
+   */
+AMPI_INNER AMPI_FLOATS AMPI_F(exp)(AMPI_FLOATS x) {
+    const AMPI_FLOATS rounder = AMPI_SET(12582912.0f); /* + 1.5 * 2^23 rounds to an integer */
+    AMPI_FLOATS shifted, n, r, p;
+#if AMPI_PASS == AMPI_PASS_MATH
+    if (amp_is_nan(x)) return x;
+    if (ampi_less(88.72284f, x)) return ampi_float(0x7f800000u);
+    if (ampi_less(x, -103.9721f)) return 0.0f;
+#else /* beyond, the result is Inf or 0 already; NaN stays */
+    x = AMPI_SMALLER(AMPI_SET(89.0f), AMPI_LARGER(AMPI_SET(-104.0f), x));
+#endif
+    shifted = AMPI_ADD(AMPI_MUL(x, AMPI_SET(1.44269504f)), rounder);
+    n = AMPI_SUB(shifted, rounder);
+    r = AMPI_SUB(AMPI_SUB(x, AMPI_MUL(n, AMPI_SET(0.693359375f))), AMPI_MUL(n, AMPI_SET(-2.12194440e-4f)));
+    p = AMPI_ADD(AMPI_MUL(AMPI_SET(1.98412698e-4f), r), AMPI_SET(1.38888889e-3f));
+    p = AMPI_ADD(AMPI_MUL(p, r), AMPI_SET(8.33333333e-3f));
+    p = AMPI_ADD(AMPI_MUL(p, r), AMPI_SET(4.16666667e-2f));
+    p = AMPI_ADD(AMPI_MUL(p, r), AMPI_SET(1.66666667e-1f));
+    p = AMPI_ADD(AMPI_MUL(p, r), AMPI_SET(0.5f));
+    p = AMPI_ADD(AMPI_ADD(AMPI_MUL(AMPI_MUL(r, r), p), r), AMPI_SET(1.0f));
+    return AMPI_F(ldexp)(p, n, AMPI_BITS(shifted));
+}
+
+/* GELU with the logistic function instead of tanh: x / (1 + e^(-2z)). And its derivative, s + x s (1-s) 2z'. */
+AMPI_INNER AMPI_FLOATS AMPI_F(gelu_sigmoid)(AMPI_FLOATS x) {
+    AMPI_FLOATS cubic = AMPI_ADD(AMPI_SET(1.0f), AMPI_MUL(AMPI_SET(0.044715f), AMPI_MUL(x, x)));
+    AMPI_FLOATS z2 = AMPI_MUL(AMPI_MUL(AMPI_SET(1.59576912f), x), cubic);
+    return AMPI_DIV(AMPI_SET(1.0f), AMPI_ADD(AMPI_SET(1.0f), AMPI_F(exp)(AMPI_NEGATIVE(z2))));
+}
+AMPI_INNER AMPI_FLOATS AMPI_F(gelu)(AMPI_FLOATS x) {
+    AMPI_FLOATS s = AMPI_F(gelu_sigmoid)(x);
+    AMPI_WORDS size = AMPI_AND(AMPI_BITS(s), AMPI_WORD(0x7fffffffu)), y = AMPI_BITS(AMPI_MUL(x, s));
+    return AMPI_AS_FLOATS(AMPI_SELECT(AMPI_GREATER(size, AMPI_WORD(0)), y, size)); /* -Inf * 0 is 0 here, the limit */
+}
+AMPI_INNER AMPI_FLOATS AMPI_F(gelu_grad)(AMPI_FLOATS x) {
+    AMPI_FLOATS s = AMPI_F(gelu_sigmoid)(x);
+    AMPI_FLOATS cubic = AMPI_ADD(AMPI_SET(1.0f), AMPI_MUL(AMPI_SET(0.134145f), AMPI_MUL(x, x)));
+    AMPI_FLOATS dz2 = AMPI_MUL(AMPI_SET(1.59576912f), cubic);
+    AMPI_FLOATS slope = AMPI_ADD(s, AMPI_MUL(AMPI_MUL(x, dz2), AMPI_MUL(s, AMPI_SUB(AMPI_SET(1.0f), s))));
+    AMPI_WORDS flat = AMPI_BITS(s), g; /* the result where s is not in (0, 1): flat ends, NaN */
+    g = AMPI_SELECT(AMPI_GREATER(flat, AMPI_WORD(0)), AMPI_BITS(slope), flat);
+    return AMPI_AS_FLOATS(AMPI_SELECT(AMPI_GREATER(AMPI_WORD(0x3f800000u), flat), g, flat));
+}
+AMPI_INNER AMPI_FLOATS AMPI_F(gelu_back)(AMPI_FLOATS dy, AMPI_FLOATS x) { return AMPI_MUL(dy, AMPI_F(gelu_grad)(x)); }
+/* As bits and signed, negative numbers are those above -0 and up to -Inf; NaN stays. */
+AMPI_INNER AMPI_FLOATS AMPI_F(relu)(AMPI_FLOATS x) {
+    AMPI_WORDS b = AMPI_BITS(x), y = AMPI_SELECT(AMPI_GREATER(b, AMPI_WORD(0x80000000u)), AMPI_WORD(0), b);
+    return AMPI_AS_FLOATS(AMPI_SELECT(AMPI_GREATER(AMPI_WORD(0xff800001u), b), y, b));
+}
+AMPI_INNER AMPI_FLOATS AMPI_F(relu_back)(AMPI_FLOATS dy, AMPI_FLOATS y) { /* y > 0, and not NaN */
+    AMPI_WORDS b = AMPI_BITS(y), g = AMPI_SELECT(AMPI_GREATER(b, AMPI_WORD(0)), AMPI_BITS(dy), AMPI_WORD(0));
+    return AMPI_AS_FLOATS(AMPI_SELECT(AMPI_GREATER(AMPI_WORD(0x7f800001u), b), g, AMPI_WORD(0)));
+}
+#endif
+
+/* ---- rules: the optimizers ---- */
+#if AMPI_PASS == AMPI_PASS_UPDATE || AMPI_PASS == AMPI_PASS_VECTOR
+AMPI_INNER AMPI_FLOATS AMPI_F(prepare_one)(AMPI_FLOATS u, const amp_coef *c) {
+    u = AMPI_MUL(AMPI_MUL(u, AMPI_SET(c->inv)), AMPI_SET(c->clip));
+    return ampi_nonzero(c->limit) ? AMPI_F(clamp)(u, AMPI_SET(c->limit)) : u;
+}
+AMPI_INNER AMPI_FLOATS AMPI_F(decayed)(AMPI_FLOATS w, AMPI_FLOATS u, const amp_coef *c) {
+    return ampi_nonzero(c->l2) ? AMPI_ADD(u, AMPI_MUL(AMPI_SET(c->l2), w)) : u;
+}
+AMPI_INNER AMPI_FLOATS AMPI_F(average)(float of_old, AMPI_FLOATS old, float of_new, AMPI_FLOATS x) {
+    return AMPI_ADD(AMPI_MUL(AMPI_SET(of_old), old), AMPI_MUL(AMPI_SET(of_new), x));
+}
+AMPI_INNER void AMPI_F(adam_one)(AMPI_FLOATS *w, AMPI_FLOATS *m, AMPI_FLOATS *v, AMPI_FLOATS u, const amp_coef *c) {
+    AMPI_FLOATS root;
+    u = AMPI_F(decayed)(*w, u, c);
+    *m = AMPI_F(average)(c->beta1, *m, c->one_beta1, u);
+    *v = AMPI_F(average)(c->beta2, *v, c->one_beta2, AMPI_MUL(u, u));
+    root = AMPI_ADD(AMPI_MUL(AMPI_SQRT(*v), AMPI_SET(c->rsqrt_bc2)), AMPI_SET(c->eps));
+    *w = AMPI_SUB(AMPI_MUL(*w, AMPI_SET(c->decay)), AMPI_MUL(AMPI_SET(c->step_size), AMPI_DIV(*m, root)));
+}
+/* b: momentum buffer, used when momentum != 0 */
+AMPI_INNER void AMPI_F(sgd_one)(AMPI_FLOATS *w, AMPI_FLOATS *b, AMPI_FLOATS u, const amp_coef *c) {
+    u = AMPI_F(decayed)(*w, u, c);
+    if (ampi_nonzero(c->momentum)) {
+        *b = c->first ? u : AMPI_F(average)(c->momentum, *b, c->one_dampening, u);
+        u = c->nesterov ? AMPI_ADD(u, AMPI_MUL(AMPI_SET(c->momentum), *b)) : *b;
+    }
+    *w = AMPI_SUB(*w, AMPI_MUL(AMPI_SET(c->lr), u));
+}
+AMPI_INNER void AMPI_F(lion_one)(AMPI_FLOATS *w, AMPI_FLOATS *m, AMPI_FLOATS u, const amp_coef *c) {
+    AMPI_FLOATS direction = AMPI_F(average)(c->beta1, *m, c->one_beta1, u);
+    *w = AMPI_SUB(AMPI_MUL(*w, AMPI_SET(c->decay)), AMPI_F(with_sign)(AMPI_SET(c->lr), direction));
+    *m = AMPI_F(average)(c->beta2, *m, c->one_beta2, u);
+}
+#endif
+
+#if AMPI_PASS == AMPI_PASS_SCALAR || AMPI_PASS == AMPI_PASS_VECTOR
+/* ---- conversions: nearest even without a branch. Normal numbers by integers; below them the addition of a number
+   whose last place is the target's smallest subnormal rounds. The dtype is a constant wherever these are inlined. ----
+   */
+AMPI_INNER AMPI_WORDS AMPI_F(finish)(AMPI_WORDS x, AMPI_WORDS a, AMPI_WORDS r, amp_dtype t) { /* NaN and sign; a: |x| */
+    const ampi_format f = ampi_format_of(t);
+    AMPI_WORDS nan = AMPI_WORD(f.nan), sign;
+    if (t != AMP_F8E4M3) {
+        AMPI_WORDS payload = AMPI_AND(AMPI_SHR(a, 23u - f.mant), AMPI_WORD((1u << f.mant) - 1u));
+        nan = AMPI_OR(nan, payload);
+    }
+    r = AMPI_SELECT(AMPI_GREATER(a, AMPI_WORD(0x7f800000u)), nan, r);
+    if (f.mant > 3u)
+        sign = AMPI_AND(AMPI_SHR(x, 16), AMPI_WORD(0x8000u));
+    else
+        sign = AMPI_AND(AMPI_SHR(x, 24), AMPI_WORD(0x80u));
+    return AMPI_OR(r, sign);
+}
+AMPI_INNER AMPI_WORDS AMPI_F(encode)(AMPI_WORDS x, amp_dtype t, uint32_t cap) { /* cap: what overflow becomes */
+    const ampi_format f = ampi_format_of(t);
+    const uint32_t shift = 23u - f.mant, magic = (f.emin + shift) << 23, bias = (f.emin - 1u) << 23;
+    AMPI_WORDS a = AMPI_AND(x, AMPI_WORD(0x7fffffffu)), r, tiny;
+    if (t == AMP_BF16 && cap == f.over) {
+        r = AMPI_ADD_WORDS(x, AMPI_ADD_WORDS(AMPI_AND(AMPI_SHR(x, 16), AMPI_WORD(1)), AMPI_WORD(0x7fffu)));
+        r = AMPI_SELECT(AMPI_GREATER(a, AMPI_WORD(0x7f800000u)), AMPI_OR(x, AMPI_WORD(0x400000u)), r);
+        return AMPI_SHR(r, 16);
+    }
+    r = AMPI_ADD_WORDS(a, AMPI_WORD((1u << (shift - 1u)) - 1u - bias));
+    r = AMPI_ADD_WORDS(r, AMPI_AND(AMPI_SHR(a, shift), AMPI_WORD(1)));
+    r = AMPI_SHR(r, shift);
+    if (t != AMP_BF16) {
+        tiny = AMPI_BITS(AMPI_F(magic_add)(AMPI_AS_FLOATS(a), AMPI_AS_FLOATS(AMPI_WORD(magic))));
+        tiny = AMPI_SUB_WORDS(tiny, AMPI_WORD(magic));
+        r = AMPI_SELECT(AMPI_GREATER(AMPI_WORD(f.emin << 23), a), tiny, r);
+    }
+    r = AMPI_MIN(r, AMPI_WORD(cap));
+    if (t == AMP_F8E4M3 && cap == f.over) return AMPI_OR(r, AMPI_AND(AMPI_SHR(x, 24), AMPI_WORD(0x80u)));
+    return AMPI_F(finish)(x, a, r, t);
+}
+/* Quiet: 0x400000 where a > over, which is what NaN is; 0 elsewhere. */
+AMPI_INNER AMPI_WORDS AMPI_F(quiet)(AMPI_WORDS a, uint32_t over) {
+    return AMPI_AND(AMPI_SHR(AMPI_SUB_WORDS(AMPI_WORD(over), a), 9), AMPI_WORD(0x400000u));
+}
+AMPI_INNER AMPI_WORDS AMPI_F(decode)(AMPI_WORDS w, amp_dtype t) {
+    const ampi_format f = ampi_format_of(t);
+    const uint32_t sign = f.mant > 3u ? 15 : 7, shift = 23u - f.mant, magic = (f.emin + shift) << 23;
+    AMPI_WORDS a = AMPI_AND(w, AMPI_WORD((1u << sign) - 1u)), up, r, tiny;
+    if (t == AMP_BF16) return AMPI_OR(AMPI_SHL(w, 16), AMPI_F(quiet)(a, f.over));
+    up = AMPI_SHL(a, shift);
+    r = AMPI_ADD_WORDS(up, AMPI_WORD((f.emin - 1u) << 23));
+    tiny = AMPI_ADD_WORDS(a, AMPI_WORD(magic));
+    tiny = AMPI_BITS(AMPI_F(magic_sub)(AMPI_AS_FLOATS(tiny), AMPI_AS_FLOATS(AMPI_WORD(magic))));
+    r = AMPI_SELECT(AMPI_GREATER(AMPI_WORD(1u << f.mant), a), tiny, r);
+    if (t == AMP_F8E4M3) {
+        r = AMPI_SELECT(AMPI_GREATER(a, AMPI_WORD(0x7eu)), AMPI_WORD(0x7ff00000u), r);
+    } else {
+        r = AMPI_SELECT(AMPI_GREATER(a, AMPI_WORD(f.over - 1u)), AMPI_OR(up, AMPI_WORD(0x7f800000u)), r);
+        r = AMPI_OR(r, AMPI_F(quiet)(a, f.over));
+    }
+    return AMPI_OR(r, AMPI_SHL(AMPI_SHR(w, sign), 31));
+}
+/* One vector of a small format, as the bits of floats. */
+AMPI_INNER AMPI_WORDS AMPI_F(widened)(const void *s, amp_dtype t) {
+#ifdef AMPI_HAS_HALVES
+    if (t == AMP_F16) return AMPI_F(load_halves)(s);
+#endif
+#ifdef AMPI_HAS_HALVES_OF_F8
+    if (t == AMP_F8E4M3) return AMPI_F(load_e4m3)(s);
+    if (t == AMP_F8E5M2) return AMPI_F(load_e5m2)(s);
+#endif
+    return AMPI_F(decode)(amp_dtype_size(t) == 2 ? AMPI_F(load16)(s) : AMPI_F(load8)(s), t);
+}
+
+/* Conversions go in steps of AMPI_STEP elements; what is left of n goes through a padded copy. */
+#if AMPI_PASS == AMPI_PASS_SCALAR
+#define AMPI_STEP 16u
+AMPI_INNER void AMPI_F(widen_step)(char *d, const char *s, amp_dtype t) { /* loops that compilers turn into vectors */
+    uint32_t u[AMPI_STEP], e;
+    uint16_t h[AMPI_STEP];
+    uint8_t b[AMPI_STEP];
+    if (amp_dtype_size(t) == 2) {
+        memcpy(h, s, sizeof h);
+        for (e = 0; e < AMPI_STEP; e++)
+            u[e] = AMPI_F(decode)(h[e], t);
+    } else {
+        memcpy(b, s, sizeof b);
+        for (e = 0; e < AMPI_STEP; e++)
+            u[e] = AMPI_F(decode)(b[e], t);
+    }
+    memcpy(d, u, sizeof u);
+}
+AMPI_INNER void AMPI_F(narrow_step)(char *d, const char *s, amp_dtype t) {
+    uint32_t u[AMPI_STEP], e;
+    uint16_t h[AMPI_STEP];
+    uint8_t b[AMPI_STEP];
+    memcpy(u, s, sizeof u);
+    if (amp_dtype_size(t) == 2) {
+        for (e = 0; e < AMPI_STEP; e++)
+            h[e] = (uint16_t)AMPI_F(encode)(u[e], t, ampi_format_of(t).over);
+        memcpy(d, h, sizeof h);
+    } else {
+        for (e = 0; e < AMPI_STEP; e++)
+            b[e] = (uint8_t)AMPI_F(encode)(u[e], t, ampi_format_of(t).over);
+        memcpy(d, b, sizeof b);
+    }
+}
+#else
+#define AMPI_STEP (4u * AMPI_WIDTH)
+AMPI_INNER void AMPI_F(widen_step)(char *d, const char *s, amp_dtype t) {
+    const size_t size = amp_dtype_size(t) * AMPI_WIDTH;
+    AMPI_WORDS v0 = AMPI_F(widened)(s, t);
+    AMPI_WORDS v1 = AMPI_F(widened)(s + size, t);
+    AMPI_WORDS v2 = AMPI_F(widened)(s + 2u * size, t);
+    AMPI_WORDS v3 = AMPI_F(widened)(s + 3u * size, t);
+    AMPI_STORE_WORDS(d, v0);
+    AMPI_STORE_WORDS(d + 4u * AMPI_WIDTH, v1);
+    AMPI_STORE_WORDS(d + 8u * AMPI_WIDTH, v2);
+    AMPI_STORE_WORDS(d + 12u * AMPI_WIDTH, v3);
+}
+AMPI_INNER void AMPI_F(store_step)(char *d, amp_dtype t, AMPI_WORDS v0, AMPI_WORDS v1, AMPI_WORDS v2, AMPI_WORDS v3) {
+    if (amp_dtype_size(t) == 2) {
+        AMPI_F(store16)(d, v0, v1);
+        AMPI_F(store16)(d + 4u * AMPI_WIDTH, v2, v3);
+    } else {
+        AMPI_F(store8)(d, v0, v1, v2, v3);
+    }
+}
+AMPI_INNER void AMPI_F(narrow_step)(char *d, const char *s, amp_dtype t) {
+    const uint32_t cap = ampi_format_of(t).over;
+    AMPI_WORDS v0, v1, v2, v3;
+#ifdef AMPI_HAS_HALVES
+    if (t == AMP_F16) {
+        AMPI_F(store_halves)(d, s);
+        return;
+    }
+#endif
+    v0 = AMPI_F(encode)(AMPI_LOAD_WORDS(s), t, cap);
+    v1 = AMPI_F(encode)(AMPI_LOAD_WORDS(s + 4u * AMPI_WIDTH), t, cap);
+    v2 = AMPI_F(encode)(AMPI_LOAD_WORDS(s + 8u * AMPI_WIDTH), t, cap);
+    v3 = AMPI_F(encode)(AMPI_LOAD_WORDS(s + 12u * AMPI_WIDTH), t, cap);
+    AMPI_F(store_step)(d, t, v0, v1, v2, v3);
+}
+#endif
+AMPI_INNER void AMPI_F(widen)(void *dst, const void *src, size_t n, amp_dtype t) {
+    const size_t size = amp_dtype_size(t);
+    char *d = (char *)dst;
+    const char *s = (const char *)src;
+    size_t i;
+    for (i = 0; i + AMPI_STEP <= n; i += AMPI_STEP)
+        AMPI_F(widen_step)(d + i * 4u, s + i * size, t);
+    if (i < n) {
+        char from[AMPI_STEP * 2u], to[AMPI_STEP * 4u];
+        memset(from, 0, AMPI_STEP * size);
+        memcpy(from, s + i * size, (n - i) * size);
+        AMPI_F(widen_step)(to, from, t);
+        memcpy(d + i * 4u, to, (n - i) * 4u);
+    }
+}
+AMPI_INNER void AMPI_F(narrow)(void *dst, const void *src, size_t n, amp_dtype t) {
+    const size_t size = amp_dtype_size(t);
+    char *d = (char *)dst;
+    const char *s = (const char *)src;
+    size_t i;
+    for (i = 0; i + AMPI_STEP <= n; i += AMPI_STEP)
+        AMPI_F(narrow_step)(d + i * size, s + i * 4u, t);
+    if (i < n) {
+        char from[AMPI_STEP * 4u], to[AMPI_STEP * 2u];
+        memset(from, 0, sizeof from);
+        memcpy(from, s + i * 4u, (n - i) * 4u);
+        AMPI_F(narrow_step)(to, from, t);
+        memcpy(d + i * size, to, (n - i) * size);
+    }
+}
+AMPI_OUTER void AMPI_F(widen_f16)(void *d, const void *s, size_t n) { AMPI_F(widen)(d, s, n, AMP_F16); }
+AMPI_OUTER void AMPI_F(widen_bf16)(void *d, const void *s, size_t n) { AMPI_F(widen)(d, s, n, AMP_BF16); }
+AMPI_OUTER void AMPI_F(widen_f8e4m3)(void *d, const void *s, size_t n) { AMPI_F(widen)(d, s, n, AMP_F8E4M3); }
+AMPI_OUTER void AMPI_F(widen_f8e5m2)(void *d, const void *s, size_t n) { AMPI_F(widen)(d, s, n, AMP_F8E5M2); }
+AMPI_OUTER void AMPI_F(narrow_f16)(void *d, const void *s, size_t n) { AMPI_F(narrow)(d, s, n, AMP_F16); }
+AMPI_OUTER void AMPI_F(narrow_bf16)(void *d, const void *s, size_t n) { AMPI_F(narrow)(d, s, n, AMP_BF16); }
+AMPI_OUTER void AMPI_F(narrow_f8e4m3)(void *d, const void *s, size_t n) { AMPI_F(narrow)(d, s, n, AMP_F8E4M3); }
+AMPI_OUTER void AMPI_F(narrow_f8e5m2)(void *d, const void *s, size_t n) { AMPI_F(narrow)(d, s, n, AMP_F8E5M2); }
+
+/* ---- loops over floats; what is left of n is done by the scalar path ---- */
+#define AMPI_LEFT(i, n) (AMPI_WIDTH > 1u && (i) < (n))
+AMPI_OUTER int AMPI_F(scale)(float *to, const float *u, size_t n, float by) {
+    const AMPI_WORDS exponent = AMPI_WORD(0x7f800000u), one = AMPI_WORD(0x00800000u);
+    AMPI_WORDS any = AMPI_WORD(0);
+    size_t i;
+    int bad;
+    for (i = 0; i + AMPI_WIDTH <= n; i += AMPI_WIDTH) {
+        AMPI_FLOATS x = AMPI_MUL(AMPI_LOAD(u + i), AMPI_SET(by));
+        AMPI_STORE(to + i, x);
+        any = AMPI_OR(any, AMPI_ADD_WORDS(AMPI_AND(AMPI_BITS(x), exponent), one));
+    }
+    bad = AMPI_ANY(AMPI_AND(any, AMPI_WORD(0x80000000u)));
+    if (AMPI_LEFT(i, n)) bad |= ampi_scalar_scale(to + i, u + i, n - i, by);
+    return bad;
+}
+AMPI_OUTER void AMPI_F(axpy)(float *to, const float *u, size_t n, float by) {
+    size_t i;
+    for (i = 0; i + AMPI_WIDTH <= n; i += AMPI_WIDTH) {
+        AMPI_FLOATS term = AMPI_MUL(AMPI_SET(by), AMPI_LOAD(u + i));
+        AMPI_STORE(to + i, AMPI_ADD(AMPI_LOAD(to + i), term));
+    }
+    AMPI_F(done)();
+    if (AMPI_LEFT(i, n)) ampi_scalar_axpy(to + i, u + i, n - i, by);
+}
+AMPI_OUTER void AMPI_F(exps)(float *u, size_t n, float top) {
+    size_t i;
+    for (i = 0; i + AMPI_WIDTH <= n; i += AMPI_WIDTH) {
+        AMPI_STORE(u + i, AMPI_F(exp)(AMPI_SUB(AMPI_LOAD(u + i), AMPI_SET(top))));
+    }
+    AMPI_F(done)();
+    if (AMPI_LEFT(i, n)) ampi_scalar_exps(u + i, n - i, top);
+}
+AMPI_OUTER void AMPI_F(shares)(float *u, size_t n, float sum, float less, float factor) {
+    size_t i;
+    for (i = 0; i + AMPI_WIDTH <= n; i += AMPI_WIDTH) {
+        AMPI_FLOATS share = AMPI_DIV(AMPI_LOAD(u + i), AMPI_SET(sum));
+        AMPI_STORE(u + i, AMPI_MUL(AMPI_SUB(share, AMPI_SET(less)), AMPI_SET(factor)));
+    }
+    AMPI_F(done)();
+    if (AMPI_LEFT(i, n)) ampi_scalar_shares(u + i, n - i, sum, less, factor);
+}
+AMPI_OUTER void AMPI_F(act)(float *u, size_t n, amp_act act) {
+    size_t i = 0;
+    if (act == AMP_GELU) {
+        for (; i + AMPI_WIDTH <= n; i += AMPI_WIDTH)
+            AMPI_STORE(u + i, AMPI_F(gelu)(AMPI_LOAD(u + i)));
+    } else if (act == AMP_RELU) {
+        for (; i + AMPI_WIDTH <= n; i += AMPI_WIDTH)
+            AMPI_STORE(u + i, AMPI_F(relu)(AMPI_LOAD(u + i)));
+    }
+    AMPI_F(done)();
+    if (AMPI_LEFT(i, n)) ampi_scalar_act(u + i, n - i, act);
+}
+AMPI_OUTER void AMPI_F(act_grad)(float *dy, const float *saved, size_t n, amp_act act) {
+    size_t i = 0;
+    if (act == AMP_GELU) {
+        for (; i + AMPI_WIDTH <= n; i += AMPI_WIDTH) {
+            AMPI_STORE(dy + i, AMPI_F(gelu_back)(AMPI_LOAD(dy + i), AMPI_LOAD(saved + i)));
+        }
+    } else if (act == AMP_RELU) {
+        for (; i + AMPI_WIDTH <= n; i += AMPI_WIDTH) {
+            AMPI_STORE(dy + i, AMPI_F(relu_back)(AMPI_LOAD(dy + i), AMPI_LOAD(saved + i)));
+        }
+    }
+    AMPI_F(done)();
+    if (AMPI_LEFT(i, n)) ampi_scalar_act_grad(dy + i, saved + i, n - i, act);
+}
+AMPI_OUTER void AMPI_F(drop)(float *u, const uint32_t *random, size_t n, uint32_t threshold, float factor) {
+    const AMPI_WORDS sign = AMPI_WORD(0x80000000u); /* comparisons are signed */
+    size_t i;
+    for (i = 0; i + AMPI_WIDTH <= n; i += AMPI_WIDTH) {
+        AMPI_WORDS kept = AMPI_BITS(AMPI_MUL(AMPI_LOAD(u + i), AMPI_SET(factor)));
+        AMPI_WORDS drawn = AMPI_XOR(AMPI_LOAD_WORDS(random + i), sign);
+        AMPI_MASK dropped = AMPI_GREATER(AMPI_WORD(threshold ^ 0x80000000u), drawn);
+        AMPI_STORE(u + i, AMPI_AS_FLOATS(AMPI_SELECT(dropped, AMPI_WORD(0), kept)));
+    }
+    AMPI_F(done)();
+    if (AMPI_LEFT(i, n)) ampi_scalar_drop(u + i, random + i, n - i, threshold, factor);
+}
+AMPI_OUTER void AMPI_F(prepare)(float *to, const float *u, size_t n, const amp_coef *c) {
+    size_t i;
+    for (i = 0; i + AMPI_WIDTH <= n; i += AMPI_WIDTH)
+        AMPI_STORE(to + i, AMPI_F(prepare_one)(AMPI_LOAD(u + i), c));
+    AMPI_F(done)();
+    if (AMPI_LEFT(i, n)) ampi_scalar_prepare(to + i, u + i, n - i, c);
+}
+AMPI_OUTER void AMPI_F(adam)(float *w, float *m, float *v, const float *u, size_t n, const amp_coef *c) {
+    size_t i;
+    for (i = 0; i + AMPI_WIDTH <= n; i += AMPI_WIDTH) {
+        AMPI_FLOATS wi = AMPI_LOAD(w + i), mi = AMPI_LOAD(m + i), vi = AMPI_LOAD(v + i);
+        AMPI_FLOATS ui = AMPI_F(prepare_one)(AMPI_LOAD(u + i), c);
+        AMPI_F(adam_one)(&wi, &mi, &vi, ui, c);
+        AMPI_STORE(w + i, wi);
+        AMPI_STORE(m + i, mi);
+        AMPI_STORE(v + i, vi);
+    }
+    AMPI_F(done)();
+    if (AMPI_LEFT(i, n)) ampi_scalar_adam(w + i, m + i, v + i, u + i, n - i, c);
+}
+AMPI_OUTER void AMPI_F(sgd)(float *w, float *b, const float *u, size_t n, const amp_coef *c) {
+    size_t i;
+    for (i = 0; i + AMPI_WIDTH <= n; i += AMPI_WIDTH) {
+        AMPI_FLOATS wi = AMPI_LOAD(w + i), bi = b ? AMPI_LOAD(b + i) : AMPI_SET(0.0f);
+        AMPI_FLOATS ui = AMPI_F(prepare_one)(AMPI_LOAD(u + i), c);
+        AMPI_F(sgd_one)(&wi, &bi, ui, c);
+        AMPI_STORE(w + i, wi);
+        if (b) AMPI_STORE(b + i, bi);
+    }
+    AMPI_F(done)();
+    if (AMPI_LEFT(i, n)) ampi_scalar_sgd(w + i, b ? b + i : b, u + i, n - i, c);
+}
+AMPI_OUTER void AMPI_F(lion)(float *w, float *m, const float *u, size_t n, const amp_coef *c) {
+    size_t i;
+    for (i = 0; i + AMPI_WIDTH <= n; i += AMPI_WIDTH) {
+        AMPI_FLOATS wi = AMPI_LOAD(w + i), mi = AMPI_LOAD(m + i);
+        AMPI_FLOATS ui = AMPI_F(prepare_one)(AMPI_LOAD(u + i), c);
+        AMPI_F(lion_one)(&wi, &mi, ui, c);
+        AMPI_STORE(w + i, wi);
+        AMPI_STORE(m + i, mi);
+    }
+    AMPI_F(done)();
+    if (AMPI_LEFT(i, n)) ampi_scalar_lion(w + i, m + i, u + i, n - i, c);
+}
+
+/* ---- sums, maxima, counts ---- */
+AMPI_INNER void AMPI_F(add_to)(double *lane, AMPI_DOUBLES x) {
+    AMPI_STORE_DOUBLES(lane, AMPI_ADD_DOUBLES(AMPI_LOAD_DOUBLES(lane), x));
+}
+AMPI_OUTER void AMPI_F(sums)(double *lane, const float *u, size_t n) {
+    size_t i;
+    for (i = 0; i + AMPI_WIDTH <= n; i += AMPI_WIDTH) {
+        AMPI_FLOATS x = AMPI_LOAD(u + i);
+        AMPI_F(add_to)(lane + i, AMPI_LOW_HALF(x));
+        if (AMPI_WIDTH > 1u) AMPI_F(add_to)(lane + i + AMPI_WIDTH / 2u, AMPI_HIGH_HALF(x));
+    }
+    for (; i < n; i++)
+        lane[i] += (double)u[i];
+}
+AMPI_INNER void AMPI_F(add_square_to)(double *lane, AMPI_DOUBLES x) {
+    AMPI_STORE_DOUBLES(lane, AMPI_ADD_SQUARE(x, AMPI_LOAD_DOUBLES(lane)));
+}
+/* The square of a float is exact in double (contraction cannot hurt) and finite: what is not finite shows in the sum.
+   Returns how far whole vectors go. */
+AMPI_INNER size_t AMPI_F(squares_of)(double *lane, const char *g, amp_dtype t, size_t n, float by) {
+    const size_t size = amp_dtype_size(t);
+    size_t i;
+    for (i = 0; i + AMPI_WIDTH <= n; i += AMPI_WIDTH, g += size * AMPI_WIDTH) {
+        AMPI_WORDS bits = t == AMP_F32 ? AMPI_LOAD_WORDS(g) : AMPI_F(widened)(g, t);
+        AMPI_FLOATS x = AMPI_MUL(AMPI_AS_FLOATS(bits), AMPI_SET(by));
+        AMPI_PREFETCH(g + 16384); /* the next rows: the hardware looks ahead less far, and not past a page */
+        AMPI_F(add_square_to)(lane + i, AMPI_LOW_HALF(x));
+        if (AMPI_WIDTH > 1u) AMPI_F(add_square_to)(lane + i + AMPI_WIDTH / 2u, AMPI_HIGH_HALF(x));
+    }
+    AMPI_F(done)();
+    return i;
+}
+AMPI_OUTER void AMPI_F(squares)(double *lane, const char *g, amp_dtype t, size_t n, float by) {
+    size_t i;
+    if (t == AMP_F32)
+        i = AMPI_F(squares_of)(lane, g, AMP_F32, n, by);
+    else if (t == AMP_F16)
+        i = AMPI_F(squares_of)(lane, g, AMP_F16, n, by);
+    else
+        i = AMPI_F(squares_of)(lane, g, AMP_BF16, n, by);
+    if (AMPI_LEFT(i, n)) ampi_scalar_squares(lane + i, g + i * amp_dtype_size(t), t, n - i, by);
+}
+AMPI_OUTER float AMPI_F(top)(const float *u, size_t n, float top) {
+    AMPI_FLOATS most = AMPI_SET(top);
+    float lane[AMPI_WIDTH];
+    size_t i;
+    for (i = 0; i + AMPI_WIDTH <= n; i += AMPI_WIDTH)
+        most = AMPI_LARGER(AMPI_LOAD(u + i), most);
+    AMPI_STORE(lane, most);
+    for (; i < n; i++)
+        top = u[i] > top ? u[i] : top;
+    for (i = 0; i < AMPI_WIDTH; i++)
+        top = lane[i] > top ? lane[i] : top;
+    return top;
+}
+AMPI_OUTER float AMPI_F(dot)(const float *a, const float *b, size_t n) {
+    const size_t width = AMPI_WIDTH;
+    AMPI_FLOATS s0 = AMPI_SET(0.0f), s1 = s0, s2 = s0, s3 = s0;
+    float lane[AMPI_WIDTH], sum;
+    size_t i, k;
+    for (i = 0; i + 4u * width <= n; i += 4u * width) {
+        s0 = AMPI_FMA(AMPI_LOAD(a + i), AMPI_LOAD(b + i), s0);
+        s1 = AMPI_FMA(AMPI_LOAD(a + i + width), AMPI_LOAD(b + i + width), s1);
+        s2 = AMPI_FMA(AMPI_LOAD(a + i + 2u * width), AMPI_LOAD(b + i + 2u * width), s2);
+        s3 = AMPI_FMA(AMPI_LOAD(a + i + 3u * width), AMPI_LOAD(b + i + 3u * width), s3);
+    }
+    AMPI_STORE(lane, AMPI_ADD(AMPI_ADD(s0, s1), AMPI_ADD(s2, s3)));
+    for (sum = lane[0], k = 1; k < AMPI_WIDTH; k++)
+        sum += lane[k];
+    for (; i < n; i++)
+        sum += a[i] * b[i];
+    return sum;
+}
+/* The exponents of one vector; what is found on the way goes into the counters. */
+AMPI_INNER AMPI_WORDS AMPI_F(exponents)(const float *u, AMPI_WORDS *most, AMPI_WORDS *zero, AMPI_WORDS *nan) {
+    const AMPI_WORDS none = AMPI_WORD(0), one = AMPI_WORD(1), inf = AMPI_WORD(0x7f800000u);
+    AMPI_WORDS a = AMPI_AND(AMPI_BITS(AMPI_LOAD(u)), AMPI_WORD(0x7fffffffu));
+    *most = AMPI_MAX(*most, AMPI_SELECT(AMPI_GREATER(inf, a), a, none));
+    *zero = AMPI_ADD_WORDS(*zero, AMPI_SELECT(AMPI_GREATER(one, a), one, none));
+    *nan = AMPI_ADD_WORDS(*nan, AMPI_SELECT(AMPI_GREATER(a, inf), one, none));
+    return AMPI_SHR(a, 23);
+}
+AMPI_OUTER void AMPI_F(count)(uint8_t *exponent, const float *u, size_t n, uint32_t found[3]) {
+    AMPI_WORDS most = AMPI_WORD(0), zero = most, nan = most;
+    uint32_t lane[3][AMPI_WIDTH];
+    size_t i;
+    for (i = 0; i < n; i += 4u * AMPI_WIDTH) {
+        AMPI_WORDS e0 = AMPI_F(exponents)(u + i, &most, &zero, &nan);
+        AMPI_WORDS e1 = AMPI_F(exponents)(u + i + AMPI_WIDTH, &most, &zero, &nan);
+        AMPI_WORDS e2 = AMPI_F(exponents)(u + i + 2u * AMPI_WIDTH, &most, &zero, &nan);
+        AMPI_WORDS e3 = AMPI_F(exponents)(u + i + 3u * AMPI_WIDTH, &most, &zero, &nan);
+        AMPI_F(store8)(exponent + i, e0, e1, e2, e3);
+    }
+    AMPI_STORE_WORDS(lane[0], most);
+    AMPI_STORE_WORDS(lane[1], zero);
+    AMPI_STORE_WORDS(lane[2], nan);
+    for (i = 0; i < AMPI_WIDTH; i++) {
+        found[0] = found[0] < lane[0][i] ? lane[0][i] : found[0];
+        found[1] += lane[1][i];
+        found[2] += lane[2][i];
+    }
+}
+#endif /* AMPI_PASS_SCALAR, AMPI_PASS_VECTOR */
+
+#if AMPI_PASS == AMPI_PASS_VECTOR
+/* ---- stochastic and saturating rounding: see ampi_encode for the fixed-point number q.F; here F's carry is looked at
+   by itself ---- */
+#ifdef AMPI_HAS_SHIFT_EACH
+/* q and F of |x|, whose exponent and 24-bit mantissa are e and m; counts beyond 31 give 0 */
+AMPI_INNER AMPI_WORDS AMPI_F(carry)(AMPI_WORDS m, AMPI_WORDS shift, AMPI_WORDS random) {
+    AMPI_WORDS high = AMPI_F(shl_each)(m, AMPI_SUB_WORDS(AMPI_WORD(32), shift));
+    AMPI_WORDS fraction = AMPI_OR(high, AMPI_F(shr_each)(m, AMPI_SUB_WORDS(shift, AMPI_WORD(32))));
+    AMPI_WORDS below = AMPI_XOR(random, AMPI_WORD(0x7fffffffu));
+    AMPI_MASK carries = AMPI_GREATER(AMPI_XOR(fraction, AMPI_WORD(0x80000000u)), below);
+    return AMPI_SELECT(carries, AMPI_WORD(1), AMPI_WORD(0));
+}
+AMPI_INNER AMPI_WORDS AMPI_F(encode_how)(const char *s, const uint32_t *random, amp_dtype t, int saturate) {
+    const ampi_format f = ampi_format_of(t);
+    AMPI_WORDS x = AMPI_LOAD_WORDS(s), a, e, least, m, shift, q;
+    if (!random) return AMPI_F(encode)(x, t, saturate ? f.maxf : f.over);
+    a = AMPI_AND(x, AMPI_WORD(0x7fffffffu));
+    e = AMPI_SHR(a, 23);
+    m = AMPI_SELECT(AMPI_GREATER(e, AMPI_WORD(0)), AMPI_WORD(0x800000u), AMPI_WORD(0)); /* the implicit bit */
+    m = AMPI_OR(AMPI_AND(a, AMPI_WORD(0x7fffffu)), m);
+    e = AMPI_MAX(e, AMPI_WORD(1));
+    least = AMPI_MAX(e, AMPI_WORD(f.emin));
+    shift = AMPI_ADD_WORDS(AMPI_WORD(23u - f.mant), AMPI_SUB_WORDS(least, e));
+    q = AMPI_ADD_WORDS(AMPI_F(shr_each)(m, shift), AMPI_F(carry)(m, shift, AMPI_LOAD_WORDS(random)));
+    q = AMPI_ADD_WORDS(q, AMPI_SHL(AMPI_SUB_WORDS(least, AMPI_WORD(f.emin)), f.mant));
+    q = AMPI_MIN(q, AMPI_WORD(f.maxf));
+    if (!saturate) q = AMPI_SELECT(AMPI_GREATER(a, AMPI_WORD(f.limit - 1u)), AMPI_WORD(f.over), q);
+    return AMPI_F(finish)(x, a, q, t);
+}
+AMPI_INNER void AMPI_F(round_step)(char *d, const char *s, const uint32_t *random, amp_dtype t, int saturate) {
+    const uint32_t *r = random;
+    const size_t next = r ? AMPI_WIDTH : 0; /* NULL stays NULL */
+    AMPI_WORDS v0 = AMPI_F(encode_how)(s, r, t, saturate);
+    AMPI_WORDS v1 = AMPI_F(encode_how)(s + 4u * AMPI_WIDTH, r ? r + next : r, t, saturate);
+    AMPI_WORDS v2 = AMPI_F(encode_how)(s + 8u * AMPI_WIDTH, r ? r + 2u * next : r, t, saturate);
+    AMPI_WORDS v3 = AMPI_F(encode_how)(s + 12u * AMPI_WIDTH, r ? r + 3u * next : r, t, saturate);
+    AMPI_F(store_step)(d, t, v0, v1, v2, v3);
+}
+AMPI_OUTER void AMPI_F(round)(void *dst, amp_dtype t, const void *src, size_t n, const uint32_t *r, int saturate) {
+    const size_t size = AMPI_STEP * amp_dtype_size(t);
+    char *d = (char *)dst;
+    const char *s = (const char *)src;
+    for (; n >= AMPI_STEP; n -= AMPI_STEP, d += size, s += AMPI_STEP * 4u) {
+        if (t == AMP_F16)
+            AMPI_F(round_step)(d, s, r, AMP_F16, saturate);
+        else if (t == AMP_BF16)
+            AMPI_F(round_step)(d, s, r, AMP_BF16, saturate);
+        else if (t == AMP_F8E4M3)
+            AMPI_F(round_step)(d, s, r, AMP_F8E4M3, saturate);
+        else
+            AMPI_F(round_step)(d, s, r, AMP_F8E5M2, saturate);
+        if (r) r += AMPI_STEP;
+    }
+    AMPI_F(done)();
+    ampi_scalar_round(d, t, s, n, r, saturate);
+}
+#endif
+
+/* ---- amp_philox in lanes: the high halves may hold anything, a product does not look at them ---- */
+AMPI_OUTER const uint32_t *AMPI_F(random)(uint32_t *buf, size_t n, uint64_t seed, uint64_t stream, uint64_t at) {
+    const AMPI_WORDS64 m0 = AMPI_F(word64)(0xD2511F53u), m1 = AMPI_F(word64)(0xCD9E8D57u);
+    AMPI_WORDS64 counter = AMPI_F(add64)(AMPI_F(word64)(at >> 2), AMPI_F(counters)());
+    size_t i;
+    for (i = 0; i < n + (at & 3u); i += 2u * AMPI_WIDTH) {
+        AMPI_WORDS64 c0 = counter, c1 = AMPI_F(high32)(counter);
+        AMPI_WORDS64 c2 = AMPI_F(word64)(stream), c3 = AMPI_F(word64)(stream >> 32);
+        uint32_t k0 = (uint32_t)seed, k1 = (uint32_t)(seed >> 32), k;
+        for (k = 0; k < 10u; k++) {
+            AMPI_WORDS64 p0 = AMPI_F(mul32)(c0, m0), p1 = AMPI_F(mul32)(c2, m1);
+            c0 = AMPI_F(xor64)(AMPI_F(xor64)(AMPI_F(high32)(p1), c1), AMPI_F(word64)(k0));
+            c1 = p1;
+            c2 = AMPI_F(xor64)(AMPI_F(xor64)(AMPI_F(high32)(p0), c3), AMPI_F(word64)(k1));
+            c3 = p0;
+            k0 += 0x9E3779B9u;
+            k1 += 0xBB67AE85u;
+        }
+        c0 = AMPI_F(join32)(c0, c1);
+        c2 = AMPI_F(join32)(c2, c3);
+        AMPI_F(store64)(buf + i, AMPI_F(even64)(c0, c2));
+        AMPI_F(store64)(buf + i + AMPI_WIDTH, AMPI_F(odd64)(c0, c2));
+        counter = AMPI_F(add64)(counter, AMPI_F(word64)(AMPI_WIDTH / 2u));
+    }
+    return buf + (at & 3u);
+}
+
+/* ---- finite checks: see ampi_scalar_bad ---- */
+AMPI_INNER AMPI_WORDS AMPI_F(carried)(const char *p, AMPI_WORDS exponents, AMPI_WORDS one) {
+    return AMPI_ADD_WORDS(AMPI_AND(AMPI_LOAD_WORDS(p), exponents), one);
+}
+AMPI_OUTER int AMPI_F(bad)(const void *src, size_t bytes, amp_dtype t) {
+    const AMPI_WORDS e = AMPI_WORD(ampi_exponents(t)), one = AMPI_WORD(ampi_signs(t) - ampi_exponents(t));
+    const size_t step = 16u * AMPI_WIDTH;
+    const char *p = (const char *)src;
+    AMPI_WORDS any = AMPI_WORD(0);
+    for (; bytes >= step; bytes -= step, p += step) {
+        AMPI_WORDS v0 = AMPI_F(carried)(p, e, one);
+        AMPI_WORDS v1 = AMPI_F(carried)(p + 4u * AMPI_WIDTH, e, one);
+        AMPI_WORDS v2 = AMPI_F(carried)(p + 8u * AMPI_WIDTH, e, one);
+        AMPI_WORDS v3 = AMPI_F(carried)(p + 12u * AMPI_WIDTH, e, one);
+        AMPI_PREFETCH(p + 2048); /* each line of the step */
+        if (AMPI_WIDTH > 4u) AMPI_PREFETCH(p + 2112);
+        if (AMPI_WIDTH > 8u) AMPI_PREFETCH(p + 2176);
+        if (AMPI_WIDTH > 8u) AMPI_PREFETCH(p + 2240);
+        any = AMPI_OR(any, AMPI_OR(AMPI_OR(v0, v1), AMPI_OR(v2, v3)));
+    }
+    if (AMPI_ANY(AMPI_AND(any, AMPI_WORD(ampi_signs(t))))) return 1;
+    return ampi_scalar_bad(p, bytes, t);
+}
+
+#ifdef AMPI_HAS_STREAM
+AMPI_OUTER void AMPI_F(stream)(char *dst, const char *buf, size_t pages, const char *next, size_t step) {
+    size_t i, page, at, piece = 4096 / pages;
+    for (i = 0; i < piece; i += 64) {
+        for (page = 0; page < pages; page++) {
+            const char *from = next + (page * 64 + i / 64) * step;
+            AMPI_F(stream64)(dst + page * 4096 + i, buf + page * piece + i);
+            for (at = 0; at < step; at += 64)
+                AMPI_PREFETCH(from + at);
+        }
+    }
+}
+#endif
+
+/* ---- products: a tile of c, two vectors wide. `rows` is a constant wherever these are inlined: what lies beyond it is
+   not compiled, and each p[i] and q[i] is a register ---- */
+#define AMPI_MOST_ROWS 12
+AMPI_INNER void AMPI_F(tile_fma)(float a, AMPI_FLOATS x, AMPI_FLOATS y, AMPI_FLOATS *p, AMPI_FLOATS *q) {
+    AMPI_FLOATS s = AMPI_SET(a);
+    *p = AMPI_FMA(s, x, *p);
+    *q = AMPI_FMA(s, y, *q);
+}
+AMPI_INNER void AMPI_F(tile_column)(uint32_t rows, const float *a, const float *b, AMPI_FLOATS *p, AMPI_FLOATS *q) {
+    AMPI_FLOATS x = AMPI_LOAD(b), y = AMPI_LOAD(b + AMPI_WIDTH);
+    AMPI_F(tile_fma)(a[0], x, y, p, q);
+    if (rows > 1) AMPI_F(tile_fma)(a[1], x, y, p + 1, q + 1);
+    if (rows > 2) AMPI_F(tile_fma)(a[2], x, y, p + 2, q + 2);
+    if (rows > 3) AMPI_F(tile_fma)(a[3], x, y, p + 3, q + 3);
+    if (rows > 4) AMPI_F(tile_fma)(a[4], x, y, p + 4, q + 4);
+    if (rows > 5) AMPI_F(tile_fma)(a[5], x, y, p + 5, q + 5);
+    if (rows > 6) AMPI_F(tile_fma)(a[6], x, y, p + 6, q + 6);
+    if (rows > 7) AMPI_F(tile_fma)(a[7], x, y, p + 7, q + 7);
+    if (rows > 8) AMPI_F(tile_fma)(a[8], x, y, p + 8, q + 8);
+    if (rows > 9) AMPI_F(tile_fma)(a[9], x, y, p + 9, q + 9);
+    if (rows > 10) AMPI_F(tile_fma)(a[10], x, y, p + 10, q + 10);
+    if (rows > 11) AMPI_F(tile_fma)(a[11], x, y, p + 11, q + 11);
+}
+AMPI_INNER void AMPI_F(tile_row)(float *c, AMPI_FLOATS p, AMPI_FLOATS q, int first) {
+    if (!first) {
+        p = AMPI_ADD(p, AMPI_LOAD(c));
+        q = AMPI_ADD(q, AMPI_LOAD(c + AMPI_WIDTH));
+    }
+    AMPI_STORE(c, p);
+    AMPI_STORE(c + AMPI_WIDTH, q);
+}
+AMPI_INNER void AMPI_F(tile_end)(uint32_t rows, float *c, const AMPI_FLOATS *p, const AMPI_FLOATS *q, int first) {
+    AMPI_F(tile_row)(c, p[0], q[0], first);
+    if (rows > 1) AMPI_F(tile_row)(c + 1 * AMPI_LDC, p[1], q[1], first);
+    if (rows > 2) AMPI_F(tile_row)(c + 2 * AMPI_LDC, p[2], q[2], first);
+    if (rows > 3) AMPI_F(tile_row)(c + 3 * AMPI_LDC, p[3], q[3], first);
+    if (rows > 4) AMPI_F(tile_row)(c + 4 * AMPI_LDC, p[4], q[4], first);
+    if (rows > 5) AMPI_F(tile_row)(c + 5 * AMPI_LDC, p[5], q[5], first);
+    if (rows > 6) AMPI_F(tile_row)(c + 6 * AMPI_LDC, p[6], q[6], first);
+    if (rows > 7) AMPI_F(tile_row)(c + 7 * AMPI_LDC, p[7], q[7], first);
+    if (rows > 8) AMPI_F(tile_row)(c + 8 * AMPI_LDC, p[8], q[8], first);
+    if (rows > 9) AMPI_F(tile_row)(c + 9 * AMPI_LDC, p[9], q[9], first);
+    if (rows > 10) AMPI_F(tile_row)(c + 10 * AMPI_LDC, p[10], q[10], first);
+    if (rows > 11) AMPI_F(tile_row)(c + 11 * AMPI_LDC, p[11], q[11], first);
+}
+AMPI_INNER void AMPI_F(tile)(uint32_t rows, size_t kc, const float *a, const float *b, float *c, int first) {
+    const AMPI_FLOATS z = AMPI_SET(0.0f);
+    AMPI_FLOATS p[AMPI_MOST_ROWS] = {z, z, z, z, z, z, z, z, z, z, z, z};
+    AMPI_FLOATS q[AMPI_MOST_ROWS] = {z, z, z, z, z, z, z, z, z, z, z, z};
+    for (; kc--; a += rows, b += 2u * AMPI_WIDTH)
+        AMPI_F(tile_column)(rows, a, b, p, q);
+    if (first)
+        AMPI_F(tile_end)(rows, c, p, q, 1);
+    else
+        AMPI_F(tile_end)(rows, c, p, q, 0);
+}
+#endif /* AMPI_PASS_VECTOR */
+
+/* ---- what a path puts into the table: each starts from the one below it and replaces what it does better ---- */
+#if AMPI_PASS == AMPI_PASS_SCALAR || AMPI_PASS == AMPI_PASS_VECTOR
+static void AMPI_F(use)(ampi_kernels *k) {
+    k->lanes = AMPI_WIDTH;
+    k->widen[AMP_F16] = AMPI_F(widen_f16);
+    k->widen[AMP_BF16] = AMPI_F(widen_bf16);
+    k->widen[AMP_F8E4M3] = AMPI_F(widen_f8e4m3);
+    k->widen[AMP_F8E5M2] = AMPI_F(widen_f8e5m2);
+    k->narrow[AMP_F16] = AMPI_F(narrow_f16);
+    k->narrow[AMP_BF16] = AMPI_F(narrow_bf16);
+    k->narrow[AMP_F8E4M3] = AMPI_F(narrow_f8e4m3);
+    k->narrow[AMP_F8E5M2] = AMPI_F(narrow_f8e5m2);
+#if AMPI_PASS == AMPI_PASS_SCALAR || defined(AMPI_HAS_SHIFT_EACH)
+    k->round = AMPI_F(round);
+#endif
+    k->random = AMPI_F(random);
+    k->bad = AMPI_F(bad);
+    k->scale = AMPI_F(scale);
+    k->axpy = AMPI_F(axpy);
+    k->dot = AMPI_F(dot);
+    k->squares = AMPI_F(squares);
+    k->sums = AMPI_F(sums);
+    k->count = AMPI_F(count);
+    k->top = AMPI_F(top);
+    k->exps = AMPI_F(exps);
+    k->shares = AMPI_F(shares);
+    k->act = AMPI_F(act);
+    k->act_grad = AMPI_F(act_grad);
+    k->drop = AMPI_F(drop);
+    k->prepare = AMPI_F(prepare);
+    k->adam = AMPI_F(adam);
+    k->sgd = AMPI_F(sgd);
+    k->lion = AMPI_F(lion);
+#ifdef AMPI_HAS_STREAM
+    k->stream = AMPI_F(stream);
+#endif
+}
+#endif
+
+#undef AMPI_INNER
+#undef AMPI_OUTER
+#undef AMPI_STEP
+#undef AMPI_LEFT
+#undef AMPI_PASS
+#endif /* AMPI_PASS */
 
 /* ==== >>license =======================================================================================================
    MIT License. Copyright (c) 2026 amp authors

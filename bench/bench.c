@@ -652,34 +652,40 @@ typedef struct tail {
     size_t gsize;
 } tail;
 #if defined(AMPI_X86) || defined(AMPI_NEON)
-#  define PASS(P, T) /* adding 0 keeps the stores */ \
-    T static void P##_pass(const tail *t, size_t n) { \
-        P##_v zero = P##_set(0.0f); \
+#define PASS(P, TARGET) /* adding 0 keeps the stores */ \
+    TARGET static void P##_pass(const tail *t, size_t n) { \
+        const size_t width = sizeof(P##_floats) / sizeof(float); \
+        P##_floats zero = P##_set(0.0f); \
         size_t i; \
-        for (i = 0; i < n; i += P##_N) { \
-            P##_v w = P##_add(P##_ldf(t->w + i), zero), m = P##_add(P##_ldf(t->m + i), zero), \
-                  v = P##_add(P##_ldf(t->v + i), zero); \
+        for (i = 0; i < n; i += width) { \
+            P##_floats w = P##_add(P##_load(t->w + i), zero), m = P##_add(P##_load(t->m + i), zero); \
+            P##_floats v = P##_add(P##_load(t->v + i), zero); \
             AMPI_PREFETCH((const char *)t->g + t->gsize * i + 2048); \
-            memcpy(t->h + i, (const char *)t->g + t->gsize * i, 2u * P##_N); \
-            P##_stf(t->w + i, w); \
-            P##_stf(t->m + i, m); \
-            P##_stf(t->v + i, v); \
+            memcpy(t->h + i, (const char *)t->g + t->gsize * i, 2u * width); \
+            P##_store(t->w + i, w); \
+            P##_store(t->m + i, m); \
+            P##_store(t->v + i, v); \
         } \
     }
 #endif
 #if defined(AMPI_X86)
-PASS(ampi_s, AMPI_TS)
-PASS(ampi_2, AMPI_T2)
-PASS(ampi_5, AMPI_T5)
+PASS(ampi_sse2, )
+PASS(ampi_avx2, AMPI_AVX2)
+PASS(ampi_avx512, AMPI_AVX512)
 #elif defined(AMPI_NEON)
-PASS(ampi_n, AMPI_TN)
+PASS(ampi_neon, )
 #endif
 static void run_pass(const bench_run *r) {
     const tail *t = (const tail *)r->extra;
 #if defined(AMPI_X86)
-    (best == AMP_SIMD_AVX512 ? ampi_5_pass : best == AMP_SIMD_AVX2 ? ampi_2_pass : ampi_s_pass)(t, r->n);
+    if (best == AMP_SIMD_AVX512)
+        ampi_avx512_pass(t, r->n);
+    else if (best == AMP_SIMD_AVX2)
+        ampi_avx2_pass(t, r->n);
+    else
+        ampi_sse2_pass(t, r->n);
 #elif defined(AMPI_NEON)
-    ampi_n_pass(t, r->n);
+    ampi_neon_pass(t, r->n);
 #else
     size_t i;
     for (i = 0; i < r->n; i++) {
