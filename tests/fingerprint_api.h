@@ -1,0 +1,306 @@
+/* fingerprint_api.h - the part of the API that fingerprint.c calls and that may change its form: names, orders and results.
+
+   fingerprint.c uses nothing of amp.h whose signature is expected to change except through this file, so that a changed API needs
+   edits here alone, and the recorded numbers stay comparable. Every fp_ function takes all that any form of the call could need
+   (the context, the set, the scaler) and gives its results the same way for ever. */
+#ifndef FINGERPRINT_API_H
+#define FINGERPRINT_API_H
+
+#include "../amp.h"
+#include "../amp_cuda.cuh"
+
+#define FP_UNUSED AMP_UNUSED
+
+/* ---- names of descs ---- */
+
+typedef amp_linear fp_linear_desc;
+typedef amp_xent   fp_xent_desc;
+typedef amp_state  fp_state_desc;
+
+/* ---- the context and its memory ---- */
+
+static inline amp_status fp_cpu_create(amp_ctx **out, amp_simd simd, int32_t threads) {
+    amp_cpu_desc d = AMP_ZERO;
+    d.simd = simd;
+    d.threads = threads;
+    return amp_cpu_create(out, &d);
+}
+
+static inline amp_status fp_cuda_create(amp_ctx **out) {
+    return amp_cuda_create(out, NULL);
+}
+
+static inline amp_status fp_alloc(amp_ctx *ctx, void **out, size_t bytes, const char *label) {
+    return amp_alloc(ctx, out, bytes, label);
+}
+
+static inline amp_ledger_row fp_ledger_find(amp_ctx *ctx, const char *label) {
+    return amp_ledger_find(ctx, label);
+}
+
+/* ---- arrays ---- */
+
+static inline amp_status fp_cast(amp_ctx *ctx, amp_array dst, amp_array src, size_t n, const amp_cast_desc *d) {
+    return amp_cast(ctx, dst, src, n, d);
+}
+
+static inline amp_status fp_all_finite(amp_ctx *ctx, const amp_array *a, size_t n, amp_finite_report *out) {
+    return amp_all_finite(ctx, a, n, out);
+}
+
+static inline amp_status fp_histogram_count(amp_ctx *ctx, const amp_array *a, size_t n, amp_histogram *out) {
+    return amp_histogram_count(ctx, a, n, out);
+}
+
+/* The shares of what is lost, subnormal and overflowing. */
+static inline void fp_histogram_fates(const amp_histogram *h, amp_dtype t, float scale, double out[3]) {
+    out[0] = amp_histogram_lost(h, t, scale);
+    out[1] = amp_histogram_subnormal(h, t, scale);
+    out[2] = amp_histogram_overflow(h, t, scale);
+}
+
+static inline void fp_histogram_add(amp_histogram *sum, const amp_histogram *more) {
+    amp_histogram_add(sum, more);
+}
+
+static inline float fp_histogram_suggest_scale(const amp_histogram *h) {
+    return amp_histogram_suggest_scale(h);
+}
+
+/* ---- parameter sets ---- */
+
+static inline amp_status fp_params_create(amp_params **out, amp_ctx *ctx, const amp_params_desc *d) {
+    return amp_params_create(out, ctx, d);
+}
+
+static inline amp_status fp_param_read(amp_ctx *ctx, amp_params *p, size_t i, float *dst) {
+    return amp_param_read(ctx, p, i, dst);
+}
+
+static inline amp_status fp_param_write(amp_ctx *ctx, amp_params *p, size_t i, const float *src) {
+    return amp_param_write(ctx, p, i, src);
+}
+
+static inline amp_status fp_master_to_model(amp_ctx *ctx, amp_params *p) {
+    return amp_params_master_to_model(ctx, p);
+}
+
+static inline amp_status fp_model_to_master(amp_ctx *ctx, amp_params *p) {
+    return amp_params_model_to_master(ctx, p);
+}
+
+static inline amp_status fp_grads_to(amp_ctx *ctx, amp_params *p, const amp_array *dst, size_t n) {
+    return amp_params_grads_to(ctx, p, dst, n);
+}
+
+static inline amp_status fp_zero_grad(amp_ctx *ctx, amp_params *p) {
+    return amp_params_zero_grad(ctx, p);
+}
+
+/* ---- the loss scaler ---- */
+
+static inline amp_status fp_scaler_create(amp_scaler **out, amp_ctx *ctx, const amp_scaler_desc *d) {
+    return amp_scaler_create(out, ctx, d);
+}
+
+static inline amp_status fp_scaler_scale(amp_ctx *ctx, amp_scaler *s, float *out) {
+    (void)ctx;
+    *out = amp_scaler_scale(s);
+    return AMP_OK;
+}
+
+static inline amp_status fp_scaler_get(amp_ctx *ctx, amp_scaler *s, amp_scaler_info *out) {
+    (void)ctx;
+    return amp_scaler_get(s, out);
+}
+
+static inline amp_status fp_scaler_set_scale(amp_ctx *ctx, amp_scaler *s, float scale) {
+    return amp_scaler_set_scale(ctx, s, scale);
+}
+
+static inline amp_status fp_scaler_configure(amp_ctx *ctx, amp_scaler *s, const amp_scaler_desc *d) {
+    return amp_scaler_configure(ctx, s, d);
+}
+
+static inline amp_status fp_scaler_unscale(amp_ctx *ctx, amp_scaler *s, amp_params *p) {
+    return amp_scaler_unscale(ctx, s, p);
+}
+
+static inline amp_status fp_scaler_update(amp_ctx *ctx, amp_scaler *s) {
+    return amp_scaler_update(ctx, s);
+}
+
+static inline amp_status fp_unscale(amp_ctx *ctx, amp_scaler *s, const amp_array *dst, const amp_array *src, size_t n,
+                                    amp_finite_report *out) {
+    return amp_unscale(ctx, s, dst, src, n, out);
+}
+
+/* ---- the step ---- */
+
+static inline amp_status fp_step(amp_ctx *ctx, amp_params *p, amp_scaler *s, const amp_step_desc *d) {
+    return amp_step(ctx, p, s, d);
+}
+
+/* The update alone, with the optimizer of the desc. */
+static inline amp_status fp_update(amp_ctx *ctx, amp_params *p, amp_scaler *s, const amp_step_desc *d) {
+    if (d->optimizer == AMP_SGD) return amp_sgd(ctx, p, s, d);
+    if (d->optimizer == AMP_ADAM) return amp_adam(ctx, p, s, d);
+    if (d->optimizer == AMP_LION) return amp_lion(ctx, p, s, d);
+    return amp_adamw(ctx, p, s, d);
+}
+
+static inline amp_status fp_inspect(amp_ctx *ctx, amp_params *p, amp_scaler *s, const amp_step_desc *d) {
+    return amp_inspect(ctx, p, s, d);
+}
+
+static inline amp_status fp_accumulate(amp_ctx *ctx, amp_params *p, amp_scaler *s, uint32_t keep_going) {
+    return amp_accumulate(ctx, p, s, keep_going);
+}
+
+static inline amp_status fp_window_begin(amp_ctx *ctx, amp_params *p, amp_scaler *s) {
+    return amp_window_begin(ctx, p, s);
+}
+
+static inline amp_status fp_window_end(amp_ctx *ctx, amp_params *p) {
+    return amp_window_end(ctx, p);
+}
+
+static inline amp_status fp_grad_norm(amp_ctx *ctx, amp_params *p, amp_scaler *s, double *out) {
+    return amp_grad_norm(ctx, p, s, out);
+}
+
+static inline amp_status fp_clip(amp_ctx *ctx, amp_params *p, amp_scaler *s, float max_norm) {
+    return amp_clip(ctx, p, s, max_norm);
+}
+
+static inline amp_status fp_clip_value(amp_ctx *ctx, amp_params *p, amp_scaler *s, float limit) {
+    return amp_clip_value(ctx, p, s, limit);
+}
+
+static inline amp_status fp_step_poll(amp_ctx *ctx, amp_params *p, amp_step_record *out) {
+    return amp_step_poll(ctx, p, out);
+}
+
+/* ---- policy and scope ---- */
+
+static inline amp_status fp_policy_init(amp_ctx *ctx, amp_policy *out, amp_preset preset, const amp_policy_desc *d) {
+    return amp_policy_init(ctx, out, preset, d);
+}
+
+static inline amp_status fp_policy_set(amp_ctx *ctx, amp_policy *p, const char *property, const char *value) {
+    return amp_policy_set(ctx, p, property, value);
+}
+
+static inline amp_status fp_policy_edit(amp_ctx *ctx, amp_policy *p, amp_op op, amp_op_class c) {
+    return amp_policy_edit(ctx, p, op, c);
+}
+
+static inline amp_status fp_policy_custom(amp_ctx *ctx, amp_policy *p, const amp_op *white, size_t n_white,
+                                          const amp_op *black, size_t n_black, amp_dtype t) {
+    return amp_policy_custom(ctx, p, white, n_white, black, n_black, t);
+}
+
+static inline amp_status fp_autocast_begin(amp_ctx *ctx, const amp_autocast_desc *d) {
+    return amp_autocast_begin(ctx, d);
+}
+
+static inline amp_status fp_autocast_end(amp_ctx *ctx) {
+    return amp_autocast_end(ctx);
+}
+
+static inline amp_status fp_autocast_release(amp_ctx *ctx) {
+    return amp_autocast_release(ctx);
+}
+
+static inline amp_status fp_autocast_input(amp_ctx *ctx, amp_op op, amp_array in, size_t n, amp_array *out) {
+    return amp_autocast_input(ctx, op, in, n, out);
+}
+
+static inline amp_status fp_autocast_inputs(amp_ctx *ctx, amp_op op, const amp_array *in, size_t n, amp_array *out) {
+    return amp_autocast_inputs(ctx, op, in, n, out);
+}
+
+static inline amp_dtype fp_autocast_output(amp_ctx *ctx, amp_op op, amp_dtype in) {
+    return amp_autocast_output(ctx, op, in);
+}
+
+static inline amp_autocast_info fp_autocast_get(amp_ctx *ctx) {
+    return amp_autocast_get(ctx);
+}
+
+/* ---- products, losses, dropout ---- */
+
+static inline amp_status fp_gemm(amp_ctx *ctx, const amp_gemm_desc *d) {
+    return amp_gemm(ctx, d);
+}
+
+/* Is a sentence given? (Not which.) */
+static inline amp_status fp_gemm_explain(amp_ctx *ctx, const amp_gemm_desc *d) {
+    char text[512];
+    return amp_gemm_explain(ctx, d, text, sizeof text);
+}
+
+static inline amp_status fp_gemm_tune(amp_ctx *ctx, const amp_gemm_desc *d) {
+    amp_gemm_desc t = *d;
+    t.flags |= AMP_GEMM_TUNE;
+    return amp_gemm(ctx, &t);
+}
+
+static inline amp_status fp_linear_forward(amp_ctx *ctx, const fp_linear_desc *d) {
+    return amp_linear_forward(ctx, d);
+}
+
+static inline amp_status fp_linear_backward(amp_ctx *ctx, const fp_linear_desc *d) {
+    return amp_linear_backward(ctx, d);
+}
+
+static inline amp_status fp_xent(amp_ctx *ctx, const fp_xent_desc *d) {
+    return amp_softmax_cross_entropy(ctx, d);
+}
+
+static inline amp_status fp_dropout(amp_ctx *ctx, const amp_dropout_desc *d) {
+    return amp_dropout(ctx, d);
+}
+
+/* ---- plans, snapshots, state ---- */
+
+static inline amp_status fp_plan_memory(amp_ctx *ctx, const amp_policy *policy, const amp_params_desc *layout,
+                                        const amp_plan_layer *layers, size_t n, amp_dtype in, amp_plan *out) {
+    (void)ctx;
+    return amp_plan_memory(policy, layout, layers, n, in, out);
+}
+
+static inline amp_status fp_recompute_optimal(amp_ctx *ctx, const amp_recompute_layer *layers, size_t n, uint64_t budget,
+                                              uint8_t *keep, amp_recompute_plan *out) {
+    return amp_recompute_optimal(ctx, layers, n, budget, keep, out);
+}
+
+static inline amp_status fp_recompute_sqrt(amp_ctx *ctx, const amp_recompute_layer *layers, size_t n, uint8_t *keep,
+                                           amp_recompute_plan *out) {
+    (void)ctx;
+    return amp_recompute_sqrt(layers, n, keep, out);
+}
+
+static inline amp_status fp_recompute_evaluate(amp_ctx *ctx, const amp_recompute_layer *layers, size_t n,
+                                               const uint8_t *keep, amp_recompute_plan *out) {
+    (void)ctx;
+    return amp_recompute_evaluate(layers, n, keep, out);
+}
+
+static inline amp_status fp_snapshot_take(amp_ctx *ctx, amp_snapshot *out, const amp_rng *rng, const amp_scaler *s) {
+    return amp_snapshot_take(ctx, out, rng, s);
+}
+
+static inline amp_status fp_snapshot_begin(amp_ctx *ctx, const amp_snapshot *snapshot, amp_rng *rng) {
+    return amp_snapshot_begin(ctx, snapshot, rng);
+}
+
+static inline amp_status fp_state_save(amp_ctx *ctx, const char *path, const fp_state_desc *d) {
+    return amp_state_save(ctx, path, d);
+}
+
+static inline amp_status fp_state_load(amp_ctx *ctx, const char *path, const fp_state_desc *d) {
+    return amp_state_load(ctx, path, d);
+}
+
+#endif
