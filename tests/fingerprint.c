@@ -1,14 +1,15 @@
 /* fingerprint.c - a fingerprint of every verb: one line per case, a name and a hash of all that the case gave.
 
    fingerprint [--context NAME] [--filter TEXT]
-   NAME: cpu-scalar, cpu-sse2, cpu-avx2, cpu-avx512, cpu-2threads or cuda. Exit status 77: this machine lacks the context.
+   NAME: cpu-scalar, cpu-sse2, cpu-avx2, cpu-avx512, cpu-2threads or cuda. Exit status 77: this machine lacks it.
 
-   Two versions of the library that print the same lines compute the same. What goes into a hash: each output array whole, with the
-   64 bytes before and behind it; status codes; every number of a record, field by field. NaN in arrays made by arithmetic count as
-   one number, because their payload is outside the contract. Lines whose names begin with "product" may differ between contexts;
-   all others are the same on all. Inputs depend on the name of the case alone: cases can be left out, added and moved.
+   Two versions of the library that print the same lines compute the same. What goes into a hash: each output array
+   whole, with the 64 bytes before and behind it; status codes; every number of a record, field by field. NaN in arrays
+   made by arithmetic count as one number, because their payload is outside the contract. Lines whose names begin with
+   "product" may differ between contexts; all others are the same on all. Inputs depend on the name of the case alone:
+   cases can be left out, added and moved.
 
-   Everything that may change its form is called through fingerprint_api.h. Sums of several cases: tests/fingerprint.sh. */
+   What may change its form is called through fingerprint_api.h. Recording and comparing: tests/fingerprint.sh. */
 #include "fingerprint_api.h"
 
 #include <inttypes.h>
@@ -18,7 +19,7 @@
 
 #define LENGTH(a) (sizeof(a) / sizeof(a)[0])
 
-/* ==== the harness ================================================================================================== */
+/* ==== the harness ================================================================================================= */
 
 #define GUARD 64u
 #define POISON 0xa5
@@ -218,6 +219,10 @@ static const char *const kind_names[KINDS] = {"normal", "tiny", "zero", "wild", 
 
 static const amp_dtype types[5] = {AMP_F32, AMP_F16, AMP_BF16, AMP_F8E4M3, AMP_F8E5M2};
 
+static const char *type(amp_dtype t) {
+    return amp_dtype_name(t);
+}
+
 static uint64_t next_u64(void) { /* splitmix64 */
     uint64_t z = run.rng += 0x9e3779b97f4a7c15u;
     z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
@@ -241,10 +246,10 @@ static float from_bits(uint32_t u) {
 
 static float next_wild(void) {
     static const uint32_t special[] = {
-        0, 1, 0x007fffff, 0x00800000, 0x33000000, 0x33000001, 0x33800000, 0x33c00000, 0x387fe000, 0x38800000, 0x3f800000,
-        0x3f801000, 0x3f803000, 0x3f808000, 0x43e00000, 0x43e80000, 0x43e80001, 0x47600000, 0x476fffff, 0x47700000,
-        0x477fe000, 0x477fefff, 0x477ff000, 0x47800000, 0x7f7f7fff, 0x7f7f8000, 0x7f7fffff, 0x7f800000, 0x7f800001,
-        0x7fa02000, 0x7fc00000, 0x7fffffff, 0x3a800000, 0x3a800001, 0x37000000, 0x37000001, 0x37800000, 0x00008000};
+        0, 1, 0x007fffff, 0x00800000, 0x33000000, 0x33000001, 0x33800000, 0x33c00000, 0x387fe000, 0x38800000,
+        0x3f800000, 0x3f801000, 0x3f803000, 0x3f808000, 0x43e00000, 0x43e80000, 0x43e80001, 0x47600000, 0x476fffff,
+        0x47700000, 0x477fe000, 0x477fefff, 0x477ff000, 0x47800000, 0x7f7f7fff, 0x7f7f8000, 0x7f7fffff, 0x7f800000,
+        0x7f800001, 0x7fa02000, 0x7fc00000, 0x7fffffff, 0x3a800000, 0x3a800001, 0x37000000, 0x37000001, 0x37800000, 0x00008000};
     uint32_t u = next_u32(), how = below(4);
     if (how == 0) return from_bits(special[below(LENGTH(special))] | (u & 0x80000000u));
     if (how == 1) return from_bits((u & 0x807fffffu) | ((100u + below(45)) << 23)); /* where the small formats live */
@@ -260,7 +265,8 @@ static float next_number(kind k) {
     if (k == WILD) return next_wild();
     if (k == TINY) return from_bits((next_u32() & 0x807fffffu) | ((127u - 28u + below(16)) << 23));
     u = next_u64();
-    sum = (int32_t)(u & 0xffffu) + (int32_t)(u >> 16 & 0xffffu) + (int32_t)(u >> 32 & 0xffffu) + (int32_t)(u >> 48) - 131070;
+    sum = (int32_t)(u & 0xffffu) + (int32_t)(u >> 16 & 0xffffu);
+    sum += (int32_t)(u >> 32 & 0xffffu) + (int32_t)(u >> 48) - 131070;
     return (float)sum * (1.0f / 32768.0f); /* a sum of four, about normal */
 }
 
@@ -287,14 +293,14 @@ static float *one_float(float x) {
     return (float *)put(&x, 4, 0);
 }
 
-/* ==== scalar functions ============================================================================================= */
+/* ==== scalar functions ============================================================================================ */
 
 static void scalar_decode(void) {
     uint32_t u;
     size_t i;
     for (i = 1; i < 5; i++) {
         uint32_t most = amp_dtype_size(types[i]) == 2 ? 0xffffu : 0xffu;
-        if (!start("scalar decode %s", amp_dtype_name(types[i]))) continue;
+        if (!start("scalar decode %s", type(types[i]))) continue;
         for (u = 0; u <= most; u++) {
             unsigned char b[4] = {0};
             float x;
@@ -368,7 +374,8 @@ static void scalar_math(void) {
     if (start("scalar split and kahan")) {
         for (i = 0; i < 50000; i++) {
             float x = next_number(i & 1 ? WILD : NORMAL);
-            uint32_t f = amp_split_pack(x, AMP_F16), b = amp_split_pack(x, AMP_BF16), k = amp_kahan_pack(x), any = next_u32();
+            uint32_t f = amp_split_pack(x, AMP_F16), b = amp_split_pack(x, AMP_BF16), k = amp_kahan_pack(x);
+            uint32_t any = next_u32();
             mix_u64(amp_is_nan(x) ? 0 : f);
             mix_u64(amp_is_nan(x) ? 0 : b);
             mix_u64(amp_is_nan(x) ? 0 : k);
@@ -413,7 +420,7 @@ static void scalar_cases(void) {
     scalar_random();
 }
 
-/* ==== memory and names ============================================================================================= */
+/* ==== memory and names ============================================================================================ */
 
 static void memory_cases(void) {
     static const size_t sizes[] = {0, 1, 3, 17, 1000, 65537};
@@ -464,7 +471,7 @@ static void name_cases(void) {
     }
 }
 
-/* ==== arrays ======================================================================================================= */
+/* ==== arrays ====================================================================================================== */
 
 typedef struct rounding_mode {
     const char *name;
@@ -507,7 +514,7 @@ static void cast_pair(amp_dtype from, amp_dtype to) {
             if (sizes[i] == 200003 && from != AMP_F32 && to != AMP_F32) continue;
             if (sizes[i] == 200003 && r != 0) continue;
             if (run.cuda && sizes[i] > 1000 && (r == 1 || r == 3 || (from != AMP_F32 && to != AMP_F32))) continue;
-            if (!start("cast %s to %s, %s, %lu", amp_dtype_name(from), amp_dtype_name(to), roundings[r].name,
+            if (!start("cast %s to %s, %s, %lu", type(from), type(to), roundings[r].name,
                        (unsigned long)sizes[i]))
                 continue;
             cast_one(from, to, sizes[i], &d);
@@ -521,7 +528,7 @@ static void cast_in_place(void) {
     for (i = 0; i < 5; i++)
         for (k = 0; k < 5; k++) {
             amp_array a, b;
-            if (!start("cast in place %s to %s", amp_dtype_name(types[i]), amp_dtype_name(types[k]))) continue;
+            if (!start("cast in place %s to %s", type(types[i]), type(types[k]))) continue;
             a = fill(WILD, types[i], 1000, 1);
             b = amp_arr(a.data, types[k]);
             mix_status(fp_cast(run.ctx, b, a, 1000, NULL));
@@ -552,7 +559,7 @@ static void finite_cases(void) {
     int k;
     for (t = 0; t < 5; t++)
         for (k = 0; k < INTEGER; k++) {
-            if (!start("all_finite %s, %s", amp_dtype_name(types[t]), kind_names[k])) continue;
+            if (!start("all_finite %s, %s", type(types[t]), kind_names[k])) continue;
             for (i = 0; i < LENGTH(some_sizes); i++)
                 for (shift = 0; shift < 2; shift++) {
                     amp_finite_report r = {9, 9, 9, 9};
@@ -598,7 +605,7 @@ static void histogram_cases(void) {
     for (t = 0; t < 5; t++)
         for (k = 0; k < INTEGER; k++) {
             amp_histogram sum, h;
-            if (!start("histogram %s, %s", amp_dtype_name(types[t]), kind_names[k])) continue;
+            if (!start("histogram %s, %s", type(types[t]), kind_names[k])) continue;
             memset(&sum, 0, sizeof sum);
             for (i = 0; i < LENGTH(some_sizes); i++) {
                 amp_array a[2];
@@ -614,7 +621,7 @@ static void histogram_cases(void) {
         }
 }
 
-/* ==== the loss scaler ============================================================================================== */
+/* ==== the loss scaler ============================================================================================= */
 
 static amp_scaler_desc scaler_desc(amp_scaler_mode mode, float scale) { /* nothing left to a default */
     amp_scaler_desc d = AMP_ZERO;
@@ -769,7 +776,7 @@ static void unscale_case(amp_dtype from, amp_dtype to, kind k, int large) {
     amp_scaler_desc d = scaler_desc(AMP_SCALER_DYNAMIC, 24.0f);
     amp_scaler *s;
     size_t i;
-    if (!start("unscale %s to %s, %s, %s", amp_dtype_name(from), amp_dtype_name(to), kind_names[k], large ? "65537" : "small")) return;
+    if (!start("unscale %s to %s, %s, %s", type(from), type(to), kind_names[k], large ? "65537" : "small")) return;
     s = scaler_make(&d);
     for (i = 0; i < LENGTH(some_sizes); i++)
         if ((some_sizes[i] > 1000) == large) unscale_one(s, from, to, k, some_sizes[i], i & 1);
@@ -791,7 +798,7 @@ static void unscale_cases(void) {
                 }
 }
 
-/* ==== parameter sets =============================================================================================== */
+/* ==== parameter sets ============================================================================================== */
 
 typedef struct layout {
     const char *name;
@@ -1031,7 +1038,7 @@ static void layout_cases(void) {
     finish();
 }
 
-/* ==== the step ===================================================================================================== */
+/* ==== the step ==================================================================================================== */
 
 static const char *const optimizer_names[AMP_OPTIMIZER_COUNT] = {"adamw", "adam", "sgd", "lion"};
 
@@ -1152,7 +1159,6 @@ static void step_large(void) {
     for (o = 0; o < AMP_OPTIMIZER_COUNT; o++)
         for (l = 0; l < LENGTH(layouts); l++) {
             const scenario *c = &scenarios[2];
-            int large = l % 5 == 2;
             amp_scaler *scaler;
             hyper h;
             set s;
@@ -1160,7 +1166,8 @@ static void step_large(void) {
             hyper_fill(&h, o, &layouts[l]);
             h.d.clip_norm = 3.0f;
             scaler = scenario_scaler(c);
-            s = set_make(&layouts[l], moments_of(o), 0, large ? large_counts : chunk_counts, large ? 1 : 2);
+            if (l % 5 == 2) s = set_make(&layouts[l], moments_of(o), 0, large_counts, 1);
+            else s = set_make(&layouts[l], moments_of(o), 0, chunk_counts, 2);
             steps(WHOLE, &s, scaler, &h, ".i");
             amp_params_destroy(s.p);
             amp_scaler_destroy(scaler);
@@ -1169,8 +1176,8 @@ static void step_large(void) {
 }
 
 static const char *const extra_names[] = {
-    "clip_norm", "clip_value", "both clips", "micro_batches 3", "unscaled", "nesterov", "no decay", "lr_ptr", "dampening",
-    "one group", "tiny gradients", "wild gradients",
+    "clip_norm", "clip_value", "both clips", "micro_batches 3", "unscaled",       "nesterov",
+    "no decay",  "lr_ptr",     "dampening",  "one group",       "tiny gradients", "wild gradients",
 };
 
 static void extra_fill(size_t e, hyper *h) {
@@ -1245,7 +1252,7 @@ static void step_adopted(void) {
             amp_params *p = NULL;
             amp_array master, model, grad;
             hyper h;
-            if (!start("step of adopted arrays, %s, gradients %s", amp_dtype_name(models[m]), amp_dtype_name(types[t]))) continue;
+            if (!start("step of adopted arrays, %s, gradients %s", type(models[m]), type(types[t]))) continue;
             hyper_fill(&h, AMP_ADAMW, &l);
             master = fill(NORMAL, AMP_F32, n, 1);
             model = blank(models[m], n, 1);
@@ -1406,14 +1413,15 @@ static void window_one(const layout *l, int optimizer, const scenario *c, uint32
 
 static void window_cases(void) {
     static const size_t which[] = {0, 2, 6, 11, 13, 15, 17};
+    static const char *const bad_names[2] = {"lost when bad", "keep going"}, *const sum_names[2] = {"average", "sum"};
     size_t i, c;
     uint32_t keep, n;
     for (i = 0; i < LENGTH(which); i++)
         for (c = 0; c < LENGTH(scenarios); c++)
             for (keep = 0; keep < 2; keep++)
                 for (n = 0; n < 2; n++) { /* the average over the window; the sum */
-                    if (!start("accumulate: %s, %s, %s, %s", layouts[which[i]].name, scenarios[c].name,
-                               keep ? "keep going" : "lost when bad", n ? "sum" : "average"))
+                    if (!start("accumulate: %s, %s, %s, %s", layouts[which[i]].name, scenarios[c].name, bad_names[keep],
+                               sum_names[n]))
                         continue;
                     window_one(&layouts[which[i]], (int)(i % AMP_OPTIMIZER_COUNT), &scenarios[c], keep, n);
                     finish();
@@ -1447,7 +1455,7 @@ static void window_hold(void) {
     finish();
 }
 
-/* ==== policy and scope ============================================================================================= */
+/* ==== policy and scope ============================================================================================ */
 
 static void op_cases(void) {
     int op, system;
@@ -1468,8 +1476,9 @@ static void op_cases(void) {
     }
     if (start("policy operations: other names")) {
         static const char *const names[] = {
-            "nn.Dense", "F.linear", "torch.matmul", "aten::norm.Scalar", "Tensor.add_", "torch.nn.functional.gelu", "ops.MatMul",
-            "mindspore.ops.Softmax", "__iadd__", "nn.LSTM", "unheard_of", "", "aten::", "MATMUL", "relu_"};
+            "nn.Dense", "F.linear", "torch.matmul", "aten::norm.Scalar", "Tensor.add_", "torch.nn.functional.gelu",
+            "ops.MatMul", "mindspore.ops.Softmax", "__iadd__", "nn.LSTM", "unheard_of", "", "aten::", "MATMUL",
+            "relu_"};
         size_t i;
         for (i = 0; i < LENGTH(names); i++) {
             amp_op found = AMP_OP_NONE;
@@ -1535,7 +1544,8 @@ static void policy_overrides(amp_preset preset, size_t o) {
 
 static void policy_settings(amp_preset preset) {
     static const char *const pairs[][2] = {
-        {"loss_scale", "dynamic"}, {"loss_scale", "64"}, {"cast_model_type", "torch.float16"}, {"cast_model_type", "False"},
+        {"loss_scale", "dynamic"}, {"loss_scale", "64"}, {"cast_model_type", "torch.float16"},
+        {"cast_model_type", "False"},
         {"keep_batchnorm_fp32", "True"}, {"min_loss_scale", "128"}, {"dtype", "bfloat16"}, {"unheard_of", "1"},
         {"master_weights", "None"}, {"enabled", "False"}, {"loss_scale", "-3"}};
     size_t i;
@@ -1618,7 +1628,8 @@ static void mix_scope(void) {
     mix_u64(i.peak);
 }
 
-static const amp_op scope_ops[] = {AMP_OP_MATMUL, AMP_OP_SOFTMAX, AMP_OP_LAYER_NORM, AMP_OP_ADD, AMP_OP_RELU, AMP_OP_SUM};
+static const amp_op scope_ops[] = {AMP_OP_MATMUL, AMP_OP_SOFTMAX, AMP_OP_LAYER_NORM, AMP_OP_ADD,
+                                   AMP_OP_RELU,   AMP_OP_SUM};
 
 static void scope_input(amp_op op, amp_array in, size_t n) {
     amp_array out = AMP_ZERO;
@@ -1702,7 +1713,7 @@ static void scope_cases(void) {
     for (i = 0; i < AMP_PRESET_COUNT; i++)
         for (low = AMP_F16; low <= AMP_BF16; low++)
             for (cache = 0; cache < 2; cache++) {
-                if (!start("autocast %s, %s, cache %s", amp_preset_name((amp_preset)i), amp_dtype_name((amp_dtype)low),
+                if (!start("autocast %s, %s, cache %s", amp_preset_name((amp_preset)i), type((amp_dtype)low),
                            cache ? "on" : "off"))
                     continue;
                 scope_one((amp_preset)i, (amp_dtype)low, cache ? 1 : AMP_NONE, AMP_AUTO);
@@ -1714,11 +1725,11 @@ static void scope_cases(void) {
     }
 }
 
-/* ==== dropout and the loss ========================================================================================= */
+/* ==== dropout and the loss ======================================================================================== */
 
 static void dropout_case(amp_dtype from, amp_dtype to, float share, int large) {
     size_t i;
-    if (!start("dropout %s to %s, p %.1f, %s", amp_dtype_name(from), amp_dtype_name(to), (double)share, large ? "65537" : "small"))
+    if (!start("dropout %s to %s, p %.1f, %s", type(from), type(to), (double)share, large ? "65537" : "small"))
         return;
     for (i = 0; i < LENGTH(some_sizes); i++) {
         amp_dropout_desc d = AMP_ZERO;
@@ -1800,9 +1811,11 @@ static void loss_one(const loss_shape *c, amp_dtype in, amp_dtype out, kind k, i
 static void loss_case(amp_dtype in, amp_dtype out, int labels, int form) {
     static const loss_shape shapes[] = {{0, 3, 0}, {1, 1, 0}, {3, 2, 5}, {17, 10, 0}, {5, 17, 20}};
     static const char *const label_names[] = {"all", "some left out", "none", "one too large"};
+    static const char *const form_names[8] = {
+        "mean", "mean, scaled", "sum", "sum, scaled",
+        "mean, smoothed", "mean, scaled, smoothed", "sum, smoothed", "sum, scaled, smoothed"};
     size_t i;
-    if (!start("cross-entropy %s to %s, labels: %s, %s%s%s", amp_dtype_name(in), amp_dtype_name(out), label_names[labels],
-               form & 2 ? "sum" : "mean", form & 1 ? ", scaled" : "", form & 4 ? ", smoothed" : ""))
+    if (!start("cross-entropy %s to %s, labels: %s, %s", type(in), type(out), label_names[labels], form_names[form]))
         return;
     for (i = 0; i < LENGTH(shapes); i++) loss_one(&shapes[i], in, out, i == 4 ? WILD : NORMAL, labels, form);
     finish();
@@ -1819,13 +1832,13 @@ static void loss_cases(void) {
                     if (labels < 2 || form == 1) loss_case(types[f], types[t], labels, form);
     for (f = 0; f < 5; f++)
         for (form = 0; form < 8; form++) {
-            if (!start("cross-entropy %s, wide rows, form %d", amp_dtype_name(types[f]), form)) continue;
+            if (!start("cross-entropy %s, wide rows, form %d", type(types[f]), form)) continue;
             for (i = 0; i < LENGTH(wide); i++) loss_one(&wide[i], types[f], types[f], NORMAL, 1, form);
             finish();
         }
 }
 
-/* ==== products ===================================================================================================== */
+/* ==== products ==================================================================================================== */
 
 typedef struct operands {
     amp_dtype a, b, d;
@@ -1848,8 +1861,8 @@ static const shape product_shapes[] = {
 };
 
 static const char *const product_forms[] = {
-    "plain", "alpha beta", "bias f32", "bias own", "relu", "relu aux", "gelu aux", "relu_grad", "gelu_grad", "dbias", "pointers",
-    "scales", "other c", "bias gelu",
+    "plain", "alpha beta", "bias f32", "bias own", "relu", "relu aux", "gelu aux", "relu_grad", "gelu_grad",
+    "dbias", "pointers", "scales", "other c", "bias gelu",
 };
 
 static int is_f8(amp_dtype t) {
@@ -1904,7 +1917,7 @@ static void product_run(const amp_gemm_desc *d) {
 static void product_case(const operands *t, int trans, size_t form) {
     size_t i;
     if (form == 11 && !is_f8(t->a)) return;
-    if (!start("product %s %s %s, trans %d%d, %s", amp_dtype_name(t->a), amp_dtype_name(t->b), amp_dtype_name(t->d), trans >> 1,
+    if (!start("product %s %s %s, trans %d%d, %s", type(t->a), type(t->b), type(t->d), trans >> 1,
                trans & 1, product_forms[form]))
         return;
     for (i = 0; i < LENGTH(product_shapes); i++) {
@@ -1927,7 +1940,7 @@ static void product_case(const operands *t, int trans, size_t form) {
 static void product_exact(const operands *t, int trans) {
     size_t i;
     int form;
-    if (!start("exact product %s %s %s, trans %d%d", amp_dtype_name(t->a), amp_dtype_name(t->b), amp_dtype_name(t->d), trans >> 1,
+    if (!start("exact product %s %s %s, trans %d%d", type(t->a), type(t->b), type(t->d), trans >> 1,
                trans & 1))
         return;
     for (i = 0; i < LENGTH(product_shapes); i++)
@@ -1954,7 +1967,7 @@ static void product_exact(const operands *t, int trans) {
 static void product_batches(const operands *t, int how) {
     static const char *const names[] = {"packed batches", "broadcast b", "rows apart"};
     int trans;
-    if (!start("exact product %s %s %s, %s", amp_dtype_name(t->a), amp_dtype_name(t->b), amp_dtype_name(t->d), names[how])) return;
+    if (!start("exact product %s %s %s, %s", type(t->a), type(t->b), type(t->d), names[how])) return;
     for (trans = 0; trans < 4; trans++) {
         amp_gemm_desc d = AMP_ZERO;
         d.m = 5;
@@ -1987,7 +2000,7 @@ static void product_flags(const operands *t) {
     amp_gemm_desc d = AMP_ZERO;
     size_t i;
     int k;
-    if (!start("product %s %s %s, permissions and wild numbers", amp_dtype_name(t->a), amp_dtype_name(t->b), amp_dtype_name(t->d)))
+    if (!start("product %s %s %s, permissions and wild numbers", type(t->a), type(t->b), type(t->d)))
         return;
     d.m = 9;
     d.n = 20;
@@ -2009,7 +2022,7 @@ static void product_questions(void) {
         const operands *t = &product_types[i];
         amp_gemm_desc d = AMP_ZERO;
         amp_dtype chosen = AMP_AUTO;
-        if (!start("product %s %s %s, explain and tune", amp_dtype_name(t->a), amp_dtype_name(t->b), amp_dtype_name(t->d))) continue;
+        if (!start("product %s %s %s, explain and tune", type(t->a), type(t->b), type(t->d))) continue;
         d.m = 16;
         d.n = 16;
         d.k = 16;
@@ -2041,7 +2054,8 @@ static void product_cases(void) {
 
 /* ---- layers ---- */
 
-static void linear_fill(fp_linear_desc *l, amp_dtype t, amp_dtype g, kind k, amp_act act, size_t rows, size_t in, size_t out) {
+static void linear_fill(fp_linear_desc *l, amp_dtype t, amp_dtype g, kind k, amp_act act, size_t rows, size_t in,
+                        size_t out) {
     memset(l, 0, sizeof *l);
     l->act = act;
     l->rows = rows;
@@ -2093,13 +2107,13 @@ static void linear_cases(void) {
                 for (accumulate = 0; accumulate < 2; accumulate++) {
                     amp_dtype dw = g ? AMP_F32 : types[t];
                     if (g && types[t] == AMP_F32) continue;
-                    if (start("product linear %s, %s, dw %s, %s", amp_dtype_name(types[t]), act_names[act], amp_dtype_name(dw),
+                    if (start("product linear %s, %s, dw %s, %s", type(types[t]), act_names[act], type(dw),
                               accumulate ? "added" : "set")) {
                         linear_one(types[t], dw, NORMAL, (amp_act)act, accumulate);
                         finish();
                     }
-                    if (act < 2 && start("exact linear %s, %s, dw %s, %s", amp_dtype_name(types[t]), act_names[act],
-                                         amp_dtype_name(dw), accumulate ? "added" : "set")) {
+                    if (act < 2 && start("exact linear %s, %s, dw %s, %s", type(types[t]), act_names[act],
+                                         type(dw), accumulate ? "added" : "set")) {
                         linear_one(types[t], dw, INTEGER, (amp_act)act, accumulate);
                         finish();
                     }
@@ -2127,7 +2141,10 @@ static void linear_chain(amp_dtype low, kind k, uint32_t fused) {
     scope.low = low;
     mix_status(fp_autocast_begin(run.ctx, &scope));
     for (i = 0; i < 2; i++) mix_status(fp_linear_forward(run.ctx, &l[i]));
-    for (i = 0; i < 2; i++) mix_u64((uint64_t)made[i].x + 16u * (uint64_t)made[i].used + 256u * (uint64_t)made[i].y + made[i].made);
+    for (i = 0; i < 2; i++) {
+        mix_u64((uint64_t)made[i].x + 16u * (uint64_t)made[i].used);
+        mix_u64((uint64_t)made[i].y + 16u * made[i].made);
+    }
     for (i = 1; i >= 0; i--) mix_status(fp_linear_backward(run.ctx, &l[i]));
     mix_status(fp_autocast_end(run.ctx));
     for (i = 0; i < 2; i++) {
@@ -2143,14 +2160,14 @@ static void chain_cases(void) {
     uint32_t fused;
     for (low = AMP_F16; low <= AMP_BF16; low++)
         for (fused = 0; fused < 2; fused++) {
-            if (start("product chain in a scope, %s, %s", amp_dtype_name((amp_dtype)low), fused ? "fused" : "separate")) {
+            if (start("product chain in a scope, %s, %s", type((amp_dtype)low), fused ? "fused" : "separate")) {
                 linear_chain((amp_dtype)low, NORMAL, fused);
                 finish();
             }
         }
 }
 
-/* ==== plans, snapshots, files ====================================================================================== */
+/* ==== plans, snapshots, files ===================================================================================== */
 
 static void plan_cases(void) {
     static const amp_plan_layer layers[] = {
@@ -2172,7 +2189,8 @@ static void plan_cases(void) {
                 amp_params_desc d = set_desc(&layouts[l % LENGTH(layouts)], 2, (uint32_t)in & 1u);
                 amp_plan p;
                 memset(&p, 0, sizeof p);
-                mix_status(fp_plan_memory(run.ctx, &policy, l == LENGTH(layouts) ? NULL : &d, layers, LENGTH(layers), (amp_dtype)in, &p));
+                mix_status(fp_plan_memory(run.ctx, &policy, l == LENGTH(layouts) ? NULL : &d, layers, LENGTH(layers),
+                                          (amp_dtype)in, &p));
                 mix_u64(p.master);
                 mix_u64(p.model);
                 mix_u64(p.grad);
@@ -2358,7 +2376,7 @@ static void state_cases(void) {
         for (l = 0; l < LENGTH(layouts); l++) state_case(o, &layouts[l]);
 }
 
-/* ==== what is refused ============================================================================================== */
+/* ==== what is refused ============================================================================================= */
 
 static void refused_arrays(void) {
     amp_finite_report r;
@@ -2563,7 +2581,7 @@ static void refused_cases(void) {
     refused_losses();
 }
 
-/* ==== all of it ==================================================================================================== */
+/* ==== all of it =================================================================================================== */
 
 static const struct {
     void (*cases)(void);

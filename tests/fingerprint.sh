@@ -1,12 +1,13 @@
 #!/bin/sh
 # usage: fingerprint.sh RECORD|CHECK    Does the library still compute what it computed?
 #
-# Builds tests/fingerprint.c, runs it on every context of this machine (CUDA: the real source, executed by tests/hostcuda), and writes
-# tests/fingerprint.txt, or compares with it and names the lines that differ. Both demand that lines which are no product's are
-# the same on all contexts. Intended changes: tests/fingerprint_changes.txt, a pattern (awk, of names), a tab and the reason per line;
-# they are counted apart. Last line: N passed, N failed, N skipped. A case counts once; a context that is not here is one skipped.
+# Builds tests/fingerprint.c, runs it on every context of this machine (CUDA: the real source, executed by
+# tests/hostcuda), and writes tests/fingerprint.txt, or compares with it and names the lines that differ. Both demand
+# that lines which are no product's are the same on all contexts. Intended changes: tests/fingerprint_changes.txt, per line
+# a pattern (awk, of names), a tab and the reason; they are counted apart. A case counts once; a context that this machine
+# lacks is one skipped. Last line: N passed, N failed, N skipped.
 #
-# A line of the record: the name, a tab, and the hash of all contexts; or hash@contexts for each group of contexts that agree.
+# A line of the record: the name, a tab, and the hash of all contexts; or hash@contexts for each group that agrees.
 set -u
 cd "$(dirname "$0")/.." || exit 2
 MAKE=${MAKE:-make} BUILD=${BUILD:-build} CC=${CC:-cc} CXX=${CXX:-g++}
@@ -54,7 +55,8 @@ build_cuda() {
     plain=$BUILD/hostcuda/plain
     objects="$plain/fingerprint.c.o $plain/cuda_impl.o $plain/impl.c.o $BUILD/hostcuda/libhostcuda-plain.a"
     # shellcheck disable=SC2086
-    $MAKE -s BUILD="$BUILD" CUDA_HOME="$CUDA_HOME" $objects && $CXX -O2 $objects -lpthread -ldl -lm -o "$out/fingerprint_cuda"
+    $MAKE -s BUILD="$BUILD" CUDA_HOME="$CUDA_HOME" $objects &&
+        $CXX -O2 $objects -lpthread -ldl -lm -o "$out/fingerprint_cuda"
 }
 
 run_context() { # NAME PROGRAM
@@ -66,6 +68,8 @@ run_context() { # NAME PROGRAM
         return
     fi
     [ $rc = 0 ] || failed "$1: exit status $rc: $(tail -n 1 "$out/$1.log")"
+    twice=$(cut -f1 "$out/$1.part" | sort | uniq -d)
+    [ -z "$twice" ] || failed "$1: more than one case is called $twice"
     mv "$out/$1.part" "$out/$1.txt"
     printf '%-14s %6d cases %4d s\n' "$1" "$(wc -l <"$out/$1.txt")" $(($(date +%s) - start))
 }

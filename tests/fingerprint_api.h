@@ -1,15 +1,13 @@
-/* fingerprint_api.h - the part of the API that fingerprint.c calls and that may change its form: names, orders and results.
+/* fingerprint_api.h - the part of the API that fingerprint.c calls and that may change its form.
 
-   fingerprint.c uses nothing of amp.h whose signature is expected to change except through this file, so that a changed API needs
-   edits here alone, and the recorded numbers stay comparable. Every fp_ function takes all that any form of the call could need
-   (the context, the set, the scaler) and gives its results the same way for ever. */
+   fingerprint.c uses nothing of amp.h whose signature is expected to change except through this file, so that a changed
+   API needs edits here alone, and the recorded numbers stay comparable. Every fp_ function takes all that any form of
+   the call could need (the context, the set, the scaler), and gives its results the same way for ever. */
 #ifndef FINGERPRINT_API_H
 #define FINGERPRINT_API_H
 
 #include "../amp.h"
 #include "../amp_cuda.cuh"
-
-#define FP_UNUSED AMP_UNUSED
 
 /* ---- names of descs ---- */
 
@@ -270,8 +268,8 @@ static inline amp_status fp_plan_memory(amp_ctx *ctx, const amp_policy *policy, 
     return amp_plan_memory(policy, layout, layers, n, in, out);
 }
 
-static inline amp_status fp_recompute_optimal(amp_ctx *ctx, const amp_recompute_layer *layers, size_t n, uint64_t budget,
-                                              uint8_t *keep, amp_recompute_plan *out) {
+static inline amp_status fp_recompute_optimal(amp_ctx *ctx, const amp_recompute_layer *layers, size_t n,
+                                              uint64_t budget, uint8_t *keep, amp_recompute_plan *out) {
     return amp_recompute_optimal(ctx, layers, n, budget, keep, out);
 }
 
