@@ -21,8 +21,8 @@
 
 /* ==== the harness ================================================================================================= */
 
-#define GUARD 64u
-#define POISON 0xa5
+#define GUARD     64u
+#define POISON    0xa5
 #define MAX_AREAS 64u
 
 typedef struct area {
@@ -32,7 +32,7 @@ typedef struct area {
 
 static struct {
     amp_ctx *ctx;
-    int cuda; /* executed on the CPU, so slow: whole cases are left out there, by size or by their names */
+    int cuda;      /* executed on the CPU, so slow: whole cases are left out there, by size or by their names */
     unsigned thin; /* on CUDA, of so many cases of this group one runs */
     const char *filter;
     char name[256];
@@ -55,18 +55,18 @@ static void *need(void *p) {
 static uint64_t fnv(uint64_t h, const void *data, size_t bytes) {
     const unsigned char *p = (const unsigned char *)data;
     size_t i;
-    for (i = 0; i < bytes; i++) h = (h ^ p[i]) * 0x100000001b3u;
+    for (i = 0; i < bytes; i++)
+        h = (h ^ p[i]) * 0x100000001b3u;
     return h;
 }
 
-static void mix(const void *data, size_t bytes) {
-    run.hash = fnv(run.hash, data, bytes);
-}
+static void mix(const void *data, size_t bytes) { run.hash = fnv(run.hash, data, bytes); }
 
 static void mix_u64(uint64_t v) {
     unsigned char b[8];
     int i;
-    for (i = 0; i < 8; i++) b[i] = (unsigned char)(v >> (8 * i));
+    for (i = 0; i < 8; i++)
+        b[i] = (unsigned char)(v >> (8 * i));
     mix(b, 8);
 }
 
@@ -87,9 +87,7 @@ static void mix_f32(float x) {
     mix_u64(plain_nan(u));
 }
 
-static void mix_status(amp_status st) {
-    mix_u64((uint64_t)(int64_t)st);
-}
+static void mix_status(amp_status st) { mix_u64((uint64_t)(int64_t)st); }
 
 /* Starts a case; 0: it is filtered out. */
 static int start(const char *format, ...) {
@@ -139,9 +137,7 @@ static void *put(const void *host, size_t bytes, size_t offset) {
     return a->data;
 }
 
-static void *room(size_t bytes, size_t offset) {
-    return put(NULL, bytes, offset);
-}
+static void *room(size_t bytes, size_t offset) { return put(NULL, bytes, offset); }
 
 /* Gives back all but the first `keep` areas. */
 static void drop(size_t keep) {
@@ -153,7 +149,8 @@ static void drop(size_t keep) {
 static uint32_t load_bits(const unsigned char *p, size_t size) {
     uint32_t u = 0;
     size_t i;
-    for (i = 0; i < size; i++) u |= (uint32_t)p[i] << (8 * i);
+    for (i = 0; i < size; i++)
+        u |= (uint32_t)p[i] << (8 * i);
     return u;
 }
 
@@ -179,24 +176,23 @@ static void mix_math(const unsigned char *p, amp_dtype t, size_t n) {
 static void see(const void *data, amp_dtype t, int math) {
     unsigned char *host;
     size_t i;
-    for (i = 0; i < run.n_areas && run.areas[i].data != data; i++) continue;
+    for (i = 0; i < run.n_areas && run.areas[i].data != data; i++)
+        continue;
     if (i == run.n_areas) stop("see: unknown array");
     host = (unsigned char *)need(malloc(run.areas[i].bytes + 2 * GUARD));
     copy(host, run.areas[i].data - GUARD, run.areas[i].bytes + 2 * GUARD);
     mix(host, GUARD);
-    if (math) mix_math(host + GUARD, t, run.areas[i].bytes / amp_dtype_size(t));
-    else mix(host + GUARD, run.areas[i].bytes);
+    if (math)
+        mix_math(host + GUARD, t, run.areas[i].bytes / amp_dtype_size(t));
+    else
+        mix(host + GUARD, run.areas[i].bytes);
     mix(host + GUARD + run.areas[i].bytes, GUARD);
     free(host);
 }
 
-static void see_bits(const void *data) {
-    see(data, AMP_F32, 0);
-}
+static void see_bits(const void *data) { see(data, AMP_F32, 0); }
 
-static void see_math(amp_array a) {
-    see(a.data, a.dtype, 1);
-}
+static void see_math(amp_array a) { see(a.data, a.dtype, 1); }
 
 /* An array that the library owns. */
 static void see_owned(amp_array a, size_t n, int math) {
@@ -207,8 +203,10 @@ static void see_owned(amp_array a, size_t n, int math) {
     if (!a.data) return;
     host = (unsigned char *)need(malloc(bytes));
     copy(host, a.data, bytes);
-    if (math) mix_math(host, a.dtype, n);
-    else mix(host, bytes);
+    if (math)
+        mix_math(host, a.dtype, n);
+    else
+        mix(host, bytes);
     free(host);
 }
 
@@ -219,9 +217,7 @@ static const char *const kind_names[KINDS] = {"normal", "tiny", "zero", "wild", 
 
 static const amp_dtype types[5] = {AMP_F32, AMP_F16, AMP_BF16, AMP_F8E4M3, AMP_F8E5M2};
 
-static const char *type(amp_dtype t) {
-    return amp_dtype_name(t);
-}
+static const char *type(amp_dtype t) { return amp_dtype_name(t); }
 
 static uint64_t next_u64(void) { /* splitmix64 */
     uint64_t z = run.rng += 0x9e3779b97f4a7c15u;
@@ -230,13 +226,9 @@ static uint64_t next_u64(void) { /* splitmix64 */
     return z ^ (z >> 31);
 }
 
-static uint32_t next_u32(void) {
-    return (uint32_t)(next_u64() >> 32);
-}
+static uint32_t next_u32(void) { return (uint32_t)(next_u64() >> 32); }
 
-static uint32_t below(uint32_t n) {
-    return (uint32_t)(((uint64_t)next_u32() * n) >> 32);
-}
+static uint32_t below(uint32_t n) { return (uint32_t)(((uint64_t)next_u32() * n) >> 32); }
 
 static float from_bits(uint32_t u) {
     float x;
@@ -245,12 +237,11 @@ static float from_bits(uint32_t u) {
 }
 
 static float next_wild(void) {
-    static const uint32_t special[] = {
-        0, 1, 0x007fffff, 0x00800000, 0x33000000, 0x33000001, 0x33800000, 0x33c00000, 0x387fe000, 0x38800000,
-        0x3f800000, 0x3f801000, 0x3f803000, 0x3f808000, 0x43e00000, 0x43e80000, 0x43e80001, 0x47600000, 0x476fffff,
-        0x47700000, 0x477fe000, 0x477fefff, 0x477ff000, 0x47800000, 0x7f7f7fff, 0x7f7f8000, 0x7f7fffff, 0x7f800000,
-        0x7f800001, 0x7fa02000, 0x7fc00000, 0x7fffffff, 0x3a800000, 0x3a800001, 0x37000000, 0x37000001, 0x37800000,
-        0x00008000};
+    static const uint32_t special[] = {0, 1, 0x007fffff, 0x00800000, 0x33000000, 0x33000001, 0x33800000, 0x33c00000,
+        0x387fe000, 0x38800000, 0x3f800000, 0x3f801000, 0x3f803000, 0x3f808000, 0x43e00000, 0x43e80000, 0x43e80001,
+        0x47600000, 0x476fffff, 0x47700000, 0x477fe000, 0x477fefff, 0x477ff000, 0x47800000, 0x7f7f7fff, 0x7f7f8000,
+        0x7f7fffff, 0x7f800000, 0x7f800001, 0x7fa02000, 0x7fc00000, 0x7fffffff, 0x3a800000, 0x3a800001, 0x37000000,
+        0x37000001, 0x37800000, 0x00008000};
     uint32_t u = next_u32(), how = below(4);
     if (how == 0) return from_bits(special[below(LENGTH(special))] | (u & 0x80000000u));
     if (how == 1) return from_bits((u & 0x807fffffu) | ((100u + below(45)) << 23)); /* where the small formats live */
@@ -274,7 +265,8 @@ static float next_number(kind k) {
 static void *numbers(kind k, amp_dtype t, size_t n, float size) { /* on the host; free it */
     void *host = need(malloc(n * amp_dtype_size(t) + 1));
     size_t i;
-    for (i = 0; i < n; i++) amp_store(host, t, i, next_number(k) * size);
+    for (i = 0; i < n; i++)
+        amp_store(host, t, i, next_number(k) * size);
     return host;
 }
 
@@ -290,9 +282,7 @@ static amp_array blank(amp_dtype t, size_t n, size_t shift) {
     return amp_arrn(room(n * amp_dtype_size(t), shift * amp_dtype_size(t)), t, n);
 }
 
-static float *one_float(float x) {
-    return (float *)put(&x, 4, 0);
-}
+static float *one_float(float x) { return (float *)put(&x, 4, 0); }
 
 /* ==== scalar functions ============================================================================================ */
 
@@ -396,7 +386,8 @@ static void scalar_random(void) {
             uint64_t seed = next_u64(), stream = next_u64(), at = next_u64();
             uint32_t w[4];
             amp_philox(w, seed, stream, at);
-            for (k = 0; k < 4; k++) mix_u64(w[k]);
+            for (k = 0; k < 4; k++)
+                mix_u64(w[k]);
             mix_u64(amp_random(seed, stream, at));
             mix_u64(amp_random(7, 3, i));
         }
@@ -456,18 +447,21 @@ static void memory_cases(void) {
     }
 }
 
-static void mix_text(const char *text) {
-    mix(text, strlen(text) + 1);
-}
+static void mix_text(const char *text) { mix(text, strlen(text) + 1); }
 
 static void name_cases(void) {
     int i;
     if (start("names of types, outcomes, systems, classes, presets")) {
-        for (i = 0; i < AMP_DTYPE_COUNT; i++) mix_text(amp_dtype_name((amp_dtype)i));
-        for (i = 0; i <= AMP_SKIPPED_WINDOW; i++) mix_text(amp_outcome_name((amp_outcome)i));
-        for (i = 0; i < AMP_SYSTEM_COUNT; i++) mix_text(amp_system_name((amp_system)i));
-        for (i = 0; i <= AMP_CLASS_BANNED; i++) mix_text(amp_op_class_name((amp_op_class)i));
-        for (i = 0; i < AMP_PRESET_COUNT; i++) mix_text(amp_preset_name((amp_preset)i));
+        for (i = 0; i < AMP_DTYPE_COUNT; i++)
+            mix_text(amp_dtype_name((amp_dtype)i));
+        for (i = 0; i <= AMP_SKIPPED_WINDOW; i++)
+            mix_text(amp_outcome_name((amp_outcome)i));
+        for (i = 0; i < AMP_SYSTEM_COUNT; i++)
+            mix_text(amp_system_name((amp_system)i));
+        for (i = 0; i <= AMP_CLASS_BANNED; i++)
+            mix_text(amp_op_class_name((amp_op_class)i));
+        for (i = 0; i < AMP_PRESET_COUNT; i++)
+            mix_text(amp_preset_name((amp_preset)i));
         finish();
     }
 }
@@ -515,8 +509,7 @@ static void cast_pair(amp_dtype from, amp_dtype to) {
             if (sizes[i] == 200003 && from != AMP_F32 && to != AMP_F32) continue;
             if (sizes[i] == 200003 && r != 0) continue;
             if (run.cuda && sizes[i] > 1000 && (r == 1 || r == 3 || (from != AMP_F32 && to != AMP_F32))) continue;
-            if (!start("cast %s to %s, %s, %lu", type(from), type(to), roundings[r].name,
-                       (unsigned long)sizes[i]))
+            if (!start("cast %s to %s, %s, %lu", type(from), type(to), roundings[r].name, (unsigned long)sizes[i]))
                 continue;
             cast_one(from, to, sizes[i], &d);
             finish();
@@ -541,7 +534,8 @@ static void cast_in_place(void) {
 static void cast_cases(void) {
     size_t i, k;
     for (i = 0; i < 5; i++)
-        for (k = 0; k < 5; k++) cast_pair(types[i], types[k]);
+        for (k = 0; k < 5; k++)
+            cast_pair(types[i], types[k]);
     cast_in_place();
 }
 
@@ -590,13 +584,15 @@ static void mix_histogram(const amp_histogram *h) {
     mix_u64(h->zero);
     mix_u64(h->inf);
     mix_u64(h->nan);
-    for (i = 0; i < 256; i++) mix_u64(h->pow2[i]);
+    for (i = 0; i < 256; i++)
+        mix_u64(h->pow2[i]);
     mix_f32(h->amax);
     mix_f32(fp_histogram_suggest_scale(h));
     for (t = 0; t < 5; t++)
         for (i = 0; i < LENGTH(scales); i++) {
             fp_histogram_fates(h, types[t], scales[i], fate);
-            for (k = 0; k < 3; k++) mix_f64(fate[k]);
+            for (k = 0; k < 3; k++)
+                mix_f64(fate[k]);
         }
 }
 
@@ -695,16 +691,16 @@ typedef struct scaler_variant {
 } scaler_variant;
 
 static const scaler_variant scaler_variants[] = {
-    {"dynamic",    AMP_SCALER_DYNAMIC, 1024.0f,  2.0f, 0.5f,  2,        1, 1.0f,    16777216.0f, 10, 0},
-    {"odd factors", AMP_SCALER_DYNAMIC, 1000.0f, 1.7f, 0.3f,  3,        1, 0.01f,   1e20f,       10, 0},
-    {"never grows", AMP_SCALER_DYNAMIC, 64.0f,   2.0f, 0.5f,  AMP_NONE, 1, 1.0f,    1024.0f,     10, 0},
-    {"hysteresis", AMP_SCALER_DYNAMIC, 1024.0f,  2.0f, 0.5f,  2,        3, 1.0f,    4096.0f,     10, 0},
-    {"floor",      AMP_SCALER_DYNAMIC, 4.0f,     2.0f, 0.5f,  9,        1, 2.0f,    8.0f,        3,  0},
-    {"ceiling",    AMP_SCALER_DYNAMIC, 1024.0f,  4.0f, 0.5f,  1,        1, 1.0f,    3000.0f,     10, 0},
-    {"static",     AMP_SCALER_STATIC,  128.0f,   2.0f, 0.5f,  2,        1, 1.0f,    1024.0f,     3,  0},
-    {"no check",   AMP_SCALER_STATIC,  128.0f,   2.0f, 0.5f,  2,        1, 1.0f,    1024.0f,     3,  1},
-    {"small",      AMP_SCALER_DYNAMIC, 0.125f,   2.0f, 0.5f,  2,        1, 0.0625f, 1024.0f,     10, 0},
-    {"off",        AMP_SCALER_OFF,     1.0f,     2.0f, 0.5f,  2,        1, 1.0f,    1024.0f,     10, 0},
+    {"dynamic", AMP_SCALER_DYNAMIC, 1024.0f, 2.0f, 0.5f, 2, 1, 1.0f, 16777216.0f, 10, 0},
+    {"odd factors", AMP_SCALER_DYNAMIC, 1000.0f, 1.7f, 0.3f, 3, 1, 0.01f, 1e20f, 10, 0},
+    {"never grows", AMP_SCALER_DYNAMIC, 64.0f, 2.0f, 0.5f, AMP_NONE, 1, 1.0f, 1024.0f, 10, 0},
+    {"hysteresis", AMP_SCALER_DYNAMIC, 1024.0f, 2.0f, 0.5f, 2, 3, 1.0f, 4096.0f, 10, 0},
+    {"floor", AMP_SCALER_DYNAMIC, 4.0f, 2.0f, 0.5f, 9, 1, 2.0f, 8.0f, 3, 0},
+    {"ceiling", AMP_SCALER_DYNAMIC, 1024.0f, 4.0f, 0.5f, 1, 1, 1.0f, 3000.0f, 10, 0},
+    {"static", AMP_SCALER_STATIC, 128.0f, 2.0f, 0.5f, 2, 1, 1.0f, 1024.0f, 3, 0},
+    {"no check", AMP_SCALER_STATIC, 128.0f, 2.0f, 0.5f, 2, 1, 1.0f, 1024.0f, 3, 1},
+    {"small", AMP_SCALER_DYNAMIC, 0.125f, 2.0f, 0.5f, 2, 1, 0.0625f, 1024.0f, 10, 0},
+    {"off", AMP_SCALER_OFF, 1.0f, 2.0f, 0.5f, 2, 1, 1.0f, 1024.0f, 10, 0},
 };
 
 static amp_scaler_desc variant_desc(const scaler_variant *v) {
@@ -810,25 +806,25 @@ typedef struct layout {
 } layout;
 
 static const layout layouts[] = {
-    {"f32",                    AMP_F32,  AMP_F32,  AMP_MASTER_F32,   AMP_F32,  0},
-    {"f32 m16",                AMP_F32,  AMP_F32,  AMP_MASTER_F32,   AMP_BF16, 0},
-    {"f16 masters",            AMP_F16,  AMP_F16,  AMP_MASTER_F32,   AMP_F32,  0},
-    {"f16 masters g32",        AMP_F16,  AMP_F32,  AMP_MASTER_F32,   AMP_F32,  0},
-    {"f16 masters m16",        AMP_F16,  AMP_F16,  AMP_MASTER_F32,   AMP_BF16, 0},
-    {"f16 masters stochastic", AMP_F16,  AMP_F16,  AMP_MASTER_F32,   AMP_F32,  1},
-    {"bf16 masters",           AMP_BF16, AMP_BF16, AMP_MASTER_F32,   AMP_F32,  0},
-    {"bf16 masters g32 m16",   AMP_BF16, AMP_F32,  AMP_MASTER_F32,   AMP_BF16, 0},
-    {"f16 alone",              AMP_F16,  AMP_F16,  AMP_MASTER_NONE,  AMP_F32,  0},
-    {"bf16 alone",             AMP_BF16, AMP_BF16, AMP_MASTER_NONE,  AMP_F32,  0},
-    {"bf16 stochastic",        AMP_BF16, AMP_BF16, AMP_MASTER_NONE,  AMP_F32,  1},
-    {"bf16 stochastic m16",    AMP_BF16, AMP_BF16, AMP_MASTER_NONE,  AMP_BF16, 1},
-    {"f16 stochastic",         AMP_F16,  AMP_F16,  AMP_MASTER_NONE,  AMP_F32,  1},
-    {"f16 split",              AMP_F16,  AMP_F16,  AMP_MASTER_SPLIT, AMP_F32,  0},
-    {"f16 split m16",          AMP_F16,  AMP_F16,  AMP_MASTER_SPLIT, AMP_BF16, 0},
-    {"bf16 split",             AMP_BF16, AMP_BF16, AMP_MASTER_SPLIT, AMP_F32,  0},
-    {"bf16 split m16",         AMP_BF16, AMP_BF16, AMP_MASTER_SPLIT, AMP_BF16, 0},
-    {"bf16 kahan",             AMP_BF16, AMP_BF16, AMP_MASTER_KAHAN, AMP_F32,  0},
-    {"bf16 kahan m16",         AMP_BF16, AMP_BF16, AMP_MASTER_KAHAN, AMP_BF16, 0},
+    {"f32", AMP_F32, AMP_F32, AMP_MASTER_F32, AMP_F32, 0},
+    {"f32 m16", AMP_F32, AMP_F32, AMP_MASTER_F32, AMP_BF16, 0},
+    {"f16 masters", AMP_F16, AMP_F16, AMP_MASTER_F32, AMP_F32, 0},
+    {"f16 masters g32", AMP_F16, AMP_F32, AMP_MASTER_F32, AMP_F32, 0},
+    {"f16 masters m16", AMP_F16, AMP_F16, AMP_MASTER_F32, AMP_BF16, 0},
+    {"f16 masters stochastic", AMP_F16, AMP_F16, AMP_MASTER_F32, AMP_F32, 1},
+    {"bf16 masters", AMP_BF16, AMP_BF16, AMP_MASTER_F32, AMP_F32, 0},
+    {"bf16 masters g32 m16", AMP_BF16, AMP_F32, AMP_MASTER_F32, AMP_BF16, 0},
+    {"f16 alone", AMP_F16, AMP_F16, AMP_MASTER_NONE, AMP_F32, 0},
+    {"bf16 alone", AMP_BF16, AMP_BF16, AMP_MASTER_NONE, AMP_F32, 0},
+    {"bf16 stochastic", AMP_BF16, AMP_BF16, AMP_MASTER_NONE, AMP_F32, 1},
+    {"bf16 stochastic m16", AMP_BF16, AMP_BF16, AMP_MASTER_NONE, AMP_BF16, 1},
+    {"f16 stochastic", AMP_F16, AMP_F16, AMP_MASTER_NONE, AMP_F32, 1},
+    {"f16 split", AMP_F16, AMP_F16, AMP_MASTER_SPLIT, AMP_F32, 0},
+    {"f16 split m16", AMP_F16, AMP_F16, AMP_MASTER_SPLIT, AMP_BF16, 0},
+    {"bf16 split", AMP_BF16, AMP_BF16, AMP_MASTER_SPLIT, AMP_F32, 0},
+    {"bf16 split m16", AMP_BF16, AMP_BF16, AMP_MASTER_SPLIT, AMP_BF16, 0},
+    {"bf16 kahan", AMP_BF16, AMP_BF16, AMP_MASTER_KAHAN, AMP_F32, 0},
+    {"bf16 kahan m16", AMP_BF16, AMP_BF16, AMP_MASTER_KAHAN, AMP_BF16, 0},
 };
 
 static const size_t small_counts[4] = {1, 3, 17, 1000};
@@ -874,7 +870,8 @@ static set set_make(const layout *l, int32_t moments, uint32_t accumulate, const
         mix_status(amp_params_add(s.p, &e));
     }
     mix_status(amp_params_commit(s.p));
-    for (i = 0; i < n; i++) free(init[i]);
+    for (i = 0; i < n; i++)
+        free(init[i]);
     return s;
 }
 
@@ -883,13 +880,13 @@ static void mix_set(const set *s) {
     size_t i;
     mix_u64(amp_params_count(s->p));
     for (i = 0; i < s->n; i++) {
-        see_owned(amp_param_master(s->p, i), s->counts[i], 1);
+        see_owned(fp_param_master(s->p, i), s->counts[i], 1);
         see_owned(amp_param_model(s->p, i), s->counts[i], 1);
-        see_owned(amp_param_low(s->p, i), s->counts[i], 0);
+        see_owned(fp_param_low(s->p, i), s->counts[i], 0);
         see_owned(amp_param_grad(s->p, i), s->counts[i], 1);
-        see_owned(amp_param_accum(s->p, i), s->counts[i], 1);
-        see_owned(amp_param_moment(s->p, i, 0), s->counts[i], 1);
-        see_owned(amp_param_moment(s->p, i, 1), s->counts[i], 1);
+        see_owned(fp_param_accum(s->p, i), s->counts[i], 1);
+        see_owned(fp_param_moment(s->p, i, 0), s->counts[i], 1);
+        see_owned(fp_param_moment(s->p, i, 1), s->counts[i], 1);
     }
 }
 
@@ -970,7 +967,7 @@ static void params_moves(const set *s) {
     mix_status(fp_model_to_master(run.ctx, s->p));
     mix_set(s);
     for (i = 0; i < s->n; i++) {
-        amp_array m = amp_param_master(s->p, i);
+        amp_array m = fp_param_master(s->p, i);
         void *host = numbers(NORMAL, AMP_F32, s->counts[i], 3.0f);
         if (m.data) copy(m.data, host, 4 * s->counts[i]);
         free(host);
@@ -1007,8 +1004,8 @@ static void params_cases(void) {
         mix_set(&s);
         mix_u64(amp_params_find(s.p, "2"));
         mix_u64(amp_params_find(s.p, "absent"));
-        mix_text(amp_param_name(s.p, 3));
-        mix_text(amp_param_name(s.p, 9));
+        mix_text(fp_param_name(s.p, 3));
+        mix_text(fp_param_name(s.p, 9));
         amp_params_destroy(s.p);
         mix_ledger("params");
         finish();
@@ -1052,9 +1049,9 @@ static void hyper_fill(hyper *h, int optimizer, const layout *l) { /* nothing le
     memset(h, 0, sizeof *h);
     h->d.optimizer = (amp_optimizer)optimizer;
     h->d.lr = 0.01f;
-    h->d.beta1 = 0.9f;
-    h->d.beta2 = 0.98f;
-    h->d.eps = 1e-6f;
+    h->d.beta1 = FP_HYPER(0.9f);
+    h->d.beta2 = FP_HYPER(0.98f);
+    h->d.eps = FP_HYPER(1e-6f);
     h->d.weight_decay = 0.02f;
     h->d.momentum = optimizer == AMP_SGD ? 0.8f : 0.0f;
     h->d.stochastic = l->stochastic;
@@ -1062,33 +1059,31 @@ static void hyper_fill(hyper *h, int optimizer, const layout *l) { /* nothing le
     h->d.seed = 99;
     h->d.n_groups = 1;
     h->group.lr = 0.003f;
-    h->group.beta1 = 0.8f;
-    h->group.beta2 = 0.99f;
-    h->group.eps = 1e-5f;
+    h->group.beta1 = FP_HYPER(0.8f);
+    h->group.beta2 = FP_HYPER(0.99f);
+    h->group.eps = FP_HYPER(1e-5f);
     h->group.weight_decay = 0.1f;
     h->group.momentum = optimizer == AMP_SGD ? 0.5f : 0.0f;
     h->d.groups = &h->group;
 }
 
-static int32_t moments_of(int optimizer) {
-    return optimizer == AMP_SGD || optimizer == AMP_LION ? 1 : 2;
-}
+static int32_t moments_of(int optimizer) { return optimizer == AMP_SGD || optimizer == AMP_LION ? 1 : 2; }
 
 typedef struct scenario {
     const char *name;
-    int scaler; /* -1: none; else the index of a variant */
+    int scaler;      /* -1: none; else the index of a variant */
     const char *bad; /* per step: '.', or what set_grads knows */
 } scenario;
 
 static const scenario scenarios[] = {
-    {"no scaler",  -1, "...."},
-    {"dynamic",    0,  "...."},
-    {"overflow",   0,  ".in."},
-    {"hysteresis", 3,  "ii.i"},
-    {"static",     6,  ".i.."},
-    {"no check",   7,  ".i.."},
-    {"small",      8,  ".h.."},
-    {"off",        9,  "...."},
+    {"no scaler", -1, "...."},
+    {"dynamic", 0, "...."},
+    {"overflow", 0, ".in."},
+    {"hysteresis", 3, "ii.i"},
+    {"static", 6, ".i.."},
+    {"no check", 7, ".i.."},
+    {"small", 8, ".h.."},
+    {"off", 9, "...."},
 };
 
 static amp_scaler *scenario_scaler(const scenario *c) {
@@ -1167,8 +1162,10 @@ static void step_large(void) {
             hyper_fill(&h, o, &layouts[l]);
             h.d.clip_norm = 3.0f;
             scaler = scenario_scaler(c);
-            if (l % 5 == 2) s = set_make(&layouts[l], moments_of(o), 0, large_counts, 1);
-            else s = set_make(&layouts[l], moments_of(o), 0, chunk_counts, 2);
+            if (l % 5 == 2)
+                s = set_make(&layouts[l], moments_of(o), 0, large_counts, 1);
+            else
+                s = set_make(&layouts[l], moments_of(o), 0, chunk_counts, 2);
             steps(WHOLE, &s, scaler, &h, ".i");
             amp_params_destroy(s.p);
             amp_scaler_destroy(scaler);
@@ -1177,8 +1174,18 @@ static void step_large(void) {
 }
 
 static const char *const extra_names[] = {
-    "clip_norm", "clip_value", "both clips", "micro_batches 3", "unscaled",       "nesterov",
-    "no decay",  "lr_ptr",     "dampening",  "one group",       "tiny gradients", "wild gradients",
+    "clip_norm",
+    "clip_value",
+    "both clips",
+    "micro_batches 3",
+    "unscaled",
+    "nesterov",
+    "no decay",
+    "lr_ptr",
+    "dampening",
+    "one group",
+    "tiny gradients",
+    "wild gradients",
 };
 
 static void extra_fill(size_t e, hyper *h) {
@@ -1221,7 +1228,8 @@ static void step_extras(void) {
     int o;
     for (o = 0; o < AMP_OPTIMIZER_COUNT; o++)
         for (l = 0; l < LENGTH(layouts); l++)
-            for (e = 0; e < LENGTH(extra_names); e++) step_extra(e, o, &layouts[l]);
+            for (e = 0; e < LENGTH(extra_names); e++)
+                step_extra(e, o, &layouts[l]);
 }
 
 /* SGD without momentum keeps no moments at all. */
@@ -1317,7 +1325,7 @@ static void norm_cases(void) {
                     static const size_t n[3] = {4, 2, 1};
                     if (size == 2 && k != NORMAL) continue;
                     if (!start("norm, clip, unscale: %s, %s, %s, %s", layouts[which[i]].name, kind_names[k],
-                               scaled ? "scaled" : "plain", sizes[size]))
+                            scaled ? "scaled" : "plain", sizes[size]))
                         continue;
                     norm_one(&layouts[which[i]], (kind)k, scaled, counts[size], n[size]);
                     finish();
@@ -1422,7 +1430,7 @@ static void window_cases(void) {
             for (keep = 0; keep < 2; keep++)
                 for (n = 0; n < 2; n++) { /* the average over the window; the sum */
                     if (!start("accumulate: %s, %s, %s, %s", layouts[which[i]].name, scenarios[c].name, bad_names[keep],
-                               sum_names[n]))
+                            sum_names[n]))
                         continue;
                     window_one(&layouts[which[i]], (int)(i % AMP_OPTIMIZER_COUNT), &scenarios[c], keep, n);
                     finish();
@@ -1464,26 +1472,26 @@ static void op_cases(void) {
         for (op = 0; op <= AMP_OP_COUNT; op++) {
             amp_op found = AMP_OP_NONE;
             mix_text(amp_op_name((amp_op)op));
-            mix_status(amp_op_find(amp_op_name((amp_op)op), &found));
+            mix_status(fp_op_find(amp_op_name((amp_op)op), &found));
             mix_u64((uint64_t)found);
             for (system = 0; system < AMP_SYSTEM_COUNT; system++) {
                 const char *listed;
                 size_t k = 0;
                 mix_u64((uint64_t)amp_op_class_of((amp_op)op, (amp_system)system));
-                while ((listed = amp_op_listed((amp_op)op, (amp_system)system, k++)) != NULL) mix_text(listed);
+                while ((listed = amp_op_listed((amp_op)op, (amp_system)system, k++)) != NULL)
+                    mix_text(listed);
             }
         }
         finish();
     }
     if (start("policy operations: other names")) {
-        static const char *const names[] = {
-            "nn.Dense", "F.linear", "torch.matmul", "aten::norm.Scalar", "Tensor.add_", "torch.nn.functional.gelu",
-            "ops.MatMul", "mindspore.ops.Softmax", "__iadd__", "nn.LSTM", "unheard_of", "", "aten::", "MATMUL",
-            "relu_"};
+        static const char *const names[] = {"nn.Dense", "F.linear", "torch.matmul", "aten::norm.Scalar", "Tensor.add_",
+            "torch.nn.functional.gelu", "ops.MatMul", "mindspore.ops.Softmax", "__iadd__", "nn.LSTM", "unheard_of", "",
+            "aten::", "MATMUL", "relu_"};
         size_t i;
         for (i = 0; i < LENGTH(names); i++) {
             amp_op found = AMP_OP_NONE;
-            mix_status(amp_op_find(names[i], &found));
+            mix_status(fp_op_find(names[i], &found));
             mix_text(amp_op_name(found));
         }
         finish();
@@ -1515,12 +1523,13 @@ static void mix_policy(const amp_policy *p) {
     for (op = 0; op < AMP_OP_COUNT; op++) {
         mix_u64((uint64_t)amp_policy_class(p, (amp_op)op));
         mix_u64(amp_policy_keep_f32(p, (amp_op)op));
-        for (t = 0; t <= AMP_BF16; t++) mix_u64((uint64_t)amp_policy_output(p, (amp_op)op, (amp_dtype)t));
+        for (t = 0; t <= AMP_BF16; t++)
+            mix_u64((uint64_t)amp_policy_output(p, (amp_op)op, (amp_dtype)t));
     }
 }
 
 static void policy_overrides(amp_preset preset, size_t o) {
-    amp_policy_desc d = AMP_ZERO;
+    fp_policy_desc d = AMP_ZERO;
     amp_policy p;
     amp_status st;
     memset(&p, 0, sizeof p);
@@ -1544,11 +1553,10 @@ static void policy_overrides(amp_preset preset, size_t o) {
 }
 
 static void policy_settings(amp_preset preset) {
-    static const char *const pairs[][2] = {
-        {"loss_scale", "dynamic"}, {"loss_scale", "64"}, {"cast_model_type", "torch.float16"},
-        {"cast_model_type", "False"},
-        {"keep_batchnorm_fp32", "True"}, {"min_loss_scale", "128"}, {"dtype", "bfloat16"}, {"unheard_of", "1"},
-        {"master_weights", "None"}, {"enabled", "False"}, {"loss_scale", "-3"}};
+    static const char *const pairs[][2] = {{"loss_scale", "dynamic"}, {"loss_scale", "64"},
+        {"cast_model_type", "torch.float16"}, {"cast_model_type", "False"}, {"keep_batchnorm_fp32", "True"},
+        {"min_loss_scale", "128"}, {"dtype", "bfloat16"}, {"unheard_of", "1"}, {"master_weights", "None"},
+        {"enabled", "False"}, {"loss_scale", "-3"}};
     size_t i;
     for (i = 0; i < LENGTH(pairs); i++) {
         amp_policy p;
@@ -1570,9 +1578,10 @@ static void policy_lists(amp_preset preset) {
     mix_status(fp_policy_edit(run.ctx, &p, AMP_OP_COUNT, AMP_CLASS_LOWER));
     mix_policy(&p);
     for (c = 0; c <= AMP_CLASS_BANNED; c++) {
-        n = amp_policy_list(&p, (amp_op_class)c, out, LENGTH(out));
+        n = fp_policy_list(&p, (amp_op_class)c, out, LENGTH(out));
         mix_u64(n);
-        for (i = 0; i < n; i++) mix_u64((uint64_t)out[i]);
+        for (i = 0; i < n; i++)
+            mix_u64((uint64_t)out[i]);
     }
     mix_status(fp_policy_custom(run.ctx, &p, ops, 2, NULL, 0, AMP_F16));
     mix_policy(&p);
@@ -1589,7 +1598,7 @@ static void preset_names(void) {
     for (i = 0; i < LENGTH(names); i++) {
         amp_preset preset = AMP_PRESET_AMP;
         amp_dtype low = AMP_F32;
-        mix_status(amp_preset_find(names[i], &preset, &low));
+        mix_status(fp_preset_find(names[i], &preset, &low));
         mix_u64((uint64_t)preset);
         mix_u64((uint64_t)low);
     }
@@ -1629,8 +1638,8 @@ static void mix_scope(void) {
     mix_u64(i.peak);
 }
 
-static const amp_op scope_ops[] = {AMP_OP_MATMUL, AMP_OP_SOFTMAX, AMP_OP_LAYER_NORM, AMP_OP_ADD,
-                                   AMP_OP_RELU,   AMP_OP_SUM};
+static const amp_op scope_ops[] = {
+    AMP_OP_MATMUL, AMP_OP_SOFTMAX, AMP_OP_LAYER_NORM, AMP_OP_ADD, AMP_OP_RELU, AMP_OP_SUM};
 
 static void scope_input(amp_op op, amp_array in, size_t n) {
     amp_array out = AMP_ZERO;
@@ -1649,7 +1658,8 @@ typedef struct scope_arrays {
 
 static void scope_fill(scope_arrays *a) {
     size_t t;
-    for (t = 0; t < 3; t++) a->one[t] = fill(NORMAL, types[t], 100, t);
+    for (t = 0; t < 3; t++)
+        a->one[t] = fill(NORMAL, types[t], 100, t);
     a->two[0] = fill(NORMAL, AMP_F32, 30, 0);
     a->two[1] = fill(NORMAL, AMP_F16, 30, 0);
 }
@@ -1668,10 +1678,12 @@ static void scope_visit(const set *s, const scope_arrays *arrays) {
             mix_u64((uint64_t)fp_autocast_output(run.ctx, scope_ops[o], types[t]));
             amp_autocast_invalidate(run.ctx, a.data);
         }
-        for (i = 0; i < s->n; i++) scope_input(scope_ops[o], amp_param_master(s->p, i), s->counts[i]);
+        for (i = 0; i < s->n; i++)
+            scope_input(scope_ops[o], fp_param_master(s->p, i), s->counts[i]);
         st = fp_autocast_inputs(run.ctx, scope_ops[o], arrays->two, 2, out);
         mix_status(st);
-        for (i = 0; st == AMP_OK && i < 2; i++) see_owned(out[i], 30, 1);
+        for (i = 0; st == AMP_OK && i < 2; i++)
+            see_owned(out[i], 30, 1);
     }
     mix_scope();
 }
@@ -1715,7 +1727,7 @@ static void scope_cases(void) {
         for (low = AMP_F16; low <= AMP_BF16; low++)
             for (cache = 0; cache < 2; cache++) {
                 if (!start("autocast %s, %s, cache %s", amp_preset_name((amp_preset)i), type((amp_dtype)low),
-                           cache ? "on" : "off"))
+                        cache ? "on" : "off"))
                     continue;
                 scope_one((amp_preset)i, (amp_dtype)low, cache ? 1 : AMP_NONE, AMP_AUTO);
                 finish();
@@ -1730,8 +1742,7 @@ static void scope_cases(void) {
 
 static void dropout_case(amp_dtype from, amp_dtype to, float share, int large) {
     size_t i;
-    if (!start("dropout %s to %s, p %.1f, %s", type(from), type(to), (double)share, large ? "65537" : "small"))
-        return;
+    if (!start("dropout %s to %s, p %.1f, %s", type(from), type(to), (double)share, large ? "65537" : "small")) return;
     for (i = 0; i < LENGTH(some_sizes); i++) {
         amp_dropout_desc d = AMP_ZERO;
         if ((some_sizes[i] > 1000) != large) continue;
@@ -1794,7 +1805,7 @@ static void loss_one(const loss_shape *c, amp_dtype in, amp_dtype out, kind k, i
     d.row_loss = (float *)room(4 * c->rows, 0);
     d.dlogits = blank(out, c->rows * ld, 0);
     d.scaler = scaler;
-    d.factor = form & 4 ? 0.25f : 1.0f;
+    d.factor = FP_FACTOR(form & 4 ? 0.25f : 1.0f);
     d.smoothing = form & 4 ? 0.1f : 0.0f;
     mix_status(fp_xent(run.ctx, &d));
     see(d.loss, AMP_F32, 1);
@@ -1812,13 +1823,13 @@ static void loss_one(const loss_shape *c, amp_dtype in, amp_dtype out, kind k, i
 static void loss_case(amp_dtype in, amp_dtype out, int labels, int form) {
     static const loss_shape shapes[] = {{0, 3, 0}, {1, 1, 0}, {3, 2, 5}, {17, 10, 0}, {5, 17, 20}};
     static const char *const label_names[] = {"all", "some left out", "none", "one too large"};
-    static const char *const form_names[8] = {
-        "mean", "mean, scaled", "sum", "sum, scaled",
-        "mean, smoothed", "mean, scaled, smoothed", "sum, smoothed", "sum, scaled, smoothed"};
+    static const char *const form_names[8] = {"mean", "mean, scaled", "sum", "sum, scaled", "mean, smoothed",
+        "mean, scaled, smoothed", "sum, smoothed", "sum, scaled, smoothed"};
     size_t i;
     if (!start("cross-entropy %s to %s, labels: %s, %s", type(in), type(out), label_names[labels], form_names[form]))
         return;
-    for (i = 0; i < LENGTH(shapes); i++) loss_one(&shapes[i], in, out, i == 4 ? WILD : NORMAL, labels, form);
+    for (i = 0; i < LENGTH(shapes); i++)
+        loss_one(&shapes[i], in, out, i == 4 ? WILD : NORMAL, labels, form);
     finish();
 }
 
@@ -1834,7 +1845,8 @@ static void loss_cases(void) {
     for (f = 0; f < 5; f++)
         for (form = 0; form < 8; form++) {
             if (!start("cross-entropy %s, wide rows, form %d", type(types[f]), form)) continue;
-            for (i = 0; i < LENGTH(wide); i++) loss_one(&wide[i], types[f], types[f], NORMAL, 1, form);
+            for (i = 0; i < LENGTH(wide); i++)
+                loss_one(&wide[i], types[f], types[f], NORMAL, 1, form);
             finish();
         }
 }
@@ -1846,10 +1858,18 @@ typedef struct operands {
 } operands;
 
 static const operands product_types[] = {
-    {AMP_F32, AMP_F32, AMP_F32},       {AMP_F16, AMP_F16, AMP_F16},       {AMP_F16, AMP_F16, AMP_F32},
-    {AMP_BF16, AMP_BF16, AMP_BF16},    {AMP_BF16, AMP_BF16, AMP_F32},     {AMP_F8E4M3, AMP_F8E4M3, AMP_F16},
-    {AMP_F8E4M3, AMP_F8E5M2, AMP_F32}, {AMP_F8E5M2, AMP_F8E4M3, AMP_BF16}, {AMP_F8E4M3, AMP_F8E4M3, AMP_F8E4M3},
-    {AMP_F8E5M2, AMP_F8E4M3, AMP_F8E5M2}, {AMP_F32, AMP_F32, AMP_F16},    {AMP_F16, AMP_F16, AMP_BF16},
+    {AMP_F32, AMP_F32, AMP_F32},
+    {AMP_F16, AMP_F16, AMP_F16},
+    {AMP_F16, AMP_F16, AMP_F32},
+    {AMP_BF16, AMP_BF16, AMP_BF16},
+    {AMP_BF16, AMP_BF16, AMP_F32},
+    {AMP_F8E4M3, AMP_F8E4M3, AMP_F16},
+    {AMP_F8E4M3, AMP_F8E5M2, AMP_F32},
+    {AMP_F8E5M2, AMP_F8E4M3, AMP_BF16},
+    {AMP_F8E4M3, AMP_F8E4M3, AMP_F8E4M3},
+    {AMP_F8E5M2, AMP_F8E4M3, AMP_F8E5M2},
+    {AMP_F32, AMP_F32, AMP_F16},
+    {AMP_F16, AMP_F16, AMP_BF16},
 };
 
 typedef struct shape {
@@ -1857,26 +1877,44 @@ typedef struct shape {
 } shape;
 
 static const shape product_shapes[] = {
-    {1, 1, 1},    {3, 5, 7},     {17, 1, 33},   {1, 33, 64},    {16, 16, 16}, {33, 17, 65},
-    {64, 48, 96}, {5, 129, 300}, {130, 70, 31}, {128, 96, 80}, {4, 6, 0},    {0, 3, 4},
+    {1, 1, 1},
+    {3, 5, 7},
+    {17, 1, 33},
+    {1, 33, 64},
+    {16, 16, 16},
+    {33, 17, 65},
+    {64, 48, 96},
+    {5, 129, 300},
+    {130, 70, 31},
+    {128, 96, 80},
+    {4, 6, 0},
+    {0, 3, 4},
 };
 
 static const char *const product_forms[] = {
-    "plain", "alpha beta", "bias f32", "bias own", "relu", "relu aux", "gelu aux", "relu_grad", "gelu_grad",
-    "dbias", "pointers", "scales", "other c", "bias gelu",
+    "plain",
+    "alpha beta",
+    "bias f32",
+    "bias own",
+    "relu",
+    "relu aux",
+    "gelu aux",
+    "relu_grad",
+    "gelu_grad",
+    "dbias",
+    "pointers",
+    "scales",
+    "other c",
+    "bias gelu",
 };
 
-static int is_f8(amp_dtype t) {
-    return t == AMP_F8E4M3 || t == AMP_F8E5M2;
-}
+static int is_f8(amp_dtype t) { return t == AMP_F8E4M3 || t == AMP_F8E5M2; }
 
-static size_t batches(const amp_gemm_desc *d) {
-    return d->batch ? d->batch : 1;
-}
+static size_t batches(const amp_gemm_desc *d) { return d->batch ? d->batch : 1; }
 
 /* Operands, packed, and the output filled with numbers (beta reads them). */
 static void product_fill(amp_gemm_desc *d, const operands *t, kind k, size_t shift) {
-    d->alpha = 1.0f;
+    d->alpha = FP_FACTOR(1.0f);
     d->flags = is_f8(t->a) ? AMP_GEMM_EMULATE : 0u;
     d->a = fill(k, t->a, d->m * d->k * batches(d), shift);
     d->b = fill(k, t->b, d->k * d->n * batches(d), shift);
@@ -1885,8 +1923,8 @@ static void product_fill(amp_gemm_desc *d, const operands *t, kind k, size_t shi
 
 static void product_form(amp_gemm_desc *d, size_t form) {
     size_t all = d->m * d->n * batches(d);
-    if (form == 1) d->alpha = 0.5f;
-    if (form == 1) d->beta = 0.25f;
+    if (form == 1) d->alpha = FP_FACTOR(0.5f);
+    if (form == 1) d->beta = FP_FACTOR(0.25f);
     if (form == 2) d->bias = fill(NORMAL, AMP_F32, d->n, 1);
     if (form == 3 || form == 13) d->bias = fill(NORMAL, d->d.dtype, d->n, 0);
     if (form == 4 || form == 5) d->act = AMP_RELU;
@@ -1897,13 +1935,13 @@ static void product_form(amp_gemm_desc *d, size_t form) {
     if (form == 7 || form == 8) d->aux = fill(NORMAL, d->d.dtype, all, 0);
     if (form == 9) d->dbias = blank(AMP_F32, d->n, 0);
     if (form == 10) d->alpha_ptr = one_float(0.75f);
-    if (form == 10) d->beta = 1.0f;
+    if (form == 10) d->beta = FP_FACTOR(1.0f);
     if (form == 10) d->beta_ptr = one_float(0.5f);
     if (form == 11 && is_f8(d->a.dtype)) d->scale_a = one_float(0.5f);
     if (form == 11 && is_f8(d->a.dtype)) d->scale_b = one_float(2.5f);
     if (form == 11 && is_f8(d->d.dtype)) d->scale_d = one_float(1.25f);
     if (form == 11 && is_f8(d->d.dtype)) d->amax_d = one_float(-1.0f);
-    if (form == 12) d->beta = 2.0f;
+    if (form == 12) d->beta = FP_FACTOR(2.0f);
     if (form == 12) d->c = fill(NORMAL, d->d.dtype, all, 0);
 }
 
@@ -1918,8 +1956,8 @@ static void product_run(const amp_gemm_desc *d) {
 static void product_case(const operands *t, int trans, size_t form) {
     size_t i;
     if (form == 11 && !is_f8(t->a)) return;
-    if (!start("product %s %s %s, trans %d%d, %s", type(t->a), type(t->b), type(t->d), trans >> 1,
-               trans & 1, product_forms[form]))
+    if (!start("product %s %s %s, trans %d%d, %s", type(t->a), type(t->b), type(t->d), trans >> 1, trans & 1,
+            product_forms[form]))
         return;
     for (i = 0; i < LENGTH(product_shapes); i++) {
         amp_gemm_desc d = AMP_ZERO;
@@ -1941,9 +1979,7 @@ static void product_case(const operands *t, int trans, size_t form) {
 static void product_exact(const operands *t, int trans) {
     size_t i;
     int form;
-    if (!start("exact product %s %s %s, trans %d%d", type(t->a), type(t->b), type(t->d), trans >> 1,
-               trans & 1))
-        return;
+    if (!start("exact product %s %s %s, trans %d%d", type(t->a), type(t->b), type(t->d), trans >> 1, trans & 1)) return;
     for (i = 0; i < LENGTH(product_shapes); i++)
         for (form = 0; form < 4; form++) {
             amp_gemm_desc d = AMP_ZERO;
@@ -1954,7 +1990,7 @@ static void product_exact(const operands *t, int trans) {
             d.trans_a = (uint32_t)trans >> 1;
             d.trans_b = (uint32_t)trans & 1u;
             product_fill(&d, t, INTEGER, i & 1);
-            d.beta = form == 1 ? 1.0f : 0.0f;
+            d.beta = FP_FACTOR(form == 1 ? 1.0f : 0.0f);
             if (form == 2) d.bias = fill(INTEGER, AMP_F32, d.n, 0);
             if (form == 3) d.act = AMP_RELU;
             if (form == 3) d.dbias = blank(AMP_F32, d.n, 0);
@@ -2001,8 +2037,7 @@ static void product_flags(const operands *t) {
     amp_gemm_desc d = AMP_ZERO;
     size_t i;
     int k;
-    if (!start("product %s %s %s, permissions and wild numbers", type(t->a), type(t->b), type(t->d)))
-        return;
+    if (!start("product %s %s %s, permissions and wild numbers", type(t->a), type(t->b), type(t->d))) return;
     d.m = 9;
     d.n = 20;
     d.k = 33;
@@ -2044,10 +2079,12 @@ static void product_cases(void) {
     int trans, how;
     for (t = 0; t < LENGTH(product_types); t++) {
         for (trans = 0; trans < 4; trans++) {
-            for (form = 0; form < LENGTH(product_forms); form++) product_case(&product_types[t], trans, form);
+            for (form = 0; form < LENGTH(product_forms); form++)
+                product_case(&product_types[t], trans, form);
             product_exact(&product_types[t], trans);
         }
-        for (how = 0; how < 3; how++) product_batches(&product_types[t], how);
+        for (how = 0; how < 3; how++)
+            product_batches(&product_types[t], how);
         product_flags(&product_types[t]);
     }
     product_questions();
@@ -2055,8 +2092,8 @@ static void product_cases(void) {
 
 /* ---- layers ---- */
 
-static void linear_fill(fp_linear_desc *l, amp_dtype t, amp_dtype g, kind k, amp_act act, size_t rows, size_t in,
-                        size_t out) {
+static void linear_fill(
+    fp_linear_desc *l, amp_dtype t, amp_dtype g, kind k, amp_act act, size_t rows, size_t in, size_t out) {
     memset(l, 0, sizeof *l);
     l->act = act;
     l->rows = rows;
@@ -2109,12 +2146,13 @@ static void linear_cases(void) {
                     amp_dtype dw = g ? AMP_F32 : types[t];
                     if (g && types[t] == AMP_F32) continue;
                     if (start("product linear %s, %s, dw %s, %s", type(types[t]), act_names[act], type(dw),
-                              accumulate ? "added" : "set")) {
+                            accumulate ? "added" : "set")) {
                         linear_one(types[t], dw, NORMAL, (amp_act)act, accumulate);
                         finish();
                     }
-                    if (act < 2 && start("exact linear %s, %s, dw %s, %s", type(types[t]), act_names[act],
-                                         type(dw), accumulate ? "added" : "set")) {
+                    if (act < 2 &&
+                        start("exact linear %s, %s, dw %s, %s", type(types[t]), act_names[act], type(dw),
+                            accumulate ? "added" : "set")) {
                         linear_one(types[t], dw, INTEGER, (amp_act)act, accumulate);
                         finish();
                     }
@@ -2141,12 +2179,14 @@ static void linear_chain(amp_dtype low, kind k, uint32_t fused) {
     l[1].before = fused ? &l[0] : NULL;
     scope.low = low;
     mix_status(fp_autocast_begin(run.ctx, &scope));
-    for (i = 0; i < 2; i++) mix_status(fp_linear_forward(run.ctx, &l[i]));
+    for (i = 0; i < 2; i++)
+        mix_status(fp_linear_forward(run.ctx, &l[i]));
     for (i = 0; i < 2; i++) {
         mix_u64((uint64_t)made[i].x + 16u * (uint64_t)made[i].used);
         mix_u64((uint64_t)made[i].y + 16u * made[i].made);
     }
-    for (i = 1; i >= 0; i--) mix_status(fp_linear_backward(run.ctx, &l[i]));
+    for (i = 1; i >= 0; i--)
+        mix_status(fp_linear_backward(run.ctx, &l[i]));
     mix_status(fp_autocast_end(run.ctx));
     for (i = 0; i < 2; i++) {
         see_math(amp_arr(l[i].dw.data, AMP_F32));
@@ -2190,8 +2230,8 @@ static void plan_cases(void) {
                 amp_params_desc d = set_desc(&layouts[l % LENGTH(layouts)], 2, (uint32_t)in & 1u);
                 amp_plan p;
                 memset(&p, 0, sizeof p);
-                mix_status(fp_plan_memory(run.ctx, &policy, l == LENGTH(layouts) ? NULL : &d, layers, LENGTH(layers),
-                                          (amp_dtype)in, &p));
+                mix_status(fp_plan_memory(
+                    run.ctx, &policy, l == LENGTH(layouts) ? NULL : &d, layers, LENGTH(layers), (amp_dtype)in, &p));
                 mix_u64(p.master);
                 mix_u64(p.model);
                 mix_u64(p.grad);
@@ -2206,7 +2246,7 @@ static void plan_cases(void) {
     }
 }
 
-static void mix_recompute(amp_status st, const amp_recompute_plan *p, const uint8_t *keep, size_t n) {
+static void mix_recompute(amp_status st, const fp_recompute_plan *p, const uint8_t *keep, size_t n) {
     mix_status(st);
     mix_u64(p->least);
     if (st != AMP_OK) return;
@@ -2222,8 +2262,8 @@ static void recompute_cases(void) {
     static const size_t lengths[] = {1, 2, 7, 16, 40};
     size_t i, n, k;
     for (i = 0; i < LENGTH(lengths); i++) {
-        amp_recompute_layer layers[40];
-        amp_recompute_plan p;
+        fp_recompute_layer layers[40];
+        fp_recompute_plan p;
         uint8_t keep[40];
         uint64_t sum = 0;
         n = lengths[i];
@@ -2241,7 +2281,8 @@ static void recompute_cases(void) {
         }
         memset(&p, 0, sizeof p);
         mix_recompute(fp_recompute_sqrt(run.ctx, layers, n, keep, &p), &p, keep, n);
-        for (k = 0; k < n; k++) keep[k] = (uint8_t)below(2);
+        for (k = 0; k < n; k++)
+            keep[k] = (uint8_t)below(2);
         memset(&p, 0, sizeof p);
         mix_recompute(fp_recompute_evaluate(run.ctx, layers, n, keep, &p), &p, keep, n);
         finish();
@@ -2285,7 +2326,8 @@ static void snapshot_case(int change) {
 
 static void snapshot_cases(void) {
     int change;
-    for (change = 0; change < 3; change++) snapshot_case(change);
+    for (change = 0; change < 3; change++)
+        snapshot_case(change);
 }
 
 static size_t read_file(const char *path, unsigned char *to, size_t most) {
@@ -2374,7 +2416,8 @@ static void state_cases(void) {
     size_t l;
     int o;
     for (o = 0; o < AMP_OPTIMIZER_COUNT; o++)
-        for (l = 0; l < LENGTH(layouts); l++) state_case(o, &layouts[l]);
+        for (l = 0; l < LENGTH(layouts); l++)
+            state_case(o, &layouts[l]);
 }
 
 /* ==== what is refused ============================================================================================= */
@@ -2438,7 +2481,8 @@ static void refused_scaler(void) {
             static const float values[] = {-1.0f, 1.0f, 0.75f, 1e38f, 1e-39f, 2048.0f};
             refused_scaler_value(field, values[i]);
         }
-    for (field = 0; field < 5; field++) refused_scaler_value(field, from_bits(0x7fc00000u));
+    for (field = 0; field < 5; field++)
+        refused_scaler_value(field, from_bits(0x7fc00000u));
     finish();
 }
 
@@ -2446,9 +2490,9 @@ static void refused_step_field(const set *s, int optimizer, int field, float val
     hyper h;
     hyper_fill(&h, optimizer, &layouts[13]);
     if (field == 0) h.d.lr = value;
-    if (field == 1) h.d.beta1 = value;
-    if (field == 2) h.d.beta2 = value;
-    if (field == 3) h.d.eps = value;
+    if (field == 1) h.d.beta1 = FP_HYPER(value);
+    if (field == 2) h.d.beta2 = FP_HYPER(value);
+    if (field == 3) h.d.eps = FP_HYPER(value);
     if (field == 4) h.d.weight_decay = value;
     if (field == 5) h.d.momentum = value;
     if (field == 6) h.d.clip_norm = value;
@@ -2468,7 +2512,8 @@ static void refused_step(void) {
     s = set_make(&layouts[13], 1, 0, small_counts, 4); /* one moment: too few for Adam */
     for (o = 0; o < AMP_OPTIMIZER_COUNT; o++)
         for (field = 0; field < 12; field++)
-            for (i = 0; i < 3; i++) refused_step_field(&s, o, field, values[i]);
+            for (i = 0; i < 3; i++)
+                refused_step_field(&s, o, field, values[i]);
     mix_status(fp_accumulate(run.ctx, s.p, NULL, 0)); /* no accumulators */
     mix_status(fp_clip(run.ctx, s.p, NULL, -1.0f));
     mix_status(fp_clip_value(run.ctx, s.p, NULL, -1.0f));
@@ -2508,7 +2553,7 @@ static void refused_params(void) {
     mix_status(amp_params_commit(p));
     e.name = "late";
     mix_status(amp_params_add(p, &e));
-    mix_u64(amp_param_master(p, 1).data == NULL);
+    mix_u64(fp_param_master(p, 1).data == NULL);
     amp_params_destroy(p);
     finish();
 }
@@ -2547,7 +2592,7 @@ static void refused_losses(void) {
         fp_linear_desc l;
         d.rows = 3;
         d.classes = 4;
-        d.factor = 1.0f;
+        d.factor = FP_FACTOR(1.0f);
         d.logits = fill(NORMAL, AMP_F16, 12, 0);
         d.labels = (const int32_t *)fill(ZERO, AMP_F32, 3, 0).data;
         d.loss = one_float(1.0f);
@@ -2588,13 +2633,38 @@ static const struct {
     void (*cases)(void);
     unsigned thin;
 } groups[] = {
-    {scalar_cases, 1},    {name_cases, 1},    {memory_cases, 1},   {cast_cases, 1},    {finite_cases, 1},
-    {histogram_cases, 1}, {scaler_cases, 1},  {unscale_cases, 3},  {layout_cases, 1},  {params_cases, 1},
-    {step_cases, 3},      {step_large, 5},    {step_extras, 3},    {step_plain_sgd, 1}, {step_adopted, 1},
-    {norm_cases, 2},      {inspect_cases, 1}, {two_sets_case, 1},  {window_cases, 2},  {window_hold, 1},
-    {policy_cases, 1},    {scope_cases, 1},   {dropout_cases, 1},  {loss_cases, 3},    {product_cases, 1},
-    {linear_cases, 1},    {chain_cases, 1},   {plan_cases, 1},     {recompute_cases, 1}, {snapshot_cases, 1},
-    {state_cases, 1},     {refused_cases, 1},
+    {scalar_cases, 1},
+    {name_cases, 1},
+    {memory_cases, 1},
+    {cast_cases, 1},
+    {finite_cases, 1},
+    {histogram_cases, 1},
+    {scaler_cases, 1},
+    {unscale_cases, 3},
+    {layout_cases, 1},
+    {params_cases, 1},
+    {step_cases, 3},
+    {step_large, 5},
+    {step_extras, 3},
+    {step_plain_sgd, 1},
+    {step_adopted, 1},
+    {norm_cases, 2},
+    {inspect_cases, 1},
+    {two_sets_case, 1},
+    {window_cases, 2},
+    {window_hold, 1},
+    {policy_cases, 1},
+    {scope_cases, 1},
+    {dropout_cases, 1},
+    {loss_cases, 3},
+    {product_cases, 1},
+    {linear_cases, 1},
+    {chain_cases, 1},
+    {plan_cases, 1},
+    {recompute_cases, 1},
+    {snapshot_cases, 1},
+    {state_cases, 1},
+    {refused_cases, 1},
 };
 
 static void all_cases(void) {
@@ -2622,9 +2692,12 @@ int main(int argc, char **argv) {
     amp_status st;
     int i;
     for (i = 1; i + 1 < argc; i += 2) {
-        if (strcmp(argv[i], "--context") == 0) name = argv[i + 1];
-        else if (strcmp(argv[i], "--filter") == 0) run.filter = argv[i + 1];
-        else i = argc;
+        if (strcmp(argv[i], "--context") == 0)
+            name = argv[i + 1];
+        else if (strcmp(argv[i], "--filter") == 0)
+            run.filter = argv[i + 1];
+        else
+            i = argc;
     }
     if (i != argc) {
         fprintf(stderr, "usage: fingerprint [--context NAME] [--filter TEXT]\n");
