@@ -3042,7 +3042,7 @@ AMP_API amp_fates amp_histogram_fates(const amp_histogram *h, amp_dtype dtype, f
     }
     if (all == 0) return f;
     f.lost = (double)lost / (double)all;
-    f.subnormal = (double)(small - lost) / (double)all;
+    f.subnormal = (double)small / (double)all - f.lost;
     f.overflow = (double)over / (double)all;
     return f;
 }
