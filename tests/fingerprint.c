@@ -1930,8 +1930,8 @@ static void product_form(amp_gemm_desc *d, size_t form) {
     if (form == 4 || form == 5) d->act = AMP_RELU;
     if (form == 6 || form == 13) d->act = AMP_GELU;
     if (form == 5 || form == 6) d->aux = blank(d->d.dtype, all, 0);
-    if (form == 7) d->act = AMP_RELU_GRAD;
-    if (form == 8) d->act = AMP_GELU_GRAD;
+    if (form == 7) fp_gemm_backward(d, AMP_RELU);
+    if (form == 8) fp_gemm_backward(d, AMP_GELU);
     if (form == 7 || form == 8) d->aux = fill(NORMAL, d->d.dtype, all, 0);
     if (form == 9) d->dbias = blank(AMP_F32, d->n, 0);
     if (form == 10) d->alpha_ptr = one_float(0.75f);
@@ -2176,8 +2176,7 @@ static void linear_chain(amp_dtype low, kind k, uint32_t fused) {
     l[1].x = l[0].y;
     l[1].dx = l[0].dy;
     l[1].from = &made[0];
-    l[0].fused = fused;
-    l[1].before = fused ? &l[0] : NULL;
+    if (fused) fp_linear_fuse(&l[0], &l[1]);
     scope.low = low;
     mix_status(fp_autocast_begin(run.ctx, &scope));
     for (i = 0; i < 2; i++)
@@ -2573,7 +2572,7 @@ static void refused_products(void) {
         if (i == 2) d.lda = 2;
         if (i == 3) d.d = d.a;
         if (i == 4) d.act = (amp_act)9;
-        if (i == 5) d.act = AMP_GELU_GRAD;
+        if (i == 5) fp_gemm_backward(&d, AMP_GELU);
         if (i == 6) d.scale_a = one_float(1.0f);
         if (i == 7) d.d.dtype = AMP_AUTO;
         if (i == 8) d.flags = 1u << 30;
@@ -2609,7 +2608,7 @@ static void refused_losses(void) {
         if (i == 0) l.x.dtype = AMP_F32;
         if (i == 1) l.w.count = 2;
         if (i == 2) l.aux.data = NULL;
-        if (i == 3) l.act = AMP_GELU_GRAD;
+        if (i == 3) l.act = (amp_act)4;
         if (i == 4) l.y.data = NULL;
         if (i == 5) l.dy.dtype = AMP_F32;
         mix_status(fp_linear_forward(run.ctx, &l));

@@ -29,7 +29,7 @@ typedef struct fp_policy_desc { /* the overrides by Apex's names */
 /* ---- numbers in descs ---- */
 
 #define FP_HYPER(x)  amp_opt(x) /* beta1, beta2, eps of steps and groups */
-#define FP_FACTOR(x) (x)        /* alpha and beta of products, factor of the loss */
+#define FP_FACTOR(x) amp_opt(x) /* alpha and beta of products, factor of the loss */
 
 /* ---- the context and its memory ---- */
 
@@ -291,6 +291,18 @@ static inline amp_autocast_info fp_autocast_get(amp_ctx *ctx) { return amp_autoc
 
 /* ---- products, losses, dropout ---- */
 
+/* The value before act times act's derivative at aux. */
+static inline void fp_gemm_backward(amp_gemm_desc *d, amp_act act) {
+    d->act = act;
+    d->backward = 1;
+}
+
+/* The backward of b does the act and the dbias of a. */
+static inline void fp_linear_fuse(fp_linear_desc *a, fp_linear_desc *b) {
+    a->after = b;
+    b->before = a;
+}
+
 static inline amp_status fp_gemm(amp_ctx *ctx, const amp_gemm_desc *d) { return amp_gemm(ctx, d); }
 
 /* Is a sentence given? (Not which.) */
@@ -299,11 +311,7 @@ static inline amp_status fp_gemm_explain(amp_ctx *ctx, const amp_gemm_desc *d) {
     return amp_gemm_explain(ctx, text, sizeof text, d);
 }
 
-static inline amp_status fp_gemm_tune(amp_ctx *ctx, const amp_gemm_desc *d) {
-    amp_gemm_desc t = *d;
-    t.flags |= AMP_GEMM_TUNE;
-    return amp_gemm(ctx, &t);
-}
+static inline amp_status fp_gemm_tune(amp_ctx *ctx, const amp_gemm_desc *d) { return amp_gemm_tune(ctx, d); }
 
 static inline amp_status fp_linear_forward(amp_ctx *ctx, const fp_linear_desc *d) { return amp_linear_forward(ctx, d); }
 
