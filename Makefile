@@ -59,7 +59,7 @@ $(BUILD)/%.o: %.cu $(HEADERS) $(BUILD)/flags
 $(BUILD)/flags: FORCE
 	@mkdir -p $(BUILD); echo '$(CC) $(CFLAGS) $(NVCC) $(NVCCFLAGS) $(NVCC_GENCODE)' | cmp -s - $@ || echo '$(CC) $(CFLAGS) $(NVCC) $(NVCCFLAGS) $(NVCC_GENCODE)' > $@
 
-.PHONY: FORCE all run test check-full check-gpu check-torch exhaustive matrix docs install clean help cuda-line
+.PHONY: FORCE all run test check-full check-gpu check-torch fingerprint exhaustive matrix docs install clean help cuda-line
 FORCE:
 
 all: $(addprefix $(BUILD)/,$(EXAMPLES)) ## the examples
@@ -181,6 +181,8 @@ check-gpu: cuda-line ## a page about the GPU: each check, agreement with the CPU
 	@echo 'check-gpu needs nvcc and a CUDA device'; exit 1
 endif
 
+fingerprint: ## hashes of what every verb gives, on every CPU path and the CUDA source on the CPU, beside the recorded ones
+	@tests/fingerprint.sh CHECK
 exhaustive: $(BUILD)/exhaustive ## all 2^32 floats: to each small format against a second implementation, 16+16 split, math (minutes)
 	$(RUN_ENV) $(BUILD)/exhaustive
 ifneq ($(wildcard bench/bench.mk),)

@@ -241,6 +241,38 @@ SH
     all_refuse "ptx.sh: an nvcc that fails" 0 env NVCC="$work/nvcc/nvcc" tests/ptx.sh
 }
 
+# ---- fingerprint.sh, in a copy: programs that give other hashes than the record, and contexts that disagree ----
+fingerprint() { # MODE LINES...: what the program says
+    mode=$1
+    shift
+    {
+        for line; do printf "echo %s | tr ' ' '\\t'\n" "$line"; done
+    } | compiler "$work/cc"
+    MAKE=true CC=$work/cc CXX=no-compiler BUILD=$work/finger/build "$work/finger/tests/fingerprint.sh" "$mode"
+}
+fingerprints() {
+    record=$work/finger/tests/fingerprint.txt changes=$work/finger/tests/fingerprint_changes.txt
+    mkdir -p "$work/finger/tests"
+    cp tests/fingerprint.sh "$work/finger/tests/"
+    refuses "fingerprint.sh: no record" fingerprint CHECK 'a 00' 'b 11'
+    refuses "fingerprint.sh: a record of contexts that disagree" fingerprint RECORD 'a 00' 'b $2'
+    accepts "fingerprint.sh: a record" fingerprint RECORD 'a 00' 'b 11' 'product $2'
+    accepts "fingerprint.sh: the same" fingerprint CHECK 'a 00' 'b 11' 'product $2'
+    refuses "fingerprint.sh: a different hash" fingerprint CHECK 'a 00' 'b 12' 'product $2'
+    refuses "fingerprint.sh: a different hash of a product" fingerprint CHECK 'a 00' 'b 11' 'product 11'
+    refuses "fingerprint.sh: contexts that disagree" fingerprint CHECK 'a 00' 'b $2' 'product $2'
+    refuses "fingerprint.sh: a case less" fingerprint CHECK 'a 00' 'product $2'
+    refuses "fingerprint.sh: a case more" fingerprint CHECK 'a 00' 'b 11' 'c 22' 'product $2'
+    refuses "fingerprint.sh: a case twice" fingerprint CHECK 'a 00' 'b 11' 'b 11' 'product $2'
+    refuses "fingerprint.sh: a program that dies" fingerprint CHECK 'a 00' 'b 11' 'product $2; exit 1'
+    printf 'b\tof the test\n' >"$changes"
+    accepts "fingerprint.sh: an intended change" fingerprint CHECK 'a 00' 'b 12' 'product $2'
+    refuses "fingerprint.sh: one more than intended" fingerprint CHECK 'a 01' 'b 12' 'product $2'
+    rm "$changes"
+    sed 's/00/01/' "$record" >"$record.new" && mv "$record.new" "$record"
+    refuses "fingerprint.sh: an altered record" fingerprint CHECK 'a 00' 'b 11' 'product $2'
+}
+
 echo 'echo warning: of the test' >"$work/warning"
 harness
 driver
@@ -252,5 +284,6 @@ retrofits
 installs
 benches
 ptx
+fingerprints
 echo "$passed passed, $failed failed, $skipped skipped"
 [ "$failed" = 0 ]
