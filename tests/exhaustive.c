@@ -2,14 +2,18 @@
 
    exhaustive [--formats] [--split] [--math] [--threads N] [--stride N] [--mxcsr HEX]
 
-   formats  all 2^32 floats to f16, bf16, e4m3 and e5m2, with and without saturation: the scalar functions and amp_cast on every code path of
-            this machine against ref.h's table of numbers (a float belongs to the pattern between whose neighbouring midpoints it lies),
-            f16 also against the processor's own conversion; all 2^16 and 2^8 patterns back
-   split    every float to 16 + 16 bits and back (amp_split_pack): FP16: exact where the half is normal or the float zero, |r| <= 2^14, else within
-            2^-40; 65520 and more is a status; NaN stays NaN. BF16: exact but for the float that lies just between two copies and goes to the
-            lower one, which moves by one ulp. Then an update that changes nothing, on each path in turn: the same weights and copies
+   formats  all 2^32 floats to f16, bf16, e4m3 and e5m2, with and without saturation: the scalar functions and amp_cast
+            on every code path of this machine against ref.h's table of numbers (a float belongs to the pattern between
+            whose neighbouring midpoints it lies), f16 also against the processor's own conversion; all 2^16 and 2^8
+            patterns back
+   split    every float to 16 + 16 bits and back (amp_split_pack). FP16: exact where the half is normal or the float
+            is zero, and |r| <= 2^14; otherwise within 2^-40. 65520 and more is a status; NaN stays NaN. BF16: exact,
+            except that the float just between two copies goes to the lower one and moves by one ulp. Then an update
+            that changes nothing, on each path in turn: the same weights and copies
    math     exp, log, GELU and its derivative of every float against libm in double
-   --stride N takes every N-th block of 2^20 floats; --mxcsr sets the control word around amp's calls (8040: FTZ + DAZ, 6000: toward zero)
+
+   --stride N takes every N-th block of 2^20 floats. --mxcsr sets the control word around amp's calls (8040: FTZ + DAZ,
+   6000: toward zero).
 
    Last line: N passed, N failed, N skipped. Exit status 1 on a failure. */
 #if !defined(_POSIX_C_SOURCE) && !defined(_GNU_SOURCE)
@@ -17,9 +21,10 @@
 #endif
 #include "../amp.h"
 
-/* ref.h needs the harness for its includes only; its checks are not linked here */
+/* needs the test harness for its includes only: no check is linked here */
 #include "ref.h"
 
+#include <stdarg.h>
 #include <time.h>
 #if defined(__unix__) && !defined(AMP_NO_THREADS)
 #  include <pthread.h>
@@ -38,6 +43,11 @@
 #define BLOCK       (1u << 20)
 #define BLOCKS      4096u
 #define MAX_THREADS 64
+#define MAX_SHOWN   3 /* wrong results of one kind that are printed */
+
+#define BITS_ONE   0x3f800000u
+#define BITS_INF   0x7f800000u
+#define BITS_MINUS 0x80000000u /* the sign, and -0 */
 
 static struct {
     int formats, split, math, threads;
@@ -49,22 +59,55 @@ static const amp_dtype formats[4] = {AMP_F16, AMP_BF16, AMP_F8E4M3, AMP_F8E5M2};
 static const struct {
     const char *name;
     amp_simd simd;
-} paths[N_PATHS] = {{"scalar", AMP_SIMD_SCALAR}, {"sse2", AMP_SIMD_SSE2}, {"avx2", AMP_SIMD_AVX2},
-    {"avx512", AMP_SIMD_AVX512}, {"neon", AMP_SIMD_NEON}};
+} paths[N_PATHS] = {
+    {"scalar", AMP_SIMD_SCALAR},
+    {"sse2", AMP_SIMD_SSE2},
+    {"avx2", AMP_SIMD_AVX2},
+    {"avx512", AMP_SIMD_AVX512},
+    {"neon", AMP_SIMD_NEON},
+};
+
+typedef struct error { /* the largest of many, and the float that has it */
+    double size;
+    uint32_t at;
+} error;
 
 typedef struct worker {
     int id, step; /* takes blocks id, id + step, ... */
-    uint64_t floats;
-    uint64_t wrong_scalar[4][2], wrong_path[N_PATHS][4][2], wrong_hardware;
+    int broken;   /* a verb failed */
     int has_path[N_PATHS], has_hardware;
-    double exp_ulp, log_ulp, gelu, gelu_grad, exp_sub;
-    uint32_t exp_at, log_at, gelu_at, gelu_grad_at;
-    uint64_t wrong_special;
-    uint64_t split_half[2], split_back[2], split_status, split_path[N_PATHS][2], exact[2], near[2];
+    uint64_t floats;
+    uint64_t wrong_scalar[4][2], wrong_path[N_PATHS][4][2], wrong_hardware; /* formats: [dtype][saturating] */
+    uint64_t split_half[2], split_back[2], split_status, split_path[N_PATHS][2], exact[2], near[2]; /* [dtype] */
     double split_error;
-    uint32_t n_paths;
-    int broken;
+    error exp_normal, exp_subnormal, log, gelu, gelu_grad;
+    uint64_t wrong_special;
 } worker;
+
+static void *need(size_t bytes) {
+    void *p = malloc(bytes);
+    if (p) return p;
+    fprintf(stderr, "exhaustive: no memory\n");
+    exit(2);
+}
+
+/* A context on this path, with one thread. NULL: this machine or build lacks the path. */
+static amp_ctx *path_context(size_t p) {
+    amp_ctx *ctx = NULL;
+    amp_cpu_desc d = AMP_ZERO;
+    d.threads = 1;
+    d.simd = paths[p].simd;
+    return amp_cpu_create(&ctx, &d) == AMP_OK ? ctx : NULL;
+}
+
+static uint32_t first_block(const worker *w) { return (uint32_t)w->id * options.stride; }
+static uint32_t next_block(const worker *w, uint32_t b) { return b + (uint32_t)w->step * options.stride; }
+
+static void fill_block(float *x, uint32_t first) {
+    uint32_t i;
+    for (i = 0; i < BLOCK; i++)
+        x[i] = ref_f32(first + i);
+}
 
 static void enter(void) {
 #if defined(__SSE2__)
@@ -91,12 +134,14 @@ __attribute__((target("avx,f16c"))) static void hardware_f16(uint16_t *to, const
 static int have_hardware(void) { return __builtin_cpu_supports("avx") && __builtin_cpu_supports("avx2"); }
 #endif
 
-/* The first float (bits) that rounds to pattern c + 1: the midpoint, or what follows it when c is even and keeps the tie. */
+/* The first float (bits) that rounds to pattern c + 1: the midpoint, or the float after it when c is even and keeps
+   the tie. */
 static uint32_t threshold(const ref_format *f, uint32_t c) {
     return ref_f32_bits((float)(0.5 * (ref_value(f, c) + ref_value(f, c + 1)))) + (c % 2 ? 0u : 1u);
 }
 
-/* What the floats `first` .. `first` + BLOCK must become. The midpoints are exact floats, so no arithmetic is done on the floats. */
+/* What the floats `first` .. `first` + BLOCK must become. The midpoints are exact floats, so no arithmetic is done on
+   the floats. */
 static void expected(uint32_t first, amp_dtype type, int saturate, void *out) {
     ref_format f = ref_format_of(type);
     uint32_t a = first & 0x7fffffffu, sign = (first >> 31) << (f.bits - 1), end = a + BLOCK, c = 0, next, p;
@@ -111,7 +156,8 @@ static void expected(uint32_t first, amp_dtype type, int saturate, void *out) {
     }
     while (a < end) {
         if (a > 0x7f800000u) { /* NaN: quiet, upper payload kept; E4M3 has one */
-            p = f.has_inf ? f.over | (1u << (f.mant - 1)) | ((a >> (23 - f.mant)) & ((1u << f.mant) - 1u)) : f.over;
+            p = f.over;
+            if (f.has_inf) p |= (1u << (f.mant - 1)) | ((a >> (23 - f.mant)) & ((1u << f.mant) - 1u));
             next = a + 1;
         } else if (c <= f.max) {
             p = c;
@@ -151,6 +197,8 @@ static void scalar(const float *x, amp_dtype type, int saturate, void *out) {
     leave();
 }
 
+static int has_saturating_function(size_t d) { return formats[d] == AMP_F8E4M3 || formats[d] == AMP_F8E5M2; }
+
 static void count_wrong(
     uint64_t *wrong, const char *who, amp_dtype type, int saturate, uint32_t first, const void *got, const void *want) {
     size_t size = amp_dtype_size(type), i;
@@ -165,90 +213,99 @@ static void count_wrong(
             w = ((const uint16_t *)want)[i];
         }
         if (g == w) continue;
-        if (++*wrong <= 3)
+        if (++*wrong <= MAX_SHOWN)
             printf("%s%s: %s from %08x is %x, should be %x\n", who, saturate ? ", saturating" : "",
                 amp_dtype_name(type), first + (uint32_t)i, g, w);
     }
 }
 
-static void do_formats(worker *w) {
-    float *x = (float *)malloc(BLOCK * 4u);
-    void *want = malloc(BLOCK * 2u), *got = malloc(BLOCK * 2u);
-    amp_ctx *ctx[N_PATHS];
-    uint32_t b;
-    size_t d, p, i;
-    if (!x || !want || !got) {
-        w->broken = 1;
-        free(x);
-        free(want);
-        free(got);
-        return;
+/* One block to one format, on every path. */
+static void format_block(worker *w, amp_ctx **ctx, uint32_t first, size_t d, int saturate, const float *x) {
+    static const char scalar_name[] = "scalar function";
+    amp_cast_desc desc = AMP_ZERO;
+    void *want = need(BLOCK * 2u), *got = need(BLOCK * 2u);
+    size_t p;
+    desc.saturate = (uint32_t)saturate;
+    expected(first, formats[d], saturate, want);
+    if (!saturate || has_saturating_function(d)) {
+        scalar(x, formats[d], saturate, got);
+        count_wrong(&w->wrong_scalar[d][saturate], scalar_name, formats[d], saturate, first, got, want);
     }
     for (p = 0; p < N_PATHS; p++) {
-        amp_cpu_desc cd = AMP_ZERO;
-        cd.threads = 1;
-        cd.simd = paths[p].simd;
-        w->has_path[p] = amp_cpu_create(&ctx[p], &cd) == AMP_OK;
+        amp_status st;
+        if (!ctx[p]) continue;
+        memset(got, 0x5a, BLOCK * 2u);
+        enter();
+        st = amp_cast(ctx[p], amp_arr(got, formats[d]), amp_arr(x, AMP_F32), BLOCK, saturate ? &desc : NULL);
+        leave();
+        if (st != AMP_OK) w->broken = 1;
+        count_wrong(&w->wrong_path[p][d][saturate], paths[p].name, formats[d], saturate, first, got, want);
     }
-    for (b = (uint32_t)w->id * options.stride; b < BLOCKS; b += (uint32_t)w->step * options.stride) {
-        uint32_t first = b * BLOCK;
-        for (i = 0; i < BLOCK; i++) {
-            uint32_t u = first + (uint32_t)i;
-            memcpy(&x[i], &u, 4);
-        }
-        w->floats += BLOCK;
-        for (d = 0; d < 4; d++) {
-            int sat;
-            for (sat = 0; sat < 2; sat++) {
-                amp_cast_desc o = AMP_ZERO;
-                o.saturate = (uint32_t)sat;
-                expected(first, formats[d], sat, want);
-                if (!sat || d >= 2) {
-                    scalar(x, formats[d], sat, got);
-                    count_wrong(&w->wrong_scalar[d][sat], "scalar function", formats[d], sat, first, got, want);
-                }
-                for (p = 0; p < N_PATHS; p++) {
-                    amp_status st;
-                    if (!w->has_path[p]) continue;
-                    memset(got, 0x5a, BLOCK * 2u);
-                    enter();
-                    st = amp_cast(ctx[p], amp_arr(got, formats[d]), amp_arr(x, AMP_F32), BLOCK, sat ? &o : NULL);
-                    leave();
-                    if (st != AMP_OK) w->broken = 1;
-                    count_wrong(&w->wrong_path[p][d][sat], paths[p].name, formats[d], sat, first, got, want);
-                }
 #if HAVE_F16C
-                if (d == 0 && !sat && have_hardware()) {
-                    w->has_hardware = 1;
-                    hardware_f16((uint16_t *)got, x, BLOCK);
-                    count_wrong(&w->wrong_hardware, "the processor", formats[d], sat, first, got, want);
-                }
-#endif
-            }
-        }
+    if (formats[d] == AMP_F16 && !saturate && have_hardware()) {
+        w->has_hardware = 1;
+        hardware_f16((uint16_t *)got, x, BLOCK);
+        count_wrong(&w->wrong_hardware, "the processor", formats[d], saturate, first, got, want);
     }
-    for (p = 0; p < N_PATHS; p++)
-        if (w->has_path[p]) amp_ctx_destroy(ctx[p]);
-    free(x);
+#endif
     free(want);
     free(got);
 }
 
-/* One float in 16 + 16 bits, against the copy that the table says. 1: came back the same, 0: near, as allowed; -1: wrong. */
-static int split_one(worker *w, uint32_t u, uint32_t pair, uint32_t half, amp_dtype t) {
+static void do_formats(worker *w) {
+    float *x = (float *)need(BLOCK * 4u);
+    amp_ctx *ctx[N_PATHS];
+    uint32_t b;
+    size_t d, p;
+    for (p = 0; p < N_PATHS; p++) {
+        ctx[p] = path_context(p);
+        w->has_path[p] = ctx[p] != NULL;
+    }
+    for (b = first_block(w); b < BLOCKS; b = next_block(w, b)) {
+        fill_block(x, b * BLOCK);
+        w->floats += BLOCK;
+        for (d = 0; d < 4; d++) {
+            format_block(w, ctx, b * BLOCK, d, 0, x);
+            format_block(w, ctx, b * BLOCK, d, 1, x);
+        }
+    }
+    for (p = 0; p < N_PATHS; p++)
+        amp_ctx_destroy(ctx[p]);
+    free(x);
+}
+
+/* ---- 16 + 16 bits ---- */
+
+static const amp_dtype split_types[2] = {AMP_F16, AMP_BF16};
+
+static int is_infinite(uint32_t half) { return (half & 0x7c00u) == 0x7c00u; } /* or NaN: of an FP16 number */
+static int is_subnormal(uint32_t half) { return (half & 0x7c00u) == 0; }      /* or zero */
+
+typedef enum verdict { WRONG, NEAR, SAME } verdict;
+static verdict same_or_wrong(int same) { return same ? SAME : WRONG; }
+
+/* One float in 16 + 16 bits, against the copy that the table says. SAME: it came back; NEAR: not quite, as allowed. */
+static verdict split_one(worker *w, uint32_t u, uint32_t pair, uint32_t half, amp_dtype t) {
     float x = ref_f32(u), back = amp_split_unpack(pair, t);
-    uint32_t b = ref_f32_bits(back), magnitude = u & 0x7fffffffu;
+    uint32_t b = ref_f32_bits(back), magnitude = u & ~BITS_MINUS;
     int32_t r = (int32_t)(pair >> 16) - (pair >> 31 ? 65536 : 0);
     double e;
-    if (magnitude > 0x7f800000u) return amp_is_nan(back) ? 1 : -1;
-    if (t == AMP_BF16) return b == u ? 1 : (u & 0x1ffffu) == 0x8000u && b == u - 1 ? 0 : -1;
-    if ((half & 0x7c00u) == 0x7c00u)
-        return magnitude >= 0x477ff000u && b == ((u & 0x80000000u) | 0x7f800000u) ? 1 : -1; /* 65520 */
-    if (r > 16384 || r < -16384) return -1;
-    if (half & 0x7c00u || magnitude == 0) return b == u ? 1 : -1;
+    if (magnitude > BITS_INF) return same_or_wrong(amp_is_nan(back));
+    if (t == AMP_BF16) {
+        int between_two_copies = (u & 0x1ffffu) == 0x8000u;
+        if (between_two_copies && b == u - 1) return NEAR;
+        return same_or_wrong(b == u);
+    }
+    if (is_infinite(half)) {
+        int too_large = magnitude >= 0x477ff000u; /* 65520 */
+        return same_or_wrong(too_large && b == ((u & BITS_MINUS) | BITS_INF));
+    }
+    if (r > 16384 || r < -16384) return WRONG;
+    if (!is_subnormal(half) || magnitude == 0) return same_or_wrong(b == u);
     e = fabs((double)back - (double)x);
     if (e > w->split_error) w->split_error = e;
-    return e > 9.094947017729282e-13 ? -1 : b == u; /* 2^-40 */
+    if (e > 9.094947017729282e-13) return WRONG; /* 2^-40 */
+    return b == u ? SAME : NEAR;
 }
 
 static amp_params *split_set(amp_ctx *ctx, amp_dtype t) {
@@ -265,90 +322,101 @@ static amp_params *split_set(amp_ctx *ctx, amp_dtype t) {
     return NULL;
 }
 
+/* The pairs of a block: low[] gets their lower halves. Returns 1 if FP16 cannot hold one of the floats. */
+static int split_pairs(worker *w, uint32_t first, size_t d, const uint16_t *half, uint16_t *low) {
+    amp_dtype type = split_types[d];
+    const char *name = amp_dtype_name(type);
+    int refused = 0;
+    uint32_t i;
+    for (i = 0; i < BLOCK; i++) {
+        uint32_t u = first + i, pair = amp_split_pack(ref_f32(u), type), copy = pair & 0xffffu;
+        low[i] = (uint16_t)(pair >> 16);
+        if (copy != half[i] && ++w->split_half[d] <= MAX_SHOWN)
+            printf("%s copy of %08x: %04x, should be %04x\n", name, u, copy, half[i]);
+        switch (split_one(w, u, pair, half[i], type)) {
+        case SAME: w->exact[d]++; break;
+        case NEAR: w->near[d]++; break;
+        case WRONG:
+            if (++w->split_back[d] <= MAX_SHOWN) printf("%s split of %08x: %08x does not hold it\n", name, u, pair);
+            break;
+        }
+        refused |= type == AMP_F16 && is_infinite(half[i]);
+    }
+    return refused;
+}
+
+/* The same number in two pairs. Where the half is subnormal, a number may have two of them. */
+static int same_number(amp_dtype type, uint16_t half, uint16_t low, uint16_t new_half, uint16_t new_low) {
+    float was = amp_split_unpack(half | (uint32_t)low << 16, type);
+    float is = amp_split_unpack(new_half | (uint32_t)new_low << 16, type);
+    if (amp_is_nan(was)) return amp_is_nan(is);
+    if (ref_f32_bits(was) != ref_f32_bits(is)) return 0;
+    return new_half == half || (type == AMP_F16 && is_subnormal(half));
+}
+
+/* A step with a learning rate of 0 on these pairs leaves them as they are. */
+static void split_update(worker *w, amp_params *set, size_t p, size_t d, const uint16_t *half, const uint16_t *low) {
+    uint16_t *h = (uint16_t *)amp_param_model(set, 0).data;
+    uint16_t *r = (uint16_t *)amp_param_get(set, 0).low.data;
+    amp_step_desc s = AMP_ZERO;
+    uint32_t i;
+    memcpy(h, half, BLOCK * 2u);
+    memcpy(r, low, BLOCK * 2u);
+    s.lr = AMP_NONE;
+    s.optimizer = AMP_SGD;
+    enter();
+    if (amp_step(set, NULL, &s) != AMP_OK) w->broken = 1;
+    leave();
+    if (memcmp(h, half, BLOCK * 2u) == 0 && memcmp(r, low, BLOCK * 2u) == 0) return;
+    for (i = 0; i < BLOCK; i++)
+        if (!same_number(split_types[d], half[i], low[i], h[i], r[i]) && ++w->split_path[p][d] <= MAX_SHOWN)
+            printf("%s update on %s: %04x %04x became %04x %04x\n", amp_dtype_name(split_types[d]), paths[p].name,
+                half[i], low[i], h[i], r[i]);
+}
+
+/* Writing a block of floats stores the same pairs, or is refused if one of them does not fit. */
+static void split_write(
+    worker *w, amp_params *set, const float *x, const uint16_t *half, const uint16_t *low, int refused) {
+    int written = amp_param_write(set, 0, x) == AMP_OK;
+    if (written == refused)
+        w->split_status++;
+    else if (written && memcmp(amp_param_model(set, 0).data, half, BLOCK * 2u) != 0)
+        w->split_status++;
+    else if (written && memcmp(amp_param_get(set, 0).low.data, low, BLOCK * 2u) != 0)
+        w->split_status++;
+}
+
 static void do_split(worker *w) {
-    static const amp_dtype types[2] = {AMP_F16, AMP_BF16};
-    float *x = (float *)malloc(BLOCK * 4u);
-    uint16_t *half = (uint16_t *)malloc(BLOCK * 2u), *low = (uint16_t *)malloc(BLOCK * 2u);
+    float *x = (float *)need(BLOCK * 4u);
+    uint16_t *half = (uint16_t *)need(BLOCK * 2u), *low = (uint16_t *)need(BLOCK * 2u);
     amp_ctx *ctx[N_PATHS];
     amp_params *set[N_PATHS][2];
-    uint32_t b, i, pair;
-    size_t d, p;
+    size_t here[N_PATHS], n_here = 0, d, p; /* the paths of this machine */
+    uint32_t b;
     memset(set, 0, sizeof set);
-    if (!x || !half || !low) {
-        w->broken = 1;
-        free(x);
-        free(half);
-        free(low);
-        return;
-    }
     for (p = 0; p < N_PATHS; p++) {
-        amp_cpu_desc cd = AMP_ZERO;
-        cd.threads = 1;
-        cd.simd = paths[p].simd;
-        w->has_path[p] = amp_cpu_create(&ctx[p], &cd) == AMP_OK;
-        w->n_paths += (uint32_t)w->has_path[p];
-        for (d = 0; d < 2 && w->has_path[p]; d++)
-            if ((set[p][d] = split_set(ctx[p], types[d])) == NULL) w->broken = 1;
-    }
-    for (b = (uint32_t)w->id * options.stride; b < BLOCKS && !w->broken; b += (uint32_t)w->step * options.stride) {
-        uint32_t first = b * BLOCK;
-        w->floats += BLOCK;
-        for (i = 0; i < BLOCK; i++)
-            x[i] = ref_f32(first + i);
+        ctx[p] = path_context(p);
+        w->has_path[p] = ctx[p] != NULL;
+        if (!ctx[p]) continue;
+        here[n_here++] = p;
         for (d = 0; d < 2; d++) {
-            int refused = 0, wrote = 0;
-            uint32_t seen = 0;
-            expected(first, types[d], 0, half);
-            for (i = 0; i < BLOCK; i++) {
-                int good;
-                pair = amp_split_pack(x[i], types[d]);
-                low[i] = (uint16_t)(pair >> 16);
-                if ((pair & 0xffffu) != half[i] && ++w->split_half[d] <= 3)
-                    printf("%s copy of %08x: %04x, should be %04x\n", amp_dtype_name(types[d]), first + i,
-                        pair & 0xffffu, half[i]);
-                good = split_one(w, first + i, pair, half[i], types[d]);
-                w->exact[d] += good == 1;
-                w->near[d] += good == 0;
-                if (good < 0 && ++w->split_back[d] <= 3)
-                    printf("%s split of %08x: %08x does not hold it\n", amp_dtype_name(types[d]), first + i, pair);
-                refused |= types[d] == AMP_F16 && (half[i] & 0x7c00u) == 0x7c00u;
-            }
-            for (p = 0; p < N_PATHS; p++) {
-                amp_step_desc s = AMP_ZERO;
-                uint16_t *h, *r;
-                if (!w->has_path[p] || (w->n_paths > 1 && b / options.stride % w->n_paths != seen++)) continue;
-                h = (uint16_t *)amp_param_model(set[p][d], 0).data;
-                r = (uint16_t *)amp_param_get(set[p][d], 0).low.data;
-                if (!wrote) { /* by floats, once: refused when one of them does not fit */
-                    wrote = 1;
-                    if ((amp_param_write(set[p][d], 0, x) == AMP_OK) == refused)
-                        w->split_status++;
-                    else if (!refused && (memcmp(h, half, BLOCK * 2u) != 0 || memcmp(r, low, BLOCK * 2u) != 0))
-                        w->split_status++;
-                }
-                memcpy(h, half, BLOCK * 2u);
-                memcpy(r, low, BLOCK * 2u);
-                s.lr = AMP_NONE;
-                s.optimizer = AMP_SGD;
-                enter();
-                if (amp_step(set[p][d], NULL, &s) != AMP_OK) w->broken = 1;
-                leave();
-                if (memcmp(h, half, BLOCK * 2u) == 0 && memcmp(r, low, BLOCK * 2u) == 0) continue;
-                for (i = 0; i < BLOCK; i++) { /* where the half is subnormal a number may have two pairs */
-                    float was = amp_split_unpack(half[i] | (uint32_t)low[i] << 16, types[d]),
-                          is = amp_split_unpack(h[i] | (uint32_t)r[i] << 16, types[d]);
-                    int same = amp_is_nan(was) ? amp_is_nan(is)
-                                               : ref_f32_bits(was) == ref_f32_bits(is) &&
-                            (h[i] == half[i] || (types[d] == AMP_F16 && !(half[i] & 0x7c00u)));
-                    if (!same && ++w->split_path[p][d] <= 3)
-                        printf("%s update on %s: %04x %04x became %04x %04x\n", amp_dtype_name(types[d]), paths[p].name,
-                            half[i], low[i], h[i], r[i]);
-                }
-            }
+            set[p][d] = split_set(ctx[p], split_types[d]);
+            if (!set[p][d]) w->broken = 1;
+        }
+    }
+    for (b = first_block(w); b < BLOCKS && n_here && !w->broken; b = next_block(w, b)) {
+        fill_block(x, b * BLOCK);
+        w->floats += BLOCK;
+        p = here[b / options.stride % n_here];
+        for (d = 0; d < 2; d++) {
+            int refused;
+            expected(b * BLOCK, split_types[d], 0, half);
+            refused = split_pairs(w, b * BLOCK, d, half, low);
+            split_write(w, set[p][d], x, half, low, refused);
+            split_update(w, set[p][d], p, d, half, low);
         }
     }
     for (p = 0; p < N_PATHS; p++) {
-        if (!w->has_path[p]) continue;
         amp_params_destroy(set[p][0]);
         amp_params_destroy(set[p][1]);
         amp_ctx_destroy(ctx[p]);
@@ -358,83 +426,92 @@ static void do_split(worker *w) {
     free(low);
 }
 
+/* ---- exp, log, GELU ---- */
+
 static double ulps(double got, double want) { /* for normal results */
     int e;
     (void)frexp(want, &e);
     return fabs(got - want) / ldexp(1.0, e - 24);
 }
 
+static void keep_worst(error *worst, double size, uint32_t at) { /* NaN is worse than any number */
+    if (size <= worst->size || ref_is_nan(worst->size)) return;
+    worst->size = size;
+    worst->at = at;
+}
+
+/* Each returns 1 if the result is wrong where only one result is right. */
+static int exp_is_wrong(worker *w, uint32_t u) {
+    float x = ref_f32(u), y = amp_exp(x);
+    double want;
+    if (x >= 88.72284f) return ref_f32_bits(y) != BITS_INF;
+    if (x < -103.9721f) return ref_f32_bits(y) != 0;
+    want = exp((double)x);
+    if (want >= 1.1754943508222875e-38)
+        keep_worst(&w->exp_normal, ulps((double)y, want), u);
+    else
+        keep_worst(&w->exp_subnormal, fabs((double)y - want) / 1.401298464324817e-45, u);
+    return 0;
+}
+
+static int log_is_wrong(worker *w, uint32_t u) {
+    float x = ref_f32(u), y = amp_log(x);
+    if (u << 1 == 0) return ref_f32_bits(y) != (BITS_MINUS | BITS_INF);
+    if (u & BITS_MINUS) return !amp_is_nan(y);
+    if (u == BITS_INF) return ref_f32_bits(y) != BITS_INF;
+    if (u == BITS_ONE) return ref_f32_bits(y) != 0;
+    keep_worst(&w->log, ulps((double)y, log((double)x)), u);
+    return 0;
+}
+
+/* GELU far from 0 is x/2, x or 0 and its derivative 0 or 1: no need of tanh, which is slow. */
+static double gelu_error(double x, double got) {
+    double size = fabs(x), want, e;
+    if (size >= 1e-30 && size <= 1e4) return fabs(got - ref_gelu(x)) / size;
+    if (size < 1.0)
+        want = 0.5 * x;
+    else
+        want = x < 0 ? 0.0 : x;
+    e = fabs(got - want) - 1.401298464324817e-45;
+    return e > 0 ? e / size : 0;
+}
+static double gelu_grad_error(double x, double got) {
+    double slope = x < 0 ? 0.0 : 1.0;
+    return fabs(got - (fabs(x) > 1e4 ? slope : ref_gelu_grad(x)));
+}
+
+static int gelu_is_wrong(worker *w, uint32_t u) {
+    float x = ref_f32(u), y = amp_gelu(x), dy = amp_gelu_grad(x);
+    if (u == BITS_INF) return ref_f32_bits(y) != BITS_INF || dy != 1.0f;
+    if (u == (BITS_MINUS | BITS_INF)) return y != 0.0f || dy != 0.0f;
+    keep_worst(&w->gelu, gelu_error((double)x, (double)y), u);
+    keep_worst(&w->gelu_grad, gelu_grad_error((double)x, (double)dy), u);
+    return 0;
+}
+
+static int nan_is_lost(float nan) {
+    return !amp_is_nan(amp_exp(nan)) || !amp_is_nan(amp_log(nan)) || !amp_is_nan(amp_gelu(nan)) ||
+        !amp_is_nan(amp_gelu_grad(nan));
+}
+
 static void do_math(worker *w) {
     uint32_t b, i;
-    for (b = (uint32_t)w->id * options.stride; b < BLOCKS; b += (uint32_t)w->step * options.stride) {
+    for (b = first_block(w); b < BLOCKS; b = next_block(w, b)) {
         w->floats += BLOCK;
         for (i = 0; i < BLOCK; i++) {
             uint32_t u = b * BLOCK + i;
-            float x = ref_f32(u);
-            double e, want, got;
-            if ((u & 0x7fffffffu) > 0x7f800000u) { /* NaN stays NaN */
-                w->wrong_special += !amp_is_nan(amp_exp(x)) || !amp_is_nan(amp_log(x)) || !amp_is_nan(amp_gelu(x)) ||
-                    !amp_is_nan(amp_gelu_grad(x));
+            if ((u & ~BITS_MINUS) > BITS_INF) {
+                w->wrong_special += (uint64_t)nan_is_lost(ref_f32(u));
                 continue;
             }
-            got = (double)amp_exp(x);
-            if (x >= 88.72284f)
-                w->wrong_special += ref_f32_bits((float)got) != 0x7f800000u;
-            else if (x < -103.9721f)
-                w->wrong_special += ref_f32_bits((float)got) != 0;
-            else {
-                want = exp((double)x);
-                if (want >= 1.1754943508222875e-38) {
-                    e = ulps(got, want);
-                    if (!(e <= w->exp_ulp)) {
-                        w->exp_ulp = e;
-                        w->exp_at = u;
-                    }
-                } else {
-                    e = fabs(got - want) / 1.401298464324817e-45;
-                    if (!(e <= w->exp_sub)) w->exp_sub = e;
-                }
-            }
-            got = (double)amp_log(x);
-            if (u >> 31 && u != 0x80000000u)
-                w->wrong_special += got == got;
-            else if (u == 0 || u == 0x80000000u)
-                w->wrong_special += ref_f32_bits((float)got) != 0xff800000u;
-            else if (u == 0x7f800000u)
-                w->wrong_special += ref_f32_bits((float)got) != 0x7f800000u;
-            else if (u == 0x3f800000u)
-                w->wrong_special += ref_f32_bits((float)got) != 0;
-            else {
-                e = ulps(got, log((double)x));
-                if (!(e <= w->log_ulp)) {
-                    w->log_ulp = e;
-                    w->log_at = u;
-                }
-            }
-            if ((u & 0x7fffffffu) == 0x7f800000u) {
-                w->wrong_special += ref_f32_bits(amp_gelu(x)) << 1 != (u >> 31 ? 0u : 0x7f800000u << 1) ||
-                    amp_gelu_grad(x) != (u >> 31 ? 0.0f : 1.0f);
-                continue;
-            }
-            if ((double)fabsf(x) < 1e-30 || (double)fabsf(x) > 1e4) { /* x/2, x or 0: no need of tanh */
-                want = fabsf(x) < 1.0f ? 0.5 * (double)x : u >> 31 ? 0.0 : (double)x;
-                e = fabs((double)amp_gelu(x) - want) - 1.401298464324817e-45;
-                e = e > 0 ? e / fabs((double)x) : 0;
-            } else
-                e = fabs((double)amp_gelu(x) - ref_gelu((double)x)) / fabs((double)x);
-            if (!(e <= w->gelu)) {
-                w->gelu = e;
-                w->gelu_at = u;
-            }
-            e = fabs(
-                (double)amp_gelu_grad(x) - ((double)fabsf(x) > 1e4 ? (u >> 31 ? 0.0 : 1.0) : ref_gelu_grad((double)x)));
-            if (!(e <= w->gelu_grad)) {
-                w->gelu_grad = e;
-                w->gelu_grad_at = u;
-            }
+            w->wrong_special += (uint64_t)exp_is_wrong(w, u);
+            w->wrong_special += (uint64_t)log_is_wrong(w, u);
+            w->wrong_special += (uint64_t)gelu_is_wrong(w, u);
         }
     }
 }
+
+/* ---- threads, reports ---- */
 
 static void *formats_thread(void *w) {
     do_formats((worker *)w);
@@ -461,7 +538,7 @@ static double now(void) {
 
 static worker workers[MAX_THREADS];
 
-static double run(void *(*fn)(void *)) { /* seconds */
+static double run(void *(*fn)(void *)) { /* returns the seconds it took */
     double start = now();
     int i;
     memset(workers, 0, sizeof workers);
@@ -489,172 +566,161 @@ static double run(void *(*fn)(void *)) { /* seconds */
 }
 
 static unsigned passed, failed, skipped;
-static void result(int ok, const char *what, uint64_t wrong) {
-    if (ok)
+static void result(int ok, uint64_t wrong, const char *format, ...) {
+    va_list args;
+    if (ok) {
         passed++;
-    else {
-        failed++;
-        printf("FAILED %s: %llu wrong\n", what, (unsigned long long)wrong);
+        return;
     }
+    failed++;
+    printf("FAILED ");
+    va_start(args, format);
+    vprintf(format, args);
+    va_end(args);
+    printf(": %llu wrong\n", (unsigned long long)wrong);
+}
+static void skip(const char *what) {
+    skipped++;
+    printf("skipped: %s\n", what);
 }
 
-/* All patterns back to float, on every path. */
-static void back(void) {
+/* All patterns back to float, on one path. */
+static void back_on(amp_ctx *ctx, const char *path, amp_dtype type) {
     static uint16_t in[65536];
     static float out[65536];
-    size_t d, p, n, i;
-    for (d = 0; d < 4; d++) {
-        n = (size_t)1 << ref_format_of(formats[d]).bits;
-        for (i = 0; i < n; i++)
-            ampi_store_pattern(in, formats[d], i, (uint32_t)i);
-        for (p = 0; p < N_PATHS; p++) {
-            amp_cpu_desc cd = AMP_ZERO;
-            amp_ctx *ctx = NULL;
-            uint64_t wrong = 0;
-            char what[64];
-            cd.threads = 1;
-            cd.simd = paths[p].simd;
-            if (amp_cpu_create(&ctx, &cd) != AMP_OK) continue;
-            enter();
-            if (amp_cast(ctx, amp_arr(out, AMP_F32), amp_arr(in, formats[d]), n, NULL) != AMP_OK) wrong = n;
-            leave();
-            for (i = 0; i < n && wrong < n; i++) {
-                uint32_t u;
-                memcpy(&u, &out[i], 4);
-                wrong += u != ref_decode((uint32_t)i, formats[d]);
-            }
-            snprintf(what, sizeof what, "%s to f32, %s", amp_dtype_name(formats[d]), paths[p].name);
-            result(wrong == 0, what, wrong);
-            amp_ctx_destroy(ctx);
-        }
+    size_t n = (size_t)1 << ref_format_of(type).bits, i;
+    uint64_t wrong = 0;
+    amp_status st;
+    for (i = 0; i < n; i++)
+        ampi_store_pattern(in, type, i, (uint32_t)i);
+    enter();
+    st = amp_cast(ctx, amp_arr(out, AMP_F32), amp_arr(in, type), n, NULL);
+    leave();
+    for (i = 0; i < n; i++)
+        wrong += st != AMP_OK || ref_f32_bits(out[i]) != ref_decode((uint32_t)i, type);
+    result(wrong == 0, wrong, "%s to f32, %s", amp_dtype_name(type), path);
+}
+
+static void back(void) {
+    size_t d, p;
+    for (p = 0; p < N_PATHS; p++) {
+        amp_ctx *ctx = path_context(p);
+        for (d = 0; d < 4 && ctx; d++)
+            back_on(ctx, paths[p].name, formats[d]);
+        amp_ctx_destroy(ctx);
     }
     printf("all 65536 and 256 patterns back to f32 on every path\n");
 }
 
-static void formats_report(double seconds) {
-    size_t d, p, i;
-    int sat, broken = 0;
-    uint64_t floats = 0, hardware = 0;
-    for (i = 0; i < (size_t)options.threads; i++) {
-        floats += workers[i].floats;
-        hardware += workers[i].wrong_hardware;
-        broken |= workers[i].broken;
+/* The counts of all threads in one. */
+static worker sum_of_workers(void) {
+    worker sum = workers[0];
+    size_t d, p;
+    int i, sat;
+    for (i = 1; i < options.threads; i++) {
+        const worker *w = &workers[i];
+        sum.broken |= w->broken;
+        sum.floats += w->floats;
+        sum.wrong_hardware += w->wrong_hardware;
+        sum.wrong_special += w->wrong_special;
+        sum.split_status += w->split_status;
+        if (w->split_error > sum.split_error) sum.split_error = w->split_error;
+        for (d = 0; d < 4; d++)
+            for (sat = 0; sat < 2; sat++) {
+                sum.wrong_scalar[d][sat] += w->wrong_scalar[d][sat];
+                for (p = 0; p < N_PATHS; p++)
+                    sum.wrong_path[p][d][sat] += w->wrong_path[p][d][sat];
+            }
+        for (d = 0; d < 2; d++) {
+            sum.split_half[d] += w->split_half[d];
+            sum.split_back[d] += w->split_back[d];
+            sum.exact[d] += w->exact[d];
+            sum.near[d] += w->near[d];
+            for (p = 0; p < N_PATHS; p++)
+                sum.split_path[p][d] += w->split_path[p][d];
+        }
+        keep_worst(&sum.exp_normal, w->exp_normal.size, w->exp_normal.at);
+        keep_worst(&sum.exp_subnormal, w->exp_subnormal.size, w->exp_subnormal.at);
+        keep_worst(&sum.log, w->log.size, w->log.at);
+        keep_worst(&sum.gelu, w->gelu.size, w->gelu.at);
+        keep_worst(&sum.gelu_grad, w->gelu_grad.size, w->gelu_grad.at);
     }
-    if (broken) {
+    if (sum.broken) {
         failed++;
-        printf("FAILED: no memory, or amp_cast failed\n");
+        printf("FAILED: a verb failed\n");
     }
+    return sum;
+}
+
+static void formats_report(double seconds) {
+    worker sum = sum_of_workers();
+    size_t d, p;
+    int sat;
     for (d = 0; d < 4; d++)
         for (sat = 0; sat < 2; sat++) {
-            uint64_t wrong = 0;
-            char what[64];
-            for (i = 0; i < (size_t)options.threads; i++)
-                wrong += workers[i].wrong_scalar[d][sat];
-            snprintf(what, sizeof what, "%s%s, scalar function", amp_dtype_name(formats[d]), sat ? ", saturating" : "");
-            if (!sat || d >= 2) result(wrong == 0, what, wrong);
+            const char *name = amp_dtype_name(formats[d]), *how = sat ? ", saturating" : "";
+            uint64_t wrong = sum.wrong_scalar[d][sat];
+            if (!sat || has_saturating_function(d)) result(wrong == 0, wrong, "%s%s, scalar function", name, how);
             for (p = 0; p < N_PATHS; p++) {
-                for (wrong = 0, i = 0; i < (size_t)options.threads; i++)
-                    wrong += workers[i].wrong_path[p][d][sat];
-                snprintf(what, sizeof what, "%s%s, amp_cast on %s", amp_dtype_name(formats[d]),
-                    sat ? ", saturating" : "", paths[p].name);
-                if (workers[0].has_path[p]) result(wrong == 0, what, wrong);
+                wrong = sum.wrong_path[p][d][sat];
+                if (sum.has_path[p]) result(wrong == 0, wrong, "%s%s, amp_cast on %s", name, how, paths[p].name);
             }
         }
-    for (p = 0; p < N_PATHS; p++)
-        if (!workers[0].has_path[p]) {
-            skipped++;
-            printf("skipped: this machine or build has no %s path\n", paths[p].name);
-        }
-    if (workers[0].has_hardware)
-        result(hardware == 0, "f16, the processor's own conversion against the table", hardware);
-    else {
-        skipped++;
-        printf("skipped: no F16C here\n");
+    for (p = 0; p < N_PATHS; p++) {
+        char what[64];
+        snprintf(what, sizeof what, "this machine or build has no %s path", paths[p].name);
+        if (!sum.has_path[p]) skip(what);
     }
-    printf("%llu floats to f16, bf16, e4m3, e5m2, plain and saturating: %.1f s\n", (unsigned long long)floats, seconds);
+    if (sum.has_hardware)
+        result(sum.wrong_hardware == 0, sum.wrong_hardware, "f16, the processor's own conversion against the table");
+    else
+        skip("no F16C here");
+    printf("%llu floats to f16, bf16, e4m3, e5m2, plain and saturating: %.1f s\n", (unsigned long long)sum.floats,
+        seconds);
 }
 
 static void split_report(double seconds) {
-    static const char *const name[2] = {"f16", "bf16"};
-    uint64_t floats = 0, half[2] = {0, 0}, back[2] = {0, 0}, exact[2] = {0, 0}, near[2] = {0, 0}, status = 0,
-             path[N_PATHS][2];
-    double error = 0;
+    worker sum = sum_of_workers();
     size_t d, p;
-    int i, broken = 0;
-    char what[80];
-    memset(path, 0, sizeof path);
-    for (i = 0; i < options.threads; i++) {
-        const worker *w = &workers[i];
-        for (d = 0; d < 2; d++) {
-            half[d] += w->split_half[d];
-            back[d] += w->split_back[d];
-            exact[d] += w->exact[d];
-            near[d] += w->near[d];
-            for (p = 0; p < N_PATHS; p++)
-                path[p][d] += w->split_path[p][d];
-        }
-        if (w->split_error > error) error = w->split_error;
-        floats += w->floats;
-        status += w->split_status;
-        broken |= w->broken;
-    }
-    if (broken) {
-        failed++;
-        printf("FAILED: no memory, or a verb failed\n");
-    }
     for (d = 0; d < 2; d++) {
-        printf("16 + 16 bits, %s: %llu floats come back, %llu near\n", name[d], (unsigned long long)exact[d],
-            (unsigned long long)near[d]);
-        snprintf(what, sizeof what, "the copy of a %s split is the rounded float", name[d]);
-        result(half[d] == 0, what, half[d]);
-        snprintf(what, sizeof what, "a %s split holds the float", name[d]);
-        result(back[d] == 0 && exact[d] + near[d] == floats, what, back[d]);
+        const char *name = amp_dtype_name(split_types[d]);
+        int all_back = sum.split_back[d] == 0 && sum.exact[d] + sum.near[d] == sum.floats;
+        printf("16 + 16 bits, %s: %llu floats come back, %llu near\n", name, (unsigned long long)sum.exact[d],
+            (unsigned long long)sum.near[d]);
+        result(sum.split_half[d] == 0, sum.split_half[d], "the copy of a %s split is the rounded float", name);
+        result(all_back, sum.split_back[d], "a %s split holds the float", name);
         for (p = 0; p < N_PATHS; p++) {
-            snprintf(what, sizeof what, "an update by nothing of %s splits on %s", name[d], paths[p].name);
-            if (workers[0].has_path[p]) result(path[p][d] == 0, what, path[p][d]);
+            uint64_t wrong = sum.split_path[p][d];
+            if (!sum.has_path[p]) continue;
+            result(wrong == 0, wrong, "an update by nothing of %s splits on %s", name, paths[p].name);
         }
     }
-    result(status == 0, "amp_param_write stores the same pairs, or refuses what FP16 cannot hold", status);
-    printf("%llu floats to 16 + 16 bits, largest error %.6g of 2^-40: %.1f s\n", (unsigned long long)floats,
-        error / 9.094947017729282e-13, seconds);
+    result(sum.split_status == 0, sum.split_status,
+        "amp_param_write stores the same pairs, or refuses what FP16 cannot hold");
+    printf("%llu floats to 16 + 16 bits, largest error %.6g of 2^-40: %.1f s\n", (unsigned long long)sum.floats,
+        sum.split_error / 9.094947017729282e-13, seconds);
 }
 
 static void math_report(double seconds) {
-    worker m;
-    int i;
-    memset(&m, 0, sizeof m);
-    for (i = 0; i < options.threads; i++) {
-        const worker *w = &workers[i];
-        if (w->exp_ulp > m.exp_ulp) {
-            m.exp_ulp = w->exp_ulp;
-            m.exp_at = w->exp_at;
-        }
-        if (w->log_ulp > m.log_ulp) {
-            m.log_ulp = w->log_ulp;
-            m.log_at = w->log_at;
-        }
-        if (w->gelu > m.gelu) {
-            m.gelu = w->gelu;
-            m.gelu_at = w->gelu_at;
-        }
-        if (w->gelu_grad > m.gelu_grad) {
-            m.gelu_grad = w->gelu_grad;
-            m.gelu_grad_at = w->gelu_grad_at;
-        }
-        if (w->exp_sub > m.exp_sub) m.exp_sub = w->exp_sub;
-        m.wrong_special += w->wrong_special;
-        m.floats += w->floats;
-    }
-    printf(
-        "exp  %.4f ulp at %08x where normal, %.3f of 2^-149 below\nlog  %.4f ulp at %08x\ngelu %.3g of |x| at %08x, derivative %.3g at %08x\n",
-        m.exp_ulp, m.exp_at, m.exp_sub, m.log_ulp, m.log_at, m.gelu, m.gelu_at, m.gelu_grad, m.gelu_grad_at);
-    printf("%llu floats through exp, log, GELU and its derivative: %.1f s\n", (unsigned long long)m.floats, seconds);
-    result(m.exp_ulp <= 1.1, "exp within 1.1 ulp", 0);
-    result(m.exp_sub <= 2.0, "exp within two steps where subnormal", 0);
-    result(m.log_ulp <= 1.5, "log within 1.5 ulp", 0);
-    result(m.gelu <= 4e-7, "gelu within 4e-7 |x|", 0);
-    result(m.gelu_grad <= 4e-6, "derivative of gelu within 4e-6", 0);
-    result(m.wrong_special == 0, "NaN, Inf, zero, ends of the range", m.wrong_special);
+    worker sum = sum_of_workers();
+    printf("exp  %.4f ulp at %08x where normal, %.3f of 2^-149 below\n", sum.exp_normal.size, sum.exp_normal.at,
+        sum.exp_subnormal.size);
+    printf("log  %.4f ulp at %08x\n", sum.log.size, sum.log.at);
+    printf("gelu %.3g of |x| at %08x, derivative %.3g at %08x\n", sum.gelu.size, sum.gelu.at, sum.gelu_grad.size,
+        sum.gelu_grad.at);
+    printf("%llu floats through exp, log, GELU and its derivative: %.1f s\n", (unsigned long long)sum.floats, seconds);
+    result(sum.exp_normal.size <= 1.1, 0, "exp within 1.1 ulp");
+    result(sum.exp_subnormal.size <= 2.0, 0, "exp within two steps where subnormal");
+    result(sum.log.size <= 1.5, 0, "log within 1.5 ulp");
+    result(sum.gelu.size <= 4e-7, 0, "gelu within 4e-7 |x|");
+    result(sum.gelu_grad.size <= 4e-6, 0, "derivative of gelu within 4e-6");
+    result(sum.wrong_special == 0, sum.wrong_special, "NaN, Inf, zero, ends of the range");
+}
+
+static int usage(const char *wrong) {
+    fprintf(stderr, "what is \"%s\"?\n", wrong);
+    fprintf(stderr, "usage: exhaustive [--formats] [--split] [--math] [--threads N] [--stride N] [--mxcsr HEX]\n");
+    return 2;
 }
 
 int main(int argc, char **argv) {
@@ -673,12 +739,8 @@ int main(int argc, char **argv) {
         else if (strcmp(argv[i], "--mxcsr") == 0 && i + 1 < argc) {
             options.mxcsr = (uint32_t)strtoul(argv[++i], NULL, 16);
             options.use_mxcsr = 1;
-        } else {
-            fprintf(stderr,
-                "what is \"%s\"?\nusage: exhaustive [--formats] [--split] [--math] [--threads N] [--stride N] [--mxcsr HEX]\n",
-                argv[i]);
-            return 2;
-        }
+        } else
+            return usage(argv[i]);
     }
     if (!options.formats && !options.split && !options.math) options.formats = options.split = options.math = 1;
 #if HAVE_THREADS && defined(_SC_NPROCESSORS_ONLN)
