@@ -1,13 +1,15 @@
-/* bench_gpu.cu - how fast the CUDA context is, beside the GPU's own limits and its peers. One process, one stream; nothing but nvcc and a GPU.
+/* bench_gpu.cu - how fast the CUDA context is, beside the GPU's own limits and its peers. One process, one stream;
+   nothing but nvcc and a GPU.
 
        bench_gpu [--part casts|checks|act|step|gemm|train] [--out DIR] [--peer COMMAND] [--tiny]
 
-   Everything goes through public verbs. Time is that of the GPU, between two events, unless a row says "call and wait" (host, one call and
-   its synchronisation at a time) or "host cost" (host, calls alone). Bandwidth counts each byte that must be read or written once. Byte
-   floors are timed in the same rounds: cudaMemcpyAsync of as many bytes (read + written), or a kernel that only reads. Inputs are random.
-   Outputs are poisoned first and checked against the CPU context, bit for bit, or against a stated bound; one that is wrong says so, and
-   the exit status is 1. Speed never changes it. --peer: a command that times PyTorch in the same rounds, see peers_gpu.py. --tiny: sizes
-   that a test can afford, also where this source is executed without a GPU; its figures mean nothing. */
+   Everything goes through public verbs. Time is that of the GPU, between two events, unless a row says "call and wait"
+   (host, one call and its synchronisation at a time) or "host cost" (host, calls alone). Bandwidth counts each byte
+   that must be read or written once. Byte floors are timed in the same rounds: cudaMemcpyAsync of as many bytes (read +
+   written), or a kernel that only reads. Inputs are random. Outputs are poisoned first and checked against the CPU
+   context, bit for bit, or against a stated bound; one that is wrong says so, and the exit status is 1. Speed never
+   changes it. --peer: a command that times PyTorch in the same rounds, see peers_gpu.py. --tiny: sizes that a test can
+   afford, also where this source is executed without a GPU; its figures mean nothing. */
 #include "../amp_cuda.cuh"
 #include <cublasLt.h>
 #include <cuda_runtime.h>
@@ -55,7 +57,8 @@ static __global__ void k_fill(void *to, amp_dtype type, uint64_t n, uint64_t see
     }
 }
 
-/* Reads n * 16 bytes, LOADS of 16 in flight per thread; writes only if all bits of everything are set, which random data are not. */
+/* Reads n * 16 bytes, LOADS of 16 in flight per thread; writes only if all bits of everything are set, which random
+   data are not. */
 template <int LOADS> static __global__ void __launch_bounds__(BLOCK) k_read(const uint4 *p, uint64_t n, uint32_t *out) {
     uint64_t step = (uint64_t)gridDim.x * BLOCK, i = (uint64_t)blockIdx.x * BLOCK + threadIdx.x;
     uint32_t all = 0xffffffffu;
@@ -778,7 +781,8 @@ typedef struct layout {
     uint32_t stochastic;
     int bytes; /* read and written per parameter, see below */
 } layout;
-/* bytes: read and written per parameter. Gradients are read twice (check, update); a 16-bit gradient 4, FP32 8. FP32 master 8, its copy 2 */
+/* bytes: read and written per parameter. Gradients are read twice (check, update); a 16-bit gradient 4, FP32 8. FP32
+   master 8, its copy 2 */
 static const layout layouts[] = {
     {"AdamW, FP32 master + f16", AMP_ADAMW, AMP_F16, AMP_MASTER_F32, 2, AMP_F32, 0, 4 + 8 + 2 + 16},
     {"AdamW, FP32 master + bf16", AMP_ADAMW, AMP_BF16, AMP_MASTER_F32, 2, AMP_F32, 0, 4 + 8 + 2 + 16},
@@ -807,7 +811,8 @@ static cudaGraphExec_t capture_end(cudaStream_t s, amp_status status) {
     return exec;
 }
 
-/* A set on a context with random weights; 0 and a line if there is no memory. unit: random numbers, as many as the longest tensor has. */
+/* A set on a context with random weights; 0 and a line if there is no memory. unit: random numbers, as many as the
+   longest tensor has. */
 static int optimizer_create(
     amp_ctx *ctx, optimizer *o, const layout *y, const size_t *count, size_t n, const float *unit) {
     amp_params_desc pd = AMP_ZERO;
@@ -851,7 +856,8 @@ static void fill_gradients(optimizer *o, float factor) {
         randomize(g.data, g.dtype, g.count, 100 + i, factor);
     }
 }
-/* Five steps, one of them with an overflow, on both contexts: every weight, bit for bit. Tensors 0 .. check - 1 of the set. */
+/* Five steps, one of them with an overflow, on both contexts: every weight, bit for bit. Tensors 0 .. check - 1 of the
+   set. */
 static void check_steps(const layout *y, const size_t *count, size_t n, size_t check, const float *unit) {
     optimizer a, b;
     size_t i, longest = 0;
@@ -1037,7 +1043,8 @@ static void lt_layout(cublasLtMatrixLayout_t *l, amp_dtype t, size_t rows,
     size_t cols) { /* as stored, row-major: to cuBLASLt its transpose */
     LT(cublasLtMatrixLayoutCreate(l, lt_type(t), cols, rows, (int64_t)cols));
 }
-/* Row-major D = A B as D^T = B^T A^T. Returns how many candidates the heuristic gives, the first being its choice; 0: cuBLASLt does not take it. */
+/* Row-major D = A B as D^T = B^T A^T. Returns how many candidates the heuristic gives, the first being its choice; 0:
+   cuBLASLt does not take it. */
 static int lt_create(lt_call *c, const amp_gemm_desc *g, cublasLtMatmulHeuristicResult_t *result) {
     cublasOperation_t op_a = g->trans_a ? CUBLAS_OP_T : CUBLAS_OP_N, op_b = g->trans_b ? CUBLAS_OP_T : CUBLAS_OP_N;
     cublasLtMatmulPreference_t prefer;
@@ -1229,7 +1236,7 @@ static amp_array moved(amp_array a, const char *from, char *to) {
     if (a.data) a.data = to + ((char *)a.data - from);
     return a;
 }
-/* Two results of products, both within the bound of the exact ones: near each other in the 2-norm, by a few roundings. */
+/* Two results of products, both within the bound of the exact ones, close in the 2-norm, by a few roundings. */
 static int near_each_other(const void *a, const void *b, amp_dtype type, size_t n, double unit) {
     double error = 0, norm = 0;
     size_t i, step = n > (size_t)1 << 20 ? 13 : 1;
@@ -1241,7 +1248,8 @@ static int near_each_other(const void *a, const void *b, amp_dtype type, size_t 
     return error <= 9 * unit * unit * norm && norm > 0;
 }
 
-/* One layer with GELU, or (block) that layer and one back to `in`: bias, GELU, its gradient, bias gradient, in the products where cuBLASLt can. */
+/* One layer with GELU, or (block) that layer and one back to `in`: bias, GELU, its gradient, bias gradient, in the
+   products where cuBLASLt can. */
 static void linear_rows(amp_dtype type, size_t rows, size_t in, size_t out, int block) {
     enum { X, W, B, Y, AUX, DY, DX, DW, DB, W2, B2, Y2, DY2, DW2, DB2, ARRAYS };
     size_t e = amp_dtype_size(type), at[ARRAYS], i, total = 0, nx = rows * in, nw = in * out, ny = rows * out, fresh,
@@ -1382,8 +1390,8 @@ static void part_gemm() {
     if (!fine(gpu, amp_alloc(gpu, &lt_workspace, lt_bytes, "bench"), "amp_alloc")) return;
     same.stream = stream; /* its plans are its own, the stream is not */
     if (!fine(NULL, amp_cuda_create(&tuned, &same), "a second context")) return;
-    head(
-        "Products (anchors: a hand-written cublasLtMatmul with the heuristic's first algorithm, and with the best of 16 by time; torch.matmul)");
+    head("Products (anchors: a hand-written cublasLtMatmul with the heuristic's first algorithm, and with the best of "
+         "16 by time; torch.matmul)");
     for (t = 0; t < KINDS; t++)
         for (i = 0; i < sizeof large / sizeof *large; i++) {
             product p = large[i];

@@ -1,10 +1,12 @@
-/* cuda_graph.cu - a whole training step as one CUDA graph: captured once, replayed with other data, bit for bit the eager steps.
+/* cuda_graph.cu - a whole training step as one CUDA graph: captured once, replayed with other data, bit for bit the
+ * eager steps.
  *
  *     nvcc -O2 -arch=native -I. examples/cuda_graph.cu -lcublasLt -o cuda_graph && ./cuda_graph
  *
- * The step: FP32 batch -> FP16, two layers forward, loss, backward, amp_step. What changes from step to step lies in device memory:
- * the batch, the learning rate (lr_ptr), and, kept by amp itself, loss scale, step count, "skip this one". So a replay needs nothing
- * from the host, and the host asks late whether a step was skipped. Three batches hold an Inf. Output:
+ * The step: FP32 batch -> FP16, two layers forward, loss, backward, amp_step. What changes from step to step lies in
+ * device memory: the batch, the learning rate (lr_ptr), and, kept by amp itself, loss scale, step count, "skip this
+ * one". So a replay needs nothing from the host, and the host asks late whether a step was skipped. Three batches hold
+ * an Inf. Output:
  *   > eager:    60 steps, 3 skipped, last overflow: skipped: nan, loss scale 2^15, loss of the last step 0.07
  *   > replayed: 60 steps, 3 skipped, last overflow: skipped: nan, loss scale 2^15, loss of the last step 0.07
  *   > equal bit for bit: weights, FP16 copies, moments, losses, loss scale, counters
@@ -66,9 +68,10 @@ typedef struct result { /* everything that a run leaves behind, on the host */
     amp_scaler_info info;
 } result;
 
-/* ---- the step ---------------------------------------------------------------------------------------------------------- */
+/* ---- the step ---------------------------------------------------------------------------------------------------- */
 
-/* What each step needs anew goes to where the step reads it: copies on the device, in stream order. Not part of the graph. */
+/* What each step needs anew goes to where the step reads it: copies on the device, in stream order. Not part of the
+   graph. */
 static void feed(amp_ctx *ctx, trainer *t, const data *d, int step) {
     cudaStream_t stream = amp_cuda_stream(ctx);
     CUDA(cudaMemcpyAsync(
@@ -101,7 +104,7 @@ static cudaGraphExec_t capture_step(amp_ctx *ctx, trainer *t) { /* records the s
     return exec;
 }
 
-/* ---- setting up ----------------------------------------------------------------------------------------------------------- */
+/* ---- setting up -------------------------------------------------------------------------------------------------- */
 
 static void *device(amp_ctx *ctx, size_t bytes) {
     void *p;
@@ -191,7 +194,7 @@ static void collect(amp_ctx *ctx, const trainer *t, result *r) {
     AMP(amp_scaler_get(t->scaler, &r->info));
 }
 
-/* ---- N steps, one way or the other -------------------------------------------------------------------------------------------- */
+/* ---- N steps, one way or the other ------------------------------------------------------------------------------- */
 
 static void run(amp_ctx *ctx, const data *d, int replay, result *r) {
     cudaGraphExec_t exec = NULL;

@@ -1,17 +1,18 @@
 /* own_optimizer.cu - an optimizer that amp does not have, with amp's loss scaling: Yogi, one function for CPU and GPU.
  *
  *     nvcc -O2 -arch=native -I. examples/own_optimizer.cu -lcublasLt -o own_optimizer && ./own_optimizer
- *     c++ -O2 -I. -x c++ examples/own_optimizer.cu -lm -pthread -o own_optimizer && ./own_optimizer           (CPU only)
+ *     c++ -O2 -I. -x c++ examples/own_optimizer.cu -lm -pthread -o own_optimizer && ./own_optimizer    (CPU only)
  *
- * amp_inspect looks at the gradients and leaves a record where the weights are, on the device: whether to skip this step, the factors
- * that unscale and clip, how many steps were taken. The update reads it there, so nothing waits for the host. amp_param_entry_get says
- * how a weight is kept, and the same code works for all layouts. Output with nvcc:
+ * amp_inspect looks at the gradients and leaves a record where the weights are, on the device: whether to skip this
+ * step, the factors that unscale and clip, how many steps were taken. The update reads it there, so nothing waits for
+ * the host. amp_param_entry_get says how a weight is kept, and the same code works for all layouts. Output with nvcc:
  *   > cpu:  FP32 masters: 400 steps, 5 skipped, loss scale 2^29, mean miss 1 -> 0.000
  *   > cpu:  16 + 16 bits: 400 steps, 5 skipped, loss scale 2^29, mean miss 1 -> 0.000
  *   > cuda: FP32 masters: 400 steps, 5 skipped, loss scale 2^29, mean miss 1 -> 0.000
  *   > cuda: 16 + 16 bits: 400 steps, 5 skipped, loss scale 2^29, mean miss 1 -> 0.000
  *   > weights and moments equal bit for bit
- * Without CUDA the first two lines are all. Without loss scaling (scaling.mode = AMP_SCALER_OFF) the mean miss would end at 0.286.
+ * Without CUDA the first two lines are all. Without loss scaling (scaling.mode = AMP_SCALER_OFF) the mean miss would
+ * end at 0.286.
  */
 #define AMP_IMPLEMENTATION
 #if defined(__CUDACC__) || defined(AMP_HOSTCUDA) /* nvcc, or the tests' runtime that executes CUDA on a CPU */
@@ -38,7 +39,7 @@
         } \
     } while (0)
 
-/* ---- one function per element, run by a loop or by a kernel ---------------------------------------------------------------- */
+/* ---- one function per element, run by a loop or by a kernel ------------------------------------------------------ */
 
 #ifdef WITH_CUDA
 template <class F> static __global__ void each(F f, size_t n) {
@@ -65,12 +66,12 @@ template <class F> static void for_each(amp_ctx *ctx, size_t n, F f) {
         f(i);
 }
 
-/* ==== the optimizer ============================================================================================================
-   Yogi (Zaheer, Reddi, Sachan, Kale, Kumar, "Adaptive methods for nonconvex optimization", NeurIPS 2018): Adam, but the second
-   moment moves towards g^2 by an amount that does not depend on how far away it is:
+/* ==== the optimizer ==================================================================================================
+   Yogi (Zaheer, Reddi, Sachan, Kale, Kumar, "Adaptive methods for nonconvex optimization", NeurIPS 2018): Adam, but the
+   second moment moves towards g^2 by an amount that does not depend on how far away it is:
        m = b1 m + (1 - b1) g;   v = v - (1 - b2) sign(v - g^2) g^2;   w = w - lr m / (sqrt(v) + eps)
-   v starts as the first g^2 instead of zero, so no bias correction. ampi_add and its like are plain + - * / that no compiler flag
-   turns into a fused multiply-add: that makes the bits the same everywhere. */
+   v starts as the first g^2 instead of zero, so no bias correction. ampi_add and its like are plain + - * / that no
+   compiler flag turns into a fused multiply-add: that makes the bits the same everywhere. */
 
 struct yogi { /* by value to the kernel; what it points to is context memory */
     const amp_step_record *r;
@@ -108,10 +109,10 @@ static void yogi_step(amp_ctx *ctx, amp_params *p, amp_scaler *s, float lr) { /*
     AMP(amp_scaler_update(s)); /* the next loss scale */
 }
 
-/* ==== something to train ========================================================================================================
-   Each weight has a target; the loss is half the sum of stiffness * (w - target)^2. Stiffness falls from 1e-4 to 2e-8, and
-   with it the gradients: FP16 holds the smallest ones only when they are multiplied by a loss scale. This stands for forward and
-   backward. */
+/* ==== something to train =============================================================================================
+   Each weight has a target; the loss is half the sum of stiffness * (w - target)^2. Stiffness falls from 1e-4 to 2e-8,
+   and with it the gradients: FP16 holds the smallest ones only when they are multiplied by a loss scale. This stands
+   for forward and backward. */
 
 struct backward {
     const float *scale; /* the loss scale, read on the device */

@@ -1,4 +1,4 @@
-/* tensor_core.cu - one matrix product, four ways: where the speed of Tensor Cores comes from. To be read from top to bottom.
+/* tensor_core.cu - one matrix product, four ways: where the speed of Tensor Cores comes from. Read it from the top.
  *
  *     nvcc -O2 -arch=native -I. examples/tensor_core.cu -lcublasLt -o tensor_core && ./tensor_core
  *
@@ -7,8 +7,9 @@
  *   step 2   the same with shared memory, so that a number is fetched once for many products
  *   step 3   amp_gemm: what you would call
  *
- * It checks each step against a sum in double, times it, and prints a table. Options: --size N (m = n = k, 4096 if not given),
- * --seed N, and --check: no times. Built with -DBF16 the inputs are BF16 (sm_80 or newer). `./tensor_core --check` prints
+ * It checks each step against a sum in double, times it, and prints a table. Options: --size N (m = n = k, 4096 if not
+ * given), --seed N, and --check: no times. Built with -DBF16 the inputs are BF16 (sm_80 or newer).
+ * `./tensor_core --check` prints
  *   > step 0   FP32, one thread per element    right for 6 shapes, refuses 0
  *   > step 1a  WMMA, one warp, one tile        right for 1 shapes, refuses 5
  *   > step 1b  WMMA, one warp per tile         right for 3 shapes, refuses 3
@@ -74,10 +75,11 @@ static unsigned blocks(int count, int each) { return (unsigned)((count + each - 
 
 /* Each step is a function that queues its work and returns NULL, or says which sizes it does not take. */
 
-/* ==== step 0: one thread per element ==========================================================================================
-   Each thread fetches a row of A and a column of B: for every multiply-add (2 operations) 8 bytes. That ratio, operations per byte,
-   is the arithmetic intensity; here it is 0.25. A GPU has time for 100 to 300 Tensor Core operations while one byte comes from its
-   memory. Caches soften that, but first of all it is what decides the speed of a product; watch it grow from step to step. */
+/* ==== step 0: one thread per element =================================================================================
+   Each thread fetches a row of A and a column of B: for every multiply-add (2 operations) 8 bytes. That ratio,
+   operations per byte, is the arithmetic intensity; here it is 0.25. A GPU has time for 100 to 300 Tensor Core
+   operations while one byte comes from its memory. Caches soften that, but first of all it is what decides the speed of
+   a product; watch it grow from step to step. */
 
 static __global__ void plain(const float *a, const float *b, float *d, int m, int n, int k) {
     int row = (int)(blockIdx.y * blockDim.y + threadIdx.y), col = (int)(blockIdx.x * blockDim.x + threadIdx.x);
@@ -93,19 +95,21 @@ static const char *step_0(amp_ctx *ctx, const product *p) {
     return NULL;
 }
 
-/* ==== step 1: a tile on the Tensor Cores =======================================================================================
-   A Tensor Core multiplies small matrices, not numbers. From CUDA C++ it is reached through WMMA, "warp matrix multiply-accumulate":
-   the 32 threads of a warp together hold one 16 x 16 tile of A, of B and of the sum, in registers, and multiply by one call. Such a
-   part of a matrix is a fragment. Which element lies in which thread is not documented and differs between GPUs: a fragment is filled,
-   loaded, stored, multiplied, and changed element by element in the same way everywhere (f.x[i], i < f.num_elements), no more.
+/* ==== step 1: a tile on the Tensor Cores =============================================================================
+   A Tensor Core multiplies small matrices, not numbers. From CUDA C++ it is reached through WMMA, "warp matrix
+   multiply-accumulate": the 32 threads of a warp together hold one 16 x 16 tile of A, of B and of the sum, in
+   registers, and multiply by one call. Such a part of a matrix is a fragment. Which element lies in which thread is not
+   documented and differs between GPUs: a fragment is filled, loaded, stored, multiplied, and changed element by element
+   in the same way everywhere (f.x[i], i < f.num_elements), no more.
 
-   All 32 threads make each call, with the same arguments: no call inside an `if` that only some threads of the warp enter.
+   All 32 threads make each call, with the same arguments: no call inside an `if` that only some threads of the warp
+   enter.
 
-   ldm, the leading dimension, is the distance between rows in memory, in elements: the tile is a window into a larger matrix. It must
-   be a multiple of 16 bytes, and the window's first element at a multiple of 32.
+   ldm, the leading dimension, is the distance between rows in memory, in elements: the tile is a window into a larger
+   matrix. It must be a multiple of 16 bytes, and the window's first element at a multiple of 32.
 
-   Why the sum is FP32: FP16 has 11 significant bits, so 2048 + 1 is 2048 again, and above 65504 it overflows; BF16 has 8, 256 + 1 is
-   256. The products of two FP16 or BF16 numbers fit into FP32 exactly; only the additions round. */
+   Why the sum is FP32: FP16 has 11 significant bits, so 2048 + 1 is 2048 again, and above 65504 it overflows; BF16 has
+   8, 256 + 1 is 256. The products of two FP16 or BF16 numbers fit into FP32 exactly; only the additions round. */
 
 using namespace nvcuda;
 enum { TILE = 16 };
@@ -157,18 +161,20 @@ static const char *step_1b(amp_ctx *ctx, const product *p) {
     return NULL;
 }
 
-/* ==== step 2: shared memory ====================================================================================================
-   In step 1b all warps of one row of tiles fetch the same part of A. Here a block of 8 warps makes 128 x 128 elements of D. It fetches
-   128 x 32 of A and 32 x 128 of B once into shared memory, and all its warps multiply from there: 2 * 128 * 128 operations per step of
-   k, for 2 * (128 + 128) bytes. That is 64 per byte instead of 8. Four more things make it fast:
+/* ==== step 2: shared memory ==========================================================================================
+   In step 1b all warps of one row of tiles fetch the same part of A. Here a block of 8 warps makes 128 x 128 elements
+   of D. It fetches 128 x 32 of A and 32 x 128 of B once into shared memory, and all its warps multiply from there:
+   2 * 128 * 128 operations per step of k, for 2 * (128 + 128) bytes. That is 64 per byte instead of 8. Four more things
+   make it fast:
 
    - Each warp makes 32 x 64 elements: 2 fragments of A and 4 of B, once loaded from shared memory, give 8 products.
-   - Global memory is read 16 bytes at a time per thread, the widest load there is: fewest instructions, full cache lines.
-   - Double buffering: while the warps multiply one slice of k, the loads of the next one are already under way, into registers; they
-     are put into the other half of shared memory, so one barrier per slice is enough.
-   - Padding: shared memory has 32 banks of 4 bytes, and threads of a warp that want different words of one bank wait for each other.
-     Rows of 64 or 256 bytes would start in the same banks again and again; 16 more bytes per row shift each row by 4 banks. (8
-     numbers, not 1: ldm must stay a multiple of 16 bytes.) */
+   - Global memory is read 16 bytes at a time per thread, the widest load there is: fewest instructions, full cache
+     lines.
+   - Double buffering: while the warps multiply one slice of k, the loads of the next one are already under way, into
+     registers; they are put into the other half of shared memory, so one barrier per slice is enough.
+   - Padding: shared memory has 32 banks of 4 bytes, and threads of a warp that want different words of one bank wait
+     for each other. Rows of 64 or 256 bytes would start in the same banks again and again; 16 more bytes per row shift
+     each row by 4 banks. (8 numbers, not 1: ldm must stay a multiple of 16 bytes.) */
 
 #ifndef AMP_SHARED /* the tests also run this file on a CPU, where shared memory is something else */
 #  define AMP_SHARED(T, name, n) __shared__ T name[n]
@@ -183,7 +189,8 @@ struct __align__(32) line {
     number x[16];
 }; /* shared memory in units of 32 bytes, for that alignment */
 
-/* 8 numbers at once. Outside of the matrix zeros, which add nothing to a sum: so m, n and k need not be multiples of the block. */
+/* 8 numbers at once. Outside of the matrix zeros, which add nothing to a sum: so m, n and k need not be multiples of
+   the block. */
 static __device__ uint4 load_8(const number *p, int rows, int cols, int row, int col) {
     if (row >= rows || col >= cols) return make_uint4(0, 0, 0, 0);
     return *(const uint4 *)(p + (size_t)row * cols + col);
@@ -244,8 +251,8 @@ static __global__ void __launch_bounds__(THREADS)
         __syncthreads();
     }
 
-    /* A fragment can only be stored whole, and at the edges of D a part of it lies outside. So each warp puts its tiles one by one into
-       shared memory, which is free now, and copies what lies inside: 8 numbers per thread. */
+    /* A fragment can only be stored whole, and at the edges of D a part of it lies outside. So each warp puts its tiles
+       one by one into shared memory, which is free now, and copies what lies inside: 8 numbers per thread. */
     float *patch = (float *)a_lines + warp * TILE * LDD;
     for (int i = 0; i < WM / TILE; i++)
         for (int j = 0; j < WN / TILE; j++) {
@@ -268,11 +275,11 @@ static const char *step_2(amp_ctx *ctx, const product *p) {
     return NULL;
 }
 
-/* ==== step 3: the wrapper ======================================================================================================
-   amp_gemm takes any sizes, leading dimensions, transposes and batches, adds beta * C and a bias, and applies an activation. On a GPU
-   it asks cuBLASLt, which has many kernels like `blocked`, written for each kind of GPU, and chooses one for these sizes. Its sums are
-   FP32, too. What separates step 2 from it are copies that bypass the registers, wider instructions of newer GPUs (wgmma), better
-   layouts than padding, and the choice of block sizes. */
+/* ==== step 3: the wrapper ============================================================================================
+   amp_gemm takes any sizes, leading dimensions, transposes and batches, adds beta * C and a bias, and applies an
+   activation. On a GPU it asks cuBLASLt, which has many kernels like `blocked`, written for each kind of GPU, and
+   chooses one for these sizes. Its sums are FP32, too. What separates step 2 from it are copies that bypass the
+   registers, wider instructions of newer GPUs (wgmma), better layouts than padding, and the choice of block sizes. */
 
 static const char *step_3(amp_ctx *ctx, const product *p) {
     amp_gemm_desc g = AMP_ZERO;
@@ -286,7 +293,7 @@ static const char *step_3(amp_ctx *ctx, const product *p) {
     return NULL;
 }
 
-/* ==== checks and times ========================================================================================================= */
+/* ==== checks and times ============================================================================================ */
 
 typedef const char *step_fn(amp_ctx *ctx, const product *p);
 static const struct step {
@@ -362,9 +369,9 @@ static void data_destroy(amp_ctx *ctx, data *t) {
     free(t->d);
 }
 
-/* The largest error of D, as a share of the bound (k + 4) * 2^-23 * sum |a||b| against the sum in double; > 1 or NaN: wrong. An FP32
-   addition rounds by at most 2^-24 of its result; Tensor Cores cut off instead, which is twice that. Every element is looked at, or
-   4096 random ones of a large matrix. */
+/* The largest error of D, as a share of the bound (k + 4) * 2^-23 * sum |a||b| against the sum in double; > 1 or NaN:
+   wrong. An FP32 addition rounds by at most 2^-24 of its result; Tensor Cores cut off instead, which is twice that.
+   Every element is looked at, or 4096 random ones of a large matrix. */
 static double worst_error(amp_ctx *ctx, data *t, uint64_t seed) {
     size_t m = (size_t)t->p.m, n = (size_t)t->p.n, k = (size_t)t->p.k, all = m * n,
            some = all * k <= 4194304 ? all : 4096;

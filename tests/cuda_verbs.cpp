@@ -1,5 +1,6 @@
-/* cuda_verbs.cpp - what each verb may do to CUDA: its class by counters, capture and replay, lent resources, refusals, every failure.
-   Runs on tests/hostcuda only, which counts the calls and can fail each of them. Built and run by tests/cuda_verbs.sh.
+/* cuda_verbs.cpp - what each verb may do to CUDA: its class by counters, capture and replay, lent resources, refusals,
+   every failure. Runs on tests/hostcuda only, which counts the calls and can fail each of them. Built and run by
+   tests/cuda_verbs.sh.
    usage: cuda_verbs [--full]    every failure of every flag set; without: each STEP-th failure of a plain context. */
 #include "../amp.h"
 #include "../amp_cuda.cuh"

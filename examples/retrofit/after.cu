@@ -1,10 +1,11 @@
-/* Trains a small network on real handwritten digits, with kernels of its own, Adam, and cuBLAS (before.cu) or amp (after.cu).
+/* Trains a small network on real handwritten digits, with kernels of its own, Adam, and cuBLAS (before.cu) or amp
+ * (after.cu).
  *
- *     nvcc -O2 -arch=native before.cu -lcublas -o before && ./before 1               all in FP32; the argument is the seed
- *     nvcc -O2 -arch=native -I../.. after.cu -lcublasLt -o after && ./after 1        mixed precision: README.md shows the diff
+ *     nvcc -O2 -arch=native before.cu -lcublas -o before && ./before 1           FP32; the argument is the seed
+ *     nvcc -O2 -arch=native -I../.. after.cu -lcublasLt -o after && ./after 1    mixed precision: README.md: diff
  *
- * 64 pixels, two hidden layers of 256 with ReLU, 10 classes; softmax cross-entropy; minibatches of 64. Prints the loss of each epoch
- * and the accuracy on 360 digits that were not trained on. Output of either, the last digits aside:
+ * 64 pixels, two hidden layers of 256 with ReLU, 10 classes; softmax cross-entropy; minibatches of 64. Prints the loss
+ * of each epoch and the accuracy on 360 digits that were not trained on. Output of either, the last digits aside:
  *   epoch 1 loss 1.557
  *   ...
  *   epoch 8 loss 0.055
@@ -34,12 +35,12 @@
 #  define LAUNCH(kernel, threads) kernel<<<((threads) + 127) / 128, 128>>>
 #else /* a C++ compiler and the test's host runtime: no <<< >>> there */
 #  define LAUNCH(kernel, threads) \
-      [&](auto... a) { \
-        cudaLaunchConfig_t c = {}; \
-        c.gridDim = ((threads) + 127) / 128; \
-        c.blockDim = 128; \
-        CHECK(cudaLaunchKernelEx(&c, kernel, a...)); \
-      }
+    [&](auto... a) { \
+    cudaLaunchConfig_t c = {}; \
+    c.gridDim = ((threads) + 127) / 128; \
+    c.blockDim = 128; \
+    CHECK(cudaLaunchKernelEx(&c, kernel, a...)); \
+    }
 #endif
 
 enum { PIXELS = DIGITS_SIDE * DIGITS_SIDE, HIDDEN = 256, CLASSES = 10, LAYERS = 3 };
@@ -64,7 +65,7 @@ static float *images; /* on the device, as everything here: [DIGITS_COUNT, PIXEL
 static int *labels, *order, *target;
 static Stats *stats;
 
-/* ---- kernels ---------------------------------------------------------------------------------------------------------- */
+/* ---- kernels ----------------------------------------------------------------------------------------------------- */
 
 static __global__ void gather(
     const float *images, const int *labels, const int *order, half *x, int *target, int rows) {
@@ -116,7 +117,7 @@ static __global__ void softmax_loss(
     atomicAdd(&stats->correct, best == target[r]);
 }
 
-/* ---- the network -------------------------------------------------------------------------------------------------------- */
+/* ---- the network ------------------------------------------------------------------------------------------------- */
 
 /* c[m,n] = op(a)[m,k] op(b)[k,n], all row-major */
 static void matmul(int ta, int tb, int m, int n, int k, const half *a, const half *b, half *c) {
@@ -165,7 +166,7 @@ static void place(half *param, half *grad) {
     }
 }
 
-/* ---- host ----------------------------------------------------------------------------------------------------------------- */
+/* ---- host -------------------------------------------------------------------------------------------------------- */
 
 static unsigned seed;
 static float uniform(void) { /* [0, 1) */

@@ -31,7 +31,7 @@ struct cublasContext {
 
 namespace {
 
-/* ---- what lies behind the opaque descriptors ------------------------------------------------------------------------- */
+/* ---- what lies behind the opaque descriptors --------------------------------------------------------------------- */
 
 constexpr uint32_t kHandle = 0x48435548, kDesc = 0x48435544, kLayout = 0x4843554c, kPref = 0x48435550,
                    kAlgo = 0x48435541;
@@ -149,7 +149,7 @@ cublasStatus_t get_field(const void *object, const Field *f, void *value, size_t
     return CUBLAS_STATUS_SUCCESS;
 }
 
-/* ---- numbers ------------------------------------------------------------------------------------------------------------- */
+/* ---- numbers ----------------------------------------------------------------------------------------------------- */
 
 bool is_fp8(int t) { return t == CUDA_R_8F_E4M3 || t == CUDA_R_8F_E5M2; }
 size_t bytes_of(int t) {
@@ -190,7 +190,7 @@ float gelu_slope(float x) {
     return 0.5f * (1.0f + t) + 0.5f * x * (1.0f - t * t) * kGelu * (1.0f + 3.0f * kGeluCubic * x * x);
 }
 
-/* ---- shapes ---------------------------------------------------------------------------------------------------------------- */
+/* ---- shapes ------------------------------------------------------------------------------------------------------ */
 
 enum : unsigned {
     EPI_RELU = 2,
@@ -248,7 +248,7 @@ size_t aux_extent(const Desc &d, const Layout &o) {
     return bit_mask_aux(d) ? (elements + 7) / 8 : elements * bytes_of(o.type);
 }
 
-/* ---- refusals ---------------------------------------------------------------------------------------------------------------- */
+/* ---- refusals ---------------------------------------------------------------------------------------------------- */
 
 cublasStatus_t check_fp8(
     const Desc &d, const Layout &a, const Layout &b, const Layout &c, const Layout &o, const Shape &s, int arch) {
@@ -317,11 +317,12 @@ cublasStatus_t check(const Desc &d, const Layout &a, const Layout &b, const Layo
     }
     if ((d.scale_a && !is_fp8(a.type)) || (d.scale_b && !is_fp8(b.type)) || (d.scale_c && !is_fp8(c.type)) ||
         ((d.scale_d || d.amax_d) && !is_fp8(o.type)) || d.aux_scale || d.aux_amax)
-        return CUBLAS_STATUS_INVALID_VALUE; /* scale factors belong to fp8 matrices; aux ones to fp8 aux, which is refused */
+        /* scale factors belong to fp8 matrices; aux ones to fp8 aux, which is refused */
+        return CUBLAS_STATUS_INVALID_VALUE;
     return check_epilogue(d, a, c, o);
 }
 
-/* ---- algorithms ------------------------------------------------------------------------------------------------------------------ */
+/* ---- algorithms -------------------------------------------------------------------------------------------------- */
 
 uint64_t problem_of(const Desc &d, const Layout &a, const Layout &b, const Layout &c, const Layout &o) {
     const int64_t parts[] = {d.compute, d.scale, d.trans_a, d.trans_b, int64_t(d.epilogue), a.type, b.type, c.type,
@@ -367,13 +368,13 @@ int search(
     return n;
 }
 
-/* ---- the product ------------------------------------------------------------------------------------------------------------------- */
+/* ---- the product ------------------------------------------------------------------------------------------------- */
 
 int g_order = -1;
 unsigned g_order_seed = 1;
 
-/* y += a * x.  In a sanitizer build this is where all the time goes, so the loop itself is not instrumented: y and x are
- * the product's own packed copies. */
+/* y += a * x.  In a sanitizer build this is where all the time goes, so the loop itself is not instrumented: y and x
+ * are the product's own packed copies. */
 __attribute__((no_sanitize("address", "undefined"))) void axpy(
     float *__restrict y, const float *__restrict x, float a, size_t n) {
     for (size_t i = 0; i < n; i++)
@@ -577,7 +578,7 @@ cublasStatus_t give_handle(Handle *h, const char *kind) {
 const Handle *handle(const void *h) { return open<const Handle>(static_cast<const Handle *>(h), kHandle); }
 } // namespace
 
-/* ==== the API ============================================================================================================================ */
+/* ==== the API ===================================================================================================== */
 
 /* Injected errors are cublas statuses; a dead device looks like a failed execution. */
 #define ENTER(api, group, natural) \
@@ -591,11 +592,13 @@ void hcu_gemm_order(int how, unsigned seed) {
     g_order_seed = seed ? seed : 1;
 }
 
+/* clang-format off */
 #define HCU_STATUSES(X) \
-    X(CUBLAS_STATUS_SUCCESS) \
-    X(CUBLAS_STATUS_NOT_INITIALIZED) X(CUBLAS_STATUS_ALLOC_FAILED) X(CUBLAS_STATUS_INVALID_VALUE) \
-        X(CUBLAS_STATUS_ARCH_MISMATCH) X(CUBLAS_STATUS_MAPPING_ERROR) X(CUBLAS_STATUS_EXECUTION_FAILED) \
-            X(CUBLAS_STATUS_INTERNAL_ERROR) X(CUBLAS_STATUS_NOT_SUPPORTED) X(CUBLAS_STATUS_LICENSE_ERROR)
+    X(CUBLAS_STATUS_SUCCESS) X(CUBLAS_STATUS_NOT_INITIALIZED) X(CUBLAS_STATUS_ALLOC_FAILED) \
+    X(CUBLAS_STATUS_INVALID_VALUE) X(CUBLAS_STATUS_ARCH_MISMATCH) X(CUBLAS_STATUS_MAPPING_ERROR) \
+    X(CUBLAS_STATUS_EXECUTION_FAILED) X(CUBLAS_STATUS_INTERNAL_ERROR) X(CUBLAS_STATUS_NOT_SUPPORTED) \
+    X(CUBLAS_STATUS_LICENSE_ERROR)
+/* clang-format on */
 const char *cublasLtGetStatusName(cublasStatus_t s) {
     switch (s) {
 #define X(code) \

@@ -158,7 +158,7 @@ struct Random { /* xorshift32 */
     }
 };
 
-/* ---- scheduler (hcu_sched.cpp) -------------------------------------------------------------------------------------- */
+/* ---- scheduler (hcu_sched.cpp) ----------------------------------------------------------------------------------- */
 
 void bug(const char *format, ...)
     __attribute__((format(printf, 1, 2))); /* a diagnosed bug: aborts unless told not to */
@@ -173,7 +173,7 @@ struct GridConfig {
 };
 void run_grid(const void *function, const KernelDesc *desc, void **args, const GridConfig &config);
 
-/* ---- device memory (hcu_memory.cpp): every caller holds the runtime's lock --------------------------------------------- */
+/* ---- device memory (hcu_memory.cpp): every caller holds the runtime's lock --------------------------------------- */
 
 constexpr int kMaxDevices = 8;
 enum Where { WHERE_HOST, WHERE_PINNED, WHERE_DEVICE, WHERE_FREED, WHERE_OUTSIDE };
@@ -203,7 +203,7 @@ void check_canaries();
 int memory_leaks(bool print);
 void print_backtrace(void *const *frames, int count);
 
-/* ---- runtime (hcu_runtime.cpp) ------------------------------------------------------------------------------------------ */
+/* ---- runtime (hcu_runtime.cpp) ----------------------------------------------------------------------------------- */
 
 struct Call { /* one API call: lock, counters, fault injection, random progress */
     Call(const char *api, int group, int natural_error); /* kNeverFails: not injectable */
@@ -229,7 +229,7 @@ struct Work {
 cudaError_t enqueue(cudaStream_t s, Work work);
 bool need_device(const char *api, const char *what, const void *p, size_t bytes, int device); /* diagnoses if not */
 
-/* ---- PTX interpreter (hcu_ptx.cpp) ---------------------------------------------------------------------------------------- */
+/* ---- PTX interpreter (hcu_ptx.cpp) ------------------------------------------------------------------------------- */
 
 /* If the loaded PTX holds that kernel: what run_grid must be given instead of the host function. */
 bool ptx_find(const char *mangled_name, const KernelDesc *host, const void **function, KernelDesc *desc);

@@ -1,9 +1,9 @@
 /* hcu_ptx.cpp - runs the PTX that nvcc made, on the same fibers, barriers and memory as the host-compiled kernels.
  *
  * hcu_ptx_load (or HCU_PTX=file.ptx) reads a module; every launched kernel whose mangled name is one of its .entry
- * symbols is then interpreted instead of called.  This shows what the host compiler cannot: nvcc's contraction, its real
- * vector accesses and their alignment, __CUDA_ARCH__ branches, inline PTX, the parameter layout.  A kernel that uses an
- * instruction outside the subset is named on stderr and stays with its host version. */
+ * symbols is then interpreted instead of called.  This shows what the host compiler cannot: nvcc's contraction, its
+ * real vector accesses and their alignment, __CUDA_ARCH__ branches, inline PTX, the parameter layout.  A kernel that
+ * uses an instruction outside the subset is named on stderr and stays with its host version. */
 #include "hcu_core.h"
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
@@ -32,7 +32,7 @@ void __tsan_write8(void *);
 namespace hcu {
 namespace {
 
-/* ---- program ---------------------------------------------------------------------------------------------------------- */
+/* ---- program ----------------------------------------------------------------------------------------------------- */
 
 enum Type : unsigned char {
     NONE,
@@ -198,8 +198,8 @@ const ModifierName kModifiers[] = {{"wide", M_WIDE}, {"hi", M_HI}, {"ftz", M_FTZ
     {"rzi", M_RZI}, {"rmi", M_RMI}, {"rpi", M_RPI}, {"to", M_TO}, {"cc", M_CC}, {"red", M_RED}, {"warp", M_WARP},
     {"l", M_LEFT}, {"r", M_RIGHT}, {"wrap", M_WRAP}, {"all", M_ALL}, {"any", M_ANY}, {"ballot", M_BALLOT}, {"up", M_UP},
     {"down", M_DOWN}, {"bfly", M_BFLY}, {"shiftamt", M_SHIFT_AMOUNT}};
-/* Words that need no decoding here: hints, scopes and orders that one OS thread satisfies by itself, exact forms of what
- * is computed exactly anyway.  Any other word makes the instruction unknown. */
+/* Words that need no decoding here: hints, scopes and orders that one OS thread satisfies by itself, exact forms of
+ * what is computed exactly anyway.  Any other word makes the instruction unknown. */
 const char *const kIgnored[] = {"rn", "lo", "uni", "sync", "aligned", "approx", "full", "global", "shared",
     "shared::cta", "local", "param", "param::entry", "const", "v2", "v4", "v8", "nc", "ca", "cg", "cs", "lu", "cv",
     "wb", "wt", "volatile", "relaxed", "acquire", "release", "acq_rel", "sc", "gpu", "cta", "sys", "gl", "weak", "cta",
@@ -304,7 +304,7 @@ constexpr uint64_t kDynamic = uint64_t(1) << 20; /* where the dynamic array lies
 Map<string, std::unique_ptr<Kernel>> &g_kernels = *new Map<string, std::unique_ptr<Kernel>>;
 string &g_file = *new string;
 
-/* ---- parser ---------------------------------------------------------------------------------------------------------------- */
+/* ---- parser ------------------------------------------------------------------------------------------------------ */
 
 string trim(const string &t) {
     size_t a = t.find_first_not_of(" \t"), b = t.find_last_not_of(" \t");
@@ -677,7 +677,7 @@ struct Parser {
     }
 };
 
-/* ---- one thread -------------------------------------------------------------------------------------------------------------- */
+/* ---- one thread -------------------------------------------------------------------------------------------------- */
 
 template <class T> T from_bits(uint64_t u) {
     T v;

@@ -22,7 +22,7 @@
 using std::shared_ptr;
 using std::vector;
 
-/* ---- objects behind the API's opaque handles ------------------------------------------------------------------------------ */
+/* ---- objects behind the API's opaque handles --------------------------------------------------------------------- */
 
 namespace {
 struct Op {
@@ -110,7 +110,7 @@ const char *g_last_injected = "";
 thread_local int t_device, t_last_error;
 thread_local cudaStreamCaptureMode t_capture_mode = cudaStreamCaptureModeGlobal;
 
-/* ---- the lock: TSan must not see it, it would order the program's threads; nor the runtime's own data ---------------- */
+/* ---- the lock: TSan must not see it, it would order the program's threads; nor the runtime's own data ------------ */
 
 pthread_t g_lock_owner;
 int g_lock_depth;
@@ -185,7 +185,7 @@ Locked::Locked() {
     init();
 }
 
-/* ---- helpers ------------------------------------------------------------------------------------------------------------------ */
+/* ---- helpers ----------------------------------------------------------------------------------------------------- */
 
 cudaError_t done(int error) { /* every call returns through here: it sets the thread's last error */
     if (error) t_last_error = error;
@@ -215,7 +215,7 @@ vector<CUstream_st *> streams_of(int device) { /* -1: of all */
     return v;
 }
 
-/* ---- running stream work -------------------------------------------------------------------------------------------------------- */
+/* ---- running stream work ----------------------------------------------------------------------------------------- */
 
 /* Is this piece of work to be done?  Counts it, delivers armed faults, refuses on a dead device. */
 bool starts(int device, int group) {
@@ -320,7 +320,7 @@ void settle(const OpP &op) { /* eager mode: work is done and seen as soon as it 
     make_visible(op);
 }
 
-/* ---- capture ----------------------------------------------------------------------------------------------------------------------- */
+/* ---- capture ----------------------------------------------------------------------------------------------------- */
 
 cudaError_t invalidate(Capture *c, cudaError_t e) {
     c->invalid = true;
@@ -372,7 +372,7 @@ bool all_joined(const Capture *c) {
                 if (!seen[size_t(n)]) return false;
     return true;
 }
-/* Any order the edges allow.  For TSan, nodes have identities of their own: branches are not ordered by running here. */
+/* Any order the edges allow.  For TSan, nodes have their own identities: branches are not ordered by running here. */
 void run_graph(const vector<Node> &nodes, int device) {
     static void *identity[8];
     vector<char> ran(nodes.size()), token(8 * nodes.size() + 8);
@@ -405,7 +405,7 @@ void run_graph(const vector<Node> &nodes, int device) {
         hb_acquire(&token[8 * i]);
 }
 
-/* ---- synchronisation ---------------------------------------------------------------------------------------------------------------- */
+/* ---- synchronisation --------------------------------------------------------------------------------------------- */
 
 void sync_streams(int device, bool visible) {
     for (auto *s : streams_of(device)) {
@@ -426,7 +426,7 @@ cudaError_t sync_stream(CUstream_st *s) {
     return cudaError_t(g_device[s->device].error);
 }
 
-/* ---- launches ---------------------------------------------------------------------------------------------------------------------------- */
+/* ---- launches ---------------------------------------------------------------------------------------------------- */
 
 /* The mangled name from the ELF symbol table: kernels are static, and dladdr does not see static functions.  nvcc names
  * a static kernel like a global one where g++ puts an L behind _Z: that L is dropped. */
@@ -520,7 +520,7 @@ cudaError_t launch(const void *f, dim3 grid, dim3 block, void **args, size_t sha
     return enqueue(s, Work{"kernel", HCU_LAUNCH, run});
 }
 
-/* ---- copies -------------------------------------------------------------------------------------------------------------------------------- */
+/* ---- copies ------------------------------------------------------------------------------------------------------ */
 
 uint64_t content_hash(const void *p, size_t n) {
     uint64_t h = 1469598103934665603ull;
@@ -580,7 +580,7 @@ cudaError_t copy(
 }
 } // namespace
 
-/* ---- what the other parts of the runtime use (hcu_core.h) ------------------------------------------------------------------------------------- */
+/* ---- what the other parts of the runtime use (hcu_core.h) -------------------------------------------------------- */
 
 Call::Call(const char *api, int group, int natural) : error(0), dead(false) {
     lock();
@@ -662,7 +662,7 @@ cudaError_t enqueue(cudaStream_t s, Work work) {
 } // namespace hcu
 using namespace hcu;
 
-/* ==== the CUDA runtime API, as declared by the real headers ===================================================================================== */
+/* ==== the CUDA runtime API, as declared by the real headers ======================================================= */
 
 #define ENTER(api, group, natural) \
     Call call_(api, group, natural); \
@@ -1319,7 +1319,7 @@ cudaError_t cudaGraphDestroy(cudaGraph_t g) {
     return done(g_device[t_device].error);
 }
 
-/* ==== the control API (hostcuda_ctl.h) ============================================================================================================= */
+/* ==== the control API (hostcuda_ctl.h) ============================================================================ */
 
 void hcu_set_mode(int mode, unsigned seed) {
     Locked l;

@@ -19,7 +19,7 @@
 
 namespace hcu {
 
-/* ---- diagnosis ------------------------------------------------------------------------------------------------------ */
+/* ---- diagnosis --------------------------------------------------------------------------------------------------- */
 
 static bool g_abort = true;
 static int g_bugs;
@@ -56,7 +56,7 @@ long long clock_ns() {
     return t.tv_sec * 1000000000ll + t.tv_nsec;
 }
 
-/* ---- order ------------------------------------------------------------------------------------------------------------ */
+/* ---- order ------------------------------------------------------------------------------------------------------- */
 
 static int g_order = HCU_FORWARD;
 static Random g_random;
@@ -73,7 +73,7 @@ static void make_order(std::vector<unsigned> &v, size_t n) {
             std::swap(v[i - 1], v[g_random.next() % i]);
 }
 
-/* ---- fibers ------------------------------------------------------------------------------------------------------------- */
+/* ---- fibers ------------------------------------------------------------------------------------------------------ */
 
 struct Fiber {
 #if defined(__x86_64__)
@@ -192,7 +192,7 @@ static Fiber *new_fiber() {
     return f;
 }
 
-/* ---- the launch that runs ------------------------------------------------------------------------------------------------- */
+/* ---- the launch that runs ---------------------------------------------------------------------------------------- */
 
 static const char *const kWarpOpName[] = {"shfl", "ballot", "any", "all", "syncwarp", "match", "reduce", "wmma"};
 enum State : unsigned char { NEW, READY, AT_BARRIER, AT_GRID_BARRIER, AT_WARP_OP, DONE };
@@ -291,7 +291,7 @@ static void wait_here(State s) {
     swap_to(&g_main);
 }
 
-/* ---- barriers --------------------------------------------------------------------------------------------------------------- */
+/* ---- barriers ---------------------------------------------------------------------------------------------------- */
 
 static void release_block(Block &k) {
     unsigned first = unsigned(&k - L->blocks.data()) * L->threads_per_block;
@@ -352,7 +352,7 @@ void grid_barrier(const char *file, int line) {
     hb_acquire(&L->token[16 + 8 * (generation & 1)]);
 }
 
-/* ---- warp operations: complete when every live lane of the mask has come with the same mask --------------------------------- */
+/* ---- warp operations: complete when every live lane of the mask has come with the same mask ---------------------- */
 
 static bool try_complete(Warp &w, unsigned first_thread, unsigned mask) {
     unsigned want = mask & w.live;
@@ -419,7 +419,7 @@ void atomic_hook(const void *p) {
     t.atomic_at[t.atomics++ & 3] = p;
 }
 
-/* ---- shared memory: static arrays from the front of a block's arena, the dynamic one at its end ------------------------------ */
+/* ---- shared memory: static arrays from the front of a block's arena, the dynamic one at its end ------------------ */
 
 static constexpr size_t kArena = 256 << 10, kArenaSlots = 16, kSharedLimit = 227 << 10;
 static char *g_arena;
@@ -474,7 +474,7 @@ void *shared_static(const void *site, size_t bytes, size_t align) {
     return k.arena + a.offset;
 }
 
-/* ---- running -------------------------------------------------------------------------------------------------------------------- */
+/* ---- running ----------------------------------------------------------------------------------------------------- */
 
 static void thread_exit() {
     unsigned self = L->current;

@@ -1,7 +1,7 @@
 /* hcu_wmma.cpp - what warp matrices (mma.h) need of the whole warp.
  *
- * In a file of the runtime, not in the header, because one lane reads the fragments of the others: that is the hardware's
- * doing, no race, and TSan does not instrument the runtime. */
+ * In a file of the runtime, not in the header, because one lane reads the fragments of the others: that is the
+ * hardware's doing, no race, and TSan does not instrument the runtime. */
 #include "hcu_core.h"
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
@@ -48,8 +48,8 @@ static float number(unsigned short bits, bool bf16) {
     memcpy(&f, &wide, sizeof f);
     return f;
 }
-/* The first lane computes for all. Products of two 16-bit numbers are exact in FP32; sums are rounded after each of them,
- * in the order of k (hardware adds several at once, and cuts off: compare with a tolerance). */
+/* The first lane computes for all. Products of two 16-bit numbers are exact in FP32; sums are rounded after each of
+ * them, in the order of k (hardware adds several at once, and cuts off: compare with a tolerance). */
 void wmma_mma(const WmmaLane &mine, const char *file, int line) {
     Exchange *x = meet(uint64_t(uintptr_t(&mine)), file, line);
     if (x->mask == ~0u && lane() == 0) {

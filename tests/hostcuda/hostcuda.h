@@ -26,7 +26,7 @@
 #include "hostcuda_ctl.h"
 #include "hostcuda_device.h"
 
-/* ---- keywords: the toolkit defines __global__, __device__, __host__ as nothing for a host compiler ---------------- */
+/* ---- keywords: the toolkit defines __global__, __device__, __host__ as nothing for a host compiler --------------- */
 
 #undef __shared__
 #define __shared__ hostcuda_error_use_AMP_SHARED /* an unknown type name: the compiler stops here */
@@ -136,7 +136,7 @@ template <class... P> inline cudaError_t cudaFuncSetAttribute(void (*kernel)(P..
 #define cudaLaunchKernelExC hcu_launch_ex_c
 #define cudaLaunchKernel    hcu_launch
 
-/* ---- barriers and fences ------------------------------------------------------------------------------------------ */
+/* ---- barriers and fences ----------------------------------------------------------------------------------------- */
 
 inline void __syncthreads(HCU_AT) { hcu::block_barrier(0, hcu::BARRIER_PLAIN, HCU_HERE); }
 inline int __syncthreads_or(int p, HCU_AT) { return hcu::block_barrier(p, hcu::BARRIER_OR, HCU_HERE); }
@@ -149,7 +149,7 @@ inline void __threadfence() { hcu::fence(); }
 inline void __threadfence_block() { hcu::fence(); }
 inline void __threadfence_system() { hcu::fence(); }
 
-/* ---- shuffles, votes, reductions ---------------------------------------------------------------------------------- */
+/* ---- shuffles, votes, reductions --------------------------------------------------------------------------------- */
 
 namespace hcu {
 /* Out of the segment: the lane's own value, as in CUDA.  From a lane that does not take part: undefined in CUDA, all
@@ -229,7 +229,7 @@ HCU_REDUCE(__reduce_or_sync, unsigned, a | b)
 HCU_REDUCE(__reduce_xor_sync, unsigned, a ^ b)
 #undef HCU_REDUCE
 
-/* ---- atomics: relaxed, as in CUDA; real atomics, so that TSan models them ------------------------------------------ */
+/* ---- atomics: relaxed, as in CUDA; real atomics, so that TSan models them ---------------------------------------- */
 
 namespace hcu {
 template <size_t Bytes> struct Word;
@@ -278,7 +278,7 @@ inline T atomicCAS(T *p, hcu::Id<T> compare, hcu::Id<T> v) { /* compares bits, a
     return hcu::atomic_update(p, [&](T old) -> T { return hcu::pack(old) == hcu::pack(T(compare)) ? T(v) : old; });
 }
 
-/* ---- loads and stores with a cache hint: alignment is checked here, plain ones by UBSan and the PTX interpreter ----- */
+/* ---- loads and stores with a cache hint: alignment is checked here; UBSan and the PTX interpreter check plain ones -- */
 
 namespace hcu {
 template <class T> inline T *aligned(T *p, HCU_AT) {
@@ -291,16 +291,21 @@ template <class T> inline T *aligned(T *p, HCU_AT) {
 #define HCU_STORE(name) \
     template <class T> inline void name(T *p, hcu::Id<T> v, HCU_AT) { *hcu::aligned(p, HCU_HERE) = v; }
 HCU_LOAD(__ldg)
-HCU_LOAD(__ldca) HCU_LOAD(__ldcg) HCU_LOAD(__ldcs) HCU_LOAD(__ldlu) HCU_LOAD(__ldcv) HCU_STORE(__stwb) HCU_STORE(__stcg)
-    HCU_STORE(__stcs) HCU_STORE(__stwt)
+HCU_LOAD(__ldca)
+HCU_LOAD(__ldcg)
+HCU_LOAD(__ldcs)
+HCU_LOAD(__ldlu)
+HCU_LOAD(__ldcv)
+HCU_STORE(__stwb)
+HCU_STORE(__stcg)
+HCU_STORE(__stcs)
+HCU_STORE(__stwt)
 #undef HCU_LOAD
 #undef HCU_STORE
 
-    /* ---- bits --------------------------------------------------------------------------------------------------------- */
+/* ---- bits ---------------------------------------------------------------------------------------------------- */
 
-    inline float __int_as_float(int v) {
-    return hcu::unpack<float>(uint32_t(v));
-}
+inline float __int_as_float(int v) { return hcu::unpack<float>(uint32_t(v)); }
 inline float __uint_as_float(unsigned v) { return hcu::unpack<float>(v); }
 inline int __float_as_int(float v) { return int(uint32_t(hcu::pack(v))); }
 inline unsigned __float_as_uint(float v) { return unsigned(hcu::pack(v)); }
@@ -349,7 +354,7 @@ inline unsigned long long __umul64hi(unsigned long long a, unsigned long long b)
     return (unsigned long long)(hcu::Uint128(a) * b >> 64);
 }
 
-/* ---- arithmetic with explicit rounding (to nearest even) ------------------------------------------------------------ */
+/* ---- arithmetic with explicit rounding (to nearest even) --------------------------------------------------------- */
 
 inline float __fadd_rn(float a, float b) { return a + b; }
 inline float __fsub_rn(float a, float b) { return a - b; }
@@ -380,7 +385,7 @@ inline float __saturatef(float a) { return a > 0.0f ? (a < 1.0f ? a : 1.0f) : 0.
 #define __sinf(x)    sinf(x)
 #define __cosf(x)    cosf(x)
 
-/* ---- conversions: saturating; NaN gives 0, or the sign bit alone where a 64-bit type takes part -------------------- */
+/* ---- conversions: saturating; NaN gives 0, or the sign bit alone where a 64-bit type takes part ------------------ */
 
 namespace hcu {
 template <class I, class F> inline I to_integer(F rounded) {
@@ -415,7 +420,7 @@ inline double __uint2double_rn(unsigned v) { return double(v); }
 inline double __ll2double_rn(long long v) { return double(v); }
 inline double __ull2double_rn(unsigned long long v) { return double(v); }
 
-/* ---- the rest ----------------------------------------------------------------------------------------------------- */
+/* ---- the rest ---------------------------------------------------------------------------------------------------- */
 
 template <class A, class B> inline std::common_type_t<A, B> min(A a, B b) {
     using C = std::common_type_t<A, B>;
@@ -436,7 +441,7 @@ inline long long clock64() { return hcu::clock_ns(); }
 inline void __nanosleep(unsigned) {}
 #define __trap() hcu::device_trap(__FILE__, __LINE__)
 
-/* ---- the slice of cooperative groups that kernels here may use; the real header is skipped -------------------------- */
+/* ---- the slice of cooperative groups that kernels here may use; the real header is skipped ----------------------- */
 
 #define _CG_COOPERATIVE_GROUPS_H
 #define _COOPERATIVE_GROUPS_H_

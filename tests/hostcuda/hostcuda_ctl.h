@@ -43,7 +43,8 @@ int hcu_bugs(void);               /* bugs diagnosed so far                      
 int hcu_leaks(int print);         /* live buffers, pinned memory, streams, events, graphs, handles, descriptors      */
 long hcu_pending(void);           /* operations enqueued and not yet executed                                        */
 
-/* Looks at (changes) device memory as it is now: no synchronisation, no stream work, no counter.  0 = not device memory. */
+/* Looks at (changes) device memory as it is now: no synchronisation, no stream work, no counter.  0 = not device
+   memory. */
 int hcu_peek(void *host_dst, const void *device_src, size_t bytes);
 int hcu_poke(void *device_dst, const void *host_src, size_t bytes);
 
@@ -53,7 +54,7 @@ enum hcu_group {
     HCU_ALLOC,     /* cudaMalloc, cudaMallocAsync, cudaHostAlloc, cudaMallocHost                                    */
     HCU_FREE,      /* their counterparts                                                                            */
     HCU_SYNC,      /* everything the host waits in: synchronise calls, cudaMemcpy, cudaFree, cudaFreeHost,
-                         cudaMemcpyAsync with pageable host memory                                                     */
+                      cudaMemcpyAsync with pageable host memory                                                     */
     HCU_LAUNCH,    /* kernel launches                                                                               */
     HCU_COPY,      /* cudaMemcpy, cudaMemcpyAsync                                                                   */
     HCU_FILL,      /* cudaMemset, cudaMemsetAsync                                                                   */
@@ -66,7 +67,7 @@ enum hcu_group {
 long hcu_calls(const char *api); /* calls of one function, e.g. hcu_calls("cudaMalloc"); NULL: of all functions  */
 long hcu_group_calls(int group); /* calls of one group                                                          */
 long hcu_executed(int group);    /* HCU_LAUNCH, HCU_COPY, HCU_FILL, HCU_MATMUL, HCU_GRAPH: operations that ran;
-                                           work issued inside a capture counts when a replay runs it                   */
+                                    work issued inside a capture counts when a replay runs it                   */
 void hcu_reset_counts(void);
 
 /* ---- fault injection --------------------------------------------------------------------------------------------

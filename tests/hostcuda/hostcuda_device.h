@@ -32,7 +32,8 @@ struct WmmaLane {
     float *d; /* may be c */
     bool bf16;
 };
-/* Element e = 16 * row + column lies in slot e / 32 of this lane. Real mappings are not documented; none looks like this. */
+/* Element e = 16 * row + column lies in slot e / 32 of this lane. Real mappings are not documented; none looks like
+   this. */
 inline unsigned wmma_lane(unsigned e) { return (e + 7 * (e / 32)) & 31u; }
 inline unsigned wmma_element(unsigned lane, unsigned slot) { return 32 * slot + ((lane - 7 * slot) & 31u); }
 void misuse(const char *what, const char *file, int line);

@@ -1,8 +1,10 @@
-/* mma.h - warp matrices for the host runtime: nvcuda::wmma on 16 x 16 x 16 tiles of half or bfloat16, FP32 accumulators.
+/* mma.h - warp matrices for the host runtime: nvcuda::wmma on 16 x 16 x 16 tiles of half or bfloat16, FP32
+ * accumulators.
  *
- * It stands in for NVIDIA's header of that name, which is empty for a host compiler.  The other shapes and types do not exist
- * here: using one does not compile.  All 32 lanes must come to each operation but fill_fragment, with the same arguments and the
- * documented alignment; a fragment that nobody filled holds NaN; an operation orders no memory between lanes (__syncwarp does). */
+ * It stands in for NVIDIA's header of that name, which is empty for a host compiler.  The other shapes and types do not
+ * exist here: using one does not compile.  All 32 lanes must come to each operation but fill_fragment, with the same
+ * arguments and the documented alignment; a fragment that nobody filled holds NaN; an operation orders no memory
+ * between lanes (__syncwarp does). */
 #ifndef HOSTCUDA_MMA_H
 #define HOSTCUDA_MMA_H
 #include "hostcuda.h"

@@ -12,7 +12,7 @@
 
 /* Each kernel takes the bug as a parameter: the PTX of this file carries the bugs, too. */
 
-/* ---- memory ------------------------------------------------------------------------------------------------------------- */
+/* ---- memory ------------------------------------------------------------------------------------------------------ */
 
 static __global__ void k_scale4(const float *src, float *dst, size_t n, bool one_too_many) {
     size_t n4 = n / 4 + (one_too_many ? 1 : 0), stride = size_t(gridDim.x) * blockDim.x,
@@ -166,7 +166,7 @@ static void misaligned_cached_load(bool bug) {
     CU(cudaFree(out));
 }
 
-/* ---- inside a block --------------------------------------------------------------------------------------------------------- */
+/* ---- inside a block ---------------------------------------------------------------------------------------------- */
 
 static __global__ void k_rotate(const int *in, int *out, bool no_barrier, bool no_second_barrier) {
     AMP_SHARED(int, s, AMP_BLOCK);
@@ -345,7 +345,7 @@ static void shared_overrun(bool bug) {
     CU(cudaFree(out));
 }
 
-/* ---- between blocks ------------------------------------------------------------------------------------------------------------- */
+/* ---- between blocks ---------------------------------------------------------------------------------------------- */
 
 static __global__ void k_count(int *out, bool plain) {
     if (threadIdx.x) return;
@@ -386,7 +386,7 @@ static void missing_fence(bool bug) {
     CU(cudaFree(count));
 }
 
-/* ---- streams and graphs ------------------------------------------------------------------------------------------------------------ */
+/* ---- streams and graphs ------------------------------------------------------------------------------------------ */
 
 static __global__ void k_set(int *p, int v) { p[threadIdx.x] = v; }
 static __global__ void k_copy(const int *in, int *out) { out[threadIdx.x] = in[threadIdx.x]; }
@@ -530,7 +530,7 @@ static void zero_grid(bool bug) {
     CU(cudaFree(p));
 }
 
-/* ---- devices -------------------------------------------------------------------------------------------------------------------------- */
+/* ---- devices ----------------------------------------------------------------------------------------------------- */
 
 struct Target {
     int *p;
@@ -554,7 +554,7 @@ static void other_device_memory(bool bug) { /* hidden in a struct: seen when it 
     CU(cudaFree(p));
 }
 
-/* ---- products ---------------------------------------------------------------------------------------------------------------------------- */
+/* ---- products ---------------------------------------------------------------------------------------------------- */
 
 struct Product { /* 16 x 16 in f32; what differs from bug to bug is set before run() */
     cublasLtHandle_t lt;
@@ -638,7 +638,7 @@ static void product_shared_workspace(bool bug) { /* one workspace, two streams *
     CU(cudaFree(other));
 }
 
-/* ---- errors ---------------------------------------------------------------------------------------------------------------------------------- */
+/* ---- errors ------------------------------------------------------------------------------------------------------ */
 
 static cudaError_t verb(bool ignores_fill, bool ignores_wait, bool leaks, int *result) {
     int *p = nullptr, *pinned = nullptr;
@@ -682,7 +682,7 @@ static void claimed_result(bool bug) { /* the kernel faults, the verb does not l
     hcu_reset();
 }
 
-/* ---- what only nvcc's own code shows ------------------------------------------------------------------------------------------------------------- */
+/* ---- what only nvcc's own code shows ----------------------------------------------------------------------------- */
 
 static __global__ void k_axpy(const float *a, const float *b, const float *c, float *out, bool written_loosely) {
     *out = written_loosely ? *a * *b + *c : __fadd_rn(__fmul_rn(*a, *b), *c);
@@ -697,22 +697,20 @@ static void contraction(bool bug) { /* nvcc fuses a*b+c unless told otherwise */
     CU(cudaFree(out));
 }
 
+/* clang-format off */
 #define BUGS(X) \
-    X(tail_overrun) \
-    X(read_past_end) X(read_past_padding) X(read_before_start) X(uninitialised_output) X(leaked_buffer) \
-        X(leaked_handle) X(use_after_free) X(freed_argument) X(double_free) X(use_before_allocation) \
-            X(host_pointer_to_kernel) X(host_pointer_in_struct) X(host_reads_device) X(misaligned_vector) \
-                X(misaligned_cached_load) X(missing_barrier) X(missing_second_barrier) X(missing_barrier_dynamic) \
-                    X(divergent_barrier) X(deadlock) X(wrong_warp_mask) X(different_masks) X(mixed_warp_operations) \
-                        X(missing_syncwarp) X(wmma_missing_syncwarp) X(wmma_missing_lane) X(uninitialised_shared) \
-                            X(shared_overrun) X(block_race) X(missing_fence) X(missing_host_sync) \
-                                X(missing_event_wait) X(overwritten_too_early) X(pinned_source_changed) \
-                                    X(sync_in_capture) X(allocation_in_capture) X(capture_not_ended) \
-                                        X(stale_captured_scalar) X(graph_branch_race) X(zero_grid) \
-                                            X(other_device_argument) X(other_device_memory) X(product_broken_promise) \
-                                                X(product_overrun) X(product_missing_order) \
-                                                    X(product_shared_workspace) X(swallowed_error) \
-                                                        X(leak_on_error_path) X(claimed_result) X(contraction)
+    X(tail_overrun) X(read_past_end) X(read_past_padding) X(read_before_start) X(uninitialised_output) \
+    X(leaked_buffer) X(leaked_handle) X(use_after_free) X(freed_argument) X(double_free) X(use_before_allocation) \
+    X(host_pointer_to_kernel) X(host_pointer_in_struct) X(host_reads_device) X(misaligned_vector) \
+    X(misaligned_cached_load) X(missing_barrier) X(missing_second_barrier) X(missing_barrier_dynamic) \
+    X(divergent_barrier) X(deadlock) X(wrong_warp_mask) X(different_masks) X(mixed_warp_operations) \
+    X(missing_syncwarp) X(wmma_missing_syncwarp) X(wmma_missing_lane) X(uninitialised_shared) X(shared_overrun) \
+    X(block_race) X(missing_fence) X(missing_host_sync) X(missing_event_wait) X(overwritten_too_early) \
+    X(pinned_source_changed) X(sync_in_capture) X(allocation_in_capture) X(capture_not_ended) \
+    X(stale_captured_scalar) X(graph_branch_race) X(zero_grid) X(other_device_argument) X(other_device_memory) \
+    X(product_broken_promise) X(product_overrun) X(product_missing_order) X(product_shared_workspace) \
+    X(swallowed_error) X(leak_on_error_path) X(claimed_result) X(contraction)
+/* clang-format on */
 
 int main(int argc, char **argv) {
     setvbuf(stdout, nullptr, _IONBF, 0);

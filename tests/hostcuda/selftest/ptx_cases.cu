@@ -1,5 +1,5 @@
-/* ptx_cases.cu - kernels for the test of ptx_check.sh: ptx_good.txt must accept the good_* ones, and each bad_* one must
- * be refused (ptx_bad.txt). */
+/* ptx_cases.cu - kernels for the test of ptx_check.sh: ptx_good.txt must accept the good_* ones, and each bad_* one
+ * must be refused (ptx_bad.txt). */
 #if !defined(BAD)
 extern "C" __global__ void good_vector(const float4 *in, float4 *out) {
     float4 v = in[threadIdx.x];

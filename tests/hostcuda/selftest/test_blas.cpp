@@ -109,7 +109,7 @@ static double gelu_slope(double x) { /* by differences: another way than the lib
     return (gelu(x + h) - gelu(x - h)) / (2 * h);
 }
 
-/* Runs one product; returns the heuristic's refusal, or the status of the call, after comparing everything with fp64. */
+/* Runs one product; returns the heuristic's refusal, or the call's status after comparing everything with fp64. */
 static cublasStatus_t product(cublasLtHandle_t lt, cudaStream_t stream, const Case &c) {
     const unsigned e = unsigned(c.epilogue);
     const bool relu_mask = e == CUBLASLT_EPILOGUE_RELU_AUX || e == CUBLASLT_EPILOGUE_RELU_AUX_BIAS ||
@@ -468,7 +468,8 @@ static void test_call_rules(cublasLtHandle_t lt, cudaStream_t stream) {
               &D.layout, nullptr, nullptr, 0, foreign) == CUBLAS_STATUS_INVALID_VALUE);
     CU(cudaStreamDestroy(foreign));
     CU(cudaStreamSynchronize(stream));
-    hcu_reset_counts(); /* work happens when the stream runs, inside a capture only at replay; a hidden search is counted */
+    /* work happens when the stream runs, inside a capture only at replay; a hidden search is counted */
+    hcu_reset_counts();
     cudaGraph_t g;
     cudaGraphExec_t x;
     CU(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));

@@ -9,7 +9,7 @@
 #include "selftest.h"
 namespace cg = cooperative_groups;
 
-/* ==== device language ================================================================================================= */
+/* ==== device language ============================================================================================= */
 
 template <int N> static __global__ void k_static(int *out) {
     AMP_SHARED(int, ints, N);
@@ -446,7 +446,7 @@ static void test_integers() {
         CU(cudaFree(m));
 }
 
-/* ==== runtime API ======================================================================================================= */
+/* ==== runtime API ================================================================================================= */
 
 static __global__ void k_add(int *p, int v) { p[threadIdx.x] += v; }
 static __global__ void k_digit(int *p, int v) {
@@ -775,7 +775,7 @@ static void contract() {
     test_devices();
 }
 
-/* ==== the host runtime's own promises ======================================================================================== */
+/* ==== the host runtime's own promises ============================================================================= */
 
 #ifdef AMP_HOSTCUDA
 static void test_lazy_work() { /* enqueued work has not run; peeking changes nothing */

@@ -1,6 +1,7 @@
 /* test_wmma.cpp - contract tests of mma.h: 16 x 16 x 16 warp matrices, half and bfloat16, every layout.
  *
- * What is outside #ifdef AMP_HOSTCUDA states what CUDA does and runs on a real GPU as well (sm_80 or newer, for bfloat16). */
+ * What is outside #ifdef AMP_HOSTCUDA states what CUDA does and runs on a real GPU as well (sm_80 or newer, for
+ * bfloat16). */
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 #include <cuda_runtime.h>
@@ -112,7 +113,7 @@ static void test_numbers() {
 }
 
 #ifdef AMP_HOSTCUDA
-/* ==== what the host runtime must notice =============================================================================== */
+/* ==== what the host runtime must notice =========================================================================== */
 
 enum Mistake { NONE, ADDRESS, LEADING, POINTERS, LEADINGS, LANES, PART, EMPTY };
 static __global__ void k_mistake(const __half *a, const __half *b, float *d, int mistake) {

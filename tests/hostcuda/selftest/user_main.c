@@ -1,4 +1,5 @@
-/* user_main.c - a plain C program with a CUDA backend compiled elsewhere (user_impl.cu): how a test of the backend is linked. */
+/* user_main.c - a plain C program with a CUDA backend compiled elsewhere (user_impl.cu): how a test of the backend is
+   linked. */
 #include <stdio.h>
 #include "hostcuda_ctl.h"
 int user_double(const float *in, float *out, int n);
