@@ -3028,7 +3028,7 @@ static ampi_limits ampi_limits_of(amp_dtype dtype) {
 AMP_API amp_fates amp_histogram_fates(const amp_histogram *h, amp_dtype dtype, float scale) {
     amp_fates f = AMP_ZERO;
     ampi_limits l;
-    uint64_t all = 0, lost = 0, small = 0, over = 0;
+    uint64_t all = 0, lost = 0, subnormal = 0, over = 0;
     int e, shift;
     if (!h || amp_dtype_size(dtype) == 0 || !(scale > 0.0f)) return f;
     l = ampi_limits_of(dtype);
@@ -3037,12 +3037,12 @@ AMP_API amp_fates amp_histogram_fates(const amp_histogram *h, amp_dtype dtype, f
         int from = (e ? e - 127 : -149) + shift, to = e - 126 + shift; /* |x| * scale is in [2^from, 2^to) */
         all += h->pow2[e];
         if (to <= l.lost) lost += h->pow2[e];
-        if (to <= l.subnormal) small += h->pow2[e];
+        if (to <= l.subnormal) subnormal += h->pow2[e];
         if (from >= l.overflow) over += h->pow2[e];
     }
     if (all == 0) return f;
     f.lost = (double)lost / (double)all;
-    f.subnormal = (double)small / (double)all - f.lost;
+    f.subnormal = (double)subnormal / (double)all - f.lost;
     f.overflow = (double)over / (double)all;
     return f;
 }
@@ -5098,15 +5098,9 @@ static amp_status ampi_operand(amp_ctx *ctx, const char *where, amp_array a, siz
 
 /* Temporary copies of one verb: made after the mark, popped at its end (the stream's order keeps them until their
    reader has run). */
-static size_t ampi_mark(const amp_ctx *ctx) { return ctx->scope ? ctx->scope->high : 0; }
+static size_t ampi_scope_mark(const amp_ctx *ctx) { return ctx->scope ? ctx->scope->high : 0; }
 static void ampi_scope_pop(amp_ctx *ctx, size_t mark) {
     if (ctx->scope) ctx->scope->high = mark;
-}
-
-/* The same at the end of a verb, whose status it passes on. */
-static amp_status ampi_release(amp_ctx *ctx, size_t mark, amp_status st) {
-    ampi_scope_pop(ctx, mark);
-    return st;
 }
 
 /* The dtype that op's inputs are cast to here; AMP_AUTO: none. */
@@ -5150,7 +5144,7 @@ AMP_API amp_status amp_autocast_input(amp_ctx *ctx, amp_array *out, amp_op op, c
         AMPI_TRY(ampi_check_array(ctx, where, "in", in[i], in[i].count, 0));
     }
     AMPI_TRY(ampi_autocast_want(ctx, where, op, in, n, &want));
-    mark = ampi_mark(ctx);
+    mark = ampi_scope_mark(ctx);
     for (i = 0; i < n; i++) {
         amp_status st = ampi_operand(ctx, where, in[i], in[i].count, want, &made[i]);
         if (st == AMP_OK) continue;
@@ -5468,11 +5462,12 @@ static amp_status ampi_gemm_scoped(amp_ctx *ctx, const char *where, const amp_ge
         d.d.dtype = ampi_gemm_output(ctx, desc, ampi_nonzero(beta), op, c, want);
     }
     if (d.aux.data && d.aux.dtype == AMP_AUTO) d.aux.dtype = d.d.dtype;
-    mark = ampi_mark(ctx);
+    mark = ampi_scope_mark(ctx);
     st = ampi_gemm_operands(ctx, where, &d, want, goal);
     if (st == AMP_OK) st = ampi_gemm(ctx, where, &d, goal);
     if (st == AMP_OK && desc->d_dtype) *desc->d_dtype = d.d.dtype;
-    return ampi_release(ctx, mark, st);
+    ampi_scope_pop(ctx, mark);
+    return st;
 }
 
 AMP_API amp_status amp_gemm(amp_ctx *ctx, const amp_gemm_desc *desc) {
@@ -5640,10 +5635,11 @@ static amp_status ampi_forward(amp_ctx *ctx, const char *where, const amp_linear
     AMPI_TRY(ampi_check_array(ctx, where, "aux", layer.l.aux, layer.ny, 0));
     AMPI_REQUIRE(!layer.l.aux.data || layer.l.aux.dtype == layer.l.y.dtype, ctx, AMP_ERR_INVALID_ARG,
         "%s: aux is %s, but y is %s", where, amp_dtype_name(layer.l.aux.dtype), amp_dtype_name(layer.l.y.dtype));
-    mark = ampi_mark(ctx);
+    mark = ampi_scope_mark(ctx);
     st = ampi_forward_product(ctx, where, &layer);
     if (st == AMP_OK && desc->record) *desc->record = made;
-    return ampi_release(ctx, mark, st);
+    ampi_scope_pop(ctx, mark);
+    return st;
 }
 
 /* What an activation's derivative reads. */
@@ -5803,10 +5799,11 @@ static amp_status ampi_backward(amp_ctx *ctx, const char *where, const amp_linea
     AMPI_TRY(ampi_check_linear(ctx, where, desc, goal, &layer));
     AMPI_TRY(ampi_backward_dtypes(ctx, where, &layer));
     AMPI_TRY(ampi_check_backward(ctx, where, &layer));
-    mark = ampi_mark(ctx);
+    mark = ampi_scope_mark(ctx);
     st = ampi_backward_operands(ctx, where, &layer);
     if (st == AMP_OK) st = ampi_failed_in(ctx, where, ampi_backward_gradients(ctx, &layer));
-    return ampi_release(ctx, mark, st);
+    ampi_scope_pop(ctx, mark);
+    return st;
 }
 
 AMP_API amp_status amp_linear_forward(amp_ctx *ctx, const amp_linear_desc *desc) {
