@@ -28,7 +28,7 @@ quiet() { # NAME COMMAND...: succeeds without a word
     if "$@" >"$work/log" 2>&1 && [ ! -s "$work/log" ]; then ok; else bad "$name"; head -n 12 "$work/log"; return 1; fi
 }
 ex=$top/examples
-max_lines=25 # added and modified lines
+max_lines=32 # added and modified lines, one statement a line
 arguments() { case $1 in tensor_core*) echo "--check --seed $$" ;; esac; } # of an example, for what it promises
 seeds="1 2 3"
 [ -z "$full" ] || seeds="1 2 3 4 5 6 7 8"

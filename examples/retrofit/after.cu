@@ -47,9 +47,11 @@ enum { PIXELS = DIGITS_SIDE * DIGITS_SIDE, HIDDEN = 256, CLASSES = 10, LAYERS = 
 enum { TRAIN = 1437, TEST = DIGITS_COUNT - TRAIN, BATCH = 64, EPOCHS = 8 };
 static const float LR = 1e-3f;
 
+typedef half real; /* activations, gradients and the weights that products read */
+
 typedef struct Layer { /* y = relu(x w^T + b); row-major: x [rows, in], w [out, in], y [rows, out] */
     int in, out;
-    half *x, *w, *b, *y, *dx, *dw, *db, *dy;
+    real *x, *w, *b, *y, *dx, *dw, *db, *dy;
 } Layer;
 
 typedef struct Stats {
@@ -68,14 +70,14 @@ static Stats *stats;
 /* ---- kernels ----------------------------------------------------------------------------------------------------- */
 
 static __global__ void gather(
-    const float *images, const int *labels, const int *order, half *x, int *target, int rows) {
+    const float *images, const int *labels, const int *order, real *x, int *target, int rows) {
     int i = blockIdx.x * blockDim.x + threadIdx.x, r = i / PIXELS;
     if (r >= rows) return;
     x[i] = images[order[r] * PIXELS + i % PIXELS];
     if (i % PIXELS == 0) target[r] = labels[order[r]];
 }
 
-static __global__ void bias_relu(half *y, const half *b, int rows, int n, int relu) {
+static __global__ void bias_relu(real *y, const real *b, int rows, int n, int relu) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i >= rows * n) return;
     float v = y[i], bias = b[i % n];
@@ -84,7 +86,7 @@ static __global__ void bias_relu(half *y, const half *b, int rows, int n, int re
 }
 
 /* The gradient through ReLU, in place, and its column sums: the gradient of the bias. One thread per column. */
-static __global__ void bias_relu_grad(half *dy, const half *y, half *db, int rows, int n, int relu) {
+static __global__ void bias_relu_grad(real *dy, const real *y, real *db, int rows, int n, int relu) {
     int j = blockIdx.x * blockDim.x + threadIdx.x;
     float sum = 0;
     if (j >= n) return;
@@ -99,7 +101,7 @@ static __global__ void bias_relu_grad(half *dy, const half *y, half *db, int row
 
 /* Softmax and cross-entropy, one thread per row: adds to the statistics, writes the gradient of the mean loss. */
 static __global__ void softmax_loss(
-    const half *logits, const int *target, half *dlogits, Stats *stats, int rows, const float *loss_scale) {
+    const real *logits, const int *target, real *dlogits, Stats *stats, int rows, const float *loss_scale) {
     int r = blockIdx.x * blockDim.x + threadIdx.x, best = 0;
     float z[CLASSES], sum = 0;
     if (r >= rows) return;
@@ -120,27 +122,21 @@ static __global__ void softmax_loss(
 /* ---- the network ------------------------------------------------------------------------------------------------- */
 
 /* c[m,n] = op(a)[m,k] op(b)[k,n], all row-major */
-static void matmul(int ta, int tb, int m, int n, int k, const half *a, const half *b, half *c) {
+static void matmul(int ta, int tb, int m, int n, int k, const real *a, const real *b, real *c) {
     amp_gemm_desc g = AMP_ZERO;
-    g.trans_a = ta;
-    g.trans_b = tb;
-    g.m = m;
-    g.n = n;
-    g.k = k;
-    g.a = amp_arr(a, AMP_F16);
-    g.b = amp_arr(b, AMP_F16);
-    g.d = amp_arr(c, AMP_F16);
+    g.trans_a = ta, g.trans_b = tb, g.m = m, g.n = n, g.k = k;
+    g.a = amp_arr(a, AMP_F16), g.b = amp_arr(b, AMP_F16), g.d = amp_arr(c, AMP_F16);
     CHECK(amp_gemm(ctx, g));
 }
 
 static void forward(int rows) {
+    const Layer *last = &layer[LAYERS - 1];
     for (int l = 0; l < LAYERS; l++) {
         Layer *p = &layer[l];
         matmul(0, 1, rows, p->out, p->in, p->x, p->w, p->y);
         LAUNCH(bias_relu, rows * p->out)(p->y, p->b, rows, p->out, l < LAYERS - 1);
     }
-    LAUNCH(softmax_loss, rows)(
-        layer[LAYERS - 1].y, target, layer[LAYERS - 1].dy, stats, rows, amp_scaler_scale_ptr(scaler));
+    LAUNCH(softmax_loss, rows)(last->y, target, last->dy, stats, rows, amp_scaler_scale_ptr(scaler));
 }
 
 static void backward(int rows) {
@@ -153,7 +149,7 @@ static void backward(int rows) {
 }
 
 /* Weights and biases of all layers lie in one array, their gradients in another. */
-static void place(half *param, half *grad) {
+static void place(real *param, real *grad) {
     for (Layer *p = layer; p < layer + LAYERS; p++) {
         p->w = param;
         p->dw = grad;
@@ -244,11 +240,10 @@ int main(int argc, char **argv) {
     free(init);
     CHECK(amp_params_create(&params, ctx, NULL));
     amp_param_desc all = AMP_ZERO;
-    all.count = n;
-    all.master = param;
+    all.count = n, all.master = param;
     CHECK(amp_params_add(params, all));
     CHECK(amp_params_commit(params));
-    place((half *)amp_param_model(params, 0).data, (half *)amp_param_grad(params, 0).data);
+    place((real *)amp_param_model(params, 0).data, (real *)amp_param_grad(params, 0).data);
 
     for (int epoch = 1; epoch <= EPOCHS; epoch++) {
         shuffle(index, TRAIN);
@@ -258,8 +253,7 @@ int main(int argc, char **argv) {
             forward(BATCH);
             backward(BATCH);
             amp_step_desc adam = AMP_ZERO;
-            adam.optimizer = AMP_ADAM;
-            adam.lr = LR;
+            adam.optimizer = AMP_ADAM, adam.lr = LR;
             CHECK(amp_step(params, scaler, adam));
             CHECK(cudaGetLastError());
         }

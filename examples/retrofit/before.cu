@@ -44,9 +44,11 @@ enum { PIXELS = DIGITS_SIDE * DIGITS_SIDE, HIDDEN = 256, CLASSES = 10, LAYERS = 
 enum { TRAIN = 1437, TEST = DIGITS_COUNT - TRAIN, BATCH = 64, EPOCHS = 8 };
 static const float LR = 1e-3f;
 
+typedef float real; /* activations, gradients and the weights that products read */
+
 typedef struct Layer { /* y = relu(x w^T + b); row-major: x [rows, in], w [out, in], y [rows, out] */
     int in, out;
-    float *x, *w, *b, *y, *dx, *dw, *db, *dy;
+    real *x, *w, *b, *y, *dx, *dw, *db, *dy;
 } Layer;
 
 typedef struct Stats {
@@ -63,14 +65,14 @@ static Stats *stats;
 /* ---- kernels ----------------------------------------------------------------------------------------------------- */
 
 static __global__ void gather(
-    const float *images, const int *labels, const int *order, float *x, int *target, int rows) {
+    const float *images, const int *labels, const int *order, real *x, int *target, int rows) {
     int i = blockIdx.x * blockDim.x + threadIdx.x, r = i / PIXELS;
     if (r >= rows) return;
     x[i] = images[order[r] * PIXELS + i % PIXELS];
     if (i % PIXELS == 0) target[r] = labels[order[r]];
 }
 
-static __global__ void bias_relu(float *y, const float *b, int rows, int n, int relu) {
+static __global__ void bias_relu(real *y, const real *b, int rows, int n, int relu) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i >= rows * n) return;
     float v = y[i], bias = b[i % n];
@@ -79,7 +81,7 @@ static __global__ void bias_relu(float *y, const float *b, int rows, int n, int 
 }
 
 /* The gradient through ReLU, in place, and its column sums: the gradient of the bias. One thread per column. */
-static __global__ void bias_relu_grad(float *dy, const float *y, float *db, int rows, int n, int relu) {
+static __global__ void bias_relu_grad(real *dy, const real *y, real *db, int rows, int n, int relu) {
     int j = blockIdx.x * blockDim.x + threadIdx.x;
     float sum = 0;
     if (j >= n) return;
@@ -93,7 +95,7 @@ static __global__ void bias_relu_grad(float *dy, const float *y, float *db, int 
 }
 
 /* Softmax and cross-entropy, one thread per row: adds to the statistics, writes the gradient of the mean loss. */
-static __global__ void softmax_loss(const float *logits, const int *target, float *dlogits, Stats *stats, int rows) {
+static __global__ void softmax_loss(const real *logits, const int *target, real *dlogits, Stats *stats, int rows) {
     int r = blockIdx.x * blockDim.x + threadIdx.x, best = 0;
     float z[CLASSES], sum = 0;
     if (r >= rows) return;
@@ -122,19 +124,20 @@ static __global__ void adam(float *w, const float *g, float *m, float *v, int n,
 /* ---- the network ------------------------------------------------------------------------------------------------- */
 
 /* c[m,n] = op(a)[m,k] op(b)[k,n], all row-major */
-static void matmul(int ta, int tb, int m, int n, int k, const float *a, const float *b, float *c) {
+static void matmul(int ta, int tb, int m, int n, int k, const real *a, const real *b, real *c) {
     const float one = 1, zero = 0; /* cuBLAS stores columns: c^T = op(b)^T op(a)^T */
     cublasOperation_t opa = ta ? CUBLAS_OP_T : CUBLAS_OP_N, opb = tb ? CUBLAS_OP_T : CUBLAS_OP_N;
     CHECK(cublasSgemm(blas, opb, opa, n, m, k, &one, b, tb ? k : n, a, ta ? m : k, &zero, c, n));
 }
 
 static void forward(int rows) {
+    const Layer *last = &layer[LAYERS - 1];
     for (int l = 0; l < LAYERS; l++) {
         Layer *p = &layer[l];
         matmul(0, 1, rows, p->out, p->in, p->x, p->w, p->y);
         LAUNCH(bias_relu, rows * p->out)(p->y, p->b, rows, p->out, l < LAYERS - 1);
     }
-    LAUNCH(softmax_loss, rows)(layer[LAYERS - 1].y, target, layer[LAYERS - 1].dy, stats, rows);
+    LAUNCH(softmax_loss, rows)(last->y, target, last->dy, stats, rows);
 }
 
 static void backward(int rows) {
@@ -147,7 +150,7 @@ static void backward(int rows) {
 }
 
 /* Weights and biases of all layers lie in one array, their gradients in another. */
-static void place(float *param, float *grad) {
+static void place(real *param, real *grad) {
     for (Layer *p = layer; p < layer + LAYERS; p++) {
         p->w = param;
         p->dw = grad;
