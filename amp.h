@@ -876,10 +876,10 @@ typedef struct amp_precision {
 
 /* ==== >>products =====================================================================================================
    Row-major, FP32 accumulation. Error of one element against the exact result of the operands as stored:
-   |d - exact| <= (k + 4) * 2^-24 * (|alpha| * sum |a||b| + |beta * c| + |bias|) + half a unit in the last place of d's dtype.
-   On CUDA, where d has 16 bits, a bias of a different dtype is rounded to d's first, and so is the value that a backward multiplies.
-   The same bits for any thread count; other SIMD paths and devices agree within the bound. Inf and NaN propagate.
-   a and b have one dtype (the two FP8 formats may mix); c has d's dtype. */
+       |d - exact| <= (k + 4) * 2^-24 * (|alpha| * sum |a||b| + |beta * c| + |bias|) + half a unit in the last place
+   of d. On CUDA, where d has 16 bits, a bias of a different dtype is rounded to d's first, and so is the value that a
+   backward multiplies. The same bits for any thread count; other SIMD paths and devices agree within the bound. Inf and
+   NaN propagate. a and b have one dtype (the two FP8 formats may mix); c has d's dtype. */
 
 typedef enum amp_act {
     AMP_ACT_NONE = 0,
@@ -887,12 +887,15 @@ typedef enum amp_act {
     AMP_GELU /* the tanh form, as cuBLASLt and GPT-2 use it */
 } amp_act;
 
-/* amp_gemm_desc.flags, amp_linear_desc.flags. The first four are permissions: a context without a faster way does not use them.
+/* amp_gemm_desc.flags, amp_linear_desc.flags. The first four are permissions: a context without a faster way does not
+   use them.
    TF32      F32 operands may be rounded to TF32: 10 mantissa bits, error 2^-11 of each; CUDA, sm_80+: Tensor Cores
    REDUCED   parts of a sum over k may be rounded to d's dtype before they are added up: Inf from 65520 on in F16
-   F16_SUM   F16 products may be added up in F16: error k * 2^-11, Inf from 65520 on; faster on GeForce, hardly elsewhere
+   F16_SUM   F16 products may be added up in F16: error k * 2^-11, Inf from 65520 on; faster on GeForce, hardly
+             elsewhere
    FAST_FP8  FP8 products may be added up with fewer bits between promotions: for forward products
-   EMULATE   CUDA: FP8 products that cuBLASLt does not take run on a plain kernel (slow); without it UNSUPPORTED says why */
+   EMULATE   CUDA: FP8 products that cuBLASLt does not take run on a plain kernel (slow); without it UNSUPPORTED says
+             why */
 #define AMP_GEMM_TF32     1u
 #define AMP_GEMM_REDUCED  2u
 #define AMP_GEMM_F16_SUM  4u
@@ -927,14 +930,16 @@ typedef struct amp_gemm_desc { /* D[m,n] = act( alpha * op(A)[m,k] * op(B)[k,n] 
     uint64_t _end;
 } amp_gemm_desc;
 
-/* d may be c, with the same leading dimension and stride; any other overlap with an input is not allowed. An FP8 d is saturated:
-   beyond its range is the largest finite number. FP8 on CUDA without AMP_GEMM_EMULATE: sm_89+, x w^T only (trans_a 0, trans_b 1;
-   sm_100: any), not both E5M2, m, n, k and leading dimensions multiples of 16, beta 0 for an FP8 d. Class: enqueue. */
+/* d may be c, with the same leading dimension and stride; any other overlap with an input is not allowed. An FP8 d is
+   saturated: beyond its range is the largest finite number. FP8 on CUDA without AMP_GEMM_EMULATE: sm_89+, x w^T only
+   (trans_a 0, trans_b 1; sm_100: any), not both E5M2, m, n, k and leading dimensions multiples of 16, beta 0 for an FP8
+   d. Class: enqueue. */
 AMP_API amp_status amp_gemm(amp_ctx *ctx, const amp_gemm_desc *desc);
-/* One sentence about how amp_gemm(ctx, desc) would run, and why, into text[bytes]. Nothing runs; *d_dtype is set. Class: host. */
+/* One sentence about how amp_gemm(ctx, desc) would run, and why, into text[bytes]. Nothing runs; *d_dtype is set.
+   Class: host. */
 AMP_API amp_status amp_gemm_explain(amp_ctx *ctx, char *text, size_t bytes, const amp_gemm_desc *desc);
-/* CUDA: times cuBLASLt's candidates for this product and keeps the fastest for its shape; outputs stay as they are, *d_dtype is set.
-   The CPU has nothing to choose. Class: setup. */
+/* CUDA: times cuBLASLt's candidates for this product and keeps the fastest for its shape; outputs stay as they are,
+   *d_dtype is set. The CPU has nothing to choose. Class: setup. */
 AMP_API amp_status amp_gemm_tune(amp_ctx *ctx, const amp_gemm_desc *desc);
 
 typedef struct amp_linear_desc { /* one layer: fill it once, use it for forward and backward */
@@ -957,18 +962,20 @@ typedef struct amp_linear_desc { /* one layer: fill it once, use it for forward 
     const amp_precision *from; /* host: the record of the layer that made x, if x.dtype is AMP_AUTO */
     amp_dtype pin;             /* x and w are read in this dtype; AMP_AUTO => as the scope says, else as they are */
     uint32_t _pad;
-    /* Host, or NULL. Two layers in a chain, b.x = a.y: with a.after = &b and b.before = &a the backward of b does the act and the dbias
-       of a's, inside the product that makes its dx, which is then the gradient before a's act. */
+    /* Host, or NULL. Two layers in a chain, b.x = a.y: with a.after = &b and b.before = &a the backward of b does the
+       act and the dbias of a's, inside the product that makes its dx, which is then the gradient before a's act. */
     const struct amp_linear_desc *before, *after;
     uint64_t _end;
 } amp_linear_desc;
 
-/* With a record, y, aux, dy and dx may be AMP_AUTO: y as the scope chooses, aux and dy as y, dx as x. dw and dbias are explicit.
-   All matrices packed row-major. A layer's y is the next layer's x, and the next layer's dx is this layer's dy. ReLU's backward reads
-   y, GELU's aux. Class: enqueue. Numerics: products' bound; y = 0 has derivative 0 in ReLU. */
+/* With a record, y, aux, dy and dx may be AMP_AUTO: y as the scope chooses, aux and dy as y, dx as x. dw and dbias are
+   explicit. All matrices packed row-major. A layer's y is the next layer's x, and the next layer's dx is this layer's
+   dy. ReLU's backward reads y, GELU's aux. Class: enqueue. Numerics: products' bound; y = 0 has derivative 0 in ReLU.
+   */
 AMP_API amp_status amp_linear_forward(amp_ctx *ctx, const amp_linear_desc *l);
 AMP_API amp_status amp_linear_backward(amp_ctx *ctx, const amp_linear_desc *l);
-/* amp_gemm_tune for each of its products whose output (y, dx, dw) is given; the record is written as forward does. Class: setup. */
+/* amp_gemm_tune for each of its products whose output (y, dx, dw) is given; the record is written as forward does.
+   Class: setup. */
 AMP_API amp_status amp_linear_tune(amp_ctx *ctx, const amp_linear_desc *l);
 
 typedef struct amp_xent_desc {
@@ -992,9 +999,9 @@ typedef struct amp_xent_desc {
     uint64_t _end;
 } amp_xent_desc;
 
-/* Softmax cross-entropy and its gradient, everything inside in FP32, sums in double by the reduction rule. A label >= classes makes
-   that row's loss and gradient NaN. All rows left out: loss 0. Scratch: none. Class: enqueue. Numerics: bit contract of
-   arithmetic. */
+/* Softmax cross-entropy and its gradient, everything inside in FP32, sums in double by the reduction rule. A label >=
+   classes makes that row's loss and gradient NaN. All rows left out: loss 0. Scratch: none. Class: enqueue. Numerics:
+   bit contract of arithmetic. */
 AMP_API amp_status amp_softmax_cross_entropy(amp_ctx *ctx, const amp_xent_desc *desc);
 
 /* ==== >>memory plan ==================================================================================================
@@ -1872,7 +1879,8 @@ typedef struct amp_dropout_job { /* count > 0 */
     uint32_t _pad;
 } amp_dropout_job;
 
-/* ---- products and losses: the math of one element --------------------------------------------------------------------------- */
+/* ---- products and losses: the math of one element
+   --------------------------------------------------------------------------- */
 
 /* All factors of a sum over k in one, and those of c; read where the product runs. */
 AMP_INLINE float amp_gemm_alpha(const amp_gemm_job *j) {
@@ -1892,13 +1900,14 @@ AMP_INLINE float amp_epilogue_f8(float v, amp_dtype t, const float *scale, uint3
     size = ampi_bits(v) & 0x7fffffffu;
     return size > most && size <= 0x7f800000u ? ampi_float(most | (ampi_bits(v) & 0x80000000u)) : v;
 }
-/* The second half of an epilogue. v is the value before act, which is what aux keeps; saved is what a backward reads there. */
+/* The second half of an epilogue. v is the value before act, which is what aux keeps; saved is what a backward reads
+   there. */
 AMP_INLINE float amp_epilogue_act(const amp_gemm_job *j, float v, float saved, uint32_t *amax) {
     v = j->backward ? ampi_act_grad(j->act, v, saved) : ampi_act(j->act, v);
     return amp_dtype_size(j->d.dtype) == 1u ? amp_epilogue_f8(v, j->d.dtype, j->scale_d, amax) : v;
 }
-/* The epilogue: from a sum over k to what is rounded to d's dtype, each operation rounded once, in this order. c and bias are used where
-   the job has them; *before is what is rounded to aux's dtype. */
+/* The epilogue: from a sum over k to what is rounded to d's dtype, each operation rounded once, in this order. c and
+   bias are used where the job has them; *before is what is rounded to aux's dtype. */
 AMP_INLINE float amp_epilogue_one(const amp_gemm_job *j, float sum, float alpha, float beta, float c, float bias,
     float saved, float *before, uint32_t *amax) {
     float v = ampi_mul(alpha, sum);
@@ -5167,7 +5176,8 @@ typedef struct ampi_goal {
 } ampi_goal;
 static const ampi_goal ampi_goal_run = {AMPI_RUN, NULL, 0}, ampi_goal_tune = {AMPI_TUNE, NULL, 0};
 
-/* Elements that a batch of matrices spans: (batch - 1) * stride + (rows - 1) * ld + cols; 0 when empty, (size_t)-1 when too many. */
+/* Elements that a batch of matrices spans: (batch - 1) * stride + (rows - 1) * ld + cols; 0 when empty, (size_t)-1 when
+   too many. */
 static size_t ampi_span(size_t batch, size_t stride, size_t rows, size_t ld, size_t cols) {
     const size_t most = (size_t)-1 / 8;
     size_t a, b;
@@ -5372,7 +5382,8 @@ static amp_status ampi_gemm(amp_ctx *ctx, const char *where, const amp_gemm_desc
 
 /* ---- a product in a scope ---- */
 
-/* The dtype that a product's inputs are read in: pin, or what the region wants; AMP_AUTO: as they are. Also the class of op. */
+/* The dtype that a product's inputs are read in: pin, or what the region wants; AMP_AUTO: as they are. Also the class
+   of op. */
 static amp_status ampi_wanted(amp_ctx *ctx, const char *where, amp_op op, amp_dtype pin, amp_array a, amp_array b,
     amp_op_class *c, amp_dtype *want) {
     AMPI_TRY(ampi_check_pin(ctx, where, pin));
@@ -5713,7 +5724,8 @@ static amp_status ampi_backward_operands(amp_ctx *ctx, const char *where, ampi_l
     return AMP_OK;
 }
 
-/* dy through the activation, in place, to the products' dtype, and its column sums; a layer with `after` leaves act and dbias there. */
+/* dy through the activation, in place, to the products' dtype, and its column sums; a layer with `after` leaves act and
+   dbias there. */
 static amp_status ampi_gradient_before_act(amp_ctx *ctx, const ampi_layer *layer) {
     const amp_linear_desc *l = &layer->l;
     const amp_array none = AMP_ZERO, dbias = l->after ? none : l->dbias;
@@ -8242,9 +8254,10 @@ static amp_status ampi_cpu_next_scale(amp_ctx *ctx, amp_scaler_state *s) {
 
 /* ==== >>cpu-products ================================================================================================
    tests: tests/test_products.c, tests/test_paths.c
-   A task is a block of at most AMPI_MC x AMPI_NC of one batch's D, over all of k in steps of AMPI_KC: operands are widened to float
-   while they are packed, tiles are accumulated in w->c. How D is cut into blocks changes no bit: an element of D depends on k only.
-   (Another kind of tile, of half-precision operands say, would come with a pack of its own.) */
+   A task is a block of at most AMPI_MC x AMPI_NC of one batch's D, over all of k in steps of AMPI_KC: operands are
+   widened to float while they are packed, tiles are accumulated in w->c. How D is cut into blocks changes no bit: an
+   element of D depends on k only. (Another kind of tile, of half-precision operands say, would come with a pack of its
+   own.) */
 
 typedef struct ampi_gemm_blocks { /* a product, cut for the pool */
     ampi_cpu *c;
@@ -8408,8 +8421,9 @@ static const float *ampi_floats_fetching(const ampi_kernels *kn, amp_array x, si
     return ampi_floats(kn, x, at, n, buf);
 }
 
-/* ---- a few rows of D: packing would cost more than the product, so B is read once, straight from where it is. Rows of B are added up
-   where they lie along D, else their products with rows of A are. An element of D is a chain over k again, whatever the threads do ---- */
+/* ---- a few rows of D: packing would cost more than the product, so B is read once, straight from where it is. Rows of
+   B are added up where they lie along D, else their products with rows of A are. An element of D is a chain over k
+   again, whatever the threads do ---- */
 
 /* A[0 .. rows, k0 .. k0+kc] as floats, [row][k]. */
 static void ampi_few_rows(const ampi_gemm_blocks *j, size_t a0, size_t k0, size_t kc, float *to) {

@@ -2004,9 +2004,10 @@ static amp_status ampi_cu_dropout(amp_ctx *ctx, const amp_dropout_job *d) {
 /* ==== >>cuda-products ================================================================================================
    tests: tests/test_products.c, tests/test_product_table.c */
 
-/* The plain product, for everything that cuBLASLt does not take: any dtypes, layouts, alignment, k = 0. A block makes tiles of
-   32 x 32 elements from slices of 16 along k, widened into shared memory; every element is one chain of fused multiply-adds (the form
-   that -use_fast_math leaves alone). A thread has AMPI_K_ACC elements: a column of the tile, every (AMP_BLOCK / 32)-th row. */
+/* The plain product, for everything that cuBLASLt does not take: any dtypes, layouts, alignment, k = 0. A block makes
+   tiles of 32 x 32 elements from slices of 16 along k, widened into shared memory; every element is one chain of fused
+   multiply-adds (the form that -use_fast_math leaves alone). A thread has AMPI_K_ACC elements: a column of the tile,
+   every (AMP_BLOCK / 32)-th row. */
 #define AMPI_K_TILE  32u
 #define AMPI_K_SLICE 16u
 #define AMPI_K_ACC   (AMPI_K_TILE * AMPI_K_TILE / AMP_BLOCK)
@@ -2092,7 +2093,8 @@ AMPI_K void ampi_k_act_grad8(uint32_t x[8], amp_act act, const uint32_t saved[8]
         x[k] = ampi_bits(ampi_act_grad(act, ampi_float(x[k]), ampi_float(saved[k])));
 }
 
-/* What cuBLASLt left to do: d, which is not FP8, holds the product; the rest of amp_epilogue_one, in groups of 8 along a row. */
+/* What cuBLASLt left to do: d, which is not FP8, holds the product; the rest of amp_epilogue_one, in groups of 8 along
+   a row. */
 static __global__ void __launch_bounds__(AMP_BLOCK, 2)
     ampi_k_epilogue(amp_gemm_job p, int add_bias, int wide, int wide_bias) {
     uint64_t across = p.n / 8u + (p.n % 8u != 0), all = p.batch * p.m * across, g;
@@ -2134,9 +2136,9 @@ static amp_status ampi_cu_epilogue(const ampi_cu_call *k, const amp_gemm_job *p,
         ampi_k_epilogue, *p, add_bias, wide, ampi_cu_wide(&p->bias, 0));
 }
 
-/* ---- dy through the activation, in place, and its column sums, reading it once. A block takes a stripe of 256 columns and a slice of the
-   rows; each of its rows of 32 threads every (AMP_BLOCK / 32)-th row, 8 columns a thread. Sums in double: lanes in order, then slices in
-   order (ampi_k_slices, when there are several) ---- */
+/* ---- dy through the activation, in place, and its column sums, reading it once. A block takes a stripe of 256 columns
+   and a slice of the rows; each of its rows of 32 threads every (AMP_BLOCK / 32)-th row, 8 columns a thread. Sums in
+   double: lanes in order, then slices in order (ampi_k_slices, when there are several) ---- */
 #define AMPI_K_STRIPE 256u
 #define AMPI_K_ROWS   (AMP_BLOCK / 32u)
 typedef struct ampi_k_bias_args {
@@ -2151,7 +2153,8 @@ AMPI_K void ampi_k_bias_out(const amp_bias_grad_job &j, uint64_t column, double 
     if (j.accumulate) sum = ampi_dadd(ampi_widen(amp_load(j.dbias.data, j.dbias.dtype, column)), sum);
     amp_store(j.dbias.data, j.dbias.dtype, column, ampi_narrow(sum));
 }
-/* Eight of dy, whose `saved` are y, become the gradient before act: stored, and in x as stored, because that is what is summed. */
+/* Eight of dy, whose `saved` are y, become the gradient before act: stored, and in x as stored, because that is what is
+   summed. */
 AMPI_K void ampi_k_bias_act8(
     const amp_bias_grad_job &j, uint32_t x[8], const uint32_t y[8], uint64_t at, uint32_t m, int wide) {
     uint32_t k;
@@ -2406,8 +2409,9 @@ static void ampi_cu_lt_f8(ampi_cu_lt *lt, const amp_gemm_job *p) {
     if (p->scale_d) ampi_cu_lt_set(lt, CUBLASLT_MATMUL_DESC_D_SCALE_POINTER, &p->scale_d, sizeof p->scale_d);
     if (p->amax_d) ampi_cu_lt_set(lt, CUBLASLT_MATMUL_DESC_AMAX_D_POINTER, &p->amax_d, sizeof p->amax_d);
 }
-/* A row-major matrix is the transpose of a column-major one, and D = A B is D^T = B^T A^T: cuBLASLt's first operand is our B, its
-   second our A, its m our n. Each keeps its own transposition. The bias then runs along cuBLASLt's rows, as it wants. */
+/* A row-major matrix is the transpose of a column-major one, and D = A B is D^T = B^T A^T: cuBLASLt's first operand is
+   our B, its second our A, its m our n. Each keeps its own transposition. The bias then runs along cuBLASLt's rows, as
+   it wants. */
 static void ampi_cu_lt_describe(ampi_cu_lt *lt, const ampi_cuda *c, const amp_gemm_job *p, const ampi_cu_plan *plan) {
     cublasOperation_t op_a = p->trans_b ? CUBLAS_OP_T : CUBLAS_OP_N, op_b = p->trans_a ? CUBLAS_OP_T : CUBLAS_OP_N;
     cudaDataType scalars = plan->compute == CUBLAS_COMPUTE_16F ? CUDA_R_16F : CUDA_R_32F;
@@ -2434,8 +2438,8 @@ static void ampi_cu_lt_describe(ampi_cu_lt *lt, const ampi_cuda *c, const amp_ge
     ampi_cu_lt_layout(lt, &lt->d, p->d.dtype, p->n, p->m, p->ldd, p->stride_d, p->batch);
 }
 
-/* The workspace limit and the alignment must be said (their defaults are 0 and 256 bytes), and partial sums of a split k must not be
-   rounded to the output's dtype unless that was allowed. */
+/* The workspace limit and the alignment must be said (their defaults are 0 and 256 bytes), and partial sums of a split
+   k must not be rounded to the output's dtype unless that was allowed. */
 static void ampi_cu_lt_prefer(
     const ampi_cuda *c, ampi_cu_lt *lt, const ampi_cu_key *key, cublasLtMatmulPreferenceOpaque_t *prefer) {
     uint64_t workspace = c->workspace_bytes;
@@ -2458,8 +2462,8 @@ static void ampi_cu_lt_prefer(
         ampi_cu_lt_try(lt, "cublasLtMatmulPreferenceSetAttribute",
             cublasLtMatmulPreferenceSetAttribute(prefer, wishes[i].what, wishes[i].value, wishes[i].bytes));
 }
-/* Asks for algorithms, the best first; returns how many. 0: cuBLASLt does not take this product; lt->status tells of failures of other
-   kinds. */
+/* Asks for algorithms, the best first; returns how many. 0: cuBLASLt does not take this product; lt->status tells of
+   failures of other kinds. */
 static int ampi_cu_lt_search(
     const ampi_cuda *c, ampi_cu_lt *lt, const ampi_cu_key *key, cublasLtMatmulHeuristicResult_t *results, int wanted) {
     cublasLtMatmulPreferenceOpaque_t prefer;
@@ -2511,8 +2515,9 @@ static const char *ampi_cu_refusal(const ampi_cuda *c, const amp_gemm_job *p) {
     return NULL;
 }
 
-/* The two ways of an epilogue fill in epilogue, convert and after of a plan, and return NULL, or say why the product has no such way.
-   ReLU is in no epilogue of cuBLASLt's: it commutes with rounding, and whether cuBLASLt's keeps NaN is not documented. */
+/* The two ways of an epilogue fill in epilogue, convert and after of a plan, and return NULL, or say why the product
+   has no such way. ReLU is in no epilogue of cuBLASLt's: it commutes with rounding, and whether cuBLASLt's keeps NaN is
+   not documented. */
 
 static uint32_t ampi_cu_gelu_epilogue(const amp_gemm_job *p) {
     if (p->aux.data) return p->bias.data ? CUBLASLT_EPILOGUE_GELU_AUX_BIAS : CUBLASLT_EPILOGUE_GELU_AUX;
@@ -2528,29 +2533,28 @@ static const char *ampi_cu_fuse_backward(const amp_gemm_job *p, ampi_cu_plan *pl
         p->dbias.data && p->dbias.dtype == p->d.dtype ? CUBLASLT_EPILOGUE_DGELU_BGRAD : CUBLASLT_EPILOGUE_DGELU;
     return NULL;
 }
+static const char *ampi_cu_fuse_gelu(const amp_gemm_job *p, ampi_cu_plan *plan) {
+    if (p->aux.data && !ampi_cu_aux_fits(p))
+        return "aux is not as cuBLASLt wants it: d's dtype, a leading dimension that is a multiple of 8, no batch";
+    plan->epilogue = ampi_cu_gelu_epilogue(p);
+    return NULL;
+}
 /* As much as possible inside the product. */
 static const char *ampi_cu_fuse_epilogue(const ampi_cuda *c, const amp_gemm_job *p, ampi_cu_plan *plan) {
     int narrow = p->d.dtype != AMP_F32, bias = p->bias.data != NULL, aux = p->aux.data != NULL;
     int fits = bias && p->bias.dtype == ampi_cu_bias_type(p);
-    plan->epilogue = CUBLASLT_EPILOGUE_DEFAULT;
     plan->after = 0;
     plan->convert = bias && !fits && narrow; /* an F32 d gets such a bias from ampi_k_epilogue, unrounded */
     if (plan->convert && p->n > c->bias_room) return "the bias is in a different dtype than d";
     if (p->backward) return ampi_cu_fuse_backward(p, plan);
-    if (narrow && p->act == AMP_GELU) {
-        if (aux && !ampi_cu_aux_fits(p))
-            return "aux is not as cuBLASLt wants it: d's dtype, a leading dimension that is a multiple of 8, no batch";
-        plan->epilogue = ampi_cu_gelu_epilogue(p);
-        return NULL;
-    }
-    if (fits || plan->convert) plan->epilogue = CUBLASLT_EPILOGUE_BIAS;
+    if (narrow && p->act == AMP_GELU) return ampi_cu_fuse_gelu(p, plan);
+    plan->epilogue = fits || plan->convert ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT;
     plan->after = p->act != AMP_ACT_NONE || aux || (bias && plan->epilogue == CUBLASLT_EPILOGUE_DEFAULT);
     if (narrow && aux && p->aux.dtype != p->d.dtype) return "aux is in a different dtype than d";
-    if (plan->after && ampi_cu_f8(p->d.dtype)) return "cuBLASLt has no such epilogue for an FP8 d";
-    return NULL;
+    return plan->after && ampi_cu_f8(p->d.dtype) ? "cuBLASLt has no such epilogue for an FP8 d" : NULL;
 }
-/* bias and act left to ampi_k_epilogue, for which d must not have been rounded too early: it is F32, or what remains is a backward, whose
-   bound allows it. */
+/* bias and act left to ampi_k_epilogue, for which d must not have been rounded too early: it is F32, or what remains is
+   a backward, whose bound allows it. */
 static const char *ampi_cu_split_epilogue(const amp_gemm_job *p, ampi_cu_plan *plan) {
     plan->epilogue = CUBLASLT_EPILOGUE_DEFAULT;
     plan->convert = 0;
@@ -2572,8 +2576,8 @@ static uint32_t ampi_cu_f32_sums(const ampi_cuda *c, const amp_gemm_job *p) {
     return tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
 }
 
-/* The ways of a product through cuBLASLt, best first: with the sums that are allowed, then with those of FP32; each with the epilogue in the
-   product, then after it. */
+/* The ways of a product through cuBLASLt, best first: with the sums that are allowed, then with those of FP32; each
+   with the epilogue in the product, then after it. */
 typedef struct ampi_cu_ways {
     const ampi_cuda *c;
     const amp_gemm_job *p;
@@ -2744,8 +2748,8 @@ static amp_status ampi_cu_run(const ampi_cu_call *k, const amp_gemm_job *p, ampi
     return s;
 }
 
-/* A plan from a file is checked before its first use: it must still be a way of this product, and cuBLASLt must still take its algorithm,
-   within our workspace. */
+/* A plan from a file is checked before its first use: it must still be a way of this product, and cuBLASLt must still
+   take its algorithm, within our workspace. */
 static int ampi_cu_plan_valid(const ampi_cu_call *k, const amp_gemm_job *p, const ampi_cu_plan *plan) {
     cublasLtMatmulHeuristicResult_t result;
     ampi_cu_ways it = {k->c, p, 0, NULL};
@@ -3043,7 +3047,8 @@ extern "C" amp_status amp_cuda_plans_load(amp_ctx *ctx, const char *path) {
     ampi_cu_plan_head(c, &mine);
     if (memcmp(&mine, &head, offsetof(ampi_cu_plan_file, count)) != 0)
         return amp_fail(ctx, AMP_ERR_FORMAT,
-            "%s: %s was made with cuBLASLt %llu on %.63s with %llu SMs; here is %llu, %s, %llu (or the workspace differs)",
+            "%s: %s was made with cuBLASLt %llu on %.63s with %llu SMs; here is %llu, %s, %llu (or the workspace "
+            "differs)",
             where, path, AMPI_ULL(head.library), head.device, AMPI_ULL(head.sms), AMPI_ULL(mine.library), mine.device,
             AMPI_ULL(mine.sms));
     for (i = 0; i < head.count; i++)

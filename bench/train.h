@@ -1,9 +1,10 @@
 /* train.h - whole training steps on any context, through amp's public verbs: the same source on the CPU and on a GPU.
 
-   Two models. "mlp": linear layers of width x width, GELU between them, softmax cross-entropy over `width` classes. "gpt2": the linear
-   layers of GPT-2 in their order (qkv, projection, up with GELU, down; then the vocabulary), and its whole list of parameters for the
-   optimizer. Instead of attention the projection reads the first third of qkv's output, in place; layer norms and embeddings have
-   parameters, whose gradients stay zero, and no work. The peers do the same. */
+   Two models. "mlp": linear layers of width x width, GELU between them, softmax cross-entropy over `width` classes.
+   "gpt2": the linear layers of GPT-2 in their order (qkv, projection, up with GELU, down; then the vocabulary), and its
+   whole list of parameters for the optimizer. Instead of attention the projection reads the first third of qkv's
+   output, in place; layer norms and embeddings have parameters, whose gradients stay zero, and no work. The peers do
+   the same. */
 #ifndef BENCH_TRAIN_H
 #define BENCH_TRAIN_H
 #include "contest.h"
@@ -42,8 +43,8 @@ typedef struct train_net {
     amp_status failed; /* the first failure while it was made or run */
 } train_net;
 
-/* GPT-2's parameters in order: wte (also the last layer's weight), wpe; per block ln1, qkv, projection, ln2, up, down, each weight then
-   bias; the last ln. Returns how many: 4 + 12 * blocks. */
+/* GPT-2's parameters in order: wte (also the last layer's weight), wpe; per block ln1, qkv, projection, ln2, up, down,
+   each weight then bias; the last ln. Returns how many: 4 + 12 * blocks. */
 static size_t gpt2_tensors(size_t width, size_t blocks, size_t vocab, size_t context, size_t *count) {
     size_t n = 0, b;
     count[n++] = vocab * width;
@@ -100,7 +101,8 @@ static void train_destroy(train_net *t) {
     memset(t, 0, sizeof *t);
 }
 
-/* One linear layer: parameters `w` and `w` + 1 (no bias: `bias` 0), input x with rows ld_x apart. dy, dx: of gradients, made by the caller. */
+/* One linear layer: parameters `w` and `w` + 1 (no bias: `bias` 0), input x with rows ld_x apart. dy, dx: of gradients,
+   made by the caller. */
 static amp_array train_layer(train_net *t, size_t rows, size_t in, size_t out, amp_act act, size_t w, int bias,
     amp_array x, size_t ld_x, amp_dtype type) {
     amp_linear_desc *l = &t->layer[t->layers];

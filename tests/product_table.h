@@ -1,12 +1,14 @@
-/* product_table.h - the products that PyTorch casts under autocast, each by amp_gemm. One list, three readers: the tests run every row
-   (test_product_table.c), docs/products.md is printed from it (tools/products.c), and tests/install.sh compares that file with it.
+/* product_table.h - the products that PyTorch casts under autocast, each by amp_gemm. One list, three readers: the
+   tests run every row (test_product_table.c), docs/products.md is printed from it (tools/products.c), and
+   tests/install.sh compares that file with it.
 
    X(name, PyTorch, alpha, x, y, beta, in, relu, out, calls, code)
-     x y in out   a letter for each dimension, as stored, row-major: out = relu(alpha * sum x y + beta * in), the sum over the letters that out
-                  lacks. "+" behind a letter: the array is larger in that dimension, this is a slice of it. in "=": what is in out before
+     x y in out   a letter for each dimension, as stored, row-major: out = relu(alpha * sum x y + beta * in), the sum
+                  over the letters that out lacks. "+" after a letter: the array is larger in that dimension, this is a
+                  slice of it. in "=": what was in out before
      calls, code  for (i = 0; i < calls; i++) { g as PRODUCT_BASE says; code; amp_gemm(ctx, &g); }
-   What code may use: the sizes m n k b c, ldx ldy ldo: elements between rows, sx: elements between x[0] and x[1], alpha, beta, i, and
-   at(x, e): x from element e on. */
+   What code may use: the sizes m n k b c; ldx ldy ldo, elements between rows; sx, elements between x[0] and x[1];
+   alpha, beta, i; and at(x, e), which is x from element e on. */
 #ifndef PRODUCT_TABLE_H
 #define PRODUCT_TABLE_H
 

@@ -1,4 +1,5 @@
-/* test_paths.c - which way a product goes, tuning, plan files, layers whose backward is done by the next one.  Guards: >>products. */
+/* test_paths.c - which way a product goes, tuning, plan files, layers whose backward is done by the next one.  Guards:
+   >>products. */
 #include "../amp_cuda.cuh"
 #include "ref.h"
 #ifdef AMP_HOSTCUDA
@@ -228,7 +229,8 @@ static void errors(t_run *t) {
     CHECK_F32(x[0], 0.0f);
 }
 
-/* Where the factors may be: beta 0 does not read C, whatever reads alpha; F16 sums and TF32 keep the bounds that their flags state. */
+/* Where the factors may be: beta 0 does not read C, whatever reads alpha; F16 sums and TF32 keep the bounds that their
+   flags state. */
 static void factors_and_flags(t_run *t) {
     float zero = 0, nan[4], got[4];
     size_t i, j, l, m = 32, n = 32, k = 64, round;
@@ -310,6 +312,66 @@ static void tuned(t_run *t) {
     }
 }
 
+/* A layer's products, tuned before it has run: dtypes and the record come as forward gives them, and no output is written. */
+static void tuned_layer(t_run *t) {
+    size_t rows = 32, in = 16, out = 48, i;
+    unsigned char before[4 * 48 * 48], after[4 * 48 * 48];
+    amp_precision record = AMP_ZERO;
+    amp_linear_desc l = AMP_ZERO;
+    amp_array *const outputs[4] = {&l.y, &l.dx, &l.dw, &l.dbias};
+    l.rows = rows;
+    l.in = in;
+    l.out = out;
+    l.x = like(t, 's', AMP_F16, rows * in);
+    l.w = like(t, 's', AMP_F16, out * in);
+    l.y = like(t, 's', AMP_F16, rows * out);
+    l.dy = like(t, 's', AMP_F16, rows * out);
+    l.dx = like(t, 's', AMP_F16, rows * in);
+    l.dw = like(t, 's', AMP_F16, out * in);
+    l.dbias = like(t, 'f', AMP_F32, out);
+    l.y.dtype = l.dy.dtype = l.dx.dtype = AMP_AUTO;
+    CHECK_STATUS(amp_linear_tune(t->ctx, &l), AMP_ERR_INVALID_ARG, "amp_linear_tune y record");
+    l.record = &record;
+    memset(before, 0x5a, sizeof before);
+    for (i = 0; i < 4; i++)
+        t_set(t, outputs[i]->data, before, 2 * out);
+    CHECK_OK(amp_linear_tune(t->ctx, &l));
+    CHECK(record.made);
+    CHECK_EQ(record.y, AMP_F16);
+    for (i = 0; i < 4; i++) {
+        t_get(t, after, outputs[i]->data, 2 * out);
+        CHECK_BITS(after, before, 2 * out, 1);
+    }
+    CHECK_OK(amp_linear_forward(t->ctx, &l));
+    CHECK_OK(amp_linear_backward(t->ctx, &l));
+    CHECK_EQ(amp_linear_tune(NULL, &l), AMP_ERR_INVALID_ARG);
+    CHECK_STATUS(amp_linear_tune(t->ctx, NULL), AMP_ERR_INVALID_ARG, "amp_linear_tune desc");
+    l.flags = 64;
+    CHECK_STATUS(amp_linear_tune(t->ctx, &l), AMP_ERR_INVALID_ARG, "amp_linear_tune flags");
+}
+
+/* In a scope an explanation is that of the product: its dtypes, and the refusal of a full arena. But no cast runs. */
+static void explained_in_scope(t_run *t) {
+    amp_gemm_desc g = product(t, 16, 16, 16, AMP_F32, AMP_F32);
+    amp_autocast_desc scope = AMP_ZERO;
+    amp_dtype type = AMP_F32;
+    char text[400];
+    g.d.dtype = AMP_AUTO;
+    g.d_dtype = &type;
+    scope.low = AMP_BF16;
+    scope.arena = 4096;
+    CHECK_OK(amp_autocast_begin(t->ctx, &scope));
+    CHECK_OK(amp_gemm_explain(t->ctx, text, sizeof text, &g));
+    CHECK(strstr(text, "bf16 -> bf16") != NULL);
+    CHECK_EQ(type, AMP_BF16);
+    CHECK_EQ(amp_autocast_get(t->ctx).casts, 0);
+    g.m = g.n = g.k = 64;
+    CHECK_STATUS(amp_gemm_explain(t->ctx, text, sizeof text, &g), AMP_ERR_NO_MEMORY, "amp_gemm_explain arena");
+    CHECK(text[0] == 0);
+    CHECK_OK(amp_autocast_end(t->ctx));
+    CHECK_OK(amp_autocast_release(t->ctx));
+}
+
 /* The plan file: what one context found out serves the next; a wrong file is refused and changes nothing. */
 static void plan_file(t_run *t) {
     static const size_t shapes[3][3] = {{16, 32, 64}, {40, 24, 8}, {16, 16, 512}};
@@ -378,8 +440,8 @@ static void plan_file(t_run *t) {
     amp_ctx_destroy(next);
 }
 
-/* Two layers, the first one's act and dbias done by the second one's backward: FP32 the same bits as one after the other; 16 bits within
-   one more rounding. */
+/* Two layers, the first one's act and dbias done by the second one's backward: FP32 the same bits as one after the
+   other; 16 bits within one more rounding. */
 static void chain_of_two(t_run *t) {
     static const amp_dtype types[3] = {AMP_F32, AMP_F16, AMP_BF16};
     int round;
@@ -523,7 +585,8 @@ static void bias_gradients(t_run *t) {
     }
 }
 
-/* Matrices whose elements lie further apart than 2^31: A, B and D, by their leading dimension and by their batch stride. */
+/* Matrices whose elements lie further apart than 2^31: A, B and D, by their leading dimension and by their batch
+   stride. */
 static void past_2_31(t_run *t) {
     size_t ld = (size_t)1 << 30, bytes = 2 * ld + 64, which, i, j, l;
     char *far = NULL;
@@ -605,5 +668,6 @@ const t_test t_suite_paths[] = {{"paths.past_2_31", past_2_31, T_ALL}, {"paths.e
 #endif
     {"paths.f8_refused", f8_refused, T_ALL}, {"paths.errors", errors, T_ALL},
     {"paths.factors_and_flags", factors_and_flags, T_ALL}, {"paths.tuned", tuned, T_ALL},
+    {"paths.tuned_layer", tuned_layer, T_ALL}, {"paths.explained_in_scope", explained_in_scope, T_ALL},
     {"paths.plan_file", plan_file, T_CUDA}, {"paths.chain_of_two", chain_of_two, T_ALL},
     {"paths.bias_gradients", bias_gradients, T_ALL}, {NULL, NULL, 0}};

@@ -1,7 +1,8 @@
 /* test_product_table.c - each row of docs/products.md: PyTorch's products by amp_gemm.  Guards: >>products.
 
-   A row names the dimensions of its arrays by letters, so the reference is one loop over all letters, in double: it knows nothing of
-   transposes, leading dimensions, strides or batches. The bound is that of amp.h; where several calls add up in out, each call's. */
+   A row names the dimensions of its arrays by letters, so the reference is one loop over all letters, in double: it
+   knows nothing of transposes, leading dimensions, strides or batches. The bound is that of amp.h; where several calls
+   add up in out, each call's. */
 #include "product_table.h"
 #include "ref.h"
 

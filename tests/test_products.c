@@ -11,7 +11,8 @@ static size_t pick_size(t_run *t) {
     return list[t_below(t, t_slow(t) ? 7 : 9)];
 }
 
-/* Rows x cols numbers of dtype with leading dimension ld, `count` elements in all, the gaps filled with NaN: nobody may read them. */
+/* Rows x cols numbers of dtype with leading dimension ld, `count` elements in all, the gaps filled with NaN: nobody may
+   read them. */
 static void *matrix(
     t_run *t, amp_dtype type, size_t count, size_t batch, size_t stride, size_t rows, size_t ld, size_t cols) {
     size_t size = amp_dtype_size(type), b, r, c;
@@ -184,7 +185,8 @@ static void gemm_grid(t_run *t) {
         if (batch == 1 && ldd == n && t_below(t, 3) == 0)
             d.dbias = amp_arr(t_alloc(t, 4 * n), t_below(t, 2) ? AMP_F32 : td);
         t_note(t,
-            "round %d: %s x %s -> %s, m %d n %d k %d, trans %d%d, batch %d, alpha %g, beta %g, c %d, act %s%s, flags %d",
+            "round %d: %s x %s -> %s, m %d n %d k %d, trans %d%d, batch %d, alpha %g, beta %g, c %d, act %s%s, "
+            "flags %d",
             round, amp_dtype_name(ta), amp_dtype_name(tb), amp_dtype_name(td), (int)m, (int)n, (int)k, (int)d.trans_a,
             (int)d.trans_b, (int)batch, alpha, beta, use_c, act_names[d.act], d.backward ? "'" : "", (int)d.flags);
         st = amp_gemm(t->ctx, &d);
@@ -430,6 +432,83 @@ static void gemm_nothing(t_run *t) { /* sizes of 0, and C that must not be read 
     CHECK_OK(amp_gemm(t->ctx, &d));
     t_get(t, got, d.d.data, sizeof got);
     CHECK(got[0] == 22 && amp_is_nan(got[2]) && amp_is_nan(got[3]));
+}
+
+/* Factors that programs compute: 0 is 0, what is not given is the default, and a bare number is refused. */
+static void gemm_factors(t_run *t) {
+    float a[4] = {1, 2, 3, 4}, c[4] = {10, 20, 30, 40}, bad[4], got[4], inf = ref_f32(0x7f800000), two = 2;
+    amp_gemm_desc d = AMP_ZERO, e;
+    size_t i;
+    for (i = 0; i < 4; i++)
+        bad[i] = ref_f32(0x7fc00000);
+    d.m = d.n = d.k = 2;
+    d.a = d.b = amp_arr(t_put(t, a, sizeof a), AMP_F32);
+    d.c = amp_arr(t_put(t, c, sizeof c), AMP_F32);
+    d.d = amp_arr(t_alloc(t, sizeof got), AMP_F32);
+    t_note(t, "neither given: 1 and 0");
+    CHECK_OK(amp_gemm(t->ctx, &d));
+    t_get(t, got, d.d.data, sizeof got);
+    CHECK_F32(got[0], 7);
+    CHECK_F32(got[3], 22);
+    t_note(t, "alpha 0: a and b are not read, nor alpha_ptr; beta * c and the epilogue are left");
+    e = d;
+    e.a = e.b = amp_arr(t_put(t, bad, sizeof bad), AMP_F32);
+    e.alpha = amp_opt(0);
+    e.alpha_ptr = (const float *)t_put(t, &inf, 4);
+    e.beta = amp_opt(-1);
+    e.act = AMP_RELU;
+    e.bias = amp_arr(t_put(t, c + 1, 8), AMP_F32);
+    CHECK_OK(amp_gemm(t->ctx, &e));
+    t_get(t, got, e.d.data, sizeof got);
+    CHECK_F32(got[0], 10);
+    CHECK_F32(got[1], 10);
+    CHECK_F32(got[2], 0);
+    CHECK_F32(got[3], 0);
+    t_note(t, "alpha 0 still needs a and b that fit");
+    e.a.count = 3;
+    CHECK_STATUS(amp_gemm(t->ctx, &e), AMP_ERR_INVALID_ARG, "amp_gemm desc.a count 3");
+    t_note(t, "beta 0: c is not read, nor beta_ptr");
+    e = d;
+    e.c = amp_arr(t_put(t, bad, sizeof bad), AMP_F32);
+    e.beta = amp_opt(0);
+    e.beta_ptr = (const float *)t_put(t, &inf, 4);
+    CHECK_OK(amp_gemm(t->ctx, &e));
+    t_get(t, got, e.d.data, sizeof got);
+    CHECK_F32(got[0], 7);
+    t_note(t, "beta_ptr alone");
+    e = d;
+    e.beta_ptr = (const float *)t_put(t, &two, 4);
+    CHECK_OK(amp_gemm(t->ctx, &e));
+    t_get(t, got, e.d.data, sizeof got);
+    CHECK_F32(got[0], 27);
+    t_note(t, "bare numbers");
+    e = d;
+    e.alpha.value = 0.5f;
+    CHECK_STATUS(amp_gemm(t->ctx, &e), AMP_ERR_INVALID_ARG, "amp_gemm desc.alpha 0.5 amp_opt(0.5)");
+    CHECK_STATUS(amp_gemm_tune(t->ctx, &e), AMP_ERR_INVALID_ARG, "amp_gemm_tune desc.alpha amp_opt");
+    e = d;
+    e.beta.value = 2;
+    CHECK_STATUS(amp_gemm(t->ctx, &e), AMP_ERR_INVALID_ARG, "amp_gemm desc.beta amp_opt(2)");
+}
+
+/* Backward of no activation is the product itself: aux is neither read nor written. */
+static void gemm_backward_of_none(t_run *t) {
+    float a[4] = {1, 2, 3, 4}, aux[4], got[4];
+    amp_gemm_desc d = AMP_ZERO;
+    size_t i;
+    for (i = 0; i < 4; i++)
+        aux[i] = ref_f32(0x7fc00000);
+    d.m = d.n = d.k = 2;
+    d.backward = 1;
+    d.a = d.b = amp_arr(t_put(t, a, sizeof a), AMP_F32);
+    d.d = amp_arr(t_alloc(t, sizeof got), AMP_F32);
+    CHECK_OK(amp_gemm(t->ctx, &d));
+    d.aux = amp_arr(t_put(t, aux, sizeof aux), AMP_F32);
+    CHECK_OK(amp_gemm(t->ctx, &d));
+    t_get(t, got, d.d.data, sizeof got);
+    CHECK_F32(got[0], 7);
+    t_get(t, got, d.aux.data, sizeof got);
+    CHECK_BITS(got, aux, 4, 4);
 }
 
 static void gemm_errors(t_run *t) {
@@ -1480,6 +1559,10 @@ static void xent_errors(t_run *t) {
     e.smoothing = 1.5f;
     CHECK_STATUS(amp_softmax_cross_entropy(t->ctx, &e), AMP_ERR_INVALID_ARG, "amp_softmax_cross_entropy smoothing");
     e = good;
+    e.factor.value = 0.5f;
+    CHECK_STATUS(amp_softmax_cross_entropy(t->ctx, &e), AMP_ERR_INVALID_ARG,
+        "amp_softmax_cross_entropy desc.factor amp_opt(0.5)");
+    e = good;
     e.factor = amp_opt(ref_f32(0x7fc00000));
     CHECK_STATUS(amp_softmax_cross_entropy(t->ctx, &e), AMP_ERR_INVALID_ARG, "amp_softmax_cross_entropy factor");
     e = good;
@@ -1493,7 +1576,8 @@ static void xent_errors(t_run *t) {
 }
 
 const t_test t_suite_products[] = {{"gemm.grid", gemm_grid, T_ALL}, {"gemm.large", gemm_large, T_ALL},
-    {"gemm.exact", gemm_exact, T_ALL}, {"gemm.nothing", gemm_nothing, T_ALL}, {"gemm.errors", gemm_errors, T_ALL},
+    {"gemm.exact", gemm_exact, T_ALL}, {"gemm.nothing", gemm_nothing, T_ALL}, {"gemm.factors", gemm_factors, T_ALL},
+    {"gemm.backward_of_none", gemm_backward_of_none, T_ALL}, {"gemm.errors", gemm_errors, T_ALL},
     {"gemm.threads_do_not_matter", threads_do_not_matter, T_HOST}, {"linear.layers", linear_layers, T_ALL},
     {"linear.gradient_check", gradient_check, T_ALL}, {"linear.relu_at_zero", relu_at_zero, T_ALL},
     {"linear.activations_keep_nan", activations_keep_nan, T_ALL}, {"linear.errors", linear_errors, T_ALL},
