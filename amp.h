@@ -1540,6 +1540,7 @@ AMP_INLINE uint32_t ampi_scalar_select(int condition, uint32_t yes, uint32_t no)
     uint32_t mask = 0u - (uint32_t)condition;
     return (yes & mask) | (no & ~mask);
 }
+AMP_INLINE float ampi_scalar_choose(int condition, float yes, float no) { return condition ? yes : no; }
 #define AMPI_F(name) ampi_scalar_##name
 #define AMPI_PASS    AMPI_PASS_MATH
 #include AMP_SELF
@@ -6208,8 +6209,9 @@ static amp_array ampi_state_array(const amp_params *p, size_t i, uint32_t kind) 
     X(max_scale, 4) \
     X(growth_interval, 4) \
     X(growth_tracker, 4) \
-    X(hysteresis, 4) X(hysteresis_tracker, 4) X(mode, 4) X(no_check, 4) X(dead_after, 4) X(found, 4) X(stuck, 4) \
-        X(good, 8) X(bad, 8) X(bad_in_a_row, 8) X(bad_nan, 8) X(bad_inf, 8) X(bad_overflow, 8)
+    X(hysteresis, 4) \
+    X(hysteresis_tracker, 4) X(mode, 4) X(no_check, 4) X(dead_after, 4) X(found, 4) X(stuck, 4) X(good, 8) X(bad, 8) \
+        X(bad_in_a_row, 8) X(bad_nan, 8) X(bad_inf, 8) X(bad_overflow, 8)
 #    define AMPI_SCALER_BYTES (14 * 4 + 6 * 8)
 
 static void ampi_scaler_bytes(amp_scaler_state *t, uint8_t *b, int take) {
@@ -8931,6 +8933,7 @@ AMP_API amp_status amp_cpu_create_checked(amp_ctx **out, int version, size_t siz
 #define AMPI_MAX           AMPI_F(max)
 #define AMPI_GREATER       AMPI_F(greater) /* a mask: a > b, signed */
 #define AMPI_SELECT        AMPI_F(select)  /* mask ? a : b */
+#define AMPI_CHOOSE        AMPI_F(choose)  /* the same of floats; the scalar one may branch */
 #define AMPI_ANY           AMPI_F(any)     /* is any bit set? */
 /* doubles */
 #define AMPI_LOAD_DOUBLES  AMPI_F(load_doubles)
@@ -9017,6 +9020,9 @@ AMPI_INNER AMPI_WORDS AMPI_F(shr_each)(AMPI_WORDS a, AMPI_WORDS n) { return AMPI
 AMPI_INNER AMPI_FLOATS AMPI_F(negative)(AMPI_FLOATS x) {
     return AMPI_AS_FLOATS(AMPI_XOR(AMPI_BITS(x), AMPI_WORD(0x80000000u)));
 }
+AMPI_INNER AMPI_FLOATS AMPI_F(choose)(AMPI_MASK m, AMPI_FLOATS a, AMPI_FLOATS b) {
+    return AMPI_AS_FLOATS(AMPI_SELECT(m, AMPI_BITS(a), AMPI_BITS(b)));
+}
 AMPI_INNER AMPI_FLOATS AMPI_F(magic_add)(AMPI_FLOATS a, AMPI_FLOATS b) { return AMPI_ADD(a, b); }
 AMPI_INNER AMPI_FLOATS AMPI_F(magic_sub)(AMPI_FLOATS a, AMPI_FLOATS b) { return AMPI_SUB(a, b); }
 AMPI_INNER AMPI_FLOATS AMPI_F(clamp)(AMPI_FLOATS x, AMPI_FLOATS limit) { /* NaN stays */
@@ -9076,17 +9082,18 @@ AMPI_INNER AMPI_FLOATS AMPI_F(gelu_sigmoid)(AMPI_FLOATS x) {
 }
 AMPI_INNER AMPI_FLOATS AMPI_F(gelu)(AMPI_FLOATS x) {
     AMPI_FLOATS s = AMPI_F(gelu_sigmoid)(x);
-    AMPI_WORDS size = AMPI_AND(AMPI_BITS(s), AMPI_WORD(0x7fffffffu)), y = AMPI_BITS(AMPI_MUL(x, s));
-    return AMPI_AS_FLOATS(AMPI_SELECT(AMPI_GREATER(size, AMPI_WORD(0)), y, size)); /* -Inf * 0 is 0 here, the limit */
+    AMPI_WORDS size = AMPI_AND(AMPI_BITS(s), AMPI_WORD(0x7fffffffu));
+    AMPI_MASK above_0 = AMPI_GREATER(size, AMPI_WORD(0));
+    return AMPI_CHOOSE(above_0, AMPI_MUL(x, s), AMPI_AS_FLOATS(size)); /* -Inf * 0 is 0 here, the limit */
 }
 AMPI_INNER AMPI_FLOATS AMPI_F(gelu_grad)(AMPI_FLOATS x) {
     AMPI_FLOATS s = AMPI_F(gelu_sigmoid)(x);
     AMPI_FLOATS cubic = AMPI_ADD(AMPI_SET(1.0f), AMPI_MUL(AMPI_SET(0.134145f), AMPI_MUL(x, x)));
     AMPI_FLOATS dz2 = AMPI_MUL(AMPI_SET(1.59576912f), cubic);
     AMPI_FLOATS slope = AMPI_ADD(s, AMPI_MUL(AMPI_MUL(x, dz2), AMPI_MUL(s, AMPI_SUB(AMPI_SET(1.0f), s))));
-    AMPI_WORDS flat = AMPI_BITS(s), g; /* the result where s is not in (0, 1): flat ends, NaN */
-    g = AMPI_SELECT(AMPI_GREATER(flat, AMPI_WORD(0)), AMPI_BITS(slope), flat);
-    return AMPI_AS_FLOATS(AMPI_SELECT(AMPI_GREATER(AMPI_WORD(0x3f800000u), flat), g, flat));
+    AMPI_MASK above_0 = AMPI_GREATER(AMPI_BITS(s), AMPI_WORD(0));
+    AMPI_MASK below_1 = AMPI_GREATER(AMPI_WORD(0x3f800000u), AMPI_BITS(s));
+    return AMPI_CHOOSE(below_1, AMPI_CHOOSE(above_0, slope, s), s); /* flat ends, NaN: s itself */
 }
 AMPI_INNER AMPI_FLOATS AMPI_F(gelu_back)(AMPI_FLOATS dy, AMPI_FLOATS x) { return AMPI_MUL(dy, AMPI_F(gelu_grad)(x)); }
 /* As bits and signed, negative numbers are those above -0 and up to -Inf; NaN stays. */
