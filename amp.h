@@ -623,6 +623,8 @@ typedef struct amp_group {     /* the hyper-parameters of a parameter group; def
 typedef struct amp_totals { /* what an inspection adds up, in context memory */
     double sum;             /* of squares of unscaled gradients */
     uint64_t nan, inf, overflow;
+    uint64_t first_index; /* the first bad element of this set, and its parameter: not to be added up */
+    uint32_t first_param, _pad;
 } amp_totals;
 
 typedef struct amp_step_desc {
@@ -685,6 +687,10 @@ AMP_API amp_status amp_window_end(amp_params *p);                  /* Class: hos
 /* The first half of a step, for an optimizer of your own: check, norm, clip coefficient, step count and bias corrections go to the
    set's record; then run your update, then amp_scaler_update. Class: enqueue. */
 AMP_API amp_status amp_inspect(amp_params *p, amp_scaler *s, const amp_step_desc *desc);
+/* The other half: an update that was computed elsewhere (u: FP32, one number per weight of parameter i) goes through skip, layout,
+   rounding and overflow as amp_update's own. with_rates 0: w = w - u; 1: w = w * (1 - lr * weight_decay) - lr * u, with the rates of
+   the parameter's group. Once per parameter and amp_inspect: STAGE without one. Class: enqueue. */
+AMP_API amp_status amp_apply(amp_params *p, size_t i, amp_array u, uint32_t with_rates);
 
 /* L2 norm of the set's gradients as one vector, in unscaled terms (divided by the scale while the set is READY and s is given), in
    double: finite if every gradient is. Inf or NaN otherwise. Class: query. */
@@ -722,6 +728,9 @@ typedef struct amp_step_record {
     uint32_t window_good, window_bad; /* micro-batches accumulated into the open window, and dropped from it */
     uint32_t window_lost;             /* 1: a bad micro-batch spoilt the whole window */
     uint32_t weight_overflow; /* 1: an update gave a weight that its 16-bit copy cannot hold (it became Inf). Stays 1 */
+    uint64_t seed;            /* of the step: how its update rounds, */
+    uint32_t stochastic;      /* and whether model copies, too */
+    uint32_t _pad;
     amp_rates rate[AMP_GROUPS];
 } amp_step_record;
 
@@ -1780,17 +1789,7 @@ typedef struct amp_param_table { /* every array in context memory, built once by
     uint64_t n_elements; /* of all parameters */
 } amp_param_table;
 
-/* ---- jobs: arguments checked and defaults filled in by the front -------------------------------------------------------------- */
-
-#define AMP_INSPECT_READ   1u   /* go over the gradients: sums and counts into partials and totals, then the record */
-#define AMP_INSPECT_SCALED 2u   /* gradients carry the loss scale: u = g * factor / scale; else u = g * factor */
-#define AMP_INSPECT_WRITE  4u   /* g = u */
-#define AMP_INSPECT_FRESH  8u   /* forget what the record says about earlier gradients */
-#define AMP_INSPECT_JUDGE  16u  /* non-finite u: skip, and tell the scaler */
-#define AMP_INSPECT_BEGIN  32u  /* count the step, compute its coefficients */
-#define AMP_INSPECT_NEXT   64u  /* then the next loss scale */
-#define AMP_INSPECT_ACCUM  128u /* the gradients are the accumulators; with BEGIN the window is used up */
-#define AMP_INSPECT_ADD    256u /* count a micro-batch into the window (or drop it, or the window) */
+/* ---- jobs: arguments checked, defaults filled in and choices made by the front. What they point to is context memory ---------- */
 
 /* Where a device leaves a copy of the record for the host to read without waiting: `end` and `begin` are equal when it is whole. */
 typedef struct amp_step_mirror {
@@ -1805,26 +1804,66 @@ typedef struct amp_hyper { /* an amp_group, resolved */
     const float *lr_ptr; /* NULL: lr */
 } amp_hyper;
 
-typedef struct amp_inspect_job {
+/* sum_gradients: u = g * factor, factor = 1 / (scale * micro-batches). Squares of u are added up, and what is not finite is counted, into
+   partials and totals. */
+typedef struct amp_sum_job {
     amp_param_table table;
-    amp_step_record *record;  /* context memory */
-    amp_step_mirror *mirror;  /* what the backend's mirror_create gave; NULL for the probe record */
-    amp_scaler_state *scaler; /* context memory, or NULL */
-    amp_step_desc desc;
+    const amp_scaler_state *scale; /* the scale that the gradients carry; NULL: none */
+    const amp_step_record *window; /* divide by the number of micro-batches in its window; NULL: by `divide` */
+    uint32_t divide;               /* >= 1 */
+    uint32_t accum;                /* 1: the accumulators take the place of the gradients */
+    uint32_t write;                /* 1: g = u, rounded, and what overflows there is counted, too. Not with accum */
+    uint32_t _pad;
+} amp_sum_job;
+
+typedef enum amp_purpose {
+    AMP_FOR_NORM,       /* norm and clip coefficient; nothing is judged: summed 1, fresh 1, scaler NULL */
+    AMP_FOR_UNSCALE,    /* the gradients are written back unscaled: summed 1, fresh 1, sum.write 1, scaler given */
+    AMP_FOR_ACCUMULATE, /* a micro-batch joins the window, or is dropped, or spoils it: summed is 1 when it is judged */
+    AMP_FOR_STEP        /* a step is taken or skipped. With sum.accum the window is used up */
+} amp_purpose;
+
+/* conclude: from totals to the record. A step is judged (not finite: skip, and the scaler is told) when fresh is 1 and scaler is given; then
+   summed is 1, too. */
+typedef struct amp_inspect_job {
+    amp_sum_job sum;
+    amp_step_record *record;
+    amp_step_mirror *mirror;  /* what the backend's mirror_create gave; NULL for a record that nobody polls */
+    amp_scaler_state *scaler; /* or NULL */
+    amp_purpose purpose;
+    uint32_t summed; /* 1: totals are those of `sum`; 0: nothing was added up */
+    uint32_t
+        fresh; /* 1: forget what the record says; 0: these gradients were unscaled before, and that judgement stands */
+    uint32_t next_scale; /* 1: then the next loss scale */
+    uint32_t keep_going; /* AMP_FOR_ACCUMULATE: 1: a bad micro-batch is dropped; 0: it spoils the window */
+    float clip_norm;     /* 0: none */
+    uint32_t stochastic; /* AMP_FOR_STEP, these three: how the update will round, and its coefficients */
+    uint32_t _pad;
+    uint64_t seed;
     amp_hyper group[AMP_GROUPS];
-    uint32_t flags;
-    uint32_t divide; /* gradients are sums of so many micro-batches; with ACCUM 0: of as many as the window has */
-    uint32_t keep_going, _pad; /* for ADD */
 } amp_inspect_job;
 
 typedef struct amp_update_job {
     amp_param_table table;
     amp_step_record *record; /* read; weight_overflow is written, */
     amp_step_mirror *mirror; /* there too */
-    amp_step_desc desc;
+    amp_optimizer optimizer;
+    uint32_t nesterov;
+    float clip_value; /* 0: none */
+    uint32_t accum;   /* 1: take the accumulators and write zeros to them */
     amp_hyper group[AMP_GROUPS];
-    uint32_t accum, _pad; /* 1: take the accumulators and write zeros to them */
 } amp_update_job;
+
+typedef struct amp_apply_job { /* w = w * decay - lr * u for one parameter, unless the record says skip */
+    amp_param_table table;
+    amp_step_record *record; /* as in amp_update_job */
+    amp_step_mirror *mirror;
+    const float *u;
+    uint32_t param;
+    uint32_t with_rates; /* 1: lr and decay of the parameter's group; 0: lr 1, decay 1 */
+    uint32_t accum;      /* 1: then write zeros to its accumulators, also when skipping */
+    uint32_t _pad;
+} amp_apply_job;
 
 typedef struct amp_add_job { /* accum += u, unless the record says skip */
     amp_param_table table;
@@ -1942,12 +1981,21 @@ AMP_INLINE float amp_xent_factor(const amp_xent_job *j, uint64_t counted) {
     return ampi_mul(ampi_mul(j->factor, scale), ampi_narrow(amp_xent_weight(j, counted)));
 }
 
+/* ---- inspection: faults, totals, the record --------------------------------------------------------------------------------------- */
+
 /* What gradients are multiplied with: 1 / (scale * micro-batches), once in double. */
-AMP_INLINE float amp_inspect_factor(const amp_inspect_job *job) {
-    double by = job->flags & AMP_INSPECT_SCALED ? ampi_widen(job->scaler->scale) : 1.0;
-    uint32_t n = job->flags & AMP_INSPECT_ACCUM && job->divide == 0 ? job->record->window_good : job->divide;
+AMP_INLINE float amp_sum_factor(const amp_sum_job *job) {
+    double by = job->scale ? ampi_widen(job->scale->scale) : 1.0;
+    uint32_t n = job->window ? job->window->window_good : job->divide;
     if (n > 1) by = ampi_dmul(by, (double)n);
     return ampi_narrow(ampi_ddiv(1.0, by));
+}
+/* min(1, max_norm / (norm + 1e-6)); 1 for max_norm 0. */
+AMP_INLINE float amp_clip_factor(float max_norm, double norm) {
+    double c;
+    if (!ampi_nonzero(max_norm)) return 1.0f;
+    c = ampi_ddiv(ampi_widen(max_norm), ampi_dadd(norm, 1e-6));
+    return c < 1.0 ? ampi_narrow(c) : 1.0f;
 }
 
 /* beta^t: repeated squaring, each product rounded to double. */
@@ -1959,79 +2007,89 @@ AMP_INLINE double ampi_power(double beta, uint64_t t) {
     }
     return r;
 }
-
-/* What a step that is taken needs for one group; after amp_inspect_finish with BEGIN. */
-AMP_INLINE void amp_inspect_rates(const amp_inspect_job *job, uint32_t group) {
-    const amp_hyper *g = &job->group[group];
-    amp_rates *r = &job->record->rate[group];
+/* What step number `steps` needs for one group. */
+AMP_INLINE void amp_rates_of(amp_rates *r, const amp_hyper *g, uint64_t steps) {
     double lr = ampi_widen(g->lr_ptr ? *g->lr_ptr : g->lr);
-    double bc1 = ampi_dsub(1.0, ampi_power(ampi_widen(g->beta1), job->record->steps)),
-           bc2 = ampi_dsub(1.0, ampi_power(ampi_widen(g->beta2), job->record->steps));
+    double bc1 = ampi_dsub(1.0, ampi_power(ampi_widen(g->beta1), steps)),
+           bc2 = ampi_dsub(1.0, ampi_power(ampi_widen(g->beta2), steps));
     r->lr = ampi_narrow(lr);
     r->step_size = ampi_narrow(ampi_ddiv(lr, bc1));
     r->rsqrt_bc2 = ampi_narrow(ampi_ddiv(1.0, ampi_dsqrt(bc2)));
     r->decay = ampi_narrow(ampi_dsub(1.0, ampi_dmul(lr, ampi_widen(g->weight_decay))));
 }
 
-/* The end of an inspection, run by one thread: from totals to the record, and on. Then amp_inspect_rates for each group. `totals` and `first` (where the first bad element
-   is; only looked at when there is one) are used with READ. */
-AMP_INLINE void amp_inspect_finish(
-    const amp_inspect_job *job, const amp_totals *totals, uint32_t first_param, uint64_t first_index) {
+AMP_INLINE void ampi_conclude_fresh(const amp_inspect_job *job) {
     amp_step_record *r = job->record;
-    const amp_step_desc *d = &job->desc;
-    uint32_t flags = job->flags;
-    if (flags & AMP_INSPECT_FRESH) {
-        r->skip = 0;
-        r->nan = r->inf = r->overflow = r->first_index = 0;
-        r->first_param = 0;
-        r->scale = job->scaler ? job->scaler->scale : 1.0f;
-        r->norm = -1.0;
+    r->skip = 0;
+    r->nan = r->inf = r->overflow = r->first_index = 0;
+    r->first_param = 0;
+    r->scale = job->scaler ? job->scaler->scale : 1.0f;
+    r->norm = -1.0;
+}
+AMP_INLINE void ampi_conclude_faults(const amp_inspect_job *job, const amp_totals *totals) {
+    amp_step_record *r = job->record;
+    uint32_t found = amp_found(totals->nan, totals->inf, totals->overflow);
+    r->nan = totals->nan;
+    r->inf = totals->inf;
+    r->overflow = totals->overflow;
+    r->first_index = totals->first_index;
+    r->first_param = totals->first_param;
+    if (job->scaler->no_check) found = 0;
+    job->scaler->found |= found;
+    r->skip = found != 0;
+}
+AMP_INLINE void ampi_conclude_micro_batch(const amp_inspect_job *job) {
+    amp_step_record *r = job->record;
+    if (!r->skip) {
+        r->window_good++;
+        return;
     }
-    r->inv_scale = flags & AMP_INSPECT_WRITE ? 1.0f : amp_inspect_factor(job);
+    r->window_bad++;
+    if (!job->keep_going) r->window_lost = 1;
+}
+AMP_INLINE amp_outcome ampi_outcome_of(const amp_step_record *r) {
+    if (!r->skip) return AMP_STEPPED;
+    if (r->nan) return AMP_SKIPPED_NAN;
+    if (r->inf) return AMP_SKIPPED_INF;
+    return r->overflow ? AMP_SKIPPED_OVERFLOW : AMP_SKIPPED_WINDOW;
+}
+AMP_INLINE void ampi_conclude_step(const amp_inspect_job *job) {
+    amp_step_record *r = job->record;
+    uint32_t i;
+    if (job->sum.accum) { /* a window that is lost or empty is no step */
+        if (r->window_lost || r->window_good == 0) r->skip = 1;
+        r->window_good = r->window_bad = r->window_lost = 0;
+    }
+    r->outcome = ampi_outcome_of(r);
+    r->seed = job->seed;
+    r->stochastic = job->stochastic;
+    if (r->skip) {
+        r->skipped++;
+        return;
+    }
+    r->steps++;
+#if defined(AMP_DEVICE)
+#  pragma unroll 1
+#endif
+    for (i = 0; i < AMP_GROUPS; i++)
+        amp_rates_of(&r->rate[i], &job->group[i], r->steps);
+}
+
+/* The end of an inspection, by one thread: from totals (read when summed is 1) to the record, the scaler, the next scale. */
+AMP_INLINE void amp_conclude(const amp_inspect_job *job, const amp_totals *totals) {
+    amp_step_record *r = job->record;
+    if (job->fresh) ampi_conclude_fresh(job);
+    r->inv_scale = job->sum.write ? 1.0f : amp_sum_factor(&job->sum);
     r->clip = 1.0f;
-    if (flags & AMP_INSPECT_READ) {
+    if (job->summed) {
         r->norm = ampi_dsqrt(totals->sum);
-        if (ampi_nonzero(d->clip_norm) && totals->nan + totals->inf + totals->overflow == 0) {
-            double c = ampi_ddiv(ampi_widen(d->clip_norm), ampi_dadd(r->norm, 1e-6));
-            if (c < 1.0) r->clip = ampi_narrow(c);
-        }
+        if (amp_found(totals->nan, totals->inf, totals->overflow) == 0)
+            r->clip = amp_clip_factor(job->clip_norm, r->norm);
+        if (job->fresh && job->scaler) ampi_conclude_faults(job, totals);
     }
-    if (flags & AMP_INSPECT_JUDGE) {
-        uint32_t bits = amp_found(totals->nan, totals->inf, totals->overflow);
-        r->nan = totals->nan;
-        r->inf = totals->inf;
-        r->overflow = totals->overflow;
-        r->first_index = first_index;
-        r->first_param = first_param;
-        if (job->scaler && job->scaler->no_check) bits = 0;
-        if (job->scaler) job->scaler->found |= bits;
-        r->skip = bits != 0;
-    }
-    if (flags & AMP_INSPECT_ADD) {
-        if (!r->skip)
-            r->window_good++;
-        else {
-            r->window_bad++;
-            if (!job->keep_going) r->window_lost = 1;
-        }
-    }
-    if (flags & AMP_INSPECT_BEGIN) {
-        if (flags & AMP_INSPECT_ACCUM) { /* what spoilt the window is what its last micro-batch's record says */
-            if (r->window_lost || r->window_good == 0) r->skip = 1;
-            r->window_good = r->window_bad = r->window_lost = 0;
-        }
-        if (r->skip) {
-            r->skipped++;
-            r->outcome = r->nan ? AMP_SKIPPED_NAN
-                : r->inf        ? AMP_SKIPPED_INF
-                : r->overflow   ? AMP_SKIPPED_OVERFLOW
-                                : AMP_SKIPPED_WINDOW;
-        } else {
-            r->steps++;
-            r->outcome = AMP_STEPPED;
-        }
-    }
-    if (flags & AMP_INSPECT_NEXT) amp_scaler_next(job->scaler);
+    if (job->purpose == AMP_FOR_ACCUMULATE) ampi_conclude_micro_batch(job);
+    if (job->purpose == AMP_FOR_STEP) ampi_conclude_step(job);
+    if (job->next_scale) amp_scaler_next(job->scaler);
 }
 
 /* ---- per-element math of an update, written once over an operation prefix P: P_mul, P_add, ... on type T ----------------------- */
@@ -2046,14 +2104,13 @@ typedef struct amp_coef {   /* what one parameter's update needs, from the desc,
 } amp_coef;
 
 AMP_INLINE amp_coef amp_coef_of(const amp_update_job *job, const amp_param_entry *p) {
-    const amp_step_desc *d = &job->desc;
     const amp_hyper *g = &job->group[p->group];
     const amp_rates *r = &job->record->rate[p->group];
-    int decoupled = d->optimizer == AMP_ADAMW || d->optimizer == AMP_LION;
+    int decoupled = job->optimizer == AMP_ADAMW || job->optimizer == AMP_LION;
     amp_coef c;
     c.inv = job->record->inv_scale;
     c.clip = job->record->clip;
-    c.limit = d->clip_value;
+    c.limit = job->clip_value;
     c.beta1 = g->beta1;
     c.one_beta1 = ampi_narrow(ampi_dsub(1.0, ampi_widen(g->beta1)));
     c.beta2 = g->beta2;
@@ -2067,7 +2124,16 @@ AMP_INLINE amp_coef amp_coef_of(const amp_update_job *job, const amp_param_entry
     c.momentum = g->momentum;
     c.one_dampening = ampi_narrow(ampi_dsub(1.0, ampi_widen(g->dampening)));
     c.first = job->record->steps == 1;
-    c.nesterov = d->nesterov;
+    c.nesterov = job->nesterov;
+    return c;
+}
+AMP_INLINE amp_coef amp_coef_of_apply(const amp_apply_job *job, const amp_param_entry *p) {
+    const amp_rates *r = &job->record->rate[p->group];
+    amp_coef c;
+    memset(&c, 0, sizeof c);
+    c.inv = c.clip = 1.0f;
+    c.lr = job->with_rates ? r->lr : 1.0f;
+    c.decay = job->with_rates && !p->no_decay ? r->decay : 1.0f;
     return c;
 }
 
@@ -2109,39 +2175,73 @@ AMP_INLINE void amp_adam_one(float *w, float *m, float *v, float u, const amp_co
 AMP_INLINE void amp_sgd_one(float *w, float *b, float u, const amp_coef *c) { ampi_scalar_sgd_one(w, b, u, c); }
 AMP_INLINE void amp_lion_one(float *w, float *m, float u, const amp_coef *c) { ampi_scalar_lion_one(w, m, u, c); }
 
-/* x rounded to 16 bits with this step's and parameter's own random numbers; which: 0 model copy, 1 and 2 moments. */
-AMP_INLINE uint32_t amp_step_round(float x, amp_dtype t, const amp_step_desc *d, const amp_step_record *r,
-    uint32_t param, uint64_t i, uint32_t which) {
-    return ampi_encode(ampi_bits(x), t, AMP_STOCHASTIC, amp_random(d->seed + which, (r->steps << 24) + param, i), 0);
+/* ---- what an update stores: one place for the order of rounding, for every layout and every backend ------------------------------------ */
+
+/* Numbers kept in 16 bits are rounded stochastically with words of their own: element i takes amp_random(seed, stream, i). */
+typedef enum amp_stored { AMP_STORED_MODEL = 0, AMP_STORED_MOMENT_1, AMP_STORED_MOMENT_2 } amp_stored;
+typedef struct amp_draw {
+    uint64_t seed, stream;
+} amp_draw;
+AMP_INLINE amp_draw amp_draw_of(const amp_step_record *r, uint32_t param) { /* of the model copy */
+    amp_draw d;
+    d.seed = r->seed;
+    d.stream = (r->steps << 24) + param;
+    return d;
+}
+AMP_INLINE amp_draw amp_draw_for(amp_draw model, amp_stored what) {
+    model.seed += (uint64_t)what;
+    return model;
+}
+AMP_INLINE uint32_t amp_draw_round(amp_draw d, float x, amp_dtype t, uint64_t i) {
+    return ampi_encode(ampi_bits(x), t, AMP_STOCHASTIC, amp_random(d.seed, d.stream, i), 0);
+}
+/* 1: the 16-bit copy of w is Inf and w is no NaN. */
+AMP_INLINE uint32_t amp_copy_overflow(uint32_t copy, float w, amp_dtype t) {
+    return (copy & 0x7fffu) >= (t == AMP_F16 ? 0x7c00u : 0x7f80u) && !amp_is_nan(w);
 }
 
-/* One element of a weight, whatever the layout. Load before an update; store writes master and model copy and returns 1 when the
-   16-bit copy cannot hold the weight. */
+/* An update made elsewhere. */
+AMP_INLINE void amp_apply_one(float *w, float u, const amp_coef *c) {
+    *w = ampi_sub(ampi_mul(*w, c->decay), ampi_mul(c->lr, u));
+}
+
+/* A weight of SPLIT or KAHAN: model copy in the low half, the rest in the high half. */
+AMP_INLINE uint32_t amp_pair_pack(float w, amp_master layout, amp_dtype t) {
+    if (layout == AMP_MASTER_KAHAN) return amp_kahan_pack(w);
+    return t == AMP_F16 ? amp_split_pack(w, AMP_F16) : amp_split_pack(w, AMP_BF16); /* the format's numbers fold */
+}
+AMP_INLINE float amp_pair_unpack(uint32_t pair, amp_master layout, amp_dtype t) {
+    if (layout == AMP_MASTER_KAHAN) return amp_kahan_unpack(pair);
+    return t == AMP_F16 ? amp_split_unpack(pair, AMP_F16) : amp_split_unpack(pair, AMP_BF16);
+}
+
+/* One element of a weight, whatever the layout, for kernels of your own optimizer. Load before an update; store writes master and model
+   copy as amp_inspect was told (record r, parameter number `param`) and returns 1 when the 16-bit copy cannot hold the weight. */
 AMP_INLINE float amp_weight_load(const amp_param_entry *p, uint64_t i) {
     uint16_t h, low;
     if (p->layout == AMP_MASTER_F32) return amp_load(p->master, AMP_F32, (size_t)i);
     if (p->layout == AMP_MASTER_NONE) return amp_load(p->model, p->model_dtype, (size_t)i);
     memcpy(&h, (const char *)p->model + 2 * i, 2);
     memcpy(&low, (const char *)p->low + 2 * i, 2);
-    return p->layout == AMP_MASTER_SPLIT ? amp_split_unpack(h | (uint32_t)low << 16, p->model_dtype)
-                                         : amp_kahan_unpack(h | (uint32_t)low << 16);
+    return amp_pair_unpack(h | (uint32_t)low << 16, p->layout, p->model_dtype);
 }
 AMP_INLINE uint32_t amp_weight_store(
-    const amp_param_entry *p, uint64_t i, float w, const amp_step_desc *d, const amp_step_record *r, uint32_t param) {
+    const amp_param_entry *p, uint64_t i, float w, const amp_step_record *r, uint32_t param) {
     uint32_t both;
     if (p->layout == AMP_MASTER_F32) {
         amp_store(p->master, AMP_F32, (size_t)i, w);
         if (!p->model) return 0;
     }
-    if (p->layout == AMP_MASTER_F32 || p->layout == AMP_MASTER_NONE)
-        both = d->stochastic ? amp_step_round(w, p->model_dtype, d, r, param, i, 0)
-                             : ampi_encode(ampi_bits(w), p->model_dtype, AMP_NEAREST, 0, 0);
-    else {
-        both = p->layout == AMP_MASTER_SPLIT ? amp_split_pack(w, p->model_dtype) : amp_kahan_pack(w);
+    if (p->low) {
+        both = amp_pair_pack(w, p->layout, p->model_dtype);
         ampi_store_pattern(p->low, AMP_BF16, (size_t)i, both >> 16);
+    } else if (r->stochastic) {
+        both = amp_draw_round(amp_draw_of(r, param), w, p->model_dtype, i);
+    } else {
+        both = ampi_encode(ampi_bits(w), p->model_dtype, AMP_NEAREST, 0, 0);
     }
     ampi_store_pattern(p->model, p->model_dtype, (size_t)i, both & 0xffffu);
-    return !amp_is_finite(ampi_float(ampi_decode(both & 0xffffu, p->model_dtype))) && !amp_is_nan(w);
+    return amp_copy_overflow(both & 0xffffu, w, p->model_dtype);
 }
 
 /* Where the arrays of parameter i are and how they are kept, to go by value into a kernel of your own optimizer, which then reads and
@@ -2176,14 +2276,18 @@ typedef struct amp_backend {
         amp_finite_report *host);
     amp_status (*histogram)(amp_ctx *, const amp_array *arrays, size_t n, amp_histogram *host);
     /* step */
-    /* inspect with desc.reduce_totals_fn: calls it between the sums and amp_inspect_finish */
-    amp_status (*inspect)(amp_ctx *, const amp_inspect_job *);
+    amp_status (*sum_gradients)(amp_ctx *, const amp_sum_job *); /* into table.totals */
+    amp_status (*conclude)(amp_ctx *, const amp_inspect_job *);  /* amp_conclude from table.totals */
+    amp_status (*inspect)(amp_ctx *, const amp_inspect_job *);   /* summed is 1: both, in as few launches as can be */
     amp_status (*update)(amp_ctx *, const amp_update_job *);
+    amp_status (*apply)(amp_ctx *, const amp_apply_job *);
     amp_status (*add)(amp_ctx *, const amp_add_job *);
     amp_status (*mirror_create)(amp_ctx *, amp_step_mirror **out); /* *out may stay NULL */
     void (*mirror_destroy)(amp_ctx *, amp_step_mirror *);
     amp_status (*poll)(amp_ctx *, const amp_step_record *record, const amp_step_mirror *mirror,
         amp_step_record *out); /* does not wait */
+    /* the record becomes *host, also for poll; complete on return */
+    amp_status (*set_record)(amp_ctx *, amp_step_record *record, amp_step_mirror *mirror, const amp_step_record *host);
     amp_status (*clip)(amp_ctx *, const amp_clip_job *);
     amp_status (*next_scale)(amp_ctx *, amp_scaler_state *);
     /* products and losses */
@@ -2227,6 +2331,9 @@ typedef struct amp_backend {
     X(amp_step, enqueue) \
     X(amp_update, enqueue) \
     X(amp_inspect, enqueue) \
+    X(amp_apply, enqueue) \
+    X(amp_window_begin, host) \
+    X(amp_window_end, host) \
     X(amp_accumulate, enqueue) \
     X(amp_param_read, query) \
     X(amp_param_write, query) \
@@ -3128,6 +3235,18 @@ typedef struct ampi_param { /* what amp_params_add was told, with defaults fille
     float *init; /* our copy of d.init, until commit */
 } ampi_param;
 
+/* What a set's gradients and accumulators are: see ampi_rules. */
+typedef enum ampi_phase {
+    AMPI_READY = 0,       /* gradients carry the loss scale */
+    AMPI_UNSCALED,        /* amp_scaler_unscale has divided them by it */
+    AMPI_STEPPED,         /* a step has used them */
+    AMPI_INSPECTED,       /* amp_inspect has: amp_apply may follow */
+    AMPI_ADDING,          /* the accumulators hold micro-batches; gradients carry the loss scale */
+    AMPI_ADDING_UNSCALED, /* the same, but gradients are unscaled */
+    AMPI_ADDED,           /* amp_inspect has used the accumulators: amp_apply may follow, or new gradients */
+    AMPI_PHASES
+} ampi_phase;
+
 struct amp_params {
     amp_ctx *ctx;
     amp_params_desc desc; /* resolved */
@@ -3142,15 +3261,15 @@ struct amp_params {
     amp_step_record *record; /* context memory: of steps, and of norms asked for by hand */
     amp_step_record *probe;
     amp_step_mirror *mirror;
-    uint64_t serial;    /* the scaler's iteration that `stage` belongs to */
-    amp_scaler *window; /* whose scale is held for this set's accumulation window; NULL: none */
-    int32_t stage;
-    int32_t adding;   /* the accumulators hold micro-batches */
-    amp_params *next; /* in the context's list of committed sets */
+    ampi_phase phase;
+    int32_t holds;         /* 1: its accumulation window (amp_window_begin) holds the scaler's scale */
+    amp_scaler *scaler;    /* whose iteration the phase belongs to, and whose scale is held; NULL: none */
+    amp_params *next_tied; /* in that scaler's list of such sets */
+    amp_params *next;      /* in the context's list of committed sets */
 };
-#  define AMPI_MAX_PARAMS 0xffffff /* the index has 24 bits of a random stream's number, see amp_step_round */
+#  define AMPI_MAX_PARAMS 0xffffff /* the index has 24 bits of a random stream's number, see amp_draw_of */
+static void ampi_untie(amp_params *p);
 static void ampi_weights_changed(amp_ctx *ctx, const amp_params *p); /* casts of them are made again */
-enum { AMPI_READY = 0, AMPI_UNSCALED, AMPI_STEPPED };
 
 static amp_params_desc ampi_params_defaults(amp_params_desc d) {
     if (d.model == AMP_AUTO) d.model = AMP_F16;
@@ -3355,6 +3474,7 @@ AMP_API amp_status amp_params_add(amp_params *p, const amp_param_desc *desc) {
 static void ampi_params_release(amp_params *p) { /* back to "not committed" */
     amp_params **at;
     size_t i;
+    ampi_untie(p);
     if (p->committed) {
         for (at = &p->ctx->sets; *at != p; at = &(*at)->next) {
         }
@@ -3729,11 +3849,12 @@ AMP_API amp_status amp_params_zero_grad(amp_params *p) {
 struct amp_scaler {
     amp_ctx *ctx;
     amp_scaler_state *state; /* context memory */
+    amp_params *tied;        /* sets whose phase belongs to its iteration, or whose windows hold its scale */
     uint64_t serial;         /* of this iteration */
-    size_t checked;          /* sets and lists checked in this iteration */
+    int32_t checked;         /* 1: gradients were checked in this iteration */
     int32_t off;
-    int32_t held; /* accumulation windows that need the scale to stay */
 };
+static ampi_phase ampi_phase_after_update(const amp_params *p);
 
 static amp_status ampi_check_scale(amp_ctx *ctx, const char *where, const char *name, float scale) {
     if (!amp_is_finite(scale) || !(scale > 0.0f))
@@ -3832,6 +3953,8 @@ AMP_API void amp_scaler_destroy(amp_scaler *s) {
     amp_ctx *ctx;
     if (!s) return;
     ctx = s->ctx;
+    while (s->tied)
+        ampi_untie(s->tied);
     (void)amp_free(ctx, s->state);
     ampi_host_free(&ctx->host, s, sizeof *s);
 }
@@ -3872,6 +3995,9 @@ AMP_API amp_status amp_scaler_get(amp_scaler *s, amp_scaler_info *out) {
 }
 
 static void ampi_next_iteration(amp_scaler *s) {
+    amp_params *p;
+    for (p = s->tied; p; p = p->next_tied)
+        p->phase = ampi_phase_after_update(p);
     s->serial = ++s->ctx->serial;
     s->checked = 0;
 }
@@ -3882,11 +4008,18 @@ static amp_status ampi_check_scaler(amp_ctx *ctx, const char *where, const amp_s
     if (s->ctx != ctx) return AMPI_INVALID(ctx, "%s: s belongs to another context", where);
     return AMP_OK;
 }
+/* does the window of a set hold the scale? Of a set that is not `but` (NULL allowed). */
+static int ampi_held(const amp_scaler *s, const amp_params *but) {
+    const amp_params *p = s->tied;
+    while (p && (p == but || !p->holds))
+        p = p->next_tied;
+    return p != NULL;
+}
 /* may the scale move? */
 static amp_status ampi_check_held(amp_ctx *ctx, const char *where, const amp_scaler *s) {
-    return s->held
-        ? amp_fail(ctx, AMP_ERR_STAGE, "%s: an accumulation window (amp_window_begin) holds the scale", where)
-        : AMP_OK;
+    AMPI_REQUIRE(!ampi_held(s, NULL), ctx, AMP_ERR_STAGE,
+        "%s: an accumulation window (amp_window_begin) holds the scale", where);
+    return AMP_OK;
 }
 
 AMP_API amp_status amp_scaler_set_scale(amp_scaler *s, float scale) {
@@ -3944,7 +4077,7 @@ AMP_API amp_status amp_unscale(
     if (report) AMPI_TRY(ampi_failed_in(ctx, "amp_unscale", ctx->b->may_wait(ctx)));
     if (!s->off) {
         AMPI_TRY(ctx->b->finite(ctx, dst, grads, n, s->state, report ? &r : NULL));
-        s->checked++;
+        s->checked = 1;
     } else
         for (i = 0; dst && i < n; i++)
             if (dst[i].data != grads[i].data) AMPI_TRY(amp_cast(ctx, dst[i], grads[i], grads[i].count, NULL));
@@ -3966,23 +4099,135 @@ AMP_API amp_status amp_scaler_update(amp_scaler *s) {
 }
 
 /* ==== >>front-step ===============================================================================================
-   The optimizer step.   tests: tests/test_step.c, tests/test_layouts.c */
+   The optimizer step.   tests: tests/test_step.c, tests/test_phases.c, tests/test_layouts.c
 
-static int ampi_stage(const amp_params *p, const amp_scaler *s) {
-    return s && !s->off && p->serial == s->serial ? p->stage : AMPI_READY;
+   A set is in one phase. The table says for each phase and verb which gradients the verb takes and the phase after it, or why it is
+   refused. A phase belongs to the scaler that the set is tied to: to any other scaler, or none, the set is as after that scaler's
+   update. */
+
+typedef enum ampi_verb {
+    AMPI_DO_UNSCALE,
+    AMPI_DO_STEP, /* amp_step and amp_update */
+    AMPI_DO_INSPECT,
+    AMPI_DO_APPLY,
+    AMPI_DO_ACCUMULATE,
+    AMPI_DO_MEASURE, /* amp_grad_norm and amp_clip */
+    AMPI_DO_NEXT,    /* the scaler moves on: amp_scaler_update and its like */
+    AMPI_DO_LOAD,    /* amp_state_load; amp_state_save asks it, too */
+    AMPI_VERBS
+} ampi_verb;
+
+typedef enum ampi_takes {
+    AMPI_REFUSED = 0, /* the sentence says why */
+    AMPI_NOTHING,
+    AMPI_SCALED, /* gradients that carry the loss scale */
+    AMPI_PLAIN,  /* gradients as they are: they were unscaled, or used */
+    AMPI_SUMS    /* accumulators */
+} ampi_takes;
+
+typedef struct ampi_rule {
+    ampi_takes takes;
+    ampi_phase next;
+    const char *why;
+} ampi_rule;
+
+#  define AMPI_TWICE     "the set is unscaled already since the last amp_scaler_update"
+#  define AMPI_USED      "the set has stepped already since the last amp_scaler_update"
+#  define AMPI_NO_RECORD "amp_inspect comes first: its record is what an update reads"
+#  define AMPI_OPEN      "the set is inside an accumulation window"
+
+/* clang-format off */
+#  define AMPI_GO(takes, next) {AMPI_##takes, AMPI_##next, NULL}
+#  define AMPI_NO(why)         {AMPI_REFUSED, AMPI_READY, why}
+static const ampi_rule ampi_rules[AMPI_PHASES][AMPI_VERBS] = {
+    /* ready */
+    {AMPI_GO(SCALED, UNSCALED), AMPI_GO(SCALED, STEPPED), AMPI_GO(SCALED, INSPECTED), AMPI_NO(AMPI_NO_RECORD),
+     AMPI_GO(SCALED, ADDING), AMPI_GO(SCALED, READY),
+     AMPI_GO(NOTHING, READY), AMPI_GO(NOTHING, READY)},
+    /* unscaled */
+    {AMPI_NO(AMPI_TWICE), AMPI_GO(PLAIN, STEPPED), AMPI_GO(PLAIN, INSPECTED), AMPI_NO(AMPI_NO_RECORD),
+     AMPI_GO(PLAIN, ADDING), AMPI_GO(PLAIN, UNSCALED),
+     AMPI_GO(NOTHING, READY), AMPI_GO(NOTHING, READY)},
+    /* stepped */
+    {AMPI_NO(AMPI_USED), AMPI_NO(AMPI_USED), AMPI_NO(AMPI_USED), AMPI_NO(AMPI_NO_RECORD),
+     AMPI_NO(AMPI_USED), AMPI_GO(PLAIN, STEPPED),
+     AMPI_GO(NOTHING, READY), AMPI_GO(NOTHING, READY)},
+    /* inspected */
+    {AMPI_NO(AMPI_USED), AMPI_NO(AMPI_USED), AMPI_NO(AMPI_USED), AMPI_GO(PLAIN, INSPECTED),
+     AMPI_NO(AMPI_USED), AMPI_GO(PLAIN, INSPECTED),
+     AMPI_GO(NOTHING, READY), AMPI_GO(NOTHING, READY)},
+    /* adding */
+    {AMPI_GO(SCALED, ADDING_UNSCALED), AMPI_GO(SUMS, READY), AMPI_GO(SUMS, ADDED), AMPI_NO(AMPI_NO_RECORD),
+     AMPI_GO(SCALED, ADDING), AMPI_GO(SUMS, ADDING),
+     AMPI_GO(NOTHING, ADDING), AMPI_NO(AMPI_OPEN)},
+    /* adding, gradients unscaled */
+    {AMPI_NO(AMPI_TWICE), AMPI_GO(SUMS, UNSCALED), AMPI_GO(SUMS, ADDED), AMPI_NO(AMPI_NO_RECORD),
+     AMPI_GO(PLAIN, ADDING), AMPI_GO(SUMS, ADDING_UNSCALED),
+     AMPI_GO(NOTHING, ADDING), AMPI_NO(AMPI_OPEN)},
+    /* added */
+    {AMPI_GO(SCALED, UNSCALED), AMPI_GO(SCALED, STEPPED), AMPI_GO(SCALED, INSPECTED), AMPI_GO(SUMS, ADDED),
+     AMPI_GO(SCALED, ADDING), AMPI_GO(SCALED, ADDED),
+     AMPI_GO(NOTHING, READY), AMPI_GO(NOTHING, READY)}};
+#  undef AMPI_GO
+#  undef AMPI_NO
+/* clang-format on */
+
+static int ampi_is_on(const amp_scaler *s) { return s && !s->off; }
+static int ampi_may_travel(const amp_params *p) { /* to a file, and back */
+    return !p->holds && ampi_rules[p->phase][AMPI_DO_LOAD].takes != AMPI_REFUSED;
+}
+static ampi_phase ampi_phase_after_update(const amp_params *p) { return ampi_rules[p->phase][AMPI_DO_NEXT].next; }
+
+/* the set's phase as s sees it */
+static ampi_phase ampi_phase_for(const amp_params *p, const amp_scaler *s) {
+    return ampi_is_on(s) && p->scaler == s ? p->phase : ampi_phase_after_update(p);
+}
+static const ampi_rule *ampi_rule_of(const amp_params *p, const amp_scaler *s, ampi_verb verb) {
+    return &ampi_rules[ampi_phase_for(p, s)][verb];
 }
 
-static void ampi_set_stage(amp_params *p, amp_scaler *s, int stage) {
-    if (!s || s->off) return;
-    if (p->serial != s->serial) s->checked++;
-    p->serial = s->serial;
-    p->stage = stage;
+/* forgets the scaler, and with it the hold on its scale */
+static void ampi_untie(amp_params *p) {
+    amp_params **at;
+    if (!p->scaler) return;
+    for (at = &p->scaler->tied; *at != p; at = &(*at)->next_tied) {
+    }
+    *at = p->next_tied;
+    p->phase = ampi_phase_after_update(p);
+    p->scaler = NULL;
+    p->next_tied = NULL;
+    p->holds = 0;
+}
+static void ampi_tie(amp_params *p, amp_scaler *s) {
+    if (p->scaler == s) return;
+    ampi_untie(p);
+    p->phase = ampi_phase_after_update(p);
+    p->scaler = s;
+    p->next_tied = s->tied;
+    s->tied = p;
+}
+static void ampi_enter_phase(amp_params *p, amp_scaler *s, ampi_phase next) {
+    if (ampi_is_on(s))
+        ampi_tie(p, s);
+    else if (!p->holds)
+        ampi_untie(p);
+    p->phase = next;
 }
 
 /* p and s (NULL allowed) as arguments of a step verb */
 static amp_status ampi_check_pair(amp_ctx *ctx, const char *where, const amp_params *p, const amp_scaler *s) {
     AMPI_TRY(ampi_check_params(ctx, where, p));
     return s ? ampi_check_scaler(ctx, where, s) : AMP_OK;
+}
+
+/* may the verb be called now? For verbs that change the phase. */
+static amp_status ampi_check_phase(
+    amp_ctx *ctx, const char *where, const amp_params *p, const amp_scaler *s, const ampi_rule *rule) {
+    AMPI_REQUIRE(p->n > 0, ctx, AMP_ERR_STAGE, "%s: the set has no parameters: nothing to check", where);
+    AMPI_REQUIRE(rule->takes != AMPI_REFUSED, ctx, AMP_ERR_STAGE, "%s: %s", where, rule->why);
+    AMPI_REQUIRE(!p->holds || !ampi_is_on(s) || p->scaler == s, ctx, AMP_ERR_STAGE,
+        "%s: the set's accumulation window holds the scale of a different scaler", where);
+    return AMP_OK;
 }
 
 /* x, or what its absence means. A bare number in place of amp_opt(x) has a value but is not given. */
@@ -4099,161 +4344,189 @@ static amp_status ampi_check_step(
     return AMP_OK;
 }
 
-static amp_inspect_job ampi_job(const amp_params *p, amp_step_record *record, const amp_scaler *s, uint32_t flags) {
+static amp_inspect_job ampi_inspect_of(amp_params *p, const amp_scaler *s, ampi_takes takes, amp_purpose purpose) {
+    amp_scaler_state *state = ampi_is_on(s) ? s->state : NULL;
+    int aside = purpose == AMP_FOR_NORM; /* asked by hand: leaves the step's record and the scaler alone */
     amp_inspect_job job;
     memset(&job, 0, sizeof job);
-    job.table = p->table;
-    job.record = record;
-    job.mirror = record == p->record ? p->mirror : NULL;
-    job.scaler = s && !s->off ? s->state : NULL;
-    job.flags = flags;
-    job.divide = 1;
+    job.sum.table = p->table;
+    job.sum.scale = takes == AMPI_SCALED ? state : NULL;
+    job.sum.divide = 1;
+    job.sum.accum = takes == AMPI_SUMS;
+    job.sum.write = purpose == AMP_FOR_UNSCALE;
+    job.record = aside ? p->probe : p->record;
+    job.mirror = aside ? NULL : p->mirror;
+    job.scaler = aside ? NULL : state;
+    job.purpose = purpose;
+    job.fresh = aside || takes != AMPI_PLAIN;
+    job.summed = aside || (job.fresh && state);
     return job;
 }
 
-/* inspect, and with `update` the update too; next: and the next scale */
-static amp_status ampi_step(
-    amp_ctx *ctx, const char *where, amp_params *p, amp_scaler *s, const ampi_step_args *a, int update, int next) {
-    int stage = ampi_stage(p, s), on = s && !s->off, accum = p->adding, fresh = stage == AMPI_READY && !accum;
-    uint32_t flags = AMP_INSPECT_BEGIN;
+static amp_inspect_job ampi_step_inspection(
+    amp_params *p, const amp_scaler *s, const ampi_step_args *a, ampi_takes takes, int next) {
     const amp_step_desc *d = a->d;
-    amp_inspect_job job;
-    if (p->n == 0) return amp_fail(ctx, AMP_ERR_STAGE, "%s: the set has no parameters: nothing to check", where);
-    if (stage == AMPI_STEPPED)
-        return amp_fail(ctx, AMP_ERR_STAGE, "%s: the set has stepped already since the last amp_scaler_update", where);
-    if (s && next && s->held > (p->window == s ? 1 : 0))
-        return amp_fail(ctx, AMP_ERR_STAGE, "%s: another set's accumulation window holds the scale", where);
-    if (accum)
-        flags |= AMP_INSPECT_ACCUM | AMP_INSPECT_FRESH |
-            (on ? AMP_INSPECT_READ | AMP_INSPECT_JUDGE : 0u); /* the sum itself may overflow */
-    if (fresh) {
-        if (d->reduce_grads_fn) AMPI_TRY(d->reduce_grads_fn(ctx, p, d->user));
-        flags |= AMP_INSPECT_FRESH |
-            (on ? AMP_INSPECT_READ | AMP_INSPECT_JUDGE | (d->unscaled ? 0u : AMP_INSPECT_SCALED) : 0u);
-    }
-    if (d->clip_norm > 0.0f) flags |= AMP_INSPECT_READ;
-    if (on && next && (fresh || s->checked))
-        flags |= AMP_INSPECT_NEXT; /* after amp_accumulate the scaler may be up to date already */
-    job = ampi_job(p, p->record, s, flags);
-    job.desc = *d;
+    amp_inspect_job job = ampi_inspect_of(p, s, takes, AMP_FOR_STEP);
+    if (d->unscaled) job.sum.scale = NULL;
+    if (d->micro_batches)
+        job.sum.divide = d->micro_batches;
+    else if (takes == AMPI_SUMS)
+        job.sum.window = p->record;
+    job.clip_norm = d->clip_norm;
+    if (ampi_nonzero(d->clip_norm)) job.summed = 1;
+    job.next_scale = next != 0;
+    job.stochastic = d->stochastic != 0;
+    job.seed = d->seed;
     memcpy(job.group, a->group, sizeof job.group);
-    job.divide = d->micro_batches ? d->micro_batches : accum ? 0u : 1u;
-    AMPI_TRY(ctx->b->inspect(ctx, &job));
+    return job;
+}
+static amp_status ampi_run_inspection(amp_ctx *ctx, const amp_inspect_job *job, const amp_step_desc *d) {
+    if (!job->summed) return ctx->b->conclude(ctx, job);
+    if (!d->reduce_totals_fn) return ctx->b->inspect(ctx, job);
+    AMPI_TRY(ctx->b->sum_gradients(ctx, &job->sum));
+    AMPI_TRY(d->reduce_totals_fn(ctx, job->sum.table.totals, d->user));
+    return ctx->b->conclude(ctx, job);
+}
+static amp_status ampi_run_update(amp_ctx *ctx, const amp_params *p, const ampi_step_args *a, ampi_takes takes) {
+    amp_update_job job;
+    memset(&job, 0, sizeof job);
+    job.table = p->table;
+    job.record = p->record;
+    job.mirror = p->mirror;
+    job.optimizer = a->d->optimizer;
+    job.nesterov = a->d->nesterov;
+    job.clip_value = a->d->clip_value;
+    job.accum = takes == AMPI_SUMS;
+    memcpy(job.group, a->group, sizeof job.group);
+    return ctx->b->update(ctx, &job);
+}
+
+/* amp_step, and its halves: without the update, without the next scale */
+static amp_status ampi_step(
+    const char *where, amp_params *p, amp_scaler *s, const amp_step_desc *d, ampi_verb verb, int update, int next) {
+    amp_ctx *ctx = p ? p->ctx : NULL;
+    const ampi_rule *rule;
+    ampi_step_args a;
+    amp_inspect_job job;
+    AMPI_TRY(ampi_check_pair(ctx, where, p, s));
+    AMPI_TRY(ampi_check_step(ctx, where, p, d, &a));
+    rule = ampi_rule_of(p, s, verb);
+    AMPI_TRY(ampi_check_phase(ctx, where, p, s, rule));
+    AMPI_REQUIRE(!s || !next || !ampi_held(s, p), ctx, AMP_ERR_STAGE,
+        "%s: the accumulation window of a different set holds the scale", where);
+    /* after amp_accumulate the scaler may be up to date already */
+    next = next && ampi_is_on(s) && (rule->takes != AMPI_SUMS || s->checked);
+    if (rule->takes == AMPI_SCALED && d->reduce_grads_fn) AMPI_TRY(d->reduce_grads_fn(ctx, p, d->user));
+    job = ampi_step_inspection(p, s, &a, rule->takes, next);
+    AMPI_TRY(ampi_run_inspection(ctx, &job, d));
     if (update) {
-        amp_update_job u;
-        memset(&u, 0, sizeof u);
-        u.table = p->table;
-        u.record = p->record;
-        u.mirror = p->mirror;
-        u.desc = *d;
-        memcpy(u.group, a->group, sizeof u.group);
-        u.accum = (uint32_t)accum;
-        AMPI_TRY(ctx->b->update(ctx, &u));
-        if (d->stochastic) p->stochastic = 1;
+        AMPI_TRY(ampi_run_update(ctx, p, &a, rule->takes));
         ampi_weights_changed(ctx, p);
     }
-    p->adding = 0;
-    (void)amp_window_end(p);
-    if (!accum) ampi_set_stage(p, s, AMPI_STEPPED);
-    if (flags & AMP_INSPECT_NEXT) ampi_next_iteration(s);
+    if (d->stochastic) p->stochastic = 1;
+    p->holds = 0;
+    ampi_enter_phase(p, s, rule->next);
+    if (ampi_is_on(s) && rule->takes != AMPI_SUMS) s->checked = 1;
+    if (next) ampi_next_iteration(s);
     return AMP_OK;
 }
 
 AMP_API amp_status amp_step(amp_params *p, amp_scaler *s, const amp_step_desc *desc) {
-    amp_ctx *ctx = p ? p->ctx : NULL;
-    ampi_step_args a;
-    AMPI_TRY(ampi_check_pair(ctx, "amp_step", p, s));
-    AMPI_TRY(ampi_check_step(ctx, "amp_step", p, desc, &a));
-    return ampi_step(ctx, "amp_step", p, s, &a, 1, 1);
-}
-AMP_API amp_status amp_inspect(amp_params *p, amp_scaler *s, const amp_step_desc *desc) {
-    amp_ctx *ctx = p ? p->ctx : NULL;
-    ampi_step_args a;
-    AMPI_TRY(ampi_check_pair(ctx, "amp_inspect", p, s));
-    AMPI_TRY(ampi_check_step(ctx, "amp_inspect", p, desc, &a));
-    return ampi_step(ctx, "amp_inspect", p, s, &a, 0, 0);
+    return ampi_step("amp_step", p, s, desc, AMPI_DO_STEP, 1, 1);
 }
 AMP_API amp_status amp_update(amp_params *p, amp_scaler *s, const amp_step_desc *desc) {
+    return ampi_step("amp_update", p, s, desc, AMPI_DO_STEP, 1, 0);
+}
+AMP_API amp_status amp_inspect(amp_params *p, amp_scaler *s, const amp_step_desc *desc) {
+    return ampi_step("amp_inspect", p, s, desc, AMPI_DO_INSPECT, 0, 0);
+}
+
+AMP_API amp_status amp_apply(amp_params *p, size_t i, amp_array u, uint32_t with_rates) {
+    static const char where[] = "amp_apply";
     amp_ctx *ctx = p ? p->ctx : NULL;
-    ampi_step_args a;
-    AMPI_TRY(ampi_check_pair(ctx, "amp_update", p, s));
-    AMPI_TRY(ampi_check_step(ctx, "amp_update", p, desc, &a));
-    return ampi_step(ctx, "amp_update", p, s, &a, 1, 0);
+    const ampi_rule *rule;
+    amp_apply_job job;
+    AMPI_TRY(ampi_check_params(ctx, where, p));
+    AMPI_REQUIRE(i < p->n, ctx, AMP_ERR_INVALID_ARG, "%s: i is %llu, but the set has %llu parameters", where,
+        AMPI_ULL(i), AMPI_ULL(p->n));
+    AMPI_TRY(ampi_check_array(ctx, where, "u", u, (size_t)p->entries[i].count, 1));
+    AMPI_REQUIRE(u.dtype == AMP_F32 && (uintptr_t)u.data % sizeof(float) == 0, ctx, AMP_ERR_INVALID_ARG,
+        "%s: u.dtype is %s; aligned f32 is needed", where, amp_dtype_name(u.dtype));
+    rule = &ampi_rules[p->phase][AMPI_DO_APPLY];
+    AMPI_TRY(ampi_check_phase(ctx, where, p, NULL, rule));
+    memset(&job, 0, sizeof job);
+    job.table = p->table;
+    job.record = p->record;
+    job.mirror = p->mirror;
+    job.u = (const float *)u.data;
+    job.param = (uint32_t)i;
+    job.with_rates = with_rates != 0;
+    job.accum = rule->takes == AMPI_SUMS;
+    AMPI_TRY(ctx->b->apply(ctx, &job));
+    ampi_weights_changed(ctx, p);
+    return AMP_OK;
 }
 
 AMP_API amp_status amp_accumulate(amp_params *p, amp_scaler *s, uint32_t keep_going) {
-    amp_ctx *ctx = p ? p->ctx : NULL;
     static const char where[] = "amp_accumulate";
-    int stage, on = s && !s->off;
+    amp_ctx *ctx = p ? p->ctx : NULL;
+    const ampi_rule *rule;
     amp_inspect_job job;
     amp_add_job add;
     AMPI_TRY(ampi_check_pair(ctx, where, p, s));
-    stage = ampi_stage(p, s);
-    if (!p->desc.accumulate)
-        return AMPI_INVALID(ctx, "%s: the set has no accumulators (amp_params_desc.accumulate)", where);
-    if (p->n == 0) return amp_fail(ctx, AMP_ERR_STAGE, "%s: the set has no parameters: nothing to check", where);
-    if (stage == AMPI_STEPPED)
-        return amp_fail(ctx, AMP_ERR_STAGE, "%s: the set has stepped already since the last amp_scaler_update", where);
-    /* without a scaler everything is added, as every step is taken; an unscaled set is added as it is */
-    job = ampi_job(p, p->record, s,
-        AMP_INSPECT_ADD |
-            (stage == AMPI_UNSCALED
-                    ? 0u
-                    : AMP_INSPECT_FRESH | (on ? AMP_INSPECT_READ | AMP_INSPECT_JUDGE | AMP_INSPECT_SCALED : 0u)));
-    job.keep_going = keep_going;
-    AMPI_TRY(ctx->b->inspect(ctx, &job));
+    AMPI_REQUIRE(p->desc.accumulate, ctx, AMP_ERR_INVALID_ARG,
+        "%s: the set has no accumulators (amp_params_desc.accumulate)", where);
+    rule = ampi_rule_of(p, s, AMPI_DO_ACCUMULATE);
+    AMPI_TRY(ampi_check_phase(ctx, where, p, s, rule));
+    job = ampi_inspect_of(p, s, rule->takes, AMP_FOR_ACCUMULATE);
+    job.keep_going = keep_going != 0;
+    AMPI_TRY(job.summed ? ctx->b->inspect(ctx, &job) : ctx->b->conclude(ctx, &job));
     memset(&add, 0, sizeof add);
     add.table = p->table;
     add.record = p->record;
     AMPI_TRY(ctx->b->add(ctx, &add));
-    p->adding = 1;
-    ampi_set_stage(
-        p, s, AMPI_READY); /* the next micro-batch may follow at once; the scaler has something to update from */
+    ampi_enter_phase(p, s, rule->next);
+    if (ampi_is_on(s)) s->checked = 1;
     return AMP_OK;
 }
 AMP_API amp_status amp_window_begin(amp_params *p, amp_scaler *s) {
+    static const char where[] = "amp_window_begin";
     amp_ctx *ctx = p ? p->ctx : NULL;
-    AMPI_TRY(ampi_check_params(ctx, "amp_window_begin", p));
-    AMPI_TRY(ampi_check_scaler(ctx, "amp_window_begin", s));
-    if (p->window) return amp_fail(ctx, AMP_ERR_STAGE, "amp_window_begin: the set has an open window");
-    p->window = s;
-    s->held++;
+    AMPI_TRY(ampi_check_params(ctx, where, p));
+    AMPI_TRY(ampi_check_scaler(ctx, where, s));
+    AMPI_REQUIRE(!p->holds, ctx, AMP_ERR_STAGE, "%s: the set has an open window", where);
+    ampi_tie(p, s);
+    p->holds = 1;
     return AMP_OK;
 }
 AMP_API amp_status amp_window_end(amp_params *p) {
     amp_ctx *ctx = p ? p->ctx : NULL;
     AMPI_TRY(ampi_check_params(ctx, "amp_window_end", p));
-    if (p->window) p->window->held--;
-    p->window = NULL;
+    p->holds = 0;
     return AMP_OK;
 }
 
 AMP_API amp_status amp_scaler_unscale(amp_scaler *s, amp_params *p) {
-    amp_ctx *ctx = s ? s->ctx : NULL;
     static const char where[] = "amp_scaler_unscale";
+    amp_ctx *ctx = s ? s->ctx : NULL;
+    const ampi_rule *rule;
     amp_inspect_job job;
     AMPI_TRY(ampi_check_params(ctx, where, p));
     AMPI_TRY(ampi_check_scaler(ctx, where, s));
     if (s->off) return AMP_OK;
-    if (p->n == 0) return amp_fail(ctx, AMP_ERR_STAGE, "%s: the set has no parameters: nothing to check", where);
-    if (ampi_stage(p, s) == AMPI_UNSCALED)
-        return amp_fail(ctx, AMP_ERR_STAGE, "%s: the set is unscaled already since the last amp_scaler_update", where);
-    if (ampi_stage(p, s) == AMPI_STEPPED)
-        return amp_fail(ctx, AMP_ERR_STAGE, "%s: the set has stepped already since the last amp_scaler_update", where);
-    job = ampi_job(p, p->record, s,
-        AMP_INSPECT_FRESH | AMP_INSPECT_READ | AMP_INSPECT_SCALED | AMP_INSPECT_JUDGE | AMP_INSPECT_WRITE);
+    rule = ampi_rule_of(p, s, AMPI_DO_UNSCALE);
+    AMPI_TRY(ampi_check_phase(ctx, where, p, s, rule));
+    job = ampi_inspect_of(p, s, rule->takes, AMP_FOR_UNSCALE);
     AMPI_TRY(ctx->b->inspect(ctx, &job));
-    ampi_set_stage(p, s, AMPI_UNSCALED);
+    ampi_enter_phase(p, s, rule->next);
+    s->checked = 1;
     return AMP_OK;
 }
 
 /* norm of the gradients, and the coefficient of clipping to max_norm (0: none), into the probe record */
-static amp_status ampi_probe(amp_ctx *ctx, amp_params *p, amp_scaler *s, float max_norm) {
-    uint32_t what = p->adding                            ? AMP_INSPECT_ACCUM
-        : s && !s->off && ampi_stage(p, s) == AMPI_READY ? AMP_INSPECT_SCALED
-                                                         : 0u;
-    amp_inspect_job job = ampi_job(p, p->probe, s, AMP_INSPECT_FRESH | AMP_INSPECT_READ | what);
-    job.desc.clip_norm = max_norm;
+static amp_status ampi_probe(amp_ctx *ctx, amp_params *p, const amp_scaler *s, float max_norm) {
+    amp_inspect_job job = ampi_inspect_of(p, s, ampi_rule_of(p, s, AMPI_DO_MEASURE)->takes, AMP_FOR_NORM);
+    job.clip_norm = max_norm;
     return ctx->b->inspect(ctx, &job);
 }
 AMP_API amp_status amp_grad_norm(amp_params *p, amp_scaler *s, double *norm) {
@@ -4270,21 +4543,23 @@ AMP_API amp_status amp_grad_norm(amp_params *p, amp_scaler *s, double *norm) {
 AMP_API amp_status amp_clip(amp_params *p, amp_scaler *s, float max_norm, float max_value) {
     static const char where[] = "amp_clip";
     amp_ctx *ctx = p ? p->ctx : NULL;
+    ampi_takes takes;
     amp_clip_job job;
     AMPI_TRY(ampi_check_pair(ctx, where, p, s));
     AMPI_TRY(ampi_check_clip(ctx, where, "max_norm", max_norm));
     AMPI_TRY(ampi_check_clip(ctx, where, "max_value", max_value));
     AMPI_REQUIRE(ampi_nonzero(max_norm) || ampi_nonzero(max_value), ctx, AMP_ERR_INVALID_ARG,
         "%s: max_norm and max_value are 0: one of them must be > 0", where);
+    takes = ampi_rule_of(p, s, AMPI_DO_MEASURE)->takes;
     memset(&job, 0, sizeof job);
     job.table = p->table;
     job.limit = max_value;
-    job.accum = (uint32_t)p->adding;
+    job.accum = takes == AMPI_SUMS;
+    job.scaler = takes == AMPI_SCALED && ampi_is_on(s) ? s->state : NULL;
     if (ampi_nonzero(max_norm)) {
         AMPI_TRY(ampi_probe(ctx, p, s, max_norm));
         job.record = p->probe;
     }
-    if (s && !s->off && !p->adding && ampi_stage(p, s) == AMPI_READY) job.scaler = s->state;
     return ctx->b->clip(ctx, &job);
 }
 AMP_API amp_status amp_step_poll(amp_params *p, amp_step_record *out) {
@@ -6237,9 +6512,8 @@ static amp_status ampi_state_start(
     if (st->user_bytes && !st->user) return AMPI_INVALID(ctx, "%s: state.user is NULL", where);
     for (i = 0; i < st->n_params; i++) {
         AMPI_TRY(ampi_check_params(ctx, where, st->params[i]));
-        if (st->params[i]->adding || st->params[i]->window)
-            return amp_fail(
-                ctx, AMP_ERR_STAGE, "%s: parameter set %lu is inside an accumulation window", where, (unsigned long)i);
+        AMPI_REQUIRE(ampi_may_travel(st->params[i]), ctx, AMP_ERR_STAGE,
+            "%s: parameter set %llu is inside an accumulation window", where, AMPI_ULL(i));
     }
     for (i = 0; i < st->n_scalers; i++) {
         AMPI_TRY(ampi_check_scaler(ctx, where, st->scalers[i]));
@@ -6275,8 +6549,7 @@ static amp_status ampi_state_walk(ampi_file *s, const amp_state_desc *st) {
             memset(&r, 0, sizeof r);
             r.steps = ampi_get(h + 8, 8);
             r.skipped = ampi_get(h + 16, 8);
-            AMPI_TRY(s->ctx->b->copy(s->ctx, p->record, &r, sizeof r));
-            if (p->mirror) p->mirror->record = r; /* nothing is queued now */
+            AMPI_TRY(s->ctx->b->set_record(s->ctx, p->record, p->mirror, &r));
         }
         for (j = 0; j < p->n; j++)
             for (kind = 0; kind < AMPI_KINDS; kind++) {
@@ -6303,7 +6576,7 @@ static amp_status ampi_state_walk(ampi_file *s, const amp_state_desc *st) {
         if (s->mode == AMPI_APPLY) {
             if (!models) AMPI_TRY(amp_params_master_to_model(p));
             p->stochastic = models;
-            p->serial = 0;
+            p->phase = ampi_rules[p->phase][AMPI_DO_LOAD].next;
         }
     }
     for (i = 0; i < st->n_scalers; i++) {
@@ -7987,10 +8260,11 @@ static amp_status ampi_cpu_histogram(amp_ctx *ctx, const amp_array *arrays, size
 
 /* ==== >>cpu-step =================================================================================================
    Inspection and updates.   tests: tests/test_step.c, tests/test_layouts.c, tests/test_scaler.c */
-typedef struct ampi_step_job {
+typedef struct ampi_step_job { /* one of the jobs, and what its tasks share */
     ampi_cpu *c;
-    const amp_inspect_job *inspect;
+    const amp_sum_job *sum;
     const amp_update_job *update;
+    const amp_apply_job *apply;
     const amp_add_job *add;
     const amp_clip_job *clip;
     float inv;
@@ -8006,41 +8280,46 @@ static amp_array ampi_gradient(const amp_param_entry *p, uint32_t accum) {
     return accum ? amp_arr(p->accum, AMP_F32) : amp_arr(p->grad, p->grad_dtype);
 }
 static int ampi_not_finite(
-    double x) { /* by the bits, behind a guarded addition: compilers may be told that there is no such thing */
+    double x) { /* by the bits, after a guarded addition: compilers may be told that there is no such thing */
     uint64_t b;
     x = ampi_dadd(x, 0.0);
     memcpy(&b, &x, sizeof b);
     return (b >> 52 & 0x7ffu) == 0x7ffu;
 }
-static void ampi_cpu_inspect_task(void *arg, size_t task, ampi_workspace *w) {
-    const ampi_step_job *j = (const ampi_step_job *)arg;
-    const amp_inspect_job *job = j->inspect;
-    const ampi_kernels *k = j->c->k;
-    amp_chunk at = job->table.chunks[task];
-    const amp_param_entry *p = &job->table.entries[at.param];
-    amp_array g = ampi_gradient(p, job->flags & AMP_INSPECT_ACCUM);
-    amp_partial *out = &job->table.partials[task];
+
+/* Sum of squares of one chunk, whole rows in order, widened in registers: nothing but arithmetic between two loads. */
+static double ampi_chunk_squares(const ampi_kernels *k, ampi_workspace *w, amp_array g, size_t count, float inv) {
+    size_t size = amp_dtype_size(g.dtype), i, n;
     float own[AMPI_BLOCK];
-    size_t start = (size_t)at.index * AMP_CHUNK, count = ampi_least((size_t)p->count - start, AMP_CHUNK),
-           size = amp_dtype_size(g.dtype), i, n;
-    int bad;
-    memset(out, 0, sizeof *out);
-    out->first = AMP_CHUNK;
     memset(w->lane, 0, (ampi_least(count, AMP_LANES) + 7) / 8 * 8 * sizeof *w->lane);
-    g = ampi_part(g, start);
-    for (i = 0; i < count;
-        i += n) { /* whole rows, in order, widened in registers: nothing but arithmetic between two loads */
+    for (i = 0; i < count; i += n) {
         const char *from = ampi_at(g, i);
         n = ampi_least(size > 1 ? AMP_LANES : AMPI_BLOCK, count - i);
         if (size == 1) {
             k->widen[g.dtype](own, from, n);
             from = (const char *)own;
         }
-        k->squares(w->lane + i % AMP_LANES, from, size == 1 ? AMP_F32 : g.dtype, n, j->inv);
+        k->squares(w->lane + i % AMP_LANES, from, size == 1 ? AMP_F32 : g.dtype, n, inv);
     }
-    out->sum = ampi_join_lanes(w->lane, count);
+    return ampi_join_lanes(w->lane, count);
+}
+static void ampi_cpu_sum_task(void *arg, size_t task, ampi_workspace *w) {
+    const ampi_step_job *j = (const ampi_step_job *)arg;
+    const amp_sum_job *job = j->sum;
+    const ampi_kernels *k = j->c->k;
+    amp_chunk at = job->table.chunks[task];
+    const amp_param_entry *p = &job->table.entries[at.param];
+    amp_array g = ampi_gradient(p, job->accum);
+    amp_partial *out = &job->table.partials[task];
+    float own[AMPI_BLOCK];
+    size_t start = (size_t)at.index * AMP_CHUNK, count = ampi_least((size_t)p->count - start, AMP_CHUNK), i, n;
+    int bad;
+    *out = amp_no_faults();
+    g = ampi_part(g, start);
+    out->sum = ampi_chunk_squares(k, w, g, count, j->inv);
     bad = ampi_not_finite(out->sum);
-    for (i = 0; i < count && (bad || job->flags & AMP_INSPECT_WRITE); i += n) {
+    if (!bad && !job->write) return;
+    for (i = 0; i < count; i += n) {
         const float *u;
         n = ampi_least(AMPI_BLOCK, count - i);
         u = ampi_floats(k, g, i, n, own);
@@ -8049,139 +8328,203 @@ static void ampi_cpu_inspect_task(void *arg, size_t task, ampi_workspace *w) {
             u = own;
         }
         if (bad) ampi_count_faults(out, g, i, u, n);
-        if (!(job->flags & AMP_INSPECT_WRITE)) continue;
+        if (!job->write) continue;
         k->narrow[g.dtype](ampi_at(g, i), u, n);
-        if (j->inv > 1.0f && g.dtype != AMP_F32) ampi_count_lost(out, g, i, u, n); /* only a scale below 1 does that */
+        if (amp_may_lose(j->inv, g.dtype, g.dtype)) ampi_count_lost(out, g, i, u, n);
     }
+}
+static void ampi_sum_partials(const amp_param_table *table, amp_totals *t, ampi_workspace *w) {
+    ampi_sum s = ampi_sum_begin(w);
+    uint32_t i;
+    memset(t, 0, sizeof *t);
+    for (i = 0; i < table->n_chunks; i++) {
+        const amp_partial *p = &table->partials[i];
+        *ampi_sum_block(&s, 1) += p->sum;
+        if (p->first < AMP_CHUNK && amp_found(t->nan, t->inf, t->overflow) == 0) {
+            t->first_param = table->chunks[i].param;
+            t->first_index = (uint64_t)table->chunks[i].index * AMP_CHUNK + p->first;
+        }
+        t->nan += p->nan;
+        t->inf += p->inf;
+        t->overflow += p->overflow;
+    }
+    t->sum = ampi_sum_end_of(&s);
+}
+static amp_status ampi_cpu_sum_gradients(amp_ctx *ctx, const amp_sum_job *job) {
+    ampi_fpu fpu = ampi_fpu_enter();
+    ampi_step_job j = ampi_step_of(ctx);
+    j.sum = job;
+    j.inv = amp_sum_factor(job);
+    ampi_parallel(j.c, job->table.n_chunks, (size_t)job->table.n_elements, ampi_cpu_sum_task, &j);
+    ampi_sum_partials(&job->table, job->table.totals, j.c->work);
+    ampi_fpu_leave(fpu);
+    return AMP_OK;
+}
+static amp_status ampi_cpu_conclude(amp_ctx *ctx, const amp_inspect_job *job) {
+    ampi_fpu fpu = ampi_fpu_enter();
+    (void)ctx;
+    amp_conclude(job, job->sum.table.totals);
+    ampi_fpu_leave(fpu);
+    return AMP_OK;
 }
 static amp_status ampi_cpu_inspect(amp_ctx *ctx, const amp_inspect_job *job) {
-    ampi_fpu fpu = ampi_fpu_enter();
-    amp_totals *t = job->table.totals;
-    amp_status st = AMP_OK;
-    uint32_t first_param = 0, i;
-    uint64_t first_index = 0;
-    ampi_step_job j = ampi_step_of(ctx);
-    j.inspect = job;
-    j.inv = amp_inspect_factor(job);
-    if (job->flags & AMP_INSPECT_READ) {
-        ampi_sum s = ampi_sum_begin(j.c->work);
-        memset(t, 0, sizeof *t);
-        ampi_parallel(j.c, job->table.n_chunks, (size_t)job->table.n_elements, ampi_cpu_inspect_task, &j);
-        for (i = 0; i < job->table.n_chunks; i++) {
-            const amp_partial *p = &job->table.partials[i];
-            *ampi_sum_block(&s, 1) += p->sum;
-            if (p->first < AMP_CHUNK && t->nan + t->inf + t->overflow == 0) {
-                first_param = job->table.chunks[i].param;
-                first_index = (uint64_t)job->table.chunks[i].index * AMP_CHUNK + p->first;
-            }
-            t->nan += p->nan;
-            t->inf += p->inf;
-            t->overflow += p->overflow;
-        }
-        t->sum = ampi_sum_end_of(&s);
-        if (job->desc.reduce_totals_fn) {
-            ampi_fpu_leave(fpu);
-            st = job->desc.reduce_totals_fn(ctx, t, job->desc.user);
-            fpu = ampi_fpu_enter();
-        }
-    }
-    if (st == AMP_OK) {
-        amp_inspect_finish(job, t, first_param, first_index);
-        for (i = 0; job->flags & AMP_INSPECT_BEGIN && !job->record->skip && i < AMP_GROUPS; i++)
-            amp_inspect_rates(job, i);
-    }
-    ampi_fpu_leave(fpu);
-    return st;
+    AMPI_TRY(ampi_cpu_sum_gradients(ctx, &job->sum));
+    return ampi_cpu_conclude(ctx, job);
 }
 
-/* BF16 moments are worked on as floats and rounded stochastically */
-static void ampi_moment_store(const ampi_kernels *k, const amp_param_entry *p, const amp_update_job *job,
-    uint32_t param, uint32_t which, size_t i, const float *m, size_t n) {
-    ampi_round_block(k, (char *)p->moment[which] + 2 * i, p->moment_dtype, m, n, job->desc.seed + which + 1,
-        (job->record->steps << 24) + param, i, 0); /* = amp_step_round */
+/* Elements i .. i + n of a parameter while an update works on them. */
+typedef struct ampi_updating {
+    const ampi_kernels *k;
+    const amp_param_entry *p;
+    const amp_step_record *r;
+    amp_draw draw;
+    size_t i, n;
+    uint32_t param;
+} ampi_updating;
+static ampi_updating ampi_updating_of(
+    const ampi_step_job *j, const amp_param_table *table, uint32_t param, const amp_step_record *r) {
+    ampi_updating b;
+    memset(&b, 0, sizeof b);
+    b.k = j->c->k;
+    b.p = &table->entries[param];
+    b.r = r;
+    b.param = param;
+    b.draw = amp_draw_of(r, param);
+    return b;
+}
+/* Weights and moments as floats: where they are if they are kept as floats, else in buf. */
+static float *ampi_load_weights(const ampi_updating *b, float *buf) {
+    const amp_param_entry *p = b->p;
+    size_t e;
+    if (p->layout == AMP_MASTER_F32) return (float *)p->master + b->i;
+    if (p->layout == AMP_MASTER_NONE)
+        b->k->widen[p->model_dtype](buf, (const char *)p->model + 2 * b->i, b->n);
+    else
+        for (e = 0; e < b->n; e++)
+            buf[e] = amp_weight_load(p, b->i + e);
+    return buf;
+}
+static float *ampi_load_moment(const ampi_updating *b, uint32_t which, float *buf) {
+    const amp_param_entry *p = b->p;
+    if (p->moment_dtype == AMP_F32) return (float *)p->moment[which] + b->i;
+    b->k->widen[p->moment_dtype](buf, (const char *)p->moment[which] + 2 * b->i, b->n);
+    return buf;
+}
+static void ampi_store_drawn(const ampi_updating *b, void *to, amp_dtype t, const float *x, amp_stored what) {
+    amp_draw d = amp_draw_for(b->draw, what);
+    ampi_round_block(b->k, (char *)to + 2 * b->i, t, x, b->n, d.seed, d.stream, b->i, 0); /* = amp_draw_round */
+}
+static void ampi_store_moment(const ampi_updating *b, uint32_t which, const float *m) {
+    const amp_param_entry *p = b->p;
+    if (!m || p->moment_dtype == AMP_F32) return;
+    ampi_store_drawn(b, p->moment[which], p->moment_dtype, m, which ? AMP_STORED_MOMENT_2 : AMP_STORED_MOMENT_1);
+}
+/* Block by block what amp_weight_store does; returns 1 when a model copy overflows. */
+static uint32_t ampi_store_weights(const ampi_updating *b, const float *w) {
+    const amp_param_entry *p = b->p;
+    char *to = (char *)p->model + 2 * b->i;
+    uint32_t overflow = 0;
+    size_t e;
+    if (!p->model) return 0;
+    if (p->low) {
+        for (e = 0; e < b->n; e++)
+            overflow |= amp_weight_store(p, b->i + e, w[e], b->r, b->param);
+        return overflow;
+    }
+    if (b->r->stochastic)
+        ampi_store_drawn(b, p->model, p->model_dtype, w, AMP_STORED_MODEL);
+    else
+        b->k->narrow[p->model_dtype](to, w, b->n);
+    if (!b->k->bad(to, b->n * 2, p->model_dtype)) return 0;
+    for (e = 0; e < b->n; e++)
+        overflow |= amp_copy_overflow(ampi_load_pattern(to, p->model_dtype, e), w[e], p->model_dtype);
+    return overflow;
+}
+static void ampi_note_overflow(ampi_step_job *j, uint32_t overflow) {
+    if (!overflow) return;
+    ampi_lock(j->c);
+    j->overflow = 1;
+    ampi_unlock(j->c);
 }
 static void ampi_cpu_update_task(void *arg, size_t task, ampi_workspace *ws) {
     ampi_step_job *j = (ampi_step_job *)arg;
     const amp_update_job *job = j->update;
     const ampi_kernels *k = j->c->k;
     amp_chunk at = job->table.chunks[task];
-    const amp_param_entry *p = &job->table.entries[at.param];
+    ampi_updating b = ampi_updating_of(j, &job->table, at.param, job->record);
+    const amp_param_entry *p = b.p;
     amp_array g = ampi_gradient(p, job->accum);
     amp_coef c = amp_coef_of(job, p);
-    float own_u[AMPI_BLOCK], own[AMPI_BLOCK], own_m[AMPI_BLOCK], own_v[AMPI_BLOCK];
-    size_t i = (size_t)at.index * AMP_CHUNK, end = ampi_least((size_t)p->count, i + AMP_CHUNK), n, e;
-    size_t block = job->table.n_elements > 1u << 20
-        ? AMPI_BLOCK / 4
-        : AMPI_BLOCK; /* past the caches: conversions are to overlap the next block's loads */
-    uint32_t overflow = 0, narrow_m = p->moment_dtype != AMP_F32;
-    int need_m = job->desc.optimizer != AMP_SGD || c.momentum != 0.0f,
-        need_v = job->desc.optimizer == AMP_ADAM || job->desc.optimizer == AMP_ADAMW;
+    float own_u[AMPI_BLOCK], own_w[AMPI_BLOCK], own_m[AMPI_BLOCK], own_v[AMPI_BLOCK];
+    size_t end = ampi_least((size_t)p->count, (size_t)(at.index + 1u) * AMP_CHUNK);
+    /* past the caches: conversions are to overlap the next block's loads */
+    size_t block = job->table.n_elements > 1u << 20 ? AMPI_BLOCK / 4 : AMPI_BLOCK;
+    int need_m = job->optimizer != AMP_SGD || ampi_nonzero(c.momentum),
+        need_v = job->optimizer == AMP_ADAM || job->optimizer == AMP_ADAMW;
+    uint32_t overflow = 0;
     (void)ws;
-    for (; i < end; i += n) {
-        float *w = own, *m = NULL, *v = NULL;
+    for (b.i = (size_t)at.index * AMP_CHUNK; b.i < end; b.i += b.n) {
+        float *w, *m, *v;
         const float *u;
-        n = ampi_least(block, end - i);
-        u = ampi_floats(k, g, i, n, own_u);
-        if (p->layout == AMP_MASTER_F32)
-            w = (float *)p->master + i;
-        else if (p->layout == AMP_MASTER_NONE)
-            k->widen[p->model_dtype](own, (const char *)p->model + 2 * i, n);
-        else
-            for (e = 0; e < n; e++)
-                own[e] = amp_weight_load(p, i + e);
-        if (need_m) {
-            if (narrow_m) {
-                m = own_m;
-                k->widen[p->moment_dtype](m, (const char *)p->moment[0] + 2 * i, n);
-            } else
-                m = (float *)p->moment[0] + i;
-        }
-        if (need_v) {
-            if (narrow_m) {
-                v = own_v;
-                k->widen[p->moment_dtype](v, (const char *)p->moment[1] + 2 * i, n);
-            } else
-                v = (float *)p->moment[1] + i;
-        }
+        b.n = ampi_least(block, end - b.i);
+        u = ampi_floats(k, g, b.i, b.n, own_u);
+        w = ampi_load_weights(&b, own_w);
+        m = need_m ? ampi_load_moment(&b, 0, own_m) : NULL;
+        v = need_v ? ampi_load_moment(&b, 1, own_v) : NULL;
         if (need_v)
-            k->adam(w, m, v, u, n, &c);
-        else if (job->desc.optimizer == AMP_LION)
-            k->lion(w, m, u, n, &c);
+            k->adam(w, m, v, u, b.n, &c);
+        else if (job->optimizer == AMP_LION)
+            k->lion(w, m, u, b.n, &c);
         else
-            k->sgd(w, m, u, n, &c);
-        if (job->accum) memset(p->accum + i, 0, n * sizeof *p->accum);
-        if (m && narrow_m) ampi_moment_store(k, p, job, at.param, 0, i, m, n);
-        if (v && narrow_m) ampi_moment_store(k, p, job, at.param, 1, i, v, n);
-        if (!p->model) continue;
-        if (p->layout == AMP_MASTER_F32 || p->layout == AMP_MASTER_NONE) { /* = amp_weight_store */
-            char *to = (char *)p->model + 2 * i;
-            if (job->desc.stochastic)
-                ampi_round_block(
-                    k, to, p->model_dtype, w, n, job->desc.seed, (job->record->steps << 24) + at.param, i, 0);
-            else
-                k->narrow[p->model_dtype](to, w, n);
-            if (k->bad(to, n * 2, p->model_dtype))
-                for (e = 0; e < n; e++)
-                    overflow |= !amp_is_finite(amp_load(to, p->model_dtype, e)) && !amp_is_nan(w[e]);
-        } else
-            for (e = 0; e < n; e++)
-                overflow |= amp_weight_store(p, i + e, w[e], &job->desc, job->record, at.param);
+            k->sgd(w, m, u, b.n, &c);
+        if (job->accum) memset(p->accum + b.i, 0, b.n * sizeof *p->accum);
+        ampi_store_moment(&b, 0, m);
+        ampi_store_moment(&b, 1, v);
+        overflow |= ampi_store_weights(&b, w);
     }
-    if (!overflow) return;
-    ampi_lock(j->c);
-    j->overflow = 1;
-    ampi_unlock(j->c);
+    ampi_note_overflow(j, overflow);
 }
+static void ampi_zero_accum(const amp_param_entry *p) { memset(p->accum, 0, (size_t)p->count * sizeof *p->accum); }
 static amp_status ampi_cpu_update(amp_ctx *ctx, const amp_update_job *job) {
     ampi_step_job j = ampi_step_of(ctx);
-    if (job->record->skip) { /* a lost window still ends */
-        uint32_t i;
-        for (i = 0; job->accum && i < job->table.n_entries; i++)
-            memset(job->table.entries[i].accum, 0, (size_t)job->table.entries[i].count * sizeof(float));
-        return AMP_OK;
-    }
+    uint32_t i;
     j.update = job;
-    (void)ampi_run(j.c, job->table.n_chunks, (double)job->table.n_elements, ampi_cpu_update_task, &j);
+    if (!job->record->skip) {
+        (void)ampi_run(j.c, job->table.n_chunks, (double)job->table.n_elements, ampi_cpu_update_task, &j);
+        if (j.overflow) job->record->weight_overflow = 1;
+    } else if (job->accum) { /* a lost window still ends */
+        for (i = 0; i < job->table.n_entries; i++)
+            ampi_zero_accum(&job->table.entries[i]);
+    }
+    return AMP_OK;
+}
+
+static void ampi_cpu_apply_task(void *arg, size_t task, ampi_workspace *ws) {
+    ampi_step_job *j = (ampi_step_job *)arg;
+    const amp_apply_job *job = j->apply;
+    ampi_updating b = ampi_updating_of(j, &job->table, job->param, job->record);
+    amp_coef c = amp_coef_of_apply(job, b.p);
+    float own[AMPI_BLOCK];
+    size_t end = ampi_least((size_t)b.p->count, (task + 1) * AMP_CHUNK);
+    uint32_t overflow = 0;
+    (void)ws;
+    for (b.i = task * AMP_CHUNK; b.i < end; b.i += b.n) {
+        float *w;
+        b.n = ampi_least(AMPI_BLOCK, end - b.i);
+        w = ampi_load_weights(&b, own);
+        (void)b.k->scale(w, w, b.n, c.decay); /* = amp_apply_one */
+        b.k->axpy(w, job->u + b.i, b.n, ampi_negative(c.lr));
+        overflow |= ampi_store_weights(&b, w);
+    }
+    ampi_note_overflow(j, overflow);
+}
+static amp_status ampi_cpu_apply(amp_ctx *ctx, const amp_apply_job *job) {
+    const amp_param_entry *p = &job->table.entries[job->param];
+    ampi_step_job j = ampi_step_of(ctx);
+    j.apply = job;
+    if (job->accum) ampi_zero_accum(p);
+    if (job->record->skip) return AMP_OK;
+    (void)ampi_run(j.c, ampi_chunks((size_t)p->count), (double)p->count, ampi_cpu_apply_task, &j);
     if (j.overflow) job->record->weight_overflow = 1;
     return AMP_OK;
 }
@@ -8221,6 +8564,13 @@ static amp_status ampi_cpu_poll(
     (void)ctx;
     (void)mirror;
     *out = *record;
+    return AMP_OK;
+}
+static amp_status ampi_cpu_set_record(
+    amp_ctx *ctx, amp_step_record *record, amp_step_mirror *mirror, const amp_step_record *host) {
+    (void)ctx;
+    (void)mirror;
+    *record = *host;
     return AMP_OK;
 }
 static void ampi_cpu_clip_task(void *arg, size_t task, ampi_workspace *w) {
@@ -8792,12 +9142,16 @@ static amp_backend ampi_cpu_table(void) {
     b.cast = ampi_cpu_cast;
     b.finite = ampi_cpu_finite;
     b.histogram = ampi_cpu_histogram;
+    b.sum_gradients = ampi_cpu_sum_gradients;
+    b.conclude = ampi_cpu_conclude;
     b.inspect = ampi_cpu_inspect;
     b.update = ampi_cpu_update;
+    b.apply = ampi_cpu_apply;
     b.add = ampi_cpu_add;
     b.mirror_create = ampi_cpu_mirror_create;
     b.mirror_destroy = ampi_cpu_mirror_destroy;
     b.poll = ampi_cpu_poll;
+    b.set_record = ampi_cpu_set_record;
     b.clip = ampi_cpu_clip;
     b.next_scale = ampi_cpu_next_scale;
     b.gemm = ampi_cpu_gemm;

@@ -249,12 +249,6 @@ typedef struct ampi_k_histogram_bins { /* amp_histogram_count */
     uint32_t _pad;
 } ampi_k_histogram_bins;
 
-typedef struct ampi_k_inspect_state { /* amp_step */
-    uint32_t ticket;                  /* blocks that have finished; wraps to 0 by itself, so never cleared */
-    uint32_t param;                   /* of the first bad element, */
-    uint64_t index;                   /* and its place there */
-} ampi_k_inspect_state;
-
 typedef struct ampi_k_xent_state { /* amp_softmax_cross_entropy */
     uint64_t rows;                 /* that count */
 } ampi_k_xent_state;
@@ -262,7 +256,7 @@ typedef struct ampi_k_xent_state { /* amp_softmax_cross_entropy */
 typedef struct ampi_cu_scratch {
     ampi_k_finite_sums finite;
     ampi_k_histogram_bins histogram;
-    ampi_k_inspect_state inspect;
+    uint32_t inspect_ticket, _pad; /* amp_step: blocks that have finished; wraps to 0 by itself, so never cleared */
     ampi_k_xent_state xent;
     float scalar[4]; /* amp_gemm: 0 and 1, which never change, alpha and beta */
 } ampi_cu_scratch;
@@ -1068,12 +1062,15 @@ static int ampi_cu_list(ampi_k_list *l, const amp_array *dst, const amp_array *a
 /* Eight gradients as float bits become u, as float bits: g, or g / scale when `scaled`. Faults among the first m are
    counted. */
 AMPI_K void ampi_k_check8(uint32_t x[8], uint32_t m, uint32_t at, int scaled, float inv, amp_partial *f) {
-    uint32_t k;
+    uint32_t k, g[8], largest = 0;
     for (k = 0; k < 8u; k++) {
-        float g = ampi_float(x[k]);
-        if (scaled) x[k] = ampi_bits(ampi_mul(g, inv));
-        if (k < m) amp_count_fault(f, g, ampi_float(x[k]), at + k);
+        g[k] = x[k];
+        if (scaled) x[k] = ampi_bits(ampi_mul(ampi_float(g[k]), inv));
+        if ((x[k] & 0x7fffffffu) > largest) largest = x[k] & 0x7fffffffu;
     }
+    if (largest < 0x7f800000u) return; /* nearly always: a product is finite only if its gradient is */
+    for (k = 0; k < m; k++)
+        amp_count_fault(f, ampi_float(g[k]), ampi_float(x[k]), at + k);
 }
 /* Writes eight u, rounded to dtype t; the gradients were of dtype `from`. */
 AMPI_K void ampi_k_unscaled8(uint32_t x[8], void *p, amp_dtype t, amp_dtype from, size_t i, uint32_t m, int wide,
@@ -1250,19 +1247,18 @@ AMPI_K void ampi_k_inspect8(
 /* Gradients of one chunk. A thread has several loads under way: one row of AMP_LANES elements after the other would leave the memory
    waiting. What is written back is written row by row. */
 #define AMPI_ROWS 4u
-AMPI_K void ampi_k_inspect_chunk(
-    const amp_inspect_job *job, uint32_t chunk, float inv, double *first, uint32_t *found) {
+AMPI_K void ampi_k_inspect_chunk(const amp_sum_job *job, uint32_t chunk, float inv, double *first, uint32_t *found) {
     amp_chunk c = job->table.chunks[chunk];
     amp_param_entry e = job->table.entries[c.param];
     ampi_k_rows rows;
     uint32_t n = ampi_k_chunk_size(&e, &c), g, i, q, x[8];
     amp_partial t = amp_no_faults();
     double sum;
-    rows.grad = ampi_k_gradient(&e, job->flags & AMP_INSPECT_ACCUM, &rows.type);
+    rows.grad = ampi_k_gradient(&e, job->accum, &rows.type);
     rows.base = (uint64_t)c.index * AMP_CHUNK;
     rows.wide = ampi_k_aligned(rows.grad, rows.type);
     rows.scaled = ampi_bits(inv) != 0x3f800000u;
-    rows.write = (job->flags & AMP_INSPECT_WRITE) != 0;
+    rows.write = job->write != 0;
     rows.inv = inv;
     if (threadIdx.x < 4u) found[threadIdx.x] = threadIdx.x == 3u ? AMP_CHUNK : 0u;
     for (g = threadIdx.x; g < AMPI_GROUPS; g += AMP_BLOCK) {
@@ -1307,13 +1303,8 @@ AMPI_K void ampi_k_inspect_chunk(
     __syncthreads();
 }
 
-typedef struct ampi_k_place {
-    uint64_t index;
-    uint32_t param, _pad;
-} ampi_k_place; /* of the first bad element */
-
 /* All partials to the totals, by one block; valid in thread 0. */
-AMPI_K void ampi_k_inspect_join(const amp_inspect_job *job, amp_totals *totals, ampi_k_place *where, double *first) {
+AMPI_K void ampi_k_inspect_join(const amp_sum_job *job, amp_totals *totals, double *first) {
     AMP_SHARED(unsigned long long, count, 3);
     AMP_SHARED(uint32_t, bad, 1);
     const amp_partial *p = job->table.partials;
@@ -1338,25 +1329,19 @@ AMPI_K void ampi_k_inspect_join(const amp_inspect_job *job, amp_totals *totals, 
     totals->nan = count[0];
     totals->inf = count[1];
     totals->overflow = count[2];
-    where->param = 0;
-    where->index = 0;
+    totals->first_param = totals->_pad = 0;
+    totals->first_index = 0;
     if (bad[0] < n) {
         amp_chunk c = job->table.chunks[bad[0]];
-        where->param = c.param;
-        where->index = (uint64_t)c.index * AMP_CHUNK + AMP_LOAD_L2(&p[bad[0]].first);
+        totals->first_param = c.param;
+        totals->first_index = (uint64_t)c.index * AMP_CHUNK + AMP_LOAD_L2(&p[bad[0]].first);
     }
 }
 
 /* One thread ends the inspection, and leaves a copy of the record where the host can read it without waiting: whole when `begin` and
    `end` are equal. */
-AMPI_K void ampi_k_inspect_end(const amp_inspect_job *job, const amp_totals *totals, const ampi_k_place *where) {
-    amp_inspect_finish(job, totals, where->param, where->index);
-    if (job->flags & AMP_INSPECT_BEGIN && !job->record->skip) {
-        uint32_t i;
-        AMP_NO_UNROLL
-        for (i = 0; i < AMP_GROUPS; i++)
-            amp_inspect_rates(job, i);
-    }
+AMPI_K void ampi_k_inspect_end(const amp_inspect_job *job, const amp_totals *totals) {
+    amp_conclude(job, totals);
     if (job->mirror) {
         volatile uint64_t *begin = &job->mirror->begin, *end = &job->mirror->end;
         uint64_t serial = *begin + 1u;
@@ -1368,72 +1353,58 @@ AMPI_K void ampi_k_inspect_end(const amp_inspect_job *job, const amp_totals *tot
     }
 }
 
-/* Chunks, then the last block to finish joins them and one thread ends the inspection, or with `split` leaves that to
-   ampi_k_inspect_rest. The ticket wraps to 0. */
-static __global__ void __launch_bounds__(AMP_BLOCK, 2)
-    ampi_k_inspect(const AMP_GRID_CONSTANT amp_inspect_job job, ampi_k_inspect_state *scratch, int split) {
+/* All chunks, then the last block to finish joins them; 1 in the thread that holds the totals. The ticket wraps to 0. */
+AMPI_K int ampi_k_sums(const amp_sum_job *job, uint32_t *ticket, amp_totals *totals) {
     AMP_SHARED(double, first, AMPI_GROUPS);
     AMP_SHARED(uint32_t, found, 4);
     AMP_SHARED(uint32_t, last, 1);
-    amp_totals totals;
-    ampi_k_place where;
+    float inv = amp_sum_factor(job);
     uint32_t chunk;
-    memset(&totals, 0, sizeof totals);
-    memset(&where, 0, sizeof where);
-    if (job.flags & AMP_INSPECT_READ) {
-        float inv = amp_inspect_factor(&job);
-        for (chunk = blockIdx.x; chunk < job.table.n_chunks; chunk += gridDim.x)
-            ampi_k_inspect_chunk(&job, chunk, inv, first, found);
-        if (threadIdx.x == 0) {
-            AMP_FENCE();
-            last[0] = atomicInc((unsigned *)&scratch->ticket, gridDim.x - 1u) == gridDim.x - 1u;
-            AMP_FENCE();
-        }
-        __syncthreads();
-        if (!last[0]) return;
+    for (chunk = blockIdx.x; chunk < job->table.n_chunks; chunk += gridDim.x)
+        ampi_k_inspect_chunk(job, chunk, inv, first, found);
+    if (threadIdx.x == 0) {
         AMP_FENCE();
-        ampi_k_inspect_join(&job, &totals, &where, first);
+        last[0] = atomicInc((unsigned *)ticket, gridDim.x - 1u) == gridDim.x - 1u;
+        AMP_FENCE();
     }
-    if (threadIdx.x != 0) return;
-    if (split) {
-        *job.table.totals = totals;
-        scratch->index = where.index;
-        scratch->param = where.param;
-    } else {
-        ampi_k_inspect_end(&job, &totals, &where);
-    }
+    __syncthreads();
+    if (!last[0]) return 0;
+    AMP_FENCE();
+    ampi_k_inspect_join(job, totals, first);
+    return threadIdx.x == 0;
 }
-static __global__ void __launch_bounds__(AMP_BLOCK)
-    ampi_k_inspect_rest(const AMP_GRID_CONSTANT amp_inspect_job job, const ampi_k_inspect_state *scratch) {
-    ampi_k_place where;
-    if (threadIdx.x != 0 || blockIdx.x != 0) return;
-    where.index = scratch->index;
-    where.param = scratch->param;
-    where._pad = 0;
-    ampi_k_inspect_end(&job, job.table.totals, &where);
+static __global__ void __launch_bounds__(AMP_BLOCK, 2)
+    ampi_k_inspect(const AMP_GRID_CONSTANT amp_inspect_job job, uint32_t *ticket) {
+    amp_totals totals;
+    if (ampi_k_sums(&job.sum, ticket, &totals)) ampi_k_inspect_end(&job, &totals);
+}
+static __global__ void __launch_bounds__(AMP_BLOCK, 2)
+    ampi_k_sum_gradients(const AMP_GRID_CONSTANT amp_sum_job job, uint32_t *ticket) {
+    amp_totals totals;
+    if (ampi_k_sums(&job, ticket, &totals)) *job.table.totals = totals;
+}
+static __global__ void __launch_bounds__(AMP_BLOCK) ampi_k_conclude(const AMP_GRID_CONSTANT amp_inspect_job job) {
+    if (threadIdx.x == 0 && blockIdx.x == 0) ampi_k_inspect_end(&job, job.sum.table.totals);
 }
 
-static amp_step_desc ampi_cu_device_desc(amp_step_desc d) { /* host pointers have no business in a kernel's arguments */
-    d.groups = NULL;
-    d.reduce_grads_fn = NULL;
-    d.reduce_totals_fn = NULL;
-    d.user = NULL;
-    return d;
-}
-
-static amp_status ampi_cu_inspect(amp_ctx *ctx, const amp_inspect_job *desc) {
+static amp_status ampi_cu_sum_gradients(amp_ctx *ctx, const amp_sum_job *job) {
     ampi_cu_call k;
-    amp_inspect_job job = *desc;
+    amp_status s = ampi_cu_enter(&k, ctx, "amp_step (sums)");
+    unsigned grid = ampi_cu_grid(k.c, job->table.n_chunks);
+    if (s == AMP_OK) s = ampi_cu_launch(&k, grid, ampi_k_sum_gradients, *job, &k.c->scratch->inspect_ticket);
+    return ampi_cu_leave(&k, s);
+}
+static amp_status ampi_cu_conclude(amp_ctx *ctx, const amp_inspect_job *job) {
+    ampi_cu_call k;
+    amp_status s = ampi_cu_enter(&k, ctx, "amp_step (record)");
+    if (s == AMP_OK) s = ampi_cu_launch(&k, 1, ampi_k_conclude, *job);
+    return ampi_cu_leave(&k, s);
+}
+static amp_status ampi_cu_inspect(amp_ctx *ctx, const amp_inspect_job *job) {
+    ampi_cu_call k;
     amp_status s = ampi_cu_enter(&k, ctx, "amp_step (inspect)");
-    unsigned grid = job.flags & AMP_INSPECT_READ ? ampi_cu_grid(k.c, job.table.n_chunks) : 1u;
-    int split = desc->desc.reduce_totals_fn && job.flags & AMP_INSPECT_READ;
-    job.desc = ampi_cu_device_desc(job.desc);
-    if (s == AMP_OK) s = ampi_cu_launch(&k, grid, ampi_k_inspect, job, &k.c->scratch->inspect, split);
-    if (s == AMP_OK && split) {
-        s = desc->desc.reduce_totals_fn(ctx, job.table.totals, desc->desc.user);
-        if (s == AMP_OK)
-            s = ampi_cu_launch(&k, 1, ampi_k_inspect_rest, job, (const ampi_k_inspect_state *)&k.c->scratch->inspect);
-    }
+    unsigned grid = ampi_cu_grid(k.c, job->sum.table.n_chunks);
+    if (s == AMP_OK) s = ampi_cu_launch(&k, grid, ampi_k_inspect, *job, &k.c->scratch->inspect_ticket);
     return ampi_cu_leave(&k, s);
 }
 
@@ -1484,6 +1455,13 @@ static amp_status ampi_cu_poll(
     return amp_fail(ctx, AMP_ERR_CUDA, "amp_step_poll: the device does not finish writing the record");
 }
 
+static amp_status ampi_cu_set_record(
+    amp_ctx *ctx, amp_step_record *record, amp_step_mirror *mirror, const amp_step_record *host) {
+    amp_status s = ampi_cu_copy(ctx, record, host, sizeof *record);
+    if (s == AMP_OK && mirror) mirror->record = *host; /* the copy has waited: nobody else writes it now */
+    return s;
+}
+
 /* ---- update: elementwise, so a chunk may be cut into pieces for more blocks, without changing a bit ---- */
 
 #define AMPI_PIECE \
@@ -1513,190 +1491,196 @@ static uint32_t ampi_cu_cuts(const amp_param_table *t) {
     return average > 2u * AMPI_PIECE ? 4u : average > AMPI_PIECE ? 2u : 1u;
 }
 
-AMPI_K uint32_t ampi_k_pack(float w, amp_master layout, amp_dtype t) {
-    return layout == AMP_MASTER_KAHAN ? amp_kahan_pack(w)
-        : t == AMP_F16                ? amp_split_pack(w, AMP_F16)
-                                      : amp_split_pack(w, AMP_BF16);
-}
-AMPI_K uint32_t ampi_k_unpack(uint32_t both, amp_master layout, amp_dtype t) {
-    return ampi_bits(layout == AMP_MASTER_KAHAN ? amp_kahan_unpack(both)
-            : t == AMP_F16                      ? amp_split_unpack(both, AMP_F16)
-                                                : amp_split_unpack(both, AMP_BF16));
-}
-
-/* What one piece's update needs to know of its parameter. kind: AMP_ADAM (also AdamW, whose coefficients tell), AMP_LION or AMP_SGD. */
+/* What one piece's update needs to know of its parameter. kind: AMP_ADAM (also AdamW, whose coefficients tell), AMP_LION, AMP_SGD, or
+   AMPI_K_APPLY, whose "gradients" are updates made elsewhere. */
+#define AMPI_K_APPLY (-1)
 typedef struct ampi_k_updating {
     amp_param_entry e;
     void *grad, *weights;
+    float *zero; /* accumulators to be emptied, or NULL */
     amp_dtype grad_type, weight_type;
-    uint64_t seed, stream; /* of amp_step_round */
-    int accum, stochastic, buffer, pair;
+    amp_draw draw;
+    int stochastic, buffer, pair;
 } ampi_k_updating;
 
 template <int kind>
 AMPI_K void ampi_k_update_one(
     uint32_t g, uint32_t *w, uint32_t *b, uint32_t *v, const amp_coef *coef) { /* float bits */
-    float u = amp_prepare_one(ampi_float(g), coef), wk = ampi_float(*w), bk = ampi_float(*b), vk = ampi_float(*v);
+    float u = ampi_float(g), wk = ampi_float(*w), bk = ampi_float(*b), vk = ampi_float(*v);
+    if (kind != AMPI_K_APPLY) u = amp_prepare_one(u, coef);
     if (kind == AMP_ADAM)
         amp_adam_one(&wk, &bk, &vk, u, coef);
     else if (kind == AMP_LION)
         amp_lion_one(&wk, &bk, u, coef);
-    else
+    else if (kind == AMP_SGD)
         amp_sgd_one(&wk, &bk, u, coef);
+    else
+        amp_apply_one(&wk, u, coef);
     *w = ampi_bits(wk);
     *b = ampi_bits(bk);
     *v = ampi_bits(vk);
 }
-AMPI_K uint32_t ampi_k_overflow(
-    uint32_t copy, uint32_t w, amp_dtype t) { /* Inf in the copy: its exponent bits are full, and w is no NaN */
-    return (uint32_t)((copy & 0x7fffu) >= (t == AMP_F16 ? 0x7c00u : 0x7f80u) && (w & 0x7fffffffu) <= 0x7f800000u);
-}
 
-/* Eight elements, all their loads before the first use. Weights and moments are streamed: until the next step nobody wants them. The
-   model copy is for the next products. */
-/* amp_step_round of eight float bits; index: a multiple of 4. The compiler must not see what is the same for all: it would
+/* amp_draw_round of eight float bits; index: a multiple of 4. The compiler must not see what is the same for all: it would
    keep the keys of all ten rounds in registers that the loads need. */
-AMPI_K void ampi_k_stochastic8(uint32_t x[8], amp_dtype t, uint64_t seed, uint64_t stream, uint64_t index) {
+AMPI_K void ampi_k_stochastic8(uint32_t x[8], amp_dtype t, amp_draw d, uint64_t index) {
     uint32_t k, q, r[4];
-    AMP_OPAQUE(seed);
-    AMP_OPAQUE(stream);
+    AMP_OPAQUE(d.seed);
+    AMP_OPAQUE(d.stream);
     AMP_OPAQUE(index);
     AMPI_UNROLL for (q = 0; q < 8u; q += 4u) {
-        amp_philox(r, seed, stream, (index + q) >> 2);
+        amp_philox(r, d.seed, d.stream, (index + q) >> 2);
         AMPI_UNROLL for (k = 0; k < 4u; k++) x[q + k] = ampi_k_pattern(x[q + k], t, AMP_STOCHASTIC, r[k], 0);
     }
 }
-template <int kind> AMPI_K uint32_t ampi_k_update8(const ampi_k_updating *p, uint64_t at, const amp_coef *coef) {
+
+/* An update works on eight elements at a time, or on one: at the ends of arrays, and where addresses are odd. These give both
+   the same names. */
+template <int N> struct ampi_k_raw_of {
+    typedef ampi_k_raw type;
+};
+template <> struct ampi_k_raw_of<1> {
+    typedef uint32_t type;
+};
+AMPI_K void ampi_k_fetch(ampi_k_raw *r, const void *p, amp_dtype t, size_t i, int wide) {
+    ampi_k_fetch8(r, p, t, i, wide);
+}
+AMPI_K void ampi_k_fetch(uint32_t *r, const void *p, amp_dtype t, size_t i, int) { *r = ampi_load_pattern(p, t, i); }
+AMPI_K void ampi_k_patterns(uint32_t (&x)[8], const ampi_k_raw *r, amp_dtype t) { ampi_k_patterns8(x, r, t); }
+AMPI_K void ampi_k_patterns(uint32_t (&x)[1], const uint32_t *r, amp_dtype) { x[0] = *r; }
+AMPI_K void ampi_k_decode(uint32_t (&x)[8], amp_dtype t) { ampi_k_decode8(x, t); }
+AMPI_K void ampi_k_decode(uint32_t (&x)[1], amp_dtype t) { x[0] = ampi_decode_any(x[0], t); }
+AMPI_K void ampi_k_nearest(uint32_t (&x)[8], amp_dtype t) { ampi_k_nearest8(x, t); }
+AMPI_K void ampi_k_nearest(uint32_t (&x)[1], amp_dtype t) { x[0] = ampi_encode_any(x[0], t, AMP_NEAREST, 0, 0); }
+AMPI_K void ampi_k_drawn(uint32_t (&x)[8], amp_dtype t, amp_draw d, uint64_t i) { ampi_k_stochastic8(x, t, d, i); }
+AMPI_K void ampi_k_drawn(uint32_t (&x)[1], amp_dtype t, amp_draw d, uint64_t i) {
+    x[0] = ampi_k_pattern(x[0], t, AMP_STOCHASTIC, amp_random(d.seed, d.stream, i), 0);
+}
+AMPI_K void ampi_k_store(const uint32_t (&x)[8], void *p, amp_dtype t, size_t i, int wide) {
+    ampi_k_store8(x, p, t, i, 8, wide);
+}
+AMPI_K void ampi_k_store(const uint32_t (&x)[1], void *p, amp_dtype t, size_t i, int) {
+    ampi_store_pattern(p, t, i, x[0]);
+}
+
+/* Float bits of a weight, a momentum, a second moment and a gradient. */
+template <int N> struct ampi_k_working {
+    uint32_t g[N], w[N], b[N], v[N];
+};
+
+/* All loads before the first use. Weights and moments are streamed: until the next step nobody wants them. */
+template <int kind, int N> AMPI_K void ampi_k_update_load(ampi_k_working<N> *x, const ampi_k_updating *p, uint64_t at) {
+    const amp_param_entry *e = &p->e;
+    typename ampi_k_raw_of<N>::type rg, rw, rl, rb, rv;
+    uint32_t low[N], k;
+#if !defined(__CUDACC__)
+    memset(&rl, 0, sizeof rl);
+    memset(&rb, 0, sizeof rb);
+#endif
+    ampi_k_fetch(&rg, p->grad, p->grad_type, at, 1);
+    ampi_k_fetch(&rw, p->weights, p->weight_type, at, AMPI_K_STREAM);
+    if (p->pair) ampi_k_fetch(&rl, e->low, AMP_F16, at, AMPI_K_STREAM);
+    if (p->buffer) ampi_k_fetch(&rb, e->moment[0], e->moment_dtype, at, AMPI_K_STREAM);
+    if (kind == AMP_ADAM) ampi_k_fetch(&rv, e->moment[1], e->moment_dtype, at, AMPI_K_STREAM);
+    AMPI_UNROLL for (k = 0; k < N; k++) x->b[k] = x->v[k] = 0;
+    ampi_k_patterns(x->g, &rg, p->grad_type);
+    ampi_k_patterns(x->w, &rw, p->weight_type);
+    if (p->pair) {
+        ampi_k_patterns(low, &rl, AMP_F16);
+        AMPI_UNROLL for (k = 0; k < N; k++) x->w[k] =
+            ampi_bits(amp_pair_unpack(x->w[k] | low[k] << 16, e->layout, e->model_dtype));
+    } else {
+        ampi_k_decode(x->w, p->weight_type);
+    }
+    if (p->buffer) ampi_k_patterns(x->b, &rb, e->moment_dtype);
+    if (kind == AMP_ADAM) ampi_k_patterns(x->v, &rv, e->moment_dtype);
+    ampi_k_decode(x->g, p->grad_type);
+    if (e->moment_dtype == AMP_F32) return;
+    ampi_k_decode(x->b, AMP_BF16);
+    if (kind == AMP_ADAM) ampi_k_decode(x->v, AMP_BF16);
+}
+template <int kind, int N>
+AMPI_K void ampi_k_update_moments(ampi_k_working<N> *x, const ampi_k_updating *p, uint64_t at) {
     const amp_param_entry *e = &p->e;
     const int narrow = e->moment_dtype != AMP_F32;
-    uint32_t k, g[8], w[8], x[8], b[8] = {0, 0, 0, 0, 0, 0, 0, 0}, v[8] = {0, 0, 0, 0, 0, 0, 0, 0}, overflow = 0;
-    {
-        ampi_k_raw rg, rw, rx, rb, rv;
-#if !defined(__CUDACC__)
-        memset(&rx, 0, sizeof rx);
-        memset(&rb, 0, sizeof rb);
-#endif
-        ampi_k_fetch8(&rg, p->grad, p->grad_type, at, 1);
-        ampi_k_fetch8(&rw, p->weights, p->weight_type, at, AMPI_K_STREAM);
-        if (p->pair) ampi_k_fetch8(&rx, e->low, AMP_F16, at, AMPI_K_STREAM);
-        if (p->buffer) ampi_k_fetch8(&rb, e->moment[0], e->moment_dtype, at, AMPI_K_STREAM);
-        if (kind == AMP_ADAM) ampi_k_fetch8(&rv, e->moment[1], e->moment_dtype, at, AMPI_K_STREAM);
-        ampi_k_patterns8(g, &rg, p->grad_type);
-        ampi_k_patterns8(w, &rw, p->weight_type);
-        if (p->pair) {
-            ampi_k_patterns8(x, &rx, AMP_F16);
-            AMPI_UNROLL for (k = 0; k < 8u; k++) w[k] = ampi_k_unpack(w[k] | x[k] << 16, e->layout, e->model_dtype);
-        } else {
-            ampi_k_decode8(w, p->weight_type);
-        }
-        if (p->buffer) ampi_k_patterns8(b, &rb, e->moment_dtype);
-        if (kind == AMP_ADAM) ampi_k_patterns8(v, &rv, e->moment_dtype);
-    }
-    ampi_k_decode8(g, p->grad_type);
-    if (narrow) {
-        ampi_k_decode8(b, AMP_BF16);
-        if (kind == AMP_ADAM) ampi_k_decode8(v, AMP_BF16);
-    }
-    AMPI_UNROLL for (k = 0; k < 8u; k++) ampi_k_update_one<kind>(g[k], &w[k], &b[k], &v[k], coef);
-    if (p->accum) {
-        AMPI_UNROLL for (k = 0; k < 8u; k++) x[k] = 0;
-        ampi_k_store8(x, p->grad, AMP_F32, at, 8, 1);
-    }
     if (p->buffer) {
-        if (narrow) {
-            ampi_k_stochastic8(b, AMP_BF16, p->seed + 1u, p->stream, at);
-        }
-        ampi_k_store8(b, e->moment[0], e->moment_dtype, at, 8, AMPI_K_STREAM);
+        if (narrow) ampi_k_drawn(x->b, AMP_BF16, amp_draw_for(p->draw, AMP_STORED_MOMENT_1), at);
+        ampi_k_store(x->b, e->moment[0], e->moment_dtype, at, AMPI_K_STREAM);
     }
     if (kind == AMP_ADAM) {
-        if (narrow) {
-            ampi_k_stochastic8(v, AMP_BF16, p->seed + 2u, p->stream, at);
-        }
-        ampi_k_store8(v, e->moment[1], e->moment_dtype, at, 8, AMPI_K_STREAM);
+        if (narrow) ampi_k_drawn(x->v, AMP_BF16, amp_draw_for(p->draw, AMP_STORED_MOMENT_2), at);
+        ampi_k_store(x->v, e->moment[1], e->moment_dtype, at, AMPI_K_STREAM);
     }
-    if (e->master) ampi_k_store8(w, e->master, AMP_F32, at, 8, AMPI_K_STREAM);
+}
+/* Master, model copy (for the next products, so it is not streamed) and low part; 1: a copy overflowed. */
+template <int N> AMPI_K uint32_t ampi_k_update_weights(const uint32_t (&w)[N], const ampi_k_updating *p, uint64_t at) {
+    const amp_param_entry *e = &p->e;
+    uint32_t k, copy[N], low[N], overflow = 0;
+    if (e->master) ampi_k_store(w, e->master, AMP_F32, at, AMPI_K_STREAM);
     if (!e->model) return 0;
     if (p->pair) {
-        AMPI_UNROLL for (k = 0; k < 8u; k++) {
-            uint32_t both = ampi_k_pack(ampi_float(w[k]), e->layout, e->model_dtype);
-            g[k] = both & 0xffffu;
-            x[k] = both >> 16;
+        AMPI_UNROLL for (k = 0; k < N; k++) {
+            uint32_t both = amp_pair_pack(ampi_float(w[k]), e->layout, e->model_dtype);
+            copy[k] = both & 0xffffu;
+            low[k] = both >> 16;
         }
-        ampi_k_store8(x, e->low, AMP_F16, at, 8, AMPI_K_STREAM);
+        ampi_k_store(low, e->low, AMP_F16, at, AMPI_K_STREAM);
     } else {
-        AMPI_UNROLL for (k = 0; k < 8u; k++) g[k] = w[k];
-        if (p->stochastic) {
-            ampi_k_stochastic8(g, e->model_dtype, p->seed, p->stream, at);
-        } else {
-            ampi_k_nearest8(g, e->model_dtype);
-        }
+        AMPI_UNROLL for (k = 0; k < N; k++) copy[k] = w[k];
+        if (p->stochastic)
+            ampi_k_drawn(copy, e->model_dtype, amp_draw_for(p->draw, AMP_STORED_MODEL), at);
+        else
+            ampi_k_nearest(copy, e->model_dtype);
     }
-    ampi_k_store8(g, e->model, e->model_dtype, at, 8, 1);
-    AMPI_UNROLL for (k = 0; k < 8u; k++) overflow |= ampi_k_overflow(g[k], w[k], e->model_dtype);
+    ampi_k_store(copy, e->model, e->model_dtype, at, 1);
+    AMPI_UNROLL for (k = 0; k < N; k++) overflow |= amp_copy_overflow(copy[k], ampi_float(w[k]), e->model_dtype);
     return overflow;
 }
-
-/* The same for one element: the ends of arrays, and arrays at odd addresses. */
-template <int kind> AMPI_K uint32_t ampi_k_update1(const ampi_k_updating *p, uint64_t at, const amp_coef *coef) {
-    const amp_param_entry *e = &p->e;
-    const int narrow = e->moment_dtype != AMP_F32;
-    uint32_t w = ampi_k_get_pattern(p->weights, p->weight_type, at), b = 0, v = 0, both;
-    if (p->pair)
-        w = ampi_k_unpack(w | (uint32_t)((const ampi_k_u16 *)e->low)[at] << 16, e->layout, e->model_dtype);
-    else
-        w = ampi_k_get_bits(p->weights, p->weight_type, at);
-    if (p->buffer) b = ampi_k_get_bits(e->moment[0], e->moment_dtype, at);
-    if (kind == AMP_ADAM) v = ampi_k_get_bits(e->moment[1], e->moment_dtype, at);
-    ampi_k_update_one<kind>(ampi_k_get_bits(p->grad, p->grad_type, at), &w, &b, &v, coef);
-    if (p->accum) ampi_k_put_bits(p->grad, AMP_F32, at, 0);
-    if (narrow) b = ampi_encode(b, AMP_BF16, AMP_STOCHASTIC, amp_random(p->seed + 1u, p->stream, at), 0);
-    if (narrow && kind == AMP_ADAM)
-        v = ampi_encode(v, AMP_BF16, AMP_STOCHASTIC, amp_random(p->seed + 2u, p->stream, at), 0);
-    if (p->buffer) ampi_k_put_bits(e->moment[0], e->moment_dtype, at, b);
-    if (kind == AMP_ADAM) ampi_k_put_bits(e->moment[1], e->moment_dtype, at, v);
-    if (e->master) ampi_k_put_bits(e->master, AMP_F32, at, w);
-    if (!e->model) return 0;
-    if (p->pair) {
-        both = ampi_k_pack(ampi_float(w), e->layout, e->model_dtype);
-        ampi_k_put_bits(e->low, AMP_F16, at, both >> 16);
-        both &= 0xffffu;
-    } else if (p->stochastic) {
-        both = ampi_k_pattern(w, e->model_dtype, AMP_STOCHASTIC, amp_random(p->seed, p->stream, at), 0);
-    } else {
-        both = ampi_k_pattern(w, e->model_dtype, AMP_NEAREST, 0, 0);
+template <int kind, int N>
+AMPI_K uint32_t ampi_k_update_at(const ampi_k_updating *p, uint64_t at, const amp_coef *coef) {
+    ampi_k_working<N> x;
+    uint32_t k;
+    ampi_k_update_load<kind>(&x, p, at);
+    AMPI_UNROLL for (k = 0; k < N; k++) ampi_k_update_one<kind>(x.g[k], &x.w[k], &x.b[k], &x.v[k], coef);
+    if (p->zero) {
+        uint32_t zero[N];
+        AMPI_UNROLL for (k = 0; k < N; k++) zero[k] = 0;
+        ampi_k_store(zero, p->zero, AMP_F32, at, 1);
     }
-    ampi_k_put_bits(e->model, e->model_dtype, at, both);
-    return ampi_k_overflow(both, w, e->model_dtype);
+    ampi_k_update_moments<kind>(&x, p, at);
+    return ampi_k_update_weights(x.w, p, at);
 }
 
+/* What all kinds of update fill in alike; grad and grad_type are the caller's. */
+AMPI_K void ampi_k_update_begin(
+    ampi_k_updating *p, const amp_param_table *t, uint32_t param, const amp_step_record *r) {
+    p->e = t->entries[param];
+    p->weights = p->e.master ? p->e.master : p->e.model;
+    p->weight_type = p->e.master ? AMP_F32 : p->e.model_dtype;
+    p->draw = amp_draw_of(r, param);
+    p->stochastic = r->stochastic != 0;
+    p->pair = p->e.low != NULL;
+    p->zero = NULL;
+    p->buffer = 0;
+}
 template <int kind>
-AMPI_K void ampi_k_update_piece(const amp_update_job *job, const ampi_k_piece *c, const amp_coef *coef) {
-    ampi_k_updating p;
+AMPI_K void ampi_k_update_piece(const ampi_k_updating *p, const ampi_k_piece *c, const amp_coef *coef,
+    amp_step_record *record, amp_step_mirror *mirror) {
     uint32_t i, body = 0, overflow = 0;
-    int wide;
-    p.e = job->table.entries[c->param];
-    p.grad = ampi_k_gradient(&p.e, job->accum, &p.grad_type);
-    p.weights = p.e.master ? p.e.master : p.e.model;
-    p.weight_type = p.e.master ? AMP_F32 : p.e.model_dtype;
-    p.seed = job->desc.seed;
-    p.stream = (job->record->steps << 24) + c->param;
-    p.accum = job->accum != 0;
-    p.stochastic = job->desc.stochastic != 0;
-    p.buffer = kind != AMP_SGD || !ampi_k_is_zero(coef->momentum);
-    p.pair = p.e.low != NULL;
-    wide = ampi_k_aligned(p.weights, p.weight_type) && ampi_k_aligned(p.grad, p.grad_type) &&
-        ampi_k_aligned(p.e.model, AMP_F16) && ampi_k_aligned(p.e.low, AMP_F16) &&
-        ampi_k_aligned(p.e.moment[0], AMP_F16) && ampi_k_aligned(p.e.moment[1], AMP_F16);
+    int wide = ampi_k_aligned(p->weights, p->weight_type) && ampi_k_aligned(p->grad, p->grad_type) &&
+        ampi_k_aligned(p->e.model, AMP_F16) && ampi_k_aligned(p->e.low, AMP_F16) &&
+        ampi_k_aligned(p->e.moment[0], AMP_F16) && ampi_k_aligned(p->e.moment[1], AMP_F16) &&
+        ampi_k_aligned(p->zero, AMP_F32);
     if (wide) {
         body = c->n & ~7u;
         for (i = 8u * threadIdx.x; i < body; i += 8u * AMP_BLOCK)
-            overflow |= ampi_k_update8<kind>(&p, c->base + i, coef);
+            overflow |= ampi_k_update_at<kind, 8>(p, c->base + i, coef);
     }
     for (i = body + threadIdx.x; i < c->n; i += AMP_BLOCK)
-        overflow |= ampi_k_update1<kind>(&p, c->base + i, coef);
+        overflow |= ampi_k_update_at<kind, 1>(p, c->base + i, coef);
     if (overflow) {
-        atomicOr((unsigned *)&job->record->weight_overflow, 1u);
-        if (job->mirror) *(volatile uint32_t *)&job->mirror->record.weight_overflow = 1u;
+        atomicOr((unsigned *)&record->weight_overflow, 1u);
+        if (mirror) *(volatile uint32_t *)&mirror->record.weight_overflow = 1u;
     }
 }
 template <int kind>
@@ -1716,28 +1700,66 @@ static __global__ void __launch_bounds__(AMP_BLOCK, 2)
     __syncthreads();
     for (i = blockIdx.x; i < n; i += gridDim.x) {
         ampi_k_piece c = ampi_k_piece_of(&job.table, cuts, i);
-        const amp_param_entry *e = &job.table.entries[c.param];
-        if (!skip)
-            ampi_k_update_piece<kind>(&job, &c, &coef[2u * e->group + (e->no_decay != 0)]);
-        else
+        if (skip) {
+            float *accum = job.table.entries[c.param].accum;
             for (k = threadIdx.x; k < c.n; k += AMP_BLOCK)
-                e->accum[c.base + k] = 0.0f;
+                accum[c.base + k] = 0.0f;
+        } else {
+            ampi_k_updating p;
+            const amp_coef *own;
+            ampi_k_update_begin(&p, &job.table, c.param, job.record);
+            own = &coef[2u * p.e.group + (p.e.no_decay != 0)];
+            p.grad = ampi_k_gradient(&p.e, job.accum, &p.grad_type);
+            p.zero = job.accum ? p.e.accum : NULL;
+            p.buffer = kind != AMP_SGD || ampi_nonzero(own->momentum);
+            ampi_k_update_piece<kind>(&p, &c, own, job.record, job.mirror);
+        }
     }
 }
 
-static amp_status ampi_cu_update(amp_ctx *ctx, const amp_update_job *desc) {
+static amp_status ampi_cu_update(amp_ctx *ctx, const amp_update_job *job) {
     ampi_cu_call k;
-    amp_update_job job = *desc;
-    uint32_t cuts = ampi_cu_cuts(&job.table);
+    uint32_t cuts = ampi_cu_cuts(&job->table);
     amp_status s = ampi_cu_enter(&k, ctx, "amp_step (update)");
-    unsigned grid = ampi_cu_grid(k.c, (uint64_t)job.table.n_chunks * cuts);
-    job.desc = ampi_cu_device_desc(job.desc);
-    if (s == AMP_OK && job.desc.optimizer == AMP_SGD)
-        s = ampi_cu_launch(&k, grid, ampi_k_update<AMP_SGD>, job, cuts);
-    else if (s == AMP_OK && job.desc.optimizer == AMP_LION)
-        s = ampi_cu_launch(&k, grid, ampi_k_update<AMP_LION>, job, cuts);
+    unsigned grid = ampi_cu_grid(k.c, (uint64_t)job->table.n_chunks * cuts);
+    if (s == AMP_OK && job->optimizer == AMP_SGD)
+        s = ampi_cu_launch(&k, grid, ampi_k_update<AMP_SGD>, *job, cuts);
+    else if (s == AMP_OK && job->optimizer == AMP_LION)
+        s = ampi_cu_launch(&k, grid, ampi_k_update<AMP_LION>, *job, cuts);
     else if (s == AMP_OK)
-        s = ampi_cu_launch(&k, grid, ampi_k_update<AMP_ADAM>, job, cuts);
+        s = ampi_cu_launch(&k, grid, ampi_k_update<AMP_ADAM>, *job, cuts);
+    return ampi_cu_leave(&k, s);
+}
+
+/* The same for one parameter, whose update was made elsewhere. */
+static __global__ void __launch_bounds__(AMP_BLOCK, 2) ampi_k_apply(const AMP_GRID_CONSTANT amp_apply_job job) {
+    ampi_k_updating p;
+    ampi_k_piece c;
+    amp_coef coef;
+    uint32_t k;
+    int skip = job.record->skip != 0;
+    if (skip && !job.accum) return;
+    ampi_k_update_begin(&p, &job.table, job.param, job.record);
+    p.grad = (void *)job.u;
+    p.grad_type = AMP_F32;
+    p.zero = job.accum ? p.e.accum : NULL;
+    coef = amp_coef_of_apply(&job, &p.e);
+    c.param = job.param;
+    for (c.base = (uint64_t)blockIdx.x * AMPI_PIECE; c.base < p.e.count; c.base += (uint64_t)gridDim.x * AMPI_PIECE) {
+        uint64_t left = p.e.count - c.base;
+        c.n = (uint32_t)(left < AMPI_PIECE ? left : AMPI_PIECE);
+        if (!skip)
+            ampi_k_update_piece<AMPI_K_APPLY>(&p, &c, &coef, job.record, job.mirror);
+        else
+            for (k = threadIdx.x; k < c.n; k += AMP_BLOCK)
+                p.zero[c.base + k] = 0.0f;
+    }
+}
+static amp_status ampi_cu_apply(amp_ctx *ctx, const amp_apply_job *job) {
+    ampi_cu_call k;
+    uint64_t pieces = job->table.n_elements / AMPI_PIECE + 1u; /* at least those of the parameter */
+    amp_status s = ampi_cu_enter(&k, ctx, "amp_apply");
+    if (s == AMP_OK) s = ampi_cu_launch(&k, ampi_cu_grid(k.c, pieces), ampi_k_apply, *job);
     return ampi_cu_leave(&k, s);
 }
 
@@ -3108,12 +3130,16 @@ static amp_backend ampi_cu_table(const ampi_cuda *c) {
     b.cast = ampi_cu_cast;
     b.finite = ampi_cu_finite;
     b.histogram = ampi_cu_histogram;
+    b.sum_gradients = ampi_cu_sum_gradients;
+    b.conclude = ampi_cu_conclude;
     b.inspect = ampi_cu_inspect;
     b.update = ampi_cu_update;
+    b.apply = ampi_cu_apply;
     b.add = ampi_cu_add;
     b.mirror_create = ampi_cu_mirror_create;
     b.mirror_destroy = ampi_cu_mirror_destroy;
     b.poll = ampi_cu_poll;
+    b.set_record = ampi_cu_set_record;
     b.clip = ampi_cu_clip;
     b.next_scale = ampi_cu_next_scale;
     b.gemm = ampi_cu_gemm;

@@ -70,41 +70,48 @@ template <class F> static void for_each(amp_ctx *ctx, size_t n, F f) {
    Yogi (Zaheer, Reddi, Sachan, Kale, Kumar, "Adaptive methods for nonconvex optimization", NeurIPS 2018): Adam, but the
    second moment moves towards g^2 by an amount that does not depend on how far away it is:
        m = b1 m + (1 - b1) g;   v = v - (1 - b2) sign(v - g^2) g^2;   w = w - lr m / (sqrt(v) + eps)
-   v starts as the first g^2 instead of zero, so no bias correction. ampi_add and its like are plain + - * / that no
-   compiler flag turns into a fused multiply-add: that makes the bits the same everywhere. */
+   v starts as the first g^2 instead of zero, so no bias correction. ampi_add and its like are plain + - * / that no compiler flag
+   turns into a fused multiply-add: that makes the bits the same everywhere.
+   Two ways to the weights. With an array u, the kernel writes m / (sqrt(v) + eps) there, and amp_apply does the rest: learning rate,
+   weight decay, layout, rounding, overflow; nothing when the step is skipped. Without, the kernel does it in the same pass. */
 
 struct yogi { /* by value to the kernel; what it points to is context memory */
     const amp_step_record *r;
     amp_param_entry
         e; /* weights in any layout, gradients of any dtype; the moments are FP32, as amp_params_create was told */
-    amp_step_desc d;
+    float *u;
     uint32_t param;
-    float lr, b1, b2, eps;
+    float b1, b2, eps;
 
     AMP_HD void operator()(size_t i) const {
         if (r->skip) return; /* overflow: change nothing. On the device, no round trip */
-        float *m = (float *)e.moment[0] + i, *v = (float *)e.moment[1] + i, w = amp_weight_load(&e, i);
-        float u = ampi_mul(ampi_mul(amp_load(e.grad, e.grad_dtype, i), r->inv_scale), r->clip), u2 = ampi_mul(u, u);
+        float *m = (float *)e.moment[0] + i, *v = (float *)e.moment[1] + i;
+        float g = ampi_mul(ampi_mul(amp_load(e.grad, e.grad_dtype, i), r->inv_scale), r->clip), g2 = ampi_mul(g, g);
         if (r->steps == 1)
-            *v = u2; /* steps counts taken steps only, this one included */
-        else if (*v > u2)
-            *v = ampi_sub(*v, ampi_mul(ampi_sub(1.0f, b2), u2));
+            *v = g2; /* steps counts taken steps only, this one included */
+        else if (*v > g2)
+            *v = ampi_sub(*v, ampi_mul(ampi_sub(1.0f, b2), g2));
         else
-            *v = ampi_add(*v, ampi_mul(ampi_sub(1.0f, b2), u2));
-        *m = ampi_add(ampi_mul(b1, *m), ampi_mul(ampi_sub(1.0f, b1), u));
-        w = ampi_sub(w, ampi_div(ampi_mul(lr, *m), ampi_add(ampi_sqrt(*v), eps)));
-        amp_weight_store(&e, i, w, &d, r, param); /* master and 16-bit copy in the same pass */
+            *v = ampi_add(*v, ampi_mul(ampi_sub(1.0f, b2), g2));
+        *m = ampi_add(ampi_mul(b1, *m), ampi_mul(ampi_sub(1.0f, b1), g));
+        float way = ampi_div(*m, ampi_add(ampi_sqrt(*v), eps));
+        if (u)
+            u[i] = way;
+        else
+            amp_weight_store(&e, i, ampi_sub(amp_weight_load(&e, i), ampi_mul(r->rate[e.group].lr, way)), r, param);
     }
 };
 
-static void yogi_step(amp_ctx *ctx, amp_params *p, amp_scaler *s, float lr) { /* in place of amp_step */
+/* In place of amp_step. u: room for the longest parameter, or NULL. */
+static void yogi_step(amp_ctx *ctx, amp_params *p, amp_scaler *s, float *u, float lr) {
     amp_step_desc d = AMP_ZERO;
     d.lr = lr;
     d.clip_norm = 1e-4f;
-    AMP(amp_inspect(p, s, &d)); /* finite? norm, clip coefficient, step count */
+    AMP(amp_inspect(p, s, &d)); /* finite? norm, clip coefficient, step count, rates */
     for (size_t i = 0; i < amp_params_count(p); i++) {
-        yogi y = {amp_step_record_ptr(p), amp_param_entry_get(p, i), d, (uint32_t)i, lr, 0.9f, 0.999f, 1e-12f};
+        yogi y = {amp_step_record_ptr(p), amp_param_entry_get(p, i), u, (uint32_t)i, 0.9f, 0.999f, 1e-12f};
         for_each(ctx, y.e.count, y);
+        if (u) AMP(amp_apply(p, i, amp_arr(u, AMP_F32), 1));
     }
     AMP(amp_scaler_update(s)); /* the next loss scale */
 }
@@ -140,7 +147,7 @@ static double mean_miss(const float *w, const float *target, size_t n) {
     return sum / (double)n;
 }
 
-static void train(amp_ctx *ctx, amp_master master, result *r) {
+static void train(amp_ctx *ctx, amp_master master, int apply, result *r) {
     static float target[PARAMS][MOST];
     amp_params_desc layout = AMP_ZERO;
     amp_scaler_desc scaling = AMP_ZERO;
@@ -148,7 +155,7 @@ static void train(amp_ctx *ctx, amp_master master, result *r) {
     amp_scaler_info now;
     amp_params *p;
     amp_scaler *s;
-    void *goal[PARAMS];
+    void *goal[PARAMS], *u = NULL;
     memset(r, 0, sizeof *r);
     layout.master = master;
     AMP(amp_params_create(&p, ctx, &layout)); /* FP16 copies and gradients, two FP32 moment arrays: ours to use */
@@ -164,13 +171,14 @@ static void train(amp_ctx *ctx, amp_master master, result *r) {
     AMP(amp_params_commit(p));
     scaling.scale = 17179869184.0f; /* 2^34: too high, so that steps are skipped at first */
     AMP(amp_scaler_create(&s, ctx, &scaling));
+    if (apply) AMP(amp_alloc(ctx, &u, MOST * sizeof(float), "u"));
 
     for (int step = 0; step < STEPS; step++) {
         for (size_t i = 0; i < PARAMS; i++) {
             backward b = {amp_scaler_scale_ptr(s), (const float *)goal[i], amp_param_model(p, i), amp_param_grad(p, i)};
             for_each(ctx, count[i], b);
         }
-        yogi_step(ctx, p, s, 0.02f);
+        yogi_step(ctx, p, s, (float *)u, 0.02f);
     }
     AMP(amp_sync(ctx));
     AMP(amp_step_poll(p, &last));
@@ -181,6 +189,7 @@ static void train(amp_ctx *ctx, amp_master master, result *r) {
         AMP(amp_copy(ctx, r->v[i], amp_param_get(p, i).moment[1].data, count[i] * sizeof(float)));
         AMP(amp_free(ctx, goal[i]));
     }
+    AMP(amp_free(ctx, u));
     printf("%-5s %s: %d steps, %d skipped, loss scale 2^%g, mean miss 1 -> %.3f\n",
         strncmp(amp_ctx_name(ctx), "cuda", 4) ? "cpu:" : "cuda:",
         master == AMP_MASTER_SPLIT ? "16 + 16 bits" : "FP32 masters", STEPS, (int)last.skipped, log2((double)now.scale),
@@ -193,8 +202,8 @@ int main(void) {
     static result cpu[2];
     amp_ctx *ctx = NULL;
     AMP(amp_cpu_create(&ctx, NULL));
-    train(ctx, AMP_MASTER_F32, &cpu[0]);
-    train(ctx, AMP_MASTER_SPLIT, &cpu[1]);
+    train(ctx, AMP_MASTER_F32, 0, &cpu[0]);   /* the kernel writes the weights */
+    train(ctx, AMP_MASTER_SPLIT, 1, &cpu[1]); /* amp_apply does */
     amp_ctx_destroy(ctx);
 #ifdef WITH_CUDA
     static result cuda[2];
@@ -205,8 +214,8 @@ int main(void) {
         return 0;
     }
     AMP(amp_cuda_create(&ctx, NULL));
-    train(ctx, AMP_MASTER_F32, &cuda[0]);
-    train(ctx, AMP_MASTER_SPLIT, &cuda[1]);
+    train(ctx, AMP_MASTER_F32, 0, &cuda[0]);   /* the kernel writes the weights */
+    train(ctx, AMP_MASTER_SPLIT, 1, &cuda[1]); /* amp_apply does */
     amp_ctx_destroy(ctx);
     equal = memcmp(cpu, cuda, sizeof cpu) == 0;
     puts(equal ? "weights and moments equal bit for bit" : "NOT EQUAL");

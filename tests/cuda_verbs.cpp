@@ -280,6 +280,17 @@ static amp_status v_inspect(world *w) {
     TRY(amp_inspect(w->p, w->s, step_desc()));
     return amp_scaler_update(w->s);
 }
+static amp_status v_apply(world *w) { /* updates made elsewhere: of gradients, and of accumulators */
+    TRY(amp_inspect(w->p, w->s, step_desc()));
+    for (size_t i = 0; i < PARAMS; i++)
+        TRY(amp_apply(w->p, i, at(w, 0, AMP_F32), i % 2));
+    TRY(amp_scaler_update(w->s));
+    TRY(amp_accumulate(w->acc, w->s, 1));
+    TRY(amp_inspect(w->acc, w->s, step_desc()));
+    for (size_t i = 0; i < PARAMS; i++)
+        TRY(amp_apply(w->acc, i, at(w, 1, AMP_F32), 1));
+    return amp_scaler_update(w->s);
+}
 static amp_status v_between(world *w) {
     TRY(amp_params_master_to_model(w->p));
     TRY(amp_params_model_to_master(w->p));
@@ -406,9 +417,9 @@ static const verb verbs[] = {/* enqueue first */
     {"xent", v_xent}, {"gemm f16", v_gemm_f16}, {"gemm f32 gelu", v_gemm_f32}, {"gemm own", v_gemm_own},
     {"gemm f8", v_gemm_f8}, {"gemm factors", v_gemm_factors}, {"linear", v_linear}, {"chain", v_chain},
     {"unscale adamw update", v_adamw}, {"clip", v_clip}, {"clip_value", v_clip_value}, {"amp_unscale", v_unscale},
-    {"inspect update", v_inspect}, {"between copies", v_between}, {"sgd", v_sgd}, {"lion", v_lion},
-    {"accumulate", v_accumulate}, {"adam", v_adam}, {"grads_to", v_grads_to}, {"autocast", v_autocast},
-    {"dropout", v_dropout}, {"cast stochastic", v_cast_sr},
+    {"inspect update", v_inspect}, {"inspect apply", v_apply}, {"between copies", v_between}, {"sgd", v_sgd},
+    {"lion", v_lion}, {"accumulate", v_accumulate}, {"adam", v_adam}, {"grads_to", v_grads_to},
+    {"autocast", v_autocast}, {"dropout", v_dropout}, {"cast stochastic", v_cast_sr},
 
     {"copy", q_copy}, {"sync", q_sync}, {"all_finite", q_finite}, {"histogram", q_histogram}, {"get", q_get},
     {"norm", q_norm}, {"param_read", q_read}, {"param_write", q_write}, {"set_scale", q_set_scale},
@@ -460,6 +471,11 @@ static void test_classes() {
     hcu_reset_counts();
     OK(amp_step_poll(w.p, &r));
     only_enqueues("step_poll");
+    hcu_reset_counts();
+    OK(amp_window_begin(w.p, w.s));
+    OK(amp_window_end(w.p));
+    CHECK(hcu_group_calls(HCU_LAUNCH) + hcu_group_calls(HCU_FILL) + hcu_group_calls(HCU_COPY) == 0, "a window");
+    only_enqueues("window");
     amp_gemm_desc g = AMP_ZERO;
     char text[200];
     g.m = g.n = g.k = 16;

@@ -57,7 +57,7 @@ typedef struct t_test {
 /* One table per file, ended by a NULL name. */
 /* clang-format off */
 #define T_SUITES(X) \
-    X(formats) X(arrays) X(context) X(scaler) X(params) X(step) X(policy) X(products) X(product_table) \
+    X(formats) X(arrays) X(context) X(scaler) X(params) X(step) X(phases) X(policy) X(products) X(product_table) \
     X(paths) X(memory) X(state) X(layouts) X(modes)
 /* clang-format on */
 #define T_DECLARE(name) extern const t_test t_suite_##name[];

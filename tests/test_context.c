@@ -629,6 +629,22 @@ static amp_status toy_inspect(amp_ctx *c, const amp_inspect_job *j) {
     (void)j;
     return AMP_OK;
 }
+static amp_status toy_sum_gradients(amp_ctx *c, const amp_sum_job *j) {
+    (void)c;
+    (void)j;
+    return AMP_OK;
+}
+static amp_status toy_apply(amp_ctx *c, const amp_apply_job *j) {
+    (void)c;
+    (void)j;
+    return AMP_OK;
+}
+static amp_status toy_set_record(amp_ctx *c, amp_step_record *r, amp_step_mirror *m, const amp_step_record *host) {
+    (void)c;
+    (void)m;
+    *r = *host;
+    return AMP_OK;
+}
 static amp_status toy_update(amp_ctx *c, const amp_update_job *j) {
     (void)c;
     (void)j;
@@ -703,12 +719,16 @@ static amp_backend toy_table(void) {
     b.cast = toy_cast;
     b.finite = toy_finite;
     b.histogram = toy_histogram;
+    b.sum_gradients = toy_sum_gradients;
+    b.conclude = toy_inspect;
     b.inspect = toy_inspect;
     b.update = toy_update;
+    b.apply = toy_apply;
     b.add = toy_add;
     b.mirror_create = toy_mirror_create;
     b.mirror_destroy = toy_mirror_destroy;
     b.poll = toy_poll;
+    b.set_record = toy_set_record;
     b.clip = toy_clip;
     b.next_scale = toy_next_scale;
     b.gemm = toy_gemm;

@@ -863,7 +863,7 @@ static void accumulate_errors(t_run *t) {
     CHECK_STATUS(amp_window_begin(plain, s), AMP_ERR_STAGE, "open");
     CHECK_STATUS(amp_scaler_set_scale(s, 4.0f), AMP_ERR_STAGE, "window");
     CHECK_STATUS(amp_scaler_update(s), AMP_ERR_STAGE, "window");
-    CHECK_STATUS(amp_step(p, s, &d), AMP_ERR_STAGE, "another");
+    CHECK_STATUS(amp_step(p, s, &d), AMP_ERR_STAGE, "different set holds");
     set_grad(t, plain, 0, 4, 64.0f);
     d.optimizer = AMP_SGD;
     d.lr = 1.0f;

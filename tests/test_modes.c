@@ -328,6 +328,26 @@ static void v_move(visit *v, amp_params *p) {
     set_blob(t, &v->out, p, counts, 4);
 }
 
+/* An update made elsewhere. */
+static void v_apply(visit *v, amp_params *p, amp_scaler *s, const amp_step_desc *d) {
+    t_run *t = v->t;
+    amp_step_record r;
+    size_t i, k;
+    VERB(amp_window_begin(p, s));
+    VERB(amp_inspect(p, s, d));
+    VERB(amp_window_end(p));
+    for (i = 0; i < 4; i++) {
+        float *u = (float *)t_host(t, 4 * counts[i]);
+        for (k = 0; k < counts[i]; k++)
+            u[k] = awkward(t);
+        VERB(amp_apply(p, i, amp_arr(t_put(t, u, 4 * counts[i]), AMP_F32), i % 2));
+    }
+    set_blob(t, &v->out, p, counts, 4);
+    VERB(amp_scaler_update(s));
+    r = set_poll(t, p);
+    t_blob_add(&v->out, &r, sizeof r);
+}
+
 static void v_state(visit *v, amp_params *p, amp_scaler *s) {
     t_run *t = v->t;
     amp_state_desc state = AMP_ZERO;
@@ -349,7 +369,6 @@ static void v_update(visit *v, const struct kind *kind) {
     amp_scaler *s = NULL;
     amp_scaler_desc sd = AMP_ZERO;
     amp_step_desc d = AMP_ZERO;
-    amp_step_record r;
     int step;
     sd.scale = 1000.0f;
     sd.growth_interval = 2;
@@ -366,10 +385,7 @@ static void v_update(visit *v, const struct kind *kind) {
     for (step = 0; step < 5; step++)
         v_step(v, p, s, kind, &d, step);
     v_move(v, p);
-    VERB(amp_inspect(p, s, &d));
-    VERB(amp_scaler_update(s));
-    r = set_poll(t, p);
-    t_blob_add(&v->out, &r, sizeof r);
+    v_apply(v, p, s, &d);
     v_state(v, p, s);
     amp_scaler_destroy(s);
     VERB((amp_params_destroy(p), AMP_OK));

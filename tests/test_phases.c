@@ -1,0 +1,287 @@
+/* Guards: >>front-step's table of phases, read here as it is: every phase of a set, with and without an open window, times every verb.
+   This file has a copy of amp.h of its own (AMP_STATIC), so that it sees the table and a set's phase; contexts are the harness's. */
+#define AMP_STATIC
+#include "set.h"
+
+typedef struct bench {
+    amp_params *p;
+    amp_scaler *s;
+    void *u;
+} bench;
+
+static const size_t n_weights = 5;
+static const char *const phase_names[AMPI_PHASES] = {
+    "ready", "unscaled", "stepped", "inspected", "adding", "adding unscaled", "added"};
+
+static void bench_new(t_run *t, bench *b) {
+    amp_params_desc d = AMP_ZERO;
+    amp_param_desc e = AMP_ZERO;
+    float u[5] = {1, 2, 3, 4, 5};
+    d.accumulate = 1;
+    memset(b, 0, sizeof *b);
+    CHECK_OK(amp_params_create(&b->p, t->ctx, &d));
+    e.count = n_weights;
+    CHECK_OK(amp_params_add(b->p, &e));
+    CHECK_OK(amp_params_commit(b->p));
+    CHECK_OK(amp_scaler_create(&b->s, t->ctx, NULL));
+    b->u = t_put(t, u, sizeof u);
+}
+static void bench_free(bench *b) {
+    amp_params_destroy(b->p);
+    amp_scaler_destroy(b->s);
+}
+
+/* ---- verbs ---- */
+
+typedef amp_status (*verb_fn)(t_run *t, bench *b);
+
+static amp_status do_unscale(t_run *t, bench *b) {
+    (void)t;
+    return amp_scaler_unscale(b->s, b->p);
+}
+static amp_status do_update(t_run *t, bench *b) {
+    amp_step_desc d = t_rate_0();
+    (void)t;
+    return amp_update(b->p, b->s, &d);
+}
+static amp_status do_step(t_run *t, bench *b) {
+    amp_step_desc d = t_rate_0();
+    (void)t;
+    return amp_step(b->p, b->s, &d);
+}
+static amp_status do_inspect(t_run *t, bench *b) {
+    amp_step_desc d = t_rate_0();
+    (void)t;
+    return amp_inspect(b->p, b->s, &d);
+}
+static amp_status do_apply(t_run *t, bench *b) {
+    (void)t;
+    return amp_apply(b->p, 0, amp_arrn(b->u, AMP_F32, n_weights), 1);
+}
+static amp_status do_accumulate(t_run *t, bench *b) {
+    (void)t;
+    return amp_accumulate(b->p, b->s, 1);
+}
+static amp_status do_norm(t_run *t, bench *b) {
+    double norm;
+    (void)t;
+    return amp_grad_norm(b->p, b->s, &norm);
+}
+static amp_status do_clip(t_run *t, bench *b) {
+    (void)t;
+    return amp_clip(b->p, b->s, 1.0f, 1.0f);
+}
+static amp_status do_next(t_run *t, bench *b) { /* something is checked, so that the scaler may move on */
+    amp_status st = amp_unscale(b->s, NULL, NULL, NULL, 0);
+    (void)t;
+    return st == AMP_OK ? amp_scaler_update(b->s) : st;
+}
+static amp_status do_set_scale(t_run *t, bench *b) {
+    (void)t;
+    return amp_scaler_set_scale(b->s, 8.0f);
+}
+static amp_state_desc file_of(bench *b) {
+    amp_state_desc d = AMP_ZERO;
+    d.params = &b->p;
+    d.n_params = 1;
+    return d;
+}
+static amp_status do_save(t_run *t, bench *b) {
+    amp_state_desc d = file_of(b);
+    return amp_state_save(t->ctx, t_file("phases"), &d);
+}
+static amp_status do_load(t_run *t, bench *b) {
+    amp_state_desc d = file_of(b);
+    return amp_state_load(t->ctx, t_file("phases loaded"), &d);
+}
+
+typedef struct verb {
+    const char *name;
+    ampi_verb column;
+    int moves; /* 1: the scale moves, so an open window forbids it; 2: but the set's own */
+    int keeps; /* 1: the phase stays, whatever the table says */
+    verb_fn call;
+} verb;
+static const verb verbs[] = {{"amp_scaler_unscale", AMPI_DO_UNSCALE, 0, 0, do_unscale},
+    {"amp_step", AMPI_DO_STEP, 0, 0, do_step}, {"amp_update", AMPI_DO_STEP, 0, 0, do_update},
+    {"amp_inspect", AMPI_DO_INSPECT, 0, 0, do_inspect}, {"amp_apply", AMPI_DO_APPLY, 0, 0, do_apply},
+    {"amp_accumulate", AMPI_DO_ACCUMULATE, 0, 0, do_accumulate}, {"amp_grad_norm", AMPI_DO_MEASURE, 0, 0, do_norm},
+    {"amp_clip", AMPI_DO_MEASURE, 0, 0, do_clip}, {"amp_scaler_update", AMPI_DO_NEXT, 1, 0, do_next},
+    {"amp_scaler_set_scale", AMPI_DO_NEXT, 1, 0, do_set_scale}, {"amp_state_save", AMPI_DO_LOAD, 0, 1, do_save},
+    {"amp_state_load", AMPI_DO_LOAD, 0, 0, do_load}};
+#define N_VERBS (sizeof verbs / sizeof verbs[0])
+
+/* ---- phases, reached as a program reaches them ---- */
+
+static void enter(t_run *t, bench *b, ampi_phase phase) {
+    set_grad(t, b->p, 0, n_weights, 2.0f);
+    switch (phase) {
+    case AMPI_READY: break;
+    case AMPI_UNSCALED: CHECK_OK(do_unscale(t, b)); break;
+    case AMPI_STEPPED: CHECK_OK(do_update(t, b)); break;
+    case AMPI_INSPECTED: CHECK_OK(do_inspect(t, b)); break;
+    case AMPI_ADDING: CHECK_OK(do_accumulate(t, b)); break;
+    case AMPI_ADDING_UNSCALED:
+        CHECK_OK(do_accumulate(t, b));
+        CHECK_OK(do_unscale(t, b));
+        break;
+    case AMPI_ADDED:
+        CHECK_OK(do_accumulate(t, b));
+        CHECK_OK(do_inspect(t, b));
+        break;
+    case AMPI_PHASES: break;
+    }
+    CHECK_EQ(b->p->phase, phase);
+}
+
+/* What the table, and an open window, say of a verb in this phase. NULL: it may be called. */
+static const char *refusal(const bench *b, const verb *v) {
+    const ampi_rule *rule = &ampi_rules[b->p->phase][v->column];
+    if (v->column == AMPI_DO_LOAD && (b->p->holds || rule->takes == AMPI_REFUSED)) return "accumulation window";
+    if (rule->takes == AMPI_REFUSED) return rule->why;
+    return v->moves == 1 && b->p->holds ? "amp_window_begin holds scale" : NULL;
+}
+
+static void every_verb_in_every_phase(t_run *t) {
+    int phase, window;
+    size_t k;
+    for (phase = 0; phase < AMPI_PHASES; phase++)
+        for (window = 0; window < 2; window++)
+            for (k = 0; k < N_VERBS; k++) {
+                const verb *v = &verbs[k];
+                const char *why;
+                ampi_phase next;
+                amp_status st;
+                bench b;
+                bench_new(t, &b);
+                if (v->call == do_load) {
+                    amp_state_desc d = file_of(&b);
+                    CHECK_OK(amp_state_save(t->ctx, t_file("phases loaded"), &d));
+                }
+                enter(t, &b, (ampi_phase)phase);
+                if (window) CHECK_OK(amp_window_begin(b.p, b.s));
+                t_note(t, "%s, %s, window %d", phase_names[phase], v->name, window);
+                why = refusal(&b, v);
+                next = why || v->keeps ? b.p->phase : ampi_rules[phase][v->column].next;
+                if (why) {
+                    char words[160];
+                    snprintf(words, sizeof words, "%s %s", v->name, why);
+                    CHECK_STATUS(v->call(t, &b), AMP_ERR_STAGE, words);
+                } else {
+                    st = v->call(t, &b);
+                    CHECK_OK(st);
+                }
+                if (v->call == do_step && !why) next = ampi_rules[next][AMPI_DO_NEXT].next; /* it moves the scaler on */
+                CHECK_EQ(b.p->phase, next);
+                /* a step ends the window, a refusal and other verbs leave it */
+                CHECK_EQ(b.p->holds, window && (why || (v->column != AMPI_DO_STEP && v->column != AMPI_DO_INSPECT)));
+                bench_free(&b);
+                t_clear(t);
+            }
+}
+
+static void another_scaler_sees_it_ready(t_run *t) { /* a phase belongs to the scaler whose iteration it is */
+    int phase;
+    for (phase = 0; phase < AMPI_PHASES; phase++) {
+        ampi_phase seen = ampi_rules[phase][AMPI_DO_NEXT].next;
+        amp_scaler *other = NULL;
+        bench b;
+        bench_new(t, &b);
+        CHECK_OK(amp_scaler_create(&other, t->ctx, NULL));
+        enter(t, &b, (ampi_phase)phase);
+        t_note(t, "%s", phase_names[phase]);
+        CHECK(seen == AMPI_READY || seen == AMPI_ADDING);
+        CHECK_EQ(ampi_phase_for(b.p, other), seen);
+        CHECK_EQ(ampi_phase_for(b.p, NULL), seen);
+        CHECK_EQ(ampi_phase_for(b.p, b.s), phase);
+        CHECK_OK(amp_accumulate(b.p, other, 1));
+        CHECK_EQ(b.p->phase, AMPI_ADDING);
+        CHECK(b.p->scaler == other && other->tied == b.p && !b.s->tied);
+        amp_scaler_destroy(other);
+        bench_free(&b);
+        t_clear(t);
+    }
+}
+
+static void windows(t_run *t) {
+    amp_step_desc d = t_rate_0();
+    amp_scaler *other = NULL;
+    bench a, b;
+    bench_new(t, &a);
+    bench_new(t, &b);
+    CHECK_OK(amp_scaler_create(&other, t->ctx, NULL));
+    CHECK_EQ(amp_window_begin(NULL, a.s), AMP_ERR_INVALID_ARG);
+    CHECK_STATUS(amp_window_begin(a.p, NULL), AMP_ERR_INVALID_ARG, "amp_window_begin s");
+    CHECK_EQ(amp_window_end(NULL), AMP_ERR_INVALID_ARG);
+    CHECK_OK(amp_window_end(a.p)); /* none is open */
+
+    CHECK_OK(amp_window_begin(a.p, a.s));
+    CHECK_STATUS(amp_window_begin(a.p, a.s), AMP_ERR_STAGE, "amp_window_begin open");
+    CHECK_STATUS(amp_scaler_set_scale(a.s, 4.0f), AMP_ERR_STAGE, "amp_scaler_set_scale window");
+    CHECK_OK(amp_window_end(a.p));
+    CHECK_OK(amp_scaler_set_scale(a.s, 4.0f));
+    CHECK_OK(amp_window_begin(a.p, a.s)); /* it can be opened again */
+
+    CHECK_OK(amp_window_begin(b.p, a.s)); /* two sets, one scaler: both hold */
+    CHECK_STATUS(amp_step(a.p, a.s, &d), AMP_ERR_STAGE, "amp_step different set holds");
+    CHECK_OK(amp_window_end(a.p));
+    CHECK_STATUS(amp_scaler_set_scale(a.s, 8.0f), AMP_ERR_STAGE, "window");
+    CHECK_STATUS(amp_step(a.p, a.s, &d), AMP_ERR_STAGE, "amp_step different set holds");
+    CHECK_OK(amp_update(a.p, a.s, &d));
+    CHECK_STATUS(amp_update(b.p, other, &d), AMP_ERR_STAGE, "amp_update different scaler"); /* b holds a.s */
+    CHECK_OK(amp_update(b.p, a.s, &d));                                                     /* which ends its window */
+    CHECK_OK(amp_scaler_update(a.s));
+    amp_scaler_destroy(other);
+    bench_free(&a);
+    bench_free(&b);
+}
+
+static void scaler_goes_first(t_run *t) { /* destroyed in any phase of a set, with and without an open window */
+    int phase, window;
+    for (phase = 0; phase < AMPI_PHASES; phase++)
+        for (window = 0; window < 2; window++) {
+            amp_step_desc d = t_rate_0();
+            bench b;
+            bench_new(t, &b);
+            enter(t, &b, (ampi_phase)phase);
+            if (window) CHECK_OK(amp_window_begin(b.p, b.s));
+            t_note(t, "%s, window %d", phase_names[phase], window);
+            amp_scaler_destroy(b.s);
+            b.s = NULL;
+            CHECK_EQ(b.p->phase, ampi_rules[phase][AMPI_DO_NEXT].next);
+            CHECK(!b.p->holds && !b.p->scaler);
+            CHECK_OK(amp_step(b.p, NULL, &d));
+            CHECK_OK(amp_window_end(b.p));
+            CHECK_OK(amp_scaler_create(&b.s, t->ctx, NULL)); /* perhaps at the old one's address */
+            CHECK_OK(amp_step(b.p, b.s, &d));
+            bench_free(&b);
+            t_clear(t);
+        }
+}
+static void set_goes_first(t_run *t) {
+    int phase, window;
+    for (phase = 0; phase < AMPI_PHASES; phase++)
+        for (window = 0; window < 2; window++) {
+            amp_step_desc d = t_rate_0();
+            bench b;
+            amp_params *q = set_one(t, 3, AMP_F16);
+            bench_new(t, &b);
+            enter(t, &b, (ampi_phase)phase);
+            if (window) CHECK_OK(amp_window_begin(b.p, b.s));
+            t_note(t, "%s, window %d", phase_names[phase], window);
+            amp_params_destroy(b.p);
+            b.p = NULL;
+            CHECK(!b.s->tied);
+            CHECK_OK(amp_scaler_set_scale(b.s, 4.0f)); /* nobody holds it */
+            CHECK_OK(amp_step(q, b.s, &d));
+            CHECK_F32(t_scale(b.s), 4.0f);
+            amp_params_destroy(q);
+            bench_free(&b);
+            t_clear(t);
+        }
+}
+
+const t_test t_suite_phases[] = {{"phases.every_verb_in_every_phase", every_verb_in_every_phase, T_ALL},
+    {"phases.another_scaler_sees_it_ready", another_scaler_sees_it_ready, T_ALL}, {"phases.windows", windows, T_ALL},
+    {"phases.scaler_goes_first", scaler_goes_first, T_ALL}, {"phases.set_goes_first", set_goes_first, T_ALL},
+    {NULL, NULL, 0}};
