@@ -83,7 +83,8 @@ static void load_builtin(images *train, images *test) {
     }
 }
 
-/* An IDX file: 0, 0, type 8 (unsigned byte), number of dimensions; each dimension as a big-endian 32-bit number; the bytes. */
+/* An IDX file: 0, 0, type 8 (unsigned byte), number of dimensions; each dimension as a big-endian 32-bit number; the
+   bytes. */
 static unsigned char *read_idx(const char *path, unsigned dims, size_t size[3]) {
     unsigned char head[16], *data;
     size_t n = 4 + 4 * dims, got, total = 1, i;
@@ -98,8 +99,8 @@ static unsigned char *read_idx(const char *path, unsigned dims, size_t size[3]) 
             dims);
     if (got < n) fail("%s: truncated inside its header", path);
     for (i = 0; i < dims; i++) {
-        size[i] = (size_t)head[4 + 4 * i] << 24 | (size_t)head[5 + 4 * i] << 16 | (size_t)head[6 + 4 * i] << 8 |
-            (size_t)head[7 + 4 * i];
+        const unsigned char *b = head + 4 + 4 * i;
+        size[i] = (size_t)b[0] << 24 | (size_t)b[1] << 16 | (size_t)b[2] << 8 | (size_t)b[3];
         if (size[i] == 0) fail("%s: %s", path, i == 0 ? "zero items" : "images with zero pixels");
         if (size[i] > (size_t)1 << 31 || total > ((size_t)1 << 33) / size[i])
             fail("%s: its header announces too much data", path);

@@ -35,7 +35,8 @@ int main(void) {
             (unsigned)b.bits, (double)amp_f32_from_bf16(b));
     }
 
-    /* Why master weights: next to 0.25 the FP16 numbers are 0.000244 apart, so adding 0.0001 rounds back to 0.25, every time. */
+    /* Why master weights: next to 0.25 the FP16 numbers are 0.000244 apart, so adding 0.0001 rounds back to 0.25,
+       every time. */
     for (i = 0; i < 1000; i++) {
         sum = amp_f16_from_f32(amp_f32_from_f16(sum) + 0.0001f);
         sum32 += 0.0001f;

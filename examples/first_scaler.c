@@ -25,7 +25,7 @@ int main(void) {
     amp_scaler_desc desc = AMP_ZERO;
     amp_scaler *scaler;
     amp_ctx *ctx;
-    int step, i, skipped = 0;
+    int step, i, overflow, skipped = 0;
 
     desc.scale = 137438953472.0f; /* 2^37: too high on purpose, to see it fall; the default is 65536 */
     desc.growth_interval = 20;    /* good steps before it doubles; the default is 2000 */
@@ -44,17 +44,17 @@ int main(void) {
         g[0] = amp_f16_from_f32(g0);
         g[1] = amp_f16_from_f32(g1);
 
-        /* Divides by the scale, into FP32 because numbers this small do not fit into FP16, and looks for Inf and NaN. */
+        /* Divides by the scale, into FP32 because numbers this small do not fit into FP16; finds Inf and NaN. */
         if (amp_unscale(scaler, &unscaled, &found, &scaled, 1) != AMP_OK) return 1;
-        if (found.nan + found.inf > 0)
-            skipped++;
-        else
-            for (i = 0; i < 2; i++)
-                w[i] -= 0.2f * g32[i]; /* your optimizer */
-        if (amp_scaler_update(scaler) != AMP_OK)
-            return 1; /* the next scale: half after an overflow, double after 20 good steps */
+        overflow = found.nan + found.inf > 0;
+        if (overflow) skipped++;
+        for (i = 0; i < 2 && !overflow; i++)
+            w[i] -= 0.2f * g32[i]; /* your optimizer */
 
-        if (found.nan + found.inf > 0 || (step > 0 && step % 25 == 0))
+        /* The next scale: half after an overflow, double after 20 good steps. */
+        if (amp_scaler_update(scaler) != AMP_OK) return 1;
+
+        if (overflow || (step > 0 && step % 25 == 0))
             printf("step %3d: loss scale 2^%g, skipped %d\n", step, log2((double)scale), skipped);
     }
     printf("w = %.2e, %.2e\n", (double)w[0], (double)w[1]);

@@ -12,8 +12,8 @@
 #define PLOT_GREY "#555555"
 #define PLOT_BAD  "#D55E00" /* what goes wrong: lost gradients, skipped steps */
 
-/* Colours of Okabe and Ito (2008): they can be told apart with any kind of colour vision. The dashes help in black and white, and
-   where curves lie on top of each other. */
+/* Colours of Okabe and Ito (2008): they can be told apart with any kind of colour vision. The dashes help in black and
+   white, and where curves lie on top of each other. */
 typedef struct plot_style {
     const char *colour, *dash;
     double width;
@@ -34,7 +34,7 @@ typedef struct plot_curve {
     size_t steps;
 } plot_curve;
 
-/* ---- text, lines, boxes -------------------------------------------------------------------------------------------------- */
+/* ---- text, lines, boxes ---------------------------------------------------------------------------------------- */
 
 static FILE *plot_open(const char *path, int width, int height, const char *title) {
     FILE *f = fopen(path, "w");
@@ -81,7 +81,8 @@ static void plot_rect(FILE *f, double x, double y, double w, double h, const cha
 
 static void plot_begin_curve(FILE *f, const plot_style *s) {
     fprintf(f,
-        "<polyline fill=\"none\" stroke=\"%s\" stroke-width=\"%.1f\" stroke-linejoin=\"round\" stroke-dasharray=\"%s\" points=\"",
+        "<polyline fill=\"none\" stroke=\"%s\" stroke-width=\"%.1f\" stroke-linejoin=\"round\" "
+        "stroke-dasharray=\"%s\" points=\"",
         s->colour, s->width, *s->dash ? s->dash : "none");
 }
 static void plot_end_curve(FILE *f) { fprintf(f, "\"/>\n"); }
@@ -89,15 +90,18 @@ static void plot_end_curve(FILE *f) { fprintf(f, "\"/>\n"); }
 /* A round number near span / 5, for the marks of an axis. */
 static double plot_tick(double span) {
     double p = pow(10.0, floor(log10(span / 5.0))), r = span / 5.0 / p;
-    return p * (r < 1.5 ? 1.0 : r < 3.5 ? 2.0 : r < 7.5 ? 5.0 : 10.0);
+    if (r < 1.5) return p;
+    if (r < 3.5) return p * 2.0;
+    return r < 7.5 ? p * 5.0 : p * 10.0;
 }
 
-static void plot_step_axis(
-    FILE *f, double x0, double x1, double y, double first, double last) { /* first .. last steps, from x0 to x1 */
+/* The axis of the steps first .. last, from x0 to x1. */
+static void plot_step_axis(FILE *f, double x0, double x1, double y, double first, double last) {
     double t, tick = plot_tick(last - first), x;
     char text[32];
+    if (tick < 1.0) tick = 1.0;
     plot_line(f, x0, y, x1, y, "stroke=\"#222222\"");
-    for (t = tick < 1.0 ? 1.0 : tick, x = 0; t <= last; t += tick < 1.0 ? 1.0 : tick) {
+    for (t = tick; t <= last; t += tick) {
         x = x0 + (x1 - x0) * (t - first) / (last - first);
         sprintf(text, "%.0f", t);
         plot_line(f, x, y, x, y + 5, "stroke=\"#222222\"");
@@ -107,7 +111,7 @@ static void plot_step_axis(
     plot_text(f, x0, y + 19, "middle", "", "0");
 }
 
-/* ---- loss curves ------------------------------------------------------------------------------------------------------- */
+/* ---- loss curves ----------------------------------------------------------------------------------------------- */
 
 #define PLOT_POINTS 160 /* a curve is drawn through the means of this many stretches of steps */
 
@@ -119,234 +123,326 @@ static double plot_mean(const float *y, size_t from, size_t to) {
     return sum / (double)(to - from);
 }
 
-static int plot_losses(const char *path, const char *title, const char *line1, const char *line2, const char *finding,
-    const plot_curve *curves, int n) {
-    const double left = 70, right = 700, top = 138, bottom = 520;
-    double legend = left, low = 1e30, high = 1e-30, label[PLOT_MAX], target[PLOT_MAX], y, m;
-    size_t points = curves[0].steps < PLOT_POINTS ? curves[0].steps : PLOT_POINTS, steps = curves[0].steps, i;
-    int order[PLOT_MAX], k, j, e;
-    char text[128];
-    FILE *f = plot_open(path, 960, 580, title);
-    if (!f) return -1;
-    plot_title(f, title, line1, line2, finding);
+/* The area of the losses: x over steps from left to right, y over the logarithm of the loss from low to high. */
+static const double plot_loss_left = 70, plot_loss_right = 700, plot_loss_top = 138, plot_loss_bottom = 520;
+typedef struct plot_losses_area {
+    size_t steps, points;
+    double low, high; /* powers of ten */
+} plot_losses_area;
 
+static double plot_loss_y(const plot_losses_area *a, double loss) {
+    return plot_loss_bottom - (log10(loss) - a->low) / (a->high - a->low) * (plot_loss_bottom - plot_loss_top);
+}
+
+/* Point i of a curve, or 0 where the loss is not a positive number: Inf and NaN are left out. */
+static double plot_loss_at(const plot_losses_area *a, const plot_curve *c, size_t i) {
+    double m = plot_mean(c->y, a->steps * i / a->points, a->steps * (i + 1) / a->points);
+    return m > 0 && m < 1e30 ? m : 0;
+}
+
+static plot_losses_area plot_losses_fit(const plot_curve *curves, int n) {
+    plot_losses_area a;
+    double low = 1e30, high = 0;
+    size_t i;
+    int k;
+    a.steps = curves[0].steps;
+    a.points = a.steps < PLOT_POINTS ? a.steps : PLOT_POINTS;
     for (k = 0; k < n; k++)
-        for (i = 0; i < points; i++) {
-            m = plot_mean(curves[k].y, steps * i / points, steps * (i + 1) / points);
-            if (m > 0 && m < 1e30) {
-                low = m < low ? m : low;
-                high = m > high ? m : high;
-            }
+        for (i = 0; i < a.points; i++) {
+            double m = plot_loss_at(&a, &curves[k], i);
+            if (m > 0 && m < low) low = m;
+            if (m > high) high = m;
         }
-    if (low > high) {
+    if (low > high) { /* no finite loss at all */
         low = 0.1;
         high = 1.0;
-    } /* no finite loss at all */
-    low = log10(low) - 0.05;
-    high = log10(high) + 0.05;
-#define PLOT_Y(v) (bottom - (log10(v) - low) / (high - low) * (bottom - top))
+    }
+    a.low = log10(low) - 0.05;
+    a.high = log10(high) + 0.05;
+    return a;
+}
 
-    for (e = (int)floor(low); e <= (int)ceil(high); e++) /* marks at 1, 2, 5 x 10^e */
+static void plot_losses_axes(FILE *f, const plot_losses_area *a) {
+    static const double mark[3] = {1.0, 2.0, 5.0};
+    char text[128];
+    int e, j;
+    for (e = (int)floor(a->low); e <= (int)ceil(a->high); e++)
         for (j = 0; j < 3; j++) {
-            m = pow(10.0, e) * (j == 0 ? 1.0 : j == 1 ? 2.0 : 5.0);
-            if (log10(m) < low || log10(m) > high) continue;
-            plot_line(f, left, PLOT_Y(m), right, PLOT_Y(m), "stroke=\"#E4E4E4\"");
-            sprintf(text, "%g", m);
-            plot_text(f, left - 8, PLOT_Y(m) + 4, "end", "", text);
+            double loss = pow(10.0, e) * mark[j], y = plot_loss_y(a, loss);
+            if (log10(loss) < a->low || log10(loss) > a->high) continue;
+            plot_line(f, plot_loss_left, y, plot_loss_right, y, "stroke=\"#E4E4E4\"");
+            sprintf(text, "%g", loss);
+            plot_text(f, plot_loss_left - 8, y + 4, "end", "", text);
         }
-    plot_step_axis(f, left, right, bottom, 0, (double)steps);
-    plot_text(f, (left + right) / 2, bottom + 42, "middle", "", "training step");
-    fprintf(f,
-        "<text transform=\"translate(18 %.0f) rotate(-90)\" text-anchor=\"middle\">training loss (logarithmic)</text>\n",
-        (top + bottom) / 2);
+    plot_step_axis(f, plot_loss_left, plot_loss_right, plot_loss_bottom, 0, (double)a->steps);
+    plot_text(f, (plot_loss_left + plot_loss_right) / 2, plot_loss_bottom + 42, "middle", "", "training step");
+    fprintf(f, "<text transform=\"translate(18 %.0f) rotate(-90)\" text-anchor=\"middle\">%s</text>\n",
+        (plot_loss_top + plot_loss_bottom) / 2, "training loss (logarithmic)");
+}
 
-    for (k = 0; k < n; k++) { /* legend */
+static void plot_losses_legend(FILE *f, const plot_curve *curves, int n) {
+    double x = plot_loss_left;
+    int k;
+    for (k = 0; k < n; k++) {
         plot_begin_curve(f, curves[k].style);
-        fprintf(f, "%.0f,116 %.0f,116", legend, legend + 34);
+        fprintf(f, "%.0f,116 %.0f,116", x, x + 34);
         plot_end_curve(f);
-        plot_text(f, legend + 40, 120, "start", "font-size=\"12\"", curves[k].name);
-        legend += 62 + 7.2 * (double)strlen(curves[k].name);
+        plot_text(f, x + 40, 120, "start", "font-size=\"12\"", curves[k].name);
+        x += 62 + 7.2 * (double)strlen(curves[k].name);
     }
-    for (j = 0; j < 2 * n; j++) { /* wide curves, then the others */
-        int gap = 1;              /* Inf and NaN are left out: the curve stops */
-        k = j % n;
-        if ((curves[k].style->width > 3) != (j < n)) continue;
-        target[k] = top;
-        for (i = 0; i < points; i++) {
-            m = plot_mean(curves[k].y, steps * i / points, steps * (i + 1) / points);
-            if (!(m > 0 && m < 1e30)) {
-                if (!gap) plot_end_curve(f);
-                gap = 1;
-                continue;
-            }
-            if (gap) plot_begin_curve(f, curves[k].style);
-            gap = 0;
-            target[k] = PLOT_Y(m);
-            fprintf(f, "%.1f,%.1f ", left + (right - left) * ((double)i + 0.5) / (double)points, target[k]);
-        }
-        if (!gap) plot_end_curve(f);
-    }
+}
 
-    for (k = 0; k < n; k++) { /* labels at the right: sorted by height, then pushed apart so that none hides another */
-        for (j = k; j > 0 && target[order[j - 1]] > target[k]; j--)
+/* One curve, with a gap where points are left out. Returns the height at which it ends. */
+static double plot_losses_curve(FILE *f, const plot_losses_area *a, const plot_curve *c) {
+    double end = plot_loss_top;
+    int gap = 1;
+    size_t i;
+    for (i = 0; i < a->points; i++) {
+        double loss = plot_loss_at(a, c, i);
+        if (!(loss > 0)) {
+            if (!gap) plot_end_curve(f);
+            gap = 1;
+            continue;
+        }
+        if (gap) plot_begin_curve(f, c->style);
+        gap = 0;
+        end = plot_loss_y(a, loss);
+        fprintf(f, "%.1f,%.1f ",
+            plot_loss_left + (plot_loss_right - plot_loss_left) * ((double)i + 0.5) / (double)a->points, end);
+    }
+    if (!gap) plot_end_curve(f);
+    return end;
+}
+
+/* Labels at the right, sorted by the heights at which the curves end, then pushed apart so that none hides another. */
+static void plot_losses_labels(FILE *f, const plot_curve *curves, const double *end, int n) {
+    double label[PLOT_MAX], lowest = plot_loss_bottom + 8;
+    int order[PLOT_MAX], k, j;
+    char text[128];
+    for (k = 0; k < n; k++) {
+        for (j = k; j > 0 && end[order[j - 1]] > end[k]; j--)
             order[j] = order[j - 1];
         order[j] = k;
     }
     for (k = 0; k < n; k++) {
-        label[k] = target[order[k]];
+        label[k] = end[order[k]];
         if (k && label[k] < label[k - 1] + 18) label[k] = label[k - 1] + 18;
     }
-    for (k = n - 1, m = bottom + 8; k >= 0; k--, m -= 18)
-        if (label[k] > m) label[k] = m;
+    for (k = n - 1; k >= 0; k--, lowest -= 18)
+        if (label[k] > lowest) label[k] = lowest;
     for (k = 0; k < n; k++) {
         const plot_curve *c = &curves[order[k]];
-        y = target[order[k]];
         sprintf(text, "stroke=\"%s\" stroke-width=\"1.4\"", c->style->colour);
-        plot_line(f, right - 1, y, right + 18, label[k], text);
+        plot_line(f, plot_loss_right - 1, end[order[k]], plot_loss_right + 18, label[k], text);
         sprintf(text, "%.24s <tspan fill=\"" PLOT_GREY "\">%.48s</tspan>", c->name, c->note);
-        plot_text(f, right + 22, label[k] + 4, "start", "font-size=\"12\"", text);
+        plot_text(f, plot_loss_right + 22, label[k] + 4, "start", "font-size=\"12\"", text);
     }
-#undef PLOT_Y
+}
+
+static int plot_losses(const char *path, const char *title, const char *line1, const char *line2, const char *finding,
+    const plot_curve *curves, int n) {
+    plot_losses_area a = plot_losses_fit(curves, n);
+    double end[PLOT_MAX];
+    FILE *f = plot_open(path, 960, 580, title);
+    int k;
+    if (!f) return -1;
+    plot_title(f, title, line1, line2, finding);
+    plot_losses_axes(f, &a);
+    plot_losses_legend(f, curves, n);
+    for (k = 0; k < n; k++) /* wide curves first, the others on top of them */
+        if (curves[k].style->width > 3) end[k] = plot_losses_curve(f, &a, &curves[k]);
+    for (k = 0; k < n; k++)
+        if (curves[k].style->width <= 3) end[k] = plot_losses_curve(f, &a, &curves[k]);
+    plot_losses_labels(f, curves, end, n);
     return plot_close(f);
 }
 
-/* ---- loss scale ---------------------------------------------------------------------------------------------------------- */
+/* ---- loss scale ------------------------------------------------------------------------------------------------ */
 
-static void plot_scale_panel(FILE *f, const float *scale, const unsigned char *skipped, size_t from, size_t to,
-    double x0, double x1, double top, double bottom, int low, int high) {
-    static const plot_style line = {"#0072B2", "", 2.2};
+static const double plot_scale_top = 130, plot_scale_bottom = 440;
+
+typedef struct plot_scales {
+    const float *scale; /* one per step */
+    const unsigned char *skipped;
+    int low, high; /* powers of two */
+} plot_scales;
+
+static double plot_scale_y(const plot_scales *s, double scale) {
+    return plot_scale_bottom - (log2(scale) - s->low) / (s->high - s->low) * (plot_scale_bottom - plot_scale_top);
+}
+
+/* The first n steps, between x0 and x1. */
+static void plot_scale_panel(FILE *f, const plot_scales *s, size_t n, double x0, double x1) {
+    static const plot_style style = {"#0072B2", "", 2.2};
+    double width = (x1 - x0) / (double)n;
+    int e, every = (s->high - s->low) / 12 + 1;
     size_t i;
-    int e;
-#define PLOT_X(i) (x0 + (x1 - x0) * (double)((i) - from) / (double)(to - from))
-#define PLOT_Y(s) (bottom - (log2((double)(s)) - low) / (high - low) * (bottom - top))
-    for (e = low; e <= high; e++) {
-        if ((e - low) % ((high - low) / 12 + 1)) continue;
-        plot_line(f, x0, PLOT_Y(ldexp(1.0, e)), x1, PLOT_Y(ldexp(1.0, e)), "stroke=\"#E4E4E4\"");
-        plot_power(f, x0 - 8, PLOT_Y(ldexp(1.0, e)) + 5, "end", e);
+    for (e = s->low; e <= s->high; e += every) {
+        double y = plot_scale_y(s, ldexp(1.0, e));
+        plot_line(f, x0, y, x1, y, "stroke=\"#E4E4E4\"");
+        plot_power(f, x0 - 8, y + 5, "end", e);
     }
-    plot_step_axis(f, x0, x1, bottom, (double)from, (double)to);
-    plot_begin_curve(f, &line);
-    for (i = from; i < to; i++) /* a stair: the scale holds from step i to step i + 1 */
-        if (i == from || i + 1 == to || scale[i] < scale[i - 1] || scale[i] > scale[i - 1])
-            fprintf(f, "%.1f,%.1f %.1f,%.1f ", PLOT_X(i), i > from ? PLOT_Y(scale[i - 1]) : PLOT_Y(scale[i]), PLOT_X(i),
-                PLOT_Y(scale[i]));
-    fprintf(f, "%.1f,%.1f", PLOT_X(to), PLOT_Y(scale[to - 1]));
+    plot_step_axis(f, x0, x1, plot_scale_bottom, 0, (double)n);
+    plot_begin_curve(f, &style);
+    for (i = 0; i < n; i++) { /* a stair: the scale holds from step i to step i + 1 */
+        float is = s->scale[i], was = i > 0 ? s->scale[i - 1] : is;
+        double x = x0 + width * (double)i;
+        if (i > 0 && i + 1 < n && !(is < was) && !(is > was)) continue;
+        fprintf(f, "%.1f,%.1f %.1f,%.1f ", x, plot_scale_y(s, (double)was), x, plot_scale_y(s, (double)is));
+    }
+    fprintf(f, "%.1f,%.1f", x1, plot_scale_y(s, (double)s->scale[n - 1]));
     plot_end_curve(f);
-    for (i = from; i < to; i++)
-        if (skipped[i])
-            fprintf(
-                f, "<path d=\"M%.1f %.1f l-5 -9 h10 z\" fill=\"" PLOT_BAD "\"/>\n", PLOT_X(i), PLOT_Y(scale[i]) - 2);
-#undef PLOT_X
-#undef PLOT_Y
+    for (i = 0; i < n; i++) {
+        if (!s->skipped[i]) continue;
+        fprintf(f, "<path d=\"M%.1f %.1f l-5 -9 h10 z\" fill=\"" PLOT_BAD "\"/>\n", x0 + width * (double)i,
+            plot_scale_y(s, (double)s->scale[i]) - 2);
+    }
 }
 
 static int plot_scale(const char *path, const char *title, const char *line1, const char *line2, const float *scale,
     const unsigned char *skipped, size_t steps) {
-    const double top = 130, bottom = 440;
-    size_t near = steps / 2 < 24 ? steps / 2 + 1 : 24, i;
+    size_t first = steps / 2 < 24 ? steps / 2 + 1 : 24, i;
     float low = scale[0], high = scale[0];
+    plot_scales s;
     char text[64];
     FILE *f = plot_open(path, 940, 505, title);
     if (!f) return -1;
     for (i = 0; i < steps; i++) {
-        low = scale[i] < low ? scale[i] : low;
-        high = scale[i] > high ? scale[i] : high;
+        if (scale[i] < low) low = scale[i];
+        if (scale[i] > high) high = scale[i];
     }
+    s.scale = scale;
+    s.skipped = skipped;
+    s.low = (int)floor(log2((double)low)) - 1;
+    s.high = (int)ceil(log2((double)high)) + 1;
     plot_title(f, title, line1, line2, "");
-    sprintf(text, "the first %d steps", (int)near);
-    plot_text(f, 200, top - 22, "middle", "font-weight=\"bold\"", text);
-    plot_text(f, 640, top - 22, "middle", "font-weight=\"bold\"", "the whole run");
-    plot_scale_panel(f, scale, skipped, 0, near, 70, 330, top, bottom, (int)floor(log2((double)low)) - 1,
-        (int)ceil(log2((double)high)) + 1);
-    plot_scale_panel(f, scale, skipped, 0, steps, 400, 910, top, bottom, (int)floor(log2((double)low)) - 1,
-        (int)ceil(log2((double)high)) + 1);
-    plot_text(f, 200, bottom + 42, "middle", "", "training step");
-    plot_text(f, 640, bottom + 42, "middle", "", "training step");
+    sprintf(text, "the first %d steps", (int)first);
+    plot_text(f, 200, plot_scale_top - 22, "middle", "font-weight=\"bold\"", text);
+    plot_text(f, 640, plot_scale_top - 22, "middle", "font-weight=\"bold\"", "the whole run");
+    plot_scale_panel(f, &s, first, 70, 330);
+    plot_scale_panel(f, &s, steps, 400, 910);
+    plot_text(f, 200, plot_scale_bottom + 42, "middle", "", "training step");
+    plot_text(f, 640, plot_scale_bottom + 42, "middle", "", "training step");
     fprintf(f, "<text transform=\"translate(20 %.0f) rotate(-90)\" text-anchor=\"middle\">loss scale</text>\n",
-        (top + bottom) / 2);
-    plot_line(f, 400, bottom + 54, 426, bottom + 54, "stroke=\"#0072B2\" stroke-width=\"2.2\"");
-    plot_text(f, 432, bottom + 58, "start", "font-size=\"12\"", "loss scale");
-    fprintf(f, "<path d=\"M520 %.0f l-5 -9 h10 z\" fill=\"" PLOT_BAD "\"/>\n", bottom + 58);
-    plot_text(f, 531, bottom + 58, "start", "font-size=\"12\"", "step skipped: a gradient overflowed FP16");
+        (plot_scale_top + plot_scale_bottom) / 2);
+    plot_line(f, 400, plot_scale_bottom + 54, 426, plot_scale_bottom + 54, "stroke=\"#0072B2\" stroke-width=\"2.2\"");
+    plot_text(f, 432, plot_scale_bottom + 58, "start", "font-size=\"12\"", "loss scale");
+    fprintf(f, "<path d=\"M520 %.0f l-5 -9 h10 z\" fill=\"" PLOT_BAD "\"/>\n", plot_scale_bottom + 58);
+    plot_text(f, 531, plot_scale_bottom + 58, "start", "font-size=\"12\"", "step skipped: a gradient overflowed FP16");
     return plot_close(f);
 }
 
-/* ---- gradient exponents ---------------------------------------------------------------------------------------------------- */
+/* ---- gradient exponents ---------------------------------------------------------------------------------------- */
 
 #define PLOT_LOST   (-25) /* |x| < 2^-25 rounds to zero in FP16 */
 #define PLOT_NORMAL (-14) /* from 2^-14 on, FP16 has all its 11 bits */
 #define PLOT_OVER   16    /* 2^16 and more is beyond FP16's 65504 */
 
+/* What FP16 makes of a gradient, by its power of two: at least 2^from and below 2^to. */
+enum { PLOT_REGIONS = 4, PLOT_FAR = 400 };
+static const struct plot_region {
+    const char *name, *what, *colour, *bar;
+    int from, to;
+} plot_regions[PLOT_REGIONS] = {
+    {"LOST", "rounds to 0", "#FBE3D6", PLOT_BAD, -PLOT_FAR, PLOT_LOST},
+    {"SUBNORMAL", "fewer bits", "#FFF6D6", "#E69F00", PLOT_LOST, PLOT_NORMAL},
+    {"NORMAL", "full precision", "#DCEBF7", "#0072B2", PLOT_NORMAL, PLOT_OVER},
+    {"OVERFLOW", "Inf", "#E2E2E2", "#333333", PLOT_OVER, PLOT_FAR},
+};
+
 /* share[i]: share (0..1) of the nonzero gradients with 2^(i-127) <= |x| < 2^(i-126). */
-static void plot_exponent_panel(
-    FILE *f, const double *share, const char *heading, double top, double bottom, int low, int high, double most) {
-    static const struct {
-        const char *name, *what, *colour, *bar;
-        int from, to;
-    } region[4] = {{"LOST", "rounds to 0", "#FBE3D6", PLOT_BAD, -400, PLOT_LOST},
-        {"SUBNORMAL", "fewer bits", "#FFF6D6", "#E69F00", PLOT_LOST, PLOT_NORMAL},
-        {"NORMAL", "full precision", "#DCEBF7", "#0072B2", PLOT_NORMAL, PLOT_OVER},
-        {"OVERFLOW", "Inf", "#E2E2E2", "#333333", PLOT_OVER, 400}};
-    const double left = 70, right = 910;
-    double x, w = (right - left) / (high - low);
+static double plot_share_in(const double *share, const struct plot_region *r) {
+    double sum = 0;
+    int e;
+    for (e = -127; e <= 127; e++)
+        if (e >= r->from && e < r->to) sum += share[e + 127];
+    return sum;
+}
+
+typedef struct plot_exponent_area {
+    double top, bottom, most; /* most: the share at the height of the area */
+    int low, high;            /* powers of two */
+} plot_exponent_area;
+static const double plot_exponent_left = 70, plot_exponent_right = 910;
+
+static double plot_exponent_width(const plot_exponent_area *a) { /* of one power of two */
+    return (plot_exponent_right - plot_exponent_left) / (a->high - a->low);
+}
+static double plot_exponent_x(const plot_exponent_area *a, int e) {
+    return plot_exponent_left + (e - a->low) * plot_exponent_width(a);
+}
+static double plot_exponent_height(const plot_exponent_area *a, double share) {
+    return share / a->most * (a->bottom - a->top - 8);
+}
+
+static void plot_exponent_region(
+    FILE *f, const plot_exponent_area *a, const struct plot_region *r, const double *share) {
+    int from = r->from < a->low ? a->low : r->from, to = r->to > a->high ? a->high : r->to, e;
+    double sum = plot_share_in(share, r), x0, x1, middle;
+    char text[96];
+    if (from >= to) return;
+    x0 = plot_exponent_x(a, from);
+    x1 = plot_exponent_x(a, to);
+    middle = (x0 + x1) / 2;
+    sprintf(text, "fill=\"%s\"", r->colour);
+    plot_rect(f, x0, a->top, x1 - x0, a->bottom - a->top, text);
+    plot_text(f, middle, a->top - 22, "middle", "font-size=\"11\"", r->name);
+    if (sum > 0 && sum < 0.0005)
+        sprintf(text, "%s, &lt;0.1&#8201;%%", r->what);
+    else
+        sprintf(text, "%s, %.1f&#8201;%%", r->what, 100.0 * sum);
+    plot_text(f, middle, a->top - 7, "middle", "font-size=\"11\" font-weight=\"bold\"", text);
+    sprintf(text, "fill=\"%s\"", r->bar);
+    for (e = from; e < to; e++) {
+        double height = plot_exponent_height(a, share[e + 127]);
+        plot_rect(f, plot_exponent_x(a, e) + 1, a->bottom - height, plot_exponent_width(a) - 2, height, text);
+    }
+    if (to < a->high) plot_line(f, x1, a->top - 34, x1, a->bottom, "stroke=\"#999999\" stroke-dasharray=\"3 3\"");
+}
+
+static void plot_exponent_panel(FILE *f, const plot_exponent_area *a, const double *share, const char *heading) {
+    double mark;
     char text[96];
     int r, e;
-    plot_text(f, left, top - 46, "start", "font-weight=\"bold\"", heading);
-    for (r = 0; r < 4; r++) {
-        int from = region[r].from < low ? low : region[r].from, to = region[r].to > high ? high : region[r].to;
-        double sum = 0;
-        for (e = -127; e <= 127; e++)
-            if (e >= region[r].from && e < region[r].to) sum += share[e + 127];
-        if (from >= to) continue;
-        x = left + (from - low) * w;
-        sprintf(text, "fill=\"%s\"", region[r].colour);
-        plot_rect(f, x, top, (to - from) * w, bottom - top, text);
-        plot_text(f, x + (to - from) * w / 2, top - 22, "middle", "font-size=\"11\"", region[r].name);
-        sprintf(
-            text, sum > 0 && sum < 0.0005 ? "%s, &lt;0.1&#8201;%%" : "%s, %.1f&#8201;%%", region[r].what, 100.0 * sum);
-        plot_text(f, x + (to - from) * w / 2, top - 7, "middle", "font-size=\"11\" font-weight=\"bold\"", text);
-        sprintf(text, "fill=\"%s\"", region[r].bar);
-        for (e = from; e < to; e++)
-            plot_rect(f, left + (e - low) * w + 1, bottom - share[e + 127] / most * (bottom - top - 8), w - 2,
-                share[e + 127] / most * (bottom - top - 8), text);
-        if (to < high)
-            plot_line(f, left + (to - low) * w, top - 34, left + (to - low) * w, bottom,
-                "stroke=\"#999999\" stroke-dasharray=\"3 3\"");
+    plot_text(f, plot_exponent_left, a->top - 46, "start", "font-weight=\"bold\"", heading);
+    for (r = 0; r < PLOT_REGIONS; r++)
+        plot_exponent_region(f, a, &plot_regions[r], share);
+    plot_line(f, plot_exponent_left, a->bottom, plot_exponent_right, a->bottom, "stroke=\"#222222\"");
+    for (e = a->low; e <= a->high; e++) {
+        double x = plot_exponent_x(a, e);
+        if (e % 4 != 0) continue;
+        plot_line(f, x, a->bottom, x, a->bottom + 5, "stroke=\"#222222\"");
+        plot_power(f, x, a->bottom + 21, "middle", e);
     }
-    plot_line(f, left, bottom, right, bottom, "stroke=\"#222222\"");
-    for (e = low; e <= high; e++)
-        if (e % 4 == 0) {
-            plot_line(f, left + (e - low) * w, bottom, left + (e - low) * w, bottom + 5, "stroke=\"#222222\"");
-            plot_power(f, left + (e - low) * w, bottom + 21, "middle", e);
-        }
-    for (x = 0; x <= most; x += plot_tick(most)) {
-        double y = bottom - x / most * (bottom - top - 8);
-        sprintf(text, "%g%%", 100.0 * x);
-        plot_text(f, left - 8, y + 4, "end", "font-size=\"11\"", text);
-        plot_line(f, left - 5, y, left, y, "stroke=\"#222222\"");
+    for (mark = 0; mark <= a->most; mark += plot_tick(a->most)) {
+        double y = a->bottom - plot_exponent_height(a, mark);
+        sprintf(text, "%g%%", 100.0 * mark);
+        plot_text(f, plot_exponent_left - 8, y + 4, "end", "font-size=\"11\"", text);
+        plot_line(f, plot_exponent_left - 5, y, plot_exponent_left, y, "stroke=\"#222222\"");
     }
-    fprintf(f,
-        "<text transform=\"translate(16 %.0f) rotate(-90)\" text-anchor=\"middle\" font-size=\"11\">share of gradients</text>\n",
-        (top + bottom) / 2);
+    fprintf(f, "<text transform=\"translate(16 %.0f) rotate(-90)\" text-anchor=\"middle\" font-size=\"11\">%s</text>\n",
+        (a->top + a->bottom) / 2, "share of gradients");
 }
 
 static int plot_exponents(const char *path, const char *title, const char *line1, const char *line2,
     const char *finding, const double *before, const double *after, const char *heading_before,
     const char *heading_after) {
-    double most = 0;
-    int low = PLOT_LOST - 9, high = PLOT_OVER + 6, e;
+    plot_exponent_area a = {168, 348, 0, PLOT_LOST - 9, PLOT_OVER + 6};
     FILE *f = plot_open(path, 940, 680, title);
+    int e;
     if (!f) return -1;
     for (e = -127; e <= 127; e++) {
         double m = before[e + 127] > after[e + 127] ? before[e + 127] : after[e + 127];
-        most = m > most ? m : most;
-        if (m > 0.002 && e < low) low = e;
-        if (m > 0.002 && e >= high) high = e + 1;
+        if (m > a.most) a.most = m;
+        if (m > 0.002 && e < a.low) a.low = e;
+        if (m > 0.002 && e >= a.high) a.high = e + 1;
     }
-    if (most <= 0) most = 1;
+    if (a.most <= 0) a.most = 1;
     plot_title(f, title, line1, line2, finding);
-    plot_exponent_panel(f, before, heading_before, 168, 348, low, high, most);
-    plot_exponent_panel(f, after, heading_after, 448, 628, low, high, most);
+    plot_exponent_panel(f, &a, before, heading_before);
+    a.top = 448;
+    a.bottom = 628;
+    plot_exponent_panel(f, &a, after, heading_after);
     plot_text(f, 490, 668, "middle", "", "size of a gradient, |g|");
     return plot_close(f);
 }
@@ -354,25 +450,28 @@ static int plot_exponents(const char *path, const char *title, const char *line1
 /* The histogram on a terminal: one column per power of two. */
 static void plot_sketch(const char *heading, const double *share) {
     enum { LOW = -44, HIGH = 20, HEIGHT = 6 };
-    double most = 1e-12, sum[4] = {0, 0, 0, 0};
+    double most = 1e-12;
     int e, row;
-    for (e = -126; e <= 127; e++) {
-        sum[e < PLOT_LOST ? 0 : e < PLOT_NORMAL ? 1 : e < PLOT_OVER ? 2 : 3] += 100 * share[e + 127];
-        if (e >= LOW && e < HIGH && share[e + 127] > most) most = share[e + 127];
-    }
+    for (e = LOW; e < HIGH; e++)
+        if (share[e + 127] > most) most = share[e + 127];
     printf("\n  %s\n", heading);
     for (row = HEIGHT; row > 0; row--) {
         fputs("  ", stdout);
         for (e = LOW; e < HIGH; e++) {
+            int full = share[e + 127] * HEIGHT > most * (row - 0.5), some = row == 1 && share[e + 127] > 0;
             if (e == PLOT_LOST || e == PLOT_NORMAL || e == PLOT_OVER) putchar('|');
-            putchar(share[e + 127] * HEIGHT > most * (row - 0.5) ? '#' : row == 1 && share[e + 127] > 0 ? '.' : ' ');
+            if (full)
+                putchar('#');
+            else
+                putchar(some ? '.' : ' ');
         }
         putchar('\n');
     }
     printf("  -------------------+-----------+------------------------------+----  |g|\n"
            "                   2^-25       2^-14                          2^16\n"
            "     lost %5.1f%%       subnormal %4.1f%%      normal %5.1f%%        overflow %.1f%%\n",
-        sum[0], sum[1], sum[2], sum[3]);
+        100 * plot_share_in(share, &plot_regions[0]), 100 * plot_share_in(share, &plot_regions[1]),
+        100 * plot_share_in(share, &plot_regions[2]), 100 * plot_share_in(share, &plot_regions[3]));
 }
 
 #endif

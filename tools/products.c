@@ -1,5 +1,7 @@
-/* products.c - writes docs/products.md from tests/product_table.h:
-       cc -std=c99 tools/products.c -o products && ./products */
+/* products.c - writes docs/products.md from tests/product_table.h.
+ *
+ *     cc -std=c99 tools/products.c -o products && ./products
+ */
 #include "../tests/product_table.h"
 
 #include <stdio.h>
@@ -45,60 +47,69 @@ static void line(const row *r) {
     printf(*r->code ? "`%s` |\n" : "nothing more |\n", r->code);
 }
 
+static const char introduction[] = /* %s: PRODUCT_BASE */
+    "# PyTorch's products by amp_gemm\n"
+    "\n"
+    "Made by `make docs` from `tests/product_table.h`, whose rows are also tests\n"
+    "(`build/test_cpu --filter product.`); do not edit.\n"
+    "\n"
+    "These are the products that `torch.autocast` runs in FP16 or BF16. Each begins with\n"
+    "\n"
+    "```c\n"
+    "amp_gemm_desc g = AMP_ZERO;\n"
+    "%s;\n"
+    "```\n"
+    "\n";
+
+static const char columns[] =
+    "The third column is what is added before `amp_gemm(ctx, &g)`. Sizes are those of the second column; they\n"
+    "give the arrays as stored, row-major and packed, and the sum goes over every letter that `out` lacks. A\n"
+    "`+` after a size: the array is larger in that dimension and this is a slice of it, with `ldx`, `ldy`,\n"
+    "`ldo` elements between rows and `sx` between `x[0]` and `x[1]`. `at(x, e)` is `x` from element `e` on. A\n"
+    "view that PyTorch makes without copying is a transpose flag, a leading dimension or a stride here:\n"
+    "nothing is copied either.\n"
+    "\n"
+    "| PyTorch | what it computes | fields of `g` |\n"
+    "|---|---|---|\n";
+
+static const char notes[] =
+    "\n"
+    "## Notes\n"
+    "\n"
+    "- **Vectors** are matrices with one column (`n = 1`) or one row (`m = 1`); a vector with a step has that\n"
+    "  step as leading dimension (`mv(x, Y[:, 0])`).\n"
+    "- **alpha**, **beta**: `amp_opt(x)` gives a number, 0 included; left out they are 1 and 0. With an\n"
+    "  `alpha` of 0, `x` and `y` are not read.\n"
+    "- **beta**: with 0, `in` is not read, and NaN in it is harmless, as in PyTorch. `in` has `out`'s dtype;\n"
+    "  `g.bias` has any (on CUDA, with `out` in 16 bits, a bias of a different dtype is rounded to `out`'s\n"
+    "  first).\n"
+    "- **Broadcast of `in`**: PyTorch broadcasts it to `out`'s shape. A row with `beta=1` is a bias, the fast\n"
+    "  form; any `beta` makes every row of `out` a batch of its own, which is right but slow. A matrix for\n"
+    "  all batches is `stride_c = AMP_BROADCAST`. A column or a scalar has no form: write it out into `out`\n"
+    "  first, as the product of itself and a row of ones with `k = 1`, then leave `g.c` as it is, with\n"
+    "  `beta`.\n"
+    "- **addbmm** sums over the batch. If the batches lie one after the other along `k` (`x` transposed, as\n"
+    "  for weight gradients, or `x` stored `[m,b,k]`), it is one product with `k = b * k`. Otherwise it is\n"
+    "  `b` calls that add to `out`; each rounds, so give it an FP32 `out`.\n"
+    "- **matmul**: leading dimensions that only one operand has fold into `m` (3-D and 2-D), or are batches\n"
+    "  with `AMP_BROADCAST` for the other one. One stride tells batches apart: a second batch dimension that\n"
+    "  does not continue the first one is a loop of calls.\n"
+    "- **einsum** of two operands is a product if each letter is of one of four kinds: in both and in the\n"
+    "  result (batch), in `x` and the result (m), in `y` and the result (n), in both and not in the result\n"
+    "  (k). Letters of one kind that lie side by side in the same order in every array merge into one. The\n"
+    "  letter stored last in each array has stride 1: a transpose flag says which it is. In `out` it must be\n"
+    "  that of `n`; where it is that of `m`, exchange `x` and `y`.\n"
+    "- **chain_matmul**, **linalg.multi_dot**: one `mm` after the other; choose the order that needs the\n"
+    "  fewest multiplications.\n"
+    "- **dtypes**: `x` and `y` have one dtype, `out` has any. In an `amp_autocast_begin` region FP32 operands\n"
+    "  are cast as the policy says; [policy.md](policy.md).\n";
+
 int main(void) {
     const row *r;
-    printf("# PyTorch's products by amp_gemm\n\nMade by `make docs` from `tests/product_table.h`, whose rows are also "
-           "tests\n"
-           "(`build/test_cpu --filter product.`); do not edit.\n\n"
-           "These are the products that `torch.autocast` runs in FP16 or BF16. Each begins with\n\n"
-           "```c\namp_gemm_desc g = AMP_ZERO;\n%s;\n```\n\n",
-        PRODUCT_BASE(TEXT));
-    printf(
-        "The third column is what is added before `amp_gemm(ctx, &g)`. Sizes are those of the second column; they "
-        "give the arrays as stored, row-major\n"
-        "and packed, and the sum goes over every letter that `out` lacks. A `+` after a size: the array is larger "
-        "in that dimension and this is a slice\n"
-        "of it, with `ldx`, `ldy`, `ldo` elements between rows and `sx` between `x[0]` and `x[1]`. `at(x, e)` is `x` "
-        "from element `e` on.\n"
-        "A view that PyTorch makes without copying is a transpose flag, a leading dimension or a stride here: "
-        "nothing is copied either.\n\n"
-        "| PyTorch | what it computes | fields of `g` |\n|---|---|---|\n");
+    printf(introduction, PRODUCT_BASE(TEXT));
+    printf("%s", columns);
     for (r = rows; r->name; r++)
         line(r);
-    printf(
-        "\n## Notes\n\n"
-        "- **Vectors** are matrices with one column (`n = 1`) or one row (`m = 1`); a vector with a step has that "
-        "step as leading dimension (`mv(x, Y[:, 0])`).\n"
-        "- **alpha**, **beta**: `amp_opt(x)` gives a number, 0 included; left out they are 1 and 0. With `alpha` 0 "
-        "`x` and `y` are not read.\n"
-        "- **beta**: with 0, `in` is not read, and NaN in it is harmless, as in PyTorch. `in` has `out`'s dtype; "
-        "`g.bias` has any (on\n"
-        "  CUDA, with `out` in 16 bits, a bias of another dtype is rounded to `out`'s first).\n"
-        "- **Broadcast of `in`**: PyTorch broadcasts it to `out`'s shape. A row with `beta=1` is a bias, the fast "
-        "form; any `beta` makes every row of `out` a\n"
-        "  batch of its own, which is right but slow. A matrix for all batches is `stride_c = AMP_BROADCAST`. A "
-        "column or a scalar has no form:\n"
-        "  write it out into `out` first, as the product of itself and a row of ones with `k = 1`, then leave `g.c` "
-        "as it is, with `beta`.\n"
-        "- **addbmm** sums over the batch. If the batches lie one after the other along `k` (`x` transposed, as for "
-        "weight gradients, or `x` stored\n"
-        "  `[m,b,k]`), it is one product with `k = b * k`. Otherwise it is `b` calls that add to `out`; each rounds, "
-        "so give it an FP32 `out`.\n"
-        "- **matmul**: leading dimensions that only one operand has fold into `m` (3-D and 2-D), or are batches with "
-        "`AMP_BROADCAST` for the other one. One\n"
-        "  stride tells batches apart: a second batch dimension that does not continue the first one is a loop of "
-        "calls.\n"
-        "- **einsum** of two operands is a product if each letter is of one of four kinds: in both and in the result "
-        "(batch), in `x` and the result (m),\n"
-        "  in `y` and the result (n), in both and not in the result (k). Letters of one kind that lie side by side "
-        "in the same order in every array merge into\n"
-        "  one. The letter stored last in each array has stride 1: a transpose flag says which it is. In `out` it "
-        "must be that of `n`; where it is that\n"
-        "  of `m`, exchange `x` and `y`.\n"
-        "- **chain_matmul**, **linalg.multi_dot**: one `mm` after the other; choose the order that needs the fewest "
-        "multiplications.\n"
-        "- **dtypes**: `x` and `y` have one dtype, `out` has any. In an `amp_autocast_begin` region FP32 operands "
-        "are cast as the policy\n"
-        "  says; [policy.md](policy.md).\n");
+    printf("%s", notes);
     return 0;
 }
