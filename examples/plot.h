@@ -449,16 +449,17 @@ static int plot_exponents(const char *path, const char *title, const char *line1
 
 /* The histogram on a terminal: one column per power of two. */
 static void plot_sketch(const char *heading, const double *share) {
-    enum { LOW = -44, HIGH = 20, HEIGHT = 6 };
+    enum { LOW = -44, HIGH = 20 };
+    const int height = 6;
     double most = 1e-12;
     int e, row;
     for (e = LOW; e < HIGH; e++)
         if (share[e + 127] > most) most = share[e + 127];
     printf("\n  %s\n", heading);
-    for (row = HEIGHT; row > 0; row--) {
+    for (row = height; row > 0; row--) {
         fputs("  ", stdout);
         for (e = LOW; e < HIGH; e++) {
-            int full = share[e + 127] * HEIGHT > most * (row - 0.5), some = row == 1 && share[e + 127] > 0;
+            int full = share[e + 127] * height > most * (row - 0.5), some = row == 1 && share[e + 127] > 0;
             if (e == PLOT_LOST || e == PLOT_NORMAL || e == PLOT_OVER) putchar('|');
             if (full)
                 putchar('#');
