@@ -18,8 +18,8 @@
 #include <stdio.h>
 
 int main(void) {
-    float w[2] = {0, 0}, g32[2]; /* your weights */
-    amp_f16 g[2];                /* your gradients */
+    float w[2] = {0, 0}, g32[2] = {0, 0}; /* your weights */
+    amp_f16 g[2] = {{0}, {0}};            /* your gradients */
     amp_array scaled = amp_arrn(g, AMP_F16, 2), unscaled = amp_arrn(g32, AMP_F32, 2);
     amp_finite_report found;
     amp_scaler_desc desc = AMP_ZERO;
