@@ -1744,7 +1744,7 @@ typedef struct amp_partial { /* what inspection finds in one chunk */
     uint32_t first; /* offset of the first bad element in the chunk; AMP_CHUNK if none */
 } amp_partial;
 
-AMP_INLINE size_t ampi_round256(size_t n) { return (n + 255u) & ~(size_t)255u; }
+AMP_INLINE uint64_t ampi_round256(uint64_t n) { return (n + 255u) & ~(uint64_t)255u; }
 
 /* Faults of a chunk, one rule for every backend. A NaN or Inf gradient counts as such; a finite gradient whose product
    overflows, as FP32 or as it is stored, counts as overflow. */
@@ -2933,8 +2933,8 @@ AMP_API void amp_ctx_destroy(amp_ctx *ctx) {
         amp_params_destroy(ctx->sets);
     }
     for (i = 0; i < ctx->n_blocks; i++) {
-        amp_log_event(ctx, AMP_LOG_WARNING, "amp_ctx_destroy: %lu bytes of \"%s\" were not freed",
-            (unsigned long)ctx->blocks[i].bytes, ctx->rows[ctx->blocks[i].row].label);
+        amp_log_event(ctx, AMP_LOG_WARNING, "amp_ctx_destroy: %llu bytes of \"%s\" were not freed",
+            AMPI_ULL(ctx->blocks[i].bytes), ctx->rows[ctx->blocks[i].row].label);
         ctx->b->release(ctx, ctx->blocks[i].ptr, ctx->blocks[i].bytes);
     }
     ctx->b->destroy(ctx);
@@ -3054,8 +3054,8 @@ static amp_status ampi_check_array(
             amp_dtype_name(a.dtype));
     if (a.flags & ~AMP_CACHE) return AMPI_INVALID(ctx, "%s: %s.flags has unknown bits", where, name);
     if (a.count && a.count < need)
-        return AMPI_INVALID(ctx, "%s: %s.count is %lu, but %lu elements are needed", where, name,
-            (unsigned long)a.count, (unsigned long)need);
+        return AMPI_INVALID(
+            ctx, "%s: %s.count is %llu, but %llu elements are needed", where, name, AMPI_ULL(a.count), AMPI_ULL(need));
     return AMP_OK;
 }
 
@@ -3078,23 +3078,26 @@ AMP_API amp_status amp_cast(amp_ctx *ctx, amp_array dst, amp_array src, size_t c
     AMPI_TRY(ampi_check_array(ctx, where, "src", src, count, 1));
     if (count == 0) return AMP_OK;
     if (!ampi_product(&nd, count, amp_dtype_size(dst.dtype)) || !ampi_product(&ns, count, amp_dtype_size(src.dtype)))
-        return AMPI_INVALID(ctx, "amp_cast: count %lu is too large", (unsigned long)count);
+        return AMPI_INVALID(ctx, "amp_cast: count %llu is too large", AMPI_ULL(count));
     if (ampi_overlap(dst.data, nd, src.data, ns) && !(dst.data == src.data && nd == ns))
         return AMPI_INVALID(ctx, "amp_cast: dst and src overlap");
     return ctx->b->cast(ctx, dst, src, count, opt);
 }
 
+static int ampi_is_listed(amp_array a) { /* a good entry of a list: an array with a count, or {NULL} */
+    if (!a.data) return a.count == 0;
+    return a.count && amp_dtype_size(a.dtype) && !(a.flags & ~AMP_CACHE);
+}
 static amp_status ampi_check_list(amp_ctx *ctx, const char *where, const amp_array *a, size_t n) {
+    char name[40];
     size_t i;
     if (n && !a) return AMPI_INVALID(ctx, "%s: arrays is NULL", where);
-    for (i = 0; i < n; i++) {
-        char name[32];
-        snprintf(name, sizeof name, "arrays[%lu]", (unsigned long)i);
-        AMPI_TRY(ampi_check_array(ctx, where, name, a[i], a[i].count, 1));
-        if (a[i].data && a[i].count == 0)
-            return AMPI_INVALID(ctx, "%s: %s.count is 0, but its data is not NULL: lists need counts", where, name);
-    }
-    return AMP_OK;
+    for (i = 0; i < n && ampi_is_listed(a[i]);)
+        i++;
+    if (i == n) return AMP_OK;
+    snprintf(name, sizeof name, "arrays[%llu]", AMPI_ULL(i));
+    AMPI_TRY(ampi_check_array(ctx, where, name, a[i], a[i].count, 1));
+    return AMPI_INVALID(ctx, "%s: %s.count is 0, but its data is not NULL: lists need counts", where, name);
 }
 
 AMP_API amp_status amp_all_finite(amp_ctx *ctx, amp_finite_report *report, const amp_array *arrays, size_t n_arrays) {
@@ -3247,6 +3250,17 @@ typedef enum ampi_phase {
     AMPI_PHASES
 } ampi_phase;
 
+/* What a set owns: one block of context memory per kind, each with its label in the ledger. */
+typedef enum ampi_arena {
+    AMPI_MASTERS = 0, /* FP32 masters, or the low parts of SPLIT and KAHAN */
+    AMPI_MODELS,
+    AMPI_GRADS,
+    AMPI_MOMENTS,
+    AMPI_ACCUMS,
+    AMPI_TABLES, /* records, totals, the list of parameters and that of chunks */
+    AMPI_ARENAS
+} ampi_arena;
+
 struct amp_params {
     amp_ctx *ctx;
     amp_params_desc desc; /* resolved */
@@ -3256,7 +3270,7 @@ struct amp_params {
     size_t n, cap;
     int committed;
     int stochastic; /* a model copy may differ from the rounded master */
-    void *arena[6]; /* masters and low parts, model copies, gradients, moments, accumulators, tables */
+    void *arena[AMPI_ARENAS];
     amp_param_table table;
     amp_step_record *record; /* context memory: of steps, and of norms asked for by hand */
     amp_step_record *probe;
@@ -3282,29 +3296,48 @@ static amp_params_desc ampi_params_defaults(amp_params_desc d) {
     return d;
 }
 
-/* bytes of one element of each class; layout F32 with an FP32 model copy is one array */
-static amp_layout ampi_layout_of(
-    amp_master layout, amp_dtype model, amp_dtype grad, int32_t moments, amp_dtype moment, uint32_t accumulate) {
-    amp_layout l;
-    l.master = layout == AMP_MASTER_F32 ? 4u : layout == AMP_MASTER_NONE ? 0u : 2u;
-    l.model = model == AMP_F32 ? 0u : (uint32_t)amp_dtype_size(model);
-    l.grad = (uint32_t)amp_dtype_size(grad);
-    l.moments = (uint32_t)moments * (uint32_t)amp_dtype_size(moment);
-    l.accum = accumulate ? 4u : 0u;
+static int ampi_is_layout(const amp_params_desc *d) { /* d with its defaults filled in */
+    int model = d->model == AMP_F16 || d->model == AMP_BF16 || d->model == AMP_F32;
+    int master = (uint32_t)d->master <= (uint32_t)AMP_MASTER_KAHAN;
+    int kahan = d->master != AMP_MASTER_KAHAN || d->model == AMP_BF16;
+    int moments = d->moments >= 0 && d->moments <= 2 && (d->moment == AMP_F32 || d->moment == AMP_BF16);
+    return model && master && kahan && moments && amp_dtype_size(d->grad) != 0;
+}
+static amp_master ampi_layout_for(amp_master set, amp_dtype model) { /* an FP32 model copy is the master */
+    return model == AMP_F32 ? AMP_MASTER_F32 : set;
+}
+
+AMP_API amp_layout amp_layout_bytes(const amp_params_desc *desc) {
+    amp_params_desc d = AMP_ZERO;
+    amp_layout l = AMP_ZERO;
+    amp_master kept;
+    if (desc) d = *desc;
+    d = ampi_params_defaults(d);
+    if (!ampi_is_layout(&d)) return l;
+    kept = ampi_layout_for(d.master, d.model);
+    if (kept == AMP_MASTER_F32) l.master = 4;
+    if (kept == AMP_MASTER_SPLIT || kept == AMP_MASTER_KAHAN) l.master = 2;
+    if (d.model != AMP_F32) l.model = (uint32_t)amp_dtype_size(d.model);
+    l.grad = (uint32_t)amp_dtype_size(d.grad);
+    l.moments = (uint32_t)d.moments * (uint32_t)amp_dtype_size(d.moment);
+    if (d.accumulate) l.accum = 4;
     l.total = l.master + l.model + l.grad + l.moments + l.accum;
     return l;
 }
-AMP_API amp_layout amp_layout_bytes(const amp_params_desc *desc) {
-    amp_params_desc d = AMP_ZERO;
-    amp_layout none = AMP_ZERO;
-    if (desc) d = *desc;
-    d = ampi_params_defaults(d);
-    if ((d.model != AMP_F16 && d.model != AMP_BF16 && d.model != AMP_F32) || amp_dtype_size(d.grad) == 0 ||
-        (uint32_t)d.master > (uint32_t)AMP_MASTER_KAHAN || (d.master == AMP_MASTER_KAHAN && d.model != AMP_BF16) ||
-        d.moments < 0 || d.moments > 2 || (d.moment != AMP_F32 && d.moment != AMP_BF16))
-        return none;
-    return ampi_layout_of(
-        d.model == AMP_F32 ? AMP_MASTER_F32 : d.master, d.model, d.grad, d.moments, d.moment, d.accumulate);
+
+static amp_status ampi_check_layout(amp_ctx *ctx, const char *where, const amp_params_desc *d) {
+    if (ampi_is_layout(d)) return AMP_OK;
+    AMPI_REQUIRE(d->model == AMP_F16 || d->model == AMP_BF16 || d->model == AMP_F32, ctx, AMP_ERR_INVALID_ARG,
+        "%s: desc.model is %d (%s); f16, bf16 or f32 is needed", where, (int)d->model, amp_dtype_name(d->model));
+    AMPI_REQUIRE(amp_dtype_size(d->grad), ctx, AMP_ERR_INVALID_ARG, "%s: desc.grad is %d", where, (int)d->grad);
+    AMPI_REQUIRE((uint32_t)d->master <= (uint32_t)AMP_MASTER_KAHAN, ctx, AMP_ERR_INVALID_ARG, "%s: desc.master is %d",
+        where, (int)d->master);
+    AMPI_REQUIRE(d->master != AMP_MASTER_KAHAN || d->model == AMP_BF16, ctx, AMP_ERR_INVALID_ARG,
+        "%s: desc.master AMP_MASTER_KAHAN needs a bf16 model, not %s", where, amp_dtype_name(d->model));
+    AMPI_REQUIRE(d->moments >= 0 && d->moments <= 2, ctx, AMP_ERR_INVALID_ARG,
+        "%s: desc.moments is %d; 0 (for 2), 1, 2 or AMP_NONE is needed", where, (int)d->moments);
+    return AMPI_INVALID(
+        ctx, "%s: desc.moment is %d (%s); f32 or bf16 is needed", where, (int)d->moment, amp_dtype_name(d->moment));
 }
 
 AMP_API amp_status amp_params_create_checked(
@@ -3313,32 +3346,20 @@ AMP_API amp_status amp_params_create_checked(
     amp_params_desc d = AMP_ZERO;
     amp_params *p;
     if (out) *out = NULL;
-    if (!out || !ctx) return ctx ? AMPI_INVALID(ctx, "%s: out is NULL", where) : AMP_ERR_INVALID_ARG;
-    if (version != AMP_VERSION || size != sizeof d)
-        return amp_fail(ctx, AMP_ERR_VERSION, "%s: header and implementation differ", where);
+    if (!ctx) return AMP_ERR_INVALID_ARG;
+    AMPI_REQUIRE(out, ctx, AMP_ERR_INVALID_ARG, "%s: out is NULL", where);
+    AMPI_REQUIRE(version == AMP_VERSION && size == sizeof d, ctx, AMP_ERR_VERSION,
+        "%s: header and implementation differ", where);
     if (desc) {
         AMPI_CHECK_DESC(ctx, where, desc);
         d = *desc;
     }
     if (!d.label) d.label = "params";
-    if (strlen(d.label) > 23) return AMPI_INVALID(ctx, "%s: desc.label is longer than 23 characters", where);
+    AMPI_REQUIRE(strlen(d.label) < sizeof p->label, ctx, AMP_ERR_INVALID_ARG,
+        "%s: desc.label is longer than 23 characters", where);
+    AMPI_REQUIRE(d.flags == 0, ctx, AMP_ERR_INVALID_ARG, "%s: desc.flags is not 0", where);
     d = ampi_params_defaults(d);
-    if (d.model != AMP_F16 && d.model != AMP_BF16 && d.model != AMP_F32)
-        return AMPI_INVALID(
-            ctx, "%s: desc.model is %d (%s); f16, bf16 or f32 is needed", where, (int)d.model, amp_dtype_name(d.model));
-    if (amp_dtype_size(d.grad) == 0) return AMPI_INVALID(ctx, "%s: desc.grad is %d", where, (int)d.grad);
-    if ((uint32_t)d.master > (uint32_t)AMP_MASTER_KAHAN)
-        return AMPI_INVALID(ctx, "%s: desc.master is %d", where, (int)d.master);
-    if (d.master == AMP_MASTER_KAHAN && d.model != AMP_BF16)
-        return AMPI_INVALID(
-            ctx, "%s: desc.master AMP_MASTER_KAHAN needs a bf16 model, not %s", where, amp_dtype_name(d.model));
-    if (d.moments < AMP_NONE || d.moments > 2)
-        return AMPI_INVALID(
-            ctx, "%s: desc.moments is %d; 0 (for 2), 1, 2 or AMP_NONE is needed", where, (int)d.moments);
-    if (d.moment != AMP_F32 && d.moment != AMP_BF16)
-        return AMPI_INVALID(
-            ctx, "%s: desc.moment is %d (%s); f32 or bf16 is needed", where, (int)d.moment, amp_dtype_name(d.moment));
-    if (d.flags) return AMPI_INVALID(ctx, "%s: desc.flags is not 0", where);
+    AMPI_TRY(ampi_check_layout(ctx, where, &d));
     p = (amp_params *)ampi_host_alloc(&ctx->host, sizeof *p);
     if (!p) return amp_fail(ctx, AMP_ERR_NO_MEMORY, "%s: no host memory", where);
     p->ctx = ctx;
@@ -3362,15 +3383,15 @@ AMP_API size_t amp_params_find(const amp_params *p, const char *name) {
 static amp_status ampi_param_shape(amp_params *p, const char *where, const char *name, amp_param_desc *d) {
     size_t area;
     if (!d->rows != !d->cols)
-        return AMPI_INVALID(p->ctx, "%s: desc.%s of \"%s\" is 0, but desc.%s is %lu", where, d->rows ? "cols" : "rows",
-            name, d->rows ? "rows" : "cols", (unsigned long)(d->rows | d->cols));
+        return AMPI_INVALID(p->ctx, "%s: desc.%s of \"%s\" is 0, but desc.%s is %llu", where, d->rows ? "cols" : "rows",
+            name, d->rows ? "rows" : "cols", AMPI_ULL(d->rows | d->cols));
     if (!ampi_product(&area, d->rows, d->cols) || d->count > (size_t)-1 / 32 || area > (size_t)-1 / 32)
         return AMPI_INVALID(p->ctx, "%s: desc.count of \"%s\" is too large", where, name);
     if (d->count == 0) d->count = area;
     if (d->count == 0) return AMPI_INVALID(p->ctx, "%s: desc.count of \"%s\" is 0", where, name);
     if (area && area != d->count)
-        return AMPI_INVALID(p->ctx, "%s: desc.count of \"%s\" is %lu, but desc.rows * desc.cols is %lu", where, name,
-            (unsigned long)d->count, (unsigned long)area);
+        return AMPI_INVALID(p->ctx, "%s: desc.count of \"%s\" is %llu, but desc.rows * desc.cols is %llu", where, name,
+            AMPI_ULL(d->count), AMPI_ULL(area));
     if (area == 0) {
         d->rows = 1;
         d->cols = d->count;
@@ -3412,16 +3433,19 @@ static amp_status ampi_check_weights(
     if (p->desc.master != AMP_MASTER_SPLIT || d->model.dtype != AMP_F16) return AMP_OK;
     for (i = 0; i < d->count; i++)
         AMPI_REQUIRE(amp_is_finite(amp_f32_from_f16(amp_f16_from_f32(w[i]))), p->ctx, AMP_ERR_INVALID_ARG,
-            "%s: weight %lu of \"%s\" is %g, which FP16 cannot hold (AMP_MASTER_SPLIT needs |w| < 65520)", where,
-            (unsigned long)i, name, (double)w[i]);
+            "%s: weight %llu of \"%s\" is %g, which FP16 cannot hold (AMP_MASTER_SPLIT needs |w| < 65520)", where,
+            AMPI_ULL(i), name, (double)w[i]);
     return AMP_OK;
 }
 
-static void ampi_param_free(const amp_ctx *ctx, ampi_param *q) {
-    if (q->name) ampi_host_free(&ctx->host, q->name, strlen(q->name) + 1);
+static void ampi_param_forget_init(const amp_ctx *ctx, ampi_param *q) {
     ampi_host_free(&ctx->host, q->init, q->d.count * sizeof(float));
-    q->name = NULL;
     q->init = NULL;
+}
+static void ampi_param_free(const amp_ctx *ctx, ampi_param *q) {
+    ampi_param_forget_init(ctx, q);
+    if (q->name) ampi_host_free(&ctx->host, q->name, strlen(q->name) + 1);
+    q->name = NULL;
 }
 
 /* copies of what the caller may change from now on, and a place in the list */
@@ -3453,7 +3477,7 @@ AMP_API amp_status amp_params_add(amp_params *p, const amp_param_desc *desc) {
     if (p->n >= AMPI_MAX_PARAMS)
         return AMPI_INVALID(p->ctx, "%s: the set has %d parameters, and more are not possible", where, AMPI_MAX_PARAMS);
     q.d = *desc;
-    snprintf(number, sizeof number, "%lu", (unsigned long)p->n);
+    snprintf(number, sizeof number, "%llu", AMPI_ULL(p->n));
     name = desc->name ? desc->name : number;
     if (strlen(name) > 255) return AMPI_INVALID(p->ctx, "%s: desc.name is longer than 255 characters", where);
     if (amp_params_find(p, name) < p->n) return AMPI_INVALID(p->ctx, "%s: desc.name \"%s\" is taken", where, name);
@@ -3471,7 +3495,7 @@ AMP_API amp_status amp_params_add(amp_params *p, const amp_param_desc *desc) {
     return AMP_OK;
 }
 
-static void ampi_params_release(amp_params *p) { /* back to "not committed" */
+static void ampi_params_undo(amp_params *p) { /* back to "not committed" */
     amp_params **at;
     size_t i;
     ampi_untie(p);
@@ -3481,7 +3505,7 @@ static void ampi_params_release(amp_params *p) { /* back to "not committed" */
         *at = p->next;
         ampi_weights_changed(p->ctx, p);
     }
-    for (i = 0; i < 6; i++) {
+    for (i = 0; i < AMPI_ARENAS; i++) {
         (void)amp_free(p->ctx, p->arena[i]);
         p->arena[i] = NULL;
     }
@@ -3499,198 +3523,85 @@ AMP_API void amp_params_destroy(amp_params *p) {
     size_t i;
     if (!p) return;
     ctx = p->ctx;
-    ampi_params_release(p);
+    ampi_params_undo(p);
     for (i = 0; i < p->n; i++)
         ampi_param_free(ctx, &p->params[i]);
     ampi_host_free(&ctx->host, p->params, p->cap * sizeof *p->params);
     ampi_host_free(&ctx->host, p, sizeof *p);
 }
 
-static amp_status ampi_arena(amp_params *p, int which, const char *suffix, size_t bytes) {
-    char label[32];
-    snprintf(label, sizeof label, "%s%s", p->label, suffix);
-    return amp_alloc(p->ctx, &p->arena[which], bytes, label);
+/* ---- layout: where the arrays of a set are in its arenas ----
+   The same walk measures (base NULL: every piece is NULL) and places. */
+typedef struct ampi_layout {
+    char *base[AMPI_ARENAS];
+    uint64_t bytes[AMPI_ARENAS]; /* used so far, saturating; each piece takes whole 256 bytes */
+    uint64_t params, chunks;     /* walked over so far */
+} ampi_layout;
+
+static void *ampi_place(ampi_layout *l, ampi_arena which, uint64_t bytes) { /* the next piece of an arena */
+    uint64_t at = l->bytes[which], end = at + ampi_round256(bytes);
+    l->bytes[which] = end < at ? UINT64_MAX : end;
+    return bytes && l->base[which] ? l->base[which] + at : NULL;
 }
+
+/* the arrays of one parameter: adopted ones are where they are */
+static void ampi_place_entry(
+    ampi_layout *l, amp_param_entry *e, const amp_params_desc *set, const amp_param_desc *adopted) {
+    uint64_t n = e->count;
+    int k;
+    if (e->layout == AMP_MASTER_F32)
+        e->master = adopted->master ? adopted->master : ampi_place(l, AMPI_MASTERS, 4 * n);
+    else if (e->layout != AMP_MASTER_NONE)
+        e->low = ampi_place(l, AMPI_MASTERS, 2 * n);
+    if (e->model_dtype != AMP_F32)
+        e->model = adopted->model.data ? adopted->model.data : ampi_place(l, AMPI_MODELS, 2 * n);
+    e->grad = adopted->grad.data ? adopted->grad.data : ampi_place(l, AMPI_GRADS, n * amp_dtype_size(e->grad_dtype));
+    for (k = 0; k < set->moments; k++)
+        e->moment[k] = ampi_place(l, AMPI_MOMENTS, n * amp_dtype_size(e->moment_dtype));
+    if (set->accumulate) e->accum = (float *)ampi_place(l, AMPI_ACCUMS, 4 * n);
+    e->first_chunk = (uint32_t)l->chunks;
+    l->params++;
+    l->chunks += (n - 1) / AMP_CHUNK + 1;
+}
+
+typedef struct ampi_tables { /* what the arena of tables holds */
+    amp_step_record *record, *probe;
+    amp_param_table table;
+} ampi_tables;
+
+static ampi_tables ampi_place_tables(ampi_layout *l) { /* after every parameter */
+    ampi_tables t;
+    memset(&t, 0, sizeof t);
+    t.record = (amp_step_record *)ampi_place(l, AMPI_TABLES, sizeof *t.record);
+    t.probe = (amp_step_record *)ampi_place(l, AMPI_TABLES, sizeof *t.probe);
+    t.table.totals = (amp_totals *)ampi_place(l, AMPI_TABLES, sizeof *t.table.totals);
+    t.table.entries = (amp_param_entry *)ampi_place(l, AMPI_TABLES, l->params * sizeof *t.table.entries);
+    t.table.chunks = (amp_chunk *)ampi_place(l, AMPI_TABLES, l->chunks * sizeof *t.table.chunks);
+    t.table.partials = (amp_partial *)ampi_place(l, AMPI_TABLES, l->chunks * sizeof *t.table.partials);
+    t.table.n_entries = (uint32_t)l->params;
+    t.table.n_chunks = (uint32_t)l->chunks;
+    return t;
+}
+
+static void ampi_place_set(ampi_layout *l, amp_params *p) {
+    ampi_tables t;
+    size_t i;
+    memset(l->bytes, 0, sizeof l->bytes);
+    l->params = l->chunks = 0;
+    for (i = 0; i < p->n; i++)
+        ampi_place_entry(l, &p->entries[i], &p->desc, &p->params[i].d);
+    t = ampi_place_tables(l);
+    p->record = t.record;
+    p->probe = t.probe;
+    p->table = t.table;
+    for (i = 0; i < p->n; i++)
+        p->table.n_elements += p->entries[i].count;
+}
+
+/* ---- weights between host and context memory ---- */
 
 static amp_array ampi_entry_array(void *data, amp_dtype t, uint64_t count) {
     return data ? amp_arrn(data, t, (size_t)count) : amp_arr(NULL, AMP_AUTO);
-}
-
-/* floats to the weights of an entry, a block at a time */
-static amp_status ampi_write_weights(amp_params *p, size_t i, const float *src) {
-    amp_ctx *ctx = p->ctx;
-    const amp_param_entry *e = &p->entries[i];
-    uint16_t h[512], low[512];
-    size_t done, n, j;
-    if (e->layout == AMP_MASTER_F32)
-        return ctx->b->copy(ctx, e->master, src, (size_t)e->count * 4u); /* the caller casts the model copy */
-    for (done = 0; done < e->count; done += n) {
-        ampi_fpu fpu = ampi_fpu_enter(); /* packing subtracts */
-        n = e->count - done < 512 ? (size_t)e->count - done : 512;
-        for (j = 0; j < n; j++) {
-            float w = src[done + j];
-            uint32_t both = e->layout == AMP_MASTER_SPLIT ? amp_split_pack(w, e->model_dtype)
-                : e->layout == AMP_MASTER_KAHAN ? amp_kahan_pack(w)
-                                                : ampi_encode(ampi_bits(w), e->model_dtype, AMP_NEAREST, 0, 0);
-            h[j] = (uint16_t)both;
-            low[j] = (uint16_t)(both >> 16);
-        }
-        ampi_fpu_leave(fpu);
-        AMPI_TRY(ctx->b->copy(ctx, (char *)e->model + 2 * done, h, 2 * n));
-        if (e->low) AMPI_TRY(ctx->b->copy(ctx, (char *)e->low + 2 * done, low, 2 * n));
-    }
-    return AMP_OK;
-}
-
-static void *ampi_place(void *arena, size_t *at, size_t bytes) { /* the next piece of an arena */
-    void *p = bytes ? (char *)arena + *at : NULL;
-    *at += ampi_round256(bytes);
-    return p;
-}
-
-static uint64_t ampi_table_bytes(uint64_t params, uint64_t chunks) {
-    uint64_t piece[5], sum = 0;
-    size_t i;
-    piece[0] = 2 * ((sizeof(amp_step_record) + 255u) & ~(size_t)255u);
-    piece[1] = sizeof(amp_totals);
-    piece[2] = params * sizeof(amp_param_entry);
-    piece[3] = chunks * sizeof(amp_chunk);
-    piece[4] = chunks * sizeof(amp_partial);
-    for (i = 0; i < 5; i++)
-        sum += (piece[i] + 255u) & ~(uint64_t)255u;
-    return sum;
-}
-
-static amp_status ampi_params_commit(amp_params *p) {
-    static const char where[] = "amp_params_commit";
-    amp_ctx *ctx = p->ctx;
-    amp_chunk *chunks = NULL;
-    size_t bytes[5] = {0, 0, 0, 0, 0}, at[5] = {0, 0, 0, 0, 0}, n_chunks = 0, tables, i, k, done;
-    amp_status st = AMP_OK;
-    p->entries = (amp_param_entry *)ampi_host_alloc(&ctx->host, (p->n ? p->n : 1) * sizeof *p->entries);
-    if (!p->entries) return amp_fail(ctx, AMP_ERR_NO_MEMORY, "%s: no host memory", where);
-    for (i = 0; i < p->n; i++) { /* what is owned, in bytes by class */
-        const amp_param_desc *d = &p->params[i].d;
-        amp_param_entry *e = &p->entries[i];
-        amp_layout l;
-        size_t add[5];
-        e->layout = d->model.dtype == AMP_F32 ? AMP_MASTER_F32 : p->desc.master;
-        e->count = d->count;
-        e->no_decay = d->no_decay != 0;
-        e->group = d->group;
-        e->model_dtype = d->model.dtype;
-        e->grad_dtype = d->grad.dtype;
-        e->moment_dtype = p->desc.moment;
-        e->first_chunk = (uint32_t)n_chunks;
-        l = ampi_layout_of(
-            e->layout, e->model_dtype, e->grad_dtype, p->desc.moments, e->moment_dtype, p->desc.accumulate);
-        add[0] = d->master ? 0 : ampi_round256(d->count * l.master);
-        add[1] = d->model.data ? 0 : ampi_round256(d->count * l.model);
-        add[2] = d->grad.data ? 0 : ampi_round256(d->count * l.grad);
-        add[3] = (size_t)p->desc.moments * ampi_round256(d->count * amp_dtype_size(e->moment_dtype));
-        add[4] = ampi_round256(d->count * l.accum);
-        for (k = 0; k < 5; k++) {
-            if (bytes[k] + add[k] < bytes[k]) return AMPI_INVALID(ctx, "%s: the set is too large", where);
-            bytes[k] += add[k];
-        }
-        n_chunks += (d->count - 1) / AMP_CHUNK + 1;
-    }
-    if (n_chunks > 0xffffffffu) return AMPI_INVALID(ctx, "%s: the set is too large", where);
-    tables = (size_t)ampi_table_bytes(p->n, n_chunks);
-    AMPI_TRY(ctx->b->mirror_create(ctx, &p->mirror));
-    AMPI_TRY(ampi_arena(p, 0, ".master", bytes[0]));
-    AMPI_TRY(ampi_arena(p, 1, ".model", bytes[1]));
-    AMPI_TRY(ampi_arena(p, 2, ".grad", bytes[2]));
-    AMPI_TRY(ampi_arena(p, 3, ".moments", bytes[3]));
-    AMPI_TRY(ampi_arena(p, 4, ".accum", bytes[4]));
-    AMPI_TRY(ampi_arena(p, 5, ".tables", tables));
-    {
-        size_t t = 0;
-        p->record = (amp_step_record *)ampi_place(p->arena[5], &t, sizeof(amp_step_record));
-        p->probe = (amp_step_record *)ampi_place(p->arena[5], &t, sizeof(amp_step_record));
-        p->table.totals = (amp_totals *)ampi_place(p->arena[5], &t, sizeof(amp_totals));
-        p->table.entries = (amp_param_entry *)ampi_place(p->arena[5], &t, p->n * sizeof(amp_param_entry));
-        p->table.chunks = (amp_chunk *)ampi_place(p->arena[5], &t, n_chunks * sizeof(amp_chunk));
-        p->table.partials = (amp_partial *)ampi_place(p->arena[5], &t, n_chunks * sizeof(amp_partial));
-        p->table.n_entries = (uint32_t)p->n;
-        p->table.n_chunks = (uint32_t)n_chunks;
-        for (i = 0; i < p->n; i++)
-            p->table.n_elements += p->params[i].d.count;
-    }
-    for (i = 0; i < p->n; i++) { /* place them */
-        const amp_param_desc *d = &p->params[i].d;
-        amp_param_entry *e = &p->entries[i];
-        if (e->layout == AMP_MASTER_F32)
-            e->master = d->master ? d->master : ampi_place(p->arena[0], &at[0], d->count * 4u);
-        else if (e->layout != AMP_MASTER_NONE)
-            e->low = ampi_place(p->arena[0], &at[0], d->count * 2u);
-        if (e->model_dtype != AMP_F32)
-            e->model = d->model.data ? d->model.data : ampi_place(p->arena[1], &at[1], d->count * 2u);
-        e->grad =
-            d->grad.data ? d->grad.data : ampi_place(p->arena[2], &at[2], d->count * amp_dtype_size(e->grad_dtype));
-        for (k = 0; k < (size_t)p->desc.moments; k++)
-            e->moment[k] = ampi_place(p->arena[3], &at[3], d->count * amp_dtype_size(e->moment_dtype));
-        if (p->desc.accumulate) e->accum = (float *)ampi_place(p->arena[4], &at[4], d->count * 4u);
-    }
-    for (k = 0; k < 5; k++)
-        if (p->arena[k]) AMPI_TRY(ctx->b->zero(ctx, p->arena[k], bytes[k]));
-    AMPI_TRY(ctx->b->zero(ctx, p->arena[5], tables));
-    if (p->n) {
-        chunks = (amp_chunk *)ampi_host_alloc(&ctx->host, n_chunks * sizeof *chunks);
-        if (!chunks) return amp_fail(ctx, AMP_ERR_NO_MEMORY, "%s: no host memory", where);
-        for (i = done = 0; i < p->n; i++)
-            for (k = 0; k * AMP_CHUNK < p->entries[i].count; k++, done++) {
-                chunks[done].param = (uint32_t)i;
-                chunks[done].index = (uint32_t)k;
-            }
-        st = ctx->b->copy(ctx, p->table.chunks, chunks, n_chunks * sizeof *chunks);
-        if (st == AMP_OK) st = ctx->b->copy(ctx, p->table.entries, p->entries, p->n * sizeof *p->entries);
-        ampi_host_free(&ctx->host, chunks, n_chunks * sizeof *chunks);
-        if (st != AMP_OK) return st;
-    }
-    for (i = 0; i < p->n; i++) { /* weights: init; else what was adopted; else the zeros that are there */
-        const amp_param_desc *d = &p->params[i].d;
-        const amp_param_entry *e = &p->entries[i];
-        amp_array master = ampi_entry_array(e->master, AMP_F32, e->count),
-                  model = ampi_entry_array(e->model, e->model_dtype, e->count);
-        amp_cast_desc c = AMP_ZERO;
-        if (p->params[i].init) AMPI_TRY(ampi_write_weights(p, i, p->params[i].init));
-        if (!p->params[i].init && e->master && !d->master && d->model.data)
-            AMPI_TRY(ctx->b->cast(ctx, master, model, d->count, &c));
-        else if (e->master && e->model)
-            AMPI_TRY(ctx->b->cast(ctx, model, master, d->count, &c));
-    }
-    return AMP_OK;
-}
-
-AMP_API amp_status amp_params_commit(amp_params *p) {
-    amp_status st;
-    if (!p) return AMP_ERR_INVALID_ARG;
-    if (p->committed) return amp_fail(p->ctx, AMP_ERR_STAGE, "amp_params_commit: the set is committed already");
-    AMPI_TRY(ampi_failed_in(p->ctx, "amp_params_commit", p->ctx->b->may_wait(p->ctx)));
-    st = ampi_params_commit(p);
-    if (st == AMP_OK) st = p->ctx->b->sync(p->ctx);
-    if (st != AMP_OK)
-        ampi_params_release(p);
-    else {
-        size_t i;
-        for (i = 0; i < p->n; i++) {
-            ampi_host_free(&p->ctx->host, p->params[i].init, p->params[i].d.count * sizeof(float));
-            p->params[i].init = NULL;
-        }
-        p->committed = 1;
-        p->next = p->ctx->sets;
-        p->ctx->sets = p;
-    }
-    return ampi_failed_in(p->ctx, "amp_params_commit", st);
-}
-
-static const amp_param_entry *ampi_entry(const amp_params *p, size_t i) {
-    return p && p->committed && i < p->n ? &p->entries[i] : NULL;
-}
-AMP_API amp_param_entry amp_param_entry_get(const amp_params *p, size_t i) {
-    amp_param_entry none = AMP_ZERO;
-    return ampi_entry(p, i) ? p->entries[i] : none;
 }
 static amp_array ampi_entry_master(const amp_param_entry *e) { return ampi_entry_array(e->master, AMP_F32, e->count); }
 static amp_array ampi_entry_model(const amp_param_entry *e) { /* what products read */
@@ -3704,6 +3615,196 @@ static amp_array ampi_entry_moment(const amp_param_entry *e, size_t k) {
 }
 static amp_array ampi_entry_low(const amp_param_entry *e) { return ampi_entry_array(e->low, AMP_BF16, e->count); }
 
+/* Weights without FP32 masters travel as model copies and low parts, a block of at most this many at a time. */
+#  define AMPI_BLOCK_WEIGHTS ((size_t)1 << 19)
+
+typedef struct ampi_staging { /* host memory for one block */
+    uint16_t *model, *low;
+    size_t weights;
+} ampi_staging;
+
+static amp_status ampi_staging_begin(amp_ctx *ctx, const char *where, uint64_t count, ampi_staging *b) {
+    b->weights = count < AMPI_BLOCK_WEIGHTS ? (size_t)count : AMPI_BLOCK_WEIGHTS;
+    b->model = (uint16_t *)ampi_host_alloc(&ctx->host, 4 * b->weights);
+    AMPI_REQUIRE(b->model, ctx, AMP_ERR_NO_MEMORY, "%s: no host memory", where);
+    b->low = b->model + b->weights;
+    return AMP_OK;
+}
+static void ampi_staging_end(amp_ctx *ctx, ampi_staging *b) { ampi_host_free(&ctx->host, b->model, 4 * b->weights); }
+
+static uint32_t ampi_weight_pack(const amp_param_entry *e, float w) { /* the low part above the model copy */
+    if (e->layout == AMP_MASTER_SPLIT) return amp_split_pack(w, e->model_dtype);
+    if (e->layout == AMP_MASTER_KAHAN) return amp_kahan_pack(w);
+    return ampi_encode(ampi_bits(w), e->model_dtype, AMP_NEAREST, 0, 0);
+}
+
+static amp_status ampi_block_write(
+    amp_ctx *ctx, const amp_param_entry *e, const ampi_staging *b, size_t from, size_t n, const float *src) {
+    ampi_fpu fpu = ampi_fpu_enter(); /* packing subtracts */
+    size_t i;
+    for (i = 0; i < n; i++) {
+        uint32_t both = ampi_weight_pack(e, src[from + i]);
+        b->model[i] = (uint16_t)both;
+        b->low[i] = (uint16_t)(both >> 16);
+    }
+    ampi_fpu_leave(fpu);
+    AMPI_TRY(ctx->b->copy(ctx, (char *)e->model + 2 * from, b->model, 2 * n));
+    return e->low ? ctx->b->copy(ctx, (char *)e->low + 2 * from, b->low, 2 * n) : AMP_OK;
+}
+
+static amp_status ampi_block_read(
+    amp_ctx *ctx, const amp_param_entry *e, const ampi_staging *b, size_t from, size_t n, float *dst) {
+    amp_param_entry host = *e; /* its arrays in host memory */
+    ampi_fpu fpu;
+    size_t i;
+    AMPI_TRY(ctx->b->copy(ctx, b->model, (const char *)e->model + 2 * from, 2 * n));
+    if (e->low) AMPI_TRY(ctx->b->copy(ctx, b->low, (const char *)e->low + 2 * from, 2 * n));
+    host.model = b->model;
+    host.low = e->low ? b->low : NULL;
+    fpu = ampi_fpu_enter(); /* unpacking adds */
+    for (i = 0; i < n; i++)
+        dst[from + i] = amp_weight_load(&host, i);
+    ampi_fpu_leave(fpu);
+    return AMP_OK;
+}
+
+/* All weights of an entry: from src if it is given, else to dst. The caller casts the model copy of an FP32 master. */
+static amp_status ampi_move_weights(
+    amp_ctx *ctx, const char *where, const amp_param_entry *e, float *dst, const float *src) {
+    ampi_staging b = {NULL, NULL, 0};
+    amp_status st = AMP_OK;
+    size_t from, n, count = (size_t)e->count;
+    if (e->master) return ctx->b->copy(ctx, src ? e->master : dst, src ? src : e->master, 4 * count);
+    AMPI_TRY(ampi_staging_begin(ctx, where, count, &b));
+    for (from = 0; from < count && st == AMP_OK; from += n) {
+        n = count - from < b.weights ? count - from : b.weights;
+        st = src ? ampi_block_write(ctx, e, &b, from, n, src) : ampi_block_read(ctx, e, &b, from, n, dst);
+    }
+    ampi_staging_end(ctx, &b);
+    return st;
+}
+
+static amp_status ampi_cast_entry(amp_ctx *ctx, amp_array dst, amp_array src) { /* to nearest */
+    amp_cast_desc c = AMP_ZERO;
+    return ctx->b->cast(ctx, dst, src, src.count, &c);
+}
+static amp_status ampi_renew_model(amp_ctx *ctx, const amp_param_entry *e) { /* where masters give it */
+    return e->master && e->model ? ampi_cast_entry(ctx, ampi_entry_model(e), ampi_entry_master(e)) : AMP_OK;
+}
+
+/* ---- commit, in the order of its steps ---- */
+
+static amp_status ampi_commit_entries(amp_params *p, const char *where) {
+    size_t i;
+    if (p->n == 0) return AMP_OK;
+    p->entries = (amp_param_entry *)ampi_host_alloc(&p->ctx->host, p->n * sizeof *p->entries);
+    AMPI_REQUIRE(p->entries, p->ctx, AMP_ERR_NO_MEMORY, "%s: no host memory", where);
+    for (i = 0; i < p->n; i++) {
+        const amp_param_desc *d = &p->params[i].d;
+        amp_param_entry *e = &p->entries[i];
+        e->count = d->count;
+        e->layout = ampi_layout_for(p->desc.master, d->model.dtype);
+        e->model_dtype = d->model.dtype;
+        e->grad_dtype = d->grad.dtype;
+        e->moment_dtype = p->desc.moment;
+        e->no_decay = d->no_decay != 0;
+        e->group = d->group;
+    }
+    return AMP_OK;
+}
+
+static amp_status ampi_commit_arenas(amp_params *p, const char *where) {
+    static const char *const suffix[AMPI_ARENAS] = {".master", ".model", ".grad", ".moments", ".accum", ".tables"};
+    amp_ctx *ctx = p->ctx;
+    ampi_layout l = AMP_ZERO;
+    char label[sizeof p->label + sizeof ".moments"];
+    int k, fits;
+    ampi_place_set(&l, p);
+    fits = l.chunks <= 0xffffffffu;
+    for (k = 0; k < AMPI_ARENAS; k++)
+        fits &= l.bytes[k] < (size_t)-1;
+    AMPI_REQUIRE(fits, ctx, AMP_ERR_INVALID_ARG, "%s: the set is too large", where);
+    for (k = 0; k < AMPI_ARENAS; k++) {
+        snprintf(label, sizeof label, "%s%s", p->label, suffix[k]);
+        AMPI_TRY(amp_alloc(ctx, &p->arena[k], (size_t)l.bytes[k], label));
+        l.base[k] = (char *)p->arena[k];
+    }
+    for (k = 0; k < AMPI_ARENAS; k++)
+        if (p->arena[k]) AMPI_TRY(ctx->b->zero(ctx, p->arena[k], (size_t)l.bytes[k]));
+    ampi_place_set(&l, p);
+    return AMP_OK;
+}
+
+static amp_status ampi_commit_tables(amp_params *p, const char *where) {
+    amp_ctx *ctx = p->ctx;
+    size_t i, k, at = 0, bytes = p->table.n_chunks * sizeof(amp_chunk);
+    amp_chunk *chunks;
+    amp_status st;
+    if (p->n == 0) return AMP_OK;
+    chunks = (amp_chunk *)ampi_host_alloc(&ctx->host, bytes);
+    AMPI_REQUIRE(chunks, ctx, AMP_ERR_NO_MEMORY, "%s: no host memory", where);
+    for (i = 0; i < p->n; i++)
+        for (k = 0; k * AMP_CHUNK < p->entries[i].count; k++, at++) {
+            chunks[at].param = (uint32_t)i;
+            chunks[at].index = (uint32_t)k;
+        }
+    st = ctx->b->copy(ctx, p->table.chunks, chunks, bytes);
+    if (st == AMP_OK) st = ctx->b->copy(ctx, p->table.entries, p->entries, p->n * sizeof *p->entries);
+    ampi_host_free(&ctx->host, chunks, bytes);
+    return st;
+}
+
+static amp_status ampi_commit_weights(amp_params *p, const char *where) {
+    amp_ctx *ctx = p->ctx;
+    size_t i;
+    for (i = 0; i < p->n; i++) { /* from init; else from what was adopted; else the zeros that are there */
+        const ampi_param *q = &p->params[i];
+        const amp_param_entry *e = &p->entries[i];
+        if (q->init) AMPI_TRY(ampi_move_weights(ctx, where, e, NULL, q->init));
+        if (!q->init && e->master && !q->d.master && q->d.model.data)
+            AMPI_TRY(ampi_cast_entry(ctx, ampi_entry_master(e), ampi_entry_model(e)));
+        else
+            AMPI_TRY(ampi_renew_model(ctx, e));
+    }
+    return AMP_OK;
+}
+
+static amp_status ampi_commit(amp_params *p, const char *where) {
+    AMPI_TRY(ampi_failed_in(p->ctx, where, p->ctx->b->may_wait(p->ctx)));
+    AMPI_TRY(ampi_commit_entries(p, where));
+    AMPI_TRY(p->ctx->b->mirror_create(p->ctx, &p->mirror));
+    AMPI_TRY(ampi_commit_arenas(p, where));
+    AMPI_TRY(ampi_commit_tables(p, where));
+    AMPI_TRY(ampi_commit_weights(p, where));
+    return p->ctx->b->sync(p->ctx);
+}
+
+AMP_API amp_status amp_params_commit(amp_params *p) {
+    static const char where[] = "amp_params_commit";
+    amp_status st;
+    size_t i;
+    if (!p) return AMP_ERR_INVALID_ARG;
+    AMPI_REQUIRE(!p->committed, p->ctx, AMP_ERR_STAGE, "%s: the set is committed already", where);
+    st = ampi_commit(p, where);
+    if (st != AMP_OK) {
+        ampi_params_undo(p);
+        return ampi_failed_in(p->ctx, where, st);
+    }
+    for (i = 0; i < p->n; i++)
+        ampi_param_forget_init(p->ctx, &p->params[i]);
+    p->committed = 1;
+    p->next = p->ctx->sets;
+    p->ctx->sets = p;
+    return AMP_OK;
+}
+
+static const amp_param_entry *ampi_entry(const amp_params *p, size_t i) {
+    return p && p->committed && i < p->n ? &p->entries[i] : NULL;
+}
+AMP_API amp_param_entry amp_param_entry_get(const amp_params *p, size_t i) {
+    amp_param_entry none = AMP_ZERO;
+    return ampi_entry(p, i) ? p->entries[i] : none;
+}
 AMP_API amp_array amp_param_model(const amp_params *p, size_t i) {
     const amp_param_entry *e = ampi_entry(p, i);
     return e ? ampi_entry_model(e) : amp_arr(NULL, AMP_AUTO);
@@ -3744,73 +3845,45 @@ static amp_status ampi_check_params(amp_ctx *ctx, const char *where, const amp_p
 /* parameter i as an argument */
 static amp_status ampi_check_param(amp_ctx *ctx, const char *where, const amp_params *p, size_t i, const void *host) {
     AMPI_TRY(ampi_check_params(ctx, where, p));
-    if (i >= p->n)
-        return AMPI_INVALID(
-            ctx, "%s: i is %lu, but the set has %lu parameters", where, (unsigned long)i, (unsigned long)p->n);
-    if (!host) return AMPI_INVALID(ctx, "%s: the host array is NULL", where);
+    AMPI_REQUIRE(i < p->n, ctx, AMP_ERR_INVALID_ARG, "%s: i is %llu, but the set has %llu parameters", where,
+        AMPI_ULL(i), AMPI_ULL(p->n));
+    AMPI_REQUIRE(host, ctx, AMP_ERR_INVALID_ARG, "%s: the host array is NULL", where);
     return ampi_failed_in(ctx, where, ctx->b->may_wait(ctx));
 }
 AMP_API amp_status amp_param_read(const amp_params *p, size_t i, float *dst) {
+    static const char where[] = "amp_param_read";
     amp_ctx *ctx = p ? p->ctx : NULL;
-    uint16_t h[512], low[512];
-    amp_param_entry e;
-    ampi_fpu fpu;
-    size_t done, n, j, count;
-    AMPI_TRY(ampi_check_param(ctx, "amp_param_read", p, i, dst));
-    e = p->entries[i];
-    count = (size_t)e.count;
-    if (e.master) return ctx->b->copy(ctx, dst, e.master, count * 4u);
-    memset(low, 0, sizeof low);
-    for (done = 0; done < count; done += n) {
-        n = count - done < 512 ? count - done : 512;
-        AMPI_TRY(ctx->b->copy(ctx, h, (const char *)p->entries[i].model + 2 * done, 2 * n));
-        if (e.low) AMPI_TRY(ctx->b->copy(ctx, low, (const char *)p->entries[i].low + 2 * done, 2 * n));
-        e.model = h; /* the host's block instead of context memory */
-        if (e.low) e.low = low;
-        fpu = ampi_fpu_enter(); /* unpacking adds */
-        for (j = 0; j < n; j++)
-            dst[done + j] = amp_weight_load(&e, j);
-        ampi_fpu_leave(fpu);
-    }
-    return AMP_OK;
+    AMPI_TRY(ampi_check_param(ctx, where, p, i, dst));
+    return ampi_failed_in(ctx, where, ampi_move_weights(ctx, where, &p->entries[i], dst, NULL));
 }
 AMP_API amp_status amp_param_write(amp_params *p, size_t i, const float *src) {
+    static const char where[] = "amp_param_write";
     amp_ctx *ctx = p ? p->ctx : NULL;
-    const amp_param_entry *e;
-    amp_cast_desc c = AMP_ZERO;
-    AMPI_TRY(ampi_check_param(ctx, "amp_param_write", p, i, src));
-    AMPI_TRY(ampi_check_weights(p, "amp_param_write", &p->params[i].d, p->params[i].name, src));
-    AMPI_TRY(ampi_write_weights(p, i, src));
+    AMPI_TRY(ampi_check_param(ctx, where, p, i, src));
+    AMPI_TRY(ampi_check_weights(p, where, &p->params[i].d, p->params[i].name, src));
+    AMPI_TRY(ampi_failed_in(ctx, where, ampi_move_weights(ctx, where, &p->entries[i], NULL, src)));
     ampi_weights_changed(ctx, p);
-    e = &p->entries[i];
-    return e->master && e->model
-        ? ctx->b->cast(ctx, amp_param_model(p, i), ampi_entry_master(&p->entries[i]), (size_t)e->count, &c)
-        : AMP_OK;
+    return ampi_renew_model(ctx, &p->entries[i]);
 }
 
 AMP_API amp_status amp_params_master_to_model(amp_params *p) {
     amp_ctx *ctx = p ? p->ctx : NULL;
-    amp_cast_desc c = AMP_ZERO;
     size_t i;
     AMPI_TRY(ampi_check_params(ctx, "amp_params_master_to_model", p));
     for (i = 0; i < p->n; i++)
-        if (p->entries[i].master && p->entries[i].model)
-            AMPI_TRY(ctx->b->cast(
-                ctx, amp_param_model(p, i), ampi_entry_master(&p->entries[i]), (size_t)p->entries[i].count, &c));
+        AMPI_TRY(ampi_renew_model(ctx, &p->entries[i]));
     p->stochastic = 0;
     ampi_weights_changed(ctx, p);
     return AMP_OK;
 }
 AMP_API amp_status amp_params_model_to_master(amp_params *p) {
     amp_ctx *ctx = p ? p->ctx : NULL;
-    amp_cast_desc c = AMP_ZERO;
     size_t i;
     AMPI_TRY(ampi_check_params(ctx, "amp_params_model_to_master", p));
     for (i = 0; i < p->n; i++) {
-        if (p->entries[i].master && p->entries[i].model)
-            AMPI_TRY(ctx->b->cast(
-                ctx, ampi_entry_master(&p->entries[i]), amp_param_model(p, i), (size_t)p->entries[i].count, &c));
-        if (p->entries[i].low) AMPI_TRY(ctx->b->zero(ctx, p->entries[i].low, (size_t)p->entries[i].count * 2u));
+        const amp_param_entry *e = &p->entries[i];
+        if (e->master && e->model) AMPI_TRY(ampi_cast_entry(ctx, ampi_entry_master(e), ampi_entry_model(e)));
+        if (e->low) AMPI_TRY(ctx->b->zero(ctx, e->low, (size_t)e->count * 2u));
     }
     p->stochastic = 0;
     ampi_weights_changed(ctx, p);
@@ -3822,8 +3895,7 @@ AMP_API amp_status amp_params_grads_to(amp_params *p, const amp_array *dst, size
     size_t i;
     AMPI_TRY(ampi_check_params(ctx, where, p));
     if (n != p->n)
-        return AMPI_INVALID(
-            ctx, "%s: n is %lu, but the set has %lu parameters", where, (unsigned long)n, (unsigned long)p->n);
+        return AMPI_INVALID(ctx, "%s: n is %llu, but the set has %llu parameters", where, AMPI_ULL(n), AMPI_ULL(p->n));
     if (n && !dst) return AMPI_INVALID(ctx, "%s: dst is NULL", where);
     for (i = 0; i < n; i++)
         AMPI_TRY(ampi_check_array(ctx, where, "dst[i]", dst[i], (size_t)p->entries[i].count, 0));
@@ -5088,7 +5160,7 @@ static void ampi_scope_need(
     for (p = ctx->sets; p; p = p->next)
         for (i = 0; i < p->n; i++) {
             if (!p->entries[i].master || p->entries[i].model) continue;
-            *bytes += ampi_round256((size_t)p->entries[i].count * 2u); /* FP32, without a copy */
+            *bytes += (size_t)ampi_round256(p->entries[i].count * 2u); /* FP32, without a copy */
             ++*entries;
         }
     if (!enabled) *bytes = 0;
@@ -5138,7 +5210,7 @@ static amp_status ampi_scope_outermost(amp_ctx *ctx, const char *where, const am
     AMPI_REQUIRE(bytes <= (size_t)-1 - 255u, ctx, AMP_ERR_INVALID_ARG, "%s: desc.arena %llu is too large", where,
         AMPI_ULL(bytes));
     AMPI_TRY(ampi_scope_entries(ctx, where, entries));
-    AMPI_TRY(ampi_scope_arena(ctx, where, ampi_round256(bytes)));
+    AMPI_TRY(ampi_scope_arena(ctx, where, (size_t)ampi_round256(bytes)));
     s->n_cached = 0;
     s->low = 0;
     s->high = s->bytes;
@@ -5288,7 +5360,7 @@ static const amp_param_entry *ampi_find_weight(
 static amp_status ampi_scope_room(amp_ctx *ctx, const char *where, size_t bytes, int cached, char **out) {
     ampi_scope *s = ctx->scope;
     size_t left = s ? s->high - s->low : 0;
-    bytes = ampi_round256(bytes);
+    bytes = (size_t)ampi_round256(bytes);
     AMPI_REQUIRE(s && bytes <= left, ctx, AMP_ERR_NO_MEMORY,
         "%s: the autocast arena of %llu bytes is full: %llu more are needed for a cast, %llu are left "
         "(amp_autocast_desc.arena)",
@@ -6167,29 +6239,27 @@ AMP_API amp_status amp_softmax_cross_entropy(amp_ctx *ctx, const amp_xent_desc *
 /* ==== >>front-plan ===============================================================================================
    The memory plan.   tests: tests/test_memory.c */
 
-static uint64_t ampi_up256(uint64_t n) { return (n + 255u) & ~(uint64_t)255u; }
-static void ampi_plan_param(amp_plan *out, uint64_t count, const amp_params_desc *d, uint32_t keep, uint64_t *chunks) {
-    amp_dtype model = keep ? AMP_F32 : d->model, grad = keep ? AMP_F32 : d->grad;
-    amp_layout l =
-        ampi_layout_of(model == AMP_F32 ? AMP_MASTER_F32 : d->master, model, grad, 1, d->moment, d->accumulate);
-    out->master += ampi_up256(count * l.master);
-    out->model += ampi_up256(count * l.model);
-    out->grad += ampi_up256(count * l.grad);
-    out->moments += (uint64_t)d->moments * ampi_up256(count * l.moments);
-    out->accum += ampi_up256(count * l.accum);
-    *chunks += (count - 1) / AMP_CHUNK + 1;
+static void ampi_plan_param(ampi_layout *to, uint64_t count, const amp_params_desc *d, uint32_t keep_f32) {
+    static const amp_param_desc none = AMP_ZERO; /* nothing is adopted */
+    amp_param_entry e;
+    memset(&e, 0, sizeof e);
+    e.count = count;
+    e.model_dtype = keep_f32 ? AMP_F32 : d->model;
+    e.grad_dtype = keep_f32 ? AMP_F32 : d->grad;
+    e.moment_dtype = d->moment;
+    e.layout = ampi_layout_for(d->master, e.model_dtype);
+    ampi_place_entry(to, &e, d, &none);
 }
 AMP_API amp_status amp_plan_memory(amp_plan *out, const amp_policy *policy, const amp_params_desc *layout,
     const amp_plan_layer *layers, size_t n, amp_dtype in) {
     amp_params_desc d;
+    ampi_layout set = AMP_ZERO;
     amp_plan p;
-    uint64_t params = 0, chunks = 0;
     size_t i, k;
     if (in == AMP_AUTO) in = AMP_F32;
     if (!policy || !out || (n && !layers) || amp_dtype_size(in) == 0) return AMP_ERR_INVALID_ARG;
-    d = layout ? *layout : amp_policy_params_desc(policy);
-    if (amp_layout_bytes(&d).total == 0) return AMP_ERR_INVALID_ARG;
-    d = ampi_params_defaults(d);
+    d = ampi_params_defaults(layout ? *layout : amp_policy_params_desc(policy));
+    if (!ampi_is_layout(&d)) return AMP_ERR_INVALID_ARG;
     memset(&p, 0, sizeof p);
     for (i = 0; i < n; i++) {
         const amp_plan_layer *l = &layers[i];
@@ -6199,16 +6269,19 @@ AMP_API amp_status amp_plan_memory(amp_plan *out, const amp_policy *policy, cons
         for (k = 0; k < 2; k++) {
             uint64_t count = k ? l->bias : l->weight;
             uint32_t f32 = keep || (k && l->keep_bias);
-            if (count) {
-                ampi_plan_param(&p, count, &d, f32, &chunks);
-                params++;
-            }
+            if (count) ampi_plan_param(&set, count, &d, f32);
             if (ampi_policy_mode(policy) != AMPI_AS_IS && (f32 || d.model == AMP_F32))
-                p.casts += ampi_up256(count * 2u);
+                p.casts += ampi_round256(count * 2u);
         }
         p.saved += l->saved * amp_dtype_size(y) + l->saved_f32 * 4u;
     }
-    p.tables = ampi_table_bytes(params, chunks);
+    (void)ampi_place_tables(&set);
+    p.master = set.bytes[AMPI_MASTERS];
+    p.model = set.bytes[AMPI_MODELS];
+    p.grad = set.bytes[AMPI_GRADS];
+    p.moments = set.bytes[AMPI_MOMENTS];
+    p.accum = set.bytes[AMPI_ACCUMS];
+    p.tables = set.bytes[AMPI_TABLES];
     p.total = p.master + p.model + p.grad + p.moments + p.accum + p.tables + p.casts + p.saved;
     *out = p;
     return AMP_OK;
@@ -6432,9 +6505,9 @@ static amp_status ampi_load_section(ampi_file *s, const uint8_t *h, uint8_t *hea
             (const char *)s->next);
     if (memcmp(s->next, h, 8) != 0)
         return amp_fail(s->ctx, AMP_ERR_FORMAT,
-            "%s: %s: %s %lu stands where %s %lu is expected: something is missing, there twice or not asked for",
-            s->where, s->path, ampi_section_name(s->next), (unsigned long)ampi_get(s->next + 4, 4),
-            ampi_section_name(h), (unsigned long)ampi_get(h + 4, 4));
+            "%s: %s: %s %llu stands where %s %llu is expected: something is missing, there twice or not asked for",
+            s->where, s->path, ampi_section_name(s->next), AMPI_ULL(ampi_get(s->next + 4, 4)), ampi_section_name(h),
+            AMPI_ULL(ampi_get(h + 4, 4)));
     if (memcmp(h, "END ", 4) == 0) return AMP_OK;
     if (memcmp(s->next + 8, h + 8, 8) != 0) return ampi_bad_file(s, differs);
     ready = memcmp(h, "PRM ", 4) == 0 ? 8 : 0;
@@ -6519,7 +6592,7 @@ static amp_status ampi_state_start(
         AMPI_TRY(ampi_check_scaler(ctx, where, st->scalers[i]));
         if (st->scalers[i]->checked)
             return amp_fail(
-                ctx, AMP_ERR_STAGE, "%s: scaler %lu is between a check and amp_scaler_update", where, (unsigned long)i);
+                ctx, AMP_ERR_STAGE, "%s: scaler %llu is between a check and amp_scaler_update", where, AMPI_ULL(i));
     }
     AMPI_TRY(ampi_failed_in(ctx, where, ctx->b->may_wait(ctx)));
     memset(s, 0, sizeof *s);
@@ -6569,7 +6642,7 @@ static amp_status ampi_state_walk(ampi_file *s, const amp_state_desc *st) {
                 } else if (kind == 3 && !models)
                     continue;
                 snprintf(differs, sizeof differs,
-                    "parameter %lu has another name than \"%s\", or another dtype, count or layout", (unsigned long)j,
+                    "parameter %llu has another name than \"%s\", or another dtype, count or layout", AMPI_ULL(j),
                     p->params[j].name);
                 AMPI_TRY(ampi_section(s, "PRM ", i, h, len, len, a, differs));
             }
@@ -6885,8 +6958,7 @@ AMP_API amp_status amp_policy_edit(amp_ctx *ctx, amp_policy *policy, amp_op op, 
     amp_op_class old;
     if (!ctx) return AMP_ERR_INVALID_ARG;
     AMPI_REQUIRE(policy, ctx, AMP_ERR_INVALID_ARG, "%s: policy is NULL", where);
-    AMPI_REQUIRE(
-        ampi_is_op(op), ctx, AMP_ERR_INVALID_ARG, "%s: op is %lu: no such operation", where, (unsigned long)op);
+    AMPI_REQUIRE(ampi_is_op(op), ctx, AMP_ERR_INVALID_ARG, "%s: op is %llu: no such operation", where, AMPI_ULL(op));
     AMPI_REQUIRE((uint32_t)c <= (uint32_t)AMP_CLASS_BANNED, ctx, AMP_ERR_INVALID_ARG, "%s: c is %d: no such class",
         where, (int)c);
     old = amp_policy_class(policy, op);
@@ -6936,8 +7008,8 @@ AMP_API amp_status amp_policy_custom(amp_ctx *ctx, amp_policy *policy, const amp
     AMPI_REQUIRE(ampi_is_half(dtype), ctx, AMP_ERR_INVALID_ARG, "%s: dtype is %s; f16 or bf16 is needed", where,
         amp_dtype_name(dtype));
     for (i = 0; i < n; i++)
-        AMPI_REQUIRE(ampi_is_op(list[i]), ctx, AMP_ERR_INVALID_ARG, "%s: %s[%llu] is %lu: no such operation", where,
-            name, AMPI_ULL(i), (unsigned long)list[i]);
+        AMPI_REQUIRE(ampi_is_op(list[i]), ctx, AMP_ERR_INVALID_ARG, "%s: %s[%llu] is %llu: no such operation", where,
+            name, AMPI_ULL(i), AMPI_ULL(list[i]));
     ampi_policy_level(&p, white ? AMP_PRESET_MINDSPORE_O1 : AMP_PRESET_MINDSPORE_O2, dtype);
     for (op = 1; op < (amp_op)AMP_OP_COUNT; op++) {
         int in = ampi_is_in(list, n, op);
