@@ -491,6 +491,62 @@ static void test_classes() {
     no_leak("classes");
 }
 
+/* ---- weights travel in large blocks, whatever the layout: a million of them in at most eight copies ---- */
+
+static void few_copies(const char *what, const char *layout) {
+    long copies = hcu_calls("cudaMemcpyAsync"), waits = hcu_calls("cudaStreamSynchronize");
+    CHECK(copies > 0 && copies <= 8, "%s, %s: %ld copies", what, layout, copies);
+    CHECK(waits > 0 && waits <= 8, "%s, %s: %ld waits", what, layout, waits);
+}
+
+static void test_weights_travel() {
+    static const struct {
+        const char *name;
+        amp_dtype model;
+        amp_master master;
+    } layouts[] = {{"masters", AMP_F16, AMP_MASTER_F32}, {"split f16", AMP_F16, AMP_MASTER_SPLIT},
+        {"split bf16", AMP_BF16, AMP_MASTER_SPLIT}, {"kahan", AMP_BF16, AMP_MASTER_KAHAN},
+        {"none", AMP_BF16, AMP_MASTER_NONE}};
+    const size_t n = (size_t)1 << 20;
+    float *w = (float *)malloc(n * 4), *got = (float *)malloc(n * 4);
+    CHECK(w && got, "no memory");
+    for (size_t i = 0; i < n; i++)
+        w[i] = (float)(i % 256) / 64 - 2; /* BF16 holds these */
+    OK(amp_cuda_create(&ctx, desc_with(0)));
+    for (int l = 0; l < 5; l++) {
+        amp_params *p = NULL;
+        amp_params_desc d = AMP_ZERO;
+        amp_param_desc e = AMP_ZERO;
+        d.model = layouts[l].model;
+        d.master = layouts[l].master;
+        d.moments = AMP_NONE;
+        OK(amp_params_create(&p, ctx, d));
+        e.count = n;
+        e.init = w;
+        OK(amp_params_add(p, e));
+        hcu_reset_counts();
+        OK(amp_params_commit(p));
+        few_copies("amp_params_commit", layouts[l].name);
+        memset(got, 0, n * 4);
+        hcu_reset_counts();
+        OK(amp_param_read(p, 0, got));
+        few_copies("amp_param_read", layouts[l].name);
+        CHECK(memcmp(got, w, n * 4) == 0, "%s: read other weights than given", layouts[l].name);
+        w[n - 1] = 1.0f + (float)l;
+        hcu_reset_counts();
+        OK(amp_param_write(p, 0, w));
+        few_copies("amp_param_write", layouts[l].name);
+        OK(amp_param_read(p, 0, got));
+        CHECK(memcmp(got, w, n * 4) == 0, "%s: read other weights than written", layouts[l].name);
+        amp_params_destroy(p);
+    }
+    free(w);
+    free(got);
+    amp_ctx_destroy(ctx);
+    ctx = NULL;
+    no_leak("weights travel");
+}
+
 /* ---- a step is two launches and nothing else, for every optimizer, layout and number of tensors ---- */
 
 static amp_params *layout_set(amp_dtype model, amp_master master, amp_dtype moment, int tensors) {
@@ -1139,6 +1195,7 @@ int main(int argc, char **argv) {
     CHECK(file >= 0, "no file in /tmp");
     test_list();
     test_classes();
+    test_weights_travel();
     test_step_counts();
     test_capture(0, cudaStreamCaptureModeGlobal);
     test_capture(0, cudaStreamCaptureModeThreadLocal);
