@@ -38,8 +38,9 @@
    CONTENTS (search for the tag)
        >>config >>numerics >>memory >>threads >>sync >>errors >>names    the rules, on this page
        >>status >>types >>context >>formats >>arrays >>params >>scaler
-       >>step >>policy >>products >>plan >>state                         the public API, one evening
-       >>backend >>operations                                            for authors of kernels, optimizers, backends
+       >>step >>policy >>products >>state                                the public API, one evening
+       >>backend                                                         for authors of kernels, optimizers, backends
+       >>levels >>plan >>operations                                      O0..O3, memory plans, tables of operations
        >>impl, >>front-NAME, >>cpu-NAME, >>lanes                         the implementation, in the same order
        >>license
 
@@ -740,81 +741,14 @@ AMP_API amp_status amp_step_poll(amp_params *p, amp_step_record *out);
 /* Its address in context memory, for kernels of your own optimizer. Class: host. */
 AMP_API const amp_step_record *amp_step_record_ptr(const amp_params *p);
 
-/* ==== >>policy =======================================================================================================
-   Automatic mixed precision by the names that users of PyTorch, Apex and MindSpore know (docs/policy.md). Three parts:
-     policy   a level (O0..O3, PyTorch, MindSpore), made into descs of parameter sets and scalers
-     scope    amp_autocast_begin / _end: verbs choose dtypes by themselves; the FP32 program stays as it is
-     lists    which operation gets which precision in which system, and how to edit that: >>operations */
+/* ==== >>policy ===================================================================================================
+   Automatic mixed precision: between amp_autocast_begin and _end verbs choose dtypes by themselves, and the FP32 program
+   stays as it is. The levels of Apex, PyTorch and MindSpore (O0..O3 ...) and the tables that say which operation gets
+   which precision stand after the API: >>levels, >>operations, docs/policy.md. */
 
 typedef uint32_t amp_op; /* AMP_OP_LINEAR, AMP_OP_MATMUL, ...: >>operations */
 
-/* clang-format off */
-#define AMP_PRESET_LIST(X) \
-    X(AMP_PRESET_AMP,            "amp")            /* our lists; FP32 parameters; dynamic loss scale */ \
-    X(AMP_O0,                    "O0")             /* Apex: FP32 */ \
-    X(AMP_O1,                    "O1")             /*       lists; FP32 parameters; dynamic loss scale */ \
-    X(AMP_O2,                    "O2")             /*       half model, FP32 norms and masters; dynamic loss scale */ \
-    X(AMP_O3,                    "O3")             /*       half everything */ \
-    X(AMP_PRESET_PYTORCH_CUDA,   "pytorch-cuda")   /* autocast + GradScaler */ \
-    X(AMP_PRESET_PYTORCH_CPU,    "pytorch-cpu")    /* autocast in BF16, no scaler */ \
-    X(AMP_PRESET_MINDSPORE_O0,   "mindspore-O0")   /* FP32 */ \
-    X(AMP_PRESET_MINDSPORE_O1,   "mindspore-O1")   /* white list in half, results back to FP32 */ \
-    X(AMP_PRESET_MINDSPORE_O2,   "mindspore-O2")   /* half but for the black list; dynamic loss scale from 2^24 */ \
-    X(AMP_PRESET_MINDSPORE_O3,   "mindspore-O3")   /* half everything; FP32 masters */ \
-    X(AMP_PRESET_MINDSPORE_AUTO, "mindspore-auto") /* auto lists */
-#define AMP_X(name, text) name,
-typedef enum amp_preset { AMP_PRESET_LIST(AMP_X) AMP_PRESET_COUNT } amp_preset;
-#undef AMP_X
-/* clang-format on */
-
-typedef struct amp_policy { /* made by amp_policy_init; plain data, copy it freely */
-    uint32_t _begin;
-    amp_preset preset;
-    uint32_t lists;          /* amp_system: whose lists say what an operation gets */
-    amp_dtype low;           /* AMP_F16 or AMP_BF16: what "lower precision" is */
-    uint32_t enabled;        /* 0: as if the policy were not there */
-    uint32_t autocast;       /* 1: operations choose by the lists */
-    amp_dtype cast_model;    /* dtype of model copies and of every operation; AMP_AUTO: no such cast */
-    uint32_t keep_norms;     /* 1: with cast_model, batch norm (MindSpore: its black list) stays FP32 */
-    uint32_t master_weights; /* 1: FP32 masters beside half model copies */
-    uint32_t results_f32;    /* 1: lower-precision operations return FP32 (MindSpore O1) */
-    amp_dtype cast_outputs;  /* dtype that the model returns; AMP_AUTO: as it comes */
-    amp_scaler_mode scaling;
-    float loss_scale;           /* initial or static */
-    float min_scale, max_scale; /* 0: the scaler's default */
-    int32_t growth_interval;
-    uint32_t num_losses, flags; /* scalers to make; 0 */
-    char edits[256];            /* of the lists, by amp_op: amp_policy_edit */
-    uint64_t _end;
-} amp_policy;
-
-typedef struct amp_policy_desc { /* 0 keeps what the level says. Switches: 1 is True, AMP_NONE is False */
-    uint32_t _begin;
-    amp_dtype low; /* AMP_F16 or AMP_BF16: the BF16 twin of a level. BF16 needs no loss scale: it is off then */
-    int32_t enabled, autocast, keep_norms, master_weights;
-    int32_t cast_model;         /* AMP_F32, AMP_F16, AMP_BF16; AMP_NONE: the model is not cast */
-    amp_dtype cast_outputs;     /* AMP_F32, AMP_F16, AMP_BF16 */
-    const char *loss_scale;     /* "dynamic", or a number > 0 as text: "128.0" */
-    float min_scale, max_scale; /* of a dynamic loss scale */
-    uint32_t num_losses;
-    uint64_t _end;
-} amp_policy_desc;
-
-/* *policy = a level with overrides (NULL => none), by the rules of the level's system: what it has no word for, or
-   refuses, is INVALID_ARG here (docs/policy.md has the rules). On failure *policy is as it was. Class: host. */
-AMP_API amp_status amp_policy_init(
-    amp_ctx *ctx, amp_policy *policy, amp_preset preset, const amp_policy_desc *overrides);
-/* One override as text, e.g. from a command line, by our name or theirs: "keep_norms" or "keep_batchnorm_fp32" "True",
-   "loss_scale" "dynamic", "cast_model_type" "torch.float16" or "False", "dtype" "bfloat16". "None" changes nothing.
-   Class: host. */
-AMP_API amp_status amp_policy_set(amp_ctx *ctx, amp_policy *policy, const char *property, const char *value);
-/* "O1", "mindspore-O2" ...; an optional "-bf16" or "-f16" selects that variant: *low, which is AMP_AUTO without one
-   (low NULL: no suffix is allowed). INVALID_ARG for an unknown name. Class: host. */
-AMP_API amp_status amp_preset_find(amp_preset *preset, amp_dtype *low, const char *name);
-/* The descs for amp_params_create and amp_scaler_create (make num_losses scalers). A static scale of 1 becomes
-   AMP_SCALER_OFF; another static scale does not look for overflow, as in Apex. Class: host. */
-AMP_API amp_params_desc amp_policy_params_desc(const amp_policy *policy);
-AMP_API amp_scaler_desc amp_policy_scaler_desc(const amp_policy *policy);
+typedef struct amp_policy amp_policy; /* a level (O0..O3, PyTorch, MindSpore) with its lists: >>levels */
 
 /* ---- scope ----
    Between amp_autocast_begin and _end, amp_gemm and amp_linear_forward cast operands as the policy says, and an output
@@ -1013,54 +947,9 @@ typedef struct amp_xent_desc {
    bit contract of arithmetic. */
 AMP_API amp_status amp_softmax_cross_entropy(amp_ctx *ctx, const amp_xent_desc *desc);
 
-/* ==== >>memory plan ==================================================================================================
-   Where the bytes go, before anything is allocated. Mixed precision halves activations, not model state: FP32 Adam has 4 + 4 + 4 + 4
-   = 16 bytes per parameter, FP16 copies and gradients with FP32 masters 2 + 2 + 4 + 8 = 16. */
-
-typedef struct amp_plan_layer {
-    const char *name;      /* for your table; NULL is fine */
-    amp_op op;             /* decides dtypes: AMP_OP_LINEAR, AMP_OP_LAYER_NORM, ... */
-    uint32_t keep_bias;    /* 1: the bias has keep_f32 */
-    uint64_t weight, bias; /* elements; each that is not 0 is one parameter */
-    uint64_t saved;        /* elements that backward needs, in the dtype of op's result: y, aux, ... */
-    uint64_t saved_f32;    /* elements of 4 bytes under any policy: statistics, labels */
-} amp_plan_layer;
-
-typedef struct amp_plan { /* bytes; the first six are the rows of the ledger for the set, exactly */
-    uint64_t master, model, grad, moments, accum, tables;
-    uint64_t
-        casts; /* copies of FP32 parameters in a scope; with AMP_AUTOCAST_SPARE: what amp_autocast_begin allocates */
-    uint64_t saved; /* activations */
-    uint64_t total;
-} amp_plan;
-
-/* The plan of n layers under a policy, with one set of parameters. layout NULL => amp_policy_params_desc(policy), Adam's two
-   moments. `in` is the dtype of the inputs: it matters for operations of class none. Class: host. */
-AMP_API amp_status amp_plan_memory(amp_plan *out, const amp_policy *policy, const amp_params_desc *layout,
-    const amp_plan_layer *layers, size_t n, amp_dtype in);
-
-/* ---- recompute: the second forward is the first, bit for bit. What to keep: examples/recompute_plan.h ---- */
-
 typedef struct amp_rng { /* a place in the sequence of amp_random */
     uint64_t seed, stream, offset;
 } amp_rng;
-
-typedef struct amp_snapshot { /* what a segment's forward saw; plain data. Do not change it */
-    amp_policy policy;
-    amp_dtype low, pin;
-    uint32_t enabled, cache;
-    amp_rng rng;
-    const amp_scaler *scaler;
-    uint64_t iteration, weights; /* of the scaler; changes of weights so far on the context */
-} amp_snapshot;
-
-/* Before a segment's forward: remembers the region, rng (NULL: none) and the iteration of the scaler (NULL: none).
-   Class: host. */
-AMP_API amp_status amp_snapshot_take(
-    const amp_ctx *ctx, amp_snapshot *out, const amp_rng *rng, const amp_scaler *scaler);
-/* Before its recompute: opens exactly that region (close it with amp_autocast_end) and sets *rng (NULL: not). STAGE if
-   weights or the loss scale have changed since: the result would be different. Class: as amp_autocast_begin. */
-AMP_API amp_status amp_snapshot_begin(amp_ctx *ctx, amp_rng *rng, const amp_snapshot *snapshot);
 
 typedef struct amp_dropout_desc {
     uint32_t _begin;
@@ -2393,6 +2282,123 @@ AMP_API int amp_replace_file(const char *from, const char *to);
 
 /* Sizes in messages: "%llu", AMPI_ULL(n). (unsigned long has 32 bits on Win64.) */
 #define AMPI_ULL(x) ((unsigned long long)(x))
+
+/* ==== >>levels ===================================================================================================
+   A level is what other systems call opt_level or amp_level, made into a policy for the autocast scope and into descs
+   of parameter sets and scalers.   tests: tests/test_policy.c */
+
+/* clang-format off */
+#define AMP_PRESET_LIST(X) \
+    X(AMP_PRESET_AMP,            "amp")            /* our lists; FP32 parameters; dynamic loss scale */ \
+    X(AMP_O0,                    "O0")             /* Apex: FP32 */ \
+    X(AMP_O1,                    "O1")             /*       lists; FP32 parameters; dynamic loss scale */ \
+    X(AMP_O2,                    "O2")             /*       half model, FP32 norms and masters; dynamic loss scale */ \
+    X(AMP_O3,                    "O3")             /*       half everything */ \
+    X(AMP_PRESET_PYTORCH_CUDA,   "pytorch-cuda")   /* autocast + GradScaler */ \
+    X(AMP_PRESET_PYTORCH_CPU,    "pytorch-cpu")    /* autocast in BF16, no scaler */ \
+    X(AMP_PRESET_MINDSPORE_O0,   "mindspore-O0")   /* FP32 */ \
+    X(AMP_PRESET_MINDSPORE_O1,   "mindspore-O1")   /* white list in half, results back to FP32 */ \
+    X(AMP_PRESET_MINDSPORE_O2,   "mindspore-O2")   /* half but for the black list; dynamic loss scale from 2^24 */ \
+    X(AMP_PRESET_MINDSPORE_O3,   "mindspore-O3")   /* half everything; FP32 masters */ \
+    X(AMP_PRESET_MINDSPORE_AUTO, "mindspore-auto") /* auto lists */
+#define AMP_X(name, text) name,
+typedef enum amp_preset { AMP_PRESET_LIST(AMP_X) AMP_PRESET_COUNT } amp_preset;
+#undef AMP_X
+/* clang-format on */
+
+struct amp_policy { /* made by amp_policy_init; plain data, copy it freely */
+    uint32_t _begin;
+    amp_preset preset;
+    uint32_t lists;          /* amp_system: whose lists say what an operation gets */
+    amp_dtype low;           /* AMP_F16 or AMP_BF16: what "lower precision" is */
+    uint32_t enabled;        /* 0: as if the policy were not there */
+    uint32_t autocast;       /* 1: operations choose by the lists */
+    amp_dtype cast_model;    /* dtype of model copies and of every operation; AMP_AUTO: no such cast */
+    uint32_t keep_norms;     /* 1: with cast_model, batch norm (MindSpore: its black list) stays FP32 */
+    uint32_t master_weights; /* 1: FP32 masters beside half model copies */
+    uint32_t results_f32;    /* 1: lower-precision operations return FP32 (MindSpore O1) */
+    amp_dtype cast_outputs;  /* dtype that the model returns; AMP_AUTO: as it comes */
+    amp_scaler_mode scaling;
+    float loss_scale;           /* initial or static */
+    float min_scale, max_scale; /* 0: the scaler's default */
+    int32_t growth_interval;
+    uint32_t num_losses, flags; /* scalers to make; 0 */
+    char edits[256];            /* of the lists, by amp_op: amp_policy_edit */
+    uint64_t _end;
+};
+
+typedef struct amp_policy_desc { /* 0 keeps what the level says. Switches: 1 is True, AMP_NONE is False */
+    uint32_t _begin;
+    amp_dtype low; /* AMP_F16 or AMP_BF16: the BF16 twin of a level. BF16 needs no loss scale: it is off then */
+    int32_t enabled, autocast, keep_norms, master_weights;
+    int32_t cast_model;         /* AMP_F32, AMP_F16, AMP_BF16; AMP_NONE: the model is not cast */
+    amp_dtype cast_outputs;     /* AMP_F32, AMP_F16, AMP_BF16 */
+    const char *loss_scale;     /* "dynamic", or a number > 0 as text: "128.0" */
+    float min_scale, max_scale; /* of a dynamic loss scale */
+    uint32_t num_losses;
+    uint64_t _end;
+} amp_policy_desc;
+
+/* *policy = a level with overrides (NULL => none), by the rules of the level's system: what it has no word for, or
+   refuses, is INVALID_ARG here (docs/policy.md has the rules). On failure *policy is as it was. Class: host. */
+AMP_API amp_status amp_policy_init(
+    amp_ctx *ctx, amp_policy *policy, amp_preset preset, const amp_policy_desc *overrides);
+/* One override as text, e.g. from a command line, by our name or theirs: "keep_norms" or "keep_batchnorm_fp32" "True",
+   "loss_scale" "dynamic", "cast_model_type" "torch.float16" or "False", "dtype" "bfloat16". "None" changes nothing.
+   Class: host. */
+AMP_API amp_status amp_policy_set(amp_ctx *ctx, amp_policy *policy, const char *property, const char *value);
+/* "O1", "mindspore-O2" ...; an optional "-bf16" or "-f16" selects that variant: *low, which is AMP_AUTO without one
+   (low NULL: no suffix is allowed). INVALID_ARG for an unknown name. Class: host. */
+AMP_API amp_status amp_preset_find(amp_preset *preset, amp_dtype *low, const char *name);
+/* The descs for amp_params_create and amp_scaler_create (make num_losses scalers). A static scale of 1 becomes
+   AMP_SCALER_OFF; another static scale does not look for overflow, as in Apex. Class: host. */
+AMP_API amp_params_desc amp_policy_params_desc(const amp_policy *policy);
+AMP_API amp_scaler_desc amp_policy_scaler_desc(const amp_policy *policy);
+
+/* ---- recompute: the second forward is the first, bit for bit. What to keep: examples/recompute_plan.h ---- */
+
+typedef struct amp_snapshot { /* what a segment's forward saw; plain data. Do not change it */
+    amp_policy policy;
+    amp_dtype low, pin;
+    uint32_t enabled, cache;
+    amp_rng rng;
+    const amp_scaler *scaler;
+    uint64_t iteration, weights; /* of the scaler; changes of weights so far on the context */
+} amp_snapshot;
+
+/* Before a segment's forward: remembers the region, rng (NULL: none) and the iteration of the scaler (NULL: none).
+   Class: host. */
+AMP_API amp_status amp_snapshot_take(
+    const amp_ctx *ctx, amp_snapshot *out, const amp_rng *rng, const amp_scaler *scaler);
+/* Before its recompute: opens exactly that region (close it with amp_autocast_end) and sets *rng (NULL: not). STAGE if
+   weights or the loss scale have changed since: the result would be different. Class: as amp_autocast_begin. */
+AMP_API amp_status amp_snapshot_begin(amp_ctx *ctx, amp_rng *rng, const amp_snapshot *snapshot);
+
+/* ==== >>plan =====================================================================================================
+   Where the bytes go, before anything is allocated. Mixed precision halves activations, not model state: FP32 Adam has 4 + 4 + 4 + 4
+   = 16 bytes per parameter, FP16 copies and gradients with FP32 masters 2 + 2 + 4 + 8 = 16. */
+
+typedef struct amp_plan_layer {
+    const char *name;      /* for your table; NULL is fine */
+    amp_op op;             /* decides dtypes: AMP_OP_LINEAR, AMP_OP_LAYER_NORM, ... */
+    uint32_t keep_bias;    /* 1: the bias has keep_f32 */
+    uint64_t weight, bias; /* elements; each that is not 0 is one parameter */
+    uint64_t saved;        /* elements that backward needs, in the dtype of op's result: y, aux, ... */
+    uint64_t saved_f32;    /* elements of 4 bytes under any policy: statistics, labels */
+} amp_plan_layer;
+
+typedef struct amp_plan { /* bytes; the first six are the rows of the ledger for the set, exactly */
+    uint64_t master, model, grad, moments, accum, tables;
+    uint64_t
+        casts; /* copies of FP32 parameters in a scope; with AMP_AUTOCAST_SPARE: what amp_autocast_begin allocates */
+    uint64_t saved; /* activations */
+    uint64_t total;
+} amp_plan;
+
+/* The plan of n layers under a policy, with one set of parameters. layout NULL => amp_policy_params_desc(policy), Adam's two
+   moments. `in` is the dtype of the inputs: it matters for operations of class none. Class: host. */
+AMP_API amp_status amp_plan_memory(amp_plan *out, const amp_policy *policy, const amp_params_desc *layout,
+    const amp_plan_layer *layers, size_t n, amp_dtype in);
 
 /* ==== >>operations ===============================================================================================
    What six systems do with 222 operations, and what a policy does with them. docs/operations.md is this table
@@ -6558,8 +6564,10 @@ static amp_array ampi_state_array(const amp_params *p, size_t i, uint32_t kind) 
     X(growth_interval, 4) \
     X(growth_tracker, 4) \
     X(hysteresis, 4) \
-    X(hysteresis_tracker, 4) X(mode, 4) X(no_check, 4) X(dead_after, 4) X(found, 4) X(stuck, 4) X(good, 8) X(bad, 8) \
-        X(bad_in_a_row, 8) X(bad_nan, 8) X(bad_inf, 8) X(bad_overflow, 8)
+    X(hysteresis_tracker, 4) \
+    X(mode, 4) \
+    X(no_check, 4) X(dead_after, 4) X(found, 4) X(stuck, 4) X(good, 8) X(bad, 8) X(bad_in_a_row, 8) X(bad_nan, 8) \
+        X(bad_inf, 8) X(bad_overflow, 8)
 #    define AMPI_SCALER_BYTES (14 * 4 + 6 * 8)
 
 static void ampi_scaler_bytes(amp_scaler_state *t, uint8_t *b, int take) {
