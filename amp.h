@@ -237,12 +237,12 @@ AMP_INLINE amp_optional amp_opt(float x);
 #define AMP_NONE      (-1)
 #define AMP_BROADCAST ((size_t)-1) /* a batch stride: every batch uses the same matrix */
 
-/* ==== >>context ======================================================================================================= */
+/* ==== >>context ================================================================================================== */
 
-typedef struct
-    amp_allocator { /* all zero: malloc and free (host) or cudaMalloc and cudaFree (device). Both functions or neither. */
-    void *(*alloc_fn)(
-        size_t bytes, void *user); /* aligned for any type (device: 256 bytes); NULL when there is no memory */
+/* All zero: malloc and free (host) or cudaMalloc and cudaFree (device). Both functions or neither. What alloc_fn gives is
+   aligned for any type (device: to 256 bytes), or NULL when there is no memory. */
+typedef struct amp_allocator {
+    void *(*alloc_fn)(size_t bytes, void *user);
     void (*free_fn)(void *ptr, size_t bytes, void *user);
     void *user;
 } amp_allocator;
@@ -283,24 +283,23 @@ typedef struct amp_cpu_desc {
 #define amp_cpu_create(out, ...) amp_cpu_create_checked((out), AMP_VERSION, sizeof(amp_cpu_desc), __VA_ARGS__)
 AMP_API amp_status amp_cpu_create_checked(amp_ctx **out, int version, size_t size, const amp_cpu_desc *desc);
 
-/* Destroys a context; destroy its params and scalers and free its memory first (committed sets and memory that are left are freed,
-   and logged as a warning: do not touch them afterwards). NULL is fine. Class: setup. */
+/* Destroys a context; destroy its params and scalers and free its memory first (committed sets and memory that are left
+   are freed, and logged as a warning: do not touch them afterwards). NULL is fine. Class: setup. */
 AMP_API void amp_ctx_destroy(amp_ctx *ctx);
 
-/* The sentence of the last failure on this context ("" if none); valid until the next failing call. ctx NULL: "". Class: host. */
+/* The sentence of the last failure on this context, valid until the next one; "" if none or ctx is NULL. Class: host. */
 AMP_API const char *amp_last_error(const amp_ctx *ctx);
-
 /* "cpu: avx512, 2 threads" or "cuda: NVIDIA H200": the kind of backend, then what it runs on. To ask for the kind:
    strncmp(amp_ctx_name(ctx), "cuda", 4) == 0. Never NULL; valid as long as the context. Class: host. */
 AMP_API const char *amp_ctx_name(const amp_ctx *ctx);
 
-/* Context memory, 256-byte aligned, contents undefined. `label` (up to 31 characters; NULL => "user") groups it in the ledger.
-   bytes == 0 gives NULL. amp_free(ctx, NULL) is fine; a pointer that amp_alloc did not give returns INVALID_ARG. Class: setup. */
+/* Context memory, 256-byte aligned, contents undefined. `label` (up to 31 characters; NULL => "user") groups it in the
+   ledger. bytes == 0 gives NULL. amp_free(ctx, NULL) is fine; a pointer that amp_alloc did not give returns INVALID_ARG.
+   Class: setup. */
 AMP_API amp_status amp_alloc(amp_ctx *ctx, void **out, size_t bytes, const char *label);
 AMP_API amp_status amp_free(amp_ctx *ctx, void *ptr);
 
-/* Copies bytes between host and context memory in any direction; areas must not overlap. Complete on return.
-   Class: query. */
+/* Copies between host and context memory in any direction; no overlap. Complete on return. Class: query. */
 AMP_API amp_status amp_copy(amp_ctx *ctx, void *dst, const void *src, size_t bytes);
 /* The same without waiting, e.g. the next minibatch into a captured step. Both areas in context memory, or one of them
    in page-locked host memory (cudaHostAlloc) that stays as it is until the copy has run. Pageable host memory: not in a
@@ -362,7 +361,7 @@ typedef enum amp_rounding { AMP_NEAREST = 0, AMP_STOCHASTIC } amp_rounding;
 AMP_INLINE void amp_philox(uint32_t out[4], uint64_t seed, uint64_t stream, uint64_t counter);
 AMP_INLINE uint32_t amp_random(uint64_t seed, uint64_t stream, uint64_t index);
 
-/* ==== >>arrays ======================================================================================================= */
+/* ==== >>arrays =================================================================================================== */
 
 typedef struct amp_cast_desc {
     uint32_t _begin;
@@ -415,20 +414,20 @@ AMP_API amp_fates amp_histogram_fates(const amp_histogram *h, amp_dtype dtype, f
    nothing to go by. Class: host. */
 AMP_API float amp_histogram_suggest_scale(const amp_histogram *h);
 
-/* ==== >>params =======================================================================================================
-   A parameter set holds, for each parameter: the FP32 master weight, a model copy in the model's dtype (what the forward and
-   backward products read), a gradient, and the optimizer's moments. Arrays are owned (one arena per kind, so that a whole set's
-   gradients can be all-reduced in one call) or adopted from you, mixed freely. */
+/* ==== >>params ===================================================================================================
+   A parameter set holds, for each parameter: the FP32 master weight, a model copy in the model's dtype (what the forward
+   and backward products read), a gradient, and the optimizer's moments. Arrays are owned (one arena per kind, so that a
+   whole set's gradients can be all-reduced in one call) or adopted from you, mixed freely. */
 
-/* How the weights behind a 16-bit model copy are kept: a ladder of memory, one update for all (bytes per parameter: amp_layout_bytes) */
-typedef enum amp_master {
-    AMP_MASTER_F32 = 0, /* FP32 master weights */
-    AMP_MASTER_NONE, /* the model copy is the only one; updates are computed in FP32 and rounded back. Loses small updates: for
-                           comparison, or with amp_step_desc.stochastic (BF16 + stochastic rounding: 12 bytes with Adam) */
-    AMP_MASTER_SPLIT, /* the model copy is the top of the master, 16 more bits hold the rest: see amp_split_pack */
-    AMP_MASTER_KAHAN /* BF16 only: weight = model copy + a second BF16 number, as compensated summation keeps it. The bytes of SPLIT
-                           and about 16 bits of precision: for comparison with other libraries */
-} amp_master;
+/* How the weights of a 16-bit model copy are kept, from most to least memory (amp_layout_bytes tells how much); the
+   update rule is the same for all.
+   F32    FP32 master weights.
+   NONE   The model copy is the only one; updates are computed in FP32 and rounded back. Loses small updates: for
+          comparison, or with amp_step_desc.stochastic (BF16 with stochastic rounding: 12 bytes with Adam).
+   SPLIT  The model copy is the top of the master, 16 more bits hold the rest: see amp_split_pack.
+   KAHAN  BF16 only: weight = model copy + a second BF16 number, as compensated summation keeps it. The bytes of SPLIT and
+          about 16 bits of precision: for comparison with other libraries. */
+typedef enum amp_master { AMP_MASTER_F32 = 0, AMP_MASTER_NONE, AMP_MASTER_SPLIT, AMP_MASTER_KAHAN } amp_master;
 
 typedef enum amp_optimizer { AMP_ADAMW = 0, AMP_ADAM, AMP_SGD, AMP_LION, AMP_OPTIMIZER_COUNT } amp_optimizer;
 
@@ -438,17 +437,15 @@ typedef struct amp_params_desc {
     amp_dtype grad;  /* AMP_AUTO => the model's dtype */
     amp_master master;
     int32_t moments; /* moment arrays kept: 0 => 2 (Adam, AdamW); 1 for Lion and SGD with momentum; AMP_NONE for none */
-    amp_dtype
-        moment; /* AMP_AUTO => AMP_F32; AMP_BF16: half the memory, rounded stochastically (to nearest would freeze them) */
+    amp_dtype moment;    /* AMP_AUTO => AMP_F32; AMP_BF16: half the memory, always rounded stochastically */
     uint32_t accumulate; /* 1: keep FP32 accumulators for amp_accumulate */
     uint32_t flags;      /* 0 */
-    const char *
-        label; /* NULL => "params": ledger labels are label.master, .model, .grad, .moments, .accum, .tables; at most 23 chars */
+    const char *label;   /* of the ledger's rows label.master, .model, .grad ...; at most 23 chars; NULL => "params" */
     uint64_t _end;
 } amp_params_desc;
 
-/* Bytes per parameter of a layout (of a parameter without keep_f32), by ledger class; _end and label of desc are not looked at.
-   NULL desc => defaults. All zero if the layout is not one. Class: host. */
+/* Bytes per parameter of a layout (of a parameter without keep_f32), by ledger class; _end and label of desc are not
+   read. NULL desc => defaults. All zero if there is no such layout. Class: host. */
 typedef struct amp_layout {
     uint32_t master, model, grad, moments, accum, total;
 } amp_layout;
@@ -508,22 +505,21 @@ AMP_API amp_array amp_param_grad(const amp_params *p, size_t i);
 AMP_API size_t amp_params_count(const amp_params *p);
 AMP_API size_t amp_params_find(const amp_params *p, const char *name);
 
-/* The weights of parameter i as floats, whatever the layout; host arrays of its count. Write also renews the model copy; moments stay.
-   Errors: INVALID_ARG for a weight that SPLIT cannot hold (FP16: |w| >= 65520, NaN). Class: query. */
+/* The weights of parameter i as floats, whatever the layout; host arrays of its count. Write also renews the model copy;
+   moments stay. Errors: INVALID_ARG for a weight that SPLIT cannot hold (FP16: |w| >= 65520, NaN). Class: query. */
 AMP_API amp_status amp_param_read(const amp_params *p, size_t i, float *dst);
 AMP_API amp_status amp_param_write(amp_params *p, size_t i, const float *src);
 
 /* Moves, each for all parameters. Class: enqueue. Numerics: to nearest even.
-   master_to_model: after you changed FP32 masters. model_to_master: after you changed model copies (moments stay; SPLIT and KAHAN
-   forget their low parts).
-   grads_to: dst[i] = gradient i in dst[i].dtype, e.g. FP16 gradients to your own FP32 ones; dst[i].data NULL skips; n = number of
-   parameters. zero_grad writes zeros. */
+   master_to_model: after you changed FP32 masters. model_to_master: after you changed model copies (moments stay; SPLIT
+   and KAHAN forget their low parts). grads_to: dst[i] = gradient i in dst[i].dtype, e.g. FP16 gradients to your own FP32
+   ones; dst[i].data NULL skips; n = number of parameters. zero_grad writes zeros. */
 AMP_API amp_status amp_params_master_to_model(amp_params *p);
 AMP_API amp_status amp_params_model_to_master(amp_params *p);
 AMP_API amp_status amp_params_grads_to(amp_params *p, const amp_array *dst, size_t n);
 AMP_API amp_status amp_params_zero_grad(amp_params *p);
 
-/* ==== >>scaler =======================================================================================================
+/* ==== >>scaler ===================================================================================================
    Multiply the loss (in practice: the gradient of the logits) by the scale, so that small FP16 gradients survive; gradients are
    divided by it before use. A step whose gradients overflowed is skipped and the scale backs off; after growth_interval good steps
    in a row it grows. The rule is PyTorch's, with its traps closed: docs/semantics.md has the table of differences. */
@@ -601,7 +597,7 @@ AMP_API amp_status amp_unscale(
    OFF: does nothing. Class: enqueue. */
 AMP_API amp_status amp_scaler_update(amp_scaler *s);
 
-/* ==== >>step =========================================================================================================
+/* ==== >>step =====================================================================================================
    u = clip(g / scale), computed as two FP32 multiplications, then
      SGD    u += wd*w;  buf = first step ? u : momentum*buf + (1-dampening)*u;  d = nesterov ? u + momentum*buf : buf;  w -= lr*d
      Adam   u += wd*w;  m = b1*m + (1-b1)*u;  v = b2*v + (1-b2)*u*u;  w -= (lr/bc1) * (m / (sqrt(v)/sqrt(bc2) + eps))
@@ -817,7 +813,7 @@ typedef struct amp_precision {
     uint32_t made;  /* 1: forward has run */
 } amp_precision;
 
-/* ==== >>products =====================================================================================================
+/* ==== >>products =================================================================================================
    Row-major, FP32 accumulation. Error of one element against the exact result of the operands as stored:
        |d - exact| <= (k + 4) * 2^-24 * (|alpha| * sum |a||b| + |beta * c| + |bias|) + half a unit in the last place
    of d. On CUDA, where d has 16 bits, a bias of a different dtype is rounded to d's first, and so is the value that a
@@ -866,10 +862,9 @@ typedef struct amp_gemm_desc { /* D[m,n] = act( alpha * op(A)[m,k] * op(B)[k,n] 
     const float *alpha_ptr, *beta_ptr;   /* context memory: one more factor, read when the product runs; NULL => 1 */
     const float *scale_a, *scale_b;      /* context memory, FP8 a, b only: factors of their elements; NULL => 1 */
     const float *scale_d;                /* context memory, FP8 d only: d = scale_d * act(...), saturated; NULL => 1 */
-    float *amax_d; /* output in context memory, FP8 d only: largest |act(...)|, before scale_d; or NULL */
-    amp_dtype
-        *d_dtype;  /* host: d's dtype is returned here. Needed when d.dtype is AMP_AUTO (>>policy), else NULL is fine */
-    amp_dtype pin; /* a and b are read in this dtype; AMP_AUTO => as the scope says, else as they are */
+    float *amax_d;      /* output in context memory, FP8 d only: largest |act(...)|, before scale_d; or NULL */
+    amp_dtype *d_dtype; /* host: d's dtype is returned here. Needed when d.dtype is AMP_AUTO, else NULL is fine */
+    amp_dtype pin;      /* a and b are read in this dtype; AMP_AUTO => as the scope says, else as they are */
     uint64_t _end;
 } amp_gemm_desc;
 
@@ -901,7 +896,7 @@ typedef struct amp_linear_desc { /* one layer: fill it once, use it for forward 
     uint32_t accumulate;  /* 1: dw and dbias are added to what is there */
     uint32_t flags;       /* AMP_GEMM_* for its products, or 0 */
     amp_precision
-        *record; /* host: written by forward, read by backward. NULL: every dtype is explicit, x, w, dy have one */
+        *record; /* host: written by forward, read by backward. NULL: dtypes are explicit, x, w, dy share one */
     const amp_precision *from; /* host: the record of the layer that made x, if x.dtype is AMP_AUTO */
     amp_dtype pin;             /* x and w are read in this dtype; AMP_AUTO => as the scope says, else as they are */
     uint32_t _pad;
@@ -925,20 +920,18 @@ typedef struct amp_xent_desc {
     uint32_t _begin;
     uint32_t sum; /* 0: mean over the rows that count; 1: sum */
     size_t rows, classes;
-    size_t ld;        /* elements between rows of logits and dlogits; 0 => classes */
-    amp_array logits; /* [rows, classes] */
-    const int32_t
-        *labels;     /* context memory, [rows]: 0 .. classes-1; a negative label leaves the row out (gradient 0) */
-    float *loss;     /* context memory, one float, or NULL: mean or sum of -log softmax(logits)[label], NOT scaled */
-    float *row_loss; /* context memory, [rows]; NULL only if loss is NULL (it is where the sum is made from) */
-    amp_array
-        dlogits; /* output [rows, classes] or data NULL: gradient of the loss TIMES THE LOSS SCALE; may be logits */
-    amp_scaler *scaler;  /* NULL => 1. Read where the verb runs: no host synchronisation */
+    size_t ld;             /* elements between rows of logits and dlogits; 0 => classes */
+    amp_array logits;      /* [rows, classes] */
+    const int32_t *labels; /* context memory, [rows]: 0 .. classes-1; negative: the row is left out (gradient 0) */
+    float *loss;        /* context memory, one float, or NULL: mean or sum of -log softmax(logits)[label], NOT scaled */
+    float *row_loss;    /* context memory, [rows]; NULL only if loss is NULL (it is where the sum is made from) */
+    amp_array dlogits;  /* output [rows, classes] or data NULL: gradient TIMES THE LOSS SCALE; may be logits */
+    amp_scaler *scaler; /* NULL => 1. Read where the verb runs: no host synchronisation */
     amp_optional factor; /* one more factor of the gradient, e.g. 1/N for N micro-batches; not given: 1 */
     float smoothing;     /* label smoothing: 0 => none; target = (1-s) * one-hot + s / classes */
     uint32_t _pad;
-    const amp_precision *from; /* host: the record of the layer that made logits, if their dtype is AMP_AUTO; dlogits
-                                  AMP_AUTO => as logits */
+    const amp_precision
+        *from; /* host: record of the layer that made logits of dtype AMP_AUTO; dlogits AMP_AUTO => same */
     uint64_t _end;
 } amp_xent_desc;
 
@@ -960,15 +953,16 @@ typedef struct amp_dropout_desc {
     uint64_t _end;
 } amp_dropout_desc;
 
-/* Dropout without a stored mask: backward is the same call on the gradient (x = dy, y = dx) with the same rng; recompute, too. Move
-   rng.offset on by count for the next call. Class: enqueue. Numerics: one FP32 product, rounded to y's dtype; a dropped NaN becomes 0. */
+/* Dropout without a stored mask: backward is the same call on the gradient (x = dy, y = dx) with the same rng. Move
+   rng.offset on by count for the next call. Class: enqueue. Numerics: one FP32 product, rounded to y's dtype; a dropped
+   NaN becomes 0. */
 AMP_API amp_status amp_dropout(amp_ctx *ctx, const amp_dropout_desc *desc);
 
-/* ==== >>state ========================================================================================================
-   Everything a run needs to continue, in one file: little-endian tagged sections, each with a checksum. Written to a temporary
-   name beside `path`, flushed to disk and renamed: the old file or the new one is there, never a part. Loading checks everything
-   before it changes anything; sections it does not know are refused by name. Parameters are matched by name, count and dtype.
-   A file written on one context can be read on any other. */
+/* ==== >>state ====================================================================================================
+   Everything a run needs to continue, in one file: little-endian tagged sections, each with a checksum. Written to a
+   temporary name beside `path`, flushed to disk and renamed: the old file or the new one is there, never a part. Loading
+   checks everything before it changes anything; unknown sections are refused by name. Parameters are matched by name,
+   count and dtype. A file written on one context can be read on any other. */
 
 typedef struct amp_state_desc {
     uint32_t _begin, flags;    /* 0 */
@@ -982,12 +976,12 @@ typedef struct amp_state_desc {
 } amp_state_desc;
 
 /* Masters (or the only copies), moments, step counts, scalers. Not saved: gradients, and model copies that masters give.
-   STAGE between unscale and update (as PyTorch refuses to pickle), and inside an accumulation window. Errors: IO, FORMAT with a sentence that says what differs.
-   After a failed load nothing has changed. Class: query. */
+   STAGE between unscale and update (as PyTorch refuses to pickle), and inside an accumulation window. Errors: IO, and
+   FORMAT with a sentence that says what differs. After a failed load nothing has changed. Class: query. */
 AMP_API amp_status amp_state_save(amp_ctx *ctx, const char *path, const amp_state_desc *state);
 AMP_API amp_status amp_state_load(amp_ctx *ctx, const char *path, const amp_state_desc *state);
 
-/* ==== >>backend ======================================================================================================
+/* ==== >>backend ==================================================================================================
    From here on: for authors of kernels, optimizers and backends. First the arithmetic and the per-element math, written once for
    every backend, then the jobs and the table of functions that a backend implements. */
 
@@ -2375,8 +2369,8 @@ AMP_API amp_status amp_snapshot_take(
 AMP_API amp_status amp_snapshot_begin(amp_ctx *ctx, amp_rng *rng, const amp_snapshot *snapshot);
 
 /* ==== >>plan =====================================================================================================
-   Where the bytes go, before anything is allocated. Mixed precision halves activations, not model state: FP32 Adam has 4 + 4 + 4 + 4
-   = 16 bytes per parameter, FP16 copies and gradients with FP32 masters 2 + 2 + 4 + 8 = 16. */
+   Where the bytes go, before anything is allocated. Mixed precision halves activations, not model state: FP32 Adam has
+   4 + 4 + 4 + 4 = 16 bytes per parameter, FP16 copies and gradients with FP32 masters 2 + 2 + 4 + 8 = 16. */
 
 typedef struct amp_plan_layer {
     const char *name;      /* for your table; NULL is fine */
@@ -2389,14 +2383,13 @@ typedef struct amp_plan_layer {
 
 typedef struct amp_plan { /* bytes; the first six are the rows of the ledger for the set, exactly */
     uint64_t master, model, grad, moments, accum, tables;
-    uint64_t
-        casts; /* copies of FP32 parameters in a scope; with AMP_AUTOCAST_SPARE: what amp_autocast_begin allocates */
+    uint64_t casts; /* copies of FP32 parameters in a scope; with AMP_AUTOCAST_SPARE: the arena of amp_autocast_begin */
     uint64_t saved; /* activations */
     uint64_t total;
 } amp_plan;
 
-/* The plan of n layers under a policy, with one set of parameters. layout NULL => amp_policy_params_desc(policy), Adam's two
-   moments. `in` is the dtype of the inputs: it matters for operations of class none. Class: host. */
+/* The plan of n layers under a policy, with one set of parameters. layout NULL => amp_policy_params_desc(policy), Adam's
+   two moments. `in` is the dtype of the inputs: it matters for operations of class none. Class: host. */
 AMP_API amp_status amp_plan_memory(amp_plan *out, const amp_policy *policy, const amp_params_desc *layout,
     const amp_plan_layer *layers, size_t n, amp_dtype in);
 
@@ -2692,7 +2685,7 @@ static inline amp_status amp_scaler_create_checked(
 
 #endif /* AMP_H */
 
-/* ==== >>impl ========================================================================================================= */
+/* ==== >>impl ===================================================================================================== */
 #if defined(AMP_IMPLEMENTATION) && !defined(AMPI_PASS)
 #ifndef AMP_IMPLEMENTATION_ONCE
 #  define AMP_IMPLEMENTATION_ONCE
@@ -6363,7 +6356,7 @@ AMP_API amp_status amp_dropout(amp_ctx *ctx, const amp_dropout_desc *desc) {
     return ctx->b->dropout(ctx, &j);
 }
 
-/* ==== >>front-state =================================================================================================
+/* ==== >>front-state ==============================================================================================
    State files.   tests: tests/test_state.c
    File: "AMPSTATE", u32 version 1, u32 number of sections, u64 checksum of these 16 bytes; then sections in this order:
        char tag[4]; u32 index; u64 payload bytes; u64 checksum of the 16 bytes before and the payload; payload
@@ -6566,8 +6559,9 @@ static amp_array ampi_state_array(const amp_params *p, size_t i, uint32_t kind) 
     X(hysteresis, 4) \
     X(hysteresis_tracker, 4) \
     X(mode, 4) \
-    X(no_check, 4) X(dead_after, 4) X(found, 4) X(stuck, 4) X(good, 8) X(bad, 8) X(bad_in_a_row, 8) X(bad_nan, 8) \
-        X(bad_inf, 8) X(bad_overflow, 8)
+    X(no_check, 4) \
+    X(dead_after, 4) X(found, 4) X(stuck, 4) X(good, 8) X(bad, 8) X(bad_in_a_row, 8) X(bad_nan, 8) X(bad_inf, 8) \
+        X(bad_overflow, 8)
 #    define AMPI_SCALER_BYTES (14 * 4 + 6 * 8)
 
 static void ampi_scaler_bytes(amp_scaler_state *t, uint8_t *b, int take) {
@@ -7820,7 +7814,7 @@ static int ampi_pick_kernels(ampi_kernels *k, amp_simd want) { /* 0: not here */
     return want == AMP_SIMD_AUTO || want == k->simd;
 }
 
-/* ==== >>cpu-host =====================================================================================================
+/* ==== >>cpu-host =================================================================================================
    Thread pool. Tasks are large and handed out one by one under a mutex; results do not depend on which thread runs which.
    tests: tests/test_context.c */
 typedef struct ampi_workspace { /* of one thread */
@@ -7964,7 +7958,7 @@ static amp_status ampi_run(
 }
 static size_t ampi_chunks(size_t n) { return (n - 1) / AMP_CHUNK + 1; }
 
-/* ==== >>cpu-arrays ===================================================================================================
+/* ==== >>cpu-arrays ===============================================================================================
    Sums by the rule (see >>backend), memory, arrays.   tests: tests/test_arrays.c, tests/test_step.c */
 
 /* Joins lanes whose first n may be nonzero; the rest is not read: adding zeros changes nothing. */
@@ -8684,7 +8678,7 @@ static amp_status ampi_cpu_next_scale(amp_ctx *ctx, amp_scaler_state *s) {
     return AMP_OK;
 }
 
-/* ==== >>cpu-products ================================================================================================
+/* ==== >>cpu-products =============================================================================================
    tests: tests/test_products.c, tests/test_paths.c
    A task is a block of at most AMPI_MC x AMPI_NC of one batch's D, over all of k in steps of AMPI_KC: operands are
    widened to float while they are packed, tiles are accumulated in w->c. How D is cut into blocks changes no bit: an
@@ -9193,7 +9187,7 @@ static amp_status ampi_cpu_dropout(amp_ctx *ctx, const amp_dropout_job *d) {
     return ampi_run(ampi_cpu_of(ctx), ampi_chunks(d->count), (double)d->count, ampi_dropout_task, &j);
 }
 
-/* ==== >>cpu-table ====================================================================================================
+/* ==== >>cpu-table ================================================================================================
    The table of functions; create, destroy.   tests: tests/test_context.c */
 
 static void ampi_cpu_free(ampi_cpu *c) {
@@ -9321,7 +9315,7 @@ AMP_API amp_status amp_cpu_create_checked(amp_ctx **out, int version, size_t siz
 #endif /* AMP_IMPLEMENTATION_ONCE */
 #endif /* AMP_IMPLEMENTATION */
 
-/* ==== >>lanes ========================================================================================================
+/* ==== >>lanes ====================================================================================================
    Code that stands once and is compiled for each width of vectors. To stamp it, amp.h defines AMPI_F(name), which puts
    a path's prefix before a name (ampi_scalar_, ampi_sse2_, ampi_avx2_, ampi_avx512_, ampi_neon_), and AMPI_PASS, which
    says which part is wanted, and includes itself; the guards above then skip all the rest. A debugger, a sanitizer and
@@ -10215,7 +10209,7 @@ static void AMPI_F(use)(ampi_kernels *k) {
 #undef AMPI_PASS
 #endif /* AMPI_PASS */
 
-/* ==== >>license =======================================================================================================
+/* ==== >>license ==================================================================================================
    MIT License. Copyright (c) 2026 amp authors
 
    Permission is hereby granted, free of charge, to any person obtaining a copy of this software and associated documentation files
