@@ -194,18 +194,10 @@ typedef enum amp_dtype {
 
 /* Storage types: one-member structs, so that mixing them up does not compile and `+` is refused. Same size and layout
    as CUDA's __half and __nv_bfloat16: cast the pointers at that border, nowhere else. */
-typedef struct amp_f16 {
-    uint16_t bits;
-} amp_f16;
-typedef struct amp_bf16 {
-    uint16_t bits;
-} amp_bf16;
-typedef struct amp_f8e4m3 {
-    uint8_t bits;
-} amp_f8e4m3;
-typedef struct amp_f8e5m2 {
-    uint8_t bits;
-} amp_f8e5m2;
+typedef struct amp_f16 { uint16_t bits; } amp_f16;
+typedef struct amp_bf16 { uint16_t bits; } amp_bf16;
+typedef struct amp_f8e4m3 { uint8_t bits; } amp_f8e4m3;
+typedef struct amp_f8e5m2 { uint8_t bits; } amp_f8e5m2;
 
 /* An operand: where, and in which format. `count` is the number of elements if you know it: 0 means "as many as the
    verb needs"; a verb refuses an operand whose count is too small. Write it amp_arr(ptr, AMP_F16). */
@@ -446,9 +438,7 @@ typedef struct amp_params_desc {
 
 /* Bytes per parameter of a layout (of a parameter without keep_f32), by ledger class; _end and label of desc are not
    read. NULL desc => defaults. All zero if there is no such layout. Class: host. */
-typedef struct amp_layout {
-    uint32_t master, model, grad, moments, accum, total;
-} amp_layout;
+typedef struct amp_layout { uint32_t master, model, grad, moments, accum, total; } amp_layout;
 AMP_API amp_layout amp_layout_bytes(const amp_params_desc *desc);
 
 /* amp_status amp_params_create(amp_params **out, amp_ctx *ctx, const amp_params_desc *desc)
@@ -1617,9 +1607,7 @@ typedef struct amp_param_entry {
     uint32_t group, _pad;
 } amp_param_entry;
 
-typedef struct amp_chunk {
-    uint32_t param, index;
-} amp_chunk; /* elements [index * AMP_CHUNK, ...) of a parameter */
+typedef struct amp_chunk { uint32_t param, index; } amp_chunk; /* elements [index * AMP_CHUNK, ...) of a parameter */
 
 typedef struct amp_partial { /* what inspection finds in one chunk */
     double sum;              /* of squares of unscaled gradients, by the reduction rule */
@@ -2062,9 +2050,7 @@ AMP_INLINE void amp_lion_one(float *w, float *m, float u, const amp_coef *c) { a
 
 /* Numbers kept in 16 bits are rounded stochastically with words of their own: element i takes amp_random(seed, stream, i). */
 typedef enum amp_stored { AMP_STORED_MODEL = 0, AMP_STORED_MOMENT_1, AMP_STORED_MOMENT_2 } amp_stored;
-typedef struct amp_draw {
-    uint64_t seed, stream;
-} amp_draw;
+typedef struct amp_draw { uint64_t seed, stream; } amp_draw;
 AMP_INLINE amp_draw amp_draw_of(const amp_step_record *r, uint32_t param) { /* of the model copy */
     amp_draw d;
     d.seed = r->seed;
@@ -4679,9 +4665,7 @@ AMP_API amp_status amp_preset_find(amp_preset *preset, amp_dtype *low, const cha
 
 enum { AMPI_OURS = 1, AMPI_APEX = 2, AMPI_PYTORCH = 4, AMPI_MINDSPORE = 8, AMPI_ALL = 15 }; /* families of levels */
 enum { AMPI_KEEP, AMPI_TO_F32, AMPI_TO_LOW };                                               /* of the model */
-typedef struct ampi_level {
-    uint8_t family, lists, autocast, model, norms, masters, results, dynamic;
-} ampi_level;
+typedef struct ampi_level { uint8_t family, lists, autocast, model, norms, masters, results, dynamic; } ampi_level;
 /* clang-format off */
 static const ampi_level ampi_levels[AMP_PRESET_COUNT] = { /* as in amp_policy */
     {AMPI_OURS,      AMP_SYSTEM_AMP,            1, AMPI_KEEP,   0, 1, 0, 1},
@@ -6560,8 +6544,8 @@ static amp_array ampi_state_array(const amp_params *p, size_t i, uint32_t kind) 
     X(hysteresis_tracker, 4) \
     X(mode, 4) \
     X(no_check, 4) \
-    X(dead_after, 4) X(found, 4) X(stuck, 4) X(good, 8) X(bad, 8) X(bad_in_a_row, 8) X(bad_nan, 8) X(bad_inf, 8) \
-        X(bad_overflow, 8)
+    X(dead_after, 4) \
+    X(found, 4) X(stuck, 4) X(good, 8) X(bad, 8) X(bad_in_a_row, 8) X(bad_nan, 8) X(bad_inf, 8) X(bad_overflow, 8)
 #    define AMPI_SCALER_BYTES (14 * 4 + 6 * 8)
 
 static void ampi_scaler_bytes(amp_scaler_state *t, uint8_t *b, int take) {
@@ -6795,9 +6779,7 @@ AMPI_X(amp_state_load)
 
 typedef char ampi_edits_fit[(size_t)AMP_OP_COUNT <= sizeof((amp_policy *)0)->edits ? 1 : -1];
 
-typedef struct ampi_op_row {
-    char name[40], classes[8];
-} ampi_op_row;
+typedef struct ampi_op_row { char name[40], classes[8]; } ampi_op_row;
 typedef struct ampi_op_alias {
     char name[28], systems[4];
     uint32_t op;
