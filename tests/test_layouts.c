@@ -991,6 +991,217 @@ static void hooks_run(t_run *t) {
     amp_scaler_destroy(s);
 }
 
+/* A hook may call any verb, also those that use the device's scratch memory, and nothing is lost. */
+static amp_status hook_curious(amp_ctx *ctx, amp_totals *totals, void *user) {
+    amp_params *p = (amp_params *)user;
+    amp_array a[2];
+    amp_finite_report report;
+    amp_histogram h;
+    amp_totals t;
+    double norm;
+    a[0] = amp_param_model(p, 0);
+    a[1] = amp_param_model(p, 1);
+    if (amp_all_finite(ctx, &report, a, 2) != AMP_OK || report.nan + report.inf > 0) return AMP_ERR_IO;
+    if (amp_histogram_count(ctx, &h, a, 2) != AMP_OK) return AMP_ERR_IO;
+    if (amp_grad_norm(p, NULL, &norm) != AMP_OK) return AMP_ERR_IO;
+    if (amp_copy(ctx, &t, totals, sizeof t) != AMP_OK) return AMP_ERR_IO;
+    return t.first_param == 1 && t.first_index == 7 && t.inf == 1 ? AMP_OK : AMP_ERR_IO;
+}
+static void hook_calls_verbs(t_run *t) {
+    amp_params_desc pd = AMP_ZERO;
+    amp_params *p = two(t, pd, NULL, 30);
+    amp_scaler *s = NULL;
+    amp_step_desc d = t_rate_0();
+    amp_step_record r;
+    CHECK_OK(amp_scaler_create(&s, t->ctx, NULL));
+    d.reduce_totals_fn = hook_curious;
+    d.user = p;
+    set_grad_bits(t, p, 1, 7, set_inf(AMP_F32));
+    CHECK_OK(amp_step(p, s, &d));
+    r = record(t, p);
+    CHECK_EQ(r.outcome, AMP_SKIPPED_INF);
+    CHECK_EQ(r.inf, 1);
+    CHECK_EQ(r.first_param, 1);
+    CHECK_EQ(r.first_index, 7);
+    amp_params_destroy(p);
+    amp_scaler_destroy(s);
+}
+
+/* ---- updates made elsewhere ---- */
+
+/* Master, model copy and low part of every parameter. */
+static void weights_blob(t_run *t, t_blob *b, amp_params *p) {
+    size_t i, k;
+    for (i = 0; i < amp_params_count(p); i++) {
+        amp_array a[3];
+        a[0] = amp_param_get(p, i).master;
+        a[1] = amp_param_model(p, i);
+        a[2] = amp_param_get(p, i).low;
+        for (k = 0; k < 3; k++)
+            if (a[k].data) t_blob_dev(t, b, a[k].data, a[k].count * amp_dtype_size(a[k].dtype));
+    }
+}
+static void check_same_weights(t_run *t, amp_params *p, amp_params *q) {
+    t_blob a = AMP_ZERO, b = AMP_ZERO;
+    weights_blob(t, &a, p);
+    weights_blob(t, &b, q);
+    CHECK_EQ(a.bytes, b.bytes);
+    CHECK_BITS(a.data, b.data, a.bytes, 1);
+    free(a.data);
+    free(b.data);
+}
+static void *signs_of(t_run *t, amp_array g) { /* of a gradient, as floats in context memory */
+    void *bits = set_bits(t, g, g.count);
+    float *u = (float *)t_host(t, 4 * g.count);
+    size_t k;
+    for (k = 0; k < g.count; k++) {
+        float x = amp_load(bits, g.dtype, k);
+        u[k] = x > 0.0f ? 1.0f : x < 0.0f ? -1.0f : 0.0f;
+    }
+    return t_put(t, u, 4 * g.count);
+}
+/* The first step of Lion is w * decay - lr * sign(g): amp_apply with the signs gives the same weights in every layout. */
+static void apply_is_an_update(t_run *t) {
+    size_t n = t_slow(t) ? 17000 : 70000, i;
+    int rung;
+    for (rung = 0; rung < N_LAYOUTS + 1; rung++) {
+        int stochastic = rung == N_LAYOUTS, window;
+        amp_params_desc pd = layout(stochastic ? 1 : rung);
+        pd.accumulate = 1;
+        for (window = 0; window < 2; window++) {
+            float *w = some_weights(t, n);
+            amp_params *p = two(t, pd, w, n), *q = two(t, pd, w, n);
+            amp_step_desc d = AMP_ZERO;
+            amp_group g = AMP_ZERO;
+            t_note(t, "layout %d, stochastic %d, window %d", rung, stochastic, window);
+            d.optimizer = AMP_LION;
+            d.lr = 0.003f;
+            d.weight_decay = 0.3f;
+            d.stochastic = (uint32_t)stochastic;
+            d.seed = 77;
+            g.lr = 0.02f;
+            d.groups = &g;
+            d.n_groups = 1;
+            random_grads(t, p, 1.0f);
+            for (i = 0; i < 2; i++) {
+                amp_array from = amp_param_grad(p, i);
+                CHECK_OK(amp_cast(t->ctx, amp_param_grad(q, i), from, from.count, NULL));
+            }
+            if (window) CHECK_OK(amp_accumulate(p, NULL, 0));
+            if (window) CHECK_OK(amp_accumulate(q, NULL, 0));
+            CHECK_OK(amp_step(p, NULL, &d));
+            CHECK_OK(amp_inspect(q, NULL, &d));
+            for (i = 0; i < 2; i++)
+                CHECK_OK(amp_apply(q, i, amp_arr(signs_of(t, amp_param_grad(q, i)), AMP_F32), 1));
+            check_same_weights(t, p, q);
+            CHECK_EQ(record(t, q).steps, 1);
+            if (window) { /* used up, as by an update */
+                float *sum = (float *)set_bits(t, amp_param_get(q, 0).accum, n);
+                CHECK(sum[0] == 0.0f && sum[n - 1] == 0.0f);
+            }
+            amp_params_destroy(p);
+            amp_params_destroy(q);
+            t_clear(t);
+        }
+    }
+}
+static void apply_plain(t_run *t) { /* w - u; skips; overflow of a copy; arguments */
+    float w[5] = {1.0f, -2.0f, 0.1f, 3.0f, 0.0f}, u[5] = {0.25f, 1e-9f, -0.3f, -70000.0f, 2.0f}, *got;
+    amp_params *p = NULL;
+    amp_params_desc pd = AMP_ZERO;
+    amp_param_desc e = AMP_ZERO;
+    amp_scaler *s = NULL;
+    amp_step_desc d = AMP_ZERO;
+    amp_array ua;
+    size_t i;
+    CHECK_OK(amp_params_create(&p, t->ctx, &pd));
+    e.count = 5;
+    e.init = w;
+    CHECK_OK(amp_params_add(p, &e));
+    CHECK_OK(amp_params_commit(p));
+    CHECK_OK(amp_scaler_create(&s, t->ctx, NULL));
+    ua = amp_arrn(t_put(t, u, sizeof u), AMP_F32, 5);
+    d.lr = 123.0f; /* nobody asks for it here */
+    CHECK_STATUS(amp_apply(p, 0, ua, 0), AMP_ERR_STAGE, "amp_apply amp_inspect");
+
+    set_grad_bits(t, p, 0, 2, set_inf(AMP_F16)); /* skipped: nothing changes */
+    CHECK_OK(amp_inspect(p, s, &d));
+    CHECK_OK(amp_apply(p, 0, ua, 0));
+    CHECK_OK(amp_scaler_update(s));
+    got = weights(t, p, 0);
+    CHECK_BITS(got, w, 5, 4);
+    CHECK_EQ(record(t, p).weight_overflow, 0);
+
+    set_grad(t, p, 0, 5, 1.0f);
+    CHECK_OK(amp_inspect(p, s, &d));
+    CHECK_OK(amp_apply(p, 0, ua, 0));
+    CHECK_OK(amp_scaler_update(s));
+    got = weights(t, p, 0);
+    for (i = 0; i < 5; i++)
+        CHECK_F32(got[i], ref_sub(w[i], u[i]));
+    CHECK_EQ(record(t, p).weight_overflow, 1); /* 70003 as a half */
+    CHECK_STATUS(amp_apply(p, 0, ua, 0), AMP_ERR_STAGE, "amp_apply amp_inspect");
+
+    CHECK_OK(amp_inspect(p, s, &d));
+    CHECK_STATUS(amp_apply(p, 1, ua, 0), AMP_ERR_INVALID_ARG, "amp_apply i");
+    CHECK_STATUS(amp_apply(p, 0, amp_arr(NULL, AMP_F32), 0), AMP_ERR_INVALID_ARG, "amp_apply u");
+    CHECK_STATUS(amp_apply(p, 0, amp_arr(ua.data, AMP_F16), 0), AMP_ERR_INVALID_ARG, "amp_apply u.dtype f16");
+    CHECK_STATUS(amp_apply(p, 0, amp_arrn(ua.data, AMP_F32, 4), 0), AMP_ERR_INVALID_ARG, "amp_apply u.count");
+    CHECK_EQ(amp_apply(NULL, 0, ua, 0), AMP_ERR_INVALID_ARG);
+    amp_params_destroy(p);
+    amp_scaler_destroy(s);
+}
+
+/* ---- BF16 moments: the words that round them are those that the header names ---- */
+
+static void moments_are_drawn(
+    t_run *t) { /* m with seed + 1, v with seed + 2, stream (step << 24) + parameter, element */
+    enum { N = 500 };
+    amp_params_desc pd = AMP_ZERO;
+    amp_params *p;
+    amp_step_desc d = AMP_ZERO;
+    volatile float b1 = 0.9f, b2 = 0.999f;
+    float one_b1 = (float)(1.0 - (double)b1), one_b2 = (float)(1.0 - (double)b2), g[2][N], m[2][N], v[2][N];
+    size_t i, k;
+    uint64_t step;
+    memset(m, 0, sizeof m);
+    memset(v, 0, sizeof v);
+    pd.moment = AMP_BF16;
+    pd.grad = AMP_F32;
+    p = two(t, pd, some_weights(t, N), N);
+    d.lr = 0.01f;
+    d.seed = 0xfffffffffffffffeu; /* and the seeds wrap */
+    for (step = 1; step <= 3; step++) {
+        for (i = 0; i < 2; i++) {
+            amp_array a = amp_param_grad(p, i);
+            for (k = 0; k < a.count; k++)
+                g[i][k] = t_real(t);
+            t_set(t, a.data, g[i], 4 * a.count);
+        }
+        CHECK_OK(amp_step(p, NULL, &d));
+        for (i = 0; i < 2; i++) {
+            uint64_t stream = (step << 24) + i;
+            size_t n = amp_param_grad(p, i).count;
+            uint16_t *got_m = (uint16_t *)set_bits(t, amp_param_get(p, i).moment[0], n);
+            uint16_t *got_v = (uint16_t *)set_bits(t, amp_param_get(p, i).moment[1], n);
+            uint16_t want_m[N], want_v[N];
+            for (k = 0; k < n; k++) {
+                float u = g[i][k];
+                float new_m = ref_add(ref_mul(b1, m[i][k]), ref_mul(one_b1, u));
+                float new_v = ref_add(ref_mul(b2, v[i][k]), ref_mul(one_b2, ref_mul(u, u)));
+                want_m[k] = amp_bf16_from_f32_sr(new_m, amp_random(d.seed + 1u, stream, k)).bits;
+                want_v[k] = amp_bf16_from_f32_sr(new_v, amp_random(d.seed + 2u, stream, k)).bits;
+                m[i][k] = amp_load(want_m, AMP_BF16, k);
+                v[i][k] = amp_load(want_v, AMP_BF16, k);
+            }
+            t_note(t, "step %d, parameter %d", (int)step, (int)i);
+            CHECK_BITS(got_m, want_m, n, 2);
+            CHECK_BITS(got_v, want_v, n, 2);
+        }
+    }
+    amp_params_destroy(p);
+}
+
 /* ---- two ranks, each with its context in its thread; sums through memory that they share ---- */
 
 #if HAVE_RANKS
@@ -1169,4 +1380,6 @@ const t_test t_suite_layouts[] = {{"layouts.split_bits", split_bits, T_HOST},
     {"layouts.accumulate_means", accumulate_means, T_ALL}, {"layouts.accumulate_bad", accumulate_bad, T_ALL},
     {"layouts.accumulate_errors", accumulate_errors, T_ALL}, {"layouts.inverse_in_product", inverse_in_product, T_ALL},
     {"layouts.unscaled", unscaled_is_checked, T_ALL}, {"layouts.hooks", hooks_run, T_ALL},
+    {"layouts.hook_calls_verbs", hook_calls_verbs, T_ALL}, {"layouts.apply_is_an_update", apply_is_an_update, T_ALL},
+    {"layouts.apply_plain", apply_plain, T_ALL}, {"layouts.moments_are_drawn", moments_are_drawn, T_ALL},
     {"layouts.ranks", ranks_agree, T_HOST}, {NULL, NULL, 0}};
