@@ -1308,7 +1308,7 @@ AMP_INLINE int ampi_less(float a, float b) { /* -use_fast_math would flush subno
 #  else
 #    define AMPI_HOLD
 #    if defined(AMP_DEVICE)
-#      define AMPI_GUARD(x) __asm__("" : "+v"(x)) /* AMD's GPUs */
+#      define AMPI_GUARD(x) __asm__("" : "+v"(x)) /* AMD's GPUs; no guard against fast-math's estimates of a / b */
 #    elif defined(__SSE2__)
 #      define AMPI_GUARD(x) __asm__("" : "+x"(x))
 #    elif defined(__aarch64__)

@@ -613,31 +613,33 @@ static amp_status ampi_cu_read_scratch(const ampi_cu_call *k, void *mirror, cons
    Building blocks of the kernels.   tests: tests/ptx.sh, tests/test_formats.c, tests/test_arrays.c */
 
 /* What device code (names ampi_k_*) needs beyond C++ and what CUDA and HIP spell alike (__global__, threadIdx,
-   __syncthreads, atomicAdd, ...). Elsewhere in the file nothing is NVIDIA's but the host layer (names ampi_cu_*), so a
-   port to a different kind of GPU defines these and writes a host layer. Each may be defined before. */
+   __syncthreads, atomicAdd, ...). Elsewhere in the file only the host layer (names ampi_cu_*) is NVIDIA's, so a port to a
+   different kind of GPU defines AMP_SHARED and the list, all of it, and writes a host layer. */
 #ifndef AMP_SHARED
 #  define AMP_SHARED(T, name, n) __shared__ T name[n]
 #endif
-#if defined(__CUDACC__)
-#  define AMP_LOAD_STREAM(p)     __ldcs(p)         /* 128 bits that are not needed again soon: the first to leave */
-#  define AMP_STORE_STREAM(p, x) __stcs(p, x)      /* the caches */
-#  define AMP_GRID_CONSTANT      __grid_constant__ /* a kernel's argument that each thread reads where it lies */
-#  define AMP_OPAQUE(x)          asm volatile("" : "+l"(x)) /* the compiler forgets what it knows of 64 bits */
-#  define AMP_UNROLL             _Pragma("unroll")          /* small arrays stay in registers */
-#  define AMP_NO_UNROLL          _Pragma("unroll 1")
-#elif !defined(AMP_LOAD_STREAM) /* AMP_HOSTCUDA */
-#  define AMP_LOAD_STREAM(p)     (*(p))
-#  define AMP_STORE_STREAM(p, x) (*(p) = (x))
-#  define AMP_GRID_CONSTANT
-#  define AMP_OPAQUE(x)
-#  define AMP_UNROLL
-#  define AMP_NO_UNROLL
-#endif
 #ifndef AMP_LOAD_L2
 #  define AMP_LOAD_L2(p)     __ldcg(p)               /* past the first-level cache: other blocks wrote it */
-#  define AMP_FENCE()        __threadfence()         /* before it, after it: for the GPU, */
+#  define AMP_FENCE()        __threadfence()         /* writes before it come before writes after it, for the GPU */
 #  define AMP_FENCE_SYSTEM() __threadfence_system()  /* and for the host, too */
 #  define AMP_FMA(a, b, c)   __fmaf_ieee_rn(a, b, c) /* one rounding, subnormals kept, whatever the compiler's flags */
+#  if defined(__CUDACC__)
+#    define AMP_LOAD_STREAM(p)     __ldcs(p)    /* 128 bits that are not needed again soon: */
+#    define AMP_STORE_STREAM(p, x) __stcs(p, x) /* they are the first to leave the caches */
+/* A hint may stand for nothing. A kernel's argument is read where it lies; the compiler forgets what it knows of 64 bits;
+   loops over small arrays, which stay in registers. */
+#    define AMP_GRID_CONSTANT      __grid_constant__
+#    define AMP_OPAQUE(x)          asm volatile("" : "+l"(x))
+#    define AMP_UNROLL             _Pragma("unroll")
+#    define AMP_NO_UNROLL          _Pragma("unroll 1")
+#  else /* AMP_HOSTCUDA */
+#    define AMP_LOAD_STREAM(p)     (*(p))
+#    define AMP_STORE_STREAM(p, x) (*(p) = (x))
+#    define AMP_GRID_CONSTANT
+#    define AMP_OPAQUE(x)
+#    define AMP_UNROLL
+#    define AMP_NO_UNROLL
+#  endif
 #endif
 
 #define AMPI_K      static __device__ __forceinline__
@@ -769,7 +771,7 @@ AMPI_K void ampi_k_load8(
     uint32_t k;
     if (!wide || m < 8u) {
         for (k = 0; k < 8u; k++)
-            x[k] = k < m ? ampi_k_get_bits(p, t, i + k) : 0u;
+            x[k] = k < m ? ampi_load_bits(p, t, i + k) : 0u;
         return;
     }
     ampi_k_fetch8(&r, p, t, i, wide);
@@ -782,7 +784,7 @@ AMPI_K void ampi_k_store8(
     uint32_t k;
     if (!wide || m < 8u) {
         for (k = 0; k < 8u; k++)
-            if (k < m) ampi_k_put_bits(p, t, i + k, x[k]);
+            if (k < m) ampi_store_pattern(p, t, i + k, x[k]);
     } else if (t == AMP_F32) {
         ampi_k_u4 *v = (ampi_k_u4 *)((char *)p + 4u * i), a, b;
         a.x = x[0];
@@ -951,8 +953,8 @@ static __global__ void __launch_bounds__(AMP_BLOCK) ampi_k_cast(ampi_k_cast_args
     for (i = me; i < a.n - 8u * a.groups; i += step) { /* head and tail, one by one */
         uint64_t at = i < a.head ? i : i + 8u * a.groups;
         uint32_t r = a.how == AMP_STOCHASTIC ? amp_random(a.seed, a.stream, a.offset + at) : 0u;
-        ampi_k_put_bits(a.dst, a.dst_type, at,
-            ampi_k_pattern(ampi_k_get_bits(a.src, a.src_type, at), a.dst_type, a.how, r, a.saturate));
+        ampi_store_pattern(a.dst, a.dst_type, at,
+            ampi_encode_any(ampi_load_bits(a.src, a.src_type, at), a.dst_type, a.how, r, a.saturate));
     }
 }
 
@@ -2069,7 +2071,7 @@ AMPI_K void ampi_k_gemm_store(
     amp_store(p.d.data, p.d.dtype, at, v);
 }
 
-static __global__ void __launch_bounds__(AMP_BLOCK) ampi_k_gemm(const AMP_GRID_CONSTANT amp_gemm_job p) {
+static __global__ void __launch_bounds__(AMP_BLOCK, 2) ampi_k_gemm(const AMP_GRID_CONSTANT amp_gemm_job p) {
     AMP_SHARED(float, as, AMPI_K_SLICE *AMPI_K_PITCH);
     AMP_SHARED(float, bs, AMPI_K_SLICE *AMPI_K_PITCH);
     size_t across = p.n / AMPI_K_TILE + (p.n % AMPI_K_TILE != 0), down = p.m / AMPI_K_TILE + (p.m % AMPI_K_TILE != 0),
