@@ -2071,7 +2071,7 @@ AMPI_K void ampi_k_gemm_store(
     amp_store(p.d.data, p.d.dtype, at, v);
 }
 
-static __global__ void __launch_bounds__(AMP_BLOCK, 2) ampi_k_gemm(const AMP_GRID_CONSTANT amp_gemm_job p) {
+static __global__ void __launch_bounds__(AMP_BLOCK, 4) ampi_k_gemm(const AMP_GRID_CONSTANT amp_gemm_job p) {
     AMP_SHARED(float, as, AMPI_K_SLICE *AMPI_K_PITCH);
     AMP_SHARED(float, bs, AMPI_K_SLICE *AMPI_K_PITCH);
     size_t across = p.n / AMPI_K_TILE + (p.n % AMPI_K_TILE != 0), down = p.m / AMPI_K_TILE + (p.m % AMPI_K_TILE != 0),
