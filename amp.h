@@ -6772,6 +6772,11 @@ AMP_API amp_status amp_state_load(amp_ctx *ctx, const char *path, const amp_stat
 AMPI_X(amp_state_save)
 AMPI_X(amp_state_load)
 #    undef AMPI_X
+AMP_API int amp_replace_file(const char *from, const char *to) {
+    (void)from;
+    (void)to;
+    return 0;
+}
 #  endif /* AMP_NO_STDIO */
 
 /* ==== >>front-operations =========================================================================================
