@@ -6353,19 +6353,6 @@ AMP_API amp_status amp_dropout(amp_ctx *ctx, const amp_dropout_desc *desc) {
 #  ifndef AMP_NO_STDIO
 
 #    define AMPI_STATE_BUFFER ((size_t)1 << 20)
-#    define AMPI_KINDS        5u /* of arrays of a parameter */
-
-enum { AMPI_COUNT, AMPI_SAVE, AMPI_LOOK, AMPI_APPLY }; /* LOOK checks everything and changes nothing */
-typedef struct ampi_file {                             /* being written or read */
-    amp_ctx *ctx;
-    FILE *f;
-    const char *path, *where;
-    uint8_t *buffer;      /* AMPI_STATE_BUFFER bytes of host memory */
-    uint64_t sum;         /* running checksum; every piece of a section but the last has whole words */
-    uint64_t sections;    /* counted, or still to be read */
-    int mode, held;       /* held: `next` is read already */
-    uint8_t next[24 + 8]; /* head of the section to come; of an array also which it is */
-} ampi_file;
 
 static void ampi_put(uint8_t *b, uint64_t x, int bytes) {
     int i;
@@ -6379,290 +6366,415 @@ static void ampi_little_endian(uint8_t *b, size_t elements, size_t size) {
     uint8_t first, t;
     size_t i;
     memcpy(&first, &one, 1);
-    if (!first)
-        for (; elements--; b += size)
-            for (i = 0; i < size / 2; i++) {
-                t = b[i];
-                b[i] = b[size - 1 - i];
-                b[size - 1 - i] = t;
-            }
-}
-
-/* fields of a head: every one has 4, 4, 8 and 8 bytes */
-static void ampi_head(uint8_t *h, uint64_t a, uint64_t b, uint64_t c, uint64_t d) {
-    ampi_put(h, a, 4);
-    ampi_put(h + 4, b, 4);
-    ampi_put(h + 8, c, 8);
-    ampi_put(h + 16, d, 8);
-}
-static amp_status ampi_bad_file(ampi_file *s, const char *what) {
-    return amp_fail(s->ctx, AMP_ERR_FORMAT, "%s: %s: %s", s->where, s->path, what);
-}
-static amp_status ampi_write(ampi_file *s, const void *data, size_t n) {
-    s->sum = ampi_hash(s->sum, (const uint8_t *)data, n);
-    return fwrite(data, 1, n, s->f) == n ? AMP_OK
-                                         : amp_fail(s->ctx, AMP_ERR_IO, "%s: %s: write failed", s->where, s->path);
-}
-static amp_status ampi_read(ampi_file *s, void *data, size_t n) {
-    if (fread(data, 1, n, s->f) != n)
-        return ferror(s->f) ? amp_fail(s->ctx, AMP_ERR_IO, "%s: %s: read failed", s->where, s->path)
-                            : ampi_bad_file(s, "the file is truncated");
-    s->sum = ampi_hash(s->sum, (const uint8_t *)data, n);
-    return AMP_OK;
-}
-
-/* bytes i .. i + n of an array between context memory and the buffer; flags 1: host memory */
-static amp_status ampi_state_copy(ampi_file *s, amp_array a, size_t i, size_t n, int out) {
-    uint8_t *at = (uint8_t *)a.data + i, *to = out ? s->buffer : at, *from = out ? at : s->buffer;
-    size_t size = amp_dtype_size(a.dtype);
-    if (!out) ampi_little_endian(s->buffer, n / size, size);
-    if (a.flags)
-        memcpy(to, from, n);
-    else
-        AMPI_TRY(s->ctx->b->copy(s->ctx, to, from, n));
-    if (out) ampi_little_endian(s->buffer, n / size, size);
-    return AMP_OK;
-}
-
-/* A section's checksum stands before its payload, so it is made twice: once for the checksum, once for the file. */
-static amp_status ampi_save_section(
-    ampi_file *s, uint8_t *h, const uint8_t *head, size_t n_head, amp_array a, size_t bytes) {
-    size_t i, n;
-    int pass;
-    s->sum = ampi_hash(AMPI_HASH, h, 16);
-    for (pass = 0; pass < 2; pass++) {
-        if (pass) {
-            ampi_put(h + 16, s->sum, 8);
-            AMPI_TRY(ampi_write(s, h, 24));
-            AMPI_TRY(ampi_write(s, head, n_head));
-        } else
-            s->sum = ampi_hash(s->sum, head, n_head);
-        for (i = 0; i < bytes; i += n) {
-            n = bytes - i < AMPI_STATE_BUFFER ? bytes - i : AMPI_STATE_BUFFER;
-            AMPI_TRY(ampi_state_copy(s, a, i, n, 1));
-            if (pass)
-                AMPI_TRY(ampi_write(s, s->buffer, n));
-            else
-                s->sum = ampi_hash(s->sum, s->buffer, n);
+    if (first) return;
+    for (; elements--; b += size)
+        for (i = 0; i < size / 2; i++) {
+            t = b[i];
+            b[i] = b[size - 1 - i];
+            b[size - 1 - i] = t;
         }
+}
+
+/* four fields of 4, 4, 8 and 8 bytes */
+static void ampi_put_fields(uint8_t *b, uint64_t p, uint64_t q, uint64_t r, uint64_t s) {
+    ampi_put(b, p, 4);
+    ampi_put(b + 4, q, 4);
+    ampi_put(b + 8, r, 8);
+    ampi_put(b + 16, s, 8);
+}
+
+/* ---- the sections of a file: one walk declares them, in their order, and a visitor counts, writes, checks or applies each ---- */
+
+typedef enum ampi_section_kind {
+    AMPI_SECTION_SET = 0,
+    AMPI_SECTION_ARRAY,
+    AMPI_SECTION_SCALER,
+    AMPI_SECTION_USER,
+    AMPI_SECTION_END,
+    AMPI_SECTION_KINDS
+} ampi_section_kind;
+
+/* clang-format off */
+static const struct { char tag[8], name[24]; } ampi_section_kinds[AMPI_SECTION_KINDS] = {
+    {"SET ", "parameter set"},
+    {"PRM ", "an array of set"},
+    {"SCL ", "scaler"},
+    {"USER", "the user's bytes"},
+    {"END ", "the end of file"}, /* where there is no section left */
+};
+/* clang-format on */
+
+typedef struct ampi_elements { /* elements of `size` bytes; little-endian in the file */
+    void *ptr;                 /* NULL: none */
+    size_t count, size;
+    int host; /* 1: in host memory, 0: in context memory */
+} ampi_elements;
+
+typedef struct ampi_section {
+    ampi_section_kind kind;
+    size_t index;       /* of the set or scaler that it belongs to */
+    amp_params *p;      /* a set, or that of an array */
+    size_t param;       /* of an array: which parameter's */
+    amp_scaler *scaler; /* a scaler */
+    int optional;       /* 1: model copies, in the file only when masters do not give them */
+    uint8_t fields[24 + 256];
+    size_t n_fixed;         /* bytes of fields that a file must have exactly so */
+    size_t n_fields;        /* all of them; the rest are values, saved and loaded */
+    ampi_elements elements; /* after the fields */
+} ampi_section;
+
+typedef struct ampi_file { /* being written or read */
+    amp_ctx *ctx;
+    FILE *f;
+    const char *path, *where;
+    uint8_t *buffer;      /* AMPI_STATE_BUFFER bytes of host memory */
+    uint64_t sum;         /* running checksum; every piece of a section but the last has whole words */
+    uint64_t sections;    /* counted, or still to be read */
+    int ready;            /* 1: `next` is read */
+    uint8_t next[24 + 8]; /* head of the next section; of an array also its first two fields */
+} ampi_file;
+
+typedef amp_status ampi_visit(ampi_file *f, ampi_section *s);
+
+/* the arrays of a parameter that are saved, by their number in the file; {NULL}: the layout has no such array */
+enum { AMPI_SAVED_WEIGHTS = 0, AMPI_SAVED_MOMENT, AMPI_SAVED_MOMENT2, AMPI_SAVED_MODEL, AMPI_SAVED_LOW, AMPI_SAVED };
+static amp_array ampi_saved_array(const amp_param_entry *e, int which) {
+    switch (which) {
+    case AMPI_SAVED_WEIGHTS: return e->master ? ampi_entry_master(e) : ampi_entry_model(e);
+    case AMPI_SAVED_MOMENT: return ampi_entry_moment(e, 0);
+    case AMPI_SAVED_MOMENT2: return ampi_entry_moment(e, 1);
+    case AMPI_SAVED_LOW: return ampi_entry_low(e);
+    default: return ampi_entry_array(e->master ? e->model : NULL, e->model_dtype, e->count);
     }
+}
+
+static amp_status ampi_walk_set(ampi_file *f, ampi_visit *visit, amp_params *p, size_t index) {
+    ampi_section s;
+    size_t i, len;
+    int which;
+    memset(&s, 0, sizeof s);
+    s.index = index;
+    s.p = p;
+    s.n_fixed = 8;
+    s.n_fields = 24;
+    ampi_put_fields(s.fields, p->n, (uint64_t)p->desc.moments, 0, 0); /* then steps and skipped */
+    AMPI_TRY(visit(f, &s));
+    s.kind = AMPI_SECTION_ARRAY;
+    for (i = 0; i < p->n; i++)
+        for (which = 0; which < AMPI_SAVED; which++) {
+            amp_array a = ampi_saved_array(&p->entries[i], which);
+            if (!a.data) continue;
+            s.param = i;
+            s.optional = which == AMPI_SAVED_MODEL;
+            s.elements.ptr = a.data;
+            s.elements.count = a.count;
+            s.elements.size = amp_dtype_size(a.dtype);
+            len = strlen(p->params[i].name);
+            memset(s.fields, 0, sizeof s.fields);
+            ampi_put_fields(s.fields, i, (uint64_t)which, (uint64_t)a.dtype | (uint64_t)len << 32, a.count);
+            memcpy(s.fields + 24, p->params[i].name, len);
+            s.n_fixed = s.n_fields = 24 + ((len + 7) & ~(size_t)7);
+            AMPI_TRY(visit(f, &s));
+        }
     return AMP_OK;
 }
 
-/* s->next = head of the next section, and of an array which one it is; behind the last one its tag is "END " */
-static amp_status ampi_load_next(ampi_file *s) {
-    if (s->held) return AMP_OK;
-    memset(s->next, 0, sizeof s->next);
-    s->held = 1;
-    if (s->sections == 0) {
-        memcpy(s->next, "END ", 4);
-        return AMP_OK;
-    }
-    s->sections--;
-    s->sum = AMPI_HASH;
-    AMPI_TRY(ampi_read(s, s->next, 16));
-    if (fread(s->next + 16, 1, 8, s->f) != 8)
-        return ampi_bad_file(s, "the file is truncated"); /* not part of the sum */
-    return memcmp(s->next, "PRM ", 4) == 0 ? ampi_read(s, s->next + 24, 8) : AMP_OK;
-}
-
-static const char *ampi_section_name(const uint8_t *tag) {
-    static const char names[][24] = {
-        "SET parameter set", "PRM an array of set", "SCL scaler", "USERthe user's bytes", "END the end of file"};
-    size_t i;
-    for (i = 0; i < 5; i++)
-        if (memcmp(names[i], tag, 4) == 0) return names[i] + 4;
-    return NULL;
-}
-
-/* The section with head h must come now. Its first n_fixed bytes are as in `head`, or `differs` says what that means; the rest of
-   n_head bytes comes back there. */
-static amp_status ampi_load_section(ampi_file *s, const uint8_t *h, uint8_t *head, size_t n_fixed, size_t n_head,
-    amp_array a, size_t bytes, const char *differs) {
-    uint8_t got[24 + 256];
-    size_t i, n, ready;
-    AMPI_TRY(ampi_load_next(s));
-    if (!ampi_section_name(s->next))
-        return amp_fail(s->ctx, AMP_ERR_FORMAT,
-            "%s: %s: section \"%.4s\" is not known to this amp, or the file is damaged", s->where, s->path,
-            (const char *)s->next);
-    if (memcmp(s->next, h, 8) != 0)
-        return amp_fail(s->ctx, AMP_ERR_FORMAT,
-            "%s: %s: %s %llu stands where %s %llu is expected: something is missing, there twice or not asked for",
-            s->where, s->path, ampi_section_name(s->next), AMPI_ULL(ampi_get(s->next + 4, 4)), ampi_section_name(h),
-            AMPI_ULL(ampi_get(h + 4, 4)));
-    if (memcmp(h, "END ", 4) == 0) return AMP_OK;
-    if (memcmp(s->next + 8, h + 8, 8) != 0) return ampi_bad_file(s, differs);
-    ready = memcmp(h, "PRM ", 4) == 0 ? 8 : 0;
-    memcpy(got, s->next + 24, ready);
-    AMPI_TRY(ampi_read(s, got + ready, n_head - ready));
-    if (memcmp(got, head, n_fixed) != 0) return ampi_bad_file(s, differs);
-    memcpy(head + n_fixed, got + n_fixed, n_head - n_fixed);
-    for (i = 0; i < bytes; i += n) {
-        n = bytes - i < AMPI_STATE_BUFFER ? bytes - i : AMPI_STATE_BUFFER;
-        AMPI_TRY(ampi_read(s, s->buffer, n));
-        if (s->mode == AMPI_APPLY) AMPI_TRY(ampi_state_copy(s, a, i, n, 0));
-    }
-    if (s->sum != ampi_get(s->next + 16, 8)) return ampi_bad_file(s, "a checksum does not match: the file is damaged");
-    s->held = 0;
-    return AMP_OK;
-}
-
-/* one section of the walk: counted, written, or read */
-static amp_status ampi_section(ampi_file *s, const char *tag, size_t index, uint8_t *head, size_t n_fixed,
-    size_t n_head, amp_array a, const char *differs) {
-    size_t bytes = a.count * amp_dtype_size(a.dtype);
-    uint8_t h[24];
-    ampi_head(h, ampi_get((const uint8_t *)tag, 4), index, n_head + bytes, 0);
-    if (s->mode == AMPI_COUNT) {
-        s->sections++;
-        return AMP_OK;
-    }
-    if (s->mode == AMPI_SAVE) return ampi_save_section(s, h, head, n_head, a, bytes);
-    return ampi_load_section(s, h, head, n_fixed, n_head, a, bytes, differs);
-}
-
-/* the arrays of a parameter that are saved; {NULL}: no such one */
-static amp_array ampi_state_array(const amp_params *p, size_t i, uint32_t kind) {
-    const amp_param_entry *e = &p->entries[i];
-    amp_array none = AMP_ZERO;
-    if (kind == 0) return e->master ? ampi_entry_master(&p->entries[i]) : amp_param_model(p, i);
-    if (kind < 3) return ampi_entry_moment(e, kind - 1);
-    if (kind == 4) return ampi_entry_low(e);
-    return e->master && e->model ? amp_param_model(p, i) : none; /* if masters do not give them */
-}
-
+/* clang-format off */
 #    define AMPI_SCALER_FIELDS(X) /* name, bytes */ \
-    X(scale, 4) \
-    X(growth_factor, 4) \
-    X(backoff_factor, 4) \
-    X(min_scale, 4) \
-    X(max_scale, 4) \
-    X(growth_interval, 4) \
-    X(growth_tracker, 4) \
-    X(hysteresis, 4) \
-    X(hysteresis_tracker, 4) \
-    X(mode, 4) \
-    X(no_check, 4) \
-    X(dead_after, 4) \
-    X(found, 4) X(stuck, 4) X(good, 8) X(bad, 8) X(bad_in_a_row, 8) X(bad_nan, 8) X(bad_inf, 8) X(bad_overflow, 8)
+    X(scale, 4) X(growth_factor, 4) X(backoff_factor, 4) X(min_scale, 4) X(max_scale, 4) \
+    X(growth_interval, 4) X(growth_tracker, 4) X(hysteresis, 4) X(hysteresis_tracker, 4) \
+    X(mode, 4) X(no_check, 4) X(dead_after, 4) X(found, 4) X(stuck, 4) \
+    X(good, 8) X(bad, 8) X(bad_in_a_row, 8) X(bad_nan, 8) X(bad_inf, 8) X(bad_overflow, 8)
+/* clang-format on */
 #    define AMPI_SCALER_BYTES (14 * 4 + 6 * 8)
 
-static void ampi_scaler_bytes(amp_scaler_state *t, uint8_t *b, int take) {
+static amp_status ampi_walk(ampi_file *f, const amp_state_desc *st, ampi_visit *visit) {
+    ampi_section s;
+    size_t i;
+    for (i = 0; i < st->n_params; i++)
+        AMPI_TRY(ampi_walk_set(f, visit, st->params[i], i));
+    memset(&s, 0, sizeof s);
+    s.kind = AMPI_SECTION_SCALER;
+    s.n_fields = AMPI_SCALER_BYTES;
+    for (i = 0; i < st->n_scalers; i++) {
+        s.index = i;
+        s.scaler = st->scalers[i];
+        AMPI_TRY(visit(f, &s));
+    }
+    if (st->user_bytes == 0) return AMP_OK;
+    memset(&s, 0, sizeof s);
+    s.kind = AMPI_SECTION_USER;
+    s.elements.ptr = st->user;
+    s.elements.count = st->user_bytes;
+    s.elements.size = 1;
+    s.elements.host = 1;
+    return visit(f, &s);
+}
+
+static uint64_t ampi_section_tag(const ampi_section *s) {
+    return ampi_get((const uint8_t *)ampi_section_kinds[s->kind].tag, 4);
+}
+static size_t ampi_section_bytes(const ampi_section *s) { return s->n_fields + s->elements.count * s->elements.size; }
+
+/* ---- values between a set or scaler and its section's fields ---- */
+
+static void ampi_scaler_put(const amp_scaler_state *t, uint8_t *b) {
 #    define AMPI_X(name, size) \
-    if (!take) memcpy(b, &t->name, size); \
+    memcpy(b, &t->name, size); \
     ampi_little_endian(b, 1, size); \
-    if (take) memcpy(&t->name, b, size); \
+    b += size;
+    AMPI_SCALER_FIELDS(AMPI_X)
+#    undef AMPI_X
+}
+static void ampi_scaler_get(amp_scaler_state *t, uint8_t *b) { /* leaves b in this machine's order */
+#    define AMPI_X(name, size) \
+    ampi_little_endian(b, 1, size); \
+    memcpy(&t->name, b, size); \
     b += size;
     AMPI_SCALER_FIELDS(AMPI_X)
 #    undef AMPI_X
 }
 
-/* what saving and loading begin with; s->buffer has `extra` bytes more for the caller, who frees it */
-static amp_status ampi_state_start(
-    ampi_file *s, amp_ctx *ctx, const char *where, const char *path, const amp_state_desc *st, size_t extra) {
-    size_t i;
-    if (!ctx) return AMP_ERR_INVALID_ARG;
-    AMPI_CHECK_DESC(ctx, where, st);
-    if (!path || !*path) return AMPI_INVALID(ctx, "%s: path is %s", where, path ? "empty" : "NULL");
-    if (st->flags) return AMPI_INVALID(ctx, "%s: state.flags is not 0", where);
-    if (st->n_params && !st->params) return AMPI_INVALID(ctx, "%s: state.params is NULL", where);
-    if (st->n_scalers && !st->scalers) return AMPI_INVALID(ctx, "%s: state.scalers is NULL", where);
-    if (st->user_bytes && !st->user) return AMPI_INVALID(ctx, "%s: state.user is NULL", where);
-    for (i = 0; i < st->n_params; i++) {
-        AMPI_TRY(ampi_check_params(ctx, where, st->params[i]));
-        AMPI_REQUIRE(ampi_may_travel(st->params[i]), ctx, AMP_ERR_STAGE,
-            "%s: parameter set %llu is inside an accumulation window", where, AMPI_ULL(i));
+static amp_status ampi_values_save(ampi_file *f, ampi_section *s) {
+    amp_scaler_state t;
+    amp_step_record r;
+    if (s->kind == AMPI_SECTION_SET) {
+        AMPI_TRY(f->ctx->b->copy(f->ctx, &r, s->p->record, sizeof r));
+        ampi_put(s->fields + 8, r.steps, 8);
+        ampi_put(s->fields + 16, r.skipped, 8);
     }
-    for (i = 0; i < st->n_scalers; i++) {
-        AMPI_TRY(ampi_check_scaler(ctx, where, st->scalers[i]));
-        if (st->scalers[i]->checked)
-            return amp_fail(
-                ctx, AMP_ERR_STAGE, "%s: scaler %llu is between a check and amp_scaler_update", where, AMPI_ULL(i));
+    if (s->kind == AMPI_SECTION_SCALER) {
+        AMPI_TRY(ampi_scaler_read(s->scaler, &t));
+        ampi_scaler_put(&t, s->fields);
     }
-    AMPI_TRY(ampi_failed_in(ctx, where, ctx->b->may_wait(ctx)));
-    memset(s, 0, sizeof *s);
-    s->ctx = ctx;
-    s->path = path;
-    s->where = where;
-    s->buffer = (uint8_t *)ampi_host_alloc(&ctx->host, AMPI_STATE_BUFFER + extra);
-    return s->buffer ? AMP_OK : amp_fail(ctx, AMP_ERR_NO_MEMORY, "%s: no host memory", where);
+    return AMP_OK;
 }
 
-/* the one walk over what a file holds, in its order */
-static amp_status ampi_state_walk(ampi_file *s, const amp_state_desc *st) {
-    amp_array none = AMP_ZERO, user = amp_arrn(st->user, AMP_F8E4M3, st->user_bytes);
-    uint8_t h[24 + 256];
-    char differs[256];
-    size_t i, j;
-    uint32_t kind;
-    for (i = 0; i < st->n_params; i++) {
-        amp_params *p = st->params[i];
-        amp_step_record r;
-        int models = s->mode == AMPI_SAVE || s->mode == AMPI_COUNT ? p->stochastic : 0;
-        AMPI_TRY(s->ctx->b->copy(s->ctx, &r, p->record, sizeof r));
-        ampi_head(h, p->n, (uint64_t)p->desc.moments, r.steps, r.skipped);
-        AMPI_TRY(
-            ampi_section(s, "SET ", i, h, 8, 24, none, "a parameter set has another number of parameters or moments"));
-        if (s->mode == AMPI_APPLY) {
-            memset(&r, 0, sizeof r);
-            r.steps = ampi_get(h + 8, 8);
-            r.skipped = ampi_get(h + 16, 8);
-            AMPI_TRY(s->ctx->b->set_record(s->ctx, p->record, p->mirror, &r));
-        }
-        for (j = 0; j < p->n; j++)
-            for (kind = 0; kind < AMPI_KINDS; kind++) {
-                amp_array a = ampi_state_array(p, j, kind);
-                size_t len = strlen(p->params[j].name);
-                if (!a.data) continue;
-                memset(h, 0, sizeof h);
-                ampi_head(h, j, kind, (uint64_t)a.dtype | (uint64_t)len << 32, a.count);
-                memcpy(h + 24, p->params[j].name, len);
-                len = 24 + ((len + 7) & ~(size_t)7);
-                if (kind == 3 && s->mode >= AMPI_LOOK) { /* the file says whether copies were saved */
-                    AMPI_TRY(ampi_load_next(s));
-                    if (memcmp(s->next, "PRM ", 4) != 0 || ampi_get(s->next + 4, 4) != i ||
-                        memcmp(s->next + 24, h, 8) != 0)
-                        continue;
-                    models = 1;
-                } else if (kind == 3 && !models)
-                    continue;
-                snprintf(differs, sizeof differs,
-                    "parameter %llu has another name than \"%s\", or another dtype, count or layout", AMPI_ULL(j),
-                    p->params[j].name);
-                AMPI_TRY(ampi_section(s, "PRM ", i, h, len, len, a, differs));
-            }
-        if (s->mode == AMPI_APPLY) {
-            if (!models) AMPI_TRY(amp_params_master_to_model(p));
-            p->stochastic = models;
-            p->phase = ampi_rules[p->phase][AMPI_DO_LOAD].next;
-        }
-    }
-    for (i = 0; i < st->n_scalers; i++) {
-        amp_scaler_state t;
-        AMPI_TRY(ampi_scaler_read(st->scalers[i], &t));
-        ampi_scaler_bytes(&t, h, 0);
-        AMPI_TRY(ampi_section(s, "SCL ", i, h, 0, AMPI_SCALER_BYTES, none, "a scaler has another size"));
-        if (s->mode < AMPI_LOOK) continue;
-        ampi_scaler_bytes(&t, h, 1);
-        if (!st->scalers[i]->off && t.mode == AMP_SCALER_OFF)
-            return ampi_bad_file(s, "it was saved from a scaler that was off");
-        if (t.mode > (uint32_t)AMP_SCALER_OFF || !amp_is_finite(t.scale) || !(t.scale > 0.0f) ||
-            !amp_is_finite(ampi_inverse(t.scale)))
-            return ampi_bad_file(s, "its loss scale is not usable");
-        t.inverse = ampi_inverse(t.scale);
-        if (s->mode == AMPI_APPLY && !st->scalers[i]->off) {
-            AMPI_TRY(ampi_scaler_write(st->scalers[i], &t));
-            ampi_next_iteration(st->scalers[i]);
-        }
-    }
-    user.flags = 1;
-    return st->user_bytes ? ampi_section(s, "USER", 0, h, 0, 0, user, "the user's bytes have another size") : AMP_OK;
+static amp_status ampi_bad_file(const ampi_file *f, const char *what) {
+    return amp_fail(f->ctx, AMP_ERR_FORMAT, "%s: %s: %s", f->where, f->path, what);
 }
+
+/* the state that a scaler gets from its section */
+static amp_status ampi_scaler_from(const ampi_file *f, ampi_section *s, amp_scaler_state *t) {
+    int usable;
+    AMPI_TRY(ampi_scaler_read(s->scaler, t));
+    ampi_scaler_get(t, s->fields);
+    if (!s->scaler->off && t->mode == AMP_SCALER_OFF)
+        return ampi_bad_file(f, "it was saved from a scaler that was off");
+    usable = t->mode <= (uint32_t)AMP_SCALER_OFF && amp_is_finite(t->scale) && t->scale > 0.0f;
+    if (!usable || !amp_is_finite(ampi_inverse(t->scale))) return ampi_bad_file(f, "its loss scale is not usable");
+    t->inverse = ampi_inverse(t->scale);
+    return AMP_OK;
+}
+
+static amp_status ampi_values_apply(ampi_file *f, ampi_section *s) {
+    amp_params *p = s->p;
+    amp_scaler_state t;
+    amp_step_record r;
+    if (s->kind == AMPI_SECTION_SET) {
+        memset(&r, 0, sizeof r);
+        r.steps = ampi_get(s->fields + 8, 8);
+        r.skipped = ampi_get(s->fields + 16, 8);
+        p->stochastic = 0;
+        p->phase = ampi_rules[p->phase][AMPI_DO_LOAD].next;
+        return f->ctx->b->set_record(f->ctx, p->record, p->mirror, &r);
+    }
+    if (s->optional) p->stochastic = 1;
+    if (s->kind == AMPI_SECTION_SCALER) {
+        AMPI_TRY(ampi_scaler_from(f, s, &t));
+        if (s->scaler->off) return AMP_OK;
+        AMPI_TRY(ampi_scaler_write(s->scaler, &t));
+        ampi_next_iteration(s->scaler);
+    }
+    return AMP_OK;
+}
+
+/* ---- writing ---- */
+
+/* Bytes go into the checksum, and into the file if `writing`. */
+static amp_status ampi_emit(ampi_file *f, const void *data, size_t n, int writing) {
+    f->sum = ampi_hash(f->sum, data, n);
+    AMPI_REQUIRE(
+        !writing || fwrite(data, 1, n, f->f) == n, f->ctx, AMP_ERR_IO, "%s: %s: write failed", f->where, f->path);
+    return AMP_OK;
+}
+
+static amp_status ampi_emit_section(ampi_file *f, const ampi_section *s, int writing) { /* what follows its head */
+    const ampi_elements *a = &s->elements;
+    size_t i, n, bytes = a->count * a->size;
+    AMPI_TRY(ampi_emit(f, s->fields, s->n_fields, writing));
+    for (i = 0; i < bytes; i += n) {
+        const uint8_t *from = (const uint8_t *)a->ptr + i;
+        n = bytes - i < AMPI_STATE_BUFFER ? bytes - i : AMPI_STATE_BUFFER;
+        if (a->host)
+            memcpy(f->buffer, from, n);
+        else
+            AMPI_TRY(f->ctx->b->copy(f->ctx, f->buffer, from, n));
+        ampi_little_endian(f->buffer, n / a->size, a->size);
+        AMPI_TRY(ampi_emit(f, f->buffer, n, writing));
+    }
+    return AMP_OK;
+}
+
+static int ampi_is_saved(const ampi_section *s) { return !s->optional || s->p->stochastic; }
+
+static amp_status ampi_visit_count(ampi_file *f, ampi_section *s) {
+    f->sections += (uint64_t)ampi_is_saved(s);
+    return AMP_OK;
+}
+
+/* A section's checksum stands before what it covers, which is therefore made twice. */
+static amp_status ampi_visit_write(ampi_file *f, ampi_section *s) {
+    uint8_t head[24];
+    if (!ampi_is_saved(s)) return AMP_OK;
+    AMPI_TRY(ampi_values_save(f, s));
+    ampi_put_fields(head, ampi_section_tag(s), s->index, ampi_section_bytes(s), 0);
+    f->sum = ampi_hash(AMPI_HASH, head, 16);
+    AMPI_TRY(ampi_emit_section(f, s, 0));
+    ampi_put(head + 16, f->sum, 8);
+    AMPI_TRY(ampi_emit(f, head, sizeof head, 1));
+    return ampi_emit_section(f, s, 1);
+}
+
+static amp_status ampi_state_write(ampi_file *f, const amp_state_desc *st) {
+    uint8_t head[24];
+    AMPI_TRY(ampi_walk(f, st, ampi_visit_count));
+    memcpy(head, "AMPSTATE", 8);
+    ampi_put(head + 8, 1, 4);
+    ampi_put(head + 12, f->sections, 4);
+    ampi_put(head + 16, ampi_hash(AMPI_HASH, head, 16), 8);
+    AMPI_TRY(ampi_emit(f, head, sizeof head, 1));
+    return ampi_walk(f, st, ampi_visit_write);
+}
+
+/* ---- reading: twice, first to check everything, then to apply it ---- */
+
+static amp_status ampi_read(ampi_file *f, void *data, size_t n) {
+    if (fread(data, 1, n, f->f) != n)
+        return ferror(f->f) ? amp_fail(f->ctx, AMP_ERR_IO, "%s: %s: read failed", f->where, f->path)
+                            : ampi_bad_file(f, "the file is truncated");
+    f->sum = ampi_hash(f->sum, data, n);
+    return AMP_OK;
+}
+
+static int ampi_next_is(const ampi_file *f, ampi_section_kind kind) {
+    return memcmp(f->next, ampi_section_kinds[kind].tag, 4) == 0;
+}
+
+static amp_status ampi_next_read(ampi_file *f) { /* f->next, unless it is there */
+    uint64_t sum;
+    if (f->ready) return AMP_OK;
+    f->ready = 1;
+    memset(f->next, 0, sizeof f->next);
+    memcpy(f->next, ampi_section_kinds[AMPI_SECTION_END].tag, 4);
+    if (f->sections == 0) return AMP_OK;
+    f->sections--;
+    f->sum = AMPI_HASH;
+    AMPI_TRY(ampi_read(f, f->next, 16));
+    sum = f->sum;
+    AMPI_TRY(ampi_read(f, f->next + 16, 8));
+    f->sum = sum; /* the checksum is not part of itself */
+    return ampi_next_is(f, AMPI_SECTION_ARRAY) ? ampi_read(f, f->next + 24, 8) : AMP_OK;
+}
+
+/* the next section of the file is s, by its kind and index */
+static amp_status ampi_next_must_be(ampi_file *f, const ampi_section *s) {
+    int k;
+    AMPI_TRY(ampi_next_read(f));
+    for (k = 0; k < AMPI_SECTION_KINDS && !ampi_next_is(f, (ampi_section_kind)k); k++) {
+    }
+    AMPI_REQUIRE(k < AMPI_SECTION_KINDS, f->ctx, AMP_ERR_FORMAT,
+        "%s: %s: section \"%.4s\" is not known to this amp, or the file is damaged", f->where, f->path,
+        (const char *)f->next);
+    AMPI_REQUIRE(k == (int)s->kind && ampi_get(f->next + 4, 4) == s->index, f->ctx, AMP_ERR_FORMAT,
+        "%s: %s: %s %llu stands where %s %llu is expected: a section is missing, duplicated or unexpected", f->where,
+        f->path, ampi_section_kinds[k].name, AMPI_ULL(ampi_get(f->next + 4, 4)), ampi_section_kinds[s->kind].name,
+        AMPI_ULL(s->index));
+    return AMP_OK;
+}
+
+static amp_status ampi_differs(const ampi_file *f, const ampi_section *s) {
+    if (s->kind == AMPI_SECTION_SET)
+        return ampi_bad_file(f, "a parameter set has a different number of parameters or moments");
+    if (s->kind == AMPI_SECTION_SCALER) return ampi_bad_file(f, "a scaler has a different size");
+    if (s->kind == AMPI_SECTION_USER) return ampi_bad_file(f, "the user's bytes have a different size");
+    return amp_fail(f->ctx, AMP_ERR_FORMAT,
+        "%s: %s: parameter %llu has a different name than \"%s\", or a different dtype, count or layout", f->where,
+        f->path, AMPI_ULL(s->param), s->p->params[s->param].name);
+}
+
+/* The section must come now. Its values come back in s->fields; its elements go to their place if `applying`. */
+static amp_status ampi_read_section(ampi_file *f, ampi_section *s, int applying) {
+    const ampi_elements *a = &s->elements;
+    uint8_t got[sizeof s->fields];
+    size_t i, n, read = s->kind == AMPI_SECTION_ARRAY ? 8 : 0, bytes = a->count * a->size;
+    AMPI_TRY(ampi_next_must_be(f, s));
+    if (ampi_get(f->next + 8, 8) != ampi_section_bytes(s)) return ampi_differs(f, s);
+    memcpy(got, f->next + 24, read);
+    AMPI_TRY(ampi_read(f, got + read, s->n_fields - read));
+    if (memcmp(got, s->fields, s->n_fixed) != 0) return ampi_differs(f, s);
+    memcpy(s->fields, got, s->n_fields);
+    for (i = 0; i < bytes; i += n) {
+        uint8_t *to = (uint8_t *)a->ptr + i;
+        n = bytes - i < AMPI_STATE_BUFFER ? bytes - i : AMPI_STATE_BUFFER;
+        AMPI_TRY(ampi_read(f, f->buffer, n));
+        ampi_little_endian(f->buffer, n / a->size, a->size);
+        if (applying && a->host) memcpy(to, f->buffer, n);
+        if (applying && !a->host) AMPI_TRY(f->ctx->b->copy(f->ctx, to, f->buffer, n));
+    }
+    f->ready = 0;
+    return f->sum == ampi_get(f->next + 16, 8) ? AMP_OK
+                                               : ampi_bad_file(f, "a checksum does not match: the file is damaged");
+}
+
+/* The file says whether an optional section was saved. */
+static amp_status ampi_is_in_file(ampi_file *f, const ampi_section *s, int *is) {
+    *is = 1;
+    if (!s->optional) return AMP_OK;
+    AMPI_TRY(ampi_next_read(f));
+    *is = ampi_next_is(f, s->kind) && ampi_get(f->next + 4, 4) == s->index && memcmp(f->next + 24, s->fields, 8) == 0;
+    return AMP_OK;
+}
+
+static amp_status ampi_visit_check(ampi_file *f, ampi_section *s) { /* changes nothing */
+    amp_scaler_state t;
+    int is;
+    AMPI_TRY(ampi_is_in_file(f, s, &is));
+    if (!is) return AMP_OK;
+    AMPI_TRY(ampi_read_section(f, s, 0));
+    return s->kind == AMPI_SECTION_SCALER ? ampi_scaler_from(f, s, &t) : AMP_OK;
+}
+
+static amp_status ampi_visit_apply(ampi_file *f, ampi_section *s) {
+    int is;
+    AMPI_TRY(ampi_is_in_file(f, s, &is));
+    if (!is) return AMP_OK;
+    AMPI_TRY(ampi_read_section(f, s, 1));
+    return ampi_values_apply(f, s);
+}
+
+static amp_status ampi_state_read(ampi_file *f, const amp_state_desc *st, ampi_visit *visit) {
+    ampi_section end;
+    uint8_t head[24];
+    memset(&end, 0, sizeof end);
+    end.kind = AMPI_SECTION_END;
+    rewind(f->f);
+    f->ready = 0;
+    AMPI_TRY(ampi_read(f, head, sizeof head));
+    if (memcmp(head, "AMPSTATE", 8) != 0) return ampi_bad_file(f, "not an amp state file");
+    if (ampi_get(head + 16, 8) != ampi_hash(AMPI_HASH, head, 16)) return ampi_bad_file(f, "the header is damaged");
+    if (ampi_get(head + 8, 4) != 1) return ampi_bad_file(f, "a version that this amp does not know");
+    f->sections = ampi_get(head + 12, 4);
+    AMPI_TRY(ampi_walk(f, st, visit));
+    AMPI_TRY(ampi_next_must_be(f, &end));
+    return fgetc(f->f) == EOF ? AMP_OK : ampi_bad_file(f, "trailing data after the last section");
+}
+
+/* ---- files ---- */
 
 #    if !defined(_WIN32)
 #      if !defined(__cplusplus)
-extern int fsync(int); /* hidden by -std=c99 */
+extern int fsync(int); /* as POSIX declares them: the system's headers hide both under -std=c99 */
 extern int fileno(FILE *);
 #      endif
 static int ampi_flush(FILE *f) { return fflush(f) == 0 && fsync(fileno(f)) == 0; }
@@ -6679,86 +6791,107 @@ AMP_API int amp_replace_file(const char *from, const char *to) {
         dir[n++] = slash ? '/' : '.';
     dir[n] = 0;
     fd = open(dir, O_RDONLY);
-    if (fd >= 0) {
-        (void)fsync(fd);
-        (void)close(fd);
-    } /* some file systems refuse: the rename stands all the same */
+    if (fd < 0) return 1;
+    (void)fsync(fd); /* some file systems refuse: the rename stands all the same */
+    (void)close(fd);
     return 1;
 }
 #    else
 __declspec(dllimport) int __stdcall MoveFileExA(const char *, const char *, unsigned long);
 static int ampi_flush(FILE *f) { return fflush(f) == 0; }
 AMP_API int amp_replace_file(const char *from, const char *to) {
-    return MoveFileExA(from, to, 1 | 8) != 0;
-} /* replace existing, write through */
+    return MoveFileExA(from, to, 1 | 8) != 0; /* replace existing, write through */
+}
 #    endif
 
-static amp_status ampi_state_write(ampi_file *s, const amp_state_desc *st) {
-    uint8_t h[24];
-    s->mode = AMPI_COUNT;
-    AMPI_TRY(ampi_state_walk(s, st));
-    memcpy(h, "AMPSTATE", 8);
-    ampi_put(h + 8, 1 | s->sections << 32, 8);
-    ampi_put(h + 16, ampi_hash(AMPI_HASH, h, 16), 8);
-    AMPI_TRY(ampi_write(s, h, 24));
-    s->mode = AMPI_SAVE;
-    return ampi_state_walk(s, st);
+static amp_status ampi_state_check(amp_ctx *ctx, const char *where, const char *path, const amp_state_desc *st) {
+    size_t i;
+    AMPI_CHECK_DESC(ctx, where, st);
+    AMPI_REQUIRE(path && *path, ctx, AMP_ERR_INVALID_ARG, "%s: path is %s", where, path ? "empty" : "NULL");
+    AMPI_REQUIRE(!st->flags, ctx, AMP_ERR_INVALID_ARG, "%s: state.flags is not 0", where);
+    AMPI_REQUIRE(!st->n_params || st->params, ctx, AMP_ERR_INVALID_ARG, "%s: state.params is NULL", where);
+    AMPI_REQUIRE(!st->n_scalers || st->scalers, ctx, AMP_ERR_INVALID_ARG, "%s: state.scalers is NULL", where);
+    AMPI_REQUIRE(!st->user_bytes || st->user, ctx, AMP_ERR_INVALID_ARG, "%s: state.user is NULL", where);
+    for (i = 0; i < st->n_params; i++) {
+        AMPI_TRY(ampi_check_params(ctx, where, st->params[i]));
+        AMPI_REQUIRE(ampi_may_travel(st->params[i]), ctx, AMP_ERR_STAGE,
+            "%s: parameter set %llu is inside an accumulation window", where, AMPI_ULL(i));
+    }
+    for (i = 0; i < st->n_scalers; i++) {
+        AMPI_TRY(ampi_check_scaler(ctx, where, st->scalers[i]));
+        AMPI_REQUIRE(!st->scalers[i]->checked, ctx, AMP_ERR_STAGE,
+            "%s: scaler %llu is between a check and amp_scaler_update", where, AMPI_ULL(i));
+    }
+    return ampi_failed_in(ctx, where, ctx->b->may_wait(ctx));
+}
+
+/* s->buffer has `extra` more bytes for the caller, who frees it */
+static amp_status ampi_file_begin(ampi_file *f, amp_ctx *ctx, const char *where, const char *path, size_t extra) {
+    memset(f, 0, sizeof *f);
+    f->ctx = ctx;
+    f->path = path;
+    f->where = where;
+    f->buffer = (uint8_t *)ampi_host_alloc(&ctx->host, AMPI_STATE_BUFFER + extra);
+    AMPI_REQUIRE(f->buffer, ctx, AMP_ERR_NO_MEMORY, "%s: no host memory", where);
+    return AMP_OK;
+}
+
+/* the temporary file, flushed, closed and renamed; removed if anything fails */
+static amp_status ampi_file_end(ampi_file *f, amp_status st, const char *temporary) {
+    if (st == AMP_OK && !ampi_flush(f->f))
+        st = amp_fail(f->ctx, AMP_ERR_IO, "%s: %s: flush to disk failed", f->where, temporary);
+    if (fclose(f->f) != 0 && st == AMP_OK)
+        st = amp_fail(f->ctx, AMP_ERR_IO, "%s: %s: close failed", f->where, temporary);
+    if (st == AMP_OK && !amp_replace_file(temporary, f->path))
+        st = amp_fail(f->ctx, AMP_ERR_IO, "%s: %s: cannot be renamed to its final name", f->where, temporary);
+    if (st != AMP_OK) (void)remove(temporary);
+    return st;
 }
 
 AMP_API amp_status amp_state_save(amp_ctx *ctx, const char *path, const amp_state_desc *state) {
     static const char where[] = "amp_state_save";
-    ampi_file s;
+    ampi_file f;
     amp_status st;
     char *temporary;
-    size_t len = path ? strlen(path) + 5 : 0;
-    AMPI_TRY(ampi_state_start(&s, ctx, where, path, state, len));
-    temporary = (char *)s.buffer + AMPI_STATE_BUFFER;
+    size_t len;
+    if (!ctx) return AMP_ERR_INVALID_ARG;
+    AMPI_TRY(ampi_state_check(ctx, where, path, state));
+    len = strlen(path) + sizeof ".tmp";
+    AMPI_TRY(ampi_file_begin(&f, ctx, where, path, len));
+    temporary = (char *)f.buffer + AMPI_STATE_BUFFER;
     snprintf(temporary, len, "%s.tmp", path);
-    s.f = fopen(temporary, "wb");
-    st = s.f ? ampi_state_write(&s, state) : amp_fail(ctx, AMP_ERR_IO, "%s: %s: cannot be created", where, temporary);
-    if (s.f) {
-        if (st == AMP_OK && !ampi_flush(s.f))
-            st = amp_fail(ctx, AMP_ERR_IO, "%s: %s: flush to disk failed", where, temporary);
-        if (fclose(s.f) != 0 && st == AMP_OK) st = amp_fail(ctx, AMP_ERR_IO, "%s: %s: close failed", where, temporary);
-        if (st == AMP_OK && !amp_replace_file(temporary, path))
-            st = amp_fail(ctx, AMP_ERR_IO, "%s: %s: cannot be renamed to its final name", where, temporary);
-        if (st != AMP_OK) (void)remove(temporary);
-    }
-    ampi_host_free(&ctx->host, s.buffer, AMPI_STATE_BUFFER + len);
+    f.f = fopen(temporary, "wb");
+    if (f.f)
+        st = ampi_file_end(&f, ampi_state_write(&f, state), temporary);
+    else
+        st = amp_fail(ctx, AMP_ERR_IO, "%s: %s: cannot be created", where, temporary);
+    ampi_host_free(&ctx->host, f.buffer, AMPI_STATE_BUFFER + len);
     return st;
 }
 
-static amp_status ampi_state_read(ampi_file *s, const amp_state_desc *st, int mode) {
-    amp_array none = AMP_ZERO;
-    uint8_t h[24];
-    rewind(s->f);
-    s->mode = mode;
-    s->held = 0;
-    AMPI_TRY(ampi_read(s, h, 16));
-    if (memcmp(h, "AMPSTATE", 8) != 0) return ampi_bad_file(s, "not an amp state file");
-    s->sections = ampi_get(h + 12, 4);
-    AMPI_TRY(ampi_read(s, h + 16, 8));
-    if (ampi_get(h + 16, 8) != ampi_hash(AMPI_HASH, h, 16)) return ampi_bad_file(s, "the header is damaged");
-    if (ampi_get(h + 8, 4) != 1) return ampi_bad_file(s, "a version that this amp does not know");
-    AMPI_TRY(ampi_state_walk(s, st));
-    AMPI_TRY(ampi_section(s, "END ", 0, h, 0, 0, none, ""));
-    return fgetc(s->f) == EOF ? AMP_OK : ampi_bad_file(s, "there is something behind the last section");
+static amp_status ampi_state_load(ampi_file *f, const amp_state_desc *st) {
+    size_t i;
+    AMPI_TRY(ampi_state_read(f, st, ampi_visit_check));
+    AMPI_TRY(ampi_state_read(f, st, ampi_visit_apply));
+    for (i = 0; i < st->n_params; i++)
+        if (!st->params[i]->stochastic) AMPI_TRY(amp_params_master_to_model(st->params[i]));
+    return AMP_OK;
 }
 
 AMP_API amp_status amp_state_load(amp_ctx *ctx, const char *path, const amp_state_desc *state) {
     static const char where[] = "amp_state_load";
-    ampi_file s;
+    ampi_file f;
     amp_status st;
     size_t i;
-    AMPI_TRY(ampi_state_start(&s, ctx, where, path, state, 0));
-    s.f = fopen(path, "rb");
-    st = s.f ? ampi_state_read(&s, state, AMPI_LOOK)
-             : amp_fail(ctx, AMP_ERR_IO, "%s: %s: cannot be opened", where, path);
-    if (st == AMP_OK) st = ampi_state_read(&s, state, AMPI_APPLY);
-    if (s.f) (void)fclose(s.f);
+    if (!ctx) return AMP_ERR_INVALID_ARG;
+    AMPI_TRY(ampi_state_check(ctx, where, path, state));
+    AMPI_TRY(ampi_file_begin(&f, ctx, where, path, 0));
+    f.f = fopen(path, "rb");
+    st = f.f ? ampi_state_load(&f, state) : amp_fail(ctx, AMP_ERR_IO, "%s: %s: cannot be opened", where, path);
+    if (f.f) (void)fclose(f.f);
     for (i = 0; i < state->n_params; i++)
         ampi_weights_changed(ctx, state->params[i]);
-    ampi_host_free(&ctx->host, s.buffer, AMPI_STATE_BUFFER);
+    ampi_host_free(&ctx->host, f.buffer, AMPI_STATE_BUFFER);
     return st;
 }
 

@@ -806,7 +806,7 @@ static void golden_file(
         put(&at, 5, 4);
         put(&at, fnv(file, 16), 8);
         spit(path, file, total + last);
-        CHECK_STATUS(amp_state_load(t->ctx, path, &st), AMP_ERR_FORMAT, "amp_state_load twice");
+        CHECK_STATUS(amp_state_load(t->ctx, path, &st), AMP_ERR_FORMAT, "amp_state_load duplicated");
         at = file + 12;
         put(&at, 3, 4);
         put(&at, fnv(file, 16), 8);
