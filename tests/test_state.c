@@ -646,6 +646,38 @@ static void in_the_middle(t_run *t) { /* S14: between unscale and update there i
     free_tiny(&a);
 }
 
+/* What a scaler remembers of a set, and a snapshot of a scaler, ends with a load: the weights and the scale are others now. */
+static void a_load_begins_anew(t_run *t) {
+    const char *path = t_file("anew.state");
+    tiny a;
+    amp_state_desc set_only, scaler_only;
+    amp_snapshot snapshot;
+    amp_step_desc d = t_rate_0();
+    new_tiny(t, &a);
+    set_only = scaler_only = a.st;
+    set_only.n_scalers = scaler_only.n_params = 0;
+    set_only.user_bytes = scaler_only.user_bytes = 0;
+    set_only.user = scaler_only.user = NULL;
+    t_note(t, "a set that was stepped can be stepped again");
+    CHECK_OK(amp_state_save(t->ctx, path, &set_only));
+    set_grad(t, a.p, 0, 3, 1.0f);
+    CHECK_OK(amp_scaler_unscale(a.s, a.p));
+    CHECK_OK(t_update(a.p, a.s, &d, AMP_SGD));
+    CHECK_STATUS(t_update(a.p, a.s, &d, AMP_SGD), AMP_ERR_STAGE, "amp_update");
+    CHECK_OK(amp_state_load(t->ctx, path, &set_only));
+    CHECK_OK(t_update(a.p, a.s, &d, AMP_SGD));
+    CHECK_OK(amp_scaler_update(a.s));
+    t_note(t, "a snapshot of before is refused");
+    CHECK_OK(amp_state_save(t->ctx, path, &scaler_only));
+    CHECK_OK(amp_snapshot_take(t->ctx, &snapshot, NULL, a.s));
+    CHECK_OK(amp_snapshot_begin(t->ctx, NULL, &snapshot));
+    CHECK_OK(amp_autocast_end(t->ctx));
+    CHECK_OK(amp_state_load(t->ctx, path, &scaler_only));
+    CHECK_STATUS(amp_snapshot_begin(t->ctx, NULL, &snapshot), AMP_ERR_STAGE, "amp_snapshot_begin");
+    CHECK_OK(amp_autocast_release(t->ctx));
+    free_tiny(&a);
+}
+
 /* ---- the format does not drift: files of today must load tomorrow, on any machine ---- */
 
 static uint64_t fnv(
@@ -846,4 +878,5 @@ const t_test t_suite_state[] = {{"state.round_trip", round_trip, T_ALL}, {"state
     {"state.every_byte_flipped", every_byte_flipped, T_ALL}, {"state.every_length", every_length, T_ALL},
     {"state.random_damage", random_damage, T_ALL}, {"state.does_not_fit", does_not_fit, T_ALL},
     {"state.file_errors", file_errors, T_ALL}, {"state.in_the_middle", in_the_middle, T_ALL},
-    {"state.golden_file", golden_file, T_ALL}, {NULL, NULL, 0}};
+    {"state.a_load_begins_anew", a_load_begins_anew, T_ALL}, {"state.golden_file", golden_file, T_ALL},
+    {NULL, NULL, 0}};
