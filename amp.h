@@ -510,9 +510,10 @@ AMP_API amp_status amp_params_grads_to(amp_params *p, const amp_array *dst, size
 AMP_API amp_status amp_params_zero_grad(amp_params *p);
 
 /* ==== >>scaler ===================================================================================================
-   Multiply the loss (in practice: the gradient of the logits) by the scale, so that small FP16 gradients survive; gradients are
-   divided by it before use. A step whose gradients overflowed is skipped and the scale backs off; after growth_interval good steps
-   in a row it grows. The rule is PyTorch's, with its traps closed: docs/semantics.md has the table of differences. */
+   Multiply the loss (in practice: the gradient of the logits) by the scale, so that small FP16 gradients survive;
+   gradients are divided by it before use. A step whose gradients overflowed is skipped and the scale backs off; after
+   growth_interval good steps in a row it grows. The rule is PyTorch's, with its traps closed: docs/semantics.md lists
+   the differences. */
 
 typedef enum amp_scaler_mode {
     AMP_SCALER_DYNAMIC = 0,
@@ -537,18 +538,19 @@ typedef struct amp_scaler_desc {
 } amp_scaler_desc;
 
 /* amp_status amp_scaler_create(amp_scaler **out, amp_ctx *ctx, const amp_scaler_desc *desc)
-   desc NULL => defaults. A scale that is not finite and > 0, or whose reciprocal is not finite (scale <= 2^-128), is refused, as
-   are factors outside their range and min_scale > scale > max_scale. Class: setup. */
+   desc NULL => defaults. A scale that is not finite and > 0, or whose reciprocal is not finite (scale <= 2^-128), is
+   refused, as are factors outside their range and min_scale > scale > max_scale. Class: setup. */
 #define amp_scaler_create(out, ctx, ...) \
     amp_scaler_create_checked((out), (ctx), AMP_VERSION, sizeof(amp_scaler_desc), __VA_ARGS__)
 AMP_API amp_status amp_scaler_create_checked(
     amp_scaler **out, amp_ctx *ctx, int version, size_t size, const amp_scaler_desc *desc);
 AMP_API void amp_scaler_destroy(amp_scaler *s); /* NULL is fine. Class: setup */
 
-/* The number to multiply a loss with, in context memory for your own kernels: always current, valid until the scaler is destroyed.
-   On the host: amp_scaler_get. Class: host. */
+/* The number to multiply a loss with, in context memory for your own kernels: always current, valid until the scaler is
+   destroyed. On the host: amp_scaler_get. Class: host. */
 AMP_API const float *amp_scaler_scale_ptr(const amp_scaler *s);
-/* Its reciprocal, for amp_gemm_desc.alpha_ptr: a product that leaves unscaled FP32 gradients. NULL: NULL. Class: host. */
+/* Its reciprocal, for amp_gemm_desc.alpha_ptr: a product that leaves unscaled FP32 gradients. NULL: NULL.
+   Class: host. */
 AMP_API const float *amp_scaler_inverse_ptr(const amp_scaler *s);
 
 typedef struct amp_scaler_info {
@@ -564,37 +566,42 @@ typedef struct amp_scaler_info {
 /* What is known of s; NULL: of a scaler that is off (scale 1). Class: query. */
 AMP_API amp_status amp_scaler_get(amp_scaler *s, amp_scaler_info *out);
 
-/* Sets the scale by hand, as PyTorch's update(new_scale): clears the stages and what was found, keeps the growth tracker. Refuses
-   what create refuses; lowers the floor or raises the ceiling if needed. Class: query. */
+/* Sets the scale by hand, as PyTorch's update(new_scale): all sets are READY, what was found is forgotten, the growth
+   tracker stays. Refuses what create refuses; lowers the floor or raises the ceiling if needed. Class: query. */
 AMP_API amp_status amp_scaler_set_scale(amp_scaler *s, float scale);
-/* Replaces the rule (mode, factors, interval, limits) and keeps scale, trackers and counters. desc->scale must be 0. Class: query. */
+/* Replaces the rule (mode, factors, interval, limits); keeps scale, trackers and counters. desc->scale must be 0.
+   Class: query. */
 AMP_API amp_status amp_scaler_configure(amp_scaler *s, const amp_scaler_desc *desc);
 
-/* The verbs in PyTorch's order. Each parameter set goes through the stages READY -> UNSCALED -> STEPPED on its own;
-   amp_scaler_update starts the next iteration for all sets of the scaler. Stages are host state, checked when a verb is called.
+/* The verbs in PyTorch's order. Each parameter set goes through READY -> UNSCALED -> STEPPED on its own;
+   amp_scaler_update starts the next iteration for all sets of the scaler. That is host state, checked when the verb is
+   called, not when it runs; a verb out of order returns STAGE. A scaler and its sets may be destroyed in any order.
 
-   amp_scaler_unscale: every gradient g becomes g / scale, in place, computed in FP32 and rounded to g's dtype; Inf, NaN and finite
-   numbers that overflow in the multiplication are recorded for the set's next update and for the scaler. Optional: an update does
-   it by itself, without writing. STAGE when the set is already unscaled or stepped. OFF: does nothing. Class: enqueue. */
+   amp_scaler_unscale: every gradient g becomes g / scale, in place, computed in FP32 and rounded to g's dtype; Inf, NaN
+   and finite numbers that overflow in the multiplication are recorded for the set's next update and for the scaler.
+   Optional: an update does it by itself, without writing. STAGE when the set is already unscaled or stepped. OFF: does
+   nothing. Class: enqueue. */
 AMP_API amp_status amp_scaler_unscale(amp_scaler *s, amp_params *p);
 /* The same for n arrays outside a parameter set, for loops with their own optimizer; may be called for several lists.
-   dst[i] = grads[i] / scale, rounded to dst[i]'s dtype; dst NULL => in place. Give FP32 arrays for FP16 gradients: written back as
-   FP16, the small ones that scaling saved would be lost again. *report (NULL allowed) tells what was found, then it is a query: skip
-   your update when nan + inf > 0 (what overflowed in the division counts as inf). Class: enqueue if report is NULL, else query. */
+   dst[i] = grads[i] / scale, rounded to dst[i]'s dtype; dst NULL => in place. Give FP32 arrays for FP16 gradients:
+   written back as FP16, the small ones that scaling saved would be lost again. With a report this is a query: skip your
+   update when its nan + inf > 0 (what overflowed in the division counts as inf). Class: enqueue if report is NULL, else
+   query. */
 AMP_API amp_status amp_unscale(
     amp_scaler *s, const amp_array *dst, amp_finite_report *report, const amp_array *grads, size_t n);
-/* The next loss scale, from everything checked since the last update; all sets are READY again. STAGE when nothing was checked.
-   OFF: does nothing. Class: enqueue. */
+/* The next loss scale, from everything checked since the last update; all sets are READY again. STAGE when nothing was
+   checked, or while a window holds the scale. OFF: does nothing. Class: enqueue. */
 AMP_API amp_status amp_scaler_update(amp_scaler *s);
 
 /* ==== >>step =====================================================================================================
    u = clip(g / scale), computed as two FP32 multiplications, then
-     SGD    u += wd*w;  buf = first step ? u : momentum*buf + (1-dampening)*u;  d = nesterov ? u + momentum*buf : buf;  w -= lr*d
+     SGD    u += wd*w;  buf = first step ? u : momentum*buf + (1-dampening)*u;  w -= lr*buf
+            (nesterov: w -= lr * (u + momentum*buf))
      Adam   u += wd*w;  m = b1*m + (1-b1)*u;  v = b2*v + (1-b2)*u*u;  w -= (lr/bc1) * (m / (sqrt(v)/sqrt(bc2) + eps))
      AdamW  w *= 1 - lr*wd, then as Adam without the first term          (bc = 1 - beta^t; t counts taken steps only)
-     Lion   w *= 1 - lr*wd;  w -= lr * sign(b1*m + (1-b1)*u);  m = b2*m + (1-b2)*u         (Chen et al., arXiv 2302.06675)
-   Each operation rounded to FP32 on its own, no fused multiply-add; bc1, bc2, lr/bc1 and 1/sqrt(bc2) once per step in double,
-   powers by repeated squaring. The definitions are those of torch.optim. */
+     Lion   w *= 1 - lr*wd;  w -= lr * sign(b1*m + (1-b1)*u);  m = b2*m + (1-b2)*u    (Chen et al., arXiv 2302.06675)
+   Each operation is rounded to FP32 on its own, without fused multiply-add; bc1, bc2, lr/bc1 and 1/sqrt(bc2) are
+   computed once per step in double, powers by repeated squaring. The definitions are those of torch.optim. */
 
 #define AMP_GROUPS 8 /* parameter groups with hyper-parameters of their own */
 
@@ -616,7 +623,7 @@ typedef struct amp_totals { /* what an inspection adds up, in context memory */
 
 typedef struct amp_step_desc {
     uint32_t _begin;
-    amp_optimizer optimizer; /* amp_step and amp_inspect only; AMP_ADAMW */
+    amp_optimizer optimizer; /* 0 => AMP_ADAMW */
     float lr;                /* group 0, fields as in amp_group ... */
     amp_optional beta1, beta2, eps;
     float weight_decay;
@@ -624,66 +631,66 @@ typedef struct amp_step_desc {
     uint32_t nesterov; /* SGD; 1 needs momentum > 0 and dampening 0 (in every group) */
     float clip_norm;   /* 0 => off: multiply gradients by min(1, clip_norm / (norm + 1e-6)), norm over the whole set */
     float clip_value;  /* 0 => off: then clamp each to [-clip_value, clip_value] */
-    uint32_t
-        stochastic; /* 1: model copies are rounded stochastically: amp_random(seed, (step << 24) + parameter, element).
-                                   BF16 moments always are, with seed + 1 and seed + 2. Not with SPLIT and KAHAN */
+    uint32_t stochastic;    /* 1: model copies are rounded stochastically: amp_random(seed, (step << 24) + parameter,
+                            element). BF16 moments always are, with seed + 1 and seed + 2. Not with SPLIT and KAHAN */
     uint32_t micro_batches; /* 0 => 1; N: the gradients are sums of N micro-batches, divide them by scale * N */
-    uint32_t
-        unscaled; /* 1: the gradients do not carry the loss scale (amp_scaler_inverse_ptr); they are still checked */
-    uint32_t
-        n_groups; /* groups[0] is group 1, and so on; at most AMP_GROUPS - 1. Parameters of groups that are not here use
-                                   group 0 */
+    uint32_t unscaled;      /* 1: the gradients carry no loss scale (amp_scaler_inverse_ptr); they are still checked */
+    uint32_t n_groups;      /* groups[0] is group 1, and so on; at most AMP_GROUPS - 1. Other groups are as group 0 */
     uint64_t seed;
     const float *lr_ptr;     /* ... to here */
     const amp_group *groups; /* host array, read when the verb is called */
-    /* For several devices. reduce_grads is called before the gradients are looked at: sum the scaled gradients over the ranks there
-       (Inf and NaN travel with the sum). reduce_totals is called between the sums and what follows from them: for sharded sets, add
-       up *totals over the ranks (double and counts). Called while the verb enqueues, on its thread; what they do must be queued on
-       the context's stream. A failure ends the verb. */
+    /* For several devices. reduce_grads_fn is called before the gradients are read: sum the scaled gradients over the
+       ranks there (Inf and NaN travel with the sum). reduce_totals_fn is called between the sums and what follows from
+       them: for sharded sets, add up sum, nan, inf and overflow of *totals over the ranks. Both are called while the
+       verb enqueues, on its thread; what they do must be queued on the context's stream; they may call verbs of this
+       context, but none that changes the set. A failure ends the verb. */
     amp_status (*reduce_grads_fn)(amp_ctx *ctx, amp_params *p, void *user);
     amp_status (*reduce_totals_fn)(amp_ctx *ctx, amp_totals *totals, void *user);
     void *user;
     uint64_t _end;
 } amp_step_desc;
 
-/* One whole step of one set with one scaler: check, norm, clip, unscale, update, model copies, next loss scale. Changes nothing but
-   the scaler and the counters when a gradient, or its unscaled product, is not finite. s NULL or OFF: no check, always steps.
-   Gradients are only read. The same bits as the separate verbs in a row (with 16-bit gradients amp_scaler_unscale and amp_clip
-   round what they write; amp_step does not). The set may be UNSCALED before: then gradients are taken as they are. STAGE if it has
-   stepped since the last update, or has no parameters. Gradients of every set of a scaler must be used before its scale moves: with
-   several sets use the verbs below, then one amp_scaler_update. Class: enqueue. */
+/* One step of one set with one scaler: check, norm, clip, unscale, update, model copies, next loss scale. Changes
+   nothing but the scaler and the counters when a gradient, or its unscaled product, is not finite. s NULL or OFF: no
+   check, every step is taken. Gradients are only read. The same bits as the separate verbs in a row (with 16-bit
+   gradients amp_scaler_unscale and amp_clip round what they write; amp_step does not). The set may be UNSCALED before:
+   then gradients are taken as they are. STAGE if it has stepped since the last update, or has no parameters. Gradients
+   of every set of a scaler must be used before its scale moves: with several sets use amp_update on each, then one
+   amp_scaler_update. Class: enqueue. */
 AMP_API amp_status amp_step(amp_params *p, amp_scaler *s, const amp_step_desc *desc);
 
-/* The separate verb. amp_update: check (if the set is READY), then update or skip; the scale stays. One scaler
-   may serve several sets, each skipping on its own: update each, then amp_scaler_update once. Class: enqueue. */
+/* amp_step without the next loss scale. One scaler may serve several sets, each skipping on its own. Class: enqueue. */
 AMP_API amp_status amp_update(amp_params *p, amp_scaler *s, const amp_step_desc *desc);
 
 /* Gradient accumulation over a window of micro-batches, in one of two ways.
-   Scaled: let the products add to the gradients (amp_linear_desc.accumulate), keep the scale (call only amp_step at the end, with
-   .micro_batches = how many there were), then amp_params_zero_grad. amp_window_begin makes a mistake visible: until the set's next
-   step or amp_window_end, changing the scale of s returns STAGE.
-   Unscaled (amp_params_desc.accumulate): after each micro-batch amp_accumulate adds g / scale to FP32 accumulators if the micro-batch
-   is finite; the scale may move between them (amp_scaler_update). The next step takes the accumulators instead of the gradients,
-   divided by the number of micro-batches in them (average) unless .micro_batches is given (then by that number: 1 for the sum), and
-   writes zeros to them. A bad micro-batch, keep_going 1: it is left out, and the average is over the others; 0: the window is lost,
-   and its step is skipped. A window with nothing in it is skipped. Class: enqueue. */
+   Scaled: let the products add to the gradients (amp_linear_desc.accumulate), keep the scale (call only amp_step at the
+   end, with .micro_batches = how many there were), then amp_params_zero_grad. amp_window_begin makes a mistake visible:
+   until the set's next step or amp_window_end, changing the scale of s returns STAGE.
+   Unscaled (amp_params_desc.accumulate): after each micro-batch amp_accumulate adds g / scale to FP32 accumulators if
+   the micro-batch is finite; the scale may move between them (amp_scaler_update). The next step uses the accumulators
+   instead of the gradients, divided by the number of micro-batches in them (average) or by .micro_batches if that is
+   given (1 for the sum), and writes zeros to them. If a micro-batch is not finite: with keep_going = 1 it is dropped
+   and the others are averaged; with 0 the window is lost and its step is skipped, as is the step of an empty window.
+   Class: enqueue. */
 AMP_API amp_status amp_accumulate(amp_params *p, amp_scaler *s, uint32_t keep_going);
 AMP_API amp_status amp_window_begin(amp_params *p, amp_scaler *s); /* Class: host */
 AMP_API amp_status amp_window_end(amp_params *p);                  /* Class: host */
 
-/* The first half of a step, for an optimizer of your own: check, norm, clip coefficient, step count and bias corrections go to the
+/* The first half of a step, for an optimizer of your own: check, norm, clip coefficient, step count and rates go to the
    set's record; then run your update, then amp_scaler_update. Class: enqueue. */
 AMP_API amp_status amp_inspect(amp_params *p, amp_scaler *s, const amp_step_desc *desc);
-/* The other half: an update that was computed elsewhere (u: FP32, one number per weight of parameter i) goes through skip, layout,
-   rounding and overflow as amp_update's own. with_rates 0: w = w - u; 1: w = w * (1 - lr * weight_decay) - lr * u, with the rates of
-   the parameter's group. Once per parameter and amp_inspect: STAGE without one. Class: enqueue. */
+/* The other half: u, an update computed elsewhere (FP32, one number per weight of parameter i), goes through skip,
+   layout, rounding and overflow as an update of ours. with_rates 0: w = w - u; 1: w = w * (1 - lr*wd) - lr * u, with
+   the rates of the parameter's group. For each parameter after each amp_inspect, and before amp_scaler_update; else
+   STAGE. Class: enqueue. */
 AMP_API amp_status amp_apply(amp_params *p, size_t i, amp_array u, uint32_t with_rates);
 
-/* L2 norm of the set's gradients as one vector, in unscaled terms (divided by the scale while the set is READY and s is given), in
-   double: finite if every gradient is. Inf or NaN otherwise. Class: query. */
+/* L2 norm of the set's gradients as one vector, in unscaled terms (divided by the scale while the set is READY and s is
+   given), in double: finite if every gradient is. Inf or NaN otherwise. Class: query. */
 AMP_API amp_status amp_grad_norm(amp_params *p, amp_scaler *s, double *norm);
-/* Clips the gradients in place, in unscaled terms as above: first by norm as clip_norm above, then each to [-max_value, max_value];
-   0 => off, but not both. By norm: leaves them alone if the norm is not finite. By value: NaN stays NaN. Class: enqueue. */
+/* Clips the gradients in place, in unscaled terms as above: first by norm as clip_norm above, then each to
+   [-max_value, max_value]; 0 => off, but not both. By norm: leaves them alone if the norm is not finite. By value: NaN
+   stays NaN. Class: enqueue. */
 AMP_API amp_status amp_clip(amp_params *p, amp_scaler *s, float max_norm, float max_value);
 
 typedef enum amp_outcome {
@@ -721,8 +728,8 @@ typedef struct amp_step_record {
     amp_rates rate[AMP_GROUPS];
 } amp_step_record;
 
-/* The record of the last inspection of the set that has finished. Never waits: after amp_sync it is that of the last step enqueued.
-   Class: host. */
+/* The record of the last inspection of the set that has finished. Never waits: after amp_sync it is that of the last
+   step enqueued. Class: host. */
 AMP_API amp_status amp_step_poll(amp_params *p, amp_step_record *out);
 /* Its address in context memory, for kernels of your own optimizer. Class: host. */
 AMP_API const amp_step_record *amp_step_record_ptr(const amp_params *p);
@@ -1662,7 +1669,8 @@ typedef struct amp_param_table { /* every array in context memory, built once by
 
 /* ---- jobs: arguments checked, defaults filled in and choices made by the front. What they point to is context memory ---------- */
 
-/* Where a device leaves a copy of the record for the host to read without waiting: `end` and `begin` are equal when it is whole. */
+/* Where a device leaves a copy of the record for the host to read without waiting: `end` and `begin` are equal when it
+   is whole. */
 typedef struct amp_step_mirror {
     uint64_t begin;
     amp_step_record record;
@@ -1675,8 +1683,8 @@ typedef struct amp_hyper { /* an amp_group, resolved */
     const float *lr_ptr; /* NULL: lr */
 } amp_hyper;
 
-/* sum_gradients: u = g * factor, factor = 1 / (scale * micro-batches). Squares of u are added up, and what is not finite is counted, into
-   partials and totals. */
+/* sum_gradients: u = g * factor, factor = 1 / (scale * micro-batches). Squares of u are added up, and what is not
+   finite is counted, into partials and totals. */
 typedef struct amp_sum_job {
     amp_param_table table;
     const amp_scaler_state *scale; /* the scale that the gradients carry; NULL: none */
@@ -1694,8 +1702,8 @@ typedef enum amp_purpose {
     AMP_FOR_STEP        /* a step is taken or skipped. With sum.accum the window is used up */
 } amp_purpose;
 
-/* conclude: from totals to the record. A step is judged (not finite: skip, and the scaler is told) when fresh is 1 and scaler is given; then
-   summed is 1, too. */
+/* conclude: from totals to the record. A step is judged (not finite: skip, and the scaler is told) when fresh is 1 and
+   scaler is given; then summed is 1, too. */
 typedef struct amp_inspect_job {
     amp_sum_job sum;
     amp_step_record *record;
@@ -1852,7 +1860,7 @@ AMP_INLINE float amp_xent_factor(const amp_xent_job *j, uint64_t counted) {
     return ampi_mul(ampi_mul(j->factor, scale), ampi_narrow(amp_xent_weight(j, counted)));
 }
 
-/* ---- inspection: faults, totals, the record --------------------------------------------------------------------------------------- */
+/* ---- inspection: totals and the record ---- */
 
 /* What gradients are multiplied with: 1 / (scale * micro-batches), once in double. */
 AMP_INLINE float amp_sum_factor(const amp_sum_job *job) {
@@ -1946,7 +1954,8 @@ AMP_INLINE void ampi_conclude_step(const amp_inspect_job *job) {
         amp_rates_of(&r->rate[i], &job->group[i], r->steps);
 }
 
-/* The end of an inspection, by one thread: from totals (read when summed is 1) to the record, the scaler, the next scale. */
+/* The end of an inspection, by one thread: from totals (read when summed is 1) to the record, the scaler, the next
+   scale. */
 AMP_INLINE void amp_conclude(const amp_inspect_job *job, const amp_totals *totals) {
     amp_step_record *r = job->record;
     if (job->fresh) ampi_conclude_fresh(job);
@@ -1963,7 +1972,7 @@ AMP_INLINE void amp_conclude(const amp_inspect_job *job, const amp_totals *total
     if (job->next_scale) amp_scaler_next(job->scaler);
 }
 
-/* ---- per-element math of an update, written once over an operation prefix P: P_mul, P_add, ... on type T ----------------------- */
+/* ---- per-element math of an update, written once over an operation prefix P: P_mul, P_add, ... on type T ---- */
 
 typedef struct amp_coef {   /* what one parameter's update needs, from the desc, the record and the parameter */
     float inv, clip, limit; /* limit 0: none */
@@ -2046,9 +2055,10 @@ AMP_INLINE void amp_adam_one(float *w, float *m, float *v, float u, const amp_co
 AMP_INLINE void amp_sgd_one(float *w, float *b, float u, const amp_coef *c) { ampi_scalar_sgd_one(w, b, u, c); }
 AMP_INLINE void amp_lion_one(float *w, float *m, float u, const amp_coef *c) { ampi_scalar_lion_one(w, m, u, c); }
 
-/* ---- what an update stores: one place for the order of rounding, for every layout and every backend ------------------------------------ */
+/* ---- what an update stores, in every layout and on every backend ---- */
 
-/* Numbers kept in 16 bits are rounded stochastically with words of their own: element i takes amp_random(seed, stream, i). */
+/* Each kind of number that is rounded stochastically has random words of its own: element i takes
+   amp_random(seed, stream, i). */
 typedef enum amp_stored { AMP_STORED_MODEL = 0, AMP_STORED_MOMENT_1, AMP_STORED_MOMENT_2 } amp_stored;
 typedef struct amp_draw { uint64_t seed, stream; } amp_draw;
 AMP_INLINE amp_draw amp_draw_of(const amp_step_record *r, uint32_t param) { /* of the model copy */
@@ -2084,8 +2094,9 @@ AMP_INLINE float amp_pair_unpack(uint32_t pair, amp_master layout, amp_dtype t) 
     return t == AMP_F16 ? amp_split_unpack(pair, AMP_F16) : amp_split_unpack(pair, AMP_BF16);
 }
 
-/* One element of a weight, whatever the layout, for kernels of your own optimizer. Load before an update; store writes master and model
-   copy as amp_inspect was told (record r, parameter number `param`) and returns 1 when the 16-bit copy cannot hold the weight. */
+/* One element of a weight, whatever the layout, for kernels of your own optimizer. Load before an update; store writes
+   master and model copy as amp_inspect was told (record r, parameter number `param`) and returns 1 when the 16-bit copy
+   cannot hold the weight. */
 AMP_INLINE float amp_weight_load(const amp_param_entry *p, uint64_t i) {
     uint16_t h, low;
     if (p->layout == AMP_MASTER_F32) return amp_load(p->master, AMP_F32, (size_t)i);
@@ -2113,8 +2124,9 @@ AMP_INLINE uint32_t amp_weight_store(
     return amp_copy_overflow(both & 0xffffu, w, p->model_dtype);
 }
 
-/* Where the arrays of parameter i are and how they are kept, to go by value into a kernel of your own optimizer, which then reads and
-   writes weights with the two functions above in every layout. All zero before commit and past the end. Class: host. */
+/* Where the arrays of parameter i are and how they are kept, to go by value into a kernel of your own optimizer, which
+   then reads and writes weights with the two functions above in every layout. All zero before commit and past the end.
+   Class: host. */
 AMP_API amp_param_entry amp_param_entry_get(const amp_params *p, size_t i);
 
 /* ---- the table ------------------------------------------------------------------------------------------------------------------
@@ -3976,7 +3988,8 @@ AMP_API amp_status amp_scaler_create_checked(
         d = *desc;
     }
     memset(&state, 0, sizeof state);
-    state.scale = d.mode == AMP_SCALER_OFF ? 1.0f : ampi_nonzero(d.scale) ? d.scale : 65536.0f;
+    state.scale = ampi_nonzero(d.scale) ? d.scale : 65536.0f;
+    if (d.mode == AMP_SCALER_OFF) state.scale = 1.0f;
     AMPI_TRY(ampi_check_scale(ctx, where, "desc.scale", state.scale));
     if (d.mode == AMP_SCALER_OFF) {
         amp_scaler_desc off = AMP_ZERO;
@@ -4158,9 +4171,9 @@ AMP_API amp_status amp_scaler_update(amp_scaler *s) {
 /* ==== >>front-step ===============================================================================================
    The optimizer step.   tests: tests/test_step.c, tests/test_phases.c, tests/test_layouts.c
 
-   A set is in one phase. The table says for each phase and verb which gradients the verb takes and the phase after it, or why it is
-   refused. A phase belongs to the scaler that the set is tied to: to any other scaler, or none, the set is as after that scaler's
-   update. */
+   A set is in one phase. The table says for each phase and verb which gradients the verb takes and the phase after it,
+   or why it is refused. A phase belongs to the scaler that the set is tied to: to any other scaler, or to none, the set
+   is as after that scaler's update. */
 
 typedef enum ampi_verb {
     AMPI_DO_UNSCALE,

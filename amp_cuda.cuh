@@ -656,12 +656,8 @@ typedef uint4 ampi_k_u4;
 #else
 typedef uint16_t __attribute__((may_alias)) ampi_k_u16;
 typedef uint32_t __attribute__((may_alias)) ampi_k_u32;
-typedef struct __attribute__((may_alias, aligned(8))) ampi_k_u2 {
-    uint32_t x, y;
-} ampi_k_u2;
-typedef struct __attribute__((may_alias, aligned(16))) ampi_k_u4 {
-    uint32_t x, y, z, w;
-} ampi_k_u4;
+typedef struct __attribute__((may_alias, aligned(8))) ampi_k_u2 { uint32_t x, y; } ampi_k_u2;
+typedef struct __attribute__((may_alias, aligned(16))) ampi_k_u4 { uint32_t x, y, z, w; } ampi_k_u4;
 #endif
 
 AMPI_K int ampi_k_is_zero(float a) { return !ampi_nonzero(a); }
@@ -703,9 +699,7 @@ AMPI_K void ampi_k_st4(ampi_k_u4 *p, ampi_k_u4 a, int wide) {
 
 /* Eight elements as they lie in memory: F32 fills a and b, a 16-bit format a, an FP8 format half of a. Fetched first
    and looked at later, so that all of a thread's loads are under way together. */
-typedef struct ampi_k_raw {
-    ampi_k_u4 a, b;
-} ampi_k_raw;
+typedef struct ampi_k_raw { ampi_k_u4 a, b; } ampi_k_raw;
 
 AMPI_K void ampi_k_fetch8(ampi_k_raw *r, const void *p, amp_dtype t, size_t i, int wide) {
 #if !defined(__CUDACC__)
@@ -1246,8 +1240,8 @@ AMPI_K void ampi_k_inspect8(
         ampi_k_unscaled8(x, rows->grad, rows->type, rows->type, rows->base + i, m, rows->wide, i, rows->inv, t);
 }
 
-/* Gradients of one chunk. A thread has several loads under way: one row of AMP_LANES elements after the other would leave the memory
-   waiting. What is written back is written row by row. */
+/* Gradients of one chunk. A thread has several loads under way: one row of AMP_LANES elements after the other would
+   leave the memory waiting. What is written back is written row by row. */
 #define AMPI_ROWS 4u
 AMPI_K void ampi_k_inspect_chunk(const amp_sum_job *job, uint32_t chunk, float inv, double *first, uint32_t *found) {
     amp_chunk c = job->table.chunks[chunk];
@@ -1340,8 +1334,8 @@ AMPI_K void ampi_k_inspect_join(const amp_sum_job *job, amp_totals *totals, doub
     }
 }
 
-/* One thread ends the inspection, and leaves a copy of the record where the host can read it without waiting: whole when `begin` and
-   `end` are equal. */
+/* One thread ends the inspection, and leaves a copy of the record where the host can read it without waiting: whole
+   when `begin` and `end` are equal. */
 AMPI_K void ampi_k_inspect_end(const amp_inspect_job *job, const amp_totals *totals) {
     amp_conclude(job, totals);
     if (job->mirror) {
@@ -1355,7 +1349,8 @@ AMPI_K void ampi_k_inspect_end(const amp_inspect_job *job, const amp_totals *tot
     }
 }
 
-/* All chunks, then the last block to finish joins them; 1 in the thread that holds the totals. The ticket wraps to 0. */
+/* All chunks, then the last block to finish joins them; 1 in the thread that holds the totals. The ticket wraps to 0.
+   */
 AMPI_K int ampi_k_sums(const amp_sum_job *job, uint32_t *ticket, amp_totals *totals) {
     AMP_SHARED(double, first, AMPI_GROUPS);
     AMP_SHARED(uint32_t, found, 4);
@@ -1466,16 +1461,16 @@ static amp_status ampi_cu_set_record(
 
 /* ---- update: elementwise, so a chunk may be cut into pieces for more blocks, without changing a bit ---- */
 
-#define AMPI_PIECE \
-    16384u /* elements of a chunk that a block does at a time: fine enough to share out evenly, long enough to be worth a start */
+/* Elements of a chunk that a block does at a time: few enough to share out evenly, enough to be worth a start. */
+#define AMPI_PIECE 16384u
 
 typedef struct ampi_k_piece {
     uint32_t param, n;
     uint64_t base;
 } ampi_k_piece; /* elements [base, base + n) of a parameter; n may be 0 */
 
-/* Piece i of a table whose chunks are cut into `cuts`. From the end: of the gradients that an inspection has just read, the last ones
-   are still in the cache. */
+/* Piece i of a table whose chunks are cut into `cuts`. From the end: of the gradients that an inspection has just read,
+   the last ones are still in the cache. */
 AMPI_K ampi_k_piece ampi_k_piece_of(const amp_param_table *t, uint32_t cuts, uint64_t i) {
     uint64_t back = (uint64_t)t->n_chunks * cuts - 1u - i;
     amp_chunk c = t->chunks[back / cuts];
@@ -1484,17 +1479,21 @@ AMPI_K ampi_k_piece ampi_k_piece_of(const amp_param_table *t, uint32_t cuts, uin
     ampi_k_piece p;
     p.param = c.param;
     p.base = begin;
-    p.n = begin >= count ? 0u : (uint32_t)(count - begin < size ? count - begin : size);
+    if (begin >= count)
+        p.n = 0;
+    else
+        p.n = (uint32_t)(count - begin < size ? count - begin : size);
     return p;
 }
 /* Into how many pieces: as many as an average chunk is long. */
 static uint32_t ampi_cu_cuts(const amp_param_table *t) {
     uint64_t average = t->n_elements / (t->n_chunks ? t->n_chunks : 1u);
-    return average > 2u * AMPI_PIECE ? 4u : average > AMPI_PIECE ? 2u : 1u;
+    if (average > 2u * AMPI_PIECE) return 4u;
+    return average > AMPI_PIECE ? 2u : 1u;
 }
 
-/* What one piece's update needs to know of its parameter. kind: AMP_ADAM (also AdamW, whose coefficients tell), AMP_LION, AMP_SGD, or
-   AMPI_K_APPLY, whose "gradients" are updates made elsewhere. */
+/* What one piece's update needs to know of its parameter. kind: AMP_ADAM (also AdamW, whose coefficients tell),
+   AMP_LION, AMP_SGD, or AMPI_K_APPLY, whose "gradients" are updates made elsewhere. */
 #define AMPI_K_APPLY (-1)
 typedef struct ampi_k_updating {
     amp_param_entry e;
@@ -1523,8 +1522,8 @@ AMPI_K void ampi_k_update_one(
     *v = ampi_bits(vk);
 }
 
-/* amp_draw_round of eight float bits; index: a multiple of 4. The compiler must not see what is the same for all: it would
-   keep the keys of all ten rounds in registers that the loads need. */
+/* amp_draw_round of eight float bits; index: a multiple of 4. The compiler must not see what is the same for all: it
+   would keep the keys of all ten rounds in registers that the loads need. */
 AMPI_K void ampi_k_stochastic8(uint32_t x[8], amp_dtype t, amp_draw d, uint64_t index) {
     uint32_t k, q, r[4];
     AMP_OPAQUE(d.seed);
@@ -1536,14 +1535,10 @@ AMPI_K void ampi_k_stochastic8(uint32_t x[8], amp_dtype t, amp_draw d, uint64_t 
     }
 }
 
-/* An update works on eight elements at a time, or on one: at the ends of arrays, and where addresses are odd. These give both
-   the same names. */
-template <int N> struct ampi_k_raw_of {
-    typedef ampi_k_raw type;
-};
-template <> struct ampi_k_raw_of<1> {
-    typedef uint32_t type;
-};
+/* An update works on eight elements at a time, or on one: at the ends of arrays, and where addresses are odd. These
+   give both the same names. */
+template <int N> struct ampi_k_raw_of { typedef ampi_k_raw type; };
+template <> struct ampi_k_raw_of<1> { typedef uint32_t type; };
 AMPI_K void ampi_k_fetch(ampi_k_raw *r, const void *p, amp_dtype t, size_t i, int wide) {
     ampi_k_fetch8(r, p, t, i, wide);
 }
@@ -1566,9 +1561,7 @@ AMPI_K void ampi_k_store(const uint32_t (&x)[1], void *p, amp_dtype t, size_t i,
 }
 
 /* Float bits of a weight, a momentum, a second moment and a gradient. */
-template <int N> struct ampi_k_working {
-    uint32_t g[N], w[N], b[N], v[N];
-};
+template <int N> struct ampi_k_working { uint32_t g[N], w[N], b[N], v[N]; };
 
 /* All loads before the first use. Weights and moments are streamed: until the next step nobody wants them. */
 template <int kind, int N> AMPI_K void ampi_k_update_load(ampi_k_working<N> *x, const ampi_k_updating *p, uint64_t at) {
@@ -2038,9 +2031,7 @@ static amp_status ampi_cu_dropout(amp_ctx *ctx, const amp_dropout_job *d) {
 #define AMPI_K_PITCH (AMPI_K_TILE + 1u) /* between rows in shared memory */
 
 /* One tile: rows i0.. and columns j0.. of batch z. */
-typedef struct ampi_k_tile {
-    size_t z, i0, j0;
-} ampi_k_tile;
+typedef struct ampi_k_tile { size_t z, i0, j0; } ampi_k_tile;
 
 /* A slice of both operands, zeros where it ends. Neighbouring threads read neighbouring elements. */
 AMPI_K void ampi_k_gemm_load(const amp_gemm_job &p, const ampi_k_tile &t, size_t k0, float *as, float *bs) {

@@ -1,5 +1,5 @@
-/* test_layouts.c - 16+16-bit and other layouts of the weights, BF16 moments, parameter groups, Lion, accumulation windows, hooks.
-   Guards: amp_master, amp_layout_bytes, amp_accumulate, amp_step_desc.groups and its hooks. */
+/* test_layouts.c - 16+16-bit and other layouts of the weights, BF16 moments, parameter groups, Lion, accumulation
+   windows, hooks. Guards: amp_master, amp_layout_bytes, amp_accumulate, amp_step_desc.groups and its hooks. */
 #include "set.h"
 
 #if defined(__unix__) && !defined(AMP_NO_THREADS)
@@ -136,7 +136,8 @@ static void split_bits(t_run *t) {
     CHECK(i == n);
 }
 
-/* An update of split weights is the FP32-master update wherever old and new halves are normal or zero; model copies are the same. */
+/* An update of split weights is the FP32-master update wherever old and new halves are normal or zero; model copies are
+   the same. */
 static void split_is_master(t_run *t) {
     size_t n = 5000, i;
     int format, step;
@@ -279,7 +280,8 @@ static void ladder_run(t_run *t, t_blob *b, const void *arg) {
     amp_params_destroy(p);
 }
 
-/* A set of n parameters of these sizes; gradients and model copies of two in three are adopted, one element behind an aligned address. */
+/* A set of n parameters of these sizes; gradients and model copies of two in three are adopted, one element behind an
+   aligned address. */
 static amp_params *sizes_set(t_run *t, amp_params_desc d, const size_t *counts, size_t n) {
     amp_params *p = NULL;
     size_t i;
@@ -346,8 +348,8 @@ static void sizes_same(t_run *t) {
         }
 }
 
-/* Inf or NaN in every element of every parameter in turn, the first before any step: no array changes, and a good step in between is that
-   of a set that never met a bad one. */
+/* Inf or NaN in every element of every parameter in turn, the first before any step: no array changes, and a good step
+   in between is that of a set that never met a bad one. */
 static void skip_anywhere(t_run *t) {
     static const size_t counts[] = {1, 2, 3, 7, 8, 9, 17}, n = 7;
     int rung;
@@ -1060,7 +1062,8 @@ static void *signs_of(t_run *t, amp_array g) { /* of a gradient, as floats in co
     }
     return t_put(t, u, 4 * g.count);
 }
-/* The first step of Lion is w * decay - lr * sign(g): amp_apply with the signs gives the same weights in every layout. */
+/* The first step of Lion is w * decay - lr * sign(g): amp_apply with the signs gives the same weights in every layout.
+   */
 static void apply_is_an_update(t_run *t) {
     size_t n = t_slow(t) ? 17000 : 70000, i;
     int rung;
@@ -1272,7 +1275,8 @@ static amp_status rank_reduce_totals(amp_ctx *ctx, amp_totals *totals, void *use
     return amp_copy(ctx, totals, &t, sizeof t);
 }
 
-/* sharded: this rank's half of the weights; else all of them, with this rank's gradients. all NULL: one rank that has everything. */
+/* sharded: this rank's half of the weights; else all of them, with this rank's gradients. all NULL: one rank that has
+   everything. */
 static void rank_train(rank *me, int sharded, size_t first, size_t n) {
     amp_ctx *ctx = NULL;
     amp_params *p = NULL;

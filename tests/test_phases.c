@@ -1,5 +1,6 @@
-/* Guards: >>front-step's table of phases, read here as it is: every phase of a set, with and without an open window, times every verb.
-   This file has a copy of amp.h of its own (AMP_STATIC), so that it sees the table and a set's phase; contexts are the harness's. */
+/* Guards: >>front-step's table of phases, read here as it is: every phase of a set, with and without an open window,
+   times every verb. This file has a copy of amp.h of its own (AMP_STATIC), so that it sees the table and a set's phase;
+   contexts are the harness's. */
 #define AMP_STATIC
 #include "set.h"
 

@@ -1,4 +1,5 @@
-/* test_scaler.c - the loss scaler: rule, counters, stages, several sets and scalers.  Guards: >>scaler, docs/semantics.md.
+/* test_scaler.c - the loss scaler: rule, counters, stages, several sets and scalers.
+   Guards: >>scaler, docs/semantics.md.
 
    Rows are named as in the survey of PyTorch (P, U, S), Apex (A, H, L) and MindSpore (M). */
 #include "set.h"
@@ -29,7 +30,8 @@ static const row rows[] = {
     {"P7", D, 1.70141183e38f, 2, .5f, 2, 0, 0, 0, 0, "0000", "2^127/1 2^127/0 2^127/1 2^127/0"},
     {"P12", D, 1000, 1.5f, .8f, 2, 0, 0, 0, 0, "00i00", "1000/1 1500/0 1200/0 1200/1 1800/0"},
     {"P15, floor out of the way", D, 65536, 2, .5f, 1, 0, TINY, 0, 0, "iiiiiiiiiiiiiiiiiii",
-        "32768/0 16384/0 8192/0 4096/0 2048/0 1024/0 512/0 256/0 128/0 64/0 32/0 16/0 8/0 4/0 2/0 1/0 .5/0 .25/0 .125/0"},
+        "32768/0 16384/0 8192/0 4096/0 2048/0 1024/0 512/0 256/0 128/0 64/0 32/0 16/0 8/0 4/0 2/0 1/0 .5/0 .25/0 "
+        ".125/0"},
     {"P15, our floor", D, 16, 2, .5f, 1, 0, 0, 0, 0, "iiiiiii", "8/0 4/0 2/0 1/0 1/0 1/0 1/0"},
     {"A1", D, 65536, 2, .5f, 3, 0, 0, 16777216, 0, "000000", "65536/1 65536/2 131072/0 131072/1 131072/2 262144/0"},
     {"A3", D, 4, 2, .5f, 3, 0, 2, 0, 0, "iii000i", "2/0 2/0 2/0 2/1 2/2 4/0 2/0"},
@@ -963,8 +965,8 @@ static void unscale_overflow(t_run *t) { /* finite gradients whose product is no
     }
 }
 
-/* A scale below 1 can also push a number out of the gradient's own dtype when unscale writes it back. Inf must not reach the weights
-   unnoticed: either the step is skipped, or the weights are finite. */
+/* A scale below 1 can also push a number out of the gradient's own dtype when unscale writes it back. Inf must not
+   reach the weights unnoticed: either the step is skipped, or the weights are finite. */
 static void unscale_overflows_dtype(t_run *t) {
     static const amp_dtype types[3] = {AMP_F16, AMP_F8E5M2, AMP_F8E4M3};
     size_t d;

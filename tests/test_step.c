@@ -1,7 +1,8 @@
 /* test_step.c - updates, norms, clipping, skipping.  Guards: >>step, the arithmetic part of >>numerics.
 
-   A twin is a copy of a set on the host that is updated by ref.h's own version of the formulas; after every step all weights, model copies
-   and moments must have the same bits. Since every context is compared with the same twin, all contexts have the same bits. */
+   A twin is a copy of a set on the host that is updated by ref.h's own version of the formulas; after every step all
+   weights, model copies and moments must have the same bits. Since every context is compared with the same twin, all
+   contexts have the same bits. */
 #include "set.h"
 
 typedef struct twin_param {
@@ -87,7 +88,8 @@ static void feed(t_run *t, amp_params *p, twin *tw, float size) {
     }
 }
 
-/* Norm of all gradients times inv: each element's square in double, by the rule of sums within chunks, then over the chunks of all. */
+/* Norm of all gradients times inv: each element's square in double, by the rule of sums within chunks, then over the
+   chunks of all. */
 static double twin_norm(t_run *t, const twin *tw, float inv) {
     double *x = (double *)t_host(t, 8 * 65536), *sums, norm;
     size_t i, k, at, n_sums = 0, cap = 0;
@@ -215,7 +217,8 @@ static amp_optimizer rule(size_t k, amp_step_desc *d) {
                                          : AMP_ADAM;
 }
 
-/* `steps` steps of one rule on one kind of set: fused and separate verbs in turn, scale changing by itself, without a scaler at the end. */
+/* `steps` steps of one rule on one kind of set: fused and separate verbs in turn, scale changing by itself, without a
+   scaler at the end. */
 static void walk(t_run *t, const setup *u, size_t k, int steps) {
     static twin tw;
     amp_step_desc d;
@@ -338,7 +341,8 @@ static void bits_many_tensors(t_run *t) {
 
 /* ---- against an optimizer without rounding ---- */
 
-/* 1,000 steps on FP32 gradients, against the definitions in double (ref_update_f64; tests/torch_steps.py shows that they are PyTorch's).
+/* 1,000 steps on FP32 gradients, against the definitions in double (ref_update_f64; tests/torch_steps.py shows that they
+   are PyTorch's).
    With e = 2^-24, the error of one rounding, W the largest weight and U the largest update, one step adds at most:
        3 e W       the weight times its decay, the decay as a float, the subtraction
        4 e U       the learning rate or step size as a float, the division or product, the square root, the correction of bias
@@ -396,8 +400,8 @@ static void accuracy(t_run *t) {
 
 /* ---- skipping ---- */
 
-/* A bad element anywhere, of each kind, in each dtype: weights, model copies, moments and step count keep their bits, the scale follows
-   the rule, and the next good step is exactly the one that would have come. */
+/* A bad element anywhere, of each kind, in each dtype: weights, model copies, moments and step count keep their bits,
+   the scale follows the rule, and the next good step is exactly the one that would have come. */
 static void skip_changes_nothing(t_run *t) {
     static const size_t counts[] = {3, 70000, 130};
     static const struct {
@@ -509,8 +513,8 @@ static void first_step_skipped(t_run *t) { /* momentum's first step is the first
 
 /* ---- fused against separate ---- */
 
-/* FP32 gradients: unscale, clip, update, scaler update give the bits of amp_step. With smaller gradients the separate verbs round the
-   gradient on the way, so there only the verbs without unscale and clip are equal. */
+/* FP32 gradients: unscale, clip, update, scaler update give the bits of amp_step. With smaller gradients the separate
+   verbs round the gradient on the way, so there only the verbs without unscale and clip are equal. */
 static void fused_equals_separate(t_run *t) {
     static const size_t counts[] = {1, 300, 2050, 66000};
     size_t n = t_slow(t) ? 3 : 4, k;
