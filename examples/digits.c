@@ -1,20 +1,21 @@
-/* digits.c - real handwritten digits, trained in six precisions: why mixed precision needs FP32 master weights and loss scaling.
+/* digits.c - real handwritten digits, trained in six precisions: why mixed precision needs FP32 master weights and loss
+ * scaling.
  *
  *     cc -std=c99 -O2 examples/digits.c -I. -lm -pthread -o digits && ./digits          (--help lists the options)
  *
- * The program is an ordinary training loop written with the public API of amp.h and nothing else. Per step (see train()):
+ * The program is an ordinary training loop, written with the public API of amp.h and nothing else. Per step (train()):
  *
  *     forward    amp_linear_forward per layer         weights and activations in the mode's format: F32, F16 or BF16
  *     loss       amp_softmax_cross_entropy            the gradient of the logits comes out multiplied by the loss scale
  *     backward   amp_linear_backward per layer        so every gradient after it carries the scale, too
- *     update     amp_step                             checks for overflow, divides by the scale, updates, adapts the scale
+ *     update     amp_step                             checks for overflow, unscales, updates, adapts the scale
  *
- * The six modes differ in three words only: see modes[]. The two networks, and what makes the gradients of the second one small,
- * are in settings[].
+ * The six modes differ in three words only: see modes[]. The two networks, and what makes the gradients of the second
+ * one small, are in settings[].
  *
- * Host memory and context memory (host memory on a CPU, device memory on a GPU) are kept apart: everything a verb reads comes from
- * amp_alloc and is filled by amp_copy, so the same program runs on both. With -DWITH_CUDA, amp.h and its CUDA backend are linked
- * from elsewhere; without it this file contains amp.h's implementation and runs on the CPU.
+ * Host memory and context memory (host memory on a CPU, device memory on a GPU) are kept apart: everything a verb
+ * reads comes from amp_alloc and is filled by amp_copy, so the same program runs on both. With -DWITH_CUDA, amp.h and
+ * its CUDA backend are linked from elsewhere; without it this file contains amp.h's implementation and runs on the CPU.
  */
 #if !defined(_WIN32) && !defined(_POSIX_C_SOURCE)
 #  define _POSIX_C_SOURCE 200809L /* mkdir, isatty, clock_gettime */
@@ -55,7 +56,7 @@
 #  define may_write(path)  (access(path, W_OK) == 0)
 #endif
 
-/* ==== the experiment ==================================================================================================== */
+/* ==== the experiment ============================================================================================ */
 
 enum { FP32, FP16_PURE, FP16_MASTERS, AMP_STATIC_SCALE, AMP_DYNAMIC_SCALE, BF16, MODES };
 enum { PLAIN, DEEP, NETS };
@@ -75,35 +76,35 @@ static const struct mode {
     {"bf16", AMP_BF16, AMP_MASTER_F32, AMP_SCALER_OFF},
 };
 
-/* plain: a small ReLU network that is trained gently for a long time. Adam moves a weight by about lr = 5e-5 per step. FP16 numbers
-   between 1/8 and 1/4 are 2^-13 apart, so a move of less than 2^-14 = 6.1e-5 rounds back to where it was: without masters, weights
-   of that size and above stand still from the first step on. (With a large learning rate, --lr 0.001, the moves are large enough,
-   and the cost is gone: try it.) Its gradients are well inside FP16's range.
+/* plain: a small ReLU network that is trained gently for a long time. Adam moves a weight by about lr = 5e-5 per step.
+   FP16 numbers between 1/8 and 1/4 are 2^-13 apart, so a move of less than 2^-14 = 6.1e-5 rounds back to where it was:
+   without masters, weights of that size and above stand still from the first step on. (With a large learning rate,
+   --lr 0.001, the moves are large enough, and the cost is gone: try it.) Its gradients are well inside FP16's range.
 
-   deep: gradients that FP16 cannot hold, for two ordinary reasons. (1) Seven hidden GELU layers, initialised like Keras' Dense
-   layers (Glorot uniform): near zero GELU's slope is 1/2, so each layer halves what goes back through it. (2) The loss is a mean
-   over all places of a page of 256 x 256, as in detection and segmentation, or wherever masked places are counted in the mean; one
-   place per page carries a digit, and only those are computed. So every gradient is divided by 65,536 (--places changes it).
-   FP32 does not mind: Adam divides by the size of the gradients. FP16 rounds four fifths of them to zero, and what is left points
-   the wrong way: of the gradient of the logits, p - y, the 0.9 of the right class survives and the 0.1 of the nine others do not.
-   (Less is not enough: with --places 8192 FP16 loses three fifths of the gradients and still learns. Try it, and --places 1.)
+   deep: gradients that FP16 cannot hold, for two ordinary reasons. (1) Seven hidden GELU layers, initialised like
+   Keras' Dense layers (Glorot uniform): near zero GELU's slope is 1/2, so each layer halves what goes back through it.
+   (2) The loss is a mean over all places of a page of 256 x 256, as in detection and segmentation, or wherever masked
+   places are counted in the mean; one place per page carries a digit, and only those are computed. So every gradient
+   is divided by 65,536 (--places changes it). FP32 does not mind: Adam divides by the size of the gradients. FP16
+   rounds four fifths of them to zero, and what is left points the wrong way: of the gradient of the logits, p - y, the
+   0.9 of the right class survives and the 0.1 of the nine others do not. (Less is not enough: with --places 8192 FP16
+   loses three fifths of the gradients and still learns. Try it, and --places 1.)
 
-   The first dynamic scale is far too high on purpose: the picture shows how it finds its level by itself. amp.h's default of 2000
-   good steps before the scale grows is too long for runs this short. */
+   The first dynamic scale is far too high on purpose: the picture shows how it finds its level by itself. amp.h's
+   default of 2000 good steps before the scale grows is too long for runs this short. */
 static const struct setting {
     const char *name, *what;
     int layers; /* weight matrices */
     amp_act act;
-    double init_in,
-        init_out; /* weights uniform in +-sqrt(6 / (init_in * inputs + init_out * outputs)): He (1,0), Glorot (1,1) */
+    double init_in, init_out; /* weights are uniform in +-sqrt(6 / (init_in * inputs + init_out * outputs)) */
     size_t hidden, batch, steps;
     double lr;
     long places;
     float static_scale, first_scale;
     int32_t growth_interval;
 } settings[NETS] = {
-    {"plain", "2 hidden ReLU layers, He initialisation", 3, AMP_RELU, 1, 0, 64, 32, 5000, 5e-5, 1, 1024.0f, 16777216.0f,
-        500},
+    {"plain", "2 hidden ReLU layers, He initialisation", 3, AMP_RELU, 1, 0, 64, 32, 5000, 5e-5, 1, /* He: 1, 0 */
+        1024.0f, 16777216.0f, 500},
     {"deep", "7 hidden GELU layers, Glorot initialisation", 8, AMP_GELU, 1, 1, 64, 128, 400, 1e-3, 65536, 16777216.0f,
         1099511627776.0f, 100},
 };
@@ -118,7 +119,7 @@ typedef struct options {
     long places;
 } options;
 
-/* ==== small things ======================================================================================================= */
+/* ==== small things ============================================================================================== */
 
 static void must(amp_ctx *ctx, amp_status status) { /* a verb failed: amp.h knows why */
     if (status != AMP_OK) fail("%s", *amp_last_error(ctx) ? amp_last_error(ctx) : amp_strerror(status));
@@ -139,7 +140,7 @@ static double seconds(void) {
 #endif
 }
 
-/* ==== the network ========================================================================================================= */
+/* ==== the network =============================================================================================== */
 
 typedef struct network {
     amp_ctx *ctx;
@@ -164,16 +165,57 @@ static amp_array network_matrix(network *net, amp_dtype type, size_t rows, size_
     return amp_arrn(network_alloc(net, rows * cols * amp_dtype_size(type), label), type, rows * cols);
 }
 
+/* Layer i's weights, random, and its bias, zero. */
+static void network_add_layer(network *net, const struct setting *s, int i, uint64_t seed) {
+    const amp_linear_desc *l = &net->layer[i];
+    amp_param_desc weights = AMP_ZERO, bias = AMP_ZERO;
+    double bound = sqrt(6.0 / (s->init_in * (double)l->in + s->init_out * (double)l->out));
+    float *init = (float *)allocate(l->in * l->out, sizeof(float));
+    char name[32];
+    size_t k;
+    for (k = 0; k < l->in * l->out; k++)
+        init[k] = (float)(bound * (2.0 * uniform(seed, 1000 + (uint64_t)i, k) - 1.0));
+    sprintf(name, "layer%d.weight", i + 1);
+    weights.name = name;
+    weights.count = l->in * l->out;
+    weights.init = init;
+    must(net->ctx, amp_params_add(net->params, &weights)); /* copies name and init */
+    free(init);
+    sprintf(name, "layer%d.bias", i + 1);
+    bias.name = name;
+    bias.count = l->out;
+    must(net->ctx, amp_params_add(net->params, &bias));
+}
+
+/* Layer i's activations and their gradients. Its dx is the dy of the layer before it. */
+static void network_connect_layer(network *net, int i, amp_dtype type, const char *label) {
+    amp_linear_desc *l = &net->layer[i];
+    size_t weights = 2 * (size_t)i, bias = weights + 1;
+    l->x = i ? net->layer[i - 1].y : network_matrix(net, type, l->rows, l->in, label);
+    l->y = network_matrix(net, type, l->rows, l->out, label);
+    l->dy = network_matrix(net, type, l->rows, l->out, label);
+    if (l->act == AMP_GELU) l->aux = network_matrix(net, type, l->rows, l->out, label);
+    if (i) l->dx = net->layer[i - 1].dy;
+    l->w = amp_param_model(net->params, weights);
+    l->dw = amp_param_grad(net->params, weights);
+    l->bias = amp_param_model(net->params, bias);
+    l->dbias = amp_param_grad(net->params, bias);
+}
+
 /* probe: an FP32 network without an optimizer, to look at gradients as they are before any rounding. */
 static void network_create(network *net, amp_ctx *ctx, const struct setting *s, const options *o,
     const struct mode *mode, size_t inputs, size_t classes, uint64_t seed, int probe) {
     amp_params_desc desc = AMP_ZERO;
-    const char *label = probe ? "probe" : "activations";
-    float *init[MAX_LAYERS];
-    int i;
+    int i, last = s->layers - 1;
     memset(net, 0, sizeof *net);
     net->ctx = ctx;
     net->layers = s->layers;
+    for (i = 0; i < s->layers; i++) {
+        net->layer[i].rows = o->batch;
+        net->layer[i].in = i == 0 ? inputs : o->hidden;
+        net->layer[i].out = i == last ? classes : o->hidden;
+        net->layer[i].act = i == last ? AMP_ACT_NONE : s->act;
+    }
 
     /* Parameters: masters, copies for the products, gradients and Adam's moments; amp.h owns them. */
     desc.model = probe ? AMP_F32 : mode->model;
@@ -181,52 +223,18 @@ static void network_create(network *net, amp_ctx *ctx, const struct setting *s, 
     desc.moments = probe ? AMP_NONE : 2;
     desc.label = probe ? "probe" : "params";
     must(ctx, amp_params_create(&net->params, ctx, &desc));
-    for (i = 0; i < s->layers; i++) {
-        amp_linear_desc *l = &net->layer[i];
-        amp_param_desc weights = AMP_ZERO, bias = AMP_ZERO;
-        char name[32];
-        size_t k;
-        double bound;
-        l->rows = o->batch;
-        l->in = i == 0 ? inputs : o->hidden;
-        l->out = i + 1 == s->layers ? classes : o->hidden;
-        l->act = i + 1 == s->layers ? AMP_ACT_NONE : s->act;
-        weights.count = l->in * l->out;
-        bias.count = l->out;
-        bound = sqrt(6.0 / (s->init_in * (double)l->in + s->init_out * (double)l->out));
-        init[i] = (float *)allocate(weights.count, sizeof(float));
-        for (k = 0; k < weights.count; k++)
-            init[i][k] = (float)(bound * (2.0 * uniform(seed, 1000 + (uint64_t)i, k) - 1.0));
-        weights.init = init[i]; /* read by amp_params_commit */
-        sprintf(name, "layer%d.weight", i + 1);
-        weights.name = name;
-        must(ctx, amp_params_add(net->params, &weights));
-        sprintf(name, "layer%d.bias", i + 1);
-        bias.name = name;
-        must(ctx, amp_params_add(net->params, &bias));
-    }
-    must(ctx, amp_params_commit(net->params));
     for (i = 0; i < s->layers; i++)
-        free(init[i]);
+        network_add_layer(net, s, i, seed);
+    must(ctx, amp_params_commit(net->params));
 
-    /* Activations and their gradients. A layer's dx is the dy of the layer before it. */
     net->staging = (float *)network_alloc(net, o->batch * inputs * sizeof(float), "staging");
-    for (i = 0; i < s->layers; i++) {
-        amp_linear_desc *l = &net->layer[i];
-        l->x = i ? net->layer[i - 1].y : network_matrix(net, desc.model, l->rows, l->in, label);
-        l->y = network_matrix(net, desc.model, l->rows, l->out, label);
-        l->dy = network_matrix(net, desc.model, l->rows, l->out, label);
-        if (l->act == AMP_GELU) l->aux = network_matrix(net, desc.model, l->rows, l->out, label);
-        if (i) l->dx = net->layer[i - 1].dy;
-        l->w = amp_param_model(net->params, 2 * (size_t)i);
-        l->bias = amp_param_model(net->params, 2 * (size_t)i + 1);
-        l->dw = amp_param_grad(net->params, 2 * (size_t)i);
-        l->dbias = amp_param_grad(net->params, 2 * (size_t)i + 1);
-    }
+    for (i = 0; i < s->layers; i++)
+        network_connect_layer(net, i, desc.model, probe ? "probe" : "activations");
+
     net->loss.rows = o->batch;
     net->loss.classes = classes;
-    net->loss.logits = net->layer[s->layers - 1].y;
-    net->loss.dlogits = net->layer[s->layers - 1].dy;
+    net->loss.logits = net->layer[last].y;
+    net->loss.dlogits = net->layer[last].dy;
     net->loss.labels = net->labels = (int32_t *)network_alloc(net, o->batch * sizeof(int32_t), "staging");
     net->loss.row_loss = (float *)network_alloc(net, o->batch * sizeof(float), "staging");
     net->loss.loss = (float *)network_alloc(net, sizeof(float), "staging");
@@ -239,8 +247,8 @@ static void network_destroy(network *net) {
         must(net->ctx, amp_free(net->ctx, net->memory[--net->n_memory]));
 }
 
-static void network_input(
-    network *net, const float *x, const int32_t *labels, size_t rows) { /* from the host, in the network's format */
+/* Images and labels from the host, the images in the network's format. */
+static void network_input(network *net, const float *x, const int32_t *labels, size_t rows) {
     size_t n = rows * net->layer[0].in;
     must(net->ctx, amp_copy(net->ctx, net->staging, x, n * sizeof(float)));
     must(net->ctx, amp_cast(net->ctx, net->layer[0].x, amp_arr(net->staging, AMP_F32), n, NULL));
@@ -260,34 +268,46 @@ static void network_backward(network *net) {
         must(net->ctx, amp_linear_backward(net->ctx, &net->layer[i]));
 }
 
+static void network_set_rows(network *net, size_t rows) {
+    int i;
+    for (i = 0; i < net->layers; i++)
+        net->layer[i].rows = rows;
+}
+
+/* Is the label's logit the first of the largest ones, and finite? */
+static int is_right(const void *logits, amp_dtype type, size_t row, size_t classes, size_t label) {
+    size_t best = 0, c;
+    float most = amp_load(logits, type, row * classes);
+    for (c = 1; c < classes; c++) {
+        float z = amp_load(logits, type, row * classes + c);
+        if (!(z > most)) continue;
+        best = c;
+        most = z;
+    }
+    return best == label && amp_is_finite(most);
+}
+
 /* Share of the test images that get the right label, in the network's own format. */
 static double network_accuracy(network *net, const images *test) {
     amp_array logits = net->loss.logits;
-    size_t batch = net->layer[0].rows, classes = net->loss.classes, at, rows, r, c, best, right = 0;
-    void *host = allocate(batch * classes, amp_dtype_size(logits.dtype));
-    int i;
+    size_t batch = net->layer[0].rows, classes = net->loss.classes, size = amp_dtype_size(logits.dtype);
+    size_t at, rows, r, right = 0;
+    void *host = allocate(batch * classes, size);
     for (at = 0; at < test->count; at += rows) {
         rows = test->count - at < batch ? test->count - at : batch;
-        for (i = 0; i < net->layers; i++)
-            net->layer[i].rows = rows;
+        network_set_rows(net, rows);
         network_input(net, test->x + at * test->pixels, NULL, rows);
         network_forward(net);
-        must(net->ctx, amp_copy(net->ctx, host, logits.data, rows * classes * amp_dtype_size(logits.dtype)));
-        for (r = 0; r < rows; r++) {
-            for (best = 0, c = 1; c < classes; c++)
-                if (amp_load(host, logits.dtype, r * classes + c) > amp_load(host, logits.dtype, r * classes + best))
-                    best = c;
-            right +=
-                (size_t)test->label[at + r] == best && amp_is_finite(amp_load(host, logits.dtype, r * classes + best));
-        }
+        must(net->ctx, amp_copy(net->ctx, host, logits.data, rows * classes * size));
+        for (r = 0; r < rows; r++)
+            right += (size_t)is_right(host, logits.dtype, r, classes, (size_t)test->label[at + r]);
     }
-    for (i = 0; i < net->layers; i++)
-        net->layer[i].rows = batch;
+    network_set_rows(net, batch);
     free(host);
     return (double)right / (double)test->count;
 }
 
-/* ==== one run ============================================================================================================= */
+/* ==== one run =================================================================================================== */
 
 typedef struct result {
     double accuracy, loss, seconds, lost; /* lost: share of gradients that FP16 rounds to zero at this run's scale */
@@ -309,10 +329,11 @@ static struct progress {
 
 static void show_progress(
     const char *mode, uint64_t seed, size_t step, size_t steps, double loss, float scale, uint64_t skipped) {
-    double now = seconds(),
-           left = (now - progress.start) * (double)(progress.total - progress.done) / (double)progress.done;
-    int last = step == steps;
-    if (progress.terminal ? !last && now - progress.shown < 0.1 : !last && step % (steps / 4 + 1) != 0) return;
+    double now = seconds(), per_step = (now - progress.start) / (double)progress.done;
+    double left = per_step * (double)(progress.total - progress.done);
+    int last = step == steps, due = step % (steps / 4 + 1) == 0;
+    if (progress.terminal) due = now - progress.shown >= 0.1; /* in place, so often */
+    if (!due && !last) return;
     progress.shown = now;
     printf("%s%-12s seed %lu  %5lu/%lu  loss %-8.4g scale 2^%-3.0f skipped %-3lu %4.0f s left%s",
         progress.terminal ? "\r" : "", mode, (unsigned long)seed, (unsigned long)step, (unsigned long)steps, loss,
@@ -320,10 +341,11 @@ static void show_progress(
     fflush(stdout);
 }
 
-/* Repeats a step in FP32 with the run's present weights, and counts the sizes of all gradients: of the loss with respect to the
-   outputs of all layers, and to all parameters. (Looking at the run's own FP16 gradients would not do: the lost ones are zeros.) */
-static void look_at_gradients(
-    network *probe, const network *net, const float *x, const int32_t *labels, float scale, result *r, double *weight) {
+/* Repeats a step in FP32 with the run's present weights, and counts the sizes of all gradients: of the loss with
+   respect to the outputs of all layers, and to all parameters. (The run's own FP16 gradients would not do: the lost
+   ones are zeros.) Adds to *counted how many were not zero. */
+static void count_gradients(network *probe, const network *net, const float *x, const int32_t *labels, float scale,
+    result *r, double *counted) {
     amp_array list[3 * MAX_LAYERS];
     amp_histogram h;
     size_t i, n = 0, count = amp_params_count(net->params);
@@ -343,14 +365,15 @@ static void look_at_gradients(
     must(net->ctx, amp_histogram_count(net->ctx, &h, list, n));
     nonzero = (double)(h.total - h.zero - h.inf - h.nan);
     r->lost += amp_histogram_fates(&h, AMP_F16, scale).lost * nonzero;
-    *weight += nonzero;
+    *counted += nonzero;
     for (e = 1; e < 255; e++) {
         r->before[e] += (double)h.pow2[e];
         if (e + shift >= 1 && e + shift < 255) r->after[e + shift] += (double)h.pow2[e];
     }
 }
 
-/* A weight in [2^e, 2^(e+1)) has FP16 neighbours at a distance of 2^(e-10); a move below half of that is rounded away. */
+/* A weight in [2^e, 2^(e+1)) has FP16 neighbours at a distance of 2^(e-10); a move below half of that is rounded
+   away. */
 static double frozen_weights(network *net, double lr) {
     amp_array list[2 * MAX_LAYERS];
     amp_histogram h;
@@ -364,59 +387,114 @@ static double frozen_weights(network *net, double lr) {
     return (double)frozen / (double)h.total;
 }
 
-static void train(amp_ctx *ctx, const struct setting *s, const options *o, const struct mode *mode, const images *data,
-    const images *test, size_t classes, uint64_t seed, FILE *csv, result *r) {
-    const size_t per_epoch = data->count / o->batch, steps = o->epochs * per_epoch, look_every = steps / 20 + 1;
-    uint32_t *order = (uint32_t *)allocate(data->count, sizeof *order);
-    float *x = (float *)allocate(o->batch * data->pixels, sizeof *x);
-    int32_t *labels = (int32_t *)allocate(o->batch, sizeof *labels);
-    double start = seconds(), looking = 0, looked = 0;
-    amp_scaler *scaler = NULL;
-    amp_step_desc update = AMP_ZERO;
-    amp_step_record record;
-    amp_scaler_info scaling;
-    network net, probe;
-    size_t step, i;
-    int e;
-
+static void result_create(result *r, size_t steps) {
     memset(r, 0, sizeof *r);
     r->steps = steps;
     r->losses = (float *)allocate(steps, sizeof *r->losses);
     r->scales = (float *)allocate(steps, sizeof *r->scales);
     r->skips = (unsigned char *)allocate(steps, 1);
+}
+
+static void result_free(result *r) {
+    free(r->losses);
+    free(r->scales);
+    free(r->skips);
+    memset(r, 0, sizeof *r);
+}
+
+/* The gradients' counts as shares of all that were counted. */
+static void result_normalise(result *r, double counted) {
+    int e;
+    if (!(counted > 0)) return;
+    r->lost /= counted;
+    for (e = 0; e < 255; e++) {
+        r->before[e] /= counted;
+        r->after[e] /= counted;
+    }
+}
+
+static amp_scaler *create_scaler(amp_ctx *ctx, const struct setting *s, amp_scaler_mode mode) { /* NULL: OFF */
+    amp_scaler *scaler = NULL;
+    amp_scaler_desc desc = AMP_ZERO;
+    if (mode == AMP_SCALER_OFF) return NULL;
+    desc.mode = mode;
+    desc.scale = mode == AMP_SCALER_STATIC ? s->static_scale : s->first_scale;
+    desc.growth_interval = s->growth_interval;
+    must(ctx, amp_scaler_create(&scaler, ctx, &desc));
+    return scaler;
+}
+
+typedef struct batches { /* the training images in a random order, anew every epoch */
+    const images *data;
+    uint64_t seed;
+    size_t batch, per_epoch;
+    uint32_t *order;
+    float *x; /* the present batch */
+    int32_t *labels;
+} batches;
+
+static void batches_create(batches *b, const images *data, size_t batch, uint64_t seed) {
+    size_t i;
+    b->data = data;
+    b->seed = seed;
+    b->batch = batch;
+    b->per_epoch = data->count / batch; /* what is left over waits for the next epoch's shuffle */
+    b->order = (uint32_t *)allocate(data->count, sizeof *b->order);
+    b->x = (float *)allocate(batch * data->pixels, sizeof *b->x);
+    b->labels = (int32_t *)allocate(batch, sizeof *b->labels);
+    for (i = 0; i < data->count; i++)
+        b->order[i] = (uint32_t)i;
+}
+
+static void batches_next(batches *b, size_t step) {
+    const images *m = b->data;
+    size_t at = step % b->per_epoch * b->batch, i;
+    if (at == 0) shuffle(b->order, m->count, b->seed, step / b->per_epoch);
+    for (i = 0; i < b->batch; i++) {
+        size_t from = b->order[at + i];
+        memcpy(b->x + i * m->pixels, m->x + from * m->pixels, m->pixels * sizeof *b->x);
+        b->labels[i] = m->label[from];
+    }
+}
+
+static void batches_free(batches *b) {
+    free(b->order);
+    free(b->x);
+    free(b->labels);
+}
+
+static void train(amp_ctx *ctx, const struct setting *s, const options *o, const struct mode *mode, const images *data,
+    const images *test, size_t classes, uint64_t seed, FILE *csv, result *r) {
+    const size_t per_epoch = data->count / o->batch, steps = o->epochs * per_epoch, look_every = steps / 20 + 1;
+    double start = seconds(), looking = 0, counted = 0;
+    amp_scaler *scaler = create_scaler(ctx, s, mode->scaling);
+    amp_step_desc update = AMP_ZERO;
+    amp_step_record record;
+    amp_scaler_info scaling;
+    batches b;
+    network net, probe;
+    size_t step;
+
+    result_create(r, steps);
+    batches_create(&b, data, o->batch, seed);
     network_create(&net, ctx, s, o, mode, data->pixels, classes, seed, 0);
     network_create(&probe, ctx, s, o, mode, data->pixels, classes, seed, 1);
-    if (mode->scaling != AMP_SCALER_OFF) {
-        amp_scaler_desc desc = AMP_ZERO;
-        desc.mode = mode->scaling;
-        desc.scale = mode->scaling == AMP_SCALER_STATIC ? s->static_scale : s->first_scale;
-        desc.growth_interval = s->growth_interval;
-        must(ctx, amp_scaler_create(&scaler, ctx, &desc));
-    }
     net.loss.scaler = scaler;
     update.optimizer = AMP_ADAM;
     update.lr = (float)o->lr;
     r->frozen = frozen_weights(&net, o->lr);
 
-    for (i = 0; i < data->count; i++)
-        order[i] = (uint32_t)i;
     for (step = 0; step < steps; step++) {
-        size_t at =
-            step % per_epoch * o->batch; /* what is left over at the end of an epoch waits for the next one's shuffle */
-        if (at == 0) shuffle(order, data->count, seed, step / per_epoch);
-        for (i = 0; i < o->batch; i++) {
-            memcpy(x + i * data->pixels, data->x + order[at + i] * data->pixels, data->pixels * sizeof *x);
-            labels[i] = data->label[order[at + i]];
-        }
+        batches_next(&b, step);
         if (step % look_every == look_every / 2) {
             double now = seconds();
             must(ctx, amp_scaler_get(scaler, &scaling)); /* also without one: 1 */
-            look_at_gradients(&probe, &net, x, labels, scaling.scale, r, &looked);
+            count_gradients(&probe, &net, b.x, b.labels, scaling.scale, r, &counted);
             looking += seconds() - now;
         }
 
         /* the training step */
-        network_input(&net, x, labels, o->batch);
+        network_input(&net, b.x, b.labels, o->batch);
         network_forward(&net);
         network_backward(&net);
         must(ctx, amp_step(net.params, scaler, &update));
@@ -443,35 +521,20 @@ static void train(amp_ctx *ctx, const struct setting *s, const options *o, const
     r->gradients = ledger_row(ctx, "params.grad").bytes;
     r->optimizer = ledger_row(ctx, "params.moments").bytes;
     r->activations = ledger_row(ctx, "activations").bytes;
-    if (looked > 0) {
-        r->lost /= looked;
-        for (e = 0; e < 255; e++) {
-            r->before[e] /= looked;
-            r->after[e] /= looked;
-        }
-    }
+    result_normalise(r, counted);
     r->seconds = seconds() - start - looking;
 
     amp_scaler_destroy(scaler);
     network_destroy(&probe);
     network_destroy(&net);
-    free(order);
-    free(x);
-    free(labels);
+    batches_free(&b);
 }
 
-static void result_free(result *r) {
-    free(r->losses);
-    free(r->scales);
-    free(r->skips);
-    memset(r, 0, sizeof *r);
-}
+/* ==== what came out ============================================================================================= */
 
-/* ==== what came out =================================================================================================== */
-
-typedef struct summary {
+typedef struct summary { /* over seeds */
     double mean, sd;
-} summary; /* over seeds */
+} summary;
 
 static summary summarise(const double *v, int n) {
     summary s = {0, 0};
@@ -485,9 +548,9 @@ static summary summarise(const double *v, int n) {
 }
 
 typedef struct runs {
-    result *of[MODES];
+    result *of[MODES]; /* of[mode][seed] */
     summary accuracy[MODES], loss[MODES];
-} runs; /* of[mode][seed] */
+} runs;
 
 static void summarise_runs(runs *all, const options *o) {
     double v[MAX_SEEDS];
@@ -546,14 +609,16 @@ static void finding(char text[256], const runs *all, const options *o, int m) {
     short_of = acc[reference].mean - acc[m].mean;
     if (m == FP16_MASTERS && short_of > 0.01 && r->lost > 0.01)
         sprintf(text,
-            "Without loss scaling FP16 rounds %.0f%% of the gradients to zero; test accuracy %.1f%% instead of %.1f%%.",
+            "Without loss scaling FP16 rounds %.0f%% of the gradients to zero; "
+            "test accuracy %.1f%% instead of %.1f%%.",
             100 * r->lost, 100 * acc[m].mean, 100 * acc[reference].mean);
     else if (m == FP16_MASTERS && short_of <= 0.01)
         sprintf(text, "Without loss scaling FP16 rounds %.2g%% of the gradients to zero: here that costs nothing.",
             100 * r->lost);
     if (m == FP16_PURE && short_of > 0.01 && r->frozen > 0.01)
         sprintf(text,
-            "Without FP32 masters accuracy is %.1f points lower: FP16 rounds a step of lr = %g to nothing in %.0f%% of the weights.",
+            "Without FP32 masters accuracy is %.1f points lower: "
+            "FP16 rounds a step of lr = %g to nothing in %.0f%% of the weights.",
             100 * short_of, o->lr, 100 * r->frozen);
 }
 
@@ -587,76 +652,80 @@ static void picture_done(char *path, int status) {
     free(path);
 }
 
-static void draw(const runs *all, const struct setting *s, const options *o) { /* the first seed's runs */
+static void draw_losses(const runs *all, const struct setting *s, const options *o) {
     plot_curve curves[MODES];
-    char note[MODES][64], line1[256], line2[256], text[256];
-    const struct mode *shown;
-    const result *r;
-    int m, n = 0, best;
+    char note[MODES][64], title[96], line1[256], line2[256], text[256];
+    char *path = picture_path(o, s, "loss.svg");
+    int m, n = 0;
     size_t window;
     for (m = 0; m < MODES; m++) {
+        const result *r = all->of[m];
         if (!o->run[m]) continue;
-        r = all->of[m];
         sprintf(note[n], "loss %.3g, test %.1f%%", r->loss, 100 * r->accuracy);
         curves[n].name = modes[m].name;
         curves[n].note = note[n];
         curves[n].style = &plot_styles[m];
         curves[n].y = r->losses;
-        curves[n++].steps = r->steps;
+        curves[n].steps = r->steps;
+        n++;
     }
     window = curves[0].steps / PLOT_POINTS;
+    sprintf(title, "Handwritten digits in %d precision mode%s: %s network", n, n > 1 ? "s" : "", s->name);
     sprintf(line1, "%s. The loss is a mean over %lu images", s->what, (unsigned long)o->batch);
     if (o->places > 1) sprintf(line1 + strlen(line1), " x %ld places of a page: small gradients", o->places);
     strcat(line1, ".");
     sprintf(line2,
-        "Same seed and same order of images for every mode. A point is the mean of %lu steps; at the right: loss of the last epoch, test accuracy.",
+        "Same seed and same order of images for every mode. A point is the mean of %lu steps; "
+        "at the right: loss of the last epoch, test accuracy.",
         (unsigned long)(window ? window : 1));
-    {
-        char *path = picture_path(o, s, "loss.svg"), title[96];
-        sprintf(title, "Handwritten digits in %d precision mode%s: %s network", n, n > 1 ? "s" : "", s->name);
-        finding(text, all, o, FP16_PURE);
-        if (!*text) finding(text, all, o, FP16_MASTERS);
-        picture_done(path, plot_losses(path, title, line1, line2, text, curves, n));
-    }
+    finding(text, all, o, FP16_PURE);
+    if (!*text) finding(text, all, o, FP16_MASTERS);
+    picture_done(path, plot_losses(path, title, line1, line2, text, curves, n));
+}
 
-    best = o->run[AMP_DYNAMIC_SCALE] ? AMP_DYNAMIC_SCALE : o->run[AMP_STATIC_SCALE] ? AMP_STATIC_SCALE : -1;
-    if (best < 0) {
-        printf("no pictures of scale and gradients: neither amp-dynamic nor amp-static was run\n");
-        return;
-    }
-    shown = &modes[best];
-    r = all->of[best];
-    {
-        char *path = picture_path(o, s, "scale.svg"), title[96];
-        sprintf(title, "The loss scale of %s: %s network", shown->name, s->name);
-        sprintf(line1,
-            "The loss is multiplied by the scale, so that small gradients stay inside FP16's range; gradients are divided by it before use.");
-        if (best == AMP_DYNAMIC_SCALE)
-            sprintf(line2,
-                "It starts too high on purpose. A step whose gradients overflow is skipped and halves it; %d good steps in a row double it.",
-                (int)s->growth_interval);
-        else
-            sprintf(line2, "It is constant. A step whose gradients overflow is skipped.");
-        picture_done(path, plot_scale(path, title, line1, line2, r->scales, r->skips, r->steps));
-    }
-    {
-        char *path = picture_path(o, s, "gradients.svg"), title[96];
-        sprintf(title, "Gradients and the range of FP16: %s network", s->name);
-        sprintf(line1,
-            "Nonzero gradients of activations and parameters by size, computed in FP32 at 20 moments of the run of %s.",
-            shown->name);
+static void draw_scale(const result *r, const struct mode *mode, const struct setting *s, const options *o) {
+    char title[96], line2[256], *path = picture_path(o, s, "scale.svg");
+    const char *line1 = "The loss is multiplied by the scale, so that small gradients stay inside FP16's range; "
+                        "gradients are divided by it before use.";
+    sprintf(title, "The loss scale of %s: %s network", mode->name, s->name);
+    if (mode->scaling == AMP_SCALER_DYNAMIC)
         sprintf(line2,
-            "FP16 keeps 11 bits from 2&#8315;&#185;&#8308; to 65504, fewer below, and nothing below 2&#8315;&#178;&#8309;.");
-        why_small(text, s, o);
-        picture_done(path,
-            plot_exponents(path, title, line1, line2, text, r->before, r->after, "Before scaling",
-                "After scaling: times the loss scale of the step"));
-    }
+            "It starts too high on purpose. A step whose gradients overflow is skipped and halves it; "
+            "%d good steps in a row double it.",
+            (int)s->growth_interval);
+    else
+        sprintf(line2, "It is constant. A step whose gradients overflow is skipped.");
+    picture_done(path, plot_scale(path, title, line1, line2, r->scales, r->skips, r->steps));
+}
+
+static void draw_gradients(const result *r, const struct mode *mode, const struct setting *s, const options *o) {
+    char title[96], line1[256], text[256], *path = picture_path(o, s, "gradients.svg");
+    const char *line2 = "FP16 keeps 11 bits from 2&#8315;&#185;&#8308; to 65504, fewer below, "
+                        "and nothing below 2&#8315;&#178;&#8309;.";
+    sprintf(title, "Gradients and the range of FP16: %s network", s->name);
+    sprintf(line1,
+        "Nonzero gradients of activations and parameters by size, computed in FP32 at 20 moments of the run of %s.",
+        mode->name);
+    why_small(text, s, o);
+    picture_done(path,
+        plot_exponents(path, title, line1, line2, text, r->before, r->after, "Before scaling",
+            "After scaling: times the loss scale of the step"));
     plot_sketch("Gradients by size, before scaling", r->before);
     plot_sketch("after scaling", r->after);
 }
 
-/* ==== --check: do the claims hold? ========================================================================================= */
+static void draw(const runs *all, const struct setting *s, const options *o) { /* the first seed's runs */
+    int m = o->run[AMP_DYNAMIC_SCALE] ? AMP_DYNAMIC_SCALE : AMP_STATIC_SCALE;
+    draw_losses(all, s, o);
+    if (!o->run[m]) {
+        printf("no pictures of scale and gradients: neither amp-dynamic nor amp-static was run\n");
+        return;
+    }
+    draw_scale(all->of[m], &modes[m], s, o);
+    draw_gradients(all->of[m], &modes[m], s, o);
+}
+
+/* ==== --check: do the claims hold? ============================================================================== */
 
 static int claim(int holds, const char *format, ...) {
     va_list args;
@@ -668,8 +737,8 @@ static int claim(int holds, const char *format, ...) {
     return holds ? 0 : 1;
 }
 
-/* Two-sided: neither worse nor better than the reference by more than twice the standard error of the difference; at least one
-   point, which is 3.6 of the 360 test images. */
+/* Two-sided: neither worse nor better than the reference by more than twice the standard error of the difference; at
+   least one point, which is 3.6 of the 360 test images. */
 static int claim_equal(const runs *all, const options *o, const char *net, int m, int reference) {
     const summary *a = &all->accuracy[m], *b = &all->accuracy[reference];
     double noise = 2 * sqrt((a->sd * a->sd + b->sd * b->sd) / o->seeds), difference = a->mean - b->mean;
@@ -678,52 +747,62 @@ static int claim_equal(const runs *all, const options *o, const char *net, int m
         100 * difference, modes[reference].name, 100 * noise);
 }
 
-static int check_claims(const runs *all, const options *o, int net) {
+static int check_plain(const runs *all, const options *o) {
+    static const int same[4] = {FP16_MASTERS, AMP_STATIC_SCALE, AMP_DYNAMIC_SCALE, BF16};
     const summary *acc = all->accuracy, *loss = all->loss;
-    int wrong = 0, m;
-    if (net == PLAIN) {
-        static const int same[4] = {FP16_MASTERS, AMP_STATIC_SCALE, AMP_DYNAMIC_SCALE, BF16};
-        wrong += claim(acc[FP32].mean > 0.9, "plain: fp32 learns: %.1f%%", 100 * acc[FP32].mean);
-        for (m = 0; m < 4; m++) {
-            wrong += claim_equal(all, o, "plain", same[m], FP32);
-            wrong += claim(fabs(loss[same[m]].mean / loss[FP32].mean - 1) < 0.02,
-                "plain: the final loss of %s is %.4f of fp32's", modes[same[m]].name,
-                loss[same[m]].mean / loss[FP32].mean);
-        }
-        wrong += claim(acc[FP16_PURE].mean < acc[FP32].mean - 0.02, "plain: fp16-pure is worse: %.1f%%",
-            100 * acc[FP16_PURE].mean);
-        wrong += claim(loss[FP16_PURE].mean > 1.5 * loss[FP32].mean, "plain: its final loss is %.1f times fp32's",
-            loss[FP16_PURE].mean / loss[FP32].mean);
-        wrong += claim(all->of[AMP_DYNAMIC_SCALE]->skipped > 0, "plain: amp-dynamic skipped %lu steps on its way down",
-            (unsigned long)all->of[AMP_DYNAMIC_SCALE]->skipped);
-    } else {
-        wrong += claim(acc[FP32].mean > 0.9, "deep: fp32 learns: %.1f%%", 100 * acc[FP32].mean);
-        wrong += claim_equal(all, o, "deep", AMP_DYNAMIC_SCALE, FP32);
-        wrong += claim(
-            acc[FP16_MASTERS].mean < 0.3, "deep: fp16-masters does not learn: %.1f%%", 100 * acc[FP16_MASTERS].mean);
-        wrong += claim(all->of[FP16_MASTERS]->lost > 0.5 && all->of[AMP_DYNAMIC_SCALE]->lost < 0.05,
-            "deep: FP16 loses %.1f%% of its gradients, and %.1f%% with scaling", 100 * all->of[FP16_MASTERS]->lost,
-            100 * all->of[AMP_DYNAMIC_SCALE]->lost);
+    unsigned long skipped = (unsigned long)all->of[AMP_DYNAMIC_SCALE]->skipped;
+    double ratio;
+    int wrong = 0, i;
+    wrong += claim(acc[FP32].mean > 0.9, "plain: fp32 learns: %.1f%%", 100 * acc[FP32].mean);
+    for (i = 0; i < 4; i++) {
+        wrong += claim_equal(all, o, "plain", same[i], FP32);
+        ratio = loss[same[i]].mean / loss[FP32].mean;
+        wrong +=
+            claim(fabs(ratio - 1) < 0.02, "plain: the final loss of %s is %.4f of fp32's", modes[same[i]].name, ratio);
     }
+    wrong += claim(
+        acc[FP16_PURE].mean < acc[FP32].mean - 0.02, "plain: fp16-pure is worse: %.1f%%", 100 * acc[FP16_PURE].mean);
+    ratio = loss[FP16_PURE].mean / loss[FP32].mean;
+    wrong += claim(ratio > 1.5, "plain: its final loss is %.1f times fp32's", ratio);
+    wrong += claim(skipped > 0, "plain: amp-dynamic skipped %lu steps on its way down", skipped);
     return wrong;
 }
 
-/* ==== options and main ========================================================================================================== */
+static int check_deep(const runs *all, const options *o) {
+    const summary *acc = all->accuracy;
+    double lost = all->of[FP16_MASTERS]->lost, lost_scaled = all->of[AMP_DYNAMIC_SCALE]->lost;
+    int wrong = 0;
+    wrong += claim(acc[FP32].mean > 0.9, "deep: fp32 learns: %.1f%%", 100 * acc[FP32].mean);
+    wrong += claim_equal(all, o, "deep", AMP_DYNAMIC_SCALE, FP32);
+    wrong +=
+        claim(acc[FP16_MASTERS].mean < 0.3, "deep: fp16-masters does not learn: %.1f%%", 100 * acc[FP16_MASTERS].mean);
+    wrong += claim(lost > 0.5 && lost_scaled < 0.05,
+        "deep: FP16 loses %.1f%% of its gradients, and %.1f%% with scaling", 100 * lost, 100 * lost_scaled);
+    return wrong;
+}
+
+/* ==== options and main ========================================================================================== */
 
 static const char help[] =
     "digits: trains a network on handwritten digits in several precisions and shows what each costs.\n"
     "\n"
-    "  --net plain|deep     the network (plain). deep: 8 layers and a loss of small gradients, where loss scaling decides\n"
+    "  --net plain|deep     the network (plain). deep: 8 layers and a loss of small gradients, where scaling decides\n"
     "  --mode LIST          all (default), or some of fp32,fp16-pure,fp16-masters,amp-static,amp-dynamic,bf16\n"
-    "  --seed N             random numbers of weights and order (1)       --seeds N   repeat with N seeds: mean and spread (1)\n"
+    "  --seed N             random numbers of weights and order (1)\n"
+    "  --seeds N            repeat with N seeds: mean and spread (1)\n"
     "  --epochs N --batch N --hidden N --lr X     instead of the network's own\n"
-    "  --places N           the loss is a mean over N places per image: gradients N times smaller (plain 1, deep 65536)\n"
-    "  --data DIR           IDX files instead of the built-in digits: train-images-idx3-ubyte, train-labels-idx1-ubyte,\n"
-    "                       t10k-images-idx3-ubyte, t10k-labels-idx1-ubyte (MNIST and its kin, any image size)\n"
-    "  --out DIR            folder for the three pictures (out)           --csv FILE  write every step to FILE\n"
-    "  --device cpu|cuda    where (cuda if built with it and found)       --threads N CPU threads (all)\n"
-    "  --simd auto|scalar|avx2|avx512     CPU code path (auto)\n"
-    "  --check              test the claims with 5 seeds on both networks; writes no files; exit status 1 if one fails\n"
+    "  --places N           the loss is a mean over N places per image: gradients N times smaller (plain 1,\n"
+    "                       deep 65536)\n"
+    "  --data DIR           IDX files instead of the built-in digits: train-images-idx3-ubyte,\n"
+    "                       train-labels-idx1-ubyte, t10k-images-idx3-ubyte, t10k-labels-idx1-ubyte (MNIST and its\n"
+    "                       kin, any image size)\n"
+    "  --out DIR            folder for the three pictures (out)\n"
+    "  --csv FILE           write every step to FILE\n"
+    "  --device cpu|cuda    where (cuda if built with it and found)\n"
+    "  --threads N          CPU threads (all)\n"
+    "  --simd auto|scalar|sse2|avx2|avx512|neon   CPU code path (auto)\n"
+    "  --check              test the claims with 5 seeds on both networks; writes no files; exit status 1 if one\n"
+    "                       fails\n"
     "  --help\n"
     "\n"
     "Built-in data: Optical Recognition of Handwritten Digits, E. Alpaydin and C. Kaynak, 1998, UCI Machine Learning\n"
@@ -737,6 +816,10 @@ static double number(const char *option, const char *text, double low, double hi
     return v;
 }
 
+static int is_word(const char *text, size_t length, const char *word) {
+    return length == strlen(word) && !strncmp(text, word, length);
+}
+
 static void parse_modes(options *o, const char *list) {
     int m;
     memset(o->run, 0, sizeof o->run);
@@ -744,9 +827,7 @@ static void parse_modes(options *o, const char *list) {
         size_t length = strcspn(list, ",");
         int known = 0;
         for (m = 0; m < MODES; m++)
-            if ((length == 3 && !strncmp(list, "all", 3)) ||
-                (length == strlen(modes[m].name) && !strncmp(list, modes[m].name, length)))
-                known = o->run[m] = 1;
+            if (is_word(list, length, "all") || is_word(list, length, modes[m].name)) known = o->run[m] = 1;
         if (!known)
             fail("--mode: '%.*s' is not a mode: all, fp32, fp16-pure, fp16-masters, amp-static, amp-dynamic or bf16",
                 (int)length, list);
@@ -767,76 +848,80 @@ static int choice(const char *option, const char *text, const char *const *names
     return 0;
 }
 
+static const char *path(const char *option, const char *text) {
+    if (!*text) fail("%s needs a path, see --help", option);
+    return text;
+}
+
+/* The options with a value. Those that name a network or modes set net_given. */
+static void parse_option(options *o, const char *a, const char *v, int *net_given) {
+    static const char *const nets[] = {"plain", "deep"}, *const devices[] = {"cpu", "cuda"};
+    static const char *const simds[] = {"auto", "scalar", "sse2", "avx2", "avx512", "neon"};
+    static const amp_simd simd[] = {
+        AMP_SIMD_AUTO, AMP_SIMD_SCALAR, AMP_SIMD_SSE2, AMP_SIMD_AVX2, AMP_SIMD_AVX512, AMP_SIMD_NEON};
+    if (!strcmp(a, "--net")) {
+        o->net = choice(a, v, nets, 2);
+        *net_given = 1;
+    } else if (!strcmp(a, "--mode")) {
+        parse_modes(o, v);
+        *net_given = 1;
+    } else if (!strcmp(a, "--seed"))
+        o->seed = (uint64_t)number(a, v, 0, 4294967295.0, 1);
+    else if (!strcmp(a, "--seeds"))
+        o->seeds = (int)number(a, v, 1, MAX_SEEDS, 1);
+    else if (!strcmp(a, "--epochs"))
+        o->epochs = (size_t)number(a, v, 1, 1e6, 1);
+    else if (!strcmp(a, "--batch"))
+        o->batch = (size_t)number(a, v, 1, 65536, 1);
+    else if (!strcmp(a, "--hidden"))
+        o->hidden = (size_t)number(a, v, 1, 16384, 1);
+    else if (!strcmp(a, "--lr"))
+        o->lr = number(a, v, 1e-12, 1e6, 0);
+    else if (!strcmp(a, "--places"))
+        o->places = (long)number(a, v, 1, 1e9, 1);
+    else if (!strcmp(a, "--data"))
+        o->data = path(a, v);
+    else if (!strcmp(a, "--out"))
+        o->out = path(a, v);
+    else if (!strcmp(a, "--csv"))
+        o->csv = path(a, v);
+    else if (!strcmp(a, "--device"))
+        o->device = devices[choice(a, v, devices, 2)];
+    else if (!strcmp(a, "--threads"))
+        o->threads = (int)number(a, v, 1, 256, 1);
+    else if (!strcmp(a, "--simd"))
+        o->simd = simd[choice(a, v, simds, 6)];
+    else
+        fail("unknown option '%s', see --help", a);
+}
+
 static options parse(int argc, char **argv) {
-    static const char *const nets[] = {"plain", "deep"}, *const devices[] = {"cpu", "cuda"},
-                             *const simds[] = {"auto", "scalar", "avx2", "avx512"};
     options o;
-    int i, seeds_given = 0, net_given = 0;
+    int i, net_given = 0;
     memset(&o, 0, sizeof o);
     o.seed = 1;
-    o.seeds = 1;
     o.out = "out";
     parse_modes(&o, "all");
     for (i = 1; i < argc; i++) {
-        const char *a = argv[i], *v = argv[i + 1];
-        static const char *const known[] = {"--net", "--mode", "--seed", "--seeds", "--epochs", "--batch", "--hidden",
-            "--lr", "--places", "--data", "--out", "--csv", "--device", "--threads", "--simd"};
-        size_t k;
-        if (!strcmp(a, "--help") || !strcmp(a, "-h")) {
+        if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h")) {
             fputs(help, stdout);
             exit(0);
         }
-        if (!strcmp(a, "--check")) {
+        if (!strcmp(argv[i], "--check"))
             o.check = 1;
-            continue;
+        else {
+            parse_option(&o, argv[i], argv[i + 1] ? argv[i + 1] : "", &net_given);
+            i++;
         }
-        for (k = 0; k < sizeof known / sizeof *known && strcmp(a, known[k]); k++) {
-        }
-        if (k == sizeof known / sizeof *known) fail("unknown option '%s', see --help", a);
-        if (!v || !*v) fail("%s needs a value, see --help", a);
-        i++;
-        if (!strcmp(a, "--net")) {
-            o.net = choice(a, v, nets, 2);
-            net_given = 1;
-        } else if (!strcmp(a, "--mode")) {
-            parse_modes(&o, v);
-            net_given = 1;
-        } else if (!strcmp(a, "--seed"))
-            o.seed = (uint64_t)number(a, v, 0, 4294967295.0, 1);
-        else if (!strcmp(a, "--seeds")) {
-            o.seeds = (int)number(a, v, 1, MAX_SEEDS, 1);
-            seeds_given = 1;
-        } else if (!strcmp(a, "--epochs"))
-            o.epochs = (size_t)number(a, v, 1, 1e6, 1);
-        else if (!strcmp(a, "--batch"))
-            o.batch = (size_t)number(a, v, 1, 65536, 1);
-        else if (!strcmp(a, "--hidden"))
-            o.hidden = (size_t)number(a, v, 1, 16384, 1);
-        else if (!strcmp(a, "--lr"))
-            o.lr = number(a, v, 1e-12, 1e6, 0);
-        else if (!strcmp(a, "--places"))
-            o.places = (long)number(a, v, 1, 1e9, 1);
-        else if (!strcmp(a, "--data"))
-            o.data = v;
-        else if (!strcmp(a, "--out"))
-            o.out = v;
-        else if (!strcmp(a, "--csv"))
-            o.csv = v;
-        else if (!strcmp(a, "--device"))
-            o.device = devices[choice(a, v, devices, 2)];
-        else if (!strcmp(a, "--threads"))
-            o.threads = (int)number(a, v, 1, 256, 1);
-        else
-            o.simd = (amp_simd)choice(a, v, simds, 4);
     }
     if (o.check && (net_given || o.csv))
         fail("--check runs its own nets and modes and writes no files: leave out --net, --mode and --csv");
-    if (o.check && !seeds_given) o.seeds = 5;
+    if (!o.seeds) o.seeds = o.check ? 5 : 1;
     return o;
 }
 
-static void complete(
-    options *o, const struct setting *s, size_t images_in_train) { /* what was not given comes from the setting */
+/* What was not given comes from the setting. */
+static void complete(options *o, const struct setting *s, size_t images_in_train) {
     if (!o->hidden) o->hidden = s->hidden;
     if (!o->batch) o->batch = s->batch;
     if (!(o->lr > 0)) o->lr = s->lr;
@@ -925,7 +1010,7 @@ static int run_net(amp_ctx *ctx, const options *o, int net, const images *train_
     print_table(&all, o);
     if (o->check) {
         printf("\n");
-        wrong = check_claims(&all, o, net);
+        wrong = net == PLAIN ? check_plain(&all, o) : check_deep(&all, o);
     } else {
         print_findings(&all, s, o);
         printf("\n");
