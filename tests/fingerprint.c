@@ -1652,9 +1652,7 @@ static void scope_input(amp_op op, amp_array in, size_t n) {
 }
 
 /* What is asked for in every region; made once, because where an array lies decides which cached copy it meets. */
-typedef struct scope_arrays {
-    amp_array one[3], two[2];
-} scope_arrays;
+typedef struct scope_arrays { amp_array one[3], two[2]; } scope_arrays;
 
 static void scope_fill(scope_arrays *a) {
     size_t t;
@@ -1771,9 +1769,7 @@ static void dropout_cases(void) {
             }
 }
 
-typedef struct loss_shape {
-    size_t rows, classes, ld;
-} loss_shape;
+typedef struct loss_shape { size_t rows, classes, ld; } loss_shape;
 
 static const int32_t *loss_labels(const loss_shape *c, int how) {
     int32_t *host = (int32_t *)need(malloc(4 * c->rows + 1));
@@ -1853,9 +1849,7 @@ static void loss_cases(void) {
 
 /* ==== products ==================================================================================================== */
 
-typedef struct operands {
-    amp_dtype a, b, d;
-} operands;
+typedef struct operands { amp_dtype a, b, d; } operands;
 
 static const operands product_types[] = {
     {AMP_F32, AMP_F32, AMP_F32},
@@ -1872,9 +1866,7 @@ static const operands product_types[] = {
     {AMP_F16, AMP_F16, AMP_BF16},
 };
 
-typedef struct shape {
-    size_t m, n, k;
-} shape;
+typedef struct shape { size_t m, n, k; } shape;
 
 static const shape product_shapes[] = {
     {1, 1, 1},
