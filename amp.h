@@ -68,10 +68,11 @@
                Products (amp_gemm, amp_linear_*) accumulate in FP32 and carry an error bound instead (>>products).
 
    >>memory    "Context memory" is what the context's verbs can reach: host memory for the CPU, device memory for CUDA.
-               Arrays may be yours or come from amp_alloc; any alignment of their element type works. Functions of class
-               setup allocate and no others do, always through the context's allocator (tests/test_context.c counts).
-               The ledger (amp_ledger) has what they take of context memory, by label, but for a context's own fixed
-               workspace.
+               Arrays may be yours or come from amp_alloc; any alignment of their element type works.
+               Functions of class setup allocate, through the context's allocator; amp_param_read and _write (layouts
+               without FP32 masters) and amp_state_* use up to 2 MiB of host memory while they run. No other function
+               allocates (tests/test_modes.c counts each). The ledger (amp_ledger) has all context memory by label, but
+               for a context's own fixed workspace.
 
    >>threads   A context and the objects made on it are used by one thread at a time; different contexts, different
                threads. Scalar functions are pure. There are no globals and no thread-locals.
@@ -2195,6 +2196,7 @@ typedef struct amp_backend {
     X(amp_all_finite, query) \
     X(amp_histogram_count, query) \
     X(amp_params_create, setup) \
+    X(amp_params_add, setup) \
     X(amp_params_commit, setup) \
     X(amp_params_destroy, setup) \
     X(amp_params_master_to_model, enqueue) \

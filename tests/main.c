@@ -408,8 +408,10 @@ amp_status t_create_cpu(amp_ctx **out, amp_simd simd, int32_t threads) {
 }
 
 /* The default allocator of CPU contexts here: memory that is not zero by luck. */
+static unsigned long allocations;
 static void *noisy_alloc(size_t bytes, void *user) {
     void *p = malloc(bytes ? bytes : 1);
+    allocations++;
     (void)user;
     if (p) memset(p, 0xc9, bytes);
     return p;
@@ -419,6 +421,8 @@ static void noisy_free(void *p, size_t bytes, void *user) {
     if (p) memset(p, 0xc8, bytes);
     free(p);
 }
+
+unsigned long t_allocations(void) { return allocations; }
 
 amp_status t_create(const t_place *place, amp_ctx **out, const amp_allocator *allocator, const amp_logger *logger) {
     amp_cpu_desc d = AMP_ZERO;

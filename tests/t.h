@@ -142,6 +142,9 @@ amp_status t_create(const t_place *place, amp_ctx **out, const amp_allocator *al
 /* A CPU context by hand. */
 amp_status t_create_cpu(amp_ctx **out, amp_simd simd, int32_t threads);
 
+/* How often CPU contexts of t_create without an allocator have asked for memory, host or context memory. */
+unsigned long t_allocations(void);
+
 /* on = 1: t->ctx is portable C with one thread from here on; 0: t->ctx is the context under test again. */
 void t_reference(t_run *t, int on);
 
