@@ -232,10 +232,8 @@ AMP_INLINE amp_optional amp_opt(float x);
 
 /* ==== >>context ================================================================================================== */
 
-/* All zero: malloc and free (host) or cudaMalloc and cudaFree (device). Both functions or neither. What alloc_fn gives is
-   aligned for any type (device: to 256 bytes), or NULL when there is no memory. */
-typedef struct amp_allocator {
-    void *(*alloc_fn)(size_t bytes, void *user);
+typedef struct amp_allocator { /* {0}: malloc and free (device: cudaMalloc and cudaFree). Both functions or neither */
+    void *(*alloc_fn)(size_t bytes, void *user); /* aligned for any type (device: to 256 bytes); NULL: no memory */
     void (*free_fn)(void *ptr, size_t bytes, void *user);
     void *user;
 } amp_allocator;
@@ -251,13 +249,15 @@ typedef struct amp_ctx amp_ctx;       /* opaque: the CPU, or one CUDA stream on 
 typedef struct amp_params amp_params; /* opaque: a set of parameters */
 typedef struct amp_scaler amp_scaler; /* opaque: a loss scaler */
 
-typedef enum amp_simd { /* CPU code paths; all give the same bits in every verb but the products */
-    AMP_SIMD_AUTO = 0,  /* the best that this machine runs */
-    AMP_SIMD_SCALAR,    /* portable C */
-    AMP_SIMD_SSE2,      /* every x86-64 */
-    AMP_SIMD_AVX2,      /* AVX2 + FMA + F16C */
-    AMP_SIMD_AVX512,    /* AVX-512 F, BW, DQ, VL; BF16 where there is */
-    AMP_SIMD_NEON       /* every AArch64 */
+/* CPU code paths; all give the same bits in every verb but the products. AUTO: the best that this machine runs; SCALAR:
+   portable C; SSE2: every x86-64; AVX2: with FMA and F16C; AVX512: F, BW, DQ, VL, BF16 where there is; NEON: AArch64. */
+typedef enum amp_simd {
+    AMP_SIMD_AUTO = 0,
+    AMP_SIMD_SCALAR,
+    AMP_SIMD_SSE2,
+    AMP_SIMD_AVX2,
+    AMP_SIMD_AVX512,
+    AMP_SIMD_NEON
 } amp_simd;
 
 typedef struct amp_cpu_desc {
@@ -280,22 +280,21 @@ AMP_API amp_status amp_cpu_create_checked(amp_ctx **out, int version, size_t siz
    are freed, and logged as a warning: do not touch them afterwards). NULL is fine. Class: setup. */
 AMP_API void amp_ctx_destroy(amp_ctx *ctx);
 
-/* The sentence of the last failure on this context, valid until the next one; "" if none or ctx is NULL. Class: host. */
+/* The sentence of the last failure, valid until the next one; "" if there was none, or for NULL. Class: host. */
 AMP_API const char *amp_last_error(const amp_ctx *ctx);
 /* "cpu: avx512, 2 threads" or "cuda: NVIDIA H200": the kind of backend, then what it runs on. To ask for the kind:
    strncmp(amp_ctx_name(ctx), "cuda", 4) == 0. Never NULL; valid as long as the context. Class: host. */
 AMP_API const char *amp_ctx_name(const amp_ctx *ctx);
 
-/* Context memory, 256-byte aligned, contents undefined. `label` (up to 31 characters; NULL => "user") groups it in the
-   ledger. bytes == 0 gives NULL. amp_free(ctx, NULL) is fine; a pointer that amp_alloc did not give returns INVALID_ARG.
-   Class: setup. */
+/* Context memory, 256-byte aligned, contents undefined; 0 bytes: NULL. `label` (at most 31 characters; NULL => "user")
+   groups it in the ledger. ptr: NULL, or from amp_alloc of this context, else INVALID_ARG. Class: setup. */
 AMP_API amp_status amp_alloc(amp_ctx *ctx, void **out, size_t bytes, const char *label);
 AMP_API amp_status amp_free(amp_ctx *ctx, void *ptr);
 
 /* Copies between host and context memory in any direction; no overlap. Complete on return. Class: query. */
 AMP_API amp_status amp_copy(amp_ctx *ctx, void *dst, const void *src, size_t bytes);
-/* The same without waiting, e.g. the next minibatch into a captured step. Both areas in context memory, or one of them
-   in page-locked host memory (cudaHostAlloc) that stays as it is until the copy has run. Pageable host memory: not in a
+/* The same without waiting, e.g. the next minibatch of a captured step. Both areas in context memory, or one of them in
+   page-locked host memory (cudaHostAlloc) that stays as it is until the copy has run. Pageable host memory: not in a
    capture, and CUDA may wait. Class: enqueue. */
 AMP_API amp_status amp_copy_async(amp_ctx *ctx, void *dst, const void *src, size_t bytes);
 /* Sets context memory to zero bytes. Class: enqueue. */
@@ -365,9 +364,9 @@ typedef struct amp_cast_desc {
     uint64_t _end;
 } amp_cast_desc;
 
-/* dst[i] = src[i] for count elements, between any two dtypes; opt NULL => to nearest even. Through float, which holds every
-   format exactly, so rounded once. Same dtype: bits copied. dst == src is allowed when both have the same element size; any
-   other overlap returns INVALID_ARG. count 0 is fine. Class: enqueue. Numerics: bit contract in any mode. */
+/* dst[i] = src[i] for count elements (0 is fine), rounded once; equal dtypes: bits copied. opt NULL => to nearest even.
+   dst == src is allowed if both have the same element size; any other overlap returns INVALID_ARG. Class: enqueue.
+   Numerics: bit contract in any mode. */
 AMP_API amp_status amp_cast(amp_ctx *ctx, amp_array dst, amp_array src, size_t count, const amp_cast_desc *opt);
 
 typedef struct amp_finite_report {
@@ -376,52 +375,46 @@ typedef struct amp_finite_report {
     size_t first_index;
 } amp_finite_report;
 
-/* Looks at n_arrays arrays (their .count says how long each is; {NULL} entries are fine) and counts Inf and NaN.
-   AMP_OK whatever is found: look into the report. Class: query. Numerics: exact, bit contract in any mode. */
+/* Counts Inf and NaN in n_arrays arrays, which need counts; {NULL} entries are skipped. AMP_OK whatever is found.
+   Class: query. Numerics: exact, bit contract in any mode. */
 AMP_API amp_status amp_all_finite(amp_ctx *ctx, amp_finite_report *report, const amp_array *arrays, size_t n_arrays);
 
 typedef struct amp_histogram {
     uint64_t total, zero, inf, nan;
-    uint64_t pow2
-        [256];  /* [e], 1 <= e <= 254: finite |x| in [2^(e-127), 2^(e-126)); [0]: nonzero |x| < 2^-126; [255]: unused */
-    float amax; /* largest finite |x|, 0 if none */
+    uint64_t pow2[256]; /* [e]: finite |x| in [2^(e-127), 2^(e-126)); [0]: nonzero |x| < 2^-126; [255]: unused */
+    float amax;         /* largest finite |x|, 0 if none */
     uint32_t _pad;
 } amp_histogram;
 
 /* Exponent histogram over n_arrays arrays together. Class: query. Numerics: exact, bit contract in any mode. */
 AMP_API amp_status amp_histogram_count(amp_ctx *ctx, amp_histogram *out, const amp_array *arrays, size_t n_arrays);
-/* Adds the counts of `more` to *sum (e.g. over many steps); amax becomes the larger one. Class: host. */
+/* Adds the counts of `more`, e.g. over many steps; amax becomes the larger one. Class: host. */
 AMP_API void amp_histogram_add(amp_histogram *sum, const amp_histogram *more);
 
 /* What becomes of nonzero finite numbers when they are scaled and rounded to nearest in a dtype: shares, 0 .. 1. */
 typedef struct amp_fates {
-    double lost;      /* become 0: what FP16 loses without scaling is amp_histogram_fates(h, AMP_F16, 1).lost */
-    double subnormal; /* become subnormal, so lose bits */
-    double overflow;  /* become Inf, or the largest number; a bin that straddles the limit counts as not overflowing */
+    double lost, subnormal; /* become 0; become subnormal, so lose bits */
+    double overflow;        /* Inf, or the largest number; a bin that straddles the limit counts as not overflowing */
 } amp_fates;
-
 /* The fates of a histogram's numbers, scale > 0. Counted per bin: exact for power-of-two scales, except that values of
    exactly half the smallest subnormal count as kept. All 0 if there is nothing to count. Class: host. */
 AMP_API amp_fates amp_histogram_fates(const amp_histogram *h, amp_dtype dtype, float scale);
-/* The largest power of two that keeps amax * scale at or below half of FP16's maximum, within [2^-14, 2^100]; 65536 if there is
-   nothing to go by. Class: host. */
+/* The largest power of two in [2^-14, 2^100] that keeps amax * scale <= 65504 / 2; 65536 if amax is 0. Class: host. */
 AMP_API float amp_histogram_suggest_scale(const amp_histogram *h);
 
 /* ==== >>params ===================================================================================================
-   A parameter set holds, for each parameter: the FP32 master weight, a model copy in the model's dtype (what the forward
-   and backward products read), a gradient, and the optimizer's moments. Arrays are owned (one arena per kind, so that a
-   whole set's gradients can be all-reduced in one call) or adopted from you, mixed freely. */
+   A set holds, for each parameter: the FP32 master weight, a model copy in the model's dtype (what products read), a
+   gradient, and the optimizer's moments. Arrays are owned (one block of memory per kind, so that all gradients can be
+   all-reduced in one call) or adopted from you, mixed freely. */
 
-/* How the weights of a 16-bit model copy are kept, from most to least memory (amp_layout_bytes tells how much); the
-   update rule is the same for all.
+/* How the weights of a 16-bit model copy are kept, from most to least memory; the update rule is the same for all.
    F32    FP32 master weights.
-   NONE   The model copy is the only one; updates are computed in FP32 and rounded back. Loses small updates: for
-          comparison, or with amp_step_desc.stochastic (BF16 with stochastic rounding: 12 bytes with Adam).
+   NONE   Only the model copy, rounded after each update. Loses small updates: for comparison, or with
+          amp_step_desc.stochastic (BF16 with stochastic rounding: 12 bytes with Adam).
    SPLIT  The model copy is the top of the master, 16 more bits hold the rest: see amp_split_pack.
-   KAHAN  BF16 only: weight = model copy + a second BF16 number, as compensated summation keeps it. The bytes of SPLIT and
+   KAHAN  BF16 only: weight = model copy + a second BF16 number, as compensated summation keeps it. SPLIT's bytes and
           about 16 bits of precision: for comparison with other libraries. */
 typedef enum amp_master { AMP_MASTER_F32 = 0, AMP_MASTER_NONE, AMP_MASTER_SPLIT, AMP_MASTER_KAHAN } amp_master;
-
 typedef enum amp_optimizer { AMP_ADAMW = 0, AMP_ADAM, AMP_SGD, AMP_LION, AMP_OPTIMIZER_COUNT } amp_optimizer;
 
 typedef struct amp_params_desc {
@@ -431,14 +424,13 @@ typedef struct amp_params_desc {
     amp_master master;
     int32_t moments; /* moment arrays kept: 0 => 2 (Adam, AdamW); 1 for Lion and SGD with momentum; AMP_NONE for none */
     amp_dtype moment;    /* AMP_AUTO => AMP_F32; AMP_BF16: half the memory, always rounded stochastically */
-    uint32_t accumulate; /* 1: keep FP32 accumulators for amp_accumulate */
+    uint32_t accumulate; /* 1: FP32 accumulators for amp_accumulate */
     uint32_t flags;      /* 0 */
     const char *label;   /* of the ledger's rows label.master, .model, .grad ...; at most 23 chars; NULL => "params" */
     uint64_t _end;
 } amp_params_desc;
 
-/* Bytes per parameter of a layout (of a parameter without keep_f32), by ledger class; _end and label of desc are not
-   read. NULL desc => defaults. All zero if there is no such layout. Class: host. */
+/* Bytes per parameter without keep_f32, by ledger class; 0 if there is no such layout. NULL => defaults. Class: host. */
 typedef struct amp_layout { uint32_t master, model, grad, moments, accum, total; } amp_layout;
 AMP_API amp_layout amp_layout_bytes(const amp_params_desc *desc);
 
@@ -456,11 +448,10 @@ typedef struct amp_param_desc {
     size_t count;      /* elements; 0 => rows * cols */
     size_t rows, cols; /* for optimizers that need a shape; 0, 0 => 1 x count; else rows * cols == count */
     const float *init; /* host array of count floats, copied until commit; NULL => zeros, or what adopted arrays hold.
-                          For a large set leave it NULL: amp_param_write after commit makes no copy */
-    float *master;   /* NULL: owned; else adopted: context memory. Its contents are the weights unless init is given */
-    amp_array model; /* data NULL: owned; else adopted: without init and master it gives the weights.
-                          dtype AMP_AUTO or the set's */
-    amp_array grad;  /* data NULL: owned; else adopted. dtype AMP_AUTO => the set's; any dtype is allowed */
+                          Large sets: NULL, and amp_param_write after commit, which copies nothing of FP32 masters */
+    float *master;     /* adopted context memory: holds the weights unless init is given. NULL: owned */
+    amp_array model;   /* adopted: gives the weights without init and master; dtype as the set's. data NULL: owned */
+    amp_array grad;    /* adopted: any dtype, AMP_AUTO => the set's. data NULL: owned */
     uint32_t no_decay; /* 1: weight decay does not apply */
     uint32_t group;    /* 0 .. AMP_GROUPS - 1: whose hyper-parameters it takes, see amp_step_desc.groups */
     uint64_t _end;
@@ -470,41 +461,38 @@ typedef struct amp_param_desc {
    Errors: INVALID_ARG (no elements, name twice, dtype, a weight that FP16 under SPLIT cannot hold: |w| >= 65520, NaN),
    STAGE after commit, NO_MEMORY; nothing is added then. Class: setup. */
 AMP_API amp_status amp_params_add(amp_params *p, const amp_param_desc *desc);
-/* Allocates what is owned, fills masters and model copies (rounded to nearest), zeroes owned gradients and moments. Once.
-   On failure nothing is allocated and it may be tried again. Class: setup. */
+/* Allocates what is owned, fills masters and model copies (rounded to nearest), zeroes owned gradients and moments. On
+   failure nothing is allocated and it may be tried again. Class: setup. */
 AMP_API amp_status amp_params_commit(amp_params *p);
 /* Adopted arrays are left alone. NULL is fine. Class: setup. */
 AMP_API void amp_params_destroy(amp_params *p);
 
-/* What a set knows of a parameter. Arrays have count elements; data NULL: the layout has no such array. */
-typedef struct amp_param {
-    const char *name; /* valid as long as the set */
+typedef struct amp_param { /* arrays have count elements; data NULL: the layout has no such array */
+    const char *name;      /* valid as long as the set */
     size_t rows, cols, count;
-    amp_array model; /* what products read */
-    amp_array grad;
+    amp_array model;     /* what products read */
+    amp_array grad;      /* see amp_params_desc.grad */
     amp_array master;    /* FP32 weights; an FP32 model copy is the same array */
     amp_array low;       /* SPLIT's remainders (as AMP_BF16 patterns) or KAHAN's compensations */
     amp_array accum;     /* FP32 accumulators */
     amp_array moment[2]; /* momentum or first moment, second moment */
 } amp_param;
 
-/* Parameter i. Past the end all is zero; before commit there are no arrays. amp_params_find: the index of a name, or
-   amp_params_count(p). Class: host. */
+/* Parameter i; all zero past the end; no arrays before commit. find: an index, or amp_params_count(p). Class: host. */
 AMP_API amp_param amp_param_get(const amp_params *p, size_t i);
 AMP_API amp_array amp_param_model(const amp_params *p, size_t i);
 AMP_API amp_array amp_param_grad(const amp_params *p, size_t i);
 AMP_API size_t amp_params_count(const amp_params *p);
 AMP_API size_t amp_params_find(const amp_params *p, const char *name);
 
-/* The weights of parameter i as floats, whatever the layout; host arrays of its count. Write also renews the model copy;
-   moments stay. Errors: INVALID_ARG for a weight that SPLIT cannot hold (FP16: |w| >= 65520, NaN). Class: query. */
+/* The weights of parameter i as floats, whatever the layout; host arrays of its count. Write renews the model copy too,
+   not the moments; INVALID_ARG for a weight that SPLIT cannot hold (see amp_params_add). Class: query. */
 AMP_API amp_status amp_param_read(const amp_params *p, size_t i, float *dst);
 AMP_API amp_status amp_param_write(amp_params *p, size_t i, const float *src);
 
-/* Moves, each for all parameters. Class: enqueue. Numerics: to nearest even.
-   master_to_model: after you changed FP32 masters. model_to_master: after you changed model copies (moments stay; SPLIT
-   and KAHAN forget their low parts). grads_to: dst[i] = gradient i in dst[i].dtype, e.g. FP16 gradients to your own FP32
-   ones; dst[i].data NULL skips; n = number of parameters. zero_grad writes zeros. */
+/* For all parameters. master_to_model: after you changed FP32 masters. model_to_master: after you changed model copies
+   (moments stay; low parts are forgotten). grads_to: dst[i] = gradient i in dst[i].dtype, skipped if dst[i].data is NULL;
+   n = number of parameters. Class: enqueue. Numerics: to nearest even. */
 AMP_API amp_status amp_params_master_to_model(amp_params *p);
 AMP_API amp_status amp_params_model_to_master(amp_params *p);
 AMP_API amp_status amp_params_grads_to(amp_params *p, const amp_array *dst, size_t n);
@@ -957,10 +945,10 @@ typedef struct amp_dropout_desc {
 AMP_API amp_status amp_dropout(amp_ctx *ctx, const amp_dropout_desc *desc);
 
 /* ==== >>state ====================================================================================================
-   Everything a run needs to continue, in one file: little-endian tagged sections, each with a checksum. Written to a
-   temporary name beside `path`, flushed to disk and renamed: the old file or the new one is there, never a part. Loading
-   checks everything before it changes anything; unknown sections are refused by name. Parameters are matched by name,
-   count and dtype. A file written on one context can be read on any other. */
+   Everything a run needs to continue, in one file: little-endian tagged sections with checksums. Written to a temporary
+   name beside `path`, flushed to disk and renamed: the old file or the new one is there, never a part. Loading checks
+   everything before it changes anything, and refuses unknown sections. Parameters are matched by name, count and dtype.
+   A file written on one context can be read on any other. */
 
 typedef struct amp_state_desc {
     uint32_t _begin, flags;    /* 0 */
@@ -973,9 +961,9 @@ typedef struct amp_state_desc {
     uint64_t _end;
 } amp_state_desc;
 
-/* Masters (or the only copies), moments, step counts, scalers. Not saved: gradients, and model copies that masters give.
-   STAGE between unscale and update (as PyTorch refuses to pickle), and inside an accumulation window. Errors: IO, and
-   FORMAT with a sentence that says what differs. After a failed load nothing has changed. Class: query. */
+/* Masters (or the only copies), moments, step counts, scalers; not gradients, nor model copies that masters give. STAGE
+   between unscale and update (as PyTorch refuses to pickle), and inside an accumulation window. IO; FORMAT with a
+   sentence that says what differs. After a failed load nothing has changed. Class: query. */
 AMP_API amp_status amp_state_save(amp_ctx *ctx, const char *path, const amp_state_desc *state);
 AMP_API amp_status amp_state_load(amp_ctx *ctx, const char *path, const amp_state_desc *state);
 
@@ -3181,7 +3169,9 @@ AMP_API float amp_histogram_suggest_scale(const amp_histogram *h) {
     if (!h || !(h->amax > 0.0f) || !amp_is_finite(h->amax)) return 65536.0f;
     k = 14 - ampi_log2_floor(h->amax);                     /* amax < 2^(e+1), so amax * 2^k < 2^15 */
     if ((ampi_bits(h->amax) & 0x7fffffu) > 0x7fe000u) k--; /* 65504 / 2 is just below 2^15 */
-    return ampi_float((uint32_t)(127 + (k > 100 ? 100 : k < -14 ? -14 : k)) << 23);
+    if (k > 100) k = 100;
+    if (k < -14) k = -14;
+    return ampi_float((uint32_t)(127 + k) << 23);
 }
 
 /* ---- floating-point control word: the default while a verb runs, the caller's again afterwards ---- */
@@ -3533,7 +3523,7 @@ AMP_API void amp_params_destroy(amp_params *p) {
    The same walk measures (base NULL: every piece is NULL) and places. */
 typedef struct ampi_layout {
     char *base[AMPI_ARENAS];
-    uint64_t bytes[AMPI_ARENAS]; /* used so far, saturating; each piece takes whole 256 bytes */
+    uint64_t bytes[AMPI_ARENAS]; /* used so far, saturating; each piece is a multiple of 256 */
     uint64_t params, chunks;     /* walked over so far */
 } ampi_layout;
 
@@ -3673,7 +3663,8 @@ static amp_status ampi_move_weights(
     ampi_staging b = {NULL, NULL, 0};
     amp_status st = AMP_OK;
     size_t from, n, count = (size_t)e->count;
-    if (e->master) return ctx->b->copy(ctx, src ? e->master : dst, src ? src : e->master, 4 * count);
+    if (e->master && src) return ctx->b->copy(ctx, e->master, src, 4 * count);
+    if (e->master) return ctx->b->copy(ctx, dst, e->master, 4 * count);
     AMPI_TRY(ampi_staging_begin(ctx, where, count, &b));
     for (from = 0; from < count && st == AMP_OK; from += n) {
         n = count - from < b.weights ? count - from : b.weights;
@@ -3836,7 +3827,7 @@ AMP_API const amp_step_record *amp_step_record_ptr(const amp_params *p) { return
 static amp_status ampi_check_params(amp_ctx *ctx, const char *where, const amp_params *p) {
     if (!ctx) return AMP_ERR_INVALID_ARG;
     if (!p) return AMPI_INVALID(ctx, "%s: p is NULL", where);
-    if (p->ctx != ctx) return AMPI_INVALID(ctx, "%s: p belongs to another context", where);
+    if (p->ctx != ctx) return AMPI_INVALID(ctx, "%s: p belongs to a different context", where);
     if (!p->committed) return amp_fail(ctx, AMP_ERR_STAGE, "%s: the set is not committed (amp_params_commit)", where);
     return AMP_OK;
 }
@@ -6360,10 +6351,10 @@ AMP_API amp_status amp_dropout(amp_ctx *ctx, const amp_dropout_desc *desc) {
    File: "AMPSTATE", u32 version 1, u32 number of sections, u64 checksum of these 16 bytes; then sections in this order:
        char tag[4]; u32 index; u64 payload bytes; u64 checksum of the 16 bytes before and the payload; payload
    Tags: "SET " parameter set `index`, followed by its arrays: u32 parameters, u32 moments, u64 steps, u64 skipped
-         "PRM " an array of set `index`: u32 parameter, u32 kind (0 weights, 1 and 2 moments, 3 model copy, 4 low part), u32 dtype,
-                u32 name length, u64 count, name padded to 8 bytes, elements
+         "PRM " an array of set `index`: u32 parameter, u32 which (0 weights, 1 and 2 moments, 3 model copy, 4 low part),
+                u32 dtype, u32 name length, u64 count, name padded to 8 bytes, elements
          "SCL " scaler `index`: the fields of amp_scaler_state in order       "USER" bytes of the caller
-   All numbers little-endian. Checksum: ampi_hash; each step is a bijection, so any change within one word is always seen. */
+   All numbers little-endian. Checksum: ampi_hash; each step is a bijection, so a change within one word is always seen. */
 
 #  ifndef AMP_NO_STDIO
 
@@ -6398,7 +6389,7 @@ static void ampi_put_fields(uint8_t *b, uint64_t p, uint64_t q, uint64_t r, uint
     ampi_put(b + 16, s, 8);
 }
 
-/* ---- the sections of a file: one walk declares them, in their order, and a visitor counts, writes, checks or applies each ---- */
+/* ---- the sections of a file: one walk declares them in their order; a visitor counts, writes, checks or applies ---- */
 
 typedef enum ampi_section_kind {
     AMPI_SECTION_SET = 0,
@@ -6443,7 +6434,7 @@ typedef struct ampi_file { /* being written or read */
     FILE *f;
     const char *path, *where;
     uint8_t *buffer;      /* AMPI_STATE_BUFFER bytes of host memory */
-    uint64_t sum;         /* running checksum; every piece of a section but the last has whole words */
+    uint64_t sum;         /* running checksum; every piece of a section but the last is a multiple of 8 bytes */
     uint64_t sections;    /* counted, or still to be read */
     int ready;            /* 1: `next` is read */
     uint8_t next[24 + 8]; /* head of the next section; of an array also its first two fields */
@@ -6747,7 +6738,8 @@ static amp_status ampi_is_in_file(ampi_file *f, const ampi_section *s, int *is) 
     *is = 1;
     if (!s->optional) return AMP_OK;
     AMPI_TRY(ampi_next_read(f));
-    *is = ampi_next_is(f, s->kind) && ampi_get(f->next + 4, 4) == s->index && memcmp(f->next + 24, s->fields, 8) == 0;
+    *is = ampi_next_is(f, s->kind) && ampi_get(f->next + 4, 4) == s->index;
+    *is &= memcmp(f->next + 24, s->fields, 8) == 0; /* which array of which parameter */
     return AMP_OK;
 }
 
