@@ -37,12 +37,10 @@
 
    CONTENTS (search for the tag)
        >>config >>numerics >>memory >>threads >>sync >>errors >>names    the rules, on this page
-       >>status >>types >>context >>formats >>arrays >>params >>scaler
-       >>step >>policy >>products >>state                                the public API, one evening
-       >>backend                                                         for authors of kernels, optimizers, backends
-       >>levels >>plan >>operations                                      O0..O3, memory plans, tables of operations
-       >>impl, >>front-NAME, >>cpu-NAME, >>lanes                         the implementation, in the same order
-       >>license
+       >>status >>types >>context >>formats >>arrays >>params >>scaler >>step >>policy >>products >>state
+                                                                         the public API, one evening
+       >>backend, then >>levels >>plan >>operations                      for authors; O0..O3, tables of operations
+       >>impl, >>front-NAME, >>cpu-NAME, >>lanes, >>license              the implementation, in the same order
 
    >>config    macro               default      where to define it    effect
                AMP_IMPLEMENTATION  -            one file              emits the code
@@ -53,7 +51,7 @@
                AMP_STREAM_BYTES    8 MiB        implementation file   casts of this size on write around the caches
                AMP_NO_THREADS      -            implementation file   no pthreads: contexts have one thread
                AMP_NO_STDIO        -            implementation file   no files: amp_state_* return AMP_ERR_UNSUPPORTED
-               AMP_SELF            "amp.h"      all files             this file's name, if you rename it: it includes itself
+               AMP_SELF            "amp.h"      all files             this file's name, which it includes itself by
                No macro changes a type or a signature, so files that disagree about them still link and agree.
 
    >>numerics  Conversions: IEEE 754 round to nearest even, or stochastic; subnormals kept; in FP16 |x| >= 65520 becomes
@@ -61,8 +59,7 @@
                kept. Integer arithmetic only, so the bits are the same under -ffast-math, FTZ/DAZ, any rounding mode,
                x87 and big-endian (tests/test_formats.c; tests/exhaustive.c: all 2^32 floats; tests/matrix.sh).
                Arithmetic (update, norm, activations, softmax): the bits of the default IEEE environment, whatever the
-               compiler flags; a verb saves, sets and restores the floating-point control word (tests/test_modes.c).
-               Not promised: x87 without SSE2, and the payload of a NaN that arithmetic makes.
+               compiler flags (tests/test_modes.c), but for x87 without SSE2 and the payload of a NaN that it makes.
                Reductions follow one rule (>>backend), so thread count, SIMD path and device do not change a bit:
                CPU == GPU. Every test runs on every context and compares with == (tests/main.c).
                Products (amp_gemm, amp_linear_*) accumulate in FP32 and carry an error bound instead (>>products).
@@ -80,10 +77,8 @@
    >>sync      Each function is of one class, named in its comment:
                host     touches host state only.
                setup    allocates or frees; may synchronise.
-               enqueue  on CUDA: queued on the context's stream; no allocation, no host synchronisation, legal in
-                        stream capture.
-               query    synchronises and returns a result to the host; inside a capture returns AMP_ERR_CAPTURE,
-                        harmlessly.
+               enqueue  on CUDA: queued on the context's stream, without allocation or waiting; legal in a capture.
+               query    waits, and returns a result to the host; inside a capture AMP_ERR_CAPTURE, harmlessly.
                On the CPU every verb is complete when it returns.
 
    >>errors    Functions return AMP_OK or a negative amp_status. amp_last_error(ctx) is a sentence that names the
@@ -177,7 +172,6 @@ typedef enum amp_status {
 
 /* One sentence per status, never NULL, also for unknown numbers. Class: host. Threads: safe. */
 AMP_API const char *amp_strerror(amp_status status);
-
 /* AMP_VERSION of the compiled implementation; compare it with the macro. Class: host. Threads: safe. */
 AMP_API int amp_version(void);
 
@@ -215,7 +209,6 @@ AMP_INLINE amp_array amp_arrn(const void *data, amp_dtype dtype, size_t count);
 
 AMP_INLINE size_t amp_dtype_size(amp_dtype t);   /* bytes per element; 0 for AMP_AUTO and unknown numbers */
 AMP_API const char *amp_dtype_name(amp_dtype t); /* "f32", "f16", ...; never NULL. Class: host. */
-
 /* A number that may be left out, for fields where 0 is a value that programs compute: AMP_ZERO is "not given",
    amp_opt(x) is x, 0 included: .alpha = amp_opt(0.5f). A bare number in its place (.alpha = 0.5f) is refused. */
 typedef struct amp_optional {
@@ -223,7 +216,6 @@ typedef struct amp_optional {
     uint32_t given;
 } amp_optional;
 AMP_INLINE amp_optional amp_opt(float x);
-
 /* Every desc struct is right when zeroed: 0 means the default that the field's comment gives. Its first member `_begin`
    and its last member `_end` stay 0; anything else means that the struct was not initialised: AMP_ERR_UNINIT.
    Where zero is meaningful but is not the default, pass AMP_NONE to get zero. */
@@ -275,22 +267,18 @@ typedef struct amp_cpu_desc {
    Errors: INVALID_ARG, UNINIT, VERSION, NO_MEMORY, UNSUPPORTED; *out is NULL then. Class: setup. Threads: safe. */
 #define amp_cpu_create(out, ...) amp_cpu_create_checked((out), AMP_VERSION, sizeof(amp_cpu_desc), __VA_ARGS__)
 AMP_API amp_status amp_cpu_create_checked(amp_ctx **out, int version, size_t size, const amp_cpu_desc *desc);
-
 /* Destroys a context; destroy its params and scalers and free its memory first (committed sets and memory that are left
    are freed, and logged as a warning: do not touch them afterwards). NULL is fine. Class: setup. */
 AMP_API void amp_ctx_destroy(amp_ctx *ctx);
-
 /* The sentence of the last failure, valid until the next one; "" if there was none, or for NULL. Class: host. */
 AMP_API const char *amp_last_error(const amp_ctx *ctx);
 /* "cpu: avx512, 2 threads" or "cuda: NVIDIA H200": the kind of backend, then what it runs on. To ask for the kind:
    strncmp(amp_ctx_name(ctx), "cuda", 4) == 0. Never NULL; valid as long as the context. Class: host. */
 AMP_API const char *amp_ctx_name(const amp_ctx *ctx);
-
 /* Context memory, 256-byte aligned, contents undefined; 0 bytes: NULL. `label` (at most 31 characters; NULL => "user")
    groups it in the ledger. ptr: NULL, or from amp_alloc of this context, else INVALID_ARG. Class: setup. */
 AMP_API amp_status amp_alloc(amp_ctx *ctx, void **out, size_t bytes, const char *label);
 AMP_API amp_status amp_free(amp_ctx *ctx, void *ptr);
-
 /* Copies between host and context memory in any direction; no overlap. Complete on return. Class: query. */
 AMP_API amp_status amp_copy(amp_ctx *ctx, void *dst, const void *src, size_t bytes);
 /* The same without waiting, e.g. the next minibatch of a captured step. Both areas in context memory, or one of them in
@@ -333,16 +321,13 @@ AMP_INLINE float amp_f32_from_f16(amp_f16 h);
 AMP_INLINE float amp_f32_from_bf16(amp_bf16 h);
 AMP_INLINE float amp_f32_from_f8e4m3(amp_f8e4m3 h);
 AMP_INLINE float amp_f32_from_f8e5m2(amp_f8e5m2 h);
-
 /* Element i of an array of any dtype; store rounds to nearest even. On the host any address will do, on a device one
    that is aligned to the element. */
 AMP_INLINE float amp_load(const void *data, amp_dtype t, size_t i);
 AMP_INLINE void amp_store(void *data, amp_dtype t, size_t i, float x);
-
 /* Inf or NaN, by the bits: true in every compiler mode, unlike isfinite(). */
 AMP_INLINE int amp_is_finite(float x);
 AMP_INLINE int amp_is_nan(float x);
-
 /* How a number is narrowed. Saturation: finite numbers and Inf beyond the range become the largest finite one (OCP's
    rule); NaN stays NaN. Without it they become Inf, or NaN in E4M3, which has no Inf. */
 typedef enum amp_rounding { AMP_NEAREST = 0, AMP_STOCHASTIC } amp_rounding;
@@ -390,7 +375,6 @@ typedef struct amp_histogram {
 AMP_API amp_status amp_histogram_count(amp_ctx *ctx, amp_histogram *out, const amp_array *arrays, size_t n_arrays);
 /* Adds the counts of `more`, e.g. over many steps; amax becomes the larger one. Class: host. */
 AMP_API void amp_histogram_add(amp_histogram *sum, const amp_histogram *more);
-
 /* What becomes of nonzero finite numbers when they are scaled and rounded to nearest in a dtype: shares, 0 .. 1. */
 typedef struct amp_fates {
     double lost, subnormal; /* become 0; become subnormal, so lose bits */
@@ -402,11 +386,7 @@ AMP_API amp_fates amp_histogram_fates(const amp_histogram *h, amp_dtype dtype, f
 /* The largest power of two in [2^-14, 2^100] that keeps amax * scale <= 65504 / 2; 65536 if amax is 0. Class: host. */
 AMP_API float amp_histogram_suggest_scale(const amp_histogram *h);
 
-/* ==== >>params ===================================================================================================
-   A set holds, for each parameter: the FP32 master weight, a model copy in the model's dtype (what products read), a
-   gradient, and the optimizer's moments. Arrays are owned (one block of memory per kind, so that all gradients can be
-   all-reduced in one call) or adopted from you, mixed freely. */
-
+/* ==== >>params ============================================================================================
 /* How the weights of a 16-bit model copy are kept, from most to least memory; the update rule is the same for all.
    F32    FP32 master weights.
    NONE   Only the model copy, rounded after each update. Loses small updates: for comparison, or with
@@ -429,10 +409,6 @@ typedef struct amp_params_desc {
     const char *label;   /* of the ledger's rows label.master, .model, .grad ...; at most 23 chars; NULL => "params" */
     uint64_t _end;
 } amp_params_desc;
-
-/* Bytes per parameter without keep_f32, by ledger class; 0 if there is no such layout. NULL => defaults. Class: host. */
-typedef struct amp_layout { uint32_t master, model, grad, moments, accum, total; } amp_layout;
-AMP_API amp_layout amp_layout_bytes(const amp_params_desc *desc);
 
 /* amp_status amp_params_create(amp_params **out, amp_ctx *ctx, const amp_params_desc *desc)
    An empty set. desc NULL => defaults. Class: setup. */
@@ -484,12 +460,10 @@ AMP_API amp_array amp_param_model(const amp_params *p, size_t i);
 AMP_API amp_array amp_param_grad(const amp_params *p, size_t i);
 AMP_API size_t amp_params_count(const amp_params *p);
 AMP_API size_t amp_params_find(const amp_params *p, const char *name);
-
 /* The weights of parameter i as floats, whatever the layout; host arrays of its count. Write renews the model copy too,
    not the moments; INVALID_ARG for a weight that SPLIT cannot hold (see amp_params_add). Class: query. */
 AMP_API amp_status amp_param_read(const amp_params *p, size_t i, float *dst);
 AMP_API amp_status amp_param_write(amp_params *p, size_t i, const float *src);
-
 /* For all parameters. master_to_model: after you changed FP32 masters. model_to_master: after you changed model copies
    (moments stay; low parts are forgotten). grads_to: dst[i] = gradient i in dst[i].dtype, skipped if dst[i].data is NULL;
    n = number of parameters. Class: enqueue. Numerics: to nearest even. */
@@ -534,52 +508,43 @@ typedef struct amp_scaler_desc {
 AMP_API amp_status amp_scaler_create_checked(
     amp_scaler **out, amp_ctx *ctx, int version, size_t size, const amp_scaler_desc *desc);
 AMP_API void amp_scaler_destroy(amp_scaler *s); /* NULL is fine. Class: setup */
-
-/* The number to multiply a loss with, in context memory for your own kernels: always current, valid until the scaler is
-   destroyed. On the host: amp_scaler_get. Class: host. */
+/* The number to multiply a loss with, and its reciprocal (for amp_gemm_desc.alpha_ptr: a product that leaves unscaled
+   gradients), in context memory: always current, valid until the scaler is destroyed. NULL: NULL. Class: host. */
 AMP_API const float *amp_scaler_scale_ptr(const amp_scaler *s);
-/* Its reciprocal, for amp_gemm_desc.alpha_ptr: a product that leaves unscaled FP32 gradients. NULL: NULL.
-   Class: host. */
 AMP_API const float *amp_scaler_inverse_ptr(const amp_scaler *s);
 
 typedef struct amp_scaler_info {
     float scale;
     int32_t growth_tracker;     /* good updates in a row since the scale last changed */
     int32_t hysteresis_tracker; /* overflows left before a backoff; may be negative, as in Apex */
-    uint32_t dead;      /* 1: dead_after overflows in a row could not lower the scale: this run no longer learns */
-    uint64_t good, bad; /* updates without and with overflow */
-    uint64_t bad_in_a_row;
-    uint64_t bad_nan, bad_inf,
-        bad_overflow; /* why: NaN seen; Inf seen; finite, but not after unscaling. They may add up to more */
+    uint32_t dead; /* 1: dead_after overflows in a row could not lower the scale: this run no longer learns */
+    uint64_t good, bad, bad_in_a_row;        /* updates without and with overflow */
+    uint64_t bad_nan, bad_inf, bad_overflow; /* NaN seen; Inf seen; finite, but not after unscaling. Not exclusive */
 } amp_scaler_info;
 /* What is known of s; NULL: of a scaler that is off (scale 1). Class: query. */
 AMP_API amp_status amp_scaler_get(amp_scaler *s, amp_scaler_info *out);
-
 /* Sets the scale by hand, as PyTorch's update(new_scale): all sets are READY, what was found is forgotten, the growth
    tracker stays. Refuses what create refuses; lowers the floor or raises the ceiling if needed. Class: query. */
 AMP_API amp_status amp_scaler_set_scale(amp_scaler *s, float scale);
-/* Replaces the rule (mode, factors, interval, limits); keeps scale, trackers and counters. desc->scale must be 0.
-   Class: query. */
+/* Replaces the rule; keeps scale, trackers and counters. desc->scale must be 0. Class: query. */
 AMP_API amp_status amp_scaler_configure(amp_scaler *s, const amp_scaler_desc *desc);
-
 /* The verbs in PyTorch's order. Each parameter set goes through READY -> UNSCALED -> STEPPED on its own;
    amp_scaler_update starts the next iteration for all sets of the scaler. That is host state, checked when the verb is
    called, not when it runs; a verb out of order returns STAGE. A scaler and its sets may be destroyed in any order.
 
    amp_scaler_unscale: every gradient g becomes g / scale, in place, computed in FP32 and rounded to g's dtype; Inf, NaN
    and finite numbers that overflow in the multiplication are recorded for the set's next update and for the scaler.
-   Optional: an update does it by itself, without writing. STAGE when the set is already unscaled or stepped. OFF: does
+   Optional: an update does it by itself, without writing. STAGE when the set is already unscaled or stepped. OFF:
    nothing. Class: enqueue. */
 AMP_API amp_status amp_scaler_unscale(amp_scaler *s, amp_params *p);
 /* The same for n arrays outside a parameter set, for loops with their own optimizer; may be called for several lists.
    dst[i] = grads[i] / scale, rounded to dst[i]'s dtype; dst NULL => in place. Give FP32 arrays for FP16 gradients:
-   written back as FP16, the small ones that scaling saved would be lost again. With a report this is a query: skip your
-   update when its nan + inf > 0 (what overflowed in the division counts as inf). Class: enqueue if report is NULL, else
-   query. */
+   written back as FP16, the small ones that scaling saved would be lost again. Skip your update when the report's
+   nan + inf > 0 (what overflowed in the division counts as inf). Class: enqueue if report is NULL, else query. */
 AMP_API amp_status amp_unscale(
     amp_scaler *s, const amp_array *dst, amp_finite_report *report, const amp_array *grads, size_t n);
 /* The next loss scale, from everything checked since the last update; all sets are READY again. STAGE when nothing was
-   checked, or while a window holds the scale. OFF: does nothing. Class: enqueue. */
+   checked, or while a window holds the scale. OFF: nothing. Class: enqueue. */
 AMP_API amp_status amp_scaler_update(amp_scaler *s);
 
 /* ==== >>step =====================================================================================================
@@ -647,20 +612,17 @@ typedef struct amp_step_desc {
    of every set of a scaler must be used before its scale moves: with several sets use amp_update on each, then one
    amp_scaler_update. Class: enqueue. */
 AMP_API amp_status amp_step(amp_params *p, amp_scaler *s, const amp_step_desc *desc);
-
 /* amp_step without the next loss scale. One scaler may serve several sets, each skipping on its own. Class: enqueue. */
 AMP_API amp_status amp_update(amp_params *p, amp_scaler *s, const amp_step_desc *desc);
-
 /* Gradient accumulation over a window of micro-batches, in one of two ways.
-   Scaled: let the products add to the gradients (amp_linear_desc.accumulate), keep the scale (call only amp_step at the
-   end, with .micro_batches = how many there were), then amp_params_zero_grad. amp_window_begin makes a mistake visible:
-   until the set's next step or amp_window_end, changing the scale of s returns STAGE.
-   Unscaled (amp_params_desc.accumulate): after each micro-batch amp_accumulate adds g / scale to FP32 accumulators if
-   the micro-batch is finite; the scale may move between them (amp_scaler_update). The next step uses the accumulators
-   instead of the gradients, divided by the number of micro-batches in them (average) or by .micro_batches if that is
-   given (1 for the sum), and writes zeros to them. If a micro-batch is not finite: with keep_going = 1 it is dropped
-   and the others are averaged; with 0 the window is lost and its step is skipped, as is the step of an empty window.
-   Class: enqueue. */
+   Scaled: let the products add to the gradients (amp_linear_desc.accumulate), call only amp_step at the end, with
+   .micro_batches = how many there were, then amp_params_zero_grad. amp_window_begin makes a mistake visible: until the
+   set's next step or amp_window_end, changing the scale of s returns STAGE.
+   Unscaled (amp_params_desc.accumulate): after each micro-batch amp_accumulate adds g / scale to FP32 accumulators; the
+   scale may move between them (amp_scaler_update). The next step uses the accumulators instead of the gradients,
+   divided by the number of micro-batches in them or by .micro_batches (1 for the sum), and writes zeros to them. A
+   micro-batch that is not finite: with keep_going = 1 it is dropped and the others are averaged; with 0 the window is
+   lost and its step is skipped, as is the step of an empty window. Class: enqueue. */
 AMP_API amp_status amp_accumulate(amp_params *p, amp_scaler *s, uint32_t keep_going);
 AMP_API amp_status amp_window_begin(amp_params *p, amp_scaler *s); /* Class: host */
 AMP_API amp_status amp_window_end(amp_params *p);                  /* Class: host */
@@ -673,13 +635,11 @@ AMP_API amp_status amp_inspect(amp_params *p, amp_scaler *s, const amp_step_desc
    the rates of the parameter's group. For each parameter after each amp_inspect, and before amp_scaler_update; else
    STAGE. Class: enqueue. */
 AMP_API amp_status amp_apply(amp_params *p, size_t i, amp_array u, uint32_t with_rates);
-
 /* L2 norm of the set's gradients as one vector, in unscaled terms (divided by the scale while the set is READY and s is
-   given), in double: finite if every gradient is. Inf or NaN otherwise. Class: query. */
+   given), in double: finite if and only if every gradient is. Class: query. */
 AMP_API amp_status amp_grad_norm(amp_params *p, amp_scaler *s, double *norm);
-/* Clips the gradients in place, in unscaled terms as above: first by norm as clip_norm above, then each to
-   [-max_value, max_value]; 0 => off, but not both. By norm: leaves them alone if the norm is not finite. By value: NaN
-   stays NaN. Class: enqueue. */
+/* Clips the gradients in place, in unscaled terms as above: by norm as clip_norm above (not if the norm is not finite),
+   then each to [-max_value, max_value] (NaN stays NaN); 0 => off, but not both. Class: enqueue. */
 AMP_API amp_status amp_clip(amp_params *p, amp_scaler *s, float max_norm, float max_value);
 
 typedef enum amp_outcome {
@@ -691,10 +651,8 @@ typedef enum amp_outcome {
     AMP_SKIPPED_WINDOW    /* an accumulation window that was lost, or had nothing in it */
 } amp_outcome;
 AMP_API const char *amp_outcome_name(amp_outcome o); /* "stepped", "skipped: inf", ...; never NULL. Class: host. */
-
-typedef struct amp_rates {
-    float lr, step_size, decay, rsqrt_bc2;
-} amp_rates; /* lr; lr/bc1; 1 - lr*weight_decay; 1/sqrt(bc2) */
+/* lr; lr/bc1; 1 - lr*weight_decay; 1/sqrt(bc2) */
+typedef struct amp_rates { float lr, step_size, decay, rsqrt_bc2; } amp_rates;
 
 /* What the last inspection of a set found; also the record that kernels read. */
 typedef struct amp_step_record {
@@ -703,7 +661,7 @@ typedef struct amp_step_record {
     uint32_t skip;   /* 1: an update must change nothing */
     amp_outcome outcome;
     uint64_t nan, inf, overflow; /* elements */
-    uint64_t first_index;        /* the first bad element, and its parameter; meaningful when skipped */
+    uint64_t first_index;        /* the first bad element, and its parameter (first_param); meaningful when skipped */
     uint32_t first_param;
     float scale; /* loss scale of these gradients */
     double norm; /* of the unscaled gradients before clipping; -1 if nobody needed it (no scaler and no clip_norm) */
@@ -711,9 +669,8 @@ typedef struct amp_step_record {
     uint32_t window_good, window_bad; /* micro-batches accumulated into the open window, and dropped from it */
     uint32_t window_lost;             /* 1: a bad micro-batch spoilt the whole window */
     uint32_t weight_overflow; /* 1: an update gave a weight that its 16-bit copy cannot hold (it became Inf). Stays 1 */
-    uint64_t seed;            /* of the step: how its update rounds, */
-    uint32_t stochastic;      /* and whether model copies, too */
-    uint32_t _pad;
+    uint64_t seed;            /* of the step: how its update rounds, and (stochastic) whether model copies, too */
+    uint32_t stochastic, _pad;
     amp_rates rate[AMP_GROUPS];
 } amp_step_record;
 
@@ -724,24 +681,22 @@ AMP_API amp_status amp_step_poll(amp_params *p, amp_step_record *out);
 AMP_API const amp_step_record *amp_step_record_ptr(const amp_params *p);
 
 /* ==== >>policy ===================================================================================================
-   Automatic mixed precision: between amp_autocast_begin and _end verbs choose dtypes by themselves, and the FP32 program
-   stays as it is. The levels of Apex, PyTorch and MindSpore (O0..O3 ...) and the tables that say which operation gets
-   which precision stand after the API: >>levels, >>operations, docs/policy.md. */
+   Automatic mixed precision: between amp_autocast_begin and _end verbs choose dtypes by themselves, and the FP32
+   program stays as it is. The levels of Apex, PyTorch and MindSpore (O0..O3 ...) and the tables that say which
+   operation gets which precision stand after the API: >>levels, >>operations, docs/policy.md. */
 
 typedef uint32_t amp_op; /* AMP_OP_LINEAR, AMP_OP_MATMUL, ...: >>operations */
 
 typedef struct amp_policy amp_policy; /* a level (O0..O3, PyTorch, MindSpore) with its lists: >>levels */
 
-/* ---- scope ----
-   Between amp_autocast_begin and _end, amp_gemm and amp_linear_forward cast operands as the policy says, and an output
-   whose dtype is AMP_AUTO gets the dtype that the policy chooses: its memory must have room for 4 bytes per element (or
-   for what amp_policy_output says), and the choice is returned (amp_gemm_desc.d_dtype, amp_linear_desc.record). An
-   explicit output dtype is always obeyed. Outside a scope, and in a disabled region, nothing is cast and AMP_AUTO is
-   the dtype of the first input. FP8 operands are never cast; biases are read as they are (products add them in FP32),
-   or from their model copy. Backward does what its layer's record says (custom_bwd). A parameter of a committed set
-   resolves to its model copy, without a cast, if that has the wanted dtype. FP32 parameters, and arrays with AMP_CACHE
-   in flags, are cast once and kept until the outermost end or until their set steps; everything else (activations,
-   views of parameters) is cast for the one call. */
+/* In a scope amp_gemm and amp_linear_forward cast operands as the policy says, and an output whose dtype is AMP_AUTO
+   gets the dtype that the policy chooses: its memory must have room for 4 bytes per element (or for what
+   amp_policy_output says), and the choice is returned (amp_gemm_desc.d_dtype, amp_linear_desc.record). An explicit
+   output dtype is always obeyed. Outside a scope, and in a disabled region, nothing is cast and AMP_AUTO is the dtype
+   of the first input. FP8 operands are never cast; a bias is read as it is, or from its model copy. Backward does what
+   its layer's record says. A parameter resolves to its model copy, without a cast, if that has the wanted dtype. FP32
+   parameters, and arrays with AMP_CACHE in flags, are cast once and kept until the outermost end or until their set
+   steps; everything else is cast for the one call. */
 
 #define AMP_AUTOCAST_DEPTH 16                /* regions that can be open at a time */
 #define AMP_AUTOCAST_SPARE ((size_t)1 << 20) /* bytes of the default arena for copies of one call */
@@ -780,16 +735,6 @@ AMP_API amp_dtype amp_autocast_output(const amp_ctx *ctx, amp_op op, amp_dtype i
 /* You changed this array (data NULL: any): its cached casts are made again. Verbs that change a set do it for the set.
    Class: host. */
 AMP_API void amp_autocast_invalidate(amp_ctx *ctx, const void *data);
-
-typedef struct amp_autocast_info { /* of the innermost region; counters since the outermost begin, also after its end */
-    uint32_t depth, enabled, cache; /* depth: regions open */
-    amp_dtype low, pin;
-    uint32_t _pad;
-    uint64_t casts, hits, resolved; /* made; answered from the cache; answered by a model copy */
-    size_t arena, used, peak;       /* bytes */
-} amp_autocast_info;
-AMP_API amp_autocast_info amp_autocast_get(const amp_ctx *ctx); /* Class: host. */
-
 /* What a layer's forward did, kept by you beside the layer: amp_linear_desc.record points to it. Forward writes it,
    backward reads it, and the next layer's .from may point to it: then its x (or its logits) may be AMP_AUTO. */
 typedef struct amp_precision {
@@ -806,26 +751,14 @@ typedef struct amp_precision {
    backward multiplies. The same bits for any thread count; other SIMD paths and devices agree within the bound. Inf and
    NaN propagate. a and b have one dtype (the two FP8 formats may mix); c has d's dtype. */
 
-typedef enum amp_act {
-    AMP_ACT_NONE = 0,
-    AMP_RELU,
-    AMP_GELU /* the tanh form, as cuBLASLt and GPT-2 use it */
-} amp_act;
+typedef enum amp_act { AMP_ACT_NONE = 0, AMP_RELU, AMP_GELU } amp_act; /* GELU: the tanh form, as in GPT-2, cuBLASLt */
 
-/* amp_gemm_desc.flags, amp_linear_desc.flags. The first four are permissions: a context without a faster way does not
-   use them.
-   TF32      F32 operands may be rounded to TF32: 10 mantissa bits, error 2^-11 of each; CUDA, sm_80+: Tensor Cores
-   REDUCED   parts of a sum over k may be rounded to d's dtype before they are added up: Inf from 65520 on in F16
-   F16_SUM   F16 products may be added up in F16: error k * 2^-11, Inf from 65520 on; faster on GeForce, hardly
-             elsewhere
-   FAST_FP8  FP8 products may be added up with fewer bits between promotions: for forward products
-   EMULATE   CUDA: FP8 products that cuBLASLt does not take run on a plain kernel (slow); without it UNSUPPORTED says
-             why */
-#define AMP_GEMM_TF32     1u
-#define AMP_GEMM_REDUCED  2u
-#define AMP_GEMM_F16_SUM  4u
-#define AMP_GEMM_FAST_FP8 8u
-#define AMP_GEMM_EMULATE  16u
+/* Flags of amp_gemm_desc and amp_linear_desc. The first four are permissions, ignored where there is no faster way. */
+#define AMP_GEMM_TF32     1u  /* F32 operands may be rounded to TF32: error 2^-11 of each; CUDA, sm_80+: Tensor Cores */
+#define AMP_GEMM_REDUCED  2u  /* partial sums over k may be rounded to d's dtype: Inf from 65520 on in F16 */
+#define AMP_GEMM_F16_SUM  4u  /* F16 sums: error k * 2^-11, Inf from 65520 on; faster on GeForce, hardly elsewhere */
+#define AMP_GEMM_FAST_FP8 8u  /* FP8 products may be added up with fewer bits: for forward products */
+#define AMP_GEMM_EMULATE  16u /* CUDA: FP8 products that cuBLASLt refuses run on a plain, slow kernel */
 
 typedef struct amp_gemm_desc { /* D[m,n] = act( alpha * op(A)[m,k] * op(B)[k,n] + beta * C[m,n] + bias[n] ) */
     uint32_t _begin;
@@ -854,13 +787,11 @@ typedef struct amp_gemm_desc { /* D[m,n] = act( alpha * op(A)[m,k] * op(B)[k,n] 
     uint64_t _end;
 } amp_gemm_desc;
 
-/* d may be c, with the same leading dimension and stride; any other overlap with an input is not allowed. An FP8 d is
-   saturated: beyond its range is the largest finite number. FP8 on CUDA without AMP_GEMM_EMULATE: sm_89+, x w^T only
-   (trans_a 0, trans_b 1; sm_100: any), not both E5M2, m, n, k and leading dimensions multiples of 16, beta 0 for an FP8
-   d. Class: enqueue. */
+/* d may be c, with the same leading dimension and stride; no other overlap with an input. An FP8 d saturates. FP8 on
+   CUDA without AMP_GEMM_EMULATE: sm_89+, x w^T only (trans_a 0, trans_b 1; sm_100: any), not both E5M2, m, n, k and
+   leading dimensions multiples of 16, beta 0 for an FP8 d; else UNSUPPORTED says why. Class: enqueue. */
 AMP_API amp_status amp_gemm(amp_ctx *ctx, const amp_gemm_desc *desc);
-/* One sentence about how amp_gemm(ctx, desc) would run, and why, into text[bytes]. Nothing runs; *d_dtype is set.
-   Class: host. */
+/* One sentence on how amp_gemm(ctx, desc) would run, and why, into text[bytes]; *d_dtype is set. Class: host. */
 AMP_API amp_status amp_gemm_explain(amp_ctx *ctx, char *text, size_t bytes, const amp_gemm_desc *desc);
 /* CUDA: times cuBLASLt's candidates for this product and keeps the fastest for its shape; outputs stay as they are,
    *d_dtype is set. The CPU has nothing to choose. Class: setup. */
@@ -869,20 +800,19 @@ AMP_API amp_status amp_gemm_tune(amp_ctx *ctx, const amp_gemm_desc *desc);
 typedef struct amp_linear_desc { /* one layer: fill it once, use it for forward and backward */
     uint32_t _begin;
     amp_act act;
-    size_t rows, in, out; /* batch, input features, output features; rows may be 0 */
-    amp_array x;          /* [rows, in] */
-    amp_array w;          /* [out, in], same dtype as x */
-    amp_array bias;       /* [out] or data NULL; any dtype */
-    amp_array y;          /* [rows, out]  = act(x w^T + bias): forward's output */
-    amp_array aux;        /* [rows, out], y's dtype: the value before act. Needed by GELU's backward; else data NULL */
-    amp_array dy;         /* [rows, out], gradient of y; with an act it is OVERWRITTEN by the gradient before act */
-    amp_array dx;         /* [rows, in] output = dy w, or data NULL. dy and w have one dtype */
-    amp_array dw;         /* [out, in] output = dy^T x, or data NULL. dy and x have one dtype */
-    amp_array dbias;      /* [out] output = column sums of dy, or data NULL; any dtype */
-    uint32_t accumulate;  /* 1: dw and dbias are added to what is there */
-    uint32_t flags;       /* AMP_GEMM_* for its products, or 0 */
-    amp_precision
-        *record; /* host: written by forward, read by backward. NULL: dtypes are explicit, x, w, dy share one */
+    size_t rows, in, out;  /* batch, input features, output features; rows may be 0 */
+    amp_array x;           /* [rows, in] */
+    amp_array w;           /* [out, in], same dtype as x */
+    amp_array bias;        /* [out] or data NULL; any dtype */
+    amp_array y;           /* [rows, out]  = act(x w^T + bias): forward's output */
+    amp_array aux;         /* [rows, out], y's dtype: the value before act. Needed by GELU's backward; else data NULL */
+    amp_array dy;          /* [rows, out], gradient of y; with an act it is OVERWRITTEN by the gradient before act */
+    amp_array dx;          /* [rows, in] output = dy w, or data NULL. dy and w have one dtype */
+    amp_array dw;          /* [out, in] output = dy^T x, or data NULL. dy and x have one dtype */
+    amp_array dbias;       /* [out] output = column sums of dy, or data NULL; any dtype */
+    uint32_t accumulate;   /* 1: dw and dbias are added to what is there */
+    uint32_t flags;        /* AMP_GEMM_* for its products, or 0 */
+    amp_precision *record; /* host: written by forward, read by backward. NULL: dtypes are given; x, w, dy share one */
     const amp_precision *from; /* host: the record of the layer that made x, if x.dtype is AMP_AUTO */
     amp_dtype pin;             /* x and w are read in this dtype; AMP_AUTO => as the scope says, else as they are */
     uint32_t _pad;
@@ -893,13 +823,11 @@ typedef struct amp_linear_desc { /* one layer: fill it once, use it for forward 
 } amp_linear_desc;
 
 /* With a record, y, aux, dy and dx may be AMP_AUTO: y as the scope chooses, aux and dy as y, dx as x. dw and dbias are
-   explicit. All matrices packed row-major. A layer's y is the next layer's x, and the next layer's dx is this layer's
-   dy. ReLU's backward reads y, GELU's aux. Class: enqueue. Numerics: products' bound; y = 0 has derivative 0 in ReLU.
-   */
+   given. All matrices packed row-major. A layer's y is the next layer's x, and the next layer's dx is this layer's dy.
+   ReLU's backward reads y (derivative 0 at 0), GELU's aux. Class: enqueue. Numerics: products' bound. */
 AMP_API amp_status amp_linear_forward(amp_ctx *ctx, const amp_linear_desc *l);
 AMP_API amp_status amp_linear_backward(amp_ctx *ctx, const amp_linear_desc *l);
-/* amp_gemm_tune for each of its products whose output (y, dx, dw) is given; the record is written as forward does.
-   Class: setup. */
+/* amp_gemm_tune for each of its products whose output (y, dx, dw) is given; writes the record. Class: setup. */
 AMP_API amp_status amp_linear_tune(amp_ctx *ctx, const amp_linear_desc *l);
 
 typedef struct amp_xent_desc {
@@ -916,19 +844,15 @@ typedef struct amp_xent_desc {
     amp_optional factor; /* one more factor of the gradient, e.g. 1/N for N micro-batches; not given: 1 */
     float smoothing;     /* label smoothing: 0 => none; target = (1-s) * one-hot + s / classes */
     uint32_t _pad;
-    const amp_precision
-        *from; /* host: record of the layer that made logits of dtype AMP_AUTO; dlogits AMP_AUTO => same */
+    const amp_precision *from; /* host: record of the layer that made logits of dtype AMP_AUTO; dlogits AUTO: same */
     uint64_t _end;
 } amp_xent_desc;
 
 /* Softmax cross-entropy and its gradient, everything inside in FP32, sums in double by the reduction rule. A label >=
-   classes makes that row's loss and gradient NaN. All rows left out: loss 0. Scratch: none. Class: enqueue. Numerics:
-   bit contract of arithmetic. */
+   classes makes that row's loss and gradient NaN. All rows left out: loss 0. Class: enqueue. Numerics: bit contract. */
 AMP_API amp_status amp_softmax_cross_entropy(amp_ctx *ctx, const amp_xent_desc *desc);
 
-typedef struct amp_rng { /* a place in the sequence of amp_random */
-    uint64_t seed, stream, offset;
-} amp_rng;
+typedef struct amp_rng { uint64_t seed, stream, offset; } amp_rng; /* a place in the sequence of amp_random */
 
 typedef struct amp_dropout_desc {
     uint32_t _begin;
@@ -968,8 +892,8 @@ AMP_API amp_status amp_state_save(amp_ctx *ctx, const char *path, const amp_stat
 AMP_API amp_status amp_state_load(amp_ctx *ctx, const char *path, const amp_state_desc *state);
 
 /* ==== >>backend ==================================================================================================
-   From here on: for authors of kernels, optimizers and backends. First the arithmetic and the per-element math, written once for
-   every backend, then the jobs and the table of functions that a backend implements. */
+   From here on: for authors of kernels, optimizers and backends. First the arithmetic and the per-element math, written
+   once for every backend, then the jobs and the table of functions that a backend implements. */
 
 /* ---- inline bodies of >>types and >>formats   tests: tests/test_formats.c, tests/exhaustive.c ---- */
 
@@ -2356,9 +2280,23 @@ AMP_API amp_status amp_snapshot_take(
    weights or the loss scale have changed since: the result would be different. Class: as amp_autocast_begin. */
 AMP_API amp_status amp_snapshot_begin(amp_ctx *ctx, amp_rng *rng, const amp_snapshot *snapshot);
 
+typedef struct amp_autocast_info { /* of the innermost region; counters since the outermost begin, also after its end */
+    uint32_t depth, enabled, cache; /* depth: regions open */
+    amp_dtype low, pin;
+    uint32_t _pad;
+    uint64_t casts, hits, resolved; /* made; answered from the cache; answered by a model copy */
+    size_t arena, used, peak;       /* bytes */
+} amp_autocast_info;
+AMP_API amp_autocast_info amp_autocast_get(const amp_ctx *ctx); /* Class: host. */
+
 /* ==== >>plan =====================================================================================================
    Where the bytes go, before anything is allocated. Mixed precision halves activations, not model state: FP32 Adam has
    4 + 4 + 4 + 4 = 16 bytes per parameter, FP16 copies and gradients with FP32 masters 2 + 2 + 4 + 8 = 16. */
+
+/* Bytes per parameter of a layout (of a parameter without keep_f32), by ledger class; _end and label of desc are not
+   read. NULL desc => defaults. All zero if there is no such layout. Class: host. */
+typedef struct amp_layout { uint32_t master, model, grad, moments, accum, total; } amp_layout;
+AMP_API amp_layout amp_layout_bytes(const amp_params_desc *desc);
 
 typedef struct amp_plan_layer {
     const char *name;      /* for your table; NULL is fine */
