@@ -242,7 +242,7 @@ typedef struct amp_params amp_params; /* opaque: a set of parameters */
 typedef struct amp_scaler amp_scaler; /* opaque: a loss scaler */
 
 /* CPU code paths; all give the same bits in every verb but the products. AUTO: the best that this machine runs; SCALAR:
-   portable C; SSE2: every x86-64; AVX2: with FMA and F16C; AVX512: F, BW, DQ, VL, BF16 where there is; NEON: AArch64. */
+   portable C; SSE2: every x86-64; AVX2: with FMA and F16C; AVX512: F, BW, DQ, VL (BF16 where there is); NEON: AArch64 */
 typedef enum amp_simd {
     AMP_SIMD_AUTO = 0,
     AMP_SIMD_SCALAR,
@@ -386,7 +386,11 @@ AMP_API amp_fates amp_histogram_fates(const amp_histogram *h, amp_dtype dtype, f
 /* The largest power of two in [2^-14, 2^100] that keeps amax * scale <= 65504 / 2; 65536 if amax is 0. Class: host. */
 AMP_API float amp_histogram_suggest_scale(const amp_histogram *h);
 
-/* ==== >>params ============================================================================================
+/* ==== >>params ===================================================================================================
+   A set holds, for each parameter: the FP32 master weight, a model copy in the model's dtype (what products read), a
+   gradient, and the optimizer's moments. Arrays are owned (one block of memory per kind, so that all gradients can be
+   all-reduced in one call) or adopted from you, mixed freely. */
+
 /* How the weights of a 16-bit model copy are kept, from most to least memory; the update rule is the same for all.
    F32    FP32 master weights.
    NONE   Only the model copy, rounded after each update. Loses small updates: for comparison, or with
@@ -465,7 +469,7 @@ AMP_API size_t amp_params_find(const amp_params *p, const char *name);
 AMP_API amp_status amp_param_read(const amp_params *p, size_t i, float *dst);
 AMP_API amp_status amp_param_write(amp_params *p, size_t i, const float *src);
 /* For all parameters. master_to_model: after you changed FP32 masters. model_to_master: after you changed model copies
-   (moments stay; low parts are forgotten). grads_to: dst[i] = gradient i in dst[i].dtype, skipped if dst[i].data is NULL;
+   (moments stay; low parts are forgotten). grads_to: dst[i] = gradient i in dst[i].dtype; dst[i].data NULL is skipped;
    n = number of parameters. Class: enqueue. Numerics: to nearest even. */
 AMP_API amp_status amp_params_master_to_model(amp_params *p);
 AMP_API amp_status amp_params_model_to_master(amp_params *p);
