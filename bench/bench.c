@@ -1,16 +1,21 @@
 /* bench.c - how fast the CPU backend is, beside the machine's own limits and its peers. One thread, one process.
 
-       bench [--out DIR] [--quick]     conversions, checks, unscale, histogram, rounding, losses, activations, one optimizer step
+       bench [--out DIR] [--quick]   conversions, checks, unscale, histogram, rounding, losses, activations, one
+                                     optimizer step
              [--part casts|checks|functions|steps]   one part of them
-             [--cpu-time]              times are the thread's own: for a machine with other work (memory is shared all the same)
-       bench --step [--out DIR]        the optimizer step at 32 M parameters, beside a pass over the same arrays
-       bench --gemm [--out DIR]        products, beside OpenBLAS (one thread) if libopenblas.so.0 or libblas.so.3 can be opened
-       bench --curve [--out DIR]       bandwidth over size: a CSV and an SVG chart
+             [--cpu-time]            times are the thread's own: for a machine with other work (memory is shared all
+                                     the same)
+       bench --step [--out DIR]      the optimizer step at 32 M parameters, beside a pass over the same arrays
+       bench --gemm [--out DIR]      products, beside OpenBLAS (one thread) if libopenblas.so.0 or libblas.so.3 can be
+                                     opened
+       bench --curve [--out DIR]     bandwidth over size: a CSV and an SVG chart
 
-   Contestants of a row take turns inside each round; a row's ratio is the median over rounds of (their time / our time). Bandwidth
-   counts each byte that must be read or written once. "bests": the same from each one's best round, steadier on a shared machine. The copy anchor is the better of memcpy and of our own copy that writes around the
-   caches, on the same total bytes. Everything goes through public verbs, so calls and argument checks are in the figures. Outputs are
-   checked before they are timed; a row that is wrong says so and the exit status is 1. Speed never changes the exit status. */
+   Contestants of a row take turns inside each round; a row's ratio is the median over rounds of (their time / our
+   time). "bests" is the ratio of each one's best round, steadier on a shared machine. Bandwidth counts each byte that
+   must be read or written once. The copy anchor is the better of memcpy and of our own copy that writes around the
+   caches, on the same total bytes. Everything goes through public verbs, so calls and argument checks are in the
+   figures. Outputs are checked before they are timed; a row that is wrong says so and the exit status is 1. Speed never
+   changes the exit status. */
 #define _GNU_SOURCE
 #define AMP_IMPLEMENTATION
 #include "../amp.h"
@@ -136,7 +141,8 @@ __attribute__((target("avx512f"))) static void read_512(const bench_run *r) {
     sink = (uint64_t)_mm512_reduce_or_epi64(_mm512_or_si512(_mm512_or_si512(x0, x1), _mm512_or_si512(x2, x3)));
 }
 #endif
-static amp_simd best;                    /* of this machine: asked once, CPUID is slow in a virtual machine */
+static amp_simd best; /* of this machine: asked once, CPUID is slow in a virtual machine */
+
 static void run_nt(const bench_run *r) { /* r->extra: pages whose lines take turns */
 #if defined(AMPI_X86)
     if (best == AMP_SIMD_AVX512) {
@@ -170,8 +176,9 @@ static void run_read(const bench_run *r) {
 }
 
 /* ---- the usual bit-trick converters, written from their published ideas ----
-   Multiplication: scaling by 2^112 and 2^-110 makes the FPU round at the right bit, normal or not (as in the FP16 library of XNNPACK).
-   Branches: infinity, subnormals by one addition of 0.5, normals by an integer addition (Giesen's float_to_half_fast3_rtne). */
+   Multiplication: scaling by 2^112 and 2^-110 makes the FPU round at the right bit, normal or not (as in the FP16
+   library of XNNPACK). Branches: infinity, subnormals by one addition of 0.5, normals by an integer addition (Giesen's
+   float_to_half_fast3_rtne). */
 static uint16_t half_by_multiplication(uint32_t w) {
     float base = ampi_float(w & 0x7fffffffu) * 0x1.0p+112f * 0x1.0p-110f;
     uint32_t twice = w + w, sign = w & 0x80000000u, bias = twice & 0xff000000u, bits;
@@ -240,8 +247,9 @@ static void run_histogram(const bench_run *r) {
 
 /* ---- rows ---- */
 
-static const char *const path_name[] = {"auto", "scalar", "sse2", "avx2", "avx512", "neon"};
-static amp_ctx *on[6];         /* one thread each; NULL: not here */
+#define PATHS 6 /* amp_simd */
+static const char *const path_name[PATHS] = {"auto", "scalar", "sse2", "avx2", "avx512", "neon"};
+static amp_ctx *on[PATHS];     /* one thread each; NULL: not here */
 static char *src, *dst, *copy; /* 256 MiB of floats, and twice as much room */
 #define BIG ((size_t)64 << 20)
 
@@ -249,35 +257,41 @@ static void head(const char *title) {
     printf("\n%s\n  %-34s %-8s %10s %10s %8s %7s %7s %7s  %-8s %s\n", title, "work", "path", "size", "GB/s", "anchor",
         "ratio", "bests", "target", "", "spread of the ratio, anchor");
 }
+static double median(const bench_run *r, int rounds) { return quantile(r->t, rounds, 0.5); }
+static double shortest(const bench_run *r, int rounds) { return quantile(r->t, rounds, 0); }
+static double gb_s(const bench_run *r, double seconds) { return (double)r->bytes * 1e-9 / seconds; }
+
 /* A line: contestant r against the best of the anchors a[0..n). */
 static void line(const char *work, const char *path, size_t size, const bench_run *r, const bench_run *a, int n,
     int rounds, double target) {
-    double ratio[ROUNDS], gb = (double)r->bytes * 1e-9, m;
+    const bench_run *top = a, *quickest = a; /* anchors by median and by their best round */
+    double ratio[ROUNDS], m, p10, p90, bests, ours, theirs;
     char text[24];
-    int k, i, top = 0, quickest = 0; /* anchors by median and by their best round */
+    int k, i;
     for (i = 1; i < n; i++) {
-        if (quantile(a[i].t, rounds, 0.5) < quantile(a[top].t, rounds, 0.5)) top = i;
-        if (quantile(a[i].t, rounds, 0) < quantile(a[quickest].t, rounds, 0)) quickest = i;
+        if (median(&a[i], rounds) < median(top, rounds)) top = &a[i];
+        if (shortest(&a[i], rounds) < shortest(quickest, rounds)) quickest = &a[i];
     }
     for (k = 0; k < rounds; k++)
-        ratio[k] = a[top].t[k] * (double)r->bytes / ((double)a[top].bytes * r->t[k]);
+        ratio[k] = gb_s(r, r->t[k]) / gb_s(top, top->t[k]);
     m = quantile(ratio, rounds, 0.5);
-    printf("  %-34s %-8s %10s %10.2f %8.1f %7.3f %7.3f ", work, path, size_text(size, text),
-        gb / quantile(r->t, rounds, 0.5), (double)a[top].bytes * 1e-9 / quantile(a[top].t, rounds, 0.5), m,
-        quantile(a[quickest].t, rounds, 0) * (double)r->bytes /
-            ((double)a[quickest].bytes * quantile(r->t, rounds, 0)));
+    p10 = quantile(ratio, rounds, 0.1);
+    p90 = quantile(ratio, rounds, 0.9);
+    bests = gb_s(r, shortest(r, rounds)) / gb_s(quickest, shortest(quickest, rounds));
+    ours = gb_s(r, median(r, rounds));
+    theirs = gb_s(top, median(top, rounds));
+    printf("  %-34s %-8s %10s %10.2f %8.1f %7.3f %7.3f ", work, path, size_text(size, text), ours, theirs, m, bests);
     if (target > 0)
         printf("%7.2f  %s", target, m >= target ? "met    " : "MISSED ");
     else
         printf("%7s  %7s", "-", "");
-    printf(" %.3f..%.3f  %s\n", quantile(ratio, rounds, 0.1), quantile(ratio, rounds, 0.9), a[top].name);
+    printf(" %.3f..%.3f  %s\n", p10, p90, top->name);
     if (csv)
-        fprintf(csv, "%s,%s,%lu,%.3f,%s,%.3f,%.4f,%.2f,%.4f,%.4f\n", work, path, (unsigned long)size,
-            gb / quantile(r->t, rounds, 0.5), a[top].name,
-            (double)a[top].bytes * 1e-9 / quantile(a[top].t, rounds, 0.5), m, target, quantile(ratio, rounds, 0.1),
-            quantile(ratio, rounds, 0.9));
+        fprintf(csv, "%s,%s,%lu,%.3f,%s,%.3f,%.4f,%.2f,%.4f,%.4f\n", work, path, (unsigned long)size, ours, top->name,
+            theirs, m, target, p10, p90);
     fflush(stdout);
 }
+
 static bench_run contestant(const char *name, void (*fn)(const bench_run *), amp_ctx *ctx, void *d, const void *s,
     size_t n, size_t bytes, amp_dtype to, amp_dtype from) {
     bench_run r;
@@ -303,7 +317,11 @@ static int anchors(bench_run *r, void *d, const void *s, size_t bytes) { /* copi
     r[k - 1].extra = &four;
     return k;
 }
-static int rounds_for(size_t bytes) { return quick ? 5 : bytes > (size_t)64 << 20 ? 9 : 31; }
+static int rounds_for(size_t bytes) {
+    if (quick) return 5;
+    return bytes > (size_t)64 << 20 ? 9 : 31;
+}
+static double slice_for(size_t bytes) { return bytes > (size_t)1 << 24 ? 0 : 3e-4; } /* seconds */
 
 /* Prepares src as n elements of `type`. */
 static void make_source(amp_dtype type, size_t n) {
@@ -319,31 +337,27 @@ static void make_source(amp_dtype type, size_t n) {
     made = type;
     made_n = n;
 }
+static uint32_t pattern_of(const void *data, amp_dtype type, size_t i) {
+    if (amp_dtype_size(type) == 1) return ((const uint8_t *)data)[i];
+    if (amp_dtype_size(type) == 2) return ((const uint16_t *)data)[i];
+    return ((const uint32_t *)data)[i];
+}
+static uint32_t right_pattern(const bench_run *r, size_t i) {
+    static const amp_cast_desc plain = AMP_ZERO;
+    const amp_cast_desc *d = r->desc ? r->desc : &plain;
+    uint32_t x = ampi_bits(amp_load(r->src, r->from, i));
+    if (r->to == AMP_F32) return x;
+    return ampi_encode(x, r->to, d->rounding, amp_random(d->seed, d->stream, d->offset + i), d->saturate ? 1 : 0);
+}
 static void check_cast(const bench_run *r) { /* against the scalar reference, a sample of the elements */
     size_t i, step = r->n > 1u << 20 ? 997 : 1;
     r->fn(r);
     for (i = 0; i < r->n; i += step) {
-        uint32_t x = ampi_bits(amp_load(r->src, r->from, i)),
-                 want = r->to == AMP_F32
-            ? x
-            : ampi_encode(x, r->to, r->desc ? r->desc->rounding : AMP_NEAREST,
-                  r->desc ? amp_random(r->desc->seed, r->desc->stream, r->desc->offset + i) : 0,
-                  r->desc && r->desc->saturate),
-                 got = 0;
-        memcpy(&got, (const char *)r->dst + i * amp_dtype_size(r->to), amp_dtype_size(r->to));
-        if (amp_dtype_size(r->to) < 4) {
-            uint16_t h;
-            uint8_t b;
-            memcpy(&h, (const char *)r->dst + i * amp_dtype_size(r->to), amp_dtype_size(r->to) == 2 ? 2 : 1);
-            memcpy(&b, (const char *)r->dst + i * amp_dtype_size(r->to), 1);
-            got = amp_dtype_size(r->to) == 2 ? h : b;
-        }
-        if (got != want) {
-            printf("WRONG: %s %s -> %s, element %lu\n", r->name, amp_dtype_name(r->from), amp_dtype_name(r->to),
-                (unsigned long)i);
-            wrong = 1;
-            return;
-        }
+        if (pattern_of(r->dst, r->to, i) == right_pattern(r, i)) continue;
+        printf("WRONG: %s %s -> %s, element %lu\n", r->name, amp_dtype_name(r->from), amp_dtype_name(r->to),
+            (unsigned long)i);
+        wrong = 1;
+        return;
     }
 }
 
@@ -356,39 +370,38 @@ static void cast_row(
     int k, i, p, rounds = rounds_for(bytes), top = 0;
     make_source(from, n);
     i = k = anchors(r, dst, src, bytes);
-    for (p = AMP_SIMD_SCALAR; p < 6; p++)
+    for (p = AMP_SIMD_SCALAR; p < PATHS; p++)
         if (on[p] && (p != AMP_SIMD_SCALAR || bytes < (size_t)1 << 24)) {
             r[k] = contestant(path_name[p], run_cast, on[p], dst, src, n, bytes, to, from);
             r[k].desc = desc;
             check_cast(&r[k++]);
             top = p;
         }
-    compete(r, k, rounds, bytes > (size_t)1 << 24 ? 0 : 3e-4);
+    compete(r, k, rounds, slice_for(bytes));
     snprintf(work, sizeof work, "%s->%s%s", amp_dtype_name(from), amp_dtype_name(to), note);
     for (p = i; p < k; p++)
         line(work, r[p].name, size, &r[p], r, i, rounds, strcmp(r[p].name, path_name[top]) ? 0 : target);
 }
-static void scalar_row(amp_dtype to, amp_dtype from,
-    double target) { /* portable C against the usual converters, same compiler and flags */
+/* Portable C against the usual converters, same compiler and flags. The first is the one in common use; the second
+   needs inputs of one kind for its speed. */
+static void scalar_row(amp_dtype to, amp_dtype from, double target) {
     bench_run r[4];
     size_t n = 4096, bytes = n * 6;
-    int rounds = rounds_for(bytes), narrow = to == AMP_F16, p, k;
+    int rounds = rounds_for(bytes), narrow = to == AMP_F16, p, k = 0;
+    const char *work = narrow ? "f32->f16 beside bit tricks" : "f16->f32 beside bit tricks";
+    void (*multiplies)(const bench_run *) = narrow ? peer_narrow_mul : peer_widen_mul;
+    void (*branches)(const bench_run *) = narrow ? peer_narrow_branch : peer_widen_branch;
     make_source(from, n);
-    r[0] =
-        contestant("by multiplication", narrow ? peer_narrow_mul : peer_widen_mul, NULL, dst, src, n, bytes, to, from);
-    r[1] =
-        contestant("by branches", narrow ? peer_narrow_branch : peer_widen_branch, NULL, dst, src, n, bytes, to, from);
+    r[k++] = contestant("by multiplication", multiplies, NULL, dst, src, n, bytes, to, from);
+    r[k++] = contestant("by branches", branches, NULL, dst, src, n, bytes, to, from);
     check_cast(&r[0]);
     check_cast(&r[1]);
-    for (k = 2, p = AMP_SIMD_SCALAR; p <= AMP_SIMD_SSE2; p++)
+    for (p = AMP_SIMD_SCALAR; p <= AMP_SIMD_SSE2; p++)
         if (on[p]) r[k++] = contestant(path_name[p], run_cast, on[p], dst, src, n, bytes, to, from);
     compete(r, k, rounds, 3e-4);
-    for (p = 2; p < k;
-        p++) { /* the first is the one in common use; the second needs inputs of one kind for its speed */
-        line(narrow ? "f32->f16 beside bit tricks" : "f16->f32 beside bit tricks", r[p].name, n * 4, &r[p], r, 1,
-            rounds, target);
-        line(narrow ? "f32->f16 beside bit tricks" : "f16->f32 beside bit tricks", r[p].name, n * 4, &r[p], r + 1, 1,
-            rounds, 0);
+    for (p = 2; p < k; p++) {
+        line(work, r[p].name, n * 4, &r[p], &r[0], 1, rounds, target);
+        line(work, r[p].name, n * 4, &r[p], &r[1], 1, rounds, 0);
     }
 }
 
@@ -397,9 +410,16 @@ static void conversions(void) {
     static const struct {
         amp_dtype to, from;
         double target[3];
-    } rows[] = {{AMP_F16, AMP_F32, {0.75, 0, 0.82}}, {AMP_F32, AMP_F16, {0.75, 0, 1.05}},
-        {AMP_BF16, AMP_F32, {0.29, 0, 0.80}}, {AMP_F32, AMP_BF16, {0, 0, 0}}, {AMP_F8E4M3, AMP_F32, {0.12, 0, 0}},
-        {AMP_F32, AMP_F8E4M3, {0.22, 0, 0}}, {AMP_F8E5M2, AMP_F32, {0.12, 0, 0}}, {AMP_F32, AMP_F8E5M2, {0.22, 0, 0}}};
+    } rows[] = {
+        {AMP_F16, AMP_F32, {0.75, 0, 0.82}},
+        {AMP_F32, AMP_F16, {0.75, 0, 1.05}},
+        {AMP_BF16, AMP_F32, {0.29, 0, 0.80}},
+        {AMP_F32, AMP_BF16, {0, 0, 0}},
+        {AMP_F8E4M3, AMP_F32, {0.12, 0, 0}},
+        {AMP_F32, AMP_F8E4M3, {0.22, 0, 0}},
+        {AMP_F8E5M2, AMP_F32, {0.12, 0, 0}},
+        {AMP_F32, AMP_F8E5M2, {0.22, 0, 0}},
+    };
     amp_cast_desc sr = AMP_ZERO, sat = AMP_ZERO;
     size_t i, s;
     head("Conversions (size: of the floats; anchor: a copy of the same total bytes)");
@@ -419,78 +439,74 @@ static void conversions(void) {
     scalar_row(AMP_F32, AMP_F16, 2.0);
 }
 
-static void checks(void) {
-    static const amp_dtype types[2] = {AMP_F32, AMP_F16};
-    static const size_t sizes[3] = {4096, 131072, BIG};
-    size_t i, s;
-    head("Finite check (anchor: a plain read, 4 accumulators)");
-    for (i = 0; i < 2; i++)
-        for (s = 0; s < 3; s++) {
-            bench_run r[MAX_RUNS];
-            size_t n = sizes[s] * 4 / amp_dtype_size(types[i]), bytes = n * amp_dtype_size(types[i]);
-            int k = 0, p, top = 0, rounds = rounds_for(bytes);
-            make_source(types[i], n > BIG ? BIG : n);
-            if (n > BIG) {
-                n = BIG;
-                bytes = n * amp_dtype_size(types[i]);
-            }
-            r[k++] = contestant("plain read", run_read, NULL, dst, src, n, bytes, types[i], types[i]);
-            for (p = AMP_SIMD_SCALAR; p < 6; p++)
-                if (on[p]) {
-                    r[k++] = contestant(path_name[p], run_finite, on[p], dst, src, n, bytes, types[i], types[i]);
-                    top = p;
-                }
-            compete(r, k, rounds, bytes > (size_t)1 << 24 ? 0 : 3e-4);
-            for (p = 1; p < k; p++)
-                line(i ? "finite f16" : "finite f32", r[p].name, bytes, &r[p], r, 1, rounds,
-                    s == 2 && !strcmp(r[p].name, path_name[top]) ? 0.90 : 0);
+/* A check that only reads, beside a plain read. target: of the best path. */
+static void read_row(const char *name, void (*fn)(const bench_run *), amp_dtype type, size_t n, double target) {
+    bench_run r[MAX_RUNS];
+    char work[32];
+    size_t bytes = n * amp_dtype_size(type);
+    int k = 0, p, rounds = rounds_for(bytes);
+    make_source(type, n);
+    r[k++] = contestant("plain read", run_read, NULL, dst, src, n, bytes, type, type);
+    for (p = AMP_SIMD_SCALAR; p < PATHS; p++)
+        if (on[p]) r[k++] = contestant(path_name[p], fn, on[p], dst, src, n, bytes, type, type);
+    compete(r, k, rounds, slice_for(bytes));
+    snprintf(work, sizeof work, "%s %s", name, amp_dtype_name(type));
+    for (p = 1; p < k; p++)
+        line(work, r[p].name, bytes, &r[p], r, 1, rounds, p == k - 1 ? target : 0);
+}
+
+/* Unscaling in place, by 1, so that repetitions do not change the numbers. target: of the best path. */
+static void unscale_row(amp_dtype type, size_t n, double target) {
+    bench_run r[MAX_RUNS];
+    amp_scaler *scaler[PATHS];
+    amp_scaler_desc d = AMP_ZERO;
+    char work[32];
+    size_t bytes = n * amp_dtype_size(type) * 2;
+    int a, k, p, rounds = rounds_for(bytes);
+    d.scale = 1.0f;
+    make_source(type, n);
+    memcpy(dst, src, bytes / 2);
+    a = k = anchors(r, copy, src, bytes);
+    for (p = AMP_SIMD_SCALAR; p < PATHS; p++) {
+        scaler[p] = NULL;
+        if (!on[p]) continue;
+        if (amp_scaler_create(&scaler[p], on[p], &d) != AMP_OK) {
+            wrong = 1;
+            continue;
         }
-    head("Unscale + check, in place (anchor: a copy of the same total bytes)");
-    for (i = 0; i < 2; i++)
-        for (s = 0; s < 3; s++) {
-            bench_run r[MAX_RUNS];
-            amp_scaler *scaler[6];
-            size_t n = sizes[s], bytes = n * amp_dtype_size(types[i]) * 2;
-            int a, k, p, top = 0, rounds = rounds_for(bytes);
-            amp_scaler_desc d = AMP_ZERO;
-            d.scale = 1.0f; /* so that repetitions do not change the numbers */
-            make_source(types[i], n);
-            memcpy(dst, src, bytes / 2);
-            a = k = anchors(r, copy, src, bytes);
-            for (p = AMP_SIMD_SCALAR; p < 6; p++)
-                if (on[p]) {
-                    if (amp_scaler_create(&scaler[p], on[p], &d) != AMP_OK) {
-                        wrong = 1;
-                        continue;
-                    }
-                    r[k] = contestant(path_name[p], run_unscale, on[p], dst, src, n, bytes, types[i], types[i]);
-                    r[k++].extra = scaler[p];
-                    top = p;
-                }
-            compete(r, k, rounds, bytes > (size_t)1 << 24 ? 0 : 3e-4);
-            for (p = a; p < k; p++)
-                line(i ? "unscale f16" : "unscale f32", r[p].name, bytes / 2, &r[p], r, a, rounds,
-                    s == 2 && !strcmp(r[p].name, path_name[top]) ? 1.0 : 0);
-            if (memcmp(dst, src, bytes / 2)) {
-                puts("WRONG: unscale by 1 changed something");
-                wrong = 1;
-            }
-            for (p = AMP_SIMD_SCALAR; p < 6; p++)
-                if (on[p]) amp_scaler_destroy(scaler[p]);
-        }
-    head("Histogram (anchor: a plain read)");
-    for (i = 0; i < 2; i++) {
-        bench_run r[MAX_RUNS];
-        size_t n = 131072, bytes = n * amp_dtype_size(types[i]);
-        int k = 0, p, rounds = rounds_for(bytes);
-        make_source(types[i], n);
-        r[k++] = contestant("plain read", run_read, NULL, dst, src, n, bytes, types[i], types[i]);
-        for (p = AMP_SIMD_SCALAR; p < 6; p++)
-            if (on[p]) r[k++] = contestant(path_name[p], run_histogram, on[p], dst, src, n, bytes, types[i], types[i]);
-        compete(r, k, rounds, 3e-4);
-        for (p = 1; p < k; p++)
-            line(i ? "histogram f16" : "histogram f32", r[p].name, bytes, &r[p], r, 1, rounds, 0);
+        r[k] = contestant(path_name[p], run_unscale, on[p], dst, src, n, bytes, type, type);
+        r[k++].extra = scaler[p];
     }
+    compete(r, k, rounds, slice_for(bytes));
+    snprintf(work, sizeof work, "unscale %s", amp_dtype_name(type));
+    for (p = a; p < k; p++)
+        line(work, r[p].name, bytes / 2, &r[p], r, a, rounds, p == k - 1 ? target : 0);
+    if (memcmp(dst, src, bytes / 2)) {
+        puts("WRONG: unscale by 1 changed something");
+        wrong = 1;
+    }
+    for (p = AMP_SIMD_SCALAR; p < PATHS; p++)
+        amp_scaler_destroy(scaler[p]);
+}
+
+static void checks(void) {
+    head("Finite check (anchor: a plain read, 4 accumulators)");
+    read_row("finite", run_finite, AMP_F32, 4096, 0);
+    read_row("finite", run_finite, AMP_F32, 131072, 0);
+    read_row("finite", run_finite, AMP_F32, BIG, 0.90);
+    read_row("finite", run_finite, AMP_F16, 8192, 0);
+    read_row("finite", run_finite, AMP_F16, 262144, 0);
+    read_row("finite", run_finite, AMP_F16, BIG, 0.90);
+    head("Unscale + check, in place (anchor: a copy of the same total bytes)");
+    unscale_row(AMP_F32, 4096, 0);
+    unscale_row(AMP_F32, 131072, 0);
+    unscale_row(AMP_F32, BIG, 1.0);
+    unscale_row(AMP_F16, 4096, 0);
+    unscale_row(AMP_F16, 131072, 0);
+    unscale_row(AMP_F16, BIG, 1.0);
+    head("Histogram (anchor: a plain read)");
+    read_row("histogram", run_histogram, AMP_F32, 131072, 0);
+    read_row("histogram", run_histogram, AMP_F16, 131072, 0);
 }
 
 /* ---- losses, activations, dropout, sums: each path beside a copy of the same bytes, and beside portable C ---- */
@@ -517,7 +533,7 @@ static void verb_row(const char *work, void (*fn)(const bench_run *), void *desc
     int a, k, p, scalar, rounds = rounds_for(bytes);
     char *want = (char *)pages(result_bytes);
     a = k = scalar = anchors(r, copy, src, bytes);
-    for (p = AMP_SIMD_SCALAR; p < 6; p++)
+    for (p = AMP_SIMD_SCALAR; p < PATHS; p++)
         if (on[p]) {
             r[k] = contestant(path_name[p], fn, on[p], dst, src, n, bytes, AMP_F32, AMP_F32);
             r[k].extra = desc;
@@ -531,71 +547,80 @@ static void verb_row(const char *work, void (*fn)(const bench_run *), void *desc
             }
             k++;
         }
-    compete(r, k, rounds, bytes > (size_t)1 << 24 ? 0 : 3e-4);
+    compete(r, k, rounds, slice_for(bytes));
     for (p = a; p < k; p++)
         line(work, r[p].name, size, &r[p], r, a, rounds, 0);
     for (p = scalar + 1; p < k; p++)
         line(work, r[p].name, size, &r[p], &r[scalar], 1, rounds, 0);
     unpages(want, result_bytes);
 }
-static void functions(void) {
+
+static void xent_row(size_t rows, size_t classes) {
     static int32_t labels[512];
-    static const struct {
-        size_t rows, classes;
-    } shapes[3] = {{512, 10}, {64, 1000}, {16, 50257}};
-    size_t s, n = 131072, i;
-    head(
-        "Losses, activations, dropout, sums (anchor: a copy of the bytes that must be read or written, then portable C)");
-    for (s = 0; s < 3; s++) {
-        amp_xent_desc e = AMP_ZERO;
-        char work[64];
-        size_t count = shapes[s].rows * shapes[s].classes;
-        make_source(AMP_F16, count);
-        for (i = 0; i < shapes[s].rows; i++)
-            labels[i] = (int32_t)(amp_random(1, 1, i) % shapes[s].classes);
-        e.rows = shapes[s].rows;
-        e.classes = shapes[s].classes;
-        e.logits = amp_arr(src, AMP_F16);
-        e.dlogits = amp_arr(dst, AMP_F16);
-        e.labels = labels;
-        e.row_loss = (float *)(void *)(copy + BIG * 2);
-        e.loss = e.row_loss + e.rows;
-        snprintf(work, sizeof work, "cross-entropy f16 %u x %u", (unsigned)e.rows, (unsigned)e.classes);
-        verb_row(work, run_xent, &e, count, count * 4, count * 2, dst, count * 2);
-    }
-    for (s = 0; s < 2; s++) {
-        amp_linear_desc l = AMP_ZERO;
-        make_source(AMP_F16, n);
-        l.rows = 1;
-        l.in = 1;
-        l.out = n;
-        l.act = s ? AMP_RELU : AMP_GELU;
-        l.aux = l.y = amp_arr(src, AMP_F16);
-        l.dy = amp_arr(dst, AMP_F16);
-        verb_row(s ? "relu backward f16" : "gelu backward f16", run_backward, &l, n, n * 6, n * 2, dst, n * 2);
-    }
+    amp_xent_desc e = AMP_ZERO;
+    char work[64];
+    size_t count = rows * classes, i;
+    make_source(AMP_F16, count);
+    for (i = 0; i < rows; i++)
+        labels[i] = (int32_t)(amp_random(1, 1, i) % classes);
+    e.rows = rows;
+    e.classes = classes;
+    e.logits = amp_arr(src, AMP_F16);
+    e.dlogits = amp_arr(dst, AMP_F16);
+    e.labels = labels;
+    e.row_loss = (float *)(void *)(copy + BIG * 2);
+    e.loss = e.row_loss + rows;
+    snprintf(work, sizeof work, "cross-entropy f16 %u x %u", (unsigned)rows, (unsigned)classes);
+    verb_row(work, run_xent, &e, count, count * 4, count * 2, dst, count * 2);
+}
+static void backward_row(const char *work, amp_act act, size_t n) { /* of the activation alone */
+    amp_linear_desc l = AMP_ZERO;
+    make_source(AMP_F16, n);
+    l.rows = 1;
+    l.in = 1;
+    l.out = n;
+    l.act = act;
+    l.aux = l.y = amp_arr(src, AMP_F16);
+    l.dy = amp_arr(dst, AMP_F16);
+    verb_row(work, run_backward, &l, n, n * 6, n * 2, dst, n * 2);
+}
+static void dropout_row(size_t n) {
+    amp_dropout_desc d = AMP_ZERO;
+    make_source(AMP_F16, n);
+    d.count = n;
+    d.p = 0.1f;
+    d.x = amp_arr(src, AMP_F16);
+    d.y = amp_arr(dst, AMP_F16);
+    verb_row("dropout f16", run_dropout, &d, n, n * 4, n * 2, dst, n * 2);
+}
+static void sums_row(void) {
+    amp_linear_desc l = AMP_ZERO;
+    size_t n = 128 * 1024;
+    make_source(AMP_F16, n);
+    l.rows = 128;
+    l.in = 1;
+    l.out = 1024;
+    l.dy = amp_arr(src, AMP_F16);
+    l.dbias = amp_arr(dst, AMP_F32);
+    verb_row("column sums f16 128 x 1024", run_backward, &l, n, n * 2, n * 2, dst, 4096);
+}
+static void functions(void) {
+    size_t n = 131072;
+    head("Losses, activations, dropout, sums (anchor: a copy of the bytes that must be read or written, "
+         "then portable C)");
+    xent_row(512, 10);
+    xent_row(64, 1000);
+    xent_row(16, 50257);
+    backward_row("gelu backward f16", AMP_GELU, n);
+    backward_row("relu backward f16", AMP_RELU, n);
     make_source(AMP_F32, n);
     verb_row("gelu f32 (inner loop)", run_gelu, NULL, n, n * 8, n * 4, dst, n * 4);
-    {
-        amp_dropout_desc d = AMP_ZERO;
-        amp_linear_desc l = AMP_ZERO;
-        make_source(AMP_F16, n);
-        d.count = n;
-        d.p = 0.1f;
-        d.x = amp_arr(src, AMP_F16);
-        d.y = amp_arr(dst, AMP_F16);
-        verb_row("dropout f16", run_dropout, &d, n, n * 4, n * 2, dst, n * 2);
-        l.rows = 128;
-        l.in = 1;
-        l.out = 1024;
-        l.dy = amp_arr(src, AMP_F16);
-        l.dbias = amp_arr(dst, AMP_F32);
-        verb_row("column sums f16 128 x 1024", run_backward, &l, n, n * 2, n * 2, dst, 4096);
-    }
+    dropout_row(n);
+    sums_row();
 }
 
-/* ---- one optimizer step: AdamW on FP32 masters with a half copy and half gradients; 28 bytes per parameter at least, and the
-   gradients are read once more for the check ---- */
+/* ---- one optimizer step: AdamW on FP32 masters with a half copy and half gradients; 28 bytes per parameter at least,
+   and the gradients are read once more for the check ---- */
 typedef struct step_state {
     amp_params *p;
     amp_scaler *s;
@@ -607,44 +632,58 @@ static void run_step(const bench_run *r) {
     d.weight_decay = 0.01f;
     if (amp_step(t->p, t->s, &d) != AMP_OK) wrong = 1;
 }
+/* A set of n parameters, with gradients out of src. */
+static step_state make_state(amp_ctx *ctx, size_t n, amp_dtype model, amp_dtype grad) {
+    step_state s = {NULL, NULL};
+    amp_params_desc pd = AMP_ZERO;
+    amp_param_desc d = AMP_ZERO;
+    size_t i, part = (size_t)1 << 20;
+    d.count = n;
+    pd.model = model;
+    pd.grad = grad;
+    if (amp_params_create(&s.p, ctx, &pd) != AMP_OK || amp_params_add(s.p, &d) != AMP_OK ||
+        amp_params_commit(s.p) != AMP_OK || amp_scaler_create(&s.s, ctx, NULL) != AMP_OK) {
+        puts("bench: no memory");
+        exit(1);
+    }
+    for (i = 0; i < n; i += part) {
+        char *g = (char *)amp_param_grad(s.p, 0).data + i * amp_dtype_size(grad);
+        size_t count = n - i < part ? n - i : part;
+        if (amp_cast(ctx, amp_arr(g, grad), amp_arr(src, AMP_F32), count, NULL) != AMP_OK) wrong = 1;
+    }
+    return s;
+}
+static void end_state(step_state *s) {
+    amp_params_destroy(s->p);
+    amp_scaler_destroy(s->s);
+}
 static void steps(void) {
     static const size_t sizes[2] = {1u << 14, 1u << 24};
     size_t s;
     head("amp_step, AdamW, FP16 model and gradients (GB/s: 30 bytes a parameter; anchor: a copy of them)");
     for (s = 0; s < 2; s++) {
         bench_run r[MAX_RUNS];
-        step_state state[6];
+        step_state state[PATHS];
         size_t n = sizes[s];
         int k, a, p, rounds = rounds_for(n * 30);
         a = k = anchors(r, dst, src, n * 30);
-        for (p = AMP_SIMD_SCALAR; p < 6; p++)
-            if (on[p]) {
-                amp_params_desc pd = AMP_ZERO;
-                amp_param_desc d = AMP_ZERO;
-                d.count = n;
-                if (amp_params_create(&state[p].p, on[p], &pd) != AMP_OK || amp_params_add(state[p].p, &d) != AMP_OK ||
-                    amp_params_commit(state[p].p) != AMP_OK || amp_scaler_create(&state[p].s, on[p], NULL) != AMP_OK) {
-                    wrong = 1;
-                    return;
-                }
-                make_source(AMP_F32, n);
-                if (amp_cast(on[p], amp_param_grad(state[p].p, 0), amp_arr(src, AMP_F32), n, NULL) != AMP_OK) wrong = 1;
-                r[k] = contestant(path_name[p], run_step, on[p], dst, src, n, n * 30, AMP_F32, AMP_F32);
-                r[k++].extra = &state[p];
-            }
+        make_source(AMP_F32, n);
+        for (p = AMP_SIMD_SCALAR; p < PATHS; p++) {
+            if (!on[p]) continue;
+            state[p] = make_state(on[p], n, AMP_F16, AMP_F16);
+            r[k] = contestant(path_name[p], run_step, on[p], dst, src, n, n * 30, AMP_F32, AMP_F32);
+            r[k++].extra = &state[p];
+        }
         compete(r, k, rounds, s ? 0 : 3e-4);
         for (p = a; p < k; p++)
             line("adamw step", r[p].name, n * 4, &r[p], r, a, rounds, 0);
-        for (p = AMP_SIMD_SCALAR; p < 6; p++)
-            if (on[p]) {
-                amp_params_destroy(state[p].p);
-                amp_scaler_destroy(state[p].s);
-            }
+        for (p = AMP_SIMD_SCALAR; p < PATHS; p++)
+            if (on[p]) end_state(&state[p]);
     }
 }
 
-/* The whole optimizer tail at 32 M parameters: amp_step beside a pass over the same arrays without arithmetic, and beside a fused step on
-   FP32 weights with a pass that makes the half copy behind it. */
+/* The whole optimizer tail at 32 M parameters: amp_step beside a pass over the same arrays without arithmetic, and
+   beside a fused step on FP32 weights followed by a pass that makes the half copy. */
 typedef struct tail {
     float *w, *m, *v;
     void *g;
@@ -701,88 +740,70 @@ static void run_two(const bench_run *r) { /* a step whose weights have no half c
     run_step(r);
     if (amp_cast(r->ctx, amp_arr(r->dst, AMP_F16), amp_param_get(t->p, 0).master, r->n, NULL) != AMP_OK) wrong = 1;
 }
-static step_state make_state(amp_ctx *ctx, size_t n, amp_dtype model, amp_dtype grad) {
-    step_state s = {NULL, NULL};
-    amp_params_desc pd = AMP_ZERO;
-    amp_param_desc d = AMP_ZERO;
-    size_t i, part = (size_t)1 << 20;
-    d.count = n;
-    pd.model = model;
-    pd.grad = grad;
-    if (amp_params_create(&s.p, ctx, &pd) != AMP_OK || amp_params_add(s.p, &d) != AMP_OK ||
-        amp_params_commit(s.p) != AMP_OK || amp_scaler_create(&s.s, ctx, NULL) != AMP_OK) {
-        puts("bench: no memory");
-        exit(1);
-    }
-    for (i = 0; i < n; i += part) {
-        amp_array g = amp_param_grad(s.p, 0);
-        if (amp_cast(ctx, amp_arr((char *)g.data + i * amp_dtype_size(grad), grad), amp_arr(src, AMP_F32),
-                n - i < part ? n - i : part, NULL) != AMP_OK)
-            wrong = 1;
-    }
-    return s;
+
+/* A line of the tail: r beside `than`. less: its time is to be at most 1.15 of theirs; more: at least; 0: no target. */
+typedef enum tail_target { NO_TARGET, AT_MOST, AT_LEAST } tail_target;
+static void tail_line(
+    const char *grad, const bench_run *r, const bench_run *than, const char *to, int rounds, tail_target target) {
+    double ratio[ROUNDS], x, ns = median(r, rounds) / (double)r->n * 1e9, gb = gb_s(r, median(r, rounds));
+    int q, met;
+    for (q = 0; q < rounds; q++)
+        ratio[q] = r->t[q] / than->t[q];
+    x = quantile(ratio, rounds, 0.5);
+    met = target == AT_MOST ? x <= 1.15 : x >= 1.15;
+    printf("  %-10s %-38s %10.3f %8.1f %7.3f %-4s ", grad, r->name, ns, gb, x, to);
+    if (target == NO_TARGET)
+        printf("-             ");
+    else
+        printf("%s %.2f %s", target == AT_MOST ? "<=" : ">=", 1.15, met ? "met   " : "MISSED");
+    printf("  %.3f..%.3f, bests %.3f\n", quantile(ratio, rounds, 0.1), quantile(ratio, rounds, 0.9),
+        shortest(r, rounds) / shortest(than, rounds));
+    if (csv) fprintf(csv, "%s,%s,%.4f,%.2f,%.4f,%s\n", grad, r->name, ns, gb, x, to);
+    fflush(stdout);
 }
+
+static void tail_rows(size_t n, amp_dtype grad) {
+    const char *name = amp_dtype_name(grad);
+    size_t bytes = n * (grad == AMP_F32 ? 30 : 28), i;
+    int rounds = quick ? 5 : 11;
+    bench_run r[3];
+    tail t;
+    step_state fused = make_state(on[0], n, AMP_F16, grad), plain = make_state(on[0], n, AMP_F32, grad);
+    t.gsize = amp_dtype_size(grad);
+    t.w = (float *)pages(n * 4);
+    t.m = (float *)pages(n * 4);
+    t.v = (float *)pages(n * 4);
+    t.g = pages(n * t.gsize);
+    t.h = (uint16_t *)pages(n * 2);
+    for (i = 0; i < n; i++)
+        t.w[i] = t.m[i] = t.v[i] = 1.0f;
+    r[0] = contestant("pass over the same bytes", run_pass, NULL, NULL, NULL, n, bytes, AMP_F32, AMP_F32);
+    r[0].extra = &t;
+    r[1] = contestant("amp_step", run_step, on[0], NULL, NULL, n, bytes, AMP_F32, AMP_F32);
+    r[1].extra = &fused;
+    r[2] = contestant("amp_step without copy, then amp_cast", run_two, on[0], t.h, NULL, n, bytes, AMP_F32, AMP_F32);
+    r[2].extra = &plain;
+    compete(r, 3, rounds, 0);
+    tail_line(name, &r[0], &r[0], "pass", rounds, NO_TARGET);
+    tail_line(name, &r[1], &r[0], "pass", rounds, AT_MOST);
+    tail_line(name, &r[2], &r[1], "step", rounds, AT_LEAST);
+    end_state(&fused);
+    end_state(&plain);
+    unpages(t.w, n * 4);
+    unpages(t.m, n * 4);
+    unpages(t.v, n * 4);
+    unpages(t.g, n * t.gsize);
+    unpages(t.h, n * 2);
+}
+
 static void tails(void) {
-    size_t n = (size_t)(quick ? 8 : 32) << 20, i;
-    int g;
+    size_t n = (size_t)(quick ? 8 : 32) << 20;
     make_source(AMP_F32, BIG);
     printf(
-        "\nAdamW, %u M parameters, FP32 masters, FP16 model copy, one thread: ns per parameter\n  %-10s %-38s %10s %8s %12s %8s\n",
-        (unsigned)(n >> 20), "gradient", "", "ns/param", "GB/s", "time/pass", "target");
-    for (g = 0; g < 2; g++) {
-        amp_dtype grad = g ? AMP_F32 : AMP_F16;
-        size_t bytes = n * (g ? 30 : 28);
-        tail t;
-        bench_run r[4];
-        int rounds = quick ? 5 : 11, k, q;
-        step_state fused = make_state(on[0], n, AMP_F16, grad), plain = make_state(on[0], n, AMP_F32, grad);
-        t.gsize = amp_dtype_size(grad);
-        t.w = (float *)pages(n * 4);
-        t.m = (float *)pages(n * 4);
-        t.v = (float *)pages(n * 4);
-        t.g = pages(n * t.gsize);
-        t.h = (uint16_t *)pages(n * 2);
-        for (i = 0; i < n; i++)
-            t.w[i] = t.m[i] = t.v[i] = 1.0f;
-        r[0] = contestant("pass over the same bytes", run_pass, NULL, NULL, NULL, n, bytes, AMP_F32, AMP_F32);
-        r[0].extra = &t;
-        r[1] = contestant("amp_step", run_step, on[0], NULL, NULL, n, bytes, AMP_F32, AMP_F32);
-        r[1].extra = &fused;
-        r[2] =
-            contestant("amp_step without copy, then amp_cast", run_two, on[0], t.h, NULL, n, bytes, AMP_F32, AMP_F32);
-        r[2].extra = &plain;
-        compete(r, 3, rounds, 0);
-        for (k = 0; k < 3; k++) {
-            double ratio[ROUNDS], x;
-            for (q = 0; q < rounds; q++)
-                ratio[q] = r[k].t[q] / r[k == 2 ? 1 : 0].t[q];
-            x = quantile(ratio, rounds, 0.5);
-            printf("  %-10s %-38s %10.3f %8.1f %7.3f %-4s ", amp_dtype_name(grad), r[k].name,
-                quantile(r[k].t, rounds, 0.5) / (double)n * 1e9, (double)bytes * 1e-9 / quantile(r[k].t, rounds, 0.5),
-                x, k == 2 ? "step" : "pass");
-            if (k)
-                printf(
-                    "%s %.2f %s", k == 1 ? "<=" : ">=", 1.15, (k == 1 ? x <= 1.15 : x >= 1.15) ? "met   " : "MISSED");
-            else
-                printf("-             ");
-            printf("  %.3f..%.3f, bests %.3f\n", quantile(ratio, rounds, 0.1), quantile(ratio, rounds, 0.9),
-                quantile(r[k].t, rounds, 0) / quantile(r[k == 2 ? 1 : 0].t, rounds, 0));
-            if (csv)
-                fprintf(csv, "%s,%s,%.4f,%.2f,%.4f,%s\n", amp_dtype_name(grad), r[k].name,
-                    quantile(r[k].t, rounds, 0.5) / (double)n * 1e9,
-                    (double)bytes * 1e-9 / quantile(r[k].t, rounds, 0.5), x, k == 2 ? "step" : "pass");
-            fflush(stdout);
-        }
-        amp_params_destroy(fused.p);
-        amp_scaler_destroy(fused.s);
-        amp_params_destroy(plain.p);
-        amp_scaler_destroy(plain.s);
-        unpages(t.w, n * 4);
-        unpages(t.m, n * 4);
-        unpages(t.v, n * 4);
-        unpages(t.g, n * t.gsize);
-        unpages(t.h, n * 2);
-    }
+        "\nAdamW, %u M parameters, FP32 masters, FP16 model copy, one thread: ns per parameter\n", (unsigned)(n >> 20));
+    printf("  %-10s %-38s %10s %8s %12s %8s\n", "gradient", "", "ns/param", "GB/s", "time/pass", "target");
+    tail_rows(n, AMP_F16);
+    tail_rows(n, AMP_F32);
 }
 
 /* ---- bandwidth over size, as CSV and as an SVG chart ---- */
@@ -793,10 +814,15 @@ static void curve(const char *out) {
     static const struct {
         const char *name, *colour;
         amp_dtype to, from;
-    } c[CURVES] = {{"memcpy", "#888", AMP_F32, AMP_F32}, {"f32 to f16", "#c33", AMP_F16, AMP_F32},
-        {"f16 to f32", "#36c", AMP_F32, AMP_F16}, {"f32 to bf16", "#e90", AMP_BF16, AMP_F32},
-        {"bf16 to f32", "#0a8", AMP_F32, AMP_BF16}, {"f32 to f8e4m3", "#93c", AMP_F8E4M3, AMP_F32},
-        {"f8e4m3 to f32", "#563", AMP_F32, AMP_F8E4M3}};
+    } c[CURVES] = {
+        {"memcpy", "#888", AMP_F32, AMP_F32},
+        {"f32 to f16", "#c33", AMP_F16, AMP_F32},
+        {"f16 to f32", "#36c", AMP_F32, AMP_F16},
+        {"f32 to bf16", "#e90", AMP_BF16, AMP_F32},
+        {"bf16 to f32", "#0a8", AMP_F32, AMP_BF16},
+        {"f32 to f8e4m3", "#93c", AMP_F8E4M3, AMP_F32},
+        {"f8e4m3 to f32", "#563", AMP_F32, AMP_F8E4M3},
+    };
     double gb[CURVES][POINTS];
     char path[512], text[24], title[128], labels[POINTS][24];
     chart_line lines[CURVES];
@@ -926,106 +952,132 @@ static void run_sgemm(const bench_run *r) {
 PEAK(peak_256, "avx2,fma", __m256, _mm256_set1_ps, _mm256_fmadd_ps, "x")
 PEAK(peak_512, "avx512f", __m512, _mm512_set1_ps, _mm512_fmadd_ps, "v")
 #endif
-static double gemm_error(
-    const gemm_case *g) { /* |d - exact| / |exact|, 2-norms over a sample of elements, operands as stored */
+
+/* |d - exact| / |exact|, 2-norms over a sample of elements, operands as stored */
+static double gemm_error(const gemm_case *g) {
+    const amp_gemm_desc *d = &g->d;
     double e2 = 0, x2 = 0;
     size_t s, k;
     for (s = 0; s < 400; s++) {
-        size_t i = amp_random(3, 1, s) % g->d.m, j = amp_random(3, 2, s) % g->d.n;
-        double exact = 0, got = (double)amp_load(g->d.d.data, g->d.d.dtype, i * g->d.n + j);
-        for (k = 0; k < g->d.k; k++)
-            exact += (double)amp_load(g->d.a.data, g->d.a.dtype, i * g->d.k + k) *
-                (double)amp_load(g->d.b.data, g->d.b.dtype, g->d.trans_b ? j * g->d.k + k : k * g->d.n + j);
+        size_t i = amp_random(3, 1, s) % d->m, j = amp_random(3, 2, s) % d->n;
+        double exact = 0, got = (double)amp_load(d->d.data, d->d.dtype, i * d->n + j);
+        for (k = 0; k < d->k; k++) {
+            float a = amp_load(d->a.data, d->a.dtype, i * d->k + k);
+            float b = amp_load(d->b.data, d->b.dtype, d->trans_b ? j * d->k + k : k * d->n + j);
+            exact += (double)a * (double)b;
+        }
         e2 += (got - exact) * (got - exact);
         x2 += exact * exact;
     }
     return sqrt(e2 / x2);
 }
+
+static void gemm_name(char work[64], const amp_gemm_desc *d) {
+    snprintf(work, 64, "%s %lu x %lu x %lu%s", amp_dtype_name(d->a.dtype), (unsigned long)d->m, (unsigned long)d->n,
+        (unsigned long)d->k, d->trans_b ? " w^T" : "");
+}
+
+/* d = a b with a of m x k and b of k x n or, transposed, n x k. Float operands lie in src, those of dtype t in dst, d
+   in copy with BLAS's result after it. */
+static void gemm_operands(gemm_case *g, size_t m, size_t n, size_t k, amp_dtype t, uint32_t trans_b) {
+    size_t big = m * k > k * n ? m * k : k * n;
+    float *fa = (float *)(void *)src, *fb = fa + big;
+    memset(g, 0, sizeof *g);
+    fill(fa, 2 * big);
+    g->d.m = m;
+    g->d.n = n;
+    g->d.k = k;
+    g->d.trans_b = trans_b;
+    g->d.a = amp_arr(dst, t);
+    g->d.b = amp_arr(dst + big * 4, t);
+    g->d.d = amp_arr(copy, AMP_F32);
+    g->fa = fa;
+    g->fb = fb;
+    g->fc = (float *)(void *)(copy + m * n * 4);
+    if (amp_cast(on[0], g->d.a, amp_arr(fa, AMP_F32), m * k, NULL) != AMP_OK) wrong = 1;
+    if (amp_cast(on[0], g->d.b, amp_arr(fb, AMP_F32), k * n, NULL) != AMP_OK) wrong = 1;
+}
+
+static double ratio_of(const bench_run *r, const bench_run *than, int rounds) { /* 0 without one to compare with */
+    double ratio[ROUNDS];
+    int q;
+    if (!than) return 0;
+    for (q = 0; q < rounds; q++)
+        ratio[q] = than->t[q] / r->t[q];
+    return quantile(ratio, rounds, 0.5);
+}
+
+/* A line: r beside sgemm and beside the peak of its path, each NULL where it is missing. */
+static void gemm_line(
+    const gemm_case *g, const bench_run *r, const bench_run *blas, const bench_run *peak, int rounds, double target) {
+    double flop = 2.0 * (double)g->d.m * (double)g->d.n * (double)g->d.k, gf = flop * 1e-9 / median(r, rounds);
+    double of_peak = ratio_of(r, peak, rounds), x = ratio_of(r, blas, rounds), error, bests;
+    double blas_gf = blas ? flop * 1e-9 / median(blas, rounds) : 0;
+    const char *anchor = "sgemm";
+    const bench_run *to = blas;
+    char work[64];
+    r->fn(r);
+    error = gemm_error(g);
+    if (error > 1e-6) wrong = 1;
+    if (!strcmp(r->name, "avx2") && g->d.m >= 512) { /* compared with what AVX2 can do, whatever BLAS uses */
+        anchor = "peak";
+        to = peak;
+        x = of_peak;
+        target = 0.65;
+    }
+    bests = to ? shortest(to, rounds) / shortest(r, rounds) : 0;
+    gemm_name(work, &g->d);
+    printf("  %-30s %-8s %8.1f %9.1f %6.2f %8.3f %-6s %6.3f ", work, r->name, gf, blas_gf, of_peak, x, anchor, bests);
+    if (target > 0)
+        printf("%6.2f %s", target, x >= target ? "met   " : "MISSED");
+    else
+        printf("%6s %6s", "-", "");
+    printf("  %.1e%s\n", error, error > 1e-6 ? " WRONG" : "");
+    if (csv)
+        fprintf(csv, "%s,%s,%.2f,%.2f,%.3f,%s,%.4f,%.2f,%.2e\n", work, r->name, gf, blas_gf, of_peak, anchor, x, target,
+            error);
+    fflush(stdout);
+}
+
 static void gemm_row(size_t m, size_t n, size_t k, amp_dtype t, uint32_t trans_b, double target, sgemm_fn sgemm) {
     static gemm_case g;
-    bench_run r[MAX_RUNS];
-    double flop = 2.0 * (double)m * (double)n * (double)k, ratio[ROUNDS];
-    int c = 0, first = 0, p, i, peak[6] = {0, 0, 0, 0, 0, 0}, rounds = quick ? 5 : flop > 4e9 ? 9 : 15;
-    size_t big = m * k > k * n ? m * k : k * n;
-    char work[64];
-    float *fa = (float *)(void *)src, *fb = fa + big,
-          *fc = fb + big; /* float operands, those of dtype t in dst, d behind them */
-    memset(&g, 0, sizeof g);
-    fill(fa, 2 * big);
-    g.d.m = m;
-    g.d.n = n;
-    g.d.k = k;
-    g.d.trans_b = trans_b;
-    g.d.a = amp_arr(dst, t);
-    g.d.b = amp_arr(dst + big * 4, t);
-    g.d.d = amp_arr(copy, AMP_F32);
-    g.sgemm = sgemm;
-    g.fa = fa;
-    g.fb = fb;
-    g.fc = fc;
-    if (amp_cast(on[0], g.d.a, amp_arr(fa, AMP_F32), m * k, NULL) != AMP_OK ||
-        amp_cast(on[0], g.d.b, amp_arr(fb, AMP_F32), k * n, NULL) != AMP_OK)
-        wrong = 1;
+    bench_run r[MAX_RUNS], *blas = NULL, *peak[PATHS] = {NULL, NULL, NULL, NULL, NULL, NULL}, *ours[PATHS];
+    double flop = 2.0 * (double)m * (double)n * (double)k;
+    int c = 0, p, rounds = flop > 4e9 ? 9 : 15;
+    if (quick) rounds = 5;
+    gemm_operands(&g, m, n, k, t, trans_b);
     if (sgemm) {
-        r[c] = contestant("sgemm", run_sgemm, NULL, NULL, NULL, 0, 0, AMP_F32, AMP_F32);
-        r[c++].extra = &g;
+        g.sgemm = sgemm;
+        blas = &r[c++];
+        *blas = contestant("sgemm", run_sgemm, NULL, NULL, NULL, 0, 0, AMP_F32, AMP_F32);
+        blas->extra = &g;
     }
 #if defined(AMPI_X86)
     if (on[AMP_SIMD_AVX2]) {
-        peak[AMP_SIMD_AVX2] = c;
-        r[c++] = contestant("peak", peak_256, NULL, NULL, NULL, (size_t)(flop / 2), 0, AMP_F32, AMP_F32);
+        peak[AMP_SIMD_AVX2] = &r[c++];
+        *peak[AMP_SIMD_AVX2] = contestant("peak", peak_256, NULL, NULL, NULL, (size_t)(flop / 2), 0, AMP_F32, AMP_F32);
     }
     if (on[AMP_SIMD_AVX512]) {
-        peak[AMP_SIMD_AVX512] = c;
-        r[c++] = contestant("peak", peak_512, NULL, NULL, NULL, (size_t)(flop / 2), 0, AMP_F32, AMP_F32);
+        peak[AMP_SIMD_AVX512] = &r[c++];
+        *peak[AMP_SIMD_AVX512] =
+            contestant("peak", peak_512, NULL, NULL, NULL, (size_t)(flop / 2), 0, AMP_F32, AMP_F32);
     }
 #endif
-    first = c;
-    for (p = AMP_SIMD_SCALAR; p < 6; p++)
-        if (on[p] && !(flop > 3e8 && p <= AMP_SIMD_SSE2)) {
-            r[c] = contestant(path_name[p], run_gemm, on[p], NULL, NULL, 0, (size_t)p, AMP_F32, t);
-            r[c++].extra = &g;
-        }
-    compete(r, c, rounds, flop > 1e9 ? 0 : 2e-3);
-    for (i = first; i < c; i++) {
-        double gf = flop * 1e-9 / quantile(r[i].t, rounds, 0.5), of_peak = 0, error, x = 0, want = 0;
-        const char *anchor = "sgemm";
-        int to = 0;
-        r[i].fn(&r[i]);
-        error = gemm_error(&g);
-        if (error > 1e-6) wrong = 1;
-        if (peak[r[i].bytes]) {
-            for (p = 0; p < rounds; p++)
-                ratio[p] = r[peak[r[i].bytes]].t[p] / r[i].t[p];
-            of_peak = quantile(ratio, rounds, 0.5);
-        }
-        for (p = 0; p < rounds && sgemm; p++)
-            ratio[p] = r[0].t[p] / r[i].t[p];
-        if (sgemm) x = quantile(ratio, rounds, 0.5);
-        if (!strcmp(r[i].name, path_name[best])) want = target;
-        if (!strcmp(r[i].name, "avx2") && m >= 512) {
-            x = of_peak;
-            want = 0.65;
-            anchor = "peak";
-            to = peak[AMP_SIMD_AVX2];
-        }
-        snprintf(work, sizeof work, "%s %lu x %lu x %lu%s", amp_dtype_name(t), (unsigned long)m, (unsigned long)n,
-            (unsigned long)k, trans_b ? " w^T" : "");
-        printf("  %-30s %-8s %8.1f %9.1f %6.2f %8.3f %-6s %6.3f ", work, r[i].name, gf,
-            sgemm ? flop * 1e-9 / quantile(r[0].t, rounds, 0.5) : 0.0, of_peak, x, anchor,
-            sgemm || to ? quantile(r[to].t, rounds, 0) / quantile(r[i].t, rounds, 0) : 0.0);
-        if (want > 0)
-            printf("%6.2f %s", want, x >= want ? "met   " : "MISSED");
-        else
-            printf("%6s %6s", "-", "");
-        printf("  %.1e%s\n", error, error > 1e-6 ? " WRONG" : "");
-        if (csv)
-            fprintf(csv, "%s,%s,%.2f,%.2f,%.3f,%s,%.4f,%.2f,%.2e\n", work, r[i].name, gf,
-                sgemm ? flop * 1e-9 / quantile(r[0].t, rounds, 0.5) : 0.0, of_peak, anchor, x, want, error);
-        fflush(stdout);
+    for (p = AMP_SIMD_SCALAR; p < PATHS; p++) {
+        int too_slow = flop > 3e8 && p <= AMP_SIMD_SSE2;
+        ours[p] = NULL;
+        if (!on[p] || too_slow) continue;
+        ours[p] = &r[c++];
+        *ours[p] = contestant(path_name[p], run_gemm, on[p], NULL, NULL, 0, 0, AMP_F32, t);
+        ours[p]->extra = &g;
     }
+    compete(r, c, rounds, flop > 1e9 ? 0 : 2e-3);
+    for (p = AMP_SIMD_SCALAR; p < PATHS; p++)
+        if (ours[p]) gemm_line(&g, ours[p], blas, peak[p], rounds, p == (int)best ? target : 0);
 }
-/* Matrix times vector: bound by reading the matrix once. Anchors: a plain read of its bytes, and OpenBLAS's sgemv of as many floats. */
+
+/* Matrix times vector: bound by reading the matrix once. Anchors: a plain read of its bytes, and OpenBLAS's sgemv of as
+   many floats. */
 static void run_sgemv(const bench_run *r) {
     const gemm_case *g = (const gemm_case *)r->extra;
     int n = (int)g->d.n, k = (int)g->d.k; /* y[n] = w[n][k] x, or b[k][n]^T x */
@@ -1040,52 +1092,36 @@ static void gemv_row(size_t n, size_t k, amp_dtype t, uint32_t trans_b) {
     size_t bytes = n * k * amp_dtype_size(t);
     int c = 0, p, first, rounds = quick ? 5 : 15;
     char work[64];
-    float *fa = (float *)(void *)src, *fb = fa + k, *fc = (float *)(void *)(copy + n * 4);
-    memset(&g, 0, sizeof g);
-    fill(fa, k + n * k);
-    g.d.m = 1;
-    g.d.n = n;
-    g.d.k = k;
-    g.d.trans_b = trans_b;
-    g.d.a = amp_arr(dst, t);
-    g.d.b = amp_arr(dst + k * 4, t);
-    g.d.d = amp_arr(copy, AMP_F32);
-    g.fa = fa;
-    g.fb = fb;
-    g.fc = fc;
-    if (amp_cast(on[0], g.d.a, amp_arr(fa, AMP_F32), k, NULL) != AMP_OK ||
-        amp_cast(on[0], g.d.b, amp_arr(fb, AMP_F32), k * n, NULL) != AMP_OK)
-        wrong = 1;
+    gemm_operands(&g, 1, n, k, t, trans_b);
+    gemm_name(work, &g.d);
     r[c++] = contestant("plain read", run_read, NULL, NULL, g.d.b.data, 0, bytes, AMP_F32, AMP_F32);
     if (sgemv) {
         r[c] = contestant("sgemv", run_sgemv, NULL, NULL, NULL, 0, bytes, AMP_F32, AMP_F32);
         r[c++].extra = &g;
     }
     first = c;
-    for (p = AMP_SIMD_SCALAR; p < 6; p++)
-        if (on[p]) {
-            r[c] = contestant(path_name[p], run_gemm, on[p], NULL, NULL, 0, bytes, AMP_F32, t);
-            r[c].extra = &g;
-            r[c].fn(&r[c]);
-            if (gemm_error(&g) > 1e-6) {
-                printf("WRONG: %s\n", path_name[p]);
-                wrong = 1;
-            }
-            c++;
+    for (p = AMP_SIMD_SCALAR; p < PATHS; p++) {
+        if (!on[p]) continue;
+        r[c] = contestant(path_name[p], run_gemm, on[p], NULL, NULL, 0, bytes, AMP_F32, t);
+        r[c].extra = &g;
+        r[c].fn(&r[c]);
+        if (gemm_error(&g) > 1e-6) {
+            printf("WRONG: %s\n", path_name[p]);
+            wrong = 1;
         }
-    compete(r, c, rounds, bytes > (size_t)1 << 24 ? 0 : 3e-4);
-    snprintf(work, sizeof work, "%s 1 x %lu x %lu%s", amp_dtype_name(t), (unsigned long)n, (unsigned long)k,
-        trans_b ? " w^T" : "");
+        c++;
+    }
+    compete(r, c, rounds, slice_for(bytes));
     for (p = first; p < c; p++)
-        line(work, r[p].name, bytes, &r[p], r, 1, rounds, 0);
+        line(work, r[p].name, bytes, &r[p], &r[0], 1, rounds, 0);
     for (p = first; p < c && sgemv; p++)
-        line(work, r[p].name, bytes, &r[p], r + 1, 1, rounds, 0);
+        line(work, r[p].name, bytes, &r[p], &r[1], 1, rounds, 0);
 }
 static void products(void) {
     char name[128] = "none: install libopenblas0-pthread to compare";
     sgemm_fn sgemm = find_sgemm(name, sizeof name);
-    printf(
-        "\nProducts, D in FP32, packing included, one thread. /peak: of multiply-adds alone at this path's width. BLAS: %s\n",
+    printf("\nProducts, D in FP32, packing included, one thread. "
+           "/peak: of multiply-adds alone at this path's width. BLAS: %s\n",
         name);
     printf("  %-30s %-8s %8s %9s %6s %8s %-6s %6s %6s %6s  %s\n", "m x n x k", "path", "GFLOP/s", "sgemm", "/peak",
         "ratio", "to", "bests", "target", "", "error");
@@ -1101,8 +1137,8 @@ static void products(void) {
     gemm_row(128, 128, 128, AMP_F16, 0, 0, sgemm);
     gemm_row(64, 512, 784, AMP_F16, 1, 0, sgemm);
     gemm_row(8, 768, 768, AMP_F16, 1, 0, sgemm);
-    head(
-        "One row times a matrix (GB/s of the matrix; anchors: a plain read of its bytes, then sgemv of as many floats, by time)");
+    head("One row times a matrix (GB/s of the matrix; anchors: a plain read of its bytes, "
+         "then sgemv of as many floats, by time)");
     gemv_row(768, 768, AMP_F16, 1);
     gemv_row(4096, 4096, AMP_F16, 1);
     gemv_row(4096, 4096, AMP_F16, 0);
@@ -1113,15 +1149,27 @@ static void products(void) {
 
 static void open_paths(void) {
     int p;
-    for (p = 0; p < 6; p++) {
+    for (p = 0; p < PATHS; p++) {
         amp_cpu_desc d = AMP_ZERO;
         d.threads = 1;
         d.simd = (amp_simd)p;
         if (amp_cpu_create(&on[p], &d) != AMP_OK) on[p] = NULL;
     }
     best = ampi_cpu_of(on[AMP_SIMD_AUTO])->k->simd;
-    for (p = 1; p < 6; p++)
+    for (p = 1; p < PATHS; p++)
         if (!on[p]) printf("no %s here: its rows are skipped\n", path_name[p]);
+}
+
+static const char *compiler(void) {
+    static char text[32];
+#if defined(__clang__)
+    snprintf(text, sizeof text, "clang %d.%d", __clang_major__, __clang_minor__);
+#elif defined(__GNUC__)
+    snprintf(text, sizeof text, "gcc %d.%d", __GNUC__, __GNUC_MINOR__);
+#else
+    snprintf(text, sizeof text, "an unknown compiler");
+#endif
+    return text;
 }
 
 int main(int argc, char **argv) {
@@ -1145,7 +1193,8 @@ int main(int argc, char **argv) {
             clock_used = CLOCK_THREAD_CPUTIME_ID;
         else {
             fprintf(stderr,
-                "usage: bench [--gemm | --curve | --step | --part casts|checks|functions|steps] [--quick] [--cpu-time] [--out DIR]\n");
+                "usage: bench [--gemm | --curve | --step | --part casts|checks|functions|steps] "
+                "[--quick] [--cpu-time] [--out DIR]\n");
             return 2;
         }
     }
@@ -1163,22 +1212,14 @@ int main(int argc, char **argv) {
         fprintf(csv, "gradient,work,ns per parameter,GB/s,ratio,to\n");
     else if (csv)
         fprintf(csv, "work,path,bytes,GB/s,anchor,anchor GB/s,ratio,target,ratio p10,ratio p90\n");
+
     open_paths();
     src = (char *)pages(BIG * 4);
     dst = (char *)pages(BIG * 4);
     copy = (char *)pages(BIG * 4);
     fill((float *)(void *)src, BIG);
-    printf("amp %d.%d.%d, %s; compiled by "
-#if defined(__clang__)
-           "clang %d.%d\n",
-        AMP_VERSION_MAJOR, AMP_VERSION_MINOR, AMP_VERSION_PATCH, amp_ctx_name(on[0]), __clang_major__, __clang_minor__);
-#elif defined(__GNUC__)
-           "gcc %d.%d\n",
-        AMP_VERSION_MAJOR, AMP_VERSION_MINOR, AMP_VERSION_PATCH, amp_ctx_name(on[0]), __GNUC__, __GNUC_MINOR__);
-#else
-           "another compiler\n",
-        AMP_VERSION_MAJOR, AMP_VERSION_MINOR, AMP_VERSION_PATCH, amp_ctx_name(on[0]));
-#endif
+    printf("amp %d.%d.%d, %s; compiled by %s\n", AMP_VERSION_MAJOR, AMP_VERSION_MINOR, AMP_VERSION_PATCH,
+        amp_ctx_name(on[0]), compiler());
     if (gemm)
         products();
     else if (curves)

@@ -1,4 +1,5 @@
-/* common.h - what all benches share: the clock, medians, names of sizes, random numbers, the chart. C99 and C++; after amp.h. */
+/* common.h - what all benches share: the clock, medians, names of sizes, random numbers, the chart. C99 and C++; after
+   amp.h. */
 #ifndef BENCH_COMMON_H
 #define BENCH_COMMON_H
 #include <math.h>
@@ -8,8 +9,9 @@
 
 #define ROUNDS 64 /* timings of one contestant, at most */
 
-static clockid_t clock_used =
-    CLOCK_MONOTONIC; /* --cpu-time of a bench: that of this thread, for a machine with other work */
+/* --cpu-time of a bench makes it that of this thread, for a machine with other work. */
+static clockid_t clock_used = CLOCK_MONOTONIC;
+
 AMP_UNUSED
 static double now(void) {
     struct timespec t;
@@ -53,11 +55,15 @@ static void fill_random(float *x, size_t n, uint64_t seed, float deviation) {
     }
 }
 
-/* Curves over sizes, both axes by powers of two: an SVG file. labels: one per point. Returns 0, or -1 if it could not be written. */
+/* Curves over sizes, both axes by powers of two: an SVG file. */
 typedef struct chart_line {
     const char *name, *colour;
     const double *y;
 } chart_line;
+
+static double chart_x(int k, int points) { return 60 + 560.0 * k / (points > 1 ? points - 1 : 1); }
+
+/* labels: one per point. Returns 0, or -1 if it could not be written. */
 AMP_UNUSED
 static int chart(const char *path, const char *title, const chart_line *l, int n, char (*labels)[24], int points) {
     double low = 1e30, high = 0, bottom, marks, y;
@@ -73,24 +79,23 @@ static int chart(const char *path, const char *title, const chart_line *l, int n
     bottom = floor(log2(low));
     marks = ceil(log2(high)) - bottom;
     if (marks < 1) marks = 1;
-    fprintf(f,
-        "<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 800 400' font-family='sans-serif' font-size='12'>\n<rect width='800' height='400' fill='#fff'/>\n"
-        "<text x='60' y='20'>%s</text>\n",
-        title);
+    fprintf(f, "<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 800 400' %s>\n",
+        "font-family='sans-serif' font-size='12'");
+    fprintf(f, "<rect width='800' height='400' fill='#fff'/>\n<text x='60' y='20'>%s</text>\n", title);
     for (k = 0; k <= (int)marks; k++) {
         y = 370 - 320 * k / marks;
         fprintf(f, "<path d='M60 %.0fH620' stroke='#ddd'/><text x='54' y='%.0f' text-anchor='end'>%g</text>\n", y,
             y + 4, ldexp(1.0, (int)bottom + k));
     }
     for (k = 0; k < points; k++)
-        fprintf(f, "<text x='%.0f' y='388' text-anchor='middle'>%s</text>\n",
-            60 + 560.0 * k / (points > 1 ? points - 1 : 1), labels[k]);
+        fprintf(f, "<text x='%.0f' y='388' text-anchor='middle'>%s</text>\n", chart_x(k, points), labels[k]);
     for (i = 0; i < n; i++) {
         fprintf(f, "<polyline fill='none' stroke='%s' stroke-width='2' points='", l[i].colour);
-        for (k = 0; k < points; k++)
-            if (l[i].y[k] > 0)
-                fprintf(f, "%.0f,%.1f ", 60 + 560.0 * k / (points > 1 ? points - 1 : 1),
-                    370 - 320 * (log2(l[i].y[k]) - bottom) / marks);
+        for (k = 0; k < points; k++) {
+            if (!(l[i].y[k] > 0)) continue;
+            y = 370 - 320 * (log2(l[i].y[k]) - bottom) / marks;
+            fprintf(f, "%.0f,%.1f ", chart_x(k, points), y);
+        }
         fprintf(f, "'/><text x='640' y='%d' fill='%s'>%s</text>\n", 60 + 20 * i, l[i].colour, l[i].name);
     }
     fprintf(f, "</svg>\n");

@@ -1,8 +1,9 @@
-/* contest.h - rounds between contestants, and the table of their results with its CSV file; a peer in another process. C99 and C++.
+/* contest.h - rounds between contestants, and the table of their results with its CSV file; a peer in another process.
+   C99 and C++.
 
-   The contestants of a row take turns inside each round. A row's ratio is the median over rounds of (their time for the same work / our
-   time), with its 10% and 90% quantiles; "bests" is the same from each one's best round. Speed never changes the exit status, a wrong
-   result does. */
+   The contestants of a row take turns inside each round. A row's ratio is the median over rounds of (their time for the
+   same work / our time), with its 10% and 90% quantiles; "bests" is the ratio of each one's best round. Speed never
+   changes the exit status, a wrong result does. */
 #ifndef BENCH_CONTEST_H
 #define BENCH_CONTEST_H
 #include "common.h"
@@ -12,13 +13,14 @@
 typedef struct contest { /* one contestant */
     const char *name;
     void (*fn)(const struct contest *); /* one call */
-    double (*clock)(
-        const struct contest *, int calls); /* seconds of that many calls; NULL: the host's, until amp_sync(ctx) */
+    /* Seconds of this many calls; NULL: the host's, until amp_sync(ctx). */
+    double (*clock)(const struct contest *, int calls);
     void (*before)(const struct contest *); /* before each timing, not timed; NULL: nothing */
-    double work; /* of one call: bytes or floating-point operations; 1 where the row is a time */
-    int most;    /* calls per timing at most; 0: a million */
+    double work;                            /* of one call: bytes or operations; 1 where the row is a time */
+    int most;                               /* calls per timing at most; 0: a million */
     amp_ctx *ctx;
-    void *dst; /* whatever fn wants: */
+    /* Whatever fn wants. */
+    void *dst;
     const void *src;
     size_t n, bytes;
     amp_dtype to, from;
@@ -75,11 +77,8 @@ static double timing(contest *r, int calls) {
     if (r->failed) return 1;
     if (r->before) r->before(r);
     s = r->clock ? r->clock(r, calls) : host_clock(r, calls);
-    if (!(s > 0)) {
-        if (s < 0) r->failed = 1;
-        s = 1e-9;
-    } /* 0: shorter than the clock sees */
-    return s;
+    if (s < 0) r->failed = 1;
+    return s > 0 ? s : 1e-9; /* 0: shorter than the clock sees */
 }
 /* All contestants, `rounds` times in turn; each timing is of as many calls as take about `slice` seconds. */
 AMP_UNUSED
@@ -88,9 +87,9 @@ static void compete(contest *r, int n, int rounds, double slice) {
     for (i = 0; i < n; i++) {
         int most = r[i].most ? r[i].most : 1 << 20;
         (void)timing(&r[i], 1); /* the first loads code and finds plans */
-        for (calls[i] = 1; !bench.tiny && calls[i] < most && !r[i].failed && timing(&r[i], calls[i]) < slice / 2;
-            calls[i] *= 2) {
-        }
+        calls[i] = 1;
+        while (!bench.tiny && calls[i] < most && !r[i].failed && timing(&r[i], calls[i]) < slice / 2)
+            calls[i] *= 2;
         if (calls[i] > most) calls[i] = most;
     }
     for (k = 0; k < rounds; k++)
@@ -107,10 +106,13 @@ static double median(const contest *r, int rounds) { return quantile(r->t, round
 typedef enum unit { GB_S, TFLOP_S, MICROSECONDS, MILLISECONDS } unit;
 static const char *const unit_name[] = {"GB/s", "TFLOP/s", "us", "ms"};
 static double in_unit(unit u, double seconds, double work) {
-    return u == GB_S        ? work * 1e-9 / seconds
-        : u == TFLOP_S      ? work * 1e-12 / seconds
-        : u == MICROSECONDS ? seconds * 1e6
-                            : seconds * 1e3;
+    switch (u) {
+    case GB_S: return work * 1e-9 / seconds;
+    case TFLOP_S: return work * 1e-12 / seconds;
+    case MICROSECONDS: return seconds * 1e6;
+    case MILLISECONDS: break;
+    }
+    return seconds * 1e3;
 }
 AMP_UNUSED
 static void head(const char *title) {
@@ -123,30 +125,25 @@ static void csv_head(void) {
 }
 static void line_out(const char *work, const char *size, double ours, const char *u, double theirs, const char *anchor,
     double ratio, double bests, double target, int met, double p10, double p90) {
+    const char *answer = ""; /* no target */
     printf("  %-38s %-22s %10.3f %-8s %10.3f %7.3f %7.3f ", work, size, ours, u, theirs, ratio, bests);
-    if (target != 0)
+    if (target != 0) {
         printf("%s%6.2f  %s", target < 0 ? "<" : " ", fabs(target), met ? "met    " : "MISSED ");
-    else
+        answer = met ? "yes" : "no";
+        bench.met += met != 0;
+        bench.missed += met == 0;
+    } else
         printf("%7s  %7s", "-", "");
     printf(" %.3f..%.3f  %s\n", p10, p90, anchor);
     if (bench.csv)
         fprintf(bench.csv, "%s,\"%s\",\"%s\",%.4f,%s,\"%s\",%.4f,%.4f,%.4f,%.2f,%s,%.4f,%.4f\n", bench.part, work, size,
-            ours, u, anchor, theirs, ratio, bests, target,
-            target == 0 ? ""
-                : met   ? "yes"
-                        : "no",
-            p10, p90);
+            ours, u, anchor, theirs, ratio, bests, target, answer, p10, p90);
     bench.rows++;
-    if (target != 0) {
-        if (met)
-            bench.met++;
-        else
-            bench.missed++;
-    }
     fflush(stdout);
 }
-/* Contestant r against the best of the anchors a[0 .. n); returns the ratio, or 0 without an anchor. target > 0: the ratio is at least
-   that. target < 0: r's time is at most -target microseconds longer, and "ratio" is that difference. 0: none. */
+/* Contestant r against the best of the anchors a[0 .. n); returns the ratio, or 0 without an anchor. target > 0: the
+   ratio is at least that. target < 0: r's time is at most -target microseconds longer, and "ratio" is that difference.
+   0: none. */
 AMP_UNUSED
 static double row(
     const char *work, const char *size, unit u, const contest *r, const contest *a, int n, int rounds, double target) {
@@ -178,7 +175,8 @@ static void row_of(
     line_out(work, size, ours, u, theirs, anchor, ratio, ratio, target, ratio >= target, ratio, ratio);
 }
 
-/* ---- a peer in another process, e.g. peers_gpu.py: a line is a question, a line "ok NUMBER" or "no REASON" the answer ---- */
+/* ---- a peer in another process, e.g. peers_gpu.py ----
+   A line is a question, a line "ok NUMBER" or "no REASON" the answer. */
 
 AMP_UNUSED
 static void peer_open(const char *command) { /* before CUDA is touched. Its first line is its name, or "no REASON" */
@@ -240,9 +238,9 @@ static double peer_ask(const char *verb, const char *key, int calls) { /* -1: it
 }
 static double peer_clock(const contest *r, int calls) { return peer_ask("time", r->key, calls); }
 AMP_UNUSED
-static void peer_forget(void) {
+static void peer_forget(void) { /* it frees what it has made */
     if (bench.to_peer) (void)peer_ask("forget", "", 0);
-} /* it frees what it has made */
+}
 /* A contestant in the peer's process; failed if there is no peer. */
 AMP_UNUSED
 static contest peer_contest(const char *name, const char *key, double work) {

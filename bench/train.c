@@ -1,8 +1,11 @@
-/* train.c - whole training steps on the CPU context: the small twin of bench_gpu's part "train", from the same source (train.h).
+/* train.c - whole training steps on the CPU context: the small twin of bench_gpu's part "train", from the same source
+   (train.h).
 
-       train [--out DIR] [--tiny] [--threads N] [--peer COMMAND]      --peer: e.g. "python3 bench/peers_gpu.py --device cpu"
+       train [--out DIR] [--tiny] [--threads N] [--peer COMMAND]
+             --peer: for example "python3 bench/peers_gpu.py --device cpu"
 
-   No targets: a CPU computes in FP32, whatever the numbers are stored in. What it shows here is memory, and that the model learns. */
+   No targets: a CPU computes in FP32, whatever the numbers are stored in. It shows the memory that each format needs,
+   and that the model learns. */
 #define _GNU_SOURCE
 #define AMP_IMPLEMENTATION
 #include "../amp.h"
@@ -17,8 +20,8 @@ static amp_status open_cpu(amp_ctx **ctx) {
 
 int main(int argc, char **argv) {
     static const train_device cpu = {"CPU", open_cpu, NULL, NULL, NULL, 0, 0, 0};
-    static const train_shape large[2] = {{"mlp", 256, 512, 4, 0, 0}, {"gpt2", 64, 128, 12, 2048, 64}},
-                             small[2] = {{"mlp", 16, 32, 4, 0, 0}, {"gpt2", 16, 32, 2, 64, 8}};
+    static const train_shape large[2] = {{"mlp", 256, 512, 4, 0, 0}, {"gpt2", 64, 128, 12, 2048, 64}};
+    static const train_shape tiny[2] = {{"mlp", 16, 32, 4, 0, 0}, {"gpt2", 16, 32, 2, 64, 8}};
     const char *peer = NULL;
     double t = now();
     amp_ctx *ctx;
@@ -48,7 +51,7 @@ int main(int argc, char **argv) {
     table_begin("train", "");
     head("Whole training steps (ratio: how much faster, or less memory, than the anchor)");
     for (i = 0; i < 2; i++)
-        train_rows(&cpu, bench.tiny ? &small[i] : &large[i], 10, rounds_of(9));
+        train_rows(&cpu, bench.tiny ? &tiny[i] : &large[i], 10, rounds_of(9));
     peer_close();
     i = table_end();
     printf("%.0f seconds\n", now() - t);
