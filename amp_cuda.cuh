@@ -1640,7 +1640,7 @@ AMPI_K uint32_t ampi_k_update_at(const ampi_k_updating *p, uint64_t at, const am
     if (p->zero) {
         uint32_t zero[N];
         AMPI_UNROLL for (k = 0; k < N; k++) zero[k] = 0;
-        ampi_k_store(zero, p->zero, AMP_F32, at, 1);
+        ampi_k_store(zero, p->zero, AMP_F32, at, AMPI_K_STREAM);
     }
     ampi_k_update_moments<kind>(&x, p, at);
     return ampi_k_update_weights(x.w, p, at);
