@@ -18,9 +18,9 @@ typedef struct train_shape {
 typedef struct train_mode {
     const char *name;
     amp_dtype dtype;
-    int scaled;
+    int scaled; /* with a dynamic loss scale */
     uint32_t flags;
-} train_mode;         /* scaled: with a dynamic loss scale */
+} train_mode;
 #define TRAIN_MODES 4 /* the last one on GPUs alone */
 static const train_mode train_modes[TRAIN_MODES] = {
     {"fp32", AMP_F32, 0, 0}, {"fp16", AMP_F16, 1, 0}, {"bf16", AMP_BF16, 0, 0}, {"tf32", AMP_F32, 0, AMP_GEMM_TF32}};
@@ -43,29 +43,32 @@ typedef struct train_net {
     amp_status failed; /* the first failure while it was made or run */
 } train_net;
 
-/* GPT-2's parameters in order: wte (also the last layer's weight), wpe; per block ln1, qkv, projection, ln2, up, down,
-   each weight then bias; the last ln. Returns how many: 4 + 12 * blocks. */
+/* GPT-2's parameters in order: wte (also the last layer's weight), wpe; per block these, each weight followed by its
+   bias; the last layer norm. */
+enum { GPT2_LN1 = 0, GPT2_QKV = 2, GPT2_PROJECTION = 4, GPT2_LN2 = 6, GPT2_UP = 8, GPT2_DOWN = 10, GPT2_BLOCK = 12 };
+static size_t gpt2_at(size_t block, int tensor) { return 2 + GPT2_BLOCK * block + (size_t)tensor; }
+
+static size_t gpt2_pair(size_t *count, size_t n, size_t weight, size_t bias) {
+    count[n] = weight;
+    count[n + 1] = bias;
+    return n + 2;
+}
+/* Their sizes. Returns how many there are. */
 static size_t gpt2_tensors(size_t width, size_t blocks, size_t vocab, size_t context, size_t *count) {
-    size_t n = 0, b;
-    count[n++] = vocab * width;
-    count[n++] = context * width;
+    size_t n = gpt2_pair(count, 0, vocab * width, context * width), b;
     for (b = 0; b < blocks; b++) {
-        count[n++] = width;
-        count[n++] = width;
-        count[n++] = 3 * width * width;
-        count[n++] = 3 * width;
-        count[n++] = width * width;
-        count[n++] = width;
-        count[n++] = width;
-        count[n++] = width;
-        count[n++] = 4 * width * width;
-        count[n++] = 4 * width;
-        count[n++] = 4 * width * width;
-        count[n++] = width;
+        n = gpt2_pair(count, n, width, width);
+        n = gpt2_pair(count, n, 3 * width * width, 3 * width);
+        n = gpt2_pair(count, n, width * width, width);
+        n = gpt2_pair(count, n, width, width);
+        n = gpt2_pair(count, n, 4 * width * width, 4 * width);
+        n = gpt2_pair(count, n, 4 * width * width, width);
     }
-    count[n++] = width;
-    count[n++] = width;
-    return n;
+    return gpt2_pair(count, n, width, width);
+}
+static int gpt2_is_norm(size_t i, size_t n) {
+    size_t tensor = (i - 2) % GPT2_BLOCK / 2 * 2;
+    return i >= 2 && (i + 2 >= n || tensor == GPT2_LN1 || tensor == GPT2_LN2);
 }
 AMP_UNUSED
 static size_t sum_of(const size_t *count, size_t n) {
@@ -124,119 +127,168 @@ static amp_array train_layer(train_net *t, size_t rows, size_t in, size_t out, a
     return l->y;
 }
 
-/* Weights: random, so that each layer keeps the size of its inputs. A batch of random inputs and labels, made once. */
-static amp_status train_create(train_net *t, amp_ctx *ctx, const train_shape *s, const train_mode *mode) {
-    static const int offset[4] = {
-        4, 6, 10, 12}; /* qkv, projection, up, down within a block's tensors, from its first: 2 + 12 * block */
-    size_t count[TRAIN_TENSORS], from[TRAIN_TENSORS], n = 0, i, most = 0, rows = s->rows, width = s->width,
-                                                      classes = s->vocab ? s->vocab : width;
-    amp_params_desc pd = AMP_ZERO;
-    amp_scaler_desc scaling = AMP_ZERO;
-    amp_dtype type = mode->dtype;
-    amp_array x, dy[2], third = AMP_ZERO;
-    float *unit = NULL, *scaled = NULL;
-    int32_t *label = NULL;
-    int k;
-    memset(t, 0, sizeof *t);
-    memset(from, 0, sizeof from); /* inputs of the weight; 0: not a product's weight */
-    t->ctx = ctx;
+/* The sizes of all parameters, and the number of inputs of those that are weights of products; 0 for the others. */
+static size_t train_tensors(const train_shape *s, size_t *count, size_t *inputs) {
+    size_t width = s->width, n = 0, i;
+    memset(inputs, 0, TRAIN_TENSORS * sizeof *inputs);
     if (s->vocab) {
-        n = gpt2_tensors(width, s->layers, s->vocab, s->context, count);
-        from[0] = width;
-        for (i = 0; i < s->layers; i++)
-            for (k = 0; k < 4; k++)
-                from[2 + 12 * i + (size_t)offset[k] - 2] = k == 3 ? 4 * width : width;
-    } else
+        inputs[0] = width;
         for (i = 0; i < s->layers; i++) {
-            count[n++] = width * width;
-            from[2 * i] = width;
-            count[n++] = width;
+            inputs[gpt2_at(i, GPT2_QKV)] = width;
+            inputs[gpt2_at(i, GPT2_PROJECTION)] = width;
+            inputs[gpt2_at(i, GPT2_UP)] = width;
+            inputs[gpt2_at(i, GPT2_DOWN)] = 4 * width;
         }
+        return gpt2_tensors(width, s->layers, s->vocab, s->context, count);
+    }
+    for (i = 0; i < s->layers; i++) {
+        inputs[n] = width;
+        n = gpt2_pair(count, n, width * width, width);
+    }
+    return n;
+}
+
+static void train_make_params(train_net *t, const train_shape *s, amp_dtype type, const size_t *count, size_t n) {
+    amp_params_desc pd = AMP_ZERO;
+    size_t i;
     pd.model = pd.grad = type;
-    if (!train_ok(t, amp_params_create(&t->params, ctx, &pd))) return t->failed;
+    if (!train_ok(t, amp_params_create(&t->params, t->ctx, &pd))) return;
     for (i = 0; i < n; i++) {
         amp_param_desc d = AMP_ZERO;
         d.count = count[i];
-        d.keep_f32 = s->vocab && i > 1 &&
-            (i == n - 1 || i == n - 2 || (i - 2) % 12 < 2 || ((i - 2) % 12 >= 6 && (i - 2) % 12 < 8)); /* layer norms */
-        if (!train_ok(t, amp_params_add(t->params, &d))) return t->failed;
-        if (count[i] > most) most = count[i];
+        d.keep_f32 = s->vocab && gpt2_is_norm(i, n);
+        if (!train_ok(t, amp_params_add(t->params, &d))) return;
     }
-    if (rows * width > most) most = rows * width;
-    if (!train_ok(t, amp_params_commit(t->params))) return t->failed;
-    unit = (float *)malloc(most * sizeof *unit);
-    scaled = (float *)malloc(most * sizeof *scaled);
-    label = (int32_t *)malloc(rows * sizeof *label);
-    if (!unit || !scaled || !label) {
-        train_ok(t, AMP_ERR_NO_MEMORY);
-        goto out;
-    }
-    fill_random(unit, most, 11, 1.0f);
-    for (i = 0; i < n; i++) {
-        float f = from[i] ? sqrtf((from[i] == 4 * width || (!s->vocab && i) ? 2.35f : 1.0f) / (float)from[i])
-                          : 0.0f; /* after a GELU: its mean square is 0.425 */
-        size_t e;
-        if (from[i] == 0 || !train_ok(t, AMP_OK)) continue;
+    train_ok(t, amp_params_commit(t->params));
+}
+
+/* Random weights, so that each layer keeps the size of its inputs; those after a GELU have a mean square of 0.425. */
+static void train_fill_params(train_net *t, const train_shape *s, const size_t *count, const size_t *inputs, size_t n,
+    const float *random, size_t n_random) {
+    float *w = (float *)malloc(n_random * sizeof *w);
+    size_t i, e;
+    if (!w) train_ok(t, AMP_ERR_NO_MEMORY);
+    for (i = 0; i < n && train_ok(t, AMP_OK); i++) {
+        int after_gelu = s->vocab ? inputs[i] == 4 * s->width : i > 0;
+        float f;
+        if (inputs[i] == 0) continue;
+        f = sqrtf((after_gelu ? 2.35f : 1.0f) / (float)inputs[i]);
         for (e = 0; e < count[i]; e++)
-            scaled[e] = f * unit[(e + 977 * i) % most];
-        train_ok(t, amp_param_write(t->params, i, scaled));
+            w[e] = f * random[(e + 977 * i) % n_random];
+        train_ok(t, amp_param_write(t->params, i, w));
     }
+    free(w);
+}
 
-    x = train_array(t, rows * width, type, "data");
-    if (!train_ok(t, AMP_OK)) goto out;
-    for (i = 0; i < rows * width; i++)
-        amp_store(scaled, type, i, unit[i]); /* in place: never ahead of what is read */
-    train_ok(t, amp_copy(ctx, x.data, scaled, rows * width * amp_dtype_size(type)));
-    for (i = 0; i < rows; i++)
-        label[i] = (int32_t)(amp_random(5, 1, i) % classes);
+static amp_array train_input(train_net *t, size_t n, amp_dtype type, const float *random) {
+    amp_array x = train_array(t, n, type, "data");
+    void *host = malloc(n * amp_dtype_size(type));
+    size_t i;
+    if (!host) train_ok(t, AMP_ERR_NO_MEMORY);
+    if (train_ok(t, AMP_OK)) {
+        for (i = 0; i < n; i++)
+            amp_store(host, type, i, random[i]);
+        train_ok(t, amp_copy(t->ctx, x.data, host, n * amp_dtype_size(type)));
+    }
+    free(host);
+    return x;
+}
 
-    if (s->vocab) {
+/* All layers, from the input x on. Returns the logits. */
+static amp_array train_layers(train_net *t, const train_shape *s, amp_dtype type, amp_array x) {
+    size_t rows = s->rows, width = s->width, i;
+    if (!s->vocab) {
         for (i = 0; i < s->layers; i++) {
-            size_t w = 2 + 12 * i;
-            x = train_layer(t, rows, width, 3 * width, AMP_ACT_NONE, w + 2, 1, x, width, type);
-            x = train_layer(t, rows, width, width, AMP_ACT_NONE, w + 4, 1, x, 3 * width, type); /* the first third */
-            x = train_layer(t, rows, width, 4 * width, AMP_GELU, w + 8, 1, x, width, type);
-            x = train_layer(t, rows, 4 * width, width, AMP_ACT_NONE, w + 10, 1, x, 4 * width, type);
+            amp_act act = i + 1 < s->layers ? AMP_GELU : AMP_ACT_NONE;
+            x = train_layer(t, rows, width, width, act, 2 * i, 1, x, width, type);
         }
-        x = train_layer(t, rows, width, s->vocab, AMP_ACT_NONE, 0, 0, x, width, type);
-        third = train_array(t, rows * 3 * width, type, "gradients"); /* two thirds of it stay zero */
-        if (train_ok(t, AMP_OK)) train_ok(t, amp_zero(ctx, third.data, rows * 3 * width * amp_dtype_size(type)));
-    } else
-        for (i = 0; i < s->layers; i++)
-            x = train_layer(
-                t, rows, width, width, i + 1 < s->layers ? AMP_GELU : AMP_ACT_NONE, 2 * i, 1, x, width, type);
+        return x;
+    }
+    for (i = 0; i < s->layers; i++) {
+        size_t qkv = gpt2_at(i, GPT2_QKV), projection = gpt2_at(i, GPT2_PROJECTION);
+        size_t up = gpt2_at(i, GPT2_UP), down = gpt2_at(i, GPT2_DOWN);
+        x = train_layer(t, rows, width, 3 * width, AMP_ACT_NONE, qkv, 1, x, width, type);
+        x = train_layer(t, rows, width, width, AMP_ACT_NONE, projection, 1, x, 3 * width, type); /* the first third */
+        x = train_layer(t, rows, width, 4 * width, AMP_GELU, up, 1, x, width, type);
+        x = train_layer(t, rows, 4 * width, width, AMP_ACT_NONE, down, 1, x, 4 * width, type);
+    }
+    return train_layer(t, rows, width, s->vocab, AMP_ACT_NONE, 0, 0, x, width, type);
+}
 
-    /* a layer's dx is the dy of the layer before it; two arrays take turns. The logits become their own gradient */
+static int train_is_packed(const train_net *t, int k) { return t->ld_x[k] == t->layer[k].in; }
+
+/* A layer's dx is the dy of the layer before it; two arrays take turns. The logits become their own gradient. */
+static void train_gradients(train_net *t, const train_shape *s, amp_dtype type, amp_array logits) {
+    size_t n = s->rows * s->width;
+    amp_array turn[2], third = AMP_ZERO;
+    int k;
+    if (s->vocab) {
+        third = train_array(t, 3 * n, type, "gradients"); /* two thirds of it stay zero */
+        if (train_ok(t, AMP_OK)) train_ok(t, amp_zero(t->ctx, third.data, 3 * n * amp_dtype_size(type)));
+    }
     for (k = 0; k < 2; k++)
-        dy[k] = train_array(t, rows * width * (s->vocab ? 4 : 1), type, "gradients");
-    t->layer[t->layers - 1].dy = x;
-    for (k = 0; k < t->layers; k++) {
-        t->layer[k].flags = mode->flags;
-        if (k == 0 || t->ld_x[k] != t->layer[k].in || t->ld_x[k - 1] != t->layer[k - 1].in) continue;
+        turn[k] = train_array(t, n * (s->vocab ? 4 : 1), type, "gradients");
+    t->layer[t->layers - 1].dy = logits;
+    for (k = t->layers - 1; k > 0; k--) {
+        amp_array dx = amp_arr(train_is_packed(t, k) ? turn[k & 1].data : third.data, type);
+        t->layer[k].dx = t->layer[k - 1].dy = dx;
+    }
+    for (k = 1; k < t->layers; k++) {
+        if (!train_is_packed(t, k) || !train_is_packed(t, k - 1)) continue;
         t->layer[k].before = &t->layer[k - 1]; /* GELU's gradient and the bias gradient in the product that makes dx */
         t->layer[k - 1].after = &t->layer[k];
     }
-    for (k = t->layers - 1; k > 0; k--)
-        t->layer[k].dx = t->layer[k - 1].dy =
-            t->ld_x[k] != t->layer[k].in ? amp_arr(third.data, type) : amp_arr(dy[k & 1].data, type);
+}
+
+static void train_make_loss(train_net *t, size_t rows, size_t classes, amp_dtype type, amp_array logits) {
+    int32_t *label = (int32_t *)malloc(rows * sizeof *label);
+    void *labels = train_take(t, rows * sizeof *label, "data");
+    size_t i;
+    if (!label) train_ok(t, AMP_ERR_NO_MEMORY);
     t->xent.rows = rows;
     t->xent.classes = classes;
-    t->xent.logits = t->xent.dlogits = amp_arr(x.data, type);
-    t->xent.labels = (const int32_t *)train_take(t, rows * sizeof(int32_t), "data");
+    t->xent.logits = t->xent.dlogits = amp_arr(logits.data, type);
+    t->xent.labels = (const int32_t *)labels;
     t->xent.row_loss = (float *)train_take(t, rows * sizeof(float), "data");
     t->xent.loss = (float *)train_take(t, sizeof(float), "data");
     if (train_ok(t, AMP_OK)) {
-        amp_array to = amp_arr(t->xent.labels, AMP_F32);
-        train_ok(t, amp_copy(ctx, to.data, label, rows * sizeof *label));
+        for (i = 0; i < rows; i++)
+            label[i] = (int32_t)(amp_random(5, 1, i) % classes);
+        train_ok(t, amp_copy(t->ctx, labels, label, rows * sizeof *label));
     }
+    free(label);
+}
+
+/* A net with random weights, and a batch of random inputs and labels, made once. */
+static amp_status train_create(train_net *t, amp_ctx *ctx, const train_shape *s, const train_mode *mode) {
+    size_t count[TRAIN_TENSORS], inputs[TRAIN_TENSORS], most = s->rows * s->width, n, i;
+    amp_scaler_desc scaling = AMP_ZERO;
+    amp_array x;
+    float *random;
+    int k;
+    memset(t, 0, sizeof *t);
+    t->ctx = ctx;
+    n = train_tensors(s, count, inputs);
+    for (i = 0; i < n; i++)
+        if (count[i] > most) most = count[i];
+    random = (float *)malloc(most * sizeof *random);
+    if (!random) return t->failed = AMP_ERR_NO_MEMORY;
+    fill_random(random, most, 11, 1.0f);
+    train_make_params(t, s, mode->dtype, count, n);
+    train_fill_params(t, s, count, inputs, n, random, most);
+    x = train_input(t, s->rows * s->width, mode->dtype, random);
+    free(random);
+    if (!train_ok(t, AMP_OK)) return t->failed;
+
+    x = train_layers(t, s, mode->dtype, x);
+    train_gradients(t, s, mode->dtype, x);
+    for (k = 0; k < t->layers; k++)
+        t->layer[k].flags = mode->flags;
+    train_make_loss(t, s->rows, s->vocab ? s->vocab : s->width, mode->dtype, x);
     scaling.growth_interval = AMP_NONE; /* falls until nothing overflows, and stays: no timed step is skipped */
     if (mode->scaled) train_ok(t, amp_scaler_create(&t->scaler, ctx, &scaling));
     t->xent.scaler = t->scaler;
-    t->step.lr = 0.1f / (float)width; /* a step of Adam moves all weights of a neuron alike: the wider, the less */
-out:
-    free(unit);
-    free(scaled);
-    free(label);
+    t->step.lr = 0.1f / (float)s->width; /* a step of Adam moves all weights of a neuron alike: the wider, the less */
     return t->failed;
 }
 
@@ -375,136 +427,199 @@ static void train_on_cpu(const train_shape *s, const train_mode *mode, int steps
 }
 static int near_loss(float a, float b, float share) { return amp_is_finite(a) && fabsf(a - b) <= share * b; }
 
-/* One model in every mode, beside the peer's. */
-AMP_UNUSED
-static void train_rows(const train_device *device, const train_shape *s, int steps, int rounds) {
-    static const char *const peer_mode[6] = {"fp32", "amp", "amp-compiled", "bf16", "bf16-compiled", "tf32"};
-    static const char *const peer_name[6] = {"torch fp32", "torch AMP fp16", "torch AMP fp16 compiled",
-        "torch AMP bf16", "torch AMP bf16 compiled", "torch fp32 with TF32"};
-    static train_net net[TRAIN_MODES];
-    static contest peer[6], r[2 * TRAIN_MODES + 6]; /* of a mode: eager, graph; then the peer's */
-    train_graph graph[TRAIN_MODES], tuned[TRAIN_MODES];
-    uint64_t skipped[TRAIN_MODES];
-    int at[TRAIN_MODES], made[TRAIN_MODES],
-        n = 0, m, k, modes = device->capture ? TRAIN_MODES : TRAIN_MODES - 1; /* at: place in r, or -1 */
-    amp_ledger_row total = AMP_ZERO;
-    double bytes[TRAIN_MODES], peer_bytes;
-    float full = 0; /* the first loss in FP32 */
-    amp_step_record record;
-    amp_ctx *ctx[TRAIN_MODES];
-    char size[64], what[64], key[120];
-    train_on = device;
-    memset(graph, 0, sizeof graph);
-    memset(tuned, 0, sizeof tuned);
-    memset(ctx, 0, sizeof ctx);
-    snprintf(size, sizeof size, "%lux%lu, %lu rows", (unsigned long)s->layers, (unsigned long)s->width,
-        (unsigned long)s->rows);
-    for (m = 0; m < modes; m++) {
-        float first = 0, last = 0, want, want_last;
-        at[m] = -1;
-        made[m] = 0;
-        bytes[m] = 0;
-        snprintf(what, sizeof what, "%s %s", s->name, train_modes[m].name);
-        if (!fine(NULL, device->open(&ctx[m]), "a context")) continue;
-        made[m] = 1;
-        if (train_create(&net[m], ctx[m], s, &train_modes[m]) != AMP_OK) {
-            skip(what, amp_last_error(ctx[m])); /* too little memory, most likely */
-            continue;
-        }
-        for (k = 0; k < steps; k++) { /* it learns, and the loss scale settles */
-            if (!fine(ctx[m], train_step(&net[m]), what)) break;
-            last = train_loss(&net[m]);
-            if (k == 0) first = last;
-        }
-        printf("  %-38s %-22s loss %.4f -> %.4f in %d steps\n", what, size, (double)first, (double)last, steps);
-        snprintf(key, sizeof key, "%s: the loss falls", what);
-        right(amp_is_finite(last) && last < first, key);
-        if (m == 0) full = first;
-        snprintf(key, sizeof key, "%s: the first loss is near that of FP32", what);
-        right(near_loss(first, full, 0.02f), key);
-        if (bench.tiny && device->capture) {
-            train_on_cpu(s, &train_modes[m], steps, &want, &want_last);
-            snprintf(key, sizeof key, "%s: losses near those of the CPU", what);
-            right(near_loss(first, want, 0.005f) && near_loss(last, want_last, 0.03f), key);
-        }
-        net[m].step.lr = AMP_NONE; /* from here on the weights stay, and so do the numbers in every product */
-        net[m].step.weight_decay = 0;
-        train_ok(&net[m], amp_sync(ctx[m]));
-        train_ok(&net[m], amp_step_poll(net[m].params, &record));
-        skipped[m] = record.skipped;
-        (void)amp_ledger(ctx[m], &total, 1, "total");
-        bytes[m] = (double)total.peak / 1048576.0; /* now: tuning takes memory for a moment */
-        at[m] = n;
-        memset(&r[n], 0, 2 * sizeof *r);
-        r[n].name = train_modes[m].name;
-        r[n].fn = run_train;
-        r[n].ctx = ctx[m];
-        r[n].x = &net[m];
-        r[n].work = 1;
-        r[n + 1] = r[n];
-        graph[m].net = tuned[m].net = &net[m];
-        r[n + 1].fn = run_replay;
-        r[n + 1].x = &graph[m];
-        r[n + 1].failed = !device->capture || !device->capture(&graph[m]);
-        n += 2;
+typedef struct train_run { /* one mode of ours */
+    train_net net;
+    amp_ctx *ctx;
+    train_graph graph, tuned;
+    contest *eager, *replay; /* NULL: it could not be made */
+    double mib;
+    uint64_t skipped; /* steps while it was made */
+} train_run;
+
+static struct train_trial { /* one model in every mode, beside the peer's */
+    const train_device *device;
+    const train_shape *shape;
+    char size[64];
+    int modes, n, rounds;
+    train_run run[TRAIN_MODES];
+    contest r[2 * TRAIN_MODES + 6], peer[6]; /* ours, n in all, then the peer's; peer: those after a race */
+} trial;
+
+/* Some steps: it learns, and the loss scale settles. `full`: the first loss in FP32, which the first mode finds. */
+static void train_warm_up(int m, int steps, float *full) {
+    const train_mode *mode = &train_modes[m];
+    train_run *run = &trial.run[m];
+    float first = 0, last = 0, want, want_last;
+    char what[64], key[120];
+    int k;
+    snprintf(what, sizeof what, "%s %s", trial.shape->name, mode->name);
+    for (k = 0; k < steps; k++) {
+        if (!fine(run->ctx, train_step(&run->net), what)) break;
+        last = train_loss(&run->net);
+        if (k == 0) first = last;
     }
+    printf("  %-38s %-22s loss %.4f -> %.4f in %d steps\n", what, trial.size, (double)first, (double)last, steps);
+    snprintf(key, sizeof key, "%s: the loss falls", what);
+    right(amp_is_finite(last) && last < first, key);
+    if (m == 0) *full = first;
+    snprintf(key, sizeof key, "%s: the first loss is near that of FP32", what);
+    right(near_loss(first, *full, 0.02f), key);
+    if (bench.tiny && trial.device->capture) {
+        train_on_cpu(trial.shape, mode, steps, &want, &want_last);
+        snprintf(key, sizeof key, "%s: losses near those of the CPU", what);
+        right(near_loss(first, want, 0.005f) && near_loss(last, want_last, 0.03f), key);
+    }
+}
+
+/* Context, net and contestants of a mode; from the warm-up on the weights stay, and so do the numbers in every
+   product. */
+static void train_open(int m, int steps, float *full) {
+    train_run *run = &trial.run[m];
+    contest *eager, *replay;
+    amp_step_record record = AMP_ZERO;
+    amp_ledger_row total = AMP_ZERO;
+    char what[64];
+    snprintf(what, sizeof what, "%s %s", trial.shape->name, train_modes[m].name);
+    if (!fine(NULL, trial.device->open(&run->ctx), "a context")) return;
+    if (train_create(&run->net, run->ctx, trial.shape, &train_modes[m]) != AMP_OK) {
+        skip(what, amp_last_error(run->ctx)); /* too little memory, most likely */
+        return;
+    }
+    train_warm_up(m, steps, full);
+    run->net.step.lr = AMP_NONE;
+    run->net.step.weight_decay = 0;
+    train_ok(&run->net, amp_sync(run->ctx));
+    train_ok(&run->net, amp_step_poll(run->net.params, &record));
+    run->skipped = record.skipped;
+    (void)amp_ledger(run->ctx, &total, 1, "total");
+    run->mib = (double)total.peak / 1048576.0; /* now: tuning takes memory for a moment */
+    run->eager = eager = &trial.r[trial.n++];
+    run->replay = replay = &trial.r[trial.n++];
+    memset(eager, 0, sizeof *eager);
+    eager->name = train_modes[m].name;
+    eager->fn = run_train;
+    eager->ctx = run->ctx;
+    eager->x = &run->net;
+    eager->work = 1;
+    run->graph.net = run->tuned.net = &run->net;
+    *replay = *eager;
+    replay->fn = run_replay;
+    replay->x = &run->graph;
+    replay->failed = !trial.device->capture || !trial.device->capture(&run->graph);
+}
+
+static void train_invite_peers(void) {
+    static const char *const mode[6] = {"fp32", "amp", "amp-compiled", "bf16", "bf16-compiled", "tf32"};
+    static const char *const name[6] = {"torch fp32", "torch AMP fp16", "torch AMP fp16 compiled", "torch AMP bf16",
+        "torch AMP bf16 compiled", "torch fp32 with TF32"};
+    const train_shape *s = trial.shape;
+    char key[120];
+    int k;
     for (k = 0; k < 6; k++) {
         snprintf(key, sizeof key, "train %s %lu %lu %lu %lu %lu %s", s->name, (unsigned long)s->rows,
             (unsigned long)s->width, (unsigned long)s->layers, (unsigned long)s->vocab, (unsigned long)s->context,
-            peer_mode[k]);
-        r[n + k] = peer_contest(peer_name[k], key, 1);
-        if (k == 5 && !device->capture) r[n + k].failed = 1; /* only GPUs have TF32 */
+            mode[k]);
+        trial.r[trial.n + k] = peer_contest(name[k], key, 1);
+        if (k == 5 && !trial.device->capture) trial.r[trial.n + k].failed = 1; /* only GPUs have TF32 */
     }
-    compete(r, n + 6, rounds, 0.05);
-    memcpy(peer, r + n, sizeof peer);
-    for (m = 0; m < modes; m++) {
-        const contest *fp32 = at[0] < 0 ? NULL : &r[at[0]];
-        if (at[m] < 0) continue;
-        snprintf(what, sizeof what, "%s %s", s->name, train_modes[m].name);
-        train_row(device, what, size, &r[at[m]], m ? fp32 : NULL, m, peer, rounds, 1);
-        snprintf(what, sizeof what, "%s %s, graph", s->name, train_modes[m].name);
-        if (!r[at[m] + 1].failed) train_row(device, what, size, &r[at[m] + 1], fp32, m, peer, rounds, 0);
+}
+
+static void train_race(void) {
+    compete(trial.r, trial.n + 6, trial.rounds, 0.05);
+    memcpy(trial.peer, trial.r + trial.n, sizeof trial.peer);
+}
+
+static void train_times(void) {
+    const contest *fp32 = trial.run[0].eager;
+    char what[64];
+    int m;
+    for (m = 0; m < trial.modes; m++) {
+        const train_run *run = &trial.run[m];
+        if (!run->eager) continue;
+        snprintf(what, sizeof what, "%s %s", trial.shape->name, train_modes[m].name);
+        train_row(trial.device, what, trial.size, run->eager, m ? fp32 : NULL, m, trial.peer, trial.rounds, 1);
+        snprintf(what, sizeof what, "%s %s, graph", trial.shape->name, train_modes[m].name);
+        if (!run->replay->failed)
+            train_row(trial.device, what, trial.size, run->replay, fp32, m, trial.peer, trial.rounds, 0);
     }
-    if (device
-            ->capture) { /* once more with tuned products: the first graph keeps the algorithms that it was captured with */
-        for (m = 0; m < modes; m++) {
-            if (at[m] < 0 || r[at[m] + 1].failed) continue;
-            r[at[m]] = r[at[m] + 1];
-            r[at[m]].name = "the same, not tuned";
-            r[at[m] + 1].x = &tuned[m];
-            r[at[m] + 1].failed = !fine(ctx[m], train_tune(&net[m]), "tuning") ||
-                !fine(ctx[m], train_step(&net[m]), "a tuned step") || !device->capture(&tuned[m]);
-        }
-        compete(r, n + 6, rounds, 0.05);
-        memcpy(peer, r + n, sizeof peer);
-        for (m = 0; m < modes; m++) {
-            if (at[m] < 0 || r[at[m] + 1].failed) continue;
-            snprintf(what, sizeof what, "%s %s, graph, tuned", s->name, train_modes[m].name);
-            train_row(device, what, size, &r[at[m] + 1], &r[at[m]], m, peer, rounds, 0);
-        }
+}
+
+/* Once more with tuned products. The first graph keeps the algorithms that it was captured with, so it takes the place
+   of the eager contestant. */
+static void train_tuned_times(void) {
+    char what[64];
+    int m;
+    for (m = 0; m < trial.modes; m++) {
+        train_run *run = &trial.run[m];
+        if (!run->eager || run->replay->failed) continue;
+        *run->eager = *run->replay;
+        run->eager->name = "the same, not tuned";
+        run->replay->x = &run->tuned;
+        run->replay->failed = !fine(run->ctx, train_tune(&run->net), "tuning") ||
+            !fine(run->ctx, train_step(&run->net), "a tuned step") || !trial.device->capture(&run->tuned);
     }
-    for (m = 0; m < modes; m++) {
-        static const int first_of[TRAIN_MODES] = {0, 1, 3, 5}, last_of[TRAIN_MODES] = {0, 2, 4, 5};
-        if (at[m] < 0) continue;
-        snprintf(what, sizeof what, "%s %s: peak memory", s->name, train_modes[m].name);
-        if (m && m < 3 && bytes[0] > 0) row_of(what, size, "MiB", bytes[m], bytes[0], "fp32", 0);
-        for (k = first_of[m]; k <= last_of[m]; k++) {
-            if (peer[k].failed || !device->capture) continue; /* PyTorch counts the memory of GPUs alone */
-            peer_bytes = peer_ask("memory", peer[k].key, 0);
-            if (peer_bytes > 0) row_of(what, size, "MiB", bytes[m], peer_bytes / 1048576.0, peer[k].name, 0);
-        }
-        train_ok(&net[m], amp_sync(ctx[m]));
-        train_ok(&net[m], amp_step_poll(net[m].params, &record));
-        snprintf(what, sizeof what, "%s %s: every timed step was taken", s->name, train_modes[m].name);
-        right(net[m].failed == AMP_OK && record.outcome == AMP_STEPPED && record.skipped == skipped[m], what);
+    train_race();
+    for (m = 0; m < trial.modes; m++) {
+        const train_run *run = &trial.run[m];
+        if (!run->eager || run->replay->failed) continue;
+        snprintf(what, sizeof what, "%s %s, graph, tuned", trial.shape->name, train_modes[m].name);
+        train_row(trial.device, what, trial.size, run->replay, run->eager, m, trial.peer, trial.rounds, 0);
     }
-    for (m = 0; m < modes; m++) {
-        if (!made[m]) continue;
-        if (graph[m].exec) device->forget(&graph[m]);
-        if (tuned[m].exec) device->forget(&tuned[m]);
-        train_destroy(&net[m]);
-        amp_ctx_destroy(ctx[m]);
+}
+
+/* Memory, and that no timed step was skipped. */
+static void train_close_rows(int m) {
+    static const int first_of[TRAIN_MODES] = {0, 1, 3, 5}, last_of[TRAIN_MODES] = {0, 2, 4, 5};
+    train_run *run = &trial.run[m];
+    amp_step_record record = AMP_ZERO;
+    double fp32 = trial.run[0].mib;
+    char what[64];
+    int k, taken;
+    snprintf(what, sizeof what, "%s %s: peak memory", trial.shape->name, train_modes[m].name);
+    if (m && m < 3 && fp32 > 0) row_of(what, trial.size, "MiB", run->mib, fp32, "fp32", 0);
+    for (k = first_of[m]; k <= last_of[m]; k++) {
+        double bytes;
+        if (trial.peer[k].failed || !trial.device->capture) continue; /* PyTorch counts the memory of GPUs alone */
+        bytes = peer_ask("memory", trial.peer[k].key, 0);
+        if (bytes > 0) row_of(what, trial.size, "MiB", run->mib, bytes / 1048576.0, trial.peer[k].name, 0);
     }
+    train_ok(&run->net, amp_sync(run->ctx));
+    train_ok(&run->net, amp_step_poll(run->net.params, &record));
+    snprintf(what, sizeof what, "%s %s: every timed step was taken", trial.shape->name, train_modes[m].name);
+    taken = record.outcome == AMP_STEPPED && record.skipped == run->skipped;
+    right(run->net.failed == AMP_OK && taken, what);
+}
+
+static void train_close(train_run *run) {
+    if (!run->ctx) return;
+    if (run->graph.exec) trial.device->forget(&run->graph);
+    if (run->tuned.exec) trial.device->forget(&run->tuned);
+    train_destroy(&run->net);
+    amp_ctx_destroy(run->ctx);
+}
+
+AMP_UNUSED
+static void train_rows(const train_device *device, const train_shape *s, int steps, int rounds) {
+    float full = 0;
+    int m;
+    memset(&trial, 0, sizeof trial);
+    train_on = device;
+    trial.device = device;
+    trial.shape = s;
+    trial.rounds = rounds;
+    trial.modes = device->capture ? TRAIN_MODES : TRAIN_MODES - 1;
+    snprintf(trial.size, sizeof trial.size, "%lux%lu, %lu rows", (unsigned long)s->layers, (unsigned long)s->width,
+        (unsigned long)s->rows);
+    for (m = 0; m < trial.modes; m++)
+        train_open(m, steps, &full);
+    train_invite_peers();
+    train_race();
+    train_times();
+    if (device->capture) train_tuned_times();
+    for (m = 0; m < trial.modes; m++)
+        if (trial.run[m].eager) train_close_rows(m);
+    for (m = 0; m < trial.modes; m++)
+        train_close(&trial.run[m]);
     peer_forget();
 }
 #endif
