@@ -241,15 +241,13 @@ typedef struct amp_ctx amp_ctx;       /* opaque: the CPU, or one CUDA stream on 
 typedef struct amp_params amp_params; /* opaque: a set of parameters */
 typedef struct amp_scaler amp_scaler; /* opaque: a loss scaler */
 
-/* CPU code paths; all give the same bits in every verb but the products. AUTO: the best that this machine runs; SCALAR:
-   portable C; SSE2: every x86-64; AVX2: with FMA and F16C; AVX512: F, BW, DQ, VL (BF16 where there is); NEON: AArch64 */
-typedef enum amp_simd {
-    AMP_SIMD_AUTO = 0,
-    AMP_SIMD_SCALAR,
-    AMP_SIMD_SSE2,
-    AMP_SIMD_AVX2,
-    AMP_SIMD_AVX512,
-    AMP_SIMD_NEON
+typedef enum amp_simd { /* CPU code paths; all give the same bits in every verb but the products */
+    AMP_SIMD_AUTO = 0,  /* the best that this machine runs */
+    AMP_SIMD_SCALAR,    /* portable C */
+    AMP_SIMD_SSE2,      /* every x86-64 */
+    AMP_SIMD_AVX2,      /* AVX2 + FMA + F16C */
+    AMP_SIMD_AVX512,    /* AVX-512 F, BW, DQ, VL; BF16 where there is */
+    AMP_SIMD_NEON       /* every AArch64 */
 } amp_simd;
 
 typedef struct amp_cpu_desc {

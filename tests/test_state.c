@@ -293,7 +293,7 @@ static void stochastic_copies(t_run *t) { /* model copies that masters do not gi
     amp_params_destroy(q);
 }
 
-static void other_context(t_run *t) { /* a file written on one context is read on another */
+static void other_context(t_run *t) { /* a file written on one context is read on a different one */
     const char *path = t_file("other.state");
     run a, b;
     t_blob x, y;
@@ -408,7 +408,7 @@ static void every_byte_flipped(t_run *t) {
     free_tiny(&b);
 }
 
-static void every_length(t_run *t) { /* truncated anywhere, or with something behind */
+static void every_length(t_run *t) { /* truncated anywhere, or with something after its end */
     const char *path = t_file("cut.state");
     tiny a, b;
     size_t n, i;
@@ -547,7 +547,7 @@ static void does_not_fit(t_run *t) {
                              : "embedding");
         amp_params_destroy(q);
     }
-    t_note(t, "another number of parameters");
+    t_note(t, "a different number of parameters");
     n[0] = 5;
     n[1] = 130;
     other[0] = set_new(t, AMP_F16, AMP_AUTO, n, 2);
