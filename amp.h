@@ -1637,14 +1637,45 @@ typedef struct amp_inspect_job {
     amp_hyper group[AMP_GROUPS];
 } amp_inspect_job;
 
+/* Optimizers. An update is a rule for one weight, at >>lanes: adam_one(w, m, v, u, c) ...; an optimizer is an update
+   with its kind of weight decay and its default of beta2. To add one: its name in amp_optimizer (>>params), its formula
+   at >>step, its rows here, its rule at >>lanes. */
+/* clang-format off */
+#define AMP_UPDATE_LIST(X) /* kind, rule, how many moment arrays it works on at this momentum, m before v */ \
+    X(AMP_UPDATE_ADAM, adam, 2) \
+    X(AMP_UPDATE_SGD,  sgd,  ampi_nonzero(momentum)) \
+    X(AMP_UPDATE_LION, lion, 1)
+#define AMP_OPTIMIZER_LIST(X) /* name, update, 1: weight decay multiplies w, 0: it is added to u; beta2 */ \
+    X(AMP_ADAMW, AMP_UPDATE_ADAM, 1, 0.999f) \
+    X(AMP_ADAM,  AMP_UPDATE_ADAM, 0, 0.999f) \
+    X(AMP_SGD,   AMP_UPDATE_SGD,  0, 0.999f) \
+    X(AMP_LION,  AMP_UPDATE_LION, 1, 0.99f)
+#define AMP_X(kind, rule, moments) kind,
+typedef enum amp_update_kind { AMP_UPDATE_LIST(AMP_X) AMP_UPDATE_COUNT } amp_update_kind;
+#undef AMP_X
+/* clang-format on */
+
+AMP_INLINE int amp_moments_of(amp_update_kind update, float momentum) {
+    switch (update) {
+#define AMP_X(kind, rule, moments) \
+case kind: return moments;
+        AMP_UPDATE_LIST(AMP_X)
+#undef AMP_X
+    case AMP_UPDATE_COUNT: break;
+    }
+    return 0;
+}
+
 typedef struct amp_update_job {
     amp_param_table table;
     amp_step_record *record; /* read; weight_overflow is written, */
     amp_step_mirror *mirror; /* there too */
-    amp_optimizer optimizer;
+    amp_update_kind kind;
+    uint32_t decoupled; /* 1: weight decay multiplies w */
     uint32_t nesterov;
     float clip_value; /* 0: none */
     uint32_t accum;   /* 1: take the accumulators and write zeros to them */
+    uint32_t _pad;
     amp_hyper group[AMP_GROUPS];
 } amp_update_job;
 
@@ -1901,7 +1932,6 @@ typedef struct amp_coef {   /* what one parameter's update needs, from the desc,
 AMP_INLINE amp_coef amp_coef_of(const amp_update_job *job, const amp_param_entry *p) {
     const amp_hyper *g = &job->group[p->group];
     const amp_rates *r = &job->record->rate[p->group];
-    int decoupled = job->optimizer == AMP_ADAMW || job->optimizer == AMP_LION;
     amp_coef c;
     c.inv = job->record->inv_scale;
     c.clip = job->record->clip;
@@ -1914,8 +1944,8 @@ AMP_INLINE amp_coef amp_coef_of(const amp_update_job *job, const amp_param_entry
     c.lr = r->lr;
     c.step_size = r->step_size;
     c.rsqrt_bc2 = r->rsqrt_bc2;
-    c.decay = decoupled && !p->no_decay ? r->decay : 1.0f;
-    c.l2 = decoupled || p->no_decay ? 0.0f : g->weight_decay;
+    c.decay = job->decoupled && !p->no_decay ? r->decay : 1.0f;
+    c.l2 = job->decoupled || p->no_decay ? 0.0f : g->weight_decay;
     c.momentum = g->momentum;
     c.one_dampening = ampi_narrow(ampi_dsub(1.0, ampi_widen(g->dampening)));
     c.first = job->record->steps == 1;
@@ -1961,14 +1991,12 @@ AMP_INLINE float ampi_scalar_clamp(float x, float limit) {
 #include AMP_SELF
 #undef AMPI_F
 
-/* One element through an update. u: the gradient, unscaled and clipped by amp_prepare_one; b: momentum, untouched if it
-   is 0. */
+/* One element through an update. u: the gradient, unscaled and clipped by amp_prepare_one; what the kind has no moment
+   array for stays as it is. */
 AMP_INLINE float amp_prepare_one(float u, const amp_coef *c) { return ampi_scalar_prepare_one(u, c); }
-AMP_INLINE void amp_adam_one(float *w, float *m, float *v, float u, const amp_coef *c) {
-    ampi_scalar_adam_one(w, m, v, u, c);
+AMP_INLINE void amp_update_one(amp_update_kind kind, float *w, float *m, float *v, float u, const amp_coef *c) {
+    ampi_scalar_update_one(kind, w, m, v, u, c);
 }
-AMP_INLINE void amp_sgd_one(float *w, float *b, float u, const amp_coef *c) { ampi_scalar_sgd_one(w, b, u, c); }
-AMP_INLINE void amp_lion_one(float *w, float *m, float u, const amp_coef *c) { ampi_scalar_lion_one(w, m, u, c); }
 
 /* ---- what an update stores, in every layout and on every backend ---- */
 
@@ -4255,10 +4283,30 @@ static int ampi_in_range(float x, float least, float most) { return amp_is_finit
 #  define AMPI_MOST 3.4028234e38f
 #  define AMPI_ONE  0.99999994f /* the largest number below 1 */
 
+/* a row of AMP_OPTIMIZER_LIST */
+typedef struct ampi_optimizer {
+    amp_update_kind kind;
+    uint32_t decoupled;
+    float beta2;
+} ampi_optimizer;
+static ampi_optimizer ampi_optimizer_of(amp_optimizer optimizer) {
+#  define AMP_X(name, kind, decoupled, beta2) static const ampi_optimizer of_##name = {kind, decoupled, beta2};
+    AMP_OPTIMIZER_LIST(AMP_X)
+#  undef AMP_X
+    switch (optimizer) {
+#  define AMP_X(name, kind, decoupled, beta2) \
+case name: return of_##name;
+        AMP_OPTIMIZER_LIST(AMP_X)
+#  undef AMP_X
+    case AMP_OPTIMIZER_COUNT: break;
+    }
+    return of_AMP_ADAMW;
+}
+
 /* checks one group's hyper-parameters and fills in their defaults; name: "desc" or "desc.groups[0]" ... */
 static amp_status ampi_check_group(
     amp_ctx *ctx, const char *where, const char *name, amp_optimizer optimizer, const amp_group *g, amp_hyper *h) {
-    const float beta2 = optimizer == AMP_LION ? 0.99f : 0.999f;
+    const float beta2 = ampi_optimizer_of(optimizer).beta2;
     memset(h, 0, sizeof *h);
     AMPI_TRY(ampi_rate(ctx, where, name, g, &h->lr));
     AMPI_TRY(ampi_optional(ctx, where, name, "beta1", &h->beta1, g->beta1, 0.9f));
@@ -4288,11 +4336,6 @@ typedef struct ampi_step_args {
     amp_hyper group[AMP_GROUPS];
 } ampi_step_args;
 
-/* how many moment arrays an update with this group works on */
-static int ampi_moments_needed(amp_optimizer optimizer, const amp_hyper *g) {
-    if (optimizer == AMP_SGD) return ampi_nonzero(g->momentum);
-    return optimizer == AMP_LION ? 1 : 2;
-}
 static amp_group ampi_group_of(const amp_step_desc *d, uint32_t i) {
     amp_group g = AMP_ZERO;
     if (i > 0 && i <= d->n_groups) return d->groups[i - 1];
@@ -4315,14 +4358,16 @@ static amp_status ampi_check_groups(amp_ctx *ctx, const char *where, const amp_p
     for (i = 0; i < AMP_GROUPS; i++) {
         amp_group g = ampi_group_of(d, i);
         amp_hyper *h = &a->group[i];
+        int needed;
         char name[24] = "desc";
         if (i > 0 && i <= d->n_groups) snprintf(name, sizeof name, "desc.groups[%u]", (unsigned)i - 1);
         AMPI_TRY(ampi_check_group(ctx, where, name, d->optimizer, &g, h));
         AMPI_REQUIRE(!d->nesterov || (h->momentum > 0.0f && !ampi_nonzero(h->dampening)), ctx, AMP_ERR_INVALID_ARG,
             "%s: %s.nesterov needs momentum > 0 and dampening 0", where, name);
-        AMPI_REQUIRE(ampi_moments_needed(d->optimizer, h) <= p->desc.moments, ctx, AMP_ERR_INVALID_ARG,
-            "%s: desc.optimizer needs %d moment arrays, but the set keeps %d (amp_params_desc.moments)", where,
-            ampi_moments_needed(d->optimizer, h), (int)p->desc.moments);
+        needed = amp_moments_of(ampi_optimizer_of(d->optimizer).kind, h->momentum);
+        AMPI_REQUIRE(needed <= p->desc.moments, ctx, AMP_ERR_INVALID_ARG,
+            "%s: desc.optimizer needs %d moment arrays, but the set keeps %d (amp_params_desc.moments)", where, needed,
+            (int)p->desc.moments);
     }
     return AMP_OK;
 }
@@ -4391,12 +4436,14 @@ static amp_status ampi_run_inspection(amp_ctx *ctx, const amp_inspect_job *job, 
     return ctx->b->conclude(ctx, job);
 }
 static amp_status ampi_run_update(amp_ctx *ctx, const amp_params *p, const ampi_step_args *a, ampi_takes takes) {
+    const ampi_optimizer optimizer = ampi_optimizer_of(a->d->optimizer);
     amp_update_job job;
     memset(&job, 0, sizeof job);
     job.table = p->table;
     job.record = p->record;
     job.mirror = p->mirror;
-    job.optimizer = a->d->optimizer;
+    job.kind = optimizer.kind;
+    job.decoupled = optimizer.decoupled;
     job.nesterov = a->d->nesterov;
     job.clip_value = a->d->clip_value;
     job.accum = takes == AMPI_SUMS;
@@ -7137,9 +7184,8 @@ typedef struct ampi_kernels {
     void (*act_grad)(float *dy, const float *saved, size_t n, amp_act act); /* AMP_RELU or AMP_GELU */
     void (*drop)(float *u, const uint32_t *random, size_t n, uint32_t threshold, float factor);
     void (*prepare)(float *to, const float *u, size_t n, const amp_coef *c);
-    void (*adam)(float *w, float *m, float *v, const float *u, size_t n, const amp_coef *c); /* u: not prepared yet */
-    void (*sgd)(float *w, float *b, const float *u, size_t n, const amp_coef *c);
-    void (*lion)(float *w, float *m, const float *u, size_t n, const amp_coef *c);
+    /* u: not prepared yet; m, v: NULL where the kind needs no such array */
+    void (*update[AMP_UPDATE_COUNT])(float *w, float *m, float *v, const float *u, size_t n, const amp_coef *c);
     /* see ampi_cast_stream; NULL: none */
     void (*stream)(char *dst, const char *buf, size_t pages, const char *next, size_t step);
     void (*fence)(void); /* after the last stream */
@@ -8600,8 +8646,7 @@ static void ampi_cpu_update_task(void *arg, size_t task, ampi_workspace *ws) {
     size_t end = ampi_least((size_t)p->count, (size_t)(at.index + 1u) * AMP_CHUNK);
     /* past the caches: conversions are to overlap the next block's loads */
     size_t block = job->table.n_elements > 1u << 20 ? AMPI_BLOCK / 4 : AMPI_BLOCK;
-    int need_m = job->optimizer != AMP_SGD || ampi_nonzero(c.momentum),
-        need_v = job->optimizer == AMP_ADAM || job->optimizer == AMP_ADAMW;
+    int moments = amp_moments_of(job->kind, c.momentum);
     uint32_t overflow = 0;
     (void)ws;
     for (b.i = (size_t)at.index * AMP_CHUNK; b.i < end; b.i += b.n) {
@@ -8610,14 +8655,9 @@ static void ampi_cpu_update_task(void *arg, size_t task, ampi_workspace *ws) {
         b.n = ampi_least(block, end - b.i);
         u = ampi_floats(k, g, b.i, b.n, own_u);
         w = ampi_load_weights(&b, own_w);
-        m = need_m ? ampi_load_moment(&b, 0, own_m) : NULL;
-        v = need_v ? ampi_load_moment(&b, 1, own_v) : NULL;
-        if (need_v)
-            k->adam(w, m, v, u, b.n, &c);
-        else if (job->optimizer == AMP_LION)
-            k->lion(w, m, u, b.n, &c);
-        else
-            k->sgd(w, m, u, b.n, &c);
+        m = moments > 0 ? ampi_load_moment(&b, 0, own_m) : NULL;
+        v = moments > 1 ? ampi_load_moment(&b, 1, own_v) : NULL;
+        k->update[job->kind](w, m, v, u, b.n, &c);
         if (job->accum) memset(p->accum + b.i, 0, b.n * sizeof *p->accum);
         ampi_store_moment(&b, 0, m);
         ampi_store_moment(&b, 1, v);
@@ -9622,8 +9662,8 @@ AMPI_INNER void AMPI_F(adam_one)(AMPI_FLOATS *w, AMPI_FLOATS *m, AMPI_FLOATS *v,
     root = AMPI_ADD(AMPI_MUL(AMPI_SQRT(*v), AMPI_SET(c->rsqrt_bc2)), AMPI_SET(c->eps));
     *w = AMPI_SUB(AMPI_MUL(*w, AMPI_SET(c->decay)), AMPI_MUL(AMPI_SET(c->step_size), AMPI_DIV(*m, root)));
 }
-/* b: momentum buffer, used when momentum != 0 */
-AMPI_INNER void AMPI_F(sgd_one)(AMPI_FLOATS *w, AMPI_FLOATS *b, AMPI_FLOATS u, const amp_coef *c) {
+AMPI_INNER void AMPI_F(sgd_one)(AMPI_FLOATS *w, AMPI_FLOATS *b, AMPI_FLOATS *v, AMPI_FLOATS u, const amp_coef *c) {
+    (void)v;
     u = AMPI_F(decayed)(*w, u, c);
     if (ampi_nonzero(c->momentum)) {
         *b = c->first ? u : AMPI_F(average)(c->momentum, *b, c->one_dampening, u);
@@ -9631,10 +9671,22 @@ AMPI_INNER void AMPI_F(sgd_one)(AMPI_FLOATS *w, AMPI_FLOATS *b, AMPI_FLOATS u, c
     }
     *w = AMPI_SUB(*w, AMPI_MUL(AMPI_SET(c->lr), u));
 }
-AMPI_INNER void AMPI_F(lion_one)(AMPI_FLOATS *w, AMPI_FLOATS *m, AMPI_FLOATS u, const amp_coef *c) {
+AMPI_INNER void AMPI_F(lion_one)(AMPI_FLOATS *w, AMPI_FLOATS *m, AMPI_FLOATS *v, AMPI_FLOATS u, const amp_coef *c) {
     AMPI_FLOATS direction = AMPI_F(average)(c->beta1, *m, c->one_beta1, u);
+    (void)v;
     *w = AMPI_SUB(AMPI_MUL(*w, AMPI_SET(c->decay)), AMPI_F(with_sign)(AMPI_SET(c->lr), direction));
     *m = AMPI_F(average)(c->beta2, *m, c->one_beta2, u);
+}
+/* The rule of a kind; a constant wherever this is inlined. */
+AMPI_INNER void AMPI_F(update_one)(
+    amp_update_kind update, AMPI_FLOATS *w, AMPI_FLOATS *m, AMPI_FLOATS *v, AMPI_FLOATS u, const amp_coef *c) {
+    switch (update) {
+#define AMP_X(kind, rule, moments) \
+case kind: AMPI_F(rule##_one)(w, m, v, u, c); return;
+        AMP_UPDATE_LIST(AMP_X)
+#undef AMP_X
+    case AMP_UPDATE_COUNT: break;
+    }
 }
 #endif
 
@@ -9907,43 +9959,31 @@ AMPI_OUTER void AMPI_F(prepare)(float *to, const float *u, size_t n, const amp_c
     AMPI_F(done)();
     if (AMPI_LEFT(i, n)) ampi_scalar_prepare(to + i, u + i, n - i, c);
 }
-AMPI_OUTER void AMPI_F(adam)(float *w, float *m, float *v, const float *u, size_t n, const amp_coef *c) {
+/* A loop for each kind of update. */
+AMPI_INNER size_t AMPI_F(update)(
+    amp_update_kind kind, float *w, float *m, float *v, const float *u, size_t n, const amp_coef *c) {
+    const int moments = amp_moments_of(kind, c->momentum);
     size_t i;
     for (i = 0; i + AMPI_WIDTH <= n; i += AMPI_WIDTH) {
-        AMPI_FLOATS wi = AMPI_LOAD(w + i), mi = AMPI_LOAD(m + i), vi = AMPI_LOAD(v + i);
+        AMPI_FLOATS wi = AMPI_LOAD(w + i);
+        AMPI_FLOATS mi = moments > 0 ? AMPI_LOAD(m + i) : AMPI_SET(0.0f);
+        AMPI_FLOATS vi = moments > 1 ? AMPI_LOAD(v + i) : AMPI_SET(0.0f);
         AMPI_FLOATS ui = AMPI_F(prepare_one)(AMPI_LOAD(u + i), c);
-        AMPI_F(adam_one)(&wi, &mi, &vi, ui, c);
+        AMPI_F(update_one)(kind, &wi, &mi, &vi, ui, c);
         AMPI_STORE(w + i, wi);
-        AMPI_STORE(m + i, mi);
-        AMPI_STORE(v + i, vi);
+        if (moments > 0) AMPI_STORE(m + i, mi);
+        if (moments > 1) AMPI_STORE(v + i, vi);
     }
     AMPI_F(done)();
-    if (AMPI_LEFT(i, n)) ampi_scalar_adam(w + i, m + i, v + i, u + i, n - i, c);
+    return i;
 }
-AMPI_OUTER void AMPI_F(sgd)(float *w, float *b, const float *u, size_t n, const amp_coef *c) {
-    size_t i;
-    for (i = 0; i + AMPI_WIDTH <= n; i += AMPI_WIDTH) {
-        AMPI_FLOATS wi = AMPI_LOAD(w + i), bi = b ? AMPI_LOAD(b + i) : AMPI_SET(0.0f);
-        AMPI_FLOATS ui = AMPI_F(prepare_one)(AMPI_LOAD(u + i), c);
-        AMPI_F(sgd_one)(&wi, &bi, ui, c);
-        AMPI_STORE(w + i, wi);
-        if (b) AMPI_STORE(b + i, bi);
+#define AMP_X(kind, rule, moments) \
+    AMPI_OUTER void AMPI_F(rule)(float *w, float *m, float *v, const float *u, size_t n, const amp_coef *c) { \
+        size_t i = AMPI_F(update)(kind, w, m, v, u, n, c); \
+        if (AMPI_LEFT(i, n)) ampi_scalar_##rule(w + i, m ? m + i : m, v ? v + i : v, u + i, n - i, c); \
     }
-    AMPI_F(done)();
-    if (AMPI_LEFT(i, n)) ampi_scalar_sgd(w + i, b ? b + i : b, u + i, n - i, c);
-}
-AMPI_OUTER void AMPI_F(lion)(float *w, float *m, const float *u, size_t n, const amp_coef *c) {
-    size_t i;
-    for (i = 0; i + AMPI_WIDTH <= n; i += AMPI_WIDTH) {
-        AMPI_FLOATS wi = AMPI_LOAD(w + i), mi = AMPI_LOAD(m + i);
-        AMPI_FLOATS ui = AMPI_F(prepare_one)(AMPI_LOAD(u + i), c);
-        AMPI_F(lion_one)(&wi, &mi, ui, c);
-        AMPI_STORE(w + i, wi);
-        AMPI_STORE(m + i, mi);
-    }
-    AMPI_F(done)();
-    if (AMPI_LEFT(i, n)) ampi_scalar_lion(w + i, m + i, u + i, n - i, c);
-}
+AMP_UPDATE_LIST(AMP_X)
+#undef AMP_X
 
 /* ---- sums, maxima, counts ---- */
 AMPI_INNER void AMPI_F(add_to)(double *lane, AMPI_DOUBLES x) {
@@ -10260,9 +10300,9 @@ static void AMPI_F(use)(ampi_kernels *k) {
     k->act_grad = AMPI_F(act_grad);
     k->drop = AMPI_F(drop);
     k->prepare = AMPI_F(prepare);
-    k->adam = AMPI_F(adam);
-    k->sgd = AMPI_F(sgd);
-    k->lion = AMPI_F(lion);
+#define AMP_X(kind, rule, moments) k->update[kind] = AMPI_F(rule);
+    AMP_UPDATE_LIST(AMP_X)
+#undef AMP_X
 #ifdef AMPI_HAS_STREAM
     k->stream = AMPI_F(stream);
 #endif

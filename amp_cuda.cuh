@@ -1492,8 +1492,8 @@ static uint32_t ampi_cu_cuts(const amp_param_table *t) {
     return average > AMPI_PIECE ? 2u : 1u;
 }
 
-/* What one piece's update needs to know of its parameter. kind: AMP_ADAM (also AdamW, whose coefficients tell),
-   AMP_LION, AMP_SGD, or AMPI_K_APPLY, whose "gradients" are updates made elsewhere. */
+/* What one piece's update needs to know of its parameter. kind: an amp_update_kind, or AMPI_K_APPLY, whose
+   "gradients" are updates made elsewhere. */
 #define AMPI_K_APPLY (-1)
 typedef struct ampi_k_updating {
     amp_param_entry e;
@@ -1501,22 +1501,17 @@ typedef struct ampi_k_updating {
     float *zero; /* accumulators to be emptied, or NULL */
     amp_dtype grad_type, weight_type;
     amp_draw draw;
-    int stochastic, buffer, pair;
+    int stochastic, moments, pair;
 } ampi_k_updating;
 
 template <int kind>
 AMPI_K void ampi_k_update_one(
     uint32_t g, uint32_t *w, uint32_t *b, uint32_t *v, const amp_coef *coef) { /* float bits */
     float u = ampi_float(g), wk = ampi_float(*w), bk = ampi_float(*b), vk = ampi_float(*v);
-    if (kind != AMPI_K_APPLY) u = amp_prepare_one(u, coef);
-    if (kind == AMP_ADAM)
-        amp_adam_one(&wk, &bk, &vk, u, coef);
-    else if (kind == AMP_LION)
-        amp_lion_one(&wk, &bk, u, coef);
-    else if (kind == AMP_SGD)
-        amp_sgd_one(&wk, &bk, u, coef);
-    else
+    if (kind == AMPI_K_APPLY)
         amp_apply_one(&wk, u, coef);
+    else
+        amp_update_one((amp_update_kind)kind, &wk, &bk, &vk, amp_prepare_one(u, coef), coef);
     *w = ampi_bits(wk);
     *b = ampi_bits(bk);
     *v = ampi_bits(vk);
@@ -1575,8 +1570,8 @@ template <int kind, int N> AMPI_K void ampi_k_update_load(ampi_k_working<N> *x, 
     ampi_k_fetch(&rg, p->grad, p->grad_type, at, 1);
     ampi_k_fetch(&rw, p->weights, p->weight_type, at, AMPI_K_STREAM);
     if (p->pair) ampi_k_fetch(&rl, e->low, AMP_F16, at, AMPI_K_STREAM);
-    if (p->buffer) ampi_k_fetch(&rb, e->moment[0], e->moment_dtype, at, AMPI_K_STREAM);
-    if (kind == AMP_ADAM) ampi_k_fetch(&rv, e->moment[1], e->moment_dtype, at, AMPI_K_STREAM);
+    if (p->moments > 0) ampi_k_fetch(&rb, e->moment[0], e->moment_dtype, at, AMPI_K_STREAM);
+    if (p->moments > 1) ampi_k_fetch(&rv, e->moment[1], e->moment_dtype, at, AMPI_K_STREAM);
     AMPI_UNROLL for (k = 0; k < N; k++) x->b[k] = x->v[k] = 0;
     ampi_k_patterns(x->g, &rg, p->grad_type);
     ampi_k_patterns(x->w, &rw, p->weight_type);
@@ -1587,22 +1582,22 @@ template <int kind, int N> AMPI_K void ampi_k_update_load(ampi_k_working<N> *x, 
     } else {
         ampi_k_decode(x->w, p->weight_type);
     }
-    if (p->buffer) ampi_k_patterns(x->b, &rb, e->moment_dtype);
-    if (kind == AMP_ADAM) ampi_k_patterns(x->v, &rv, e->moment_dtype);
+    if (p->moments > 0) ampi_k_patterns(x->b, &rb, e->moment_dtype);
+    if (p->moments > 1) ampi_k_patterns(x->v, &rv, e->moment_dtype);
     ampi_k_decode(x->g, p->grad_type);
     if (e->moment_dtype == AMP_F32) return;
     ampi_k_decode(x->b, AMP_BF16);
-    if (kind == AMP_ADAM) ampi_k_decode(x->v, AMP_BF16);
+    if (p->moments > 1) ampi_k_decode(x->v, AMP_BF16);
 }
 template <int kind, int N>
 AMPI_K void ampi_k_update_moments(ampi_k_working<N> *x, const ampi_k_updating *p, uint64_t at) {
     const amp_param_entry *e = &p->e;
     const int narrow = e->moment_dtype != AMP_F32;
-    if (p->buffer) {
+    if (p->moments > 0) {
         if (narrow) ampi_k_drawn(x->b, AMP_BF16, amp_draw_for(p->draw, AMP_STORED_MOMENT_1), at);
         ampi_k_store(x->b, e->moment[0], e->moment_dtype, at, AMPI_K_STREAM);
     }
-    if (kind == AMP_ADAM) {
+    if (p->moments > 1) {
         if (narrow) ampi_k_drawn(x->v, AMP_BF16, amp_draw_for(p->draw, AMP_STORED_MOMENT_2), at);
         ampi_k_store(x->v, e->moment[1], e->moment_dtype, at, AMPI_K_STREAM);
     }
@@ -1656,7 +1651,7 @@ AMPI_K void ampi_k_update_begin(
     p->stochastic = r->stochastic != 0;
     p->pair = p->e.low != NULL;
     p->zero = NULL;
-    p->buffer = 0;
+    p->moments = 0;
 }
 template <int kind>
 AMPI_K void ampi_k_update_piece(const ampi_k_updating *p, const ampi_k_piece *c, const amp_coef *coef,
@@ -1706,7 +1701,7 @@ static __global__ void __launch_bounds__(AMP_BLOCK, 2)
             own = &coef[2u * p.e.group + (p.e.no_decay != 0)];
             p.grad = ampi_k_gradient(&p.e, job.accum, &p.grad_type);
             p.zero = job.accum ? p.e.accum : NULL;
-            p.buffer = kind != AMP_SGD || ampi_nonzero(own->momentum);
+            p.moments = amp_moments_of((amp_update_kind)kind, own->momentum);
             ampi_k_update_piece<kind>(&p, &c, own, job.record, job.mirror);
         }
     }
@@ -1717,12 +1712,14 @@ static amp_status ampi_cu_update(amp_ctx *ctx, const amp_update_job *job) {
     uint32_t cuts = ampi_cu_cuts(&job->table);
     amp_status s = ampi_cu_enter(&k, ctx, "amp_step (update)");
     unsigned grid = ampi_cu_grid(k.c, (uint64_t)job->table.n_chunks * cuts);
-    if (s == AMP_OK && job->optimizer == AMP_SGD)
-        s = ampi_cu_launch(&k, grid, ampi_k_update<AMP_SGD>, *job, cuts);
-    else if (s == AMP_OK && job->optimizer == AMP_LION)
-        s = ampi_cu_launch(&k, grid, ampi_k_update<AMP_LION>, *job, cuts);
-    else if (s == AMP_OK)
-        s = ampi_cu_launch(&k, grid, ampi_k_update<AMP_ADAM>, *job, cuts);
+    if (s != AMP_OK) return ampi_cu_leave(&k, s);
+    switch (job->kind) {
+#define AMP_X(kind, rule, moments) \
+case kind: s = ampi_cu_launch(&k, grid, ampi_k_update<kind>, *job, cuts); break;
+        AMP_UPDATE_LIST(AMP_X)
+#undef AMP_X
+    case AMP_UPDATE_COUNT: break;
+    }
     return ampi_cu_leave(&k, s);
 }
 
