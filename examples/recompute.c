@@ -352,10 +352,9 @@ int main(int argc, char **argv) {
     fflush(stdout);
     train(&root, &policy, keep_root.keep, steps);
     row("square-root rule", &keep_root.plan, &root, &all, steps, &ok);
-    printf(
-        "\nextra work: the share of forward that is computed twice. Backward costs about two forwards, so computing "
+    printf("\nextra work: the share of forward that is computed twice. Backward costs about two forwards, so computing "
            "all of forward again adds a third to a step.\n"
-        "same losses: those of every step, bit for bit.\n");
+           "same losses: those of every step, bit for bit.\n");
     if (steps >= 20 && !(all.loss[steps - 1] < all.loss[0])) {
         fprintf(stderr, "recompute: the loss did not fall\n");
         ok = 0;

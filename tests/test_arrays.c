@@ -41,8 +41,8 @@ static void cast_scalar(void *dst, amp_dtype to, const void *src, amp_dtype from
     }
 }
 
-static void scalar_load_keeps_bits(
-    t_run *t) { /* the helper above goes through float values: no NaN may be changed on the way */
+/* The helper above goes through float values: no NaN may be changed on the way. */
+static void scalar_load_keeps_bits(t_run *t) {
     uint32_t nan = 0x7f800001u, back;
     float x = amp_load(&nan, AMP_F32, 0);
     memcpy(&back, &x, 4);
@@ -479,7 +479,8 @@ static void histogram_errors(t_run *t) {
     CHECK_F32(h.amax, 0.0f);
 }
 
-/* Shares against counting: exact for powers of two, but for numbers at exactly half the smallest subnormal, which do not occur here. */
+/* Shares against counting: exact for powers of two, except for numbers at exactly half the smallest subnormal, which do
+   not occur here. */
 static void histogram_shares(t_run *t) {
     static const amp_dtype types[3] = {AMP_F16, AMP_F8E4M3, AMP_F8E5M2};
     list l = AMP_ZERO;

@@ -1,4 +1,5 @@
-/* test_context.c - contexts: creation, allocator and logger hooks, memory, ledger, error texts.  Guards: >>context, >>memory, >>errors. */
+/* test_context.c - contexts: creation, allocator and logger hooks, memory, ledger, error texts.
+   Guards: >>context, >>memory, >>errors. */
 #include "ref.h"
 
 /* ---- hooks that count and can fail ---- */

@@ -479,8 +479,8 @@ static void small_updates(t_run *t) {
     }
 }
 
-static void bf16_moments(
-    t_run *t) { /* a constant gradient: v goes to g^2, though one step moves it by less than half an ulp */
+/* A constant gradient: v goes to g^2, though one step moves it by less than half an ulp. */
+static void bf16_moments(t_run *t) {
     size_t n = 300, j;
     float *g = (float *)t_host(t, 4 * n);
     uint16_t *v;
@@ -779,8 +779,6 @@ static void accumulate_means(t_run *t) {
     CHECK_F32(weights(t, p, 0)[1], -4.5f);
     {
         double norm = -1.0;
-        float one = 3.0f;
-        (void)one;
         set_grad(t, p, 0, 5, 96.0f);
         CHECK_OK(amp_accumulate(p, s, 0));
         CHECK_OK(amp_grad_norm(p, s, &norm));
@@ -873,8 +871,8 @@ static void accumulate_errors(t_run *t) {
     {
         float before = weights(t, plain, 0)[0];
         CHECK_OK(amp_step(plain, s, &d));
-        CHECK_F32(weights(t, plain, 0)[0], before - 2.0f);
-    } /* 64 / 8 / 4 */
+        CHECK_F32(weights(t, plain, 0)[0], before - 64.0f / 8.0f / 4.0f);
+    }
     CHECK_OK(amp_scaler_set_scale(s, 4.0f));
     amp_params_destroy(p);
     amp_params_destroy(plain);
@@ -943,8 +941,8 @@ typedef struct hooks {
     int grads, totals;
     amp_status fail;
 } hooks;
-static amp_status hook_grads(
-    amp_ctx *ctx, amp_params *p, void *user) { /* as if another rank had the same gradients: x2 */
+/* As if another rank had the same gradients: x2. */
+static amp_status hook_grads(amp_ctx *ctx, amp_params *p, void *user) {
     hooks *h = (hooks *)user;
     (void)ctx;
     set_grad(h->t, p, 0, 6, 2.0f);
@@ -1157,8 +1155,8 @@ static void apply_plain(t_run *t) { /* w - u; skips; overflow of a copy; argumen
 
 /* ---- BF16 moments: the words that round them are those that the header names ---- */
 
-static void moments_are_drawn(
-    t_run *t) { /* m with seed + 1, v with seed + 2, stream (step << 24) + parameter, element */
+/* First moments with seed + 1, second with seed + 2; stream (step << 24) + parameter; element. */
+static void moments_are_drawn(t_run *t) {
     enum { N = 500 };
     amp_params_desc pd = AMP_ZERO;
     amp_params *p;
@@ -1247,8 +1245,8 @@ static float rank_grad(int id, int step, size_t i) {
     return g;
 }
 
-static amp_status rank_reduce_grads(
-    amp_ctx *ctx, amp_params *p, void *user) { /* an all-reduce: the sum, in the order of ranks */
+/* An all-reduce: the sum, in the order of ranks. */
+static amp_status rank_reduce_grads(amp_ctx *ctx, amp_params *p, void *user) {
     rank *me = (rank *)user;
     float sum[RANK_N];
     size_t i;

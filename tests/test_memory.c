@@ -5,8 +5,8 @@
 
 /* ---- plans ------------------------------------------------------------------------------------------------------- */
 
-static void plan_ledger(
-    t_run *t) { /* what is planned is what the ledger says, to the byte, under every policy and some layouts */
+/* What is planned is what the ledger says, to the byte, under every policy and some layouts. */
+static void plan_ledger(t_run *t) {
     static const amp_plan_layer layers[] = {{"embed", AMP_OP_LINEAR, 0, 300 * 70, 300, 64 * 300, 0},
         {"norm", AMP_OP_LAYER_NORM, 0, 300, 300, 64 * 300, 2 * 64},
         {"bn", AMP_OP_BATCH_NORM, 0, 300, 300, 64 * 300, 600}, {"act", AMP_OP_RELU, 0, 0, 0, 64 * 300, 0},

@@ -1,10 +1,12 @@
-/* test_params.c - parameter sets: owned and adopted arrays, where weights come from, moves, errors.  Guards: >>params. */
+/* test_params.c - parameter sets: owned and adopted arrays, where weights come from, moves, errors.
+   Guards: >>params. */
 #include "set.h"
 
 static uint16_t half_of(amp_dtype type, float x) { return (uint16_t)ref_encode((double)x, type, 0); }
 
-/* Every combination of owned and adopted master, model copy and gradient, with and without init, for every model dtype: the weights come
-   from init, else from an adopted master, else from an adopted model copy, else they are zero. All in one set. */
+/* Every combination of owned and adopted master, model copy and gradient, with and without init, for every model dtype:
+   the weights come from init, else from an adopted master, else from an adopted model copy, else they are zero. All in
+   one set. */
 static void where_weights_come_from(t_run *t) {
     static const amp_dtype models[3] = {AMP_F16, AMP_BF16, AMP_F32};
     size_t m, n = 13, i, k;

@@ -6,8 +6,8 @@
 #  include "hostcuda/hostcuda_ctl.h"
 #endif
 
-static amp_gemm_desc product(
-    t_run *t, size_t m, size_t n, size_t k, amp_dtype ab, amp_dtype d) { /* X W^T, zeroed operands */
+/* X W^T, zeroed operands. */
+static amp_gemm_desc product(t_run *t, size_t m, size_t n, size_t k, amp_dtype ab, amp_dtype d) {
     amp_gemm_desc g = AMP_ZERO;
     g.m = m;
     g.n = n;
@@ -312,7 +312,7 @@ static void tuned(t_run *t) {
     }
 }
 
-/* A layer's products, tuned before it has run: dtypes and the record come as forward gives them, and no output is written. */
+/* A layer's products, tuned before it has run: dtypes and the record come as forward gives them; nothing is written. */
 static void tuned_layer(t_run *t) {
     size_t rows = 32, in = 16, out = 48, i;
     unsigned char before[4 * 48 * 48], after[4 * 48 * 48];

@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-/* ---- lists: a second transcription, from the reference's text ---------------------------------------------------- */
+/* ---- lists: a second transcription, from the reference's text -------------------------------------------------- */
 
 typedef struct listing {
     amp_system system;
@@ -199,7 +199,7 @@ static void policy_names(t_run *t) {
     CHECK_EQ(amp_op_class_of(AMP_OP_SOFTMAX, AMP_SYSTEM_PYTORCH_CPU), AMP_CLASS_NONE);
 }
 
-/* ---- policies ---------------------------------------------------------------------------------------------------- */
+/* ---- policies -------------------------------------------------------------------------------------------------- */
 
 typedef struct events {
     unsigned warnings, errors;
@@ -580,7 +580,7 @@ static void policy_edits(t_run *t) {
     t->ctx = NULL;
 }
 
-/* ---- the scope --------------------------------------------------------------------------------------------------- */
+/* ---- the scope ------------------------------------------------------------------------------------------------- */
 
 #define ROWS 5u
 #define IN   12u
@@ -797,9 +797,9 @@ static void scope_params(t_run *t) {
     CHECK_OK(input(t, &again, AMP_OP_LINEAR, amp_param_model(full, 0), counts[0]));
     INFO(8, 3, 2);
     {
-        float *h = (float *)t_host(t, 4 * OUT * IN);
-        CHECK_OK(amp_param_write(full, 0, h));
-    } /* zeros */
+        float *zeros = (float *)t_host(t, 4 * OUT * IN);
+        CHECK_OK(amp_param_write(full, 0, zeros));
+    }
     CHECK_OK(input(t, &again, AMP_OP_LINEAR, amp_param_model(full, 0), counts[0]));
     INFO(9, 3, 2);
     same_bits(t, again, cast_to(t, amp_param_model(full, 0), AMP_F16, counts[0]), counts[0]);
@@ -1054,11 +1054,11 @@ static void scope_verbs(t_run *t) {
     CHECK_OK(amp_linear_forward(t->ctx, &m));
     y.dtype = AMP_BF16;
     same_bits(t, y, m.y, ROWS * OUT);
-    {
+    { /* only the scope's own dtype is cached */
         amp_autocast_info before = amp_autocast_get(t->ctx);
         CHECK_OK(amp_linear_forward(t->ctx, &l));
         INFO(before.casts + 2, before.hits, 0);
-    } /* only the scope's own dtype is cached */
+    }
     l.pin = AMP_F32;
     CHECK_OK(amp_linear_forward(t->ctx, &l));
     CHECK_EQ(rec.y, AMP_F32);
@@ -1158,7 +1158,7 @@ static void scope_verbs(t_run *t) {
     CHECK_STATUS(amp_linear_forward(t->ctx, &l), AMP_ERR_STAGE, "from");
 }
 
-/* ---- the digits networks in FP32, wrapped, against their hand-written counterparts ------------------------------- */
+/* ---- the digits networks in FP32, wrapped, against their hand-written counterparts ----------------------------- */
 
 enum { MOST = 8, PIXELS = DIGITS_SIDE * DIGITS_SIDE, CLASSES = 10 };
 
@@ -1389,12 +1389,12 @@ static void digits_levels(t_run *t, const shape *full) {
         for (k = 0; k < 2 * s.layers; k++)
             same_bits(t, amp_param_model(a.p, k), amp_param_model(b.p, k), amp_param_model(a.p, k).count);
         CHECK_F32(t_scale(a.sc), t_scale(b.sc));
-        if (!t_slow(t) && !s.glorot && rows[row].scale < 70000.0f) {
+        if (!t_slow(t) && !s.glorot && rows[row].scale < 70000.0f) { /* it learns */
             float first, last;
             memcpy(&first, la.data, 4);
             memcpy(&last, la.data + la.bytes - 4, 4);
             CHECK(last < 0.8f * first);
-        } /* it learns */
+        }
         free(la.data);
         free(lb.data);
         net_free(&a);
@@ -1412,7 +1412,7 @@ static void scope_digits_deep(t_run *t) {
     digits_levels(t, &s);
 }
 
-/* ---- captures: a backend that says it captures ------------------------------------------------------------------- */
+/* ---- captures: a backend that says it captures ----------------------------------------------------------------- */
 
 static uint64_t fake_capture;
 static void fake_destroy(amp_ctx *c) { (void)c; }

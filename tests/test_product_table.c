@@ -108,8 +108,8 @@ static int next(size_t *index, const size_t *size, const char *spec, int in) {
     return 0;
 }
 
-static void *fill(
-    t_run *t, const tensor *a, amp_dtype type, int nan) { /* NaN also in the gaps of a slice, which nobody may read */
+/* NaN also in the gaps of a slice, which nobody may read. */
+static void *fill(t_run *t, const tensor *a, amp_dtype type, int nan) {
     unsigned char *x = (unsigned char *)t_host(t, a->span * amp_dtype_size(type));
     size_t i;
     for (i = 0; i < a->span; i++)

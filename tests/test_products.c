@@ -1108,9 +1108,7 @@ static void linear_errors(t_run *t) {
 
 /* ---- softmax cross-entropy ---- */
 
-typedef struct xent_ref {
-    double *row, *grad, loss;
-} xent_ref;
+typedef struct xent_ref { double *row, *grad, loss; } xent_ref;
 
 static xent_ref xent_f64(t_run *t, const void *logits, amp_dtype type, const amp_xent_desc *e, const int32_t *labels,
     size_t ld, double scale) {
@@ -1371,8 +1369,8 @@ static void xent_scenario(t_run *t, t_blob *b, const void *arg) {
 }
 static void xent_same_everywhere(t_run *t) { t_same_everywhere(t, xent_scenario, NULL); }
 
-static void act_grad_scenario(
-    t_run *t, t_blob *b, const void *arg) { /* the activation's backward is arithmetic: bits */
+/* The activation's backward is arithmetic: bits. */
+static void act_grad_scenario(t_run *t, t_blob *b, const void *arg) {
     size_t n = t_slow(t) ? 3000 : 70001, i;
     int act;
     float *x = (float *)t_host(t, 4 * n), *dy = (float *)t_host(t, 4 * n);

@@ -319,8 +319,8 @@ static void defaults(t_run *t) {
     amp_scaler_destroy(NULL);
 }
 
-static void defaults_of_the_rule(
-    t_run *t) { /* x2 after 2000 good updates in a row, x0.5 at once, on the host's copy of the rule */
+/* Twice the scale after 2000 good updates in a row, half of it at once, on the host's copy of the rule. */
+static void defaults_of_the_rule(t_run *t) {
     amp_scaler *s = NULL;
     amp_params *p = set_one(t, 1, AMP_F32);
     amp_step_desc sd = t_rate_0();

@@ -179,8 +179,8 @@ static void round_trip(t_run *t) {
         same_picture(t, &a, &b, 0);
         CHECK_OK(amp_state_load(t->ctx, path, &b.state));
         same_picture(t, &a, &b, 1);
-        rng =
-            t->rng; /* and both go on alike: bias correction, growth tracker, hysteresis, rule of the scaler, all of it */
+        /* and both go on alike: bias correction, growth tracker, hysteresis, rule of the scaler */
+        rng = t->rng;
         train(t, &a, 12);
         t->rng = rng;
         train(t, &b, 12);
@@ -461,11 +461,11 @@ static void random_damage(t_run *t) { /* several bytes at once, blocks moved, ot
             size_t size = 1 + t_below(t, (uint32_t)n / 2), from = t_below(t, (uint32_t)(n - size)),
                    to = t_below(t, (uint32_t)(n - size));
             memmove(bad + to, file + from, size);
-        } else {
+        } else { /* noise, maybe after a good header */
             len = t_below(t, (uint32_t)(2 * n));
             t_fill_bits(t, bad, len);
             if (round % 2) memcpy(bad, file, len < 24 ? len : 24);
-        } /* noise, maybe behind a good header */
+        }
         if (len == n && memcmp(bad, file, n) == 0) continue;
         spit(path, bad, len);
         t_note(t, "round %d", round);
@@ -512,39 +512,33 @@ static void does_not_fit(t_run *t) {
     CHECK_STATUS(amp_state_load(t->ctx, path, &st), AMP_ERR_FORMAT, "amp_state_load");
     other[0] = a.p[0];
     other[2] = a.p[2];
-    for (i = 0; i < 6; i++) { /* another count, name, model dtype, masters, number of moments, longer name */
+    for (i = 0; i < 6; i++) { /* a different count, name, model dtype, masters, number of moments, longer name */
+        static const char *const words[6] = {
+            "fc.weight", "fc.weighT|fc.weight", NULL, "embedding", "moments", "fc.weight2"};
+        const char *names[3] = {"embedding", "fc.weight", "fc.bias"};
         amp_params_desc d = AMP_ZERO;
         amp_params *q = NULL;
         size_t k;
         d.model = i == 2 ? AMP_BF16 : AMP_F16;
         d.master = i == 3 ? AMP_MASTER_NONE : AMP_MASTER_F32;
         d.moments = i == 4 ? 1 : 0;
+        if (i == 1) names[1] = "fc.weighT";
+        if (i == 5) names[1] = "fc.weight2";
         CHECK_OK(amp_params_create(&q, t->ctx, &d));
         for (k = 0; k < 3; k++) {
             amp_param_desc e = AMP_ZERO;
             e.count = counts[0][k] + (i == 0 && k == 1);
-            e.name = k == 0 ? "embedding"
-                : k == 1    ? (i == 1 ? "fc.weighT"
-                                      : i == 5 ? "fc.weight2"
-                                               : "fc.weight")
-                            : "fc.bias";
+            e.name = names[k];
             e.keep_f32 = k == 2;
             CHECK_OK(amp_params_add(q, &e));
         }
         CHECK_OK(amp_params_commit(q));
         other[0] = q;
         t_note(t, "difference %d", i);
-        if (i ==
-            2) { /* masters and moments are the same whatever the copy's dtype: allowed, the copies are made from the masters */
-            amp_status s = amp_state_load(t->ctx, path, &st);
-            CHECK(s == AMP_OK || s == AMP_ERR_FORMAT);
-        } else
-            CHECK_STATUS(amp_state_load(t->ctx, path, &st), AMP_ERR_FORMAT,
-                i == 4       ? "moments"
-                    : i == 5 ? "fc.weight2"
-                    : i == 1 ? "fc.weighT|fc.weight"
-                    : i == 0 ? "fc.weight"
-                             : "embedding");
+        if (i == 2) /* the file holds masters and moments, and the copies are made from the masters */
+            CHECK_OK(amp_state_load(t->ctx, path, &st));
+        else
+            CHECK_STATUS(amp_state_load(t->ctx, path, &st), AMP_ERR_FORMAT, words[i]);
         amp_params_destroy(q);
     }
     t_note(t, "a different number of parameters");
@@ -646,7 +640,7 @@ static void in_the_middle(t_run *t) { /* S14: between unscale and update there i
     free_tiny(&a);
 }
 
-/* What a scaler remembers of a set, and a snapshot of a scaler, ends with a load: the weights and the scale are others now. */
+/* What a scaler remembers of a set, and a snapshot of a scaler, ends with a load: the weights and the scale change. */
 static void a_load_begins_anew(t_run *t) {
     const char *path = t_file("anew.state");
     tiny a;
@@ -680,8 +674,8 @@ static void a_load_begins_anew(t_run *t) {
 
 /* ---- the format does not drift: files of today must load tomorrow, on any machine ---- */
 
-static uint64_t fnv(
-    const unsigned char *b, size_t n) { /* over little-endian 64-bit words, the last one padded with zeros */
+/* Over little-endian 64-bit words, the last one padded with zeros. */
+static uint64_t fnv(const unsigned char *b, size_t n) {
     uint64_t h = 0xcbf29ce484222325u, w;
     size_t i, k;
     for (i = 0; i < n; i += 8) {
@@ -697,8 +691,8 @@ static void put(unsigned char **b, uint64_t x, int bytes) {
         *(*b)++ = (unsigned char)(x >> (8 * i));
 }
 
-static void golden_file(
-    t_run *t) { /* written here by hand, byte by byte: a set of two weights after two steps, and three user bytes */
+/* Written here by hand, byte by byte: a set of two weights after two steps, and three user bytes. */
+static void golden_file(t_run *t) {
     const char *path = t_file("golden.state");
     unsigned char file[512], section[256], *f = file, *s, *got;
     unsigned char user[3] = {0xaa, 0xbb, 0xcc};
@@ -823,13 +817,16 @@ static void golden_file(
     memset(user, 0, 3);
     CHECK_OK(amp_state_load(t->ctx, path, &st));
     weights = (float *)set_bits(t, amp_param_get(p, 0).master, 2);
-    CHECK(weights[0] == 1.5f && weights[1] == -2.0f && user[0] == 0xaa && user[1] == 0xbb && user[2] == 0xcc);
+    CHECK_F32(weights[0], 1.5f);
+    CHECK_F32(weights[1], -2.0f);
+    CHECK(user[0] == 0xaa && user[1] == 0xbb && user[2] == 0xcc);
     r = set_poll(t, p);
     CHECK_EQ(r.steps, 2);
-    {
+    { /* made from the masters */
         uint16_t *h = (uint16_t *)set_bits(t, amp_param_model(p, 0), 2);
-        CHECK(h[0] == 0x3e00 && h[1] == 0xc000);
-    } /* made from the masters */
+        CHECK_EQ(h[0], 0x3e00);
+        CHECK_EQ(h[1], 0xc000);
+    }
     t_note(t, "a section that stands there twice is refused, and one that is missing");
     {
         size_t total = (size_t)(f - file), last = 3 + 24; /* the user's bytes, the last section */

@@ -72,7 +72,6 @@ static amp_params *make(t_run *t, const setup *u, twin *tw) {
                 if (!q->has_master) q->w[k] = ref_f32(ref_decode(q->model[k], u->model));
             }
         CHECK_OK(amp_params_add(p, &e));
-        if (!q->has_master) e.init = NULL;
     }
     CHECK_OK(amp_params_commit(p));
     return p;
@@ -178,10 +177,10 @@ static void compare(t_run *t, amp_params *p, const twin *tw, size_t moments) {
             float *v = (float *)set_bits(t, amp_param_get(p, i).moment[1], q->count);
             CHECK_BITS(v, q->v, q->count, 4);
         }
-        {
+        { /* only read */
             void *grad = set_bits(t, amp_param_grad(p, i), q->count);
             CHECK_BITS(grad, q->grad, q->count, amp_dtype_size(q->grad_dtype));
-        } /* only read */
+        }
         memcpy(t->note, where, sizeof where);
     }
 }
@@ -341,16 +340,19 @@ static void bits_many_tensors(t_run *t) {
 
 /* ---- against an optimizer without rounding ---- */
 
-/* 1,000 steps on FP32 gradients, against the definitions in double (ref_update_f64; tests/torch_steps.py shows that they
-   are PyTorch's).
+/* 1,000 steps on FP32 gradients, against the definitions in double (ref_update_f64; tests/torch_steps.py shows that
+   they are PyTorch's).
    With e = 2^-24, the error of one rounding, W the largest weight and U the largest update, one step adds at most:
-       3 e W       the weight times its decay, the decay as a float, the subtraction
-       4 e U       the learning rate or step size as a float, the division or product, the square root, the correction of bias
-       3 e U / (1 - b)     the first moment or momentum b: three roundings a step, each remembered 1 / (1 - b) steps long
-       2 e U min(n, 1 / (1 - beta2))  Adam's second moment: four roundings a step, remembered likewise, under a root, hence half
-   and n steps n times that, were all errors of one sign. Lion's update is +-lr and has no error, but where its sign turns: the gradients
-   here keep away from that. Errors of both signs grow with the root of n instead, so the second, tighter limit: n e (W + 8 U), which an
-   error of any rule would break, too. */
+       3 e W                          the weight times its decay, the decay as a float, the subtraction
+       4 e U                          the learning rate or step size as a float, the division or product, the square
+                                      root, the correction of bias
+       3 e U / (1 - b)                the first moment or momentum b: three roundings a step, each remembered for
+                                      1 / (1 - b) steps
+       2 e U min(n, 1 / (1 - beta2))  Adam's second moment: four roundings a step, remembered likewise, under a root,
+                                      hence half
+   and n steps add n times that if all errors have one sign. Lion's update is +-lr and has no error, except where its
+   sign turns: the gradients here keep away from that. Errors of both signs grow with the root of n instead, hence the
+   second, tighter limit n e (W + 8 U), which an error of any rule would break, too. */
 static void accuracy(t_run *t) {
     static const size_t rules[] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 16, 17};
     size_t k, i, n = 40;
@@ -823,8 +825,8 @@ static void lr_from_memory(t_run *t) {
     amp_params_destroy(p);
 }
 
-static void stochastic_models(
-    t_run *t) { /* amp_random(seed, (step << 24) + parameter, element), replayed by the twin */
+/* The random numbers are amp_random(seed, (step << 24) + parameter, element), replayed by the twin. */
+static void stochastic_models(t_run *t) {
     static const size_t counts[] = {5, 1000, 66000};
     static const struct {
         amp_dtype model;
@@ -860,8 +862,8 @@ static void stochastic_models(
     }
 }
 
-static void stochastic_keeps_small_updates(
-    t_run *t) { /* what it is for: BF16 weights alone, updates far below their spacing */
+/* What it is for: BF16 weights alone, updates far below their spacing. */
+static void stochastic_keeps_small_updates(t_run *t) {
     size_t n = 4000, i;
     amp_params_desc pd = AMP_ZERO;
     amp_param_desc e = AMP_ZERO;
