@@ -916,11 +916,6 @@ AMP_INLINE amp_optional amp_opt(float x) {
     o.given = 1;
     return o;
 }
-AMP_INLINE size_t amp_dtype_size(amp_dtype t) {
-    if (t == AMP_F32) return 4u;
-    if (t == AMP_F16 || t == AMP_BF16) return 2u;
-    return t == AMP_F8E4M3 || t == AMP_F8E5M2 ? 1u : 0u;
-}
 
 AMP_INLINE uint32_t ampi_bits(float x) {
     uint32_t u;
@@ -933,7 +928,7 @@ AMP_INLINE float ampi_float(uint32_t u) {
     return x;
 }
 
-/* A small format. Another one is a row in ampi_format_of and in amp_dtype_size. */
+/* The small formats: all that is known of them. Another one is a row here, and a size in amp_dtype_size. */
 typedef struct ampi_format {
     uint32_t mant;         /* mantissa bits */
     uint32_t emin;         /* biased float exponent of the smallest normal number */
@@ -942,16 +937,30 @@ typedef struct ampi_format {
     uint32_t nan, payload; /* pattern of NaN, and which of its bits are kept of a float's NaN */
     uint32_t sign;         /* place of the sign bit */
 } ampi_format;
-AMP_INLINE ampi_format ampi_format_of(amp_dtype t) { /* folded when t is a constant */
-    /* clang-format off */
-    ampi_format f16  = {10, 113, 0x477ff000u, 0x7c00u, 0x7bffu, 0x7e00u, 0x3ffu, 15};
-    ampi_format bf16 = { 7,   1, 0x7f7f8000u, 0x7f80u, 0x7f7fu, 0x7fc0u, 0x07fu, 15};
-    ampi_format e4m3 = { 3, 121, 0x43e80001u,   0x7fu,   0x7eu,   0x7fu,      0,  7};
-    ampi_format e5m2 = { 2, 113, 0x47700000u,   0x7cu,   0x7bu,   0x7eu,      3,  7};
-    /* clang-format on */
-    if (t == AMP_F16) return f16;
-    if (t == AMP_BF16) return bf16;
-    return t == AMP_F8E4M3 ? e4m3 : e5m2;
+/* clang-format off */
+#define AMPI_FORMATS(X) \
+    /* AMP_,   name,   mant, emin,       limit,    over,    maxf,     nan, payload, sign */ \
+    X( F16,    f16,     10,   113, 0x477ff000u, 0x7c00u, 0x7bffu, 0x7e00u,  0x3ffu,   15) \
+    X( BF16,   bf16,     7,     1, 0x7f7f8000u, 0x7f80u, 0x7f7fu, 0x7fc0u,  0x07fu,   15) \
+    X( F8E4M3, f8e4m3,   3,   121, 0x43e80001u,   0x7fu,   0x7eu,   0x7fu,       0,    7) \
+    X( F8E5M2, f8e5m2,   2,   113, 0x47700000u,   0x7cu,   0x7bu,   0x7eu,       3,    7)
+/* clang-format on */
+#define AMPI_FORMAT_ROW(T, name, ...) \
+    if (t == AMP_##T) { \
+        ampi_format f = {__VA_ARGS__}; \
+        return f; \
+    }
+AMP_INLINE ampi_format ampi_format_of(amp_dtype t) { /* folded when t is a constant; all 0 for F32 */
+    ampi_format none = AMP_ZERO;
+    AMPI_FORMATS(AMPI_FORMAT_ROW)
+    return none;
+}
+AMP_INLINE int ampi_has_inf(ampi_format f) { return f.over != f.nan; }
+/* Not made of the rows: as comparisons it leaves ampi_k_cast 80 registers instead of 94. */
+AMP_INLINE size_t amp_dtype_size(amp_dtype t) {
+    if (t == AMP_F32) return 4u;
+    if (t == AMP_F16 || t == AMP_BF16) return 2u;
+    return t == AMP_F8E4M3 || t == AMP_F8E5M2 ? 1u : 0u;
 }
 
 /* Float bits x to the 8- or 16-bit pattern. The magnitude becomes a fixed-point number q.F of the target's grid, F having
@@ -1002,11 +1011,10 @@ AMP_INLINE uint32_t ampi_decode(uint32_t b, amp_dtype t) {
     uint32_t a = b & ((1u << f.sign) - 1u);
     uint32_t up = 23u - f.mant;
     uint32_t m = a & ((1u << f.mant) - 1u);
-    int special = t == AMP_F8E4M3 ? a == f.over : a >= f.over;
-    int infinite = t != AMP_F8E4M3 && a == f.over;
+    int infinite = ampi_has_inf(f) && a == f.over;
     uint32_t p;
     if (t == AMP_BF16) return sign | (a << 16) | (a > f.over ? 0x400000u : 0u);
-    if (special) return sign | 0x7f800000u | (m << up) | (infinite ? 0u : 0x400000u);
+    if (a >= f.over) return sign | 0x7f800000u | (m << up) | (infinite ? 0u : 0x400000u);
     if (a >> f.mant) return sign | ((a << up) + ((f.emin - 1u) << 23));
     if (m == 0) return sign;
     p = ampi_top_bit(m); /* a subnormal: m * 2^(emin - 127 - mant) becomes a normal float */
@@ -1089,24 +1097,22 @@ AMP_INLINE float amp_f32_from_f8e5m2(amp_f8e5m2 h) { return ampi_decoded(h.bits,
 
 /* ampi_decode and ampi_encode for a dtype that is known only at run time, F32 too: the format's constants fold into each
    case. */
+#define AMPI_FORMAT_DECODE(T, ...) \
+case AMP_##T: return ampi_decode(pattern, AMP_##T);
 AMP_INLINE uint32_t ampi_decode_any(uint32_t pattern, amp_dtype t) {
     switch (t) {
-    case AMP_F16: return ampi_decode(pattern, AMP_F16);
-    case AMP_BF16: return ampi_decode(pattern, AMP_BF16);
-    case AMP_F8E4M3: return ampi_decode(pattern, AMP_F8E4M3);
-    case AMP_F8E5M2: return ampi_decode(pattern, AMP_F8E5M2);
+        AMPI_FORMATS(AMPI_FORMAT_DECODE)
     case AMP_AUTO:
     case AMP_F32:
     case AMP_DTYPE_COUNT:
     default: return pattern;
     }
 }
+#define AMPI_FORMAT_ENCODE(T, ...) \
+case AMP_##T: return ampi_encode(x, AMP_##T, how, r, saturate);
 AMP_INLINE uint32_t ampi_encode_any(uint32_t x, amp_dtype t, amp_rounding how, uint32_t r, int saturate) {
     switch (t) {
-    case AMP_F16: return ampi_encode(x, AMP_F16, how, r, saturate);
-    case AMP_BF16: return ampi_encode(x, AMP_BF16, how, r, saturate);
-    case AMP_F8E4M3: return ampi_encode(x, AMP_F8E4M3, how, r, saturate);
-    case AMP_F8E5M2: return ampi_encode(x, AMP_F8E5M2, how, r, saturate);
+        AMPI_FORMATS(AMPI_FORMAT_ENCODE)
     case AMP_AUTO:
     case AMP_F32:
     case AMP_DTYPE_COUNT:
@@ -1759,7 +1765,7 @@ AMP_INLINE float amp_gemm_beta(const amp_gemm_job *j) {
 
 /* A value for an FP8 d: the largest magnitude (float bits) is noted, then it is scaled and saturated. NaN stays NaN. */
 AMP_INLINE float amp_epilogue_f8(float v, amp_dtype t, const float *scale, uint32_t *amax) {
-    uint32_t most = ampi_bits(t == AMP_F8E4M3 ? 448.0f : 57344.0f), size = ampi_bits(v) & 0x7fffffffu;
+    uint32_t most = ampi_decode_any(ampi_format_of(t).maxf, t), size = ampi_bits(v) & 0x7fffffffu;
     if (size > *amax) *amax = size;
     if (scale) v = ampi_mul(v, *scale);
     size = ampi_bits(v) & 0x7fffffffu;
@@ -2704,14 +2710,13 @@ AMP_API const char *amp_strerror(amp_status status) {
 
 AMP_API int amp_version(void) { return AMP_VERSION; }
 
+#  define AMPI_FORMAT_NAME(T, name, ...) \
+case AMP_##T: return #name;
 AMP_API const char *amp_dtype_name(amp_dtype t) {
     switch (t) {
+        AMPI_FORMATS(AMPI_FORMAT_NAME)
     case AMP_AUTO: return "auto";
     case AMP_F32: return "f32";
-    case AMP_F16: return "f16";
-    case AMP_BF16: return "bf16";
-    case AMP_F8E4M3: return "f8e4m3";
-    case AMP_F8E5M2: return "f8e5m2";
     case AMP_DTYPE_COUNT: break;
     }
     return "unknown dtype";
@@ -4619,7 +4624,7 @@ AMP_API amp_status amp_step_poll(amp_params *p, amp_step_record *out) {
     return ctx->b->poll(ctx, p->record, p->mirror, out);
 }
 
-static int ampi_is_f8(amp_dtype t) { return t == AMP_F8E4M3 || t == AMP_F8E5M2; }
+static int ampi_is_f8(amp_dtype t) { return amp_dtype_size(t) == 1u; }
 
 /* ==== >>front-policy =============================================================================================
    Levels, their overrides, the autocast scope.   tests: tests/test_policy.c */
@@ -7197,6 +7202,16 @@ typedef struct ampi_kernels {
     void (*pack4)(float *to, size_t width, const float *rows, size_t ld, size_t depth);
 } ampi_kernels;
 
+/* What >>lanes makes of a row of AMPI_FORMATS. */
+#  define AMPI_FORMAT_CASTS(T, name, ...) \
+    AMPI_OUTER void AMPI_F(widen_##name)(void *d, const void *s, size_t n) { AMPI_F(widen)(d, s, n, AMP_##T); } \
+    AMPI_OUTER void AMPI_F(narrow_##name)(void *d, const void *s, size_t n) { AMPI_F(narrow)(d, s, n, AMP_##T); }
+#  define AMPI_FORMAT_ROUND(T, ...) \
+    if (t == AMP_##T) AMPI_F(round_step)(d, s, r, AMP_##T, saturate);
+#  define AMPI_FORMAT_USE(T, name, ...) \
+    k->widen[AMP_##T] = AMPI_F(widen_##name); \
+    k->narrow[AMP_##T] = AMPI_F(narrow_##name);
+
 #if defined(AMPI_X86) || defined(AMPI_NEON)
 #  define AMPI_ALWAYS __attribute__((always_inline)) static inline
 #else
@@ -7261,17 +7276,16 @@ static const uint32_t *ampi_scalar_random(uint32_t *buf, size_t n, uint64_t seed
         amp_philox(buf + i, seed, stream, (at >> 2) + i / 4);
     return buf + (at & 3u);
 }
+static uint32_t ampi_in_each(uint32_t pattern, amp_dtype t) { /* of a small format; in each element of a word */
+    return pattern * (amp_dtype_size(t) == 1u ? 0x01010101u : 0x00010001u);
+}
 /* Not finite: the exponent bits e of every element in the word are ones, so adding its lowest bit carries into the
    sign's place, and never past it. */
 static uint32_t ampi_exponents(amp_dtype t) {
-    if (t == AMP_F32) return 0x7f800000u;
-    if (t == AMP_F16) return 0x7c007c00u;
-    if (t == AMP_BF16) return 0x7f807f80u;
-    return t == AMP_F8E4M3 ? 0x7f7f7f7fu : 0x7c7c7c7cu;
+    return t == AMP_F32 ? 0x7f800000u : ampi_in_each(ampi_format_of(t).over, t);
 }
 static uint32_t ampi_signs(amp_dtype t) {
-    if (t == AMP_F32) return 0x80000000u;
-    return t == AMP_F16 || t == AMP_BF16 ? 0x80008000u : 0x80808080u;
+    return t == AMP_F32 ? 0x80000000u : ampi_in_each(1u << ampi_format_of(t).sign, t);
 }
 static int ampi_scalar_bad(const void *p, size_t bytes, amp_dtype t) {
     uint32_t e = ampi_exponents(t), sign = ampi_signs(t), any = 0, x[16], k;
@@ -9697,15 +9711,12 @@ case kind: AMPI_F(rule##_one)(w, m, v, u, c); return;
 AMPI_INNER AMPI_WORDS AMPI_F(finish)(AMPI_WORDS x, AMPI_WORDS a, AMPI_WORDS r, amp_dtype t) { /* NaN and sign; a: |x| */
     const ampi_format f = ampi_format_of(t);
     AMPI_WORDS nan = AMPI_WORD(f.nan), sign;
-    if (t != AMP_F8E4M3) {
-        AMPI_WORDS payload = AMPI_AND(AMPI_SHR(a, 23u - f.mant), AMPI_WORD((1u << f.mant) - 1u));
+    if (ampi_has_inf(f)) {
+        AMPI_WORDS payload = AMPI_AND(AMPI_SHR(a, 23u - f.mant), AMPI_WORD(f.payload));
         nan = AMPI_OR(nan, payload);
     }
     r = AMPI_SELECT(AMPI_GREATER(a, AMPI_WORD(0x7f800000u)), nan, r);
-    if (f.mant > 3u)
-        sign = AMPI_AND(AMPI_SHR(x, 16), AMPI_WORD(0x8000u));
-    else
-        sign = AMPI_AND(AMPI_SHR(x, 24), AMPI_WORD(0x80u));
+    sign = AMPI_AND(AMPI_SHR(x, 31u - f.sign), AMPI_WORD(1u << f.sign));
     return AMPI_OR(r, sign);
 }
 AMPI_INNER AMPI_WORDS AMPI_F(encode)(AMPI_WORDS x, amp_dtype t, uint32_t cap) { /* cap: what overflow becomes */
@@ -9726,7 +9737,7 @@ AMPI_INNER AMPI_WORDS AMPI_F(encode)(AMPI_WORDS x, amp_dtype t, uint32_t cap) { 
         r = AMPI_SELECT(AMPI_GREATER(AMPI_WORD(f.emin << 23), a), tiny, r);
     }
     r = AMPI_MIN(r, AMPI_WORD(cap));
-    if (t == AMP_F8E4M3 && cap == f.over) return AMPI_OR(r, AMPI_AND(AMPI_SHR(x, 24), AMPI_WORD(0x80u)));
+    if (cap == f.nan) return AMPI_OR(r, AMPI_AND(AMPI_SHR(x, 24), AMPI_WORD(0x80u)));
     return AMPI_F(finish)(x, a, r, t);
 }
 /* Quiet: 0x400000 where a > over, which is what NaN is; 0 elsewhere. */
@@ -9735,21 +9746,21 @@ AMPI_INNER AMPI_WORDS AMPI_F(quiet)(AMPI_WORDS a, uint32_t over) {
 }
 AMPI_INNER AMPI_WORDS AMPI_F(decode)(AMPI_WORDS w, amp_dtype t) {
     const ampi_format f = ampi_format_of(t);
-    const uint32_t sign = f.mant > 3u ? 15 : 7, shift = 23u - f.mant, magic = (f.emin + shift) << 23;
-    AMPI_WORDS a = AMPI_AND(w, AMPI_WORD((1u << sign) - 1u)), up, r, tiny;
+    const uint32_t shift = 23u - f.mant, magic = (f.emin + shift) << 23;
+    AMPI_WORDS a = AMPI_AND(w, AMPI_WORD((1u << f.sign) - 1u)), up, r, tiny;
     if (t == AMP_BF16) return AMPI_OR(AMPI_SHL(w, 16), AMPI_F(quiet)(a, f.over));
     up = AMPI_SHL(a, shift);
     r = AMPI_ADD_WORDS(up, AMPI_WORD((f.emin - 1u) << 23));
     tiny = AMPI_ADD_WORDS(a, AMPI_WORD(magic));
     tiny = AMPI_BITS(AMPI_F(magic_sub)(AMPI_AS_FLOATS(tiny), AMPI_AS_FLOATS(AMPI_WORD(magic))));
     r = AMPI_SELECT(AMPI_GREATER(AMPI_WORD(1u << f.mant), a), tiny, r);
-    if (t == AMP_F8E4M3) {
-        r = AMPI_SELECT(AMPI_GREATER(a, AMPI_WORD(0x7eu)), AMPI_WORD(0x7ff00000u), r);
+    if (!ampi_has_inf(f)) {
+        r = AMPI_SELECT(AMPI_GREATER(a, AMPI_WORD(f.maxf)), AMPI_WORD(0x7ff00000u), r);
     } else {
         r = AMPI_SELECT(AMPI_GREATER(a, AMPI_WORD(f.over - 1u)), AMPI_OR(up, AMPI_WORD(0x7f800000u)), r);
         r = AMPI_OR(r, AMPI_F(quiet)(a, f.over));
     }
-    return AMPI_OR(r, AMPI_SHL(AMPI_SHR(w, sign), 31));
+    return AMPI_OR(r, AMPI_SHL(AMPI_SHR(w, f.sign), 31));
 }
 /* One vector of a small format, as the bits of floats. */
 AMPI_INNER AMPI_WORDS AMPI_F(widened)(const void *s, amp_dtype t) {
@@ -9863,14 +9874,7 @@ AMPI_INNER void AMPI_F(narrow)(void *dst, const void *src, size_t n, amp_dtype t
         memcpy(d + i * size, to, (n - i) * size);
     }
 }
-AMPI_OUTER void AMPI_F(widen_f16)(void *d, const void *s, size_t n) { AMPI_F(widen)(d, s, n, AMP_F16); }
-AMPI_OUTER void AMPI_F(widen_bf16)(void *d, const void *s, size_t n) { AMPI_F(widen)(d, s, n, AMP_BF16); }
-AMPI_OUTER void AMPI_F(widen_f8e4m3)(void *d, const void *s, size_t n) { AMPI_F(widen)(d, s, n, AMP_F8E4M3); }
-AMPI_OUTER void AMPI_F(widen_f8e5m2)(void *d, const void *s, size_t n) { AMPI_F(widen)(d, s, n, AMP_F8E5M2); }
-AMPI_OUTER void AMPI_F(narrow_f16)(void *d, const void *s, size_t n) { AMPI_F(narrow)(d, s, n, AMP_F16); }
-AMPI_OUTER void AMPI_F(narrow_bf16)(void *d, const void *s, size_t n) { AMPI_F(narrow)(d, s, n, AMP_BF16); }
-AMPI_OUTER void AMPI_F(narrow_f8e4m3)(void *d, const void *s, size_t n) { AMPI_F(narrow)(d, s, n, AMP_F8E4M3); }
-AMPI_OUTER void AMPI_F(narrow_f8e5m2)(void *d, const void *s, size_t n) { AMPI_F(narrow)(d, s, n, AMP_F8E5M2); }
+AMPI_FORMATS(AMPI_FORMAT_CASTS)
 
 /* ---- loops over floats; what is left of n is done by the scalar path ---- */
 #define AMPI_LEFT(i, n) (AMPI_WIDTH > 1u && (i) < (n))
@@ -10132,14 +10136,7 @@ AMPI_OUTER void AMPI_F(round)(void *dst, amp_dtype t, const void *src, size_t n,
     char *d = (char *)dst;
     const char *s = (const char *)src;
     for (; n >= AMPI_STEP; n -= AMPI_STEP, d += size, s += AMPI_STEP * 4u) {
-        if (t == AMP_F16)
-            AMPI_F(round_step)(d, s, r, AMP_F16, saturate);
-        else if (t == AMP_BF16)
-            AMPI_F(round_step)(d, s, r, AMP_BF16, saturate);
-        else if (t == AMP_F8E4M3)
-            AMPI_F(round_step)(d, s, r, AMP_F8E4M3, saturate);
-        else
-            AMPI_F(round_step)(d, s, r, AMP_F8E5M2, saturate);
+        AMPI_FORMATS(AMPI_FORMAT_ROUND)
         if (r) r += AMPI_STEP;
     }
     AMPI_F(done)();
@@ -10274,14 +10271,7 @@ AMPI_INNER void AMPI_F(tile)(uint32_t rows, size_t kc, const float *a, const flo
 #if AMPI_PASS == AMPI_PASS_SCALAR || AMPI_PASS == AMPI_PASS_VECTOR
 static void AMPI_F(use)(ampi_kernels *k) {
     k->lanes = AMPI_WIDTH;
-    k->widen[AMP_F16] = AMPI_F(widen_f16);
-    k->widen[AMP_BF16] = AMPI_F(widen_bf16);
-    k->widen[AMP_F8E4M3] = AMPI_F(widen_f8e4m3);
-    k->widen[AMP_F8E5M2] = AMPI_F(widen_f8e5m2);
-    k->narrow[AMP_F16] = AMPI_F(narrow_f16);
-    k->narrow[AMP_BF16] = AMPI_F(narrow_bf16);
-    k->narrow[AMP_F8E4M3] = AMPI_F(narrow_f8e4m3);
-    k->narrow[AMP_F8E5M2] = AMPI_F(narrow_f8e5m2);
+    AMPI_FORMATS(AMPI_FORMAT_USE)
 #if AMPI_PASS == AMPI_PASS_SCALAR || defined(AMPI_HAS_SHIFT_EACH)
     k->round = AMPI_F(round);
 #endif

@@ -673,7 +673,7 @@ AMPI_K uint32_t ampi_k_pattern(uint32_t x, amp_dtype t, amp_rounding how, uint32
    AMPI_K_STREAM: it does, and nobody will soon want these bytes again, so that they need not drive others out of the
    caches. */
 #define AMPI_K_STREAM 2
-AMPI_K size_t ampi_k_unit(amp_dtype t) { return t == AMP_F8E4M3 || t == AMP_F8E5M2 ? 8u : 16u; }
+AMPI_K size_t ampi_k_unit(amp_dtype t) { return amp_dtype_size(t) == 1u ? 8u : 16u; }
 AMPI_K int ampi_k_aligned(const void *p, amp_dtype t) { return ((uintptr_t)p & (ampi_k_unit(t) - 1u)) == 0; }
 
 AMPI_K void ampi_k_unpack2(uint32_t *x, uint32_t word) {
@@ -709,7 +709,7 @@ AMPI_K void ampi_k_fetch8(ampi_k_raw *r, const void *p, amp_dtype t, size_t i, i
         const ampi_k_u4 *v = (const ampi_k_u4 *)((const char *)p + 4u * i);
         r->a = ampi_k_ld4(v, wide);
         r->b = ampi_k_ld4(v + 1, wide);
-    } else if (t == AMP_F16 || t == AMP_BF16) {
+    } else if (amp_dtype_size(t) == 2u) {
         r->a = ampi_k_ld4((const ampi_k_u4 *)((const char *)p + 2u * i), wide);
     } else {
         ampi_k_u2 a = *(const ampi_k_u2 *)((const char *)p + i);
@@ -727,7 +727,7 @@ AMPI_K void ampi_k_patterns8(uint32_t x[8], const ampi_k_raw *r, amp_dtype t) {
         x[5] = r->b.y;
         x[6] = r->b.z;
         x[7] = r->b.w;
-    } else if (t == AMP_F16 || t == AMP_BF16) {
+    } else if (amp_dtype_size(t) == 2u) {
         ampi_k_unpack2(x, r->a.x);
         ampi_k_unpack2(x + 2, r->a.y);
         ampi_k_unpack2(x + 4, r->a.z);
@@ -737,25 +737,15 @@ AMPI_K void ampi_k_patterns8(uint32_t x[8], const ampi_k_raw *r, amp_dtype t) {
         ampi_k_unpack4(x + 4, r->a.y);
     }
 }
+#define AMPI_FORMAT_DECODE8(T, ...) \
+case AMP_##T: \
+    for (k = 0; k < 8u; k++) \
+        x[k] = ampi_decode(x[k], AMP_##T); \
+    break;
 AMPI_K void ampi_k_decode8(uint32_t x[8], amp_dtype t) { /* patterns to float bits */
     uint32_t k;
     switch (t) {
-    case AMP_F16:
-        for (k = 0; k < 8u; k++)
-            x[k] = ampi_decode(x[k], AMP_F16);
-        break;
-    case AMP_BF16:
-        for (k = 0; k < 8u; k++)
-            x[k] = ampi_decode(x[k], AMP_BF16);
-        break;
-    case AMP_F8E4M3:
-        for (k = 0; k < 8u; k++)
-            x[k] = ampi_decode(x[k], AMP_F8E4M3);
-        break;
-    case AMP_F8E5M2:
-        for (k = 0; k < 8u; k++)
-            x[k] = ampi_decode(x[k], AMP_F8E5M2);
-        break;
+        AMPI_FORMATS(AMPI_FORMAT_DECODE8)
     default: break;
     }
 }
@@ -791,7 +781,7 @@ AMPI_K void ampi_k_store8(
         b.w = x[7];
         ampi_k_st4(v, a, wide);
         ampi_k_st4(v + 1, b, wide);
-    } else if (t == AMP_F16 || t == AMP_BF16) {
+    } else if (amp_dtype_size(t) == 2u) {
         ampi_k_u4 a;
         a.x = x[0] | x[1] << 16;
         a.y = x[2] | x[3] << 16;
@@ -806,26 +796,16 @@ AMPI_K void ampi_k_store8(
     }
 }
 
+#define AMPI_FORMAT_PATTERN8(T, ...) \
+case AMP_##T: \
+    for (k = 0; k < 8u; k++) \
+        x[k] = ampi_encode(x[k], AMP_##T, how, r[k], saturate); \
+    break;
 AMPI_K void ampi_k_pattern8(uint32_t x[8], amp_dtype t, amp_rounding how, const uint32_t r[8], int saturate) {
     uint32_t k;
     switch (t) {
-    case AMP_F32: break;
-    case AMP_F16:
-        for (k = 0; k < 8u; k++)
-            x[k] = ampi_encode(x[k], AMP_F16, how, r[k], saturate);
-        break;
-    case AMP_BF16:
-        for (k = 0; k < 8u; k++)
-            x[k] = ampi_encode(x[k], AMP_BF16, how, r[k], saturate);
-        break;
-    case AMP_F8E4M3:
-        for (k = 0; k < 8u; k++)
-            x[k] = ampi_encode(x[k], AMP_F8E4M3, how, r[k], saturate);
-        break;
-    default:
-        for (k = 0; k < 8u; k++)
-            x[k] = ampi_encode(x[k], AMP_F8E5M2, how, r[k], saturate);
-        break;
+        AMPI_FORMATS(AMPI_FORMAT_PATTERN8)
+    default: break;
     }
 }
 AMPI_K void ampi_k_nearest8(uint32_t x[8], amp_dtype t) {
