@@ -2304,8 +2304,7 @@ typedef struct amp_snapshot { /* what a segment's forward saw; plain data. Do no
     amp_dtype low, pin;
     uint32_t enabled, cache;
     amp_rng rng;
-    const amp_scaler *scaler;
-    uint64_t iteration, weights; /* of the scaler; changes of weights so far on the context */
+    uint64_t iteration, weights; /* of the scaler (0: none); changes of weights so far on the context */
 } amp_snapshot;
 
 /* Before a segment's forward: remembers the region, rng (NULL: none) and the iteration of the scaler (NULL: none).
@@ -2750,9 +2749,10 @@ struct amp_ctx {
     size_t n_blocks, cap_blocks;
     amp_ledger_row *rows; /* row 0: total */
     size_t n_rows, cap_rows;
-    uint64_t serial;   /* numbers the iterations of all scalers of this context */
-    uint64_t weights;  /* counts changes of weights */
-    amp_params *sets;  /* committed ones */
+    uint64_t serial;  /* numbers the iterations of all scalers of this context */
+    uint64_t weights; /* counts changes of weights */
+    amp_params *sets; /* committed ones */
+    amp_scaler *scalers;
     ampi_scope *scope; /* autocast: NULL before the first begin */
     char error[320];
 };
@@ -2891,6 +2891,10 @@ AMP_API void amp_ctx_destroy(amp_ctx *ctx) {
     while (ctx->sets) {
         amp_log_event(ctx, AMP_LOG_WARNING, "amp_ctx_destroy: a parameter set was not destroyed");
         amp_params_destroy(ctx->sets);
+    }
+    while (ctx->scalers) {
+        amp_log_event(ctx, AMP_LOG_WARNING, "amp_ctx_destroy: a scaler was not destroyed");
+        amp_scaler_destroy(ctx->scalers);
     }
     for (i = 0; i < ctx->n_blocks; i++) {
         amp_log_event(ctx, AMP_LOG_WARNING, "amp_ctx_destroy: %llu bytes of \"%s\" were not freed",
@@ -3677,7 +3681,7 @@ static amp_status ampi_commit_entries(amp_params *p, const char *where) {
 }
 
 static amp_status ampi_commit_arenas(amp_params *p, const char *where) {
-    static const char *const suffix[AMPI_ARENAS] = {".master", ".model", ".grad", ".moments", ".accum", ".tables"};
+    static const char suffix[AMPI_ARENAS][9] = {".master", ".model", ".grad", ".moments", ".accum", ".tables"};
     amp_ctx *ctx = p->ctx;
     ampi_layout l = AMP_ZERO;
     char label[sizeof p->label + sizeof ".moments"];
@@ -3688,7 +3692,7 @@ static amp_status ampi_commit_arenas(amp_params *p, const char *where) {
         fits &= l.bytes[k] < (size_t)-1;
     AMPI_REQUIRE(fits, ctx, AMP_ERR_INVALID_ARG, "%s: the set is too large", where);
     for (k = 0; k < AMPI_ARENAS; k++) {
-        snprintf(label, sizeof label, "%s%s", p->label, suffix[k]);
+        snprintf(label, sizeof label, "%.23s%.8s", p->label, suffix[k]);
         AMPI_TRY(amp_alloc(ctx, &p->arena[k], (size_t)l.bytes[k], label));
         l.base[k] = (char *)p->arena[k];
     }
@@ -3886,6 +3890,7 @@ struct amp_scaler {
     amp_scaler_state *state; /* context memory */
     amp_params *tied;        /* sets whose phase belongs to its iteration, or whose windows hold its scale */
     uint64_t serial;         /* of this iteration */
+    amp_scaler *next;        /* in the context's list of scalers */
     int32_t checked;         /* 1: gradients were checked in this iteration */
     int32_t off;
 };
@@ -3979,6 +3984,8 @@ AMP_API amp_status amp_scaler_create_checked(
     }
     s->ctx = ctx;
     s->state = (amp_scaler_state *)mem;
+    s->next = ctx->scalers;
+    ctx->scalers = s;
     s->serial = ++ctx->serial;
     s->off = d.mode == AMP_SCALER_OFF;
     *out = s;
@@ -3987,10 +3994,14 @@ AMP_API amp_status amp_scaler_create_checked(
 
 AMP_API void amp_scaler_destroy(amp_scaler *s) {
     amp_ctx *ctx;
+    amp_scaler **at;
     if (!s) return;
     ctx = s->ctx;
     while (s->tied)
         ampi_untie(s->tied);
+    for (at = &ctx->scalers; *at != s; at = &(*at)->next) {
+    }
+    *at = s->next;
     (void)amp_free(ctx, s->state);
     ampi_host_free(&ctx->host, s, sizeof *s);
 }
@@ -4164,7 +4175,7 @@ typedef enum ampi_takes {
 typedef struct ampi_rule {
     ampi_takes takes;
     ampi_phase next;
-    const char *why;
+    char why[72]; /* no pointer: the table stays read-only in position-independent code */
 } ampi_rule;
 
 #  define AMPI_TWICE     "the set is unscaled already since the last amp_scaler_update"
@@ -4173,7 +4184,7 @@ typedef struct ampi_rule {
 #  define AMPI_OPEN      "the set is inside an accumulation window"
 
 /* clang-format off */
-#  define AMPI_GO(takes, next) {AMPI_##takes, AMPI_##next, NULL}
+#  define AMPI_GO(takes, next) {AMPI_##takes, AMPI_##next, ""}
 #  define AMPI_NO(why)         {AMPI_REFUSED, AMPI_READY, why}
 static const ampi_rule ampi_rules[AMPI_PHASES][AMPI_VERBS] = {
     /* ready */
@@ -6283,12 +6294,18 @@ AMP_API amp_status amp_snapshot_take(
     out->enabled = r.enabled;
     out->cache = r.cache;
     if (rng) out->rng = *rng;
-    out->scaler = scaler;
     out->iteration = scaler ? scaler->serial : 0;
     out->weights = ctx->weights;
     return AMP_OK;
 }
 
+/* is a scaler of the context still in this iteration? Their numbers are never used twice. */
+static int ampi_iteration_lasts(const amp_ctx *ctx, uint64_t iteration) {
+    const amp_scaler *s;
+    for (s = ctx->scalers; s; s = s->next)
+        if (s->serial == iteration) return 1;
+    return 0;
+}
 AMP_API amp_status amp_snapshot_begin(amp_ctx *ctx, amp_rng *rng, const amp_snapshot *snapshot) {
     static const char where[] = "amp_snapshot_begin";
     amp_autocast_desc d = AMP_ZERO;
@@ -6299,8 +6316,8 @@ AMP_API amp_status amp_snapshot_begin(amp_ctx *ctx, amp_rng *rng, const amp_snap
         "%s: snapshot is not made by amp_snapshot_take", where);
     AMPI_REQUIRE(snapshot->weights == ctx->weights, ctx, AMP_ERR_STAGE,
         "%s: weights have changed since the snapshot: the recomputed forward would not be the same", where);
-    AMPI_REQUIRE(!snapshot->scaler || snapshot->iteration == snapshot->scaler->serial, ctx, AMP_ERR_STAGE,
-        "%s: the loss scale has been updated since the snapshot", where);
+    AMPI_REQUIRE(!snapshot->iteration || ampi_iteration_lasts(ctx, snapshot->iteration), ctx, AMP_ERR_STAGE,
+        "%s: the loss scale has been updated since the snapshot, or its scaler destroyed", where);
     memset(&r, 0, sizeof r);
     r.policy = snapshot->policy;
     r.low = snapshot->low;

@@ -91,6 +91,8 @@ def check_declared(is_public):
     return check
 
 
+# AMPI_F(name) is the name of a function that is stamped once for each path.
+STAMPED = re.compile(r'\bAMPI_F\((\w+)\)')
 # lizard takes a macro before a function for its name: these are taken out, as are macros that stand alone on a line and __launch_bounds__.
 PREFIX = re.compile(r'^((?:static |inline |extern |template <[^>\n]*> ?)*)(?:AMPI?_[A-Z0-9_]+(?:\([^()\n]*\))?[ \t]+)+(?=[A-Za-z_])', re.M)
 INVOCATION = re.compile(r'^[A-Z][A-Z0-9_]+\([^;{}]*?\)[ \t]*$', re.M)
@@ -101,6 +103,7 @@ DEFINITION = re.compile(r'^[A-Za-z_][^;{}()#=]*?\b(\w+)\s*\([^;{}]*\)\s*(?:const
 def plain(text):
     """What lizard gets: the same lines without comments, preprocessor lines and the macros that are in its way."""
     code = without_preprocessor(only_code(text))
+    code = STAMPED.sub(r'ampi_\1', code)
     code = INVOCATION.sub(lambda m: blank(m[0]), BOUNDS.sub('', code))
     return PREFIX.sub(r'\1', code)
 

@@ -450,6 +450,7 @@ static void recompute_bits(t_run *t) {
             amp_precision rec[2], rec2[2];
             amp_rng rng, back;
             amp_snapshot snap;
+            amp_scaler *gone = NULL;
             amp_autocast_desc a = AMP_ZERO, n = AMP_ZERO;
             amp_policy policy;
             amp_policy_desc o = AMP_ZERO;
@@ -520,6 +521,10 @@ static void recompute_bits(t_run *t) {
             /* afterwards it would not be the same */
             CHECK_OK(amp_scaler_set_scale(s, 8.0f));
             CHECK_STATUS(amp_snapshot_begin(t->ctx, &back, &snap), AMP_ERR_STAGE, "scale");
+            CHECK_OK(amp_scaler_create(&gone, t->ctx, NULL));
+            CHECK_OK(amp_snapshot_take(t->ctx, &snap, NULL, gone));
+            amp_scaler_destroy(gone);
+            CHECK_STATUS(amp_snapshot_begin(t->ctx, NULL, &snap), AMP_ERR_STAGE, "scaler destroyed");
             CHECK_OK(amp_snapshot_take(t->ctx, &snap, NULL, NULL));
             step.lr = 0.1f;
             CHECK_OK(amp_step(p, NULL, &step));
