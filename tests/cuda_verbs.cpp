@@ -491,6 +491,34 @@ static void test_classes() {
     no_leak("classes");
 }
 
+/* ---- the next minibatch: page-locked host memory to context memory and back, without waiting ---- */
+
+static void test_pinned() {
+    enum { BYTES = 1000 };
+    unsigned char *host = NULL, *back = NULL;
+    void *device = NULL;
+    OK(amp_cuda_create(&ctx, desc_with(0)));
+    OK(amp_alloc(ctx, &device, BYTES, NULL));
+    CHECK(cudaMallocHost((void **)&host, BYTES) == cudaSuccess, "no page-locked memory");
+    CHECK(cudaMallocHost((void **)&back, BYTES) == cudaSuccess, "no page-locked memory");
+    for (int i = 0; i < BYTES; i++)
+        host[i] = (unsigned char)(7 * i);
+    memset(back, 0, BYTES);
+    hcu_reset_counts();
+    OK(amp_copy_async(ctx, device, host, BYTES));
+    OK(amp_copy_async(ctx, back, device, BYTES));
+    only_enqueues("copy_async of page-locked memory");
+    CHECK(hcu_group_calls(HCU_COPY) == 2, "%ld copies", hcu_group_calls(HCU_COPY));
+    OK(amp_sync(ctx));
+    CHECK(memcmp(back, host, BYTES) == 0, "other bytes came back");
+    cudaFreeHost(host);
+    cudaFreeHost(back);
+    OK(amp_free(ctx, device));
+    amp_ctx_destroy(ctx);
+    ctx = NULL;
+    no_leak("page-locked memory");
+}
+
 /* ---- weights travel in large blocks, whatever the layout: a million of them in at most eight copies ---- */
 
 static void few_copies(const char *what, const char *layout) {
@@ -1195,6 +1223,7 @@ int main(int argc, char **argv) {
     CHECK(file >= 0, "no file in /tmp");
     test_list();
     test_classes();
+    test_pinned();
     test_weights_travel();
     test_step_counts();
     test_capture(0, cudaStreamCaptureModeGlobal);
