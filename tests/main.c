@@ -294,6 +294,10 @@ int t_emulated(const t_run *t) {
 #endif
 }
 int t_slow(const t_run *t) { return t->place->kind == T_KIND_CUDA && !options.full; }
+int t_rounds(const t_run *t, int full_emulated, int full, int slow, int usual) {
+    if (options.full) return t_emulated(t) ? full_emulated : full;
+    return t_slow(t) ? slow : usual;
+}
 
 /* ---- memory ---------------------------------------------------------------------------------------------------- */
 

@@ -64,14 +64,8 @@ static void cast_pairs(t_run *t) {
             for (k = 0; k < N_SIZES; k += t_slow(t) ? 3u : 1u) {
                 size_t n = sizes[k];
                 for (m = 0; m < (t->place->kind == T_KIND_CUDA ? 2u : 4u); m++) {
-                    size_t os = m == 0 ? 0
-                        : m == 1       ? sf
-                        : m == 2       ? 1
-                                       : 3,
-                           od = m == 0 ? 0
-                        : m == 1       ? st * (k % 3)
-                        : m == 2       ? 3
-                                       : 1;
+                    const size_t os_of[4] = {0, sf, 1, 3}, od_of[4] = {0, st * (k % 3), 3, 1};
+                    size_t os = os_of[m], od = od_of[m]; /* where the arrays begin: aligned, by element, anywhere */
                     amp_cast_desc d = AMP_ZERO;
                     d.saturate = (uint32_t)(k + m) & 1u;
                     t_note(t, "%s from %s, n = %d, src + %d, dst + %d bytes, saturate %d", amp_dtype_name(to),
@@ -137,8 +131,10 @@ static void cast_stochastic(t_run *t) {
                 d.seed = t_u64(t);
                 d.stream = t_u64(t);
                 d.saturate = (uint32_t)k & 1u;
-                d.offset = k % 3 ? t_u64(t) >> t_below(t, 64)
-                                 : 0xffffffffffffffffu - (k % 2 ? 3u : 0u); /* the counter may wrap */
+                if (k % 3)
+                    d.offset = t_u64(t) >> t_below(t, 64);
+                else /* the counter may wrap */
+                    d.offset = 0xffffffffffffffffu - (k % 2 ? 3u : 0u);
                 t_note(t, "%s from %s, n = %d, offset %llx", amp_dtype_name(to), amp_dtype_name(from), (int)n,
                     (unsigned long long)d.offset);
                 fill(t, src, from, n);
@@ -293,17 +289,22 @@ static void naive_finite(const list *l, amp_finite_report *r) {
         }
 }
 
-/* A pattern of the dtype: Inf (kind 0), NaN (1), or the largest finite number (2). */
+/* A pattern of the dtype: Inf (kind 0), NaN (1), or the largest finite number (2). E4M3, which has no Inf: 2 for 0. */
 static uint32_t odd_pattern(amp_dtype type, int kind, t_run *t) {
-    uint32_t sign = t_below(t, 2);
-    if (type == AMP_F32)
-        return (sign << 31) | (kind == 0 ? 0x7f800000u : kind == 1 ? 0x7f800001u + t_below(t, 0x7fffff) : 0x7f7fffffu);
-    if (type == AMP_F16)
-        return (sign << 15) | (kind == 0 ? 0x7c00u : kind == 1 ? 0x7c01u + t_below(t, 0x3ff) : 0x7bffu);
-    if (type == AMP_BF16)
-        return (sign << 15) | (kind == 0 ? 0x7f80u : kind == 1 ? 0x7f81u + t_below(t, 0x7f) : 0x7f7fu);
-    if (type == AMP_F8E5M2) return (sign << 7) | (kind == 0 ? 0x7cu : kind == 1 ? 0x7du + t_below(t, 3) : 0x7bu);
-    return (sign << 7) | (kind == 1 ? 0x7fu : 0x7eu); /* E4M3 has no Inf */
+    static const struct {
+        uint32_t sign, inf, nans;
+    } of[AMP_DTYPE_COUNT] = {
+        {0, 0, 0},
+        {31, 0x7f800000u, 0x7fffff}, /* as ref_dtypes */
+        {15, 0x7c00u, 0x3ff},
+        {15, 0x7f80u, 0x7f},
+        {7, 0x7fu, 1},
+        {7, 0x7cu, 3},
+    };
+    uint32_t sign = t_below(t, 2) << of[type].sign, inf = of[type].inf;
+    if (type == AMP_F8E4M3) return sign | (kind == 1 ? inf : inf - 1);
+    if (kind == 1) return sign | (inf + 1 + t_below(t, of[type].nans));
+    return sign | (kind == 0 ? inf : inf - 1);
 }
 
 static void finite_lists(t_run *t) {
@@ -322,9 +323,9 @@ static void finite_lists(t_run *t) {
             t_fill_real(t, l.host[a], type, n, 2.0f);
             plant = round % 3 && n ? t_below(t, 4) : 0;
             for (i = 0; i < plant; i++) {
-                size_t where = i == 0 && t_below(t, 3) == 0 ? n - 1
-                    : i == 1 && t_below(t, 3) == 0          ? 0
-                                                            : t_below(t, (uint32_t)n);
+                size_t where = t_below(t, (uint32_t)n);
+                if (i == 0 && t_below(t, 3) == 0) where = n - 1;
+                if (i == 1 && t_below(t, 3) == 0) where = 0;
                 ampi_store_pattern(l.host[a], type, where, odd_pattern(type, (int)t_below(t, 3), t));
             }
             l.arrays[a] = amp_arrn(n ? t_put_at(t, l.host[a], n * size, offset) : NULL, type, n);
@@ -580,13 +581,8 @@ static void suggest_scale(t_run *t) {
     h.total = h.inf = 3;
     CHECK_F32(amp_histogram_suggest_scale(&h), 65536.0f);
     for (i = 0; i < 2000; i++) {
-        float amax = fabsf(i == 0 ? 32752.0f
-                : i == 1          ? 32752.002f
-                : i == 2          ? 1.0f
-                : i == 3          ? 0.5f
-                : i == 4          ? 3.4e38f
-                : i == 5          ? 1e-45f
-                                  : t_range(t, -60, 60));
+        static const float chosen[6] = {32752.0f, 32752.002f, 1.0f, 0.5f, 3.4e38f, 1e-45f};
+        float amax = i < 6 ? chosen[i] : fabsf(t_range(t, -60, 60));
         double want = ldexp(1.0, 100);
         memset(&h, 0, sizeof h);
         h.total = 1;

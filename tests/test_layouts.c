@@ -324,10 +324,8 @@ static void sizes_run(t_run *t, t_blob *b, const void *arg) {
     amp_params_desc d = layout(l->layout);
     amp_step_desc s = ladder_desc(l);
     amp_params *p;
-    int i;
-    size_t n = t_slow(t) && (l->layout != 2 || l->optimizer != AMP_ADAMW)
-        ? 7
-        : 10; /* an emulated device: the large ones once */
+    int i, large = !t_slow(t) || (l->layout == 2 && l->optimizer == AMP_ADAMW); /* an emulated device: only once */
+    size_t n = large ? 10 : 7;
     d.moment = l->moment;
     p = sizes_set(t, d, odd_sizes, n);
     for (i = 0; i < 2; i++) {
@@ -381,12 +379,9 @@ static void skip_anywhere(t_run *t) {
                 float scale = t_scale(scaler), next = scale * 0.75f;
                 amp_step_record r;
                 int nan = (int)(k + i) % 2;
+                uint32_t sign = g.dtype == AMP_F32 ? 0x80000000u : 0x8000u;
                 random_grads(t, p, 16.0f);
-                set_grad_bits(t, p, i, k,
-                    (nan ? set_nan(g.dtype) : set_inf(g.dtype)) |
-                        (k % 4 < 2                   ? 0u
-                                : g.dtype == AMP_F32 ? 0x80000000u
-                                                     : 0x8000u));
+                set_grad_bits(t, p, i, k, (nan ? set_nan(g.dtype) : set_inf(g.dtype)) | (k % 4 < 2 ? 0u : sign));
                 blob_of(t, &before, p);
                 CHECK_OK(amp_step(p, scaler, &s));
                 blob_of(t, &after, p);
@@ -1302,9 +1297,12 @@ static void rank_train(rank *me, int sharded, size_t first, size_t n) {
     for (step = 0; step < RANK_STEPS && !me->broken; step++) {
         for (i = 0; i < n; i++) {
             int owner = first + i < RANK_N / 2 ? 0 : 1;
-            g[i] = sharded ? rank_grad(owner, step, first + i)
-                : me->all  ? rank_grad(me->id, step, i)
-                           : rank_grad(0, step, i) + rank_grad(1, step, i);
+            if (sharded)
+                g[i] = rank_grad(owner, step, first + i);
+            else if (me->all)
+                g[i] = rank_grad(me->id, step, i);
+            else
+                g[i] = rank_grad(0, step, i) + rank_grad(1, step, i);
         }
         me->broken |= amp_copy(ctx, amp_param_grad(p, 0).data, g, 4 * n) != AMP_OK || amp_step(p, s, &d) != AMP_OK ||
             amp_step_poll(p, &me->r[step]) != AMP_OK;
@@ -1317,8 +1315,10 @@ static void rank_train(rank *me, int sharded, size_t first, size_t n) {
 }
 static void *rank_main(void *arg) {
     rank *me = (rank *)arg;
-    rank_train(
-        me, me->all->sharded, me->all->sharded && me->id ? RANK_N / 2 : 0, me->all->sharded ? RANK_N / 2 : RANK_N);
+    if (me->all->sharded)
+        rank_train(me, 1, me->id ? RANK_N / 2 : 0, RANK_N / 2);
+    else
+        rank_train(me, 0, 0, RANK_N);
     return NULL;
 }
 

@@ -3,7 +3,7 @@
 #include "set.h"
 #include "../examples/recompute_plan.h"
 
-/* ---- plans ------------------------------------------------------------------------------------------------------- */
+/* ---- plans ----------------------------------------------------------------------------------------------------- */
 
 /* What is planned is what the ledger says, to the byte, under every policy and some layouts. */
 static void plan_ledger(t_run *t) {
@@ -49,9 +49,8 @@ static void plan_ledger(t_run *t) {
             CHECK_OK(amp_params_create(&set, t->ctx, &d));
             for (i = 0; i < N; i++) {
                 amp_param_desc w = AMP_ZERO;
-                w.keep_f32 = d.model == AMP_F32
-                    ? 0
-                    : p.cast_model != AMP_AUTO && amp_policy_keep_f32(&p, layers[i].op) && p.preset != AMP_O0;
+                w.keep_f32 = d.model != AMP_F32 && p.cast_model != AMP_AUTO && p.preset != AMP_O0 &&
+                    amp_policy_keep_f32(&p, layers[i].op);
                 w.count = (size_t)layers[i].weight;
                 if (w.count) CHECK_OK(amp_params_add(set, &w));
                 w.keep_f32 |= layers[i].keep_bias;
@@ -132,7 +131,7 @@ static void plan_bytes_per_parameter(t_run *t) { /* the arithmetic that everybod
     CHECK_EQ(amp_plan_memory(&plan, &p, &d, &l, 1, AMP_F32), AMP_ERR_INVALID_ARG);
 }
 
-/* ---- recompute plans --------------------------------------------------------------------------------------------- */
+/* ---- recompute plans ------------------------------------------------------------------------------------------- */
 
 /* The run itself: what is in memory, step by step. */
 static uint64_t simulate(const recompute_layer *l, size_t n, const uint8_t *keep, uint64_t *extra) {
@@ -281,7 +280,7 @@ static void recompute_large(t_run *t) {
     CHECK_EQ(recompute_optimal(NULL, keep, l, 2, 1), RECOMPUTE_INVALID);
 }
 
-/* ---- dropout ----------------------------------------------------------------------------------------------------- */
+/* ---- dropout --------------------------------------------------------------------------------------------------- */
 
 static void dropout_bits(t_run *t) {
     static const float ps[] = {0.0f, 0.1f, 0.5f, 0.9f, 1.0f, 1e-9f};
@@ -404,7 +403,7 @@ static void dropout_bits(t_run *t) {
     }
 }
 
-/* ---- recompute --------------------------------------------------------------------------------------------------- */
+/* ---- recompute ------------------------------------------------------------------------------------------------- */
 
 enum { R = 8, D = 24 };
 static void segment(t_run *t, const amp_array *x, amp_params *p, amp_array *y, amp_precision *rec,

@@ -68,11 +68,12 @@ static void where_weights_come_from(t_run *t) {
             else
                 CHECK(g.dtype == type);
             if (type == AMP_F32) CHECK(a.data == b.data);
-            for (i = 0; i < n; i++)
-                want[i] = mode[k] & 4   ? init[i]
-                    : adopted_master[k] ? master[i]
-                    : adopted_model[k]  ? ref_f32(ref_decode(model[i], type))
-                                        : 0.0f;
+            for (i = 0; i < n; i++) {
+                want[i] = 0.0f;
+                if (adopted_model[k]) want[i] = ref_f32(ref_decode(model[i], type));
+                if (adopted_master[k]) want[i] = master[i];
+                if (mode[k] & 4) want[i] = init[i];
+            }
             got = (float *)set_bits(t, a, n);
             CHECK_BITS(got, want, n, 4);
             if (type != AMP_F32) {

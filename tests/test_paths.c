@@ -153,10 +153,8 @@ static void f8_refused(t_run *t) {
     static const char *const words[] = {"trans_a", "trans_b", "16", "both f8e5m2", "beta", "16 bytes", "f8e4m3"};
     size_t i;
     for (i = 0; i < sizeof words / sizeof words[0]; i++) {
-        amp_gemm_desc g = product(t, 32, 32, 32, i == 3 ? AMP_F8E5M2 : AMP_F8E4M3,
-            i == 4       ? AMP_F8E4M3
-                : i == 6 ? AMP_F8E5M2
-                         : AMP_F16);
+        static const amp_dtype ds[] = {AMP_F16, AMP_F16, AMP_F16, AMP_F16, AMP_F8E4M3, AMP_F16, AMP_F8E5M2};
+        amp_gemm_desc g = product(t, 32, 32, 32, i == 3 ? AMP_F8E5M2 : AMP_F8E4M3, ds[i]);
         amp_status st;
         if (i == 0) g.trans_a = 1;
         if (i == 1) g.trans_b = 0;

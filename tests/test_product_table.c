@@ -128,7 +128,8 @@ static void *fill_letters(t_run *t, const tensor *a, amp_dtype type, const size_
 static void check_row(t_run *t, const row *r) {
     static const amp_dtype types[3] = {AMP_F32, AMP_F16, AMP_BF16};
     static const float alphas[4] = {1.0f, -0.5f, 3.0f, 0.25f}, betas[4] = {0.0f, 1.0f, -0.75f, 0.5f};
-    int round, rounds = t_full() ? (t_emulated(t) ? 15 : 300) : t_slow(t) ? 3 : 20;
+    int round, rounds = t_rounds(t, 15, 300, 3, 20);
+    uint32_t longest = t_slow(t) ? 12 : 24;
     for (round = 0; round < rounds; round++) {
         setting s;
         size_t size[LETTERS], given[LETTERS], index[LETTERS], l, bytes, terms = 1, slack = 1 + t_below(t, 9), i;
@@ -142,7 +143,7 @@ static void check_row(t_run *t, const row *r) {
         char used[32];
         memset(&s, 0, sizeof s);
         for (l = 0; l < LETTERS; l++)
-            size[l] = 1 + t_below(t, l < 2 ? 3 : t_slow(t) ? 12 : 24);
+            size[l] = 1 + t_below(t, l < 2 ? 3u : longest);
         size[letter_of('1')] = 1;
         snprintf(used, sizeof used, "%s%s", r->x, r->y);
         for (l = 0; l < LETTERS; l++) {

@@ -44,11 +44,7 @@ static int is_f8(amp_dtype t) { return t == AMP_F8E4M3 || t == AMP_F8E5M2; }
 static void gemm_grid(t_run *t) {
     static const amp_dtype outs[5] = {AMP_F32, AMP_F16, AMP_BF16, AMP_F32, AMP_F16};
     static const char *const act_names[3] = {"none", "relu", "gelu"};
-    int round,
-        rounds = t_full() ? (t_emulated(t) ? 1500 : 60000)
-        : t_slow(t)       ? 90
-                          : 2500,
-        cuda = t->place->kind == T_KIND_CUDA;
+    int round, rounds = t_rounds(t, 1500, 60000, 90, 2500), cuda = t->place->kind == T_KIND_CUDA;
     size_t unsupported = 0, f8_ran = 0;
     for (round = 0; round < rounds; round++) {
         amp_gemm_desc d = AMP_ZERO;
@@ -233,10 +229,8 @@ static void gemm_grid(t_run *t) {
                     }
                     before = sum;
                     if (grad) {
-                        double a = (double)amp_load(haux, taux, b * sd + i * ldd + j),
-                               s = d.act == AMP_GELU ? ref_gelu_grad(a)
-                            : a > 0.0                ? 1.0
-                                                     : 0.0;
+                        double a = (double)amp_load(haux, taux, b * sd + i * ldd + j);
+                        double s = d.act == AMP_GELU ? ref_gelu_grad(a) : (double)(a > 0.0);
                         if (cuda && td != AMP_F32) extra = 1.13 * ref_half_ulp(sum, td);
                         extra += 4e-6 * fabs(sum);
                         sum *= s;
@@ -247,7 +241,7 @@ static void gemm_grid(t_run *t) {
                     if (((double)k + 4) * EPS * size * 1.13 + extra > amax_bound)
                         amax_bound = ((double)k + 4) * EPS * size * 1.13 + extra;
                     r *= (double)scales[4];
-                    if (is_f8(td)) r = r > most ? most : r < -most ? -most : r;
+                    if (is_f8(td) && fabs(r) > most) r = r > 0.0 ? most : -most;
                     out = (double)amp_load(got, td, b * sd + i * ldd + j);
                     if (!check_element(t, out, r, size * (double)scales[4], k, td, extra * (double)scales[4], b, i, j))
                         goto next;
@@ -722,7 +716,7 @@ static void check_close(
 
 static void linear_layers(t_run *t) {
     static const amp_dtype types[3] = {AMP_F32, AMP_F16, AMP_BF16};
-    int round, rounds = t_full() ? (t_emulated(t) ? 600 : 12000) : t_slow(t) ? 24 : 400;
+    int round, rounds = t_rounds(t, 600, 12000, 24, 400);
     for (round = 0; round < rounds; round++) {
         layer L;
         amp_linear_desc l = AMP_ZERO;
@@ -1150,7 +1144,7 @@ static xent_ref xent_f64(t_run *t, const void *logits, amp_dtype type, const amp
 static void xent_values(t_run *t) {
     static const amp_dtype types[3] = {AMP_F32, AMP_F16, AMP_BF16};
     static const size_t class_list[] = {1, 2, 3, 10, 17, 100, 1000, 5000};
-    int round, rounds = t_full() ? (t_emulated(t) ? 300 : 6000) : t_slow(t) ? 20 : 250;
+    int round, rounds = t_rounds(t, 300, 6000, 20, 250);
     for (round = 0; round < rounds; round++) {
         amp_xent_desc e = AMP_ZERO;
         amp_dtype type = types[t_below(t, 3)], gt = types[t_below(t, 3)];
@@ -1443,6 +1437,15 @@ static void act_bits_scenario(t_run *t, t_blob *b, const void *arg) {
 }
 static void act_bits(t_run *t) { t_same_everywhere(t, act_bits_scenario, NULL); }
 
+/* Logit i of a row of this kind: small, large, all equal, any size, or with Inf and NaN. */
+static float logit_of_kind(t_run *t, size_t kind, size_t i) {
+    if (kind == 0) return t_real(t) * 5.0f;
+    if (kind == 1) return t_real(t) * 60.0f;
+    if (kind == 2) return -1.5f;
+    if (kind == 3) return t_range(t, -20, 6);
+    return i % 2 ? ref_f32(0xff800000u) : t_pattern(t);
+}
+
 /* Any number of classes, every dtype, in place and not, rows apart, Inf and NaN among the logits. */
 static void xent_bits_scenario(t_run *t, t_blob *b, const void *arg) {
     size_t c, i, r, rows = 5;
@@ -1457,13 +1460,7 @@ static void xent_bits_scenario(t_run *t, t_blob *b, const void *arg) {
         for (r = 0; r < rows; r++) {
             labels[r] = (int32_t)t_below(t, (uint32_t)classes);
             for (i = 0; i < ld; i++)
-                amp_store(x, type, r * ld + i,
-                    r == 0       ? t_real(t) * 5.0f
-                        : r == 1 ? t_real(t) * 60.0f
-                        : r == 2 ? -1.5f
-                        : r == 3 ? t_range(t, -20, 6)
-                        : i % 2  ? ref_f32(0xff800000u)
-                                 : t_pattern(t));
+                amp_store(x, type, r * ld + i, logit_of_kind(t, r, i));
         }
         if (c % 4 == 3) labels[1] = -1;
         e.rows = rows;

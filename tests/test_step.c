@@ -197,7 +197,8 @@ static amp_optimizer rule(size_t k, amp_step_desc *d) {
     amp_step_desc zero = AMP_ZERO;
     const char *name = rule_names[k];
     *d = zero;
-    d->lr = strstr(name, "lr 0") ? (float)AMP_NONE : name[0] == 's' ? 0.05f : 0.003f;
+    d->lr = name[0] == 's' ? 0.05f : 0.003f;
+    if (strstr(name, "lr 0")) d->lr = AMP_NONE;
     if (strstr(name, "momentum") || strstr(name, "nesterov")) d->momentum = 0.9f;
     if (strstr(name, "dampening")) d->dampening = 0.3f;
     if (strstr(name, "nesterov")) d->nesterov = 1;
@@ -210,10 +211,10 @@ static amp_optimizer rule(size_t k, amp_step_desc *d) {
         d->eps = amp_opt(1e-3f);
     }
     if (strstr(name, "eps 0")) d->eps = amp_opt(0.0f);
-    return d->optimizer = name[0] == 'l' ? AMP_LION
-        : name[0] == 's'                 ? AMP_SGD
-        : strncmp(name, "adamw", 5) == 0 ? AMP_ADAMW
-                                         : AMP_ADAM;
+    d->optimizer = strncmp(name, "adamw", 5) == 0 ? AMP_ADAMW : AMP_ADAM;
+    if (name[0] == 'l') d->optimizer = AMP_LION;
+    if (name[0] == 's') d->optimizer = AMP_SGD;
+    return d->optimizer;
 }
 
 /* `steps` steps of one rule on one kind of set: fused and separate verbs in turn, scale changing by itself, without a
