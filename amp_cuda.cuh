@@ -25,8 +25,8 @@
    CONTENTS (search for the tag)
        >>cuda-config                                                     macros, on this page
        >>cuda >>stub                                                     the API, and a build without CUDA
-       >>cuda-host                                                       errors, launches, memory
-       >>cuda-device >>cuda-arrays >>cuda-step >>cuda-losses >>cuda-products >>cuda-table    in the order of amp.h
+       >>device >>device-arrays >>device-step >>device-losses >>device-products      kernels: portable but for one list
+       >>cuda-host >>cuda-arrays >>cuda-step >>cuda-losses >>cuda-products >>cuda-table      the host layer: NVIDIA's
 
    >>cuda-config    macro                         default    where to define it    effect
                     AMP_CUDA_IMPLEMENTATION       -          one .cu file          emits the code; needs nvcc
@@ -35,7 +35,7 @@
                     AMP_BLOCK                     256        the .cu file          threads per block: 32, 64, 128, 256;
                                                                                    no bit of a result depends on it
                     AMP_SHARED, AMP_LOAD_L2 ...   CUDA's     the .cu file          what device code needs beyond C++:
-                                                                                   the list in >>cuda-device
+                                                                                   the list in >>device
                     AMP_HOSTCUDA                  -          tests only            lets g++ compile this file, over
                                                                                    tests/hostcuda, and run it on the CPU
                     AMP_CUDA_API takes the place of AMP_API, so that AMP_STATIC does not make these functions static.
@@ -225,16 +225,296 @@ static_assert(sizeof(amp_f8e4m3) == 1 && sizeof(amp_f8e5m2) == 1 && sizeof(float
 /* Does not compile if CUDA changes its typedef. */
 static inline amp_stream ampi_cu_same_type(cudaStream_t s) { return s; }
 
-/* ==== >>cuda-host ====================================================================================================
-   Errors, launches, memory.   tests: tests/cuda_verbs.cpp, tests/test_context.c */
+/* ==== >>device ======================================================================================================
+   Building blocks of the kernels.   tests: tests/ptx.sh, tests/test_formats.c, tests/test_arrays.c */
 
-#define AMPI_CU_KIND     "cuda: " /* then the GPU's name */
-#define AMPI_CU_FEW      32u      /* arrays per launch of the list verbs */
-#define AMPI_CU_PLANS    64u      /* products whose plan is remembered */
-#define AMPI_CU_DEFERRED 64u      /* blocks freed inside captures */
-#define AMPI_CU_TRIES    16       /* candidates that tuning times, */
-#define AMPI_CU_ROUNDS   5        /* each so often */
-#define AMPI_CU_BIAS     262144u  /* bytes behind the workspace for a bias in another dtype */
+/* What device code (names ampi_k_*) needs beyond C++ and what CUDA and HIP spell alike (__global__, threadIdx,
+   __syncthreads, atomicAdd, ...). Elsewhere in the file only the host layer (names ampi_cu_*) is NVIDIA's, so a port to a
+   different kind of GPU defines AMP_SHARED and the list, all of it, and writes a host layer. */
+#ifndef AMP_SHARED
+#  define AMP_SHARED(T, name, n) __shared__ T name[n]
+#endif
+#ifndef AMP_LOAD_L2
+#  define AMP_LOAD_L2(p)     __ldcg(p)               /* past the first-level cache: other blocks wrote it */
+#  define AMP_FENCE()        __threadfence()         /* writes before it come before writes after it, for the GPU */
+#  define AMP_FENCE_SYSTEM() __threadfence_system()  /* and for the host, too */
+#  define AMP_FMA(a, b, c)   __fmaf_ieee_rn(a, b, c) /* one rounding, subnormals kept, whatever the compiler's flags */
+#  if defined(__CUDACC__)
+#    define AMP_LOAD_STREAM(p)     __ldcs(p)    /* 128 bits that are not needed again soon: */
+#    define AMP_STORE_STREAM(p, x) __stcs(p, x) /* they are the first to leave the caches */
+/* A hint may stand for nothing. A kernel's argument is read where it lies; the compiler forgets what it knows of 64 bits;
+   loops over small arrays, which stay in registers. */
+#    define AMP_GRID_CONSTANT      __grid_constant__
+#    define AMP_OPAQUE(x)          asm volatile("" : "+l"(x))
+#    define AMP_UNROLL             _Pragma("unroll")
+#    define AMP_NO_UNROLL          _Pragma("unroll 1")
+#  else /* AMP_HOSTCUDA */
+#    define AMP_LOAD_STREAM(p)     (*(p))
+#    define AMP_STORE_STREAM(p, x) (*(p) = (x))
+#    define AMP_GRID_CONSTANT
+#    define AMP_OPAQUE(x)
+#    define AMP_UNROLL
+#    define AMP_NO_UNROLL
+#  endif
+#endif
+
+#define AMPI_K    static __device__ __forceinline__
+#define AMPI_K_AT __device__ __forceinline__ /* a member function */
+
+/* Device arrays are read and written as 8, 16, 32 and 128 bits. Only the host runtime of the tests, where a C++
+   compiler sees these accesses, needs to be told that they may overlap with others. */
+#if defined(__CUDACC__)
+typedef uint16_t ampi_k_u16;
+typedef uint32_t ampi_k_u32;
+typedef uint2 ampi_k_u2;
+typedef uint4 ampi_k_u4;
+#else
+typedef uint16_t __attribute__((may_alias)) ampi_k_u16;
+typedef uint32_t __attribute__((may_alias)) ampi_k_u32;
+typedef struct __attribute__((may_alias, aligned(8))) ampi_k_u2 { uint32_t x, y; } ampi_k_u2;
+typedef struct __attribute__((may_alias, aligned(16))) ampi_k_u4 { uint32_t x, y, z, w; } ampi_k_u4;
+#endif
+
+AMPI_K uint32_t ampi_k_pattern(uint32_t x, amp_dtype t, amp_rounding how, uint32_t r, int saturate) {
+    return ampi_encode_any(x, t, how, r, saturate);
+}
+
+/* Eight elements at a time are the vector body of every array kernel: 32 bytes of F32 (two accesses of 128 bits), 16 of
+   a 16-bit format, 8 of an FP8 format. `wide` says that the address allows it; else one by one, and only the first m.
+   AMPI_K_STREAM: it does, and nobody will soon want these bytes again, so that they need not drive others out of the
+   caches. */
+#define AMPI_K_STREAM 2
+AMPI_K size_t ampi_k_unit(amp_dtype t) { return amp_dtype_size(t) == 1u ? 8u : 16u; }
+AMPI_K int ampi_k_aligned(const void *p, amp_dtype t) { return ((uintptr_t)p & (ampi_k_unit(t) - 1u)) == 0; }
+
+AMPI_K void ampi_k_unpack2(uint32_t *x, uint32_t word) {
+    x[0] = word & 0xffffu;
+    x[1] = word >> 16;
+}
+AMPI_K void ampi_k_unpack4(uint32_t *x, uint32_t word) {
+    x[0] = word & 0xffu;
+    x[1] = word >> 8 & 0xffu;
+    x[2] = word >> 16 & 0xffu;
+    x[3] = word >> 24;
+}
+AMPI_K ampi_k_u4 ampi_k_ld4(const ampi_k_u4 *p, int wide) {
+    if (wide == AMPI_K_STREAM) return AMP_LOAD_STREAM(p);
+    return *p;
+}
+AMPI_K void ampi_k_st4(ampi_k_u4 *p, ampi_k_u4 a, int wide) {
+    if (wide == AMPI_K_STREAM)
+        AMP_STORE_STREAM(p, a);
+    else
+        *p = a;
+}
+
+/* Eight elements as they lie in memory: F32 fills a and b, a 16-bit format a, an FP8 format half of a. Fetched first
+   and looked at later, so that all of a thread's loads are under way together. */
+typedef struct ampi_k_raw { ampi_k_u4 a, b; } ampi_k_raw;
+
+AMPI_K void ampi_k_fetch8(ampi_k_raw *r, const void *p, amp_dtype t, size_t i, int wide) {
+#if !defined(__CUDACC__)
+    memset(r, 0, sizeof *r); /* or else g++ warns of what nobody reads */
+#endif
+    if (t == AMP_F32) {
+        const ampi_k_u4 *v = (const ampi_k_u4 *)((const char *)p + 4u * i);
+        r->a = ampi_k_ld4(v, wide);
+        r->b = ampi_k_ld4(v + 1, wide);
+    } else if (amp_dtype_size(t) == 2u) {
+        r->a = ampi_k_ld4((const ampi_k_u4 *)((const char *)p + 2u * i), wide);
+    } else {
+        ampi_k_u2 a = *(const ampi_k_u2 *)((const char *)p + i);
+        r->a.x = a.x;
+        r->a.y = a.y;
+    }
+}
+AMPI_K void ampi_k_patterns8(uint32_t x[8], const ampi_k_raw *r, amp_dtype t) {
+    if (t == AMP_F32) {
+        x[0] = r->a.x;
+        x[1] = r->a.y;
+        x[2] = r->a.z;
+        x[3] = r->a.w;
+        x[4] = r->b.x;
+        x[5] = r->b.y;
+        x[6] = r->b.z;
+        x[7] = r->b.w;
+    } else if (amp_dtype_size(t) == 2u) {
+        ampi_k_unpack2(x, r->a.x);
+        ampi_k_unpack2(x + 2, r->a.y);
+        ampi_k_unpack2(x + 4, r->a.z);
+        ampi_k_unpack2(x + 6, r->a.w);
+    } else {
+        ampi_k_unpack4(x, r->a.x);
+        ampi_k_unpack4(x + 4, r->a.y);
+    }
+}
+#define AMPI_FORMAT_DECODE8(T, ...) \
+case AMP_##T: \
+    for (k = 0; k < 8u; k++) \
+        x[k] = ampi_decode(x[k], AMP_##T); \
+    break;
+AMPI_K void ampi_k_decode8(uint32_t x[8], amp_dtype t) { /* patterns to float bits */
+    uint32_t k;
+    switch (t) {
+        AMPI_FORMATS(AMPI_FORMAT_DECODE8)
+    default: break;
+    }
+}
+AMPI_K void ampi_k_load8(
+    uint32_t x[8], const void *p, amp_dtype t, size_t i, uint32_t m, int wide) { /* to float bits */
+    ampi_k_raw r;
+    uint32_t k;
+    if (!wide || m < 8u) {
+        for (k = 0; k < 8u; k++)
+            x[k] = k < m ? ampi_load_bits(p, t, i + k) : 0u;
+        return;
+    }
+    ampi_k_fetch8(&r, p, t, i, wide);
+    ampi_k_patterns8(x, &r, t);
+    ampi_k_decode8(x, t);
+}
+
+AMPI_K void ampi_k_store8(
+    const uint32_t x[8], void *p, amp_dtype t, size_t i, uint32_t m, int wide) { /* from patterns */
+    uint32_t k;
+    if (!wide || m < 8u) {
+        for (k = 0; k < 8u; k++)
+            if (k < m) ampi_store_pattern(p, t, i + k, x[k]);
+    } else if (t == AMP_F32) {
+        ampi_k_u4 *v = (ampi_k_u4 *)((char *)p + 4u * i), a, b;
+        a.x = x[0];
+        a.y = x[1];
+        a.z = x[2];
+        a.w = x[3];
+        b.x = x[4];
+        b.y = x[5];
+        b.z = x[6];
+        b.w = x[7];
+        ampi_k_st4(v, a, wide);
+        ampi_k_st4(v + 1, b, wide);
+    } else if (amp_dtype_size(t) == 2u) {
+        ampi_k_u4 a;
+        a.x = x[0] | x[1] << 16;
+        a.y = x[2] | x[3] << 16;
+        a.z = x[4] | x[5] << 16;
+        a.w = x[6] | x[7] << 16;
+        ampi_k_st4((ampi_k_u4 *)((char *)p + 2u * i), a, wide);
+    } else {
+        ampi_k_u2 a;
+        a.x = x[0] | x[1] << 8 | x[2] << 16 | x[3] << 24;
+        a.y = x[4] | x[5] << 8 | x[6] << 16 | x[7] << 24;
+        *(ampi_k_u2 *)((char *)p + i) = a;
+    }
+}
+
+#define AMPI_FORMAT_PATTERN8(T, ...) \
+case AMP_##T: \
+    for (k = 0; k < 8u; k++) \
+        x[k] = ampi_encode(x[k], AMP_##T, how, r[k], saturate); \
+    break;
+AMPI_K void ampi_k_pattern8(uint32_t x[8], amp_dtype t, amp_rounding how, const uint32_t r[8], int saturate) {
+    uint32_t k;
+    switch (t) {
+        AMPI_FORMATS(AMPI_FORMAT_PATTERN8)
+    default: break;
+    }
+}
+AMPI_K void ampi_k_nearest8(uint32_t x[8], amp_dtype t) {
+    const uint32_t none[8] = {0, 0, 0, 0, 0, 0, 0, 0};
+    ampi_k_pattern8(x, t, AMP_NEAREST, none, 0);
+}
+AMPI_K void ampi_k_random8_of4(
+    uint32_t r[8], uint64_t seed, uint64_t stream, uint64_t index) { /* index: a multiple of 4 */
+    amp_philox(r, seed, stream, index >> 2);
+    amp_philox(r + 4, seed, stream, (index + 4u) >> 2); /* indices wrap at 2^64, blocks at 2^62 */
+}
+AMPI_K void ampi_k_random8(
+    uint32_t r[8], uint64_t seed, uint64_t stream, uint64_t index) { /* amp_random of eight in a row */
+    uint32_t k;
+    if ((index & 3u) == 0) {
+        ampi_k_random8_of4(r, seed, stream, index);
+    } else {
+        for (k = 0; k < 8u; k++)
+            r[k] = amp_random(seed, stream, index + k);
+    }
+}
+
+/* Sums by the rule of amp.h. A group is 8 neighbouring lanes; thread t owns groups t, t + AMP_BLOCK, ... of the 256. */
+#define AMPI_GROUPS (AMP_LANES / 8u)
+#define AMPI_OWN    (AMP_LANES / AMP_BLOCK) /* lanes per thread */
+
+AMPI_K double ampi_k_join8(double lane[8]) {
+    uint32_t k;
+    for (k = 0; k < 4u; k++)
+        lane[k] = ampi_dadd(lane[k], lane[k + 4u]);
+    for (k = 0; k < 2u; k++)
+        lane[k] = ampi_dadd(lane[k], lane[k + 2u]);
+    return ampi_dadd(lane[0], lane[1]);
+}
+/* first[256] in shared memory holds each group's sum. All threads get the total; first[] may be reused after it. */
+AMPI_K double ampi_k_join(double *first) {
+    uint32_t w, i;
+    double sum;
+    __syncthreads();
+    for (w = AMPI_GROUPS / 2u; w; w >>= 1) {
+        for (i = threadIdx.x; i < w; i += AMP_BLOCK)
+            first[i] = ampi_dadd(first[i], first[i + w]);
+        __syncthreads();
+    }
+    sum = first[0];
+    __syncthreads();
+    return sum;
+}
+AMPI_K double ampi_k_join_own(double *own, double *first) {
+    uint32_t q;
+    AMP_UNROLL for (q = 0; q < AMPI_OWN / 8u; q++) first[threadIdx.x + q * AMP_BLOCK] = ampi_k_join8(own + 8u * q);
+    return ampi_k_join(first);
+}
+AMPI_K void ampi_k_lane_add(double *own, uint32_t lane, double x) { /* only the owner of the lane adds */
+    uint32_t q, g = lane / 8u, mine = g / AMP_BLOCK * 8u + lane % 8u;
+    if (g % AMP_BLOCK != threadIdx.x) return;
+    AMP_UNROLL for (q = 0; q < AMPI_OWN; q++) if (q == mine) own[q] = ampi_dadd(own[q], x);
+}
+/* One chunk: x.at(base) ... x.at(base + n - 1). x is a small struct with a function at8(v, i, m) that gives m of
+   them, from the i-th on. */
+template <class X> AMPI_K double ampi_k_sum_chunk(const X &x, uint64_t base, uint32_t n, double *first) {
+    uint32_t g, i, k;
+    for (g = threadIdx.x; g < AMPI_GROUPS; g += AMP_BLOCK) {
+        double lane[8] = {0, 0, 0, 0, 0, 0, 0, 0}, v[8];
+        for (i = 8u * g; i < n; i += AMP_LANES) {
+            uint32_t m = n - i < 8u ? n - i : 8u;
+            x.at8(v, base + i, m);
+            for (k = 0; k < 8u; k++)
+                if (k < m) lane[k] = ampi_dadd(lane[k], v[k]);
+        }
+        first[g] = ampi_k_join8(lane);
+    }
+    return ampi_k_join(first);
+}
+/* An array of any length by one block: chunk sums go to the lanes of the upper level as they come; of those, AMP_CHUNK
+   at a time are joined and added up in order. */
+template <class X> AMPI_K double ampi_k_sum(const X &x, uint64_t n, double *first) {
+    uint64_t chunks = n / AMP_CHUNK + (n % AMP_CHUNK != 0), c;
+    double own[AMPI_OWN], sum = 0.0;
+    uint32_t q;
+    if (chunks <= 1u) return ampi_k_sum_chunk(x, 0, (uint32_t)n, first);
+    AMP_UNROLL for (q = 0; q < AMPI_OWN; q++) own[q] = 0.0;
+    for (c = 0; c < chunks; c++) {
+        uint64_t left = n - c * AMP_CHUNK;
+        ampi_k_lane_add(own, (uint32_t)(c % AMP_LANES),
+            ampi_k_sum_chunk(x, c * AMP_CHUNK, (uint32_t)(left < AMP_CHUNK ? left : AMP_CHUNK), first));
+        if (c % AMP_CHUNK == AMP_CHUNK - 1u || c == chunks - 1u) {
+            sum = ampi_dadd(sum, ampi_k_join_own(own, first));
+            AMP_UNROLL for (q = 0; q < AMPI_OWN; q++) own[q] = 0.0;
+        }
+    }
+    return sum;
+}
+
+/* ==== >>device-arrays ============================================================================================
+   Arrays: casts, finite checks, histograms. tests: tests/test_arrays.c, tests/test_formats.c */
+
+#define AMPI_CU_FEW 32u /* arrays per launch of the list verbs */
 
 /* What the kernels of a verb leave for the host, or for a later kernel of the same verb: one member per verb, which
    clears it, fills it and reads it. One block per context; the verbs on its stream use it in turn. */
@@ -242,16 +522,1051 @@ typedef struct ampi_k_finite_sums { /* amp_all_finite */
     uint64_t nan, inf;
     uint64_t first; /* ~(chunk number << 16 | offset) of the first bad element; 0 if there is none */
 } ampi_k_finite_sums;
-
 typedef struct ampi_k_histogram_bins { /* amp_histogram_count */
     uint64_t bins[4 + 256];            /* total, zero, inf, nan, pow2[] */
     uint32_t amax;                     /* bits of the largest magnitude */
     uint32_t _pad;
 } ampi_k_histogram_bins;
-
 typedef struct ampi_k_xent_state { /* amp_softmax_cross_entropy */
     uint64_t rows;                 /* that count */
 } ampi_k_xent_state;
+typedef struct ampi_k_cast_args {
+    void *dst;
+    const void *src;
+    amp_dtype dst_type, src_type;
+    uint64_t n, head, groups; /* elements before the vector body; groups of 8 in it */
+    uint64_t seed, stream, offset;
+    amp_rounding how;
+    int saturate;
+} ampi_k_cast_args;
+
+AMPI_K void ampi_k_cast8(const ampi_k_cast_args *a, uint64_t i, uint32_t m, int wide) {
+    uint32_t x[8], r[8] = {0, 0, 0, 0, 0, 0, 0, 0};
+    ampi_k_load8(x, a->src, a->src_type, i, m, wide);
+    if (a->how == AMP_STOCHASTIC) ampi_k_random8(r, a->seed, a->stream, a->offset + i);
+    ampi_k_pattern8(x, a->dst_type, a->how, r, a->saturate);
+    ampi_k_store8(x, a->dst, a->dst_type, i, m, wide);
+}
+static __global__ void __launch_bounds__(AMP_BLOCK) ampi_k_cast(ampi_k_cast_args a) {
+    uint64_t me = (uint64_t)blockIdx.x * AMP_BLOCK + threadIdx.x, step = (uint64_t)gridDim.x * AMP_BLOCK, i;
+    for (i = me; i < a.groups; i += step)
+        ampi_k_cast8(&a, a.head + 8u * i, 8, 1);
+    for (i = me; i < a.n - 8u * a.groups; i += step) { /* head and tail, one by one */
+        uint64_t at = i < a.head ? i : i + 8u * a.groups;
+        uint32_t r = a.how == AMP_STOCHASTIC ? amp_random(a.seed, a.stream, a.offset + at) : 0u;
+        ampi_store_pattern(a.dst, a.dst_type, at,
+            ampi_encode_any(ampi_load_bits(a.src, a.src_type, at), a.dst_type, a.how, r, a.saturate));
+    }
+}
+
+/* A few arrays, cut into chunks that are numbered through: a block takes a chunk at a time. */
+typedef struct ampi_k_list {
+    void *data[AMPI_CU_FEW], *dst[AMPI_CU_FEW];
+    uint64_t count[AMPI_CU_FEW];
+    amp_dtype type[AMPI_CU_FEW], dst_type[AMPI_CU_FEW];
+    uint64_t chunks;      /* of these arrays */
+    uint64_t first_chunk; /* number of the first of them in the caller's whole list */
+    uint32_t n, _pad;
+} ampi_k_list;
+
+typedef struct ampi_k_part { /* one chunk: elements [base, base + n) of an array */
+    void *data, *dst;
+    amp_dtype type, dst_type;
+    uint32_t n;
+    uint64_t base;
+    int wide;
+} ampi_k_part;
+
+AMPI_K ampi_k_part ampi_k_find(const ampi_k_list *l, uint64_t chunk) {
+    ampi_k_part p;
+    uint32_t a = 0;
+    uint64_t left;
+    for (;; a++) {
+        uint64_t chunks = l->count[a] / AMP_CHUNK + (l->count[a] % AMP_CHUNK != 0);
+        if (chunk < chunks) break;
+        chunk -= chunks;
+    }
+    p.data = l->data[a];
+    p.type = l->type[a];
+    p.dst = l->dst[a];
+    p.dst_type = l->dst_type[a];
+    p.base = chunk * AMP_CHUNK;
+    left = l->count[a] - p.base;
+    p.n = (uint32_t)(left < AMP_CHUNK ? left : AMP_CHUNK);
+    p.wide = ampi_k_aligned(p.data, p.type) && ampi_k_aligned(p.dst, p.dst_type);
+    return p;
+}
+
+/* Eight gradients as float bits become u, as float bits: g, or g / scale when `scaled`. Faults among the first m are
+   counted. */
+AMPI_K void ampi_k_check8(uint32_t x[8], uint32_t m, uint32_t at, int scaled, float inv, amp_partial *f) {
+    uint32_t k, g[8], largest = 0;
+    for (k = 0; k < 8u; k++) {
+        g[k] = x[k];
+        if (scaled) x[k] = ampi_bits(ampi_mul(ampi_float(g[k]), inv));
+        if ((x[k] & 0x7fffffffu) > largest) largest = x[k] & 0x7fffffffu;
+    }
+    if (largest < 0x7f800000u) return; /* nearly always: a product is finite only if its gradient is */
+    for (k = 0; k < m; k++)
+        amp_count_fault(f, ampi_float(g[k]), ampi_float(x[k]), at + k);
+}
+/* Writes eight u, rounded to dtype t; the gradients were of dtype `from`. */
+AMPI_K void ampi_k_unscaled8(uint32_t x[8], void *p, amp_dtype t, amp_dtype from, size_t i, uint32_t m, int wide,
+    uint32_t at, float inv, amp_partial *f) {
+    uint32_t k, was_finite = 0;
+    for (k = 0; k < m; k++)
+        was_finite |= (uint32_t)amp_is_finite(ampi_float(x[k])) << k;
+    ampi_k_nearest8(x, t);
+    ampi_k_store8(x, p, t, i, m, wide);
+    if (!amp_may_lose(inv, from, t)) return;
+    for (k = 0; k < m; k++)
+        if (was_finite >> k & 1u)
+            amp_count_lost(f, 0.0f, ampi_float(ampi_decode(x[k], t)), at + k); /* 0.0f: finite, as u was */
+}
+
+AMPI_K void ampi_k_add64(uint64_t *sum, uint64_t x) {
+    if (x) atomicAdd((unsigned long long *)sum, (unsigned long long)x);
+}
+static __global__ void __launch_bounds__(AMP_BLOCK)
+    ampi_k_finite(ampi_k_list list, amp_scaler_state *unscale, ampi_k_finite_sums *out) {
+    float inv = unscale ? amp_inverse_scale(unscale->scale) : 1.0f;
+    uint64_t chunk;
+    for (chunk = blockIdx.x; chunk < list.chunks; chunk += gridDim.x) {
+        ampi_k_part p = ampi_k_find(&list, chunk);
+        amp_partial f = amp_no_faults();
+        uint32_t i, x[8];
+        for (i = 8u * threadIdx.x; i < p.n; i += 8u * AMP_BLOCK) {
+            uint32_t m = p.n - i < 8u ? p.n - i : 8u;
+            ampi_k_load8(x, p.data, p.type, p.base + i, m, p.wide);
+            ampi_k_check8(x, m, i, unscale != NULL, inv, &f);
+            if (unscale) ampi_k_unscaled8(x, p.dst, p.dst_type, p.type, p.base + i, m, p.wide, i, inv, &f);
+        }
+        if (f.first == AMP_CHUNK) continue;
+        if (out) {
+            ampi_k_add64(&out->nan, f.nan);
+            ampi_k_add64(&out->inf, (uint64_t)f.inf + f.overflow);
+            atomicMax(
+                (unsigned long long *)&out->first, ~((unsigned long long)(list.first_chunk + chunk) << 16 | f.first));
+        }
+        if (unscale && !unscale->no_check) atomicOr((unsigned *)&unscale->found, amp_found(f.nan, f.inf, f.overflow));
+    }
+}
+
+AMPI_K uint32_t ampi_k_bin(uint32_t magnitude) { /* its place in ampi_k_histogram_bins */
+    if (magnitude == 0) return 1u;
+    if (magnitude == 0x7f800000u) return 2u;
+    return magnitude > 0x7f800000u ? 3u : 4u + (magnitude >> 23);
+}
+/* Counted in shared memory, and added to the scratch block once per chunk. */
+static __global__ void __launch_bounds__(AMP_BLOCK) ampi_k_histogram(ampi_k_list list, ampi_k_histogram_bins *out) {
+    AMP_SHARED(uint32_t, bins, 4 + 256);
+    uint64_t chunk;
+    uint32_t amax = 0, i, k, x[8];
+    for (chunk = blockIdx.x; chunk < list.chunks; chunk += gridDim.x) {
+        ampi_k_part p = ampi_k_find(&list, chunk);
+        for (i = threadIdx.x; i < 4u + 256u; i += AMP_BLOCK)
+            bins[i] = 0;
+        __syncthreads();
+        for (i = 8u * threadIdx.x; i < p.n; i += 8u * AMP_BLOCK) {
+            uint32_t m = p.n - i < 8u ? p.n - i : 8u;
+            ampi_k_load8(x, p.data, p.type, p.base + i, m, p.wide);
+            for (k = 0; k < m; k++) {
+                uint32_t a = x[k] & 0x7fffffffu;
+                atomicAdd(&bins[ampi_k_bin(a)], 1u);
+                if (a < 0x7f800000u && a > amax) amax = a;
+            }
+        }
+        __syncthreads();
+        for (i = threadIdx.x; i < 4u + 256u; i += AMP_BLOCK) {
+            ampi_k_add64(&out->bins[i], i == 0 ? p.n : bins[i]);
+        }
+        __syncthreads();
+    }
+    if (amax) atomicMax((unsigned *)&out->amax, amax);
+}
+
+/* ==== >>device-step ==============================================================================================
+   Sums of gradients, updates, clipping. tests: tests/test_step.c, tests/test_layouts.c, tests/test_scaler.c */
+
+/* Where a chunk of a parameter set lies. */
+AMPI_K uint32_t ampi_k_chunk_size(const amp_param_entry *e, const amp_chunk *c) {
+    uint64_t left = e->count - (uint64_t)c->index * AMP_CHUNK;
+    return (uint32_t)(left < AMP_CHUNK ? left : AMP_CHUNK);
+}
+
+struct ampi_k_partial_sums { /* read past the first-level cache: other blocks wrote them */
+    const amp_partial *p;
+    AMPI_K_AT void at8(double v[8], uint64_t i, uint32_t m) const {
+        uint32_t k;
+        for (k = 0; k < 8u; k++)
+            if (k < m) v[k] = AMP_LOAD_L2(&p[i + k].sum);
+    }
+};
+
+AMPI_K void *ampi_k_gradient(const amp_param_entry *e, uint32_t accum, amp_dtype *t) {
+    *t = accum ? AMP_F32 : e->grad_dtype;
+    return accum ? (void *)e->accum : e->grad;
+}
+
+/* Eight gradients of a chunk: checked, squared and added to their lanes, perhaps written back unscaled. */
+typedef struct ampi_k_rows {
+    void *grad;
+    amp_dtype type;
+    uint64_t base;
+    int wide, scaled, write;
+    float inv;
+} ampi_k_rows;
+
+AMPI_K void ampi_k_inspect8(
+    const ampi_k_rows *rows, uint32_t x[8], uint32_t i, uint32_t m, double lane[8], amp_partial *t) {
+    uint32_t k;
+    ampi_k_check8(x, m, i, rows->scaled, rows->inv, t);
+    for (k = 0; k < 8u; k++)
+        if (k < m) {
+            double u = ampi_widen(ampi_float(x[k]));
+            lane[k] = ampi_dadd(lane[k], ampi_dmul(u, u));
+        }
+    if (rows->write)
+        ampi_k_unscaled8(x, rows->grad, rows->type, rows->type, rows->base + i, m, rows->wide, i, rows->inv, t);
+}
+
+/* Gradients of one chunk. A thread has several loads under way: one row of AMP_LANES elements after the other would
+   leave the memory waiting. What is written back is written row by row. */
+#define AMPI_ROWS 4u
+AMPI_K void ampi_k_inspect_chunk(const amp_sum_job *job, uint32_t chunk, float inv, double *first, uint32_t *found) {
+    amp_chunk c = job->table.chunks[chunk];
+    amp_param_entry e = job->table.entries[c.param];
+    ampi_k_rows rows;
+    uint32_t n = ampi_k_chunk_size(&e, &c), g, i, q, x[8];
+    amp_partial t = amp_no_faults();
+    double sum;
+    rows.grad = ampi_k_gradient(&e, job->accum, &rows.type);
+    rows.base = (uint64_t)c.index * AMP_CHUNK;
+    rows.wide = ampi_k_aligned(rows.grad, rows.type);
+    rows.scaled = ampi_bits(inv) != 0x3f800000u;
+    rows.write = job->write != 0;
+    rows.inv = inv;
+    if (threadIdx.x < 4u) found[threadIdx.x] = threadIdx.x == 3u ? AMP_CHUNK : 0u;
+    for (g = threadIdx.x; g < AMPI_GROUPS; g += AMP_BLOCK) {
+        double lane[8] = {0, 0, 0, 0, 0, 0, 0, 0};
+        i = 8u * g;
+        if (rows.wide && !rows.write) {
+            rows.write = 0; /* known to the compiler, too */
+            for (; i + (AMPI_ROWS - 1u) * AMP_LANES + 8u <= n; i += AMPI_ROWS * AMP_LANES) {
+                ampi_k_raw raw[AMPI_ROWS];
+                AMP_UNROLL for (q = 0; q < AMPI_ROWS; q++)
+                    ampi_k_fetch8(&raw[q], rows.grad, rows.type, rows.base + i + q * AMP_LANES, 1);
+                AMP_UNROLL for (q = 0; q < AMPI_ROWS; q++) {
+                    ampi_k_patterns8(x, &raw[q], rows.type);
+                    ampi_k_decode8(x, rows.type);
+                    ampi_k_inspect8(&rows, x, i + q * AMP_LANES, 8, lane, &t);
+                }
+            }
+        }
+        for (; i < n; i += AMP_LANES) {
+            uint32_t m = n - i < 8u ? n - i : 8u;
+            ampi_k_load8(x, rows.grad, rows.type, rows.base + i, m, rows.wide);
+            ampi_k_inspect8(&rows, x, i, m, lane, &t);
+        }
+        first[g] = ampi_k_join8(lane);
+    }
+    sum = ampi_k_join(first); /* its barriers also lie between the zeroes in found[] and what follows */
+    if (t.first != AMP_CHUNK) {
+        if (t.nan) atomicAdd(&found[0], t.nan);
+        if (t.inf) atomicAdd(&found[1], t.inf);
+        if (t.overflow) atomicAdd(&found[2], t.overflow);
+        atomicMin(&found[3], t.first);
+    }
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        amp_partial *p = &job->table.partials[chunk];
+        p->sum = sum;
+        p->nan = found[0];
+        p->inf = found[1];
+        p->overflow = found[2];
+        p->first = found[3];
+    }
+    __syncthreads();
+}
+
+/* All partials to the totals, by one block; valid in thread 0. */
+AMPI_K void ampi_k_inspect_join(const amp_sum_job *job, amp_totals *totals, double *first) {
+    AMP_SHARED(unsigned long long, count, 3);
+    AMP_SHARED(uint32_t, bad, 1);
+    const amp_partial *p = job->table.partials;
+    ampi_k_partial_sums sums;
+    uint32_t n = job->table.n_chunks, i;
+    double sum;
+    sums.p = p;
+    if (threadIdx.x < 3u) count[threadIdx.x] = 0;
+    if (threadIdx.x == 0) bad[0] = n;
+    sum = ampi_k_sum(sums, n, first);
+    for (i = threadIdx.x; i < n; i += AMP_BLOCK) {
+        uint32_t nan = AMP_LOAD_L2(&p[i].nan), inf = AMP_LOAD_L2(&p[i].inf), overflow = AMP_LOAD_L2(&p[i].overflow);
+        if (nan | inf | overflow) {
+            atomicAdd(&count[0], (unsigned long long)nan);
+            atomicAdd(&count[1], (unsigned long long)inf);
+            atomicAdd(&count[2], (unsigned long long)overflow);
+            atomicMin(&bad[0], i); /* chunks are in the order of parameters */
+        }
+    }
+    __syncthreads();
+    totals->sum = sum;
+    totals->nan = count[0];
+    totals->inf = count[1];
+    totals->overflow = count[2];
+    totals->first_param = totals->_pad = 0;
+    totals->first_index = 0;
+    if (bad[0] < n) {
+        amp_chunk c = job->table.chunks[bad[0]];
+        totals->first_param = c.param;
+        totals->first_index = (uint64_t)c.index * AMP_CHUNK + AMP_LOAD_L2(&p[bad[0]].first);
+    }
+}
+
+/* One thread ends the inspection, and leaves a copy of the record where the host can read it without waiting: whole
+   when `begin` and `end` are equal. */
+AMPI_K void ampi_k_inspect_end(const amp_inspect_job *job, const amp_totals *totals) {
+    amp_conclude(job, totals);
+    if (job->mirror) {
+        volatile uint64_t *begin = &job->mirror->begin, *end = &job->mirror->end;
+        uint64_t serial = *begin + 1u;
+        *begin = serial;
+        AMP_FENCE_SYSTEM();
+        job->mirror->record = *job->record;
+        AMP_FENCE_SYSTEM();
+        *end = serial;
+    }
+}
+
+/* All chunks, then the last block to finish joins them; 1 in the thread that holds the totals. The ticket wraps to 0.
+   */
+AMPI_K int ampi_k_sums(const amp_sum_job *job, uint32_t *ticket, amp_totals *totals) {
+    AMP_SHARED(double, first, AMPI_GROUPS);
+    AMP_SHARED(uint32_t, found, 4);
+    AMP_SHARED(uint32_t, last, 1);
+    float inv = amp_sum_factor(job);
+    uint32_t chunk;
+    for (chunk = blockIdx.x; chunk < job->table.n_chunks; chunk += gridDim.x)
+        ampi_k_inspect_chunk(job, chunk, inv, first, found);
+    if (threadIdx.x == 0) {
+        AMP_FENCE();
+        last[0] = atomicInc((unsigned *)ticket, gridDim.x - 1u) == gridDim.x - 1u;
+        AMP_FENCE();
+    }
+    __syncthreads();
+    if (!last[0]) return 0;
+    AMP_FENCE();
+    ampi_k_inspect_join(job, totals, first);
+    return threadIdx.x == 0;
+}
+static __global__ void __launch_bounds__(AMP_BLOCK, 2)
+    ampi_k_inspect(const AMP_GRID_CONSTANT amp_inspect_job job, uint32_t *ticket) {
+    amp_totals totals;
+    if (ampi_k_sums(&job.sum, ticket, &totals)) ampi_k_inspect_end(&job, &totals);
+}
+static __global__ void __launch_bounds__(AMP_BLOCK, 2)
+    ampi_k_sum_gradients(const AMP_GRID_CONSTANT amp_sum_job job, uint32_t *ticket) {
+    amp_totals totals;
+    if (ampi_k_sums(&job, ticket, &totals)) *job.table.totals = totals;
+}
+static __global__ void __launch_bounds__(AMP_BLOCK) ampi_k_conclude(const AMP_GRID_CONSTANT amp_inspect_job job) {
+    if (threadIdx.x == 0 && blockIdx.x == 0) ampi_k_inspect_end(&job, job.sum.table.totals);
+}
+
+/* ---- update: elementwise, so a chunk may be cut into pieces for more blocks, without changing a bit ---- */
+
+/* Elements of a chunk that a block does at a time: few enough to share out evenly, enough to be worth a start. */
+#define AMPI_PIECE 16384u
+
+typedef struct ampi_k_piece {
+    uint32_t param, n;
+    uint64_t base;
+} ampi_k_piece; /* elements [base, base + n) of a parameter; n may be 0 */
+
+/* Piece i of a table whose chunks are cut into `cuts`. From the end: of the gradients that an inspection has just read,
+   the last ones are still in the cache. */
+AMPI_K ampi_k_piece ampi_k_piece_of(const amp_param_table *t, uint32_t cuts, uint64_t i) {
+    uint64_t back = (uint64_t)t->n_chunks * cuts - 1u - i;
+    amp_chunk c = t->chunks[back / cuts];
+    uint64_t size = AMP_CHUNK / cuts, begin = (uint64_t)c.index * AMP_CHUNK + back % cuts * size,
+             count = t->entries[c.param].count;
+    ampi_k_piece p;
+    p.param = c.param;
+    p.base = begin;
+    if (begin >= count)
+        p.n = 0;
+    else
+        p.n = (uint32_t)(count - begin < size ? count - begin : size);
+    return p;
+}
+
+/* What one piece's update needs to know of its parameter. kind: an amp_update_kind, or AMPI_K_APPLY, whose
+   "gradients" are updates made elsewhere. */
+#define AMPI_K_APPLY (-1)
+typedef struct ampi_k_updating {
+    amp_param_entry e;
+    void *grad, *weights;
+    float *zero; /* accumulators to be emptied, or NULL */
+    amp_dtype grad_type, weight_type;
+    amp_draw draw;
+    int stochastic, moments, pair;
+} ampi_k_updating;
+
+template <int kind>
+AMPI_K void ampi_k_update_one(
+    uint32_t g, uint32_t *w, uint32_t *b, uint32_t *v, const amp_coef *coef) { /* float bits */
+    float u = ampi_float(g), wk = ampi_float(*w), bk = ampi_float(*b), vk = ampi_float(*v);
+    if (kind == AMPI_K_APPLY)
+        amp_apply_one(&wk, u, coef);
+    else
+        amp_update_one((amp_update_kind)kind, &wk, &bk, &vk, amp_prepare_one(u, coef), coef);
+    *w = ampi_bits(wk);
+    *b = ampi_bits(bk);
+    *v = ampi_bits(vk);
+}
+
+/* amp_draw_round of eight float bits; index: a multiple of 4. The compiler must not see what is the same for all: it
+   would keep the keys of all ten rounds in registers that the loads need. */
+AMPI_K void ampi_k_stochastic8(uint32_t x[8], amp_dtype t, amp_draw d, uint64_t index) {
+    uint32_t k, q, r[4];
+    AMP_OPAQUE(d.seed);
+    AMP_OPAQUE(d.stream);
+    AMP_OPAQUE(index);
+    AMP_UNROLL for (q = 0; q < 8u; q += 4u) {
+        amp_philox(r, d.seed, d.stream, (index + q) >> 2);
+        AMP_UNROLL for (k = 0; k < 4u; k++) x[q + k] = ampi_k_pattern(x[q + k], t, AMP_STOCHASTIC, r[k], 0);
+    }
+}
+
+/* An update works on eight elements at a time, or on one: at the ends of arrays, and where addresses are odd. These
+   give both the same names. */
+template <int N> struct ampi_k_raw_of { typedef ampi_k_raw type; };
+template <> struct ampi_k_raw_of<1> { typedef uint32_t type; };
+AMPI_K void ampi_k_fetch(ampi_k_raw *r, const void *p, amp_dtype t, size_t i, int wide) {
+    ampi_k_fetch8(r, p, t, i, wide);
+}
+AMPI_K void ampi_k_fetch(uint32_t *r, const void *p, amp_dtype t, size_t i, int) { *r = ampi_load_pattern(p, t, i); }
+AMPI_K void ampi_k_patterns(uint32_t (&x)[8], const ampi_k_raw *r, amp_dtype t) { ampi_k_patterns8(x, r, t); }
+AMPI_K void ampi_k_patterns(uint32_t (&x)[1], const uint32_t *r, amp_dtype) { x[0] = *r; }
+AMPI_K void ampi_k_decode(uint32_t (&x)[8], amp_dtype t) { ampi_k_decode8(x, t); }
+AMPI_K void ampi_k_decode(uint32_t (&x)[1], amp_dtype t) { x[0] = ampi_decode_any(x[0], t); }
+AMPI_K void ampi_k_nearest(uint32_t (&x)[8], amp_dtype t) { ampi_k_nearest8(x, t); }
+AMPI_K void ampi_k_nearest(uint32_t (&x)[1], amp_dtype t) { x[0] = ampi_encode_any(x[0], t, AMP_NEAREST, 0, 0); }
+AMPI_K void ampi_k_drawn(uint32_t (&x)[8], amp_dtype t, amp_draw d, uint64_t i) { ampi_k_stochastic8(x, t, d, i); }
+AMPI_K void ampi_k_drawn(uint32_t (&x)[1], amp_dtype t, amp_draw d, uint64_t i) {
+    x[0] = ampi_k_pattern(x[0], t, AMP_STOCHASTIC, amp_random(d.seed, d.stream, i), 0);
+}
+AMPI_K void ampi_k_store(const uint32_t (&x)[8], void *p, amp_dtype t, size_t i, int wide) {
+    ampi_k_store8(x, p, t, i, 8, wide);
+}
+AMPI_K void ampi_k_store(const uint32_t (&x)[1], void *p, amp_dtype t, size_t i, int) {
+    ampi_store_pattern(p, t, i, x[0]);
+}
+
+/* Float bits of a weight, a momentum, a second moment and a gradient. */
+template <int N> struct ampi_k_working { uint32_t g[N], w[N], b[N], v[N]; };
+
+/* All loads before the first use. Weights and moments are streamed: until the next step nobody wants them. */
+template <int kind, int N> AMPI_K void ampi_k_update_load(ampi_k_working<N> *x, const ampi_k_updating *p, uint64_t at) {
+    const amp_param_entry *e = &p->e;
+    typename ampi_k_raw_of<N>::type rg, rw, rl, rb, rv;
+    uint32_t low[N], k;
+#if !defined(__CUDACC__)
+    memset(&rl, 0, sizeof rl);
+    memset(&rb, 0, sizeof rb);
+#endif
+    ampi_k_fetch(&rg, p->grad, p->grad_type, at, 1);
+    ampi_k_fetch(&rw, p->weights, p->weight_type, at, AMPI_K_STREAM);
+    if (p->pair) ampi_k_fetch(&rl, e->low, AMP_F16, at, AMPI_K_STREAM);
+    if (p->moments > 0) ampi_k_fetch(&rb, e->moment[0], e->moment_dtype, at, AMPI_K_STREAM);
+    if (p->moments > 1) ampi_k_fetch(&rv, e->moment[1], e->moment_dtype, at, AMPI_K_STREAM);
+    AMP_UNROLL for (k = 0; k < N; k++) x->b[k] = x->v[k] = 0;
+    ampi_k_patterns(x->g, &rg, p->grad_type);
+    ampi_k_patterns(x->w, &rw, p->weight_type);
+    if (p->pair) {
+        ampi_k_patterns(low, &rl, AMP_F16);
+        AMP_UNROLL for (k = 0; k < N; k++) x->w[k] =
+            ampi_bits(amp_pair_unpack(x->w[k] | low[k] << 16, e->layout, e->model_dtype));
+    } else {
+        ampi_k_decode(x->w, p->weight_type);
+    }
+    if (p->moments > 0) ampi_k_patterns(x->b, &rb, e->moment_dtype);
+    if (p->moments > 1) ampi_k_patterns(x->v, &rv, e->moment_dtype);
+    ampi_k_decode(x->g, p->grad_type);
+    if (e->moment_dtype == AMP_F32) return;
+    ampi_k_decode(x->b, AMP_BF16);
+    if (p->moments > 1) ampi_k_decode(x->v, AMP_BF16);
+}
+template <int kind, int N>
+AMPI_K void ampi_k_update_moments(ampi_k_working<N> *x, const ampi_k_updating *p, uint64_t at) {
+    const amp_param_entry *e = &p->e;
+    const int narrow = e->moment_dtype != AMP_F32;
+    if (p->moments > 0) {
+        if (narrow) ampi_k_drawn(x->b, AMP_BF16, amp_draw_for(p->draw, AMP_STORED_MOMENT_1), at);
+        ampi_k_store(x->b, e->moment[0], e->moment_dtype, at, AMPI_K_STREAM);
+    }
+    if (p->moments > 1) {
+        if (narrow) ampi_k_drawn(x->v, AMP_BF16, amp_draw_for(p->draw, AMP_STORED_MOMENT_2), at);
+        ampi_k_store(x->v, e->moment[1], e->moment_dtype, at, AMPI_K_STREAM);
+    }
+}
+/* Master, model copy (for the next products, so it is not streamed) and low part; 1: a copy overflowed. */
+template <int N> AMPI_K uint32_t ampi_k_update_weights(const uint32_t (&w)[N], const ampi_k_updating *p, uint64_t at) {
+    const amp_param_entry *e = &p->e;
+    uint32_t k, copy[N], low[N], overflow = 0;
+    if (e->master) ampi_k_store(w, e->master, AMP_F32, at, AMPI_K_STREAM);
+    if (!e->model) return 0;
+    if (p->pair) {
+        AMP_UNROLL for (k = 0; k < N; k++) {
+            uint32_t both = amp_pair_pack(ampi_float(w[k]), e->layout, e->model_dtype);
+            copy[k] = both & 0xffffu;
+            low[k] = both >> 16;
+        }
+        ampi_k_store(low, e->low, AMP_F16, at, AMPI_K_STREAM);
+    } else {
+        AMP_UNROLL for (k = 0; k < N; k++) copy[k] = w[k];
+        if (p->stochastic)
+            ampi_k_drawn(copy, e->model_dtype, amp_draw_for(p->draw, AMP_STORED_MODEL), at);
+        else
+            ampi_k_nearest(copy, e->model_dtype);
+    }
+    ampi_k_store(copy, e->model, e->model_dtype, at, 1);
+    AMP_UNROLL for (k = 0; k < N; k++) overflow |= amp_copy_overflow(copy[k], ampi_float(w[k]), e->model_dtype);
+    return overflow;
+}
+template <int kind, int N>
+AMPI_K uint32_t ampi_k_update_at(const ampi_k_updating *p, uint64_t at, const amp_coef *coef) {
+    ampi_k_working<N> x;
+    uint32_t k;
+    ampi_k_update_load<kind>(&x, p, at);
+    AMP_UNROLL for (k = 0; k < N; k++) ampi_k_update_one<kind>(x.g[k], &x.w[k], &x.b[k], &x.v[k], coef);
+    if (p->zero) {
+        uint32_t zero[N];
+        AMP_UNROLL for (k = 0; k < N; k++) zero[k] = 0;
+        ampi_k_store(zero, p->zero, AMP_F32, at, AMPI_K_STREAM);
+    }
+    ampi_k_update_moments<kind>(&x, p, at);
+    return ampi_k_update_weights(x.w, p, at);
+}
+
+/* What all kinds of update fill in alike; grad and grad_type are the caller's. */
+AMPI_K void ampi_k_update_begin(
+    ampi_k_updating *p, const amp_param_table *t, uint32_t param, const amp_step_record *r) {
+    p->e = t->entries[param];
+    p->weights = p->e.master ? p->e.master : p->e.model;
+    p->weight_type = p->e.master ? AMP_F32 : p->e.model_dtype;
+    p->draw = amp_draw_of(r, param);
+    p->stochastic = r->stochastic != 0;
+    p->pair = p->e.low != NULL;
+    p->zero = NULL;
+    p->moments = 0;
+}
+template <int kind>
+AMPI_K void ampi_k_update_piece(const ampi_k_updating *p, const ampi_k_piece *c, const amp_coef *coef,
+    amp_step_record *record, amp_step_mirror *mirror) {
+    uint32_t i, body = 0, overflow = 0;
+    int wide = ampi_k_aligned(p->weights, p->weight_type) && ampi_k_aligned(p->grad, p->grad_type) &&
+        ampi_k_aligned(p->e.model, AMP_F16) && ampi_k_aligned(p->e.low, AMP_F16) &&
+        ampi_k_aligned(p->e.moment[0], AMP_F16) && ampi_k_aligned(p->e.moment[1], AMP_F16) &&
+        ampi_k_aligned(p->zero, AMP_F32);
+    if (wide) {
+        body = c->n & ~7u;
+        for (i = 8u * threadIdx.x; i < body; i += 8u * AMP_BLOCK)
+            overflow |= ampi_k_update_at<kind, 8>(p, c->base + i, coef);
+    }
+    for (i = body + threadIdx.x; i < c->n; i += AMP_BLOCK)
+        overflow |= ampi_k_update_at<kind, 1>(p, c->base + i, coef);
+    if (overflow) {
+        atomicOr((unsigned *)&record->weight_overflow, 1u);
+        if (mirror) *(volatile uint32_t *)&mirror->record.weight_overflow = 1u;
+    }
+}
+template <int kind>
+static __global__ void __launch_bounds__(AMP_BLOCK, 2)
+    ampi_k_update(const AMP_GRID_CONSTANT amp_update_job job, uint32_t cuts) {
+    AMP_SHARED(amp_coef, coef, 2 * AMP_GROUPS); /* [2 * group + no_decay] */
+    uint64_t i, n = (uint64_t)job.table.n_chunks * cuts;
+    uint32_t k;
+    int skip = job.record->skip != 0; /* all threads alike; a lost window still ends */
+    if (skip && !job.accum) return;
+    for (k = threadIdx.x; k < 2u * AMP_GROUPS && !skip; k += AMP_BLOCK) {
+        amp_param_entry like;
+        like.group = k / 2u;
+        like.no_decay = k % 2u;
+        coef[k] = amp_coef_of(&job, &like);
+    }
+    __syncthreads();
+    for (i = blockIdx.x; i < n; i += gridDim.x) {
+        ampi_k_piece c = ampi_k_piece_of(&job.table, cuts, i);
+        if (skip) {
+            float *accum = job.table.entries[c.param].accum;
+            for (k = threadIdx.x; k < c.n; k += AMP_BLOCK)
+                accum[c.base + k] = 0.0f;
+        } else {
+            ampi_k_updating p;
+            const amp_coef *own;
+            ampi_k_update_begin(&p, &job.table, c.param, job.record);
+            own = &coef[2u * p.e.group + (p.e.no_decay != 0)];
+            p.grad = ampi_k_gradient(&p.e, job.accum, &p.grad_type);
+            p.zero = job.accum ? p.e.accum : NULL;
+            p.moments = amp_moments_of((amp_update_kind)kind, own->momentum);
+            ampi_k_update_piece<kind>(&p, &c, own, job.record, job.mirror);
+        }
+    }
+}
+
+/* The same for one parameter, whose update was made elsewhere. */
+static __global__ void __launch_bounds__(AMP_BLOCK, 2) ampi_k_apply(const AMP_GRID_CONSTANT amp_apply_job job) {
+    ampi_k_updating p;
+    ampi_k_piece c;
+    amp_coef coef;
+    uint32_t k;
+    int skip = job.record->skip != 0;
+    if (skip && !job.accum) return;
+    ampi_k_update_begin(&p, &job.table, job.param, job.record);
+    p.grad = (void *)job.u;
+    p.grad_type = AMP_F32;
+    p.zero = job.accum ? p.e.accum : NULL;
+    coef = amp_coef_of_apply(&job, &p.e);
+    c.param = job.param;
+    for (c.base = (uint64_t)blockIdx.x * AMPI_PIECE; c.base < p.e.count; c.base += (uint64_t)gridDim.x * AMPI_PIECE) {
+        uint64_t left = p.e.count - c.base;
+        c.n = (uint32_t)(left < AMPI_PIECE ? left : AMPI_PIECE);
+        if (!skip)
+            ampi_k_update_piece<AMPI_K_APPLY>(&p, &c, &coef, job.record, job.mirror);
+        else
+            for (k = threadIdx.x; k < c.n; k += AMP_BLOCK)
+                p.zero[c.base + k] = 0.0f;
+    }
+}
+
+static __global__ void __launch_bounds__(AMP_BLOCK, 2) ampi_k_add(amp_add_job job, uint32_t cuts) {
+    float inv = job.record->inv_scale;
+    uint64_t piece, n = (uint64_t)job.table.n_chunks * cuts;
+    uint32_t i, k, x[8], y[8];
+    if (job.record->skip) return;
+    for (piece = blockIdx.x; piece < n; piece += gridDim.x) {
+        ampi_k_piece c = ampi_k_piece_of(&job.table, cuts, piece);
+        amp_param_entry e = job.table.entries[c.param];
+        int wide = ampi_k_aligned(e.grad, e.grad_dtype) && ampi_k_aligned(e.accum, AMP_F32);
+        for (i = 8u * threadIdx.x; i < c.n; i += 8u * AMP_BLOCK) {
+            uint32_t m = c.n - i < 8u ? c.n - i : 8u;
+            ampi_k_load8(y, e.accum, AMP_F32, c.base + i, m, wide);
+            ampi_k_load8(x, e.grad, e.grad_dtype, c.base + i, m, wide);
+            for (k = 0; k < 8u; k++)
+                y[k] = ampi_bits(ampi_add(ampi_float(y[k]), ampi_mul(ampi_float(x[k]), inv)));
+            ampi_k_store8(y, e.accum, AMP_F32, c.base + i, m, wide);
+        }
+    }
+}
+
+static __global__ void __launch_bounds__(AMP_BLOCK, 2) ampi_k_clip(amp_clip_job job, uint32_t cuts) {
+    amp_coef coef;
+    uint64_t piece, n = (uint64_t)job.table.n_chunks * cuts;
+    uint32_t i, k, x[8];
+    if (amp_clip_is_idle(&job)) return;
+    coef = amp_coef_of_clip(&job);
+    for (piece = blockIdx.x; piece < n; piece += gridDim.x) {
+        ampi_k_piece c = ampi_k_piece_of(&job.table, cuts, piece);
+        amp_param_entry e = job.table.entries[c.param];
+        amp_dtype type;
+        void *grad = ampi_k_gradient(&e, job.accum, &type);
+        int wide = ampi_k_aligned(grad, type);
+        for (i = 8u * threadIdx.x; i < c.n; i += 8u * AMP_BLOCK) {
+            uint32_t m = c.n - i < 8u ? c.n - i : 8u;
+            ampi_k_load8(x, grad, type, c.base + i, m, wide);
+            for (k = 0; k < 8u; k++)
+                x[k] = ampi_bits(amp_prepare_one(ampi_float(x[k]), &coef));
+            ampi_k_nearest8(x, type);
+            ampi_k_store8(x, grad, type, c.base + i, m, wide);
+        }
+    }
+}
+
+static __global__ void __launch_bounds__(AMP_BLOCK) ampi_k_next_scale(amp_scaler_state *state) {
+    if (blockIdx.x == 0 && threadIdx.x == 0) amp_scaler_next(state);
+}
+
+/* ==== >>device-losses ============================================================================================
+   Cross-entropy, dropout. tests: tests/test_products.c */
+
+/* Elements of a group of eight that begins at i and ends at n. */
+AMPI_K uint32_t ampi_k_group(uint64_t i, uint64_t n) {
+    if (i >= n) return 0u;
+    return n - i < 8u ? (uint32_t)(n - i) : 8u;
+}
+
+/* Terms of the sums of one row: its exponentials, or with `plain` the logits themselves. */
+struct ampi_k_terms {
+    const void *x;
+    amp_dtype t;
+    size_t row;
+    float max;
+    int plain, wide;
+    AMPI_K_AT void at8(double v[8], uint64_t i, uint32_t m) const {
+        uint32_t y[8], k;
+        ampi_k_load8(y, x, t, row + i, m, wide);
+        for (k = 0; k < 8u; k++)
+            v[k] = ampi_widen(plain ? ampi_float(y[k]) : amp_exp(ampi_sub(ampi_float(y[k]), max)));
+    }
+};
+struct ampi_k_floats {
+    const float *x;
+    AMPI_K_AT void at8(double v[8], uint64_t i, uint32_t m) const {
+        uint32_t k;
+        for (k = 0; k < 8u; k++)
+            if (k < m) v[k] = ampi_widen(x[i + k]);
+    }
+};
+
+static __global__ void __launch_bounds__(AMP_BLOCK)
+    ampi_k_xent_rows(const int32_t *labels, uint64_t rows, ampi_k_xent_state *out) { /* how many count */
+    AMP_SHARED(uint32_t, count, 1);
+    uint64_t r, step = (uint64_t)gridDim.x * AMP_BLOCK;
+    uint32_t mine = 0; /* a thread sees rows / step of them: 2^32 would be more memory than there is */
+    if (threadIdx.x == 0) count[0] = 0;
+    __syncthreads();
+    for (r = (uint64_t)blockIdx.x * AMP_BLOCK + threadIdx.x; r < rows; r += step)
+        mine += labels[r] >= 0;
+    if (mine) atomicAdd(&count[0], mine);
+    __syncthreads();
+    if (threadIdx.x == 0 && count[0]) atomicAdd((unsigned long long *)&out->rows, (unsigned long long)count[0]);
+}
+
+/* A row that is left out, or whose label is wrong. */
+AMPI_K void ampi_k_xent_fill(const amp_xent_job &d, size_t row, float value) {
+    size_t i;
+    if (d.row_loss && threadIdx.x == 0) d.row_loss[row] = value;
+    if (!d.dlogits.data) return;
+    for (i = threadIdx.x; i < d.classes; i += AMP_BLOCK)
+        amp_store(d.dlogits.data, d.dlogits.dtype, row * d.ld + i, value);
+}
+/* The largest logit of the row that begins at `at`, in every thread. */
+AMPI_K float ampi_k_xent_max(const amp_xent_job &d, size_t at, int wide, float *top) {
+    float max = amp_load(d.logits.data, d.logits.dtype, at);
+    uint32_t w, k, y[8];
+    size_t i;
+    for (i = 8u * threadIdx.x; i < d.classes; i += 8u * AMP_BLOCK) {
+        uint32_t m = ampi_k_group(i, d.classes);
+        ampi_k_load8(y, d.logits.data, d.logits.dtype, at + i, m, wide);
+        for (k = 0; k < 8u; k++)
+            if (k < m && ampi_less(max, ampi_float(y[k]))) max = ampi_float(y[k]);
+    }
+    top[threadIdx.x] = max;
+    __syncthreads();
+    for (w = AMP_BLOCK / 2u; w; w >>= 1) {
+        if (threadIdx.x < w && ampi_less(top[threadIdx.x], top[threadIdx.x + w]))
+            top[threadIdx.x] = top[threadIdx.x + w];
+        __syncthreads();
+    }
+    return top[0];
+}
+AMPI_K void ampi_k_xent_gradients(
+    const amp_xent_job &d, size_t at, size_t label, int wide, float max, float sum, float factor) {
+    float keep = ampi_sub(1.0f, d.smoothing), share = ampi_div(d.smoothing, (float)d.classes);
+    const char *out = (const char *)d.dlogits.data + at * amp_dtype_size(d.dlogits.dtype);
+    int wide_out = ampi_k_aligned(out, d.dlogits.dtype);
+    uint32_t k, y[8];
+    size_t i;
+    for (i = 8u * threadIdx.x; i < d.classes; i += 8u * AMP_BLOCK) {
+        uint32_t m = ampi_k_group(i, d.classes);
+        ampi_k_load8(y, d.logits.data, d.logits.dtype, at + i, m, wide);
+        for (k = 0; k < 8u; k++)
+            y[k] =
+                ampi_bits(amp_xent_grad_one(ampi_float(y[k]), max, sum, i + k == label ? keep : 0.0f, share, factor));
+        ampi_k_nearest8(y, d.dlogits.dtype);
+        ampi_k_store8(y, d.dlogits.data, d.dlogits.dtype, at + i, m, wide_out);
+    }
+}
+
+/* A block per row. */
+static __global__ void __launch_bounds__(AMP_BLOCK, 2) ampi_k_xent(amp_xent_job d, const ampi_k_xent_state *counted) {
+    AMP_SHARED(double, first, AMPI_GROUPS);
+    AMP_SHARED(float, top, AMP_BLOCK);
+    float factor = amp_xent_factor(&d, d.sum ? 0u : counted->rows);
+    size_t row;
+    for (row = blockIdx.x; row < d.rows; row += gridDim.x) {
+        size_t at = row * d.ld;
+        int32_t label = d.labels[row];
+        float target, sum, mean = 0.0f;
+        ampi_k_terms terms;
+        if (label < 0 || (size_t)label >= d.classes) { /* left out, or an error made visible */
+            ampi_k_xent_fill(d, row, label < 0 ? 0.0f : ampi_float(0x7fc00000u));
+            continue;
+        }
+        target = amp_load(d.logits.data, d.logits.dtype, at + (size_t)label); /* before dlogits, which may be logits */
+        terms.x = d.logits.data;
+        terms.t = d.logits.dtype;
+        terms.row = at;
+        terms.wide = ampi_k_aligned((const char *)d.logits.data + at * amp_dtype_size(terms.t), terms.t);
+        terms.max = ampi_k_xent_max(d, at, terms.wide, top);
+        terms.plain = 0;
+        sum = ampi_narrow(ampi_k_sum(terms, d.classes, first)); /* its barriers also end the use of top[] */
+        if (ampi_nonzero(d.smoothing)) {
+            terms.plain = 1;
+            mean = ampi_narrow(ampi_ddiv(ampi_k_sum(terms, d.classes, first), (double)d.classes));
+        }
+        if (d.row_loss && threadIdx.x == 0)
+            d.row_loss[row] = amp_xent_loss_one(d.smoothing, terms.max, target, mean, amp_log(sum));
+        if (d.dlogits.data) ampi_k_xent_gradients(d, at, (size_t)label, terms.wide, terms.max, sum, factor);
+    }
+}
+
+static __global__ void __launch_bounds__(AMP_BLOCK)
+    ampi_k_xent_loss(amp_xent_job d, const ampi_k_xent_state *counted) { /* one block; rows left out hold 0 */
+    AMP_SHARED(double, first, AMPI_GROUPS);
+    ampi_k_floats losses;
+    double sum;
+    losses.x = d.row_loss;
+    sum = ampi_k_sum(losses, d.rows, first);
+    if (threadIdx.x == 0) *d.loss = ampi_narrow(ampi_dmul(sum, amp_xent_weight(&d, d.sum ? 0u : counted->rows)));
+}
+
+/* ---- dropout ---- */
+
+static __global__ void __launch_bounds__(AMP_BLOCK, 2)
+    ampi_k_dropout(amp_dropout_job d, uint64_t threshold, float factor, uint64_t head, uint64_t groups) {
+    uint64_t me = (uint64_t)blockIdx.x * AMP_BLOCK + threadIdx.x, step = (uint64_t)gridDim.x * AMP_BLOCK, i;
+    uint32_t x[8], r[8], k;
+    for (i = me; i < groups; i += step) {
+        uint64_t at = head + 8u * i;
+        ampi_k_load8(x, d.x.data, d.x.dtype, at, 8, 1);
+        ampi_k_random8(r, d.rng.seed, d.rng.stream, d.rng.offset + at);
+        for (k = 0; k < 8u; k++)
+            x[k] = ampi_bits(amp_dropout_one(ampi_float(x[k]), r[k], threshold, factor));
+        ampi_k_nearest8(x, d.y.dtype);
+        ampi_k_store8(x, d.y.data, d.y.dtype, at, 8, 1);
+    }
+    for (i = me; i < d.count - 8u * groups; i += step) {
+        uint64_t at = i < head ? i : i + 8u * groups;
+        uint32_t word = amp_random(d.rng.seed, d.rng.stream, d.rng.offset + at);
+        float v = amp_dropout_one(amp_load(d.x.data, d.x.dtype, at), word, threshold, factor);
+        amp_store(d.y.data, d.y.dtype, at, v);
+    }
+}
+
+/* ==== >>device-products ==========================================================================================
+   The plain product, epilogues, column sums. tests: tests/test_products.c, tests/test_product_table.c */
+
+/* The plain product, for everything that cuBLASLt does not take: any dtypes, layouts, alignment, k = 0. A block makes
+   tiles of 32 x 32 elements from slices of 16 along k, widened into shared memory; every element is one chain of fused
+   multiply-adds (the form that -use_fast_math leaves alone). A thread has AMPI_K_ACC elements: a column of the tile,
+   every (AMP_BLOCK / 32)-th row. */
+#define AMPI_K_TILE  32u
+#define AMPI_K_SLICE 16u
+#define AMPI_K_ACC   (AMPI_K_TILE * AMPI_K_TILE / AMP_BLOCK)
+#define AMPI_K_PITCH (AMPI_K_TILE + 1u) /* between rows in shared memory */
+
+/* One tile: rows i0.. and columns j0.. of batch z. */
+typedef struct ampi_k_tile { size_t z, i0, j0; } ampi_k_tile;
+
+/* A slice of both operands, zeros where it ends. Neighbouring threads read neighbouring elements. */
+AMPI_K void ampi_k_gemm_load(const amp_gemm_job &p, const ampi_k_tile &t, size_t k0, float *as, float *bs) {
+    size_t a0 = t.z * p.stride_a, b0 = t.z * p.stride_b;
+    uint32_t e;
+    for (e = threadIdx.x; e < AMPI_K_TILE * AMPI_K_SLICE; e += AMP_BLOCK) {
+        uint32_t i = p.trans_a ? e % AMPI_K_TILE : e / AMPI_K_SLICE,
+                 ka = p.trans_a ? e / AMPI_K_TILE : e % AMPI_K_SLICE;
+        uint32_t c = p.trans_b ? e / AMPI_K_SLICE : e % AMPI_K_TILE,
+                 kb = p.trans_b ? e % AMPI_K_SLICE : e / AMPI_K_TILE;
+        int in_a = t.i0 + i < p.m && k0 + ka < p.k, in_b = t.j0 + c < p.n && k0 + kb < p.k;
+        size_t at_a = a0 + (p.trans_a ? (k0 + ka) * p.lda + t.i0 + i : (t.i0 + i) * p.lda + k0 + ka);
+        size_t at_b = b0 + (p.trans_b ? (t.j0 + c) * p.ldb + k0 + kb : (k0 + kb) * p.ldb + t.j0 + c);
+        as[ka * AMPI_K_PITCH + i] = in_a ? amp_load(p.a.data, p.a.dtype, at_a) : 0.0f;
+        bs[kb * AMPI_K_PITCH + c] = in_b ? amp_load(p.b.data, p.b.dtype, at_b) : 0.0f;
+    }
+}
+/* From the sum of element [i, j] of batch z to d and aux. */
+AMPI_K void ampi_k_gemm_store(
+    const amp_gemm_job &p, size_t z, size_t i, size_t j, float sum, float alpha, float beta, uint32_t *amax) {
+    size_t at = z * p.stride_d + i * p.ldd + j;
+    float c = 0.0f, bias = 0.0f, saved = 0.0f, before, v;
+    if (p.reads_c) c = amp_load(p.c.data, p.c.dtype, z * p.stride_c + i * p.ldc + j);
+    if (p.bias.data) bias = amp_load(p.bias.data, p.bias.dtype, j);
+    if (p.backward) saved = amp_load(p.aux.data, p.aux.dtype, at);
+    v = amp_epilogue_one(&p, sum, alpha, beta, c, bias, saved, &before, amax);
+    if (p.aux.data && !p.backward) amp_store(p.aux.data, p.aux.dtype, at, before);
+    amp_store(p.d.data, p.d.dtype, at, v);
+}
+
+static __global__ void __launch_bounds__(AMP_BLOCK, 4) ampi_k_gemm(const AMP_GRID_CONSTANT amp_gemm_job p) {
+    AMP_SHARED(float, as, AMPI_K_SLICE *AMPI_K_PITCH);
+    AMP_SHARED(float, bs, AMPI_K_SLICE *AMPI_K_PITCH);
+    size_t across = p.n / AMPI_K_TILE + (p.n % AMPI_K_TILE != 0), down = p.m / AMPI_K_TILE + (p.m % AMPI_K_TILE != 0),
+           tiles = across * down * p.batch, tile, k0;
+    uint32_t column = threadIdx.x % AMPI_K_TILE, row = threadIdx.x / AMPI_K_TILE, q, s, amax = 0;
+    float alpha = amp_gemm_alpha(&p), beta = amp_gemm_beta(&p);
+    for (tile = blockIdx.x; tile < tiles; tile += gridDim.x) {
+        ampi_k_tile t;
+        float acc[AMPI_K_ACC];
+        t.z = tile / (across * down);
+        t.i0 = tile / across % down * AMPI_K_TILE;
+        t.j0 = tile % across * AMPI_K_TILE;
+        AMP_UNROLL for (s = 0; s < AMPI_K_ACC; s++) acc[s] = 0.0f;
+        for (k0 = 0; k0 < p.k; k0 += AMPI_K_SLICE) {
+            ampi_k_gemm_load(p, t, k0, as, bs);
+            __syncthreads();
+            AMP_UNROLL for (q = 0; q < AMPI_K_SLICE; q++) { /* beyond k both are 0 */
+                float b = bs[q * AMPI_K_PITCH + column];
+                AMP_UNROLL for (s = 0; s < AMPI_K_ACC; s++) {
+                    float a = as[q * AMPI_K_PITCH + row + s * (AMP_BLOCK / AMPI_K_TILE)];
+                    acc[s] = AMP_FMA(a, b, acc[s]);
+                }
+            }
+            __syncthreads();
+        }
+        AMP_UNROLL for (s = 0; s < AMPI_K_ACC; s++) {
+            size_t i = t.i0 + row + s * (AMP_BLOCK / AMPI_K_TILE), j = t.j0 + column;
+            if (i < p.m && j < p.n) ampi_k_gemm_store(p, t.z, i, j, acc[s], alpha, beta, &amax);
+        }
+    }
+    if (p.amax_d && amax) atomicMax((unsigned *)p.amax_d, amax);
+}
+
+/* Activation and derivative of eight at a time, on float bits. */
+AMPI_K void ampi_k_act8(uint32_t x[8], amp_act act) {
+    uint32_t k;
+    for (k = 0; k < 8u; k++)
+        x[k] = ampi_bits(ampi_act(act, ampi_float(x[k])));
+}
+AMPI_K void ampi_k_act_grad8(uint32_t x[8], amp_act act, const uint32_t saved[8]) {
+    uint32_t k;
+    for (k = 0; k < 8u; k++)
+        x[k] = ampi_bits(ampi_act_grad(act, ampi_float(x[k]), ampi_float(saved[k])));
+}
+
+/* What cuBLASLt left to do: d, which is not FP8, holds the product; the rest of amp_epilogue_one, in groups of 8 along
+   a row. */
+static __global__ void __launch_bounds__(AMP_BLOCK, 2)
+    ampi_k_epilogue(amp_gemm_job p, int add_bias, int wide, int wide_bias) {
+    uint64_t across = p.n / 8u + (p.n % 8u != 0), all = p.batch * p.m * across, g;
+    for (g = (uint64_t)blockIdx.x * AMP_BLOCK + threadIdx.x; g < all; g += (uint64_t)gridDim.x * AMP_BLOCK) {
+        uint64_t row = g / across, j = 8u * (g % across), at = row / p.m * p.stride_d + row % p.m * p.ldd + j;
+        uint32_t m = ampi_k_group(j, p.n), x[8], y[8], k;
+        ampi_k_load8(x, p.d.data, p.d.dtype, at, m, wide);
+        if (add_bias) {
+            ampi_k_load8(y, p.bias.data, p.bias.dtype, j, m, wide_bias);
+            for (k = 0; k < 8u; k++)
+                x[k] = ampi_bits(ampi_add(ampi_float(x[k]), ampi_float(y[k])));
+        }
+        if (p.backward) {
+            ampi_k_load8(y, p.aux.data, p.aux.dtype, at, m, wide);
+            ampi_k_act_grad8(x, p.act, y);
+        } else {
+            if (p.aux.data) {
+                for (k = 0; k < 8u; k++)
+                    y[k] = x[k];
+                ampi_k_nearest8(y, p.aux.dtype);
+                ampi_k_store8(y, p.aux.data, p.aux.dtype, at, m, wide);
+            }
+            ampi_k_act8(x, p.act);
+        }
+        ampi_k_nearest8(x, p.d.dtype);
+        ampi_k_store8(x, p.d.data, p.d.dtype, at, m, wide);
+    }
+}
+
+/* ---- dy through the activation, in place, and its column sums, reading it once. A block takes a stripe of 256 columns
+   and a slice of the rows; each of its rows of 32 threads every (AMP_BLOCK / 32)-th row, 8 columns a thread. Sums in
+   double: lanes in order, then slices in order (ampi_k_slices, when there are several) ---- */
+#define AMPI_K_STRIPE 256u
+#define AMPI_K_ROWS   (AMP_BLOCK / 32u)
+typedef struct ampi_k_bias_args {
+    amp_bias_grad_job job;
+    double *partial; /* [slices][cols], or NULL: one slice, straight to dbias */
+    uint64_t slice;  /* rows of each */
+    uint32_t stripes;
+    int wide;
+} ampi_k_bias_args;
+
+AMPI_K void ampi_k_bias_out(const amp_bias_grad_job &j, uint64_t column, double sum) {
+    if (j.accumulate) sum = ampi_dadd(ampi_widen(amp_load(j.dbias.data, j.dbias.dtype, column)), sum);
+    amp_store(j.dbias.data, j.dbias.dtype, column, ampi_narrow(sum));
+}
+/* Eight of dy, whose `saved` are y, become the gradient before act: stored, and in x as stored, because that is what is
+   summed. */
+AMPI_K void ampi_k_bias_act8(
+    const amp_bias_grad_job &j, uint32_t x[8], const uint32_t y[8], uint64_t at, uint32_t m, int wide) {
+    uint32_t k;
+    if (j.act == AMP_ACT_NONE) return;
+    ampi_k_act_grad8(x, j.act, y);
+    ampi_k_nearest8(x, j.dy.dtype);
+    ampi_k_store8(x, j.dy.data, j.dy.dtype, at, m, wide);
+    if (j.dy.dtype == AMP_F32) return;
+    AMP_UNROLL for (k = 0; k < 8u; k++) x[k] = ampi_decode(x[k], j.dy.dtype);
+}
+/* This thread's part of a slice, into sum[8]: two rows at a time, for loads in flight. */
+AMPI_K void ampi_k_bias_rows(
+    const ampi_k_bias_args &a, uint64_t column, uint32_t m, uint64_t from, uint64_t end, double sum[8]) {
+    const amp_bias_grad_job &j = a.job;
+    uint32_t x[2][8], y[2][8], k, u;
+    uint64_t r;
+    for (r = from; r < end; r += 2u * AMPI_K_ROWS) {
+        AMP_UNROLL for (u = 0; u < 2u; u++) {
+            uint64_t row = r + u * AMPI_K_ROWS;
+            uint32_t here = row < end ? m : 0u;
+            ampi_k_load8(x[u], j.dy.data, j.dy.dtype, row * j.cols + column, here, a.wide);
+            if (j.act != AMP_ACT_NONE)
+                ampi_k_load8(y[u], j.saved.data, j.saved.dtype, row * j.cols + column, here, a.wide);
+        }
+        AMP_UNROLL for (u = 0; u < 2u; u++) {
+            uint64_t row = r + u * AMPI_K_ROWS;
+            if (row >= end) continue;
+            ampi_k_bias_act8(j, x[u], y[u], row * j.cols + column, m, a.wide);
+            AMP_UNROLL for (k = 0; k < 8u; k++) sum[k] = ampi_dadd(sum[k], ampi_widen(ampi_float(x[u][k])));
+        }
+    }
+}
+static __global__ void __launch_bounds__(AMP_BLOCK) ampi_k_bias_grad(ampi_k_bias_args a) {
+    AMP_SHARED(double, part, AMP_BLOCK * 8u);
+    uint64_t s = blockIdx.x / a.stripes, c0 = (uint64_t)(blockIdx.x % a.stripes) * AMPI_K_STRIPE,
+             j = c0 + threadIdx.x % 32u * 8u, end = (s + 1u) * a.slice;
+    uint32_t lane = threadIdx.x / 32u, m = ampi_k_group(j, a.job.cols), k, l;
+    double sum[8];
+    if (end > a.job.rows) end = a.job.rows;
+    AMP_UNROLL for (k = 0; k < 8u; k++) sum[k] = 0.0;
+    if (m) ampi_k_bias_rows(a, j, m, s * a.slice + lane, end, sum);
+    AMP_UNROLL for (k = 0; k < 8u; k++) part[k * AMP_BLOCK + threadIdx.x] = sum[k];
+    __syncthreads();
+    for (k = threadIdx.x; k < AMPI_K_STRIPE; k += AMP_BLOCK) {
+        double total = part[k % 8u * AMP_BLOCK + k / 8u];
+        if (c0 + k >= a.job.cols) continue;
+        for (l = 1; l < AMPI_K_ROWS; l++)
+            total = ampi_dadd(total, part[k % 8u * AMP_BLOCK + l * 32u + k / 8u]);
+        if (a.partial)
+            a.partial[s * a.job.cols + c0 + k] = total;
+        else
+            ampi_k_bias_out(a.job, c0 + k, total);
+    }
+}
+static __global__ void __launch_bounds__(AMP_BLOCK) ampi_k_slices(ampi_k_bias_args a) {
+    uint64_t c, s, slices = a.job.rows / a.slice + (a.job.rows % a.slice != 0);
+    for (c = (uint64_t)blockIdx.x * AMP_BLOCK + threadIdx.x; c < a.job.cols; c += (uint64_t)gridDim.x * AMP_BLOCK) {
+        double sum = a.partial[c];
+        for (s = 1; s < slices; s++)
+            sum = ampi_dadd(sum, a.partial[s * a.job.cols + c]);
+        ampi_k_bias_out(a.job, c, sum);
+    }
+}
+
+/* alpha and beta as cuBLASLt can read them on the device, when they have a factor there and one on the host. */
+static __global__ void __launch_bounds__(AMP_BLOCK)
+    ampi_k_scalars(float *out, float alpha, const float *alpha_ptr, float beta, const float *beta_ptr) {
+    if (blockIdx.x || threadIdx.x) return;
+    out[0] = alpha_ptr ? ampi_mul(alpha, *alpha_ptr) : alpha;
+    out[1] = beta_ptr ? ampi_mul(beta, *beta_ptr) : beta;
+}
+
+/* ==== >>cuda-host ====================================================================================================
+   Errors, launches, memory.   tests: tests/cuda_verbs.cpp, tests/test_context.c */
+
+#define AMPI_CU_KIND     "cuda: " /* then the GPU's name */
+#define AMPI_CU_PLANS    64u      /* products whose plan is remembered */
+#define AMPI_CU_DEFERRED 64u      /* blocks freed inside captures */
+#define AMPI_CU_TRIES    16       /* candidates that tuning times, */
+#define AMPI_CU_ROUNDS   5        /* each so often */
+#define AMPI_CU_BIAS     262144u  /* bytes behind the workspace for a bias in another dtype */
 
 typedef struct ampi_cu_scratch {
     ampi_k_finite_sums finite;
@@ -609,328 +1924,8 @@ static amp_status ampi_cu_read_scratch(const ampi_cu_call *k, void *mirror, cons
     return e == cudaSuccess ? ampi_cu_wait(k) : ampi_cu_fail(k, "cudaMemcpyAsync", e);
 }
 
-/* ==== >>cuda-device ==================================================================================================
-   Building blocks of the kernels.   tests: tests/ptx.sh, tests/test_formats.c, tests/test_arrays.c */
-
-/* What device code (names ampi_k_*) needs beyond C++ and what CUDA and HIP spell alike (__global__, threadIdx,
-   __syncthreads, atomicAdd, ...). Elsewhere in the file only the host layer (names ampi_cu_*) is NVIDIA's, so a port to a
-   different kind of GPU defines AMP_SHARED and the list, all of it, and writes a host layer. */
-#ifndef AMP_SHARED
-#  define AMP_SHARED(T, name, n) __shared__ T name[n]
-#endif
-#ifndef AMP_LOAD_L2
-#  define AMP_LOAD_L2(p)     __ldcg(p)               /* past the first-level cache: other blocks wrote it */
-#  define AMP_FENCE()        __threadfence()         /* writes before it come before writes after it, for the GPU */
-#  define AMP_FENCE_SYSTEM() __threadfence_system()  /* and for the host, too */
-#  define AMP_FMA(a, b, c)   __fmaf_ieee_rn(a, b, c) /* one rounding, subnormals kept, whatever the compiler's flags */
-#  if defined(__CUDACC__)
-#    define AMP_LOAD_STREAM(p)     __ldcs(p)    /* 128 bits that are not needed again soon: */
-#    define AMP_STORE_STREAM(p, x) __stcs(p, x) /* they are the first to leave the caches */
-/* A hint may stand for nothing. A kernel's argument is read where it lies; the compiler forgets what it knows of 64 bits;
-   loops over small arrays, which stay in registers. */
-#    define AMP_GRID_CONSTANT      __grid_constant__
-#    define AMP_OPAQUE(x)          asm volatile("" : "+l"(x))
-#    define AMP_UNROLL             _Pragma("unroll")
-#    define AMP_NO_UNROLL          _Pragma("unroll 1")
-#  else /* AMP_HOSTCUDA */
-#    define AMP_LOAD_STREAM(p)     (*(p))
-#    define AMP_STORE_STREAM(p, x) (*(p) = (x))
-#    define AMP_GRID_CONSTANT
-#    define AMP_OPAQUE(x)
-#    define AMP_UNROLL
-#    define AMP_NO_UNROLL
-#  endif
-#endif
-
-#define AMPI_K      static __device__ __forceinline__
-#define AMPI_K_AT   __device__ __forceinline__ /* a member function */
-#define AMPI_UNROLL AMP_UNROLL
-
-/* Device arrays are read and written as 8, 16, 32 and 128 bits. Only the host runtime of the tests, where a C++
-   compiler sees these accesses, needs to be told that they may overlap with others. */
-#if defined(__CUDACC__)
-typedef uint16_t ampi_k_u16;
-typedef uint32_t ampi_k_u32;
-typedef uint2 ampi_k_u2;
-typedef uint4 ampi_k_u4;
-#else
-typedef uint16_t __attribute__((may_alias)) ampi_k_u16;
-typedef uint32_t __attribute__((may_alias)) ampi_k_u32;
-typedef struct __attribute__((may_alias, aligned(8))) ampi_k_u2 { uint32_t x, y; } ampi_k_u2;
-typedef struct __attribute__((may_alias, aligned(16))) ampi_k_u4 { uint32_t x, y, z, w; } ampi_k_u4;
-#endif
-
-AMPI_K int ampi_k_is_zero(float a) { return !ampi_nonzero(a); }
-AMPI_K uint32_t ampi_k_get_pattern(const void *p, amp_dtype t, size_t i) { return ampi_load_pattern(p, t, i); }
-AMPI_K uint32_t ampi_k_get_bits(const void *p, amp_dtype t, size_t i) { return ampi_load_bits(p, t, i); }
-AMPI_K void ampi_k_put_bits(void *p, amp_dtype t, size_t i, uint32_t x) { ampi_store_pattern(p, t, i, x); }
-AMPI_K uint32_t ampi_k_pattern(uint32_t x, amp_dtype t, amp_rounding how, uint32_t r, int saturate) {
-    return ampi_encode_any(x, t, how, r, saturate);
-}
-
-/* Eight elements at a time are the vector body of every array kernel: 32 bytes of F32 (two accesses of 128 bits), 16 of
-   a 16-bit format, 8 of an FP8 format. `wide` says that the address allows it; else one by one, and only the first m.
-   AMPI_K_STREAM: it does, and nobody will soon want these bytes again, so that they need not drive others out of the
-   caches. */
-#define AMPI_K_STREAM 2
-AMPI_K size_t ampi_k_unit(amp_dtype t) { return amp_dtype_size(t) == 1u ? 8u : 16u; }
-AMPI_K int ampi_k_aligned(const void *p, amp_dtype t) { return ((uintptr_t)p & (ampi_k_unit(t) - 1u)) == 0; }
-
-AMPI_K void ampi_k_unpack2(uint32_t *x, uint32_t word) {
-    x[0] = word & 0xffffu;
-    x[1] = word >> 16;
-}
-AMPI_K void ampi_k_unpack4(uint32_t *x, uint32_t word) {
-    x[0] = word & 0xffu;
-    x[1] = word >> 8 & 0xffu;
-    x[2] = word >> 16 & 0xffu;
-    x[3] = word >> 24;
-}
-AMPI_K ampi_k_u4 ampi_k_ld4(const ampi_k_u4 *p, int wide) {
-    if (wide == AMPI_K_STREAM) return AMP_LOAD_STREAM(p);
-    return *p;
-}
-AMPI_K void ampi_k_st4(ampi_k_u4 *p, ampi_k_u4 a, int wide) {
-    if (wide == AMPI_K_STREAM)
-        AMP_STORE_STREAM(p, a);
-    else
-        *p = a;
-}
-
-/* Eight elements as they lie in memory: F32 fills a and b, a 16-bit format a, an FP8 format half of a. Fetched first
-   and looked at later, so that all of a thread's loads are under way together. */
-typedef struct ampi_k_raw { ampi_k_u4 a, b; } ampi_k_raw;
-
-AMPI_K void ampi_k_fetch8(ampi_k_raw *r, const void *p, amp_dtype t, size_t i, int wide) {
-#if !defined(__CUDACC__)
-    memset(r, 0, sizeof *r); /* or else g++ warns of what nobody reads */
-#endif
-    if (t == AMP_F32) {
-        const ampi_k_u4 *v = (const ampi_k_u4 *)((const char *)p + 4u * i);
-        r->a = ampi_k_ld4(v, wide);
-        r->b = ampi_k_ld4(v + 1, wide);
-    } else if (amp_dtype_size(t) == 2u) {
-        r->a = ampi_k_ld4((const ampi_k_u4 *)((const char *)p + 2u * i), wide);
-    } else {
-        ampi_k_u2 a = *(const ampi_k_u2 *)((const char *)p + i);
-        r->a.x = a.x;
-        r->a.y = a.y;
-    }
-}
-AMPI_K void ampi_k_patterns8(uint32_t x[8], const ampi_k_raw *r, amp_dtype t) {
-    if (t == AMP_F32) {
-        x[0] = r->a.x;
-        x[1] = r->a.y;
-        x[2] = r->a.z;
-        x[3] = r->a.w;
-        x[4] = r->b.x;
-        x[5] = r->b.y;
-        x[6] = r->b.z;
-        x[7] = r->b.w;
-    } else if (amp_dtype_size(t) == 2u) {
-        ampi_k_unpack2(x, r->a.x);
-        ampi_k_unpack2(x + 2, r->a.y);
-        ampi_k_unpack2(x + 4, r->a.z);
-        ampi_k_unpack2(x + 6, r->a.w);
-    } else {
-        ampi_k_unpack4(x, r->a.x);
-        ampi_k_unpack4(x + 4, r->a.y);
-    }
-}
-#define AMPI_FORMAT_DECODE8(T, ...) \
-case AMP_##T: \
-    for (k = 0; k < 8u; k++) \
-        x[k] = ampi_decode(x[k], AMP_##T); \
-    break;
-AMPI_K void ampi_k_decode8(uint32_t x[8], amp_dtype t) { /* patterns to float bits */
-    uint32_t k;
-    switch (t) {
-        AMPI_FORMATS(AMPI_FORMAT_DECODE8)
-    default: break;
-    }
-}
-AMPI_K void ampi_k_load8(
-    uint32_t x[8], const void *p, amp_dtype t, size_t i, uint32_t m, int wide) { /* to float bits */
-    ampi_k_raw r;
-    uint32_t k;
-    if (!wide || m < 8u) {
-        for (k = 0; k < 8u; k++)
-            x[k] = k < m ? ampi_load_bits(p, t, i + k) : 0u;
-        return;
-    }
-    ampi_k_fetch8(&r, p, t, i, wide);
-    ampi_k_patterns8(x, &r, t);
-    ampi_k_decode8(x, t);
-}
-
-AMPI_K void ampi_k_store8(
-    const uint32_t x[8], void *p, amp_dtype t, size_t i, uint32_t m, int wide) { /* from patterns */
-    uint32_t k;
-    if (!wide || m < 8u) {
-        for (k = 0; k < 8u; k++)
-            if (k < m) ampi_store_pattern(p, t, i + k, x[k]);
-    } else if (t == AMP_F32) {
-        ampi_k_u4 *v = (ampi_k_u4 *)((char *)p + 4u * i), a, b;
-        a.x = x[0];
-        a.y = x[1];
-        a.z = x[2];
-        a.w = x[3];
-        b.x = x[4];
-        b.y = x[5];
-        b.z = x[6];
-        b.w = x[7];
-        ampi_k_st4(v, a, wide);
-        ampi_k_st4(v + 1, b, wide);
-    } else if (amp_dtype_size(t) == 2u) {
-        ampi_k_u4 a;
-        a.x = x[0] | x[1] << 16;
-        a.y = x[2] | x[3] << 16;
-        a.z = x[4] | x[5] << 16;
-        a.w = x[6] | x[7] << 16;
-        ampi_k_st4((ampi_k_u4 *)((char *)p + 2u * i), a, wide);
-    } else {
-        ampi_k_u2 a;
-        a.x = x[0] | x[1] << 8 | x[2] << 16 | x[3] << 24;
-        a.y = x[4] | x[5] << 8 | x[6] << 16 | x[7] << 24;
-        *(ampi_k_u2 *)((char *)p + i) = a;
-    }
-}
-
-#define AMPI_FORMAT_PATTERN8(T, ...) \
-case AMP_##T: \
-    for (k = 0; k < 8u; k++) \
-        x[k] = ampi_encode(x[k], AMP_##T, how, r[k], saturate); \
-    break;
-AMPI_K void ampi_k_pattern8(uint32_t x[8], amp_dtype t, amp_rounding how, const uint32_t r[8], int saturate) {
-    uint32_t k;
-    switch (t) {
-        AMPI_FORMATS(AMPI_FORMAT_PATTERN8)
-    default: break;
-    }
-}
-AMPI_K void ampi_k_nearest8(uint32_t x[8], amp_dtype t) {
-    const uint32_t none[8] = {0, 0, 0, 0, 0, 0, 0, 0};
-    ampi_k_pattern8(x, t, AMP_NEAREST, none, 0);
-}
-AMPI_K void ampi_k_random8_of4(
-    uint32_t r[8], uint64_t seed, uint64_t stream, uint64_t index) { /* index: a multiple of 4 */
-    amp_philox(r, seed, stream, index >> 2);
-    amp_philox(r + 4, seed, stream, (index + 4u) >> 2); /* indices wrap at 2^64, blocks at 2^62 */
-}
-AMPI_K void ampi_k_random8(
-    uint32_t r[8], uint64_t seed, uint64_t stream, uint64_t index) { /* amp_random of eight in a row */
-    uint32_t k;
-    if ((index & 3u) == 0) {
-        ampi_k_random8_of4(r, seed, stream, index);
-    } else {
-        for (k = 0; k < 8u; k++)
-            r[k] = amp_random(seed, stream, index + k);
-    }
-}
-
-/* Sums by the rule of amp.h. A group is 8 neighbouring lanes; thread t owns groups t, t + AMP_BLOCK, ... of the 256. */
-#define AMPI_GROUPS (AMP_LANES / 8u)
-#define AMPI_OWN    (AMP_LANES / AMP_BLOCK) /* lanes per thread */
-
-AMPI_K double ampi_k_join8(double lane[8]) {
-    uint32_t k;
-    for (k = 0; k < 4u; k++)
-        lane[k] = ampi_dadd(lane[k], lane[k + 4u]);
-    for (k = 0; k < 2u; k++)
-        lane[k] = ampi_dadd(lane[k], lane[k + 2u]);
-    return ampi_dadd(lane[0], lane[1]);
-}
-/* first[256] in shared memory holds each group's sum. All threads get the total; first[] may be reused after it. */
-AMPI_K double ampi_k_join(double *first) {
-    uint32_t w, i;
-    double sum;
-    __syncthreads();
-    for (w = AMPI_GROUPS / 2u; w; w >>= 1) {
-        for (i = threadIdx.x; i < w; i += AMP_BLOCK)
-            first[i] = ampi_dadd(first[i], first[i + w]);
-        __syncthreads();
-    }
-    sum = first[0];
-    __syncthreads();
-    return sum;
-}
-AMPI_K double ampi_k_join_own(double *own, double *first) {
-    uint32_t q;
-    AMPI_UNROLL for (q = 0; q < AMPI_OWN / 8u; q++) first[threadIdx.x + q * AMP_BLOCK] = ampi_k_join8(own + 8u * q);
-    return ampi_k_join(first);
-}
-AMPI_K void ampi_k_lane_add(double *own, uint32_t lane, double x) { /* only the owner of the lane adds */
-    uint32_t q, g = lane / 8u, mine = g / AMP_BLOCK * 8u + lane % 8u;
-    if (g % AMP_BLOCK != threadIdx.x) return;
-    AMPI_UNROLL for (q = 0; q < AMPI_OWN; q++) if (q == mine) own[q] = ampi_dadd(own[q], x);
-}
-/* One chunk: x.at(base) ... x.at(base + n - 1). x is a small struct with a function at8(v, i, m) that gives m of
-   them, from the i-th on. */
-template <class X> AMPI_K double ampi_k_sum_chunk(const X &x, uint64_t base, uint32_t n, double *first) {
-    uint32_t g, i, k;
-    for (g = threadIdx.x; g < AMPI_GROUPS; g += AMP_BLOCK) {
-        double lane[8] = {0, 0, 0, 0, 0, 0, 0, 0}, v[8];
-        for (i = 8u * g; i < n; i += AMP_LANES) {
-            uint32_t m = n - i < 8u ? n - i : 8u;
-            x.at8(v, base + i, m);
-            for (k = 0; k < 8u; k++)
-                if (k < m) lane[k] = ampi_dadd(lane[k], v[k]);
-        }
-        first[g] = ampi_k_join8(lane);
-    }
-    return ampi_k_join(first);
-}
-/* An array of any length by one block: chunk sums go to the lanes of the upper level as they come; of those, AMP_CHUNK
-   at a time are joined and added up in order. */
-template <class X> AMPI_K double ampi_k_sum(const X &x, uint64_t n, double *first) {
-    uint64_t chunks = n / AMP_CHUNK + (n % AMP_CHUNK != 0), c;
-    double own[AMPI_OWN], sum = 0.0;
-    uint32_t q;
-    if (chunks <= 1u) return ampi_k_sum_chunk(x, 0, (uint32_t)n, first);
-    AMPI_UNROLL for (q = 0; q < AMPI_OWN; q++) own[q] = 0.0;
-    for (c = 0; c < chunks; c++) {
-        uint64_t left = n - c * AMP_CHUNK;
-        ampi_k_lane_add(own, (uint32_t)(c % AMP_LANES),
-            ampi_k_sum_chunk(x, c * AMP_CHUNK, (uint32_t)(left < AMP_CHUNK ? left : AMP_CHUNK), first));
-        if (c % AMP_CHUNK == AMP_CHUNK - 1u || c == chunks - 1u) {
-            sum = ampi_dadd(sum, ampi_k_join_own(own, first));
-            AMPI_UNROLL for (q = 0; q < AMPI_OWN; q++) own[q] = 0.0;
-        }
-    }
-    return sum;
-}
-
 /* ==== >>cuda-arrays ==================================================================================================
    tests: tests/test_arrays.c, tests/test_formats.c */
-
-typedef struct ampi_k_cast_args {
-    void *dst;
-    const void *src;
-    amp_dtype dst_type, src_type;
-    uint64_t n, head, groups; /* elements before the vector body; groups of 8 in it */
-    uint64_t seed, stream, offset;
-    amp_rounding how;
-    int saturate;
-} ampi_k_cast_args;
-
-AMPI_K void ampi_k_cast8(const ampi_k_cast_args *a, uint64_t i, uint32_t m, int wide) {
-    uint32_t x[8], r[8] = {0, 0, 0, 0, 0, 0, 0, 0};
-    ampi_k_load8(x, a->src, a->src_type, i, m, wide);
-    if (a->how == AMP_STOCHASTIC) ampi_k_random8(r, a->seed, a->stream, a->offset + i);
-    ampi_k_pattern8(x, a->dst_type, a->how, r, a->saturate);
-    ampi_k_store8(x, a->dst, a->dst_type, i, m, wide);
-}
-static __global__ void __launch_bounds__(AMP_BLOCK) ampi_k_cast(ampi_k_cast_args a) {
-    uint64_t me = (uint64_t)blockIdx.x * AMP_BLOCK + threadIdx.x, step = (uint64_t)gridDim.x * AMP_BLOCK, i;
-    for (i = me; i < a.groups; i += step)
-        ampi_k_cast8(&a, a.head + 8u * i, 8, 1);
-    for (i = me; i < a.n - 8u * a.groups; i += step) { /* head and tail, one by one */
-        uint64_t at = i < a.head ? i : i + 8u * a.groups;
-        uint32_t r = a.how == AMP_STOCHASTIC ? amp_random(a.seed, a.stream, a.offset + at) : 0u;
-        ampi_store_pattern(a.dst, a.dst_type, at,
-            ampi_encode_any(ampi_load_bits(a.src, a.src_type, at), a.dst_type, a.how, r, a.saturate));
-    }
-}
 
 /* Elements from the i-th on are aligned for 8 at a time. */
 static int ampi_cu_aligned(const void *p, amp_dtype t, size_t i) {
@@ -979,44 +1974,6 @@ static amp_status ampi_cu_cast(amp_ctx *ctx, amp_array dst, amp_array src, size_
     return ampi_cu_leave(&k, s);
 }
 
-/* A few arrays, cut into chunks that are numbered through: a block takes a chunk at a time. */
-typedef struct ampi_k_list {
-    void *data[AMPI_CU_FEW], *dst[AMPI_CU_FEW];
-    uint64_t count[AMPI_CU_FEW];
-    amp_dtype type[AMPI_CU_FEW], dst_type[AMPI_CU_FEW];
-    uint64_t chunks;      /* of these arrays */
-    uint64_t first_chunk; /* number of the first of them in the caller's whole list */
-    uint32_t n, _pad;
-} ampi_k_list;
-
-typedef struct ampi_k_part { /* one chunk: elements [base, base + n) of an array */
-    void *data, *dst;
-    amp_dtype type, dst_type;
-    uint32_t n;
-    uint64_t base;
-    int wide;
-} ampi_k_part;
-
-AMPI_K ampi_k_part ampi_k_find(const ampi_k_list *l, uint64_t chunk) {
-    ampi_k_part p;
-    uint32_t a = 0;
-    uint64_t left;
-    for (;; a++) {
-        uint64_t chunks = l->count[a] / AMP_CHUNK + (l->count[a] % AMP_CHUNK != 0);
-        if (chunk < chunks) break;
-        chunk -= chunks;
-    }
-    p.data = l->data[a];
-    p.type = l->type[a];
-    p.dst = l->dst[a];
-    p.dst_type = l->dst_type[a];
-    p.base = chunk * AMP_CHUNK;
-    left = l->count[a] - p.base;
-    p.n = (uint32_t)(left < AMP_CHUNK ? left : AMP_CHUNK);
-    p.wide = ampi_k_aligned(p.data, p.type) && ampi_k_aligned(p.dst, p.dst_type);
-    return p;
-}
-
 /* The next launch of a list: up to AMPI_CU_FEW arrays from *next on. 0 when nothing is left. */
 static int ampi_cu_list(ampi_k_list *l, const amp_array *dst, const amp_array *arrays, size_t n, size_t *next) {
     uint64_t before = l->first_chunk + l->chunks;
@@ -1033,61 +1990,6 @@ static int ampi_cu_list(ampi_k_list *l, const amp_array *dst, const amp_array *a
         l->n++;
     }
     return l->n != 0;
-}
-
-/* Eight gradients as float bits become u, as float bits: g, or g / scale when `scaled`. Faults among the first m are
-   counted. */
-AMPI_K void ampi_k_check8(uint32_t x[8], uint32_t m, uint32_t at, int scaled, float inv, amp_partial *f) {
-    uint32_t k, g[8], largest = 0;
-    for (k = 0; k < 8u; k++) {
-        g[k] = x[k];
-        if (scaled) x[k] = ampi_bits(ampi_mul(ampi_float(g[k]), inv));
-        if ((x[k] & 0x7fffffffu) > largest) largest = x[k] & 0x7fffffffu;
-    }
-    if (largest < 0x7f800000u) return; /* nearly always: a product is finite only if its gradient is */
-    for (k = 0; k < m; k++)
-        amp_count_fault(f, ampi_float(g[k]), ampi_float(x[k]), at + k);
-}
-/* Writes eight u, rounded to dtype t; the gradients were of dtype `from`. */
-AMPI_K void ampi_k_unscaled8(uint32_t x[8], void *p, amp_dtype t, amp_dtype from, size_t i, uint32_t m, int wide,
-    uint32_t at, float inv, amp_partial *f) {
-    uint32_t k, was_finite = 0;
-    for (k = 0; k < m; k++)
-        was_finite |= (uint32_t)amp_is_finite(ampi_float(x[k])) << k;
-    ampi_k_nearest8(x, t);
-    ampi_k_store8(x, p, t, i, m, wide);
-    if (!amp_may_lose(inv, from, t)) return;
-    for (k = 0; k < m; k++)
-        if (was_finite >> k & 1u)
-            amp_count_lost(f, 0.0f, ampi_float(ampi_decode(x[k], t)), at + k); /* 0.0f: finite, as u was */
-}
-
-AMPI_K void ampi_k_add64(uint64_t *sum, uint64_t x) {
-    if (x) atomicAdd((unsigned long long *)sum, (unsigned long long)x);
-}
-static __global__ void __launch_bounds__(AMP_BLOCK)
-    ampi_k_finite(ampi_k_list list, amp_scaler_state *unscale, ampi_k_finite_sums *out) {
-    float inv = unscale ? amp_inverse_scale(unscale->scale) : 1.0f;
-    uint64_t chunk;
-    for (chunk = blockIdx.x; chunk < list.chunks; chunk += gridDim.x) {
-        ampi_k_part p = ampi_k_find(&list, chunk);
-        amp_partial f = amp_no_faults();
-        uint32_t i, x[8];
-        for (i = 8u * threadIdx.x; i < p.n; i += 8u * AMP_BLOCK) {
-            uint32_t m = p.n - i < 8u ? p.n - i : 8u;
-            ampi_k_load8(x, p.data, p.type, p.base + i, m, p.wide);
-            ampi_k_check8(x, m, i, unscale != NULL, inv, &f);
-            if (unscale) ampi_k_unscaled8(x, p.dst, p.dst_type, p.type, p.base + i, m, p.wide, i, inv, &f);
-        }
-        if (f.first == AMP_CHUNK) continue;
-        if (out) {
-            ampi_k_add64(&out->nan, f.nan);
-            ampi_k_add64(&out->inf, (uint64_t)f.inf + f.overflow);
-            atomicMax(
-                (unsigned long long *)&out->first, ~((unsigned long long)(list.first_chunk + chunk) << 16 | f.first));
-        }
-        if (unscale && !unscale->no_check) atomicOr((unsigned *)&unscale->found, amp_found(f.nan, f.inf, f.overflow));
-    }
 }
 
 static void ampi_cu_finite_report(const ampi_k_finite_sums *sums, const amp_array *arrays, amp_finite_report *out) {
@@ -1119,39 +2021,6 @@ static amp_status ampi_cu_finite(amp_ctx *ctx, const amp_array *dst, const amp_a
     return ampi_cu_leave(&k, s);
 }
 
-AMPI_K uint32_t ampi_k_bin(uint32_t magnitude) { /* its place in ampi_k_histogram_bins */
-    if (magnitude == 0) return 1u;
-    if (magnitude == 0x7f800000u) return 2u;
-    return magnitude > 0x7f800000u ? 3u : 4u + (magnitude >> 23);
-}
-/* Counted in shared memory, and added to the scratch block once per chunk. */
-static __global__ void __launch_bounds__(AMP_BLOCK) ampi_k_histogram(ampi_k_list list, ampi_k_histogram_bins *out) {
-    AMP_SHARED(uint32_t, bins, 4 + 256);
-    uint64_t chunk;
-    uint32_t amax = 0, i, k, x[8];
-    for (chunk = blockIdx.x; chunk < list.chunks; chunk += gridDim.x) {
-        ampi_k_part p = ampi_k_find(&list, chunk);
-        for (i = threadIdx.x; i < 4u + 256u; i += AMP_BLOCK)
-            bins[i] = 0;
-        __syncthreads();
-        for (i = 8u * threadIdx.x; i < p.n; i += 8u * AMP_BLOCK) {
-            uint32_t m = p.n - i < 8u ? p.n - i : 8u;
-            ampi_k_load8(x, p.data, p.type, p.base + i, m, p.wide);
-            for (k = 0; k < m; k++) {
-                uint32_t a = x[k] & 0x7fffffffu;
-                atomicAdd(&bins[ampi_k_bin(a)], 1u);
-                if (a < 0x7f800000u && a > amax) amax = a;
-            }
-        }
-        __syncthreads();
-        for (i = threadIdx.x; i < 4u + 256u; i += AMP_BLOCK) {
-            ampi_k_add64(&out->bins[i], i == 0 ? p.n : bins[i]);
-        }
-        __syncthreads();
-    }
-    if (amax) atomicMax((unsigned *)&out->amax, amax);
-}
-
 static amp_status ampi_cu_histogram(amp_ctx *ctx, const amp_array *arrays, size_t n, amp_histogram *host) {
     ampi_cu_call k;
     ampi_k_list list;
@@ -1177,192 +2046,6 @@ static amp_status ampi_cu_histogram(amp_ctx *ctx, const amp_array *arrays, size_
 
 /* ==== >>cuda-step ====================================================================================================
    tests: tests/test_step.c, tests/test_layouts.c, tests/test_scaler.c */
-
-/* Where a chunk of a parameter set lies. */
-AMPI_K uint32_t ampi_k_chunk_size(const amp_param_entry *e, const amp_chunk *c) {
-    uint64_t left = e->count - (uint64_t)c->index * AMP_CHUNK;
-    return (uint32_t)(left < AMP_CHUNK ? left : AMP_CHUNK);
-}
-
-struct ampi_k_partial_sums { /* read past the first-level cache: other blocks wrote them */
-    const amp_partial *p;
-    AMPI_K_AT void at8(double v[8], uint64_t i, uint32_t m) const {
-        uint32_t k;
-        for (k = 0; k < 8u; k++)
-            if (k < m) v[k] = AMP_LOAD_L2(&p[i + k].sum);
-    }
-};
-
-AMPI_K void *ampi_k_gradient(const amp_param_entry *e, uint32_t accum, amp_dtype *t) {
-    *t = accum ? AMP_F32 : e->grad_dtype;
-    return accum ? (void *)e->accum : e->grad;
-}
-
-/* Eight gradients of a chunk: checked, squared and added to their lanes, perhaps written back unscaled. */
-typedef struct ampi_k_rows {
-    void *grad;
-    amp_dtype type;
-    uint64_t base;
-    int wide, scaled, write;
-    float inv;
-} ampi_k_rows;
-
-AMPI_K void ampi_k_inspect8(
-    const ampi_k_rows *rows, uint32_t x[8], uint32_t i, uint32_t m, double lane[8], amp_partial *t) {
-    uint32_t k;
-    ampi_k_check8(x, m, i, rows->scaled, rows->inv, t);
-    for (k = 0; k < 8u; k++)
-        if (k < m) {
-            double u = ampi_widen(ampi_float(x[k]));
-            lane[k] = ampi_dadd(lane[k], ampi_dmul(u, u));
-        }
-    if (rows->write)
-        ampi_k_unscaled8(x, rows->grad, rows->type, rows->type, rows->base + i, m, rows->wide, i, rows->inv, t);
-}
-
-/* Gradients of one chunk. A thread has several loads under way: one row of AMP_LANES elements after the other would
-   leave the memory waiting. What is written back is written row by row. */
-#define AMPI_ROWS 4u
-AMPI_K void ampi_k_inspect_chunk(const amp_sum_job *job, uint32_t chunk, float inv, double *first, uint32_t *found) {
-    amp_chunk c = job->table.chunks[chunk];
-    amp_param_entry e = job->table.entries[c.param];
-    ampi_k_rows rows;
-    uint32_t n = ampi_k_chunk_size(&e, &c), g, i, q, x[8];
-    amp_partial t = amp_no_faults();
-    double sum;
-    rows.grad = ampi_k_gradient(&e, job->accum, &rows.type);
-    rows.base = (uint64_t)c.index * AMP_CHUNK;
-    rows.wide = ampi_k_aligned(rows.grad, rows.type);
-    rows.scaled = ampi_bits(inv) != 0x3f800000u;
-    rows.write = job->write != 0;
-    rows.inv = inv;
-    if (threadIdx.x < 4u) found[threadIdx.x] = threadIdx.x == 3u ? AMP_CHUNK : 0u;
-    for (g = threadIdx.x; g < AMPI_GROUPS; g += AMP_BLOCK) {
-        double lane[8] = {0, 0, 0, 0, 0, 0, 0, 0};
-        i = 8u * g;
-        if (rows.wide && !rows.write) {
-            rows.write = 0; /* known to the compiler, too */
-            for (; i + (AMPI_ROWS - 1u) * AMP_LANES + 8u <= n; i += AMPI_ROWS * AMP_LANES) {
-                ampi_k_raw raw[AMPI_ROWS];
-                AMPI_UNROLL for (q = 0; q < AMPI_ROWS; q++)
-                    ampi_k_fetch8(&raw[q], rows.grad, rows.type, rows.base + i + q * AMP_LANES, 1);
-                AMPI_UNROLL for (q = 0; q < AMPI_ROWS; q++) {
-                    ampi_k_patterns8(x, &raw[q], rows.type);
-                    ampi_k_decode8(x, rows.type);
-                    ampi_k_inspect8(&rows, x, i + q * AMP_LANES, 8, lane, &t);
-                }
-            }
-        }
-        for (; i < n; i += AMP_LANES) {
-            uint32_t m = n - i < 8u ? n - i : 8u;
-            ampi_k_load8(x, rows.grad, rows.type, rows.base + i, m, rows.wide);
-            ampi_k_inspect8(&rows, x, i, m, lane, &t);
-        }
-        first[g] = ampi_k_join8(lane);
-    }
-    sum = ampi_k_join(first); /* its barriers also lie between the zeroes in found[] and what follows */
-    if (t.first != AMP_CHUNK) {
-        if (t.nan) atomicAdd(&found[0], t.nan);
-        if (t.inf) atomicAdd(&found[1], t.inf);
-        if (t.overflow) atomicAdd(&found[2], t.overflow);
-        atomicMin(&found[3], t.first);
-    }
-    __syncthreads();
-    if (threadIdx.x == 0) {
-        amp_partial *p = &job->table.partials[chunk];
-        p->sum = sum;
-        p->nan = found[0];
-        p->inf = found[1];
-        p->overflow = found[2];
-        p->first = found[3];
-    }
-    __syncthreads();
-}
-
-/* All partials to the totals, by one block; valid in thread 0. */
-AMPI_K void ampi_k_inspect_join(const amp_sum_job *job, amp_totals *totals, double *first) {
-    AMP_SHARED(unsigned long long, count, 3);
-    AMP_SHARED(uint32_t, bad, 1);
-    const amp_partial *p = job->table.partials;
-    ampi_k_partial_sums sums;
-    uint32_t n = job->table.n_chunks, i;
-    double sum;
-    sums.p = p;
-    if (threadIdx.x < 3u) count[threadIdx.x] = 0;
-    if (threadIdx.x == 0) bad[0] = n;
-    sum = ampi_k_sum(sums, n, first);
-    for (i = threadIdx.x; i < n; i += AMP_BLOCK) {
-        uint32_t nan = AMP_LOAD_L2(&p[i].nan), inf = AMP_LOAD_L2(&p[i].inf), overflow = AMP_LOAD_L2(&p[i].overflow);
-        if (nan | inf | overflow) {
-            atomicAdd(&count[0], (unsigned long long)nan);
-            atomicAdd(&count[1], (unsigned long long)inf);
-            atomicAdd(&count[2], (unsigned long long)overflow);
-            atomicMin(&bad[0], i); /* chunks are in the order of parameters */
-        }
-    }
-    __syncthreads();
-    totals->sum = sum;
-    totals->nan = count[0];
-    totals->inf = count[1];
-    totals->overflow = count[2];
-    totals->first_param = totals->_pad = 0;
-    totals->first_index = 0;
-    if (bad[0] < n) {
-        amp_chunk c = job->table.chunks[bad[0]];
-        totals->first_param = c.param;
-        totals->first_index = (uint64_t)c.index * AMP_CHUNK + AMP_LOAD_L2(&p[bad[0]].first);
-    }
-}
-
-/* One thread ends the inspection, and leaves a copy of the record where the host can read it without waiting: whole
-   when `begin` and `end` are equal. */
-AMPI_K void ampi_k_inspect_end(const amp_inspect_job *job, const amp_totals *totals) {
-    amp_conclude(job, totals);
-    if (job->mirror) {
-        volatile uint64_t *begin = &job->mirror->begin, *end = &job->mirror->end;
-        uint64_t serial = *begin + 1u;
-        *begin = serial;
-        AMP_FENCE_SYSTEM();
-        job->mirror->record = *job->record;
-        AMP_FENCE_SYSTEM();
-        *end = serial;
-    }
-}
-
-/* All chunks, then the last block to finish joins them; 1 in the thread that holds the totals. The ticket wraps to 0.
-   */
-AMPI_K int ampi_k_sums(const amp_sum_job *job, uint32_t *ticket, amp_totals *totals) {
-    AMP_SHARED(double, first, AMPI_GROUPS);
-    AMP_SHARED(uint32_t, found, 4);
-    AMP_SHARED(uint32_t, last, 1);
-    float inv = amp_sum_factor(job);
-    uint32_t chunk;
-    for (chunk = blockIdx.x; chunk < job->table.n_chunks; chunk += gridDim.x)
-        ampi_k_inspect_chunk(job, chunk, inv, first, found);
-    if (threadIdx.x == 0) {
-        AMP_FENCE();
-        last[0] = atomicInc((unsigned *)ticket, gridDim.x - 1u) == gridDim.x - 1u;
-        AMP_FENCE();
-    }
-    __syncthreads();
-    if (!last[0]) return 0;
-    AMP_FENCE();
-    ampi_k_inspect_join(job, totals, first);
-    return threadIdx.x == 0;
-}
-static __global__ void __launch_bounds__(AMP_BLOCK, 2)
-    ampi_k_inspect(const AMP_GRID_CONSTANT amp_inspect_job job, uint32_t *ticket) {
-    amp_totals totals;
-    if (ampi_k_sums(&job.sum, ticket, &totals)) ampi_k_inspect_end(&job, &totals);
-}
-static __global__ void __launch_bounds__(AMP_BLOCK, 2)
-    ampi_k_sum_gradients(const AMP_GRID_CONSTANT amp_sum_job job, uint32_t *ticket) {
-    amp_totals totals;
-    if (ampi_k_sums(&job, ticket, &totals)) *job.table.totals = totals;
-}
-static __global__ void __launch_bounds__(AMP_BLOCK) ampi_k_conclude(const AMP_GRID_CONSTANT amp_inspect_job job) {
-    if (threadIdx.x == 0 && blockIdx.x == 0) ampi_k_inspect_end(&job, job.sum.table.totals);
-}
 
 static amp_status ampi_cu_sum_gradients(amp_ctx *ctx, const amp_sum_job *job) {
     ampi_cu_call k;
@@ -1438,253 +2121,11 @@ static amp_status ampi_cu_set_record(
     if (s == AMP_OK && mirror) mirror->record = *host; /* the copy has waited: nobody else writes it now */
     return s;
 }
-
-/* ---- update: elementwise, so a chunk may be cut into pieces for more blocks, without changing a bit ---- */
-
-/* Elements of a chunk that a block does at a time: few enough to share out evenly, enough to be worth a start. */
-#define AMPI_PIECE 16384u
-
-typedef struct ampi_k_piece {
-    uint32_t param, n;
-    uint64_t base;
-} ampi_k_piece; /* elements [base, base + n) of a parameter; n may be 0 */
-
-/* Piece i of a table whose chunks are cut into `cuts`. From the end: of the gradients that an inspection has just read,
-   the last ones are still in the cache. */
-AMPI_K ampi_k_piece ampi_k_piece_of(const amp_param_table *t, uint32_t cuts, uint64_t i) {
-    uint64_t back = (uint64_t)t->n_chunks * cuts - 1u - i;
-    amp_chunk c = t->chunks[back / cuts];
-    uint64_t size = AMP_CHUNK / cuts, begin = (uint64_t)c.index * AMP_CHUNK + back % cuts * size,
-             count = t->entries[c.param].count;
-    ampi_k_piece p;
-    p.param = c.param;
-    p.base = begin;
-    if (begin >= count)
-        p.n = 0;
-    else
-        p.n = (uint32_t)(count - begin < size ? count - begin : size);
-    return p;
-}
 /* Into how many pieces: as many as an average chunk is long. */
 static uint32_t ampi_cu_cuts(const amp_param_table *t) {
     uint64_t average = t->n_elements / (t->n_chunks ? t->n_chunks : 1u);
     if (average > 2u * AMPI_PIECE) return 4u;
     return average > AMPI_PIECE ? 2u : 1u;
-}
-
-/* What one piece's update needs to know of its parameter. kind: an amp_update_kind, or AMPI_K_APPLY, whose
-   "gradients" are updates made elsewhere. */
-#define AMPI_K_APPLY (-1)
-typedef struct ampi_k_updating {
-    amp_param_entry e;
-    void *grad, *weights;
-    float *zero; /* accumulators to be emptied, or NULL */
-    amp_dtype grad_type, weight_type;
-    amp_draw draw;
-    int stochastic, moments, pair;
-} ampi_k_updating;
-
-template <int kind>
-AMPI_K void ampi_k_update_one(
-    uint32_t g, uint32_t *w, uint32_t *b, uint32_t *v, const amp_coef *coef) { /* float bits */
-    float u = ampi_float(g), wk = ampi_float(*w), bk = ampi_float(*b), vk = ampi_float(*v);
-    if (kind == AMPI_K_APPLY)
-        amp_apply_one(&wk, u, coef);
-    else
-        amp_update_one((amp_update_kind)kind, &wk, &bk, &vk, amp_prepare_one(u, coef), coef);
-    *w = ampi_bits(wk);
-    *b = ampi_bits(bk);
-    *v = ampi_bits(vk);
-}
-
-/* amp_draw_round of eight float bits; index: a multiple of 4. The compiler must not see what is the same for all: it
-   would keep the keys of all ten rounds in registers that the loads need. */
-AMPI_K void ampi_k_stochastic8(uint32_t x[8], amp_dtype t, amp_draw d, uint64_t index) {
-    uint32_t k, q, r[4];
-    AMP_OPAQUE(d.seed);
-    AMP_OPAQUE(d.stream);
-    AMP_OPAQUE(index);
-    AMPI_UNROLL for (q = 0; q < 8u; q += 4u) {
-        amp_philox(r, d.seed, d.stream, (index + q) >> 2);
-        AMPI_UNROLL for (k = 0; k < 4u; k++) x[q + k] = ampi_k_pattern(x[q + k], t, AMP_STOCHASTIC, r[k], 0);
-    }
-}
-
-/* An update works on eight elements at a time, or on one: at the ends of arrays, and where addresses are odd. These
-   give both the same names. */
-template <int N> struct ampi_k_raw_of { typedef ampi_k_raw type; };
-template <> struct ampi_k_raw_of<1> { typedef uint32_t type; };
-AMPI_K void ampi_k_fetch(ampi_k_raw *r, const void *p, amp_dtype t, size_t i, int wide) {
-    ampi_k_fetch8(r, p, t, i, wide);
-}
-AMPI_K void ampi_k_fetch(uint32_t *r, const void *p, amp_dtype t, size_t i, int) { *r = ampi_load_pattern(p, t, i); }
-AMPI_K void ampi_k_patterns(uint32_t (&x)[8], const ampi_k_raw *r, amp_dtype t) { ampi_k_patterns8(x, r, t); }
-AMPI_K void ampi_k_patterns(uint32_t (&x)[1], const uint32_t *r, amp_dtype) { x[0] = *r; }
-AMPI_K void ampi_k_decode(uint32_t (&x)[8], amp_dtype t) { ampi_k_decode8(x, t); }
-AMPI_K void ampi_k_decode(uint32_t (&x)[1], amp_dtype t) { x[0] = ampi_decode_any(x[0], t); }
-AMPI_K void ampi_k_nearest(uint32_t (&x)[8], amp_dtype t) { ampi_k_nearest8(x, t); }
-AMPI_K void ampi_k_nearest(uint32_t (&x)[1], amp_dtype t) { x[0] = ampi_encode_any(x[0], t, AMP_NEAREST, 0, 0); }
-AMPI_K void ampi_k_drawn(uint32_t (&x)[8], amp_dtype t, amp_draw d, uint64_t i) { ampi_k_stochastic8(x, t, d, i); }
-AMPI_K void ampi_k_drawn(uint32_t (&x)[1], amp_dtype t, amp_draw d, uint64_t i) {
-    x[0] = ampi_k_pattern(x[0], t, AMP_STOCHASTIC, amp_random(d.seed, d.stream, i), 0);
-}
-AMPI_K void ampi_k_store(const uint32_t (&x)[8], void *p, amp_dtype t, size_t i, int wide) {
-    ampi_k_store8(x, p, t, i, 8, wide);
-}
-AMPI_K void ampi_k_store(const uint32_t (&x)[1], void *p, amp_dtype t, size_t i, int) {
-    ampi_store_pattern(p, t, i, x[0]);
-}
-
-/* Float bits of a weight, a momentum, a second moment and a gradient. */
-template <int N> struct ampi_k_working { uint32_t g[N], w[N], b[N], v[N]; };
-
-/* All loads before the first use. Weights and moments are streamed: until the next step nobody wants them. */
-template <int kind, int N> AMPI_K void ampi_k_update_load(ampi_k_working<N> *x, const ampi_k_updating *p, uint64_t at) {
-    const amp_param_entry *e = &p->e;
-    typename ampi_k_raw_of<N>::type rg, rw, rl, rb, rv;
-    uint32_t low[N], k;
-#if !defined(__CUDACC__)
-    memset(&rl, 0, sizeof rl);
-    memset(&rb, 0, sizeof rb);
-#endif
-    ampi_k_fetch(&rg, p->grad, p->grad_type, at, 1);
-    ampi_k_fetch(&rw, p->weights, p->weight_type, at, AMPI_K_STREAM);
-    if (p->pair) ampi_k_fetch(&rl, e->low, AMP_F16, at, AMPI_K_STREAM);
-    if (p->moments > 0) ampi_k_fetch(&rb, e->moment[0], e->moment_dtype, at, AMPI_K_STREAM);
-    if (p->moments > 1) ampi_k_fetch(&rv, e->moment[1], e->moment_dtype, at, AMPI_K_STREAM);
-    AMPI_UNROLL for (k = 0; k < N; k++) x->b[k] = x->v[k] = 0;
-    ampi_k_patterns(x->g, &rg, p->grad_type);
-    ampi_k_patterns(x->w, &rw, p->weight_type);
-    if (p->pair) {
-        ampi_k_patterns(low, &rl, AMP_F16);
-        AMPI_UNROLL for (k = 0; k < N; k++) x->w[k] =
-            ampi_bits(amp_pair_unpack(x->w[k] | low[k] << 16, e->layout, e->model_dtype));
-    } else {
-        ampi_k_decode(x->w, p->weight_type);
-    }
-    if (p->moments > 0) ampi_k_patterns(x->b, &rb, e->moment_dtype);
-    if (p->moments > 1) ampi_k_patterns(x->v, &rv, e->moment_dtype);
-    ampi_k_decode(x->g, p->grad_type);
-    if (e->moment_dtype == AMP_F32) return;
-    ampi_k_decode(x->b, AMP_BF16);
-    if (p->moments > 1) ampi_k_decode(x->v, AMP_BF16);
-}
-template <int kind, int N>
-AMPI_K void ampi_k_update_moments(ampi_k_working<N> *x, const ampi_k_updating *p, uint64_t at) {
-    const amp_param_entry *e = &p->e;
-    const int narrow = e->moment_dtype != AMP_F32;
-    if (p->moments > 0) {
-        if (narrow) ampi_k_drawn(x->b, AMP_BF16, amp_draw_for(p->draw, AMP_STORED_MOMENT_1), at);
-        ampi_k_store(x->b, e->moment[0], e->moment_dtype, at, AMPI_K_STREAM);
-    }
-    if (p->moments > 1) {
-        if (narrow) ampi_k_drawn(x->v, AMP_BF16, amp_draw_for(p->draw, AMP_STORED_MOMENT_2), at);
-        ampi_k_store(x->v, e->moment[1], e->moment_dtype, at, AMPI_K_STREAM);
-    }
-}
-/* Master, model copy (for the next products, so it is not streamed) and low part; 1: a copy overflowed. */
-template <int N> AMPI_K uint32_t ampi_k_update_weights(const uint32_t (&w)[N], const ampi_k_updating *p, uint64_t at) {
-    const amp_param_entry *e = &p->e;
-    uint32_t k, copy[N], low[N], overflow = 0;
-    if (e->master) ampi_k_store(w, e->master, AMP_F32, at, AMPI_K_STREAM);
-    if (!e->model) return 0;
-    if (p->pair) {
-        AMPI_UNROLL for (k = 0; k < N; k++) {
-            uint32_t both = amp_pair_pack(ampi_float(w[k]), e->layout, e->model_dtype);
-            copy[k] = both & 0xffffu;
-            low[k] = both >> 16;
-        }
-        ampi_k_store(low, e->low, AMP_F16, at, AMPI_K_STREAM);
-    } else {
-        AMPI_UNROLL for (k = 0; k < N; k++) copy[k] = w[k];
-        if (p->stochastic)
-            ampi_k_drawn(copy, e->model_dtype, amp_draw_for(p->draw, AMP_STORED_MODEL), at);
-        else
-            ampi_k_nearest(copy, e->model_dtype);
-    }
-    ampi_k_store(copy, e->model, e->model_dtype, at, 1);
-    AMPI_UNROLL for (k = 0; k < N; k++) overflow |= amp_copy_overflow(copy[k], ampi_float(w[k]), e->model_dtype);
-    return overflow;
-}
-template <int kind, int N>
-AMPI_K uint32_t ampi_k_update_at(const ampi_k_updating *p, uint64_t at, const amp_coef *coef) {
-    ampi_k_working<N> x;
-    uint32_t k;
-    ampi_k_update_load<kind>(&x, p, at);
-    AMPI_UNROLL for (k = 0; k < N; k++) ampi_k_update_one<kind>(x.g[k], &x.w[k], &x.b[k], &x.v[k], coef);
-    if (p->zero) {
-        uint32_t zero[N];
-        AMPI_UNROLL for (k = 0; k < N; k++) zero[k] = 0;
-        ampi_k_store(zero, p->zero, AMP_F32, at, AMPI_K_STREAM);
-    }
-    ampi_k_update_moments<kind>(&x, p, at);
-    return ampi_k_update_weights(x.w, p, at);
-}
-
-/* What all kinds of update fill in alike; grad and grad_type are the caller's. */
-AMPI_K void ampi_k_update_begin(
-    ampi_k_updating *p, const amp_param_table *t, uint32_t param, const amp_step_record *r) {
-    p->e = t->entries[param];
-    p->weights = p->e.master ? p->e.master : p->e.model;
-    p->weight_type = p->e.master ? AMP_F32 : p->e.model_dtype;
-    p->draw = amp_draw_of(r, param);
-    p->stochastic = r->stochastic != 0;
-    p->pair = p->e.low != NULL;
-    p->zero = NULL;
-    p->moments = 0;
-}
-template <int kind>
-AMPI_K void ampi_k_update_piece(const ampi_k_updating *p, const ampi_k_piece *c, const amp_coef *coef,
-    amp_step_record *record, amp_step_mirror *mirror) {
-    uint32_t i, body = 0, overflow = 0;
-    int wide = ampi_k_aligned(p->weights, p->weight_type) && ampi_k_aligned(p->grad, p->grad_type) &&
-        ampi_k_aligned(p->e.model, AMP_F16) && ampi_k_aligned(p->e.low, AMP_F16) &&
-        ampi_k_aligned(p->e.moment[0], AMP_F16) && ampi_k_aligned(p->e.moment[1], AMP_F16) &&
-        ampi_k_aligned(p->zero, AMP_F32);
-    if (wide) {
-        body = c->n & ~7u;
-        for (i = 8u * threadIdx.x; i < body; i += 8u * AMP_BLOCK)
-            overflow |= ampi_k_update_at<kind, 8>(p, c->base + i, coef);
-    }
-    for (i = body + threadIdx.x; i < c->n; i += AMP_BLOCK)
-        overflow |= ampi_k_update_at<kind, 1>(p, c->base + i, coef);
-    if (overflow) {
-        atomicOr((unsigned *)&record->weight_overflow, 1u);
-        if (mirror) *(volatile uint32_t *)&mirror->record.weight_overflow = 1u;
-    }
-}
-template <int kind>
-static __global__ void __launch_bounds__(AMP_BLOCK, 2)
-    ampi_k_update(const AMP_GRID_CONSTANT amp_update_job job, uint32_t cuts) {
-    AMP_SHARED(amp_coef, coef, 2 * AMP_GROUPS); /* [2 * group + no_decay] */
-    uint64_t i, n = (uint64_t)job.table.n_chunks * cuts;
-    uint32_t k;
-    int skip = job.record->skip != 0; /* all threads alike; a lost window still ends */
-    if (skip && !job.accum) return;
-    for (k = threadIdx.x; k < 2u * AMP_GROUPS && !skip; k += AMP_BLOCK) {
-        amp_param_entry like;
-        like.group = k / 2u;
-        like.no_decay = k % 2u;
-        coef[k] = amp_coef_of(&job, &like);
-    }
-    __syncthreads();
-    for (i = blockIdx.x; i < n; i += gridDim.x) {
-        ampi_k_piece c = ampi_k_piece_of(&job.table, cuts, i);
-        if (skip) {
-            float *accum = job.table.entries[c.param].accum;
-            for (k = threadIdx.x; k < c.n; k += AMP_BLOCK)
-                accum[c.base + k] = 0.0f;
-        } else {
-            ampi_k_updating p;
-            const amp_coef *own;
-            ampi_k_update_begin(&p, &job.table, c.param, job.record);
-            own = &coef[2u * p.e.group + (p.e.no_decay != 0)];
-            p.grad = ampi_k_gradient(&p.e, job.accum, &p.grad_type);
-            p.zero = job.accum ? p.e.accum : NULL;
-            p.moments = amp_moments_of((amp_update_kind)kind, own->momentum);
-            ampi_k_update_piece<kind>(&p, &c, own, job.record, job.mirror);
-        }
-    }
 }
 
 static amp_status ampi_cu_update(amp_ctx *ctx, const amp_update_job *job) {
@@ -1702,57 +2143,12 @@ case kind: s = ampi_cu_launch(&k, grid, ampi_k_update<kind>, *job, cuts); break;
     }
     return ampi_cu_leave(&k, s);
 }
-
-/* The same for one parameter, whose update was made elsewhere. */
-static __global__ void __launch_bounds__(AMP_BLOCK, 2) ampi_k_apply(const AMP_GRID_CONSTANT amp_apply_job job) {
-    ampi_k_updating p;
-    ampi_k_piece c;
-    amp_coef coef;
-    uint32_t k;
-    int skip = job.record->skip != 0;
-    if (skip && !job.accum) return;
-    ampi_k_update_begin(&p, &job.table, job.param, job.record);
-    p.grad = (void *)job.u;
-    p.grad_type = AMP_F32;
-    p.zero = job.accum ? p.e.accum : NULL;
-    coef = amp_coef_of_apply(&job, &p.e);
-    c.param = job.param;
-    for (c.base = (uint64_t)blockIdx.x * AMPI_PIECE; c.base < p.e.count; c.base += (uint64_t)gridDim.x * AMPI_PIECE) {
-        uint64_t left = p.e.count - c.base;
-        c.n = (uint32_t)(left < AMPI_PIECE ? left : AMPI_PIECE);
-        if (!skip)
-            ampi_k_update_piece<AMPI_K_APPLY>(&p, &c, &coef, job.record, job.mirror);
-        else
-            for (k = threadIdx.x; k < c.n; k += AMP_BLOCK)
-                p.zero[c.base + k] = 0.0f;
-    }
-}
 static amp_status ampi_cu_apply(amp_ctx *ctx, const amp_apply_job *job) {
     ampi_cu_call k;
     uint64_t pieces = job->table.n_elements / AMPI_PIECE + 1u; /* at least those of the parameter */
     amp_status s = ampi_cu_enter(&k, ctx, "amp_apply");
     if (s == AMP_OK) s = ampi_cu_launch(&k, ampi_cu_grid(k.c, pieces), ampi_k_apply, *job);
     return ampi_cu_leave(&k, s);
-}
-
-static __global__ void __launch_bounds__(AMP_BLOCK, 2) ampi_k_add(amp_add_job job, uint32_t cuts) {
-    float inv = job.record->inv_scale;
-    uint64_t piece, n = (uint64_t)job.table.n_chunks * cuts;
-    uint32_t i, k, x[8], y[8];
-    if (job.record->skip) return;
-    for (piece = blockIdx.x; piece < n; piece += gridDim.x) {
-        ampi_k_piece c = ampi_k_piece_of(&job.table, cuts, piece);
-        amp_param_entry e = job.table.entries[c.param];
-        int wide = ampi_k_aligned(e.grad, e.grad_dtype) && ampi_k_aligned(e.accum, AMP_F32);
-        for (i = 8u * threadIdx.x; i < c.n; i += 8u * AMP_BLOCK) {
-            uint32_t m = c.n - i < 8u ? c.n - i : 8u;
-            ampi_k_load8(y, e.accum, AMP_F32, c.base + i, m, wide);
-            ampi_k_load8(x, e.grad, e.grad_dtype, c.base + i, m, wide);
-            for (k = 0; k < 8u; k++)
-                y[k] = ampi_bits(ampi_add(ampi_float(y[k]), ampi_mul(ampi_float(x[k]), inv)));
-            ampi_k_store8(y, e.accum, AMP_F32, c.base + i, m, wide);
-        }
-    }
 }
 static amp_status ampi_cu_add(amp_ctx *ctx, const amp_add_job *job) {
     ampi_cu_call k;
@@ -1762,29 +2158,6 @@ static amp_status ampi_cu_add(amp_ctx *ctx, const amp_add_job *job) {
         s = ampi_cu_launch(&k, ampi_cu_grid(k.c, (uint64_t)job->table.n_chunks * cuts), ampi_k_add, *job, cuts);
     return ampi_cu_leave(&k, s);
 }
-
-static __global__ void __launch_bounds__(AMP_BLOCK, 2) ampi_k_clip(amp_clip_job job, uint32_t cuts) {
-    amp_coef coef;
-    uint64_t piece, n = (uint64_t)job.table.n_chunks * cuts;
-    uint32_t i, k, x[8];
-    if (amp_clip_is_idle(&job)) return;
-    coef = amp_coef_of_clip(&job);
-    for (piece = blockIdx.x; piece < n; piece += gridDim.x) {
-        ampi_k_piece c = ampi_k_piece_of(&job.table, cuts, piece);
-        amp_param_entry e = job.table.entries[c.param];
-        amp_dtype type;
-        void *grad = ampi_k_gradient(&e, job.accum, &type);
-        int wide = ampi_k_aligned(grad, type);
-        for (i = 8u * threadIdx.x; i < c.n; i += 8u * AMP_BLOCK) {
-            uint32_t m = c.n - i < 8u ? c.n - i : 8u;
-            ampi_k_load8(x, grad, type, c.base + i, m, wide);
-            for (k = 0; k < 8u; k++)
-                x[k] = ampi_bits(amp_prepare_one(ampi_float(x[k]), &coef));
-            ampi_k_nearest8(x, type);
-            ampi_k_store8(x, grad, type, c.base + i, m, wide);
-        }
-    }
-}
 static amp_status ampi_cu_clip(amp_ctx *ctx, const amp_clip_job *job) {
     ampi_cu_call k;
     uint32_t cuts = ampi_cu_cuts(&job->table);
@@ -1792,10 +2165,6 @@ static amp_status ampi_cu_clip(amp_ctx *ctx, const amp_clip_job *job) {
     if (s == AMP_OK)
         s = ampi_cu_launch(&k, ampi_cu_grid(k.c, (uint64_t)job->table.n_chunks * cuts), ampi_k_clip, *job, cuts);
     return ampi_cu_leave(&k, s);
-}
-
-static __global__ void __launch_bounds__(AMP_BLOCK) ampi_k_next_scale(amp_scaler_state *state) {
-    if (blockIdx.x == 0 && threadIdx.x == 0) amp_scaler_next(state);
 }
 static amp_status ampi_cu_next_scale(amp_ctx *ctx, amp_scaler_state *state) {
     ampi_cu_call k;
@@ -1806,138 +2175,6 @@ static amp_status ampi_cu_next_scale(amp_ctx *ctx, amp_scaler_state *state) {
 
 /* ==== >>cuda-losses ==================================================================================================
    tests: tests/test_products.c */
-
-/* Elements of a group of eight that begins at i and ends at n. */
-AMPI_K uint32_t ampi_k_group(uint64_t i, uint64_t n) {
-    if (i >= n) return 0u;
-    return n - i < 8u ? (uint32_t)(n - i) : 8u;
-}
-
-/* Terms of the sums of one row: its exponentials, or with `plain` the logits themselves. */
-struct ampi_k_terms {
-    const void *x;
-    amp_dtype t;
-    size_t row;
-    float max;
-    int plain, wide;
-    AMPI_K_AT void at8(double v[8], uint64_t i, uint32_t m) const {
-        uint32_t y[8], k;
-        ampi_k_load8(y, x, t, row + i, m, wide);
-        for (k = 0; k < 8u; k++)
-            v[k] = ampi_widen(plain ? ampi_float(y[k]) : amp_exp(ampi_sub(ampi_float(y[k]), max)));
-    }
-};
-struct ampi_k_floats {
-    const float *x;
-    AMPI_K_AT void at8(double v[8], uint64_t i, uint32_t m) const {
-        uint32_t k;
-        for (k = 0; k < 8u; k++)
-            if (k < m) v[k] = ampi_widen(x[i + k]);
-    }
-};
-
-static __global__ void __launch_bounds__(AMP_BLOCK)
-    ampi_k_xent_rows(const int32_t *labels, uint64_t rows, ampi_k_xent_state *out) { /* how many count */
-    AMP_SHARED(uint32_t, count, 1);
-    uint64_t r, step = (uint64_t)gridDim.x * AMP_BLOCK;
-    uint32_t mine = 0; /* a thread sees rows / step of them: 2^32 would be more memory than there is */
-    if (threadIdx.x == 0) count[0] = 0;
-    __syncthreads();
-    for (r = (uint64_t)blockIdx.x * AMP_BLOCK + threadIdx.x; r < rows; r += step)
-        mine += labels[r] >= 0;
-    if (mine) atomicAdd(&count[0], mine);
-    __syncthreads();
-    if (threadIdx.x == 0 && count[0]) atomicAdd((unsigned long long *)&out->rows, (unsigned long long)count[0]);
-}
-
-/* A row that is left out, or whose label is wrong. */
-AMPI_K void ampi_k_xent_fill(const amp_xent_job &d, size_t row, float value) {
-    size_t i;
-    if (d.row_loss && threadIdx.x == 0) d.row_loss[row] = value;
-    if (!d.dlogits.data) return;
-    for (i = threadIdx.x; i < d.classes; i += AMP_BLOCK)
-        amp_store(d.dlogits.data, d.dlogits.dtype, row * d.ld + i, value);
-}
-/* The largest logit of the row that begins at `at`, in every thread. */
-AMPI_K float ampi_k_xent_max(const amp_xent_job &d, size_t at, int wide, float *top) {
-    float max = amp_load(d.logits.data, d.logits.dtype, at);
-    uint32_t w, k, y[8];
-    size_t i;
-    for (i = 8u * threadIdx.x; i < d.classes; i += 8u * AMP_BLOCK) {
-        uint32_t m = ampi_k_group(i, d.classes);
-        ampi_k_load8(y, d.logits.data, d.logits.dtype, at + i, m, wide);
-        for (k = 0; k < 8u; k++)
-            if (k < m && ampi_less(max, ampi_float(y[k]))) max = ampi_float(y[k]);
-    }
-    top[threadIdx.x] = max;
-    __syncthreads();
-    for (w = AMP_BLOCK / 2u; w; w >>= 1) {
-        if (threadIdx.x < w && ampi_less(top[threadIdx.x], top[threadIdx.x + w]))
-            top[threadIdx.x] = top[threadIdx.x + w];
-        __syncthreads();
-    }
-    return top[0];
-}
-AMPI_K void ampi_k_xent_gradients(
-    const amp_xent_job &d, size_t at, size_t label, int wide, float max, float sum, float factor) {
-    float keep = ampi_sub(1.0f, d.smoothing), share = ampi_div(d.smoothing, (float)d.classes);
-    const char *out = (const char *)d.dlogits.data + at * amp_dtype_size(d.dlogits.dtype);
-    int wide_out = ampi_k_aligned(out, d.dlogits.dtype);
-    uint32_t k, y[8];
-    size_t i;
-    for (i = 8u * threadIdx.x; i < d.classes; i += 8u * AMP_BLOCK) {
-        uint32_t m = ampi_k_group(i, d.classes);
-        ampi_k_load8(y, d.logits.data, d.logits.dtype, at + i, m, wide);
-        for (k = 0; k < 8u; k++)
-            y[k] =
-                ampi_bits(amp_xent_grad_one(ampi_float(y[k]), max, sum, i + k == label ? keep : 0.0f, share, factor));
-        ampi_k_nearest8(y, d.dlogits.dtype);
-        ampi_k_store8(y, d.dlogits.data, d.dlogits.dtype, at + i, m, wide_out);
-    }
-}
-
-/* A block per row. */
-static __global__ void __launch_bounds__(AMP_BLOCK, 2) ampi_k_xent(amp_xent_job d, const ampi_k_xent_state *counted) {
-    AMP_SHARED(double, first, AMPI_GROUPS);
-    AMP_SHARED(float, top, AMP_BLOCK);
-    float factor = amp_xent_factor(&d, d.sum ? 0u : counted->rows);
-    size_t row;
-    for (row = blockIdx.x; row < d.rows; row += gridDim.x) {
-        size_t at = row * d.ld;
-        int32_t label = d.labels[row];
-        float target, sum, mean = 0.0f;
-        ampi_k_terms terms;
-        if (label < 0 || (size_t)label >= d.classes) { /* left out, or an error made visible */
-            ampi_k_xent_fill(d, row, label < 0 ? 0.0f : ampi_float(0x7fc00000u));
-            continue;
-        }
-        target = amp_load(d.logits.data, d.logits.dtype, at + (size_t)label); /* before dlogits, which may be logits */
-        terms.x = d.logits.data;
-        terms.t = d.logits.dtype;
-        terms.row = at;
-        terms.wide = ampi_k_aligned((const char *)d.logits.data + at * amp_dtype_size(terms.t), terms.t);
-        terms.max = ampi_k_xent_max(d, at, terms.wide, top);
-        terms.plain = 0;
-        sum = ampi_narrow(ampi_k_sum(terms, d.classes, first)); /* its barriers also end the use of top[] */
-        if (ampi_nonzero(d.smoothing)) {
-            terms.plain = 1;
-            mean = ampi_narrow(ampi_ddiv(ampi_k_sum(terms, d.classes, first), (double)d.classes));
-        }
-        if (d.row_loss && threadIdx.x == 0)
-            d.row_loss[row] = amp_xent_loss_one(d.smoothing, terms.max, target, mean, amp_log(sum));
-        if (d.dlogits.data) ampi_k_xent_gradients(d, at, (size_t)label, terms.wide, terms.max, sum, factor);
-    }
-}
-
-static __global__ void __launch_bounds__(AMP_BLOCK)
-    ampi_k_xent_loss(amp_xent_job d, const ampi_k_xent_state *counted) { /* one block; rows left out hold 0 */
-    AMP_SHARED(double, first, AMPI_GROUPS);
-    ampi_k_floats losses;
-    double sum;
-    losses.x = d.row_loss;
-    sum = ampi_k_sum(losses, d.rows, first);
-    if (threadIdx.x == 0) *d.loss = ampi_narrow(ampi_dmul(sum, amp_xent_weight(&d, d.sum ? 0u : counted->rows)));
-}
 
 /* A row is read three times: as many at a time as the second-level cache holds twice, but two blocks per SM. */
 static unsigned ampi_cu_xent_grid(const ampi_cuda *c, const amp_xent_job *d) {
@@ -1961,29 +2198,6 @@ static amp_status ampi_cu_xent(amp_ctx *ctx, const amp_xent_job *d) {
     if (s == AMP_OK && d->loss) s = ampi_cu_launch(&k, 1, ampi_k_xent_loss, *d, rows);
     return ampi_cu_leave(&k, s);
 }
-
-/* ---- dropout ---- */
-
-static __global__ void __launch_bounds__(AMP_BLOCK, 2)
-    ampi_k_dropout(amp_dropout_job d, uint64_t threshold, float factor, uint64_t head, uint64_t groups) {
-    uint64_t me = (uint64_t)blockIdx.x * AMP_BLOCK + threadIdx.x, step = (uint64_t)gridDim.x * AMP_BLOCK, i;
-    uint32_t x[8], r[8], k;
-    for (i = me; i < groups; i += step) {
-        uint64_t at = head + 8u * i;
-        ampi_k_load8(x, d.x.data, d.x.dtype, at, 8, 1);
-        ampi_k_random8(r, d.rng.seed, d.rng.stream, d.rng.offset + at);
-        for (k = 0; k < 8u; k++)
-            x[k] = ampi_bits(amp_dropout_one(ampi_float(x[k]), r[k], threshold, factor));
-        ampi_k_nearest8(x, d.y.dtype);
-        ampi_k_store8(x, d.y.data, d.y.dtype, at, 8, 1);
-    }
-    for (i = me; i < d.count - 8u * groups; i += step) {
-        uint64_t at = i < head ? i : i + 8u * groups;
-        uint32_t word = amp_random(d.rng.seed, d.rng.stream, d.rng.offset + at);
-        float v = amp_dropout_one(amp_load(d.x.data, d.x.dtype, at), word, threshold, factor);
-        amp_store(d.y.data, d.y.dtype, at, v);
-    }
-}
 static amp_status ampi_cu_dropout(amp_ctx *ctx, const amp_dropout_job *d) {
     ampi_cu_call k;
     uint64_t head = 0, groups = 0;
@@ -1998,123 +2212,6 @@ static amp_status ampi_cu_dropout(amp_ctx *ctx, const amp_dropout_job *d) {
 /* ==== >>cuda-products ================================================================================================
    tests: tests/test_products.c, tests/test_product_table.c */
 
-/* The plain product, for everything that cuBLASLt does not take: any dtypes, layouts, alignment, k = 0. A block makes
-   tiles of 32 x 32 elements from slices of 16 along k, widened into shared memory; every element is one chain of fused
-   multiply-adds (the form that -use_fast_math leaves alone). A thread has AMPI_K_ACC elements: a column of the tile,
-   every (AMP_BLOCK / 32)-th row. */
-#define AMPI_K_TILE  32u
-#define AMPI_K_SLICE 16u
-#define AMPI_K_ACC   (AMPI_K_TILE * AMPI_K_TILE / AMP_BLOCK)
-#define AMPI_K_PITCH (AMPI_K_TILE + 1u) /* between rows in shared memory */
-
-/* One tile: rows i0.. and columns j0.. of batch z. */
-typedef struct ampi_k_tile { size_t z, i0, j0; } ampi_k_tile;
-
-/* A slice of both operands, zeros where it ends. Neighbouring threads read neighbouring elements. */
-AMPI_K void ampi_k_gemm_load(const amp_gemm_job &p, const ampi_k_tile &t, size_t k0, float *as, float *bs) {
-    size_t a0 = t.z * p.stride_a, b0 = t.z * p.stride_b;
-    uint32_t e;
-    for (e = threadIdx.x; e < AMPI_K_TILE * AMPI_K_SLICE; e += AMP_BLOCK) {
-        uint32_t i = p.trans_a ? e % AMPI_K_TILE : e / AMPI_K_SLICE,
-                 ka = p.trans_a ? e / AMPI_K_TILE : e % AMPI_K_SLICE;
-        uint32_t c = p.trans_b ? e / AMPI_K_SLICE : e % AMPI_K_TILE,
-                 kb = p.trans_b ? e % AMPI_K_SLICE : e / AMPI_K_TILE;
-        int in_a = t.i0 + i < p.m && k0 + ka < p.k, in_b = t.j0 + c < p.n && k0 + kb < p.k;
-        size_t at_a = a0 + (p.trans_a ? (k0 + ka) * p.lda + t.i0 + i : (t.i0 + i) * p.lda + k0 + ka);
-        size_t at_b = b0 + (p.trans_b ? (t.j0 + c) * p.ldb + k0 + kb : (k0 + kb) * p.ldb + t.j0 + c);
-        as[ka * AMPI_K_PITCH + i] = in_a ? amp_load(p.a.data, p.a.dtype, at_a) : 0.0f;
-        bs[kb * AMPI_K_PITCH + c] = in_b ? amp_load(p.b.data, p.b.dtype, at_b) : 0.0f;
-    }
-}
-/* From the sum of element [i, j] of batch z to d and aux. */
-AMPI_K void ampi_k_gemm_store(
-    const amp_gemm_job &p, size_t z, size_t i, size_t j, float sum, float alpha, float beta, uint32_t *amax) {
-    size_t at = z * p.stride_d + i * p.ldd + j;
-    float c = 0.0f, bias = 0.0f, saved = 0.0f, before, v;
-    if (p.reads_c) c = amp_load(p.c.data, p.c.dtype, z * p.stride_c + i * p.ldc + j);
-    if (p.bias.data) bias = amp_load(p.bias.data, p.bias.dtype, j);
-    if (p.backward) saved = amp_load(p.aux.data, p.aux.dtype, at);
-    v = amp_epilogue_one(&p, sum, alpha, beta, c, bias, saved, &before, amax);
-    if (p.aux.data && !p.backward) amp_store(p.aux.data, p.aux.dtype, at, before);
-    amp_store(p.d.data, p.d.dtype, at, v);
-}
-
-static __global__ void __launch_bounds__(AMP_BLOCK, 4) ampi_k_gemm(const AMP_GRID_CONSTANT amp_gemm_job p) {
-    AMP_SHARED(float, as, AMPI_K_SLICE *AMPI_K_PITCH);
-    AMP_SHARED(float, bs, AMPI_K_SLICE *AMPI_K_PITCH);
-    size_t across = p.n / AMPI_K_TILE + (p.n % AMPI_K_TILE != 0), down = p.m / AMPI_K_TILE + (p.m % AMPI_K_TILE != 0),
-           tiles = across * down * p.batch, tile, k0;
-    uint32_t column = threadIdx.x % AMPI_K_TILE, row = threadIdx.x / AMPI_K_TILE, q, s, amax = 0;
-    float alpha = amp_gemm_alpha(&p), beta = amp_gemm_beta(&p);
-    for (tile = blockIdx.x; tile < tiles; tile += gridDim.x) {
-        ampi_k_tile t;
-        float acc[AMPI_K_ACC];
-        t.z = tile / (across * down);
-        t.i0 = tile / across % down * AMPI_K_TILE;
-        t.j0 = tile % across * AMPI_K_TILE;
-        AMPI_UNROLL for (s = 0; s < AMPI_K_ACC; s++) acc[s] = 0.0f;
-        for (k0 = 0; k0 < p.k; k0 += AMPI_K_SLICE) {
-            ampi_k_gemm_load(p, t, k0, as, bs);
-            __syncthreads();
-            AMPI_UNROLL for (q = 0; q < AMPI_K_SLICE; q++) { /* beyond k both are 0 */
-                float b = bs[q * AMPI_K_PITCH + column];
-                AMPI_UNROLL for (s = 0; s < AMPI_K_ACC; s++) {
-                    float a = as[q * AMPI_K_PITCH + row + s * (AMP_BLOCK / AMPI_K_TILE)];
-                    acc[s] = AMP_FMA(a, b, acc[s]);
-                }
-            }
-            __syncthreads();
-        }
-        AMPI_UNROLL for (s = 0; s < AMPI_K_ACC; s++) {
-            size_t i = t.i0 + row + s * (AMP_BLOCK / AMPI_K_TILE), j = t.j0 + column;
-            if (i < p.m && j < p.n) ampi_k_gemm_store(p, t.z, i, j, acc[s], alpha, beta, &amax);
-        }
-    }
-    if (p.amax_d && amax) atomicMax((unsigned *)p.amax_d, amax);
-}
-
-/* Activation and derivative of eight at a time, on float bits. */
-AMPI_K void ampi_k_act8(uint32_t x[8], amp_act act) {
-    uint32_t k;
-    for (k = 0; k < 8u; k++)
-        x[k] = ampi_bits(ampi_act(act, ampi_float(x[k])));
-}
-AMPI_K void ampi_k_act_grad8(uint32_t x[8], amp_act act, const uint32_t saved[8]) {
-    uint32_t k;
-    for (k = 0; k < 8u; k++)
-        x[k] = ampi_bits(ampi_act_grad(act, ampi_float(x[k]), ampi_float(saved[k])));
-}
-
-/* What cuBLASLt left to do: d, which is not FP8, holds the product; the rest of amp_epilogue_one, in groups of 8 along
-   a row. */
-static __global__ void __launch_bounds__(AMP_BLOCK, 2)
-    ampi_k_epilogue(amp_gemm_job p, int add_bias, int wide, int wide_bias) {
-    uint64_t across = p.n / 8u + (p.n % 8u != 0), all = p.batch * p.m * across, g;
-    for (g = (uint64_t)blockIdx.x * AMP_BLOCK + threadIdx.x; g < all; g += (uint64_t)gridDim.x * AMP_BLOCK) {
-        uint64_t row = g / across, j = 8u * (g % across), at = row / p.m * p.stride_d + row % p.m * p.ldd + j;
-        uint32_t m = ampi_k_group(j, p.n), x[8], y[8], k;
-        ampi_k_load8(x, p.d.data, p.d.dtype, at, m, wide);
-        if (add_bias) {
-            ampi_k_load8(y, p.bias.data, p.bias.dtype, j, m, wide_bias);
-            for (k = 0; k < 8u; k++)
-                x[k] = ampi_bits(ampi_add(ampi_float(x[k]), ampi_float(y[k])));
-        }
-        if (p.backward) {
-            ampi_k_load8(y, p.aux.data, p.aux.dtype, at, m, wide);
-            ampi_k_act_grad8(x, p.act, y);
-        } else {
-            if (p.aux.data) {
-                for (k = 0; k < 8u; k++)
-                    y[k] = x[k];
-                ampi_k_nearest8(y, p.aux.dtype);
-                ampi_k_store8(y, p.aux.data, p.aux.dtype, at, m, wide);
-            }
-            ampi_k_act8(x, p.act);
-        }
-        ampi_k_nearest8(x, p.d.dtype);
-        ampi_k_store8(x, p.d.data, p.d.dtype, at, m, wide);
-    }
-}
 /* Is every multiple of `step` elements aligned for 8 at a time? */
 static int ampi_cu_wide(const amp_array *x, size_t step) {
     uintptr_t bytes = amp_dtype_size(x->dtype) == 1u ? 8u : 16u;
@@ -2126,89 +2223,6 @@ static amp_status ampi_cu_epilogue(const ampi_cu_call *k, const amp_gemm_job *p,
     int wide = ampi_cu_wide(&p->d, step) && ampi_cu_wide(&p->aux, step);
     return ampi_cu_launch(k, ampi_cu_grid(k->c, ampi_cu_parts(p->batch * p->m * ampi_cu_parts(p->n, 8), AMP_BLOCK)),
         ampi_k_epilogue, *p, add_bias, wide, ampi_cu_wide(&p->bias, 0));
-}
-
-/* ---- dy through the activation, in place, and its column sums, reading it once. A block takes a stripe of 256 columns
-   and a slice of the rows; each of its rows of 32 threads every (AMP_BLOCK / 32)-th row, 8 columns a thread. Sums in
-   double: lanes in order, then slices in order (ampi_k_slices, when there are several) ---- */
-#define AMPI_K_STRIPE 256u
-#define AMPI_K_ROWS   (AMP_BLOCK / 32u)
-typedef struct ampi_k_bias_args {
-    amp_bias_grad_job job;
-    double *partial; /* [slices][cols], or NULL: one slice, straight to dbias */
-    uint64_t slice;  /* rows of each */
-    uint32_t stripes;
-    int wide;
-} ampi_k_bias_args;
-
-AMPI_K void ampi_k_bias_out(const amp_bias_grad_job &j, uint64_t column, double sum) {
-    if (j.accumulate) sum = ampi_dadd(ampi_widen(amp_load(j.dbias.data, j.dbias.dtype, column)), sum);
-    amp_store(j.dbias.data, j.dbias.dtype, column, ampi_narrow(sum));
-}
-/* Eight of dy, whose `saved` are y, become the gradient before act: stored, and in x as stored, because that is what is
-   summed. */
-AMPI_K void ampi_k_bias_act8(
-    const amp_bias_grad_job &j, uint32_t x[8], const uint32_t y[8], uint64_t at, uint32_t m, int wide) {
-    uint32_t k;
-    if (j.act == AMP_ACT_NONE) return;
-    ampi_k_act_grad8(x, j.act, y);
-    ampi_k_nearest8(x, j.dy.dtype);
-    ampi_k_store8(x, j.dy.data, j.dy.dtype, at, m, wide);
-    if (j.dy.dtype == AMP_F32) return;
-    AMPI_UNROLL for (k = 0; k < 8u; k++) x[k] = ampi_decode(x[k], j.dy.dtype);
-}
-/* This thread's part of a slice, into sum[8]: two rows at a time, for loads in flight. */
-AMPI_K void ampi_k_bias_rows(
-    const ampi_k_bias_args &a, uint64_t column, uint32_t m, uint64_t from, uint64_t end, double sum[8]) {
-    const amp_bias_grad_job &j = a.job;
-    uint32_t x[2][8], y[2][8], k, u;
-    uint64_t r;
-    for (r = from; r < end; r += 2u * AMPI_K_ROWS) {
-        AMPI_UNROLL for (u = 0; u < 2u; u++) {
-            uint64_t row = r + u * AMPI_K_ROWS;
-            uint32_t here = row < end ? m : 0u;
-            ampi_k_load8(x[u], j.dy.data, j.dy.dtype, row * j.cols + column, here, a.wide);
-            if (j.act != AMP_ACT_NONE)
-                ampi_k_load8(y[u], j.saved.data, j.saved.dtype, row * j.cols + column, here, a.wide);
-        }
-        AMPI_UNROLL for (u = 0; u < 2u; u++) {
-            uint64_t row = r + u * AMPI_K_ROWS;
-            if (row >= end) continue;
-            ampi_k_bias_act8(j, x[u], y[u], row * j.cols + column, m, a.wide);
-            AMPI_UNROLL for (k = 0; k < 8u; k++) sum[k] = ampi_dadd(sum[k], ampi_widen(ampi_float(x[u][k])));
-        }
-    }
-}
-static __global__ void __launch_bounds__(AMP_BLOCK) ampi_k_bias_grad(ampi_k_bias_args a) {
-    AMP_SHARED(double, part, AMP_BLOCK * 8u);
-    uint64_t s = blockIdx.x / a.stripes, c0 = (uint64_t)(blockIdx.x % a.stripes) * AMPI_K_STRIPE,
-             j = c0 + threadIdx.x % 32u * 8u, end = (s + 1u) * a.slice;
-    uint32_t lane = threadIdx.x / 32u, m = ampi_k_group(j, a.job.cols), k, l;
-    double sum[8];
-    if (end > a.job.rows) end = a.job.rows;
-    AMPI_UNROLL for (k = 0; k < 8u; k++) sum[k] = 0.0;
-    if (m) ampi_k_bias_rows(a, j, m, s * a.slice + lane, end, sum);
-    AMPI_UNROLL for (k = 0; k < 8u; k++) part[k * AMP_BLOCK + threadIdx.x] = sum[k];
-    __syncthreads();
-    for (k = threadIdx.x; k < AMPI_K_STRIPE; k += AMP_BLOCK) {
-        double total = part[k % 8u * AMP_BLOCK + k / 8u];
-        if (c0 + k >= a.job.cols) continue;
-        for (l = 1; l < AMPI_K_ROWS; l++)
-            total = ampi_dadd(total, part[k % 8u * AMP_BLOCK + l * 32u + k / 8u]);
-        if (a.partial)
-            a.partial[s * a.job.cols + c0 + k] = total;
-        else
-            ampi_k_bias_out(a.job, c0 + k, total);
-    }
-}
-static __global__ void __launch_bounds__(AMP_BLOCK) ampi_k_slices(ampi_k_bias_args a) {
-    uint64_t c, s, slices = a.job.rows / a.slice + (a.job.rows % a.slice != 0);
-    for (c = (uint64_t)blockIdx.x * AMP_BLOCK + threadIdx.x; c < a.job.cols; c += (uint64_t)gridDim.x * AMP_BLOCK) {
-        double sum = a.partial[c];
-        for (s = 1; s < slices; s++)
-            sum = ampi_dadd(sum, a.partial[s * a.job.cols + c]);
-        ampi_k_bias_out(a.job, c, sum);
-    }
 }
 
 /* Only the activation: the epilogue of a product that is there already. */
@@ -2259,14 +2273,6 @@ static amp_status ampi_cu_column_sums(const ampi_cu_call *k, const amp_gemm_job 
     j.cols = p->n;
     j.dbias = p->dbias;
     return ampi_cu_bias(k, &j);
-}
-
-/* alpha and beta as cuBLASLt can read them on the device, when they have a factor there and one on the host. */
-static __global__ void __launch_bounds__(AMP_BLOCK)
-    ampi_k_scalars(float *out, float alpha, const float *alpha_ptr, float beta, const float *beta_ptr) {
-    if (blockIdx.x || threadIdx.x) return;
-    out[0] = alpha_ptr ? ampi_mul(alpha, *alpha_ptr) : alpha;
-    out[1] = beta_ptr ? ampi_mul(beta, *beta_ptr) : beta;
 }
 
 /* ---- plans: how a product is made ---- */
