@@ -404,7 +404,7 @@ typedef struct amp_params_desc {
     amp_dtype model; /* AMP_AUTO => AMP_F16; also AMP_BF16, AMP_F32 (then the master is the model copy) */
     amp_dtype grad;  /* AMP_AUTO => the model's dtype */
     amp_master master;
-    int32_t moments; /* moment arrays kept: 0 => 2 (Adam, AdamW); 1 for Lion and SGD with momentum; AMP_NONE for none */
+    int32_t moments;     /* moment arrays kept, for m, v and buf of the formulas at >>step: 0 => 2; AMP_NONE for none */
     amp_dtype moment;    /* AMP_AUTO => AMP_F32; AMP_BF16: half the memory, always rounded stochastically */
     uint32_t accumulate; /* 1: FP32 accumulators for amp_accumulate */
     uint32_t flags;      /* 0 */
@@ -555,7 +555,7 @@ AMP_API amp_status amp_scaler_update(amp_scaler *s);
             (nesterov: w -= lr * (u + momentum*buf))
      Adam   u += wd*w;  m = b1*m + (1-b1)*u;  v = b2*v + (1-b2)*u*u;  w -= (lr/bc1) * (m / (sqrt(v)/sqrt(bc2) + eps))
      AdamW  w *= 1 - lr*wd, then as Adam without the first term          (bc = 1 - beta^t; t counts taken steps only)
-     Lion   w *= 1 - lr*wd;  w -= lr * sign(b1*m + (1-b1)*u);  m = b2*m + (1-b2)*u    (Chen et al., arXiv 2302.06675)
+     Lion   w *= 1 - lr*wd;  w -= lr * sign(b1*m + (1-b1)*u);  m = b2*m + (1-b2)*u     (b2 0.99; arXiv 2302.06675)
    Each operation is rounded to FP32 on its own, without fused multiply-add; bc1, bc2, lr/bc1 and 1/sqrt(bc2) are
    computed once per step in double, powers by repeated squaring. The definitions are those of torch.optim. */
 
@@ -563,7 +563,7 @@ AMP_API amp_status amp_scaler_update(amp_scaler *s);
 
 typedef struct amp_group {     /* the hyper-parameters of a parameter group; defaults as in amp_step_desc */
     float lr;                  /* learning rate, > 0; AMP_NONE: a rate of 0. Needed unless lr_ptr is given */
-    amp_optional beta1, beta2; /* not given => 0.9, 0.999 (Lion: 0.99) */
+    amp_optional beta1, beta2; /* not given => 0.9, 0.999, or what the formula says */
     amp_optional eps;          /* not given => 1e-8 */
     float weight_decay;        /* 0 => none; applies to parameters without no_decay */
     float momentum, dampening; /* SGD; 0 => none */

@@ -601,7 +601,11 @@ static void test_step_counts() {
     } layouts[] = {{AMP_F16, AMP_MASTER_F32}, {AMP_BF16, AMP_MASTER_F32}, {AMP_F32, AMP_MASTER_F32},
         {AMP_F16, AMP_MASTER_SPLIT}, {AMP_BF16, AMP_MASTER_SPLIT}, {AMP_BF16, AMP_MASTER_NONE},
         {AMP_BF16, AMP_MASTER_KAHAN}};
-    static const char *const names[AMP_OPTIMIZER_COUNT] = {"adamw", "adam", "sgd", "lion"};
+    static const char *const names[AMP_OPTIMIZER_COUNT] = {
+#define AMP_X(name, kind, decoupled, beta2) #name,
+        AMP_OPTIMIZER_LIST(AMP_X)
+#undef AMP_X
+    };
     OK(amp_cuda_create(&ctx, desc_with(0)));
     for (int l = 0; l < 7; l++) {
         for (int o = 0; o < AMP_OPTIMIZER_COUNT; o++) {
@@ -622,7 +626,7 @@ static void test_step_counts() {
                     OK(amp_copy(ctx, amp_param_grad(p, 0).data, &inf, sizeof inf));
                 hcu_reset_counts();
                 OK(amp_step(p, s, d));
-                snprintf(what, sizeof what, "a %s step of layout %d, bad %d", names[o], l, bad);
+                snprintf(what, sizeof what, "a step of %s, layout %d, bad %d", names[o], l, bad);
                 only_enqueues(what);
                 long launches = hcu_group_calls(HCU_LAUNCH),
                      others = hcu_group_calls(HCU_FILL) + hcu_group_calls(HCU_COPY) + hcu_group_calls(HCU_MATMUL);

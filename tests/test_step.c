@@ -108,14 +108,39 @@ static double twin_norm(t_run *t, const twin *tw, float inv) {
     return norm;
 }
 
+/* What ref_update and ref_update_f64 know of each optimizer; `every_optimizer` shows that none is missing. */
+typedef struct oracle {
+    const char *name; /* first word of its rules below */
+    amp_optimizer optimizer;
+    int moments; /* SGD: with momentum */
+    float beta2;
+} oracle;
+static const oracle oracles[] = {
+    {"adamw", AMP_ADAMW, 2, 0.999f},
+    {"adam", AMP_ADAM, 2, 0.999f},
+    {"sgd", AMP_SGD, 1, 0.999f},
+    {"lion", AMP_LION, 1, 0.99f},
+};
+#define N_ORACLES (sizeof oracles / sizeof oracles[0])
+
+static const oracle *oracle_of(amp_optimizer optimizer) {
+    size_t i;
+    for (i = 0; i < N_ORACLES; i++)
+        if (oracles[i].optimizer == optimizer) return &oracles[i];
+    return NULL;
+}
+static size_t moments_of(const amp_step_desc *d, amp_optimizer optimizer) {
+    if (optimizer == AMP_SGD) return d->momentum != 0.0f;
+    return (size_t)oracle_of(optimizer)->moments;
+}
+
 static ref_rule rule_of(const amp_step_desc *d, amp_optimizer optimizer) {
     ref_rule r;
     memset(&r, 0, sizeof r);
     r.optimizer = optimizer;
     r.lr = d->lr == (float)AMP_NONE ? 0.0f : d->lr;
     r.beta1 = d->beta1.given ? d->beta1.value : 0.9f;
-    r.beta2 = optimizer == AMP_LION ? 0.99f : 0.999f;
-    if (d->beta2.given) r.beta2 = d->beta2.value;
+    r.beta2 = d->beta2.given ? d->beta2.value : oracle_of(optimizer)->beta2;
     r.eps = d->eps.given ? d->eps.value : 1e-8f;
     r.weight_decay = d->weight_decay;
     r.momentum = d->momentum;
@@ -193,6 +218,14 @@ static const char *const rule_names[] = {"sgd", "sgd momentum", "sgd momentum da
     "lion decay clip_norm"};
 #define N_RULES (sizeof rule_names / sizeof rule_names[0])
 
+/* The oracle whose name is the rule's first word. */
+static const oracle *oracle_of_rule(size_t k) {
+    size_t i, n = strcspn(rule_names[k], " ");
+    for (i = 0; i < N_ORACLES; i++)
+        if (strlen(oracles[i].name) == n && memcmp(oracles[i].name, rule_names[k], n) == 0) return &oracles[i];
+    return NULL;
+}
+
 static amp_optimizer rule(size_t k, amp_step_desc *d) {
     amp_step_desc zero = AMP_ZERO;
     const char *name = rule_names[k];
@@ -211,10 +244,39 @@ static amp_optimizer rule(size_t k, amp_step_desc *d) {
         d->eps = amp_opt(1e-3f);
     }
     if (strstr(name, "eps 0")) d->eps = amp_opt(0.0f);
-    d->optimizer = strncmp(name, "adamw", 5) == 0 ? AMP_ADAMW : AMP_ADAM;
-    if (name[0] == 'l') d->optimizer = AMP_LION;
-    if (name[0] == 's') d->optimizer = AMP_SGD;
+    d->optimizer = oracle_of_rule(k)->optimizer;
     return d->optimizer;
+}
+
+/* AMP_OPTIMIZER_LIST has a row for each optimizer, in the order of amp_optimizer; each has an oracle, and rules in the
+   grid, one of them with weight decay. */
+static void every_optimizer(t_run *t) {
+    static const struct {
+        amp_optimizer optimizer;
+        amp_update_kind kind;
+        const char *name;
+    } rows[] = {
+#define AMP_X(name, kind, decoupled, beta2) {name, kind, #name},
+        AMP_OPTIMIZER_LIST(AMP_X)
+#undef AMP_X
+    };
+    size_t i, k;
+    CHECK_EQ(sizeof rows / sizeof rows[0], AMP_OPTIMIZER_COUNT);
+    for (i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        const oracle *known = oracle_of(rows[i].optimizer);
+        int rules = 0, decays = 0;
+        t_note(t, "%s", rows[i].name);
+        CHECK_EQ(rows[i].optimizer, i);
+        CHECK(known != NULL);
+        for (k = 0; k < N_RULES; k++) {
+            if (oracle_of_rule(k) != known) continue;
+            rules++;
+            decays += strstr(rule_names[k], "decay") != NULL;
+        }
+        CHECK(rules > 0);
+        CHECK(decays > 0);
+        CHECK(known && amp_moments_of(rows[i].kind, 0.9f) == known->moments);
+    }
 }
 
 /* `steps` steps of one rule on one kind of set: fused and separate verbs in turn, scale changing by itself, without a
@@ -244,7 +306,7 @@ static void walk(t_run *t, const setup *u, size_t k, int steps) {
             if (with) CHECK_OK(amp_scaler_update(s));
         }
         twin_step(t, &tw, &d, o, (float)(1.0 / (double)scale));
-        compare(t, p, &tw, o == AMP_SGD ? d.momentum != 0.0f : o == AMP_LION ? 1 : 2);
+        compare(t, p, &tw, moments_of(&d, o));
         r = set_poll(t, p);
         CHECK_EQ(r.steps, tw.steps);
         CHECK_EQ(r.outcome, AMP_STEPPED);
@@ -355,12 +417,11 @@ static void bits_many_tensors(t_run *t) {
    sign turns: the gradients here keep away from that. Errors of both signs grow with the root of n instead, hence the
    second, tighter limit n e (W + 8 U), which an error of any rule would break, too. */
 static void accuracy(t_run *t) {
-    static const size_t rules[] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 16, 17};
     size_t k, i, n = 40;
     int step, steps = t_slow(t) ? 100 : 1000;
-    for (k = 0; k < sizeof rules / sizeof rules[0]; k++) {
+    for (k = 0; k < N_RULES; k++) {
         amp_step_desc d;
-        amp_optimizer o = rule(rules[k], &d);
+        amp_optimizer o = rule(k, &d);
         ref_rule r;
         amp_params *p = set_new(t, AMP_F16, AMP_F32, &n, 1);
         float *w = (float *)set_bits(t, amp_param_get(p, 0).master, n), g[40];
@@ -393,7 +454,7 @@ static void accuracy(t_run *t) {
             double off = fabs((double)w[i] - e[i]);
             if (!(off <= worst)) worst = off;
         }
-        t_note(t, "%s: error %.3g, bound %.3g, limit %.3g", rule_names[rules[k]], worst, strict, tight);
+        t_note(t, "%s: error %.3g, bound %.3g, limit %.3g", rule_names[k], worst, strict, tight);
         CHECK(worst <= strict);
         CHECK(worst <= tight);
         amp_params_destroy(p);
@@ -478,7 +539,7 @@ static void skip_changes_nothing(t_run *t) {
                 feed(t, p, &tw, scale < 1.0f ? 0.1f : 1.0f);
                 CHECK_OK(amp_step(p, s, &d));
                 twin_step(t, &tw, &d, o, (float)(1.0 / (double)scale));
-                compare(t, p, &tw, d.optimizer == AMP_SGD ? 1 : 2);
+                compare(t, p, &tw, moments_of(&d, o));
                 CHECK_EQ(set_poll(t, p).outcome, AMP_STEPPED);
                 CHECK_EQ(set_poll(t, p).steps, tw.steps);
             }
@@ -856,7 +917,7 @@ static void stochastic_models(t_run *t) {
             CHECK_OK(amp_step(p, NULL, &d));
             twin_step(t, &tw, &d, o, 1.0f);
             t_note(t, "model %s, master %d, step %d", amp_dtype_name(u.model), (int)u.master, i);
-            compare(t, p, &tw, o == AMP_SGD ? 1 : 2);
+            compare(t, p, &tw, moments_of(&d, o));
         }
         amp_params_destroy(p);
         t_clear(t);
@@ -1207,8 +1268,8 @@ static void long_run_same_everywhere(t_run *t) { t_same_everywhere(t, long_run_s
 
 const t_test t_suite_step[] = {{"step.bits_small", bits_small, T_ALL}, {"step.bits_large", bits_large, T_ALL},
     {"step.bits_past_the_caches", bits_past_the_caches, T_ALL}, {"step.bits_many_tensors", bits_many_tensors, T_ALL},
-    {"step.accuracy", accuracy, T_ALL}, {"step.skip_changes_nothing", skip_changes_nothing, T_ALL},
-    {"step.first_step_skipped", first_step_skipped, T_ALL},
+    {"step.every_optimizer", every_optimizer, T_HOST}, {"step.accuracy", accuracy, T_ALL},
+    {"step.skip_changes_nothing", skip_changes_nothing, T_ALL}, {"step.first_step_skipped", first_step_skipped, T_ALL},
     {"step.fused_equals_separate", fused_equals_separate, T_ALL}, {"step.norm_rule", norm_rule, T_ALL},
     {"step.norm_stages", norm_stages, T_ALL}, {"step.norm_extremes", norm_extremes, T_ALL},
     {"step.clip_verbs", clip_verbs, T_ALL}, {"step.clip_nonfinite", clip_nonfinite, T_ALL},
