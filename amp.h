@@ -1194,8 +1194,8 @@ AMP_INLINE uint32_t amp_random(uint64_t seed, uint64_t stream, uint64_t index) {
 /* ---- arithmetic that no compiler flag changes: each operation rounds once, to nearest even, subnormals kept ----
    NVIDIA's GPUs: PTX .rn without .ftz. Elsewhere the result passes through an empty asm statement, so it can be neither
    contracted nor reassociated, and division and square root are not replaced by estimates. Rounding mode and FTZ/DAZ: the
-   verbs see to it; called by themselves, these functions and amp_exp, amp_log, amp_gelu work in the environment they
-   find. */
+   verbs see to it; called by themselves (in kernels of your own, say), these functions and amp_exp, amp_log, amp_gelu
+   work in the environment they find. */
 #if defined(__CUDA_ARCH__)
 #  define AMPI_OP2(name, T, ptx, c) \
     AMP_INLINE T name(T a, T b) { \
@@ -1209,20 +1209,20 @@ AMP_INLINE uint32_t amp_random(uint64_t seed, uint64_t stream, uint64_t index) {
         asm(ptx " %0, %1;" : "=" cr(r) : ct(a)); \
         return r; \
     }
-AMPI_OP2(ampi_add, float, "add.rn.f32", "f")
-AMPI_OP2(ampi_sub, float, "sub.rn.f32", "f")
-AMPI_OP2(ampi_mul, float, "mul.rn.f32", "f")
-AMPI_OP2(ampi_div, float, "div.rn.f32", "f")
-AMPI_OP2(ampi_dadd, double, "add.rn.f64", "d")
-AMPI_OP2(ampi_dsub, double, "sub.rn.f64", "d")
-AMPI_OP2(ampi_dmul, double, "mul.rn.f64", "d")
-AMPI_OP2(ampi_ddiv, double, "div.rn.f64", "d")
-AMPI_OP1(ampi_sqrt, float, float, "sqrt.rn.f32", "f", "f")
-AMPI_OP1(ampi_dsqrt, double, double, "sqrt.rn.f64", "d", "d")
-AMPI_OP1(ampi_narrow, float, double, "cvt.rn.f32.f64", "f", "d")
-AMPI_OP1(ampi_widen, double, float, "cvt.f64.f32", "d", "f")
-AMPI_OP1(ampi_negative, float, float, "neg.f32", "f", "f")
-AMP_INLINE int ampi_less(float a, float b) { /* -use_fast_math would flush subnormals in a < b */
+AMPI_OP2(amp_add, float, "add.rn.f32", "f")
+AMPI_OP2(amp_sub, float, "sub.rn.f32", "f")
+AMPI_OP2(amp_mul, float, "mul.rn.f32", "f")
+AMPI_OP2(amp_div, float, "div.rn.f32", "f")
+AMPI_OP2(amp_dadd, double, "add.rn.f64", "d")
+AMPI_OP2(amp_dsub, double, "sub.rn.f64", "d")
+AMPI_OP2(amp_dmul, double, "mul.rn.f64", "d")
+AMPI_OP2(amp_ddiv, double, "div.rn.f64", "d")
+AMPI_OP1(amp_sqrt, float, float, "sqrt.rn.f32", "f", "f")
+AMPI_OP1(amp_dsqrt, double, double, "sqrt.rn.f64", "d", "d")
+AMPI_OP1(amp_narrow, float, double, "cvt.rn.f32.f64", "f", "d")
+AMPI_OP1(amp_widen, double, float, "cvt.f64.f32", "d", "f")
+AMPI_OP1(amp_negative, float, float, "neg.f32", "f", "f")
+AMP_INLINE int amp_less(float a, float b) { /* -use_fast_math would flush subnormals in a < b */
     int r;
     asm("{ .reg .pred p; setp.lt.f32 p, %1, %2; selp.s32 %0, 1, 0, p; }" : "=r"(r) : "f"(a), "f"(b));
     return r;
@@ -1251,34 +1251,34 @@ AMP_INLINE int ampi_less(float a, float b) { /* -use_fast_math would flush subno
         AMPI_GUARD(r); \
         return r; \
     }
-AMPI_OP2(ampi_add, float, +)
-AMPI_OP2(ampi_sub, float, -)
-AMPI_OP2(ampi_mul, float, *)
-AMPI_OP2(ampi_dadd, double, +)
-AMPI_OP2(ampi_dsub, double, -)
-AMPI_OP2(ampi_dmul, double, *)
+AMPI_OP2(amp_add, float, +)
+AMPI_OP2(amp_sub, float, -)
+AMPI_OP2(amp_mul, float, *)
+AMPI_OP2(amp_dadd, double, +)
+AMPI_OP2(amp_dsub, double, -)
+AMPI_OP2(amp_dmul, double, *)
 #  if defined(__SSE2__) && defined(__GNUC__) && !defined(__TINYC__) && !defined(AMP_DEVICE)
-AMP_INLINE float ampi_div(float a, float b) {
+AMP_INLINE float amp_div(float a, float b) {
     __asm__("divss %1, %0" : "+x"(a) : "x"(b));
     return a;
 }
-AMP_INLINE double ampi_ddiv(double a, double b) {
+AMP_INLINE double amp_ddiv(double a, double b) {
     __asm__("divsd %1, %0" : "+x"(a) : "x"(b));
     return a;
 }
-AMP_INLINE float ampi_sqrt(float a) {
+AMP_INLINE float amp_sqrt(float a) {
     float r;
     __asm__("sqrtss %1, %0" : "=x"(r) : "x"(a));
     return r;
 }
-AMP_INLINE double ampi_dsqrt(double a) {
+AMP_INLINE double amp_dsqrt(double a) {
     double r;
     __asm__("sqrtsd %1, %0" : "=x"(r) : "x"(a));
     return r;
 }
 #  else
-AMPI_OP2(ampi_div, float, /)
-AMPI_OP2(ampi_ddiv, double, /)
+AMPI_OP2(amp_div, float, /)
+AMPI_OP2(amp_ddiv, double, /)
 #    ifdef __cplusplus
 } /* math.h may not be included inside extern "C" */
 #    endif
@@ -1286,29 +1286,29 @@ AMPI_OP2(ampi_ddiv, double, /)
 #    ifdef __cplusplus
 extern "C" {
 #    endif
-AMP_INLINE float ampi_sqrt(float a) {
+AMP_INLINE float amp_sqrt(float a) {
     AMPI_HOLD float r = sqrtf(a);
     AMPI_GUARD(r);
     return r;
 }
-AMP_INLINE double ampi_dsqrt(double a) {
+AMP_INLINE double amp_dsqrt(double a) {
     AMPI_HOLD double r = sqrt(a);
     AMPI_GUARD(r);
     return r;
 }
 #  endif
-AMP_INLINE float ampi_narrow(double a) {
+AMP_INLINE float amp_narrow(double a) {
     AMPI_HOLD float r = (float)a;
     AMPI_GUARD(r);
     return r;
 }
-AMP_INLINE double ampi_widen(float a) {
+AMP_INLINE double amp_widen(float a) {
     AMPI_HOLD double r = (double)a;
     AMPI_GUARD(r);
     return r;
 }
-AMP_INLINE int ampi_less(float a, float b) { return a < b; }
-AMP_INLINE float ampi_negative(float x) { return ampi_float(ampi_bits(x) ^ 0x80000000u); }
+AMP_INLINE int amp_less(float a, float b) { return a < b; }
+AMP_INLINE float amp_negative(float x) { return ampi_float(ampi_bits(x) ^ 0x80000000u); }
 #  undef AMPI_OP2
 #endif
 /* By the bits: a comparison may flush subnormals. */
@@ -1332,12 +1332,12 @@ AMP_INLINE float ampi_scalar_set(float x) { return x; }
 AMP_INLINE uint32_t ampi_scalar_word(uint32_t x) { return x; }
 AMP_INLINE uint32_t ampi_scalar_bits(float x) { return ampi_bits(x); }
 AMP_INLINE float ampi_scalar_as_floats(uint32_t x) { return ampi_float(x); }
-AMP_INLINE float ampi_scalar_add(float a, float b) { return ampi_add(a, b); }
-AMP_INLINE float ampi_scalar_sub(float a, float b) { return ampi_sub(a, b); }
-AMP_INLINE float ampi_scalar_mul(float a, float b) { return ampi_mul(a, b); }
-AMP_INLINE float ampi_scalar_div(float a, float b) { return ampi_div(a, b); }
-AMP_INLINE float ampi_scalar_sqrt(float a) { return ampi_sqrt(a); }
-AMP_INLINE float ampi_scalar_negative(float a) { return ampi_negative(a); }
+AMP_INLINE float ampi_scalar_add(float a, float b) { return amp_add(a, b); }
+AMP_INLINE float ampi_scalar_sub(float a, float b) { return amp_sub(a, b); }
+AMP_INLINE float ampi_scalar_mul(float a, float b) { return amp_mul(a, b); }
+AMP_INLINE float ampi_scalar_div(float a, float b) { return amp_div(a, b); }
+AMP_INLINE float ampi_scalar_sqrt(float a) { return amp_sqrt(a); }
+AMP_INLINE float ampi_scalar_negative(float a) { return amp_negative(a); }
 AMP_INLINE uint32_t ampi_scalar_and_words(uint32_t a, uint32_t b) { return a & b; }
 AMP_INLINE uint32_t ampi_scalar_or_words(uint32_t a, uint32_t b) { return a | b; }
 AMP_INLINE uint32_t ampi_scalar_xor_words(uint32_t a, uint32_t b) { return a ^ b; }
@@ -1369,20 +1369,20 @@ AMP_INLINE float amp_log(float x) {
     if (u << 1 == 0) return ampi_float(0xff800000u);
     if (u >= 0x7f800000u) return u == 0x7f800000u ? x : ampi_float(0x7fc00000u);
     if (u < 0x00800000u) {
-        u = ampi_bits(ampi_mul(x, 8388608.0f));
+        u = ampi_bits(amp_mul(x, 8388608.0f));
         e = -23;
     }
     k = (int32_t)((u + 0x004afb0du) >> 23) - 127; /* 0x3f800000 - 0x004afb0d = 0x3f3504f3: sqrt(1/2) */
-    f = ampi_sub(ampi_float(u - ((uint32_t)k << 23)), 1.0f);
-    s = ampi_div(f, ampi_add(2.0f, f));
-    z = ampi_mul(s, s);
-    p = ampi_add(ampi_mul(z, 0.22222222f), 0.28571429f);
-    p = ampi_add(ampi_mul(p, z), 0.4f);
-    p = ampi_add(ampi_mul(p, z), 0.66666667f);
-    p = ampi_mul(ampi_mul(p, z), s); /* ln m = 2s + p; 2s = f - s f */
+    f = amp_sub(ampi_float(u - ((uint32_t)k << 23)), 1.0f);
+    s = amp_div(f, amp_add(2.0f, f));
+    z = amp_mul(s, s);
+    p = amp_add(amp_mul(z, 0.22222222f), 0.28571429f);
+    p = amp_add(amp_mul(p, z), 0.4f);
+    p = amp_add(amp_mul(p, z), 0.66666667f);
+    p = amp_mul(amp_mul(p, z), s); /* ln m = 2s + p; 2s = f - s f */
     en = (float)(e + k);
-    p = ampi_add(ampi_sub(p, ampi_mul(s, f)), ampi_mul(en, -2.12194440e-4f));
-    return ampi_add(ampi_add(p, f), ampi_mul(en, 0.693359375f));
+    p = amp_add(amp_sub(p, amp_mul(s, f)), amp_mul(en, -2.12194440e-4f));
+    return amp_add(amp_add(p, f), amp_mul(en, 0.693359375f));
 }
 
 /* GELU in its tanh form, x/2 (1 + tanh z) with z = sqrt(2/pi) (x + 0.044715 x^3), and its derivative. Errors <= 4e-7
@@ -1403,14 +1403,14 @@ AMP_INLINE float ampi_act_grad(amp_act act, float dy, float saved) {
 
 /* ---- dropout: element i is dropped if its random number is below the threshold; p = 1 drops all --------------------------------- */
 AMP_INLINE uint64_t amp_dropout_threshold(float p) {
-    float t = ampi_mul(p, 4294967296.0f);
+    float t = amp_mul(p, 4294967296.0f);
     return (uint64_t)t;
 }
 AMP_INLINE float amp_dropout_factor(float p) {
-    return p < 1.0f ? ampi_narrow(ampi_ddiv(1.0, ampi_dsub(1.0, ampi_widen(p)))) : 0.0f;
+    return p < 1.0f ? amp_narrow(amp_ddiv(1.0, amp_dsub(1.0, amp_widen(p)))) : 0.0f;
 }
 AMP_INLINE float amp_dropout_one(float x, uint32_t r, uint64_t threshold, float factor) {
-    return r < threshold ? 0.0f : ampi_mul(x, factor);
+    return r < threshold ? 0.0f : amp_mul(x, factor);
 }
 
 /* ---- loss scale rule ------------------------------------------------------------------------------------------------------ */
@@ -1431,7 +1431,7 @@ typedef struct amp_scaler_state { /* in context memory */
 } amp_scaler_state;
 
 AMP_INLINE float amp_inverse_scale(float scale) {
-    return ampi_narrow(ampi_ddiv(1.0, ampi_widen(scale)));
+    return amp_narrow(amp_ddiv(1.0, amp_widen(scale)));
 } /* PyTorch's: in double */
 
 /* The scale after one update; every backend and every table test runs this function. */
@@ -1448,12 +1448,12 @@ AMP_INLINE void amp_scaler_next(amp_scaler_state *s) {
         s->growth_tracker = 0;
         if (s->hysteresis_tracker > INT32_MIN) s->hysteresis_tracker--;
         if (s->hysteresis_tracker > 0) return;
-        next = ampi_mul(s->scale, s->backoff_factor);
+        next = amp_mul(s->scale, s->backoff_factor);
         if (s->mode != AMP_SCALER_DYNAMIC)
             next = s->scale;
-        else if (ampi_less(next, s->min_scale))
+        else if (amp_less(next, s->min_scale))
             next = s->min_scale;
-        if (ampi_less(next, s->scale))
+        if (amp_less(next, s->scale))
             s->stuck = 0;
         else if (s->stuck < UINT32_MAX)
             s->stuck++;
@@ -1467,8 +1467,8 @@ AMP_INLINE void amp_scaler_next(amp_scaler_state *s) {
         if (s->growth_tracker < INT32_MAX) s->growth_tracker++;
         if (s->mode != AMP_SCALER_DYNAMIC || s->growth_interval <= 0 || s->growth_tracker < s->growth_interval) return;
         s->growth_tracker = 0;
-        next = ampi_mul(s->scale, s->growth_factor);
-        if (amp_is_finite(next)) s->scale = ampi_less(next, s->max_scale) ? next : s->max_scale;
+        next = amp_mul(s->scale, s->growth_factor);
+        if (amp_is_finite(next)) s->scale = amp_less(next, s->max_scale) ? next : s->max_scale;
         s->inverse = amp_inverse_scale(s->scale);
     }
 }
@@ -1490,8 +1490,8 @@ AMP_INLINE uint32_t amp_split_pack(float w, amp_dtype t) {
     if ((h & 0x7c00u) == 0x7c00u) return h;
     e = (h >> 10) & 31u;
     e = e ? e : 1u; /* h is in [2^(e-15), 2^(e-14)): the unit is 2^(e-40) */
-    r = ampi_bits(ampi_add(
-            ampi_mul(ampi_sub(w, ampi_float(ampi_decode(h, t))), ampi_float((127u + 40u - e) << 23)), 12582912.0f)) -
+    r = ampi_bits(amp_add(
+            amp_mul(amp_sub(w, ampi_float(ampi_decode(h, t))), ampi_float((127u + 40u - e) << 23)), 12582912.0f)) -
         0x4b400000u;
     return h | (r << 16);
 }
@@ -1502,17 +1502,17 @@ AMP_INLINE float amp_split_unpack(uint32_t packed, amp_dtype t) {
     if (r == 0 || (h & 0x7c00u) == 0x7c00u) return ampi_float(ampi_decode(h, t));
     e = (h >> 10) & 31u;
     e = e ? e : 1u;
-    return ampi_add(ampi_float(ampi_decode(h, t)), ampi_mul((float)r, ampi_float((127u - 40u + e) << 23)));
+    return amp_add(ampi_float(ampi_decode(h, t)), amp_mul((float)r, ampi_float((127u - 40u + e) << 23)));
 }
 /* KAHAN: w = h + c, both BF16, packed the same way. */
 AMP_INLINE uint32_t amp_kahan_pack(float w) {
     uint32_t h = ampi_encode(ampi_bits(w), AMP_BF16, AMP_NEAREST, 0, 0);
     if ((h & 0x7f80u) == 0x7f80u) return h;
-    return h | ampi_encode(ampi_bits(ampi_sub(w, ampi_float(h << 16))), AMP_BF16, AMP_NEAREST, 0, 0) << 16;
+    return h | ampi_encode(ampi_bits(amp_sub(w, ampi_float(h << 16))), AMP_BF16, AMP_NEAREST, 0, 0) << 16;
 }
 AMP_INLINE float amp_kahan_unpack(uint32_t packed) { /* c = +-0 adds nothing, so that the sign of a zero weight stays */
     float h = ampi_float(ampi_decode(packed & 0xffffu, AMP_BF16));
-    return packed >> 16 << 17 ? ampi_add(h, ampi_float(packed & 0xffff0000u)) : h;
+    return packed >> 16 << 17 ? amp_add(h, ampi_float(packed & 0xffff0000u)) : h;
 }
 
 /* ---- a parameter set, as backends see it ------------------------------------------------------------------------------------ */
@@ -1570,7 +1570,7 @@ AMP_INLINE void amp_count_lost(amp_partial *f, float u, float stored, uint32_t a
 }
 /* Whether amp_count_lost can find anything when gradients of dtype `from` times inv are stored as `to`. */
 AMP_INLINE int amp_may_lose(float inv, amp_dtype from, amp_dtype to) {
-    return to != AMP_F32 && (to != from || ampi_less(1.0f, inv));
+    return to != AMP_F32 && (to != from || amp_less(1.0f, inv));
 }
 AMP_INLINE uint32_t amp_found(uint64_t nan, uint64_t inf, uint64_t overflow) { /* AMP_FOUND_* */
     uint32_t found = nan ? AMP_FOUND_NAN : 0u;
@@ -1755,19 +1755,17 @@ typedef struct amp_dropout_job { /* count > 0 */
 
 /* All factors of a sum over k in one, and those of c; read where the product runs. */
 AMP_INLINE float amp_gemm_alpha(const amp_gemm_job *j) {
-    float alpha = j->alpha_ptr ? ampi_mul(j->alpha, *j->alpha_ptr) : j->alpha;
-    if (j->scale_a) alpha = ampi_mul(alpha, *j->scale_a);
-    return j->scale_b ? ampi_mul(alpha, *j->scale_b) : alpha;
+    float alpha = j->alpha_ptr ? amp_mul(j->alpha, *j->alpha_ptr) : j->alpha;
+    if (j->scale_a) alpha = amp_mul(alpha, *j->scale_a);
+    return j->scale_b ? amp_mul(alpha, *j->scale_b) : alpha;
 }
-AMP_INLINE float amp_gemm_beta(const amp_gemm_job *j) {
-    return j->beta_ptr ? ampi_mul(j->beta, *j->beta_ptr) : j->beta;
-}
+AMP_INLINE float amp_gemm_beta(const amp_gemm_job *j) { return j->beta_ptr ? amp_mul(j->beta, *j->beta_ptr) : j->beta; }
 
 /* A value for an FP8 d: the largest magnitude (float bits) is noted, then it is scaled and saturated. NaN stays NaN. */
 AMP_INLINE float amp_epilogue_f8(float v, amp_dtype t, const float *scale, uint32_t *amax) {
     uint32_t most = ampi_decode_any(ampi_format_of(t).maxf, t), size = ampi_bits(v) & 0x7fffffffu;
     if (size > *amax) *amax = size;
-    if (scale) v = ampi_mul(v, *scale);
+    if (scale) v = amp_mul(v, *scale);
     size = ampi_bits(v) & 0x7fffffffu;
     return size > most && size <= 0x7f800000u ? ampi_float(most | (ampi_bits(v) & 0x80000000u)) : v;
 }
@@ -1781,9 +1779,9 @@ AMP_INLINE float amp_epilogue_act(const amp_gemm_job *j, float v, float saved, u
    bias are used where the job has them; *before is what is rounded to aux's dtype. */
 AMP_INLINE float amp_epilogue_one(const amp_gemm_job *j, float sum, float alpha, float beta, float c, float bias,
     float saved, float *before, uint32_t *amax) {
-    float v = ampi_mul(alpha, sum);
-    if (j->reads_c) v = ampi_add(v, ampi_mul(beta, c));
-    if (j->bias.data) v = ampi_add(v, bias);
+    float v = amp_mul(alpha, sum);
+    if (j->reads_c) v = amp_add(v, amp_mul(beta, c));
+    if (j->bias.data) v = amp_add(v, bias);
     *before = v;
     return amp_epilogue_act(j, v, saved, amax);
 }
@@ -1793,60 +1791,60 @@ AMP_INLINE float amp_epilogue_one(const amp_gemm_job *j, float sum, float alpha,
      loss = (1-s) * ((max - x[label]) + log(sum))  [+ s * ((max - mean) + log(sum))]
      dx   = (exp(x - max) / sum - [(1-s) at the label] - [s / classes]) * factor */
 AMP_INLINE float amp_xent_loss_one(float smoothing, float max, float target, float mean, float log_sum) {
-    float loss = ampi_add(ampi_sub(max, target), log_sum);
+    float loss = amp_add(amp_sub(max, target), log_sum);
     if (!ampi_nonzero(smoothing)) return loss;
-    loss = ampi_mul(ampi_sub(1.0f, smoothing), loss);
-    return ampi_add(loss, ampi_mul(smoothing, ampi_add(ampi_sub(max, mean), log_sum)));
+    loss = amp_mul(amp_sub(1.0f, smoothing), loss);
+    return amp_add(loss, amp_mul(smoothing, amp_add(amp_sub(max, mean), log_sum)));
 }
 /* keep: 1 - smoothing at the label, 0 elsewhere; share: smoothing / classes */
 AMP_INLINE float amp_xent_grad_one(float x, float max, float sum, float keep, float share, float factor) {
-    float p = ampi_div(amp_exp(ampi_sub(x, max)), sum);
-    return ampi_mul(ampi_sub(ampi_sub(p, keep), share), factor);
+    float p = amp_div(amp_exp(amp_sub(x, max)), sum);
+    return amp_mul(amp_sub(amp_sub(p, keep), share), factor);
 }
 /* What a row counts in the loss, and the factor of every gradient; counted: rows that are not left out. */
 AMP_INLINE double amp_xent_weight(const amp_xent_job *j, uint64_t counted) {
-    return j->sum || counted == 0 ? 1.0 : ampi_ddiv(1.0, (double)counted);
+    return j->sum || counted == 0 ? 1.0 : amp_ddiv(1.0, (double)counted);
 }
 AMP_INLINE float amp_xent_factor(const amp_xent_job *j, uint64_t counted) {
     float scale = j->scaler ? j->scaler->scale : 1.0f;
-    return ampi_mul(ampi_mul(j->factor, scale), ampi_narrow(amp_xent_weight(j, counted)));
+    return amp_mul(amp_mul(j->factor, scale), amp_narrow(amp_xent_weight(j, counted)));
 }
 
 /* ---- inspection: totals and the record ---- */
 
 /* What gradients are multiplied with: 1 / (scale * micro-batches), once in double. */
 AMP_INLINE float amp_sum_factor(const amp_sum_job *job) {
-    double by = job->scale ? ampi_widen(job->scale->scale) : 1.0;
+    double by = job->scale ? amp_widen(job->scale->scale) : 1.0;
     uint32_t n = job->window ? job->window->window_good : job->divide;
-    if (n > 1) by = ampi_dmul(by, (double)n);
-    return ampi_narrow(ampi_ddiv(1.0, by));
+    if (n > 1) by = amp_dmul(by, (double)n);
+    return amp_narrow(amp_ddiv(1.0, by));
 }
 /* min(1, max_norm / (norm + 1e-6)); 1 for max_norm 0. */
 AMP_INLINE float amp_clip_factor(float max_norm, double norm) {
     double c;
     if (!ampi_nonzero(max_norm)) return 1.0f;
-    c = ampi_ddiv(ampi_widen(max_norm), ampi_dadd(norm, 1e-6));
-    return c < 1.0 ? ampi_narrow(c) : 1.0f;
+    c = amp_ddiv(amp_widen(max_norm), amp_dadd(norm, 1e-6));
+    return c < 1.0 ? amp_narrow(c) : 1.0f;
 }
 
 /* beta^t: repeated squaring, each product rounded to double. */
 AMP_INLINE double ampi_power(double beta, uint64_t t) {
     double r = 1.0;
     for (; t; t >>= 1) {
-        if (t & 1u) r = ampi_dmul(r, beta);
-        beta = ampi_dmul(beta, beta);
+        if (t & 1u) r = amp_dmul(r, beta);
+        beta = amp_dmul(beta, beta);
     }
     return r;
 }
 /* What step number `steps` needs for one group. */
 AMP_INLINE void amp_rates_of(amp_rates *r, const amp_hyper *g, uint64_t steps) {
-    double lr = ampi_widen(g->lr_ptr ? *g->lr_ptr : g->lr);
-    double bc1 = ampi_dsub(1.0, ampi_power(ampi_widen(g->beta1), steps)),
-           bc2 = ampi_dsub(1.0, ampi_power(ampi_widen(g->beta2), steps));
-    r->lr = ampi_narrow(lr);
-    r->step_size = ampi_narrow(ampi_ddiv(lr, bc1));
-    r->rsqrt_bc2 = ampi_narrow(ampi_ddiv(1.0, ampi_dsqrt(bc2)));
-    r->decay = ampi_narrow(ampi_dsub(1.0, ampi_dmul(lr, ampi_widen(g->weight_decay))));
+    double lr = amp_widen(g->lr_ptr ? *g->lr_ptr : g->lr);
+    double bc1 = amp_dsub(1.0, ampi_power(amp_widen(g->beta1), steps)),
+           bc2 = amp_dsub(1.0, ampi_power(amp_widen(g->beta2), steps));
+    r->lr = amp_narrow(lr);
+    r->step_size = amp_narrow(amp_ddiv(lr, bc1));
+    r->rsqrt_bc2 = amp_narrow(amp_ddiv(1.0, amp_dsqrt(bc2)));
+    r->decay = amp_narrow(amp_dsub(1.0, amp_dmul(lr, amp_widen(g->weight_decay))));
 }
 
 AMP_INLINE void ampi_conclude_fresh(const amp_inspect_job *job) {
@@ -1914,7 +1912,7 @@ AMP_INLINE void amp_conclude(const amp_inspect_job *job, const amp_totals *total
     r->inv_scale = job->sum.write ? 1.0f : amp_sum_factor(&job->sum);
     r->clip = 1.0f;
     if (job->summed) {
-        r->norm = ampi_dsqrt(totals->sum);
+        r->norm = amp_dsqrt(totals->sum);
         if (amp_found(totals->nan, totals->inf, totals->overflow) == 0)
             r->clip = amp_clip_factor(job->clip_norm, r->norm);
         if (job->fresh && job->scaler) ampi_conclude_faults(job, totals);
@@ -1943,9 +1941,9 @@ AMP_INLINE amp_coef amp_coef_of(const amp_update_job *job, const amp_param_entry
     c.clip = job->record->clip;
     c.limit = job->clip_value;
     c.beta1 = g->beta1;
-    c.one_beta1 = ampi_narrow(ampi_dsub(1.0, ampi_widen(g->beta1)));
+    c.one_beta1 = amp_narrow(amp_dsub(1.0, amp_widen(g->beta1)));
     c.beta2 = g->beta2;
-    c.one_beta2 = ampi_narrow(ampi_dsub(1.0, ampi_widen(g->beta2)));
+    c.one_beta2 = amp_narrow(amp_dsub(1.0, amp_widen(g->beta2)));
     c.eps = g->eps;
     c.lr = r->lr;
     c.step_size = r->step_size;
@@ -1953,7 +1951,7 @@ AMP_INLINE amp_coef amp_coef_of(const amp_update_job *job, const amp_param_entry
     c.decay = job->decoupled && !p->no_decay ? r->decay : 1.0f;
     c.l2 = job->decoupled || p->no_decay ? 0.0f : g->weight_decay;
     c.momentum = g->momentum;
-    c.one_dampening = ampi_narrow(ampi_dsub(1.0, ampi_widen(g->dampening)));
+    c.one_dampening = amp_narrow(amp_dsub(1.0, amp_widen(g->dampening)));
     c.first = job->record->steps == 1;
     c.nesterov = job->nesterov;
     return c;
@@ -1977,7 +1975,7 @@ AMP_INLINE amp_coef amp_coef_of_clip(const amp_clip_job *job) {
     memset(&c, 0, sizeof c);
     c.inv = 1.0f;
     c.clip = job->record ? job->record->clip : 1.0f;
-    c.limit = job->scaler ? ampi_mul(job->limit, job->scaler->scale) : job->limit;
+    c.limit = job->scaler ? amp_mul(job->limit, job->scaler->scale) : job->limit;
     return c;
 }
 
@@ -2030,7 +2028,7 @@ AMP_INLINE uint32_t amp_copy_overflow(uint32_t copy, float w, amp_dtype t) {
 
 /* An update made elsewhere. */
 AMP_INLINE void amp_apply_one(float *w, float u, const amp_coef *c) {
-    *w = ampi_sub(ampi_mul(*w, c->decay), ampi_mul(c->lr, u));
+    *w = amp_sub(amp_mul(*w, c->decay), amp_mul(c->lr, u));
 }
 
 /* A weight of SPLIT or KAHAN: model copy in the low half, the rest in the high half. */
@@ -2649,48 +2647,48 @@ static inline amp_status amp_scaler_create_checked(
 /* ==== >>impl ===================================================================================================== */
 #if defined(AMP_IMPLEMENTATION) && !defined(AMPI_PASS)
 #ifndef AMP_IMPLEMENTATION_ONCE
-#  define AMP_IMPLEMENTATION_ONCE
+#define AMP_IMPLEMENTATION_ONCE
 
-#  if defined(AMP_MALLOC) != defined(AMP_FREE)
-#    error "amp.h: define both AMP_MALLOC and AMP_FREE, or neither"
-#  endif
-#  include <stdarg.h>
-#  include <stdio.h>
-#  include <stdlib.h>
-#  include <math.h>
-#  ifndef AMP_MALLOC
-#    define AMP_MALLOC(bytes) malloc(bytes)
-#    define AMP_FREE(ptr)     free(ptr)
-#  endif
-#  ifndef AMP_STREAM_BYTES
-#    define AMP_STREAM_BYTES ((size_t)8 << 20)
-#  endif
-#  if !defined(AMP_NO_THREADS) && defined(_MSC_VER) && !defined(__MINGW32__)
-#    define AMP_NO_THREADS /* no pthreads there */
-#  endif
-#  ifndef AMP_NO_THREADS
-#    include <pthread.h>
-#  endif
-#  if !defined(_WIN32)
-#    include <unistd.h>
-#    include <fcntl.h>
-#  endif
-#  if defined(__x86_64__) && defined(__GNUC__) && !defined(__TINYC__) && !defined(__CUDACC__) && !defined(AMP_NO_SIMD)
-#    define AMPI_X86
-#    include <cpuid.h>
-#    include <immintrin.h>
-#  elif defined(__aarch64__) && defined(__AARCH64EL__) && defined(__GNUC__) && !defined(__TINYC__) && \
+#if defined(AMP_MALLOC) != defined(AMP_FREE)
+#  error "amp.h: define both AMP_MALLOC and AMP_FREE, or neither"
+#endif
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <math.h>
+#ifndef AMP_MALLOC
+#  define AMP_MALLOC(bytes) malloc(bytes)
+#  define AMP_FREE(ptr)     free(ptr)
+#endif
+#ifndef AMP_STREAM_BYTES
+#  define AMP_STREAM_BYTES ((size_t)8 << 20)
+#endif
+#if !defined(AMP_NO_THREADS) && defined(_MSC_VER) && !defined(__MINGW32__)
+#  define AMP_NO_THREADS /* no pthreads there */
+#endif
+#ifndef AMP_NO_THREADS
+#  include <pthread.h>
+#endif
+#if !defined(_WIN32)
+#  include <unistd.h>
+#  include <fcntl.h>
+#endif
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__TINYC__) && !defined(__CUDACC__) && !defined(AMP_NO_SIMD)
+#  define AMPI_X86
+#  include <cpuid.h>
+#  include <immintrin.h>
+#elif defined(__aarch64__) && defined(__AARCH64EL__) && defined(__GNUC__) && !defined(__TINYC__) && \
     !defined(__CUDACC__) && !defined(AMP_NO_SIMD)
-#    define AMPI_NEON
-#    include <arm_neon.h>
-#  endif
-#  if !defined(__SSE2__) && !defined(__aarch64__)
-#    include <fenv.h>
-#  endif
+#  define AMPI_NEON
+#  include <arm_neon.h>
+#endif
+#if !defined(__SSE2__) && !defined(__aarch64__)
+#  include <fenv.h>
+#endif
 
-#  ifdef __cplusplus
+#ifdef __cplusplus
 extern "C" {
-#  endif
+#endif
 
 /* ==== >>front-status =============================================================================================
    Names of statuses and dtypes, the log, host memory.   tests: tests/test_context.c */
@@ -2698,9 +2696,9 @@ extern "C" {
 AMP_API const char *amp_strerror(amp_status status) {
     switch (status) {
         /* clang-format off */
-#  define AMP_X(name, value, text) case name: return text;
+#define AMP_X(name, value, text) case name: return text;
     AMP_STATUS_LIST(AMP_X)
-#  undef AMP_X
+#undef AMP_X
         /* clang-format on */
     case AMP_STATUS_FORCE_INT: break;
     }
@@ -2709,7 +2707,7 @@ AMP_API const char *amp_strerror(amp_status status) {
 
 AMP_API int amp_version(void) { return AMP_VERSION; }
 
-#  define AMPI_FORMAT_NAME(T, name, ...) \
+#define AMPI_FORMAT_NAME(T, name, ...) \
 case AMP_##T: return #name;
 AMP_API const char *amp_dtype_name(amp_dtype t) {
     switch (t) {
@@ -2757,9 +2755,9 @@ struct amp_ctx {
     char error[320];
 };
 
-#  if defined(__GNUC__) || defined(__clang__)
+#if defined(__GNUC__) || defined(__clang__)
 __attribute__((format(printf, 3, 0)))
-#  endif
+#endif
 static void ampi_message(char *to, size_t n, const char *format, va_list va) {
     if (vsnprintf(to, n, format, va) < 0) to[0] = 0;
 }
@@ -2795,19 +2793,19 @@ AMP_API void amp_log_event(const amp_ctx *ctx, amp_log_level level, const char *
     ctx->log.fn(level, AMP_OK, text, ctx->log.user);
 }
 
-#  define AMPI_TRY(call) \
+#define AMPI_TRY(call) \
     do { \
         amp_status try_ = (call); \
         if (try_ != AMP_OK) return try_; \
     } while (0)
-#  define AMPI_INVALID(ctx, ...) amp_fail((ctx), AMP_ERR_INVALID_ARG, __VA_ARGS__)
+#define AMPI_INVALID(ctx, ...) amp_fail((ctx), AMP_ERR_INVALID_ARG, __VA_ARGS__)
 /* A check of arguments: leaves the function with this status and sentence unless the condition holds. */
-#  define AMPI_REQUIRE(condition, ctx, status, ...) \
+#define AMPI_REQUIRE(condition, ctx, status, ...) \
     do { \
         if (!(condition)) return amp_fail((ctx), (status), __VA_ARGS__); \
     } while (0)
 /* first lines of a verb with a desc */
-#  define AMPI_CHECK_DESC(ctx, where, d) \
+#define AMPI_CHECK_DESC(ctx, where, d) \
     do { \
         if (!(d)) return AMPI_INVALID(ctx, "%s: desc is NULL", where); \
         if ((d)->_begin || (d)->_end) \
@@ -3152,7 +3150,7 @@ AMP_API float amp_histogram_suggest_scale(const amp_histogram *h) {
 }
 
 /* ---- floating-point control word: the default while a verb runs, the caller's again afterwards ---- */
-#  if defined(__SSE2__) && defined(__GNUC__) && !defined(__TINYC__)
+#if defined(__SSE2__) && defined(__GNUC__) && !defined(__TINYC__)
 typedef uint32_t ampi_fpu;
 static ampi_fpu ampi_fpu_read(void) {
     uint32_t x = 0;
@@ -3168,7 +3166,7 @@ static ampi_fpu ampi_fpu_enter(void) {
 static void ampi_fpu_leave(ampi_fpu old) {
     if (ampi_fpu_read() != old) ampi_fpu_write(old);
 }
-#  elif defined(__aarch64__) && defined(__GNUC__)
+#elif defined(__aarch64__) && defined(__GNUC__)
 typedef uint64_t ampi_fpu;
 static ampi_fpu ampi_fpu_enter(void) {
     uint64_t old;
@@ -3177,7 +3175,7 @@ static ampi_fpu ampi_fpu_enter(void) {
     return old;
 }
 static void ampi_fpu_leave(ampi_fpu old) { __asm__ volatile("msr fpcr, %0" : : "r"(old) : "memory"); }
-#  else
+#else
 typedef fenv_t ampi_fpu;
 static ampi_fpu ampi_fpu_enter(void) {
     fenv_t old;
@@ -3186,7 +3184,7 @@ static ampi_fpu ampi_fpu_enter(void) {
     return old;
 }
 static void ampi_fpu_leave(ampi_fpu old) { (void)fesetenv(&old); }
-#  endif
+#endif
 static float ampi_inverse(float scale) { /* volatile: computed between enter and leave */
     volatile float x = scale;
     ampi_fpu fpu = ampi_fpu_enter();
@@ -3247,7 +3245,7 @@ struct amp_params {
     amp_params *next_tied; /* in that scaler's list of such sets */
     amp_params *next;      /* in the context's list of committed sets */
 };
-#  define AMPI_MAX_PARAMS 0xffffff /* the index has 24 bits of a random stream's number, see amp_draw_of */
+#define AMPI_MAX_PARAMS 0xffffff /* the index has 24 bits of a random stream's number, see amp_draw_of */
 static void ampi_untie(amp_params *p);
 static void ampi_weights_changed(amp_ctx *ctx, const amp_params *p); /* casts of them are made again */
 
@@ -3582,7 +3580,7 @@ static amp_array ampi_entry_moment(const amp_param_entry *e, size_t k) {
 static amp_array ampi_entry_low(const amp_param_entry *e) { return ampi_entry_array(e->low, AMP_BF16, e->count); }
 
 /* Weights without FP32 masters travel as model copies and low parts, a block of at most this many at a time. */
-#  define AMPI_BLOCK_WEIGHTS ((size_t)1 << 19)
+#define AMPI_BLOCK_WEIGHTS ((size_t)1 << 19)
 
 typedef struct ampi_staging { /* host memory for one block */
     uint16_t *model, *low;
@@ -4178,14 +4176,14 @@ typedef struct ampi_rule {
     char why[72]; /* no pointer: the table stays read-only in position-independent code */
 } ampi_rule;
 
-#  define AMPI_TWICE     "the set is unscaled already since the last amp_scaler_update"
-#  define AMPI_USED      "the set has stepped already since the last amp_scaler_update"
-#  define AMPI_NO_RECORD "amp_inspect comes first: its record is what an update reads"
-#  define AMPI_OPEN      "the set is inside an accumulation window"
+#define AMPI_TWICE     "the set is unscaled already since the last amp_scaler_update"
+#define AMPI_USED      "the set has stepped already since the last amp_scaler_update"
+#define AMPI_NO_RECORD "amp_inspect comes first: its record is what an update reads"
+#define AMPI_OPEN      "the set is inside an accumulation window"
 
 /* clang-format off */
-#  define AMPI_GO(takes, next) {AMPI_##takes, AMPI_##next, ""}
-#  define AMPI_NO(why)         {AMPI_REFUSED, AMPI_READY, why}
+#define AMPI_GO(takes, next) {AMPI_##takes, AMPI_##next, ""}
+#define AMPI_NO(why)         {AMPI_REFUSED, AMPI_READY, why}
 static const ampi_rule ampi_rules[AMPI_PHASES][AMPI_VERBS] = {
     /* ready */
     {AMPI_GO(SCALED, UNSCALED), AMPI_GO(SCALED, STEPPED), AMPI_GO(SCALED, INSPECTED), AMPI_NO(AMPI_NO_RECORD),
@@ -4215,8 +4213,8 @@ static const ampi_rule ampi_rules[AMPI_PHASES][AMPI_VERBS] = {
     {AMPI_GO(SCALED, UNSCALED), AMPI_GO(SCALED, STEPPED), AMPI_GO(SCALED, INSPECTED), AMPI_GO(SUMS, ADDED),
      AMPI_GO(SCALED, ADDING), AMPI_GO(SCALED, ADDED),
      AMPI_GO(NOTHING, READY), AMPI_GO(NOTHING, READY)}};
-#  undef AMPI_GO
-#  undef AMPI_NO
+#undef AMPI_GO
+#undef AMPI_NO
 /* clang-format on */
 
 static int ampi_is_on(const amp_scaler *s) { return s && !s->off; }
@@ -4296,8 +4294,8 @@ static amp_status ampi_rate(amp_ctx *ctx, const char *where, const char *name, c
 }
 
 static int ampi_in_range(float x, float least, float most) { return amp_is_finite(x) && x >= least && x <= most; }
-#  define AMPI_MOST 3.4028234e38f
-#  define AMPI_ONE  0.99999994f /* the largest number below 1 */
+#define AMPI_MOST 3.4028234e38f
+#define AMPI_ONE  0.99999994f /* the largest number below 1 */
 
 /* a row of AMP_OPTIMIZER_LIST */
 typedef struct ampi_optimizer {
@@ -4306,14 +4304,14 @@ typedef struct ampi_optimizer {
     float beta2;
 } ampi_optimizer;
 static ampi_optimizer ampi_optimizer_of(amp_optimizer optimizer) {
-#  define AMP_X(name, kind, decoupled, beta2) static const ampi_optimizer of_##name = {kind, decoupled, beta2};
+#define AMP_X(name, kind, decoupled, beta2) static const ampi_optimizer of_##name = {kind, decoupled, beta2};
     AMP_OPTIMIZER_LIST(AMP_X)
-#  undef AMP_X
+#undef AMP_X
     switch (optimizer) {
-#  define AMP_X(name, kind, decoupled, beta2) \
+#define AMP_X(name, kind, decoupled, beta2) \
 case name: return of_##name;
         AMP_OPTIMIZER_LIST(AMP_X)
-#  undef AMP_X
+#undef AMP_X
     case AMP_OPTIMIZER_COUNT: break;
     }
     return of_AMP_ADAMW;
@@ -4332,7 +4330,7 @@ static amp_status ampi_check_group(
     h->momentum = g->momentum;
     h->dampening = g->dampening;
     h->lr_ptr = g->lr_ptr;
-#  define AMPI_RANGE(field, most, range) \
+#define AMPI_RANGE(field, most, range) \
     AMPI_REQUIRE(ampi_in_range(h->field, 0.0f, most), ctx, AMP_ERR_INVALID_ARG, \
         "%s: %s." #field " is %g; it must be " range, where, name, (double)h->field)
     AMPI_RANGE(lr, AMPI_MOST, ">= 0");
@@ -4342,7 +4340,7 @@ static amp_status ampi_check_group(
     AMPI_RANGE(weight_decay, AMPI_MOST, ">= 0");
     AMPI_RANGE(momentum, AMPI_MOST, ">= 0");
     AMPI_RANGE(dampening, 1.0f, "in [0, 1]");
-#  undef AMPI_RANGE
+#undef AMPI_RANGE
     return AMP_OK;
 }
 
@@ -4642,9 +4640,9 @@ static int ampi_is_f8(amp_dtype t) { return amp_dtype_size(t) == 1u; }
 
 AMP_API const char *amp_preset_name(amp_preset preset) {
     static const char names[AMP_PRESET_COUNT][16] = {
-#  define AMP_X(name, text) text,
+#define AMP_X(name, text) text,
         AMP_PRESET_LIST(AMP_X)
-#  undef AMP_X
+#undef AMP_X
     };
     return (uint32_t)preset < (uint32_t)AMP_PRESET_COUNT ? names[preset] : "unknown preset";
 }
@@ -4788,7 +4786,7 @@ static const struct {
     {"loss_scale", "loss_scale", AMPI_V_DYNAMIC, AMPI_ALL, "", ""},
 };
 
-#  define AMPI_ALLOW(o, condition, ...) AMPI_REQUIRE(condition, (o)->ctx, AMP_ERR_INVALID_ARG, "%s: " __VA_ARGS__)
+#define AMPI_ALLOW(o, condition, ...) AMPI_REQUIRE(condition, (o)->ctx, AMP_ERR_INVALID_ARG, "%s: " __VA_ARGS__)
 
 static amp_status ampi_set_enabled(const ampi_override *o, uint32_t on) {
     o->p->enabled = on;
@@ -5548,7 +5546,7 @@ static amp_status ampi_check_pin(amp_ctx *ctx, const char *where, amp_dtype pin)
 
 /* ---- one product ---- */
 
-#  define AMPI_GEMM_FLAGS (AMP_GEMM_TF32 | AMP_GEMM_REDUCED | AMP_GEMM_F16_SUM | AMP_GEMM_FAST_FP8 | AMP_GEMM_EMULATE)
+#define AMPI_GEMM_FLAGS (AMP_GEMM_TF32 | AMP_GEMM_REDUCED | AMP_GEMM_F16_SUM | AMP_GEMM_FAST_FP8 | AMP_GEMM_EMULATE)
 
 /* One matrix of a product; ld and stride are the desc's before ampi_check_matrix, and complete afterwards. */
 typedef struct ampi_matrix {
@@ -6365,9 +6363,9 @@ AMP_API amp_status amp_dropout(amp_ctx *ctx, const amp_dropout_desc *desc) {
          "SCL " scaler `index`: the fields of amp_scaler_state in order       "USER" bytes of the caller
    All numbers little-endian. Checksum: ampi_hash; each step is a bijection, so a change within one word is always seen. */
 
-#  ifndef AMP_NO_STDIO
+#ifndef AMP_NO_STDIO
 
-#    define AMPI_STATE_BUFFER ((size_t)1 << 20)
+#  define AMPI_STATE_BUFFER ((size_t)1 << 20)
 
 static void ampi_put(uint8_t *b, uint64_t x, int bytes) {
     int i;
@@ -6495,13 +6493,13 @@ static amp_status ampi_walk_set(ampi_file *f, ampi_visit *visit, amp_params *p, 
 }
 
 /* clang-format off */
-#    define AMPI_SCALER_FIELDS(X) /* name, bytes */ \
+#  define AMPI_SCALER_FIELDS(X) /* name, bytes */ \
     X(scale, 4) X(growth_factor, 4) X(backoff_factor, 4) X(min_scale, 4) X(max_scale, 4) \
     X(growth_interval, 4) X(growth_tracker, 4) X(hysteresis, 4) X(hysteresis_tracker, 4) \
     X(mode, 4) X(no_check, 4) X(dead_after, 4) X(found, 4) X(stuck, 4) \
     X(good, 8) X(bad, 8) X(bad_in_a_row, 8) X(bad_nan, 8) X(bad_inf, 8) X(bad_overflow, 8)
 /* clang-format on */
-#    define AMPI_SCALER_BYTES (14 * 4 + 6 * 8)
+#  define AMPI_SCALER_BYTES (14 * 4 + 6 * 8)
 
 static amp_status ampi_walk(ampi_file *f, const amp_state_desc *st, ampi_visit *visit) {
     ampi_section s;
@@ -6534,20 +6532,20 @@ static size_t ampi_section_bytes(const ampi_section *s) { return s->n_fields + s
 /* ---- values between a set or scaler and its section's fields ---- */
 
 static void ampi_scaler_put(const amp_scaler_state *t, uint8_t *b) {
-#    define AMPI_X(name, size) \
+#  define AMPI_X(name, size) \
     memcpy(b, &t->name, size); \
     ampi_little_endian(b, 1, size); \
     b += size;
     AMPI_SCALER_FIELDS(AMPI_X)
-#    undef AMPI_X
+#  undef AMPI_X
 }
 static void ampi_scaler_get(amp_scaler_state *t, uint8_t *b) { /* leaves b in this machine's order */
-#    define AMPI_X(name, size) \
+#  define AMPI_X(name, size) \
     ampi_little_endian(b, 1, size); \
     memcpy(&t->name, b, size); \
     b += size;
     AMPI_SCALER_FIELDS(AMPI_X)
-#    undef AMPI_X
+#  undef AMPI_X
 }
 
 static amp_status ampi_values_save(ampi_file *f, ampi_section *s) {
@@ -6788,11 +6786,11 @@ static amp_status ampi_state_read(ampi_file *f, const amp_state_desc *st, ampi_v
 
 /* ---- files ---- */
 
-#    if !defined(_WIN32)
-#      if !defined(__cplusplus)
+#  if !defined(_WIN32)
+#    if !defined(__cplusplus)
 extern int fsync(int); /* as POSIX declares them: the system's headers hide both under -std=c99 */
 extern int fileno(FILE *);
-#      endif
+#    endif
 static int ampi_flush(FILE *f) { return fflush(f) == 0 && fsync(fileno(f)) == 0; }
 AMP_API int amp_replace_file(const char *from, const char *to) {
     char dir[4096];
@@ -6812,13 +6810,13 @@ AMP_API int amp_replace_file(const char *from, const char *to) {
     (void)close(fd);
     return 1;
 }
-#    else
+#  else
 __declspec(dllimport) int __stdcall MoveFileExA(const char *, const char *, unsigned long);
 static int ampi_flush(FILE *f) { return fflush(f) == 0; }
 AMP_API int amp_replace_file(const char *from, const char *to) {
     return MoveFileExA(from, to, 1 | 8) != 0; /* replace existing, write through */
 }
-#    endif
+#  endif
 
 static amp_status ampi_state_check(amp_ctx *ctx, const char *where, const char *path, const amp_state_desc *st) {
     size_t i;
@@ -6911,8 +6909,8 @@ AMP_API amp_status amp_state_load(amp_ctx *ctx, const char *path, const amp_stat
     return st;
 }
 
-#  else
-#    define AMPI_X(name) \
+#else
+#  define AMPI_X(name) \
     AMP_API amp_status name(amp_ctx *ctx, const char *path, const amp_state_desc *state) { \
         (void)path; \
         (void)state; \
@@ -6920,13 +6918,13 @@ AMP_API amp_status amp_state_load(amp_ctx *ctx, const char *path, const amp_stat
     }
 AMPI_X(amp_state_save)
 AMPI_X(amp_state_load)
-#    undef AMPI_X
+#  undef AMPI_X
 AMP_API int amp_replace_file(const char *from, const char *to) {
     (void)from;
     (void)to;
     return 0;
 }
-#  endif /* AMP_NO_STDIO */
+#endif /* AMP_NO_STDIO */
 
 /* ==== >>front-operations =========================================================================================
    The tables of operations, and what a policy does with them.   tests: tests/test_policy.c */
@@ -6940,16 +6938,16 @@ typedef struct ampi_op_alias {
 } ampi_op_alias;
 static const ampi_op_row ampi_op_rows[] = {/* no pointers: stays read-only in position-independent code */
     {"", "------"},
-#  define AMP_X(suffix, name, classes) {name, classes},
+#define AMP_X(suffix, name, classes) {name, classes},
     AMP_OP_LIST(AMP_X)
-#  undef AMP_X
+#undef AMP_X
 };
 static const ampi_op_alias ampi_op_aliases[] = {
-#  define AMP_X(suffix, name, systems) {name, systems, AMP_OP_##suffix},
+#define AMP_X(suffix, name, systems) {name, systems, AMP_OP_##suffix},
     AMP_OP_NAME_LIST(AMP_X)
-#  undef AMP_X
+#undef AMP_X
 };
-#  define AMPI_ALIASES (sizeof ampi_op_aliases / sizeof ampi_op_aliases[0])
+#define AMPI_ALIASES (sizeof ampi_op_aliases / sizeof ampi_op_aliases[0])
 
 static int ampi_is_name(const char *row, const char *name, size_t len) {
     return strlen(row) == len && memcmp(row, name, len) == 0;
@@ -7220,12 +7218,12 @@ typedef struct ampi_kernels {
 } ampi_kernels;
 
 /* What >>lanes makes of a row of AMPI_FORMATS. */
-#  define AMPI_FORMAT_CASTS(T, name, ...) \
+#define AMPI_FORMAT_CASTS(T, name, ...) \
     AMPI_OUTER void AMPI_F(widen_##name)(void *d, const void *s, size_t n) { AMPI_F(widen)(d, s, n, AMP_##T); } \
     AMPI_OUTER void AMPI_F(narrow_##name)(void *d, const void *s, size_t n) { AMPI_F(narrow)(d, s, n, AMP_##T); }
-#  define AMPI_FORMAT_ROUND(T, ...) \
+#define AMPI_FORMAT_ROUND(T, ...) \
     if (t == AMP_##T) AMPI_F(round_step)(d, s, r, AMP_##T, saturate);
-#  define AMPI_FORMAT_USE(T, name, ...) \
+#define AMPI_FORMAT_USE(T, name, ...) \
     k->widen[AMP_##T] = AMPI_F(widen_##name); \
     k->narrow[AMP_##T] = AMPI_F(narrow_##name);
 
@@ -7365,35 +7363,35 @@ static void ampi_use_scalar(ampi_kernels *k) {
 }
 
 #ifdef AMPI_X86
-#ifndef __clang__
-#  pragma GCC diagnostic push
-#  pragma GCC diagnostic ignored "-Wuninitialized" /* GCC bug 105593: its own _mm512_undefined_*() */
-#  pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
-#endif
-#define AMPI_HAS_STREAM
+#  ifndef __clang__
+#    pragma GCC diagnostic push
+#    pragma GCC diagnostic ignored "-Wuninitialized" /* GCC bug 105593: its own _mm512_undefined_*() */
+#    pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#  endif
+#  define AMPI_HAS_STREAM
 
 /* ---- sse2 ---- */
 typedef __m128 ampi_sse2_floats;
 typedef __m128d ampi_sse2_doubles;
 typedef __m128i ampi_sse2_words, ampi_sse2_words64, ampi_sse2_mask;
-#define AMPI_F(name) ampi_sse2_##name
-#define AMPI_TARGET
-#define AMPI_WIDTH    4u
-#define AMPI_MM(name) _mm_##name
-#define AMPI_SI(name) _mm##name##_si128
-#define AMPI_REG      "x"
+#  define AMPI_F(name) ampi_sse2_##name
+#  define AMPI_TARGET
+#  define AMPI_WIDTH    4u
+#  define AMPI_MM(name) _mm_##name
+#  define AMPI_SI(name) _mm##name##_si128
+#  define AMPI_REG      "x"
 AMPI_ALWAYS __m128i ampi_sse2_word64(uint64_t x) { return _mm_set1_epi64x((long long)x); }
 AMPI_ALWAYS __m128i ampi_sse2_bits(__m128 x) { return _mm_castps_si128(x); }
 AMPI_ALWAYS __m128 ampi_sse2_as_floats(__m128i x) { return _mm_castsi128_ps(x); }
-#define AMPI_PASS AMPI_PASS_X86
-#include AMP_SELF
-#ifdef __AVX__ /* the same registers: no mixing of encodings */
-#  define AMPI_SSE2_ASM(op, r, a) __asm__("v" op " %1, %0, %0" : "+x"(r) : "x"(a))
-#  define AMPI_SSE2_SQRT          "vsqrtps %1, %0"
-#else
-#  define AMPI_SSE2_ASM(op, r, a) __asm__(op " %1, %0" : "+x"(r) : "x"(a))
-#  define AMPI_SSE2_SQRT          "sqrtps %1, %0"
-#endif
+#  define AMPI_PASS AMPI_PASS_X86
+#  include AMP_SELF
+#  ifdef __AVX__ /* the same registers: no mixing of encodings */
+#    define AMPI_SSE2_ASM(op, r, a) __asm__("v" op " %1, %0, %0" : "+x"(r) : "x"(a))
+#    define AMPI_SSE2_SQRT          "vsqrtps %1, %0"
+#  else
+#    define AMPI_SSE2_ASM(op, r, a) __asm__(op " %1, %0" : "+x"(r) : "x"(a))
+#    define AMPI_SSE2_SQRT          "sqrtps %1, %0"
+#  endif
 AMPI_ALWAYS __m128 ampi_sse2_div(__m128 a, __m128 b) {
     AMPI_SSE2_ASM("divps", a, b);
     return a;
@@ -7451,8 +7449,8 @@ AMPI_ALWAYS void ampi_sse2_stream64(char *p, const char *b) {
     _mm_stream_si128(to + 2, ampi_sse2_load_words(b + 32));
     _mm_stream_si128(to + 3, ampi_sse2_load_words(b + 48));
 }
-#define AMPI_PASS AMPI_PASS_VECTOR
-#include AMP_SELF
+#  define AMPI_PASS AMPI_PASS_VECTOR
+#  include AMP_SELF
 static void ampi_sse2_fence(void) { _mm_sfence(); }
 static void ampi_sse2_tile_4(size_t kc, const float *a, const float *b, float *c, int first) {
     ampi_sse2_tile(4, kc, a, b, c, first);
@@ -7485,35 +7483,35 @@ static void ampi_use_sse2(ampi_kernels *k) {
     k->tile[0] = ampi_sse2_tile_4;
     k->tile[1] = ampi_sse2_tile_1;
 }
-#undef AMPI_F
-#undef AMPI_TARGET
-#undef AMPI_WIDTH
-#undef AMPI_MM
-#undef AMPI_SI
-#undef AMPI_SSE2_ASM
-#undef AMPI_SSE2_SQRT
+#  undef AMPI_F
+#  undef AMPI_TARGET
+#  undef AMPI_WIDTH
+#  undef AMPI_MM
+#  undef AMPI_SI
+#  undef AMPI_SSE2_ASM
+#  undef AMPI_SSE2_SQRT
 
 /* ---- avx2, with F16C. It helps FP8 too: an E5M2 byte is the upper byte of a half; E4M3 moved up by 7 is a half 256
    times too small, its NaN apart ---- */
-#define AMPI_HAS_VEX
-#define AMPI_HAS_SHIFT_EACH
-#define AMPI_HAS_HALVES
-#define AMPI_HAS_HALVES_OF_F8
+#  define AMPI_HAS_VEX
+#  define AMPI_HAS_SHIFT_EACH
+#  define AMPI_HAS_HALVES
+#  define AMPI_HAS_HALVES_OF_F8
 typedef __m256 ampi_avx2_floats;
 typedef __m256d ampi_avx2_doubles;
 typedef __m256i ampi_avx2_words, ampi_avx2_words64, ampi_avx2_mask;
-#define AMPI_AVX2     __attribute__((target("avx2,fma,f16c")))
-#define AMPI_AVX2_OP  AMPI_AVX2 AMPI_ALWAYS
-#define AMPI_F(name)  ampi_avx2_##name
-#define AMPI_TARGET   AMPI_AVX2
-#define AMPI_WIDTH    8u
-#define AMPI_MM(name) _mm256_##name
-#define AMPI_SI(name) _mm256##name##_si256
+#  define AMPI_AVX2     __attribute__((target("avx2,fma,f16c")))
+#  define AMPI_AVX2_OP  AMPI_AVX2 AMPI_ALWAYS
+#  define AMPI_F(name)  ampi_avx2_##name
+#  define AMPI_TARGET   AMPI_AVX2
+#  define AMPI_WIDTH    8u
+#  define AMPI_MM(name) _mm256_##name
+#  define AMPI_SI(name) _mm256##name##_si256
 AMPI_AVX2_OP __m256i ampi_avx2_word64(uint64_t x) { return _mm256_set1_epi64x((long long)x); }
 AMPI_AVX2_OP __m256i ampi_avx2_bits(__m256 x) { return _mm256_castps_si256(x); }
 AMPI_AVX2_OP __m256 ampi_avx2_as_floats(__m256i x) { return _mm256_castsi256_ps(x); }
-#define AMPI_PASS AMPI_PASS_X86
-#include AMP_SELF
+#  define AMPI_PASS AMPI_PASS_X86
+#  include AMP_SELF
 AMPI_AVX2_OP __m256 ampi_avx2_fma(__m256 a, __m256 b, __m256 c) { return _mm256_fmadd_ps(a, b, c); }
 AMPI_AVX2_OP __m256d ampi_avx2_low_half(__m256 x) { return _mm256_cvtps_pd(_mm256_castps256_ps128(x)); }
 AMPI_AVX2_OP __m256d ampi_avx2_high_half(__m256 x) { return _mm256_cvtps_pd(_mm256_extractf128_ps(x, 1)); }
@@ -7572,8 +7570,8 @@ AMPI_AVX2_OP void ampi_avx2_store_halves(char *p, const char *s) {
     ampi_avx2_store_two_halves(p, s);
     ampi_avx2_store_two_halves(p + 32, s + 64);
 }
-#define AMPI_PASS AMPI_PASS_VECTOR
-#include AMP_SELF
+#  define AMPI_PASS AMPI_PASS_VECTOR
+#  include AMP_SELF
 AMPI_AVX2 static void ampi_avx2_tile_6(size_t kc, const float *a, const float *b, float *c, int first) {
     ampi_avx2_tile(6, kc, a, b, c, first);
 }
@@ -7595,32 +7593,32 @@ static void ampi_use_avx2(ampi_kernels *k) {
     k->tile[1] = ampi_avx2_tile_4;
     k->tile[2] = ampi_avx2_tile_1;
 }
-#undef AMPI_F
-#undef AMPI_TARGET
-#undef AMPI_WIDTH
-#undef AMPI_MM
-#undef AMPI_SI
-#undef AMPI_REG
+#  undef AMPI_F
+#  undef AMPI_TARGET
+#  undef AMPI_WIDTH
+#  undef AMPI_MM
+#  undef AMPI_SI
+#  undef AMPI_REG
 
 /* ---- avx512: F, BW, DQ and VL ---- */
-#define AMPI_HAS_LDEXP
+#  define AMPI_HAS_LDEXP
 typedef __m512 ampi_avx512_floats;
 typedef __m512d ampi_avx512_doubles;
 typedef __m512i ampi_avx512_words, ampi_avx512_words64;
 typedef __mmask16 ampi_avx512_mask;
-#define AMPI_AVX512    __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c")))
-#define AMPI_AVX512_OP AMPI_AVX512 AMPI_ALWAYS
-#define AMPI_F(name)   ampi_avx512_##name
-#define AMPI_TARGET    AMPI_AVX512
-#define AMPI_WIDTH     16u
-#define AMPI_MM(name)  _mm512_##name
-#define AMPI_SI(name)  _mm512##name##_si512
-#define AMPI_REG       "v"
+#  define AMPI_AVX512    __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c")))
+#  define AMPI_AVX512_OP AMPI_AVX512 AMPI_ALWAYS
+#  define AMPI_F(name)   ampi_avx512_##name
+#  define AMPI_TARGET    AMPI_AVX512
+#  define AMPI_WIDTH     16u
+#  define AMPI_MM(name)  _mm512_##name
+#  define AMPI_SI(name)  _mm512##name##_si512
+#  define AMPI_REG       "v"
 AMPI_AVX512_OP __m512i ampi_avx512_word64(uint64_t x) { return _mm512_set1_epi64((long long)x); }
 AMPI_AVX512_OP __m512i ampi_avx512_bits(__m512 x) { return _mm512_castps_si512(x); }
 AMPI_AVX512_OP __m512 ampi_avx512_as_floats(__m512i x) { return _mm512_castsi512_ps(x); }
-#define AMPI_PASS AMPI_PASS_X86
-#include AMP_SELF
+#  define AMPI_PASS AMPI_PASS_X86
+#  include AMP_SELF
 AMPI_AVX512_OP __m512 ampi_avx512_fma(__m512 a, __m512 b, __m512 c) { return _mm512_fmadd_ps(a, b, c); }
 AMPI_AVX512_OP __m512 ampi_avx512_ldexp(__m512 p, __m512 n, __m512i b) {
     (void)b;
@@ -7684,13 +7682,13 @@ AMPI_AVX512_OP void ampi_avx512_store_halves(char *p, const char *s) {
     ampi_avx512_store_two_halves(p, s);
     ampi_avx512_store_two_halves(p + 64, s + 128);
 }
-#define AMPI_PASS AMPI_PASS_VECTOR
-#include AMP_SELF
+#  define AMPI_PASS AMPI_PASS_VECTOR
+#  include AMP_SELF
 /* VCVTNE2PS2BF16 rounds to nearest in any mode, but takes subnormals for 0: a step that holds one (2x - 1 < 2^24 - 1
    unsigned) is done again with integers. */
-#if defined(__clang__) ? __clang_major__ >= 9 : __GNUC__ >= 10
-#define AMPI_HAS_BF16
-#define AMPI_AVX512_BF16 __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512bf16,avx2,fma,f16c")))
+#  if defined(__clang__) ? __clang_major__ >= 9 : __GNUC__ >= 10
+#    define AMPI_HAS_BF16
+#    define AMPI_AVX512_BF16 __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512bf16,avx2,fma,f16c")))
 AMPI_AVX512_BF16 AMPI_ALWAYS __m512i ampi_avx512_less_tiny(__m512i least, __m512i x) {
     return _mm512_min_epu32(least, _mm512_add_epi32(_mm512_add_epi32(x, x), _mm512_set1_epi32(-1)));
 }
@@ -7719,7 +7717,7 @@ AMPI_AVX512_BF16 static void ampi_avx512_narrow_bf16_hw(void *dst, const void *s
         ampi_avx512_bf16_step(d + 2 * i, s + 4 * i);
     if (i < n) ampi_avx512_narrow_bf16(d + 2 * i, s + 4 * i, n - i);
 }
-#endif
+#  endif
 AMPI_AVX512 static void ampi_avx512_tile_12(size_t kc, const float *a, const float *b, float *c, int first) {
     ampi_avx512_tile(12, kc, a, b, c, first);
 }
@@ -7732,21 +7730,21 @@ AMPI_AVX512 static void ampi_avx512_tile_4(size_t kc, const float *a, const floa
 AMPI_AVX512 static void ampi_avx512_tile_1(size_t kc, const float *a, const float *b, float *c, int first) {
     ampi_avx512_tile(1, kc, a, b, c, first);
 }
-#undef AMPI_F
-#undef AMPI_TARGET
-#undef AMPI_WIDTH
-#undef AMPI_MM
-#undef AMPI_SI
-#undef AMPI_REG
-#undef AMPI_HAS_VEX
-#undef AMPI_HAS_SHIFT_EACH
-#undef AMPI_HAS_HALVES
-#undef AMPI_HAS_HALVES_OF_F8
-#undef AMPI_HAS_LDEXP
-#undef AMPI_HAS_STREAM
-#ifndef __clang__
-#  pragma GCC diagnostic pop
-#endif
+#  undef AMPI_F
+#  undef AMPI_TARGET
+#  undef AMPI_WIDTH
+#  undef AMPI_MM
+#  undef AMPI_SI
+#  undef AMPI_REG
+#  undef AMPI_HAS_VEX
+#  undef AMPI_HAS_SHIFT_EACH
+#  undef AMPI_HAS_HALVES
+#  undef AMPI_HAS_HALVES_OF_F8
+#  undef AMPI_HAS_LDEXP
+#  undef AMPI_HAS_STREAM
+#  ifndef __clang__
+#    pragma GCC diagnostic pop
+#  endif
 
 /* CPUID and XGETBV ourselves: __builtin_cpu_supports does not know "f16c" in older compilers. */
 typedef struct ampi_cpuid {
@@ -7754,9 +7752,9 @@ typedef struct ampi_cpuid {
     int32_t bf16; /* AVX512_BF16 */
     int32_t amd;
 } ampi_cpuid;
-#define AMPI_CPUID_AVX2_C   (1u << 27 | 1u << 28 | 1u << 29 | 1u << 12) /* leaf 1, ECX: OSXSAVE AVX F16C FMA */
-#define AMPI_CPUID_AVX2_B   (1u << 5)                                   /* leaf 7, EBX */
-#define AMPI_CPUID_AVX512_B (1u << 16 | 1u << 17 | 1u << 30 | 1u << 31) /* leaf 7, EBX: F DQ BW VL */
+#  define AMPI_CPUID_AVX2_C   (1u << 27 | 1u << 28 | 1u << 29 | 1u << 12) /* leaf 1, ECX: OSXSAVE AVX F16C FMA */
+#  define AMPI_CPUID_AVX2_B   (1u << 5)                                   /* leaf 7, EBX */
+#  define AMPI_CPUID_AVX512_B (1u << 16 | 1u << 17 | 1u << 30 | 1u << 31) /* leaf 7, EBX: F DQ BW VL */
 static int ampi_has_all(unsigned word, unsigned bits) { return (word & bits) == bits; }
 static ampi_cpuid ampi_cpuid_read(void) {
     ampi_cpuid is = {AMP_SIMD_SSE2, 0, 0};
@@ -7788,24 +7786,24 @@ static void ampi_use_avx512(ampi_kernels *k, int bf16) {
     k->tile[1] = ampi_avx512_tile_8;
     k->tile[2] = ampi_avx512_tile_4;
     k->tile[3] = ampi_avx512_tile_1;
-#ifdef AMPI_HAS_BF16
+#  ifdef AMPI_HAS_BF16
     if (bf16) k->narrow[AMP_BF16] = ampi_avx512_narrow_bf16_hw;
-#else
+#  else
     (void)bf16;
-#endif
+#  endif
 }
 #elif defined(AMPI_NEON)
 
 /* ---- neon ---- */
-#define AMPI_HAS_SHIFT_EACH
-#define AMPI_HAS_HALVES
+#  define AMPI_HAS_SHIFT_EACH
+#  define AMPI_HAS_HALVES
 typedef float32x4_t ampi_neon_floats;
 typedef float64x2_t ampi_neon_doubles;
 typedef uint32x4_t ampi_neon_words, ampi_neon_mask;
 typedef uint64x2_t ampi_neon_words64;
-#define AMPI_F(name) ampi_neon_##name
-#define AMPI_TARGET
-#define AMPI_WIDTH 4u
+#  define AMPI_F(name) ampi_neon_##name
+#  define AMPI_TARGET
+#  define AMPI_WIDTH 4u
 AMPI_ALWAYS float32x4_t ampi_neon_guard(float32x4_t x) {
     __asm__("" : "+w"(x));
     return x;
@@ -7911,8 +7909,8 @@ AMPI_ALWAYS void ampi_neon_store_halves(char *d, const char *s) {
         vst1_u8((uint8_t *)d + 8 * k, vreinterpret_u8_f16(h));
     }
 }
-#define AMPI_PASS  AMPI_PASS_VECTOR
-#include AMP_SELF
+#  define AMPI_PASS  AMPI_PASS_VECTOR
+#  include AMP_SELF
 static void ampi_neon_tile_12(size_t kc, const float *a, const float *b, float *c, int first) {
     ampi_neon_tile(12, kc, a, b, c, first);
 }
@@ -7934,11 +7932,11 @@ static void ampi_use_neon(ampi_kernels *k) {
     k->tile[1] = ampi_neon_tile_4;
     k->tile[2] = ampi_neon_tile_1;
 }
-#undef AMPI_F
-#undef AMPI_TARGET
-#undef AMPI_WIDTH
-#undef AMPI_HAS_SHIFT_EACH
-#undef AMPI_HAS_HALVES
+#  undef AMPI_F
+#  undef AMPI_TARGET
+#  undef AMPI_WIDTH
+#  undef AMPI_HAS_SHIFT_EACH
+#  undef AMPI_HAS_HALVES
 #endif
 static int ampi_pick_kernels(ampi_kernels *k, amp_simd want) { /* 0: not here */
     ampi_use_scalar(k);
@@ -7967,7 +7965,7 @@ typedef struct ampi_workspace { /* of one thread */
     double lane[AMP_LANES], upper[AMP_LANES];
 } ampi_workspace;
 
-#  define AMPI_CPU_KIND "cpu: " /* then the path and the threads */
+#define AMPI_CPU_KIND "cpu: " /* then the path and the threads */
 typedef struct ampi_cpu {
     const ampi_kernels *k; /* &kernels */
     ampi_kernels kernels;
@@ -7978,16 +7976,16 @@ typedef struct ampi_cpu {
     void (*fn)(void *arg, size_t task, ampi_workspace *w);
     void *arg;
     size_t next, total;
-#  ifndef AMP_NO_THREADS
+#ifndef AMP_NO_THREADS
     pthread_mutex_t lock; /* of everything below, of next, and of merging results */
     pthread_cond_t start, done;
     pthread_t worker[255];
     int32_t started, running, quit, _pad2;
     uint64_t round;
-#  endif
+#endif
 } ampi_cpu;
 static ampi_cpu *ampi_cpu_of(amp_ctx *ctx) { return (ampi_cpu *)amp_ctx_self(ctx); }
-#  ifndef AMP_NO_THREADS
+#ifndef AMP_NO_THREADS
 static void ampi_lock(ampi_cpu *c) { (void)pthread_mutex_lock(&c->lock); }
 static void ampi_unlock(ampi_cpu *c) { (void)pthread_mutex_unlock(&c->lock); }
 static void ampi_run_tasks(ampi_cpu *c, ampi_workspace *w) { /* with the lock held */
@@ -8071,7 +8069,7 @@ static int ampi_pool_start(ampi_cpu *c) { /* 0: the system refuses */
         }
     return 1;
 }
-#  else
+#else
 static int ampi_pool_start(ampi_cpu *c) {
     (void)c;
     return 1;
@@ -8089,7 +8087,7 @@ static void ampi_parallel(
     for (i = 0; i < tasks; i++)
         fn(arg, i, c->work);
 }
-#  endif
+#endif
 
 /* ampi_parallel in the default floating-point environment. Conversions do not depend on it, but they may raise exceptions
    that the caller traps. */
@@ -8112,8 +8110,8 @@ static double ampi_join_lanes(double *lane, size_t n) {
     groups = (n + 7) / 8;
     for (g = 0; g < groups; g++) {
         double *l = lane + 8 * g;
-        lane[g] = ampi_dadd(ampi_dadd(ampi_dadd(l[0], l[4]), ampi_dadd(l[2], l[6])),
-            ampi_dadd(ampi_dadd(l[1], l[5]), ampi_dadd(l[3], l[7])));
+        lane[g] = amp_dadd(
+            amp_dadd(amp_dadd(l[0], l[4]), amp_dadd(l[2], l[6])), amp_dadd(amp_dadd(l[1], l[5]), amp_dadd(l[3], l[7])));
     }
     for (half = 128; half > 0; half /= 2)
         for (g = half; g < groups && g < 2 * half; g++)
@@ -8500,7 +8498,7 @@ static amp_array ampi_gradient(const amp_param_entry *p, uint32_t accum) {
 static int ampi_not_finite(
     double x) { /* by the bits, after a guarded addition: compilers may be told that there is no such thing */
     uint64_t b;
-    x = ampi_dadd(x, 0.0);
+    x = amp_dadd(x, 0.0);
     memcpy(&b, &x, sizeof b);
     return (b >> 52 & 0x7ffu) == 0x7ffu;
 }
@@ -8725,7 +8723,7 @@ static void ampi_cpu_apply_task(void *arg, size_t task, ampi_workspace *ws) {
         b.n = ampi_least(AMPI_BLOCK, end - b.i);
         w = ampi_load_weights(&b, own);
         (void)b.k->scale(w, w, b.n, c.decay); /* = amp_apply_one */
-        b.k->axpy(w, job->u + b.i, b.n, ampi_negative(c.lr));
+        b.k->axpy(w, job->u + b.i, b.n, amp_negative(c.lr));
         overflow |= ampi_store_weights(&b, w);
     }
     ampi_note_overflow(j, overflow);
@@ -9163,7 +9161,7 @@ static void ampi_col_task(void *arg, size_t task, ampi_workspace *w) { /* AMPI_N
     for (c = 0; c < cols; c++) {
         double s = w->lane[c];
         if (d->accumulate) s += (double)amp_load(d->dbias.data, d->dbias.dtype, c0 + c);
-        amp_store(d->dbias.data, d->dbias.dtype, c0 + c, ampi_narrow(s));
+        amp_store(d->dbias.data, d->dbias.dtype, c0 + c, amp_narrow(s));
     }
 }
 static amp_status ampi_cpu_bias_grad(amp_ctx *ctx, const amp_bias_grad_job *job) {
@@ -9225,14 +9223,14 @@ static ampi_xent_row ampi_xent_loss(const ampi_xent_work *j, size_t row, float *
         r.max = k->top(in, n, i ? r.max : in[0]);
         if (smooth) k->sums(ampi_sum_block(&s, n), in, n);
     }
-    if (smooth) mean = ampi_narrow(ampi_ddiv(ampi_sum_end_of(&s), (double)d->classes));
+    if (smooth) mean = amp_narrow(amp_ddiv(ampi_sum_end_of(&s), (double)d->classes));
     s = ampi_sum_begin(w);
     for (i = 0; i < d->classes; i += n) {
         n = ampi_least(AMPI_BLOCK, d->classes - i);
         ampi_xent_exps(j, x, at + i, n, r.max);
         k->sums(ampi_sum_block(&s, n), x, n);
     }
-    r.sum = ampi_narrow(ampi_sum_end_of(&s));
+    r.sum = amp_narrow(ampi_sum_end_of(&s));
     r.target = amp_load(d->logits.data, d->logits.dtype, at + (size_t)d->labels[row]);
     if (d->row_loss) d->row_loss[row] = amp_xent_loss_one(d->smoothing, r.max, r.target, mean, amp_log(r.sum));
     return r;
@@ -9242,7 +9240,7 @@ static void ampi_xent_gradients(const ampi_xent_work *j, size_t row, const ampi_
     const amp_xent_job *d = j->d;
     const ampi_kernels *k = j->c->k;
     size_t label = (size_t)d->labels[row], at = row * d->ld, i, n;
-    float keep = ampi_sub(1.0f, d->smoothing), share = ampi_div(d->smoothing, (float)d->classes);
+    float keep = amp_sub(1.0f, d->smoothing), share = amp_div(d->smoothing, (float)d->classes);
     for (i = 0; i < d->classes; i += n) {
         n = ampi_least(AMPI_BLOCK, d->classes - i);
         if (d->classes > AMPI_BLOCK) ampi_xent_exps(j, x, at + i, n, r->max); /* else they are still there */
@@ -9285,7 +9283,7 @@ static amp_status ampi_cpu_xent(amp_ctx *ctx, const amp_xent_job *d) {
             n = ampi_least(AMPI_BLOCK, d->rows - r);
             j.c->k->sums(ampi_sum_block(&sum, n), d->row_loss + r, n);
         }
-        *d->loss = ampi_narrow(ampi_dmul(ampi_sum_end_of(&sum), amp_xent_weight(d, counted)));
+        *d->loss = amp_narrow(amp_dmul(ampi_sum_end_of(&sum), amp_xent_weight(d, counted)));
     }
     ampi_fpu_leave(fpu);
     return AMP_OK;
@@ -9376,13 +9374,13 @@ static amp_backend ampi_cpu_table(void) {
 }
 
 static int ampi_online(void) {
-#  if !defined(AMP_NO_THREADS) && defined(_SC_NPROCESSORS_ONLN)
+#if !defined(AMP_NO_THREADS) && defined(_SC_NPROCESSORS_ONLN)
     long n = sysconf(_SC_NPROCESSORS_ONLN);
     if (n < 1) return 1;
     return n > 256 ? 256 : (int)n;
-#  else
+#else
     return 1;
-#  endif
+#endif
 }
 /* Before a context exists, a failure can only go to the logger. */
 static amp_status ampi_cpu_refuse(const amp_cpu_desc *d, amp_status st, const char *text, long value) {
@@ -9417,9 +9415,9 @@ AMP_API amp_status amp_cpu_create_checked(amp_ctx **out, int version, size_t siz
     if (!ampi_pick_kernels(&kernels, d.simd))
         return ampi_cpu_refuse(
             &d, AMP_ERR_UNSUPPORTED, "desc.simd asks for a path that this machine or build lacks", (long)d.simd);
-#  ifdef AMP_NO_THREADS
+#ifdef AMP_NO_THREADS
     d.threads = 1;
-#  endif
+#endif
     if (d.threads == 0) d.threads = ampi_online();
     c = (ampi_cpu *)ampi_host_alloc(&d.allocator, sizeof *c);
     if (!c) return ampi_cpu_refuse(&d, AMP_ERR_NO_MEMORY, no_memory, (long)d.threads);
@@ -9447,9 +9445,9 @@ AMP_API amp_status amp_cpu_create_checked(amp_ctx **out, int version, size_t siz
     return ampi_cpu_refuse(&d, st, no_memory, (long)d.threads);
 }
 
-#  ifdef __cplusplus
+#ifdef __cplusplus
 } /* extern "C" */
-#  endif
+#endif
 #endif /* AMP_IMPLEMENTATION_ONCE */
 #endif /* AMP_IMPLEMENTATION */
 
@@ -9553,7 +9551,7 @@ AMPI_INNER AMPI_WORDS64 AMPI_F(join32)(AMPI_WORDS64 low, AMPI_WORDS64 high) {
     return AMPI_SI(_or)(AMPI_SI(_and)(low, AMPI_F(word64)(0xffffffffu)), AMPI_MM(slli_epi64)(high, 32));
 }
 AMPI_INNER void AMPI_F(store64)(void *p, AMPI_WORDS64 x) { AMPI_SI(_storeu)((AMPI_WORDS64 *)p, x); }
-#ifdef AMPI_HAS_VEX /* three operands, and what SSE2 lacks */
+#  ifdef AMPI_HAS_VEX /* three operands, and what SSE2 lacks */
 AMPI_INNER AMPI_FLOATS AMPI_F(div)(AMPI_FLOATS a, AMPI_FLOATS b) {
     AMPI_FLOATS r;
     __asm__("vdivps %2, %1, %0" : "=" AMPI_REG(r) : AMPI_REG(a), AMPI_REG(b));
@@ -9578,7 +9576,7 @@ AMPI_INNER AMPI_WORDS AMPI_F(min)(AMPI_WORDS a, AMPI_WORDS b) { return AMPI_MM(m
 AMPI_INNER AMPI_WORDS AMPI_F(max)(AMPI_WORDS a, AMPI_WORDS b) { return AMPI_MM(max_epi32)(a, b); }
 AMPI_INNER AMPI_WORDS AMPI_F(shl_each)(AMPI_WORDS a, AMPI_WORDS n) { return AMPI_MM(sllv_epi32)(a, n); }
 AMPI_INNER AMPI_WORDS AMPI_F(shr_each)(AMPI_WORDS a, AMPI_WORDS n) { return AMPI_MM(srlv_epi32)(a, n); }
-#endif
+#  endif
 #endif /* AMPI_PASS_X86 */
 
 /* ---- operations made of operations; the scalar ones branch instead ---- */
@@ -9605,7 +9603,7 @@ AMPI_INNER AMPI_FLOATS AMPI_F(with_sign)(AMPI_FLOATS x, AMPI_FLOATS s) {
 
 /* ---- rules: exp and the activations ---- */
 #if AMPI_PASS == AMPI_PASS_MATH || AMPI_PASS == AMPI_PASS_VECTOR
-#ifndef AMPI_HAS_LDEXP
+#  ifndef AMPI_HAS_LDEXP
 /* p 2^n, where b holds the bits of n + 1.5 * 2^23: in two factors, of which only the second rounds */
 AMPI_INNER AMPI_FLOATS AMPI_F(ldexp)(AMPI_FLOATS p, AMPI_FLOATS n, AMPI_WORDS b) {
     AMPI_WORDS k = AMPI_SUB_WORDS(b, AMPI_WORD(0x4b400000u - 255u)); /* n + 255 */
@@ -9615,19 +9613,19 @@ AMPI_INNER AMPI_FLOATS AMPI_F(ldexp)(AMPI_FLOATS p, AMPI_FLOATS n, AMPI_WORDS b)
     (void)n;
     return AMPI_MUL(AMPI_MUL(p, first), second);
 }
-#endif
+#  endif
 /* x = n ln2 + r, |r| <= 0.347, with ln2 in two parts (Cody and Waite); e^r by Taylor to r^7 (next term 5e-9), then 2^n.
    */
 AMPI_INNER AMPI_FLOATS AMPI_F(exp)(AMPI_FLOATS x) {
     const AMPI_FLOATS rounder = AMPI_SET(12582912.0f); /* + 1.5 * 2^23 rounds to an integer */
     AMPI_FLOATS shifted, n, r, p;
-#if AMPI_PASS == AMPI_PASS_MATH
+#  if AMPI_PASS == AMPI_PASS_MATH
     if (amp_is_nan(x)) return x;
-    if (ampi_less(88.72284f, x)) return ampi_float(0x7f800000u);
-    if (ampi_less(x, -103.9721f)) return 0.0f;
-#else /* beyond, the result is Inf or 0 already; NaN stays */
+    if (amp_less(88.72284f, x)) return ampi_float(0x7f800000u);
+    if (amp_less(x, -103.9721f)) return 0.0f;
+#  else /* beyond, the result is Inf or 0 already; NaN stays */
     x = AMPI_SMALLER(AMPI_SET(89.0f), AMPI_LARGER(AMPI_SET(-104.0f), x));
-#endif
+#  endif
     shifted = AMPI_ADD(AMPI_MUL(x, AMPI_SET(1.44269504f)), rounder);
     n = AMPI_SUB(shifted, rounder);
     r = AMPI_SUB(AMPI_SUB(x, AMPI_MUL(n, AMPI_SET(0.693359375f))), AMPI_MUL(n, AMPI_SET(-2.12194440e-4f)));
@@ -9712,10 +9710,10 @@ AMPI_INNER void AMPI_F(lion_one)(AMPI_FLOATS *w, AMPI_FLOATS *m, AMPI_FLOATS *v,
 AMPI_INNER void AMPI_F(update_one)(
     amp_update_kind update, AMPI_FLOATS *w, AMPI_FLOATS *m, AMPI_FLOATS *v, AMPI_FLOATS u, const amp_coef *c) {
     switch (update) {
-#define AMP_X(kind, rule, moments) \
+#  define AMP_X(kind, rule, moments) \
 case kind: AMPI_F(rule##_one)(w, m, v, u, c); return;
         AMP_UPDATE_LIST(AMP_X)
-#undef AMP_X
+#  undef AMP_X
     case AMP_UPDATE_COUNT: break;
     }
 }
@@ -9781,19 +9779,19 @@ AMPI_INNER AMPI_WORDS AMPI_F(decode)(AMPI_WORDS w, amp_dtype t) {
 }
 /* One vector of a small format, as the bits of floats. */
 AMPI_INNER AMPI_WORDS AMPI_F(widened)(const void *s, amp_dtype t) {
-#ifdef AMPI_HAS_HALVES
+#  ifdef AMPI_HAS_HALVES
     if (t == AMP_F16) return AMPI_F(load_halves)(s);
-#endif
-#ifdef AMPI_HAS_HALVES_OF_F8
+#  endif
+#  ifdef AMPI_HAS_HALVES_OF_F8
     if (t == AMP_F8E4M3) return AMPI_F(load_e4m3)(s);
     if (t == AMP_F8E5M2) return AMPI_F(load_e5m2)(s);
-#endif
+#  endif
     return AMPI_F(decode)(amp_dtype_size(t) == 2 ? AMPI_F(load16)(s) : AMPI_F(load8)(s), t);
 }
 
 /* Conversions go in steps of AMPI_STEP elements; what is left of n goes through a padded copy. */
-#if AMPI_PASS == AMPI_PASS_SCALAR
-#define AMPI_STEP 16u
+#  if AMPI_PASS == AMPI_PASS_SCALAR
+#    define AMPI_STEP 16u
 AMPI_INNER void AMPI_F(widen_step)(char *d, const char *s, amp_dtype t) { /* loops that compilers turn into vectors */
     uint32_t u[AMPI_STEP], e;
     uint16_t h[AMPI_STEP];
@@ -9824,8 +9822,8 @@ AMPI_INNER void AMPI_F(narrow_step)(char *d, const char *s, amp_dtype t) {
         memcpy(d, b, sizeof b);
     }
 }
-#else
-#define AMPI_STEP (4u * AMPI_WIDTH)
+#  else
+#    define AMPI_STEP (4u * AMPI_WIDTH)
 AMPI_INNER void AMPI_F(widen_step)(char *d, const char *s, amp_dtype t) {
     const size_t size = amp_dtype_size(t) * AMPI_WIDTH;
     AMPI_WORDS v0 = AMPI_F(widened)(s, t);
@@ -9848,19 +9846,19 @@ AMPI_INNER void AMPI_F(store_step)(char *d, amp_dtype t, AMPI_WORDS v0, AMPI_WOR
 AMPI_INNER void AMPI_F(narrow_step)(char *d, const char *s, amp_dtype t) {
     const uint32_t cap = ampi_format_of(t).over;
     AMPI_WORDS v0, v1, v2, v3;
-#ifdef AMPI_HAS_HALVES
+#    ifdef AMPI_HAS_HALVES
     if (t == AMP_F16) {
         AMPI_F(store_halves)(d, s);
         return;
     }
-#endif
+#    endif
     v0 = AMPI_F(encode)(AMPI_LOAD_WORDS(s), t, cap);
     v1 = AMPI_F(encode)(AMPI_LOAD_WORDS(s + 4u * AMPI_WIDTH), t, cap);
     v2 = AMPI_F(encode)(AMPI_LOAD_WORDS(s + 8u * AMPI_WIDTH), t, cap);
     v3 = AMPI_F(encode)(AMPI_LOAD_WORDS(s + 12u * AMPI_WIDTH), t, cap);
     AMPI_F(store_step)(d, t, v0, v1, v2, v3);
 }
-#endif
+#  endif
 AMPI_INNER void AMPI_F(widen)(void *dst, const void *src, size_t n, amp_dtype t) {
     const size_t size = amp_dtype_size(t);
     char *d = (char *)dst;
@@ -9894,7 +9892,7 @@ AMPI_INNER void AMPI_F(narrow)(void *dst, const void *src, size_t n, amp_dtype t
 AMPI_FORMATS(AMPI_FORMAT_CASTS)
 
 /* ---- loops over floats; what is left of n is done by the scalar path ---- */
-#define AMPI_LEFT(i, n) (AMPI_WIDTH > 1u && (i) < (n))
+#  define AMPI_LEFT(i, n) (AMPI_WIDTH > 1u && (i) < (n))
 AMPI_OUTER int AMPI_F(scale)(float *to, const float *u, size_t n, float by) {
     const AMPI_WORDS exponent = AMPI_WORD(0x7f800000u), one = AMPI_WORD(0x00800000u);
     AMPI_WORDS any = AMPI_WORD(0);
@@ -9998,13 +9996,13 @@ AMPI_INNER size_t AMPI_F(update)(
     AMPI_F(done)();
     return i;
 }
-#define AMP_X(kind, rule, moments) \
+#  define AMP_X(kind, rule, moments) \
     AMPI_OUTER void AMPI_F(rule)(float *w, float *m, float *v, const float *u, size_t n, const amp_coef *c) { \
         size_t i = AMPI_F(update)(kind, w, m, v, u, n, c); \
         if (AMPI_LEFT(i, n)) ampi_scalar_##rule(w + i, m ? m + i : m, v ? v + i : v, u + i, n - i, c); \
     }
 AMP_UPDATE_LIST(AMP_X)
-#undef AMP_X
+#  undef AMP_X
 
 /* ---- sums, maxima, counts ---- */
 AMPI_INNER void AMPI_F(add_to)(double *lane, AMPI_DOUBLES x) {
@@ -10113,7 +10111,7 @@ AMPI_OUTER void AMPI_F(count)(uint8_t *exponent, const float *u, size_t n, uint3
 #if AMPI_PASS == AMPI_PASS_VECTOR
 /* ---- stochastic and saturating rounding: see ampi_encode for the fixed-point number q.F; here F's carry is looked at
    by itself ---- */
-#ifdef AMPI_HAS_SHIFT_EACH
+#  ifdef AMPI_HAS_SHIFT_EACH
 /* q and F of |x|, whose exponent and 24-bit mantissa are e and m; counts beyond 31 give 0 */
 AMPI_INNER AMPI_WORDS AMPI_F(carry)(AMPI_WORDS m, AMPI_WORDS shift, AMPI_WORDS random) {
     AMPI_WORDS high = AMPI_F(shl_each)(m, AMPI_SUB_WORDS(AMPI_WORD(32), shift));
@@ -10159,7 +10157,7 @@ AMPI_OUTER void AMPI_F(round)(void *dst, amp_dtype t, const void *src, size_t n,
     AMPI_F(done)();
     ampi_scalar_round(d, t, s, n, r, saturate);
 }
-#endif
+#  endif
 
 /* ---- amp_philox in lanes: the high halves may hold anything, a product does not look at them ---- */
 AMPI_OUTER const uint32_t *AMPI_F(random)(uint32_t *buf, size_t n, uint64_t seed, uint64_t stream, uint64_t at) {
@@ -10212,7 +10210,7 @@ AMPI_OUTER int AMPI_F(bad)(const void *src, size_t bytes, amp_dtype t) {
     return ampi_scalar_bad(p, bytes, t);
 }
 
-#ifdef AMPI_HAS_STREAM
+#  ifdef AMPI_HAS_STREAM
 AMPI_OUTER void AMPI_F(stream)(char *dst, const char *buf, size_t pages, const char *next, size_t step) {
     size_t i, page, at, piece = 4096 / pages;
     for (i = 0; i < piece; i += 64) {
@@ -10224,11 +10222,11 @@ AMPI_OUTER void AMPI_F(stream)(char *dst, const char *buf, size_t pages, const c
         }
     }
 }
-#endif
+#  endif
 
 /* ---- products: a tile of c, two vectors wide. `rows` is a constant wherever these are inlined: what lies beyond it is
    not compiled, and each p[i] and q[i] is a register ---- */
-#define AMPI_MOST_ROWS 12
+#  define AMPI_MOST_ROWS 12
 AMPI_INNER void AMPI_F(tile_fma)(float a, AMPI_FLOATS x, AMPI_FLOATS y, AMPI_FLOATS *p, AMPI_FLOATS *q) {
     AMPI_FLOATS s = AMPI_SET(a);
     *p = AMPI_FMA(s, x, *p);
@@ -10289,9 +10287,9 @@ AMPI_INNER void AMPI_F(tile)(uint32_t rows, size_t kc, const float *a, const flo
 static void AMPI_F(use)(ampi_kernels *k) {
     k->lanes = AMPI_WIDTH;
     AMPI_FORMATS(AMPI_FORMAT_USE)
-#if AMPI_PASS == AMPI_PASS_SCALAR || defined(AMPI_HAS_SHIFT_EACH)
+#  if AMPI_PASS == AMPI_PASS_SCALAR || defined(AMPI_HAS_SHIFT_EACH)
     k->round = AMPI_F(round);
-#endif
+#  endif
     k->random = AMPI_F(random);
     k->bad = AMPI_F(bad);
     k->scale = AMPI_F(scale);
@@ -10307,12 +10305,12 @@ static void AMPI_F(use)(ampi_kernels *k) {
     k->act_grad = AMPI_F(act_grad);
     k->drop = AMPI_F(drop);
     k->prepare = AMPI_F(prepare);
-#define AMP_X(kind, rule, moments) k->update[kind] = AMPI_F(rule);
+#  define AMP_X(kind, rule, moments) k->update[kind] = AMPI_F(rule);
     AMP_UPDATE_LIST(AMP_X)
-#undef AMP_X
-#ifdef AMPI_HAS_STREAM
+#  undef AMP_X
+#  ifdef AMPI_HAS_STREAM
     k->stream = AMPI_F(stream);
-#endif
+#  endif
 }
 #endif
 

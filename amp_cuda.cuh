@@ -446,10 +446,10 @@ AMPI_K void ampi_k_random8(
 AMPI_K double ampi_k_join8(double lane[8]) {
     uint32_t k;
     for (k = 0; k < 4u; k++)
-        lane[k] = ampi_dadd(lane[k], lane[k + 4u]);
+        lane[k] = amp_dadd(lane[k], lane[k + 4u]);
     for (k = 0; k < 2u; k++)
-        lane[k] = ampi_dadd(lane[k], lane[k + 2u]);
-    return ampi_dadd(lane[0], lane[1]);
+        lane[k] = amp_dadd(lane[k], lane[k + 2u]);
+    return amp_dadd(lane[0], lane[1]);
 }
 /* first[256] in shared memory holds each group's sum. All threads get the total; first[] may be reused after it. */
 AMPI_K double ampi_k_join(double *first) {
@@ -458,7 +458,7 @@ AMPI_K double ampi_k_join(double *first) {
     __syncthreads();
     for (w = AMPI_GROUPS / 2u; w; w >>= 1) {
         for (i = threadIdx.x; i < w; i += AMP_BLOCK)
-            first[i] = ampi_dadd(first[i], first[i + w]);
+            first[i] = amp_dadd(first[i], first[i + w]);
         __syncthreads();
     }
     sum = first[0];
@@ -473,7 +473,7 @@ AMPI_K double ampi_k_join_own(double *own, double *first) {
 AMPI_K void ampi_k_lane_add(double *own, uint32_t lane, double x) { /* only the owner of the lane adds */
     uint32_t q, g = lane / 8u, mine = g / AMP_BLOCK * 8u + lane % 8u;
     if (g % AMP_BLOCK != threadIdx.x) return;
-    AMP_UNROLL for (q = 0; q < AMPI_OWN; q++) if (q == mine) own[q] = ampi_dadd(own[q], x);
+    AMP_UNROLL for (q = 0; q < AMPI_OWN; q++) if (q == mine) own[q] = amp_dadd(own[q], x);
 }
 /* One chunk: x.at(base) ... x.at(base + n - 1). x is a small struct with a function at8(v, i, m) that gives m of
    them, from the i-th on. */
@@ -485,7 +485,7 @@ template <class X> AMPI_K double ampi_k_sum_chunk(const X &x, uint64_t base, uin
             uint32_t m = n - i < 8u ? n - i : 8u;
             x.at8(v, base + i, m);
             for (k = 0; k < 8u; k++)
-                if (k < m) lane[k] = ampi_dadd(lane[k], v[k]);
+                if (k < m) lane[k] = amp_dadd(lane[k], v[k]);
         }
         first[g] = ampi_k_join8(lane);
     }
@@ -504,7 +504,7 @@ template <class X> AMPI_K double ampi_k_sum(const X &x, uint64_t n, double *firs
         ampi_k_lane_add(own, (uint32_t)(c % AMP_LANES),
             ampi_k_sum_chunk(x, c * AMP_CHUNK, (uint32_t)(left < AMP_CHUNK ? left : AMP_CHUNK), first));
         if (c % AMP_CHUNK == AMP_CHUNK - 1u || c == chunks - 1u) {
-            sum = ampi_dadd(sum, ampi_k_join_own(own, first));
+            sum = amp_dadd(sum, ampi_k_join_own(own, first));
             AMP_UNROLL for (q = 0; q < AMPI_OWN; q++) own[q] = 0.0;
         }
     }
@@ -603,7 +603,7 @@ AMPI_K void ampi_k_check8(uint32_t x[8], uint32_t m, uint32_t at, int scaled, fl
     uint32_t k, g[8], largest = 0;
     for (k = 0; k < 8u; k++) {
         g[k] = x[k];
-        if (scaled) x[k] = ampi_bits(ampi_mul(ampi_float(g[k]), inv));
+        if (scaled) x[k] = ampi_bits(amp_mul(ampi_float(g[k]), inv));
         if ((x[k] & 0x7fffffffu) > largest) largest = x[k] & 0x7fffffffu;
     }
     if (largest < 0x7f800000u) return; /* nearly always: a product is finite only if its gradient is */
@@ -723,8 +723,8 @@ AMPI_K void ampi_k_inspect8(
     ampi_k_check8(x, m, i, rows->scaled, rows->inv, t);
     for (k = 0; k < 8u; k++)
         if (k < m) {
-            double u = ampi_widen(ampi_float(x[k]));
-            lane[k] = ampi_dadd(lane[k], ampi_dmul(u, u));
+            double u = amp_widen(ampi_float(x[k]));
+            lane[k] = amp_dadd(lane[k], amp_dmul(u, u));
         }
     if (rows->write)
         ampi_k_unscaled8(x, rows->grad, rows->type, rows->type, rows->base + i, m, rows->wide, i, rows->inv, t);
@@ -1155,7 +1155,7 @@ static __global__ void __launch_bounds__(AMP_BLOCK, 2) ampi_k_add(amp_add_job jo
             ampi_k_load8(y, e.accum, AMP_F32, c.base + i, m, wide);
             ampi_k_load8(x, e.grad, e.grad_dtype, c.base + i, m, wide);
             for (k = 0; k < 8u; k++)
-                y[k] = ampi_bits(ampi_add(ampi_float(y[k]), ampi_mul(ampi_float(x[k]), inv)));
+                y[k] = ampi_bits(amp_add(ampi_float(y[k]), amp_mul(ampi_float(x[k]), inv)));
             ampi_k_store8(y, e.accum, AMP_F32, c.base + i, m, wide);
         }
     }
@@ -1208,7 +1208,7 @@ struct ampi_k_terms {
         uint32_t y[8], k;
         ampi_k_load8(y, x, t, row + i, m, wide);
         for (k = 0; k < 8u; k++)
-            v[k] = ampi_widen(plain ? ampi_float(y[k]) : amp_exp(ampi_sub(ampi_float(y[k]), max)));
+            v[k] = amp_widen(plain ? ampi_float(y[k]) : amp_exp(amp_sub(ampi_float(y[k]), max)));
     }
 };
 struct ampi_k_floats {
@@ -1216,7 +1216,7 @@ struct ampi_k_floats {
     AMPI_K_AT void at8(double v[8], uint64_t i, uint32_t m) const {
         uint32_t k;
         for (k = 0; k < 8u; k++)
-            if (k < m) v[k] = ampi_widen(x[i + k]);
+            if (k < m) v[k] = amp_widen(x[i + k]);
     }
 };
 
@@ -1251,12 +1251,12 @@ AMPI_K float ampi_k_xent_max(const amp_xent_job &d, size_t at, int wide, float *
         uint32_t m = ampi_k_group(i, d.classes);
         ampi_k_load8(y, d.logits.data, d.logits.dtype, at + i, m, wide);
         for (k = 0; k < 8u; k++)
-            if (k < m && ampi_less(max, ampi_float(y[k]))) max = ampi_float(y[k]);
+            if (k < m && amp_less(max, ampi_float(y[k]))) max = ampi_float(y[k]);
     }
     top[threadIdx.x] = max;
     __syncthreads();
     for (w = AMP_BLOCK / 2u; w; w >>= 1) {
-        if (threadIdx.x < w && ampi_less(top[threadIdx.x], top[threadIdx.x + w]))
+        if (threadIdx.x < w && amp_less(top[threadIdx.x], top[threadIdx.x + w]))
             top[threadIdx.x] = top[threadIdx.x + w];
         __syncthreads();
     }
@@ -1264,7 +1264,7 @@ AMPI_K float ampi_k_xent_max(const amp_xent_job &d, size_t at, int wide, float *
 }
 AMPI_K void ampi_k_xent_gradients(
     const amp_xent_job &d, size_t at, size_t label, int wide, float max, float sum, float factor) {
-    float keep = ampi_sub(1.0f, d.smoothing), share = ampi_div(d.smoothing, (float)d.classes);
+    float keep = amp_sub(1.0f, d.smoothing), share = amp_div(d.smoothing, (float)d.classes);
     const char *out = (const char *)d.dlogits.data + at * amp_dtype_size(d.dlogits.dtype);
     int wide_out = ampi_k_aligned(out, d.dlogits.dtype);
     uint32_t k, y[8];
@@ -1302,10 +1302,10 @@ static __global__ void __launch_bounds__(AMP_BLOCK, 2) ampi_k_xent(amp_xent_job 
         terms.wide = ampi_k_aligned((const char *)d.logits.data + at * amp_dtype_size(terms.t), terms.t);
         terms.max = ampi_k_xent_max(d, at, terms.wide, top);
         terms.plain = 0;
-        sum = ampi_narrow(ampi_k_sum(terms, d.classes, first)); /* its barriers also end the use of top[] */
+        sum = amp_narrow(ampi_k_sum(terms, d.classes, first)); /* its barriers also end the use of top[] */
         if (ampi_nonzero(d.smoothing)) {
             terms.plain = 1;
-            mean = ampi_narrow(ampi_ddiv(ampi_k_sum(terms, d.classes, first), (double)d.classes));
+            mean = amp_narrow(amp_ddiv(ampi_k_sum(terms, d.classes, first), (double)d.classes));
         }
         if (d.row_loss && threadIdx.x == 0)
             d.row_loss[row] = amp_xent_loss_one(d.smoothing, terms.max, target, mean, amp_log(sum));
@@ -1320,7 +1320,7 @@ static __global__ void __launch_bounds__(AMP_BLOCK)
     double sum;
     losses.x = d.row_loss;
     sum = ampi_k_sum(losses, d.rows, first);
-    if (threadIdx.x == 0) *d.loss = ampi_narrow(ampi_dmul(sum, amp_xent_weight(&d, d.sum ? 0u : counted->rows)));
+    if (threadIdx.x == 0) *d.loss = amp_narrow(amp_dmul(sum, amp_xent_weight(&d, d.sum ? 0u : counted->rows)));
 }
 
 /* ---- dropout ---- */
@@ -1448,7 +1448,7 @@ static __global__ void __launch_bounds__(AMP_BLOCK, 2)
         if (add_bias) {
             ampi_k_load8(y, p.bias.data, p.bias.dtype, j, m, wide_bias);
             for (k = 0; k < 8u; k++)
-                x[k] = ampi_bits(ampi_add(ampi_float(x[k]), ampi_float(y[k])));
+                x[k] = ampi_bits(amp_add(ampi_float(x[k]), ampi_float(y[k])));
         }
         if (p.backward) {
             ampi_k_load8(y, p.aux.data, p.aux.dtype, at, m, wide);
@@ -1481,8 +1481,8 @@ typedef struct ampi_k_bias_args {
 } ampi_k_bias_args;
 
 AMPI_K void ampi_k_bias_out(const amp_bias_grad_job &j, uint64_t column, double sum) {
-    if (j.accumulate) sum = ampi_dadd(ampi_widen(amp_load(j.dbias.data, j.dbias.dtype, column)), sum);
-    amp_store(j.dbias.data, j.dbias.dtype, column, ampi_narrow(sum));
+    if (j.accumulate) sum = amp_dadd(amp_widen(amp_load(j.dbias.data, j.dbias.dtype, column)), sum);
+    amp_store(j.dbias.data, j.dbias.dtype, column, amp_narrow(sum));
 }
 /* Eight of dy, whose `saved` are y, become the gradient before act: stored, and in x as stored, because that is what is
    summed. */
@@ -1514,7 +1514,7 @@ AMPI_K void ampi_k_bias_rows(
             uint64_t row = r + u * AMPI_K_ROWS;
             if (row >= end) continue;
             ampi_k_bias_act8(j, x[u], y[u], row * j.cols + column, m, a.wide);
-            AMP_UNROLL for (k = 0; k < 8u; k++) sum[k] = ampi_dadd(sum[k], ampi_widen(ampi_float(x[u][k])));
+            AMP_UNROLL for (k = 0; k < 8u; k++) sum[k] = amp_dadd(sum[k], amp_widen(ampi_float(x[u][k])));
         }
     }
 }
@@ -1533,7 +1533,7 @@ static __global__ void __launch_bounds__(AMP_BLOCK) ampi_k_bias_grad(ampi_k_bias
         double total = part[k % 8u * AMP_BLOCK + k / 8u];
         if (c0 + k >= a.job.cols) continue;
         for (l = 1; l < AMPI_K_ROWS; l++)
-            total = ampi_dadd(total, part[k % 8u * AMP_BLOCK + l * 32u + k / 8u]);
+            total = amp_dadd(total, part[k % 8u * AMP_BLOCK + l * 32u + k / 8u]);
         if (a.partial)
             a.partial[s * a.job.cols + c0 + k] = total;
         else
@@ -1545,7 +1545,7 @@ static __global__ void __launch_bounds__(AMP_BLOCK) ampi_k_slices(ampi_k_bias_ar
     for (c = (uint64_t)blockIdx.x * AMP_BLOCK + threadIdx.x; c < a.job.cols; c += (uint64_t)gridDim.x * AMP_BLOCK) {
         double sum = a.partial[c];
         for (s = 1; s < slices; s++)
-            sum = ampi_dadd(sum, a.partial[s * a.job.cols + c]);
+            sum = amp_dadd(sum, a.partial[s * a.job.cols + c]);
         ampi_k_bias_out(a.job, c, sum);
     }
 }
@@ -1554,8 +1554,8 @@ static __global__ void __launch_bounds__(AMP_BLOCK) ampi_k_slices(ampi_k_bias_ar
 static __global__ void __launch_bounds__(AMP_BLOCK)
     ampi_k_scalars(float *out, float alpha, const float *alpha_ptr, float beta, const float *beta_ptr) {
     if (blockIdx.x || threadIdx.x) return;
-    out[0] = alpha_ptr ? ampi_mul(alpha, *alpha_ptr) : alpha;
-    out[1] = beta_ptr ? ampi_mul(beta, *beta_ptr) : beta;
+    out[0] = alpha_ptr ? amp_mul(alpha, *alpha_ptr) : alpha;
+    out[1] = beta_ptr ? amp_mul(beta, *beta_ptr) : beta;
 }
 
 /* ==== >>cuda-host ====================================================================================================

@@ -70,7 +70,7 @@ template <class F> static void for_each(amp_ctx *ctx, size_t n, F f) {
    Yogi (Zaheer, Reddi, Sachan, Kale, Kumar, "Adaptive methods for nonconvex optimization", NeurIPS 2018): Adam, but the
    second moment moves towards g^2 by an amount that does not depend on how far away it is:
        m = b1 m + (1 - b1) g;   v = v - (1 - b2) sign(v - g^2) g^2;   w = w - lr m / (sqrt(v) + eps)
-   v starts as the first g^2 instead of zero, so no bias correction. ampi_add and its like are plain + - * / that no compiler flag
+   v starts as the first g^2 instead of zero, so no bias correction. amp_add and its like are plain + - * / that no compiler flag
    turns into a fused multiply-add: that makes the bits the same everywhere.
    Two ways to the weights. With an array u, the kernel writes m / (sqrt(v) + eps) there, and amp_apply does the rest: learning rate,
    weight decay, layout, rounding, overflow; nothing when the step is skipped. Without, the kernel does it in the same pass. */
@@ -86,19 +86,19 @@ struct yogi { /* by value to the kernel; what it points to is context memory */
     AMP_HD void operator()(size_t i) const {
         if (r->skip) return; /* overflow: change nothing. On the device, no round trip */
         float *m = (float *)e.moment[0] + i, *v = (float *)e.moment[1] + i;
-        float g = ampi_mul(ampi_mul(amp_load(e.grad, e.grad_dtype, i), r->inv_scale), r->clip), g2 = ampi_mul(g, g);
+        float g = amp_mul(amp_mul(amp_load(e.grad, e.grad_dtype, i), r->inv_scale), r->clip), g2 = amp_mul(g, g);
         if (r->steps == 1)
             *v = g2; /* steps counts taken steps only, this one included */
         else if (*v > g2)
-            *v = ampi_sub(*v, ampi_mul(ampi_sub(1.0f, b2), g2));
+            *v = amp_sub(*v, amp_mul(amp_sub(1.0f, b2), g2));
         else
-            *v = ampi_add(*v, ampi_mul(ampi_sub(1.0f, b2), g2));
-        *m = ampi_add(ampi_mul(b1, *m), ampi_mul(ampi_sub(1.0f, b1), g));
-        float way = ampi_div(*m, ampi_add(ampi_sqrt(*v), eps));
+            *v = amp_add(*v, amp_mul(amp_sub(1.0f, b2), g2));
+        *m = amp_add(amp_mul(b1, *m), amp_mul(amp_sub(1.0f, b1), g));
+        float way = amp_div(*m, amp_add(amp_sqrt(*v), eps));
         if (u)
             u[i] = way;
         else
-            amp_weight_store(&e, i, ampi_sub(amp_weight_load(&e, i), ampi_mul(r->rate[e.group].lr, way)), r, param);
+            amp_weight_store(&e, i, amp_sub(amp_weight_load(&e, i), amp_mul(r->rate[e.group].lr, way)), r, param);
     }
 };
 
@@ -127,18 +127,16 @@ struct backward {
     amp_array w16, g;
 
     AMP_HD void operator()(size_t i) const {
-        float miss = ampi_sub(amp_load(w16.data, w16.dtype, i), target[i]);
-        float stiff = ampi_div(1e-4f, (float)(i + 1));
-        amp_store(g.data, g.dtype, i, ampi_mul(ampi_mul(miss, stiff), *scale));
+        float miss = amp_sub(amp_load(w16.data, w16.dtype, i), target[i]);
+        float stiff = amp_div(1e-4f, (float)(i + 1));
+        amp_store(g.data, g.dtype, i, amp_mul(amp_mul(miss, stiff), *scale));
     }
 };
 
 enum { PARAMS = 2, STEPS = 400, MOST = 5000 };
 static const size_t count[PARAMS] = {MOST, 777};
 
-typedef struct result {
-    float w[PARAMS][MOST], m[PARAMS][MOST], v[PARAMS][MOST];
-} result;
+typedef struct result { float w[PARAMS][MOST], m[PARAMS][MOST], v[PARAMS][MOST]; } result;
 
 static double mean_miss(const float *w, const float *target, size_t n) {
     double sum = 0;
