@@ -39,248 +39,351 @@ static int check_element(t_run *t, double got, double exact, double magnitude, s
         (int)i, (int)j, got, exact, bound);
 }
 
+/* ---- a grid of random products: every dtype, layout, epilogue and number that amp_gemm takes ---- */
+
+/* The matrices of all batches as they lie in memory, `stride` elements apart; 0: the same one for all. */
+typedef struct grid_matrix {
+    amp_dtype type;
+    size_t rows, cols, ld, stride;
+    unsigned char *host;
+} grid_matrix;
+
+static double at(const grid_matrix *x, size_t b, size_t row, size_t col) {
+    return (double)amp_load(x->host, x->type, b * x->stride + row * x->ld + col);
+}
+static size_t elements(const grid_matrix *x, size_t batch) { return span(batch, x->stride, x->rows, x->ld, x->cols); }
+static size_t bytes_of(const grid_matrix *x, size_t batch) { return elements(x, batch) * amp_dtype_size(x->type); }
+
+/* Random numbers, or NaN everywhere: what nobody may read. */
+static void fill_matrix(t_run *t, grid_matrix *x, size_t batch, int poisoned) {
+    size_t matrices = x->stride ? batch : 1;
+    if (poisoned) matrices = 0;
+    x->host = (unsigned char *)matrix(t, x->type, elements(x, batch), matrices, x->stride, x->rows, x->ld, x->cols);
+}
+
+typedef enum use_of_c { NO_C, C_IS_D, OWN_C, D_AS_C } use_of_c; /* D_AS_C: C is NULL, and there is a beta */
+
+typedef struct grid_case {
+    amp_gemm_desc g;
+    grid_matrix a, b, c, d, aux; /* aux: what the forward product left, or what this one leaves */
+    void *bias;
+    size_t batch, odd; /* odd 0: aligned, no gaps, as Tensor Cores like it */
+    int f8, grad;      /* grad: an activation's backward */
+    use_of_c use_c;
+    double alpha, beta; /* with their factors on the device and the scales of a and b */
+    float scale_d;
+} grid_case;
+
 static int is_f8(amp_dtype t) { return t == AMP_F8E4M3 || t == AMP_F8E5M2; }
 
-static void gemm_grid(t_run *t) {
+static void grid_problem(t_run *t, grid_case *c) {
     static const amp_dtype outs[5] = {AMP_F32, AMP_F16, AMP_BF16, AMP_F32, AMP_F16};
+    amp_gemm_desc *g = &c->g;
+    int tensor;
+    c->a.type = c->b.type = ref_dtypes[t_below(t, 5)];
+    c->d.type = outs[t_below(t, 5)];
+    g->m = pick_size(t);
+    g->n = pick_size(t);
+    g->k = pick_size(t);
+    c->batch = t_below(t, 4) == 0 ? 1 + t_below(t, 3) : 1;
+    c->use_c = (use_of_c)t_below(t, 4);
+    tensor = (int)t_below(t, 2);
+    c->odd = !tensor;
+    c->f8 = is_f8(c->a.type);
+    if (c->f8) c->b.type = t_below(t, 2) ? AMP_F8E4M3 : AMP_F8E5M2;
+    if (t_below(t, c->f8 ? 3 : 20) == 0) c->d.type = t_below(t, 2) ? AMP_F8E4M3 : AMP_F8E5M2;
+    if (tensor) {
+        g->m = 16 * (1 + t_below(t, 3));
+        g->n = 16 * (1 + t_below(t, 3));
+        g->k = 16 * (1 + t_below(t, 3));
+        if (is_f8(c->d.type)) c->use_c = NO_C;
+    }
+    g->batch = c->batch == 1 && t_below(t, 2) ? 0 : c->batch;
+    g->trans_b = 1;
+    if (!tensor || !c->f8) {
+        g->trans_a = t_below(t, 2);
+        g->trans_b = t_below(t, 2);
+    }
+    g->act = (amp_act)t_below(t, 3);
+    g->backward = t_below(t, 3) == 0;
+    c->grad = g->backward && g->act != AMP_ACT_NONE;
+}
+
+/* A leading dimension: packed, which 0 says too, or with a gap. */
+static size_t grid_ld(t_run *t, grid_matrix *x, size_t gap) {
+    x->ld = x->cols + (t_below(t, 3) ? 0 : gap * t_below(t, 9));
+    return x->ld == x->cols ? 0 : x->ld;
+}
+
+static void grid_layout(t_run *t, grid_case *c) {
+    amp_gemm_desc *g = &c->g;
+    uint32_t how;
+    c->a.rows = g->trans_a ? g->k : g->m;
+    c->a.cols = g->trans_a ? g->m : g->k;
+    c->b.rows = g->trans_b ? g->n : g->k;
+    c->b.cols = g->trans_b ? g->k : g->n;
+    c->d.rows = g->m;
+    c->d.cols = g->n;
+    g->lda = grid_ld(t, &c->a, c->odd);
+    g->ldb = grid_ld(t, &c->b, c->odd);
+    g->ldd = grid_ld(t, &c->d, c->odd);
+    c->a.stride = c->a.rows * c->a.ld;
+    c->b.stride = c->b.rows * c->b.ld;
+    c->d.stride = c->d.rows * c->d.ld;
+    c->c = c->d;
+    if (c->use_c == OWN_C) {
+        c->c.ld = g->n + (t_below(t, 2) ? 0 : t_below(t, 5));
+        c->c.stride = g->m * c->c.ld;
+        if (c->c.ld != g->n) g->ldc = c->c.ld;
+    }
+    if (c->use_c == C_IS_D) g->ldc = g->ldd;
+    if (c->batch == 1) return;
+    how = t_below(t, 3);
+    if (how == 1 && c->odd) { /* gaps between the batches */
+        g->stride_a = c->a.stride += 5;
+        g->stride_d = c->d.stride += 3;
+        if (c->use_c != OWN_C) c->c.stride = c->d.stride;
+        if (c->use_c == C_IS_D) g->stride_c = c->d.stride;
+    }
+    if (how == 2) { /* the same matrix for all */
+        c->b.stride = 0;
+        g->stride_b = AMP_BROADCAST;
+        if (c->use_c != OWN_C) return;
+        c->c.stride = 0;
+        g->stride_c = AMP_BROADCAST;
+    }
+}
+
+/* A factor on the device, one time in `rarely`; else none, and 1. */
+static const float *grid_factor(t_run *t, int possible, uint32_t rarely, float x, double *into) {
+    if (!possible || t_below(t, rarely) != 0) return NULL;
+    *into *= (double)x;
+    return (const float *)t_put(t, &x, 4);
+}
+
+static void grid_numbers(t_run *t, grid_case *c) {
+    static const float scales[2] = {0.25f, 100.0f};
+    const amp_optional no_number = AMP_ZERO;
+    amp_gemm_desc *g = &c->g;
+    double scale_d = 1;
+    int beta_is_1;
+    c->alpha = 1;
+    if (t_below(t, 2)) { /* else not given: 1 */
+        c->alpha = -0.5;
+        if (t_below(t, 2) == 0) c->alpha = t_below(t, 4) ? 3.0 : 0.0;
+        g->alpha = amp_opt((float)c->alpha);
+    }
+    c->beta = 0;
+    if (c->use_c != NO_C) c->beta = t_below(t, 2) ? 1.0 : -0.75;
+    if (c->use_c != NO_C || t_below(t, 2)) g->beta = amp_opt((float)c->beta);
+    g->alpha_ptr = grid_factor(t, 1, 3, 0.375f, &c->alpha);
+    beta_is_1 = c->beta == 1.0;
+    g->beta_ptr = grid_factor(t, c->use_c != NO_C, 3, -1.5f, &c->beta);
+    if (g->beta_ptr && beta_is_1 && t_below(t, 2)) g->beta = no_number; /* beside beta_ptr: 1 */
+    g->scale_a = grid_factor(t, c->f8, 2, 0.5f, &c->alpha);
+    g->scale_b = grid_factor(t, c->f8, 2, 1.7f, &c->alpha);
+    g->scale_d = grid_factor(t, is_f8(c->d.type), 2, scales[t_below(t, 2)], &scale_d);
+    c->scale_d = (float)scale_d;
+    if (is_f8(c->d.type) && t_below(t, 2)) {
+        float old = 1e30f;
+        g->amax_d = (float *)t_put(t, &old, 4);
+    }
+    g->flags = t_below(t, 4) ? AMP_GEMM_EMULATE : 0;
+    if (t_below(t, 4) == 0) g->flags |= AMP_GEMM_FAST_FP8;
+}
+
+/* In context memory, aligned or up to two elements off. */
+static amp_array grid_put(t_run *t, const grid_case *c, const grid_matrix *x) {
+    size_t off = c->odd * amp_dtype_size(x->type) * t_below(t, 3);
+    return amp_arrn(t_put_at(t, x->host, bytes_of(x, c->batch), off), x->type, elements(x, c->batch));
+}
+
+static void grid_operands(t_run *t, grid_case *c) {
+    amp_gemm_desc *g = &c->g;
+    int reads_d = c->use_c == C_IS_D || c->use_c == D_AS_C;
+    fill_matrix(t, &c->a, c->batch, 0);
+    fill_matrix(t, &c->b, c->batch, 0);
+    fill_matrix(t, &c->d, c->batch, !reads_d);
+    g->a = grid_put(t, c, &c->a);
+    g->b = grid_put(t, c, &c->b);
+    g->d = grid_put(t, c, &c->d);
+    if (c->use_c == C_IS_D) g->c = g->d;
+    if (reads_d) c->c.host = c->d.host;
+    if (c->use_c == OWN_C) {
+        fill_matrix(t, &c->c, c->batch, 0);
+        g->c = amp_arr(t_put(t, c->c.host, bytes_of(&c->c, c->batch)), c->c.type);
+    }
+    if (!g->backward && t_below(t, 2)) {
+        amp_dtype type = t_below(t, 2) ? AMP_F32 : c->d.type;
+        c->bias = matrix(t, type, g->n, 1, 0, 1, g->n, g->n);
+        g->bias = amp_arr(t_put(t, c->bias, g->n * amp_dtype_size(type)), type);
+    }
+    c->aux = c->d;
+    c->aux.host = NULL;
+    if (c->grad) {
+        if (t_below(t, 3) == 0) c->aux.type = AMP_F32;
+        fill_matrix(t, &c->aux, c->batch, 0);
+        g->aux = amp_arr(t_put(t, c->aux.host, bytes_of(&c->aux, c->batch)), c->aux.type);
+    } else if (!g->backward && t_below(t, 3) == 0)
+        g->aux = amp_arr(t_alloc(t, bytes_of(&c->aux, c->batch)), c->aux.type);
+    if (c->batch == 1 && c->d.ld == g->n && t_below(t, 3) == 0)
+        g->dbias = amp_arr(t_alloc(t, 4 * g->n), t_below(t, 2) ? AMP_F32 : c->d.type);
+}
+
+static void grid_note(t_run *t, const grid_case *c, int round) {
     static const char *const act_names[3] = {"none", "relu", "gelu"};
+    static const char *const c_names[4] = {"none", "d", "its own", "d by NULL"};
+    const amp_gemm_desc *g = &c->g;
+    t_note(t,
+        "round %d: %s x %s -> %s, m %d n %d k %d, trans %d%d, batch %d, alpha %g, beta %g, c %s, act %s%s, flags %d",
+        round, amp_dtype_name(c->a.type), amp_dtype_name(c->b.type), amp_dtype_name(c->d.type), (int)g->m, (int)g->n,
+        (int)g->k, (int)g->trans_a, (int)g->trans_b, (int)c->batch, c->alpha, c->beta, c_names[c->use_c],
+        act_names[g->act], g->backward ? "'" : "", (int)g->flags);
+}
+
+/* What one element must be, in double. */
+typedef struct grid_element {
+    double before, after; /* the activation */
+    double magnitude;     /* of all that was added */
+    double extra;         /* roundings that the bound does not have: of a bias, of what GELU's gradient multiplies */
+} grid_element;
+
+static grid_element exact_element(t_run *t, const grid_case *c, size_t b, size_t i, size_t j) {
+    const amp_gemm_desc *g = &c->g;
+    grid_element e = {0, 0, 0, 0};
+    int rounds_first = t->place->kind == T_KIND_CUDA && c->d.type != AMP_F32;
+    size_t l;
+    for (l = 0; l < g->k; l++) {
+        double x = g->trans_a ? at(&c->a, b, l, i) : at(&c->a, b, i, l);
+        double y = g->trans_b ? at(&c->b, b, j, l) : at(&c->b, b, l, j);
+        e.before += x * y;
+        e.magnitude += fabs(x * y);
+    }
+    e.before *= c->alpha;
+    e.magnitude *= fabs(c->alpha);
+    if (c->use_c != NO_C) {
+        double x = c->beta * at(&c->c, b, i, j);
+        e.before += x;
+        e.magnitude += fabs(x);
+    }
+    if (c->bias) {
+        double x = (double)amp_load(c->bias, g->bias.dtype, j);
+        amp_dtype type = c->d.type; /* in which cuBLASLt reads a bias */
+        if (c->f8) type = type == AMP_F16 ? AMP_F16 : AMP_BF16;
+        e.before += x;
+        e.magnitude += fabs(x);
+        if (rounds_first && g->bias.dtype != type) e.extra = ref_half_ulp(x, type) * 1.13;
+    }
+    if (c->grad) {
+        double x = at(&c->aux, b, i, j), slope = g->act == AMP_GELU ? ref_gelu_grad(x) : (double)(x > 0.0);
+        if (rounds_first) e.extra = 1.13 * ref_half_ulp(e.before, c->d.type);
+        e.extra += 4e-6 * fabs(e.before);
+        e.after = e.before * slope;
+        return e;
+    }
+    if (g->act == AMP_GELU) e.extra += 4e-7 * fabs(e.before);
+    e.after = ref_act(g->act, e.before);
+    return e;
+}
+
+static double saturated(double x, amp_dtype type) {
+    double most = type == AMP_F8E4M3 ? 448.0 : 57344.0;
+    if (!is_f8(type) || fabs(x) <= most) return x;
+    return x > 0.0 ? most : -most;
+}
+
+/* All elements of d and of an aux that was written, and the amax; 0: one is wrong. */
+static int grid_results(t_run *t, const grid_case *c, const grid_matrix *got) {
+    const amp_gemm_desc *g = &c->g;
+    double amax = 0, amax_bound = 0, scale = (double)c->scale_d;
+    size_t b, i, j;
+    for (b = 0; b < c->batch; b++)
+        for (i = 0; i < g->m; i++)
+            for (j = 0; j < g->n; j++) {
+                grid_element e = exact_element(t, c, b, i, j);
+                double want = saturated(e.after * scale, c->d.type);
+                double bound = ((double)g->k + 4) * EPS * e.magnitude * 1.13 + e.extra;
+                int writes_aux = g->aux.data && !c->grad, aux_saturates = is_f8(c->d.type) && fabs(e.before) > 440.0;
+                amax = fmax(amax, fabs(e.after));
+                amax_bound = fmax(amax_bound, bound);
+                if (!check_element(
+                        t, at(got, b, i, j), want, e.magnitude * scale, g->k, c->d.type, e.extra * scale, b, i, j))
+                    return 0;
+                if (writes_aux && !aux_saturates &&
+                    !check_element(t, at(&c->aux, b, i, j), e.before, e.magnitude, g->k, c->aux.type, e.extra, b, i, j))
+                    return 0;
+            }
+    if (g->amax_d) {
+        float found = -1;
+        t_get(t, &found, g->amax_d, 4);
+        CHECK_NEAR((double)found, amax, amax_bound + 1e-6 * amax);
+    }
+    return 1;
+}
+
+/* The column sums of what was written; a failure names row m. 0: one is wrong. */
+static int grid_sums(t_run *t, const grid_case *c, const grid_matrix *got) {
+    const amp_gemm_desc *g = &c->g;
+    unsigned char sums[400];
+    size_t i, j;
+    if (!g->dbias.data) return 1;
+    t_get(t, sums, g->dbias.data, g->n * amp_dtype_size(g->dbias.dtype));
+    for (j = 0; j < g->n; j++) {
+        double sum = 0, magnitude = 0, roundings = 0, out = (double)amp_load(sums, g->dbias.dtype, j);
+        for (i = 0; i < g->m; i++) {
+            double x = at(got, 0, i, j);
+            sum += x;
+            magnitude += fabs(x);
+            roundings += ref_half_ulp(x, c->d.type);
+        }
+        if (is_f8(g->dbias.dtype) && fabs(sum) > 440.0) continue;
+        if (!check_element(t, out, sum, magnitude, g->m, g->dbias.dtype, roundings, 0, g->m, j)) return 0;
+    }
+    return 1;
+}
+
+static void grid_padding(t_run *t, const grid_case *c, const grid_matrix *got) { /* between rows and batches */
+    size_t size = amp_dtype_size(c->d.type), i;
+    for (i = 0; i < elements(&c->d, c->batch); i++) {
+        size_t col = i % c->d.stride % c->d.ld, row = i % c->d.stride / c->d.ld;
+        if (col < c->d.cols && row < c->d.rows) continue;
+        if (memcmp(got->host + i * size, c->d.host + i * size, size) == 0) continue;
+        t_check(t, 0, __FILE__, __LINE__, "padding element %d was written", (int)i);
+        return;
+    }
+    CHECK(1);
+}
+
+static void gemm_grid(t_run *t) {
     int round, rounds = t_rounds(t, 1500, 60000, 90, 2500), cuda = t->place->kind == T_KIND_CUDA;
     size_t unsupported = 0, f8_ran = 0;
-    for (round = 0; round < rounds; round++) {
-        amp_gemm_desc d = AMP_ZERO;
-        const amp_optional no_number = AMP_ZERO;
-        amp_dtype ta = ref_dtypes[t_below(t, 5)], tb = ta, td = outs[t_below(t, 5)], taux;
-        size_t m = pick_size(t), n = pick_size(t), k = pick_size(t),
-               batch = 1 + (t_below(t, 4) == 0 ? t_below(t, 3) : 0), i, j, l, b;
-        size_t ra, ca, rb, cb, lda, ldb, ldc, ldd, sa, sb, sc, sd, total, odd = 1;
-        int use_c = (int)t_below(t, 4), f8 = 0, tensor = (int)t_below(t, 2),
-            grad; /* use_c 0: beta 0; 1: C is D; 2: C by itself; 3: C NULL with a beta */
-        unsigned char *ha, *hb, *hd, *got;
-        void *hc = NULL, *hbias = NULL, *haux = NULL;
-        float scales[5] = {1, 1, 1, 1, 1}, amax = -1; /* alpha, beta, a, b, d */
-        double alpha, beta, want_amax = 0, amax_bound = 0;
+    for (round = 0; round < rounds; round++, t_clear(t)) {
+        grid_case c = AMP_ZERO;
+        grid_matrix got;
         amp_status st;
-        if (is_f8(ta)) {
-            f8 = 1;
-            tb = t_below(t, 2) ? AMP_F8E4M3 : AMP_F8E5M2;
-        }
-        if (t_below(t, f8 ? 3 : 20) == 0) td = t_below(t, 2) ? AMP_F8E4M3 : AMP_F8E5M2;
-        if (tensor) { /* as Tensor Cores like it */
-            m = 16 * (1 + t_below(t, 3));
-            n = 16 * (1 + t_below(t, 3));
-            k = 16 * (1 + t_below(t, 3));
-            odd = 0;
-            if (is_f8(td)) use_c = 0;
-        }
-        d.m = m;
-        d.n = n;
-        d.k = k;
-        d.batch = batch == 1 && t_below(t, 2) ? 0 : batch;
-        d.trans_a = tensor && f8 ? 0 : t_below(t, 2);
-        d.trans_b = tensor && f8 ? 1 : t_below(t, 2);
-        d.act = (amp_act)t_below(t, 3);
-        d.backward = t_below(t, 3) == 0;
-        grad = d.backward && d.act != AMP_ACT_NONE;
-        ra = d.trans_a ? k : m;
-        ca = d.trans_a ? m : k;
-        rb = d.trans_b ? n : k;
-        cb = d.trans_b ? k : n;
-        lda = ca + (t_below(t, 3) ? 0 : odd * t_below(t, 9));
-        ldb = cb + (t_below(t, 3) ? 0 : odd * t_below(t, 9));
-        ldd = n + (t_below(t, 3) ? 0 : odd * t_below(t, 9));
-        ldc = use_c == 2 ? n + (t_below(t, 2) ? 0 : t_below(t, 5)) : ldd;
-        d.lda = lda == ca ? 0 : lda;
-        d.ldb = ldb == cb ? 0 : ldb;
-        d.ldd = ldd == n ? 0 : ldd;
-        d.ldc = use_c == 2 && ldc != n ? ldc : 0;
-        if (use_c == 1) d.ldc = d.ldd;
-        sa = ra * lda;
-        sb = rb * ldb;
-        sd = m * ldd;
-        sc = use_c == 2 ? m * ldc : sd;
-        if (batch > 1) { /* packed, with a gap, or the same matrix for all */
-            uint32_t how = t_below(t, 3);
-            if (how == 1 && odd) {
-                sa += 5;
-                d.stride_a = sa;
-                sd += 3;
-                d.stride_d = sd;
-                if (use_c != 2) sc = sd;
-                if (use_c == 1) d.stride_c = sd;
-            }
-            if (how == 2) {
-                sb = 0;
-                d.stride_b = AMP_BROADCAST;
-                if (use_c == 2) {
-                    sc = 0;
-                    d.stride_c = AMP_BROADCAST;
-                }
-            }
-        }
-        total = span(batch, sd, m, ldd, n);
-        alpha = 1;
-        if (t_below(t, 2)) { /* else not given: 1 */
-            alpha = t_below(t, 2) ? -0.5 : t_below(t, 4) ? 3.0 : 0.0;
-            d.alpha = amp_opt((float)alpha);
-        }
-        beta = use_c == 0 ? 0.0 : t_below(t, 2) ? 1.0 : -0.75;
-        if (use_c || t_below(t, 2)) d.beta = amp_opt((float)beta);
-        if (t_below(t, 3) == 0) scales[0] = 0.375f;
-        if (use_c && t_below(t, 3) == 0) scales[1] = -1.5f;
-        if (f8 && t_below(t, 2)) scales[2] = 0.5f;
-        if (f8 && t_below(t, 2)) scales[3] = 1.7f;
-        if (is_f8(td) && t_below(t, 2)) scales[4] = t_below(t, 2) ? 100.0f : 0.25f;
-        if (scales[0] != 1) d.alpha_ptr = (const float *)t_put(t, &scales[0], 4);
-        if (scales[1] != 1) d.beta_ptr = (const float *)t_put(t, &scales[1], 4);
-        if (scales[2] != 1) d.scale_a = (const float *)t_put(t, &scales[2], 4);
-        if (scales[3] != 1) d.scale_b = (const float *)t_put(t, &scales[3], 4);
-        if (scales[4] != 1) d.scale_d = (const float *)t_put(t, &scales[4], 4);
-        if (is_f8(td) && t_below(t, 2)) {
-            float old = 1e30f;
-            d.amax_d = (float *)t_put(t, &old, 4);
-        }
-        if (d.beta_ptr && beta == 1.0 && t_below(t, 2)) d.beta = no_number; /* beside beta_ptr: 1 */
-        alpha *= (double)scales[0] * (double)scales[2] * (double)scales[3];
-        beta *= (double)scales[1];
-        d.flags = t_below(t, 4) ? AMP_GEMM_EMULATE : 0;
-        if (t_below(t, 4) == 0) d.flags |= AMP_GEMM_FAST_FP8;
-        ha = (unsigned char *)matrix(t, ta, span(batch, sa, ra, lda, ca), batch, sa, ra, lda, ca);
-        hb = (unsigned char *)matrix(t, tb, span(batch, sb, rb, ldb, cb), sb ? batch : 1, sb, rb, ldb, cb);
-        hd = (unsigned char *)matrix(
-            t, td, total, use_c == 1 || use_c == 3 ? batch : 0, sd, m, ldd, n); /* else poisoned: NaN */
-        got = (unsigned char *)t_host(t, total * amp_dtype_size(td));
-        d.a = amp_arr(t_put_at(t, ha, span(batch, sa, ra, lda, ca) * amp_dtype_size(ta),
-                          odd * amp_dtype_size(ta) * t_below(t, 3)),
-            ta);
-        d.b = amp_arr(t_put_at(t, hb, span(batch, sb, rb, ldb, cb) * amp_dtype_size(tb),
-                          odd * amp_dtype_size(tb) * t_below(t, 3)),
-            tb);
-        d.d =
-            amp_arrn(t_put_at(t, hd, total * amp_dtype_size(td), odd * amp_dtype_size(td) * t_below(t, 3)), td, total);
-        if (use_c == 1) {
-            d.c = d.d;
-            hc = hd;
-        }
-        if (use_c == 3) hc = hd;
-        if (use_c == 2) {
-            hc = matrix(t, td, span(batch, sc, m, ldc, n), sc ? batch : 1, sc, m, ldc, n);
-            d.c = amp_arr(t_put(t, hc, span(batch, sc, m, ldc, n) * amp_dtype_size(td)), td);
-        }
-        if (!d.backward && t_below(t, 2)) {
-            amp_dtype bt = t_below(t, 2) ? AMP_F32 : td;
-            hbias = matrix(t, bt, n, 1, 0, 1, n, n);
-            d.bias = amp_arr(t_put(t, hbias, n * amp_dtype_size(bt)), bt);
-        }
-        taux = grad && t_below(t, 3) == 0 ? AMP_F32 : td;
-        if (grad) {
-            haux = matrix(t, taux, total, batch, sd, m, ldd, n);
-            d.aux = amp_arr(t_put(t, haux, total * amp_dtype_size(taux)), taux);
-        } else if (!d.backward && t_below(t, 3) == 0) {
-            d.aux = amp_arr(t_alloc(t, total * amp_dtype_size(td)), td);
-        }
-        if (batch == 1 && ldd == n && t_below(t, 3) == 0)
-            d.dbias = amp_arr(t_alloc(t, 4 * n), t_below(t, 2) ? AMP_F32 : td);
-        t_note(t,
-            "round %d: %s x %s -> %s, m %d n %d k %d, trans %d%d, batch %d, alpha %g, beta %g, c %d, act %s%s, "
-            "flags %d",
-            round, amp_dtype_name(ta), amp_dtype_name(tb), amp_dtype_name(td), (int)m, (int)n, (int)k, (int)d.trans_a,
-            (int)d.trans_b, (int)batch, alpha, beta, use_c, act_names[d.act], d.backward ? "'" : "", (int)d.flags);
-        st = amp_gemm(t->ctx, &d);
-        if (st == AMP_ERR_UNSUPPORTED && cuda && f8 && !(d.flags & AMP_GEMM_EMULATE)) { /* says why */
+        int native_f8;
+        grid_problem(t, &c);
+        grid_layout(t, &c);
+        grid_numbers(t, &c);
+        grid_operands(t, &c);
+        grid_note(t, &c, round);
+        native_f8 = c.f8 && !(c.g.flags & AMP_GEMM_EMULATE);
+        st = amp_gemm(t->ctx, &c.g);
+        if (st == AMP_ERR_UNSUPPORTED && cuda && native_f8) { /* says why */
             CHECK(strstr(amp_last_error(t->ctx), "FP8") != NULL);
             unsupported++;
-            t_clear(t);
             continue;
         }
-        if (!CHECK_OK(st)) {
-            t_clear(t);
-            continue;
+        if (!CHECK_OK(st)) continue;
+        f8_ran += native_f8;
+        got = c.d;
+        got.host = (unsigned char *)t_host(t, bytes_of(&got, c.batch));
+        t_get(t, got.host, c.g.d.data, bytes_of(&got, c.batch));
+        if (c.g.aux.data && !c.grad) {
+            c.aux.host = (unsigned char *)t_host(t, bytes_of(&c.aux, c.batch));
+            t_get(t, c.aux.host, c.g.aux.data, bytes_of(&c.aux, c.batch));
         }
-        f8_ran += f8 && !(d.flags & AMP_GEMM_EMULATE);
-        t_get(t, got, d.d.data, total * amp_dtype_size(td));
-        if (d.aux.data && !grad) {
-            haux = t_host(t, total * amp_dtype_size(td));
-            t_get(t, haux, d.aux.data, total * amp_dtype_size(td));
-        }
-        for (b = 0; b < batch; b++)
-            for (i = 0; i < m; i++)
-                for (j = 0; j < n; j++) {
-                    double sum = 0, size = 0, before, extra = 0, most = td == AMP_F8E4M3 ? 448.0 : 57344.0, r, out;
-                    for (l = 0; l < k; l++) {
-                        double x = (double)amp_load(ha, ta, b * sa + (d.trans_a ? l * lda + i : i * lda + l)),
-                               y = (double)amp_load(hb, tb, b * sb + (d.trans_b ? j * ldb + l : l * ldb + j));
-                        sum += x * y;
-                        size += fabs(x * y);
-                    }
-                    sum *= alpha;
-                    size *= fabs(alpha);
-                    if (hc) {
-                        double c = beta * (double)amp_load(hc, td, b * sc + i * ldc + j);
-                        sum += c;
-                        size += fabs(c);
-                    }
-                    if (hbias) {
-                        double c = (double)amp_load(hbias, d.bias.dtype, j);
-                        amp_dtype lt = !f8 ? td : td == AMP_F16 ? AMP_F16 : AMP_BF16;
-                        sum += c;
-                        size += fabs(c);
-                        if (cuda && td != AMP_F32 && d.bias.dtype != lt)
-                            extra = ref_half_ulp(c, lt) * 1.13; /* rounded first */
-                    }
-                    before = sum;
-                    if (grad) {
-                        double a = (double)amp_load(haux, taux, b * sd + i * ldd + j);
-                        double s = d.act == AMP_GELU ? ref_gelu_grad(a) : (double)(a > 0.0);
-                        if (cuda && td != AMP_F32) extra = 1.13 * ref_half_ulp(sum, td);
-                        extra += 4e-6 * fabs(sum);
-                        sum *= s;
-                    } else if (d.act == AMP_GELU)
-                        extra += 4e-7 * fabs(sum);
-                    r = grad ? sum : ref_act(d.act, sum);
-                    if (fabs(r) > want_amax) want_amax = fabs(r);
-                    if (((double)k + 4) * EPS * size * 1.13 + extra > amax_bound)
-                        amax_bound = ((double)k + 4) * EPS * size * 1.13 + extra;
-                    r *= (double)scales[4];
-                    if (is_f8(td) && fabs(r) > most) r = r > 0.0 ? most : -most;
-                    out = (double)amp_load(got, td, b * sd + i * ldd + j);
-                    if (!check_element(t, out, r, size * (double)scales[4], k, td, extra * (double)scales[4], b, i, j))
-                        goto next;
-                    if (haux && !grad && !(is_f8(td) && fabs(before) > 440.0) &&
-                        !check_element(
-                            t, (double)amp_load(haux, td, b * sd + i * ldd + j), before, size, k, td, extra, b, i, j))
-                        goto next;
-                }
-        if (d.amax_d) {
-            t_get(t, &amax, d.amax_d, 4);
-            CHECK_NEAR((double)amax, want_amax, amax_bound + 1e-6 * want_amax);
-        }
-        if (d.dbias.data) {
-            unsigned char sums[400];
-            t_get(t, sums, d.dbias.data, n * amp_dtype_size(d.dbias.dtype));
-            for (j = 0; j < n; j++) {
-                double s = 0, size = 0, round_off = 0, out = (double)amp_load(sums, d.dbias.dtype, j);
-                for (i = 0; i < m; i++) {
-                    double v = (double)amp_load(got, td, i * ldd + j);
-                    s += v;
-                    size += fabs(v);
-                    round_off += ref_half_ulp(v, td);
-                }
-                if (is_f8(d.dbias.dtype) && fabs(s) > 440.0) continue;
-                if (!check_element(t, out, s, size, m, d.dbias.dtype, round_off, 0, m, j))
-                    goto next; /* row m: the sums */
-            }
-        }
-        for (i = 0; i < total; i++) /* what lies between rows and batches stays as it was */
-            if (i % sd % ldd >= n || i % sd / ldd >= m) {
-                size_t size = amp_dtype_size(td);
-                if (memcmp(got + i * size, hd + i * size, size) != 0) {
-                    t_check(t, 0, __FILE__, __LINE__, "padding element %d was written", (int)i);
-                    break;
-                }
-            }
-        CHECK(1);
-    next:
-        t_clear(t);
+        if (grid_results(t, &c, &got) && grid_sums(t, &c, &got)) grid_padding(t, &c, &got);
     }
     t_note(t, "%d combinations unsupported, %d FP8 products without emulation", (int)unsupported, (int)f8_ran);
     CHECK(unsupported < (size_t)rounds / 4);
