@@ -963,10 +963,11 @@ AMP_INLINE size_t amp_dtype_size(amp_dtype t) {
     return t == AMP_F8E4M3 || t == AMP_F8E5M2 ? 1u : 0u;
 }
 
-/* Float bits x to the 8- or 16-bit pattern. The magnitude becomes a fixed-point number q.F of the target's grid, F having
-   32 bits; nearest-even and stochastic rounding differ only in what is added to F before its carry goes into q:
-       nearest even  0x7fffffff + (q odd)      stochastic  r, uniform in [0, 2^32): away from zero with probability F / 2^32
-   F is exact for every number of at least 2^-33 of the grid's step, so the expectation of the result is the number itself.
+/* Float bits x to the 8- or 16-bit pattern. The magnitude becomes a fixed-point number q.F of the target's grid, F of 32
+   bits; nearest-even and stochastic rounding differ only in what is added to F before its carry goes into q:
+       nearest even  0x7fffffff + (q odd)
+       stochastic    r, uniform in [0, 2^32): away from zero with probability F / 2^32
+   F is exact for every number of at least 2^-33 of the grid's step, so the expectation of the result is the number.
    Overflow is never random: the same numbers overflow in both modes. */
 AMP_INLINE uint32_t ampi_encode(uint32_t x, amp_dtype t, amp_rounding how, uint32_t r, int saturate) {
     ampi_format f = ampi_format_of(t);
@@ -1021,9 +1022,9 @@ AMP_INLINE uint32_t ampi_decode(uint32_t b, amp_dtype t) {
     return sign | ((f.emin - f.mant + p) << 23) | ((m << (23u - p)) & 0x7fffffu);
 }
 
-/* Double to float bits by rounding to odd: the last bit remembers whether anything was cut off, so that a second rounding
-   to a format at least two bits shorter is as if rounded once (Boldo and Melquiond, "Emulation of a FMA and correctly
-   rounded sums", 2008). */
+/* Double to float bits by rounding to odd: the last bit remembers whether anything was cut off, so that a second
+   rounding to a format at least two bits shorter is as if rounded once (Boldo and Melquiond, "Emulation of a FMA and
+   correctly rounded sums", 2008). */
 AMP_INLINE uint32_t ampi_odd_f32(double x) {
     uint64_t d, m;
     uint32_t sign, e, shift;
@@ -1193,8 +1194,8 @@ AMP_INLINE uint32_t amp_random(uint64_t seed, uint64_t stream, uint64_t index) {
 
 /* ---- arithmetic that no compiler flag changes: each operation rounds once, to nearest even, subnormals kept ----
    NVIDIA's GPUs: PTX .rn without .ftz. Elsewhere the result passes through an empty asm statement, so it can be neither
-   contracted nor reassociated, and division and square root are not replaced by estimates. Rounding mode and FTZ/DAZ: the
-   verbs see to it; called by themselves (in kernels of your own, say), these functions and amp_exp, amp_log, amp_gelu
+   contracted nor reassociated, and division and square root are not replaced by estimates. Rounding mode and FTZ/DAZ:
+   the verbs see to it; called by themselves (in kernels of your own, say), these functions and amp_exp, amp_log, amp_gelu
    work in the environment they find. */
 #if defined(__CUDA_ARCH__)
 #  define AMPI_OP2(name, T, ptx, c) \
@@ -1401,7 +1402,7 @@ AMP_INLINE float ampi_act_grad(amp_act act, float dy, float saved) {
     return dy;
 }
 
-/* ---- dropout: element i is dropped if its random number is below the threshold; p = 1 drops all --------------------------------- */
+/* ---- dropout: element i is dropped if its random number is below the threshold; p = 1 drops all ---- */
 AMP_INLINE uint64_t amp_dropout_threshold(float p) {
     float t = amp_mul(p, 4294967296.0f);
     return (uint64_t)t;
@@ -1413,7 +1414,7 @@ AMP_INLINE float amp_dropout_one(float x, uint32_t r, uint64_t threshold, float 
     return r < threshold ? 0.0f : amp_mul(x, factor);
 }
 
-/* ---- loss scale rule ------------------------------------------------------------------------------------------------------ */
+/* ---- loss scale rule ---- */
 
 #define AMP_FOUND_INF      1u
 #define AMP_FOUND_NAN      2u
@@ -1474,18 +1475,20 @@ AMP_INLINE void amp_scaler_next(amp_scaler_state *s) {
 }
 AMP_INLINE uint32_t amp_scaler_dead(const amp_scaler_state *s) { return s->stuck >= s->dead_after; }
 
-/* ---- weights in 16 + 16 bits ---------------------------------------------------------------------------------------------------
-   The model copy h is w rounded to nearest even; a 16-bit remainder r holds the rest. In the low half of the result h, in the high
-   half r as two's complement.
-   FP16: r = (w - h) in units of 2^(E-25), E the exponent of h (at least -14): |r| <= 2^14, exact for zero and wherever h is a normal
-         half; else within 2^-40 (rounded to nearest even). |w| >= 65520 and NaN live in h alone, as Inf and NaN.
-   BF16: r = bits(w) - (h << 16): exact, but for a tie that rounds down (low bits exactly 0x8000), which comes back one ulp nearer
-         to zero. NaN stays NaN. */
+/* ---- weights in 16 + 16 bits ----
+   The model copy h is w rounded to nearest even; a 16-bit remainder r holds the rest. The low half of the result is h,
+   the high half r as two's complement.
+   FP16: r = (w - h) in units of 2^(E-25), E the exponent of h (at least -14): |r| <= 2^14, exact for zero and wherever h
+         is a normal half; else within 2^-40 (rounded to nearest even). |w| >= 65520 and NaN live in h alone, as Inf and
+         NaN.
+   BF16: r = bits(w) - (h << 16): exact, but for a tie that rounds down (low bits exactly 0x8000), which comes back one
+         ulp closer to zero. NaN stays NaN. */
 AMP_INLINE uint32_t amp_split_pack(float w, amp_dtype t) {
     uint32_t u = ampi_bits(w), h = ampi_encode(u, t, AMP_NEAREST, 0, 0), e, r;
     if (t == AMP_BF16) {
         int32_t d = (int32_t)(u - (h << 16));
-        return (h & 0x7fffu) > 0x7f80u ? h : h | (uint32_t)(d > 32767 ? 32767 : d) << 16;
+        if ((h & 0x7fffu) > 0x7f80u) return h;
+        return h | (uint32_t)(d > 32767 ? 32767 : d) << 16;
     }
     if ((h & 0x7c00u) == 0x7c00u) return h;
     e = (h >> 10) & 31u;
@@ -1515,7 +1518,7 @@ AMP_INLINE float amp_kahan_unpack(uint32_t packed) { /* c = +-0 adds nothing, so
     return packed >> 16 << 17 ? amp_add(h, ampi_float(packed & 0xffff0000u)) : h;
 }
 
-/* ---- a parameter set, as backends see it ------------------------------------------------------------------------------------ */
+/* ---- a parameter set, as backends see it ---- */
 
 #define AMP_CHUNK 65536u /* elements per chunk: unit of work and of every reduction */
 #define AMP_LANES 2048u
@@ -1588,7 +1591,7 @@ typedef struct amp_param_table { /* every array in context memory, built once by
     uint64_t n_elements; /* of all parameters */
 } amp_param_table;
 
-/* ---- jobs: arguments checked, defaults filled in and choices made by the front. What they point to is context memory ---------- */
+/* ---- jobs: arguments checked, defaults filled in, choices made by the front. They point to context memory ---- */
 
 /* Where a device leaves a copy of the record for the host to read without waiting: `end` and `begin` are equal when it
    is whole. */
@@ -2076,14 +2079,16 @@ AMP_INLINE uint32_t amp_weight_store(
    Class: host. */
 AMP_API amp_param_entry amp_param_entry_get(const amp_params *p, size_t i);
 
-/* ---- the table ------------------------------------------------------------------------------------------------------------------
-   A backend fills an amp_backend, makes its own state and calls amp_ctx_create_backend, which copies the table. Every function gets checked
-   arguments with defaults filled in and returns a status made with amp_fail, so that the message says which vendor call failed.
-   Pointers in jobs are context memory unless said otherwise. The rule of sums, for one array of n doubles x[0..n) (n <= AMP_CHUNK):
+/* ---- the table ----
+   A backend fills an amp_backend, makes its own state and calls amp_ctx_create_backend, which copies the table. Every
+   function gets checked arguments with defaults filled in and returns a status made with amp_fail, so that the message
+   says which vendor call failed. Pointers in jobs are context memory unless said otherwise.
+   The rule of sums, for one array of n doubles x[0..n) (n <= AMP_CHUNK):
        lane[j] = (((0 + x[j]) + x[j+2048]) + x[j+4096]) ...                        j < 2048
        within each group of 8 lanes: lane[j] += lane[j+4], then += lane[j+2], then += lane[j+1]
        then over the 256 groups' firsts: g[i] += g[i+128], then 64, 32, 16, 8, 4, 2, 1;  the sum is g[0]
-   Longer arrays: the sums of their chunks of AMP_CHUNK, in order, by the same rule (beyond AMP_CHUNK chunks: groups of them in order). */
+   Longer arrays: the sums of their chunks of AMP_CHUNK, in order, by the same rule (more than AMP_CHUNK chunks: groups
+   of them in order). */
 
 typedef struct amp_backend {
     uint32_t version, size; /* AMP_VERSION, sizeof(amp_backend) */
@@ -2099,7 +2104,8 @@ typedef struct amp_backend {
     amp_status (*may_wait)(amp_ctx *); /* AMP_OK, or AMP_ERR_CAPTURE / AMP_ERR_DEAD: asked before every query */
     /* arrays */
     amp_status (*cast)(amp_ctx *, amp_array dst, amp_array src, size_t n, const amp_cast_desc *);
-    /* counts; with `unscale` also dst[i] = arrays[i] / scale (dst NULL: in place) and what was found into the state. host may be NULL */
+    /* counts; with `unscale` also dst[i] = arrays[i] / scale (dst NULL: in place), and what was found into the state;
+       host may be NULL */
     amp_status (*finite)(amp_ctx *, const amp_array *dst, const amp_array *arrays, size_t n, amp_scaler_state *unscale,
         amp_finite_report *host);
     amp_status (*histogram)(amp_ctx *, const amp_array *arrays, size_t n, amp_histogram *host);
@@ -2185,17 +2191,17 @@ typedef struct amp_backend {
     X(amp_state_load, query)
 /* clang-format on */
 
-/* Makes a context of a backend. `self` is the backend's own state, given back by amp_ctx_self; destroy is called with the context and
-   frees it (also when creation fails: no, then `self` stays the caller's). host: allocator of host objects, {0} => malloc / free. */
+/* Makes a context of a backend. `self` is the backend's own state, given back by amp_ctx_self; destroy frees it. If
+   creation fails, `self` stays yours. host: allocator of host objects, {0} => malloc / free. */
 AMP_API amp_status amp_ctx_create_backend(
     amp_ctx **out, const amp_backend *backend, void *self, const amp_allocator *host, const amp_logger *logger);
 AMP_API void *amp_ctx_self(const amp_ctx *ctx);
-/* Records and logs a failure, and returns its status: return amp_fail(ctx, AMP_ERR_CUDA, "amp_cast: cudaMalloc: %s", text). */
+/* Records and logs a failure, and returns its status: return amp_fail(ctx, AMP_ERR_CUDA, "amp_cast: %s", text). */
 #if defined(__GNUC__) || defined(__clang__)
 __attribute__((format(printf, 3, 4)))
 #endif
 AMP_API amp_status amp_fail(amp_ctx *ctx, amp_status status, const char *format, ...);
-/* A log line that is no failure. */
+/* A log line that does not report a failure. */
 #if defined(__GNUC__) || defined(__clang__)
 __attribute__((format(printf, 3, 4)))
 #endif
@@ -2208,7 +2214,8 @@ AMP_INLINE uint64_t ampi_get(const uint8_t *b, int bytes) {
         x |= (uint64_t)b[i] << (8 * i);
     return x;
 }
-/* The checksum of state and plan files: FNV-1a over little-endian 64-bit words, the last one padded with zeros. Begins with AMPI_HASH. */
+/* The checksum of state and plan files: FNV-1a over little-endian 64-bit words, the last one padded with zeros. Begins
+   with AMPI_HASH. */
 AMP_INLINE uint64_t ampi_hash(uint64_t h, const void *data, size_t n) {
     const uint8_t *b = (const uint8_t *)data;
     size_t i;
@@ -4793,6 +4800,10 @@ static amp_status ampi_set_enabled(const ampi_override *o, uint32_t on) {
     if (!on) o->p->scaling = AMP_SCALER_OFF;
     return AMP_OK;
 }
+static amp_status ampi_set_switch(uint32_t *field, uint32_t on) {
+    *field = on;
+    return AMP_OK;
+}
 static amp_status ampi_set_autocast(const ampi_override *o, uint32_t on) {
     AMPI_ALLOW(o, !on || o->p->preset == AMP_O1, "%s = True comes with O1 only, not with %s", o->where, o->name,
         amp_preset_name(o->p->preset));
@@ -4867,8 +4878,8 @@ static amp_status ampi_policy_override(const ampi_override *o, ampi_value v) {
     case AMPI_P_ENABLED: return ampi_set_enabled(o, v.on);
     case AMPI_P_AUTOCAST: return ampi_set_autocast(o, v.on);
     case AMPI_P_CAST_MODEL: return ampi_set_cast_model(o, v.dtype);
-    case AMPI_P_KEEP_NORMS: p->keep_norms = v.on; return AMP_OK;
-    case AMPI_P_MASTER_WEIGHTS: p->master_weights = v.on; return AMP_OK;
+    case AMPI_P_KEEP_NORMS: return ampi_set_switch(&p->keep_norms, v.on);
+    case AMPI_P_MASTER_WEIGHTS: return ampi_set_switch(&p->master_weights, v.on);
     case AMPI_P_CAST_OUTPUTS: return ampi_set_cast_outputs(o, v.dtype);
     case AMPI_P_NUM_LOSSES: return ampi_set_num_losses(o, v.number);
     case AMPI_P_MIN_SCALE: return ampi_set_limit(o, &p->min_scale, v.number);
@@ -5625,16 +5636,30 @@ static amp_status ampi_gemm_numbers(amp_ctx *ctx, const char *where, const amp_g
     return AMP_OK;
 }
 
+/* The shapes of a and b in memory. */
+typedef struct ampi_stored { size_t rows, cols; } ampi_stored;
+static ampi_stored ampi_stored_as(size_t rows, size_t cols, uint32_t transposed) {
+    ampi_stored s;
+    s.rows = transposed ? cols : rows;
+    s.cols = transposed ? rows : cols;
+    return s;
+}
+static ampi_stored ampi_stored_a(const amp_gemm_desc *d) { return ampi_stored_as(d->m, d->k, d->trans_a); }
+static ampi_stored ampi_stored_b(const amp_gemm_desc *d) { return ampi_stored_as(d->k, d->n, d->trans_b); }
+
 /* The job's matrices, with leading dimensions and strides; spans[4] of a, b, c and d. */
 static amp_status ampi_gemm_shapes(
     amp_ctx *ctx, const char *where, const amp_gemm_desc *d, amp_gemm_job *j, size_t spans[4]) {
+    const ampi_stored a = ampi_stored_a(d), b = ampi_stored_b(d);
     size_t ldd = d->ldd ? d->ldd : d->n, i;
-    int own_c = d->c.data != NULL;
-    ampi_matrix x[4] = {{"a", d->a, d->trans_a ? d->k : d->m, d->trans_a ? d->m : d->k, d->lda, d->stride_a, 0, 0},
-        {"b", d->b, d->trans_b ? d->n : d->k, d->trans_b ? d->k : d->n, d->ldb, d->stride_b, 0, 0},
-        {"d", d->d, d->m, d->n, d->ldd, d->stride_d, 0, 1},
-        {"c", own_c ? d->c : d->d, d->m, d->n, own_c || d->ldc ? d->ldc : ldd,
-            own_c || d->stride_c ? d->stride_c : d->stride_d, 0, 0}};
+    ampi_matrix x[4] = {{"a", d->a, a.rows, a.cols, d->lda, d->stride_a, 0, 0},
+        {"b", d->b, b.rows, b.cols, d->ldb, d->stride_b, 0, 0}, {"d", d->d, d->m, d->n, d->ldd, d->stride_d, 0, 1},
+        {"c", d->c, d->m, d->n, d->ldc, d->stride_c, 0, 0}};
+    if (!d->c.data) { /* d's own contents */
+        x[3].array = d->d;
+        if (!d->ldc) x[3].ld = ldd;
+        if (!d->stride_c) x[3].stride = d->stride_d;
+    }
     AMPI_REQUIRE(!d->dbias.data || (j->batch == 1 && ldd == d->n), ctx, AMP_ERR_INVALID_ARG,
         "%s: desc.dbias needs desc.batch 1 and a packed desc.d", where);
     for (i = 0; i < 4; i++)
@@ -5770,14 +5795,16 @@ static amp_status ampi_operand_planned(
 static size_t ampi_matrix_span(size_t batch, size_t stride, size_t rows, size_t ld, size_t cols) {
     if (!ld) ld = cols;
     if (!stride) stride = rows * ld;
-    return ampi_span(batch ? batch : 1, stride == AMP_BROADCAST ? 0 : stride, rows, ld, cols);
+    if (!batch) batch = 1;
+    return ampi_span(batch, stride == AMP_BROADCAST ? 0 : stride, rows, ld, cols);
 }
 
 /* d->a and d->b in the dtype that is wanted. */
 static amp_status ampi_gemm_operands(
     amp_ctx *ctx, const char *where, amp_gemm_desc *d, amp_dtype want, const ampi_goal *goal) {
-    size_t na = ampi_matrix_span(d->batch, d->stride_a, d->trans_a ? d->k : d->m, d->lda, d->trans_a ? d->m : d->k);
-    size_t nb = ampi_matrix_span(d->batch, d->stride_b, d->trans_b ? d->n : d->k, d->ldb, d->trans_b ? d->k : d->n);
+    const ampi_stored a = ampi_stored_a(d), b = ampi_stored_b(d);
+    size_t na = ampi_matrix_span(d->batch, d->stride_a, a.rows, d->lda, a.cols);
+    size_t nb = ampi_matrix_span(d->batch, d->stride_b, b.rows, d->ldb, b.cols);
     if (want == AMP_AUTO || na == (size_t)-1 || nb == (size_t)-1) return AMP_OK; /* ampi_gemm refuses such sizes */
     if (goal->kind == AMPI_EXPLAIN) {
         AMPI_TRY(ampi_operand_planned(ctx, where, d->a, na, want, &d->a));
@@ -6396,7 +6423,7 @@ static void ampi_put_fields(uint8_t *b, uint64_t p, uint64_t q, uint64_t r, uint
     ampi_put(b + 16, s, 8);
 }
 
-/* ---- the sections of a file: one walk declares them in their order; a visitor counts, writes, checks or applies ---- */
+/* ---- the sections of a file: one walk declares them in order; a visitor counts, writes, checks or applies ---- */
 
 typedef enum ampi_section_kind {
     AMPI_SECTION_SET = 0,
@@ -7129,7 +7156,8 @@ AMP_API amp_status amp_policy_custom(amp_ctx *ctx, amp_policy *policy, const amp
     static const char where[] = "amp_policy_custom";
     const amp_op *list = white ? white : black;
     const char *name = white ? "white" : "black";
-    char inside = white ? 'L' : 'F', outside = white ? '-' : 'L';
+    char inside = white ? 'L' : 'F';
+    char outside = white ? '-' : 'L';
     size_t n = white ? n_white : n_black, i;
     amp_policy p;
     amp_op op;
@@ -7278,11 +7306,12 @@ static void ampi_scalar_narrow_f32(void *d, const void *s, size_t n) {
     if (d != s) memcpy(d, s, n * 4);
 }
 static void ampi_scalar_round(void *d, amp_dtype t, const void *s, size_t n, const uint32_t *r, int saturate) {
+    amp_rounding how = r ? AMP_STOCHASTIC : AMP_NEAREST;
     size_t i;
     uint32_t u;
     for (i = 0; i < n; i++) {
         memcpy(&u, (const char *)s + 4 * i, 4);
-        ampi_store_pattern(d, t, i, ampi_encode(u, t, r ? AMP_STOCHASTIC : AMP_NEAREST, r ? r[i] : 0, saturate));
+        ampi_store_pattern(d, t, i, ampi_encode(u, t, how, r ? r[i] : 0, saturate));
     }
 }
 static const uint32_t *ampi_scalar_random(uint32_t *buf, size_t n, uint64_t seed, uint64_t stream, uint64_t at) {
@@ -8110,8 +8139,9 @@ static double ampi_join_lanes(double *lane, size_t n) {
     groups = (n + 7) / 8;
     for (g = 0; g < groups; g++) {
         double *l = lane + 8 * g;
-        lane[g] = amp_dadd(
-            amp_dadd(amp_dadd(l[0], l[4]), amp_dadd(l[2], l[6])), amp_dadd(amp_dadd(l[1], l[5]), amp_dadd(l[3], l[7])));
+        double even = amp_dadd(amp_dadd(l[0], l[4]), amp_dadd(l[2], l[6]));
+        double odd = amp_dadd(amp_dadd(l[1], l[5]), amp_dadd(l[3], l[7]));
+        lane[g] = amp_dadd(even, odd);
     }
     for (half = 128; half > 0; half /= 2)
         for (g = half; g < groups && g < 2 * half; g++)
@@ -9999,7 +10029,10 @@ AMPI_INNER size_t AMPI_F(update)(
 #  define AMP_X(kind, rule, moments) \
     AMPI_OUTER void AMPI_F(rule)(float *w, float *m, float *v, const float *u, size_t n, const amp_coef *c) { \
         size_t i = AMPI_F(update)(kind, w, m, v, u, n, c); \
-        if (AMPI_LEFT(i, n)) ampi_scalar_##rule(w + i, m ? m + i : m, v ? v + i : v, u + i, n - i, c); \
+        if (!AMPI_LEFT(i, n)) return; \
+        if (m) m += i; \
+        if (v) v += i; \
+        ampi_scalar_##rule(w + i, m, v, u + i, n - i, c); \
     }
 AMP_UPDATE_LIST(AMP_X)
 #  undef AMP_X
@@ -10324,11 +10357,13 @@ static void AMPI_F(use)(ampi_kernels *k) {
 /* ==== >>license ==================================================================================================
    MIT License. Copyright (c) 2026 amp authors
 
-   Permission is hereby granted, free of charge, to any person obtaining a copy of this software and associated documentation files
-   (the "Software"), to deal in the Software without restriction, including without limitation the rights to use, copy, modify, merge,
-   publish, distribute, sublicense, and/or sell copies of the Software, and to permit persons to whom the Software is furnished to do
-   so, subject to the following conditions: The above copyright notice and this permission notice shall be included in all copies or
-   substantial portions of the Software. THE SOFTWARE IS PROVIDED "AS IS", WITHOUT WARRANTY OF ANY KIND, EXPRESS OR IMPLIED, INCLUDING
-   BUT NOT LIMITED TO THE WARRANTIES OF MERCHANTABILITY, FITNESS FOR A PARTICULAR PURPOSE AND NONINFRINGEMENT. IN NO EVENT SHALL THE
-   AUTHORS OR COPYRIGHT HOLDERS BE LIABLE FOR ANY CLAIM, DAMAGES OR OTHER LIABILITY, WHETHER IN AN ACTION OF CONTRACT, TORT OR
-   OTHERWISE, ARISING FROM, OUT OF OR IN CONNECTION WITH THE SOFTWARE OR THE USE OR OTHER DEALINGS IN THE SOFTWARE. */
+   Permission is hereby granted, free of charge, to any person obtaining a copy of this software and associated
+   documentation files (the "Software"), to deal in the Software without restriction, including without limitation
+   the rights to use, copy, modify, merge, publish, distribute, sublicense, and/or sell copies of the Software, and
+   to permit persons to whom the Software is furnished to do so, subject to the following conditions: The above
+   copyright notice and this permission notice shall be included in all copies or substantial portions of the
+   Software. THE SOFTWARE IS PROVIDED "AS IS", WITHOUT WARRANTY OF ANY KIND, EXPRESS OR IMPLIED, INCLUDING BUT NOT
+   LIMITED TO THE WARRANTIES OF MERCHANTABILITY, FITNESS FOR A PARTICULAR PURPOSE AND NONINFRINGEMENT. IN NO EVENT
+   SHALL THE AUTHORS OR COPYRIGHT HOLDERS BE LIABLE FOR ANY CLAIM, DAMAGES OR OTHER LIABILITY, WHETHER IN AN ACTION
+   OF CONTRACT, TORT OR OTHERWISE, ARISING FROM, OUT OF OR IN CONNECTION WITH THE SOFTWARE OR THE USE OR OTHER
+   DEALINGS IN THE SOFTWARE. */

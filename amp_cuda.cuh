@@ -44,9 +44,9 @@
    STREAM     All work of a context is queued on its one stream: yours, or a non-blocking one of its own. Order against
               your other streams is yours (events). Freed memory may still be in use by queued work: amp_free waits for
               it, or, with AMP_CUDA_POOL, frees in stream order.
-   SYNC       A verb waits for the GPU only if amp.h says class query or setup (>>sync there), or if the context was made
-              with AMP_CUDA_DEBUG. amp_cuda_create waits once; amp_ctx_destroy waits for the stream.
-   CAPTURE    The enqueue class of amp.h allocates nothing and never waits for the GPU, so it can be captured in a graph.
+   SYNC       A verb waits for the GPU only if amp.h says class query or setup (>>sync there), or if the context was
+              made with AMP_CUDA_DEBUG. amp_cuda_create waits once; amp_ctx_destroy waits for the stream.
+   CAPTURE    The enqueue class of amp.h allocates nothing and never waits for the GPU: it can be captured in a graph.
               Run one step before capturing: it loads the kernels and finds the product plans. What amp_step and others
               pass by value (lr, betas, ...) is frozen in the graph, what is read on the device (scale, counters,
               *lr_ptr) is not. Stages are host state: a replay does not move them. Replay a graph on the context's
@@ -229,8 +229,8 @@ static inline amp_stream ampi_cu_same_type(cudaStream_t s) { return s; }
    Building blocks of the kernels.   tests: tests/ptx.sh, tests/test_formats.c, tests/test_arrays.c */
 
 /* What device code (names ampi_k_*) needs beyond C++ and what CUDA and HIP spell alike (__global__, threadIdx,
-   __syncthreads, atomicAdd, ...). Elsewhere in the file only the host layer (names ampi_cu_*) is NVIDIA's, so a port to a
-   different kind of GPU defines AMP_SHARED and the list, all of it, and writes a host layer. */
+   __syncthreads, atomicAdd, ...). Elsewhere in the file only the host layer (names ampi_cu_*) is NVIDIA's, so a port to
+   a different kind of GPU defines AMP_SHARED and the list, all of it, and writes a host layer. */
 #ifndef AMP_SHARED
 #  define AMP_SHARED(T, name, n) __shared__ T name[n]
 #endif
@@ -242,7 +242,7 @@ static inline amp_stream ampi_cu_same_type(cudaStream_t s) { return s; }
 #  if defined(__CUDACC__)
 #    define AMP_LOAD_STREAM(p)     __ldcs(p)    /* 128 bits that are not needed again soon: */
 #    define AMP_STORE_STREAM(p, x) __stcs(p, x) /* they are the first to leave the caches */
-/* A hint may stand for nothing. A kernel's argument is read where it lies; the compiler forgets what it knows of 64 bits;
+/* A hint may stand for nothing. A kernel's argument is read where it is; the compiler forgets what it knows of 64 bits;
    loops over small arrays, which stay in registers. */
 #    define AMP_GRID_CONSTANT      __grid_constant__
 #    define AMP_OPAQUE(x)          asm volatile("" : "+l"(x))
@@ -2219,8 +2219,11 @@ static int ampi_cu_wide(const amp_array *x, size_t step) {
     return (uintptr_t)x->data % bytes == 0 && step % 8u == 0;
 }
 static amp_status ampi_cu_epilogue(const ampi_cu_call *k, const amp_gemm_job *p, int add_bias) {
-    size_t step = p->m == 1u && p->batch == 1u ? 0 : p->ldd | (p->batch > 1u ? p->stride_d : 0u);
-    int wide = ampi_cu_wide(&p->d, step) && ampi_cu_wide(&p->aux, step);
+    size_t step = p->ldd; /* bits of every distance between rows */
+    int wide;
+    if (p->batch > 1u) step |= p->stride_d;
+    if (p->m == 1u && p->batch == 1u) step = 0;
+    wide = ampi_cu_wide(&p->d, step) && ampi_cu_wide(&p->aux, step);
     return ampi_cu_launch(k, ampi_cu_grid(k->c, ampi_cu_parts(p->batch * p->m * ampi_cu_parts(p->n, 8), AMP_BLOCK)),
         ampi_k_epilogue, *p, add_bias, wide, ampi_cu_wide(&p->bias, 0));
 }
@@ -2346,7 +2349,9 @@ static void ampi_cu_key_of(ampi_cu_key *key, const amp_gemm_job *p) {
     key->reads_c = (uint8_t)p->reads_c;
     key->in_place = (uint8_t)here;
     key->factors = p->alpha_ptr || p->beta_ptr;
-    key->scales = (uint8_t)((p->scale_a ? 1u : 0u) | (p->scale_b ? 2u : 0u) | (p->scale_d ? 4u : 0u));
+    if (p->scale_a) key->scales |= 1u;
+    if (p->scale_b) key->scales |= 2u;
+    if (p->scale_d) key->scales |= 4u;
     key->amax = p->amax_d != NULL;
     key->flags = (uint8_t)p->flags;
 }
@@ -2411,7 +2416,10 @@ static void ampi_cu_lt_f8(ampi_cu_lt *lt, const amp_gemm_job *p) {
    our B, its second our A, its m our n. Each keeps its own transposition. The bias then runs along cuBLASLt's rows, as
    it wants. */
 static void ampi_cu_lt_describe(ampi_cu_lt *lt, const ampi_cuda *c, const amp_gemm_job *p, const ampi_cu_plan *plan) {
-    cublasOperation_t op_a = p->trans_b ? CUBLAS_OP_T : CUBLAS_OP_N, op_b = p->trans_a ? CUBLAS_OP_T : CUBLAS_OP_N;
+    cublasOperation_t op_a = p->trans_b ? CUBLAS_OP_T : CUBLAS_OP_N;
+    cublasOperation_t op_b = p->trans_a ? CUBLAS_OP_T : CUBLAS_OP_N;
+    size_t a_rows = p->trans_b ? p->k : p->n, a_cols = p->k + p->n - a_rows;
+    size_t b_rows = p->trans_a ? p->m : p->k, b_cols = p->m + p->k - b_rows;
     cudaDataType scalars = plan->compute == CUBLAS_COMPUTE_16F ? CUDA_R_16F : CUDA_R_32F;
     int here = ampi_cu_in_place(p);
     amp_dtype type_c = ampi_cu_f8(p->d.dtype) ? ampi_cu_bias_type(p) : p->d.dtype;
@@ -2427,12 +2435,12 @@ static void ampi_cu_lt_describe(ampi_cu_lt *lt, const ampi_cuda *c, const amp_ge
     ampi_cu_lt_set(lt, CUBLASLT_MATMUL_DESC_TRANSB, &op_b, sizeof op_b);
     ampi_cu_lt_epilogue(lt, c, p, plan);
     if (ampi_cu_f8(p->a.dtype)) ampi_cu_lt_f8(lt, p);
-    ampi_cu_lt_layout(
-        lt, &lt->a, p->b.dtype, p->trans_b ? p->k : p->n, p->trans_b ? p->n : p->k, p->ldb, p->stride_b, p->batch);
-    ampi_cu_lt_layout(
-        lt, &lt->b, p->a.dtype, p->trans_a ? p->m : p->k, p->trans_a ? p->k : p->m, p->lda, p->stride_a, p->batch);
-    ampi_cu_lt_layout(
-        lt, &lt->c, type_c, p->n, p->m, here ? p->ldd : p->ldc, here ? p->stride_d : p->stride_c, p->batch);
+    ampi_cu_lt_layout(lt, &lt->a, p->b.dtype, a_rows, a_cols, p->ldb, p->stride_b, p->batch);
+    ampi_cu_lt_layout(lt, &lt->b, p->a.dtype, b_rows, b_cols, p->lda, p->stride_a, p->batch);
+    if (here)
+        ampi_cu_lt_layout(lt, &lt->c, type_c, p->n, p->m, p->ldd, p->stride_d, p->batch);
+    else
+        ampi_cu_lt_layout(lt, &lt->c, type_c, p->n, p->m, p->ldc, p->stride_c, p->batch);
     ampi_cu_lt_layout(lt, &lt->d, p->d.dtype, p->n, p->m, p->ldd, p->stride_d, p->batch);
 }
 
