@@ -4225,9 +4225,6 @@ static const ampi_rule ampi_rules[AMPI_PHASES][AMPI_VERBS] = {
 /* clang-format on */
 
 static int ampi_is_on(const amp_scaler *s) { return s && !s->off; }
-static int ampi_may_travel(const amp_params *p) { /* to a file, and back */
-    return !p->holds && ampi_rules[p->phase][AMPI_DO_LOAD].takes != AMPI_REFUSED;
-}
 static ampi_phase ampi_phase_after_update(const amp_params *p) { return ampi_rules[p->phase][AMPI_DO_NEXT].next; }
 
 /* the set's phase as s sees it */
@@ -6845,6 +6842,9 @@ AMP_API int amp_replace_file(const char *from, const char *to) {
 }
 #  endif
 
+static int ampi_may_travel(const amp_params *p) { /* to a file, and back */
+    return !p->holds && ampi_rules[p->phase][AMPI_DO_LOAD].takes != AMPI_REFUSED;
+}
 static amp_status ampi_state_check(amp_ctx *ctx, const char *where, const char *path, const amp_state_desc *st) {
     size_t i;
     AMPI_CHECK_DESC(ctx, where, st);
