@@ -963,8 +963,8 @@ AMP_INLINE size_t amp_dtype_size(amp_dtype t) {
     return t == AMP_F8E4M3 || t == AMP_F8E5M2 ? 1u : 0u;
 }
 
-/* Float bits x to the 8- or 16-bit pattern. The magnitude becomes a fixed-point number q.F of the target's grid, F of 32
-   bits; nearest-even and stochastic rounding differ only in what is added to F before its carry goes into q:
+/* Float bits x to the 8- or 16-bit pattern. The magnitude becomes a fixed-point number q.F of the target's grid, F
+   of 32 bits; nearest-even and stochastic rounding differ only in what is added to F before its carry goes into q:
        nearest even  0x7fffffff + (q odd)
        stochastic    r, uniform in [0, 2^32): away from zero with probability F / 2^32
    F is exact for every number of at least 2^-33 of the grid's step, so the expectation of the result is the number.
@@ -1096,8 +1096,8 @@ AMP_INLINE float amp_f32_from_bf16(amp_bf16 h) { return ampi_decoded(h.bits, AMP
 AMP_INLINE float amp_f32_from_f8e4m3(amp_f8e4m3 h) { return ampi_decoded(h.bits, AMP_F8E4M3); }
 AMP_INLINE float amp_f32_from_f8e5m2(amp_f8e5m2 h) { return ampi_decoded(h.bits, AMP_F8E5M2); }
 
-/* ampi_decode and ampi_encode for a dtype that is known only at run time, F32 too: the format's constants fold into each
-   case. */
+/* ampi_decode and ampi_encode for a dtype that is known only at run time, F32 too: the format's constants fold into
+   each case. */
 #define AMPI_FORMAT_DECODE(T, ...) \
 case AMP_##T: return ampi_decode(pattern, AMP_##T);
 AMP_INLINE uint32_t ampi_decode_any(uint32_t pattern, amp_dtype t) {
@@ -1195,8 +1195,8 @@ AMP_INLINE uint32_t amp_random(uint64_t seed, uint64_t stream, uint64_t index) {
 /* ---- arithmetic that no compiler flag changes: each operation rounds once, to nearest even, subnormals kept ----
    NVIDIA's GPUs: PTX .rn without .ftz. Elsewhere the result passes through an empty asm statement, so it can be neither
    contracted nor reassociated, and division and square root are not replaced by estimates. Rounding mode and FTZ/DAZ:
-   the verbs see to it; called by themselves (in kernels of your own, say), these functions and amp_exp, amp_log, amp_gelu
-   work in the environment they find. */
+   the verbs see to it; called by themselves (in kernels of your own, say), these functions and amp_exp, amp_log,
+   amp_gelu work in the environment they find. */
 #if defined(__CUDA_ARCH__)
 #  define AMPI_OP2(name, T, ptx, c) \
     AMP_INLINE T name(T a, T b) { \
@@ -1478,7 +1478,7 @@ AMP_INLINE uint32_t amp_scaler_dead(const amp_scaler_state *s) { return s->stuck
 /* ---- weights in 16 + 16 bits ----
    The model copy h is w rounded to nearest even; a 16-bit remainder r holds the rest. The low half of the result is h,
    the high half r as two's complement.
-   FP16: r = (w - h) in units of 2^(E-25), E the exponent of h (at least -14): |r| <= 2^14, exact for zero and wherever h
+   FP16: r = (w - h) in units of 2^(E-25), E the exponent of h (at least -14): |r| <= 2^14, exact for zero and where h
          is a normal half; else within 2^-40 (rounded to nearest even). |w| >= 65520 and NaN live in h alone, as Inf and
          NaN.
    BF16: r = bits(w) - (h << 16): exact, but for a tie that rounds down (low bits exactly 0x8000), which comes back one
@@ -2354,8 +2354,8 @@ typedef struct amp_plan { /* bytes; the first six are the rows of the ledger for
     uint64_t total;
 } amp_plan;
 
-/* The plan of n layers under a policy, with one set of parameters. layout NULL => amp_policy_params_desc(policy), Adam's
-   two moments. `in` is the dtype of the inputs: it matters for operations of class none. Class: host. */
+/* The plan of n layers under a policy, with one set of parameters. layout NULL => amp_policy_params_desc(policy),
+   Adam's two moments. `in` is the dtype of the inputs: it matters for operations of class none. Class: host. */
 AMP_API amp_status amp_plan_memory(amp_plan *out, const amp_policy *policy, const amp_params_desc *layout,
     const amp_plan_layer *layers, size_t n, amp_dtype in);
 
@@ -5649,9 +5649,12 @@ static amp_status ampi_gemm_shapes(
     amp_ctx *ctx, const char *where, const amp_gemm_desc *d, amp_gemm_job *j, size_t spans[4]) {
     const ampi_stored a = ampi_stored_a(d), b = ampi_stored_b(d);
     size_t ldd = d->ldd ? d->ldd : d->n, i;
-    ampi_matrix x[4] = {{"a", d->a, a.rows, a.cols, d->lda, d->stride_a, 0, 0},
-        {"b", d->b, b.rows, b.cols, d->ldb, d->stride_b, 0, 0}, {"d", d->d, d->m, d->n, d->ldd, d->stride_d, 0, 1},
-        {"c", d->c, d->m, d->n, d->ldc, d->stride_c, 0, 0}};
+    ampi_matrix x[4] = {
+        {"a", d->a, a.rows, a.cols, d->lda, d->stride_a, 0, 0},
+        {"b", d->b, b.rows, b.cols, d->ldb, d->stride_b, 0, 0},
+        {"d", d->d, d->m, d->n, d->ldd, d->stride_d, 0, 1},
+        {"c", d->c, d->m, d->n, d->ldc, d->stride_c, 0, 0},
+    };
     if (!d->c.data) { /* d's own contents */
         x[3].array = d->d;
         if (!d->ldc) x[3].ld = ldd;
@@ -5696,9 +5699,14 @@ static amp_status ampi_gemm_overlaps(amp_ctx *ctx, const char *where, const amp_
         const char *name;
         amp_array array;
         size_t count;
-    } others[] = {{"a", j->a, j->k ? spans[0] : 0}, {"b", j->b, j->k ? spans[1] : 0},
+    } others[] = {
+        {"a", j->a, j->k ? spans[0] : 0},
+        {"b", j->b, j->k ? spans[1] : 0},
         {"c (only the same matrix is allowed)", j->c, j->reads_c && !ampi_c_is_d(j) ? spans[2] : 0},
-        {"bias", j->bias, j->n}, {"aux", j->aux, spans[3]}, {"dbias", j->dbias, j->n}};
+        {"bias", j->bias, j->n},
+        {"aux", j->aux, spans[3]},
+        {"dbias", j->dbias, j->n},
+    };
     size_t bytes = spans[3] * amp_dtype_size(j->d.dtype), i;
     for (i = 0; i < sizeof others / sizeof others[0]; i++) {
         size_t other = others[i].array.data ? others[i].count * amp_dtype_size(others[i].array.dtype) : 0;
@@ -6382,10 +6390,10 @@ AMP_API amp_status amp_dropout(amp_ctx *ctx, const amp_dropout_desc *desc) {
    File: "AMPSTATE", u32 version 1, u32 number of sections, u64 checksum of these 16 bytes; then sections in this order:
        char tag[4]; u32 index; u64 payload bytes; u64 checksum of the 16 bytes before and the payload; payload
    Tags: "SET " parameter set `index`, followed by its arrays: u32 parameters, u32 moments, u64 steps, u64 skipped
-         "PRM " an array of set `index`: u32 parameter, u32 which (0 weights, 1 and 2 moments, 3 model copy, 4 low part),
+         "PRM " an array of set `index`: u32 parameter, u32 which (0 weights, 1, 2 moments, 3 model copy, 4 low part),
                 u32 dtype, u32 name length, u64 count, name padded to 8 bytes, elements
          "SCL " scaler `index`: the fields of amp_scaler_state in order       "USER" bytes of the caller
-   All numbers little-endian. Checksum: ampi_hash; each step is a bijection, so a change within one word is always seen. */
+   All numbers little-endian. Checksum: ampi_hash; each step is a bijection: a change within one word is always seen. */
 
 #ifndef AMP_NO_STDIO
 
@@ -7986,7 +7994,7 @@ static int ampi_pick_kernels(ampi_kernels *k, amp_simd want) { /* 0: not here */
 }
 
 /* ==== >>cpu-host =================================================================================================
-   Thread pool. Tasks are large and handed out one by one under a mutex; results do not depend on which thread runs which.
+   Thread pool. Tasks are large and handed out one by one under a mutex; results do not depend on who runs which.
    tests: tests/test_context.c */
 typedef struct ampi_workspace { /* of one thread */
     float a[AMPI_MC * AMPI_KC], b[AMPI_KC * AMPI_NC], c[AMPI_MC * AMPI_LDC],
@@ -8118,8 +8126,8 @@ static void ampi_parallel(
 }
 #endif
 
-/* ampi_parallel in the default floating-point environment. Conversions do not depend on it, but they may raise exceptions
-   that the caller traps. */
+/* ampi_parallel in the default floating-point environment. Conversions do not depend on it, but they may raise
+   exceptions that the caller traps. */
 static amp_status ampi_run(
     ampi_cpu *c, size_t tasks, double work, void (*fn)(void *, size_t, ampi_workspace *), void *arg) {
     ampi_fpu fpu = ampi_fpu_enter();
@@ -8292,9 +8300,9 @@ static void ampi_cast_some(const ampi_cast_job *j, char *to, size_t i, size_t co
             k->round(to, t, f, n, NULL, (int)j->d->saturate);
     }
 }
-/* Around the caches: a buffer is filled and then written line by line, while the source of the next buffer is prefetched;
-   plain stores would read every line of the output first. The buffer is one piece of the output, or pieces of 4 pages whose
-   lines take turns: whichever the machine likes (see ampi_pick_kernels). Returns where it stopped. */
+/* Around the caches: a buffer is filled and then written line by line, while the source of the next buffer is
+   prefetched; plain stores would read every line of the output first. The buffer is one piece of the output, or pieces
+   of 4 pages whose lines take turns: whichever the machine likes (see ampi_pick_kernels). Returns where it stopped. */
 static size_t ampi_cast_stream(const ampi_cast_job *j, size_t i, size_t end) {
     size_t to = amp_dtype_size(j->dst.dtype), from = amp_dtype_size(j->src.dtype);
     size_t pages = j->k->pages, per_page = 4096 / to, piece = per_page / pages, round = pages * per_page, page, at,

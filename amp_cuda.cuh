@@ -2629,9 +2629,10 @@ static void ampi_cu_tell(const amp_gemm_job *p, const ampi_cu_plan *plan, char *
         (void)cublasLtMatmulAlgoConfigGetAttribute(&plan->algo, CUBLASLT_ALGO_CONFIG_ID, &id, sizeof id, &got);
         (void)cublasLtMatmulAlgoConfigGetAttribute(
             &plan->algo, CUBLASLT_ALGO_CONFIG_SPLITK_NUM, &split, sizeof split, &got);
+        const char *convert = plan->convert ? ", the bias rounded to its dtype" : "";
+        const char *after = plan->after ? ", then the epilogue kernel" : "";
         snprintf(how, sizeof how, "cuBLASLt (algorithm %d, k split in %d%s)%s%s%s%s", (int)id, (int)split,
-            ampi_cu_sums_name(plan), ampi_cu_epilogue_name(plan),
-            plan->convert ? ", the bias rounded to its dtype" : "", plan->after ? ", then the epilogue kernel" : "",
+            ampi_cu_sums_name(plan), ampi_cu_epilogue_name(plan), convert, after,
             sums ? ", then the bias gradient kernel" : "");
     } else {
         snprintf(how, sizeof how, "plain kernel: %s", plan->why);

@@ -185,9 +185,7 @@ enum { WM = 32, WN = 64 };            /* of a warp */
 enum { THREADS = 32 * (BM / WM) * (BN / WN) };
 enum { PAD = 8, LDA = BK + PAD, LDB = BN + PAD, LDD = TILE + 4 };
 enum { A_LOADS = BM * BK / 8 / THREADS, B_LOADS = BK * BN / 8 / THREADS }; /* per thread and slice, of 8 numbers */
-struct __align__(32) line {
-    number x[16];
-}; /* shared memory in units of 32 bytes, for that alignment */
+struct __align__(32) line { number x[16]; }; /* shared memory in units of 32 bytes, for that alignment */
 
 /* 8 numbers at once. Outside of the matrix zeros, which add nothing to a sum: so m, n and k need not be multiples of
    the block. */

@@ -22,12 +22,8 @@ struct Handle {
     cudaStream_t stream;
     int pointer_mode, math_mode;
 };
-struct cublasLtContext {
-    Handle h;
-};
-struct cublasContext {
-    Handle h;
-};
+struct cublasLtContext { Handle h; };
+struct cublasContext { Handle h; };
 
 namespace {
 
@@ -226,9 +222,7 @@ size_t at(const Layout &l, size_t r, size_t c) { return row_order(l) ? r * size_
 size_t extent(const Layout &l) { /* bytes from the first element to behind the last one of the last batch */
     return (size_t(l.batch - 1) * size_t(l.stride) + at(l, l.rows - 1, l.cols - 1) + 1) * bytes_of(l.type);
 }
-struct Shape {
-    uint64_t m, n, k, k_b;
-};
+struct Shape { uint64_t m, n, k, k_b; };
 Shape shape(const Desc &d, const Layout &a, const Layout &b) {
     bool ta = d.trans_a != CUBLAS_OP_N, tb = d.trans_b != CUBLAS_OP_N;
     return {ta ? a.cols : a.rows, tb ? b.rows : b.cols, ta ? a.rows : a.cols, tb ? b.cols : b.rows};

@@ -49,12 +49,8 @@ struct Capture {
     bool invalid;
 };
 } // namespace
-struct CUgraph_st {
-    vector<Node> nodes;
-};
-struct CUgraphExec_st {
-    Nodes nodes;
-};
+struct CUgraph_st { vector<Node> nodes; };
+struct CUgraphExec_st { Nodes nodes; };
 struct CUstream_st {
     int device = 0;
     unsigned flags = 0;

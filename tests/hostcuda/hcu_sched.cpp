@@ -219,9 +219,7 @@ struct Block {
     uint64_t touched; /* shared arrays already poisoned for this block */
     char *token;      /* two TSan tokens, at an address no recent block used */
 };
-struct Warp {
-    unsigned live, waiting;
-};
+struct Warp { unsigned live, waiting; };
 struct SharedArray {
     const void *site;
     size_t offset, bytes;

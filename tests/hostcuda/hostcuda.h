@@ -233,15 +233,9 @@ HCU_REDUCE(__reduce_xor_sync, unsigned, a ^ b)
 
 namespace hcu {
 template <size_t Bytes> struct Word;
-template <> struct Word<2> {
-    typedef uint16_t __attribute__((may_alias)) type;
-};
-template <> struct Word<4> {
-    typedef uint32_t __attribute__((may_alias)) type;
-};
-template <> struct Word<8> {
-    typedef uint64_t __attribute__((may_alias)) type;
-};
+template <> struct Word<2> { typedef uint16_t __attribute__((may_alias)) type; };
+template <> struct Word<4> { typedef uint32_t __attribute__((may_alias)) type; };
+template <> struct Word<8> { typedef uint64_t __attribute__((may_alias)) type; };
 
 template <class T, class F> inline T atomic_update(T *p, F next) {
     using W = typename Word<sizeof(T)>::type;
@@ -278,7 +272,7 @@ inline T atomicCAS(T *p, hcu::Id<T> compare, hcu::Id<T> v) { /* compares bits, a
     return hcu::atomic_update(p, [&](T old) -> T { return hcu::pack(old) == hcu::pack(T(compare)) ? T(v) : old; });
 }
 
-/* ---- loads and stores with a cache hint: alignment is checked here; UBSan and the PTX interpreter check plain ones -- */
+/* ---- loads and stores with a cache hint: alignment is checked here; UBSan and PTX check plain ones ---- */
 
 namespace hcu {
 template <class T> inline T *aligned(T *p, HCU_AT) {

@@ -8,9 +8,7 @@ extern "C" __global__ void good_vector(const float4 *in, float4 *out) {
 }
 extern "C" __global__ void good_fused(const double *x, double *y) { y[threadIdx.x] = __fma_rn(x[0], x[1], x[2]); }
 #else
-struct alignas(8) Two {
-    unsigned a, b;
-};
+struct alignas(8) Two { unsigned a, b; };
 extern "C" __global__ void bad_width(const float *in, float *out) { out[threadIdx.x] = in[threadIdx.x]; }
 extern "C" __global__ void bad_contraction(const float *x, float *y) { *y = x[0] * x[1] + x[2]; }
 extern "C" __global__ void bad_loose(const float *x, float *y) { *y = x[0] + x[1]; }

@@ -12,8 +12,8 @@
 #ifndef AMP_SHARED
 #  define AMP_SHARED(T, name, n) __shared__ T name[n]
 #  define AMP_DYN_SHARED(T, name) \
-      extern __shared__ __align__(16) unsigned char amp_dynamic_[]; \
-      T *name = reinterpret_cast<T *>(amp_dynamic_)
+    extern __shared__ __align__(16) unsigned char amp_dynamic_[]; \
+    T *name = reinterpret_cast<T *>(amp_dynamic_)
 #endif
 #ifndef AMP_BLOCK
 #  define AMP_BLOCK 256 /* the TSan build uses 64: each CUDA thread is an identity of its own there */
