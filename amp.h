@@ -2094,7 +2094,7 @@ typedef struct amp_backend {
     uint32_t version, size; /* AMP_VERSION, sizeof(amp_backend) */
     const char *name;       /* "kind: what it runs on", see amp_ctx_name; valid until destroy */
     void (*destroy)(amp_ctx *);
-    /* memory */
+    /* memory: all needed, and cast */
     amp_status (*alloc)(amp_ctx *, void **out, size_t bytes);
     void (*release)(amp_ctx *, void *ptr, size_t bytes);
     amp_status (*copy)(amp_ctx *, void *dst, const void *src, size_t bytes); /* any direction, complete on return */
@@ -2102,14 +2102,14 @@ typedef struct amp_backend {
     amp_status (*zero)(amp_ctx *, void *dst, size_t bytes);
     amp_status (*sync)(amp_ctx *);
     amp_status (*may_wait)(amp_ctx *); /* AMP_OK, or AMP_ERR_CAPTURE / AMP_ERR_DEAD: asked before every query */
-    /* arrays */
+    /* arrays. From here on a verb whose entry is NULL returns UNSUPPORTED */
     amp_status (*cast)(amp_ctx *, amp_array dst, amp_array src, size_t n, const amp_cast_desc *);
     /* counts; with `unscale` also dst[i] = arrays[i] / scale (dst NULL: in place), and what was found into the state;
        host may be NULL */
     amp_status (*finite)(amp_ctx *, const amp_array *dst, const amp_array *arrays, size_t n, amp_scaler_state *unscale,
         amp_finite_report *host);
     amp_status (*histogram)(amp_ctx *, const amp_array *arrays, size_t n, amp_histogram *host);
-    /* step */
+    /* step: all, or NULL: then there are no parameter sets; without next_scale and finite no scalers */
     amp_status (*sum_gradients)(amp_ctx *, const amp_sum_job *); /* into table.totals */
     amp_status (*conclude)(amp_ctx *, const amp_inspect_job *);  /* amp_conclude from table.totals */
     amp_status (*inspect)(amp_ctx *, const amp_inspect_job *);   /* summed is 1: both, in as few launches as can be */
@@ -2124,7 +2124,7 @@ typedef struct amp_backend {
     amp_status (*set_record)(amp_ctx *, amp_step_record *record, amp_step_mirror *mirror, const amp_step_record *host);
     amp_status (*clip)(amp_ctx *, const amp_clip_job *);
     amp_status (*next_scale)(amp_ctx *, amp_scaler_state *);
-    /* products and losses */
+    /* products and losses; bias_grad and gemm_explain come with gemm */
     amp_status (*gemm)(amp_ctx *, const amp_gemm_job *);
     amp_status (*gemm_explain)(amp_ctx *, char *text, size_t bytes, const amp_gemm_job *); /* how gemm would run it */
     amp_status (*gemm_tune)(amp_ctx *, const amp_gemm_job *); /* NULL: there is nothing to choose */
@@ -2855,6 +2855,9 @@ AMP_API void amp_log_event(const amp_ctx *ctx, amp_log_level level, const char *
     do { \
         if (!(condition)) return amp_fail((ctx), (status), __VA_ARGS__); \
     } while (0)
+/* what a backend may leave out of its table */
+#define AMPI_HAS(ctx, where, entry) \
+    AMPI_REQUIRE((ctx)->b->entry, ctx, AMP_ERR_UNSUPPORTED, "%s: backend %s has no %s", where, (ctx)->b->name, #entry)
 /* first lines of a verb with a desc */
 #define AMPI_CHECK_DESC(ctx, where, d) \
     do { \
@@ -2897,6 +2900,10 @@ static int ampi_grow(const amp_allocator *a, void **array, size_t n, size_t *cap
 /* ==== >>front-context ============================================================================================
    Contexts and their memory.   tests: tests/test_context.c */
 
+static int ampi_is_usable(const amp_backend *b) {
+    int memory = b->alloc && b->release && b->copy && b->copy_async && b->zero;
+    return b->name && b->destroy && memory && b->sync && b->may_wait && b->cast;
+}
 AMP_API amp_status amp_ctx_create_backend(
     amp_ctx **out, const amp_backend *backend, void *self, const amp_allocator *host, const amp_logger *logger) {
     amp_allocator none = AMP_ZERO;
@@ -2905,6 +2912,7 @@ AMP_API amp_status amp_ctx_create_backend(
     *out = NULL;
     if (!backend) return AMP_ERR_INVALID_ARG;
     if (backend->version != (uint32_t)AMP_VERSION || backend->size != sizeof *backend) return AMP_ERR_VERSION;
+    if (!ampi_is_usable(backend)) return AMP_ERR_INVALID_ARG;
     if (!host) host = &none;
     ctx = (amp_ctx *)ampi_host_alloc(host, sizeof *ctx);
     if (!ctx) return AMP_ERR_NO_MEMORY;
@@ -3118,6 +3126,7 @@ AMP_API amp_status amp_all_finite(amp_ctx *ctx, amp_finite_report *report, const
     if (!ctx) return AMP_ERR_INVALID_ARG;
     if (!report) return AMPI_INVALID(ctx, "amp_all_finite: report is NULL");
     AMPI_TRY(ampi_check_list(ctx, "amp_all_finite", arrays, n_arrays));
+    AMPI_HAS(ctx, "amp_all_finite", finite);
     AMPI_TRY(ampi_failed_in(ctx, "amp_all_finite", ctx->b->may_wait(ctx)));
     AMPI_TRY(ctx->b->finite(ctx, NULL, arrays, n_arrays, NULL, &r));
     *report = r;
@@ -3130,6 +3139,7 @@ AMP_API amp_status amp_histogram_count(amp_ctx *ctx, amp_histogram *out, const a
     if (!ctx) return AMP_ERR_INVALID_ARG;
     if (!out) return AMPI_INVALID(ctx, "amp_histogram_count: out is NULL");
     AMPI_TRY(ampi_check_list(ctx, "amp_histogram_count", arrays, n_arrays));
+    AMPI_HAS(ctx, "amp_histogram_count", histogram);
     AMPI_TRY(ampi_failed_in(ctx, "amp_histogram_count", ctx->b->may_wait(ctx)));
     AMPI_TRY(ctx->b->histogram(ctx, arrays, n_arrays, &h));
     *out = h;
@@ -3369,6 +3379,7 @@ AMP_API amp_status amp_params_create_checked(
         AMPI_CHECK_DESC(ctx, where, desc);
         d = *desc;
     }
+    AMPI_HAS(ctx, where, inspect);
     if (!d.label) d.label = "params";
     AMPI_REQUIRE(strlen(d.label) < sizeof p->label, ctx, AMP_ERR_INVALID_ARG,
         "%s: desc.label is longer than 23 characters", where);
@@ -4019,6 +4030,8 @@ AMP_API amp_status amp_scaler_create_checked(
     AMPI_TRY(ampi_scaler_rule(ctx, where, &state, &d));
     state.hysteresis_tracker = state.hysteresis;
     state.inverse = ampi_inverse(state.scale);
+    AMPI_HAS(ctx, where, next_scale);
+    AMPI_HAS(ctx, where, finite);
     AMPI_TRY(ampi_failed_in(ctx, "amp_scaler_create", ctx->b->may_wait(ctx)));
     s = (amp_scaler *)ampi_host_alloc(&ctx->host, sizeof *s);
     if (!s) return amp_fail(ctx, AMP_ERR_NO_MEMORY, "%s: no host memory", where);
@@ -5777,6 +5790,7 @@ static amp_status ampi_gemm_empty(amp_ctx *ctx, const amp_gemm_job *j, const amp
 static amp_status ampi_gemm(amp_ctx *ctx, const char *where, const amp_gemm_desc *desc, const ampi_goal *goal) {
     amp_gemm_job j;
     size_t spans[4] = {0, 0, 0, 0};
+    AMPI_HAS(ctx, where, gemm);
     AMPI_TRY(ampi_gemm_numbers(ctx, where, desc, &j));
     AMPI_TRY(ampi_gemm_shapes(ctx, where, desc, &j, spans));
     if (j.m == 0 || j.n == 0) return ampi_gemm_empty(ctx, &j, goal);
@@ -6223,6 +6237,7 @@ static amp_status ampi_backward(amp_ctx *ctx, const char *where, const amp_linea
     size_t mark;
     amp_status st;
     AMPI_TRY(ampi_check_linear(ctx, where, desc, goal, &layer));
+    AMPI_HAS(ctx, where, gemm);
     AMPI_TRY(ampi_backward_dtypes(ctx, where, &layer));
     AMPI_TRY(ampi_check_backward(ctx, where, &layer));
     mark = ampi_scope_mark(ctx);
@@ -6299,6 +6314,7 @@ AMP_API amp_status amp_softmax_cross_entropy(amp_ctx *ctx, const amp_xent_desc *
     if (j.dlogits.dtype == AMP_AUTO) j.dlogits.dtype = j.logits.dtype;
     AMPI_TRY(ampi_check_logits(ctx, where, &j));
     if (j.rows == 0) return j.loss ? ctx->b->zero(ctx, j.loss, sizeof *j.loss) : AMP_OK;
+    AMPI_HAS(ctx, where, xent);
     return ctx->b->xent(ctx, &j);
 }
 
@@ -6425,7 +6441,7 @@ AMP_API amp_status amp_dropout(amp_ctx *ctx, const amp_dropout_desc *desc) {
         ctx, AMP_ERR_INVALID_ARG, "%s: desc.count %llu is too large", where, AMPI_ULL(j.count));
     AMPI_REQUIRE((j.x.data == j.y.data && nx == ny) || !ampi_overlap(j.x.data, nx, j.y.data, ny), ctx,
         AMP_ERR_INVALID_ARG, "%s: desc.x and desc.y overlap (the same array is allowed)", where);
-    AMPI_REQUIRE(ctx->b->dropout, ctx, AMP_ERR_UNSUPPORTED, "%s: this backend has no dropout", where);
+    AMPI_HAS(ctx, where, dropout);
     return ctx->b->dropout(ctx, &j);
 }
 

@@ -790,6 +790,118 @@ static void backend_table(t_run *t) {
     CHECK(h.live == 0 && h.wrong_frees == 0);
 }
 
+/* The least that is a backend: memory, and a plain cast that rounds as the CPU's does. amp.h knows nothing of it. */
+static amp_status least_cast(amp_ctx *c, amp_array d, amp_array s, size_t n, const amp_cast_desc *o) {
+    size_t i;
+    (void)c;
+    for (i = 0; i < n; i++) {
+        uint32_t r = o->rounding == AMP_STOCHASTIC ? amp_random(o->seed, o->stream, o->offset + i) : 0;
+        uint32_t x = ampi_load_bits(s.data, s.dtype, i);
+        ampi_store_pattern(d.data, d.dtype, i, ampi_encode_any(x, d.dtype, o->rounding, r, (int)o->saturate));
+    }
+    return AMP_OK;
+}
+static amp_backend least_table(void) {
+    amp_backend b = AMP_ZERO;
+    b.version = AMP_VERSION;
+    b.size = sizeof b;
+    b.name = "least: plain C";
+    b.destroy = toy_destroy;
+    b.alloc = toy_alloc;
+    b.release = toy_release;
+    b.copy = toy_copy;
+    b.copy_async = toy_copy;
+    b.zero = toy_zero;
+    b.sync = toy_sync;
+    b.may_wait = toy_may_wait;
+    b.cast = least_cast;
+    return b;
+}
+static void least_casts(t_run *t, amp_ctx *c) {
+    float x[100], back[100];
+    uint16_t got[100], want[100];
+    amp_cast_desc o = AMP_ZERO;
+    void *m = NULL;
+    int i;
+    for (i = 0; i < 100; i++)
+        x[i] = t_range(t, -20, 20);
+    o.rounding = AMP_STOCHASTIC;
+    o.seed = 5;
+    CHECK_OK(amp_alloc(c, &m, 200, "numbers"));
+    CHECK_OK(amp_zero(c, m, 200));
+    CHECK_OK(amp_cast(c, amp_arr(m, AMP_F16), amp_arr(x, AMP_F32), 100, &o));
+    CHECK_OK(amp_cast(c, amp_arr(back, AMP_F32), amp_arr(m, AMP_F16), 100, NULL));
+    CHECK_OK(amp_copy(c, got, m, sizeof got));
+    for (i = 0; i < 100; i++) {
+        want[i] = amp_f16_from_f32_sr(x[i], amp_random(5, 0, (uint64_t)i)).bits;
+        CHECK_EQ(got[i], want[i]);
+        CHECK_F32(back[i], amp_load(want, AMP_F16, (size_t)i));
+    }
+    CHECK_OK(amp_free(c, m));
+}
+static void least_refuses(t_run *t, amp_ctx *c) { /* what has no entry says so, and nothing is called */
+    float x[4] = {1, 2, 3, 4};
+    int32_t label = 1;
+    amp_array a = amp_arrn(x, AMP_F32, 4);
+    amp_params *p = NULL;
+    amp_scaler *s = NULL;
+    amp_finite_report report;
+    amp_histogram h;
+    amp_gemm_desc g = AMP_ZERO;
+    amp_linear_desc l = AMP_ZERO;
+    amp_xent_desc e = AMP_ZERO;
+    amp_dropout_desc d = AMP_ZERO;
+    char text[64];
+    CHECK_STATUS(amp_all_finite(c, &report, &a, 1), AMP_ERR_UNSUPPORTED, "amp_all_finite least no finite");
+    CHECK_STATUS(amp_histogram_count(c, &h, &a, 1), AMP_ERR_UNSUPPORTED, "amp_histogram_count no histogram");
+    CHECK_STATUS(amp_params_create(&p, c, NULL), AMP_ERR_UNSUPPORTED, "amp_params_create no inspect");
+    CHECK_STATUS(amp_scaler_create(&s, c, NULL), AMP_ERR_UNSUPPORTED, "amp_scaler_create no next_scale");
+    CHECK(!p && !s);
+    g.m = g.n = 2;
+    g.k = 1;
+    g.a = g.b = amp_arr(x, AMP_F32);
+    g.d = amp_arr(text, AMP_F16);
+    CHECK_STATUS(amp_gemm(c, &g), AMP_ERR_UNSUPPORTED, "amp_gemm no gemm");
+    CHECK_STATUS(amp_gemm_tune(c, &g), AMP_ERR_UNSUPPORTED, "amp_gemm_tune no gemm");
+    CHECK_STATUS(amp_gemm_explain(c, text, sizeof text, &g), AMP_ERR_UNSUPPORTED, "no gemm");
+    l.rows = l.in = l.out = 1;
+    l.x = l.w = amp_arr(x, AMP_F32);
+    l.y = amp_arr(x + 1, AMP_F32);
+    l.dy = amp_arr(x + 2, AMP_F32);
+    l.dw = amp_arr(x + 3, AMP_F32);
+    CHECK_STATUS(amp_linear_forward(c, &l), AMP_ERR_UNSUPPORTED, "amp_linear_forward no gemm");
+    l.dbias = amp_arr(text, AMP_F32);
+    CHECK_STATUS(amp_linear_backward(c, &l), AMP_ERR_UNSUPPORTED, "amp_linear_backward no gemm");
+    e.rows = 1;
+    e.classes = 4;
+    e.logits = a;
+    e.labels = &label;
+    CHECK_STATUS(amp_softmax_cross_entropy(c, &e), AMP_ERR_UNSUPPORTED, "amp_softmax_cross_entropy no xent");
+    d.count = 4;
+    d.x = d.y = a;
+    CHECK_STATUS(amp_dropout(c, &d), AMP_ERR_UNSUPPORTED, "amp_dropout no dropout");
+}
+static void least_backend(t_run *t) {
+    amp_backend b = least_table(), bad = b;
+    toy own = AMP_ZERO;
+    amp_ctx *c = NULL, *keep = t->ctx;
+    bad.cast = NULL;
+    CHECK_EQ(amp_ctx_create_backend(&c, &bad, &own, NULL, NULL), AMP_ERR_INVALID_ARG);
+    bad = b;
+    bad.zero = NULL;
+    CHECK_EQ(amp_ctx_create_backend(&c, &bad, &own, NULL, NULL), AMP_ERR_INVALID_ARG);
+    CHECK(!c);
+    CHECK_EQ(amp_ctx_create_backend(&c, &b, &own, NULL, NULL), AMP_OK);
+    if (!c) return;
+    t->ctx = c;
+    least_casts(t, c);
+    least_refuses(t, c);
+    CHECK_EQ(own.blocks, 0);
+    amp_ctx_destroy(c);
+    CHECK_EQ(own.destroyed, 1);
+    t->ctx = keep;
+}
+
 /* Inside a capture every query says AMP_ERR_CAPTURE and changes nothing; what is only queued goes on. */
 static void queries_in_a_capture(t_run *t) {
     amp_backend b = toy_table();
@@ -887,7 +999,7 @@ static void queries_in_a_capture(t_run *t) {
 }
 
 const t_test t_suite_context[] = {{"context.backend_table", backend_table, T_HOST},
-    {"context.queries_in_a_capture", queries_in_a_capture, T_HOST},
+    {"context.least_backend", least_backend, T_HOST}, {"context.queries_in_a_capture", queries_in_a_capture, T_HOST},
     {"context.create_defaults", create_defaults, T_HOST}, {"context.create_errors", create_errors, T_HOST},
     {"context.create_simd", create_simd, T_HOST}, {"context.create_many", create_many, T_HOST},
     {"context.allocation_failures", allocation_failures, T_CPU},

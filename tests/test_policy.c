@@ -1430,6 +1430,11 @@ static amp_status fake_copy(amp_ctx *c, void *d, const void *s, size_t n) {
     memmove(d, s, n);
     return AMP_OK;
 }
+static amp_status fake_zero(amp_ctx *c, void *d, size_t n) {
+    (void)c;
+    memset(d, 0, n);
+    return AMP_OK;
+}
 static amp_status fake_sync(amp_ctx *c) {
     (void)c;
     return AMP_OK;
@@ -1460,6 +1465,8 @@ static void scope_capture(t_run *t) {
     b.alloc = fake_alloc;
     b.release = fake_release;
     b.copy = fake_copy;
+    b.copy_async = fake_copy;
+    b.zero = fake_zero;
     b.sync = fake_sync;
     b.may_wait = fake_wait;
     b.cast = fake_cast;
