@@ -3085,23 +3085,30 @@ static int ampi_overlap(const void *a, size_t na, const void *b, size_t nb) {
     return na && nb && x < y + nb && y < x + na;
 }
 
+/* Element i of y is made from element i of x: both are long enough, and are the same bytes or apart. */
+static amp_status ampi_check_map(
+    amp_ctx *ctx, const char *where, const char *name_y, amp_array y, const char *name_x, amp_array x, size_t count) {
+    size_t ny, nx;
+    AMPI_TRY(ampi_check_array(ctx, where, name_y, y, count, 1));
+    AMPI_TRY(ampi_check_array(ctx, where, name_x, x, count, 1));
+    AMPI_REQUIRE(ampi_product(&ny, count, amp_dtype_size(y.dtype)) && ampi_product(&nx, count, amp_dtype_size(x.dtype)),
+        ctx, AMP_ERR_INVALID_ARG, "%s: a count of %llu is too large", where, AMPI_ULL(count));
+    AMPI_REQUIRE((y.data == x.data && ny == nx) || !ampi_overlap(y.data, ny, x.data, nx), ctx, AMP_ERR_INVALID_ARG,
+        "%s: %s and %s overlap (the same array with one element size is allowed)", where, name_y, name_x);
+    return AMP_OK;
+}
+
 AMP_API amp_status amp_cast(amp_ctx *ctx, amp_array dst, amp_array src, size_t count, const amp_cast_desc *opt) {
     static const char where[] = "amp_cast";
     amp_cast_desc none = AMP_ZERO;
-    size_t nd, ns;
     if (!ctx) return AMP_ERR_INVALID_ARG;
     if (!opt) opt = &none;
     AMPI_CHECK_DESC(ctx, where, opt);
     if (opt->rounding != AMP_NEAREST && opt->rounding != AMP_STOCHASTIC)
         return AMPI_INVALID(ctx, "amp_cast: desc.rounding is %d", (int)opt->rounding);
     if (opt->flags) return AMPI_INVALID(ctx, "amp_cast: desc.flags is not 0");
-    AMPI_TRY(ampi_check_array(ctx, where, "dst", dst, count, 1));
-    AMPI_TRY(ampi_check_array(ctx, where, "src", src, count, 1));
+    AMPI_TRY(ampi_check_map(ctx, where, "dst", dst, "src", src, count));
     if (count == 0) return AMP_OK;
-    if (!ampi_product(&nd, count, amp_dtype_size(dst.dtype)) || !ampi_product(&ns, count, amp_dtype_size(src.dtype)))
-        return AMPI_INVALID(ctx, "amp_cast: count %llu is too large", AMPI_ULL(count));
-    if (ampi_overlap(dst.data, nd, src.data, ns) && !(dst.data == src.data && nd == ns))
-        return AMPI_INVALID(ctx, "amp_cast: dst and src overlap");
     return ctx->b->cast(ctx, dst, src, count, opt);
 }
 
@@ -6422,7 +6429,6 @@ AMP_API amp_status amp_snapshot_begin(amp_ctx *ctx, amp_rng *rng, const amp_snap
 AMP_API amp_status amp_dropout(amp_ctx *ctx, const amp_dropout_desc *desc) {
     static const char where[] = "amp_dropout";
     amp_dropout_job j = AMP_ZERO;
-    size_t nx, ny;
     if (!ctx) return AMP_ERR_INVALID_ARG;
     AMPI_CHECK_DESC(ctx, where, desc);
     AMPI_REQUIRE(amp_is_finite(desc->p) && desc->p >= 0.0f && desc->p <= 1.0f, ctx, AMP_ERR_INVALID_ARG,
@@ -6433,14 +6439,8 @@ AMP_API amp_status amp_dropout(amp_ctx *ctx, const amp_dropout_desc *desc) {
     if (j.y.dtype == AMP_AUTO) j.y.dtype = j.x.dtype;
     j.rng = desc->rng;
     j.p = desc->p;
-    AMPI_TRY(ampi_check_array(ctx, where, "desc.x", j.x, j.count, 1));
-    AMPI_TRY(ampi_check_array(ctx, where, "desc.y", j.y, j.count, 1));
+    AMPI_TRY(ampi_check_map(ctx, where, "desc.y", j.y, "desc.x", j.x, j.count));
     if (j.count == 0) return AMP_OK;
-    AMPI_REQUIRE(
-        ampi_product(&nx, j.count, amp_dtype_size(j.x.dtype)) && ampi_product(&ny, j.count, amp_dtype_size(j.y.dtype)),
-        ctx, AMP_ERR_INVALID_ARG, "%s: desc.count %llu is too large", where, AMPI_ULL(j.count));
-    AMPI_REQUIRE((j.x.data == j.y.data && nx == ny) || !ampi_overlap(j.x.data, nx, j.y.data, ny), ctx,
-        AMP_ERR_INVALID_ARG, "%s: desc.x and desc.y overlap (the same array is allowed)", where);
     AMPI_HAS(ctx, where, dropout);
     return ctx->b->dropout(ctx, &j);
 }
