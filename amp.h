@@ -127,7 +127,7 @@
 #  define AMP_ZERO {0}
 #endif
 #ifndef AMP_SELF
-#  define AMP_SELF "amp.h" /* this file, which includes itself: see >>lanes. For a copy under another name */
+#  define AMP_SELF "amp.h" /* this file, which includes itself: see >>lanes. For a copy under a different name */
 #endif
 #ifdef AMP_STATIC
 #  ifndef AMP_IMPLEMENTATION
@@ -777,7 +777,7 @@ typedef struct amp_gemm_desc { /* D[m,n] = act( alpha * op(A)[m,k] * op(B)[k,n] 
     size_t lda, ldb, ldc, ldd;           /* elements between rows as stored; 0 => packed */
     size_t batch;                        /* 0 => 1 */
     size_t stride_a, stride_b, stride_c; /* elements between batches; 0 => packed, or AMP_BROADCAST */
-    size_t stride_d;                     /* 0 => packed; batches may also lie in one another's rows */
+    size_t stride_d;                     /* 0 => packed; the rows of different batches may also alternate */
     amp_optional alpha;                  /* not given: 1. With 0 a and b are not read */
     amp_optional beta;                   /* not given: 0, or 1 beside beta_ptr. With 0 c is not read */
     const float *alpha_ptr, *beta_ptr;   /* context memory: one more factor, read when the product runs; NULL => 1 */
@@ -1888,7 +1888,7 @@ AMP_INLINE amp_outcome ampi_outcome_of(const amp_step_record *r) {
 AMP_INLINE void ampi_conclude_step(const amp_inspect_job *job) {
     amp_step_record *r = job->record;
     uint32_t i;
-    if (job->sum.accum) { /* a window that is lost or empty is no step */
+    if (job->sum.accum) { /* a lost or empty window does not step */
         if (r->window_lost || r->window_good == 0) r->skip = 1;
         r->window_good = r->window_bad = r->window_lost = 0;
     }
@@ -2024,7 +2024,7 @@ AMP_INLINE amp_draw amp_draw_for(amp_draw model, amp_stored what) {
 AMP_INLINE uint32_t amp_draw_round(amp_draw d, float x, amp_dtype t, uint64_t i) {
     return ampi_encode(ampi_bits(x), t, AMP_STOCHASTIC, amp_random(d.seed, d.stream, i), 0);
 }
-/* 1: the 16-bit copy of w is Inf and w is no NaN. */
+/* 1: the 16-bit copy of w is Inf and w is not NaN. */
 AMP_INLINE uint32_t amp_copy_overflow(uint32_t copy, float w, amp_dtype t) {
     return (copy & 0x7fffu) >= (t == AMP_F16 ? 0x7c00u : 0x7f80u) && !amp_is_nan(w);
 }
@@ -2298,7 +2298,7 @@ AMP_API amp_status amp_policy_set(amp_ctx *ctx, amp_policy *policy, const char *
    (low NULL: no suffix is allowed). INVALID_ARG for an unknown name. Class: host. */
 AMP_API amp_status amp_preset_find(amp_preset *preset, amp_dtype *low, const char *name);
 /* The descs for amp_params_create and amp_scaler_create (make num_losses scalers). A static scale of 1 becomes
-   AMP_SCALER_OFF; another static scale does not look for overflow, as in Apex. Class: host. */
+   AMP_SCALER_OFF; any other static scale does not look for overflow, as in Apex. Class: host. */
 AMP_API amp_params_desc amp_policy_params_desc(const amp_policy *policy);
 AMP_API amp_scaler_desc amp_policy_scaler_desc(const amp_policy *policy);
 
@@ -2822,7 +2822,7 @@ AMP_API amp_status amp_fail(amp_ctx *ctx, amp_status status, const char *format,
     return status;
 }
 
-/* A verb failed in another verb that it uses: the sentence starts with the one that was called. */
+/* A verb failed inside a verb that it uses: the sentence starts with the one that was called. */
 static amp_status ampi_failed_in(amp_ctx *ctx, const char *where, amp_status status) {
     size_t n = strlen(where), old = strlen(ctx->error);
     if (status == AMP_OK || strncmp(ctx->error, where, n) == 0) return status;
@@ -4121,7 +4121,7 @@ static void ampi_next_iteration(amp_scaler *s) {
 static amp_status ampi_check_scaler(amp_ctx *ctx, const char *where, const amp_scaler *s) {
     if (!ctx) return AMP_ERR_INVALID_ARG;
     if (!s) return AMPI_INVALID(ctx, "%s: s is NULL", where);
-    if (s->ctx != ctx) return AMPI_INVALID(ctx, "%s: s belongs to another context", where);
+    if (s->ctx != ctx) return AMPI_INVALID(ctx, "%s: s belongs to a different context", where);
     return AMP_OK;
 }
 /* does the window of a set hold the scale? Of a set that is not `but` (NULL allowed). */
@@ -4185,10 +4185,10 @@ AMP_API amp_status amp_unscale(
         if (grads[i].count && dst[i].data != grads[i].data &&
             ampi_overlap(dst[i].data, grads[i].count * amp_dtype_size(dst[i].dtype), grads[i].data,
                 grads[i].count * amp_dtype_size(grads[i].dtype)))
-            return AMPI_INVALID(ctx, "%s: dst[%lu] overlaps grads[%lu]", where, (unsigned long)i, (unsigned long)i);
+            return AMPI_INVALID(ctx, "%s: dst[%llu] overlaps grads[%llu]", where, AMPI_ULL(i), AMPI_ULL(i));
         if (dst[i].data == grads[i].data && dst[i].dtype != grads[i].dtype && grads[i].count)
             return AMPI_INVALID(
-                ctx, "%s: dst[%lu] is grads[%lu] with another dtype", where, (unsigned long)i, (unsigned long)i);
+                ctx, "%s: dst[%llu] is grads[%llu] with a different dtype", where, AMPI_ULL(i), AMPI_ULL(i));
     }
     if (report) AMPI_TRY(ampi_failed_in(ctx, "amp_unscale", ctx->b->may_wait(ctx)));
     if (!s->off) {
@@ -7270,7 +7270,7 @@ AMP_API amp_status amp_policy_custom(amp_ctx *ctx, amp_policy *policy, const amp
 #define AMPI_KC    256u
 #define AMPI_MC    528u
 #define AMPI_NC    512u
-#define AMPI_FEW   4u              /* at most so many rows are multiplied without packing */
+#define AMPI_FEW   4u              /* at most this many rows are multiplied without packing */
 #define AMPI_LDC   (AMPI_NC + 16u) /* no power of two: rows of a tile lie in different cache sets */
 
 /* One SIMD path. n is at most AMPI_BLOCK where floats are named; void pointers may be unaligned. */
@@ -7366,7 +7366,7 @@ AMPI_ALWAYS void ampi_scalar_store_doubles(double *p, double x) { *p = x; }
 AMPI_ALWAYS double ampi_scalar_add_doubles(double a, double b) { return a + b; }
 AMPI_ALWAYS double ampi_scalar_add_square(double a, double sum) { return sum + a * a; }
 AMPI_ALWAYS double ampi_scalar_low_half(float x) { return (double)x; }
-AMPI_ALWAYS double ampi_scalar_high_half(float x) { return (double)x; } /* there is none: not called */
+AMPI_ALWAYS double ampi_scalar_high_half(float x) { return (double)x; } /* never called */
 AMPI_ALWAYS void ampi_scalar_done(void) {}
 
 static void ampi_scalar_widen_f32(void *d, const void *s, size_t n) { memcpy(d, s, n * 4); }
@@ -8594,7 +8594,7 @@ static amp_array ampi_gradient(const amp_param_entry *p, uint32_t accum) {
     return accum ? amp_arr(p->accum, AMP_F32) : amp_arr(p->grad, p->grad_dtype);
 }
 static int ampi_not_finite(
-    double x) { /* by the bits, after a guarded addition: compilers may be told that there is no such thing */
+    double x) { /* by the bits, after a guarded addition: compilers may be told that Inf and NaN do not occur */
     uint64_t b;
     x = amp_dadd(x, 0.0);
     memcpy(&b, &x, sizeof b);

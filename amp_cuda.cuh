@@ -133,7 +133,7 @@ typedef struct amp_cuda_error {
     amp_cuda_library library; /* whose; AMP_CUDA_NO_LIBRARY: no CUDA call of this context has failed */
     const char *call;         /* "cudaMemcpyAsync"; "" if none. Static text */
 } amp_cuda_error;
-/* The last CUDA call of this context that failed. INVALID_ARG if it is no CUDA context. Class: host. */
+/* The last CUDA call of this context that failed. INVALID_ARG if it is not a CUDA context. Class: host. */
 AMP_CUDA_API amp_status amp_cuda_last_error(const amp_ctx *ctx, amp_cuda_error *out);
 
 /* The algorithms found for products so far (by the heuristic, or by amp_gemm_tune), to a file and back: at most the
@@ -1566,7 +1566,7 @@ static __global__ void __launch_bounds__(AMP_BLOCK)
 #define AMPI_CU_DEFERRED 64u      /* blocks freed inside captures */
 #define AMPI_CU_TRIES    16       /* candidates that tuning times, */
 #define AMPI_CU_ROUNDS   5        /* each so often */
-#define AMPI_CU_BIAS     262144u  /* bytes behind the workspace for a bias in another dtype */
+#define AMPI_CU_BIAS     262144u  /* bytes after the workspace for a bias of a different dtype */
 
 typedef struct ampi_cu_scratch {
     ampi_k_finite_sums finite;
@@ -1629,7 +1629,7 @@ typedef struct ampi_cu_call { /* one call of a backend function */
     int back;         /* the thread's device before, or -1 */
 } ampi_cu_call;
 
-/* NULL for a context of another backend: only ours keeps its name in its own state, at this place. */
+/* NULL for a context of a different backend: only ours keeps its name in its own state, at this place. */
 static const ampi_cuda *ampi_cu_of(const amp_ctx *ctx) {
     const ampi_cuda *c = ctx ? (const ampi_cuda *)amp_ctx_self(ctx) : NULL;
     if (!c || strncmp(amp_ctx_name(ctx), AMPI_CU_KIND, sizeof AMPI_CU_KIND - 1) != 0) return NULL;
@@ -2591,7 +2591,7 @@ typedef struct ampi_cu_ways {
     const char *why; /* why the first way that was refused is none */
 } ampi_cu_ways;
 
-static int ampi_cu_next_candidate(ampi_cu_ways *it, ampi_cu_plan *plan) { /* 0: there are no more */
+static int ampi_cu_next_candidate(ampi_cu_ways *it, ampi_cu_plan *plan) { /* 0: none is left */
     const char *why = ampi_cu_refusal(it->c, it->p);
     int f16 = ampi_cu_f16_sums(it->p);
     if (why) it->next = 4u;
@@ -3277,7 +3277,7 @@ static amp_status ampi_cu_pick_device(amp_cuda_desc *d, int *now) {
     }
     if (d->device == AMP_NONE) d->device = *now;
     if (d->device < 0 || d->device >= count)
-        return ampi_cu_refuse(d, AMP_ERR_INVALID_ARG, "amp_cuda_create: desc.device: there is no such device");
+        return ampi_cu_refuse(d, AMP_ERR_INVALID_ARG, "amp_cuda_create: desc.device: this machine has no such device");
     return AMP_OK;
 }
 static ampi_cuda *ampi_cu_new(const amp_cuda_desc *d) {

@@ -1,4 +1,4 @@
-/* digits_load.h - images for digits.c: the built-in digits, or IDX files (MNIST and its kin). Host memory only.
+/* digits_load.h - images for digits.c: the built-in digits, or IDX files (MNIST and the like). Host memory only.
    A bad file ends the program with one line that says what is wrong with it. */
 #ifndef DIGITS_LOAD_H
 #define DIGITS_LOAD_H

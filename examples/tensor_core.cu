@@ -339,7 +339,7 @@ static float *random_matrix(
     return x;
 }
 static void poison(
-    amp_ctx *ctx, data *t) { /* D: NaN, so that an element that nobody writes is seen; behind it, a guard */
+    amp_ctx *ctx, data *t) { /* D: NaN, so that an element that nobody writes is seen; after it, a guard */
     size_t bytes = ((size_t)t->p.m * t->p.n + GUARD) * sizeof(float);
     memset(t->d, 0xff, bytes);
     AMP(amp_copy(ctx, t->p.d, t->d, bytes));
@@ -390,7 +390,7 @@ static double worst_error(amp_ctx *ctx, data *t, uint64_t seed) {
     for (size_t i = all; i < all + GUARD; i++) {
         uint32_t bits;
         memcpy(&bits, t->d + i, sizeof bits);
-        if (bits != 0xffffffffu) return INFINITY; /* written behind the end */
+        if (bits != 0xffffffffu) return INFINITY; /* written past the end */
     }
     return worst;
 }
