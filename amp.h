@@ -9807,13 +9807,10 @@ AMPI_INNER void AMPI_F(lion_one)(AMPI_FLOATS *w, AMPI_FLOATS *m, AMPI_FLOATS *v,
 /* The rule of a kind; a constant wherever this is inlined. */
 AMPI_INNER void AMPI_F(update_one)(
     amp_update_kind update, AMPI_FLOATS *w, AMPI_FLOATS *m, AMPI_FLOATS *v, AMPI_FLOATS u, const amp_coef *c) {
-    switch (update) {
 #  define AMP_X(kind, rule, moments) \
-case kind: AMPI_F(rule##_one)(w, m, v, u, c); return;
-        AMP_UPDATE_LIST(AMP_X)
+    if (update == kind) AMPI_F(rule##_one)(w, m, v, u, c);
+    AMP_UPDATE_LIST(AMP_X)
 #  undef AMP_X
-    case AMP_UPDATE_COUNT: break;
-    }
 }
 #endif
 

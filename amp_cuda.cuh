@@ -2134,13 +2134,10 @@ static amp_status ampi_cu_update(amp_ctx *ctx, const amp_update_job *job) {
     amp_status s = ampi_cu_enter(&k, ctx, "amp_step (update)");
     unsigned grid = ampi_cu_grid(k.c, (uint64_t)job->table.n_chunks * cuts);
     if (s != AMP_OK) return ampi_cu_leave(&k, s);
-    switch (job->kind) {
-#define AMP_X(kind, rule, moments) \
-case kind: s = ampi_cu_launch(&k, grid, ampi_k_update<kind>, *job, cuts); break;
-        AMP_UPDATE_LIST(AMP_X)
+#define AMP_X(kind_, rule, moments) \
+    if (job->kind == kind_) s = ampi_cu_launch(&k, grid, ampi_k_update<kind_>, *job, cuts);
+    AMP_UPDATE_LIST(AMP_X)
 #undef AMP_X
-    case AMP_UPDATE_COUNT: break;
-    }
     return ampi_cu_leave(&k, s);
 }
 static amp_status ampi_cu_apply(amp_ctx *ctx, const amp_apply_job *job) {
