@@ -14,7 +14,7 @@ build=${BUILD:-$top/build}
 mkdir -p "$build" && build=$(cd "$build" && pwd) || exit 2
 CXX=${CXX:-g++}
 NVCC=${NVCC-$(command -v nvcc)}
-CUDA_HOME=${CUDA_HOME:-/usr/local/cuda}
+CUDA_HOME=${CUDA_HOME-/usr/local/cuda} # empty, as make says it: no CUDA
 work=$(mktemp -d) || exit 2
 trap 'rm -rf "$work"' EXIT
 trap 'exit 130' INT TERM
