@@ -92,7 +92,9 @@
 
    HISTORY     0.1.0 first version.  Details: CHANGELOG.md
 */
-#ifndef AMP_H
+#if defined(__STRICT_ANSI__) && !defined(__cplusplus) && (!defined(__STDC_VERSION__) || __STDC_VERSION__ < 199901L)
+#  error "amp.h: C99 or later is needed (-std=c99, -std=gnu11, ...), or C++11"
+#elif !defined(AMP_H)
 #define AMP_H
 
 #define AMP_VERSION_MAJOR 0
@@ -100,9 +102,24 @@
 #define AMP_VERSION_PATCH 0
 #define AMP_VERSION       (AMP_VERSION_MAJOR * 10000 + AMP_VERSION_MINOR * 100 + AMP_VERSION_PATCH)
 
+/* Names of ours that are names of yours, too, and casts that only a different machine needs: not worth a warning. */
+#if defined(__GNUC__)
+#  pragma GCC diagnostic push
+#  pragma GCC diagnostic ignored "-Wshadow"
+#  if !defined(__clang__) && (defined(__cplusplus) || __GNUC__ >= 14)
+#    pragma GCC diagnostic ignored "-Wuseless-cast"
+#  endif
+#endif
+
+#ifdef __cplusplus
+extern "C++" { /* so that this file may be included inside extern "C" */
+#endif
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#ifdef __cplusplus
+}
+#endif
 
 #ifndef AMP_HD
 #  if defined(__CUDACC__) || defined(__HIP__)
@@ -219,8 +236,8 @@ AMP_INLINE amp_optional amp_opt(float x);
 /* Every desc struct is right when zeroed: 0 means the default that the field's comment gives. Its first member `_begin`
    and its last member `_end` stay 0; anything else means that the struct was not initialised: AMP_ERR_UNINIT.
    Where zero is meaningful but is not the default, pass AMP_NONE to get zero. */
-#define AMP_NONE      (-1)
-#define AMP_BROADCAST ((size_t)-1) /* a batch stride: every batch uses the same matrix */
+#define AMP_NONE                 (-1)
+#define AMP_BROADCAST            ((size_t)-1) /* a batch stride: every batch uses the same matrix */
 
 /* ==== >>context ================================================================================================== */
 
@@ -740,10 +757,10 @@ AMP_API void amp_autocast_invalidate(amp_ctx *ctx, const void *data);
 /* What a layer's forward did, kept by you beside the layer: amp_linear_desc.record points to it. Forward writes it,
    backward reads it, and the next layer's .from may point to it: then its x (or its logits) may be AMP_AUTO. */
 typedef struct amp_precision {
+    uint32_t made;  /* 1: forward has run */
     amp_dtype x;    /* dtype of x in memory */
     amp_dtype used; /* dtype in which the product read x and w */
     amp_dtype y;    /* dtype of y and aux in memory; also of dy if that is AMP_AUTO */
-    uint32_t made;  /* 1: forward has run */
 } amp_precision;
 
 /* ==== >>products =================================================================================================
@@ -756,11 +773,11 @@ typedef struct amp_precision {
 typedef enum amp_act { AMP_ACT_NONE = 0, AMP_RELU, AMP_GELU } amp_act; /* GELU: the tanh form, as in GPT-2, cuBLASLt */
 
 /* Flags of amp_gemm_desc and amp_linear_desc. The first four are permissions, ignored where there is no faster way. */
-#define AMP_GEMM_TF32     1u  /* F32 operands may be rounded to TF32: error 2^-11 of each; CUDA, sm_80+: Tensor Cores */
-#define AMP_GEMM_REDUCED  2u  /* partial sums over k may be rounded to d's dtype: Inf from 65520 on in F16 */
-#define AMP_GEMM_F16_SUM  4u  /* F16 sums: error k * 2^-11, Inf from 65520 on; faster on GeForce, hardly elsewhere */
-#define AMP_GEMM_FAST_FP8 8u  /* FP8 products may be added up with fewer bits: for forward products */
-#define AMP_GEMM_EMULATE  16u /* CUDA: FP8 products that cuBLASLt refuses run on a plain, slow kernel */
+#define AMP_GEMM_TF32      1u /* F32 operands may be rounded to TF32: error 2^-11 of each; CUDA, sm_80+: Tensor Cores */
+#define AMP_GEMM_REDUCED   2u /* partial sums over k may be rounded to d's dtype: Inf from 65520 on in F16 */
+#define AMP_GEMM_F16_SUM   4u /* F16 sums: error k * 2^-11, Inf from 65520 on; faster on GeForce, hardly elsewhere */
+#define AMP_GEMM_FAST_FP8  8u /* FP8 products may be added up with fewer bits: for forward products */
+#define AMP_GEMM_EMULATE   16u /* CUDA: FP8 products that cuBLASLt refuses run on a plain, slow kernel */
 
 typedef struct amp_gemm_desc { /* D[m,n] = act( alpha * op(A)[m,k] * op(B)[k,n] + beta * C[m,n] + bias[n] ) */
     uint32_t _begin;
@@ -1281,11 +1298,11 @@ AMP_INLINE double amp_dsqrt(double a) {
 AMPI_OP2(amp_div, float, /)
 AMPI_OP2(amp_ddiv, double, /)
 #    ifdef __cplusplus
-} /* math.h may not be included inside extern "C" */
+extern "C++" {
 #    endif
 #    include <math.h>
 #    ifdef __cplusplus
-extern "C" {
+}
 #    endif
 AMP_INLINE float amp_sqrt(float a) {
     AMPI_HOLD float r = sqrtf(a);
@@ -1352,8 +1369,8 @@ AMP_INLINE uint32_t ampi_scalar_select(int condition, uint32_t yes, uint32_t no)
     return (yes & mask) | (no & ~mask);
 }
 AMP_INLINE float ampi_scalar_choose(int condition, float yes, float no) { return condition ? yes : no; }
-#define AMPI_F(name) ampi_scalar_##name
-#define AMPI_PASS    AMPI_PASS_MATH
+#define AMPI_F(name)     ampi_scalar_##name
+#define AMPI_PASS        AMPI_PASS_MATH
 #include AMP_SELF
 #undef AMPI_F
 
@@ -2223,12 +2240,12 @@ AMP_INLINE uint64_t ampi_hash(uint64_t h, const void *data, size_t n) {
         h = (h ^ ampi_get(b + i, n - i < 8 ? (int)(n - i) : 8)) * 0x100000001b3u;
     return h;
 }
-#define AMPI_HASH 0xcbf29ce484222325u
+#define AMPI_HASH                    0xcbf29ce484222325u
 /* Renames over what is there, durably: `to` is the old file or the new one at every moment. 0: it failed. */
 AMP_API int amp_replace_file(const char *from, const char *to);
 
 /* Sizes in messages: "%llu", AMPI_ULL(n). (unsigned long has 32 bits on Win64.) */
-#define AMPI_ULL(x) ((unsigned long long)(x))
+#define AMPI_ULL(x)                  ((unsigned long long)(x))
 
 /* ==== >>levels ===================================================================================================
    A level is what other systems call opt_level or amp_level, made into a policy for the autocast scope and into descs
@@ -2644,6 +2661,7 @@ AMP_API amp_status amp_policy_custom(amp_ctx *ctx, amp_policy *policy, const amp
 } /* extern "C" */
 
 /* C++ cannot take the address of a compound literal: every function with a desc also takes a reference. */
+extern "C++" {
 #  define AMPI_REF(name, desc) \
     static inline amp_status name(amp_ctx *c, const desc &d) { return name(c, &d); }
 #  define AMPI_REF_STEP(name) \
@@ -2691,17 +2709,31 @@ static inline amp_status amp_scaler_create_checked(
     amp_scaler **out, amp_ctx *c, int version, size_t size, const amp_scaler_desc &d) {
     return amp_scaler_create_checked(out, c, version, size, &d);
 }
+} /* extern "C++" */
 #endif
 
+#if defined(__GNUC__)
+#  pragma GCC diagnostic pop
+#endif
 #endif /* AMP_H */
 
 /* ==== >>impl ===================================================================================================== */
-#if defined(AMP_IMPLEMENTATION) && !defined(AMPI_PASS)
+#if defined(AMP_IMPLEMENTATION) && defined(AMP_H) && !defined(AMPI_PASS)
 #ifndef AMP_IMPLEMENTATION_ONCE
 #define AMP_IMPLEMENTATION_ONCE
+#if defined(__GNUC__)
+#  pragma GCC diagnostic push
+#  pragma GCC diagnostic ignored "-Wshadow"
+#  if !defined(__clang__) && (defined(__cplusplus) || __GNUC__ >= 14)
+#    pragma GCC diagnostic ignored "-Wuseless-cast"
+#  endif
+#endif
 
 #if defined(AMP_MALLOC) != defined(AMP_FREE)
 #  error "amp.h: define both AMP_MALLOC and AMP_FREE, or neither"
+#endif
+#ifdef __cplusplus
+extern "C++" {
 #endif
 #include <stdarg.h>
 #include <stdio.h>
@@ -2738,6 +2770,7 @@ static inline amp_status amp_scaler_create_checked(
 #endif
 
 #ifdef __cplusplus
+} /* extern "C++" */
 extern "C" {
 #endif
 
@@ -9545,6 +9578,9 @@ AMP_API amp_status amp_cpu_create_checked(amp_ctx **out, int version, size_t siz
 
 #ifdef __cplusplus
 } /* extern "C" */
+#endif
+#if defined(__GNUC__)
+#  pragma GCC diagnostic pop
 #endif
 #endif /* AMP_IMPLEMENTATION_ONCE */
 #endif /* AMP_IMPLEMENTATION */

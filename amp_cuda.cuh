@@ -72,6 +72,10 @@
 
 #include "amp.h"
 
+#if defined(__GNUC__)
+#  pragma GCC diagnostic push
+#  pragma GCC diagnostic ignored "-Wshadow" /* as in amp.h */
+#endif
 #ifndef AMP_CUDA_API
 #  define AMP_CUDA_API extern /* not AMP_API: AMP_STATIC must not make these static */
 #endif
@@ -145,9 +149,14 @@ AMP_CUDA_API amp_status amp_cuda_plans_load(amp_ctx *ctx, const char *path);
 
 #ifdef __cplusplus
 } /* extern "C" */
+extern "C++" {
 static inline amp_status amp_cuda_create_checked(amp_ctx **out, int version, size_t size, const amp_cuda_desc &d) {
     return amp_cuda_create_checked(out, version, size, &d);
 }
+}
+#endif
+#if defined(__GNUC__)
+#  pragma GCC diagnostic pop
 #endif
 #endif /* AMP_CUDA_CUH */
 
@@ -207,6 +216,7 @@ amp_status amp_cuda_last_error(const amp_ctx *ctx, amp_cuda_error *out) {
 #  error "amp_cuda.cuh: AMP_CUDA_IMPLEMENTATION needs nvcc (a .cu file); without a GPU: AMP_CUDA_STUB_IMPLEMENTATION"
 #endif
 
+extern "C++" { /* wherever this file is included */
 #include <cublasLt.h>
 #include <cuda_runtime.h>
 #include <stdio.h>
@@ -3363,5 +3373,6 @@ extern "C" amp_status amp_cuda_last_error(const amp_ctx *ctx, amp_cuda_error *ou
     *out = c->error;
     return AMP_OK;
 }
+} /* extern "C++" */
 
 #endif /* AMP_CUDA_IMPLEMENTATION */

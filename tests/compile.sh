@@ -79,6 +79,14 @@ c_family() {
         # shellcheck disable=SC2086
         must "$cc $s" "$cc" -std=c99 $WARN $WARN_C $s switches.c -o "$tmp/a" $LIBS && must "$cc $s, run" "$tmp/a"
     done
+    compat=
+    flag "$cc" c -Wc++-compat && compat=-Wc++-compat
+    # shellcheck disable=SC2086
+    must "$cc: the program's own globals, -Wshadow $compat" "$cc" -std=c11 $WARN $WARN_C $compat globals.c -o "$tmp/a" $LIBS && must "$cc: own globals, run" "$tmp/a"
+    # C89: one error, and it says what is needed
+    mustnot "$cc: C89" 'amp.h: C99' "$cc" -std=c89 -include ../../amp.h -c "$tmp/empty.c" -o "$tmp/a.o"
+    "$cc" -std=c89 -include ../../amp.h -c "$tmp/empty.c" -o "$tmp/a.o" 2>"$tmp/c89"
+    must "$cc: C89, one error" [ "$(grep -c 'error: ' "$tmp/c89")" = 1 ]
     mustnot "$cc: AMP_MALLOC without AMP_FREE" 'amp.h: ' "$cc" -std=c99 -c half_a_pair.c -o "$tmp/a.o"
     # shellcheck disable=SC2086
     must "$cc: mixing.c without a mistake" "$cc" -std=c99 $WARN -DLINE=0 -c mixing.c -o "$tmp/a.o"
@@ -133,6 +141,7 @@ symbols() { # CC, in a folder with second.c, static_b.c and ../impl.c
     object "$cc" -std=c99 -O0 second.c && none "$cc: the header defines no function" 't == "T" && n != "second_file"'
 }
 echo 'void *amp_test_malloc(size_t n); void amp_test_free(void *p);' >"$tmp/own.h"
+echo 'typedef int empty;' >"$tmp/empty.c"
 
 # a header with every fault that symbols looks for
 mutant() { # FOLDER
@@ -176,6 +185,9 @@ self_test() { # CC: symbols, and what all other checks are made of
     refuses must "a word" echo warning
     refuses mustnot "a success" '' true
     refuses mustnot "a failure for another reason" 'amp.h: ' "$1" -c no_such_file.c
+    printf 'extern int scale;\nint f(int scale);\nint f(int scale) { return scale; }\n' >"$tmp/shadows.c"
+    # shellcheck disable=SC2086
+    refuses must "a shadowed global" "$1" -std=c11 $WARN $WARN_C -c "$tmp/shadows.c" -o "$tmp/a.o"
     printf 'int f(int x) { int y = x * 2.5f; return y; }\n' >"$tmp/warns.c"
     # shellcheck disable=SC2086
     refuses must "a warning" "$1" -std=c99 $WARN $WARN_C -fsyntax-only "$tmp/warns.c"
@@ -204,6 +216,12 @@ cxx_family() {
     # shellcheck disable=SC2086
     must "$CC and $cxx in one program" sh -c "$CC -std=c99 -c ../impl.c -o '$tmp/impl.o' && $cxx -std=c++11 -DOTHER_FILE_HAS_IT $WARN overloads.cpp '$tmp/impl.o' -o '$tmp/a' $LIBS" && must "$CC and $cxx, run" "$tmp/a"
     must "$cxx implementation, $CC program" sh -c "$cxx -x c++ -std=c++11 -c ../impl.c -o '$tmp/impl.o' && $CC -std=c99 -DONLY_USE -c second.c -o '$tmp/second.o' && echo 'int second_file(void); int main(void) { return second_file() <= 0; }' >'$tmp/m.c' && $CC -c '$tmp/m.c' -o '$tmp/m.o' && $cxx '$tmp/m.o' '$tmp/second.o' '$tmp/impl.o' -o '$tmp/a' $LIBS" && must "$cxx implementation, run" "$tmp/a"
+    useless=
+    flag "$cxx" c++ -Wuseless-cast && useless=-Wuseless-cast
+    # shellcheck disable=SC2086
+    must "$cxx: the program's own globals, -Wshadow $useless" "$cxx" -x c++ -std=c++17 $WARN $useless globals.c -o "$tmp/a" $LIBS && must "$cxx: own globals, run" "$tmp/a"
+    # shellcheck disable=SC2086
+    must "$cxx: inside extern \"C\"" "$cxx" -std=c++11 $WARN $useless extern_c.cpp -o "$tmp/a" $LIBS && must "$cxx: inside extern \"C\", run" "$tmp/a"
     for n in 1 2 3 4 5; do mustnot "$cxx: mixing types, line $n" 'error' "$cxx" -x c++ -std=c++11 -Wall -Werror -DLINE=$n -c mixing.c -o "$tmp/a.o"; done
 }
 
