@@ -96,42 +96,40 @@ run: cuda-line $(DIGITS) ## train real digits in six precisions: a table and thr
 
 # ---- make test -------------------------------------------------------------------------------------------------------------
 # A part is a target part-NAME: tests/run.sh runs its command, prints one line and keeps the counts. Two parts at a time.
-PARTS := hostcuda-suite compile retrofit cuda-verbs unit hostcuda examples style selftest ptx readme install gpu # the long ones first
-LIMIT := 900
-PART   = @tests/run.sh part $(@:part-%=%) $(LIMIT)
+PARTS := compile retrofit hostcuda-suite unit cuda-verbs hostcuda examples style selftest ptx readme install gpu # the long ones first
+LIMIT := 300 # CPU seconds of a part
+RUN_PART = @tests/run.sh part $(@:part-%=%) $(LIMIT)
 PARTS_MAKE = $(MAKE) --no-print-directory -s -k -O $(if $(filter -j% --jobserver%,$(MAKEFLAGS)),,-j2)
-skipped = $(PART) sh -c 'echo "skipped: $1"; echo "0 passed, 0 failed, 1 skipped"'
+skipped = $(RUN_PART) sh -c 'echo "skipped: $1"; echo "0 passed, 0 failed, 1 skipped"'
 
-test: cuda-line ## every test that this machine can run, in at most 5 minutes; ends with the counts
-	@rm -rf $(BUILD)/log
-	+@$(PARTS_MAKE) $(PARTS:%=part-%) || true
-	@tests/run.sh sum $(PARTS)
+test: cuda-line ## every test that this machine can run, in at most 6 minutes of CPU time; ends with the counts
+	@rm -rf $(BUILD)/log; mkdir -p $(BUILD)/log
+	+@$(PARTS_MAKE) $(PARTS:%=part-%) || true; times >$(BUILD)/log/all.times; tests/run.sh sum $(PARTS)
 
-check-full: cuda-line ## the same with nothing left out: all grids and faults, sanitizers, all PTX targets (long)
-	@rm -rf $(BUILD)/log
-	+@$(PARTS_MAKE) FULL=--full LIMIT=3600 $(PARTS:%=part-%) || true
-	@tests/run.sh sum $(PARTS)
+check-full: cuda-line ## the same with nothing left out, in parts of minutes: PART=--list, PART='unit-1 suite-*'; goes on where it was
+	+@HCU_VARIANTS='$(HCU_VARIANTS)' HCU_SKIPPED='$(or $(strip $(HCU_SKIPPED)),$(if $(CUDA_HOME),,"skipped: no CUDA headers"))' tests/full.sh $(PART)
 
 .PHONY: $(PARTS:%=part-%)
 part-unit: $(BUILD)/test_cpu
-	$(PART) $(RUN_ENV) $(BUILD)/test_cpu $(FULL)
+	$(RUN_PART) $(RUN_ENV) $(BUILD)/test_cpu
 part-compile:
-	$(PART) tests/compile.sh $(FULL)
-part-examples: $(addprefix $(BUILD)/,$(EXAMPLES))
-	$(PART) tests/examples.sh $(FULL)
-part-install: $(BUILD)/operations $(BUILD)/products $(if $(wildcard bench/bench.mk),$(BUILD)/bench/bench $(BUILD)/bench/train)
-	$(PART) tests/install.sh $(FULL)
+	$(RUN_PART) tests/compile.sh
+part-examples: all
+	$(RUN_PART) tests/examples.sh
+.PHONY: for-install for-cuda-verbs
+for-install: $(BUILD)/operations $(BUILD)/products $(if $(wildcard bench/bench.mk),$(BUILD)/bench/bench $(BUILD)/bench/train)
+part-install: for-install
+	$(RUN_PART) tests/install.sh
 part-selftest: $(BUILD)/selftest
-	$(PART) tests/selftest.sh
+	$(RUN_PART) tests/selftest.sh
 part-style:
-	$(PART) tests/style.sh
+	$(RUN_PART) tests/style.sh
 part-readme:
-	$(PART) tests/readme_snippets.sh README.md amp.h
+	$(RUN_PART) tests/readme_snippets.sh README.md amp.h
 
 # The CUDA source, executed on the CPU by tests/hostcuda: first that runtime's own tests, then the unit suite on its CUDA context.
 ifneq ($(and $(CUDA_HOME),$(shell command -v $(CXX))),)
 include tests/hostcuda/hostcuda.mk
-SUITES := $(if $(FULL),$(HCU_VARIANTS),plain)
 define hostcuda_suite # the unit suite, all of it compiled as variant $1 of the host runtime wants it
 $(HCU_BUILD)/$1/%.c.o: tests/%.c $(HEADERS)
 	@mkdir -p $$(@D)
@@ -143,25 +141,26 @@ $(HCU_BUILD)/$1/suite: $(TEST_OBJ:$(BUILD)/tests/%.o=$(HCU_BUILD)/$1/%.c.o) $(HC
 	$(HCU_CXX_$1) $(HCU_FLAGS_$1) $$^ $(HCU_LDLIBS) -lm -o $$@
 endef
 $(foreach v,$(HCU_ALL),$(eval $(call hostcuda_suite,$v)))
-part-hostcuda: $(call hcu_programs,$(if $(FULL),$(HCU_VARIANTS),$(HCU_THIN)))
-	$(PART) $(MAKE) -s hostcuda-check$(FULL:--%=-%)
-part-hostcuda-suite: $(SUITES:%=$(HCU_BUILD)/%/suite)
-	$(PART) tests/hostcuda_suite.sh $(FULL) $^
+part-hostcuda: $(call hcu_programs,$(HCU_THIN))
+	$(RUN_PART) $(MAKE) -s hostcuda-check
+part-hostcuda-suite: $(HCU_BUILD)/plain/suite
+	$(RUN_PART) tests/hostcuda_suite.sh $<
 part-retrofit: $(HCU_LIB_plain)
-part-install: $(if $(wildcard bench/bench.mk),$(HCU_BUILD)/plain/bench_gpu)
-part-cuda-verbs: $(HCU_BUILD)/plain/cuda_impl.o $(HCU_BUILD)/plain/impl.c.o $(HCU_LIB_plain) # what each verb does to CUDA; its failures
-	$(PART) tests/cuda_verbs.sh $(FULL)
+for-install: $(if $(wildcard bench/bench.mk),$(HCU_BUILD)/plain/bench_gpu)
+for-cuda-verbs: $(HCU_BUILD)/plain/cuda_impl.o $(HCU_BUILD)/plain/impl.c.o $(HCU_LIB_plain)
+part-cuda-verbs: for-cuda-verbs # what each verb does to CUDA; its failures
+	$(RUN_PART) tests/cuda_verbs.sh
 else
 part-hostcuda part-hostcuda-suite part-cuda-verbs:
 	$(call skipped,needs g++ and the CUDA headers: $(if $(CUDA_HOME),no $(CXX),cuda_runtime_api.h not found; set CUDA_HOME))
 endif
 
 part-retrofit:
-	$(PART) tests/retrofit.sh $(FULL)
+	$(RUN_PART) tests/retrofit.sh
 
 ifneq ($(NVCC_VERSION),)
 part-ptx:
-	$(PART) tests/ptx.sh $(FULL)
+	$(RUN_PART) tests/ptx.sh
 else
 part-ptx:
 	$(call skipped,no nvcc)
@@ -169,7 +168,7 @@ endif
 
 ifneq ($(GPU),)
 part-gpu: $(BUILD)/test_gpu
-	$(PART) $(BUILD)/test_gpu $(FULL)
+	$(RUN_PART) $(BUILD)/test_gpu
 check-gpu: cuda-line $(BUILD)/test_gpu $(BUILD)/digits_cuda ## a page about the GPU: each check, agreement with the CPU, memory
 	@nvidia-smi --query-gpu=name,driver_version,compute_cap,memory.total,memory.used --format=csv || true
 	$(BUILD)/test_gpu -v --context cuda --full

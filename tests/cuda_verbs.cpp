@@ -1,7 +1,8 @@
 /* cuda_verbs.cpp - what each verb may do to CUDA: its class by counters, capture and replay, lent resources, refusals,
    every failure. Runs on tests/hostcuda only, which counts the calls and can fail each of them. Built and run by
    tests/cuda_verbs.sh.
-   usage: cuda_verbs [--full]    every failure of every flag set; without: each STEP-th failure of a plain context. */
+   usage: cuda_verbs [--full [--slice I/N]]    every failure of every flag set, or the I-th of N parts of them; without:
+   each STEP-th failure of a plain context. */
 #include "../amp.h"
 #include "../amp_cuda.cuh"
 #include "hostcuda_ctl.h"
@@ -1180,14 +1181,15 @@ static void after_life(long k) {
     cudaSetDevice(0);
 }
 
-static void test_faults(uint32_t flags, int step) {
+/* Every step-th failure from the first on. */
+static void test_faults(uint32_t flags, int first, int step) {
     long total = 0, k;
     hcu_reset();
     hcu_set_mode(HCU_EAGER, 1); /* work runs when enqueued: the k-th call is the same in every life */
     OK(life(flags, 1));
     after_life(0);
     for (int sticky = 0; sticky < 2; sticky++) {
-        for (k = 1;; k += step) {
+        for (k = first;; k += step) {
             hcu_reset();
             hcu_fail_call(NULL, k, 0, sticky);
             amp_status s = life(flags, !sticky);
@@ -1205,7 +1207,7 @@ static void test_faults(uint32_t flags, int step) {
             after_life(k);
         }
     }
-    for (k = 1;; k += step) { /* the k-th piece of work faults while it runs */
+    for (k = first;; k += step) { /* the k-th piece of work faults while it runs */
         hcu_reset();
         hcu_fail_exec(k, 0);
         amp_status s = life(flags, 0);
@@ -1221,7 +1223,8 @@ static void test_faults(uint32_t flags, int step) {
 }
 
 int main(int argc, char **argv) {
-    int full = argc > 1 && !strcmp(argv[1], "--full");
+    int full = argc > 1 && !strcmp(argv[1], "--full"), slice = 1, slices = 1;
+    if (full && argc > 3 && sscanf(argv[3], "%d/%d", &slice, &slices) != 2) return 2;
     setvbuf(stdout, NULL, _IOLBF, 0); /* a bug that the runtime finds aborts: show what came before */
     int file = mkstemp(state_file);
     CHECK(file >= 0, "no file in /tmp");
@@ -1240,10 +1243,10 @@ int main(int argc, char **argv) {
     test_lent();
     test_create();
     test_errors();
-    test_faults(0, full ? 1 : STEP);
+    test_faults(0, slice, full ? slices : STEP);
     if (full) {
-        test_faults(AMP_CUDA_POOL, 1);
-        test_faults(AMP_CUDA_DEBUG, 1);
+        test_faults(AMP_CUDA_POOL, slice, slices);
+        test_faults(AMP_CUDA_DEBUG, slice, slices);
     }
     CHECK(hcu_bugs() == 0, "%d bugs", hcu_bugs());
     unlink(state_file);

@@ -1,10 +1,8 @@
 #!/bin/sh
-# usage: cuda_verbs.sh [--full]    Builds tests/cuda_verbs.cpp with tests/hostcuda (variant plain) and runs it: what each verb may do
-# to CUDA, and each of its failures. --full: every failure, all flag sets. Last line: N passed, N failed, N skipped.
+# usage: cuda_verbs.sh [--full [--slice I/N]]    Builds tests/cuda_verbs.cpp with tests/hostcuda (variant plain) and runs it: what each verb
+# may do to CUDA, and each of its failures. --full: every failure, all flag sets. Last line: N passed, N failed, N skipped.
 set -u
 cd "$(dirname "$0")/.." || exit 2
-full=
-[ "${1:-}" != --full ] || full=--full
 MAKE=${MAKE:-make} BUILD=${BUILD:-build} CXX=${CXX:-g++}
 
 skip() {
@@ -36,8 +34,7 @@ $MAKE -s BUILD="$BUILD" CUDA_HOME="$CUDA_HOME" "$out/cuda_impl.o" "$out/impl.c.o
     "$CXX" -O2 "$out/cuda_verbs.o" "$out/cuda_impl.o" "$out/impl.c.o" "$BUILD/hostcuda/libhostcuda-plain.a" -lpthread -ldl -lm \
         -o "$out/cuda_verbs"; } || failed "compile tests/cuda_verbs.cpp"
 log=$out/cuda_verbs.log
-# shellcheck disable=SC2086
-"$out/cuda_verbs" $full >"$log" 2>&1
+"$out/cuda_verbs" "$@" >"$log" 2>&1
 rc=$?
 cat "$log"
 if ! tail -n 1 "$log" | grep -q '^[0-9]* passed, [0-9]* failed, 0 skipped$'; then # the runtime aborts at a bug

@@ -1,6 +1,9 @@
 /* main.c - runs the tests of all files on all contexts.
 
-   tests [-v] [--context NAME] [--filter TEXT] [--list] [--full] [--seed N]
+   tests [-v] [--context NAME] [--filter TEXT] [--slice I/N] [--list] [--full] [--counts] [--seed N]
+
+   --slice 2/3: of the tests that would run on a context, each third from the second on. --counts: a line for each file
+   of tests and context, "counts CONTEXT FILE N": of these tests/floor.txt is made.
 
    The last line is "N passed, N failed, N skipped": one per test and context, and one skipped for each context that
    this machine or this build lacks. Exit status 1 if anything failed. */
@@ -52,7 +55,8 @@ static const t_place places[] = {
 #define N_PLACES (sizeof places / sizeof places[0])
 
 static struct {
-    int full, verbose;
+    int full, verbose, counts;
+    unsigned slice, slices; /* --slice I/N */
     uint64_t seed;
 } options;
 
@@ -614,8 +618,17 @@ static void run_test(const t_place *place, const t_test *test, totals *sum) {
 
 static int usage(const char *wrong) {
     if (wrong) fprintf(stderr, "what is \"%s\"?\n", wrong);
-    fprintf(stderr, "usage: tests [-v] [--context NAME] [--filter TEXT] [--list] [--full] [--seed N]\n");
+    fprintf(stderr,
+        "usage: tests [-v] [--context NAME] [--filter TEXT] [--slice I/N] [--list] [--full] [--counts] [--seed N]\n");
     return 2;
+}
+
+/* "2/3": the second of three. */
+static int read_slice(const char *text) {
+    char *end;
+    options.slice = (unsigned)strtoul(text, &end, 10);
+    options.slices = *end == '/' ? (unsigned)strtoul(end + 1, &end, 10) : 0;
+    return *end == 0 && options.slice >= 1 && options.slice <= options.slices;
 }
 
 /* Can this context be made here? If not, says why and counts it: skipped where the machine or the build lacks it. */
@@ -642,19 +655,26 @@ static int place_works(const t_place *place, char *device, size_t room, totals *
 
 /* The tests of all files that run on this context and whose names contain filter: run, or only named. */
 static void run_place(const t_place *place, const char *filter, int list, totals *sum) {
-#define T_TABLE(name) t_suite_##name,
-    static const t_test *const suites[] = {T_SUITES(T_TABLE) NULL};
+#define T_TABLE(name) {#name, t_suite_##name},
+    static const struct {
+        const char *name;
+        const t_test *tests;
+    } suites[] = {T_SUITES(T_TABLE){NULL, NULL}};
+    unsigned place_in_slice = 0;
     size_t s, k;
-    for (s = 0; suites[s]; s++) {
-        for (k = 0; suites[s][k].name; k++) {
-            const t_test *test = &suites[s][k];
+    for (s = 0; suites[s].name; s++) {
+        unsigned long long before = sum->checks;
+        for (k = 0; suites[s].tests[k].name; k++) {
+            const t_test *test = &suites[s].tests[k];
             if (!(test->where & flag_of(place))) continue;
             if (filter && !strstr(test->name, filter)) continue;
+            if (options.slices && place_in_slice++ % options.slices != options.slice - 1) continue;
             if (list)
                 printf("%s %s\n", place->name, test->name);
             else
                 run_test(place, test, sum);
         }
+        if (options.counts && !list) printf("counts %s %s %llu\n", place->name, suites[s].name, sum->checks - before);
     }
 }
 
@@ -675,7 +695,11 @@ int main(int argc, char **argv) {
             context = argv[++i];
         else if (strcmp(argv[i], "--filter") == 0 && i + 1 < argc)
             filter = argv[++i];
-        else if (strcmp(argv[i], "--seed") == 0 && i + 1 < argc)
+        else if (strcmp(argv[i], "--counts") == 0)
+            options.counts = 1;
+        else if (strcmp(argv[i], "--slice") == 0 && i + 1 < argc) {
+            if (!read_slice(argv[++i])) return usage(argv[i]);
+        } else if (strcmp(argv[i], "--seed") == 0 && i + 1 < argc)
             options.seed = strtoull(argv[++i], NULL, 0);
         else
             return usage(argv[i]);

@@ -1,16 +1,19 @@
 #!/bin/sh
 # The driver of `make test`: runs parts, keeps their output apart, adds up their counts.
 #
-#   tests/run.sh part NAME SECONDS COMMAND...   runs COMMAND (killed after SECONDS), prints one line; always exit 0
+#   tests/run.sh part NAME SECONDS COMMAND...   runs COMMAND, prints one line with its CPU seconds; always exit 0
 #   tests/run.sh sum NAME...                    adds up those parts; last line "N passed, N failed, N skipped"; exit 1 on a failure
 #
 # A part ends with its own line "N passed, N failed, N skipped"; a line "skipped: why" goes before it for what could not run.
 # These count as one failure: no such line, an exit status other than 0 without a counted failure, a context with fewer checks than
-# tests/floor.txt says, nothing run although AMP_REQUIRE lists the part ("hostcuda": also hostcuda-suite). Output: $BUILD/log/NAME.log
+# tests/floor.txt says, nothing run although AMP_REQUIRE lists the part ("hostcuda": also hostcuda-suite). Output: $LOG/NAME.log
+#
+# SECONDS are CPU seconds, user and system, so that a loaded machine fails nothing: one process that takes more is killed, and a part
+# that takes more fails. $WALL (3600) seconds end a part that waits for ever.
 set -u
 BUILD=${BUILD:-build}
 here=$(dirname "$0")
-log=$BUILD/log
+log=${LOG:-$BUILD/log}
 mkdir -p "$log" || exit 1
 counts='^\([A-Za-z0-9_-]*: \)\{0,1\}[0-9][0-9]* passed, [0-9][0-9]* failed, [0-9][0-9]* skipped$'
 
@@ -24,25 +27,34 @@ below_floor() {
     done
 }
 
+# CPU seconds that the shell's `times` in the file $1 has for what it waited for.
+children() { awk 'NR == 2 { for (i = 1; i <= 2; i++) { split($i, t, "m"); s += 60 * t[1] + t[2] } } END { printf "%d", s + 0.99 }' "$1"; }
+
+# Runs a command under the limits: $1 CPU seconds for each of its processes, $wall seconds in all.
+limited() {
+    ulimit -t "$1" 2>/dev/null
+    shift
+    if command -v timeout >/dev/null 2>&1; then exec timeout -k 10 "$wall" "$@"; fi
+    exec "$@"
+}
+
 part() {
-    name=$1 limit=$2
+    name=$1 limit=$2 wall=${WALL:-3600}
     shift 2
     out=$log/$name.log
     rm -f "$log/$name.sum"
-    t0=$(date +%s)
-    if command -v timeout >/dev/null 2>&1; then
-        timeout -k 10 "$limit" "$@" >"$out" 2>&1 </dev/null
-    else
-        "$@" >"$out" 2>&1 </dev/null
-    fi
+    (limited "$limit" "$@") >"$out" 2>&1 </dev/null
     rc=$?
-    seconds=$(($(date +%s) - t0))
+    times >"$log/$name.times" # not in a pipe: a subshell has no children yet
+    seconds=$(children "$log/$name.times")
     line=$(grep "$counts" "$out" | tail -n 1)
     # shellcheck disable=SC2046 # three words are wanted
     set -- $(printf '%s\n' "${line:-0 0 0}" | sed 's/^[^ ]*: //; s/[^0-9 ]//g')
     passed=$1 failed=$2 skipped=$3 why=
     if [ "$rc" = 124 ] || [ "$rc" = 137 ]; then
-        why="killed after $limit s"
+        why="killed, after $wall s or $limit CPU seconds"
+    elif [ "$seconds" -gt "$limit" ]; then
+        why="$seconds CPU seconds, at most $limit"
     elif [ -z "$line" ]; then
         why="exit status $rc and no line 'N passed, N failed, N skipped'"
     elif [ "$rc" != 0 ] && [ "$failed" = 0 ]; then
@@ -56,28 +68,31 @@ part() {
         why=$(below_floor "$name" "$out")
     fi
     [ -z "$why" ] || failed=$((failed + 1))
-    printf '%-14s %6d passed, %d failed, %d skipped  %4d s\n' "$name" "$passed" "$failed" "$skipped" "$seconds"
+    printf '%-16s %6d passed, %d failed, %d skipped  %4d CPU s\n' "$name" "$passed" "$failed" "$skipped" "$seconds"
     grep -i -E '(^| )skipped: ' "$out" | sort -u | sed -n 's/^ */             /; 1,6p'
     [ -z "$why" ] || echo "             FAILED: $why"
     if [ "$failed" -gt 0 ]; then
         echo "             ---- from $out:"
         { grep -n -E 'FAIL|[Ee]rror|Sanitizer|warning:' "$out" | head -n 15; echo ...; tail -n 3 "$out"; } | sed 's/^/             /'
     fi
-    echo "$passed $failed $skipped" >"$log/$name.sum"
+    echo "$passed $failed $skipped $seconds" >"$log/$name.sum"
     return 0
 }
 
 sum() {
-    passed=0 failed=0 skipped=0
+    passed=0 failed=0 skipped=0 seconds=0
     for name in "$@"; do
         if [ -r "$log/$name.sum" ]; then
-            read -r a b c <"$log/$name.sum"
+            read -r a b c d <"$log/$name.sum"
         else
             echo "$name did not finish"
-            a=0 b=1 c=0
+            a=0 b=1 c=0 d=0
         fi
-        passed=$((passed + a)) failed=$((failed + b)) skipped=$((skipped + c))
+        passed=$((passed + a)) failed=$((failed + b)) skipped=$((skipped + c)) seconds=$((seconds + d))
     done
+    if [ -r "$log/all.times" ]; then # with what the parts share, which make builds before them
+        echo "$(children "$log/all.times") CPU seconds, $seconds of them in the parts"
+    fi
     echo "$passed passed, $failed failed, $skipped skipped"
     [ "$failed" = 0 ]
 }
@@ -89,7 +104,7 @@ part | sum)
     "$verb" "$@"
     ;;
 *)
-    sed -n '2,11s/^# \{0,1\}//p' "$0"
+    sed -n '2,14s/^# \{0,1\}//p' "$0"
     exit 1
     ;;
 esac

@@ -79,6 +79,7 @@ floor_part() { # CHECKS: the part unit, with so many in each context
     awk -v n="$1" '$1 == "unit" { print "echo", $2, n, "checks, 1 s" }' tests/floor.txt | { cat; echo 'echo 1 passed, 0 failed, 0 skipped'; } | program "$work/floor"
     part unit 9 "$work/floor"
 }
+many_programs() { echo 'for i in 1 2 3; do sh -c "i=0; while [ \$i -lt 200000 ]; do i=\$((i + 1)); done"; done'; }
 driver() {
     counts='1 passed, 0 failed, 0 skipped'
     accepts "run.sh: a right part" part right 9 echo "$counts"
@@ -87,7 +88,9 @@ driver() {
     refuses "run.sh: no counts" part wrong 9 true
     refuses "run.sh: nothing run" part wrong 9 echo "0 passed, 0 failed, 0 skipped"
     refuses "run.sh: exit status 3" part wrong 9 sh -c "echo $counts; exit 3"
-    refuses "run.sh: a part that hangs" part wrong 1 sh -c "echo $counts; sleep 9"
+    WALL=1 refuses "run.sh: a part that hangs" part wrong 9 sh -c "echo $counts; sleep 9"
+    refuses "run.sh: a part that spins" part wrong 1 sh -c "echo $counts; while :; do :; done"
+    refuses "run.sh: a part of many short programs" part wrong 0 sh -c "$(many_programs); echo $counts"
     AMP_REQUIRE=wrong refuses "run.sh: a required part that is skipped" part wrong 9 echo "0 passed, 0 failed, 1 skipped"
     refuses "run.sh: a part that never ran" env BUILD="$work/run" tests/run.sh sum no-such-part
     accepts "run.sh: checks on the floor" floor_part 99999999

@@ -3,6 +3,7 @@
 #
 #   ptx_check.sh FILE.cu EXPECT.txt ARCH...        e.g. ptx_check.sh backend.cu kernels.txt 75 80 90 120
 #   NVCC=... NVCCFLAGS="-I. -DX"                   which nvcc, and what else it needs
+#   PTX=FILE                                       where the PTX of the last ARCH stays
 #
 # EXPECT.txt: one line per kernel (or family), '#' starts a comment:
 #   REGEX [ld=BYTES] [st=BYTES] [ld16=N] [st16=N] [fma=N|fma=N-M|fma=*] [regs=MAX] [approx=N]
@@ -14,7 +15,7 @@
 # a kernel without a line fails, and so does a line without a kernel.
 set -u
 nvcc=${NVCC:-$(command -v nvcc)}
-[ $# -ge 3 ] || { sed -n '2,15s/^# \{0,1\}//p' "$0"; exit 2; }
+[ $# -ge 3 ] || { sed -n '2,16s/^# \{0,1\}//p' "$0"; exit 2; }
 file=$1 expect=$2
 shift 2
 [ -n "$nvcc" ] && [ -x "$nvcc" ] || { echo "skipped: ptx_check $file: no nvcc"; exit 77; }
@@ -23,10 +24,11 @@ ptxas=$(dirname "$nvcc")/ptxas
 filt=$(command -v c++filt || echo cat)
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
+PTX=${PTX:-$tmp/k.ptx}
 status=0
 for arch in "$@"; do
-    "$nvcc" -std=c++17 ${NVCCFLAGS:-} -arch=compute_"$arch" -ptx -x cu "$file" -o "$tmp/k.ptx" || exit 1
-    "$ptxas" -arch=sm_"$arch" -v "$tmp/k.ptx" -o "$tmp/k.cubin" 2> "$tmp/k.log" || { cat "$tmp/k.log"; exit 1; }
+    "$nvcc" -std=c++17 ${NVCCFLAGS:-} -arch=compute_"$arch" -ptx -x cu "$file" -o "$PTX" || exit 1
+    "$ptxas" -arch=sm_"$arch" -v "$PTX" -o "$tmp/k.cubin" 2> "$tmp/k.log" || { cat "$tmp/k.log"; exit 1; }
     # one line per kernel: mangled name, widest load, widest store, fma, loose, approx, .local, 16-byte loads and stores
     awk '
         function bytes(op,   n, w) {
@@ -51,7 +53,7 @@ for arch in "$@"; do
             if (op ~ /^(add|sub|mul|mad|fma)(\.ftz|\.sat)*\.f(32|64)$/) loose++
             if (op ~ /\.approx/) approx++
         }
-        inside && /^}/ { print name, ld, st, fma, loose, approx, local, ld16, st16; inside = 0 }' "$tmp/k.ptx" > "$tmp/ptx.txt"
+        inside && /^}/ { print name, ld, st, fma, loose, approx, local, ld16, st16; inside = 0 }' "$PTX" > "$tmp/ptx.txt"
     # mangled name, registers, stack, spilled bytes
     awk -v q="'" '
         /entry function/ { split($0, a, q); name = a[2] }

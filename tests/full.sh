@@ -1,0 +1,117 @@
+#!/bin/sh
+# usage: full.sh [--list] [PART...]    `make check-full`: what `make test` thins out, with nothing left out, in parts of at most four minutes
+# of CPU time each, their builds not counted. PART: a name, a shell pattern, or a number in the --list; such a part runs again. Without
+# any: all that have not run on this tree, so that a run that was stopped goes on. What each gave is kept in $BUILD/full until a source
+# changes. Last line, over all parts that have run on this tree: N passed, N failed, N skipped.
+set -u
+cd "$(dirname "$0")/.." || exit 2
+BUILD=${BUILD:-build} MAKE=${MAKE:-make} LOG=${BUILD:-build}/full
+LIMIT=${LIMIT:-900} # CPU seconds of a part with what it has to build first
+export BUILD MAKE LOG
+host=$BUILD/hostcuda
+mkdir -p "$LOG" || exit 2
+
+# ---- the table: name | what make builds for it | command ----
+# slices NAME COUNT TARGETS COMMAND: the tests that a command runs, in so many parts
+slices() {
+    i=1
+    while [ $i -le "$2" ]; do
+        echo "$1-$i|$3|$4 --slice $i/$2"
+        i=$((i + 1))
+    done
+}
+suites() { # VARIANT SLICES MODE ORDER
+    slices "suite-$1-$3" "$2" "$host/$1/suite" "tests/hostcuda_suite.sh $host/$1/suite $3 $4"
+}
+cuda_table() {
+    for variant in $1; do
+        programs="$host/plain/bugs $host/$variant/bugs"
+        for p in test_lang test_blas test_wmma user_main; do programs="$programs $host/$variant/$p"; done
+        echo "hostcuda-$variant|$programs|tests/hostcuda/selftest/run_all.sh full $host $variant"
+        case $variant in
+        plain)
+            echo "suite-plain-grids|$host/plain/suite|env HCU_PROTECT=0 tests/hostcuda_suite.sh $host/plain/suite lazy forward --full"
+            suites plain 1 lazy forward
+            suites plain 1 eager reverse
+            suites plain 1 random shuffle ;;
+        vg) suites vg 4 lazy forward ;;
+        *)
+            suites "$variant" 2 lazy forward
+            suites "$variant" 2 random shuffle ;;
+        esac
+    done
+    [ -z "$1" ] || slices cuda-verbs 3 for-cuda-verbs "tests/cuda_verbs.sh --full"
+    [ -z "$2" ] || printf '%s\n' "hostcuda-missing||printf '%s\n' $2 '0 passed, 0 failed, 1 skipped'"
+}
+table() {
+    slices unit 2 "$BUILD/test_cpu" "${RUN_ENV:-} $BUILD/test_cpu --full"
+    for pair in 'gcc g++' 'clang clang++'; do echo "compile-${pair% *}||tests/compile.sh --full $pair"; done
+    echo "examples|all|tests/examples.sh --full"
+    echo "install|for-install|tests/install.sh --full"
+    echo "retrofit||tests/retrofit.sh --full"
+    echo "selftest|$BUILD/selftest|tests/selftest.sh"
+    echo "style||tests/style.sh"
+    echo "readme||tests/readme_snippets.sh README.md amp.h"
+    if [ -n "${NVCC:-}" ]; then
+        "$NVCC" --list-gpu-arch | sed 's/.*_//' | xargs -n 3 | while read -r archs; do echo "ptx-${archs%% *}||tests/ptx.sh $archs"; done
+    fi
+    cuda_table "${HCU_VARIANTS:-}" "${HCU_SKIPPED:-}"
+}
+
+# ---- running them ----
+sources() { find amp.h amp_cuda.cuh Makefile README.md CHANGELOG.md docs examples tests tools bench -type f | sort | xargs cksum | cksum; }
+
+# wanted NUMBER NAME PART...: is it one of the PARTs?
+wanted() {
+    number=$1 name=$2
+    shift 2
+    for part; do
+        # shellcheck disable=SC2254 # a pattern is wanted
+        case $part in "$number") return 0 ;; esac
+        case $name in $part) return 0 ;; esac
+    done
+    return 1
+}
+
+# build TARGETS: as a job of its own, its messages kept for the part
+build() {
+    # shellcheck disable=SC2086 # some words
+    [ -z "$1" ] || MAKEFLAGS='' $MAKE -s -j2 $1 >"$LOG/build.log" 2>&1 || { cat "$LOG/build.log"; return 1; }
+}
+
+table >"$LOG/table"
+if [ "${1:-}" = --list ]; then
+    cut -d'|' -f1 "$LOG/table"
+    exit 0
+fi
+tree=$(sources)
+if [ "$tree" != "$(cat "$LOG/tree" 2>/dev/null)" ]; then
+    rm -f "$LOG"/*.sum
+    echo "$tree" >"$LOG/tree"
+fi
+number=0 ran=''
+while IFS='|' read -r name targets command <&3; do
+    number=$((number + 1))
+    if [ $# = 0 ]; then
+        [ ! -e "$LOG/$name.sum" ] || continue
+    else
+        wanted $number "$name" "$@" || continue
+    fi
+    ran="$ran $name"
+    if build "$targets"; then
+        # shellcheck disable=SC2086
+        eval tests/run.sh part "$name" "$LIMIT" $command
+    else
+        tests/run.sh part "$name" "$LIMIT" sh -c 'cat "$0"; exit 1' "$LOG/build.log"
+    fi
+done 3<"$LOG/table"
+[ -n "$ran" ] || [ $# = 0 ] || { echo "no part is called $*: see --list" >&2; exit 2; }
+
+names='' left=''
+for name in $(cut -d'|' -f1 "$LOG/table"); do
+    if [ -e "$LOG/$name.sum" ]; then names="$names $name"; else left="$left $name"; fi
+done
+[ -z "$left" ] || echo "not run on this tree yet:$left"
+rm -f "$LOG/all.times"
+# shellcheck disable=SC2086
+tests/run.sh sum $names
