@@ -62,7 +62,10 @@
                compiler flags (tests/test_modes.c), but for x87 without SSE2 and the payload of a NaN that it makes.
                Reductions follow one rule (>>backend), so thread count, SIMD path and device do not change a bit:
                CPU == GPU. Every test runs on every context and compares with == (tests/main.c).
-               Products (amp_gemm, amp_linear_*) accumulate in FP32 and carry an error bound instead (>>products).
+               Products (amp_gemm, amp_linear_*) accumulate in FP32 and carry an error bound instead (>>products). With
+               AMP_GEMM_ORDERED they are specified to the bit, too: the sum over k is a chain s = fma(a, b, s) from 0
+               for every 256 k, these chains' sums are added up in order, and each operation of the epilogue is rounded
+               once. So a whole training run has the same bits everywhere (tests/test_ordered.c, docs/ordered.md).
 
    >>memory    "Context memory" is what the context's verbs can reach: host memory for the CPU, device memory for CUDA.
                Arrays may be yours or come from amp_alloc; any alignment of their element type works.
@@ -258,7 +261,7 @@ typedef struct amp_ctx amp_ctx;       /* opaque: the CPU, or one CUDA stream on 
 typedef struct amp_params amp_params; /* opaque: a set of parameters */
 typedef struct amp_scaler amp_scaler; /* opaque: a loss scaler */
 
-typedef enum amp_simd { /* CPU code paths; all give the same bits in every verb but the products */
+typedef enum amp_simd { /* CPU code paths; all give the same bits, but for products without AMP_GEMM_ORDERED */
     AMP_SIMD_AUTO = 0,  /* the best that this machine runs */
     AMP_SIMD_SCALAR,    /* portable C */
     AMP_SIMD_SSE2,      /* every x86-64 */
@@ -269,9 +272,9 @@ typedef enum amp_simd { /* CPU code paths; all give the same bits in every verb 
 
 typedef struct amp_cpu_desc {
     uint32_t _begin;
-    int32_t threads;         /* 0 => one per online processor; else 1 .. 256, the calling thread included */
-    amp_simd simd;           /* AMP_SIMD_AUTO; a path that this machine lacks returns AMP_ERR_UNSUPPORTED */
-    uint32_t flags;          /* 0 */
+    int32_t threads;     /* 0 => one per online processor; else 1 .. 256, the calling thread included */
+    amp_simd simd;       /* AMP_SIMD_AUTO; a path that this machine lacks returns AMP_ERR_UNSUPPORTED */
+    uint32_t gemm_flags; /* AMP_GEMM_* that every product of this context gets, e.g. AMP_GEMM_ORDERED (>>products) */
     amp_allocator allocator; /* {0} => malloc / free */
     amp_logger logger;       /* {0} => silent */
     uint64_t _end;
@@ -767,17 +770,20 @@ typedef struct amp_precision {
    Row-major, FP32 accumulation. Error of one element against the exact result of the operands as stored:
        |d - exact| <= (k + 4) * 2^-24 * (|alpha| * sum |a||b| + |beta * c| + |bias|) + half a unit in the last place
    of d. On CUDA, where d has 16 bits, a bias of a different dtype is rounded to d's first, and so is the value that a
-   backward multiplies. The same bits for any thread count; other SIMD paths and devices agree within the bound. Inf and
-   NaN propagate. a and b have one dtype (the two FP8 formats may mix); c has d's dtype. */
+   backward multiplies. The same bits for any thread count; other SIMD paths and devices agree within the bound, and to
+   the bit with AMP_GEMM_ORDERED. Inf and NaN propagate. a and b have one dtype (the two FP8 formats may mix); c has d's
+   dtype. */
 
 typedef enum amp_act { AMP_ACT_NONE = 0, AMP_RELU, AMP_GELU } amp_act; /* GELU: the tanh form, as in GPT-2, cuBLASLt */
 
-/* Flags of amp_gemm_desc and amp_linear_desc. The first four are permissions, ignored where there is no faster way. */
+/* Flags of amp_gemm_desc and amp_linear_desc, or of all products of a context (its desc's gemm_flags). The first four
+   are permissions, ignored where there is no faster way and beside AMP_GEMM_ORDERED. */
 #define AMP_GEMM_TF32      1u /* F32 operands may be rounded to TF32: error 2^-11 of each; CUDA, sm_80+: Tensor Cores */
 #define AMP_GEMM_REDUCED   2u /* partial sums over k may be rounded to d's dtype: Inf from 65520 on in F16 */
 #define AMP_GEMM_F16_SUM   4u /* F16 sums: error k * 2^-11, Inf from 65520 on; faster on GeForce, hardly elsewhere */
 #define AMP_GEMM_FAST_FP8  8u /* FP8 products may be added up with fewer bits: for forward products */
 #define AMP_GEMM_EMULATE   16u /* CUDA: FP8 products that cuBLASLt refuses run on a plain, slow kernel */
+#define AMP_GEMM_ORDERED   32u /* sums in the order that >>numerics gives: the same bits on every device and path */
 
 typedef struct amp_gemm_desc { /* D[m,n] = act( alpha * op(A)[m,k] * op(B)[k,n] + beta * C[m,n] + bias[n] ) */
     uint32_t _begin;
@@ -1331,6 +1337,31 @@ AMP_INLINE float amp_negative(float x) { return ampi_float(ampi_bits(x) ^ 0x8000
 #endif
 /* By the bits: a comparison may flush subnormals. */
 AMP_INLINE int ampi_nonzero(float x) { return ampi_bits(x) << 1 != 0; }
+/* a * b + c, rounded once, also where the machine has no such instruction. The product is exact in double; s + e is the
+   exact sum (Knuth's two-sum); s rounded to odd instead of to nearest, narrowing rounds as if from the exact sum
+   (Boldo and Melquiond, "Emulation of a FMA and correctly rounded sums", IEEE TC 57, 2008). */
+#if defined(__CUDA_ARCH__)
+AMP_INLINE float amp_fma(float a, float b, float c) {
+    float r;
+    asm("fma.rn.f32 %0, %1, %2, %3;" : "=f"(r) : "f"(a), "f"(b), "f"(c));
+    return r;
+}
+#elif defined(__GNUC__) && (defined(__FMA__) || defined(__aarch64__))
+AMP_INLINE float amp_fma(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
+#else
+AMP_INLINE float amp_fma(float a, float b, float c) {
+    double p = amp_dmul(amp_widen(a), amp_widen(b)), w = amp_widen(c), s = amp_dadd(p, w), t = amp_dsub(s, p);
+    double e = amp_dadd(amp_dsub(p, amp_dsub(s, t)), amp_dsub(w, t));
+    uint64_t u, v;
+    memcpy(&u, &s, sizeof u);
+    memcpy(&v, &e, sizeof v);
+    if (v << 1 == 0 || (u >> 52 & 0x7ffu) == 0x7ffu) return amp_narrow(s); /* exact, or Inf or NaN */
+    u -= (u ^ v) >> 63; /* the signs differ: s lies beyond the exact sum */
+    u |= 1u;
+    memcpy(&s, &u, sizeof s);
+    return amp_narrow(s);
+}
+#endif
 
 /* ---- exp, log, GELU: our own, so that every backend has the same bits -----------------------------------------------
    What is done to one element is written once, at >>lanes near the end of this file, over operations on "lanes": one
@@ -1731,6 +1762,9 @@ typedef struct amp_clip_job { /* g = clamp(g * record->clip, +-limit * scale), i
 
 /* ---- products and losses: jobs ---- */
 
+#define AMPI_GEMM_PERMISSIONS (AMP_GEMM_TF32 | AMP_GEMM_REDUCED | AMP_GEMM_F16_SUM | AMP_GEMM_FAST_FP8)
+#define AMPI_GEMM_FLAGS       (AMPI_GEMM_PERMISSIONS | AMP_GEMM_EMULATE | AMP_GEMM_ORDERED)
+
 typedef struct amp_gemm_job { /* amp_gemm_desc with everything filled in; m, n, batch > 0 */
     size_t m, n, k, batch;
     amp_array a, b, c, d, bias, aux, dbias; /* without flags; c is d where the desc had none */
@@ -1739,9 +1773,9 @@ typedef struct amp_gemm_job { /* amp_gemm_desc with everything filled in; m, n, 
     const float *alpha_ptr, *beta_ptr, *scale_a, *scale_b, *scale_d;
     float *amax_d;
     amp_act act;
-    uint32_t trans_a, trans_b, flags;
-    uint32_t backward; /* 1: aux is read; never with AMP_ACT_NONE */
-    uint32_t reads_c;  /* beta is not 0 */
+    uint32_t trans_a, trans_b, flags; /* flags: with the context's; the first four without AMP_GEMM_ORDERED only */
+    uint32_t backward;                /* 1: aux is read; never with AMP_ACT_NONE */
+    uint32_t reads_c;                 /* beta is not 0 */
 } amp_gemm_job;
 
 typedef struct amp_bias_grad_job { /* dy = act_grad(dy, saved) in place unless act is NONE; then column sums of dy */
@@ -2110,6 +2144,8 @@ AMP_API amp_param_entry amp_param_entry_get(const amp_params *p, size_t i);
 typedef struct amp_backend {
     uint32_t version, size; /* AMP_VERSION, sizeof(amp_backend) */
     const char *name;       /* "kind: what it runs on", see amp_ctx_name; valid until destroy */
+    uint32_t gemm_flags;    /* AMP_GEMM_* that every product gets besides its own */
+    uint32_t _pad;
     void (*destroy)(amp_ctx *);
     /* memory: all needed, and cast */
     amp_status (*alloc)(amp_ctx *, void **out, size_t bytes);
@@ -5651,8 +5687,6 @@ static amp_status ampi_check_pin(amp_ctx *ctx, const char *where, amp_dtype pin)
 
 /* ---- one product ---- */
 
-#define AMPI_GEMM_FLAGS (AMP_GEMM_TF32 | AMP_GEMM_REDUCED | AMP_GEMM_F16_SUM | AMP_GEMM_FAST_FP8 | AMP_GEMM_EMULATE)
-
 /* One matrix of a product; ld and stride are the desc's before ampi_check_matrix, and complete afterwards. */
 typedef struct ampi_matrix {
     const char *name; /* of desc.NAME, desc.ldNAME, desc.stride_NAME */
@@ -5725,7 +5759,8 @@ static amp_status ampi_gemm_numbers(amp_ctx *ctx, const char *where, const amp_g
     j->act = d->act;
     j->trans_a = d->trans_a != 0;
     j->trans_b = d->trans_b != 0;
-    j->flags = d->flags;
+    j->flags = d->flags | ctx->b->gemm_flags;
+    if (j->flags & AMP_GEMM_ORDERED) j->flags &= ~AMPI_GEMM_PERMISSIONS;
     j->backward = d->backward && d->act != AMP_ACT_NONE;
     return AMP_OK;
 }
@@ -7342,6 +7377,8 @@ typedef struct ampi_kernels {
        element is the same chain of operations whatever mr is */
     uint32_t mr[4], nr, lanes; /* mr: falling; 0: no more */
     void (*tile[4])(size_t kc, const float *a, const float *b, float *c, int first);
+    /* the same for any mr, and each multiply-add rounded once; NULL: that is what tile does */
+    void (*fused)(uint32_t mr, size_t kc, const float *a, const float *b, float *c, int first);
     /* to[k * width + r] = rows[r * ld + k], r < 4 */
     void (*pack4)(float *to, size_t width, const float *rows, size_t ld, size_t depth);
 } ampi_kernels;
@@ -7448,6 +7485,12 @@ static int ampi_scalar_bad(const void *p, size_t bytes, amp_dtype t) {
     }
     return (any & sign) != 0;
 }
+/* Under these flags compilers may add up in a different order, but not what passes through memory. */
+#if defined(__GNUC__) && (defined(__FAST_MATH__) || defined(__ASSOCIATIVE_MATH__))
+#  define AMPI_KEEP_ORDER(x) __asm__ volatile("" : "+m"(x))
+#else
+#  define AMPI_KEEP_ORDER(x) (void)0
+#endif
 static void ampi_scalar_tile_4(size_t kc, const float *a, const float *b, float *c, int first) {
     float acc[4][8];
     size_t i, j;
@@ -7457,11 +7500,22 @@ static void ampi_scalar_tile_4(size_t kc, const float *a, const float *b, float 
             for (j = 0; j < 8; j++)
                 acc[i][j] += a[i] * b[j];
         }
+        AMPI_KEEP_ORDER(acc);
     }
     for (i = 0; i < 4; i++) {
         for (j = 0; j < 8; j++)
-            c[i * AMPI_LDC + j] = first ? acc[i][j] : c[i * AMPI_LDC + j] + acc[i][j];
+            c[i * AMPI_LDC + j] = first ? acc[i][j] : amp_add(c[i * AMPI_LDC + j], acc[i][j]);
     }
+}
+static void ampi_scalar_fused(uint32_t mr, size_t kc, const float *a, const float *b, float *c, int first) {
+    size_t i, j, k;
+    for (i = 0; i < mr; i++)
+        for (j = 0; j < 8; j++) {
+            float sum = 0.0f, *to = c + i * AMPI_LDC + j;
+            for (k = 0; k < kc; k++)
+                sum = amp_fma(a[k * mr + i], b[k * 8 + j], sum);
+            *to = first ? sum : amp_add(*to, sum);
+        }
 }
 static void ampi_scalar_pack4(float *to, size_t width, const float *rows, size_t ld, size_t depth) {
     size_t k;
@@ -7490,6 +7544,7 @@ static void ampi_use_scalar(ampi_kernels *k) {
     k->mr[0] = 4;
     k->nr = 8;
     k->tile[0] = ampi_scalar_tile_4;
+    k->fused = ampi_scalar_fused;
 }
 
 #ifdef AMPI_X86
@@ -7539,7 +7594,7 @@ AMPI_ALWAYS __m128 ampi_sse2_sqrt(__m128 a) {
     __asm__(AMPI_SSE2_SQRT : "=x"(r) : "x"(a));
     return r;
 }
-AMPI_ALWAYS __m128 ampi_sse2_fma(__m128 a, __m128 b, __m128 c) { return _mm_add_ps(_mm_mul_ps(a, b), c); }
+AMPI_ALWAYS __m128 ampi_sse2_fma(__m128 a, __m128 b, __m128 c) { return ampi_sse2_add(_mm_mul_ps(a, b), c); }
 AMPI_ALWAYS __m128d ampi_sse2_low_half(__m128 x) { return _mm_cvtps_pd(x); }
 AMPI_ALWAYS __m128d ampi_sse2_high_half(__m128 x) { return _mm_cvtps_pd(_mm_movehl_ps(x, x)); }
 AMPI_ALWAYS __m128d ampi_sse2_add_square(__m128d a, __m128d sum) { return _mm_add_pd(sum, _mm_mul_pd(a, a)); }
@@ -7722,6 +7777,7 @@ static void ampi_use_avx2(ampi_kernels *k) {
     k->tile[0] = ampi_avx2_tile_6;
     k->tile[1] = ampi_avx2_tile_4;
     k->tile[2] = ampi_avx2_tile_1;
+    k->fused = NULL;
 }
 #  undef AMPI_F
 #  undef AMPI_TARGET
@@ -8061,6 +8117,7 @@ static void ampi_use_neon(ampi_kernels *k) {
     k->tile[0] = ampi_neon_tile_12;
     k->tile[1] = ampi_neon_tile_4;
     k->tile[2] = ampi_neon_tile_1;
+    k->fused = NULL;
 }
 #  undef AMPI_F
 #  undef AMPI_TARGET
@@ -9043,6 +9100,12 @@ static void ampi_pack_rows(const ampi_kernels *kn, float *to, const ampi_panel *
     if (part.rows) ampi_pack_strips(kn, to + full * p->depth, &part, kn->mr[ampi_tile_for(kn, part.rows)], row);
 }
 
+/* How many rows that makes, with those of zeros. */
+static size_t ampi_packed_rows(const ampi_kernels *kn, size_t rows) {
+    size_t full = rows / kn->mr[0] * kn->mr[0];
+    return rows == full ? rows : full + kn->mr[ampi_tile_for(kn, rows - full)];
+}
+
 /* n elements of a row of D from their sums: amp_epilogue_one, in vectors. */
 static void ampi_epilogue(const ampi_kernels *kn, const amp_gemm_job *d, float *acc, size_t batch, size_t row,
     size_t col, size_t n, float *other, uint32_t *amax) {
@@ -9066,6 +9129,33 @@ static void ampi_epilogue(const ampi_kernels *kn, const amp_gemm_job *d, float *
     kn->narrow[d->d.dtype](ampi_at(d->d, at), acc, n);
 }
 
+/* ---- the ordered mode: tiles do what >>numerics says if a multiply-add rounds once, or if products are exact ---- */
+
+/* Exponents, as they lie in a float, of what is finite and not 0. */
+typedef struct ampi_exponent_range { uint32_t least, most; } ampi_exponent_range;
+static ampi_exponent_range ampi_exponents_in(const float *x, size_t n) {
+    ampi_exponent_range r = {254, 0};
+    size_t i;
+    for (i = 0; i < n; i++) {
+        uint32_t e = ampi_bits(x[i]) >> 23 & 255u;
+        if (!ampi_nonzero(x[i]) || e == 255u) continue;
+        if (e == 0) e = 1; /* subnormal */
+        if (e < r.least) r.least = e;
+        if (e > r.most) r.most = e;
+    }
+    return r;
+}
+/* Are all products of these packed numbers exact in FP32? Those of FP16 and FP8 are: 22 bits, from 2^-48 to 2^32. BF16
+   has 8 bits: exponents e and f give a product with no bit below 2^(e + f - 268) and below 2^(e + f - 252). */
+static int ampi_exact_products(amp_dtype t, const float *a, size_t na, const float *b, size_t nb) {
+    ampi_exponent_range x, y;
+    if (t == AMP_F32) return 0;
+    if (t != AMP_BF16) return 1;
+    x = ampi_exponents_in(a, na);
+    y = ampi_exponents_in(b, nb);
+    return x.least + y.least >= 268u - 149u && x.most + y.most <= 252u + 128u;
+}
+
 static void ampi_join_amax(const ampi_gemm_blocks *j, uint32_t amax) {
     if (!j->d->amax_d) return;
     ampi_lock(j->c);
@@ -9073,12 +9163,30 @@ static void ampi_join_amax(const ampi_gemm_blocks *j, uint32_t amax) {
     ampi_unlock(j->c);
 }
 
+/* w->c = or += the packed panels' product, tile by tile. */
+static void ampi_multiply_panels(
+    const ampi_kernels *kn, const amp_gemm_job *d, ampi_workspace *w, size_t rows, size_t cols, size_t kc, int first) {
+    int ordered = (d->flags & AMP_GEMM_ORDERED) != 0;
+    size_t na = ampi_packed_rows(kn, rows) * kc, nb = (cols + kn->nr - 1) / kn->nr * kn->nr * kc;
+    int fused = ordered && kn->fused && !ampi_exact_products(d->a.dtype, w->a, na, w->b, nb);
+    size_t r, c;
+    for (c = 0; c < cols; c += kn->nr)
+        for (r = 0; r < rows; r += kn->mr[0]) {
+            size_t t = ampi_tile_for(kn, rows - r);
+            const float *a = w->a + r * kc, *b = w->b + c * kc;
+            float *to = w->c + r * AMPI_LDC + c;
+            if (fused)
+                kn->fused(kn->mr[t], kc, a, b, to, first);
+            else
+                kn->tile[t](kc, a, b, to, first);
+        }
+}
 static void ampi_gemm_task(void *arg, size_t task, ampi_workspace *w) {
     const ampi_gemm_blocks *j = (const ampi_gemm_blocks *)arg;
     const amp_gemm_job *d = j->d;
     const ampi_kernels *kn = j->c->k;
     size_t bn = task % j->blocks_n, bm = task / j->blocks_n % j->blocks_m, batch = task / j->blocks_n / j->blocks_m;
-    size_t r0 = bm * j->rows, c0 = bn * j->cols, k0, kc, r, c;
+    size_t r0 = bm * j->rows, c0 = bn * j->cols, k0, kc, r;
     ampi_panel a = {d->a, batch * d->stride_a, d->lda, d->trans_a != 0, 0, 0, 0, 0};
     ampi_panel b = {d->b, batch * d->stride_b, d->ldb, d->trans_b == 0, 0, 0, 0, 0};
     uint32_t amax = 0;
@@ -9094,10 +9202,7 @@ static void ampi_gemm_task(void *arg, size_t task, ampi_workspace *w) {
         a.depth = b.depth = kc;
         ampi_pack_rows(kn, w->a, &a, w->row);
         ampi_pack_strips(kn, w->b, &b, kn->nr, w->row);
-        for (c = 0; c < b.rows; c += kn->nr)
-            for (r = 0; r < a.rows; r += kn->mr[0])
-                kn->tile[ampi_tile_for(kn, a.rows - r)](
-                    kc, w->a + r * kc, w->b + c * kc, w->c + r * AMPI_LDC + c, k0 == 0);
+        ampi_multiply_panels(kn, d, w, a.rows, b.rows, kc, k0 == 0);
     }
     for (r = 0; r < a.rows; r++)
         ampi_epilogue(kn, d, w->c + r * AMPI_LDC, batch, r0 + r, c0, b.rows, w->row, &amax);
@@ -9243,7 +9348,7 @@ static amp_status ampi_cpu_gemm(amp_ctx *ctx, const amp_gemm_job *job) {
     j.c = ampi_cpu_of(ctx);
     j.d = &d;
     if (d.amax_d) *d.amax_d = 0.0f;
-    if (d.m <= AMPI_FEW)
+    if (d.m <= AMPI_FEW && !(d.flags & AMP_GEMM_ORDERED))
         ampi_gemm_few(&j);
     else
         ampi_gemm_packed(&j);
@@ -9255,9 +9360,12 @@ static amp_status ampi_cpu_gemm(amp_ctx *ctx, const amp_gemm_job *job) {
     return ampi_cpu_bias_grad(ctx, &sums);
 }
 static amp_status ampi_cpu_gemm_explain(amp_ctx *ctx, char *text, size_t bytes, const amp_gemm_job *d) {
-    snprintf(text, bytes, "amp_gemm: [%llu,%llu] x [%llu,%llu], %s -> %s: CPU kernels, %s", AMPI_ULL(d->m),
+    const ampi_cpu *c = ampi_cpu_of(ctx);
+    const char *order = d->flags & AMP_GEMM_ORDERED ? ", in the defined order (AMP_GEMM_ORDERED)" : "";
+    const char *fma = order[0] && c->k->fused && d->a.dtype == AMP_F32 ? ", fused multiply-add emulated" : "";
+    snprintf(text, bytes, "amp_gemm: [%llu,%llu] x [%llu,%llu], %s -> %s: CPU kernels, %s%s%s", AMPI_ULL(d->m),
         AMPI_ULL(d->k), AMPI_ULL(d->k), AMPI_ULL(d->n), amp_dtype_name(d->a.dtype), amp_dtype_name(d->d.dtype),
-        ampi_cpu_of(ctx)->name + sizeof AMPI_CPU_KIND - 1);
+        c->name + sizeof AMPI_CPU_KIND - 1, order, fma);
     return AMP_OK;
 }
 
@@ -9538,7 +9646,8 @@ AMP_API amp_status amp_cpu_create_checked(amp_ctx **out, int version, size_t siz
     if (!d.allocator.alloc_fn != !d.allocator.free_fn)
         return ampi_cpu_refuse(
             &d, AMP_ERR_INVALID_ARG, "set both functions of desc.allocator or neither; functions set", 1);
-    if (d.flags) return ampi_cpu_refuse(&d, AMP_ERR_INVALID_ARG, "desc.flags must be 0", (long)d.flags);
+    if (d.gemm_flags & ~AMPI_GEMM_FLAGS)
+        return ampi_cpu_refuse(&d, AMP_ERR_INVALID_ARG, "desc.gemm_flags has an unknown bit", (long)d.gemm_flags);
     if (d.threads < 0 || d.threads > 256)
         return ampi_cpu_refuse(&d, AMP_ERR_INVALID_ARG, "desc.threads must be in 0 .. 256", (long)d.threads);
     if ((uint32_t)d.simd > (uint32_t)AMP_SIMD_NEON)
@@ -9559,6 +9668,7 @@ AMP_API amp_status amp_cpu_create_checked(amp_ctx **out, int version, size_t siz
     snprintf(
         c->name, sizeof c->name, AMPI_CPU_KIND "%s, %d thread%s", c->k->name, c->threads, c->threads == 1 ? "" : "s");
     table.name = c->name;
+    table.gemm_flags = d.gemm_flags;
     c->work = (ampi_workspace *)ampi_host_alloc(&c->mem, (size_t)c->threads * sizeof *c->work);
     if (!c->work) {
         ampi_cpu_free(c);
@@ -9611,7 +9721,7 @@ AMP_API amp_status amp_cpu_create_checked(amp_ctx **out, int version, size_t siz
 #define AMPI_DIV           AMPI_F(div)
 #define AMPI_SQRT          AMPI_F(sqrt)
 #define AMPI_NEGATIVE      AMPI_F(negative)
-#define AMPI_FMA           AMPI_F(fma)     /* a * b + c; for products only: may round once or twice */
+#define AMPI_FMA           AMPI_F(fma)     /* a * b + c; for products only: rounds once, or twice on SSE2 and scalar */
 #define AMPI_LARGER        AMPI_F(larger)  /* b (NEON: NaN) when one is NaN */
 #define AMPI_SMALLER       AMPI_F(smaller) /* likewise */
 #define AMPI_BITS          AMPI_F(bits)

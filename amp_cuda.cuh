@@ -103,9 +103,9 @@ typedef struct CUstream_st *amp_stream;
 
 typedef struct amp_cuda_desc {
     uint32_t _begin;
-    int32_t device; /* CUDA's ordinal; 0 is device 0; AMP_NONE => the calling thread's current device */
-    uint32_t flags; /* AMP_CUDA_* */
-    uint32_t _pad;
+    int32_t device;      /* CUDA's ordinal; 0 is device 0; AMP_NONE => the calling thread's current device */
+    uint32_t flags;      /* AMP_CUDA_* */
+    uint32_t gemm_flags; /* AMP_GEMM_* that every product of this context gets, e.g. AMP_GEMM_ORDERED */
     amp_stream stream; /* NULL => the context makes its own non-blocking stream; else a stream of that device, yours */
     struct cublasContext *cublas; /* your cublasLtHandle_t (cast) or cublasHandle_t; NULL => the context makes one */
     void *workspace;              /* device memory for products, yours; NULL => allocated */
@@ -1359,33 +1359,75 @@ static __global__ void __launch_bounds__(AMP_BLOCK, 2)
 /* ==== >>device-products ==========================================================================================
    The plain product, epilogues, column sums. tests: tests/test_products.c, tests/test_product_table.c */
 
-/* The plain product, for everything that cuBLASLt does not take: any dtypes, layouts, alignment, k = 0. A block makes
-   tiles of 32 x 32 elements from slices of 16 along k, widened into shared memory; every element is one chain of fused
-   multiply-adds (the form that -use_fast_math leaves alone). A thread has AMPI_K_ACC elements: a column of the tile,
-   every (AMP_BLOCK / 32)-th row. */
-#define AMPI_K_TILE  32u
-#define AMPI_K_SLICE 16u
-#define AMPI_K_ACC   (AMPI_K_TILE * AMPI_K_TILE / AMP_BLOCK)
-#define AMPI_K_PITCH (AMPI_K_TILE + 1u) /* between rows in shared memory */
+/* The plain product, for AMP_GEMM_ORDERED and for what cuBLASLt does not take: any dtypes, layouts, alignment, k = 0.
+   Its sums are those of >>numerics. A block makes tiles of AMPI_K_M x AMPI_K_N elements from slices of AMPI_K_SLICE
+   along k, widened into shared memory; of a tile, a thread has AMPI_K_DOWN rows by AMPI_K_ACROSS columns in registers:
+   the sums of the present 256 k, and the total of those before. While it multiplies a slice, it fetches the next. */
+#define AMPI_K_DOWN        8u
+#define AMPI_K_ACROSS      4u
+#define AMPI_K_N           64u
+#define AMPI_K_LINE        (AMPI_K_N / AMPI_K_ACROSS) /* threads side by side */
+#define AMPI_K_M           (AMP_BLOCK / AMPI_K_LINE * AMPI_K_DOWN)
+#define AMPI_K_SLICE       16u
+#define AMPI_K_BLOCK       256u /* what >>numerics adds up in one chain */
+#define AMPI_K_MINE        (AMPI_K_DOWN * AMPI_K_ACROSS)
+#define AMPI_K_PAD         4u /* between rows in shared memory */
+#define AMPI_K_SLICE_FOURS ((AMPI_K_M + AMPI_K_N + 2u * AMPI_K_PAD) * AMPI_K_SLICE / 4u) /* of floats: both slices */
+#define AMPI_K_TILE_FOURS  (AMPI_K_M * AMPI_K_N / 4u) /* the tile of sums, in their place */
+#define AMPI_K_ROOM        (AMPI_K_SLICE_FOURS > AMPI_K_TILE_FOURS ? AMPI_K_SLICE_FOURS : AMPI_K_TILE_FOURS)
 
-/* One tile: rows i0.. and columns j0.. of batch z. */
-typedef struct ampi_k_tile { size_t z, i0, j0; } ampi_k_tile;
+/* One operand at a tile; a row is what the other operand meets: of A a row, of B a column. */
+typedef struct ampi_k_side {
+    const void *data;
+    amp_dtype type;
+    uint32_t width;    /* rows of a tile */
+    size_t first, ld;  /* the tile's element 0 */
+    size_t rows, k;    /* from there on */
+    int along_k, wide; /* neighbours in memory follow each other along k; eight at a time */
+} ampi_k_side;
+/* Eight neighbours of a slice: row r and element q of the slice for the first, `count` of them there. */
+typedef struct ampi_k_eight {
+    size_t at;
+    uint32_t r, q, count;
+} ampi_k_eight;
 
-/* A slice of both operands, zeros where it ends. Neighbouring threads read neighbouring elements. */
-AMPI_K void ampi_k_gemm_load(const amp_gemm_job &p, const ampi_k_tile &t, size_t k0, float *as, float *bs) {
-    size_t a0 = t.z * p.stride_a, b0 = t.z * p.stride_b;
-    uint32_t e;
-    for (e = threadIdx.x; e < AMPI_K_TILE * AMPI_K_SLICE; e += AMP_BLOCK) {
-        uint32_t i = p.trans_a ? e % AMPI_K_TILE : e / AMPI_K_SLICE,
-                 ka = p.trans_a ? e / AMPI_K_TILE : e % AMPI_K_SLICE;
-        uint32_t c = p.trans_b ? e / AMPI_K_SLICE : e % AMPI_K_TILE,
-                 kb = p.trans_b ? e % AMPI_K_SLICE : e / AMPI_K_TILE;
-        int in_a = t.i0 + i < p.m && k0 + ka < p.k, in_b = t.j0 + c < p.n && k0 + kb < p.k;
-        size_t at_a = a0 + (p.trans_a ? (k0 + ka) * p.lda + t.i0 + i : (t.i0 + i) * p.lda + k0 + ka);
-        size_t at_b = b0 + (p.trans_b ? (t.j0 + c) * p.ldb + k0 + kb : (k0 + kb) * p.ldb + t.j0 + c);
-        as[ka * AMPI_K_PITCH + i] = in_a ? amp_load(p.a.data, p.a.dtype, at_a) : 0.0f;
-        bs[kb * AMPI_K_PITCH + c] = in_b ? amp_load(p.b.data, p.b.dtype, at_b) : 0.0f;
+AMPI_K ampi_k_side ampi_k_side_of(
+    const amp_array &x, uint32_t width, size_t ld, size_t stride, size_t batch, size_t z) {
+    ampi_k_side s;
+    s.data = x.data;
+    s.type = x.dtype;
+    s.width = width;
+    s.ld = ld;
+    s.first = z * stride;
+    s.wide = ampi_k_aligned(x.data, x.dtype) && ld % 8u == 0 && (batch == 1u || stride % 8u == 0);
+    return s;
+}
+AMPI_K ampi_k_eight ampi_k_eight_of(const ampi_k_side &s, size_t k0, uint32_t g) {
+    ampi_k_eight p;
+    p.r = s.along_k ? g / (AMPI_K_SLICE / 8u) : g % (s.width / 8u) * 8u;
+    p.q = s.along_k ? g % (AMPI_K_SLICE / 8u) * 8u : g / (s.width / 8u);
+    p.at = s.first + (s.along_k ? p.r * s.ld + k0 + p.q : (k0 + p.q) * s.ld + p.r);
+    p.count = s.along_k ? ampi_k_group(k0 + p.q, s.k) : ampi_k_group(p.r, s.rows);
+    if (s.along_k ? p.r >= s.rows : k0 + p.q >= s.k) p.count = 0;
+    return p;
+}
+AMPI_K void ampi_k_eight_fetch(ampi_k_raw *raw, const ampi_k_side &s, size_t k0, uint32_t g) {
+    ampi_k_eight p = ampi_k_eight_of(s, k0, g);
+    if (s.wide && p.count == 8u) ampi_k_fetch8(raw, s.data, s.type, p.at, 1);
+}
+/* To [q][r] in shared memory. What is not there becomes `zero`: fma(-0, 0, sum) is the sum, whatever its sign. */
+AMPI_K void ampi_k_eight_put(
+    float *to, const ampi_k_raw *raw, const ampi_k_side &s, size_t k0, uint32_t g, float zero) {
+    ampi_k_eight p = ampi_k_eight_of(s, k0, g);
+    uint32_t x[8], step = s.along_k ? s.width + AMPI_K_PAD : 1u, e;
+    if (s.wide && p.count == 8u) {
+        ampi_k_patterns8(x, raw, s.type);
+        ampi_k_decode8(x, s.type);
+    } else {
+        ampi_k_load8(x, s.data, s.type, p.at, p.count, 0);
     }
+    to += p.q * (s.width + AMPI_K_PAD) + p.r;
+    AMP_UNROLL for (e = 0; e < 8u; e++) to[e * step] = e < p.count ? ampi_float(x[e]) : zero;
 }
 /* From the sum of element [i, j] of batch z to d and aux. */
 AMPI_K void ampi_k_gemm_store(
@@ -1400,36 +1442,85 @@ AMPI_K void ampi_k_gemm_store(
     amp_store(p.d.data, p.d.dtype, at, v);
 }
 
-static __global__ void __launch_bounds__(AMP_BLOCK, 4) ampi_k_gemm(const AMP_GRID_CONSTANT amp_gemm_job p) {
-    AMP_SHARED(float, as, AMPI_K_SLICE *AMPI_K_PITCH);
-    AMP_SHARED(float, bs, AMPI_K_SLICE *AMPI_K_PITCH);
-    size_t across = p.n / AMPI_K_TILE + (p.n % AMPI_K_TILE != 0), down = p.m / AMPI_K_TILE + (p.m % AMPI_K_TILE != 0),
-           tiles = across * down * p.batch, tile, k0;
-    uint32_t column = threadIdx.x % AMPI_K_TILE, row = threadIdx.x / AMPI_K_TILE, q, s, amax = 0;
-    float alpha = amp_gemm_alpha(&p), beta = amp_gemm_beta(&p);
-    for (tile = blockIdx.x; tile < tiles; tile += gridDim.x) {
-        ampi_k_tile t;
-        float acc[AMPI_K_ACC];
-        t.z = tile / (across * down);
-        t.i0 = tile / across % down * AMPI_K_TILE;
-        t.j0 = tile % across * AMPI_K_TILE;
-        AMP_UNROLL for (s = 0; s < AMPI_K_ACC; s++) acc[s] = 0.0f;
-        for (k0 = 0; k0 < p.k; k0 += AMPI_K_SLICE) {
-            ampi_k_gemm_load(p, t, k0, as, bs);
-            __syncthreads();
-            AMP_UNROLL for (q = 0; q < AMPI_K_SLICE; q++) { /* beyond k both are 0 */
-                float b = bs[q * AMPI_K_PITCH + column];
-                AMP_UNROLL for (s = 0; s < AMPI_K_ACC; s++) {
-                    float a = as[q * AMPI_K_PITCH + row + s * (AMP_BLOCK / AMPI_K_TILE)];
-                    acc[s] = AMP_FMA(a, b, acc[s]);
-                }
+/* Sums over a slice, for the thread's rows at a and columns at b. */
+AMPI_K void ampi_k_multiply(float sum[AMPI_K_MINE], const float4 *a, const float4 *b) {
+    uint32_t q, i, j;
+    AMP_UNROLL for (q = 0; q < AMPI_K_SLICE; q++) {
+        float4 lower = a[0], upper = a[1], right = b[0];
+        float x[AMPI_K_DOWN] = {lower.x, lower.y, lower.z, lower.w, upper.x, upper.y, upper.z, upper.w};
+        float y[AMPI_K_ACROSS] = {right.x, right.y, right.z, right.w};
+        AMP_UNROLL for (i = 0; i < AMPI_K_DOWN; i++) {
+            AMP_UNROLL for (j = 0; j < AMPI_K_ACROSS; j++) {
+                float *s = &sum[i * AMPI_K_ACROSS + j];
+                *s = AMP_FMA(x[i], y[j], *s);
             }
-            __syncthreads();
         }
-        AMP_UNROLL for (s = 0; s < AMPI_K_ACC; s++) {
-            size_t i = t.i0 + row + s * (AMP_BLOCK / AMPI_K_TILE), j = t.j0 + column;
-            if (i < p.m && j < p.n) ampi_k_gemm_store(p, t.z, i, j, acc[s], alpha, beta, &amax);
+        a += (AMPI_K_M + AMPI_K_PAD) / 4u;
+        b += (AMPI_K_N + AMPI_K_PAD) / 4u;
+    }
+}
+/* The sums of one tile, into room[AMPI_K_M][AMPI_K_N]. */
+AMPI_K void ampi_k_tile_sums(const ampi_k_side &a, const ampi_k_side &b, float4 *room) {
+    const float zero = 0.0f, negative_zero = ampi_float(0x80000000u);
+    const uint32_t pieces = AMPI_K_N * AMPI_K_SLICE / 8u; /* of B; of A there is one for each thread */
+    float4 *bs = room + (AMPI_K_M + AMPI_K_PAD) * AMPI_K_SLICE / 4u;
+    uint32_t me = threadIdx.x, column = me % AMPI_K_LINE, row = me / AMPI_K_LINE, g, i;
+    int busy = row * AMPI_K_DOWN < a.rows && column * AMPI_K_ACROSS < b.rows;
+    float sum[AMPI_K_MINE], total[AMPI_K_MINE];
+    ampi_k_raw next_a, next_b[(pieces + AMP_BLOCK - 1u) / AMP_BLOCK];
+    size_t k0 = 0;
+    AMP_UNROLL for (i = 0; i < AMPI_K_MINE; i++) {
+        sum[i] = 0.0f;
+        total[i] = negative_zero; /* the first block's sum plus this is that sum */
+    }
+    ampi_k_eight_fetch(&next_a, a, 0, me);
+    AMP_UNROLL for (g = me, i = 0; g < pieces; g += AMP_BLOCK, i++) ampi_k_eight_fetch(&next_b[i], b, 0, g);
+    do {
+        ampi_k_eight_put((float *)room, &next_a, a, k0, me, negative_zero);
+        AMP_UNROLL for (g = me, i = 0; g < pieces; g += AMP_BLOCK, i++)
+            ampi_k_eight_put((float *)bs, &next_b[i], b, k0, g, zero);
+        __syncthreads();
+        k0 += AMPI_K_SLICE;
+        ampi_k_eight_fetch(&next_a, a, k0, me);
+        AMP_UNROLL for (g = me, i = 0; g < pieces; g += AMP_BLOCK, i++) ampi_k_eight_fetch(&next_b[i], b, k0, g);
+        if (busy) ampi_k_multiply(sum, room + row * AMPI_K_DOWN / 4u, bs + column * AMPI_K_ACROSS / 4u);
+        if (k0 % AMPI_K_BLOCK == 0 || k0 >= a.k) {
+            AMP_UNROLL for (i = 0; i < AMPI_K_MINE; i++) {
+                total[i] = amp_add(total[i], sum[i]);
+                sum[i] = 0.0f;
+            }
         }
+        __syncthreads();
+    } while (k0 < a.k);
+    AMP_UNROLL for (i = 0; i < AMPI_K_DOWN; i++) room[(row * AMPI_K_DOWN + i) * AMPI_K_LINE + column] =
+        make_float4(total[i * AMPI_K_ACROSS], total[i * AMPI_K_ACROSS + 1u], total[i * AMPI_K_ACROSS + 2u],
+            total[i * AMPI_K_ACROSS + 3u]);
+    __syncthreads();
+}
+
+static __global__ void __launch_bounds__(AMP_BLOCK, 512 / AMP_BLOCK)
+    ampi_k_gemm(const AMP_GRID_CONSTANT amp_gemm_job p) {
+    AMP_SHARED(float4, room, AMPI_K_ROOM);
+    size_t across = p.n / AMPI_K_N + (p.n % AMPI_K_N != 0), down = p.m / AMPI_K_M + (p.m % AMPI_K_M != 0), tile;
+    uint32_t amax = 0, e;
+    float alpha = amp_gemm_alpha(&p), beta = amp_gemm_beta(&p);
+    for (tile = blockIdx.x; tile < across * down * p.batch; tile += gridDim.x) {
+        size_t z = tile / (across * down), i0 = tile / across % down * AMPI_K_M, j0 = tile % across * AMPI_K_N;
+        ampi_k_side a = ampi_k_side_of(p.a, AMPI_K_M, p.lda, p.stride_a, p.batch, z);
+        ampi_k_side b = ampi_k_side_of(p.b, AMPI_K_N, p.ldb, p.stride_b, p.batch, z);
+        a.along_k = !p.trans_a;
+        b.along_k = (int)p.trans_b;
+        a.first += a.along_k ? i0 * a.ld : i0;
+        b.first += b.along_k ? j0 * b.ld : j0;
+        a.rows = p.m - i0;
+        b.rows = p.n - j0;
+        a.k = b.k = p.k;
+        ampi_k_tile_sums(a, b, room);
+        AMP_NO_UNROLL for (e = threadIdx.x; e < AMPI_K_M * AMPI_K_N; e += AMP_BLOCK) {
+            size_t i = i0 + e / AMPI_K_N, j = j0 + e % AMPI_K_N;
+            if (i < p.m && j < p.n) ampi_k_gemm_store(p, z, i, j, ((const float *)room)[e], alpha, beta, &amax);
+        }
+        __syncthreads();
     }
     if (p.amax_d && amax) atomicMax((unsigned *)p.amax_d, amax);
 }
@@ -2518,6 +2609,7 @@ static const char *ampi_cu_f8_refusal(const ampi_cuda *c, const amp_gemm_job *p)
 }
 /* Why a product is none of cuBLASLt's, whatever its epilogue, or NULL. */
 static const char *ampi_cu_refusal(const ampi_cuda *c, const amp_gemm_job *p) {
+    if (p->flags & AMP_GEMM_ORDERED) return "the order is defined (AMP_GEMM_ORDERED)";
     if (p->k == 0) return "k is 0";
     if (p->a.dtype == AMP_BF16 && c->arch < 80) return "the device is older than sm_80";
     if (p->batch > 0x7fffffffu) return "cuBLASLt does not have this batch";
@@ -2668,7 +2760,7 @@ static amp_status ampi_cu_plan_make(const ampi_cu_call *k, const amp_gemm_job *p
     }
     plan->why = it.why;
     if (!plan->lt) plan->after = plan->convert = 0;
-    if (!plan->lt && p->k && ampi_cu_f8(p->a.dtype) && !(p->flags & AMP_GEMM_EMULATE)) {
+    if (!plan->lt && p->k && ampi_cu_f8(p->a.dtype) && !(p->flags & (AMP_GEMM_EMULATE | AMP_GEMM_ORDERED))) {
         s = ampi_cu_launched(k, "cublasLtMatmulAlgoGetHeuristic"); /* a dead device offers nothing either */
         if (s != AMP_OK) return s;
         return amp_fail(k->ctx, AMP_ERR_UNSUPPORTED,
@@ -2681,7 +2773,7 @@ static amp_status ampi_cu_plan_make(const ampi_cu_call *k, const amp_gemm_job *p
 }
 
 static amp_status ampi_cu_plain_gemm(const ampi_cu_call *k, const amp_gemm_job *p) {
-    uint64_t tiles = ampi_cu_parts(p->m, AMPI_K_TILE) * ampi_cu_parts(p->n, AMPI_K_TILE) * p->batch;
+    uint64_t tiles = ampi_cu_parts(p->m, AMPI_K_M) * ampi_cu_parts(p->n, AMPI_K_N) * p->batch;
     return ampi_cu_launch(k, ampi_cu_grid(k->c, tiles), ampi_k_gemm, *p);
 }
 
@@ -3262,6 +3354,8 @@ static amp_status ampi_cu_check_desc(const amp_cuda_desc *d) {
     const char *wrong = NULL;
     if (d->flags & ~(AMP_CUDA_POOL | AMP_CUDA_DEBUG))
         wrong = "amp_cuda_create: desc.flags has an unknown bit";
+    else if (d->gemm_flags & ~AMPI_GEMM_FLAGS)
+        wrong = "amp_cuda_create: desc.gemm_flags has an unknown bit";
     else if (!d->allocator.alloc_fn != !d->allocator.free_fn)
         wrong = "amp_cuda_create: desc.allocator needs both functions or neither";
     else if (!d->host.alloc_fn != !d->host.free_fn)
@@ -3344,6 +3438,7 @@ extern "C" amp_status amp_cuda_create_checked(amp_ctx **out, int version, size_t
     s = ampi_cu_make(c, &d);
     if (s == AMP_OK) {
         amp_backend table = ampi_cu_table(c);
+        table.gemm_flags = d.gemm_flags;
         s = amp_ctx_create_backend(out, &table, c, &d.host, &d.logger);
         if (s != AMP_OK) (void)ampi_cu_refuse(&d, s, "amp_cuda_create: no host memory");
     }

@@ -451,6 +451,24 @@ amp_status t_create(const t_place *place, amp_ctx **out, const amp_allocator *al
     return amp_cpu_create(out, &d);
 }
 
+amp_status t_create_flags(const t_place *place, amp_ctx **out, uint32_t gemm_flags) {
+    amp_cpu_desc d = AMP_ZERO;
+    *out = NULL;
+    if (place->kind == T_KIND_CUDA) {
+#ifdef T_NO_CUDA
+        return AMP_ERR_NO_CUDA;
+#else
+        amp_cuda_desc e = AMP_ZERO;
+        e.gemm_flags = gemm_flags;
+        return amp_cuda_create(out, &e);
+#endif
+    }
+    d.simd = place->simd;
+    d.threads = place->threads;
+    d.gemm_flags = gemm_flags;
+    return amp_cpu_create(out, &d);
+}
+
 void t_reference(t_run *t, int on) {
     if (on && !t->ref && t_create_cpu(&t->ref, AMP_SIMD_SCALAR, 1) != AMP_OK) {
         fprintf(stderr, "no reference context\n");

@@ -204,6 +204,15 @@ static inline float ref_sqrt(float a) {
     return r;
 }
 
+/* The sum over k of an ordered product, as >>numerics gives it. */
+static inline float ref_ordered_sum(const float *a, const float *b, size_t k) {
+    float total = 0.0f, sum;
+    size_t i, j;
+    for (i = 0; i < k; i += 256, total = i > 256 ? ref_add(total, sum) : sum)
+        for (sum = 0.0f, j = i; j < k && j < i + 256; j++)
+            sum = fmaf(a[j], b[j], sum);
+    return total;
+}
 static inline double ref_power(double beta, uint64_t t) { /* repeated squaring */
     volatile double r = 1.0, b = beta;
     for (; t; t /= 2) {

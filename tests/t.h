@@ -58,7 +58,7 @@ typedef struct t_test {
 /* clang-format off */
 #define T_SUITES(X) \
     X(formats) X(arrays) X(context) X(scaler) X(params) X(step) X(phases) X(policy) X(products) X(product_table) \
-    X(paths) X(memory) X(state) X(layouts) X(modes)
+    X(ordered) X(paths) X(memory) X(state) X(layouts) X(modes)
 /* clang-format on */
 #define T_DECLARE(name) extern const t_test t_suite_##name[];
 T_SUITES(T_DECLARE)
@@ -141,6 +141,8 @@ static inline amp_ledger_row t_ledger(const amp_ctx *ctx, const char *label) {
 
 /* A context like t->place, with these hooks (either may be NULL). Hooks do not reach CUDA contexts. */
 amp_status t_create(const t_place *place, amp_ctx **out, const amp_allocator *allocator, const amp_logger *logger);
+/* A context like t->place whose products have these flags. */
+amp_status t_create_flags(const t_place *place, amp_ctx **out, uint32_t gemm_flags);
 /* A CPU context by hand. */
 amp_status t_create_cpu(amp_ctx **out, amp_simd simd, int32_t threads);
 

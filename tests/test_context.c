@@ -142,12 +142,12 @@ static void create_errors(t_run *t) {
     c = junk;
     CHECK(strstr(h.text, "threads") != NULL && strstr(h.text, "257") != NULL);
     d.threads = 1;
-    d.flags = 1;
+    d.gemm_flags = 1024;
     CHECK_EQ(amp_cpu_create(&c, &d), AMP_ERR_INVALID_ARG);
     CHECK(!c);
     c = junk;
-    CHECK(strstr(h.text, "flags") != NULL);
-    d.flags = 0;
+    CHECK(strstr(h.text, "gemm_flags") != NULL);
+    d.gemm_flags = 0;
 #ifndef __cplusplus
     d.simd = (amp_simd)9;
     CHECK_EQ(amp_cpu_create(&c, &d), AMP_ERR_INVALID_ARG);

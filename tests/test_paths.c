@@ -181,7 +181,7 @@ static void errors(t_run *t) {
     good.aux = amp_arr(p, AMP_F32);
     CHECK_OK(amp_gemm(t->ctx, &good));
     d = good;
-    d.flags = 32;
+    d.flags = 64;
     CHECK_STATUS(amp_gemm(t->ctx, &d), AMP_ERR_INVALID_ARG, "amp_gemm desc.flags");
     d = good;
     d.scale_a = (const float *)p;

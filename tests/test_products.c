@@ -1,7 +1,8 @@
 /* test_products.c - amp_gemm, amp_linear_*, amp_softmax_cross_entropy.  Guards: >>products.
 
    Products are compared with sums in double and must keep the bound that amp.h states:
-   |d - exact| <= (k + 4) * 2^-24 * (|alpha| sum |a||b| + |beta c| + |bias|) + half a unit in the last place of d. */
+   |d - exact| <= (k + 4) * 2^-24 * (|alpha| sum |a||b| + |beta c| + |bias|) + half a unit in the last place of d.
+   With AMP_GEMM_ORDERED they must be the bits that the six lines of ref_ordered_sum and the epilogue give. */
 #include "set.h"
 
 #define EPS 5.9604644775390625e-8 /* 2^-24 */
@@ -190,6 +191,7 @@ static void grid_numbers(t_run *t, grid_case *c) {
     }
     g->flags = t_below(t, 4) ? AMP_GEMM_EMULATE : 0;
     if (t_below(t, 4) == 0) g->flags |= AMP_GEMM_FAST_FP8;
+    if (t_below(t, 3) == 0) g->flags |= AMP_GEMM_ORDERED;
 }
 
 /* In context memory, aligned or up to two elements off. */
@@ -286,6 +288,58 @@ static grid_element exact_element(t_run *t, const grid_case *c, size_t b, size_t
     return e;
 }
 
+/* The same element in the ordered mode: the only right bits of d and of an aux that is written, and |act(...)|. */
+typedef struct grid_bits {
+    uint32_t d, aux;
+    float size;
+} grid_bits;
+static uint32_t bits_in(float x, amp_dtype type, int saturate) {
+    return type == AMP_F32 ? ref_f32_bits(x) : ref_encode((double)x, type, saturate);
+}
+static uint32_t bits_at(const grid_matrix *x, size_t b, size_t row, size_t col) {
+    return ampi_load_pattern(x->host, x->type, b * x->stride + row * x->ld + col);
+}
+static grid_bits ordered_element(const grid_case *c, size_t b, size_t i, size_t j) {
+    const amp_gemm_desc *g = &c->g;
+    float x[100], y[100], v, w;
+    grid_bits r;
+    size_t l;
+    for (l = 0; l < g->k; l++) {
+        x[l] = (float)(g->trans_a ? at(&c->a, b, l, i) : at(&c->a, b, i, l));
+        y[l] = (float)(g->trans_b ? at(&c->b, b, j, l) : at(&c->b, b, l, j));
+    }
+    v = ref_mul((float)c->alpha, ref_ordered_sum(x, y, c->alpha != 0.0 ? g->k : 0));
+    if (c->use_c != NO_C) v = ref_add(v, ref_mul((float)c->beta, (float)at(&c->c, b, i, j)));
+    if (c->bias) v = ref_add(v, amp_load(c->bias, g->bias.dtype, j));
+    w = c->grad ? ampi_act_grad(g->act, v, (float)at(&c->aux, b, i, j)) : v;
+    if (!g->backward) w = ampi_act(g->act, v);
+    r.aux = bits_in(v, c->aux.type, 0);
+    r.size = fabsf(w);
+    r.d = bits_in(is_f8(c->d.type) ? ref_mul(w, c->scale_d) : w, c->d.type, 1);
+    return r;
+}
+static int ordered_results(t_run *t, const grid_case *c, const grid_matrix *got) {
+    const amp_gemm_desc *g = &c->g;
+    float amax = 0, found = 0;
+    size_t b, i, j;
+    for (b = 0; b < c->batch; b++)
+        for (i = 0; i < g->m; i++)
+            for (j = 0; j < g->n; j++) {
+                grid_bits want = ordered_element(c, b, i, j);
+                amax = fmaxf(amax, want.size);
+                if (bits_at(got, b, i, j) != want.d)
+                    return t_check(t, 0, __FILE__, __LINE__, "ordered: row %d, column %d is 0x%x, should be 0x%x",
+                        (int)i, (int)j, (unsigned)bits_at(got, b, i, j), (unsigned)want.d);
+                if (g->aux.data && !c->grad && bits_at(&c->aux, b, i, j) != want.aux)
+                    return t_check(t, 0, __FILE__, __LINE__, "ordered: aux of row %d, column %d", (int)i, (int)j);
+            }
+    if (g->amax_d) {
+        t_get(t, &found, g->amax_d, 4);
+        CHECK_F32(found, amax);
+    }
+    return CHECK(1);
+}
+
 static double saturated(double x, amp_dtype type) {
     double most = type == AMP_F8E4M3 ? 448.0 : 57344.0;
     if (!is_f8(type) || fabs(x) <= most) return x;
@@ -367,7 +421,7 @@ static void gemm_grid(t_run *t) {
         grid_numbers(t, &c);
         grid_operands(t, &c);
         grid_note(t, &c, round);
-        native_f8 = c.f8 && !(c.g.flags & AMP_GEMM_EMULATE);
+        native_f8 = c.f8 && !(c.g.flags & (AMP_GEMM_EMULATE | AMP_GEMM_ORDERED));
         st = amp_gemm(t->ctx, &c.g);
         if (st == AMP_ERR_UNSUPPORTED && cuda && native_f8) { /* says why */
             CHECK(strstr(amp_last_error(t->ctx), "FP8") != NULL);
@@ -383,6 +437,7 @@ static void gemm_grid(t_run *t) {
             c.aux.host = (unsigned char *)t_host(t, bytes_of(&c.aux, c.batch));
             t_get(t, c.aux.host, c.g.aux.data, bytes_of(&c.aux, c.batch));
         }
+        if (c.g.flags & AMP_GEMM_ORDERED && !ordered_results(t, &c, &got)) continue;
         if (grid_results(t, &c, &got) && grid_sums(t, &c, &got)) grid_padding(t, &c, &got);
     }
     t_note(t, "%d combinations unsupported, %d FP8 products without emulation", (int)unsupported, (int)f8_ran);
@@ -1145,7 +1200,7 @@ static void linear_errors(t_run *t) {
     l._end = 1;
     CHECK_STATUS(amp_linear_backward(t->ctx, &l), AMP_ERR_UNINIT, "amp_linear_backward");
     l = good;
-    l.flags = 32;
+    l.flags = 64;
     CHECK_STATUS(amp_linear_forward(t->ctx, &l), AMP_ERR_INVALID_ARG, "amp_linear_forward flags");
     l = good;
     l.act = (amp_act)3;
