@@ -97,7 +97,9 @@
 */
 #if defined(__STRICT_ANSI__) && !defined(__cplusplus) && (!defined(__STDC_VERSION__) || __STDC_VERSION__ < 199901L)
 #  error "amp.h: C99 or later is needed (-std=c99, -std=gnu11, ...), or C++11"
-#elif !defined(AMP_H)
+#  define AMP_H /* one line is enough */
+#endif
+#ifndef AMP_H
 #define AMP_H
 
 #define AMP_VERSION_MAJOR 0
@@ -239,8 +241,8 @@ AMP_INLINE amp_optional amp_opt(float x);
 /* Every desc struct is right when zeroed: 0 means the default that the field's comment gives. Its first member `_begin`
    and its last member `_end` stay 0; anything else means that the struct was not initialised: AMP_ERR_UNINIT.
    Where zero is meaningful but is not the default, pass AMP_NONE to get zero. */
-#define AMP_NONE                 (-1)
-#define AMP_BROADCAST            ((size_t)-1) /* a batch stride: every batch uses the same matrix */
+#define AMP_NONE      (-1)
+#define AMP_BROADCAST ((size_t)-1) /* a batch stride: every batch uses the same matrix */
 
 /* ==== >>context ================================================================================================== */
 
@@ -778,12 +780,12 @@ typedef enum amp_act { AMP_ACT_NONE = 0, AMP_RELU, AMP_GELU } amp_act; /* GELU: 
 
 /* Flags of amp_gemm_desc and amp_linear_desc, or of all products of a context (its desc's gemm_flags). The first four
    are permissions, ignored where there is no faster way and beside AMP_GEMM_ORDERED. */
-#define AMP_GEMM_TF32      1u /* F32 operands may be rounded to TF32: error 2^-11 of each; CUDA, sm_80+: Tensor Cores */
-#define AMP_GEMM_REDUCED   2u /* partial sums over k may be rounded to d's dtype: Inf from 65520 on in F16 */
-#define AMP_GEMM_F16_SUM   4u /* F16 sums: error k * 2^-11, Inf from 65520 on; faster on GeForce, hardly elsewhere */
-#define AMP_GEMM_FAST_FP8  8u /* FP8 products may be added up with fewer bits: for forward products */
-#define AMP_GEMM_EMULATE   16u /* CUDA: FP8 products that cuBLASLt refuses run on a plain, slow kernel */
-#define AMP_GEMM_ORDERED   32u /* sums in the order that >>numerics gives: the same bits on every device and path */
+#define AMP_GEMM_TF32     1u  /* F32 operands may be rounded to TF32: error 2^-11 of each; CUDA, sm_80+: Tensor Cores */
+#define AMP_GEMM_REDUCED  2u  /* partial sums over k may be rounded to d's dtype: Inf from 65520 on in F16 */
+#define AMP_GEMM_F16_SUM  4u  /* F16 sums: error k * 2^-11, Inf from 65520 on; faster on GeForce, hardly elsewhere */
+#define AMP_GEMM_FAST_FP8 8u  /* FP8 products may be added up with fewer bits: for forward products */
+#define AMP_GEMM_EMULATE  16u /* CUDA: FP8 products that cuBLASLt refuses run on a plain, slow kernel */
+#define AMP_GEMM_ORDERED  32u /* sums in the order that >>numerics gives: the same bits on every device and path */
 
 typedef struct amp_gemm_desc { /* D[m,n] = act( alpha * op(A)[m,k] * op(B)[k,n] + beta * C[m,n] + bias[n] ) */
     uint32_t _begin;
@@ -1259,14 +1261,18 @@ AMP_INLINE int amp_less(float a, float b) { /* -use_fast_math would flush subnor
 #    define AMPI_GUARD(x) (void)0
 #  else
 #    define AMPI_HOLD
+#    define AMPI_GUARD(x) __asm__("" : AMPI_HOME(x)) /* where the number is */
 #    if defined(AMP_DEVICE)
-#      define AMPI_GUARD(x) __asm__("" : "+v"(x)) /* AMD's GPUs; no guard against fast-math's estimates of a / b */
-#    elif defined(__SSE2__)
-#      define AMPI_GUARD(x) __asm__("" : "+x"(x))
-#    elif defined(__aarch64__)
-#      define AMPI_GUARD(x) __asm__("" : "+w"(x))
-#    else
-#      define AMPI_GUARD(x) __asm__("" : "+m"(x))
+#      define AMPI_HOME "+v" /* AMD's GPUs; no guard against fast-math's estimates of a / b */
+#    endif
+#    if defined(__SSE2__) && !defined(AMP_DEVICE)
+#      define AMPI_HOME "+x"
+#    endif
+#    if defined(__aarch64__) && !defined(AMP_DEVICE)
+#      define AMPI_HOME "+w"
+#    endif
+#    ifndef AMPI_HOME
+#      define AMPI_HOME "+m"
 #    endif
 #  endif
 #  define AMPI_OP2(name, T, op) \
@@ -1400,8 +1406,8 @@ AMP_INLINE uint32_t ampi_scalar_select(int condition, uint32_t yes, uint32_t no)
     return (yes & mask) | (no & ~mask);
 }
 AMP_INLINE float ampi_scalar_choose(int condition, float yes, float no) { return condition ? yes : no; }
-#define AMPI_F(name)     ampi_scalar_##name
-#define AMPI_PASS        AMPI_PASS_MATH
+#define AMPI_F(name) ampi_scalar_##name
+#define AMPI_PASS    AMPI_PASS_MATH
 #include AMP_SELF
 #undef AMPI_F
 
@@ -2276,12 +2282,12 @@ AMP_INLINE uint64_t ampi_hash(uint64_t h, const void *data, size_t n) {
         h = (h ^ ampi_get(b + i, n - i < 8 ? (int)(n - i) : 8)) * 0x100000001b3u;
     return h;
 }
-#define AMPI_HASH                    0xcbf29ce484222325u
+#define AMPI_HASH 0xcbf29ce484222325u
 /* Renames over what is there, durably: `to` is the old file or the new one at every moment. 0: it failed. */
 AMP_API int amp_replace_file(const char *from, const char *to);
 
 /* Sizes in messages: "%llu", AMPI_ULL(n). (unsigned long has 32 bits on Win64.) */
-#define AMPI_ULL(x)                  ((unsigned long long)(x))
+#define AMPI_ULL(x) ((unsigned long long)(x))
 
 /* ==== >>levels ===================================================================================================
    A level is what other systems call opt_level or amp_level, made into a policy for the autocast scope and into descs
@@ -3288,6 +3294,7 @@ AMP_API float amp_histogram_suggest_scale(const amp_histogram *h) {
 
 /* ---- floating-point control word: the default while a verb runs, the caller's again afterwards ---- */
 #if defined(__SSE2__) && defined(__GNUC__) && !defined(__TINYC__)
+#  define AMPI_FPU_WORD
 typedef uint32_t ampi_fpu;
 static ampi_fpu ampi_fpu_read(void) {
     uint32_t x = 0;
@@ -3303,7 +3310,9 @@ static ampi_fpu ampi_fpu_enter(void) {
 static void ampi_fpu_leave(ampi_fpu old) {
     if (ampi_fpu_read() != old) ampi_fpu_write(old);
 }
-#elif defined(__aarch64__) && defined(__GNUC__)
+#endif
+#if defined(__aarch64__) && defined(__GNUC__)
+#  define AMPI_FPU_WORD
 typedef uint64_t ampi_fpu;
 static ampi_fpu ampi_fpu_enter(void) {
     uint64_t old;
@@ -3312,7 +3321,8 @@ static ampi_fpu ampi_fpu_enter(void) {
     return old;
 }
 static void ampi_fpu_leave(ampi_fpu old) { __asm__ volatile("msr fpcr, %0" : : "r"(old) : "memory"); }
-#else
+#endif
+#ifndef AMPI_FPU_WORD /* C99's environment, which is slower */
 typedef fenv_t ampi_fpu;
 static ampi_fpu ampi_fpu_enter(void) {
     fenv_t old;
@@ -9753,10 +9763,12 @@ AMP_API amp_status amp_cpu_create_checked(amp_ctx **out, int version, size_t siz
 
 #if AMPI_PASS <= AMPI_PASS_UPDATE
 #  define AMPI_INNER AMP_INLINE
-#elif AMPI_PASS == AMPI_PASS_SCALAR
+#endif
+#if AMPI_PASS == AMPI_PASS_SCALAR
 #  define AMPI_INNER AMPI_ALWAYS
 #  define AMPI_OUTER static
-#else
+#endif
+#ifndef AMPI_INNER
 #  define AMPI_INNER AMPI_TARGET AMPI_ALWAYS
 #  define AMPI_OUTER AMPI_TARGET static
 #endif
