@@ -141,6 +141,23 @@ $(HCU_BUILD)/$1/suite: $(TEST_OBJ:$(BUILD)/tests/%.o=$(HCU_BUILD)/$1/%.c.o) $(HC
 	$(HCU_CXX_$1) $(HCU_FLAGS_$1) $$^ $(HCU_LDLIBS) -lm -o $$@
 endef
 $(foreach v,$(HCU_ALL),$(eval $(call hostcuda_suite,$v)))
+# The machine code, executed and counted: tests/sass.c. nvcc makes it; nvdisasm, of the toolkit or from PyPI, says it as text.
+SITE_PACKAGES = $(foreach p,$(BUILD)/tools/bin/python3 $(PYTHON),$(shell $p -c 'import sysconfig; print(sysconfig.get_path("purelib"))' 2>/dev/null))
+NVDISASM ?= $(firstword $(shell command -v nvdisasm 2>/dev/null) $(wildcard $(CUDA_HOME)/bin/nvdisasm) $(wildcard $(SITE_PACKAGES:%=%/nvidia/*/bin/nvdisasm)))
+SASS_ARCH ?= 86 90
+SASS := $(BUILD)/sass
+.PRECIOUS: $(SASS)/sm_%.cubin
+$(SASS)/sm_%.cubin: tests/cuda_impl.cu amp.h amp_cuda.cuh
+	@mkdir -p $(@D)
+	$(NVCC) -std=c++17 -O2 -I. -cubin -arch=sm_$* $< -o $@
+$(SASS)/sm_%.sass: $(SASS)/sm_%.cubin
+	$(NVDISASM) -c $< > $@
+$(SASS)/sass: tests/sass.c $(HEADERS) $(HCU_HEADERS) $(HCU_BUILD)/plain/impl.c.o $(HCU_BUILD)/plain/cuda_impl.o $(HCU_LIB_plain)
+	@mkdir -p $(@D)
+	$(CC) $(C99) -O1 -DAMP_HOSTCUDA -I$(HCU_DIR) -c $< -o $@.o
+	$(CXX) $@.o $(HCU_BUILD)/plain/impl.c.o $(HCU_BUILD)/plain/cuda_impl.o $(HCU_LIB_plain) $(HCU_LDLIBS) -lm -o $@
+bench-sass: $(SASS)/sass $(SASS_ARCH:%=$(SASS)/sm_%.sass)
+	@for a in $(SASS_ARCH); do $(SASS)/sass --code $(SASS)/sm_$$a $(ARGS) || exit 1; done
 part-hostcuda: $(call hcu_programs,$(HCU_THIN))
 	$(RUN_PART) $(MAKE) -s hostcuda-check
 part-hostcuda-suite: $(HCU_BUILD)/plain/suite

@@ -234,5 +234,10 @@ bool need_device(const char *api, const char *what, const void *p, size_t bytes,
 /* If the loaded PTX holds that kernel: what run_grid must be given instead of the host function. */
 bool ptx_find(const char *mangled_name, const KernelDesc *host, const void **function, KernelDesc *desc);
 
+/* ---- machine code (hcu_sass.cpp) --------------------------------------------------------------------------------- */
+
+/* Runs the launch from the loaded machine code; false: none is loaded. A kernel that cannot be run from it is a bug. */
+bool sass_launch(const char *mangled_name, const KernelDesc *desc, void **args, const GridConfig &config);
+
 } // namespace hcu
 #endif

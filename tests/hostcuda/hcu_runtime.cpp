@@ -74,7 +74,7 @@ namespace hcu {
 namespace {
 
 struct Device {
-    int arch = 90, error = 0;
+    int arch = 90, error = 0, sms = 132;
     CUstream_st legacy, per_thread;
 };
 Device *g_device = new Device[kMaxDevices];
@@ -168,6 +168,7 @@ void init() {
     if ((value = getenv("HCU_ABORT"))) set_abort(atoi(value));
     if ((value = getenv("HCU_PROTECT"))) set_protect(atoi(value) != 0);
     if ((value = getenv("HCU_PTX")) && hcu_ptx_load(value) < 0) exit(2);
+    if ((value = getenv("HCU_SASS")) && hcu_sass_load(value) < 0) exit(2);
     for (int d = 0; d < kMaxDevices; d++) {
         g_device[d].legacy.legacy = true;
         for (CUstream_st *s : {&g_device[d].legacy, &g_device[d].per_thread}) {
@@ -511,6 +512,7 @@ cudaError_t launch(const void *f, dim3 grid, dim3 block, void **args, size_t sha
             a.push_back(values->data() + offset[size_t(i)]);
         a.push_back(nullptr);
         g_ptx_launches += ptx;
+        if (sass_launch(name, &desc, a.data(), GridConfig{grid, block, shared, cooperative, name})) return;
         run_grid(run_f, &run_desc, a.data(), GridConfig{grid, block, shared, cooperative, name});
     };
     return enqueue(s, Work{"kernel", HCU_LAUNCH, run});
@@ -766,7 +768,7 @@ cudaError_t cudaDeviceGetAttribute(int *v, cudaDeviceAttr a, int d) {
     ENTER("cudaDeviceGetAttribute", kNoGroup, cudaErrorInvalidValue);
     DEVICE_OR_FAIL(d);
     switch (a) {
-    case cudaDevAttrMultiProcessorCount: *v = 132; break;
+    case cudaDevAttrMultiProcessorCount: *v = g_device[d].sms; break;
     case cudaDevAttrComputeCapabilityMajor: *v = g_device[d].arch / 10; break;
     case cudaDevAttrComputeCapabilityMinor: *v = g_device[d].arch % 10; break;
     case cudaDevAttrMaxThreadsPerBlock: *v = 1024; break;
@@ -802,7 +804,7 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp *p, int d) {
     snprintf(p->name, sizeof p->name, "hostcuda device %d", d);
     p->major = g_device[d].arch / 10;
     p->minor = g_device[d].arch % 10;
-    p->multiProcessorCount = 132;
+    p->multiProcessorCount = g_device[d].sms;
     p->totalGlobalMem = device_limit(d);
     p->warpSize = 32;
     p->maxThreadsPerBlock = 1024;
@@ -1330,6 +1332,10 @@ void hcu_set_devices(int count) {
     for (int d = 0; d < g_device_count; d++)
         for (CUstream_st *s : {&g_device[d].legacy, &g_device[d].per_thread})
             if (!s->tsan) s->tsan = tsan_identity();
+}
+void hcu_set_sms(int device, int count) {
+    Locked l;
+    g_device[device].sms = count;
 }
 void hcu_set_arch(int device, int major, int minor) {
     Locked l;

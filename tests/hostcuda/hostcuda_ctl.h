@@ -6,7 +6,8 @@
  *
  * The same switches come from the environment, read at the first CUDA call:
  *   HCU_MODE=eager|lazy|random   HCU_ORDER=forward|reverse|shuffle   HCU_SEED=n   HCU_DEVICES=n
- *   HCU_ABORT=0|1                HCU_PROTECT=0|1                     HCU_PTX=file.ptx */
+ *   HCU_ABORT=0|1                HCU_PROTECT=0|1                     HCU_PTX=file.ptx
+ *   HCU_SASS=name */
 #ifndef HOSTCUDA_CTL_H
 #define HOSTCUDA_CTL_H
 #include <stddef.h>
@@ -31,6 +32,7 @@ void hcu_gemm_order(int how, unsigned seed); /* cuBLASLt sums: -1 by algo, 0 for
 
 void hcu_set_devices(int count);                     /* 0..8, default 2; call it before handles exist            */
 void hcu_set_arch(int device, int major, int minor); /* default 9.0; older ones refuse bf16 and fp8 products     */
+void hcu_set_sms(int device, int count);             /* default 132                                              */
 void hcu_set_memory_limit(int device, size_t bytes); /* default 4 GiB; beyond it cudaErrorMemoryAllocation       */
 size_t hcu_device_bytes(int device);                 /* live bytes                                               */
 
@@ -88,6 +90,36 @@ void hcu_reset(void);                /* devices alive, no error pending, no faul
 int hcu_ptx_load(
     const char *path);       /* kernels of that file are interpreted from now on; returns how many, -1: no file */
 long hcu_ptx_launches(void); /* launches that ran PTX                                                       */
+
+/* ---- a GPU's machine code ---------------------------------------------------------------------------------------
+ * name.cubin, and what nvdisasm -c says of it in name.sass: all launches run it from now on, and it is counted. */
+
+enum hcu_pipe {
+    HCU_PIPE_ALU,     /* integers, comparisons, selections, logic */
+    HCU_PIPE_FMA,     /* FP32 */
+    HCU_PIPE_IMAD,    /* integer multiply-add, a part of the FMA pipe */
+    HCU_PIPE_FP64,    /* FP64 */
+    HCU_PIPE_CVT64,   /* conversions from and to FP64 */
+    HCU_PIPE_XU,      /* approximations, conversions, counts of bits */
+    HCU_PIPE_LSU,     /* memory, shared memory, constants by LDC, shuffles */
+    HCU_PIPE_BRANCH,  /* branches and barriers */
+    HCU_PIPE_UNIFORM, /* once per warp */
+    HCU_PIPE_OTHER,
+    HCU_PIPES
+};
+typedef struct hcu_sass_count {
+    long launches, blocks;
+    int registers;                      /* the most of a kernel */
+    unsigned long long issued;          /* instructions, each once per warp */
+    unsigned long long pipe[HCU_PIPES]; /* by pipe */
+} hcu_sass_count;
+int hcu_sass_load(const char *name);                /* returns how many kernels can be run, -1: no such file */
+int hcu_sass_arch(void);                            /* 90 for sm_90 */
+long hcu_sass_launches(void);                       /* launches that ran machine code since the reset */
+void hcu_sass_reset(void);                          /* counts become 0 */
+hcu_sass_count hcu_sass_counts(const char *kernel); /* of the kernels whose mangled names contain it; NULL: all */
+void hcu_sass_profile(const char *kernel, double per, int lines); /* prints opcodes and their counts / per */
+void hcu_sass_listing(const char *kernel, double per);            /* prints the instructions that ran */
 
 #ifdef __cplusplus
 }

@@ -1,0 +1,573 @@
+/* sass.c - what the machine code of the CUDA kernels does, without a GPU: nvcc's SASS, executed and counted by
+   tests/hostcuda.
+
+       sass --code build/sass/sm_90 [--row TEXT] [--data TEXT] [--profile N] [--listing]
+
+   Each row runs one verb of amp.h on the CUDA context, whose launches run the machine code, and the same on the CPU
+   context. It says whether the results have the same bits; how many instructions a warp issues per element, by pipe;
+   and which share of a GPU's nominal memory bandwidth that allows at most, if nothing ever waits. These figures are
+   counted, not timed. Instructions per element: issued by a warp, times 32, over the elements; counted between two
+   sizes, so that what a launch costs by itself is left out. The last line is "N passed, N failed, N skipped". */
+#include "../amp_cuda.cuh"
+#include "hostcuda_ctl.h"
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- GPUs ----
+   Results per clock and SM: "Throughput of Native Arithmetic Instructions" in NVIDIA's CUDA C++ Programming Guide, by
+   compute capability: FP32 add, multiply, multiply-add; 32-bit integer add, compare, logic, shift; 32-bit integer
+   multiply-add; FP64; conversions from and to 64-bit types; the other conversions and approximations. Each of an SM's
+   four schedulers issues one instruction per clock. Load/store units, SMs, clock and bandwidth: NVIDIA's architecture
+   papers and data sheets. On chips with few FP64 units conversions are taken to use the same units. */
+typedef struct gpu {
+    const char *name;
+    int arch, sms;
+    double ghz, gb_per_s;
+    double alu, fma, imad, fp64, cvt64, xu, lsu;
+    int fp64_shared;
+} gpu;
+static const gpu gpus[] = {
+    /* name    arch  SMs   GHz   GB/s  alu  fma imad fp64 cvt64 xu lsu shared */
+    {"T4", 75, 40, 1.350, 320, 64, 64, 64, 2, 2, 16, 16, 1},
+    {"A100", 80, 108, 1.410, 2039, 64, 64, 64, 32, 16, 16, 32, 0},
+    {"H100", 90, 132, 1.755, 3350, 64, 128, 64, 64, 16, 16, 32, 0},
+    {"H200", 90, 132, 1.755, 4800, 64, 128, 64, 64, 16, 16, 32, 0},
+    {"B200", 100, 148, 1.965, 8000, 64, 128, 64, 64, 16, 16, 32, 0},
+    {"3060", 86, 28, 1.777, 360, 64, 128, 64, 2, 2, 16, 16, 1},
+    {"3090", 86, 82, 1.695, 936, 64, 128, 64, 2, 2, 16, 16, 1},
+    {"4090", 89, 128, 2.520, 1008, 64, 128, 64, 2, 2, 16, 16, 1},
+    {"5070", 120, 48, 2.512, 672, 64, 128, 64, 2, 2, 16, 16, 1},
+    {"5090", 120, 170, 2.407, 1792, 64, 128, 64, 2, 2, 16, 16, 1},
+};
+#define GPUS (sizeof gpus / sizeof *gpus)
+
+static const char *const pipe_names[HCU_PIPES] = {
+    "alu", "fma", "imad", "fp64", "cvt64", "xu", "lsu", "branch", "uniform", "other"};
+
+/* The share of nominal bandwidth that the counts allow; *limit: what it is limited by. */
+static double bound(const gpu *g, const double *pipe, double all, double bytes, const char **limit) {
+    double worst = 0, fp64 = pipe[HCU_PIPE_FP64] / g->fp64, cvt64 = pipe[HCU_PIPE_CVT64] / g->cvt64;
+    const char *name[] = {"issue", "ALU", "FMA", "IMAD", "FP64", "XU", "LSU"};
+    double clocks[7];
+    size_t i;
+    clocks[0] = all / 128;
+    clocks[1] = pipe[HCU_PIPE_ALU] / g->alu;
+    clocks[2] = (pipe[HCU_PIPE_FMA] + pipe[HCU_PIPE_IMAD]) / g->fma;
+    clocks[3] = pipe[HCU_PIPE_IMAD] / g->imad;
+    clocks[4] = g->fp64_shared ? fp64 + cvt64 : fp64 > cvt64 ? fp64 : cvt64;
+    clocks[5] = pipe[HCU_PIPE_XU] / g->xu;
+    clocks[6] = pipe[HCU_PIPE_LSU] / g->lsu;
+    for (i = 0; i < 7; i++)
+        if (clocks[i] > worst) {
+            worst = clocks[i];
+            *limit = name[i];
+        }
+    return worst > 0 ? bytes / worst / (g->gb_per_s / (g->sms * g->ghz)) : INFINITY;
+}
+
+/* ---- what a row works on ---- */
+
+typedef enum data_kind { NORMAL, SUBNORMAL, ZERO, INF, SHIFTED, DATA_KINDS } data_kind;
+static const char *const data_names[DATA_KINDS] = {"normal", "half subnormal", "zero", "with Inf", "not aligned"};
+
+struct row;
+typedef struct work {
+    amp_ctx *ctx;
+    const struct row *row;
+    size_t n;
+    data_kind data;
+    size_t shift;       /* elements before every array */
+    amp_array lent[16]; /* context memory, freed at the end */
+    size_t lent_count[16];
+    int n_lent;
+    unsigned char *out; /* what the verb wrote, all arrays of it */
+    size_t out_bytes;
+    hcu_sass_count count;
+    int failed;
+} work;
+typedef struct row {
+    const char *name;
+    void (*run)(work *);
+    amp_dtype from, to;
+    int arg, arg2;
+    double bytes;        /* per element, read and written */
+    size_t small, large; /* the two sizes */
+    const char *kernel;  /* counted; NULL: all that the verb launches */
+} row;
+
+static void fine(work *w, amp_status s, const char *what) {
+    if (s == AMP_OK) return;
+    printf("FAIL %s: %s: %s\n", w->row->name, what, w->ctx ? amp_last_error(w->ctx) : "");
+    exit(1);
+}
+
+/* Random numbers of the kind that is wanted, in dtype t; subnormal: in `as`. */
+static float tiny(amp_dtype as) {
+    return as == AMP_F16 ? 1.5e-5f : as == AMP_F8E4M3 ? 4e-3f : as == AMP_F8E5M2 ? 1.5e-5f : 3e-39f;
+}
+static void *make(const work *w, amp_dtype t, amp_dtype as, size_t n, float scale, uint64_t seed) {
+    char *x = (char *)malloc(n * amp_dtype_size(t) + 1);
+    size_t i;
+    for (i = 0; i < n; i++) {
+        uint32_t r[4];
+        double u;
+        float v;
+        amp_philox(r, seed, 3, i);
+        u = ((double)r[0] + (double)r[1] + (double)r[2] - 1.5 * 4294967296.0) * (2.0 / 4294967296.0); /* deviation 1 */
+        v = (float)u * scale;
+        if (w->data == ZERO) v = 0;
+        if (w->data == SUBNORMAL && (r[3] & 1)) v = (float)(u * (double)tiny(as));
+        if (w->data == INF && r[3] % 4096 == 7) v = INFINITY;
+        amp_store(x, t, i, v);
+    }
+    return x;
+}
+/* Context memory with these elements, or filled with 0xA5. */
+static amp_array lend(work *w, amp_dtype t, size_t n, const void *from) {
+    size_t e = amp_dtype_size(t), k = (size_t)w->n_lent++;
+    char *p;
+    fine(w, amp_alloc(w->ctx, &w->lent[k].data, (n + 2 * w->shift) * e + 16, "sass"), "amp_alloc");
+    p = (char *)w->lent[k].data + w->shift * e;
+    if (from) {
+        fine(w, amp_copy(w->ctx, p, from, n * e), "amp_copy");
+    } else {
+        void *junk = malloc(n * e + 1);
+        memset(junk, 0xA5, n * e);
+        fine(w, amp_copy(w->ctx, p, junk, n * e), "amp_copy");
+        free(junk);
+    }
+    return amp_arrn(p, t, n);
+}
+static amp_array random_array(work *w, amp_dtype t, amp_dtype as, size_t n, float scale, uint64_t seed) {
+    void *x = make(w, t, as, n, scale, seed);
+    amp_array a = lend(w, t, n, x);
+    free(x);
+    return a;
+}
+static amp_array plain_array(
+    work *w, amp_dtype t, size_t n, float scale, uint64_t seed) { /* normal numbers whatever the data */
+    data_kind data = w->data;
+    amp_array a;
+    w->data = NORMAL;
+    a = random_array(w, t, t, n, scale, seed);
+    w->data = data;
+    return a;
+}
+static void keep(work *w, const void *p, size_t bytes) {
+    w->out = (unsigned char *)realloc(w->out, w->out_bytes + bytes + 1);
+    memcpy(w->out + w->out_bytes, p, bytes);
+    w->out_bytes += bytes;
+}
+static void keep_array(work *w, amp_array a) {
+    size_t bytes = a.count * amp_dtype_size(a.dtype);
+    void *x = malloc(bytes + 1);
+    fine(w, amp_copy(w->ctx, x, a.data, bytes), "amp_copy");
+    keep(w, x, bytes);
+    free(x);
+}
+/* Around the verb: what it launches is counted. */
+static void begin(work *w) {
+    fine(w, amp_sync(w->ctx), "amp_sync");
+    hcu_sass_reset();
+}
+static void end(work *w) {
+    fine(w, amp_sync(w->ctx), "amp_sync");
+    w->count = hcu_sass_counts(w->row->kernel);
+}
+
+/* ---- the verbs ---- */
+
+static void run_cast(work *w) { /* arg: 1 stochastic; arg2: saturates */
+    amp_dtype narrow = amp_dtype_size(w->row->to) < amp_dtype_size(w->row->from) ? w->row->to : w->row->from;
+    amp_array src = random_array(w, w->row->from, narrow, w->n, 1.0f, 1), dst = lend(w, w->row->to, w->n, NULL);
+    amp_cast_desc d = AMP_ZERO;
+    d.rounding = w->row->arg ? AMP_STOCHASTIC : AMP_NEAREST;
+    d.saturate = (uint32_t)w->row->arg2;
+    d.seed = 5;
+    begin(w);
+    fine(w, amp_cast(w->ctx, dst, src, w->n, &d), "amp_cast");
+    end(w);
+    keep_array(w, dst);
+}
+static void run_finite(work *w) {
+    amp_array a = random_array(w, w->row->from, w->row->from, w->n, 1.0f, 2);
+    amp_finite_report f;
+    memset(&f, 0, sizeof f);
+    begin(w);
+    fine(w, amp_all_finite(w->ctx, &f, &a, 1), "amp_all_finite");
+    end(w);
+    keep(w, &f, sizeof f);
+}
+static void run_histogram(work *w) {
+    amp_array a = random_array(w, w->row->from, w->row->from, w->n, 1.0f, 2);
+    amp_histogram h;
+    memset(&h, 0, sizeof h);
+    begin(w);
+    fine(w, amp_histogram_count(w->ctx, &h, &a, 1), "amp_histogram_count");
+    end(w);
+    keep(w, &h, sizeof h);
+}
+static amp_scaler *scaler(work *w) {
+    amp_scaler_desc d = AMP_ZERO;
+    amp_scaler *s;
+    d.scale = 1024;
+    fine(w, amp_scaler_create(&s, w->ctx, &d), "amp_scaler_create");
+    return s;
+}
+static void run_unscale(work *w) {
+    amp_array g = random_array(w, w->row->from, w->row->from, w->n, 1000.0f, 3);
+    amp_array to = w->row->to == w->row->from ? g : lend(w, w->row->to, w->n, NULL);
+    amp_scaler *s = scaler(w);
+    begin(w);
+    fine(w, amp_unscale(s, &to, NULL, &g, 1), "amp_unscale");
+    end(w);
+    keep_array(w, to);
+    amp_scaler_destroy(s);
+}
+
+/* A set of one parameter of n elements with an adopted gradient. */
+typedef struct layout {
+    amp_master master;
+    amp_dtype model, moment;
+    amp_optimizer optimizer;
+    float momentum;
+    uint32_t stochastic;
+} layout;
+enum {
+    L_ADAMW,
+    L_ADAMW_BF16,
+    L_ADAMW_F32,
+    L_LION,
+    L_SGD_MOMENTUM,
+    L_SGD,
+    L_SGD_STOCHASTIC,
+    L_SPLIT,
+    L_KAHAN,
+    L_STOCHASTIC,
+    L_BF16_MOMENTS
+};
+static const layout layouts[] = {
+    {AMP_MASTER_F32, AMP_F16, AMP_F32, AMP_ADAMW, 0, 0},
+    {AMP_MASTER_F32, AMP_BF16, AMP_F32, AMP_ADAMW, 0, 0},
+    {AMP_MASTER_F32, AMP_F32, AMP_F32, AMP_ADAMW, 0, 0},
+    {AMP_MASTER_F32, AMP_F16, AMP_F32, AMP_LION, 0, 0},
+    {AMP_MASTER_F32, AMP_F16, AMP_F32, AMP_SGD, 0.9f, 0},
+    {AMP_MASTER_F32, AMP_F16, AMP_F32, AMP_SGD, 0, 0},
+    {AMP_MASTER_NONE, AMP_BF16, AMP_F32, AMP_SGD, 0, 1},
+    {AMP_MASTER_SPLIT, AMP_F16, AMP_F32, AMP_ADAMW, 0, 0},
+    {AMP_MASTER_KAHAN, AMP_BF16, AMP_F32, AMP_ADAMW, 0, 0},
+    {AMP_MASTER_NONE, AMP_BF16, AMP_F32, AMP_ADAMW, 0, 1},
+    {AMP_MASTER_NONE, AMP_BF16, AMP_BF16, AMP_ADAMW, 0, 1},
+};
+static amp_params *set_of(work *w, const layout *l, amp_dtype grad, amp_step_desc *step, amp_array *g) {
+    amp_params_desc d = AMP_ZERO;
+    amp_param_desc p = AMP_ZERO;
+    amp_params *set;
+    data_kind data = w->data;
+    float *init;
+    *g = random_array(w, grad, grad, w->n, 100.0f, 4);
+    w->data = NORMAL;
+    init = (float *)make(w, AMP_F32, AMP_F32, w->n, 0.05f, 9);
+    w->data = data;
+    d.model = l->model;
+    d.grad = grad;
+    d.master = l->master;
+    d.moment = l->moment;
+    d.moments = l->optimizer == AMP_SGD ? (l->momentum > 0 ? 1 : AMP_NONE) : l->optimizer == AMP_LION ? 1 : 2;
+    fine(w, amp_params_create(&set, w->ctx, &d), "amp_params_create");
+    p.count = w->n;
+    p.init = init;
+    p.grad = *g;
+    fine(w, amp_params_add(set, &p), "amp_params_add");
+    fine(w, amp_params_commit(set), "amp_params_commit");
+    free(init);
+    memset(step, 0, sizeof *step);
+    step->optimizer = l->optimizer;
+    step->lr = 1e-3f;
+    step->weight_decay = 0.01f;
+    step->momentum = l->momentum;
+    step->stochastic = l->stochastic;
+    step->seed = 11;
+    return set;
+}
+static void run_inspect(work *w) {
+    amp_step_desc step;
+    amp_array g;
+    amp_params *p = set_of(w, &layouts[L_SGD], w->row->from, &step, &g);
+    amp_scaler *s = scaler(w);
+    amp_step_record r;
+    step.clip_norm = 1;
+    begin(w);
+    fine(w, amp_inspect(p, s, &step), "amp_inspect");
+    end(w);
+    memset(&r, 0, sizeof r);
+    fine(w, amp_step_poll(p, &r), "amp_step_poll");
+    keep(w, &r, sizeof r);
+    amp_scaler_destroy(s);
+    amp_params_destroy(p);
+}
+static void run_update(work *w) { /* arg: layout; two steps, the second is counted */
+    amp_step_desc step;
+    amp_array g;
+    amp_params *p = set_of(w, &layouts[w->row->arg], w->row->from, &step, &g);
+    amp_scaler *s = scaler(w);
+    amp_param at;
+    fine(w, amp_step(p, s, &step), "amp_step");
+    begin(w);
+    fine(w, amp_step(p, s, &step), "amp_step");
+    end(w);
+    at = amp_param_get(p, 0);
+    keep_array(w, at.model);
+    if (at.master.data) keep_array(w, at.master);
+    if (at.low.data) keep_array(w, at.low);
+    if (at.moment[0].data) keep_array(w, at.moment[0]);
+    if (at.moment[1].data) keep_array(w, at.moment[1]);
+    amp_scaler_destroy(s);
+    amp_params_destroy(p);
+}
+static void run_clip(work *w) {
+    amp_step_desc step;
+    amp_array g;
+    amp_params *p = set_of(w, &layouts[L_SGD], w->row->from, &step, &g);
+    amp_scaler *s = scaler(w);
+    begin(w);
+    fine(w, amp_clip(p, s, 1.0f, 0.0f), "amp_clip");
+    end(w);
+    keep_array(w, g);
+    amp_scaler_destroy(s);
+    amp_params_destroy(p);
+}
+static void run_xent(work *w) { /* arg: classes; rows as many as fit in n */
+    size_t classes = (size_t)w->row->arg, rows = w->n / classes;
+    amp_array x = random_array(w, w->row->from, w->row->from, rows * classes, 2.0f, 6);
+    amp_array dx = lend(w, w->row->from, rows * classes, NULL), labels, loss = lend(w, AMP_F32, rows + 1, NULL);
+    int32_t *label = (int32_t *)malloc(rows * sizeof *label);
+    amp_xent_desc d = AMP_ZERO;
+    size_t i, shift = w->shift;
+    for (i = 0; i < rows; i++)
+        label[i] = (int32_t)(amp_random(9, 0, i) % classes);
+    w->shift = 0;
+    labels = lend(w, AMP_F32, rows, label);
+    w->shift = shift;
+    free(label);
+    d.rows = rows;
+    d.classes = classes;
+    d.logits = x;
+    d.dlogits = dx;
+    d.labels = (const int32_t *)labels.data;
+    d.loss = (float *)loss.data;
+    d.row_loss = (float *)loss.data + 1;
+    begin(w);
+    fine(w, amp_softmax_cross_entropy(w->ctx, &d), "amp_softmax_cross_entropy");
+    end(w);
+    keep_array(w, dx);
+    keep_array(w, loss);
+}
+static void run_backward(
+    work *w) { /* what amp_linear_backward does beside products; arg: act; arg2: columns, 0 without sums */
+    size_t cols = w->row->arg2 ? (size_t)w->row->arg2 : 512, rows = w->n / cols;
+    amp_array saved = random_array(w, w->row->from, w->row->from, rows * cols, 1.0f, 7);
+    amp_array dy = random_array(w, w->row->from, w->row->from, rows * cols, 1.0f, 8),
+              sums = lend(w, AMP_F32, cols, NULL);
+    amp_linear_desc l = AMP_ZERO;
+    l.rows = rows;
+    l.out = cols;
+    l.in = 8;
+    l.act = (amp_act)w->row->arg;
+    l.y = l.aux = saved;
+    l.dy = dy;
+    if (w->row->arg2) l.dbias = sums;
+    begin(w);
+    fine(w, amp_linear_backward(w->ctx, &l), "amp_linear_backward");
+    end(w);
+    keep_array(w, dy);
+    if (w->row->arg2) keep_array(w, sums);
+}
+static void run_forward(
+    work *w) { /* d = act(a b + bias) with k = 1, so that the product is exact; the epilogue is counted */
+    size_t cols = 512, rows = w->n / cols;
+    amp_array a = random_array(w, AMP_F32, AMP_F32, rows, 1.0f, 7), b = plain_array(w, AMP_F32, cols, 1.0f, 8);
+    amp_array bias = plain_array(w, AMP_F32, cols, 1.0f, 9), d = lend(w, AMP_F32, rows * cols, NULL);
+    amp_gemm_desc g = AMP_ZERO;
+    g.m = rows;
+    g.n = cols;
+    g.k = 1;
+    g.a = a;
+    g.b = b;
+    g.d = d;
+    g.bias = bias;
+    g.act = (amp_act)w->row->arg;
+    begin(w);
+    fine(w, amp_gemm(w->ctx, &g), "amp_gemm");
+    end(w);
+    keep_array(w, d);
+}
+static void run_dropout(work *w) {
+    amp_array x = random_array(w, w->row->from, w->row->from, w->n, 1.0f, 14), y = lend(w, w->row->from, w->n, NULL);
+    amp_dropout_desc d = AMP_ZERO;
+    d.p = 0.1f;
+    d.count = w->n;
+    d.x = x;
+    d.y = y;
+    d.rng.seed = 15;
+    begin(w);
+    fine(w, amp_dropout(w->ctx, &d), "amp_dropout");
+    end(w);
+    keep_array(w, y);
+}
+
+#define K 1024u
+static const row rows[] = {
+    /* name                              verb          from        to         arg  arg2 bytes small   large  kernel */
+    {"cast f32->f16", run_cast, AMP_F32, AMP_F16, 0, 0, 6, 16 * K, 64 * K, NULL},
+    {"cast f32->bf16", run_cast, AMP_F32, AMP_BF16, 0, 0, 6, 16 * K, 64 * K, NULL},
+    {"cast f16->f32", run_cast, AMP_F16, AMP_F32, 0, 0, 6, 16 * K, 64 * K, NULL},
+    {"cast bf16->f32", run_cast, AMP_BF16, AMP_F32, 0, 0, 6, 16 * K, 64 * K, NULL},
+    {"cast f16->bf16", run_cast, AMP_F16, AMP_BF16, 0, 0, 4, 16 * K, 64 * K, NULL},
+    {"cast bf16->f16", run_cast, AMP_BF16, AMP_F16, 0, 0, 4, 16 * K, 64 * K, NULL},
+    {"cast f32->e4m3", run_cast, AMP_F32, AMP_F8E4M3, 0, 0, 5, 16 * K, 64 * K, NULL},
+    {"cast f32->e4m3 saturating", run_cast, AMP_F32, AMP_F8E4M3, 0, 1, 5, 16 * K, 64 * K, NULL},
+    {"cast f32->e5m2", run_cast, AMP_F32, AMP_F8E5M2, 0, 0, 5, 16 * K, 64 * K, NULL},
+    {"cast f32->e5m2 saturating", run_cast, AMP_F32, AMP_F8E5M2, 0, 1, 5, 16 * K, 64 * K, NULL},
+    {"cast e4m3->f32", run_cast, AMP_F8E4M3, AMP_F32, 0, 0, 5, 16 * K, 64 * K, NULL},
+    {"cast e5m2->f32", run_cast, AMP_F8E5M2, AMP_F32, 0, 0, 5, 16 * K, 64 * K, NULL},
+    {"cast f16->e4m3", run_cast, AMP_F16, AMP_F8E4M3, 0, 0, 3, 16 * K, 64 * K, NULL},
+    {"cast e4m3->f16", run_cast, AMP_F8E4M3, AMP_F16, 0, 0, 3, 16 * K, 64 * K, NULL},
+    {"cast bf16->e4m3", run_cast, AMP_BF16, AMP_F8E4M3, 0, 0, 3, 16 * K, 64 * K, NULL},
+    {"cast e4m3->bf16", run_cast, AMP_F8E4M3, AMP_BF16, 0, 0, 3, 16 * K, 64 * K, NULL},
+    {"cast e4m3->e5m2", run_cast, AMP_F8E4M3, AMP_F8E5M2, 0, 0, 2, 16 * K, 64 * K, NULL},
+    {"cast f32->bf16 stochastic", run_cast, AMP_F32, AMP_BF16, 1, 0, 6, 16 * K, 64 * K, NULL},
+    {"cast f32->f16 stochastic", run_cast, AMP_F32, AMP_F16, 1, 0, 6, 16 * K, 64 * K, NULL},
+    {"inspect f16", run_inspect, AMP_F16, AMP_F16, 0, 0, 2, 64 * K, 192 * K, NULL},
+    {"inspect bf16", run_inspect, AMP_BF16, AMP_F16, 0, 0, 2, 64 * K, 192 * K, NULL},
+    {"inspect f32", run_inspect, AMP_F32, AMP_F16, 0, 0, 4, 64 * K, 192 * K, NULL},
+    {"all_finite f16", run_finite, AMP_F16, AMP_F16, 0, 0, 2, 64 * K, 192 * K, NULL},
+    {"all_finite bf16", run_finite, AMP_BF16, AMP_F16, 0, 0, 2, 64 * K, 192 * K, NULL},
+    {"all_finite f32", run_finite, AMP_F32, AMP_F16, 0, 0, 4, 64 * K, 192 * K, NULL},
+    {"histogram f16", run_histogram, AMP_F16, AMP_F16, 0, 0, 2, 64 * K, 128 * K, NULL},
+    {"unscale f16", run_unscale, AMP_F16, AMP_F16, 0, 0, 4, 64 * K, 192 * K, NULL},
+    {"unscale f16->f32", run_unscale, AMP_F16, AMP_F32, 0, 0, 6, 64 * K, 192 * K, NULL},
+    {"unscale f32", run_unscale, AMP_F32, AMP_F32, 0, 0, 8, 64 * K, 192 * K, NULL},
+    {"clip f16", run_clip, AMP_F16, AMP_F16, 0, 0, 4, 64 * K, 192 * K, "ampi_k_clip"},
+    {"clip f32", run_clip, AMP_F32, AMP_F32, 0, 0, 8, 64 * K, 192 * K, "ampi_k_clip"},
+    {"AdamW f16", run_update, AMP_F16, AMP_F16, L_ADAMW, 0, 28, 64 * K, 128 * K, "ampi_k_update"},
+    {"AdamW bf16", run_update, AMP_BF16, AMP_F16, L_ADAMW_BF16, 0, 28, 64 * K, 128 * K, "ampi_k_update"},
+    {"AdamW f32", run_update, AMP_F32, AMP_F16, L_ADAMW_F32, 0, 28, 64 * K, 128 * K, "ampi_k_update"},
+    {"Lion f16", run_update, AMP_F16, AMP_F16, L_LION, 0, 20, 64 * K, 128 * K, "ampi_k_update"},
+    {"SGD with momentum f16", run_update, AMP_F16, AMP_F16, L_SGD_MOMENTUM, 0, 20, 64 * K, 128 * K, "ampi_k_update"},
+    {"SGD f16", run_update, AMP_F16, AMP_F16, L_SGD, 0, 12, 64 * K, 128 * K, "ampi_k_update"},
+    {"SGD bf16 stochastic", run_update, AMP_BF16, AMP_F16, L_SGD_STOCHASTIC, 0, 6, 64 * K, 128 * K, "ampi_k_update"},
+    {"AdamW f16 split", run_update, AMP_F16, AMP_F16, L_SPLIT, 0, 26, 64 * K, 128 * K, "ampi_k_update"},
+    {"AdamW bf16 Kahan", run_update, AMP_BF16, AMP_F16, L_KAHAN, 0, 26, 64 * K, 128 * K, "ampi_k_update"},
+    {"AdamW bf16 stochastic", run_update, AMP_BF16, AMP_F16, L_STOCHASTIC, 0, 22, 64 * K, 128 * K, "ampi_k_update"},
+    {"AdamW bf16 moments", run_update, AMP_BF16, AMP_F16, L_BF16_MOMENTS, 0, 14, 64 * K, 128 * K, "ampi_k_update"},
+    {"cross-entropy f16", run_xent, AMP_F16, AMP_F16, 50257, 0, 4, 50257, 2 * 50257, NULL},
+    {"cross-entropy bf16", run_xent, AMP_BF16, AMP_F16, 50257, 0, 4, 50257, 2 * 50257, NULL},
+    {"cross-entropy f32", run_xent, AMP_F32, AMP_F16, 50257, 0, 8, 50257, 2 * 50257, NULL},
+    {"GELU f32 (with bias)", run_forward, AMP_F32, AMP_F32, AMP_GELU, 0, 8, 32 * K, 96 * K, NULL},
+    {"GELU gradient f16", run_backward, AMP_F16, AMP_F16, AMP_GELU, 0, 6, 32 * K, 96 * K, NULL},
+    {"GELU gradient bf16", run_backward, AMP_BF16, AMP_F16, AMP_GELU, 0, 6, 32 * K, 96 * K, NULL},
+    {"GELU gradient and sums f16", run_backward, AMP_F16, AMP_F16, AMP_GELU, 512, 6, 64 * K, 192 * K, NULL},
+    {"ReLU gradient f16", run_backward, AMP_F16, AMP_F16, AMP_RELU, 0, 6, 32 * K, 96 * K, NULL},
+    {"ReLU gradient and sums f16", run_backward, AMP_F16, AMP_F16, AMP_RELU, 512, 6, 64 * K, 192 * K, NULL},
+    {"column sums f16", run_backward, AMP_F16, AMP_F16, AMP_ACT_NONE, 512, 2, 64 * K, 192 * K, NULL},
+    {"column sums bf16", run_backward, AMP_BF16, AMP_F16, AMP_ACT_NONE, 512, 2, 64 * K, 192 * K, NULL},
+    {"dropout f16", run_dropout, AMP_F16, AMP_F16, 0, 0, 4, 16 * K, 64 * K, NULL},
+    {"dropout bf16", run_dropout, AMP_BF16, AMP_F16, 0, 0, 4, 16 * K, 64 * K, NULL},
+    {"dropout f32", run_dropout, AMP_F32, AMP_F16, 0, 0, 8, 16 * K, 64 * K, NULL},
+};
+#define ROWS (sizeof rows / sizeof *rows)
+
+/* ---- running a row ---- */
+
+static struct options {
+    const char *code, *row, *data;
+    int profile, listing;
+} opt;
+static int passed, failed;
+
+static work run_on(amp_ctx *ctx, const row *r, data_kind data, size_t n) {
+    work w;
+    int i;
+    memset(&w, 0, sizeof w);
+    w.ctx = ctx;
+    w.row = r;
+    w.n = n;
+    w.data = data;
+    w.shift = data == SHIFTED;
+    r->run(&w);
+    for (i = 0; i < w.n_lent; i++)
+        (void)amp_free(ctx, w.lent[i].data);
+    return w;
+}
+static void row_of(amp_ctx *gpu_ctx, amp_ctx *cpu, const row *r, data_kind data) {
+    work big = run_on(gpu_ctx, r, data, r->large), want, little;
+    double n = (double)(r->large - r->small), pipe[HCU_PIPES], all;
+    size_t g;
+    int p, same;
+    if (opt.profile) hcu_sass_profile(r->kernel, (double)r->large / 32, opt.profile);
+    if (opt.listing) hcu_sass_listing(r->kernel ? r->kernel : "", (double)r->large / 32);
+    want = run_on(cpu, r, data, r->large);
+    little = run_on(gpu_ctx, r, data, r->small);
+    same = big.out_bytes == want.out_bytes && memcmp(big.out, want.out, big.out_bytes) == 0;
+    all = 32.0 * (double)(big.count.issued - little.count.issued) / n;
+    for (p = 0; p < HCU_PIPES; p++)
+        pipe[p] = 32.0 * ((double)big.count.pipe[p] - (double)little.count.pipe[p]) / n;
+    printf("%-27s %-14s %-9s %6.2f ", r->name, data_names[data], same ? "same bits" : "DIFFERENT", all);
+    for (p = 0; p < HCU_PIPES; p++)
+        if (pipe[p] > 0.005) printf(" %s %.2f", pipe_names[p], pipe[p]);
+    printf("\n    ");
+    for (g = 0; g < GPUS; g++) {
+        const char *limit = "";
+        double share = bound(&gpus[g], pipe, all, r->bytes, &limit);
+        printf("%s%s %.2f %s", g ? ", " : "", gpus[g].name, share, limit);
+    }
+    puts("");
+    if (same && big.count.launches)
+        passed++;
+    else
+        failed++;
+    free(big.out);
+    free(want.out);
+    free(little.out);
+}
+
+int main(int argc, char **argv) {
+    amp_ctx *gpu_ctx, *cpu;
+    size_t i;
+    int k, d, arch;
+    for (k = 1; k < argc; k++) {
+        const char *value = k + 1 < argc ? argv[k + 1] : "";
+        if (!strcmp(argv[k], "--code"))
+            opt.code = value, k++;
+        else if (!strcmp(argv[k], "--row"))
+            opt.row = value, k++;
+        else if (!strcmp(argv[k], "--data"))
+            opt.data = value, k++;
+        else if (!strcmp(argv[k], "--profile"))
+            opt.profile = atoi(value), k++;
+        else if (!strcmp(argv[k], "--listing"))
+            opt.listing = 1;
+        else
+            return fprintf(stderr, "sass: what is %s?\n", argv[k]), 2;
+    }
+    if (!opt.code || hcu_sass_load(opt.code) < 1)
+        return fprintf(stderr, "sass: --code NAME of NAME.cubin and NAME.sass\n"), 2;
+    arch = hcu_sass_arch();
+    hcu_set_protect(0);
+    hcu_set_arch(0, arch / 10, arch % 10);
+    hcu_set_sms(0, 1);
+    if (amp_cuda_create(&gpu_ctx, NULL) != AMP_OK || amp_cpu_create(&cpu, NULL) != AMP_OK) return 1;
+    printf("sm_%d: instructions per element by pipe; at most this share of nominal bandwidth (counted, not timed)\n",
+        arch);
+    for (i = 0; i < ROWS; i++)
+        for (d = 0; d < DATA_KINDS; d++)
+            if ((!opt.row || strstr(rows[i].name, opt.row)) && (!opt.data || !strcmp(data_names[d], opt.data)))
+                row_of(gpu_ctx, cpu, &rows[i], (data_kind)d);
+    amp_ctx_destroy(gpu_ctx);
+    amp_ctx_destroy(cpu);
+    printf("%d passed, %d failed, 0 skipped\n", passed, failed);
+    return failed != 0;
+}
