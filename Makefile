@@ -84,6 +84,8 @@ $(BUILD)/test_gpu: $(TEST_OBJ) $(WITH_GPU)
 $(BUILD)/selftest: $(BUILD)/tests/selftest.o $(BUILD)/tests/impl.o $(CPU_ONLY)
 	$(CC) $(CFLAGS) $^ -o $@ $(LIBS)
 $(BUILD)/tests/selftest.o: tests/main.c
+$(BUILD)/state_files: tests/state_files.c $(HEADERS) $(BUILD)/flags
+	$(CC) $(C99) $(CFLAGS) -O1 -DAMP_NO_SIMD $< -o $@ $(LIBS)
 $(BUILD)/exhaustive: $(BUILD)/tests/exhaustive.o $(BUILD)/tests/impl.o $(CPU_ONLY)
 	$(CC) $(CFLAGS) $^ -o $@ $(LIBS)
 
@@ -96,7 +98,7 @@ run: cuda-line $(DIGITS) ## train real digits in six precisions: a table and thr
 
 # ---- make test -------------------------------------------------------------------------------------------------------------
 # A part is a target part-NAME: tests/run.sh runs its command, prints one line and keeps the counts. Two parts at a time.
-PARTS := compile retrofit hostcuda-suite unit cuda-verbs hostcuda examples style selftest ptx readme install gpu # the long ones first
+PARTS := compile retrofit hostcuda-suite unit cuda-verbs hostcuda examples state style selftest ptx readme install gpu # the long ones first
 LIMIT := 300 # CPU seconds of a part
 RUN_PART = @tests/run.sh part $(@:part-%=%) $(LIMIT)
 PARTS_MAKE = $(MAKE) --no-print-directory -s -k -O $(if $(filter -j% --jobserver%,$(MAKEFLAGS)),,-j2)
@@ -120,6 +122,8 @@ part-examples: all
 for-install: $(BUILD)/operations $(BUILD)/products $(if $(wildcard bench/bench.mk),$(BUILD)/bench/bench $(BUILD)/bench/train)
 part-install: for-install
 	$(RUN_PART) tests/install.sh
+part-state: $(BUILD)/state_files
+	$(RUN_PART) $(BUILD)/state_files $(BUILD)/state_files.tmp
 part-selftest: $(BUILD)/selftest
 	$(RUN_PART) tests/selftest.sh
 part-style:

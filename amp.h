@@ -70,9 +70,9 @@
    >>memory    "Context memory" is what the context's verbs can reach: host memory for the CPU, device memory for CUDA.
                Arrays may be yours or come from amp_alloc; any alignment of their element type works.
                Functions of class setup allocate, through the context's allocator; amp_param_read and _write (layouts
-               without FP32 masters) and amp_state_* use up to 2 MiB of host memory while they run. No other function
-               allocates (tests/test_modes.c counts each). The ledger (amp_ledger) has all context memory by label, but
-               for a context's own fixed workspace.
+               without FP32 masters) and amp_state_save use up to 2 MiB of host memory while they run, amp_state_load
+               as much as the file has. No other function allocates (tests/test_modes.c counts each). The ledger
+               (amp_ledger) has all context memory by label, but for a context's own fixed workspace.
 
    >>threads   A context and the objects made on it are used by one thread at a time; different contexts, different
                threads. Scalar functions are pure. There are no globals and no thread-locals.
@@ -896,10 +896,12 @@ typedef struct amp_dropout_desc {
 AMP_API amp_status amp_dropout(amp_ctx *ctx, const amp_dropout_desc *desc);
 
 /* ==== >>state ====================================================================================================
-   Everything a run needs to continue, in one file: little-endian tagged sections with checksums. Written to a temporary
-   name beside `path`, flushed to disk and renamed: the old file or the new one is there, never a part. Loading checks
-   everything before it changes anything, and refuses unknown sections. Parameters are matched by name, count and dtype.
-   A file written on one context can be read on any other. */
+   Everything a run needs to continue, in one file: little-endian tagged sections, and an XXH64 checksum of all of them.
+   Parameters are matched by name, count and dtype. A file written on one context can be read on any other.
+   Save writes a file of its own beside `path` ("PATH.16 digits.tmp"), flushes it to disk and renames it: whatever
+   happens, and however many save at a time, `path` is one whole file, old or new. It keeps the old file's mode. A
+   symbolic link is followed; a directory, device or fifo is refused. A lock says that the writer lives: a later save
+   removes what dead ones left. Where there are no locks (Windows, some network file systems) that stays. */
 
 typedef struct amp_state_desc {
     uint32_t _begin, flags;    /* 0 */
@@ -913,8 +915,10 @@ typedef struct amp_state_desc {
 } amp_state_desc;
 
 /* Masters (or the only copies), moments, step counts, scalers; not gradients, nor model copies that masters give. STAGE
-   between unscale and update (as PyTorch refuses to pickle), and inside an accumulation window. IO; FORMAT with a
-   sentence that says what differs. After a failed load nothing has changed. Class: query. */
+   between unscale and update (as PyTorch refuses to pickle), and inside an accumulation window. IO, with the system's
+   reason; FORMAT with a sentence that says what differs; unknown sections are refused. Load reads the file into host
+   memory (as many bytes as the file has), verifies it there and then copies it in: after a failed load nothing has
+   changed. Only if the device fails during those copies the sentence says "state undefined". Class: query. */
 AMP_API amp_status amp_state_save(amp_ctx *ctx, const char *path, const amp_state_desc *state);
 AMP_API amp_status amp_state_load(amp_ctx *ctx, const char *path, const amp_state_desc *state);
 
@@ -2273,18 +2277,74 @@ AMP_INLINE uint64_t ampi_get(const uint8_t *b, int bytes) {
         x |= (uint64_t)b[i] << (8 * i);
     return x;
 }
-/* The checksum of state and plan files: FNV-1a over little-endian 64-bit words, the last one padded with zeros. Begins
-   with AMPI_HASH. */
-AMP_INLINE uint64_t ampi_hash(uint64_t h, const void *data, size_t n) {
-    const uint8_t *b = (const uint8_t *)data;
-    size_t i;
-    for (i = 0; i < n; i += 8)
-        h = (h ^ ampi_get(b + i, n - i < 8 ? (int)(n - i) : 8)) * 0x100000001b3u;
+/* The checksum of state and plan files: XXH64 with seed 0, made from its specification (doc/xxhash_spec.md of
+   github.com/Cyan4973/xxHash). Bytes may come in pieces of any size. */
+#define AMPI_XXH_1 0x9e3779b185ebca87u
+#define AMPI_XXH_2 0xc2b2ae3d27d4eb4fu
+#define AMPI_XXH_3 0x165667b19e3779f9u
+#define AMPI_XXH_4 0x85ebca77c2b2ae63u
+#define AMPI_XXH_5 0x27d4eb2f165667c5u
+typedef struct ampi_xxh {
+    uint64_t lane[4], bytes;
+    uint8_t rest[32]; /* bytes % 32 of them wait for a full stripe */
+} ampi_xxh;
+AMP_INLINE uint64_t ampi_word(const uint8_t *b) { /* little-endian; compilers make one load of it */
+    uint64_t low = b[0] | (uint64_t)b[1] << 8 | (uint64_t)b[2] << 16 | (uint64_t)b[3] << 24;
+    return low | (uint64_t)b[4] << 32 | (uint64_t)b[5] << 40 | (uint64_t)b[6] << 48 | (uint64_t)b[7] << 56;
+}
+AMP_INLINE uint64_t ampi_rotate(uint64_t x, int by) { return x << by | x >> (64 - by); }
+AMP_INLINE uint64_t ampi_xxh_round(uint64_t lane, uint64_t word) {
+    return ampi_rotate(lane + word * AMPI_XXH_2, 31) * AMPI_XXH_1;
+}
+AMP_INLINE void ampi_xxh_stripe(ampi_xxh *h, const uint8_t *b) {
+    int i;
+    for (i = 0; i < 4; i++)
+        h->lane[i] = ampi_xxh_round(h->lane[i], ampi_word(b + 8 * i));
+}
+AMP_INLINE ampi_xxh ampi_xxh_begin(void) {
+    ampi_xxh h = AMP_ZERO;
+    h.lane[0] = AMPI_XXH_1 + AMPI_XXH_2;
+    h.lane[1] = AMPI_XXH_2;
+    h.lane[3] = 0u - AMPI_XXH_1;
     return h;
 }
-#define AMPI_HASH 0xcbf29ce484222325u
-/* Renames over what is there, durably: `to` is the old file or the new one at every moment. 0: it failed. */
-AMP_API int amp_replace_file(const char *from, const char *to);
+AMP_INLINE void ampi_xxh_add(ampi_xxh *h, const void *data, size_t n) {
+    const uint8_t *b = (const uint8_t *)data;
+    size_t held = (size_t)(h->bytes % 32u), i = 0;
+    h->bytes += n;
+    if (held) {
+        i = n < 32 - held ? n : 32 - held;
+        memcpy(h->rest + held, b, i);
+        if (held + i < 32) return;
+        ampi_xxh_stripe(h, h->rest);
+    }
+    for (; n - i >= 32; i += 32)
+        ampi_xxh_stripe(h, b + i);
+    if (n > i) memcpy(h->rest, b + i, n - i);
+}
+AMP_INLINE uint64_t ampi_xxh_of_lanes(const ampi_xxh *h) {
+    uint64_t x = ampi_rotate(h->lane[0], 1) + ampi_rotate(h->lane[1], 7);
+    int i;
+    x += ampi_rotate(h->lane[2], 12) + ampi_rotate(h->lane[3], 18);
+    for (i = 0; i < 4; i++)
+        x = (x ^ ampi_xxh_round(0, h->lane[i])) * AMPI_XXH_1 + AMPI_XXH_4;
+    return x;
+}
+AMP_INLINE uint64_t ampi_xxh_end(const ampi_xxh *h) {
+    size_t n = (size_t)(h->bytes % 32u), i = 0;
+    uint64_t x = (h->bytes < 32 ? AMPI_XXH_5 : ampi_xxh_of_lanes(h)) + h->bytes;
+    for (; n - i >= 8; i += 8)
+        x = ampi_rotate(x ^ ampi_xxh_round(0, ampi_word(h->rest + i)), 27) * AMPI_XXH_1 + AMPI_XXH_4;
+    for (; n - i >= 4; i += 4)
+        x = ampi_rotate(x ^ ampi_get(h->rest + i, 4) * AMPI_XXH_1, 23) * AMPI_XXH_2 + AMPI_XXH_3;
+    for (; i < n; i++)
+        x = ampi_rotate(x ^ h->rest[i] * AMPI_XXH_5, 11) * AMPI_XXH_1;
+    x = (x ^ x >> 33) * AMPI_XXH_2;
+    x = (x ^ x >> 29) * AMPI_XXH_3;
+    return x ^ x >> 32;
+}
+/* Writes a file that takes the place of `path` whole, durably and at once, or not at all: see >>state. */
+AMP_API amp_status amp_write_file(amp_ctx *ctx, const char *where, const char *path, const void *data, size_t bytes);
 
 /* Sizes in messages: "%llu", AMPI_ULL(n). (unsigned long has 32 bits on Win64.) */
 #define AMPI_ULL(x) ((unsigned long long)(x))
@@ -2796,7 +2856,19 @@ extern "C++" {
 #endif
 #if !defined(_WIN32)
 #  include <unistd.h>
+#endif
+#if !defined(AMP_NO_STDIO)
+#  include <errno.h>
 #  include <fcntl.h>
+#  include <time.h>
+#  if defined(_WIN32)
+#    include <io.h>
+#    include <process.h>
+#  else
+#    include <dirent.h>
+#    include <sys/file.h>
+#    include <sys/stat.h>
+#  endif
 #endif
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__TINYC__) && !defined(__CUDACC__) && !defined(AMP_NO_SIMD)
 #  define AMPI_X86
@@ -6524,16 +6596,267 @@ AMP_API amp_status amp_dropout(amp_ctx *ctx, const amp_dropout_desc *desc) {
 }
 
 /* ==== >>front-state ==============================================================================================
-   State files.   tests: tests/test_state.c
-   File: "AMPSTATE", u32 version 1, u32 number of sections, u64 checksum of these 16 bytes; then sections in this order:
-       char tag[4]; u32 index; u64 payload bytes; u64 checksum of the 16 bytes before and the payload; payload
+   State files.   tests: tests/test_state.c, tests/state_reads.c, tests/state_files.sh
+   File: "AMPSTATE", u32 version 2, u32 number of sections; then sections in this order:
+       char tag[4]; u32 index; u64 payload bytes; payload
+   and at the end u64 XXH64 (see ampi_xxh) of every byte before it, which binds the sections to one save.
    Tags: "SET " parameter set `index`, followed by its arrays: u32 parameters, u32 moments, u64 steps, u64 skipped
          "PRM " an array of set `index`: u32 parameter, u32 which (0 weights, 1, 2 moments, 3 model copy, 4 low part),
                 u32 dtype, u32 name length, u64 count, name padded to 8 bytes, elements
          "SCL " scaler `index`: the fields of amp_scaler_state in order       "USER" bytes of the caller
-   All numbers little-endian. Checksum: ampi_hash; each step is a bijection: a change within one word is always seen. */
+   All numbers little-endian. Version 1, which is still read, had no checksum at its end: u64 FNV-1a over words of the
+   16 bytes before it stood after the file's head and, of these and the payload, after the head of each section. */
 
 #ifndef AMP_NO_STDIO
+
+/* ---- a file that takes the place of a different one whole, or not at all ---- */
+
+static const char *ampi_reason(void) { return errno ? strerror(errno) : "no reason given"; }
+
+#  define AMPI_PATH 4096
+typedef struct ampi_replacement {
+    amp_ctx *ctx;
+    const char *where, *given; /* the path as it was given */
+    FILE *f;                   /* open on `temporary` */
+    unsigned mode;             /* of the file that will be replaced; 0: there is none */
+    int32_t _pad;
+    char path[AMPI_PATH];      /* of that file */
+    char temporary[AMPI_PATH]; /* beside it */
+} ampi_replacement;
+
+#  if defined(_WIN32)
+#    define AMPI_SEPARATORS "/\\:"
+#  else
+#    define AMPI_SEPARATORS "/"
+#  endif
+static size_t ampi_base_of(const char *path) { /* where the last part begins */
+    size_t i, at = 0;
+    for (i = 0; path[i]; i++)
+        if (strchr(AMPI_SEPARATORS, path[i])) at = i + 1;
+    return at;
+}
+static void ampi_directory_of(const char *path, char to[AMPI_PATH]) {
+    size_t n = ampi_base_of(path);
+    memcpy(to, "./", 3); /* of a name alone */
+    if (n == 0) return;
+    memcpy(to, path, n);
+    to[n] = 0;
+}
+/* A name beside r->path: its last part (cut, so that file systems take it), 16 digits, ".tmp". */
+#  define AMPI_TEMPORARY_BASE 200
+static int ampi_temporary_name(ampi_replacement *r, uint64_t process, uint64_t attempt) {
+    uint64_t seed[3];
+    ampi_xxh h = ampi_xxh_begin();
+    size_t dir = ampi_base_of(r->path);
+    int n;
+    seed[0] = attempt;
+    seed[1] = (uint64_t)clock();
+    seed[2] = (uint64_t)(uintptr_t)r; /* systems put the stack anywhere */
+    ampi_xxh_add(&h, seed, sizeof seed);
+    n = snprintf(r->temporary, sizeof r->temporary, "%.*s%.*s.%08lx%08lx.tmp", (int)dir, r->path, AMPI_TEMPORARY_BASE,
+        r->path + dir, (unsigned long)(process & 0xffffffffu), (unsigned long)(ampi_xxh_end(&h) & 0xffffffffu));
+    return n > 0 && (size_t)n < sizeof r->temporary;
+}
+
+#  if !defined(_WIN32)
+#    if !defined(__cplusplus)
+extern int fsync(int); /* as POSIX declares them: the system's headers hide them under -std=c99 */
+extern int fileno(FILE *);
+extern FILE *fdopen(int, const char *);
+extern int fchmod(int, mode_t);
+extern ssize_t readlink(const char *, char *, size_t);
+#    endif
+
+/* Follows symbolic links, as fopen does, also to a file that is not there yet. */
+static amp_status ampi_follow_links(ampi_replacement *r) {
+    char to[AMPI_PATH];
+    int depth;
+    for (depth = 0; depth < 40; depth++) {
+        ssize_t n = readlink(r->path, to, sizeof to - 1);
+        size_t dir;
+        if (n < 0) return AMP_OK; /* not a link; what else may be wrong shows later */
+        dir = to[0] == '/' ? 0 : ampi_base_of(r->path);
+        AMPI_REQUIRE(dir + (size_t)n < sizeof r->path, r->ctx, AMP_ERR_IO, "%s: %s: a symbolic link is too long",
+            r->where, r->given);
+        memcpy(r->path + dir, to, (size_t)n);
+        r->path[dir + (size_t)n] = 0;
+    }
+    return amp_fail(r->ctx, AMP_ERR_IO, "%s: %s: 40 symbolic links in a row", r->where, r->given);
+}
+static const char *ampi_kind_of(mode_t mode) {
+    if (S_ISDIR(mode)) return "directory";
+    if (S_ISFIFO(mode)) return "fifo";
+    return S_ISCHR(mode) || S_ISBLK(mode) ? "device" : "special file";
+}
+/* a regular file, or none: then *mode is 0 */
+static amp_status ampi_check_kind(
+    amp_ctx *ctx, const char *where, const char *given, const char *path, unsigned *mode) {
+    struct stat s;
+    *mode = 0;
+    if (stat(path, &s) != 0) {
+        AMPI_REQUIRE(errno == ENOENT, ctx, AMP_ERR_IO, "%s: %s: %s", where, given, ampi_reason());
+        return AMP_OK;
+    }
+    AMPI_REQUIRE(S_ISREG(s.st_mode), ctx, AMP_ERR_IO, "%s: %s: it is a %s, but a regular file is needed", where, given,
+        ampi_kind_of(s.st_mode));
+    *mode = (unsigned)s.st_mode & 07777u;
+    return AMP_OK;
+}
+
+/* A writer holds a lock on its temporary file; the lock ends when the writer dies. */
+static int ampi_is_named(int fd, const char *name) { /* does the name still lead to this file? */
+    struct stat a, b;
+    return fstat(fd, &a) == 0 && stat(name, &b) == 0 && a.st_ino == b.st_ino && a.st_dev == b.st_dev;
+}
+static int ampi_is_temporary_of(const char *name, const char *base) {
+    size_t n = strlen(base);
+    if (n > AMPI_TEMPORARY_BASE) n = AMPI_TEMPORARY_BASE;
+    if (strncmp(name, base, n) != 0 || name[n] != '.') return 0;
+    return strspn(name + n + 1, "0123456789abcdef") == 16 && strcmp(name + n + 17, ".tmp") == 0;
+}
+static void ampi_remove_if_dead(const ampi_replacement *r, const char *name) {
+    char to[1];
+    struct stat s;
+    int fd;
+    if (readlink(name, to, sizeof to) >= 0 || stat(name, &s) != 0 || !S_ISREG(s.st_mode)) return;
+    fd = open(name, O_RDWR);
+    if (fd < 0) return;
+    if (flock(fd, LOCK_EX | LOCK_NB) == 0 && ampi_is_named(fd, name) && remove(name) == 0)
+        amp_log_event(r->ctx, AMP_LOG_INFO, "%s: %s: removed; a writer that died had left it", r->where, name);
+    (void)close(fd);
+}
+static void ampi_remove_dead(const ampi_replacement *r) {
+    char name[AMPI_PATH];
+    int dir = (int)ampi_base_of(r->path);
+    const struct dirent *e;
+    DIR *d;
+    ampi_directory_of(r->path, name);
+    d = opendir(name);
+    if (!d) return;
+    while ((e = readdir(d)) != NULL) {
+        if (!ampi_is_temporary_of(e->d_name, r->path + dir)) continue;
+        if (snprintf(name, sizeof name, "%.*s%s", dir, r->path, e->d_name) < AMPI_PATH) ampi_remove_if_dead(r, name);
+    }
+    (void)closedir(d);
+}
+
+static amp_status ampi_prepare_place(ampi_replacement *r) {
+    AMPI_TRY(ampi_follow_links(r));
+    AMPI_TRY(ampi_check_kind(r->ctx, r->where, r->given, r->path, &r->mode));
+    ampi_remove_dead(r);
+    return AMP_OK;
+}
+static uint64_t ampi_process(void) { return (uint64_t)getpid(); }
+/* r->f becomes a new file with a lock on it; 0: not this time, with the reason in errno */
+static int ampi_open_temporary(ampi_replacement *r) {
+    int fd = open(r->temporary, O_WRONLY | O_CREAT | O_EXCL, r->mode ? 0600 : 0666); /* O_EXCL follows no link */
+    int locked, reason = EEXIST; /* a writer that took it for a dead one's is removing it */
+    if (fd < 0) return 0;
+    locked = flock(fd, LOCK_EX | LOCK_NB) == 0;
+    if (locked ? ampi_is_named(fd, r->temporary) : errno != EWOULDBLOCK) { /* where there are no locks nobody does */
+        if (!r->mode || fchmod(fd, (mode_t)r->mode) == 0) r->f = fdopen(fd, "wb");
+        if (r->f) return 1;
+        reason = errno;
+        (void)remove(r->temporary);
+    }
+    (void)close(fd);
+    errno = reason;
+    return 0;
+}
+
+static int ampi_flush(FILE *f) { return fflush(f) == 0 && fsync(fileno(f)) == 0; }
+static void ampi_flush_directory(const char *path) {
+    char dir[AMPI_PATH];
+    int fd;
+    ampi_directory_of(path, dir);
+    fd = open(dir, O_RDONLY);
+    if (fd < 0) return;
+    (void)fsync(fd); /* some file systems refuse: the rename stands all the same */
+    (void)close(fd);
+}
+/* Closes the file in any case. Renamed while the lock is held, so that nobody takes it for a dead writer's. */
+static int ampi_take_place(ampi_replacement *r) {
+    int done = rename(r->temporary, r->path) == 0, reason = errno;
+    (void)fclose(r->f);
+    if (done) ampi_flush_directory(r->path);
+    errno = reason;
+    return done;
+}
+#  else
+__declspec(dllimport) int __stdcall MoveFileExA(const char *, const char *, unsigned long);
+static amp_status ampi_check_kind(
+    amp_ctx *ctx, const char *where, const char *given, const char *path, unsigned *mode) {
+    (void)ctx;
+    (void)where;
+    (void)given;
+    (void)path;
+    *mode = 0;
+    return AMP_OK;
+}
+static amp_status ampi_prepare_place(ampi_replacement *r) {
+    (void)r; /* no links are followed, and what dead writers left stays */
+    return AMP_OK;
+}
+static uint64_t ampi_process(void) { return (uint64_t)_getpid(); }
+static int ampi_open_temporary(ampi_replacement *r) {
+    int fd = _open(r->temporary, _O_WRONLY | _O_CREAT | _O_EXCL | _O_BINARY, 0600);
+    if (fd < 0) return 0;
+    r->f = _fdopen(fd, "wb");
+    if (!r->f) (void)_close(fd);
+    return r->f != NULL;
+}
+static int ampi_flush(FILE *f) { return fflush(f) == 0 && _commit(_fileno(f)) == 0; }
+static int ampi_take_place(ampi_replacement *r) {
+    int done = fclose(r->f) == 0;
+    errno = 0;
+    return done && MoveFileExA(r->temporary, r->path, 1 | 8) != 0; /* replace existing, write through */
+}
+#  endif
+
+static amp_status ampi_replacement_begin(ampi_replacement *r, amp_ctx *ctx, const char *where, const char *path) {
+    uint64_t attempt;
+    r->ctx = ctx;
+    r->where = where;
+    r->given = path;
+    r->f = NULL;
+    r->mode = 0;
+    AMPI_REQUIRE(strlen(path) < AMPI_PATH, ctx, AMP_ERR_IO, "%s: %.100s...: the path is too long", where, path);
+    memcpy(r->path, path, strlen(path) + 1);
+    AMPI_TRY(ampi_prepare_place(r));
+    for (attempt = 0; attempt < 100; attempt++) {
+        AMPI_REQUIRE(ampi_temporary_name(r, ampi_process(), attempt), ctx, AMP_ERR_IO,
+            "%s: %.100s...: the path is too long", where, path);
+        if (ampi_open_temporary(r)) return AMP_OK;
+        if (errno != EEXIST) break;
+    }
+    return amp_fail(ctx, AMP_ERR_IO, "%s: %s: cannot be created: %s", where, path, ampi_reason());
+}
+static amp_status ampi_replacement_put(ampi_replacement *r, const void *data, size_t n) {
+    errno = 0;
+    AMPI_REQUIRE(fwrite(data, 1, n, r->f) == n, r->ctx, AMP_ERR_IO, "%s: %s: write failed: %s", r->where, r->given,
+        ampi_reason());
+    return AMP_OK;
+}
+/* st: of what was written. The new file takes its place if all went well, and is removed if not. */
+static amp_status ampi_replacement_end(ampi_replacement *r, amp_status st) {
+    errno = 0;
+    if (st == AMP_OK && !ampi_flush(r->f))
+        st = amp_fail(r->ctx, AMP_ERR_IO, "%s: %s: flushing it to disk failed: %s", r->where, r->given, ampi_reason());
+    if (st != AMP_OK)
+        (void)fclose(r->f);
+    else if (!ampi_take_place(r))
+        st = amp_fail(
+            r->ctx, AMP_ERR_IO, "%s: %s: the new file cannot take its place: %s", r->where, r->given, ampi_reason());
+    if (st != AMP_OK) (void)remove(r->temporary);
+    return st;
+}
+AMP_API amp_status amp_write_file(amp_ctx *ctx, const char *where, const char *path, const void *data, size_t bytes) {
+    ampi_replacement r;
+    AMPI_TRY(ampi_replacement_begin(&r, ctx, where, path));
+    return ampi_replacement_end(&r, ampi_replacement_put(&r, data, bytes));
+}
+
+/* ---- bytes ---- */
 
 #  define AMPI_STATE_BUFFER ((size_t)1 << 20)
 
@@ -6558,11 +6881,14 @@ static void ampi_little_endian(uint8_t *b, size_t elements, size_t size) {
         }
 }
 
-/* four fields of 4, 4, 8 and 8 bytes */
-static void ampi_put_fields(uint8_t *b, uint64_t p, uint64_t q, uint64_t r, uint64_t s) {
+/* fields of 4, 4 and 8 bytes, and one more of 8 */
+static void ampi_put_head(uint8_t *b, uint64_t p, uint64_t q, uint64_t r) {
     ampi_put(b, p, 4);
     ampi_put(b + 4, q, 4);
     ampi_put(b + 8, r, 8);
+}
+static void ampi_put_fields(uint8_t *b, uint64_t p, uint64_t q, uint64_t r, uint64_t s) {
+    ampi_put_head(b, p, q, r);
     ampi_put(b + 16, s, 8);
 }
 
@@ -6608,13 +6934,18 @@ typedef struct ampi_section {
 
 typedef struct ampi_file { /* being written or read */
     amp_ctx *ctx;
-    FILE *f;
     const char *path, *where;
-    uint8_t *buffer;      /* AMPI_STATE_BUFFER bytes of host memory */
-    uint64_t sum;         /* running checksum; every piece of a section but the last is a multiple of 8 bytes */
-    uint64_t sections;    /* counted, or still to be read */
-    int ready;            /* 1: `next` is read */
-    uint8_t next[24 + 8]; /* head of the next section; of an array also its first two fields */
+    ampi_replacement *to; /* writing */
+    FILE *f;              /* reading */
+    uint8_t *buffer;      /* host memory, of buffer_bytes: pieces to write, or all that was read */
+    size_t buffer_bytes;
+    size_t staged;            /* bytes of the buffer in use */
+    ampi_xxh sum;             /* of everything so far */
+    uint64_t section_sum;     /* version 1; every piece of a section but the last is a multiple of 8 bytes */
+    uint64_t sections;        /* counted, or still to be read */
+    uint32_t version;         /* of the file being read; 0: not known yet */
+    int ready;                /* 1: `next` is read */
+    uint8_t next[16 + 8 + 8]; /* head of the next section, its checksum (version 1); of an array its first two fields */
 } ampi_file;
 
 typedef amp_status ampi_visit(ampi_file *f, ampi_section *s);
@@ -6733,12 +7064,37 @@ static amp_status ampi_values_save(ampi_file *f, ampi_section *s) {
     return AMP_OK;
 }
 
-static amp_status ampi_bad_file(const ampi_file *f, const char *what) {
+/* Has the checksum at the end of the file the value that it should have? Asked when something is wrong, so that damage
+   is called by its name. Moves the position. */
+static int ampi_is_sealed(ampi_file *f) {
+    ampi_xxh h = ampi_xxh_begin();
+    uint8_t b[4096 + 8];
+    size_t held = 0, n;
+    rewind(f->f);
+    while ((n = fread(b + held, 1, sizeof b - held, f->f)) > 0) {
+        n += held;
+        held = n < 8 ? n : 8; /* the last 8 bytes may be the checksum */
+        ampi_xxh_add(&h, b, n - held);
+        memmove(b, b + n - held, held);
+    }
+    return held == 8 && ampi_word(b) == ampi_xxh_end(&h);
+}
+#  if defined(__GNUC__) || defined(__clang__)
+__attribute__((format(printf, 2, 3)))
+#  endif
+static amp_status ampi_bad_file(ampi_file *f, const char *format, ...) {
+    char what[200];
+    va_list va;
+    va_start(va, format);
+    ampi_message(what, sizeof what, format, va);
+    va_end(va);
+    AMPI_REQUIRE(f->version < 2 || ampi_is_sealed(f), f->ctx, AMP_ERR_FORMAT,
+        "%s: %s: its checksum does not match: the file is truncated or damaged (%s)", f->where, f->path, what);
     return amp_fail(f->ctx, AMP_ERR_FORMAT, "%s: %s: %s", f->where, f->path, what);
 }
 
 /* the state that a scaler gets from its section */
-static amp_status ampi_scaler_from(const ampi_file *f, ampi_section *s, amp_scaler_state *t) {
+static amp_status ampi_scaler_from(ampi_file *f, ampi_section *s, amp_scaler_state *t) {
     int usable;
     AMPI_TRY(ampi_scaler_read(s->scaler, t));
     ampi_scaler_get(t, s->fields);
@@ -6774,29 +7130,9 @@ static amp_status ampi_values_apply(ampi_file *f, ampi_section *s) {
 
 /* ---- writing ---- */
 
-/* Bytes go into the checksum, and into the file if `writing`. */
-static amp_status ampi_emit(ampi_file *f, const void *data, size_t n, int writing) {
-    f->sum = ampi_hash(f->sum, data, n);
-    AMPI_REQUIRE(
-        !writing || fwrite(data, 1, n, f->f) == n, f->ctx, AMP_ERR_IO, "%s: %s: write failed", f->where, f->path);
-    return AMP_OK;
-}
-
-static amp_status ampi_emit_section(ampi_file *f, const ampi_section *s, int writing) { /* what follows its head */
-    const ampi_elements *a = &s->elements;
-    size_t i, n, bytes = a->count * a->size;
-    AMPI_TRY(ampi_emit(f, s->fields, s->n_fields, writing));
-    for (i = 0; i < bytes; i += n) {
-        const uint8_t *from = (const uint8_t *)a->ptr + i;
-        n = bytes - i < AMPI_STATE_BUFFER ? bytes - i : AMPI_STATE_BUFFER;
-        if (a->host)
-            memcpy(f->buffer, from, n);
-        else
-            AMPI_TRY(f->ctx->b->copy(f->ctx, f->buffer, from, n));
-        ampi_little_endian(f->buffer, n / a->size, a->size);
-        AMPI_TRY(ampi_emit(f, f->buffer, n, writing));
-    }
-    return AMP_OK;
+static amp_status ampi_emit(ampi_file *f, const void *data, size_t n) {
+    ampi_xxh_add(&f->sum, data, n);
+    return ampi_replacement_put(f->to, data, n);
 }
 
 static int ampi_is_saved(const ampi_section *s) { return !s->optional || s->p->stochastic; }
@@ -6805,38 +7141,66 @@ static amp_status ampi_visit_count(ampi_file *f, ampi_section *s) {
     f->sections += (uint64_t)ampi_is_saved(s);
     return AMP_OK;
 }
-
-/* A section's checksum stands before what it covers, which is therefore made twice. */
 static amp_status ampi_visit_write(ampi_file *f, ampi_section *s) {
-    uint8_t head[24];
+    const ampi_elements *a = &s->elements;
+    size_t i, n, bytes = a->count * a->size;
+    uint8_t head[16];
     if (!ampi_is_saved(s)) return AMP_OK;
     AMPI_TRY(ampi_values_save(f, s));
-    ampi_put_fields(head, ampi_section_tag(s), s->index, ampi_section_bytes(s), 0);
-    f->sum = ampi_hash(AMPI_HASH, head, 16);
-    AMPI_TRY(ampi_emit_section(f, s, 0));
-    ampi_put(head + 16, f->sum, 8);
-    AMPI_TRY(ampi_emit(f, head, sizeof head, 1));
-    return ampi_emit_section(f, s, 1);
+    ampi_put_head(head, ampi_section_tag(s), s->index, ampi_section_bytes(s));
+    AMPI_TRY(ampi_emit(f, head, sizeof head));
+    AMPI_TRY(ampi_emit(f, s->fields, s->n_fields));
+    for (i = 0; i < bytes; i += n) {
+        const uint8_t *from = (const uint8_t *)a->ptr + i;
+        n = bytes - i < AMPI_STATE_BUFFER ? bytes - i : AMPI_STATE_BUFFER;
+        if (a->host)
+            memcpy(f->buffer, from, n);
+        else
+            AMPI_TRY(f->ctx->b->copy(f->ctx, f->buffer, from, n));
+        ampi_little_endian(f->buffer, n / a->size, a->size);
+        AMPI_TRY(ampi_emit(f, f->buffer, n));
+    }
+    return AMP_OK;
 }
 
 static amp_status ampi_state_write(ampi_file *f, const amp_state_desc *st) {
-    uint8_t head[24];
+    uint8_t b[16];
     AMPI_TRY(ampi_walk(f, st, ampi_visit_count));
-    memcpy(head, "AMPSTATE", 8);
-    ampi_put(head + 8, 1, 4);
-    ampi_put(head + 12, f->sections, 4);
-    ampi_put(head + 16, ampi_hash(AMPI_HASH, head, 16), 8);
-    AMPI_TRY(ampi_emit(f, head, sizeof head, 1));
-    return ampi_walk(f, st, ampi_visit_write);
+    memcpy(b, "AMPSTATE", 8);
+    ampi_put(b + 8, 2, 4);
+    ampi_put(b + 12, f->sections, 4);
+    AMPI_TRY(ampi_emit(f, b, 16));
+    AMPI_TRY(ampi_walk(f, st, ampi_visit_write));
+    ampi_put(b, ampi_xxh_end(&f->sum), 8);
+    return ampi_replacement_put(f->to, b, 8);
 }
 
-/* ---- reading: twice, first to check everything, then to apply it ---- */
+/* ---- reading: once, into host memory; what was verified there is then applied ---- */
 
-static amp_status ampi_read(ampi_file *f, void *data, size_t n) {
-    if (fread(data, 1, n, f->f) != n)
-        return ferror(f->f) ? amp_fail(f->ctx, AMP_ERR_IO, "%s: %s: read failed", f->where, f->path)
-                            : ampi_bad_file(f, "the file is truncated");
-    f->sum = ampi_hash(f->sum, data, n);
+/* FNV-1a over little-endian words, the last one padded with zeros: the checksum of version 1. */
+#  define AMPI_FNV 0xcbf29ce484222325u
+static uint64_t ampi_fnv(uint64_t h, const uint8_t *b, size_t n) {
+    size_t i;
+    for (i = 0; i < n; i += 8)
+        h = (h ^ ampi_get(b + i, n - i < 8 ? (int)(n - i) : 8)) * 0x100000001b3u;
+    return h;
+}
+
+static amp_status ampi_read_raw(ampi_file *f, void *data, size_t n) {
+    errno = 0;
+    if (fread(data, 1, n, f->f) == n) return AMP_OK;
+    if (!ferror(f->f)) return ampi_bad_file(f, "the file is truncated");
+    return amp_fail(f->ctx, AMP_ERR_IO, "%s: %s: read failed: %s", f->where, f->path, ampi_reason());
+}
+static amp_status ampi_read(ampi_file *f, void *data, size_t n) { /* in pieces that are still in the caches to add up */
+    uint8_t *b = (uint8_t *)data;
+    size_t i, piece;
+    for (i = 0; i < n; i += piece) {
+        piece = n - i < AMPI_STATE_BUFFER ? n - i : AMPI_STATE_BUFFER;
+        AMPI_TRY(ampi_read_raw(f, b + i, piece));
+        ampi_xxh_add(&f->sum, b + i, piece);
+        if (f->version == 1) f->section_sum = ampi_fnv(f->section_sum, b + i, piece);
+    }
     return AMP_OK;
 }
 
@@ -6845,69 +7209,45 @@ static int ampi_next_is(const ampi_file *f, ampi_section_kind kind) {
 }
 
 static amp_status ampi_next_read(ampi_file *f) { /* f->next, unless it is there */
-    uint64_t sum;
     if (f->ready) return AMP_OK;
     f->ready = 1;
     memset(f->next, 0, sizeof f->next);
     memcpy(f->next, ampi_section_kinds[AMPI_SECTION_END].tag, 4);
     if (f->sections == 0) return AMP_OK;
     f->sections--;
-    f->sum = AMPI_HASH;
+    f->section_sum = AMPI_FNV;
     AMPI_TRY(ampi_read(f, f->next, 16));
-    sum = f->sum;
-    AMPI_TRY(ampi_read(f, f->next + 16, 8));
-    f->sum = sum; /* the checksum is not part of itself */
+    if (f->version == 1) AMPI_TRY(ampi_read_raw(f, f->next + 16, 8)); /* not part of itself */
     return ampi_next_is(f, AMPI_SECTION_ARRAY) ? ampi_read(f, f->next + 24, 8) : AMP_OK;
 }
 
 /* the next section of the file is s, by its kind and index */
 static amp_status ampi_next_must_be(ampi_file *f, const ampi_section *s) {
+    uint64_t index;
+    char tag[5];
     int k;
     AMPI_TRY(ampi_next_read(f));
     for (k = 0; k < AMPI_SECTION_KINDS && !ampi_next_is(f, (ampi_section_kind)k); k++) {
     }
-    AMPI_REQUIRE(k < AMPI_SECTION_KINDS, f->ctx, AMP_ERR_FORMAT,
-        "%s: %s: section \"%.4s\" is not known to this amp, or the file is damaged", f->where, f->path,
-        (const char *)f->next);
-    AMPI_REQUIRE(k == (int)s->kind && ampi_get(f->next + 4, 4) == s->index, f->ctx, AMP_ERR_FORMAT,
-        "%s: %s: %s %llu stands where %s %llu is expected: a section is missing, duplicated or unexpected", f->where,
-        f->path, ampi_section_kinds[k].name, AMPI_ULL(ampi_get(f->next + 4, 4)), ampi_section_kinds[s->kind].name,
-        AMPI_ULL(s->index));
-    return AMP_OK;
+    memcpy(tag, f->next, 4);
+    tag[4] = 0;
+    tag[strspn(tag, "ABCDEFGHIJKLMNOPQRSTUVWXYZ ")] = 0;
+    if (k == AMPI_SECTION_KINDS)
+        return ampi_bad_file(f, "section \"%s\" is not known to this amp, or the file is damaged", tag);
+    index = ampi_get(f->next + 4, 4);
+    if (k == (int)s->kind && index == s->index) return AMP_OK;
+    return ampi_bad_file(f, "%s %llu stands where %s %llu is expected: a section is missing, duplicated or unexpected",
+        ampi_section_kinds[k].name, AMPI_ULL(index), ampi_section_kinds[s->kind].name, AMPI_ULL(s->index));
 }
 
-static amp_status ampi_differs(const ampi_file *f, const ampi_section *s) {
+static amp_status ampi_differs(ampi_file *f, const ampi_section *s) {
     if (s->kind == AMPI_SECTION_SET)
         return ampi_bad_file(f, "a parameter set has a different number of parameters or moments");
     if (s->kind == AMPI_SECTION_SCALER) return ampi_bad_file(f, "a scaler has a different size");
     if (s->kind == AMPI_SECTION_USER) return ampi_bad_file(f, "the user's bytes have a different size");
-    return amp_fail(f->ctx, AMP_ERR_FORMAT,
-        "%s: %s: parameter %llu has a different name than \"%s\", or a different dtype, count or layout", f->where,
-        f->path, AMPI_ULL(s->param), s->p->params[s->param].name);
-}
-
-/* The section must come now. Its values come back in s->fields; its elements go to their place if `applying`. */
-static amp_status ampi_read_section(ampi_file *f, ampi_section *s, int applying) {
-    const ampi_elements *a = &s->elements;
-    uint8_t got[sizeof s->fields];
-    size_t i, n, read = s->kind == AMPI_SECTION_ARRAY ? 8 : 0, bytes = a->count * a->size;
-    AMPI_TRY(ampi_next_must_be(f, s));
-    if (ampi_get(f->next + 8, 8) != ampi_section_bytes(s)) return ampi_differs(f, s);
-    memcpy(got, f->next + 24, read);
-    AMPI_TRY(ampi_read(f, got + read, s->n_fields - read));
-    if (memcmp(got, s->fields, s->n_fixed) != 0) return ampi_differs(f, s);
-    memcpy(s->fields, got, s->n_fields);
-    for (i = 0; i < bytes; i += n) {
-        uint8_t *to = (uint8_t *)a->ptr + i;
-        n = bytes - i < AMPI_STATE_BUFFER ? bytes - i : AMPI_STATE_BUFFER;
-        AMPI_TRY(ampi_read(f, f->buffer, n));
-        ampi_little_endian(f->buffer, n / a->size, a->size);
-        if (applying && a->host) memcpy(to, f->buffer, n);
-        if (applying && !a->host) AMPI_TRY(f->ctx->b->copy(f->ctx, to, f->buffer, n));
-    }
-    f->ready = 0;
-    return f->sum == ampi_get(f->next + 16, 8) ? AMP_OK
-                                               : ampi_bad_file(f, "a checksum does not match: the file is damaged");
+    return ampi_bad_file(f,
+        "parameter %llu has a different name than \"%.100s\", or a different dtype, count or layout",
+        AMPI_ULL(s->param), s->p->params[s->param].name);
 }
 
 /* The file says whether an optional section was saved. */
@@ -6920,73 +7260,92 @@ static amp_status ampi_is_in_file(ampi_file *f, const ampi_section *s, int *is) 
     return AMP_OK;
 }
 
-static amp_status ampi_visit_check(ampi_file *f, ampi_section *s) { /* changes nothing */
-    amp_scaler_state t;
-    int is;
-    AMPI_TRY(ampi_is_in_file(f, s, &is));
-    if (!is) return AMP_OK;
-    AMPI_TRY(ampi_read_section(f, s, 0));
-    return s->kind == AMPI_SECTION_SCALER ? ampi_scaler_from(f, s, &t) : AMP_OK;
+/* How a section is staged: 1 byte, whether the file had it; then its payload, elements in this machine's order. */
+static size_t ampi_staged_bytes(const ampi_section *s) { return 1 + ampi_section_bytes(s); }
+static amp_status ampi_visit_measure(ampi_file *f, ampi_section *s) {
+    f->buffer_bytes += ampi_staged_bytes(s);
+    return AMP_OK;
+}
+static uint8_t *ampi_next_staged(ampi_file *f, const ampi_section *s) {
+    uint8_t *at = f->buffer + f->staged;
+    f->staged += ampi_staged_bytes(s);
+    return at;
 }
 
-static amp_status ampi_visit_apply(ampi_file *f, ampi_section *s) {
+/* The section must come now. Its payload goes to `to`, its values to s->fields, too. */
+static amp_status ampi_read_section(ampi_file *f, ampi_section *s, uint8_t *to) {
+    const ampi_elements *a = &s->elements;
+    size_t had = s->kind == AMPI_SECTION_ARRAY ? 8 : 0, bytes = ampi_section_bytes(s);
+    AMPI_TRY(ampi_next_must_be(f, s));
+    if (ampi_get(f->next + 8, 8) != bytes) return ampi_differs(f, s);
+    memcpy(to, f->next + 24, had);
+    AMPI_TRY(ampi_read(f, to + had, s->n_fields - had));
+    if (memcmp(to, s->fields, s->n_fixed) != 0) return ampi_differs(f, s);
+    memcpy(s->fields, to, s->n_fields);
+    AMPI_TRY(ampi_read(f, to + s->n_fields, bytes - s->n_fields));
+    ampi_little_endian(to + s->n_fields, a->count, a->size);
+    f->ready = 0;
+    if (f->version == 1 && f->section_sum != ampi_get(f->next + 16, 8))
+        return ampi_bad_file(f, "a checksum does not match: the file is damaged");
+    return AMP_OK;
+}
+static amp_status ampi_visit_read(ampi_file *f, ampi_section *s) { /* changes nothing */
+    amp_scaler_state t;
+    uint8_t *at = ampi_next_staged(f, s);
     int is;
     AMPI_TRY(ampi_is_in_file(f, s, &is));
+    at[0] = (uint8_t)is;
     if (!is) return AMP_OK;
-    AMPI_TRY(ampi_read_section(f, s, 1));
+    AMPI_TRY(ampi_read_section(f, s, at + 1));
+    return s->kind == AMPI_SECTION_SCALER ? ampi_scaler_from(f, s, &t) : AMP_OK;
+}
+static amp_status ampi_visit_apply(ampi_file *f, ampi_section *s) {
+    const ampi_elements *a = &s->elements;
+    const uint8_t *at = ampi_next_staged(f, s);
+    size_t bytes = a->count * a->size;
+    if (!at[0]) return AMP_OK;
+    memcpy(s->fields, at + 1, s->n_fields);
+    at += 1 + s->n_fields;
+    if (a->host) memcpy(a->ptr, at, bytes);
+    if (!a->host && bytes) AMPI_TRY(f->ctx->b->copy(f->ctx, a->ptr, at, bytes));
     return ampi_values_apply(f, s);
 }
 
-static amp_status ampi_state_read(ampi_file *f, const amp_state_desc *st, ampi_visit *visit) {
-    ampi_section end;
+static amp_status ampi_read_head(ampi_file *f) {
     uint8_t head[24];
+    uint64_t version;
+    AMPI_TRY(ampi_read(f, head, 16));
+    if (memcmp(head, "AMPSTATE", 8) != 0) return ampi_bad_file(f, "not an amp state file");
+    version = ampi_get(head + 8, 4);
+    f->version = version == 1 ? 1 : 2; /* later ones have their checksum where version 2 has it */
+    f->sections = ampi_get(head + 12, 4);
+    if (version > 2 || version < 1)
+        return ampi_bad_file(f, "version %llu, which this amp does not know", AMPI_ULL(version));
+    if (version == 2) return AMP_OK;
+    AMPI_TRY(ampi_read_raw(f, head + 16, 8));
+    return ampi_get(head + 16, 8) == ampi_fnv(AMPI_FNV, head, 16) ? AMP_OK : ampi_bad_file(f, "the header is damaged");
+}
+static amp_status ampi_read_end(ampi_file *f) {
+    ampi_section end;
+    uint64_t sum;
+    uint8_t b[8];
     memset(&end, 0, sizeof end);
     end.kind = AMPI_SECTION_END;
-    rewind(f->f);
-    f->ready = 0;
-    AMPI_TRY(ampi_read(f, head, sizeof head));
-    if (memcmp(head, "AMPSTATE", 8) != 0) return ampi_bad_file(f, "not an amp state file");
-    if (ampi_get(head + 16, 8) != ampi_hash(AMPI_HASH, head, 16)) return ampi_bad_file(f, "the header is damaged");
-    if (ampi_get(head + 8, 4) != 1) return ampi_bad_file(f, "a version that this amp does not know");
-    f->sections = ampi_get(head + 12, 4);
-    AMPI_TRY(ampi_walk(f, st, visit));
     AMPI_TRY(ampi_next_must_be(f, &end));
+    if (f->version == 2) {
+        sum = ampi_xxh_end(&f->sum);
+        AMPI_TRY(ampi_read_raw(f, b, 8));
+        if (ampi_get(b, 8) != sum) return ampi_bad_file(f, "the file changed while it was read");
+    }
     return fgetc(f->f) == EOF ? AMP_OK : ampi_bad_file(f, "trailing data after the last section");
 }
-
-/* ---- files ---- */
-
-#  if !defined(_WIN32)
-#    if !defined(__cplusplus)
-extern int fsync(int); /* as POSIX declares them: the system's headers hide both under -std=c99 */
-extern int fileno(FILE *);
-#    endif
-static int ampi_flush(FILE *f) { return fflush(f) == 0 && fsync(fileno(f)) == 0; }
-AMP_API int amp_replace_file(const char *from, const char *to) {
-    char dir[4096];
-    const char *slash = strrchr(to, '/');
-    size_t n = slash ? (size_t)(slash - to) : 0;
-    int fd;
-    if (rename(from, to) != 0) return 0;
-    if (n >= sizeof dir) return 1;
-    if (n)
-        memcpy(dir, to, n);
-    else
-        dir[n++] = slash ? '/' : '.';
-    dir[n] = 0;
-    fd = open(dir, O_RDONLY);
-    if (fd < 0) return 1;
-    (void)fsync(fd); /* some file systems refuse: the rename stands all the same */
-    (void)close(fd);
-    return 1;
+static amp_status ampi_state_read(ampi_file *f, const amp_state_desc *st) {
+    AMPI_TRY(ampi_read_head(f));
+    AMPI_TRY(ampi_walk(f, st, ampi_visit_read));
+    return ampi_read_end(f);
 }
-#  else
-__declspec(dllimport) int __stdcall MoveFileExA(const char *, const char *, unsigned long);
-static int ampi_flush(FILE *f) { return fflush(f) == 0; }
-AMP_API int amp_replace_file(const char *from, const char *to) {
-    return MoveFileExA(from, to, 1 | 8) != 0; /* replace existing, write through */
-}
-#  endif
+
+/* ---- the verbs ---- */
 
 static int ampi_may_travel(const amp_params *p) { /* to a file, and back */
     return !p->holds && ampi_rules[p->phase][AMPI_DO_LOAD].takes != AMPI_REFUSED;
@@ -7012,73 +7371,83 @@ static amp_status ampi_state_check(amp_ctx *ctx, const char *where, const char *
     return ampi_failed_in(ctx, where, ctx->b->may_wait(ctx));
 }
 
-/* s->buffer has `extra` more bytes for the caller, who frees it */
-static amp_status ampi_file_begin(ampi_file *f, amp_ctx *ctx, const char *where, const char *path, size_t extra) {
-    memset(f, 0, sizeof *f);
-    f->ctx = ctx;
-    f->path = path;
-    f->where = where;
-    f->buffer = (uint8_t *)ampi_host_alloc(&ctx->host, AMPI_STATE_BUFFER + extra);
-    AMPI_REQUIRE(f->buffer, ctx, AMP_ERR_NO_MEMORY, "%s: no host memory", where);
+static amp_status ampi_file_begin(ampi_file *f, size_t buffer_bytes) {
+    f->sum = ampi_xxh_begin();
+    f->buffer_bytes = buffer_bytes;
+    f->buffer = (uint8_t *)ampi_host_alloc(&f->ctx->host, buffer_bytes);
+    AMPI_REQUIRE(f->buffer, f->ctx, AMP_ERR_NO_MEMORY, "%s: %llu bytes of host memory are needed", f->where,
+        AMPI_ULL(buffer_bytes));
     return AMP_OK;
 }
-
-/* the temporary file, flushed, closed and renamed; removed if anything fails */
-static amp_status ampi_file_end(ampi_file *f, amp_status st, const char *temporary) {
-    if (st == AMP_OK && !ampi_flush(f->f))
-        st = amp_fail(f->ctx, AMP_ERR_IO, "%s: %s: flush to disk failed", f->where, temporary);
-    if (fclose(f->f) != 0 && st == AMP_OK)
-        st = amp_fail(f->ctx, AMP_ERR_IO, "%s: %s: close failed", f->where, temporary);
-    if (st == AMP_OK && !amp_replace_file(temporary, f->path))
-        st = amp_fail(f->ctx, AMP_ERR_IO, "%s: %s: cannot be renamed to its final name", f->where, temporary);
-    if (st != AMP_OK) (void)remove(temporary);
-    return st;
+static ampi_file ampi_file_of(amp_ctx *ctx, const char *where, const char *path) {
+    ampi_file f;
+    memset(&f, 0, sizeof f);
+    f.ctx = ctx;
+    f.path = path;
+    f.where = where;
+    return f;
 }
 
 AMP_API amp_status amp_state_save(amp_ctx *ctx, const char *path, const amp_state_desc *state) {
     static const char where[] = "amp_state_save";
-    ampi_file f;
+    ampi_file f = ampi_file_of(ctx, where, path);
+    ampi_replacement to;
     amp_status st;
-    char *temporary;
-    size_t len;
     if (!ctx) return AMP_ERR_INVALID_ARG;
     AMPI_TRY(ampi_state_check(ctx, where, path, state));
-    len = strlen(path) + sizeof ".tmp";
-    AMPI_TRY(ampi_file_begin(&f, ctx, where, path, len));
-    temporary = (char *)f.buffer + AMPI_STATE_BUFFER;
-    snprintf(temporary, len, "%s.tmp", path);
-    f.f = fopen(temporary, "wb");
-    if (f.f)
-        st = ampi_file_end(&f, ampi_state_write(&f, state), temporary);
-    else
-        st = amp_fail(ctx, AMP_ERR_IO, "%s: %s: cannot be created", where, temporary);
-    ampi_host_free(&ctx->host, f.buffer, AMPI_STATE_BUFFER + len);
+    AMPI_TRY(ampi_file_begin(&f, AMPI_STATE_BUFFER));
+    f.to = &to;
+    st = ampi_replacement_begin(&to, ctx, where, path);
+    if (st == AMP_OK) st = ampi_replacement_end(&to, ampi_state_write(&f, state));
+    ampi_host_free(&ctx->host, f.buffer, f.buffer_bytes);
     return st;
 }
 
-static amp_status ampi_state_load(ampi_file *f, const amp_state_desc *st) {
+static amp_status ampi_state_apply(ampi_file *f, const amp_state_desc *st) {
     size_t i;
-    AMPI_TRY(ampi_state_read(f, st, ampi_visit_check));
-    AMPI_TRY(ampi_state_read(f, st, ampi_visit_apply));
+    f->staged = 0;
+    AMPI_TRY(ampi_walk(f, st, ampi_visit_apply));
     for (i = 0; i < st->n_params; i++)
         if (!st->params[i]->stochastic) AMPI_TRY(amp_params_master_to_model(st->params[i]));
+    return AMP_OK;
+}
+static amp_status ampi_state_load(ampi_file *f, const amp_state_desc *state) {
+    amp_ctx *ctx = f->ctx;
+    char reason[160];
+    amp_status st;
+    size_t i;
+    AMPI_TRY(ampi_state_read(f, state));
+    st = ampi_state_apply(f, state);
+    for (i = 0; i < state->n_params; i++)
+        ampi_weights_changed(ctx, state->params[i]);
+    if (st != AMP_OK) { /* the device failed, not the file */
+        snprintf(reason, sizeof reason, "%.159s", ctx->error);
+        return amp_fail(ctx, st, "%s: %s: state undefined, load it again: %s", f->where, f->path, reason);
+    }
+    if (f->version == 1)
+        amp_log_event(ctx, AMP_LOG_WARNING,
+            "%s: %s: a file of version 1, whose checksums miss some damage; save it again", f->where, f->path);
     return AMP_OK;
 }
 
 AMP_API amp_status amp_state_load(amp_ctx *ctx, const char *path, const amp_state_desc *state) {
     static const char where[] = "amp_state_load";
-    ampi_file f;
+    ampi_file f = ampi_file_of(ctx, where, path);
     amp_status st;
-    size_t i;
+    unsigned mode;
     if (!ctx) return AMP_ERR_INVALID_ARG;
     AMPI_TRY(ampi_state_check(ctx, where, path, state));
-    AMPI_TRY(ampi_file_begin(&f, ctx, where, path, 0));
+    AMPI_TRY(ampi_check_kind(ctx, where, path, path, &mode));
+    (void)ampi_walk(&f, state, ampi_visit_measure);
+    AMPI_TRY(ampi_file_begin(&f, f.buffer_bytes + 1));
+    errno = 0;
     f.f = fopen(path, "rb");
-    st = f.f ? ampi_state_load(&f, state) : amp_fail(ctx, AMP_ERR_IO, "%s: %s: cannot be opened", where, path);
+    if (f.f)
+        st = ampi_state_load(&f, state);
+    else
+        st = amp_fail(ctx, AMP_ERR_IO, "%s: %s: cannot be opened: %s", where, path, ampi_reason());
     if (f.f) (void)fclose(f.f);
-    for (i = 0; i < state->n_params; i++)
-        ampi_weights_changed(ctx, state->params[i]);
-    ampi_host_free(&ctx->host, f.buffer, AMPI_STATE_BUFFER);
+    ampi_host_free(&ctx->host, f.buffer, f.buffer_bytes);
     return st;
 }
 
@@ -7092,10 +7461,10 @@ AMP_API amp_status amp_state_load(amp_ctx *ctx, const char *path, const amp_stat
 AMPI_X(amp_state_save)
 AMPI_X(amp_state_load)
 #  undef AMPI_X
-AMP_API int amp_replace_file(const char *from, const char *to) {
-    (void)from;
-    (void)to;
-    return 0;
+AMP_API amp_status amp_write_file(amp_ctx *ctx, const char *where, const char *path, const void *data, size_t bytes) {
+    (void)data;
+    (void)bytes;
+    return amp_fail(ctx, AMP_ERR_UNSUPPORTED, "%s: %s: built with AMP_NO_STDIO", where, path);
 }
 #endif /* AMP_NO_STDIO */
 

@@ -143,7 +143,7 @@ AMP_CUDA_API amp_status amp_cuda_last_error(const amp_ctx *ctx, amp_cuda_error *
 /* The algorithms found for products so far (by the heuristic, or by amp_gemm_tune), to a file and back: at most the
    last 64. Load refuses a file made for a different cuBLASLt, kind of device or workspace size, and a damaged one, with
    FORMAT and a sentence, and then changes nothing; each algorithm is checked by cuBLASLt before its first use. IO: the
-   file. Save writes path.tmp and renames it. Class: host. */
+   file. Save replaces a file as amp_state_save does (>>state). Class: host. */
 AMP_CUDA_API amp_status amp_cuda_plans_save(amp_ctx *ctx, const char *path);
 AMP_CUDA_API amp_status amp_cuda_plans_load(amp_ctx *ctx, const char *path);
 
@@ -219,6 +219,7 @@ amp_status amp_cuda_last_error(const amp_ctx *ctx, amp_cuda_error *out) {
 extern "C++" { /* wherever this file is included */
 #include <cublasLt.h>
 #include <cuda_runtime.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -3062,64 +3063,58 @@ static amp_status ampi_cu_gemm_explain(amp_ctx *ctx, char *text, size_t bytes, c
 
 /* ---- plan files: what was found out about products, for the next run on the same kind of device ---- */
 
-typedef struct ampi_cu_plan_file { /* then `count` plans; `sum` is over them and over what comes before it */
+typedef struct ampi_cu_plan_head {
     char magic[8];
     uint64_t library, plan_bytes;
     char device[64];
-    uint64_t sms, workspace, count, sum;
+    uint64_t sms, workspace, count;
+    uint64_t sum; /* XXH64 of what comes before it and of the plans after it */
+} ampi_cu_plan_head;
+typedef struct ampi_cu_plan_file { /* `count` plans of it are in the file */
+    ampi_cu_plan_head head;
+    ampi_cu_plan plans[AMPI_CU_PLANS];
 } ampi_cu_plan_file;
 
-static void ampi_cu_plan_head(const ampi_cuda *c, ampi_cu_plan_file *f) {
-    memset(f, 0, sizeof *f);
-    memcpy(f->magic, "AMPPLAN2", 8);
-    f->library = (uint64_t)cublasLtGetVersion();
-    f->plan_bytes = sizeof(ampi_cu_plan);
-    snprintf(f->device, sizeof f->device, "%.48s sm_%d", c->name + sizeof AMPI_CU_KIND - 1, c->arch);
-    f->sms = (uint64_t)c->sms;
-    f->workspace = c->workspace_bytes;
+static void ampi_cu_plan_describe(const ampi_cuda *c, ampi_cu_plan_head *h) {
+    memset(h, 0, sizeof *h);
+    memcpy(h->magic, "AMPPLAN3", 8);
+    h->library = (uint64_t)cublasLtGetVersion();
+    h->plan_bytes = sizeof(ampi_cu_plan);
+    snprintf(h->device, sizeof h->device, "%.48s sm_%d", c->name + sizeof AMPI_CU_KIND - 1, c->arch);
+    h->sms = (uint64_t)c->sms;
+    h->workspace = c->workspace_bytes;
 }
-static uint64_t ampi_cu_plan_sum(const ampi_cu_plan_file *head, const ampi_cu_plan *plans) {
-    uint64_t h = ampi_hash(AMPI_HASH, head, offsetof(ampi_cu_plan_file, sum));
-    return ampi_hash(h, plans, (size_t)head->count * sizeof *plans);
+static uint64_t ampi_cu_plan_sum(const ampi_cu_plan_file *f) {
+    ampi_xxh h = ampi_xxh_begin();
+    ampi_xxh_add(&h, &f->head, offsetof(ampi_cu_plan_head, sum));
+    ampi_xxh_add(&h, f->plans, (size_t)f->head.count * sizeof *f->plans);
+    return ampi_xxh_end(&h);
 }
-static int ampi_cu_plan_write(const char *path, const ampi_cu_plan_file *head, const ampi_cu_plan *plans) {
-    FILE *file = fopen(path, "wb");
-    int good;
-    if (!file) return 0;
-    good = fwrite(head, sizeof *head, 1, file) == 1 &&
-        fwrite(plans, sizeof *plans, (size_t)head->count, file) == head->count;
-    return fclose(file) == 0 && good;
-}
-static int ampi_cu_plan_read(FILE *file, ampi_cu_plan_file *head, ampi_cu_plan plans[AMPI_CU_PLANS]) {
-    if (fread(head, sizeof *head, 1, file) != 1 || memcmp(head->magic, "AMPPLAN2", 8) != 0) return 0;
-    if (head->count > AMPI_CU_PLANS || head->plan_bytes != sizeof *plans) return 0;
-    if (fread(plans, sizeof *plans, (size_t)head->count, file) != head->count || fgetc(file) != EOF) return 0;
-    return head->sum == ampi_cu_plan_sum(head, plans);
+static int ampi_cu_plan_read(FILE *file, ampi_cu_plan_file *f) {
+    if (fread(&f->head, sizeof f->head, 1, file) != 1 || memcmp(f->head.magic, "AMPPLAN3", 8) != 0) return 0;
+    if (f->head.count > AMPI_CU_PLANS || f->head.plan_bytes != sizeof *f->plans) return 0;
+    if (fread(f->plans, sizeof *f->plans, (size_t)f->head.count, file) != f->head.count || fgetc(file) != EOF) return 0;
+    return f->head.sum == ampi_cu_plan_sum(f);
 }
 
 extern "C" amp_status amp_cuda_plans_save(amp_ctx *ctx, const char *path) {
     static const char where[] = "amp_cuda_plans_save";
     const ampi_cuda *c = ampi_cu_of(ctx);
-    ampi_cu_plan_file head;
-    ampi_cu_plan plans[AMPI_CU_PLANS];
-    char temporary[1024];
+    ampi_cu_plan_file f;
     uint32_t i;
     if (!ctx) return AMP_ERR_INVALID_ARG;
     if (!c) return amp_fail(ctx, AMP_ERR_INVALID_ARG, "%s: ctx is not a CUDA context", where);
-    if (!path || strlen(path) > sizeof temporary - 8u)
-        return amp_fail(ctx, AMP_ERR_INVALID_ARG, "%s: path is NULL or too long", where);
-    ampi_cu_plan_head(c, &head);
+    if (!path) return amp_fail(ctx, AMP_ERR_INVALID_ARG, "%s: path is NULL", where);
+    ampi_cu_plan_describe(c, &f.head);
     for (i = 0; i < AMPI_CU_PLANS; i++) { /* the oldest first, as they were made */
         const ampi_cu_plan *p = &c->plans[(c->next_plan + i) % AMPI_CU_PLANS];
         if (!p->used || !p->lt) continue;
-        plans[head.count] = *p;
-        plans[head.count++].why = NULL;
+        f.plans[f.head.count] = *p;
+        f.plans[f.head.count++].why = NULL;
     }
-    head.sum = ampi_cu_plan_sum(&head, plans);
-    snprintf(temporary, sizeof temporary, "%s.tmp", path);
-    if (ampi_cu_plan_write(temporary, &head, plans) && amp_replace_file(temporary, path)) return AMP_OK;
-    (void)remove(temporary);
-    return amp_fail(ctx, AMP_ERR_IO, "%s: cannot write %s", where, path);
+    f.head.sum = ampi_cu_plan_sum(&f);
+    return amp_write_file(
+        ctx, where, path, &f, offsetof(ampi_cu_plan_file, plans) + (size_t)f.head.count * sizeof *f.plans);
 }
 
 static void ampi_cu_plan_adopt(ampi_cuda *c, const ampi_cu_plan *from) {
@@ -3136,8 +3131,8 @@ static void ampi_cu_plan_adopt(ampi_cuda *c, const ampi_cu_plan *from) {
 extern "C" amp_status amp_cuda_plans_load(amp_ctx *ctx, const char *path) {
     static const char where[] = "amp_cuda_plans_load";
     ampi_cuda *c = ampi_cu_of(ctx) ? (ampi_cuda *)amp_ctx_self(ctx) : NULL;
-    ampi_cu_plan_file head, mine;
-    ampi_cu_plan plans[AMPI_CU_PLANS];
+    ampi_cu_plan_head mine;
+    ampi_cu_plan_file f;
     FILE *file;
     uint64_t i;
     int good;
@@ -3145,20 +3140,20 @@ extern "C" amp_status amp_cuda_plans_load(amp_ctx *ctx, const char *path) {
     if (!c) return amp_fail(ctx, AMP_ERR_INVALID_ARG, "%s: ctx is not a CUDA context", where);
     if (!path) return amp_fail(ctx, AMP_ERR_INVALID_ARG, "%s: path is NULL", where);
     file = fopen(path, "rb");
-    if (!file) return amp_fail(ctx, AMP_ERR_IO, "%s: cannot read %s", where, path);
-    good = ampi_cu_plan_read(file, &head, plans);
+    if (!file) return amp_fail(ctx, AMP_ERR_IO, "%s: %s: cannot be opened: %s", where, path, strerror(errno));
+    good = ampi_cu_plan_read(file, &f);
     (void)fclose(file);
     if (!good)
         return amp_fail(ctx, AMP_ERR_FORMAT, "%s: %s is not a plan file of this version, or damaged", where, path);
-    ampi_cu_plan_head(c, &mine);
-    if (memcmp(&mine, &head, offsetof(ampi_cu_plan_file, count)) != 0)
+    ampi_cu_plan_describe(c, &mine);
+    if (memcmp(&mine, &f.head, offsetof(ampi_cu_plan_head, count)) != 0)
         return amp_fail(ctx, AMP_ERR_FORMAT,
             "%s: %s was made with cuBLASLt %llu on %.63s with %llu SMs; here is %llu, %s, %llu (or the workspace "
             "differs)",
-            where, path, AMPI_ULL(head.library), head.device, AMPI_ULL(head.sms), AMPI_ULL(mine.library), mine.device,
-            AMPI_ULL(mine.sms));
-    for (i = 0; i < head.count; i++)
-        ampi_cu_plan_adopt(c, &plans[i]);
+            where, path, AMPI_ULL(f.head.library), f.head.device, AMPI_ULL(f.head.sms), AMPI_ULL(mine.library),
+            mine.device, AMPI_ULL(mine.sms));
+    for (i = 0; i < f.head.count; i++)
+        ampi_cu_plan_adopt(c, &f.plans[i]);
     return AMP_OK;
 }
 

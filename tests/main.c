@@ -58,6 +58,7 @@ static struct {
     int full, verbose, counts;
     unsigned slice, slices; /* --slice I/N */
     uint64_t seed;
+    char dir[121]; /* of temporary files: the program's, so a build folder */
 } options;
 
 static struct {
@@ -540,7 +541,7 @@ const char *t_file(const char *name) {
     const char *dir = getenv("TMPDIR");
     char full[256];
     size_t i;
-    if (!dir || strlen(dir) > 120) dir = ".";
+    if (!dir || strlen(dir) > 120) dir = options.dir;
     snprintf(full, sizeof full, "%s/amp-test-%08lx-%.60s", dir, (unsigned long)(options.seed & 0xffffffffu), name);
     for (i = 0; i < files.n; i++)
         if (strcmp(files.name[i], full) == 0) return files.name[i];
@@ -696,12 +697,22 @@ static void run_place(const t_place *place, const char *filter, int list, totals
     }
 }
 
+static void program_dir(const char *program) {
+    const char *slash = program ? strrchr(program, '/') : NULL;
+    size_t n = slash ? (size_t)(slash - program) : 0;
+    if (n == 0 || n >= sizeof options.dir)
+        strcpy(options.dir, ".");
+    else
+        memcpy(options.dir, program, n);
+}
+
 int main(int argc, char **argv) {
     const char *context = NULL, *filter = NULL;
     totals all = AMP_ZERO;
     int list = 0, i, known = 0;
     size_t p, k;
     options.seed = (uint64_t)time(NULL) * 0x9e3779b97f4a7c15u >> 32;
+    program_dir(argv[0]);
     for (i = 1; i < argc; i++) {
         if (strcmp(argv[i], "-v") == 0)
             options.verbose = 1;
