@@ -440,7 +440,9 @@ amp_status t_create(const t_place *place, amp_ctx **out, const amp_allocator *al
         *out = NULL;
         return AMP_ERR_NO_CUDA;
 #else
-        return amp_cuda_create(out, NULL);
+        amp_cuda_desc c = AMP_ZERO;
+        if (logger) c.logger = *logger;
+        return amp_cuda_create(out, &c);
 #endif
     }
     d.simd = place->simd;
