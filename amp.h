@@ -875,7 +875,7 @@ typedef struct amp_xent_desc {
     uint64_t _end;
 } amp_xent_desc;
 
-/* Softmax cross-entropy and its gradient, everything inside in FP32, sums in double by the reduction rule. A label >=
+/* Softmax cross-entropy and its gradient, everything inside in FP32, sums by the rule of sums (>>backend). A label >=
    classes makes that row's loss and gradient NaN. All rows left out: loss 0. Class: enqueue. Numerics: bit contract. */
 AMP_API amp_status amp_softmax_cross_entropy(amp_ctx *ctx, const amp_xent_desc *desc);
 
@@ -1578,8 +1578,12 @@ AMP_INLINE float amp_kahan_unpack(uint32_t packed) { /* c = +-0 adds nothing, so
 
 /* ---- a parameter set, as backends see it ---- */
 
-#define AMP_CHUNK 65536u /* elements per chunk: unit of work and of every reduction */
-#define AMP_LANES 2048u
+#define AMP_CHUNK        65536u /* elements per chunk: unit of work and of every reduction */
+#define AMP_PART         2048u  /* elements of a part: what is added up in FP32 */
+#define AMP_PARTS        (AMP_CHUNK / AMP_PART)
+#define AMP_LANES        256u
+#define AMP_ROWS         32u /* of a part of a column, whose sums go to so many lanes */
+#define AMP_COLUMN_LANES 8u
 
 typedef struct amp_param_entry {
     void *master; /* float, or NULL */
@@ -1598,23 +1602,27 @@ typedef struct amp_param_entry {
 
 typedef struct amp_chunk { uint32_t param, index; } amp_chunk; /* elements [index * AMP_CHUNK, ...) of a parameter */
 
-typedef struct amp_partial { /* what inspection finds in one chunk */
-    double sum;              /* of squares of unscaled gradients, by the reduction rule */
+typedef struct amp_faults { /* what is wrong in one chunk */
     uint32_t nan, inf, overflow;
     uint32_t first; /* offset of the first bad element in the chunk; AMP_CHUNK if none */
+} amp_faults;
+
+typedef struct amp_partial { /* what inspection finds in one chunk; a backend uses as much of it as it wants */
+    double sum[AMP_PARTS];   /* of squares of unscaled gradients, by the rule of sums */
+    amp_faults faults;
 } amp_partial;
 
 AMP_INLINE uint64_t ampi_round256(uint64_t n) { return (n + 255u) & ~(uint64_t)255u; }
 
 /* Faults of a chunk, one rule for every backend. A NaN or Inf gradient counts as such; a finite gradient whose product
    overflows, as FP32 or as it is stored, counts as overflow. */
-AMP_INLINE amp_partial amp_no_faults(void) {
-    amp_partial f = AMP_ZERO;
+AMP_INLINE amp_faults amp_no_faults(void) {
+    amp_faults f = AMP_ZERO;
     f.first = AMP_CHUNK;
     return f;
 }
 /* Gradient g at offset `at`, whose product with 1 / scale is u. */
-AMP_INLINE void amp_count_fault(amp_partial *f, float g, float u, uint32_t at) {
+AMP_INLINE void amp_count_fault(amp_faults *f, float g, float u, uint32_t at) {
     uint32_t bits = ampi_bits(g) & 0x7fffffffu;
     uint32_t nan = bits > 0x7f800000u, inf = bits == 0x7f800000u;
     uint32_t overflow = bits < 0x7f800000u && !amp_is_finite(u);
@@ -1624,7 +1632,7 @@ AMP_INLINE void amp_count_fault(amp_partial *f, float g, float u, uint32_t at) {
     if ((nan | inf | overflow) && at < f->first) f->first = at;
 }
 /* Product u, stored as something whose value is `stored`. */
-AMP_INLINE void amp_count_lost(amp_partial *f, float u, float stored, uint32_t at) {
+AMP_INLINE void amp_count_lost(amp_faults *f, float u, float stored, uint32_t at) {
     if (!amp_is_finite(u) || amp_is_finite(stored)) return;
     f->overflow++;
     if (at < f->first) f->first = at;
@@ -1638,6 +1646,18 @@ AMP_INLINE uint32_t amp_found(uint64_t nan, uint64_t inf, uint64_t overflow) { /
     if (inf) found |= AMP_FOUND_INF;
     if (overflow) found |= AMP_FOUND_OVERFLOW;
     return found;
+}
+
+/* The range of a sum of squares, from that of a part: what u is multiplied with before it is squared. 1, or a power of
+   two, with which the part is added up again. */
+AMP_INLINE float amp_squares_by(float sum) {
+    uint32_t s = ampi_bits(sum) & 0x7fffffffu;
+    if (s >= 0x7f800000u) return ampi_float((127u - 96u) << 23);
+    return ampi_float(s < (127u - 100u) << 23 ? (127u + 96u) << 23 : 127u << 23);
+}
+AMP_INLINE double amp_squares_sum(float sum, float by) { /* of u, from that of u * by */
+    double back = amp_widen(ampi_float((254u << 23) - ampi_bits(by)));
+    return amp_dmul(amp_dmul(amp_widen(sum), back), back);
 }
 
 typedef struct amp_param_table { /* every array in context memory, built once by amp_params_commit */
@@ -2144,12 +2164,19 @@ AMP_API amp_param_entry amp_param_entry_get(const amp_params *p, size_t i);
    A backend fills an amp_backend, makes its own state and calls amp_ctx_create_backend, which copies the table. Every
    function gets checked arguments with defaults filled in and returns a status made with amp_fail, so that the message
    says which vendor call failed. Pointers in jobs are context memory unless said otherwise.
-   The rule of sums, for one array of n doubles x[0..n) (n <= AMP_CHUNK):
-       lane[j] = (((0 + x[j]) + x[j+2048]) + x[j+4096]) ...                        j < 2048
-       within each group of 8 lanes: lane[j] += lane[j+4], then += lane[j+2], then += lane[j+1]
-       then over the 256 groups' firsts: g[i] += g[i+128], then 64, 32, 16, 8, 4, 2, 1;  the sum is g[0]
-   Longer arrays: the sums of their chunks of AMP_CHUNK, in order, by the same rule (more than AMP_CHUNK chunks: groups
-   of them in order). */
+
+   The rule of sums, for floats x[0..n). What is not there is 0; to halve y[0..2h) is y[j] += y[j+h] for all j < h, then
+   the same with h/2, ..., 1.
+       part    2048 of them, in FP32:  lane[j] = (((0 + x[j]) + x[j+256]) + ...) + x[j+1792], j < 256;  halve the lanes
+       chunk   32 parts, in double from here on:  halve the sums of its parts
+       array   lane[j] = (((0 + c[j]) + c[j+256]) + ...), j < 256, for the sums c of its chunks;  halve the lanes
+   A set of parameters: its chunks as amp_param_table numbers them. A column of a matrix: parts of 32 rows in order, in
+   FP32; part p is added, in order, to lane p % 8, in double; halve the lanes.
+   Squares: x = u * u rounded to FP32. A part whose sum is not finite or below 2^-100 is added up again with u * 2^-96
+   or u * 2^96 in place of u, and its sum taken by 2^192 or 2^-192 in double: the sum is finite if every u is.
+   Error: a term goes through at most 16 roundings of 2^-24 (its square, 7 additions, 8 halvings), those of a column
+   through 31, and for 2^31 terms through 141 of 2^-53: together below 2^-19 of the sum of magnitudes, where that of
+   each part is below 2^127 or they are squares. (tests: step.norm_error, step.norm_ranges) */
 
 typedef struct amp_backend {
     uint32_t version, size; /* AMP_VERSION, sizeof(amp_backend) */
@@ -7735,9 +7762,9 @@ typedef struct ampi_kernels {
     int (*scale)(float *to, const float *u, size_t n, float by); /* to = u * by, maybe in place; is any not finite? */
     void (*axpy)(float *to, const float *u, size_t n, float by); /* to += by * u: product and sum are rounded */
     float (*dot)(const float *a, const float *b, size_t n);      /* in an order of this path's own; any n */
-    /* lane[i] += (g[i] * by)^2; n <= AMP_LANES; not FP8 */
-    void (*squares)(double *lane, const char *g, amp_dtype t, size_t n, float by);
-    void (*sums)(double *lane, const float *u, size_t n); /* lane[i] += u[i] */
+    /* sums of one part, by the rule: n <= AMP_PART */
+    float (*squares)(const char *g, amp_dtype t, size_t n, float by); /* of (g[i] * by)^2; not FP8 */
+    float (*sum)(const float *u, size_t n);
     /* exponents; found: most finite |u|, zeros, NaN. n: a multiple of 64 */
     void (*count)(uint8_t *exponent, const float *u, size_t n, uint32_t found[3]);
     float (*top)(const float *u, size_t n, float top);                       /* the largest of them and top */
@@ -7779,7 +7806,6 @@ typedef struct ampi_kernels {
 #endif
 
 /* ---- scalar: portable C. What rules for one element need stands at >>backend already ---- */
-typedef double ampi_scalar_doubles;
 AMPI_ALWAYS float ampi_scalar_load(const float *p) { return *p; }
 AMPI_ALWAYS void ampi_scalar_store(float *p, float x) { *p = x; }
 AMPI_ALWAYS float ampi_scalar_fma(float a, float b, float c) { return a * b + c; }
@@ -7810,12 +7836,6 @@ AMPI_ALWAYS void ampi_scalar_store8(uint8_t *p, uint32_t a, uint32_t b, uint32_t
     p[2] = (uint8_t)c;
     p[3] = (uint8_t)d;
 }
-AMPI_ALWAYS double ampi_scalar_load_doubles(const double *p) { return *p; }
-AMPI_ALWAYS void ampi_scalar_store_doubles(double *p, double x) { *p = x; }
-AMPI_ALWAYS double ampi_scalar_add_doubles(double a, double b) { return a + b; }
-AMPI_ALWAYS double ampi_scalar_add_square(double a, double sum) { return sum + a * a; }
-AMPI_ALWAYS double ampi_scalar_low_half(float x) { return (double)x; }
-AMPI_ALWAYS double ampi_scalar_high_half(float x) { return (double)x; } /* never called */
 AMPI_ALWAYS void ampi_scalar_done(void) {}
 
 static void ampi_scalar_widen_f32(void *d, const void *s, size_t n) { memcpy(d, s, n * 4); }
@@ -7936,7 +7956,6 @@ static void ampi_use_scalar(ampi_kernels *k) {
 
 /* ---- sse2 ---- */
 typedef __m128 ampi_sse2_floats;
-typedef __m128d ampi_sse2_doubles;
 typedef __m128i ampi_sse2_words, ampi_sse2_words64, ampi_sse2_mask;
 #  define AMPI_F(name) ampi_sse2_##name
 #  define AMPI_TARGET
@@ -7974,9 +7993,6 @@ AMPI_ALWAYS __m128 ampi_sse2_sqrt(__m128 a) {
     return r;
 }
 AMPI_ALWAYS __m128 ampi_sse2_fma(__m128 a, __m128 b, __m128 c) { return ampi_sse2_add(_mm_mul_ps(a, b), c); }
-AMPI_ALWAYS __m128d ampi_sse2_low_half(__m128 x) { return _mm_cvtps_pd(x); }
-AMPI_ALWAYS __m128d ampi_sse2_high_half(__m128 x) { return _mm_cvtps_pd(_mm_movehl_ps(x, x)); }
-AMPI_ALWAYS __m128d ampi_sse2_add_square(__m128d a, __m128d sum) { return _mm_add_pd(sum, _mm_mul_pd(a, a)); }
 AMPI_ALWAYS __m128i ampi_sse2_shr(__m128i a, uint32_t n) { return _mm_srli_epi32(a, (int)n); }
 AMPI_ALWAYS __m128i ampi_sse2_shl(__m128i a, uint32_t n) { return _mm_slli_epi32(a, (int)n); }
 AMPI_ALWAYS __m128i ampi_sse2_greater(__m128i a, __m128i b) { return _mm_cmpgt_epi32(a, b); }
@@ -8062,7 +8078,6 @@ static void ampi_use_sse2(ampi_kernels *k) {
 #  define AMPI_HAS_HALVES
 #  define AMPI_HAS_HALVES_OF_F8
 typedef __m256 ampi_avx2_floats;
-typedef __m256d ampi_avx2_doubles;
 typedef __m256i ampi_avx2_words, ampi_avx2_words64, ampi_avx2_mask;
 #  define AMPI_AVX2     __attribute__((target("avx2,fma,f16c")))
 #  define AMPI_AVX2_OP  AMPI_AVX2 AMPI_ALWAYS
@@ -8077,9 +8092,6 @@ AMPI_AVX2_OP __m256 ampi_avx2_as_floats(__m256i x) { return _mm256_castsi256_ps(
 #  define AMPI_PASS AMPI_PASS_X86
 #  include AMP_SELF
 AMPI_AVX2_OP __m256 ampi_avx2_fma(__m256 a, __m256 b, __m256 c) { return _mm256_fmadd_ps(a, b, c); }
-AMPI_AVX2_OP __m256d ampi_avx2_low_half(__m256 x) { return _mm256_cvtps_pd(_mm256_castps256_ps128(x)); }
-AMPI_AVX2_OP __m256d ampi_avx2_high_half(__m256 x) { return _mm256_cvtps_pd(_mm256_extractf128_ps(x, 1)); }
-AMPI_AVX2_OP __m256d ampi_avx2_add_square(__m256d a, __m256d sum) { return _mm256_fmadd_pd(a, a, sum); }
 AMPI_AVX2_OP __m256i ampi_avx2_shr(__m256i a, uint32_t n) { return _mm256_srli_epi32(a, (int)n); }
 AMPI_AVX2_OP __m256i ampi_avx2_shl(__m256i a, uint32_t n) { return _mm256_slli_epi32(a, (int)n); }
 AMPI_AVX2_OP __m256i ampi_avx2_greater(__m256i a, __m256i b) { return _mm256_cmpgt_epi32(a, b); }
@@ -8168,7 +8180,6 @@ static void ampi_use_avx2(ampi_kernels *k) {
 /* ---- avx512: F, BW, DQ and VL ---- */
 #  define AMPI_HAS_LDEXP
 typedef __m512 ampi_avx512_floats;
-typedef __m512d ampi_avx512_doubles;
 typedef __m512i ampi_avx512_words, ampi_avx512_words64;
 typedef __mmask16 ampi_avx512_mask;
 #  define AMPI_AVX512    __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c")))
@@ -8189,9 +8200,6 @@ AMPI_AVX512_OP __m512 ampi_avx512_ldexp(__m512 p, __m512 n, __m512i b) {
     (void)b;
     return _mm512_scalef_ps(p, n);
 }
-AMPI_AVX512_OP __m512d ampi_avx512_low_half(__m512 x) { return _mm512_cvtps_pd(_mm512_castps512_ps256(x)); }
-AMPI_AVX512_OP __m512d ampi_avx512_high_half(__m512 x) { return _mm512_cvtps_pd(_mm512_extractf32x8_ps(x, 1)); }
-AMPI_AVX512_OP __m512d ampi_avx512_add_square(__m512d a, __m512d sum) { return _mm512_fmadd_pd(a, a, sum); }
 AMPI_AVX512_OP __m512i ampi_avx512_shr(__m512i a, uint32_t n) { /* srli and slli need a literal at -O0 */
     return _mm512_srlv_epi32(a, ampi_avx512_word(n));
 }
@@ -8363,7 +8371,6 @@ static void ampi_use_avx512(ampi_kernels *k, int bf16) {
 #  define AMPI_HAS_SHIFT_EACH
 #  define AMPI_HAS_HALVES
 typedef float32x4_t ampi_neon_floats;
-typedef float64x2_t ampi_neon_doubles;
 typedef uint32x4_t ampi_neon_words, ampi_neon_mask;
 typedef uint64x2_t ampi_neon_words64;
 #  define AMPI_F(name) ampi_neon_##name
@@ -8447,12 +8454,6 @@ AMPI_ALWAYS void ampi_neon_store16(void *p, uint32x4_t a, uint32x4_t b) {
 AMPI_ALWAYS void ampi_neon_store8(void *p, uint32x4_t a, uint32x4_t b, uint32x4_t c, uint32x4_t d) {
     vst1q_u8((uint8_t *)p, vcombine_u8(vmovn_u16(ampi_neon_low16(a, b)), vmovn_u16(ampi_neon_low16(c, d))));
 }
-AMPI_ALWAYS float64x2_t ampi_neon_load_doubles(const double *p) { return vld1q_f64(p); }
-AMPI_ALWAYS void ampi_neon_store_doubles(double *p, float64x2_t x) { vst1q_f64(p, x); }
-AMPI_ALWAYS float64x2_t ampi_neon_add_doubles(float64x2_t a, float64x2_t b) { return vaddq_f64(a, b); }
-AMPI_ALWAYS float64x2_t ampi_neon_add_square(float64x2_t a, float64x2_t sum) { return vfmaq_f64(sum, a, a); }
-AMPI_ALWAYS float64x2_t ampi_neon_low_half(float32x4_t x) { return vcvt_f64_f32(vget_low_f32(x)); }
-AMPI_ALWAYS float64x2_t ampi_neon_high_half(float32x4_t x) { return vcvt_high_f64_f32(x); }
 AMPI_ALWAYS uint64x2_t ampi_neon_word64(uint64_t x) { return vdupq_n_u64(x); }
 AMPI_ALWAYS uint64x2_t ampi_neon_add64(uint64x2_t a, uint64x2_t b) { return vaddq_u64(a, b); }
 AMPI_ALWAYS uint64x2_t ampi_neon_xor64(uint64x2_t a, uint64x2_t b) { return veorq_u64(a, b); }
@@ -8528,7 +8529,7 @@ static int ampi_pick_kernels(ampi_kernels *k, amp_simd want) { /* 0: not here */
 typedef struct ampi_workspace { /* of one thread */
     float a[AMPI_MC * AMPI_KC], b[AMPI_KC * AMPI_NC], c[AMPI_MC * AMPI_LDC],
         row[4 * AMPI_KC > AMPI_NC ? 4 * AMPI_KC : AMPI_NC]; /* 2.2 MB */
-    double lane[AMP_LANES], upper[AMP_LANES];
+    double part[AMP_PARTS], lane[AMP_LANES], column[AMP_COLUMN_LANES * AMPI_NC];
 } ampi_workspace;
 
 #define AMPI_CPU_KIND "cpu: " /* then the path and the threads */
@@ -8669,62 +8670,44 @@ static size_t ampi_chunks(size_t n) { return (n - 1) / AMP_CHUNK + 1; }
 /* ==== >>cpu-arrays ===============================================================================================
    Sums by the rule (see >>backend), memory, arrays.   tests: tests/test_arrays.c, tests/test_step.c */
 
-/* Joins lanes whose first n may be nonzero; the rest is not read: adding zeros changes nothing. */
-static double ampi_join_lanes(double *lane, size_t n) {
-    size_t groups, g, half;
-    if (n > AMP_LANES) n = AMP_LANES;
-    groups = (n + 7) / 8;
-    for (g = 0; g < groups; g++) {
-        double *l = lane + 8 * g;
-        double even = amp_dadd(amp_dadd(l[0], l[4]), amp_dadd(l[2], l[6]));
-        double odd = amp_dadd(amp_dadd(l[1], l[5]), amp_dadd(l[3], l[7]));
-        lane[g] = amp_dadd(even, odd);
+/* Halves n doubles; what lies beyond counts as 0 and is not touched. */
+static double ampi_halve(double *x, size_t n) {
+    size_t h = 1, i;
+    if (n == 0) return 0.0;
+    while (h < n)
+        h *= 2;
+    for (h /= 2; h > 0; h /= 2) {
+        for (i = 0; i < h && i + h < n; i++)
+            x[i] = amp_dadd(x[i], x[i + h]);
+        n = n < h ? n : h;
     }
-    for (half = 128; half > 0; half /= 2)
-        for (g = half; g < groups && g < 2 * half; g++)
-            lane[g - half] += lane[g];
-    return groups ? lane[0] : 0.0;
+    return x[0];
 }
-/* A sum that is fed blocks of at most AMPI_BLOCK terms in order, none across a chunk's end. */
+/* A sum that is fed the sums of chunks in order; those of parts, when there is one array, in order too. */
 typedef struct ampi_sum {
-    double *lane, *upper;
-    size_t n, chunks;
-    double groups;
+    double *part, *lane;
+    size_t parts, chunks;
 } ampi_sum;
 static ampi_sum ampi_sum_begin(ampi_workspace *w) {
-    ampi_sum s = {NULL, NULL, 0, 0, 0.0};
+    ampi_sum s = {NULL, NULL, 0, 0};
+    s.part = w->part;
     s.lane = w->lane;
-    s.upper = w->upper;
     return s;
 }
-/* The lanes of terms at .. at + n, cleared at their first use. */
-static double *ampi_lanes_for(double *lane, size_t at, size_t n) {
-    if (at < AMP_LANES) {
-        size_t from = at ? (at + 7) & ~(size_t)7 : 0, to = (at + n + 7) & ~(size_t)7;
-        if (to > from) memset(lane + from, 0, (to - from) * sizeof *lane);
-    }
-    return lane + (at & (AMP_LANES - 1u));
-}
-static void ampi_sum_upper(ampi_sum *s) { /* the chunk in `lane` is complete */
-    size_t at = s->chunks % AMP_CHUNK;
-    *ampi_lanes_for(s->upper, at, 1) += ampi_join_lanes(s->lane, s->n);
-    s->n = 0;
+static void ampi_sum_chunk(ampi_sum *s, double chunk) {
+    double *lane = &s->lane[s->chunks % AMP_LANES];
+    *lane = s->chunks < AMP_LANES ? chunk : amp_dadd(*lane, chunk);
     s->chunks++;
-    if (at == AMP_CHUNK - 1) s->groups += ampi_join_lanes(s->upper, AMP_CHUNK);
 }
-static double *ampi_sum_block(ampi_sum *s, size_t n) { /* where to add the next n terms */
-    double *l;
-    if (s->n == AMP_CHUNK) ampi_sum_upper(s);
-    l = ampi_lanes_for(s->lane, s->n, n);
-    s->n += n;
-    return l;
+static void ampi_sum_part(ampi_sum *s, float part) {
+    s->part[s->parts++] = amp_widen(part);
+    if (s->parts < AMP_PARTS) return;
+    ampi_sum_chunk(s, ampi_halve(s->part, AMP_PARTS));
+    s->parts = 0;
 }
 static double ampi_sum_end_of(ampi_sum *s) {
-    size_t rest;
-    if (s->chunks == 0) return ampi_join_lanes(s->lane, s->n); /* one chunk is its own sum */
-    if (s->n) ampi_sum_upper(s);
-    rest = s->chunks % AMP_CHUNK;
-    return rest ? s->groups + ampi_join_lanes(s->upper, rest) : s->groups;
+    if (s->parts) ampi_sum_chunk(s, ampi_halve(s->part, s->parts));
+    return ampi_halve(s->lane, s->chunks < AMP_LANES ? s->chunks : AMP_LANES);
 }
 
 /* ---- memory ---- */
@@ -8889,13 +8872,13 @@ static amp_status ampi_cpu_cast(amp_ctx *ctx, amp_array dst, amp_array src, size
 }
 
 /* What is wrong with a chunk's elements from .. from + n of a gradient g whose products are u. */
-static void ampi_count_faults(amp_partial *f, amp_array g, size_t from, const float *u, size_t n) {
+static void ampi_count_faults(amp_faults *f, amp_array g, size_t from, const float *u, size_t n) {
     size_t e;
     for (e = 0; e < n; e++)
         amp_count_fault(f, amp_load(g.data, g.dtype, from + e), u[e], (uint32_t)(from + e));
 }
 /* Products that are finite as floats but not as stored in `out`. */
-static void ampi_count_lost(amp_partial *f, amp_array out, size_t from, const float *u, size_t n) {
+static void ampi_count_lost(amp_faults *f, amp_array out, size_t from, const float *u, size_t n) {
     size_t e;
     for (e = 0; e < n; e++)
         amp_count_lost(f, u[e], amp_load(out.data, out.dtype, from + e), (uint32_t)(from + e));
@@ -8914,7 +8897,7 @@ typedef struct ampi_finite_job {
     amp_finite_report r;
 } ampi_finite_job;
 /* The chunk's faults are added to the job's. Sums and minima: the order of chunks does not matter. */
-static void ampi_finite_add(ampi_finite_job *j, const amp_partial *f, size_t start) {
+static void ampi_finite_add(ampi_finite_job *j, const amp_faults *f, size_t start) {
     amp_finite_report *r = &j->r;
     size_t first = start + f->first;
     int earlier;
@@ -8929,7 +8912,7 @@ static void ampi_finite_add(ampi_finite_job *j, const amp_partial *f, size_t sta
     j->found |= amp_found(f->nan, f->inf, f->overflow);
     ampi_unlock(j->c);
 }
-static void ampi_finite_check(ampi_finite_job *j, amp_partial *f, amp_array a) {
+static void ampi_finite_check(ampi_finite_job *j, amp_faults *f, amp_array a) {
     const ampi_kernels *k = j->c->k;
     float own[AMPI_BLOCK];
     size_t size = amp_dtype_size(a.dtype), i, n;
@@ -8939,7 +8922,7 @@ static void ampi_finite_check(ampi_finite_job *j, amp_partial *f, amp_array a) {
         if (k->bad(ampi_at(a, i), n * size, a.dtype)) ampi_count_faults(f, a, i, ampi_floats(k, a, i, n, own), n);
     }
 }
-static void ampi_finite_unscale(ampi_finite_job *j, amp_partial *f, amp_array a, amp_array dst) {
+static void ampi_finite_unscale(ampi_finite_job *j, amp_faults *f, amp_array a, amp_array dst) {
     const ampi_kernels *k = j->c->k;
     float own[AMPI_BLOCK], *u = own;
     int may_lose = amp_may_lose(j->inv, a.dtype, dst.dtype);
@@ -8959,7 +8942,7 @@ static void ampi_finite_task(void *arg, size_t task, ampi_workspace *w) {
     ampi_finite_job *j = (ampi_finite_job *)arg;
     size_t start = task * AMP_CHUNK;
     amp_array a = ampi_part(j->a, start);
-    amp_partial f = amp_no_faults();
+    amp_faults f = amp_no_faults();
     (void)w;
     a.count = ampi_least(j->a.count - start, AMP_CHUNK);
     if (j->s)
@@ -9070,21 +9053,38 @@ static int ampi_not_finite(
     return (b >> 52 & 0x7ffu) == 0x7ffu;
 }
 
-/* Sum of squares of one chunk, whole rows in order, widened in registers: nothing but arithmetic between two loads. */
-static double ampi_chunk_squares(const ampi_kernels *k, ampi_workspace *w, amp_array g, size_t count, float inv) {
-    size_t size = amp_dtype_size(g.dtype), i, n;
-    float own[AMPI_BLOCK];
-    memset(w->lane, 0, (ampi_least(count, AMP_LANES) + 7) / 8 * 8 * sizeof *w->lane);
-    for (i = 0; i < count; i += n) {
-        const char *from = ampi_at(g, i);
-        n = ampi_least(size > 1 ? AMP_LANES : AMPI_BLOCK, count - i);
-        if (size == 1) {
-            k->widen[g.dtype](own, from, n);
-            from = (const char *)own;
-        }
-        k->squares(w->lane + i % AMP_LANES, from, size == 1 ? AMP_F32 : g.dtype, n, inv);
+static int ampi_all_zero(const char *p, size_t bytes) {
+    uint64_t any = 0, x[4];
+    for (; bytes >= sizeof x; bytes -= sizeof x, p += sizeof x) {
+        memcpy(x, p, sizeof x);
+        any |= x[0] | x[1] | x[2] | x[3];
     }
-    return ampi_join_lanes(w->lane, count);
+    memset(x, 0, sizeof x);
+    memcpy(x, p, bytes);
+    return (any | x[0] | x[1] | x[2] | x[3]) == 0;
+}
+/* Sum of squares of one part. Nearly always its numbers are widened in registers: nothing but arithmetic between two
+   loads. */
+static double ampi_part_squares(const ampi_kernels *k, amp_array g, size_t count, float inv) {
+    const char *from = (const char *)g.data;
+    float own[AMP_PART], sum, by;
+    if (amp_dtype_size(g.dtype) == 1) {
+        k->widen[g.dtype](own, from, count);
+        g = amp_arr(own, AMP_F32);
+        from = (const char *)own;
+    }
+    sum = k->squares(from, g.dtype, count, inv);
+    by = amp_squares_by(sum);
+    if (ampi_bits(by) == 0x3f800000u) return amp_widen(sum);
+    if (ampi_all_zero(from, count * amp_dtype_size(g.dtype))) return 0.0;
+    (void)k->scale(own, ampi_floats(k, g, 0, count, own), count, inv);
+    return amp_squares_sum(k->squares((const char *)own, AMP_F32, count, by), by);
+}
+static double ampi_chunk_squares(const ampi_kernels *k, ampi_workspace *w, amp_array g, size_t count, float inv) {
+    size_t i, parts = 0;
+    for (i = 0; i < count; i += AMP_PART)
+        w->part[parts++] = ampi_part_squares(k, ampi_part(g, i), ampi_least(AMP_PART, count - i), inv);
+    return ampi_halve(w->part, parts);
 }
 static void ampi_cpu_sum_task(void *arg, size_t task, ampi_workspace *w) {
     const ampi_step_job *j = (const ampi_step_job *)arg;
@@ -9097,10 +9097,10 @@ static void ampi_cpu_sum_task(void *arg, size_t task, ampi_workspace *w) {
     float own[AMPI_BLOCK];
     size_t start = (size_t)at.index * AMP_CHUNK, count = ampi_least((size_t)p->count - start, AMP_CHUNK), i, n;
     int bad;
-    *out = amp_no_faults();
+    out->faults = amp_no_faults();
     g = ampi_part(g, start);
-    out->sum = ampi_chunk_squares(k, w, g, count, j->inv);
-    bad = ampi_not_finite(out->sum);
+    out->sum[0] = ampi_chunk_squares(k, w, g, count, j->inv);
+    bad = ampi_not_finite(out->sum[0]);
     if (!bad && !job->write) return;
     for (i = 0; i < count; i += n) {
         const float *u;
@@ -9110,10 +9110,10 @@ static void ampi_cpu_sum_task(void *arg, size_t task, ampi_workspace *w) {
             (void)k->scale(own, u, n, j->inv);
             u = own;
         }
-        if (bad) ampi_count_faults(out, g, i, u, n);
+        if (bad) ampi_count_faults(&out->faults, g, i, u, n);
         if (!job->write) continue;
         k->narrow[g.dtype](ampi_at(g, i), u, n);
-        if (amp_may_lose(j->inv, g.dtype, g.dtype)) ampi_count_lost(out, g, i, u, n);
+        if (amp_may_lose(j->inv, g.dtype, g.dtype)) ampi_count_lost(&out->faults, g, i, u, n);
     }
 }
 static void ampi_sum_partials(const amp_param_table *table, amp_totals *t, ampi_workspace *w) {
@@ -9121,8 +9121,8 @@ static void ampi_sum_partials(const amp_param_table *table, amp_totals *t, ampi_
     uint32_t i;
     memset(t, 0, sizeof *t);
     for (i = 0; i < table->n_chunks; i++) {
-        const amp_partial *p = &table->partials[i];
-        *ampi_sum_block(&s, 1) += p->sum;
+        const amp_faults *p = &table->partials[i].faults;
+        ampi_sum_chunk(&s, table->partials[i].sum[0]);
         if (p->first < AMP_CHUNK && amp_found(t->nan, t->inf, t->overflow) == 0) {
             t->first_param = table->chunks[i].param;
             t->first_index = (uint64_t)table->chunks[i].index * AMP_CHUNK + p->first;
@@ -9767,18 +9767,30 @@ static void ampi_act_task(void *arg, size_t task, ampi_workspace *w) {
         j->k->narrow[d->dy.dtype](ampi_at(d->dy, i), dy, n);
     }
 }
-static void ampi_col_task(void *arg, size_t task, ampi_workspace *w) { /* AMPI_NC columns, rows in order, in double */
+static void ampi_col_part(const ampi_act_work *j, size_t c0, size_t cols, size_t row, size_t end, float *sum) {
+    float x[AMPI_NC];
+    memset(sum, 0, cols * sizeof *sum);
+    for (; row < end; row++)
+        j->k->axpy(sum, ampi_floats(j->k, j->job->dy, row * j->job->cols + c0, cols, x), cols, 1.0f);
+}
+static void ampi_col_task(void *arg, size_t task, ampi_workspace *w) { /* AMPI_NC columns, by the rule of sums */
     const ampi_act_work *j = (const ampi_act_work *)arg;
     const amp_bias_grad_job *d = j->job;
-    size_t c0 = task * AMPI_NC, cols = ampi_least(AMPI_NC, d->cols - c0), r, c;
-    float x[AMPI_NC];
-    for (c = 0; c < cols; c++)
-        w->lane[c] = 0.0;
-    for (r = 0; r < d->rows; r++)
-        j->k->sums(w->lane, ampi_floats(j->k, d->dy, r * d->cols + c0, cols, x), cols);
+    size_t c0 = task * AMPI_NC, cols = ampi_least(AMPI_NC, d->cols - c0), r, c, h;
+    float part[AMPI_NC];
+    memset(w->column, 0, sizeof w->column);
+    for (r = 0; r < d->rows; r += AMP_ROWS) {
+        double *lane = w->column + r / AMP_ROWS % AMP_COLUMN_LANES * AMPI_NC;
+        ampi_col_part(j, c0, cols, r, ampi_least(d->rows, r + AMP_ROWS), part);
+        for (c = 0; c < cols; c++)
+            lane[c] = amp_dadd(lane[c], amp_widen(part[c]));
+    }
+    for (h = AMP_COLUMN_LANES / 2; h > 0; h /= 2)
+        for (c = 0; c < h * AMPI_NC; c++)
+            w->column[c] = amp_dadd(w->column[c], w->column[c + h * AMPI_NC]);
     for (c = 0; c < cols; c++) {
-        double s = w->lane[c];
-        if (d->accumulate) s += (double)amp_load(d->dbias.data, d->dbias.dtype, c0 + c);
+        double s = w->column[c];
+        if (d->accumulate) s = amp_dadd(amp_widen(amp_load(d->dbias.data, d->dbias.dtype, c0 + c)), s);
         amp_store(d->dbias.data, d->dbias.dtype, c0 + c, amp_narrow(s));
     }
 }
@@ -9825,7 +9837,7 @@ static void ampi_xent_fill(const amp_xent_job *d, size_t row, float value) {
     for (i = 0; i < d->classes; i++)
         amp_store(d->dlogits.data, d->dlogits.dtype, row * d->ld + i, value);
 }
-/* The loss of a row. x[AMPI_BLOCK] keeps the exponentials of the last block. */
+/* The loss of a row. x[AMP_PART] keeps the exponentials of the last part. */
 static ampi_xent_row ampi_xent_loss(const ampi_xent_work *j, size_t row, float *x, ampi_workspace *w) {
     const amp_xent_job *d = j->d;
     const ampi_kernels *k = j->c->k;
@@ -9836,17 +9848,17 @@ static ampi_xent_row ampi_xent_loss(const ampi_xent_work *j, size_t row, float *
     ampi_sum s = ampi_sum_begin(w);
     for (i = 0; i < d->classes; i += n) {
         const float *in;
-        n = ampi_least(AMPI_BLOCK, d->classes - i);
+        n = ampi_least(AMP_PART, d->classes - i);
         in = ampi_floats(k, d->logits, at + i, n, x);
         r.max = k->top(in, n, i ? r.max : in[0]);
-        if (smooth) k->sums(ampi_sum_block(&s, n), in, n);
+        if (smooth) ampi_sum_part(&s, k->sum(in, n));
     }
     if (smooth) mean = amp_narrow(amp_ddiv(ampi_sum_end_of(&s), (double)d->classes));
     s = ampi_sum_begin(w);
     for (i = 0; i < d->classes; i += n) {
-        n = ampi_least(AMPI_BLOCK, d->classes - i);
+        n = ampi_least(AMP_PART, d->classes - i);
         ampi_xent_exps(j, x, at + i, n, r.max);
-        k->sums(ampi_sum_block(&s, n), x, n);
+        ampi_sum_part(&s, k->sum(x, n));
     }
     r.sum = amp_narrow(ampi_sum_end_of(&s));
     r.target = amp_load(d->logits.data, d->logits.dtype, at + (size_t)d->labels[row]);
@@ -9860,8 +9872,8 @@ static void ampi_xent_gradients(const ampi_xent_work *j, size_t row, const ampi_
     size_t label = (size_t)d->labels[row], at = row * d->ld, i, n;
     float keep = amp_sub(1.0f, d->smoothing), share = amp_div(d->smoothing, (float)d->classes);
     for (i = 0; i < d->classes; i += n) {
-        n = ampi_least(AMPI_BLOCK, d->classes - i);
-        if (d->classes > AMPI_BLOCK) ampi_xent_exps(j, x, at + i, n, r->max); /* else they are still there */
+        n = ampi_least(AMP_PART, d->classes - i);
+        if (d->classes > AMP_PART) ampi_xent_exps(j, x, at + i, n, r->max); /* else they are still there */
         k->shares(x, ampi_full_vectors(k, n), r->sum, share, j->factor);
         if (label - i < n) x[label - i] = amp_xent_grad_one(r->target, r->max, r->sum, keep, share, j->factor);
         k->narrow[d->dlogits.dtype](ampi_at(d->dlogits, at + i), x, n);
@@ -9871,7 +9883,7 @@ static void ampi_xent_task(void *arg, size_t task, ampi_workspace *w) {
     const ampi_xent_work *j = (const ampi_xent_work *)arg;
     const amp_xent_job *d = j->d;
     size_t row = task * j->per_task, end = ampi_least(d->rows, row + j->per_task);
-    float x[AMPI_BLOCK];
+    float x[AMP_PART];
     for (; row < end; row++) {
         int32_t label = d->labels[row];
         if (label < 0) { /* left out */
@@ -9898,8 +9910,8 @@ static amp_status ampi_cpu_xent(amp_ctx *ctx, const amp_xent_job *d) {
     if (d->loss) { /* rows that are left out hold 0 */
         ampi_sum sum = ampi_sum_begin(j.c->work);
         for (r = 0; r < d->rows; r += n) {
-            n = ampi_least(AMPI_BLOCK, d->rows - r);
-            j.c->k->sums(ampi_sum_block(&sum, n), d->row_loss + r, n);
+            n = ampi_least(AMP_PART, d->rows - r);
+            ampi_sum_part(&sum, j.c->k->sum(d->row_loss + r, n));
         }
         *d->loss = amp_narrow(amp_dmul(ampi_sum_end_of(&sum), amp_xent_weight(d, counted)));
     }
@@ -10080,55 +10092,46 @@ AMP_API amp_status amp_cpu_create_checked(amp_ctx **out, int version, size_t siz
    says which part is wanted, and includes itself; the guards above then skip all the rest. A debugger, a sanitizer and
    the compiler see plain functions and lines.
 
-   AMPI_FLOATS are AMPI_WIDTH floats, AMPI_WORDS as many 32-bit integers, AMPI_DOUBLES half as many doubles (scalar:
-   one), AMPI_WORDS64 64-bit integers for Philox. Names in capitals are operations of the path. Arithmetic is guarded
-   like the scalar operations; division, root, larger and smaller are written as instructions, because compilers replace
-   the operators under -ffast-math. */
+   AMPI_FLOATS are AMPI_WIDTH floats, AMPI_WORDS as many 32-bit integers, AMPI_WORDS64 64-bit integers for Philox.
+   Names in capitals are operations of the path. Arithmetic is guarded like the scalar operations; division, root,
+   larger and smaller are written as instructions, because compilers replace the operators under -ffast-math. */
 #ifdef AMPI_PASS
-#define AMPI_FLOATS        AMPI_F(floats)
-#define AMPI_WORDS         AMPI_F(words)
-#define AMPI_WORDS64       AMPI_F(words64)
-#define AMPI_DOUBLES       AMPI_F(doubles)
-#define AMPI_MASK          AMPI_F(mask)
+#define AMPI_FLOATS      AMPI_F(floats)
+#define AMPI_WORDS       AMPI_F(words)
+#define AMPI_WORDS64     AMPI_F(words64)
+#define AMPI_MASK        AMPI_F(mask)
 /* floats */
-#define AMPI_SET           AMPI_F(set) /* one number in every lane */
-#define AMPI_LOAD          AMPI_F(load)
-#define AMPI_STORE         AMPI_F(store)
-#define AMPI_ADD           AMPI_F(add)
-#define AMPI_SUB           AMPI_F(sub)
-#define AMPI_MUL           AMPI_F(mul)
-#define AMPI_DIV           AMPI_F(div)
-#define AMPI_SQRT          AMPI_F(sqrt)
-#define AMPI_NEGATIVE      AMPI_F(negative)
-#define AMPI_FMA           AMPI_F(fma)     /* a * b + c; for products only: rounds once, or twice on SSE2 and scalar */
-#define AMPI_LARGER        AMPI_F(larger)  /* b (NEON: NaN) when one is NaN */
-#define AMPI_SMALLER       AMPI_F(smaller) /* likewise */
-#define AMPI_BITS          AMPI_F(bits)
-#define AMPI_AS_FLOATS     AMPI_F(as_floats)
+#define AMPI_SET         AMPI_F(set) /* one number in every lane */
+#define AMPI_LOAD        AMPI_F(load)
+#define AMPI_STORE       AMPI_F(store)
+#define AMPI_ADD         AMPI_F(add)
+#define AMPI_SUB         AMPI_F(sub)
+#define AMPI_MUL         AMPI_F(mul)
+#define AMPI_DIV         AMPI_F(div)
+#define AMPI_SQRT        AMPI_F(sqrt)
+#define AMPI_NEGATIVE    AMPI_F(negative)
+#define AMPI_FMA         AMPI_F(fma)     /* a * b + c; for products only: rounds once, or twice on SSE2 and scalar */
+#define AMPI_LARGER      AMPI_F(larger)  /* b (NEON: NaN) when one is NaN */
+#define AMPI_SMALLER     AMPI_F(smaller) /* likewise */
+#define AMPI_BITS        AMPI_F(bits)
+#define AMPI_AS_FLOATS   AMPI_F(as_floats)
 /* words; void pointers may be unaligned */
-#define AMPI_WORD          AMPI_F(word) /* one number in every lane */
-#define AMPI_LOAD_WORDS    AMPI_F(load_words)
-#define AMPI_STORE_WORDS   AMPI_F(store_words)
-#define AMPI_AND           AMPI_F(and_words)
-#define AMPI_OR            AMPI_F(or_words)
-#define AMPI_XOR           AMPI_F(xor_words)
-#define AMPI_ADD_WORDS     AMPI_F(add_words)
-#define AMPI_SUB_WORDS     AMPI_F(sub_words)
-#define AMPI_SHL           AMPI_F(shl)
-#define AMPI_SHR           AMPI_F(shr)
-#define AMPI_MIN           AMPI_F(min) /* of signed numbers */
-#define AMPI_MAX           AMPI_F(max)
-#define AMPI_GREATER       AMPI_F(greater) /* a mask: a > b, signed */
-#define AMPI_SELECT        AMPI_F(select)  /* mask ? a : b */
-#define AMPI_CHOOSE        AMPI_F(choose)  /* the same of floats; the scalar one may branch */
-#define AMPI_ANY           AMPI_F(any)     /* is any bit set? */
-/* doubles */
-#define AMPI_LOAD_DOUBLES  AMPI_F(load_doubles)
-#define AMPI_STORE_DOUBLES AMPI_F(store_doubles)
-#define AMPI_ADD_DOUBLES   AMPI_F(add_doubles)
-#define AMPI_ADD_SQUARE    AMPI_F(add_square) /* a * a + sum */
-#define AMPI_LOW_HALF      AMPI_F(low_half)   /* of a vector of floats, widened */
-#define AMPI_HIGH_HALF     AMPI_F(high_half)
+#define AMPI_WORD        AMPI_F(word) /* one number in every lane */
+#define AMPI_LOAD_WORDS  AMPI_F(load_words)
+#define AMPI_STORE_WORDS AMPI_F(store_words)
+#define AMPI_AND         AMPI_F(and_words)
+#define AMPI_OR          AMPI_F(or_words)
+#define AMPI_XOR         AMPI_F(xor_words)
+#define AMPI_ADD_WORDS   AMPI_F(add_words)
+#define AMPI_SUB_WORDS   AMPI_F(sub_words)
+#define AMPI_SHL         AMPI_F(shl)
+#define AMPI_SHR         AMPI_F(shr)
+#define AMPI_MIN         AMPI_F(min) /* of signed numbers */
+#define AMPI_MAX         AMPI_F(max)
+#define AMPI_GREATER     AMPI_F(greater) /* a mask: a > b, signed */
+#define AMPI_SELECT      AMPI_F(select)  /* mask ? a : b */
+#define AMPI_CHOOSE      AMPI_F(choose)  /* the same of floats; the scalar one may branch */
+#define AMPI_ANY         AMPI_F(any)     /* is any bit set? */
 
 #if AMPI_PASS <= AMPI_PASS_UPDATE
 #  define AMPI_INNER AMP_INLINE
@@ -10163,9 +10166,6 @@ AMPI_INNER AMPI_WORDS AMPI_F(or_words)(AMPI_WORDS a, AMPI_WORDS b) { return AMPI
 AMPI_INNER AMPI_WORDS AMPI_F(xor_words)(AMPI_WORDS a, AMPI_WORDS b) { return AMPI_SI(_xor)(a, b); }
 AMPI_INNER AMPI_WORDS AMPI_F(add_words)(AMPI_WORDS a, AMPI_WORDS b) { return AMPI_MM(add_epi32)(a, b); }
 AMPI_INNER AMPI_WORDS AMPI_F(sub_words)(AMPI_WORDS a, AMPI_WORDS b) { return AMPI_MM(sub_epi32)(a, b); }
-AMPI_INNER AMPI_DOUBLES AMPI_F(load_doubles)(const double *p) { return AMPI_MM(loadu_pd)(p); }
-AMPI_INNER void AMPI_F(store_doubles)(double *p, AMPI_DOUBLES x) { AMPI_MM(storeu_pd)(p, x); }
-AMPI_INNER AMPI_DOUBLES AMPI_F(add_doubles)(AMPI_DOUBLES a, AMPI_DOUBLES b) { return AMPI_MM(add_pd)(a, b); }
 AMPI_INNER AMPI_WORDS64 AMPI_F(add64)(AMPI_WORDS64 a, AMPI_WORDS64 b) { return AMPI_MM(add_epi64)(a, b); }
 AMPI_INNER AMPI_WORDS64 AMPI_F(xor64)(AMPI_WORDS64 a, AMPI_WORDS64 b) { return AMPI_SI(_xor)(a, b); }
 AMPI_INNER AMPI_WORDS64 AMPI_F(mul32)(AMPI_WORDS64 a, AMPI_WORDS64 b) { return AMPI_MM(mul_epu32)(a, b); }
@@ -10630,46 +10630,61 @@ AMP_UPDATE_LIST(AMP_X)
 #  undef AMP_X
 
 /* ---- sums, maxima, counts ---- */
-AMPI_INNER void AMPI_F(add_to)(double *lane, AMPI_DOUBLES x) {
-    AMPI_STORE_DOUBLES(lane, AMPI_ADD_DOUBLES(AMPI_LOAD_DOUBLES(lane), x));
+/* Terms of a part: numbers, or squares of products with `by`. */
+AMPI_INNER AMPI_FLOATS AMPI_F(term)(const char *g, amp_dtype t, int square, AMPI_FLOATS by) {
+    AMPI_WORDS bits = t == AMP_F32 ? AMPI_LOAD_WORDS(g) : AMPI_F(widened)(g, t);
+    AMPI_FLOATS x = AMPI_AS_FLOATS(bits);
+    AMPI_PREFETCH(g + 16384); /* the next parts: the hardware looks ahead less far, and not past a page */
+    if (!square) return x;
+    x = AMPI_MUL(x, by);
+    return AMPI_MUL(x, x);
 }
-AMPI_OUTER void AMPI_F(sums)(double *lane, const float *u, size_t n) {
+/* Lanes in four vectors at a time, which go through all rows. What is left of the last row goes through a padded copy.
+ */
+#  define AMPI_STRIP (4u * AMPI_WIDTH)
+AMPI_INNER void AMPI_F(strip)(float *lane, const char *g, amp_dtype t, size_t n, int square, AMPI_FLOATS by) {
+    const size_t size = amp_dtype_size(t), next = size * AMPI_WIDTH;
+    AMPI_FLOATS s0 = AMPI_SET(0.0f), s1 = s0, s2 = s0, s3 = s0;
+    char left[AMPI_STRIP * 4u];
     size_t i;
-    for (i = 0; i + AMPI_WIDTH <= n; i += AMPI_WIDTH) {
-        AMPI_FLOATS x = AMPI_LOAD(u + i);
-        AMPI_F(add_to)(lane + i, AMPI_LOW_HALF(x));
-        if (AMPI_WIDTH > 1u) AMPI_F(add_to)(lane + i + AMPI_WIDTH / 2u, AMPI_HIGH_HALF(x));
+    for (i = 0; i < n; i += AMP_LANES) {
+        const char *from = g + i * size;
+        if (i + AMPI_STRIP > n) {
+            memset(left, 0, sizeof left);
+            memcpy(left, from, (n - i) * size);
+            from = left;
+        }
+        s0 = AMPI_ADD(s0, AMPI_F(term)(from, t, square, by));
+        s1 = AMPI_ADD(s1, AMPI_F(term)(from + next, t, square, by));
+        s2 = AMPI_ADD(s2, AMPI_F(term)(from + 2u * next, t, square, by));
+        s3 = AMPI_ADD(s3, AMPI_F(term)(from + 3u * next, t, square, by));
     }
-    for (; i < n; i++)
-        lane[i] += (double)u[i];
+    AMPI_STORE(lane, s0);
+    AMPI_STORE(lane + AMPI_WIDTH, s1);
+    AMPI_STORE(lane + 2u * AMPI_WIDTH, s2);
+    AMPI_STORE(lane + 3u * AMPI_WIDTH, s3);
 }
-AMPI_INNER void AMPI_F(add_square_to)(double *lane, AMPI_DOUBLES x) {
-    AMPI_STORE_DOUBLES(lane, AMPI_ADD_SQUARE(x, AMPI_LOAD_DOUBLES(lane)));
-}
-/* The square of a float is exact in double (contraction cannot hurt) and finite: what is not finite shows in the sum.
-   Returns how far whole vectors go. */
-AMPI_INNER size_t AMPI_F(squares_of)(double *lane, const char *g, amp_dtype t, size_t n, float by) {
-    const size_t size = amp_dtype_size(t);
-    size_t i;
-    for (i = 0; i + AMPI_WIDTH <= n; i += AMPI_WIDTH, g += size * AMPI_WIDTH) {
-        AMPI_WORDS bits = t == AMP_F32 ? AMPI_LOAD_WORDS(g) : AMPI_F(widened)(g, t);
-        AMPI_FLOATS x = AMPI_MUL(AMPI_AS_FLOATS(bits), AMPI_SET(by));
-        AMPI_PREFETCH(g + 16384); /* the next rows: the hardware looks ahead less far, and not past a page */
-        AMPI_F(add_square_to)(lane + i, AMPI_LOW_HALF(x));
-        if (AMPI_WIDTH > 1u) AMPI_F(add_square_to)(lane + i + AMPI_WIDTH / 2u, AMPI_HIGH_HALF(x));
-    }
+AMPI_INNER float AMPI_F(part)(const char *g, amp_dtype t, size_t n, int square, float by) {
+    float lane[AMP_LANES];
+    size_t lanes = AMPI_STRIP, h, j; /* lanes beyond the first power of two stay 0 */
+    while (lanes < n && lanes < AMP_LANES)
+        lanes *= 2u;
+    for (j = 0; j < lanes; j += AMPI_STRIP) /* a strip beyond n is zeros */
+        AMPI_F(strip)(lane + j, g + j * amp_dtype_size(t), t, n > j ? n - j : 0, square, AMPI_SET(by));
+    for (h = lanes / 2u; h >= AMPI_WIDTH; h /= 2u)
+        for (j = 0; j < h; j += AMPI_WIDTH)
+            AMPI_STORE(lane + j, AMPI_ADD(AMPI_LOAD(lane + j), AMPI_LOAD(lane + j + h)));
     AMPI_F(done)();
-    return i;
+    for (; h; h /= 2u)
+        for (j = 0; j < h; j++)
+            lane[j] = amp_add(lane[j], lane[j + h]);
+    return lane[0];
 }
-AMPI_OUTER void AMPI_F(squares)(double *lane, const char *g, amp_dtype t, size_t n, float by) {
-    size_t i;
-    if (t == AMP_F32)
-        i = AMPI_F(squares_of)(lane, g, AMP_F32, n, by);
-    else if (t == AMP_F16)
-        i = AMPI_F(squares_of)(lane, g, AMP_F16, n, by);
-    else
-        i = AMPI_F(squares_of)(lane, g, AMP_BF16, n, by);
-    if (AMPI_LEFT(i, n)) ampi_scalar_squares(lane + i, g + i * amp_dtype_size(t), t, n - i, by);
+AMPI_OUTER float AMPI_F(sum)(const float *u, size_t n) { return AMPI_F(part)((const char *)u, AMP_F32, n, 0, 1.0f); }
+AMPI_OUTER float AMPI_F(squares)(const char *g, amp_dtype t, size_t n, float by) {
+    if (t == AMP_F32) return AMPI_F(part)(g, AMP_F32, n, 1, by);
+    if (t == AMP_F16) return AMPI_F(part)(g, AMP_F16, n, 1, by);
+    return AMPI_F(part)(g, AMP_BF16, n, 1, by);
 }
 AMPI_OUTER float AMPI_F(top)(const float *u, size_t n, float top) {
     AMPI_FLOATS most = AMPI_SET(top);
@@ -10921,7 +10936,7 @@ static void AMPI_F(use)(ampi_kernels *k) {
     k->axpy = AMPI_F(axpy);
     k->dot = AMPI_F(dot);
     k->squares = AMPI_F(squares);
-    k->sums = AMPI_F(sums);
+    k->sum = AMPI_F(sum);
     k->count = AMPI_F(count);
     k->top = AMPI_F(top);
     k->exps = AMPI_F(exps);

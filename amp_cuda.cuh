@@ -450,76 +450,96 @@ AMPI_K void ampi_k_random8(
     }
 }
 
-/* Sums by the rule of amp.h. A group is 8 neighbouring lanes; thread t owns groups t, t + AMP_BLOCK, ... of the 256. */
-#define AMPI_GROUPS (AMP_LANES / 8u)
-#define AMPI_OWN    (AMP_LANES / AMP_BLOCK) /* lanes per thread */
+/* Sums by the rule of amp.h. A team of 32 threads adds up a part; a block has AMPI_TEAMS of them, which take parts in
+   turns. */
+#define AMPI_TEAM  32u
+#define AMPI_TEAMS (AMP_BLOCK / AMPI_TEAM)
+#define AMPI_PITCH (AMPI_TEAM + 1u) /* no two teams begin in the same bank */
+typedef struct ampi_k_room {        /* in shared memory */
+    float lane[AMPI_TEAMS * AMP_LANES], half[AMPI_TEAMS * AMPI_PITCH], by[AMPI_TEAMS];
+    double part[AMP_PARTS], chunk[AMP_LANES];
+} ampi_k_room;
 
-AMPI_K double ampi_k_join8(double lane[8]) {
-    uint32_t k;
-    for (k = 0; k < 4u; k++)
-        lane[k] = amp_dadd(lane[k], lane[k + 4u]);
-    for (k = 0; k < 2u; k++)
-        lane[k] = amp_dadd(lane[k], lane[k + 2u]);
-    return amp_dadd(lane[0], lane[1]);
+AMPI_K float ampi_k_halve8(const float x[8]) {
+    float even = amp_add(amp_add(x[0], x[4]), amp_add(x[2], x[6]));
+    return amp_add(even, amp_add(amp_add(x[1], x[5]), amp_add(x[3], x[7])));
 }
-/* first[256] in shared memory holds each group's sum. All threads get the total; first[] may be reused after it. */
-AMPI_K double ampi_k_join(double *first) {
-    uint32_t w, i;
+AMPI_K double ampi_k_halve8(const double x[8]) {
+    double even = amp_dadd(amp_dadd(x[0], x[4]), amp_dadd(x[2], x[6]));
+    return amp_dadd(even, amp_dadd(amp_dadd(x[1], x[5]), amp_dadd(x[3], x[7])));
+}
+/* From the lanes of each team, complete but for a barrier, to the sum of its part: valid in the first AMPI_TEAMS
+   threads, thread i has that of team i. */
+AMPI_K float ampi_k_join_lanes(ampi_k_room *room) {
+    uint32_t team = threadIdx.x / AMPI_TEAM, t = threadIdx.x % AMPI_TEAM, k, h;
+    float x[AMPI_TEAM];
+    __syncthreads();
+    AMP_UNROLL for (k = 0; k < 8u; k++) x[k] = room->lane[team * AMP_LANES + t + AMPI_TEAM * k];
+    room->half[team * AMPI_PITCH + t] = ampi_k_halve8(x);
+    __syncthreads();
+    if (threadIdx.x >= AMPI_TEAMS) return 0.0f;
+    AMP_UNROLL for (k = 0; k < AMPI_TEAM; k++) x[k] = room->half[threadIdx.x * AMPI_PITCH + k];
+    AMP_UNROLL for (h = AMPI_TEAM / 2u; h; h /= 2u) {
+        AMP_UNROLL for (k = 0; k < h; k++) x[k] = amp_add(x[k], x[k + h]);
+    }
+    return x[0];
+}
+/* Halves n doubles in shared memory, a power of two; the sum is valid in every thread. */
+AMPI_K double ampi_k_halve(double *x, uint32_t n) {
+    uint32_t i;
     double sum;
     __syncthreads();
-    for (w = AMPI_GROUPS / 2u; w; w >>= 1) {
-        for (i = threadIdx.x; i < w; i += AMP_BLOCK)
-            first[i] = amp_dadd(first[i], first[i + w]);
+    for (n /= 2u; n; n /= 2u) {
+        for (i = threadIdx.x; i < n; i += AMP_BLOCK)
+            x[i] = amp_dadd(x[i], x[i + n]);
         __syncthreads();
     }
-    sum = first[0];
+    sum = x[0];
     __syncthreads();
     return sum;
 }
-AMPI_K double ampi_k_join_own(double *own, double *first) {
-    uint32_t q;
-    AMP_UNROLL for (q = 0; q < AMPI_OWN / 8u; q++) first[threadIdx.x + q * AMP_BLOCK] = ampi_k_join8(own + 8u * q);
-    return ampi_k_join(first);
-}
-AMPI_K void ampi_k_lane_add(double *own, uint32_t lane, double x) { /* only the owner of the lane adds */
-    uint32_t q, g = lane / 8u, mine = g / AMP_BLOCK * 8u + lane % 8u;
-    if (g % AMP_BLOCK != threadIdx.x) return;
-    AMP_UNROLL for (q = 0; q < AMPI_OWN; q++) if (q == mine) own[q] = amp_dadd(own[q], x);
+AMPI_K uint32_t ampi_k_power_of_two(uint64_t n, uint32_t most) { /* the least that is not below n */
+    uint32_t p = 1;
+    while (p < n && p < most)
+        p *= 2u;
+    return p;
 }
 /* One chunk: x.at(base) ... x.at(base + n - 1). x is a small struct with a function at8(v, i, m) that gives m of
    them, from the i-th on. */
-template <class X> AMPI_K double ampi_k_sum_chunk(const X &x, uint64_t base, uint32_t n, double *first) {
-    uint32_t g, i, k;
-    for (g = threadIdx.x; g < AMPI_GROUPS; g += AMP_BLOCK) {
-        double lane[8] = {0, 0, 0, 0, 0, 0, 0, 0}, v[8];
-        for (i = 8u * g; i < n; i += AMP_LANES) {
-            uint32_t m = n - i < 8u ? n - i : 8u;
+template <class X> AMPI_K double ampi_k_sum_chunk(const X &x, uint64_t base, uint32_t n, ampi_k_room *room) {
+    uint32_t team = threadIdx.x / AMPI_TEAM, slot = threadIdx.x % AMPI_TEAM * 8u, parts = n / AMP_PART, r, i, k;
+    parts += n % AMP_PART != 0;
+    for (k = threadIdx.x; k < AMP_PARTS; k += AMP_BLOCK)
+        room->part[k] = 0.0;
+    for (r = 0; r < parts; r += AMPI_TEAMS) {
+        uint32_t from = (r + team) * AMP_PART, to = from + AMP_PART < n ? from + AMP_PART : n;
+        float lane[8] = {0, 0, 0, 0, 0, 0, 0, 0}, v[8], sum;
+        for (i = from + slot; i < to; i += AMP_LANES) {
+            uint32_t m = to - i < 8u ? to - i : 8u;
             x.at8(v, base + i, m);
             for (k = 0; k < 8u; k++)
-                if (k < m) lane[k] = amp_dadd(lane[k], v[k]);
+                if (k < m) lane[k] = amp_add(lane[k], v[k]);
         }
-        first[g] = ampi_k_join8(lane);
+        AMP_UNROLL for (k = 0; k < 8u; k++) room->lane[team * AMP_LANES + slot + k] = lane[k];
+        sum = ampi_k_join_lanes(room);
+        if (threadIdx.x < AMPI_TEAMS && r + threadIdx.x < parts) room->part[r + threadIdx.x] = amp_widen(sum);
     }
-    return ampi_k_join(first);
+    return ampi_k_halve(room->part, ampi_k_power_of_two(parts, AMP_PARTS));
 }
-/* An array of any length by one block: chunk sums go to the lanes of the upper level as they come; of those, AMP_CHUNK
-   at a time are joined and added up in order. */
-template <class X> AMPI_K double ampi_k_sum(const X &x, uint64_t n, double *first) {
+/* An array of any length by one block. */
+template <class X> AMPI_K double ampi_k_sum(const X &x, uint64_t n, ampi_k_room *room) {
     uint64_t chunks = n / AMP_CHUNK + (n % AMP_CHUNK != 0), c;
-    double own[AMPI_OWN], sum = 0.0;
-    uint32_t q;
-    if (chunks <= 1u) return ampi_k_sum_chunk(x, 0, (uint32_t)n, first);
-    AMP_UNROLL for (q = 0; q < AMPI_OWN; q++) own[q] = 0.0;
+    uint32_t i;
+    if (chunks <= 1u) return ampi_k_sum_chunk(x, 0, (uint32_t)n, room);
+    for (i = threadIdx.x; i < AMP_LANES; i += AMP_BLOCK)
+        room->chunk[i] = 0.0;
     for (c = 0; c < chunks; c++) {
         uint64_t left = n - c * AMP_CHUNK;
-        ampi_k_lane_add(own, (uint32_t)(c % AMP_LANES),
-            ampi_k_sum_chunk(x, c * AMP_CHUNK, (uint32_t)(left < AMP_CHUNK ? left : AMP_CHUNK), first));
-        if (c % AMP_CHUNK == AMP_CHUNK - 1u || c == chunks - 1u) {
-            sum = amp_dadd(sum, ampi_k_join_own(own, first));
-            AMP_UNROLL for (q = 0; q < AMPI_OWN; q++) own[q] = 0.0;
-        }
+        double sum = ampi_k_sum_chunk(x, c * AMP_CHUNK, (uint32_t)(left < AMP_CHUNK ? left : AMP_CHUNK), room);
+        double *lane = &room->chunk[c % AMP_LANES];
+        if (threadIdx.x == 0) *lane = amp_dadd(*lane, sum); /* the barriers of ampi_k_sum_chunk are before it */
     }
-    return sum;
+    return ampi_k_halve(room->chunk, AMP_LANES);
 }
 
 /* ==== >>device-arrays ============================================================================================
@@ -530,7 +550,7 @@ template <class X> AMPI_K double ampi_k_sum(const X &x, uint64_t n, double *firs
 /* What the kernels of a verb leave for the host, or for a later kernel of the same verb: one member per verb, which
    clears it, fills it and reads it. One block per context; the verbs on its stream use it in turn. */
 typedef struct ampi_k_finite_sums { /* amp_all_finite */
-    uint64_t nan, inf;
+    uint64_t nan, inf, overflow;
     uint64_t first; /* ~(chunk number << 16 | offset) of the first bad element; 0 if there is none */
 } ampi_k_finite_sums;
 typedef struct ampi_k_histogram_bins { /* amp_histogram_count */
@@ -610,7 +630,7 @@ AMPI_K ampi_k_part ampi_k_find(const ampi_k_list *l, uint64_t chunk) {
 
 /* Eight gradients as float bits become u, as float bits: g, or g / scale when `scaled`. Faults among the first m are
    counted. */
-AMPI_K void ampi_k_check8(uint32_t x[8], uint32_t m, uint32_t at, int scaled, float inv, amp_partial *f) {
+AMPI_K void ampi_k_check8(uint32_t x[8], uint32_t m, uint32_t at, int scaled, float inv, amp_faults *f) {
     uint32_t k, g[8], largest = 0;
     for (k = 0; k < 8u; k++) {
         g[k] = x[k];
@@ -623,7 +643,7 @@ AMPI_K void ampi_k_check8(uint32_t x[8], uint32_t m, uint32_t at, int scaled, fl
 }
 /* Writes eight u, rounded to dtype t; the gradients were of dtype `from`. */
 AMPI_K void ampi_k_unscaled8(uint32_t x[8], void *p, amp_dtype t, amp_dtype from, size_t i, uint32_t m, int wide,
-    uint32_t at, float inv, amp_partial *f) {
+    uint32_t at, float inv, amp_faults *f) {
     uint32_t k, was_finite = 0;
     for (k = 0; k < m; k++)
         was_finite |= (uint32_t)amp_is_finite(ampi_float(x[k])) << k;
@@ -638,13 +658,19 @@ AMPI_K void ampi_k_unscaled8(uint32_t x[8], void *p, amp_dtype t, amp_dtype from
 AMPI_K void ampi_k_add64(uint64_t *sum, uint64_t x) {
     if (x) atomicAdd((unsigned long long *)sum, (unsigned long long)x);
 }
+AMPI_K void ampi_k_note(ampi_k_finite_sums *out, uint64_t chunk, const amp_faults *f) {
+    ampi_k_add64(&out->nan, f->nan);
+    ampi_k_add64(&out->inf, f->inf);
+    ampi_k_add64(&out->overflow, f->overflow);
+    atomicMax((unsigned long long *)&out->first, ~((unsigned long long)chunk << 16 | f->first));
+}
 static __global__ void __launch_bounds__(AMP_BLOCK)
     ampi_k_finite(ampi_k_list list, amp_scaler_state *unscale, ampi_k_finite_sums *out) {
     float inv = unscale ? amp_inverse_scale(unscale->scale) : 1.0f;
     uint64_t chunk;
     for (chunk = blockIdx.x; chunk < list.chunks; chunk += gridDim.x) {
         ampi_k_part p = ampi_k_find(&list, chunk);
-        amp_partial f = amp_no_faults();
+        amp_faults f = amp_no_faults();
         uint32_t i, x[8];
         for (i = 8u * threadIdx.x; i < p.n; i += 8u * AMP_BLOCK) {
             uint32_t m = p.n - i < 8u ? p.n - i : 8u;
@@ -654,10 +680,7 @@ static __global__ void __launch_bounds__(AMP_BLOCK)
         }
         if (f.first == AMP_CHUNK) continue;
         if (out) {
-            ampi_k_add64(&out->nan, f.nan);
-            ampi_k_add64(&out->inf, (uint64_t)f.inf + f.overflow);
-            atomicMax(
-                (unsigned long long *)&out->first, ~((unsigned long long)(list.first_chunk + chunk) << 16 | f.first));
+            ampi_k_note(out, list.first_chunk + chunk, &f);
         }
         if (unscale && !unscale->no_check) atomicOr((unsigned *)&unscale->found, amp_found(f.nan, f.inf, f.overflow));
     }
@@ -705,134 +728,207 @@ AMPI_K uint32_t ampi_k_chunk_size(const amp_param_entry *e, const amp_chunk *c) 
     return (uint32_t)(left < AMP_CHUNK ? left : AMP_CHUNK);
 }
 
-struct ampi_k_partial_sums { /* read past the first-level cache: other blocks wrote them */
-    const amp_partial *p;
-    AMPI_K_AT void at8(double v[8], uint64_t i, uint32_t m) const {
-        uint32_t k;
-        for (k = 0; k < 8u; k++)
-            if (k < m) v[k] = AMP_LOAD_L2(&p[i + k].sum);
-    }
-};
-
 AMPI_K void *ampi_k_gradient(const amp_param_entry *e, uint32_t accum, amp_dtype *t) {
     *t = accum ? AMP_F32 : e->grad_dtype;
     return accum ? (void *)e->accum : e->grad;
 }
 
-/* Eight gradients of a chunk: checked, squared and added to their lanes, perhaps written back unscaled. */
-typedef struct ampi_k_rows {
-    void *grad;
+/* Inspection. A chunk is cut into `cuts` pieces, AMPI_CUTS or, for small sets, AMP_PARTS of them: piece q has the parts
+   q, q + cuts, ..., whose sums are halved by themselves. A block takes a piece at a time. */
+#define AMPI_CUTS 4u
+typedef struct ampi_k_inspect_state { /* of the blocks of a launch; the last of them leaves zeros again */
+    ampi_k_finite_sums found;
+    uint32_t ticket, _pad;
+} ampi_k_inspect_state;
+typedef struct ampi_k_gradients { /* of one chunk */
+    void *data;
     amp_dtype type;
     uint64_t base;
-    int wide, scaled, write;
+    uint32_t n, chunk;
     float inv;
-} ampi_k_rows;
+    int wide;
+} ampi_k_gradients;
 
-AMPI_K void ampi_k_inspect8(
-    const ampi_k_rows *rows, uint32_t x[8], uint32_t i, uint32_t m, double lane[8], amp_partial *t) {
-    uint32_t k;
-    ampi_k_check8(x, m, i, rows->scaled, rows->inv, t);
-    for (k = 0; k < 8u; k++)
-        if (k < m) {
-            double u = amp_widen(ampi_float(x[k]));
-            lane[k] = amp_dadd(lane[k], amp_dmul(u, u));
-        }
-    if (rows->write)
-        ampi_k_unscaled8(x, rows->grad, rows->type, rows->type, rows->base + i, m, rows->wide, i, rows->inv, t);
-}
-
-/* Gradients of one chunk. A thread has several loads under way: one row of AMP_LANES elements after the other would
-   leave the memory waiting. What is written back is written row by row. */
-#define AMPI_ROWS 4u
-AMPI_K void ampi_k_inspect_chunk(const amp_sum_job *job, uint32_t chunk, float inv, double *first, uint32_t *found) {
-    amp_chunk c = job->table.chunks[chunk];
-    amp_param_entry e = job->table.entries[c.param];
-    ampi_k_rows rows;
-    uint32_t n = ampi_k_chunk_size(&e, &c), g, i, q, x[8];
-    amp_partial t = amp_no_faults();
-    double sum;
-    rows.grad = ampi_k_gradient(&e, job->accum, &rows.type);
-    rows.base = (uint64_t)c.index * AMP_CHUNK;
-    rows.wide = ampi_k_aligned(rows.grad, rows.type);
-    rows.scaled = ampi_bits(inv) != 0x3f800000u;
-    rows.write = job->write != 0;
-    rows.inv = inv;
-    if (threadIdx.x < 4u) found[threadIdx.x] = threadIdx.x == 3u ? AMP_CHUNK : 0u;
-    for (g = threadIdx.x; g < AMPI_GROUPS; g += AMP_BLOCK) {
-        double lane[8] = {0, 0, 0, 0, 0, 0, 0, 0};
-        i = 8u * g;
-        if (rows.wide && !rows.write) {
-            rows.write = 0; /* known to the compiler, too */
-            for (; i + (AMPI_ROWS - 1u) * AMP_LANES + 8u <= n; i += AMPI_ROWS * AMP_LANES) {
-                ampi_k_raw raw[AMPI_ROWS];
-                AMP_UNROLL for (q = 0; q < AMPI_ROWS; q++)
-                    ampi_k_fetch8(&raw[q], rows.grad, rows.type, rows.base + i + q * AMP_LANES, 1);
-                AMP_UNROLL for (q = 0; q < AMPI_ROWS; q++) {
-                    ampi_k_patterns8(x, &raw[q], rows.type);
-                    ampi_k_decode8(x, rows.type);
-                    ampi_k_inspect8(&rows, x, i + q * AMP_LANES, 8, lane, &t);
-                }
+/* The lanes of squares of a part of n gradients from `at` on, by one team. A whole part: all loads first. */
+template <int type>
+AMPI_K void ampi_k_squares(const ampi_k_gradients *g, uint32_t at, uint32_t n, float by, float *lane) {
+    uint32_t t = threadIdx.x % AMPI_TEAM, k, q, x[8];
+    float sum[8] = {0, 0, 0, 0, 0, 0, 0, 0};
+    if (g->wide && n == AMP_PART && ampi_bits(by) == 0x3f800000u) {
+        ampi_k_raw raw[AMP_PART / AMP_LANES];
+        AMP_UNROLL for (q = 0; q < AMP_PART / AMP_LANES; q++)
+            ampi_k_fetch8(&raw[q], g->data, (amp_dtype)type, g->base + at + 8u * t + AMP_LANES * q, 1);
+        AMP_UNROLL for (q = 0; q < AMP_PART / AMP_LANES; q++) {
+            ampi_k_patterns8(x, &raw[q], (amp_dtype)type);
+            ampi_k_decode8(x, (amp_dtype)type);
+            AMP_UNROLL for (k = 0; k < 8u; k++) {
+                float u = amp_mul(ampi_float(x[k]), g->inv);
+                sum[k] = amp_add(sum[k], amp_mul(u, u));
             }
         }
-        for (; i < n; i += AMP_LANES) {
-            uint32_t m = n - i < 8u ? n - i : 8u;
-            ampi_k_load8(x, rows.grad, rows.type, rows.base + i, m, rows.wide);
-            ampi_k_inspect8(&rows, x, i, m, lane, &t);
-        }
-        first[g] = ampi_k_join8(lane);
+        AMP_UNROLL for (k = 0; k < 8u; k++) lane[8u * t + k] = sum[k];
+        return;
     }
-    sum = ampi_k_join(first); /* its barriers also lie between the zeroes in found[] and what follows */
-    if (t.first != AMP_CHUNK) {
-        if (t.nan) atomicAdd(&found[0], t.nan);
-        if (t.inf) atomicAdd(&found[1], t.inf);
-        if (t.overflow) atomicAdd(&found[2], t.overflow);
-        atomicMin(&found[3], t.first);
+    for (q = t; q < n; q += AMP_LANES) {
+        AMP_UNROLL for (k = 0; k < 8u; k++) {
+            uint32_t i = q + AMPI_TEAM * k;
+            float u = i < n ? amp_load(g->data, (amp_dtype)type, g->base + at + i) : 0.0f;
+            u = amp_mul(amp_mul(u, g->inv), by);
+            sum[k] = amp_add(sum[k], amp_mul(u, u));
+        }
+    }
+    AMP_UNROLL for (k = 0; k < 8u; k++) lane[t + AMPI_TEAM * k] = sum[k];
+}
+/* The same of a part by the whole block: a lane per thread. */
+template <int type>
+AMPI_K void ampi_k_squares_spread(const ampi_k_gradients *g, uint32_t at, uint32_t n, float by, float *lane) {
+    uint32_t j, q;
+    for (j = threadIdx.x; j < AMP_LANES; j += AMP_BLOCK) {
+        float sum = 0.0f;
+        AMP_UNROLL for (q = 0; q < AMP_PART; q += AMP_LANES) {
+            float u = q + j < n ? amp_load(g->data, (amp_dtype)type, g->base + at + q + j) : 0.0f;
+            u = amp_mul(amp_mul(u, g->inv), by);
+            sum = amp_add(sum, amp_mul(u, u));
+        }
+        lane[j] = sum;
+    }
+}
+template <int type>
+AMPI_K void ampi_k_squares_any(
+    const ampi_k_gradients *g, uint32_t at, uint32_t n, float by, int spread, ampi_k_room *room) {
+    if (spread)
+        ampi_k_squares_spread<type>(g, at, n, by, room->lane);
+    else
+        ampi_k_squares<type>(g, at, n, by, room->lane + threadIdx.x / AMPI_TEAM * AMP_LANES);
+}
+#define AMPI_FORMAT_SQUARES(T, ...) \
+case AMP_##T: ampi_k_squares_any<AMP_##T>(g, at, n, by, spread, room); break;
+/* The sum of a part per team, times by^2; as from ampi_k_join_lanes. */
+AMPI_K float ampi_k_part_squares(
+    const ampi_k_gradients *g, uint32_t at, uint32_t n, float by, int spread, ampi_k_room *room) {
+    switch (g->type) {
+        AMPI_FORMATS(AMPI_FORMAT_SQUARES)
+    default: ampi_k_squares_any<AMP_F32>(g, at, n, by, spread, room);
+    }
+    return ampi_k_join_lanes(room);
+}
+/* Which part a team has in a round: elements [at, at + n) of the chunk, n may be 0. */
+AMPI_K uint32_t ampi_k_part_of(const ampi_k_gradients *g, uint32_t q, uint32_t cuts, uint32_t index, uint32_t *at) {
+    *at = (q + cuts * index) * AMP_PART;
+    if (index >= AMP_PARTS / cuts || *at >= g->n) return 0;
+    return g->n - *at < AMP_PART ? g->n - *at : AMP_PART;
+}
+AMPI_K void ampi_k_part_faults(const ampi_k_gradients *g, uint32_t at, uint32_t n, ampi_k_finite_sums *found) {
+    amp_faults f = amp_no_faults();
+    uint32_t i;
+    for (i = at + threadIdx.x % AMPI_TEAM; i < at + n; i += AMPI_TEAM) {
+        float x = amp_load(g->data, g->type, g->base + i);
+        amp_count_fault(&f, x, amp_mul(x, g->inv), i);
+    }
+    if (f.first != AMP_CHUNK) ampi_k_note(found, g->chunk, &f);
+}
+/* Gradients of the part, written back unscaled. */
+AMPI_K void ampi_k_part_unscale(const ampi_k_gradients *g, uint32_t at, uint32_t n, ampi_k_finite_sums *found) {
+    amp_faults f = amp_no_faults();
+    uint32_t i, k, x[8];
+    for (i = threadIdx.x % AMPI_TEAM * 8u; i < n; i += AMPI_TEAM * 8u) {
+        uint32_t m = n - i < 8u ? n - i : 8u;
+        ampi_k_load8(x, g->data, g->type, g->base + at + i, m, g->wide);
+        for (k = 0; k < 8u; k++)
+            x[k] = ampi_bits(amp_mul(ampi_float(x[k]), g->inv));
+        ampi_k_unscaled8(x, g->data, g->type, g->type, g->base + at + i, m, g->wide, at + i, g->inv, &f);
+    }
+    if (f.first != AMP_CHUNK) ampi_k_note(found, g->chunk, &f);
+}
+/* A round of parts into room->part[index ...], one per team. Seldom, those whose squares leave the range are added up
+   again, and those that are not finite looked through. */
+AMPI_K void ampi_k_inspect_round(const ampi_k_gradients *g, uint32_t q, uint32_t cuts, uint32_t index,
+    ampi_k_room *room, ampi_k_finite_sums *found) {
+    uint32_t team = threadIdx.x / AMPI_TEAM, at, n = ampi_k_part_of(g, q, cuts, index + team, &at), k, again = 0;
+    int spread = cuts == AMP_PARTS;
+    uint32_t mine_at, mine = ampi_k_part_of(g, q, cuts, index + threadIdx.x, &mine_at);
+    float sum;
+    if (spread) n = ampi_k_part_of(g, q, cuts, 0, &at);
+    sum = ampi_k_part_squares(g, at, n, 1.0f, spread, room);
+    if (threadIdx.x < AMPI_TEAMS) {
+        float by = mine ? amp_squares_by(sum) : 1.0f;
+        room->by[threadIdx.x] = by;
+        room->part[index + threadIdx.x] = mine ? amp_widen(sum) : 0.0;
     }
     __syncthreads();
-    if (threadIdx.x == 0) {
-        amp_partial *p = &job->table.partials[chunk];
-        p->sum = sum;
-        p->nan = found[0];
-        p->inf = found[1];
-        p->overflow = found[2];
-        p->first = found[3];
+    for (k = 0; k < AMPI_TEAMS; k++)
+        again |= ampi_bits(room->by[k]) != 0x3f800000u;
+    if (!again) return;
+    sum = ampi_k_part_squares(g, at, n, room->by[spread ? 0 : team], spread, room);
+    if (threadIdx.x < AMPI_TEAMS && mine) {
+        room->part[index + threadIdx.x] = amp_squares_sum(sum, room->by[threadIdx.x]);
+        room->by[threadIdx.x] = sum;
     }
+    __syncthreads();
+    if (!amp_is_finite(room->by[spread ? 0 : team]) && (!spread || team == 0)) ampi_k_part_faults(g, at, n, found);
     __syncthreads();
 }
-
-/* All partials to the totals, by one block; valid in thread 0. */
-AMPI_K void ampi_k_inspect_join(const amp_sum_job *job, amp_totals *totals, double *first) {
-    AMP_SHARED(unsigned long long, count, 3);
-    AMP_SHARED(uint32_t, bad, 1);
-    const amp_partial *p = job->table.partials;
-    ampi_k_partial_sums sums;
-    uint32_t n = job->table.n_chunks, i;
-    double sum;
-    sums.p = p;
-    if (threadIdx.x < 3u) count[threadIdx.x] = 0;
-    if (threadIdx.x == 0) bad[0] = n;
-    sum = ampi_k_sum(sums, n, first);
-    for (i = threadIdx.x; i < n; i += AMP_BLOCK) {
-        uint32_t nan = AMP_LOAD_L2(&p[i].nan), inf = AMP_LOAD_L2(&p[i].inf), overflow = AMP_LOAD_L2(&p[i].overflow);
-        if (nan | inf | overflow) {
-            atomicAdd(&count[0], (unsigned long long)nan);
-            atomicAdd(&count[1], (unsigned long long)inf);
-            atomicAdd(&count[2], (unsigned long long)overflow);
-            atomicMin(&bad[0], i); /* chunks are in the order of parameters */
+/* One piece of a chunk. */
+AMPI_K void ampi_k_inspect_piece(
+    const amp_sum_job *job, uint64_t piece, uint32_t cuts, float inv, ampi_k_room *room, ampi_k_finite_sums *found) {
+    uint32_t chunk = (uint32_t)(piece / cuts), q = (uint32_t)(piece % cuts), parts = AMP_PARTS / cuts, index, at, n;
+    amp_chunk c = job->table.chunks[chunk];
+    const amp_param_entry *e = &job->table.entries[c.param];
+    ampi_k_gradients g;
+    double sum = 0.0;
+    g.data = ampi_k_gradient(e, job->accum, &g.type);
+    g.base = (uint64_t)c.index * AMP_CHUNK;
+    g.n = ampi_k_chunk_size(e, &c);
+    g.chunk = chunk;
+    g.inv = inv;
+    g.wide = ampi_k_aligned(g.data, g.type);
+    if (q * AMP_PART < g.n) { /* all threads alike */
+        for (index = 0; index < parts; index += AMPI_TEAMS)
+            ampi_k_inspect_round(&g, q, cuts, index, room, found);
+        for (index = threadIdx.x / AMPI_TEAM; job->write && index < parts; index += AMPI_TEAMS) {
+            n = ampi_k_part_of(&g, q, cuts, index, &at);
+            if (n) ampi_k_part_unscale(&g, at, n, found);
         }
+        sum = ampi_k_halve(room->part, parts);
     }
-    __syncthreads();
-    totals->sum = sum;
-    totals->nan = count[0];
-    totals->inf = count[1];
-    totals->overflow = count[2];
+    if (threadIdx.x == 0) job->table.partials[chunk].sum[q] = sum;
+}
+
+/* All pieces to the totals, by one block; valid in every thread. */
+AMPI_K double ampi_k_inspect_sum(const amp_sum_job *job, uint32_t cuts, ampi_k_room *room) {
+    amp_partial *p = job->table.partials;
+    uint32_t n = job->table.n_chunks, i, k, c;
+    double x[8];
+    if (cuts == AMP_PARTS) { /* as if there had been AMPI_CUTS of them */
+        for (i = threadIdx.x; i < AMPI_CUTS * n; i += AMP_BLOCK) {
+            double *from = &p[i / AMPI_CUTS].sum[i % AMPI_CUTS];
+            AMP_UNROLL for (k = 0; k < 8u; k++) x[k] = AMP_LOAD_L2(from + AMPI_CUTS * k);
+            *from = ampi_k_halve8(x);
+        }
+        __syncthreads();
+    }
+    for (i = threadIdx.x; i < AMP_LANES; i += AMP_BLOCK) {
+        double lane = 0.0;
+        for (c = i; c < n; c += AMP_LANES) {
+            AMP_UNROLL for (k = 0; k < AMPI_CUTS; k++) x[k] = AMP_LOAD_L2(&p[c].sum[k]);
+            lane = amp_dadd(lane, amp_dadd(amp_dadd(x[0], x[2]), amp_dadd(x[1], x[3])));
+        }
+        room->chunk[i] = lane;
+    }
+    return ampi_k_halve(room->chunk, ampi_k_power_of_two(n, AMP_LANES));
+}
+/* What was found, by one thread, which leaves zeros. */
+AMPI_K void ampi_k_inspect_found(const amp_sum_job *job, ampi_k_finite_sums *found, amp_totals *totals) {
+    uint64_t key = ~AMP_LOAD_L2((unsigned long long *)&found->first);
+    totals->nan = AMP_LOAD_L2((unsigned long long *)&found->nan);
+    totals->inf = AMP_LOAD_L2((unsigned long long *)&found->inf);
+    totals->overflow = AMP_LOAD_L2((unsigned long long *)&found->overflow);
     totals->first_param = totals->_pad = 0;
     totals->first_index = 0;
-    if (bad[0] < n) {
-        amp_chunk c = job->table.chunks[bad[0]];
-        totals->first_param = c.param;
-        totals->first_index = (uint64_t)c.index * AMP_CHUNK + AMP_LOAD_L2(&p[bad[0]].first);
-    }
+    if (~key == 0) return;
+    totals->first_param = job->table.chunks[key >> 16].param;
+    totals->first_index = (uint64_t)job->table.chunks[key >> 16].index * AMP_CHUNK + (key & 0xffffu);
+    found->nan = found->inf = found->overflow = found->first = 0;
 }
 
 /* One thread ends the inspection, and leaves a copy of the record where the host can read it without waiting: whole
@@ -850,36 +946,37 @@ AMPI_K void ampi_k_inspect_end(const amp_inspect_job *job, const amp_totals *tot
     }
 }
 
-/* All chunks, then the last block to finish joins them; 1 in the thread that holds the totals. The ticket wraps to 0.
+/* All pieces, then the last block to finish joins them; 1 in the thread that holds the totals. The ticket wraps to 0.
    */
-AMPI_K int ampi_k_sums(const amp_sum_job *job, uint32_t *ticket, amp_totals *totals) {
-    AMP_SHARED(double, first, AMPI_GROUPS);
-    AMP_SHARED(uint32_t, found, 4);
+AMPI_K int ampi_k_sums(const amp_sum_job *job, uint32_t cuts, ampi_k_inspect_state *state, amp_totals *totals) {
+    AMP_SHARED(ampi_k_room, room, 1);
     AMP_SHARED(uint32_t, last, 1);
     float inv = amp_sum_factor(job);
-    uint32_t chunk;
-    for (chunk = blockIdx.x; chunk < job->table.n_chunks; chunk += gridDim.x)
-        ampi_k_inspect_chunk(job, chunk, inv, first, found);
+    uint64_t piece;
+    for (piece = blockIdx.x; piece < (uint64_t)job->table.n_chunks * cuts; piece += gridDim.x)
+        ampi_k_inspect_piece(job, piece, cuts, inv, room, &state->found);
+    __syncthreads();
     if (threadIdx.x == 0) {
         AMP_FENCE();
-        last[0] = atomicInc((unsigned *)ticket, gridDim.x - 1u) == gridDim.x - 1u;
+        last[0] = atomicInc((unsigned *)&state->ticket, gridDim.x - 1u) == gridDim.x - 1u;
         AMP_FENCE();
     }
     __syncthreads();
     if (!last[0]) return 0;
     AMP_FENCE();
-    ampi_k_inspect_join(job, totals, first);
+    totals->sum = ampi_k_inspect_sum(job, cuts, room);
+    if (threadIdx.x == 0) ampi_k_inspect_found(job, &state->found, totals);
     return threadIdx.x == 0;
 }
 static __global__ void __launch_bounds__(AMP_BLOCK, 2)
-    ampi_k_inspect(const AMP_GRID_CONSTANT amp_inspect_job job, uint32_t *ticket) {
+    ampi_k_inspect(const AMP_GRID_CONSTANT amp_inspect_job job, uint32_t cuts, ampi_k_inspect_state *state) {
     amp_totals totals;
-    if (ampi_k_sums(&job.sum, ticket, &totals)) ampi_k_inspect_end(&job, &totals);
+    if (ampi_k_sums(&job.sum, cuts, state, &totals)) ampi_k_inspect_end(&job, &totals);
 }
 static __global__ void __launch_bounds__(AMP_BLOCK, 2)
-    ampi_k_sum_gradients(const AMP_GRID_CONSTANT amp_sum_job job, uint32_t *ticket) {
+    ampi_k_sum_gradients(const AMP_GRID_CONSTANT amp_sum_job job, uint32_t cuts, ampi_k_inspect_state *state) {
     amp_totals totals;
-    if (ampi_k_sums(&job, ticket, &totals)) *job.table.totals = totals;
+    if (ampi_k_sums(&job, cuts, state, &totals)) *job.table.totals = totals;
 }
 static __global__ void __launch_bounds__(AMP_BLOCK) ampi_k_conclude(const AMP_GRID_CONSTANT amp_inspect_job job) {
     if (threadIdx.x == 0 && blockIdx.x == 0) ampi_k_inspect_end(&job, job.sum.table.totals);
@@ -1215,19 +1312,19 @@ struct ampi_k_terms {
     size_t row;
     float max;
     int plain, wide;
-    AMPI_K_AT void at8(double v[8], uint64_t i, uint32_t m) const {
+    AMPI_K_AT void at8(float v[8], uint64_t i, uint32_t m) const {
         uint32_t y[8], k;
         ampi_k_load8(y, x, t, row + i, m, wide);
         for (k = 0; k < 8u; k++)
-            v[k] = amp_widen(plain ? ampi_float(y[k]) : amp_exp(amp_sub(ampi_float(y[k]), max)));
+            v[k] = plain ? ampi_float(y[k]) : amp_exp(amp_sub(ampi_float(y[k]), max));
     }
 };
 struct ampi_k_floats {
     const float *x;
-    AMPI_K_AT void at8(double v[8], uint64_t i, uint32_t m) const {
+    AMPI_K_AT void at8(float v[8], uint64_t i, uint32_t m) const {
         uint32_t k;
         for (k = 0; k < 8u; k++)
-            if (k < m) v[k] = amp_widen(x[i + k]);
+            if (k < m) v[k] = x[i + k];
     }
 };
 
@@ -1293,7 +1390,7 @@ AMPI_K void ampi_k_xent_gradients(
 
 /* A block per row. */
 static __global__ void __launch_bounds__(AMP_BLOCK, 2) ampi_k_xent(amp_xent_job d, const ampi_k_xent_state *counted) {
-    AMP_SHARED(double, first, AMPI_GROUPS);
+    AMP_SHARED(ampi_k_room, room, 1);
     AMP_SHARED(float, top, AMP_BLOCK);
     float factor = amp_xent_factor(&d, d.sum ? 0u : counted->rows);
     size_t row;
@@ -1313,10 +1410,10 @@ static __global__ void __launch_bounds__(AMP_BLOCK, 2) ampi_k_xent(amp_xent_job 
         terms.wide = ampi_k_aligned((const char *)d.logits.data + at * amp_dtype_size(terms.t), terms.t);
         terms.max = ampi_k_xent_max(d, at, terms.wide, top);
         terms.plain = 0;
-        sum = amp_narrow(ampi_k_sum(terms, d.classes, first)); /* its barriers also end the use of top[] */
+        sum = amp_narrow(ampi_k_sum(terms, d.classes, room)); /* its barriers also end the use of top[] */
         if (ampi_nonzero(d.smoothing)) {
             terms.plain = 1;
-            mean = amp_narrow(amp_ddiv(ampi_k_sum(terms, d.classes, first), (double)d.classes));
+            mean = amp_narrow(amp_ddiv(ampi_k_sum(terms, d.classes, room), (double)d.classes));
         }
         if (d.row_loss && threadIdx.x == 0)
             d.row_loss[row] = amp_xent_loss_one(d.smoothing, terms.max, target, mean, amp_log(sum));
@@ -1326,11 +1423,11 @@ static __global__ void __launch_bounds__(AMP_BLOCK, 2) ampi_k_xent(amp_xent_job 
 
 static __global__ void __launch_bounds__(AMP_BLOCK)
     ampi_k_xent_loss(amp_xent_job d, const ampi_k_xent_state *counted) { /* one block; rows left out hold 0 */
-    AMP_SHARED(double, first, AMPI_GROUPS);
+    AMP_SHARED(ampi_k_room, room, 1);
     ampi_k_floats losses;
     double sum;
     losses.x = d.row_loss;
-    sum = ampi_k_sum(losses, d.rows, first);
+    sum = ampi_k_sum(losses, d.rows, room);
     if (threadIdx.x == 0) *d.loss = amp_narrow(amp_dmul(sum, amp_xent_weight(&d, d.sum ? 0u : counted->rows)));
 }
 
@@ -1569,86 +1666,125 @@ static __global__ void __launch_bounds__(AMP_BLOCK, 2)
     }
 }
 
-/* ---- dy through the activation, in place, and its column sums, reading it once. A block takes a stripe of 256 columns
-   and a slice of the rows; each of its rows of 32 threads every (AMP_BLOCK / 32)-th row, 8 columns a thread. Sums in
-   double: lanes in order, then slices in order (ampi_k_slices, when there are several) ---- */
+/* ---- dy through the activation, in place, and its column sums by the rule of amp.h, reading it once. A team takes a
+   part, 32 rows of a stripe of 256 columns; a second kernel adds up the parts. Neighbouring threads have neighbouring
+   groups of eight columns or, where rows are not aligned, neighbouring columns, eight of them 32 apart ---- */
 #define AMPI_K_STRIPE 256u
-#define AMPI_K_ROWS   (AMP_BLOCK / 32u)
 typedef struct ampi_k_bias_args {
     amp_bias_grad_job job;
-    double *partial; /* [slices][cols], or NULL: one slice, straight to dbias */
-    uint64_t slice;  /* rows of each */
-    uint32_t stripes;
-    int wide;
+    float *partial;                      /* [parts][columns], or NULL: one part, straight to dbias */
+    uint64_t from, columns, parts, work; /* these columns; parts of all rows; parts times stripes */
+    int wide, _pad;
 } ampi_k_bias_args;
 
 AMPI_K void ampi_k_bias_out(const amp_bias_grad_job &j, uint64_t column, double sum) {
     if (j.accumulate) sum = amp_dadd(amp_widen(amp_load(j.dbias.data, j.dbias.dtype, column)), sum);
     amp_store(j.dbias.data, j.dbias.dtype, column, amp_narrow(sum));
 }
+/* Eight of a row, those of this thread; `left` of the row from the first on. */
+AMPI_K void ampi_k_bias_load(uint32_t x[8], const amp_array &a, uint64_t at, uint64_t left, int wide) {
+    uint32_t k;
+    if (wide) {
+        ampi_k_load8(x, a.data, a.dtype, at, ampi_k_group(0, left), 1);
+        return;
+    }
+    AMP_UNROLL for (k = 0; k < 8u; k++) x[k] =
+        AMPI_TEAM * k < left ? ampi_load_bits(a.data, a.dtype, at + AMPI_TEAM * k) : 0u;
+}
+AMPI_K void ampi_k_bias_store(const uint32_t x[8], const amp_array &a, uint64_t at, uint64_t left, int wide) {
+    uint32_t k;
+    if (wide) {
+        ampi_k_store8(x, a.data, a.dtype, at, ampi_k_group(0, left), 1);
+        return;
+    }
+    AMP_UNROLL for (k = 0; k < 8u; k++) if (AMPI_TEAM * k < left)
+        ampi_store_pattern(a.data, a.dtype, at + AMPI_TEAM * k, x[k]);
+}
 /* Eight of dy, whose `saved` are y, become the gradient before act: stored, and in x as stored, because that is what is
    summed. */
 AMPI_K void ampi_k_bias_act8(
-    const amp_bias_grad_job &j, uint32_t x[8], const uint32_t y[8], uint64_t at, uint32_t m, int wide) {
+    const amp_bias_grad_job &j, uint32_t x[8], const uint32_t y[8], uint64_t at, uint64_t left, int wide) {
     uint32_t k;
     if (j.act == AMP_ACT_NONE) return;
     ampi_k_act_grad8(x, j.act, y);
     ampi_k_nearest8(x, j.dy.dtype);
-    ampi_k_store8(x, j.dy.data, j.dy.dtype, at, m, wide);
+    ampi_k_bias_store(x, j.dy, at, left, wide);
     if (j.dy.dtype == AMP_F32) return;
-    AMP_UNROLL for (k = 0; k < 8u; k++) x[k] = ampi_decode(x[k], j.dy.dtype);
+    AMP_UNROLL for (k = 0; k < 8u; k++) x[k] = ampi_decode_any(x[k], j.dy.dtype);
 }
-/* This thread's part of a slice, into sum[8]: two rows at a time, for loads in flight. */
+/* This thread's columns of a part, into sum[8]: some rows at a time, for loads in flight. */
+#define AMPI_K_AHEAD 4u
 AMPI_K void ampi_k_bias_rows(
-    const ampi_k_bias_args &a, uint64_t column, uint32_t m, uint64_t from, uint64_t end, double sum[8]) {
+    const ampi_k_bias_args &a, uint64_t column, uint64_t left, uint64_t row, uint64_t end, float sum[8]) {
     const amp_bias_grad_job &j = a.job;
-    uint32_t x[2][8], y[2][8], k, u;
-    uint64_t r;
-    for (r = from; r < end; r += 2u * AMPI_K_ROWS) {
-        AMP_UNROLL for (u = 0; u < 2u; u++) {
-            uint64_t row = r + u * AMPI_K_ROWS;
-            uint32_t here = row < end ? m : 0u;
-            ampi_k_load8(x[u], j.dy.data, j.dy.dtype, row * j.cols + column, here, a.wide);
-            if (j.act != AMP_ACT_NONE)
-                ampi_k_load8(y[u], j.saved.data, j.saved.dtype, row * j.cols + column, here, a.wide);
+    uint32_t x[AMPI_K_AHEAD][8], y[AMPI_K_AHEAD][8], k, u;
+    for (; row < end; row += AMPI_K_AHEAD) {
+        uint64_t at = row * j.cols + column;
+        AMP_UNROLL for (u = 0; u < AMPI_K_AHEAD; u++) {
+            if (row + u >= end) continue;
+            ampi_k_bias_load(x[u], j.dy, at + u * j.cols, left, a.wide);
+            if (j.act != AMP_ACT_NONE) ampi_k_bias_load(y[u], j.saved, at + u * j.cols, left, a.wide);
         }
-        AMP_UNROLL for (u = 0; u < 2u; u++) {
-            uint64_t row = r + u * AMPI_K_ROWS;
-            if (row >= end) continue;
-            ampi_k_bias_act8(j, x[u], y[u], row * j.cols + column, m, a.wide);
-            AMP_UNROLL for (k = 0; k < 8u; k++) sum[k] = amp_dadd(sum[k], amp_widen(ampi_float(x[u][k])));
+        AMP_UNROLL for (u = 0; u < AMPI_K_AHEAD; u++) {
+            if (row + u >= end) continue;
+            ampi_k_bias_act8(j, x[u], y[u], at + u * j.cols, left, a.wide);
+            AMP_UNROLL for (k = 0; k < 8u; k++) sum[k] = amp_add(sum[k], ampi_float(x[u][k]));
         }
     }
 }
-static __global__ void __launch_bounds__(AMP_BLOCK) ampi_k_bias_grad(ampi_k_bias_args a) {
-    AMP_SHARED(double, part, AMP_BLOCK * 8u);
-    uint64_t s = blockIdx.x / a.stripes, c0 = (uint64_t)(blockIdx.x % a.stripes) * AMPI_K_STRIPE,
-             j = c0 + threadIdx.x % 32u * 8u, end = (s + 1u) * a.slice;
-    uint32_t lane = threadIdx.x / 32u, m = ampi_k_group(j, a.job.cols), k, l;
-    double sum[8];
-    if (end > a.job.rows) end = a.job.rows;
-    AMP_UNROLL for (k = 0; k < 8u; k++) sum[k] = 0.0;
-    if (m) ampi_k_bias_rows(a, j, m, s * a.slice + lane, end, sum);
-    AMP_UNROLL for (k = 0; k < 8u; k++) part[k * AMP_BLOCK + threadIdx.x] = sum[k];
+static __global__ void __launch_bounds__(AMP_BLOCK, 2) ampi_k_bias_grad(const AMP_GRID_CONSTANT ampi_k_bias_args a) {
+    uint64_t stripes = (a.columns + AMPI_K_STRIPE - 1u) / AMPI_K_STRIPE, unit;
+    uint32_t t = threadIdx.x % AMPI_TEAM, k;
+    for (unit = (uint64_t)blockIdx.x * AMPI_TEAMS + threadIdx.x / AMPI_TEAM; unit < a.work;
+        unit += (uint64_t)gridDim.x * AMPI_TEAMS) {
+        uint64_t part = unit / stripes, c = unit % stripes * AMPI_K_STRIPE + (a.wide ? 8u * t : t);
+        uint64_t end = (part + 1u) * AMP_ROWS;
+        float sum[8] = {0, 0, 0, 0, 0, 0, 0, 0};
+        if (c >= a.columns) continue;
+        ampi_k_bias_rows(a, a.from + c, a.columns - c, part * AMP_ROWS, end < a.job.rows ? end : a.job.rows, sum);
+        for (k = 0; k < 8u; k++, c += a.wide ? 1u : AMPI_TEAM) {
+            if (c >= a.columns) break;
+            if (a.partial)
+                a.partial[part * a.columns + c] = sum[k];
+            else
+                ampi_k_bias_out(a.job, a.from + c, amp_widen(sum[k]));
+        }
+    }
+}
+/* The parts of each column: a block has 32 columns, and for each the lanes of the rule. */
+static __global__ void __launch_bounds__(AMP_BLOCK) ampi_k_columns(const AMP_GRID_CONSTANT ampi_k_bias_args a) {
+    AMP_SHARED(double, lanes, AMP_COLUMN_LANES *AMPI_TEAM);
+    uint32_t t = threadIdx.x % AMPI_TEAM, l, k;
+    uint64_t c = (uint64_t)blockIdx.x * AMPI_TEAM + t, p;
+    for (l = threadIdx.x / AMPI_TEAM; l < AMP_COLUMN_LANES; l += AMPI_TEAMS) {
+        double sum = 0.0;
+        for (p = l; p < a.parts && c < a.columns; p += AMP_COLUMN_LANES)
+            sum = amp_dadd(sum, amp_widen(a.partial[p * a.columns + c]));
+        lanes[l * AMPI_TEAM + t] = sum;
+    }
     __syncthreads();
-    for (k = threadIdx.x; k < AMPI_K_STRIPE; k += AMP_BLOCK) {
-        double total = part[k % 8u * AMP_BLOCK + k / 8u];
-        if (c0 + k >= a.job.cols) continue;
-        for (l = 1; l < AMPI_K_ROWS; l++)
-            total = amp_dadd(total, part[k % 8u * AMP_BLOCK + l * 32u + k / 8u]);
-        if (a.partial)
-            a.partial[s * a.job.cols + c0 + k] = total;
-        else
-            ampi_k_bias_out(a.job, c0 + k, total);
+    if (threadIdx.x < AMPI_TEAM && c < a.columns) {
+        double x[AMP_COLUMN_LANES];
+        AMP_UNROLL for (k = 0; k < AMP_COLUMN_LANES; k++) x[k] = lanes[k * AMPI_TEAM + t];
+        ampi_k_bias_out(a.job, a.from + c, ampi_k_halve8(x));
     }
 }
-static __global__ void __launch_bounds__(AMP_BLOCK) ampi_k_slices(ampi_k_bias_args a) {
-    uint64_t c, s, slices = a.job.rows / a.slice + (a.job.rows % a.slice != 0);
-    for (c = (uint64_t)blockIdx.x * AMP_BLOCK + threadIdx.x; c < a.job.cols; c += (uint64_t)gridDim.x * AMP_BLOCK) {
-        double sum = a.partial[c];
-        for (s = 1; s < slices; s++)
-            sum = amp_dadd(sum, a.partial[s * a.job.cols + c]);
-        ampi_k_bias_out(a.job, c, sum);
+/* Without room for the sums of parts: a thread per column. */
+static __global__ void __launch_bounds__(AMP_BLOCK) ampi_k_columns_alone(const AMP_GRID_CONSTANT amp_bias_grad_job j) {
+    uint64_t c = (uint64_t)blockIdx.x * AMP_BLOCK + threadIdx.x, row, r;
+    double lane[AMP_COLUMN_LANES] = {0, 0, 0, 0, 0, 0, 0, 0};
+    uint32_t l;
+    for (; c < j.cols; c += (uint64_t)gridDim.x * AMP_BLOCK) {
+        AMP_UNROLL for (l = 0; l < AMP_COLUMN_LANES; l++) lane[l] = 0.0;
+        for (row = 0; row < j.rows; row += AMP_ROWS * AMP_COLUMN_LANES) {
+            AMP_UNROLL for (l = 0; l < AMP_COLUMN_LANES; l++) {
+                float sum = 0.0f;
+                for (r = row + l * AMP_ROWS; r < row + (l + 1u) * AMP_ROWS && r < j.rows; r++)
+                    sum = amp_add(sum, amp_load(j.dy.data, j.dy.dtype, r * j.cols + c));
+                lane[l] = amp_dadd(lane[l], amp_widen(sum));
+            }
+        }
+        ampi_k_bias_out(j, c, ampi_k_halve8(lane));
     }
 }
 
@@ -1673,7 +1809,7 @@ static __global__ void __launch_bounds__(AMP_BLOCK)
 typedef struct ampi_cu_scratch {
     ampi_k_finite_sums finite;
     ampi_k_histogram_bins histogram;
-    uint32_t inspect_ticket, _pad; /* amp_step: blocks that have finished; wraps to 0 by itself, so never cleared */
+    ampi_k_inspect_state inspect; /* amp_step: leaves zeros itself, so it is never cleared */
     ampi_k_xent_state xent;
     float scalar[4]; /* amp_gemm: 0 and 1, which never change, alpha and beta */
 } ampi_cu_scratch;
@@ -2099,7 +2235,7 @@ static void ampi_cu_finite_report(const ampi_k_finite_sums *sums, const amp_arra
     size_t a = 0;
     memset(out, 0, sizeof *out);
     out->nan = sums->nan;
-    out->inf = sums->inf;
+    out->inf = sums->inf + sums->overflow;
     if (out->nan + out->inf == 0) return;
     for (; chunk >= ampi_cu_parts(arrays[a].count, AMP_CHUNK); a++)
         chunk -= ampi_cu_parts(arrays[a].count, AMP_CHUNK);
@@ -2149,11 +2285,17 @@ static amp_status ampi_cu_histogram(amp_ctx *ctx, const amp_array *arrays, size_
 /* ==== >>cuda-step ====================================================================================================
    tests: tests/test_step.c, tests/test_layouts.c, tests/test_scaler.c */
 
+/* Small sets are cut further, so that every SM has work. */
+static uint32_t ampi_cu_inspect_cuts(const ampi_cuda *c, const amp_param_table *t) {
+    uint64_t few = (uint64_t)c->sms * 2u;
+    return (uint64_t)t->n_chunks * AMPI_CUTS < few ? AMP_PARTS : AMPI_CUTS;
+}
 static amp_status ampi_cu_sum_gradients(amp_ctx *ctx, const amp_sum_job *job) {
     ampi_cu_call k;
     amp_status s = ampi_cu_enter(&k, ctx, "amp_step (sums)");
-    unsigned grid = ampi_cu_grid(k.c, job->table.n_chunks);
-    if (s == AMP_OK) s = ampi_cu_launch(&k, grid, ampi_k_sum_gradients, *job, &k.c->scratch->inspect_ticket);
+    uint32_t cuts = ampi_cu_inspect_cuts(k.c, &job->table);
+    unsigned grid = ampi_cu_grid(k.c, (uint64_t)job->table.n_chunks * cuts);
+    if (s == AMP_OK) s = ampi_cu_launch(&k, grid, ampi_k_sum_gradients, *job, cuts, &k.c->scratch->inspect);
     return ampi_cu_leave(&k, s);
 }
 static amp_status ampi_cu_conclude(amp_ctx *ctx, const amp_inspect_job *job) {
@@ -2165,8 +2307,9 @@ static amp_status ampi_cu_conclude(amp_ctx *ctx, const amp_inspect_job *job) {
 static amp_status ampi_cu_inspect(amp_ctx *ctx, const amp_inspect_job *job) {
     ampi_cu_call k;
     amp_status s = ampi_cu_enter(&k, ctx, "amp_step (inspect)");
-    unsigned grid = ampi_cu_grid(k.c, job->sum.table.n_chunks);
-    if (s == AMP_OK) s = ampi_cu_launch(&k, grid, ampi_k_inspect, *job, &k.c->scratch->inspect_ticket);
+    uint32_t cuts = ampi_cu_inspect_cuts(k.c, &job->sum.table);
+    unsigned grid = ampi_cu_grid(k.c, (uint64_t)job->sum.table.n_chunks * cuts);
+    if (s == AMP_OK) s = ampi_cu_launch(&k, grid, ampi_k_inspect, *job, cuts, &k.c->scratch->inspect);
     return ampi_cu_leave(&k, s);
 }
 
@@ -2339,24 +2482,30 @@ static amp_status ampi_cu_act_grad(const ampi_cu_call *k, const amp_bias_grad_jo
     p.backward = 1;
     return ampi_cu_epilogue(k, &p, 0);
 }
+/* Sums of parts go to the workspace, which is free between products: as many stripes of columns at a time as fit. */
 static amp_status ampi_cu_bias(const ampi_cu_call *k, const amp_bias_grad_job *j) {
     ampi_k_bias_args a;
-    uint64_t stripes = ampi_cu_parts(j->cols, AMPI_K_STRIPE), slices = 4u * (uint64_t)k->c->sms / stripes,
-             room = k->c->workspace_bytes / (8u * j->cols);
-    amp_status s;
+    uint64_t room;
+    amp_status s = AMP_OK;
     if (!j->dbias.data) return ampi_cu_act_grad(k, j);
-    if (slices > ampi_cu_parts(j->rows, 64)) slices = ampi_cu_parts(j->rows, 64);
-    if (slices > room) slices = room;
     memset(&a, 0, sizeof a);
     a.job = *j;
-    a.slice = slices > 1u ? ampi_cu_parts(j->rows, slices) : j->rows;
-    slices = ampi_cu_parts(j->rows, a.slice);
-    a.partial = slices > 1u ? (double *)k->c->workspace : NULL; /* between products it is free */
-    a.stripes = (uint32_t)stripes;
+    a.parts = ampi_cu_parts(j->rows, AMP_ROWS);
     a.wide = ampi_cu_wide(&j->dy, j->cols) && (j->act == AMP_ACT_NONE || ampi_cu_wide(&j->saved, j->cols));
-    s = ampi_cu_launch(k, (unsigned)(stripes * slices), ampi_k_bias_grad, a);
-    if (s == AMP_OK && a.partial)
-        s = ampi_cu_launch(k, ampi_cu_grid(k->c, ampi_cu_parts(j->cols, AMP_BLOCK)), ampi_k_slices, a);
+    a.partial = a.parts > 1u ? (float *)k->c->workspace : NULL;
+    room = a.partial ? k->c->workspace_bytes / (4u * a.parts) / AMPI_K_STRIPE * AMPI_K_STRIPE : j->cols;
+    if (room == 0) {
+        if (j->act != AMP_ACT_NONE) s = ampi_cu_act_grad(k, j);
+        if (s != AMP_OK) return s;
+        return ampi_cu_launch(k, ampi_cu_grid(k->c, ampi_cu_parts(j->cols, AMP_BLOCK)), ampi_k_columns_alone, *j);
+    }
+    for (a.from = 0; a.from < j->cols && s == AMP_OK; a.from += a.columns) {
+        a.columns = j->cols - a.from < room ? j->cols - a.from : room;
+        a.work = a.parts * ampi_cu_parts(a.columns, AMPI_K_STRIPE);
+        s = ampi_cu_launch(k, ampi_cu_grid(k->c, ampi_cu_parts(a.work, AMPI_TEAMS)), ampi_k_bias_grad, a);
+        if (s == AMP_OK && a.partial)
+            s = ampi_cu_launch(k, (unsigned)ampi_cu_parts(a.columns, AMPI_TEAM), ampi_k_columns, a);
+    }
     return s;
 }
 static amp_status ampi_cu_bias_grad(amp_ctx *ctx, const amp_bias_grad_job *job) {

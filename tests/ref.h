@@ -145,42 +145,6 @@ static inline double ref_half_ulp(double v, amp_dtype t) {
 
 /* ---- the rule of sums, as amp.h states it ---------------------------------------------------------------------- */
 
-static inline double ref_sum_chunk(const double *x, size_t n) {
-    double lane[2048], first[256];
-    size_t i, g, step;
-    for (i = 0; i < 2048; i++)
-        lane[i] = 0.0;
-    for (i = 0; i < n; i++)
-        lane[i % 2048] += x[i];
-    for (g = 0; g < 256; g++) {
-        double *l = lane + 8 * g;
-        for (step = 4; step; step /= 2)
-            for (i = 0; i < step; i++)
-                l[i] += l[i + step];
-        first[g] = l[0];
-    }
-    for (step = 128; step; step /= 2)
-        for (i = 0; i < step; i++)
-            first[i] += first[i + step];
-    return first[0];
-}
-
-/* Sum of one array: the sums of its chunks, summed by the same rule. */
-static inline double ref_sum(const double *x, size_t n) {
-    double total, *sums;
-    size_t chunks = (n + 65535u) / 65536u, i;
-    if (n <= 65536u) return ref_sum_chunk(x, n);
-    sums = (double *)malloc(chunks * sizeof *sums);
-    if (!sums) abort();
-    for (i = 0; i < chunks; i++)
-        sums[i] = ref_sum_chunk(x + 65536u * i, n - 65536u * i < 65536u ? n - 65536u * i : 65536u);
-    total = ref_sum(sums, chunks);
-    free(sums);
-    return total;
-}
-
-/* ---- one update, as amp.h states it under >>step --------------------------------------------------------------- */
-
 typedef volatile float ref_vf;
 
 static inline float ref_mul(float a, float b) {
@@ -191,6 +155,101 @@ static inline float ref_add(float a, float b) {
     ref_vf r = a + b;
     return r;
 }
+static inline float ref_sum_part(const float *x, size_t n) { /* n <= 2048 */
+    float lane[256];
+    size_t i, h;
+    for (i = 0; i < 256; i++)
+        lane[i] = 0.0f;
+    for (i = 0; i < n; i++)
+        lane[i % 256] = ref_add(lane[i % 256], x[i]);
+    for (h = 128; h; h /= 2)
+        for (i = 0; i < h; i++)
+            lane[i] = ref_add(lane[i], lane[i + h]);
+    return lane[0];
+}
+
+static inline float ref_squares_by(const float *u, size_t n, float by) {
+    float x[2048];
+    size_t i;
+    for (i = 0; i < n; i++) {
+        float v = ref_mul(u[i], by);
+        x[i] = ref_mul(v, v);
+    }
+    return ref_sum_part(x, n);
+}
+/* The sum of squares of a part's u, whose range is kept. */
+static inline double ref_squares_part(const float *u, size_t n) {
+    float sum = ref_squares_by(u, n, 1.0f);
+    if ((ref_f32_bits(sum) & 0x7fffffffu) >= 0x7f800000u)
+        return ldexp((double)ref_squares_by(u, n, (float)ldexp(1.0, -96)), 192);
+    if ((double)sum >= ldexp(1.0, -100)) return (double)sum;
+    return ldexp((double)ref_squares_by(u, n, (float)ldexp(1.0, 96)), -192);
+}
+
+static inline double ref_halve(double *y, size_t n) { /* a power of two */
+    size_t i;
+    for (n /= 2; n; n /= 2)
+        for (i = 0; i < n; i++)
+            y[i] += y[i + n];
+    return y[0];
+}
+
+/* Of a chunk, from the sums of its parts. */
+static inline double ref_sum_chunk(const double *parts, size_t n) {
+    double y[32] = {0};
+    size_t i;
+    for (i = 0; i < n; i++)
+        y[i] = parts[i];
+    return ref_halve(y, 32);
+}
+
+/* Of an array, from the sums of its chunks. */
+static inline double ref_sum_chunks(const double *chunks, size_t n) {
+    double lane[256] = {0};
+    size_t i;
+    for (i = 0; i < n; i++)
+        lane[i % 256] += chunks[i];
+    return ref_halve(lane, 256);
+}
+
+static inline double ref_squares_chunk(const float *u, size_t n) {
+    double part[32];
+    size_t i, parts = 0;
+    for (i = 0; i < n; i += 2048)
+        part[parts++] = ref_squares_part(u + i, n - i < 2048 ? n - i : 2048);
+    return ref_sum_chunk(part, parts);
+}
+
+static inline double ref_sum(const float *x, size_t n) {
+    double total, part[32], *chunks = (double *)malloc((n / 65536 + 1) * sizeof *chunks);
+    size_t i, parts = 0, c = 0;
+    if (!chunks) abort();
+    for (i = 0; i < n; i += 2048) {
+        part[parts++] = (double)ref_sum_part(x + i, n - i < 2048 ? n - i : 2048);
+        if (parts < 32 && n - i > 2048) continue;
+        chunks[c++] = ref_sum_chunk(part, parts);
+        parts = 0;
+    }
+    total = ref_sum_chunks(chunks, c);
+    free(chunks);
+    return total;
+}
+
+/* Of a column: x[0], x[stride], ... */
+static inline double ref_sum_column(const float *x, size_t rows, size_t stride) {
+    double lane[8] = {0};
+    size_t r, k;
+    for (r = 0; r < rows; r += 32) {
+        float part = 0.0f;
+        for (k = r; k < r + 32 && k < rows; k++)
+            part = ref_add(part, x[k * stride]);
+        lane[r / 32 % 8] += (double)part;
+    }
+    return ref_halve(lane, 8);
+}
+
+/* ---- one update, as amp.h states it under >>step --------------------------------------------------------------- */
+
 static inline float ref_sub(float a, float b) {
     ref_vf r = a - b;
     return r;

@@ -87,10 +87,10 @@ static void feed(t_run *t, amp_params *p, twin *tw, float size) {
     }
 }
 
-/* Norm of all gradients times inv: each element's square in double, by the rule of sums within chunks, then over the
-   chunks of all. */
+/* Norm of all gradients times inv, by the rule of sums within chunks, then over the chunks of all. */
 static double twin_norm(t_run *t, const twin *tw, float inv) {
-    double *x = (double *)t_host(t, 8 * 65536), *sums, norm;
+    float *u = (float *)t_host(t, 4 * 65536);
+    double *sums;
     size_t i, k, at, n_sums = 0, cap = 0;
     for (i = 0; i < tw->n; i++)
         cap += (tw->p[i].count + 65535) / 65536;
@@ -98,14 +98,11 @@ static double twin_norm(t_run *t, const twin *tw, float inv) {
     for (i = 0; i < tw->n; i++)
         for (at = 0; at < tw->p[i].count; at += 65536) {
             size_t n = tw->p[i].count - at < 65536 ? tw->p[i].count - at : 65536;
-            for (k = 0; k < n; k++) {
-                double u = (double)ref_mul(amp_load(tw->p[i].grad, tw->p[i].grad_dtype, at + k), inv);
-                x[k] = u * u;
-            }
-            sums[n_sums++] = ref_sum_chunk(x, n);
+            for (k = 0; k < n; k++)
+                u[k] = ref_mul(amp_load(tw->p[i].grad, tw->p[i].grad_dtype, at + k), inv);
+            sums[n_sums++] = ref_squares_chunk(u, n);
         }
-    norm = sqrt(ref_sum(sums, n_sums));
-    return norm;
+    return sqrt(ref_sum_chunks(sums, n_sums));
 }
 
 /* What ref_update and ref_update_f64 know of each optimizer; `every_optimizer` shows that none is missing. */
@@ -733,6 +730,51 @@ static void norm_extremes(t_run *t) {
     amp_params_destroy(p);
 }
 
+/* Each part keeps its own range: of floats around these powers of two, of which some are 0. */
+static void norm_ranges(t_run *t) {
+    static const int around[] = {0, -62, -49, -51, -75, -126, 62, 64, 100, 120, 126, -1000};
+    size_t n = 2048 * 12 - 700, i, k, rounds = 3;
+    float *g = (float *)t_host(t, 4 * n);
+    amp_params *p = set_new(t, AMP_F16, AMP_F32, &n, 1);
+    double norm = 0;
+    for (k = 0; k < rounds; k++) {
+        for (i = 0; i < n; i++) {
+            int e = around[(i / 2048 + 5 * k) % 12];
+            g[i] = t_below(t, 3) ? (float)ldexp((double)t_real(t), e + (k ? (int)t_below(t, 3) : 0)) : 0.0f;
+            if (amp_is_finite(g[i]) == 0) g[i] = 3e38f;
+        }
+        if (k == 2) memset(g + 2048, 0, 4 * 2048);
+        t_set(t, amp_param_grad(p, 0).data, g, 4 * n);
+        CHECK_OK(amp_grad_norm(p, NULL, &norm));
+        CHECK_F64(norm, sqrt(ref_squares_chunk(g, n)));
+    }
+    amp_params_destroy(p);
+}
+
+/* What >>backend proves of sums: the error of a sum of squares is below 2^-19 of it. Numbers of one size, which round
+   the same way again and again, are the worst; random ones are far better. */
+static void norm_error(t_run *t) {
+    size_t n = t_slow(t) ? 70000 : 300000, i, k;
+    float *g = (float *)t_host(t, 4 * n);
+    amp_params *p = set_new(t, AMP_F16, AMP_F32, &n, 1);
+    double norm = 0, error, typical = 0;
+    for (k = 0; k < 12; k++) {
+        long double sum = 0;
+        float same = (float)ldexp(1.0 + (double)t_below(t, 1u << 23) / (1u << 23), (int)(7 * k) - 42);
+        for (i = 0; i < n; i++) {
+            g[i] = k % 2 ? same : t_real(t);
+            sum += (long double)g[i] * (long double)g[i];
+        }
+        t_set(t, amp_param_grad(p, 0).data, g, 4 * n);
+        CHECK_OK(amp_grad_norm(p, NULL, &norm));
+        error = fabs((double)(((long double)norm * (long double)norm - sum) / sum));
+        CHECK(error < ldexp(1.0, -19));
+        if (k % 2 == 0 && error > typical) typical = error;
+    }
+    CHECK(typical < ldexp(1.0, -23));
+    amp_params_destroy(p);
+}
+
 static void clip_verbs(t_run *t) {
     static const size_t counts[] = {7, 2050, 70000};
     static twin tw;
@@ -1272,6 +1314,7 @@ const t_test t_suite_step[] = {{"step.bits_small", bits_small, T_ALL}, {"step.bi
     {"step.skip_changes_nothing", skip_changes_nothing, T_ALL}, {"step.first_step_skipped", first_step_skipped, T_ALL},
     {"step.fused_equals_separate", fused_equals_separate, T_ALL}, {"step.norm_rule", norm_rule, T_ALL},
     {"step.norm_stages", norm_stages, T_ALL}, {"step.norm_extremes", norm_extremes, T_ALL},
+    {"step.norm_ranges", norm_ranges, T_ALL}, {"step.norm_error", norm_error, T_ALL},
     {"step.clip_verbs", clip_verbs, T_ALL}, {"step.clip_nonfinite", clip_nonfinite, T_ALL},
     {"step.clip_both", clip_both, T_ALL}, {"step.lr_from_memory", lr_from_memory, T_ALL},
     {"step.stochastic_models", stochastic_models, T_ALL},
