@@ -802,14 +802,12 @@ AMPI_K void ampi_k_squares_any(
         ampi_k_squares<type>(g, at, n, by, room->lane + threadIdx.x / AMPI_TEAM * AMP_LANES);
 }
 #define AMPI_FORMAT_SQUARES(T, ...) \
-case AMP_##T: ampi_k_squares_any<AMP_##T>(g, at, n, by, spread, room); break;
+    if (g->type == AMP_##T) ampi_k_squares_any<AMP_##T>(g, at, n, by, spread, room);
 /* The sum of a part per team, times by^2; as from ampi_k_join_lanes. */
 AMPI_K float ampi_k_part_squares(
     const ampi_k_gradients *g, uint32_t at, uint32_t n, float by, int spread, ampi_k_room *room) {
-    switch (g->type) {
-        AMPI_FORMATS(AMPI_FORMAT_SQUARES)
-    default: ampi_k_squares_any<AMP_F32>(g, at, n, by, spread, room);
-    }
+    AMPI_FORMATS(AMPI_FORMAT_SQUARES)
+    if (g->type == AMP_F32) ampi_k_squares_any<AMP_F32>(g, at, n, by, spread, room);
     return ampi_k_join_lanes(room);
 }
 /* Which part a team has in a round: elements [at, at + n) of the chunk, n may be 0. */
