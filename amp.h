@@ -75,7 +75,9 @@
                (amp_ledger) has all context memory by label, but for a context's own fixed workspace.
 
    >>threads   A context and the objects made on it are used by one thread at a time; different contexts, different
-               threads. Scalar functions are pure. There are no globals and no thread-locals.
+               threads. A verb that finds a different thread inside a verb of its context changes nothing and returns
+               AMP_ERR_BUSY, if the compiler has atomics; what only looks (amp_param_get, amp_ledger, ...) is not
+               checked. Scalar functions are pure. There are no globals and no thread-locals.
 
    >>sync      Each function is of one class, named in its comment:
                host     touches host state only.
@@ -182,7 +184,8 @@ extern "C" {
     X(AMP_ERR_STAGE,        -9, "called in the wrong order") \
     X(AMP_ERR_CAPTURE,     -10, "this call synchronises and the stream is being captured") \
     X(AMP_ERR_IO,          -11, "a file could not be read or written") \
-    X(AMP_ERR_FORMAT,      -12, "not a state of this kind, or truncated, altered, or made for other parameters")
+    X(AMP_ERR_FORMAT,      -12, "not a state of this kind, or truncated, altered, or made for other parameters") \
+    X(AMP_ERR_BUSY,        -13, "a different thread is using this context: each thread needs a context of its own")
 /* clang-format on */
 
 typedef enum amp_status {
@@ -288,7 +291,8 @@ typedef struct amp_cpu_desc {
 #define amp_cpu_create(out, ...) amp_cpu_create_checked((out), AMP_VERSION, sizeof(amp_cpu_desc), __VA_ARGS__)
 AMP_API amp_status amp_cpu_create_checked(amp_ctx **out, int version, size_t size, const amp_cpu_desc *desc);
 /* Destroys a context; destroy its params and scalers and free its memory first (committed sets and memory that are left
-   are freed, and logged as a warning: do not touch them afterwards). NULL is fine. Class: setup. */
+   are freed, and logged as a warning: do not touch them afterwards). NULL is fine. As every function that returns
+   nothing, it does nothing while a different thread is inside a verb of the context. Class: setup. */
 AMP_API void amp_ctx_destroy(amp_ctx *ctx);
 /* The sentence of the last failure, valid until the next one; "" if there was none, or for NULL. Class: host. */
 AMP_API const char *amp_last_error(const amp_ctx *ctx);
@@ -2976,9 +2980,70 @@ struct amp_ctx {
     uint64_t weights; /* counts changes of weights */
     amp_params *sets; /* committed ones */
     amp_scaler *scalers;
-    ampi_scope *scope; /* autocast: NULL before the first begin */
+    ampi_scope *scope;   /* autocast: NULL before the first begin */
+    uint32_t in_use;     /* atomic, as the next two: 1: a verb is running */
+    const char *refused; /* sentence for a thread that came meanwhile, until the next failure; NULL: none */
+    const char *knocked; /* the same, until the log has it */
     char error[320];
 };
+
+/* ---- one thread at a time: a verb takes the context and gives it back; whoever comes meanwhile is refused and touches
+   nothing but the two words that say so. Where the compiler has no atomics nobody is refused. ---- */
+#if defined(__GCC_ATOMIC_INT_LOCK_FREE) && __GCC_ATOMIC_INT_LOCK_FREE == 2
+static int ampi_enter(amp_ctx *ctx) { /* 0: a different thread is inside */
+    uint32_t unused = 0;
+    return __atomic_compare_exchange_n(&ctx->in_use, &unused, 1u, 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
+}
+static amp_status ampi_refuse(amp_ctx *ctx, const char *sentence) {
+    __atomic_store_n(&ctx->refused, sentence, __ATOMIC_RELEASE);
+    __atomic_store_n(&ctx->knocked, sentence, __ATOMIC_RELEASE);
+    return AMP_ERR_BUSY;
+}
+static const char *ampi_refusal(const amp_ctx *ctx) { return __atomic_load_n(&ctx->refused, __ATOMIC_ACQUIRE); }
+static void ampi_forget_refusal(amp_ctx *ctx) { __atomic_store_n(&ctx->refused, (const char *)NULL, __ATOMIC_RELAXED); }
+static void ampi_leave(amp_ctx *ctx) {
+    const char *knocked = __atomic_load_n(&ctx->knocked, __ATOMIC_ACQUIRE);
+    if (knocked) { /* the log is written by the thread that has the context */
+        __atomic_store_n(&ctx->knocked, (const char *)NULL, __ATOMIC_RELAXED);
+        if (ctx->log.fn) ctx->log.fn(AMP_LOG_ERROR, AMP_ERR_BUSY, knocked, ctx->log.user);
+    }
+    __atomic_store_n(&ctx->in_use, 0u, __ATOMIC_RELEASE);
+}
+#else
+static int ampi_enter(amp_ctx *ctx) { return ctx != NULL; }
+static amp_status ampi_refuse(amp_ctx *ctx, const char *sentence) {
+    ctx->refused = sentence;
+    return AMP_ERR_BUSY;
+}
+static const char *ampi_refusal(const amp_ctx *ctx) { return ctx->refused; }
+static void ampi_forget_refusal(amp_ctx *ctx) { ctx->refused = NULL; }
+static void ampi_leave(amp_ctx *ctx) { (void)ctx; }
+#endif
+#define AMPI_BUSY \
+    ": a different thread is inside a verb of this context. A context serves one thread at a time: make one for each " \
+    "thread (on the CPU with amp_cpu_desc.threads = 1), or one call after the other"
+/* The body of a public verb: `call` does the work, and has the context for itself. */
+#define AMPI_VERB(context, name, call) \
+    do { \
+        amp_ctx *taken_ = (context); \
+        amp_status st_; \
+        if (taken_ && !ampi_enter(taken_)) return ampi_refuse(taken_, name AMPI_BUSY); \
+        st_ = (call); \
+        if (taken_) ampi_leave(taken_); \
+        return st_; \
+    } while (0)
+/* The same for what returns nothing: it does nothing when it is refused. */
+#define AMPI_VOID_VERB(context, name, call) \
+    do { \
+        amp_ctx *taken_ = (context); \
+        if (!taken_) return; \
+        if (!ampi_enter(taken_)) { \
+            (void)ampi_refuse(taken_, name AMPI_BUSY); \
+            return; \
+        } \
+        call; \
+        ampi_leave(taken_); \
+    } while (0)
 
 #if defined(__GNUC__) || defined(__clang__)
 __attribute__((format(printf, 3, 0)))
@@ -2992,6 +3057,7 @@ AMP_API amp_status amp_fail(amp_ctx *ctx, amp_status status, const char *format,
     va_start(va, format);
     ampi_message(ctx->error, sizeof ctx->error, format, va);
     va_end(va);
+    if (ampi_refusal(ctx)) ampi_forget_refusal(ctx);
     if (ctx->log.fn) ctx->log.fn(AMP_LOG_ERROR, status, ctx->error, ctx->log.user);
     return status;
 }
@@ -3110,22 +3176,31 @@ AMP_API amp_status amp_ctx_create_backend(
 }
 
 AMP_API void *amp_ctx_self(const amp_ctx *ctx) { return ctx->self; }
-AMP_API const char *amp_last_error(const amp_ctx *ctx) { return ctx ? ctx->error : ""; }
+AMP_API const char *amp_last_error(const amp_ctx *ctx) {
+    const char *refused = ctx ? ampi_refusal(ctx) : "";
+    return refused ? refused : ctx->error;
+}
 AMP_API const char *amp_ctx_name(const amp_ctx *ctx) { return ctx ? ctx->b->name : ""; }
 
 static void ampi_scope_destroy(amp_ctx *ctx);
+static void ampi_do_params_destroy(amp_params *p);
+static void ampi_do_scaler_destroy(amp_scaler *s);
 AMP_API void amp_ctx_destroy(amp_ctx *ctx) {
     amp_allocator host;
     size_t i;
     if (!ctx) return;
+    if (!ampi_enter(ctx)) {
+        (void)ampi_refuse(ctx, "amp_ctx_destroy" AMPI_BUSY);
+        return;
+    }
     ampi_scope_destroy(ctx);
     while (ctx->sets) {
         amp_log_event(ctx, AMP_LOG_WARNING, "amp_ctx_destroy: a parameter set was not destroyed");
-        amp_params_destroy(ctx->sets);
+        ampi_do_params_destroy(ctx->sets);
     }
     while (ctx->scalers) {
         amp_log_event(ctx, AMP_LOG_WARNING, "amp_ctx_destroy: a scaler was not destroyed");
-        amp_scaler_destroy(ctx->scalers);
+        ampi_do_scaler_destroy(ctx->scalers);
     }
     for (i = 0; i < ctx->n_blocks; i++) {
         amp_log_event(ctx, AMP_LOG_WARNING, "amp_ctx_destroy: %llu bytes of \"%s\" were not freed",
@@ -3144,7 +3219,7 @@ static void ampi_ledger_add(amp_ledger_row *r, size_t bytes) {
     if (r->peak < r->bytes) r->peak = r->bytes;
 }
 
-AMP_API amp_status amp_alloc(amp_ctx *ctx, void **out, size_t bytes, const char *label) {
+static amp_status ampi_do_alloc(amp_ctx *ctx, void **out, size_t bytes, const char *label) {
     void *p = NULL;
     size_t row;
     amp_status st;
@@ -3180,8 +3255,12 @@ AMP_API amp_status amp_alloc(amp_ctx *ctx, void **out, size_t bytes, const char 
     *out = p;
     return AMP_OK;
 }
+AMP_API amp_status amp_alloc(amp_ctx *ctx, void **out, size_t bytes, const char *label) {
+    if (out) *out = NULL;
+    AMPI_VERB(ctx, "amp_alloc", ampi_do_alloc(ctx, out, bytes, label));
+}
 
-AMP_API amp_status amp_free(amp_ctx *ctx, void *ptr) {
+static amp_status ampi_do_free(amp_ctx *ctx, void *ptr) {
     size_t i;
     if (!ctx) return AMP_ERR_INVALID_ARG;
     if (!ptr) return AMP_OK;
@@ -3196,6 +3275,7 @@ AMP_API amp_status amp_free(amp_ctx *ctx, void *ptr) {
         }
     return AMPI_INVALID(ctx, "amp_free: ptr was not given by amp_alloc of this context, or is freed already");
 }
+AMP_API amp_status amp_free(amp_ctx *ctx, void *ptr) { AMPI_VERB(ctx, "amp_free", ampi_do_free(ctx, ptr)); }
 
 AMP_API size_t amp_ledger(const amp_ctx *ctx, amp_ledger_row *out, size_t cap, const char *label) {
     size_t i, n = 0;
@@ -3212,30 +3292,40 @@ static amp_status ampi_check_copy(amp_ctx *ctx, const char *where, const void *d
     if (!dst || !src) return AMPI_INVALID(ctx, "%s: %s is NULL", where, dst ? "src" : "dst");
     return AMP_OK;
 }
-AMP_API amp_status amp_copy(amp_ctx *ctx, void *dst, const void *src, size_t bytes) {
+static amp_status ampi_do_copy(amp_ctx *ctx, void *dst, const void *src, size_t bytes) {
     if (!ctx) return AMP_ERR_INVALID_ARG;
     if (bytes == 0) return AMP_OK;
     AMPI_TRY(ampi_check_copy(ctx, "amp_copy", dst, src));
     AMPI_TRY(ampi_failed_in(ctx, "amp_copy", ctx->b->may_wait(ctx)));
     return ctx->b->copy(ctx, dst, src, bytes);
 }
-AMP_API amp_status amp_copy_async(amp_ctx *ctx, void *dst, const void *src, size_t bytes) {
+AMP_API amp_status amp_copy(amp_ctx *ctx, void *dst, const void *src, size_t bytes) {
+    AMPI_VERB(ctx, "amp_copy", ampi_do_copy(ctx, dst, src, bytes));
+}
+static amp_status ampi_do_copy_async(amp_ctx *ctx, void *dst, const void *src, size_t bytes) {
     if (!ctx) return AMP_ERR_INVALID_ARG;
     if (bytes == 0) return AMP_OK;
     AMPI_TRY(ampi_check_copy(ctx, "amp_copy_async", dst, src));
     return ctx->b->copy_async(ctx, dst, src, bytes);
 }
-AMP_API amp_status amp_zero(amp_ctx *ctx, void *dst, size_t bytes) {
+AMP_API amp_status amp_copy_async(amp_ctx *ctx, void *dst, const void *src, size_t bytes) {
+    AMPI_VERB(ctx, "amp_copy_async", ampi_do_copy_async(ctx, dst, src, bytes));
+}
+static amp_status ampi_do_zero(amp_ctx *ctx, void *dst, size_t bytes) {
     if (!ctx) return AMP_ERR_INVALID_ARG;
     if (bytes == 0) return AMP_OK;
     if (!dst) return AMPI_INVALID(ctx, "amp_zero: dst is NULL");
     return ctx->b->zero(ctx, dst, bytes);
 }
-AMP_API amp_status amp_sync(amp_ctx *ctx) {
+AMP_API amp_status amp_zero(amp_ctx *ctx, void *dst, size_t bytes) {
+    AMPI_VERB(ctx, "amp_zero", ampi_do_zero(ctx, dst, bytes));
+}
+static amp_status ampi_do_sync(amp_ctx *ctx) {
     if (!ctx) return AMP_ERR_INVALID_ARG;
     AMPI_TRY(ampi_failed_in(ctx, "amp_sync", ctx->b->may_wait(ctx)));
     return ctx->b->sync(ctx);
 }
+AMP_API amp_status amp_sync(amp_ctx *ctx) { AMPI_VERB(ctx, "amp_sync", ampi_do_sync(ctx)); }
 
 /* ==== >>front-arrays =============================================================================================
    Arrays: casts, finite checks, histograms.   tests: tests/test_arrays.c */
@@ -3272,7 +3362,7 @@ static amp_status ampi_check_map(
     return AMP_OK;
 }
 
-AMP_API amp_status amp_cast(amp_ctx *ctx, amp_array dst, amp_array src, size_t count, const amp_cast_desc *opt) {
+static amp_status ampi_do_cast(amp_ctx *ctx, amp_array dst, amp_array src, size_t count, const amp_cast_desc *opt) {
     static const char where[] = "amp_cast";
     amp_cast_desc none = AMP_ZERO;
     if (!ctx) return AMP_ERR_INVALID_ARG;
@@ -3284,6 +3374,9 @@ AMP_API amp_status amp_cast(amp_ctx *ctx, amp_array dst, amp_array src, size_t c
     AMPI_TRY(ampi_check_map(ctx, where, "dst", dst, "src", src, count));
     if (count == 0) return AMP_OK;
     return ctx->b->cast(ctx, dst, src, count, opt);
+}
+AMP_API amp_status amp_cast(amp_ctx *ctx, amp_array dst, amp_array src, size_t count, const amp_cast_desc *opt) {
+    AMPI_VERB(ctx, "amp_cast", ampi_do_cast(ctx, dst, src, count, opt));
 }
 
 static int ampi_is_listed(amp_array a) { /* a good entry of a list: an array with a count, or {NULL} */
@@ -3302,7 +3395,8 @@ static amp_status ampi_check_list(amp_ctx *ctx, const char *where, const amp_arr
     return AMPI_INVALID(ctx, "%s: %s.count is 0, but its data is not NULL: lists need counts", where, name);
 }
 
-AMP_API amp_status amp_all_finite(amp_ctx *ctx, amp_finite_report *report, const amp_array *arrays, size_t n_arrays) {
+static amp_status ampi_do_all_finite(
+    amp_ctx *ctx, amp_finite_report *report, const amp_array *arrays, size_t n_arrays) {
     amp_finite_report r = AMP_ZERO;
     if (!ctx) return AMP_ERR_INVALID_ARG;
     if (!report) return AMPI_INVALID(ctx, "amp_all_finite: report is NULL");
@@ -3313,8 +3407,11 @@ AMP_API amp_status amp_all_finite(amp_ctx *ctx, amp_finite_report *report, const
     *report = r;
     return AMP_OK;
 }
+AMP_API amp_status amp_all_finite(amp_ctx *ctx, amp_finite_report *report, const amp_array *arrays, size_t n_arrays) {
+    AMPI_VERB(ctx, "amp_all_finite", ampi_do_all_finite(ctx, report, arrays, n_arrays));
+}
 
-AMP_API amp_status amp_histogram_count(amp_ctx *ctx, amp_histogram *out, const amp_array *arrays, size_t n_arrays) {
+static amp_status ampi_do_histogram_count(amp_ctx *ctx, amp_histogram *out, const amp_array *arrays, size_t n_arrays) {
     amp_histogram h;
     memset(&h, 0, sizeof h);
     if (!ctx) return AMP_ERR_INVALID_ARG;
@@ -3325,6 +3422,9 @@ AMP_API amp_status amp_histogram_count(amp_ctx *ctx, amp_histogram *out, const a
     AMPI_TRY(ctx->b->histogram(ctx, arrays, n_arrays, &h));
     *out = h;
     return AMP_OK;
+}
+AMP_API amp_status amp_histogram_count(amp_ctx *ctx, amp_histogram *out, const amp_array *arrays, size_t n_arrays) {
+    AMPI_VERB(ctx, "amp_histogram_count", ampi_do_histogram_count(ctx, out, arrays, n_arrays));
 }
 
 static int ampi_log2_floor(float x) { /* of a positive float: floor(log2 x) */
@@ -3491,6 +3591,7 @@ struct amp_params {
     amp_params *next_tied; /* in that scaler's list of such sets */
     amp_params *next;      /* in the context's list of committed sets */
 };
+static amp_ctx *ampi_ctx_of(const amp_params *p) { return p ? p->ctx : NULL; }
 #define AMPI_MAX_PARAMS 0xffffff /* the index has 24 bits of a random stream's number, see amp_draw_of */
 static void ampi_untie(amp_params *p);
 static void ampi_weights_changed(amp_ctx *ctx, const amp_params *p); /* casts of them are made again */
@@ -3550,7 +3651,7 @@ static amp_status ampi_check_layout(amp_ctx *ctx, const char *where, const amp_p
         ctx, "%s: desc.moment is %d (%s); f32 or bf16 is needed", where, (int)d->moment, amp_dtype_name(d->moment));
 }
 
-AMP_API amp_status amp_params_create_checked(
+static amp_status ampi_do_params_create(
     amp_params **out, amp_ctx *ctx, int version, size_t size, const amp_params_desc *desc) {
     static const char where[] = "amp_params_create";
     amp_params_desc d = AMP_ZERO;
@@ -3579,6 +3680,11 @@ AMP_API amp_status amp_params_create_checked(
     p->desc.label = NULL;
     *out = p;
     return AMP_OK;
+}
+AMP_API amp_status amp_params_create_checked(
+    amp_params **out, amp_ctx *ctx, int version, size_t size, const amp_params_desc *desc) {
+    if (out) *out = NULL;
+    AMPI_VERB(ctx, "amp_params_create", ampi_do_params_create(out, ctx, version, size, desc));
 }
 
 AMP_API size_t amp_params_count(const amp_params *p) { return p ? p->n : 0; }
@@ -3677,7 +3783,7 @@ static amp_status ampi_param_keep(amp_params *p, const char *name, ampi_param *q
     return AMP_OK;
 }
 
-AMP_API amp_status amp_params_add(amp_params *p, const amp_param_desc *desc) {
+static amp_status ampi_do_params_add(amp_params *p, const amp_param_desc *desc) {
     static const char where[] = "amp_params_add";
     ampi_param q = AMP_ZERO;
     char number[24];
@@ -3705,6 +3811,9 @@ AMP_API amp_status amp_params_add(amp_params *p, const amp_param_desc *desc) {
     p->params[p->n++] = q;
     return AMP_OK;
 }
+AMP_API amp_status amp_params_add(amp_params *p, const amp_param_desc *desc) {
+    AMPI_VERB(ampi_ctx_of(p), "amp_params_add", ampi_do_params_add(p, desc));
+}
 
 static void ampi_params_undo(amp_params *p) { /* back to "not committed" */
     amp_params **at;
@@ -3717,7 +3826,7 @@ static void ampi_params_undo(amp_params *p) { /* back to "not committed" */
         ampi_weights_changed(p->ctx, p);
     }
     for (i = 0; i < AMPI_ARENAS; i++) {
-        (void)amp_free(p->ctx, p->arena[i]);
+        (void)ampi_do_free(p->ctx, p->arena[i]);
         p->arena[i] = NULL;
     }
     p->ctx->b->mirror_destroy(p->ctx, p->mirror);
@@ -3729,16 +3838,17 @@ static void ampi_params_undo(amp_params *p) { /* back to "not committed" */
     p->committed = 0;
 }
 
-AMP_API void amp_params_destroy(amp_params *p) {
-    amp_ctx *ctx;
+static void ampi_do_params_destroy(amp_params *p) {
+    amp_ctx *ctx = p->ctx;
     size_t i;
-    if (!p) return;
-    ctx = p->ctx;
     ampi_params_undo(p);
     for (i = 0; i < p->n; i++)
         ampi_param_free(ctx, &p->params[i]);
     ampi_host_free(&ctx->host, p->params, p->cap * sizeof *p->params);
     ampi_host_free(&ctx->host, p, sizeof *p);
+}
+AMP_API void amp_params_destroy(amp_params *p) {
+    AMPI_VOID_VERB(ampi_ctx_of(p), "amp_params_destroy", ampi_do_params_destroy(p));
 }
 
 /* ---- layout: where the arrays of a set are in its arenas ----
@@ -3938,7 +4048,7 @@ static amp_status ampi_commit_arenas(amp_params *p, const char *where) {
     AMPI_REQUIRE(fits, ctx, AMP_ERR_INVALID_ARG, "%s: the set is too large", where);
     for (k = 0; k < AMPI_ARENAS; k++) {
         snprintf(label, sizeof label, "%.23s%.8s", p->label, suffix[k]);
-        AMPI_TRY(amp_alloc(ctx, &p->arena[k], (size_t)l.bytes[k], label));
+        AMPI_TRY(ampi_do_alloc(ctx, &p->arena[k], (size_t)l.bytes[k], label));
         l.base[k] = (char *)p->arena[k];
     }
     for (k = 0; k < AMPI_ARENAS; k++)
@@ -3991,7 +4101,7 @@ static amp_status ampi_commit(amp_params *p, const char *where) {
     return p->ctx->b->sync(p->ctx);
 }
 
-AMP_API amp_status amp_params_commit(amp_params *p) {
+static amp_status ampi_do_params_commit(amp_params *p) {
     static const char where[] = "amp_params_commit";
     amp_status st;
     size_t i;
@@ -4008,6 +4118,9 @@ AMP_API amp_status amp_params_commit(amp_params *p) {
     p->next = p->ctx->sets;
     p->ctx->sets = p;
     return AMP_OK;
+}
+AMP_API amp_status amp_params_commit(amp_params *p) {
+    AMPI_VERB(ampi_ctx_of(p), "amp_params_commit", ampi_do_params_commit(p));
 }
 
 static const amp_param_entry *ampi_entry(const amp_params *p, size_t i) {
@@ -4062,13 +4175,16 @@ static amp_status ampi_check_param(amp_ctx *ctx, const char *where, const amp_pa
     AMPI_REQUIRE(host, ctx, AMP_ERR_INVALID_ARG, "%s: the host array is NULL", where);
     return ampi_failed_in(ctx, where, ctx->b->may_wait(ctx));
 }
-AMP_API amp_status amp_param_read(const amp_params *p, size_t i, float *dst) {
+static amp_status ampi_do_param_read(const amp_params *p, size_t i, float *dst) {
     static const char where[] = "amp_param_read";
     amp_ctx *ctx = p ? p->ctx : NULL;
     AMPI_TRY(ampi_check_param(ctx, where, p, i, dst));
     return ampi_failed_in(ctx, where, ampi_move_weights(ctx, where, &p->entries[i], dst, NULL));
 }
-AMP_API amp_status amp_param_write(amp_params *p, size_t i, const float *src) {
+AMP_API amp_status amp_param_read(const amp_params *p, size_t i, float *dst) {
+    AMPI_VERB(ampi_ctx_of(p), "amp_param_read", ampi_do_param_read(p, i, dst));
+}
+static amp_status ampi_do_param_write(amp_params *p, size_t i, const float *src) {
     static const char where[] = "amp_param_write";
     amp_ctx *ctx = p ? p->ctx : NULL;
     AMPI_TRY(ampi_check_param(ctx, where, p, i, src));
@@ -4077,8 +4193,11 @@ AMP_API amp_status amp_param_write(amp_params *p, size_t i, const float *src) {
     ampi_weights_changed(ctx, p);
     return ampi_renew_model(ctx, &p->entries[i]);
 }
+AMP_API amp_status amp_param_write(amp_params *p, size_t i, const float *src) {
+    AMPI_VERB(ampi_ctx_of(p), "amp_param_write", ampi_do_param_write(p, i, src));
+}
 
-AMP_API amp_status amp_params_master_to_model(amp_params *p) {
+static amp_status ampi_do_params_master_to_model(amp_params *p) {
     amp_ctx *ctx = p ? p->ctx : NULL;
     size_t i;
     AMPI_TRY(ampi_check_params(ctx, "amp_params_master_to_model", p));
@@ -4088,7 +4207,10 @@ AMP_API amp_status amp_params_master_to_model(amp_params *p) {
     ampi_weights_changed(ctx, p);
     return AMP_OK;
 }
-AMP_API amp_status amp_params_model_to_master(amp_params *p) {
+AMP_API amp_status amp_params_master_to_model(amp_params *p) {
+    AMPI_VERB(ampi_ctx_of(p), "amp_params_master_to_model", ampi_do_params_master_to_model(p));
+}
+static amp_status ampi_do_params_model_to_master(amp_params *p) {
     amp_ctx *ctx = p ? p->ctx : NULL;
     size_t i;
     AMPI_TRY(ampi_check_params(ctx, "amp_params_model_to_master", p));
@@ -4101,7 +4223,10 @@ AMP_API amp_status amp_params_model_to_master(amp_params *p) {
     ampi_weights_changed(ctx, p);
     return AMP_OK;
 }
-AMP_API amp_status amp_params_grads_to(amp_params *p, const amp_array *dst, size_t n) {
+AMP_API amp_status amp_params_model_to_master(amp_params *p) {
+    AMPI_VERB(ampi_ctx_of(p), "amp_params_model_to_master", ampi_do_params_model_to_master(p));
+}
+static amp_status ampi_do_params_grads_to(amp_params *p, const amp_array *dst, size_t n) {
     amp_ctx *ctx = p ? p->ctx : NULL;
     static const char where[] = "amp_params_grads_to";
     size_t i;
@@ -4114,10 +4239,13 @@ AMP_API amp_status amp_params_grads_to(amp_params *p, const amp_array *dst, size
     for (i = 0; i < n; i++)
         if (dst[i].data)
             AMPI_TRY(ampi_failed_in(
-                ctx, where, amp_cast(ctx, dst[i], amp_param_grad(p, i), (size_t)p->entries[i].count, NULL)));
+                ctx, where, ampi_do_cast(ctx, dst[i], amp_param_grad(p, i), (size_t)p->entries[i].count, NULL)));
     return AMP_OK;
 }
-AMP_API amp_status amp_params_zero_grad(amp_params *p) {
+AMP_API amp_status amp_params_grads_to(amp_params *p, const amp_array *dst, size_t n) {
+    AMPI_VERB(ampi_ctx_of(p), "amp_params_grads_to", ampi_do_params_grads_to(p, dst, n));
+}
+static amp_status ampi_do_params_zero_grad(amp_params *p) {
     amp_ctx *ctx = p ? p->ctx : NULL;
     size_t i;
     AMPI_TRY(ampi_check_params(ctx, "amp_params_zero_grad", p));
@@ -4125,6 +4253,9 @@ AMP_API amp_status amp_params_zero_grad(amp_params *p) {
         AMPI_TRY(ctx->b->zero(
             ctx, p->entries[i].grad, (size_t)p->entries[i].count * amp_dtype_size(p->entries[i].grad_dtype)));
     return AMP_OK;
+}
+AMP_API amp_status amp_params_zero_grad(amp_params *p) {
+    AMPI_VERB(ampi_ctx_of(p), "amp_params_zero_grad", ampi_do_params_zero_grad(p));
 }
 
 /* ==== >>front-scaler =============================================================================================
@@ -4139,6 +4270,7 @@ struct amp_scaler {
     int32_t checked;         /* 1: gradients were checked in this iteration */
     int32_t off;
 };
+static amp_ctx *ampi_scaler_ctx(const amp_scaler *s) { return s ? s->ctx : NULL; }
 static ampi_phase ampi_phase_after_update(const amp_params *p);
 
 static amp_status ampi_check_scale(amp_ctx *ctx, const char *where, const char *name, float scale) {
@@ -4187,7 +4319,7 @@ static amp_status ampi_scaler_rule(amp_ctx *ctx, const char *where, amp_scaler_s
     return AMP_OK;
 }
 
-AMP_API amp_status amp_scaler_create_checked(
+static amp_status ampi_do_scaler_create(
     amp_scaler **out, amp_ctx *ctx, int version, size_t size, const amp_scaler_desc *desc) {
     static const char where[] = "amp_scaler_create";
     amp_scaler_desc d = AMP_ZERO;
@@ -4220,10 +4352,10 @@ AMP_API amp_status amp_scaler_create_checked(
     AMPI_TRY(ampi_failed_in(ctx, "amp_scaler_create", ctx->b->may_wait(ctx)));
     s = (amp_scaler *)ampi_host_alloc(&ctx->host, sizeof *s);
     if (!s) return amp_fail(ctx, AMP_ERR_NO_MEMORY, "%s: no host memory", where);
-    st = amp_alloc(ctx, &mem, sizeof state, "scaler");
+    st = ampi_do_alloc(ctx, &mem, sizeof state, "scaler");
     if (st == AMP_OK) {
         st = ctx->b->copy(ctx, mem, &state, sizeof state);
-        if (st != AMP_OK) (void)amp_free(ctx, mem);
+        if (st != AMP_OK) (void)ampi_do_free(ctx, mem);
     }
     if (st != AMP_OK) {
         ampi_host_free(&ctx->host, s, sizeof *s);
@@ -4238,19 +4370,25 @@ AMP_API amp_status amp_scaler_create_checked(
     *out = s;
     return AMP_OK;
 }
+AMP_API amp_status amp_scaler_create_checked(
+    amp_scaler **out, amp_ctx *ctx, int version, size_t size, const amp_scaler_desc *desc) {
+    if (out) *out = NULL;
+    AMPI_VERB(ctx, "amp_scaler_create", ampi_do_scaler_create(out, ctx, version, size, desc));
+}
 
-AMP_API void amp_scaler_destroy(amp_scaler *s) {
-    amp_ctx *ctx;
+static void ampi_do_scaler_destroy(amp_scaler *s) {
+    amp_ctx *ctx = s->ctx;
     amp_scaler **at;
-    if (!s) return;
-    ctx = s->ctx;
     while (s->tied)
         ampi_untie(s->tied);
     for (at = &ctx->scalers; *at != s; at = &(*at)->next) {
     }
     *at = s->next;
-    (void)amp_free(ctx, s->state);
+    (void)ampi_do_free(ctx, s->state);
     ampi_host_free(&ctx->host, s, sizeof *s);
+}
+AMP_API void amp_scaler_destroy(amp_scaler *s) {
+    AMPI_VOID_VERB(ampi_scaler_ctx(s), "amp_scaler_destroy", ampi_do_scaler_destroy(s));
 }
 
 static amp_status ampi_scaler_read(amp_scaler *s, amp_scaler_state *out) {
@@ -4264,7 +4402,7 @@ static amp_status ampi_scaler_write(amp_scaler *s, const amp_scaler_state *in) {
 AMP_API const float *amp_scaler_scale_ptr(const amp_scaler *s) { return s ? &s->state->scale : NULL; }
 AMP_API const float *amp_scaler_inverse_ptr(const amp_scaler *s) { return s ? &s->state->inverse : NULL; }
 
-AMP_API amp_status amp_scaler_get(amp_scaler *s, amp_scaler_info *out) {
+static amp_status ampi_do_scaler_get(amp_scaler *s, amp_scaler_info *out) {
     amp_scaler_state t;
     if (!out) return s ? AMPI_INVALID(s->ctx, "amp_scaler_get: out is NULL") : AMP_ERR_INVALID_ARG;
     if (s) {
@@ -4286,6 +4424,9 @@ AMP_API amp_status amp_scaler_get(amp_scaler *s, amp_scaler_info *out) {
     out->bad_inf = t.bad_inf;
     out->bad_overflow = t.bad_overflow;
     return AMP_OK;
+}
+AMP_API amp_status amp_scaler_get(amp_scaler *s, amp_scaler_info *out) {
+    AMPI_VERB(ampi_scaler_ctx(s), "amp_scaler_get", ampi_do_scaler_get(s, out));
 }
 
 static void ampi_next_iteration(amp_scaler *s) {
@@ -4316,7 +4457,7 @@ static amp_status ampi_check_held(amp_ctx *ctx, const char *where, const amp_sca
     return AMP_OK;
 }
 
-AMP_API amp_status amp_scaler_set_scale(amp_scaler *s, float scale) {
+static amp_status ampi_do_scaler_set_scale(amp_scaler *s, float scale) {
     amp_ctx *ctx = s ? s->ctx : NULL;
     amp_scaler_state t;
     AMPI_TRY(ampi_check_scaler(ctx, "amp_scaler_set_scale", s));
@@ -4333,8 +4474,11 @@ AMP_API amp_status amp_scaler_set_scale(amp_scaler *s, float scale) {
     ampi_next_iteration(s);
     return AMP_OK;
 }
+AMP_API amp_status amp_scaler_set_scale(amp_scaler *s, float scale) {
+    AMPI_VERB(ampi_scaler_ctx(s), "amp_scaler_set_scale", ampi_do_scaler_set_scale(s, scale));
+}
 
-AMP_API amp_status amp_scaler_configure(amp_scaler *s, const amp_scaler_desc *desc) {
+static amp_status ampi_do_scaler_configure(amp_scaler *s, const amp_scaler_desc *desc) {
     amp_ctx *ctx = s ? s->ctx : NULL;
     static const char where[] = "amp_scaler_configure";
     amp_scaler_state t;
@@ -4349,8 +4493,11 @@ AMP_API amp_status amp_scaler_configure(amp_scaler *s, const amp_scaler_desc *de
     s->off = desc->mode == AMP_SCALER_OFF;
     return AMP_OK;
 }
+AMP_API amp_status amp_scaler_configure(amp_scaler *s, const amp_scaler_desc *desc) {
+    AMPI_VERB(ampi_scaler_ctx(s), "amp_scaler_configure", ampi_do_scaler_configure(s, desc));
+}
 
-AMP_API amp_status amp_unscale(
+static amp_status ampi_do_unscale(
     amp_scaler *s, const amp_array *dst, amp_finite_report *report, const amp_array *grads, size_t n) {
     amp_ctx *ctx = s ? s->ctx : NULL;
     static const char where[] = "amp_unscale";
@@ -4374,12 +4521,16 @@ AMP_API amp_status amp_unscale(
         s->checked = 1;
     } else
         for (i = 0; dst && i < n; i++)
-            if (dst[i].data != grads[i].data) AMPI_TRY(amp_cast(ctx, dst[i], grads[i], grads[i].count, NULL));
+            if (dst[i].data != grads[i].data) AMPI_TRY(ampi_do_cast(ctx, dst[i], grads[i], grads[i].count, NULL));
     if (report) *report = r;
     return AMP_OK;
 }
+AMP_API amp_status amp_unscale(
+    amp_scaler *s, const amp_array *dst, amp_finite_report *report, const amp_array *grads, size_t n) {
+    AMPI_VERB(ampi_scaler_ctx(s), "amp_unscale", ampi_do_unscale(s, dst, report, grads, n));
+}
 
-AMP_API amp_status amp_scaler_update(amp_scaler *s) {
+static amp_status ampi_do_scaler_update(amp_scaler *s) {
     amp_ctx *ctx = s ? s->ctx : NULL;
     AMPI_TRY(ampi_check_scaler(ctx, "amp_scaler_update", s));
     if (s->off) return AMP_OK;
@@ -4390,6 +4541,9 @@ AMP_API amp_status amp_scaler_update(amp_scaler *s) {
     AMPI_TRY(ctx->b->next_scale(ctx, s->state));
     ampi_next_iteration(s);
     return AMP_OK;
+}
+AMP_API amp_status amp_scaler_update(amp_scaler *s) {
+    AMPI_VERB(ampi_scaler_ctx(s), "amp_scaler_update", ampi_do_scaler_update(s));
 }
 
 /* ==== >>front-step ===============================================================================================
@@ -4688,11 +4842,26 @@ static amp_inspect_job ampi_step_inspection(
     memcpy(job.group, a->group, sizeof job.group);
     return job;
 }
-static amp_status ampi_run_inspection(amp_ctx *ctx, const amp_inspect_job *job, const amp_step_desc *d) {
+
+/* A hook may call verbs of this context, so it is not in use while one runs. *has becomes 0 when a different thread has
+   taken it meanwhile: then the step ends here. */
+static amp_status ampi_after_hook(amp_ctx *ctx, amp_status st, int *has) {
+    *has = ampi_enter(ctx);
+    return *has ? st : ampi_refuse(ctx, "a step whose hook has returned" AMPI_BUSY);
+}
+static amp_status ampi_reduce_grads(amp_ctx *ctx, amp_params *p, const amp_step_desc *d, int *has) {
+    ampi_leave(ctx);
+    return ampi_after_hook(ctx, d->reduce_grads_fn(ctx, p, d->user), has);
+}
+static amp_status ampi_reduce_totals(amp_ctx *ctx, amp_totals *totals, const amp_step_desc *d, int *has) {
+    ampi_leave(ctx);
+    return ampi_after_hook(ctx, d->reduce_totals_fn(ctx, totals, d->user), has);
+}
+static amp_status ampi_run_inspection(amp_ctx *ctx, const amp_inspect_job *job, const amp_step_desc *d, int *has) {
     if (!job->summed) return ctx->b->conclude(ctx, job);
     if (!d->reduce_totals_fn) return ctx->b->inspect(ctx, job);
     AMPI_TRY(ctx->b->sum_gradients(ctx, &job->sum));
-    AMPI_TRY(d->reduce_totals_fn(ctx, job->sum.table.totals, d->user));
+    AMPI_TRY(ampi_reduce_totals(ctx, job->sum.table.totals, d, has));
     return ctx->b->conclude(ctx, job);
 }
 static amp_status ampi_run_update(amp_ctx *ctx, const amp_params *p, const ampi_step_args *a, ampi_takes takes) {
@@ -4711,9 +4880,9 @@ static amp_status ampi_run_update(amp_ctx *ctx, const amp_params *p, const ampi_
     return ctx->b->update(ctx, &job);
 }
 
-/* amp_step, and its halves: without the update, without the next scale */
-static amp_status ampi_step(
-    const char *where, amp_params *p, amp_scaler *s, const amp_step_desc *d, ampi_verb verb, int update, int next) {
+/* amp_step, and its halves: without the update, without the next scale. *has: the context is this thread's. */
+static amp_status ampi_step(const char *where, amp_params *p, amp_scaler *s, const amp_step_desc *d, ampi_verb verb,
+    int update, int next, int *has) {
     amp_ctx *ctx = p ? p->ctx : NULL;
     const ampi_rule *rule;
     ampi_step_args a;
@@ -4726,9 +4895,9 @@ static amp_status ampi_step(
         "%s: the accumulation window of a different set holds the scale", where);
     /* after amp_accumulate the scaler may be up to date already */
     next = next && ampi_is_on(s) && (rule->takes != AMPI_SUMS || s->checked);
-    if (rule->takes == AMPI_SCALED && d->reduce_grads_fn) AMPI_TRY(d->reduce_grads_fn(ctx, p, d->user));
+    if (rule->takes == AMPI_SCALED && d->reduce_grads_fn) AMPI_TRY(ampi_reduce_grads(ctx, p, d, has));
     job = ampi_step_inspection(p, s, &a, rule->takes, next);
-    AMPI_TRY(ampi_run_inspection(ctx, &job, d));
+    AMPI_TRY(ampi_run_inspection(ctx, &job, d, has));
     if (update) {
         AMPI_TRY(ampi_run_update(ctx, p, &a, rule->takes));
         ampi_weights_changed(ctx, p);
@@ -4741,17 +4910,29 @@ static amp_status ampi_step(
     return AMP_OK;
 }
 
-AMP_API amp_status amp_step(amp_params *p, amp_scaler *s, const amp_step_desc *desc) {
-    return ampi_step("amp_step", p, s, desc, AMPI_DO_STEP, 1, 1);
-}
-AMP_API amp_status amp_update(amp_params *p, amp_scaler *s, const amp_step_desc *desc) {
-    return ampi_step("amp_update", p, s, desc, AMPI_DO_STEP, 1, 0);
-}
-AMP_API amp_status amp_inspect(amp_params *p, amp_scaler *s, const amp_step_desc *desc) {
-    return ampi_step("amp_inspect", p, s, desc, AMPI_DO_INSPECT, 0, 0);
+/* AMPI_VERB, but that a hook may have cost it the context */
+static amp_status ampi_step_verb(const char *where, const char *busy, amp_params *p, amp_scaler *s,
+    const amp_step_desc *d, ampi_verb verb, int update, int next) {
+    amp_ctx *ctx = ampi_ctx_of(p);
+    int has = 1;
+    amp_status st;
+    if (ctx && !ampi_enter(ctx)) return ampi_refuse(ctx, busy);
+    st = ampi_step(where, p, s, d, verb, update, next, &has);
+    if (ctx && has) ampi_leave(ctx);
+    return st;
 }
 
-AMP_API amp_status amp_apply(amp_params *p, size_t i, amp_array u, uint32_t with_rates) {
+AMP_API amp_status amp_step(amp_params *p, amp_scaler *s, const amp_step_desc *desc) {
+    return ampi_step_verb("amp_step", "amp_step" AMPI_BUSY, p, s, desc, AMPI_DO_STEP, 1, 1);
+}
+AMP_API amp_status amp_update(amp_params *p, amp_scaler *s, const amp_step_desc *desc) {
+    return ampi_step_verb("amp_update", "amp_update" AMPI_BUSY, p, s, desc, AMPI_DO_STEP, 1, 0);
+}
+AMP_API amp_status amp_inspect(amp_params *p, amp_scaler *s, const amp_step_desc *desc) {
+    return ampi_step_verb("amp_inspect", "amp_inspect" AMPI_BUSY, p, s, desc, AMPI_DO_INSPECT, 0, 0);
+}
+
+static amp_status ampi_do_apply(amp_params *p, size_t i, amp_array u, uint32_t with_rates) {
     static const char where[] = "amp_apply";
     amp_ctx *ctx = p ? p->ctx : NULL;
     const ampi_rule *rule;
@@ -4776,8 +4957,11 @@ AMP_API amp_status amp_apply(amp_params *p, size_t i, amp_array u, uint32_t with
     ampi_weights_changed(ctx, p);
     return AMP_OK;
 }
+AMP_API amp_status amp_apply(amp_params *p, size_t i, amp_array u, uint32_t with_rates) {
+    AMPI_VERB(ampi_ctx_of(p), "amp_apply", ampi_do_apply(p, i, u, with_rates));
+}
 
-AMP_API amp_status amp_accumulate(amp_params *p, amp_scaler *s, uint32_t keep_going) {
+static amp_status ampi_do_accumulate(amp_params *p, amp_scaler *s, uint32_t keep_going) {
     static const char where[] = "amp_accumulate";
     amp_ctx *ctx = p ? p->ctx : NULL;
     const ampi_rule *rule;
@@ -4799,7 +4983,10 @@ AMP_API amp_status amp_accumulate(amp_params *p, amp_scaler *s, uint32_t keep_go
     if (ampi_is_on(s)) s->checked = 1;
     return AMP_OK;
 }
-AMP_API amp_status amp_window_begin(amp_params *p, amp_scaler *s) {
+AMP_API amp_status amp_accumulate(amp_params *p, amp_scaler *s, uint32_t keep_going) {
+    AMPI_VERB(ampi_ctx_of(p), "amp_accumulate", ampi_do_accumulate(p, s, keep_going));
+}
+static amp_status ampi_do_window_begin(amp_params *p, amp_scaler *s) {
     static const char where[] = "amp_window_begin";
     amp_ctx *ctx = p ? p->ctx : NULL;
     AMPI_TRY(ampi_check_params(ctx, where, p));
@@ -4809,14 +4996,18 @@ AMP_API amp_status amp_window_begin(amp_params *p, amp_scaler *s) {
     p->holds = 1;
     return AMP_OK;
 }
-AMP_API amp_status amp_window_end(amp_params *p) {
+AMP_API amp_status amp_window_begin(amp_params *p, amp_scaler *s) {
+    AMPI_VERB(ampi_ctx_of(p), "amp_window_begin", ampi_do_window_begin(p, s));
+}
+static amp_status ampi_do_window_end(amp_params *p) {
     amp_ctx *ctx = p ? p->ctx : NULL;
     AMPI_TRY(ampi_check_params(ctx, "amp_window_end", p));
     p->holds = 0;
     return AMP_OK;
 }
+AMP_API amp_status amp_window_end(amp_params *p) { AMPI_VERB(ampi_ctx_of(p), "amp_window_end", ampi_do_window_end(p)); }
 
-AMP_API amp_status amp_scaler_unscale(amp_scaler *s, amp_params *p) {
+static amp_status ampi_do_scaler_unscale(amp_scaler *s, amp_params *p) {
     static const char where[] = "amp_scaler_unscale";
     amp_ctx *ctx = s ? s->ctx : NULL;
     const ampi_rule *rule;
@@ -4832,6 +5023,9 @@ AMP_API amp_status amp_scaler_unscale(amp_scaler *s, amp_params *p) {
     s->checked = 1;
     return AMP_OK;
 }
+AMP_API amp_status amp_scaler_unscale(amp_scaler *s, amp_params *p) {
+    AMPI_VERB(ampi_ctx_of(p), "amp_scaler_unscale", ampi_do_scaler_unscale(s, p));
+}
 
 /* norm of the gradients, and the coefficient of clipping to max_norm (0: none), into the probe record */
 static amp_status ampi_probe(amp_ctx *ctx, amp_params *p, const amp_scaler *s, float max_norm) {
@@ -4839,7 +5033,7 @@ static amp_status ampi_probe(amp_ctx *ctx, amp_params *p, const amp_scaler *s, f
     job.clip_norm = max_norm;
     return ctx->b->inspect(ctx, &job);
 }
-AMP_API amp_status amp_grad_norm(amp_params *p, amp_scaler *s, double *norm) {
+static amp_status ampi_do_grad_norm(amp_params *p, amp_scaler *s, double *norm) {
     amp_ctx *ctx = p ? p->ctx : NULL;
     amp_step_record r;
     AMPI_TRY(ampi_check_pair(ctx, "amp_grad_norm", p, s));
@@ -4850,7 +5044,10 @@ AMP_API amp_status amp_grad_norm(amp_params *p, amp_scaler *s, double *norm) {
     *norm = r.norm;
     return AMP_OK;
 }
-AMP_API amp_status amp_clip(amp_params *p, amp_scaler *s, float max_norm, float max_value) {
+AMP_API amp_status amp_grad_norm(amp_params *p, amp_scaler *s, double *norm) {
+    AMPI_VERB(ampi_ctx_of(p), "amp_grad_norm", ampi_do_grad_norm(p, s, norm));
+}
+static amp_status ampi_do_clip(amp_params *p, amp_scaler *s, float max_norm, float max_value) {
     static const char where[] = "amp_clip";
     amp_ctx *ctx = p ? p->ctx : NULL;
     ampi_takes takes;
@@ -4872,11 +5069,17 @@ AMP_API amp_status amp_clip(amp_params *p, amp_scaler *s, float max_norm, float 
     }
     return ctx->b->clip(ctx, &job);
 }
-AMP_API amp_status amp_step_poll(amp_params *p, amp_step_record *out) {
+AMP_API amp_status amp_clip(amp_params *p, amp_scaler *s, float max_norm, float max_value) {
+    AMPI_VERB(ampi_ctx_of(p), "amp_clip", ampi_do_clip(p, s, max_norm, max_value));
+}
+static amp_status ampi_do_step_poll(amp_params *p, amp_step_record *out) {
     amp_ctx *ctx = p ? p->ctx : NULL;
     AMPI_TRY(ampi_check_params(ctx, "amp_step_poll", p));
     if (!out) return AMPI_INVALID(ctx, "amp_step_poll: out is NULL");
     return ctx->b->poll(ctx, p->record, p->mirror, out);
+}
+AMP_API amp_status amp_step_poll(amp_params *p, amp_step_record *out) {
+    AMPI_VERB(ampi_ctx_of(p), "amp_step_poll", ampi_do_step_poll(p, out));
 }
 
 static int ampi_is_f8(amp_dtype t) { return amp_dtype_size(t) == 1u; }
@@ -5187,7 +5390,7 @@ static amp_status ampi_override_scale(ampi_override *o, const char *text) {
     return ampi_policy_override(o, v);
 }
 
-AMP_API amp_status amp_policy_init(
+static amp_status ampi_do_policy_init(
     amp_ctx *ctx, amp_policy *policy, amp_preset preset, const amp_policy_desc *overrides) {
     static const char where[] = "amp_policy_init";
     amp_policy_desc d = AMP_ZERO;
@@ -5220,6 +5423,10 @@ AMP_API amp_status amp_policy_init(
     AMPI_TRY(ampi_override_scale(&o, d.loss_scale));
     return ampi_policy_finish(ctx, where, policy, &p);
 }
+AMP_API amp_status amp_policy_init(
+    amp_ctx *ctx, amp_policy *policy, amp_preset preset, const amp_policy_desc *overrides) {
+    AMPI_VERB(ctx, "amp_policy_init", ampi_do_policy_init(ctx, policy, preset, overrides));
+}
 
 /* ---- overrides from text ---- */
 
@@ -5246,7 +5453,7 @@ static amp_status ampi_parse_dtype(const ampi_override *o, ampi_value *v, const 
     return AMP_OK;
 }
 
-AMP_API amp_status amp_policy_set(amp_ctx *ctx, amp_policy *policy, const char *property, const char *value) {
+static amp_status ampi_do_policy_set(amp_ctx *ctx, amp_policy *policy, const char *property, const char *value) {
     ampi_override override, *o = &override;
     ampi_value v = ampi_value_of(AMPI_V_SWITCH, 0, AMP_AUTO, 0.0);
     amp_policy p;
@@ -5279,6 +5486,9 @@ AMP_API amp_status amp_policy_set(amp_ctx *ctx, amp_policy *policy, const char *
     else
         AMPI_TRY(ampi_policy_override(o, v));
     return ampi_policy_finish(ctx, o->where, policy, &p);
+}
+AMP_API amp_status amp_policy_set(amp_ctx *ctx, amp_policy *policy, const char *property, const char *value) {
+    AMPI_VERB(ctx, "amp_policy_set", ampi_do_policy_set(ctx, policy, property, value));
 }
 
 /* ---- descs ---- */
@@ -5350,8 +5560,8 @@ static void ampi_scope_destroy(amp_ctx *ctx) {
     size_t i;
     if (!s) return;
     for (i = 0; i < s->n_retired; i++)
-        (void)amp_free(ctx, s->retired[i]);
-    (void)amp_free(ctx, s->arena);
+        (void)ampi_do_free(ctx, s->retired[i]);
+    (void)ampi_do_free(ctx, s->arena);
     ampi_host_free(&ctx->host, s->retired, s->cap_retired * sizeof *s->retired);
     ampi_host_free(&ctx->host, s->cached, s->cap_cached * sizeof *s->cached);
     ampi_host_free(&ctx->host, s, sizeof *s);
@@ -5385,7 +5595,7 @@ static void ampi_stale(amp_ctx *ctx, const amp_params *set, const void *data) {
 }
 static void ampi_weights_changed(amp_ctx *ctx, const amp_params *p) { ampi_stale(ctx, p, NULL); }
 AMP_API void amp_autocast_invalidate(amp_ctx *ctx, const void *data) {
-    if (ctx) ampi_stale(ctx, NULL, data);
+    AMPI_VOID_VERB(ctx, "amp_autocast_invalidate", ampi_stale(ctx, NULL, data));
 }
 
 /* ---- the scope: opening and closing regions ---- */
@@ -5429,12 +5639,12 @@ static amp_status ampi_scope_arena(amp_ctx *ctx, const char *where, size_t bytes
             AMP_ERR_NO_MEMORY, "%s: no host memory", where);
     s->retired = (void **)list;
     if (bytes < s->bytes) bytes = s->bytes;
-    AMPI_TRY(amp_alloc(ctx, &arena, bytes, "autocast"));
+    AMPI_TRY(ampi_do_alloc(ctx, &arena, bytes, "autocast"));
     if (s->captured)
         s->retired[s->n_retired++] = s->arena;
     else if (s->arena) {
         AMPI_TRY(ctx->b->sync(ctx));
-        (void)amp_free(ctx, s->arena);
+        (void)ampi_do_free(ctx, s->arena);
     }
     s->captured = 0;
     s->arena = (char *)arena;
@@ -5483,7 +5693,7 @@ static amp_status ampi_check_autocast(amp_ctx *ctx, const char *where, const amp
     return AMP_OK;
 }
 
-AMP_API amp_status amp_autocast_begin(amp_ctx *ctx, const amp_autocast_desc *desc) {
+static amp_status ampi_do_autocast_begin(amp_ctx *ctx, const amp_autocast_desc *desc) {
     static const char where[] = "amp_autocast_begin";
     amp_autocast_desc d = AMP_ZERO;
     ampi_region r;
@@ -5506,8 +5716,11 @@ AMP_API amp_status amp_autocast_begin(amp_ctx *ctx, const amp_autocast_desc *des
     r.enabled = !d.disabled && (r.pin != AMP_AUTO || ampi_policy_mode(&r.policy) != AMPI_AS_IS);
     return ampi_region_open(ctx, where, &d, &r);
 }
+AMP_API amp_status amp_autocast_begin(amp_ctx *ctx, const amp_autocast_desc *desc) {
+    AMPI_VERB(ctx, "amp_autocast_begin", ampi_do_autocast_begin(ctx, desc));
+}
 
-AMP_API amp_status amp_autocast_end(amp_ctx *ctx) {
+static amp_status ampi_do_autocast_end(amp_ctx *ctx) {
     ampi_scope *s;
     if (!ctx) return AMP_ERR_INVALID_ARG;
     s = ctx->scope;
@@ -5519,8 +5732,9 @@ AMP_API amp_status amp_autocast_end(amp_ctx *ctx) {
     }
     return AMP_OK;
 }
+AMP_API amp_status amp_autocast_end(amp_ctx *ctx) { AMPI_VERB(ctx, "amp_autocast_end", ampi_do_autocast_end(ctx)); }
 
-AMP_API amp_status amp_autocast_release(amp_ctx *ctx) {
+static amp_status ampi_do_autocast_release(amp_ctx *ctx) {
     if (!ctx) return AMP_ERR_INVALID_ARG;
     if (!ctx->scope) return AMP_OK;
     AMPI_REQUIRE(ctx->scope->depth == 0, ctx, AMP_ERR_STAGE, "amp_autocast_release: %llu regions are open",
@@ -5529,6 +5743,9 @@ AMP_API amp_status amp_autocast_release(amp_ctx *ctx) {
     AMPI_TRY(ctx->b->sync(ctx));
     ampi_scope_destroy(ctx);
     return AMP_OK;
+}
+AMP_API amp_status amp_autocast_release(amp_ctx *ctx) {
+    AMPI_VERB(ctx, "amp_autocast_release", ampi_do_autocast_release(ctx));
 }
 
 AMP_API amp_autocast_info amp_autocast_get(const amp_ctx *ctx) {
@@ -5720,7 +5937,7 @@ static amp_status ampi_autocast_want(
     return AMP_OK;
 }
 
-AMP_API amp_status amp_autocast_input(amp_ctx *ctx, amp_array *out, amp_op op, const amp_array *in, size_t n) {
+static amp_status ampi_do_autocast_input(amp_ctx *ctx, amp_array *out, amp_op op, const amp_array *in, size_t n) {
     static const char where[] = "amp_autocast_input";
     amp_array made[8];
     amp_dtype want;
@@ -5750,6 +5967,9 @@ AMP_API amp_status amp_autocast_input(amp_ctx *ctx, amp_array *out, amp_op op, c
     }
     memcpy(out, made, n * sizeof *out);
     return AMP_OK;
+}
+AMP_API amp_status amp_autocast_input(amp_ctx *ctx, amp_array *out, amp_op op, const amp_array *in, size_t n) {
+    AMPI_VERB(ctx, "amp_autocast_input", ampi_do_autocast_input(ctx, out, op, in, n));
 }
 
 /* ==== >>front-products ===========================================================================================
@@ -6093,15 +6313,21 @@ static amp_status ampi_gemm_scoped(amp_ctx *ctx, const char *where, const amp_ge
     return st;
 }
 
-AMP_API amp_status amp_gemm(amp_ctx *ctx, const amp_gemm_desc *desc) {
+static amp_status ampi_do_gemm(amp_ctx *ctx, const amp_gemm_desc *desc) {
     if (!ctx) return AMP_ERR_INVALID_ARG;
     return ampi_gemm_scoped(ctx, "amp_gemm", desc, &ampi_goal_run);
 }
-AMP_API amp_status amp_gemm_tune(amp_ctx *ctx, const amp_gemm_desc *desc) {
+AMP_API amp_status amp_gemm(amp_ctx *ctx, const amp_gemm_desc *desc) {
+    AMPI_VERB(ctx, "amp_gemm", ampi_do_gemm(ctx, desc));
+}
+static amp_status ampi_do_gemm_tune(amp_ctx *ctx, const amp_gemm_desc *desc) {
     if (!ctx) return AMP_ERR_INVALID_ARG;
     return ampi_gemm_scoped(ctx, "amp_gemm_tune", desc, &ampi_goal_tune);
 }
-AMP_API amp_status amp_gemm_explain(amp_ctx *ctx, char *text, size_t bytes, const amp_gemm_desc *desc) {
+AMP_API amp_status amp_gemm_tune(amp_ctx *ctx, const amp_gemm_desc *desc) {
+    AMPI_VERB(ctx, "amp_gemm_tune", ampi_do_gemm_tune(ctx, desc));
+}
+static amp_status ampi_do_gemm_explain(amp_ctx *ctx, char *text, size_t bytes, const amp_gemm_desc *desc) {
     static const char where[] = "amp_gemm_explain";
     ampi_goal goal;
     if (!ctx) return AMP_ERR_INVALID_ARG;
@@ -6111,6 +6337,9 @@ AMP_API amp_status amp_gemm_explain(amp_ctx *ctx, char *text, size_t bytes, cons
     goal.bytes = bytes;
     text[0] = 0;
     return ampi_gemm_scoped(ctx, where, desc, &goal);
+}
+AMP_API amp_status amp_gemm_explain(amp_ctx *ctx, char *text, size_t bytes, const amp_gemm_desc *desc) {
+    AMPI_VERB(ctx, "amp_gemm_explain", ampi_do_gemm_explain(ctx, text, bytes, desc));
 }
 
 /* ---- layers ---- */
@@ -6432,17 +6661,20 @@ static amp_status ampi_backward(amp_ctx *ctx, const char *where, const amp_linea
 }
 
 AMP_API amp_status amp_linear_forward(amp_ctx *ctx, const amp_linear_desc *desc) {
-    return ampi_forward(ctx, "amp_linear_forward", desc, &ampi_goal_run);
+    AMPI_VERB(ctx, "amp_linear_forward", ampi_forward(ctx, "amp_linear_forward", desc, &ampi_goal_run));
 }
 AMP_API amp_status amp_linear_backward(amp_ctx *ctx, const amp_linear_desc *desc) {
-    return ampi_backward(ctx, "amp_linear_backward", desc, &ampi_goal_run);
+    AMPI_VERB(ctx, "amp_linear_backward", ampi_backward(ctx, "amp_linear_backward", desc, &ampi_goal_run));
 }
-AMP_API amp_status amp_linear_tune(amp_ctx *ctx, const amp_linear_desc *desc) {
+static amp_status ampi_do_linear_tune(amp_ctx *ctx, const amp_linear_desc *desc) {
     static const char where[] = "amp_linear_tune";
     ampi_layer layer;
     AMPI_TRY(ampi_check_linear(ctx, where, desc, &ampi_goal_tune, &layer));
     if (desc->y.data) AMPI_TRY(ampi_forward(ctx, where, desc, &ampi_goal_tune));
     return desc->dx.data || desc->dw.data ? ampi_backward(ctx, where, desc, &ampi_goal_tune) : AMP_OK;
+}
+AMP_API amp_status amp_linear_tune(amp_ctx *ctx, const amp_linear_desc *desc) {
+    AMPI_VERB(ctx, "amp_linear_tune", ampi_do_linear_tune(ctx, desc));
 }
 
 /* ---- losses ---- */
@@ -6475,7 +6707,7 @@ static amp_status ampi_check_logits(amp_ctx *ctx, const char *where, const amp_x
     return AMP_OK;
 }
 
-AMP_API amp_status amp_softmax_cross_entropy(amp_ctx *ctx, const amp_xent_desc *desc) {
+static amp_status ampi_do_softmax_cross_entropy(amp_ctx *ctx, const amp_xent_desc *desc) {
     static const char where[] = "amp_softmax_cross_entropy";
     amp_xent_job j = AMP_ZERO;
     if (!ctx) return AMP_ERR_INVALID_ARG;
@@ -6500,6 +6732,9 @@ AMP_API amp_status amp_softmax_cross_entropy(amp_ctx *ctx, const amp_xent_desc *
     if (j.rows == 0) return j.loss ? ctx->b->zero(ctx, j.loss, sizeof *j.loss) : AMP_OK;
     AMPI_HAS(ctx, where, xent);
     return ctx->b->xent(ctx, &j);
+}
+AMP_API amp_status amp_softmax_cross_entropy(amp_ctx *ctx, const amp_xent_desc *desc) {
+    AMPI_VERB(ctx, "amp_softmax_cross_entropy", ampi_do_softmax_cross_entropy(ctx, desc));
 }
 
 /* ==== >>front-plan ===============================================================================================
@@ -6580,7 +6815,7 @@ static int ampi_iteration_lasts(const amp_ctx *ctx, uint64_t iteration) {
         if (s->serial == iteration) return 1;
     return 0;
 }
-AMP_API amp_status amp_snapshot_begin(amp_ctx *ctx, amp_rng *rng, const amp_snapshot *snapshot) {
+static amp_status ampi_do_snapshot_begin(amp_ctx *ctx, amp_rng *rng, const amp_snapshot *snapshot) {
     static const char where[] = "amp_snapshot_begin";
     amp_autocast_desc d = AMP_ZERO;
     ampi_region r;
@@ -6602,8 +6837,11 @@ AMP_API amp_status amp_snapshot_begin(amp_ctx *ctx, amp_rng *rng, const amp_snap
     if (rng) *rng = snapshot->rng;
     return AMP_OK;
 }
+AMP_API amp_status amp_snapshot_begin(amp_ctx *ctx, amp_rng *rng, const amp_snapshot *snapshot) {
+    AMPI_VERB(ctx, "amp_snapshot_begin", ampi_do_snapshot_begin(ctx, rng, snapshot));
+}
 
-AMP_API amp_status amp_dropout(amp_ctx *ctx, const amp_dropout_desc *desc) {
+static amp_status ampi_do_dropout(amp_ctx *ctx, const amp_dropout_desc *desc) {
     static const char where[] = "amp_dropout";
     amp_dropout_job j = AMP_ZERO;
     if (!ctx) return AMP_ERR_INVALID_ARG;
@@ -6620,6 +6858,9 @@ AMP_API amp_status amp_dropout(amp_ctx *ctx, const amp_dropout_desc *desc) {
     if (j.count == 0) return AMP_OK;
     AMPI_HAS(ctx, where, dropout);
     return ctx->b->dropout(ctx, &j);
+}
+AMP_API amp_status amp_dropout(amp_ctx *ctx, const amp_dropout_desc *desc) {
+    AMPI_VERB(ctx, "amp_dropout", ampi_do_dropout(ctx, desc));
 }
 
 /* ==== >>front-state ==============================================================================================
@@ -7415,7 +7656,7 @@ static ampi_file ampi_file_of(amp_ctx *ctx, const char *where, const char *path)
     return f;
 }
 
-AMP_API amp_status amp_state_save(amp_ctx *ctx, const char *path, const amp_state_desc *state) {
+static amp_status ampi_do_state_save(amp_ctx *ctx, const char *path, const amp_state_desc *state) {
     static const char where[] = "amp_state_save";
     ampi_file f = ampi_file_of(ctx, where, path);
     ampi_replacement to;
@@ -7429,13 +7670,16 @@ AMP_API amp_status amp_state_save(amp_ctx *ctx, const char *path, const amp_stat
     ampi_host_free(&ctx->host, f.buffer, f.buffer_bytes);
     return st;
 }
+AMP_API amp_status amp_state_save(amp_ctx *ctx, const char *path, const amp_state_desc *state) {
+    AMPI_VERB(ctx, "amp_state_save", ampi_do_state_save(ctx, path, state));
+}
 
 static amp_status ampi_state_apply(ampi_file *f, const amp_state_desc *st) {
     size_t i;
     f->staged = 0;
     AMPI_TRY(ampi_walk(f, st, ampi_visit_apply));
     for (i = 0; i < st->n_params; i++)
-        if (!st->params[i]->stochastic) AMPI_TRY(amp_params_master_to_model(st->params[i]));
+        if (!st->params[i]->stochastic) AMPI_TRY(ampi_do_params_master_to_model(st->params[i]));
     return AMP_OK;
 }
 static amp_status ampi_state_load(ampi_file *f, const amp_state_desc *state) {
@@ -7457,7 +7701,7 @@ static amp_status ampi_state_load(ampi_file *f, const amp_state_desc *state) {
     return AMP_OK;
 }
 
-AMP_API amp_status amp_state_load(amp_ctx *ctx, const char *path, const amp_state_desc *state) {
+static amp_status ampi_do_state_load(amp_ctx *ctx, const char *path, const amp_state_desc *state) {
     static const char where[] = "amp_state_load";
     ampi_file f = ampi_file_of(ctx, where, path);
     amp_status st;
@@ -7476,6 +7720,9 @@ AMP_API amp_status amp_state_load(amp_ctx *ctx, const char *path, const amp_stat
     if (f.f) (void)fclose(f.f);
     ampi_host_free(&ctx->host, f.buffer, f.buffer_bytes);
     return st;
+}
+AMP_API amp_status amp_state_load(amp_ctx *ctx, const char *path, const amp_state_desc *state) {
+    AMPI_VERB(ctx, "amp_state_load", ampi_do_state_load(ctx, path, state));
 }
 
 #else
@@ -7658,7 +7905,7 @@ AMP_API uint32_t amp_policy_keep_f32(const amp_policy *policy, amp_op op) {
     return amp_policy_class(policy, op) != AMP_CLASS_LOWER;
 }
 
-AMP_API amp_status amp_policy_edit(amp_ctx *ctx, amp_policy *policy, amp_op op, amp_op_class c) {
+static amp_status ampi_do_policy_edit(amp_ctx *ctx, amp_policy *policy, amp_op op, amp_op_class c) {
     static const char where[] = "amp_policy_edit";
     amp_op_class old;
     if (!ctx) return AMP_ERR_INVALID_ARG;
@@ -7674,6 +7921,9 @@ AMP_API amp_status amp_policy_edit(amp_ctx *ctx, amp_policy *policy, amp_op op, 
             amp_op_name(op), amp_dtype_name(policy->low));
     policy->edits[op] = ampi_letters[c];
     return AMP_OK;
+}
+AMP_API amp_status amp_policy_edit(amp_ctx *ctx, amp_policy *policy, amp_op op, amp_op_class c) {
+    AMPI_VERB(ctx, "amp_policy_edit", ampi_do_policy_edit(ctx, policy, op, c));
 }
 
 AMP_API size_t amp_policy_list(amp_op *out, size_t cap, const amp_policy *policy, amp_op_class c) {
@@ -7693,7 +7943,7 @@ static int ampi_is_in(const amp_op *list, size_t n, amp_op op) {
         if (list[i] == op) return 1;
     return 0;
 }
-AMP_API amp_status amp_policy_custom(amp_ctx *ctx, amp_policy *policy, const amp_op *white, size_t n_white,
+static amp_status ampi_do_policy_custom(amp_ctx *ctx, amp_policy *policy, const amp_op *white, size_t n_white,
     const amp_op *black, size_t n_black, amp_dtype dtype) {
     static const char where[] = "amp_policy_custom";
     const amp_op *list = white ? white : black;
@@ -7726,6 +7976,10 @@ AMP_API amp_status amp_policy_custom(amp_ctx *ctx, amp_policy *policy, const amp
     }
     *policy = p;
     return AMP_OK;
+}
+AMP_API amp_status amp_policy_custom(amp_ctx *ctx, amp_policy *policy, const amp_op *white, size_t n_white,
+    const amp_op *black, size_t n_black, amp_dtype dtype) {
+    AMPI_VERB(ctx, "amp_policy_custom", ampi_do_policy_custom(ctx, policy, white, n_white, black, n_black, dtype));
 }
 
 /* ==== >>cpu ======================================================================================================

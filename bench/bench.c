@@ -2,7 +2,7 @@
 
        bench [--out DIR] [--quick]   conversions, checks, unscale, histogram, rounding, losses, activations, one
                                      optimizer step
-             [--part casts|checks|functions|steps]   one part of them
+             [--part casts|checks|functions|steps|calls]   one part of them
              [--cpu-time]            times are the thread's own: for a machine with other work (memory is shared all
                                      the same)
        bench --step [--out DIR]      the optimizer step at 32 M parameters, beside a pass over the same arrays
@@ -1147,6 +1147,63 @@ static void products(void) {
     gemv_row(4096, 4096, AMP_F8E4M3, 1);
 }
 
+/* ---- what one call costs: nanoseconds ---- */
+
+typedef struct ns_row { /* fn(n) does a thing n times */
+    const char *work;
+    void (*fn)(size_t n);
+    double most; /* the target; 0: none */
+    double t[ROUNDS];
+} ns_row;
+
+/* All rows in turn, many rounds; medians. */
+static void ns_rows(const char *title, ns_row *rows, size_t n_rows, size_t n) {
+    int rounds = quick ? 5 : 31, k;
+    size_t i;
+    for (k = -1; k < rounds; k++) /* one round to warm up */
+        for (i = 0; i < n_rows; i++) {
+            double begin = now();
+            rows[i].fn(n);
+            if (k >= 0) rows[i].t[k] = (now() - begin) / (double)n * 1e9;
+        }
+    printf("\n%s\n", title);
+    for (i = 0; i < n_rows; i++) {
+        double m = quantile(rows[i].t, rounds, 0.5);
+        printf("  %-64s %8.2f ns", rows[i].work, m);
+        if (rows[i].most > 0) printf("   at most %.1f: %s", rows[i].most, m <= rows[i].most ? "met" : "MISSED");
+        printf("\n");
+        if (csv) fprintf(csv, "%s,ns,%lu,%.3f,,,,,,\n", rows[i].work, (unsigned long)n, m);
+    }
+}
+
+static void take_and_leave(size_t n) {
+    size_t i;
+    for (i = 0; i < n; i++) {
+        if (!ampi_enter(on[0])) wrong = 1;
+        ampi_leave(on[0]);
+    }
+}
+static void two_atomics(size_t n) {
+    static uint32_t word;
+    size_t i;
+    for (i = 0; i < n; i++) {
+        uint32_t none = 0;
+        if (!__atomic_compare_exchange_n(&word, &none, 1u, 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) wrong = 1;
+        if (__atomic_exchange_n(&word, 0u, __ATOMIC_RELEASE) != 1u) wrong = 1;
+    }
+}
+static void empty_cast(size_t n) {
+    size_t i;
+    for (i = 0; i < n; i++)
+        if (amp_cast(on[0], amp_arr(dst, AMP_F16), amp_arr(src, AMP_F32), 0, NULL) != AMP_OK) wrong = 1;
+}
+static void calls(void) {
+    ns_row rows[] = {{"a verb's share: take the context, give it back", take_and_leave, 8.0, {0}},
+        {"two uncontended atomic operations", two_atomics, 0, {0}},
+        {"amp_cast of no elements, all of it", empty_cast, 0, {0}}};
+    ns_rows("One thread at a time: what the check costs each verb", rows, sizeof rows / sizeof rows[0], 1000000);
+}
+
 static void open_paths(void) {
     int p;
     for (p = 0; p < PATHS; p++) {
@@ -1193,7 +1250,7 @@ int main(int argc, char **argv) {
             clock_used = CLOCK_THREAD_CPUTIME_ID;
         else {
             fprintf(stderr,
-                "usage: bench [--gemm | --curve | --step | --part casts|checks|functions|steps] "
+                "usage: bench [--gemm | --curve | --step | --part casts|checks|functions|steps|calls] "
                 "[--quick] [--cpu-time] [--out DIR]\n");
             return 2;
         }
@@ -1231,6 +1288,7 @@ int main(int argc, char **argv) {
         if (!part || !strcmp(part, "checks")) checks();
         if (!part || !strcmp(part, "functions")) functions();
         if (!part || !strcmp(part, "steps")) steps();
+        if (!part || !strcmp(part, "calls")) calls();
     }
     if (csv) fclose(csv);
     printf("\n%.0f seconds\n", now() - t);

@@ -91,6 +91,11 @@ c_family() {
     # shellcheck disable=SC2086
     must "$cc: mixing.c without a mistake" "$cc" -std=c99 $WARN -DLINE=0 -c mixing.c -o "$tmp/a.o"
     for n in 1 2 3 4 5; do mustnot "$cc: mixing types, line $n" 'error' "$cc" -std=c99 -Wall -Werror -DLINE=$n -c mixing.c -o "$tmp/a.o"; done
+    # a loop over the batch in OpenMP's threads
+    if echo 'int main(void) { return 0; }' >"$tmp/omp.c" && "$cc" -fopenmp "$tmp/omp.c" -o "$tmp/a" >/dev/null 2>&1; then
+        # shellcheck disable=SC2086
+        must "$cc: OpenMP" "$cc" -std=c99 -O1 -fopenmp $WARN openmp.c -o "$tmp/a" $LIBS && must "$cc: OpenMP, run" "$tmp/a"
+    else skip "$cc has no OpenMP"; fi
     # 32 bits, where the libraries are there
     echo 'int main(void){return 0;}' >"$tmp/m32.c"
     if "$cc" -m32 "$tmp/m32.c" -o "$tmp/m32" >/dev/null 2>&1 && "$tmp/m32"; then

@@ -3,6 +3,7 @@
 # Compiles and runs every code block of the files whose fence says so, so that what a reader pastes works:
 #   ```c run          a C program: -std=c99 -pedantic, all warnings are errors
 #   ```cpp run        a C++ program: as C++11 and as C++17
+#   ```c run openmp   the same with -fopenmp, skipped where the compiler has none
 #   ```c run cuda     needs amp_cuda.cuh too: linked with the stub implementation (no CUDA needed to compile and link it)
 # and the complete program on the first page of a header: the lines from "#define AMP_IMPLEMENTATION" after "A COMPLETE PROGRAM"
 # to its closing brace; at most 20 lines, and it says "loss 0.0".
@@ -17,7 +18,7 @@ trap 'rm -rf "$work"' EXIT INT TERM
 passed=0 failed=0 skipped=0
 warnings="-Wall -Wextra -pedantic -Werror"
 
-# one block: $1 language, $2 linked with the stub ("cuda" or ""), $3 source file, $4 expected output or "", $5 label
+# one block: $1 language, $2 what it needs ("cuda": the stub; "openmp"; or ""), $3 source file, $4 expected output or "", $5 label
 block() {
     case $1 in
     c) compilers="$CC -x c|-std=c99" ;;
@@ -32,10 +33,17 @@ $CXX -x c++|-std=c++17" ;;
         skipped=$((skipped + 1))
         return
     fi
+    # shellcheck disable=SC2086
+    if [ "$2" = openmp ] && ! echo 'int main(void) { return 0; }' | $tool -fopenmp -x c - -o "$work/program" >/dev/null 2>&1; then
+        echo "skipped: $5: $tool has no OpenMP"
+        skipped=$((skipped + 1))
+        return
+    fi
     echo "$compilers" >"$work/compilers"
     while IFS='|' read -r cc std; do
         extra=
         [ "$2" != cuda ] || extra=$work/stub.c
+        [ "$2" != openmp ] || extra=-fopenmp
         # shellcheck disable=SC2086
         if ! $cc $std -O1 $warnings -I"$here" "$3" $extra -o "$work/program" -lm -pthread >"$work/messages" 2>&1; then
             echo "FAIL $5 ($cc $std) does not compile:"
@@ -102,7 +110,7 @@ for file in "$@"; do
             inside = 1; name = ""
             if ($0 ~ /^```(c|cpp) run( |$)/) {
                 n++; name = to n ".source"
-                print substr($1, 4), ($0 ~ / cuda/ ? "cuda" : "plain"), NR >(to n ".info")
+                print substr($1, 4), ($3 != "" ? $3 : "plain"), NR >(to n ".info")
                 last = n
             } else if ($0 ~ /^```output/ && last) { name = to last ".output"; last = 0; printf "" >name } else last = 0
             next

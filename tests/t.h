@@ -58,7 +58,7 @@ typedef struct t_test {
 /* clang-format off */
 #define T_SUITES(X) \
     X(formats) X(arrays) X(context) X(scaler) X(params) X(step) X(phases) X(policy) X(products) X(product_table) \
-    X(ordered) X(paths) X(memory) X(state) X(layouts) X(modes)
+    X(ordered) X(paths) X(memory) X(state) X(layouts) X(modes) X(threads)
 /* clang-format on */
 #define T_DECLARE(name) extern const t_test t_suite_##name[];
 T_SUITES(T_DECLARE)
@@ -172,7 +172,7 @@ const char *t_file(const char *name);
 
 /* The loss scale of s (NULL: 1); -1 if it cannot be read. */
 static inline float t_scale(amp_scaler *s) {
-    amp_scaler_info i;
+    amp_scaler_info i = AMP_ZERO;
     return amp_scaler_get(s, &i) == AMP_OK ? i.scale : -1.0f;
 }
 

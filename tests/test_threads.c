@@ -1,0 +1,336 @@
+/* Guards: >>threads. A context serves one thread at a time: who comes meanwhile is refused and changes nothing, and a
+   hook's own calls are no second caller. This file has a copy of amp.h of its own (AMP_STATIC), so that it can mark a
+   context as in use and does not depend on two threads' luck; contexts are the harness's. */
+#define AMP_STATIC
+#include "set.h"
+
+#if defined(__GCC_ATOMIC_INT_LOCK_FREE) && __GCC_ATOMIC_INT_LOCK_FREE == 2
+#  define HAVE_ATOMICS 1
+#else
+#  define HAVE_ATOMICS 0
+#endif
+#if defined(_POSIX_THREADS) && !defined(AMP_NO_THREADS)
+#  define HAVE_THREADS 1
+#  include <pthread.h>
+#else
+#  define HAVE_THREADS 0
+#endif
+
+/* ---- every verb on a context that is in use ---- */
+
+typedef struct bench { /* what verbs work on */
+    amp_ctx *ctx;
+    amp_params *p, *fresh; /* committed; not yet */
+    amp_scaler *s;
+    amp_array x, y; /* 64 F32 */
+    void *made;     /* must stay what it is; NULL where a verb promises that */
+    float number[64];
+    uint64_t room[128];
+} bench;
+#define UNTOUCHED 0x5a
+
+static const size_t n_weights = 4;
+
+static amp_state_desc state_of(bench *b) {
+    amp_state_desc d = AMP_ZERO;
+    d.params = &b->p;
+    d.n_params = 1;
+    return d;
+}
+static amp_gemm_desc gemm_of(bench *b) {
+    amp_gemm_desc d = AMP_ZERO;
+    d.m = d.n = d.k = 4;
+    d.a = d.b = b->x;
+    d.d = b->y;
+    return d;
+}
+static amp_linear_desc linear_of(bench *b) {
+    amp_linear_desc l = AMP_ZERO;
+    l.rows = l.in = l.out = 4;
+    l.x = l.w = l.dy = b->x;
+    l.y = l.dw = b->y;
+    return l;
+}
+
+#define DO(name, call) \
+    static amp_status do_##name(bench *b) { return call; }
+#define DO_DESC(name, type, of, call) \
+    static amp_status do_##name(bench *b) { \
+        type d = of; \
+        return call; \
+    }
+#define DO_VOID(name, call) \
+    static amp_status do_##name(bench *b) { \
+        call; \
+        return strstr(amp_last_error(b->ctx), #name) ? AMP_ERR_BUSY : AMP_OK; \
+    }
+DO(amp_alloc, amp_alloc(b->ctx, &b->made, 64, NULL))
+DO(amp_free, amp_free(b->ctx, b->y.data))
+DO(amp_copy, amp_copy(b->ctx, b->y.data, b->x.data, 4))
+DO(amp_copy_async, amp_copy_async(b->ctx, b->y.data, b->x.data, 4))
+DO(amp_zero, amp_zero(b->ctx, b->y.data, 4))
+DO(amp_sync, amp_sync(b->ctx))
+DO(amp_cast, amp_cast(b->ctx, b->y, b->x, 64, NULL))
+DO(amp_all_finite, amp_all_finite(b->ctx, (amp_finite_report *)b->room, &b->x, 1))
+DO(amp_histogram_count, amp_histogram_count(b->ctx, (amp_histogram *)b->room, &b->x, 0))
+DO(amp_params_create, amp_params_create((amp_params **)&b->made, b->ctx, NULL))
+DO_DESC(amp_params_add, amp_param_desc, AMP_ZERO, amp_params_add(b->fresh, &d))
+DO(amp_params_commit, amp_params_commit(b->fresh))
+DO_VOID(amp_params_destroy, amp_params_destroy(b->p))
+DO(amp_params_master_to_model, amp_params_master_to_model(b->p))
+DO(amp_params_model_to_master, amp_params_model_to_master(b->p))
+DO(amp_params_grads_to, amp_params_grads_to(b->p, &b->y, 1))
+DO(amp_params_zero_grad, amp_params_zero_grad(b->p))
+DO(amp_scaler_create, amp_scaler_create((amp_scaler **)&b->made, b->ctx, NULL))
+DO_VOID(amp_scaler_destroy, amp_scaler_destroy(b->s))
+DO(amp_scaler_get, amp_scaler_get(b->s, (amp_scaler_info *)b->room))
+DO(amp_scaler_set_scale, amp_scaler_set_scale(b->s, 2.0f))
+DO_DESC(amp_scaler_configure, amp_scaler_desc, AMP_ZERO, amp_scaler_configure(b->s, &d))
+DO(amp_scaler_unscale, amp_scaler_unscale(b->s, b->p))
+DO(amp_unscale, amp_unscale(b->s, NULL, (amp_finite_report *)b->room, &b->y, 1))
+DO(amp_scaler_update, amp_scaler_update(b->s))
+DO_DESC(amp_step, amp_step_desc, t_rate_0(), amp_step(b->p, b->s, &d))
+DO_DESC(amp_update, amp_step_desc, t_rate_0(), amp_update(b->p, b->s, &d))
+DO_DESC(amp_inspect, amp_step_desc, t_rate_0(), amp_inspect(b->p, b->s, &d))
+DO(amp_apply, amp_apply(b->p, 0, b->x, 0))
+DO(amp_window_begin, amp_window_begin(b->p, b->s))
+DO(amp_window_end, amp_window_end(b->p))
+DO(amp_accumulate, amp_accumulate(b->p, b->s, 0))
+DO(amp_param_read, amp_param_read(b->p, 0, b->number))
+DO(amp_param_write, amp_param_write(b->p, 0, b->number))
+DO(amp_grad_norm, amp_grad_norm(b->p, b->s, (double *)b->room))
+DO(amp_clip, amp_clip(b->p, b->s, 1.0f, 0.0f))
+DO(amp_step_poll, amp_step_poll(b->p, (amp_step_record *)b->room))
+DO(amp_autocast_begin, amp_autocast_begin(b->ctx, NULL))
+DO(amp_autocast_end, amp_autocast_end(b->ctx))
+DO(amp_autocast_release, amp_autocast_release(b->ctx))
+DO(amp_autocast_input, amp_autocast_input(b->ctx, (amp_array *)b->room, AMP_OP_LINEAR, &b->x, 1))
+DO_VOID(amp_autocast_invalidate, amp_autocast_invalidate(b->ctx, NULL))
+DO_DESC(amp_snapshot_begin, amp_snapshot, AMP_ZERO, amp_snapshot_begin(b->ctx, NULL, &d))
+DO_DESC(amp_dropout, amp_dropout_desc, AMP_ZERO, amp_dropout(b->ctx, &d))
+DO_DESC(amp_gemm, amp_gemm_desc, gemm_of(b), amp_gemm(b->ctx, &d))
+DO_DESC(amp_gemm_explain, amp_gemm_desc, gemm_of(b), amp_gemm_explain(b->ctx, (char *)b->room, 100, &d))
+DO_DESC(amp_gemm_tune, amp_gemm_desc, gemm_of(b), amp_gemm_tune(b->ctx, &d))
+DO_DESC(amp_linear_forward, amp_linear_desc, linear_of(b), amp_linear_forward(b->ctx, &d))
+DO_DESC(amp_linear_backward, amp_linear_desc, linear_of(b), amp_linear_backward(b->ctx, &d))
+DO_DESC(amp_linear_tune, amp_linear_desc, linear_of(b), amp_linear_tune(b->ctx, &d))
+DO_DESC(amp_softmax_cross_entropy, amp_xent_desc, AMP_ZERO, amp_softmax_cross_entropy(b->ctx, &d))
+DO_DESC(amp_state_save, amp_state_desc, state_of(b), amp_state_save(b->ctx, t_file("busy"), &d))
+DO_DESC(amp_state_load, amp_state_desc, state_of(b), amp_state_load(b->ctx, t_file("busy"), &d))
+DO(amp_policy_init, amp_policy_init(b->ctx, (amp_policy *)b->room, AMP_O1, NULL))
+DO(amp_policy_set, amp_policy_set(b->ctx, (amp_policy *)b->room, "low", "bf16"))
+DO(amp_policy_edit, amp_policy_edit(b->ctx, (amp_policy *)b->room, AMP_OP_LINEAR, AMP_CLASS_F32))
+DO(amp_policy_custom, amp_policy_custom(b->ctx, (amp_policy *)b->room, NULL, 0, NULL, 0, AMP_F16))
+DO_VOID(amp_ctx_destroy, amp_ctx_destroy(b->ctx))
+
+#define ROW(name, class) {#name, do_##name},
+static const struct {
+    const char *name;
+    amp_status (*call)(bench *b);
+} verbs[] = {/* the public list: a verb that is new there does not link until it is here; then those with a context
+                 that are not on it */
+    AMP_VERB_LIST(ROW) ROW(amp_autocast_end, host) ROW(amp_autocast_invalidate, host) ROW(amp_policy_init, host)
+        ROW(amp_policy_set, host) ROW(amp_policy_edit, host) ROW(amp_policy_custom, host) ROW(amp_ctx_destroy, setup)};
+#define N_VERBS (sizeof verbs / sizeof verbs[0])
+
+static void bench_new(t_run *t, bench *b) {
+    float host[64];
+    amp_params_desc d = AMP_ZERO;
+    size_t i;
+    memset(b, 0, sizeof *b);
+    b->ctx = t->ctx;
+    for (i = 0; i < 64; i++)
+        host[i] = t_real(t);
+    b->x = amp_arrn(t_put(t, host, sizeof host), AMP_F32, 64);
+    b->y = amp_arrn(t_put(t, host, sizeof host), AMP_F32, 64);
+    b->p = set_new(t, AMP_F16, AMP_F16, &n_weights, 1);
+    CHECK_OK(amp_params_create(&b->fresh, t->ctx, &d));
+    CHECK_OK(amp_scaler_create(&b->s, t->ctx, NULL));
+    set_grad(t, b->p, 0, n_weights, 1.0f);
+    memset(b->room, UNTOUCHED, sizeof b->room);
+    memset(b->number, UNTOUCHED, sizeof b->number);
+}
+static void bench_free(bench *b) {
+    amp_params_destroy(b->p);
+    amp_params_destroy(b->fresh);
+    amp_scaler_destroy(b->s);
+}
+static void bench_blob(t_run *t, bench *b, t_blob *to) { /* all that a verb could have changed */
+    amp_scaler_info info = set_info(t, b->s);
+    amp_ledger_row rows[32];
+    size_t n = amp_ledger(t->ctx, rows, 32, NULL);
+    t_blob_add(to, &info, sizeof info);
+    t_blob_add(to, rows, n * sizeof rows[0]);
+    t_blob_dev(t, to, b->x.data, 256);
+    t_blob_dev(t, to, b->y.data, 256);
+    t_blob_add(to, b->room, sizeof b->room);
+    t_blob_add(to, b->number, sizeof b->number);
+    t_blob_add(to, &b->p->phase, sizeof b->p->phase);
+    t_blob_add(to, &b->p->holds, sizeof b->p->holds);
+    set_blob(t, to, b->p, &n_weights, 1);
+}
+
+static void every_verb_is_refused(t_run *t) {
+    bench b;
+    t_blob before = AMP_ZERO, after = AMP_ZERO;
+    size_t i;
+    if (!HAVE_ATOMICS) {
+        t_skip(t, "this compiler has no atomics: nobody is refused");
+        return;
+    }
+    bench_new(t, &b);
+    bench_blob(t, &b, &before);
+    for (i = 0; i < N_VERBS; i++) {
+        char words[80];
+        snprintf(words, sizeof words, "%s: thread context one for each", verbs[i].name);
+        t_note(t, "%s", verbs[i].name);
+        b.made = &b;
+        t->ctx->in_use = 1;
+        CHECK_STATUS(verbs[i].call(&b), AMP_ERR_BUSY, words);
+        CHECK_EQ(t->ctx->in_use, 1); /* it is still the other thread's */
+        t->ctx->in_use = 0;
+        CHECK(b.made == &b || b.made == NULL);
+    }
+    bench_blob(t, &b, &after);
+    CHECK_EQ(before.bytes, after.bytes);
+    if (before.bytes == after.bytes) CHECK_BITS(after.data, before.data, before.bytes, 1);
+    CHECK(!t->ctx->scope); /* no region was opened */
+    CHECK(strstr(amp_strerror(AMP_ERR_BUSY), "thread") != NULL);
+    /* then it goes on, and the next failure's sentence takes its place */
+    CHECK_OK(amp_cast(t->ctx, b.y, b.x, 64, NULL));
+    CHECK_STATUS(amp_cast(t->ctx, b.y, amp_arr(NULL, AMP_F32), 64, NULL), AMP_ERR_INVALID_ARG, "amp_cast src");
+    bench_free(&b);
+    free(before.data);
+    free(after.data);
+}
+
+/* ---- hooks ---- */
+
+typedef struct hooked {
+    bench *b;
+    t_run *t;
+    int calls, steal;
+} hooked;
+
+static amp_status hook(hooked *h) {
+    t_run *t = h->t;
+    h->calls++;
+    CHECK_OK(amp_cast(t->ctx, h->b->y, h->b->x, 64, NULL)); /* the same thread: no second caller */
+    CHECK_OK(amp_sync(t->ctx));
+    if (h->steal == h->calls) t->ctx->in_use = 1; /* as a different thread would leave it, inside a verb */
+    return AMP_OK;
+}
+static amp_status on_grads(amp_ctx *ctx, amp_params *p, void *user) {
+    (void)ctx;
+    (void)p;
+    return hook((hooked *)user);
+}
+static amp_status on_totals(amp_ctx *ctx, amp_totals *totals, void *user) {
+    (void)ctx;
+    (void)totals;
+    return hook((hooked *)user);
+}
+
+static void hooks_may_call(t_run *t) {
+    amp_step_desc d = t_rate_0();
+    hooked h = AMP_ZERO;
+    bench b;
+    int steal;
+    bench_new(t, &b);
+    h.b = &b;
+    h.t = t;
+    d.reduce_grads_fn = on_grads;
+    d.reduce_totals_fn = on_totals;
+    d.user = &h;
+    CHECK_OK(amp_step(b.p, b.s, &d));
+    CHECK_EQ(h.calls, 2);
+    CHECK_EQ(t->ctx->in_use, 0);
+    for (steal = 1; HAVE_ATOMICS && steal <= 2; steal++) { /* a different thread is inside when the hook returns */
+        h.calls = 0;
+        h.steal = steal;
+        t_note(t, "stolen in hook %d", steal);
+        CHECK_STATUS(amp_step(b.p, b.s, &d), AMP_ERR_BUSY, "hook thread");
+        CHECK_EQ(h.calls, steal);
+        CHECK_EQ(t->ctx->in_use, 1); /* not given away: it is the other's */
+        t->ctx->in_use = 0;
+    }
+    h.steal = 0;
+    CHECK_OK(amp_step(b.p, b.s, &d));
+    bench_free(&b);
+}
+
+/* ---- two threads ---- */
+
+#if HAVE_THREADS
+typedef struct meeting { /* a thread is inside amp_alloc of a context, while a second one calls */
+    amp_ctx *ctx;
+    pthread_t first;
+    amp_status refused;
+    char sentence[320];
+    int armed, logged, logged_elsewhere;
+} meeting;
+
+static void *second_thread(void *user) {
+    meeting *m = (meeting *)user;
+    float x[4] = {1, 2, 3, 4};
+    amp_f16 y[4] = {{7}, {7}, {7}, {7}};
+    m->refused = amp_cast(m->ctx, amp_arr(y, AMP_F16), amp_arr(x, AMP_F32), 4, NULL);
+    if (y[0].bits != 7 || y[3].bits != 7) m->refused = AMP_ERR_DEAD; /* it must not write */
+    snprintf(m->sentence, sizeof m->sentence, "%s", amp_last_error(m->ctx));
+    return NULL;
+}
+static void *meeting_alloc(size_t bytes, void *user) {
+    meeting *m = (meeting *)user;
+    pthread_t second;
+    if (m->armed) {
+        m->armed = 0;
+        if (pthread_create(&second, NULL, second_thread, m) == 0) pthread_join(second, NULL);
+    }
+    return malloc(bytes);
+}
+static void meeting_free(void *p, size_t bytes, void *user) {
+    (void)bytes;
+    (void)user;
+    free(p);
+}
+static void meeting_log(amp_log_level level, amp_status status, const char *text, void *user) {
+    meeting *m = (meeting *)user;
+    if (level != AMP_LOG_ERROR || status != AMP_ERR_BUSY || !strstr(text, "amp_cast")) return;
+    m->logged++;
+    m->logged_elsewhere += !pthread_equal(pthread_self(), m->first);
+}
+
+static void a_second_thread(t_run *t) {
+    meeting m = AMP_ZERO;
+    amp_allocator allocator = AMP_ZERO;
+    amp_logger logger = AMP_ZERO;
+    void *p = NULL;
+    if (!HAVE_ATOMICS) {
+        t_skip(t, "this compiler has no atomics: nobody is refused");
+        return;
+    }
+    allocator.alloc_fn = meeting_alloc;
+    allocator.free_fn = meeting_free;
+    logger.fn = meeting_log;
+    allocator.user = logger.user = &m;
+    m.first = pthread_self();
+    if (!CHECK_EQ(t_create(t->place, &m.ctx, &allocator, &logger), AMP_OK)) return;
+    m.armed = 1;
+    CHECK_EQ(amp_alloc(m.ctx, &p, 1000, NULL), AMP_OK); /* the first thread's verb is as if nobody had come */
+    CHECK_EQ(m.armed, 0);
+    CHECK_EQ(m.refused, AMP_ERR_BUSY);
+    CHECK(strstr(m.sentence, "amp_cast: a different thread") != NULL);
+    CHECK(strstr(m.sentence, "threads = 1") != NULL);
+    CHECK_EQ(m.logged, 1); /* once, and by the thread that has the context */
+    CHECK_EQ(m.logged_elsewhere, 0);
+    CHECK_EQ(amp_free(m.ctx, p), AMP_OK);
+    CHECK_EQ(m.logged, 1);
+    amp_ctx_destroy(m.ctx);
+}
+#else
+static void a_second_thread(t_run *t) { t_skip(t, "no threads here"); }
+#endif
+
+const t_test t_suite_threads[] = {{"threads.every_verb_is_refused", every_verb_is_refused, T_ALL},
+    {"threads.hooks_may_call", hooks_may_call, T_ALL}, {"threads.a_second_thread", a_second_thread, T_CPU},
+    {NULL, NULL, 0}};
