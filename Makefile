@@ -59,7 +59,7 @@ $(BUILD)/%.o: %.cu $(HEADERS) $(BUILD)/flags
 $(BUILD)/flags: FORCE
 	@mkdir -p $(BUILD); echo '$(CC) $(CFLAGS) $(NVCC) $(NVCCFLAGS) $(NVCC_GENCODE)' | cmp -s - $@ || echo '$(CC) $(CFLAGS) $(NVCC) $(NVCCFLAGS) $(NVCC_GENCODE)' > $@
 
-.PHONY: FORCE all run test check-full check-gpu check-torch fingerprint exhaustive matrix docs install clean help cuda-line
+.PHONY: FORCE all run gpt test check-full check-gpu check-torch fingerprint exhaustive matrix docs install clean help cuda-line
 FORCE:
 
 all: $(addprefix $(BUILD)/,$(EXAMPLES)) ## the examples
@@ -76,6 +76,12 @@ $(BUILD)/%: examples/%.cu $(HEADERS) $(BUILD)/flags
 $(BUILD)/digits_cuda: examples/digits.c $(BUILD)/tests/impl.o $(WITH_GPU) $(HEADERS)
 	$(CC) $(C99) $(CFLAGS) -DWITH_CUDA -c $< -o $@.o
 	$(NVCC) $(NVCC_GENCODE) $@.o $(BUILD)/tests/impl.o $(WITH_GPU) -o $@ -lcublasLt -lm -lpthread
+$(BUILD)/gpt_cuda: examples/gpt.c $(BUILD)/tests/impl.o $(WITH_GPU) $(HEADERS) # its own layers have kernels
+	$(NVCC) -std=c++17 -I. $(NVCCFLAGS) $(NVCC_GENCODE) -DAMP_LINKED -x cu -c $< -o $@.o
+	$(NVCC) $(NVCC_GENCODE) $@.o $(BUILD)/tests/impl.o $(WITH_GPU) -o $@ -lcublasLt -lm -lpthread
+$(BUILD)/shakespeare.txt: examples/shakespeare.txt.gz
+	@mkdir -p $(@D)
+	gzip -dc $< > $@
 
 $(BUILD)/test_cpu: $(TEST_OBJ) $(CPU_ONLY)
 	$(CC) $(CFLAGS) $^ -o $@ $(LIBS)
@@ -95,6 +101,10 @@ run: cuda-line $(DIGITS) ## train real digits in six precisions: a table and thr
 	$(RUN_ENV) $(DIGITS) --device $(DEVICE) --out $(BUILD)/pictures
 	$(RUN_ENV) $(DIGITS) --device $(DEVICE) --out $(BUILD)/pictures --net deep --mode fp16-masters,amp-dynamic
 	@echo; echo 'Open the pictures in a browser: $(BUILD)/pictures/*.svg'
+
+GPT := $(BUILD)/gpt$(if $(filter cuda,$(DEVICE)),_cuda)
+gpt: cuda-line $(GPT) $(BUILD)/shakespeare.txt ## train a small GPT on Shakespeare in six precisions (about 15 minutes on 2 cores)
+	$(RUN_ENV) $(GPT) --device $(DEVICE) --data $(BUILD)/shakespeare.txt --out $(BUILD)/pictures $(GPT_ARGS)
 
 # ---- make test -------------------------------------------------------------------------------------------------------------
 # A part is a target part-NAME: tests/run.sh runs its command, prints one line and keeps the counts. Two parts at a time.
@@ -166,6 +176,12 @@ part-hostcuda: $(call hcu_programs,$(HCU_THIN))
 	$(RUN_PART) $(MAKE) -s hostcuda-check
 part-hostcuda-suite: $(HCU_BUILD)/plain/suite
 	$(RUN_PART) tests/hostcuda_suite.sh $<
+# gpt.c on the host runtime: its kernels, and how many launches a step has
+$(HCU_BUILD)/plain/gpt: examples/gpt.c tests/probe.c $(HEADERS) $(HCU_HEADERS) $(HCU_BUILD)/plain/cuda_impl.o $(HCU_BUILD)/plain/impl.c.o $(HCU_LIB_plain)
+	$(HCU_CXX_plain) $(HCU_CXXFLAGS) $(HCU_FLAGS_plain) -DAMP_LINKED -I. $(HCU_SHIM) $< -c -o $@.o
+	$(CC) $(C99) -I$(HCU_DIR) -c tests/probe.c -o $@.probe.o
+	$(HCU_CXX_plain) $(HCU_FLAGS_plain) $@.o $@.probe.o $(HCU_BUILD)/plain/cuda_impl.o $(HCU_BUILD)/plain/impl.c.o $(HCU_LIB_plain) $(HCU_LDLIBS) -lm -o $@
+part-examples: $(HCU_BUILD)/plain/gpt
 part-retrofit: $(HCU_LIB_plain)
 for-install: $(if $(wildcard bench/bench.mk),$(HCU_BUILD)/plain/bench_gpu)
 for-cuda-verbs: $(HCU_BUILD)/plain/cuda_impl.o $(HCU_BUILD)/plain/impl.c.o $(HCU_LIB_plain)

@@ -1,4 +1,4 @@
-/* plot.h - the three pictures of digits.c, written as SVG by hand. No library: an SVG file is text.
+/* plot.h - the pictures of digits.c and gpt.c, written as SVG by hand. No library: an SVG file is text.
    Each function writes one file and returns 0, or -1 if it could not be written. */
 #ifndef PLOT_H
 #define PLOT_H
@@ -239,8 +239,8 @@ static void plot_losses_labels(FILE *f, const plot_curve *curves, const double *
     }
 }
 
-static int plot_losses(const char *path, const char *title, const char *line1, const char *line2, const char *finding,
-    const plot_curve *curves, int n) {
+static inline int plot_losses(const char *path, const char *title, const char *line1, const char *line2,
+    const char *finding, const plot_curve *curves, int n) {
     plot_losses_area a = plot_losses_fit(curves, n);
     double end[PLOT_MAX];
     FILE *f = plot_open(path, 960, 580, title);
@@ -299,8 +299,8 @@ static void plot_scale_panel(FILE *f, const plot_scales *s, size_t n, double x0,
     }
 }
 
-static int plot_scale(const char *path, const char *title, const char *line1, const char *line2, const float *scale,
-    const unsigned char *skipped, size_t steps) {
+static inline int plot_scale(const char *path, const char *title, const char *line1, const char *line2,
+    const float *scale, const unsigned char *skipped, size_t steps) {
     size_t first = steps / 2 < 24 ? steps / 2 + 1 : 24, i;
     float low = scale[0], high = scale[0];
     plot_scales s;
@@ -424,7 +424,7 @@ static void plot_exponent_panel(FILE *f, const plot_exponent_area *a, const doub
         (a->top + a->bottom) / 2, "share of gradients");
 }
 
-static int plot_exponents(const char *path, const char *title, const char *line1, const char *line2,
+static inline int plot_exponents(const char *path, const char *title, const char *line1, const char *line2,
     const char *finding, const double *before, const double *after, const char *heading_before,
     const char *heading_after) {
     plot_exponent_area a = {168, 348, 0, PLOT_LOST - 9, PLOT_OVER + 6};
@@ -447,8 +447,110 @@ static int plot_exponents(const char *path, const char *title, const char *line1
     return plot_close(f);
 }
 
+/* ---- gradients by tensor --------------------------------------------------------------------------------------- */
+
+typedef struct plot_tensor {
+    char name[48];
+    double share[255]; /* as for plot_exponents */
+} plot_tensor;
+static const double plot_tensor_left = 190, plot_tensor_right = 690, plot_tensor_top = 190, plot_tensor_step = 21;
+
+typedef struct plot_tensor_area {
+    int low, high, scale; /* powers of two; scale: the loss scale that is drawn beside FP16's range */
+    double bottom;
+} plot_tensor_area;
+
+static double plot_tensor_x(const plot_tensor_area *a, double e) {
+    double x = plot_tensor_left + (plot_tensor_right - plot_tensor_left) * (e - a->low) / (a->high - a->low);
+    if (x < plot_tensor_left) return plot_tensor_left;
+    return x > plot_tensor_right ? plot_tensor_right : x;
+}
+/* What FP16 holds of gradients that are multiplied by 2^shift, as a bar. */
+static void plot_tensor_range(FILE *f, const plot_tensor_area *a, int shift, double y, const char *name) {
+    char text[64];
+    int r;
+    plot_text(f, plot_tensor_left - 8, y + 9, "end", "font-size=\"12\"", name);
+    for (r = 1; r <= 2; r++) {
+        double x0 = plot_tensor_x(a, plot_regions[r].from - shift), x1 = plot_tensor_x(a, plot_regions[r].to - shift);
+        sprintf(text, "fill=\"%s\"", plot_regions[r].bar);
+        plot_rect(f, x0, y, x1 - x0, 11, text);
+    }
+}
+static void plot_tensor_row(FILE *f, const plot_tensor_area *a, const plot_tensor *t, double y) {
+    double width = (plot_tensor_right - plot_tensor_left) / (a->high - a->low), most = 1e-12, sum[4];
+    char text[64];
+    int r, e;
+    plot_text(f, plot_tensor_left - 8, y - 3, "end", "font-size=\"12\"", t->name);
+    for (e = a->low; e < a->high; e++)
+        if (t->share[e + 127] > most) most = t->share[e + 127];
+    for (r = 0; r < PLOT_REGIONS; r++)
+        for (e = a->low; e < a->high; e++) {
+            double height = t->share[e + 127] / most * (plot_tensor_step - 4);
+            if (e < plot_regions[r].from || e >= plot_regions[r].to || height < 0.05) continue;
+            sprintf(text, "fill=\"%s\"", plot_regions[r].bar);
+            plot_rect(f, plot_tensor_x(a, e) + 0.5, y - height, width - 1, height, text);
+        }
+    plot_line(f, plot_tensor_left, y, plot_tensor_right, y, "stroke=\"#D0D0D0\"");
+    memset(sum, 0, sizeof sum);
+    for (e = -127; e <= 127; e++) {
+        double s = t->share[e + 127];
+        if (e < PLOT_LOST) sum[0] += s;
+        if (e >= PLOT_LOST && e < PLOT_NORMAL) sum[1] += s;
+        if (e + a->scale < PLOT_LOST) sum[2] += s;
+        if (e + a->scale >= PLOT_LOST && e + a->scale < PLOT_NORMAL) sum[3] += s;
+    }
+    for (r = 0; r < 4; r++) {
+        sprintf(text, "%.1f", 100 * sum[r]);
+        plot_text(f, plot_tensor_right + 52 + 56 * r, y - 3, "end",
+            sum[r] >= 0.05 && r % 2 == 0 ? "font-size=\"12\" fill=\"" PLOT_BAD "\"" : "font-size=\"12\"", text);
+    }
+}
+
+/* A row per tensor: its gradients by power of two, and what FP16 makes of them without and with a loss scale. */
+static inline int plot_tensors(const char *path, const char *title, const char *line1, const char *line2,
+    const plot_tensor *rows, size_t n, int scale) {
+    static const char *const heads[4] = {"zero", "subnormal", "zero", "subnormal"};
+    plot_tensor_area a = {PLOT_LOST - 9, 4, 0, 0};
+    char text[64];
+    size_t i;
+    int e;
+    FILE *f;
+    a.scale = scale;
+    a.bottom = plot_tensor_top + plot_tensor_step * (double)n;
+    for (i = 0; i < n; i++)
+        for (e = -127; e <= 127; e++) {
+            if (rows[i].share[e + 127] > 0.003 && e < a.low) a.low = e;
+            if (rows[i].share[e + 127] > 0.003 && e >= a.high) a.high = e + 1;
+        }
+    f = plot_open(path, 950, (int)a.bottom + 60, title);
+    if (!f) return -1;
+    plot_title(f, title, line1, line2, "");
+    plot_tensor_range(f, &a, 0, 112, "range of FP16");
+    sprintf(text, "times %.0f", ldexp(1.0, scale));
+    plot_tensor_range(f, &a, scale, 130, text);
+    for (i = 0; i < PLOT_REGIONS; i++) {
+        double x0 = plot_tensor_x(&a, plot_regions[i].from), x1 = plot_tensor_x(&a, plot_regions[i].to);
+        sprintf(text, "fill=\"%s\"", plot_regions[i].colour);
+        plot_rect(f, x0, plot_tensor_top - plot_tensor_step + 4, x1 - x0, a.bottom - plot_tensor_top, text);
+    }
+    e = PLOT_LOST - scale;
+    plot_line(f, plot_tensor_x(&a, e), 130, plot_tensor_x(&a, e), a.bottom - plot_tensor_step,
+        "stroke=\"" PLOT_BAD "\" stroke-dasharray=\"3 3\"");
+    plot_text(f, plot_tensor_right + 80, 121, "middle", "font-size=\"12\" font-weight=\"bold\"", "% in FP16");
+    sprintf(text, "times %.0f", ldexp(1.0, scale));
+    plot_text(f, plot_tensor_right + 192, 121, "middle", "font-size=\"12\" font-weight=\"bold\"", text);
+    for (e = 0; e < 4; e++)
+        plot_text(f, plot_tensor_right + 52 + 56 * e, 145, "end", "font-size=\"10\"", heads[e]);
+    for (i = 0; i < n; i++)
+        plot_tensor_row(f, &a, &rows[i], plot_tensor_top + plot_tensor_step * (double)i);
+    for (e = a.low; e <= a.high; e++)
+        if (e % 8 == 0) plot_power(f, plot_tensor_x(&a, e), a.bottom + 2, "middle", e);
+    plot_text(f, (plot_tensor_left + plot_tensor_right) / 2, a.bottom + 26, "middle", "", "size of a gradient, |g|");
+    return plot_close(f);
+}
+
 /* The histogram on a terminal: one column per power of two. */
-static void plot_sketch(const char *heading, const double *share) {
+static inline void plot_sketch(const char *heading, const double *share) {
     enum { LOW = -44, HIGH = 20 };
     const int height = 6;
     double most = 1e-12;

@@ -1,6 +1,6 @@
 #!/bin/sh
 # usage: examples.sh [--full]        Runs the built examples in $BUILD:
-#   programs print what their comments promise, or, where no comment does, just succeed; digits holds its claims over 5 seeds on both networks; it reads IDX files; and
+#   programs print what their comments promise, or, where no comment does, just succeed; digits holds its claims over 5 seeds on both networks; gpt holds its own; digits reads IDX files; and
 #   every wrong option or file gives exit status 1, one line on stderr that names it, and leaves nothing behind.
 # Last line: N passed, N failed, N skipped.
 set -u
@@ -9,14 +9,14 @@ build=$(cd "$build" && pwd) || exit 2
 top=$(cd "$(dirname "$0")/.." && pwd) || exit 2
 work=$(mktemp -d) || exit 2
 trap 'rm -rf "$work"' EXIT INT TERM
-passed=0 failed=0
+passed=0 failed=0 skipped=0
 ok() { passed=$((passed + 1)); }
 bad() { failed=$((failed + 1)); echo "FAIL $*"; }
 digits() { ${RUN_ENV:-} "$build/digits" "$@"; }
 
 # ---- programs ----
 for source in "$top"/examples/*.c; do
-    [ "$source" != "$top/examples/digits.c" ] || continue
+    case $source in */digits.c | */gpt.c) continue ;; esac
     name=$(basename "$source" .c)
     if ! grep -q '^ \*   > ' "$source"; then
         # shellcheck disable=SC2086
@@ -34,6 +34,51 @@ grep '^WRONG' "$work/claims"
 n=$(grep -c '^ok ' "$work/claims")
 passed=$((passed + n)) failed=$((failed + $(grep -c '^WRONG' "$work/claims")))
 if [ $rc != 0 ] || [ "$n" -lt 10 ]; then bad "digits --check: exit status $rc, $n claims hold"; fi
+
+# ---- gpt: its claims; a run on a text; on the host runtime its kernels, and how many launches a step has ----
+gpt() { ${RUN_ENV:-} "$build/gpt" "$@"; }
+claims() { # NAME MINIMUM COMMAND...: each line "ok" counts, and there are at least so many
+    name=$1 least=$2
+    shift 2
+    "$@" >"$work/claims" 2>"$work/err"
+    rc=$?
+    grep '^WRONG' "$work/claims"
+    n=$(grep -c '^ok ' "$work/claims")
+    passed=$((passed + n)) failed=$((failed + $(grep -c '^WRONG' "$work/claims")))
+    if [ $rc != 0 ] || [ "$n" -lt "$least" ]; then bad "$name: exit status $rc, $n claims hold: $(tail -n 2 "$work/err")"; fi
+}
+claims "gpt --check" 20 gpt --check --threads 1
+awk 'BEGIN { for (i = 0; i < 300; i++) print "line " i * i % 97 " of a text that repeats itself" }' >"$work/text"
+if gpt --data "$work/text" --layers 1 --width 32 --context 16 --batch 4 --steps 30 --threads 1 --chunks 2 --sample 20 --seeds 2 --mode fp32,fp16-dynamic \
+    --out "$work/gpt" >"$work/log" 2>"$work/err" && [ "$(grep -c 'as planned$' "$work/log")" = 4 ] && grep -q '^Means over 2 seeds' "$work/log" &&
+    grep -q 'has learnt to write' "$work/log" && [ "$(find "$work/gpt" -name 'gpt_*.svg' | wc -l)" = 3 ]; then ok; else bad "gpt on a text: $(tail -n 3 "$work/log" "$work/err")"; fi
+for picture in "$work"/gpt/*.svg; do
+    if tail -n 1 "$picture" | grep -q '</svg>' && ! grep -q 'nan\|inf' "$picture"; then ok; else bad "$picture is not whole"; fi
+done
+for wrong in "--mode fp64" "--steps 0" "--heads 3" "--chunks 5" "--shape gpt9" "--data $work/none" "--nonsense 1"; do
+    # shellcheck disable=SC2086 # two words
+    (cd "$work" && gpt $wrong >log 2>err)
+    rc=$?
+    if [ $rc = 1 ] && [ "$(wc -l <"$work/err")" = 1 ] && grep -q -e "${wrong%% *}\|${wrong#* }" "$work/err"; then ok; else bad "gpt $wrong: $rc, $(cat "$work/err")"; fi
+done
+if [ -x "$build/hostcuda/plain/gpt" ]; then
+    HCU_PROTECT=0
+    export HCU_PROTECT
+    claims "gpt --check-gradients on the host runtime" 7 "$build/hostcuda/plain/gpt" --check-gradients --device cuda
+    if grep leaks "$work/err"; then bad "gpt leaks on the host runtime"; else ok; fi
+    # GPT-2's 12 layers and 12 heads, as narrow as can be: what a step launches does not depend on the width
+    for steps in 1 2; do
+        "$build/hostcuda/plain/gpt" --shape gpt2-124m --width 12 --context 2 --batch 1 --vocab 8 --mode fp16-dynamic --steps $steps >"$work/log" 2>"$work/steps.$steps" ||
+            bad "gpt2-124m on the host runtime: $(tail -n 2 "$work/steps.$steps")"
+    done
+    launches=$(cat "$work/steps.1" "$work/steps.2" | awk '$1 == "probe:" { l = $3 - l; p = $5 - p } END { print l " launches, " p " products" }')
+    echo "gpt2-124m: a step has $launches"
+    if grep -q "$launches" "$top/README.md"; then ok; else bad "README.md does not say that a step of gpt2-124m has $launches"; fi
+    unset HCU_PROTECT
+else
+    skipped=$((skipped + 1))
+    echo "skipped: gpt on the host runtime: it was not built (g++ and the CUDA headers)"
+fi
 
 # ---- digits: IDX files, good and bad ----
 be32() { # $1 as 4 bytes, the highest first
@@ -126,5 +171,5 @@ good; images "$work/idx/t10k-images-idx3-ubyte" 2051 16 0 4 0;     refused t10k-
 good; images "$work/idx/t10k-images-idx3-ubyte" 2051 16 4 4 256;   refused t10k-images --data "$work/idx"      # another size than those for training
 good; images "$work/idx/train-images-idx3-ubyte" 2051 4294967295 65535 65535 64; refused train-images --data "$work/idx"
 
-echo "$passed passed, $failed failed, 0 skipped"
+echo "$passed passed, $failed failed, $skipped skipped"
 [ $failed = 0 ]

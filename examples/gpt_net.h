@@ -1,0 +1,500 @@
+/* gpt_net.h - the network of gpt.c: GPT-2's, from parameters to gradients, out of amp's verbs and the layers of
+ * gpt_rows.h. A shape and a mode are what gpt.c says they are.
+ *
+ * FP32 islands, in every mode: inside layer norm, softmax and loss; gains and biases of layer norms, with their
+ * gradients; sums inside products, with bias and residual added before the one rounding. All else has the mode's dtype:
+ * weights that products read, activations, gradients.
+ */
+#ifndef GPT_NET_H
+#define GPT_NET_H
+
+#include "gpt_rows.h"
+
+enum { MAX_LAYERS = 48, MAX_CHUNKS = 64 };
+
+typedef struct layer_norm {
+    size_t gain; /* index of its gain; its bias is the next parameter */
+    amp_array x, y;
+    float *mean, *rstd;
+} layer_norm;
+
+/* x1 = x + proj(attention(qkv(n1(x)))), then x2 = x1 + down(gelu(up(n2(x1)))) */
+typedef struct block {
+    layer_norm n1, n2;
+    amp_linear_desc qkv, proj, up, down; /* filled once, used forward and backward */
+    amp_array heads, p;                  /* q, k, v apart by heads; the probabilities */
+} block;
+
+typedef struct work { double flops, bytes; } work; /* that a step must do at least */
+
+typedef struct gpt {
+    amp_ctx *ctx;
+    shape s;
+    amp_dtype t;
+    int tied;
+    size_t batch, rows, chunks; /* rows = batch * context, now; they may be fewer than there is memory for */
+    amp_params *params;
+    amp_scaler *scaler; /* NULL: off */
+    block b[MAX_LAYERS];
+    layer_norm last;
+    amp_linear_desc head; /* of one chunk of rows */
+    amp_xent_desc loss;
+    amp_array x;                             /* what the first block reads */
+    amp_array dx, dn, dh, joined, apart, dp; /* gradients and scratch, shared by the blocks */
+    int32_t *tokens, *labels, *order, *first, *place_order, *place_first;
+    float *part, *losses;
+    int32_t *host; /* staging: tokens, labels, order, first */
+    void *memory[16 * MAX_LAYERS + 64];
+    int n_memory;
+    work count;
+    amp_histogram *seen; /* NULL, or where gradients are counted, by tensor */
+} gpt;
+
+static void *get(gpt *g, size_t bytes, const char *label) {
+    void *p;
+    must(g->ctx, amp_alloc(g->ctx, &p, bytes, label));
+    must(g->ctx, amp_zero(g->ctx, p, bytes));
+    g->memory[g->n_memory++] = p;
+    return p;
+}
+static amp_array tensor(gpt *g, size_t per_row, const char *label) { /* for all rows */
+    size_t n = g->rows * per_row;
+    return amp_arrn(get(g, n * amp_dtype_size(g->t), label), g->t, n);
+}
+static amp_array from(amp_array a, size_t element) { /* the rest of a, from an element on */
+    a.data = (char *)a.data + element * amp_dtype_size(a.dtype);
+    a.count -= element;
+    return a;
+}
+static amp_array weight(const gpt *g, size_t i) { return amp_param_model(g->params, i); }
+static amp_array grad(const gpt *g, size_t i) { return amp_param_grad(g->params, i); }
+
+/* ---- parameters, in GPT-2's order: wte, wpe; per block two of n1, qkv, proj, n2, up, down; last; head ---- */
+
+enum { WTE, WPE, BLOCKS, N1 = 0, QKV = 2, PROJ = 4, N2 = 6, UP = 8, DOWN = 10, PER_BLOCK = 12 };
+static const char *const part_names[PER_BLOCK] = {"n1.gain", "n1.bias", "qkv.weight", "qkv.bias", "proj.weight",
+    "proj.bias", "n2.gain", "n2.bias", "up.weight", "up.bias", "down.weight", "down.bias"};
+
+static void add_param(gpt *g, const char *name, size_t rows, size_t cols, double spread, float fill, uint64_t seed) {
+    amp_param_desc d = AMP_ZERO;
+    float *init = (float *)allocate(rows * cols, sizeof *init);
+    size_t i, stream = amp_params_count(g->params);
+    int is_norm = strstr(name, "gain") || strstr(name, "n1.bias") || strstr(name, "n2.bias") || !strcmp(name, "n.bias");
+    for (i = 0; i < rows * cols; i++)
+        init[i] = spread > 0 ? (float)(spread * normal(seed, stream, i)) : fill;
+    d.name = name;
+    d.rows = rows;
+    d.cols = cols;
+    d.init = init;
+    d.keep_f32 = is_norm && g->t != AMP_F32; /* an island */
+    d.no_decay = rows == 1;
+    must(g->ctx, amp_params_add(g->params, &d)); /* copies name and init */
+    free(init);
+}
+static void add_params(gpt *g, uint64_t seed) {
+    size_t c = g->s.width, i, k;
+    const size_t out[PER_BLOCK] = {1, 1, 3 * c, 1, c, 1, 1, 1, 4 * c, 1, c, 1};
+    const size_t in[PER_BLOCK] = {c, c, c, 3 * c, c, c, c, c, c, 4 * c, 4 * c, c};
+    double spread = g->s.spread, residual = spread / sqrt(2.0 * (double)g->s.layers);
+    add_param(g, "wte", g->s.vocab, c, spread, 0, seed);
+    add_param(g, "wpe", g->s.context, c, spread, 0, seed);
+    for (i = 0; i < g->s.layers; i++)
+        for (k = 0; k < PER_BLOCK; k++) {
+            double sd = k == PROJ || k == DOWN ? residual : spread;
+            char name[32];
+            sprintf(name, "%d.%s", (int)i, part_names[k]);
+            add_param(g, name, out[k], in[k], out[k] > 1 ? sd : 0, k == N1 || k == N2 ? 1.0f : 0.0f, seed);
+        }
+    add_param(g, "n.gain", 1, c, 0, 1, seed);
+    add_param(g, "n.bias", 1, c, 0, 0, seed);
+    if (!g->tied) add_param(g, "head", g->s.vocab, c, spread, 0, seed);
+}
+
+/* ---- arrays ---- */
+
+static void connect_norm(gpt *g, layer_norm *n, size_t gain, amp_array x) {
+    n->gain = gain;
+    n->x = x;
+    n->y = tensor(g, g->s.width, "activations");
+    n->mean = (float *)get(g, g->rows * sizeof(float), "activations");
+    n->rstd = (float *)get(g, g->rows * sizeof(float), "activations");
+}
+static void connect_linear(gpt *g, amp_linear_desc *l, size_t index, amp_array x, size_t in, size_t out, amp_array y) {
+    l->rows = g->rows;
+    l->in = in;
+    l->out = out;
+    l->x = x;
+    l->y = y;
+    l->w = weight(g, index);
+    l->bias = weight(g, index + 1);
+    l->dw = grad(g, index);
+    l->dbias = grad(g, index + 1);
+}
+static void connect_block(gpt *g, block *b, size_t first, amp_array x) {
+    size_t c = g->s.width;
+    amp_array x1, x2;
+    connect_norm(g, &b->n1, first + N1, x);
+    connect_linear(g, &b->qkv, first + QKV, b->n1.y, c, 3 * c, g->joined);
+    b->heads = tensor(g, 3 * c, "activations");
+    b->p = tensor(g, g->s.heads * g->s.context, "activations");
+    x1 = tensor(g, c, "activations");
+    connect_linear(g, &b->proj, first + PROJ, tensor(g, c, "activations"), c, c, x1);
+    connect_norm(g, &b->n2, first + N2, x1);
+    connect_linear(g, &b->up, first + UP, b->n2.y, c, 4 * c, tensor(g, 4 * c, "activations"));
+    b->up.act = AMP_GELU;
+    b->up.aux = tensor(g, 4 * c, "activations");
+    x2 = tensor(g, c, "activations");
+    connect_linear(g, &b->down, first + DOWN, b->up.y, 4 * c, c, x2);
+    b->down.dy = b->proj.dy = g->dx; /* the gradient of the sum is that of both terms */
+    b->down.dx = b->up.dy = g->dh;
+    b->up.dx = b->proj.dx = b->qkv.dx = g->dn;
+    b->qkv.dy = g->joined;
+    b->down.before = &b->up; /* down's backward goes through GELU in the product that makes dh */
+    b->up.after = &b->down;
+}
+static void connect_head(gpt *g) {
+    size_t rows = g->rows / g->chunks, n = rows * g->s.vocab, index = WTE;
+    amp_linear_desc *l = &g->head;
+    if (!g->tied) index = amp_params_count(g->params) - 1;
+    l->rows = rows;
+    l->in = g->s.width;
+    l->out = g->s.vocab;
+    l->w = weight(g, index);
+    l->dw = grad(g, index);
+    l->y = l->dy = amp_arrn(get(g, n * amp_dtype_size(g->t), "logits"), g->t, n); /* gradients take their place */
+    g->loss.sum = 1;
+    g->loss.classes = g->s.vocab;
+    g->loss.scaler = g->scaler;
+    g->loss.logits = l->y;
+    g->loss.row_loss = (float *)get(g, g->rows * sizeof(float), "batch");
+    g->losses = (float *)get(g, MAX_CHUNKS * sizeof(float), "batch");
+}
+static void connect_batch(gpt *g) {
+    size_t n = 3 * g->rows + g->s.vocab + 1, i;
+    g->host = (int32_t *)allocate(n + g->rows + g->s.context + 1, sizeof *g->host);
+    for (i = 0; i < g->rows; i++) /* place after place: the rows that read a row of wpe */
+        g->host[i] = (int32_t)(i % g->s.batch * g->s.context + i / g->s.batch);
+    for (i = 0; i <= g->s.context; i++)
+        g->host[g->rows + i] = (int32_t)(i * g->s.batch);
+    g->place_order = (int32_t *)get(g, (g->rows + g->s.context + 1) * sizeof(int32_t), "batch");
+    must(g->ctx, amp_copy(g->ctx, g->place_order, g->host, (g->rows + g->s.context + 1) * sizeof(int32_t)));
+    g->place_first = g->place_order + g->rows;
+    g->tokens = (int32_t *)get(g, n * sizeof(int32_t), "batch");
+    g->labels = g->tokens + g->rows;
+    g->order = g->labels + g->rows;
+    g->first = g->order + g->rows;
+}
+static void gpt_create(gpt *g, amp_ctx *ctx, const shape *s, const mode *m, int tied, size_t chunks, uint64_t seed) {
+    amp_params_desc pd = AMP_ZERO;
+    amp_scaler_desc sd = AMP_ZERO;
+    size_t c = s->width, i;
+    memset(g, 0, sizeof *g);
+    g->ctx = ctx;
+    g->s = *s;
+    g->t = m->t;
+    g->tied = tied;
+    g->batch = s->batch;
+    g->rows = s->batch * s->context;
+    g->chunks = chunks;
+    pd.model = m->t;
+    pd.master = m->master;
+    must(ctx, amp_params_create(&g->params, ctx, &pd));
+    add_params(g, seed);
+    must(ctx, amp_params_commit(g->params));
+    sd.mode = m->scaling;
+    sd.scale = SCALE;
+    sd.growth_interval = GROWTH;
+    if (m->scaling != AMP_SCALER_OFF) must(ctx, amp_scaler_create(&g->scaler, ctx, &sd));
+    g->dx = tensor(g, c, "gradients");
+    g->dn = tensor(g, c, "gradients");
+    g->dh = tensor(g, 4 * c, "gradients");
+    g->dp = tensor(g, s->heads * s->context, "gradients");
+    g->joined = tensor(g, 3 * c, "gradients");
+    g->apart = tensor(g, 4 * c, "gradients"); /* dq, dk, dv; forward's result, and its gradient */
+    g->part = (float *)get(g, (g->rows / GROUP + 1) * 2 * c * sizeof(float), "gradients");
+    g->x = tensor(g, c, "activations");
+    for (i = 0; i < s->layers; i++)
+        connect_block(g, &g->b[i], BLOCKS + i * PER_BLOCK, i ? g->b[i - 1].down.y : g->x);
+    connect_norm(g, &g->last, BLOCKS + s->layers * PER_BLOCK, g->b[s->layers - 1].down.y);
+    connect_head(g);
+    connect_batch(g);
+}
+static void gpt_destroy(gpt *g) {
+    amp_scaler_destroy(g->scaler);
+    amp_params_destroy(g->params);
+    while (g->n_memory)
+        must(g->ctx, amp_free(g->ctx, g->memory[--g->n_memory]));
+    free(g->host);
+}
+static void gpt_set_batch(gpt *g, size_t batch) { /* sequences per call from now on, at most those of the shape */
+    size_t i;
+    g->batch = batch;
+    g->rows = batch * g->s.context;
+    for (i = 0; i < g->s.layers; i++)
+        g->b[i].qkv.rows = g->b[i].proj.rows = g->b[i].up.rows = g->b[i].down.rows = g->rows;
+}
+
+/* Tokens, and labels if there are any; order and first: the rows sorted by token, for the gradient of wte. */
+static void gpt_input(gpt *g, const int32_t *tokens, const int32_t *labels) {
+    size_t all = g->s.batch * g->s.context, i;
+    int32_t *order = g->host + 2 * all, *first = g->host + 3 * all;
+    memcpy(g->host, tokens, g->rows * sizeof *tokens);
+    if (labels) memcpy(g->host + all, labels, g->rows * sizeof *labels);
+    memset(first, 0, (g->s.vocab + 1) * sizeof *first);
+    for (i = 0; i < g->rows; i++)
+        first[tokens[i] + 1]++;
+    for (i = 0; i < g->s.vocab; i++)
+        first[i + 1] += first[i];
+    for (i = 0; i < g->rows; i++)
+        order[first[tokens[i]]++] = (int32_t)i;
+    memmove(first + 1, first, g->s.vocab * sizeof *first); /* each has moved on to the next one's place */
+    first[0] = 0;
+    must(g->ctx, amp_copy(g->ctx, g->tokens, g->host, (3 * all + g->s.vocab + 1) * sizeof(int32_t)));
+}
+
+/* ---- products, with a count of operations, and of elements read and written once ---- */
+
+static void count(gpt *g, double flops, double elements) {
+    g->count.flops += flops;
+    g->count.bytes += elements * (double)amp_dtype_size(g->t);
+}
+static void product(gpt *g, const amp_gemm_desc *d) {
+    double m = (double)d->m, n = (double)d->n, k = (double)d->k, batch = d->batch ? (double)d->batch : 1;
+    count(g, 2 * batch * m * n * k, batch * (m * k + k * n + m * n * (d->c.data ? 2 : 1)));
+    must(g->ctx, amp_gemm(g->ctx, d));
+}
+static void linear(gpt *g, const amp_linear_desc *l) {
+    double r = (double)l->rows, in = (double)l->in, out = (double)l->out;
+    count(g, 2 * r * in * out, r * in + in * out + r * out * (l->aux.data ? 2 : 1));
+    must(g->ctx, amp_linear_forward(g->ctx, l));
+}
+static void linear_back(gpt *g, const amp_linear_desc *l) {
+    double r = (double)l->rows, in = (double)l->in, out = (double)l->out;
+    count(g, 4 * r * in * out, 2 * (r * in + in * out + r * out));
+    must(g->ctx, amp_linear_backward(g->ctx, l));
+}
+static void linear_residual(gpt *g, const amp_linear_desc *l, amp_array x) { /* y = x + linear: one rounding */
+    amp_gemm_desc d = AMP_ZERO;
+    d.m = l->rows;
+    d.n = l->out;
+    d.k = l->in;
+    d.a = l->x;
+    d.b = l->w;
+    d.trans_b = 1;
+    d.bias = l->bias;
+    d.c = x;
+    d.beta = amp_opt(1.0f);
+    d.d = l->y;
+    product(g, &d);
+}
+static void look(gpt *g, size_t row, amp_array a, size_t n) { /* at a gradient, if someone wants to */
+    amp_histogram h;
+    if (!g->seen) return;
+    a.count = n;
+    must(g->ctx, amp_histogram_count(g->ctx, &h, &a, 1));
+    amp_histogram_add(&g->seen[row], &h);
+}
+
+/* ---- layers: a job each, and what it reads and writes ---- */
+
+static void norm_forward(gpt *g, const layer_norm *n) {
+    norm_job j = AMP_ZERO;
+    j.t = g->t;
+    j.width = g->s.width;
+    j.x = n->x.data;
+    j.y = n->y.data;
+    j.gain = (const float *)weight(g, n->gain).data;
+    j.bias = (const float *)weight(g, n->gain + 1).data;
+    j.mean = n->mean;
+    j.rstd = n->rstd;
+    norm_rows(g->ctx, &j, g->rows);
+    count(g, 0, 2.0 * (double)(g->rows * j.width));
+}
+static void norm_backward(gpt *g, const layer_norm *n, int add) { /* g->dn is the gradient of y, g->dx gets that of x */
+    norm_back_job j = AMP_ZERO;
+    norm_part_job part = AMP_ZERO;
+    norm_total_job total = AMP_ZERO;
+    size_t groups = (g->rows + GROUP - 1) / GROUP;
+    j.t = part.t = total.t = g->t;
+    j.width = part.width = total.width = g->s.width;
+    j.x = part.x = n->x.data;
+    j.dy = part.dy = g->dn.data;
+    j.mean = part.mean = n->mean;
+    j.rstd = part.rstd = n->rstd;
+    j.gain = (const float *)weight(g, n->gain).data;
+    j.dx = g->dx.data;
+    j.add = add;
+    part.rows = g->rows;
+    part.part = g->part;
+    total.part = g->part;
+    total.groups = groups;
+    total.gain = (float *)grad(g, n->gain).data;
+    total.bias = (float *)grad(g, n->gain + 1).data;
+    norm_part_rows(g->ctx, &part, groups);
+    norm_total_rows(g->ctx, &total, 2 * g->s.width);
+    norm_back_rows(g->ctx, &j, g->rows);
+    count(g, 0, (add ? 4.0 : 3.0) * (double)(g->rows * j.width));
+}
+static void swap_heads(gpt *g, amp_array joined, amp_array apart, size_t parts, int join) {
+    swap_job j = AMP_ZERO;
+    j.t = g->t;
+    j.width = g->s.width;
+    j.heads = g->s.heads;
+    j.context = g->s.context;
+    j.rows = g->rows;
+    j.parts = parts;
+    j.joined = joined.data;
+    j.apart = apart.data;
+    j.join = join;
+    swap_rows(g->ctx, &j, g->rows);
+    count(g, 0, 2.0 * (double)(g->rows * parts * j.width));
+}
+/* d[m, n] = alpha op(a) op(b), for every head of every sequence */
+static void by_heads(gpt *g, amp_array d, amp_array a, uint32_t trans_a, amp_array b, uint32_t trans_b, size_t n,
+    size_t k, float alpha) {
+    amp_gemm_desc q = AMP_ZERO;
+    q.m = g->s.context;
+    q.n = n;
+    q.k = k;
+    q.a = a;
+    q.b = b;
+    q.d = d;
+    q.trans_a = trans_a;
+    q.trans_b = trans_b;
+    q.batch = g->batch * g->s.heads;
+    q.alpha = amp_opt(alpha);
+    product(g, &q);
+}
+static void attention_forward(gpt *g, const block *b) {
+    size_t c = g->s.width, n = g->rows * c, size = c / g->s.heads, t = g->s.context;
+    amp_array q = b->heads, k = from(q, n), v = from(q, 2 * n), y = from(g->apart, 3 * n);
+    softmax_job j = AMP_ZERO;
+    swap_heads(g, g->joined, q, 3, 0);
+    by_heads(g, b->p, q, 0, k, 1, t, size, 1.0f / sqrtf((float)size));
+    j.t = g->t;
+    j.context = t;
+    j.p = b->p.data;
+    softmax_rows(g->ctx, &j, g->rows * g->s.heads);
+    count(g, 0, 2.0 * (double)(g->rows * g->s.heads * t));
+    by_heads(g, y, b->p, 0, v, 0, size, t, 1.0f);
+    swap_heads(g, b->proj.x, y, 1, 1);
+}
+static void attention_backward(gpt *g, const block *b, size_t tensor_row) { /* g->dn to g->joined */
+    size_t c = g->s.width, n = g->rows * c, size = c / g->s.heads, t = g->s.context, scores = g->rows * g->s.heads * t;
+    amp_array q = b->heads, k = from(q, n), v = from(q, 2 * n), dq = g->apart, dk = from(dq, n), dv = from(dq, 2 * n);
+    amp_array dy = from(dq, 3 * n);
+    float alpha = 1.0f / sqrtf((float)size);
+    softmax_back_job j = AMP_ZERO;
+    swap_heads(g, g->dn, dy, 1, 0);
+    by_heads(g, dv, b->p, 1, dy, 0, size, t, 1.0f);
+    by_heads(g, g->dp, dy, 0, v, 1, t, size, 1.0f);
+    j.t = g->t;
+    j.context = t;
+    j.p = b->p.data;
+    j.dp = g->dp.data;
+    softmax_back_rows(g->ctx, &j, g->rows * g->s.heads);
+    count(g, 0, 3.0 * (double)scores);
+    look(g, tensor_row, g->dp, scores);
+    by_heads(g, dq, g->dp, 0, k, 0, size, t, alpha);
+    by_heads(g, dk, g->dp, 1, q, 0, size, t, alpha);
+    swap_heads(g, g->joined, dq, 3, 1);
+}
+static void gather_sum(gpt *g, size_t index, const int32_t *order, const int32_t *first, size_t rows, int add) {
+    gather_job j = AMP_ZERO;
+    j.t = g->t;
+    j.width = g->s.width;
+    j.order = order;
+    j.first = first;
+    j.dx = g->dx.data;
+    j.to = grad(g, index).data;
+    j.add = add;
+    gather_rows(g->ctx, &j, rows);
+    count(g, 0, (double)((rows + g->rows) * j.width));
+}
+
+/* ---- the network forward and backward ---- */
+
+enum { SEEN_LOGITS, SEEN_LAST, SEEN_BLOCKS, SEEN_PER_BLOCK = 5, SEEN_PARAMS = 7, SEEN = 2 + 5 * MAX_LAYERS + 7 };
+
+/* Head and loss, chunk after chunk of the rows, so that the logits of one chunk are all that is ever stored. With
+   `train` the gradients are made at once: of the logits in their place, of the head's weights, and of x in g->dn. */
+static void head_and_loss(gpt *g, int train) {
+    size_t rows = g->head.rows, at, i = 0;
+    for (at = 0; at < g->rows; at += rows, i++) {
+        amp_linear_desc l = g->head;
+        amp_xent_desc x = g->loss;
+        l.rows = x.rows = rows < g->rows - at ? rows : g->rows - at;
+        l.x = from(g->last.y, at * g->s.width);
+        l.dx = from(g->dn, at * g->s.width);
+        l.accumulate = at > 0;
+        linear(g, &l);
+        x.labels = g->labels + at;
+        x.row_loss += at;
+        x.loss = g->losses + i;
+        x.factor = amp_opt((float)(1.0 / (double)g->rows));
+        if (train) x.dlogits = x.logits;
+        must(g->ctx, amp_softmax_cross_entropy(g->ctx, &x));
+        count(g, 0, (train ? 2.0 : 1.0) * (double)(l.rows * l.out));
+        if (!train) continue;
+        look(g, SEEN_LOGITS, l.dy, l.rows * l.out);
+        linear_back(g, &l);
+    }
+}
+static void gpt_forward(gpt *g, int train) { /* with the loss; train: and the gradients of the head */
+    embed_job j = AMP_ZERO;
+    size_t i;
+    j.t = g->t;
+    j.width = g->s.width;
+    j.context = g->s.context;
+    j.token = g->tokens;
+    j.wte = weight(g, WTE).data;
+    j.wpe = weight(g, WPE).data;
+    j.x = g->x.data;
+    embed_rows(g->ctx, &j, g->rows);
+    count(g, 0, 3.0 * (double)(g->rows * j.width));
+    for (i = 0; i < g->s.layers; i++) {
+        const block *b = &g->b[i];
+        norm_forward(g, &b->n1);
+        linear(g, &b->qkv);
+        attention_forward(g, b);
+        linear_residual(g, &b->proj, b->n1.x);
+        norm_forward(g, &b->n2);
+        linear(g, &b->up);
+        linear_residual(g, &b->down, b->n2.x);
+    }
+    norm_forward(g, &g->last);
+    head_and_loss(g, train);
+}
+static void gpt_backward(gpt *g) { /* g->dx is the gradient of the sum that goes through all blocks */
+    size_t n = g->rows * g->s.width, i;
+    look(g, SEEN_LAST, g->dn, n);
+    norm_backward(g, &g->last, 0);
+    for (i = g->s.layers; i-- > 0;) {
+        const block *b = &g->b[i];
+        size_t row = SEEN_BLOCKS + i * SEEN_PER_BLOCK;
+        look(g, row + 4, g->dx, n);
+        linear_back(g, &b->down);
+        look(g, row + 3, g->dh, 4 * n);
+        linear_back(g, &b->up);
+        norm_backward(g, &b->n2, 1);
+        linear_back(g, &b->proj);
+        look(g, row + 2, g->dn, n);
+        attention_backward(g, b, row + 1);
+        look(g, row, g->joined, 3 * n);
+        linear_back(g, &b->qkv);
+        norm_backward(g, &b->n1, 1);
+    }
+    gather_sum(g, WTE, g->order, g->first, g->s.vocab, g->tied);
+    gather_sum(g, WPE, g->place_order, g->place_first, g->s.context, 0);
+}
+static double gpt_loss(gpt *g) { /* of the last forward, the mean over its rows */
+    float losses[MAX_CHUNKS];
+    size_t n = (g->rows + g->head.rows - 1) / g->head.rows, i;
+    double sum = 0;
+    must(g->ctx, amp_copy(g->ctx, losses, g->losses, n * sizeof *losses));
+    for (i = 0; i < n; i++)
+        sum += (double)losses[i];
+    return sum / (double)g->rows;
+}
+
+#endif
