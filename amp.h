@@ -783,7 +783,9 @@ typedef struct amp_precision {
 typedef enum amp_act { AMP_ACT_NONE = 0, AMP_RELU, AMP_GELU } amp_act; /* GELU: the tanh form, as in GPT-2, cuBLASLt */
 
 /* Flags of amp_gemm_desc and amp_linear_desc, or of all products of a context (its desc's gemm_flags). The first four
-   are permissions, ignored where there is no faster way and beside AMP_GEMM_ORDERED. */
+   are permissions, ignored where there is no faster way and beside AMP_GEMM_ORDERED. That one costs on CUDA the Tensor
+   Cores; on the CPU a product of at most 4 rows takes up to 5 times as long, one of F32 on AMP_SIMD_SCALAR and _SSE2,
+   which lack fused multiply-add, about 20 times; the others cost nothing (make bench-gemm). */
 #define AMP_GEMM_TF32     1u  /* F32 operands may be rounded to TF32: error 2^-11 of each; CUDA, sm_80+: Tensor Cores */
 #define AMP_GEMM_REDUCED  2u  /* partial sums over k may be rounded to d's dtype: Inf from 65520 on in F16 */
 #define AMP_GEMM_F16_SUM  4u  /* F16 sums: error k * 2^-11, Inf from 65520 on; faster on GeForce, hardly elsewhere */
@@ -1351,9 +1353,9 @@ AMP_INLINE float amp_negative(float x) { return ampi_float(ampi_bits(x) ^ 0x8000
 #endif
 /* By the bits: a comparison may flush subnormals. */
 AMP_INLINE int ampi_nonzero(float x) { return ampi_bits(x) << 1 != 0; }
-/* a * b + c, rounded once, also where the machine has no such instruction. The product is exact in double; s + e is the
-   exact sum (Knuth's two-sum); s rounded to odd instead of to nearest, narrowing rounds as if from the exact sum
-   (Boldo and Melquiond, "Emulation of a FMA and correctly rounded sums", IEEE TC 57, 2008). */
+/* a * b + c, rounded once, also where the machine has no such instruction. The product is exact in double. Narrowing
+   the rounded sum s is right but where s lies halfway between two floats, or below their normal range: there s + e, the
+   exact sum (Knuth's two-sum), is rounded to odd first (Boldo and Melquiond, see ampi_odd_f32). */
 #if defined(__CUDA_ARCH__)
 AMP_INLINE float amp_fma(float a, float b, float c) {
     float r;
@@ -1364,12 +1366,14 @@ AMP_INLINE float amp_fma(float a, float b, float c) {
 AMP_INLINE float amp_fma(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
 #else
 AMP_INLINE float amp_fma(float a, float b, float c) {
-    double p = amp_dmul(amp_widen(a), amp_widen(b)), w = amp_widen(c), s = amp_dadd(p, w), t = amp_dsub(s, p);
-    double e = amp_dadd(amp_dsub(p, amp_dsub(s, t)), amp_dsub(w, t));
+    double p = amp_dmul(amp_widen(a), amp_widen(b)), w = amp_widen(c), s = amp_dadd(p, w), t, e;
     uint64_t u, v;
     memcpy(&u, &s, sizeof u);
+    if ((u & 0x1fffffffu) != 0x10000000u && (u >> 52 & 0x7ffu) >= 897u) return amp_narrow(s); /* so do Inf and NaN */
+    t = amp_dsub(s, p);
+    e = amp_dadd(amp_dsub(p, amp_dsub(s, t)), amp_dsub(w, t));
     memcpy(&v, &e, sizeof v);
-    if (v << 1 == 0 || (u >> 52 & 0x7ffu) == 0x7ffu) return amp_narrow(s); /* exact, or Inf or NaN */
+    if (v << 1 == 0) return amp_narrow(s);
     u -= (u ^ v) >> 63; /* the signs differ: s lies beyond the exact sum */
     u |= 1u;
     memcpy(&s, &u, sizeof s);
@@ -8037,8 +8041,8 @@ typedef struct ampi_kernels {
        element is the same chain of operations whatever mr is */
     uint32_t mr[4], nr, lanes; /* mr: falling; 0: no more */
     void (*tile[4])(size_t kc, const float *a, const float *b, float *c, int first);
-    /* the same for any mr, and each multiply-add rounded once; NULL: that is what tile does */
-    void (*fused)(uint32_t mr, size_t kc, const float *a, const float *b, float *c, int first);
+    /* the same for `rows` of a strip of width mr, each multiply-add rounded once; NULL: that is what tile does */
+    void (*fused)(size_t rows, size_t mr, size_t kc, const float *a, const float *b, float *c, int first);
     /* to[k * width + r] = rows[r * ld + k], r < 4 */
     void (*pack4)(float *to, size_t width, const float *rows, size_t ld, size_t depth);
 } ampi_kernels;
@@ -8160,15 +8164,17 @@ static void ampi_scalar_tile_4(size_t kc, const float *a, const float *b, float 
             c[i * AMPI_LDC + j] = first ? acc[i][j] : amp_add(c[i * AMPI_LDC + j], acc[i][j]);
     }
 }
-static void ampi_scalar_fused(uint32_t mr, size_t kc, const float *a, const float *b, float *c, int first) {
+static void ampi_scalar_fused(size_t rows, size_t mr, size_t kc, const float *a, const float *b, float *c, int first) {
     size_t i, j, k;
-    for (i = 0; i < mr; i++)
-        for (j = 0; j < 8; j++) {
-            float sum = 0.0f, *to = c + i * AMPI_LDC + j;
-            for (k = 0; k < kc; k++)
-                sum = amp_fma(a[k * mr + i], b[k * 8 + j], sum);
-            *to = first ? sum : amp_add(*to, sum);
+    for (i = 0; i < rows; i++, c += AMPI_LDC) {
+        float sum[8] = {0, 0, 0, 0, 0, 0, 0, 0};
+        for (k = 0; k < kc; k++) {
+            for (j = 0; j < 8; j++)
+                sum[j] = amp_fma(a[k * mr + i], b[k * 8 + j], sum[j]);
         }
+        for (j = 0; j < 8; j++)
+            c[j] = first ? sum[j] : amp_add(c[j], sum[j]);
+    }
 }
 static void ampi_scalar_pack4(float *to, size_t width, const float *rows, size_t ld, size_t depth) {
     size_t k;
@@ -9809,7 +9815,7 @@ static void ampi_multiply_panels(
             const float *a = w->a + r * kc, *b = w->b + c * kc;
             float *to = w->c + r * AMPI_LDC + c;
             if (fused)
-                kn->fused(kn->mr[t], kc, a, b, to, first);
+                kn->fused(ampi_least(kn->mr[t], rows - r), kn->mr[t], kc, a, b, to, first);
             else
                 kn->tile[t](kc, a, b, to, first);
         }

@@ -371,6 +371,35 @@ AMPI_K void ampi_k_decode8(uint32_t x[8], amp_dtype t) { /* patterns to float bi
     default: break;
     }
 }
+/* The same for products, where a NaN need not keep its payload: an instruction or two. An E5M2 byte is the upper byte
+   of a half; E4M3 moved up by 7 is a half 256 times too small, its NaN apart. */
+#if defined(__CUDACC__)
+AMPI_K uint32_t ampi_k_widen_f16(uint32_t half) {
+    float x;
+    asm("cvt.f32.f16 %0, %1;" : "=f"(x) : "h"((uint16_t)half));
+    return ampi_bits(x);
+}
+#else
+AMPI_K uint32_t ampi_k_widen_f16(uint32_t half) { return ampi_decode(half, AMP_F16); }
+#endif
+AMPI_K uint32_t ampi_k_widen_e4m3(uint32_t byte) {
+    uint32_t half = (byte & 0x80u) << 8 | (byte & 0x7fu) << 7;
+    float x = amp_mul(ampi_float(ampi_k_widen_f16(half)), 256.0f);
+    return (byte & 0x7fu) == 0x7fu ? 0x7fc00000u : ampi_bits(x);
+}
+#define AMPI_K_EACH8(what) \
+    AMP_UNROLL for (k = 0; k < 8u; k++) x[k] = (what); \
+    break
+AMPI_K void ampi_k_widen8(uint32_t x[8], amp_dtype t) { /* patterns to float bits */
+    uint32_t k;
+    switch (t) {
+    case AMP_F16: AMPI_K_EACH8(ampi_k_widen_f16(x[k]));
+    case AMP_BF16: AMPI_K_EACH8(x[k] << 16);
+    case AMP_F8E4M3: AMPI_K_EACH8(ampi_k_widen_e4m3(x[k]));
+    case AMP_F8E5M2: AMPI_K_EACH8(ampi_k_widen_f16(x[k] << 8));
+    default: break;
+    }
+}
 AMPI_K void ampi_k_load8(
     uint32_t x[8], const void *p, amp_dtype t, size_t i, uint32_t m, int wide) { /* to float bits */
     ampi_k_raw r;
@@ -1459,15 +1488,17 @@ static __global__ void __launch_bounds__(AMP_BLOCK, 2)
    Its sums are those of >>numerics. A block makes tiles of AMPI_K_M x AMPI_K_N elements from slices of AMPI_K_SLICE
    along k, widened into shared memory; of a tile, a thread has AMPI_K_DOWN rows by AMPI_K_ACROSS columns in registers:
    the sums of the present 256 k, and the total of those before. While it multiplies a slice, it fetches the next. */
-#define AMPI_K_DOWN        8u
-#define AMPI_K_ACROSS      4u
-#define AMPI_K_N           64u
-#define AMPI_K_LINE        (AMPI_K_N / AMPI_K_ACROSS) /* threads side by side */
-#define AMPI_K_M           (AMP_BLOCK / AMPI_K_LINE * AMPI_K_DOWN)
-#define AMPI_K_SLICE       16u
-#define AMPI_K_BLOCK       256u /* what >>numerics adds up in one chain */
-#define AMPI_K_MINE        (AMPI_K_DOWN * AMPI_K_ACROSS)
-#define AMPI_K_PAD         4u /* between rows in shared memory */
+#define AMPI_K_DOWN    8u
+#define AMPI_K_ACROSS  4u
+#define AMPI_K_N       64u
+#define AMPI_K_LINE    (AMPI_K_N / AMPI_K_ACROSS) /* threads side by side */
+#define AMPI_K_M       (AMP_BLOCK / AMPI_K_LINE * AMPI_K_DOWN)
+#define AMPI_K_SLICE   16u
+#define AMPI_K_BLOCK   256u /* what >>numerics adds up in one chain */
+#define AMPI_K_MINE    (AMPI_K_DOWN * AMPI_K_ACROSS)
+#define AMPI_K_PAD     4u                                          /* between rows in shared memory */
+#define AMPI_K_AT_ONCE ((AMP_BLOCK < 128 ? 256 : 512) / AMP_BLOCK) /* blocks on a multiprocessor: their registers fit */
+#define AMPI_K_EIGHTS  ((AMPI_K_N * AMPI_K_SLICE / 8u + AMP_BLOCK - 1u) / AMP_BLOCK) /* of B, for a thread; of A 1 */
 #define AMPI_K_SLICE_FOURS ((AMPI_K_M + AMPI_K_N + 2u * AMPI_K_PAD) * AMPI_K_SLICE / 4u) /* of floats: both slices */
 #define AMPI_K_TILE_FOURS  (AMPI_K_M * AMPI_K_N / 4u) /* the tile of sums, in their place */
 #define AMPI_K_ROOM        (AMPI_K_SLICE_FOURS > AMPI_K_TILE_FOURS ? AMPI_K_SLICE_FOURS : AMPI_K_TILE_FOURS)
@@ -1481,10 +1512,11 @@ typedef struct ampi_k_side {
     size_t rows, k;    /* from there on */
     int along_k, wide; /* neighbours in memory follow each other along k; eight at a time */
 } ampi_k_side;
-/* Eight neighbours of a slice: row r and element q of the slice for the first, `count` of them there. */
+/* Eight neighbours of a slice, from row r and element q of the slice on, as they travel to shared memory. */
 typedef struct ampi_k_eight {
+    ampi_k_raw raw;
     size_t at;
-    uint32_t r, q, count;
+    uint32_t r, q, count; /* how many of them there are */
 } ampi_k_eight;
 
 AMPI_K ampi_k_side ampi_k_side_of(
@@ -1498,32 +1530,36 @@ AMPI_K ampi_k_side ampi_k_side_of(
     s.wide = ampi_k_aligned(x.data, x.dtype) && ld % 8u == 0 && (batch == 1u || stride % 8u == 0);
     return s;
 }
-AMPI_K ampi_k_eight ampi_k_eight_of(const ampi_k_side &s, size_t k0, uint32_t g) {
-    ampi_k_eight p;
-    p.r = s.along_k ? g / (AMPI_K_SLICE / 8u) : g % (s.width / 8u) * 8u;
-    p.q = s.along_k ? g % (AMPI_K_SLICE / 8u) * 8u : g / (s.width / 8u);
-    p.at = s.first + (s.along_k ? p.r * s.ld + k0 + p.q : (k0 + p.q) * s.ld + p.r);
-    p.count = s.along_k ? ampi_k_group(k0 + p.q, s.k) : ampi_k_group(p.r, s.rows);
-    if (s.along_k ? p.r >= s.rows : k0 + p.q >= s.k) p.count = 0;
-    return p;
+AMPI_K void ampi_k_fetch(ampi_k_eight *e, const ampi_k_side &s, size_t k0) {
+    if (e->q >= AMPI_K_SLICE || e->r >= s.width) return;
+    if (s.along_k)
+        e->count = e->r < s.rows ? ampi_k_group(k0 + e->q, s.k) : 0u;
+    else
+        e->count = k0 + e->q < s.k ? ampi_k_group(e->r, s.rows) : 0u;
+    if (s.wide && e->count == 8u) ampi_k_fetch8(&e->raw, s.data, s.type, e->at, 1);
 }
-AMPI_K void ampi_k_eight_fetch(ampi_k_raw *raw, const ampi_k_side &s, size_t k0, uint32_t g) {
-    ampi_k_eight p = ampi_k_eight_of(s, k0, g);
-    if (s.wide && p.count == 8u) ampi_k_fetch8(raw, s.data, s.type, p.at, 1);
+AMPI_K void ampi_k_fetch_first(ampi_k_eight *e, const ampi_k_side &s, uint32_t g) { /* the g-th eight of a slice */
+    e->r = s.along_k ? g / (AMPI_K_SLICE / 8u) : g % (s.width / 8u) * 8u;
+    e->q = s.along_k ? g % (AMPI_K_SLICE / 8u) * 8u : g / (s.width / 8u);
+    e->at = s.first + (s.along_k ? e->r * s.ld + e->q : e->q * s.ld + e->r);
+    ampi_k_fetch(e, s, 0);
+}
+AMPI_K void ampi_k_fetch_next(ampi_k_eight *e, const ampi_k_side &s, size_t k0) {
+    e->at += s.along_k ? AMPI_K_SLICE : AMPI_K_SLICE * s.ld;
+    ampi_k_fetch(e, s, k0);
 }
 /* To [q][r] in shared memory. What is not there becomes `zero`: fma(-0, 0, sum) is the sum, whatever its sign. */
-AMPI_K void ampi_k_eight_put(
-    float *to, const ampi_k_raw *raw, const ampi_k_side &s, size_t k0, uint32_t g, float zero) {
-    ampi_k_eight p = ampi_k_eight_of(s, k0, g);
-    uint32_t x[8], step = s.along_k ? s.width + AMPI_K_PAD : 1u, e;
-    if (s.wide && p.count == 8u) {
-        ampi_k_patterns8(x, raw, s.type);
-        ampi_k_decode8(x, s.type);
+AMPI_K void ampi_k_put(float *to, const ampi_k_eight &e, const ampi_k_side &s, float zero) {
+    uint32_t x[8], pitch = s.width + AMPI_K_PAD, step = s.along_k ? pitch : 1u, i;
+    if (e.q >= AMPI_K_SLICE || e.r >= s.width) return; /* more threads than eights */
+    to += e.q * pitch + e.r;
+    if (s.wide && e.count == 8u) {
+        ampi_k_patterns8(x, &e.raw, s.type);
+        ampi_k_widen8(x, s.type);
+        AMP_UNROLL for (i = 0; i < 8u; i++) to[i * step] = ampi_float(x[i]);
     } else {
-        ampi_k_load8(x, s.data, s.type, p.at, p.count, 0);
+        AMP_NO_UNROLL for (i = 0; i < 8u; i++) to[i * step] = i < e.count ? amp_load(s.data, s.type, e.at + i) : zero;
     }
-    to += p.q * (s.width + AMPI_K_PAD) + p.r;
-    AMP_UNROLL for (e = 0; e < 8u; e++) to[e * step] = e < p.count ? ampi_float(x[e]) : zero;
 }
 /* From the sum of element [i, j] of batch z to d and aux. */
 AMPI_K void ampi_k_gemm_store(
@@ -1558,27 +1594,25 @@ AMPI_K void ampi_k_multiply(float sum[AMPI_K_MINE], const float4 *a, const float
 /* The sums of one tile, into room[AMPI_K_M][AMPI_K_N]. */
 AMPI_K void ampi_k_tile_sums(const ampi_k_side &a, const ampi_k_side &b, float4 *room) {
     const float zero = 0.0f, negative_zero = ampi_float(0x80000000u);
-    const uint32_t pieces = AMPI_K_N * AMPI_K_SLICE / 8u; /* of B; of A there is one for each thread */
     float4 *bs = room + (AMPI_K_M + AMPI_K_PAD) * AMPI_K_SLICE / 4u;
-    uint32_t me = threadIdx.x, column = me % AMPI_K_LINE, row = me / AMPI_K_LINE, g, i;
+    uint32_t me = threadIdx.x, column = me % AMPI_K_LINE, row = me / AMPI_K_LINE, i;
     int busy = row * AMPI_K_DOWN < a.rows && column * AMPI_K_ACROSS < b.rows;
     float sum[AMPI_K_MINE], total[AMPI_K_MINE];
-    ampi_k_raw next_a, next_b[(pieces + AMP_BLOCK - 1u) / AMP_BLOCK];
+    ampi_k_eight mine_a, mine_b[AMPI_K_EIGHTS];
     size_t k0 = 0;
     AMP_UNROLL for (i = 0; i < AMPI_K_MINE; i++) {
         sum[i] = 0.0f;
         total[i] = negative_zero; /* the first block's sum plus this is that sum */
     }
-    ampi_k_eight_fetch(&next_a, a, 0, me);
-    AMP_UNROLL for (g = me, i = 0; g < pieces; g += AMP_BLOCK, i++) ampi_k_eight_fetch(&next_b[i], b, 0, g);
+    ampi_k_fetch_first(&mine_a, a, me);
+    AMP_UNROLL for (i = 0; i < AMPI_K_EIGHTS; i++) ampi_k_fetch_first(&mine_b[i], b, me + i * AMP_BLOCK);
     do {
-        ampi_k_eight_put((float *)room, &next_a, a, k0, me, negative_zero);
-        AMP_UNROLL for (g = me, i = 0; g < pieces; g += AMP_BLOCK, i++)
-            ampi_k_eight_put((float *)bs, &next_b[i], b, k0, g, zero);
+        ampi_k_put((float *)room, mine_a, a, negative_zero);
+        AMP_UNROLL for (i = 0; i < AMPI_K_EIGHTS; i++) ampi_k_put((float *)bs, mine_b[i], b, zero);
         __syncthreads();
         k0 += AMPI_K_SLICE;
-        ampi_k_eight_fetch(&next_a, a, k0, me);
-        AMP_UNROLL for (g = me, i = 0; g < pieces; g += AMP_BLOCK, i++) ampi_k_eight_fetch(&next_b[i], b, k0, g);
+        ampi_k_fetch_next(&mine_a, a, k0);
+        AMP_UNROLL for (i = 0; i < AMPI_K_EIGHTS; i++) ampi_k_fetch_next(&mine_b[i], b, k0);
         if (busy) ampi_k_multiply(sum, room + row * AMPI_K_DOWN / 4u, bs + column * AMPI_K_ACROSS / 4u);
         if (k0 % AMPI_K_BLOCK == 0 || k0 >= a.k) {
             AMP_UNROLL for (i = 0; i < AMPI_K_MINE; i++) {
@@ -1594,7 +1628,7 @@ AMPI_K void ampi_k_tile_sums(const ampi_k_side &a, const ampi_k_side &b, float4 
     __syncthreads();
 }
 
-static __global__ void __launch_bounds__(AMP_BLOCK, 512 / AMP_BLOCK)
+static __global__ void __launch_bounds__(AMP_BLOCK, AMPI_K_AT_ONCE)
     ampi_k_gemm(const AMP_GRID_CONSTANT amp_gemm_job p) {
     AMP_SHARED(float4, room, AMPI_K_ROOM);
     size_t across = p.n / AMPI_K_N + (p.n % AMPI_K_N != 0), down = p.m / AMPI_K_M + (p.m % AMPI_K_M != 0), tile;

@@ -1117,6 +1117,55 @@ static void gemv_row(size_t n, size_t k, amp_dtype t, uint32_t trans_b) {
     for (p = first; p < c && sgemv; p++)
         line(work, r[p].name, bytes, &r[p], &r[1], 1, rounds, 0);
 }
+/* AMP_GEMM_ORDERED beside the same product without it, on every path. */
+static void run_ordered(const bench_run *r) {
+    amp_gemm_desc d = ((const gemm_case *)r->extra)->d;
+    d.flags = AMP_GEMM_ORDERED;
+    if (amp_gemm(r->ctx, &d) != AMP_OK) wrong = 1;
+}
+static void ordered_row(size_t m, size_t n, size_t k, amp_dtype t, uint32_t trans_b) {
+    static gemm_case g;
+    bench_run r[MAX_RUNS];
+    double flop = 2.0 * (double)m * (double)n * (double)k;
+    int c = 0, p, i, rounds = quick ? 5 : 15;
+    char work[64];
+    gemm_operands(&g, m, n, k, t, trans_b);
+    gemm_name(work, &g.d);
+    for (p = AMP_SIMD_SCALAR; p < PATHS; p++) {
+        if (!on[p]) continue;
+        r[c] = contestant(path_name[p], run_gemm, on[p], NULL, NULL, 0, 0, AMP_F32, t);
+        r[c++].extra = &g;
+        r[c] = contestant(path_name[p], run_ordered, on[p], NULL, NULL, 0, 0, AMP_F32, t);
+        r[c].extra = &g;
+        r[c].fn(&r[c]);
+        if (gemm_error(&g) > 1e-6) {
+            printf("WRONG: %s in the defined order\n", path_name[p]);
+            wrong = 1;
+        }
+        c++;
+    }
+    compete(r, c, rounds, 2e-3);
+    for (i = 0; i < c; i += 2) {
+        double x = ratio_of(&r[i], &r[i + 1], rounds);
+        printf("  %-30s %-8s %8.1f %9.1f %8.2f\n", work, r[i].name, flop * 1e-9 / median(&r[i], rounds),
+            flop * 1e-9 / median(&r[i + 1], rounds), x);
+        if (csv) fprintf(csv, "%s,%s,,,,ordered takes,%.3f,,\n", work, r[i].name, x);
+    }
+    fflush(stdout);
+}
+static void ordered_products(void) {
+    printf("\nThe defined order (AMP_GEMM_ORDERED) beside the usual one\n");
+    printf("  %-30s %-8s %8s %9s %8s\n", "m x n x k", "path", "GFLOP/s", "ordered", "times");
+    ordered_row(256, 256, 256, AMP_F16, 1);
+    ordered_row(256, 256, 256, AMP_BF16, 1);
+    ordered_row(64, 512, 784, AMP_F16, 1);
+    ordered_row(64, 128, 256, AMP_F32, 1);
+    ordered_row(4, 1024, 1024, AMP_F16, 1);
+    ordered_row(1, 1024, 1024, AMP_F16, 1);
+    ordered_row(1, 1024, 1024, AMP_F16, 0);
+    ordered_row(1, 1024, 1024, AMP_F32, 1);
+    ordered_row(1, 1024, 1024, AMP_F32, 0);
+}
 static void products(void) {
     char name[128] = "none: install libopenblas0-pthread to compare";
     sgemm_fn sgemm = find_sgemm(name, sizeof name);
@@ -1145,6 +1194,7 @@ static void products(void) {
     gemv_row(4096, 4096, AMP_F32, 1);
     gemv_row(4096, 4096, AMP_F32, 0);
     gemv_row(4096, 4096, AMP_F8E4M3, 1);
+    ordered_products();
 }
 
 /* ---- what one call costs: nanoseconds ---- */

@@ -110,7 +110,7 @@ static const struct setting {
 };
 
 typedef struct options {
-    int net, run[MODES], seeds, check, threads;
+    int net, run[MODES], seeds, check, threads, ordered;
     const char *device, *out, *csv, *data;
     amp_simd simd;
     uint64_t seed;
@@ -312,7 +312,7 @@ static double network_accuracy(network *net, const images *test) {
 typedef struct result {
     double accuracy, loss, seconds, lost; /* lost: share of gradients that FP16 rounds to zero at this run's scale */
     float scale;
-    uint64_t skipped;
+    uint64_t skipped, hash;                              /* hash: of the bits of all weights */
     uint64_t weights, gradients, optimizer, activations; /* bytes, from the ledger */
     double before[255], after[255]; /* gradients by power of two: as they are, and times the loss scale */
     double frozen;                  /* share of weights that a step of size lr does not move in FP16 */
@@ -463,6 +463,23 @@ static void batches_free(batches *b) {
     free(b->labels);
 }
 
+/* A number for the bits of all weights (FNV-1a): equal numbers, equal runs. */
+static uint64_t weights_hash(const network *net) {
+    uint64_t h = 0xcbf29ce484222325u;
+    size_t p, i;
+    for (p = 0; p < amp_params_count(net->params); p++) {
+        size_t count = amp_param_get(net->params, p).count;
+        float *w = (float *)allocate(count, sizeof *w);
+        must(net->ctx, amp_param_read(net->params, p, w));
+        for (i = 0; i < count; i++) {
+            uint32_t bits;
+            memcpy(&bits, &w[i], sizeof bits);
+            h = (h ^ bits) * 0x100000001b3u;
+        }
+        free(w);
+    }
+    return h;
+}
 static void train(amp_ctx *ctx, const struct setting *s, const options *o, const struct mode *mode, const images *data,
     const images *test, size_t classes, uint64_t seed, FILE *csv, result *r) {
     const size_t per_epoch = data->count / o->batch, steps = o->epochs * per_epoch, look_every = steps / 20 + 1;
@@ -515,6 +532,7 @@ static void train(amp_ctx *ctx, const struct setting *s, const options *o, const
     r->skipped = record.skipped;
     must(ctx, amp_scaler_get(scaler, &scaling));
     r->scale = scaling.scale;
+    r->hash = weights_hash(&net);
     r->accuracy = network_accuracy(&net, test);
     r->loss = plot_mean(r->losses, steps - per_epoch, steps); /* of the last epoch */
     r->weights = ledger_row(ctx, "params.master").bytes + ledger_row(ctx, "params.model").bytes;
@@ -596,6 +614,12 @@ static void print_table(const runs *all, const options *o) {
     if (wide) printf("Mean and standard deviation over %d seeds; scale and bytes of the first.\n", o->seeds);
     printf("Weights: masters and model copies together. Activations: with their gradients.");
     printf(o->run[FP32] || o->run[BF16] ? " * FP16 would lose them.\n" : "\n");
+    if (!o->ordered) return;
+    printf("Bits of the weights after the last step, on every machine (--ordered):\n");
+    for (m = 0; m < MODES; m++)
+        for (i = 0; i < o->seeds && o->run[m]; i++)
+            printf("    %-13s seed %lu: %08lx%08lx\n", modes[m].name, (unsigned long)(o->seed + (uint64_t)i),
+                (unsigned long)(all->of[m][i].hash >> 32), (unsigned long)(all->of[m][i].hash & 0xffffffffu));
 }
 
 /* One sentence for the table and for the picture of the losses, if the numbers support one. */
@@ -801,6 +825,7 @@ static const char help[] =
     "  --device cpu|cuda    where (cuda if built with it and found)\n"
     "  --threads N          CPU threads (all)\n"
     "  --simd auto|scalar|sse2|avx2|avx512|neon   CPU code path (auto)\n"
+    "  --ordered            products in a defined order: the same weights, to the bit, on every machine\n"
     "  --check              test the claims with 5 seeds on both networks; writes no files; exit status 1 if one\n"
     "                       fails\n"
     "  --help\n"
@@ -909,6 +934,8 @@ static options parse(int argc, char **argv) {
         }
         if (!strcmp(argv[i], "--check"))
             o.check = 1;
+        else if (!strcmp(argv[i], "--ordered"))
+            o.ordered = 1;
         else {
             parse_option(&o, argv[i], argv[i + 1] ? argv[i + 1] : "", &net_given);
             i++;
@@ -938,10 +965,13 @@ static void complete(options *o, const struct setting *s, size_t images_in_train
 static amp_ctx *create_context(const options *o) {
     amp_ctx *ctx = NULL;
     amp_cpu_desc cpu = AMP_ZERO;
+    const uint32_t flags = o->ordered ? AMP_GEMM_ORDERED : 0;
     amp_status status;
 #ifdef WITH_CUDA
+    amp_cuda_desc cuda = AMP_ZERO;
+    cuda.gemm_flags = flags;
     if (!o->device || !strcmp(o->device, "cuda")) {
-        status = amp_cuda_create(&ctx, NULL);
+        status = amp_cuda_create(&ctx, &cuda);
         if (status == AMP_OK) return ctx;
         if (o->device) fail("--device cuda: %s", amp_strerror(status));
     }
@@ -950,6 +980,7 @@ static amp_ctx *create_context(const options *o) {
 #endif
     cpu.threads = o->threads;
     cpu.simd = o->simd;
+    cpu.gemm_flags = flags;
     status = amp_cpu_create(&ctx, &cpu);
     if (status == AMP_ERR_UNSUPPORTED) fail("--simd: this machine does not have that code path");
     if (status != AMP_OK) fail("amp_cpu_create: %s", amp_strerror(status));
