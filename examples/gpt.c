@@ -39,7 +39,8 @@
 typedef struct shape {
     const char *name;
     size_t layers, heads, width, context, batch;
-    size_t vocab; /* 0: the characters of the text; else tokens are random */
+    size_t vocab;  /* 0: the characters of the text; else tokens are random */
+    size_t biases; /* 0: neither layers nor norms have any */
     size_t steps, warmup;
     double lr, min_lr, beta2, decay, spread; /* spread: standard deviation of the first weights */
 } shape;
@@ -52,17 +53,18 @@ typedef struct mode {
 } mode;
 
 enum { MAX_SEEDS = 16 };
-#define SCALE  65536.0f /* static, and the first one of the dynamic scale */
-#define GROWTH 200      /* good steps before the dynamic scale doubles; amp.h's 2000 is for longer runs */
-#define CLIP   1.0f     /* of the gradients' norm */
-#define BETA1  0.9f
+#define FIRST_SCALE  65536.0f /* of the dynamic scale */
+#define STATIC_SCALE 4096.0f
+#define GROWTH       200  /* good steps before the dynamic scale doubles; amp.h's 2000 is for longer runs */
+#define CLIP         1.0f /* of the gradients' norm */
+#define BETA1        0.9f
 
 /* shakespeare: the sizes and the schedule of nanoGPT's configuration for a CPU, which is published with a loss of 1.88.
    gpt2-124m: for a GPU; the vocabulary of 50,257 is rounded up, as products like it. */
 enum { SHAKESPEARE, GPT2_124M, SHAPES };
 static const shape shapes[SHAPES] = {
-    {"shakespeare", 4, 4, 128, 64, 12, 0, 2000, 100, 1e-3, 1e-4, 0.99, 0.1, 0.02},
-    {"gpt2-124m", 12, 12, 768, 1024, 4, 50304, 20, 10, 6e-4, 6e-5, 0.95, 0.1, 0.02},
+    {"shakespeare", 4, 4, 128, 64, 12, 0, 0, 2000, 100, 1e-3, 1e-4, 0.99, 0.1, 0.02},
+    {"gpt2-124m", 12, 12, 768, 1024, 4, 50304, 1, 20, 10, 6e-4, 6e-5, 0.95, 0.1, 0.02},
 };
 
 enum { FP32, BF16, FP16_DYNAMIC, FP16_STATIC, SPLIT, FP16, MODES };
@@ -204,10 +206,10 @@ typedef struct options {
 } options;
 
 typedef struct result {
-    double validation, training, seconds, peak_flops, peak_bytes; /* training: mean loss of the last 100 steps */
+    double validation, training, seconds, peak_flops, peak_bytes, step_flops,
+        step_bytes; /* training: mean loss of the last 100 steps */
     float scale;
     uint64_t skipped;
-    work step;
     float *losses, *scales;
     unsigned char *skips;
     char *sample;
@@ -283,23 +285,24 @@ static amp_plan plan_memory(amp_ctx *ctx, const shape *s, const mode *m, int tie
     l[n].bias = s->context * c;
     l[n++].saved = rows * c;
     for (i = 0; i < s->layers * 2 + 1; i++, n += 2) { /* norms: gain and bias stay FP32; mean and rstd are saved */
-        l[n].bias = l[n + 1].bias = c;
+        l[n].bias = c;
+        l[n + 1].bias = s->biases * c;
         l[n].keep_bias = l[n + 1].keep_bias = m->t != AMP_F32;
         l[n].saved = rows * c;
         l[n].saved_f32 = 2 * rows;
     }
     for (i = 0; i < s->layers; i++, n += 4) {
         l[n].weight = 3 * c * c;
-        l[n].bias = 3 * c;
+        l[n].bias = s->biases * 3 * c;
         l[n].saved = rows * (3 * c + s->heads * s->context + c); /* heads, probabilities, what proj reads */
         l[n + 1].weight = c * c;
-        l[n + 1].bias = c;
+        l[n + 1].bias = s->biases * c;
         l[n + 1].saved = rows * c;
         l[n + 2].weight = 4 * c * c;
-        l[n + 2].bias = 4 * c;
+        l[n + 2].bias = s->biases * 4 * c;
         l[n + 2].saved = 2 * rows * 4 * c; /* before GELU and after it */
         l[n + 3].weight = 4 * c * c;
-        l[n + 3].bias = c;
+        l[n + 3].bias = s->biases * c;
         l[n + 3].saved = rows * c;
     }
     if (!tied) l[n].weight = s->vocab * c;
@@ -369,7 +372,7 @@ static void train(gpt *g, const text *t, const mode *m, uint64_t seed, result *r
     for (step = 0; step < steps; step++) {
         int looking = m->scaling == AMP_SCALER_OFF && m->t != AMP_F16 && t->n && step % every == every / 2;
         double start = seconds();
-        memset(&g->count, 0, sizeof g->count);
+        g->flops = g->bytes = 0;
         if (looking) g->seen = r->seen;
         draw_batch(g, t, seed, step);
         gpt_forward(g, 1);
@@ -414,7 +417,8 @@ static void run(amp_ctx *ctx, const options *o, const text *t, const mode *m, ui
     compare_plan(&g, r);
     measure_peaks(ctx, m->t, &r->peak_flops, &r->peak_bytes);
     train(&g, t, m, seed, r);
-    r->step = g.count;
+    r->step_flops = g.flops;
+    r->step_bytes = g.bytes;
     last = steps < 100 ? steps : 100;
     r->training = plot_mean(r->losses, steps - last, steps);
     if (t->n) r->validation = validate(&g, t);
@@ -430,7 +434,7 @@ static void print_head(const options *o, const result *r) {
         "FLOP, bytes: a step's operations, and bytes read and written once, at the peaks that this run measured (the\n"
         "first mode's: %.1f GFLOP/s, %.1f GB/s), as a share of its time.\n\n",
         (int)o->s.layers, (int)o->s.heads, (int)o->s.width, (int)o->s.context, (int)o->s.batch,
-        (unsigned long)r->parameters, o->tied ? "tied" : "own", r->step.flops / 1e9, r->peak_flops / 1e9,
+        (unsigned long)r->parameters, o->tied ? "tied" : "own", r->step_flops / 1e9, r->peak_flops / 1e9,
         r->peak_bytes / 1e9);
     printf("%-13s %4s %10s %9s %7s %6s %9s %8s %6s %6s %9s %9s  %s\n", "mode", "seed", "validation", "training",
         "skipped", "scale", "tokens/s", "ms/step", "FLOP", "bytes", "model MiB", "saved MiB", "memory");
@@ -442,7 +446,7 @@ static void print_run(const options *o, const mode *m, uint64_t seed, const resu
     if (r->validation > 0 || r->validation < 0) sprintf(validation, "%.4f", r->validation);
     printf("%-13s %4lu %10s %9.4f %7lu %6s %9.0f %8.1f %5.0f%% %5.0f%% %9.1f %9.1f  %s\n", m->name, (unsigned long)seed,
         validation, r->training, (unsigned long)r->skipped, scale, tokens / step, 1000 * step,
-        100 * r->step.flops / r->peak_flops / step, 100 * r->step.bytes / r->peak_bytes / step, (double)r->model / mib,
+        100 * r->step_flops / r->peak_flops / step, 100 * r->step_bytes / r->peak_bytes / step, (double)r->model / mib,
         (double)r->activations / mib, r->as_planned ? "as planned" : "NOT as planned");
     fflush(stdout);
 }
@@ -476,7 +480,7 @@ static amp_histogram seen_in_all(const result *r) {
 }
 static void print_gradients(const result *r) {
     amp_histogram all = seen_in_all(r);
-    amp_fates plain = amp_histogram_fates(&all, AMP_F16, 1), scaled = amp_histogram_fates(&all, AMP_F16, SCALE);
+    amp_fates plain = amp_histogram_fates(&all, AMP_F16, 1), scaled = amp_histogram_fates(&all, AMP_F16, FIRST_SCALE);
     if (!all.total) return;
     printf(
         "\nGradients at 20 moments of this run: FP16 would make %.1f%% of them zero, %.1f%% subnormal; times 65536,\n"
@@ -550,8 +554,8 @@ static void draw_gradients(const options *o, const result *r) {
     picture_done(path,
         plot_tensors(path, "Gradients by tensor and the range of FP16: a small GPT on Shakespeare",
             "Nonzero gradients by power of two, computed without FP16 at 20 moments of a run.",
-            "FP16 rounds to zero what is left of the red line, and keeps fewer bits up to the yellow one.", rows, n,
-            (int)log2((double)SCALE)));
+            "FP16 rounds to zero what is in the red part, and keeps fewer bits in the yellow one; the loss scale moves its range.",
+            rows, n, (int)log2((double)FIRST_SCALE)));
     free(rows);
 }
 static void draw(const options *o, const result *all) { /* the first seed's runs */

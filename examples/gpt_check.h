@@ -96,7 +96,7 @@ static int claim(int holds, const char *format, ...) {
     return holds ? 0 : 1;
 }
 
-static const shape small = {"small", 2, 2, 8, 6, 3, 11, 0, 0, 1e-3, 1e-4, 0.99, 0.1, 0.3};
+static const shape small = {"small", 2, 2, 8, 6, 3, 11, 1, 0, 0, 1e-3, 1e-4, 0.99, 0.1, 0.3};
 
 /* Central differences of the loss in double, parameter after parameter: d[i][k]. */
 typedef struct differences {
@@ -157,6 +157,7 @@ static int check_gradients(amp_ctx *ctx, const mode *m, int tied, size_t chunks,
     const mode *fp32 = &modes[FP32];
     text random = AMP_ZERO;
     differences f = AMP_ZERO;
+    amp_scaler_info scaling;
     double loss, error, wanted;
     const int32_t *tokens, *labels;
     int wrong;
@@ -172,7 +173,8 @@ static int check_gradients(amp_ctx *ctx, const mode *m, int tied, size_t chunks,
     gpt_forward(&g, 1);
     gpt_backward(&g);
     loss = gpt_loss(&g);
-    error = gradient_error(&g, &f, g.scaler ? (double)SCALE : 1.0);
+    must(ctx, amp_scaler_get(g.scaler, &scaling));
+    error = gradient_error(&g, &f, (double)scaling.scale);
     wrong = claim(error < bound && fabs(loss / wanted - 1) < bound,
         "%s, %s head, %d chunk%s: loss %.6f, in double %.6f; gradients and central differences differ by %.1e "
         "(bound %.0e)",
@@ -195,7 +197,7 @@ static const char lines[] =
 
 static int check_training(
     amp_ctx *ctx, options o) { /* on a few lines: all modes learn, in the memory that was planned */
-    static const shape sonnet = {"sonnet", 2, 2, 32, 16, 8, 0, 60, 5, 5e-3, 5e-4, 0.99, 0.1, 0.05};
+    static const shape sonnet = {"sonnet", 2, 2, 32, 16, 8, 0, 0, 60, 5, 5e-3, 5e-4, 0.99, 0.1, 0.05};
     static result r, fp32;
     text t = number_text((const unsigned char *)lines, sizeof lines - 1);
     int m, wrong = 0;

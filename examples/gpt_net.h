@@ -11,9 +11,11 @@
 #include "gpt_rows.h"
 
 enum { MAX_LAYERS = 48, MAX_CHUNKS = 64 };
+/* Slots of parameters, in GPT-2's order: wte, wpe; per block two of n1, qkv, proj, n2, up, down; last norm; head */
+enum { WTE, WPE, BLOCKS, N1 = 0, QKV = 2, PROJ = 4, N2 = 6, UP = 8, DOWN = 10, PER_BLOCK = 12 };
 
 typedef struct layer_norm {
-    size_t gain; /* index of its gain; its bias is the next parameter */
+    size_t gain; /* slot of its gain; its bias is in the next one */
     amp_array x, y;
     float *mean, *rstd;
 } layer_norm;
@@ -25,8 +27,6 @@ typedef struct block {
     amp_array heads, p;                  /* q, k, v apart by heads; the probabilities */
 } block;
 
-typedef struct work { double flops, bytes; } work; /* that a step must do at least */
-
 typedef struct gpt {
     amp_ctx *ctx;
     shape s;
@@ -34,7 +34,8 @@ typedef struct gpt {
     int tied;
     size_t batch, rows, chunks; /* rows = batch * context, now; they may be fewer than there is memory for */
     amp_params *params;
-    amp_scaler *scaler; /* NULL: off */
+    size_t index[PER_BLOCK * MAX_LAYERS + 5]; /* of the parameter in each slot; past the end: there is none */
+    amp_scaler *scaler;                       /* NULL: off */
     block b[MAX_LAYERS];
     layer_norm last;
     amp_linear_desc head; /* of one chunk of rows */
@@ -46,7 +47,7 @@ typedef struct gpt {
     int32_t *host; /* staging: tokens, labels, order, first */
     void *memory[16 * MAX_LAYERS + 64];
     int n_memory;
-    work count;
+    double flops, bytes; /* counted: what a step must do at least */
     amp_histogram *seen; /* NULL, or where gradients are counted, by tensor */
 } gpt;
 
@@ -66,22 +67,23 @@ static amp_array from(amp_array a, size_t element) { /* the rest of a, from an e
     a.count -= element;
     return a;
 }
-static amp_array weight(const gpt *g, size_t i) { return amp_param_model(g->params, i); }
-static amp_array grad(const gpt *g, size_t i) { return amp_param_grad(g->params, i); }
+static amp_array weight(const gpt *g, size_t slot) { return amp_param_model(g->params, g->index[slot]); }
+static amp_array grad(const gpt *g, size_t slot) { return amp_param_grad(g->params, g->index[slot]); }
 
-/* ---- parameters, in GPT-2's order: wte, wpe; per block two of n1, qkv, proj, n2, up, down; last; head ---- */
+/* ---- parameters ---- */
 
-enum { WTE, WPE, BLOCKS, N1 = 0, QKV = 2, PROJ = 4, N2 = 6, UP = 8, DOWN = 10, PER_BLOCK = 12 };
 static const char *const part_names[PER_BLOCK] = {"n1.gain", "n1.bias", "qkv.weight", "qkv.bias", "proj.weight",
     "proj.bias", "n2.gain", "n2.bias", "up.weight", "up.bias", "down.weight", "down.bias"};
 
-static void add_param(gpt *g, const char *name, size_t rows, size_t cols, double spread, float fill, uint64_t seed) {
+static void add_param(gpt *g, size_t slot, const char *name, size_t rows, size_t cols, double spread, uint64_t seed) {
     amp_param_desc d = AMP_ZERO;
     float *init = (float *)allocate(rows * cols, sizeof *init);
     size_t i, stream = amp_params_count(g->params);
-    int is_norm = strstr(name, "gain") || strstr(name, "n1.bias") || strstr(name, "n2.bias") || !strcmp(name, "n.bias");
+    int is_gain = strstr(name, "gain") != NULL;
+    int is_norm = is_gain || strstr(name, "n1.bias") || strstr(name, "n2.bias") || !strcmp(name, "n.bias");
     for (i = 0; i < rows * cols; i++)
-        init[i] = spread > 0 ? (float)(spread * normal(seed, stream, i)) : fill;
+        init[i] = spread > 0 ? (float)(spread * normal(seed, stream, i)) : (float)is_gain;
+    g->index[slot] = stream;
     d.name = name;
     d.rows = rows;
     d.cols = cols;
@@ -92,22 +94,24 @@ static void add_param(gpt *g, const char *name, size_t rows, size_t cols, double
     free(init);
 }
 static void add_params(gpt *g, uint64_t seed) {
-    size_t c = g->s.width, i, k;
+    size_t c = g->s.width, last = BLOCKS + g->s.layers * PER_BLOCK, i, k;
     const size_t out[PER_BLOCK] = {1, 1, 3 * c, 1, c, 1, 1, 1, 4 * c, 1, c, 1};
     const size_t in[PER_BLOCK] = {c, c, c, 3 * c, c, c, c, c, c, 4 * c, 4 * c, c};
     double spread = g->s.spread, residual = spread / sqrt(2.0 * (double)g->s.layers);
-    add_param(g, "wte", g->s.vocab, c, spread, 0, seed);
-    add_param(g, "wpe", g->s.context, c, spread, 0, seed);
+    memset(g->index, -1, sizeof g->index);
+    add_param(g, WTE, "wte", g->s.vocab, c, spread, seed);
+    add_param(g, WPE, "wpe", g->s.context, c, spread, seed);
     for (i = 0; i < g->s.layers; i++)
         for (k = 0; k < PER_BLOCK; k++) {
             double sd = k == PROJ || k == DOWN ? residual : spread;
             char name[32];
             sprintf(name, "%d.%s", (int)i, part_names[k]);
-            add_param(g, name, out[k], in[k], out[k] > 1 ? sd : 0, k == N1 || k == N2 ? 1.0f : 0.0f, seed);
+            if (k % 2 && !g->s.biases) continue;
+            add_param(g, BLOCKS + i * PER_BLOCK + k, name, out[k], in[k], out[k] > 1 ? sd : 0, seed);
         }
-    add_param(g, "n.gain", 1, c, 0, 1, seed);
-    add_param(g, "n.bias", 1, c, 0, 0, seed);
-    if (!g->tied) add_param(g, "head", g->s.vocab, c, spread, 0, seed);
+    add_param(g, last, "n.gain", 1, c, 0, seed);
+    if (g->s.biases) add_param(g, last + 1, "n.bias", 1, c, 0, seed);
+    if (!g->tied) add_param(g, last + 2, "head", g->s.vocab, c, spread, seed);
 }
 
 /* ---- arrays ---- */
@@ -132,19 +136,16 @@ static void connect_linear(gpt *g, amp_linear_desc *l, size_t index, amp_array x
 }
 static void connect_block(gpt *g, block *b, size_t first, amp_array x) {
     size_t c = g->s.width;
-    amp_array x1, x2;
     connect_norm(g, &b->n1, first + N1, x);
     connect_linear(g, &b->qkv, first + QKV, b->n1.y, c, 3 * c, g->joined);
     b->heads = tensor(g, 3 * c, "activations");
     b->p = tensor(g, g->s.heads * g->s.context, "activations");
-    x1 = tensor(g, c, "activations");
-    connect_linear(g, &b->proj, first + PROJ, tensor(g, c, "activations"), c, c, x1);
-    connect_norm(g, &b->n2, first + N2, x1);
+    connect_linear(g, &b->proj, first + PROJ, tensor(g, c, "activations"), c, c, tensor(g, c, "activations"));
+    connect_norm(g, &b->n2, first + N2, b->proj.y);
     connect_linear(g, &b->up, first + UP, b->n2.y, c, 4 * c, tensor(g, 4 * c, "activations"));
     b->up.act = AMP_GELU;
     b->up.aux = tensor(g, 4 * c, "activations");
-    x2 = tensor(g, c, "activations");
-    connect_linear(g, &b->down, first + DOWN, b->up.y, 4 * c, c, x2);
+    connect_linear(g, &b->down, first + DOWN, b->up.y, 4 * c, c, tensor(g, c, "activations"));
     b->down.dy = b->proj.dy = g->dx; /* the gradient of the sum is that of both terms */
     b->down.dx = b->up.dy = g->dh;
     b->up.dx = b->proj.dx = b->qkv.dx = g->dn;
@@ -155,7 +156,7 @@ static void connect_block(gpt *g, block *b, size_t first, amp_array x) {
 static void connect_head(gpt *g) {
     size_t rows = g->rows / g->chunks, n = rows * g->s.vocab, index = WTE;
     amp_linear_desc *l = &g->head;
-    if (!g->tied) index = amp_params_count(g->params) - 1;
+    if (!g->tied) index = BLOCKS + g->s.layers * PER_BLOCK + 2;
     l->rows = rows;
     l->in = g->s.width;
     l->out = g->s.vocab;
@@ -202,7 +203,7 @@ static void gpt_create(gpt *g, amp_ctx *ctx, const shape *s, const mode *m, int 
     add_params(g, seed);
     must(ctx, amp_params_commit(g->params));
     sd.mode = m->scaling;
-    sd.scale = SCALE;
+    sd.scale = m->scaling == AMP_SCALER_STATIC ? STATIC_SCALE : FIRST_SCALE;
     sd.growth_interval = GROWTH;
     if (m->scaling != AMP_SCALER_OFF) must(ctx, amp_scaler_create(&g->scaler, ctx, &sd));
     g->dx = tensor(g, c, "gradients");
@@ -255,8 +256,8 @@ static void gpt_input(gpt *g, const int32_t *tokens, const int32_t *labels) {
 /* ---- products, with a count of operations, and of elements read and written once ---- */
 
 static void count(gpt *g, double flops, double elements) {
-    g->count.flops += flops;
-    g->count.bytes += elements * (double)amp_dtype_size(g->t);
+    g->flops += flops;
+    g->bytes += elements * (double)amp_dtype_size(g->t);
 }
 static void product(gpt *g, const amp_gemm_desc *d) {
     double m = (double)d->m, n = (double)d->n, k = (double)d->k, batch = d->batch ? (double)d->batch : 1;
@@ -325,13 +326,12 @@ static void norm_backward(gpt *g, const layer_norm *n, int add) { /* g->dn is th
     j.dx = g->dx.data;
     j.add = add;
     part.rows = g->rows;
-    part.part = g->part;
-    total.part = g->part;
+    total.part = part.part = g->part;
     total.groups = groups;
     total.gain = (float *)grad(g, n->gain).data;
     total.bias = (float *)grad(g, n->gain + 1).data;
     norm_part_rows(g->ctx, &part, groups);
-    norm_total_rows(g->ctx, &total, 2 * g->s.width);
+    norm_total_rows(g->ctx, &total, (g->s.biases ? 2 : 1) * g->s.width);
     norm_back_rows(g->ctx, &j, g->rows);
     count(g, 0, (add ? 4.0 : 3.0) * (double)(g->rows * j.width));
 }

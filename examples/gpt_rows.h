@@ -167,7 +167,7 @@ ROW void gather(const gather_job *j, size_t row, amp_dtype t, team w) {
 }
 ROWS(gather)
 
-/* y = (x - mean) / sqrt(variance + eps) * gain + bias; mean and rstd are kept for backward */
+/* y = (x - mean) / sqrt(variance + eps) * gain + bias, if it has one; mean and rstd are kept for backward */
 typedef struct norm_job {
     amp_dtype t;
     size_t width;
@@ -188,7 +188,8 @@ ROW void norm(const norm_job *j, size_t row, amp_dtype t, team w) {
     }
     rstd = amp_div(1.0f, amp_sqrt(team_sum(w, squares) / (float)j->width + NORM_EPS));
     for (c = w.lane; c < j->width; c += w.lanes)
-        amp_store(j->y, t, at + c, (amp_load(j->x, t, at + c) - mean) * rstd * j->gain[c] + j->bias[c]);
+        amp_store(
+            j->y, t, at + c, (amp_load(j->x, t, at + c) - mean) * rstd * j->gain[c] + (j->bias ? j->bias[c] : 0.0f));
     if (w.lane == 0) {
         j->mean[row] = mean;
         j->rstd[row] = rstd;
@@ -253,7 +254,7 @@ typedef struct norm_total_job {
     const float *part;
     float *gain, *bias;
 } norm_total_job;
-ROW void norm_total(const norm_total_job *j, size_t column, amp_dtype t, team w) { /* 2 * width columns */
+ROW void norm_total(const norm_total_job *j, size_t column, amp_dtype t, team w) { /* gains, then biases */
     float sum = 0;
     size_t i;
     (void)t;

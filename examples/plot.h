@@ -533,9 +533,6 @@ static inline int plot_tensors(const char *path, const char *title, const char *
         sprintf(text, "fill=\"%s\"", plot_regions[i].colour);
         plot_rect(f, x0, plot_tensor_top - plot_tensor_step + 4, x1 - x0, a.bottom - plot_tensor_top, text);
     }
-    e = PLOT_LOST - scale;
-    plot_line(f, plot_tensor_x(&a, e), 130, plot_tensor_x(&a, e), a.bottom - plot_tensor_step,
-        "stroke=\"" PLOT_BAD "\" stroke-dasharray=\"3 3\"");
     plot_text(f, plot_tensor_right + 80, 121, "middle", "font-size=\"12\" font-weight=\"bold\"", "% in FP16");
     sprintf(text, "times %.0f", ldexp(1.0, scale));
     plot_text(f, plot_tensor_right + 192, 121, "middle", "font-size=\"12\" font-weight=\"bold\"", text);
