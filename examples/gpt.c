@@ -554,8 +554,8 @@ static void draw_gradients(const options *o, const result *r) {
     picture_done(path,
         plot_tensors(path, "Gradients by tensor and the range of FP16: a small GPT on Shakespeare",
             "Nonzero gradients by power of two, computed without FP16 at 20 moments of a run.",
-            "FP16 rounds to zero what is in the red part, and keeps fewer bits in the yellow one; the loss scale moves its range.",
-            rows, n, (int)log2((double)FIRST_SCALE)));
+            "FP16 rounds to zero what is in the red part, and keeps fewer bits in the yellow one.", rows, n,
+            (int)log2((double)FIRST_SCALE)));
     free(rows);
 }
 static void draw(const options *o, const result *all) { /* the first seed's runs */
