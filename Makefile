@@ -108,7 +108,7 @@ gpt: cuda-line $(GPT) $(BUILD)/shakespeare.txt ## train a small GPT on Shakespea
 
 # ---- make test -------------------------------------------------------------------------------------------------------------
 # A part is a target part-NAME: tests/run.sh runs its command, prints one line and keeps the counts. Two parts at a time.
-PARTS := compile retrofit hostcuda-suite unit cuda-verbs hostcuda examples state style selftest ptx readme install gpu # the long ones first
+PARTS := compile retrofit hostcuda-suite unit cuda-verbs hostcuda examples state style selftest ptx sass readme install gpu # the long ones first
 LIMIT := 300 # CPU seconds of a part
 RUN_PART = @tests/run.sh part $(@:part-%=%) $(LIMIT)
 PARTS_MAKE = $(MAKE) --no-print-directory -s -k -O $(if $(filter -j% --jobserver%,$(MAKEFLAGS)),,-j2)
@@ -158,7 +158,7 @@ $(foreach v,$(HCU_ALL),$(eval $(call hostcuda_suite,$v)))
 # The machine code, executed and counted: tests/sass.c. nvcc makes it; nvdisasm, of the toolkit or from PyPI, says it as text.
 SITE_PACKAGES = $(foreach p,$(BUILD)/tools/bin/python3 $(PYTHON),$(shell $p -c 'import sysconfig; print(sysconfig.get_path("purelib"))' 2>/dev/null))
 NVDISASM ?= $(firstword $(shell command -v nvdisasm 2>/dev/null) $(wildcard $(CUDA_HOME)/bin/nvdisasm) $(wildcard $(SITE_PACKAGES:%=%/nvidia/*/bin/nvdisasm)))
-SASS_ARCH ?= 86 90
+SASS_ARCH ?= 75 80 86 89 90 100 120
 SASS := $(BUILD)/sass
 .PRECIOUS: $(SASS)/sm_%.cubin
 $(SASS)/sm_%.cubin: tests/cuda_impl.cu amp.h amp_cuda.cuh
@@ -170,8 +170,22 @@ $(SASS)/sass: tests/sass.c $(HEADERS) $(HCU_HEADERS) $(HCU_BUILD)/plain/impl.c.o
 	@mkdir -p $(@D)
 	$(CC) $(C99) -O1 -DAMP_HOSTCUDA -I$(HCU_DIR) -c $< -o $@.o
 	$(CXX) $@.o $(HCU_BUILD)/plain/impl.c.o $(HCU_BUILD)/plain/cuda_impl.o $(HCU_LIB_plain) $(HCU_LDLIBS) -lm -o $@
-bench-sass: $(SASS)/sass $(SASS_ARCH:%=$(SASS)/sm_%.sass)
-	@for a in $(SASS_ARCH); do $(SASS)/sass --code $(SASS)/sm_$$a $(ARGS) || exit 1; done
+.PHONY: for-sass bench-sass sass-table
+for-sass: $(SASS)/sass $(SASS)/sm_86.sass $(SASS)/sm_90.sass
+ifneq ($(and $(NVCC_VERSION),$(NVDISASM)),)
+part-selftest: for-sass
+part-sass: for-sass
+	$(RUN_PART) tests/sass.sh 86 90
+bench-sass: $(SASS)/sass $(SASS_ARCH:%=$(SASS)/sm_%.sass) ## counts from the kernels' machine code, bounds on ten GPUs (SASS_ARCH='86 90' ARGS='--row inspect')
+	@for a in $(SASS_ARCH); do $(SASS)/sass --code $(SASS)/sm_$$a --archs '$(SASS_ARCH)' $(ARGS) || exit 1; done
+sass-table: $(SASS)/sass $(SASS_ARCH:%=$(SASS)/sm_%.sass) ## tests/sass.txt anew
+	tests/sass.sh --record $(SASS_ARCH)
+else
+part-sass:
+	$(call skipped,$(if $(NVCC_VERSION),no nvdisasm (pip install nvidia-cuda-nvdisasm),no nvcc))
+bench-sass sass-table:
+	@echo '$@ needs nvcc and nvdisasm (pip install nvidia-cuda-nvdisasm)'; exit 1
+endif
 part-hostcuda: $(call hcu_programs,$(HCU_THIN))
 	$(RUN_PART) $(MAKE) -s hostcuda-check
 part-hostcuda-suite: $(HCU_BUILD)/plain/suite
@@ -188,7 +202,7 @@ for-cuda-verbs: $(HCU_BUILD)/plain/cuda_impl.o $(HCU_BUILD)/plain/impl.c.o $(HCU
 part-cuda-verbs: for-cuda-verbs # what each verb does to CUDA; its failures
 	$(RUN_PART) tests/cuda_verbs.sh
 else
-part-hostcuda part-hostcuda-suite part-cuda-verbs:
+part-hostcuda part-hostcuda-suite part-cuda-verbs part-sass:
 	$(call skipped,needs g++ and the CUDA headers: $(if $(CUDA_HOME),no $(CXX),cuda_runtime_api.h not found; set CUDA_HOME))
 endif
 

@@ -1,19 +1,30 @@
 /* sass.c - what the machine code of the CUDA kernels does, without a GPU: nvcc's SASS, executed and counted by
    tests/hostcuda.
 
-       sass --code build/sass/sm_90 [--row TEXT] [--data TEXT] [--profile N] [--listing]
+       sass --code build/sass/sm_90 [--archs LIST] [--row TEXT] [--data KIND] [--quick] [--table FILE] [--record]
+            [--profile N] [--listing]
 
    Each row runs one verb of amp.h on the CUDA context, whose launches run the machine code, and the same on the CPU
    context. It says whether the results have the same bits; how many instructions a warp issues per element, by pipe;
    and which share of a GPU's nominal memory bandwidth that allows at most, if nothing ever waits. These figures are
    counted, not timed. Instructions per element: issued by a warp, times 32, over the elements; counted between two
-   sizes, so that what a launch costs by itself is left out. The last line is "N passed, N failed, N skipped". */
+   sizes, so that what a launch costs by itself is left out. The last line is "N passed, N failed, N skipped".
+
+   --table: a row fails whose count is more than 3 % above the one in FILE, or that is not in it. --record prints such
+   lines instead: architecture, row, data, instructions per element, those of them on the FP64 pipes. --quick: normal
+   and half subnormal data alone. --row, --data: rows that contain TEXT, one kind of data. --profile: the most frequent
+   opcodes; --listing: the machine code that ran; both per element. */
 #include "../amp_cuda.cuh"
 #include "hostcuda_ctl.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+static struct options {
+    const char *code, *archs, *row, *data, *table;
+    int profile, listing, quick, record;
+} opt;
 
 /* ---- GPUs ----
    Results per clock and SM: "Throughput of Native Arithmetic Instructions" in NVIDIA's CUDA C++ Programming Guide, by
@@ -46,6 +57,14 @@ static const gpu gpus[] = {
 static const char *const pipe_names[HCU_PIPES] = {
     "alu", "fma", "imad", "fp64", "cvt64", "xu", "lsu", "branch", "uniform", "other"};
 
+/* Is the loaded code what this GPU runs? --archs lists all that this run has; where a GPU's own is not among them, 8.6
+   stands for those with few FP64 units, and 9.0 for the others. */
+static int has_code_of(const gpu *g) {
+    char own[8];
+    snprintf(own, sizeof own, "%d", g->arch);
+    if (!opt.archs || strstr(opt.archs, own)) return !opt.archs || g->arch == hcu_sass_arch();
+    return hcu_sass_arch() == (g->fp64_shared ? 86 : 90);
+}
 /* The share of nominal bandwidth that the counts allow; *limit: what it is limited by. */
 static double bound(const gpu *g, const double *pipe, double all, double bytes, const char **limit) {
     double worst = 0, fp64 = pipe[HCU_PIPE_FP64] / g->fp64, cvt64 = pipe[HCU_PIPE_CVT64] / g->cvt64;
@@ -161,9 +180,11 @@ static void keep(work *w, const void *p, size_t bytes) {
     w->out_bytes += bytes;
 }
 static void keep_array(work *w, amp_array a) {
-    size_t bytes = a.count * amp_dtype_size(a.dtype);
+    size_t bytes = a.count * amp_dtype_size(a.dtype), i;
     void *x = malloc(bytes + 1);
     fine(w, amp_copy(w->ctx, x, a.data, bytes), "amp_copy");
+    for (i = 0; i < a.count; i++) /* any NaN is a NaN: the payload of one that arithmetic makes is not specified */
+        if (amp_is_nan(amp_load(x, a.dtype, i))) amp_store(x, a.dtype, i, NAN);
     keep(w, x, bytes);
     free(x);
 }
@@ -482,11 +503,34 @@ static const row rows[] = {
 
 /* ---- running a row ---- */
 
-static struct options {
-    const char *code, *row, *data;
-    int profile, listing;
-} opt;
 static int passed, failed;
+
+/* ---- the committed counts ---- */
+
+/* What the table says of a row; 0: nothing. */
+static double expected(int arch, const row *r, data_kind data) {
+    char line[256], want[128];
+    double count = 0;
+    FILE *f = fopen(opt.table, "r");
+    size_t n;
+    if (!f) return 0;
+    snprintf(want, sizeof want, "%d\t%s\t%s\t", arch, r->name, data_names[data]);
+    n = strlen(want);
+    while (fgets(line, sizeof line, f))
+        if (!strncmp(line, want, n)) count = atof(line + n);
+    fclose(f);
+    return count;
+}
+static int as_expected(const row *r, data_kind data, double all) {
+    double want = opt.table ? expected(hcu_sass_arch(), r, data) : all;
+    if (want > 0 && all <= 1.03 * want + 0.02) return 1;
+    if (want > 0)
+        printf("FAIL %s, %s: %.2f instructions per element, %s says %.2f\n", r->name, data_names[data], all, opt.table,
+            want);
+    else
+        printf("FAIL %s, %s: not in %s\n", r->name, data_names[data], opt.table);
+    return 0;
+}
 
 static work run_on(amp_ctx *ctx, const row *r, data_kind data, size_t n) {
     work w;
@@ -502,10 +546,23 @@ static work run_on(amp_ctx *ctx, const row *r, data_kind data, size_t n) {
         (void)amp_free(ctx, w.lent[i].data);
     return w;
 }
+static void tell(const row *r, data_kind data, int same, const double *pipe, double all) {
+    size_t g;
+    int p;
+    printf("%-27s %-14s %-9s %6.2f ", r->name, data_names[data], same ? "same bits" : "DIFFERENT", all);
+    for (p = 0; p < HCU_PIPES; p++)
+        if (pipe[p] > 0.005) printf(" %s %.2f", pipe_names[p], pipe[p]);
+    printf("\n   ");
+    for (g = 0; g < GPUS; g++) {
+        const char *limit = "";
+        double share = bound(&gpus[g], pipe, all, r->bytes, &limit);
+        if (has_code_of(&gpus[g])) printf(" %s %.2f %s;", gpus[g].name, share, limit);
+    }
+    puts("");
+}
 static void row_of(amp_ctx *gpu_ctx, amp_ctx *cpu, const row *r, data_kind data) {
     work big = run_on(gpu_ctx, r, data, r->large), want, little;
     double n = (double)(r->large - r->small), pipe[HCU_PIPES], all;
-    size_t g;
     int p, same;
     if (opt.profile) hcu_sass_profile(r->kernel, (double)r->large / 32, opt.profile);
     if (opt.listing) hcu_sass_listing(r->kernel ? r->kernel : "", (double)r->large / 32);
@@ -515,20 +572,16 @@ static void row_of(amp_ctx *gpu_ctx, amp_ctx *cpu, const row *r, data_kind data)
     all = 32.0 * (double)(big.count.issued - little.count.issued) / n;
     for (p = 0; p < HCU_PIPES; p++)
         pipe[p] = 32.0 * ((double)big.count.pipe[p] - (double)little.count.pipe[p]) / n;
-    printf("%-27s %-14s %-9s %6.2f ", r->name, data_names[data], same ? "same bits" : "DIFFERENT", all);
-    for (p = 0; p < HCU_PIPES; p++)
-        if (pipe[p] > 0.005) printf(" %s %.2f", pipe_names[p], pipe[p]);
-    printf("\n    ");
-    for (g = 0; g < GPUS; g++) {
-        const char *limit = "";
-        double share = bound(&gpus[g], pipe, all, r->bytes, &limit);
-        printf("%s%s %.2f %s", g ? ", " : "", gpus[g].name, share, limit);
-    }
-    puts("");
-    if (same && big.count.launches)
+    if (!same) printf("FAIL %s, %s: not the bits of the CPU context\n", r->name, data_names[data]);
+    if (same && big.count.launches && as_expected(r, data, all))
         passed++;
     else
         failed++;
+    if (opt.record)
+        printf("%d\t%s\t%s\t%.2f\t%.2f\n", hcu_sass_arch(), r->name, data_names[data], all,
+            pipe[HCU_PIPE_FP64] + pipe[HCU_PIPE_CVT64]);
+    else
+        tell(r, data, same, pipe, all);
     free(big.out);
     free(want.out);
     free(little.out);
@@ -542,14 +595,22 @@ int main(int argc, char **argv) {
         const char *value = k + 1 < argc ? argv[k + 1] : "";
         if (!strcmp(argv[k], "--code"))
             opt.code = value, k++;
+        else if (!strcmp(argv[k], "--archs"))
+            opt.archs = value, k++;
         else if (!strcmp(argv[k], "--row"))
             opt.row = value, k++;
         else if (!strcmp(argv[k], "--data"))
             opt.data = value, k++;
         else if (!strcmp(argv[k], "--profile"))
             opt.profile = atoi(value), k++;
+        else if (!strcmp(argv[k], "--table"))
+            opt.table = value, k++;
         else if (!strcmp(argv[k], "--listing"))
             opt.listing = 1;
+        else if (!strcmp(argv[k], "--quick"))
+            opt.quick = 1;
+        else if (!strcmp(argv[k], "--record"))
+            opt.record = 1;
         else
             return fprintf(stderr, "sass: what is %s?\n", argv[k]), 2;
     }
@@ -560,14 +621,17 @@ int main(int argc, char **argv) {
     hcu_set_arch(0, arch / 10, arch % 10);
     hcu_set_sms(0, 1);
     if (amp_cuda_create(&gpu_ctx, NULL) != AMP_OK || amp_cpu_create(&cpu, NULL) != AMP_OK) return 1;
-    printf("sm_%d: instructions per element by pipe; at most this share of nominal bandwidth (counted, not timed)\n",
-        arch);
+    if (!opt.record)
+        printf(
+            "sm_%d: instructions per element by pipe; at most this share of nominal bandwidth (counted, not timed)\n",
+            arch);
     for (i = 0; i < ROWS; i++)
-        for (d = 0; d < DATA_KINDS; d++)
+        for (d = 0; d < (opt.quick ? ZERO : DATA_KINDS); d++)
             if ((!opt.row || strstr(rows[i].name, opt.row)) && (!opt.data || !strcmp(data_names[d], opt.data)))
                 row_of(gpu_ctx, cpu, &rows[i], (data_kind)d);
     amp_ctx_destroy(gpu_ctx);
     amp_ctx_destroy(cpu);
-    printf("%d passed, %d failed, 0 skipped\n", passed, failed);
+    if (passed + failed == 0) return fprintf(stderr, "sass: no such row\n"), 1;
+    if (!opt.record) printf("%d passed, %d failed, 0 skipped\n", passed, failed);
     return failed != 0;
 }

@@ -244,6 +244,44 @@ SH
     all_refuse "ptx.sh: an nvcc that fails" 0 env NVCC="$work/nvcc/nvcc" tests/ptx.sh
 }
 
+# ---- sass.sh: a program that does nothing, dies, or counts a failure; then the real one, if it is built, with machine code that
+# is wrong in one instruction, or has one that nobody knows, and with counts that are too low ----
+stands_in() { # TEXT: in place of the program
+    mkdir -p "$work/sass/sass"
+    echo "$1" | program "$work/sass/sass/sass"
+    BUILD=$work/sass tests/sass.sh 90
+}
+code() { # SED COMMAND: what it makes of the machine code of one kernel, and of the table
+    mkdir -p "$work/code/sass"
+    cp "$build/sass/sass" "$build/sass/sm_86.cubin" "$work/code/sass/"
+    sed "$1" "$build/sass/sm_86.sass" >"$work/code/sass/sm_86.sass"
+    "$work/code/sass/sass" --code "$work/code/sass/sm_86" --row 'AdamW f32' --data normal --table "${2:-tests/sass.txt}"
+}
+machine_code() {
+    accepts "sass.sh: what is right" stands_in 'echo 1 passed, 0 failed, 0 skipped'
+    refuses "sass.sh: a failure" stands_in 'echo 1 passed, 1 failed, 0 skipped; exit 1'
+    refuses "sass.sh: exit status 3" stands_in 'echo 1 passed, 0 failed, 0 skipped; exit 3'
+    refuses "sass.sh: no counts" stands_in true
+    refuses "sass.sh: a program that dies" stands_in 'kill -9 $$'
+    if ! [ -f "$build/sass/sm_86.sass" ] || ! [ -x "$build/sass/sass" ]; then
+        skip "sass: no $build/sass/sass with machine code"
+        return
+    fi
+    accepts "sass: right code" code ''
+    refuses "sass: a wrong instruction" code 's/ FADD R/ FMUL R/'
+    says 'not the bits'
+    refuses "sass: an instruction that nobody knows" code 's/ LOP3[.]LUT / LOP9.LUT /'
+    says 'not known'
+    refuses "sass: a modifier that nobody knows" code 's/ LOP3[.]LUT / LOP3.LUT.NEW /'
+    says 'not known'
+    awk -F '\t' -v OFS='\t' '/^#/ { print; next } { $4 *= 0.96; print }' tests/sass.txt >"$work/table"
+    refuses "sass: counts that rose by 4 %" code '' "$work/table"
+    says 'instructions per element'
+    grep -v 'AdamW f32' tests/sass.txt >"$work/table"
+    refuses "sass: a row that the table has not" code '' "$work/table"
+    says 'not in'
+}
+
 # ---- fingerprint.sh, in a copy: programs that give other hashes than the record, and contexts that disagree ----
 fingerprint() { # MODE LINES...: what the program says
     mode=$1
@@ -287,6 +325,7 @@ retrofits
 installs
 benches
 ptx
+machine_code
 fingerprints
 echo "$passed passed, $failed failed, $skipped skipped"
 [ "$failed" = 0 ]

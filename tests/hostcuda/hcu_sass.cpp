@@ -30,10 +30,10 @@ namespace {
 /* clang-format off */
 #define HCU_OPCODES(X) /* name, pipe */ \
     X(NOP, OTHER) X(YIELD, OTHER) X(MEMBAR, LSU) X(ERRBAR, LSU) X(CCTL, LSU) X(CGAERRBAR, LSU) X(DEPBAR, OTHER) \
-    X(EXIT, BRANCH) X(BRA, BRANCH) X(BRX, BRANCH) X(CALL, BRANCH) X(RET, BRANCH) X(BSSY, BRANCH) X(BSYNC, BRANCH) \
+    X(EXIT, BRANCH) X(BRA, BRANCH) X(BRX, BRANCH) X(BRXU, BRANCH) X(CALL, BRANCH) X(RET, BRANCH) X(BSSY, BRANCH) X(BSYNC, BRANCH) \
     X(BREAK, BRANCH) X(BMOV, BRANCH) X(WARPSYNC, BRANCH) X(BAR, BRANCH) X(MOV, ALU) X(S2R, LSU) X(S2UR, UNIFORM) \
-    X(CS2R, ALU) X(LDC, LSU) X(R2UR, ALU) X(VOTE, ALU) X(VOTEU, ALU) X(REDUX, XU) X(MATCH, XU) X(SHFL, LSU) \
-    X(P2R, ALU) X(R2P, ALU) X(IADD3, ALU) X(IMAD, IMAD) X(LEA, ALU) X(LOP3, ALU) X(SHF, ALU) X(PRMT, ALU) \
+    X(CS2R, ALU) X(LDC, LSU) X(LDCU, UNIFORM) X(R2UR, ALU) X(VOTE, ALU) X(VOTEU, ALU) X(REDUX, XU) X(CREDUX, XU) X(MATCH, XU) X(SHFL, LSU) \
+    X(P2R, ALU) X(R2P, ALU) X(IADD, ALU) X(IADD3, ALU) X(IMAD, IMAD) X(LEA, ALU) X(LOP3, ALU) X(SHF, ALU) X(PRMT, ALU) \
     X(SEL, ALU) X(PLOP3, ALU) X(ISETP, ALU) X(IMNMX, ALU) X(VIADD, ALU) X(VIMNMX, ALU) X(VIMNMX3, ALU) \
     X(VIADDMNMX, ALU) X(IABS, ALU) X(FLO, XU) X(POPC, XU) X(BREV, XU) X(SGXT, ALU) X(BMSK, ALU) X(FADD, FMA) \
     X(FMUL, FMA) X(FFMA, FMA) X(FSEL, ALU) X(FSETP, ALU) X(FMNMX, ALU) X(FMNMX3, ALU) X(FCHK, ALU) X(MUFU, XU) \
@@ -368,7 +368,7 @@ struct Parser {
         size_t note = rest.find("(*");
         if (note != string::npos) rest = strip(rest.substr(0, note));
         if (!opcode(s.substr(0, end), i)) refuse = "instruction " + s.substr(0, end);
-        if (i.code == C_BRX || i.code == C_RET) /* R4 -0x1a90; R4 `(label) */
+        if (i.code == C_BRX || i.code == C_BRXU || i.code == C_RET) /* R4 -0x1a90; R4 `(label) */
             for (char &c : rest)
                 if (c == ' ') c = ',';
         for (size_t at = 0; at < rest.size() && refuse.empty();) {
@@ -649,6 +649,18 @@ struct Block {
         }
         write(i.o[0], v);
     }
+    void add64(const Ins &i) { /* IADD.64 d, a, b; UIADD3.64 d, p, p, a, b, c */
+        uint64_t v[kLanes], sum[kLanes] = {0};
+        for (size_t at = 1; at < i.o.size(); at++) {
+            if (is_predicate(i.o[at])) {
+                if (i.o[at].index != kTrue) return wrong("not known: a carry of 64 bits");
+                continue;
+            }
+            read_integer(i.o[at], v);
+            EACH_LANE sum[l] += v[l];
+        }
+        write(i.o[0], sum);
+    }
     void multiply_add(const Ins &i) {
         size_t at = is_predicate(i.o[1]) ? 2 : 1;
         uint32_t a[kLanes], b[kLanes], carry = i.o.size() > at + 3 ? read_predicate(i.o[at + 3]) : 0;
@@ -688,8 +700,9 @@ struct Block {
         bool three = i.has(MOD_HI) && !i.has(MOD_SX32);
         size_t last = at + (three ? 3 : 2);
         uint64_t shift = i.o[last].bits;
-        read(i.o[at], a);
-        if (i.o[at].negated || i.o[at].inverted) wrong("not known: a negated operand");
+        read_raw(i.o[at], a);
+        bool minus = i.o[at].negated; /* b - (a << shift) */
+        if (i.o[at].inverted || (minus && i.has(MOD_HI))) wrong("not known: a negated operand");
         read_raw(i.o[at + 1], b);
         if (i.o[at + 1].negated || i.o[at + 1].inverted) EACH_LANE b[l] = ~b[l]; /* -x is ~x + 1 */
         if (three) read(i.o[at + 2], high);
@@ -697,7 +710,8 @@ struct Block {
         if (i.o.size() > last + 1) carry = read_predicate(i.o[last + 1]);
         EACH_LANE {
             uint64_t x = (uint64_t(high[l]) << 32 | a[l]) << shift;
-            uint64_t sum = (i.has(MOD_HI) ? x >> 32 : uint32_t(x)) + uint64_t(b[l]) + (carry >> l & 1);
+            uint64_t part = i.has(MOD_HI) ? x >> 32 : uint32_t(minus ? ~x : x);
+            uint64_t sum = part + uint64_t(minus) + uint64_t(b[l]) + (carry >> l & 1);
             sum += uint64_t(i.o[at + 1].negated && !i.has(MOD_X));
             out |= uint32_t(sum >> 32 & 1) << l;
             v[l] = uint32_t(sum);
@@ -772,11 +786,19 @@ struct Block {
     uint32_t combined(const Ins &i, uint32_t v, uint32_t with) {
         return i.has(MOD_AND) ? v & with : i.has(MOD_XOR) ? v ^ with : v | with;
     }
+    void read_any(const Operand &o, bool wide, uint64_t *v) {
+        uint32_t narrow[kLanes];
+        if (wide) return read_integer(o, v);
+        read(o, narrow);
+        EACH_LANE v[l] = narrow[l];
+    }
     void compare_integers(const Ins &i) { /* p, q, a, b, combine with, [result for the low words] */
-        uint32_t a[kLanes], b[kLanes], less = 0, equal = 0, v;
-        uint32_t flip = i.has(MOD_U32) ? 0 : 0x80000000;
-        read(i.o[2], a);
-        read(i.o[3], b);
+        uint64_t a[kLanes], b[kLanes];
+        uint32_t less = 0, equal = 0, v;
+        bool wide = i.has(MOD_U64) || i.has(MOD_S64);
+        uint64_t flip = i.has(MOD_U32) || i.has(MOD_U64) ? 0 : wide ? uint64_t(1) << 63 : 0x80000000;
+        read_any(i.o[2], wide, a);
+        read_any(i.o[3], wide, b);
         EACH_LANE less |= uint32_t((a[l] ^ flip) < (b[l] ^ flip)) << l;
         EACH_LANE equal |= uint32_t(a[l] == b[l]) << l;
         uint32_t greater = ~less & ~equal, tie = i.has(MOD_EX) ? read_predicate(i.o[5]) : kAll;
@@ -830,19 +852,33 @@ struct Block {
         uint32_t flip = is_signed ? 0x80000000 : 0;
         return ((a ^ flip) < (b ^ flip)) == minimum ? a : b;
     }
-    void min_or_max(const Ins &i) { /* d, a, b, [c,] minimum? */
-        uint32_t a[kLanes], b[kLanes], c[kLanes], minimum = read_predicate(i.o.back());
+    void min_or_max64(const Ins &i) { /* p, p, d, a, b, minimum?, false */
+        uint64_t a[kLanes], b[kLanes];
+        uint32_t minimum = read_predicate(i.o[5]);
+        if (i.o[0].index != kTrue || i.o[1].index != kTrue || i.o[6].index != kTrue || i.has(MOD_S64))
+            wrong("not known: form");
+        read_integer(i.o[3], a);
+        read_integer(i.o[4], b);
+        EACH_LANE a[l] = (a[l] < b[l]) == bool(minimum >> l & 1) ? a[l] : b[l];
+        write(i.o[2], a);
+    }
+    void min_or_max(const Ins &i) { /* d, [p, p,] a, b, [c,] minimum? */
+        if (i.has(MOD_U64) || i.has(MOD_S64)) return min_or_max64(i);
+        uint32_t a[kLanes], b[kLanes], minimum = read_predicate(i.o.back());
         bool is_signed = !i.has(MOD_U32);
-        read(i.o[1], a);
-        read(i.o[2], b);
+        size_t at = 1;
+        for (; is_predicate(i.o[at]); at++)
+            if (i.o[at].index != kTrue) wrong("not known: a predicate as a result");
+        read(i.o[at++], a);
+        read(i.o[at++], b);
         if (i.code == C_VIADDMNMX) {
             EACH_LANE a[l] += b[l];
-            read(i.o[3], b);
+            read(i.o[at++], b);
         }
         EACH_LANE a[l] = pick(minimum >> l & 1, is_signed, a[l], b[l]);
         if (i.code == C_VIMNMX3) {
-            read(i.o[3], c);
-            EACH_LANE a[l] = pick(minimum >> l & 1, is_signed, a[l], c[l]);
+            read(i.o[at], b);
+            EACH_LANE a[l] = pick(minimum >> l & 1, is_signed, a[l], b[l]);
         }
         write(i.o[0], a);
     }
@@ -884,6 +920,13 @@ struct Block {
     }
     void select(const Ins &i) {
         uint32_t a[kLanes], b[kLanes], p = read_predicate(i.o[3]);
+        if (i.has(MOD_64)) {
+            uint64_t x[kLanes], y[kLanes];
+            read_integer(i.o[1], x);
+            read_integer(i.o[2], y);
+            EACH_LANE x[l] = p >> l & 1 ? x[l] : y[l];
+            return write(i.o[0], x);
+        }
         if (i.code == C_FSEL) {
             float x[kLanes], y[kLanes];
             read(i.o[1], x);
@@ -1414,6 +1457,11 @@ struct Block {
 
     void move(const Ins &i) { /* MOV d, a; IMAD.MOV has its own operands */
         uint32_t a[kLanes];
+        uint64_t wide[kLanes];
+        if (i.has(MOD_64)) {
+            read_integer(i.o[1], wide);
+            return write(i.o[0], wide);
+        }
         read(i.o[1], a);
         write(i.o[0], a);
     }
@@ -1435,11 +1483,13 @@ struct Block {
         case C_S2R:
         case C_S2UR:
         case C_CS2R: special(i); break;
-        case C_LDC: load_constant(i); break;
+        case C_LDC:
+        case C_LDCU: load_constant(i); break;
         case C_R2UR: to_uniform(i); break;
         case C_VOTE:
         case C_VOTEU: vote(i); break;
-        case C_REDUX: reduce(i); break;
+        case C_REDUX:
+        case C_CREDUX: reduce(i); break;
         case C_MATCH: match(i); break;
         case C_SHFL: shuffle(i); break;
         case C_P2R:
@@ -1452,7 +1502,8 @@ struct Block {
             write(i.o[0], a);
             break;
         }
-        case C_IADD3: add3(i); break;
+        case C_IADD:
+        case C_IADD3: i.has(MOD_64) ? add64(i) : add3(i); break;
         case C_IMAD: multiply_add(i); break;
         case C_LEA: lea(i); break;
         case C_LOP3: logic(i); break;
@@ -1596,7 +1647,7 @@ struct Block {
         } else {
             read(i.o[0], target);
             int base = i.code == C_RET ? i.o[1].target : 0;
-            uint32_t offset = i.code == C_BRX ? uint32_t(16 * (pc + 1)) + uint32_t(i.o[1].bits) : 0;
+            uint32_t offset = i.code != C_RET ? uint32_t(16 * (pc + 1)) + uint32_t(i.o[1].bits) : 0;
             EACH_LANE target[l] = uint32_t(base) + (target[l] + offset) / 16;
         }
         if (!taken) {
@@ -1703,7 +1754,8 @@ bool sass_launch(const char *name, const KernelDesc *desc, void **args, const Gr
     const uint32_t stack = kStack;
     if (!k.constant[0].empty())
         memcpy(bank0.data(), k.constant[0].data(), std::min(bank0.size(), k.constant[0].size()));
-    memcpy(bank0.data() + (blackwell ? 0x360 : 0), size, sizeof size);
+    memcpy(bank0.data() + (blackwell ? 0x360 : 0), size, 12);
+    memcpy(bank0.data() + (blackwell ? 0x370 : 12), size + 3, 12);
     memcpy(bank0.data() + (blackwell ? 0x37c : 0x28), &stack, sizeof stack);
     for (int i = 0; i < desc->count; i++) {
         const Kernel::Param &p = k.params[size_t(i)];
@@ -1748,8 +1800,11 @@ extern "C" int hcu_sass_load(const char *name) {
     if (!read_file(string(name) + ".cubin", cubin) || !read_file(string(name) + ".sass", text)) return -1;
     if (!read_cubin(cubin)) return fprintf(stderr, "%s.cubin is no cubin\n", name), -1;
     Parser().run(text);
-    for (auto *e : g_kernels.entries)
-        usable += e->value->unsupported.empty() && !e->value->code.empty();
+    for (auto *e : g_kernels.entries) {
+        const Kernel &k = *e->value;
+        usable += k.unsupported.empty() && !k.code.empty();
+        if (!k.unsupported.empty()) fprintf(stderr, "%s: not known: %s\n", k.name.c_str(), k.unsupported.c_str());
+    }
     return usable;
 }
 extern "C" int hcu_sass_arch(void) { return g_arch; }

@@ -1,0 +1,40 @@
+#!/bin/sh
+# usage: sass.sh ARCH...            The kernels' machine code, executed without a GPU: the CPU context's bits, and no more instructions
+#                                   per element than tests/sass.txt says (3 % are allowed). Normal and half subnormal data.
+#        sass.sh --record ARCH...   writes tests/sass.txt
+# Needs build/sass/sass, and build/sass/sm_ARCH.cubin and .sass, which make builds. Last line: N passed, N failed, N skipped.
+set -u
+cd "$(dirname "$0")/.." || exit 2
+build=${BUILD:-build}
+table=${TABLE:-tests/sass.txt}
+out=$(mktemp) || exit 2
+trap 'rm -f "$out"' EXIT
+trap 'exit 130' INT TERM
+
+if [ "${1:-}" = --record ]; then
+    shift
+    {
+        echo "# Instructions per element of each kernel, and those of them on the FP64 pipes: written by \`make sass-table\`, read by tests/sass.sh."
+        echo "# Counted from machine code, not timed. architecture, row of tests/sass.c, data, instructions, FP64"
+    } >"$out"
+    for arch; do "$build/sass/sass" --code "$build/sass/sm_$arch" --record >>"$out" || { cat "$out"; exit 1; }; done
+    awk -F '\t' -v archs=" $* " '!/^#/ && index(archs, " " $1 " ") == 0' "$table" >>"$out" 2>/dev/null # those of other architectures stay
+    cat "$out" >"$table"
+    exit
+fi
+passed=0 failed=0
+for arch; do
+    echo "---- sm_$arch"
+    "$build/sass/sass" --code "$build/sass/sm_$arch" --quick --table "$table" >"$out" 2>&1
+    rc=$?
+    cat "$out"
+    # shellcheck disable=SC2046 # two words are wanted
+    set -- $(tail -n 1 "$out" | sed -n 's/^\([0-9]*\) passed, \([0-9]*\) failed, [0-9]* skipped$/\1 \2/p')
+    if [ $# = 2 ]; then passed=$((passed + $1)) failed=$((failed + $2)); fi
+    if [ $# != 2 ] || { [ $rc != 0 ] && [ "$2" = 0 ]; }; then
+        echo "FAIL sm_$arch: exit status $rc"
+        failed=$((failed + 1))
+    fi
+done
+echo "$passed passed, $failed failed, 0 skipped"
+[ $failed = 0 ]
