@@ -92,7 +92,7 @@ $(BUILD)/selftest: $(BUILD)/tests/selftest.o $(BUILD)/tests/impl.o $(CPU_ONLY)
 $(BUILD)/tests/selftest.o: tests/main.c
 $(BUILD)/state_files: tests/state_files.c $(HEADERS) $(BUILD)/flags
 	$(CC) $(C99) $(CFLAGS) -O1 -DAMP_NO_SIMD $< -o $@ $(LIBS)
-$(BUILD)/exhaustive: $(BUILD)/tests/exhaustive.o $(BUILD)/tests/impl.o $(CPU_ONLY)
+$(BUILD)/exhaustive: $(BUILD)/tests/exhaustive.o
 	$(CC) $(CFLAGS) $^ -o $@ $(LIBS)
 
 # ---- make run --------------------------------------------------------------------------------------------------------------

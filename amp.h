@@ -60,6 +60,8 @@
                x87 and big-endian (tests/test_formats.c; tests/exhaustive.c: all 2^32 floats; tests/matrix.sh).
                Arithmetic (update, norm, activations, softmax): the bits of the default IEEE environment, whatever the
                compiler flags (tests/test_modes.c), but for x87 without SSE2 and the payload of a NaN that it makes.
+               Activations and softmax use fused multiply-adds. A CPU path without that instruction (sse2; scalar, but
+               for AArch64 and -mfma) emulates it: the same bits, at several times the cost.
                Reductions follow one rule (>>backend), so thread count, SIMD path and device do not change a bit:
                CPU == GPU. Every test runs on every context and compares with == (tests/main.c).
                Products (amp_gemm, amp_linear_*) accumulate in FP32 and carry an error bound instead (>>products). With
@@ -1380,6 +1382,35 @@ AMP_INLINE float amp_fma(float a, float b, float c) {
     return amp_narrow(s);
 }
 #endif
+/* ampi_at_least, ampi_at_most: x, or the limit beyond it; NaN stays. ampi_recip: 1 / d, 1 <= d <= 2. */
+#if defined(__CUDA_ARCH__)
+#  if __CUDA_ARCH__ >= 800
+AMP_INLINE float ampi_at_least(float x, float limit) {
+    float r;
+    asm("max.NaN.f32 %0, %1, %2;" : "=f"(r) : "f"(x), "f"(limit));
+    return r;
+}
+AMP_INLINE float ampi_at_most(float x, float limit) {
+    float r;
+    asm("min.NaN.f32 %0, %1, %2;" : "=f"(r) : "f"(x), "f"(limit));
+    return r;
+}
+#  else
+AMP_INLINE float ampi_at_least(float x, float limit) { return amp_less(x, limit) ? limit : x; }
+AMP_INLINE float ampi_at_most(float x, float limit) { return amp_less(limit, x) ? limit : x; }
+#  endif
+/* The instructions that ptxas makes of rcp.rn for such a d (seen for sm_75 to sm_120), without the branch for others.
+ */
+AMP_INLINE float ampi_recip(float d) {
+    float r;
+    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(d));
+    return amp_fma(r, amp_fma(amp_negative(d), r, 1.0f), r);
+}
+#else
+AMP_INLINE float ampi_at_least(float x, float limit) { return amp_less(x, limit) && !amp_is_nan(x) ? limit : x; }
+AMP_INLINE float ampi_at_most(float x, float limit) { return amp_less(limit, x) && !amp_is_nan(x) ? limit : x; }
+AMP_INLINE float ampi_recip(float d) { return amp_div(1.0f, d); }
+#endif
 
 /* ---- exp, log, GELU: our own, so that every backend has the same bits -----------------------------------------------
    What is done to one element is written once, at >>lanes near the end of this file, over operations on "lanes": one
@@ -1405,6 +1436,10 @@ AMP_INLINE float ampi_scalar_mul(float a, float b) { return amp_mul(a, b); }
 AMP_INLINE float ampi_scalar_div(float a, float b) { return amp_div(a, b); }
 AMP_INLINE float ampi_scalar_sqrt(float a) { return amp_sqrt(a); }
 AMP_INLINE float ampi_scalar_negative(float a) { return amp_negative(a); }
+AMP_INLINE float ampi_scalar_fuse(float a, float b, float c) { return amp_fma(a, b, c); }
+AMP_INLINE float ampi_scalar_inverse(float d) { return ampi_recip(d); }
+AMP_INLINE float ampi_scalar_at_least(float x, float limit) { return ampi_at_least(x, limit); }
+AMP_INLINE float ampi_scalar_at_most(float x, float limit) { return ampi_at_most(x, limit); }
 AMP_INLINE uint32_t ampi_scalar_and_words(uint32_t a, uint32_t b) { return a & b; }
 AMP_INLINE uint32_t ampi_scalar_or_words(uint32_t a, uint32_t b) { return a | b; }
 AMP_INLINE uint32_t ampi_scalar_xor_words(uint32_t a, uint32_t b) { return a ^ b; }
@@ -1423,9 +1458,15 @@ AMP_INLINE float ampi_scalar_choose(int condition, float yes, float no) { return
 #include AMP_SELF
 #undef AMPI_F
 
-/* e^x. Error <= 1.1 ulp where the result is normal (tests: every float). x >= 88.72284 gives Inf, x < -103.9721 gives
+/* e^x. Error <= 1 ulp where the result is normal (tests: every float). x >= 88.72284 gives Inf, x < -103.9721 gives
    0, NaN gives NaN. */
-AMP_INLINE float amp_exp(float x) { return ampi_scalar_exp(x); }
+AMP_INLINE float amp_exp(float x) {
+    if (amp_is_nan(x)) return x;
+    if (amp_less(88.72284f, x)) return ampi_float(0x7f800000u);
+    if (amp_less(x, -103.9721f)) return 0.0f;
+    if (amp_less(x, 0.0f)) return amp_mul(ampi_scalar_exp_scaled(x, 24), 5.9604644775390625e-8f);
+    return amp_mul(ampi_scalar_exp_scaled(x, -24), 16777216.0f);
+}
 
 /* ln x. Error <= 1.5 ulp (tests: every float). x < 0 and NaN give NaN, 0 gives -Inf, Inf gives Inf. x = m 2^e, m in
    [sqrt(1/2), sqrt(2)); with s = (m-1)/(m+1): ln m = 2 (s + s^3/3 + ... + s^9/9), next term below 2^-31. */
@@ -1452,8 +1493,8 @@ AMP_INLINE float amp_log(float x) {
     return amp_add(amp_add(p, f), amp_mul(en, 0.693359375f));
 }
 
-/* GELU in its tanh form, x/2 (1 + tanh z) with z = sqrt(2/pi) (x + 0.044715 x^3), and its derivative. Errors <= 4e-7
-   |x| and <= 4e-6. Source: Hendrycks and Gimpel, arXiv 1606.08415. */
+/* GELU in its tanh form, x/2 (1 + tanh z) with z = sqrt(2/pi) (x + 0.044715 x^3), and its derivative. Errors <= 2.5e-7
+   |x| and <= 3e-7 (tests: every float). Source: Hendrycks and Gimpel, arXiv 1606.08415. */
 AMP_INLINE float amp_gelu(float x) { return ampi_scalar_gelu(x); }
 AMP_INLINE float amp_gelu_grad(float x) { return ampi_scalar_gelu_grad(x); }
 /* Activation, and a gradient through it: `saved` is y for ReLU and the value before the activation for GELU. */
@@ -1878,20 +1919,39 @@ AMP_INLINE float amp_epilogue_one(const amp_gemm_job *j, float sum, float alpha,
     return amp_epilogue_act(j, v, saved, amax);
 }
 
-/* One row of cross-entropy, in this order on every backend:
-     max = largest logit;  sum = sum of exp(x - max) as float;  mean = (sum of x) / classes when smoothing
-     loss = (1-s) * ((max - x[label]) + log(sum))  [+ s * ((max - mean) + log(sum))]
-     dx   = (exp(x - max) / sum - [(1-s) at the label] - [s / classes]) * factor */
-AMP_INLINE float amp_xent_loss_one(float smoothing, float max, float target, float mean, float log_sum) {
+/* One row of cross-entropy, in this order on every backend, with t(x) = 2^24 e^(x - max), see ampi_scalar_exp_term:
+     max = largest logit;  sum = sum of t as float;  mean = (sum of x) / classes when smoothing
+     loss = (1-s) * ((max - x[label]) + log(sum / 2^24))  [+ s * ((max - mean) + log(sum / 2^24))]
+     dx   = fma(t, factor * (1 / sum), -factor * (s / classes))
+            at the label ((t / sum - (1-s)) - s / classes) * factor */
+AMP_INLINE float amp_xent_term(float x, float max) { return ampi_scalar_exp_term(amp_sub(x, max)); }
+AMP_INLINE float amp_xent_loss_one(float smoothing, float max, float target, float mean, float sum) {
+    float log_sum = amp_log(amp_mul(sum, 5.9604644775390625e-8f));
     float loss = amp_add(amp_sub(max, target), log_sum);
     if (!ampi_nonzero(smoothing)) return loss;
     loss = amp_mul(amp_sub(1.0f, smoothing), loss);
     return amp_add(loss, amp_mul(smoothing, amp_add(amp_sub(max, mean), log_sum)));
 }
-/* keep: 1 - smoothing at the label, 0 elsewhere; share: smoothing / classes */
-AMP_INLINE float amp_xent_grad_one(float x, float max, float sum, float keep, float share, float factor) {
-    float p = amp_div(amp_exp(amp_sub(x, max)), sum);
-    return amp_mul(amp_sub(amp_sub(p, keep), share), factor);
+/* What the gradients of a row need. */
+typedef struct amp_xent_row {
+    float max, sum, target;    /* target: the logit at the label */
+    float by, less;            /* for all but the label: fma(t, by, -less) */
+    float keep, share, factor; /* for the label */
+} amp_xent_row;
+AMP_INLINE void amp_xent_row_end(
+    amp_xent_row *r, const amp_xent_job *j, float factor) { /* max, sum, target are there */
+    r->keep = amp_sub(1.0f, j->smoothing);
+    r->share = amp_div(j->smoothing, (float)j->classes);
+    r->factor = factor;
+    r->by = amp_mul(factor, amp_div(1.0f, r->sum));
+    r->less = amp_mul(factor, r->share);
+}
+AMP_INLINE float amp_xent_grad_label(const amp_xent_row *r) {
+    float p = amp_div(amp_xent_term(r->target, r->max), r->sum);
+    return amp_mul(amp_sub(amp_sub(p, r->keep), r->share), r->factor);
+}
+AMP_INLINE float amp_xent_grad_one(const amp_xent_row *r, float x) {
+    return amp_fma(amp_xent_term(x, r->max), r->by, amp_negative(r->less));
 }
 /* What a row counts in the loss, and the factor of every gradient; counted: rows that are not left out. */
 AMP_INLINE double amp_xent_weight(const amp_xent_job *j, uint64_t counted) {
@@ -8025,9 +8085,9 @@ typedef struct ampi_kernels {
     float (*sum)(const float *u, size_t n);
     /* exponents; found: most finite |u|, zeros, NaN. n: a multiple of 64 */
     void (*count)(uint8_t *exponent, const float *u, size_t n, uint32_t found[3]);
-    float (*top)(const float *u, size_t n, float top);                       /* the largest of them and top */
-    void (*exps)(float *u, size_t n, float top);                             /* e^(u - top) */
-    void (*shares)(float *u, size_t n, float sum, float less, float factor); /* (u / sum - less) * factor */
+    float (*top)(const float *u, size_t n, float top);        /* the largest of them and top */
+    void (*exps)(float *u, size_t n, float top);              /* 2^24 e^(u - top), see AMPI_F(exp_term) */
+    void (*shares)(float *u, size_t n, float by, float less); /* u * by - less, rounded once */
     void (*act)(float *u, size_t n, amp_act act);
     void (*act_grad)(float *dy, const float *saved, size_t n, amp_act act); /* AMP_RELU or AMP_GELU */
     void (*drop)(float *u, const uint32_t *random, size_t n, uint32_t threshold, float factor);
@@ -8253,6 +8313,37 @@ AMPI_ALWAYS __m128 ampi_sse2_sqrt(__m128 a) {
     return r;
 }
 AMPI_ALWAYS __m128 ampi_sse2_fma(__m128 a, __m128 b, __m128 c) { return ampi_sse2_add(_mm_mul_ps(a, b), c); }
+#  ifdef __FMA__
+AMPI_ALWAYS __m128 ampi_sse2_fuse(__m128 a, __m128 b, __m128 c) { return ampi_sse2_guard(_mm_fmadd_ps(a, b, c)); }
+#  else
+AMPI_ALWAYS __m128d ampi_sse2_guard_doubles(__m128d x) {
+    __asm__("" : "+x"(x));
+    return x;
+}
+AMPI_ALWAYS __m128d ampi_sse2_product(__m128 a, __m128 b) { /* of the lower half, exact */
+    return ampi_sse2_guard_doubles(_mm_mul_pd(_mm_cvtps_pd(a), _mm_cvtps_pd(b)));
+}
+/* see amp_fma; bits that are 0 in a double that is a float, or halfway between two */
+AMPI_ALWAYS __m128 ampi_sse2_fuse(__m128 a, __m128 b, __m128 c) {
+    const __m128i halfway = _mm_set1_epi32(0x0fffffff);
+    __m128d low = ampi_sse2_product(a, b), high = ampi_sse2_product(_mm_movehl_ps(a, a), _mm_movehl_ps(b, b));
+    __m128 ends;
+    low = ampi_sse2_guard_doubles(_mm_add_pd(low, _mm_cvtps_pd(c)));
+    high = ampi_sse2_guard_doubles(_mm_add_pd(high, _mm_cvtps_pd(_mm_movehl_ps(c, c))));
+    ends = _mm_shuffle_ps(_mm_castpd_ps(low), _mm_castpd_ps(high), _MM_SHUFFLE(2, 0, 2, 0));
+    if (_mm_movemask_epi8(_mm_cmpeq_epi32(_mm_and_si128(_mm_castps_si128(ends), halfway), _mm_setzero_si128()))) {
+        float x[3][4];
+        uint32_t k;
+        _mm_storeu_ps(x[0], a);
+        _mm_storeu_ps(x[1], b);
+        _mm_storeu_ps(x[2], c);
+        for (k = 0; k < 4; k++)
+            x[0][k] = amp_fma(x[0][k], x[1][k], x[2][k]);
+        return _mm_loadu_ps(x[0]);
+    }
+    return _mm_movelh_ps(_mm_cvtpd_ps(low), _mm_cvtpd_ps(high));
+}
+#  endif
 AMPI_ALWAYS __m128i ampi_sse2_shr(__m128i a, uint32_t n) { return _mm_srli_epi32(a, (int)n); }
 AMPI_ALWAYS __m128i ampi_sse2_shl(__m128i a, uint32_t n) { return _mm_slli_epi32(a, (int)n); }
 AMPI_ALWAYS __m128i ampi_sse2_greater(__m128i a, __m128i b) { return _mm_cmpgt_epi32(a, b); }
@@ -8438,7 +8529,6 @@ static void ampi_use_avx2(ampi_kernels *k) {
 #  undef AMPI_REG
 
 /* ---- avx512: F, BW, DQ and VL ---- */
-#  define AMPI_HAS_LDEXP
 typedef __m512 ampi_avx512_floats;
 typedef __m512i ampi_avx512_words, ampi_avx512_words64;
 typedef __mmask16 ampi_avx512_mask;
@@ -8456,10 +8546,6 @@ AMPI_AVX512_OP __m512 ampi_avx512_as_floats(__m512i x) { return _mm512_castsi512
 #  define AMPI_PASS AMPI_PASS_X86
 #  include AMP_SELF
 AMPI_AVX512_OP __m512 ampi_avx512_fma(__m512 a, __m512 b, __m512 c) { return _mm512_fmadd_ps(a, b, c); }
-AMPI_AVX512_OP __m512 ampi_avx512_ldexp(__m512 p, __m512 n, __m512i b) {
-    (void)b;
-    return _mm512_scalef_ps(p, n);
-}
 AMPI_AVX512_OP __m512i ampi_avx512_shr(__m512i a, uint32_t n) { /* srli and slli need a literal at -O0 */
     return _mm512_srlv_epi32(a, ampi_avx512_word(n));
 }
@@ -8573,7 +8659,6 @@ AMPI_AVX512 static void ampi_avx512_tile_1(size_t kc, const float *a, const floa
 #  undef AMPI_HAS_SHIFT_EACH
 #  undef AMPI_HAS_HALVES
 #  undef AMPI_HAS_HALVES_OF_F8
-#  undef AMPI_HAS_LDEXP
 #  undef AMPI_HAS_STREAM
 #  ifndef __clang__
 #    pragma GCC diagnostic pop
@@ -8647,6 +8732,9 @@ AMPI_ALWAYS float32x4_t ampi_neon_add(float32x4_t a, float32x4_t b) { return amp
 AMPI_ALWAYS float32x4_t ampi_neon_sub(float32x4_t a, float32x4_t b) { return ampi_neon_guard(vsubq_f32(a, b)); }
 AMPI_ALWAYS float32x4_t ampi_neon_mul(float32x4_t a, float32x4_t b) { return ampi_neon_guard(vmulq_f32(a, b)); }
 AMPI_ALWAYS float32x4_t ampi_neon_fma(float32x4_t a, float32x4_t b, float32x4_t c) { return vfmaq_f32(c, a, b); }
+AMPI_ALWAYS float32x4_t ampi_neon_fuse(float32x4_t a, float32x4_t b, float32x4_t c) {
+    return ampi_neon_guard(vfmaq_f32(c, a, b));
+}
 AMPI_ALWAYS float32x4_t ampi_neon_div(float32x4_t a, float32x4_t b) {
     float32x4_t r;
     __asm__("fdiv %0.4s, %1.4s, %2.4s" : "=w"(r) : "w"(a), "w"(b));
@@ -10075,14 +10163,10 @@ typedef struct ampi_xent_work {
     uint32_t _pad;
 } ampi_xent_work;
 
-typedef struct ampi_xent_row { /* what the gradients of a row need */
-    float max, sum, target;    /* target: the logit at the label */
-} ampi_xent_row;
-
 static size_t ampi_full_vectors(const ampi_kernels *k, size_t n) {
     return (n + k->lanes - 1) & ~(size_t)(k->lanes - 1);
 }
-/* x = exp(logits - max), n of them from element `at` on, and zeros up to the end of the last vector. */
+/* The terms t(x) of n logits from element `at` on, and something up to the end of the last vector. */
 static void ampi_xent_exps(const ampi_xent_work *j, float *x, size_t at, size_t n, float max) {
     const ampi_kernels *k = j->c->k;
     size_t full = ampi_full_vectors(k, n);
@@ -10097,14 +10181,14 @@ static void ampi_xent_fill(const amp_xent_job *d, size_t row, float value) {
     for (i = 0; i < d->classes; i++)
         amp_store(d->dlogits.data, d->dlogits.dtype, row * d->ld + i, value);
 }
-/* The loss of a row. x[AMP_PART] keeps the exponentials of the last part. */
-static ampi_xent_row ampi_xent_loss(const ampi_xent_work *j, size_t row, float *x, ampi_workspace *w) {
+/* The loss of a row. x[AMP_PART] keeps the terms of the last part. */
+static amp_xent_row ampi_xent_loss(const ampi_xent_work *j, size_t row, float *x, ampi_workspace *w) {
     const amp_xent_job *d = j->d;
     const ampi_kernels *k = j->c->k;
     size_t at = row * d->ld, i, n;
     float mean = 0.0f;
     int smooth = ampi_nonzero(d->smoothing);
-    ampi_xent_row r = {0.0f, 0.0f, 0.0f};
+    amp_xent_row r = AMP_ZERO;
     ampi_sum s = ampi_sum_begin(w);
     for (i = 0; i < d->classes; i += n) {
         const float *in;
@@ -10122,20 +10206,20 @@ static ampi_xent_row ampi_xent_loss(const ampi_xent_work *j, size_t row, float *
     }
     r.sum = amp_narrow(ampi_sum_end_of(&s));
     r.target = amp_load(d->logits.data, d->logits.dtype, at + (size_t)d->labels[row]);
-    if (d->row_loss) d->row_loss[row] = amp_xent_loss_one(d->smoothing, r.max, r.target, mean, amp_log(r.sum));
+    amp_xent_row_end(&r, d, j->factor);
+    if (d->row_loss) d->row_loss[row] = amp_xent_loss_one(d->smoothing, r.max, r.target, mean, r.sum);
     return r;
 }
-/* The gradients of a row: amp_xent_grad_one, in vectors but for the label. */
-static void ampi_xent_gradients(const ampi_xent_work *j, size_t row, const ampi_xent_row *r, float *x) {
+/* The gradients of a row: amp_xent_grad_one in vectors, and the label's. */
+static void ampi_xent_gradients(const ampi_xent_work *j, size_t row, const amp_xent_row *r, float *x) {
     const amp_xent_job *d = j->d;
     const ampi_kernels *k = j->c->k;
     size_t label = (size_t)d->labels[row], at = row * d->ld, i, n;
-    float keep = amp_sub(1.0f, d->smoothing), share = amp_div(d->smoothing, (float)d->classes);
     for (i = 0; i < d->classes; i += n) {
         n = ampi_least(AMP_PART, d->classes - i);
         if (d->classes > AMP_PART) ampi_xent_exps(j, x, at + i, n, r->max); /* else they are still there */
-        k->shares(x, ampi_full_vectors(k, n), r->sum, share, j->factor);
-        if (label - i < n) x[label - i] = amp_xent_grad_one(r->target, r->max, r->sum, keep, share, j->factor);
+        k->shares(x, ampi_full_vectors(k, n), r->by, r->less);
+        if (label - i < n) x[label - i] = amp_xent_grad_label(r);
         k->narrow[d->dlogits.dtype](ampi_at(d->dlogits, at + i), x, n);
     }
 }
@@ -10151,7 +10235,7 @@ static void ampi_xent_task(void *arg, size_t task, ampi_workspace *w) {
         } else if ((size_t)label >= d->classes) { /* an error made visible */
             ampi_xent_fill(d, row, ampi_float(0x7fc00000u));
         } else {
-            ampi_xent_row r = ampi_xent_loss(j, row, x, w);
+            amp_xent_row r = ampi_xent_loss(j, row, x, w);
             if (d->dlogits.data) ampi_xent_gradients(j, row, &r, x);
         }
     }
@@ -10370,7 +10454,11 @@ AMP_API amp_status amp_cpu_create_checked(amp_ctx **out, int version, size_t siz
 #define AMPI_DIV         AMPI_F(div)
 #define AMPI_SQRT        AMPI_F(sqrt)
 #define AMPI_NEGATIVE    AMPI_F(negative)
-#define AMPI_FMA         AMPI_F(fma)     /* a * b + c; for products only: rounds once, or twice on SSE2 and scalar */
+#define AMPI_FMA         AMPI_F(fma)      /* a * b + c; for products only: rounds once, or twice on SSE2 and scalar */
+#define AMPI_FUSE        AMPI_F(fuse)     /* a * b + c, rounded once */
+#define AMPI_INVERSE     AMPI_F(inverse)  /* 1 / d for d in [1, 2] */
+#define AMPI_AT_LEAST    AMPI_F(at_least) /* x, or the limit where x is less; NaN stays */
+#define AMPI_AT_MOST     AMPI_F(at_most)
 #define AMPI_LARGER      AMPI_F(larger)  /* b (NEON: NaN) when one is NaN */
 #define AMPI_SMALLER     AMPI_F(smaller) /* likewise */
 #define AMPI_BITS        AMPI_F(bits)
@@ -10457,6 +10545,9 @@ AMPI_INNER AMPI_FLOATS AMPI_F(smaller)(AMPI_FLOATS a, AMPI_FLOATS b) {
     __asm__("vminps %2, %1, %0" : "=" AMPI_REG(r) : AMPI_REG(a), AMPI_REG(b));
     return r;
 }
+AMPI_INNER AMPI_FLOATS AMPI_F(fuse)(AMPI_FLOATS a, AMPI_FLOATS b, AMPI_FLOATS c) {
+    return AMPI_F(guard)(AMPI_MM(fmadd_ps)(a, b, c));
+}
 AMPI_INNER AMPI_WORDS AMPI_F(min)(AMPI_WORDS a, AMPI_WORDS b) { return AMPI_MM(min_epi32)(a, b); }
 AMPI_INNER AMPI_WORDS AMPI_F(max)(AMPI_WORDS a, AMPI_WORDS b) { return AMPI_MM(max_epi32)(a, b); }
 AMPI_INNER AMPI_WORDS AMPI_F(shl_each)(AMPI_WORDS a, AMPI_WORDS n) { return AMPI_MM(sllv_epi32)(a, n); }
@@ -10472,6 +10563,9 @@ AMPI_INNER AMPI_FLOATS AMPI_F(negative)(AMPI_FLOATS x) {
 AMPI_INNER AMPI_FLOATS AMPI_F(choose)(AMPI_MASK m, AMPI_FLOATS a, AMPI_FLOATS b) {
     return AMPI_AS_FLOATS(AMPI_SELECT(m, AMPI_BITS(a), AMPI_BITS(b)));
 }
+AMPI_INNER AMPI_FLOATS AMPI_F(inverse)(AMPI_FLOATS d) { return AMPI_DIV(AMPI_SET(1.0f), d); }
+AMPI_INNER AMPI_FLOATS AMPI_F(at_least)(AMPI_FLOATS x, AMPI_FLOATS limit) { return AMPI_LARGER(limit, x); }
+AMPI_INNER AMPI_FLOATS AMPI_F(at_most)(AMPI_FLOATS x, AMPI_FLOATS limit) { return AMPI_SMALLER(limit, x); }
 AMPI_INNER AMPI_FLOATS AMPI_F(magic_add)(AMPI_FLOATS a, AMPI_FLOATS b) { return AMPI_ADD(a, b); }
 AMPI_INNER AMPI_FLOATS AMPI_F(magic_sub)(AMPI_FLOATS a, AMPI_FLOATS b) { return AMPI_SUB(a, b); }
 AMPI_INNER AMPI_FLOATS AMPI_F(clamp)(AMPI_FLOATS x, AMPI_FLOATS limit) { /* NaN stays */
@@ -10488,61 +10582,63 @@ AMPI_INNER AMPI_FLOATS AMPI_F(with_sign)(AMPI_FLOATS x, AMPI_FLOATS s) {
 
 /* ---- rules: exp and the activations ---- */
 #if AMPI_PASS == AMPI_PASS_MATH || AMPI_PASS == AMPI_PASS_VECTOR
-#  ifndef AMPI_HAS_LDEXP
-/* p 2^n, where b holds the bits of n + 1.5 * 2^23: in two factors, of which only the second rounds */
-AMPI_INNER AMPI_FLOATS AMPI_F(ldexp)(AMPI_FLOATS p, AMPI_FLOATS n, AMPI_WORDS b) {
-    AMPI_WORDS k = AMPI_SUB_WORDS(b, AMPI_WORD(0x4b400000u - 255u)); /* n + 255 */
-    AMPI_WORDS half = AMPI_SHR(AMPI_ADD_WORDS(k, AMPI_WORD(1)), 1);
-    AMPI_FLOATS second = AMPI_AS_FLOATS(AMPI_SHL(AMPI_SUB_WORDS(k, half), 23));
-    AMPI_FLOATS first = AMPI_AS_FLOATS(AMPI_SHL(AMPI_SUB_WORDS(half, AMPI_WORD(1)), 23));
-    (void)n;
-    return AMPI_MUL(AMPI_MUL(p, first), second);
+/* n = x rounded to an integer, where t = n + shift and shift = 1.5 * 2^23 + 127 + up: the low bits of t are the
+   exponent of 2^(n + up), as a float has it; 0 for n = -127 - up, which is how a result becomes 0. */
+#  define AMPI_SHIFT(up) (12582912.0f + 127.0f + (float)(up))
+#  define AMPI_POWER(t)  AMPI_AS_FLOATS(AMPI_SHL(AMPI_BITS(t), 23))
+/* 2^up e^x for (-127.4 - up) ln2 < x < (127.4 - up) ln2: x = n ln2 + r, |r| <= 0.347, with ln2 in two parts (Cody and
+   Waite), and e^r = 1 + r + r^2 q(r), q of degree 4 with the least largest error, 5e-9. */
+AMPI_INNER AMPI_FLOATS AMPI_F(exp_scaled)(AMPI_FLOATS x, int32_t up) {
+    const AMPI_FLOATS shift = AMPI_SET(AMPI_SHIFT(up));
+    AMPI_FLOATS t = AMPI_FUSE(x, AMPI_SET(1.44269504f), shift), n = AMPI_SUB(t, shift), p;
+    AMPI_FLOATS r = AMPI_FUSE(n, AMPI_SET(-0.693147182f), x);
+    r = AMPI_FUSE(n, AMPI_SET(1.90465421e-9f), r);
+    p = AMPI_FUSE(AMPI_SET(1.38934073e-3f), r, AMPI_SET(8.37029982e-3f));
+    p = AMPI_FUSE(p, r, AMPI_SET(4.16670926e-2f));
+    p = AMPI_FUSE(p, r, AMPI_SET(0.166665062f));
+    p = AMPI_FUSE(p, r, AMPI_SET(0.499999970f));
+    p = AMPI_FUSE(p, r, AMPI_SET(1.0f));
+    p = AMPI_FUSE(p, r, AMPI_SET(1.0f));
+    return AMPI_MUL(p, AMPI_POWER(t));
 }
-#  endif
-/* x = n ln2 + r, |r| <= 0.347, with ln2 in two parts (Cody and Waite); e^r by Taylor to r^7 (next term 5e-9), then 2^n.
-   */
-AMPI_INNER AMPI_FLOATS AMPI_F(exp)(AMPI_FLOATS x) {
-    const AMPI_FLOATS rounder = AMPI_SET(12582912.0f); /* + 1.5 * 2^23 rounds to an integer */
-    AMPI_FLOATS shifted, n, r, p;
-#  if AMPI_PASS == AMPI_PASS_MATH
-    if (amp_is_nan(x)) return x;
-    if (amp_less(88.72284f, x)) return ampi_float(0x7f800000u);
-    if (amp_less(x, -103.9721f)) return 0.0f;
-#  else /* beyond, the result is Inf or 0 already; NaN stays */
-    x = AMPI_SMALLER(AMPI_SET(89.0f), AMPI_LARGER(AMPI_SET(-104.0f), x));
-#  endif
-    shifted = AMPI_ADD(AMPI_MUL(x, AMPI_SET(1.44269504f)), rounder);
-    n = AMPI_SUB(shifted, rounder);
-    r = AMPI_SUB(AMPI_SUB(x, AMPI_MUL(n, AMPI_SET(0.693359375f))), AMPI_MUL(n, AMPI_SET(-2.12194440e-4f)));
-    p = AMPI_ADD(AMPI_MUL(AMPI_SET(1.98412698e-4f), r), AMPI_SET(1.38888889e-3f));
-    p = AMPI_ADD(AMPI_MUL(p, r), AMPI_SET(8.33333333e-3f));
-    p = AMPI_ADD(AMPI_MUL(p, r), AMPI_SET(4.16666667e-2f));
-    p = AMPI_ADD(AMPI_MUL(p, r), AMPI_SET(1.66666667e-1f));
-    p = AMPI_ADD(AMPI_MUL(p, r), AMPI_SET(0.5f));
-    p = AMPI_ADD(AMPI_ADD(AMPI_MUL(AMPI_MUL(r, r), p), r), AMPI_SET(1.0f));
-    return AMPI_F(ldexp)(p, n, AMPI_BITS(shifted));
+/* A term of a softmax: 2^24 e^x for x <= 0, so that it is normal or 0 (x < -104.3). NaN stays. */
+AMPI_INNER AMPI_FLOATS AMPI_F(exp_term)(AMPI_FLOATS x) {
+    return AMPI_F(exp_scaled)(AMPI_AT_LEAST(x, AMPI_SET(-104.7f)), 24);
 }
 
-/* GELU with the logistic function instead of tanh: x / (1 + e^(-2z)). And its derivative, s + x s (1-s) 2z'. */
-AMPI_INNER AMPI_FLOATS AMPI_F(gelu_sigmoid)(AMPI_FLOATS x) {
-    AMPI_FLOATS cubic = AMPI_ADD(AMPI_SET(1.0f), AMPI_MUL(AMPI_SET(0.044715f), AMPI_MUL(x, x)));
-    AMPI_FLOATS z2 = AMPI_MUL(AMPI_MUL(AMPI_SET(1.59576912f), x), cubic);
-    return AMPI_DIV(AMPI_SET(1.0f), AMPI_ADD(AMPI_SET(1.0f), AMPI_F(exp)(AMPI_NEGATIVE(z2))));
+/* GELU with the logistic function instead of tanh, x / (1 + e^(-2z)), from a = |x|, at most 10.03, where e^(-2z) has
+   become 0, and E = e^(-2z) of a: 1 / (1 + E) and E / (1 + E) are the logistic function at a and at -a.
+   E = 2^y, y = a (k1 + k3 a^2) = n + r, |r| <= 0.5, 2^r by a polynomial with an error of 5e-7, of which a quarter
+   arrives. */
+AMPI_INNER AMPI_FLOATS AMPI_F(gelu_size)(AMPI_FLOATS x) {
+    return AMPI_AT_MOST(AMPI_AS_FLOATS(AMPI_AND(AMPI_BITS(x), AMPI_WORD(0x7fffffffu))), AMPI_SET(10.03f));
 }
+AMPI_INNER AMPI_FLOATS AMPI_F(gelu_power)(AMPI_FLOATS a, AMPI_FLOATS square) {
+    const AMPI_FLOATS shift = AMPI_SET(AMPI_SHIFT(0));
+    AMPI_FLOATS cubic = AMPI_FUSE(square, AMPI_SET(-0.102943242f), AMPI_SET(-2.30220819f));
+    AMPI_FLOATS t = AMPI_FUSE(a, cubic, shift), n = AMPI_SUB(t, shift);
+    AMPI_FLOATS r = AMPI_FUSE(a, cubic, AMPI_NEGATIVE(n)), p;
+    p = AMPI_FUSE(AMPI_SET(1.11255061e-3f), r, AMPI_SET(9.66632087e-3f));
+    p = AMPI_FUSE(p, r, AMPI_SET(5.55740632e-2f));
+    p = AMPI_FUSE(p, r, AMPI_SET(0.240223497f));
+    p = AMPI_FUSE(p, r, AMPI_SET(0.693142831f));
+    p = AMPI_FUSE(p, r, AMPI_SET(1.0f));
+    return AMPI_MUL(p, AMPI_POWER(t));
+}
+AMPI_INNER AMPI_MASK AMPI_F(below_0)(AMPI_FLOATS x) { return AMPI_GREATER(AMPI_WORD(0), AMPI_BITS(x)); }
 AMPI_INNER AMPI_FLOATS AMPI_F(gelu)(AMPI_FLOATS x) {
-    AMPI_FLOATS s = AMPI_F(gelu_sigmoid)(x);
-    AMPI_WORDS size = AMPI_AND(AMPI_BITS(s), AMPI_WORD(0x7fffffffu));
-    AMPI_MASK above_0 = AMPI_GREATER(size, AMPI_WORD(0));
-    return AMPI_CHOOSE(above_0, AMPI_MUL(x, s), AMPI_AS_FLOATS(size)); /* -Inf * 0 is 0 here, the limit */
+    AMPI_FLOATS a = AMPI_F(gelu_size)(x), power = AMPI_F(gelu_power)(a, AMPI_MUL(a, a));
+    AMPI_FLOATS s = AMPI_INVERSE(AMPI_ADD(AMPI_SET(1.0f), power));
+    return AMPI_MUL(AMPI_CHOOSE(AMPI_F(below_0)(x), AMPI_NEGATIVE(AMPI_MUL(a, power)), x), s);
 }
+/* Its derivative, s + x s (1 - s) 2z', s the logistic function at x. */
 AMPI_INNER AMPI_FLOATS AMPI_F(gelu_grad)(AMPI_FLOATS x) {
-    AMPI_FLOATS s = AMPI_F(gelu_sigmoid)(x);
-    AMPI_FLOATS cubic = AMPI_ADD(AMPI_SET(1.0f), AMPI_MUL(AMPI_SET(0.134145f), AMPI_MUL(x, x)));
-    AMPI_FLOATS dz2 = AMPI_MUL(AMPI_SET(1.59576912f), cubic);
-    AMPI_FLOATS slope = AMPI_ADD(s, AMPI_MUL(AMPI_MUL(x, dz2), AMPI_MUL(s, AMPI_SUB(AMPI_SET(1.0f), s))));
-    AMPI_MASK above_0 = AMPI_GREATER(AMPI_BITS(s), AMPI_WORD(0));
-    AMPI_MASK below_1 = AMPI_GREATER(AMPI_WORD(0x3f800000u), AMPI_BITS(s));
-    return AMPI_CHOOSE(below_1, AMPI_CHOOSE(above_0, slope, s), s); /* flat ends, NaN: s itself */
+    AMPI_FLOATS a = AMPI_F(gelu_size)(x), square = AMPI_MUL(a, a), power = AMPI_F(gelu_power)(a, square);
+    AMPI_FLOATS above = AMPI_INVERSE(AMPI_ADD(AMPI_SET(1.0f), power)), below = AMPI_MUL(power, above);
+    AMPI_FLOATS slope = AMPI_FUSE(square, AMPI_SET(0.214064448f), AMPI_SET(1.59576917f)); /* 2z' */
+    AMPI_FLOATS bound = AMPI_AS_FLOATS(AMPI_OR(AMPI_BITS(a), AMPI_AND(AMPI_BITS(x), AMPI_WORD(0x80000000u))));
+    AMPI_FLOATS s = AMPI_CHOOSE(AMPI_F(below_0)(x), below, above);
+    return AMPI_FUSE(AMPI_MUL(bound, slope), AMPI_MUL(below, above), s);
 }
 AMPI_INNER AMPI_FLOATS AMPI_F(gelu_back)(AMPI_FLOATS dy, AMPI_FLOATS x) { return AMPI_MUL(dy, AMPI_F(gelu_grad)(x)); }
 /* As bits and signed, negative numbers are those above -0 and up to -Inf; NaN stays. */
@@ -10801,25 +10897,37 @@ AMPI_OUTER void AMPI_F(axpy)(float *to, const float *u, size_t n, float by) {
 AMPI_OUTER void AMPI_F(exps)(float *u, size_t n, float top) {
     size_t i;
     for (i = 0; i + AMPI_WIDTH <= n; i += AMPI_WIDTH) {
-        AMPI_STORE(u + i, AMPI_F(exp)(AMPI_SUB(AMPI_LOAD(u + i), AMPI_SET(top))));
+        AMPI_STORE(u + i, AMPI_F(exp_term)(AMPI_SUB(AMPI_LOAD(u + i), AMPI_SET(top))));
     }
     AMPI_F(done)();
     if (AMPI_LEFT(i, n)) ampi_scalar_exps(u + i, n - i, top);
 }
-AMPI_OUTER void AMPI_F(shares)(float *u, size_t n, float sum, float less, float factor) {
+AMPI_OUTER void AMPI_F(shares)(float *u, size_t n, float by, float less) {
+    const AMPI_FLOATS minus = AMPI_NEGATIVE(AMPI_SET(less));
     size_t i;
-    for (i = 0; i + AMPI_WIDTH <= n; i += AMPI_WIDTH) {
-        AMPI_FLOATS share = AMPI_DIV(AMPI_LOAD(u + i), AMPI_SET(sum));
-        AMPI_STORE(u + i, AMPI_MUL(AMPI_SUB(share, AMPI_SET(less)), AMPI_SET(factor)));
-    }
+    for (i = 0; i + AMPI_WIDTH <= n; i += AMPI_WIDTH)
+        AMPI_STORE(u + i, AMPI_FUSE(AMPI_LOAD(u + i), AMPI_SET(by), minus));
     AMPI_F(done)();
-    if (AMPI_LEFT(i, n)) ampi_scalar_shares(u + i, n - i, sum, less, factor);
+    if (AMPI_LEFT(i, n)) ampi_scalar_shares(u + i, n - i, by, less);
+}
+/* What is left of n, fewer than a vector, in a vector: its GELU takes as long as that of one float. */
+AMPI_INNER AMPI_FLOATS AMPI_F(load_some)(const float *u, size_t n) {
+    float some[AMPI_WIDTH] = {0};
+    memcpy(some, u, n * sizeof *u);
+    return AMPI_LOAD(some);
+}
+AMPI_INNER void AMPI_F(store_some)(float *u, size_t n, AMPI_FLOATS x) {
+    float some[AMPI_WIDTH];
+    AMPI_STORE(some, x);
+    memcpy(u, some, n * sizeof *u);
 }
 AMPI_OUTER void AMPI_F(act)(float *u, size_t n, amp_act act) {
     size_t i = 0;
     if (act == AMP_GELU) {
         for (; i + AMPI_WIDTH <= n; i += AMPI_WIDTH)
             AMPI_STORE(u + i, AMPI_F(gelu)(AMPI_LOAD(u + i)));
+        if (i < n) AMPI_F(store_some)(u + i, n - i, AMPI_F(gelu)(AMPI_F(load_some)(u + i, n - i)));
+        i = n;
     } else if (act == AMP_RELU) {
         for (; i + AMPI_WIDTH <= n; i += AMPI_WIDTH)
             AMPI_STORE(u + i, AMPI_F(relu)(AMPI_LOAD(u + i)));
@@ -10833,6 +10941,11 @@ AMPI_OUTER void AMPI_F(act_grad)(float *dy, const float *saved, size_t n, amp_ac
         for (; i + AMPI_WIDTH <= n; i += AMPI_WIDTH) {
             AMPI_STORE(dy + i, AMPI_F(gelu_back)(AMPI_LOAD(dy + i), AMPI_LOAD(saved + i)));
         }
+        if (i < n) {
+            AMPI_FLOATS last = AMPI_F(load_some)(dy + i, n - i);
+            AMPI_F(store_some)(dy + i, n - i, AMPI_F(gelu_back)(last, AMPI_F(load_some)(saved + i, n - i)));
+        }
+        i = n;
     } else if (act == AMP_RELU) {
         for (; i + AMPI_WIDTH <= n; i += AMPI_WIDTH) {
             AMPI_STORE(dy + i, AMPI_F(relu_back)(AMPI_LOAD(dy + i), AMPI_LOAD(saved + i)));

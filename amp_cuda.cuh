@@ -1332,7 +1332,7 @@ AMPI_K uint32_t ampi_k_group(uint64_t i, uint64_t n) {
     return n - i < 8u ? (uint32_t)(n - i) : 8u;
 }
 
-/* Terms of the sums of one row: its exponentials, or with `plain` the logits themselves. */
+/* Terms of the sums of one row: t(x), or with `plain` the logits themselves. */
 struct ampi_k_terms {
     const void *x;
     amp_dtype t;
@@ -1343,7 +1343,7 @@ struct ampi_k_terms {
         uint32_t y[8], k;
         ampi_k_load8(y, x, t, row + i, m, wide);
         for (k = 0; k < 8u; k++)
-            v[k] = plain ? ampi_float(y[k]) : amp_exp(amp_sub(ampi_float(y[k]), max));
+            v[k] = plain ? ampi_float(y[k]) : amp_xent_term(ampi_float(y[k]), max);
     }
 };
 struct ampi_k_floats {
@@ -1397,9 +1397,7 @@ AMPI_K float ampi_k_xent_max(const amp_xent_job &d, size_t at, int wide, float *
     }
     return top[0];
 }
-AMPI_K void ampi_k_xent_gradients(
-    const amp_xent_job &d, size_t at, size_t label, int wide, float max, float sum, float factor) {
-    float keep = amp_sub(1.0f, d.smoothing), share = amp_div(d.smoothing, (float)d.classes);
+AMPI_K void ampi_k_xent_gradients(const amp_xent_job &d, size_t at, size_t label, int wide, const amp_xent_row *row) {
     const char *out = (const char *)d.dlogits.data + at * amp_dtype_size(d.dlogits.dtype);
     int wide_out = ampi_k_aligned(out, d.dlogits.dtype);
     uint32_t k, y[8];
@@ -1408,8 +1406,11 @@ AMPI_K void ampi_k_xent_gradients(
         uint32_t m = ampi_k_group(i, d.classes);
         ampi_k_load8(y, d.logits.data, d.logits.dtype, at + i, m, wide);
         for (k = 0; k < 8u; k++)
-            y[k] =
-                ampi_bits(amp_xent_grad_one(ampi_float(y[k]), max, sum, i + k == label ? keep : 0.0f, share, factor));
+            y[k] = ampi_bits(amp_xent_grad_one(row, ampi_float(y[k])));
+        if (label - i < 8u) {
+            float g = amp_xent_grad_label(row);
+            AMP_UNROLL for (k = 0; k < 8u; k++) if (label - i == k) y[k] = ampi_bits(g);
+        }
         ampi_k_nearest8(y, d.dlogits.dtype);
         ampi_k_store8(y, d.dlogits.data, d.dlogits.dtype, at + i, m, wide_out);
     }
@@ -1424,27 +1425,30 @@ static __global__ void __launch_bounds__(AMP_BLOCK, 2) ampi_k_xent(amp_xent_job 
     for (row = blockIdx.x; row < d.rows; row += gridDim.x) {
         size_t at = row * d.ld;
         int32_t label = d.labels[row];
-        float target, sum, mean = 0.0f;
+        float mean = 0.0f;
+        amp_xent_row r;
         ampi_k_terms terms;
         if (label < 0 || (size_t)label >= d.classes) { /* left out, or an error made visible */
             ampi_k_xent_fill(d, row, label < 0 ? 0.0f : ampi_float(0x7fc00000u));
             continue;
         }
-        target = amp_load(d.logits.data, d.logits.dtype, at + (size_t)label); /* before dlogits, which may be logits */
+        r.target =
+            amp_load(d.logits.data, d.logits.dtype, at + (size_t)label); /* before dlogits, which may be logits */
         terms.x = d.logits.data;
         terms.t = d.logits.dtype;
         terms.row = at;
         terms.wide = ampi_k_aligned((const char *)d.logits.data + at * amp_dtype_size(terms.t), terms.t);
-        terms.max = ampi_k_xent_max(d, at, terms.wide, top);
+        terms.max = r.max = ampi_k_xent_max(d, at, terms.wide, top);
         terms.plain = 0;
-        sum = amp_narrow(ampi_k_sum(terms, d.classes, room)); /* its barriers also end the use of top[] */
+        r.sum = amp_narrow(ampi_k_sum(terms, d.classes, room)); /* its barriers also end the use of top[] */
         if (ampi_nonzero(d.smoothing)) {
             terms.plain = 1;
             mean = amp_narrow(amp_ddiv(ampi_k_sum(terms, d.classes, room), (double)d.classes));
         }
+        amp_xent_row_end(&r, &d, factor);
         if (d.row_loss && threadIdx.x == 0)
-            d.row_loss[row] = amp_xent_loss_one(d.smoothing, terms.max, target, mean, amp_log(sum));
-        if (d.dlogits.data) ampi_k_xent_gradients(d, at, (size_t)label, terms.wide, terms.max, sum, factor);
+            d.row_loss[row] = amp_xent_loss_one(d.smoothing, r.max, r.target, mean, r.sum);
+        if (d.dlogits.data) ampi_k_xent_gradients(d, at, (size_t)label, terms.wide, &r);
     }
 }
 

@@ -10,7 +10,9 @@
             is zero, and |r| <= 2^14; otherwise within 2^-40. 65520 and more is a status; NaN stays NaN. BF16: exact,
             except that the float just between two copies goes to the lower one and moves by one ulp. Then an update
             that changes nothing, on each path in turn: the same weights and copies
-   math     exp, log, GELU and its derivative of every float against libm in double
+   math     exp, log, GELU and its derivative of every float against libm in double; then the terms of a softmax, GELU
+            and its derivative on every code path: the bits of the scalar functions (which emulate fused multiply-add
+            where the compiler has no instruction for it)
 
    --stride N takes every N-th block of 2^20 floats. --mxcsr sets the control word around amp's calls (8040: FTZ + DAZ,
    6000: toward zero).
@@ -19,6 +21,8 @@
 #if !defined(_POSIX_C_SOURCE) && !defined(_GNU_SOURCE)
 #  define _POSIX_C_SOURCE 200112L
 #endif
+#define AMP_STATIC /* the tables of kernels are looked at, too */
+#define AMP_IMPLEMENTATION
 #include "../amp.h"
 
 /* needs the test harness for its includes only: no check is linked here */
@@ -81,7 +85,7 @@ typedef struct worker {
     uint64_t split_half[2], split_back[2], split_status, split_path[N_PATHS][2], exact[2], near[2]; /* [dtype] */
     double split_error;
     error exp_normal, exp_subnormal, log, gelu, gelu_grad;
-    uint64_t wrong_special;
+    uint64_t wrong_special, math_path[N_PATHS][3]; /* terms, GELU, its derivative */
 } worker;
 
 static void *need(size_t bytes) {
@@ -494,9 +498,51 @@ static int nan_is_lost(float nan) {
         !amp_is_nan(amp_gelu_grad(nan));
 }
 
+#define PIECE 1024u /* floats that a kernel takes at a time */
+
+/* Equal, or both NaN. */
+static uint64_t differ(const float *a, const float *b, size_t n) {
+    uint64_t wrong = 0;
+    size_t i;
+    for (i = 0; i < n; i++)
+        wrong += ref_f32_bits(a[i]) != ref_f32_bits(b[i]) && !(amp_is_nan(a[i]) && amp_is_nan(b[i]));
+    return wrong;
+}
+/* The floats from `first` on through the kernels of each path, and through the scalar functions. */
+static void math_on_paths(worker *w, uint32_t first, const ampi_kernels *k) {
+    float x[PIECE], want[3][PIECE], got[3][PIECE];
+    int terms = (first & BITS_MINUS) || first > BITS_INF; /* of numbers that are not above 0, and NaN */
+    size_t i, p;
+    for (i = 0; i < PIECE; i++) {
+        x[i] = ref_f32(first + (uint32_t)i);
+        want[0][i] = terms ? ampi_scalar_exp_term(x[i]) : 0.0f;
+        want[1][i] = amp_gelu(x[i]);
+        want[2][i] = amp_gelu_grad(x[i]);
+    }
+    for (p = 0; p < N_PATHS; p++) {
+        if (!w->has_path[p]) continue;
+        for (i = 0; i < PIECE; i++) {
+            got[0][i] = terms ? x[i] : 0.0f;
+            got[1][i] = x[i];
+            got[2][i] = 1.0f;
+        }
+        if (terms) k[p].exps(got[0], PIECE, 0.0f);
+        k[p].act(got[1], PIECE, AMP_GELU);
+        k[p].act_grad(got[2], x, PIECE, AMP_GELU);
+        for (i = 0; i < 3; i++)
+            w->math_path[p][i] += differ(got[i], want[i], PIECE);
+    }
+}
+
 static void do_math(worker *w) {
+    ampi_kernels kernels[N_PATHS];
     uint32_t b, i;
+    size_t p;
+    for (p = 0; p < N_PATHS; p++)
+        w->has_path[p] = ampi_pick_kernels(&kernels[p], paths[p].simd);
     for (b = first_block(w); b < BLOCKS; b = next_block(w, b)) {
+        for (i = 0; i < BLOCK; i += PIECE)
+            math_on_paths(w, b * BLOCK + i, kernels);
         w->floats += BLOCK;
         for (i = 0; i < BLOCK; i++) {
             uint32_t u = b * BLOCK + i;
@@ -639,6 +685,9 @@ static worker sum_of_workers(void) {
             for (p = 0; p < N_PATHS; p++)
                 sum.split_path[p][d] += w->split_path[p][d];
         }
+        for (p = 0; p < N_PATHS; p++)
+            for (d = 0; d < 3; d++)
+                sum.math_path[p][d] += w->math_path[p][d];
         keep_worst(&sum.exp_normal, w->exp_normal.size, w->exp_normal.at);
         keep_worst(&sum.exp_subnormal, w->exp_subnormal.size, w->exp_subnormal.at);
         keep_worst(&sum.log, w->log.size, w->log.at);
@@ -702,18 +751,23 @@ static void split_report(double seconds) {
 }
 
 static void math_report(double seconds) {
+    static const char *const names[3] = {"terms of a softmax", "gelu", "derivative of gelu"};
     worker sum = sum_of_workers();
+    size_t p, f;
     printf("exp  %.4f ulp at %08x where normal, %.3f of 2^-149 below\n", sum.exp_normal.size, sum.exp_normal.at,
         sum.exp_subnormal.size);
     printf("log  %.4f ulp at %08x\n", sum.log.size, sum.log.at);
     printf("gelu %.3g of |x| at %08x, derivative %.3g at %08x\n", sum.gelu.size, sum.gelu.at, sum.gelu_grad.size,
         sum.gelu_grad.at);
     printf("%llu floats through exp, log, GELU and its derivative: %.1f s\n", (unsigned long long)sum.floats, seconds);
-    result(sum.exp_normal.size <= 1.1, 0, "exp within 1.1 ulp");
+    for (p = 0; p < N_PATHS; p++)
+        for (f = 0; f < 3 && sum.has_path[p]; f++)
+            result(sum.math_path[p][f] == 0, sum.math_path[p][f], "%s on %s", names[f], paths[p].name);
+    result(sum.exp_normal.size <= 1.0, 0, "exp within 1 ulp");
     result(sum.exp_subnormal.size <= 2.0, 0, "exp within two steps where subnormal");
     result(sum.log.size <= 1.5, 0, "log within 1.5 ulp");
-    result(sum.gelu.size <= 4e-7, 0, "gelu within 4e-7 |x|");
-    result(sum.gelu_grad.size <= 4e-6, 0, "derivative of gelu within 4e-6");
+    result(sum.gelu.size <= 2.5e-7, 0, "gelu within 2.5e-7 |x|");
+    result(sum.gelu_grad.size <= 3e-7, 0, "derivative of gelu within 3e-7");
     result(sum.wrong_special == 0, sum.wrong_special, "NaN, Inf, zero, ends of the range");
 }
 

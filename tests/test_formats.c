@@ -485,8 +485,32 @@ static void exp_log(t_run *t) {
         }
     }
     t_note(t, "worst of the sample: exp %.3f, log %.3f ulp", worst_exp, worst_log);
-    CHECK(worst_exp <= 1.1);
+    CHECK(worst_exp <= 1.0);
     CHECK(worst_log <= 1.5);
+}
+
+/* Against libm's: random numbers, sums that cancel, and sums next to the middle between two floats, where rounding
+   twice goes wrong, among them subnormal ones. */
+static void fused(t_run *t) {
+    long i, n = t_full() ? 20000000 : 400000;
+    for (i = 0; i < n; i++) {
+        float a = t_pattern(t), b = t_pattern(t), c = t_pattern(t), got, want;
+        if (i % 4 == 1) c = -a * b;
+        if (i % 4 >= 2) { /* a * b is about half a step of c, or exactly that */
+            int e = (int)t_below(t, 200) - 100;
+            float tail = ldexpf(1.0f, -(int)t_below(t, 24));
+            c = (float)ldexp(1.0 + (double)t_below(t, 1u << 23) / (1u << 23), i % 4 == 2 ? e : -126);
+            a = (float)ldexp(1.0 + (double)tail, (i % 4 == 2 ? e : -126) - 24 - 5);
+            b = t_below(t, 2) ? 32.0f : 32.0f * (1.0f - tail);
+            if (t_below(t, 2)) a = -a;
+        }
+        got = amp_fma(a, b, c);
+        want = fmaf(a, b, c);
+        if (amp_is_nan(want))
+            CHECK(amp_is_nan(got));
+        else
+            CHECK_EQ(ref_f32_bits(got), ref_f32_bits(want));
+    }
 }
 
 /* The tanh form in double is the reference; errors are relative to the size of the numbers involved. */
@@ -513,8 +537,8 @@ static void gelu(t_run *t) {
         if (e > worst_grad) worst_grad = e;
     }
     t_note(t, "worst of the sample: gelu %.3g of |x|, derivative %.3g", worst, worst_grad);
-    CHECK(worst <= 4e-7);
-    CHECK(worst_grad <= 4e-6);
+    CHECK(worst <= 2.5e-7);
+    CHECK(worst_grad <= 3e-7);
 }
 
 /* The same bits on every machine, with every compiler and flag: a hash of many results. It changes when a function is
@@ -533,7 +557,7 @@ static void pinned_bits(t_run *t) {
             h = (h ^ (nan ? 0x7fc00000u : u)) * 0x100000001b3u;
         }
     }
-    t_check(t, h == 0x7ef2e41546f8906bu, __FILE__, __LINE__, "the hash is %016llx", (unsigned long long)h);
+    t_check(t, h == 0xc487a2803f59b3a2u, __FILE__, __LINE__, "the hash is %016llx", (unsigned long long)h);
 }
 
 const t_test t_suite_formats[] = {
@@ -553,6 +577,7 @@ const t_test t_suite_formats[] = {
     {"random.philox_known_answers", philox_known_answers, T_HOST},
     {"random.is_uniform", random_is_uniform, T_HOST},
     {"math.exp_log", exp_log, T_HOST},
+    {"math.fused", fused, T_HOST},
     {"math.gelu", gelu, T_HOST},
     {NULL, NULL, 0},
 };

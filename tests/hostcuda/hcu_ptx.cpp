@@ -188,7 +188,8 @@ enum Modifier : uint64_t {
     M_DOWN = 1 << 20,
     M_BFLY = 1 << 21,
     M_NO_DST = 1 << 22,
-    M_SHIFT_AMOUNT = 1 << 23
+    M_SHIFT_AMOUNT = 1 << 23,
+    M_NAN = 1 << 24
 };
 struct ModifierName {
     const char *name;
@@ -197,7 +198,7 @@ struct ModifierName {
 const ModifierName kModifiers[] = {{"wide", M_WIDE}, {"hi", M_HI}, {"ftz", M_FTZ}, {"sat", M_SAT}, {"rni", M_RNI},
     {"rzi", M_RZI}, {"rmi", M_RMI}, {"rpi", M_RPI}, {"to", M_TO}, {"cc", M_CC}, {"red", M_RED}, {"warp", M_WARP},
     {"l", M_LEFT}, {"r", M_RIGHT}, {"wrap", M_WRAP}, {"all", M_ALL}, {"any", M_ANY}, {"ballot", M_BALLOT}, {"up", M_UP},
-    {"down", M_DOWN}, {"bfly", M_BFLY}, {"shiftamt", M_SHIFT_AMOUNT}};
+    {"down", M_DOWN}, {"bfly", M_BFLY}, {"shiftamt", M_SHIFT_AMOUNT}, {"NaN", M_NAN}};
 /* Words that need no decoding here: hints, scopes and orders that one OS thread satisfies by itself, exact forms of
  * what is computed exactly anyway.  Any other word makes the instruction unknown. */
 const char *const kIgnored[] = {"rn", "lo", "uni", "sync", "aligned", "approx", "full", "global", "shared",
@@ -808,10 +809,10 @@ uint64_t pick(Word w, Type t, uint64_t a, uint64_t b) { /* integer minimum or ma
     bool less = is_signed(t) ? sign_extended(a, t) < sign_extended(b, t) : zero_extended(a, t) < zero_extended(b, t);
     return less == (w == W_MIN) ? a : b;
 }
-/* min and max of floats: a number beats a NaN */
-template <class T> T pick_float(bool minimum, T x, T y) {
-    if (x != x) return y;
-    if (y != y) return x;
+/* min and max of floats: a number beats a NaN, or with .NaN the other way round */
+template <class T> T pick_float(bool minimum, bool nan, T x, T y) {
+    if (x != x) return nan ? x : y;
+    if (y != y) return nan ? y : x;
     if (x == 0 && y == 0) return (std::signbit(x) == minimum) ? x : y;
     return (x < y) == minimum ? x : y;
 }
@@ -995,9 +996,10 @@ struct Thread {
     }
     void min_or_max(const Ins &i) {
         uint64_t a = get(i.o[1]), b = get(i.o[2]);
-        bool minimum = i.code == MIN;
+        bool minimum = i.code == MIN, nan = i.has(M_NAN);
+        auto pick_one = [minimum, nan](auto x, auto y) { return pick_float(minimum, nan, x, y); };
         if (is_float(i.t))
-            set(i.o[0], float_op(i, i.t, a, b, [minimum](auto x, auto y) { return pick_float(minimum, x, y); }), i.t);
+            set(i.o[0], float_op(i, i.t, a, b, pick_one), i.t);
         else
             set(i.o[0], pick(minimum ? W_MIN : W_MAX, i.t, a, b), i.t);
     }
