@@ -61,7 +61,7 @@ static void status_texts(t_run *t) {
 #undef X
     };
     size_t i, k, n = sizeof all / sizeof all[0];
-    CHECK_EQ(n, 13);
+    CHECK_EQ(n, 14);
     for (i = 0; i < n; i++) {
         CHECK_EQ(all[i], -(int)i);
         CHECK(amp_strerror(all[i]) != NULL && strlen(amp_strerror(all[i])) > 3);
