@@ -139,7 +139,7 @@ part-selftest: $(BUILD)/selftest
 part-style:
 	$(RUN_PART) tests/style.sh
 part-readme:
-	$(RUN_PART) tests/readme_snippets.sh README.md amp.h
+	$(RUN_PART) tests/readme_snippets.sh README.md docs/recipes.md amp.h
 
 # The CUDA source, executed on the CPU by tests/hostcuda: first that runtime's own tests, then the unit suite on its CUDA context.
 ifneq ($(and $(CUDA_HOME),$(shell command -v $(CXX))),)

@@ -63,7 +63,7 @@ enum { MAX_SEEDS = 16 };
    gpt2-124m: for a GPU; the vocabulary of 50,257 is rounded up, as products like it. */
 enum { SHAKESPEARE, GPT2_124M, SHAPES };
 static const shape shapes[SHAPES] = {
-    {"shakespeare", 4, 4, 128, 64, 12, 0, 0, 2000, 100, 1e-3, 1e-4, 0.99, 0.1, 0.02},
+    {"shakespeare", 4, 4, 128, 64, 12, 0, 1, 2000, 100, 1e-3, 1e-4, 0.99, 0.1, 0.02},
     {"gpt2-124m", 12, 12, 768, 1024, 4, 50304, 1, 20, 10, 6e-4, 6e-5, 0.95, 0.1, 0.02},
 };
 
@@ -579,6 +579,7 @@ static const char help[] =
     "  --shape NAME         shakespeare (default) or gpt2-124m: GPT-2's sizes with random tokens, for a GPU\n"
     "  --layers N --heads N --width N --context N --batch N --vocab N --steps N    instead of the shape's own\n"
     "                       (--vocab: random tokens instead of a text)\n"
+    "  --biases 0|1         of layers and norms (1)\n"
     "  --untied             a head with weights of its own instead of the embedding's\n"
     "  --chunks N           head and loss in N chunks of the rows: 1/N of the logits' memory\n"
     "  --sample N           characters of text that the network writes at the end (400)\n"
@@ -630,7 +631,7 @@ static int parse_number(options *o, const char *a, const char *v) { /* 0: not an
         {"--layers", &o->s.layers, 1, MAX_LAYERS}, {"--heads", &o->s.heads, 1, 1024},
         {"--width", &o->s.width, 1, 65536}, {"--context", &o->s.context, 1, 65536}, {"--batch", &o->s.batch, 1, 65536},
         {"--vocab", &o->s.vocab, 2, 1e7}, {"--steps", &o->s.steps, 1, 1e7}, {"--chunks", &o->chunks, 1, MAX_CHUNKS},
-        {"--sample", &o->sample, 0, 1e6}, {"--threads", &o->threads, 1, 256}};
+        {"--sample", &o->sample, 0, 1e6}, {"--threads", &o->threads, 1, 256}, {"--biases", &o->s.biases, 0, 1}};
     size_t i;
     for (i = 0; i < sizeof numbers / sizeof *numbers; i++)
         if (!strcmp(a, numbers[i].name)) {

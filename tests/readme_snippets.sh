@@ -3,6 +3,7 @@
 # Compiles and runs every code block of the files whose fence says so, so that what a reader pastes works:
 #   ```c run          a C program: -std=c99 -pedantic, all warnings are errors
 #   ```cpp run        a C++ program: as C++11 and as C++17
+#   ```c run linked   the same without AMP_IMPLEMENTATION: linked with an object that has it, which is compiled once
 #   ```c run openmp   the same with -fopenmp, skipped where the compiler has none
 #   ```c run cuda     needs amp_cuda.cuh too: linked with the stub implementation (no CUDA needed to compile and link it)
 # and the complete program on the first page of a header: the lines from "#define AMP_IMPLEMENTATION" after "A COMPLETE PROGRAM"
@@ -18,7 +19,14 @@ trap 'rm -rf "$work"' EXIT INT TERM
 passed=0 failed=0 skipped=0
 warnings="-Wall -Wextra -pedantic -Werror"
 
-# one block: $1 language, $2 what it needs ("cuda": the stub; "openmp"; or ""), $3 source file, $4 expected output or "", $5 label
+# implementation COMPILER STANDARD: the path of an object with amp.h's code, made when it is wanted first
+implementation() {
+    # shellcheck disable=SC2086
+    [ -r "$work/impl.o" ] || echo '#include "amp.h"' | $1 $2 -O1 -DAMP_IMPLEMENTATION -I"$here" -c - -o "$work/impl.o" >&2
+    echo "-x none $work/impl.o"
+}
+
+# one block: $1 language, $2 what it needs ("cuda": the stub; "openmp"; "linked"; or ""), $3 source file, $4 expected output or "", $5 label
 block() {
     case $1 in
     c) compilers="$CC -x c|-std=c99" ;;
@@ -44,6 +52,7 @@ $CXX -x c++|-std=c++17" ;;
         extra=
         [ "$2" != cuda ] || extra=$work/stub.c
         [ "$2" != openmp ] || extra=-fopenmp
+        [ "$2" != linked ] || extra=$(implementation "$cc" "$std")
         # shellcheck disable=SC2086
         if ! $cc $std -O1 $warnings -I"$here" "$3" $extra -o "$work/program" -lm -pthread >"$work/messages" 2>&1; then
             echo "FAIL $5 ($cc $std) does not compile:"
