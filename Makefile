@@ -161,15 +161,17 @@ NVDISASM ?= $(firstword $(shell command -v nvdisasm 2>/dev/null) $(wildcard $(CU
 SASS_ARCH ?= 75 80 86 89 90 100 120
 SASS := $(BUILD)/sass
 .PRECIOUS: $(SASS)/sm_%.cubin
-$(SASS)/sm_%.cubin: tests/cuda_impl.cu amp.h amp_cuda.cuh
+$(SASS)/sm_%.cubin: tests/sass_code.cu tests/cuda_impl.cu tests/naive_tail.cu tests/naive_tail.h amp.h amp_cuda.cuh
 	@mkdir -p $(@D)
 	$(NVCC) -std=c++17 -O2 -I. -cubin -arch=sm_$* $< -o $@
 $(SASS)/sm_%.sass: $(SASS)/sm_%.cubin
 	$(NVDISASM) -c $< > $@
-$(SASS)/sass: tests/sass.c $(HEADERS) $(HCU_HEADERS) $(HCU_BUILD)/plain/impl.c.o $(HCU_BUILD)/plain/cuda_impl.o $(HCU_LIB_plain)
+$(SASS)/naive_tail.o: tests/naive_tail.cu tests/naive_tail.h $(HCU_HEADERS)
 	@mkdir -p $(@D)
+	$(HCU_CXX_plain) $(HCU_CXXFLAGS) $(HCU_FLAGS_plain) $(HCU_SHIM) $< -c -o $@
+$(SASS)/sass: tests/sass.c $(HEADERS) $(HCU_HEADERS) $(SASS)/naive_tail.o $(HCU_BUILD)/plain/impl.c.o $(HCU_BUILD)/plain/cuda_impl.o $(HCU_LIB_plain)
 	$(CC) $(C99) -O1 -DAMP_HOSTCUDA -I$(HCU_DIR) -c $< -o $@.o
-	$(CXX) $@.o $(HCU_BUILD)/plain/impl.c.o $(HCU_BUILD)/plain/cuda_impl.o $(HCU_LIB_plain) $(HCU_LDLIBS) -lm -o $@
+	$(CXX) $@.o $(SASS)/naive_tail.o $(HCU_BUILD)/plain/impl.c.o $(HCU_BUILD)/plain/cuda_impl.o $(HCU_LIB_plain) $(HCU_LDLIBS) -lm -o $@
 .PHONY: for-sass bench-sass sass-table
 for-sass: $(SASS)/sass $(SASS)/sm_86.sass $(SASS)/sm_90.sass
 ifneq ($(and $(NVCC_VERSION),$(NVDISASM)),)
@@ -178,6 +180,7 @@ part-sass: for-sass
 	$(RUN_PART) tests/sass.sh 86 90
 bench-sass: $(SASS)/sass $(SASS_ARCH:%=$(SASS)/sm_%.sass) ## counts from the kernels' machine code, bounds on ten GPUs (SASS_ARCH='86 90' ARGS='--row inspect')
 	@for a in $(SASS_ARCH); do $(SASS)/sass --code $(SASS)/sm_$$a --archs '$(SASS_ARCH)' $(ARGS) || exit 1; done
+	@$(if $(ARGS),,for a in $(SASS_ARCH); do $(SASS)/sass --code $(SASS)/sm_$$a --chain || exit 1; done)
 sass-table: $(SASS)/sass $(SASS_ARCH:%=$(SASS)/sm_%.sass) ## tests/sass.txt anew
 	tests/sass.sh --record $(SASS_ARCH)
 else

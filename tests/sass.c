@@ -2,7 +2,7 @@
    tests/hostcuda.
 
        sass --code build/sass/sm_90 [--archs LIST] [--row TEXT] [--data KIND] [--quick] [--table FILE] [--record]
-            [--profile N] [--listing]
+            [--profile N] [--listing] | --chain
 
    Each row runs one verb of amp.h on the CUDA context, whose launches run the machine code, and the same on the CPU
    context. It says whether the results have the same bits; how many instructions a warp issues per element, by pipe;
@@ -13,9 +13,11 @@
    --table: a row fails whose count is more than 3 % above the one in FILE, or that is not in it. --record prints such
    lines instead: architecture, row, data, instructions per element, those of them on the FP64 pipes. --quick: normal
    and half subnormal data alone. --row, --data: rows that contain TEXT, one kind of data. --profile: the most frequent
-   opcodes; --listing: the machine code that ran; both per element. */
+   opcodes; --listing: the machine code that ran; both per element. --chain: how long a small step takes at least,
+   beside that of naive_tail.cu. */
 #include "../amp_cuda.cuh"
 #include "hostcuda_ctl.h"
+#include "naive_tail.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,7 +25,7 @@
 
 static struct options {
     const char *code, *archs, *row, *data, *table;
-    int profile, listing, quick, record;
+    int profile, listing, quick, record, chain;
 } opt;
 
 /* ---- GPUs ----
@@ -587,6 +589,89 @@ static void row_of(amp_ctx *gpu_ctx, amp_ctx *cpu, const row *r, data_kind data)
     free(little.out);
 }
 
+/* ---- small steps ----
+   A step of few parameters takes as long as its longest chain of dependent instructions, from the launch of its first
+   kernel to the end of its last, whatever the bandwidth. Each launch counts LAUNCH cycles more. */
+
+enum { LAUNCH = 2000 };
+
+static unsigned long long with_launches(hcu_sass_count c) { return c.cycles + LAUNCH * (unsigned long long)c.launches; }
+
+/* amp_step with clip_norm and a dynamic scale, on FP16 gradients; the second one is counted. */
+static hcu_sass_count our_step(amp_ctx *ctx, size_t n) {
+    static const row r = {"a small step", NULL, AMP_F16, AMP_F16, L_ADAMW, 0, 0, 0, 0, NULL};
+    amp_step_desc step;
+    amp_array g;
+    amp_params *p;
+    amp_scaler *s;
+    work w;
+    memset(&w, 0, sizeof w);
+    w.ctx = ctx;
+    w.row = &r;
+    w.n = n;
+    p = set_of(&w, &layouts[L_ADAMW], AMP_F16, &step, &g);
+    s = scaler(&w);
+    step.clip_norm = 1;
+    fine(&w, amp_step(p, s, &step), "amp_step");
+    begin(&w);
+    fine(&w, amp_step(p, s, &step), "amp_step");
+    end(&w);
+    amp_scaler_destroy(s);
+    amp_params_destroy(p);
+    (void)amp_free(ctx, w.lent[0].data);
+    return w.count;
+}
+static hcu_sass_count naive(amp_ctx *ctx, size_t n) {
+    static const row r = {"the naive tail", NULL, AMP_F16, AMP_F16, 0, 0, 0, 0, 0, NULL};
+    naive_state first = {1024, 0, 1, 1, 0};
+    naive_arrays a;
+    amp_array state[2];
+    work w;
+    int i;
+    memset(&w, 0, sizeof w);
+    w.ctx = ctx;
+    w.row = &r;
+    w.n = n;
+    a.g = random_array(&w, AMP_F16, AMP_F16, n, 100.0f, 4).data;
+    a.w = (float *)random_array(&w, AMP_F32, AMP_F32, n, 0.05f, 9).data;
+    a.m = (float *)random_array(&w, AMP_F32, AMP_F32, n, 0.0f, 9).data;
+    a.v = (float *)random_array(&w, AMP_F32, AMP_F32, n, 0.0f, 9).data;
+    a.u = (float *)lend(&w, AMP_F32, n, NULL).data;
+    a.copy = lend(&w, AMP_F16, n, NULL).data;
+    for (i = 0; i < 2; i++)
+        state[i] = lend(&w, AMP_F32, sizeof first / sizeof(float), &first);
+    begin(&w);
+    if (!naive_step(&a, n, 1e-3f, 1.0f, (naive_state *)state[0].data, (naive_state *)state[1].data)) failed++;
+    end(&w);
+    for (i = 0; i < w.n_lent; i++)
+        (void)amp_free(ctx, w.lent[i].data);
+    return w.count;
+}
+/* The first of the GPUs with this code that is in the table stands for them. */
+static void chain(void) {
+    static const size_t size[] = {8, 262144, 1048576};
+    const gpu *g = gpus;
+    amp_ctx *ctx;
+    size_t i;
+    while (g->arch != hcu_sass_arch())
+        g++;
+    hcu_set_sms(0, g->sms);
+    if (amp_cuda_create(&ctx, NULL) != AMP_OK) exit(1);
+    hcu_sass_model(g->sms);
+    printf("sm_%d, %s: cycles of a step at least: the longest chain of dependent instructions, and %d for each launch "
+           "(counted, not timed)\n",
+        g->arch, g->name, LAUNCH);
+    for (i = 0; i < sizeof size / sizeof *size; i++) {
+        hcu_sass_count ours = our_step(ctx, size[i]), other = naive(ctx, size[i]);
+        printf("%8lu parameters: amp_step %6llu (%ld launches), naive %6llu (%ld launches), ratio %.2f\n",
+            (unsigned long)size[i], with_launches(ours), ours.launches, with_launches(other), other.launches,
+            (double)with_launches(ours) / (double)with_launches(other));
+        if (!ours.launches || !other.launches) failed++;
+        passed++;
+    }
+    amp_ctx_destroy(ctx);
+}
+
 int main(int argc, char **argv) {
     amp_ctx *gpu_ctx, *cpu;
     size_t i;
@@ -607,6 +692,8 @@ int main(int argc, char **argv) {
             opt.table = value, k++;
         else if (!strcmp(argv[k], "--listing"))
             opt.listing = 1;
+        else if (!strcmp(argv[k], "--chain"))
+            opt.chain = 1;
         else if (!strcmp(argv[k], "--quick"))
             opt.quick = 1;
         else if (!strcmp(argv[k], "--record"))
@@ -619,6 +706,11 @@ int main(int argc, char **argv) {
     arch = hcu_sass_arch();
     hcu_set_protect(0);
     hcu_set_arch(0, arch / 10, arch % 10);
+    if (opt.chain) {
+        chain();
+        printf("%d passed, %d failed, 0 skipped\n", passed, failed);
+        return failed != 0;
+    }
     hcu_set_sms(0, 1);
     if (amp_cuda_create(&gpu_ctx, NULL) != AMP_OK || amp_cpu_create(&cpu, NULL) != AMP_OK) return 1;
     if (!opt.record)

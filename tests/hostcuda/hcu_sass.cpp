@@ -30,16 +30,17 @@ namespace {
 /* clang-format off */
 #define HCU_OPCODES(X) /* name, pipe */ \
     X(NOP, OTHER) X(YIELD, OTHER) X(MEMBAR, LSU) X(ERRBAR, LSU) X(CCTL, LSU) X(CGAERRBAR, LSU) X(DEPBAR, OTHER) \
-    X(EXIT, BRANCH) X(BRA, BRANCH) X(BRX, BRANCH) X(BRXU, BRANCH) X(CALL, BRANCH) X(RET, BRANCH) X(BSSY, BRANCH) X(BSYNC, BRANCH) \
-    X(BREAK, BRANCH) X(BMOV, BRANCH) X(WARPSYNC, BRANCH) X(BAR, BRANCH) X(MOV, ALU) X(S2R, LSU) X(S2UR, UNIFORM) \
-    X(CS2R, ALU) X(LDC, LSU) X(LDCU, UNIFORM) X(R2UR, ALU) X(VOTE, ALU) X(VOTEU, ALU) X(REDUX, XU) X(CREDUX, XU) X(MATCH, XU) X(SHFL, LSU) \
-    X(P2R, ALU) X(R2P, ALU) X(IADD, ALU) X(IADD3, ALU) X(IMAD, IMAD) X(LEA, ALU) X(LOP3, ALU) X(SHF, ALU) X(PRMT, ALU) \
-    X(SEL, ALU) X(PLOP3, ALU) X(ISETP, ALU) X(IMNMX, ALU) X(VIADD, ALU) X(VIMNMX, ALU) X(VIMNMX3, ALU) \
-    X(VIADDMNMX, ALU) X(IABS, ALU) X(FLO, XU) X(POPC, XU) X(BREV, XU) X(SGXT, ALU) X(BMSK, ALU) X(FADD, FMA) \
-    X(FMUL, FMA) X(FFMA, FMA) X(FSEL, ALU) X(FSETP, ALU) X(FMNMX, ALU) X(FMNMX3, ALU) X(FCHK, ALU) X(MUFU, XU) \
-    X(HADD2, FMA) X(HFMA2, FMA) X(DADD, FP64) X(DMUL, FP64) X(DFMA, FP64) X(DSETP, FP64) X(F2F, XU) X(F2FP, ALU) \
-    X(F2I, XU) X(I2F, XU) X(I2FP, ALU) X(FRND, XU) X(LD, LSU) X(LDG, LSU) X(LDS, LSU) X(LDL, LSU) X(ST, LSU) \
-    X(STG, LSU) X(STS, LSU) X(STL, LSU) X(ATOM, LSU) X(ATOMG, LSU) X(ATOMS, LSU) X(RED, LSU) X(REDG, LSU)
+    X(EXIT, BRANCH) X(BRA, BRANCH) X(BRX, BRANCH) X(BRXU, BRANCH) X(CALL, BRANCH) X(RET, BRANCH) X(BSSY, BRANCH) \
+    X(BSYNC, BRANCH) X(BREAK, BRANCH) X(BMOV, BRANCH) X(WARPSYNC, BRANCH) X(BAR, BRANCH) X(MOV, ALU) X(S2R, LSU) \
+    X(S2UR, UNIFORM) X(CS2R, ALU) X(LDC, LSU) X(LDCU, UNIFORM) X(R2UR, ALU) X(VOTE, ALU) X(VOTEU, ALU) X(REDUX, XU) \
+    X(CREDUX, XU) X(MATCH, XU) X(SHFL, LSU) X(P2R, ALU) X(R2P, ALU) X(IADD, ALU) X(IADD3, ALU) X(IMAD, IMAD) \
+    X(LEA, ALU) X(LOP3, ALU) X(SHF, ALU) X(PRMT, ALU) X(SEL, ALU) X(PLOP3, ALU) X(ISETP, ALU) X(IMNMX, ALU) \
+    X(VIADD, ALU) X(VIMNMX, ALU) X(VIMNMX3, ALU) X(VIADDMNMX, ALU) X(IABS, ALU) X(FLO, XU) X(POPC, XU) X(BREV, XU) \
+    X(SGXT, ALU) X(BMSK, ALU) X(FADD, FMA) X(FMUL, FMA) X(FFMA, FMA) X(FSEL, ALU) X(FSETP, ALU) X(FMNMX, ALU) \
+    X(FMNMX3, ALU) X(FCHK, ALU) X(MUFU, XU) X(HADD2, FMA) X(HFMA2, FMA) X(DADD, FP64) X(DMUL, FP64) X(DFMA, FP64) \
+    X(DSETP, FP64) X(F2F, XU) X(F2FP, ALU) X(F2I, XU) X(I2F, XU) X(I2FP, ALU) X(FRND, XU) X(LD, LSU) X(LDG, LSU) \
+    X(LDS, LSU) X(LDL, LSU) X(ST, LSU) X(STG, LSU) X(STS, LSU) X(STL, LSU) X(ATOM, LSU) X(ATOMG, LSU) X(ATOMS, LSU) \
+    X(RED, LSU) X(REDG, LSU)
 /* modifiers that change what an instruction does, and those that do not */
 #define HCU_MODIFIERS(X) \
     X(X) X(U32) X(S32) X(U64) X(S64) X(U16) X(S16) X(U8) X(S8) X(F32) X(F64) X(F16) X(BF16) X(E4M3) X(E5M2) X(WIDE) \
@@ -50,7 +51,7 @@ namespace {
     X(PACK_AB_MERGE_C) X(UNPACK_B) X(SATFINITE) X(SH) X(CLEAR) X(DIV) X(PAND) X(U) X(RED) X(E) X(STRONG) X(GPU) \
     X(SYS) X(CTA) X(SM) X(EF) X(EL) X(LU) X(CONSTANT) X(LTC128B) X(LTC256B) X(LTC64B) X(DEFER_BLOCKING) X(SYNC) \
     X(REL) X(NOINC) X(NODEC) X(LUT) X(NTZ) X(SPIN) X(SC) X(IVALL) X(INVALIDATE) X(MMA) X(RECONVERGENT) X(RELIABLE) \
-    X(MOV) X(SHL) X(IADD) X(COLLECTIVE)
+    X(MOV) X(SHL) X(IADD) X(COLLECTIVE) X(RN)
 /* clang-format on */
 
 enum Code : unsigned char {
@@ -124,11 +125,12 @@ struct Kernel {
     vector<Param> params;
     size_t param_base = 0;
     int registers = 0;
-    long launches = 0, blocks = 0, threads = 0;
+    long launches = 0, blocks = 0;
+    uint64_t cycles = 0, longest = 0, longest_fp64 = 0; /* of hcu_sass_model */
 };
 Map<string, std::unique_ptr<Kernel>> &g_kernels = *new Map<string, std::unique_ptr<Kernel>>;
 long g_launches;
-int g_arch;
+int g_arch, g_sms; /* g_sms: 0 while no chain is counted */
 
 template <class T> T from_bits(uint64_t v) {
     T x;
@@ -445,11 +447,29 @@ void read_info(Kernel &k, const char *p, const char *end) { /* attributes: forma
         p += 4 + size;
     }
 }
+/* Registers: of the section's header, or, in newer files, in .nv.info, by number of the symbol. */
+void read_registers(const char *p, const char *end, const Elf64_Sym *symbols, const char *names) {
+    enum { FORMAT_DATA = 4, REGCOUNT = 0x2f };
+    while (p + 4 <= end) {
+        uint16_t size;
+        uint32_t symbol, count;
+        memcpy(&size, p + 2, 2);
+        if (p[0] != FORMAT_DATA) size = 0;
+        if (p[1] == REGCOUNT && size >= 8) {
+            memcpy(&symbol, p + 4, 4);
+            memcpy(&count, p + 8, 4);
+            auto *entry = g_kernels.get(names + symbols[symbol].st_name);
+            if (entry) (*entry)->registers = int(count);
+        }
+        p += 4 + size;
+    }
+}
 bool read_cubin(const string &file) {
     if (file.size() < sizeof(Elf64_Ehdr) || memcmp(file.data(), ELFMAG, SELFMAG) != 0) return false;
     const Elf64_Ehdr *head = reinterpret_cast<const Elf64_Ehdr *>(file.data());
     const Elf64_Shdr *section = reinterpret_cast<const Elf64_Shdr *>(file.data() + head->e_shoff);
     const char *names = file.data() + section[head->e_shstrndx].sh_offset;
+    int symbols = 0;
     for (int pass = 0; pass < 2; pass++) /* kernels first */
         for (int i = 0; i < head->e_shnum; i++) {
             string name = names + section[i].sh_name;
@@ -460,6 +480,10 @@ bool read_cubin(const string &file) {
                 g_kernels[name.substr(6)]->registers = int(section[i].sh_info >> 24);
             }
             if (!pass || section[i].sh_type == SHT_NOBITS) continue;
+            if (name == ".symtab") symbols = i;
+            if (name == ".nv.info" && symbols)
+                read_registers(data, end, reinterpret_cast<const Elf64_Sym *>(file.data() + section[symbols].sh_offset),
+                    file.data() + section[section[symbols].sh_link].sh_offset);
             for (auto *e : g_kernels.entries) {
                 Kernel &k = *e->value;
                 if (name == ".nv.info." + k.name) read_info(k, data, end);
@@ -470,6 +494,57 @@ bool read_cubin(const string &file) {
             }
         }
     return true;
+}
+
+/* ---- latencies ----
+ * Cycles from an instruction's issue to that of one that depends on it. [1] Jia et al., "Dissecting the NVIDIA Volta
+ * GPU architecture via microbenchmarking", arXiv 1804.06826; [2] the same for the Turing T4, arXiv 1903.07486; [3]
+ * Abdelkhalik et al., "Demystifying the Nvidia Ampere architecture through microbenchmarking and instruction-level
+ * analysis", arXiv 2208.11174. [-]: no figure there, taken. The same figures for every kernel, ours or not. */
+
+enum {
+    L_ARITHMETIC = 4,    /* [1][2] integers, FP32, comparisons, selections */
+    L_IMAD = 5,          /* [1][2] */
+    L_FP64 = 8,          /* [1] where there are 32 or 64 units for each SM */
+    L_FP64_FEW = 48,     /* [2] where there are two */
+    L_XU = 18,           /* [3] approximations, conversions */
+    L_UNIFORM = 10,      /* [-] uniform registers and the way to them */
+    L_CONSTANT = 27,     /* [1] LDC that hits the first-level cache */
+    L_SHARED = 23,       /* [3] also shuffles and special registers */
+    L_L2 = 200,          /* [3] what other blocks wrote: past the first-level cache; atomics */
+    L_QUEUE = 4,         /* [-] between two atomic operations on one address */
+    L_GLOBAL = 290,      /* [3] */
+    L_BRANCH = 8,        /* [-] until the next instruction issues */
+    L_BARRIER = 20,      /* [-] after the last warp has come */
+    L_FENCE = 200,       /* [-] after the stores before it */
+    L_FENCE_SYSTEM = 800 /* [-] across PCIe */
+};
+int latency(const Ins &i) {
+    bool few = g_arch != 80 && g_arch != 90 && g_arch != 100;
+    switch (i.code) {
+    case C_LDC:
+    case C_LDCU: return L_CONSTANT;
+    case C_LDG:
+    case C_LD: return i.has(MOD_STRONG) ? L_L2 : L_GLOBAL;
+    case C_ATOM:
+    case C_ATOMG:
+    case C_RED:
+    case C_REDG:
+    case C_STG:
+    case C_ST: return L_L2;
+    case C_MEMBAR: return i.has(MOD_SYS) ? L_FENCE_SYSTEM : L_FENCE;
+    default: break;
+    }
+    switch (i.pipe) {
+    case HCU_PIPE_IMAD: return L_IMAD;
+    case HCU_PIPE_FP64: return few ? L_FP64_FEW : L_FP64;
+    case HCU_PIPE_CVT64: return few ? L_FP64_FEW : L_XU;
+    case HCU_PIPE_XU: return L_XU;
+    case HCU_PIPE_LSU: return L_SHARED;
+    case HCU_PIPE_UNIFORM: return L_UNIFORM;
+    case HCU_PIPE_BRANCH: return L_BRANCH;
+    default: return L_ARITHMETIC;
+    }
 }
 
 /* ---- one warp ---------------------------------------------------------------------------------------------------- */
@@ -487,6 +562,11 @@ struct Warp {
     int wait_on[kLanes], pc[kLanes];
     unsigned first_thread;
     vector<char> local;
+    struct
+        Clock { /* cycles from the launch: when it can issue, when its stores are done, when each register is there */
+        uint64_t now, stored, issued, fp64;
+        uint64_t r[256], u[256], p[8], up[8];
+    } clock;
 };
 struct Block {
     Kernel &k;
@@ -497,6 +577,29 @@ struct Block {
     Warp *w = nullptr;
     unsigned mask = 0; /* the lanes that execute the current instruction */
     const Ins *now = nullptr;
+    unsigned turn = 1; /* cycles between two instructions of a warp, as warps share four schedulers */
+    uint64_t need = 0; /* when everything that the current instruction reads is there */
+    uint64_t *made[48] = {nullptr};
+    int n_made = 0;
+    Map<uintptr_t, uint64_t> *touched = nullptr; /* when the last atomic operation on an address was done */
+
+    void uses(uint64_t ready) { need = std::max(need, ready); }
+    void makes(uint64_t *ready) {
+        if (n_made < 48) made[n_made++] = ready;
+    }
+    void issue(const Ins &i) {
+        Warp::Clock &c = w->clock;
+        if (i.code == C_MEMBAR) uses(c.stored);
+        uint64_t start = std::max(c.now, need), done = start + uint64_t(latency(i));
+        bool stores = i.code == C_STG || i.code == C_ST || i.code == C_RED || i.code == C_REDG;
+        bool waits = i.code == C_MEMBAR || i.pipe == HCU_PIPE_BRANCH;
+        while (n_made)
+            *made[--n_made] = done;
+        if (stores) c.stored = std::max(c.stored, done);
+        c.now = waits ? done : start + turn;
+        c.issued++;
+        c.fp64 += i.pipe == HCU_PIPE_FP64 || i.pipe == HCU_PIPE_CVT64;
+    }
 
     void wrong(const char *what) {
         bug("%s: %s in \"%s\"", k.name.c_str(), what, now ? now->text.c_str() : "?");
@@ -513,11 +616,18 @@ struct Block {
     void read_raw(const Operand &o, uint32_t *v, int word = 0) {
         uint32_t x = 0;
         switch (o.kind) {
-        case O_REGISTER: memcpy(v, w->r[o.index == kZero ? kZero : o.index + word], sizeof w->r[0]); return;
-        case O_UNIFORM: x = w->u[o.index == kZero ? kZero : o.index + word]; break;
+        case O_REGISTER:
+            uses(w->clock.r[o.index == kZero ? kZero : o.index + word]);
+            memcpy(v, w->r[o.index == kZero ? kZero : o.index + word], sizeof w->r[0]);
+            return;
+        case O_UNIFORM:
+            uses(w->clock.u[o.index == kZero ? kZero : o.index + word]);
+            x = w->u[o.index == kZero ? kZero : o.index + word];
+            break;
         case O_NUMBER: x = uint32_t(o.bits >> 32 * word); break;
         case O_CONSTANT:
             if (o.index != kZero) {
+                uses(w->clock.r[o.index]);
                 EACH_LANE {
                     if (mask >> l & 1)
                         memcpy(&v[l],
@@ -576,15 +686,19 @@ struct Block {
     uint32_t read_predicate(const Operand &o) {
         uint32_t v = o.kind == O_PREDICATE ? w->p[o.index] : o.kind == O_UNIFORM_PREDICATE ? w->up[o.index] : 0;
         if (o.kind != O_PREDICATE && o.kind != O_UNIFORM_PREDICATE) wrong("a predicate is wanted");
+        uses(o.kind == O_PREDICATE ? w->clock.p[o.index] : w->clock.up[o.index]);
         return o.inverted ? ~v : v;
     }
     void write(const Operand &o, const uint32_t *v, int word = 0) {
         if (o.kind == O_UNIFORM) {
-            if (o.index != kZero) w->u[o.index + word] = v[__builtin_ctz(mask)];
+            if (o.index == kZero) return;
+            w->u[o.index + word] = v[__builtin_ctz(mask)];
+            makes(&w->clock.u[o.index + word]);
             return;
         }
         if (o.kind != O_REGISTER) wrong("a register is wanted");
         if (o.index == kZero) return;
+        makes(&w->clock.r[o.index + word]);
         uint32_t *r = w->r[o.index + word];
         if (mask == kAll)
             memcpy(r, v, sizeof w->r[0]);
@@ -612,6 +726,7 @@ struct Block {
     }
     void write_predicate(const Operand &o, uint32_t v) {
         if (o.index == kTrue) return;
+        makes(o.kind == O_PREDICATE ? &w->clock.p[o.index] : &w->clock.up[o.index]);
         if (o.kind == O_PREDICATE)
             w->p[o.index] = (w->p[o.index] & ~mask) | (v & mask);
         else if (o.kind == O_UNIFORM_PREDICATE)
@@ -945,6 +1060,8 @@ struct Block {
         if (i.code == C_P2R) {
             read(i.o[2], a);
             read(i.o[3], m);
+            for (uint64_t ready : w->clock.p)
+                uses(ready);
             EACH_LANE {
                 uint32_t v = 0;
                 for (int n = 0; n < 7; n++)
@@ -961,6 +1078,7 @@ struct Block {
             EACH_LANE v |= (a[l] >> n & 1) << l;
             EACH_LANE which |= (m[l] >> n & 1) << l;
             which &= mask;
+            if (which) makes(&w->clock.p[n]);
             w->p[n] = (w->p[n] & ~which) | (v & which);
         }
     }
@@ -1339,6 +1457,9 @@ struct Block {
         Space s = space(i);
         bool wide = s == GLOBAL;
         uint64_t a = o.bits;
+        if (o.index != kZero) uses(w->clock.r[o.index]);
+        if (o.index != kZero && wide) uses(w->clock.r[o.index + 1]);
+        if (o.uniform != kZero) uses(w->clock.u[o.uniform]);
         if (o.index != kZero)
             a += (uint64_t(w->r[o.index][l]) |
                      (wide && (o.wide || o.uniform == kZero) ? uint64_t(w->r[o.index + 1][l]) << 32 : 0)) *
@@ -1390,6 +1511,8 @@ struct Block {
     void store(const Ins &i) {
         size_t n = width(i);
         const Operand &o = i.o[1];
+        for (int k = 0; k < int(n + 3) / 4 && o.index != kZero; k++)
+            uses(o.kind == O_UNIFORM ? w->clock.u[o.index + k] : w->clock.r[o.index + k]);
         EACH_LANE {
             uint32_t x[4] = {0, 0, 0, 0};
             if (!(mask >> l & 1)) continue;
@@ -1402,7 +1525,8 @@ struct Block {
     uint64_t changed(const Ins &i, uint64_t old, uint64_t b, bool wide) {
         if (i.has(MOD_POPC)) return old + 1;
         if (i.has(MOD_ADD)) {
-            if (i.has(MOD_F32) || i.has(MOD_F64)) wrong("not known: atomic");
+            if (i.has(MOD_F32)) return to_bits(from_bits<float>(old) + from_bits<float>(b));
+            if (i.has(MOD_F64)) return to_bits(from_bits<double>(old) + from_bits<double>(b));
             return old + b;
         }
         if (i.has(MOD_AND)) return old & b;
@@ -1441,6 +1565,11 @@ struct Block {
             uint64_t old = 0, next;
             if (!(mask >> l & 1)) continue;
             char *p = at(i, i.o[where], l, n);
+            if (g_sms && space(i) == GLOBAL) { /* one after the other */
+                uint64_t &last = (*touched)[uintptr_t(p)];
+                uses(last);
+                last = std::max(last, std::max(w->clock.now, need)) + L_QUEUE;
+            }
             memcpy(&old, p, n);
             next = swap ? (old == b[l] ? c[l] : old) : changed(i, old, b[l], wide);
             memcpy(p, &next, n);
@@ -1679,21 +1808,26 @@ struct Block {
                 now = &i;
                 k.issued[size_t(pc)]++;
                 mask = group & (i.guard_inverted ? ~guard : guard);
+                need = i.guard_uniform ? w->clock.up[i.guard] : w->clock.p[i.guard];
+                n_made = 0;
                 if (i.pipe == HCU_PIPE_BRANCH) {
                     control(i, group, mask, pc);
                 } else {
                     if (mask) execute(i);
                     pc++;
                 }
+                if (g_sms) issue(i);
             }
         }
     }
 };
 
-void run_block(
-    Kernel &k, const GridConfig &config, uint3 index, vector<char> &bank0, char *shared, vector<Warp> &warps) {
-    unsigned threads = config.block.x * config.block.y * config.block.z;
-    Block b{k, config, index, bank0, shared};
+/* Runs a block from cycle `start` of the launch on; returns the cycle in which it ends. */
+uint64_t run_block(Block &b, vector<Warp> &warps, uint64_t start) {
+    Kernel &k = b.k;
+    unsigned threads = b.config.block.x * b.config.block.y * b.config.block.z;
+    char *shared = b.shared;
+    b.turn = unsigned(std::max<size_t>(1, warps.size() / 4));
     memset(shared, 0xff, kShared);
     for (size_t n = 0; n < warps.size(); n++) {
         Warp &w = warps[n];
@@ -1710,23 +1844,45 @@ void run_block(
         w.live = lanes >= kLanes ? kAll : (1u << lanes) - 1;
         w.waiting = w.at_block_barrier = 0;
         w.first_thread = unsigned(n) * kLanes;
+        memset(&w.clock, 0, sizeof w.clock);
+        w.clock.now = start;
     }
     for (;;) {
         uint32_t live = 0, missing = 0;
+        uint64_t last = 0;
         for (Warp &w : warps) {
             b.w = &w;
             b.run_warp();
             live |= w.live;
             missing |= w.live & ~w.at_block_barrier;
+            last = std::max(last, w.clock.now);
         }
-        if (!live) return;
+        if (!live) break;
         if (missing) {
             bug("%s: deadlock in its machine code", k.name.c_str());
             abort();
         }
-        for (Warp &w : warps)
+        for (Warp &w : warps) {
             w.at_block_barrier = 0;
+            w.clock.now = last + L_BARRIER;
+        }
     }
+    uint64_t end = start;
+    for (const Warp &w : warps) {
+        end = std::max({end, w.clock.now, w.clock.stored});
+        if (w.clock.issued <= k.longest) continue;
+        k.longest = w.clock.issued;
+        k.longest_fp64 = w.clock.fp64;
+    }
+    return end;
+}
+/* How many blocks the GPU holds: by registers, threads and slots of an SM. */
+size_t resident_blocks(const Kernel &k, unsigned threads) {
+    unsigned warps = (threads + kLanes - 1) / kLanes, registers = unsigned(k.registers + 7) / 8 * 8 * kLanes * warps;
+    bool large = g_arch == 80 || g_arch == 90 || g_arch == 100;
+    unsigned most = g_arch == 75 ? 1024 : large ? 2048 : 1536;
+    unsigned per_sm = std::min({registers ? 65536 / registers : 16u, most / (kLanes * warps), 16u});
+    return size_t(g_sms) * std::max(1u, per_sm);
 }
 } // namespace
 
@@ -1768,13 +1924,20 @@ bool sass_launch(const char *name, const KernelDesc *desc, void **args, const Gr
     }
     unsigned threads = config.block.x * config.block.y * config.block.z;
     vector<Warp> warps((threads + kLanes - 1) / kLanes);
-    for (unsigned z = 0; z < config.grid.z; z++)
-        for (unsigned y = 0; y < config.grid.y; y++)
-            for (unsigned x = 0; x < config.grid.x; x++)
-                run_block(k, config, uint3{x, y, z}, bank0, shared, warps);
+    size_t blocks = size_t(config.grid.x) * config.grid.y * config.grid.z;
+    vector<uint64_t> slot(g_sms ? std::min(blocks, resident_blocks(k, threads)) : 1); /* when each is free */
+    Map<uintptr_t, uint64_t> touched;
+    for (size_t n = 0; n < blocks; n++) {
+        size_t row = n / config.grid.x;
+        uint3 index{unsigned(n % config.grid.x), unsigned(row % config.grid.y), unsigned(row / config.grid.y)};
+        Block b{k, config, index, bank0, shared};
+        auto free = std::min_element(slot.begin(), slot.end());
+        b.touched = &touched;
+        *free = run_block(b, warps, *free);
+    }
     k.launches++;
-    k.blocks += long(size_t(config.grid.x) * config.grid.y * config.grid.z);
-    k.threads = long(threads);
+    k.blocks += long(blocks);
+    if (g_sms) k.cycles += *std::max_element(slot.begin(), slot.end());
     g_launches++;
     return true;
 }
@@ -1808,12 +1971,14 @@ extern "C" int hcu_sass_load(const char *name) {
     return usable;
 }
 extern "C" int hcu_sass_arch(void) { return g_arch; }
+extern "C" void hcu_sass_model(int sms) { g_sms = sms; }
 extern "C" long hcu_sass_launches(void) { return g_launches; }
 extern "C" void hcu_sass_reset(void) {
     g_launches = 0;
     for (auto *e : g_kernels.entries) {
         Kernel &k = *e->value;
         k.launches = k.blocks = 0;
+        k.cycles = k.longest = k.longest_fp64 = 0;
         std::fill(k.issued.begin(), k.issued.end(), 0);
     }
 }
@@ -1824,7 +1989,12 @@ extern "C" hcu_sass_count hcu_sass_counts(const char *kernel) {
         if (!k.launches || (kernel && k.name.find(kernel) == string::npos)) continue;
         c.launches += k.launches;
         c.blocks += k.blocks;
-        if (k.registers > c.registers) c.registers = k.registers;
+        c.registers = std::max(c.registers, k.registers);
+        c.cycles += k.cycles;
+        if (k.longest > c.longest) {
+            c.longest = k.longest;
+            c.longest_fp64 = k.longest_fp64;
+        }
         for (size_t i = 0; i < k.code.size(); i++) {
             c.issued += k.issued[i];
             c.pipe[k.code[i].pipe] += k.issued[i];

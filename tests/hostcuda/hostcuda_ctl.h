@@ -112,9 +112,13 @@ typedef struct hcu_sass_count {
     int registers;                      /* the most of a kernel */
     unsigned long long issued;          /* instructions, each once per warp */
     unsigned long long pipe[HCU_PIPES]; /* by pipe */
+    /* of hcu_sass_model: the longest chain of dependent instructions of each launch, added up; and the most
+       instructions of a warp, with those of them on the FP64 pipes */
+    unsigned long long cycles, longest, longest_fp64;
 } hcu_sass_count;
 int hcu_sass_load(const char *name);                /* returns how many kernels can be run, -1: no such file */
 int hcu_sass_arch(void);                            /* 90 for sm_90 */
+void hcu_sass_model(int sms);                       /* counts chains from now on, on a GPU of so many SMs; 0: no more */
 long hcu_sass_launches(void);                       /* launches that ran machine code since the reset */
 void hcu_sass_reset(void);                          /* counts become 0 */
 hcu_sass_count hcu_sass_counts(const char *kernel); /* of the kernels whose mangled names contain it; NULL: all */
