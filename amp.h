@@ -1000,29 +1000,103 @@ AMP_INLINE size_t amp_dtype_size(amp_dtype t) {
     return t == AMP_F8E4M3 || t == AMP_F8E5M2 ? 1u : 0u;
 }
 
-/* Float bits x to the 8- or 16-bit pattern. The magnitude becomes a fixed-point number q.F of the target's grid, F
-   of 32 bits; nearest-even and stochastic rounding differ only in what is added to F before its carry goes into q:
+/* Conversions by NVIDIA's GPUs, as PTX, which no compiler flag changes: the same bits for all numbers within the range.
+   NaN, and what lies beyond, is the callers'. */
+#if defined(__CUDA_ARCH__)
+AMP_INLINE uint32_t ampi_from_half(uint32_t pattern) {
+    float x;
+    asm("cvt.f32.f16 %0, %1;" : "=f"(x) : "h"((uint16_t)pattern));
+    return ampi_bits(x);
+}
+AMP_INLINE uint32_t ampi_to_half(uint32_t x) {
+    uint16_t h;
+    asm("cvt.rn.f16.f32 %0, %1;" : "=h"(h) : "f"(ampi_float(x)));
+    return h;
+}
+AMP_INLINE uint32_t ampi_to_halves(uint32_t low, uint32_t high) {
+#  if __CUDA_ARCH__ >= 800
+    uint32_t w;
+    asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(w) : "f"(ampi_float(high)), "f"(ampi_float(low)));
+    return w;
+#  else
+    return ampi_to_half(low) | ampi_to_half(high) << 16;
+#  endif
+}
+#  if __CUDA_ARCH__ >= 800
+#    define AMPI_BF16_HARDWARE 1
+AMP_INLINE uint32_t ampi_to_bf16s(uint32_t low, uint32_t high) {
+    uint32_t w;
+    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(w) : "f"(ampi_float(high)), "f"(ampi_float(low)));
+    return w;
+}
+#  endif
+#  if __CUDA_ARCH__ >= 890
+#    define AMPI_F8_HARDWARE 1
+AMP_INLINE uint32_t ampi_from_two_f8(uint32_t patterns, amp_dtype t) { /* to two halves, exactly */
+    uint32_t w;
+    if (t == AMP_F8E4M3)
+        asm("cvt.rn.f16x2.e4m3x2 %0, %1;" : "=r"(w) : "h"((uint16_t)patterns));
+    else
+        asm("cvt.rn.f16x2.e5m2x2 %0, %1;" : "=r"(w) : "h"((uint16_t)patterns));
+    return w;
+}
+AMP_INLINE uint32_t ampi_to_two_f8(uint32_t low, uint32_t high, amp_dtype t) {
+    uint16_t w;
+    if (t == AMP_F8E4M3)
+        asm("cvt.rn.satfinite.e4m3x2.f32 %0, %1, %2;" : "=h"(w) : "f"(ampi_float(high)), "f"(ampi_float(low)));
+    else
+        asm("cvt.rn.satfinite.e5m2x2.f32 %0, %1, %2;" : "=h"(w) : "f"(ampi_float(high)), "f"(ampi_float(low)));
+    return w;
+}
+#  endif
+#endif
+
+/* The magnitude of a float, as bits, to the pattern; what is beyond the range is the caller's. It becomes a fixed-point
+   number q.F of the target's grid, F of 32 bits; nearest-even and stochastic rounding differ only in what is added to F
+   before its carry goes into q:
        nearest even  0x7fffffff + (q odd)
        stochastic    r, uniform in [0, 2^32): away from zero with probability F / 2^32
-   F is exact for every number of at least 2^-33 of the grid's step, so the expectation of the result is the number.
-   Overflow is never random: the same numbers overflow in both modes. */
-AMP_INLINE uint32_t ampi_encode(uint32_t x, amp_dtype t, amp_rounding how, uint32_t r, int saturate) {
+   F is exact for every number of at least 2^-33 of the grid's step, so the expectation of the result is the number. */
+AMP_INLINE uint32_t ampi_rounded(uint32_t a, amp_dtype t, amp_rounding how, uint32_t r) {
     ampi_format f = ampi_format_of(t);
-    uint32_t a = x & 0x7fffffffu;
     uint32_t hidden = a >> 23 ? 0x800000u : 0u;
     uint32_t e = a >> 23 ? a >> 23 : 1u;
     uint32_t grid = e > f.emin ? e : f.emin; /* exponent that the target's step belongs to */
     uint32_t shift = 23u - f.mant + (grid - e);
     uint64_t v = (uint64_t)((a & 0x7fffffu) | hidden) << 32;
     uint32_t q;
+    if (how == AMP_NEAREST && t == AMP_BF16) return (a + 0x7fffu + (a >> 16 & 1u)) >> 16;
+#if defined(__CUDA_ARCH__)
+    if (how == AMP_NEAREST && t == AMP_F16) return ampi_to_half(a);
+#  if defined(AMPI_F8_HARDWARE)
+    if (how == AMP_NEAREST) return ampi_to_two_f8(a, 0, t) & 0xffu;
+#  endif
+#endif
     v = shift > 56u ? 0u : v >> shift;
     q = (uint32_t)(v >> 32);
     v += how == AMP_STOCHASTIC ? r : 0x7fffffffu + (q & 1u);
-    q = (uint32_t)(v >> 32) + ((grid - f.emin) << f.mant);
+    return (uint32_t)(v >> 32) + ((grid - f.emin) << f.mant);
+}
+/* Float bits x to the 8- or 16-bit pattern. Overflow is never random: the same numbers overflow in both modes. */
+AMP_INLINE uint32_t ampi_encode(uint32_t x, amp_dtype t, amp_rounding how, uint32_t r, int saturate) {
+    ampi_format f = ampi_format_of(t);
+    uint32_t a = x & 0x7fffffffu, q = ampi_rounded(a, t, how, r);
     if (q > f.maxf) q = f.maxf;
     if (a >= f.limit) q = saturate ? f.maxf : f.over;
     if (a > 0x7f800000u) q = f.nan | ((a >> (23u - f.mant)) & f.payload);
     return (x >> 31) << f.sign | q;
+}
+
+AMP_INLINE uint32_t ampi_in_each(uint32_t pattern, amp_dtype t) { /* of a small format; in each element of a word */
+    return pattern * (amp_dtype_size(t) == 1u ? 0x01010101u : 0x00010001u);
+}
+/* Not finite: the exponent bits e of every element in the word are ones, so adding its lowest bit carries into the
+   sign's place, and never past it. */
+AMP_INLINE uint32_t ampi_exponents(amp_dtype t) {
+    return t == AMP_F32 ? 0x7f800000u : ampi_in_each(ampi_format_of(t).over, t);
+}
+AMP_INLINE uint32_t ampi_signs(amp_dtype t) {
+    return t == AMP_F32 ? 0x80000000u : ampi_in_each(1u << ampi_format_of(t).sign, t);
 }
 
 AMP_INLINE uint32_t ampi_top_bit(uint32_t m) { /* position of the highest set bit of m, 0 < m < 1024 */
@@ -1052,6 +1126,9 @@ AMP_INLINE uint32_t ampi_decode(uint32_t b, amp_dtype t) {
     int infinite = ampi_has_inf(f) && a == f.over;
     uint32_t p;
     if (t == AMP_BF16) return sign | (a << 16) | (a > f.over ? 0x400000u : 0u);
+#if defined(__CUDA_ARCH__)
+    if (t == AMP_F16 && a <= f.over) return ampi_from_half(b);
+#endif
     if (a >= f.over) return sign | 0x7f800000u | (m << up) | (infinite ? 0u : 0x400000u);
     if (a >> f.mant) return sign | ((a << up) + ((f.emin - 1u) << 23));
     if (m == 0) return sign;
@@ -1081,7 +1158,8 @@ AMP_INLINE uint32_t ampi_odd_f32(double x) {
 }
 
 /* x rounded once, as a pattern. */
-AMP_INLINE uint32_t ampi_nearest(float x, amp_dtype t) { return ampi_encode(ampi_bits(x), t, AMP_NEAREST, 0, 0); }
+AMP_INLINE uint32_t ampi_nearest_bits(uint32_t x, amp_dtype t) { return ampi_encode(x, t, AMP_NEAREST, 0, 0); }
+AMP_INLINE uint32_t ampi_nearest(float x, amp_dtype t) { return ampi_nearest_bits(ampi_bits(x), t); }
 AMP_INLINE uint32_t ampi_nearest_sat(float x, amp_dtype t) { return ampi_encode(ampi_bits(x), t, AMP_NEAREST, 0, 1); }
 AMP_INLINE uint32_t ampi_nearest_f64(double x, amp_dtype t) {
     return ampi_encode(ampi_odd_f32(x), t, AMP_NEAREST, 0, 0);
@@ -8174,17 +8252,6 @@ static const uint32_t *ampi_scalar_random(uint32_t *buf, size_t n, uint64_t seed
     for (i = 0; i < n + (at & 3u); i += 4)
         amp_philox(buf + i, seed, stream, (at >> 2) + i / 4);
     return buf + (at & 3u);
-}
-static uint32_t ampi_in_each(uint32_t pattern, amp_dtype t) { /* of a small format; in each element of a word */
-    return pattern * (amp_dtype_size(t) == 1u ? 0x01010101u : 0x00010001u);
-}
-/* Not finite: the exponent bits e of every element in the word are ones, so adding its lowest bit carries into the
-   sign's place, and never past it. */
-static uint32_t ampi_exponents(amp_dtype t) {
-    return t == AMP_F32 ? 0x7f800000u : ampi_in_each(ampi_format_of(t).over, t);
-}
-static uint32_t ampi_signs(amp_dtype t) {
-    return t == AMP_F32 ? 0x80000000u : ampi_in_each(1u << ampi_format_of(t).sign, t);
 }
 static int ampi_scalar_bad(const void *p, size_t bytes, amp_dtype t) {
     uint32_t e = ampi_exponents(t), sign = ampi_signs(t), any = 0, x[16], k;

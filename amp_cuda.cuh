@@ -269,6 +269,37 @@ static inline amp_stream ampi_cu_same_type(cudaStream_t s) { return s; }
 #  endif
 #endif
 
+/* Conversions by the hardware, on float bits: a half to float; two to halves, or to BF16, of a word; two bytes of FP8 to
+   halves; four to bytes of a word. They need to be right for numbers within the range only. */
+#ifndef AMP_FROM_HALF
+#  if defined(__CUDA_ARCH__)
+#    define AMP_FROM_HALF(pattern) ampi_from_half(pattern)
+#    define AMP_TO_HALVES(a, b)    ampi_to_halves(a, b)
+#  else
+#    define AMP_FROM_HALF(pattern) ampi_decode(pattern, AMP_F16)
+#    define AMP_TO_HALVES(a, b)    (ampi_nearest_bits(a, AMP_F16) | ampi_nearest_bits(b, AMP_F16) << 16)
+#  endif
+#  if defined(AMPI_BF16_HARDWARE)
+#    define AMP_TO_BF16S(a, b) ampi_to_bf16s(a, b)
+#  else
+#    define AMP_TO_BF16S(a, b) ampi_k_bf16s(a, b)
+#  endif
+#  if defined(AMPI_F8_HARDWARE)
+#    define AMP_FROM_F8(two, t) ampi_from_two_f8(two, t)
+#    define AMP_E4M3_SHORT      1 /* by how much too small it gives E4M3 */
+#  else
+#    define AMP_FROM_F8(two, t) ampi_k_halves_of_f8(two, t)
+#    define AMP_E4M3_SHORT      256
+#  endif
+#  if defined(AMPI_F8_HARDWARE)
+#    define AMP_TO_F8(x, t) (ampi_to_two_f8((x)[0], (x)[1], t) | ampi_to_two_f8((x)[2], (x)[3], t) << 16)
+#  else
+#    define AMP_TO_F8(x, t) \
+    (ampi_nearest_bits((x)[0], t) | ampi_nearest_bits((x)[1], t) << 8 | ampi_nearest_bits((x)[2], t) << 16 | \
+        ampi_nearest_bits((x)[3], t) << 24)
+#  endif
+#endif
+
 #define AMPI_K    static __device__ __forceinline__
 #define AMPI_K_AT __device__ __forceinline__ /* a member function */
 
@@ -319,6 +350,32 @@ AMPI_K void ampi_k_st4(ampi_k_u4 *p, ampi_k_u4 a, int wide) {
         *p = a;
 }
 
+/* Where the vectors of some arrays begin: elements from the head on, in steps, are aligned in all that met. */
+typedef struct ampi_k_ends {
+    uint32_t head, step;
+    int never;
+} ampi_k_ends;
+AMPI_K ampi_k_ends ampi_k_no_ends(void) {
+    ampi_k_ends e = {0, 1, 0};
+    return e;
+}
+/* One more array, from element i on; NULL: none. */
+AMPI_K void ampi_k_meet(ampi_k_ends *e, const void *p, amp_dtype t, uint64_t i) {
+    uint32_t log2 = (uint32_t)amp_dtype_size(t) >> 1, unit = (uint32_t)ampi_k_unit(t), step = unit >> log2;
+    uint32_t head = ((0u - (uint32_t)((uintptr_t)p + (i << log2))) & (unit - 1u)) >> log2;
+    if (!p) return;
+    e->never |= ((head - e->head) & ((step < e->step ? step : e->step) - 1u)) != 0;
+    e->head = step > e->step ? head : e->head;
+    e->step = step > e->step ? step : e->step;
+}
+/* How many groups of eight n elements have from the head on; and the i-th of the elements before and after them. */
+AMPI_K uint32_t ampi_k_groups(const ampi_k_ends *e, uint32_t n) {
+    return e->never || e->head >= n ? 0u : (n - e->head) / 8u;
+}
+AMPI_K uint32_t ampi_k_outside(const ampi_k_ends *e, uint32_t groups, uint32_t i) {
+    return i < e->head ? i : i + 8u * groups;
+}
+
 /* Eight elements as they lie in memory: F32 fills a and b, a 16-bit format a, an FP8 format half of a. Fetched first
    and looked at later, so that all of a thread's loads are under way together. */
 typedef struct ampi_k_raw { ampi_k_u4 a, b; } ampi_k_raw;
@@ -359,45 +416,69 @@ AMPI_K void ampi_k_patterns8(uint32_t x[8], const ampi_k_raw *r, amp_dtype t) {
         ampi_k_unpack4(x + 4, r->a.y);
     }
 }
-#define AMPI_FORMAT_DECODE8(T, ...) \
-case AMP_##T: \
-    for (k = 0; k < 8u; k++) \
-        x[k] = ampi_decode(x[k], AMP_##T); \
-    break;
-AMPI_K void ampi_k_decode8(uint32_t x[8], amp_dtype t) { /* patterns to float bits */
+AMPI_K uint32_t ampi_k_largest8(const uint32_t x[8]) { /* magnitude, as float bits */
+    uint32_t k, largest = 0;
+    AMP_UNROLL for (k = 0; k < 8u; k++) largest = (x[k] & 0x7fffffffu) > largest ? x[k] & 0x7fffffffu : largest;
+    return largest;
+}
+/* Two bytes of FP8 to two halves, where the hardware has no way: an E5M2 byte is the upper byte of a half; E4M3 moved up
+   by 7 is a half 256 times too small. NaN is the caller's. */
+AMPI_K uint32_t ampi_k_halves_of_f8(uint32_t two, amp_dtype t) {
+    uint32_t apart = (two & 0xffu) << 8 | (two & 0xff00u) << 16;
+    return t == AMP_F8E5M2 ? apart : (apart & 0x80008000u) | (apart & 0x7f007f00u) >> 1;
+}
+/* To two of BF16; a NaN among them stays visible as one that is not finite. */
+AMPI_K uint32_t ampi_k_bf16s(uint32_t low, uint32_t high) {
+    return ampi_nearest_bits(low, AMP_BF16) | ampi_nearest_bits(high, AMP_BF16) << 16;
+}
+/* Is there an Inf or a NaN in these words? See ampi_exponents. */
+AMPI_K uint32_t ampi_k_odd(uint32_t a, uint32_t b, amp_dtype t) {
+    uint32_t e = ampi_exponents(t), sign = ampi_signs(t);
+    return (((a & e) + (sign - e)) | ((b & e) + (sign - e))) & sign;
+}
+AMPI_K uint32_t ampi_k_odd8(const ampi_k_raw *r, amp_dtype t) {
+    uint32_t odd = ampi_k_odd(r->a.x, r->a.y, t);
+    if (amp_dtype_size(t) > 1u) odd |= ampi_k_odd(r->a.z, r->a.w, t);
+    if (t != AMP_F32) return odd;
+    return odd | ampi_k_odd(r->b.x, r->b.y, t) | ampi_k_odd(r->b.z, r->b.w, t);
+}
+#define AMPI_FORMAT_ODD8(T, ...) \
+    if (t == AMP_##T) return ampi_k_odd8(r, AMP_##T);
+AMPI_K uint32_t ampi_k_odd_any8(const ampi_k_raw *r, amp_dtype t) {
+    AMPI_FORMATS(AMPI_FORMAT_ODD8)
+    return ampi_k_odd8(r, AMP_F32);
+}
+/* Eight elements as they lie in memory to float bits, the quick way: right but for NaN. */
+AMPI_K void ampi_k_quick8(uint32_t x[8], const ampi_k_raw *r, amp_dtype t) {
+    const uint32_t f8[4] = {r->a.x & 0xffffu, r->a.x >> 16, r->a.y & 0xffffu, r->a.y >> 16};
+    const uint32_t w[4] = {r->a.x, r->a.y, r->a.z, r->a.w};
     uint32_t k;
-    switch (t) {
-        AMPI_FORMATS(AMPI_FORMAT_DECODE8)
-    default: break;
+    AMP_UNROLL for (k = 0; k < 4u; k++) {
+        uint32_t two = w[k];
+        if (amp_dtype_size(t) == 1u) two = AMP_FROM_F8(f8[k], t);
+        x[2u * k] = t == AMP_BF16 ? two << 16 : AMP_FROM_HALF(two & 0xffffu);
+        x[2u * k + 1u] = t == AMP_BF16 ? two & 0xffff0000u : AMP_FROM_HALF(two >> 16);
     }
+    if (t != AMP_F8E4M3 || AMP_E4M3_SHORT == 1) return;
+    AMP_UNROLL for (k = 0; k < 8u; k++) x[k] = ampi_bits(amp_mul(ampi_float(x[k]), (float)AMP_E4M3_SHORT));
 }
-/* The same for products, where a NaN need not keep its payload: an instruction or two. An E5M2 byte is the upper byte
-   of a half; E4M3 moved up by 7 is a half 256 times too small, its NaN apart. */
-#if defined(__CUDACC__)
-AMPI_K uint32_t ampi_k_widen_f16(uint32_t half) {
-    float x;
-    asm("cvt.f32.f16 %0, %1;" : "=f"(x) : "h"((uint16_t)half));
-    return ampi_bits(x);
-}
-#else
-AMPI_K uint32_t ampi_k_widen_f16(uint32_t half) { return ampi_decode(half, AMP_F16); }
-#endif
-AMPI_K uint32_t ampi_k_widen_e4m3(uint32_t byte) {
-    uint32_t half = (byte & 0x80u) << 8 | (byte & 0x7fu) << 7;
-    float x = amp_mul(ampi_float(ampi_k_widen_f16(half)), 256.0f);
-    return (byte & 0x7fu) == 0x7fu ? 0x7fc00000u : ampi_bits(x);
-}
-#define AMPI_K_EACH8(what) \
-    AMP_UNROLL for (k = 0; k < 8u; k++) x[k] = (what); \
-    break
-AMPI_K void ampi_k_widen8(uint32_t x[8], amp_dtype t) { /* patterns to float bits */
+AMPI_K void ampi_k_exact8(uint32_t x[8], const ampi_k_raw *r, amp_dtype t) {
     uint32_t k;
+    ampi_k_patterns8(x, r, t);
+    AMP_UNROLL for (k = 0; k < 8u; k++) x[k] = ampi_decode(x[k], t);
+}
+#define AMPI_FORMAT_WIDEN8(T, ...) \
+case AMP_##T: \
+    if (ampi_k_odd8(r, AMP_##T)) \
+        ampi_k_exact8(x, r, AMP_##T); \
+    else \
+        ampi_k_quick8(x, r, AMP_##T); \
+    break;
+/* Eight elements as they lie in memory to float bits. */
+AMPI_K void ampi_k_widen8(uint32_t x[8], const ampi_k_raw *r, amp_dtype t) {
     switch (t) {
-    case AMP_F16: AMPI_K_EACH8(ampi_k_widen_f16(x[k]));
-    case AMP_BF16: AMPI_K_EACH8(x[k] << 16);
-    case AMP_F8E4M3: AMPI_K_EACH8(ampi_k_widen_e4m3(x[k]));
-    case AMP_F8E5M2: AMPI_K_EACH8(ampi_k_widen_f16(x[k] << 8));
-    default: break;
+        AMPI_FORMATS(AMPI_FORMAT_WIDEN8)
+    default: ampi_k_patterns8(x, r, AMP_F32);
     }
 }
 AMPI_K void ampi_k_load8(
@@ -410,8 +491,7 @@ AMPI_K void ampi_k_load8(
         return;
     }
     ampi_k_fetch8(&r, p, t, i, wide);
-    ampi_k_patterns8(x, &r, t);
-    ampi_k_decode8(x, t);
+    ampi_k_widen8(x, &r, t);
 }
 
 AMPI_K void ampi_k_store8(
@@ -447,16 +527,43 @@ AMPI_K void ampi_k_store8(
     }
 }
 
+/* Eight float bits to patterns. To nearest, the quick way: into words as they will lie in memory; 0 where it is wrong,
+   which is seldom: NaN, Inf, overflow. */
+AMPI_K int ampi_k_quick_words(uint32_t w[4], const uint32_t x[8], amp_dtype t) {
+    uint32_t k;
+    if (amp_dtype_size(t) == 1u) {
+        AMP_UNROLL for (k = 0; k < 2u; k++) w[k] = AMP_TO_F8(x + 4 * k, t);
+        return ampi_k_largest8(x) < ampi_format_of(t).limit;
+    }
+    AMP_UNROLL for (k = 0; k < 4u; k++) {
+        if (t == AMP_F16) w[k] = AMP_TO_HALVES(x[2 * k], x[2 * k + 1]);
+        if (t == AMP_BF16) w[k] = AMP_TO_BF16S(x[2 * k], x[2 * k + 1]);
+    }
+    return (ampi_k_odd(w[0], w[1], t) | ampi_k_odd(w[2], w[3], t)) == 0;
+}
+AMPI_K void ampi_k_exact_words(
+    uint32_t w[4], const uint32_t x[8], amp_dtype t, amp_rounding how, const uint32_t r[8], int saturate) {
+    const uint32_t each = amp_dtype_size(t) == 1u ? 4u : 2u;
+    uint32_t k;
+    AMP_UNROLL for (k = 0; k < 8u / each; k++) w[k] = 0;
+    AMP_UNROLL for (k = 0; k < 8u; k++) w[k / each] |= ampi_encode(x[k], t, how, r[k], saturate)
+        << (32u / each * (k % each));
+}
 #define AMPI_FORMAT_PATTERN8(T, ...) \
 case AMP_##T: \
-    for (k = 0; k < 8u; k++) \
-        x[k] = ampi_encode(x[k], AMP_##T, how, r[k], saturate); \
+    if (how != AMP_NEAREST || !ampi_k_quick_words(w, x, AMP_##T)) ampi_k_exact_words(w, x, AMP_##T, how, r, saturate); \
     break;
 AMPI_K void ampi_k_pattern8(uint32_t x[8], amp_dtype t, amp_rounding how, const uint32_t r[8], int saturate) {
-    uint32_t k;
+    uint32_t w[4] = {0, 0, 0, 0}, k;
     switch (t) {
         AMPI_FORMATS(AMPI_FORMAT_PATTERN8)
-    default: break;
+    default: return;
+    }
+    if (amp_dtype_size(t) == 2u) {
+        AMP_UNROLL for (k = 0; k < 4u; k++) ampi_k_unpack2(x + 2u * k, w[k]);
+    } else {
+        ampi_k_unpack4(x, w[0]);
+        ampi_k_unpack4(x + 4, w[1]);
     }
 }
 AMPI_K void ampi_k_nearest8(uint32_t x[8], amp_dtype t) {
@@ -500,18 +607,18 @@ AMPI_K double ampi_k_halve8(const double x[8]) {
 /* From the lanes of each team, complete but for a barrier, to the sum of its part: valid in the first AMPI_TEAMS
    threads, thread i has that of team i. */
 AMPI_K float ampi_k_join_lanes(ampi_k_room *room) {
-    uint32_t team = threadIdx.x / AMPI_TEAM, t = threadIdx.x % AMPI_TEAM, k, h;
-    float x[AMPI_TEAM];
+    uint32_t team = threadIdx.x / AMPI_TEAM, t = threadIdx.x % AMPI_TEAM, k;
+    float x[8];
     __syncthreads();
     AMP_UNROLL for (k = 0; k < 8u; k++) x[k] = room->lane[team * AMP_LANES + t + AMPI_TEAM * k];
     room->half[team * AMPI_PITCH + t] = ampi_k_halve8(x);
     __syncthreads();
     if (threadIdx.x >= AMPI_TEAMS) return 0.0f;
-    AMP_UNROLL for (k = 0; k < AMPI_TEAM; k++) x[k] = room->half[threadIdx.x * AMPI_PITCH + k];
-    AMP_UNROLL for (h = AMPI_TEAM / 2u; h; h /= 2u) {
-        AMP_UNROLL for (k = 0; k < h; k++) x[k] = amp_add(x[k], x[k + h]);
+    AMP_UNROLL for (k = 0; k < 8u; k++) {
+        const float *half = &room->half[threadIdx.x * AMPI_PITCH + k];
+        x[k] = amp_add(amp_add(half[0], half[16]), amp_add(half[8], half[24]));
     }
-    return x[0];
+    return ampi_k_halve8(x);
 }
 /* Halves n doubles in shared memory, a power of two; the sum is valid in every thread. */
 AMPI_K double ampi_k_halve(double *x, uint32_t n) {
@@ -634,7 +741,7 @@ typedef struct ampi_k_part { /* one chunk: elements [base, base + n) of an array
     amp_dtype type, dst_type;
     uint32_t n;
     uint64_t base;
-    int wide;
+    ampi_k_ends ends;
 } ampi_k_part;
 
 AMPI_K ampi_k_part ampi_k_find(const ampi_k_list *l, uint64_t chunk) {
@@ -653,39 +760,48 @@ AMPI_K ampi_k_part ampi_k_find(const ampi_k_list *l, uint64_t chunk) {
     p.base = chunk * AMP_CHUNK;
     left = l->count[a] - p.base;
     p.n = (uint32_t)(left < AMP_CHUNK ? left : AMP_CHUNK);
-    p.wide = ampi_k_aligned(p.data, p.type) && ampi_k_aligned(p.dst, p.dst_type);
+    p.ends = ampi_k_no_ends();
+    ampi_k_meet(&p.ends, p.data, p.type, p.base);
+    ampi_k_meet(&p.ends, p.dst, p.dst_type, p.base);
     return p;
 }
 
-/* Eight gradients as float bits become u, as float bits: g, or g / scale when `scaled`. Faults among the first m are
-   counted. */
-AMPI_K void ampi_k_check8(uint32_t x[8], uint32_t m, uint32_t at, int scaled, float inv, amp_faults *f) {
-    uint32_t k, g[8], largest = 0;
-    for (k = 0; k < 8u; k++) {
-        g[k] = x[k];
-        if (scaled) x[k] = ampi_bits(amp_mul(ampi_float(g[k]), inv));
-        if ((x[k] & 0x7fffffffu) > largest) largest = x[k] & 0x7fffffffu;
-    }
-    if (largest < 0x7f800000u) return; /* nearly always: a product is finite only if its gradient is */
-    for (k = 0; k < m; k++)
-        amp_count_fault(f, ampi_float(g[k]), ampi_float(x[k]), at + k);
+/* Eight gradients and their products u, as float bits: faults among the first m are counted. */
+AMPI_K void ampi_k_check8(const uint32_t g[8], const uint32_t u[8], uint32_t m, uint32_t at, amp_faults *f) {
+    uint32_t k;
+    if (ampi_k_largest8(u) < 0x7f800000u) return; /* nearly always: a product is finite only if its gradient is */
+    AMP_UNROLL for (k = 0; k < 8u; k++) if (k < m) amp_count_fault(f, ampi_float(g[k]), ampi_float(u[k]), at + k);
 }
-/* Writes eight u, rounded to dtype t; the gradients were of dtype `from`. */
-AMPI_K void ampi_k_unscaled8(uint32_t x[8], void *p, amp_dtype t, amp_dtype from, size_t i, uint32_t m, int wide,
-    uint32_t at, float inv, amp_faults *f) {
-    uint32_t k, was_finite = 0;
-    for (k = 0; k < m; k++)
-        was_finite |= (uint32_t)amp_is_finite(ampi_float(x[k])) << k;
+/* Eight gradients g, as float bits, are checked, unless that was done, and written as g * inv in dtype t. They were of
+   dtype `from`. */
+AMPI_K void ampi_k_unscale8(const uint32_t g[8], void *p, amp_dtype t, amp_dtype from, size_t i, uint32_t m, int wide,
+    uint32_t at, float inv, int checked, amp_faults *f) {
+    uint32_t k, u[8], x[8];
+    AMP_UNROLL for (k = 0; k < 8u; k++) x[k] = u[k] = ampi_bits(amp_mul(ampi_float(g[k]), inv));
+    if (!checked) ampi_k_check8(g, u, m, at, f);
     ampi_k_nearest8(x, t);
     ampi_k_store8(x, p, t, i, m, wide);
     if (!amp_may_lose(inv, from, t)) return;
-    for (k = 0; k < m; k++)
-        if (was_finite >> k & 1u)
-            amp_count_lost(f, 0.0f, ampi_float(ampi_decode(x[k], t)), at + k); /* 0.0f: finite, as u was */
+    AMP_UNROLL for (k = 0; k < 8u; k++) if (k < m)
+        amp_count_lost(f, ampi_float(u[k]), ampi_float(ampi_decode_any(x[k], t)), at + k);
 }
 
 AMPI_K void ampi_k_add64(uint64_t *sum, uint64_t x) {
     if (x) atomicAdd((unsigned long long *)sum, (unsigned long long)x);
+}
+AMPI_K void ampi_k_finite8(
+    const ampi_k_part *p, uint32_t at, uint32_t m, int wide, int unscale, float inv, amp_faults *f) {
+    uint32_t x[8];
+    ampi_k_raw raw;
+    if (wide && !unscale) { /* as they lie in memory */
+        ampi_k_fetch8(&raw, p->data, p->type, p->base + at, 1);
+        if (!ampi_k_odd_any8(&raw, p->type)) return;
+    }
+    ampi_k_load8(x, p->data, p->type, p->base + at, m, wide);
+    if (unscale)
+        ampi_k_unscale8(x, p->dst, p->dst_type, p->type, p->base + at, m, wide, at, inv, 0, f);
+    else
+        ampi_k_check8(x, x, m, at, f);
 }
 AMPI_K void ampi_k_note(ampi_k_finite_sums *out, uint64_t chunk, const amp_faults *f) {
     ampi_k_add64(&out->nan, f->nan);
@@ -700,13 +816,11 @@ static __global__ void __launch_bounds__(AMP_BLOCK)
     for (chunk = blockIdx.x; chunk < list.chunks; chunk += gridDim.x) {
         ampi_k_part p = ampi_k_find(&list, chunk);
         amp_faults f = amp_no_faults();
-        uint32_t i, x[8];
-        for (i = 8u * threadIdx.x; i < p.n; i += 8u * AMP_BLOCK) {
-            uint32_t m = p.n - i < 8u ? p.n - i : 8u;
-            ampi_k_load8(x, p.data, p.type, p.base + i, m, p.wide);
-            ampi_k_check8(x, m, i, unscale != NULL, inv, &f);
-            if (unscale) ampi_k_unscaled8(x, p.dst, p.dst_type, p.type, p.base + i, m, p.wide, i, inv, &f);
-        }
+        uint32_t groups = ampi_k_groups(&p.ends, p.n), i;
+        for (i = threadIdx.x; i < groups; i += AMP_BLOCK)
+            ampi_k_finite8(&p, p.ends.head + 8u * i, 8, 1, unscale != NULL, inv, &f);
+        for (i = threadIdx.x; i < p.n - 8u * groups; i += AMP_BLOCK)
+            ampi_k_finite8(&p, ampi_k_outside(&p.ends, groups, i), 1, 0, unscale != NULL, inv, &f);
         if (f.first == AMP_CHUNK) continue;
         if (out) {
             ampi_k_note(out, list.first_chunk + chunk, &f);
@@ -724,17 +838,20 @@ AMPI_K uint32_t ampi_k_bin(uint32_t magnitude) { /* its place in ampi_k_histogra
 static __global__ void __launch_bounds__(AMP_BLOCK) ampi_k_histogram(ampi_k_list list, ampi_k_histogram_bins *out) {
     AMP_SHARED(uint32_t, bins, 4 + 256);
     uint64_t chunk;
-    uint32_t amax = 0, i, k, x[8];
+    uint32_t amax = 0, groups, i, k, x[8];
     for (chunk = blockIdx.x; chunk < list.chunks; chunk += gridDim.x) {
         ampi_k_part p = ampi_k_find(&list, chunk);
         for (i = threadIdx.x; i < 4u + 256u; i += AMP_BLOCK)
             bins[i] = 0;
         __syncthreads();
-        for (i = 8u * threadIdx.x; i < p.n; i += 8u * AMP_BLOCK) {
-            uint32_t m = p.n - i < 8u ? p.n - i : 8u;
-            ampi_k_load8(x, p.data, p.type, p.base + i, m, p.wide);
-            for (k = 0; k < m; k++) {
+        groups = ampi_k_groups(&p.ends, p.n);
+        for (i = threadIdx.x; i < p.n - 7u * groups; i += AMP_BLOCK) { /* groups, then what is outside */
+            uint32_t m = i < groups ? 8u : 1u;
+            uint32_t at = m > 1u ? p.ends.head + 8u * i : ampi_k_outside(&p.ends, groups, i - groups);
+            ampi_k_load8(x, p.data, p.type, p.base + at, m, 1);
+            AMP_UNROLL for (k = 0; k < 8u; k++) {
                 uint32_t a = x[k] & 0x7fffffffu;
+                if (k >= m) continue;
                 atomicAdd(&bins[ampi_k_bin(a)], 1u);
                 if (a < 0x7f800000u && a > amax) amax = a;
             }
@@ -778,18 +895,18 @@ typedef struct ampi_k_gradients { /* of one chunk */
     int wide;
 } ampi_k_gradients;
 
-/* The lanes of squares of a part of n gradients from `at` on, by one team. A whole part: all loads first. */
+/* The lanes of squares of a part of n gradients from `at` on, by one team. A whole part: all loads first. `again`, with
+   `by`: seldom. */
 template <int type>
-AMPI_K void ampi_k_squares(const ampi_k_gradients *g, uint32_t at, uint32_t n, float by, float *lane) {
+AMPI_K void ampi_k_squares(const ampi_k_gradients *g, uint32_t at, uint32_t n, int again, float by, float *lane) {
     uint32_t t = threadIdx.x % AMPI_TEAM, k, q, x[8];
     float sum[8] = {0, 0, 0, 0, 0, 0, 0, 0};
-    if (g->wide && n == AMP_PART && ampi_bits(by) == 0x3f800000u) {
+    if (!again && g->wide && n == AMP_PART) {
         ampi_k_raw raw[AMP_PART / AMP_LANES];
         AMP_UNROLL for (q = 0; q < AMP_PART / AMP_LANES; q++)
             ampi_k_fetch8(&raw[q], g->data, (amp_dtype)type, g->base + at + 8u * t + AMP_LANES * q, 1);
         AMP_UNROLL for (q = 0; q < AMP_PART / AMP_LANES; q++) {
-            ampi_k_patterns8(x, &raw[q], (amp_dtype)type);
-            ampi_k_decode8(x, (amp_dtype)type);
+            ampi_k_widen8(x, &raw[q], (amp_dtype)type);
             AMP_UNROLL for (k = 0; k < 8u; k++) {
                 float u = amp_mul(ampi_float(x[k]), g->inv);
                 sum[k] = amp_add(sum[k], amp_mul(u, u));
@@ -824,19 +941,19 @@ AMPI_K void ampi_k_squares_spread(const ampi_k_gradients *g, uint32_t at, uint32
 }
 template <int type>
 AMPI_K void ampi_k_squares_any(
-    const ampi_k_gradients *g, uint32_t at, uint32_t n, float by, int spread, ampi_k_room *room) {
+    const ampi_k_gradients *g, uint32_t at, uint32_t n, int again, float by, int spread, ampi_k_room *room) {
     if (spread)
         ampi_k_squares_spread<type>(g, at, n, by, room->lane);
     else
-        ampi_k_squares<type>(g, at, n, by, room->lane + threadIdx.x / AMPI_TEAM * AMP_LANES);
+        ampi_k_squares<type>(g, at, n, again, by, room->lane + threadIdx.x / AMPI_TEAM * AMP_LANES);
 }
 #define AMPI_FORMAT_SQUARES(T, ...) \
-    if (g->type == AMP_##T) ampi_k_squares_any<AMP_##T>(g, at, n, by, spread, room);
+    if (g->type == AMP_##T) ampi_k_squares_any<AMP_##T>(g, at, n, again, by, spread, room);
 /* The sum of a part per team, times by^2; as from ampi_k_join_lanes. */
 AMPI_K float ampi_k_part_squares(
-    const ampi_k_gradients *g, uint32_t at, uint32_t n, float by, int spread, ampi_k_room *room) {
+    const ampi_k_gradients *g, uint32_t at, uint32_t n, int again, float by, int spread, ampi_k_room *room) {
     AMPI_FORMATS(AMPI_FORMAT_SQUARES)
-    if (g->type == AMP_F32) ampi_k_squares_any<AMP_F32>(g, at, n, by, spread, room);
+    if (g->type == AMP_F32) ampi_k_squares_any<AMP_F32>(g, at, n, again, by, spread, room);
     return ampi_k_join_lanes(room);
 }
 /* Which part a team has in a round: elements [at, at + n) of the chunk, n may be 0. */
@@ -857,13 +974,15 @@ AMPI_K void ampi_k_part_faults(const ampi_k_gradients *g, uint32_t at, uint32_t 
 /* Gradients of the part, written back unscaled. */
 AMPI_K void ampi_k_part_unscale(const ampi_k_gradients *g, uint32_t at, uint32_t n, ampi_k_finite_sums *found) {
     amp_faults f = amp_no_faults();
-    uint32_t i, k, x[8];
-    for (i = threadIdx.x % AMPI_TEAM * 8u; i < n; i += AMPI_TEAM * 8u) {
-        uint32_t m = n - i < 8u ? n - i : 8u;
-        ampi_k_load8(x, g->data, g->type, g->base + at + i, m, g->wide);
-        for (k = 0; k < 8u; k++)
-            x[k] = ampi_bits(amp_mul(ampi_float(x[k]), g->inv));
-        ampi_k_unscaled8(x, g->data, g->type, g->type, g->base + at + i, m, g->wide, at + i, g->inv, &f);
+    ampi_k_ends ends = ampi_k_no_ends();
+    uint32_t i, groups, x[8];
+    ampi_k_meet(&ends, g->data, g->type, g->base + at);
+    groups = ampi_k_groups(&ends, n);
+    for (i = threadIdx.x % AMPI_TEAM; i < n - 7u * groups; i += AMPI_TEAM) { /* groups, then what is outside */
+        uint32_t m = i < groups ? 8u : 1u;
+        uint32_t own = at + (m > 1u ? ends.head + 8u * i : ampi_k_outside(&ends, groups, i - groups));
+        ampi_k_load8(x, g->data, g->type, g->base + own, m, 1);
+        ampi_k_unscale8(x, g->data, g->type, g->type, g->base + own, m, 1, own, g->inv, 1, &f);
     }
     if (f.first != AMP_CHUNK) ampi_k_note(found, g->chunk, &f);
 }
@@ -876,7 +995,7 @@ AMPI_K void ampi_k_inspect_round(const ampi_k_gradients *g, uint32_t q, uint32_t
     uint32_t mine_at, mine = ampi_k_part_of(g, q, cuts, index + threadIdx.x, &mine_at);
     float sum;
     if (spread) n = ampi_k_part_of(g, q, cuts, 0, &at);
-    sum = ampi_k_part_squares(g, at, n, 1.0f, spread, room);
+    sum = ampi_k_part_squares(g, at, n, 0, 1.0f, spread, room);
     if (threadIdx.x < AMPI_TEAMS) {
         float by = mine ? amp_squares_by(sum) : 1.0f;
         room->by[threadIdx.x] = by;
@@ -886,7 +1005,7 @@ AMPI_K void ampi_k_inspect_round(const ampi_k_gradients *g, uint32_t q, uint32_t
     for (k = 0; k < AMPI_TEAMS; k++)
         again |= ampi_bits(room->by[k]) != 0x3f800000u;
     if (!again) return;
-    sum = ampi_k_part_squares(g, at, n, room->by[spread ? 0 : team], spread, room);
+    sum = ampi_k_part_squares(g, at, n, 1, room->by[spread ? 0 : team], spread, room);
     if (threadIdx.x < AMPI_TEAMS && mine) {
         room->part[index + threadIdx.x] = amp_squares_sum(sum, room->by[threadIdx.x]);
         room->by[threadIdx.x] = sum;
@@ -1045,7 +1164,7 @@ typedef struct ampi_k_updating {
     float *zero; /* accumulators to be emptied, or NULL */
     amp_dtype grad_type, weight_type;
     amp_draw draw;
-    int stochastic, moments, pair;
+    int stochastic, moments, pair, drawn;
 } ampi_k_updating;
 
 template <int kind>
@@ -1061,8 +1180,8 @@ AMPI_K void ampi_k_update_one(
     *v = ampi_bits(vk);
 }
 
-/* amp_draw_round of eight float bits; index: a multiple of 4. The compiler must not see what is the same for all: it
-   would keep the keys of all ten rounds in registers that the loads need. */
+/* amp_draw_round of eight float bits; index: a multiple of 4. The compiler must not see what is the same for all: it would keep the keys of all
+   ten rounds in registers that the loads need. */
 AMPI_K void ampi_k_stochastic8(uint32_t x[8], amp_dtype t, amp_draw d, uint64_t index) {
     uint32_t k, q, r[4];
     AMP_OPAQUE(d.seed);
@@ -1084,8 +1203,8 @@ AMPI_K void ampi_k_fetch(ampi_k_raw *r, const void *p, amp_dtype t, size_t i, in
 AMPI_K void ampi_k_fetch(uint32_t *r, const void *p, amp_dtype t, size_t i, int) { *r = ampi_load_pattern(p, t, i); }
 AMPI_K void ampi_k_patterns(uint32_t (&x)[8], const ampi_k_raw *r, amp_dtype t) { ampi_k_patterns8(x, r, t); }
 AMPI_K void ampi_k_patterns(uint32_t (&x)[1], const uint32_t *r, amp_dtype) { x[0] = *r; }
-AMPI_K void ampi_k_decode(uint32_t (&x)[8], amp_dtype t) { ampi_k_decode8(x, t); }
-AMPI_K void ampi_k_decode(uint32_t (&x)[1], amp_dtype t) { x[0] = ampi_decode_any(x[0], t); }
+AMPI_K void ampi_k_widen(uint32_t (&x)[8], const ampi_k_raw *r, amp_dtype t) { ampi_k_widen8(x, r, t); }
+AMPI_K void ampi_k_widen(uint32_t (&x)[1], const uint32_t *r, amp_dtype t) { x[0] = ampi_decode_any(*r, t); }
 AMPI_K void ampi_k_nearest(uint32_t (&x)[8], amp_dtype t) { ampi_k_nearest8(x, t); }
 AMPI_K void ampi_k_nearest(uint32_t (&x)[1], amp_dtype t) { x[0] = ampi_encode_any(x[0], t, AMP_NEAREST, 0, 0); }
 AMPI_K void ampi_k_drawn(uint32_t (&x)[8], amp_dtype t, amp_draw d, uint64_t i) { ampi_k_stochastic8(x, t, d, i); }
@@ -1117,21 +1236,17 @@ template <int kind, int N> AMPI_K void ampi_k_update_load(ampi_k_working<N> *x, 
     if (p->moments > 0) ampi_k_fetch(&rb, e->moment[0], e->moment_dtype, at, AMPI_K_STREAM);
     if (p->moments > 1) ampi_k_fetch(&rv, e->moment[1], e->moment_dtype, at, AMPI_K_STREAM);
     AMP_UNROLL for (k = 0; k < N; k++) x->b[k] = x->v[k] = 0;
-    ampi_k_patterns(x->g, &rg, p->grad_type);
-    ampi_k_patterns(x->w, &rw, p->weight_type);
     if (p->pair) {
+        ampi_k_patterns(x->w, &rw, p->weight_type);
         ampi_k_patterns(low, &rl, AMP_F16);
         AMP_UNROLL for (k = 0; k < N; k++) x->w[k] =
             ampi_bits(amp_pair_unpack(x->w[k] | low[k] << 16, e->layout, e->model_dtype));
     } else {
-        ampi_k_decode(x->w, p->weight_type);
+        ampi_k_widen(x->w, &rw, p->weight_type);
     }
-    if (p->moments > 0) ampi_k_patterns(x->b, &rb, e->moment_dtype);
-    if (p->moments > 1) ampi_k_patterns(x->v, &rv, e->moment_dtype);
-    ampi_k_decode(x->g, p->grad_type);
-    if (e->moment_dtype == AMP_F32) return;
-    ampi_k_decode(x->b, AMP_BF16);
-    if (p->moments > 1) ampi_k_decode(x->v, AMP_BF16);
+    if (p->moments > 0) ampi_k_widen(x->b, &rb, e->moment_dtype == AMP_F32 ? AMP_F32 : AMP_BF16);
+    if (p->moments > 1) ampi_k_widen(x->v, &rv, e->moment_dtype == AMP_F32 ? AMP_F32 : AMP_BF16);
+    ampi_k_widen(x->g, &rg, p->grad_type);
 }
 template <int kind, int N>
 AMPI_K void ampi_k_update_moments(ampi_k_working<N> *x, const ampi_k_updating *p, uint64_t at) {
@@ -1193,6 +1308,7 @@ AMPI_K void ampi_k_update_begin(
     p->weight_type = p->e.master ? AMP_F32 : p->e.model_dtype;
     p->draw = amp_draw_of(r, param);
     p->stochastic = r->stochastic != 0;
+    p->drawn = p->stochastic || p->e.moment_dtype == AMP_BF16;
     p->pair = p->e.low != NULL;
     p->zero = NULL;
     p->moments = 0;
@@ -1200,18 +1316,24 @@ AMPI_K void ampi_k_update_begin(
 template <int kind>
 AMPI_K void ampi_k_update_piece(const ampi_k_updating *p, const ampi_k_piece *c, const amp_coef *coef,
     amp_step_record *record, amp_step_mirror *mirror) {
-    uint32_t i, body = 0, overflow = 0;
-    int wide = ampi_k_aligned(p->weights, p->weight_type) && ampi_k_aligned(p->grad, p->grad_type) &&
-        ampi_k_aligned(p->e.model, AMP_F16) && ampi_k_aligned(p->e.low, AMP_F16) &&
-        ampi_k_aligned(p->e.moment[0], AMP_F16) && ampi_k_aligned(p->e.moment[1], AMP_F16) &&
-        ampi_k_aligned(p->zero, AMP_F32);
-    if (wide) {
-        body = c->n & ~7u;
-        for (i = 8u * threadIdx.x; i < body; i += 8u * AMP_BLOCK)
-            overflow |= ampi_k_update_at<kind, 8>(p, c->base + i, coef);
-    }
-    for (i = body + threadIdx.x; i < c->n; i += AMP_BLOCK)
-        overflow |= ampi_k_update_at<kind, 1>(p, c->base + i, coef);
+    ampi_k_ends ends = ampi_k_no_ends();
+    uint32_t i, groups, overflow = 0;
+    uint64_t at, end;
+    ampi_k_meet(&ends, p->weights, p->weight_type, c->base);
+    ampi_k_meet(&ends, p->grad, p->grad_type, c->base);
+    ampi_k_meet(&ends, p->e.model, p->e.model_dtype, c->base);
+    ampi_k_meet(&ends, p->e.low, AMP_F16, c->base);
+    ampi_k_meet(&ends, p->e.moment[0], p->e.moment_dtype, c->base);
+    ampi_k_meet(&ends, p->e.moment[1], p->e.moment_dtype, c->base);
+    ampi_k_meet(&ends, p->zero, AMP_F32, c->base);
+    if (p->drawn) ends.never |= (ends.head & 3u) != 0; /* their words come in fours */
+    groups = ampi_k_groups(&ends, c->n);
+    for (i = threadIdx.x; i < c->n - 8u * groups; i += AMP_BLOCK)
+        overflow |= ampi_k_update_at<kind, 1>(p, c->base + ampi_k_outside(&ends, groups, i), coef);
+    at = c->base + ends.head + 8u * threadIdx.x;
+    end = c->base + ends.head + 8u * groups;
+    for (; at < end; at += 8u * AMP_BLOCK)
+        overflow |= ampi_k_update_at<kind, 8>(p, at, coef);
     if (overflow) {
         atomicOr((unsigned *)&record->weight_overflow, 1u);
         if (mirror) *(volatile uint32_t *)&mirror->record.weight_overflow = 1u;
@@ -1276,46 +1398,56 @@ static __global__ void __launch_bounds__(AMP_BLOCK, 2) ampi_k_apply(const AMP_GR
     }
 }
 
+AMPI_K void ampi_k_add8(const amp_param_entry *e, uint64_t i, uint32_t m, float inv) {
+    uint32_t k, x[8], y[8];
+    ampi_k_load8(y, e->accum, AMP_F32, i, m, 1);
+    ampi_k_load8(x, e->grad, e->grad_dtype, i, m, 1);
+    AMP_UNROLL for (k = 0; k < 8u; k++) y[k] = ampi_bits(amp_add(ampi_float(y[k]), amp_mul(ampi_float(x[k]), inv)));
+    ampi_k_store8(y, e->accum, AMP_F32, i, m, 1);
+}
 static __global__ void __launch_bounds__(AMP_BLOCK, 2) ampi_k_add(amp_add_job job, uint32_t cuts) {
     float inv = job.record->inv_scale;
     uint64_t piece, n = (uint64_t)job.table.n_chunks * cuts;
-    uint32_t i, k, x[8], y[8];
+    uint32_t i, groups;
     if (job.record->skip) return;
     for (piece = blockIdx.x; piece < n; piece += gridDim.x) {
         ampi_k_piece c = ampi_k_piece_of(&job.table, cuts, piece);
-        amp_param_entry e = job.table.entries[c.param];
-        int wide = ampi_k_aligned(e.grad, e.grad_dtype) && ampi_k_aligned(e.accum, AMP_F32);
-        for (i = 8u * threadIdx.x; i < c.n; i += 8u * AMP_BLOCK) {
-            uint32_t m = c.n - i < 8u ? c.n - i : 8u;
-            ampi_k_load8(y, e.accum, AMP_F32, c.base + i, m, wide);
-            ampi_k_load8(x, e.grad, e.grad_dtype, c.base + i, m, wide);
-            for (k = 0; k < 8u; k++)
-                y[k] = ampi_bits(amp_add(ampi_float(y[k]), amp_mul(ampi_float(x[k]), inv)));
-            ampi_k_store8(y, e.accum, AMP_F32, c.base + i, m, wide);
-        }
+        const amp_param_entry *e = &job.table.entries[c.param];
+        ampi_k_ends ends = ampi_k_no_ends();
+        ampi_k_meet(&ends, e->grad, e->grad_dtype, c.base);
+        ampi_k_meet(&ends, e->accum, AMP_F32, c.base);
+        groups = ampi_k_groups(&ends, c.n);
+        for (i = threadIdx.x; i < groups; i += AMP_BLOCK)
+            ampi_k_add8(e, c.base + ends.head + 8u * i, 8, inv);
+        for (i = threadIdx.x; i < c.n - 8u * groups; i += AMP_BLOCK)
+            ampi_k_add8(e, c.base + ampi_k_outside(&ends, groups, i), 1, inv);
     }
 }
 
+AMPI_K void ampi_k_clip8(void *grad, amp_dtype t, uint64_t i, uint32_t m, const amp_coef *coef) {
+    uint32_t k, x[8];
+    ampi_k_load8(x, grad, t, i, m, 1);
+    AMP_UNROLL for (k = 0; k < 8u; k++) x[k] = ampi_bits(amp_prepare_one(ampi_float(x[k]), coef));
+    ampi_k_nearest8(x, t);
+    ampi_k_store8(x, grad, t, i, m, 1);
+}
 static __global__ void __launch_bounds__(AMP_BLOCK, 2) ampi_k_clip(amp_clip_job job, uint32_t cuts) {
     amp_coef coef;
     uint64_t piece, n = (uint64_t)job.table.n_chunks * cuts;
-    uint32_t i, k, x[8];
+    uint32_t i, groups;
     if (amp_clip_is_idle(&job)) return;
     coef = amp_coef_of_clip(&job);
     for (piece = blockIdx.x; piece < n; piece += gridDim.x) {
         ampi_k_piece c = ampi_k_piece_of(&job.table, cuts, piece);
-        amp_param_entry e = job.table.entries[c.param];
+        ampi_k_ends ends = ampi_k_no_ends();
         amp_dtype type;
-        void *grad = ampi_k_gradient(&e, job.accum, &type);
-        int wide = ampi_k_aligned(grad, type);
-        for (i = 8u * threadIdx.x; i < c.n; i += 8u * AMP_BLOCK) {
-            uint32_t m = c.n - i < 8u ? c.n - i : 8u;
-            ampi_k_load8(x, grad, type, c.base + i, m, wide);
-            for (k = 0; k < 8u; k++)
-                x[k] = ampi_bits(amp_prepare_one(ampi_float(x[k]), &coef));
-            ampi_k_nearest8(x, type);
-            ampi_k_store8(x, grad, type, c.base + i, m, wide);
-        }
+        void *grad = ampi_k_gradient(&job.table.entries[c.param], job.accum, &type);
+        ampi_k_meet(&ends, grad, type, c.base);
+        groups = ampi_k_groups(&ends, c.n);
+        for (i = threadIdx.x; i < groups; i += AMP_BLOCK)
+            ampi_k_clip8(grad, type, c.base + ends.head + 8u * i, 8, &coef);
+        for (i = threadIdx.x; i < c.n - 8u * groups; i += AMP_BLOCK)
+            ampi_k_clip8(grad, type, c.base + ampi_k_outside(&ends, groups, i), 1, &coef);
     }
 }
 
@@ -1558,8 +1690,7 @@ AMPI_K void ampi_k_put(float *to, const ampi_k_eight &e, const ampi_k_side &s, f
     if (e.q >= AMPI_K_SLICE || e.r >= s.width) return; /* more threads than eights */
     to += e.q * pitch + e.r;
     if (s.wide && e.count == 8u) {
-        ampi_k_patterns8(x, &e.raw, s.type);
-        ampi_k_widen8(x, s.type);
+        ampi_k_widen8(x, &e.raw, s.type);
         AMP_UNROLL for (i = 0; i < 8u; i++) to[i * step] = ampi_float(x[i]);
     } else {
         AMP_NO_UNROLL for (i = 0; i < 8u; i++) to[i * step] = i < e.count ? amp_load(s.data, s.type, e.at + i) : zero;
@@ -1749,7 +1880,7 @@ AMPI_K void ampi_k_bias_act8(
     AMP_UNROLL for (k = 0; k < 8u; k++) x[k] = ampi_decode_any(x[k], j.dy.dtype);
 }
 /* This thread's columns of a part, into sum[8]: some rows at a time, for loads in flight. */
-#define AMPI_K_AHEAD 4u
+#define AMPI_K_AHEAD 2u
 AMPI_K void ampi_k_bias_rows(
     const ampi_k_bias_args &a, uint64_t column, uint64_t left, uint64_t row, uint64_t end, float sum[8]) {
     const amp_bias_grad_job &j = a.job;
@@ -1778,12 +1909,13 @@ static __global__ void __launch_bounds__(AMP_BLOCK, 2) ampi_k_bias_grad(const AM
         float sum[8] = {0, 0, 0, 0, 0, 0, 0, 0};
         if (c >= a.columns) continue;
         ampi_k_bias_rows(a, a.from + c, a.columns - c, part * AMP_ROWS, end < a.job.rows ? end : a.job.rows, sum);
-        for (k = 0; k < 8u; k++, c += a.wide ? 1u : AMPI_TEAM) {
-            if (c >= a.columns) break;
+        AMP_UNROLL for (k = 0; k < 8u; k++) {
+            uint64_t own = c + (a.wide ? k : AMPI_TEAM * k);
+            if (own >= a.columns) continue;
             if (a.partial)
-                a.partial[part * a.columns + c] = sum[k];
+                a.partial[part * a.columns + own] = sum[k];
             else
-                ampi_k_bias_out(a.job, a.from + c, amp_widen(sum[k]));
+                ampi_k_bias_out(a.job, a.from + own, amp_widen(sum[k]));
         }
     }
 }

@@ -7,6 +7,7 @@
 #include "hcu_core.h"
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
+#include <cuda_fp8.h>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -52,6 +53,8 @@ enum Type : unsigned char {
     F16X2,
     BF16,
     BF16X2,
+    E4M3X2,
+    E5M2X2,
     F32,
     F64,
     PRED
@@ -62,7 +65,8 @@ struct TypeName {
 };
 const TypeName kTypes[] = {{"u8", U8}, {"s8", S8}, {"b8", B8}, {"u16", U16}, {"s16", S16}, {"b16", B16}, {"u32", U32},
     {"s32", S32}, {"b32", B32}, {"u64", U64}, {"s64", S64}, {"b64", B64}, {"f16", F16}, {"f16x2", F16X2},
-    {"bf16", BF16}, {"bf16x2", BF16X2}, {"f32", F32}, {"f64", F64}, {"pred", PRED}};
+    {"bf16", BF16}, {"bf16x2", BF16X2}, {"e4m3x2", E4M3X2}, {"e5m2x2", E5M2X2}, {"f32", F32}, {"f64", F64},
+    {"pred", PRED}};
 Type type_named(const string &s) {
     for (const TypeName &t : kTypes)
         if (s == t.name) return t.type;
@@ -78,7 +82,9 @@ int bytes_of(Type t) {
     case S16:
     case B16:
     case F16:
-    case BF16: return 2;
+    case BF16:
+    case E4M3X2:
+    case E5M2X2: return 2;
     case U64:
     case S64:
     case B64:
@@ -201,7 +207,7 @@ const ModifierName kModifiers[] = {{"wide", M_WIDE}, {"hi", M_HI}, {"ftz", M_FTZ
     {"down", M_DOWN}, {"bfly", M_BFLY}, {"shiftamt", M_SHIFT_AMOUNT}, {"NaN", M_NAN}};
 /* Words that need no decoding here: hints, scopes and orders that one OS thread satisfies by itself, exact forms of
  * what is computed exactly anyway.  Any other word makes the instruction unknown. */
-const char *const kIgnored[] = {"rn", "lo", "uni", "sync", "aligned", "approx", "full", "global", "shared",
+const char *const kIgnored[] = {"rn", "satfinite", "lo", "uni", "sync", "aligned", "approx", "full", "global", "shared",
     "shared::cta", "local", "param", "param::entry", "const", "v2", "v4", "v8", "nc", "ca", "cg", "cs", "lu", "cv",
     "wb", "wt", "volatile", "relaxed", "acquire", "release", "acq_rel", "sc", "gpu", "cta", "sys", "gl", "weak", "cta",
     "idx", "b1", "L1::no_allocate", "L1::evict_first", "L1::evict_last", "L1::evict_normal", "L2::64B", "L2::128B",
@@ -714,6 +720,12 @@ uint64_t float_to_bfloat(float f) { return __nv_bfloat16_raw(__float2bfloat16_rn
 bool packed_half(Type t) { return t == F16 || t == F16X2; }
 uint64_t one_lane(Type t, float f) { return packed_half(t) ? float_to_half(f) : float_to_bfloat(f); }
 float one_lane(Type t, uint64_t v) { return packed_half(t) ? half_to_float(v & 0xffff) : bfloat_to_float(v & 0xffff); }
+uint64_t one_f8(Type t, uint64_t v) { /* saturating, as cvt.rn.satfinite is */
+    return __nv_cvt_float_to_fp8(from_bits<float>(v), __NV_SATFINITE, t == E4M3X2 ? __NV_E4M3 : __NV_E5M2);
+}
+uint64_t half_of_f8(Type t, uint64_t v) {
+    return __nv_cvt_fp8_to_halfraw(__nv_fp8_storage_t(v), t == E4M3X2 ? __NV_E4M3 : __NV_E5M2).x;
+}
 double as_double(uint64_t v, Type t) {
     switch (t) {
     case F32: return double(from_bits<float>(v));
@@ -1200,7 +1212,11 @@ struct Thread {
             case ST: store(i); break;
             case CVTA: cvta(i); break;
             case CVT:
-                if (i.t == F16X2 || i.t == BF16X2)
+                if (i.t2 == E4M3X2 || i.t2 == E5M2X2)
+                    set(i.o[0], half_of_f8(i.t2, get(i.o[1]) >> 8) << 16 | half_of_f8(i.t2, get(i.o[1])), B32);
+                else if (i.t == E4M3X2 || i.t == E5M2X2)
+                    set(i.o[0], one_f8(i.t, get(i.o[1])) << 8 | one_f8(i.t, get(i.o[2])), B16);
+                else if (i.t == F16X2 || i.t == BF16X2)
                     set(i.o[0],
                         one_lane(i.t, from_bits<float>(get(i.o[1]))) << 16 |
                             one_lane(i.t, from_bits<float>(get(i.o[2]))),

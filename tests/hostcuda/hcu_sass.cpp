@@ -43,7 +43,7 @@ namespace {
     X(RED, LSU) X(REDG, LSU)
 /* modifiers that change what an instruction does, and those that do not */
 #define HCU_MODIFIERS(X) \
-    X(X) X(U32) X(S32) X(U64) X(S64) X(U16) X(S16) X(U8) X(S8) X(F32) X(F64) X(F16) X(BF16) X(E4M3) X(E5M2) X(WIDE) \
+    X(X) X(U32) X(S32) X(U64) X(S64) X(U16) X(U16x2) X(S16) X(U8) X(S8) X(F32) X(F64) X(F16) X(BF16) X(E4M3) X(E5M2) X(WIDE) \
     X(HI) X(SX32) X(L) X(R) X(W) X(EX) X(AND) X(OR) X(XOR) X(LT) X(EQ) X(LE) X(GT) X(NE) X(GE) X(NUM) X(NAN) X(LTU) \
     X(EQU) X(LEU) X(GTU) X(NEU) X(GEU) X(RM) X(RP) X(RZ) X(FTZ) X(SAT) X(TRUNC) X(FLOOR) X(CEIL) X(RCP) X(RSQ) \
     X(SQRT) X(EX2) X(LG2) X(RCP64H) X(RSQ64H) X(SIN) X(COS) X(TANH) X(128) X(64) X(32) X(ADD) X(MIN) X(MAX) X(INC) \
@@ -989,6 +989,15 @@ struct Block {
         if (i.code == C_VIADDMNMX) {
             EACH_LANE a[l] += b[l];
             read(i.o[at++], b);
+        }
+        if (i.has(MOD_U16x2)) {
+            EACH_LANE {
+                bool least = minimum >> l & 1;
+                uint32_t low = pick(least, false, a[l] & 0xffff, b[l] & 0xffff);
+                a[l] = low | pick(least, false, a[l] >> 16, b[l] >> 16) << 16;
+            }
+            write(i.o[0], a);
+            return;
         }
         EACH_LANE a[l] = pick(minimum >> l & 1, is_signed, a[l], b[l]);
         if (i.code == C_VIMNMX3) {
