@@ -269,8 +269,8 @@ static inline amp_stream ampi_cu_same_type(cudaStream_t s) { return s; }
 #  endif
 #endif
 
-/* Conversions by the hardware, on float bits: a half to float; two to halves, or to BF16, of a word; two bytes of FP8 to
-   halves; four to bytes of a word. They need to be right for numbers within the range only. */
+/* Conversions by the hardware, on float bits: a half to float; two to halves, or to BF16, of a word; two bytes of FP8
+   to halves; four to bytes of a word. They need to be right for numbers within the range only. */
 #ifndef AMP_FROM_HALF
 #  if defined(__CUDA_ARCH__)
 #    define AMP_FROM_HALF(pattern) ampi_from_half(pattern)
@@ -421,8 +421,8 @@ AMPI_K uint32_t ampi_k_largest8(const uint32_t x[8]) { /* magnitude, as float bi
     AMP_UNROLL for (k = 0; k < 8u; k++) largest = (x[k] & 0x7fffffffu) > largest ? x[k] & 0x7fffffffu : largest;
     return largest;
 }
-/* Two bytes of FP8 to two halves, where the hardware has no way: an E5M2 byte is the upper byte of a half; E4M3 moved up
-   by 7 is a half 256 times too small. NaN is the caller's. */
+/* Two bytes of FP8 to two halves, where the hardware has no way: an E5M2 byte is the upper byte of a half; E4M3 moved
+   up by 7 is a half 256 times too small. NaN is the caller's. */
 AMPI_K uint32_t ampi_k_halves_of_f8(uint32_t two, amp_dtype t) {
     uint32_t apart = (two & 0xffu) << 8 | (two & 0xff00u) << 16;
     return t == AMP_F8E5M2 ? apart : (apart & 0x80008000u) | (apart & 0x7f007f00u) >> 1;
@@ -1180,8 +1180,8 @@ AMPI_K void ampi_k_update_one(
     *v = ampi_bits(vk);
 }
 
-/* amp_draw_round of eight float bits; index: a multiple of 4. The compiler must not see what is the same for all: it would keep the keys of all
-   ten rounds in registers that the loads need. */
+/* amp_draw_round of eight float bits; index: a multiple of 4. The compiler must not see what is the same for all: it
+   would keep the keys of all ten rounds in registers that the loads need. */
 AMPI_K void ampi_k_stochastic8(uint32_t x[8], amp_dtype t, amp_draw d, uint64_t index) {
     uint32_t k, q, r[4];
     AMP_OPAQUE(d.seed);

@@ -43,7 +43,7 @@ namespace {
     X(RED, LSU) X(REDG, LSU)
 /* modifiers that change what an instruction does, and those that do not */
 #define HCU_MODIFIERS(X) \
-    X(X) X(U32) X(S32) X(U64) X(S64) X(U16) X(U16x2) X(S16) X(U8) X(S8) X(F32) X(F64) X(F16) X(BF16) X(E4M3) X(E5M2) X(WIDE) \
+    X(X) X(U32) X(S32) X(U64) X(S64) X(U16) X(S16) X(U8) X(S8) X(F32) X(F64) X(F16) X(BF16) X(E4M3) X(E5M2) X(WIDE) \
     X(HI) X(SX32) X(L) X(R) X(W) X(EX) X(AND) X(OR) X(XOR) X(LT) X(EQ) X(LE) X(GT) X(NE) X(GE) X(NUM) X(NAN) X(LTU) \
     X(EQU) X(LEU) X(GTU) X(NEU) X(GEU) X(RM) X(RP) X(RZ) X(FTZ) X(SAT) X(TRUNC) X(FLOOR) X(CEIL) X(RCP) X(RSQ) \
     X(SQRT) X(EX2) X(LG2) X(RCP64H) X(RSQ64H) X(SIN) X(COS) X(TANH) X(128) X(64) X(32) X(ADD) X(MIN) X(MAX) X(INC) \
@@ -51,7 +51,7 @@ namespace {
     X(PACK_AB_MERGE_C) X(UNPACK_B) X(SATFINITE) X(SH) X(CLEAR) X(DIV) X(PAND) X(U) X(RED) X(E) X(STRONG) X(GPU) \
     X(SYS) X(CTA) X(SM) X(EF) X(EL) X(LU) X(CONSTANT) X(LTC128B) X(LTC256B) X(LTC64B) X(DEFER_BLOCKING) X(SYNC) \
     X(REL) X(NOINC) X(NODEC) X(LUT) X(NTZ) X(SPIN) X(SC) X(IVALL) X(INVALIDATE) X(MMA) X(RECONVERGENT) X(RELIABLE) \
-    X(MOV) X(SHL) X(IADD) X(COLLECTIVE) X(RN)
+    X(MOV) X(SHL) X(IADD) X(COLLECTIVE) X(U16x2) X(RN)
 /* clang-format on */
 
 enum Code : unsigned char {
