@@ -92,6 +92,8 @@ $(BUILD)/selftest: $(BUILD)/tests/selftest.o $(BUILD)/tests/impl.o $(CPU_ONLY)
 $(BUILD)/tests/selftest.o: tests/main.c
 $(BUILD)/state_files: tests/state_files.c $(HEADERS) $(BUILD)/flags
 	$(CC) $(C99) $(CFLAGS) -O1 -DAMP_NO_SIMD $< -o $@ $(LIBS)
+$(BUILD)/process: $(BUILD)/tests/process.o $(BUILD)/tests/impl.o
+	$(CC) $(CFLAGS) $^ -o $@ $(LIBS)
 $(BUILD)/exhaustive: $(BUILD)/tests/exhaustive.o
 	$(CC) $(CFLAGS) $^ -o $@ $(LIBS)
 
@@ -108,7 +110,7 @@ gpt: cuda-line $(GPT) $(BUILD)/shakespeare.txt ## train a small GPT on Shakespea
 
 # ---- make test -------------------------------------------------------------------------------------------------------------
 # A part is a target part-NAME: tests/run.sh runs its command, prints one line and keeps the counts. Two parts at a time.
-PARTS := compile retrofit hostcuda-suite unit cuda-verbs hostcuda examples state style selftest ptx sass readme install gpu # the long ones first
+PARTS := compile retrofit hostcuda-suite unit cuda-verbs hostcuda examples state process style selftest ptx sass readme install gpu # the long ones first
 LIMIT := 300 # CPU seconds of a part
 RUN_PART = @tests/run.sh part $(@:part-%=%) $(LIMIT)
 PARTS_MAKE = $(MAKE) --no-print-directory -s -k -O $(if $(filter -j% --jobserver%,$(MAKEFLAGS)),,-j2)
@@ -134,6 +136,8 @@ part-install: for-install
 	$(RUN_PART) tests/install.sh
 part-state: $(BUILD)/state_files
 	$(RUN_PART) $(BUILD)/state_files $(BUILD)/state_files.tmp
+part-process: $(BUILD)/process
+	$(RUN_PART) $(BUILD)/process
 part-selftest: $(BUILD)/selftest
 	$(RUN_PART) tests/selftest.sh
 part-style:

@@ -77,9 +77,11 @@
                (amp_ledger) has all context memory by label, but for a context's own fixed workspace.
 
    >>threads   A context and the objects made on it are used by one thread at a time; different contexts, different
-               threads. A verb that finds a different thread inside a verb of its context changes nothing and returns
-               AMP_ERR_BUSY, if the compiler has atomics; what only looks (amp_param_get, amp_ledger, ...) is not
-               checked. Scalar functions are pure. There are no globals and no thread-locals.
+                threads. A verb that finds a different thread inside a verb of its context changes nothing and returns
+                AMP_ERR_BUSY, if the compiler has atomics; what only looks (amp_param_get, amp_ledger, ...) is not
+                checked. Scalar functions are pure. There are no globals and no thread-locals.
+                After fork() a child may use and destroy its copies of CPU contexts that no thread was using: they work
+                with one thread. A CUDA context stays with the process that made it (CUDA's rule): leave it alone.
 
    >>sync      Each function is of one class, named in its comment:
                host     touches host state only.
@@ -279,7 +281,8 @@ typedef enum amp_simd { /* CPU code paths; all give the same bits, but for produ
 
 typedef struct amp_cpu_desc {
     uint32_t _begin;
-    int32_t threads;     /* 0 => one per online processor; else 1 .. 256, the calling thread included */
+    int32_t threads;     /* the calling thread included: 1 .. 256; 0 => one per processor that the process may use (its
+                        affinity), and fewer, with a warning, if the system gives no more */
     amp_simd simd;       /* AMP_SIMD_AUTO; a path that this machine lacks returns AMP_ERR_UNSUPPORTED */
     uint32_t gemm_flags; /* AMP_GEMM_* that every product of this context gets, e.g. AMP_GEMM_ORDERED (>>products) */
     amp_allocator allocator; /* {0} => malloc / free */
@@ -288,7 +291,8 @@ typedef struct amp_cpu_desc {
 } amp_cpu_desc;
 
 /* amp_status amp_cpu_create(amp_ctx **out, const amp_cpu_desc *desc)
-   A context on the CPU. desc NULL => all defaults. Starts threads - 1 workers, which sleep between verbs.
+   A context on the CPU. desc NULL => all defaults. Starts threads - 1 workers, which sleep between verbs; each takes
+   2.2 MB of memory with its first product.
    Errors: INVALID_ARG, UNINIT, VERSION, NO_MEMORY, UNSUPPORTED; *out is NULL then. Class: setup. Threads: safe. */
 #define amp_cpu_create(out, ...) amp_cpu_create_checked((out), AMP_VERSION, sizeof(amp_cpu_desc), __VA_ARGS__)
 AMP_API amp_status amp_cpu_create_checked(amp_ctx **out, int version, size_t size, const amp_cpu_desc *desc);
@@ -592,10 +596,11 @@ AMP_API amp_status amp_scaler_update(amp_scaler *s);
 typedef struct amp_group {     /* the hyper-parameters of a parameter group; defaults as in amp_step_desc */
     float lr;                  /* learning rate, > 0; AMP_NONE: a rate of 0. Needed unless lr_ptr is given */
     amp_optional beta1, beta2; /* not given => 0.9, 0.999, or what the formula says */
-    amp_optional eps;          /* not given => 1e-8 */
+    amp_optional eps;          /* not given => 1e-8; 0: 2^-100, so that a weight without gradients stays */
     float weight_decay;        /* 0 => none; applies to parameters without no_decay */
     float momentum, dampening; /* SGD; 0 => none */
-    const float *lr_ptr; /* context memory, read when the step runs (so a captured graph follows it); NULL => lr */
+    const float *lr_ptr; /* context memory, read when the step runs (so a captured graph follows it; Inf and NaN skip
+                            the step: AMP_SKIPPED_RATE); NULL => lr */
 } amp_group;
 
 typedef struct amp_totals { /* what an inspection adds up, in context memory */
@@ -678,7 +683,8 @@ typedef enum amp_outcome {
     AMP_SKIPPED_INF,      /* a gradient was Inf (and none NaN) */
     AMP_SKIPPED_NAN,      /* a gradient was NaN */
     AMP_SKIPPED_OVERFLOW, /* gradients finite, but one is not after division by the scale */
-    AMP_SKIPPED_WINDOW    /* an accumulation window that was lost, or had nothing in it */
+    AMP_SKIPPED_WINDOW,   /* an accumulation window that was lost, or had nothing in it */
+    AMP_SKIPPED_RATE      /* gradients were good, but a learning rate at an lr_ptr was Inf or NaN */
 } amp_outcome;
 AMP_API const char *amp_outcome_name(amp_outcome o); /* "stepped", "skipped: inf", ...; never NULL. Class: host. */
 /* lr; lr/bc1; 1 - lr*weight_decay; 1/sqrt(bc2) */
@@ -2112,6 +2118,15 @@ AMP_INLINE amp_outcome ampi_outcome_of(const amp_step_record *r) {
     if (r->inf) return AMP_SKIPPED_INF;
     return r->overflow ? AMP_SKIPPED_OVERFLOW : AMP_SKIPPED_WINDOW;
 }
+AMP_INLINE int ampi_rates_are_finite(const amp_inspect_job *job) {
+    uint32_t i;
+#if defined(AMP_DEVICE)
+#  pragma unroll 1
+#endif
+    for (i = 0; i < AMP_GROUPS; i++)
+        if (job->group[i].lr_ptr && !amp_is_finite(*job->group[i].lr_ptr)) return 0;
+    return 1;
+}
 AMP_INLINE void ampi_conclude_step(const amp_inspect_job *job) {
     amp_step_record *r = job->record;
     uint32_t i;
@@ -2120,6 +2135,10 @@ AMP_INLINE void ampi_conclude_step(const amp_inspect_job *job) {
         r->window_good = r->window_bad = r->window_lost = 0;
     }
     r->outcome = ampi_outcome_of(r);
+    if (!r->skip && !ampi_rates_are_finite(job)) {
+        r->skip = 1;
+        r->outcome = AMP_SKIPPED_RATE;
+    }
     r->seed = job->seed;
     r->stochastic = job->stochastic;
     if (r->skip) {
@@ -2362,7 +2381,8 @@ typedef struct amp_backend {
     amp_status (*next_scale)(amp_ctx *, amp_scaler_state *);
     /* products and losses; bias_grad and gemm_explain come with gemm */
     amp_status (*gemm)(amp_ctx *, const amp_gemm_job *);
-    amp_status (*gemm_explain)(amp_ctx *, char *text, size_t bytes, const amp_gemm_job *); /* how gemm would run it */
+    /* how gemm would run it, or why it cannot; text NULL: only the status */
+    amp_status (*gemm_explain)(amp_ctx *, char *text, size_t bytes, const amp_gemm_job *);
     amp_status (*gemm_tune)(amp_ctx *, const amp_gemm_job *); /* NULL: there is nothing to choose */
     amp_status (*bias_grad)(amp_ctx *, const amp_bias_grad_job *);
     amp_status (*xent)(amp_ctx *, const amp_xent_job *);
@@ -3098,6 +3118,7 @@ AMP_API const char *amp_outcome_name(amp_outcome o) {
     case AMP_SKIPPED_NAN: return "skipped: nan";
     case AMP_SKIPPED_OVERFLOW: return "skipped: overflow after unscaling";
     case AMP_SKIPPED_WINDOW: return "skipped: lost or empty window";
+    case AMP_SKIPPED_RATE: return "skipped: learning rate not finite";
     }
     return "unknown outcome";
 }
@@ -3249,8 +3270,11 @@ AMP_API void amp_log_event(const amp_ctx *ctx, amp_log_level level, const char *
                 (ctx), AMP_ERR_UNINIT, "%s: desc is not zero-initialised (_begin or _end is not 0)", where); \
     } while (0)
 
+static void *ampi_host_take(const amp_allocator *a, size_t bytes) { /* as it comes */
+    return a->alloc_fn ? a->alloc_fn(bytes, a->user) : AMP_MALLOC(bytes);
+}
 static void *ampi_host_alloc(const amp_allocator *a, size_t bytes) { /* zeroed */
-    void *p = a->alloc_fn ? a->alloc_fn(bytes, a->user) : AMP_MALLOC(bytes);
+    void *p = ampi_host_take(a, bytes);
     if (p) memset(p, 0, bytes);
     return p;
 }
@@ -3522,8 +3546,10 @@ AMP_API amp_status amp_cast(amp_ctx *ctx, amp_array dst, amp_array src, size_t c
 }
 
 static int ampi_is_listed(amp_array a) { /* a good entry of a list: an array with a count, or {NULL} */
+    size_t bytes;
     if (!a.data) return a.count == 0;
-    return a.count && amp_dtype_size(a.dtype) && !(a.flags & ~AMP_CACHE);
+    if (!a.count || !amp_dtype_size(a.dtype) || (a.flags & ~AMP_CACHE)) return 0;
+    return ampi_product(&bytes, a.count, amp_dtype_size(a.dtype));
 }
 static amp_status ampi_check_list(amp_ctx *ctx, const char *where, const amp_array *a, size_t n) {
     char name[40];
@@ -3534,6 +3560,8 @@ static amp_status ampi_check_list(amp_ctx *ctx, const char *where, const amp_arr
     if (i == n) return AMP_OK;
     snprintf(name, sizeof name, "arrays[%llu]", AMPI_ULL(i));
     AMPI_TRY(ampi_check_array(ctx, where, name, a[i], a[i].count, 1));
+    AMPI_REQUIRE(!a[i].count, ctx, AMP_ERR_INVALID_ARG, "%s: %s.count is %llu, which is too large", where, name,
+        AMPI_ULL(a[i].count));
     return AMPI_INVALID(ctx, "%s: %s.count is 0, but its data is not NULL: lists need counts", where, name);
 }
 
@@ -4161,8 +4189,8 @@ static amp_status ampi_renew_model(amp_ctx *ctx, const amp_param_entry *e) { /* 
 static amp_status ampi_commit_entries(amp_params *p, const char *where) {
     size_t i;
     if (p->n == 0) return AMP_OK;
-    p->entries = (amp_param_entry *)ampi_host_alloc(&p->ctx->host, p->n * sizeof *p->entries);
-    AMPI_REQUIRE(p->entries, p->ctx, AMP_ERR_NO_MEMORY, "%s: no host memory", where);
+    if (p->n) p->entries = (amp_param_entry *)ampi_host_alloc(&p->ctx->host, p->n * sizeof *p->entries);
+    AMPI_REQUIRE(p->entries || !p->n, p->ctx, AMP_ERR_NO_MEMORY, "%s: no host memory", where);
     for (i = 0; i < p->n; i++) {
         const amp_param_desc *d = &p->params[i].d;
         amp_param_entry *e = &p->entries[i];
@@ -4368,16 +4396,34 @@ static amp_status ampi_do_params_model_to_master(amp_params *p) {
 AMP_API amp_status amp_params_model_to_master(amp_params *p) {
     AMPI_VERB(ampi_ctx_of(p), "amp_params_model_to_master", ampi_do_params_model_to_master(p));
 }
+/* dst[i] does not touch a gradient that is still to be read: those after i */
+static amp_status ampi_check_apart(
+    amp_ctx *ctx, const char *where, const amp_array *dst, size_t i, const amp_params *p) {
+    size_t k, bytes = (size_t)p->entries[i].count * amp_dtype_size(dst[i].dtype);
+    for (k = i + 1; dst[i].data && k < p->n; k++) {
+        amp_array g = amp_param_grad(p, k);
+        AMPI_REQUIRE(!dst[k].data || !ampi_overlap(dst[i].data, bytes, g.data, g.count * amp_dtype_size(g.dtype)), ctx,
+            AMP_ERR_INVALID_ARG, "%s: dst[%llu] overlaps the gradient of parameter %llu", where, AMPI_ULL(i),
+            AMPI_ULL(k));
+    }
+    return AMP_OK;
+}
 static amp_status ampi_do_params_grads_to(amp_params *p, const amp_array *dst, size_t n) {
     amp_ctx *ctx = p ? p->ctx : NULL;
     static const char where[] = "amp_params_grads_to";
+    char name[40];
     size_t i;
     AMPI_TRY(ampi_check_params(ctx, where, p));
     if (n != p->n)
         return AMPI_INVALID(ctx, "%s: n is %llu, but the set has %llu parameters", where, AMPI_ULL(n), AMPI_ULL(p->n));
     if (n && !dst) return AMPI_INVALID(ctx, "%s: dst is NULL", where);
-    for (i = 0; i < n; i++)
-        AMPI_TRY(ampi_check_array(ctx, where, "dst[i]", dst[i], (size_t)p->entries[i].count, 0));
+    for (i = 0; i < n; i++) { /* all of them before the first is written */
+        snprintf(name, sizeof name, "dst[%llu]", AMPI_ULL(i));
+        if (dst[i].data)
+            AMPI_TRY(ampi_check_map(
+                ctx, where, name, dst[i], "its gradient", amp_param_grad(p, i), (size_t)p->entries[i].count));
+        AMPI_TRY(ampi_check_apart(ctx, where, dst, i, p));
+    }
     for (i = 0; i < n; i++)
         if (dst[i].data)
             AMPI_TRY(ampi_failed_in(
@@ -4639,6 +4685,23 @@ AMP_API amp_status amp_scaler_configure(amp_scaler *s, const amp_scaler_desc *de
     AMPI_VERB(ampi_scaler_ctx(s), "amp_scaler_configure", ampi_do_scaler_configure(s, desc));
 }
 
+/* dst[i] is grads[i], or apart from every list entry that is read */
+static amp_status ampi_check_unscaled(
+    amp_ctx *ctx, const char *where, const amp_array *dst, const amp_array *grads, size_t i, size_t n) {
+    size_t k, bytes;
+    AMPI_TRY(ampi_check_array(ctx, where, "dst[i]", dst[i], grads[i].count, 1));
+    AMPI_REQUIRE(ampi_product(&bytes, grads[i].count, amp_dtype_size(dst[i].dtype)), ctx, AMP_ERR_INVALID_ARG,
+        "%s: dst[%llu] would have %llu elements, which is too large", where, AMPI_ULL(i), AMPI_ULL(grads[i].count));
+    AMPI_REQUIRE(dst[i].data != grads[i].data || dst[i].dtype == grads[i].dtype || !bytes, ctx, AMP_ERR_INVALID_ARG,
+        "%s: dst[%llu] is grads[%llu] with a different dtype", where, AMPI_ULL(i), AMPI_ULL(i));
+    for (k = 0; k < n; k++) {
+        size_t read = grads[k].count * amp_dtype_size(grads[k].dtype);
+        int same = k == i && dst[i].data == grads[i].data;
+        AMPI_REQUIRE(same || !ampi_overlap(dst[i].data, bytes, grads[k].data, read), ctx, AMP_ERR_INVALID_ARG,
+            "%s: dst[%llu] overlaps grads[%llu]", where, AMPI_ULL(i), AMPI_ULL(k));
+    }
+    return AMP_OK;
+}
 static amp_status ampi_do_unscale(
     amp_scaler *s, const amp_array *dst, amp_finite_report *report, const amp_array *grads, size_t n) {
     amp_ctx *ctx = s ? s->ctx : NULL;
@@ -4647,16 +4710,8 @@ static amp_status ampi_do_unscale(
     size_t i;
     AMPI_TRY(ampi_check_scaler(ctx, where, s));
     AMPI_TRY(ampi_check_list(ctx, where, grads, n));
-    for (i = 0; dst && i < n; i++) {
-        AMPI_TRY(ampi_check_array(ctx, where, "dst[i]", dst[i], grads[i].count, 1));
-        if (grads[i].count && dst[i].data != grads[i].data &&
-            ampi_overlap(dst[i].data, grads[i].count * amp_dtype_size(dst[i].dtype), grads[i].data,
-                grads[i].count * amp_dtype_size(grads[i].dtype)))
-            return AMPI_INVALID(ctx, "%s: dst[%llu] overlaps grads[%llu]", where, AMPI_ULL(i), AMPI_ULL(i));
-        if (dst[i].data == grads[i].data && dst[i].dtype != grads[i].dtype && grads[i].count)
-            return AMPI_INVALID(
-                ctx, "%s: dst[%llu] is grads[%llu] with a different dtype", where, AMPI_ULL(i), AMPI_ULL(i));
-    }
+    for (i = 0; dst && i < n; i++)
+        AMPI_TRY(ampi_check_unscaled(ctx, where, dst, grads, i, n));
     if (report) AMPI_TRY(ampi_failed_in(ctx, "amp_unscale", ctx->b->may_wait(ctx)));
     if (!s->off) {
         AMPI_TRY(ctx->b->finite(ctx, dst, grads, n, s->state, report ? &r : NULL));
@@ -4836,8 +4891,10 @@ static amp_status ampi_rate(amp_ctx *ctx, const char *where, const char *name, c
 }
 
 static int ampi_in_range(float x, float least, float most) { return amp_is_finite(x) && x >= least && x <= most; }
-#define AMPI_MOST 3.4028234e38f
-#define AMPI_ONE  0.99999994f /* the largest number below 1 */
+#define AMPI_MOST      3.4028234e38f
+#define AMPI_ONE       0.99999994f /* the largest number below 1 */
+/* eps 0: 0 / 0 becomes 0, and no other quotient changes, since a root that is not 0 is 2^-75 or more */
+#define AMPI_LEAST_EPS 7.8886091e-31f /* 2^-100 */
 
 /* a row of AMP_OPTIMIZER_LIST */
 typedef struct ampi_optimizer {
@@ -4868,6 +4925,7 @@ static amp_status ampi_check_group(
     AMPI_TRY(ampi_optional(ctx, where, name, "beta1", &h->beta1, g->beta1, 0.9f));
     AMPI_TRY(ampi_optional(ctx, where, name, "beta2", &h->beta2, g->beta2, beta2));
     AMPI_TRY(ampi_optional(ctx, where, name, "eps", &h->eps, g->eps, 1e-8f));
+    if (!ampi_nonzero(h->eps)) h->eps = AMPI_LEAST_EPS;
     h->weight_decay = g->weight_decay;
     h->momentum = g->momentum;
     h->dampening = g->dampening;
@@ -5414,8 +5472,8 @@ static amp_status ampi_set_num_losses(const ampi_override *o, double n) {
     return AMP_OK;
 }
 static amp_status ampi_set_limit(const ampi_override *o, float *limit, double scale) { /* min_scale or max_scale */
-    AMPI_ALLOW(o, scale > 0.0 && scale < 3.4e38 && (float)scale > 0.0f, "%s is %g; a number > 0 is needed", o->where,
-        o->name, scale);
+    AMPI_ALLOW(o, scale > 0.0 && scale <= 3.4e38 && amp_is_finite(ampi_inverse((float)scale)),
+        "%s is %g; a finite number > 0 with a finite reciprocal is needed", o->where, o->name, scale);
     *limit = (float)scale;
     return AMP_OK;
 }
@@ -5513,13 +5571,42 @@ static amp_status ampi_override_number(ampi_override *o, ampi_property property,
     return ampi_policy_override(o, ampi_value_of(AMPI_V_NUMBER, 0, AMP_AUTO, given));
 }
 
-static int ampi_parse_number(double *number, const char *text) { /* 1: all of it is a number; blanks may follow */
-    char *end;
-    *number = strtod(text, &end);
-    if (end == text) return 0;
-    while (*end == ' ')
-        end++;
-    return *end == 0;
+/* [sign] digits [. digits] [e [sign] digits], blanks around it: as strtod in the C locale, whatever the program's. */
+static const char *ampi_parse_digits(const char *text, double *x, int *digits) {
+    *digits = 0;
+    for (; *text >= '0' && *text <= '9'; text++, ++*digits)
+        *x = *x * 10.0 + (double)(*text - '0');
+    return text;
+}
+static const char *ampi_parse_exponent(const char *text, int *exponent) {
+    const char *at = text + 1 + (text[1] == '-' || text[1] == '+');
+    double x = 0.0;
+    int digits;
+    if (*text != 'e' && *text != 'E') return text;
+    at = ampi_parse_digits(at, &x, &digits);
+    if (digits == 0) return text;
+    if (x > 9999.0) x = 9999.0;
+    *exponent += text[1] == '-' ? -(int)x : (int)x;
+    return at;
+}
+static int ampi_parse_number(double *number, const char *text) { /* 1: all of it is a number */
+    double x = 0.0, ten = 1.0;
+    int whole, part = 0, exponent = 0, i;
+    const char *at = text + strspn(text, " "), *end;
+    int minus = *at == '-';
+    at += minus || *at == '+';
+    end = ampi_parse_digits(at, &x, &whole);
+    if (*end == '.') end = ampi_parse_digits(end + 1, &x, &part);
+    if (whole + part == 0 || whole + part > 300) return 0;
+    exponent = -part;
+    end = ampi_parse_exponent(end, &exponent);
+    if (end[strspn(end, " ")]) return 0;
+    for (i = exponent < 0 ? -exponent : exponent; i > 0 && ten < 1e300; i--)
+        ten *= 10.0;
+    if (i > 0) return 0; /* no float is that large or small */
+    x = exponent < 0 ? x / ten : x * ten;
+    *number = minus ? -x : x;
+    return 1;
 }
 static amp_status ampi_override_scale(ampi_override *o, const char *text) {
     ampi_value v = ampi_value_of(AMPI_V_DYNAMIC, 0, AMP_AUTO, 0.0);
@@ -6118,13 +6205,42 @@ AMP_API amp_status amp_autocast_input(amp_ctx *ctx, amp_array *out, amp_op op, c
    Products, layers, losses.   tests: tests/test_products.c, tests/test_paths.c */
 
 /* What is done with a product once its job is complete. */
-typedef enum ampi_goal_kind { AMPI_RUN, AMPI_TUNE, AMPI_EXPLAIN } ampi_goal_kind;
+typedef enum ampi_goal_kind { AMPI_RUN, AMPI_TUNE, AMPI_EXPLAIN, AMPI_CHECK } ampi_goal_kind; /* CHECK: could it run? */
 typedef struct ampi_goal {
     ampi_goal_kind kind;
     char *text; /* AMPI_EXPLAIN: where the sentence goes */
     size_t bytes;
 } ampi_goal;
-static const ampi_goal ampi_goal_run = {AMPI_RUN, NULL, 0}, ampi_goal_tune = {AMPI_TUNE, NULL, 0};
+static const ampi_goal ampi_goal_run = {AMPI_RUN, NULL, 0}, ampi_goal_tune = {AMPI_TUNE, NULL, 0},
+                       ampi_goal_check = {AMPI_CHECK, NULL, 0};
+
+/* Memory that a verb uses in several stages: it may not write what a later stage, or the same one, reads, nor what it
+   writes elsewhere. */
+typedef struct ampi_extent {
+    const char *name;
+    const void *data;
+    size_t bytes;
+    int read, write; /* the last stage that reads it, the one that writes it, counted from 1; 0: none */
+} ampi_extent;
+static ampi_extent ampi_extent_of(const char *name, amp_array a, size_t count, int read, int write) {
+    ampi_extent r;
+    r.name = name;
+    r.data = a.data;
+    r.bytes = a.data ? count * amp_dtype_size(a.dtype) : 0;
+    r.read = read;
+    r.write = write;
+    return r;
+}
+static amp_status ampi_check_extents(amp_ctx *ctx, const char *where, const ampi_extent *r, size_t n) {
+    size_t i, k;
+    for (i = 0; i < n; i++)
+        for (k = 0; k < n; k++) {
+            int used = k != i && (r[k].read >= r[i].write || r[k].write);
+            AMPI_REQUIRE(!r[i].write || !used || !ampi_overlap(r[i].data, r[i].bytes, r[k].data, r[k].bytes), ctx,
+                AMP_ERR_INVALID_ARG, "%s: %s overlaps %s", where, r[i].name, r[k].name);
+        }
+    return AMP_OK;
+}
 
 /* Elements that a batch of matrices spans: (batch - 1) * stride + (rows - 1) * ld + cols; 0 when empty, (size_t)-1 when
    too many. */
@@ -6296,27 +6412,18 @@ static int ampi_c_is_d(const amp_gemm_job *j) {
     return j->c.data == j->d.data && j->ldc == j->ldd && (j->batch == 1 || j->stride_c == j->stride_d);
 }
 
-/* d may overlap nothing but a c that is d. */
+/* Outputs may overlap nothing, but c may be d. */
 static amp_status ampi_gemm_overlaps(amp_ctx *ctx, const char *where, const amp_gemm_job *j, const size_t spans[4]) {
-    const struct {
-        const char *name;
-        amp_array array;
-        size_t count;
-    } others[] = {
-        {"a", j->a, j->k ? spans[0] : 0},
-        {"b", j->b, j->k ? spans[1] : 0},
-        {"c (only the same matrix is allowed)", j->c, j->reads_c && !ampi_c_is_d(j) ? spans[2] : 0},
-        {"bias", j->bias, j->n},
-        {"aux", j->aux, spans[3]},
-        {"dbias", j->dbias, j->n},
-    };
-    size_t bytes = spans[3] * amp_dtype_size(j->d.dtype), i;
-    for (i = 0; i < sizeof others / sizeof others[0]; i++) {
-        size_t other = others[i].array.data ? others[i].count * amp_dtype_size(others[i].array.dtype) : 0;
-        AMPI_REQUIRE(!ampi_overlap(j->d.data, bytes, others[i].array.data, other), ctx, AMP_ERR_INVALID_ARG,
-            "%s: desc.d overlaps desc.%s", where, others[i].name);
-    }
-    return AMP_OK;
+    ampi_extent r[7];
+    r[0] = ampi_extent_of("desc.d", j->d, spans[3], 0, 1);
+    r[1] = ampi_extent_of("desc.a", j->a, j->k ? spans[0] : 0, 1, 0);
+    r[2] = ampi_extent_of("desc.b", j->b, j->k ? spans[1] : 0, 1, 0);
+    r[3] = ampi_extent_of(
+        "desc.c (only the same matrix is allowed)", j->c, j->reads_c && !ampi_c_is_d(j) ? spans[2] : 0, 1, 0);
+    r[4] = ampi_extent_of("desc.bias", j->bias, j->n, 1, 0);
+    r[5] = ampi_extent_of("desc.aux", j->aux, spans[3], j->backward ? 1 : 0, !j->backward);
+    r[6] = ampi_extent_of("desc.dbias", j->dbias, j->n, 0, 1);
+    return ampi_check_extents(ctx, where, r, 7);
 }
 
 /* alpha is 0: a and b are not read, whatever they and the other factors are. */
@@ -6347,7 +6454,8 @@ static amp_status ampi_gemm(amp_ctx *ctx, const char *where, const amp_gemm_desc
     switch (goal->kind) {
     case AMPI_RUN: return ctx->b->gemm(ctx, &j);
     case AMPI_TUNE: return ctx->b->gemm_tune ? ctx->b->gemm_tune(ctx, &j) : AMP_OK;
-    case AMPI_EXPLAIN: return ctx->b->gemm_explain(ctx, goal->text, goal->bytes, &j);
+    case AMPI_EXPLAIN:
+    case AMPI_CHECK: return ctx->b->gemm_explain(ctx, goal->text, goal->bytes, &j);
     }
     return AMP_OK;
 }
@@ -6539,9 +6647,11 @@ static amp_status ampi_check_linear(
     memset(out, 0, sizeof *out);
     out->l = *l;
     out->goal = goal;
-    AMPI_REQUIRE(ampi_product(&out->nx, l->rows, l->in) && ampi_product(&out->nw, l->out, l->in) &&
-            ampi_product(&out->ny, l->rows, l->out),
-        ctx, AMP_ERR_INVALID_ARG, "%s: rows, in or out is too large", where);
+    out->nx = ampi_span(1, 0, l->rows, l->in, l->in);
+    out->nw = ampi_span(1, 0, l->out, l->in, l->in);
+    out->ny = ampi_span(1, 0, l->rows, l->out, l->out);
+    AMPI_REQUIRE(out->nx != (size_t)-1 && out->nw != (size_t)-1 && out->ny != (size_t)-1, ctx, AMP_ERR_INVALID_ARG,
+        "%s: rows %llu, in %llu or out %llu is too large", where, AMPI_ULL(l->rows), AMPI_ULL(l->in), AMPI_ULL(l->out));
     return AMP_OK;
 }
 
@@ -6781,10 +6891,39 @@ static amp_status ampi_input_gradient(amp_ctx *ctx, const ampi_layer *layer) {
     return ctx->b->bias_grad(ctx, &j);
 }
 
-static amp_status ampi_backward_gradients(amp_ctx *ctx, const ampi_layer *layer) {
-    if (layer->goal->kind == AMPI_RUN) AMPI_TRY(ampi_gradient_before_act(ctx, layer));
+static amp_status ampi_backward_products(amp_ctx *ctx, const ampi_layer *layer) {
     if (layer->l.dw.data) AMPI_TRY(ampi_weight_gradient(ctx, layer));
     return layer->l.dx.data ? ampi_input_gradient(ctx, layer) : AMP_OK;
+}
+/* The stages: 1 act and dbias, 2 dw, 3 dx. */
+static amp_status ampi_check_backward_extents(amp_ctx *ctx, const ampi_layer *layer) {
+    const amp_linear_desc *l = &layer->l, *b = l->before;
+    const amp_array none = AMP_ZERO;
+    int act = l->act != AMP_ACT_NONE && !l->after;
+    int last = layer->dy.data == l->dy.data ? 3 : 1; /* 1: its cast is read */
+    ampi_extent r[9];
+    r[0] = ampi_extent_of("dy", l->dy, layer->ny, last, act);
+    r[1] = ampi_extent_of("y (GELU: aux)", act ? ampi_saved(l) : none, layer->ny, 1, 0);
+    r[2] = ampi_extent_of("dbias", l->after ? none : l->dbias, l->out, 0, 1);
+    r[3] = ampi_extent_of("x", l->dw.data ? l->x : none, layer->nx, 2, 0);
+    r[4] = ampi_extent_of("dw", l->dw, layer->nw, 0, 2);
+    r[5] = ampi_extent_of("w", l->dx.data ? l->w : none, layer->nw, 3, 0);
+    r[6] = ampi_extent_of("dx", l->dx, layer->nx, 0, 3);
+    r[7] = ampi_extent_of("before->dbias", b ? b->dbias : none, l->in, 0, 3);
+    r[8] = ampi_extent_of("before->aux or y", ampi_saved_before(l), layer->nx, 3, 0);
+    return ampi_check_extents(ctx, "amp_linear_backward", r, 9);
+}
+/* Everything that can be refused is looked at before the first write: a call that was corrected starts from the same
+   gradients. */
+static amp_status ampi_backward_gradients(amp_ctx *ctx, const ampi_layer *layer) {
+    ampi_layer check = *layer;
+    if (layer->goal->kind == AMPI_RUN) {
+        check.goal = &ampi_goal_check;
+        AMPI_TRY(ampi_check_backward_extents(ctx, layer));
+        AMPI_TRY(ampi_backward_products(ctx, &check));
+        AMPI_TRY(ampi_gradient_before_act(ctx, layer));
+    }
+    return ampi_backward_products(ctx, layer);
 }
 
 static amp_status ampi_backward(amp_ctx *ctx, const char *where, const amp_linear_desc *desc, const ampi_goal *goal) {
@@ -6838,6 +6977,7 @@ static amp_status ampi_check_xent(amp_ctx *ctx, const char *where, const amp_xen
 /* The job's arrays: dlogits may be logits, and overlap them in no other way. */
 static amp_status ampi_check_logits(amp_ctx *ctx, const char *where, const amp_xent_job *j) {
     size_t span = ampi_span(1, 0, j->rows, j->ld, j->classes), logits, gradients;
+    ampi_extent r[5];
     int same = j->logits.data == j->dlogits.data && j->logits.dtype == j->dlogits.dtype;
     AMPI_REQUIRE(span != (size_t)-1, ctx, AMP_ERR_INVALID_ARG, "%s: desc.rows is too large", where);
     AMPI_TRY(ampi_check_array(ctx, where, "desc.logits", j->logits, span, 1));
@@ -6846,7 +6986,12 @@ static amp_status ampi_check_logits(amp_ctx *ctx, const char *where, const amp_x
     gradients = j->dlogits.data ? span * amp_dtype_size(j->dlogits.dtype) : 0;
     AMPI_REQUIRE(same || !ampi_overlap(j->logits.data, logits, j->dlogits.data, gradients), ctx, AMP_ERR_INVALID_ARG,
         "%s: desc.dlogits overlaps desc.logits (the same array of the same dtype is allowed)", where);
-    return AMP_OK;
+    r[0] = ampi_extent_of("desc.logits", j->logits, span, 1, 0);
+    r[1] = ampi_extent_of("desc.labels", amp_arr(j->labels, AMP_F32), j->rows, 2, 0); /* of the size of a float */
+    r[2] = ampi_extent_of("desc.row_loss", amp_arr(j->row_loss, AMP_F32), j->rows, 0, 1);
+    r[3] = ampi_extent_of("desc.loss", amp_arr(j->loss, AMP_F32), 1, 0, 1);
+    r[4] = ampi_extent_of("desc.dlogits", j->dlogits, span, 0, same ? 2 : 1); /* 2: not compared with logits */
+    return ampi_check_extents(ctx, where, r, 5);
 }
 
 static amp_status ampi_do_softmax_cross_entropy(amp_ctx *ctx, const amp_xent_desc *desc) {
@@ -8952,9 +9097,9 @@ typedef struct ampi_cpu {
     const ampi_kernels *k; /* &kernels */
     ampi_kernels kernels;
     amp_allocator mem;
-    int32_t threads, _pad;
+    int32_t threads, rooms;
     char name[48];        /* what amp_ctx_name gives */
-    ampi_workspace *work; /* threads of them */
+    ampi_workspace *work; /* `rooms` of them, one per thread; touched when they are needed */
     void (*fn)(void *arg, size_t task, ampi_workspace *w);
     void *arg;
     size_t next, total;
@@ -8962,14 +9107,31 @@ typedef struct ampi_cpu {
     pthread_mutex_t lock; /* of everything below, of next, and of merging results */
     pthread_cond_t start, done;
     pthread_t worker[255];
-    int32_t started, running, quit, _pad2;
+    int32_t workers; /* that live; 0: all is done by the calling thread, and nothing is locked */
+    int32_t started, running, quit;
     uint64_t round;
+    uint64_t process; /* whose they are: fork() takes only the calling thread along */
 #endif
 } ampi_cpu;
 static ampi_cpu *ampi_cpu_of(amp_ctx *ctx) { return (ampi_cpu *)amp_ctx_self(ctx); }
 #ifndef AMP_NO_THREADS
-static void ampi_lock(ampi_cpu *c) { (void)pthread_mutex_lock(&c->lock); }
-static void ampi_unlock(ampi_cpu *c) { (void)pthread_mutex_unlock(&c->lock); }
+static uint64_t ampi_this_process(void) {
+#  if defined(_WIN32)
+    return 0; /* no fork() */
+#  else
+    return (uint64_t)getpid();
+#  endif
+}
+static int ampi_has_workers(ampi_cpu *c) {
+    if (c->workers && c->process != ampi_this_process()) c->workers = 0;
+    return c->workers != 0;
+}
+static void ampi_lock(ampi_cpu *c) {
+    if (c->workers) (void)pthread_mutex_lock(&c->lock);
+}
+static void ampi_unlock(ampi_cpu *c) {
+    if (c->workers) (void)pthread_mutex_unlock(&c->lock);
+}
 static void ampi_run_tasks(ampi_cpu *c, ampi_workspace *w) { /* with the lock held */
     while (c->next < c->total) {
         size_t task = c->next++;
@@ -8983,7 +9145,7 @@ static void *ampi_worker(void *arg) {
     ampi_workspace *w;
     uint64_t seen = 0;
     (void)ampi_fpu_enter();
-    ampi_lock(c);
+    (void)pthread_mutex_lock(&c->lock);
     w = &c->work[++c->started];
     for (;;) {
         while (!c->quit && c->round == seen)
@@ -9000,7 +9162,7 @@ static void *ampi_worker(void *arg) {
 static void ampi_parallel(
     ampi_cpu *c, size_t tasks, size_t work, void (*fn)(void *, size_t, ampi_workspace *), void *arg) {
     size_t i;
-    if (tasks <= 1 || c->threads == 1 || work < 65536) {
+    if (tasks <= 1 || work < 65536 || !ampi_has_workers(c)) {
         for (i = 0; i < tasks; i++)
             fn(arg, i, c->work);
         return;
@@ -9010,7 +9172,7 @@ static void ampi_parallel(
     c->arg = arg;
     c->next = 0;
     c->total = tasks;
-    c->running = c->threads - 1;
+    c->running = c->workers;
     c->round++;
     (void)pthread_cond_broadcast(&c->start);
     ampi_run_tasks(c, c->work);
@@ -9018,47 +9180,49 @@ static void ampi_parallel(
         (void)pthread_cond_wait(&c->done, &c->lock);
     ampi_unlock(c);
 }
-static void ampi_pool_stop(ampi_cpu *c, int workers) {
-    int i;
-    if (c->threads == 1) return;
-    ampi_lock(c);
-    c->quit = 1;
-    (void)pthread_cond_broadcast(&c->start);
-    ampi_unlock(c);
-    for (i = 0; i < workers; i++)
-        (void)pthread_join(c->worker[i], NULL);
+static void ampi_pool_end(ampi_cpu *c) {
     (void)pthread_cond_destroy(&c->start);
     (void)pthread_cond_destroy(&c->done);
     (void)pthread_mutex_destroy(&c->lock);
 }
-static int ampi_pool_start(ampi_cpu *c) { /* 0: the system refuses */
+static void ampi_pool_stop(ampi_cpu *c) {
     int i;
-    if (c->threads == 1) return 1;
-    if (pthread_mutex_init(&c->lock, NULL) != 0) return 0;
+    if (!ampi_has_workers(c)) return;
+    ampi_lock(c);
+    c->quit = 1;
+    (void)pthread_cond_broadcast(&c->start);
+    ampi_unlock(c);
+    for (i = 0; i < c->workers; i++)
+        (void)pthread_join(c->worker[i], NULL);
+    ampi_pool_end(c);
+    c->workers = 0;
+}
+/* A worker for each room but the first, or as many as the system gives. */
+static void ampi_pool_start(ampi_cpu *c) {
+    if (c->rooms == 1 || pthread_mutex_init(&c->lock, NULL) != 0) return;
     if (pthread_cond_init(&c->start, NULL) != 0) {
         (void)pthread_mutex_destroy(&c->lock);
-        return 0;
+        return;
     }
     if (pthread_cond_init(&c->done, NULL) != 0) {
         (void)pthread_cond_destroy(&c->start);
         (void)pthread_mutex_destroy(&c->lock);
-        return 0;
+        return;
     }
-    for (i = 0; i < c->threads - 1; i++)
-        if (pthread_create(&c->worker[i], NULL, ampi_worker, c) != 0) {
-            ampi_pool_stop(c, i);
-            return 0;
-        }
-    return 1;
+    c->process = ampi_this_process();
+    (void)pthread_mutex_lock(&c->lock); /* workers read how many they are when they are told to go */
+    while (c->workers < c->rooms - 1 && pthread_create(&c->worker[c->workers], NULL, ampi_worker, c) == 0)
+        c->workers++;
+    (void)pthread_mutex_unlock(&c->lock);
+    if (c->workers == 0) ampi_pool_end(c);
 }
+static int ampi_pool_size(const ampi_cpu *c) { return c->workers + 1; }
 #else
-static int ampi_pool_start(ampi_cpu *c) {
+static void ampi_pool_start(ampi_cpu *c) { (void)c; }
+static void ampi_pool_stop(ampi_cpu *c) { (void)c; }
+static int ampi_pool_size(const ampi_cpu *c) {
     (void)c;
     return 1;
-}
-static void ampi_pool_stop(ampi_cpu *c, int workers) {
-    (void)c;
-    (void)workers;
 }
 static void ampi_lock(ampi_cpu *c) { (void)c; }
 static void ampi_unlock(ampi_cpu *c) { (void)c; }
@@ -10157,6 +10321,7 @@ static amp_status ampi_cpu_gemm_explain(amp_ctx *ctx, char *text, size_t bytes, 
     const ampi_cpu *c = ampi_cpu_of(ctx);
     const char *order = d->flags & AMP_GEMM_ORDERED ? ", in the defined order (AMP_GEMM_ORDERED)" : "";
     const char *fma = order[0] && c->k->fused && d->a.dtype == AMP_F32 ? ", fused multiply-add emulated" : "";
+    if (!text) return AMP_OK;
     snprintf(text, bytes, "amp_gemm: [%llu,%llu] x [%llu,%llu], %s -> %s: CPU kernels, %s%s%s", AMPI_ULL(d->m),
         AMPI_ULL(d->k), AMPI_ULL(d->k), AMPI_ULL(d->n), amp_dtype_name(d->a.dtype), amp_dtype_name(d->d.dtype),
         c->name + sizeof AMPI_CPU_KIND - 1, order, fma);
@@ -10369,12 +10534,12 @@ static amp_status ampi_cpu_dropout(amp_ctx *ctx, const amp_dropout_job *d) {
 
 static void ampi_cpu_free(ampi_cpu *c) {
     amp_allocator mem = c->mem;
-    ampi_host_free(&mem, c->work, (size_t)c->threads * sizeof *c->work);
+    ampi_host_free(&mem, c->work, (size_t)c->rooms * sizeof *c->work);
     ampi_host_free(&mem, c, sizeof *c);
 }
 static void ampi_cpu_destroy(amp_ctx *ctx) {
     ampi_cpu *c = ampi_cpu_of(ctx);
-    ampi_pool_stop(c, c->threads - 1);
+    ampi_pool_stop(c);
     ampi_cpu_free(c);
 }
 
@@ -10414,9 +10579,30 @@ static amp_backend ampi_cpu_table(void) {
     return b;
 }
 
-static int ampi_online(void) {
+#if !defined(AMP_NO_THREADS) && defined(__linux__)
+#  if !defined(CPU_SETSIZE) /* the headers hide it, as C99 demands */
+extern int sched_getaffinity(pid_t, size_t, void *);
+#    define AMPI_CPU_SET void
+#  else
+#    define AMPI_CPU_SET cpu_set_t
+#  endif
+static int ampi_allowed(void) { /* processors that this process may use; 0: not known */
+    unsigned char mask[1024];
+    int n = 0;
+    size_t i;
+    memset(mask, 0, sizeof mask);
+    if (sched_getaffinity(0, sizeof mask, (AMPI_CPU_SET *)(void *)mask) != 0) return 0;
+    for (i = 0; i < 8 * sizeof mask; i++)
+        n += mask[i / 8] >> i % 8 & 1;
+    return n;
+}
+#else
+static int ampi_allowed(void) { return 0; }
+#endif
+static int ampi_usable(void) {
 #if !defined(AMP_NO_THREADS) && defined(_SC_NPROCESSORS_ONLN)
     long n = sysconf(_SC_NPROCESSORS_ONLN);
+    if (ampi_allowed() && ampi_allowed() < n) n = ampi_allowed();
     if (n < 1) return 1;
     return n > 256 ? 256 : (int)n;
 #else
@@ -10431,11 +10617,40 @@ static amp_status ampi_cpu_refuse(const amp_cpu_desc *d, amp_status st, const ch
     return st;
 }
 
+static amp_status ampi_cpu_check(const amp_cpu_desc *d, ampi_kernels *kernels) {
+    if (!d->allocator.alloc_fn != !d->allocator.free_fn)
+        return ampi_cpu_refuse(
+            d, AMP_ERR_INVALID_ARG, "set both functions of desc.allocator or neither; functions set", 1);
+    if (d->gemm_flags & ~AMPI_GEMM_FLAGS)
+        return ampi_cpu_refuse(d, AMP_ERR_INVALID_ARG, "desc.gemm_flags has an unknown bit", (long)d->gemm_flags);
+    if (d->threads < 0 || d->threads > 256)
+        return ampi_cpu_refuse(d, AMP_ERR_INVALID_ARG, "desc.threads must be in 0 .. 256", (long)d->threads);
+    if ((uint32_t)d->simd > (uint32_t)AMP_SIMD_NEON)
+        return ampi_cpu_refuse(d, AMP_ERR_INVALID_ARG, "desc.simd is not an amp_simd value", (long)d->simd);
+    if (!ampi_pick_kernels(kernels, d->simd))
+        return ampi_cpu_refuse(
+            d, AMP_ERR_UNSUPPORTED, "desc.simd asks for a path that this machine or build lacks", (long)d->simd);
+    return AMP_OK;
+}
+/* Workspaces and workers: as many as desc.threads asks for; without a number as many as there are to have. */
+static amp_status ampi_cpu_threads(ampi_cpu *c, const amp_cpu_desc *d) {
+    for (c->rooms = d->threads ? d->threads : ampi_usable();; c->rooms = (c->rooms + 1) / 2) {
+        c->work = (ampi_workspace *)ampi_host_take(&c->mem, (size_t)c->rooms * sizeof *c->work);
+        if (c->work || d->threads || c->rooms == 1) break;
+    }
+    if (!c->work) return AMP_ERR_NO_MEMORY;
+    ampi_pool_start(c);
+    c->threads = ampi_pool_size(c);
+    snprintf(
+        c->name, sizeof c->name, AMPI_CPU_KIND "%s, %d thread%s", c->k->name, c->threads, c->threads == 1 ? "" : "s");
+    return AMP_OK;
+}
+
 AMP_API amp_status amp_cpu_create_checked(amp_ctx **out, int version, size_t size, const amp_cpu_desc *desc) {
-    static const char no_memory[] = "the allocator has no memory for desc.threads workspaces";
     amp_cpu_desc d = AMP_ZERO;
     ampi_kernels kernels;
     amp_backend table = ampi_cpu_table();
+    const char *refused = NULL;
     ampi_cpu *c;
     amp_status st;
     if (!out) return AMP_ERR_INVALID_ARG;
@@ -10445,47 +10660,30 @@ AMP_API amp_status amp_cpu_create_checked(amp_ctx **out, int version, size_t siz
         if (desc->_begin || desc->_end) return AMP_ERR_UNINIT; /* its logger cannot be trusted either */
         d = *desc;
     }
-    if (!d.allocator.alloc_fn != !d.allocator.free_fn)
-        return ampi_cpu_refuse(
-            &d, AMP_ERR_INVALID_ARG, "set both functions of desc.allocator or neither; functions set", 1);
-    if (d.gemm_flags & ~AMPI_GEMM_FLAGS)
-        return ampi_cpu_refuse(&d, AMP_ERR_INVALID_ARG, "desc.gemm_flags has an unknown bit", (long)d.gemm_flags);
-    if (d.threads < 0 || d.threads > 256)
-        return ampi_cpu_refuse(&d, AMP_ERR_INVALID_ARG, "desc.threads must be in 0 .. 256", (long)d.threads);
-    if ((uint32_t)d.simd > (uint32_t)AMP_SIMD_NEON)
-        return ampi_cpu_refuse(&d, AMP_ERR_INVALID_ARG, "desc.simd is not an amp_simd value", (long)d.simd);
-    if (!ampi_pick_kernels(&kernels, d.simd))
-        return ampi_cpu_refuse(
-            &d, AMP_ERR_UNSUPPORTED, "desc.simd asks for a path that this machine or build lacks", (long)d.simd);
+    AMPI_TRY(ampi_cpu_check(&d, &kernels));
 #ifdef AMP_NO_THREADS
     d.threads = 1;
 #endif
-    if (d.threads == 0) d.threads = ampi_online();
     c = (ampi_cpu *)ampi_host_alloc(&d.allocator, sizeof *c);
-    if (!c) return ampi_cpu_refuse(&d, AMP_ERR_NO_MEMORY, no_memory, (long)d.threads);
+    if (!c) return ampi_cpu_refuse(&d, AMP_ERR_NO_MEMORY, "no host memory; desc.threads", (long)d.threads);
     c->kernels = kernels;
     c->k = &c->kernels;
     c->mem = d.allocator;
-    c->threads = d.threads;
-    snprintf(
-        c->name, sizeof c->name, AMPI_CPU_KIND "%s, %d thread%s", c->k->name, c->threads, c->threads == 1 ? "" : "s");
+    st = ampi_cpu_threads(c, &d);
+    if (st == AMP_OK && c->threads < d.threads) refused = "the system refuses to start desc.threads threads";
+    if (refused) st = AMP_ERR_NO_MEMORY;
     table.name = c->name;
     table.gemm_flags = d.gemm_flags;
-    c->work = (ampi_workspace *)ampi_host_alloc(&c->mem, (size_t)c->threads * sizeof *c->work);
-    if (!c->work) {
+    if (st == AMP_OK) st = amp_ctx_create_backend(out, &table, c, &d.allocator, &d.logger);
+    if (st != AMP_OK) {
+        ampi_pool_stop(c);
         ampi_cpu_free(c);
-        return ampi_cpu_refuse(&d, AMP_ERR_NO_MEMORY, no_memory, (long)d.threads);
+        return ampi_cpu_refuse(&d, st, refused ? refused : "no memory for desc.threads workspaces", (long)d.threads);
     }
-    if (!ampi_pool_start(c)) {
-        ampi_cpu_free(c);
-        return ampi_cpu_refuse(
-            &d, AMP_ERR_NO_MEMORY, "the system refuses to start desc.threads threads", (long)d.threads);
-    }
-    st = amp_ctx_create_backend(out, &table, c, &d.allocator, &d.logger);
-    if (st == AMP_OK) return AMP_OK;
-    ampi_pool_stop(c, c->threads - 1);
-    ampi_cpu_free(c);
-    return ampi_cpu_refuse(&d, st, no_memory, (long)d.threads);
+    if (!d.threads && c->threads < ampi_usable())
+        amp_log_event(
+            *out, AMP_LOG_WARNING, "amp_cpu_create: the system gives %d threads of %d", (int)c->threads, ampi_usable());
+    return AMP_OK;
 }
 
 #ifdef __cplusplus

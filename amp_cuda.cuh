@@ -3372,9 +3372,9 @@ static amp_status ampi_cu_gemm_tune(amp_ctx *ctx, const amp_gemm_job *job) {
 static amp_status ampi_cu_gemm_explain(amp_ctx *ctx, char *text, size_t bytes, const amp_gemm_job *job) {
     ampi_cu_call k;
     ampi_cu_plan *plan = NULL;
-    amp_status s = ampi_cu_enter(&k, ctx, "amp_gemm_explain");
+    amp_status s = ampi_cu_enter(&k, ctx, text ? "amp_gemm_explain" : "amp_gemm");
     if (s == AMP_OK) s = ampi_cu_plan_for(&k, job, &plan);
-    if (s == AMP_OK) ampi_cu_tell(job, plan, text, bytes);
+    if (s == AMP_OK && text) ampi_cu_tell(job, plan, text, bytes);
     return ampi_cu_leave(&k, s);
 }
 

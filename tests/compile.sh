@@ -124,7 +124,7 @@ object() {
 # none NAME AWK-PATTERN: no line of $tmp/nm has it; t is the letter of the symbol's type, n its name
 none() { must "$1" awk '{ t = $(NF - 1); n = $NF } '"$2"' { print t, n }' "$tmp/nm"; }
 
-speaks='^(exit|abort|_exit|quick_exit|printf|fprintf|vfprintf|puts|fputs|putchar|perror|stderr|stdout|__assert_fail|__printf_chk|__fprintf_chk|longjmp|raise|signal|getenv|setlocale|strtok|rand|time)(@.*)?$'
+speaks='^(exit|abort|_exit|quick_exit|printf|fprintf|vfprintf|puts|fputs|putchar|perror|stderr|stdout|__assert_fail|__printf_chk|__fprintf_chk|longjmp|raise|signal|getenv|setlocale|localeconv|strto[a-z]*|ato[a-z]*|rand|time)(@.*)?$'
 files='^(fopen|fopen64|fdopen|fwrite|fread|fclose|rename|remove|open|fsync|fchmod|flock|opendir|readlink|stat|strerror|clock)(@.*)?$'
 
 symbols() { # CC, in a folder with second.c, static_b.c and ../impl.c

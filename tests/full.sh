@@ -50,6 +50,7 @@ table() {
     echo "install|for-install|tests/install.sh --full"
     echo "retrofit||tests/retrofit.sh --full"
     echo "state|$BUILD/state_files|$BUILD/state_files --full $BUILD/state_files.tmp"
+    echo "process|$BUILD/process|$BUILD/process"
     echo "selftest|$BUILD/selftest|tests/selftest.sh"
     echo "style||tests/style.sh"
     echo "readme||tests/readme_snippets.sh README.md amp.h"
