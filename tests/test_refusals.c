@@ -305,7 +305,7 @@ static void walk_word(walk *k, unsigned char *args, size_t at) {
     memcpy(args + at, good, 4);
 }
 static void every_argument(t_run *t) {
-    size_t i, at, step = t_slow(t) ? 28 : 4;
+    size_t i, at, step = t_slow(t) ? 12 : 4;
     for (i = 0; i < sizeof verbs / sizeof verbs[0]; i++) {
         union {
             unsigned char bytes[1024];
