@@ -41,6 +41,7 @@ typedef struct shape {
     size_t layers, heads, width, context, batch;
     size_t vocab;  /* 0: the characters of the text; else tokens are random */
     size_t biases; /* 0: neither layers nor norms have any */
+    int tied;      /* 1: the head has the embedding's weights */
     size_t steps, warmup;
     double lr, min_lr, beta2, decay, spread; /* spread: standard deviation of the first weights */
 } shape;
@@ -59,12 +60,13 @@ enum { MAX_SEEDS = 16 };
 #define CLIP         1.0f /* of the gradients' norm */
 #define BETA1        0.9f
 
-/* shakespeare: the sizes and the schedule of nanoGPT's configuration for a CPU, which is published with a loss of 1.88.
-   gpt2-124m: for a GPU; the vocabulary of 50,257 is rounded up, as products like it. */
+/* shakespeare: the sizes and the schedule of nanoGPT's configuration for a CPU, which is published with a loss of 1.88;
+   there the head is tied and layers have no biases (--tied --biases 0). gpt2-124m: for a GPU; the vocabulary of 50,257
+   is rounded up, as products like it. */
 enum { SHAKESPEARE, GPT2_124M, SHAPES };
 static const shape shapes[SHAPES] = {
-    {"shakespeare", 4, 4, 128, 64, 12, 0, 1, 2000, 100, 1e-3, 1e-4, 0.99, 0.1, 0.02},
-    {"gpt2-124m", 12, 12, 768, 1024, 4, 50304, 1, 20, 10, 6e-4, 6e-5, 0.95, 0.1, 0.02},
+    {"shakespeare", 4, 4, 128, 64, 12, 0, 1, 0, 2000, 100, 1e-3, 1e-4, 0.99, 0.1, 0.02},
+    {"gpt2-124m", 12, 12, 768, 1024, 4, 50304, 1, 1, 20, 10, 6e-4, 6e-5, 0.95, 0.1, 0.02},
 };
 
 enum { FP32, BF16, FP16_DYNAMIC, FP16_STATIC, SPLIT, FP16, MODES };
@@ -214,9 +216,8 @@ typedef struct result {
     unsigned char *skips;
     char *sample;
     size_t steps, timed, parameters;
-    amp_plan plan;
-    uint64_t model,
-        activations; /* bytes, from the ledger: masters, copies, gradients, moments; activations and logits */
+    amp_plan plan, held; /* bytes: planned, and found in the ledger */
+    uint64_t model;      /* of these: masters, model copies, gradients, moments */
     int as_planned;
     amp_histogram seen[SEEN];
 } result;
@@ -314,16 +315,16 @@ static amp_plan plan_memory(amp_ctx *ctx, const shape *s, const mode *m, int tie
     return plan;
 }
 static void compare_plan(const gpt *g, result *r) {
+    amp_plan *h = &r->held;
     const amp_plan *p = &r->plan;
-    uint64_t state[4];
-    state[0] = ledger_bytes(g->ctx, "params.master");
-    state[1] = ledger_bytes(g->ctx, "params.model");
-    state[2] = ledger_bytes(g->ctx, "params.grad");
-    state[3] = ledger_bytes(g->ctx, "params.moments");
-    r->model = state[0] + state[1] + state[2] + state[3];
-    r->activations = ledger_bytes(g->ctx, "activations") + ledger_bytes(g->ctx, "logits");
-    r->as_planned = state[0] == p->master && state[1] == p->model && state[2] == p->grad && state[3] == p->moments &&
-        r->activations == p->saved;
+    h->master = ledger_bytes(g->ctx, "params.master");
+    h->model = ledger_bytes(g->ctx, "params.model");
+    h->grad = ledger_bytes(g->ctx, "params.grad");
+    h->moments = ledger_bytes(g->ctx, "params.moments");
+    h->saved = ledger_bytes(g->ctx, "activations") + ledger_bytes(g->ctx, "logits");
+    r->model = h->master + h->model + h->grad + h->moments;
+    r->as_planned = h->master == p->master && h->model == p->model && h->grad == p->grad && h->moments == p->moments &&
+        h->saved == p->saved;
 }
 
 static double learning_rate(const shape *s, size_t step) { /* up in a line, then down along a cosine */
@@ -447,8 +448,25 @@ static void print_run(const options *o, const mode *m, uint64_t seed, const resu
     printf("%-13s %4lu %10s %9.4f %7lu %6s %9.0f %8.1f %5.0f%% %5.0f%% %9.1f %9.1f  %s\n", m->name, (unsigned long)seed,
         validation, r->training, (unsigned long)r->skipped, scale, tokens / step, 1000 * step,
         100 * r->step_flops / r->peak_flops / step, 100 * r->step_bytes / r->peak_bytes / step, (double)r->model / mib,
-        (double)r->activations / mib, r->as_planned ? "as planned" : "NOT as planned");
+        (double)r->held.saved / mib, r->as_planned ? "as planned" : "NOT as planned");
     fflush(stdout);
+}
+static void print_memory(const options *o, const result *all) { /* the first seed's */
+    const double mib = 1048576;
+    int m;
+    printf("\nMemory in MiB: planned before anything was allocated, and what the ledger says\n"
+           "%-13s %17s %17s %17s %17s %17s\n",
+        "", "masters", "model copies", "gradients", "moments", "for backward");
+    for (m = 0; m < MODES; m++) {
+        const amp_plan *p = &all[m * MAX_SEEDS].plan, *h = &all[m * MAX_SEEDS].held;
+        if (!o->run[m]) continue;
+        printf("%-13s %8.2f %8.2f %8.2f %8.2f %8.2f %8.2f %8.2f %8.2f %8.2f %8.2f\n", modes[m].name,
+            (double)p->master / mib, (double)h->master / mib, (double)p->model / mib, (double)h->model / mib,
+            (double)p->grad / mib, (double)h->grad / mib, (double)p->moments / mib, (double)h->moments / mib,
+            (double)p->saved / mib, (double)h->saved / mib);
+    }
+    printf(
+        "FP32 in every mode: inside layer norm, softmax and loss; gains and biases of norms; sums inside products.\n");
 }
 /* Means over the seeds, and whether they are where they should be. */
 static void print_means(const options *o, const result *all) {
@@ -580,7 +598,7 @@ static const char help[] =
     "  --layers N --heads N --width N --context N --batch N --vocab N --steps N    instead of the shape's own\n"
     "                       (--vocab: random tokens instead of a text)\n"
     "  --biases 0|1         of layers and norms (1)\n"
-    "  --untied             a head with weights of its own instead of the embedding's\n"
+    "  --tied, --untied     a head with the embedding's weights (gpt2-124m) or its own (shakespeare)\n"
     "  --chunks N           head and loss in N chunks of the rows: 1/N of the logits' memory\n"
     "  --sample N           characters of text that the network writes at the end (400)\n"
     "  --out DIR            folder for the pictures (out)\n"
@@ -645,7 +663,7 @@ static options parse(int argc, char **argv) {
     int i;
     memset(&o, 0, sizeof o);
     o.s = shapes[SHAKESPEARE];
-    o.tied = 1;
+    o.tied = -1;
     o.chunks = o.seeds = o.seed = 1;
     o.sample = 400;
     o.data = "build/shakespeare.txt";
@@ -663,8 +681,8 @@ static options parse(int argc, char **argv) {
             o.check = 1;
         else if (!strcmp(a, "--check"))
             o.check = 2;
-        else if (!strcmp(a, "--untied"))
-            o.tied = 0;
+        else if (!strcmp(a, "--untied") || !strcmp(a, "--tied"))
+            o.tied = a[2] == 't';
         else if (!strcmp(a, "--cpu-time"))
             cpu_time = 1;
         else {
@@ -681,6 +699,7 @@ static options parse(int argc, char **argv) {
             i++;
         }
     }
+    if (o.tied < 0) o.tied = o.s.tied;
     if (o.s.width % o.s.heads) fail("--heads: %d do not divide a width of %d", (int)o.s.heads, (int)o.s.width);
     if (o.s.batch % o.chunks) fail("--chunks: %d do not divide a batch of %d", (int)o.chunks, (int)o.s.batch);
     if (o.s.warmup > o.s.steps / 2) o.s.warmup = o.s.steps / 2;
@@ -720,6 +739,7 @@ static void train_all(amp_ctx *ctx, const options *o, const text *t) {
             print_run(o, &modes[m], o->seed + i, r);
         }
     if (o->seeds > 1) print_means(o, all);
+    print_memory(o, all);
     if (first->sample)
         printf("\nWhat %s has learnt to write:\n\n%s\n", modes[(first - all) / MAX_SEEDS].name, first->sample);
     if (t->n) {

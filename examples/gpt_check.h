@@ -96,7 +96,7 @@ static int claim(int holds, const char *format, ...) {
     return holds ? 0 : 1;
 }
 
-static const shape small = {"small", 2, 2, 8, 6, 3, 11, 1, 0, 0, 1e-3, 1e-4, 0.99, 0.1, 0.3};
+static const shape small = {"small", 2, 2, 8, 6, 3, 11, 1, 0, 0, 0, 1e-3, 1e-4, 0.99, 0.1, 0.3};
 
 /* Central differences of the loss in double, parameter after parameter: d[i][k]. */
 typedef struct differences {
@@ -197,7 +197,7 @@ static const char lines[] =
 
 static int check_training(
     amp_ctx *ctx, options o) { /* on a few lines: all modes learn, in the memory that was planned */
-    static const shape sonnet = {"sonnet", 2, 2, 32, 16, 8, 0, 0, 60, 5, 5e-3, 5e-4, 0.99, 0.1, 0.05};
+    static const shape sonnet = {"sonnet", 2, 2, 32, 16, 8, 0, 0, 0, 60, 5, 5e-3, 5e-4, 0.99, 0.1, 0.05};
     static result r, fp32;
     text t = number_text((const unsigned char *)lines, sizeof lines - 1);
     int m, wrong = 0;
@@ -212,7 +212,7 @@ static int check_training(
             "%s learns: loss %.3f -> %.3f, mean of the run %.4f of fp32's", modes[m].name, (double)r.losses[0],
             (double)r.losses[r.steps - 1], r.training / fp32.training);
         wrong += claim(r.as_planned, "%s takes the memory that was planned: %.1f KiB of state, %.1f KiB for backward",
-            modes[m].name, (double)r.model / 1024, (double)r.activations / 1024);
+            modes[m].name, (double)r.model / 1024, (double)r.held.saved / 1024);
         wrong += claim(
             strlen(r.sample) == o.sample, "%s writes \"%.*s\"", modes[m].name, (int)strcspn(r.sample, "\n"), r.sample);
         if (m == SPLIT)

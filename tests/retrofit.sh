@@ -2,7 +2,7 @@
 # usage: retrofit.sh [--full]    The CUDA example programs, built and run:
 #   retrofit/before.cu (FP32, cuBLAS) and after.cu (the same with amp): few changed lines, the diff that its README shows, the same loss
 #   curve for several seeds, no waiting for the device that before.cu does not do; cuda_graph.cu, own_optimizer.cu and tensor_core.cu (in
-#   FP16 and BF16): what they promise.
+#   FP16 and BF16): what they promise. gpt.c: nvcc compiles it (tests/examples.sh runs it).
 # They run on the CPU, by tests/hostcuda (g++ and the CUDA headers), and on a GPU if there is one and nvcc; nvcc also compiles each
 # without a warning. --full: more seeds, a loss scale that starts far too high, stream work and threads in random order.
 # Uses $BUILD $CXX $CUDA_HOME $NVCC $NVCC_ARCH. Last line: N passed, N failed, N skipped.
@@ -183,6 +183,8 @@ if [ -n "$NVCC" ] && "$NVCC" --version >/dev/null 2>&1; then
         # shellcheck disable=SC2086
         quiet "$f.cu: nvcc" "$NVCC" -O1 -gencode arch=compute_80,code=compute_80 $warn -I"$top" -c "$ex/$f.cu" -o "$work/x.o"
     done
+    # shellcheck disable=SC2086
+    quiet "gpt.c: nvcc" "$NVCC" -std=c++17 -O1 -gencode arch=compute_80,code=compute_80 $warn -I"$top" -DAMP_LINKED -x cu -c "$ex/gpt.c" -o "$work/x.o"
     archs="75" # tensor_core: its own Tensor Core code for each kind of GPU that this nvcc knows; BF16 from 80 on
     [ -z "$full" ] || archs=$("$NVCC" --list-gpu-arch | sed -n 's/^compute_//p' | awk '$1 >= 75')
     for a in $archs; do
