@@ -121,7 +121,7 @@ test: cuda-line ## every test that this machine can run, in at most 6 minutes of
 	+@$(PARTS_MAKE) $(PARTS:%=part-%) || true; times >$(BUILD)/log/all.times; tests/run.sh sum $(PARTS)
 
 check-full: cuda-line ## the same with nothing left out, in parts of minutes: PART=--list, PART='unit-1 suite-*'; goes on where it was
-	+@HCU_VARIANTS='$(HCU_VARIANTS)' HCU_SKIPPED='$(or $(strip $(HCU_SKIPPED)),$(if $(CUDA_HOME),,"skipped: no CUDA headers"))' tests/full.sh $(PART)
+	+@NVDISASM='$(NVDISASM)' HCU_VARIANTS='$(HCU_VARIANTS)' HCU_SKIPPED='$(or $(strip $(HCU_SKIPPED)),$(if $(CUDA_HOME),,"skipped: no CUDA headers"))' tests/full.sh $(PART)
 
 .PHONY: $(PARTS:%=part-%)
 part-unit: $(BUILD)/test_cpu
@@ -211,6 +211,8 @@ part-cuda-verbs: for-cuda-verbs # what each verb does to CUDA; its failures
 else
 part-hostcuda part-hostcuda-suite part-cuda-verbs part-sass:
 	$(call skipped,needs g++ and the CUDA headers: $(if $(CUDA_HOME),no $(CXX),cuda_runtime_api.h not found; set CUDA_HOME))
+bench-sass sass-table:
+	@echo '$@ needs nvcc, nvdisasm (pip install nvidia-cuda-nvdisasm) and $(CXX)'; exit 1
 endif
 
 part-retrofit:

@@ -55,6 +55,7 @@ table() {
     echo "style||tests/style.sh"
     echo "readme||tests/readme_snippets.sh README.md amp.h"
     if [ -n "${NVCC:-}" ]; then
+        [ -z "${NVDISASM:-}" ] || echo "suite-sass|$host/plain/suite $BUILD/sass/sm_90.sass|env HCU_PROTECT=0 HCU_SASS=$BUILD/sass/sm_90 tests/hostcuda_suite.sh $host/plain/suite lazy forward"
         "$NVCC" --list-gpu-arch | sed 's/.*_//' | xargs -n 3 | while read -r archs; do echo "ptx-${archs%% *}||tests/ptx.sh $archs"; done
     fi
     cuda_table "${HCU_VARIANTS:-}" "${HCU_SKIPPED:-}"

@@ -3,6 +3,7 @@
 
        sass --code build/sass/sm_90 [--archs LIST] [--row TEXT] [--data KIND] [--quick] [--table FILE] [--record]
             [--profile N] [--listing] | --chain
+       sass --bounds FILE [--main]
 
    Each row runs one verb of amp.h on the CUDA context, whose launches run the machine code, and the same on the CPU
    context. It says whether the results have the same bits; how many instructions a warp issues per element, by pipe;
@@ -10,8 +11,9 @@
    counted, not timed. Instructions per element: issued by a warp, times 32, over the elements; counted between two
    sizes, so that what a launch costs by itself is left out. The last line is "N passed, N failed, N skipped".
 
+   --bounds: a table of bounds in Markdown from the counts in FILE, without running anything; --main: of fewer rows.
    --table: a row fails whose count is more than 3 % above the one in FILE, or that is not in it. --record prints such
-   lines instead: architecture, row, data, instructions per element, those of them on the FP64 pipes. --quick: normal
+   lines instead: architecture, row, data, instructions per element, and those by pipe. --quick: normal
    and half subnormal data alone. --row, --data: rows that contain TEXT, one kind of data. --profile: the most frequent
    opcodes; --listing: the machine code that ran; both per element. --chain: how long a small step takes at least,
    beside that of naive_tail.cu. */
@@ -24,8 +26,8 @@
 #include <string.h>
 
 static struct options {
-    const char *code, *archs, *row, *data, *table;
-    int profile, listing, quick, record, chain;
+    const char *code, *archs, *row, *data, *table, *bounds;
+    int profile, listing, quick, record, chain, main;
 } opt;
 
 /* ---- GPUs ----
@@ -509,22 +511,28 @@ static int passed, failed;
 
 /* ---- the committed counts ---- */
 
-/* What the table says of a row; 0: nothing. */
-static double expected(int arch, const row *r, data_kind data) {
+/* What FILE says of a row, by pipe, too; 0: nothing. */
+static double recorded(const char *path, int arch, const row *r, data_kind data, double *pipe) {
     char line[256], want[128];
     double count = 0;
-    FILE *f = fopen(opt.table, "r");
+    FILE *f = fopen(path, "r");
     size_t n;
+    int p;
     if (!f) return 0;
     snprintf(want, sizeof want, "%d\t%s\t%s\t", arch, r->name, data_names[data]);
     n = strlen(want);
-    while (fgets(line, sizeof line, f))
-        if (!strncmp(line, want, n)) count = atof(line + n);
+    while (fgets(line, sizeof line, f)) {
+        char *at = line + n;
+        if (strncmp(line, want, n) != 0) continue;
+        count = strtod(at, &at);
+        for (p = 0; p < HCU_PIPES; p++)
+            pipe[p] = strtod(at, &at);
+    }
     fclose(f);
     return count;
 }
 static int as_expected(const row *r, data_kind data, double all) {
-    double want = opt.table ? expected(hcu_sass_arch(), r, data) : all;
+    double pipe[HCU_PIPES], want = opt.table ? recorded(opt.table, hcu_sass_arch(), r, data, pipe) : all;
     if (want > 0 && all <= 1.03 * want + 0.02) return 1;
     if (want > 0)
         printf("FAIL %s, %s: %.2f instructions per element, %s says %.2f\n", r->name, data_names[data], all, opt.table,
@@ -579,14 +587,70 @@ static void row_of(amp_ctx *gpu_ctx, amp_ctx *cpu, const row *r, data_kind data)
         passed++;
     else
         failed++;
-    if (opt.record)
-        printf("%d\t%s\t%s\t%.2f\t%.2f\n", hcu_sass_arch(), r->name, data_names[data], all,
-            pipe[HCU_PIPE_FP64] + pipe[HCU_PIPE_CVT64]);
-    else
+    if (opt.record) {
+        printf("%d\t%s\t%s\t%.2f", hcu_sass_arch(), r->name, data_names[data], all);
+        for (p = 0; p < HCU_PIPE_OTHER; p++)
+            printf("\t%.2f", pipe[p]);
+        puts("");
+    } else {
         tell(r, data, same, pipe, all);
+    }
     free(big.out);
     free(want.out);
     free(little.out);
+}
+
+/* ---- bounds from the committed counts ---- */
+
+/* On this GPU, for the worse of the two kinds of data. Code of 8.6 or 9.0 stands for what is not recorded. */
+static double recorded_bound(const gpu *g, const row *r, const char **limit) {
+    double worst = INFINITY;
+    int d;
+    for (d = 0; d < ZERO; d++) {
+        double pipe[HCU_PIPES], all = recorded(opt.bounds, g->arch, r, (data_kind)d, pipe), share;
+        const char *what = "";
+        if (all <= 0) all = recorded(opt.bounds, g->fp64_shared ? 86 : 90, r, (data_kind)d, pipe);
+        share = all > 0 ? bound(g, pipe, all, r->bytes, &what) : 0;
+        if (share >= worst) continue;
+        worst = share;
+        *limit = what;
+    }
+    return worst;
+}
+static int is_main(const row *r) {
+    static const char *const names[] = {"cast f32->f16", "cast f16->f32", "cast f32->bf16", "cast f32->e4m3",
+        "inspect f16", "inspect bf16", "all_finite f16", "unscale f16", "AdamW f16", "AdamW bf16 stochastic",
+        "AdamW bf16 moments", "SGD f16", "cross-entropy f16", "cross-entropy bf16", "GELU gradient f16",
+        "ReLU gradient f16", "column sums f16", "dropout f16"};
+    size_t i;
+    for (i = 0; i < sizeof names / sizeof *names; i++)
+        if (!strcmp(names[i], r->name)) return 1;
+    return 0;
+}
+static int bounds(void) {
+    size_t i, g;
+    printf("| kernel (bytes per element) |");
+    for (g = 0; g < GPUS; g++)
+        printf(" %s |", gpus[g].name);
+    printf(" measured |\n|---|");
+    for (g = 0; g <= GPUS; g++)
+        printf("---|");
+    puts("");
+    for (i = 0; i < ROWS; i++) {
+        if (opt.main && !is_main(&rows[i])) continue;
+        printf("| %s (%g) |", rows[i].name, rows[i].bytes);
+        for (g = 0; g < GPUS; g++) {
+            const char *limit = "";
+            double share = recorded_bound(&gpus[g], &rows[i], &limit);
+            if (share <= 0) return fprintf(stderr, "sass: %s: not in %s\n", rows[i].name, opt.bounds), 1;
+            if (share >= 2)
+                printf(" > 2 |");
+            else
+                printf(" %.2f%s%s |", share, share < 1.15 ? " " : "", share < 1.15 ? limit : "");
+        }
+        puts(" |");
+    }
+    return 0;
 }
 
 /* ---- small steps ----
@@ -597,9 +661,36 @@ enum { LAUNCH = 2000 };
 
 static unsigned long long with_launches(hcu_sass_count c) { return c.cycles + LAUNCH * (unsigned long long)c.launches; }
 
-/* amp_step with clip_norm and a dynamic scale, on FP16 gradients; the second one is counted. */
-static hcu_sass_count our_step(amp_ctx *ctx, size_t n) {
-    static const row r = {"a small step", NULL, AMP_F16, AMP_F16, L_ADAMW, 0, 0, 0, 0, NULL};
+/* A file with the state of a set of n parameters that has made so many steps, on the CPU. */
+static const char *state_file = "amp-test-sass.state";
+static void make_state(amp_ctx *cpu, size_t n, long steps) {
+    static const row r = {"a state", NULL, AMP_F16, AMP_F16, L_ADAMW, 0, 0, 0, 0, NULL};
+    amp_state_desc d = AMP_ZERO;
+    amp_step_desc step;
+    amp_array g;
+    amp_params *p;
+    amp_scaler *s;
+    work w;
+    memset(&w, 0, sizeof w);
+    w.ctx = cpu;
+    w.row = &r;
+    w.n = n;
+    p = set_of(&w, &layouts[L_ADAMW], AMP_F16, &step, &g);
+    s = scaler(&w);
+    while (steps--)
+        fine(&w, amp_step(p, s, &step), "amp_step");
+    d.params = &p;
+    d.n_params = 1;
+    fine(&w, amp_state_save(cpu, state_file, &d), "amp_state_save");
+    amp_scaler_destroy(s);
+    amp_params_destroy(p);
+    (void)amp_free(cpu, w.lent[0].data);
+}
+/* amp_step with clip_norm and a dynamic scale, on FP16 gradients; the second one is counted, or, with a state, the first
+   one after it. */
+static hcu_sass_count our_step(amp_ctx *ctx, size_t n, int from_state, const char *kernel) {
+    static row r = {"a small step", NULL, AMP_F16, AMP_F16, L_ADAMW, 0, 0, 0, 0, NULL};
+    amp_state_desc d = AMP_ZERO;
     amp_step_desc step;
     amp_array g;
     amp_params *p;
@@ -609,10 +700,16 @@ static hcu_sass_count our_step(amp_ctx *ctx, size_t n) {
     w.ctx = ctx;
     w.row = &r;
     w.n = n;
+    r.kernel = kernel;
     p = set_of(&w, &layouts[L_ADAMW], AMP_F16, &step, &g);
     s = scaler(&w);
     step.clip_norm = 1;
-    fine(&w, amp_step(p, s, &step), "amp_step");
+    d.params = &p;
+    d.n_params = 1;
+    if (from_state)
+        fine(&w, amp_state_load(ctx, state_file, &d), "amp_state_load");
+    else
+        fine(&w, amp_step(p, s, &step), "amp_step");
     begin(&w);
     fine(&w, amp_step(p, s, &step), "amp_step");
     end(&w);
@@ -651,25 +748,35 @@ static hcu_sass_count naive(amp_ctx *ctx, size_t n) {
 static void chain(void) {
     static const size_t size[] = {8, 262144, 1048576};
     const gpu *g = gpus;
-    amp_ctx *ctx;
+    static const long steps[] = {10, 1000, 100000};
+    amp_ctx *ctx, *cpu;
     size_t i;
     while (g->arch != hcu_sass_arch())
         g++;
     hcu_set_sms(0, g->sms);
-    if (amp_cuda_create(&ctx, NULL) != AMP_OK) exit(1);
+    if (amp_cuda_create(&ctx, NULL) != AMP_OK || amp_cpu_create(&cpu, NULL) != AMP_OK) exit(1);
     hcu_sass_model(g->sms);
     printf("sm_%d, %s: cycles of a step at least: the longest chain of dependent instructions, and %d for each launch "
            "(counted, not timed)\n",
         g->arch, g->name, LAUNCH);
     for (i = 0; i < sizeof size / sizeof *size; i++) {
-        hcu_sass_count ours = our_step(ctx, size[i]), other = naive(ctx, size[i]);
+        hcu_sass_count ours = our_step(ctx, size[i], 0, NULL), other = naive(ctx, size[i]);
         printf("%8lu parameters: amp_step %6llu (%ld launches), naive %6llu (%ld launches), ratio %.2f\n",
             (unsigned long)size[i], with_launches(ours), ours.launches, with_launches(other), other.launches,
             (double)with_launches(ours) / (double)with_launches(other));
         if (!ours.launches || !other.launches) failed++;
         passed++;
     }
+    for (i = 0; i < sizeof steps / sizeof *steps; i++) {
+        hcu_sass_count tail;
+        make_state(cpu, 8, steps[i] - 1);
+        tail = our_step(ctx, 8, 1, "ampi_k_inspect");
+        printf("step %6ld of 8 parameters: at most %llu instructions of a warp in the inspection, %llu of them FP64\n",
+            steps[i], tail.longest, tail.longest_fp64);
+    }
+    (void)remove(state_file);
     amp_ctx_destroy(ctx);
+    amp_ctx_destroy(cpu);
 }
 
 int main(int argc, char **argv) {
@@ -692,6 +799,10 @@ int main(int argc, char **argv) {
             opt.table = value, k++;
         else if (!strcmp(argv[k], "--listing"))
             opt.listing = 1;
+        else if (!strcmp(argv[k], "--bounds"))
+            opt.bounds = value, k++;
+        else if (!strcmp(argv[k], "--main"))
+            opt.main = 1;
         else if (!strcmp(argv[k], "--chain"))
             opt.chain = 1;
         else if (!strcmp(argv[k], "--quick"))
@@ -701,6 +812,7 @@ int main(int argc, char **argv) {
         else
             return fprintf(stderr, "sass: what is %s?\n", argv[k]), 2;
     }
+    if (opt.bounds) return bounds();
     if (!opt.code || hcu_sass_load(opt.code) < 1)
         return fprintf(stderr, "sass: --code NAME of NAME.cubin and NAME.sass\n"), 2;
     arch = hcu_sass_arch();

@@ -1,25 +1,39 @@
 #!/bin/sh
 # usage: sass.sh ARCH...            The kernels' machine code, executed without a GPU: the CPU context's bits, and no more instructions
 #                                   per element than tests/sass.txt says (3 % are allowed). Normal and half subnormal data.
-#        sass.sh --record ARCH...   writes tests/sass.txt
+#        sass.sh --record ARCH...   writes tests/sass.txt, and the tables of bounds in README.md and bench/NOTES.md
 # Needs build/sass/sass, and build/sass/sm_ARCH.cubin and .sass, which make builds. Last line: N passed, N failed, N skipped.
 set -u
 cd "$(dirname "$0")/.." || exit 2
 build=${BUILD:-build}
 table=${TABLE:-tests/sass.txt}
 out=$(mktemp) || exit 2
-trap 'rm -f "$out"' EXIT
+trap 'rm -f "$out" "$out.block"' EXIT
 trap 'exit 130' INT TERM
 
+# block FILE NAME: FILE with what stdin says between <!-- NAME --> and <!-- /NAME -->
+block() {
+    cat >"$out.block"
+    awk -v name="$2" -v text="$out.block" '
+        $0 == "<!-- /" name " -->" { inside = 0 }
+        !inside { print }
+        $0 == "<!-- " name " -->" { inside = 1; while ((getline line <text) > 0) print line }' "$1"
+}
 if [ "${1:-}" = --record ]; then
     shift
     {
-        echo "# Instructions per element of each kernel, and those of them on the FP64 pipes: written by \`make sass-table\`, read by tests/sass.sh."
-        echo "# Counted from machine code, not timed. architecture, row of tests/sass.c, data, instructions, FP64"
+        echo "# Instructions per element of each kernel: written by \`make sass-table\`, read by tests/sass.sh. Counted from machine code, not timed."
+        printf '# architecture\trow of tests/sass.c\tdata\tall\talu\tfma\timad\tfp64\tcvt64\txu\tlsu\tbranch\tuniform\n'
     } >"$out"
-    for arch; do "$build/sass/sass" --code "$build/sass/sm_$arch" --record >>"$out" || { cat "$out"; exit 1; }; done
-    awk -F '\t' -v archs=" $* " '!/^#/ && index(archs, " " $1 " ") == 0' "$table" >>"$out" 2>/dev/null # those of other architectures stay
+    for arch; do "$build/sass/sass" --code "$build/sass/sm_$arch" --quick --record >>"$out" || { cat "$out"; exit 1; }; done
+    awk -F '\t' -v archs=" $* " '!/^#/ && index(archs, " " $1 " ") == 0' "$table" >>"$out" # those of other architectures stay
     cat "$out" >"$table"
+    for page in README.md bench/NOTES.md; do
+        main=
+        [ $page != README.md ] || main=--main
+        # shellcheck disable=SC2086
+        "$build/sass/sass" --bounds "$table" $main | block $page counted >"$out" && cat "$out" >$page
+    done
     exit
 fi
 passed=0 failed=0
