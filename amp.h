@@ -73,8 +73,9 @@
                Arrays may be yours or come from amp_alloc; any alignment of their element type works.
                Functions of class setup allocate, through the context's allocator; amp_param_read and _write (layouts
                without FP32 masters) and amp_state_save use up to 2 MiB of host memory while they run, amp_state_load
-               as much as the file has. No other function allocates (tests/test_modes.c counts each). The ledger
-               (amp_ledger) has all context memory by label, but for a context's own fixed workspace.
+               as much as the file has; the first autocast scope fits its arena (>>policy). No other function allocates
+               (tests/test_modes.c counts each). The ledger (amp_ledger) has all context memory by label, but for a
+               context's own fixed workspace.
 
    >>threads   A context and the objects made on it are used by one thread at a time; different contexts, different
                 threads. A verb that finds a different thread inside a verb of its context changes nothing and returns
@@ -510,7 +511,9 @@ AMP_API amp_status amp_params_zero_grad(amp_params *p);
    Multiply the loss (in practice: the gradient of the logits) by the scale, so that small FP16 gradients survive;
    gradients are divided by it before use. A step whose gradients overflowed is skipped and the scale backs off; after
    growth_interval good steps in a row it grows. The rule is PyTorch's, with its traps closed: docs/semantics.md lists
-   the differences. */
+   the differences.
+   NULL is a scaler that is OFF, in every function and every desc, so that one loop serves FP16 and BF16. Two refuse it:
+   amp_scaler_configure, and amp_unscale with a dst, which has no other way to its context. */
 
 typedef enum amp_scaler_mode {
     AMP_SCALER_DYNAMIC = 0,
@@ -543,7 +546,8 @@ AMP_API amp_status amp_scaler_create_checked(
     amp_scaler **out, amp_ctx *ctx, int version, size_t size, const amp_scaler_desc *desc);
 AMP_API void amp_scaler_destroy(amp_scaler *s); /* NULL is fine. Class: setup */
 /* The number to multiply a loss with, and its reciprocal (for amp_gemm_desc.alpha_ptr: a product that leaves unscaled
-   gradients), in context memory: always current, valid until the scaler is destroyed. NULL: NULL. Class: host. */
+   gradients), in context memory: always current, valid until the scaler is destroyed. NULL: NULL, and every field for
+   such a pointer takes that as 1. In a kernel of yours: float scale = scale_ptr ? *scale_ptr : 1; Class: host. */
 AMP_API const float *amp_scaler_scale_ptr(const amp_scaler *s);
 AMP_API const float *amp_scaler_inverse_ptr(const amp_scaler *s);
 
@@ -735,7 +739,7 @@ typedef struct amp_policy amp_policy; /* a level (O0..O3, PyTorch, MindSpore) wi
    steps; everything else is cast for the one call. */
 
 #define AMP_AUTOCAST_DEPTH 16                /* regions that can be open at a time */
-#define AMP_AUTOCAST_SPARE ((size_t)1 << 20) /* bytes of the default arena for copies of one call */
+#define AMP_AUTOCAST_SPARE ((size_t)1 << 20) /* bytes of the first arena for copies of one call */
 #define AMP_CACHE          0x100u            /* amp_array.flags: an FP32 weight whose cast may be kept */
 
 typedef struct amp_autocast_desc { /* "outer": of the surrounding region; without one, on and as AMP_PRESET_AMP */
@@ -746,14 +750,17 @@ typedef struct amp_autocast_desc { /* "outer": of the surrounding region; withou
     amp_dtype pin;            /* dtype that every operation of the region gets (to_float); AMP_AUTO => by the lists */
     uint32_t if_enabled;      /* 1: nothing happens unless outer is enabled (with pin: custom_fwd's cast_inputs) */
     int32_t cache;            /* 0 => outer; 1 on; AMP_NONE off */
-    size_t arena;   /* outermost: bytes for copies; 0 => FP32 parameters and AMP_AUTOCAST_SPARE; disabled: 0 */
+    size_t arena;   /* outermost: bytes for copies, and no more: NO_MEMORY when they are used up. 0 => FP32 parameters
+                       and AMP_AUTOCAST_SPARE (disabled: nothing) to begin with: it fits itself in the first step */
     size_t entries; /* outermost: copies in the cache; 0 => one per FP32 parameter, and 64 */
     uint64_t _end;
 } amp_autocast_desc;
 
 /* Opens a region; desc NULL => defaults. An outermost begin allocates the arena (ledger label "autocast") if what is
-   there is too small; it stays for the next scope. STAGE beyond AMP_AUTOCAST_DEPTH, CAPTURE if it would have to
-   allocate in a capture. Class: setup the first time, then host. */
+   there is too small; it stays for the next scope. In the first scope, while nobody knows how much is needed, verbs
+   that run out of room allocate a larger one, and the next outermost begin makes one of the size that was needed; in a
+   capture they say NO_MEMORY and how much. amp_autocast_get tells the need (.peak). STAGE beyond AMP_AUTOCAST_DEPTH,
+   CAPTURE if it would have to allocate in a capture. Class: setup the first two times, then host. */
 AMP_API amp_status amp_autocast_begin(amp_ctx *ctx, const amp_autocast_desc *desc);
 /* Closes the innermost region and drops the casts that amp_autocast_input made in it; the outermost one drops the
    cache. STAGE if none is open. Class: host. */
@@ -763,7 +770,7 @@ AMP_API amp_status amp_autocast_end(amp_ctx *ctx);
 AMP_API amp_status amp_autocast_release(amp_ctx *ctx);
 /* For operations of your own: out[i] = in[i] as operation op wants its n inputs (n <= 8; give counts; data NULL is
    skipped): itself, its model copy, or a cast, to read until the end of the region (a cached one: of the outermost).
-   NO_MEMORY when the arena is full, UNSUPPORTED for a banned operation and for FP16 beside BF16 where the widest is
+   NO_MEMORY when a fixed arena is full, UNSUPPORTED for a banned operation and for FP16 beside BF16 where the widest is
    wanted. Class: enqueue. Numerics: to nearest even. */
 AMP_API amp_status amp_autocast_input(amp_ctx *ctx, amp_array *out, amp_op op, const amp_array *in, size_t n);
 /* The dtype of op's result here if left automatic, from the dtype of its (widest) input. Class: host. */
@@ -824,7 +831,8 @@ typedef struct amp_gemm_desc { /* D[m,n] = act( alpha * op(A)[m,k] * op(B)[k,n] 
     const float *scale_d;                /* context memory, FP8 d only: d = scale_d * act(...), saturated; NULL => 1 */
     float *amax_d;      /* output in context memory, FP8 d only: largest |act(...)|, before scale_d; or NULL */
     amp_dtype *d_dtype; /* host: d's dtype is returned here. Needed when d.dtype is AMP_AUTO, else NULL is fine */
-    amp_dtype pin;      /* a and b are read in this dtype; AMP_AUTO => as the scope says, else as they are */
+    amp_dtype pin;      /* a and b are read in this dtype; AMP_AUTO => as the scope says, else as they are. The copies
+                           need an arena: STAGE before the first amp_autocast_begin */
     uint64_t _end;
 } amp_gemm_desc;
 
@@ -855,7 +863,7 @@ typedef struct amp_linear_desc { /* one layer: fill it once, use it for forward 
     uint32_t flags;        /* AMP_GEMM_* for its products, or 0 */
     amp_precision *record; /* host: written by forward, read by backward. NULL: dtypes are given; x, w, dy share one */
     const amp_precision *from; /* host: the record of the layer that made x, if x.dtype is AMP_AUTO */
-    amp_dtype pin;             /* x and w are read in this dtype; AMP_AUTO => as the scope says, else as they are */
+    amp_dtype pin;             /* x and w are read in this dtype, see amp_gemm_desc.pin */
     uint32_t _pad;
     /* Host, or NULL. Two layers in a chain, b.x = a.y: with a.after = &b and b.before = &a the backward of b does the
        act and the dbias of a's, inside the product that makes its dx, which is then the gradient before a's act. */
@@ -880,11 +888,13 @@ typedef struct amp_xent_desc {
     const int32_t *labels; /* context memory, [rows]: 0 .. classes-1; negative: the row is left out (gradient 0) */
     float *loss;        /* context memory, one float, or NULL: mean or sum of -log softmax(logits)[label], NOT scaled */
     float *row_loss;    /* context memory, [rows]; NULL only if loss is NULL (it is where the sum is made from) */
-    amp_array dlogits;  /* output [rows, classes] or data NULL: gradient TIMES THE LOSS SCALE; may be logits */
+    amp_array dlogits;  /* output [rows, classes] or data NULL: gradient TIMES THE LOSS SCALE; may be logits. With a
+                           count of rows * ld or more the columns from classes to ld are its own: zeros are written */
     amp_scaler *scaler; /* NULL => 1. Read where the verb runs: no host synchronisation */
     amp_optional factor; /* one more factor of the gradient, e.g. 1/N for N micro-batches; not given: 1 */
     float smoothing;     /* label smoothing: 0 => none; target = (1-s) * one-hot + s / classes */
-    uint32_t _pad;
+    uint32_t softmax; /* 1: no gradient; dlogits = softmax(logits) * factor, to sample from. labels, loss, row_loss and
+                            scaler NULL, smoothing 0 */
     const amp_precision *from; /* host: record of the layer that made logits of dtype AMP_AUTO; dlogits AUTO: same */
     uint64_t _end;
 } amp_xent_desc;
@@ -921,7 +931,7 @@ typedef struct amp_state_desc {
     uint32_t _begin, flags;    /* 0 */
     amp_params *const *params; /* n_params sets, in the same order when saving and loading */
     size_t n_params;
-    amp_scaler *const *scalers;
+    amp_scaler *const *scalers; /* a NULL entry: as a scaler that is OFF */
     size_t n_scalers;
     void *user;        /* your own bytes (epoch, position in the data, ...): saved, and filled on load */
     size_t user_bytes; /* must be equal when loading */
@@ -1956,7 +1966,9 @@ typedef struct amp_xent_job { /* rows > 0 */
     float *loss, *row_loss;
     const amp_scaler_state *scaler; /* NULL: scale 1 */
     float factor, smoothing;
-    uint32_t sum, _pad;
+    uint32_t sum;
+    uint32_t softmax; /* 1: labels is NULL, and dlogits gets exp(x - max) / sum * factor */
+    size_t padding;   /* columns of dlogits after its classes that are written as zeros: 0, or ld - classes */
 } amp_xent_job;
 
 typedef struct amp_dropout_job { /* count > 0 */
@@ -2637,7 +2649,7 @@ typedef struct amp_autocast_info { /* of the innermost region; counters since th
     amp_dtype low, pin;
     uint32_t _pad;
     uint64_t casts, hits, resolved; /* made; answered from the cache; answered by a model copy */
-    size_t arena, used, peak;       /* bytes */
+    size_t arena, used, peak;       /* bytes; peak: what the scope needs, so the .arena that is just large enough */
 } amp_autocast_info;
 AMP_API amp_autocast_info amp_autocast_get(const amp_ctx *ctx); /* Class: host. */
 
@@ -4460,6 +4472,7 @@ struct amp_scaler {
 };
 static amp_ctx *ampi_scaler_ctx(const amp_scaler *s) { return s ? s->ctx : NULL; }
 static ampi_phase ampi_phase_after_update(const amp_params *p);
+static int ampi_is_on(const amp_scaler *s) { return s && !s->off; }
 
 static amp_status ampi_check_scale(amp_ctx *ctx, const char *where, const char *name, float scale) {
     if (!amp_is_finite(scale) || !(scale > 0.0f))
@@ -4579,7 +4592,21 @@ AMP_API void amp_scaler_destroy(amp_scaler *s) {
     AMPI_VOID_VERB(ampi_scaler_ctx(s), "amp_scaler_destroy", ampi_do_scaler_destroy(s));
 }
 
-static amp_status ampi_scaler_read(amp_scaler *s, amp_scaler_state *out) {
+static amp_scaler_state ampi_off_state(void) { /* of a scaler that is OFF */
+    amp_scaler_desc d = AMP_ZERO;
+    amp_scaler_state t;
+    memset(&t, 0, sizeof t);
+    t.scale = t.inverse = 1.0f;
+    d.mode = AMP_SCALER_OFF;
+    (void)ampi_scaler_rule(NULL, "", &t, &d);
+    t.hysteresis_tracker = t.hysteresis;
+    return t;
+}
+static amp_status ampi_scaler_read(amp_scaler *s, amp_scaler_state *out) { /* s NULL: as if OFF */
+    if (!s) {
+        *out = ampi_off_state();
+        return AMP_OK;
+    }
     AMPI_TRY(s->ctx->b->may_wait(s->ctx));
     return s->ctx->b->copy(s->ctx, out, s->state, sizeof *out);
 }
@@ -4592,15 +4619,10 @@ AMP_API const float *amp_scaler_inverse_ptr(const amp_scaler *s) { return s ? &s
 
 static amp_status ampi_do_scaler_get(amp_scaler *s, amp_scaler_info *out) {
     amp_scaler_state t;
+    amp_status st;
     if (!out) return s ? AMPI_INVALID(s->ctx, "amp_scaler_get: out is NULL") : AMP_ERR_INVALID_ARG;
-    if (s) {
-        AMPI_TRY(ampi_failed_in(s->ctx, "amp_scaler_get", ampi_scaler_read(s, &t)));
-    } else { /* as a scaler that is off */
-        memset(&t, 0, sizeof t);
-        t.scale = 1.0f;
-        t.hysteresis_tracker = 1;
-        t.dead_after = 1;
-    }
+    st = ampi_scaler_read(s, &t);
+    if (st != AMP_OK) return ampi_failed_in(s->ctx, "amp_scaler_get", st);
     out->scale = t.scale;
     out->growth_tracker = t.growth_tracker;
     out->hysteresis_tracker = t.hysteresis_tracker;
@@ -4648,7 +4670,7 @@ static amp_status ampi_check_held(amp_ctx *ctx, const char *where, const amp_sca
 static amp_status ampi_do_scaler_set_scale(amp_scaler *s, float scale) {
     amp_ctx *ctx = s ? s->ctx : NULL;
     amp_scaler_state t;
-    AMPI_TRY(ampi_check_scaler(ctx, "amp_scaler_set_scale", s));
+    if (!s) return AMP_OK;
     AMPI_TRY(ampi_check_scale(ctx, "amp_scaler_set_scale", "scale", scale));
     if (s->off) return AMP_OK;
     AMPI_TRY(ampi_check_held(ctx, "amp_scaler_set_scale", s));
@@ -4702,13 +4724,19 @@ static amp_status ampi_check_unscaled(
     }
     return AMP_OK;
 }
+static amp_status ampi_unscale_by_nothing(
+    const amp_array *dst, amp_finite_report *report, const amp_array *grads, size_t n) {
+    if (dst || (n && !grads)) return AMP_ERR_INVALID_ARG; /* without a context: no sentence */
+    if (report) memset(report, 0, sizeof *report);
+    return AMP_OK;
+}
 static amp_status ampi_do_unscale(
     amp_scaler *s, const amp_array *dst, amp_finite_report *report, const amp_array *grads, size_t n) {
     amp_ctx *ctx = s ? s->ctx : NULL;
     static const char where[] = "amp_unscale";
     amp_finite_report r = AMP_ZERO;
     size_t i;
-    AMPI_TRY(ampi_check_scaler(ctx, where, s));
+    if (!s) return ampi_unscale_by_nothing(dst, report, grads, n);
     AMPI_TRY(ampi_check_list(ctx, where, grads, n));
     for (i = 0; dst && i < n; i++)
         AMPI_TRY(ampi_check_unscaled(ctx, where, dst, grads, i, n));
@@ -4729,8 +4757,7 @@ AMP_API amp_status amp_unscale(
 
 static amp_status ampi_do_scaler_update(amp_scaler *s) {
     amp_ctx *ctx = s ? s->ctx : NULL;
-    AMPI_TRY(ampi_check_scaler(ctx, "amp_scaler_update", s));
-    if (s->off) return AMP_OK;
+    if (!ampi_is_on(s)) return AMP_OK;
     AMPI_TRY(ampi_check_held(ctx, "amp_scaler_update", s));
     if (s->checked == 0)
         return amp_fail(
@@ -4817,7 +4844,6 @@ static const ampi_rule ampi_rules[AMPI_PHASES][AMPI_VERBS] = {
 #undef AMPI_NO
 /* clang-format on */
 
-static int ampi_is_on(const amp_scaler *s) { return s && !s->off; }
 static ampi_phase ampi_phase_after_update(const amp_params *p) { return ampi_rules[p->phase][AMPI_DO_NEXT].next; }
 
 /* the set's phase as s sees it */
@@ -5189,10 +5215,9 @@ AMP_API amp_status amp_accumulate(amp_params *p, amp_scaler *s, uint32_t keep_go
 static amp_status ampi_do_window_begin(amp_params *p, amp_scaler *s) {
     static const char where[] = "amp_window_begin";
     amp_ctx *ctx = p ? p->ctx : NULL;
-    AMPI_TRY(ampi_check_params(ctx, where, p));
-    AMPI_TRY(ampi_check_scaler(ctx, where, s));
+    AMPI_TRY(ampi_check_pair(ctx, where, p, s));
     AMPI_REQUIRE(!p->holds, ctx, AMP_ERR_STAGE, "%s: the set has an open window", where);
-    ampi_tie(p, s);
+    if (s) ampi_tie(p, s);
     p->holds = 1;
     return AMP_OK;
 }
@@ -5209,12 +5234,11 @@ AMP_API amp_status amp_window_end(amp_params *p) { AMPI_VERB(ampi_ctx_of(p), "am
 
 static amp_status ampi_do_scaler_unscale(amp_scaler *s, amp_params *p) {
     static const char where[] = "amp_scaler_unscale";
-    amp_ctx *ctx = s ? s->ctx : NULL;
+    amp_ctx *ctx = p ? p->ctx : ampi_scaler_ctx(s);
     const ampi_rule *rule;
     amp_inspect_job job;
-    AMPI_TRY(ampi_check_params(ctx, where, p));
-    AMPI_TRY(ampi_check_scaler(ctx, where, s));
-    if (s->off) return AMP_OK;
+    AMPI_TRY(ampi_check_pair(ctx, where, p, s));
+    if (!ampi_is_on(s)) return AMP_OK;
     rule = ampi_rule_of(p, s, AMPI_DO_UNSCALE);
     AMPI_TRY(ampi_check_phase(ctx, where, p, s, rule));
     job = ampi_inspect_of(p, s, rule->takes, AMP_FOR_UNSCALE);
@@ -5224,7 +5248,7 @@ static amp_status ampi_do_scaler_unscale(amp_scaler *s, amp_params *p) {
     return AMP_OK;
 }
 AMP_API amp_status amp_scaler_unscale(amp_scaler *s, amp_params *p) {
-    AMPI_VERB(ampi_ctx_of(p), "amp_scaler_unscale", ampi_do_scaler_unscale(s, p));
+    AMPI_VERB(p ? p->ctx : ampi_scaler_ctx(s), "amp_scaler_unscale", ampi_do_scaler_unscale(s, p));
 }
 
 /* norm of the gradients, and the coefficient of clipping to max_norm (0: none), into the probe record */
@@ -5754,11 +5778,14 @@ AMP_API amp_scaler_desc amp_policy_scaler_desc(const amp_policy *policy) {
 
 /* ---- the scope ---- */
 
+typedef struct ampi_mark { /* copies for one call or region that are made after it go when it is popped */
+    size_t high, temps, arenas;
+} ampi_mark;
 typedef struct ampi_region {
     amp_policy policy;
     amp_dtype low, pin;
     uint32_t enabled, cache;
-    size_t temps; /* where the copies of this region begin: high when it was opened */
+    ampi_mark opened;
 } ampi_region;
 
 typedef struct ampi_cached {
@@ -5778,8 +5805,16 @@ struct ampi_scope {
     size_t n_cached, cap_cached;
     char *arena; /* cached copies from below, copies for one call or region from above */
     size_t bytes, low, high;
-    int32_t captured, _pad; /* a captured graph uses this arena: it may not serve other scopes */
-    void **retired;         /* such arenas; freed with the context */
+    size_t kept, temps; /* bytes of cached copies and of the others, in whatever arena */
+    size_t need;      /* largest sum of the two so far, in all scopes: the next outermost begin makes that much room */
+    size_t arenas;    /* how many there have been */
+    int32_t entered;  /* 1: a region has been opened */
+    int32_t fixed;    /* 1: the arena has the size that amp_autocast_desc.arena says, and does not grow */
+    int32_t captured; /* a captured graph uses this arena: it may not serve other scopes */
+    int32_t _pad;
+    void **outgrown; /* arenas that became too small in this scope, with copies that still count */
+    size_t n_outgrown, cap_outgrown;
+    void **retired; /* arenas of captured graphs; freed with the context */
     size_t n_retired, cap_retired;
     amp_autocast_info info;
 };
@@ -5790,6 +5825,9 @@ static void ampi_scope_destroy(amp_ctx *ctx) {
     if (!s) return;
     for (i = 0; i < s->n_retired; i++)
         (void)ampi_do_free(ctx, s->retired[i]);
+    for (i = 0; i < s->n_outgrown; i++)
+        (void)ampi_do_free(ctx, s->outgrown[i]);
+    ampi_host_free(&ctx->host, s->outgrown, s->cap_outgrown * sizeof *s->outgrown);
     (void)ampi_do_free(ctx, s->arena);
     ampi_host_free(&ctx->host, s->retired, s->cap_retired * sizeof *s->retired);
     ampi_host_free(&ctx->host, s->cached, s->cap_cached * sizeof *s->cached);
@@ -5810,6 +5848,22 @@ static ampi_region ampi_region_now(const amp_ctx *ctx) {
     r.low = r.policy.low;
     r.cache = 1;
     return r;
+}
+/* Temporary copies of one verb: made after the mark, popped at its end (the stream's order keeps them until their
+   reader has run). An arena that came after the mark holds no older ones. */
+static ampi_mark ampi_scope_mark(const amp_ctx *ctx) {
+    ampi_mark m = AMP_ZERO;
+    if (!ctx->scope) return m;
+    m.high = ctx->scope->high;
+    m.temps = ctx->scope->temps;
+    m.arenas = ctx->scope->arenas;
+    return m;
+}
+static void ampi_scope_pop(amp_ctx *ctx, ampi_mark mark) {
+    ampi_scope *s = ctx->scope;
+    if (!s) return;
+    s->high = mark.arenas == s->arenas ? mark.high : s->bytes;
+    s->temps = mark.temps;
 }
 static uint64_t ampi_capture_id(amp_ctx *ctx) { return ctx->b->capture_id ? ctx->b->capture_id(ctx) : 0; }
 
@@ -5843,6 +5897,7 @@ static void ampi_scope_need(
             ++*entries;
         }
     if (!enabled) *bytes = 0;
+    if (ctx->scope && *bytes < ctx->scope->need) *bytes = ctx->scope->need;
     if (d->arena) *bytes = d->arena;
     if (d->entries) *entries = d->entries;
 }
@@ -5857,27 +5912,56 @@ static amp_status ampi_scope_entries(amp_ctx *ctx, const char *where, size_t ent
     s->cap_cached = entries;
     return AMP_OK;
 }
+/* The arena goes to a list: that of outgrown ones, or that of those which graphs use. */
+static amp_status ampi_scope_put_away(amp_ctx *ctx, const char *where) {
+    ampi_scope *s = ctx->scope;
+    void *list = s->captured ? s->retired : s->outgrown;
+    size_t *n = s->captured ? &s->n_retired : &s->n_outgrown;
+    size_t *cap = s->captured ? &s->cap_retired : &s->cap_outgrown;
+    if (!s->arena) return AMP_OK;
+    AMPI_REQUIRE(
+        ampi_grow(&ctx->host, &list, *n, cap, sizeof *s->retired), ctx, AMP_ERR_NO_MEMORY, "%s: no host memory", where);
+    if (s->captured)
+        s->retired = (void **)list;
+    else
+        s->outgrown = (void **)list;
+    ((void **)list)[(*n)++] = s->arena;
+    s->arena = NULL;
+    s->bytes = s->low = s->high = 0;
+    s->captured = 0;
+    return AMP_OK;
+}
+/* A new arena in place of the one that there is; no copies are moved. */
+static amp_status ampi_scope_new_arena(amp_ctx *ctx, const char *where, size_t bytes) {
+    ampi_scope *s = ctx->scope;
+    void *arena = NULL;
+    AMPI_TRY(ampi_failed_in(ctx, where, ampi_do_alloc(ctx, &arena, bytes, "autocast")));
+    if (ampi_scope_put_away(ctx, where) != AMP_OK) {
+        (void)ampi_do_free(ctx, arena);
+        return AMP_ERR_NO_MEMORY;
+    }
+    s->arena = (char *)arena;
+    s->bytes = s->high = bytes;
+    s->low = 0;
+    s->arenas++;
+    return AMP_OK;
+}
+/* One arena of `bytes` for a new outermost region: larger if it was, but for what the growth of the scope before added
+   without need. In a capture what is there will do. */
 static amp_status ampi_scope_arena(amp_ctx *ctx, const char *where, size_t bytes) {
     ampi_scope *s = ctx->scope;
-    void *arena = NULL, *list = s->retired;
-    int replace = s->captured && bytes && ampi_capture_id(ctx) == 0;
-    if (bytes <= s->bytes && !replace) return AMP_OK;
+    int grown = s->n_outgrown != 0, replace = s->captured && bytes;
+    int capturing = ampi_capture_id(ctx) != 0;
+    if (bytes <= s->bytes && (capturing || (!grown && !replace))) return AMP_OK;
+    AMPI_REQUIRE(!capturing, ctx, AMP_ERR_CAPTURE,
+        "%s: the arena has %llu bytes and %llu are needed, but the stream is being captured: run a step before", where,
+        AMPI_ULL(s->bytes), AMPI_ULL(bytes));
     AMPI_TRY(ctx->b->may_wait(ctx));
-    if (s->captured)
-        AMPI_REQUIRE(ampi_grow(&ctx->host, &list, s->n_retired, &s->cap_retired, sizeof *s->retired), ctx,
-            AMP_ERR_NO_MEMORY, "%s: no host memory", where);
-    s->retired = (void **)list;
-    if (bytes < s->bytes) bytes = s->bytes;
-    AMPI_TRY(ampi_do_alloc(ctx, &arena, bytes, "autocast"));
-    if (s->captured)
-        s->retired[s->n_retired++] = s->arena;
-    else if (s->arena) {
-        AMPI_TRY(ctx->b->sync(ctx));
-        (void)ampi_do_free(ctx, s->arena);
-    }
-    s->captured = 0;
-    s->arena = (char *)arena;
-    s->bytes = bytes;
+    if (bytes < s->bytes && !grown) bytes = s->bytes;
+    if (bytes != s->bytes || replace) AMPI_TRY(ampi_scope_new_arena(ctx, where, bytes));
+    if (s->n_outgrown) AMPI_TRY(ctx->b->sync(ctx));
+    while (s->n_outgrown)
+        (void)ampi_do_free(ctx, s->outgrown[--s->n_outgrown]);
     return AMP_OK;
 }
 static amp_status ampi_scope_outermost(amp_ctx *ctx, const char *where, const amp_autocast_desc *d, int enabled) {
@@ -5890,8 +5974,10 @@ static amp_status ampi_scope_outermost(amp_ctx *ctx, const char *where, const am
         AMPI_ULL(bytes));
     AMPI_TRY(ampi_scope_entries(ctx, where, entries));
     AMPI_TRY(ampi_scope_arena(ctx, where, (size_t)ampi_round256(bytes)));
+    s->fixed = d->arena != 0;
+    s->entered = 1;
     s->n_cached = 0;
-    s->low = 0;
+    s->low = s->kept = s->temps = 0;
     s->high = s->bytes;
     memset(&s->info, 0, sizeof s->info);
     return AMP_OK;
@@ -5906,7 +5992,7 @@ static amp_status ampi_region_open(amp_ctx *ctx, const char *where, const amp_au
         AMP_AUTOCAST_DEPTH);
     if (s->depth == 0) AMPI_TRY(ampi_scope_outermost(ctx, where, d, r->enabled != 0));
     s->region[s->depth] = *r;
-    s->region[s->depth++].temps = s->high;
+    s->region[s->depth++].opened = ampi_scope_mark(ctx);
     return AMP_OK;
 }
 
@@ -5954,10 +6040,10 @@ static amp_status ampi_do_autocast_end(amp_ctx *ctx) {
     if (!ctx) return AMP_ERR_INVALID_ARG;
     s = ctx->scope;
     AMPI_REQUIRE(s && s->depth, ctx, AMP_ERR_STAGE, "amp_autocast_end: no region is open");
-    s->high = s->region[--s->depth].temps;
+    ampi_scope_pop(ctx, s->region[--s->depth].opened);
     if (s->depth == 0) {
         s->n_cached = 0;
-        s->low = 0;
+        s->low = s->kept = 0;
     }
     return AMP_OK;
 }
@@ -5986,7 +6072,7 @@ AMP_API amp_autocast_info amp_autocast_get(const amp_ctx *ctx) {
     info.arena = s->bytes;
     if (!r) return info;
     info.depth = (uint32_t)s->depth;
-    info.used = s->low + (s->bytes - s->high);
+    info.used = s->kept + s->temps;
     info.enabled = r->enabled;
     info.cache = r->cache;
     info.low = r->low;
@@ -6041,23 +6127,41 @@ static const amp_param_entry *ampi_find_weight(
     return NULL;
 }
 
+/* The arena is full: a larger one for what comes, while the copies that are made stay where they are. It would have
+   held them, too: so the next scope, which may be captured, has room without a new one. */
+static amp_status ampi_scope_grow(amp_ctx *ctx, const char *where, size_t bytes) {
+    ampi_scope *s = ctx->scope;
+    AMPI_REQUIRE(s && s->entered, ctx, AMP_ERR_STAGE,
+        "%s: a cast needs %llu bytes, but there is no autocast arena: call amp_autocast_begin before, or give operands "
+        "of the pinned dtype",
+        where, AMPI_ULL(bytes));
+    AMPI_REQUIRE(!s->fixed, ctx, AMP_ERR_NO_MEMORY,
+        "%s: the autocast arena of %llu bytes is full: %llu more are needed for a cast, %llu are left "
+        "(amp_autocast_desc.arena; 0: it grows)",
+        where, AMPI_ULL(s->bytes), AMPI_ULL(bytes), AMPI_ULL(s->bytes - s->kept - s->temps));
+    AMPI_REQUIRE(ampi_capture_id(ctx) == 0, ctx, AMP_ERR_NO_MEMORY,
+        "%s: the autocast arena of %llu bytes is full, and cannot grow while the stream is being captured: %llu bytes "
+        "are needed so far. Run a step before, or give amp_autocast_desc.arena",
+        where, AMPI_ULL(s->bytes), AMPI_ULL(s->kept + s->temps + bytes));
+    return ampi_scope_new_arena(ctx, where, 2 * (s->kept + s->temps + bytes));
+}
 /* Room in the arena: from below for a copy that stays in the cache, from above for one that goes with its call or
    region. */
 static amp_status ampi_scope_room(amp_ctx *ctx, const char *where, size_t bytes, int cached, char **out) {
     ampi_scope *s = ctx->scope;
-    size_t left = s ? s->high - s->low : 0;
     bytes = (size_t)ampi_round256(bytes);
-    AMPI_REQUIRE(s && bytes <= left, ctx, AMP_ERR_NO_MEMORY,
-        "%s: the autocast arena of %llu bytes is full: %llu more are needed for a cast, %llu are left "
-        "(amp_autocast_desc.arena)",
-        where, AMPI_ULL(s ? s->bytes : 0), AMPI_ULL(bytes), AMPI_ULL(left));
+    if (!s || bytes > s->bytes || s->kept + s->temps > s->bytes - bytes) AMPI_TRY(ampi_scope_grow(ctx, where, bytes));
     if (ampi_capture_id(ctx)) s->captured = 1;
     *out = cached ? s->arena + s->low : s->arena + s->high - bytes;
-    if (cached)
+    if (cached) {
         s->low += bytes;
-    else
+        s->kept += bytes;
+    } else {
         s->high -= bytes;
-    if (s->info.peak < s->low + (s->bytes - s->high)) s->info.peak = s->low + (s->bytes - s->high);
+        s->temps += bytes;
+    }
+    if (s->info.peak < s->kept + s->temps) s->info.peak = s->kept + s->temps;
+    if (s->need < s->info.peak) s->need = s->info.peak;
     return AMP_OK;
 }
 
@@ -6139,13 +6243,6 @@ static amp_status ampi_operand(amp_ctx *ctx, const char *where, amp_array a, siz
     return AMP_OK;
 }
 
-/* Temporary copies of one verb: made after the mark, popped at its end (the stream's order keeps them until their
-   reader has run). */
-static size_t ampi_scope_mark(const amp_ctx *ctx) { return ctx->scope ? ctx->scope->high : 0; }
-static void ampi_scope_pop(amp_ctx *ctx, size_t mark) {
-    if (ctx->scope) ctx->scope->high = mark;
-}
-
 /* The dtype that op's inputs are cast to here; AMP_AUTO: none. */
 static amp_status ampi_autocast_want(
     amp_ctx *ctx, const char *where, amp_op op, const amp_array *in, size_t n, amp_dtype *want) {
@@ -6170,7 +6267,8 @@ static amp_status ampi_do_autocast_input(amp_ctx *ctx, amp_array *out, amp_op op
     static const char where[] = "amp_autocast_input";
     amp_array made[8];
     amp_dtype want;
-    size_t i, mark;
+    size_t i;
+    ampi_mark mark;
     if (!ctx) return AMP_ERR_INVALID_ARG;
     if (n == 0) return AMP_OK;
     AMPI_REQUIRE(in, ctx, AMP_ERR_INVALID_ARG, "%s: in is NULL", where);
@@ -6538,7 +6636,7 @@ static amp_status ampi_gemm_scoped(amp_ctx *ctx, const char *where, const amp_ge
     amp_op_class c;
     amp_dtype want;
     float beta = 0;
-    size_t mark;
+    ampi_mark mark;
     amp_status st;
     AMPI_CHECK_DESC(ctx, where, desc);
     AMPI_REQUIRE(
@@ -6728,7 +6826,7 @@ static amp_status ampi_forward_product(amp_ctx *ctx, const char *where, const am
 static amp_status ampi_forward(amp_ctx *ctx, const char *where, const amp_linear_desc *desc, const ampi_goal *goal) {
     ampi_layer layer;
     amp_precision made = AMP_ZERO;
-    size_t mark;
+    ampi_mark mark;
     amp_status st;
     AMPI_TRY(ampi_check_linear(ctx, where, desc, goal, &layer));
     AMPI_TRY(ampi_forward_dtypes(ctx, where, &layer, &made));
@@ -6928,7 +7026,7 @@ static amp_status ampi_backward_gradients(amp_ctx *ctx, const ampi_layer *layer)
 
 static amp_status ampi_backward(amp_ctx *ctx, const char *where, const amp_linear_desc *desc, const ampi_goal *goal) {
     ampi_layer layer;
-    size_t mark;
+    ampi_mark mark;
     amp_status st;
     AMPI_TRY(ampi_check_linear(ctx, where, desc, goal, &layer));
     AMPI_HAS(ctx, where, gemm);
@@ -6968,7 +7066,9 @@ static amp_status ampi_check_xent(amp_ctx *ctx, const char *where, const amp_xen
         where, AMPI_ULL(d->ld), AMPI_ULL(d->classes));
     AMPI_REQUIRE(amp_is_finite(d->smoothing) && d->smoothing >= 0.0f && d->smoothing < 1.0f, ctx, AMP_ERR_INVALID_ARG,
         "%s: desc.smoothing is %g; it must be in [0, 1)", where, (double)d->smoothing);
-    AMPI_REQUIRE(!d->rows || d->labels, ctx, AMP_ERR_INVALID_ARG, "%s: desc.labels is NULL", where);
+    AMPI_REQUIRE(!d->rows || d->labels || d->softmax, ctx, AMP_ERR_INVALID_ARG, "%s: desc.labels is NULL", where);
+    AMPI_REQUIRE(!d->softmax || !(d->labels || d->loss || d->row_loss || d->scaler || ampi_nonzero(d->smoothing)), ctx,
+        AMP_ERR_INVALID_ARG, "%s: desc.softmax is 1, so labels, loss, row_loss, scaler and smoothing must be 0", where);
     AMPI_REQUIRE(!d->rows || !d->loss || d->row_loss, ctx, AMP_ERR_INVALID_ARG,
         "%s: desc.row_loss is NULL, but desc.loss is made from it", where);
     return d->scaler ? ampi_check_scaler(ctx, where, d->scaler) : AMP_OK;
@@ -6983,7 +7083,7 @@ static amp_status ampi_check_logits(amp_ctx *ctx, const char *where, const amp_x
     AMPI_TRY(ampi_check_array(ctx, where, "desc.logits", j->logits, span, 1));
     AMPI_TRY(ampi_check_array(ctx, where, "desc.dlogits", j->dlogits, span, 0));
     logits = span * amp_dtype_size(j->logits.dtype);
-    gradients = j->dlogits.data ? span * amp_dtype_size(j->dlogits.dtype) : 0;
+    gradients = j->dlogits.data ? (span + j->padding) * amp_dtype_size(j->dlogits.dtype) : 0;
     AMPI_REQUIRE(same || !ampi_overlap(j->logits.data, logits, j->dlogits.data, gradients), ctx, AMP_ERR_INVALID_ARG,
         "%s: desc.dlogits overlaps desc.logits (the same array of the same dtype is allowed)", where);
     r[0] = ampi_extent_of("desc.logits", j->logits, span, 1, 0);
@@ -6997,6 +7097,7 @@ static amp_status ampi_check_logits(amp_ctx *ctx, const char *where, const amp_x
 static amp_status ampi_do_softmax_cross_entropy(amp_ctx *ctx, const amp_xent_desc *desc) {
     static const char where[] = "amp_softmax_cross_entropy";
     amp_xent_job j = AMP_ZERO;
+    size_t whole;
     if (!ctx) return AMP_ERR_INVALID_ARG;
     AMPI_CHECK_DESC(ctx, where, desc);
     AMPI_TRY(ampi_check_xent(ctx, where, desc));
@@ -7012,9 +7113,11 @@ static amp_status ampi_do_softmax_cross_entropy(amp_ctx *ctx, const amp_xent_des
     j.row_loss = desc->row_loss;
     if (desc->scaler && !desc->scaler->off) j.scaler = desc->scaler->state;
     j.smoothing = desc->smoothing;
-    j.sum = desc->sum;
+    j.softmax = desc->softmax != 0;
+    j.sum = desc->sum || desc->softmax;
     AMPI_TRY(ampi_from(ctx, where, "desc.logits", &j.logits, desc->from));
     if (j.dlogits.dtype == AMP_AUTO) j.dlogits.dtype = j.logits.dtype;
+    if (j.dlogits.data && ampi_product(&whole, j.rows, j.ld) && j.dlogits.count >= whole) j.padding = j.ld - j.classes;
     AMPI_TRY(ampi_check_logits(ctx, where, &j));
     if (j.rows == 0) return j.loss ? ctx->b->zero(ctx, j.loss, sizeof *j.loss) : AMP_OK;
     AMPI_HAS(ctx, where, xent);
@@ -7653,7 +7756,7 @@ static amp_status ampi_scaler_from(ampi_file *f, ampi_section *s, amp_scaler_sta
     int usable;
     AMPI_TRY(ampi_scaler_read(s->scaler, t));
     ampi_scaler_get(t, s->fields);
-    if (!s->scaler->off && t->mode == AMP_SCALER_OFF)
+    if (ampi_is_on(s->scaler) && t->mode == AMP_SCALER_OFF)
         return ampi_bad_file(f, "it was saved from a scaler that was off");
     usable = t->mode <= (uint32_t)AMP_SCALER_OFF && amp_is_finite(t->scale) && t->scale > 0.0f;
     if (!usable || !amp_is_finite(ampi_inverse(t->scale))) return ampi_bad_file(f, "its loss scale is not usable");
@@ -7676,7 +7779,7 @@ static amp_status ampi_values_apply(ampi_file *f, ampi_section *s) {
     if (s->optional) p->stochastic = 1;
     if (s->kind == AMPI_SECTION_SCALER) {
         AMPI_TRY(ampi_scaler_from(f, s, &t));
-        if (s->scaler->off) return AMP_OK;
+        if (!ampi_is_on(s->scaler)) return AMP_OK;
         AMPI_TRY(ampi_scaler_write(s->scaler, &t));
         ampi_next_iteration(s->scaler);
     }
@@ -7919,6 +8022,7 @@ static amp_status ampi_state_check(amp_ctx *ctx, const char *where, const char *
             "%s: parameter set %llu is inside an accumulation window", where, AMPI_ULL(i));
     }
     for (i = 0; i < st->n_scalers; i++) {
+        if (!st->scalers[i]) continue;
         AMPI_TRY(ampi_check_scaler(ctx, where, st->scalers[i]));
         AMPI_REQUIRE(!st->scalers[i]->checked, ctx, AMP_ERR_STAGE,
             "%s: scaler %llu is between a check and amp_scaler_update", where, AMPI_ULL(i));
@@ -10413,6 +10517,10 @@ static void ampi_xent_fill(const amp_xent_job *d, size_t row, float value) {
     for (i = 0; i < d->classes; i++)
         amp_store(d->dlogits.data, d->dlogits.dtype, row * d->ld + i, value);
 }
+static void ampi_xent_pad(const amp_xent_job *d, size_t row) {
+    size_t size = amp_dtype_size(d->dlogits.dtype);
+    if (d->padding) memset(ampi_at(d->dlogits, row * d->ld + d->classes), 0, d->padding * size);
+}
 /* The loss of a row. x[AMP_PART] keeps the terms of the last part. */
 static amp_xent_row ampi_xent_loss(const ampi_xent_work *j, size_t row, float *x, ampi_workspace *w) {
     const amp_xent_job *d = j->d;
@@ -10437,7 +10545,7 @@ static amp_xent_row ampi_xent_loss(const ampi_xent_work *j, size_t row, float *x
         ampi_sum_part(&s, k->sum(x, n));
     }
     r.sum = amp_narrow(ampi_sum_end_of(&s));
-    r.target = amp_load(d->logits.data, d->logits.dtype, at + (size_t)d->labels[row]);
+    r.target = amp_load(d->logits.data, d->logits.dtype, at + (d->softmax ? 0 : (size_t)d->labels[row]));
     amp_xent_row_end(&r, d, j->factor);
     if (d->row_loss) d->row_loss[row] = amp_xent_loss_one(d->smoothing, r.max, r.target, mean, r.sum);
     return r;
@@ -10446,7 +10554,7 @@ static amp_xent_row ampi_xent_loss(const ampi_xent_work *j, size_t row, float *x
 static void ampi_xent_gradients(const ampi_xent_work *j, size_t row, const amp_xent_row *r, float *x) {
     const amp_xent_job *d = j->d;
     const ampi_kernels *k = j->c->k;
-    size_t label = (size_t)d->labels[row], at = row * d->ld, i, n;
+    size_t label = d->softmax ? (size_t)-1 : (size_t)d->labels[row], at = row * d->ld, i, n;
     for (i = 0; i < d->classes; i += n) {
         n = ampi_least(AMP_PART, d->classes - i);
         if (d->classes > AMP_PART) ampi_xent_exps(j, x, at + i, n, r->max); /* else they are still there */
@@ -10461,7 +10569,8 @@ static void ampi_xent_task(void *arg, size_t task, ampi_workspace *w) {
     size_t row = task * j->per_task, end = ampi_least(d->rows, row + j->per_task);
     float x[AMP_PART];
     for (; row < end; row++) {
-        int32_t label = d->labels[row];
+        int32_t label = d->softmax ? 0 : d->labels[row];
+        ampi_xent_pad(d, row);
         if (label < 0) { /* left out */
             ampi_xent_fill(d, row, 0.0f);
         } else if ((size_t)label >= d->classes) { /* an error made visible */
@@ -10479,7 +10588,7 @@ static amp_status ampi_cpu_xent(amp_ctx *ctx, const amp_xent_job *d) {
     j.c = ampi_cpu_of(ctx);
     j.d = d;
     j.per_task = d->classes < 8192 ? 8192 / d->classes : 1;
-    for (r = 0; r < d->rows; r++)
+    for (r = 0; r < d->rows && !d->softmax; r++)
         counted += d->labels[r] >= 0;
     j.factor = amp_xent_factor(d, counted);
     ampi_parallel(j.c, (d->rows - 1) / j.per_task + 1, d->rows * d->classes * 8, ampi_xent_task, &j);

@@ -1509,6 +1509,11 @@ AMPI_K void ampi_k_xent_fill(const amp_xent_job &d, size_t row, float value) {
     for (i = threadIdx.x; i < d.classes; i += AMP_BLOCK)
         amp_store(d.dlogits.data, d.dlogits.dtype, row * d.ld + i, value);
 }
+AMPI_K void ampi_k_xent_pad(const amp_xent_job &d, size_t row) {
+    size_t i;
+    for (i = threadIdx.x; i < d.padding; i += AMP_BLOCK)
+        amp_store(d.dlogits.data, d.dlogits.dtype, row * d.ld + d.classes + i, 0.0f);
+}
 /* The largest logit of the row that begins at `at`, in every thread. */
 AMPI_K float ampi_k_xent_max(const amp_xent_job &d, size_t at, int wide, float *top) {
     float max = amp_load(d.logits.data, d.logits.dtype, at);
@@ -1556,10 +1561,11 @@ static __global__ void __launch_bounds__(AMP_BLOCK, 2) ampi_k_xent(amp_xent_job 
     size_t row;
     for (row = blockIdx.x; row < d.rows; row += gridDim.x) {
         size_t at = row * d.ld;
-        int32_t label = d.labels[row];
+        int32_t label = d.softmax ? 0 : d.labels[row];
         float mean = 0.0f;
         amp_xent_row r;
         ampi_k_terms terms;
+        ampi_k_xent_pad(d, row);
         if (label < 0 || (size_t)label >= d.classes) { /* left out, or an error made visible */
             ampi_k_xent_fill(d, row, label < 0 ? 0.0f : ampi_float(0x7fc00000u));
             continue;
@@ -1580,7 +1586,7 @@ static __global__ void __launch_bounds__(AMP_BLOCK, 2) ampi_k_xent(amp_xent_job 
         amp_xent_row_end(&r, &d, factor);
         if (d.row_loss && threadIdx.x == 0)
             d.row_loss[row] = amp_xent_loss_one(d.smoothing, r.max, r.target, mean, r.sum);
-        if (d.dlogits.data) ampi_k_xent_gradients(d, at, (size_t)label, terms.wide, &r);
+        if (d.dlogits.data) ampi_k_xent_gradients(d, at, d.softmax ? (size_t)-1 : (size_t)label, terms.wide, &r);
     }
 }
 

@@ -1143,12 +1143,18 @@ static void scope_verbs(t_run *t) {
     CHECK_EQ(rec.y, AMP_F32);
     CHECK_EQ(amp_autocast_get(t->ctx).enabled, 0);
     CHECK_OK(amp_autocast_end(t->ctx));
-    /* no arena: a cast is refused with its size; outputs untouched */
+    /* no arena: a cast is refused with what to do; outputs untouched */
     finish(t);
+    CHECK_OK(amp_autocast_release(t->ctx));
     l.pin = AMP_F16;
     rec.made = 0;
-    CHECK_STATUS(amp_linear_forward(t->ctx, &l), AMP_ERR_NO_MEMORY, "arena");
+    CHECK_STATUS(amp_linear_forward(t->ctx, &l), AMP_ERR_STAGE, "arena amp_autocast_begin pinned 256");
     CHECK_EQ(rec.made, 0);
+    CHECK_OK(amp_autocast_begin(t->ctx, NULL));
+    CHECK_OK(amp_autocast_end(t->ctx));
+    CHECK_OK(amp_linear_forward(t->ctx, &l)); /* the arena stays, for backwards outside of the scope */
+    CHECK_EQ(rec.made, 1);
+    rec.made = 0;
     l.pin = AMP_AUTO;
     /* errors of records */
     CHECK_STATUS(amp_linear_backward(t->ctx, &l), AMP_ERR_STAGE, "record");
@@ -1156,6 +1162,7 @@ static void scope_verbs(t_run *t) {
     CHECK_STATUS(amp_linear_forward(t->ctx, &l), AMP_ERR_INVALID_ARG, "from");
     l.from = &rec;
     CHECK_STATUS(amp_linear_forward(t->ctx, &l), AMP_ERR_STAGE, "from");
+    finish(t);
 }
 
 /* ---- the digits networks in FP32, wrapped, against their hand-written counterparts ----------------------------- */
@@ -1453,6 +1460,108 @@ static amp_status fake_cast(amp_ctx *c, amp_array d, amp_array s, size_t n, cons
     return AMP_OK;
 }
 
+/* A layer as in GPT-2 in a scope of defaults: the first step fits its arena, the second one makes it exact, and
+   from then on nothing is allocated. The bits are those of a fixed arena that is large enough. */
+enum { G_ROWS = 2, G_IN = 768, G_OUT = 3072 };
+static void gpt_step(t_run *t, const amp_autocast_desc *scope, const amp_linear_desc *l, t_blob *b) {
+    CHECK_OK(amp_autocast_begin(t->ctx, scope));
+    CHECK_OK(amp_linear_forward(t->ctx, l));
+    CHECK_OK(amp_linear_backward(t->ctx, l));
+    CHECK_OK(amp_autocast_end(t->ctx));
+    t_blob_dev(t, b, l->y.data, 4 * G_ROWS * G_OUT);
+    t_blob_dev(t, b, l->dx.data, 4 * G_ROWS * G_IN);
+    t_blob_dev(t, b, l->dw.data, 4 * G_OUT * G_IN);
+}
+static amp_array gpt_array(t_run *t, size_t n) {
+    float *x = (float *)t_host(t, 4 * n);
+    size_t i;
+    for (i = 0; i < n; i++)
+        x[i] = (float)((i * 7919u) % 1009u) / 1009.0f - 0.5f;
+    return amp_arrn(t_put(t, x, 4 * n), AMP_F32, n);
+}
+static void scope_fits_itself(t_run *t) {
+    amp_linear_desc l = AMP_ZERO;
+    amp_precision record = AMP_ZERO;
+    amp_autocast_desc fixed = AMP_ZERO;
+    t_blob want = AMP_ZERO, got = AMP_ZERO;
+    size_t need, step;
+    l.rows = G_ROWS;
+    l.in = G_IN;
+    l.out = G_OUT;
+    l.x = gpt_array(t, G_ROWS * G_IN);
+    l.w = gpt_array(t, G_OUT * G_IN);
+    l.y = gpt_array(t, G_ROWS * G_OUT);
+    l.dy = gpt_array(t, G_ROWS * G_OUT);
+    l.dx = gpt_array(t, G_ROWS * G_IN);
+    l.dw = gpt_array(t, G_OUT * G_IN);
+    l.record = &record;
+    fixed.arena = (size_t)16 << 20;
+    gpt_step(t, &fixed, &l, &want);
+    need = amp_autocast_get(t->ctx).peak;
+    CHECK(need > AMP_AUTOCAST_SPARE && need < fixed.arena);
+    CHECK_OK(amp_autocast_release(t->ctx));
+    fixed.arena = need - 256;
+    CHECK_OK(amp_autocast_begin(t->ctx, &fixed)); /* a fixed arena does not grow */
+    CHECK_OK(amp_linear_forward(t->ctx, &l));
+    CHECK_STATUS(amp_linear_backward(t->ctx, &l), AMP_ERR_NO_MEMORY, "amp_linear_backward arena grows");
+    CHECK_OK(amp_autocast_end(t->ctx));
+    CHECK_OK(amp_autocast_release(t->ctx));
+    fixed.arena = need; /* .peak is what is needed */
+    got.bytes = 0;
+    gpt_step(t, &fixed, &l, &got);
+    CHECK_BITS(got.data, want.data, want.bytes, 1);
+    CHECK_OK(amp_autocast_release(t->ctx));
+    for (step = 0; step < 3; step++) {
+        size_t arena;
+        t_note(t, "step %lu", (unsigned long)step);
+        got.bytes = 0;
+        gpt_step(t, NULL, &l, &got);
+        CHECK_BITS(got.data, want.data, want.bytes, 1);
+        CHECK_EQ(amp_autocast_get(t->ctx).peak, need);
+        arena = amp_autocast_get(t->ctx).arena;
+        if (step == 0)
+            CHECK(arena >= need); /* so that a capture may begin its scope now */
+        else
+            CHECK_EQ(arena, need);
+        if (step > 0) CHECK_EQ(t_ledger(t->ctx, "autocast").bytes, need);
+    }
+    finish(t);
+    free(want.data);
+    free(got.data);
+}
+
+/* Copies of different regions and calls, cached and not, across growth: none is lost. */
+static void scope_keeps_copies(t_run *t) {
+    enum { N = 200000, REGIONS = 6 };
+    amp_array x[REGIONS], out[REGIONS], kept, w = gpt_array(t, N);
+    size_t i, k;
+    w.flags = AMP_CACHE;
+    for (i = 0; i < REGIONS; i++)
+        x[i] = gpt_array(t, N - i);
+    CHECK_OK(amp_autocast_begin(t->ctx, NULL));
+    CHECK_OK(input(t, &kept, AMP_OP_MATMUL, w, N));
+    for (i = 0; i < REGIONS; i++) {
+        CHECK_OK(amp_autocast_begin(t->ctx, NULL));
+        CHECK_OK(input(t, &out[i], AMP_OP_MATMUL, x[i], N - i));
+        for (k = 0; k <= i; k++) {
+            amp_f16 *half = (amp_f16 *)set_bits(t, amp_arr(out[k].data, AMP_F16), N - k);
+            size_t bad = 0, e;
+            for (e = 0; e < N - k; e++)
+                bad += half[e].bits != amp_f16_from_f32((float)((e * 7919u) % 1009u) / 1009.0f - 0.5f).bits;
+            CHECK_EQ(bad, 0);
+        }
+    }
+    CHECK_OK(input(t, &out[0], AMP_OP_MATMUL, w, N));
+    CHECK(out[0].data == kept.data); /* a hit, in an arena that was outgrown */
+    CHECK_EQ(amp_autocast_get(t->ctx).used, amp_autocast_get(t->ctx).peak);
+    for (i = 0; i < REGIONS; i++)
+        CHECK_OK(amp_autocast_end(t->ctx));
+    CHECK_EQ(amp_autocast_get(t->ctx).used, ((size_t)N * 2 + 255) / 256 * 256);
+    CHECK_OK(amp_autocast_end(t->ctx));
+    CHECK_OK(amp_autocast_release(t->ctx));
+    CHECK_EQ(t_ledger(t->ctx, "autocast").bytes, 0);
+}
+
 static void scope_capture(t_run *t) {
     amp_backend b = AMP_ZERO;
     float w[64] = {0};
@@ -1515,6 +1624,22 @@ static void scope_capture(t_run *t) {
     CHECK_STATUS(amp_autocast_release(t->ctx), AMP_ERR_CAPTURE, "captur");
     fake_capture = 0;
     CHECK_OK(amp_autocast_release(t->ctx));
+    s.arena = 0; /* one that fits itself: not in a capture, which is told the need; after a step it has room there */
+    a = amp_arr(t_host(t, 4000000), AMP_F32);
+    CHECK_OK(amp_autocast_begin(t->ctx, &s));
+    fake_capture = 10;
+    CHECK_STATUS(input(t, &out, AMP_OP_MM, a, 1000000), AMP_ERR_NO_MEMORY, "captured 2000128 step");
+    fake_capture = 0;
+    CHECK_OK(input(t, &out, AMP_OP_MM, a, 1000000));
+    CHECK_OK(amp_autocast_end(t->ctx));
+    fake_capture = 11;
+    CHECK_OK(amp_autocast_begin(t->ctx, &s));
+    CHECK_OK(input(t, &out, AMP_OP_MM, a, 1000000));
+    CHECK_OK(amp_autocast_end(t->ctx));
+    s.arena = 1u << 30;
+    CHECK_STATUS(amp_autocast_begin(t->ctx, &s), AMP_ERR_CAPTURE, "1073741824 captured step");
+    fake_capture = 0;
+    CHECK_OK(amp_autocast_release(t->ctx));
     CHECK_EQ(t_ledger(t->ctx, "autocast").bytes, 0);
     amp_ctx_destroy(t->ctx);
     t->ctx = NULL;
@@ -1525,4 +1650,6 @@ const t_test t_suite_policy[] = {{"policy_lists", policy_lists, T_HOST}, {"polic
     {"policy_overrides", policy_overrides, T_CPU}, {"policy_edits", policy_edits, T_HOST},
     {"scope_cache", scope_cache, T_ALL}, {"scope_params", scope_params, T_ALL}, {"scope_errors", scope_errors, T_ALL},
     {"scope_verbs", scope_verbs, T_ALL}, {"scope_digits", scope_digits, T_ALL},
-    {"scope_digits_deep", scope_digits_deep, T_ALL}, {"scope_capture", scope_capture, T_HOST}, {NULL, NULL, 0}};
+    {"scope_digits_deep", scope_digits_deep, T_ALL}, {"scope_capture", scope_capture, T_HOST},
+    {"scope_fits_itself", scope_fits_itself, T_ALL}, {"scope_keeps_copies", scope_keeps_copies, T_ALL},
+    {NULL, NULL, 0}};

@@ -1666,6 +1666,80 @@ static void col_sum_scenario(t_run *t, t_blob *b, const void *arg) {
 }
 static void col_sum_bits(t_run *t) { t_same_everywhere(t, col_sum_scenario, NULL); }
 
+/* Columns from classes to ld: zeros if dlogits says by its count that they are its own, else untouched. */
+static void xent_padding(t_run *t) {
+    static const amp_dtype dtypes[] = {AMP_F32, AMP_F16, AMP_BF16};
+    size_t rows = 5, classes = 13, ld = 24, d, i;
+    int32_t labels[5] = {0, 12, -1, 13, 4}; /* one left out, one wrong */
+    int own, in_place;
+    for (d = 0; d < 3; d++)
+        for (own = 0; own < 2; own++)
+            for (in_place = 0; in_place < 2; in_place++) {
+                size_t size = amp_dtype_size(dtypes[d]), n = rows * ld;
+                char *host = (char *)t_host(t, n * size), *got = (char *)t_host(t, n * size);
+                amp_xent_desc x = AMP_ZERO;
+                for (i = 0; i < n; i++)
+                    amp_store(host, dtypes[d], i, t_real(t) + 5.0f); /* no gradient is like that */
+                x.rows = rows;
+                x.classes = classes;
+                x.ld = ld;
+                x.logits = amp_arr(t_put(t, host, n * size), dtypes[d]);
+                x.dlogits = in_place ? x.logits : amp_arr(t_put(t, host, n * size), dtypes[d]);
+                x.dlogits.count = own ? n : n - 1;
+                x.labels = (const int32_t *)t_put(t, labels, sizeof labels);
+                CHECK_OK(amp_softmax_cross_entropy(t->ctx, &x));
+                t_get(t, got, x.dlogits.data, n * size);
+                t_note(t, "%s, own %d, in place %d", amp_dtype_name(dtypes[d]), own, in_place);
+                for (i = 0; i < n; i++) {
+                    int touched = memcmp(got + i * size, host + i * size, size) != 0;
+                    if (i % ld < classes)
+                        CHECK(touched);
+                    else if (own)
+                        CHECK_F32(amp_load(got, dtypes[d], i), 0.0f);
+                    else
+                        CHECK(!touched);
+                }
+                t_clear(t);
+            }
+}
+static void xent_softmax(t_run *t) { /* no labels: the shares themselves, to sample from */
+    size_t rows = 3, sizes[3] = {1, 50, 5001}, k, i, r;
+    for (k = 0; k < 3; k++) {
+        size_t classes = sizes[k], ld = classes + 3;
+        float *z = (float *)t_host(t, 4 * rows * ld), *p = (float *)t_host(t, 4 * rows * ld);
+        amp_xent_desc x = AMP_ZERO;
+        for (i = 0; i < rows * ld; i++)
+            z[i] = t_real(t) * 4.0f;
+        x.rows = rows;
+        x.classes = classes;
+        x.ld = ld;
+        x.softmax = 1;
+        x.logits = amp_arr(t_put(t, z, 4 * rows * ld), AMP_F32);
+        x.dlogits = amp_arrn(t_put(t, z, 4 * rows * ld), AMP_F32, rows * ld);
+        CHECK_OK(amp_softmax_cross_entropy(t->ctx, &x));
+        t_get(t, p, x.dlogits.data, 4 * rows * ld);
+        t_note(t, "%lu classes", (unsigned long)classes);
+        for (r = 0; r < rows; r++) {
+            double all = 0, sum = 0;
+            for (i = 0; i < classes; i++)
+                all += exp((double)z[r * ld + i]);
+            for (i = 0; i < classes; i++) {
+                double want = exp((double)z[r * ld + i]) / all;
+                CHECK_NEAR((double)p[r * ld + i], want, want * 4e-6 + 1e-30); /* of logits up to 28 apart */
+                sum += (double)p[r * ld + i];
+            }
+            CHECK_NEAR(sum, 1.0, 1e-6);
+            for (i = classes; i < ld; i++)
+                CHECK_F32(p[r * ld + i], 0.0f);
+        }
+        x.factor = amp_opt(0.5f);
+        x.dlogits.dtype = AMP_AUTO;
+        CHECK_OK(amp_softmax_cross_entropy(t->ctx, &x));
+        CHECK_F32(*(float *)set_bits(t, amp_arr(x.dlogits.data, AMP_F32), 1), ref_mul(p[0], 0.5f));
+        t_clear(t);
+    }
+}
+
 static void xent_errors(t_run *t) {
     float x[64] = {0}, row[4] = {0};
     int32_t labels[4] = {0, 1, 2, 0};
@@ -1708,6 +1782,10 @@ static void xent_errors(t_run *t) {
     e.labels = NULL;
     CHECK_STATUS(amp_softmax_cross_entropy(t->ctx, &e), AMP_ERR_INVALID_ARG, "amp_softmax_cross_entropy labels");
     e = good;
+    e.softmax = 1;
+    CHECK_STATUS(
+        amp_softmax_cross_entropy(t->ctx, &e), AMP_ERR_INVALID_ARG, "amp_softmax_cross_entropy softmax labels loss");
+    e = good;
     e.row_loss = NULL;
     CHECK_STATUS(amp_softmax_cross_entropy(t->ctx, &e), AMP_ERR_INVALID_ARG, "amp_softmax_cross_entropy row_loss");
     e = good;
@@ -1742,5 +1820,6 @@ const t_test t_suite_products[] = {{"gemm.grid", gemm_grid, T_ALL}, {"gemm.large
     {"linear.act_grad_same_everywhere", act_grad_same_everywhere, T_ALL}, {"xent.values", xent_values, T_ALL},
     {"xent.extremes", xent_extremes, T_ALL}, {"xent.loss_is_the_sum_of_rows", xent_loss_is_the_sum_of_rows, T_ALL},
     {"xent.same_everywhere", xent_same_everywhere, T_ALL}, {"linear.act_bits", act_bits, T_ALL},
-    {"linear.col_sum_bits", col_sum_bits, T_ALL}, {"xent.bits", xent_bits, T_ALL}, {"xent.errors", xent_errors, T_ALL},
+    {"linear.col_sum_bits", col_sum_bits, T_ALL}, {"xent.bits", xent_bits, T_ALL},
+    {"xent.padding", xent_padding, T_ALL}, {"xent.softmax", xent_softmax, T_ALL}, {"xent.errors", xent_errors, T_ALL},
     {NULL, NULL, 0}};

@@ -475,7 +475,6 @@ static void set_scale(t_run *t) {
         CHECK_STATUS(amp_scaler_set_scale(s, bad[k]), AMP_ERR_INVALID_ARG, "amp_scaler_set_scale scale");
     CHECK_STATUS(amp_scaler_set_scale(s, ref_f32(0x7f800000)), AMP_ERR_INVALID_ARG, "amp_scaler_set_scale scale");
     CHECK_STATUS(amp_scaler_set_scale(s, ref_f32(0x7fc00000)), AMP_ERR_INVALID_ARG, "amp_scaler_set_scale scale");
-    CHECK_EQ(amp_scaler_set_scale(NULL, 2.0f), AMP_ERR_INVALID_ARG);
     CHECK_F32(t_scale(s), 5.0f);
     t_note(t, "the floor goes down with it");
     CHECK_OK(amp_scaler_set_scale(s, 0.25f));
@@ -785,15 +784,119 @@ static void stages(t_run *t) {
     amp_params_destroy(raw);
 }
 
+/* One loop with every verb that takes a scaler: what it computed, and each status. */
+static void whole_loop(t_run *t, t_blob *b, amp_scaler *s) {
+    size_t n = 5, i;
+    amp_params *p = set_new(t, AMP_BF16, AMP_BF16, &n, 1);
+    amp_params_desc pd = AMP_ZERO;
+    amp_param_desc e = AMP_ZERO;
+    amp_params *sums = NULL;
+    amp_step_desc d = AMP_ZERO;
+    amp_xent_desc x = AMP_ZERO;
+    amp_state_desc file = AMP_ZERO;
+    amp_finite_report report = {7, 7, 7, 7};
+    amp_scaler_info info = AMP_ZERO;
+    amp_step_record r;
+    int32_t labels[2] = {0, 1};
+    float logits[4] = {1.0f, 2.0f, 0.5f, -1.0f};
+    amp_array g = amp_arrn(amp_param_grad(p, 0).data, AMP_BF16, n);
+    double norm = 0;
+    d.lr = 0.5f;
+    d.clip_norm = 1.0f;
+    for (i = 0; i < 3; i++) {
+        set_grad(t, p, 0, n, 0.25f + (float)i);
+        if (i == 2) set_grad_bits(t, p, 0, 1, set_inf(AMP_BF16)); /* without a scaler nobody looks */
+        CHECK_OK(amp_window_begin(p, s));
+        CHECK_STATUS(amp_window_begin(p, s), AMP_ERR_STAGE, "amp_window_begin open");
+        CHECK_OK(amp_window_end(p));
+        CHECK_OK(amp_scaler_unscale(s, p));
+        CHECK_OK(amp_scaler_unscale(s, p)); /* no phase: nothing is done */
+        CHECK_OK(amp_unscale(s, NULL, &report, &g, 1));
+        t_blob_add(b, &report, sizeof report);
+        CHECK_OK(amp_grad_norm(p, s, &norm));
+        t_blob_add(b, &norm, sizeof norm);
+        CHECK_OK(amp_clip(p, s, 0.0f, 0.5f));
+        CHECK_OK(i == 0 ? amp_step(p, s, &d) : amp_update(p, s, &d));
+        CHECK_OK(amp_scaler_update(s));
+        CHECK_OK(amp_scaler_update(s));
+        r = set_poll(t, p);
+        t_blob_add(b, &r.skip, sizeof r.skip);
+        t_blob_add(b, &r.steps, sizeof r.steps);
+        set_blob(t, b, p, &n, 1);
+    }
+    CHECK_OK(amp_inspect(p, s, &d));
+    CHECK_OK(amp_scaler_set_scale(s, 8.0f));
+    CHECK_OK(amp_scaler_get(s, &info));
+    CHECK_F32(info.scale, 1.0f);
+    t_blob_add(b, &info, sizeof info);
+    pd.accumulate = 1;
+    e.count = n;
+    CHECK_OK(amp_params_create(&sums, t->ctx, &pd));
+    CHECK_OK(amp_params_add(sums, &e));
+    CHECK_OK(amp_params_commit(sums));
+    set_grad(t, sums, 0, n, 2.0f);
+    CHECK_OK(amp_accumulate(sums, s, 0));
+    CHECK_OK(amp_accumulate(sums, s, 1));
+    CHECK_OK(amp_scaler_update(s));
+    CHECK_OK(amp_step(sums, s, &d));
+    set_blob(t, b, sums, &n, 1);
+    x.rows = x.classes = 2;
+    x.logits = amp_arr(t_put(t, logits, sizeof logits), AMP_F32);
+    x.labels = (const int32_t *)t_put(t, labels, sizeof labels);
+    x.dlogits = x.logits;
+    x.scaler = s;
+    CHECK_OK(amp_softmax_cross_entropy(t->ctx, &x));
+    t_blob_dev(t, b, x.dlogits.data, sizeof logits);
+    file.params = &p;
+    file.n_params = 1;
+    file.scalers = &s;
+    file.n_scalers = 1;
+    CHECK_OK(amp_state_save(t->ctx, t_file("off"), &file));
+    CHECK_OK(amp_state_load(t->ctx, t_file("off"), &file));
+    amp_params_destroy(sums);
+    amp_params_destroy(p);
+}
+static void null_is_off(t_run *t) {
+    amp_scaler *s = NULL, *other = NULL;
+    amp_scaler_desc d = AMP_ZERO;
+    amp_state_desc file = AMP_ZERO;
+    t_blob off = AMP_ZERO, null = AMP_ZERO;
+    uint64_t rng = t->rng;
+    d.mode = AMP_SCALER_OFF;
+    CHECK_OK(amp_scaler_create(&s, t->ctx, &d));
+    whole_loop(t, &off, s);
+    t->rng = rng;
+    whole_loop(t, &null, NULL);
+    CHECK_EQ(off.bytes, null.bytes);
+    if (off.bytes == null.bytes) CHECK_BITS(null.data, off.data, off.bytes, 1);
+    CHECK(!amp_scaler_scale_ptr(NULL) && !amp_scaler_inverse_ptr(NULL));
+    CHECK(amp_scaler_scale_ptr(s) && amp_scaler_inverse_ptr(s));
+    /* in a file they are the same, too; a scaler that is on does not take it */
+    file.scalers = &s;
+    file.n_scalers = 1;
+    CHECK_STATUS(amp_state_load(t->ctx, t_file("off"), &file), AMP_ERR_FORMAT, NULL); /* its parameters are missing */
+    CHECK_OK(amp_scaler_create(&other, t->ctx, NULL));
+    CHECK_OK(amp_state_save(t->ctx, t_file("off"), &file));
+    file.scalers = &other;
+    CHECK_STATUS(amp_state_load(t->ctx, t_file("off"), &file), AMP_ERR_FORMAT, "scaler off");
+    amp_scaler_destroy(s);
+    s = NULL;
+    file.scalers = &s;
+    CHECK_OK(amp_state_load(t->ctx, t_file("off"), &file));
+    amp_scaler_destroy(other);
+    free(off.data);
+    free(null.data);
+}
+
 static void null_arguments(t_run *t) {
     amp_scaler *s = NULL;
     amp_params *p = set_one(t, 2, AMP_F32);
     amp_array g = amp_arrn(amp_param_grad(p, 0).data, AMP_F32, 2);
     CHECK_OK(amp_scaler_create(&s, t->ctx, NULL));
-    CHECK_EQ(amp_scaler_unscale(NULL, p), AMP_ERR_INVALID_ARG);
     CHECK_STATUS(amp_scaler_unscale(s, NULL), AMP_ERR_INVALID_ARG, "amp_scaler_unscale");
-    CHECK_EQ(amp_scaler_update(NULL), AMP_ERR_INVALID_ARG);
-    CHECK_EQ(amp_unscale(NULL, NULL, NULL, &g, 1), AMP_ERR_INVALID_ARG);
+    CHECK_EQ(amp_unscale(NULL, &g, NULL, &g, 1), AMP_ERR_INVALID_ARG); /* a dst, and no way to its context */
+    CHECK_EQ(amp_unscale(NULL, NULL, NULL, NULL, 1), AMP_ERR_INVALID_ARG);
+    CHECK_EQ(amp_scaler_unscale(NULL, NULL), AMP_ERR_INVALID_ARG);
     CHECK_STATUS(amp_unscale(s, NULL, NULL, NULL, 1), AMP_ERR_INVALID_ARG, "amp_unscale");
     g.dtype = AMP_AUTO;
     CHECK_STATUS(amp_unscale(s, NULL, NULL, &g, 1), AMP_ERR_INVALID_ARG, "amp_unscale dtype");
@@ -1100,8 +1203,9 @@ const t_test t_suite_scaler[] = {{"scaler.rule_rows", rule_rows, T_HOST}, {"scal
     {"scaler.set_scale", set_scale, T_ALL}, {"scaler.configure", configure, T_ALL}, {"scaler.dead", dead, T_ALL},
     {"scaler.off_and_null", off_and_null, T_ALL}, {"scaler.no_check", no_check, T_ALL},
     {"scaler.stages", stages, T_ALL}, {"scaler.null_arguments", null_arguments, T_ALL},
-    {"scaler.several_sets", several_sets, T_ALL}, {"scaler.several_scalers", several_scalers, T_ALL},
-    {"scaler.unscale_values", unscale_values, T_ALL}, {"scaler.unscale_overflow", unscale_overflow, T_ALL},
+    {"scaler.null_is_off", null_is_off, T_ALL}, {"scaler.several_sets", several_sets, T_ALL},
+    {"scaler.several_scalers", several_scalers, T_ALL}, {"scaler.unscale_values", unscale_values, T_ALL},
+    {"scaler.unscale_overflow", unscale_overflow, T_ALL},
     {"scaler.unscale_overflows_dtype", unscale_overflows_dtype, T_ALL},
     {"scaler.poison_after_unscale", poison_after_unscale, T_ALL}, {"scaler.unscale_lists", unscale_lists, T_ALL},
     {"scaler.scale_in_context_memory", scale_in_context_memory, T_ALL}, {NULL, NULL, 0}};
