@@ -790,10 +790,10 @@ typedef struct amp_precision {
 /* ==== >>products =================================================================================================
    Row-major, FP32 accumulation. Error of one element against the exact result of the operands as stored:
        |d - exact| <= (k + 4) * 2^-24 * (|alpha| * sum |a||b| + |beta * c| + |bias|) + half a unit in the last place
-   of d. On CUDA, where d has 16 bits, a bias of a different dtype is rounded to d's first, and so is the value that a
-   backward multiplies. The same bits for any thread count; other SIMD paths and devices agree within the bound, and to
-   the bit with AMP_GEMM_ORDERED. Inf and NaN propagate. a and b have one dtype (the two FP8 formats may mix); c has d's
-   dtype. */
+   of d. On CUDA without AMP_GEMM_ORDERED it is 2^-23, because Tensor Cores cut off instead of rounding; there, where d
+   has 16 bits, a bias of a different dtype is rounded to d's first, and so is the value that a backward multiplies. The
+   same bits for any thread count; other SIMD paths and devices agree within the bound, to the bit if AMP_GEMM_ORDERED.
+   Inf and NaN propagate. a and b have one dtype (the two FP8 formats may mix); c has d's dtype. */
 
 typedef enum amp_act { AMP_ACT_NONE = 0, AMP_RELU, AMP_GELU } amp_act; /* GELU: the tanh form, as in GPT-2, cuBLASLt */
 

@@ -3042,9 +3042,29 @@ static const char *ampi_cu_epilogue_name(const ampi_cu_plan *plan) {
     default: return " with GELU";
     }
 }
+/* What would make cuBLASLt faster: rows of 8- and 16-bit operands that begin at multiples of 16 bytes. "": they do. */
+static void ampi_cu_tell_alignment(const amp_gemm_job *p, char *text, size_t bytes) {
+    const struct {
+        const char *name;
+        const amp_array *x;
+        size_t rows, ld;
+    } matrices[3] = {{"a", &p->a, p->trans_a ? p->k : p->m, p->lda}, {"b", &p->b, p->trans_b ? p->n : p->k, p->ldb},
+        {"d", &p->d, p->m, p->ldd}};
+    size_t i;
+    text[0] = 0;
+    for (i = 0; i < 3u && !text[0] && p->a.dtype != AMP_F32; i++) {
+        const char *name = matrices[i].name;
+        size_t ld = matrices[i].ld, size = amp_dtype_size(matrices[i].x->dtype);
+        if (matrices[i].rows > 1u && ld * size % 16u)
+            snprintf(text, bytes, "; faster if rows began at multiples of 16 bytes: ld%s is %llu, %llu would do", name,
+                AMPI_ULL(ld), AMPI_ULL(64u * ampi_cu_parts(ld, 64u)));
+        else if ((uintptr_t)matrices[i].x->data % 16u)
+            snprintf(text, bytes, "; faster if %s began at a multiple of 16 bytes", name);
+    }
+}
 /* One sentence about a plan. */
 static void ampi_cu_tell(const amp_gemm_job *p, const ampi_cu_plan *plan, char *text, size_t bytes) {
-    char how[200];
+    char how[200], faster[128] = "";
     int32_t id = -1, split = 1;
     size_t got = 0;
     int sums = p->dbias.data && plan->epilogue != CUBLASLT_EPILOGUE_DGELU_BGRAD;
@@ -3057,19 +3077,22 @@ static void ampi_cu_tell(const amp_gemm_job *p, const ampi_cu_plan *plan, char *
         snprintf(how, sizeof how, "cuBLASLt (algorithm %d, k split in %d%s)%s%s%s%s", (int)id, (int)split,
             ampi_cu_sums_name(plan), ampi_cu_epilogue_name(plan), convert, after,
             sums ? ", then the bias gradient kernel" : "");
+        ampi_cu_tell_alignment(p, faster, sizeof faster);
     } else {
         snprintf(how, sizeof how, "plain kernel: %s", plan->why);
     }
-    snprintf(text, bytes, "amp_gemm: [%llu,%llu] x [%llu,%llu], %s -> %s, batch %llu: %s", AMPI_ULL(p->m),
+    snprintf(text, bytes, "amp_gemm: [%llu,%llu] x [%llu,%llu], %s -> %s, batch %llu: %s%s", AMPI_ULL(p->m),
         AMPI_ULL(p->k), AMPI_ULL(p->k), AMPI_ULL(p->n), amp_dtype_name(p->a.dtype), amp_dtype_name(p->d.dtype),
-        AMPI_ULL(p->batch), how);
+        AMPI_ULL(p->batch), how, faster);
 }
 
 /* How a product is made, decided once per key. */
 static amp_status ampi_cu_plan_make(const ampi_cu_call *k, const amp_gemm_job *p, ampi_cu_plan *plan) {
     cublasLtMatmulHeuristicResult_t result;
     ampi_cu_ways it = {k->c, p, 0, NULL};
-    char text[320];
+    int f8 = ampi_cu_f8(p->a.dtype);
+    int plain = !p->k || (p->flags & AMP_GEMM_ORDERED) || (f8 && (p->flags & AMP_GEMM_EMULATE)); /* as was asked */
+    char text[448];
     amp_status s;
     plan->lt = plan->unchecked = 0;
     while (!plan->lt && ampi_cu_next_candidate(&it, plan)) {
@@ -3084,7 +3107,7 @@ static amp_status ampi_cu_plan_make(const ampi_cu_call *k, const amp_gemm_job *p
     }
     plan->why = it.why;
     if (!plan->lt) plan->after = plan->convert = 0;
-    if (!plan->lt && p->k && ampi_cu_f8(p->a.dtype) && !(p->flags & (AMP_GEMM_EMULATE | AMP_GEMM_ORDERED))) {
+    if (!plan->lt && f8 && !plain) {
         s = ampi_cu_launched(k, "cublasLtMatmulAlgoGetHeuristic"); /* a dead device offers nothing either */
         if (s != AMP_OK) return s;
         return amp_fail(k->ctx, AMP_ERR_UNSUPPORTED,
@@ -3092,7 +3115,7 @@ static amp_status ampi_cu_plan_make(const ampi_cu_call *k, const amp_gemm_job *p
             plan->why);
     }
     ampi_cu_tell(p, plan, text, sizeof text);
-    amp_log_event(k->ctx, AMP_LOG_INFO, "%s", text);
+    amp_log_event(k->ctx, plan->lt || plain ? AMP_LOG_INFO : AMP_LOG_WARNING, "%s", text);
     return AMP_OK;
 }
 

@@ -368,7 +368,8 @@ static void data_destroy(amp_ctx *ctx, data *t) {
 }
 
 /* The largest error of D, as a share of the bound (k + 4) * 2^-23 * sum |a||b| against the sum in double; > 1 or NaN:
-   wrong. An FP32 addition rounds by at most 2^-24 of its result; Tensor Cores cut off instead, which is twice that.
+   wrong. An FP32 addition rounds by at most 2^-24 of its result; Tensor Cores cut off instead, which is twice that:
+   the bound that amp.h gives, too.
    Every element is looked at, or 4096 random ones of a large matrix. */
 static double worst_error(amp_ctx *ctx, data *t, uint64_t seed) {
     size_t m = (size_t)t->p.m, n = (size_t)t->p.n, k = (size_t)t->p.k, all = m * n,

@@ -50,7 +50,9 @@ static int report() {
         if (try_ != AMP_OK) return try_; \
     } while (0)
 
-static void keep_log(amp_log_level, amp_status, const char *text, void *) {
+static long warnings;
+static void keep_log(amp_log_level level, amp_status, const char *text, void *) {
+    warnings += level == AMP_LOG_WARNING;
     snprintf(last_log, sizeof last_log, "%s", text);
 }
 
@@ -490,6 +492,29 @@ static void test_classes() {
     OK(amp_autocast_release(ctx));
     end(&w);
     no_leak("classes");
+}
+
+/* ---- a product that cuBLASLt does not take: a warning once for its shape, unless the plain kernel was asked for ---- */
+
+static void test_plain_products() {
+    world w;
+    amp_gemm_desc g = AMP_ZERO;
+    OK(amp_cuda_create(&ctx, desc_with(0)));
+    OK(build(&w, ctx));
+    g.m = g.n = g.k = 16;
+    g.a = g.b = at(&w, 0, AMP_F16);
+    g.d = at(&w, 3, AMP_BF16);
+    warnings = 0;
+    g.flags = AMP_GEMM_ORDERED;
+    OK(amp_gemm(ctx, &g));
+    CHECK(warnings == 0, "%ld warnings about a product in the defined order", warnings);
+    g.flags = 0;
+    OK(amp_gemm(ctx, &g));
+    CHECK(warnings == 1 && strstr(last_log, "plain kernel"), "%ld warnings, the last: %s", warnings, last_log);
+    OK(amp_gemm(ctx, &g));
+    CHECK(warnings == 1, "%ld warnings about one shape", warnings);
+    end(&w);
+    no_leak("plain products");
 }
 
 /* ---- the next minibatch: page-locked host memory to context memory and back, without waiting ---- */
@@ -1229,6 +1254,7 @@ int main(int argc, char **argv) {
     int file = mkstemp(state_file);
     CHECK(file >= 0, "no file in /tmp");
     test_list();
+    test_plain_products();
     test_classes();
     test_pinned();
     test_weights_travel();

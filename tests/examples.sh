@@ -80,6 +80,14 @@ else
     echo "skipped: gpt on the host runtime: it was not built (g++ and the CUDA headers)"
 fi
 
+# ---- digits: in the defined order every path gives the same weights ----
+weights() { digits --ordered --epochs 1 --out "$work/out" "$@" 2>&1 | grep ' seed 1: '; }
+want=$(weights --mode amp-dynamic,bf16)
+for path in "--simd scalar --threads 1" "--threads 3"; do
+    # shellcheck disable=SC2086
+    if [ -n "$want" ] && [ "$(weights --mode amp-dynamic,bf16 $path)" = "$want" ]; then ok; else bad "digits --ordered $path: other weights"; fi
+done
+
 # ---- digits: IDX files, good and bad ----
 be32() { # $1 as 4 bytes, the highest first
     # shellcheck disable=SC2059

@@ -263,6 +263,8 @@ static inline float ref_sqrt(float a) {
     return r;
 }
 
+/* The unit of the products' bound: Tensor Cores cut off instead of rounding. */
+static inline double ref_eps(const t_run *t) { return ldexp(1.0, t->place->kind == T_KIND_CUDA ? -23 : -24); }
 /* The sum over k of an ordered product, as >>numerics gives it. */
 static inline float ref_ordered_sum(const float *a, const float *b, size_t k) {
     float total = 0.0f, sum;

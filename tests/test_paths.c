@@ -53,6 +53,8 @@ static const path paths[] = {
     {AMP_F8E4M3, AMP_F8E4M3, AMP_ACT_NONE, '-', '-', '-', 0, "cuBLASLt"},
     {AMP_F8E4M3, AMP_F16, AMP_RELU, '-', '-', '-', 0, "cuBLASLt|then the epilogue"},
     {AMP_F8E5M2, AMP_F16, AMP_ACT_NONE, '-', '-', '-', AMP_GEMM_EMULATE, "plain kernel|both f8e5m2"},
+    {AMP_F16, AMP_F16, AMP_GELU, 's', 's', 's', AMP_GEMM_ORDERED, "plain kernel|AMP_GEMM_ORDERED|!cuBLASLt"},
+    {AMP_F8E5M2, AMP_F16, AMP_ACT_NONE, '-', '-', '-', AMP_GEMM_ORDERED, "plain kernel|AMP_GEMM_ORDERED"},
 };
 
 static int has_words(const char *text, const char *words) {
@@ -349,6 +351,19 @@ static void tuned_layer(t_run *t) {
 }
 
 /* In a scope an explanation is that of the product: its dtypes, and the refusal of a full arena. But no cast runs. */
+/* Rows that begin anywhere: which leading dimension, and which would be better. */
+static void explained_alignment(t_run *t) {
+    amp_gemm_desc g = product(t, 32, 50, 64, AMP_F16, AMP_F16);
+    char text[400];
+    CHECK_OK(amp_gemm_explain(t->ctx, text, sizeof text, &g));
+    CHECK(has_words(text, g.trans_b ? "ldd is 50|64 would do" : "ldb is 50|64 would do"));
+    g.n = 48;
+    CHECK_OK(amp_gemm_explain(t->ctx, text, sizeof text, &g));
+    CHECK(has_words(text, "cuBLASLt|!faster"));
+    g.a.data = (char *)g.a.data + 2;
+    CHECK_OK(amp_gemm_explain(t->ctx, text, sizeof text, &g));
+    CHECK(has_words(text, "faster if a began"));
+}
 static void explained_in_scope(t_run *t) {
     amp_gemm_desc g = product(t, 16, 16, 16, AMP_F32, AMP_F32);
     amp_autocast_desc scope = AMP_ZERO;
@@ -669,5 +684,5 @@ const t_test t_suite_paths[] = {{"paths.past_2_31", past_2_31, T_ALL}, {"paths.e
     {"paths.f8_refused", f8_refused, T_ALL}, {"paths.errors", errors, T_ALL},
     {"paths.factors_and_flags", factors_and_flags, T_ALL}, {"paths.tuned", tuned, T_ALL},
     {"paths.tuned_layer", tuned_layer, T_ALL}, {"paths.explained_in_scope", explained_in_scope, T_ALL},
-    {"paths.plan_file", plan_file, T_CUDA}, {"paths.chain_of_two", chain_of_two, T_ALL},
-    {"paths.bias_gradients", bias_gradients, T_ALL}, {NULL, NULL, 0}};
+    {"paths.explained_alignment", explained_alignment, T_CUDA}, {"paths.plan_file", plan_file, T_CUDA},
+    {"paths.chain_of_two", chain_of_two, T_ALL}, {"paths.bias_gradients", bias_gradients, T_ALL}, {NULL, NULL, 0}};

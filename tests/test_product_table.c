@@ -6,7 +6,7 @@
 #include "product_table.h"
 #include "ref.h"
 
-#define EPS 5.9604644775390625e-8 /* 2^-24 */
+#define EPS ref_eps(t)
 
 typedef struct setting { /* what the code of a row sees */
     amp_ctx *ctx;
