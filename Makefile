@@ -232,6 +232,7 @@ part-gpu: $(BUILD)/test_gpu
 check-gpu: cuda-line $(BUILD)/test_gpu $(BUILD)/digits_cuda ## a page about the GPU: each check, agreement with the CPU, memory
 	@nvidia-smi --query-gpu=name,driver_version,compute_cap,memory.total,memory.used --format=csv || true
 	$(BUILD)/test_gpu -v --context cuda --full
+	@$(BUILD)/test_gpu --context cuda --filter ordered.40_steps && echo '40 steps: identical to the CPU'
 	$(BUILD)/digits_cuda --device cuda --check
 else
 part-gpu:

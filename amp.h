@@ -800,7 +800,7 @@ typedef enum amp_act { AMP_ACT_NONE = 0, AMP_RELU, AMP_GELU } amp_act; /* GELU: 
 /* Flags of amp_gemm_desc and amp_linear_desc, or of all products of a context (its desc's gemm_flags). The first four
    are permissions, ignored where there is no faster way and beside AMP_GEMM_ORDERED. That one costs on CUDA the Tensor
    Cores; on the CPU a product of at most 4 rows takes up to 5 times as long, one of F32 on AMP_SIMD_SCALAR and _SSE2,
-   which lack fused multiply-add, about 20 times; the others cost nothing (make bench-gemm). */
+   which lack fused multiply-add, about 11 times; the others cost nothing (make bench-gemm). */
 #define AMP_GEMM_TF32     1u  /* F32 operands may be rounded to TF32: error 2^-11 of each; CUDA, sm_80+: Tensor Cores */
 #define AMP_GEMM_REDUCED  2u  /* partial sums over k may be rounded to d's dtype: Inf from 65520 on in F16 */
 #define AMP_GEMM_F16_SUM  4u  /* F16 sums: error k * 2^-11, Inf from 65520 on; faster on GeForce, hardly elsewhere */
@@ -8705,6 +8705,18 @@ static void ampi_sse2_tile_4(size_t kc, const float *a, const float *b, float *c
 static void ampi_sse2_tile_1(size_t kc, const float *a, const float *b, float *c, int first) {
     ampi_sse2_tile(1, kc, a, b, c, first);
 }
+static void ampi_sse2_fused(size_t rows, size_t mr, size_t kc, const float *a, const float *b, float *c, int first) {
+    size_t i, k;
+    for (i = 0; i < rows; i++, c += AMPI_LDC) {
+        __m128 p = _mm_setzero_ps(), q = _mm_setzero_ps();
+        for (k = 0; k < kc; k++) {
+            __m128 x = _mm_set1_ps(a[k * mr + i]);
+            p = ampi_sse2_fuse(x, ampi_sse2_load(b + k * 8), p);
+            q = ampi_sse2_fuse(x, ampi_sse2_load(b + k * 8 + 4), q);
+        }
+        ampi_sse2_tile_row(c, p, q, first);
+    }
+}
 static void ampi_sse2_pack4(float *to, size_t width, const float *rows, size_t ld, size_t depth) {
     size_t k;
     for (k = 0; k + 4 <= depth; k += 4, to += 4 * width) {
@@ -8729,6 +8741,7 @@ static void ampi_use_sse2(ampi_kernels *k) {
     k->nr = 8;
     k->tile[0] = ampi_sse2_tile_4;
     k->tile[1] = ampi_sse2_tile_1;
+    k->fused = ampi_sse2_fused;
 }
 #  undef AMPI_F
 #  undef AMPI_TARGET

@@ -3044,13 +3044,17 @@ static const char *ampi_cu_epilogue_name(const ampi_cu_plan *plan) {
 }
 /* What would make cuBLASLt faster: rows of 8- and 16-bit operands that begin at multiples of 16 bytes. "": they do. */
 static void ampi_cu_tell_alignment(const amp_gemm_job *p, char *text, size_t bytes) {
+    size_t rows_a = p->trans_a ? p->k : p->m, i;
+    size_t rows_b = p->trans_b ? p->n : p->k;
     const struct {
         const char *name;
         const amp_array *x;
         size_t rows, ld;
-    } matrices[3] = {{"a", &p->a, p->trans_a ? p->k : p->m, p->lda}, {"b", &p->b, p->trans_b ? p->n : p->k, p->ldb},
-        {"d", &p->d, p->m, p->ldd}};
-    size_t i;
+    } matrices[3] = {
+        {"a", &p->a, rows_a, p->lda},
+        {"b", &p->b, rows_b, p->ldb},
+        {"d", &p->d, p->m, p->ldd},
+    };
     text[0] = 0;
     for (i = 0; i < 3u && !text[0] && p->a.dtype != AMP_F32; i++) {
         const char *name = matrices[i].name;

@@ -202,7 +202,7 @@ static char *write_sample(gpt *g, const text *t, size_t length, uint64_t seed) {
 
 typedef struct options {
     shape s;
-    int run[MODES], tied, check;
+    int run[MODES], tied, check, ordered;
     size_t chunks, seeds, threads, sample, seed;
     const char *data, *out, *device;
 } options;
@@ -211,7 +211,7 @@ typedef struct result {
     double validation, training, seconds, peak_flops, peak_bytes, step_flops,
         step_bytes; /* training: mean loss of the last 100 steps */
     float scale;
-    uint64_t skipped;
+    uint64_t skipped, hash; /* hash: of the bits of all weights, if --ordered */
     float *losses, *scales;
     unsigned char *skips;
     char *sample;
@@ -403,6 +403,23 @@ static void result_free(result *r) {
     free(r->sample);
     memset(r, 0, sizeof *r);
 }
+/* A number for the bits of all weights (FNV-1a): equal numbers, equal runs. */
+static uint64_t weights_hash(const gpt *g) {
+    uint64_t h = 0xcbf29ce484222325u;
+    size_t p, i;
+    for (p = 0; p < amp_params_count(g->params); p++) {
+        size_t count = amp_param_get(g->params, p).count;
+        float *w = (float *)allocate(count, sizeof *w);
+        must(g->ctx, amp_param_read(g->params, p, w));
+        for (i = 0; i < count; i++) {
+            uint32_t bits;
+            memcpy(&bits, &w[i], sizeof bits);
+            h = (h ^ bits) * 0x100000001b3u;
+        }
+        free(w);
+    }
+    return h;
+}
 static void run(amp_ctx *ctx, const options *o, const text *t, const mode *m, uint64_t seed, result *r) {
     static gpt g;
     size_t steps = o->s.steps, i, last;
@@ -418,6 +435,7 @@ static void run(amp_ctx *ctx, const options *o, const text *t, const mode *m, ui
     compare_plan(&g, r);
     measure_peaks(ctx, m->t, &r->peak_flops, &r->peak_bytes);
     train(&g, t, m, seed, r);
+    if (o->ordered) r->hash = weights_hash(&g);
     r->step_flops = g.flops;
     r->step_bytes = g.bytes;
     last = steps < 100 ? steps : 100;
@@ -449,6 +467,9 @@ static void print_run(const options *o, const mode *m, uint64_t seed, const resu
         validation, r->training, (unsigned long)r->skipped, scale, tokens / step, 1000 * step,
         100 * r->step_flops / r->peak_flops / step, 100 * r->step_bytes / r->peak_bytes / step, (double)r->model / mib,
         (double)r->held.saved / mib, r->as_planned ? "as planned" : "NOT as planned");
+    if (o->ordered)
+        printf("%-13s %4lu weights after the last step, on every machine: %08lx%08lx\n", m->name, (unsigned long)seed,
+            (unsigned long)(r->hash >> 32), (unsigned long)(r->hash & 0xffffffffu));
     fflush(stdout);
 }
 static void print_memory(const options *o, const result *all) { /* the first seed's */
@@ -598,6 +619,7 @@ static const char help[] =
     "  --layers N --heads N --width N --context N --batch N --vocab N --steps N    instead of the shape's own\n"
     "                       (--vocab: random tokens instead of a text)\n"
     "  --biases 0|1         of layers and norms (1)\n"
+    "  --ordered            products in a defined order: the same weights, to the bit, on every machine\n"
     "  --tied, --untied     a head with the embedding's weights (gpt2-124m) or its own (shakespeare)\n"
     "  --chunks N           head and loss in N chunks of the rows: 1/N of the logits' memory\n"
     "  --sample N           characters of text that the network writes at the end (400)\n"
@@ -681,6 +703,8 @@ static options parse(int argc, char **argv) {
             o.check = 1;
         else if (!strcmp(a, "--check"))
             o.check = 2;
+        else if (!strcmp(a, "--ordered"))
+            o.ordered = 1;
         else if (!strcmp(a, "--untied") || !strcmp(a, "--tied"))
             o.tied = a[2] == 't';
         else if (!strcmp(a, "--cpu-time"))
@@ -708,16 +732,21 @@ static options parse(int argc, char **argv) {
 static amp_ctx *create_context(const options *o) {
     amp_ctx *ctx = NULL;
     amp_cpu_desc cpu = AMP_ZERO;
+    const uint32_t flags = o->ordered ? AMP_GEMM_ORDERED : 0;
     int cuda = o->device && !strcmp(o->device, "cuda");
 #ifdef WITH_CUDA
     if (!o->device || cuda) {
-        amp_status status = amp_cuda_create(&ctx, NULL);
+        amp_cuda_desc gpu = AMP_ZERO;
+        amp_status status;
+        gpu.gemm_flags = flags;
+        status = amp_cuda_create(&ctx, &gpu);
         if (status == AMP_OK) return ctx;
         if (cuda) fail("--device cuda: %s", amp_strerror(status));
     }
 #endif
     if (cuda) fail("--device cuda: this program was built without CUDA");
     cpu.threads = (int32_t)o->threads;
+    cpu.gemm_flags = flags;
     must(NULL, amp_cpu_create(&ctx, &cpu));
     return ctx;
 }

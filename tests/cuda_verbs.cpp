@@ -494,7 +494,7 @@ static void test_classes() {
     no_leak("classes");
 }
 
-/* ---- a product that cuBLASLt does not take: a warning once for its shape, unless the plain kernel was asked for ---- */
+/* ---- a product that cuBLASLt does not take: a warning once for its shape, unless that was asked for ---- */
 
 static void test_plain_products() {
     world w;

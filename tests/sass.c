@@ -429,6 +429,26 @@ static void run_forward(
     end(w);
     keep_array(w, d);
 }
+/* d = x w^T in the defined order, 64 columns, k = arg: of what is issued per element, k are multiply-adds. */
+static void run_ordered(work *w) {
+    size_t cols = 64, k = (size_t)w->row->arg, rows = w->n / cols;
+    amp_array a = random_array(w, w->row->from, w->row->from, rows * k, 1.0f, 16);
+    amp_array b = random_array(w, w->row->from, w->row->from, cols * k, 1.0f, 17);
+    amp_array d = lend(w, w->row->to, rows * cols, NULL);
+    amp_gemm_desc g = AMP_ZERO;
+    g.m = rows;
+    g.n = cols;
+    g.k = k;
+    g.trans_b = 1;
+    g.a = a;
+    g.b = b;
+    g.d = d;
+    g.flags = AMP_GEMM_ORDERED;
+    begin(w);
+    fine(w, amp_gemm(w->ctx, &g), "amp_gemm");
+    end(w);
+    keep_array(w, d);
+}
 static void run_dropout(work *w) {
     amp_array x = random_array(w, w->row->from, w->row->from, w->n, 1.0f, 14), y = lend(w, w->row->from, w->n, NULL);
     amp_dropout_desc d = AMP_ZERO;
@@ -499,6 +519,9 @@ static const row rows[] = {
     {"ReLU gradient and sums f16", run_backward, AMP_F16, AMP_F16, AMP_RELU, 512, 6, 64 * K, 192 * K, NULL},
     {"column sums f16", run_backward, AMP_F16, AMP_F16, AMP_ACT_NONE, 512, 2, 64 * K, 192 * K, NULL},
     {"column sums bf16", run_backward, AMP_BF16, AMP_F16, AMP_ACT_NONE, 512, 2, 64 * K, 192 * K, NULL},
+    {"ordered product f16, k 1024", run_ordered, AMP_F16, AMP_F16, 1024, 0, 50, 8 * K, 24 * K, "ampi_k_gemm"},
+    {"ordered product bf16, k 1024", run_ordered, AMP_BF16, AMP_BF16, 1024, 0, 50, 8 * K, 24 * K, "ampi_k_gemm"},
+    {"ordered product f32, k 1024", run_ordered, AMP_F32, AMP_F32, 1024, 0, 100, 8 * K, 24 * K, "ampi_k_gemm"},
     {"dropout f16", run_dropout, AMP_F16, AMP_F16, 0, 0, 4, 16 * K, 64 * K, NULL},
     {"dropout bf16", run_dropout, AMP_BF16, AMP_F16, 0, 0, 4, 16 * K, 64 * K, NULL},
     {"dropout f32", run_dropout, AMP_F32, AMP_F16, 0, 0, 8, 16 * K, 64 * K, NULL},

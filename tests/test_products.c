@@ -2,7 +2,7 @@
 
    Products are compared with sums in double and must keep the bound that amp.h states:
    |d - exact| <= (k + 4) * 2^-24 * (|alpha| sum |a||b| + |beta c| + |bias|) + half a unit in the last place of d,
-   with 2^-23 on CUDA. With AMP_GEMM_ORDERED they must be the bits that the six lines of ref_ordered_sum and the epilogue give. */
+   with 2^-23 on CUDA. With AMP_GEMM_ORDERED they must be the bits of ref_ordered_sum's six lines and the epilogue. */
 #include "set.h"
 
 #define EPS ref_eps(t)
@@ -70,6 +70,7 @@ typedef struct grid_case {
     void *bias;
     size_t batch, odd; /* odd 0: aligned, no gaps, as Tensor Cores like it */
     int f8, grad;      /* grad: an activation's backward */
+    int native;        /* an FP8 product as cuBLASLt has it */
     use_of_c use_c;
     double alpha, beta; /* with their factors on the device and the scales of a and b */
     float scale_d;
@@ -88,11 +89,12 @@ static void grid_problem(t_run *t, grid_case *c) {
     g->k = pick_size(t);
     c->batch = t_below(t, 4) == 0 ? 1 + t_below(t, 3) : 1;
     c->use_c = (use_of_c)t_below(t, 4);
-    tensor = (int)t_below(t, 2);
+    tensor = (int)t_below(t, 2) || c->native;
+    if (c->native) c->a.type = c->b.type = AMP_F8E4M3;
     c->odd = !tensor;
     c->f8 = is_f8(c->a.type);
-    if (c->f8) c->b.type = t_below(t, 2) ? AMP_F8E4M3 : AMP_F8E5M2;
-    if (t_below(t, c->f8 ? 3 : 20) == 0) c->d.type = t_below(t, 2) ? AMP_F8E4M3 : AMP_F8E5M2;
+    if (c->f8 && !c->native) c->b.type = t_below(t, 2) ? AMP_F8E4M3 : AMP_F8E5M2;
+    if (!c->native && t_below(t, c->f8 ? 3 : 20) == 0) c->d.type = t_below(t, 2) ? AMP_F8E4M3 : AMP_F8E5M2;
     if (tensor) {
         g->m = 16 * (1 + t_below(t, 3));
         g->n = 16 * (1 + t_below(t, 3));
@@ -192,6 +194,7 @@ static void grid_numbers(t_run *t, grid_case *c) {
     g->flags = t_below(t, 4) ? AMP_GEMM_EMULATE : 0;
     if (t_below(t, 4) == 0) g->flags |= AMP_GEMM_FAST_FP8;
     if (t_below(t, 3) == 0) g->flags |= AMP_GEMM_ORDERED;
+    if (c->native) g->flags &= ~(AMP_GEMM_EMULATE | AMP_GEMM_ORDERED);
 }
 
 /* In context memory, aligned or up to two elements off. */
@@ -416,6 +419,7 @@ static void gemm_grid(t_run *t) {
         grid_matrix got;
         amp_status st;
         int native_f8;
+        c.native = round % 15 == 7;
         grid_problem(t, &c);
         grid_layout(t, &c);
         grid_numbers(t, &c);
