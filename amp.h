@@ -10719,7 +10719,7 @@ static int ampi_allowed(void) { /* processors that this process may use; 0: not 
     return n;
 }
 #else
-static int ampi_allowed(void) { return 0; }
+AMP_UNUSED static int ampi_allowed(void) { return 0; }
 #endif
 static int ampi_usable(void) {
 #if !defined(AMP_NO_THREADS) && defined(_SC_NPROCESSORS_ONLN)
