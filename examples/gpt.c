@@ -468,7 +468,7 @@ static void print_run(const options *o, const mode *m, uint64_t seed, const resu
         100 * r->step_flops / r->peak_flops / step, 100 * r->step_bytes / r->peak_bytes / step, (double)r->model / mib,
         (double)r->held.saved / mib, r->as_planned ? "as planned" : "NOT as planned");
     if (o->ordered)
-        printf("%-13s %4lu weights after the last step, on every machine: %08lx%08lx\n", m->name, (unsigned long)seed,
+        printf("%-13s %4lu weights after the last step, on every CPU: %08lx%08lx\n", m->name, (unsigned long)seed,
             (unsigned long)(r->hash >> 32), (unsigned long)(r->hash & 0xffffffffu));
     fflush(stdout);
 }
@@ -619,7 +619,8 @@ static const char help[] =
     "  --layers N --heads N --width N --context N --batch N --vocab N --steps N    instead of the shape's own\n"
     "                       (--vocab: random tokens instead of a text)\n"
     "  --biases 0|1         of layers and norms (1)\n"
-    "  --ordered            products in a defined order: the same weights, to the bit, on every machine\n"
+    "  --ordered            products in a defined order: on every CPU the same weights, to the bit. (This program's\n"
+    "                       own layers add up 32 numbers at a time on a GPU, so that its weights are others.)\n"
     "  --tied, --untied     a head with the embedding's weights (gpt2-124m) or its own (shakespeare)\n"
     "  --chunks N           head and loss in N chunks of the rows: 1/N of the logits' memory\n"
     "  --sample N           characters of text that the network writes at the end (400)\n"

@@ -61,7 +61,7 @@ for wrong in "--mode fp64" "--steps 0" "--heads 3" "--chunks 5" "--shape gpt9" "
     rc=$?
     if [ $rc = 1 ] && [ "$(wc -l <"$work/err")" = 1 ] && grep -q -e "${wrong%% *}\|${wrong#* }" "$work/err"; then ok; else bad "gpt $wrong: $rc, $(cat "$work/err")"; fi
 done
-# in the defined order 40 steps give the same weights with any number of threads, and on the host runtime
+# in the defined order 40 steps give the same weights with any number of threads
 small="--data $work/text --layers 1 --width 32 --context 16 --batch 4 --steps 40 --mode fp16-dynamic,bf16 --ordered --out $work/gpt"
 weights() { "$@" 2>/dev/null | grep 'weights after'; }
 # shellcheck disable=SC2086 # many words
@@ -71,8 +71,6 @@ if [ "$(echo "$want" | wc -l)" = 2 ] && [ "$(weights gpt $small --threads 3)" = 
 if [ -x "$build/hostcuda/plain/gpt" ]; then
     HCU_PROTECT=0
     export HCU_PROTECT
-    # shellcheck disable=SC2086
-    if [ "$(weights "$build/hostcuda/plain/gpt" $small --device cuda)" = "$want" ]; then ok; else bad "gpt --ordered: other weights on the host runtime"; fi
     claims "gpt --check-gradients on the host runtime" 7 "$build/hostcuda/plain/gpt" --check-gradients --device cuda
     if grep leaks "$work/err"; then bad "gpt leaks on the host runtime"; else ok; fi
     # GPT-2's 12 layers and 12 heads, as narrow as can be: what a step launches does not depend on the width
