@@ -59,7 +59,7 @@ $(BUILD)/%.o: %.cu $(HEADERS) $(BUILD)/flags
 $(BUILD)/flags: FORCE
 	@mkdir -p $(BUILD); echo '$(CC) $(CFLAGS) $(NVCC) $(NVCCFLAGS) $(NVCC_GENCODE)' | cmp -s - $@ || echo '$(CC) $(CFLAGS) $(NVCC) $(NVCCFLAGS) $(NVCC_GENCODE)' > $@
 
-.PHONY: FORCE all run gpt test check-full check-gpu check-torch fingerprint exhaustive matrix docs install clean help cuda-line
+.PHONY: FORCE floor all run gpt test check-full check-gpu check-torch fingerprint exhaustive matrix docs install clean help cuda-line
 FORCE:
 
 all: $(addprefix $(BUILD)/,$(EXAMPLES)) ## the examples
@@ -125,13 +125,15 @@ check-full: cuda-line ## the same with nothing left out, in parts of minutes: PA
 
 .PHONY: $(PARTS:%=part-%)
 part-unit: $(BUILD)/test_cpu
-	$(RUN_PART) $(RUN_ENV) $(BUILD)/test_cpu
+	$(RUN_PART) $(RUN_ENV) $(BUILD)/test_cpu --counts
+floor: ## tests/floor.txt, from the last `make test`
+	@tests/run.sh floor
 part-compile:
 	$(RUN_PART) tests/compile.sh
-part-examples: all
-	$(RUN_PART) tests/examples.sh
+part-examples: $(BUILD)/digits $(BUILD)/gpt $(BUILD)/tests/impl.o
+	$(RUN_PART) env IMPL=$(BUILD)/tests/impl.o tests/examples.sh
 .PHONY: for-install for-cuda-verbs
-for-install: $(BUILD)/operations $(BUILD)/products $(if $(wildcard bench/bench.mk),$(BUILD)/bench/bench $(BUILD)/bench/train)
+for-install: $(BUILD)/operations $(BUILD)/products $(if $(wildcard bench/bench.mk),$(BUILD)/bench/train)
 part-install: for-install
 	$(RUN_PART) tests/install.sh
 part-state: $(BUILD)/state_files
@@ -142,20 +144,25 @@ part-selftest: $(BUILD)/selftest
 	$(RUN_PART) tests/selftest.sh
 part-style:
 	$(RUN_PART) tests/style.sh
-part-readme:
-	$(RUN_PART) tests/readme_snippets.sh README.md docs/recipes.md amp.h
+part-readme: $(BUILD)/tests/impl.o
+	$(RUN_PART) env IMPL=$(BUILD)/tests/impl.o tests/readme_snippets.sh README.md docs/recipes.md amp.h
 
 # The CUDA source, executed on the CPU by tests/hostcuda: first that runtime's own tests, then the unit suite on its CUDA context.
 ifneq ($(and $(CUDA_HOME),$(shell command -v $(CXX))),)
 include tests/hostcuda/hostcuda.mk
+# The object of tests/$2.c in variant $1. Plain takes those of test_cpu where it can, but for the files that know of the host runtime.
+HCU_SHARED := $(if $(RUN_ENV)$(filter -f% -m%,$(CFLAGS)),,$(filter-out $(shell grep -l AMP_HOSTCUDA tests/*.c),$(TEST_OBJ:$(BUILD)/%.o=%.c)))
+hostcuda_object = $(if $(and $(filter plain,$1),$(filter tests/$2.c,$(HCU_SHARED))),$(BUILD)/tests/$2.o,$(HCU_BUILD)/$1/$2.c.o)
+hostcuda_objects = $(foreach f,$(TEST_OBJ:$(BUILD)/tests/%.o=%),$(call hostcuda_object,$1,$f))
+export HCU_IMPL := $(call hostcuda_object,plain,impl)
 define hostcuda_suite # the unit suite, all of it compiled as variant $1 of the host runtime wants it
 $(HCU_BUILD)/$1/%.c.o: tests/%.c $(HEADERS)
 	@mkdir -p $$(@D)
-	$(HCU_CXX_$1) -x c $(C99) $(HCU_FLAGS_$1) -g -DAMP_HOSTCUDA -I$(HCU_DIR) -c $$< -o $$@
+	$(HCU_CXX_$1) -x c $(C99) $(HCU_FLAGS_$1) -DAMP_HOSTCUDA -I$(HCU_DIR) -c $$< -o $$@
 $(HCU_BUILD)/$1/cuda_impl.o: tests/cuda_impl.cu $(HEADERS) $(HCU_HEADERS)
 	@mkdir -p $$(@D)
 	$(HCU_CXX_$1) $(HCU_CXXFLAGS) $(HCU_FLAGS_$1) -I. $(HCU_SHIM) $$< -c -o $$@
-$(HCU_BUILD)/$1/suite: $(TEST_OBJ:$(BUILD)/tests/%.o=$(HCU_BUILD)/$1/%.c.o) $(HCU_BUILD)/$1/cuda_impl.o $(HCU_LIB_$1)
+$(HCU_BUILD)/$1/suite: $(call hostcuda_objects,$1) $(HCU_BUILD)/$1/cuda_impl.o $(HCU_LIB_$1)
 	$(HCU_CXX_$1) $(HCU_FLAGS_$1) $$^ $(HCU_LDLIBS) -lm -o $$@
 endef
 $(foreach v,$(HCU_ALL),$(eval $(call hostcuda_suite,$v)))
@@ -173,9 +180,9 @@ $(SASS)/sm_%.sass: $(SASS)/sm_%.cubin
 $(SASS)/naive_tail.o: tests/naive_tail.cu tests/naive_tail.h $(HCU_HEADERS)
 	@mkdir -p $(@D)
 	$(HCU_CXX_plain) $(HCU_CXXFLAGS) $(HCU_FLAGS_plain) $(HCU_SHIM) $< -c -o $@
-$(SASS)/sass: tests/sass.c $(HEADERS) $(HCU_HEADERS) $(SASS)/naive_tail.o $(HCU_BUILD)/plain/impl.c.o $(HCU_BUILD)/plain/cuda_impl.o $(HCU_LIB_plain)
+$(SASS)/sass: tests/sass.c $(HEADERS) $(HCU_HEADERS) $(SASS)/naive_tail.o $(HCU_IMPL) $(HCU_BUILD)/plain/cuda_impl.o $(HCU_LIB_plain)
 	$(CC) $(C99) -O1 -DAMP_HOSTCUDA -I$(HCU_DIR) -c $< -o $@.o
-	$(CXX) $@.o $(SASS)/naive_tail.o $(HCU_BUILD)/plain/impl.c.o $(HCU_BUILD)/plain/cuda_impl.o $(HCU_LIB_plain) $(HCU_LDLIBS) -lm -o $@
+	$(CXX) $@.o $(SASS)/naive_tail.o $(HCU_IMPL) $(HCU_BUILD)/plain/cuda_impl.o $(HCU_LIB_plain) $(HCU_LDLIBS) -lm -o $@
 .PHONY: for-sass bench-sass sass-table
 for-sass: $(SASS)/sass $(SASS)/sm_86.sass $(SASS)/sm_90.sass
 ifneq ($(and $(NVCC_VERSION),$(NVDISASM)),)
@@ -198,19 +205,19 @@ part-hostcuda: $(call hcu_programs,$(HCU_THIN))
 part-hostcuda-suite: $(HCU_BUILD)/plain/suite
 	$(RUN_PART) tests/hostcuda_suite.sh $<
 # gpt.c on the host runtime: its kernels, and how many launches a step has
-$(HCU_BUILD)/plain/gpt: examples/gpt.c tests/probe.c $(HEADERS) $(HCU_HEADERS) $(HCU_BUILD)/plain/cuda_impl.o $(HCU_BUILD)/plain/impl.c.o $(HCU_LIB_plain)
+$(HCU_BUILD)/plain/gpt: examples/gpt.c tests/probe.c $(HEADERS) $(HCU_HEADERS) $(HCU_BUILD)/plain/cuda_impl.o $(HCU_IMPL) $(HCU_LIB_plain)
 	$(HCU_CXX_plain) $(HCU_CXXFLAGS) $(HCU_FLAGS_plain) -DAMP_LINKED -I. $(HCU_SHIM) $< -c -o $@.o
 	$(CC) $(C99) -I$(HCU_DIR) -c tests/probe.c -o $@.probe.o
-	$(HCU_CXX_plain) $(HCU_FLAGS_plain) $@.o $@.probe.o $(HCU_BUILD)/plain/cuda_impl.o $(HCU_BUILD)/plain/impl.c.o $(HCU_LIB_plain) $(HCU_LDLIBS) -lm -o $@
+	$(HCU_CXX_plain) $(HCU_FLAGS_plain) $@.o $@.probe.o $(HCU_BUILD)/plain/cuda_impl.o $(HCU_IMPL) $(HCU_LIB_plain) $(HCU_LDLIBS) -lm -o $@
 part-examples: $(HCU_BUILD)/plain/gpt
-part-retrofit: $(HCU_LIB_plain)
+part-retrofit: for-cuda-verbs
 for-install: $(if $(wildcard bench/bench.mk),$(HCU_BUILD)/plain/bench_gpu)
-for-cuda-verbs: $(HCU_BUILD)/plain/cuda_impl.o $(HCU_BUILD)/plain/impl.c.o $(HCU_LIB_plain)
+for-cuda-verbs: $(HCU_BUILD)/plain/cuda_impl.o $(HCU_IMPL) $(HCU_LIB_plain)
 part-cuda-verbs: for-cuda-verbs # what each verb does to CUDA; its failures
 	$(RUN_PART) tests/cuda_verbs.sh
 else
 part-hostcuda part-hostcuda-suite part-cuda-verbs part-sass:
-	$(call skipped,needs g++ and the CUDA headers: $(if $(CUDA_HOME),no $(CXX),cuda_runtime_api.h not found; set CUDA_HOME))
+	$(call skipped,needs hostcuda: g++ and the CUDA headers: $(if $(CUDA_HOME),no $(CXX),cuda_runtime_api.h not found; set CUDA_HOME))
 bench-sass sass-table:
 	@echo '$@ needs nvcc, nvdisasm (pip install nvidia-cuda-nvdisasm) and $(CXX)'; exit 1
 endif
@@ -264,8 +271,8 @@ matrix: ## compilers, standards, sanitizers, architectures: tests/matrix.sh --he
 docs: $(BUILD)/operations $(BUILD)/products ## docs/operations.md and products.md, made from amp.h and from a table of tests
 	$(BUILD)/operations > docs/operations.md
 	$(BUILD)/products > docs/products.md
-$(BUILD)/operations $(BUILD)/products: $(BUILD)/%: tools/%.c $(HEADERS) $(BUILD)/flags
-	$(CC) $(C99) $(CFLAGS) $< -o $@ $(LIBS)
+$(BUILD)/operations $(BUILD)/products: $(BUILD)/%: tools/%.c $(HEADERS) $(BUILD)/tests/impl.o
+	$(CC) $(C99) $(CFLAGS) $< $(BUILD)/tests/impl.o -o $@ $(LIBS)
 
 # ---- the rest --------------------------------------------------------------------------------------------------------------
 install: ## amp.h, amp_cuda.cuh and amp.pc under $(DESTDIR)$(PREFIX)

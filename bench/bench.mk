@@ -56,7 +56,7 @@ bench-gpu:
 endif
 # the same program, executed on the CPU by tests/hostcuda: it compiles, runs and checks its results; no speed
 ifneq ($(HCU_BUILD),)
-$(HCU_BUILD)/plain/bench_gpu: $(BENCH_GPU_SOURCES) $(HCU_HEADERS) $(HCU_BUILD)/plain/cuda_impl.o $(HCU_BUILD)/plain/impl.c.o $(HCU_LIB_plain)
+$(HCU_BUILD)/plain/bench_gpu: $(BENCH_GPU_SOURCES) $(HCU_HEADERS) $(HCU_BUILD)/plain/cuda_impl.o $(HCU_IMPL) $(HCU_LIB_plain)
 	$(HCU_CXX_plain) $(HCU_CXXFLAGS) $(HCU_FLAGS_plain) $(HCU_SHIM) $< -c -o $@.o
-	$(HCU_CXX_plain) $(HCU_FLAGS_plain) $@.o $(HCU_BUILD)/plain/cuda_impl.o $(HCU_BUILD)/plain/impl.c.o $(HCU_LIB_plain) $(HCU_LDLIBS) -lm -o $@
+	$(HCU_CXX_plain) $(HCU_FLAGS_plain) $@.o $(HCU_BUILD)/plain/cuda_impl.o $(HCU_IMPL) $(HCU_LIB_plain) $(HCU_LDLIBS) -lm -o $@
 endif

@@ -101,12 +101,12 @@ if [ -x "$bench" ]; then
         clean "$work/gpu.log" 6
     fi
 else
-    skip "bench_gpu on the host: needs g++ and the CUDA headers"
+    skip "bench_gpu on the host: needs hostcuda: g++ and the CUDA headers"
 fi
 
 # ---- nvcc ----
 if [ -n "${NVCC:-}" ] && command -v "$NVCC" >/dev/null 2>&1; then
-    if "$NVCC" -std=c++17 -O1 -I. -gencode arch=compute_90,code=sm_90 -Werror all-warnings -Xcompiler -Wall,-Wextra,-Werror -c bench/bench_gpu.cu -o "$work/bench_gpu.o" >"$work/log" 2>&1 && [ ! -s "$work/log" ]; then ok; else bad "nvcc: $(head -n 5 "$work/log")"; fi
+    if "$NVCC" -std=c++17 -O0 -Xcicc -O0 -Xptxas -O0 -I. -gencode arch=compute_90,code=sm_90 -Werror all-warnings -Xcompiler -Wall,-Wextra,-Werror -c bench/bench_gpu.cu -o "$work/bench_gpu.o" >"$work/log" 2>&1 && [ ! -s "$work/log" ]; then ok; else bad "nvcc: $(head -n 5 "$work/log")"; fi
 else
     skip "bench_gpu by nvcc: no nvcc"
 fi

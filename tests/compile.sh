@@ -31,6 +31,18 @@ must() {
     fail "$name"
     return 1
 }
+# runs NAME COMPILER ARGUMENT...: it compiles without a word and the program succeeds
+runs() {
+    label=$1; shift
+    # shellcheck disable=SC2086
+    must "$label" "$@" -o "$tmp/a" $LIBS && must "$label, run" "$tmp/a"
+}
+# looks NAME COMPILER ARGUMENT...: the same with --full; else it is only looked at, which takes a quarter of the time
+looks() {
+    if [ -n "$full" ]; then runs "$@"; return; fi
+    label=$1; shift
+    must "$label" "$@" -fsyntax-only
+}
 # mustnot NAME TEXT COMMAND...: the command fails, and says TEXT
 mustnot() {
     name=$1 text=$2; shift 2
@@ -50,39 +62,29 @@ flag() { echo 'int main(void){return 0;}' >"$tmp/flag.c"; "$1" -x "$2" -Werror "
 
 c_family() {
     cc=$1
-    # every standard, strict; then what it computes
-    for std in c99 c11 c17 c2x gnu99; do
-        if ! flag "$cc" c -std=$std; then skip "$cc has no -std=$std"; continue; fi
-        # shellcheck disable=SC2086
-        if [ -z "$full" ] && [ $std != c99 ] && [ $std != c2x ]; then
-            must "$cc -std=$std, strict warnings" "$cc" -std=$std $WARN $WARN_C -fsyntax-only strict.c
-            continue
-        fi
-        # shellcheck disable=SC2086
-        must "$cc -std=$std, strict warnings" "$cc" -std=$std $WARN $WARN_C -O1 strict.c -o "$tmp/a" $LIBS && must "$cc -std=$std, run" "$tmp/a"
-    done
-    for o in -O0 -O3 -Ofast; do
-        # shellcheck disable=SC2086
-        must "$cc $o" "$cc" -std=c99 -Wall -Wextra -Werror $o strict.c -o "$tmp/a" $LIBS && must "$cc $o, run" "$tmp/a"
-    done
     # shellcheck disable=SC2086
-    must "$cc: the header alone, without a prototype unused" "$cc" -std=c99 $WARN $WARN_C -c second.c -o "$tmp/second.o"
-    # included twice, implemented twice, two files
-    # shellcheck disable=SC2086
-    must "$cc: included and implemented twice" "$cc" -std=c99 $WARN $WARN_C twice.c "$tmp/second.o" -o "$tmp/a" $LIBS && must "$cc: twice, run" "$tmp/a"
-    # shellcheck disable=SC2086
-    must "$cc: AMP_STATIC in two files" "$cc" -std=c99 $WARN $WARN_C static_a.c static_b.c -o "$tmp/a" $LIBS && must "$cc: AMP_STATIC, run" "$tmp/a"
-    # shellcheck disable=SC2086
-    must "$cc: hostile macros" "$cc" -std=gnu99 -Wall -Wextra -Werror hostile.c -o "$tmp/a" $LIBS && must "$cc: hostile macros, run" "$tmp/a"
-    # switches
-    for s in "" -DAMP_NO_SIMD -DAMP_NO_THREADS -DAMP_NO_STDIO -DTEST_OWN_MALLOC "-DAMP_NO_SIMD -DAMP_NO_THREADS -DAMP_NO_STDIO -DTEST_OWN_MALLOC"; do
-        # shellcheck disable=SC2086
-        must "$cc $s" "$cc" -std=c99 $WARN $WARN_C $s switches.c -o "$tmp/a" $LIBS && must "$cc $s, run" "$tmp/a"
-    done
-    compat=
-    flag "$cc" c -Wc++-compat && compat=-Wc++-compat
-    # shellcheck disable=SC2086
-    must "$cc: the program's own globals, -Wshadow $compat" "$cc" -std=c11 $WARN $WARN_C $compat globals.c -o "$tmp/a" $LIBS && must "$cc: own globals, run" "$tmp/a"
+    {
+        # every standard, strict; then what it computes
+        for std in c99 c11 c17 c2x gnu99; do
+            if ! flag "$cc" c -std=$std; then skip "$cc has no -std=$std"; continue; fi
+            if [ $std = c99 ]; then runs "$cc -std=c99, strict warnings" "$cc" -std=c99 $WARN $WARN_C -O1 strict.c
+            else looks "$cc -std=$std, strict warnings" "$cc" -std=$std $WARN $WARN_C strict.c; fi
+        done
+        for o in -O0 ${full:+-O3 -Ofast}; do runs "$cc $o" "$cc" -std=c99 -Wall -Wextra -Werror $o strict.c; done
+        must "$cc: the header alone, without a prototype unused" "$cc" -std=c99 $WARN $WARN_C -c second.c -o "$tmp/second.o"
+        # included twice, implemented twice, two files
+        runs "$cc: included and implemented twice" "$cc" -std=c99 $WARN $WARN_C twice.c "$tmp/second.o"
+        runs "$cc: AMP_STATIC in two files" "$cc" -std=c99 $WARN $WARN_C static_a.c static_b.c
+        looks "$cc: hostile macros" "$cc" -std=gnu99 -Wall -Wextra -Werror hostile.c
+        # switches, one by one and all of them
+        for s in "" -DAMP_NO_SIMD -DAMP_NO_THREADS -DAMP_NO_STDIO -DTEST_OWN_MALLOC; do
+            looks "$cc switches $s" "$cc" -std=c99 $WARN $WARN_C $s switches.c
+        done
+        runs "$cc: all switches" "$cc" -std=c99 $WARN $WARN_C -DAMP_NO_SIMD -DAMP_NO_THREADS -DAMP_NO_STDIO -DTEST_OWN_MALLOC switches.c
+        compat=
+        flag "$cc" c -Wc++-compat && compat=-Wc++-compat
+        looks "$cc: the program's own globals, -Wshadow $compat" "$cc" -std=c11 $WARN $WARN_C $compat globals.c
+    }
     # C89: one error, and it says what is needed
     mustnot "$cc: C89" 'amp.h: C99' "$cc" -std=c89 -include ../../amp.h -c "$tmp/empty.c" -o "$tmp/a.o"
     "$cc" -std=c89 -include ../../amp.h -c "$tmp/empty.c" -o "$tmp/a.o" 2>"$tmp/c89"
@@ -100,18 +102,17 @@ c_family() {
     echo 'int main(void){return 0;}' >"$tmp/m32.c"
     if "$cc" -m32 "$tmp/m32.c" -o "$tmp/m32" >/dev/null 2>&1 && "$tmp/m32"; then
         # shellcheck disable=SC2086
-        must "$cc -m32" "$cc" -m32 -msse2 -mfpmath=sse -std=c99 $WARN $WARN_C strict.c -o "$tmp/a" $LIBS && must "$cc -m32, run" "$tmp/a"
+        runs "$cc -m32" "$cc" -m32 -msse2 -mfpmath=sse -std=c99 $WARN $WARN_C strict.c
     else skip "$cc makes no 32-bit programs here"; fi
     symbols "$cc"
 }
 
-# -Wpadded: no struct of the public part has hidden padding
+# padding CLANG: no struct of the public part has hidden padding, and no warning that clang has is without a reason
 padding() {
-    if ! "$1" --version 2>/dev/null | grep -qi clang; then skip "$1 is not clang: -Wpadded and -Weverything are not looked at"; return; fi
     must "$1 -Wpadded, the public part" "$1" -std=c99 -Wpadded -Werror -c second.c -o "$tmp/a.o"
-    # shellcheck disable=SC2086
     must "$1 -Weverything, the public part" "$1" -std=c99 -Weverything -Wno-unknown-warning-option -Wno-unsafe-buffer-usage -Wno-declaration-after-statement \
         -Wno-unused-macros -Wno-reserved-macro-identifier -Wno-pre-c2x-compat -Wno-unused-function -Wno-switch-default -Wno-float-equal -Werror -c second.c -o "$tmp/a.o"
+    refuses must "a hole in a struct" "$1" -std=c99 -Wpadded -Werror -c "$tmp/padded.c" -o "$tmp/a.o"
 }
 
 # object CC FLAG... SOURCE: compiles it and lists its symbols in $tmp/nm; without an object there is nothing to look at: a failure
@@ -130,23 +131,26 @@ files='^(fopen|fopen64|fdopen|fwrite|fread|fclose|rename|remove|open|fsync|fchmo
 symbols() { # CC, in a folder with second.c, static_b.c and ../impl.c
     cc=$1
     if ! have nm; then skip "no nm: symbols are not looked at"; return; fi
-    for pic in -fno-pic -fPIC; do
-        object "$cc" -std=c99 -O2 $pic ../impl.c || continue
+    for pic in '-O0 -fno-pic' '-O2 -fPIC'; do
+        # shellcheck disable=SC2086
+        object "$cc" -std=c99 $pic ../impl.c || continue
         # nothing writable: B, D and C and their small and local forms. Tables of pointers in .data.rel.ro (d) count too: they are written once, at start
         none "$cc $pic: no writable globals" 't ~ /^[BbDdCcGgSs]$/'
         none "$cc $pic: exports amp_ only" 't ~ /^[TRVW]$/ && n !~ /^amp_/'
         none "$cc $pic: never prints, exits or aborts" "n ~ /$speaks/"
     done
-    object "$cc" -std=c99 -O2 -DAMP_NO_THREADS ../impl.c && none "$cc -DAMP_NO_THREADS needs no pthread" 'n ~ /pthread/'
-    object "$cc" -std=c99 -O2 -DAMP_NO_STDIO ../impl.c && none "$cc -DAMP_NO_STDIO opens no file" "n ~ /$files/"
-    object "$cc" -std=c99 -O2 -DAMP_MALLOC=amp_test_malloc -DAMP_FREE=amp_test_free -include stddef.h -include "$tmp/own.h" ../impl.c &&
+    object "$cc" -std=c99 -O0 -DAMP_NO_THREADS ../impl.c && none "$cc -DAMP_NO_THREADS needs no pthread" 'n ~ /pthread/'
+    object "$cc" -std=c99 -O0 -DAMP_NO_STDIO ../impl.c && none "$cc -DAMP_NO_STDIO opens no file" "n ~ /$files/"
+    object "$cc" -std=c99 -O0 -DAMP_MALLOC=amp_test_malloc -DAMP_FREE=amp_test_free -include stddef.h -include "$tmp/own.h" ../impl.c &&
         none "$cc -DAMP_MALLOC uses no other" 't == "U" && n ~ /^(malloc|calloc|realloc|free)(@.*)?$/'
-    object "$cc" -std=c99 -O2 static_b.c && none "$cc -DAMP_STATIC exports nothing" 't ~ /^[TRDBVWC]$/ && n != "other_half"'
+    object "$cc" -std=c99 -O0 static_b.c && none "$cc -DAMP_STATIC exports nothing" 't ~ /^[TRDBVWC]$/ && n != "other_half"'
     # without optimisation even unused code must not need symbols of its own (inline functions are static)
     object "$cc" -std=c99 -O0 second.c && none "$cc: the header defines no function" 't == "T" && n != "second_file"'
 }
 echo 'void *amp_test_malloc(size_t n); void amp_test_free(void *p);' >"$tmp/own.h"
 echo 'typedef int empty;' >"$tmp/empty.c"
+printf '#include <stddef.h>\nstruct padded { char c; double d; };\n' >"$tmp/padded.h"
+printf '#include "padded.h"\nint f(struct padded *p);\nint f(struct padded *p) { return p->c; }\n' >"$tmp/padded.c"
 
 # a header with every fault that symbols looks for
 mutant() { # FOLDER
@@ -196,41 +200,36 @@ self_test() { # CC: symbols, and what all other checks are made of
     printf 'int f(int x) { int y = x * 2.5f; return y; }\n' >"$tmp/warns.c"
     # shellcheck disable=SC2086
     refuses must "a warning" "$1" -std=c99 $WARN $WARN_C -fsyntax-only "$tmp/warns.c"
-    printf '#include <stddef.h>\nstruct padded { char c; double d; };\n' >"$tmp/padded.h"
-    printf '#include "padded.h"\nint f(struct padded *p);\nint f(struct padded *p) { return p->c; }\n' >"$tmp/padded.c"
-    if "$1" --version 2>/dev/null | grep -qi clang; then refuses must "a hole in a struct" "$1" -std=c99 -Wpadded -Werror -c "$tmp/padded.c" -o "$tmp/a.o"; fi
 }
 
 cxx_family() {
     cxx=$1
-    for std in c++11 c++14 c++17 c++20; do
-        if ! flag "$cxx" c++ -std=$std; then skip "$cxx has no -std=$std"; continue; fi
-        # shellcheck disable=SC2086
-        if [ -z "$full" ] && { [ $std = c++14 ] || [ $std = c++20 ]; }; then
-            must "$cxx -std=$std: every overload" "$cxx" -std=$std $WARN -fsyntax-only overloads.cpp
-            continue
-        fi
-        # shellcheck disable=SC2086
-        must "$cxx -std=$std: every overload" "$cxx" -std=$std $WARN -O1 overloads.cpp -o "$tmp/a" $LIBS && must "$cxx -std=$std: overloads, run" "$tmp/a"
-    done
     # shellcheck disable=SC2086
-    must "$cxx: strict.c as C++" "$cxx" -x c++ -std=c++11 $WARN -Wold-style-cast -Wno-old-style-cast -O1 strict.c -o "$tmp/a" $LIBS && must "$cxx: strict.c as C++, run" "$tmp/a"
-    # shellcheck disable=SC2086
-    must "$cxx: AMP_STATIC in two files" "$cxx" -x c++ -std=c++17 $WARN static_a.c static_b.c -o "$tmp/a" $LIBS && must "$cxx: AMP_STATIC, run" "$tmp/a"
-    # C++ program, implementation compiled as C, and the other way round
-    # shellcheck disable=SC2086
-    must "$CC and $cxx in one program" sh -c "$CC -std=c99 -c ../impl.c -o '$tmp/impl.o' && $cxx -std=c++11 -DOTHER_FILE_HAS_IT $WARN overloads.cpp '$tmp/impl.o' -o '$tmp/a' $LIBS" && must "$CC and $cxx, run" "$tmp/a"
-    must "$cxx implementation, $CC program" sh -c "$cxx -x c++ -std=c++11 -c ../impl.c -o '$tmp/impl.o' && $CC -std=c99 -DONLY_USE -c second.c -o '$tmp/second.o' && echo 'int second_file(void); int main(void) { return second_file() <= 0; }' >'$tmp/m.c' && $CC -c '$tmp/m.c' -o '$tmp/m.o' && $cxx '$tmp/m.o' '$tmp/second.o' '$tmp/impl.o' -o '$tmp/a' $LIBS" && must "$cxx implementation, run" "$tmp/a"
-    useless=
-    flag "$cxx" c++ -Wuseless-cast && useless=-Wuseless-cast
-    # shellcheck disable=SC2086
-    must "$cxx: the program's own globals, -Wshadow $useless" "$cxx" -x c++ -std=c++17 $WARN $useless globals.c -o "$tmp/a" $LIBS && must "$cxx: own globals, run" "$tmp/a"
-    # shellcheck disable=SC2086
-    must "$cxx: inside extern \"C\"" "$cxx" -std=c++11 $WARN $useless extern_c.cpp -o "$tmp/a" $LIBS && must "$cxx: inside extern \"C\", run" "$tmp/a"
+    {
+        for std in c++11 c++14 c++17 c++20; do
+            if ! flag "$cxx" c++ -std=$std; then skip "$cxx has no -std=$std"; continue; fi
+            if [ $std = c++17 ]; then runs "$cxx -std=$std: every overload" "$cxx" -std=$std $WARN overloads.cpp
+            else looks "$cxx -std=$std: every overload" "$cxx" -std=$std $WARN overloads.cpp; fi
+        done
+        runs "$cxx: strict.c as C++" "$cxx" -x c++ -std=c++11 $WARN strict.c
+        runs "$cxx: AMP_STATIC in two files" "$cxx" -x c++ -std=c++17 $WARN static_a.c static_b.c
+        # C++ program, implementation compiled as C, and the other way round
+        must "$CC implementation" "$CC" -std=c99 -c ../impl.c -o "$tmp/impl.o" &&
+            runs "$CC and $cxx in one program" "$cxx" -std=c++11 -DOTHER_FILE_HAS_IT $WARN overloads.cpp "$tmp/impl.o"
+        must "$cxx implementation" "$cxx" -x c++ -std=c++11 -c ../impl.c -o "$tmp/impl.o" &&
+            must "$CC program" sh -c "$CC -std=c99 -DONLY_USE -c second.c -o '$tmp/second.o' && echo 'int second_file(void); int main(void) { return second_file() <= 0; }' >'$tmp/m.c' && $CC -c '$tmp/m.c' -o '$tmp/m.o'" &&
+            runs "$cxx implementation, $CC program" "$cxx" "$tmp/m.o" "$tmp/second.o" "$tmp/impl.o"
+        useless=
+        flag "$cxx" c++ -Wuseless-cast && useless=-Wuseless-cast
+        looks "$cxx: the program's own globals, -Wshadow $useless" "$cxx" -x c++ -std=c++17 $WARN $useless globals.c
+        looks "$cxx: inside extern \"C\"" "$cxx" -std=c++11 $WARN $useless extern_c.cpp
+    }
     for n in 1 2 3 4 5; do mustnot "$cxx: mixing types, line $n" 'error' "$cxx" -x c++ -std=c++11 -Wall -Werror -DLINE=$n -c mixing.c -o "$tmp/a.o"; done
 }
 
-if have "$CC"; then self_test "$CC"; c_family "$CC"; padding "$CC"; else skip "no C compiler \"$CC\""; fi
+if have "$CC"; then self_test "$CC"; c_family "$CC"; else skip "no C compiler \"$CC\""; fi
 if have "$CXX"; then cxx_family "$CXX"; else skip "no C++ compiler \"$CXX\""; fi
+if have clang; then padding clang; else skip "no clang: -Wpadded and -Weverything are not looked at"; fi
+
 echo "$passed passed, $failed failed, $skipped skipped"
 [ "$failed" = 0 ]

@@ -16,7 +16,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define STEP 7 /* of the thinned fault loop */
+#define STEP 29 /* of the thinned fault loop, which begins at a different place in each run */
 
 static long passed, failed;
 static amp_ctx *ctx; /* the context under test: its last error goes into messages */
@@ -437,12 +437,23 @@ static void run_ok(world *w, int from, int to) {
     }
 }
 
-/* ---- classes: from its second call on an enqueue verb neither waits nor allocates nor searches ---- */
+/* ---- classes: an enqueue verb neither waits nor allocates, and from its second call on it does not search ---- */
 
 static void only_enqueues(const char *name) {
     long a = hcu_group_calls(HCU_ALLOC), f = hcu_group_calls(HCU_FREE), s = hcu_group_calls(HCU_SYNC);
     long h = hcu_group_calls(HCU_HEURISTIC), o = hcu_group_calls(HCU_OBJECT);
     CHECK(a + f + s + h + o == 0, "%s: alloc %ld, free %ld, sync %ld, heuristic %ld, object %ld", name, a, f, s, h, o);
+}
+
+/* What a verb's first call may do more: look for algorithms, and the descriptors for that, if it is made of products;
+   memory of a scope's first casts. */
+static void only_enqueues_first(const char *name) {
+    int product = strstr(name, "gemm") || strstr(name, "linear") || strstr(name, "chain"),
+        scope = !strcmp(name, "autocast");
+    long a = hcu_group_calls(HCU_ALLOC), f = hcu_group_calls(HCU_FREE), s = hcu_group_calls(HCU_SYNC);
+    long h = hcu_group_calls(HCU_HEURISTIC), o = hcu_group_calls(HCU_OBJECT);
+    CHECK((scope || a == 0) && f + s == 0, "%s, first call: alloc %ld, free %ld, sync %ld", name, a, f, s);
+    CHECK(product || h + o == 0, "%s, first call: heuristic %ld, object %ld", name, h, o);
 }
 
 static void test_list() { /* no verb of AMP_VERB_LIST is missing in this file */
@@ -462,7 +473,9 @@ static void test_classes() {
     OK(amp_cuda_create(&ctx, desc_with(0)));
     OK(build(&w, ctx));
     for (int v = 0; v < ENQUEUES; v++) {
-        run_ok(&w, v, v + 1); /* the first call may choose an algorithm */
+        hcu_reset_counts();
+        run_ok(&w, v, v + 1);
+        only_enqueues_first(verbs[v].name);
         hcu_reset_counts();
         run_ok(&w, v, v + 1);
         only_enqueues(verbs[v].name);
@@ -484,7 +497,9 @@ static void test_classes() {
     g.m = g.n = g.k = 16;
     g.a = g.b = at(&w, 0, AMP_F32);
     g.d = at(&w, 3, AMP_F32);
+    hcu_reset_counts();
     OK(amp_gemm_explain(ctx, text, sizeof text, &g));
+    only_enqueues_first("gemm_explain");
     hcu_reset_counts();
     OK(amp_gemm_explain(ctx, text, sizeof text, &g));
     only_enqueues("gemm_explain");
@@ -515,6 +530,151 @@ static void test_plain_products() {
     CHECK(warnings == 1, "%ld warnings about one shape", warnings);
     end(&w);
     no_leak("plain products");
+}
+
+/* ---- the first call of all, inside a capture: nothing has been prepared, and nothing is refused ---- */
+
+static void test_first_capture() {
+    world w;
+    cudaGraph_t graph;
+    OK(amp_cuda_create(&ctx, desc_with(0)));
+    OK(build(&w, ctx));
+    cudaStream_t st = amp_cuda_stream(ctx);
+    for (int v = 0; v < ENQUEUES; v++) {
+        if (!strcmp(verbs[v].name, "autocast")) continue; /* a scope's first casts need memory */
+        CHECK(cudaStreamBeginCapture(st, cudaStreamCaptureModeGlobal) == cudaSuccess, "begin");
+        hcu_reset_counts();
+        run_ok(&w, v, v + 1);
+        only_enqueues_first(verbs[v].name);
+        CHECK(cudaStreamEndCapture(st, &graph) == cudaSuccess, "end");
+        cudaGraphDestroy(graph);
+    }
+    end(&w);
+    no_leak("first capture");
+}
+
+/* ---- products: what has a plan of its own, and what cuBLASLt is allowed ---- */
+
+static amp_gemm_desc planned(world *w, size_t k, size_t bias_byte) {
+    amp_gemm_desc g = AMP_ZERO;
+    g.m = 16;
+    g.n = 24;
+    g.k = k;
+    g.a = at(w, 2, AMP_F16);
+    g.b = at(w, 2, AMP_F16, 4096);
+    g.d = at(w, 3, AMP_F16);
+    g.bias = at(w, 4, AMP_F16, bias_byte);
+    return g;
+}
+static long searched(amp_gemm_desc g) {
+    hcu_reset_counts();
+    OK(amp_gemm(ctx, g));
+    return hcu_group_calls(HCU_HEURISTIC);
+}
+
+static void test_plans() {
+    world w;
+    OK(amp_cuda_create(&ctx, desc_with(0)));
+    OK(build(&w, ctx));
+    CHECK(searched(planned(&w, 32, 0)) == 1, "a first product is not looked up");
+    CHECK(hcu_reductions() == CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE, "reductions allowed: %x", hcu_reductions());
+    CHECK(searched(planned(&w, 32, 0)) == 0, "looked up again");
+    CHECK(searched(planned(&w, 48, 0)) == 1, "a plan for another k");
+    CHECK(searched(planned(&w, 32, 2)) == 1, "a plan for a bias that was aligned"); /* a GPU would fault */
+    CHECK(searched(planned(&w, 32, 0)) == 0, "the first plan is gone");
+    OK(amp_sync(ctx));
+    end(&w);
+    no_leak("plans");
+}
+
+/* ---- memory that a verb must not leave: a small workspace, and a bias that is longer than the room for one ---- */
+
+static void test_small_workspace() { /* sums of many columns, by slices that have no room */
+    enum { ROWS = 2000, COLS = 96, ROOM = 512, AFTER = 4096 };
+    static unsigned char after[AFTER];
+    static float wide[COLS], narrow[COLS];
+    for (int lent = 0; lent < 2; lent++) {
+        unsigned char *memory;
+        void *dy, *w, *x, *dbias;
+        amp_linear_desc l = AMP_ZERO;
+        amp_cuda_desc d = desc_with(0);
+        CHECK(cudaMalloc((void **)&memory, ROOM + AFTER) == cudaSuccess, "no memory");
+        CHECK(cudaMemset(memory, 0x5a, ROOM + AFTER) == cudaSuccess, "memset");
+        if (lent) {
+            d.workspace = memory;
+            d.workspace_bytes = ROOM;
+        }
+        OK(amp_cuda_create(&ctx, d));
+        OK(amp_alloc(ctx, &dy, ROWS * COLS * 2, NULL));
+        OK(amp_alloc(ctx, &x, ROWS * 8 * 2, NULL));
+        OK(amp_alloc(ctx, &w, COLS * 8 * 2, NULL));
+        OK(amp_alloc(ctx, &dbias, COLS * 4, NULL));
+        OK(amp_zero(ctx, w, COLS * 8 * 2));
+        OK(amp_zero(ctx, x, ROWS * 8 * 2));
+        amp_f16 *host = (amp_f16 *)malloc(ROWS * COLS * 2);
+        for (int i = 0; i < ROWS * COLS; i++)
+            host[i] = amp_f16_from_f32((float)(i % 7) - 2.0f);
+        OK(amp_copy(ctx, dy, host, ROWS * COLS * 2));
+        free(host);
+        l.rows = ROWS;
+        l.in = 8;
+        l.out = COLS;
+        l.x = amp_arr(x, AMP_F16);
+        l.w = amp_arr(w, AMP_F16);
+        l.dy = amp_arr(dy, AMP_F16);
+        l.dbias = amp_arr(dbias, AMP_F32);
+        OK(amp_linear_backward(ctx, l));
+        OK(amp_copy(ctx, lent ? narrow : wide, dbias, sizeof wide));
+        CHECK(cudaMemcpy(after, memory + ROOM, AFTER, cudaMemcpyDeviceToHost) == cudaSuccess, "copy");
+        for (int i = 0; i < AFTER; i++)
+            CHECK(after[i] == 0x5a, "byte %d after the workspace was written", i);
+        void *const areas[] = {dy, x, w, dbias};
+        for (void *area : areas)
+            OK(amp_free(ctx, area));
+        amp_ctx_destroy(ctx);
+        ctx = NULL;
+        cudaFree(memory);
+    }
+    CHECK(memcmp(wide, narrow, sizeof wide) == 0 && wide[0] != 0.0f, "another sum in a small workspace");
+    no_leak("small workspace");
+}
+
+static void test_long_bias() { /* an F32 bias of an F16 product is rounded into the room for it, if it fits */
+    enum { WIDTH = 150000 };
+    void *a, *b, *bias, *out;
+    static float ones[WIDTH];
+    amp_gemm_desc g = AMP_ZERO;
+    OK(amp_cuda_create(&ctx, desc_with(0)));
+    OK(amp_alloc(ctx, &a, 16, NULL));
+    OK(amp_alloc(ctx, &b, WIDTH * 8 * 2, NULL));
+    OK(amp_alloc(ctx, &bias, WIDTH * 4, NULL));
+    OK(amp_alloc(ctx, &out, WIDTH * 2, NULL));
+    OK(amp_zero(ctx, a, 16));
+    OK(amp_zero(ctx, b, WIDTH * 8 * 2));
+    for (int i = 0; i < WIDTH; i++)
+        ones[i] = (float)(i % 512);
+    OK(amp_copy(ctx, bias, ones, sizeof ones));
+    g.m = 1;
+    g.n = WIDTH;
+    g.k = 8;
+    g.a = amp_arr(a, AMP_F16);
+    g.b = amp_arr(b, AMP_F16);
+    g.bias = amp_arr(bias, AMP_F32);
+    g.d = amp_arr(out, AMP_F16);
+    OK(amp_gemm(ctx, g));
+    amp_f16 *host = (amp_f16 *)malloc(WIDTH * 2);
+    OK(amp_copy(ctx, host, out, WIDTH * 2));
+    int bad = 0;
+    for (int i = 0; i < WIDTH; i++)
+        bad += amp_f32_from_f16(host[i]) != (float)(i % 512);
+    CHECK(bad == 0, "%d of a long bias are wrong", bad);
+    free(host);
+    void *const areas[] = {a, b, bias, out};
+    for (void *area : areas)
+        OK(amp_free(ctx, area));
+    amp_ctx_destroy(ctx);
+    ctx = NULL;
+    no_leak("long bias");
 }
 
 /* ---- the next minibatch: page-locked host memory to context memory and back, without waiting ---- */
@@ -993,8 +1153,10 @@ static void *device_alloc(size_t n, void *) {
     device_areas++;
     return p;
 }
+static long freed_in_use; /* memory given back while work was still to run: whoever gets it next would share it */
 static void device_free(void *p, size_t, void *) {
     device_areas--;
+    freed_in_use += hcu_pending() > 0;
     cudaFree(p);
 }
 static void *host_alloc(size_t n, void *user) {
@@ -1075,6 +1237,44 @@ static void test_lent() {
     cudaStreamDestroy(st);
     cudaSetDevice(0);
     no_leak("lent");
+}
+
+static void test_given_back() { /* lent memory goes back when nothing uses it any more */
+    world w;
+    amp_cuda_desc d = desc_with(0);
+    d.allocator.alloc_fn = device_alloc;
+    d.allocator.free_fn = device_free;
+    hcu_reset();
+    OK(amp_cuda_create(&ctx, d));
+    OK(build(&w, ctx));
+    freed_in_use = 0;
+    run_ok(&w, 0, ENQUEUES);
+    CHECK(hcu_pending() > 0, "nothing is left to run: this test sees nothing");
+    OK(amp_free(ctx, w.buf[BUFFERS - 1]));
+    w.buf[BUFFERS - 1] = NULL;
+    run_ok(&w, 3, 4);
+    end(&w);
+    CHECK(freed_in_use == 0, "%ld areas went back while work was to run", freed_in_use);
+    no_leak("given back");
+}
+
+/* A device that dies in a launch: that verb says so, not the next one. */
+static void test_dead_launch() {
+    for (int v = 0; v < 2; v++) {
+        world w;
+        hcu_reset();
+        OK(amp_cuda_create(&ctx, desc_with(0)));
+        OK(build(&w, ctx));
+        hcu_reset_counts();
+        hcu_set_mode(HCU_EAGER, 1); /* the kernel faults while it is being launched */
+        hcu_fail_exec(1, 0);
+        WANT(verbs[v ? 4 : 0].call(&w), AMP_ERR_DEAD); /* a cast, a step */
+        CHECK(hcu_injected() == 1, "%ld faults", hcu_injected());
+        end(&w);
+        hcu_reset();
+        hcu_set_mode(HCU_LAZY, 1);
+        no_leak("dead launch");
+    }
 }
 
 /* ---- refusals, and errors that are not ours ---- */
@@ -1244,7 +1444,7 @@ static void test_faults(uint32_t flags, int first, int step) {
     hcu_reset();
     hcu_set_mode(HCU_LAZY, 1);
     CHECK(total > 100 / step, "only %ld faults", total);
-    printf("faults, flags %u: %ld injected\n", (unsigned)flags, total);
+    printf("faults, flags %u: %ld injected, from the %d-th on\n", (unsigned)flags, total, first);
 }
 
 int main(int argc, char **argv) {
@@ -1256,6 +1456,10 @@ int main(int argc, char **argv) {
     test_list();
     test_plain_products();
     test_classes();
+    test_first_capture();
+    test_plans();
+    test_small_workspace();
+    test_long_bias();
     test_pinned();
     test_weights_travel();
     test_step_counts();
@@ -1267,9 +1471,12 @@ int main(int argc, char **argv) {
     test_autocast_capture(AMP_CUDA_POOL);
     test_autocast_training();
     test_lent();
+    test_given_back();
+    test_dead_launch();
     test_create();
     test_errors();
-    test_faults(0, slice, full ? slices : STEP);
+    hcu_set_protect(full); /* closing device memory takes the time, and the verbs ran with it closed above */
+    test_faults(0, full ? slice : 1 + (int)getpid() % STEP, full ? slices : STEP);
     if (full) {
         test_faults(AMP_CUDA_POOL, slice, slices);
         test_faults(AMP_CUDA_DEBUG, slice, slices);

@@ -16,22 +16,22 @@ failed() {
     exit 1
 }
 
-command -v "$CXX" >/dev/null || skip "no $CXX"
+command -v "$CXX" >/dev/null || skip "needs hostcuda: no $CXX"
 if [ -z "${CUDA_HOME:-}" ]; then # as in tests/hostcuda/hostcuda.mk
     nvcc=$(command -v nvcc) && nvcc=$(realpath "$nvcc") && nvcc=${nvcc%/bin/nvcc}
     for d in "${nvcc:-}" "${CUDA_PATH:-}" /usr/local/cuda; do
         [ -n "${CUDA_HOME:-}" ] || [ ! -f "$d/include/cuda_runtime_api.h" ] || CUDA_HOME=$d
     done
 fi
-[ -f "${CUDA_HOME:-}/include/cuda_runtime_api.h" ] || skip "no CUDA headers (set CUDA_HOME)"
+[ -f "${CUDA_HOME:-}/include/cuda_runtime_api.h" ] || skip "needs hostcuda: no CUDA headers (set CUDA_HOME)"
 
-out=$BUILD/hostcuda/plain
-$MAKE -s BUILD="$BUILD" CUDA_HOME="$CUDA_HOME" "$out/cuda_impl.o" "$out/impl.c.o" "$BUILD/hostcuda/libhostcuda-plain.a" ||
+out=$BUILD/hostcuda/plain impl=${HCU_IMPL:-$BUILD/tests/impl.o}
+$MAKE -s BUILD="$BUILD" CUDA_HOME="$CUDA_HOME" "$out/cuda_impl.o" "$impl" "$BUILD/hostcuda/libhostcuda-plain.a" ||
     failed "make"
 # as a test's own file in tests/hostcuda/README.md; no shim, there is no kernel in it
-{ "$CXX" -std=c++17 -g -O2 -Wall -Wextra -ffp-contract=off -fno-math-errno -fno-omit-frame-pointer -isystem "$CUDA_HOME/include" \
+{ "$CXX" -std=c++17 -O1 -Wall -Wextra -ffp-contract=off -fno-math-errno -fno-omit-frame-pointer -isystem "$CUDA_HOME/include" \
     -Itests/hostcuda -c tests/cuda_verbs.cpp -o "$out/cuda_verbs.o" &&
-    "$CXX" -O2 "$out/cuda_verbs.o" "$out/cuda_impl.o" "$out/impl.c.o" "$BUILD/hostcuda/libhostcuda-plain.a" -lpthread -ldl -lm \
+    "$CXX" -O2 "$out/cuda_verbs.o" "$out/cuda_impl.o" "$impl" "$BUILD/hostcuda/libhostcuda-plain.a" -lpthread -ldl -lm \
         -o "$out/cuda_verbs"; } || failed "compile tests/cuda_verbs.cpp"
 log=$out/cuda_verbs.log
 "$out/cuda_verbs" "$@" >"$log" 2>&1

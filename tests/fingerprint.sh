@@ -53,7 +53,7 @@ build_cpu() {
 
 build_cuda() {
     plain=$BUILD/hostcuda/plain
-    objects="$plain/fingerprint.c.o $plain/cuda_impl.o $plain/impl.c.o $BUILD/hostcuda/libhostcuda-plain.a"
+    objects="$plain/fingerprint.c.o $plain/cuda_impl.o ${HCU_IMPL:-$BUILD/tests/impl.o} $BUILD/hostcuda/libhostcuda-plain.a"
     # shellcheck disable=SC2086
     $MAKE -s BUILD="$BUILD" CUDA_HOME="$CUDA_HOME" $objects &&
         $CXX -O2 $objects -lpthread -ldl -lm -o "$out/fingerprint_cuda"

@@ -1,9 +1,11 @@
 /* main.c - runs the tests of all files on all contexts.
 
-   tests [-v] [--context NAME] [--filter TEXT] [--slice I/N] [--list] [--full] [--counts] [--seed N]
+   tests [-v] [--context NAME] [--filter TEXT] [--file NAME] [--slice I/N] [--list] [--full] [--counts]
+         [--seed N]
 
-   --slice 2/3: of the tests that would run on a context, each third from the second on. --counts: a line for each file
-   of tests and context, "counts CONTEXT FILE N": of these tests/floor.txt is made.
+   --file step: the tests of tests/test_step.c. --slice 2/3: of the tests that would run on a context, each third from
+   the second on. --counts: a line for each file of tests and context, "counts CONTEXT FILE N": of these tests/floor.txt
+   is made.
 
    The last line is "N passed, N failed, N skipped": one per test and context, and one skipped for each context that
    this machine or this build lacks. Exit status 1 if anything failed. */
@@ -57,6 +59,7 @@ static const t_place places[] = {
 static struct {
     int full, verbose, counts;
     unsigned slice, slices; /* --slice I/N */
+    const char *file;
     uint64_t seed;
     char dir[121]; /* of temporary files: the program's, so a build folder */
 } options;
@@ -640,7 +643,8 @@ static void run_test(const t_place *place, const t_test *test, totals *sum) {
 static int usage(const char *wrong) {
     if (wrong) fprintf(stderr, "what is \"%s\"?\n", wrong);
     fprintf(stderr,
-        "usage: tests [-v] [--context NAME] [--filter TEXT] [--slice I/N] [--list] [--full] [--counts] [--seed N]\n");
+        "usage: tests [-v] [--context NAME] [--filter TEXT] [--file NAME] [--slice I/N] [--list] [--full] [--counts]\n"
+        "             [--seed N]\n");
     return 2;
 }
 
@@ -685,6 +689,7 @@ static void run_place(const t_place *place, const char *filter, int list, totals
     size_t s, k;
     for (s = 0; suites[s].name; s++) {
         unsigned long long before = sum->checks;
+        if (options.file && strcmp(suites[s].name, options.file) != 0) continue;
         for (k = 0; suites[s].tests[k].name; k++) {
             const t_test *test = &suites[s].tests[k];
             if (!(test->where & flag_of(place))) continue;
@@ -726,6 +731,8 @@ int main(int argc, char **argv) {
             context = argv[++i];
         else if (strcmp(argv[i], "--filter") == 0 && i + 1 < argc)
             filter = argv[++i];
+        else if (strcmp(argv[i], "--file") == 0 && i + 1 < argc)
+            options.file = argv[++i];
         else if (strcmp(argv[i], "--counts") == 0)
             options.counts = 1;
         else if (strcmp(argv[i], "--slice") == 0 && i + 1 < argc) {

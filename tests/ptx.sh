@@ -40,7 +40,7 @@ for arch; do
 done
 
 # the names are the host compiler's: device code may be as slow as it likes
-if "$NVCC" -std=c++17 -O0 -Xcicc -O0 -Xptxas -O0 -arch=sm_"$arch" -I. -c tests/cuda_impl.cu -o "$work/k.o"; then
+if "$NVCC" -std=c++17 -O0 -Xcicc -O0 -Xptxas -O0 -Werror all-warnings -Xcompiler -Wall,-Wextra -arch=sm_"$arch" -I. -c tests/cuda_impl.cu -o "$work/k.o"; then
     nm -g --defined-only "$work/k.o" | awk '$2 !~ /[VWu]/ { print $3 }' >"$work/names"
     names=$(grep -v '^amp_' "$work/names")
     if ! grep -q '^amp_' "$work/names"; then bad "cuda_impl.o exports nothing"

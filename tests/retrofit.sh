@@ -33,6 +33,13 @@ arguments() { case $1 in tensor_core*) echo "--check --seed $$" ;; esac; } # of 
 seeds="1 2 3"
 [ -z "$full" ] || seeds="1 2 3 4 5 6 7 8"
 
+# user_text SOURCE: a copy without the two implementations, for which the object files of the tests stand in
+user_text() {
+    mkdir -p "$work/user"
+    sed "s|^ *# *define AMP_\(CUDA_\)*IMPLEMENTATION.*||; s|\"\.\./digits_data.h\"|\"$ex/digits_data.h\"|" "$1" >"$work/user/$(basename "$1")"
+    echo "$work/user/$(basename "$1")"
+}
+
 # ---- the diff ----
 diff "$ex/retrofit/before.cu" "$ex/retrofit/after.cu" >"$work/diff"
 lines=$(grep -c '^>' "$work/diff")
@@ -78,12 +85,22 @@ train() { # DEVICE: builds are $work/before and $work/after
 if command -v "$CXX" >/dev/null 2>&1 && [ -r "$CUDA_HOME/include/cuda_runtime_api.h" ]; then
     lib=$build/hostcuda/libhostcuda-plain.a
     [ -r "$lib" ] || ${MAKE:-make} -s -C "$top" BUILD="$build" "$lib" || bad "the host runtime does not build"
+    # The two implementations are those of `make test`, already built. --full: each program's own.
+    user='' objects=''
+    if [ -z "$full" ]; then
+        objects="$build/hostcuda/plain/cuda_impl.o ${HCU_IMPL:-$build/tests/impl.o}"
+        # shellcheck disable=SC2086
+        ${MAKE:-make} -s -C "$top" BUILD="$build" $objects || bad "the implementations do not build"
+        user=1
+    fi
     host() { # SOURCE NAME FLAG...
         source=$1 name=$2
         shift 2
-        quiet "$name: $CXX, host runtime" "$CXX" -std=c++17 -O1 -g -Wall -Wextra -Wno-maybe-uninitialized -Werror -ffp-contract=off -fno-math-errno \
+        [ -z "$user" ] || source=$(user_text "$source")
+        # shellcheck disable=SC2086
+        quiet "$name: $CXX, host runtime" "$CXX" -std=c++17 -O1 -Wall -Wextra -Wno-maybe-uninitialized -Werror -ffp-contract=off -fno-math-errno \
             -isystem "$CUDA_HOME/include" -I"$top/tests/hostcuda" -I"$top" "$@" -x c++ -include hostcuda.h "$source" \
-            -x none "$work/probe.o" "$lib" -lpthread -ldl -lm -o "$work/$name"
+            -x none "$work/probe.o" $objects "$lib" -lpthread -ldl -lm -o "$work/$name"
     }
     cat >"$work/probe.c" <<'C'
 #include <stdio.h>
@@ -147,7 +164,7 @@ SH
         /*)
             tsan=$build/hostcuda/libhostcuda-tsan.a plain=$lib
             [ -r "$tsan" ] || ${MAKE:-make} -s -C "$top" BUILD="$build" "$tsan" || bad "the host runtime does not build with -fsanitize=thread"
-            lib=$tsan
+            lib=$tsan user='' objects=''
             host "$ex/tensor_core.cu" tensor_core-tsan -fsanitize=thread -DAMP_BLOCK=64 && {
                 if TSAN_OPTIONS=atexit_sleep_ms=0 "$work/tensor_core-tsan" --check --seed $$ >"$work/log" 2>&1; then ok
                 else bad "tensor_core, thread sanitizer"; head -n 30 "$work/log"; fi
@@ -162,7 +179,7 @@ SH
     if [ $rc = 0 ] && [ "$(grep -c '^step .*%' "$work/log")" = 5 ] && [ "$(grep -c '^passed$' "$work/log")" = 1 ]; then ok
     else bad "tensor_core --size 64"; cat "$work/log"; fi
 else
-    skip "retrofit on the CPU: needs g++ and the CUDA headers"
+    skip "retrofit on the CPU: needs hostcuda: g++ and the CUDA headers"
 fi
 
 # ---- own_optimizer without any CUDA: its first line ----
@@ -178,10 +195,11 @@ fi
 
 # ---- nvcc: no warning; and a GPU ----
 if [ -n "$NVCC" ] && "$NVCC" --version >/dev/null 2>&1; then
-    warn="-Werror all-warnings -Xcompiler -Wall,-Wextra"
+    # only the warnings are of interest; those of the implementation, and what becomes of its kernels, are the business of tests/ptx.sh
+    warn="-O0 -Xcicc -O0 -Xptxas -O0 -Werror all-warnings -Xcompiler -Wall,-Wextra"
     for f in retrofit/before retrofit/after cuda_graph own_optimizer; do
         # shellcheck disable=SC2086
-        quiet "$f.cu: nvcc" "$NVCC" -O1 -gencode arch=compute_80,code=compute_80 $warn -I"$top" -c "$ex/$f.cu" -o "$work/x.o"
+        quiet "$f.cu: nvcc" "$NVCC" -gencode arch=compute_80,code=compute_80 $warn -I"$top" -c "$(user_text "$ex/$f.cu")" -o "$work/x.o"
     done
     # shellcheck disable=SC2086
     quiet "gpt.c: nvcc" "$NVCC" -std=c++17 -O1 -gencode arch=compute_80,code=compute_80 $warn -I"$top" -DAMP_LINKED -x cu -c "$ex/gpt.c" -o "$work/x.o"
@@ -189,11 +207,11 @@ if [ -n "$NVCC" ] && "$NVCC" --version >/dev/null 2>&1; then
     [ -z "$full" ] || archs=$("$NVCC" --list-gpu-arch | sed -n 's/^compute_//p' | awk '$1 >= 75')
     for a in $archs; do
         # shellcheck disable=SC2086
-        quiet "tensor_core.cu: nvcc, sm_$a" "$NVCC" -O1 -arch=sm_$a $warn -I"$top" -c "$ex/tensor_core.cu" -o "$work/x.o"
+        quiet "tensor_core.cu: nvcc, sm_$a" "$NVCC" -arch=sm_$a $warn -I"$top" -c "$(user_text "$ex/tensor_core.cu")" -o "$work/x.o"
         if [ "$a" = 75 ]; then a=80; fi
         # shellcheck disable=SC2086
-        quiet "tensor_core.cu in BF16: nvcc, sm_$a" "$NVCC" -O1 -DBF16 -arch=sm_$a $warn -I"$top" \
-            -c "$ex/tensor_core.cu" -o "$work/x.o"
+        quiet "tensor_core.cu in BF16: nvcc, sm_$a" "$NVCC" -DBF16 -arch=sm_$a $warn -I"$top" \
+            -c "$(user_text "$ex/tensor_core.cu")" -o "$work/x.o"
     done
     if nvidia-smi -L >/dev/null 2>&1 || [ -e /dev/nvidia0 ]; then
         gpu() { quiet "$2 for the GPU" "$NVCC" -O2 -arch=native -I"$top" "$ex/$1.cu" -o "$work/$2" -lcublas -lcublasLt; }

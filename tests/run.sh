@@ -6,7 +6,8 @@
 #
 # A part ends with its own line "N passed, N failed, N skipped"; a line "skipped: why" goes before it for what could not run.
 # These count as one failure: no such line, an exit status other than 0 without a counted failure, a context with fewer checks than
-# tests/floor.txt says, nothing run although AMP_REQUIRE lists the part ("hostcuda": also hostcuda-suite). Output: $LOG/NAME.log
+# tests/floor.txt says, something skipped for want of a thing that AMP_REQUIRE lists ("hostcuda nvcc": a line "skipped: ... no nvcc" or
+# "... needs hostcuda ..."). Output: $LOG/NAME.log. And: tests/run.sh floor   writes tests/floor.txt from the last `make test`.
 #
 # SECONDS are CPU seconds, user and system, so that a loaded machine fails nothing: one process that takes more is killed, and a part
 # that takes more fails. $WALL (3600) seconds end a part that waits for ever.
@@ -17,14 +18,39 @@ log=${LOG:-$BUILD/log}
 mkdir -p "$log" || exit 1
 counts='^\([A-Za-z0-9_-]*: \)\{0,1\}[0-9][0-9]* passed, [0-9][0-9]* failed, [0-9][0-9]* skipped$'
 
-# Contexts of part $1 whose line in the log $2, "CONTEXT ... N checks, ...", has fewer checks than the floor.
+# What is below its floor in the log $2 of part $1, from lines "counts CONTEXT FILE N"; and what has no floor.
 below_floor() {
-    grep "^$1[[:space:]]" "$here/floor.txt" 2>/dev/null | while read -r _ context least optional; do
-        line=$(grep "^$context " "$2" | head -n 1)
-        case $optional,$line in if-present,*" skipped: "*) continue ;; esac
-        n=$(printf '%s\n' "$line" | sed -n 's/.* \([0-9][0-9]*\) checks,.*/\1/p')
-        [ "${n:-0}" -ge "$least" ] || printf '%s' "$context ran ${n:-0} checks, the floor is $least; "
+    awk -v part="$1" '
+        FILENAME == ARGV[1] && $1 == "counts" { n[$2, $3] = $4; who[$2, $3] = $2 " " $3 }
+        FILENAME == ARGV[1] && $2 == "skipped:" { gone[$1] = 1 }
+        FILENAME == ARGV[1] || $1 != part { next }
+        {
+            known[$2, $3] = floors = 1
+            if (!($5 == "if-present" && gone[$2]) && n[$2, $3] < $4)
+                printf "%s %s ran %d checks, the floor is %d; ", $2, $3, n[$2, $3], $4
+        }
+        END { for (k in n) if (floors && !(k in known)) printf "%s has no floor: make floor; ", who[k] }' "$2" "$here/floor.txt"
+}
+
+# Lines of the log $1 that skip for want of something in AMP_REQUIRE.
+required_skips() {
+    for required in ${AMP_REQUIRE:-}; do
+        sed -n "s/.*skipped: \(.*\(no\|needs\) $required.*\)/AMP_REQUIRE=$required, but: \1; /p" "$1" | head -n 1 | tr -d '\n'
     done
+}
+
+# Writes tests/floor.txt: 15 % below what the parts of the last `make test` ran.
+floor() {
+    {
+        sed '/^#/!d' "$here/floor.txt"
+        for part in unit hostcuda-suite; do
+            awk -v part="$part" '$1 == "counts" {
+                least = int($4 * 0.85)
+                if ($4 > 0) print part, $2, $3, least ($2 ~ /sse2|avx/ ? " if-present" : "") }' "$log/$part.log"
+        done
+        # a machine with NEON has neither of the other paths
+        awk '$1 == "counts" && $2 == "cpu-scalar" && $4 > 0 { print "unit cpu-neon", $3, int($4 * 0.85), "if-present" }' "$log/unit.log"
+    } >"$log/floor" && mv "$log/floor" "$here/floor.txt"
 }
 
 # CPU seconds that the shell's `times` in the file $1 has for what it waited for.
@@ -61,12 +87,10 @@ part() {
         why="exit status $rc, though nothing failed by its own count"
     elif [ "$passed" = 0 ] && [ "$failed" = 0 ]; then
         [ "$skipped" -gt 0 ] || why="nothing passed, failed or was skipped"
-        for required in ${AMP_REQUIRE:-}; do
-            case $name in "$required" | "$required"-*) why="AMP_REQUIRE=$AMP_REQUIRE, but it did not run" ;; esac
-        done
     else
         why=$(below_floor "$name" "$out")
     fi
+    why=$why$(required_skips "$out")
     [ -z "$why" ] || failed=$((failed + 1))
     printf '%-16s %6d passed, %d failed, %d skipped  %4d CPU s\n' "$name" "$passed" "$failed" "$skipped" "$seconds"
     grep -i -E '(^| )skipped: ' "$out" | sort -u | sed -n 's/^ */             /; 1,6p'
@@ -98,13 +122,13 @@ sum() {
 }
 
 case ${1:-} in
-part | sum)
+part | sum | floor)
     verb=$1
     shift
     "$verb" "$@"
     ;;
 *)
-    sed -n '2,14s/^# \{0,1\}//p' "$0"
+    sed -n '2,15s/^# \{0,1\}//p' "$0"
     exit 1
     ;;
 esac

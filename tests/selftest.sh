@@ -75,8 +75,8 @@ harness() {
 
 # ---- run.sh ----
 part() { BUILD=$work/run tests/run.sh part "$@" && BUILD=$work/run tests/run.sh sum "$1"; }
-floor_part() { # CHECKS: the part unit, with so many in each context
-    awk -v n="$1" '$1 == "unit" { print "echo", $2, n, "checks, 1 s" }' tests/floor.txt | { cat; echo 'echo 1 passed, 0 failed, 0 skipped'; } | program "$work/floor"
+floor_part() { # CHECKS [LINE [SED]]: the part unit, with so many in each file and context, a line more, a change
+    awk -v n="$1" '$1 == "unit" { print "echo counts", $2, $3, n }' tests/floor.txt | sed "${3:-}" | { cat; echo "echo ${2:-}"; echo 'echo 1 passed, 0 failed, 0 skipped'; } | program "$work/floor"
     part unit 9 "$work/floor"
 }
 many_programs() { echo 'for i in 1 2 3; do sh -c "i=0; while [ \$i -lt 200000 ]; do i=\$((i + 1)); done"; done'; }
@@ -91,10 +91,14 @@ driver() {
     WALL=1 refuses "run.sh: a part that hangs" part wrong 9 sh -c "echo $counts; sleep 9"
     refuses "run.sh: a part that spins" part wrong 1 sh -c "echo $counts; while :; do :; done"
     refuses "run.sh: a part of many short programs" part wrong 0 sh -c "$(many_programs); echo $counts"
-    AMP_REQUIRE=wrong refuses "run.sh: a required part that is skipped" part wrong 9 echo "0 passed, 0 failed, 1 skipped"
+    accepts "run.sh: something that may be skipped" part right 9 sh -c "echo skipped: no tool; echo $counts"
+    AMP_REQUIRE="other tool" refuses "run.sh: something required is skipped" part wrong 9 sh -c "echo skipped: no tool; echo $counts"
+    AMP_REQUIRE=tool refuses "run.sh: what needs something required is skipped" part wrong 9 sh -c "echo 'skipped: all of it: needs tool: none'; echo $counts"
     refuses "run.sh: a part that never ran" env BUILD="$work/run" tests/run.sh sum no-such-part
     accepts "run.sh: checks on the floor" floor_part 99999999
     refuses "run.sh: fewer checks than the floor" floor_part 1
+    refuses "run.sh: a file of tests without a floor" floor_part 99999999 'counts cpu-2 unheard_of 5'
+    refuses "run.sh: a file of tests that is gone" floor_part 99999999 '' '/cpu-2 step/d'
 }
 
 # ---- check_output.sh ----
@@ -154,7 +158,7 @@ examples() {
     for digits in true 'echo no >&2; exit 1' 'echo "$@" >&2; case $PWD in */empty) : >left ;; esac; exit 1' 'echo "$@" >&2' 'echo "$@ step 1"; echo "$@" >&2; exit 1'; do
         for source in examples/*.c; do echo true | program "$work/ex/$(basename "$source" .c)"; done
         echo "$digits" | program "$work/ex/digits"
-        all_refuse "examples.sh: digits is \"$digits\"" 0 env BUILD="$work/ex" RUN_ENV= tests/examples.sh
+        all_refuse "examples.sh: digits is \"$digits\"" 0 env BUILD="$work/ex" RUN_ENV= IMPL= tests/examples.sh
     done
 }
 

@@ -100,9 +100,9 @@ check_all() {
         for name in function-lines complexity functions; do
             for file in amp.h amp_cuda.cuh; do text "$name" $file; done
         done
-    else skip "lizard $(limit tool lizard) is not here: length and complexity of functions"; fi
+    else skip "no lizard $(limit tool lizard): length and complexity of functions"; fi
     clang_format=$(tool clang-format "${CLANG_FORMAT:-}" clang-format "$venv/clang-format")
-    if [ -n "$clang_format" ]; then format; else skip "clang-format $(limit tool clang-format) is not here: the format"; fi
+    if [ -n "$clang_format" ]; then format; else skip "no clang-format $(limit tool clang-format): the format"; fi
 }
 
 # ---- self-test: a tree that breaks each limit must fail each check, and the same tree without the faults must pass ----

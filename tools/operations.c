@@ -1,6 +1,4 @@
-/* operations.c - writes docs/operations.md from the list in amp.h:  cc -std=c99 -I. tools/operations.c -lm -pthread -o
-   operations && ./operations */
-#define AMP_IMPLEMENTATION
+/* operations.c - writes docs/operations.md from the list in amp.h; tests/impl.c is linked with it: `make docs` */
 #include "amp.h"
 
 #include <stdio.h>

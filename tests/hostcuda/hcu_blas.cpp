@@ -335,8 +335,10 @@ uint16_t alignment_of(const void *p) { /* a NULL pointer promises nothing is wro
 constexpr uint64_t kWanted = uint64_t(4) << 20; /* workspace the split-K algorithm would like to have */
 constexpr int kAlgoCount = 3;
 /* Algorithm 0 splits k and needs the workspace; 1 and 2 need none and differ in their order of summation. */
+extern uint32_t g_reductions;
 int search(
     const Desc &d, const Layout *const l[4], const Pref &p, int arch, Algo out[kAlgoCount], cublasStatus_t *status) {
+    g_reductions = p.reductions;
     *status = check(d, *l[0], *l[1], *l[2], *l[3], arch);
     if (*status) return 0;
     for (int i = 0; i < 4; i++) {
@@ -365,6 +367,7 @@ int search(
 /* ---- the product ------------------------------------------------------------------------------------------------- */
 
 int g_order = -1;
+uint32_t g_reductions = 0;
 unsigned g_order_seed = 1;
 
 /* y += a * x.  In a sanitizer build this is where all the time goes, so the loop itself is not instrumented: y and x
@@ -580,6 +583,8 @@ const Handle *handle(const void *h) { return open<const Handle>(static_cast<cons
     if (call_.error) return call_.dead ? CUBLAS_STATUS_EXECUTION_FAILED : cublasStatus_t(call_.error)
 
 extern "C" {
+
+unsigned hcu_reductions(void) { return g_reductions; }
 
 void hcu_gemm_order(int how, unsigned seed) {
     g_order = how;

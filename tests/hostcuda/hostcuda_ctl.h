@@ -27,6 +27,7 @@ enum hcu_order { HCU_FORWARD = 0, HCU_REVERSE = 1, HCU_SHUFFLE = 2 }; /* of thre
 void hcu_set_mode(int mode, unsigned seed); /* waits for all pending work first                                   */
 void hcu_set_order(int order, unsigned seed);
 void hcu_gemm_order(int how, unsigned seed); /* cuBLASLt sums: -1 by algo, 0 forward, 1 reverse, 2 split-K, 3 fp64 */
+unsigned hcu_reductions(void); /* the ways to add partial sums that the last search for an algorithm allowed        */
 
 /* ---- the machine ----------------------------------------------------------------------------------------------- */
 

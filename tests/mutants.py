@@ -1,0 +1,346 @@
+#!/usr/bin/env python3
+"""mutants.py - plants faults in amp.h and amp_cuda.cuh, one at a time, and looks whether a test notices.
+
+usage: mutants.py [--seed N] [--count N] [--only TEXT] [--list] [--out FILE] [--quick]
+
+The faults: those of tests/mutants.txt, which people thought of, and --count more (default 0) that a generator makes of the
+text: an operator, a comparison or a constant replaced, a statement deleted, at places drawn with --seed (default 1).
+--only TEXT: whose line of the --list contains TEXT. Each is built (one object) and run against the tests that its
+section's banner names, then, if none of them failed, against the suite (--quick: not). What each gave is appended
+to FILE (default $BUILD/mutants.log) and not done again there, so that a run that was stopped goes on.
+
+  caught     a test failed, the program died, or it took more than a minute of CPU time
+  refused    the compiler did not take it: counted apart
+  equal      no program can tell it from the right one: tests/mutants_equal.txt has the proof
+  SURVIVED   a gap
+
+The last line: N caught, N survived, N equal, N refused. It needs the objects of `make build/test_cpu`, and for
+amp_cuda.cuh those of build/hostcuda/plain/suite and tests/cuda_verbs.sh; what is missing is made.
+"""
+import argparse
+import hashlib
+import os
+import random
+import re
+import resource
+import subprocess
+import sys
+
+BUILD = os.environ.get('BUILD', 'build')
+WORK = os.path.join(BUILD, 'mutants')
+MAKE = os.environ.get('MAKE', 'make')
+CONTEXTS = ('cpu-2', 'cpu-scalar', 'host')  # the others run the same text, or the same with other widths
+SECONDS = 60  # of CPU time for one program
+
+# ---- the text: what is code, and which section and function a place is in ----
+
+
+def blank(match):
+    return re.sub(r'[^\n]', ' ', match.group(0))
+
+
+def code_only(text):
+    """The same text with blanks for comments, strings, characters and preprocessor lines."""
+    text = re.sub(r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'', blank, text, flags=re.S)
+    return re.sub(r'^[ \t]*#(?:[^\n]*\\\n)*[^\n]*', blank, text, flags=re.M)
+
+
+def sections(text):
+    """(offset, [test files]) of each banner that names its tests."""
+    found = []
+    for m in re.finditer(r'tests: ((?:tests/[\w.]+(?:,\s+)?)+)', text):
+        found.append((m.start(), re.findall(r'tests/([\w.]+)', m.group(1))))
+    return found
+
+
+def tests_at(where, offset):
+    files = []
+    for start, names in where:
+        if start <= offset:
+            files = names
+    return files
+
+
+def elsewhere(text):
+    """Ranges that are not compiled here: other processors, other systems, builds without something."""
+    ranges, stack = [], []
+    for m in re.finditer(r'^[ \t]*#[ \t]*(if\w*|else|elif|endif)\b([^\n]*)', text, re.M):
+        word, condition = m.group(1), m.group(2)
+        if word.startswith('if'):
+            foreign = re.search(r'ARM|NEON|_WIN32|_MSC_VER|STUB|__APPLE__|BIG_ENDIAN', condition) and 'ndef' not in word
+            stack.append((m.start(), bool(foreign) and '!' not in condition))
+        elif word == 'endif' and stack:
+            start, foreign = stack.pop()
+            if foreign:
+                ranges.append((start, m.end()))
+        elif stack:
+            start, foreign = stack.pop()
+            if foreign:
+                ranges.append((start, m.end()))
+            stack.append((m.start(), False))
+    return ranges
+
+
+# ---- faults ----
+
+
+class Fault:
+    def __init__(self, path, name, start, end, new, line):
+        self.path, self.name, self.start, self.end, self.new, self.line = path, name, start, end, new, line
+
+
+def loose(old):
+    """A pattern for the text `old`, however it is broken into lines."""
+    return r'\s*'.join(re.escape(token) for token in re.findall(r'\w+|[^\w\s]', old))
+
+
+def named(texts):
+    """tests/mutants.txt: "cpu NAME" or "cuda NAME", then lines "- old" and "+ new"."""
+    faults, missing, current = [], [], None
+    blocks = []
+    for line in open('tests/mutants.txt'):
+        line = line.rstrip('\n')
+        if line.startswith(('cpu ', 'cuda ')):
+            current = [line, '', '']
+            blocks.append(current)
+        elif line.startswith('- '):
+            current[1] += line[2:] + '\n'
+        elif line.startswith('+ '):
+            current[2] += line[2:] + '\n'
+    for title, old, new in blocks:
+        path = 'amp.h' if title.startswith('cpu ') else 'amp_cuda.cuh'
+        found = list(re.finditer(loose(old), texts[path]))
+        if len(found) != 1:
+            missing.append('%s: its text is there %d times' % (title, len(found)))
+            continue
+        m = found[0]
+        line = texts[path].count('\n', 0, m.start()) + 1
+        faults.append(Fault(path, title, m.start(), m.end(), new.rstrip('\n'), line))
+    return faults, missing
+
+
+OPERATORS = {'+': '-', '-': '+', '*': '+', '&&': '||', '||': '&&', '<': '<=', '<=': '<', '>': '>=', '>=': '>',
+             '==': '!=', '!=': '==', '&': '|', '|': '&', '<<': '>>', '>>': '<<', '^': '|', '+=': '-=', '-=': '+=',
+             '|=': '&=', '&=': '|=', '++': '--'}
+
+
+def places(path, text):
+    """Every place where the generator could plant something: (start, end, new, kind)."""
+    code, skip = code_only(text), elsewhere(text)
+    begin = text.index('inline bodies of') if path == 'amp.h' else text.index('==== >>device ')
+    found = []
+
+    def add(start, end, new, kind):
+        if start >= begin and not any(a <= start < b for a, b in skip):
+            found.append((start, end, new, kind))
+
+    for m in re.finditer(r'(?<=[\w)\]] )(\+=|-=|\|=|&=|&&|\|\||<=|>=|==|!=|<<|>>|[-+*<>&|^])(?= [\w(\-~!&*])', code):
+        if m.group(1) in OPERATORS and not re.search(r'\b(return|case)$', code[:m.start() - 1][-8:]):
+            add(m.start(), m.end(), OPERATORS[m.group(1)], 'operator')
+    for m in re.finditer(r'(?<![\w.])(\d+)(u?)(?![\w.])(?!\s*:)', code):
+        if not re.search(r'(AMP_|\[\s*|case\s+)$', code[max(0, m.start() - 6):m.start()]):
+            value = int(m.group(1), 8 if m.group(1).startswith('0') else 10) if re.match(r'[0-7]+$', m.group(1)) else int(m.group(1))
+            add(m.start(), m.end(), '%d%s' % (value + 1, m.group(2)), 'constant')
+    for m in re.finditer(r'^( +)((?:\(void\))?[a-z]\w*(?:->|\.|\[[^\]\n]*\])?[\w.>\[\]-]*(?: [-+*|&^]?= [^;\n{}]+|\([^;\n{}]*\)));$', code, re.M):
+        if not re.match(r'\s*(return|goto|break|continue|case|else|typedef|struct)\b', m.group(2)):
+            add(m.start(2), m.end(2), '(void)0', 'statement')
+    return found
+
+
+def generated(texts, seed, count):
+    pool = []
+    for path in sorted(texts):
+        pool += [(path,) + place for place in places(path, texts[path])]
+    faults = []
+    for path, start, end, new, kind in random.Random(seed).sample(pool, min(count, len(pool))):
+        text = texts[path]
+        a, b = text.rindex('\n', 0, start) + 1, text.index('\n', end)
+        before, after = text[a:b].strip(), (text[a:start] + new + text[end:b]).strip()
+        key = hashlib.sha256((path + before + '>' + after).encode()).hexdigest()[:8]
+        line = text.count('\n', 0, start) + 1
+        faults.append(Fault(path, '%s %s %s: %s => %s' % (key, path, kind, before, after), start, end, new, line))
+    return faults, len(pool)
+
+
+# ---- building and running ----
+
+
+def run(command, seconds=SECONDS):
+    def limit():
+        resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
+    try:
+        done = subprocess.run(command, shell=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, preexec_fn=limit,
+                              timeout=40 * seconds, errors='replace')
+        return done.returncode, done.stdout
+    except subprocess.TimeoutExpired as late:
+        return 124, 'timeout\n' + str(late.stdout or '')
+
+
+def why(output):
+    """The first line that says what was noticed."""
+    for line in output.splitlines():
+        if re.search(r'FAILED|HOSTCUDA|ERROR|Killed|timeout', line):
+            return line.strip()[:160]
+    return output.strip().splitlines()[-1][:160] if output.strip() else 'no output'
+
+
+class Bench:
+    """The objects that no fault changes, and the commands for the one that it does."""
+
+    def __init__(self, cuda):
+        self.cc, self.cxx = os.environ.get('CC', 'cc'), os.environ.get('CXX', 'g++')
+        targets = ['%s/test_cpu' % BUILD]
+        if cuda:
+            targets += ['%s/hostcuda/plain/suite' % BUILD]
+        done = subprocess.run([MAKE, '-s'] + targets)
+        if cuda and done.returncode == 0:
+            done = subprocess.run('tests/cuda_verbs.sh >/dev/null', shell=True)
+        if done.returncode:
+            sys.exit('mutants.py: the tests do not pass, or do not build, without a fault')
+        self.cuda_home = os.environ.get('CUDA_HOME', '/usr/local/cuda')
+
+    def objects(self, plain):
+        """Those of the unit suite: of the CPU program, or of the one on the host runtime."""
+        out = []
+        for source in sorted(os.listdir('tests')):
+            if source == 'main.c' or re.match(r'test_\w+\.c$', source):
+                own = '%s/hostcuda/plain/%s.o' % (BUILD, source)
+                out.append(own if plain and os.path.exists(own) else '%s/tests/%s.o' % (BUILD, source[:-2]))
+        return out
+
+    def build(self, fault, text):
+        """The faulty header in a folder of its own, its object, and the programs: None, or what the compiler said."""
+        os.makedirs(WORK + '/tests', exist_ok=True)
+        for path in ('amp.h', 'amp_cuda.cuh'):
+            with open(os.path.join(WORK, path), 'w') as out:
+                out.write(text[:fault.start] + fault.new + text[fault.end:] if path == fault.path else open(path).read())
+        for name in os.listdir('tests'):
+            if name.endswith(('.c', '.h', '.cu')) and not os.path.lexists('%s/tests/%s' % (WORK, name)):
+                os.symlink(os.path.abspath('tests/' + name), '%s/tests/%s' % (WORK, name))
+        for folder in ('examples',):
+            if not os.path.lexists('%s/%s' % (WORK, folder)):
+                os.symlink(os.path.abspath(folder), '%s/%s' % (WORK, folder))
+        return self.build_cpu(fault, text) if fault.path == 'amp.h' else self.build_cuda()
+
+    def build_cpu(self, fault, text):
+        compile_ = '%s -std=c99 -w -O1 -I%s -c %%s -o %%s' % (self.cc, WORK)
+        objects = self.objects(False)
+        rc, said = run(compile_ % (self.copied('impl.c'), WORK + '/impl.o'))
+        if rc:
+            return said
+        if fault.start < text.index('==== >>impl '):  # inline bodies: the tests have them in their own objects too
+            for name in ('test_formats', 'test_scaler', 'test_promises'):
+                rc, said = run(compile_ % (self.copied(name + '.c'), '%s/%s.o' % (WORK, name)))
+                if rc:
+                    return said
+                objects = ['%s/%s.o' % (WORK, name) if o.endswith('/%s.o' % name) else o for o in objects]
+        rc, said = run('%s %s %s/impl.o %s/tests/cuda_stub.o -o %s/suite -lm -pthread' %
+                       (self.cc, ' '.join(objects), WORK, BUILD, WORK))
+        return said if rc else None
+
+    def copied(self, name):
+        """A copy, because a link's "../amp.h" is that of its target."""
+        path = '%s/tests/%s' % (WORK, name)
+        text = open('tests/' + name).read()
+        if os.path.lexists(path):
+            os.remove(path)
+        open(path, 'w').write(text)
+        for header in re.findall(r'#include "([\w.]+\.h)"', text):
+            if os.path.exists('tests/' + header) and os.path.islink('%s/tests/%s' % (WORK, header)):
+                self.copied(header)
+        return path
+
+    def build_cuda(self):
+        flags = '-std=c++17 -w -O1 -ffp-contract=off -fno-math-errno -fno-omit-frame-pointer -isystem %s/include ' \
+                '-Itests/hostcuda -I%s' % (self.cuda_home, WORK)
+        rc, said = run('%s %s -x c++ -include hostcuda.h -c %s -o %s/cuda_impl.o' %
+                       (self.cxx, flags, self.copied('cuda_impl.cu'), WORK))
+        library = '%s/hostcuda/libhostcuda-plain.a -lpthread -ldl -lm' % BUILD
+        impl = '%s/tests/impl.o' % BUILD
+        if rc == 0:
+            rc, said = run('%s %s %s %s/cuda_impl.o %s -o %s/suite' %
+                           (self.cxx, ' '.join(self.objects(True)), impl, WORK, library, WORK))
+        if rc == 0:
+            rc, said = run('%s %s/hostcuda/plain/cuda_verbs.o %s/cuda_impl.o %s %s -o %s/verbs' %
+                           (self.cxx, BUILD, WORK, impl, library, WORK))
+        return said if rc else None
+
+    def notice(self, fault, files, quick):
+        """Runs the tests of the section, then all: what noticed the fault, or None."""
+        suites = [re.sub(r'test_(\w+)\.c', r'\1', f) for f in files if f.startswith('test_')]
+        if fault.path == 'amp.h':
+            commands = ['%s/suite --seed 1 --context %s --file %s' % (WORK, context, suite)
+                        for suite in suites for context in CONTEXTS]
+            whole = ['%s/suite --seed 2 --context %s' % (WORK, context) for context in CONTEXTS]
+        else:
+            host = 'HCU_PROTECT=0 HCU_SEED=1 '
+            commands = [host + '%s/suite --seed 1 --context cuda --file %s' % (WORK, suite) for suite in suites]
+            whole = [host + '%s/suite --seed 2 --context cuda' % WORK, '%s/verbs' % WORK]
+            if 'cuda_verbs.cpp' in files:
+                commands.insert(0, whole.pop())
+        for command in commands + ([] if quick else whole):
+            rc, said = run('TMPDIR=%s %s' % (WORK, command))
+            if rc:
+                return why(said)
+        return None
+
+
+def main():
+    ask = argparse.ArgumentParser(usage=__doc__.split('\n\n')[1][7:])
+    ask.add_argument('--seed', type=int, default=1)
+    ask.add_argument('--count', type=int, default=0)
+    ask.add_argument('--only', default='')
+    ask.add_argument('--list', action='store_true')
+    ask.add_argument('--quick', action='store_true')
+    ask.add_argument('--out', default=os.path.join(BUILD, 'mutants.log'))
+    asked = ask.parse_args()
+    os.chdir(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    texts = {path: open(path).read() for path in ('amp.h', 'amp_cuda.cuh')}
+    faults, missing = named(texts)
+    drawn, pool = generated(texts, asked.seed, asked.count)
+    faults = [f for f in faults + drawn if asked.only in f.name]
+    equal = {}
+    for line in open('tests/mutants_equal.txt'):
+        if line.strip() and not line.startswith('#'):
+            key, proof = line.rstrip('\n').split(' ', 1)
+            equal[key] = proof
+    if asked.list:
+        for f in faults:
+            print('%s:%d %s' % (f.path, f.line, f.name))
+        print('%d faults; the generator knows %d places; named faults whose text is gone: %d' % (len(faults), pool, len(missing)))
+        return 0
+    os.makedirs(BUILD, exist_ok=True)
+    done = {}
+    if os.path.exists(asked.out):
+        for line in open(asked.out):
+            if '\t' in line:
+                verdict, name = line.rstrip('\n').split('\t')[:2]
+                done[name] = verdict
+    log = open(asked.out, 'a')
+    bench = None
+    counts = dict(caught=0, survived=0, equal=0, refused=0)
+    for fault in faults:
+        verdict, by = done.get(fault.name), ''
+        if fault.name.split(' ')[0] in equal:
+            verdict, by = 'equal', equal[fault.name.split(' ')[0]]
+        elif verdict is None:
+            bench = bench or Bench(any(f.path != 'amp.h' for f in faults))
+            said = bench.build(fault, texts[fault.path])
+            if said is not None:
+                verdict, by = 'refused', why(said)
+            else:
+                by = bench.notice(fault, tests_at(sections(texts[fault.path]), fault.start), asked.quick)
+                verdict = 'caught' if by else 'survived'
+            log.write('%s\t%s\t%s\n' % (verdict, fault.name, by or ''))
+            log.flush()
+        counts[verdict] += 1
+        word = 'SURVIVED' if verdict == 'survived' else verdict
+        print('%-9s %s:%d %s%s' % (word, fault.path, fault.line, fault.name, '  <- ' + by if by else ''), flush=True)
+    for line in missing:
+        print('STALE     ' + line)
+    print('%d caught, %d survived, %d equal, %d refused' % tuple(counts[k] for k in ('caught', 'survived', 'equal', 'refused')))
+    return 1 if counts['survived'] or missing else 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())
