@@ -59,7 +59,7 @@ $(BUILD)/%.o: %.cu $(HEADERS) $(BUILD)/flags
 $(BUILD)/flags: FORCE
 	@mkdir -p $(BUILD); echo '$(CC) $(CFLAGS) $(NVCC) $(NVCCFLAGS) $(NVCC_GENCODE)' | cmp -s - $@ || echo '$(CC) $(CFLAGS) $(NVCC) $(NVCCFLAGS) $(NVCC_GENCODE)' > $@
 
-.PHONY: FORCE floor all run gpt test check-full check-gpu check-torch fingerprint exhaustive matrix docs install clean help cuda-line
+.PHONY: FORCE floor mutants all run gpt test check-full check-gpu check-torch fingerprint exhaustive matrix docs install clean help cuda-line
 FORCE:
 
 all: $(addprefix $(BUILD)/,$(EXAMPLES)) ## the examples
@@ -126,6 +126,8 @@ check-full: cuda-line ## the same with nothing left out, in parts of minutes: PA
 .PHONY: $(PARTS:%=part-%)
 part-unit: $(BUILD)/test_cpu
 	$(RUN_PART) $(RUN_ENV) $(BUILD)/test_cpu --counts
+mutants: ## faults planted one at a time: does a test notice? ARGS='--seed 7 --count 50 --only scaler', tests/mutants.py --help (long)
+	@$(PYTHON) tests/mutants.py $(ARGS)
 floor: ## tests/floor.txt, from the last `make test`
 	@tests/run.sh floor
 part-compile:
