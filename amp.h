@@ -1236,9 +1236,9 @@ AMP_INLINE uint32_t ampi_decode_any(uint32_t pattern, amp_dtype t) {
         AMPI_FORMATS(AMPI_FORMAT_DECODE)
     case AMP_AUTO:
     case AMP_F32:
-    case AMP_DTYPE_COUNT:
-    default: return pattern;
+    case AMP_DTYPE_COUNT: break;
     }
+    return pattern;
 }
 #define AMPI_FORMAT_ENCODE(T, ...) \
 case AMP_##T: return ampi_encode(x, AMP_##T, how, r, saturate);
@@ -1247,9 +1247,9 @@ AMP_INLINE uint32_t ampi_encode_any(uint32_t x, amp_dtype t, amp_rounding how, u
         AMPI_FORMATS(AMPI_FORMAT_ENCODE)
     case AMP_AUTO:
     case AMP_F32:
-    case AMP_DTYPE_COUNT:
-    default: return x;
+    case AMP_DTYPE_COUNT: break;
     }
+    return x;
 }
 
 /* One element as it lies in memory. A host takes any address; a device loads and stores whole aligned elements. */
