@@ -709,8 +709,8 @@ static void make_state(amp_ctx *cpu, size_t n, long steps) {
     amp_params_destroy(p);
     (void)amp_free(cpu, w.lent[0].data);
 }
-/* amp_step with clip_norm and a dynamic scale, on FP16 gradients; the second one is counted, or, with a state, the first
-   one after it. */
+/* amp_step with clip_norm and a dynamic scale, on FP16 gradients; the second one is counted, or, with a state, the
+   first one after it. */
 static hcu_sass_count our_step(amp_ctx *ctx, size_t n, int from_state, const char *kernel) {
     static row r = {"a small step", NULL, AMP_F16, AMP_F16, L_ADAMW, 0, 0, 0, 0, NULL};
     amp_state_desc d = AMP_ZERO;
@@ -794,7 +794,7 @@ static void chain(void) {
         hcu_sass_count tail;
         make_state(cpu, 8, steps[i] - 1);
         tail = our_step(ctx, 8, 1, "ampi_k_inspect");
-        printf("step %6ld of 8 parameters: at most %llu instructions of a warp in the inspection, %llu of them FP64\n",
+        printf("step %6ld of 8 parameters: %llu instructions of a warp in the inspection, %llu of them FP64\n",
             steps[i], tail.longest, tail.longest_fp64);
     }
     (void)remove(state_file);

@@ -967,6 +967,10 @@ struct Block {
         uint32_t flip = is_signed ? 0x80000000 : 0;
         return ((a ^ flip) < (b ^ flip)) == minimum ? a : b;
     }
+    static uint32_t pick_as(const Ins &i, bool minimum, bool is_signed, uint32_t a, uint32_t b) {
+        if (!i.has(MOD_U16x2)) return pick(minimum, is_signed, a, b);
+        return pick(minimum, false, a & 0xffff, b & 0xffff) | pick(minimum, false, a >> 16, b >> 16) << 16;
+    }
     void min_or_max64(const Ins &i) { /* p, p, d, a, b, minimum?, false */
         uint64_t a[kLanes], b[kLanes];
         uint32_t minimum = read_predicate(i.o[5]);
@@ -990,19 +994,10 @@ struct Block {
             EACH_LANE a[l] += b[l];
             read(i.o[at++], b);
         }
-        if (i.has(MOD_U16x2)) {
-            EACH_LANE {
-                bool least = minimum >> l & 1;
-                uint32_t low = pick(least, false, a[l] & 0xffff, b[l] & 0xffff);
-                a[l] = low | pick(least, false, a[l] >> 16, b[l] >> 16) << 16;
-            }
-            write(i.o[0], a);
-            return;
-        }
-        EACH_LANE a[l] = pick(minimum >> l & 1, is_signed, a[l], b[l]);
+        EACH_LANE a[l] = pick_as(i, minimum >> l & 1, is_signed, a[l], b[l]);
         if (i.code == C_VIMNMX3) {
             read(i.o[at], b);
-            EACH_LANE a[l] = pick(minimum >> l & 1, is_signed, a[l], b[l]);
+            EACH_LANE a[l] = pick_as(i, minimum >> l & 1, is_signed, a[l], b[l]);
         }
         write(i.o[0], a);
     }
