@@ -506,6 +506,14 @@ AMP_API amp_status amp_params_master_to_model(amp_params *p);
 AMP_API amp_status amp_params_model_to_master(amp_params *p);
 AMP_API amp_status amp_params_grads_to(amp_params *p, const amp_array *dst, size_t n);
 AMP_API amp_status amp_params_zero_grad(amp_params *p);
+/* Which parameters have a gradient (PyTorch: not None) from now on: used[i], one per parameter; NULL: all of them, as
+   after commit. The others are left out of steps, checks, norms and clipping, with their weights, moments and decay; the
+   step count stays the set's. INVALID_ARG if none is used, STAGE between unscale and update and inside an accumulation
+   window (let its gradient be 0 there). A graph that was captured before may not be launched any more. Class: setup. */
+AMP_API amp_status amp_params_use(amp_params *p, const uint8_t *used);
+/* Steps taken so far, for a run that began elsewhere: Adam's t continues from there, and SGD's buffers count as filled
+   unless steps is 0. The rest of the record is as after commit. Class: query. */
+AMP_API amp_status amp_params_set_steps(amp_params *p, uint64_t steps);
 
 /* ==== >>scaler ===================================================================================================
    Multiply the loss (in practice: the gradient of the logits) by the scale, so that small FP16 gradients survive;
@@ -564,7 +572,11 @@ AMP_API amp_status amp_scaler_get(amp_scaler *s, amp_scaler_info *out);
 /* Sets the scale by hand, as PyTorch's update(new_scale): all sets are READY, what was found is forgotten, the growth
    tracker stays. Refuses what create refuses; lowers the floor or raises the ceiling if needed. Class: query. */
 AMP_API amp_status amp_scaler_set_scale(amp_scaler *s, float scale);
-/* Replaces the rule; keeps scale, trackers and counters. desc->scale must be 0. Class: query. */
+/* Sets what amp_scaler_get gives: get it, change what you know (from PyTorch's state_dict: scale and growth_tracker),
+   set it. Otherwise as set_scale; dead 0 forgets the overflows that led to it. Class: query. */
+AMP_API amp_status amp_scaler_set(amp_scaler *s, const amp_scaler_info *info);
+/* Replaces the rule; keeps scale, trackers and counters. desc->scale must be 0. OFF: the scale is 1 until a different
+   mode brings back the one before. Class: query. */
 AMP_API amp_status amp_scaler_configure(amp_scaler *s, const amp_scaler_desc *desc);
 /* The verbs in PyTorch's order. Each parameter set goes through READY -> UNSCALED -> STEPPED on its own;
    amp_scaler_update starts the next iteration for all sets of the scaler. That is host state, checked when the verb is
@@ -622,8 +634,9 @@ typedef struct amp_step_desc {
     float weight_decay;
     float momentum, dampening;
     uint32_t nesterov; /* SGD; 1 needs momentum > 0 and dampening 0 (in every group) */
-    float clip_norm;   /* 0 => off: multiply gradients by min(1, clip_norm / (norm + 1e-6)), norm over the whole set */
-    float clip_value;  /* 0 => off: then clamp each to [-clip_value, clip_value] */
+    float clip_norm; /* 0 => off: multiply gradients by min(1, clip_norm / (norm + 1e-6)), norm over the whole set; by 0
+                          if a gradient is Inf or NaN and the step is taken all the same (no scaler, no_check) */
+    float clip_value;       /* 0 => off: then clamp each to [-clip_value, clip_value] */
     uint32_t stochastic;    /* 1: model copies are rounded stochastically: amp_random(seed, (step << 24) + parameter,
                             element). BF16 moments always are, with seed + 1 and seed + 2. Not with SPLIT and KAHAN */
     uint32_t micro_batches; /* 0 => 1; N: the gradients are sums of N micro-batches, divide them by scale * N */
@@ -2165,6 +2178,15 @@ AMP_INLINE void ampi_conclude_step(const amp_inspect_job *job) {
         amp_rates_of(&r->rate[i], &job->group[i], r->steps);
 }
 
+/* By a norm that is not finite nothing can be divided: a step that is taken all the same takes the factor 0, as PyTorch
+   does for Inf, so that finite weights get no unclipped update. */
+AMP_INLINE void ampi_conclude_clip(const amp_inspect_job *job, const amp_totals *totals) {
+    amp_step_record *r = job->record;
+    if (amp_found(totals->nan, totals->inf, totals->overflow) == 0)
+        r->clip = amp_clip_factor(job->clip_norm, r->norm);
+    else if (job->purpose == AMP_FOR_STEP && !r->skip && ampi_nonzero(job->clip_norm))
+        r->clip = 0.0f;
+}
 /* The end of an inspection, by one thread: from totals (read when summed is 1) to the record, the scaler, the next
    scale. */
 AMP_INLINE void amp_conclude(const amp_inspect_job *job, const amp_totals *totals) {
@@ -2174,9 +2196,8 @@ AMP_INLINE void amp_conclude(const amp_inspect_job *job, const amp_totals *total
     r->clip = 1.0f;
     if (job->summed) {
         r->norm = amp_dsqrt(totals->sum);
-        if (amp_found(totals->nan, totals->inf, totals->overflow) == 0)
-            r->clip = amp_clip_factor(job->clip_norm, r->norm);
         if (job->fresh && job->scaler) ampi_conclude_faults(job, totals);
+        ampi_conclude_clip(job, totals);
     }
     if (job->purpose == AMP_FOR_ACCUMULATE) ampi_conclude_micro_batch(job);
     if (job->purpose == AMP_FOR_STEP) ampi_conclude_step(job);
@@ -2423,10 +2444,13 @@ typedef struct amp_backend {
     X(amp_params_model_to_master, enqueue) \
     X(amp_params_grads_to, enqueue) \
     X(amp_params_zero_grad, enqueue) \
+    X(amp_params_use, setup) \
+    X(amp_params_set_steps, query) \
     X(amp_scaler_create, setup) \
     X(amp_scaler_destroy, setup) \
     X(amp_scaler_get, query) \
     X(amp_scaler_set_scale, query) \
+    X(amp_scaler_set, query) \
     X(amp_scaler_configure, query) \
     X(amp_scaler_unscale, enqueue) \
     X(amp_unscale, enqueue_or_query) \
@@ -2590,7 +2614,7 @@ struct amp_policy { /* made by amp_policy_init; plain data, copy it freely */
     uint32_t results_f32;    /* 1: lower-precision operations return FP32 (MindSpore O1) */
     amp_dtype cast_outputs;  /* dtype that the model returns; AMP_AUTO: as it comes */
     amp_scaler_mode scaling;
-    float loss_scale;           /* initial or static */
+    float loss_scale;           /* initial or static (Apex: then overflow is not looked for) */
     float min_scale, max_scale; /* 0: the scaler's default */
     int32_t growth_interval;
     uint32_t num_losses, flags; /* scalers to make; 0 */
@@ -3728,6 +3752,7 @@ typedef struct ampi_param { /* what amp_params_add was told, with defaults fille
     amp_param_desc d;
     char *name;  /* our copy; d.name is not used after amp_params_add */
     float *init; /* our copy of d.init, until commit */
+    int unused;  /* 1: amp_params_use has left it out */
 } ampi_param;
 
 /* What a set's gradients and accumulators are: see ampi_rules. */
@@ -3738,7 +3763,8 @@ typedef enum ampi_phase {
     AMPI_INSPECTED,       /* amp_inspect has: amp_apply may follow */
     AMPI_ADDING,          /* the accumulators hold micro-batches; gradients carry the loss scale */
     AMPI_ADDING_UNSCALED, /* the same, but gradients are unscaled */
-    AMPI_ADDED,           /* amp_inspect has used the accumulators: amp_apply may follow, or new gradients */
+    AMPI_ADDED,           /* amp_inspect has used the accumulators: amp_apply may follow */
+    AMPI_SUMMED,          /* a step has used the accumulators; gradients carry the loss scale */
     AMPI_PHASES
 } ampi_phase;
 
@@ -4239,19 +4265,31 @@ static amp_status ampi_commit_arenas(amp_params *p, const char *where) {
     return AMP_OK;
 }
 
+/* The list of chunks has those of the parameters in use; returns their number. */
+static size_t ampi_chunks_in_use(const amp_params *p, const uint8_t *used, amp_chunk *chunks, uint64_t *elements) {
+    size_t i, k, at = 0;
+    *elements = 0;
+    for (i = 0; i < p->n; i++) {
+        if (used && !used[i]) continue;
+        *elements += p->entries[i].count;
+        for (k = 0; k * AMP_CHUNK < p->entries[i].count; k++, at++) {
+            if (!chunks) continue;
+            chunks[at].param = (uint32_t)i;
+            chunks[at].index = (uint32_t)k;
+        }
+    }
+    return at;
+}
 static amp_status ampi_commit_tables(amp_params *p, const char *where) {
     amp_ctx *ctx = p->ctx;
-    size_t i, k, at = 0, bytes = p->table.n_chunks * sizeof(amp_chunk);
+    size_t bytes = p->table.n_chunks * sizeof(amp_chunk);
+    uint64_t elements;
     amp_chunk *chunks;
     amp_status st;
     if (p->n == 0) return AMP_OK;
     chunks = (amp_chunk *)ampi_host_alloc(&ctx->host, bytes);
     AMPI_REQUIRE(chunks, ctx, AMP_ERR_NO_MEMORY, "%s: no host memory", where);
-    for (i = 0; i < p->n; i++)
-        for (k = 0; k * AMP_CHUNK < p->entries[i].count; k++, at++) {
-            chunks[at].param = (uint32_t)i;
-            chunks[at].index = (uint32_t)k;
-        }
+    (void)ampi_chunks_in_use(p, NULL, chunks, &elements);
     st = ctx->b->copy(ctx, p->table.chunks, chunks, bytes);
     if (st == AMP_OK) st = ctx->b->copy(ctx, p->table.entries, p->entries, p->n * sizeof *p->entries);
     ampi_host_free(&ctx->host, chunks, bytes);
@@ -4458,6 +4496,51 @@ AMP_API amp_status amp_params_zero_grad(amp_params *p) {
     AMPI_VERB(ampi_ctx_of(p), "amp_params_zero_grad", ampi_do_params_zero_grad(p));
 }
 
+static int ampi_is_at_rest(const amp_params *p);
+static amp_status ampi_do_params_use(amp_params *p, const uint8_t *used) {
+    static const char where[] = "amp_params_use";
+    amp_ctx *ctx = p ? p->ctx : NULL;
+    amp_chunk *chunks;
+    uint64_t elements;
+    size_t i, n;
+    amp_status st;
+    AMPI_TRY(ampi_check_params(ctx, where, p));
+    if (p->n == 0) return AMP_OK;
+    n = ampi_chunks_in_use(p, used, NULL, &elements);
+    AMPI_REQUIRE(
+        n, ctx, AMP_ERR_INVALID_ARG, "%s: used has no parameter of %llu: leave the step out", where, AMPI_ULL(p->n));
+    AMPI_REQUIRE(ampi_is_at_rest(p), ctx, AMP_ERR_STAGE, "%s: the set is in the middle of a step or a window", where);
+    AMPI_TRY(ampi_failed_in(ctx, where, ctx->b->may_wait(ctx)));
+    chunks = (amp_chunk *)ampi_host_alloc(&ctx->host, n * sizeof *chunks);
+    AMPI_REQUIRE(chunks, ctx, AMP_ERR_NO_MEMORY, "%s: no host memory", where);
+    (void)ampi_chunks_in_use(p, used, chunks, &elements);
+    st = ctx->b->copy(ctx, p->table.chunks, chunks, n * sizeof *chunks);
+    ampi_host_free(&ctx->host, chunks, n * sizeof *chunks);
+    AMPI_TRY(ampi_failed_in(ctx, where, st));
+    p->table.n_chunks = (uint32_t)n;
+    p->table.n_elements = elements;
+    for (i = 0; i < p->n; i++)
+        p->params[i].unused = used && !used[i];
+    return AMP_OK;
+}
+AMP_API amp_status amp_params_use(amp_params *p, const uint8_t *used) {
+    AMPI_VERB(ampi_ctx_of(p), "amp_params_use", ampi_do_params_use(p, used));
+}
+static amp_status ampi_do_params_set_steps(amp_params *p, uint64_t steps) {
+    static const char where[] = "amp_params_set_steps";
+    amp_ctx *ctx = p ? p->ctx : NULL;
+    amp_step_record r;
+    AMPI_TRY(ampi_check_params(ctx, where, p));
+    AMPI_REQUIRE(ampi_is_at_rest(p), ctx, AMP_ERR_STAGE, "%s: the set is in the middle of a step or a window", where);
+    AMPI_TRY(ampi_failed_in(ctx, where, ctx->b->may_wait(ctx)));
+    memset(&r, 0, sizeof r);
+    r.steps = steps;
+    return ampi_failed_in(ctx, where, ctx->b->set_record(ctx, p->record, p->mirror, &r));
+}
+AMP_API amp_status amp_params_set_steps(amp_params *p, uint64_t steps) {
+    AMPI_VERB(ampi_ctx_of(p), "amp_params_set_steps", ampi_do_params_set_steps(p, steps));
+}
+
 /* ==== >>front-scaler =============================================================================================
    The loss scaler.   tests: tests/test_scaler.c */
 
@@ -4469,6 +4552,8 @@ struct amp_scaler {
     amp_scaler *next;        /* in the context's list of scalers */
     int32_t checked;         /* 1: gradients were checked in this iteration */
     int32_t off;
+    float kept; /* the scale from before it was switched off; 0: none */
+    int32_t _pad;
 };
 static amp_ctx *ampi_scaler_ctx(const amp_scaler *s) { return s ? s->ctx : NULL; }
 static ampi_phase ampi_phase_after_update(const amp_params *p);
@@ -4667,6 +4752,13 @@ static amp_status ampi_check_held(amp_ctx *ctx, const char *where, const amp_sca
     return AMP_OK;
 }
 
+static void ampi_put_scale(amp_scaler_state *t, float scale) { /* by hand: what was found is forgotten */
+    t->scale = scale;
+    t->inverse = ampi_inverse(scale);
+    if (t->min_scale > scale) t->min_scale = scale;
+    if (t->max_scale < scale) t->max_scale = scale;
+    t->found = 0;
+}
 static amp_status ampi_do_scaler_set_scale(amp_scaler *s, float scale) {
     amp_ctx *ctx = s ? s->ctx : NULL;
     amp_scaler_state t;
@@ -4675,11 +4767,8 @@ static amp_status ampi_do_scaler_set_scale(amp_scaler *s, float scale) {
     if (s->off) return AMP_OK;
     AMPI_TRY(ampi_check_held(ctx, "amp_scaler_set_scale", s));
     AMPI_TRY(ampi_scaler_read(s, &t));
-    t.scale = scale;
-    t.inverse = ampi_inverse(scale);
-    if (t.min_scale > scale) t.min_scale = scale;
-    if (t.max_scale < scale) t.max_scale = scale;
-    t.found = t.stuck = 0;
+    ampi_put_scale(&t, scale);
+    t.stuck = 0;
     AMPI_TRY(ampi_scaler_write(s, &t));
     ampi_next_iteration(s);
     return AMP_OK;
@@ -4688,19 +4777,64 @@ AMP_API amp_status amp_scaler_set_scale(amp_scaler *s, float scale) {
     AMPI_VERB(ampi_scaler_ctx(s), "amp_scaler_set_scale", ampi_do_scaler_set_scale(s, scale));
 }
 
+static amp_status ampi_do_scaler_set(amp_scaler *s, const amp_scaler_info *info) {
+    amp_ctx *ctx = s ? s->ctx : NULL;
+    static const char where[] = "amp_scaler_set";
+    amp_scaler_state t;
+    AMPI_TRY(ampi_check_scaler(ctx, where, s));
+    AMPI_REQUIRE(info, ctx, AMP_ERR_INVALID_ARG, "%s: info is NULL", where);
+    AMPI_TRY(ampi_check_scale(ctx, where, "info.scale", info->scale));
+    AMPI_REQUIRE(info->growth_tracker >= 0, ctx, AMP_ERR_INVALID_ARG, "%s: info.growth_tracker is %d; it must be >= 0",
+        where, (int)info->growth_tracker);
+    if (s->off) return AMP_OK;
+    AMPI_TRY(ampi_check_held(ctx, where, s));
+    AMPI_TRY(ampi_scaler_read(s, &t));
+    AMPI_REQUIRE(info->hysteresis_tracker <= t.hysteresis, ctx, AMP_ERR_INVALID_ARG,
+        "%s: info.hysteresis_tracker is %d, above the rule's hysteresis %d", where, (int)info->hysteresis_tracker,
+        (int)t.hysteresis);
+    if (!info->dead != !amp_scaler_dead(&t)) t.stuck = info->dead ? t.dead_after : 0;
+    ampi_put_scale(&t, info->scale);
+    t.growth_tracker = info->growth_tracker;
+    t.hysteresis_tracker = info->hysteresis_tracker;
+    t.good = info->good;
+    t.bad = info->bad;
+    t.bad_in_a_row = info->bad_in_a_row;
+    t.bad_nan = info->bad_nan;
+    t.bad_inf = info->bad_inf;
+    t.bad_overflow = info->bad_overflow;
+    AMPI_TRY(ampi_scaler_write(s, &t));
+    ampi_next_iteration(s);
+    return AMP_OK;
+}
+AMP_API amp_status amp_scaler_set(amp_scaler *s, const amp_scaler_info *info) {
+    AMPI_VERB(ampi_scaler_ctx(s), "amp_scaler_set", ampi_do_scaler_set(s, info));
+}
+
+/* A scaler that is off has scale 1 in context memory, too; *kept has the one before. */
+static void ampi_scaler_switch(amp_scaler_state *t, float *kept, int was_off) {
+    int off = t->mode == (uint32_t)AMP_SCALER_OFF;
+    if (off == was_off) return;
+    if (off) *kept = t->scale;
+    t->scale = off || !ampi_nonzero(*kept) ? 1.0f : *kept;
+    t->inverse = ampi_inverse(t->scale);
+}
 static amp_status ampi_do_scaler_configure(amp_scaler *s, const amp_scaler_desc *desc) {
     amp_ctx *ctx = s ? s->ctx : NULL;
     static const char where[] = "amp_scaler_configure";
     amp_scaler_state t;
+    float kept = s ? s->kept : 0.0f;
     AMPI_TRY(ampi_check_scaler(ctx, where, s));
     AMPI_CHECK_DESC(ctx, where, desc);
     if (ampi_nonzero(desc->scale))
         return AMPI_INVALID(ctx, "%s: desc.scale is not 0 (amp_scaler_set_scale sets it)", where);
     AMPI_TRY(ampi_scaler_read(s, &t));
+    if (s->off && ampi_nonzero(kept)) t.scale = kept; /* the rule is checked with the scale that it will work with */
     AMPI_TRY(ampi_scaler_rule(ctx, where, &t, desc));
     if (t.hysteresis_tracker > t.hysteresis) t.hysteresis_tracker = t.hysteresis;
+    ampi_scaler_switch(&t, &kept, s->off);
     AMPI_TRY(ampi_scaler_write(s, &t));
     s->off = desc->mode == AMP_SCALER_OFF;
+    s->kept = kept;
     return AMP_OK;
 }
 AMP_API amp_status amp_scaler_configure(amp_scaler *s, const amp_scaler_desc *desc) {
@@ -4829,16 +4963,20 @@ static const ampi_rule ampi_rules[AMPI_PHASES][AMPI_VERBS] = {
      AMPI_NO(AMPI_USED), AMPI_GO(PLAIN, INSPECTED),
      AMPI_GO(NOTHING, READY), AMPI_GO(NOTHING, READY)},
     /* adding */
-    {AMPI_GO(SCALED, ADDING_UNSCALED), AMPI_GO(SUMS, READY), AMPI_GO(SUMS, ADDED), AMPI_NO(AMPI_NO_RECORD),
+    {AMPI_GO(SCALED, ADDING_UNSCALED), AMPI_GO(SUMS, SUMMED), AMPI_GO(SUMS, ADDED), AMPI_NO(AMPI_NO_RECORD),
      AMPI_GO(SCALED, ADDING), AMPI_GO(SUMS, ADDING),
      AMPI_GO(NOTHING, ADDING), AMPI_NO(AMPI_OPEN)},
     /* adding, gradients unscaled */
-    {AMPI_NO(AMPI_TWICE), AMPI_GO(SUMS, UNSCALED), AMPI_GO(SUMS, ADDED), AMPI_NO(AMPI_NO_RECORD),
+    {AMPI_NO(AMPI_TWICE), AMPI_GO(SUMS, STEPPED), AMPI_GO(SUMS, ADDED), AMPI_NO(AMPI_NO_RECORD),
      AMPI_GO(PLAIN, ADDING), AMPI_GO(SUMS, ADDING_UNSCALED),
      AMPI_GO(NOTHING, ADDING), AMPI_NO(AMPI_OPEN)},
     /* added */
-    {AMPI_GO(SCALED, UNSCALED), AMPI_GO(SCALED, STEPPED), AMPI_GO(SCALED, INSPECTED), AMPI_GO(SUMS, ADDED),
-     AMPI_GO(SCALED, ADDING), AMPI_GO(SCALED, ADDED),
+    {AMPI_NO(AMPI_USED), AMPI_NO(AMPI_USED), AMPI_NO(AMPI_USED), AMPI_GO(SUMS, ADDED),
+     AMPI_NO(AMPI_USED), AMPI_GO(SCALED, ADDED),
+     AMPI_GO(NOTHING, READY), AMPI_GO(NOTHING, READY)},
+    /* summed */
+    {AMPI_NO(AMPI_USED), AMPI_NO(AMPI_USED), AMPI_NO(AMPI_USED), AMPI_NO(AMPI_NO_RECORD),
+     AMPI_NO(AMPI_USED), AMPI_GO(SCALED, SUMMED),
      AMPI_GO(NOTHING, READY), AMPI_GO(NOTHING, READY)}};
 #undef AMPI_GO
 #undef AMPI_NO
@@ -4846,12 +4984,18 @@ static const ampi_rule ampi_rules[AMPI_PHASES][AMPI_VERBS] = {
 
 static ampi_phase ampi_phase_after_update(const amp_params *p) { return ampi_rules[p->phase][AMPI_DO_NEXT].next; }
 
-/* the set's phase as s sees it */
+/* The set's phase as s sees it. An iteration in which s has checked nothing is a new one: after accumulated
+   micro-batches it may have moved on before the step. */
 static ampi_phase ampi_phase_for(const amp_params *p, const amp_scaler *s) {
-    return ampi_is_on(s) && p->scaler == s ? p->phase : ampi_phase_after_update(p);
+    return ampi_is_on(s) && p->scaler == s && s->checked ? p->phase : ampi_phase_after_update(p);
 }
 static const ampi_rule *ampi_rule_of(const amp_params *p, const amp_scaler *s, ampi_verb verb) {
     return &ampi_rules[ampi_phase_for(p, s)][verb];
+}
+
+static int ampi_is_at_rest(const amp_params *p) { /* no gradient is half-way between unscale and update */
+    ampi_phase now = ampi_phase_for(p, p->scaler);
+    return now == AMPI_READY || now == AMPI_STEPPED || now == AMPI_SUMMED;
 }
 
 /* forgets the scaler, and with it the hold on its scale */
@@ -5169,6 +5313,8 @@ static amp_status ampi_do_apply(amp_params *p, size_t i, amp_array u, uint32_t w
     AMPI_TRY(ampi_check_array(ctx, where, "u", u, (size_t)p->entries[i].count, 1));
     AMPI_REQUIRE(u.dtype == AMP_F32 && (uintptr_t)u.data % sizeof(float) == 0, ctx, AMP_ERR_INVALID_ARG,
         "%s: u.dtype is %s; aligned f32 is needed", where, amp_dtype_name(u.dtype));
+    AMPI_REQUIRE(
+        !p->params[i].unused, ctx, AMP_ERR_STAGE, "%s: amp_params_use has left parameter %llu out", where, AMPI_ULL(i));
     rule = &ampi_rules[p->phase][AMPI_DO_APPLY];
     AMPI_TRY(ampi_check_phase(ctx, where, p, NULL, rule));
     memset(&job, 0, sizeof job);
@@ -5767,7 +5913,7 @@ AMP_API amp_scaler_desc amp_policy_scaler_desc(const amp_policy *policy) {
     d.mode = policy && policy->enabled ? policy->scaling : AMP_SCALER_OFF;
     if (d.mode == AMP_SCALER_OFF) return d;
     d.scale = policy->loss_scale;
-    if (d.mode == AMP_SCALER_STATIC) d.no_check = 1;
+    if (d.mode == AMP_SCALER_STATIC) d.no_check = ampi_family(policy->preset) == AMPI_APEX;
     if (d.mode == AMP_SCALER_DYNAMIC) {
         d.growth_interval = policy->growth_interval;
         d.min_scale = policy->min_scale;

@@ -367,6 +367,13 @@ static amp_status q_read(world *w) {
 }
 static amp_status q_write(world *w) { return amp_param_write(w->p, 1, numbers); }
 static amp_status q_set_scale(world *w) { return amp_scaler_set_scale(w->s, 256.0f); }
+static amp_status q_set(world *w) {
+    amp_scaler_info i;
+    amp_status s = amp_scaler_get(w->s, &i);
+    return s == AMP_OK ? amp_scaler_set(w->s, &i) : s;
+}
+static amp_status q_set_steps(world *w) { return amp_params_set_steps(w->p, 3); }
+static amp_status q_use(world *w) { return amp_params_use(w->p, NULL); }
 static amp_status q_configure(world *w) {
     amp_scaler_desc d = AMP_ZERO;
     d.max_scale = 65536.0f;
@@ -425,10 +432,10 @@ static const verb verbs[] = {/* enqueue first */
     {"autocast", v_autocast}, {"dropout", v_dropout}, {"cast stochastic", v_cast_sr},
 
     {"copy", q_copy}, {"sync", q_sync}, {"all_finite", q_finite}, {"histogram", q_histogram}, {"get", q_get},
-    {"norm", q_norm}, {"param_read", q_read}, {"param_write", q_write}, {"set_scale", q_set_scale},
-    {"configure", q_configure}, {"state_save", q_save}, {"state_load", q_load}, {"unscale report", q_unscale},
-    {"tune", q_tune}};
-enum { VERBS = sizeof verbs / sizeof verbs[0], QUERIES = 14, ENQUEUES = VERBS - QUERIES };
+    {"norm", q_norm}, {"param_read", q_read}, {"param_write", q_write}, {"set_scale", q_set_scale}, {"set", q_set},
+    {"set_steps", q_set_steps}, {"use", q_use}, {"configure", q_configure}, {"state_save", q_save},
+    {"state_load", q_load}, {"unscale report", q_unscale}, {"tune", q_tune}};
+enum { VERBS = sizeof verbs / sizeof verbs[0], QUERIES = 17, ENQUEUES = VERBS - QUERIES };
 
 static void run_ok(world *w, int from, int to) {
     for (int v = from; v < to; v++) {

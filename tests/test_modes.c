@@ -109,7 +109,7 @@ static void count_call(visit *v, const char *call, unsigned long allocations) {
 static int may_allocate(const char *verb) {
     static const char *const names[] = {"amp_alloc", "amp_params_create", "amp_params_add", "amp_params_commit",
         "amp_scaler_create", "amp_autocast_begin", "amp_snapshot_begin", "amp_param_read", "amp_param_write",
-        "amp_state_save", "amp_state_load"};
+        "amp_state_save", "amp_state_load", "amp_params_use"};
     size_t i;
     for (i = 0; i < sizeof names / sizeof names[0]; i++)
         if (strcmp(verb, names[i]) == 0) return 1;
@@ -222,6 +222,7 @@ static void v_scaler(visit *v) {
         VERB(amp_unscale(s, to, step % 3 ? NULL : &report, in, 2));
         VERB(amp_scaler_update(s));
         VERB(amp_scaler_get(s, &info));
+        VERB(amp_scaler_set(s, &info));
         t_blob_add(&v->out, &info, sizeof info);
         t_blob_add(&v->out, &report, sizeof report);
         if (step != 6 && step != 7 && step != 8) {
@@ -368,6 +369,8 @@ static void v_state(visit *v, amp_params *p, amp_scaler *s) {
     state.n_params = 1;
     state.scalers = &s;
     state.n_scalers = 1;
+    VERB(amp_params_use(p, NULL));
+    VERB(amp_params_set_steps(p, 11));
     VERB(amp_state_save(t->ctx, t_file("modes"), &state));
     VERB(amp_params_zero_grad(p));
     VERB(amp_params_model_to_master(p));

@@ -12,7 +12,7 @@ typedef struct bench {
 
 static const size_t n_weights = 5;
 static const char *const phase_names[AMPI_PHASES] = {
-    "ready", "unscaled", "stepped", "inspected", "adding", "adding unscaled", "added"};
+    "ready", "unscaled", "stepped", "inspected", "adding", "adding unscaled", "added", "summed"};
 
 static void bench_new(t_run *t, bench *b) {
     amp_params_desc d = AMP_ZERO;
@@ -129,6 +129,10 @@ static void enter(t_run *t, bench *b, ampi_phase phase) {
     case AMPI_ADDED:
         CHECK_OK(do_accumulate(t, b));
         CHECK_OK(do_inspect(t, b));
+        break;
+    case AMPI_SUMMED:
+        CHECK_OK(do_accumulate(t, b));
+        CHECK_OK(do_update(t, b));
         break;
     case AMPI_PHASES: break;
     }

@@ -490,6 +490,19 @@ static void policy_overrides(t_run *t) {
     CHECK_F32(s.scale, 128.0f);
     CHECK_EQ(s.no_check, 1);
     CHECK_EQ(p.num_losses, 3);
+    {
+        amp_policy_desc fixed = AMP_ZERO; /* 7 b: only Apex leaves the check out */
+        int preset;
+        fixed.loss_scale = "128";
+        for (preset = 0; preset < AMP_PRESET_COUNT; preset++) {
+            int apex = strncmp(amp_preset_name((amp_preset)preset), "O", 1) == 0;
+            t_note(t, "%s", amp_preset_name((amp_preset)preset));
+            CHECK_OK(amp_policy_init(t->ctx, &p, (amp_preset)preset, &fixed));
+            s = amp_policy_scaler_desc(&p);
+            if (s.mode == AMP_SCALER_STATIC) CHECK_EQ(s.no_check, apex);
+        }
+        TAKEN(AMP_O1);
+    }
     o.loss_scale = "dynamic";
     o.min_scale = 16;
     o.max_scale = 1024;
