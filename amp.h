@@ -506,10 +506,10 @@ AMP_API amp_status amp_params_master_to_model(amp_params *p);
 AMP_API amp_status amp_params_model_to_master(amp_params *p);
 AMP_API amp_status amp_params_grads_to(amp_params *p, const amp_array *dst, size_t n);
 AMP_API amp_status amp_params_zero_grad(amp_params *p);
-/* Which parameters have a gradient (PyTorch: not None) from now on: used[i], one per parameter; NULL: all of them, as
-   after commit. The others are left out of steps, checks, norms and clipping, with their weights, moments and decay; the
-   step count stays the set's. INVALID_ARG if none is used, STAGE between unscale and update and inside an accumulation
-   window (let its gradient be 0 there). A graph that was captured before may not be launched any more. Class: setup. */
+/* Which parameters have a gradient (PyTorch: not None) from now on: used[i], one per parameter; NULL: all, as after
+   commit. The others are left out of steps, checks, norms and clipping: weights, moments and decay stay. The step count
+   is the set's. INVALID_ARG if none is used, STAGE between unscale and update and inside an accumulation window (let
+   the gradient be 0 there). A graph that was captured before may not be launched any more. Class: setup. */
 AMP_API amp_status amp_params_use(amp_params *p, const uint8_t *used);
 /* Steps taken so far, for a run that began elsewhere: Adam's t continues from there, and SGD's buffers count as filled
    unless steps is 0. The rest of the record is as after commit. Class: query. */
