@@ -252,8 +252,10 @@ endif
 
 fingerprint: ## hashes of what every verb gives, on every CPU path and the CUDA source on the CPU, beside the recorded ones
 	@tests/fingerprint.sh CHECK
-exhaustive: $(BUILD)/exhaustive ## all 2^32 floats: to each small format against a second implementation, 16+16 split, math (minutes)
+exhaustive: $(BUILD)/exhaustive ## all 2^32 floats: to each small format against a second implementation, in each mode, 16+16 split, math (minutes)
 	$(RUN_ENV) $(BUILD)/exhaustive
+	for flags in -O2 $$(grep -qsw f16c /proc/cpuinfo && echo -mf16c); do \
+	    $(CC) $(C99) -O2 $$flags tests/compile/inline.c -o $(BUILD)/inline $(LIBS) && $(RUN_ENV) $(BUILD)/inline 1 && echo "inline conversions, $$flags: passed" || exit 1; done
 ifneq ($(wildcard bench/bench.mk),)
 include bench/bench.mk
 bench: ## conversions, checks and a step beside memcpy and other libraries, with a chart

@@ -56,8 +56,9 @@
 
    >>numerics  Conversions: IEEE 754 round to nearest even, or stochastic; subnormals kept; in FP16 |x| >= 65520 becomes
                Inf (|x| < 65520 never does); NaN stays NaN (made quiet, upper payload bits kept); the sign of zero is
-               kept. Integer arithmetic only, so the bits are the same under -ffast-math, FTZ/DAZ, any rounding mode,
-               x87 and big-endian (tests/test_formats.c; tests/exhaustive.c: all 2^32 floats; tests/matrix.sh).
+               kept. Integer arithmetic only (with -mf16c: instructions that carry their rounding, and raise flags), so
+               the bits are the same under -ffast-math, FTZ/DAZ, any rounding mode, x87 and big-endian
+               (tests/test_formats.c; tests/compile/inline.c; tests/exhaustive.c: all 2^32 floats; tests/matrix.sh).
                Arithmetic (update, norm, activations, softmax): the bits of the default IEEE environment, whatever the
                compiler flags (tests/test_modes.c), but for x87 without SSE2 and the payload of a NaN that it makes.
                Activations and softmax use fused multiply-adds. A CPU path without that instruction (sse2; scalar, but
@@ -353,7 +354,8 @@ AMP_INLINE float amp_f32_from_bf16(amp_bf16 h);
 AMP_INLINE float amp_f32_from_f8e4m3(amp_f8e4m3 h);
 AMP_INLINE float amp_f32_from_f8e5m2(amp_f8e5m2 h);
 /* Element i of an array of any dtype; store rounds to nearest even. On the host any address will do, on a device one
-   that is aligned to the element. */
+   that is aligned to the element. For a few elements: in a loop of yours over rows of 16 bits, an amp_cast of the row to
+   float scratch and one back is several times faster (make bench prints both; F16 is faster with -mf16c). */
 AMP_INLINE float amp_load(const void *data, amp_dtype t, size_t i);
 AMP_INLINE void amp_store(void *data, amp_dtype t, size_t i, float x);
 /* Inf or NaN, by the bits: true in every compiler mode, unlike isfinite(). */
@@ -1165,6 +1167,107 @@ AMP_INLINE uint32_t ampi_decode(uint32_t b, amp_dtype t) {
     return sign | ((f.emin - f.mant + p) << 23) | ((m << (23u - p)) & 0x7fffffu);
 }
 
+/* ampi_decode and ampi_encode for a dtype that is known only at run time, F32 too: the format's constants fold into
+   each case. */
+#define AMPI_FORMAT_DECODE(T, ...) \
+case AMP_##T: return ampi_decode(pattern, AMP_##T);
+AMP_INLINE uint32_t ampi_decode_any(uint32_t pattern, amp_dtype t) {
+    switch (t) {
+        AMPI_FORMATS(AMPI_FORMAT_DECODE)
+    case AMP_AUTO:
+    case AMP_F32:
+    case AMP_DTYPE_COUNT: break;
+    }
+    return pattern;
+}
+#define AMPI_FORMAT_ENCODE(T, ...) \
+case AMP_##T: return ampi_encode(x, AMP_##T, how, r, saturate);
+AMP_INLINE uint32_t ampi_encode_any(uint32_t x, amp_dtype t, amp_rounding how, uint32_t r, int saturate) {
+    switch (t) {
+        AMPI_FORMATS(AMPI_FORMAT_ENCODE)
+    case AMP_AUTO:
+    case AMP_F32:
+    case AMP_DTYPE_COUNT: break;
+    }
+    return x;
+}
+
+/* ---- the same for one number at a time on the host ----
+   The definitions above hold for every number. Nearly all are normal or zero, and take a shorter way here. F16 has
+   instructions where the build enables F16C: their rounding is in the instruction, so no bit depends on the control word
+   (tests/compile/inline.c), but they raise flags as IEEE 754 says. */
+#if !defined(AMP_DEVICE) && defined(__GNUC__) && !defined(__TINYC__)
+#  define AMPI_RARE AMP_HD static __attribute__((noinline, cold, unused)) /* so that the short way is inlined */
+#else
+#  define AMPI_RARE AMP_INLINE
+#endif
+AMPI_RARE uint32_t ampi_round_rare(uint32_t x, amp_dtype t, int saturate) {
+    return ampi_encode_any(x, t, AMP_NEAREST, 0, saturate);
+}
+AMPI_RARE uint32_t ampi_widen_rare(uint32_t pattern, amp_dtype t) { return ampi_decode_any(pattern, t); }
+
+#if defined(__F16C__) && defined(__GNUC__) && !defined(__TINYC__) && !defined(__CUDACC__)
+#  define AMPI_F16C
+typedef float ampi_four __attribute__((vector_size(16)));
+AMP_INLINE uint32_t ampi_f16c_narrow(uint32_t x) {
+    ampi_four v = {ampi_float(x), 0.0f, 0.0f, 0.0f};
+    __asm__("vcvtps2ph $0, %0, %0" : "+x"(v)); /* 0: to nearest even, whatever the control word says */
+    return ampi_bits(v[0]) & 0xffffu;
+}
+AMP_INLINE uint32_t ampi_f16c_widen(uint32_t pattern) {
+    ampi_four v = {ampi_float(pattern), 0.0f, 0.0f, 0.0f};
+    __asm__("vcvtph2ps %0, %0" : "+x"(v));
+    return ampi_bits(v[0]);
+}
+#endif
+
+/* ampi_encode to nearest even */
+AMP_INLINE uint32_t ampi_round_bits(uint32_t x, amp_dtype t, int saturate) {
+#if defined(AMP_DEVICE)
+    return ampi_encode(x, t, AMP_NEAREST, 0, saturate);
+#else
+    ampi_format f = ampi_format_of(t);
+    uint32_t a = x & 0x7fffffffu, up = 23u - f.mant, sign = (x >> 31) << f.sign;
+    uint32_t bias = ((f.emin - 1u) << 23) & (0u - (uint32_t)(a != 0)); /* so that zero goes with the normal ones */
+    int small = f.emin > 1u && a - 1u < (f.emin << 23) - 1u;
+#  if defined(AMPI_F16C)
+    if (t == AMP_F16 && !saturate) return ampi_f16c_narrow(x);
+#  endif
+    if (small || a >= f.limit) return ampi_round_rare(x, t, saturate);
+    return sign | (a - bias + (1u << (up - 1u)) - 1u + ((a >> up) & 1u)) >> up;
+#endif
+}
+/* ampi_decode */
+AMP_INLINE uint32_t ampi_widen_bits(uint32_t pattern, amp_dtype t) {
+#if defined(AMP_DEVICE)
+    return ampi_decode(pattern, t);
+#else
+    ampi_format f = ampi_format_of(t);
+    uint32_t a = pattern & ((1u << f.sign) - 1u), sign = (pattern >> f.sign) << 31;
+    uint32_t bias = ((f.emin - 1u) << 23) & (0u - (uint32_t)(a != 0));
+    int small = a - 1u < (1u << f.mant) - 1u;
+#  if defined(AMPI_F16C)
+    if (t == AMP_F16) return ampi_f16c_widen(pattern);
+#  endif
+    if (t == AMP_BF16) return ampi_decode(pattern, t);
+    if (small || a >= f.over) return ampi_widen_rare(pattern, t);
+    return sign | ((a << (23u - f.mant)) + bias);
+#endif
+}
+/* For a dtype that is known only at run time: the format's constants fold into each line. */
+#define AMPI_FORMAT_WIDE(T, ...) \
+    if (t == AMP_##T) return ampi_widen_bits(pattern, AMP_##T);
+AMP_INLINE uint32_t ampi_widen_any(uint32_t pattern, amp_dtype t) {
+    AMPI_FORMATS(AMPI_FORMAT_WIDE)
+    return pattern;
+}
+#define AMPI_FORMAT_NEAREST(T, ...) \
+    if (t == AMP_##T) return ampi_round_bits(x, AMP_##T, 0);
+AMP_INLINE uint32_t ampi_round_any(uint32_t x, amp_dtype t) {
+    AMPI_FORMATS(AMPI_FORMAT_NEAREST)
+    return x;
+}
+
 /* Double to float bits by rounding to odd: the last bit remembers whether anything was cut off, so that a second
    rounding to a format at least two bits shorter is as if rounded once (Boldo and Melquiond, "Emulation of a FMA and
    correctly rounded sums", 2008). */
@@ -1187,16 +1290,16 @@ AMP_INLINE uint32_t ampi_odd_f32(double x) {
 }
 
 /* x rounded once, as a pattern. */
-AMP_INLINE uint32_t ampi_nearest_bits(uint32_t x, amp_dtype t) { return ampi_encode(x, t, AMP_NEAREST, 0, 0); }
+AMP_INLINE uint32_t ampi_nearest_bits(uint32_t x, amp_dtype t) { return ampi_round_bits(x, t, 0); }
 AMP_INLINE uint32_t ampi_nearest(float x, amp_dtype t) { return ampi_nearest_bits(ampi_bits(x), t); }
-AMP_INLINE uint32_t ampi_nearest_sat(float x, amp_dtype t) { return ampi_encode(ampi_bits(x), t, AMP_NEAREST, 0, 1); }
+AMP_INLINE uint32_t ampi_nearest_sat(float x, amp_dtype t) { return ampi_round_bits(ampi_bits(x), t, 1); }
 AMP_INLINE uint32_t ampi_nearest_f64(double x, amp_dtype t) {
     return ampi_encode(ampi_odd_f32(x), t, AMP_NEAREST, 0, 0);
 }
 AMP_INLINE uint32_t ampi_stochastic(float x, amp_dtype t, uint32_t r) {
     return ampi_encode(ampi_bits(x), t, AMP_STOCHASTIC, r, 0);
 }
-AMP_INLINE float ampi_decoded(uint32_t pattern, amp_dtype t) { return ampi_float(ampi_decode(pattern, t)); }
+AMP_INLINE float ampi_decoded(uint32_t pattern, amp_dtype t) { return ampi_float(ampi_widen_bits(pattern, t)); }
 
 AMP_INLINE amp_f16 ampi_f16(uint32_t pattern) {
     amp_f16 h;
@@ -1240,31 +1343,6 @@ AMP_INLINE float amp_f32_from_bf16(amp_bf16 h) { return ampi_decoded(h.bits, AMP
 AMP_INLINE float amp_f32_from_f8e4m3(amp_f8e4m3 h) { return ampi_decoded(h.bits, AMP_F8E4M3); }
 AMP_INLINE float amp_f32_from_f8e5m2(amp_f8e5m2 h) { return ampi_decoded(h.bits, AMP_F8E5M2); }
 
-/* ampi_decode and ampi_encode for a dtype that is known only at run time, F32 too: the format's constants fold into
-   each case. */
-#define AMPI_FORMAT_DECODE(T, ...) \
-case AMP_##T: return ampi_decode(pattern, AMP_##T);
-AMP_INLINE uint32_t ampi_decode_any(uint32_t pattern, amp_dtype t) {
-    switch (t) {
-        AMPI_FORMATS(AMPI_FORMAT_DECODE)
-    case AMP_AUTO:
-    case AMP_F32:
-    case AMP_DTYPE_COUNT: break;
-    }
-    return pattern;
-}
-#define AMPI_FORMAT_ENCODE(T, ...) \
-case AMP_##T: return ampi_encode(x, AMP_##T, how, r, saturate);
-AMP_INLINE uint32_t ampi_encode_any(uint32_t x, amp_dtype t, amp_rounding how, uint32_t r, int saturate) {
-    switch (t) {
-        AMPI_FORMATS(AMPI_FORMAT_ENCODE)
-    case AMP_AUTO:
-    case AMP_F32:
-    case AMP_DTYPE_COUNT: break;
-    }
-    return x;
-}
-
 /* One element as it lies in memory. A host takes any address; a device loads and stores whole aligned elements. */
 #if defined(AMP_DEVICE)
 AMP_INLINE uint32_t ampi_load_pattern(const void *data, amp_dtype t, size_t i) {
@@ -1300,11 +1378,11 @@ AMP_INLINE void ampi_store_pattern(void *data, amp_dtype t, size_t i, uint32_t p
 }
 #endif
 AMP_INLINE uint32_t ampi_load_bits(const void *data, amp_dtype t, size_t i) { /* as the bits of a float */
-    return ampi_decode_any(ampi_load_pattern(data, t, i), t);
+    return ampi_widen_any(ampi_load_pattern(data, t, i), t);
 }
 AMP_INLINE float amp_load(const void *data, amp_dtype t, size_t i) { return ampi_float(ampi_load_bits(data, t, i)); }
 AMP_INLINE void amp_store(void *data, amp_dtype t, size_t i, float x) {
-    ampi_store_pattern(data, t, i, ampi_encode_any(ampi_bits(x), t, AMP_NEAREST, 0, 0));
+    ampi_store_pattern(data, t, i, ampi_round_any(ampi_bits(x), t));
 }
 
 AMP_INLINE int amp_is_finite(float x) { return (ampi_bits(x) & 0x7f800000u) != 0x7f800000u; }
@@ -10865,7 +10943,8 @@ static int ampi_allowed(void) { /* processors that this process may use; 0: not 
     return n;
 }
 #else
-AMP_UNUSED static int ampi_allowed(void) { return 0; }
+AMP_UNUSED
+static int ampi_allowed(void) { return 0; }
 #endif
 static int ampi_usable(void) {
 #if !defined(AMP_NO_THREADS) && defined(_SC_NPROCESSORS_ONLN)

@@ -2,7 +2,7 @@
 
        bench [--out DIR] [--quick]   conversions, checks, unscale, histogram, rounding, losses, activations, one
                                      optimizer step
-             [--part casts|checks|functions|steps|calls]   one part of them
+             [--part casts|checks|functions|steps|calls|elements]   one part of them
              [--cpu-time]            times are the thread's own: for a machine with other work (memory is shared all
                                      the same)
        bench --step [--out DIR]      the optimizer step at 32 M parameters, beside a pass over the same arrays
@@ -1254,6 +1254,68 @@ static void calls(void) {
     ns_rows("One thread at a time: what the check costs each verb", rows, sizeof rows / sizeof rows[0], 1000000);
 }
 
+/* ---- one element at a time: half = half * 0.5 + 0.25, n elements ---- */
+
+static uint16_t halves[1 << 14];
+static amp_dtype half_type = AMP_F16;
+static void seen(void *p) { __asm__ volatile("" : : "r"(p) : "memory"); } /* the loops may not go */
+static void each_element(size_t n) {
+    size_t i, m = sizeof halves / sizeof halves[0];
+    for (; n >= m; n -= m) {
+        for (i = 0; i < m; i++)
+            amp_store(halves, half_type, i, amp_load(halves, half_type, i) * 0.5f + 0.25f);
+        seen(halves);
+    }
+}
+static void each_f16(size_t n) {
+    amp_f16 *h = (amp_f16 *)(void *)halves;
+    size_t i, m = sizeof halves / sizeof halves[0];
+    for (; n >= m; n -= m) {
+        for (i = 0; i < m; i++)
+            h[i] = amp_f16_from_f32(amp_f32_from_f16(h[i]) * 0.5f + 0.25f);
+        seen(halves);
+    }
+}
+static void each_by_definition(size_t n) { /* what amp_load and amp_store were: every number takes the long way */
+    size_t i, m = sizeof halves / sizeof halves[0];
+    for (; n >= m; n -= m) {
+        for (i = 0; i < m; i++) {
+            float x = ampi_float(ampi_decode_any(halves[i], half_type)) * 0.5f + 0.25f;
+            halves[i] = (uint16_t)ampi_encode_any(ampi_bits(x), half_type, AMP_NEAREST, 0, 0);
+        }
+        seen(halves);
+    }
+}
+static void rows_by_cast(size_t n) { /* rows of 1,024 to float scratch and back */
+    static float row[1024];
+    size_t i, k, m = sizeof halves / sizeof halves[0];
+    for (; n >= m; n -= m) {
+        for (k = 0; k < m; k += 1024) {
+            amp_array h = amp_arr(halves + k, half_type), x = amp_arr(row, AMP_F32);
+            if (amp_cast(on[0], x, h, 1024, NULL) != AMP_OK) wrong = 1;
+            for (i = 0; i < 1024; i++)
+                row[i] = row[i] * 0.5f + 0.25f;
+            if (amp_cast(on[0], h, x, 1024, NULL) != AMP_OK) wrong = 1;
+        }
+        seen(halves);
+    }
+}
+static void elements(void) {
+    static const amp_dtype types[] = {AMP_F16, AMP_BF16};
+    size_t d, i;
+    for (d = 0; d < 2; d++) {
+        ns_row rows[] = {{"the definitions, element by element", each_by_definition, 0, {0}},
+            {"amp_load and amp_store", each_element, 0, {0}}, {"a row by amp_cast, and back", rows_by_cast, 0, {0}},
+            {"amp_f32_from_f16 and amp_f16_from_f32", each_f16, 0, {0}}};
+        half_type = types[d];
+        for (i = 0; i < sizeof halves / sizeof halves[0]; i++)
+            amp_store(halves, half_type, i, (float)(i % 1000) / 700.0f - 0.6f);
+        ns_rows(d ? "A loop of one's own over BF16: x = x * 0.5 + 0.25, per element"
+                  : "A loop of one's own over F16: x = x * 0.5 + 0.25, per element",
+            rows, d ? 3 : 4, (size_t)1 << 18);
+    }
+}
+
 static void open_paths(void) {
     int p;
     for (p = 0; p < PATHS; p++) {
@@ -1300,7 +1362,7 @@ int main(int argc, char **argv) {
             clock_used = CLOCK_THREAD_CPUTIME_ID;
         else {
             fprintf(stderr,
-                "usage: bench [--gemm | --curve | --step | --part casts|checks|functions|steps|calls] "
+                "usage: bench [--gemm | --curve | --step | --part casts|checks|functions|steps|calls|elements] "
                 "[--quick] [--cpu-time] [--out DIR]\n");
             return 2;
         }
@@ -1339,6 +1401,7 @@ int main(int argc, char **argv) {
         if (!part || !strcmp(part, "functions")) functions();
         if (!part || !strcmp(part, "steps")) steps();
         if (!part || !strcmp(part, "calls")) calls();
+        if (!part || !strcmp(part, "elements")) elements();
     }
     if (csv) fclose(csv);
     printf("\n%.0f seconds\n", now() - t);

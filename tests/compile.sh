@@ -93,6 +93,13 @@ c_family() {
     # shellcheck disable=SC2086
     must "$cc: mixing.c without a mistake" "$cc" -std=c99 $WARN -DLINE=0 -c mixing.c -o "$tmp/a.o"
     for n in 1 2 3 4 5; do mustnot "$cc: mixing types, line $n" 'error' "$cc" -std=c99 -Wall -Werror -DLINE=$n -c mixing.c -o "$tmp/a.o"; done
+    # the inline conversions, with and without instructions for FP16
+    # shellcheck disable=SC2086
+    must "$cc: inline conversions" "$cc" -std=c99 -O2 $WARN inline.c -o "$tmp/a" $LIBS && must "$cc: inline conversions, run" "$tmp/a"
+    if grep -qw f16c /proc/cpuinfo 2>/dev/null && flag "$cc" c -mf16c; then
+        # shellcheck disable=SC2086
+        must "$cc: inline conversions, -mf16c" "$cc" -std=c99 -O2 -mf16c $WARN inline.c -o "$tmp/a" $LIBS && must "$cc: inline conversions, -mf16c, run" "$tmp/a"
+    else skip "$cc or this machine has no F16C"; fi
     # a loop over the batch in OpenMP's threads
     if echo 'int main(void) { return 0; }' >"$tmp/omp.c" && "$cc" -fopenmp "$tmp/omp.c" -o "$tmp/a" >/dev/null 2>&1; then
         # shellcheck disable=SC2086
