@@ -806,9 +806,10 @@ typedef struct amp_precision {
    Row-major, FP32 accumulation. Error of one element against the exact result of the operands as stored:
        |d - exact| <= (k + 4) * 2^-24 * (|alpha| * sum |a||b| + |beta * c| + |bias|) + half a unit in the last place
    of d. On CUDA without AMP_GEMM_ORDERED it is 2^-23, because Tensor Cores cut off instead of rounding; there, where d
-   has 16 bits, a bias of a different dtype is rounded to d's first, and so is the value that a backward multiplies. The
-   same bits for any thread count; other SIMD paths and devices agree within the bound, to the bit if AMP_GEMM_ORDERED.
-   Inf and NaN propagate. a and b have one dtype (the two FP8 formats may mix); c has d's dtype. */
+   has 16 bits, a bias of a different dtype is rounded to d's first, and so is the value that a backward multiplies and,
+   of FP8 operands, the one before an act that cuBLASLt leaves. The same bits for any thread count; other SIMD paths and
+   devices agree within the bound, to the bit if AMP_GEMM_ORDERED. Inf and NaN propagate. a and b have one dtype (the
+   two FP8 formats may mix); c has d's dtype. */
 
 typedef enum amp_act { AMP_ACT_NONE = 0, AMP_RELU, AMP_GELU } amp_act; /* GELU: the tanh form, as in GPT-2, cuBLASLt */
 
@@ -852,8 +853,9 @@ typedef struct amp_gemm_desc { /* D[m,n] = act( alpha * op(A)[m,k] * op(B)[k,n] 
 } amp_gemm_desc;
 
 /* d may be c, with the same leading dimension and stride; no other overlap with an input. An FP8 d saturates. FP8 on
-   CUDA without AMP_GEMM_EMULATE: sm_89+, x w^T only (trans_a 0, trans_b 1; sm_100: any), not both E5M2, m, n, k and
-   leading dimensions multiples of 16, beta 0 for an FP8 d; else UNSUPPORTED says why. Class: enqueue. */
+   CUDA without AMP_GEMM_EMULATE: sm_89+ and what cuBLASLt offers, which is asked; known: x w^T only (trans_a 0, trans_b
+   1; sm_100: any), not both E5M2, n, k and leading dimensions multiples of 16 (any m), beta 0 for an FP8 d; else
+   UNSUPPORTED says why. Class: enqueue. */
 AMP_API amp_status amp_gemm(amp_ctx *ctx, const amp_gemm_desc *desc);
 /* One sentence on how amp_gemm(ctx, desc) would run, and why, into text[bytes]; *d_dtype is set. Class: host. */
 AMP_API amp_status amp_gemm_explain(amp_ctx *ctx, char *text, size_t bytes, const amp_gemm_desc *desc);
@@ -1584,6 +1586,11 @@ AMP_INLINE float ampi_at_most(float x, float limit) {
 AMP_INLINE float ampi_at_least(float x, float limit) { return amp_less(x, limit) ? limit : x; }
 AMP_INLINE float ampi_at_most(float x, float limit) { return amp_less(limit, x) ? limit : x; }
 #  endif
+AMP_INLINE float ampi_larger(float a, float b) { /* a, where b is NaN */
+    float r;
+    asm("max.f32 %0, %1, %2;" : "=f"(r) : "f"(a), "f"(b));
+    return r;
+}
 /* The instructions that ptxas makes of rcp.rn for such a d (seen for sm_75 to sm_120), without the branch for others.
  */
 AMP_INLINE float ampi_recip(float d) {
@@ -1594,6 +1601,7 @@ AMP_INLINE float ampi_recip(float d) {
 #else
 AMP_INLINE float ampi_at_least(float x, float limit) { return amp_less(x, limit) && !amp_is_nan(x) ? limit : x; }
 AMP_INLINE float ampi_at_most(float x, float limit) { return amp_less(limit, x) && !amp_is_nan(x) ? limit : x; }
+AMP_INLINE float ampi_larger(float a, float b) { return amp_less(a, b) && !amp_is_nan(b) ? b : a; }
 AMP_INLINE float ampi_recip(float d) { return amp_div(1.0f, d); }
 #endif
 
@@ -2106,12 +2114,19 @@ AMP_INLINE float amp_epilogue_one(const amp_gemm_job *j, float sum, float alpha,
     return amp_epilogue_act(j, v, saved, amax);
 }
 
-/* One row of cross-entropy, in this order on every backend, with t(x) = 2^24 e^(x - max), see ampi_scalar_exp_term:
-     max = largest logit;  sum = sum of t as float;  mean = (sum of x) / classes when smoothing
+/* One row of cross-entropy, in this order on every backend, with t(x, max) = 2^24 e^(x - max) of ampi_scalar_exp_term:
+     max  = largest logit that is not NaN, at least AMP_XENT_LEAST;  mean = (sum of x) / classes when smoothing
+     sum  = sum of t(x, max) as float, by the rule of sums but for this: a part adds up t(x, its own largest), so that
+            it is read once; with the largest of its chunk and those before it, that sum is multiplied by e^(old - new)
+            in double, and so is what the lanes of an array have added up before
      loss = (1-s) * ((max - x[label]) + log(sum / 2^24))  [+ s * ((max - mean) + log(sum / 2^24))]
      dx   = fma(t, factor * (1 / sum), -factor * (s / classes))
             at the label ((t / sum - (1-s)) - s / classes) * factor */
+#define AMP_XENT_LEAST (-3.402823466e38f) /* not -Inf: of a part that is all -Inf the terms are 0 and no NaN */
 AMP_INLINE float amp_xent_term(float x, float max) { return ampi_scalar_exp_term(amp_sub(x, max)); }
+AMP_INLINE double amp_xent_rescaled(double sum, float max, float larger) {
+    return amp_dmul(sum, amp_dmul(amp_widen(amp_xent_term(max, larger)), 1.0 / 16777216.0));
+}
 AMP_INLINE float amp_xent_loss_one(float smoothing, float max, float target, float mean, float sum) {
     float log_sum = amp_log(amp_mul(sum, 5.9604644775390625e-8f));
     float loss = amp_add(amp_sub(max, target), log_sum);
@@ -10758,30 +10773,57 @@ static void ampi_xent_pad(const amp_xent_job *d, size_t row) {
     size_t size = amp_dtype_size(d->dlogits.dtype);
     if (d->padding) memset(ampi_at(d->dlogits, row * d->ld + d->classes), 0, d->padding * size);
 }
+/* The sum of a row, as it grows; see amp_xent_rescaled. */
+typedef struct ampi_xent_sum {
+    ampi_sum sum; /* part: of the chunk under way, each for its own top */
+    float top[AMP_PARTS], max;
+    uint32_t _pad;
+} ampi_xent_sum;
+static void ampi_xent_chunk(ampi_xent_sum *s) {
+    double *lane = s->sum.lane;
+    float before = s->max;
+    size_t i;
+    for (i = 0; i < s->sum.parts; i++)
+        s->max = ampi_larger(s->max, s->top[i]);
+    for (i = 0; i < s->sum.parts; i++)
+        s->sum.part[i] = amp_xent_rescaled(s->sum.part[i], s->top[i], s->max);
+    for (i = 0; amp_less(before, s->max) && i < s->sum.chunks && i < AMP_LANES; i++)
+        lane[i] = amp_xent_rescaled(lane[i], before, s->max);
+    ampi_sum_chunk(&s->sum, ampi_halve(s->sum.part, s->sum.parts));
+    s->sum.parts = 0;
+}
+static float ampi_xent_mean(const ampi_xent_work *j, size_t at, float *x, ampi_workspace *w) { /* of a row's logits */
+    ampi_sum s = ampi_sum_begin(w);
+    size_t i, n;
+    for (i = 0; i < j->d->classes; i += n) {
+        n = ampi_least(AMP_PART, j->d->classes - i);
+        ampi_sum_part(&s, j->c->k->sum(ampi_floats(j->c->k, j->d->logits, at + i, n, x), n));
+    }
+    return amp_narrow(amp_ddiv(ampi_sum_end_of(&s), (double)j->d->classes));
+}
 /* The loss of a row. x[AMP_PART] keeps the terms of the last part. */
 static amp_xent_row ampi_xent_loss(const ampi_xent_work *j, size_t row, float *x, ampi_workspace *w) {
     const amp_xent_job *d = j->d;
     const ampi_kernels *k = j->c->k;
-    size_t at = row * d->ld, i, n;
-    float mean = 0.0f;
-    int smooth = ampi_nonzero(d->smoothing);
+    size_t at = row * d->ld, i, n, full;
+    float mean = ampi_nonzero(d->smoothing) ? ampi_xent_mean(j, at, x, w) : 0.0f;
     amp_xent_row r = AMP_ZERO;
-    ampi_sum s = ampi_sum_begin(w);
+    ampi_xent_sum s;
+    s.sum = ampi_sum_begin(w);
+    s.max = AMP_XENT_LEAST;
     for (i = 0; i < d->classes; i += n) {
-        const float *in;
+        float *top = &s.top[s.sum.parts];
         n = ampi_least(AMP_PART, d->classes - i);
-        in = ampi_floats(k, d->logits, at + i, n, x);
-        r.max = k->top(in, n, i ? r.max : in[0]);
-        if (smooth) ampi_sum_part(&s, k->sum(in, n));
+        full = ampi_full_vectors(k, n);
+        k->widen[d->logits.dtype](x, ampi_at(d->logits, at + i), n);
+        memset(x + n, 0, (full - n) * sizeof *x);
+        *top = k->top(x, n, AMP_XENT_LEAST);
+        k->exps(x, full, *top);
+        s.sum.part[s.sum.parts++] = amp_widen(k->sum(x, n));
+        if (s.sum.parts == AMP_PARTS || i + n == d->classes) ampi_xent_chunk(&s);
     }
-    if (smooth) mean = amp_narrow(amp_ddiv(ampi_sum_end_of(&s), (double)d->classes));
-    s = ampi_sum_begin(w);
-    for (i = 0; i < d->classes; i += n) {
-        n = ampi_least(AMP_PART, d->classes - i);
-        ampi_xent_exps(j, x, at + i, n, r.max);
-        ampi_sum_part(&s, k->sum(x, n));
-    }
-    r.sum = amp_narrow(ampi_sum_end_of(&s));
+    r.max = s.max;
+    r.sum = amp_narrow(ampi_sum_end_of(&s.sum));
     r.target = amp_load(d->logits.data, d->logits.dtype, at + (d->softmax ? 0 : (size_t)d->labels[row]));
     amp_xent_row_end(&r, d, j->factor);
     if (d->row_loss) d->row_loss[row] = amp_xent_loss_one(d->smoothing, r.max, r.target, mean, r.sum);

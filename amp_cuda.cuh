@@ -60,7 +60,7 @@
               kernel, yours or ours), only amp_ctx_destroy is left. AMP_ERR_NO_MEMORY: nothing was allocated, go on.
               amp_last_error() names the call; amp_cuda_last_error() gives its code. An error that you left in the CUDA
               runtime is not taken for ours and stays there. Nothing prints, exits or throws.
-   MEMORY     Allocated when the context is made, never later: the products' workspace, a scratch block of 2 KiB, as
+   MEMORY     Allocated when the context is made, never later: the products' workspace, a scratch block of 5 KiB, as
               much page-locked host memory, the cuBLASLt handle. All device memory comes from the context's allocator.
    NEEDS      CUDA 12 or 13; an sm_75 (Turing) or newer GPU, with CUDA 12 also sm_70; C++11. BF16 and FP8 work on every
               GPU; products of BF16 use cuBLASLt from sm_80.
@@ -92,7 +92,9 @@ struct cublasContext; /* and cublasHandle_t to this */
 typedef struct CUstream_st *amp_stream;
 
 #define AMP_CUDA_STREAM_LEGACY     ((amp_stream)1) /* CUDA's default stream, cudaStreamLegacy */
-#define AMP_CUDA_STREAM_PER_THREAD ((amp_stream)2) /* cudaStreamPerThread */
+/* cudaStreamPerThread. It is a different stream in each thread: a context on it belongs to the thread that made it, for
+   what a second thread queues has no order with it. */
+#define AMP_CUDA_STREAM_PER_THREAD ((amp_stream)2)
 
 /* Device memory from cudaMallocAsync / cudaFreeAsync on the context's stream; on another stream use it only after an
    event. */
@@ -246,19 +248,28 @@ static inline amp_stream ampi_cu_same_type(cudaStream_t s) { return s; }
 #  define AMP_SHARED(T, name, n) __shared__ T name[n]
 #endif
 #ifndef AMP_LOAD_L2
-#  define AMP_LOAD_L2(p)     __ldcg(p)               /* past the first-level cache: other blocks wrote it */
+#  define AMP_LOAD_L2(p)     __ldcg(p)                          /* past the first-level cache: other blocks wrote it */
+#  define AMP_SHUFFLE(x, k)  __shfl_xor_sync(0xffffffffu, x, k) /* x of the thread k places on, of a whole warp */
 #  define AMP_FENCE()        __threadfence()         /* writes before it come before writes after it, for the GPU */
 #  define AMP_FENCE_SYSTEM() __threadfence_system()  /* and for the host, too */
 #  define AMP_FMA(a, b, c)   __fmaf_ieee_rn(a, b, c) /* one rounding, subnormals kept, whatever the compiler's flags */
 #  if defined(__CUDACC__)
-#    define AMP_LOAD_STREAM(p)     __ldcs(p)    /* 128 bits that are not needed again soon: */
-#    define AMP_STORE_STREAM(p, x) __stcs(p, x) /* they are the first to leave the caches */
+#    define AMP_LOAD_STREAM(p) __ldcs(p) /* 128 bits that are not needed again soon: */
+#    if defined(__clang__)               /* they are the first to leave the caches */
+#      define AMP_STORE_STREAM(p, v) \
+    asm volatile("st.global.cs.v4.u32 [%0], {%1, %2, %3, %4};" \
+        : \
+        : "l"(__cvta_generic_to_global(p)), "r"((v).x), "r"((v).y), "r"((v).z), "r"((v).w) \
+        : "memory")
+#    else
+#      define AMP_STORE_STREAM(p, v) __stcs(p, v)
+#    endif
 /* A hint may stand for nothing. A kernel's argument is read where it is; the compiler forgets what it knows of 64 bits;
    loops over small arrays, which stay in registers. */
-#    define AMP_GRID_CONSTANT      __grid_constant__
-#    define AMP_OPAQUE(x)          asm volatile("" : "+l"(x))
-#    define AMP_UNROLL             _Pragma("unroll")
-#    define AMP_NO_UNROLL          _Pragma("unroll 1")
+#    define AMP_GRID_CONSTANT __grid_constant__
+#    define AMP_OPAQUE(x)     asm volatile("" : "+l"(x))
+#    define AMP_UNROLL        _Pragma("unroll")
+#    define AMP_NO_UNROLL     _Pragma("unroll 1")
 #  else /* AMP_HOSTCUDA */
 #    define AMP_LOAD_STREAM(p)     (*(p))
 #    define AMP_STORE_STREAM(p, x) (*(p) = (x))
@@ -481,23 +492,65 @@ AMPI_K void ampi_k_widen8(uint32_t x[8], const ampi_k_raw *r, amp_dtype t) {
     default: ampi_k_patterns8(x, r, AMP_F32);
     }
 }
+/* Eight patterns of 16 bits at an address that is not aligned for them: three or four words, and what is left at both
+   ends. */
+AMPI_K int ampi_k_has_words(amp_dtype t, uint32_t m) { return m == 8u && amp_dtype_size(t) == 2u; }
+AMPI_K void ampi_k_fetch_words(ampi_k_raw *r, const void *p, size_t i) {
+    const char *at = (const char *)p + 2u * i;
+    if ((uintptr_t)at & 2u) {
+        const ampi_k_u32 *w = (const ampi_k_u32 *)(at + 2);
+        uint32_t w0 = w[0], w1 = w[1], w2 = w[2];
+        r->a.x = *(const ampi_k_u16 *)at | w0 << 16;
+        r->a.y = w0 >> 16 | w1 << 16;
+        r->a.z = w1 >> 16 | w2 << 16;
+        r->a.w = w2 >> 16 | (uint32_t)*(const ampi_k_u16 *)(at + 14) << 16;
+    } else {
+        const ampi_k_u32 *w = (const ampi_k_u32 *)at;
+        r->a.x = w[0];
+        r->a.y = w[1];
+        r->a.z = w[2];
+        r->a.w = w[3];
+    }
+}
+AMPI_K void ampi_k_store_words(const uint32_t x[8], void *p, size_t i) {
+    char *at = (char *)p + 2u * i;
+    if ((uintptr_t)at & 2u) {
+        ampi_k_u32 *w = (ampi_k_u32 *)(at + 2);
+        *(ampi_k_u16 *)at = (uint16_t)x[0];
+        w[0] = x[1] | x[2] << 16;
+        w[1] = x[3] | x[4] << 16;
+        w[2] = x[5] | x[6] << 16;
+        *(ampi_k_u16 *)(at + 14) = (uint16_t)x[7];
+    } else {
+        ampi_k_u32 *w = (ampi_k_u32 *)at;
+        w[0] = x[0] | x[1] << 16;
+        w[1] = x[2] | x[3] << 16;
+        w[2] = x[4] | x[5] << 16;
+        w[3] = x[6] | x[7] << 16;
+    }
+}
 AMPI_K void ampi_k_load8(
     uint32_t x[8], const void *p, amp_dtype t, size_t i, uint32_t m, int wide) { /* to float bits */
     ampi_k_raw r;
     uint32_t k;
-    if (!wide || m < 8u) {
+    if (!(wide && m == 8u) && !ampi_k_has_words(t, m)) {
         for (k = 0; k < 8u; k++)
             x[k] = k < m ? ampi_load_bits(p, t, i + k) : 0u;
         return;
     }
-    ampi_k_fetch8(&r, p, t, i, wide);
+    if (wide)
+        ampi_k_fetch8(&r, p, t, i, wide);
+    else
+        ampi_k_fetch_words(&r, p, i);
     ampi_k_widen8(x, &r, t);
 }
 
 AMPI_K void ampi_k_store8(
     const uint32_t x[8], void *p, amp_dtype t, size_t i, uint32_t m, int wide) { /* from patterns */
     uint32_t k;
-    if (!wide || m < 8u) {
+    if (!wide && ampi_k_has_words(t, m)) {
+        ampi_k_store_words(x, p, i);
+    } else if (!wide || m < 8u) {
         for (k = 0; k < 8u; k++)
             if (k < m) ampi_store_pattern(p, t, i + k, x[k]);
     } else if (t == AMP_F32) {
@@ -593,7 +646,7 @@ AMPI_K void ampi_k_random8(
 #define AMPI_PITCH (AMPI_TEAM + 1u) /* no two teams begin in the same bank */
 typedef struct ampi_k_room {        /* in shared memory */
     float lane[AMPI_TEAMS * AMP_LANES], half[AMPI_TEAMS * AMPI_PITCH], by[AMPI_TEAMS];
-    double part[AMP_PARTS], chunk[AMP_LANES];
+    double part[AMP_PARTS + AMPI_TEAMS], chunk[AMP_LANES];
 } ampi_k_room;
 
 AMPI_K float ampi_k_halve8(const float x[8]) {
@@ -1464,18 +1517,16 @@ AMPI_K uint32_t ampi_k_group(uint64_t i, uint64_t n) {
     return n - i < 8u ? (uint32_t)(n - i) : 8u;
 }
 
-/* Terms of the sums of one row: t(x), or with `plain` the logits themselves. */
-struct ampi_k_terms {
+struct ampi_k_logits { /* of one row */
     const void *x;
     amp_dtype t;
     size_t row;
-    float max;
-    int plain, wide;
+    int wide;
     AMPI_K_AT void at8(float v[8], uint64_t i, uint32_t m) const {
         uint32_t y[8], k;
         ampi_k_load8(y, x, t, row + i, m, wide);
         for (k = 0; k < 8u; k++)
-            v[k] = plain ? ampi_float(y[k]) : amp_xent_term(ampi_float(y[k]), max);
+            v[k] = ampi_float(y[k]);
     }
 };
 struct ampi_k_floats {
@@ -1514,25 +1565,69 @@ AMPI_K void ampi_k_xent_pad(const amp_xent_job &d, size_t row) {
     for (i = threadIdx.x; i < d.padding; i += AMP_BLOCK)
         amp_store(d.dlogits.data, d.dlogits.dtype, row * d.ld + d.classes + i, 0.0f);
 }
-/* The largest logit of the row that begins at `at`, in every thread. */
-AMPI_K float ampi_k_xent_max(const amp_xent_job &d, size_t at, int wide, float *top) {
-    float max = amp_load(d.logits.data, d.logits.dtype, at);
-    uint32_t w, k, y[8];
-    size_t i;
-    for (i = 8u * threadIdx.x; i < d.classes; i += 8u * AMP_BLOCK) {
-        uint32_t m = ampi_k_group(i, d.classes);
-        ampi_k_load8(y, d.logits.data, d.logits.dtype, at + i, m, wide);
-        for (k = 0; k < 8u; k++)
-            if (k < m && amp_less(max, ampi_float(y[k]))) max = ampi_float(y[k]);
+/* A part of a row, n logits from element `at` on, read once: this thread's eight lanes of its terms. Returns the part's
+   largest logit to every thread of the team. What is not there is -Inf, whose term is 0. */
+AMPI_K float ampi_k_xent_part(const amp_xent_job &d, size_t at, uint32_t n, int wide, float lane[8]) {
+    uint32_t x[AMP_PART / AMP_LANES][8], q, k, slot = threadIdx.x % AMPI_TEAM * 8u;
+    float top = AMP_XENT_LEAST;
+    AMP_UNROLL for (q = 0; q < AMP_PART / AMP_LANES; q++) {
+        uint32_t i = slot + q * AMP_LANES, m = ampi_k_group(i, n);
+        ampi_k_load8(x[q], d.logits.data, d.logits.dtype, at + i, m, wide);
+        if (m == 8u) continue;
+        AMP_UNROLL for (k = 0; k < 8u; k++) x[q][k] = k < m ? x[q][k] : 0xff800000u;
     }
-    top[threadIdx.x] = max;
+    AMP_UNROLL for (q = 0; q < AMP_PART / AMP_LANES; q++) {
+        AMP_UNROLL for (k = 0; k < 8u; k++) top = ampi_larger(top, ampi_float(x[q][k]));
+    }
+    AMP_UNROLL for (k = AMPI_TEAM / 2u; k; k /= 2u) top = ampi_larger(top, AMP_SHUFFLE(top, k));
+    AMP_UNROLL for (k = 0; k < 8u; k++) lane[k] = amp_xent_term(ampi_float(x[0][k]), top);
+    AMP_UNROLL for (q = 1; q < AMP_PART / AMP_LANES; q++) {
+        AMP_UNROLL for (k = 0; k < 8u; k++) lane[k] = amp_add(lane[k], amp_xent_term(ampi_float(x[q][k]), top));
+    }
+    return top;
+}
+/* A chunk's parts, up to AMP_PARTS of them: their sums to room->part, their largest logits to top[]. */
+AMPI_K void ampi_k_xent_parts(const amp_xent_job &d, size_t at, uint32_t n, int wide, ampi_k_room *room, float *top) {
+    uint32_t team = threadIdx.x / AMPI_TEAM, slot = threadIdx.x % AMPI_TEAM * 8u, from, r, k;
+    for (r = 0; r * AMP_PART < n; r += AMPI_TEAMS) {
+        float lane[8], most, sum;
+        from = (r + team) * AMP_PART;
+        k = from < n ? n - from : 0u;
+        most = ampi_k_xent_part(d, at + from, k < AMP_PART ? k : AMP_PART, wide, lane);
+        if (slot == 0) top[r + team] = most;
+        AMP_UNROLL for (k = 0; k < 8u; k++) room->lane[team * AMP_LANES + slot + k] = lane[k];
+        sum = ampi_k_join_lanes(room);
+        if (threadIdx.x < AMPI_TEAMS) room->part[r + threadIdx.x] = amp_widen(sum);
+    }
     __syncthreads();
-    for (w = AMP_BLOCK / 2u; w; w >>= 1) {
-        if (threadIdx.x < w && amp_less(top[threadIdx.x], top[threadIdx.x + w]))
-            top[threadIdx.x] = top[threadIdx.x + w];
-        __syncthreads();
+}
+/* The sum of a row's terms and *max, in every thread; see amp_xent_row. */
+AMPI_K float ampi_k_xent_sum(const amp_xent_job &d, size_t at, int wide, ampi_k_room *room, float *top, float *max) {
+    uint64_t chunks = d.classes / AMP_CHUNK + (d.classes % AMP_CHUNK != 0), c;
+    float before, now = AMP_XENT_LEAST;
+    double sum = 0.0;
+    uint32_t i, n, parts;
+    for (i = threadIdx.x; i < AMP_LANES; i += AMP_BLOCK)
+        room->chunk[i] = 0.0;
+    for (c = 0; c < chunks; c++) {
+        uint64_t left = d.classes - c * AMP_CHUNK;
+        n = (uint32_t)(left < AMP_CHUNK ? left : AMP_CHUNK);
+        parts = n / AMP_PART + (n % AMP_PART != 0);
+        ampi_k_xent_parts(d, at + c * AMP_CHUNK, n, wide, room, top);
+        before = now;
+        for (i = 0; i < parts; i++)
+            now = ampi_larger(now, top[i]);
+        for (i = threadIdx.x; i < AMP_PARTS; i += AMP_BLOCK)
+            room->part[i] = i < parts ? amp_xent_rescaled(room->part[i], top[i], now) : 0.0;
+        for (i = threadIdx.x; amp_less(before, now) && c && i < AMP_LANES; i += AMP_BLOCK)
+            room->chunk[i] = amp_xent_rescaled(room->chunk[i], before, now);
+        sum = ampi_k_halve(room->part, ampi_k_power_of_two(parts, AMP_PARTS));
+        if (threadIdx.x == 0) room->chunk[c % AMP_LANES] = amp_dadd(room->chunk[c % AMP_LANES], sum);
     }
-    return top[0];
+    if (chunks > 1u) sum = ampi_k_halve(room->chunk, AMP_LANES);
+    __syncthreads();
+    *max = now;
+    return amp_narrow(sum);
 }
 AMPI_K void ampi_k_xent_gradients(const amp_xent_job &d, size_t at, size_t label, int wide, const amp_xent_row *row) {
     const char *out = (const char *)d.dlogits.data + at * amp_dtype_size(d.dlogits.dtype);
@@ -1556,7 +1651,7 @@ AMPI_K void ampi_k_xent_gradients(const amp_xent_job &d, size_t at, size_t label
 /* A block per row. */
 static __global__ void __launch_bounds__(AMP_BLOCK, 2) ampi_k_xent(amp_xent_job d, const ampi_k_xent_state *counted) {
     AMP_SHARED(ampi_k_room, room, 1);
-    AMP_SHARED(float, top, AMP_BLOCK);
+    AMP_SHARED(float, top, AMP_PARTS + AMPI_TEAMS);
     float factor = amp_xent_factor(&d, d.sum ? 0u : counted->rows);
     size_t row;
     for (row = blockIdx.x; row < d.rows; row += gridDim.x) {
@@ -1564,39 +1659,49 @@ static __global__ void __launch_bounds__(AMP_BLOCK, 2) ampi_k_xent(amp_xent_job 
         int32_t label = d.softmax ? 0 : d.labels[row];
         float mean = 0.0f;
         amp_xent_row r;
-        ampi_k_terms terms;
+        ampi_k_logits logits;
         ampi_k_xent_pad(d, row);
         if (label < 0 || (size_t)label >= d.classes) { /* left out, or an error made visible */
             ampi_k_xent_fill(d, row, label < 0 ? 0.0f : ampi_float(0x7fc00000u));
             continue;
         }
-        r.target =
-            amp_load(d.logits.data, d.logits.dtype, at + (size_t)label); /* before dlogits, which may be logits */
-        terms.x = d.logits.data;
-        terms.t = d.logits.dtype;
-        terms.row = at;
-        terms.wide = ampi_k_aligned((const char *)d.logits.data + at * amp_dtype_size(terms.t), terms.t);
-        terms.max = r.max = ampi_k_xent_max(d, at, terms.wide, top);
-        terms.plain = 0;
-        r.sum = amp_narrow(ampi_k_sum(terms, d.classes, room)); /* its barriers also end the use of top[] */
-        if (ampi_nonzero(d.smoothing)) {
-            terms.plain = 1;
-            mean = amp_narrow(amp_ddiv(ampi_k_sum(terms, d.classes, room), (double)d.classes));
-        }
+        logits.x = d.logits.data;
+        logits.t = d.logits.dtype;
+        logits.row = at;
+        logits.wide = ampi_k_aligned((const char *)d.logits.data + at * amp_dtype_size(logits.t), logits.t);
+        r.target = amp_load(logits.x, logits.t, at + (size_t)label); /* before dlogits, which may be logits */
+        r.sum = ampi_k_xent_sum(d, at, logits.wide, room, top, &r.max);
+        if (ampi_nonzero(d.smoothing))
+            mean = amp_narrow(amp_ddiv(ampi_k_sum(logits, d.classes, room), (double)d.classes));
         amp_xent_row_end(&r, &d, factor);
         if (d.row_loss && threadIdx.x == 0)
             d.row_loss[row] = amp_xent_loss_one(d.smoothing, r.max, r.target, mean, r.sum);
-        if (d.dlogits.data) ampi_k_xent_gradients(d, at, d.softmax ? (size_t)-1 : (size_t)label, terms.wide, &r);
+        if (d.dlogits.data) ampi_k_xent_gradients(d, at, d.softmax ? (size_t)-1 : (size_t)label, logits.wide, &r);
     }
 }
 
-static __global__ void __launch_bounds__(AMP_BLOCK)
-    ampi_k_xent_loss(amp_xent_job d, const ampi_k_xent_state *counted) { /* one block; rows left out hold 0 */
+/* The sum of row_loss, where rows left out hold 0: a block per lane of the rule's last level, then one for all. */
+static __global__ void __launch_bounds__(AMP_BLOCK) ampi_k_xent_lanes(amp_xent_job d, double *lanes) {
     AMP_SHARED(ampi_k_room, room, 1);
+    uint64_t chunks = d.rows / AMP_CHUNK + (d.rows % AMP_CHUNK != 0), c;
     ampi_k_floats losses;
-    double sum;
+    double sum = 0.0;
     losses.x = d.row_loss;
-    sum = ampi_k_sum(losses, d.rows, room);
+    for (c = blockIdx.x; c < chunks; c += AMP_LANES) {
+        uint64_t left = d.rows - c * AMP_CHUNK;
+        uint32_t n = (uint32_t)(left < AMP_CHUNK ? left : AMP_CHUNK);
+        sum = amp_dadd(sum, ampi_k_sum_chunk(losses, c * AMP_CHUNK, n, room));
+    }
+    if (threadIdx.x == 0) lanes[blockIdx.x] = sum;
+}
+static __global__ void __launch_bounds__(AMP_BLOCK)
+    ampi_k_xent_loss(amp_xent_job d, const ampi_k_xent_state *counted, const double *lanes, uint32_t n) {
+    AMP_SHARED(double, lane, AMP_LANES);
+    double sum;
+    uint32_t i;
+    for (i = threadIdx.x; i < AMP_LANES; i += AMP_BLOCK)
+        lane[i] = i < n ? lanes[i] : 0.0;
+    sum = ampi_k_halve(lane, AMP_LANES);
     if (threadIdx.x == 0) *d.loss = amp_narrow(amp_dmul(sum, amp_xent_weight(&d, d.sum ? 0u : counted->rows)));
 }
 
@@ -1810,11 +1915,35 @@ AMPI_K void ampi_k_act_grad8(uint32_t x[8], amp_act act, const uint32_t saved[8]
 
 /* What cuBLASLt left to do: d, which is not FP8, holds the product; the rest of amp_epilogue_one, in groups of 8 along
    a row. */
+typedef struct ampi_k_place { uint64_t batch, row, group; } ampi_k_place; /* of a group */
+AMPI_K ampi_k_place ampi_k_place_of(uint64_t g, uint64_t across, uint64_t rows) {
+    ampi_k_place p;
+    p.group = g % across;
+    p.row = g / across % rows;
+    p.batch = g / across / rows;
+    return p;
+}
+/* Divisions of 64 bits are slow: one for each thread, then additions. */
+AMPI_K void ampi_k_move(ampi_k_place *p, const ampi_k_place *step, uint64_t across, uint64_t rows) {
+    p->group += step->group;
+    p->row += step->row;
+    p->batch += step->batch;
+    if (p->group >= across) {
+        p->group -= across;
+        p->row++;
+    }
+    if (p->row >= rows) {
+        p->row -= rows;
+        p->batch++;
+    }
+}
 static __global__ void __launch_bounds__(AMP_BLOCK, 2)
     ampi_k_epilogue(amp_gemm_job p, int add_bias, int wide, int wide_bias) {
-    uint64_t across = p.n / 8u + (p.n % 8u != 0), all = p.batch * p.m * across, g;
-    for (g = (uint64_t)blockIdx.x * AMP_BLOCK + threadIdx.x; g < all; g += (uint64_t)gridDim.x * AMP_BLOCK) {
-        uint64_t row = g / across, j = 8u * (g % across), at = row / p.m * p.stride_d + row % p.m * p.ldd + j;
+    uint64_t across = p.n / 8u + (p.n % 8u != 0), all = p.batch * p.m * across, step = (uint64_t)gridDim.x * AMP_BLOCK;
+    uint64_t g = (uint64_t)blockIdx.x * AMP_BLOCK + threadIdx.x;
+    ampi_k_place here = ampi_k_place_of(g, across, p.m), next = ampi_k_place_of(step, across, p.m);
+    for (; g < all; g += step, ampi_k_move(&here, &next, across, p.m)) {
+        uint64_t j = 8u * here.group, at = here.batch * p.stride_d + here.row * p.ldd + j;
         uint32_t m = ampi_k_group(j, p.n), x[8], y[8], k;
         ampi_k_load8(x, p.d.data, p.d.dtype, at, m, wide);
         if (add_bias) {
@@ -1985,7 +2114,8 @@ typedef struct ampi_cu_scratch {
     ampi_k_histogram_bins histogram;
     ampi_k_inspect_state inspect; /* amp_step: leaves zeros itself, so it is never cleared */
     ampi_k_xent_state xent;
-    float scalar[4]; /* amp_gemm: 0 and 1, which never change, alpha and beta */
+    double losses[AMP_LANES]; /* amp_softmax_cross_entropy */
+    float scalar[4];          /* amp_gemm: 0 and 1, which never change, alpha and beta */
 } ampi_cu_scratch;
 
 typedef struct
@@ -2215,8 +2345,11 @@ static uint64_t ampi_cu_capture_id(amp_ctx *ctx) {
     return status == cudaStreamCaptureStatusNone ? 0 : (uint64_t)id + 1;
 }
 
-/* Device memory by the context's allocator. */
+/* Device memory by the context's allocator. Allocating would break a capture of a different stream of the process, in
+   global mode; the context's own stream is not being captured here. */
 static cudaError_t ampi_cu_take(const ampi_cuda *c, void **out, size_t bytes, const char **call) {
+    cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
+    cudaError_t e;
     *out = NULL;
     if (c->allocator.alloc_fn) {
         *call = "allocator.alloc_fn";
@@ -2224,10 +2357,14 @@ static cudaError_t ampi_cu_take(const ampi_cuda *c, void **out, size_t bytes, co
         return *out ? cudaSuccess : cudaErrorMemoryAllocation;
     }
     *call = c->flags & AMP_CUDA_POOL ? "cudaMallocAsync" : "cudaMalloc";
-    return c->flags & AMP_CUDA_POOL ? cudaMallocAsync(out, bytes, c->stream) : cudaMalloc(out, bytes);
+    (void)cudaThreadExchangeStreamCaptureMode(&mode);
+    e = c->flags & AMP_CUDA_POOL ? cudaMallocAsync(out, bytes, c->stream) : cudaMalloc(out, bytes);
+    (void)cudaThreadExchangeStreamCaptureMode(&mode);
+    return e;
 }
 /* Not while the stream is being captured. */
 static void ampi_cu_give(const ampi_cuda *c, void *p, size_t bytes) {
+    cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
     if (!p) return;
     if (c->allocator.alloc_fn) { /* cudaFree waits for work that uses the memory; a caller's function may not */
         (void)cudaStreamSynchronize(c->stream);
@@ -2235,7 +2372,9 @@ static void ampi_cu_give(const ampi_cuda *c, void *p, size_t bytes) {
     } else if (c->flags & AMP_CUDA_POOL) {
         (void)cudaFreeAsync(p, c->stream);
     } else {
+        (void)cudaThreadExchangeStreamCaptureMode(&mode);
         (void)cudaFree(p);
+        (void)cudaThreadExchangeStreamCaptureMode(&mode);
     }
 }
 /* What was to be freed inside a capture, which forbids it, is freed when the capture is over. */
@@ -2592,7 +2731,7 @@ static amp_status ampi_cu_next_scale(amp_ctx *ctx, amp_scaler_state *state) {
 /* ==== >>cuda-losses ==================================================================================================
    tests: tests/test_products.c */
 
-/* A row is read three times: as many at a time as the second-level cache holds twice, but two blocks per SM. */
+/* A row is read twice: as many at a time as the second-level cache holds twice, but two blocks per SM. */
 static unsigned ampi_cu_xent_grid(const ampi_cuda *c, const amp_xent_job *d) {
     uint64_t fit = c->l2 / (2u * d->classes * amp_dtype_size(d->logits.dtype)), least = 2u * (uint64_t)c->sms;
     uint64_t grid = ampi_cu_grid(c, d->rows);
@@ -2611,7 +2750,13 @@ static amp_status ampi_cu_xent(amp_ctx *ctx, const amp_xent_job *d) {
                 (uint64_t)d->rows, counted);
     }
     if (s == AMP_OK) s = ampi_cu_launch(&k, ampi_cu_xent_grid(k.c, d), ampi_k_xent, *d, rows);
-    if (s == AMP_OK && d->loss) s = ampi_cu_launch(&k, 1, ampi_k_xent_loss, *d, rows);
+    if (s == AMP_OK && d->loss) {
+        uint64_t chunks = ampi_cu_parts(d->rows, AMP_CHUNK);
+        uint32_t lanes = (uint32_t)(chunks < AMP_LANES ? chunks : AMP_LANES);
+        double *sums = k.c->scratch->losses;
+        s = ampi_cu_launch(&k, lanes, ampi_k_xent_lanes, *d, sums);
+        if (s == AMP_OK) s = ampi_cu_launch(&k, 1, ampi_k_xent_loss, *d, rows, (const double *)sums, lanes);
+    }
     return ampi_cu_leave(&k, s);
 }
 static amp_status ampi_cu_dropout(amp_ctx *ctx, const amp_dropout_job *d) {
@@ -2913,23 +3058,28 @@ static int ampi_cu_lt_search(
     return good;
 }
 
-/* Why an FP8 product is none of cuBLASLt's, or NULL. */
+/* FP8: what need not be asked, and what may be the reason where cuBLASLt offers nothing. */
 static const char *ampi_cu_f8_refusal(const ampi_cuda *c, const amp_gemm_job *p) {
-    int any_layout = c->arch >= 100 && c->arch < 120, i;
-    const size_t sixteens[6] = {p->m, p->n, p->k, p->lda, p->ldb, p->ldd};
     if (c->arch < 89) return "the device is older than sm_89";
-    if (!any_layout && p->trans_a) return "the layout trans_a = 1; only x w^T (trans_a 0, trans_b 1) is";
-    if (!any_layout && !p->trans_b) return "the layout trans_b = 0; only x w^T (trans_a 0, trans_b 1) is";
-    if (p->a.dtype == AMP_F8E5M2 && p->b.dtype == AMP_F8E5M2) return "a and b are both f8e5m2";
-    for (i = 0; i < 6; i++)
-        if (sixteens[i] % 16u) return "m, n, k and the leading dimensions are not all multiples of 16";
     if (ampi_cu_align(&p->a, p->stride_a, p->batch) < 4u || ampi_cu_align(&p->b, p->stride_b, p->batch) < 4u ||
         ampi_cu_align(&p->d, p->stride_d, p->batch) < 4u)
         return "a, b and d are not all aligned to 16 bytes";
     if (ampi_cu_f8(p->d.dtype) && p->reads_c) return "beta is not 0 and d is FP8";
+    return NULL;
+}
+static const char *ampi_cu_f8_reason(const amp_gemm_job *p) {
+    const size_t sixteens[5] = {p->n, p->k, p->lda, p->ldb, p->ldd};
+    int i;
+    for (i = 0; i < 5; i++)
+        if (sixteens[i] % 16u) return "n, k and the leading dimensions are not all multiples of 16";
+    if (p->a.dtype == AMP_F8E5M2 && p->b.dtype == AMP_F8E5M2) return "a and b are both f8e5m2";
     if (p->d.dtype == AMP_F8E5M2 && p->a.dtype == AMP_F8E4M3 && p->b.dtype == AMP_F8E4M3)
         return "d is f8e5m2, a and b are both f8e4m3";
-    return NULL;
+    if (p->trans_a)
+        return "cuBLASLt offers none for the layout trans_a = 1; x w^T (trans_a 0, trans_b 1) is everywhere";
+    if (!p->trans_b)
+        return "cuBLASLt offers none for the layout trans_b = 0; x w^T (trans_a 0, trans_b 1) is everywhere";
+    return "cuBLASLt offers no algorithm";
 }
 /* Why a product is none of cuBLASLt's, whatever its epilogue, or NULL. */
 static const char *ampi_cu_refusal(const ampi_cuda *c, const amp_gemm_job *p) {
@@ -2983,12 +3133,15 @@ static const char *ampi_cu_fuse_epilogue(const ampi_cuda *c, const amp_gemm_job 
     return plan->after && ampi_cu_f8(p->d.dtype) ? "cuBLASLt has no such epilogue for an FP8 d" : NULL;
 }
 /* bias and act left to ampi_k_epilogue, for which d must not have been rounded too early: it is F32, or what remains is
-   a backward, whose bound allows it. */
+   a backward or the act of an FP8 product, whose bounds allow it. */
 static const char *ampi_cu_split_epilogue(const amp_gemm_job *p, ampi_cu_plan *plan) {
     plan->epilogue = CUBLASLT_EPILOGUE_DEFAULT;
     plan->convert = 0;
     plan->after = 1;
-    if (p->d.dtype != AMP_F32 && !p->backward) return "there is nothing to leave";
+    if (p->d.dtype != AMP_F32 && !p->backward) {
+        if (!ampi_cu_f8(p->a.dtype) || p->act == AMP_ACT_NONE) return "there is nothing to leave";
+        if (p->bias.data && p->bias.dtype == ampi_cu_bias_type(p)) plan->epilogue = CUBLASLT_EPILOGUE_BIAS;
+    }
     if (!p->bias.data && !p->aux.data && p->act == AMP_ACT_NONE) return "there is nothing to leave";
     if (ampi_cu_f8(p->d.dtype)) return "cuBLASLt has no such epilogue for an FP8 d";
     return NULL;
@@ -3107,7 +3260,7 @@ static amp_status ampi_cu_plan_make(const ampi_cu_call *k, const amp_gemm_job *p
         if (plan->lt)
             plan->algo = result.algo;
         else if (!it.why)
-            it.why = "cuBLASLt offers no algorithm";
+            it.why = ampi_cu_f8(p->a.dtype) ? ampi_cu_f8_reason(p) : "cuBLASLt offers no algorithm";
     }
     plan->why = it.why;
     if (!plan->lt) plan->after = plan->convert = 0;

@@ -1640,6 +1640,56 @@ static void xent_bits_scenario(t_run *t, t_blob *b, const void *arg) {
 }
 static void xent_bits(t_run *t) { t_same_everywhere(t, xent_bits_scenario, NULL); }
 
+/* Rows of three chunks that begin at odd elements: a largest logit that grows from chunk to chunk, or falls; whole
+   parts of -Inf, the first among them. */
+static float logit_of_wide(size_t row, size_t i, float noise) {
+    float slope = (float)i * (1.0f / 8192.0f);
+    if (row == 0) return slope + noise;
+    if (row == 1) return 9.0f - slope + noise;
+    return i < 4096u || i % 8192u < 2048u ? ref_f32(0xff800000u) : noise;
+}
+static void xent_wide_scenario(t_run *t, t_blob *b, const void *arg) {
+    const size_t classes = 136001, rows = 3, n = rows * classes;
+    size_t type, r, i;
+    (void)arg;
+    for (type = 0; type < 2; type++) {
+        amp_dtype dtype = type ? AMP_F32 : AMP_F16;
+        void *x = t_host(t, n * amp_dtype_size(dtype)), *dx = t_host(t, n * amp_dtype_size(dtype));
+        int32_t labels[3] = {136000, 77, 4099};
+        float row_loss[3], loss;
+        amp_xent_desc e = AMP_ZERO;
+        for (i = 0; i < n; i++)
+            amp_store(x, dtype, i, logit_of_wide(i / classes, i % classes, t_real(t)));
+        e.rows = rows;
+        e.classes = classes;
+        e.logits = amp_arr(t_put(t, x, n * amp_dtype_size(dtype)), dtype);
+        e.dlogits = amp_arr(t_put(t, x, n * amp_dtype_size(dtype)), dtype);
+        e.labels = (const int32_t *)t_put(t, labels, sizeof labels);
+        e.loss = (float *)t_alloc(t, 4);
+        e.row_loss = (float *)t_alloc(t, sizeof row_loss);
+        e.factor = amp_opt(30000.0f);
+        CHECK_OK(amp_softmax_cross_entropy(t->ctx, &e));
+        t_get(t, row_loss, e.row_loss, sizeof row_loss);
+        t_get(t, &loss, e.loss, 4);
+        t_get(t, dx, e.dlogits.data, n * amp_dtype_size(dtype));
+        for (r = 0; r < rows; r++) {
+            double sum = 0, all = 0, want;
+            for (i = 0; i < classes; i++)
+                sum += exp((double)amp_load(x, dtype, r * classes + i));
+            want = log(sum) - (double)amp_load(x, dtype, r * classes + (size_t)labels[r]);
+            CHECK_NEAR((double)row_loss[r], want, 1e-5);
+            for (i = 0; i < classes; i++)
+                all += (double)amp_load(dx, dtype, r * classes + i);
+            CHECK_NEAR(
+                all, 0.0, dtype == AMP_F32 ? 0.1 : 40.0); /* a softmax less one: F16 rounds 10,000 at the label */
+        }
+        CHECK_F32(amp_load(dx, dtype, 2 * classes), 0.0f);
+        t_blob_dev(t, b, e.row_loss, sizeof row_loss);
+        t_blob_dev(t, b, e.dlogits.data, n * amp_dtype_size(dtype));
+    }
+}
+static void xent_wide(t_run *t) { t_same_everywhere(t, xent_wide_scenario, NULL); }
+
 /* Sums over the rows by the rule of columns, of aligned rows and others. */
 static void col_sum_scenario(t_run *t, t_blob *b, const void *arg) {
     static const size_t most[] = {1, 5, 32, 33, 64, 65, 257, 300, 530};
@@ -1824,6 +1874,6 @@ const t_test t_suite_products[] = {{"gemm.grid", gemm_grid, T_ALL}, {"gemm.large
     {"linear.act_grad_same_everywhere", act_grad_same_everywhere, T_ALL}, {"xent.values", xent_values, T_ALL},
     {"xent.extremes", xent_extremes, T_ALL}, {"xent.loss_is_the_sum_of_rows", xent_loss_is_the_sum_of_rows, T_ALL},
     {"xent.same_everywhere", xent_same_everywhere, T_ALL}, {"linear.act_bits", act_bits, T_ALL},
-    {"linear.col_sum_bits", col_sum_bits, T_ALL}, {"xent.bits", xent_bits, T_ALL},
+    {"linear.col_sum_bits", col_sum_bits, T_ALL}, {"xent.bits", xent_bits, T_ALL}, {"xent.wide_rows", xent_wide, T_ALL},
     {"xent.padding", xent_padding, T_ALL}, {"xent.softmax", xent_softmax, T_ALL}, {"xent.errors", xent_errors, T_ALL},
     {NULL, NULL, 0}};

@@ -250,7 +250,7 @@ cublasStatus_t check_fp8(
     if (a.type == CUDA_R_8F_E5M2 && b.type == CUDA_R_8F_E5M2) return CUBLAS_STATUS_NOT_SUPPORTED;
     bool any_transpose = arch >= 100 && arch < 120;
     if (!any_transpose && (d.trans_a == CUBLAS_OP_N || d.trans_b != CUBLAS_OP_N)) return CUBLAS_STATUS_NOT_SUPPORTED;
-    if (d.compute != CUBLAS_COMPUTE_32F || s.m % 16 || s.n % 16 || s.k % 16 || a.ld % 16 || b.ld % 16)
+    if (d.compute != CUBLAS_COMPUTE_32F || s.m % 16 || s.k % 16 || a.ld % 16 || b.ld % 16)
         return CUBLAS_STATUS_NOT_SUPPORTED;
     bool half_c = c.type == CUDA_R_16F || c.type == CUDA_R_16BF;
     bool out = is_fp8(o.type) ? half_c && (o.type == CUDA_R_8F_E4M3 || a.type != b.type)

@@ -385,8 +385,11 @@ static void test_refusals(cublasLtHandle_t lt, cudaStream_t stream, int arch) {
         REFUSED(c, CUBLAS_STATUS_NOT_SUPPORTED);
     }
     c = f8;
-    c.m = 24; /* multiples of 16 */
+    c.m = 24; /* multiples of 16, but for n */
     REFUSED(c, CUBLAS_STATUS_NOT_SUPPORTED);
+    c = f8;
+    c.n = 24;
+    PRODUCT(c);
     c = f8;
     c.ta = c.tb = CUDA_R_8F_E5M2;
     REFUSED(c, CUBLAS_STATUS_NOT_SUPPORTED);
