@@ -269,8 +269,8 @@ check-torch: $(BUILD)/torch_steps ## 1,000 steps of each optimizer beside PyTorc
 	@$(PYTHON) tests/torch_steps.py $<
 $(BUILD)/torch_steps: tests/torch_steps.c $(HEADERS) $(BUILD)/flags
 	$(CC) $(C99) $(CFLAGS) $< -o $@ $(LIBS)
-matrix: ## compilers, standards, sanitizers, architectures: tests/matrix.sh --help (long)
-	tests/matrix.sh
+matrix: ## compilers, standards, sanitizers, architectures: ROWS='gcc-* tsan'; goes on where it was stopped, tests/matrix.sh --help (long)
+	tests/matrix.sh $(ROWS)
 
 docs: $(BUILD)/operations $(BUILD)/products ## docs/operations.md and products.md, made from amp.h and from a table of tests
 	$(BUILD)/operations > docs/operations.md

@@ -1,14 +1,15 @@
 #!/bin/sh
 # The test suite under many compilers, standards, sanitizers and machines.
 #
-#   tests/matrix.sh               every row that this machine can run, two at a time
-#   tests/matrix.sh 'gcc-*' tsan  only rows with these names (shell patterns)
+#   tests/matrix.sh               every row that has not run on this tree yet, two at a time
+#   tests/matrix.sh 'gcc-*' tsan  only rows with these names (shell patterns), also those that have
 #   tests/matrix.sh --list        the rows
 #   tests/matrix.sh --install     apt-get install what they use (Debian 12; needs root), then stop
 #
 # A row builds tests/ with one compiler and its flags and runs it: passed, failed, or skipped with the reason. Its output is kept in
-# $BUILD/matrix/NAME.log. The last line counts rows. JOBS=2 rows run at a time; a program is
-# killed after LIMIT=900 seconds.
+# $BUILD/matrix/NAME.log, its result in NAME.result until a source changes. No row begins after MINUTES=20: run it again, it goes on.
+# docs/matrix.md is the table of rows, results and dates. The last line counts rows. JOBS=2 rows run at a time; a program is killed
+# after LIMIT=900 seconds.
 set -u
 packages="gcc g++ clang libclang-rt-dev tcc valgrind musl-tools
  gcc-aarch64-linux-gnu libc6-dev-arm64-cross gcc-s390x-linux-gnu libc6-dev-s390x-cross gcc-i686-linux-gnu libc6-dev-i386-cross qemu-user-static
@@ -92,7 +93,7 @@ PATH=$PATH:/usr/lib/wine # where Debian's wine64 puts the program
 
 have() { command -v "$1" >/dev/null 2>&1; }
 say() { # NAME RESULT REASON, and the result for the sum
-    echo "$2" >"$out/$1.result"
+    printf '%s\n%s\n%s\n' "$2" "$(date -u +%Y-%m-%d)" "$3" >"$out/$1.result"
     printf '%-18s %-8s %s\n' "$1" "$2" "$3"
 }
 fail() {
@@ -229,6 +230,7 @@ row() { # one line of the table
 $1
 LINE
     program=$PWD/$out/$name.exe
+    [ "$(date +%s)" -lt "$(cat "$out/until")" ] || return
     rm -f "$out/$name.log" "$out/$name.result" "$program"
     have "$cc" || { say "$name" skipped "no $cc"; return; }
     # shellcheck disable=SC2086
@@ -239,7 +241,7 @@ LINE
 }
 
 case ${1:-} in
---help | -h) sed -n '2,12s/^# \{0,1\}//p' "$0"; exit 0 ;;
+--help | -h) sed -n '2,14s/^# \{0,1\}//p' "$0"; exit 0 ;;
 --list) table | cut -d'|' -f1; exit 0 ;;
 --install)
     apt-get update -qq
@@ -248,16 +250,43 @@ case ${1:-} in
 --row) row "$2"; exit 0 ;;
 esac
 
-rm -f "$out"/*.result
+# The table: a row of before is kept until it runs again.
+page() {
+    echo '# The matrix'
+    echo
+    echo 'Made by `make matrix`, do not edit: each row of `tests/matrix.sh`, when it last ran, and what it gave.'
+    echo
+    echo '| row | result | date | |'
+    echo '|---|---|---|---|'
+    for name in $(table | cut -d'|' -f1); do
+        if [ -r "$out/$name.result" ]; then
+            { read -r result; read -r day; read -r words; } <"$out/$name.result"
+            echo "| $name | $result | $day | $words |"
+        elif ! grep "^| $name |" docs/matrix.md 2>/dev/null; then
+            echo "| $name | not run | | |"
+        fi
+    done
+}
+
+tree=$(find amp.h amp_cuda.cuh tests examples -type f | sort | xargs cksum | cksum)
+[ "$tree" = "$(cat "$out/tree" 2>/dev/null)" ] || rm -f "$out"/*.result
+echo "$tree" >"$out/tree"
+echo $(($(date +%s) + 60 * ${MINUTES:-20})) >"$out/until"
 # shellcheck disable=SC2254 # a pattern is wanted
 table | while IFS= read -r line; do
-    [ $# -gt 0 ] || set -- '*'
+    if [ $# = 0 ]; then
+        [ -e "$out/${line%%|*}.result" ] || printf '%s\0' "$line"
+        continue
+    fi
     for pattern in "$@"; do
         case ${line%%|*} in
         $pattern) printf '%s\0' "$line"; break ;;
         esac
     done
-done | xargs -0 -P "${JOBS:-2}" -I '{}' "$0" --row '{}'
+done | xargs -0 -r -P "${JOBS:-2}" -I '{}' "$0" --row '{}'
+page >"$out/page" && cp "$out/page" docs/matrix.md
 count() { cat "$out"/*.result 2>/dev/null | grep -c "^$1$"; }
+left=$(table | cut -d'|' -f1 | while read -r name; do [ -e "$out/$name.result" ] || echo "$name"; done)
+[ -z "$left" ] || echo "not run on this tree yet:" $left
 echo "$(count passed) passed, $(count failed) failed, $(count skipped) skipped"
 [ "$(count failed)" = 0 ]
