@@ -2181,20 +2181,25 @@ AMP_INLINE float amp_clip_factor(float max_norm, double norm) {
     return c < 1.0 ? amp_narrow(c) : 1.0f;
 }
 
-/* beta^t: repeated squaring, each product rounded to double. */
-AMP_INLINE double ampi_power(double beta, uint64_t t) {
-    double r = 1.0;
+/* 1 - beta^t for two betas: repeated squaring, each product rounded to double; side by side, so that neither waits for
+   the other. */
+AMP_INLINE void ampi_bias_corrections(double *bc1, double *bc2, double beta1, double beta2, uint64_t t) {
+    double r1 = 1.0, r2 = 1.0;
     for (; t; t >>= 1) {
-        if (t & 1u) r = amp_dmul(r, beta);
-        beta = amp_dmul(beta, beta);
+        if (t & 1u) {
+            r1 = amp_dmul(r1, beta1);
+            r2 = amp_dmul(r2, beta2);
+        }
+        beta1 = amp_dmul(beta1, beta1);
+        beta2 = amp_dmul(beta2, beta2);
     }
-    return r;
+    *bc1 = amp_dsub(1.0, r1);
+    *bc2 = amp_dsub(1.0, r2);
 }
 /* What step number `steps` needs for one group. */
 AMP_INLINE void amp_rates_of(amp_rates *r, const amp_hyper *g, uint64_t steps) {
-    double lr = amp_widen(g->lr_ptr ? *g->lr_ptr : g->lr);
-    double bc1 = amp_dsub(1.0, ampi_power(amp_widen(g->beta1), steps)),
-           bc2 = amp_dsub(1.0, ampi_power(amp_widen(g->beta2), steps));
+    double lr = amp_widen(g->lr_ptr ? *g->lr_ptr : g->lr), bc1, bc2;
+    ampi_bias_corrections(&bc1, &bc2, amp_widen(g->beta1), amp_widen(g->beta2), steps);
     r->lr = amp_narrow(lr);
     r->step_size = amp_narrow(amp_ddiv(lr, bc1));
     r->rsqrt_bc2 = amp_narrow(amp_ddiv(1.0, amp_dsqrt(bc2)));
@@ -2245,9 +2250,8 @@ AMP_INLINE int ampi_rates_are_finite(const amp_inspect_job *job) {
         if (job->group[i].lr_ptr && !amp_is_finite(*job->group[i].lr_ptr)) return 0;
     return 1;
 }
-AMP_INLINE void ampi_conclude_step(const amp_inspect_job *job) {
+AMP_INLINE int ampi_conclude_step(const amp_inspect_job *job) { /* 1: a step is taken */
     amp_step_record *r = job->record;
-    uint32_t i;
     if (job->sum.accum) { /* a lost or empty window does not step */
         if (r->window_lost || r->window_good == 0) r->skip = 1;
         r->window_good = r->window_bad = r->window_lost = 0;
@@ -2261,14 +2265,10 @@ AMP_INLINE void ampi_conclude_step(const amp_inspect_job *job) {
     r->stochastic = job->stochastic;
     if (r->skip) {
         r->skipped++;
-        return;
+        return 0;
     }
     r->steps++;
-#if defined(AMP_DEVICE)
-#  pragma unroll 1
-#endif
-    for (i = 0; i < AMP_GROUPS; i++)
-        amp_rates_of(&r->rate[i], &job->group[i], r->steps);
+    return 1;
 }
 
 /* By a norm that is not finite nothing can be divided: a step that is taken all the same takes the factor 0, as PyTorch
@@ -2281,9 +2281,10 @@ AMP_INLINE void ampi_conclude_clip(const amp_inspect_job *job, const amp_totals 
         r->clip = 0.0f;
 }
 /* The end of an inspection, by one thread: from totals (read when summed is 1) to the record, the scaler, the next
-   scale. */
-AMP_INLINE void amp_conclude(const amp_inspect_job *job, const amp_totals *totals) {
+   scale. 1: a step is taken, so the record wants the rates of every group for its step count. */
+AMP_INLINE int ampi_conclude_record(const amp_inspect_job *job, const amp_totals *totals) {
     amp_step_record *r = job->record;
+    int stepped = 0;
     if (job->fresh) ampi_conclude_fresh(job);
     r->inv_scale = job->sum.write ? 1.0f : amp_sum_factor(&job->sum);
     r->clip = 1.0f;
@@ -2293,8 +2294,17 @@ AMP_INLINE void amp_conclude(const amp_inspect_job *job, const amp_totals *total
         ampi_conclude_clip(job, totals);
     }
     if (job->purpose == AMP_FOR_ACCUMULATE) ampi_conclude_micro_batch(job);
-    if (job->purpose == AMP_FOR_STEP) ampi_conclude_step(job);
+    if (job->purpose == AMP_FOR_STEP) stepped = ampi_conclude_step(job);
     if (job->next_scale) amp_scaler_next(job->scaler);
+    return stepped;
+}
+/* All of it by one thread; a device shares out the groups. */
+AMP_INLINE void amp_conclude(const amp_inspect_job *job, const amp_totals *totals) {
+    amp_step_record *r = job->record;
+    uint32_t i;
+    if (!ampi_conclude_record(job, totals)) return;
+    for (i = 0; i < AMP_GROUPS; i++)
+        amp_rates_of(&r->rate[i], &job->group[i], r->steps);
 }
 
 /* ---- per-element math of an update, written once over an operation prefix P: P_mul, P_add, ... on type T ---- */

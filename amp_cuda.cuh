@@ -391,11 +391,33 @@ AMPI_K uint32_t ampi_k_outside(const ampi_k_ends *e, uint32_t groups, uint32_t i
    and looked at later, so that all of a thread's loads are under way together. */
 typedef struct ampi_k_raw { ampi_k_u4 a, b; } ampi_k_raw;
 
+AMPI_K void ampi_k_gather8(ampi_k_raw *r, const void *p, amp_dtype t, size_t i) { /* one by one */
+    const uint32_t each = 4u / (uint32_t)amp_dtype_size(t);
+    uint32_t w[8], k;
+    AMP_UNROLL for (k = 0; k < 8u; k++) {
+        uint32_t x = ampi_load_pattern(p, t, i + k);
+        if (each == 1u) w[k] = x;
+        if (each == 2u) w[k / 2u] = k % 2u ? w[k / 2u] | x << 16 : x;
+        if (each == 4u) w[k / 4u] = k % 4u ? w[k / 4u] | x << (8u * (k % 4u)) : x;
+    }
+    r->a.x = w[0];
+    r->a.y = w[1];
+    if (each == 4u) return;
+    r->a.z = w[2];
+    r->a.w = w[3];
+    if (each == 2u) return;
+    r->b.x = w[4];
+    r->b.y = w[5];
+    r->b.z = w[6];
+    r->b.w = w[7];
+}
 AMPI_K void ampi_k_fetch8(ampi_k_raw *r, const void *p, amp_dtype t, size_t i, int wide) {
 #if !defined(__CUDACC__)
     memset(r, 0, sizeof *r); /* or else g++ warns of what nobody reads */
 #endif
-    if (t == AMP_F32) {
+    if (!wide) {
+        ampi_k_gather8(r, p, t, i);
+    } else if (t == AMP_F32) {
         const ampi_k_u4 *v = (const ampi_k_u4 *)((const char *)p + 4u * i);
         r->a = ampi_k_ld4(v, wide);
         r->b = ampi_k_ld4(v + 1, wide);
@@ -472,6 +494,10 @@ AMPI_K void ampi_k_quick8(uint32_t x[8], const ampi_k_raw *r, amp_dtype t) {
     }
     if (t != AMP_F8E4M3 || AMP_E4M3_SHORT == 1) return;
     AMP_UNROLL for (k = 0; k < 8u; k++) x[k] = ampi_bits(amp_mul(ampi_float(x[k]), (float)AMP_E4M3_SHORT));
+}
+AMPI_K uint32_t ampi_k_quick(uint32_t pattern, amp_dtype t) { /* of one: NaN may become any NaN */
+    if (t == AMP_F16) return AMP_FROM_HALF(pattern);
+    return t == AMP_BF16 ? pattern << 16 : ampi_decode_any(pattern, t);
 }
 AMPI_K void ampi_k_exact8(uint32_t x[8], const ampi_k_raw *r, amp_dtype t) {
     uint32_t k;
@@ -935,8 +961,10 @@ AMPI_K void *ampi_k_gradient(const amp_param_entry *e, uint32_t accum, amp_dtype
 /* Inspection. A chunk is cut into `cuts` pieces, AMPI_CUTS or, for small sets, AMP_PARTS of them: piece q has the parts
    q, q + cuts, ..., whose sums are halved by themselves. A block takes a piece at a time. */
 #define AMPI_CUTS 4u
-typedef struct ampi_k_inspect_state { /* of the blocks of a launch; the last of them leaves zeros again */
+typedef struct
+    ampi_k_inspect_state { /* of the blocks of a launch; the last leaves zeros in `found` and `ticket` again */
     ampi_k_finite_sums found;
+    uint64_t serial; /* of copies of records, ever growing */
     uint32_t ticket, _pad;
 } ampi_k_inspect_state;
 typedef struct ampi_k_gradients { /* of one chunk */
@@ -968,7 +996,16 @@ AMPI_K void ampi_k_squares(const ampi_k_gradients *g, uint32_t at, uint32_t n, i
         AMP_UNROLL for (k = 0; k < 8u; k++) lane[8u * t + k] = sum[k];
         return;
     }
-    for (q = t; q < n; q += AMP_LANES) {
+    for (q = t; !again && n == AMP_PART && q < n;
+        q += AMP_LANES) { /* not aligned: neighbours to neighbouring threads */
+        AMP_UNROLL for (k = 0; k < 8u; k++) x[k] =
+            ampi_load_pattern(g->data, (amp_dtype)type, g->base + at + q + AMPI_TEAM * k);
+        AMP_UNROLL for (k = 0; k < 8u; k++) {
+            float u = amp_mul(ampi_float(ampi_k_quick(x[k], (amp_dtype)type)), g->inv);
+            sum[k] = amp_add(sum[k], amp_mul(u, u));
+        }
+    }
+    for (q = again || n < AMP_PART ? t : n; q < n; q += AMP_LANES) {
         AMP_UNROLL for (k = 0; k < 8u; k++) {
             uint32_t i = q + AMPI_TEAM * k;
             float u = i < n ? amp_load(g->data, (amp_dtype)type, g->base + at + i) : 0.0f;
@@ -1130,23 +1167,44 @@ AMPI_K void ampi_k_inspect_found(const amp_sum_job *job, ampi_k_finite_sums *fou
     found->nan = found->inf = found->overflow = found->first = 0;
 }
 
-/* One thread ends the inspection, and leaves a copy of the record where the host can read it without waiting: whole
-   when `begin` and `end` are equal. */
-AMPI_K void ampi_k_inspect_end(const amp_inspect_job *job, const amp_totals *totals) {
-    amp_conclude(job, totals);
-    if (job->mirror) {
-        volatile uint64_t *begin = &job->mirror->begin, *end = &job->mirror->end;
-        uint64_t serial = *begin + 1u;
+/* A copy of the record where the host can read it without waiting: whole when `begin` and `end` are equal. */
+AMPI_K void ampi_k_leave_copy(const amp_step_record *record, amp_step_mirror *mirror, ampi_k_inspect_state *state) {
+    volatile uint64_t *begin = &mirror->begin, *end = &mirror->end;
+    const ampi_k_u32 *from = (const ampi_k_u32 *)record;
+    ampi_k_u32 *to = (ampi_k_u32 *)&mirror->record;
+    uint64_t serial = 0;
+    uint32_t i;
+    if (threadIdx.x == 0) {
+        serial = ++state->serial;
         *begin = serial;
         AMP_FENCE_SYSTEM();
-        job->mirror->record = *job->record;
-        AMP_FENCE_SYSTEM();
-        *end = serial;
     }
+    __syncthreads();
+    for (i = threadIdx.x; i < sizeof *record / 4u; i += AMP_BLOCK)
+        to[i] = from[i];
+    AMP_FENCE_SYSTEM();
+    __syncthreads();
+    if (threadIdx.x == 0) *end = serial;
+}
+/* One block ends the inspection: its first thread makes the record, the last ones meanwhile the rates of the step that
+   may be taken, a group each. totals: valid in the first thread. */
+AMPI_K void ampi_k_inspect_end(const amp_inspect_job *job, const amp_totals *totals, ampi_k_inspect_state *state) {
+    AMP_SHARED(amp_rates, rates, AMP_GROUPS);
+    AMP_SHARED(int, stepped, 1);
+    amp_step_record *record = job->record;
+    uint64_t steps = record->steps;
+    uint32_t group = AMP_BLOCK - 1u - threadIdx.x;
+    __syncthreads();
+    if (group < AMP_GROUPS && job->purpose == AMP_FOR_STEP) amp_rates_of(&rates[group], &job->group[group], steps + 1u);
+    if (threadIdx.x == 0) stepped[0] = ampi_conclude_record(job, totals);
+    __syncthreads();
+    if (stepped[0] && group < AMP_GROUPS) record->rate[group] = rates[group];
+    __syncthreads();
+    if (job->mirror) ampi_k_leave_copy(record, job->mirror, state);
 }
 
-/* All pieces, then the last block to finish joins them; 1 in the thread that holds the totals. The ticket wraps to 0.
-   */
+/* All pieces, then the last block to finish joins them: 1 in that block, whose first thread holds the totals. The ticket
+   wraps to 0. */
 AMPI_K int ampi_k_sums(const amp_sum_job *job, uint32_t cuts, ampi_k_inspect_state *state, amp_totals *totals) {
     AMP_SHARED(ampi_k_room, room, 1);
     AMP_SHARED(uint32_t, last, 1);
@@ -1165,20 +1223,21 @@ AMPI_K int ampi_k_sums(const amp_sum_job *job, uint32_t cuts, ampi_k_inspect_sta
     AMP_FENCE();
     totals->sum = ampi_k_inspect_sum(job, cuts, room);
     if (threadIdx.x == 0) ampi_k_inspect_found(job, &state->found, totals);
-    return threadIdx.x == 0;
+    return 1;
 }
 static __global__ void __launch_bounds__(AMP_BLOCK, 2)
     ampi_k_inspect(const AMP_GRID_CONSTANT amp_inspect_job job, uint32_t cuts, ampi_k_inspect_state *state) {
     amp_totals totals;
-    if (ampi_k_sums(&job.sum, cuts, state, &totals)) ampi_k_inspect_end(&job, &totals);
+    if (ampi_k_sums(&job.sum, cuts, state, &totals)) ampi_k_inspect_end(&job, &totals, state);
 }
 static __global__ void __launch_bounds__(AMP_BLOCK, 2)
     ampi_k_sum_gradients(const AMP_GRID_CONSTANT amp_sum_job job, uint32_t cuts, ampi_k_inspect_state *state) {
     amp_totals totals;
-    if (ampi_k_sums(&job, cuts, state, &totals)) *job.table.totals = totals;
+    if (ampi_k_sums(&job, cuts, state, &totals) && threadIdx.x == 0) *job.table.totals = totals;
 }
-static __global__ void __launch_bounds__(AMP_BLOCK) ampi_k_conclude(const AMP_GRID_CONSTANT amp_inspect_job job) {
-    if (threadIdx.x == 0 && blockIdx.x == 0) ampi_k_inspect_end(&job, job.sum.table.totals);
+static __global__ void __launch_bounds__(AMP_BLOCK)
+    ampi_k_conclude(const AMP_GRID_CONSTANT amp_inspect_job job, ampi_k_inspect_state *state) {
+    ampi_k_inspect_end(&job, job.sum.table.totals, state); /* one block */
 }
 
 /* ---- update: elementwise, so a chunk may be cut into pieces for more blocks, without changing a bit ---- */
@@ -1218,6 +1277,7 @@ typedef struct ampi_k_updating {
     amp_dtype grad_type, weight_type;
     amp_draw draw;
     int stochastic, moments, pair, drawn;
+    int grad_wide; /* gradients are aligned where the other arrays are */
 } ampi_k_updating;
 
 template <int kind>
@@ -1283,7 +1343,7 @@ template <int kind, int N> AMPI_K void ampi_k_update_load(ampi_k_working<N> *x, 
     memset(&rl, 0, sizeof rl);
     memset(&rb, 0, sizeof rb);
 #endif
-    ampi_k_fetch(&rg, p->grad, p->grad_type, at, 1);
+    ampi_k_fetch(&rg, p->grad, p->grad_type, at, p->grad_wide);
     ampi_k_fetch(&rw, p->weights, p->weight_type, at, AMPI_K_STREAM);
     if (p->pair) ampi_k_fetch(&rl, e->low, AMP_F16, at, AMPI_K_STREAM);
     if (p->moments > 0) ampi_k_fetch(&rb, e->moment[0], e->moment_dtype, at, AMPI_K_STREAM);
@@ -1367,19 +1427,21 @@ AMPI_K void ampi_k_update_begin(
     p->moments = 0;
 }
 template <int kind>
-AMPI_K void ampi_k_update_piece(const ampi_k_updating *p, const ampi_k_piece *c, const amp_coef *coef,
-    amp_step_record *record, amp_step_mirror *mirror) {
-    ampi_k_ends ends = ampi_k_no_ends();
+AMPI_K void ampi_k_update_piece(
+    ampi_k_updating *p, const ampi_k_piece *c, const amp_coef *coef, amp_step_record *record, amp_step_mirror *mirror) {
+    ampi_k_ends ends = ampi_k_no_ends(), meet;
     uint32_t i, groups, overflow = 0;
     uint64_t at, end;
     ampi_k_meet(&ends, p->weights, p->weight_type, c->base);
-    ampi_k_meet(&ends, p->grad, p->grad_type, c->base);
     ampi_k_meet(&ends, p->e.model, p->e.model_dtype, c->base);
     ampi_k_meet(&ends, p->e.low, AMP_F16, c->base);
     ampi_k_meet(&ends, p->e.moment[0], p->e.moment_dtype, c->base);
     ampi_k_meet(&ends, p->e.moment[1], p->e.moment_dtype, c->base);
     ampi_k_meet(&ends, p->zero, AMP_F32, c->base);
     if (p->drawn) ends.never |= (ends.head & 3u) != 0; /* their words come in fours */
+    meet = ends;
+    ampi_k_meet(&meet, p->grad, p->grad_type, c->base);
+    p->grad_wide = !meet.never && meet.head == ends.head;
     groups = ampi_k_groups(&ends, c->n);
     for (i = threadIdx.x; i < c->n - 8u * groups; i += AMP_BLOCK)
         overflow |= ampi_k_update_at<kind, 1>(p, c->base + ampi_k_outside(&ends, groups, i), coef);
@@ -2105,6 +2167,7 @@ static __global__ void __launch_bounds__(AMP_BLOCK)
 #define AMPI_CU_KIND     "cuda: " /* then the GPU's name */
 #define AMPI_CU_PLANS    64u      /* products whose plan is remembered */
 #define AMPI_CU_DEFERRED 64u      /* blocks freed inside captures */
+#define AMPI_CU_RESIDENT 16u      /* kernels whose residency is known */
 #define AMPI_CU_TRIES    16       /* candidates that tuning times, */
 #define AMPI_CU_ROUNDS   5        /* each so often */
 #define AMPI_CU_BIAS     262144u  /* bytes after the workspace for a bias of a different dtype */
@@ -2159,7 +2222,11 @@ typedef struct ampi_cuda {
         void *p;
         size_t bytes;
     } deferred[AMPI_CU_DEFERRED]; /* to be freed when no capture is under way */
-    uint32_t n_deferred, _pad;
+    struct {
+        const void *kernel;
+        int blocks, _pad;
+    } resident[AMPI_CU_RESIDENT]; /* blocks of a kernel that an SM holds */
+    uint32_t n_deferred, n_resident;
     char name[256 + sizeof AMPI_CU_KIND]; /* what amp_ctx_name gives */
     ampi_cu_plan plans[AMPI_CU_PLANS];
 } ampi_cuda;
@@ -2316,10 +2383,23 @@ static amp_status ampi_cu_launch(const ampi_cu_call *k, unsigned grid, void (*ke
 }
 
 /* Blocks for `work` units of one block each: enough to fill the GPU once; kernels go round. */
-static unsigned ampi_cu_grid(const ampi_cuda *c, uint64_t work) {
-    uint64_t most = (uint64_t)c->sms * (uint64_t)c->blocks_per_sm;
+static unsigned ampi_cu_least(const ampi_cuda *c, int per_sm, uint64_t work) {
+    uint64_t most = (uint64_t)c->sms * (uint64_t)per_sm;
     if (work < 1) return 1;
     return (unsigned)(work < most ? work : most);
+}
+static unsigned ampi_cu_grid(const ampi_cuda *c, uint64_t work) { return ampi_cu_least(c, c->blocks_per_sm, work); }
+/* The kernels of the step and of arrays: how many of their blocks an SM really holds was asked when the context was
+   made. */
+#define AMPI_CU_KERNELS(X) \
+    X(ampi_k_cast) \
+    X(ampi_k_finite) X(ampi_k_histogram) X(ampi_k_inspect) X(ampi_k_sum_gradients) X(ampi_k_apply) X(ampi_k_add) \
+        X(ampi_k_clip) X(ampi_k_bias_grad)
+template <class... P> static unsigned ampi_cu_grid_of(const ampi_cuda *c, void (*kernel)(P...), uint64_t work) {
+    uint32_t i;
+    for (i = 0; i < c->n_resident; i++)
+        if (c->resident[i].kernel == (const void *)kernel) return ampi_cu_least(c, c->resident[i].blocks, work);
+    return ampi_cu_grid(c, work);
 }
 static uint64_t ampi_cu_parts(uint64_t n, uint64_t part) { return n / part + (n % part != 0); }
 
@@ -2520,7 +2600,8 @@ static amp_status ampi_cu_cast(amp_ctx *ctx, amp_array dst, amp_array src, size_
             a.offset = desc->offset;
         }
         ampi_cu_body(dst.data, dst.dtype, src.data, src.dtype, n, &a.head, &a.groups);
-        s = ampi_cu_launch(&k, ampi_cu_grid(k.c, ampi_cu_parts(a.groups ? a.groups : n, AMP_BLOCK)), ampi_k_cast, a);
+        s = ampi_cu_launch(
+            &k, ampi_cu_grid_of(k.c, ampi_k_cast, ampi_cu_parts(a.groups ? a.groups : n, AMP_BLOCK)), ampi_k_cast, a);
     }
     return ampi_cu_leave(&k, s);
 }
@@ -2566,7 +2647,7 @@ static amp_status ampi_cu_finite(amp_ctx *ctx, const amp_array *dst, const amp_a
     memset(&list, 0, sizeof list);
     if (s == AMP_OK && host) s = ampi_cu_clear(&k, sums, sizeof *sums);
     while (s == AMP_OK && ampi_cu_list(&list, dst, arrays, n, &next))
-        s = ampi_cu_launch(&k, ampi_cu_grid(k.c, list.chunks), ampi_k_finite, list, unscale, sums);
+        s = ampi_cu_launch(&k, ampi_cu_grid_of(k.c, ampi_k_finite, list.chunks), ampi_k_finite, list, unscale, sums);
     if (s == AMP_OK && host) s = ampi_cu_read_scratch(&k, &k.c->mirror->finite, sums, sizeof *sums);
     if (s == AMP_OK && host) ampi_cu_finite_report(&k.c->mirror->finite, arrays, host);
     return ampi_cu_leave(&k, s);
@@ -2581,7 +2662,7 @@ static amp_status ampi_cu_histogram(amp_ctx *ctx, const amp_array *arrays, size_
     memset(&list, 0, sizeof list);
     if (s == AMP_OK) s = ampi_cu_clear(&k, counted, sizeof *counted);
     while (s == AMP_OK && ampi_cu_list(&list, NULL, arrays, n, &next))
-        s = ampi_cu_launch(&k, ampi_cu_grid(k.c, list.chunks), ampi_k_histogram, list, counted);
+        s = ampi_cu_launch(&k, ampi_cu_grid_of(k.c, ampi_k_histogram, list.chunks), ampi_k_histogram, list, counted);
     if (s == AMP_OK) s = ampi_cu_read_scratch(&k, m, counted, sizeof *counted);
     if (s == AMP_OK) {
         memset(host, 0, sizeof *host);
@@ -2607,21 +2688,21 @@ static amp_status ampi_cu_sum_gradients(amp_ctx *ctx, const amp_sum_job *job) {
     ampi_cu_call k;
     amp_status s = ampi_cu_enter(&k, ctx, "amp_step (sums)");
     uint32_t cuts = ampi_cu_inspect_cuts(k.c, &job->table);
-    unsigned grid = ampi_cu_grid(k.c, (uint64_t)job->table.n_chunks * cuts);
+    unsigned grid = ampi_cu_grid_of(k.c, ampi_k_sum_gradients, (uint64_t)job->table.n_chunks * cuts);
     if (s == AMP_OK) s = ampi_cu_launch(&k, grid, ampi_k_sum_gradients, *job, cuts, &k.c->scratch->inspect);
     return ampi_cu_leave(&k, s);
 }
 static amp_status ampi_cu_conclude(amp_ctx *ctx, const amp_inspect_job *job) {
     ampi_cu_call k;
     amp_status s = ampi_cu_enter(&k, ctx, "amp_step (record)");
-    if (s == AMP_OK) s = ampi_cu_launch(&k, 1, ampi_k_conclude, *job);
+    if (s == AMP_OK) s = ampi_cu_launch(&k, 1, ampi_k_conclude, *job, &k.c->scratch->inspect);
     return ampi_cu_leave(&k, s);
 }
 static amp_status ampi_cu_inspect(amp_ctx *ctx, const amp_inspect_job *job) {
     ampi_cu_call k;
     amp_status s = ampi_cu_enter(&k, ctx, "amp_step (inspect)");
     uint32_t cuts = ampi_cu_inspect_cuts(k.c, &job->sum.table);
-    unsigned grid = ampi_cu_grid(k.c, (uint64_t)job->sum.table.n_chunks * cuts);
+    unsigned grid = ampi_cu_grid_of(k.c, ampi_k_inspect, (uint64_t)job->sum.table.n_chunks * cuts);
     if (s == AMP_OK) s = ampi_cu_launch(&k, grid, ampi_k_inspect, *job, cuts, &k.c->scratch->inspect);
     return ampi_cu_leave(&k, s);
 }
@@ -2679,21 +2760,26 @@ static amp_status ampi_cu_set_record(
     if (s == AMP_OK && mirror) mirror->record = *host; /* the copy has waited: nobody else writes it now */
     return s;
 }
-/* Into how many pieces: as many as an average chunk is long. */
-static uint32_t ampi_cu_cuts(const amp_param_table *t) {
-    uint64_t average = t->n_elements / (t->n_chunks ? t->n_chunks : 1u);
-    if (average > 2u * AMPI_PIECE) return 4u;
-    return average > AMPI_PIECE ? 2u : 1u;
+/* Into how many pieces: as many as an average chunk is long; of small sets more, down to eight elements a thread, so that
+   every SM has work. */
+static uint32_t ampi_cu_cuts(const ampi_cuda *c, const amp_param_table *t) {
+    uint64_t average = t->n_elements / (t->n_chunks ? t->n_chunks : 1u), few = 2u * (uint64_t)c->sms;
+    uint32_t cuts = average > AMPI_PIECE ? 2u : 1u;
+    if (average > 2u * AMPI_PIECE) cuts = 4u;
+    while (t->n_elements * cuts < few * AMP_CHUNK && cuts * AMP_BLOCK < AMP_CHUNK / 8u)
+        cuts *= 2u;
+    return cuts;
 }
 
 static amp_status ampi_cu_update(amp_ctx *ctx, const amp_update_job *job) {
     ampi_cu_call k;
-    uint32_t cuts = ampi_cu_cuts(&job->table);
     amp_status s = ampi_cu_enter(&k, ctx, "amp_step (update)");
-    unsigned grid = ampi_cu_grid(k.c, (uint64_t)job->table.n_chunks * cuts);
+    uint32_t cuts = ampi_cu_cuts(k.c, &job->table);
+    uint64_t pieces = (uint64_t)job->table.n_chunks * cuts;
     if (s != AMP_OK) return ampi_cu_leave(&k, s);
 #define AMP_X(kind_, rule, moments) \
-    if (job->kind == kind_) s = ampi_cu_launch(&k, grid, ampi_k_update<kind_>, *job, cuts);
+    if (job->kind == kind_) \
+        s = ampi_cu_launch(&k, ampi_cu_grid_of(k.c, ampi_k_update<kind_>, pieces), ampi_k_update<kind_>, *job, cuts);
     AMP_UPDATE_LIST(AMP_X)
 #undef AMP_X
     return ampi_cu_leave(&k, s);
@@ -2702,23 +2788,25 @@ static amp_status ampi_cu_apply(amp_ctx *ctx, const amp_apply_job *job) {
     ampi_cu_call k;
     uint64_t pieces = job->table.n_elements / AMPI_PIECE + 1u; /* at least those of the parameter */
     amp_status s = ampi_cu_enter(&k, ctx, "amp_apply");
-    if (s == AMP_OK) s = ampi_cu_launch(&k, ampi_cu_grid(k.c, pieces), ampi_k_apply, *job);
+    if (s == AMP_OK) s = ampi_cu_launch(&k, ampi_cu_grid_of(k.c, ampi_k_apply, pieces), ampi_k_apply, *job);
     return ampi_cu_leave(&k, s);
 }
 static amp_status ampi_cu_add(amp_ctx *ctx, const amp_add_job *job) {
     ampi_cu_call k;
-    uint32_t cuts = ampi_cu_cuts(&job->table);
     amp_status s = ampi_cu_enter(&k, ctx, "amp_accumulate");
+    uint32_t cuts = ampi_cu_cuts(k.c, &job->table);
     if (s == AMP_OK)
-        s = ampi_cu_launch(&k, ampi_cu_grid(k.c, (uint64_t)job->table.n_chunks * cuts), ampi_k_add, *job, cuts);
+        s = ampi_cu_launch(
+            &k, ampi_cu_grid_of(k.c, ampi_k_add, (uint64_t)job->table.n_chunks * cuts), ampi_k_add, *job, cuts);
     return ampi_cu_leave(&k, s);
 }
 static amp_status ampi_cu_clip(amp_ctx *ctx, const amp_clip_job *job) {
     ampi_cu_call k;
-    uint32_t cuts = ampi_cu_cuts(&job->table);
     amp_status s = ampi_cu_enter(&k, ctx, "amp_clip");
+    uint32_t cuts = ampi_cu_cuts(k.c, &job->table);
     if (s == AMP_OK)
-        s = ampi_cu_launch(&k, ampi_cu_grid(k.c, (uint64_t)job->table.n_chunks * cuts), ampi_k_clip, *job, cuts);
+        s = ampi_cu_launch(
+            &k, ampi_cu_grid_of(k.c, ampi_k_clip, (uint64_t)job->table.n_chunks * cuts), ampi_k_clip, *job, cuts);
     return ampi_cu_leave(&k, s);
 }
 static amp_status ampi_cu_next_scale(amp_ctx *ctx, amp_scaler_state *state) {
@@ -2821,7 +2909,8 @@ static amp_status ampi_cu_bias(const ampi_cu_call *k, const amp_bias_grad_job *j
     for (a.from = 0; a.from < j->cols && s == AMP_OK; a.from += a.columns) {
         a.columns = j->cols - a.from < room ? j->cols - a.from : room;
         a.work = a.parts * ampi_cu_parts(a.columns, AMPI_K_STRIPE);
-        s = ampi_cu_launch(k, ampi_cu_grid(k->c, ampi_cu_parts(a.work, AMPI_TEAMS)), ampi_k_bias_grad, a);
+        s = ampi_cu_launch(
+            k, ampi_cu_grid_of(k->c, ampi_k_bias_grad, ampi_cu_parts(a.work, AMPI_TEAMS)), ampi_k_bias_grad, a);
         if (s == AMP_OK && a.partial)
             s = ampi_cu_launch(k, (unsigned)ampi_cu_parts(a.columns, AMPI_TEAM), ampi_k_columns, a);
     }
@@ -3754,6 +3843,25 @@ static amp_status ampi_cu_check(const ampi_cuda *c, const amp_cuda_desc *d, cons
 static amp_status ampi_cu_attribute(const ampi_cuda *c, const amp_cuda_desc *d, cudaDeviceAttr which, int *out) {
     return ampi_cu_check(c, d, "cudaDeviceGetAttribute", cudaDeviceGetAttribute(out, which, c->device));
 }
+static amp_status ampi_cu_ask_resident(ampi_cuda *c, const amp_cuda_desc *d, const void *kernel) {
+    int blocks = 0;
+    amp_status s = ampi_cu_check(c, d, "cudaOccupancyMaxActiveBlocksPerMultiprocessor",
+        cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, kernel, AMP_BLOCK, 0));
+    c->resident[c->n_resident].kernel = kernel;
+    c->resident[c->n_resident++].blocks = blocks > 0 ? blocks : 1;
+    return s;
+}
+static amp_status ampi_cu_make_resident(ampi_cuda *c, const amp_cuda_desc *d) {
+    amp_status s = AMP_OK;
+#define AMPI_CU_ASK(kernel) \
+    if (s == AMP_OK) s = ampi_cu_ask_resident(c, d, (const void *)kernel);
+#define AMP_X(kind, rule, moments) AMPI_CU_ASK(ampi_k_update<kind>)
+    AMPI_CU_KERNELS(AMPI_CU_ASK)
+    AMP_UPDATE_LIST(AMP_X)
+#undef AMP_X
+#undef AMPI_CU_ASK
+    return s;
+}
 static amp_status ampi_cu_make_device(ampi_cuda *c, const amp_cuda_desc *d) {
     struct cudaDeviceProp properties;
     int threads = 0, major = 0, minor = 0;
@@ -3766,6 +3874,8 @@ static amp_status ampi_cu_make_device(ampi_cuda *c, const amp_cuda_desc *d) {
         s = ampi_cu_check(c, d, "cudaGetDeviceProperties", cudaGetDeviceProperties(&properties, c->device));
     if (s != AMP_OK) return s;
     c->blocks_per_sm = threads / AMP_BLOCK > 0 ? threads / AMP_BLOCK : 1;
+    s = ampi_cu_make_resident(c, d);
+    if (s != AMP_OK) return s;
     c->arch = 10 * major + minor;
     c->l2 = (uint64_t)(properties.l2CacheSize > 0 ? properties.l2CacheSize : 0);
     snprintf(c->name, sizeof c->name, AMPI_CU_KIND "%.*s", (int)sizeof properties.name, properties.name);
