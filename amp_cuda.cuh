@@ -1203,8 +1203,8 @@ AMPI_K void ampi_k_inspect_end(const amp_inspect_job *job, const amp_totals *tot
     if (job->mirror) ampi_k_leave_copy(record, job->mirror, state);
 }
 
-/* All pieces, then the last block to finish joins them: 1 in that block, whose first thread holds the totals. The ticket
-   wraps to 0. */
+/* All pieces, then the last block to finish joins them: 1 in that block, whose first thread holds the totals. The
+   ticket wraps to 0. */
 AMPI_K int ampi_k_sums(const amp_sum_job *job, uint32_t cuts, ampi_k_inspect_state *state, amp_totals *totals) {
     AMP_SHARED(ampi_k_room, room, 1);
     AMP_SHARED(uint32_t, last, 1);
@@ -2760,8 +2760,8 @@ static amp_status ampi_cu_set_record(
     if (s == AMP_OK && mirror) mirror->record = *host; /* the copy has waited: nobody else writes it now */
     return s;
 }
-/* Into how many pieces: as many as an average chunk is long; of small sets more, down to eight elements a thread, so that
-   every SM has work. */
+/* Into how many pieces: as many as an average chunk is long; of small sets more, down to eight elements a thread, so
+   that every SM has work. */
 static uint32_t ampi_cu_cuts(const ampi_cuda *c, const amp_param_table *t) {
     uint64_t average = t->n_elements / (t->n_chunks ? t->n_chunks : 1u), few = 2u * (uint64_t)c->sms;
     uint32_t cuts = average > AMPI_PIECE ? 2u : 1u;
