@@ -33,7 +33,8 @@ namespace {
     X(EXIT, BRANCH) X(BRA, BRANCH) X(BRX, BRANCH) X(BRXU, BRANCH) X(CALL, BRANCH) X(RET, BRANCH) X(BSSY, BRANCH) \
     X(BSYNC, BRANCH) X(BREAK, BRANCH) X(BMOV, BRANCH) X(WARPSYNC, BRANCH) X(BAR, BRANCH) X(MOV, ALU) X(S2R, LSU) \
     X(S2UR, UNIFORM) X(CS2R, ALU) X(LDC, LSU) X(LDCU, UNIFORM) X(R2UR, ALU) X(VOTE, ALU) X(VOTEU, ALU) X(REDUX, XU) \
-    X(CREDUX, XU) X(MATCH, XU) X(SHFL, LSU) X(P2R, ALU) X(R2P, ALU) X(IADD, ALU) X(IADD3, ALU) X(IMAD, IMAD) \
+    X(CREDUX, XU) X(MATCH, XU) X(SHFL, LSU) X(P2R, ALU) X(UP2UR, UNIFORM) X(R2P, ALU) X(IADD, ALU) X(IADD3, ALU) \
+    X(IMAD, IMAD) \
     X(LEA, ALU) X(LOP3, ALU) X(SHF, ALU) X(PRMT, ALU) X(SEL, ALU) X(PLOP3, ALU) X(ISETP, ALU) X(IMNMX, ALU) \
     X(VIADD, ALU) X(VIMNMX, ALU) X(VIMNMX3, ALU) X(VIADDMNMX, ALU) X(IABS, ALU) X(FLO, XU) X(POPC, XU) X(BREV, XU) \
     X(SGXT, ALU) X(BMSK, ALU) X(FADD, FMA) X(FMUL, FMA) X(FFMA, FMA) X(FSEL, ALU) X(FSETP, ALU) X(FMNMX, ALU) \
@@ -308,7 +309,7 @@ struct Parser {
             return o;
         }
         suffixes(s, o);
-        if (s == "PR") {
+        if (s == "PR" || s == "UPR") {
             o.kind = O_ALL_PREDICATES;
         } else if (number_after(s, "R", kZero, &o.index)) {
             o.kind = O_REGISTER;
@@ -1061,15 +1062,16 @@ struct Block {
     }
     void predicates(const Ins &i) { /* P2R d, PR, a, mask; R2P PR, a, mask */
         uint32_t a[kLanes], m[kLanes];
-        if (i.code == C_P2R) {
+        if (i.code == C_P2R || i.code == C_UP2UR) {
+            bool uniform = i.code == C_UP2UR;
             read(i.o[2], a);
             read(i.o[3], m);
-            for (uint64_t ready : w->clock.p)
-                uses(ready);
+            for (int n = 0; n < 7; n++)
+                uses(uniform ? w->clock.up[n] : w->clock.p[n]);
             EACH_LANE {
                 uint32_t v = 0;
                 for (int n = 0; n < 7; n++)
-                    v |= (w->p[n] >> l & 1) << n;
+                    v |= ((uniform ? w->up[n] : w->p[n]) >> l & 1) << n;
                 a[l] = (v & m[l]) | (a[l] & ~m[l]);
             }
             write(i.o[0], a);
@@ -1626,6 +1628,7 @@ struct Block {
         case C_MATCH: match(i); break;
         case C_SHFL: shuffle(i); break;
         case C_P2R:
+        case C_UP2UR:
         case C_R2P: predicates(i); break;
         case C_VIADD: {
             uint32_t a[kLanes], b[kLanes];
