@@ -354,7 +354,7 @@ AMP_INLINE float amp_f32_from_bf16(amp_bf16 h);
 AMP_INLINE float amp_f32_from_f8e4m3(amp_f8e4m3 h);
 AMP_INLINE float amp_f32_from_f8e5m2(amp_f8e5m2 h);
 /* Element i of an array of any dtype; store rounds to nearest even. On the host any address will do, on a device one
-   that is aligned to the element. For a few elements: in a loop of yours over rows of 16 bits, an amp_cast of the row to
+   that is aligned to the element. A few elements: in a loop of yours over rows of 16 bits, an amp_cast of the row to
    float scratch and one back is several times faster (make bench prints both; F16 is faster with -mf16c). */
 AMP_INLINE float amp_load(const void *data, amp_dtype t, size_t i);
 AMP_INLINE void amp_store(void *data, amp_dtype t, size_t i, float x);
@@ -1196,7 +1196,7 @@ AMP_INLINE uint32_t ampi_encode_any(uint32_t x, amp_dtype t, amp_rounding how, u
 
 /* ---- the same for one number at a time on the host ----
    The definitions above hold for every number. Nearly all are normal or zero, and take a shorter way here. F16 has
-   instructions where the build enables F16C: their rounding is in the instruction, so no bit depends on the control word
+   instructions where the build enables F16C: their rounding is in the instruction, no bit depends on the control word
    (tests/compile/inline.c), but they raise flags as IEEE 754 says. */
 #if !defined(AMP_DEVICE) && defined(__GNUC__) && !defined(__TINYC__)
 #  define AMPI_RARE AMP_HD static __attribute__((noinline, cold, unused)) /* so that the short way is inlined */
