@@ -1196,7 +1196,7 @@ AMP_INLINE uint32_t ampi_encode_any(uint32_t x, amp_dtype t, amp_rounding how, u
 
 /* ---- the same for one number at a time on the host ----
    The definitions above hold for every number. Nearly all are normal or zero, and take a shorter way here. F16 has
-   instructions where the build enables F16C: their rounding is in the instruction, no bit depends on the control word
+   instructions where the build enables F16C: their rounding is in the instruction; no bit depends on the control word
    (tests/compile/inline.c), but they raise flags as IEEE 754 says. */
 #if !defined(AMP_DEVICE) && defined(__GNUC__) && !defined(__TINYC__)
 #  define AMPI_RARE AMP_HD static __attribute__((noinline, cold, unused)) /* so that the short way is inlined */
