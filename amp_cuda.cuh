@@ -2393,8 +2393,14 @@ static unsigned ampi_cu_grid(const ampi_cuda *c, uint64_t work) { return ampi_cu
    made. */
 #define AMPI_CU_KERNELS(X) \
     X(ampi_k_cast) \
-    X(ampi_k_finite) X(ampi_k_histogram) X(ampi_k_inspect) X(ampi_k_sum_gradients) X(ampi_k_apply) X(ampi_k_add) \
-        X(ampi_k_clip) X(ampi_k_bias_grad)
+    X(ampi_k_finite) \
+    X(ampi_k_histogram) \
+    X(ampi_k_inspect) \
+    X(ampi_k_sum_gradients) \
+    X(ampi_k_apply) \
+    X(ampi_k_add) \
+    X(ampi_k_clip) \
+    X(ampi_k_bias_grad)
 template <class... P> static unsigned ampi_cu_grid_of(const ampi_cuda *c, void (*kernel)(P...), uint64_t work) {
     uint32_t i;
     for (i = 0; i < c->n_resident; i++)
