@@ -1199,7 +1199,11 @@ AMP_INLINE uint32_t ampi_encode_any(uint32_t x, amp_dtype t, amp_rounding how, u
    instructions where the build enables F16C: their rounding is in the instruction; no bit depends on the control word
    (tests/compile/inline.c), but they raise flags as IEEE 754 says. */
 #if !defined(AMP_DEVICE) && defined(__GNUC__) && !defined(__TINYC__)
-#  define AMPI_RARE AMP_HD static __attribute__((noinline, cold, unused)) /* so that the short way is inlined */
+#  if defined(__clang__) /* not inlined, so that the short way is; one compiler warns of the other's form */
+#    define AMPI_RARE AMP_INLINE __attribute__((noinline, cold))
+#  else
+#    define AMPI_RARE AMP_HD static __attribute__((noinline, cold, unused))
+#  endif
 #else
 #  define AMPI_RARE AMP_INLINE
 #endif
@@ -1231,11 +1235,11 @@ AMP_INLINE uint32_t ampi_round_bits(uint32_t x, amp_dtype t, int saturate) {
     ampi_format f = ampi_format_of(t);
     uint32_t a = x & 0x7fffffffu, up = 23u - f.mant, sign = (x >> 31) << f.sign;
     uint32_t bias = ((f.emin - 1u) << 23) & (0u - (uint32_t)(a != 0)); /* so that zero goes with the normal ones */
-    int small = f.emin > 1u && a - 1u < (f.emin << 23) - 1u;
+    int tiny = f.emin > 1u && a - 1u < (f.emin << 23) - 1u;
 #  if defined(AMPI_F16C)
     if (t == AMP_F16 && !saturate) return ampi_f16c_narrow(x);
 #  endif
-    if (small || a >= f.limit) return ampi_round_rare(x, t, saturate);
+    if (tiny || a >= f.limit) return ampi_round_rare(x, t, saturate);
     return sign | (a - bias + (1u << (up - 1u)) - 1u + ((a >> up) & 1u)) >> up;
 #endif
 }
@@ -1247,12 +1251,12 @@ AMP_INLINE uint32_t ampi_widen_bits(uint32_t pattern, amp_dtype t) {
     ampi_format f = ampi_format_of(t);
     uint32_t a = pattern & ((1u << f.sign) - 1u), sign = (pattern >> f.sign) << 31;
     uint32_t bias = ((f.emin - 1u) << 23) & (0u - (uint32_t)(a != 0));
-    int small = a - 1u < (1u << f.mant) - 1u;
+    int tiny = a - 1u < (1u << f.mant) - 1u;
 #  if defined(AMPI_F16C)
     if (t == AMP_F16) return ampi_f16c_widen(pattern);
 #  endif
     if (t == AMP_BF16) return ampi_decode(pattern, t);
-    if (small || a >= f.over) return ampi_widen_rare(pattern, t);
+    if (tiny || a >= f.over) return ampi_widen_rare(pattern, t);
     return sign | ((a << (23u - f.mant)) + bias);
 #endif
 }
