@@ -65,7 +65,7 @@ $CXX -x c++|-std=c++17" ;;
     while IFS='|' read -r cc std; do
         extra=
         [ "$2" != cuda ] || extra=$work/stub.c
-        [ "$2" != openmp ] || extra=-fopenmp
+        [ "$2" != openmp ] || std="$std -fopenmp"
         [ "$2" != linked ] || extra=$(implementation "$cc" "$std")
         # shellcheck disable=SC2086
         if ! build "$@" >"$work/messages" 2>&1; then
