@@ -202,7 +202,7 @@ if [ -n "$NVCC" ] && "$NVCC" --version >/dev/null 2>&1; then
         quiet "$f.cu: nvcc" "$NVCC" -gencode arch=compute_80,code=compute_80 $warn -I"$top" -c "$(user_text "$ex/$f.cu")" -o "$work/x.o"
     done
     # shellcheck disable=SC2086
-    quiet "gpt.c: nvcc" "$NVCC" -std=c++17 -O1 -gencode arch=compute_80,code=compute_80 $warn -I"$top" -DAMP_LINKED -x cu -c "$ex/gpt.c" -o "$work/x.o"
+    quiet "gpt.c: nvcc" "$NVCC" -std=c++17 -gencode arch=compute_80,code=compute_80 $warn -I"$top" -DAMP_LINKED -x cu -c "$ex/gpt.c" -o "$work/x.o"
     archs="75" # tensor_core: its own Tensor Core code for each kind of GPU that this nvcc knows; BF16 from 80 on
     [ -z "$full" ] || archs=$("$NVCC" --list-gpu-arch | sed -n 's/^compute_//p' | awk '$1 >= 75')
     for a in $archs; do
