@@ -240,7 +240,7 @@ static void products_saturate(t_run *t) {
         t_get(t, d, g.d.data, sizeof d);
         CHECK_EQ(d[0], ref_format_of(types[k]).max);
         CHECK_EQ(d[17], ref_format_of(types[k]).max | 0x80u);
-        CHECK_EQ(d[34] & 0x7fu, 0x7fu & set_nan(types[k]));
+        CHECK(amp_is_nan(amp_load(d, types[k], 34))); /* its payload is a GPU's own */
         CHECK_EQ(d[51], ref_encode(2.0, types[k], 0));
     }
 }

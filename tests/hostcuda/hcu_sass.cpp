@@ -1187,15 +1187,17 @@ struct Block {
         uint32_t b = uint32_t(to_bits(x));
         return (b & 0x7fffffff) > 0x7f800000 ? 0x7fff : (b + 0x7fff + (b >> 16 & 1)) >> 16;
     }
-    void half_add(const Ins &i) { /* only HADD2.F32 d, -RZ, x.H0_H0: a half becomes a float */
+    void half_add(const Ins &i) { /* only HADD2.F32 d, -RZ, x.H0_H0, in either order: a half becomes a float */
         uint32_t a[kLanes];
         float v[kLanes];
-        if (!i.has(MOD_F32) || i.o[1].index != kZero || !i.o[1].negated || i.o[2].half < 0)
+        bool swapped = i.o[2].index == kZero && i.o[2].negated;
+        const Operand &zero = i.o[swapped ? 2 : 1], &x = i.o[swapped ? 1 : 2];
+        if (!i.has(MOD_F32) || zero.index != kZero || !zero.negated || x.half < 0)
             return wrong("not known: arithmetic");
-        read_raw(i.o[2], a);
-        EACH_LANE v[l] = half_to_float(a[l] >> (16 * i.o[2].half));
-        if (i.o[2].absolute) EACH_LANE v[l] = fabsf(v[l]);
-        if (i.o[2].negated) EACH_LANE v[l] = -v[l];
+        read_raw(x, a);
+        EACH_LANE v[l] = half_to_float(a[l] >> (16 * x.half));
+        if (x.absolute) EACH_LANE v[l] = fabsf(v[l]);
+        if (x.negated) EACH_LANE v[l] = -v[l];
         write(i.o[0], v);
     }
     void half_fma(const Ins &i) { /* only HFMA2 d, -RZ, RZ, high, low: two numbers */
