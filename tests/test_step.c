@@ -139,6 +139,7 @@ static ref_rule rule_of(const amp_step_desc *d, amp_optimizer optimizer) {
     r.beta1 = d->beta1.given ? d->beta1.value : 0.9f;
     r.beta2 = d->beta2.given ? d->beta2.value : oracle_of(optimizer)->beta2;
     r.eps = d->eps.given ? d->eps.value : 1e-8f;
+    if (!(r.eps > 0.0f)) r.eps = ldexpf(1.0f, -100); /* as the header says: a weight without gradients stays */
     r.weight_decay = d->weight_decay;
     r.momentum = d->momentum;
     r.dampening = d->dampening;
