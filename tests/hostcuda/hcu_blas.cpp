@@ -950,4 +950,11 @@ cublasStatus_t cublasSgemm(cublasHandle_t h, cublasOperation_t ta, cublasOperati
     return gemm(h, ta, tb, m, n, k, alpha, A, CUDA_R_32F, lda, 0, B, CUDA_R_32F, ldb, 0, beta, C, CUDA_R_32F, ldc, 0, 1,
         CUBLAS_COMPUTE_32F, "cublasSgemm");
 }
+cublasStatus_t cublasSgemmStridedBatched(cublasHandle_t h, cublasOperation_t ta, cublasOperation_t tb, int m, int n,
+    int k, const float *alpha, const float *A, int lda, long long sa, const float *B, int ldb, long long sb,
+    const float *beta, float *C, int ldc, long long sc, int batch) {
+    ENTER("cublasSgemmStridedBatched", HCU_MATMUL, CUBLAS_STATUS_EXECUTION_FAILED);
+    return gemm(h, ta, tb, m, n, k, alpha, A, CUDA_R_32F, lda, sa, B, CUDA_R_32F, ldb, sb, beta, C, CUDA_R_32F, ldc, sc,
+        batch, CUBLAS_COMPUTE_32F, "cublasSgemmStridedBatched");
+}
 } // extern "C"

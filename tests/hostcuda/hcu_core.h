@@ -53,6 +53,12 @@ void AnnotateIgnoreWritesEnd(const char *, int);
 #  define HCU_HAS_VALGRIND 0
 #endif
 
+/* A sanitizer knows lines itself. */
+#define HCU_SYMBOLIZES (HCU_HAS_ASAN || HCU_HAS_TSAN || HCU_HAS_MSAN)
+#if HCU_SYMBOLIZES
+extern "C" void __sanitizer_print_stack_trace(void);
+#endif
+
 namespace hcu {
 
 /* Happens-before edges for TSan, through tokens: who acquires a token is behind everybody who released it.  Device
@@ -194,7 +200,8 @@ void device_free(void *p);
 size_t device_used(int device);
 size_t device_limit(int device);
 void set_device_limit(int device, size_t bytes);
-void *pinned_alloc(size_t bytes);
+void *pinned_alloc(size_t bytes, bool managed); /* managed: cudaFree frees it */
+bool managed(const void *p);
 bool pinned_free(void *p);
 void enter_device(int device); /* its memory may be touched until leave_device */
 void leave_device(int device);
@@ -202,6 +209,14 @@ void set_protect(bool on);
 void check_canaries();
 int memory_leaks(bool print);
 void print_backtrace(void *const *frames, int count);
+struct Trace {
+    void *frame[12];
+    int count;
+};
+Trace trace_here();
+void print_trace(const Trace &t);             /* without the two innermost frames */
+void print_stack();                           /* where the caller is */
+void symbol_known(void *symbol, size_t size); /* a __device__ variable: both sides may touch it */
 
 /* ---- runtime (hcu_runtime.cpp) ----------------------------------------------------------------------------------- */
 

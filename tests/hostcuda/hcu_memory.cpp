@@ -6,7 +6,10 @@
  * other devices cannot touch it by accident; freed buffers stay unmapped in a quarantine.  A SIGSEGV handler turns
  * each of these faults into a sentence. */
 #include "hcu_core.h"
+#include <dlfcn.h>
 #include <execinfo.h>
+#include <link.h>
+#include <sys/auxv.h>
 #include <sys/mman.h>
 #include <unistd.h>
 #include <csignal>
@@ -23,10 +26,6 @@ constexpr unsigned char kCanary = 0xfe; /* read by mistake: huge as f32 and bf16
 constexpr size_t kQuarantineBytes = size_t(1) << 30, kQuarantineCount = 4096;
 
 enum ChunkState { RESERVED, LIVE, FREED }; /* reserved: its cudaMallocAsync has not run yet */
-struct Trace {
-    void *frame[12];
-    int count;
-};
 struct Chunk {
     char *base, *data; /* the mapping with its guard pages; what the program got */
     size_t total, size;
@@ -38,24 +37,19 @@ struct Chunk {
 };
 struct Pinned {
     size_t size;
+    bool managed;
     Trace trace;
 };
 
 /* never destroyed: leak checkers and static destructors of the program may still ask */
 Map<uintptr_t, Chunk> &g_chunks = *new Map<uintptr_t, Chunk>;
 Map<uintptr_t, Pinned> &g_pinned = *new Map<uintptr_t, Pinned>;
+Map<uintptr_t, size_t> &g_symbols = *new Map<uintptr_t, size_t>; /* __device__ variables whose address was asked for */
 std::deque<uintptr_t> &g_quarantine = *new std::deque<uintptr_t>;
 size_t g_quarantine_bytes;
 size_t g_used[kMaxDevices], g_limit[kMaxDevices];
 int g_inside[kMaxDevices], g_next_id = 1;
 bool g_protect = true;
-
-Trace trace_here() {
-    Trace t;
-    t.count = backtrace(t.frame, 12);
-    return t;
-}
-void print_trace(const Trace &t) { print_backtrace(t.frame + 2, t.count > 2 ? std::min(t.count - 2, 6) : 0); }
 
 Chunk *find(const void *p) {
     auto *e = g_chunks.at_or_below(uintptr_t(p));
@@ -103,19 +97,53 @@ void on_fault(int, siginfo_t *info, void *) {
             text, info->si_addr, offset, c->id, c->size, c->device, in_kernel() ? ", inside a kernel" : "");
         if (n > 0 && write(2, line, size_t(n)) < 0) _exit(1);
     }
-#if HCU_HAS_ASAN
-    __sanitizer_print_stack_trace();
-#else
-    void *frames[32];
-    print_backtrace(frames, backtrace(frames, 32));
-#endif
+    print_stack();
     signal(SIGSEGV, SIG_DFL);
     signal(SIGABRT, SIG_DFL);
     abort();
 }
 } // namespace
 
-void print_backtrace(void *const *frames, int count) { backtrace_symbols_fd(frames, count, 2); }
+/* ---- places in the source: by addr2line when HCU_LINES is set, for it knows of inlined functions ----------------- */
+
+static bool executable_is_relocated() { /* position-independent: addresses in the file begin at 0 */
+    return reinterpret_cast<const ElfW(Ehdr) *>(getauxval(AT_PHDR) & ~uintptr_t(kPage - 1))->e_type == ET_DYN;
+}
+static bool print_lines(void *const *frames, int count) {
+    char exe[512] = "", command[2048] = "";
+    ssize_t length = readlink("/proc/self/exe", exe, sizeof exe - 1);
+    if (length <= 0 || memchr(exe, '\'', size_t(length))) return false;
+    int n = snprintf(command, sizeof command, "addr2line -C -f -p -i -e '%s'", exe), told = 0;
+    for (int i = 0; i < count && n < int(sizeof command) - 64; i++) {
+        Dl_info object;
+        if (!dladdr(frames[i], &object) || !object.dli_fname || strstr(object.dli_fname, ".so")) continue;
+        uintptr_t base = executable_is_relocated() ? uintptr_t(object.dli_fbase) : 0;
+        unsigned long offset = uintptr_t(frames[i]) - base - 1; /* the call, not what comes after it */
+        n += snprintf(command + n, sizeof command - size_t(n), " 0x%lx", offset);
+        told++;
+    }
+    snprintf(command + n, sizeof command - size_t(n), " >&2");
+    fflush(stderr);
+    return told && system(command) == 0;
+}
+void print_stack() {
+#if HCU_SYMBOLIZES
+    __sanitizer_print_stack_trace();
+#else
+    void *frames[32];
+    print_backtrace(frames, backtrace(frames, 32));
+#endif
+}
+void print_backtrace(void *const *frames, int count) {
+    if (!getenv("HCU_LINES") || !print_lines(frames, count)) backtrace_symbols_fd(frames, count, 2);
+}
+
+Trace trace_here() {
+    Trace t;
+    t.count = backtrace(t.frame, 12);
+    return t;
+}
+void print_trace(const Trace &t) { print_backtrace(t.frame + 2, t.count > 2 ? std::min(t.count - 2, 6) : 0); }
 
 void memory_init() {
     for (size_t &l : g_limit)
@@ -190,18 +218,24 @@ size_t device_used(int device) { return g_used[device]; }
 size_t device_limit(int device) { return g_limit[device]; }
 void set_device_limit(int device, size_t bytes) { g_limit[device] = bytes; }
 
-void *pinned_alloc(size_t bytes) {
+void *pinned_alloc(size_t bytes, bool managed) {
     void *m = nullptr;
     if (posix_memalign(&m, kAlign, bytes ? bytes : 1)) return nullptr;
     poison(static_cast<char *>(m), bytes);
-    g_pinned[uintptr_t(m)] = Pinned{bytes, trace_here()};
+    g_pinned[uintptr_t(m)] = Pinned{bytes, managed, trace_here()};
     return m;
+}
+bool managed(const void *p) {
+    const Pinned *m = g_pinned.get(uintptr_t(p));
+    return m && m->managed;
 }
 bool pinned_free(void *p) {
     if (!g_pinned.erase(uintptr_t(p))) return false;
     free(p);
     return true;
 }
+
+void symbol_known(void *symbol, size_t size) { g_symbols[uintptr_t(symbol)] = size; }
 
 Place place_of(const void *p, size_t bytes) {
     Place r{WHERE_HOST, -1, ""};
@@ -219,6 +253,11 @@ Place place_of(const void *p, size_t bytes) {
         }
         return r;
     }
+    if (auto *e = g_symbols.at_or_below(uintptr_t(p)))
+        if (uintptr_t(p) - e->key < e->value) {
+            r.where = WHERE_PINNED;
+            return r;
+        }
     if (auto *e = g_pinned.at_or_below(uintptr_t(p))) {
         size_t offset = uintptr_t(p) - e->key, size = e->value.size;
         if (offset >= size) return r;
@@ -276,7 +315,8 @@ int memory_leaks(bool print) {
     for (auto *e : g_pinned.entries) {
         count++;
         if (!print) continue;
-        fprintf(stderr, "HOSTCUDA LEAK: pinned memory, %zu bytes, allocated at\n", e->value.size);
+        fprintf(stderr, "HOSTCUDA LEAK: %s memory, %zu bytes, allocated at\n", e->value.managed ? "managed" : "pinned",
+            e->value.size);
         print_trace(e->value.trace);
     }
     return count;

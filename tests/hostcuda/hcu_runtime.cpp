@@ -81,11 +81,15 @@ Device *g_device = new Device[kMaxDevices];
 int g_device_count = 2, g_mode = HCU_LAZY;
 bool g_ready, g_scan_params = true;
 Random g_random;
-Map<CUstream_st *, char> &g_streams = *new Map<CUstream_st *, char>;
-Map<CUevent_st *, char> &g_events = *new Map<CUevent_st *, char>;
-Map<CUgraph_st *, char> &g_graphs = *new Map<CUgraph_st *, char>;
-Map<CUgraphExec_st *, char> &g_execs = *new Map<CUgraphExec_st *, char>;
-Map<const void *, const char *> &g_objects = *new Map<const void *, const char *>; /* handles of cuBLAS and the like */
+Map<CUstream_st *, Trace> &g_streams = *new Map<CUstream_st *, Trace>;
+Map<CUevent_st *, Trace> &g_events = *new Map<CUevent_st *, Trace>;
+Map<CUgraph_st *, Trace> &g_graphs = *new Map<CUgraph_st *, Trace>;
+Map<CUgraphExec_st *, Trace> &g_execs = *new Map<CUgraphExec_st *, Trace>;
+struct Object {
+    const char *kind;
+    Trace trace;
+};
+Map<const void *, Object> &g_objects = *new Map<const void *, Object>; /* handles of cuBLAS and the like */
 vector<Capture *> &g_captures = *new vector<Capture *>;
 
 struct KernelInfo {
@@ -167,6 +171,7 @@ void init() {
     if ((value = getenv("HCU_DEVICES"))) g_device_count = std::max(0, std::min(kMaxDevices, atoi(value)));
     if ((value = getenv("HCU_ABORT"))) set_abort(atoi(value));
     if ((value = getenv("HCU_PROTECT"))) set_protect(atoi(value) != 0);
+    if (getenv("HCU_LEAKS")) atexit([] { cudaDeviceSynchronize(); }); /* what nobody waited for is looked at, too */
     if ((value = getenv("HCU_PTX")) && hcu_ptx_load(value) < 0) exit(2);
     if ((value = getenv("HCU_SASS")) && hcu_sass_load(value) < 0) exit(2);
     for (int d = 0; d < kMaxDevices; d++) {
@@ -615,13 +620,22 @@ int stream_device(cudaStream_t s) {
 }
 void live_object(const char *kind, const void *object, bool created) {
     if (created)
-        g_objects[object] = kind;
+        g_objects[object] = {kind, trace_here()};
     else
         g_objects.erase(object);
 }
 void register_kernel(const void *f, const KernelDesc *desc) {
     Locked l;
     g_kernels[f].desc = desc;
+}
+void name_kernel(const void *f, const char *name) {
+    Locked l;
+    g_kernels[f].name = name;
+}
+cudaError_t symbol_register(void *symbol, size_t size) {
+    Locked l;
+    symbol_known(symbol, size);
+    return cudaSuccess;
 }
 bool need_device(const char *api, const char *what, const void *p, size_t bytes, int device) {
     Place at = place_of(p, bytes);
@@ -885,6 +899,11 @@ cudaError_t cudaFree(void *p) {
     if (!p) return cudaSuccess;
     count_extra(HCU_SYNC);
     NOT_IN_CAPTURE();
+    if (managed(p)) {
+        sync_streams(-1, true);
+        pinned_free(p);
+        return done(g_device[t_device].error);
+    }
     FreeCheck check = device_free_check(p, false);
     if (check != FREE_OK) {
         bug("cudaFree(%p): %s", p, check == FREE_TWICE ? "freed twice" : "not a pointer from cudaMalloc");
@@ -930,12 +949,18 @@ cudaError_t cudaFreeAsync(void *p, cudaStream_t s) {
 }
 static cudaError_t host_alloc(void **p, size_t n) {
     NOT_IN_CAPTURE();
-    *p = pinned_alloc(n);
+    *p = pinned_alloc(n, false);
     return done(*p ? cudaSuccess : cudaErrorMemoryAllocation);
 }
 cudaError_t cudaHostAlloc(void **p, size_t n, unsigned) {
     ENTER("cudaHostAlloc", HCU_ALLOC, cudaErrorMemoryAllocation);
     return host_alloc(p, n);
+}
+cudaError_t cudaMallocManaged(void **p, size_t n, unsigned) { /* reached from both sides, never moved */
+    ENTER("cudaMallocManaged", HCU_ALLOC, cudaErrorMemoryAllocation);
+    NOT_IN_CAPTURE();
+    *p = pinned_alloc(n, true);
+    return done(*p ? cudaSuccess : cudaErrorMemoryAllocation);
 }
 cudaError_t cudaMallocHost(void **p, size_t n) {
     ENTER("cudaMallocHost", HCU_ALLOC, cudaErrorMemoryAllocation);
@@ -981,6 +1006,32 @@ cudaError_t cudaMemcpy(void *dst, const void *src, size_t n, cudaMemcpyKind kind
     cudaError_t e = copy("cudaMemcpy", dst, src, n, plan, nullptr, waits);
     return done(e || !waits ? e : sync_stream(resolve(nullptr)));
 }
+} // extern "C"
+namespace hcu {
+/* A symbol's place in the program is its place on the device; only the order of the stream remains to be kept. */
+cudaError_t symbol_copy(void *symbol, size_t size, void *other, size_t n, size_t offset, cudaMemcpyKind kind,
+    cudaStream_t stream, bool to_symbol) {
+    const char *api = to_symbol ? "cudaMemcpyToSymbol" : "cudaMemcpyFromSymbol";
+    ENTER(api, HCU_COPY, cudaErrorInvalidValue);
+    if (offset > size || n > size - offset) {
+        bug("%s: bytes %zu..%zu of a variable of %zu bytes", api, offset, offset + n, size);
+        return done(cudaErrorInvalidValue);
+    }
+    if (n == 0) return cudaSuccess;
+    symbol_known(symbol, size);
+    void *at = static_cast<char *>(symbol) + offset, *dst = to_symbol ? at : other;
+    const void *src = to_symbol ? other : at;
+    Place far = place_of(other, n);
+    bool device = far.where == WHERE_DEVICE;
+    if (far.where == WHERE_FREED || far.where == WHERE_OUTSIDE) {
+        bug("%s: %s is %s", api, to_symbol ? "source" : "destination", far.text);
+        return done(cudaErrorInvalidValue);
+    }
+    if (kind != cudaMemcpyDefault && device != (kind == cudaMemcpyDeviceToDevice)) return done(cudaErrorInvalidValue);
+    return done(copy(api, dst, src, n, CopyPlan{to_symbol || device, !to_symbol || device, false, -1}, stream, false));
+}
+} // namespace hcu
+extern "C" {
 static cudaError_t fill(const char *api, void *p, int value, size_t n, cudaStream_t s) {
     if (n == 0) return cudaSuccess;
     int device = stream_device(s);
@@ -1006,7 +1057,7 @@ static cudaError_t stream_create(cudaStream_t *out, unsigned flags) {
     s->device = t_device;
     s->flags = flags;
     s->tsan = tsan_identity();
-    g_streams[s] = 0;
+    g_streams[s] = trace_here();
     *out = s;
     return cudaSuccess;
 }
@@ -1082,7 +1133,7 @@ static cudaError_t event_create(cudaEvent_t *out, unsigned flags) {
     if (flags & ~unsigned(cudaEventBlockingSync | cudaEventDisableTiming | cudaEventInterprocess))
         return done(cudaErrorInvalidValue);
     *out = new CUevent_st{t_device, !(flags & cudaEventDisableTiming), nullptr, nullptr, {}};
-    g_events[*out] = 0;
+    g_events[*out] = trace_here();
     return cudaSuccess;
 }
 cudaError_t cudaEventCreate(cudaEvent_t *e) {
@@ -1191,6 +1242,15 @@ cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t *c, const void *f, void
     return done(launch(f, c->gridDim, c->blockDim, args, c->dynamicSmemBytes, c->stream, cooperative));
 }
 
+cudaError_t cudaLaunchCooperativeKernel(const void *f, dim3 g, dim3 b, void **args, size_t shared, cudaStream_t s) {
+    ENTER("cudaLaunchCooperativeKernel", HCU_LAUNCH, cudaErrorLaunchOutOfResources);
+    return done(launch(f, g, b, args, shared, s, true));
+}
+cudaError_t cudaFuncSetCacheConfig(const void *, cudaFuncCache) {
+    ENTER("cudaFuncSetCacheConfig", kNoGroup, cudaErrorInvalidValue);
+    return cudaSuccess; /* a wish */
+}
+
 /* ---- capture and graphs ---- */
 
 cudaError_t cudaThreadExchangeStreamCaptureMode(cudaStreamCaptureMode *mode) {
@@ -1232,7 +1292,7 @@ cudaError_t cudaStreamEndCapture(cudaStream_t s, cudaGraph_t *out) {
         return done(e);
     }
     leave_capture(c);
-    g_graphs[c->graph] = 0;
+    g_graphs[c->graph] = trace_here();
     *out = c->graph;
     delete c;
     return cudaSuccess;
@@ -1281,7 +1341,7 @@ cudaError_t cudaGraphInstantiate(cudaGraphExec_t *out, cudaGraph_t g, unsigned l
     ENTER("cudaGraphInstantiate", HCU_OBJECT, cudaErrorMemoryAllocation);
     if (!g_graphs.get(g)) return done(cudaErrorInvalidValue);
     *out = new CUgraphExec_st{std::make_shared<vector<Node>>(g->nodes)};
-    g_execs[*out] = 0;
+    g_execs[*out] = trace_here();
     return cudaSuccess;
 }
 cudaError_t cudaGraphGetNodes(cudaGraph_t g, cudaGraphNode_t *nodes, size_t *count) {
@@ -1361,22 +1421,30 @@ long hcu_pending(void) {
         n += long(s->pending.size());
     return n;
 }
+} // extern "C"
+template <class K> static int leaked(const char *kind, const Map<K, Trace> &live, int print) {
+    for (auto *e : live.entries) {
+        if (!print) continue;
+        fprintf(stderr, "HOSTCUDA LEAK: %s, allocated at\n", kind);
+        print_trace(e->value);
+    }
+    return int(live.entries.size());
+}
+extern "C" {
+__attribute__((destructor)) static void leaks_at_exit(void) {
+    if (g_ready && getenv("HCU_LEAKS")) hcu_leaks(1);
+}
 int hcu_leaks(int print) {
     Locked l;
     int n = memory_leaks(print != 0);
-    struct {
-        const char *kind;
-        size_t count;
-    } live[] = {{"streams", g_streams.entries.size()}, {"events", g_events.entries.size()},
-        {"graphs", g_graphs.entries.size()}, {"executable graphs", g_execs.entries.size()},
-        {"open captures", g_captures.size()}};
-    for (auto &x : live) {
-        n += int(x.count);
-        if (print && x.count) fprintf(stderr, "HOSTCUDA LEAK: %zu %s\n", x.count, x.kind);
-    }
+    n += leaked("stream", g_streams, print) + leaked("event", g_events, print) + leaked("graph", g_graphs, print) +
+        leaked("executable graph", g_execs, print) + int(g_captures.size());
+    if (print && !g_captures.empty()) fprintf(stderr, "HOSTCUDA LEAK: %zu open captures\n", g_captures.size());
     for (auto *e : g_objects.entries) {
         n++;
-        if (print) fprintf(stderr, "HOSTCUDA LEAK: %s %p\n", e->value, e->key);
+        if (!print) continue;
+        fprintf(stderr, "HOSTCUDA LEAK: %s, allocated at\n", e->value.kind);
+        print_trace(e->value.trace);
     }
     return n;
 }

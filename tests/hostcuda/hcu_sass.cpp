@@ -501,7 +501,8 @@ bool read_cubin(const string &file) {
  * Cycles from an instruction's issue to that of one that depends on it. [1] Jia et al., "Dissecting the NVIDIA Volta
  * GPU architecture via microbenchmarking", arXiv 1804.06826; [2] the same for the Turing T4, arXiv 1903.07486; [3]
  * Abdelkhalik et al., "Demystifying the Nvidia Ampere architecture through microbenchmarking and instruction-level
- * analysis", arXiv 2208.11174. [-]: no figure there, taken. The same figures for every kernel, ours or not. */
+ * analysis", arXiv 2208.11174. The figures are recalled from these papers, they were not looked up again; Hopper's and
+ * Blackwell's are taken to be Ampere's. [-]: no figure there, taken. The same figures for every kernel, ours or not. */
 
 enum {
     L_ARITHMETIC = 4,    /* [1][2] integers, FP32, comparisons, selections */

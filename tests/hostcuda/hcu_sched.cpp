@@ -5,7 +5,6 @@
  * run deterministic; the order of threads, warps and blocks is chosen by the test.  Under TSan every CUDA thread has
  * an identity of its own and only CUDA's ordering makes happens-before edges, so races show whatever the schedule. */
 #include "hcu_core.h"
-#include <execinfo.h>
 #include <sys/mman.h>
 #include <unistd.h>
 #include <cstdarg>
@@ -34,12 +33,7 @@ void bug(const char *format, ...) {
     va_end(args);
     g_bugs++;
     if (!g_abort) return;
-#if HCU_HAS_ASAN
-    __sanitizer_print_stack_trace();
-#else
-    void *frames[32];
-    print_backtrace(frames, backtrace(frames, 32));
-#endif
+    print_stack();
     abort();
 }
 void device_trap(const char *file, int line) {
@@ -275,8 +269,20 @@ static Warp &warp_of(unsigned t) {
     return L->warps[t / L->threads_per_block * L->warps_per_block + t % L->threads_per_block / 32];
 }
 unsigned warp_live_mask() { return warp_of(L->current).live; }
+static void **g_dynamic_pointer[256]; /* filled before main, in any order of the files */
+static unsigned g_dynamic_pointers;
+int shared_pointer(void **where) {
+    if (g_dynamic_pointers == 256) {
+        bug("more than 256 dynamic shared arrays outside of functions");
+        abort();
+    }
+    g_dynamic_pointer[g_dynamic_pointers++] = where;
+    return 0;
+}
 static void set_current(unsigned t) {
     L->current = t;
+    for (unsigned i = 0; i < g_dynamic_pointers; i++)
+        *g_dynamic_pointer[i] = L->blocks[t / L->threads_per_block].dynamic;
     const dim3 &b = L->config.block;
     unsigned i = t % L->threads_per_block;
     blockIdx = L->blocks[t / L->threads_per_block].index;

@@ -30,6 +30,8 @@
 
 #undef __shared__
 #define __shared__ hostcuda_error_use_AMP_SHARED /* an unknown type name: the compiler stops here */
+#undef __forceinline__
+#define __forceinline__ inline /* a pointer to such a function is no error, as in nvcc */
 #undef __launch_bounds__
 #define __launch_bounds__(...)
 #undef __grid_constant__
@@ -43,6 +45,19 @@
     static const char name##_hcu_site = 0; \
     T(&name)[n] = *static_cast<T(*)[n]>(hcu::shared_static(&name##_hcu_site, sizeof(T[n]), alignof(T)))
 #define AMP_DYN_SHARED(T, name) T *name = static_cast<T *>(hcu::shared_dynamic())
+
+/* What translate.cpp makes of `__shared__ T name[n];`: a typedef of hcu_type_name, and one of these. The last is for
+ * `extern __shared__ T name[];` outside of functions: a pointer that the scheduler sets. */
+#define HCU_SHARED_VARIABLE(name) \
+    static const char name##_hcu_site = 0; \
+    hcu_type_##name &name = *static_cast<hcu_type_##name *>( \
+        hcu::shared_static(&name##_hcu_site, sizeof(hcu_type_##name), alignof(hcu_type_##name)));
+#define HCU_SHARED_DYNAMIC(name) \
+    std::remove_extent_t<hcu_type_##name> *name = \
+        static_cast<std::remove_extent_t<hcu_type_##name> *>(hcu::shared_dynamic());
+#define HCU_SHARED_GLOBAL(name) \
+    static std::remove_extent_t<hcu_type_##name> *name; \
+    static const int name##_hcu_site = hcu::shared_pointer((void **)&name);
 
 /* The caller's place, for messages: two defaulted parameters at the end of each collective operation. */
 #define HCU_AT   const char *hcu_file = __builtin_FILE(), int hcu_line = __builtin_LINE()
@@ -135,6 +150,100 @@ template <class... P> inline cudaError_t cudaFuncSetAttribute(void (*kernel)(P..
 #define cudaLaunchKernelEx  hcu_launch_ex
 #define cudaLaunchKernelExC hcu_launch_ex_c
 #define cudaLaunchKernel    hcu_launch
+
+/* ---- <<< >>>, from translate.cpp: kernel<<<g, b>>>(x) becomes HCU_LAUNCH(kernel)(hcu::config(g, b))(x) ----------- */
+
+namespace hcu {
+inline cudaLaunchConfig_t config(dim3 grid, dim3 block, size_t shared = 0, cudaStream_t stream = nullptr) {
+    cudaLaunchConfig_t c = {};
+    c.gridDim = grid;
+    c.blockDim = block;
+    c.dynamicSmemBytes = shared;
+    c.stream = stream;
+    return c;
+}
+/* A kernel whose type is known: its arguments are converted as in a call. */
+template <class... P> struct TypedLaunch {
+    void (*kernel)(P...);
+    cudaLaunchConfig_t c;
+    const char *name;
+    TypedLaunch operator()(const cudaLaunchConfig_t &config) const { return {kernel, config, name}; }
+    void operator()(P... p) const {
+        void *v[sizeof...(P) + 1] = {clean(p)..., nullptr};
+        const void *f = registered(kernel);
+        name_kernel(f, name);
+        ::cudaLaunchKernelExC(&c, f, v);
+    }
+};
+struct TakeKernel {
+    const char *name;
+    template <class... P> TypedLaunch<P...> operator()(void (*k)(P...)) const { return {k, {}, name}; }
+};
+/* A template or overloads: the arguments choose. `site` calls the kernel and holds nothing. */
+template <class Site, class... A> inline void call_site(A... a) {
+    alignas(Site) static const char nothing[sizeof(Site)] = {};
+    (*reinterpret_cast<const Site *>(nothing))(a...);
+}
+template <class Site> struct DeducedLaunch {
+    const char *name;
+    cudaLaunchConfig_t c;
+    DeducedLaunch operator()(const cudaLaunchConfig_t &config) const { return {name, config}; }
+    template <class... A> void operator()(A... a) const { TypedLaunch<A...>{&call_site<Site, A...>, c, name}(a...); }
+};
+template <class Direct, class Site> inline auto launcher(Direct direct, Site, const char *name) {
+    if constexpr (std::is_invocable_v<Direct, TakeKernel>)
+        return direct(TakeKernel{name});
+    else
+        return DeducedLaunch<Site>{name, {}};
+}
+} // namespace hcu
+#define HCU_LAUNCH(...) \
+    hcu::launcher([&](auto hcu_take) -> decltype(hcu_take(__VA_ARGS__)) { return hcu_take(__VA_ARGS__); }, \
+        [&](auto... hcu_a) { __VA_ARGS__(hcu_a...); }, #__VA_ARGS__)
+
+template <class... P>
+inline cudaError_t cudaLaunchCooperativeKernel(
+    void (*kernel)(P...), dim3 g, dim3 b, void **args, size_t shared = 0, cudaStream_t s = nullptr) {
+    cudaLaunchAttribute together = {};
+    together.id = cudaLaunchAttributeCooperative;
+    together.val.cooperative = 1;
+    cudaLaunchConfig_t c = hcu::config(g, b, shared, s);
+    c.attrs = &together;
+    c.numAttrs = 1;
+    return ::cudaLaunchKernelExC(&c, hcu::registered(kernel), args);
+}
+/* ---- __device__ and __constant__ variables: plain globals, which kernels read where they lie --------------------- */
+
+template <class T>
+inline cudaError_t cudaMemcpyToSymbolAsync(T &symbol, const void *src, size_t n, size_t offset = 0,
+    cudaMemcpyKind kind = cudaMemcpyHostToDevice, cudaStream_t s = nullptr) {
+    return hcu::symbol_copy((void *)&symbol, sizeof symbol, (void *)src, n, offset, kind, s, true);
+}
+template <class T>
+inline cudaError_t cudaMemcpyFromSymbolAsync(void *dst, const T &symbol, size_t n, size_t offset = 0,
+    cudaMemcpyKind kind = cudaMemcpyDeviceToHost, cudaStream_t s = nullptr) {
+    return hcu::symbol_copy((void *)&symbol, sizeof symbol, dst, n, offset, kind, s, false);
+}
+template <class T>
+inline cudaError_t cudaMemcpyToSymbol(
+    T &symbol, const void *src, size_t n, size_t offset = 0, cudaMemcpyKind kind = cudaMemcpyHostToDevice) {
+    cudaError_t e = cudaMemcpyToSymbolAsync(symbol, src, n, offset, kind);
+    return e != cudaSuccess ? e : ::cudaStreamSynchronize(nullptr);
+}
+template <class T>
+inline cudaError_t cudaMemcpyFromSymbol(
+    void *dst, const T &symbol, size_t n, size_t offset = 0, cudaMemcpyKind kind = cudaMemcpyDeviceToHost) {
+    cudaError_t e = cudaMemcpyFromSymbolAsync(dst, symbol, n, offset, kind);
+    return e != cudaSuccess ? e : ::cudaStreamSynchronize(nullptr);
+}
+template <class P, class T> inline cudaError_t cudaGetSymbolAddress(P **out, const T &symbol) {
+    *out = static_cast<P *>((void *)&symbol);
+    return hcu::symbol_register((void *)&symbol, sizeof symbol);
+}
+template <class T> inline cudaError_t cudaGetSymbolSize(size_t *out, const T &symbol) {
+    *out = sizeof symbol;
+    return cudaSuccess;
+}
 
 /* ---- barriers and fences ----------------------------------------------------------------------------------------- */
 
@@ -435,28 +544,5 @@ inline long long clock64() { return hcu::clock_ns(); }
 inline void __nanosleep(unsigned) {}
 #define __trap() hcu::device_trap(__FILE__, __LINE__)
 
-/* ---- the slice of cooperative groups that kernels here may use; the real header is skipped ----------------------- */
-
-#define _CG_COOPERATIVE_GROUPS_H
-#define _COOPERATIVE_GROUPS_H_
-namespace cooperative_groups {
-struct grid_group {
-    void sync(HCU_AT) const { hcu::grid_barrier(HCU_HERE); }
-    unsigned long long size() const {
-        return (unsigned long long)gridDim.x * gridDim.y * gridDim.z * blockDim.x * blockDim.y * blockDim.z;
-    }
-    unsigned long long thread_rank() const {
-        unsigned long long block = blockIdx.x + gridDim.x * (blockIdx.y + (unsigned long long)gridDim.y * blockIdx.z);
-        return block * blockDim.x * blockDim.y * blockDim.z + threadIdx.x +
-            blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z);
-    }
-};
-inline grid_group this_grid() { return {}; }
-struct thread_block {
-    void sync(HCU_AT) const { hcu::block_barrier(0, hcu::BARRIER_PLAIN, HCU_HERE); }
-    unsigned thread_rank() const { return threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z); }
-    unsigned size() const { return blockDim.x * blockDim.y * blockDim.z; }
-};
-inline thread_block this_thread_block() { return {}; }
-} // namespace cooperative_groups
+#include "hostcuda_groups.h"
 #endif

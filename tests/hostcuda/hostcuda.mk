@@ -64,7 +64,7 @@ HCU_SKIPPED := $(foreach v,$(HCU_ALL),$(if $(HCU_CAN_$(v)),,"skipped: hostcuda $
 endif
 
 # ---- libraries -----------------------------------------------------------------------------------------------------------
-HCU_SOURCES := hcu_sched hcu_wmma hcu_memory hcu_runtime hcu_blas hcu_ptx hcu_sass
+HCU_SOURCES := hcu_sched hcu_wmma hcu_memory hcu_runtime hcu_blas hcu_nccl hcu_ptx hcu_sass
 HCU_HEADERS := $(wildcard $(HCU_DIR)/*.h)
 define hcu_library
 HCU_LIB_$(1) := $(HCU_BUILD)/libhostcuda-$(1).a
@@ -88,17 +88,26 @@ $(HCU_BUILD)/$(1)/bugs: $(HCU_DIR)/selftest/bugs.cu $(HCU_DIR)/selftest/selftest
 	$$(HCU_CXX_$(1)) $$(HCU_CXXFLAGS) $$(HCU_FLAGS_$(1)) $$(HCU_SHIM) $$< -x none $$(HCU_LIB_$(1)) $$(HCU_LDLIBS) -o $$@
 endef
 $(foreach v,$(HCU_ALL),$(eval $(call hcu_selftest,$(v))))
-hcu_programs = $(foreach v,$(1),$(HCU_BUILD)/$(v)/test_lang $(HCU_BUILD)/$(v)/test_blas $(HCU_BUILD)/$(v)/test_wmma $(HCU_BUILD)/$(v)/bugs $(HCU_BUILD)/$(v)/user_main)
+hcu_programs = $(HCU_BUILD)/translate $(foreach v,$(1),$(HCU_BUILD)/$(v)/test_lang $(HCU_BUILD)/$(v)/test_blas $(HCU_BUILD)/$(v)/test_wmma $(HCU_BUILD)/$(v)/bugs $(HCU_BUILD)/$(v)/user_main)
 HCU_THIN := $(filter plain,$(HCU_VARIANTS))
+
+# ---- other people's programs: docs/hostcuda.md ---------------------------------------------------------------------------
+$(HCU_BUILD)/translate: $(HCU_DIR)/translate.cpp
+	@mkdir -p $(@D)
+	$(CXX) -std=c++17 -O1 -Wall -Wextra $< -o $@
+HCU_CHECK := $(if $(CHECK),$(CHECK),$(filter asan tsan,$(HCU_VARIANTS)) $(firstword $(filter msan vg,$(HCU_VARIANTS))))
+hostcuda-run: $(HCU_BUILD)/translate $(HCU_CHECK:%=$(HCU_BUILD)/libhostcuda-%.a)
+	@CHECK='$(HCU_CHECK)' FLAGS='$(FLAGS)' HCU_LIBS='$(HCU_BUILD)' CUDA_HOME='$(CUDA_HOME)' CXX='$(CXX)' CLANGXX='$(CLANGXX)' \
+	    $(HCU_DIR)/run.sh '$(FILE)' $(ARGS)
 
 hostcuda-libs: $(HCU_VARIANTS:%=$(HCU_BUILD)/libhostcuda-%.a)
 	@for s in $(HCU_SKIPPED); do echo "$$s"; done
 hostcuda-check: $(call hcu_programs,$(HCU_THIN))
 	@for s in $(HCU_SKIPPED); do echo "$$s"; done
-	@CUDA_HOME="$(CUDA_HOME)" $(HCU_DIR)/selftest/run_all.sh thin $(HCU_BUILD) $(HCU_THIN)
+	@CUDA_HOME="$(CUDA_HOME)" CXX="$(CXX)" CLANGXX="$(CLANGXX)" $(HCU_DIR)/selftest/run_all.sh thin $(HCU_BUILD) $(HCU_THIN)
 hostcuda-check-full: $(call hcu_programs,$(HCU_VARIANTS))
 	@for s in $(HCU_SKIPPED); do echo "$$s"; done
-	@CUDA_HOME="$(CUDA_HOME)" $(HCU_DIR)/selftest/run_all.sh full $(HCU_BUILD) $(HCU_VARIANTS)
+	@CUDA_HOME="$(CUDA_HOME)" CXX="$(CXX)" CLANGXX="$(CLANGXX)" $(HCU_DIR)/selftest/run_all.sh full $(HCU_BUILD) $(HCU_VARIANTS)
 hostcuda-clean:
 	rm -rf $(HCU_BUILD)
-.PHONY: hostcuda-libs hostcuda-check hostcuda-check-full hostcuda-clean
+.PHONY: hostcuda-run hostcuda-libs hostcuda-check hostcuda-check-full hostcuda-clean

@@ -50,6 +50,7 @@ void fence();
 void atomic_hook(const void *address); /* called before each atomic operation */
 void *shared_static(const void *site, size_t bytes, size_t align);
 void *shared_dynamic();
+int shared_pointer(void **where); /* from now on it holds the dynamic shared memory of the block that runs */
 void misaligned(const void *address, size_t alignment, const char *file, int line);
 long long clock_ns();
 [[noreturn]] void device_trap(const char *file, int line);
@@ -67,6 +68,12 @@ struct KernelDesc {
     int count;
 };
 void register_kernel(const void *function, const KernelDesc *);
+void name_kernel(const void *function, const char *name); /* for messages, instead of the mangled name */
+
+/* __device__ variables: ordinary globals, copied in the order of a stream */
+cudaError_t symbol_copy(void *symbol, size_t size, void *other, size_t n, size_t offset, cudaMemcpyKind kind,
+    cudaStream_t stream, bool to_symbol);
+cudaError_t symbol_register(void *symbol, size_t size); /* its address may be given to kernels */
 
 } // namespace hcu
 #endif

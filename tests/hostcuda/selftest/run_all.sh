@@ -39,6 +39,10 @@ for v in "$@"; do
     take "user_main $v" $wrap "$build/$v/user_main"
 done
 
+own=$*
+[ "$mode" = full ] || own=plain
+take "programs of others" env HCU_LIBS="$build" "$here/run_own.sh" $own
+
 columns="$*"
 plain=$(case " $* " in *" plain "*) echo yes ;; esac)
 if [ -n "$nvcc" ]; then

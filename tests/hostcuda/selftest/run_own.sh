@@ -1,0 +1,74 @@
+#!/bin/sh
+# run_own.sh VARIANT... - the programs of own/ as a user runs them, by run.sh: the right one finds nothing, each planted mistake is told
+# at the line that names it ("MISTAKE n" in softmax.cu) by the variant that the table names. Last line: own: N passed, M failed
+set -u
+here=$(cd "$(dirname "$0")" && pwd)
+own=$here/own
+work=$(mktemp -d) || exit 2
+trap 'rm -rf "$work"' EXIT
+trap 'exit 130' INT TERM
+HCU_LOGS=$work
+export HCU_LOGS
+passed=0 failed=0
+ok() { passed=$((passed + 1)); }
+bad() { failed=$((failed + 1)); echo "FAIL $*"; }
+have() { case " $variants " in *" $1 "*) return 0 ;; esac; return 1; }
+variants=$*
+
+# MISTAKE VARIANT TEXT: what run.sh must say of it, at a line marked with that number
+table='
+1 tsan  data race
+2 asan  address:
+3 plain access past the end
+3 asan  access past the end
+4 msan  uninitialised
+4 vg    uninitialised
+5 plain leak: device buffer
+5 asan  leak: device buffer
+6 plain a host pointer
+7 plain different barriers
+8 tsan  data race
+9 tsan  data race
+'
+run() { # VARIANT FILE FLAGS
+    CHECK=$1 FLAGS=$3 "$here/../run.sh" "$2" >"$work/said" 2>&1
+}
+for v in plain asan tsan msan vg; do
+    have $v || continue
+    if [ "$v" = plain ]; then # the forms of the language; under a sanitizer it is the same translation
+        if run plain "$own/language.cu" "" && grep -q '^language: [1-9][0-9]* passed, 0 failed' "$work/said"; then ok; else bad "language.cu"; cat "$work/said"; fi
+    fi
+    if run $v "$own/softmax.cu" "" && grep -q 'add up to 1' "$work/said"; then ok; else bad "softmax.cu, $v: nothing is wrong with it"; cat "$work/said"; fi
+done
+echo "$table" | while read -r n v text; do
+    [ -n "$n" ] && have "$v" || continue
+    run "$v" "$own/softmax.cu" "-DMISTAKE=$n"
+    rc=$?
+    lines=$(grep -n "MISTAKE\( [0-9]*\)* $n\( [0-9]*\)* \*/" "$own/softmax.cu" | sed 's/:.*//' | paste -sd '|' -)
+    if [ $rc = 1 ] && grep -qE "softmax\.cu:($lines)[:,].*$text" "$work/said"; then echo ok; else
+        echo bad
+        echo "mistake $n, $v: line $lines is not told:" >>"$work/why"
+        cat "$work/said" >>"$work/why"
+    fi
+done >"$work/results"
+passed=$((passed + $(grep -c '^ok' "$work/results"))) failed=$((failed + $(grep -c '^bad' "$work/results")))
+[ ! -r "$work/why" ] || sed 's/^/FAIL /' "$work/why"
+
+# what is refused, with the line
+refused() { # TEXT OF THE PROGRAM, WHAT IS SAID
+    printf '%s\n' "$1" >"$work/wrong.cu"
+    CHECK=plain "$here/../run.sh" "$work/wrong.cu" >"$work/said" 2>&1
+    if [ $? = 2 ] && grep -q "$2" "$work/said"; then ok; else bad "refused with another sentence:"; cat "$work/said"; fi
+}
+if have plain; then
+    refused '__shared__ float x[3];
+int main() { return 0; }' 'wrong.cu:1: error: hostcuda: __shared__ outside of a function'
+    refused '#include <stdio.h>
+__global__ void k() {}
+int main() { k<<<1, 1>>(); return 0; }' 'wrong.cu:3: error: hostcuda: no >>> to this <<<'
+    refused '__global__ void k() { undeclared(3); }
+int main() { k<<<1, 1>>>(); return 0; }' 'wrong.cu:1:.*undeclared'
+    if CHECK=plain "$here/../run.sh" "$work/nothing.cu" >/dev/null 2>&1; then bad "a file that is not there"; else ok; fi
+fi
+echo "own: $passed passed, $failed failed"
+[ $failed = 0 ]
