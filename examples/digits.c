@@ -27,7 +27,10 @@
 #endif
 #include "amp.h"
 
-#include "digits_load.h" /* images; fail, allocate, shuffle */
+#define PROGRAM "digits"
+#include "program.h" /* fail, must, allocate, claim */
+
+#include "digits_load.h" /* images; shuffle */
 #include "plot.h"        /* the pictures */
 
 #include <errno.h>
@@ -58,7 +61,7 @@
 
 /* ==== the experiment ============================================================================================ */
 
-enum { FP32, FP16_PURE, FP16_MASTERS, AMP_STATIC_SCALE, AMP_DYNAMIC_SCALE, BF16, MODES };
+enum { FP32, FP16_PURE, FP16_MASTERS, AMP_STATIC_SCALE, AMP_DYNAMIC_SCALE, BF16, FP8_CURRENT, FP8_DELAYED, MODES };
 enum { PLAIN, DEEP, NETS };
 enum { MAX_LAYERS = 8, MAX_SEEDS = 100 };
 
@@ -67,13 +70,17 @@ static const struct mode {
     amp_dtype model;   /* weights the products read, activations, gradients */
     amp_master master; /* are there FP32 master weights besides? */
     amp_scaler_mode scaling;
+    int fp8;          /* 1: products of all layers but the last read FP8 copies, each tensor with its own scale, */
+    uint32_t history; /* from the largest of so many amaxes before; 0: from its own (docs/fp8.md) */
 } modes[MODES] = {
-    {"fp32", AMP_F32, AMP_MASTER_F32, AMP_SCALER_OFF},
-    {"fp16-pure", AMP_F16, AMP_MASTER_NONE, AMP_SCALER_OFF},
-    {"fp16-masters", AMP_F16, AMP_MASTER_F32, AMP_SCALER_OFF},
-    {"amp-static", AMP_F16, AMP_MASTER_F32, AMP_SCALER_STATIC},
-    {"amp-dynamic", AMP_F16, AMP_MASTER_F32, AMP_SCALER_DYNAMIC},
-    {"bf16", AMP_BF16, AMP_MASTER_F32, AMP_SCALER_OFF},
+    {"fp32", AMP_F32, AMP_MASTER_F32, AMP_SCALER_OFF, 0, 0},
+    {"fp16-pure", AMP_F16, AMP_MASTER_NONE, AMP_SCALER_OFF, 0, 0},
+    {"fp16-masters", AMP_F16, AMP_MASTER_F32, AMP_SCALER_OFF, 0, 0},
+    {"amp-static", AMP_F16, AMP_MASTER_F32, AMP_SCALER_STATIC, 0, 0},
+    {"amp-dynamic", AMP_F16, AMP_MASTER_F32, AMP_SCALER_DYNAMIC, 0, 0},
+    {"bf16", AMP_BF16, AMP_MASTER_F32, AMP_SCALER_OFF, 0, 0},
+    {"fp8-current", AMP_BF16, AMP_MASTER_F32, AMP_SCALER_OFF, 1, 0},
+    {"fp8-delayed", AMP_BF16, AMP_MASTER_F32, AMP_SCALER_OFF, 1, 16},
 };
 
 /* plain: a small ReLU network that is trained gently for a long time. Adam moves a weight by about lr = 5e-5 per step.
@@ -121,9 +128,6 @@ typedef struct options {
 
 /* ==== small things ============================================================================================== */
 
-static void must(amp_ctx *ctx, amp_status status) { /* a verb failed: amp.h knows why */
-    if (status != AMP_OK) fail("%s", *amp_last_error(ctx) ? amp_last_error(ctx) : amp_strerror(status));
-}
 static amp_ledger_row ledger_row(const amp_ctx *ctx, const char *label) { /* all zero if the label was never used */
     amp_ledger_row row = AMP_ZERO;
     (void)amp_ledger(ctx, &row, 1, label);
@@ -148,6 +152,7 @@ typedef struct network {
     amp_linear_desc layer[MAX_LAYERS]; /* filled once, used forward and backward */
     amp_xent_desc loss;
     int layers;
+    amp_fp8 *fp8;                     /* NULL, or the scales of x, w and dy of each layer */
     float *staging;                   /* context memory: a batch in FP32, on its way to the network's format */
     int32_t *labels;                  /* context memory */
     void *memory[4 * MAX_LAYERS + 8]; /* everything from amp_alloc */
@@ -202,6 +207,29 @@ static void network_connect_layer(network *net, int i, amp_dtype type, const cha
     l->dbias = amp_param_grad(net->params, bias);
 }
 
+/* All layers but the last, whose 10 outputs FP8 hardware does not multiply (16 it would), share the scratch memory. */
+static void network_use_fp8(network *net, const struct mode *mode) {
+    amp_fp8_desc desc = AMP_ZERO;
+    size_t bytes = 0, need, i, layers = (size_t)net->layers - 1;
+    void *scratch;
+    desc.tensors = (uint32_t)(3 * layers);
+    desc.history = mode->history;
+    must(net->ctx, amp_fp8_create(&net->fp8, net->ctx, &desc));
+    for (i = 0; i < layers; i++) {
+        const amp_linear_desc *l = &net->layer[i];
+        need = l->rows * l->in + l->out * l->in + 2 * l->rows * l->out + 1024;
+        if (bytes < need) bytes = need;
+    }
+    scratch = network_alloc(net, bytes, "activations");
+    for (i = 0; i < layers; i++) {
+        net->layer[i].fp8 = net->fp8;
+        net->layer[i].fp8_first = 3 * i;
+        net->layer[i].scratch = scratch;
+        net->layer[i].scratch_bytes = bytes;
+        net->layer[i].flags = AMP_GEMM_EMULATE; /* on a GPU without FP8: slowly */
+    }
+}
+
 /* probe: an FP32 network without an optimizer, to look at gradients as they are before any rounding. */
 static void network_create(network *net, amp_ctx *ctx, const struct setting *s, const options *o,
     const struct mode *mode, size_t inputs, size_t classes, uint64_t seed, int probe) {
@@ -230,6 +258,7 @@ static void network_create(network *net, amp_ctx *ctx, const struct setting *s, 
     net->staging = (float *)network_alloc(net, o->batch * inputs * sizeof(float), "staging");
     for (i = 0; i < s->layers; i++)
         network_connect_layer(net, i, desc.model, probe ? "probe" : "activations");
+    if (mode->fp8 && !probe) network_use_fp8(net, mode);
 
     net->loss.rows = o->batch;
     net->loss.classes = classes;
@@ -243,6 +272,7 @@ static void network_create(network *net, amp_ctx *ctx, const struct setting *s, 
 
 static void network_destroy(network *net) {
     amp_params_destroy(net->params);
+    amp_fp8_destroy(net->fp8);
     while (net->n_memory)
         must(net->ctx, amp_free(net->ctx, net->memory[--net->n_memory]));
 }
@@ -268,10 +298,12 @@ static void network_backward(network *net) {
         must(net->ctx, amp_linear_backward(net->ctx, &net->layer[i]));
 }
 
-static void network_set_rows(network *net, size_t rows) {
+static void network_set_rows(network *net, size_t rows, int training) {
     int i;
-    for (i = 0; i < net->layers; i++)
+    for (i = 0; i < net->layers; i++) {
         net->layer[i].rows = rows;
+        net->layer[i].fp8_keep = !training; /* evaluation moves no scale */
+    }
 }
 
 /* Is the label's logit the first of the largest ones, and finite? */
@@ -295,14 +327,14 @@ static double network_accuracy(network *net, const images *test) {
     void *host = allocate(batch * classes, size);
     for (at = 0; at < test->count; at += rows) {
         rows = test->count - at < batch ? test->count - at : batch;
-        network_set_rows(net, rows);
+        network_set_rows(net, rows, 0);
         network_input(net, test->x + at * test->pixels, NULL, rows);
         network_forward(net);
         must(net->ctx, amp_copy(net->ctx, host, logits.data, rows * classes * size));
         for (r = 0; r < rows; r++)
             right += (size_t)is_right(host, logits.dtype, r, classes, (size_t)test->label[at + r]);
     }
-    network_set_rows(net, batch);
+    network_set_rows(net, batch, 1);
     free(host);
     return (double)right / (double)test->count;
 }
@@ -311,6 +343,7 @@ static double network_accuracy(network *net, const images *test) {
 
 typedef struct result {
     double accuracy, loss, seconds, lost; /* lost: share of gradients that FP16 rounds to zero at this run's scale */
+    double lost8;                         /* and what FP8 E5M2 would without a scale */
     float scale;
     uint64_t skipped, hash;                              /* hash: of the bits of all weights */
     uint64_t weights, gradients, optimizer, activations; /* bytes, from the ledger */
@@ -365,6 +398,7 @@ static void count_gradients(network *probe, const network *net, const float *x, 
     must(net->ctx, amp_histogram_count(net->ctx, &h, list, n));
     nonzero = (double)(h.total - h.zero - h.inf - h.nan);
     r->lost += amp_histogram_fates(&h, AMP_F16, scale).lost * nonzero;
+    r->lost8 += amp_histogram_fates(&h, AMP_F8E5M2, 1.0f).lost * nonzero;
     *counted += nonzero;
     for (e = 1; e < 255; e++) {
         r->before[e] += (double)h.pow2[e];
@@ -407,6 +441,7 @@ static void result_normalise(result *r, double counted) {
     int e;
     if (!(counted > 0)) return;
     r->lost /= counted;
+    r->lost8 /= counted;
     for (e = 0; e < 255; e++) {
         r->before[e] /= counted;
         r->after[e] /= counted;
@@ -463,23 +498,6 @@ static void batches_free(batches *b) {
     free(b->labels);
 }
 
-/* A number for the bits of all weights (FNV-1a): equal numbers, equal runs. */
-static uint64_t weights_hash(const network *net) {
-    uint64_t h = 0xcbf29ce484222325u;
-    size_t p, i;
-    for (p = 0; p < amp_params_count(net->params); p++) {
-        size_t count = amp_param_get(net->params, p).count;
-        float *w = (float *)allocate(count, sizeof *w);
-        must(net->ctx, amp_param_read(net->params, p, w));
-        for (i = 0; i < count; i++) {
-            uint32_t bits;
-            memcpy(&bits, &w[i], sizeof bits);
-            h = (h ^ bits) * 0x100000001b3u;
-        }
-        free(w);
-    }
-    return h;
-}
 static void train(amp_ctx *ctx, const struct setting *s, const options *o, const struct mode *mode, const images *data,
     const images *test, size_t classes, uint64_t seed, FILE *csv, result *r) {
     const size_t per_epoch = data->count / o->batch, steps = o->epochs * per_epoch, look_every = steps / 20 + 1;
@@ -532,7 +550,7 @@ static void train(amp_ctx *ctx, const struct setting *s, const options *o, const
     r->skipped = record.skipped;
     must(ctx, amp_scaler_get(scaler, &scaling));
     r->scale = scaling.scale;
-    r->hash = weights_hash(&net);
+    r->hash = weights_hash(net.ctx, net.params);
     r->accuracy = network_accuracy(&net, test);
     r->loss = plot_mean(r->losses, steps - per_epoch, steps); /* of the last epoch */
     r->weights = ledger_row(ctx, "params.master").bytes + ledger_row(ctx, "params.model").bytes;
@@ -614,6 +632,10 @@ static void print_table(const runs *all, const options *o) {
     if (wide) printf("Mean and standard deviation over %d seeds; scale and bytes of the first.\n", o->seeds);
     printf("Weights: masters and model copies together. Activations: with their gradients.");
     printf(o->run[FP32] || o->run[BF16] ? " * FP16 would lose them.\n" : "\n");
+    for (m = FP8_CURRENT; m <= FP8_DELAYED; m++)
+        if (o->run[m])
+            printf("%s: without a scale E5M2 would round %.1f%% of the gradients to zero.\n", modes[m].name,
+                100 * all->of[m]->lost8);
     if (!o->ordered) return;
     printf("Bits of the weights after the last step, on every machine (--ordered):\n");
     for (m = 0; m < MODES; m++)
@@ -751,16 +773,6 @@ static void draw(const runs *all, const struct setting *s, const options *o) { /
 
 /* ==== --check: do the claims hold? ============================================================================== */
 
-static int claim(int holds, const char *format, ...) {
-    va_list args;
-    va_start(args, format);
-    fputs(holds ? "ok    " : "WRONG ", stdout);
-    vprintf(format, args);
-    putchar('\n');
-    va_end(args);
-    return holds ? 0 : 1;
-}
-
 /* Two-sided: neither worse nor better than the reference by more than twice the standard error of the difference; at
    least one point, which is 3.6 of the 360 test images. */
 static int claim_equal(const runs *all, const options *o, const char *net, int m, int reference) {
@@ -769,6 +781,20 @@ static int claim_equal(const runs *all, const options *o, const char *net, int m
     if (noise < 0.01) noise = 0.01;
     return claim(fabs(difference) <= noise, "%s: %s is %+.2f points from %s, noise is %.2f", net, modes[m].name,
         100 * difference, modes[reference].name, 100 * noise);
+}
+
+/* Both recipes of FP8 beside BF16, whose network they are but for the copies that products read. */
+static int check_fp8(const runs *all, const char *net) {
+    const summary *acc = all->accuracy;
+    int wrong = 0, m;
+    for (m = FP8_CURRENT; m <= FP8_DELAYED; m++) {
+        double difference = 100 * (acc[m].mean - acc[BF16].mean);
+        if (!all->of[m]) continue;
+        wrong += claim(fabs(difference) <= 0.3,
+            "%s: %s is %+.2f points from bf16; without a scale E5M2 would lose %.1f%% of the gradients", net,
+            modes[m].name, difference, 100 * all->of[m]->lost8);
+    }
+    return wrong;
 }
 
 static int check_plain(const runs *all, const options *o) {
@@ -789,7 +815,7 @@ static int check_plain(const runs *all, const options *o) {
     ratio = loss[FP16_PURE].mean / loss[FP32].mean;
     wrong += claim(ratio > 1.5, "plain: its final loss is %.1f times fp32's", ratio);
     wrong += claim(skipped > 0, "plain: amp-dynamic skipped %lu steps on its way down", skipped);
-    return wrong;
+    return wrong + check_fp8(all, "plain");
 }
 
 static int check_deep(const runs *all, const options *o) {
@@ -802,7 +828,7 @@ static int check_deep(const runs *all, const options *o) {
         claim(acc[FP16_MASTERS].mean < 0.3, "deep: fp16-masters does not learn: %.1f%%", 100 * acc[FP16_MASTERS].mean);
     wrong += claim(lost > 0.5 && lost_scaled < 0.05,
         "deep: FP16 loses %.1f%% of its gradients, and %.1f%% with scaling", 100 * lost, 100 * lost_scaled);
-    return wrong;
+    return wrong + check_fp8(all, "deep");
 }
 
 /* ==== options and main ========================================================================================== */
@@ -811,7 +837,8 @@ static const char help[] =
     "digits: trains a network on handwritten digits in several precisions and shows what each costs.\n"
     "\n"
     "  --net plain|deep     the network (plain). deep: 8 layers and a loss of small gradients, where scaling decides\n"
-    "  --mode LIST          all (default), or some of fp32,fp16-pure,fp16-masters,amp-static,amp-dynamic,bf16\n"
+    "  --mode LIST          all six (default), or some of fp32,fp16-pure,fp16-masters,amp-static,amp-dynamic,bf16,\n"
+    "                       and fp8-current, fp8-delayed: BF16 whose products read FP8 with a scale per tensor\n"
     "  --seed N             random numbers of weights and order (1)\n"
     "  --seeds N            repeat with N seeds: mean and spread (1)\n"
     "  --epochs N --batch N --hidden N --lr X     instead of the network's own\n"
@@ -852,9 +879,11 @@ static void parse_modes(options *o, const char *list) {
         size_t length = strcspn(list, ",");
         int known = 0;
         for (m = 0; m < MODES; m++)
-            if (is_word(list, length, "all") || is_word(list, length, modes[m].name)) known = o->run[m] = 1;
+            if ((is_word(list, length, "all") && !modes[m].fp8) || is_word(list, length, modes[m].name))
+                known = o->run[m] = 1;
         if (!known)
-            fail("--mode: '%.*s' is not a mode: all, fp32, fp16-pure, fp16-masters, amp-static, amp-dynamic or bf16",
+            fail("--mode: '%.*s' is not a mode: all, fp32, fp16-pure, fp16-masters, amp-static, amp-dynamic, bf16, "
+                 "fp8-current or fp8-delayed",
                 (int)length, list);
         if (!list[length]) return;
         list += length + 1;
@@ -963,28 +992,11 @@ static void complete(options *o, const struct setting *s, size_t images_in_train
 }
 
 static amp_ctx *create_context(const options *o) {
-    amp_ctx *ctx = NULL;
     amp_cpu_desc cpu = AMP_ZERO;
-    const uint32_t flags = o->ordered ? AMP_GEMM_ORDERED : 0;
-    amp_status status;
-#ifdef WITH_CUDA
-    amp_cuda_desc cuda = AMP_ZERO;
-    cuda.gemm_flags = flags;
-    if (!o->device || !strcmp(o->device, "cuda")) {
-        status = amp_cuda_create(&ctx, &cuda);
-        if (status == AMP_OK) return ctx;
-        if (o->device) fail("--device cuda: %s", amp_strerror(status));
-    }
-#else
-    if (o->device && !strcmp(o->device, "cuda")) fail("--device cuda: this program was built without CUDA");
-#endif
-    cpu.threads = o->threads;
+    cpu.threads = (int32_t)o->threads;
     cpu.simd = o->simd;
-    cpu.gemm_flags = flags;
-    status = amp_cpu_create(&ctx, &cpu);
-    if (status == AMP_ERR_UNSUPPORTED) fail("--simd: this machine does not have that code path");
-    if (status != AMP_OK) fail("amp_cpu_create: %s", amp_strerror(status));
-    return ctx;
+    cpu.gemm_flags = o->ordered ? AMP_GEMM_ORDERED : 0;
+    return open_context(o->device, &cpu);
 }
 
 static FILE *open_outputs(const options *o) { /* before the training, so that a bad path is noticed at once */
@@ -1090,7 +1102,9 @@ int main(int argc, char **argv) {
     for (net = 0; net < NETS; net++) {
         if (!o.check && net != o.net) continue;
         per_net = o;
-        if (o.check && net == DEEP) parse_modes(&per_net, "fp32,fp16-masters,amp-dynamic");
+        if (o.check)
+            parse_modes(&per_net,
+                net == DEEP ? "fp32,fp16-masters,amp-dynamic,bf16,fp8-delayed" : "all,fp8-current,fp8-delayed");
         complete(&per_net, &settings[net], train_set.count);
         wrong += run_net(ctx, &per_net, net, &train_set, &test_set, classes, csv);
     }

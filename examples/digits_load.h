@@ -4,28 +4,12 @@
 #define DIGITS_LOAD_H
 
 #include "digits_data.h"
+#include "program.h"
 
 #include <errno.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-static void fail(const char *format, ...) { /* one clear line, status 1 */
-    va_list args;
-    va_start(args, format);
-    fputs("digits: ", stderr);
-    vfprintf(stderr, format, args);
-    fputc('\n', stderr);
-    va_end(args);
-    exit(1);
-}
-
-static void *allocate(size_t count, size_t size) { /* host memory, zeroed */
-    void *p = calloc(count ? count : 1, size);
-    if (!p) fail("no memory for %lu x %lu bytes", (unsigned long)count, (unsigned long)size);
-    return p;
-}
 
 static double uniform(uint64_t seed, uint64_t stream, uint64_t index) { /* [0, 1) */
     return (double)amp_random(seed, stream, index) / 4294967296.0;
@@ -122,7 +106,7 @@ static unsigned char *read_idx(const char *path, unsigned dims, size_t size[3]) 
     return data;
 }
 
-static images load_idx(const char *dir, const char *images_file, const char *labels_file) {
+PROGRAM_FN images load_idx(const char *dir, const char *images_file, const char *labels_file) {
     size_t size[3], labels[3], i, length = strlen(dir) + strlen(images_file) + strlen(labels_file) + 2;
     char *path = (char *)allocate(2 * length, 1), *label_path = path + length;
     unsigned char *x, *t;

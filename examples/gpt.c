@@ -26,6 +26,9 @@
 #endif
 #include "amp.h"
 
+#define PROGRAM "gpt"
+#include "program.h" /* fail, must, allocate, claim */
+
 #include "gpt_rows.h" /* layers that amp does not have */
 #include "plot.h"     /* the pictures */
 
@@ -51,6 +54,7 @@ typedef struct mode {
     amp_dtype t; /* weights that products read, activations, gradients */
     amp_master master;
     amp_scaler_mode scaling;
+    uint32_t fp8; /* casts whose largest amax gives the scale of the next one; 0: no FP8 */
 } mode;
 
 enum { MAX_SEEDS = 16 };
@@ -69,14 +73,15 @@ static const shape shapes[SHAPES] = {
     {"gpt2-124m", 12, 12, 768, 1024, 4, 50304, 1, 1, 20, 10, 6e-4, 6e-5, 0.95, 0.1, 0.02},
 };
 
-enum { FP32, BF16, FP16_DYNAMIC, FP16_STATIC, SPLIT, FP16, MODES };
+enum { FP32, BF16, FP16_DYNAMIC, FP16_STATIC, SPLIT, FP16, FP8, MODES };
 static const mode modes[MODES] = {
-    {"fp32", AMP_F32, AMP_MASTER_F32, AMP_SCALER_OFF},
-    {"bf16", AMP_BF16, AMP_MASTER_F32, AMP_SCALER_OFF},
-    {"fp16-dynamic", AMP_F16, AMP_MASTER_F32, AMP_SCALER_DYNAMIC},
-    {"fp16-static", AMP_F16, AMP_MASTER_F32, AMP_SCALER_STATIC},
-    {"split", AMP_F16, AMP_MASTER_SPLIT, AMP_SCALER_DYNAMIC}, /* 16 + 16 bits instead of FP32 masters */
-    {"fp16", AMP_F16, AMP_MASTER_F32, AMP_SCALER_OFF},        /* without loss scaling: what happens then? */
+    {"fp32", AMP_F32, AMP_MASTER_F32, AMP_SCALER_OFF, 0},
+    {"bf16", AMP_BF16, AMP_MASTER_F32, AMP_SCALER_OFF, 0},
+    {"fp16-dynamic", AMP_F16, AMP_MASTER_F32, AMP_SCALER_DYNAMIC, 0},
+    {"fp16-static", AMP_F16, AMP_MASTER_F32, AMP_SCALER_STATIC, 0},
+    {"split", AMP_F16, AMP_MASTER_SPLIT, AMP_SCALER_DYNAMIC, 0}, /* 16 + 16 bits instead of FP32 masters */
+    {"fp16", AMP_F16, AMP_MASTER_F32, AMP_SCALER_OFF, 0},        /* without loss scaling: what happens then? */
+    {"fp8", AMP_BF16, AMP_MASTER_F32, AMP_SCALER_OFF, 16},       /* BF16; the blocks' products read FP8 (docs/fp8.md) */
 };
 
 #include "gpt_net.h" /* the network: parameters, forward, backward */
@@ -403,23 +408,6 @@ static void result_free(result *r) {
     free(r->sample);
     memset(r, 0, sizeof *r);
 }
-/* A number for the bits of all weights (FNV-1a): equal numbers, equal runs. */
-static uint64_t weights_hash(const gpt *g) {
-    uint64_t h = 0xcbf29ce484222325u;
-    size_t p, i;
-    for (p = 0; p < amp_params_count(g->params); p++) {
-        size_t count = amp_param_get(g->params, p).count;
-        float *w = (float *)allocate(count, sizeof *w);
-        must(g->ctx, amp_param_read(g->params, p, w));
-        for (i = 0; i < count; i++) {
-            uint32_t bits;
-            memcpy(&bits, &w[i], sizeof bits);
-            h = (h ^ bits) * 0x100000001b3u;
-        }
-        free(w);
-    }
-    return h;
-}
 static void run(amp_ctx *ctx, const options *o, const text *t, const mode *m, uint64_t seed, result *r) {
     static gpt g;
     size_t steps = o->s.steps, i, last;
@@ -435,7 +423,7 @@ static void run(amp_ctx *ctx, const options *o, const text *t, const mode *m, ui
     compare_plan(&g, r);
     measure_peaks(ctx, m->t, &r->peak_flops, &r->peak_bytes);
     train(&g, t, m, seed, r);
-    if (o->ordered) r->hash = weights_hash(&g);
+    if (o->ordered) r->hash = weights_hash(g.ctx, g.params);
     r->step_flops = g.flops;
     r->step_bytes = g.bytes;
     last = steps < 100 ? steps : 100;
@@ -468,7 +456,7 @@ static void print_run(const options *o, const mode *m, uint64_t seed, const resu
         100 * r->step_flops / r->peak_flops / step, 100 * r->step_bytes / r->peak_bytes / step, (double)r->model / mib,
         (double)r->held.saved / mib, r->as_planned ? "as planned" : "NOT as planned");
     if (o->ordered)
-        printf("%-13s %4lu weights after the last step, on every CPU: %08lx%08lx\n", m->name, (unsigned long)seed,
+        printf("%-13s %4lu weights after the last step, on every machine: %08lx%08lx\n", m->name, (unsigned long)seed,
             (unsigned long)(r->hash >> 32), (unsigned long)(r->hash & 0xffffffffu));
     fflush(stdout);
 }
@@ -604,6 +592,13 @@ static void draw(const options *o, const result *all) { /* the first seed's runs
     if (o->run[probe]) draw_gradients(o, &all[probe * MAX_SEEDS]);
 }
 
+static amp_ctx *create_context(const options *o) {
+    amp_cpu_desc cpu = AMP_ZERO;
+    cpu.threads = (int32_t)o->threads;
+    cpu.gemm_flags = o->ordered ? AMP_GEMM_ORDERED : 0;
+    return open_context(o->device, &cpu);
+}
+
 #include "gpt_check.h" /* --check */
 
 /* ==== options and main ============================================================================================ */
@@ -611,16 +606,16 @@ static void draw(const options *o, const result *all) { /* the first seed's runs
 static const char help[] =
     "gpt: trains a small GPT on text in several precisions and shows what each costs.\n"
     "\n"
-    "  --mode LIST          all (default), or some of fp32,bf16,fp16-dynamic,fp16-static,split,fp16. split: FP16 with\n"
-    "                       16 + 16 bits instead of FP32 masters; fp16: FP16 without loss scaling\n"
+    "  --mode LIST          all six (default), or some of fp32,bf16,fp16-dynamic,fp16-static,split,fp16, and fp8.\n"
+    "                       split: FP16 with 16 + 16 bits instead of FP32 masters; fp16: FP16 without loss scaling;\n"
+    "                       fp8: BF16 whose blocks' products read FP8, with delayed scaling\n"
     "  --seeds N, --seed N  how many runs of each mode (1), and the first one's seed (1)\n"
     "  --data FILE          the text (build/shakespeare.txt): nine tenths to learn, the rest to validate\n"
     "  --shape NAME         shakespeare (default) or gpt2-124m: GPT-2's sizes with random tokens, for a GPU\n"
     "  --layers N --heads N --width N --context N --batch N --vocab N --steps N    instead of the shape's own\n"
     "                       (--vocab: random tokens instead of a text)\n"
     "  --biases 0|1         of layers and norms (1)\n"
-    "  --ordered            products in a defined order: on every CPU the same weights, to the bit. (This program's\n"
-    "                       own layers add up 32 numbers at a time on a GPU, so that its weights are others.)\n"
+    "  --ordered            products in a defined order: the same weights, to the bit, on every machine\n"
     "  --tied, --untied     a head with the embedding's weights (gpt2-124m) or its own (shakespeare)\n"
     "  --chunks N           head and loss in N chunks of the rows: 1/N of the logits' memory\n"
     "  --sample N           characters of text that the network writes at the end (400)\n"
@@ -639,7 +634,7 @@ static void parse_modes(options *o, const char *list) {
         size_t n = strcspn(list, ",");
         int known = 0;
         for (m = 0; m < MODES; m++)
-            if ((n == 3 && !strncmp(list, "all", n)) ||
+            if ((n == 3 && !strncmp(list, "all", n) && !modes[m].fp8) ||
                 (n == strlen(modes[m].name) && !strncmp(list, modes[m].name, n)))
                 known = o->run[m] = 1;
         if (!known) fail("--mode: '%.*s' is not a mode: see --help", (int)n, list);
@@ -729,27 +724,6 @@ static options parse(int argc, char **argv) {
     if (o.s.batch % o.chunks) fail("--chunks: %d do not divide a batch of %d", (int)o.chunks, (int)o.s.batch);
     if (o.s.warmup > o.s.steps / 2) o.s.warmup = o.s.steps / 2;
     return o;
-}
-static amp_ctx *create_context(const options *o) {
-    amp_ctx *ctx = NULL;
-    amp_cpu_desc cpu = AMP_ZERO;
-    const uint32_t flags = o->ordered ? AMP_GEMM_ORDERED : 0;
-    int cuda = o->device && !strcmp(o->device, "cuda");
-#ifdef WITH_CUDA
-    if (!o->device || cuda) {
-        amp_cuda_desc gpu = AMP_ZERO;
-        amp_status status;
-        gpu.gemm_flags = flags;
-        status = amp_cuda_create(&ctx, &gpu);
-        if (status == AMP_OK) return ctx;
-        if (cuda) fail("--device cuda: %s", amp_strerror(status));
-    }
-#endif
-    if (cuda) fail("--device cuda: this program was built without CUDA");
-    cpu.threads = (int32_t)o->threads;
-    cpu.gemm_flags = flags;
-    must(NULL, amp_cpu_create(&ctx, &cpu));
-    return ctx;
 }
 static void train_all(amp_ctx *ctx, const options *o, const text *t) {
     result *all = (result *)allocate(MODES * MAX_SEEDS, sizeof *all), *first = NULL;

@@ -86,16 +86,6 @@ static double ref_loss(const shape *s, double *const *w, int tied, const int32_t
     return loss;
 }
 
-static int claim(int holds, const char *format, ...) {
-    va_list args;
-    va_start(args, format);
-    fputs(holds ? "ok    " : "WRONG ", stdout);
-    vprintf(format, args);
-    putchar('\n');
-    va_end(args);
-    return holds ? 0 : 1;
-}
-
 static const shape small = {"small", 2, 2, 8, 6, 3, 11, 1, 0, 0, 0, 1e-3, 1e-4, 0.99, 0.1, 0.3};
 
 /* Central differences of the loss in double, parameter after parameter: d[i][k]. */
@@ -243,6 +233,52 @@ static int check_chunks(amp_ctx *ctx) { /* one forward: the same loss from a thi
         "in 3 chunks: loss %.7f instead of %.7f, %lu bytes of logits instead of %lu", loss[1], loss[0],
         (unsigned long)bytes[1], (unsigned long)bytes[0]);
 }
+/* In the defined order some steps give the same weights here and on the portable path of the CPU. */
+static uint64_t ordered_weights(amp_ctx *ctx, const mode *m) {
+    static gpt g;
+    shape s = small;
+    text random = AMP_ZERO;
+    amp_step_desc d = AMP_ZERO;
+    uint64_t hash;
+    size_t step;
+    random.vocab = small.vocab;
+    d.lr = 1e-2f;
+    d.clip_norm = CLIP;
+    s.width = 40; /* more than the lanes of a sum */
+    gpt_create(&g, ctx, &s, m, 1, 1, 7);
+    for (step = 0; step < 3; step++) {
+        draw_batch(&g, &random, 7, step);
+        gpt_forward(&g, 1);
+        gpt_backward(&g);
+        must(ctx, amp_step(g.params, g.scaler, &d));
+    }
+    hash = weights_hash(ctx, g.params);
+    gpt_destroy(&g);
+    return hash;
+}
+static int check_order(const options *o) {
+    options ordered = *o;
+    amp_cpu_desc cpu = AMP_ZERO;
+    amp_ctx *here, *portable = NULL;
+    char name[96];
+    int same, i;
+    ordered.ordered = 1;
+    here = create_context(&ordered);
+    snprintf(name, sizeof name, "%s", amp_ctx_name(here));
+    cpu.threads = 1;
+    cpu.simd = AMP_SIMD_SCALAR;
+    cpu.gemm_flags = AMP_GEMM_ORDERED;
+    must(NULL, amp_cpu_create(&portable, &cpu));
+    for (i = 0, same = 1; i < 4; i++) {
+        static const int which[4] = {FP32, FP16_DYNAMIC, BF16, FP8};
+        const mode *m = &modes[which[i]];
+        same &= ordered_weights(here, m) == ordered_weights(portable, m);
+    }
+    amp_ctx_destroy(here);
+    amp_ctx_destroy(portable);
+    return claim(same,
+        "in the defined order 3 steps in FP32, FP16, BF16 and FP8 give the same weights on %s and in portable C", name);
+}
 static int check(amp_ctx *ctx, const options *o) {
     int wrong = check_gradients(ctx, &modes[FP32], 1, 1, 2e-5);
     wrong += check_gradients(ctx, &modes[FP32], 0, 1, 2e-5);
@@ -251,6 +287,7 @@ static int check(amp_ctx *ctx, const options *o) {
     wrong += check_gradients(ctx, &modes[SPLIT], 0, 3, 2e-2);
     wrong += check_gradients(ctx, &modes[BF16], 1, 1, 1e-1);
     wrong += check_chunks(ctx);
+    wrong += check_order(o);
     if (o->check > 1) wrong += check_training(ctx, *o);
     printf("\n%s\n", wrong ? "Some claims do not hold." : "All claims hold.");
     return wrong;

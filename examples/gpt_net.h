@@ -36,6 +36,7 @@ typedef struct gpt {
     amp_params *params;
     size_t index[PER_BLOCK * MAX_LAYERS + 5]; /* of the parameter in each slot; past the end: there is none */
     amp_scaler *scaler;                       /* NULL: off */
+    amp_fp8 *fp8;                             /* NULL, or the scales of x, w and dy of each layer of the blocks */
     block b[MAX_LAYERS];
     layer_norm last;
     amp_linear_desc head; /* of one chunk of rows */
@@ -185,6 +186,29 @@ static void connect_batch(gpt *g) {
     g->order = g->labels + g->rows;
     g->first = g->order + g->rows;
 }
+/* The layers of the blocks share the scratch memory; the head, whose loss is most sensitive, stays as it is. */
+static void use_fp8(gpt *g, uint32_t history) {
+    amp_fp8_desc d = AMP_ZERO;
+    size_t c = g->s.width, bytes = 9 * g->rows * c + 4 * c * c + 1024, i, k; /* up's, which needs most */
+    void *scratch = get(g, bytes, "fp8 scratch");
+    d.tensors = (uint32_t)(3 * 4 * g->s.layers);
+    d.history = history;
+    must(g->ctx, amp_fp8_create(&g->fp8, g->ctx, &d));
+    for (i = 0; i < g->s.layers; i++) {
+        amp_linear_desc *l[4];
+        l[0] = &g->b[i].qkv;
+        l[1] = &g->b[i].proj;
+        l[2] = &g->b[i].up;
+        l[3] = &g->b[i].down;
+        for (k = 0; k < 4; k++) {
+            l[k]->fp8 = g->fp8;
+            l[k]->fp8_first = 3 * (4 * i + k);
+            l[k]->scratch = scratch;
+            l[k]->scratch_bytes = bytes;
+            l[k]->flags = AMP_GEMM_EMULATE; /* on a GPU without FP8: slowly */
+        }
+    }
+}
 static void gpt_create(gpt *g, amp_ctx *ctx, const shape *s, const mode *m, int tied, size_t chunks, uint64_t seed) {
     amp_params_desc pd = AMP_ZERO;
     amp_scaler_desc sd = AMP_ZERO;
@@ -219,9 +243,11 @@ static void gpt_create(gpt *g, amp_ctx *ctx, const shape *s, const mode *m, int 
     connect_norm(g, &g->last, BLOCKS + s->layers * PER_BLOCK, g->b[s->layers - 1].down.y);
     connect_head(g);
     connect_batch(g);
+    if (m->fp8) use_fp8(g, m->fp8);
 }
 static void gpt_destroy(gpt *g) {
     amp_scaler_destroy(g->scaler);
+    amp_fp8_destroy(g->fp8);
     amp_params_destroy(g->params);
     while (g->n_memory)
         must(g->ctx, amp_free(g->ctx, g->memory[--g->n_memory]));
@@ -274,6 +300,18 @@ static void linear_back(gpt *g, const amp_linear_desc *l) {
     count(g, 4 * r * in * out, 2 * (r * in + in * out + r * out));
     must(g->ctx, amp_linear_backward(g->ctx, l));
 }
+/* x and w of a product that is not amp_linear_forward's, in FP8. */
+static void quantize(gpt *g, const amp_linear_desc *l, amp_gemm_desc *d) {
+    const amp_array none = AMP_ZERO;
+    size_t x = l->fp8_first, w = x + 1, after = (l->rows * l->in + 255) / 256 * 256;
+    d->a = amp_arr(l->scratch, AMP_F8E4M3);
+    d->b = amp_arr((char *)l->scratch + after, AMP_F8E4M3);
+    must(g->ctx, amp_quantize(g->fp8, x, d->a, none, l->x, l->rows, l->in, l->fp8_keep));
+    must(g->ctx, amp_quantize(g->fp8, w, d->b, none, l->w, l->out, l->in, l->fp8_keep));
+    d->scale_a = amp_fp8_inverse_ptr(g->fp8, x);
+    d->scale_b = amp_fp8_inverse_ptr(g->fp8, w);
+    d->flags = l->flags;
+}
 static void linear_residual(gpt *g, const amp_linear_desc *l, amp_array x) { /* y = x + linear: one rounding */
     amp_gemm_desc d = AMP_ZERO;
     d.m = l->rows;
@@ -286,6 +324,7 @@ static void linear_residual(gpt *g, const amp_linear_desc *l, amp_array x) { /* 
     d.c = x;
     d.beta = amp_opt(1.0f);
     d.d = l->y;
+    if (l->fp8) quantize(g, l, &d);
     product(g, &d);
 }
 static void look(gpt *g, size_t row, amp_array a, size_t n) { /* at a gradient, if someone wants to */
@@ -453,7 +492,8 @@ static void gpt_forward(gpt *g, int train) { /* with the loss; train: and the gr
     embed_rows(g->ctx, &j, g->rows);
     count(g, 0, 3.0 * (double)(g->rows * j.width));
     for (i = 0; i < g->s.layers; i++) {
-        const block *b = &g->b[i];
+        block *b = &g->b[i];
+        b->qkv.fp8_keep = b->proj.fp8_keep = b->up.fp8_keep = b->down.fp8_keep = !train;
         norm_forward(g, &b->n1);
         linear(g, &b->qkv);
         attention_forward(g, b);

@@ -1,46 +1,18 @@
 /* gpt_rows.h - the layers of gpt.c that amp does not have: embedding, layer norm, causal softmax, rows to heads.
  *
- * A function per layer, for one row of it, with sums in FP32. A team does it: the 32 lanes of a warp, or one thread of
- * the CPU, which is all of its team. Each lane takes every lanes-th element; sums go through team_sum. A loop of the
- * CPU and a kernel of the GPU call the same function. The dtype is a parameter of its own because it is a constant
- * wherever the function is called: conversions are folded into the loops.
+ * A function per layer, for one row of it, as rows.h says, which makes a loop of the CPU and a kernel of the GPU of it.
  */
 #ifndef GPT_ROWS_H
 #define GPT_ROWS_H
 
-#include "amp.h"
-#ifdef WITH_CUDA
-#  include "amp_cuda.cuh"
-#  include <cuda_runtime.h>
-#endif
+#include "rows.h" /* ROW, ROWS, team_sum */
 
 #include <math.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #define TWO_PI 6.283185307179586
 
 /* ---- small things ------------------------------------------------------------------------------------------------ */
 
-static void fail(const char *format, ...) { /* one clear line, status 1 */
-    va_list args;
-    va_start(args, format);
-    fputs("gpt: ", stderr);
-    vfprintf(stderr, format, args);
-    fputc('\n', stderr);
-    va_end(args);
-    exit(1);
-}
-static void must(amp_ctx *ctx, amp_status status) { /* a verb failed: amp.h knows why */
-    if (status != AMP_OK) fail("%s", *amp_last_error(ctx) ? amp_last_error(ctx) : amp_strerror(status));
-}
-static void *allocate(size_t count, size_t size) { /* host memory, zeroed */
-    void *p = calloc(count ? count : 1, size);
-    if (!p) fail("no memory for %lu x %lu bytes", (unsigned long)count, (unsigned long)size);
-    return p;
-}
 static double uniform(uint64_t seed, uint64_t stream, uint64_t index) { /* (0, 1) */
     return ((double)amp_random(seed, stream, index) + 0.5) / 4294967296.0;
 }
@@ -48,86 +20,10 @@ static double normal(uint64_t seed, uint64_t stream, uint64_t index) { /* Box an
     return sqrt(-2 * log(uniform(seed, stream, 2 * index))) * cos(TWO_PI * uniform(seed, stream, 2 * index + 1));
 }
 
-/* ---- teams ------------------------------------------------------------------------------------------------------- */
-
 enum { GROUP = 32 }; /* rows of a partial sum in the gradients of a norm's gain and bias */
 #define NORM_EPS 1e-5f
 
-#if defined(__GNUC__) && !defined(__CUDACC__)
-#  define ROW AMP_HD static inline __attribute__((always_inline))
-#else
-#  define ROW AMP_HD static inline
-#endif
-
-typedef struct team { unsigned lane, lanes; } team;
-
-ROW float team_sum(team w, float x) {
-#if defined(AMP_DEVICE) || defined(AMP_HOSTCUDA)
-    int far;
-    if (w.lanes == 32)
-        for (far = 16; far > 0; far /= 2)
-            x += __shfl_xor_sync(0xffffffffu, x, far);
-#endif
-    (void)w;
-    return x;
-}
-ROW float team_max(team w, float x) {
-#if defined(AMP_DEVICE) || defined(AMP_HOSTCUDA)
-    int far;
-    if (w.lanes == 32)
-        for (far = 16; far > 0; far /= 2) {
-            float other = __shfl_xor_sync(0xffffffffu, x, far);
-            x = x < other ? other : x;
-        }
-#endif
-    (void)w;
-    return x;
-}
-
-/* ROWS(layer): layer_rows(ctx, &job, rows) does all rows of layer(&job, row, dtype, team). */
-#define ROW_OF(layer, j, row, w) \
-    do { \
-        if ((j)->t == AMP_F32) \
-            layer(j, row, AMP_F32, w); \
-        else if ((j)->t == AMP_F16) \
-            layer(j, row, AMP_F16, w); \
-        else \
-            layer(j, row, AMP_BF16, w); \
-    } while (0)
-#ifdef WITH_CUDA
-#  ifndef AMP_BLOCK
-#    define AMP_BLOCK 256
-#  endif
-#  define ROW_KERNEL(layer) \
-    static __global__ void layer##_kernel(layer##_job j, size_t rows) { \
-        size_t row = ((size_t)blockIdx.x * blockDim.x + threadIdx.x) / 32; \
-        team w = {threadIdx.x % 32, 32}; \
-        if (row < rows) ROW_OF(layer, &j, row, w); \
-    }
-#  define ROW_LAUNCH(layer, ctx, j, rows) launch(ctx, layer##_kernel, j, rows)
-template <class J> static int launch(amp_ctx *ctx, void (*kernel)(J, size_t), const J *j, size_t rows) {
-    cudaLaunchConfig_t config = {};
-    if (strncmp(amp_ctx_name(ctx), "cuda", 4) != 0) return 0;
-    config.gridDim = dim3((unsigned)((rows * 32 + AMP_BLOCK - 1) / AMP_BLOCK));
-    config.blockDim = dim3(AMP_BLOCK);
-    config.stream = amp_cuda_stream(ctx);
-    if (cudaLaunchKernelEx(&config, kernel, *j, rows) != cudaSuccess) fail("a kernel could not be launched");
-    return 1;
-}
-#else
-#  define ROW_KERNEL(layer)
-#  define ROW_LAUNCH(layer, ctx, j, rows) ((void)(ctx), 0)
-#endif
-#define ROWS(layer) \
-    ROW_KERNEL(layer) \
-    static void layer##_rows(amp_ctx *ctx, const layer##_job *job, size_t rows) { \
-        const layer##_job j = *job; \
-        const team alone = {0, 1}; \
-        size_t row; \
-        if (ROW_LAUNCH(layer, ctx, job, rows)) return; \
-        for (row = 0; row < rows; row++) \
-            ROW_OF(layer, &j, row, alone); \
-    }
+ROW float square(float x) { return amp_mul(x, x); }
 
 /* x[row] = wte[token of the row] + wpe[place of the row] */
 typedef struct embed_job {
@@ -178,18 +74,15 @@ typedef struct norm_job {
 } norm_job;
 ROW void norm(const norm_job *j, size_t row, amp_dtype t, team w) {
     size_t at = row * j->width, c;
-    float sum = 0, squares = 0, mean, rstd;
-    for (c = w.lane; c < j->width; c += w.lanes)
-        sum += amp_load(j->x, t, at + c);
-    mean = team_sum(w, sum) / (float)j->width;
+    float sum, squares, mean, rstd;
+    TEAM_SUM(sum, w, i, j->width, amp_load(j->x, t, at + i));
+    mean = sum / (float)j->width;
+    TEAM_SUM(squares, w, i, j->width, square(amp_load(j->x, t, at + i) - mean));
+    rstd = amp_div(1.0f, amp_sqrt(squares / (float)j->width + NORM_EPS));
     for (c = w.lane; c < j->width; c += w.lanes) {
-        float d = amp_load(j->x, t, at + c) - mean;
-        squares += d * d;
+        float x = (amp_load(j->x, t, at + c) - mean) * rstd;
+        amp_store(j->y, t, at + c, amp_mul(x, j->gain[c]) + (j->bias ? j->bias[c] : 0.0f));
     }
-    rstd = amp_div(1.0f, amp_sqrt(team_sum(w, squares) / (float)j->width + NORM_EPS));
-    for (c = w.lane; c < j->width; c += w.lanes)
-        amp_store(
-            j->y, t, at + c, (amp_load(j->x, t, at + c) - mean) * rstd * j->gain[c] + (j->bias ? j->bias[c] : 0.0f));
     if (w.lane == 0) {
         j->mean[row] = mean;
         j->rstd[row] = rstd;
@@ -208,17 +101,16 @@ typedef struct norm_back_job {
 } norm_back_job;
 ROW void norm_back(const norm_back_job *j, size_t row, amp_dtype t, team w) {
     size_t at = row * j->width, c;
-    float sum = 0, dot = 0, mean = j->mean[row], rstd = j->rstd[row];
+    float sum, dot, mean = j->mean[row], rstd = j->rstd[row];
+    TEAM_SUM(sum, w, i, j->width, amp_mul(amp_load(j->dy, t, at + i), j->gain[i]));
+    TEAM_SUM(dot, w, i, j->width,
+        amp_mul(amp_load(j->dy, t, at + i) * j->gain[i], (amp_load(j->x, t, at + i) - mean) * rstd));
+    sum /= (float)j->width;
+    dot /= (float)j->width;
     for (c = w.lane; c < j->width; c += w.lanes) {
-        float d = amp_load(j->dy, t, at + c) * j->gain[c];
-        sum += d;
-        dot += d * (amp_load(j->x, t, at + c) - mean) * rstd;
-    }
-    sum = team_sum(w, sum) / (float)j->width;
-    dot = team_sum(w, dot) / (float)j->width;
-    for (c = w.lane; c < j->width; c += w.lanes) {
-        float d = amp_load(j->dy, t, at + c) * j->gain[c];
-        float dx = (d - sum - (amp_load(j->x, t, at + c) - mean) * rstd * dot) * rstd;
+        float d = amp_mul(amp_load(j->dy, t, at + c), j->gain[c]);
+        float x = (amp_load(j->x, t, at + c) - mean) * rstd;
+        float dx = amp_mul(d - sum - amp_mul(x, dot), rstd);
         amp_store(j->dx, t, at + c, j->add ? amp_load(j->dx, t, at + c) + dx : dx);
     }
 }
@@ -239,7 +131,7 @@ ROW void norm_part(const norm_part_job *j, size_t group, amp_dtype t, team w) {
         float gain = 0, bias = 0;
         for (r = group * GROUP; r < end; r++) {
             float dy = amp_load(j->dy, t, r * j->width + c);
-            gain += dy * (amp_load(j->x, t, r * j->width + c) - j->mean[r]) * j->rstd[r];
+            gain += amp_mul(dy * (amp_load(j->x, t, r * j->width + c) - j->mean[r]), j->rstd[r]);
             bias += dy;
         }
         part[c] = gain;
@@ -255,12 +147,9 @@ typedef struct norm_total_job {
     float *gain, *bias;
 } norm_total_job;
 ROW void norm_total(const norm_total_job *j, size_t column, amp_dtype t, team w) { /* gains, then biases */
-    float sum = 0;
-    size_t i;
+    float sum;
     (void)t;
-    for (i = w.lane; i < j->groups; i += w.lanes)
-        sum += j->part[i * 2 * j->width + column];
-    sum = team_sum(w, sum);
+    TEAM_SUM(sum, w, i, j->groups, j->part[i * 2 * j->width + column]);
     if (w.lane) return;
     if (column < j->width)
         j->gain[column] = sum;
@@ -277,15 +166,14 @@ typedef struct softmax_job {
 } softmax_job;
 ROW void softmax(const softmax_job *j, size_t row, amp_dtype t, team w) {
     size_t at = row * j->context, seen = row % j->context + 1, c;
-    float top = amp_load(j->p, t, at), sum = 0;
+    float top = amp_load(j->p, t, at), sum;
     for (c = w.lane; c < seen; c += w.lanes) {
         float x = amp_load(j->p, t, at + c);
         if (x > top) top = x;
     }
     top = team_max(w, top);
-    for (c = w.lane; c < seen; c += w.lanes)
-        sum += amp_exp(amp_load(j->p, t, at + c) - top);
-    sum = 1.0f / team_sum(w, sum);
+    TEAM_SUM(sum, w, i, seen, amp_exp(amp_load(j->p, t, at + i) - top));
+    sum = 1.0f / sum;
     for (c = w.lane; c < j->context; c += w.lanes)
         amp_store(j->p, t, at + c, c < seen ? amp_exp(amp_load(j->p, t, at + c) - top) * sum : 0.0f);
 }
@@ -299,10 +187,8 @@ typedef struct softmax_back_job {
 } softmax_back_job;
 ROW void softmax_back(const softmax_back_job *j, size_t row, amp_dtype t, team w) {
     size_t at = row * j->context, seen = row % j->context + 1, c;
-    float sum = 0;
-    for (c = w.lane; c < seen; c += w.lanes)
-        sum += amp_load(j->p, t, at + c) * amp_load(j->dp, t, at + c);
-    sum = team_sum(w, sum);
+    float sum;
+    TEAM_SUM(sum, w, i, seen, amp_mul(amp_load(j->p, t, at + i), amp_load(j->dp, t, at + i)));
     for (c = w.lane; c < j->context; c += w.lanes) {
         float d = c < seen ? amp_load(j->p, t, at + c) * (amp_load(j->dp, t, at + c) - sum) : 0.0f;
         amp_store(j->dp, t, at + c, d);

@@ -18,13 +18,15 @@ typedef struct plot_style {
     const char *colour, *dash;
     double width;
 } plot_style;
-static const plot_style plot_styles[6] = {
+static const plot_style plot_styles[8] = {
     {"#B8B8B8", "", 9.0}, /* wide curves are drawn first, the others on top of them */
     {"#D55E00", "", 2.2},
     {"#E69F00", "9 5", 2.2},
     {"#8FD3F8", "2 5", 2.2},
     {"#0072B2", "", 4.5},
     {"#00B285", "7 4 2 4", 1.8},
+    {"#CC79A7", "12 4", 1.8},
+    {"#56467D", "4 3", 1.8},
 };
 
 typedef struct plot_curve {
@@ -543,6 +545,40 @@ static inline int plot_tensors(const char *path, const char *title, const char *
     for (e = a.low; e <= a.high; e++)
         if (e % 8 == 0) plot_power(f, plot_tensor_x(&a, e), a.bottom + 2, "middle", e);
     plot_text(f, (plot_tensor_left + plot_tensor_right) / 2, a.bottom + 26, "middle", "", "size of a gradient, |g|");
+    return plot_close(f);
+}
+
+/* ---- what is the matter with each parameter: debug.c ---------------------------------------------------------- */
+
+typedef struct plot_doctor_row { /* shares, 0 .. 1 */
+    const char *name, *advice;   /* advice "": none */
+    double zero, subnormal, bad; /* of the gradient in FP16 */
+    double lost;                 /* of the updates */
+} plot_doctor_row;
+
+static inline int plot_doctor(const char *path, const char *title, const plot_doctor_row *rows, size_t n) {
+    const double left = 150, wide = 230, right = 420, top = 110, step = 26;
+    size_t i;
+    FILE *f = plot_open(path, 1300, (int)(top + step * (double)n) + 20, title);
+    char text[64];
+    if (!f) return -1;
+    plot_title(f, title,
+        "Left: what becomes of each gradient in FP16: pale: 0, grey: subnormal, blue: normal, red: too large.",
+        "Right: the share of updates that change no weight.", "");
+    for (i = 0; i < n; i++) {
+        const plot_doctor_row *r = &rows[i];
+        double y = top + step * (double)i, small = wide * (r->zero + r->subnormal);
+        plot_text(f, left - 10, y + 14, "end", "", r->name);
+        plot_rect(f, left, y, wide, 18, "fill=\"#0072B2\"");
+        plot_rect(f, left, y, small, 18, "fill=\"" PLOT_GREY "\"");
+        plot_rect(f, left, y, wide * r->zero, 18, "fill=\"#E0E0E0\"");
+        plot_rect(f, left + wide * (1 - r->bad), y, wide * r->bad, 18, "fill=\"" PLOT_BAD "\"");
+        plot_rect(f, right, y, wide, 18, "fill=\"#F0F0F0\"");
+        plot_rect(f, right, y, wide * r->lost, 18, "fill=\"" PLOT_BAD "\"");
+        snprintf(text, sizeof text, "%.1f %%", 100 * r->lost);
+        plot_text(f, right + wide + 8, y + 14, "start", "", text);
+        plot_text(f, right + wide + 70, y + 14, "start", "font-size=\"11\"", r->advice);
+    }
     return plot_close(f);
 }
 

@@ -265,6 +265,9 @@ int main(int argc, char **argv) {
         forward(rows);
     }
     printf("test accuracy %.2f %%\n", 100.0 * take_stats().correct / TEST);
+    amp_step_record last;
+    CHECK(amp_step_poll(params, &last));
+    printf("%d skipped, scale %g\n", (int)last.skipped, last.scale);
 
     CHECK(cudaFree(layer[0].x));
     for (Layer *p = layer; p < layer + LAYERS; p++) {

@@ -1,0 +1,94 @@
+/* program.h - what the larger examples say and do alike: end with one clear line, a context, host memory, claims of
+ * --check, and a number for all weights. Include it after amp.h, with PROGRAM defined: the name that begins a line of
+ * failure.
+ */
+#ifndef PROGRAM_H
+#define PROGRAM_H
+
+#include "amp.h"
+#ifdef WITH_CUDA
+#  include "amp_cuda.cuh"
+#endif
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#ifdef __GNUC__
+#  define PROGRAM_FN static __attribute__((unused)) /* a program need not call them all */
+#else
+#  define PROGRAM_FN static
+#endif
+
+PROGRAM_FN void fail(const char *format, ...) { /* one clear line, status 1 */
+    va_list args;
+    va_start(args, format);
+    fputs(PROGRAM ": ", stderr);
+    vfprintf(stderr, format, args);
+    fputc('\n', stderr);
+    va_end(args);
+    exit(1);
+}
+
+PROGRAM_FN void must(amp_ctx *ctx, amp_status status) { /* a verb failed: amp.h knows why */
+    if (status != AMP_OK) fail("%s", *amp_last_error(ctx) ? amp_last_error(ctx) : amp_strerror(status));
+}
+
+/* --device: "cuda", "cpu", or NULL for a GPU if the program was built for one and there is one. On a GPU only the flags
+   of products are taken from cpu. */
+PROGRAM_FN amp_ctx *open_context(const char *device, const amp_cpu_desc *cpu) {
+    amp_ctx *ctx = NULL;
+    amp_status status;
+    int cuda = device && !strcmp(device, "cuda");
+#ifdef WITH_CUDA
+    if (!device || cuda) {
+        amp_cuda_desc gpu = AMP_ZERO;
+        gpu.gemm_flags = cpu->gemm_flags;
+        status = amp_cuda_create(&ctx, &gpu);
+        if (status == AMP_OK) return ctx;
+        if (cuda) fail("--device cuda: %s", amp_strerror(status));
+    }
+#endif
+    if (cuda) fail("--device cuda: this program was built without CUDA");
+    status = amp_cpu_create(&ctx, cpu);
+    if (status == AMP_ERR_UNSUPPORTED) fail("--simd: this machine does not have that code path");
+    must(NULL, status);
+    return ctx;
+}
+
+PROGRAM_FN void *allocate(size_t count, size_t size) { /* host memory, zeroed */
+    void *p = calloc(count ? count : 1, size);
+    if (!p) fail("no memory for %lu x %lu bytes", (unsigned long)count, (unsigned long)size);
+    return p;
+}
+
+/* --check says each thing that it claims, and counts those that do not hold: 0 or 1. */
+PROGRAM_FN int claim(int holds, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    fputs(holds ? "ok    " : "WRONG ", stdout);
+    vprintf(format, args);
+    putchar('\n');
+    va_end(args);
+    return holds ? 0 : 1;
+}
+
+/* FNV-1a over the bits of all weights: two runs with the same number ended with the same weights. Waits. */
+PROGRAM_FN uint64_t weights_hash(amp_ctx *ctx, amp_params *params) {
+    uint64_t h = 0xcbf29ce484222325u;
+    size_t p, i;
+    for (p = 0; p < amp_params_count(params); p++) {
+        size_t count = amp_param_get(params, p).count;
+        float *w = (float *)allocate(count, sizeof *w);
+        must(ctx, amp_param_read(params, p, w));
+        for (i = 0; i < count; i++) {
+            uint32_t bits;
+            memcpy(&bits, &w[i], sizeof bits);
+            h = (h ^ bits) * 0x100000001b3u;
+        }
+        free(w);
+    }
+    return h;
+}
+#endif
