@@ -1,0 +1,146 @@
+#!/bin/sh
+# usage: builds.sh [--full]    amp in other people's build systems: `make install`, uninstall, shared and install-shared into folders with
+# spaces; pkg-config; CMake: add_subdirectory, FetchContent, find_package after each kind of install, version requests; two foreign-shaped
+# programs, tests/dropin/strict (C11 and C++17, every warning an error) and threads.c; Python's ctypes. --full: Conan's package and its test.
+# What is not installed is skipped: cmake pkg-config python3 numpy conan. Last line: N passed, N failed, N skipped.
+set -u
+cd "$(dirname "$0")/.." || exit 2
+top=$PWD full=
+[ "${1:-}" != --full ] || full=1
+work=$(mktemp -d) || exit 2
+trap 'rm -rf "$work"' EXIT
+trap 'exit 130' INT TERM
+MAKE=${MAKE:-make} CC=${CC:-cc} CXX=${CXX:-g++} PYTHON=${PYTHON:-python3}
+export CC CXX
+passed=0 failed=0 skipped=0
+ok() { passed=$((passed + 1)); }
+bad() { failed=$((failed + 1)); echo "FAIL $*"; }
+skip() { skipped=$((skipped + 1)); echo "skipped: $*"; }
+try() { # NAME COMMAND...
+    name=$1
+    shift
+    if "$@" >"$work/log" 2>&1; then ok; else bad "$name"; tail -n 20 "$work/log"; return 1; fi
+}
+refused() { # NAME COMMAND...
+    name=$1
+    shift
+    if "$@" >"$work/log" 2>&1; then bad "$name"; else ok; fi
+}
+has() { command -v "$1" >/dev/null 2>&1; }
+mk() { MAKEFLAGS='' "$MAKE" -s --no-print-directory BUILD="$work/build" CFLAGS='-O0 -DAMP_NO_SIMD' NVCC= "$@"; }
+
+# ---- make install, uninstall, a shared library ----
+root="$work/a folder/root" prefix="/opt/my amp"
+installed=$root$prefix
+try "make install, with spaces" mk install install-shared DESTDIR="$root" PREFIX="$prefix"
+version=$(sed -n 's/^set(PACKAGE_VERSION "\(.*\)")/\1/p' "$installed/share/cmake/amp/ampConfigVersion.cmake")
+for f in include/amp.h include/amp_cuda.cuh share/pkgconfig/amp.pc share/cmake/amp/ampConfig.cmake lib/libamp.so "lib/libamp.so.$version"; do
+    if [ -s "$installed/$f" ]; then ok; else bad "install: no $f"; fi
+done
+cat >"$work/use.c" <<'C'
+#include <amp.h>
+int main(void) {
+    amp_ctx *ctx;
+    if (amp_version() != AMP_VERSION || amp_cpu_create(&ctx, NULL) != AMP_OK) return 1;
+    amp_ctx_destroy(ctx);
+    return 0;
+}
+C
+if has pkg-config; then
+    (
+        PKG_CONFIG_PATH=$installed/share/pkgconfig
+        export PKG_CONFIG_PATH
+        eval "set -- $(pkg-config --define-variable=prefix="$installed" --cflags amp)"
+        "$CC" "$@" "$work/use.c" "$installed/lib/libamp.so" -o "$work/by_pkg_config"
+    ) >"$work/log" 2>&1
+    if LD_LIBRARY_PATH="$installed/lib" "$work/by_pkg_config"; then ok; else bad "pkg-config and the shared library"; cat "$work/log"; fi
+else skip "builds: no pkg-config"; fi
+if has nm; then
+    nm -D --defined-only "$installed/lib/libamp.so" | awk '$2 == "T" || $2 == "D" || $2 == "B" || $2 == "R"' >"$work/symbols"
+    if [ "$(grep -c ' amp_[a-z0-9_]*@@AMP_0\.1$' "$work/symbols")" -gt 60 ] && ! grep -v ' amp_[a-z0-9_]*@@AMP_0\.1$' "$work/symbols"; then ok
+    else bad "the shared library's symbols"; head -n 5 "$work/symbols"; fi
+else skip "builds: no nm"; fi
+
+# ---- CMake ----
+strict() { # NAME BUILD_FOLDER OPTION...: configures, builds and runs tests/dropin/strict
+    name=$1 folder=$2
+    shift 2
+    try "$name: configure" cmake -S "$top/tests/dropin/strict" -B "$folder" "$@" && try "$name: build" cmake --build "$folder" &&
+        try "$name: run" "$folder/strict" && if grep -q '^w 3.00 b -1.00, [0-9]* skipped, scale ' "$work/log"; then ok; else bad "$name: $(cat "$work/log")"; fi
+}
+if has cmake && has "$CXX"; then
+    strict "CMake, add_subdirectory" "$work/cmake 1" -DAMP_SOURCE="$top"
+    # all three targets by FetchContent, with a compiled library, installed by CMake itself
+    mkdir -p "$work/fetch me" && cat >"$work/fetch me/CMakeLists.txt" <<'CMAKE'
+cmake_minimum_required(VERSION 3.14)
+project(fetch LANGUAGES C)
+include(FetchContent)
+set(AMP_COMPILED ON CACHE BOOL "")
+set(AMP_INSTALL ON CACHE BOOL "")
+FetchContent_Declare(amp SOURCE_DIR "${AMP_HERE}")
+FetchContent_MakeAvailable(amp)
+target_compile_definitions(amp_compiled PRIVATE AMP_NO_SIMD)
+add_executable(use "${USE}")
+target_link_libraries(use PRIVATE amp::compiled amp::amp)
+if(NOT TARGET amp::cuda)
+  message(FATAL_ERROR "no amp::cuda")
+endif()
+CMAKE
+    if try "CMake, FetchContent: configure" cmake -S "$work/fetch me" -B "$work/cmake 2" -DAMP_HERE="$top" -DUSE="$work/use.c" -DBUILD_SHARED_LIBS=ON \
+        -DCMAKE_INSTALL_PREFIX="$work/by cmake" && try "CMake, FetchContent: build" cmake --build "$work/cmake 2" &&
+        try "CMake, FetchContent: run" "$work/cmake 2/use" && try "cmake --install" cmake --install "$work/cmake 2"; then
+        if cmp -s "$installed/share/cmake/amp/ampConfigVersion.cmake" "$work/by cmake/share/cmake/amp/ampConfigVersion.cmake"; then ok; else bad "make install and cmake --install differ"; fi
+        [ -z "$full" ] || { mkdir -p "$work/vcpkg/share/amp" && cp -r "$work/by cmake/include" "$work/vcpkg/" && cp "$work/by cmake/share/cmake/amp/"* "$work/vcpkg/share/amp/"
+        strict "find_package, as vcpkg moves it" "$work/cmake 5" -DCMAKE_PREFIX_PATH="$work/vcpkg"; }
+        [ -z "$full" ] || strict "find_package, installed by CMake" "$work/cmake 3" -DCMAKE_PREFIX_PATH="$work/by cmake" -DSTRICT_COMPILED=ON
+    fi
+    strict "find_package, installed by make" "$work/cmake 4" -DCMAKE_PREFIX_PATH="$installed" -DSTRICT_COMPILED=ON
+    find_it() { # VERSION
+        mkdir -p "$work/find"
+        printf 'cmake_minimum_required(VERSION 3.14)\nproject(find LANGUAGES C)\nfind_package(amp %s REQUIRED)\n' "$1" >"$work/find/CMakeLists.txt"
+        rm -rf "$work/find/b"
+        cmake -S "$work/find" -B "$work/find/b" -DCMAKE_PREFIX_PATH="$installed"
+    }
+    try "find_package(amp 0.1)" find_it 0.1
+    try "find_package(amp $version EXACT)" find_it "$version EXACT"
+    for v in 0.0.9 0.1.99 0.2 1.0; do refused "find_package(amp $v) finds $version" find_it $v; done
+else skip "builds: no cmake, or no $CXX"; fi
+
+# ---- a program with threads ----
+try "dropin/threads.c: compile" "$CC" -std=c11 -O0 -DAMP_NO_SIMD -Wall -Wextra -Werror -I. tests/dropin/threads.c -o "$work/threads" -lm -pthread &&
+    try "dropin/threads.c" "$work/threads"
+
+# ---- Python ----
+if ! has "$PYTHON"; then skip "builds: no $PYTHON"
+else
+    # numpy or not, the header is understood and each struct lies where the compiler has it
+    try "make python" mk python PYTHON="$PYTHON" && "$PYTHON" tools/python_bindings.py "$CC" --sizes >"$work/sizes.c" &&
+        try "sizes" "$CC" -I. "$work/sizes.c" -o "$work/sizes" && "$work/sizes" >"$work/sizes.txt"
+    if "$PYTHON" -c 'import numpy' 2>/dev/null; then
+        PYTHONDONTWRITEBYTECODE=1 PYTHONPATH="$work/build/python" "$PYTHON" tests/python_amp.py "$work/sizes.txt" >"$work/log" 2>&1
+        rc=$?
+        grep FAIL "$work/log"
+        # shellcheck disable=SC2046 # three words are wanted
+        set -- $(tail -n 1 "$work/log" | sed 's/[^0-9 ]//g')
+        if [ $# = 3 ]; then passed=$((passed + $1)) failed=$((failed + $2)); else bad "python_amp.py, exit status $rc"; tail -n 5 "$work/log"; fi
+    else skip "builds: no numpy, so bindings/python/amp.py was not run"; fi
+    try "vcpkg.json" "$PYTHON" -c 'import json, sys; d = json.load(open("packaging/vcpkg/vcpkg.json")); sys.exit(d["version"] != sys.argv[1])' "$version"
+fi
+if has vcpkg; then try "vcpkg's format" sh -c 'cp packaging/vcpkg/vcpkg.json "$0/v.json" && vcpkg format-manifest "$0/v.json" && cmp packaging/vcpkg/vcpkg.json "$0/v.json"' "$work"
+else skip "builds: no vcpkg"; fi
+
+# ---- Conan ----
+if [ -z "$full" ]; then skip "builds: conan create, only with --full"
+elif has conan && has cmake; then
+    CONAN_HOME=$work/conan
+    export CONAN_HOME
+    cp -r packaging/conan/test_package "$work/test_package"
+    try "conan profile" env -u CC -u CXX conan profile detect &&
+        try "conan create" conan create packaging/conan --test-folder="$work/test_package" --build=missing --no-remote
+else skip "builds: no conan"; fi
+
+# ---- uninstall ----
+try "make uninstall" mk uninstall DESTDIR="$root" PREFIX="$prefix"
+if [ -z "$(find "$root" ! -type d)" ]; then ok; else bad "uninstall leaves $(find "$root" ! -type d)"; fi
+echo "$passed passed, $failed failed, $skipped skipped"
+[ $failed = 0 ]

@@ -1,0 +1,127 @@
+"""What bindings/python/amp.py promises: PYTHONPATH=build/python python3 tests/python_amp.py [SIZES]
+
+SIZES: what the program of tools/python_bindings.py --sizes prints. Last line: N passed, N failed, N skipped.
+"""
+import ctypes as C
+import gc
+import sys
+
+import numpy as np
+
+import _amp as c
+import amp
+
+passed = failed = 0
+
+
+def check(good, what):
+    global passed, failed
+    passed, failed = passed + bool(good), failed + (not good)
+    if not good:
+        print("FAIL", what)
+
+
+def refused(call, what, kind=amp.Error):
+    try:
+        call()
+    except kind as e:
+        check(len(str(e)) > 10, what)
+    else:
+        check(False, what)
+
+
+def layouts(path):
+    """Each struct and each field lies where the C compiler has it."""
+    for line in open(path, encoding="utf-8"):
+        name, value, *fields = line.split()
+        if name.startswith("AMP_"):
+            check(not fields and getattr(c, name) == int(value), line)
+            continue
+        kind = getattr(c, name)
+        check(C.sizeof(kind) == int(value), line)
+        for field in fields:
+            f, offset = field.split("=")
+            check(getattr(kind, f).offset == int(offset), f"{name}.{f} at {getattr(kind, f).offset}, not {offset}")
+
+
+def conversions(ctx):
+    x = np.float32([0, 1, -2, 1e-8, 65504, 70000, np.nan, np.pi])
+    with np.errstate(over="ignore"):
+        want = x.astype(np.float16)
+    got = ctx.cast(x, amp.F16)
+    check(got.dtype == np.float16 and np.array_equal(got, want, equal_nan=True), "cast to float16 is numpy's")
+    bits = ctx.cast(x, amp.BF16)
+    check(bits.dtype == np.uint16 and bits[1] == 0x3F80, "cast to bfloat16")
+    check(ctx.cast(bits, amp.F32, amp.BF16)[7] == np.float32(3.140625), "and back")
+    out = np.empty(8, np.float16)
+    check(ctx.cast(x, amp.F16, out=out) is out and out[1] == 1, "into an array of the caller's")
+    a = np.arange(6, dtype=np.float32).reshape(2, 3)
+    check(ctx.cast(a, amp.F16).shape == (2, 3), "the shape stays")
+    up = ctx.cast(np.full(4096, 1 + 2**-12, np.float32), amp.F16, stochastic=True, seed=3)
+    check(0.1 < (up > 1).mean() < 0.4, "stochastic rounding: a quarter goes up")
+    check(amp.array(a).data == a.ctypes.data, "no copy is made")
+    refused(lambda: amp.array(a.T), "a transposed array", TypeError)
+    refused(lambda: amp.array(np.zeros(3)), "float64", TypeError)
+    refused(lambda: amp.array(np.zeros(3, np.uint8), amp.F16), "bytes as float16", TypeError)
+    refused(lambda: ctx.cast(x, amp.F16, out=np.empty(3, np.float16)), "an output of another size", ValueError)
+
+
+def looking(ctx):
+    g = np.float32([0, 1e-8, 1e-3, 1, 3])
+    h = ctx.histogram(g)
+    check(h.total == 5 and h.zero == 1 and h.amax == 3 and h.pow2.sum() == 4 and h.pow2[127] == 1, "histogram")
+    check(h.fates(amp.F16)["lost"] > 0 and h.fates(amp.F16, 65536)["lost"] == 0, "what FP16 would lose, without and with a scale")
+    check(h.suggest_scale() >= 1, "a scale is suggested")
+    check(ctx.all_finite([g, g]) and not ctx.all_finite([g, np.float32([np.inf])]), "all_finite")
+    check(ctx.histogram([g, g]).total == 10, "histogram of two arrays")
+
+
+def training(ctx):
+    rng = np.random.default_rng(1)
+    x = rng.standard_normal((64, 3)).astype(np.float32)
+    y = x @ np.float32([[1.0], [-2.0], [0.5]]) + 0.25
+    p = amp.Params(ctx, {"w": np.zeros((3, 1), np.float32), "b": np.zeros(1, np.float32)}, keep_f32=["b"])
+    s = amp.Scaler(ctx, growth_interval=100)
+    check(s.scale == 65536 and p.model("w").dtype == np.float16 and p.master("w").dtype == np.float32, "defaults")
+    losses = []
+    for _ in range(200):
+        d = x @ p.model("w").astype(np.float32) + p.master("b") - y
+        losses.append(float((d * d).mean()))
+        with np.errstate(over="ignore"):
+            p.grad("w")[...] = 2 * x.T @ d / len(x) * s.scale
+            p.grad("b")[...] = 2 * d.mean() * s.scale
+        p.step(s, optimizer=amp.SGD, lr=0.1)
+    last = p.last()
+    check(losses[-1] < 1e-4 < 0.1 * losses[0], f"the loss: {losses[0]} -> {losses[-1]}")
+    check(np.allclose(p.master("w").ravel(), [1, -2, 0.5], atol=0.01), "the weights")
+    check(last["outcome"] == "stepped" and last["steps"] + last["skipped"] == 200 and 0 < last["skipped"] < 20, f"the record: {last}")
+    before = p.master("w").copy()
+    p.grad("w")[0] = np.inf
+    p.step(s, optimizer=amp.SGD, lr=0.1)
+    check(np.array_equal(before, p.master("w")) and "skipped" in p.last()["outcome"], "an overflow changes nothing")
+    refused(lambda: p.step(s, optimizer=amp.SGD, lr=0.0), "a rate of 0")
+    refused(lambda: p.step(s, rate=1.0), "a field that is not there", TypeError)
+    s.scale = 1024
+    check(s.scale == 1024 and s.info["good"] > 100, "the scale is set")
+    view = p.master("w")
+    del p
+    gc.collect()
+    check(view[0, 0] == before[0, 0], "a view keeps its set alive")
+
+
+def main():
+    if len(sys.argv) > 1:
+        layouts(sys.argv[1])
+    check(amp.VERSION > 0, "version")
+    ctx = amp.Context(threads=1)
+    conversions(ctx)
+    looking(ctx)
+    training(ctx)
+    ctx.close()
+    ctx.close()
+    print(f"{passed} passed, {failed} failed, 0 skipped")
+    return failed != 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

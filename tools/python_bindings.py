@@ -1,0 +1,190 @@
+"""The declarations of amp.h for Python's ctypes: python3 tools/python_bindings.py [CC] > _amp.py
+
+The header goes through the C preprocessor, so the macros that make its enums are expanded by a compiler; what is left are typedefs of
+structs, enums and function pointers, and extern functions, which are read here. `make python` writes the result beside bindings/python/amp.py
+and libamp.so, so that no copy of it can be older than the header. --sizes: a C program that prints the size of each struct and the offset of
+each field; tests/python_amp.py compares them.
+"""
+import os
+import re
+import subprocess
+import sys
+
+BASE = {
+    "void": None, "char": "C.c_char", "int": "C.c_int", "unsigned": "C.c_uint", "unsigned int": "C.c_uint", "float": "C.c_float",
+    "double": "C.c_double", "size_t": "C.c_size_t", "ptrdiff_t": "C.c_ssize_t", "long": "C.c_long", "long long": "C.c_longlong",
+    "unsigned long": "C.c_ulong", "unsigned long long": "C.c_ulonglong", "unsigned char": "C.c_ubyte", "short": "C.c_short",
+}
+BASE.update({f"{u}int{n}_t": f"C.c_{u}int{n}" for u in ("u", "") for n in (8, 16, 32, 64)})
+
+
+def preprocessed(cc):
+    top = os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir)
+    text = '#include "amp.h"\n'
+    lines = subprocess.run([cc, "-std=c99", "-E", "-I", top, "-xc", "-"], input=text, capture_output=True, text=True, check=True).stdout
+    kept, inside = [], False
+    for line in lines.split("\n"):  # only what stands in amp.h: its line markers name it
+        marker = re.match(r'# \d+ "(.*?)"', line)
+        if marker:
+            inside = os.path.basename(marker.group(1)) == "amp.h"
+        elif inside and not line.startswith("#"):
+            kept.append(line)
+    return re.sub(r"__attribute__\s*\(\(.*?\)\)", "", " ".join(kept))
+
+
+def items(text):
+    """Top-level declarations, and definitions with their bodies."""
+    start = depth = 0
+    for i, c in enumerate(text):
+        if c in "{(":
+            depth += 1
+        elif c in "})":
+            depth -= 1
+            if depth == 0 and c == "}" and re.match(r"\s*(static|extern\s+inline|inline)\b", text[start:i]):
+                yield text[start:i + 1].strip()
+                start = i + 1
+        elif c == ";" and depth == 0:
+            yield text[start:i].strip()
+            start = i + 1
+
+
+class Header:
+    def __init__(self, text):
+        self.known, self.out, self.constants, self.structs, self.functions = dict(BASE), [], {}, {}, {}
+        for item in items(text):
+            self.item(re.sub(r"\s+", " ", item))
+
+    def item(self, s):
+        enum = re.match(r"typedef enum (\w*) ?\{(.*)\} ?(\w+)$", s) or re.match(r"enum ?(\w*) ?\{(.*)\}( ?)$", s)
+        struct = re.match(r"typedef struct (\w+) ?\{(.*)\} ?(\w+)$", s)
+        opaque = re.match(r"typedef struct (\w+) (\w+)$", s)
+        pointer = re.match(r"typedef (.*?)\( ?\* ?(\w+) ?\) ?\((.*)\)$", s)
+        alias = re.match(r"typedef (\w[\w ]*?) (\w+)$", s)
+        function = re.match(r"extern (.*?)(\w+) ?\((.*)\)$", s)
+        if enum:
+            self.enum(enum.group(2))
+            if enum.group(3).strip():
+                self.known[enum.group(3)] = "C.c_int"
+        elif struct:
+            self.struct(struct.group(3), struct.group(2))
+        elif opaque:
+            self.out.append(f"class {opaque.group(2)}(C.Structure):\n    pass\n")
+            self.known[opaque.group(2)] = opaque.group(2)
+        elif pointer:
+            self.out.append(f"{pointer.group(2)} = {self.callback(pointer.group(1), pointer.group(3))}\n")
+            self.known[pointer.group(2)] = pointer.group(2)
+        elif alias:
+            self.known[alias.group(2)] = self.type(alias.group(1))
+        elif function:
+            self.function(function.group(2), function.group(1), function.group(3))
+
+    def enum(self, body):
+        value = -1
+        for part in body.split(","):
+            name, _, text = part.strip().partition("=")
+            if not name:
+                continue
+            value = self.value(text) if text else value + 1
+            self.constants[name.strip()] = value
+
+    def value(self, text):
+        text = re.sub(r"\b(0x[0-9a-fA-F]+|\d+)[uUlL]+\b", r"\1", text)
+        return int(eval(text, {"__builtins__": {}}, self.constants))  # pylint: disable=eval-used
+
+    def type(self, text):
+        text = re.sub(r"\b(const|volatile|struct|enum|extern|restrict|__restrict|__extension__)\b", " ", text)
+        stars = text.count("*")
+        name = re.sub(r"\s+", " ", text.replace("*", " ")).strip()
+        if name not in self.known:
+            raise SystemExit(f"python_bindings: the type {name!r} is not known")
+        kind = self.known[name]
+        if stars and kind in (None, "C.c_char"):
+            kind, stars = ("C.c_char_p" if kind else "C.c_void_p"), stars - 1
+        for _ in range(stars):
+            kind = f"C.POINTER({kind})"
+        return kind
+
+    def callback(self, result, arguments):
+        kinds = [self.type(result)] + [self.type(self.split(a)[0]) for a in self.arguments(arguments)]
+        return "C.CFUNCTYPE(" + ", ".join(str(k) for k in kinds) + ")"
+
+    def arguments(self, text):
+        parts, depth, start = [], 0, 0
+        for i, c in enumerate(text + ","):
+            depth += (c == "(") - (c == ")")
+            if c == "," and depth == 0:
+                parts.append(text[start:i].strip())
+                start = i + 1
+        return [p for p in parts if p and p != "void"]
+
+    @staticmethod
+    def split(declaration):
+        """type, name, [lengths] of "const T *name[2][3]"."""
+        lengths = re.findall(r"\[(.*?)\]", declaration)
+        declaration = re.sub(r"\[.*?\]", "", declaration).strip()
+        m = re.match(r"(.*?)(\w+)$", declaration)
+        if not m or not m.group(1).strip():
+            return declaration, "", lengths
+        return m.group(1), m.group(2), lengths
+
+    def struct(self, name, body):
+        fields = []
+        self.known[name] = name  # a field may point to its own kind
+        for part in (p.strip() for p in body.split(";")):
+            if not part:
+                continue
+            call = re.match(r"(.*?)\( ?\* ?(\w+) ?\) ?\((.*)\)$", part)
+            if call:
+                fields.append((call.group(2), self.callback(call.group(1), call.group(3))))
+                continue
+            first, *more = part.split(",")
+            base, field, lengths = self.split(first.strip())
+            for text in [None] + more:
+                stars = ""
+                if text is not None:
+                    stars, field, lengths = self.split("# " + text.strip())
+                    stars = stars.replace("#", "")
+                kind = self.type((base if text is None else base.replace("*", "")) + stars)
+                for length in reversed(lengths):
+                    kind = f"({kind} * {self.value(length)})"
+                fields.append((field, kind))
+        lines = "".join(f"    ({f!r}, {k}),\n" for f, k in fields)
+        self.out.append(f"class {name}(C.Structure):\n    pass\n\n\n{name}._fields_ = [\n{lines}]\n")
+        self.structs[name] = [f for f, _ in fields]
+
+    def function(self, name, result, arguments):
+        kinds = ", ".join(str(self.type(self.pointer(a))) for a in self.arguments(arguments))
+        self.functions[name] = f"    {name!r}: ({self.type(result)}, [{kinds}]),\n"
+
+    def pointer(self, argument):
+        if "(" in argument:
+            raise SystemExit(f"python_bindings: {argument!r}")
+        kind, _, lengths = self.split(argument)
+        return kind + "*" * bool(lengths)
+
+
+def main():
+    words = [w for w in sys.argv[1:] if w != "--sizes"]
+    header = Header(preprocessed(words[0] if words else os.environ.get("CC", "cc")))
+    if len(header.functions) < 60 or "amp_step_desc" not in header.structs:
+        raise SystemExit("python_bindings: amp.h was not understood")
+    if "--sizes" in sys.argv:
+        print('#include "amp.h"\n#include <stdio.h>\n#include <stddef.h>\nint main(void) {')
+        for name, fields in header.structs.items():
+            print(f'    printf("{name} %zu", sizeof({name}));')
+            for f in fields:
+                print(f'    printf(" {f}=%zu", offsetof({name}, {f}));')
+            print('    printf("\\n");')
+        for name, value in header.constants.items():
+            print(f'    printf("{name} {value} %s\\n", (long long){name} == {value} ? "" : "is another number");')
+        print("    return 0;\n}")
+        return
+    print('"""Made from amp.h by tools/python_bindings.py; do not edit."""\nimport ctypes as C\n')
+    for name, value in header.constants.items():
+        print(f"{name} = {value}")
+    print("\n" + "\n".join(header.out))
+    print("FUNCTIONS = {\n" + "".join(header.functions.values()) + "}")
+
+
+if __name__ == "__main__":
+    main()
