@@ -44,7 +44,8 @@ HEADERS  := $(wildcard *.h *.cuh tests/*.h examples/*.h)
 TEST_OBJ := $(patsubst %.c,$(BUILD)/%.o,tests/main.c $(sort $(wildcard tests/test_*.c)) tests/impl.c)
 CPU_ONLY := $(BUILD)/tests/cuda_stub.o
 WITH_GPU := $(BUILD)/tests/cuda_impl.o
-EXAMPLES := $(patsubst examples/%.c,%,$(sort $(wildcard examples/*.c)))
+MPICC := $(shell command -v mpicc 2>/dev/null)
+EXAMPLES := $(filter-out $(if $(MPICC),,ranks_mpi),$(patsubst examples/%.c,%,$(sort $(wildcard examples/*.c))))
 
 $(BUILD)/%.o: %.c $(HEADERS) $(BUILD)/flags
 	@mkdir -p $(@D)
@@ -59,7 +60,7 @@ $(BUILD)/%.o: %.cu $(HEADERS) $(BUILD)/flags
 $(BUILD)/flags: FORCE
 	@mkdir -p $(BUILD); echo '$(CC) $(CFLAGS) $(NVCC) $(NVCCFLAGS) $(NVCC_GENCODE)' | cmp -s - $@ || echo '$(CC) $(CFLAGS) $(NVCC) $(NVCCFLAGS) $(NVCC_GENCODE)' > $@
 
-.PHONY: FORCE floor mutants all run gpt test check-full check-gpu check-torch fingerprint exhaustive matrix docs install clean help cuda-line
+.PHONY: FORCE floor fuzz mutants all run gpt test check-full check-gpu check-torch fingerprint exhaustive matrix docs install clean help cuda-line
 FORCE:
 
 all: $(addprefix $(BUILD)/,$(EXAMPLES)) ## the examples
@@ -72,11 +73,16 @@ $(BUILD)/%: examples/%.c $(HEADERS) $(BUILD)/flags
 	$(CC) $(C99) $(CFLAGS) $< -o $@ $(LIBS)
 $(BUILD)/%: examples/%.cu $(HEADERS) $(BUILD)/flags
 	$(if $(NVCC_VERSION),,@echo 'this needs nvcc, and none was found (NVCC=, CUDA_HOME=)'; exit 1)
-	$(NVCC) -std=c++17 -I. $(NVCCFLAGS) $(NVCC_GENCODE) $< -o $@ -lcublasLt -lm -lpthread
+	$(NVCC) -std=c++17 -I. $(NVCCFLAGS) $(NVCC_GENCODE) $< -o $@ -lcublasLt $(NCCL) -lm -lpthread
+$(BUILD)/ranks_nccl: NCCL := -lnccl
+$(BUILD)/ranks_mpi: examples/ranks_mpi.c $(HEADERS) $(BUILD)/flags
+	$(if $(MPICC),,@echo 'this needs mpicc (Debian: libopenmpi-dev openmpi-bin)'; exit 1)
+	$(MPICC) $(C99) $(CFLAGS) $< -o $@ $(LIBS)
 $(BUILD)/digits_cuda: examples/digits.c $(BUILD)/tests/impl.o $(WITH_GPU) $(HEADERS)
 	$(CC) $(C99) $(CFLAGS) -DWITH_CUDA -c $< -o $@.o
 	$(NVCC) $(NVCC_GENCODE) $@.o $(BUILD)/tests/impl.o $(WITH_GPU) -o $@ -lcublasLt -lm -lpthread
-$(BUILD)/gpt_cuda: examples/gpt.c $(BUILD)/tests/impl.o $(WITH_GPU) $(HEADERS) # its own layers have kernels
+WITH_KERNELS := gpt convnet debug# examples that run on both contexts from one source (own layers have kernels)
+$(WITH_KERNELS:%=$(BUILD)/%_cuda): $(BUILD)/%_cuda: examples/%.c $(BUILD)/tests/impl.o $(WITH_GPU) $(HEADERS)
 	$(NVCC) -std=c++17 -I. $(NVCCFLAGS) $(NVCC_GENCODE) -DAMP_LINKED -x cu -c $< -o $@.o
 	$(NVCC) $(NVCC_GENCODE) $@.o $(BUILD)/tests/impl.o $(WITH_GPU) -o $@ -lcublasLt -lm -lpthread
 $(BUILD)/shakespeare.txt: examples/shakespeare.txt.gz
@@ -94,6 +100,8 @@ $(BUILD)/state_files: tests/state_files.c $(HEADERS) $(BUILD)/flags
 	$(CC) $(C99) $(CFLAGS) -O1 -DAMP_NO_SIMD $< -o $@ $(LIBS)
 $(BUILD)/process: $(BUILD)/tests/process.o $(BUILD)/tests/impl.o
 	$(CC) $(CFLAGS) $^ -o $@ $(LIBS)
+$(BUILD)/fuzz_%: $(BUILD)/tests/fuzz_%.o $(BUILD)/tests/impl.o
+	$(CC) $(CFLAGS) $^ -o $@ $(LIBS)
 $(BUILD)/exhaustive: $(BUILD)/tests/exhaustive.o
 	$(CC) $(CFLAGS) $^ -o $@ $(LIBS)
 
@@ -110,7 +118,7 @@ gpt: cuda-line $(GPT) $(BUILD)/shakespeare.txt ## train a small GPT on Shakespea
 
 # ---- make test -------------------------------------------------------------------------------------------------------------
 # A part is a target part-NAME: tests/run.sh runs its command, prints one line and keeps the counts. Two parts at a time.
-PARTS := compile retrofit hostcuda-suite unit cuda-verbs hostcuda examples state process style selftest ptx sass readme install gpu # the long ones first
+PARTS := compile retrofit hostcuda-suite unit cuda-verbs hostcuda examples state fuzz process style selftest ptx sass readme install builds torch gpu # the long ones first
 LIMIT := 300 # CPU seconds of a part
 RUN_PART = @tests/run.sh part $(@:part-%=%) $(LIMIT)
 PARTS_MAKE = $(MAKE) --no-print-directory -s -k -O $(if $(filter -j% --jobserver%,$(MAKEFLAGS)),,-j2)
@@ -121,7 +129,7 @@ test: cuda-line ## every test that this machine can run, in at most 6 minutes of
 	+@$(PARTS_MAKE) $(PARTS:%=part-%) || true; times >$(BUILD)/log/all.times; tests/run.sh sum $(PARTS)
 
 check-full: cuda-line ## the same with nothing left out, in parts of minutes: PART=--list, PART='unit-1 suite-*'; goes on where it was
-	+@NVDISASM='$(NVDISASM)' HCU_VARIANTS='$(HCU_VARIANTS)' HCU_SKIPPED='$(or $(strip $(HCU_SKIPPED)),$(if $(CUDA_HOME),,"skipped: no CUDA headers"))' tests/full.sh $(PART)
+	@NVDISASM='$(NVDISASM)' HCU_VARIANTS='$(HCU_VARIANTS)' HCU_SKIPPED='$(or $(strip $(HCU_SKIPPED)),$(if $(CUDA_HOME),,"skipped: no CUDA headers"))' tests/full.sh $(PART)
 
 .PHONY: $(PARTS:%=part-%)
 part-unit: $(BUILD)/test_cpu
@@ -132,14 +140,22 @@ floor: ## tests/floor.txt, from the last `make test`
 	@tests/run.sh floor
 part-compile:
 	$(RUN_PART) tests/compile.sh
-part-examples: $(BUILD)/digits $(BUILD)/gpt $(BUILD)/tests/impl.o
+for-examples: $(BUILD)/digits $(BUILD)/gpt $(BUILD)/tests/impl.o
+part-examples: for-examples
 	$(RUN_PART) env IMPL=$(BUILD)/tests/impl.o tests/examples.sh
-.PHONY: for-install for-cuda-verbs
+.PHONY: for-examples for-install for-cuda-verbs for-fuzz
 for-install: $(BUILD)/operations $(BUILD)/products $(if $(wildcard bench/bench.mk),$(BUILD)/bench/train)
 part-install: for-install
 	$(RUN_PART) tests/install.sh
+part-builds:
+	$(RUN_PART) env CC='$(CC)' CXX='$(CXX)' PYTHON='$(PYTHON)' tests/builds.sh
 part-state: $(BUILD)/state_files
 	$(RUN_PART) $(BUILD)/state_files $(BUILD)/state_files.tmp
+part-fuzz: for-fuzz
+	$(RUN_PART) tests/fuzz.sh
+for-fuzz: $(patsubst tests/%.c,$(BUILD)/%,$(wildcard tests/fuzz_*.c))
+fuzz: ## any verb, any argument; changed state files; programs everywhere: SECONDS=60 each, libFuzzer and sanitizers (long)
+	tests/fuzz.sh $(or $(SECONDS),60)
 part-process: $(BUILD)/process
 	$(RUN_PART) $(BUILD)/process
 part-selftest: $(BUILD)/selftest
@@ -157,6 +173,7 @@ HCU_SHARED := $(if $(RUN_ENV)$(filter -f% -m%,$(CFLAGS)),,$(filter-out $(shell g
 hostcuda_object = $(if $(and $(filter plain,$1),$(filter tests/$2.c,$(HCU_SHARED))),$(BUILD)/tests/$2.o,$(HCU_BUILD)/$1/$2.c.o)
 hostcuda_objects = $(foreach f,$(TEST_OBJ:$(BUILD)/tests/%.o=%),$(call hostcuda_object,$1,$f))
 export HCU_IMPL := $(call hostcuda_object,plain,impl)
+HCU_FUZZ := $(patsubst tests/fuzz_%.c,%,$(shell grep -l FUZZ_CUDA tests/fuzz_*.c)) # those that run on CUDA contexts, too
 define hostcuda_suite # the unit suite, all of it compiled as variant $1 of the host runtime wants it
 $(HCU_BUILD)/$1/%.c.o: tests/%.c $(HEADERS)
 	@mkdir -p $$(@D)
@@ -164,6 +181,9 @@ $(HCU_BUILD)/$1/%.c.o: tests/%.c $(HEADERS)
 $(HCU_BUILD)/$1/cuda_impl.o: tests/cuda_impl.cu $(HEADERS) $(HCU_HEADERS)
 	@mkdir -p $$(@D)
 	$(HCU_CXX_$1) $(HCU_CXXFLAGS) $(HCU_FLAGS_$1) -I. $(HCU_SHIM) $$< -c -o $$@
+$(HCU_BUILD)/$1/fuzz_%: tests/fuzz_%.c $(HEADERS) $(call hostcuda_object,$1,impl) $(HCU_BUILD)/$1/cuda_impl.o $(HCU_LIB_$1)
+	$(HCU_CXX_$1) -x c $(C99) $(HCU_FLAGS_$1) -DAMP_HOSTCUDA -DFUZZ_CUDA -I$(HCU_DIR) -c $$< -o $$@.o
+	$(HCU_CXX_$1) $(HCU_FLAGS_$1) $$@.o $(call hostcuda_object,$1,impl) $(HCU_BUILD)/$1/cuda_impl.o $(HCU_LIB_$1) $(HCU_LDLIBS) -lm -o $$@
 $(HCU_BUILD)/$1/suite: $(call hostcuda_objects,$1) $(HCU_BUILD)/$1/cuda_impl.o $(HCU_LIB_$1)
 	$(HCU_CXX_$1) $(HCU_FLAGS_$1) $$^ $(HCU_LDLIBS) -lm -o $$@
 endef
@@ -206,20 +226,23 @@ part-hostcuda: $(call hcu_programs,$(HCU_THIN))
 	$(RUN_PART) $(MAKE) -s hostcuda-check
 part-hostcuda-suite: $(HCU_BUILD)/plain/suite
 	$(RUN_PART) tests/hostcuda_suite.sh $<
-# gpt.c on the host runtime: its kernels, and how many launches a step has
-$(HCU_BUILD)/plain/gpt: examples/gpt.c tests/probe.c $(HEADERS) $(HCU_HEADERS) $(HCU_BUILD)/plain/cuda_impl.o $(HCU_IMPL) $(HCU_LIB_plain)
+# on the host runtime: their kernels, and how many launches a step has
+$(WITH_KERNELS:%=$(HCU_BUILD)/plain/%): $(HCU_BUILD)/plain/%: examples/%.c tests/probe.c $(HEADERS) $(HCU_HEADERS) $(HCU_BUILD)/plain/cuda_impl.o $(HCU_IMPL) $(HCU_LIB_plain)
 	$(HCU_CXX_plain) $(HCU_CXXFLAGS) $(HCU_FLAGS_plain) -DAMP_LINKED -I. $(HCU_SHIM) $< -c -o $@.o
 	$(CC) $(C99) -I$(HCU_DIR) -c tests/probe.c -o $@.probe.o
 	$(HCU_CXX_plain) $(HCU_FLAGS_plain) $@.o $@.probe.o $(HCU_BUILD)/plain/cuda_impl.o $(HCU_IMPL) $(HCU_LIB_plain) $(HCU_LDLIBS) -lm -o $@
-part-examples: $(HCU_BUILD)/plain/gpt
+for-examples: $(WITH_KERNELS:%=$(HCU_BUILD)/plain/%)
 part-retrofit: for-cuda-verbs
-for-install: $(if $(wildcard bench/bench.mk),$(HCU_BUILD)/plain/bench_gpu)
+for-install: $(if $(wildcard bench/bench.mk),$(HCU_BUILD)/plain/bench_gpu $(HCU_BUILD)/plain/check_gpu $(HCU_BUILD)/plain/suite)
 for-cuda-verbs: $(HCU_BUILD)/plain/cuda_impl.o $(HCU_IMPL) $(HCU_LIB_plain)
+for-fuzz: $(patsubst %,$(HCU_BUILD)/plain/fuzz_%,$(HCU_FUZZ))
 part-cuda-verbs: for-cuda-verbs # what each verb does to CUDA; its failures
 	$(RUN_PART) tests/cuda_verbs.sh
 else
 part-hostcuda part-hostcuda-suite part-cuda-verbs part-sass:
 	$(call skipped,needs hostcuda: g++ and the CUDA headers: $(if $(CUDA_HOME),no $(CXX),cuda_runtime_api.h not found; set CUDA_HOME))
+hostcuda-run:
+	@echo 'hostcuda-run needs $(CXX) and the CUDA headers (CUDA_HOME=)'; exit 1
 bench-sass sass-table:
 	@echo '$@ needs nvcc, nvdisasm (pip install nvidia-cuda-nvdisasm) and $(CXX)'; exit 1
 endif
@@ -238,18 +261,16 @@ endif
 ifneq ($(GPU),)
 part-gpu: $(BUILD)/test_gpu
 	$(RUN_PART) $(BUILD)/test_gpu
-check-gpu: cuda-line $(BUILD)/test_gpu $(BUILD)/digits_cuda ## a page about the GPU: each check, agreement with the CPU, memory
-	@nvidia-smi --query-gpu=name,driver_version,compute_cap,memory.total,memory.used --format=csv || true
-	$(BUILD)/test_gpu -v --context cuda --full
-	@$(BUILD)/test_gpu --context cuda --filter ordered.40_steps && echo '40 steps: identical to the CPU'
-	$(BUILD)/digits_cuda --device cuda --check
+check-gpu: cuda-line $(BUILD)/test_gpu $(BUILD)/digits_cuda $(BUILD)/bench/check_gpu ## a page about the GPU, to paste into a report: checks, agreement with the CPU, times beside counted bounds
+	@tests/check_gpu.sh $(BUILD)/test_gpu $(BUILD)/bench/check_gpu $(BUILD)/digits_cuda
 else
 part-gpu:
 	$(call skipped,$(if $(NVCC_VERSION),no CUDA device,no nvcc))
-check-gpu: cuda-line ## a page about the GPU: each check, agreement with the CPU, memory
+check-gpu: cuda-line ## a page about the GPU, to paste into a report: checks, agreement with the CPU, times beside counted bounds
 	@echo 'check-gpu needs nvcc and a CUDA device'; exit 1
 endif
 
+hostcuda-run: ## executes your own .cu without a GPU: FILE=x.cu ARGS='...' FLAGS='-I..' CHECK='asan tsan msan' (docs/hostcuda.md)
 fingerprint: ## hashes of what every verb gives, on every CPU path and the CUDA source on the CPU, beside the recorded ones
 	@tests/fingerprint.sh CHECK
 exhaustive: $(BUILD)/exhaustive ## all 2^32 floats: to each small format against a second implementation, in each mode, 16+16 split, math (minutes)
@@ -265,10 +286,14 @@ bench-exhaustive: ## all floats through amp_cast on every code path, against the
 bench-train: ## whole training steps on the CPU, beside PyTorch if installed
 bench-gpu: ## casts, checks, losses, optimizer, products, whole steps on a GPU, beside PyTorch if installed (PART=casts: one of them)
 endif
-check-torch: $(BUILD)/torch_steps ## 1,000 steps of each optimizer beside PyTorch's in double, if PyTorch is importable (PYTHON=python3)
-	@$(PYTHON) tests/torch_steps.py $<
-$(BUILD)/torch_steps: tests/torch_steps.c $(HEADERS) $(BUILD)/flags
-	$(CC) $(C99) $(CFLAGS) $< -o $@ $(LIBS)
+check-torch: ## optimizers, gradients of gpt.c and convnet.c, Muon beside PyTorch; libtorch.cpp; if PyTorch is importable (PYTHON=python3)
+	@PYTHON=$(PYTHON) tests/torch.sh
+part-torch:
+	$(RUN_PART) env PYTHON=$(PYTHON) tests/torch.sh
+TORCH = $(shell $(PYTHON) -c 'import torch, os; print(os.path.dirname(torch.__file__))')
+$(BUILD)/libtorch: examples/libtorch.cpp $(BUILD)/tests/impl.o $(HEADERS)
+	$(CXX) -std=c++20 -O1 $(WARN) -I. -isystem $(TORCH)/include -isystem $(TORCH)/include/torch/csrc/api/include -DAMP_LINKED $< $(BUILD)/tests/impl.o \
+	    -L$(TORCH)/lib -Wl,-rpath,$(TORCH)/lib -ltorch -ltorch_cpu -lc10 $(LIBS) -o $@
 matrix: ## compilers, standards, sanitizers, architectures: ROWS='gcc-* tsan'; goes on where it was stopped, tests/matrix.sh --help (long)
 	tests/matrix.sh $(ROWS)
 
@@ -279,10 +304,34 @@ $(BUILD)/operations $(BUILD)/products: $(BUILD)/%: tools/%.c $(HEADERS) $(BUILD)
 	$(CC) $(C99) $(CFLAGS) $< $(BUILD)/tests/impl.o -o $@ $(LIBS)
 
 # ---- the rest --------------------------------------------------------------------------------------------------------------
-install: ## amp.h, amp_cuda.cuh and amp.pc under $(DESTDIR)$(PREFIX)
-	install -d $(DESTDIR)$(PREFIX)/include $(DESTDIR)$(PREFIX)/share/pkgconfig
-	install -m 644 amp.h amp_cuda.cuh $(DESTDIR)$(PREFIX)/include
-	sed 's|@PREFIX@|$(PREFIX)|; s|@VERSION@|$(VERSION)|' amp.pc.in > $(DESTDIR)$(PREFIX)/share/pkgconfig/amp.pc
+INSTALLED := include/amp.h include/amp_cuda.cuh share/pkgconfig/amp.pc share/cmake/amp/ampConfig.cmake share/cmake/amp/ampConfigVersion.cmake
+install: ## the headers, amp.pc and CMake's package under $(DESTDIR)$(PREFIX)
+	install -d '$(DESTDIR)$(PREFIX)/include' '$(DESTDIR)$(PREFIX)/share/pkgconfig' '$(DESTDIR)$(PREFIX)/share/cmake/amp'
+	install -m 644 amp.h amp_cuda.cuh '$(DESTDIR)$(PREFIX)/include'
+	install -m 644 cmake/ampConfig.cmake '$(DESTDIR)$(PREFIX)/share/cmake/amp'
+	sed 's|@AMP_VERSION@|$(VERSION)|' cmake/ampConfigVersion.cmake.in > '$(DESTDIR)$(PREFIX)/share/cmake/amp/ampConfigVersion.cmake'
+	sed 's|@PREFIX@|$(PREFIX)|; s|@VERSION@|$(VERSION)|' amp.pc.in > '$(DESTDIR)$(PREFIX)/share/pkgconfig/amp.pc'
+uninstall: ## what install and install-shared put there
+	for f in $(INSTALLED) lib/libamp.so.$(VERSION) lib/libamp.so.$(SOVERSION) lib/libamp.so; do rm -f '$(DESTDIR)$(PREFIX)'/$$f; done
+	-rmdir '$(DESTDIR)$(PREFIX)/share/cmake/amp' 2>/dev/null || true
+
+# A library of the CPU context for those who want one: versioned symbols, only amp_*.
+SOVERSION := $(basename $(VERSION))
+SHARED := $(BUILD)/libamp.so.$(VERSION)
+$(SHARED): tests/impl.c amp.h cmake/amp.map $(BUILD)/flags
+	$(CC) $(C99) $(CFLAGS) -fPIC -shared -Wl,-soname,libamp.so.$(SOVERSION) -Wl,--version-script,cmake/amp.map $< -o $@ $(LIBS)
+shared: $(SHARED) ## libamp.so.$(VERSION), the CPU context with versioned symbols; install-shared installs it
+install-shared: $(SHARED)
+	install -d '$(DESTDIR)$(PREFIX)/lib'
+	install -m 755 $(SHARED) '$(DESTDIR)$(PREFIX)/lib'
+	ln -sf libamp.so.$(VERSION) '$(DESTDIR)$(PREFIX)/lib/libamp.so.$(SOVERSION)'
+	ln -sf libamp.so.$(SOVERSION) '$(DESTDIR)$(PREFIX)/lib/libamp.so'
+python: $(SHARED) ## $(BUILD)/python: amp.py for numpy arrays, _amp.py made from this amp.h, libamp.so
+	@mkdir -p $(BUILD)/python
+	$(PYTHON) tools/python_bindings.py $(CC) > $(BUILD)/python/_amp.py.new && mv $(BUILD)/python/_amp.py.new $(BUILD)/python/_amp.py
+	cp bindings/python/amp.py $(BUILD)/python/amp.py
+	cp $(SHARED) $(BUILD)/python/libamp.so
+.PHONY: uninstall shared install-shared python
 clean: ## removes $(BUILD)
 	rm -rf $(BUILD)
 help: ## this list

@@ -8,7 +8,8 @@
    Everywhere else just  #include "amp.h".  Needs libc and libm:  cc -O2 main.c -lm   (before glibc 2.34 add -pthread)
 
    A COMPLETE PROGRAM. It learns the logical OR: FP16 products, FP32 master weights, a dynamic loss scale, AdamW.
-   A context says where (CPU or GPU), a dtype says how, a verb says what.
+   A context is the place of the work (the CPU, or a stream of a GPU); a dtype is a format of numbers; a verb is a
+   function that does work on a context. Each returns a status: a real program looks at it.
 
        #define AMP_IMPLEMENTATION
        #include "amp.h"
@@ -31,16 +32,17 @@
        }
 
    For a GPU add amp_cuda.cuh: amp_cuda_create() instead of amp_cpu_create(), arrays from amp_alloc() and amp_copy().
-   C++ cannot take the address of a compound literal: name a variable (amp_step_desc d = AMP_ZERO; d.lr = 0.1f;).
+   C++ cannot take the address of a compound literal: amp_step_desc d = AMP_ZERO; d.lr = 0.1f; amp_step(p, s, d);
 
    WHAT IT IS NOT: no autograd, no layers beyond the linear one, no data loading. Your model and your loop stay yours.
 
-   CONTENTS (search for the tag)
+   CONTENTS (search for "==== >>tag"; each banner of the implementation names the files that test the section)
        >>config >>numerics >>memory >>threads >>sync >>errors >>names    the rules, on this page
        >>status >>types >>context >>formats >>arrays >>params >>scaler >>step >>policy >>products >>state
-                                                                         the public API, one evening
-       >>backend, then >>levels >>plan >>operations                      for authors; O0..O3, tables of operations
-       >>impl, >>front-NAME, >>cpu-NAME, >>lanes, >>license              the implementation, in the same order
+                                                                         the public API: one evening
+       >>backend, then >>levels >>fp8 >>plan >>operations                for authors; O0..O3, FP8, tables of operations
+       >>impl, >>front-status ... >>front-state, >>cpu ... >>cpu-table, >>lanes, >>license
+                                                                         the implementation, in the same order
 
    >>config    macro               default      where to define it    effect
                AMP_IMPLEMENTATION  -            one file              emits the code
@@ -48,53 +50,58 @@
                AMP_API             extern       all files (linkage)   e.g. __declspec(dllexport)
                AMP_MALLOC/_FREE    malloc/free  implementation file   default allocator of contexts; both or neither
                AMP_NO_SIMD         -            implementation file   portable C only: the same bits, slower
-               AMP_STREAM_BYTES    8 MiB        implementation file   casts of this size on write around the caches
+               AMP_STREAM_BYTES    8 MiB        implementation file   casts that write as much bypass the caches
                AMP_NO_THREADS      -            implementation file   no pthreads: contexts have one thread
                AMP_NO_STDIO        -            implementation file   no files: amp_state_* return AMP_ERR_UNSUPPORTED
-               AMP_SELF            "amp.h"      all files             this file's name, which it includes itself by
-               No macro changes a type or a signature, so files that disagree about them still link and agree.
+               AMP_SELF            "amp.h"      all files             the name by which this file includes itself
+               No macro changes a type or a signature: files compiled with different settings can be linked together.
 
    >>numerics  Conversions: IEEE 754 round to nearest even, or stochastic; subnormals kept; in FP16 |x| >= 65520 becomes
-               Inf (|x| < 65520 never does); NaN stays NaN (made quiet, upper payload bits kept); the sign of zero is
-               kept. Integer arithmetic only (with -mf16c: instructions that carry their rounding, and raise flags), so
-               the bits are the same under -ffast-math, FTZ/DAZ, any rounding mode, x87 and big-endian
-               (tests/test_formats.c; tests/compile/inline.c; tests/exhaustive.c: all 2^32 floats; tests/matrix.sh).
+               Inf (|x| < 65520 never does) and |x| <= 2^-25 becomes 0; NaN stays NaN (made quiet, upper payload bits
+               kept); the sign of zero is kept. Integer arithmetic only (with -mf16c: instructions whose rounding mode
+               is part of them; they raise exception flags), so the bits are the same on x86, ARM (AArch64) and
+               big-endian machines, under -Ofast, -ffast-math, FTZ/DAZ, any rounding mode and x87 (tests/test_formats.c;
+               tests/compile/inline.c; all 2^32 floats: tests/exhaustive.c; compilers and machines: tests/matrix.sh).
                Arithmetic (update, norm, activations, softmax): the bits of the default IEEE environment, whatever the
-               compiler flags (tests/test_modes.c), but for x87 without SSE2 and the payload of a NaN that it makes.
-               Activations and softmax use fused multiply-adds. A CPU path without that instruction (sse2; scalar, but
-               for AArch64 and -mfma) emulates it: the same bits, at several times the cost.
+               compiler flags (tests/test_modes.c), with two exceptions: x87 without SSE2, and the payload of a NaN that
+               an operation makes. Activations and softmax use fused multiply-adds. The CPU paths without FMA
+               instructions (sse2; scalar, except on AArch64 and with -mfma) emulate them: same bits, several times
+               slower.
                Reductions follow one rule (>>backend), so thread count, SIMD path and device do not change a bit:
                CPU == GPU. Every test runs on every context and compares with == (tests/main.c).
                Products (amp_gemm, amp_linear_*) accumulate in FP32 and carry an error bound instead (>>products). With
-               AMP_GEMM_ORDERED they are specified to the bit, too: the sum over k is a chain s = fma(a, b, s) from 0
-               for every 256 k, these chains' sums are added up in order, and each operation of the epilogue is rounded
+               AMP_GEMM_ORDERED they are specified to the bit, too: every 256 values of k are summed as
+               s = fma(a, b, s) from s = 0, these sums are added in order, and each operation of the epilogue rounds
                once. So a whole training run has the same bits everywhere (tests/test_ordered.c, docs/ordered.md).
 
    >>memory    "Context memory" is what the context's verbs can reach: host memory for the CPU, device memory for CUDA.
                Arrays may be yours or come from amp_alloc; any alignment of their element type works.
                Functions of class setup allocate, through the context's allocator; amp_param_read and _write (layouts
                without FP32 masters) and amp_state_save use up to 2 MiB of host memory while they run, amp_state_load
-               as much as the file has; the first autocast scope fits its arena (>>policy). No other function allocates
-               (tests/test_modes.c counts each). The ledger (amp_ledger) has all context memory by label, but for a
-               context's own fixed workspace.
+               as much as the file has; verbs in the first autocast scope may enlarge its arena (>>policy). No other
+               function allocates (tests/test_modes.c counts each). To take memory from an arena of yours:
+               desc.allocator of amp_cpu_create and amp_cuda_create. amp_ledger lists all context memory by label,
+               except the context's own fixed workspace.
 
    >>threads   A context and the objects made on it are used by one thread at a time; different contexts, different
                 threads. A verb that finds a different thread inside a verb of its context changes nothing and returns
-                AMP_ERR_BUSY, if the compiler has atomics; what only looks (amp_param_get, amp_ledger, ...) is not
-                checked. Scalar functions are pure. There are no globals and no thread-locals.
+                AMP_ERR_BUSY, if the compiler has atomics; functions that only read host state (amp_param_get,
+                amp_ledger, ...) are not checked. Scalar functions are pure. There are no globals and no thread-locals.
                 After fork() a child may use and destroy its copies of CPU contexts that no thread was using: they work
                 with one thread. A CUDA context stays with the process that made it (CUDA's rule): leave it alone.
 
-   >>sync      Each function is of one class, named in its comment:
+   >>sync      Each function is of one class, named in its comment (all in one list: AMP_VERB_LIST in >>backend):
                host     touches host state only.
-               setup    allocates or frees; may synchronise.
+               setup    allocates or frees; may synchronise; AMP_ERR_CAPTURE inside a capture.
                enqueue  on CUDA: queued on the context's stream, without allocation or waiting; legal in a capture.
-               query    waits, and returns a result to the host; inside a capture AMP_ERR_CAPTURE, harmlessly.
+               query    waits, and returns a result to the host; AMP_ERR_CAPTURE inside a capture.
+               A capture in which that happens stays valid.
                On the CPU every verb is complete when it returns.
 
    >>errors    Functions return AMP_OK or a negative amp_status. amp_last_error(ctx) is a sentence that names the
-               function, the argument and its value; a logger gets it too. On failure outputs are untouched, created
-               pointers are NULL. The library never prints, exits, aborts or throws.
+               function, the argument and its value; desc.logger receives it too, also when no context could be made.
+               After an argument was refused outputs are untouched, created pointers are NULL. The library never prints,
+               exits, aborts or throws.
 
    >>names     It puts amp_* and AMP_* into your program, and ampi_* and AMPI_* for itself; the linker sees amp_* only.
                "multiple definition of amp_...": AMP_IMPLEMENTATION is defined in two files. "undefined reference to
@@ -115,7 +122,7 @@
 #define AMP_VERSION_PATCH 0
 #define AMP_VERSION       (AMP_VERSION_MAJOR * 10000 + AMP_VERSION_MINOR * 100 + AMP_VERSION_PATCH)
 
-/* Names of ours that are names of yours, too, and casts that only a different machine needs: not worth a warning. */
+/* Our parameters may have names of your globals, and some casts matter only on other machines: no warnings for that. */
 #if defined(__GNUC__)
 #  pragma GCC diagnostic push
 #  pragma GCC diagnostic ignored "-Wshadow"
@@ -144,7 +151,7 @@ extern "C++" { /* so that this file may be included inside extern "C" */
 #if !defined(AMP_DEVICE) && (defined(__CUDA_ARCH__) || defined(__HIP_DEVICE_COMPILE__))
 #  define AMP_DEVICE /* the compiler is making device code */
 #endif
-#define AMP_INLINE AMP_HD static inline /* declared in front; the bodies stand after >>backend */
+#define AMP_INLINE AMP_HD static inline /* declared here, defined after >>backend */
 #if defined(__GNUC__) || defined(__clang__)
 #  define AMP_UNUSED __attribute__((unused))
 #else
@@ -203,7 +210,8 @@ typedef enum amp_status {
 
 /* One sentence per status, never NULL, also for unknown numbers. Class: host. Threads: safe. */
 AMP_API const char *amp_strerror(amp_status status);
-/* AMP_VERSION of the compiled implementation; compare it with the macro. Class: host. Threads: safe. */
+/* AMP_VERSION of the compiled implementation. Every *_create compares version and desc size with the header's, and
+   returns AMP_ERR_VERSION; the other verbs do not check. Class: host. Threads: safe. */
 AMP_API int amp_version(void);
 
 /* ==== >>types ==================================================================================================== */
@@ -219,7 +227,7 @@ typedef enum amp_dtype {
 } amp_dtype;
 
 /* Storage types: one-member structs, so that mixing them up does not compile and `+` is refused. Same size and layout
-   as CUDA's __half and __nv_bfloat16: cast the pointers at that border, nowhere else. */
+   as CUDA's __half and __nv_bfloat16: cast pointers at that border, (__half *)p, and nowhere else. */
 typedef struct amp_f16 { uint16_t bits; } amp_f16;
 typedef struct amp_bf16 { uint16_t bits; } amp_bf16;
 typedef struct amp_f8e4m3 { uint8_t bits; } amp_f8e4m3;
@@ -234,21 +242,22 @@ typedef struct amp_array {
     size_t count;   /* elements, or 0 */
 } amp_array;
 
-/* Operands made from const pointers are only read: a verb writes to those that its comment calls outputs, no others. */
+/* They take const pointers, too: a verb writes only to operands that its comment calls outputs. */
 AMP_INLINE amp_array amp_arr(const void *data, amp_dtype dtype);
 AMP_INLINE amp_array amp_arrn(const void *data, amp_dtype dtype, size_t count);
 
 AMP_INLINE size_t amp_dtype_size(amp_dtype t);   /* bytes per element; 0 for AMP_AUTO and unknown numbers */
 AMP_API const char *amp_dtype_name(amp_dtype t); /* "f32", "f16", ...; never NULL. Class: host. */
-/* A number that may be left out, for fields where 0 is a value that programs compute: AMP_ZERO is "not given",
+/* A number that may be left out, for fields where 0 is a valid value: AMP_ZERO is "not given",
    amp_opt(x) is x, 0 included: .alpha = amp_opt(0.5f). A bare number in its place (.alpha = 0.5f) is refused. */
 typedef struct amp_optional {
     float value;
     uint32_t given;
 } amp_optional;
 AMP_INLINE amp_optional amp_opt(float x);
-/* Every desc struct is right when zeroed: 0 means the default that the field's comment gives. Its first member `_begin`
-   and its last member `_end` stay 0; anything else means that the struct was not initialised: AMP_ERR_UNINIT.
+/* Zero every desc struct first: 0 means the default that the field's comment gives (an enum's first name if it gives
+   none). What has no default (lr, rows, in, out, data pointers ...) must be set: INVALID_ARG says which. The first
+   member `_begin` and the last, `_end`, stay 0; anything else means that the struct was not initialised: UNINIT.
    Where zero is meaningful but is not the default, pass AMP_NONE to get zero. */
 #define AMP_NONE      (-1)
 #define AMP_BROADCAST ((size_t)-1) /* a batch stride: every batch uses the same matrix */
@@ -271,20 +280,21 @@ typedef struct amp_logger { /* all zero: silent. fn must not call amp_*; `text` 
 typedef struct amp_ctx amp_ctx;       /* opaque: the CPU, or one CUDA stream on one GPU */
 typedef struct amp_params amp_params; /* opaque: a set of parameters */
 typedef struct amp_scaler amp_scaler; /* opaque: a loss scaler */
+typedef struct amp_fp8 amp_fp8;       /* opaque: scales of FP8 tensors */
 
 typedef enum amp_simd { /* CPU code paths; all give the same bits, but for products without AMP_GEMM_ORDERED */
     AMP_SIMD_AUTO = 0,  /* the best that this machine runs */
     AMP_SIMD_SCALAR,    /* portable C */
     AMP_SIMD_SSE2,      /* every x86-64 */
     AMP_SIMD_AVX2,      /* AVX2 + FMA + F16C */
-    AMP_SIMD_AVX512,    /* AVX-512 F, BW, DQ, VL; BF16 where there is */
+    AMP_SIMD_AVX512,    /* AVX-512 F, BW, DQ, VL; its BF16 where available */
     AMP_SIMD_NEON       /* every AArch64 */
 } amp_simd;
 
 typedef struct amp_cpu_desc {
     uint32_t _begin;
     int32_t threads;     /* the calling thread included: 1 .. 256; 0 => one per processor that the process may use (its
-                        affinity), and fewer, with a warning, if the system gives no more */
+                        affinity); fewer, with a logged warning, if the system cannot start as many */
     amp_simd simd;       /* AMP_SIMD_AUTO; a path that this machine lacks returns AMP_ERR_UNSUPPORTED */
     uint32_t gemm_flags; /* AMP_GEMM_* that every product of this context gets, e.g. AMP_GEMM_ORDERED (>>products) */
     amp_allocator allocator; /* {0} => malloc / free */
@@ -293,14 +303,14 @@ typedef struct amp_cpu_desc {
 } amp_cpu_desc;
 
 /* amp_status amp_cpu_create(amp_ctx **out, const amp_cpu_desc *desc)
-   A context on the CPU. desc NULL => all defaults. Starts threads - 1 workers, which sleep between verbs; each takes
-   2.2 MB of memory with its first product.
+   A context on the CPU. desc NULL => all defaults. Starts threads - 1 workers, which sleep between verbs; the 2.2 MB
+   that are allocated for each become resident with its first product.
    Errors: INVALID_ARG, UNINIT, VERSION, NO_MEMORY, UNSUPPORTED; *out is NULL then. Class: setup. Threads: safe. */
 #define amp_cpu_create(out, ...) amp_cpu_create_checked((out), AMP_VERSION, sizeof(amp_cpu_desc), __VA_ARGS__)
 AMP_API amp_status amp_cpu_create_checked(amp_ctx **out, int version, size_t size, const amp_cpu_desc *desc);
 /* Destroys a context; destroy its params and scalers and free its memory first (committed sets and memory that are left
-   are freed, and logged as a warning: do not touch them afterwards). NULL is fine. As every function that returns
-   nothing, it does nothing while a different thread is inside a verb of the context. Class: setup. */
+   are freed, and logged as a warning: do not touch them afterwards). NULL is fine. Like every function that returns
+   void, it does nothing while a different thread is inside a verb of the context. Class: setup. */
 AMP_API void amp_ctx_destroy(amp_ctx *ctx);
 /* The sentence of the last failure, valid until the next one; "" if there was none, or for NULL. Class: host. */
 AMP_API const char *amp_last_error(const amp_ctx *ctx);
@@ -354,11 +364,11 @@ AMP_INLINE float amp_f32_from_bf16(amp_bf16 h);
 AMP_INLINE float amp_f32_from_f8e4m3(amp_f8e4m3 h);
 AMP_INLINE float amp_f32_from_f8e5m2(amp_f8e5m2 h);
 /* Element i of an array of any dtype; store rounds to nearest even. On the host any address will do, on a device one
-   that is aligned to the element. A few elements: in a loop of yours over rows of 16 bits, an amp_cast of the row to
-   float scratch and one back is several times faster (make bench prints both; F16 is faster with -mf16c). */
+   that is aligned to the element. Meant for a few elements: for whole rows of 16-bit numbers, amp_cast the row to
+   float scratch and back, which is several times faster (make bench prints both; F16 is faster with -mf16c). */
 AMP_INLINE float amp_load(const void *data, amp_dtype t, size_t i);
 AMP_INLINE void amp_store(void *data, amp_dtype t, size_t i, float x);
-/* Inf or NaN, by the bits: true in every compiler mode, unlike isfinite(). */
+/* 1 unless x is Inf or NaN; 1 if x is NaN. They test the bits: right under -ffast-math, too, unlike isfinite(). */
 AMP_INLINE int amp_is_finite(float x);
 AMP_INLINE int amp_is_nan(float x);
 /* How a number is narrowed. Saturation: finite numbers and Inf beyond the range become the largest finite one (OCP's
@@ -461,7 +471,7 @@ typedef struct amp_param_desc {
     size_t count;      /* elements; 0 => rows * cols */
     size_t rows, cols; /* for optimizers that need a shape; 0, 0 => 1 x count; else rows * cols == count */
     const float *init; /* host array of count floats, copied until commit; NULL => zeros, or what adopted arrays hold.
-                          Large sets: NULL, and amp_param_write after commit, which copies nothing of FP32 masters */
+                          Large sets: NULL, and amp_param_write after commit; with FP32 masters it copies once */
     float *master;     /* adopted context memory: holds the weights unless init is given. NULL: owned */
     amp_array model;   /* adopted: gives the weights without init and master; dtype as the set's. data NULL: owned */
     amp_array grad;    /* adopted: any dtype, AMP_AUTO => the set's. data NULL: owned */
@@ -520,10 +530,10 @@ AMP_API amp_status amp_params_set_steps(amp_params *p, uint64_t steps);
 /* ==== >>scaler ===================================================================================================
    Multiply the loss (in practice: the gradient of the logits) by the scale, so that small FP16 gradients survive;
    gradients are divided by it before use. A step whose gradients overflowed is skipped and the scale backs off; after
-   growth_interval good steps in a row it grows. The rule is PyTorch's, with its traps closed: docs/semantics.md lists
+   growth_interval good steps in a row it grows. The rule is PyTorch's, without its pitfalls: docs/semantics.md lists
    the differences.
    NULL is a scaler that is OFF, in every function and every desc, so that one loop serves FP16 and BF16. Two refuse it:
-   amp_scaler_configure, and amp_unscale with a dst, which has no other way to its context. */
+   amp_scaler_configure, and amp_unscale with a dst, which gets its context from the scaler. */
 
 typedef enum amp_scaler_mode {
     AMP_SCALER_DYNAMIC = 0,
@@ -644,6 +654,7 @@ typedef struct amp_step_desc {
     uint32_t micro_batches; /* 0 => 1; N: the gradients are sums of N micro-batches, divide them by scale * N */
     uint32_t unscaled;      /* 1: the gradients carry no loss scale (amp_scaler_inverse_ptr); they are still checked */
     uint32_t n_groups;      /* groups[0] is group 1, and so on; at most AMP_GROUPS - 1. Other groups are as group 0 */
+    uint32_t count_lost; /* N: count updates, and those that leave a weight's bits, in 1 of N blocks of 1024; 0: no */
     uint64_t seed;
     const float *lr_ptr;     /* ... to here */
     const amp_group *groups; /* host array, read when the verb is called */
@@ -660,11 +671,11 @@ typedef struct amp_step_desc {
 
 /* One step of one set with one scaler: check, norm, clip, unscale, update, model copies, next loss scale. Changes
    nothing but the scaler and the counters when a gradient, or its unscaled product, is not finite. s NULL or OFF: no
-   check, every step is taken. Gradients are only read. The same bits as the separate verbs in a row (with 16-bit
-   gradients amp_scaler_unscale and amp_clip round what they write; amp_step does not). The set may be UNSCALED before:
-   then gradients are taken as they are. STAGE if it has stepped since the last update, or has no parameters. Gradients
-   of every set of a scaler must be used before its scale moves: with several sets use amp_update on each, then one
-   amp_scaler_update. Class: enqueue. */
+   check, every step is taken. Gradients are only read. With FP32 gradients the same bits as the separate verbs in a
+   row; with 16-bit gradients more accurate, because amp_scaler_unscale and amp_clip round what they write. The set may
+   be UNSCALED before: then gradients are taken as they are. STAGE if it has stepped since the last update, or has no
+   parameters. Gradients of every set of a scaler must be used before its scale moves: with several sets use amp_update
+   on each, then one amp_scaler_update. Class: enqueue. */
 AMP_API amp_status amp_step(amp_params *p, amp_scaler *s, const amp_step_desc *desc);
 /* amp_step without the next loss scale. One scaler may serve several sets, each skipping on its own. Class: enqueue. */
 AMP_API amp_status amp_update(amp_params *p, amp_scaler *s, const amp_step_desc *desc);
@@ -684,10 +695,10 @@ AMP_API amp_status amp_window_end(amp_params *p);                  /* Class: hos
 /* The first half of a step, for an optimizer of your own: check, norm, clip coefficient, step count and rates go to the
    set's record; then run your update, then amp_scaler_update. Class: enqueue. */
 AMP_API amp_status amp_inspect(amp_params *p, amp_scaler *s, const amp_step_desc *desc);
-/* The other half: u, an update computed elsewhere (FP32, one number per weight of parameter i), goes through skip,
-   layout, rounding and overflow as an update of ours. with_rates 0: w = w - u; 1: w = w * (1 - lr*wd) - lr * u, with
-   the rates of the parameter's group. For each parameter after each amp_inspect, and before amp_scaler_update; else
-   STAGE. Class: enqueue. */
+/* The other half: u, an update computed elsewhere (FP32, one number per weight of parameter i), is applied as ours are:
+   not if the step is skipped, in the set's layout, rounded and checked for overflow. with_rates 0: w = w - u; 1: w = w
+   * (1 - lr*wd) - lr * u, with the rates of the parameter's group. For each parameter after each amp_inspect, and
+   before amp_scaler_update; else STAGE. Class: enqueue. */
 AMP_API amp_status amp_apply(amp_params *p, size_t i, amp_array u, uint32_t with_rates);
 /* L2 norm of the set's gradients as one vector, in unscaled terms (divided by the scale while the set is READY and s is
    given), in double: finite if and only if every gradient is. Class: query. */
@@ -719,7 +730,7 @@ typedef struct amp_step_record {
     uint64_t first_index;        /* the first bad element, and its parameter (first_param); meaningful when skipped */
     uint32_t first_param;
     float scale; /* loss scale of these gradients */
-    double norm; /* of the unscaled gradients before clipping; -1 if nobody needed it (no scaler and no clip_norm) */
+    double norm; /* of the unscaled gradients before clipping; -1 if it was not computed (no scaler and no clip_norm) */
     uint64_t steps, skipped;          /* taken and skipped so far: steps is Adam's t */
     uint32_t window_good, window_bad; /* micro-batches accumulated into the open window, and dropped from it */
     uint32_t window_lost;             /* 1: a bad micro-batch spoilt the whole window */
@@ -734,6 +745,30 @@ typedef struct amp_step_record {
 AMP_API amp_status amp_step_poll(amp_params *p, amp_step_record *out);
 /* Its address in context memory, for kernels of your own optimizer. Class: host. */
 AMP_API const amp_step_record *amp_step_record_ptr(const amp_params *p);
+
+typedef struct amp_report_row {      /* what precision does to a run: docs/doctor.md */
+    const char *name;                /* of the parameter, whose gradient it is about, or of your array */
+    amp_histogram values;            /* as they are: a gradient with its loss scale */
+    amp_fates fate[AMP_DTYPE_COUNT]; /* of these values in each format */
+    uint64_t updates, lost;          /* of the last step that counted them: see count_lost */
+    float ratio; /* largest |update| / spacing of its weight (in FP32 for F32 and SPLIT; KAHAN: of 16 bits) */
+    int32_t low,
+        high;         /* nonzero values are in [2^low, 2^(high + 1)); low -127: subnormals, too; 1, 0: there are none */
+    char advice[140]; /* where there is a problem one sentence, else "" */
+} amp_report_row;
+/* rows[0]: all parameters; then each (no values if not in use), arrays[k] as names[k]; cap >= 1 + parameters + n. Reads
+   each gradient and waits for it: for every thousandth step. Class: query. Numerics: exact. */
+AMP_API amp_status amp_report(amp_params *p, amp_scaler *s, amp_report_row *rows, size_t cap, const amp_array *arrays,
+    const char *const *names, size_t n);
+/* n rows as a table with the advice below, as snprintf: returns the length; text NULL: only that. Class: host. */
+AMP_API size_t amp_report_text(char *text, size_t bytes, const amp_report_row *rows, size_t n);
+typedef struct amp_watch {   /* yours, zero to begin with */
+    uint32_t on, seen;       /* on 0, or w NULL: class host, does nothing; 1: query. seen: arrays looked at */
+    const char *where;       /* name of the first bad array, after which nothing is looked at; NULL: none so far */
+    amp_finite_report found; /* in it */
+} amp_watch;
+/* Looks for Inf and NaN in a. After each verb of a forward and backward that repeat a skipped step, with its scale. */
+AMP_API amp_status amp_watch_array(amp_ctx *ctx, amp_watch *w, const char *name, amp_array a);
 
 /* ==== >>policy ===================================================================================================
    Automatic mixed precision: between amp_autocast_begin and _end verbs choose dtypes by themselves, and the FP32
@@ -765,16 +800,16 @@ typedef struct amp_autocast_desc { /* "outer": of the surrounding region; withou
     amp_dtype pin;            /* dtype that every operation of the region gets (to_float); AMP_AUTO => by the lists */
     uint32_t if_enabled;      /* 1: nothing happens unless outer is enabled (with pin: custom_fwd's cast_inputs) */
     int32_t cache;            /* 0 => outer; 1 on; AMP_NONE off */
-    size_t arena;   /* outermost: bytes for copies, and no more: NO_MEMORY when they are used up. 0 => FP32 parameters
-                       and AMP_AUTOCAST_SPARE (disabled: nothing) to begin with: it fits itself in the first step */
+    size_t arena;   /* outermost: bytes for copies, and no more: NO_MEMORY when they are used up. 0 => begins with those
+                       of the FP32 parameters and AMP_AUTOCAST_SPARE (disabled: none), enlarged in the first scope */
     size_t entries; /* outermost: copies in the cache; 0 => one per FP32 parameter, and 64 */
     uint64_t _end;
 } amp_autocast_desc;
 
 /* Opens a region; desc NULL => defaults. An outermost begin allocates the arena (ledger label "autocast") if what is
-   there is too small; it stays for the next scope. In the first scope, while nobody knows how much is needed, verbs
-   that run out of room allocate a larger one, and the next outermost begin makes one of the size that was needed; in a
-   capture they say NO_MEMORY and how much. amp_autocast_get tells the need (.peak). STAGE beyond AMP_AUTOCAST_DEPTH,
+   there is too small; it stays for the next scope. In the first scope a verb that runs out of room allocates a larger
+   one, and the next outermost begin makes one of the size that was needed; in a capture the verb returns NO_MEMORY, and
+   the sentence says how much is needed. amp_autocast_get tells the need (.peak). STAGE beyond AMP_AUTOCAST_DEPTH,
    CAPTURE if it would have to allocate in a capture. Class: setup the first two times, then host. */
 AMP_API amp_status amp_autocast_begin(amp_ctx *ctx, const amp_autocast_desc *desc);
 /* Closes the innermost region and drops the casts that amp_autocast_input made in it; the outermost one drops the
@@ -805,18 +840,18 @@ typedef struct amp_precision {
 /* ==== >>products =================================================================================================
    Row-major, FP32 accumulation. Error of one element against the exact result of the operands as stored:
        |d - exact| <= (k + 4) * 2^-24 * (|alpha| * sum |a||b| + |beta * c| + |bias|) + half a unit in the last place
-   of d. On CUDA without AMP_GEMM_ORDERED it is 2^-23, because Tensor Cores cut off instead of rounding; there, where d
-   has 16 bits, a bias of a different dtype is rounded to d's first, and so is the value that a backward multiplies and,
-   of FP8 operands, the one before an act that cuBLASLt leaves. The same bits for any thread count; other SIMD paths and
-   devices agree within the bound, to the bit if AMP_GEMM_ORDERED. Inf and NaN propagate. a and b have one dtype (the
-   two FP8 formats may mix); c has d's dtype. */
+   of d. On CUDA without AMP_GEMM_ORDERED 2^-23 takes the place of 2^-24, because Tensor Cores truncate; and where d has
+   16 bits, these are rounded to d's dtype first: a bias of a different dtype, the value that backward multiplies by
+   act', and, of FP8 operands, the value before an act that cuBLASLt does not fuse. The same bits for any thread count;
+   other SIMD paths and devices agree within the bound, to the bit if AMP_GEMM_ORDERED. Inf and NaN propagate. a and b
+   have one dtype (the two FP8 formats may mix); c has d's dtype. */
 
 typedef enum amp_act { AMP_ACT_NONE = 0, AMP_RELU, AMP_GELU } amp_act; /* GELU: the tanh form, as in GPT-2, cuBLASLt */
 
 /* Flags of amp_gemm_desc and amp_linear_desc, or of all products of a context (its desc's gemm_flags). The first four
-   are permissions, ignored where there is no faster way and beside AMP_GEMM_ORDERED. That one costs on CUDA the Tensor
-   Cores; on the CPU a product of at most 4 rows takes up to 5 times as long, one of F32 on AMP_SIMD_SCALAR and _SSE2,
-   which lack fused multiply-add, about 11 times; the others cost nothing (make bench-gemm). */
+   are permissions, ignored where there is no faster way and beside AMP_GEMM_ORDERED. AMP_GEMM_ORDERED
+   does without Tensor Cores on CUDA. On the CPU products of at most 4 rows take up to 5 times as long, those of F32 on
+   AMP_SIMD_SCALAR and _SSE2, which lack fused multiply-add, about 11 times, all others as long (make bench-gemm). */
 #define AMP_GEMM_TF32     1u  /* F32 operands may be rounded to TF32: error 2^-11 of each; CUDA, sm_80+: Tensor Cores */
 #define AMP_GEMM_REDUCED  2u  /* partial sums over k may be rounded to d's dtype: Inf from 65520 on in F16 */
 #define AMP_GEMM_F16_SUM  4u  /* F16 sums: error k * 2^-11, Inf from 65520 on; faster on GeForce, hardly elsewhere */
@@ -881,7 +916,10 @@ typedef struct amp_linear_desc { /* one layer: fill it once, use it for forward 
     amp_precision *record; /* host: written by forward, read by backward. NULL: dtypes are given; x, w, dy share one */
     const amp_precision *from; /* host: the record of the layer that made x, if x.dtype is AMP_AUTO */
     amp_dtype pin;             /* x and w are read in this dtype, see amp_gemm_desc.pin */
-    uint32_t _pad;
+    uint32_t fp8_keep;         /* 1: forward with the scales of the last one: evaluation (>>fp8: keep) */
+    amp_fp8 *fp8; /* NULL, or: its tensors fp8_first, + 1 and + 2 make FP8 copies of x, w and dy (F32 or 16 bits) ... */
+    size_t fp8_first, scratch_bytes;
+    void *scratch; /* ... in this context memory, which layers may share: rows*in + out*in + 2*rows*out + 1024 bytes */
     /* Host, or NULL. Two layers in a chain, b.x = a.y: with a.after = &b and b.before = &a the backward of b does the
        act and the dbias of a's, inside the product that makes its dx, which is then the gradient before a's act. */
     const struct amp_linear_desc *before, *after;
@@ -895,6 +933,21 @@ AMP_API amp_status amp_linear_forward(amp_ctx *ctx, const amp_linear_desc *l);
 AMP_API amp_status amp_linear_backward(amp_ctx *ctx, const amp_linear_desc *l);
 /* amp_gemm_tune for each of its products whose output (y, dx, dw) is given; writes the record. Class: setup. */
 AMP_API amp_status amp_linear_tune(amp_ctx *ctx, const amp_linear_desc *l);
+
+/* FP8 with a scale per tensor: desc and rules at >>fp8. desc NULL: current scaling, for one layer. Class: setup. */
+#define amp_fp8_create(out, ctx, ...) \
+    amp_fp8_create_checked((out), (ctx), AMP_VERSION, sizeof(amp_fp8_desc), __VA_ARGS__)
+typedef struct amp_fp8_desc amp_fp8_desc;
+AMP_API amp_status amp_fp8_create_checked(
+    amp_fp8 **out, amp_ctx *ctx, int version, size_t size, const amp_fp8_desc *desc);
+AMP_API void amp_fp8_destroy(amp_fp8 *f); /* NULL is fine. Class: setup */
+/* dst[rows, cols] and dst_t[cols, rows], FP8, one may be data NULL: src[rows, cols], F32 or 16 bits, times the scale of
+   tensor i, saturated. keep 1: the scale of its last cast, and nothing is remembered. Class: enqueue. Bit contract. */
+AMP_API amp_status amp_quantize(
+    amp_fp8 *f, size_t i, amp_array dst, amp_array dst_t, amp_array src, size_t rows, size_t cols, uint32_t keep);
+AMP_API const float *amp_fp8_inverse_ptr(const amp_fp8 *f, size_t i);     /* 1 / scale, for scale_a, _b. Class: host */
+typedef struct amp_fp8_info { float scale, amax, largest; } amp_fp8_info; /* of the last cast; of the history */
+AMP_API amp_status amp_fp8_get(amp_fp8 *f, size_t i, amp_fp8_info *out);  /* Class: query */
 
 typedef struct amp_xent_desc {
     uint32_t _begin;
@@ -939,10 +992,10 @@ AMP_API amp_status amp_dropout(amp_ctx *ctx, const amp_dropout_desc *desc);
 /* ==== >>state ====================================================================================================
    Everything a run needs to continue, in one file: little-endian tagged sections, and an XXH64 checksum of all of them.
    Parameters are matched by name, count and dtype. A file written on one context can be read on any other.
-   Save writes a file of its own beside `path` ("PATH.16 digits.tmp"), flushes it to disk and renames it: whatever
-   happens, and however many save at a time, `path` is one whole file, old or new. It keeps the old file's mode. A
-   symbolic link is followed; a directory, device or fifo is refused. A lock says that the writer lives: a later save
-   removes what dead ones left. Where there are no locks (Windows, some network file systems) that stays. */
+   Save writes a file of its own beside `path` ("PATH.16 digits.tmp"), flushes it to disk and renames it: `path` is
+   always one whole file, old or new, also after a crash and with several savers. It keeps the old file's mode. A
+   symbolic link is followed; a directory, device or fifo is refused. A lock marks temporary files in use: a later save
+   removes those of dead writers. Where there are no locks (Windows, some network file systems) they stay. */
 
 typedef struct amp_state_desc {
     uint32_t _begin, flags;    /* 0 */
@@ -950,16 +1003,19 @@ typedef struct amp_state_desc {
     size_t n_params;
     amp_scaler *const *scalers; /* a NULL entry: as a scaler that is OFF */
     size_t n_scalers;
+    amp_fp8 *const *fp8;
+    size_t n_fp8;
     void *user;        /* your own bytes (epoch, position in the data, ...): saved, and filled on load */
     size_t user_bytes; /* must be equal when loading */
     uint64_t _end;
 } amp_state_desc;
 
-/* Masters (or the only copies), moments, step counts, scalers; not gradients, nor model copies that masters give. STAGE
-   between unscale and update (as PyTorch refuses to pickle), and inside an accumulation window. IO, with the system's
-   reason; FORMAT with a sentence that says what differs; unknown sections are refused. Load reads the file into host
-   memory (as many bytes as the file has), verifies it there and then copies it in: after a failed load nothing has
-   changed. Only if the device fails during those copies the sentence says "state undefined". Class: query. */
+/* Masters (or the only copies), moments, step counts, scalers, FP8 scales and histories; not gradients, nor model
+   copies that masters give. STAGE between unscale and update (as PyTorch refuses to pickle), and inside an accumulation
+   window. IO, with the system's reason; FORMAT with a sentence that says what differs; unknown sections are refused.
+   Load reads the file into host memory (as many bytes as the file has), verifies it there and then copies it in: after
+   a failed load nothing has changed. Only if the device fails during those copies the sentence says "state undefined".
+   Class: query. */
 AMP_API amp_status amp_state_save(amp_ctx *ctx, const char *path, const amp_state_desc *state);
 AMP_API amp_status amp_state_load(amp_ctx *ctx, const char *path, const amp_state_desc *state);
 
@@ -1595,6 +1651,15 @@ AMP_INLINE float ampi_larger(float a, float b) { /* a, where b is NaN */
     asm("max.f32 %0, %1, %2;" : "=f"(r) : "f"(a), "f"(b));
     return r;
 }
+/* a / b. The hardware's division leaves its short path where a is tiny, as the moments of tiny gradients are. Such an a
+   is multiplied by 2^64 first, which is exact; so is the division by 2^64 at the end, unless the quotient is subnormal.
+ */
+AMP_INLINE float ampi_quotient(float a, float b) {
+    int tiny = amp_less(ampi_float(ampi_bits(a) & 0x7fffffffu), ampi_float(0x21800000u)); /* 2^-60 */
+    float q = amp_div(amp_mul(a, ampi_float(tiny ? 0x5f800000u : 0x3f800000u)), b);
+    if (tiny && (ampi_bits(q) << 1) - 1u < 0x40ffffffu) return amp_div(a, b); /* 0 < |q| < 2^-62 */
+    return amp_mul(q, ampi_float(tiny ? 0x1f800000u : 0x3f800000u));
+}
 /* The instructions that ptxas makes of rcp.rn for such a d (seen for sm_75 to sm_120), without the branch for others.
  */
 AMP_INLINE float ampi_recip(float d) {
@@ -1607,6 +1672,7 @@ AMP_INLINE float ampi_at_least(float x, float limit) { return amp_less(x, limit)
 AMP_INLINE float ampi_at_most(float x, float limit) { return amp_less(limit, x) && !amp_is_nan(x) ? limit : x; }
 AMP_INLINE float ampi_larger(float a, float b) { return amp_less(a, b) && !amp_is_nan(b) ? b : a; }
 AMP_INLINE float ampi_recip(float d) { return amp_div(1.0f, d); }
+AMP_INLINE float ampi_quotient(float a, float b) { return amp_div(a, b); }
 #endif
 
 /* ---- exp, log, GELU: our own, so that every backend has the same bits -----------------------------------------------
@@ -1631,6 +1697,7 @@ AMP_INLINE float ampi_scalar_add(float a, float b) { return amp_add(a, b); }
 AMP_INLINE float ampi_scalar_sub(float a, float b) { return amp_sub(a, b); }
 AMP_INLINE float ampi_scalar_mul(float a, float b) { return amp_mul(a, b); }
 AMP_INLINE float ampi_scalar_div(float a, float b) { return amp_div(a, b); }
+AMP_INLINE float ampi_scalar_quotient(float a, float b) { return ampi_quotient(a, b); }
 AMP_INLINE float ampi_scalar_sqrt(float a) { return amp_sqrt(a); }
 AMP_INLINE float ampi_scalar_negative(float a) { return amp_negative(a); }
 AMP_INLINE float ampi_scalar_fuse(float a, float b, float c) { return amp_fma(a, b, c); }
@@ -1735,9 +1802,9 @@ typedef struct amp_scaler_state { /* in context memory */
     uint64_t good, bad, bad_in_a_row, bad_nan, bad_inf, bad_overflow;
 } amp_scaler_state;
 
-AMP_INLINE float amp_inverse_scale(float scale) {
-    return amp_narrow(amp_ddiv(1.0, amp_widen(scale)));
-} /* PyTorch's: in double */
+/* PyTorch's is 1 / scale in double, then rounded to float. That is what one division of floats gives: 53 bits are at
+   least 2 * 24 + 2 (Figueroa, "When is double rounding innocuous?", 1995). */
+AMP_INLINE float amp_inverse_scale(float scale) { return amp_div(1.0f, scale); }
 
 /* The scale after one update; every backend and every table test runs this function. */
 AMP_INLINE void amp_scaler_next(amp_scaler_state *s) {
@@ -1906,10 +1973,22 @@ AMP_INLINE double amp_squares_sum(float sum, float by) { /* of u, from that of u
     return amp_dmul(amp_dmul(amp_widen(sum), back), back);
 }
 
+/* What the last update of a parameter with .count_lost did, in the blocks that it counts. An update that is NaN, or
+   makes the weight NaN, is none. Sums and a maximum: the order of elements does not matter. */
+#define AMP_COUNT_BLOCK 1024u
+AMP_INLINE int amp_is_counted(uint64_t i, uint32_t every) { return (uint32_t)(i / AMP_COUNT_BLOCK) % every == 0; }
+typedef struct amp_update_count {
+    uint64_t updates; /* weights whose update was not 0 */
+    uint64_t lost;    /* those of them that amp_weight_load gives as before */
+    uint32_t ratio;   /* largest |update| / spacing of the weight before it, as float bits; see amp_spacing */
+    uint32_t _pad;
+} amp_update_count;
+
 typedef struct amp_param_table { /* every array in context memory, built once by amp_params_commit */
     amp_param_entry *entries;
     amp_chunk *chunks;
-    amp_partial *partials; /* one per chunk */
+    amp_partial *partials;    /* one per chunk */
+    amp_update_count *counts; /* one per parameter; zeros when an update that counts begins */
     amp_totals *totals;
     uint32_t n_entries, n_chunks;
     uint64_t n_elements; /* of all parameters */
@@ -2008,7 +2087,7 @@ typedef struct amp_update_job {
     uint32_t nesterov;
     float clip_value; /* 0: none */
     uint32_t accum;   /* 1: take the accumulators and write zeros to them */
-    uint32_t _pad;
+    uint32_t count;   /* not 0: lost updates of the weights that amp_is_counted(i, count) go to table.counts */
     amp_hyper group[AMP_GROUPS];
 } amp_update_job;
 
@@ -2020,7 +2099,7 @@ typedef struct amp_apply_job { /* w = w * decay - lr * u for one parameter, unle
     uint32_t param;
     uint32_t with_rates; /* 1: lr and decay of the parameter's group; 0: lr 1, decay 1 */
     uint32_t accum;      /* 1: then write zeros to its accumulators, also when skipping */
-    uint32_t _pad;
+    uint32_t count;      /* as in amp_update_job */
 } amp_apply_job;
 
 typedef struct amp_add_job { /* accum += u, unless the record says skip */
@@ -2074,6 +2153,27 @@ typedef struct amp_xent_job { /* rows > 0 */
     size_t padding;   /* columns of dlogits after its classes that are written as zeros: 0, or ld - classes */
 } amp_xent_job;
 
+typedef struct
+    amp_fp8_state {       /* of one tensor, in context memory. Members of 4 bytes: a state file has them as words */
+    float scale, inverse; /* of the last cast: q = x * scale; 1 / scale */
+    float amax;           /* of the last cast */
+    float window;         /* delayed scaling: the largest of the history */
+    uint32_t at;          /* where in the history the next amax goes */
+    uint32_t found;       /* bits of the amax of a cast that is running, and its blocks that are done; else 0 */
+    uint32_t ticket, _pad;
+} amp_fp8_state;
+
+typedef struct amp_quantize_job { /* rows, cols > 0 */
+    size_t rows, cols;
+    amp_array src, dst, dst_t; /* see amp_quantize */
+    amp_fp8_state *state;
+    float *history; /* delayed scaling: n_history numbers; NULL: current scaling */
+    uint32_t n_history;
+    uint32_t power_of_two;
+    uint32_t keep;
+    float most; /* the format's largest finite number / 2^margin */
+} amp_quantize_job;
+
 typedef struct amp_dropout_job { /* count > 0 */
     size_t count;
     amp_array x, y;
@@ -2117,6 +2217,34 @@ AMP_INLINE float amp_epilogue_one(const amp_gemm_job *j, float sum, float alpha,
     *before = v;
     return amp_epilogue_act(j, v, saved, amax);
 }
+
+/* ---- FP8 with a scale per tensor: the rules of >>fp8 ---- */
+
+/* The scale for an amax; `otherwise` for 0 and Inf. Of an amax so small that the quotient is Inf, the largest float. */
+AMP_INLINE float amp_fp8_scale_of(const amp_quantize_job *j, float amax, float otherwise) {
+    uint32_t scale;
+    if (!ampi_nonzero(amax) || !amp_is_finite(amax)) return otherwise;
+    scale = ampi_bits(amp_div(j->most, amax));
+    if (scale > 0x7f7fffffu) scale = 0x7f7fffffu;
+    return ampi_float(j->power_of_two ? scale & 0x7f800000u : scale);
+}
+/* The scale that a cast uses. Current scaling: what amp_fp8_end has left. */
+AMP_INLINE float amp_fp8_begin(const amp_quantize_job *j) {
+    if (j->keep || !j->history) return j->state->scale;
+    return amp_fp8_scale_of(j, j->state->window, j->state->scale);
+}
+/* What a cast leaves, by one thread. 1: the history has a new amax, so its largest is wanted. */
+AMP_INLINE int amp_fp8_end(const amp_quantize_job *j, float amax) {
+    amp_fp8_state *s = j->state;
+    s->scale = j->history ? amp_fp8_begin(j) : amp_fp8_scale_of(j, amax, 1.0f);
+    s->inverse = amp_div(1.0f, s->scale);
+    s->amax = amax;
+    if (!j->history || !ampi_nonzero(amax)) return 0;
+    j->history[s->at % j->n_history] = amax;
+    s->at = (s->at + 1u) % j->n_history;
+    return 1;
+}
+AMP_INLINE uint32_t amp_fp8_most(amp_dtype t) { return ampi_decode_any(ampi_format_of(t).maxf, t); } /* float bits */
 
 /* One row of cross-entropy, in this order on every backend, with t(x, max) = 2^24 e^(x - max) of ampi_scalar_exp_term:
      max  = largest logit that is not NaN, at least AMP_XENT_LEAST;  mean = (sum of x) / classes when smoothing
@@ -2172,10 +2300,10 @@ AMP_INLINE float amp_xent_factor(const amp_xent_job *j, uint64_t counted) {
 
 /* What gradients are multiplied with: 1 / (scale * micro-batches), once in double. */
 AMP_INLINE float amp_sum_factor(const amp_sum_job *job) {
-    double by = job->scale ? amp_widen(job->scale->scale) : 1.0;
+    float scale = job->scale ? job->scale->scale : 1.0f;
     uint32_t n = job->window ? job->window->window_good : job->divide;
-    if (n > 1) by = amp_dmul(by, (double)n);
-    return amp_narrow(amp_ddiv(1.0, by));
+    if (n <= 1) return amp_inverse_scale(scale);
+    return amp_narrow(amp_ddiv(1.0, amp_dmul(amp_widen(scale), (double)n)));
 }
 /* min(1, max_norm / (norm + 1e-6)); 1 for max_norm 0. */
 AMP_INLINE float amp_clip_factor(float max_norm, double norm) {
@@ -2210,28 +2338,35 @@ AMP_INLINE void amp_rates_of(amp_rates *r, const amp_hyper *g, uint64_t steps) {
     r->decay = amp_narrow(amp_dsub(1.0, amp_dmul(lr, amp_widen(g->weight_decay))));
 }
 
-AMP_INLINE void ampi_conclude_fresh(const amp_inspect_job *job) {
-    amp_step_record *r = job->record;
+/* Where the end of an inspection works: the job's record and scaler, or copies of them, and what it need not find out
+   itself. */
+typedef struct ampi_ending {
+    amp_step_record *record;
+    amp_scaler_state *scaler; /* looked at where the job has one */
+    float factor;             /* amp_sum_factor */
+    int finite;               /* the learning rates are */
+} ampi_ending;
+AMP_INLINE void ampi_conclude_fresh(const amp_inspect_job *job, const ampi_ending *at) {
+    amp_step_record *r = at->record;
     r->skip = 0;
     r->nan = r->inf = r->overflow = r->first_index = 0;
     r->first_param = 0;
-    r->scale = job->scaler ? job->scaler->scale : 1.0f;
+    r->scale = job->scaler ? at->scaler->scale : 1.0f;
     r->norm = -1.0;
 }
-AMP_INLINE void ampi_conclude_faults(const amp_inspect_job *job, const amp_totals *totals) {
-    amp_step_record *r = job->record;
+AMP_INLINE void ampi_conclude_faults(const ampi_ending *at, const amp_totals *totals) {
+    amp_step_record *r = at->record;
     uint32_t found = amp_found(totals->nan, totals->inf, totals->overflow);
     r->nan = totals->nan;
     r->inf = totals->inf;
     r->overflow = totals->overflow;
     r->first_index = totals->first_index;
     r->first_param = totals->first_param;
-    if (job->scaler->no_check) found = 0;
-    job->scaler->found |= found;
+    if (at->scaler->no_check) found = 0;
+    at->scaler->found |= found;
     r->skip = found != 0;
 }
-AMP_INLINE void ampi_conclude_micro_batch(const amp_inspect_job *job) {
-    amp_step_record *r = job->record;
+AMP_INLINE void ampi_conclude_micro_batch(const amp_inspect_job *job, amp_step_record *r) {
     if (!r->skip) {
         r->window_good++;
         return;
@@ -2245,23 +2380,15 @@ AMP_INLINE amp_outcome ampi_outcome_of(const amp_step_record *r) {
     if (r->inf) return AMP_SKIPPED_INF;
     return r->overflow ? AMP_SKIPPED_OVERFLOW : AMP_SKIPPED_WINDOW;
 }
-AMP_INLINE int ampi_rates_are_finite(const amp_inspect_job *job) {
-    uint32_t i;
-#if defined(AMP_DEVICE)
-#  pragma unroll 1
-#endif
-    for (i = 0; i < AMP_GROUPS; i++)
-        if (job->group[i].lr_ptr && !amp_is_finite(*job->group[i].lr_ptr)) return 0;
-    return 1;
-}
-AMP_INLINE int ampi_conclude_step(const amp_inspect_job *job) { /* 1: a step is taken */
-    amp_step_record *r = job->record;
+AMP_INLINE int ampi_rate_is_finite(const amp_hyper *g) { return !g->lr_ptr || amp_is_finite(*g->lr_ptr); }
+AMP_INLINE int ampi_conclude_step(const amp_inspect_job *job, const ampi_ending *at) { /* 1: a step is taken */
+    amp_step_record *r = at->record;
     if (job->sum.accum) { /* a lost or empty window does not step */
         if (r->window_lost || r->window_good == 0) r->skip = 1;
         r->window_good = r->window_bad = r->window_lost = 0;
     }
     r->outcome = ampi_outcome_of(r);
-    if (!r->skip && !ampi_rates_are_finite(job)) {
+    if (!r->skip && !at->finite) {
         r->skip = 1;
         r->outcome = AMP_SKIPPED_RATE;
     }
@@ -2277,8 +2404,7 @@ AMP_INLINE int ampi_conclude_step(const amp_inspect_job *job) { /* 1: a step is 
 
 /* By a norm that is not finite nothing can be divided: a step that is taken all the same takes the factor 0, as PyTorch
    does for Inf, so that finite weights get no unclipped update. */
-AMP_INLINE void ampi_conclude_clip(const amp_inspect_job *job, const amp_totals *totals) {
-    amp_step_record *r = job->record;
+AMP_INLINE void ampi_conclude_clip(const amp_inspect_job *job, amp_step_record *r, const amp_totals *totals) {
     if (amp_found(totals->nan, totals->inf, totals->overflow) == 0)
         r->clip = amp_clip_factor(job->clip_norm, r->norm);
     else if (job->purpose == AMP_FOR_STEP && !r->skip && ampi_nonzero(job->clip_norm))
@@ -2286,27 +2412,34 @@ AMP_INLINE void ampi_conclude_clip(const amp_inspect_job *job, const amp_totals 
 }
 /* The end of an inspection, by one thread: from totals (read when summed is 1) to the record, the scaler, the next
    scale. 1: a step is taken, so the record wants the rates of every group for its step count. */
-AMP_INLINE int ampi_conclude_record(const amp_inspect_job *job, const amp_totals *totals) {
-    amp_step_record *r = job->record;
+AMP_INLINE int ampi_conclude_record(const amp_inspect_job *job, const ampi_ending *at, const amp_totals *totals) {
+    amp_step_record *r = at->record;
     int stepped = 0;
-    if (job->fresh) ampi_conclude_fresh(job);
-    r->inv_scale = job->sum.write ? 1.0f : amp_sum_factor(&job->sum);
+    if (job->fresh) ampi_conclude_fresh(job, at);
+    r->inv_scale = job->sum.write ? 1.0f : at->factor;
     r->clip = 1.0f;
     if (job->summed) {
         r->norm = amp_dsqrt(totals->sum);
-        if (job->fresh && job->scaler) ampi_conclude_faults(job, totals);
-        ampi_conclude_clip(job, totals);
+        if (job->fresh && job->scaler) ampi_conclude_faults(at, totals);
+        ampi_conclude_clip(job, r, totals);
     }
-    if (job->purpose == AMP_FOR_ACCUMULATE) ampi_conclude_micro_batch(job);
-    if (job->purpose == AMP_FOR_STEP) stepped = ampi_conclude_step(job);
-    if (job->next_scale) amp_scaler_next(job->scaler);
+    if (job->purpose == AMP_FOR_ACCUMULATE) ampi_conclude_micro_batch(job, r);
+    if (job->purpose == AMP_FOR_STEP) stepped = ampi_conclude_step(job, at);
+    if (job->next_scale) amp_scaler_next(at->scaler);
     return stepped;
 }
 /* All of it by one thread; a device shares out the groups. */
 AMP_INLINE void amp_conclude(const amp_inspect_job *job, const amp_totals *totals) {
     amp_step_record *r = job->record;
+    ampi_ending at;
     uint32_t i;
-    if (!ampi_conclude_record(job, totals)) return;
+    at.record = r;
+    at.scaler = job->scaler;
+    at.factor = amp_sum_factor(&job->sum);
+    at.finite = 1;
+    for (i = 0; i < AMP_GROUPS; i++)
+        at.finite &= ampi_rate_is_finite(&job->group[i]);
+    if (!ampi_conclude_record(job, &at, totals)) return;
     for (i = 0; i < AMP_GROUPS; i++)
         amp_rates_of(&r->rate[i], &job->group[i], r->steps);
 }
@@ -2368,6 +2501,24 @@ AMP_INLINE amp_coef amp_coef_of_clip(const amp_clip_job *job) {
     return c;
 }
 
+/* The spacing of a weight in the format that keeps it, 2^(exponent - mant), but at least 2^-126: for KAHAN that of 16
+   significant bits. Its inverse, as float bits, is top - the larger of the weight's exponent bits and least. */
+typedef struct amp_spacing { uint32_t least, top; } amp_spacing;
+AMP_INLINE amp_spacing amp_spacing_of(amp_master layout, amp_dtype model) {
+    const ampi_format f = ampi_format_of(model);
+    uint32_t mant = 23, least = 1;
+    amp_spacing s;
+    if (layout == AMP_MASTER_NONE) {
+        mant = f.mant;
+        least = f.emin;
+    }
+    if (layout == AMP_MASTER_KAHAN) mant = 15;
+    if (layout == AMP_MASTER_SPLIT && model == AMP_F16) least = 111; /* in steps of 2^-39: see amp_split_pack */
+    s.least = (least > mant ? least : mant + 1u) << 23;
+    s.top = (254u + mant) << 23;
+    return s;
+}
+
 /* x * sign(s), x >= 0; 0 for s = 0; NaN for NaN */
 AMP_INLINE float ampi_scalar_with_sign(float x, float s) {
     uint32_t u = ampi_bits(s);
@@ -2385,10 +2536,10 @@ AMP_INLINE float ampi_scalar_clamp(float x, float limit) {
 #undef AMPI_F
 
 /* One element through an update. u: the gradient, unscaled and clipped by amp_prepare_one; what the kind has no moment
-   array for stays as it is. */
+   array for stays as it is. Returns what was subtracted from the weight: its update. */
 AMP_INLINE float amp_prepare_one(float u, const amp_coef *c) { return ampi_scalar_prepare_one(u, c); }
-AMP_INLINE void amp_update_one(amp_update_kind kind, float *w, float *m, float *v, float u, const amp_coef *c) {
-    ampi_scalar_update_one(kind, w, m, v, u, c);
+AMP_INLINE float amp_update_one(amp_update_kind kind, float *w, float *m, float *v, float u, const amp_coef *c) {
+    return ampi_scalar_update_one(kind, w, m, v, u, c);
 }
 
 /* ---- what an update stores, in every layout and on every backend ---- */
@@ -2415,9 +2566,11 @@ AMP_INLINE uint32_t amp_copy_overflow(uint32_t copy, float w, amp_dtype t) {
     return (copy & 0x7fffu) >= (t == AMP_F16 ? 0x7c00u : 0x7f80u) && !amp_is_nan(w);
 }
 
-/* An update made elsewhere. */
-AMP_INLINE void amp_apply_one(float *w, float u, const amp_coef *c) {
-    *w = amp_sub(amp_mul(*w, c->decay), amp_mul(c->lr, u));
+/* An update made elsewhere; returns it as amp_update_one does. */
+AMP_INLINE float amp_apply_one(float *w, float u, const amp_coef *c) {
+    u = amp_mul(c->lr, u);
+    *w = amp_sub(amp_mul(*w, c->decay), u);
+    return u;
 }
 
 /* A weight of SPLIT or KAHAN: model copy in the low half, the rest in the high half. */
@@ -2529,6 +2682,7 @@ typedef struct amp_backend {
     /* policy */
     uint64_t (*capture_id)(amp_ctx *); /* of the capture in progress, 0: none. NULL: always 0 */
     amp_status (*dropout)(amp_ctx *, const amp_dropout_job *);
+    amp_status (*quantize)(amp_ctx *, const amp_quantize_job *);
 } amp_backend;
 
 /* The class of every verb that works on a context, for documentation and tests: X(function, class). */
@@ -2574,11 +2728,17 @@ typedef struct amp_backend {
     X(amp_grad_norm, query) \
     X(amp_clip, enqueue) \
     X(amp_step_poll, host) \
+    X(amp_report, query) \
+    X(amp_watch_array, query) \
     X(amp_autocast_begin, setup) \
     X(amp_autocast_release, setup) \
     X(amp_autocast_input, enqueue) \
     X(amp_snapshot_begin, setup) \
     X(amp_dropout, enqueue) \
+    X(amp_fp8_create, setup) \
+    X(amp_fp8_destroy, setup) \
+    X(amp_quantize, enqueue) \
+    X(amp_fp8_get, query) \
     X(amp_gemm, enqueue) \
     X(amp_gemm_explain, host) \
     X(amp_gemm_tune, setup) \
@@ -2702,7 +2862,8 @@ AMP_API amp_status amp_write_file(amp_ctx *ctx, const char *where, const char *p
     X(AMP_PRESET_MINDSPORE_O1,   "mindspore-O1")   /* white list in half, results back to FP32 */ \
     X(AMP_PRESET_MINDSPORE_O2,   "mindspore-O2")   /* half but for the black list; dynamic loss scale from 2^24 */ \
     X(AMP_PRESET_MINDSPORE_O3,   "mindspore-O3")   /* half everything; FP32 masters */ \
-    X(AMP_PRESET_MINDSPORE_AUTO, "mindspore-auto") /* auto lists */
+    X(AMP_PRESET_MINDSPORE_AUTO, "mindspore-auto") /* auto lists */ \
+    X(AMP_PRESET_FP8,            "fp8")            /* as amp in BF16, layers with .fp8 in FP8 (>>fp8); no loss scale */
 #define AMP_X(name, text) name,
 typedef enum amp_preset { AMP_PRESET_LIST(AMP_X) AMP_PRESET_COUNT } amp_preset;
 #undef AMP_X
@@ -2769,8 +2930,7 @@ typedef struct amp_snapshot { /* what a segment's forward saw; plain data. Do no
 
 /* Before a segment's forward: remembers the region, rng (NULL: none) and the iteration of the scaler (NULL: none).
    Class: host. */
-AMP_API amp_status amp_snapshot_take(
-    const amp_ctx *ctx, amp_snapshot *out, const amp_rng *rng, const amp_scaler *scaler);
+AMP_API amp_status amp_snapshot_take(amp_ctx *ctx, amp_snapshot *out, const amp_rng *rng, const amp_scaler *scaler);
 /* Before its recompute: opens exactly that region (close it with amp_autocast_end) and sets *rng (NULL: not). STAGE if
    weights or the loss scale have changed since: the result would be different. Class: as amp_autocast_begin. */
 AMP_API amp_status amp_snapshot_begin(amp_ctx *ctx, amp_rng *rng, const amp_snapshot *snapshot);
@@ -2783,6 +2943,38 @@ typedef struct amp_autocast_info { /* of the innermost region; counters since th
     size_t arena, used, peak;       /* bytes; peak: what the scope needs, so the .arena that is just large enough */
 } amp_autocast_info;
 AMP_API amp_autocast_info amp_autocast_get(const amp_ctx *ctx); /* Class: host. */
+
+/* ==== >>fp8 ======================================================================================================
+   FP8 with a scale per tensor: q = x * scale, rounded to FP32, then to the nearest FP8 number; a product multiplies by
+   1 / scale. What is finite saturates; Inf and NaN stay (E4M3, which has no Inf: NaN), so that a loss scaler sees them.
+       scale = the format's largest finite number / 2^margin / amax, one FP32 division; if that is Inf, the largest
+               float; with power_of_two rounded down to one. amax: the largest |x| of the tensor that is not NaN
+   Current scaling: the amax of the tensor that is cast, which is read twice; 1 if it is 0 or Inf.
+   Delayed scaling: the largest amax of the last `history` casts before this one, so the tensor is read once. An amax of
+   0 is not remembered. Before the first, the scale is 1; while an Inf is among them, it stays as it is.
+   This is TransformerEngine's definition (transformer_engine/common/recipe), but that there Inf saturates.
+   tests: tests/test_fp8.c */
+
+struct amp_fp8_desc {
+    uint32_t _begin;
+    uint32_t tensors;            /* 0 => 3: x, w and dy of a layer, in this order */
+    uint32_t history;            /* 0 => current scaling; 1 .. 65536 => delayed scaling (TransformerEngine: 1024) */
+    uint32_t margin;             /* 0 .. 6: that many powers of two are left free */
+    uint32_t power_of_two;       /* 1: see above */
+    amp_dtype forward, backward; /* formats of layers: of x and w, of dy: AMP_AUTO => AMP_F8E4M3 and AMP_F8E5M2 */
+    uint32_t flags;              /* 0 */
+    uint64_t _end;
+};
+
+/* amp_quantize: both outputs have one format, and nothing overlaps; rows or cols 0: nothing happens. INVALID_ARG says
+   what is wrong. amp_fp8_inverse_ptr: context memory, valid until destroy; of the last cast, 1 before it; NULL past the
+   end.
+   amp_fp8_info: scale and amax of the last cast (1 and 0 before it), largest: of the amaxes that are remembered.
+
+   A layer with .fp8 quantises x and w in forward and makes y of them; its backward takes dy through the act, adds up
+   dbias as always, quantises dy, and x and w again with forward's scales (keep), transposed where hardware multiplies
+   x w^T only. In a scope with AMP_PRESET_FP8, and outside of scopes; in other scopes, in disabled regions and with a
+   pin the layer runs as if .fp8 were NULL. Give a record there: backward does what it says. */
 
 /* ==== >>plan =====================================================================================================
    Where the bytes go, before anything is allocated. Mixed precision halves activations, not model state: FP32 Adam has
@@ -3147,6 +3339,10 @@ static inline amp_status amp_scaler_create_checked(
     amp_scaler **out, amp_ctx *c, int version, size_t size, const amp_scaler_desc &d) {
     return amp_scaler_create_checked(out, c, version, size, &d);
 }
+static inline amp_status amp_fp8_create_checked(
+    amp_fp8 **out, amp_ctx *c, int version, size_t size, const amp_fp8_desc &d) {
+    return amp_fp8_create_checked(out, c, version, size, &d);
+}
 } /* extern "C++" */
 #endif
 
@@ -3286,6 +3482,7 @@ struct amp_ctx {
     uint64_t weights; /* counts changes of weights */
     amp_params *sets; /* committed ones */
     amp_scaler *scalers;
+    amp_fp8 *fp8s;
     ampi_scope *scope;   /* autocast: NULL before the first begin */
     uint32_t in_use;     /* atomic, as the next two: 1: a verb is running */
     const char *refused; /* sentence for a thread that came meanwhile, until the next failure; NULL: none */
@@ -3494,6 +3691,7 @@ AMP_API const char *amp_ctx_name(const amp_ctx *ctx) { return ctx ? ctx->b->name
 static void ampi_scope_destroy(amp_ctx *ctx);
 static void ampi_do_params_destroy(amp_params *p);
 static void ampi_do_scaler_destroy(amp_scaler *s);
+static void ampi_do_fp8_destroy(amp_fp8 *f);
 AMP_API void amp_ctx_destroy(amp_ctx *ctx) {
     amp_allocator host;
     size_t i;
@@ -3510,6 +3708,10 @@ AMP_API void amp_ctx_destroy(amp_ctx *ctx) {
     while (ctx->scalers) {
         amp_log_event(ctx, AMP_LOG_WARNING, "amp_ctx_destroy: a scaler was not destroyed");
         ampi_do_scaler_destroy(ctx->scalers);
+    }
+    while (ctx->fp8s) {
+        amp_log_event(ctx, AMP_LOG_WARNING, "amp_ctx_destroy: an amp_fp8 was not destroyed");
+        ampi_do_fp8_destroy(ctx->fp8s);
     }
     for (i = 0; i < ctx->n_blocks; i++) {
         amp_log_event(ctx, AMP_LOG_WARNING, "amp_ctx_destroy: %llu bytes of \"%s\" were not freed",
@@ -3656,6 +3858,49 @@ static amp_status ampi_check_array(
 static int ampi_overlap(const void *a, size_t na, const void *b, size_t nb) {
     uintptr_t x = (uintptr_t)a, y = (uintptr_t)b;
     return na && nb && x < y + nb && y < x + na;
+}
+
+/* Memory that a verb uses in several stages: it may not write what a later stage, or the same one, reads, nor what it
+   writes elsewhere. */
+typedef struct ampi_extent {
+    const char *name;
+    const void *data;
+    size_t bytes;
+    int read, write; /* the last stage that reads it, the one that writes it, counted from 1; 0: none */
+} ampi_extent;
+static ampi_extent ampi_extent_of(const char *name, amp_array a, size_t count, int read, int write) {
+    ampi_extent r;
+    r.name = name;
+    r.data = a.data;
+    r.bytes = a.data ? count * amp_dtype_size(a.dtype) : 0;
+    r.read = read;
+    r.write = write;
+    return r;
+}
+static amp_status ampi_refuse_overlap(amp_ctx *ctx, const char *where, const ampi_extent *r, const ampi_extent *with) {
+    const char *side = "after";
+    uintptr_t x = (uintptr_t)r->data;
+    uintptr_t y = (uintptr_t)with->data;
+    uintptr_t distance = y - x;
+    if (y < x) {
+        distance = x - y;
+        side = "before";
+    }
+    return AMPI_INVALID(
+        ctx, "%s: %s overlaps %s, which begins %llu bytes %s it", where, r->name, with->name, AMPI_ULL(distance), side);
+}
+static amp_status ampi_check_extents(amp_ctx *ctx, const char *where, const ampi_extent *r, size_t n) {
+    size_t i, k;
+    for (i = 0; i < n; i++)
+        for (k = 0; k < n; k++) {
+            int used = r[k].read >= r[i].write || r[k].write;
+            if (!r[i].write) continue;
+            if (k == i) continue;
+            if (!used) continue;
+            if (ampi_overlap(r[i].data, r[i].bytes, r[k].data, r[k].bytes))
+                return ampi_refuse_overlap(ctx, where, &r[i], &r[k]);
+        }
+    return AMP_OK;
 }
 
 /* Element i of y is made from element i of x: both are long enough, and are the same bytes or apart. */
@@ -3895,6 +4140,8 @@ struct amp_params {
     size_t n, cap;
     int committed;
     int stochastic; /* a model copy may differ from the rounded master */
+    uint32_t count; /* of the last inspection's desc: count_lost */
+    int drawn;      /* the last step that counted them rounds model copies stochastically */
     void *arena[AMPI_ARENAS];
     amp_param_table table;
     amp_step_record *record; /* context memory: of steps, and of norms asked for by hand */
@@ -4214,6 +4461,7 @@ static ampi_tables ampi_place_tables(ampi_layout *l) { /* after every parameter 
     t.table.entries = (amp_param_entry *)ampi_place(l, AMPI_TABLES, l->params * sizeof *t.table.entries);
     t.table.chunks = (amp_chunk *)ampi_place(l, AMPI_TABLES, l->chunks * sizeof *t.table.chunks);
     t.table.partials = (amp_partial *)ampi_place(l, AMPI_TABLES, l->chunks * sizeof *t.table.partials);
+    t.table.counts = (amp_update_count *)ampi_place(l, AMPI_TABLES, l->params * sizeof *t.table.counts);
     t.table.n_entries = (uint32_t)l->params;
     t.table.n_chunks = (uint32_t)l->chunks;
     return t;
@@ -4305,19 +4553,27 @@ static amp_status ampi_block_read(
 }
 
 /* All weights of an entry: from src if it is given, else to dst. The caller casts the model copy of an FP32 master. */
-static amp_status ampi_move_weights(
-    amp_ctx *ctx, const char *where, const amp_param_entry *e, float *dst, const float *src) {
-    ampi_staging b = {NULL, NULL, 0};
-    amp_status st = AMP_OK;
+static amp_status ampi_move_staged(
+    amp_ctx *ctx, const amp_param_entry *e, const ampi_staging *b, float *dst, const float *src) {
     size_t from, n, count = (size_t)e->count;
     if (e->master && src) return ctx->b->copy(ctx, e->master, src, 4 * count);
     if (e->master) return ctx->b->copy(ctx, dst, e->master, 4 * count);
-    AMPI_TRY(ampi_staging_begin(ctx, where, count, &b));
-    for (from = 0; from < count && st == AMP_OK; from += n) {
-        n = count - from < b.weights ? count - from : b.weights;
-        st = src ? ampi_block_write(ctx, e, &b, from, n, src) : ampi_block_read(ctx, e, &b, from, n, dst);
+    for (from = 0; from < count; from += n) {
+        n = count - from < b->weights ? count - from : b->weights;
+        if (src)
+            AMPI_TRY(ampi_block_write(ctx, e, b, from, n, src));
+        else
+            AMPI_TRY(ampi_block_read(ctx, e, b, from, n, dst));
     }
-    ampi_staging_end(ctx, &b);
+    return AMP_OK;
+}
+static amp_status ampi_move_weights(
+    amp_ctx *ctx, const char *where, const amp_param_entry *e, float *dst, const float *src) {
+    ampi_staging b = {NULL, NULL, 0};
+    amp_status st;
+    if (!e->master) AMPI_TRY(ampi_staging_begin(ctx, where, e->count, &b));
+    st = ampi_move_staged(ctx, e, &b, dst, src);
+    if (!e->master) ampi_staging_end(ctx, &b);
     return st;
 }
 
@@ -4403,19 +4659,37 @@ static amp_status ampi_commit_tables(amp_params *p, const char *where) {
     return st;
 }
 
-static amp_status ampi_commit_weights(amp_params *p, const char *where) {
+/* the most weights of a parameter that are written through host memory; 0: none are */
+static uint64_t ampi_most_staged(const amp_params *p) {
+    uint64_t most = 0;
+    size_t i;
+    for (i = 0; i < p->n; i++)
+        if (p->params[i].init && !p->entries[i].master && p->entries[i].count > most) most = p->entries[i].count;
+    return most;
+}
+static amp_status ampi_commit_staged(amp_params *p, const ampi_staging *b) {
     amp_ctx *ctx = p->ctx;
     size_t i;
     for (i = 0; i < p->n; i++) { /* from init; else from what was adopted; else the zeros that are there */
         const ampi_param *q = &p->params[i];
         const amp_param_entry *e = &p->entries[i];
-        if (q->init) AMPI_TRY(ampi_move_weights(ctx, where, e, NULL, q->init));
+        if (q->init) AMPI_TRY(ampi_move_staged(ctx, e, b, NULL, q->init));
         if (!q->init && e->master && !q->d.master && q->d.model.data)
             AMPI_TRY(ampi_cast_entry(ctx, ampi_entry_master(e), ampi_entry_model(e)));
         else
             AMPI_TRY(ampi_renew_model(ctx, e));
     }
     return AMP_OK;
+}
+/* Host memory comes first: without it nothing that was adopted changes. */
+static amp_status ampi_commit_weights(amp_params *p, const char *where) {
+    ampi_staging b = {NULL, NULL, 0};
+    uint64_t most = ampi_most_staged(p);
+    amp_status st;
+    if (most) AMPI_TRY(ampi_staging_begin(p->ctx, where, most, &b));
+    st = ampi_commit_staged(p, &b);
+    if (most) ampi_staging_end(p->ctx, &b);
+    return st;
 }
 
 static amp_status ampi_commit(amp_params *p, const char *where) {
@@ -5353,8 +5627,16 @@ static amp_status ampi_run_update(amp_ctx *ctx, const amp_params *p, const ampi_
     job.nesterov = a->d->nesterov;
     job.clip_value = a->d->clip_value;
     job.accum = takes == AMPI_SUMS;
+    job.count = p->count;
     memcpy(job.group, a->group, sizeof job.group);
     return ctx->b->update(ctx, &job);
+}
+/* The counts of a step begin at 0, also if it is skipped; those of one that does not count stay. */
+static amp_status ampi_begin_counts(amp_ctx *ctx, amp_params *p, const amp_step_desc *d) {
+    p->count = d->count_lost;
+    if (!p->count) return AMP_OK;
+    p->drawn = d->stochastic != 0;
+    return ctx->b->zero(ctx, p->table.counts, p->n * sizeof *p->table.counts);
 }
 
 /* amp_step, and its halves: without the update, without the next scale. *has: the context is this thread's. */
@@ -5375,6 +5657,7 @@ static amp_status ampi_step(const char *where, amp_params *p, amp_scaler *s, con
     if (rule->takes == AMPI_SCALED && d->reduce_grads_fn) AMPI_TRY(ampi_reduce_grads(ctx, p, d, has));
     job = ampi_step_inspection(p, s, &a, rule->takes, next);
     AMPI_TRY(ampi_run_inspection(ctx, &job, d, has));
+    AMPI_TRY(ampi_begin_counts(ctx, p, d));
     if (update) {
         AMPI_TRY(ampi_run_update(ctx, p, &a, rule->takes));
         ampi_weights_changed(ctx, p);
@@ -5432,6 +5715,7 @@ static amp_status ampi_do_apply(amp_params *p, size_t i, amp_array u, uint32_t w
     job.param = (uint32_t)i;
     job.with_rates = with_rates != 0;
     job.accum = rule->takes == AMPI_SUMS;
+    job.count = p->count;
     AMPI_TRY(ctx->b->apply(ctx, &job));
     ampi_weights_changed(ctx, p);
     return AMP_OK;
@@ -5561,6 +5845,219 @@ AMP_API amp_status amp_step_poll(amp_params *p, amp_step_record *out) {
 
 static int ampi_is_f8(amp_dtype t) { return amp_dtype_size(t) == 1u; }
 
+/* ==== >>front-report =============================================================================================
+   What precision does to a run.   tests: tests/test_report.c */
+
+static double ampi_share(uint64_t part, uint64_t all) { return all ? (double)part / (double)all : 0.0; }
+
+/* What follows from the values of a row. */
+static void ampi_report_values(amp_report_row *row) {
+    amp_dtype t;
+    int32_t e;
+    row->low = 1;
+    row->high = 0;
+    for (e = 0; e < 255; e++) {
+        if (!row->values.pow2[e]) continue;
+        if (row->low > row->high) row->low = e - 127;
+        row->high = e - 127;
+    }
+    for (t = AMP_F32; t < AMP_DTYPE_COUNT; t = (amp_dtype)(t + 1))
+        row->fate[t] = amp_histogram_fates(&row->values, t, 1.0f);
+}
+
+#define AMPI_ADVISE(row, ...) snprintf((row)->advice, sizeof(row)->advice, __VA_ARGS__)
+/* Each gives the advice if it has one: then 1. */
+static int ampi_advise_not_finite(amp_report_row *row) {
+    const amp_histogram *h = &row->values;
+    if (h->nan)
+        AMPI_ADVISE(row, "%llu of %llu values are NaN: amp_watch_array finds where they come from", AMPI_ULL(h->nan),
+            AMPI_ULL(h->total));
+    else if (h->inf)
+        AMPI_ADVISE(row, "%llu of %llu values are Inf: a lower loss scale, or amp_watch_array finds the layer",
+            AMPI_ULL(h->inf), AMPI_ULL(h->total));
+    return h->nan || h->inf;
+}
+#define AMPI_MANY_LOST 0.5 /* of updates */
+static int ampi_advise_lost(amp_report_row *row, const amp_params *p, amp_master layout, amp_dtype model) {
+    double lost = ampi_share(row->lost, row->updates);
+    const char *name = amp_dtype_name(layout == AMP_MASTER_NONE ? model : AMP_F32);
+    if (lost < AMPI_MANY_LOST || p->drawn) return 0;
+    if (layout == AMP_MASTER_NONE)
+        AMPI_ADVISE(row, "%.3g %% of updates are lost in %s weights: keep masters, or round stochastically",
+            100.0 * lost, name);
+    else
+        AMPI_ADVISE(row, "%.3g %% of updates are below what the masters hold: raise the learning rate", 100.0 * lost);
+    return 1;
+}
+#define AMPI_MANY_SUBNORMAL 0.1 /* of values that are not 0 */
+static int ampi_advise_small(amp_report_row *row, amp_dtype t, int is_gradient) {
+    const amp_fates *f = &row->fate[t];
+    double by = (double)amp_histogram_suggest_scale(&row->values);
+    int narrow = t == AMP_F16 || ampi_is_f8(t);
+    if (row->values.total && row->values.zero == row->values.total) {
+        AMPI_ADVISE(row,
+            is_gradient && narrow ? "every value is 0: raise the loss scale, or is the layer cut off?"
+                                  : "every value is 0: is the layer cut off?");
+        return 1;
+    }
+    if (!narrow || f->subnormal < AMPI_MANY_SUBNORMAL) return 0;
+    if (is_gradient && t == AMP_F16 && by > 1.0)
+        AMPI_ADVISE(row, "%.0f %% of the nonzero values are subnormal in f16: a loss scale %.0f times as large fits",
+            100.0 * f->subnormal, by);
+    else
+        AMPI_ADVISE(row, "%.0f %% of the nonzero values are subnormal in %s: use a wider format, or a scale",
+            100.0 * f->subnormal, amp_dtype_name(t));
+    return 1;
+}
+
+static amp_status ampi_report_param(amp_ctx *ctx, const amp_params *p, size_t i, amp_report_row *row) {
+    const amp_param_entry *e = &p->entries[i];
+    const amp_array grad = ampi_entry_grad(e);
+    amp_update_count c;
+    row->name = p->params[i].name;
+    if (!p->params[i].unused) AMPI_TRY(ctx->b->histogram(ctx, &grad, 1, &row->values));
+    AMPI_TRY(ctx->b->copy(ctx, &c, &p->table.counts[i], sizeof c));
+    row->updates = c.updates;
+    row->lost = c.lost;
+    row->ratio = ampi_float(c.ratio);
+    ampi_report_values(row);
+    if (ampi_advise_not_finite(row) || ampi_advise_lost(row, p, e->layout, e->model_dtype)) return AMP_OK;
+    (void)ampi_advise_small(row, grad.dtype, 1);
+    return AMP_OK;
+}
+static amp_status ampi_report_array(amp_ctx *ctx, amp_array a, const char *name, amp_report_row *row) {
+    row->name = name ? name : "array";
+    if (a.data) AMPI_TRY(ctx->b->histogram(ctx, &a, 1, &row->values));
+    ampi_report_values(row);
+    if (!ampi_advise_not_finite(row)) (void)ampi_advise_small(row, a.dtype, 0);
+    return AMP_OK;
+}
+/* All parameters: the sums of their rows, and what concerns the run. */
+static void ampi_report_all(const amp_params *p, amp_report_row *rows, const amp_scaler_info *s) {
+    size_t i;
+    rows->name = "all parameters";
+    for (i = 1; i <= p->n; i++) {
+        amp_histogram_add(&rows->values, &rows[i].values);
+        rows->updates += rows[i].updates;
+        rows->lost += rows[i].lost;
+        if (rows->ratio < rows[i].ratio) rows->ratio = rows[i].ratio;
+    }
+    ampi_report_values(rows);
+    if (s->dead)
+        AMPI_ADVISE(rows, "the loss scale is dead at %g: %llu overflows in a row; find the layer (amp_watch_array)",
+            (double)s->scale, AMPI_ULL(s->bad_in_a_row));
+    else if (!ampi_advise_not_finite(rows))
+        (void)ampi_advise_lost(rows, p, p->desc.master, p->desc.model);
+}
+static amp_status ampi_report_rows(const amp_params *p, amp_report_row *rows, const amp_array *arrays,
+    const char *const *names, size_t n, const amp_scaler_info *s) {
+    size_t i;
+    memset(rows, 0, (1 + p->n + n) * sizeof *rows);
+    for (i = 0; i < p->n; i++)
+        AMPI_TRY(ampi_report_param(p->ctx, p, i, &rows[1 + i]));
+    for (i = 0; i < n; i++)
+        AMPI_TRY(ampi_report_array(p->ctx, arrays[i], names[i], &rows[1 + p->n + i]));
+    ampi_report_all(p, rows, s);
+    return AMP_OK;
+}
+static amp_status ampi_do_report(amp_params *p, amp_scaler *s, amp_report_row *rows, size_t cap,
+    const amp_array *arrays, const char *const *names, size_t n) {
+    static const char where[] = "amp_report";
+    amp_ctx *ctx = p ? p->ctx : NULL;
+    amp_scaler_info info = AMP_ZERO;
+    ampi_fpu fpu;
+    amp_status st;
+    AMPI_TRY(ampi_check_pair(ctx, where, p, s));
+    AMPI_REQUIRE(rows, ctx, AMP_ERR_INVALID_ARG, "%s: rows is NULL", where);
+    AMPI_REQUIRE(n < (size_t)-1 / 2 && cap >= 1 + p->n + n, ctx, AMP_ERR_INVALID_ARG,
+        "%s: cap is %llu, but there are 1 + %llu + %llu rows", where, AMPI_ULL(cap), AMPI_ULL(p->n), AMPI_ULL(n));
+    AMPI_TRY(ampi_check_list(ctx, where, arrays, n));
+    AMPI_REQUIRE(!n || names, ctx, AMP_ERR_INVALID_ARG, "%s: names is NULL", where);
+    AMPI_HAS(ctx, where, histogram);
+    AMPI_TRY(ampi_failed_in(ctx, where, ctx->b->may_wait(ctx)));
+    if (s) AMPI_TRY(ampi_failed_in(ctx, where, ampi_do_scaler_get(s, &info)));
+    fpu = ampi_fpu_enter(); /* shares are divided */
+    st = ampi_report_rows(p, rows, arrays, names, n, &info);
+    ampi_fpu_leave(fpu);
+    return ampi_failed_in(ctx, where, st);
+}
+AMP_API amp_status amp_report(amp_params *p, amp_scaler *s, amp_report_row *rows, size_t cap, const amp_array *arrays,
+    const char *const *names, size_t n) {
+    AMPI_VERB(ampi_ctx_of(p), "amp_report", ampi_do_report(p, s, rows, cap, arrays, names, n));
+}
+
+/* Text that goes on where the last piece ended; what has no room is counted, not written. */
+typedef struct ampi_text {
+    char *to;
+    size_t bytes, length;
+} ampi_text;
+#if defined(__GNUC__) || defined(__clang__)
+__attribute__((format(printf, 2, 3)))
+#endif
+static void ampi_add_text(ampi_text *t, const char *format, ...) {
+    size_t room = t->length < t->bytes ? t->bytes - t->length : 0;
+    va_list va;
+    int n;
+    va_start(va, format);
+    n = vsnprintf(room ? t->to + t->length : NULL, room, format, va);
+    va_end(va);
+    if (n > 0) t->length += (size_t)n;
+}
+static void ampi_report_line(ampi_text *text, const amp_report_row *row) {
+    static const amp_dtype format[4] = {AMP_F16, AMP_BF16, AMP_F8E4M3, AMP_F8E5M2};
+    const amp_histogram *h = &row->values;
+    uint64_t bad = h->inf + h->nan, nonzero = h->total - h->zero - bad;
+    size_t k;
+    ampi_add_text(text, "%-20.20s %10llu %5.1f ", row->name ? row->name : "", AMPI_ULL(h->total),
+        100.0 * ampi_share(bad, h->total));
+    if (row->low > row->high)
+        ampi_add_text(text, "%10s", "-");
+    else
+        ampi_add_text(text, "%4d..%4d", (int)row->low, (int)row->high);
+    for (k = 0; k < 4; k++) {
+        amp_fates f = row->fate[format[k]];
+        double share = 100.0 * ampi_share(nonzero, h->total), zero = 100.0 * ampi_share(h->zero, h->total);
+        ampi_add_text(text, " |%4.0f%4.0f%4.0f", zero + share * f.lost, share * f.subnormal, share * f.overflow);
+    }
+    if (row->updates)
+        ampi_add_text(text, " |%5.1f %8.2g\n", 100.0 * ampi_share(row->lost, row->updates), (double)row->ratio);
+    else
+        ampi_add_text(text, " |%5s %8s\n", "-", "-");
+}
+AMP_API size_t amp_report_text(char *text, size_t bytes, const amp_report_row *rows, size_t n) {
+    ampi_text t;
+    size_t i;
+    t.to = text;
+    t.bytes = text ? bytes : 0;
+    t.length = 0;
+    if (t.bytes) text[0] = 0;
+    if (!rows) return 0;
+    ampi_add_text(&t, "%-20s %10s %5s %10s |%12s |%12s |%12s |%12s |%5s %8s\n", "percent of values", "values", "bad",
+        "2^", "f16", "bf16", "f8e4m3", "f8e5m2", "lost", "ratio");
+    ampi_add_text(&t, "%-48s |zero sub big |zero sub big |zero sub big |zero sub big |\n", "");
+    for (i = 0; i < n; i++)
+        ampi_report_line(&t, &rows[i]);
+    for (i = 0; i < n; i++)
+        if (rows[i].advice[0]) ampi_add_text(&t, "%s: %s\n", rows[i].name ? rows[i].name : "", rows[i].advice);
+    return t.length;
+}
+
+static amp_status ampi_do_watch_array(amp_ctx *ctx, amp_watch *w, const char *name, amp_array a) {
+    static const char where[] = "amp_watch_array";
+    if (!ctx) return AMP_ERR_INVALID_ARG;
+    if (w->where) return AMP_OK;
+    AMPI_REQUIRE(name, ctx, AMP_ERR_INVALID_ARG, "%s: name is NULL", where);
+    AMPI_TRY(ampi_failed_in(ctx, where, ampi_do_all_finite(ctx, &w->found, &a, 1)));
+    w->seen++;
+    if (w->found.nan + w->found.inf == 0) return AMP_OK;
+    w->where = name;
+    return AMP_OK;
+}
+AMP_API amp_status amp_watch_array(amp_ctx *ctx, amp_watch *w, const char *name, amp_array a) {
+    if (!w || !w->on) return AMP_OK;
+    AMPI_VERB(ctx, "amp_watch_array", ampi_do_watch_array(ctx, w, name, a));
+}
+
 /* ==== >>front-policy =============================================================================================
    Levels, their overrides, the autocast scope.   tests: tests/test_policy.c */
 
@@ -5612,7 +6109,8 @@ static const ampi_level ampi_levels[AMP_PRESET_COUNT] = { /* as in amp_policy */
     {AMPI_MINDSPORE, AMP_SYSTEM_MINDSPORE,      1, AMPI_KEEP,   0, 1, 1, 0},
     {AMPI_MINDSPORE, AMP_SYSTEM_MINDSPORE,      0, AMPI_TO_LOW, 1, 1, 0, 1},
     {AMPI_MINDSPORE, AMP_SYSTEM_MINDSPORE,      0, AMPI_TO_LOW, 0, 1, 0, 0}, /* O3 */
-    {AMPI_MINDSPORE, AMP_SYSTEM_MINDSPORE_AUTO, 1, AMPI_KEEP,   0, 1, 0, 0}};
+    {AMPI_MINDSPORE, AMP_SYSTEM_MINDSPORE_AUTO, 1, AMPI_KEEP,   0, 1, 0, 0},
+    {AMPI_OURS,      AMP_SYSTEM_AMP,            1, AMPI_KEEP,   0, 1, 0, 1}}; /* FP8; the scale: if FP16 is asked for */
 /* clang-format on */
 static int ampi_family(amp_preset p) { return ampi_levels[p].family; }
 static int ampi_is_half(amp_dtype t) { return t == AMP_F16 || t == AMP_BF16; }
@@ -5625,7 +6123,7 @@ static void ampi_policy_dynamic(amp_policy *p, float scale) {
 }
 static amp_dtype ampi_policy_low(amp_preset preset, amp_dtype low) {
     if (low != AMP_AUTO) return low;
-    return preset == AMP_PRESET_PYTORCH_CPU ? AMP_BF16 : AMP_F16;
+    return preset == AMP_PRESET_PYTORCH_CPU || preset == AMP_PRESET_FP8 ? AMP_BF16 : AMP_F16;
 }
 static void ampi_policy_level(amp_policy *p, amp_preset preset, amp_dtype low) {
     const ampi_level *l = &ampi_levels[preset];
@@ -5856,10 +6354,11 @@ static const char *ampi_parse_digits(const char *text, double *x, int *digits) {
     return text;
 }
 static const char *ampi_parse_exponent(const char *text, int *exponent) {
-    const char *at = text + 1 + (text[1] == '-' || text[1] == '+');
+    const char *at;
     double x = 0.0;
     int digits;
     if (*text != 'e' && *text != 'E') return text;
+    at = text + 1 + (text[1] == '-' || text[1] == '+');
     at = ampi_parse_digits(at, &x, &digits);
     if (digits == 0) return text;
     if (x > 9999.0) x = 9999.0;
@@ -6552,6 +7051,212 @@ AMP_API amp_status amp_autocast_input(amp_ctx *ctx, amp_array *out, amp_op op, c
     AMPI_VERB(ctx, "amp_autocast_input", ampi_do_autocast_input(ctx, out, op, in, n));
 }
 
+/* ==== >>front-fp8 ================================================================================================
+   Scales of FP8 tensors, quantisation.   tests: tests/test_fp8.c */
+
+struct amp_fp8 {
+    amp_ctx *ctx;
+    amp_fp8_state *states; /* context memory: desc.tensors of them, then the histories */
+    float *history;        /* of tensor 0; NULL: current scaling */
+    size_t words;          /* of 4 bytes, of that memory */
+    amp_fp8 *next;         /* in the context's list */
+    amp_fp8_desc desc;     /* with its defaults filled in */
+};
+static amp_ctx *ampi_fp8_ctx(const amp_fp8 *f) { return f ? f->ctx : NULL; }
+
+static amp_status ampi_fp8_format(amp_ctx *ctx, const char *where, const char *name, amp_dtype *t, amp_dtype usual) {
+    if (*t == AMP_AUTO) *t = usual;
+    AMPI_REQUIRE(ampi_is_f8(*t), ctx, AMP_ERR_INVALID_ARG, "%s: desc.%s is %s; an FP8 format is needed", where, name,
+        amp_dtype_name(*t));
+    return AMP_OK;
+}
+/* Defaults, and what may not be. */
+static amp_status ampi_fp8_rule(amp_ctx *ctx, const char *where, amp_fp8_desc *d) {
+    if (!d->tensors) d->tensors = 3;
+    AMPI_REQUIRE(d->tensors <= 65536u, ctx, AMP_ERR_INVALID_ARG, "%s: desc.tensors is %lu, more than 65536", where,
+        (unsigned long)d->tensors);
+    AMPI_REQUIRE(d->history <= 65536u, ctx, AMP_ERR_INVALID_ARG, "%s: desc.history is %lu, more than 65536", where,
+        (unsigned long)d->history);
+    AMPI_REQUIRE(d->margin <= 6u, ctx, AMP_ERR_INVALID_ARG, "%s: desc.margin is %lu; it must be in 0 .. 6", where,
+        (unsigned long)d->margin);
+    AMPI_REQUIRE(!d->flags, ctx, AMP_ERR_INVALID_ARG, "%s: desc.flags is not 0", where);
+    AMPI_TRY(ampi_fp8_format(ctx, where, "forward", &d->forward, AMP_F8E4M3));
+    AMPI_TRY(ampi_fp8_format(ctx, where, "backward", &d->backward, AMP_F8E5M2));
+    AMPI_REQUIRE(d->forward != AMP_F8E5M2 || d->backward != AMP_F8E5M2, ctx, AMP_ERR_UNSUPPORTED,
+        "%s: desc.forward and desc.backward are both f8e5m2: no hardware multiplies two of them", where);
+    return AMP_OK;
+}
+/* Scales of 1, empty histories. */
+static amp_status ampi_fp8_fill(amp_fp8 *f) {
+    amp_ctx *ctx = f->ctx;
+    size_t bytes = f->desc.tensors * sizeof *f->states;
+    size_t i;
+    amp_fp8_state *s = (amp_fp8_state *)ampi_host_alloc(&ctx->host, bytes);
+    amp_status st;
+    AMPI_REQUIRE(s, ctx, AMP_ERR_NO_MEMORY, "no host memory");
+    for (i = 0; i < f->desc.tensors; i++)
+        s[i].scale = s[i].inverse = 1.0f;
+    st = ctx->b->zero(ctx, f->states, f->words * 4);
+    if (st == AMP_OK) st = ctx->b->copy(ctx, f->states, s, bytes);
+    ampi_host_free(&ctx->host, s, bytes);
+    return st;
+}
+static amp_status ampi_fp8_allocate(amp_fp8 *f) {
+    size_t states = f->desc.tensors * (sizeof *f->states / 4);
+    size_t each;
+    void *mem = NULL;
+    amp_status st;
+    AMPI_REQUIRE(ampi_product(&each, f->desc.tensors, f->desc.history) && each <= (size_t)-1 / 8 - states, f->ctx,
+        AMP_ERR_NO_MEMORY, "desc.tensors histories of desc.history numbers are too much");
+    f->words = states + each;
+    AMPI_TRY(ampi_do_alloc(f->ctx, &mem, f->words * 4, "fp8"));
+    f->states = (amp_fp8_state *)mem;
+    if (f->desc.history) f->history = (float *)mem + states;
+    st = ampi_fp8_fill(f);
+    if (st != AMP_OK) (void)ampi_do_free(f->ctx, mem);
+    return st;
+}
+static amp_status ampi_do_fp8_create(amp_fp8 **out, amp_ctx *ctx, int version, size_t size, const amp_fp8_desc *desc) {
+    static const char where[] = "amp_fp8_create";
+    amp_fp8_desc d = AMP_ZERO;
+    amp_fp8 *f;
+    amp_status st;
+    if (!out || !ctx) return ctx ? AMPI_INVALID(ctx, "%s: out is NULL", where) : AMP_ERR_INVALID_ARG;
+    AMPI_REQUIRE(version == AMP_VERSION && size == sizeof d, ctx, AMP_ERR_VERSION,
+        "%s: header and implementation differ", where);
+    if (desc) {
+        AMPI_CHECK_DESC(ctx, where, desc);
+        d = *desc;
+    }
+    AMPI_TRY(ampi_fp8_rule(ctx, where, &d));
+    AMPI_HAS(ctx, where, quantize);
+    AMPI_TRY(ampi_failed_in(ctx, where, ctx->b->may_wait(ctx)));
+    f = (amp_fp8 *)ampi_host_alloc(&ctx->host, sizeof *f);
+    AMPI_REQUIRE(f, ctx, AMP_ERR_NO_MEMORY, "%s: no host memory", where);
+    f->ctx = ctx;
+    f->desc = d;
+    st = ampi_fp8_allocate(f);
+    if (st != AMP_OK) {
+        ampi_host_free(&ctx->host, f, sizeof *f);
+        return ampi_failed_in(ctx, where, st);
+    }
+    f->next = ctx->fp8s;
+    ctx->fp8s = f;
+    *out = f;
+    return AMP_OK;
+}
+AMP_API amp_status amp_fp8_create_checked(
+    amp_fp8 **out, amp_ctx *ctx, int version, size_t size, const amp_fp8_desc *desc) {
+    if (out) *out = NULL;
+    AMPI_VERB(ctx, "amp_fp8_create", ampi_do_fp8_create(out, ctx, version, size, desc));
+}
+
+static void ampi_do_fp8_destroy(amp_fp8 *f) {
+    amp_ctx *ctx = f->ctx;
+    amp_fp8 **at;
+    for (at = &ctx->fp8s; *at != f; at = &(*at)->next) {
+    }
+    *at = f->next;
+    (void)ampi_do_free(ctx, f->states);
+    ampi_host_free(&ctx->host, f, sizeof *f);
+}
+AMP_API void amp_fp8_destroy(amp_fp8 *f) { AMPI_VOID_VERB(ampi_fp8_ctx(f), "amp_fp8_destroy", ampi_do_fp8_destroy(f)); }
+
+static amp_status ampi_check_tensor(const amp_fp8 *f, const char *where, size_t i) {
+    AMPI_REQUIRE(i < f->desc.tensors, f->ctx, AMP_ERR_INVALID_ARG, "%s: i is %llu, but there are %lu tensors", where,
+        AMPI_ULL(i), (unsigned long)f->desc.tensors);
+    return AMP_OK;
+}
+static amp_status ampi_do_fp8_get(amp_fp8 *f, size_t i, amp_fp8_info *out) {
+    static const char where[] = "amp_fp8_get";
+    amp_ctx *ctx = ampi_fp8_ctx(f);
+    amp_fp8_state s;
+    amp_status st;
+    if (!f) return AMP_ERR_INVALID_ARG;
+    AMPI_TRY(ampi_check_tensor(f, where, i));
+    AMPI_REQUIRE(out, ctx, AMP_ERR_INVALID_ARG, "%s: out is NULL", where);
+    AMPI_TRY(ampi_failed_in(ctx, where, ctx->b->may_wait(ctx)));
+    st = ctx->b->copy(ctx, &s, f->states + i, sizeof s);
+    if (st != AMP_OK) return ampi_failed_in(ctx, where, st);
+    out->scale = s.scale;
+    out->amax = s.amax;
+    out->largest = s.window;
+    return AMP_OK;
+}
+AMP_API amp_status amp_fp8_get(amp_fp8 *f, size_t i, amp_fp8_info *out) {
+    AMPI_VERB(ampi_fp8_ctx(f), "amp_fp8_get", ampi_do_fp8_get(f, i, out));
+}
+AMP_API const float *amp_fp8_inverse_ptr(const amp_fp8 *f, size_t i) {
+    return f && i < f->desc.tensors ? &f->states[i].inverse : NULL;
+}
+
+/* Casts of tensor i to format t: what is missing are the matrices, their sizes, and keep. */
+static amp_quantize_job ampi_fp8_job(const amp_fp8 *f, size_t i, amp_dtype t) {
+    amp_quantize_job j = AMP_ZERO;
+    j.state = f->states + i;
+    if (f->history) j.history = f->history + i * f->desc.history;
+    j.n_history = f->desc.history;
+    j.power_of_two = f->desc.power_of_two != 0;
+    j.most = ampi_float(amp_fp8_most(t) - (f->desc.margin << 23)); /* exact: divided by a power of two */
+    return j;
+}
+
+static amp_status ampi_check_quantized(amp_ctx *ctx, const char *where, const char *name, amp_array a, size_t n) {
+    AMPI_TRY(ampi_check_array(ctx, where, name, a, n, 0));
+    AMPI_REQUIRE(!a.data || ampi_is_f8(a.dtype), ctx, AMP_ERR_INVALID_ARG, "%s: %s is %s; an FP8 format is needed",
+        where, name, amp_dtype_name(a.dtype));
+    return AMP_OK;
+}
+static amp_status ampi_check_source(amp_ctx *ctx, const char *where, const char *name, amp_array a) {
+    AMPI_REQUIRE(!ampi_is_f8(a.dtype), ctx, AMP_ERR_INVALID_ARG, "%s: %s is %s already; f32, f16 or bf16 is needed",
+        where, name, amp_dtype_name(a.dtype));
+    return AMP_OK;
+}
+/* Memory apart from each other: what is read, and one or two outputs. */
+static amp_status ampi_quantize_extents(amp_ctx *ctx, const char *where, const amp_quantize_job *j) {
+    const size_t n = j->rows * j->cols;
+    ampi_extent r[3];
+    r[0] = ampi_extent_of("dst", j->dst, n, 0, 1);
+    r[1] = ampi_extent_of("dst_t", j->dst_t, n, 0, 1);
+    r[2] = ampi_extent_of("src", j->src, n, 1, 0);
+    return ampi_check_extents(ctx, where, r, 3);
+}
+static amp_status ampi_check_quantize(amp_ctx *ctx, const char *where, const amp_quantize_job *j, size_t *n) {
+    AMPI_REQUIRE(ampi_product(n, j->rows, j->cols) && *n <= (size_t)-1 / 8, ctx, AMP_ERR_INVALID_ARG,
+        "%s: rows %llu by cols %llu is too large", where, AMPI_ULL(j->rows), AMPI_ULL(j->cols));
+    AMPI_TRY(ampi_check_array(ctx, where, "src", j->src, *n, 1));
+    AMPI_TRY(ampi_check_source(ctx, where, "src", j->src));
+    AMPI_TRY(ampi_check_quantized(ctx, where, "dst", j->dst, *n));
+    AMPI_TRY(ampi_check_quantized(ctx, where, "dst_t", j->dst_t, *n));
+    AMPI_REQUIRE(!*n || j->dst.data || j->dst_t.data, ctx, AMP_ERR_INVALID_ARG, "%s: dst and dst_t are NULL", where);
+    AMPI_REQUIRE(!j->dst.data || !j->dst_t.data || j->dst.dtype == j->dst_t.dtype, ctx, AMP_ERR_INVALID_ARG,
+        "%s: dst is %s and dst_t is %s; they must have one format", where, amp_dtype_name(j->dst.dtype),
+        amp_dtype_name(j->dst_t.dtype));
+    return ampi_quantize_extents(ctx, where, j);
+}
+static amp_status ampi_do_quantize(
+    amp_fp8 *f, size_t i, amp_array dst, amp_array dst_t, amp_array src, size_t rows, size_t cols, uint32_t keep) {
+    static const char where[] = "amp_quantize";
+    amp_ctx *ctx = ampi_fp8_ctx(f);
+    amp_quantize_job j;
+    size_t n;
+    if (!f) return AMP_ERR_INVALID_ARG;
+    AMPI_TRY(ampi_check_tensor(f, where, i));
+    j = ampi_fp8_job(f, i, dst.data ? dst.dtype : dst_t.dtype);
+    j.src = src;
+    j.dst = dst;
+    j.dst_t = dst_t;
+    j.rows = rows;
+    j.cols = cols;
+    j.keep = keep != 0;
+    AMPI_TRY(ampi_check_quantize(ctx, where, &j, &n));
+    return n ? ctx->b->quantize(ctx, &j) : AMP_OK;
+}
+AMP_API amp_status amp_quantize(
+    amp_fp8 *f, size_t i, amp_array dst, amp_array dst_t, amp_array src, size_t rows, size_t cols, uint32_t keep) {
+    AMPI_VERB(ampi_fp8_ctx(f), "amp_quantize", ampi_do_quantize(f, i, dst, dst_t, src, rows, cols, keep));
+}
+
 /* ==== >>front-products ===========================================================================================
    Products, layers, losses.   tests: tests/test_products.c, tests/test_paths.c */
 
@@ -6564,34 +7269,6 @@ typedef struct ampi_goal {
 } ampi_goal;
 static const ampi_goal ampi_goal_run = {AMPI_RUN, NULL, 0}, ampi_goal_tune = {AMPI_TUNE, NULL, 0},
                        ampi_goal_check = {AMPI_CHECK, NULL, 0};
-
-/* Memory that a verb uses in several stages: it may not write what a later stage, or the same one, reads, nor what it
-   writes elsewhere. */
-typedef struct ampi_extent {
-    const char *name;
-    const void *data;
-    size_t bytes;
-    int read, write; /* the last stage that reads it, the one that writes it, counted from 1; 0: none */
-} ampi_extent;
-static ampi_extent ampi_extent_of(const char *name, amp_array a, size_t count, int read, int write) {
-    ampi_extent r;
-    r.name = name;
-    r.data = a.data;
-    r.bytes = a.data ? count * amp_dtype_size(a.dtype) : 0;
-    r.read = read;
-    r.write = write;
-    return r;
-}
-static amp_status ampi_check_extents(amp_ctx *ctx, const char *where, const ampi_extent *r, size_t n) {
-    size_t i, k;
-    for (i = 0; i < n; i++)
-        for (k = 0; k < n; k++) {
-            int used = k != i && (r[k].read >= r[i].write || r[k].write);
-            AMPI_REQUIRE(!r[i].write || !used || !ampi_overlap(r[i].data, r[i].bytes, r[k].data, r[k].bytes), ctx,
-                AMP_ERR_INVALID_ARG, "%s: %s overlaps %s", where, r[i].name, r[k].name);
-        }
-    return AMP_OK;
-}
 
 /* Elements that a batch of matrices spans: (batch - 1) * stride + (rows - 1) * ld + cols; 0 when empty, (size_t)-1 when
    too many. */
@@ -6931,13 +7608,18 @@ AMP_API amp_status amp_gemm_tune(amp_ctx *ctx, const amp_gemm_desc *desc) {
 static amp_status ampi_do_gemm_explain(amp_ctx *ctx, char *text, size_t bytes, const amp_gemm_desc *desc) {
     static const char where[] = "amp_gemm_explain";
     ampi_goal goal;
+    amp_status st;
+    char first;
     if (!ctx) return AMP_ERR_INVALID_ARG;
     AMPI_REQUIRE(text && bytes, ctx, AMP_ERR_INVALID_ARG, "%s: text is NULL, or bytes is 0", where);
     goal.kind = AMPI_EXPLAIN;
     goal.text = text;
     goal.bytes = bytes;
+    first = text[0];
     text[0] = 0;
-    return ampi_gemm_scoped(ctx, where, desc, &goal);
+    st = ampi_gemm_scoped(ctx, where, desc, &goal);
+    if (st != AMP_OK) text[0] = first;
+    return st;
 }
 AMP_API amp_status amp_gemm_explain(amp_ctx *ctx, char *text, size_t bytes, const amp_gemm_desc *desc) {
     AMPI_VERB(ctx, "amp_gemm_explain", ampi_do_gemm_explain(ctx, text, bytes, desc));
@@ -6952,6 +7634,8 @@ typedef struct ampi_layer {
     amp_dtype want;    /* x, w and dy are read in this dtype; AMP_AUTO: as they are */
     amp_array dy;      /* backward: l.dy, or its cast */
     const ampi_goal *goal;
+    int fp8;                      /* 1: the products read these, in l.scratch. Backward: x and w are transposed */
+    amp_array x8, w8, dy8, dy8_t; /* data NULL: not wanted */
 } ampi_layer;
 
 static int ampi_chain_fits(const amp_linear_desc *first, const amp_linear_desc *second) {
@@ -7032,6 +7716,110 @@ static amp_array ampi_bias(const amp_ctx *ctx, amp_array bias, amp_dtype want) {
     return bias;
 }
 
+/* ---- a layer in FP8 ---- */
+
+/* Does its forward quantise? c: the class of the linear operation here. */
+static int ampi_wants_fp8(const amp_ctx *ctx, const amp_linear_desc *l, amp_op_class c) {
+    const ampi_region *r = ampi_region_of(ctx);
+    if (!l->fp8 || l->pin != AMP_AUTO) return 0;
+    if (!r) return 1;
+    if (!r->enabled || r->pin != AMP_AUTO) return 0;
+    return r->policy.preset == AMP_PRESET_FP8 && c == AMP_CLASS_LOWER;
+}
+static amp_status ampi_check_fp8(amp_ctx *ctx, const char *where, const amp_linear_desc *l) {
+    AMPI_REQUIRE(l->fp8->ctx == ctx, ctx, AMP_ERR_INVALID_ARG, "%s: fp8 belongs to a different context", where);
+    AMPI_REQUIRE(l->fp8->desc.tensors >= 3 && l->fp8_first <= l->fp8->desc.tensors - 3, ctx, AMP_ERR_INVALID_ARG,
+        "%s: fp8_first is %llu, but fp8 has %lu tensors: three from there on are needed", where, AMPI_ULL(l->fp8_first),
+        (unsigned long)l->fp8->desc.tensors);
+    AMPI_TRY(ampi_check_source(ctx, where, "x", l->x));
+    return ampi_check_source(ctx, where, "w", l->w);
+}
+/* A piece of the scratch memory, from *at on. */
+static amp_array ampi_fp8_piece(const ampi_layer *layer, amp_dtype t, size_t n, size_t *at) {
+    char *scratch = (char *)layer->l.scratch;
+    amp_array a = amp_arrn(scratch ? scratch + *at : NULL, t, n);
+    *at += (size_t)ampi_round256(n);
+    return a;
+}
+/* Where the copies go. */
+static amp_status ampi_fp8_places(amp_ctx *ctx, const char *where, ampi_layer *layer, int backward) {
+    const amp_linear_desc *l = &layer->l;
+    const amp_fp8_desc *d = &l->fp8->desc;
+    size_t at = 0;
+    layer->fp8 = 1;
+    layer->x8 = ampi_fp8_piece(layer, d->forward, layer->nx, &at);
+    layer->w8 = ampi_fp8_piece(layer, d->forward, layer->nw, &at);
+    if (backward) {
+        layer->dy8 = ampi_fp8_piece(layer, d->backward, layer->ny, &at);
+        layer->dy8_t = ampi_fp8_piece(layer, d->backward, layer->ny, &at);
+    }
+    AMPI_REQUIRE(l->scratch && at <= l->scratch_bytes, ctx, AMP_ERR_INVALID_ARG,
+        "%s: scratch has %llu bytes, but the FP8 copies need %llu", where, AMPI_ULL(l->scratch ? l->scratch_bytes : 0),
+        AMPI_ULL(at));
+    AMPI_REQUIRE(
+        ((uintptr_t)l->scratch & 15u) == 0, ctx, AMP_ERR_INVALID_ARG, "%s: scratch is not aligned to 16 bytes", where);
+    return AMP_OK;
+}
+/* Scratch is memory of its own. */
+static amp_status ampi_fp8_extents(amp_ctx *ctx, const char *where, const ampi_layer *layer, int backward) {
+    const amp_linear_desc *l = &layer->l;
+    ampi_extent r[10];
+    size_t n = 5;
+    r[0] = ampi_extent_of("scratch", amp_arr(l->scratch, AMP_F8E4M3), l->scratch_bytes, 0, 1);
+    r[1] = ampi_extent_of("x", l->x, layer->nx, 1, 0);
+    r[2] = ampi_extent_of("w", l->w, layer->nw, 1, 0);
+    r[3] = ampi_extent_of("y", l->y, layer->ny, 1, 0);
+    r[4] = ampi_extent_of("aux", l->aux, layer->ny, 1, 0);
+    if (backward) {
+        r[n++] = ampi_extent_of("dbias", l->dbias, l->out, 1, 0);
+        r[n++] = ampi_extent_of("dy", l->dy, layer->ny, 1, 0);
+        r[n++] = ampi_extent_of("dx", l->dx, layer->nx, 1, 0);
+        r[n++] = ampi_extent_of("dw", l->dw, layer->nw, 1, 0);
+        if (l->before) r[n++] = ampi_extent_of("before->dbias", l->before->dbias, l->in, 1, 0);
+    } else {
+        r[n++] = ampi_extent_of("bias", l->bias, l->out, 1, 0);
+    }
+    return ampi_check_extents(ctx, where, r, n);
+}
+/* Casts of x, w and dy of a layer: number 0, 1 and 2 of its tensors. */
+static amp_quantize_job ampi_fp8_of(const ampi_layer *layer, size_t which, amp_array from, size_t rows, size_t cols) {
+    const amp_linear_desc *l = &layer->l;
+    const amp_fp8_desc *d = &l->fp8->desc;
+    amp_dtype t = which < 2 ? d->forward : d->backward;
+    amp_quantize_job j = ampi_fp8_job(l->fp8, l->fp8_first + which, t);
+    j.src = from;
+    j.rows = rows;
+    j.cols = cols;
+    return j;
+}
+static amp_status ampi_fp8_forward(amp_ctx *ctx, const ampi_layer *layer) {
+    const amp_linear_desc *l = &layer->l;
+    amp_quantize_job x = ampi_fp8_of(layer, 0, l->x, l->rows, l->in);
+    amp_quantize_job w = ampi_fp8_of(layer, 1, l->w, l->out, l->in);
+    if (!layer->ny) return AMP_OK;
+    x.dst = layer->x8;
+    w.dst = layer->w8;
+    x.keep = w.keep = l->fp8_keep != 0;
+    AMPI_TRY(ctx->b->quantize(ctx, &x));
+    return ctx->b->quantize(ctx, &w);
+}
+/* For dw = dy^T x both transposed; for dx = dy w the weights. */
+static amp_status ampi_fp8_backward(amp_ctx *ctx, const ampi_layer *layer) {
+    const amp_linear_desc *l = &layer->l;
+    amp_quantize_job x = ampi_fp8_of(layer, 0, l->x, l->rows, l->in);
+    amp_quantize_job w = ampi_fp8_of(layer, 1, l->w, l->out, l->in);
+    amp_quantize_job dy = ampi_fp8_of(layer, 2, l->dy, l->rows, l->out);
+    if (!layer->ny || !(l->dw.data || l->dx.data)) return AMP_OK;
+    x.dst_t = layer->x8;
+    w.dst_t = layer->w8;
+    x.keep = w.keep = 1;
+    if (l->dx.data) dy.dst = layer->dy8;
+    if (l->dw.data) dy.dst_t = layer->dy8_t;
+    if (l->dw.data) AMPI_TRY(ctx->b->quantize(ctx, &x));
+    if (l->dx.data) AMPI_TRY(ctx->b->quantize(ctx, &w));
+    return ctx->b->quantize(ctx, &dy);
+}
+
 /* The dtype of an automatic y, whose product reads its operands in `used`. */
 static amp_dtype ampi_linear_output(const amp_ctx *ctx, const ampi_layer *layer, amp_op_class c, amp_dtype used) {
     if (layer->l.pin != AMP_AUTO) return used;
@@ -7055,15 +7843,29 @@ static amp_status ampi_forward_dtypes(amp_ctx *ctx, const char *where, ampi_laye
     }
     if (l->aux.data && l->aux.dtype == AMP_AUTO) l->aux.dtype = l->y.dtype;
     made->y = l->y.dtype;
-    return AMP_OK;
+    if (!ampi_wants_fp8(ctx, l, c)) return AMP_OK;
+    AMPI_TRY(ampi_check_fp8(ctx, where, l));
+    made->used = l->fp8->desc.forward;
+    return ampi_fp8_places(ctx, where, layer, 0);
 }
 
+static amp_status ampi_forward_operands(amp_ctx *ctx, const char *where, const ampi_layer *layer, amp_gemm_desc *g) {
+    const amp_linear_desc *l = &layer->l;
+    if (layer->fp8) {
+        g->a = layer->x8;
+        g->b = layer->w8;
+        g->scale_a = amp_fp8_inverse_ptr(l->fp8, l->fp8_first);
+        g->scale_b = amp_fp8_inverse_ptr(l->fp8, l->fp8_first + 1);
+        return AMP_OK;
+    }
+    AMPI_TRY(ampi_operand(ctx, where, l->x, layer->nx, layer->want, &g->a));
+    AMPI_TRY(ampi_operand(ctx, where, l->w, layer->nw, layer->want, &g->b));
+    return layer->ny ? ampi_same_factors(ctx, where, "x", g->a, "w", g->b) : AMP_OK;
+}
 static amp_status ampi_forward_product(amp_ctx *ctx, const char *where, const ampi_layer *layer) {
     const amp_linear_desc *l = &layer->l;
     amp_gemm_desc g = AMP_ZERO;
-    AMPI_TRY(ampi_operand(ctx, where, l->x, layer->nx, layer->want, &g.a));
-    AMPI_TRY(ampi_operand(ctx, where, l->w, layer->nw, layer->want, &g.b));
-    if (layer->ny) AMPI_TRY(ampi_same_factors(ctx, where, "x", g.a, "w", g.b));
+    AMPI_TRY(ampi_forward_operands(ctx, where, layer, &g));
     g.act = l->act;
     g.m = l->rows;
     g.n = l->out;
@@ -7075,7 +7877,29 @@ static amp_status ampi_forward_product(amp_ctx *ctx, const char *where, const am
     g.flags = l->flags;
     return ampi_failed_in(ctx, where, ampi_gemm(ctx, "amp_gemm", &g, layer->goal));
 }
+/* FP8: what can be refused comes before the casts, which move the scales. */
+static amp_status ampi_forward_run(amp_ctx *ctx, const char *where, const ampi_layer *layer) {
+    ampi_layer check = *layer;
+    if (layer->fp8 && layer->goal->kind == AMPI_RUN) {
+        check.goal = &ampi_goal_check;
+        AMPI_TRY(ampi_fp8_extents(ctx, where, layer, 0));
+        AMPI_TRY(ampi_forward_product(ctx, where, &check));
+        AMPI_TRY(ampi_failed_in(ctx, where, ampi_fp8_forward(ctx, layer)));
+    }
+    return ampi_forward_product(ctx, where, layer);
+}
 
+/* What the product would refuse, in the layer's own names. */
+static amp_status ampi_forward_extents(amp_ctx *ctx, const char *where, const ampi_layer *layer) {
+    const amp_linear_desc *l = &layer->l;
+    ampi_extent r[5];
+    r[0] = ampi_extent_of("y", l->y, layer->ny, 0, 1);
+    r[1] = ampi_extent_of("x", l->x, layer->nx, 1, 0);
+    r[2] = ampi_extent_of("w", l->w, layer->nw, 1, 0);
+    r[3] = ampi_extent_of("bias", l->bias, l->out, 1, 0);
+    r[4] = ampi_extent_of("aux", l->aux, layer->ny, 0, 1);
+    return ampi_check_extents(ctx, where, r, 5);
+}
 static amp_status ampi_forward(amp_ctx *ctx, const char *where, const amp_linear_desc *desc, const ampi_goal *goal) {
     ampi_layer layer;
     amp_precision made = AMP_ZERO;
@@ -7090,8 +7914,9 @@ static amp_status ampi_forward(amp_ctx *ctx, const char *where, const amp_linear
     AMPI_TRY(ampi_check_array(ctx, where, "aux", layer.l.aux, layer.ny, 0));
     AMPI_REQUIRE(!layer.l.aux.data || layer.l.aux.dtype == layer.l.y.dtype, ctx, AMP_ERR_INVALID_ARG,
         "%s: aux is %s, but y is %s", where, amp_dtype_name(layer.l.aux.dtype), amp_dtype_name(layer.l.y.dtype));
+    if (!layer.l.fp8) AMPI_TRY(ampi_forward_extents(ctx, where, &layer));
     mark = ampi_scope_mark(ctx);
-    st = ampi_forward_product(ctx, where, &layer);
+    st = ampi_forward_run(ctx, where, &layer);
     if (st == AMP_OK && desc->record) *desc->record = made;
     ampi_scope_pop(ctx, mark);
     return st;
@@ -7114,7 +7939,14 @@ static amp_status ampi_backward_dtypes(amp_ctx *ctx, const char *where, ampi_lay
         if (l->dy.dtype == AMP_AUTO) l->dy.dtype = r->y;
         if (l->dx.dtype == AMP_AUTO) l->dx.dtype = r->x;
     }
-    return ampi_from(ctx, where, "x", &l->x, l->from);
+    AMPI_TRY(ampi_from(ctx, where, "x", &l->x, l->from));
+    if (!l->fp8) return AMP_OK;
+    if (r && !ampi_is_f8(r->used)) return AMP_OK;
+    if (!r && l->pin != AMP_AUTO) return AMP_OK;
+    layer->want = AMP_AUTO;
+    AMPI_TRY(ampi_check_fp8(ctx, where, l));
+    AMPI_TRY(ampi_check_source(ctx, where, "dy", l->dy));
+    return ampi_fp8_places(ctx, where, layer, 1);
 }
 
 /* What the layer before left for its derivative; data NULL: it has no act. */
@@ -7154,6 +7986,7 @@ static amp_status ampi_check_backward(amp_ctx *ctx, const char *where, const amp
 static amp_status ampi_backward_operands(amp_ctx *ctx, const char *where, ampi_layer *layer) {
     amp_linear_desc *l = &layer->l;
     layer->dy = l->dy;
+    if (layer->fp8) return AMP_OK;
     if (layer->want != AMP_AUTO) {
         if (l->dw.data) AMPI_TRY(ampi_operand(ctx, where, l->x, layer->nx, layer->want, &l->x));
         if (l->dx.data) AMPI_TRY(ampi_operand(ctx, where, l->w, layer->nw, layer->want, &l->w));
@@ -7205,9 +8038,14 @@ static amp_status ampi_weight_gradient(amp_ctx *ctx, const ampi_layer *layer) {
     g.m = l->out;
     g.n = l->in;
     g.k = l->rows;
-    g.a = layer->dy;
-    g.trans_a = 1;
-    g.b = l->x;
+    g.a = layer->fp8 ? layer->dy8_t : layer->dy;
+    g.trans_a = !layer->fp8;
+    g.b = layer->fp8 ? layer->x8 : l->x;
+    g.trans_b = layer->fp8 != 0;
+    if (layer->fp8) {
+        g.scale_a = amp_fp8_inverse_ptr(l->fp8, l->fp8_first + 2);
+        g.scale_b = amp_fp8_inverse_ptr(l->fp8, l->fp8_first);
+    }
     g.d = l->dw;
     g.beta = amp_opt(l->accumulate ? 1.0f : 0.0f);
     g.flags = l->flags;
@@ -7222,8 +8060,13 @@ static amp_status ampi_input_gradient(amp_ctx *ctx, const ampi_layer *layer) {
     g.m = l->rows;
     g.n = l->in;
     g.k = l->out;
-    g.a = layer->dy;
-    g.b = l->w;
+    g.a = layer->fp8 ? layer->dy8 : layer->dy;
+    g.b = layer->fp8 ? layer->w8 : l->w;
+    g.trans_b = layer->fp8 != 0;
+    if (layer->fp8) {
+        g.scale_a = amp_fp8_inverse_ptr(l->fp8, l->fp8_first + 2);
+        g.scale_b = amp_fp8_inverse_ptr(l->fp8, l->fp8_first + 1);
+    }
     g.d = l->dx;
     g.flags = l->flags;
     if (b) {
@@ -7271,8 +8114,10 @@ static amp_status ampi_backward_gradients(amp_ctx *ctx, const ampi_layer *layer)
     if (layer->goal->kind == AMPI_RUN) {
         check.goal = &ampi_goal_check;
         AMPI_TRY(ampi_check_backward_extents(ctx, layer));
+        if (layer->fp8) AMPI_TRY(ampi_fp8_extents(ctx, "amp_linear_backward", layer, 1));
         AMPI_TRY(ampi_backward_products(ctx, &check));
         AMPI_TRY(ampi_gradient_before_act(ctx, layer));
+        if (layer->fp8) AMPI_TRY(ampi_fp8_backward(ctx, layer));
     }
     return ampi_backward_products(ctx, layer);
 }
@@ -7301,9 +8146,14 @@ AMP_API amp_status amp_linear_backward(amp_ctx *ctx, const amp_linear_desc *desc
 static amp_status ampi_do_linear_tune(amp_ctx *ctx, const amp_linear_desc *desc) {
     static const char where[] = "amp_linear_tune";
     ampi_layer layer;
+    amp_precision was = AMP_ZERO;
+    amp_status st = AMP_OK;
     AMPI_TRY(ampi_check_linear(ctx, where, desc, &ampi_goal_tune, &layer));
-    if (desc->y.data) AMPI_TRY(ampi_forward(ctx, where, desc, &ampi_goal_tune));
-    return desc->dx.data || desc->dw.data ? ampi_backward(ctx, where, desc, &ampi_goal_tune) : AMP_OK;
+    if (desc->record) was = *desc->record;
+    if (desc->y.data) st = ampi_forward(ctx, where, desc, &ampi_goal_tune);
+    if (st == AMP_OK && (desc->dx.data || desc->dw.data)) st = ampi_backward(ctx, where, desc, &ampi_goal_tune);
+    if (st != AMP_OK && desc->record) *desc->record = was; /* forward wrote it before backward was refused */
+    return st;
 }
 AMP_API amp_status amp_linear_tune(amp_ctx *ctx, const amp_linear_desc *desc) {
     AMPI_VERB(ctx, "amp_linear_tune", ampi_do_linear_tune(ctx, desc));
@@ -7434,10 +8284,12 @@ AMP_API amp_status amp_plan_memory(amp_plan *out, const amp_policy *policy, cons
 /* ==== >>front-recompute ==========================================================================================
    Snapshots and dropout.   tests: tests/test_memory.c */
 
-AMP_API amp_status amp_snapshot_take(
-    const amp_ctx *ctx, amp_snapshot *out, const amp_rng *rng, const amp_scaler *scaler) {
+static amp_status ampi_do_snapshot_take(amp_ctx *ctx, amp_snapshot *out, const amp_rng *rng, const amp_scaler *scaler) {
+    static const char where[] = "amp_snapshot_take";
     ampi_region r;
-    if (!ctx || !out) return AMP_ERR_INVALID_ARG;
+    if (!ctx) return AMP_ERR_INVALID_ARG;
+    AMPI_REQUIRE(out, ctx, AMP_ERR_INVALID_ARG, "%s: out is NULL", where);
+    if (scaler) AMPI_TRY(ampi_check_scaler(ctx, where, scaler));
     r = ampi_region_now(ctx);
     memset(out, 0, sizeof *out);
     out->policy = r.policy;
@@ -7449,6 +8301,9 @@ AMP_API amp_status amp_snapshot_take(
     out->iteration = scaler ? scaler->serial : 0;
     out->weights = ctx->weights;
     return AMP_OK;
+}
+AMP_API amp_status amp_snapshot_take(amp_ctx *ctx, amp_snapshot *out, const amp_rng *rng, const amp_scaler *scaler) {
+    AMPI_VERB(ctx, "amp_snapshot_take", ampi_do_snapshot_take(ctx, out, rng, scaler));
 }
 
 /* is a scaler of the context still in this iteration? Their numbers are never used twice. */
@@ -7515,6 +8370,7 @@ AMP_API amp_status amp_dropout(amp_ctx *ctx, const amp_dropout_desc *desc) {
          "PRM " an array of set `index`: u32 parameter, u32 which (0 weights, 1, 2 moments, 3 model copy, 4 low part),
                 u32 dtype, u32 name length, u64 count, name padded to 8 bytes, elements
          "SCL " scaler `index`: the fields of amp_scaler_state in order       "USER" bytes of the caller
+         "FP8 " amp_fp8 `index`: u32 tensors, u32 history, then its states and histories as words of 4 bytes
    All numbers little-endian. Version 1, which is still read, had no checksum at its end: u64 FNV-1a over words of the
    16 bytes before it stood after the file's head and, of these and the payload, after the head of each section. */
 
@@ -7809,6 +8665,7 @@ typedef enum ampi_section_kind {
     AMPI_SECTION_SET = 0,
     AMPI_SECTION_ARRAY,
     AMPI_SECTION_SCALER,
+    AMPI_SECTION_FP8,
     AMPI_SECTION_USER,
     AMPI_SECTION_END,
     AMPI_SECTION_KINDS
@@ -7819,6 +8676,7 @@ static const struct { char tag[8], name[24]; } ampi_section_kinds[AMPI_SECTION_K
     {"SET ", "parameter set"},
     {"PRM ", "an array of set"},
     {"SCL ", "scaler"},
+    {"FP8 ", "amp_fp8"},
     {"USER", "the user's bytes"},
     {"END ", "the end of file"}, /* where there is no section left */
 };
@@ -7913,6 +8771,24 @@ static amp_status ampi_walk_set(ampi_file *f, ampi_visit *visit, amp_params *p, 
 /* clang-format on */
 #  define AMPI_SCALER_BYTES (14 * 4 + 6 * 8)
 
+static amp_status ampi_walk_fp8(ampi_file *f, const amp_state_desc *st, ampi_visit *visit) {
+    ampi_section s;
+    size_t i;
+    memset(&s, 0, sizeof s);
+    s.kind = AMPI_SECTION_FP8;
+    s.n_fixed = s.n_fields = 8;
+    for (i = 0; i < st->n_fp8; i++) {
+        const amp_fp8 *p = st->fp8[i];
+        s.index = i;
+        ampi_put(s.fields, p->desc.tensors, 4);
+        ampi_put(s.fields + 4, p->desc.history, 4);
+        s.elements.ptr = p->states;
+        s.elements.count = p->words;
+        s.elements.size = 4;
+        AMPI_TRY(visit(f, &s));
+    }
+    return AMP_OK;
+}
 static amp_status ampi_walk(ampi_file *f, const amp_state_desc *st, ampi_visit *visit) {
     ampi_section s;
     size_t i;
@@ -7926,6 +8802,7 @@ static amp_status ampi_walk(ampi_file *f, const amp_state_desc *st, ampi_visit *
         s.scaler = st->scalers[i];
         AMPI_TRY(visit(f, &s));
     }
+    AMPI_TRY(ampi_walk_fp8(f, st, visit));
     if (st->user_bytes == 0) return AMP_OK;
     memset(&s, 0, sizeof s);
     s.kind = AMPI_SECTION_USER;
@@ -8155,6 +9032,7 @@ static amp_status ampi_differs(ampi_file *f, const ampi_section *s) {
     if (s->kind == AMPI_SECTION_SET)
         return ampi_bad_file(f, "a parameter set has a different number of parameters or moments");
     if (s->kind == AMPI_SECTION_SCALER) return ampi_bad_file(f, "a scaler has a different size");
+    if (s->kind == AMPI_SECTION_FP8) return ampi_bad_file(f, "an amp_fp8 has different tensors or a different history");
     if (s->kind == AMPI_SECTION_USER) return ampi_bad_file(f, "the user's bytes have a different size");
     return ampi_bad_file(f,
         "parameter %llu has a different name than \"%.100s\", or a different dtype, count or layout",
@@ -8280,6 +9158,10 @@ static amp_status ampi_state_check(amp_ctx *ctx, const char *where, const char *
         AMPI_REQUIRE(!st->scalers[i]->checked, ctx, AMP_ERR_STAGE,
             "%s: scaler %llu is between a check and amp_scaler_update", where, AMPI_ULL(i));
     }
+    AMPI_REQUIRE(!st->n_fp8 || st->fp8, ctx, AMP_ERR_INVALID_ARG, "%s: state.fp8 is NULL", where);
+    for (i = 0; i < st->n_fp8; i++)
+        AMPI_REQUIRE(st->fp8[i] && st->fp8[i]->ctx == ctx, ctx, AMP_ERR_INVALID_ARG,
+            "%s: state.fp8[%llu] is NULL, or belongs to a different context", where, AMPI_ULL(i));
     return ampi_failed_in(ctx, where, ctx->b->may_wait(ctx));
 }
 
@@ -8645,6 +9527,14 @@ AMP_API amp_status amp_policy_custom(amp_ctx *ctx, amp_policy *policy, const amp
 #define AMPI_FEW   4u              /* at most this many rows are multiplied without packing */
 #define AMPI_LDC   (AMPI_NC + 16u) /* no power of two: rows of a tile lie in different cache sets */
 
+/* Lost updates of a block: what an update notes, then what is counted after the weights were stored. */
+typedef struct ampi_tally {
+    amp_spacing spacing;
+    amp_update_count sum;
+    size_t at;                 /* where its kernels begin */
+    float old[AMPI_BLOCK];     /* weights before the update */
+    uint32_t size[AMPI_BLOCK]; /* AMPI_F(update_size) */
+} ampi_tally;
 /* One SIMD path. n is at most AMPI_BLOCK where floats are named; void pointers may be unaligned. */
 typedef struct ampi_kernels {
     amp_simd simd;
@@ -8659,7 +9549,10 @@ typedef struct ampi_kernels {
     int (*bad)(const void *src, size_t bytes, amp_dtype t);      /* is any element not finite? */
     int (*scale)(float *to, const float *u, size_t n, float by); /* to = u * by, maybe in place; is any not finite? */
     void (*axpy)(float *to, const float *u, size_t n, float by); /* to += by * u: product and sum are rounded */
-    float (*dot)(const float *a, const float *b, size_t n);      /* in an order of this path's own; any n */
+    /* the larger of amax and the largest |u|, as bits; NaN does not count. fit: and to = u * by, see AMPI_F(fit_one) */
+    uint32_t (*amax)(const float *u, size_t n, uint32_t amax);
+    uint32_t (*fit)(float *to, const float *u, size_t n, float by, uint32_t limit, uint32_t amax);
+    float (*dot)(const float *a, const float *b, size_t n); /* in an order of this path's own; any n */
     /* sums of one part, by the rule: n <= AMP_PART */
     float (*squares)(const char *g, amp_dtype t, size_t n, float by); /* of (g[i] * by)^2; not FP8 */
     float (*sum)(const float *u, size_t n);
@@ -8672,8 +9565,13 @@ typedef struct ampi_kernels {
     void (*act_grad)(float *dy, const float *saved, size_t n, amp_act act); /* AMP_RELU or AMP_GELU */
     void (*drop)(float *u, const uint32_t *random, size_t n, uint32_t threshold, float factor);
     void (*prepare)(float *to, const float *u, size_t n, const amp_coef *c);
-    /* u: not prepared yet; m, v: NULL where the kind needs no such array */
-    void (*update[AMP_UPDATE_COUNT])(float *w, float *m, float *v, const float *u, size_t n, const amp_coef *c);
+    /* u: not prepared yet; m, v: NULL where the kind needs no such array; tally: NULL, or what is to be filled */
+    void (*update[AMP_UPDATE_COUNT])(
+        float *w, float *m, float *v, const float *u, size_t n, const amp_coef *c, ampi_tally *tally);
+    /* after w = tally->old has become w, by updates u * by */
+    void (*sizes)(ampi_tally *tally, const float *w, const float *u, size_t n, float by);
+    /* of tally->size, how many are not 0, and how many of those have a weight that is as it was */
+    void (*still)(ampi_tally *tally, const float *w, size_t n);
     /* see ampi_cast_stream; NULL: none */
     void (*stream)(char *dst, const char *buf, size_t pages, const char *next, size_t step);
     void (*fence)(void); /* after the last stream */
@@ -9973,6 +10871,154 @@ static amp_status ampi_cpu_histogram(amp_ctx *ctx, const amp_array *arrays, size
     return AMP_OK;
 }
 
+/* ---- FP8 with a scale: the matrix in tiles, of rows where a transposed copy is wanted, else as one long row ---- */
+#define AMPI_TILE_ROWS 64u
+#define AMPI_TILE_COLS 256u
+typedef struct ampi_quantize_run {
+    ampi_cpu *c;
+    const amp_quantize_job *j;
+    size_t rows, cols, tile_rows, tile_cols, across; /* across: tiles side by side */
+    float by;
+    uint32_t limit, amax; /* float bits */
+    int32_t write, _pad;  /* write 0: only the amax */
+} ampi_quantize_run;
+static void ampi_swap_bits(uint64_t *a, uint64_t *b, int shift, uint64_t mask) {
+    uint64_t t = (*a >> shift ^ *b) & mask;
+    *b ^= t;
+    *a ^= t << shift;
+}
+static void ampi_put_word(uint8_t *b, uint64_t x) { /* little-endian; compilers make one store of it */
+    b[0] = (uint8_t)x;
+    b[1] = (uint8_t)(x >> 8);
+    b[2] = (uint8_t)(x >> 16);
+    b[3] = (uint8_t)(x >> 24);
+    b[4] = (uint8_t)(x >> 32);
+    b[5] = (uint8_t)(x >> 40);
+    b[6] = (uint8_t)(x >> 48);
+    b[7] = (uint8_t)(x >> 56);
+}
+/* 8 x 8 bytes, by blocks of 4, 2 and 1 that change places. */
+static void ampi_transpose8(uint8_t *to, size_t ld_to, const uint8_t *from, size_t ld_from) {
+    uint64_t x[8];
+    size_t i;
+    for (i = 0; i < 8; i++)
+        x[i] = ampi_word(from + i * ld_from);
+    for (i = 0; i < 4; i++)
+        ampi_swap_bits(&x[i], &x[i + 4], 32, 0x00000000ffffffffu);
+    for (i = 0; i < 8; i += i % 2 ? 3 : 1)
+        ampi_swap_bits(&x[i], &x[i + 2], 16, 0x0000ffff0000ffffu);
+    for (i = 0; i < 8; i += 2)
+        ampi_swap_bits(&x[i], &x[i + 1], 8, 0x00ff00ff00ff00ffu);
+    for (i = 0; i < 8; i++)
+        ampi_put_word(to + i * ld_to, x[i]);
+}
+/* to[c * ld + r] = tile[r * AMPI_TILE_COLS + c] */
+static void ampi_transpose_tile(uint8_t *to, size_t ld, const uint8_t *tile, size_t rows, size_t cols) {
+    size_t r;
+    size_t c;
+    size_t i;
+    size_t k;
+    for (c = 0; c < cols; c += 8)
+        for (r = 0; r < rows; r += 8) {
+            if (r + 8 <= rows && c + 8 <= cols) {
+                ampi_transpose8(to + c * ld + r, ld, tile + r * AMPI_TILE_COLS + c, AMPI_TILE_COLS);
+                continue;
+            }
+            for (i = r; i < rows && i < r + 8; i++)
+                for (k = c; k < cols && k < c + 8; k++)
+                    to[k * ld + i] = tile[i * AMPI_TILE_COLS + k];
+        }
+}
+/* n elements from the i-th on, to `to`, or only their amax. */
+static uint32_t ampi_quantize_row(const ampi_quantize_run *q, uint8_t *to, size_t i, size_t n, uint32_t amax) {
+    const ampi_kernels *k = q->c->k;
+    const amp_quantize_job *j = q->j;
+    amp_dtype t = j->dst.data ? j->dst.dtype : j->dst_t.dtype;
+    float own[AMPI_BLOCK];
+    float fitted[AMPI_BLOCK];
+    size_t m;
+    for (; n; n -= m, i += m) {
+        const float *u;
+        m = ampi_least(AMPI_BLOCK, n);
+        u = ampi_floats(k, j->src, i, m, own);
+        if (!q->write) {
+            amax = k->amax(u, m, amax);
+            continue;
+        }
+        amax = k->fit(fitted, u, m, q->by, q->limit, amax);
+        k->narrow[t](to, fitted, m);
+        to += m;
+    }
+    return amax;
+}
+static void ampi_quantize_task(void *arg, size_t task, ampi_workspace *w) {
+    ampi_quantize_run *q = (ampi_quantize_run *)arg;
+    const amp_quantize_job *j = q->j;
+    size_t r0 = task / q->across * q->tile_rows;
+    size_t c0 = task % q->across * q->tile_cols;
+    size_t rows = ampi_least(q->rows - r0, q->tile_rows);
+    size_t cols = ampi_least(q->cols - c0, q->tile_cols);
+    size_t r;
+    uint8_t tile[AMPI_TILE_ROWS * AMPI_TILE_COLS];
+    uint8_t *to = tile;
+    uint8_t *plain = (uint8_t *)j->dst.data;
+    int turned = q->write && j->dst_t.data != NULL;
+    uint32_t amax = 0;
+    (void)w;
+    for (r = 0; r < rows; r++) {
+        size_t i = (r0 + r) * q->cols + c0;
+        if (turned) to = tile + r * AMPI_TILE_COLS;
+        if (q->write && !turned) to = plain + i;
+        amax = ampi_quantize_row(q, to, i, cols, amax);
+        if (turned && plain) memcpy(plain + i, to, cols);
+    }
+    if (turned) ampi_transpose_tile((uint8_t *)j->dst_t.data + c0 * q->rows + r0, q->rows, tile, rows, cols);
+    ampi_lock(q->c);
+    if (q->amax < amax) q->amax = amax;
+    ampi_unlock(q->c);
+}
+static void ampi_quantize_pass(ampi_quantize_run *q, int write) {
+    int tiles = write && q->j->dst_t.data != NULL;
+    size_t n = q->j->rows * q->j->cols;
+    size_t down;
+    q->write = write;
+    q->amax = 0;
+    q->rows = tiles ? q->j->rows : 1;
+    q->cols = tiles ? q->j->cols : n;
+    q->tile_rows = tiles ? AMPI_TILE_ROWS : 1;
+    q->tile_cols = tiles ? AMPI_TILE_COLS : AMP_CHUNK;
+    q->across = (q->cols - 1) / q->tile_cols + 1;
+    down = (q->rows - 1) / q->tile_rows + 1;
+    ampi_parallel(q->c, down * q->across, n, ampi_quantize_task, q);
+}
+static void ampi_quantize_end(const ampi_quantize_run *q) {
+    amp_fp8_state *s = q->j->state;
+    uint32_t i;
+    if (!amp_fp8_end(q->j, ampi_float(q->amax))) return;
+    s->window = 0.0f;
+    for (i = 0; i < q->j->n_history; i++) {
+        float amax = q->j->history[i];
+        if (s->window < amax) s->window = amax;
+    }
+}
+static amp_status ampi_cpu_quantize(amp_ctx *ctx, const amp_quantize_job *j) {
+    ampi_fpu fpu = ampi_fpu_enter();
+    ampi_quantize_run q;
+    memset(&q, 0, sizeof q);
+    q.c = ampi_cpu_of(ctx);
+    q.j = j;
+    q.limit = amp_fp8_most(j->dst.data ? j->dst.dtype : j->dst_t.dtype);
+    if (!j->history && !j->keep) {
+        ampi_quantize_pass(&q, 0);
+        ampi_quantize_end(&q);
+    }
+    q.by = amp_fp8_begin(j);
+    ampi_quantize_pass(&q, 1);
+    if (j->history && !j->keep) ampi_quantize_end(&q);
+    ampi_fpu_leave(fpu);
+    return AMP_OK;
+}
+
 /* ==== >>cpu-step =================================================================================================
    Inspection and updates.   tests: tests/test_step.c, tests/test_layouts.c, tests/test_scaler.c */
 typedef struct ampi_step_job { /* one of the jobs, and what its tasks share */
@@ -10154,10 +11200,11 @@ static void ampi_store_moment(const ampi_updating *b, uint32_t which, const floa
 /* Block by block what amp_weight_store does; returns 1 when a model copy overflows. */
 static uint32_t ampi_store_weights(const ampi_updating *b, const float *w) {
     const amp_param_entry *p = b->p;
-    char *to = (char *)p->model + 2 * b->i;
+    char *to;
     uint32_t overflow = 0;
     size_t e;
     if (!p->model) return 0;
+    to = (char *)p->model + 2 * b->i;
     if (p->low) {
         for (e = 0; e < b->n; e++)
             overflow |= amp_weight_store(p, b->i + e, w[e], b->r, b->param);
@@ -10178,6 +11225,25 @@ static void ampi_note_overflow(ampi_step_job *j, uint32_t overflow) {
     j->overflow = 1;
     ampi_unlock(j->c);
 }
+/* Lost updates: before an update of elements i .. i + n, after its weights were stored, and when the chunk is done. */
+static void ampi_tally_begin(ampi_tally *t, const ampi_updating *b) {
+    memset(&t->sum, 0, sizeof t->sum);
+    t->spacing = amp_spacing_of(b->p->layout, b->p->model_dtype);
+    t->at = 0;
+}
+static void ampi_tally_block(ampi_tally *t, const ampi_updating *b, float *buf) {
+    t->at = 0;
+    b->k->still(t, ampi_load_weights(b, buf), b->n);
+    t->at = 0;
+}
+static void ampi_tally_done(ampi_step_job *j, const ampi_tally *t, amp_update_count *to) {
+    if (!t->sum.updates) return;
+    ampi_lock(j->c);
+    to->updates += t->sum.updates;
+    to->lost += t->sum.lost;
+    if (to->ratio < t->sum.ratio) to->ratio = t->sum.ratio;
+    ampi_unlock(j->c);
+}
 static void ampi_cpu_update_task(void *arg, size_t task, ampi_workspace *ws) {
     ampi_step_job *j = (ampi_step_job *)arg;
     const amp_update_job *job = j->update;
@@ -10193,21 +11259,26 @@ static void ampi_cpu_update_task(void *arg, size_t task, ampi_workspace *ws) {
     size_t block = job->table.n_elements > 1u << 20 ? AMPI_BLOCK / 4 : AMPI_BLOCK;
     int moments = amp_moments_of(job->kind, c.momentum);
     uint32_t overflow = 0;
+    ampi_tally own, *tally;
     (void)ws;
+    ampi_tally_begin(&own, &b);
     for (b.i = (size_t)at.index * AMP_CHUNK; b.i < end; b.i += b.n) {
         float *w, *m, *v;
         const float *u;
         b.n = ampi_least(block, end - b.i);
+        tally = job->count && amp_is_counted(b.i, job->count) ? &own : NULL;
         u = ampi_floats(k, g, b.i, b.n, own_u);
         w = ampi_load_weights(&b, own_w);
         m = moments > 0 ? ampi_load_moment(&b, 0, own_m) : NULL;
         v = moments > 1 ? ampi_load_moment(&b, 1, own_v) : NULL;
-        k->update[job->kind](w, m, v, u, b.n, &c);
+        k->update[job->kind](w, m, v, u, b.n, &c, tally);
         if (job->accum) memset(p->accum + b.i, 0, b.n * sizeof *p->accum);
         ampi_store_moment(&b, 0, m);
         ampi_store_moment(&b, 1, v);
         overflow |= ampi_store_weights(&b, w);
+        if (tally) ampi_tally_block(tally, &b, own_w);
     }
+    ampi_tally_done(j, &own, &job->table.counts[at.param]);
     ampi_note_overflow(j, overflow);
 }
 static void ampi_zero_accum(const amp_param_entry *p) { memset(p->accum, 0, (size_t)p->count * sizeof *p->accum); }
@@ -10233,15 +11304,22 @@ static void ampi_cpu_apply_task(void *arg, size_t task, ampi_workspace *ws) {
     float own[AMPI_BLOCK];
     size_t end = ampi_least((size_t)b.p->count, (task + 1) * AMP_CHUNK);
     uint32_t overflow = 0;
+    ampi_tally noted, *tally;
     (void)ws;
+    ampi_tally_begin(&noted, &b);
     for (b.i = task * AMP_CHUNK; b.i < end; b.i += b.n) {
         float *w;
         b.n = ampi_least(AMPI_BLOCK, end - b.i);
         w = ampi_load_weights(&b, own);
+        tally = job->count && amp_is_counted(b.i, job->count) ? &noted : NULL;
+        if (tally) memcpy(tally->old, w, b.n * sizeof *w);
         (void)b.k->scale(w, w, b.n, c.decay); /* = amp_apply_one */
         b.k->axpy(w, job->u + b.i, b.n, amp_negative(c.lr));
+        if (tally) b.k->sizes(tally, w, job->u + b.i, b.n, c.lr);
         overflow |= ampi_store_weights(&b, w);
+        if (tally) ampi_tally_block(tally, &b, own);
     }
+    ampi_tally_done(j, &noted, &job->table.counts[job->param]);
     ampi_note_overflow(j, overflow);
 }
 static amp_status ampi_cpu_apply(amp_ctx *ctx, const amp_apply_job *job) {
@@ -10978,6 +12056,7 @@ static amp_backend ampi_cpu_table(void) {
     b.bias_grad = ampi_cpu_bias_grad;
     b.xent = ampi_cpu_xent;
     b.dropout = ampi_cpu_dropout;
+    b.quantize = ampi_cpu_quantize;
     return b;
 }
 
@@ -11106,20 +12185,27 @@ AMP_API amp_status amp_cpu_create_checked(amp_ctx **out, int version, size_t siz
 
    AMPI_FLOATS are AMPI_WIDTH floats, AMPI_WORDS as many 32-bit integers, AMPI_WORDS64 64-bit integers for Philox.
    Names in capitals are operations of the path. Arithmetic is guarded like the scalar operations; division, root,
-   larger and smaller are written as instructions, because compilers replace the operators under -ffast-math. */
+   larger and smaller are written as instructions, because compilers replace the operators under -ffast-math.
+   A loop takes whole vectors first; what is left of n goes through the scalar path (n = 3: all of it). */
 #ifdef AMPI_PASS
-#define AMPI_FLOATS      AMPI_F(floats)
-#define AMPI_WORDS       AMPI_F(words)
-#define AMPI_WORDS64     AMPI_F(words64)
-#define AMPI_MASK        AMPI_F(mask)
+#define AMPI_FLOATS  AMPI_F(floats)
+#define AMPI_WORDS   AMPI_F(words)
+#define AMPI_WORDS64 AMPI_F(words64)
+#define AMPI_MASK    AMPI_F(mask)
 /* floats */
-#define AMPI_SET         AMPI_F(set) /* one number in every lane */
-#define AMPI_LOAD        AMPI_F(load)
-#define AMPI_STORE       AMPI_F(store)
-#define AMPI_ADD         AMPI_F(add)
-#define AMPI_SUB         AMPI_F(sub)
-#define AMPI_MUL         AMPI_F(mul)
-#define AMPI_DIV         AMPI_F(div)
+#define AMPI_SET     AMPI_F(set) /* one number in every lane */
+#define AMPI_LOAD    AMPI_F(load)
+#define AMPI_STORE   AMPI_F(store)
+#define AMPI_ADD     AMPI_F(add)
+#define AMPI_SUB     AMPI_F(sub)
+#define AMPI_MUL     AMPI_F(mul)
+#define AMPI_DIV     AMPI_F(div)
+#undef AMPI_QUOTIENT
+#if AMPI_PASS == AMPI_PASS_UPDATE
+#  define AMPI_QUOTIENT AMPI_F(quotient) /* AMPI_DIV, also of tiny numbers in a device's short way */
+#else
+#  define AMPI_QUOTIENT AMPI_DIV
+#endif
 #define AMPI_SQRT        AMPI_F(sqrt)
 #define AMPI_NEGATIVE    AMPI_F(negative)
 #define AMPI_FMA         AMPI_F(fma)      /* a * b + c; for products only: rounds once, or twice on SSE2 and scalar */
@@ -11320,6 +12406,19 @@ AMPI_INNER AMPI_FLOATS AMPI_F(relu_back)(AMPI_FLOATS dy, AMPI_FLOATS y) { /* y >
 }
 #endif
 
+#if AMPI_PASS == AMPI_PASS_MATH || AMPI_PASS == AMPI_PASS_VECTOR
+/* x * by, its magnitude at most the number whose bits are `most`; Inf and NaN as they are. */
+AMPI_INNER AMPI_FLOATS AMPI_F(fit_one)(AMPI_FLOATS x, AMPI_FLOATS by, AMPI_WORDS most) {
+    AMPI_WORDS bits = AMPI_BITS(x);
+    AMPI_WORDS sign = AMPI_AND(bits, AMPI_WORD(0x80000000u));
+    AMPI_WORDS v = AMPI_BITS(AMPI_MUL(x, by));
+    AMPI_WORDS size = AMPI_AND(v, AMPI_WORD(0x7fffffffu));
+    v = AMPI_SELECT(AMPI_GREATER(size, most), AMPI_OR(most, sign), v);
+    size = AMPI_AND(bits, AMPI_WORD(0x7fffffffu));
+    return AMPI_AS_FLOATS(AMPI_SELECT(AMPI_GREATER(size, AMPI_WORD(0x7f7fffffu)), bits, v));
+}
+#endif
+
 /* ---- rules: the optimizers ---- */
 #if AMPI_PASS == AMPI_PASS_UPDATE || AMPI_PASS == AMPI_PASS_VECTOR
 AMPI_INNER AMPI_FLOATS AMPI_F(prepare_one)(AMPI_FLOATS u, const amp_coef *c) {
@@ -11332,36 +12431,59 @@ AMPI_INNER AMPI_FLOATS AMPI_F(decayed)(AMPI_FLOATS w, AMPI_FLOATS u, const amp_c
 AMPI_INNER AMPI_FLOATS AMPI_F(average)(float of_old, AMPI_FLOATS old, float of_new, AMPI_FLOATS x) {
     return AMPI_ADD(AMPI_MUL(AMPI_SET(of_old), old), AMPI_MUL(AMPI_SET(of_new), x));
 }
-AMPI_INNER void AMPI_F(adam_one)(AMPI_FLOATS *w, AMPI_FLOATS *m, AMPI_FLOATS *v, AMPI_FLOATS u, const amp_coef *c) {
-    AMPI_FLOATS root;
+AMPI_INNER AMPI_FLOATS AMPI_F(adam_one)(
+    AMPI_FLOATS *w, AMPI_FLOATS *m, AMPI_FLOATS *v, AMPI_FLOATS u, const amp_coef *c) {
+    AMPI_FLOATS root, step;
     u = AMPI_F(decayed)(*w, u, c);
     *m = AMPI_F(average)(c->beta1, *m, c->one_beta1, u);
     *v = AMPI_F(average)(c->beta2, *v, c->one_beta2, AMPI_MUL(u, u));
     root = AMPI_ADD(AMPI_MUL(AMPI_SQRT(*v), AMPI_SET(c->rsqrt_bc2)), AMPI_SET(c->eps));
-    *w = AMPI_SUB(AMPI_MUL(*w, AMPI_SET(c->decay)), AMPI_MUL(AMPI_SET(c->step_size), AMPI_DIV(*m, root)));
+    step = AMPI_MUL(AMPI_SET(c->step_size), AMPI_QUOTIENT(*m, root));
+    *w = AMPI_SUB(AMPI_MUL(*w, AMPI_SET(c->decay)), step);
+    return step;
 }
-AMPI_INNER void AMPI_F(sgd_one)(AMPI_FLOATS *w, AMPI_FLOATS *b, AMPI_FLOATS *v, AMPI_FLOATS u, const amp_coef *c) {
+AMPI_INNER AMPI_FLOATS AMPI_F(sgd_one)(
+    AMPI_FLOATS *w, AMPI_FLOATS *b, AMPI_FLOATS *v, AMPI_FLOATS u, const amp_coef *c) {
     (void)v;
     u = AMPI_F(decayed)(*w, u, c);
     if (ampi_nonzero(c->momentum)) {
         *b = c->first ? u : AMPI_F(average)(c->momentum, *b, c->one_dampening, u);
         u = c->nesterov ? AMPI_ADD(u, AMPI_MUL(AMPI_SET(c->momentum), *b)) : *b;
     }
-    *w = AMPI_SUB(*w, AMPI_MUL(AMPI_SET(c->lr), u));
+    u = AMPI_MUL(AMPI_SET(c->lr), u);
+    *w = AMPI_SUB(*w, u);
+    return u;
 }
-AMPI_INNER void AMPI_F(lion_one)(AMPI_FLOATS *w, AMPI_FLOATS *m, AMPI_FLOATS *v, AMPI_FLOATS u, const amp_coef *c) {
+AMPI_INNER AMPI_FLOATS AMPI_F(lion_one)(
+    AMPI_FLOATS *w, AMPI_FLOATS *m, AMPI_FLOATS *v, AMPI_FLOATS u, const amp_coef *c) {
     AMPI_FLOATS direction = AMPI_F(average)(c->beta1, *m, c->one_beta1, u);
+    AMPI_FLOATS step = AMPI_F(with_sign)(AMPI_SET(c->lr), direction);
     (void)v;
-    *w = AMPI_SUB(AMPI_MUL(*w, AMPI_SET(c->decay)), AMPI_F(with_sign)(AMPI_SET(c->lr), direction));
+    *w = AMPI_SUB(AMPI_MUL(*w, AMPI_SET(c->decay)), step);
     *m = AMPI_F(average)(c->beta2, *m, c->one_beta2, u);
+    return step;
 }
-/* The rule of a kind; a constant wherever this is inlined. */
-AMPI_INNER void AMPI_F(update_one)(
+/* The rule of a kind, which is a constant wherever this is inlined. Returns what was subtracted from the weight. */
+AMPI_INNER AMPI_FLOATS AMPI_F(update_one)(
     amp_update_kind update, AMPI_FLOATS *w, AMPI_FLOATS *m, AMPI_FLOATS *v, AMPI_FLOATS u, const amp_coef *c) {
 #  define AMP_X(kind, rule, moments) \
-    if (update == kind) AMPI_F(rule##_one)(w, m, v, u, c);
+    if (update == kind) return AMPI_F(rule##_one)(w, m, v, u, c);
     AMP_UPDATE_LIST(AMP_X)
 #  undef AMP_X
+    return u;
+}
+/* For lost updates: the magnitude of an update, as bits; 0 if it is NaN or the weight w has become NaN. */
+AMPI_INNER AMPI_WORDS AMPI_F(update_size)(AMPI_FLOATS step, AMPI_FLOATS w) {
+    const AMPI_WORDS none = AMPI_WORD(0), most = AMPI_WORD(0x7fffffffu), inf = AMPI_WORD(0x7f800000u);
+    AMPI_WORDS size = AMPI_AND(AMPI_BITS(step), most), after = AMPI_AND(AMPI_BITS(w), most);
+    size = AMPI_SELECT(AMPI_GREATER(size, inf), none, size);
+    return AMPI_SELECT(AMPI_GREATER(after, inf), none, size);
+}
+/* Its ratio to the spacing of the weight before it. */
+AMPI_INNER AMPI_WORDS AMPI_F(update_ratio)(AMPI_WORDS size, AMPI_FLOATS before, amp_spacing s) {
+    AMPI_WORDS e = AMPI_AND(AMPI_BITS(before), AMPI_WORD(0x7f800000u)), least = AMPI_WORD(s.least);
+    e = AMPI_SUB_WORDS(AMPI_WORD(s.top), AMPI_SELECT(AMPI_GREATER(e, least), e, least));
+    return AMPI_BITS(AMPI_MUL(AMPI_AS_FLOATS(size), AMPI_AS_FLOATS(e)));
 }
 #endif
 
@@ -11641,31 +12763,84 @@ AMPI_OUTER void AMPI_F(prepare)(float *to, const float *u, size_t n, const amp_c
     AMPI_F(done)();
     if (AMPI_LEFT(i, n)) ampi_scalar_prepare(to + i, u + i, n - i, c);
 }
+/* Lost updates: what an update leaves in the tally for elements i ... */
+AMPI_INNER AMPI_WORDS AMPI_F(tally)(
+    ampi_tally *t, size_t i, AMPI_FLOATS step, AMPI_FLOATS old, AMPI_FLOATS w, AMPI_WORDS most) {
+    AMPI_WORDS size = AMPI_F(update_size)(step, w);
+    AMPI_STORE(t->old + i, old);
+    AMPI_STORE_WORDS(t->size + i, size);
+    return AMPI_MAX(most, AMPI_F(update_ratio)(size, old, t->spacing));
+}
+AMPI_INNER void AMPI_F(tally_end)(ampi_tally *t, AMPI_WORDS most) {
+    uint32_t lane[AMPI_WIDTH], k;
+    AMPI_STORE_WORDS(lane, most);
+    for (k = 0; k < AMPI_WIDTH; k++)
+        t->sum.ratio = t->sum.ratio < lane[k] ? lane[k] : t->sum.ratio;
+}
+AMPI_OUTER void AMPI_F(sizes)(ampi_tally *t, const float *w, const float *u, size_t n, float by) {
+    AMPI_WORDS most = AMPI_WORD(0);
+    size_t i;
+    for (i = t->at; i + AMPI_WIDTH <= n; i += AMPI_WIDTH) {
+        AMPI_FLOATS step = AMPI_MUL(AMPI_LOAD(u + i), AMPI_SET(by));
+        most = AMPI_F(tally)(t, i, step, AMPI_LOAD(t->old + i), AMPI_LOAD(w + i), most);
+    }
+    AMPI_F(tally_end)(t, most);
+    t->at = i;
+    AMPI_F(done)();
+    if (AMPI_LEFT(i, n)) ampi_scalar_sizes(t, w, u, n, by);
+}
+AMPI_OUTER void AMPI_F(still)(ampi_tally *t, const float *w, size_t n) {
+    const AMPI_WORDS none = AMPI_WORD(0), one = AMPI_WORD(1);
+    AMPI_WORDS updates = none, lost = none;
+    uint32_t lane[2][AMPI_WIDTH], k;
+    size_t i;
+    for (i = t->at; i + AMPI_WIDTH <= n; i += AMPI_WIDTH) {
+        AMPI_WORDS changed = AMPI_XOR(AMPI_BITS(AMPI_LOAD(t->old + i)), AMPI_BITS(AMPI_LOAD(w + i)));
+        AMPI_WORDS update = AMPI_SELECT(AMPI_GREATER(AMPI_LOAD_WORDS(t->size + i), none), one, none);
+        changed = AMPI_OR(AMPI_SHR(changed, 1), AMPI_AND(changed, one)); /* as a signed number, too, 0 or more */
+        updates = AMPI_ADD_WORDS(updates, update);
+        lost = AMPI_ADD_WORDS(lost, AMPI_SELECT(AMPI_GREATER(one, changed), update, none));
+    }
+    AMPI_STORE_WORDS(lane[0], updates);
+    AMPI_STORE_WORDS(lane[1], lost);
+    for (k = 0; k < AMPI_WIDTH; k++) {
+        t->sum.updates += lane[0][k];
+        t->sum.lost += lane[1][k];
+    }
+    t->at = i;
+    AMPI_F(done)();
+    if (AMPI_LEFT(i, n)) ampi_scalar_still(t, w, n);
+}
 /* A loop for each kind of update. */
 AMPI_INNER size_t AMPI_F(update)(
-    amp_update_kind kind, float *w, float *m, float *v, const float *u, size_t n, const amp_coef *c) {
+    amp_update_kind kind, float *w, float *m, float *v, const float *u, size_t n, const amp_coef *c, ampi_tally *t) {
     const int moments = amp_moments_of(kind, c->momentum);
+    AMPI_WORDS most = AMPI_WORD(0);
     size_t i;
     for (i = 0; i + AMPI_WIDTH <= n; i += AMPI_WIDTH) {
-        AMPI_FLOATS wi = AMPI_LOAD(w + i);
+        AMPI_FLOATS wi = AMPI_LOAD(w + i), old = wi, step;
         AMPI_FLOATS mi = moments > 0 ? AMPI_LOAD(m + i) : AMPI_SET(0.0f);
         AMPI_FLOATS vi = moments > 1 ? AMPI_LOAD(v + i) : AMPI_SET(0.0f);
         AMPI_FLOATS ui = AMPI_F(prepare_one)(AMPI_LOAD(u + i), c);
-        AMPI_F(update_one)(kind, &wi, &mi, &vi, ui, c);
+        step = AMPI_F(update_one)(kind, &wi, &mi, &vi, ui, c);
         AMPI_STORE(w + i, wi);
         if (moments > 0) AMPI_STORE(m + i, mi);
         if (moments > 1) AMPI_STORE(v + i, vi);
+        if (t) most = AMPI_F(tally)(t, t->at + i, step, old, wi, most);
     }
+    if (t) AMPI_F(tally_end)(t, most);
+    if (t) t->at += i;
     AMPI_F(done)();
     return i;
 }
 #  define AMP_X(kind, rule, moments) \
-    AMPI_OUTER void AMPI_F(rule)(float *w, float *m, float *v, const float *u, size_t n, const amp_coef *c) { \
-        size_t i = AMPI_F(update)(kind, w, m, v, u, n, c); \
+    AMPI_OUTER void AMPI_F(rule)( \
+        float *w, float *m, float *v, const float *u, size_t n, const amp_coef *c, ampi_tally *t) { \
+        size_t i = t ? AMPI_F(update)(kind, w, m, v, u, n, c, t) : AMPI_F(update)(kind, w, m, v, u, n, c, NULL); \
         if (!AMPI_LEFT(i, n)) return; \
         if (m) m += i; \
         if (v) v += i; \
-        ampi_scalar_##rule(w + i, m, v, u + i, n - i, c); \
+        ampi_scalar_##rule(w + i, m, v, u + i, n - i, c, t); \
     }
 AMP_UPDATE_LIST(AMP_X)
 #  undef AMP_X
@@ -11739,6 +12914,47 @@ AMPI_OUTER float AMPI_F(top)(const float *u, size_t n, float top) {
     for (i = 0; i < AMPI_WIDTH; i++)
         top = lane[i] > top ? lane[i] : top;
     return top;
+}
+/* The larger of `most` and |x|, as bits; NaN does not count. */
+AMPI_INNER AMPI_WORDS AMPI_F(larger_size)(AMPI_WORDS most, AMPI_FLOATS x) {
+    AMPI_WORDS a = AMPI_AND(AMPI_BITS(x), AMPI_WORD(0x7fffffffu));
+    AMPI_MASK nan = AMPI_GREATER(a, AMPI_WORD(0x7f800000u));
+    a = AMPI_SELECT(nan, AMPI_WORD(0), a);
+    return AMPI_MAX(most, a);
+}
+AMPI_INNER uint32_t AMPI_F(largest_word)(AMPI_WORDS most, uint32_t top) {
+    uint32_t lane[AMPI_WIDTH];
+    size_t i;
+    AMPI_STORE_WORDS(lane, most);
+    for (i = 0; i < AMPI_WIDTH; i++)
+        top = top < lane[i] ? lane[i] : top;
+    return top;
+}
+AMPI_OUTER uint32_t AMPI_F(amax)(const float *u, size_t n, uint32_t amax) {
+    AMPI_WORDS most = AMPI_WORD(0);
+    AMPI_WORDS more = most;
+    size_t i;
+    for (i = 0; i + 2u * AMPI_WIDTH <= n; i += 2u * AMPI_WIDTH) {
+        most = AMPI_F(larger_size)(most, AMPI_LOAD(u + i));
+        more = AMPI_F(larger_size)(more, AMPI_LOAD(u + i + AMPI_WIDTH));
+    }
+    for (; i + AMPI_WIDTH <= n; i += AMPI_WIDTH)
+        most = AMPI_F(larger_size)(most, AMPI_LOAD(u + i));
+    amax = AMPI_F(largest_word)(AMPI_MAX(most, more), amax);
+    AMPI_F(done)();
+    return AMPI_LEFT(i, n) ? ampi_scalar_amax(u + i, n - i, amax) : amax;
+}
+AMPI_OUTER uint32_t AMPI_F(fit)(float *to, const float *u, size_t n, float by, uint32_t limit, uint32_t amax) {
+    AMPI_WORDS most = AMPI_WORD(0);
+    size_t i;
+    for (i = 0; i + AMPI_WIDTH <= n; i += AMPI_WIDTH) {
+        AMPI_FLOATS x = AMPI_LOAD(u + i);
+        most = AMPI_F(larger_size)(most, x);
+        AMPI_STORE(to + i, AMPI_F(fit_one)(x, AMPI_SET(by), AMPI_WORD(limit)));
+    }
+    amax = AMPI_F(largest_word)(most, amax);
+    AMPI_F(done)();
+    return AMPI_LEFT(i, n) ? ampi_scalar_fit(to + i, u + i, n - i, by, limit, amax) : amax;
 }
 AMPI_OUTER float AMPI_F(dot)(const float *a, const float *b, size_t n) {
     const size_t width = AMPI_WIDTH;
@@ -11975,6 +13191,8 @@ static void AMPI_F(use)(ampi_kernels *k) {
     k->bad = AMPI_F(bad);
     k->scale = AMPI_F(scale);
     k->axpy = AMPI_F(axpy);
+    k->amax = AMPI_F(amax);
+    k->fit = AMPI_F(fit);
     k->dot = AMPI_F(dot);
     k->squares = AMPI_F(squares);
     k->sum = AMPI_F(sum);
@@ -11986,6 +13204,8 @@ static void AMPI_F(use)(ampi_kernels *k) {
     k->act_grad = AMPI_F(act_grad);
     k->drop = AMPI_F(drop);
     k->prepare = AMPI_F(prepare);
+    k->sizes = AMPI_F(sizes);
+    k->still = AMPI_F(still);
 #  define AMP_X(kind, rule, moments) k->update[kind] = AMPI_F(rule);
     AMP_UPDATE_LIST(AMP_X)
 #  undef AMP_X

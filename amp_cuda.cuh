@@ -8,12 +8,16 @@
    Everywhere else, in C or C++, just  #include "amp_cuda.cuh": without the macro it is a plain C99 header that needs no
    CUDA. AMP_IMPLEMENTATION of amp.h may be in that .cu file or in any other file.
 
-       nvcc -O2 -arch=sm_90 -c amp_gpu.cu                // the two lines above
+       nvcc -O2 -arch=native -c amp_gpu.cu               // the two lines above, for the GPU of this machine
        gcc  -O2 -c main.c amp_impl.c                     // your program, amp.h's own two lines
        gcc  main.o amp_impl.o amp_gpu.o -L/usr/local/cuda/lib64 -lcudart -lcublasLt -lstdc++ -lm
 
+   Always give nvcc an -arch, or one -gencode per kind of GPU. Without it nvcc 13 makes code for sm_75 alone: every
+   other GPU compiles it again when the program first runs, for seconds. The default of nvcc 12, sm_52, is too old.
+
    A machine without CUDA: link one .c file with  #define AMP_CUDA_STUB_IMPLEMENTATION  instead of the .cu; then
-   amp_cuda_available() is 0 and amp_cuda_create() returns AMP_ERR_NO_CUDA. No #ifdef in your program.
+   amp_cuda_available() is 0 and amp_cuda_create() returns AMP_ERR_NO_CUDA: call amp_cpu_create() then, and the rest of
+   your program stays as it is, without an #ifdef.
 
        amp_ctx *ctx;
        amp_cuda_create(&ctx, NULL);                                        // device 0, a stream of its own
@@ -42,8 +46,10 @@
                     No macro changes a type or a signature.
 
    STREAM     All work of a context is queued on its one stream: yours, or a non-blocking one of its own. Order against
-              your other streams is yours (events). Freed memory may still be in use by queued work: amp_free waits for
-              it, or, with AMP_CUDA_POOL, frees in stream order.
+              your other streams is yours (events). That includes the default stream: kernel<<<g, b>>>() has no order
+              with a context's own stream. Launch on amp_cuda_stream(ctx), or give the context AMP_CUDA_STREAM_LEGACY.
+              Freed memory may still be in use by queued work: amp_free waits for it, or, with AMP_CUDA_POOL, frees in
+              stream order.
    SYNC       A verb waits for the GPU only if amp.h says class query or setup (>>sync there), or if the context was
               made with AMP_CUDA_DEBUG. amp_cuda_create waits once; amp_ctx_destroy waits for the stream.
    CAPTURE    The enqueue class of amp.h allocates nothing and never waits for the GPU: it can be captured in a graph.
@@ -280,6 +286,17 @@ static inline amp_stream ampi_cu_same_type(cudaStream_t s) { return s; }
 #  endif
 #endif
 
+/* The whole part, of numbers that are not negative; as an integer. Under --use_fast_math the language's own flush. */
+#ifndef AMP_FLOOR
+#  if defined(__CUDACC__)
+#    define AMP_FLOOR(x)  ampi_k_floor(x)
+#    define AMP_TO_U32(x) ampi_k_to_u32(x)
+#  else
+#    define AMP_FLOOR(x)  floorf(x)
+#    define AMP_TO_U32(x) ((uint32_t)(x))
+#  endif
+#endif
+
 /* Conversions by the hardware, on float bits: a half to float; two to halves, or to BF16, of a word; two bytes of FP8
    to halves; four to bytes of a word. They need to be right for numbers within the range only. */
 #ifndef AMP_FROM_HALF
@@ -313,6 +330,19 @@ static inline amp_stream ampi_cu_same_type(cudaStream_t s) { return s; }
 
 #define AMPI_K    static __device__ __forceinline__
 #define AMPI_K_AT __device__ __forceinline__ /* a member function */
+
+#if defined(__CUDACC__)
+AMPI_K float ampi_k_floor(float x) {
+    float r;
+    asm("cvt.rmi.f32.f32 %0, %1;" : "=f"(r) : "f"(x));
+    return r;
+}
+AMPI_K uint32_t ampi_k_to_u32(float x) {
+    uint32_t r;
+    asm("cvt.rzi.u32.f32 %0, %1;" : "=r"(r) : "f"(x));
+    return r;
+}
+#endif
 
 /* Device arrays are read and written as 8, 16, 32 and 128 bits. Only the host runtime of the tests, where a C++
    compiler sees these accesses, needs to be told that they may overlap with others. */
@@ -394,7 +424,8 @@ typedef struct ampi_k_raw { ampi_k_u4 a, b; } ampi_k_raw;
 AMPI_K void ampi_k_gather8(ampi_k_raw *r, const void *p, amp_dtype t, size_t i) { /* one by one */
     const uint32_t each = 4u / (uint32_t)amp_dtype_size(t);
     uint32_t w[8], k;
-    AMP_UNROLL for (k = 0; k < 8u; k++) {
+    AMP_UNROLL
+    for (k = 0; k < 8u; k++) {
         uint32_t x = ampi_load_pattern(p, t, i + k);
         if (each == 1u) w[k] = x;
         if (each == 2u) w[k / 2u] = k % 2u ? w[k / 2u] | x << 16 : x;
@@ -451,7 +482,9 @@ AMPI_K void ampi_k_patterns8(uint32_t x[8], const ampi_k_raw *r, amp_dtype t) {
 }
 AMPI_K uint32_t ampi_k_largest8(const uint32_t x[8]) { /* magnitude, as float bits */
     uint32_t k, largest = 0;
-    AMP_UNROLL for (k = 0; k < 8u; k++) largest = (x[k] & 0x7fffffffu) > largest ? x[k] & 0x7fffffffu : largest;
+    AMP_UNROLL
+    for (k = 0; k < 8u; k++)
+        largest = (x[k] & 0x7fffffffu) > largest ? x[k] & 0x7fffffffu : largest;
     return largest;
 }
 /* Two bytes of FP8 to two halves, where the hardware has no way: an E5M2 byte is the upper byte of a half; E4M3 moved
@@ -486,14 +519,17 @@ AMPI_K void ampi_k_quick8(uint32_t x[8], const ampi_k_raw *r, amp_dtype t) {
     const uint32_t f8[4] = {r->a.x & 0xffffu, r->a.x >> 16, r->a.y & 0xffffu, r->a.y >> 16};
     const uint32_t w[4] = {r->a.x, r->a.y, r->a.z, r->a.w};
     uint32_t k;
-    AMP_UNROLL for (k = 0; k < 4u; k++) {
+    AMP_UNROLL
+    for (k = 0; k < 4u; k++) {
         uint32_t two = w[k];
         if (amp_dtype_size(t) == 1u) two = AMP_FROM_F8(f8[k], t);
         x[2u * k] = t == AMP_BF16 ? two << 16 : AMP_FROM_HALF(two & 0xffffu);
         x[2u * k + 1u] = t == AMP_BF16 ? two & 0xffff0000u : AMP_FROM_HALF(two >> 16);
     }
     if (t != AMP_F8E4M3 || AMP_E4M3_SHORT == 1) return;
-    AMP_UNROLL for (k = 0; k < 8u; k++) x[k] = ampi_bits(amp_mul(ampi_float(x[k]), (float)AMP_E4M3_SHORT));
+    AMP_UNROLL
+    for (k = 0; k < 8u; k++)
+        x[k] = ampi_bits(amp_mul(ampi_float(x[k]), (float)AMP_E4M3_SHORT));
 }
 AMPI_K uint32_t ampi_k_quick(uint32_t pattern, amp_dtype t) { /* of one: NaN may become any NaN */
     if (t == AMP_F16) return AMP_FROM_HALF(pattern);
@@ -502,7 +538,9 @@ AMPI_K uint32_t ampi_k_quick(uint32_t pattern, amp_dtype t) { /* of one: NaN may
 AMPI_K void ampi_k_exact8(uint32_t x[8], const ampi_k_raw *r, amp_dtype t) {
     uint32_t k;
     ampi_k_patterns8(x, r, t);
-    AMP_UNROLL for (k = 0; k < 8u; k++) x[k] = ampi_decode(x[k], t);
+    AMP_UNROLL
+    for (k = 0; k < 8u; k++)
+        x[k] = ampi_decode(x[k], t);
 }
 #define AMPI_FORMAT_WIDEN8(T, ...) \
 case AMP_##T: \
@@ -606,15 +644,28 @@ AMPI_K void ampi_k_store8(
     }
 }
 
+/* A float below 32,768 to a half, stochastically: in steps of the half, |x| is q + F; F's 32 bits are added to r, whose
+   carry goes into q. All of it is exact; see ampi_rounded. */
+AMPI_K uint32_t ampi_k_drawn_half(uint32_t x, uint32_t r) {
+    uint32_t a = x & 0x7fffffffu, binade = (a > 0x38800000u ? a : 0x38800000u) & 0x7f800000u, q;
+    float steps = amp_mul(ampi_float(a), ampi_float(0x84000000u - binade)); /* times 2^10 / binade */
+    float whole = AMP_FLOOR(steps);
+    uint64_t sum = (uint64_t)AMP_TO_U32(amp_mul(amp_sub(steps, whole), 4294967296.0f)) + r;
+    q = AMP_TO_U32(whole) + (uint32_t)(sum >> 32) + (binade >> 13) - 0x1c400u;
+    return (x >> 16 & 0x8000u) | q;
+}
 /* Eight float bits to patterns. To nearest, the quick way: into words as they will lie in memory; 0 where it is wrong,
    which is seldom: NaN, Inf, overflow. */
 AMPI_K int ampi_k_quick_words(uint32_t w[4], const uint32_t x[8], amp_dtype t) {
     uint32_t k;
     if (amp_dtype_size(t) == 1u) {
-        AMP_UNROLL for (k = 0; k < 2u; k++) w[k] = AMP_TO_F8(x + 4 * k, t);
+        AMP_UNROLL
+        for (k = 0; k < 2u; k++)
+            w[k] = AMP_TO_F8(x + 4 * k, t);
         return ampi_k_largest8(x) < ampi_format_of(t).limit;
     }
-    AMP_UNROLL for (k = 0; k < 4u; k++) {
+    AMP_UNROLL
+    for (k = 0; k < 4u; k++) {
         if (t == AMP_F16) w[k] = AMP_TO_HALVES(x[2 * k], x[2 * k + 1]);
         if (t == AMP_BF16) w[k] = AMP_TO_BF16S(x[2 * k], x[2 * k + 1]);
     }
@@ -624,13 +675,39 @@ AMPI_K void ampi_k_exact_words(
     uint32_t w[4], const uint32_t x[8], amp_dtype t, amp_rounding how, const uint32_t r[8], int saturate) {
     const uint32_t each = amp_dtype_size(t) == 1u ? 4u : 2u;
     uint32_t k;
-    AMP_UNROLL for (k = 0; k < 8u / each; k++) w[k] = 0;
-    AMP_UNROLL for (k = 0; k < 8u; k++) w[k / each] |= ampi_encode(x[k], t, how, r[k], saturate)
-        << (32u / each * (k % each));
+    AMP_UNROLL
+    for (k = 0; k < 8u / each; k++)
+        w[k] = 0;
+    AMP_UNROLL
+    for (k = 0; k < 8u; k++)
+        w[k / each] |= ampi_encode(x[k], t, how, r[k], saturate) << (32u / each * (k % each));
+}
+/* Stochastic, the quick way, for 16 bits; 0 where it is wrong: NaN, Inf, the last binade. Of BF16 the fraction is what
+   is cut off, so it is added where it lies. */
+AMPI_K int ampi_k_drawn_words(uint32_t w[4], const uint32_t x[8], amp_dtype t, const uint32_t r[8]) {
+    const float large = ampi_float(t == AMP_BF16 ? 0x40000000u : 0x78000000u); /* makes an Inf of the last binade */
+    uint32_t k;
+    float sum = 0.0f;
+    AMP_UNROLL
+    for (k = 0; k < 8u; k++)
+        sum = AMP_FMA(ampi_float(x[k]), large, sum);
+    AMP_UNROLL
+    for (k = 0; k < 4u; k++) {
+        uint32_t a = x[2u * k], b = x[2u * k + 1u];
+        if (t == AMP_BF16)
+            w[k] = ((a + (r[2u * k] >> 16)) >> 16) | ((b + (r[2u * k + 1u] >> 16)) & 0xffff0000u);
+        else
+            w[k] = ampi_k_drawn_half(a, r[2u * k]) | ampi_k_drawn_half(b, r[2u * k + 1u]) << 16;
+    }
+    return amp_is_finite(sum);
+}
+AMPI_K int ampi_k_short_words(uint32_t w[4], const uint32_t x[8], amp_dtype t, amp_rounding how, const uint32_t r[8]) {
+    if (how == AMP_NEAREST) return ampi_k_quick_words(w, x, t);
+    return amp_dtype_size(t) == 2u && ampi_k_drawn_words(w, x, t, r);
 }
 #define AMPI_FORMAT_PATTERN8(T, ...) \
 case AMP_##T: \
-    if (how != AMP_NEAREST || !ampi_k_quick_words(w, x, AMP_##T)) ampi_k_exact_words(w, x, AMP_##T, how, r, saturate); \
+    if (!ampi_k_short_words(w, x, AMP_##T, how, r)) ampi_k_exact_words(w, x, AMP_##T, how, r, saturate); \
     break;
 AMPI_K void ampi_k_pattern8(uint32_t x[8], amp_dtype t, amp_rounding how, const uint32_t r[8], int saturate) {
     uint32_t w[4] = {0, 0, 0, 0}, k;
@@ -639,7 +716,9 @@ AMPI_K void ampi_k_pattern8(uint32_t x[8], amp_dtype t, amp_rounding how, const 
     default: return;
     }
     if (amp_dtype_size(t) == 2u) {
-        AMP_UNROLL for (k = 0; k < 4u; k++) ampi_k_unpack2(x + 2u * k, w[k]);
+        AMP_UNROLL
+        for (k = 0; k < 4u; k++)
+            ampi_k_unpack2(x + 2u * k, w[k]);
     } else {
         ampi_k_unpack4(x, w[0]);
         ampi_k_unpack4(x + 4, w[1]);
@@ -649,20 +728,49 @@ AMPI_K void ampi_k_nearest8(uint32_t x[8], amp_dtype t) {
     const uint32_t none[8] = {0, 0, 0, 0, 0, 0, 0, 0};
     ampi_k_pattern8(x, t, AMP_NEAREST, none, 0);
 }
-AMPI_K void ampi_k_random8_of4(
-    uint32_t r[8], uint64_t seed, uint64_t stream, uint64_t index) { /* index: a multiple of 4 */
-    amp_philox(r, seed, stream, index >> 2);
-    amp_philox(r + 4, seed, stream, (index + 4u) >> 2); /* indices wrap at 2^64, blocks at 2^62 */
-}
-AMPI_K void ampi_k_random8(
-    uint32_t r[8], uint64_t seed, uint64_t stream, uint64_t index) { /* amp_random of eight in a row */
+/* The keys of amp_philox's rounds: made once, by the host where it knows the seed. */
+typedef struct ampi_k_keys { uint32_t of[20]; } ampi_k_keys;
+AMP_INLINE ampi_k_keys ampi_k_keys_of(uint64_t seed) {
+    ampi_k_keys keys;
     uint32_t k;
-    if ((index & 3u) == 0) {
-        ampi_k_random8_of4(r, seed, stream, index);
-    } else {
-        for (k = 0; k < 8u; k++)
-            r[k] = amp_random(seed, stream, index + k);
+    for (k = 0; k < 10u; k++) {
+        keys.of[2u * k] = (uint32_t)seed + k * 0x9E3779B9u;
+        keys.of[2u * k + 1u] = (uint32_t)(seed >> 32) + k * 0xBB67AE85u;
     }
+    return keys;
+}
+AMPI_K void ampi_k_philox(uint32_t c[4], const ampi_k_keys *keys, uint64_t stream, uint64_t counter) {
+    uint32_t k;
+    c[0] = (uint32_t)counter;
+    c[1] = (uint32_t)(counter >> 32);
+    c[2] = (uint32_t)stream;
+    c[3] = (uint32_t)(stream >> 32);
+    AMP_UNROLL
+    for (k = 0; k < 20u; k += 2u) {
+        uint64_t p0 = (uint64_t)0xD2511F53u * c[0], p1 = (uint64_t)0xCD9E8D57u * c[2];
+        c[0] = (uint32_t)(p1 >> 32) ^ c[1] ^ keys->of[k];
+        c[1] = (uint32_t)p1;
+        c[2] = (uint32_t)(p0 >> 32) ^ c[3] ^ keys->of[k + 1u];
+        c[3] = (uint32_t)p0;
+    }
+}
+/* amp_random of eight in a row; keys: of the seed */
+AMPI_K void ampi_k_random8(uint32_t r[8], const ampi_k_keys *keys, uint64_t stream, uint64_t index) {
+    uint32_t w[12], k;
+    ampi_k_philox(w, keys, stream, index >> 2);
+    ampi_k_philox(w + 4, keys, stream, (index + 4u) >> 2); /* indices wrap at 2^64, blocks at 2^62 */
+    if (index & 3u) {
+        ampi_k_philox(w + 8, keys, stream, (index + 8u) >> 2);
+        AMP_UNROLL
+        for (k = 0; k < 10u; k++)
+            w[k] = index & 2u ? w[k + 2u] : w[k];
+        AMP_UNROLL
+        for (k = 0; k < 8u; k++)
+            w[k] = index & 1u ? w[k + 1u] : w[k];
+    }
+    AMP_UNROLL
+    for (k = 0; k < 8u; k++)
+        r[k] = w[k];
 }
 
 /* Sums by the rule of amp.h. A team of 32 threads adds up a part; a block has AMPI_TEAMS of them, which take parts in
@@ -689,11 +797,14 @@ AMPI_K float ampi_k_join_lanes(ampi_k_room *room) {
     uint32_t team = threadIdx.x / AMPI_TEAM, t = threadIdx.x % AMPI_TEAM, k;
     float x[8];
     __syncthreads();
-    AMP_UNROLL for (k = 0; k < 8u; k++) x[k] = room->lane[team * AMP_LANES + t + AMPI_TEAM * k];
+    AMP_UNROLL
+    for (k = 0; k < 8u; k++)
+        x[k] = room->lane[team * AMP_LANES + t + AMPI_TEAM * k];
     room->half[team * AMPI_PITCH + t] = ampi_k_halve8(x);
     __syncthreads();
     if (threadIdx.x >= AMPI_TEAMS) return 0.0f;
-    AMP_UNROLL for (k = 0; k < 8u; k++) {
+    AMP_UNROLL
+    for (k = 0; k < 8u; k++) {
         const float *half = &room->half[threadIdx.x * AMPI_PITCH + k];
         x[k] = amp_add(amp_add(half[0], half[16]), amp_add(half[8], half[24]));
     }
@@ -735,7 +846,9 @@ template <class X> AMPI_K double ampi_k_sum_chunk(const X &x, uint64_t base, uin
             for (k = 0; k < 8u; k++)
                 if (k < m) lane[k] = amp_add(lane[k], v[k]);
         }
-        AMP_UNROLL for (k = 0; k < 8u; k++) room->lane[team * AMP_LANES + slot + k] = lane[k];
+        AMP_UNROLL
+        for (k = 0; k < 8u; k++)
+            room->lane[team * AMP_LANES + slot + k] = lane[k];
         sum = ampi_k_join_lanes(room);
         if (threadIdx.x < AMPI_TEAMS && r + threadIdx.x < parts) room->part[r + threadIdx.x] = amp_widen(sum);
     }
@@ -758,7 +871,9 @@ template <class X> AMPI_K double ampi_k_sum(const X &x, uint64_t n, ampi_k_room 
 }
 
 /* ==== >>device-arrays ============================================================================================
-   Arrays: casts, finite checks, histograms. tests: tests/test_arrays.c, tests/test_formats.c */
+   Arrays: casts, finite checks, histograms. A verb has one kernel for every n: groups of elements that are aligned in
+   all of its arrays, and what lies before and after them one by one (n = 3: only that).
+   tests: tests/test_arrays.c, tests/test_formats.c */
 
 #define AMPI_CU_FEW 32u /* arrays per launch of the list verbs */
 
@@ -782,6 +897,7 @@ typedef struct ampi_k_cast_args {
     amp_dtype dst_type, src_type;
     uint64_t n, head, groups; /* elements before the vector body; groups of 8 in it */
     uint64_t seed, stream, offset;
+    ampi_k_keys keys;
     amp_rounding how;
     int saturate;
 } ampi_k_cast_args;
@@ -789,11 +905,11 @@ typedef struct ampi_k_cast_args {
 AMPI_K void ampi_k_cast8(const ampi_k_cast_args *a, uint64_t i, uint32_t m, int wide) {
     uint32_t x[8], r[8] = {0, 0, 0, 0, 0, 0, 0, 0};
     ampi_k_load8(x, a->src, a->src_type, i, m, wide);
-    if (a->how == AMP_STOCHASTIC) ampi_k_random8(r, a->seed, a->stream, a->offset + i);
+    if (a->how == AMP_STOCHASTIC) ampi_k_random8(r, &a->keys, a->stream, a->offset + i);
     ampi_k_pattern8(x, a->dst_type, a->how, r, a->saturate);
     ampi_k_store8(x, a->dst, a->dst_type, i, m, wide);
 }
-static __global__ void __launch_bounds__(AMP_BLOCK) ampi_k_cast(ampi_k_cast_args a) {
+static __global__ void __launch_bounds__(AMP_BLOCK) ampi_k_cast(const AMP_GRID_CONSTANT ampi_k_cast_args a) {
     uint64_t me = (uint64_t)blockIdx.x * AMP_BLOCK + threadIdx.x, step = (uint64_t)gridDim.x * AMP_BLOCK, i;
     for (i = me; i < a.groups; i += step)
         ampi_k_cast8(&a, a.head + 8u * i, 8, 1);
@@ -849,20 +965,25 @@ AMPI_K ampi_k_part ampi_k_find(const ampi_k_list *l, uint64_t chunk) {
 AMPI_K void ampi_k_check8(const uint32_t g[8], const uint32_t u[8], uint32_t m, uint32_t at, amp_faults *f) {
     uint32_t k;
     if (ampi_k_largest8(u) < 0x7f800000u) return; /* nearly always: a product is finite only if its gradient is */
-    AMP_UNROLL for (k = 0; k < 8u; k++) if (k < m) amp_count_fault(f, ampi_float(g[k]), ampi_float(u[k]), at + k);
+    AMP_UNROLL
+    for (k = 0; k < 8u; k++)
+        if (k < m) amp_count_fault(f, ampi_float(g[k]), ampi_float(u[k]), at + k);
 }
 /* Eight gradients g, as float bits, are checked, unless that was done, and written as g * inv in dtype t. They were of
    dtype `from`. */
 AMPI_K void ampi_k_unscale8(const uint32_t g[8], void *p, amp_dtype t, amp_dtype from, size_t i, uint32_t m, int wide,
     uint32_t at, float inv, int checked, amp_faults *f) {
     uint32_t k, u[8], x[8];
-    AMP_UNROLL for (k = 0; k < 8u; k++) x[k] = u[k] = ampi_bits(amp_mul(ampi_float(g[k]), inv));
+    AMP_UNROLL
+    for (k = 0; k < 8u; k++)
+        x[k] = u[k] = ampi_bits(amp_mul(ampi_float(g[k]), inv));
     if (!checked) ampi_k_check8(g, u, m, at, f);
     ampi_k_nearest8(x, t);
     ampi_k_store8(x, p, t, i, m, wide);
     if (!amp_may_lose(inv, from, t)) return;
-    AMP_UNROLL for (k = 0; k < 8u; k++) if (k < m)
-        amp_count_lost(f, ampi_float(u[k]), ampi_float(ampi_decode_any(x[k], t)), at + k);
+    AMP_UNROLL
+    for (k = 0; k < 8u; k++)
+        if (k < m) amp_count_lost(f, ampi_float(u[k]), ampi_float(ampi_decode_any(x[k], t)), at + k);
 }
 
 AMPI_K void ampi_k_add64(uint64_t *sum, uint64_t x) {
@@ -928,7 +1049,8 @@ static __global__ void __launch_bounds__(AMP_BLOCK) ampi_k_histogram(ampi_k_list
             uint32_t m = i < groups ? 8u : 1u;
             uint32_t at = m > 1u ? p.ends.head + 8u * i : ampi_k_outside(&p.ends, groups, i - groups);
             ampi_k_load8(x, p.data, p.type, p.base + at, m, 1);
-            AMP_UNROLL for (k = 0; k < 8u; k++) {
+            AMP_UNROLL
+            for (k = 0; k < 8u; k++) {
                 uint32_t a = x[k] & 0x7fffffffu;
                 if (k >= m) continue;
                 atomicAdd(&bins[ampi_k_bin(a)], 1u);
@@ -942,6 +1064,135 @@ static __global__ void __launch_bounds__(AMP_BLOCK) ampi_k_histogram(ampi_k_list
         __syncthreads();
     }
     if (amax) atomicMax((unsigned *)&out->amax, amax);
+}
+
+/* ---- FP8 with a scale per tensor: the rules are amp_fp8_begin and amp_fp8_end ---- */
+
+/* Blocks that have seen a tensor: the last one to finish ends the cast. The ticket wraps to 0. */
+AMPI_K void ampi_k_quantize_end(const amp_quantize_job *j, uint32_t amax) {
+    AMP_SHARED(uint32_t, most, 2);
+    amp_fp8_state *s = j->state;
+    uint32_t i, k, again;
+    AMP_UNROLL
+    for (k = AMPI_TEAM / 2u; k; k /= 2u) {
+        uint32_t other = AMP_SHUFFLE(amax, k);
+        amax = other > amax ? other : amax;
+    }
+    if (threadIdx.x < 2u) most[threadIdx.x] = 0;
+    __syncthreads();
+    if (threadIdx.x % AMPI_TEAM == 0) atomicMax(&most[0], amax);
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        atomicMax((unsigned *)&s->found, most[0]);
+        AMP_FENCE();
+        most[1] = atomicInc((unsigned *)&s->ticket, gridDim.x - 1u) == gridDim.x - 1u;
+        AMP_FENCE();
+    }
+    __syncthreads();
+    if (!most[1]) return;
+    if (threadIdx.x == 0) {
+        most[0] = 0;
+        most[1] = (uint32_t)amp_fp8_end(j, ampi_float(AMP_LOAD_L2(&s->found)));
+        s->found = 0;
+    }
+    __syncthreads();
+    again = most[1];
+    for (i = threadIdx.x, amax = 0; again && i < j->n_history; i += AMP_BLOCK)
+        amax = ampi_bits(j->history[i]) > amax ? ampi_bits(j->history[i]) : amax;
+    if (amax) atomicMax(&most[0], amax);
+    __syncthreads();
+    if (again && threadIdx.x == 0) s->window = ampi_float(most[0]);
+}
+AMPI_K uint32_t ampi_k_amax8(const uint32_t x[8], uint32_t m, uint32_t amax) { /* NaN does not count */
+    uint32_t k;
+    AMP_UNROLL
+    for (k = 0; k < 8u; k++) {
+        uint32_t a = x[k] & 0x7fffffffu;
+        if (k < m && a <= 0x7f800000u && a > amax) amax = a;
+    }
+    return amax;
+}
+AMPI_K void ampi_k_fit8(uint32_t x[8], float by, amp_dtype t) { /* to patterns */
+    uint32_t k, most = amp_fp8_most(t);
+    AMP_UNROLL
+    for (k = 0; k < 8u; k++)
+        x[k] = ampi_bits(ampi_scalar_fit_one(ampi_float(x[k]), by, most));
+    ampi_k_nearest8(x, t);
+}
+typedef struct ampi_k_quantize_args {
+    amp_quantize_job job;
+    uint32_t write, see; /* 1: outputs; amax, and the end of the cast */
+    int wide, wide_t;    /* rows of src and dst, of dst_t, may be taken by 8 elements */
+} ampi_k_quantize_args;
+/* In the order of memory: the amax, dst. */
+static __global__ void __launch_bounds__(AMP_BLOCK) ampi_k_quantize(const AMP_GRID_CONSTANT ampi_k_quantize_args a) {
+    const amp_quantize_job *j = &a.job;
+    const float by = a.write ? amp_fp8_begin(j) : 1.0f;
+    uint64_t n = (uint64_t)j->rows * j->cols, step = (uint64_t)gridDim.x * AMP_BLOCK * 8u, i;
+    uint32_t amax = 0, x[8];
+    for (i = ((uint64_t)blockIdx.x * AMP_BLOCK + threadIdx.x) * 8u; i < n; i += step) {
+        uint32_t m = n - i < 8u ? (uint32_t)(n - i) : 8u;
+        ampi_k_load8(x, j->src.data, j->src.dtype, i, m, a.wide);
+        amax = ampi_k_amax8(x, m, amax);
+        if (!a.write) continue;
+        ampi_k_fit8(x, by, j->dst.dtype);
+        ampi_k_store8(x, j->dst.data, j->dst.dtype, i, m, a.wide);
+    }
+    if (a.see) ampi_k_quantize_end(j, amax);
+}
+
+/* In tiles of AMPI_K_TILE x AMPI_K_TILE, through shared memory: dst, if there is one, and dst_t. The pitch puts rows
+   into different banks. */
+#define AMPI_K_TILE  64u
+#define AMPI_K_PITCH (AMPI_K_TILE + 4u)
+#define AMPI_K_SLOTS (AMPI_K_TILE * AMPI_K_TILE / 8u) /* groups of eight */
+AMPI_K uint32_t ampi_k_turn_in(
+    const ampi_k_quantize_args &a, uint64_t r0, uint64_t c0, float by, uint8_t *tile, uint32_t amax) {
+    const amp_quantize_job *j = &a.job;
+    const amp_dtype t = j->dst_t.dtype;
+    uint32_t slot, k, x[8];
+    for (slot = threadIdx.x; slot < AMPI_K_SLOTS; slot += AMP_BLOCK) {
+        uint32_t r = slot / (AMPI_K_TILE / 8u), c = slot % (AMPI_K_TILE / 8u) * 8u, m;
+        uint64_t i = (r0 + r) * j->cols + c0 + c;
+        if (r0 + r >= j->rows || c0 + c >= j->cols) continue;
+        m = j->cols - c0 - c < 8u ? (uint32_t)(j->cols - c0 - c) : 8u;
+        ampi_k_load8(x, j->src.data, j->src.dtype, i, m, a.wide);
+        amax = ampi_k_amax8(x, m, amax);
+        ampi_k_fit8(x, by, t);
+        if (j->dst.data) ampi_k_store8(x, j->dst.data, t, i, m, a.wide);
+        AMP_UNROLL
+        for (k = 0; k < 8u; k++)
+            tile[(c + k) * AMPI_K_PITCH + r] = (uint8_t)x[k];
+    }
+    return amax;
+}
+AMPI_K void ampi_k_turn_out(const ampi_k_quantize_args &a, uint64_t r0, uint64_t c0, const uint8_t *tile) {
+    const amp_quantize_job *j = &a.job;
+    uint32_t slot, k, x[8];
+    for (slot = threadIdx.x; slot < AMPI_K_SLOTS; slot += AMP_BLOCK) {
+        uint32_t c = slot / (AMPI_K_TILE / 8u), r = slot % (AMPI_K_TILE / 8u) * 8u, m;
+        if (r0 + r >= j->rows || c0 + c >= j->cols) continue;
+        m = j->rows - r0 - r < 8u ? (uint32_t)(j->rows - r0 - r) : 8u;
+        AMP_UNROLL
+        for (k = 0; k < 8u; k++)
+            x[k] = tile[c * AMPI_K_PITCH + r + k];
+        ampi_k_store8(x, j->dst_t.data, j->dst_t.dtype, (c0 + c) * j->rows + r0 + r, m, a.wide_t);
+    }
+}
+static __global__ void __launch_bounds__(AMP_BLOCK)
+    ampi_k_quantize_turn(const AMP_GRID_CONSTANT ampi_k_quantize_args a) {
+    AMP_SHARED(uint8_t, tile, AMPI_K_TILE *AMPI_K_PITCH);
+    const float by = amp_fp8_begin(&a.job);
+    uint64_t across = (a.job.cols - 1u) / AMPI_K_TILE + 1u, tiles = ((a.job.rows - 1u) / AMPI_K_TILE + 1u) * across, i;
+    uint32_t amax = 0;
+    for (i = blockIdx.x; i < tiles; i += gridDim.x) {
+        uint64_t r0 = i / across * AMPI_K_TILE, c0 = i % across * AMPI_K_TILE;
+        amax = ampi_k_turn_in(a, r0, c0, by, tile, amax);
+        __syncthreads();
+        ampi_k_turn_out(a, r0, c0, tile);
+        __syncthreads();
+    }
+    if (a.see) ampi_k_quantize_end(&a.job, amax);
 }
 
 /* ==== >>device-step ==============================================================================================
@@ -984,36 +1235,46 @@ AMPI_K void ampi_k_squares(const ampi_k_gradients *g, uint32_t at, uint32_t n, i
     float sum[8] = {0, 0, 0, 0, 0, 0, 0, 0};
     if (!again && g->wide && n == AMP_PART) {
         ampi_k_raw raw[AMP_PART / AMP_LANES];
-        AMP_UNROLL for (q = 0; q < AMP_PART / AMP_LANES; q++)
+        AMP_UNROLL
+        for (q = 0; q < AMP_PART / AMP_LANES; q++)
             ampi_k_fetch8(&raw[q], g->data, (amp_dtype)type, g->base + at + 8u * t + AMP_LANES * q, 1);
-        AMP_UNROLL for (q = 0; q < AMP_PART / AMP_LANES; q++) {
+        AMP_UNROLL
+        for (q = 0; q < AMP_PART / AMP_LANES; q++) {
             ampi_k_widen8(x, &raw[q], (amp_dtype)type);
-            AMP_UNROLL for (k = 0; k < 8u; k++) {
+            AMP_UNROLL
+            for (k = 0; k < 8u; k++) {
                 float u = amp_mul(ampi_float(x[k]), g->inv);
                 sum[k] = amp_add(sum[k], amp_mul(u, u));
             }
         }
-        AMP_UNROLL for (k = 0; k < 8u; k++) lane[8u * t + k] = sum[k];
+        AMP_UNROLL
+        for (k = 0; k < 8u; k++)
+            lane[8u * t + k] = sum[k];
         return;
     }
     for (q = t; !again && n == AMP_PART && q < n;
         q += AMP_LANES) { /* not aligned: neighbours to neighbouring threads */
-        AMP_UNROLL for (k = 0; k < 8u; k++) x[k] =
-            ampi_load_pattern(g->data, (amp_dtype)type, g->base + at + q + AMPI_TEAM * k);
-        AMP_UNROLL for (k = 0; k < 8u; k++) {
+        AMP_UNROLL
+        for (k = 0; k < 8u; k++)
+            x[k] = ampi_load_pattern(g->data, (amp_dtype)type, g->base + at + q + AMPI_TEAM * k);
+        AMP_UNROLL
+        for (k = 0; k < 8u; k++) {
             float u = amp_mul(ampi_float(ampi_k_quick(x[k], (amp_dtype)type)), g->inv);
             sum[k] = amp_add(sum[k], amp_mul(u, u));
         }
     }
     for (q = again || n < AMP_PART ? t : n; q < n; q += AMP_LANES) {
-        AMP_UNROLL for (k = 0; k < 8u; k++) {
+        AMP_UNROLL
+        for (k = 0; k < 8u; k++) {
             uint32_t i = q + AMPI_TEAM * k;
             float u = i < n ? amp_load(g->data, (amp_dtype)type, g->base + at + i) : 0.0f;
             u = amp_mul(amp_mul(u, g->inv), by);
             sum[k] = amp_add(sum[k], amp_mul(u, u));
         }
     }
-    AMP_UNROLL for (k = 0; k < 8u; k++) lane[t + AMPI_TEAM * k] = sum[k];
+    AMP_UNROLL
+    for (k = 0; k < 8u; k++)
+        lane[t + AMPI_TEAM * k] = sum[k];
 }
 /* The same of a part by the whole block: a lane per thread. */
 template <int type>
@@ -1021,7 +1282,8 @@ AMPI_K void ampi_k_squares_spread(const ampi_k_gradients *g, uint32_t at, uint32
     uint32_t j, q;
     for (j = threadIdx.x; j < AMP_LANES; j += AMP_BLOCK) {
         float sum = 0.0f;
-        AMP_UNROLL for (q = 0; q < AMP_PART; q += AMP_LANES) {
+        AMP_UNROLL
+        for (q = 0; q < AMP_PART; q += AMP_LANES) {
             float u = q + j < n ? amp_load(g->data, (amp_dtype)type, g->base + at + q + j) : 0.0f;
             u = amp_mul(amp_mul(u, g->inv), by);
             sum = amp_add(sum, amp_mul(u, u));
@@ -1104,11 +1366,14 @@ AMPI_K void ampi_k_inspect_round(const ampi_k_gradients *g, uint32_t q, uint32_t
     if (!amp_is_finite(room->by[spread ? 0 : team]) && (!spread || team == 0)) ampi_k_part_faults(g, at, n, found);
     __syncthreads();
 }
-/* One piece of a chunk. */
-AMPI_K void ampi_k_inspect_piece(
-    const amp_sum_job *job, uint64_t piece, uint32_t cuts, float inv, ampi_k_room *room, ampi_k_finite_sums *found) {
-    uint32_t chunk = (uint32_t)(piece / cuts), q = (uint32_t)(piece % cuts), parts = AMP_PARTS / cuts, index, at, n;
-    amp_chunk c = job->table.chunks[chunk];
+AMPI_K uint32_t ampi_k_chunk_of(uint64_t piece, uint32_t cuts) {
+    return (uint32_t)(piece >> (cuts == AMP_PARTS ? 5u : 2u));
+}
+/* One piece of chunk c. */
+AMPI_K void ampi_k_inspect_piece(const amp_sum_job *job, amp_chunk c, uint64_t piece, uint32_t cuts, float inv,
+    ampi_k_room *room, ampi_k_finite_sums *found) {
+    uint32_t chunk = ampi_k_chunk_of(piece, cuts), q = (uint32_t)piece & (cuts - 1u), index, at, n;
+    uint32_t parts = AMP_PARTS / cuts;
     const amp_param_entry *e = &job->table.entries[c.param];
     ampi_k_gradients g;
     double sum = 0.0;
@@ -1138,7 +1403,9 @@ AMPI_K double ampi_k_inspect_sum(const amp_sum_job *job, uint32_t cuts, ampi_k_r
     if (cuts == AMP_PARTS) { /* as if there had been AMPI_CUTS of them */
         for (i = threadIdx.x; i < AMPI_CUTS * n; i += AMP_BLOCK) {
             double *from = &p[i / AMPI_CUTS].sum[i % AMPI_CUTS];
-            AMP_UNROLL for (k = 0; k < 8u; k++) x[k] = AMP_LOAD_L2(from + AMPI_CUTS * k);
+            AMP_UNROLL
+            for (k = 0; k < 8u; k++)
+                x[k] = AMP_LOAD_L2(from + AMPI_CUTS * k);
             *from = ampi_k_halve8(x);
         }
         __syncthreads();
@@ -1146,7 +1413,9 @@ AMPI_K double ampi_k_inspect_sum(const amp_sum_job *job, uint32_t cuts, ampi_k_r
     for (i = threadIdx.x; i < AMP_LANES; i += AMP_BLOCK) {
         double lane = 0.0;
         for (c = i; c < n; c += AMP_LANES) {
-            AMP_UNROLL for (k = 0; k < AMPI_CUTS; k++) x[k] = AMP_LOAD_L2(&p[c].sum[k]);
+            AMP_UNROLL
+            for (k = 0; k < AMPI_CUTS; k++)
+                x[k] = AMP_LOAD_L2(&p[c].sum[k]);
             lane = amp_dadd(lane, amp_dadd(amp_dadd(x[0], x[2]), amp_dadd(x[1], x[3])));
         }
         room->chunk[i] = lane;
@@ -1167,51 +1436,98 @@ AMPI_K void ampi_k_inspect_found(const amp_sum_job *job, ampi_k_finite_sums *fou
     found->nan = found->inf = found->overflow = found->first = 0;
 }
 
-/* A copy of the record where the host can read it without waiting: whole when `begin` and `end` are equal. */
-AMPI_K void ampi_k_leave_copy(const amp_step_record *record, amp_step_mirror *mirror, ampi_k_inspect_state *state) {
-    volatile uint64_t *begin = &mirror->begin, *end = &mirror->end;
-    const ampi_k_u32 *from = (const ampi_k_u32 *)record;
-    ampi_k_u32 *to = (ampi_k_u32 *)&mirror->record;
-    uint64_t serial = 0;
-    uint32_t i;
-    if (threadIdx.x == 0) {
-        serial = ++state->serial;
-        *begin = serial;
-        AMP_FENCE_SYSTEM();
+/* What a block that ends an inspection works on, in shared memory: each word is read and written once, all at a time,
+   instead of one after the other by a single thread. */
+typedef struct ampi_k_ending {
+    amp_step_record record;
+    amp_scaler_state scaler;
+    amp_rates rates[AMP_GROUPS];
+    uint64_t serial;
+    int stepped;
+    unsigned infinite; /* a learning rate is not finite */
+} ampi_k_ending;
+static_assert(offsetof(ampi_k_ending, scaler) == sizeof(amp_step_record), "copied as one piece, by words");
+#define AMPI_K_RECORD (uint32_t)(sizeof(amp_step_record) / 4u) /* words, and then those of the scaler */
+#define AMPI_K_ENDING (AMPI_K_RECORD + (uint32_t)(sizeof(amp_scaler_state) / 4u))
+/* Complete after a barrier. */
+AMPI_K void ampi_k_ending_begin(const amp_inspect_job *job, ampi_k_ending *e, const ampi_k_inspect_state *state) {
+    uint32_t words = job->scaler ? AMPI_K_ENDING : AMPI_K_RECORD, i;
+    for (i = threadIdx.x; i < words; i += AMP_BLOCK) {
+        const ampi_k_u32 *from = (const ampi_k_u32 *)job->record + i;
+        if (i >= AMPI_K_RECORD) from = (const ampi_k_u32 *)job->scaler + (i - AMPI_K_RECORD);
+        ((ampi_k_u32 *)e)[i] = *from;
     }
-    __syncthreads();
-    for (i = threadIdx.x; i < sizeof *record / 4u; i += AMP_BLOCK)
-        to[i] = from[i];
+    if (threadIdx.x == AMP_BLOCK - 1u) {
+        e->serial = state->serial + 1u;
+        e->stepped = 0;
+        e->infinite = 0;
+    }
+}
+/* The host can read a copy of the record without waiting: it is whole when `begin` and `end` are equal. */
+AMPI_K void ampi_k_copy_begins(const amp_inspect_job *job, const ampi_k_ending *e, ampi_k_inspect_state *state) {
+    state->serial = e->serial;
+    *(volatile uint64_t *)&job->mirror->begin = e->serial;
+    AMP_FENCE_SYSTEM();
+}
+AMPI_K void ampi_k_ending_end(const amp_inspect_job *job, const ampi_k_ending *e) {
+    uint32_t words = job->scaler ? AMPI_K_ENDING : AMPI_K_RECORD, i;
+    for (i = threadIdx.x; i < words; i += AMP_BLOCK) {
+        uint32_t word = ((const ampi_k_u32 *)e)[i];
+        if (i >= AMPI_K_RECORD) {
+            ((ampi_k_u32 *)job->scaler)[i - AMPI_K_RECORD] = word;
+        } else {
+            ((ampi_k_u32 *)job->record)[i] = word;
+            if (job->mirror) ((ampi_k_u32 *)&job->mirror->record)[i] = word;
+        }
+    }
+    if (!job->mirror) return;
     AMP_FENCE_SYSTEM();
     __syncthreads();
-    if (threadIdx.x == 0) *end = serial;
+    if (threadIdx.x == 0) *(volatile uint64_t *)&job->mirror->end = e->serial;
 }
 /* One block ends the inspection: its first thread makes the record, the last ones meanwhile the rates of the step that
-   may be taken, a group each. totals: valid in the first thread. */
-AMPI_K void ampi_k_inspect_end(const amp_inspect_job *job, const amp_totals *totals, ampi_k_inspect_state *state) {
-    AMP_SHARED(amp_rates, rates, AMP_GROUPS);
-    AMP_SHARED(int, stepped, 1);
-    amp_step_record *record = job->record;
-    uint64_t steps = record->steps;
+   may be taken, a group each, and one begins the host's copy. e: begun; totals: valid in the first thread; factor: see
+   amp_sum_factor. */
+AMPI_K void ampi_k_inspect_end(
+    const amp_inspect_job *job, const amp_totals *totals, float factor, ampi_k_ending *e, ampi_k_inspect_state *state) {
     uint32_t group = AMP_BLOCK - 1u - threadIdx.x;
+    uint64_t steps;
+    int rates = group < AMP_GROUPS && job->purpose == AMP_FOR_STEP;
     __syncthreads();
-    if (group < AMP_GROUPS && job->purpose == AMP_FOR_STEP) amp_rates_of(&rates[group], &job->group[group], steps + 1u);
-    if (threadIdx.x == 0) stepped[0] = ampi_conclude_record(job, totals);
+    steps = e->record.steps;
+    if (rates && !ampi_rate_is_finite(&job->group[group])) atomicOr(&e->infinite, 1u);
     __syncthreads();
-    if (stepped[0] && group < AMP_GROUPS) record->rate[group] = rates[group];
+    if (rates) amp_rates_of(&e->rates[group], &job->group[group], steps + 1u);
+    if (threadIdx.x == AMP_BLOCK / 2u && job->mirror) ampi_k_copy_begins(job, e, state);
+    if (threadIdx.x == 0) {
+        ampi_ending at;
+        at.record = &e->record;
+        at.scaler = &e->scaler;
+        at.factor = factor;
+        at.finite = !e->infinite;
+        e->stepped = ampi_conclude_record(job, &at, totals);
+    }
     __syncthreads();
-    if (job->mirror) ampi_k_leave_copy(record, job->mirror, state);
+    if (e->stepped && group < AMP_GROUPS) e->record.rate[group] = e->rates[group];
+    __syncthreads();
+    ampi_k_ending_end(job, e);
 }
 
 /* All pieces, then the last block to finish joins them: 1 in that block, whose first thread holds the totals. The
-   ticket wraps to 0. */
-AMPI_K int ampi_k_sums(const amp_sum_job *job, uint32_t cuts, ampi_k_inspect_state *state, amp_totals *totals) {
+   ticket wraps to 0. *factor is amp_sum_factor; whole: to be begun by the last block, or NULL. */
+AMPI_K int ampi_k_sums(const amp_sum_job *job, uint32_t cuts, float *factor, ampi_k_inspect_state *state,
+    const amp_inspect_job *whole, ampi_k_ending *e, amp_totals *totals) {
     AMP_SHARED(ampi_k_room, room, 1);
     AMP_SHARED(uint32_t, last, 1);
-    float inv = amp_sum_factor(job);
-    uint64_t piece;
-    for (piece = blockIdx.x; piece < (uint64_t)job->table.n_chunks * cuts; piece += gridDim.x)
-        ampi_k_inspect_piece(job, piece, cuts, inv, room, &state->found);
+    uint64_t piece = blockIdx.x, pieces = (uint64_t)job->table.n_chunks * cuts;
+    amp_chunk c = {0, 0};
+    if (piece < pieces) c = job->table.chunks[ampi_k_chunk_of(piece, cuts)];
+    *factor = amp_sum_factor(job); /* while that load is under way */
+    while (piece < pieces) {
+        ampi_k_inspect_piece(job, c, piece, cuts, *factor, room, &state->found);
+        piece += gridDim.x;
+        if (piece < pieces) c = job->table.chunks[ampi_k_chunk_of(piece, cuts)];
+    }
     __syncthreads();
     if (threadIdx.x == 0) {
         AMP_FENCE();
@@ -1219,25 +1535,32 @@ AMPI_K int ampi_k_sums(const amp_sum_job *job, uint32_t cuts, ampi_k_inspect_sta
         AMP_FENCE();
     }
     __syncthreads();
-    if (!last[0]) return 0;
-    AMP_FENCE();
+    if (!last[0]) return 0; /* the first thread's fence after the ticket holds for all, by the barrier */
+    if (whole) ampi_k_ending_begin(whole, e, state);
     totals->sum = ampi_k_inspect_sum(job, cuts, room);
     if (threadIdx.x == 0) ampi_k_inspect_found(job, &state->found, totals);
     return 1;
 }
 static __global__ void __launch_bounds__(AMP_BLOCK, 2)
     ampi_k_inspect(const AMP_GRID_CONSTANT amp_inspect_job job, uint32_t cuts, ampi_k_inspect_state *state) {
+    AMP_SHARED(ampi_k_ending, end, 1);
+    float factor;
     amp_totals totals;
-    if (ampi_k_sums(&job.sum, cuts, state, &totals)) ampi_k_inspect_end(&job, &totals, state);
+    if (ampi_k_sums(&job.sum, cuts, &factor, state, &job, end, &totals))
+        ampi_k_inspect_end(&job, &totals, factor, end, state);
 }
 static __global__ void __launch_bounds__(AMP_BLOCK, 2)
     ampi_k_sum_gradients(const AMP_GRID_CONSTANT amp_sum_job job, uint32_t cuts, ampi_k_inspect_state *state) {
     amp_totals totals;
-    if (ampi_k_sums(&job, cuts, state, &totals) && threadIdx.x == 0) *job.table.totals = totals;
+    float factor;
+    int last = ampi_k_sums(&job, cuts, &factor, state, NULL, NULL, &totals);
+    if (last && threadIdx.x == 0) *job.table.totals = totals;
 }
 static __global__ void __launch_bounds__(AMP_BLOCK)
     ampi_k_conclude(const AMP_GRID_CONSTANT amp_inspect_job job, ampi_k_inspect_state *state) {
-    ampi_k_inspect_end(&job, job.sum.table.totals, state); /* one block */
+    AMP_SHARED(ampi_k_ending, end, 1); /* one block */
+    ampi_k_ending_begin(&job, end, state);
+    ampi_k_inspect_end(&job, job.sum.table.totals, amp_sum_factor(&job.sum), end, state);
 }
 
 /* ---- update: elementwise, so a chunk may be cut into pieces for more blocks, without changing a bit ---- */
@@ -1250,13 +1573,13 @@ typedef struct ampi_k_piece {
     uint64_t base;
 } ampi_k_piece; /* elements [base, base + n) of a parameter; n may be 0 */
 
-/* Piece i of a table whose chunks are cut into `cuts`. From the end: of the gradients that an inspection has just read,
+/* Piece i of a table whose chunks are cut into 2^cuts. From the end: of the gradients that an inspection has just read,
    the last ones are still in the cache. */
 AMPI_K ampi_k_piece ampi_k_piece_of(const amp_param_table *t, uint32_t cuts, uint64_t i) {
-    uint64_t back = (uint64_t)t->n_chunks * cuts - 1u - i;
-    amp_chunk c = t->chunks[back / cuts];
-    uint64_t size = AMP_CHUNK / cuts, begin = (uint64_t)c.index * AMP_CHUNK + back % cuts * size,
-             count = t->entries[c.param].count;
+    uint64_t back = ((uint64_t)t->n_chunks << cuts) - 1u - i, size = AMP_CHUNK >> cuts;
+    amp_chunk c = t->chunks[back >> cuts];
+    uint64_t begin = (uint64_t)c.index * AMP_CHUNK + (back & ((1u << cuts) - 1u)) * size;
+    uint64_t count = t->entries[c.param].count;
     ampi_k_piece p;
     p.param = c.param;
     p.base = begin;
@@ -1281,29 +1604,71 @@ typedef struct ampi_k_updating {
 } ampi_k_updating;
 
 template <int kind>
-AMPI_K void ampi_k_update_one(
-    uint32_t g, uint32_t *w, uint32_t *b, uint32_t *v, const amp_coef *coef) { /* float bits */
+AMPI_K float ampi_k_update_one(
+    uint32_t g, uint32_t *w, uint32_t *b, uint32_t *v, const amp_coef *coef) { /* float bits; returns the update */
     float u = ampi_float(g), wk = ampi_float(*w), bk = ampi_float(*b), vk = ampi_float(*v);
     if (kind == AMPI_K_APPLY)
-        amp_apply_one(&wk, u, coef);
+        u = amp_apply_one(&wk, u, coef);
     else
-        amp_update_one((amp_update_kind)kind, &wk, &bk, &vk, amp_prepare_one(u, coef), coef);
+        u = amp_update_one((amp_update_kind)kind, &wk, &bk, &vk, amp_prepare_one(u, coef), coef);
     *w = ampi_bits(wk);
     *b = ampi_bits(bk);
     *v = ampi_bits(vk);
+    return u;
+}
+
+/* Lost updates of a piece: what one thread finds. */
+typedef struct ampi_k_tally {
+    amp_spacing spacing;
+    uint32_t every, updates, lost, ratio;
+} ampi_k_tally;
+AMPI_K ampi_k_tally ampi_k_tally_begin(const amp_param_entry *e, uint32_t every) {
+    ampi_k_tally t;
+    t.spacing = amp_spacing_of(e->layout, e->model_dtype);
+    t.every = every;
+    t.updates = t.lost = t.ratio = 0;
+    return t;
+}
+/* The update of a weight from `old` to w, before it is stored: returns 1 if it is one, and it has to be looked at again
+   when the weight was stored. */
+AMPI_K uint32_t ampi_k_tally_update(ampi_k_tally *t, float update, uint32_t old, uint32_t w) {
+    uint32_t size = ampi_scalar_update_size(update, ampi_float(w));
+    uint32_t ratio = ampi_scalar_update_ratio(size, ampi_float(old), t->spacing);
+    if (t->ratio < ratio) t->ratio = ratio;
+    t->updates += size != 0;
+    return size != 0;
+}
+/* By the whole block. */
+AMPI_K void ampi_k_tally_end(const ampi_k_tally *t, amp_update_count *to) {
+    AMP_SHARED(uint32_t, sum, 3); /* updates, lost, ratio */
+    if (threadIdx.x < 3u) sum[threadIdx.x] = 0;
+    __syncthreads();
+    if (t->updates) {
+        atomicAdd(&sum[0], t->updates);
+        atomicAdd(&sum[1], t->lost);
+        atomicMax(&sum[2], t->ratio);
+    }
+    __syncthreads();
+    if (threadIdx.x == 0 && sum[0]) {
+        ampi_k_add64(&to->updates, sum[0]);
+        ampi_k_add64(&to->lost, sum[1]);
+        atomicMax((unsigned *)&to->ratio, sum[2]);
+    }
+    __syncthreads();
 }
 
 /* amp_draw_round of eight float bits; index: a multiple of 4. The compiler must not see what is the same for all: it
    would keep the keys of all ten rounds in registers that the loads need. */
 AMPI_K void ampi_k_stochastic8(uint32_t x[8], amp_dtype t, amp_draw d, uint64_t index) {
-    uint32_t k, q, r[4];
+    ampi_k_keys keys;
+    uint32_t r[8];
     AMP_OPAQUE(d.seed);
     AMP_OPAQUE(d.stream);
     AMP_OPAQUE(index);
-    AMP_UNROLL for (q = 0; q < 8u; q += 4u) {
-        amp_philox(r, d.seed, d.stream, (index + q) >> 2);
-        AMP_UNROLL for (k = 0; k < 4u; k++) x[q + k] = ampi_k_pattern(x[q + k], t, AMP_STOCHASTIC, r[k], 0);
-    }
+    keys = ampi_k_keys_of(d.seed);
+    ampi_k_philox(r, &keys, d.stream, index >> 2);
+    ampi_k_philox(r + 4, &keys, d.stream, (index >> 2) + 1u);
+    ampi_k_pattern8(x, t, AMP_STOCHASTIC, r, 0);
 }
 
 /* An update works on eight elements at a time, or on one: at the ends of arrays, and where addresses are odd. These
@@ -1331,6 +1696,12 @@ AMPI_K void ampi_k_store(const uint32_t (&x)[1], void *p, amp_dtype t, size_t i,
     ampi_store_pattern(p, t, i, x[0]);
 }
 
+/* Patterns of 16 bits: is an Inf or a NaN among them? */
+AMPI_K uint32_t ampi_k_not_finite(const uint32_t (&x)[8], amp_dtype t) {
+    return ampi_k_odd(x[0] | x[1] << 16, x[2] | x[3] << 16, t) | ampi_k_odd(x[4] | x[5] << 16, x[6] | x[7] << 16, t);
+}
+AMPI_K uint32_t ampi_k_not_finite(const uint32_t (&x)[1], amp_dtype t) { return ampi_k_odd(x[0], 0, t); }
+
 /* Float bits of a weight, a momentum, a second moment and a gradient. */
 template <int N> struct ampi_k_working { uint32_t g[N], w[N], b[N], v[N]; };
 
@@ -1342,18 +1713,22 @@ template <int kind, int N> AMPI_K void ampi_k_update_load(ampi_k_working<N> *x, 
 #if !defined(__CUDACC__)
     memset(&rl, 0, sizeof rl);
     memset(&rb, 0, sizeof rb);
+    memset(&rv, 0, sizeof rv);
 #endif
     ampi_k_fetch(&rg, p->grad, p->grad_type, at, p->grad_wide);
     ampi_k_fetch(&rw, p->weights, p->weight_type, at, AMPI_K_STREAM);
     if (p->pair) ampi_k_fetch(&rl, e->low, AMP_F16, at, AMPI_K_STREAM);
     if (p->moments > 0) ampi_k_fetch(&rb, e->moment[0], e->moment_dtype, at, AMPI_K_STREAM);
     if (p->moments > 1) ampi_k_fetch(&rv, e->moment[1], e->moment_dtype, at, AMPI_K_STREAM);
-    AMP_UNROLL for (k = 0; k < N; k++) x->b[k] = x->v[k] = 0;
+    AMP_UNROLL
+    for (k = 0; k < N; k++)
+        x->b[k] = x->v[k] = 0;
     if (p->pair) {
         ampi_k_patterns(x->w, &rw, p->weight_type);
         ampi_k_patterns(low, &rl, AMP_F16);
-        AMP_UNROLL for (k = 0; k < N; k++) x->w[k] =
-            ampi_bits(amp_pair_unpack(x->w[k] | low[k] << 16, e->layout, e->model_dtype));
+        AMP_UNROLL
+        for (k = 0; k < N; k++)
+            x->w[k] = ampi_bits(amp_pair_unpack(x->w[k] | low[k] << 16, e->layout, e->model_dtype));
     } else {
         ampi_k_widen(x->w, &rw, p->weight_type);
     }
@@ -1374,43 +1749,71 @@ AMPI_K void ampi_k_update_moments(ampi_k_working<N> *x, const ampi_k_updating *p
         ampi_k_store(x->v, e->moment[1], e->moment_dtype, at, AMPI_K_STREAM);
     }
 }
-/* Master, model copy (for the next products, so it is not streamed) and low part; 1: a copy overflowed. */
-template <int N> AMPI_K uint32_t ampi_k_update_weights(const uint32_t (&w)[N], const ampi_k_updating *p, uint64_t at) {
+/* Master, model copy (for the next products, so it is not streamed) and low part; 1: a copy overflowed. again: w
+   becomes what amp_weight_load gives then. */
+template <int again, int N>
+AMPI_K uint32_t ampi_k_update_weights(uint32_t (&w)[N], const ampi_k_updating *p, uint64_t at) {
     const amp_param_entry *e = &p->e;
-    uint32_t k, copy[N], low[N], overflow = 0;
+    uint32_t k, copy[N], low[N], kept[N], overflow = 0;
     if (e->master) ampi_k_store(w, e->master, AMP_F32, at, AMPI_K_STREAM);
     if (!e->model) return 0;
     if (p->pair) {
-        AMP_UNROLL for (k = 0; k < N; k++) {
+        AMP_UNROLL
+        for (k = 0; k < N; k++) {
             uint32_t both = amp_pair_pack(ampi_float(w[k]), e->layout, e->model_dtype);
             copy[k] = both & 0xffffu;
             low[k] = both >> 16;
+            kept[k] = again ? ampi_bits(amp_pair_unpack(both, e->layout, e->model_dtype)) : 0u;
         }
         ampi_k_store(low, e->low, AMP_F16, at, AMPI_K_STREAM);
     } else {
-        AMP_UNROLL for (k = 0; k < N; k++) copy[k] = w[k];
+        AMP_UNROLL
+        for (k = 0; k < N; k++)
+            copy[k] = w[k];
         if (p->stochastic)
             ampi_k_drawn(copy, e->model_dtype, amp_draw_for(p->draw, AMP_STORED_MODEL), at);
         else
             ampi_k_nearest(copy, e->model_dtype);
+        AMP_UNROLL
+        for (k = 0; k < N; k++)
+            kept[k] = again ? ampi_decode_any(copy[k], e->model_dtype) : 0u;
     }
     ampi_k_store(copy, e->model, e->model_dtype, at, 1);
-    AMP_UNROLL for (k = 0; k < N; k++) overflow |= amp_copy_overflow(copy[k], ampi_float(w[k]), e->model_dtype);
+    if (!again && !ampi_k_not_finite(copy, e->model_dtype)) return 0;
+    AMP_UNROLL
+    for (k = 0; k < N; k++)
+        overflow |= amp_copy_overflow(copy[k], ampi_float(w[k]), e->model_dtype);
+    AMP_UNROLL
+    for (k = 0; k < N; k++)
+        if (again && !e->master) w[k] = kept[k];
     return overflow;
 }
-template <int kind, int N>
-AMPI_K uint32_t ampi_k_update_at(const ampi_k_updating *p, uint64_t at, const amp_coef *coef) {
+template <int kind, int counted, int N>
+AMPI_K uint32_t ampi_k_update_at(const ampi_k_updating *p, uint64_t at, const amp_coef *coef, ampi_k_tally *tally) {
     ampi_k_working<N> x;
-    uint32_t k;
+    uint32_t k, old[N], update[N], overflow;
     ampi_k_update_load<kind>(&x, p, at);
-    AMP_UNROLL for (k = 0; k < N; k++) ampi_k_update_one<kind>(x.g[k], &x.w[k], &x.b[k], &x.v[k], coef);
+    AMP_UNROLL
+    for (k = 0; k < N; k++) {
+        float u;
+        old[k] = x.w[k];
+        u = ampi_k_update_one<kind>(x.g[k], &x.w[k], &x.b[k], &x.v[k], coef);
+        update[k] = 0;
+        if (counted && amp_is_counted(at + k, tally->every)) update[k] = ampi_k_tally_update(tally, u, old[k], x.w[k]);
+    }
     if (p->zero) {
         uint32_t zero[N];
-        AMP_UNROLL for (k = 0; k < N; k++) zero[k] = 0;
+        AMP_UNROLL
+        for (k = 0; k < N; k++)
+            zero[k] = 0;
         ampi_k_store(zero, p->zero, AMP_F32, at, AMPI_K_STREAM);
     }
     ampi_k_update_moments<kind>(&x, p, at);
-    return ampi_k_update_weights(x.w, p, at);
+    overflow = ampi_k_update_weights<counted>(x.w, p, at);
+    AMP_UNROLL
+    for (k = 0; k < N; k++)
+        if (counted) tally->lost += update[k] & (uint32_t)(old[k] == x.w[k]);
+    return overflow;
 }
 
 /* What all kinds of update fill in alike; grad and grad_type are the caller's. */
@@ -1426,10 +1829,12 @@ AMPI_K void ampi_k_update_begin(
     p->zero = NULL;
     p->moments = 0;
 }
-template <int kind>
-AMPI_K void ampi_k_update_piece(
-    ampi_k_updating *p, const ampi_k_piece *c, const amp_coef *coef, amp_step_record *record, amp_step_mirror *mirror) {
+/* counts: NULL unless counted; then one in `every` blocks. */
+template <int kind, int counted>
+AMPI_K void ampi_k_update_piece(ampi_k_updating *p, const ampi_k_piece *c, const amp_coef *coef,
+    amp_step_record *record, amp_step_mirror *mirror, amp_update_count *counts, uint32_t every) {
     ampi_k_ends ends = ampi_k_no_ends(), meet;
+    ampi_k_tally tally = ampi_k_tally_begin(&p->e, every);
     uint32_t i, groups, overflow = 0;
     uint64_t at, end;
     ampi_k_meet(&ends, p->weights, p->weight_type, c->base);
@@ -1444,33 +1849,39 @@ AMPI_K void ampi_k_update_piece(
     p->grad_wide = !meet.never && meet.head == ends.head;
     groups = ampi_k_groups(&ends, c->n);
     for (i = threadIdx.x; i < c->n - 8u * groups; i += AMP_BLOCK)
-        overflow |= ampi_k_update_at<kind, 1>(p, c->base + ampi_k_outside(&ends, groups, i), coef);
+        overflow |= ampi_k_update_at<kind, counted, 1>(p, c->base + ampi_k_outside(&ends, groups, i), coef, &tally);
     at = c->base + ends.head + 8u * threadIdx.x;
     end = c->base + ends.head + 8u * groups;
     for (; at < end; at += 8u * AMP_BLOCK)
-        overflow |= ampi_k_update_at<kind, 8>(p, at, coef);
+        overflow |= ampi_k_update_at<kind, counted, 8>(p, at, coef, &tally);
     if (overflow) {
         atomicOr((unsigned *)&record->weight_overflow, 1u);
         if (mirror) *(volatile uint32_t *)&mirror->record.weight_overflow = 1u;
     }
+    if (counted) ampi_k_tally_end(&tally, &counts[c->param]);
 }
-template <int kind>
-static __global__ void __launch_bounds__(AMP_BLOCK, 2)
-    ampi_k_update(const AMP_GRID_CONSTANT amp_update_job job, uint32_t cuts) {
-    AMP_SHARED(amp_coef, coef, 2 * AMP_GROUPS); /* [2 * group + no_decay] */
-    uint64_t i, n = (uint64_t)job.table.n_chunks * cuts;
+/* The coefficients of all groups, by the block. */
+AMPI_K void ampi_k_update_coefs(amp_coef *coef, const amp_update_job *job) {
     uint32_t k;
-    int skip = job.record->skip != 0; /* all threads alike; a lost window still ends */
-    if (skip && !job.accum) return;
-    for (k = threadIdx.x; k < 2u * AMP_GROUPS && !skip; k += AMP_BLOCK) {
+    for (k = threadIdx.x; k < 2u * AMP_GROUPS; k += AMP_BLOCK) {
         amp_param_entry like;
         like.group = k / 2u;
         like.no_decay = k % 2u;
-        coef[k] = amp_coef_of(&job, &like);
+        coef[k] = amp_coef_of(job, &like);
     }
     __syncthreads();
-    for (i = blockIdx.x; i < n; i += gridDim.x) {
-        ampi_k_piece c = ampi_k_piece_of(&job.table, cuts, i);
+}
+template <int kind, int counted> AMPI_K void ampi_k_update_all(const amp_update_job &job, uint32_t cuts) {
+    AMP_SHARED(amp_coef, coef, 2 * AMP_GROUPS); /* [2 * group + no_decay] */
+    uint64_t i = blockIdx.x, n = (uint64_t)job.table.n_chunks << cuts;
+    uint32_t k;
+    ampi_k_piece c;
+    int skip;
+    if (i >= n) return;
+    c = ampi_k_piece_of(&job.table, cuts, i); /* before the record: neither load waits for the other */
+    skip = job.record->skip != 0;             /* all threads alike; a lost window still ends */
+    if (skip && !job.accum) return;
+    while (i < n) {
         if (skip) {
             float *accum = job.table.entries[c.param].accum;
             for (k = threadIdx.x; k < c.n; k += AMP_BLOCK)
@@ -1479,17 +1890,30 @@ static __global__ void __launch_bounds__(AMP_BLOCK, 2)
             ampi_k_updating p;
             const amp_coef *own;
             ampi_k_update_begin(&p, &job.table, c.param, job.record);
+            if (i == blockIdx.x) ampi_k_update_coefs(coef, &job);
             own = &coef[2u * p.e.group + (p.e.no_decay != 0)];
             p.grad = ampi_k_gradient(&p.e, job.accum, &p.grad_type);
             p.zero = job.accum ? p.e.accum : NULL;
             p.moments = amp_moments_of((amp_update_kind)kind, own->momentum);
-            ampi_k_update_piece<kind>(&p, &c, own, job.record, job.mirror);
+            ampi_k_update_piece<kind, counted>(&p, &c, own, job.record, job.mirror, job.table.counts, job.count);
         }
+        i += gridDim.x;
+        if (i < n) c = ampi_k_piece_of(&job.table, cuts, i);
     }
+}
+template <int kind>
+static __global__ void __launch_bounds__(AMP_BLOCK, 2)
+    ampi_k_update(const AMP_GRID_CONSTANT amp_update_job job, uint32_t cuts) {
+    ampi_k_update_all<kind, 0>(job, cuts);
+}
+template <int kind> /* the same, with the counts of lost updates */
+static __global__ void __launch_bounds__(AMP_BLOCK, 2)
+    ampi_k_count_update(const AMP_GRID_CONSTANT amp_update_job job, uint32_t cuts) {
+    ampi_k_update_all<kind, 1>(job, cuts);
 }
 
 /* The same for one parameter, whose update was made elsewhere. */
-static __global__ void __launch_bounds__(AMP_BLOCK, 2) ampi_k_apply(const AMP_GRID_CONSTANT amp_apply_job job) {
+template <int counted> AMPI_K void ampi_k_apply_all(const amp_apply_job &job) {
     ampi_k_updating p;
     ampi_k_piece c;
     amp_coef coef;
@@ -1506,23 +1930,32 @@ static __global__ void __launch_bounds__(AMP_BLOCK, 2) ampi_k_apply(const AMP_GR
         uint64_t left = p.e.count - c.base;
         c.n = (uint32_t)(left < AMPI_PIECE ? left : AMPI_PIECE);
         if (!skip)
-            ampi_k_update_piece<AMPI_K_APPLY>(&p, &c, &coef, job.record, job.mirror);
+            ampi_k_update_piece<AMPI_K_APPLY, counted>(
+                &p, &c, &coef, job.record, job.mirror, job.table.counts, job.count);
         else
             for (k = threadIdx.x; k < c.n; k += AMP_BLOCK)
                 p.zero[c.base + k] = 0.0f;
     }
+}
+static __global__ void __launch_bounds__(AMP_BLOCK, 2) ampi_k_apply(const AMP_GRID_CONSTANT amp_apply_job job) {
+    ampi_k_apply_all<0>(job);
+}
+static __global__ void __launch_bounds__(AMP_BLOCK, 2) ampi_k_count_apply(const AMP_GRID_CONSTANT amp_apply_job job) {
+    ampi_k_apply_all<1>(job);
 }
 
 AMPI_K void ampi_k_add8(const amp_param_entry *e, uint64_t i, uint32_t m, float inv) {
     uint32_t k, x[8], y[8];
     ampi_k_load8(y, e->accum, AMP_F32, i, m, 1);
     ampi_k_load8(x, e->grad, e->grad_dtype, i, m, 1);
-    AMP_UNROLL for (k = 0; k < 8u; k++) y[k] = ampi_bits(amp_add(ampi_float(y[k]), amp_mul(ampi_float(x[k]), inv)));
+    AMP_UNROLL
+    for (k = 0; k < 8u; k++)
+        y[k] = ampi_bits(amp_add(ampi_float(y[k]), amp_mul(ampi_float(x[k]), inv)));
     ampi_k_store8(y, e->accum, AMP_F32, i, m, 1);
 }
 static __global__ void __launch_bounds__(AMP_BLOCK, 2) ampi_k_add(amp_add_job job, uint32_t cuts) {
     float inv = job.record->inv_scale;
-    uint64_t piece, n = (uint64_t)job.table.n_chunks * cuts;
+    uint64_t piece, n = (uint64_t)job.table.n_chunks << cuts;
     uint32_t i, groups;
     if (job.record->skip) return;
     for (piece = blockIdx.x; piece < n; piece += gridDim.x) {
@@ -1542,13 +1975,15 @@ static __global__ void __launch_bounds__(AMP_BLOCK, 2) ampi_k_add(amp_add_job jo
 AMPI_K void ampi_k_clip8(void *grad, amp_dtype t, uint64_t i, uint32_t m, const amp_coef *coef) {
     uint32_t k, x[8];
     ampi_k_load8(x, grad, t, i, m, 1);
-    AMP_UNROLL for (k = 0; k < 8u; k++) x[k] = ampi_bits(amp_prepare_one(ampi_float(x[k]), coef));
+    AMP_UNROLL
+    for (k = 0; k < 8u; k++)
+        x[k] = ampi_bits(amp_prepare_one(ampi_float(x[k]), coef));
     ampi_k_nearest8(x, t);
     ampi_k_store8(x, grad, t, i, m, 1);
 }
 static __global__ void __launch_bounds__(AMP_BLOCK, 2) ampi_k_clip(amp_clip_job job, uint32_t cuts) {
     amp_coef coef;
-    uint64_t piece, n = (uint64_t)job.table.n_chunks * cuts;
+    uint64_t piece, n = (uint64_t)job.table.n_chunks << cuts;
     uint32_t i, groups;
     if (amp_clip_is_idle(&job)) return;
     coef = amp_coef_of_clip(&job);
@@ -1632,19 +2067,32 @@ AMPI_K void ampi_k_xent_pad(const amp_xent_job &d, size_t row) {
 AMPI_K float ampi_k_xent_part(const amp_xent_job &d, size_t at, uint32_t n, int wide, float lane[8]) {
     uint32_t x[AMP_PART / AMP_LANES][8], q, k, slot = threadIdx.x % AMPI_TEAM * 8u;
     float top = AMP_XENT_LEAST;
-    AMP_UNROLL for (q = 0; q < AMP_PART / AMP_LANES; q++) {
+    AMP_UNROLL
+    for (q = 0; q < AMP_PART / AMP_LANES; q++) {
         uint32_t i = slot + q * AMP_LANES, m = ampi_k_group(i, n);
         ampi_k_load8(x[q], d.logits.data, d.logits.dtype, at + i, m, wide);
         if (m == 8u) continue;
-        AMP_UNROLL for (k = 0; k < 8u; k++) x[q][k] = k < m ? x[q][k] : 0xff800000u;
+        AMP_UNROLL
+        for (k = 0; k < 8u; k++)
+            x[q][k] = k < m ? x[q][k] : 0xff800000u;
     }
-    AMP_UNROLL for (q = 0; q < AMP_PART / AMP_LANES; q++) {
-        AMP_UNROLL for (k = 0; k < 8u; k++) top = ampi_larger(top, ampi_float(x[q][k]));
+    AMP_UNROLL
+    for (q = 0; q < AMP_PART / AMP_LANES; q++) {
+        AMP_UNROLL
+        for (k = 0; k < 8u; k++)
+            top = ampi_larger(top, ampi_float(x[q][k]));
     }
-    AMP_UNROLL for (k = AMPI_TEAM / 2u; k; k /= 2u) top = ampi_larger(top, AMP_SHUFFLE(top, k));
-    AMP_UNROLL for (k = 0; k < 8u; k++) lane[k] = amp_xent_term(ampi_float(x[0][k]), top);
-    AMP_UNROLL for (q = 1; q < AMP_PART / AMP_LANES; q++) {
-        AMP_UNROLL for (k = 0; k < 8u; k++) lane[k] = amp_add(lane[k], amp_xent_term(ampi_float(x[q][k]), top));
+    AMP_UNROLL
+    for (k = AMPI_TEAM / 2u; k; k /= 2u)
+        top = ampi_larger(top, AMP_SHUFFLE(top, k));
+    AMP_UNROLL
+    for (k = 0; k < 8u; k++)
+        lane[k] = amp_xent_term(ampi_float(x[0][k]), top);
+    AMP_UNROLL
+    for (q = 1; q < AMP_PART / AMP_LANES; q++) {
+        AMP_UNROLL
+        for (k = 0; k < 8u; k++)
+            lane[k] = amp_add(lane[k], amp_xent_term(ampi_float(x[q][k]), top));
     }
     return top;
 }
@@ -1657,7 +2105,9 @@ AMPI_K void ampi_k_xent_parts(const amp_xent_job &d, size_t at, uint32_t n, int 
         k = from < n ? n - from : 0u;
         most = ampi_k_xent_part(d, at + from, k < AMP_PART ? k : AMP_PART, wide, lane);
         if (slot == 0) top[r + team] = most;
-        AMP_UNROLL for (k = 0; k < 8u; k++) room->lane[team * AMP_LANES + slot + k] = lane[k];
+        AMP_UNROLL
+        for (k = 0; k < 8u; k++)
+            room->lane[team * AMP_LANES + slot + k] = lane[k];
         sum = ampi_k_join_lanes(room);
         if (threadIdx.x < AMPI_TEAMS) room->part[r + threadIdx.x] = amp_widen(sum);
     }
@@ -1703,7 +2153,9 @@ AMPI_K void ampi_k_xent_gradients(const amp_xent_job &d, size_t at, size_t label
             y[k] = ampi_bits(amp_xent_grad_one(row, ampi_float(y[k])));
         if (label - i < 8u) {
             float g = amp_xent_grad_label(row);
-            AMP_UNROLL for (k = 0; k < 8u; k++) if (label - i == k) y[k] = ampi_bits(g);
+            AMP_UNROLL
+            for (k = 0; k < 8u; k++)
+                if (label - i == k) y[k] = ampi_bits(g);
         }
         ampi_k_nearest8(y, d.dlogits.dtype);
         ampi_k_store8(y, d.dlogits.data, d.dlogits.dtype, at + i, m, wide_out);
@@ -1769,16 +2221,17 @@ static __global__ void __launch_bounds__(AMP_BLOCK)
 
 /* ---- dropout ---- */
 
-static __global__ void __launch_bounds__(AMP_BLOCK, 2)
-    ampi_k_dropout(amp_dropout_job d, uint64_t threshold, float factor, uint64_t head, uint64_t groups) {
+static __global__ void __launch_bounds__(AMP_BLOCK, 2) ampi_k_dropout(const AMP_GRID_CONSTANT amp_dropout_job d,
+    const AMP_GRID_CONSTANT ampi_k_keys keys, uint64_t threshold, float factor, uint64_t head, uint64_t groups) {
     uint64_t me = (uint64_t)blockIdx.x * AMP_BLOCK + threadIdx.x, step = (uint64_t)gridDim.x * AMP_BLOCK, i;
-    uint32_t x[8], r[8], k;
+    uint32_t x[8], r[8], k, last = (uint32_t)(threshold - 1u); /* words up to it drop, in 32 bits */
+    int some = threshold != 0;
     for (i = me; i < groups; i += step) {
         uint64_t at = head + 8u * i;
         ampi_k_load8(x, d.x.data, d.x.dtype, at, 8, 1);
-        ampi_k_random8(r, d.rng.seed, d.rng.stream, d.rng.offset + at);
+        ampi_k_random8(r, &keys, d.rng.stream, d.rng.offset + at);
         for (k = 0; k < 8u; k++)
-            x[k] = ampi_bits(amp_dropout_one(ampi_float(x[k]), r[k], threshold, factor));
+            x[k] = r[k] <= last && some ? 0u : ampi_bits(amp_mul(ampi_float(x[k]), factor)); /* amp_dropout_one */
         ampi_k_nearest8(x, d.y.dtype);
         ampi_k_store8(x, d.y.data, d.y.dtype, at, 8, 1);
     }
@@ -1864,9 +2317,13 @@ AMPI_K void ampi_k_put(float *to, const ampi_k_eight &e, const ampi_k_side &s, f
     to += e.q * pitch + e.r;
     if (s.wide && e.count == 8u) {
         ampi_k_widen8(x, &e.raw, s.type);
-        AMP_UNROLL for (i = 0; i < 8u; i++) to[i * step] = ampi_float(x[i]);
+        AMP_UNROLL
+        for (i = 0; i < 8u; i++)
+            to[i * step] = ampi_float(x[i]);
     } else {
-        AMP_NO_UNROLL for (i = 0; i < 8u; i++) to[i * step] = i < e.count ? amp_load(s.data, s.type, e.at + i) : zero;
+        AMP_NO_UNROLL
+        for (i = 0; i < 8u; i++)
+            to[i * step] = i < e.count ? amp_load(s.data, s.type, e.at + i) : zero;
     }
 }
 /* From the sum of element [i, j] of batch z to d and aux. */
@@ -1885,12 +2342,15 @@ AMPI_K void ampi_k_gemm_store(
 /* Sums over a slice, for the thread's rows at a and columns at b. */
 AMPI_K void ampi_k_multiply(float sum[AMPI_K_MINE], const float4 *a, const float4 *b) {
     uint32_t q, i, j;
-    AMP_UNROLL for (q = 0; q < AMPI_K_SLICE; q++) {
+    AMP_UNROLL
+    for (q = 0; q < AMPI_K_SLICE; q++) {
         float4 lower = a[0], upper = a[1], right = b[0];
         float x[AMPI_K_DOWN] = {lower.x, lower.y, lower.z, lower.w, upper.x, upper.y, upper.z, upper.w};
         float y[AMPI_K_ACROSS] = {right.x, right.y, right.z, right.w};
-        AMP_UNROLL for (i = 0; i < AMPI_K_DOWN; i++) {
-            AMP_UNROLL for (j = 0; j < AMPI_K_ACROSS; j++) {
+        AMP_UNROLL
+        for (i = 0; i < AMPI_K_DOWN; i++) {
+            AMP_UNROLL
+            for (j = 0; j < AMPI_K_ACROSS; j++) {
                 float *s = &sum[i * AMPI_K_ACROSS + j];
                 *s = AMP_FMA(x[i], y[j], *s);
             }
@@ -1908,31 +2368,40 @@ AMPI_K void ampi_k_tile_sums(const ampi_k_side &a, const ampi_k_side &b, float4 
     float sum[AMPI_K_MINE], total[AMPI_K_MINE];
     ampi_k_eight mine_a, mine_b[AMPI_K_EIGHTS];
     size_t k0 = 0;
-    AMP_UNROLL for (i = 0; i < AMPI_K_MINE; i++) {
+    AMP_UNROLL
+    for (i = 0; i < AMPI_K_MINE; i++) {
         sum[i] = 0.0f;
         total[i] = negative_zero; /* the first block's sum plus this is that sum */
     }
     ampi_k_fetch_first(&mine_a, a, me);
-    AMP_UNROLL for (i = 0; i < AMPI_K_EIGHTS; i++) ampi_k_fetch_first(&mine_b[i], b, me + i * AMP_BLOCK);
+    AMP_UNROLL
+    for (i = 0; i < AMPI_K_EIGHTS; i++)
+        ampi_k_fetch_first(&mine_b[i], b, me + i * AMP_BLOCK);
     do {
         ampi_k_put((float *)room, mine_a, a, negative_zero);
-        AMP_UNROLL for (i = 0; i < AMPI_K_EIGHTS; i++) ampi_k_put((float *)bs, mine_b[i], b, zero);
+        AMP_UNROLL
+        for (i = 0; i < AMPI_K_EIGHTS; i++)
+            ampi_k_put((float *)bs, mine_b[i], b, zero);
         __syncthreads();
         k0 += AMPI_K_SLICE;
         ampi_k_fetch_next(&mine_a, a, k0);
-        AMP_UNROLL for (i = 0; i < AMPI_K_EIGHTS; i++) ampi_k_fetch_next(&mine_b[i], b, k0);
+        AMP_UNROLL
+        for (i = 0; i < AMPI_K_EIGHTS; i++)
+            ampi_k_fetch_next(&mine_b[i], b, k0);
         if (busy) ampi_k_multiply(sum, room + row * AMPI_K_DOWN / 4u, bs + column * AMPI_K_ACROSS / 4u);
         if (k0 % AMPI_K_BLOCK == 0 || k0 >= a.k) {
-            AMP_UNROLL for (i = 0; i < AMPI_K_MINE; i++) {
+            AMP_UNROLL
+            for (i = 0; i < AMPI_K_MINE; i++) {
                 total[i] = amp_add(total[i], sum[i]);
                 sum[i] = 0.0f;
             }
         }
         __syncthreads();
     } while (k0 < a.k);
-    AMP_UNROLL for (i = 0; i < AMPI_K_DOWN; i++) room[(row * AMPI_K_DOWN + i) * AMPI_K_LINE + column] =
-        make_float4(total[i * AMPI_K_ACROSS], total[i * AMPI_K_ACROSS + 1u], total[i * AMPI_K_ACROSS + 2u],
-            total[i * AMPI_K_ACROSS + 3u]);
+    AMP_UNROLL
+    for (i = 0; i < AMPI_K_DOWN; i++)
+        room[(row * AMPI_K_DOWN + i) * AMPI_K_LINE + column] = make_float4(total[i * AMPI_K_ACROSS],
+            total[i * AMPI_K_ACROSS + 1u], total[i * AMPI_K_ACROSS + 2u], total[i * AMPI_K_ACROSS + 3u]);
     __syncthreads();
 }
 
@@ -1954,7 +2423,8 @@ static __global__ void __launch_bounds__(AMP_BLOCK, AMPI_K_AT_ONCE)
         b.rows = p.n - j0;
         a.k = b.k = p.k;
         ampi_k_tile_sums(a, b, room);
-        AMP_NO_UNROLL for (e = threadIdx.x; e < AMPI_K_M * AMPI_K_N; e += AMP_BLOCK) {
+        AMP_NO_UNROLL
+        for (e = threadIdx.x; e < AMPI_K_M * AMPI_K_N; e += AMP_BLOCK) {
             size_t i = i0 + e / AMPI_K_N, j = j0 + e % AMPI_K_N;
             if (i < p.m && j < p.n) ampi_k_gemm_store(p, z, i, j, ((const float *)room)[e], alpha, beta, &amax);
         }
@@ -2052,8 +2522,9 @@ AMPI_K void ampi_k_bias_load(uint32_t x[8], const amp_array &a, uint64_t at, uin
         ampi_k_load8(x, a.data, a.dtype, at, ampi_k_group(0, left), 1);
         return;
     }
-    AMP_UNROLL for (k = 0; k < 8u; k++) x[k] =
-        AMPI_TEAM * k < left ? ampi_load_bits(a.data, a.dtype, at + AMPI_TEAM * k) : 0u;
+    AMP_UNROLL
+    for (k = 0; k < 8u; k++)
+        x[k] = AMPI_TEAM * k < left ? ampi_load_bits(a.data, a.dtype, at + AMPI_TEAM * k) : 0u;
 }
 AMPI_K void ampi_k_bias_store(const uint32_t x[8], const amp_array &a, uint64_t at, uint64_t left, int wide) {
     uint32_t k;
@@ -2061,8 +2532,9 @@ AMPI_K void ampi_k_bias_store(const uint32_t x[8], const amp_array &a, uint64_t 
         ampi_k_store8(x, a.data, a.dtype, at, ampi_k_group(0, left), 1);
         return;
     }
-    AMP_UNROLL for (k = 0; k < 8u; k++) if (AMPI_TEAM * k < left)
-        ampi_store_pattern(a.data, a.dtype, at + AMPI_TEAM * k, x[k]);
+    AMP_UNROLL
+    for (k = 0; k < 8u; k++)
+        if (AMPI_TEAM * k < left) ampi_store_pattern(a.data, a.dtype, at + AMPI_TEAM * k, x[k]);
 }
 /* Eight of dy, whose `saved` are y, become the gradient before act: stored, and in x as stored, because that is what is
    summed. */
@@ -2074,7 +2546,9 @@ AMPI_K void ampi_k_bias_act8(
     ampi_k_nearest8(x, j.dy.dtype);
     ampi_k_bias_store(x, j.dy, at, left, wide);
     if (j.dy.dtype == AMP_F32) return;
-    AMP_UNROLL for (k = 0; k < 8u; k++) x[k] = ampi_decode_any(x[k], j.dy.dtype);
+    AMP_UNROLL
+    for (k = 0; k < 8u; k++)
+        x[k] = ampi_decode_any(x[k], j.dy.dtype);
 }
 /* This thread's columns of a part, into sum[8]: some rows at a time, for loads in flight. */
 #define AMPI_K_AHEAD 2u
@@ -2084,15 +2558,19 @@ AMPI_K void ampi_k_bias_rows(
     uint32_t x[AMPI_K_AHEAD][8], y[AMPI_K_AHEAD][8], k, u;
     for (; row < end; row += AMPI_K_AHEAD) {
         uint64_t at = row * j.cols + column;
-        AMP_UNROLL for (u = 0; u < AMPI_K_AHEAD; u++) {
+        AMP_UNROLL
+        for (u = 0; u < AMPI_K_AHEAD; u++) {
             if (row + u >= end) continue;
             ampi_k_bias_load(x[u], j.dy, at + u * j.cols, left, a.wide);
             if (j.act != AMP_ACT_NONE) ampi_k_bias_load(y[u], j.saved, at + u * j.cols, left, a.wide);
         }
-        AMP_UNROLL for (u = 0; u < AMPI_K_AHEAD; u++) {
+        AMP_UNROLL
+        for (u = 0; u < AMPI_K_AHEAD; u++) {
             if (row + u >= end) continue;
             ampi_k_bias_act8(j, x[u], y[u], at + u * j.cols, left, a.wide);
-            AMP_UNROLL for (k = 0; k < 8u; k++) sum[k] = amp_add(sum[k], ampi_float(x[u][k]));
+            AMP_UNROLL
+            for (k = 0; k < 8u; k++)
+                sum[k] = amp_add(sum[k], ampi_float(x[u][k]));
         }
     }
 }
@@ -2106,7 +2584,8 @@ static __global__ void __launch_bounds__(AMP_BLOCK, 2) ampi_k_bias_grad(const AM
         float sum[8] = {0, 0, 0, 0, 0, 0, 0, 0};
         if (c >= a.columns) continue;
         ampi_k_bias_rows(a, a.from + c, a.columns - c, part * AMP_ROWS, end < a.job.rows ? end : a.job.rows, sum);
-        AMP_UNROLL for (k = 0; k < 8u; k++) {
+        AMP_UNROLL
+        for (k = 0; k < 8u; k++) {
             uint64_t own = c + (a.wide ? k : AMPI_TEAM * k);
             if (own >= a.columns) continue;
             if (a.partial)
@@ -2130,7 +2609,9 @@ static __global__ void __launch_bounds__(AMP_BLOCK) ampi_k_columns(const AMP_GRI
     __syncthreads();
     if (threadIdx.x < AMPI_TEAM && c < a.columns) {
         double x[AMP_COLUMN_LANES];
-        AMP_UNROLL for (k = 0; k < AMP_COLUMN_LANES; k++) x[k] = lanes[k * AMPI_TEAM + t];
+        AMP_UNROLL
+        for (k = 0; k < AMP_COLUMN_LANES; k++)
+            x[k] = lanes[k * AMPI_TEAM + t];
         ampi_k_bias_out(a.job, a.from + c, ampi_k_halve8(x));
     }
 }
@@ -2140,9 +2621,12 @@ static __global__ void __launch_bounds__(AMP_BLOCK) ampi_k_columns_alone(const A
     double lane[AMP_COLUMN_LANES] = {0, 0, 0, 0, 0, 0, 0, 0};
     uint32_t l;
     for (; c < j.cols; c += (uint64_t)gridDim.x * AMP_BLOCK) {
-        AMP_UNROLL for (l = 0; l < AMP_COLUMN_LANES; l++) lane[l] = 0.0;
+        AMP_UNROLL
+        for (l = 0; l < AMP_COLUMN_LANES; l++)
+            lane[l] = 0.0;
         for (row = 0; row < j.rows; row += AMP_ROWS * AMP_COLUMN_LANES) {
-            AMP_UNROLL for (l = 0; l < AMP_COLUMN_LANES; l++) {
+            AMP_UNROLL
+            for (l = 0; l < AMP_COLUMN_LANES; l++) {
                 float sum = 0.0f;
                 for (r = row + l * AMP_ROWS; r < row + (l + 1u) * AMP_ROWS && r < j.rows; r++)
                     sum = amp_add(sum, amp_load(j.dy.data, j.dy.dtype, r * j.cols + c));
@@ -2247,7 +2731,10 @@ static const ampi_cuda *ampi_cu_of(const amp_ctx *ctx) {
 
 /* Errors after which, in CUDA's words, the process must be terminated to go on. */
 static int ampi_cu_sticky(cudaError_t e) {
-    switch (e) {
+    switch ((int)e) { /* by number where the headers of CUDA 12 have no name */
+    case 226:         /* cudaErrorContained */
+    case 721:         /* cudaErrorTensorMemoryLeak */
+    case 911:         /* cudaErrorExternalDevice */
     case cudaErrorIllegalAddress:
     case cudaErrorLaunchTimeout:
     case cudaErrorAssert:
@@ -2395,6 +2882,8 @@ static unsigned ampi_cu_grid(const ampi_cuda *c, uint64_t work) { return ampi_cu
     X(ampi_k_cast) \
     X(ampi_k_finite) \
     X(ampi_k_histogram) \
+    X(ampi_k_quantize) \
+    X(ampi_k_quantize_turn) \
     X(ampi_k_inspect) \
     X(ampi_k_sum_gradients) \
     X(ampi_k_apply) \
@@ -2604,6 +3093,7 @@ static amp_status ampi_cu_cast(amp_ctx *ctx, amp_array dst, amp_array src, size_
             a.seed = desc->seed;
             a.stream = desc->stream;
             a.offset = desc->offset;
+            a.keys = ampi_k_keys_of(a.seed);
         }
         ampi_cu_body(dst.data, dst.dtype, src.data, src.dtype, n, &a.head, &a.groups);
         s = ampi_cu_launch(
@@ -2679,6 +3169,39 @@ static amp_status ampi_cu_histogram(amp_ctx *ctx, const amp_array *arrays, size_
         memcpy(host->pow2, m->bins + 4, sizeof host->pow2);
         host->amax = ampi_float(m->amax);
     }
+    return ampi_cu_leave(&k, s);
+}
+
+/* Rows of this many elements, one after another, may be taken by 8. */
+static int ampi_cu_rows_wide(const amp_array *x, size_t cols) {
+    return !x->data || (cols % 8u == 0 && ampi_cu_aligned(x->data, x->dtype, 0));
+}
+static amp_status ampi_cu_quantize_pass(
+    const ampi_cu_call *k, const amp_quantize_job *j, uint32_t write, uint32_t see) {
+    const int turn = write && j->dst_t.data != NULL;
+    ampi_k_quantize_args a;
+    const size_t cols = turn ? j->cols : 8u; /* else one row */
+    uint64_t tiles;
+    memset(&a, 0, sizeof a);
+    a.job = *j;
+    a.write = write;
+    a.see = see;
+    a.wide = ampi_cu_rows_wide(&j->src, cols) && ampi_cu_rows_wide(&j->dst, cols);
+    a.wide_t = ampi_cu_rows_wide(&j->dst_t, j->rows);
+    if (turn) {
+        tiles = ampi_cu_parts(j->rows, AMPI_K_TILE) * ampi_cu_parts(j->cols, AMPI_K_TILE);
+        return ampi_cu_launch(k, ampi_cu_grid_of(k->c, ampi_k_quantize_turn, tiles), ampi_k_quantize_turn, a);
+    }
+    tiles = ampi_cu_parts((uint64_t)j->rows * j->cols, 8u * AMP_BLOCK);
+    return ampi_cu_launch(k, ampi_cu_grid_of(k->c, ampi_k_quantize, tiles), ampi_k_quantize, a);
+}
+/* Current scaling reads the tensor twice, in two launches. */
+static amp_status ampi_cu_quantize(amp_ctx *ctx, const amp_quantize_job *j) {
+    ampi_cu_call k;
+    const int first = !j->history && !j->keep;
+    amp_status s = ampi_cu_enter(&k, ctx, "amp_quantize");
+    if (s == AMP_OK && first) s = ampi_cu_quantize_pass(&k, j, 0, 1);
+    if (s == AMP_OK) s = ampi_cu_quantize_pass(&k, j, 1, !first && !j->keep);
     return ampi_cu_leave(&k, s);
 }
 
@@ -2766,14 +3289,14 @@ static amp_status ampi_cu_set_record(
     if (s == AMP_OK && mirror) mirror->record = *host; /* the copy has waited: nobody else writes it now */
     return s;
 }
-/* Into how many pieces: as many as an average chunk is long; of small sets more, down to eight elements a thread, so
-   that every SM has work. */
+/* Into how many pieces, as a power of 2: as many as an average chunk is long; of small sets more, down to eight
+   elements a thread, so that every SM has work. */
 static uint32_t ampi_cu_cuts(const ampi_cuda *c, const amp_param_table *t) {
     uint64_t average = t->n_elements / (t->n_chunks ? t->n_chunks : 1u), few = 2u * (uint64_t)c->sms;
-    uint32_t cuts = average > AMPI_PIECE ? 2u : 1u;
-    if (average > 2u * AMPI_PIECE) cuts = 4u;
-    while (t->n_elements * cuts < few * AMP_CHUNK && cuts * AMP_BLOCK < AMP_CHUNK / 8u)
-        cuts *= 2u;
+    uint32_t cuts = average > AMPI_PIECE ? 1u : 0u;
+    if (average > 2u * AMPI_PIECE) cuts = 2u;
+    while (t->n_elements << cuts < few * AMP_CHUNK && (uint32_t)AMP_BLOCK << cuts < AMP_CHUNK / 8u)
+        cuts++;
     return cuts;
 }
 
@@ -2781,11 +3304,14 @@ static amp_status ampi_cu_update(amp_ctx *ctx, const amp_update_job *job) {
     ampi_cu_call k;
     amp_status s = ampi_cu_enter(&k, ctx, "amp_step (update)");
     uint32_t cuts = ampi_cu_cuts(k.c, &job->table);
-    uint64_t pieces = (uint64_t)job->table.n_chunks * cuts;
+    uint64_t pieces = (uint64_t)job->table.n_chunks << cuts;
     if (s != AMP_OK) return ampi_cu_leave(&k, s);
 #define AMP_X(kind_, rule, moments) \
-    if (job->kind == kind_) \
-        s = ampi_cu_launch(&k, ampi_cu_grid_of(k.c, ampi_k_update<kind_>, pieces), ampi_k_update<kind_>, *job, cuts);
+    if (job->kind == kind_ && !job->count) \
+        s = ampi_cu_launch(&k, ampi_cu_grid_of(k.c, ampi_k_update<kind_>, pieces), ampi_k_update<kind_>, *job, cuts); \
+    if (job->kind == kind_ && job->count) \
+        s = ampi_cu_launch( \
+            &k, ampi_cu_grid_of(k.c, ampi_k_count_update<kind_>, pieces), ampi_k_count_update<kind_>, *job, cuts);
     AMP_UPDATE_LIST(AMP_X)
 #undef AMP_X
     return ampi_cu_leave(&k, s);
@@ -2794,7 +3320,10 @@ static amp_status ampi_cu_apply(amp_ctx *ctx, const amp_apply_job *job) {
     ampi_cu_call k;
     uint64_t pieces = job->table.n_elements / AMPI_PIECE + 1u; /* at least those of the parameter */
     amp_status s = ampi_cu_enter(&k, ctx, "amp_apply");
-    if (s == AMP_OK) s = ampi_cu_launch(&k, ampi_cu_grid_of(k.c, ampi_k_apply, pieces), ampi_k_apply, *job);
+    if (s == AMP_OK && !job->count)
+        s = ampi_cu_launch(&k, ampi_cu_grid_of(k.c, ampi_k_apply, pieces), ampi_k_apply, *job);
+    if (s == AMP_OK && job->count)
+        s = ampi_cu_launch(&k, ampi_cu_grid_of(k.c, ampi_k_count_apply, pieces), ampi_k_count_apply, *job);
     return ampi_cu_leave(&k, s);
 }
 static amp_status ampi_cu_add(amp_ctx *ctx, const amp_add_job *job) {
@@ -2803,7 +3332,7 @@ static amp_status ampi_cu_add(amp_ctx *ctx, const amp_add_job *job) {
     uint32_t cuts = ampi_cu_cuts(k.c, &job->table);
     if (s == AMP_OK)
         s = ampi_cu_launch(
-            &k, ampi_cu_grid_of(k.c, ampi_k_add, (uint64_t)job->table.n_chunks * cuts), ampi_k_add, *job, cuts);
+            &k, ampi_cu_grid_of(k.c, ampi_k_add, (uint64_t)job->table.n_chunks << cuts), ampi_k_add, *job, cuts);
     return ampi_cu_leave(&k, s);
 }
 static amp_status ampi_cu_clip(amp_ctx *ctx, const amp_clip_job *job) {
@@ -2812,7 +3341,7 @@ static amp_status ampi_cu_clip(amp_ctx *ctx, const amp_clip_job *job) {
     uint32_t cuts = ampi_cu_cuts(k.c, &job->table);
     if (s == AMP_OK)
         s = ampi_cu_launch(
-            &k, ampi_cu_grid_of(k.c, ampi_k_clip, (uint64_t)job->table.n_chunks * cuts), ampi_k_clip, *job, cuts);
+            &k, ampi_cu_grid_of(k.c, ampi_k_clip, (uint64_t)job->table.n_chunks << cuts), ampi_k_clip, *job, cuts);
     return ampi_cu_leave(&k, s);
 }
 static amp_status ampi_cu_next_scale(amp_ctx *ctx, amp_scaler_state *state) {
@@ -2860,7 +3389,7 @@ static amp_status ampi_cu_dropout(amp_ctx *ctx, const amp_dropout_job *d) {
     ampi_cu_body(d->y.data, d->y.dtype, d->x.data, d->x.dtype, d->count, &head, &groups);
     if (s == AMP_OK)
         s = ampi_cu_launch(&k, ampi_cu_grid(k.c, ampi_cu_parts(groups ? groups : d->count, AMP_BLOCK)), ampi_k_dropout,
-            *d, amp_dropout_threshold(d->p), amp_dropout_factor(d->p), head, groups);
+            *d, ampi_k_keys_of(d->rng.seed), amp_dropout_threshold(d->p), amp_dropout_factor(d->p), head, groups);
     return ampi_cu_leave(&k, s);
 }
 
@@ -3826,6 +4355,7 @@ static amp_backend ampi_cu_table(const ampi_cuda *c) {
     b.xent = ampi_cu_xent;
     b.capture_id = ampi_cu_capture_id;
     b.dropout = ampi_cu_dropout;
+    b.quantize = ampi_cu_quantize;
     return b;
 }
 

@@ -405,6 +405,40 @@ static void scalar_row(amp_dtype to, amp_dtype from, double target) {
     }
 }
 
+/* A cast with a scale per tensor beside the plain one: current scaling reads the tensor twice, delayed once. */
+static struct {
+    amp_fp8 *f;
+    int turned;
+} quantizer;
+static void run_quantize(const bench_run *r) {
+    const size_t rows = 64, cols = r->n / rows;
+    amp_array dst_t = AMP_ZERO, dst_ = amp_arr(r->dst, r->to);
+    if (quantizer.turned) dst_t = amp_arr((char *)r->dst + r->n, r->to);
+    if (amp_quantize(quantizer.f, 0, dst_, dst_t, amp_arr(r->src, r->from), rows, cols, 0) != AMP_OK) wrong = 1;
+}
+static void quantize_row(amp_dtype from, size_t n, uint32_t history, int turned, const char *what) {
+    bench_run r[2];
+    char work[64];
+    size_t bytes = n * (1 + amp_dtype_size(from)), best = 0, p;
+    int rounds = rounds_for(bytes);
+    amp_fp8_desc d = AMP_ZERO;
+    for (p = AMP_SIMD_SCALAR; p < PATHS; p++)
+        if (on[p]) best = p;
+    d.history = history;
+    if (amp_fp8_create(&quantizer.f, on[best], &d) != AMP_OK) {
+        wrong = 1;
+        return;
+    }
+    quantizer.turned = turned;
+    make_source(from, n);
+    r[0] = contestant("amp_cast", run_cast, on[best], dst, src, n, bytes, AMP_F8E4M3, from);
+    r[1] = contestant(path_name[best], run_quantize, on[best], dst, src, n, bytes, AMP_F8E4M3, from);
+    compete(r, 2, rounds, slice_for(bytes));
+    snprintf(work, sizeof work, "%s->f8e4m3, %s", amp_dtype_name(from), what);
+    line(work, r[1].name, n * 4, &r[1], r, 1, rounds, 0);
+    amp_fp8_destroy(quantizer.f);
+}
+
 static void conversions(void) {
     static const size_t sizes[3] = {4096, 131072, BIG};
     static const struct {
@@ -434,6 +468,13 @@ static void conversions(void) {
     cast_row(AMP_BF16, AMP_F32, 4096, 0, &sr, " stochastic");
     cast_row(AMP_F16, AMP_F32, 4096, 0, &sr, " stochastic");
     cast_row(AMP_F8E4M3, AMP_F32, 4096, 0, &sat, " saturating");
+    head("amp_quantize (size: of the floats; anchor: amp_cast to the same format, the same path)");
+    for (i = 0; i < 2; i++)
+        for (s = 0; s < 2; s++) {
+            quantize_row(i ? AMP_BF16 : AMP_F32, sizes[s], 16, 0, "delayed scaling");
+            quantize_row(i ? AMP_BF16 : AMP_F32, sizes[s], 0, 0, "current scaling");
+            quantize_row(i ? AMP_BF16 : AMP_F32, sizes[s], 16, 1, "delayed, and transposed");
+        }
     head("Portable C and SSE2 beside the usual bit-trick converters, same compiler and flags (anchor: one of them)");
     scalar_row(AMP_F16, AMP_F32, 2.0);
     scalar_row(AMP_F32, AMP_F16, 2.0);
@@ -624,17 +665,19 @@ static void functions(void) {
 typedef struct step_state {
     amp_params *p;
     amp_scaler *s;
+    uint32_t count; /* of amp_step_desc.count_lost */
 } step_state;
 static void run_step(const bench_run *r) {
     amp_step_desc d = AMP_ZERO;
     const step_state *t = (const step_state *)r->extra;
     d.lr = 1e-3f;
     d.weight_decay = 0.01f;
+    d.count_lost = t->count;
     if (amp_step(t->p, t->s, &d) != AMP_OK) wrong = 1;
 }
 /* A set of n parameters, with gradients out of src. */
 static step_state make_state(amp_ctx *ctx, size_t n, amp_dtype model, amp_dtype grad) {
-    step_state s = {NULL, NULL};
+    step_state s = {NULL, NULL, 0};
     amp_params_desc pd = AMP_ZERO;
     amp_param_desc d = AMP_ZERO;
     size_t i, part = (size_t)1 << 20;
@@ -656,6 +699,24 @@ static step_state make_state(amp_ctx *ctx, size_t n, amp_dtype model, amp_dtype 
 static void end_state(step_state *s) {
     amp_params_destroy(s->p);
     amp_scaler_destroy(s->s);
+}
+/* Steps that count lost updates, in 1 of 32 blocks and in all, beside one that does not. */
+static void counted_step(size_t n, int rounds, double slice) {
+    static const char *const name[3] = {"not counted", "1 of 32 blocks", "every weight"};
+    static const uint32_t count[3] = {0, 32, 1};
+    step_state state = make_state(on[0], n, AMP_F16, AMP_F16), as[3];
+    bench_run r[3];
+    int k;
+    for (k = 0; k < 3; k++) {
+        as[k] = state;
+        as[k].count = count[k];
+        r[k] = contestant(name[k], run_step, on[0], dst, src, n, n * 30, AMP_F32, AMP_F32);
+        r[k].extra = &as[k];
+    }
+    compete(r, 3, rounds, slice);
+    for (k = 1; k < 3; k++)
+        line("adamw step, lost updates counted", r[k].name, n * 4, &r[k], r, 1, rounds, 0);
+    end_state(&state);
 }
 static void steps(void) {
     static const size_t sizes[2] = {1u << 14, 1u << 24};
@@ -679,6 +740,7 @@ static void steps(void) {
             line("adamw step", r[p].name, n * 4, &r[p], r, a, rounds, 0);
         for (p = AMP_SIMD_SCALAR; p < PATHS; p++)
             if (on[p]) end_state(&state[p]);
+        counted_step(n, rounds, s ? 0 : 3e-4);
     }
 }
 

@@ -11,6 +11,9 @@ full=
 [ "${1:-}" = -v ] && shift
 CC=${1:-${CC:-cc}} CXX=${2:-${CXX:-c++}}
 LIBS="-lm -pthread"
+# For programs whose point is not the SIMD paths, which take four fifths of a compilation.
+lean=${full:+-DFULL}
+lean=${lean:--DAMP_NO_SIMD}
 tmp=$(mktemp -d "${TMPDIR:-/tmp}/amp-compile.XXXXXX") || exit 2
 trap 'rm -rf "$tmp"' EXIT
 trap 'exit 130' INT TERM
@@ -73,8 +76,8 @@ c_family() {
         for o in -O0 ${full:+-O3 -Ofast}; do runs "$cc $o" "$cc" -std=c99 -Wall -Wextra -Werror $o strict.c; done
         must "$cc: the header alone, without a prototype unused" "$cc" -std=c99 $WARN $WARN_C -c second.c -o "$tmp/second.o"
         # included twice, implemented twice, two files
-        runs "$cc: included and implemented twice" "$cc" -std=c99 $WARN $WARN_C twice.c "$tmp/second.o"
-        runs "$cc: AMP_STATIC in two files" "$cc" -std=c99 $WARN $WARN_C static_a.c static_b.c
+        runs "$cc: included and implemented twice" "$cc" -std=c99 $WARN $WARN_C $lean twice.c "$tmp/second.o"
+        runs "$cc: AMP_STATIC in two files" "$cc" -std=c99 $WARN $WARN_C $lean static_a.c static_b.c
         looks "$cc: hostile macros" "$cc" -std=gnu99 -Wall -Wextra -Werror hostile.c
         # switches, one by one and all of them
         for s in "" -DAMP_NO_SIMD -DAMP_NO_THREADS -DAMP_NO_STDIO -DTEST_OWN_MALLOC; do
@@ -91,11 +94,11 @@ c_family() {
     must "$cc: C89, one error" [ "$(grep -c 'error: ' "$tmp/c89")" = 1 ]
     mustnot "$cc: AMP_MALLOC without AMP_FREE" 'amp.h: ' "$cc" -std=c99 -c half_a_pair.c -o "$tmp/a.o"
     # shellcheck disable=SC2086
-    must "$cc: mixing.c without a mistake" "$cc" -std=c99 $WARN -DLINE=0 -c mixing.c -o "$tmp/a.o"
+    must "$cc: mixing.c without a mistake" "$cc" -std=c99 $WARN $lean -DLINE=0 -c mixing.c -o "$tmp/a.o"
     for n in 1 2 3 4 5; do mustnot "$cc: mixing types, line $n" 'error' "$cc" -std=c99 -Wall -Werror -DLINE=$n -c mixing.c -o "$tmp/a.o"; done
     # the inline conversions, with and without instructions for FP16
     # shellcheck disable=SC2086
-    must "$cc: inline conversions" "$cc" -std=c99 -O2 $WARN inline.c -o "$tmp/a" $LIBS && must "$cc: inline conversions, run" "$tmp/a"
+    must "$cc: inline conversions" "$cc" -std=c99 -O2 $WARN $lean inline.c -o "$tmp/a" $LIBS && must "$cc: inline conversions, run" "$tmp/a"
     if grep -qw f16c /proc/cpuinfo 2>/dev/null && flag "$cc" c -mf16c; then
         # shellcheck disable=SC2086
         must "$cc: inline conversions, -mf16c" "$cc" -std=c99 -O2 -mf16c $WARN inline.c -o "$tmp/a" $LIBS && must "$cc: inline conversions, -mf16c, run" "$tmp/a"
@@ -103,7 +106,7 @@ c_family() {
     # a loop over the batch in OpenMP's threads
     if echo 'int main(void) { return 0; }' >"$tmp/omp.c" && "$cc" -fopenmp "$tmp/omp.c" -o "$tmp/a" >/dev/null 2>&1; then
         # shellcheck disable=SC2086
-        must "$cc: OpenMP" "$cc" -std=c99 -O1 -fopenmp $WARN openmp.c -o "$tmp/a" $LIBS && must "$cc: OpenMP, run" "$tmp/a"
+        must "$cc: OpenMP" "$cc" -std=c99 -O1 -fopenmp $WARN $lean openmp.c -o "$tmp/a" $LIBS && must "$cc: OpenMP, run" "$tmp/a"
     else skip "$cc has no OpenMP"; fi
     # 32 bits, where the libraries are there
     echo 'int main(void){return 0;}' >"$tmp/m32.c"
@@ -138,7 +141,7 @@ files='^(fopen|fopen64|fdopen|fwrite|fread|fclose|rename|remove|open|fsync|fchmo
 symbols() { # CC, in a folder with second.c, static_b.c and ../impl.c
     cc=$1
     if ! have nm; then skip "no nm: symbols are not looked at"; return; fi
-    for pic in '-O0 -fno-pic' '-O2 -fPIC'; do
+    for pic in '-O0 -fno-pic' "-O${full:+2} -fPIC"; do # -O is -O1
         # shellcheck disable=SC2086
         object "$cc" -std=c99 $pic ../impl.c || continue
         # nothing writable: B, D and C and their small and local forms. Tables of pointers in .data.rel.ro (d) count too: they are written once, at start
@@ -146,11 +149,11 @@ symbols() { # CC, in a folder with second.c, static_b.c and ../impl.c
         none "$cc $pic: exports amp_ only" 't ~ /^[TRVW]$/ && n !~ /^amp_/'
         none "$cc $pic: never prints, exits or aborts" "n ~ /$speaks/"
     done
-    object "$cc" -std=c99 -O0 -DAMP_NO_THREADS ../impl.c && none "$cc -DAMP_NO_THREADS needs no pthread" 'n ~ /pthread/'
-    object "$cc" -std=c99 -O0 -DAMP_NO_STDIO ../impl.c && none "$cc -DAMP_NO_STDIO opens no file" "n ~ /$files/"
-    object "$cc" -std=c99 -O0 -DAMP_MALLOC=amp_test_malloc -DAMP_FREE=amp_test_free -include stddef.h -include "$tmp/own.h" ../impl.c &&
+    object "$cc" -std=c99 -O0 $lean -DAMP_NO_THREADS ../impl.c && none "$cc -DAMP_NO_THREADS needs no pthread" 'n ~ /pthread/'
+    object "$cc" -std=c99 -O0 $lean -DAMP_NO_STDIO ../impl.c && none "$cc -DAMP_NO_STDIO opens no file" "n ~ /$files/"
+    object "$cc" -std=c99 -O0 $lean -DAMP_MALLOC=amp_test_malloc -DAMP_FREE=amp_test_free -include stddef.h -include "$tmp/own.h" ../impl.c &&
         none "$cc -DAMP_MALLOC uses no other" 't == "U" && n ~ /^(malloc|calloc|realloc|free)(@.*)?$/'
-    object "$cc" -std=c99 -O0 static_b.c && none "$cc -DAMP_STATIC exports nothing" 't ~ /^[TRDBVWC]$/ && n != "other_half"'
+    object "$cc" -std=c99 -O0 $lean static_b.c && none "$cc -DAMP_STATIC exports nothing" 't ~ /^[TRDBVWC]$/ && n != "other_half"'
     # without optimisation even unused code must not need symbols of its own (inline functions are static)
     object "$cc" -std=c99 -O0 second.c && none "$cc: the header defines no function" 't == "T" && n != "second_file"'
 }
@@ -215,15 +218,15 @@ cxx_family() {
     {
         for std in c++11 c++14 c++17 c++20; do
             if ! flag "$cxx" c++ -std=$std; then skip "$cxx has no -std=$std"; continue; fi
-            if [ $std = c++17 ]; then runs "$cxx -std=$std: every overload" "$cxx" -std=$std $WARN overloads.cpp
+            if [ $std = c++17 ]; then runs "$cxx -std=$std: every overload" "$cxx" -std=$std $WARN $lean overloads.cpp
             else looks "$cxx -std=$std: every overload" "$cxx" -std=$std $WARN overloads.cpp; fi
         done
         runs "$cxx: strict.c as C++" "$cxx" -x c++ -std=c++11 $WARN strict.c
-        runs "$cxx: AMP_STATIC in two files" "$cxx" -x c++ -std=c++17 $WARN static_a.c static_b.c
+        runs "$cxx: AMP_STATIC in two files" "$cxx" -x c++ -std=c++17 $WARN $lean static_a.c static_b.c
         # C++ program, implementation compiled as C, and the other way round
-        must "$CC implementation" "$CC" -std=c99 -c ../impl.c -o "$tmp/impl.o" &&
+        must "$CC implementation" "$CC" -std=c99 $lean -c ../impl.c -o "$tmp/impl.o" &&
             runs "$CC and $cxx in one program" "$cxx" -std=c++11 -DOTHER_FILE_HAS_IT $WARN overloads.cpp "$tmp/impl.o"
-        must "$cxx implementation" "$cxx" -x c++ -std=c++11 -c ../impl.c -o "$tmp/impl.o" &&
+        must "$cxx implementation" "$cxx" -x c++ -std=c++11 $lean -c ../impl.c -o "$tmp/impl.o" &&
             must "$CC program" sh -c "$CC -std=c99 -DONLY_USE -c second.c -o '$tmp/second.o' && echo 'int second_file(void); int main(void) { return second_file() <= 0; }' >'$tmp/m.c' && $CC -c '$tmp/m.c' -o '$tmp/m.o'" &&
             runs "$cxx implementation, $CC program" "$cxx" "$tmp/m.o" "$tmp/second.o" "$tmp/impl.o"
         useless=

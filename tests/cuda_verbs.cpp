@@ -80,6 +80,7 @@ typedef struct world {
     amp_ctx *x;
     amp_params *p, *acc; /* acc: with accumulators */
     amp_scaler *s;
+    amp_fp8 *delayed, *current;
     void *buf[BUFFERS]; /* N floats each */
 } world;
 
@@ -110,11 +111,18 @@ static amp_status build(world *w, amp_ctx *x) {
     TRY(amp_copy(x, w->buf[1], numbers, N * 4));
     TRY(build_params(&w->p, x, 0));
     TRY(build_params(&w->acc, x, 1));
+    amp_fp8_desc d = AMP_ZERO;
+    d.tensors = 6;
+    d.history = 4;
+    TRY(amp_fp8_create(&w->delayed, x, d));
+    TRY(amp_fp8_create(&w->current, x, NULL));
     return amp_scaler_create(&w->s, x, NULL);
 }
 
 static void drop(world *w) { /* also of a world that was not finished */
     amp_scaler_destroy(w->s);
+    amp_fp8_destroy(w->delayed);
+    amp_fp8_destroy(w->current);
     amp_params_destroy(w->acc);
     amp_params_destroy(w->p);
     for (int i = 0; i < BUFFERS; i++) {
@@ -263,7 +271,9 @@ static amp_status v_sgd(world *w) {
     return amp_scaler_update(w->s);
 }
 static amp_status v_lion(world *w) {
-    TRY(amp_update(w->p, w->s, step_desc(AMP_LION)));
+    amp_step_desc d = step_desc(AMP_LION);
+    d.count_lost = 1;
+    TRY(amp_update(w->p, w->s, d));
     return amp_scaler_update(w->s);
 }
 static amp_status v_accumulate(world *w) {
@@ -283,8 +293,10 @@ static amp_status v_inspect(world *w) {
     TRY(amp_inspect(w->p, w->s, step_desc()));
     return amp_scaler_update(w->s);
 }
-static amp_status v_apply(world *w) { /* updates made elsewhere: of gradients, and of accumulators */
-    TRY(amp_inspect(w->p, w->s, step_desc()));
+static amp_status v_apply(world *w) { /* updates made elsewhere: of gradients, counted, and of accumulators */
+    amp_step_desc d = step_desc();
+    d.count_lost = 2;
+    TRY(amp_inspect(w->p, w->s, d));
     for (size_t i = 0; i < PARAMS; i++)
         TRY(amp_apply(w->p, i, at(w, 0, AMP_F32), i % 2));
     TRY(amp_scaler_update(w->s));
@@ -329,6 +341,29 @@ static amp_status v_dropout(world *w) {
     d.y = at(w, 8, AMP_F16);
     return amp_dropout(w->x, d);
 }
+static amp_status v_quantize(world *w) {
+    amp_array none = AMP_ZERO, x = at(w, 0, AMP_F32);
+    TRY(amp_quantize(w->delayed, 0, at(w, 8, AMP_F8E4M3), at(w, 8, AMP_F8E4M3, N), x, 64, 64, 0));
+    return amp_quantize(w->current, 0, at(w, 8, AMP_F8E5M2, 2 * N), none, x, 60, 68, 0);
+}
+static amp_status v_linear_f8(world *w) {
+    amp_linear_desc l = AMP_ZERO;
+    l.rows = l.in = l.out = 32;
+    l.act = AMP_RELU;
+    l.x = at(w, 0, AMP_F32);
+    l.w = at(w, 1, AMP_F32);
+    l.y = at(w, 8, AMP_BF16);
+    l.dy = at(w, 8, AMP_BF16, 4096);
+    l.dx = at(w, 8, AMP_BF16, 8192);
+    l.dw = at(w, 8, AMP_BF16, 12288);
+    l.fp8 = w->delayed;
+    l.fp8_first = 3;
+    l.scratch = w->buf[7];
+    l.scratch_bytes = N * 4;
+    TRY(amp_zero(w->x, (char *)w->buf[8] + 4096, 2048));
+    TRY(amp_linear_forward(w->x, l));
+    return amp_linear_backward(w->x, l);
+}
 static amp_status v_cast_sr(
     world *w) { /* the last one: what it leaves in buffer 2 has the same bits on every context */
     amp_cast_desc c = AMP_ZERO;
@@ -361,6 +396,17 @@ static amp_status q_norm(world *w) {
     double n;
     return amp_grad_norm(w->p, w->s, &n);
 }
+static amp_status q_report(world *w) {
+    static const char *const names[1] = {"x"};
+    amp_report_row rows[8];
+    amp_array a = amp_arrn(w->buf[0], AMP_F32, N);
+    return amp_report(w->p, w->s, rows, 8, &a, names, 1);
+}
+static amp_status q_watch(world *w) {
+    amp_watch on = AMP_ZERO;
+    on.on = 1;
+    return amp_watch_array(w->x, &on, "x", amp_arrn(w->buf[0], AMP_F32, N));
+}
 static amp_status q_read(world *w) {
     float h[702];
     return amp_param_read(w->p, 1, h);
@@ -389,6 +435,10 @@ static amp_state_desc state_of(world *w) {
     return a;
 }
 static amp_status q_save(world *w) { return amp_state_save(w->x, state_file, state_of(w)); }
+static amp_status q_fp8(world *w) {
+    amp_fp8_info info;
+    return amp_fp8_get(w->delayed, 0, &info);
+}
 static amp_status q_load(world *w) { return amp_state_load(w->x, state_file, state_of(w)); }
 static amp_status q_unscale(world *w) { /* enqueue, but for the report */
     amp_array a = amp_arrn(w->buf[0], AMP_F32, N);
@@ -429,13 +479,15 @@ static const verb verbs[] = {/* enqueue first */
     {"unscale adamw update", v_adamw}, {"clip", v_clip}, {"clip_value", v_clip_value}, {"amp_unscale", v_unscale},
     {"inspect update", v_inspect}, {"inspect apply", v_apply}, {"between copies", v_between}, {"sgd", v_sgd},
     {"lion", v_lion}, {"accumulate", v_accumulate}, {"adam", v_adam}, {"grads_to", v_grads_to},
-    {"autocast", v_autocast}, {"dropout", v_dropout}, {"cast stochastic", v_cast_sr},
+    {"autocast", v_autocast}, {"dropout", v_dropout}, {"quantize", v_quantize}, {"linear f8", v_linear_f8},
+    {"cast stochastic", v_cast_sr},
 
     {"copy", q_copy}, {"sync", q_sync}, {"all_finite", q_finite}, {"histogram", q_histogram}, {"get", q_get},
-    {"norm", q_norm}, {"param_read", q_read}, {"param_write", q_write}, {"set_scale", q_set_scale}, {"set", q_set},
-    {"set_steps", q_set_steps}, {"use", q_use}, {"configure", q_configure}, {"state_save", q_save},
-    {"state_load", q_load}, {"unscale report", q_unscale}, {"tune", q_tune}};
-enum { VERBS = sizeof verbs / sizeof verbs[0], QUERIES = 17, ENQUEUES = VERBS - QUERIES };
+    {"norm", q_norm}, {"report", q_report}, {"watch", q_watch}, {"param_read", q_read}, {"param_write", q_write},
+    {"set_scale", q_set_scale}, {"set", q_set}, {"set_steps", q_set_steps}, {"use", q_use}, {"configure", q_configure},
+    {"state_save", q_save}, {"state_load", q_load}, {"unscale report", q_unscale}, {"tune", q_tune},
+    {"fp8_get", q_fp8}};
+enum { VERBS = sizeof verbs / sizeof verbs[0], QUERIES = 20, ENQUEUES = VERBS - QUERIES };
 
 static void run_ok(world *w, int from, int to) {
     for (int v = from; v < to; v++) {

@@ -16,18 +16,19 @@ bad() { failed=$((failed + 1)); echo "FAIL $*"; }
 digits() { ${RUN_ENV:-} "$build/digits" "$@"; }
 
 # ---- programs ----
-# linked NAME: looked at as it stands, then built without its implementation, in a tenth of the time
+# linked NAME [COMPILER]: looked at as it stands, then built without its implementation, in a tenth of the time
 linked() {
-    "${CC:-cc}" -std=c99 -Wall -Wextra -Werror -I"$top" -fsyntax-only "$top/examples/$1.c" &&
+    "${2:-${CC:-cc}}" -std=c99 -Wall -Wextra -Werror -I"$top" -fsyntax-only "$top/examples/$1.c" &&
         sed 's/^#define AMP_IMPLEMENTATION.*//' "$top/examples/$1.c" |
-        "${CC:-cc}" -std=c99 -O1 -iquote "$top/examples" -I"$top" -x c - -x none "$IMPL" -lm -pthread -o "$work/$1"
+        "${2:-${CC:-cc}}" -std=c99 -O1 -DAMP_LINKED -iquote "$top/examples" -I"$top" -x c - -x none "$IMPL" -lm -pthread -o "$work/$1"
 }
 programs=$build
 [ "${1:-}" = --full ] || [ -z "${IMPL:-}" ] || { programs=$work; IMPL=$(cd "$top" && realpath "$IMPL"); }
 for source in "$top"/examples/*.c; do
-    case $source in */digits.c | */gpt.c) continue ;; esac
+    case $source in */digits.c | */gpt.c | */ranks_mpi.c) continue ;; esac
     name=$(basename "$source" .c)
     if [ "$programs" = "$work" ] && ! linked "$name" >"$work/log" 2>&1; then bad "$name does not build: $(cat "$work/log")"; continue; fi
+    case $source in */convnet.c | */debug.c) continue ;; esac # below: their claims
     if ! grep -q '^ \*   > ' "$source"; then
         # shellcheck disable=SC2086
         if (cd "$work" && ${RUN_ENV:-} "$programs/$name" >log 2>&1) && [ -s "$work/log" ]; then ok; else bad "$name: $(cat "$work/log")"; fi
@@ -57,7 +58,7 @@ claims() { # NAME MINIMUM COMMAND...: each line "ok" counts, and there are at le
     passed=$((passed + n)) failed=$((failed + $(grep -c '^WRONG' "$work/claims")))
     if [ $rc != 0 ] || [ "$n" -lt "$least" ]; then bad "$name: exit status $rc, $n claims hold: $(tail -n 2 "$work/err")"; fi
 }
-claims "gpt --check" 20 gpt --check --threads 1
+claims "gpt --check" 21 gpt --check --threads 1
 awk 'BEGIN { for (i = 0; i < 300; i++) print "line " i * i % 97 " of a text that repeats itself" }' >"$work/text"
 if gpt --data "$work/text" --layers 1 --width 32 --context 16 --batch 4 --steps 30 --threads 1 --chunks 2 --sample 20 --seeds 2 --mode fp32,fp16-dynamic \
     --out "$work/gpt" >"$work/log" 2>"$work/err" && [ "$(grep -c 'as planned$' "$work/log")" = 4 ] && grep -q '^Means over 2 seeds' "$work/log" &&
@@ -81,7 +82,7 @@ if [ "$(echo "$want" | wc -l)" = 2 ] && [ "$(weights gpt $small --threads 3)" = 
 if [ -x "$build/hostcuda/plain/gpt" ]; then
     HCU_PROTECT=0
     export HCU_PROTECT
-    claims "gpt --check-gradients on the host runtime" 7 "$build/hostcuda/plain/gpt" --check-gradients --device cuda
+    claims "gpt --check-gradients on the host runtime" 8 "$build/hostcuda/plain/gpt" --check-gradients --device cuda
     if grep leaks "$work/err"; then bad "gpt leaks on the host runtime"; else ok; fi
     # GPT-2's 12 layers and 12 heads, as narrow as can be: what a step launches does not depend on the width
     for steps in 1 2; do
@@ -95,6 +96,80 @@ if [ -x "$build/hostcuda/plain/gpt" ]; then
 else
     skipped=$((skipped + 1))
     echo "skipped: gpt on the host runtime: needs hostcuda: g++ and the CUDA headers"
+fi
+
+# ---- convnet: its claims; on the host runtime its kernels; wrong options ----
+convnet() { ${RUN_ENV:-} "$programs/convnet" "$@"; }
+claims "convnet --check" 31 convnet --check --threads 1
+if [ -x "$build/hostcuda/plain/convnet" ]; then
+    HCU_PROTECT=0
+    export HCU_PROTECT
+    claims "convnet --check-layers on the host runtime" 27 "$build/hostcuda/plain/convnet" --check-layers --device cuda
+    if grep leaks "$work/err"; then bad "convnet leaks on the host runtime"; else ok; fi
+    unset HCU_PROTECT
+else
+    skipped=$((skipped + 1))
+    echo "skipped: convnet on the host runtime: needs hostcuda: g++ and the CUDA headers"
+fi
+for wrong in "--mode fp64" "--mode fp32,,bf16" "--epochs 0" "--batch 5000" "--lr nan" "--seeds 0" "--data $work/none" "--device tpu" "--nonsense 1"; do
+    # shellcheck disable=SC2086 # two words
+    (cd "$work" && convnet $wrong >log 2>err)
+    rc=$?
+    if [ $rc = 1 ] && [ "$(wc -l <"$work/err")" = 1 ] && grep -q -e "${wrong%% *}\|${wrong#* }" "$work/err"; then ok; else bad "convnet $wrong: $rc, $(cat "$work/err")"; fi
+done
+
+# ---- debug: its claims and pictures; on the host runtime the same with few steps; wrong options ----
+mkdir -p "$work/patients"
+claims "debug --check" 10 "$programs/debug" --check --out "$work/patients"
+for picture in "$work"/patients/debug_1.svg "$work"/patients/debug_2.svg; do
+    if tail -n 1 "$picture" | grep -q '</svg>' && ! grep -q '"[^"]*\(nan\|inf\)[^"]*"' "$picture"; then ok; else bad "$picture is not whole"; fi
+done
+if [ -s "$work/patients/debug_2.svg" ] && [ ! -e "$work/patients/debug.state" ]; then ok; else bad "debug leaves its state file, or has not run"; fi
+if [ -x "$build/hostcuda/plain/debug" ]; then
+    HCU_PROTECT=0
+    export HCU_PROTECT
+    claims "debug --check on the host runtime" 10 "$build/hostcuda/plain/debug" --check --steps 4 --device cuda --out "$work/patients"
+    unset HCU_PROTECT
+else
+    skipped=$((skipped + 1))
+    echo "skipped: debug on the host runtime: needs hostcuda: g++ and the CUDA headers"
+fi
+for wrong in "--steps 0" "--device tpu" "--nonsense 1"; do
+    # shellcheck disable=SC2086 # two words
+    (cd "$work" && "$programs/debug" $wrong >log 2>err)
+    rc=$?
+    if [ $rc = 1 ] && [ "$(wc -l <"$work/err")" = 1 ] && grep -q -e "${wrong%% *}" "$work/err"; then ok; else bad "debug $wrong: $rc, $(cat "$work/err")"; fi
+done
+
+# ---- ranks_mpi: its claims with 4 processes; one of 4 dies, and 2 go on from the state file as if nothing had happened ----
+mpi() { # COUNT ARGUMENT...
+    n=$1
+    shift
+    # shellcheck disable=SC2086 # none, or one word
+    (cd "$work" && OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 mpirun -n "$n" $oversubscribe "$programs/ranks_mpi" "$@")
+}
+if ! command -v mpicc >/dev/null 2>&1 || ! command -v mpirun >/dev/null 2>&1 || [ -n "${RUN_ENV:-}" ]; then
+    skipped=$((skipped + 1))
+    echo "skipped: ranks_mpi: needs MPI: mpicc and mpirun (and no RUN_ENV)"
+elif [ "$programs" = "$work" ] && ! linked ranks_mpi mpicc >"$work/log" 2>&1; then bad "ranks_mpi does not build: $(cat "$work/log")"
+else
+    oversubscribe=
+    ! mpirun --version 2>&1 | grep -q 'Open MPI\|OpenRTE' || oversubscribe=--oversubscribe
+    before=$failed
+    claims "ranks_mpi --check" 10 mpi 4 --check
+    [ $failed != $before ] || {
+        mpi 4 --mode sharded --ranks 4 --steps 150 --state whole >"$work/log" 2>"$work/err" || bad "ranks_mpi: $(tail -n 3 "$work/err")"
+        want=$(awk '$1 == "sharded" { print $NF }' "$work/log")
+        if mpi 4 --mode sharded --ranks 4 --steps 150 --state half --kill 2 --at 120 >"$work/log" 2>"$work/err"; then bad "ranks_mpi: a process died, and nobody noticed"
+        elif grep -q 'signal 9\|Killed\|KILLED' "$work/err"; then ok; else bad "ranks_mpi: a process died, and nobody says so: $(tail -n 3 "$work/err")"; fi
+        mpi 2 --mode plain --ranks 2 --steps 150 --state half --resume >"$work/log" 2>"$work/err" || bad "ranks_mpi --resume: $(tail -n 3 "$work/err")"
+        if [ -n "$want" ] && grep -q "^plain.* $want\$" "$work/log"; then ok; else bad "ranks_mpi --resume: not the state $want: $(cat "$work/log")"; fi
+        for wrong in "--rows 100000" "--mode both"; do
+            # shellcheck disable=SC2086 # two words
+            if mpi 2 --steps 10 $wrong >"$work/log" 2>"$work/err"; then bad "ranks_mpi $wrong is not refused"
+            elif grep -q -e "$wrong" "$work/err"; then ok; else bad "ranks_mpi $wrong: $(cat "$work/err")"; fi
+        done
+    }
 fi
 
 # ---- digits: in the defined order every path gives the same weights ----
@@ -121,6 +196,11 @@ good() { # a folder with four right files: 64 training images and 16 test images
     images "$work/idx/t10k-images-idx3-ubyte" 2051 16 5 4 320
     labels "$work/idx/t10k-labels-idx1-ubyte" 2049 16 16
 }
+good
+if convnet --data "$work/idx" >"$work/log" 2>&1; then bad "convnet --data: images of 5 x 4 pixels"; elif grep -q 'multiples of 4' "$work/log"; then ok; else bad "convnet --data: $(cat "$work/log")"; fi
+images "$work/idx/train-images-idx3-ubyte" 2051 64 8 4 2048
+images "$work/idx/t10k-images-idx3-ubyte" 2051 16 8 4 512
+if convnet --data "$work/idx" --epochs 1 --batch 16 --seeds 1 --mode bf16 >"$work/log" 2>&1 && grep -q '^bf16 .*%' "$work/log"; then ok; else bad "convnet --data: $(cat "$work/log")"; fi
 good
 if digits --data "$work/idx" --epochs 1 --out "$work/out" --csv "$work/steps.csv" >"$work/log" 2>&1 && [ -s "$work/steps.csv" ] &&
     [ "$(find "$work/out" -name '*.svg' | wc -l)" -ge 3 ]; then ok; else bad "digits --data: $(tail -n 2 "$work/log")"; fi

@@ -2083,6 +2083,32 @@ static void product_cases(void) {
     product_questions();
 }
 
+/* In the defined order products are as exact as any other verb: the same on all contexts. */
+static void ordered_case(const operands *t) {
+    int trans, k;
+    if (!start("ordered %s %s %s", type(t->a), type(t->b), type(t->d))) return;
+    for (trans = 0; trans < 4; trans++)
+        for (k = 0; k <= INTEGER; k++) {
+            amp_gemm_desc d = AMP_ZERO;
+            d.m = trans == 3 ? 3 : 9;
+            d.n = 20;
+            d.k = 300;
+            d.trans_a = (uint32_t)trans >> 1;
+            d.trans_b = (uint32_t)trans & 1u;
+            d.act = AMP_GELU;
+            product_fill(&d, t, (kind)k, 0);
+            d.flags = AMP_GEMM_ORDERED;
+            product_run(&d);
+            drop(0);
+        }
+    finish();
+}
+static void ordered_cases(void) {
+    size_t t;
+    for (t = 0; t < LENGTH(product_types); t++)
+        ordered_case(&product_types[t]);
+}
+
 /* ---- layers ---- */
 
 static void linear_fill(
@@ -2650,6 +2676,7 @@ static const struct {
     {dropout_cases, 1},
     {loss_cases, 3},
     {product_cases, 1},
+    {ordered_cases, 1},
     {linear_cases, 1},
     {chain_cases, 1},
     {plan_cases, 1},

@@ -46,14 +46,17 @@ cuda_table() {
 table() {
     slices unit 2 "$BUILD/test_cpu" "${RUN_ENV:-} $BUILD/test_cpu --full"
     for pair in 'gcc g++' 'clang clang++'; do echo "compile-${pair% *}||tests/compile.sh --full $pair"; done
-    echo "examples|all|tests/examples.sh --full"
+    echo "examples|all for-examples|tests/examples.sh --full"
     echo "install|for-install|tests/install.sh --full"
+    echo "builds||tests/builds.sh --full"
     echo "retrofit||tests/retrofit.sh --full"
     echo "state|$BUILD/state_files|$BUILD/state_files --full $BUILD/state_files.tmp"
     echo "process|$BUILD/process|$BUILD/process"
+    echo "fuzz|for-fuzz|tests/fuzz.sh"
     echo "selftest|$BUILD/selftest|tests/selftest.sh"
     echo "style||tests/style.sh"
     echo "readme||tests/readme_snippets.sh README.md amp.h"
+    echo "torch||tests/torch.sh"
     if [ -n "${NVCC:-}" ]; then
         [ -z "${NVDISASM:-}" ] || echo "suite-sass|$host/plain/suite $BUILD/sass/sm_90.sass|env HCU_PROTECT=0 HCU_SASS=$BUILD/sass/sm_90 tests/hostcuda_suite.sh $host/plain/suite lazy forward"
         "$NVCC" --list-gpu-arch | sed 's/.*_//' | xargs -n 3 | while read -r archs; do echo "ptx-${archs%% *}||tests/ptx.sh $archs"; done

@@ -13,10 +13,10 @@ bad() { failed=$((failed + 1)); echo "FAIL $*"; }
 mk() { MAKEFLAGS='' "$MAKE" -s --no-print-directory "$@" >"$work/log" 2>&1 || { bad "make $*: $(cat "$work/log")"; return 1; }; }
 
 mk install DESTDIR="$work/root" PREFIX=/opt/amp
-for f in include/amp.h include/amp_cuda.cuh share/pkgconfig/amp.pc; do
+for f in include/amp.h include/amp_cuda.cuh share/pkgconfig/amp.pc share/cmake/amp/ampConfig.cmake share/cmake/amp/ampConfigVersion.cmake; do
     if [ -r "$work/root/opt/amp/$f" ]; then ok; else bad "install: no $f"; fi
 done
-if [ "$(cd "$work/root" && find . -type f | wc -l)" = 3 ]; then ok; else bad "install: $(cd "$work/root" && find . -type f)"; fi
+if [ "$(cd "$work/root" && find . -type f | wc -l)" = 5 ]; then ok; else bad "install: $(cd "$work/root" && find . -type f)"; fi
 
 # a program that has nothing but the installed files
 cat >"$work/use.c" <<'C'

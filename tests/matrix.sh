@@ -13,7 +13,7 @@
 set -u
 packages="gcc g++ clang libclang-rt-dev tcc valgrind musl-tools
  gcc-aarch64-linux-gnu libc6-dev-arm64-cross gcc-s390x-linux-gnu libc6-dev-s390x-cross gcc-i686-linux-gnu libc6-dev-i386-cross qemu-user-static
- gcc-mingw-w64-x86-64 wine64 clang-19 python3-venv"
+ gcc-mingw-w64-x86-64 wine64 clang-19 clang-22 python3-venv"
 
 # name | compiler | flags | run with ("?x": with x if it does not run by itself) | how much of the suite: all; some: two contexts;
 # no-modes: some, without the tests of the floating-point control word, which these tools do not model; bits: conversions
@@ -71,6 +71,7 @@ nvcc-c++14|nvcc|@nvcc_row -std=c++14 -arch=sm_90||
 nvcc-c++20|nvcc|@nvcc_row -std=c++20 -arch=sm_90||
 nvcc-fast|nvcc|@nvcc_row -std=c++17 -arch=sm_80 --use_fast_math||
 nvcc-clang|clang++|@nvcc_row -std=c++17 -arch=sm_90 -ccbin clang++ -Xcompiler -Wno-unused-function||
+clang-cuda|clang++-22|@clang_cuda 75 90||
 cuda12|python3|@cuda12||
 ROWS
     for arch in $("${NVCC:-nvcc}" --list-gpu-arch 2>/dev/null | sed 's/compute_//'); do
@@ -187,6 +188,21 @@ nvcc_row() {
     } >"$out/$name.log" 2>&1 || { fail "$name" "does not compile without a warning"; return; }
     run_suite "$program" "" "host cuda" "" || { fail "$name" "$why"; return; }
     say "$name" passed "0 warnings; $why"
+}
+
+# clang as the compiler of host and device code, with the toolkit that nvcc belongs to, of which clang says that it is newer than those it knows.
+clang_cuda() {
+    home=$(dirname "$(dirname "$(readlink -f "$(command -v "${NVCC:-nvcc}" || echo none/none)")")")
+    [ -d "$home/include" ] || { say "$name" skipped "no CUDA toolkit"; return; }
+    flags="-x cuda --cuda-path=$home -std=c++17 -O1 -Wall -Wextra -Werror -Wno-unknown-cuda-version -I. -c tests/cuda_impl.cu"
+    for arch; do
+        # shellcheck disable=SC2086
+        $cc $flags --cuda-device-only --cuda-gpu-arch=sm_$arch -o "$program.cubin" >>"$out/$name.log" 2>&1 || { fail "$name" "sm_$arch"; return; }
+    done
+    # shellcheck disable=SC2086
+    $cc $flags --cuda-host-only -o "$program.o" >>"$out/$name.log" 2>&1 || { fail "$name" "host code"; return; }
+    [ ! -s "$out/$name.log" ] || { fail "$name" "it says something"; return; }
+    say "$name" passed "$($cc --version | sed -n '1s/.*version \([0-9.]*\).*/clang \1/p'), CUDA $("${NVCC:-nvcc}" --version | sed -n 's/.*release \([0-9.]*\),.*/\1/p'): 0 errors, 0 warnings for sm_$(echo "$*" | sed 's/ / and sm_/g') and the host"
 }
 
 # CUDA 12: NVIDIA's headers and ptxas from PyPI, and clang as the compiler of host and device code, for nvcc 12 is not on PyPI.

@@ -20,6 +20,7 @@
 #include "../amp_cuda.cuh"
 #include "hostcuda_ctl.h"
 #include "naive_tail.h"
+#include "sass_bound.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,36 +31,12 @@ static struct options {
     int profile, listing, quick, record, chain, main;
 } opt;
 
-/* ---- GPUs ----
-   Results per clock and SM: "Throughput of Native Arithmetic Instructions" in NVIDIA's CUDA C++ Programming Guide, by
-   compute capability: FP32 add, multiply, multiply-add; 32-bit integer add, compare, logic, shift; 32-bit integer
-   multiply-add; FP64; conversions from and to 64-bit types; the other conversions and approximations. Each of an SM's
-   four schedulers issues one instruction per clock. Load/store units, SMs, clock and bandwidth: NVIDIA's architecture
-   papers and data sheets. On chips with few FP64 units conversions are taken to use the same units. */
-typedef struct gpu {
-    const char *name;
-    int arch, sms;
-    double ghz, gb_per_s;
-    double alu, fma, imad, fp64, cvt64, xu, lsu;
-    int fp64_shared;
-} gpu;
-static const gpu gpus[] = {
-    /* name    arch  SMs   GHz   GB/s  alu  fma imad fp64 cvt64 xu lsu shared */
-    {"T4", 75, 40, 1.350, 320, 64, 64, 64, 2, 2, 16, 16, 1},
-    {"A100", 80, 108, 1.410, 2039, 64, 64, 64, 32, 16, 16, 32, 0},
-    {"H100", 90, 132, 1.755, 3350, 64, 128, 64, 64, 16, 16, 32, 0},
-    {"H200", 90, 132, 1.755, 4800, 64, 128, 64, 64, 16, 16, 32, 0},
-    {"B200", 100, 148, 1.965, 8000, 64, 128, 64, 64, 16, 16, 32, 0},
-    {"3060", 86, 28, 1.777, 360, 64, 128, 64, 2, 2, 16, 16, 1},
-    {"3090", 86, 82, 1.695, 936, 64, 128, 64, 2, 2, 16, 16, 1},
-    {"4090", 89, 128, 2.520, 1008, 64, 128, 64, 2, 2, 16, 16, 1},
-    {"5070", 120, 48, 2.512, 672, 64, 128, 64, 2, 2, 16, 16, 1},
-    {"5090", 120, 170, 2.407, 1792, 64, 128, 64, 2, 2, 16, 16, 1},
-};
-#define GPUS (sizeof gpus / sizeof *gpus)
-
 static const char *const pipe_names[HCU_PIPES] = {
     "alu", "fma", "imad", "fp64", "cvt64", "xu", "lsu", "branch", "uniform", "other"};
+typedef char same_pipes[(int)SASS_ALU == (int)HCU_PIPE_ALU && (int)SASS_IMAD == (int)HCU_PIPE_IMAD &&
+            (int)SASS_LSU == (int)HCU_PIPE_LSU && (int)SASS_PIPES == (int)HCU_PIPES
+        ? 1
+        : -1];
 
 /* Is the loaded code what this GPU runs? --archs lists all that this run has; where a GPU's own is not among them, 8.6
    stands for those with few FP64 units, and 9.0 for the others. */
@@ -69,27 +46,6 @@ static int has_code_of(const gpu *g) {
     if (!opt.archs || strstr(opt.archs, own)) return !opt.archs || g->arch == hcu_sass_arch();
     return hcu_sass_arch() == (g->fp64_shared ? 86 : 90);
 }
-/* The share of nominal bandwidth that the counts allow; *limit: what it is limited by. */
-static double bound(const gpu *g, const double *pipe, double all, double bytes, const char **limit) {
-    double worst = 0, fp64 = pipe[HCU_PIPE_FP64] / g->fp64, cvt64 = pipe[HCU_PIPE_CVT64] / g->cvt64;
-    const char *name[] = {"issue", "ALU", "FMA", "IMAD", "FP64", "XU", "LSU"};
-    double clocks[7];
-    size_t i;
-    clocks[0] = all / 128;
-    clocks[1] = pipe[HCU_PIPE_ALU] / g->alu;
-    clocks[2] = (pipe[HCU_PIPE_FMA] + pipe[HCU_PIPE_IMAD]) / g->fma;
-    clocks[3] = pipe[HCU_PIPE_IMAD] / g->imad;
-    clocks[4] = g->fp64_shared ? fp64 + cvt64 : fp64 > cvt64 ? fp64 : cvt64;
-    clocks[5] = pipe[HCU_PIPE_XU] / g->xu;
-    clocks[6] = pipe[HCU_PIPE_LSU] / g->lsu;
-    for (i = 0; i < 7; i++)
-        if (clocks[i] > worst) {
-            worst = clocks[i];
-            *limit = name[i];
-        }
-    return worst > 0 ? bytes / worst / (g->gb_per_s / (g->sms * g->ghz)) : INFINITY;
-}
-
 /* ---- what a row works on ---- */
 
 typedef enum data_kind { NORMAL, SUBNORMAL, ZERO, INF, SHIFTED, DATA_KINDS } data_kind;
@@ -258,7 +214,7 @@ typedef struct layout {
     amp_dtype model, moment;
     amp_optimizer optimizer;
     float momentum;
-    uint32_t stochastic;
+    uint32_t stochastic, count; /* count: of lost updates, see amp_step_desc.count_lost */
 } layout;
 enum {
     L_ADAMW,
@@ -271,20 +227,24 @@ enum {
     L_SPLIT,
     L_KAHAN,
     L_STOCHASTIC,
-    L_BF16_MOMENTS
+    L_BF16_MOMENTS,
+    L_COUNT_32,
+    L_COUNT_ALL
 };
 static const layout layouts[] = {
-    {AMP_MASTER_F32, AMP_F16, AMP_F32, AMP_ADAMW, 0, 0},
-    {AMP_MASTER_F32, AMP_BF16, AMP_F32, AMP_ADAMW, 0, 0},
-    {AMP_MASTER_F32, AMP_F32, AMP_F32, AMP_ADAMW, 0, 0},
-    {AMP_MASTER_F32, AMP_F16, AMP_F32, AMP_LION, 0, 0},
-    {AMP_MASTER_F32, AMP_F16, AMP_F32, AMP_SGD, 0.9f, 0},
-    {AMP_MASTER_F32, AMP_F16, AMP_F32, AMP_SGD, 0, 0},
-    {AMP_MASTER_NONE, AMP_BF16, AMP_F32, AMP_SGD, 0, 1},
-    {AMP_MASTER_SPLIT, AMP_F16, AMP_F32, AMP_ADAMW, 0, 0},
-    {AMP_MASTER_KAHAN, AMP_BF16, AMP_F32, AMP_ADAMW, 0, 0},
-    {AMP_MASTER_NONE, AMP_BF16, AMP_F32, AMP_ADAMW, 0, 1},
-    {AMP_MASTER_NONE, AMP_BF16, AMP_BF16, AMP_ADAMW, 0, 1},
+    {AMP_MASTER_F32, AMP_F16, AMP_F32, AMP_ADAMW, 0, 0, 0},
+    {AMP_MASTER_F32, AMP_BF16, AMP_F32, AMP_ADAMW, 0, 0, 0},
+    {AMP_MASTER_F32, AMP_F32, AMP_F32, AMP_ADAMW, 0, 0, 0},
+    {AMP_MASTER_F32, AMP_F16, AMP_F32, AMP_LION, 0, 0, 0},
+    {AMP_MASTER_F32, AMP_F16, AMP_F32, AMP_SGD, 0.9f, 0, 0},
+    {AMP_MASTER_F32, AMP_F16, AMP_F32, AMP_SGD, 0, 0, 0},
+    {AMP_MASTER_NONE, AMP_BF16, AMP_F32, AMP_SGD, 0, 1, 0},
+    {AMP_MASTER_SPLIT, AMP_F16, AMP_F32, AMP_ADAMW, 0, 0, 0},
+    {AMP_MASTER_KAHAN, AMP_BF16, AMP_F32, AMP_ADAMW, 0, 0, 0},
+    {AMP_MASTER_NONE, AMP_BF16, AMP_F32, AMP_ADAMW, 0, 1, 0},
+    {AMP_MASTER_NONE, AMP_BF16, AMP_BF16, AMP_ADAMW, 0, 1, 0},
+    {AMP_MASTER_F32, AMP_F16, AMP_F32, AMP_ADAMW, 0, 0, 32},
+    {AMP_MASTER_F32, AMP_F16, AMP_F32, AMP_ADAMW, 0, 0, 1},
 };
 static amp_params *set_of(work *w, const layout *l, amp_dtype grad, amp_step_desc *step, amp_array *g) {
     amp_params_desc d = AMP_ZERO;
@@ -314,6 +274,7 @@ static amp_params *set_of(work *w, const layout *l, amp_dtype grad, amp_step_des
     step->weight_decay = 0.01f;
     step->momentum = l->momentum;
     step->stochastic = l->stochastic;
+    step->count_lost = l->count;
     step->seed = 11;
     return set;
 }
@@ -498,6 +459,9 @@ static const row rows[] = {
     {"clip f16", run_clip, AMP_F16, AMP_F16, 0, 0, 4, 64 * K, 192 * K, "ampi_k_clip"},
     {"clip f32", run_clip, AMP_F32, AMP_F32, 0, 0, 8, 64 * K, 192 * K, "ampi_k_clip"},
     {"AdamW f16", run_update, AMP_F16, AMP_F16, L_ADAMW, 0, 28, 64 * K, 128 * K, "ampi_k_update"},
+    {"AdamW f16 counted 1 in 32", run_update, AMP_F16, AMP_F16, L_COUNT_32, 0, 28, 64 * K, 128 * K,
+        "ampi_k_count_update"},
+    {"AdamW f16 counted", run_update, AMP_F16, AMP_F16, L_COUNT_ALL, 0, 28, 64 * K, 128 * K, "ampi_k_count_update"},
     {"AdamW bf16", run_update, AMP_BF16, AMP_F16, L_ADAMW_BF16, 0, 28, 64 * K, 128 * K, "ampi_k_update"},
     {"AdamW f32", run_update, AMP_F32, AMP_F16, L_ADAMW_F32, 0, 28, 64 * K, 128 * K, "ampi_k_update"},
     {"Lion f16", run_update, AMP_F16, AMP_F16, L_LION, 0, 20, 64 * K, 128 * K, "ampi_k_update"},
@@ -534,25 +498,8 @@ static int passed, failed;
 
 /* ---- the committed counts ---- */
 
-/* What FILE says of a row, by pipe, too; 0: nothing. */
 static double recorded(const char *path, int arch, const row *r, data_kind data, double *pipe) {
-    char line[256], want[128];
-    double count = 0;
-    FILE *f = fopen(path, "r");
-    size_t n;
-    int p;
-    if (!f) return 0;
-    snprintf(want, sizeof want, "%d\t%s\t%s\t", arch, r->name, data_names[data]);
-    n = strlen(want);
-    while (fgets(line, sizeof line, f)) {
-        char *at = line + n;
-        if (strncmp(line, want, n) != 0) continue;
-        count = strtod(at, &at);
-        for (p = 0; p < HCU_PIPES; p++)
-            pipe[p] = strtod(at, &at);
-    }
-    fclose(f);
-    return count;
+    return sass_recorded(path, arch, r->name, data_names[data], pipe);
 }
 static int as_expected(const row *r, data_kind data, double all) {
     double pipe[HCU_PIPES], want = opt.table ? recorded(opt.table, hcu_sass_arch(), r, data, pipe) : all;
@@ -588,7 +535,7 @@ static void tell(const row *r, data_kind data, int same, const double *pipe, dou
     printf("\n   ");
     for (g = 0; g < GPUS; g++) {
         const char *limit = "";
-        double share = bound(&gpus[g], pipe, all, r->bytes, &limit);
+        double share = sass_bound(&gpus[g], pipe, all, r->bytes, &limit);
         if (has_code_of(&gpus[g])) printf(" %s %.2f %s;", gpus[g].name, share, limit);
     }
     puts("");
@@ -633,7 +580,7 @@ static double recorded_bound(const gpu *g, const row *r, const char **limit) {
         double pipe[HCU_PIPES], all = recorded(opt.bounds, g->arch, r, (data_kind)d, pipe), share;
         const char *what = "";
         if (all <= 0) all = recorded(opt.bounds, g->fp64_shared ? 86 : 90, r, (data_kind)d, pipe);
-        share = all > 0 ? bound(g, pipe, all, r->bytes, &what) : 0;
+        share = all > 0 ? sass_bound(g, pipe, all, r->bytes, &what) : 0;
         if (share >= worst) continue;
         worst = share;
         *limit = what;

@@ -845,6 +845,7 @@ static void least_refuses(t_run *t, amp_ctx *c) { /* what has no entry says so, 
     amp_array a = amp_arrn(x, AMP_F32, 4);
     amp_params *p = NULL;
     amp_scaler *s = NULL;
+    amp_fp8 *f = NULL;
     amp_finite_report report;
     amp_histogram h;
     amp_gemm_desc g = AMP_ZERO;
@@ -880,6 +881,7 @@ static void least_refuses(t_run *t, amp_ctx *c) { /* what has no entry says so, 
     d.count = 4;
     d.x = d.y = a;
     CHECK_STATUS(amp_dropout(c, &d), AMP_ERR_UNSUPPORTED, "amp_dropout no dropout");
+    CHECK_STATUS(amp_fp8_create(&f, c, NULL), AMP_ERR_UNSUPPORTED, "amp_fp8_create no quantize");
 }
 static void least_backend(t_run *t) {
     amp_backend b = least_table(), bad = b;

@@ -109,7 +109,7 @@ static void count_call(visit *v, const char *call, unsigned long allocations) {
 static int may_allocate(const char *verb) {
     static const char *const names[] = {"amp_alloc", "amp_params_create", "amp_params_add", "amp_params_commit",
         "amp_scaler_create", "amp_autocast_begin", "amp_snapshot_begin", "amp_param_read", "amp_param_write",
-        "amp_state_save", "amp_state_load", "amp_params_use"};
+        "amp_state_save", "amp_state_load", "amp_params_use", "amp_fp8_create"};
     size_t i;
     for (i = 0; i < sizeof names / sizeof names[0]; i++)
         if (strcmp(verb, names[i]) == 0) return 1;
@@ -297,6 +297,23 @@ static amp_params *new_params(visit *v, const struct kind *kind) {
     return p;
 }
 
+/* What the gradients are like, and the last step's lost updates. */
+static void v_report(visit *v, amp_params *p, amp_scaler *s) {
+    t_run *t = v->t;
+    amp_report_row *rows = (amp_report_row *)t_host(t, 5 * sizeof *rows);
+    amp_watch w = AMP_ZERO;
+    size_t i;
+    VERB(amp_report(p, s, rows, 5, NULL, NULL, 0));
+    for (i = 0; i < 5; i++) {
+        t_blob_add(&v->out, &rows[i].values, sizeof rows[i].values);
+        t_blob_add(&v->out, &rows[i].updates, 16);
+        t_blob_add(&v->out, &rows[i].ratio, 4);
+    }
+    w.on = 1;
+    VERB(amp_watch_array(t->ctx, &w, "gradient", amp_param_grad(p, 1)));
+    t_blob_add(&v->out, &w.found, sizeof w.found);
+}
+
 /* One step, with what may come between gradients and update. */
 static void v_step(visit *v, amp_params *p, amp_scaler *s, const struct kind *kind, const amp_step_desc *d, int step) {
     t_run *t = v->t;
@@ -308,6 +325,7 @@ static void v_step(visit *v, amp_params *p, amp_scaler *s, const struct kind *ki
         set_grad_bits(t, p, 1, 3, set_inf(amp_param_grad(p, 1).dtype));
     VERB(amp_grad_norm(p, s, &norm));
     t_blob_add(&v->out, &norm, 8);
+    v_report(v, p, s);
     if (kind->accumulate) {
         VERB(amp_accumulate(p, s, 1));
         VERB(amp_scaler_update(s));
@@ -392,6 +410,7 @@ static void v_update(visit *v, const struct kind *kind) {
     CHECK_OK(amp_scaler_create(&s, t->ctx, &sd));
     d.optimizer = kind->optimizer;
     d.stochastic = kind->stochastic;
+    d.count_lost = 1;
     d.lr = 1e-3f;
     d.momentum = kind->optimizer == AMP_SGD ? 0.9f : 0.0f;
     d.weight_decay = 0.01f;
@@ -452,6 +471,21 @@ static void v_policy(visit *v) {
         d.rng.seed = i;
         VERB(amp_dropout(t->ctx, &d));
         keep(v, d.y);
+    }
+    for (i = 0; i < 8; i++) {
+        amp_array dst = output(t, i % 2 ? AMP_F8E5M2 : AMP_F8E4M3, n), dst_t = output(t, dst.dtype, n);
+        amp_fp8_desc d = AMP_ZERO;
+        amp_fp8_info info;
+        amp_fp8 *f = NULL;
+        d.history = (uint32_t)(i / 4);
+        VERB(amp_fp8_create(&f, t->ctx, &d));
+        VERB(amp_quantize(f, 0, dst, dst_t, in[i / 2 % 2], 1, n, 0));
+        keep(v, dst);
+        VERB(amp_quantize(f, 0, dst, dst_t, in[i / 2 % 2], n, 1, 0));
+        keep(v, dst_t);
+        VERB(amp_fp8_get(f, 0, &info));
+        t_blob_add(&v->out, &info, sizeof info);
+        VERB((amp_fp8_destroy(f), AMP_OK));
     }
 }
 

@@ -391,7 +391,7 @@ static void explained_in_scope(t_run *t) {
     CHECK_EQ(amp_autocast_get(t->ctx).casts, 0);
     g.m = g.n = g.k = 64;
     CHECK_STATUS(amp_gemm_explain(t->ctx, text, sizeof text, &g), AMP_ERR_NO_MEMORY, "amp_gemm_explain arena");
-    CHECK(text[0] == 0);
+    CHECK(strstr(text, "bf16 -> bf16") != NULL); /* as it was */
     CHECK_OK(amp_autocast_end(t->ctx));
     CHECK_OK(amp_autocast_release(t->ctx));
 }

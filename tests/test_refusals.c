@@ -189,10 +189,10 @@ static const verb verbs[] = {
             AT(amp_gemm_desc, d_dtype)}},
     {"amp_linear_forward", sizeof(amp_linear_desc), linear_fill, forward_call,
         {AT(amp_linear_desc, record), AT(amp_linear_desc, from), AT(amp_linear_desc, before),
-            AT(amp_linear_desc, after)}},
+            AT(amp_linear_desc, after), AT(amp_linear_desc, fp8), AT(amp_linear_desc, scratch)}},
     {"amp_linear_backward", sizeof(amp_linear_desc), linear_fill, backward_call,
         {AT(amp_linear_desc, record), AT(amp_linear_desc, from), AT(amp_linear_desc, before),
-            AT(amp_linear_desc, after)}},
+            AT(amp_linear_desc, after), AT(amp_linear_desc, fp8), AT(amp_linear_desc, scratch)}},
     {"amp_softmax_cross_entropy", sizeof(amp_xent_desc), xent_fill, xent_call,
         {AT(amp_xent_desc, scaler), AT(amp_xent_desc, from)}},
     {"amp_dropout", sizeof(amp_dropout_desc), dropout_fill, dropout_call, {0}},
@@ -372,6 +372,10 @@ static void backward_again(t_run *t) {
     amp_linear_desc l = layer(t, x, w, y, dy, dx, dw, db);
     amp_array good;
     int which;
+    good = l.y; /* forward's sentence: the layer's own operands, and how far apart they are */
+    l.y = amp_arr((char *)l.x.data + 8, l.x.dtype);
+    CHECK_STATUS(amp_linear_forward(t->ctx, &l), AMP_ERR_INVALID_ARG, "y overlaps x which begins 8 bytes before it");
+    l.y = good;
     for (which = 0; which < 4; which++) {
         amp_array *spoilt = which == 0 ? &l.dw : which == 3 ? &l.dbias : &l.dx;
         good = *spoilt;
@@ -569,7 +573,87 @@ static void empty_set(t_run *t) {
     CHECK_EQ(s.wrong, 0);
 }
 
+/* Host memory that a refused call would have written: found by tests/fuzz_api.c. */
+static void host_outputs(t_run *t) {
+    amp_gemm_desc g = AMP_ZERO;
+    amp_linear_desc l = AMP_ZERO;
+    amp_precision record = AMP_ZERO;
+    amp_snapshot snapshot;
+    amp_scaler *foreign = NULL;
+    amp_ctx *other = NULL;
+    char text[100] = "as it was";
+    g.m = g.n = g.k = 4;
+    g.a = g.b = g.d = amp_arr(t_alloc(t, 64), AMP_F32);
+    CHECK_STATUS(amp_gemm_explain(t->ctx, text, sizeof text, &g), AMP_ERR_INVALID_ARG, "amp_gemm_explain overlaps");
+    CHECK(strcmp(text, "as it was") == 0);
+    l.rows = l.in = l.out = 4;
+    l.x = amp_arr(t_alloc(t, 64), AMP_F32);
+    l.w = amp_arr(t_alloc(t, 64), AMP_F32);
+    l.y = amp_arr(t_alloc(t, 64), AMP_F32);
+    l.dy = amp_arr(t_alloc(t, 64), AMP_F32);
+    l.dw = amp_arrn(t_alloc(t, 64), AMP_F32, 3);
+    l.record = &record;
+    CHECK_STATUS(amp_linear_tune(t->ctx, &l), AMP_ERR_INVALID_ARG, "amp_linear_tune dw|desc.d");
+    CHECK_EQ(record.made, 0);
+    CHECK_EQ(record.x, 0);
+    CHECK_STATUS(amp_snapshot_take(t->ctx, NULL, NULL, NULL), AMP_ERR_INVALID_ARG, "amp_snapshot_take out");
+    CHECK_OK(t_create(t->place, &other, NULL, NULL));
+    CHECK_OK(amp_scaler_create(&foreign, other, NULL));
+    memset(&snapshot, 0x5a, sizeof snapshot);
+    CHECK_STATUS(amp_snapshot_take(t->ctx, &snapshot, NULL, foreign), AMP_ERR_INVALID_ARG, "amp_snapshot_take s");
+    CHECK_EQ(snapshot.iteration, 0x5a5a5a5a5a5a5a5a);
+    amp_scaler_destroy(foreign);
+    amp_ctx_destroy(other);
+}
+
+/* A commit that gets no memory has not written what was adopted, whichever request fails. */
+static int requests_left;
+static void *counted_alloc(size_t bytes, void *user) {
+    (void)user;
+    return requests_left-- > 0 ? malloc(bytes) : NULL;
+}
+static void counted_free(void *p, size_t bytes, void *user) {
+    (void)bytes;
+    (void)user;
+    free(p);
+}
+static void commit_without_memory(t_run *t) {
+    static const float init[4] = {1, 2, 3, 4};
+    const amp_allocator a = {counted_alloc, counted_free, NULL};
+    int n, failures = 0;
+    for (n = 0; n < 50; n++) {
+        float adopted[4] = {9, 9, 9, 9};
+        amp_param_desc first = AMP_ZERO, second = AMP_ZERO;
+        amp_params_desc d = AMP_ZERO;
+        amp_params *p = NULL;
+        amp_ctx *c = NULL;
+        amp_status st;
+        requests_left = 1000;
+        CHECK_OK(t_create(t->place, &c, &a, NULL));
+        d.master = AMP_MASTER_SPLIT;
+        CHECK_OK(amp_params_create(&p, c, &d));
+        first.count = second.count = 4;
+        first.init = second.init = init;
+        first.keep_f32 = 1;
+        first.master = adopted;
+        CHECK_OK(amp_params_add(p, &first));
+        CHECK_OK(amp_params_add(p, &second));
+        requests_left = n;
+        st = amp_params_commit(p);
+        requests_left = 1000;
+        failures += st != AMP_OK;
+        t_note(t, "request %d", n);
+        CHECK(adopted[0] > 8.0f ? st == AMP_ERR_NO_MEMORY : st == AMP_OK);
+        amp_params_destroy(p);
+        amp_ctx_destroy(c);
+        if (st == AMP_OK) break;
+    }
+    CHECK(failures > 5 && n < 50);
+}
+
 const t_test t_suite_refusals[] = {{"refusals.every_argument", every_argument, T_ALL},
     {"refusals.backward_again", backward_again, T_ALL}, {"refusals.backward_f8", backward_f8, T_ALL},
     {"refusals.counts_too_large", counts_too_large, T_ALL}, {"refusals.rates_and_eps", rates_and_eps, T_ALL},
-    {"refusals.numbers_in_words", numbers_in_words, T_ALL}, {"refusals.empty_set", empty_set, T_CPU}, {NULL, NULL, 0}};
+    {"refusals.numbers_in_words", numbers_in_words, T_ALL}, {"refusals.empty_set", empty_set, T_CPU},
+    {"refusals.host_outputs", host_outputs, T_ALL}, {"refusals.commit_without_memory", commit_without_memory, T_CPU},
+    {NULL, NULL, 0}};

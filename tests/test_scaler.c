@@ -503,6 +503,26 @@ static void set_scale(t_run *t) {
     amp_params_destroy(p);
 }
 
+/* A smaller hysteresis: fewer overflows are left than before, so the first one backs off. */
+static void configure_hysteresis(t_run *t) {
+    amp_scaler_desc d = AMP_ZERO, e = AMP_ZERO;
+    amp_scaler *s = NULL;
+    amp_params *p = set_one(t, 2, AMP_F16);
+    amp_step_desc sd = t_rate_0();
+    d.scale = 64;
+    d.hysteresis = 3;
+    CHECK_OK(amp_scaler_create(&s, t->ctx, &d));
+    CHECK_EQ(set_info(t, s).hysteresis_tracker, 3);
+    CHECK_OK(amp_scaler_configure(s, &e)); /* hysteresis 0 is 1 */
+    CHECK_EQ(set_info(t, s).hysteresis_tracker, 1);
+    set_grad_bits(t, p, 0, 1, set_nan(AMP_F16));
+    CHECK_OK(t_update(p, s, &sd, AMP_SGD));
+    CHECK_OK(amp_scaler_update(s));
+    CHECK_F32(t_scale(s), 32.0f);
+    amp_scaler_destroy(s);
+    amp_params_destroy(p);
+}
+
 static void configure(t_run *t) {
     amp_scaler_desc d = AMP_ZERO, e = AMP_ZERO;
     amp_scaler *s = NULL;
@@ -1200,7 +1220,8 @@ static void scale_in_context_memory(t_run *t) {
 const t_test t_suite_scaler[] = {{"scaler.rule_rows", rule_rows, T_HOST}, {"scaler.rule_verbs", rule_verbs, T_ALL},
     {"scaler.random_walk", random_walk, T_ALL}, {"scaler.defaults", defaults, T_ALL},
     {"scaler.defaults_of_the_rule", defaults_of_the_rule, T_ALL}, {"scaler.create_errors", create_errors, T_ALL},
-    {"scaler.set_scale", set_scale, T_ALL}, {"scaler.configure", configure, T_ALL}, {"scaler.dead", dead, T_ALL},
+    {"scaler.set_scale", set_scale, T_ALL}, {"scaler.configure", configure, T_ALL},
+    {"scaler.configure_hysteresis", configure_hysteresis, T_ALL}, {"scaler.dead", dead, T_ALL},
     {"scaler.off_and_null", off_and_null, T_ALL}, {"scaler.no_check", no_check, T_ALL},
     {"scaler.stages", stages, T_ALL}, {"scaler.null_arguments", null_arguments, T_ALL},
     {"scaler.null_is_off", null_is_off, T_ALL}, {"scaler.several_sets", several_sets, T_ALL},

@@ -22,10 +22,11 @@ typedef struct bench { /* what verbs work on */
     amp_ctx *ctx;
     amp_params *p, *fresh; /* committed; not yet */
     amp_scaler *s;
+    amp_fp8 *f;
     amp_array x, y; /* 64 F32 */
     void *made;     /* must stay what it is; NULL where a verb promises that */
     float number[64];
-    uint64_t room[128];
+    uint64_t room[1024];
 } bench;
 #define UNTOUCHED 0x5a
 
@@ -50,6 +51,12 @@ static amp_linear_desc linear_of(bench *b) {
     l.x = l.w = l.dy = b->x;
     l.y = l.dw = b->y;
     return l;
+}
+
+static amp_watch watch_on(void) {
+    amp_watch w = AMP_ZERO;
+    w.on = 1;
+    return w;
 }
 
 #define DO(name, call) \
@@ -102,6 +109,8 @@ DO(amp_accumulate, amp_accumulate(b->p, b->s, 0))
 DO(amp_param_read, amp_param_read(b->p, 0, b->number))
 DO(amp_param_write, amp_param_write(b->p, 0, b->number))
 DO(amp_grad_norm, amp_grad_norm(b->p, b->s, (double *)b->room))
+DO(amp_report, amp_report(b->p, b->s, (amp_report_row *)b->room, 2, NULL, NULL, 0))
+DO_DESC(amp_watch_array, amp_watch, watch_on(), amp_watch_array(b->ctx, &d, "x", b->x))
 DO(amp_clip, amp_clip(b->p, b->s, 1.0f, 0.0f))
 DO(amp_step_poll, amp_step_poll(b->p, (amp_step_record *)b->room))
 DO(amp_autocast_begin, amp_autocast_begin(b->ctx, NULL))
@@ -111,6 +120,10 @@ DO(amp_autocast_input, amp_autocast_input(b->ctx, (amp_array *)b->room, AMP_OP_L
 DO_VOID(amp_autocast_invalidate, amp_autocast_invalidate(b->ctx, NULL))
 DO_DESC(amp_snapshot_begin, amp_snapshot, AMP_ZERO, amp_snapshot_begin(b->ctx, NULL, &d))
 DO_DESC(amp_dropout, amp_dropout_desc, AMP_ZERO, amp_dropout(b->ctx, &d))
+DO(amp_fp8_create, amp_fp8_create((amp_fp8 **)&b->made, b->ctx, NULL))
+DO_VOID(amp_fp8_destroy, amp_fp8_destroy(b->f))
+DO(amp_quantize, amp_quantize(b->f, 0, amp_arr(b->y.data, AMP_F8E4M3), b->y, b->x, 2, 2, 0))
+DO(amp_fp8_get, amp_fp8_get(b->f, 0, (amp_fp8_info *)b->room))
 DO_DESC(amp_gemm, amp_gemm_desc, gemm_of(b), amp_gemm(b->ctx, &d))
 DO_DESC(amp_gemm_explain, amp_gemm_desc, gemm_of(b), amp_gemm_explain(b->ctx, (char *)b->room, 100, &d))
 DO_DESC(amp_gemm_tune, amp_gemm_desc, gemm_of(b), amp_gemm_tune(b->ctx, &d))
@@ -124,6 +137,7 @@ DO(amp_policy_init, amp_policy_init(b->ctx, (amp_policy *)b->room, AMP_O1, NULL)
 DO(amp_policy_set, amp_policy_set(b->ctx, (amp_policy *)b->room, "low", "bf16"))
 DO(amp_policy_edit, amp_policy_edit(b->ctx, (amp_policy *)b->room, AMP_OP_LINEAR, AMP_CLASS_F32))
 DO(amp_policy_custom, amp_policy_custom(b->ctx, (amp_policy *)b->room, NULL, 0, NULL, 0, AMP_F16))
+DO(amp_snapshot_take, amp_snapshot_take(b->ctx, (amp_snapshot *)b->room, NULL, b->s))
 DO_VOID(amp_ctx_destroy, amp_ctx_destroy(b->ctx))
 
 #define ROW(name, class) {#name, do_##name},
@@ -133,7 +147,8 @@ static const struct {
 } verbs[] = {/* the public list: a verb that is new there does not link until it is here; then those with a context
                  that are not on it */
     AMP_VERB_LIST(ROW) ROW(amp_autocast_end, host) ROW(amp_autocast_invalidate, host) ROW(amp_policy_init, host)
-        ROW(amp_policy_set, host) ROW(amp_policy_edit, host) ROW(amp_policy_custom, host) ROW(amp_ctx_destroy, setup)};
+        ROW(amp_policy_set, host) ROW(amp_policy_edit, host) ROW(amp_policy_custom, host) ROW(amp_snapshot_take, host)
+            ROW(amp_ctx_destroy, setup)};
 #define N_VERBS (sizeof verbs / sizeof verbs[0])
 
 static void bench_new(t_run *t, bench *b) {
@@ -149,6 +164,7 @@ static void bench_new(t_run *t, bench *b) {
     b->p = set_new(t, AMP_F16, AMP_F16, &n_weights, 1);
     CHECK_OK(amp_params_create(&b->fresh, t->ctx, &d));
     CHECK_OK(amp_scaler_create(&b->s, t->ctx, NULL));
+    CHECK_OK(amp_fp8_create(&b->f, t->ctx, NULL));
     set_grad(t, b->p, 0, n_weights, 1.0f);
     memset(b->room, UNTOUCHED, sizeof b->room);
     memset(b->number, UNTOUCHED, sizeof b->number);
@@ -157,6 +173,7 @@ static void bench_free(bench *b) {
     amp_params_destroy(b->p);
     amp_params_destroy(b->fresh);
     amp_scaler_destroy(b->s);
+    amp_fp8_destroy(b->f);
 }
 static void bench_blob(t_run *t, bench *b, t_blob *to) { /* all that a verb could have changed */
     amp_scaler_info info = set_info(t, b->s);

@@ -72,6 +72,45 @@ static const char columns[] =
     "| PyTorch | what it computes | fields of `g` |\n"
     "|---|---|---|\n";
 
+static const char convolutions[] =
+    "\n"
+    "## Convolutions\n"
+    "\n"
+    "A convolution is a product with a row of patches for each window, so all of them are `amp_gemm` with two "
+    "functions\n"
+    "around it. `examples/conv.h` has both as code to copy, for the CPU and a GPU; `build/convnet --check` "
+    "compares them\n"
+    "with direct loops in double. Arrays are channels last, `[batch, size, channels]`; the weight is PyTorch's in\n"
+    "`memory_format=torch.channels_last`: `w[out, taps, in / groups]`, and `w[in, taps, out / groups]` of a "
+    "transposed one.\n"
+    "`p[places, groups, taps, channels / groups]`, the patches, come from the side that windows are taken from: "
+    "`im2col`\n"
+    "gathers them, `col2im` adds them up there. `k` is a window's elements in a group, `r` the places of all "
+    "images.\n"
+    "\n"
+    "| PyTorch | forward | gradient of `x` | gradient of `w` |\n"
+    "|---|---|---|---|\n"
+    "| `conv1d`, `conv2d`, `conv3d` | `p = im2col(x)`, `y[r,out] = p w^T + bias` | `p = dy w`, `dx = col2im(p)` | "
+    "`p = im2col(x)`, `dw = dy^T p` |\n"
+    "| the same with 1 x 1 windows, stride 1 | `y = x w^T + bias`: a linear layer | `dx = dy w` | `dw = dy^T x` |\n"
+    "| the same with `groups = g` | `g.batch = groups; g.lda = groups * k; g.stride_a = k; g.ldd = out; g.stride_d "
+    "= out / groups` | as forward, with `a` and `d` exchanged | as forward, `g.ldb = groups * k; g.stride_b = k` "
+    "|\n"
+    "| `conv_transpose1d`, `2d`, `3d` | `p[r,k] = x w`, `y = col2im(p) + bias` | `p = im2col(dy)`, `dx = p w^T` | "
+    "`p = im2col(dy)`, `dw = x^T p` |\n"
+    "| `conv_tbc` | `conv1d` of `x[time, batch, in]`: its batch and time exchanged | | |\n"
+    "| `_convolution`, `convolution` | the one of these that its arguments say | | |\n"
+    "\n"
+    "Stride, padding, dilation and output padding are `im2col`'s and `col2im`'s business: the products do not "
+    "change. The\n"
+    "gradient of the bias is the column sums of `dy`: `amp_linear_backward` with `.dy` and `.dbias` alone. A "
+    "product has\n"
+    "one bias for all of its batch, so groups with biases are a call each, or add it with the activation. In 16 "
+    "bits each\n"
+    "element that `col2im` adds up was rounded once; the sum is in FP32. Convolution is here because "
+    "`torch.autocast` lists\n"
+    "it; cuDNN needs no patches in memory.\n";
+
 static const char notes[] =
     "\n"
     "## Notes\n"
@@ -110,6 +149,7 @@ int main(void) {
     printf("%s", columns);
     for (r = rows; r->name; r++)
         line(r);
+    printf("%s", convolutions);
     printf("%s", notes);
     return 0;
 }

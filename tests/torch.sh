@@ -1,0 +1,67 @@
+#!/bin/sh
+# usage: torch.sh        What is compared with PyTorch, if $PYTHON (python3) can import it; else all of it is skipped and counted:
+#   1,000 steps of each optimizer (torch_steps.c); loss and gradients of examples/gpt.c and convnet.c (torch_gpt.c, torch_convnet.c); the Muon of docs/recipes.md
+#   (torch_muon.c); and examples/libtorch.cpp is built on its headers and libraries, and holds its claims.
+# Uses $BUILD $CC $CXX $IMPL, the object of tests/impl.c. Last line: N passed, N failed, N skipped.
+set -u
+top=$(cd "$(dirname "$0")/.." && pwd) || exit 2
+build=${BUILD:-$top/build}
+mkdir -p "$build" && build=$(cd "$build" && pwd) || exit 2
+PYTHON=${PYTHON:-python3}
+CC=${CC:-cc}
+IMPL=${IMPL:-$build/tests/impl.o}
+work=$(mktemp -d) || exit 2
+trap 'rm -rf "$work"' EXIT
+trap 'exit 130' INT TERM
+passed=0 failed=0 skipped=0
+ok() { passed=$((passed + 1)); }
+bad() { failed=$((failed + 1)); echo "FAIL $*"; }
+if ! "$PYTHON" -c 'import torch' >/dev/null 2>&1; then
+    for what in "steps of each optimizer" "gradients of examples/gpt.c" "gradients of examples/convnet.c" "Muon" "examples/libtorch.cpp"; do echo "skipped: $what: $PYTHON cannot import torch"; done
+    echo "0 passed, 0 failed, 5 skipped"
+    exit 0
+fi
+${MAKE:-make} -s -C "$top" BUILD="$build" "$IMPL" || bad "the implementation does not build"
+
+# program NAME FLAG...: tests/NAME.c without an implementation of its own
+program() {
+    name=$1
+    shift
+    sed 's/^#define AMP_IMPLEMENTATION.*//' "$top/tests/$name.c" |
+        "$CC" -std=c99 -O1 -Wall -Wextra -Wno-return-type -DAMP_LINKED -iquote "$top/tests" -I"$top" "$@" -x c - -x none "$IMPL" -lm -pthread -o "$work/$name" >"$work/log" 2>&1 ||
+        { bad "$name.c does not build"; head -n 12 "$work/log"; return 1; }
+}
+# beside_torch SCRIPT ARGUMENT...: its lines, and its counts
+beside_torch() {
+    script=$1
+    shift
+    "$PYTHON" "$top/tests/$script" "$@" >"$work/log" 2>"$work/err"
+    rc=$?
+    sed '$d' "$work/log"
+    counts=$(tail -n 1 "$work/log" | sed -n 's/^\([0-9]*\) passed, \([0-9]*\) failed, \([0-9]*\) skipped$/\1 \2 \3/p')
+    # shellcheck disable=SC2086 # three words
+    set -- ${counts:-0 1 0}
+    passed=$((passed + $1)) failed=$((failed + $2)) skipped=$((skipped + $3))
+    if { [ $rc = 0 ] || [ "$2" != 0 ]; } && [ -n "$counts" ]; then return; fi
+    bad "$script: exit status $rc, counts '$counts': $(tail -n 1 "$work/err")"
+}
+program torch_steps && beside_torch torch_steps.py "$work/torch_steps"
+program torch_gpt && beside_torch torch_programs.py gpt "$work/torch_gpt"
+program torch_convnet && beside_torch torch_programs.py convnet "$work/torch_convnet"
+sed -n '/^## Muon/,/^## /p' "$top/docs/recipes.md" | awk '/^```/ { on = !on && /c run/; next } on' >"$work/recipe.h"
+program torch_muon "-DRECIPE=\"$work/recipe.h\"" && beside_torch torch_programs.py muon "$work/torch_muon"
+
+if ${MAKE:-make} -s -C "$top" BUILD="$build" PYTHON="$PYTHON" "$build/libtorch" >"$work/log" 2>&1; then
+    OMP_NUM_THREADS=1 "$build/libtorch" --check >"$work/log" 2>"$work/err"
+    rc=$?
+    sed 's/^ok/  /' "$work/log"
+    n=$(grep -c '^ok ' "$work/log")
+    passed=$((passed + n)) failed=$((failed + $(grep -c '^WRONG' "$work/log")))
+    if [ $rc != 0 ] || [ "$n" -lt 8 ]; then bad "libtorch --check: exit status $rc, $n claims hold: $(tail -n 2 "$work/err")"; fi
+    if "$build/libtorch" --nonsense >"$work/log" 2>"$work/err" || [ "$(grep -c nonsense "$work/err")" != 1 ]; then bad "libtorch --nonsense"; else ok; fi
+else
+    bad "libtorch.cpp does not build"
+    grep -i error "$work/log" | head -n 12
+fi
+echo "$passed passed, $failed failed, $skipped skipped"
+[ $failed = 0 ]
