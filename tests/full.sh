@@ -25,7 +25,7 @@ suites() { # VARIANT SLICES MODE ORDER
 }
 cuda_table() {
     for variant in $1; do
-        programs="$host/plain/bugs $host/$variant/bugs"
+        programs="$host/translate $host/plain/bugs $host/$variant/bugs"
         for p in test_lang test_blas test_wmma user_main; do programs="$programs $host/$variant/$p"; done
         echo "hostcuda-$variant|$programs|tests/hostcuda/selftest/run_all.sh full $host $variant"
         case $variant in

@@ -63,8 +63,20 @@ static inline uint32_t set_nan(amp_dtype t) {
     return f.has_inf ? f.over | (1u << (f.mant - 1)) : f.over;
 }
 
-/* Everything that a skipped step must not change: masters, model copies, moments, gradients. */
-static inline void set_blob(t_run *t, t_blob *b, amp_params *p, const size_t *counts, size_t n) {
+/* Every NaN becomes one: the payload of a NaN that arithmetic gives is a GPU's own. */
+static inline void set_any_nan(void *x, amp_dtype dtype, size_t n) {
+    size_t i;
+    for (i = 0; i < n; i++)
+        if (amp_is_nan(amp_load(x, dtype, i))) amp_store(x, dtype, i, ref_f32(0x7fc00000));
+}
+static inline void set_blob_array(t_run *t, t_blob *b, amp_array a, size_t count, int any_nan) {
+    size_t bytes = count * amp_dtype_size(a.dtype);
+    void *host = t_host(t, bytes);
+    t_get(t, host, a.data, bytes);
+    if (any_nan) set_any_nan(host, a.dtype, count);
+    t_blob_add(b, host, bytes);
+}
+static inline void set_blob_of(t_run *t, t_blob *b, amp_params *p, const size_t *counts, size_t n, int any_nan) {
     size_t i, k;
     for (i = 0; i < n; i++) {
         amp_array a[5];
@@ -74,8 +86,16 @@ static inline void set_blob(t_run *t, t_blob *b, amp_params *p, const size_t *co
         a[3] = amp_param_get(p, i).moment[0];
         a[4] = amp_param_get(p, i).moment[1];
         for (k = 0; k < 5; k++)
-            if (a[k].data) t_blob_dev(t, b, a[k].data, counts[i] * amp_dtype_size(a[k].dtype));
+            if (a[k].data) set_blob_array(t, b, a[k], counts[i], any_nan);
     }
+}
+/* Everything that a skipped step must not change: masters, model copies, moments, gradients. */
+static inline void set_blob(t_run *t, t_blob *b, amp_params *p, const size_t *counts, size_t n) {
+    set_blob_of(t, b, p, counts, n, 0);
+}
+/* The same of a step that is taken although gradients are NaN. */
+static inline void set_blob_any_nan(t_run *t, t_blob *b, amp_params *p, const size_t *counts, size_t n) {
+    set_blob_of(t, b, p, counts, n, 1);
 }
 
 static inline amp_step_record set_poll(t_run *t, amp_params *p) {

@@ -282,12 +282,6 @@ static void recompute_large(t_run *t) {
 
 /* ---- dropout --------------------------------------------------------------------------------------------------- */
 
-/* Every NaN becomes one: the payload of a NaN that arithmetic gives is a GPU's own. */
-static void any_nan(void *x, amp_dtype dtype, size_t n) {
-    size_t i;
-    for (i = 0; i < n; i++)
-        if (amp_is_nan(amp_load(x, dtype, i))) amp_store(x, dtype, i, ref_f32(0x7fc00000));
-}
 static void dropout_bits(t_run *t) {
     static const float ps[] = {0.0f, 0.1f, 0.5f, 0.9f, 1.0f, 1e-9f};
     static const size_t counts[] = {0, 1, 3, 5, 64, 1001, 70003};
@@ -324,8 +318,8 @@ static void dropout_bits(t_run *t) {
                     amp_store(want, to, i, y);
                 }
                 t_get(t, got, d.y.data, n * st);
-                any_nan(got, to, n);
-                any_nan(want, to, n);
+                set_any_nan(got, to, n);
+                set_any_nan(want, to, n);
                 CHECK_BITS(got, want, n, st);
                 if (n > 1000 && k == 2) /* half of them, within 6 standard deviations */
                     CHECK(fabs((double)dropped - 0.5 * (double)n) <= 3.0 * sqrt((double)n));
@@ -343,7 +337,7 @@ static void dropout_bits(t_run *t) {
                     h.rng.offset += cut;
                     CHECK_OK(amp_dropout(t->ctx, &h));
                     t_get(t, got, d.x.data, n * sf);
-                    any_nan(got, to, n);
+                    set_any_nan(got, to, n);
                     CHECK_BITS(got, want, n, st);
                 }
                 t_clear(t);

@@ -199,7 +199,7 @@ static void lost_steps(t_run *t, t_blob *b, const void *arg) {
             t_blob_add(b, &rows[i].ratio, 4);
         }
     }
-    if (c->counting < 2) set_blob(t, b, p, counts, N_PARAMS);
+    if (c->counting < 2) set_blob_any_nan(t, b, p, counts, N_PARAMS);
     for (i = 0, k = 0; i < N_PARAMS; i++)
         k += amp_param_get(p, i).low.data != NULL;
     CHECK(k == 0 || pd.master == AMP_MASTER_SPLIT || pd.master == AMP_MASTER_KAHAN);
