@@ -217,6 +217,7 @@ static void backward(amp_ctx *ctx, net *n) {
 
 typedef struct run {
     float loss[MAX_STEPS];
+    amp_step_record last;
     uint64_t peak;
     double seconds;
 } run;
@@ -248,6 +249,7 @@ static void train(run *r, const amp_policy *policy, const uint8_t *keep, int ste
     }
     must(ctx, amp_sync(ctx));
     r->seconds = seconds() - r->seconds;
+    must(ctx, amp_step_poll(n.params, &r->last));
     r->peak = ledger_row(ctx, "activations").peak;
     tear_down(ctx, &n);
     amp_ctx_destroy(ctx);
@@ -354,7 +356,9 @@ int main(int argc, char **argv) {
     row("square-root rule", &keep_root.plan, &root, &all, steps, &ok);
     printf("\nextra work: the share of forward that is computed twice. Backward costs about two forwards, so computing "
            "all of forward again adds a third to a step.\n"
-           "same losses: those of every step, bit for bit.\n");
+           "same losses: those of every step, bit for bit.\n"
+           "each run: %d skipped, scale %g\n",
+        (int)all.last.skipped, (double)all.last.scale);
     if (steps >= 20 && !(all.loss[steps - 1] < all.loss[0])) {
         fprintf(stderr, "recompute: the loss did not fall\n");
         ok = 0;

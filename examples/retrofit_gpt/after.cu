@@ -471,6 +471,9 @@ int main(int argc, char **argv) {
         sum += take_loss();
     }
     printf("validation loss %.5f\n", sum / batches);
+    amp_step_record last;
+    CHECK(amp_step_poll(params, &last));
+    printf("%d skipped, scale %g\n", (int)last.skipped, last.scale);
 
     while (n_memory)
         CHECK(cudaFree(memory[--n_memory]));
