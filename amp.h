@@ -5,11 +5,13 @@
        #define AMP_IMPLEMENTATION
        #include "amp.h"
 
-   Everywhere else just  #include "amp.h".  Needs libc and libm:  cc -O2 main.c -lm   (before glibc 2.34 add -pthread)
+   Everywhere else just  #include "amp.h".  C99 or C++11, libc and libm:  cc -O2 main.c -lm  (before glibc 2.34 add
+   -pthread). The CPU needs no CUDA and no nvcc.
 
    A COMPLETE PROGRAM. It learns the logical OR: FP16 products, FP32 master weights, a dynamic loss scale, AdamW.
-   A context is the place of the work (the CPU, or a stream of a GPU); a dtype is a format of numbers; a verb is a
-   function that does work on a context. Each returns a status: a real program looks at it.
+   A context is where the work runs (the CPU, or a stream of a GPU); a dtype is a format of numbers; a verb is a
+   function that does work on a context. Each returns a status: a real program checks it. A desc is a struct of
+   settings; all zero, it asks for the defaults (the end of >>types says how).
 
        #define AMP_IMPLEMENTATION
        #include "amp.h"
@@ -32,11 +34,12 @@
        }
 
    For a GPU add amp_cuda.cuh: amp_cuda_create() instead of amp_cpu_create(), arrays from amp_alloc() and amp_copy().
-   C++ cannot take the address of a compound literal: amp_step_desc d = AMP_ZERO; d.lr = 0.1f; amp_step(p, s, d);
+   Without a GPU nothing else changes. In C++, which cannot take the address of a compound literal, every verb with a
+   desc takes it by reference, too: amp_step_desc d = AMP_ZERO; d.lr = 0.1f; amp_step(p, s, d);
 
    WHAT IT IS NOT: no autograd, no layers beyond the linear one, no data loading. Your model and your loop stay yours.
 
-   CONTENTS (search for "==== >>tag"; each banner of the implementation names the files that test the section)
+   CONTENTS (search for ">>tag"; each banner of a >>front section names the files that test it)
        >>config >>numerics >>memory >>threads >>sync >>errors >>names    the rules, on this page
        >>status >>types >>context >>formats >>arrays >>params >>scaler >>step >>policy >>products >>state
                                                                          the public API: one evening
@@ -47,26 +50,27 @@
    >>config    macro               default      where to define it    effect
                AMP_IMPLEMENTATION  -            one file              emits the code
                AMP_STATIC          -            that file             a private copy: functions are static, code emitted
-               AMP_API             extern       all files (linkage)   e.g. __declspec(dllexport)
+               AMP_API             extern       files that need it    how functions are declared: __declspec(dllimport)
                AMP_MALLOC/_FREE    malloc/free  implementation file   default allocator of contexts; both or neither
                AMP_NO_SIMD         -            implementation file   portable C only: the same bits, slower
-               AMP_STREAM_BYTES    8 MiB        implementation file   casts that write as much bypass the caches
+               AMP_STREAM_BYTES    8 MiB        implementation file   casts that write at least this bypass the caches
                AMP_NO_THREADS      -            implementation file   no pthreads: contexts have one thread
                AMP_NO_STDIO        -            implementation file   no files: amp_state_* return AMP_ERR_UNSUPPORTED
-               AMP_SELF            "amp.h"      all files             the name by which this file includes itself
-               No macro changes a type or a signature: files compiled with different settings can be linked together.
+               AMP_SELF            "amp.h"      files that rename it  the name by which this file includes itself
+               No macro has to be the same in all files: none changes a type or a signature.
 
-   >>numerics  Conversions: IEEE 754 round to nearest even, or stochastic; subnormals kept; in FP16 |x| >= 65520 becomes
-               Inf (|x| < 65520 never does) and |x| <= 2^-25 becomes 0; NaN stays NaN (made quiet, upper payload bits
-               kept); the sign of zero is kept. Integer arithmetic only (with -mf16c: instructions whose rounding mode
+   >>numerics  Conversions: IEEE 754 round to nearest even, or stochastic where a desc says so; subnormals kept. To
+               nearest, in FP16, |x| >= 65520 becomes Inf (|x| < 65520 never does; a saturating cast gives 65504) and
+               |x| <= 2^-25 becomes 0. NaN stays NaN (made quiet, upper payload bits kept); a sign is kept, also that
+               of a zero, and -2^-26 becomes -0. Integer arithmetic only (with -mf16c: instructions whose rounding mode
                is part of them; they raise exception flags), so the bits are the same on x86, ARM (AArch64) and
                big-endian machines, under -Ofast, -ffast-math, FTZ/DAZ, any rounding mode and x87 (tests/test_formats.c;
                tests/compile/inline.c; all 2^32 floats: tests/exhaustive.c; compilers and machines: tests/matrix.sh).
                Arithmetic (update, norm, activations, softmax): the bits of the default IEEE environment, whatever the
                compiler flags (tests/test_modes.c), with two exceptions: x87 without SSE2, and the payload of a NaN that
-               an operation makes. Activations and softmax use fused multiply-adds. The CPU paths without FMA
-               instructions (sse2; scalar, except on AArch64 and with -mfma) emulate them: same bits, several times
-               slower.
+               an operation makes. Activations and softmax use fused multiply-adds. Two CPU paths have no instruction
+               for these, sse2 and scalar (unless on AArch64 or with -mfma), and emulate them: the same bits, several
+               times slower.
                Reductions follow one rule (>>backend), so thread count, SIMD path and device do not change a bit:
                CPU == GPU. Every test runs on every context and compares with == (tests/main.c).
                Products (amp_gemm, amp_linear_*) accumulate in FP32 and carry an error bound instead (>>products). With
@@ -80,32 +84,34 @@
                without FP32 masters) and amp_state_save use up to 2 MiB of host memory while they run, amp_state_load
                as much as the file has; verbs in the first autocast scope may enlarge its arena (>>policy). No other
                function allocates (tests/test_modes.c counts each). To take memory from an arena of yours:
-               desc.allocator of amp_cpu_create and amp_cuda_create. amp_ledger lists all context memory by label,
-               except the context's own fixed workspace.
+               desc.allocator of amp_cpu_create and amp_cuda_create, and for host memory of a CUDA context desc.host.
+               amp_ledger lists all context memory by label, except the context's own fixed workspace.
 
    >>threads   A context and the objects made on it are used by one thread at a time; different contexts, different
-                threads. A verb that finds a different thread inside a verb of its context changes nothing and returns
-                AMP_ERR_BUSY, if the compiler has atomics; functions that only read host state (amp_param_get,
-                amp_ledger, ...) are not checked. Scalar functions are pure. There are no globals and no thread-locals.
-                After fork() a child may use and destroy its copies of CPU contexts that no thread was using: they work
-                with one thread. A CUDA context stays with the process that made it (CUDA's rule): leave it alone.
+               threads. A verb that finds a different thread inside a verb of its context changes nothing and returns
+               AMP_ERR_BUSY, if the compiler has atomics; functions that only read host state (amp_param_get,
+               amp_ledger, ...) are not checked. Scalar functions are pure. There are no globals and no thread-locals.
+               After fork() a child may use and destroy its copies of CPU contexts that no thread was using: they work
+               with one thread. A CUDA context stays with the process that made it (CUDA's rule): leave it alone.
 
-   >>sync      Each function is of one class, named in its comment (all in one list: AMP_VERB_LIST in >>backend):
+   >>sync      Each function is of one class, named in its comment (verbs also in one list: AMP_VERB_LIST, >>backend):
                host     touches host state only.
                setup    allocates or frees; may synchronise; AMP_ERR_CAPTURE inside a capture.
                enqueue  on CUDA: queued on the context's stream, without allocation or waiting; legal in a capture.
+                        Exceptions: the first autocast scope (>>memory), amp_copy_async of pageable host memory.
                query    waits, and returns a result to the host; AMP_ERR_CAPTURE inside a capture.
-               A capture in which that happens stays valid.
-               On the CPU every verb is complete when it returns.
+               AMP_ERR_CAPTURE leaves the capture valid. On the CPU every verb is complete when it returns.
 
-   >>errors    Functions return AMP_OK or a negative amp_status. amp_last_error(ctx) is a sentence that names the
-               function, the argument and its value; desc.logger receives it too, also when no context could be made.
-               After an argument was refused outputs are untouched, created pointers are NULL. The library never prints,
-               exits, aborts or throws.
+   >>errors    Functions return AMP_OK or a negative amp_status (amp_strerror: what it means). amp_last_error(ctx) is a
+               sentence that names the function, the argument and its value; desc.logger receives it, too, even if
+               creation fails and there is no context. If an argument is refused, outputs are untouched; if creation
+               fails for any reason, the created pointer is NULL. A header and an implementation of different versions:
+               AMP_ERR_VERSION from every *_create. The library never prints, exits, aborts or throws.
 
-   >>names     It puts amp_* and AMP_* into your program, and ampi_* and AMPI_* for itself; the linker sees amp_* only.
-               "multiple definition of amp_...": AMP_IMPLEMENTATION is defined in two files. "undefined reference to
-               amp_cuda_...": no file defines AMP_CUDA_IMPLEMENTATION or, without CUDA, the stub (see amp_cuda.cuh).
+   >>names     This file puts amp_* and AMP_* into your program, and ampi_* and AMPI_* for itself; the linker sees amp_*
+               only. "multiple definition of amp_...": AMP_IMPLEMENTATION is defined in two files.
+               "undefined reference to amp_cuda_...": no file defines AMP_CUDA_IMPLEMENTATION or, without CUDA, the stub
+               (see amp_cuda.cuh).
                Arguments: the objects first, then what is written, then what is read, a desc last.
 
    HISTORY     0.1.0 first version.  Details: CHANGELOG.md
@@ -256,7 +262,7 @@ typedef struct amp_optional {
 } amp_optional;
 AMP_INLINE amp_optional amp_opt(float x);
 /* Zero every desc struct first: 0 means the default that the field's comment gives (an enum's first name if it gives
-   none). What has no default (lr, rows, in, out, data pointers ...) must be set: INVALID_ARG says which. The first
+   none). What has no default (lr, classes, in, out, data pointers ...) must be set: INVALID_ARG says which. The first
    member `_begin` and the last, `_end`, stay 0; anything else means that the struct was not initialised: UNINIT.
    Where zero is meaningful but is not the default, pass AMP_NONE to get zero. */
 #define AMP_NONE      (-1)
@@ -282,7 +288,7 @@ typedef struct amp_params amp_params; /* opaque: a set of parameters */
 typedef struct amp_scaler amp_scaler; /* opaque: a loss scaler */
 typedef struct amp_fp8 amp_fp8;       /* opaque: scales of FP8 tensors */
 
-typedef enum amp_simd { /* CPU code paths; all give the same bits, but for products without AMP_GEMM_ORDERED */
+typedef enum amp_simd { /* CPU code paths; all give the same bits, except products without AMP_GEMM_ORDERED */
     AMP_SIMD_AUTO = 0,  /* the best that this machine runs */
     AMP_SIMD_SCALAR,    /* portable C */
     AMP_SIMD_SSE2,      /* every x86-64 */
@@ -303,8 +309,8 @@ typedef struct amp_cpu_desc {
 } amp_cpu_desc;
 
 /* amp_status amp_cpu_create(amp_ctx **out, const amp_cpu_desc *desc)
-   A context on the CPU. desc NULL => all defaults. Starts threads - 1 workers, which sleep between verbs; the 2.2 MB
-   that are allocated for each become resident with its first product.
+   A context on the CPU. desc NULL => all defaults. Starts threads - 1 workers, which sleep between verbs. 2.2 MB are
+   allocated for each; they become resident when it first works on a product.
    Errors: INVALID_ARG, UNINIT, VERSION, NO_MEMORY, UNSUPPORTED; *out is NULL then. Class: setup. Threads: safe. */
 #define amp_cpu_create(out, ...) amp_cpu_create_checked((out), AMP_VERSION, sizeof(amp_cpu_desc), __VA_ARGS__)
 AMP_API amp_status amp_cpu_create_checked(amp_ctx **out, int version, size_t size, const amp_cpu_desc *desc);
@@ -314,7 +320,7 @@ AMP_API amp_status amp_cpu_create_checked(amp_ctx **out, int version, size_t siz
 AMP_API void amp_ctx_destroy(amp_ctx *ctx);
 /* The sentence of the last failure, valid until the next one; "" if there was none, or for NULL. Class: host. */
 AMP_API const char *amp_last_error(const amp_ctx *ctx);
-/* "cpu: avx512, 2 threads" or "cuda: NVIDIA H200": the kind of backend, then what it runs on. To ask for the kind:
+/* "cpu: avx512, 2 threads" or "cuda: NVIDIA H200": the kind of backend, then what it runs on. To test which kind:
    strncmp(amp_ctx_name(ctx), "cuda", 4) == 0. Never NULL; valid as long as the context. Class: host. */
 AMP_API const char *amp_ctx_name(const amp_ctx *ctx);
 /* Context memory, 256-byte aligned, contents undefined; 0 bytes: NULL. `label` (at most 31 characters; NULL => "user")
@@ -566,8 +572,9 @@ AMP_API amp_status amp_scaler_create_checked(
     amp_scaler **out, amp_ctx *ctx, int version, size_t size, const amp_scaler_desc *desc);
 AMP_API void amp_scaler_destroy(amp_scaler *s); /* NULL is fine. Class: setup */
 /* The number to multiply a loss with, and its reciprocal (for amp_gemm_desc.alpha_ptr: a product that leaves unscaled
-   gradients), in context memory: always current, valid until the scaler is destroyed. NULL: NULL, and every field for
-   such a pointer takes that as 1. In a kernel of yours: float scale = scale_ptr ? *scale_ptr : 1; Class: host. */
+   gradients), in context memory: always current, valid until the scaler is destroyed. For a NULL scaler they return
+   NULL, which every field for such a pointer takes as 1; in a kernel of yours: scale = scale_ptr ? *scale_ptr : 1.
+   Class: host. */
 AMP_API const float *amp_scaler_scale_ptr(const amp_scaler *s);
 AMP_API const float *amp_scaler_inverse_ptr(const amp_scaler *s);
 
@@ -581,8 +588,8 @@ typedef struct amp_scaler_info {
 } amp_scaler_info;
 /* What is known of s; NULL: of a scaler that is off (scale 1). Class: query. */
 AMP_API amp_status amp_scaler_get(amp_scaler *s, amp_scaler_info *out);
-/* Sets the scale by hand, as PyTorch's update(new_scale): all sets are READY, what was found is forgotten, the growth
-   tracker stays. Refuses what create refuses; lowers the floor or raises the ceiling if needed. Class: query. */
+/* Sets the scale by hand, as PyTorch's update(new_scale): all sets are READY, what was found is forgotten, and the
+   growth tracker stays. Refuses what create refuses; lowers the floor or raises the ceiling if needed. Class: query. */
 AMP_API amp_status amp_scaler_set_scale(amp_scaler *s, float scale);
 /* Sets what amp_scaler_get gives: get it, change what you know (from PyTorch's state_dict: scale and growth_tracker),
    set it. Otherwise as set_scale; dead 0 forgets the overflows that led to it. Class: query. */
@@ -646,8 +653,8 @@ typedef struct amp_step_desc {
     float weight_decay;
     float momentum, dampening;
     uint32_t nesterov; /* SGD; 1 needs momentum > 0 and dampening 0 (in every group) */
-    float clip_norm; /* 0 => off: multiply gradients by min(1, clip_norm / (norm + 1e-6)), norm over the whole set; by 0
-                          if a gradient is Inf or NaN and the step is taken all the same (no scaler, no_check) */
+    float clip_norm; /* 0 => off: multiply gradients by min(1, clip_norm / (norm + 1e-6)), norm over the whole set. If a
+                        gradient is Inf or NaN and the step is taken all the same (no scaler, no_check), by 0 */
     float clip_value;       /* 0 => off: then clamp each to [-clip_value, clip_value] */
     uint32_t stochastic;    /* 1: model copies are rounded stochastically: amp_random(seed, (step << 24) + parameter,
                             element). BF16 moments always are, with seed + 1 and seed + 2. Not with SPLIT and KAHAN */
@@ -751,10 +758,9 @@ typedef struct amp_report_row {      /* what precision does to a run: docs/docto
     amp_histogram values;            /* as they are: a gradient with its loss scale */
     amp_fates fate[AMP_DTYPE_COUNT]; /* of these values in each format */
     uint64_t updates, lost;          /* of the last step that counted them: see count_lost */
-    float ratio; /* largest |update| / spacing of its weight (in FP32 for F32 and SPLIT; KAHAN: of 16 bits) */
-    int32_t low,
-        high;         /* nonzero values are in [2^low, 2^(high + 1)); low -127: subnormals, too; 1, 0: there are none */
-    char advice[140]; /* where there is a problem one sentence, else "" */
+    float ratio;       /* largest |update| / spacing of its weight (in FP32 for F32 and SPLIT; KAHAN: of 16 bits) */
+    int32_t low, high; /* nonzero values are in [2^low, 2^(high + 1)); low -127: subnormals, too; 1, 0: none */
+    char advice[140];  /* where there is a problem one sentence, else "" */
 } amp_report_row;
 /* rows[0]: all parameters; then each (no values if not in use), arrays[k] as names[k]; cap >= 1 + parameters + n. Reads
    each gradient and waits for it: for every thousandth step. Class: query. Numerics: exact. */
@@ -800,8 +806,8 @@ typedef struct amp_autocast_desc { /* "outer": of the surrounding region; withou
     amp_dtype pin;            /* dtype that every operation of the region gets (to_float); AMP_AUTO => by the lists */
     uint32_t if_enabled;      /* 1: nothing happens unless outer is enabled (with pin: custom_fwd's cast_inputs) */
     int32_t cache;            /* 0 => outer; 1 on; AMP_NONE off */
-    size_t arena;   /* outermost: bytes for copies, and no more: NO_MEMORY when they are used up. 0 => begins with those
-                       of the FP32 parameters and AMP_AUTOCAST_SPARE (disabled: none), enlarged in the first scope */
+    size_t arena;   /* outermost: bytes for copies, and no more: NO_MEMORY when they are used up. 0 => room for copies
+                       of the FP32 parameters and AMP_AUTOCAST_SPARE more (disabled: 0); the first scope enlarges it */
     size_t entries; /* outermost: copies in the cache; 0 => one per FP32 parameter, and 64 */
     uint64_t _end;
 } amp_autocast_desc;
@@ -818,8 +824,8 @@ AMP_API amp_status amp_autocast_end(amp_ctx *ctx);
 /* Frees the arena, as amp_ctx_destroy does. STAGE while a region is open. A graph captured in a scope may not be
    launched any more. Class: setup. */
 AMP_API amp_status amp_autocast_release(amp_ctx *ctx);
-/* For operations of your own: out[i] = in[i] as operation op wants its n inputs (n <= 8; give counts; data NULL is
-   skipped): itself, its model copy, or a cast, to read until the end of the region (a cached one: of the outermost).
+/* For operations of your own: out[i] = in[i] as operation op wants its n inputs (n <= 8; give counts; one without data
+   is skipped): itself, its model copy, or a cast, to read until the end of the region (a cached one: of the outermost).
    NO_MEMORY when a fixed arena is full, UNSUPPORTED for a banned operation and for FP16 beside BF16 where the widest is
    wanted. Class: enqueue. Numerics: to nearest even. */
 AMP_API amp_status amp_autocast_input(amp_ctx *ctx, amp_array *out, amp_op op, const amp_array *in, size_t n);
@@ -841,17 +847,17 @@ typedef struct amp_precision {
    Row-major, FP32 accumulation. Error of one element against the exact result of the operands as stored:
        |d - exact| <= (k + 4) * 2^-24 * (|alpha| * sum |a||b| + |beta * c| + |bias|) + half a unit in the last place
    of d. On CUDA without AMP_GEMM_ORDERED 2^-23 takes the place of 2^-24, because Tensor Cores truncate; and where d has
-   16 bits, these are rounded to d's dtype first: a bias of a different dtype, the value that backward multiplies by
-   act', and, of FP8 operands, the value before an act that cuBLASLt does not fuse. The same bits for any thread count;
+   16 bits, a bias of a different dtype is rounded to d's dtype first, and so is the value that backward multiplies by
+   act' and, with FP8 operands, the value before an act that cuBLASLt does not fuse. The same bits for any thread count;
    other SIMD paths and devices agree within the bound, to the bit if AMP_GEMM_ORDERED. Inf and NaN propagate. a and b
    have one dtype (the two FP8 formats may mix); c has d's dtype. */
 
 typedef enum amp_act { AMP_ACT_NONE = 0, AMP_RELU, AMP_GELU } amp_act; /* GELU: the tanh form, as in GPT-2, cuBLASLt */
 
 /* Flags of amp_gemm_desc and amp_linear_desc, or of all products of a context (its desc's gemm_flags). The first four
-   are permissions, ignored where there is no faster way and beside AMP_GEMM_ORDERED. AMP_GEMM_ORDERED
-   does without Tensor Cores on CUDA. On the CPU products of at most 4 rows take up to 5 times as long, those of F32 on
-   AMP_SIMD_SCALAR and _SSE2, which lack fused multiply-add, about 11 times, all others as long (make bench-gemm). */
+   are permissions, ignored where there is no faster way and beside AMP_GEMM_ORDERED. AMP_GEMM_ORDERED does without
+   Tensor Cores on CUDA. On the CPU most products take as long with it as without; those of at most 4 rows take up to 5
+   times as long, those of F32 on AMP_SIMD_SCALAR and _SSE2, without fused multiply-add, 11 times (make bench-gemm). */
 #define AMP_GEMM_TF32     1u  /* F32 operands may be rounded to TF32: error 2^-11 of each; CUDA, sm_80+: Tensor Cores */
 #define AMP_GEMM_REDUCED  2u  /* partial sums over k may be rounded to d's dtype: Inf from 65520 on in F16 */
 #define AMP_GEMM_F16_SUM  4u  /* F16 sums: error k * 2^-11, Inf from 65520 on; faster on GeForce, hardly elsewhere */
@@ -888,9 +894,9 @@ typedef struct amp_gemm_desc { /* D[m,n] = act( alpha * op(A)[m,k] * op(B)[k,n] 
 } amp_gemm_desc;
 
 /* d may be c, with the same leading dimension and stride; no other overlap with an input. An FP8 d saturates. FP8 on
-   CUDA without AMP_GEMM_EMULATE: sm_89+ and what cuBLASLt offers, which is asked; known: x w^T only (trans_a 0, trans_b
-   1; sm_100: any), not both E5M2, n, k and leading dimensions multiples of 16 (any m), beta 0 for an FP8 d; else
-   UNSUPPORTED says why. Class: enqueue. */
+   CUDA without AMP_GEMM_EMULATE: sm_89+ and what cuBLASLt says it has; as far as known: x w^T only (trans_a 0,
+   trans_b 1; sm_100: any), not both E5M2, n, k and leading dimensions multiples of 16 (any m), beta 0 for an FP8 d;
+   else UNSUPPORTED says why. Class: enqueue. */
 AMP_API amp_status amp_gemm(amp_ctx *ctx, const amp_gemm_desc *desc);
 /* One sentence on how amp_gemm(ctx, desc) would run, and why, into text[bytes]; *d_dtype is set. Class: host. */
 AMP_API amp_status amp_gemm_explain(amp_ctx *ctx, char *text, size_t bytes, const amp_gemm_desc *desc);
@@ -941,8 +947,9 @@ typedef struct amp_fp8_desc amp_fp8_desc;
 AMP_API amp_status amp_fp8_create_checked(
     amp_fp8 **out, amp_ctx *ctx, int version, size_t size, const amp_fp8_desc *desc);
 AMP_API void amp_fp8_destroy(amp_fp8 *f); /* NULL is fine. Class: setup */
-/* dst[rows, cols] and dst_t[cols, rows], FP8, one may be data NULL: src[rows, cols], F32 or 16 bits, times the scale of
-   tensor i, saturated. keep 1: the scale of its last cast, and nothing is remembered. Class: enqueue. Bit contract. */
+/* dst[rows, cols] and dst_t[cols, rows], FP8 (the data of one may be NULL): src[rows, cols], F32 or 16 bits, times the
+   scale of tensor i, saturated. keep 1: the scale of its last cast, and nothing is remembered. Class: enqueue. Bit
+   contract. */
 AMP_API amp_status amp_quantize(
     amp_fp8 *f, size_t i, amp_array dst, amp_array dst_t, amp_array src, size_t rows, size_t cols, uint32_t keep);
 AMP_API const float *amp_fp8_inverse_ptr(const amp_fp8 *f, size_t i);     /* 1 / scale, for scale_a, _b. Class: host */
@@ -12186,7 +12193,8 @@ AMP_API amp_status amp_cpu_create_checked(amp_ctx **out, int version, size_t siz
    AMPI_FLOATS are AMPI_WIDTH floats, AMPI_WORDS as many 32-bit integers, AMPI_WORDS64 64-bit integers for Philox.
    Names in capitals are operations of the path. Arithmetic is guarded like the scalar operations; division, root,
    larger and smaller are written as instructions, because compilers replace the operators under -ffast-math.
-   A loop takes whole vectors first; what is left of n goes through the scalar path (n = 3: all of it). */
+   A loop takes whole vectors first; what is left of n goes through the scalar path (n = 3: all of it), in conversions
+   through a padded copy. */
 #ifdef AMPI_PASS
 #define AMPI_FLOATS  AMPI_F(floats)
 #define AMPI_WORDS   AMPI_F(words)

@@ -35,15 +35,15 @@
    >>cuda-config    macro                         default    where to define it    effect
                     AMP_CUDA_IMPLEMENTATION       -          one .cu file          emits the code; needs nvcc
                     AMP_CUDA_STUB_IMPLEMENTATION  -          one .c file           emits the stub instead; needs no CUDA
-                    AMP_CUDA_API                  extern     all files (linkage)   e.g. __declspec(dllexport)
+                    AMP_CUDA_API                  extern     files that need it    e.g. __declspec(dllimport)
                     AMP_BLOCK                     256        the .cu file          threads per block: 32, 64, 128, 256;
                                                                                    no bit of a result depends on it
-                    AMP_SHARED, AMP_LOAD_L2 ...   CUDA's     the .cu file          what device code needs beyond C++:
-                                                                                   the list in >>device
+                    AMP_SHARED, AMP_LOAD_L2 ...   CUDA's     the .cu file          what device code needs beyond C++,
+                                                                                   for ports: the list in >>device
                     AMP_HOSTCUDA                  -          tests only            lets g++ compile this file, over
                                                                                    tests/hostcuda, and run it on the CPU
                     AMP_CUDA_API takes the place of AMP_API, so that AMP_STATIC does not make these functions static.
-                    No macro changes a type or a signature.
+                    No macro has to be the same in all files: none changes a type or a signature.
 
    STREAM     All work of a context is queued on its one stream: yours, or a non-blocking one of its own. Order against
               your other streams is yours (events). That includes the default stream: kernel<<<g, b>>>() has no order
