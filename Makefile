@@ -112,13 +112,18 @@ run: cuda-line $(DIGITS) ## train real digits in six precisions: a table and thr
 	$(RUN_ENV) $(DIGITS) --device $(DEVICE) --out $(BUILD)/pictures --net deep --mode fp16-masters,amp-dynamic
 	@echo; echo 'Open the pictures in a browser: $(BUILD)/pictures/*.svg'
 
+lab: ## builds lab N of examples/labs with your file, runs and checks it: N=3 FILE=elsewhere/lab.c
+	@tools/labs.sh run '$(N)' $(FILE)
+check-labs: $(BUILD)/tests/impl.o ## the labs' checkers: each solution passes, each of the planted wrong ones is refused with the right sentence
+	@IMPL=$(BUILD)/tests/impl.o tools/labs.sh check $(N)
+
 GPT := $(BUILD)/gpt$(if $(filter cuda,$(DEVICE)),_cuda)
 gpt: cuda-line $(GPT) $(BUILD)/shakespeare.txt ## train a small GPT on Shakespeare in six precisions (about 15 minutes on 2 cores)
 	$(RUN_ENV) $(GPT) --device $(DEVICE) --data $(BUILD)/shakespeare.txt --out $(BUILD)/pictures $(GPT_ARGS)
 
 # ---- make test -------------------------------------------------------------------------------------------------------------
 # A part is a target part-NAME: tests/run.sh runs its command, prints one line and keeps the counts. Two parts at a time.
-PARTS := compile retrofit hostcuda-suite unit cuda-verbs hostcuda examples state fuzz process style selftest ptx sass readme install builds torch gpu # the long ones first
+PARTS := compile retrofit hostcuda-suite unit cuda-verbs hostcuda examples labs state fuzz process style selftest ptx sass readme install builds torch gpu # the long ones first
 LIMIT := 300 # CPU seconds of a part
 RUN_PART = @tests/run.sh part $(@:part-%=%) $(LIMIT)
 PARTS_MAKE = $(MAKE) --no-print-directory -s -k -O $(if $(filter -j% --jobserver%,$(MAKEFLAGS)),,-j2)
@@ -143,7 +148,9 @@ part-compile:
 for-examples: $(BUILD)/digits $(BUILD)/gpt $(BUILD)/tests/impl.o
 part-examples: for-examples
 	$(RUN_PART) env IMPL=$(BUILD)/tests/impl.o tests/examples.sh
-.PHONY: for-examples for-install for-cuda-verbs for-fuzz
+part-labs: $(BUILD)/tests/impl.o
+	$(RUN_PART) env IMPL=$(BUILD)/tests/impl.o tools/labs.sh check --quick
+.PHONY: for-examples for-install for-cuda-verbs for-fuzz lab check-labs
 for-install: $(BUILD)/operations $(BUILD)/products $(if $(wildcard bench/bench.mk),$(BUILD)/bench/train)
 part-install: for-install
 	$(RUN_PART) tests/install.sh

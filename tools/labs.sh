@@ -1,0 +1,349 @@
+#!/bin/sh
+# labs.sh - the labs: examples/labs/README.md.
+#
+#   labs.sh run N [FILE]        builds lab N with the student's file (or with FILE), runs and checks it: one sentence, exit 0 if it passed
+#   labs.sh check [--quick] [N]...   the checkers themselves: each solution passes, each wrong one and the unfilled file are refused
+#                               with the right sentence (tests/labs); --quick: of the wrong ones of a lab only some,
+#                               without sanitizers. Last line: N passed, ...
+#   labs.sh export DIR          makes the students' folder: the labs, amp.h, the host runtime of CUDA, a Makefile; no solutions
+#   labs.sh runtime             builds what all labs share (run and check do that, too)
+#
+# Reads: CC CXX CLANGXX CUDA_HOME NVCC MAKE BUILD; IMPL, an object with amp's implementation; LAB_SECONDS, the CPU seconds of a lab (8);
+# RUN_ENV; LAB_SANITIZE, flags of sanitizers ("" for none; not set: what CC has).
+# It works in the repository and in the students' folder, which `export` makes of it.
+# shellcheck disable=SC2013,SC2030,SC2031,SC3045 # words of a file; limits in a subshell; ulimit -S is in every shell that is used
+set -u
+here=$(cd "$(dirname "$0")" && pwd) || exit 2
+if [ -d "$here/../examples/labs" ]; then
+    top=$(cd "$here/.." && pwd)
+    labs=$top/examples/labs amp=$top host=$top/tests/hostcuda hidden=$top/tests/labs
+else
+    top=$(cd "$here/.." && pwd) # tools/ of the students' folder
+    labs=$top amp=$here host=$here/hostcuda hidden=
+fi
+CC=${CC:-cc} CXX=${CXX:-g++} MAKE=${MAKE:-make} CUDA_HOME=${CUDA_HOME:-}
+build=${BUILD:-$top/build}
+mkdir -p "$build/labs" || exit 2
+build=$(cd "$build" && pwd)
+out=$build/labs
+seconds=${LAB_SECONDS:-8}
+[ -z "${IMPL:-}" ] || { IMPL=$(realpath "$IMPL") && export IMPL; }
+LC_ALL=C
+export LC_ALL
+
+die() { echo "labs.sh: $*" >&2; exit 2; }
+
+# ---- the table: number folder file minutes topic ----
+table() { awk -F'|' '!/^ *#/ && NF == 5 { for (i = 1; i <= NF; i++) gsub(/^ +| +$/, "", $i); print $1 "|" $2 "|" $3 "|" $4 "|" $5 }' "$labs/labs.txt"; }
+column() { table | awk -F'|' -v n="$1" -v c="$2" '$1 == n { print $c }'; } # NUMBER COLUMN
+numbers() { table | cut -d'|' -f1; }
+known() { case $1 in '' | *[!0-9]*) die "which lab? make lab N=1" ;; esac; [ -n "$(column "$1" 2)" ] || die "there is no lab $1: $(numbers | tr '\n' ' ')"; }
+
+# ---- what all labs share, built once ----
+# FLAGS of the sanitizers that CC has: tried once for each compiler
+sanitizers() {
+    if [ -n "${LAB_SANITIZE+given}" ]; then echo "$LAB_SANITIZE"; return; fi
+    memory=$out/sanitize.$(echo "$CC" | tr -c 'A-Za-z0-9\n' _)
+    if [ ! -e "$memory" ]; then
+        flags="-fsanitize=address,undefined -fno-sanitize-recover=undefined"
+        echo 'int main(void) { return 0; }' >"$out/try.c"
+        # shellcheck disable=SC2086 # words
+        if $CC $flags "$out/try.c" -o "$out/try" >/dev/null 2>&1 && "$out/try" >/dev/null 2>&1; then echo "$flags" >"$memory"; else : >"$memory"; fi
+    fi
+    cat "$memory"
+}
+
+implementation() { # prints the object with amp's implementation
+    if [ -n "${IMPL:-}" ] && [ -r "$IMPL" ]; then echo "$IMPL"; return; fi
+    object=$out/amp.o
+    if [ ! -e "$object" ] || [ -n "$(find "$amp/amp.h" -newer "$object")" ]; then
+        echo "lab: amp.h is compiled, once: some seconds" >&2
+        printf '#define AMP_IMPLEMENTATION\n#include "amp.h"\n' >"$out/amp.c"
+        $CC -std=gnu99 -O1 -I"$amp" -c "$out/amp.c" -o "$object.new" >&2 && mv "$object.new" "$object" || return 1
+    fi
+    echo "$object"
+}
+
+cuda_home() { # prints where NVIDIA's headers are, or nothing
+    for folder in "$CUDA_HOME" "${CUDA_PATH:-}" /usr/local/cuda /usr; do
+        [ -z "$folder" ] || [ ! -r "$folder/include/cuda_runtime_api.h" ] || { echo "$folder"; return; }
+    done
+    nvcc=$(command -v nvcc) || return 0
+    folder=$(cd "$(dirname "$(realpath "$nvcc")")/.." && pwd)
+    [ ! -r "$folder/include/cuda_runtime_api.h" ] || echo "$folder"
+}
+
+# Why CUDA labs cannot be executed here; nothing if they can.
+no_cuda() {
+    if ! command -v "$CXX" >/dev/null 2>&1; then echo "no $CXX"; elif [ -z "$(cuda_home)" ]; then
+        echo "no CUDA headers (pip install nvidia-cuda-runtime nvidia-cuda-nvcc nvidia-cuda-crt nvidia-cublas, then CUDA_HOME=...)"; fi
+}
+cuda_variants() { # the variants of the host runtime that this machine can build, as its own makefile finds them out
+    printf 'include hostcuda.mk\nshow:\n\t@echo $(filter asan tsan,$(HCU_VARIANTS)) $(firstword $(filter msan vg,$(HCU_VARIANTS)))\n' |
+        $MAKE -s --no-print-directory -C "$host" -f - show CXX="$CXX" CUDA_HOME="$(cuda_home)" BUILD="$build" 2>/dev/null
+}
+cuda_runtime() {
+    [ -e "$out/cuda.variants" ] || cuda_variants >"$out/cuda.variants"
+    [ -n "$(cat "$out/cuda.variants")" ] || echo plain >"$out/cuda.variants"
+    targets=$build/hostcuda/translate
+    for v in $(cat "$out/cuda.variants"); do targets="$targets $build/hostcuda/libhostcuda-$v.a"; done
+    # shellcheck disable=SC2086 # words
+    MAKEFLAGS='' $MAKE -s -j2 --no-print-directory -C "$host" BUILD="$build" CXX="$CXX" CUDA_HOME="$(cuda_home)" $targets >"$out/runtime.log" 2>&1 ||
+        { cat "$out/runtime.log" >&2; return 1; }
+}
+
+# ---- one lab ----
+# compiled NUMBER MESSAGES: the sentence of the first error
+compiled() {
+    awk -v n="$1" '/ error: / || /undefined reference/ {
+        sub(/^.*\/(lab\.c:|lab\.cu:)/, substr($0, 1, 0) "&")
+        sub(/^[^ ]*\//, "")
+        print "lab " n ": it does not compile: " $0
+        exit
+    }' "$2" | grep . || echo "lab $1: it does not compile: $(head -n 1 "$2")"
+}
+
+# Runs a command with limits on CPU seconds and on time; its output is in the file $1.
+limited() {
+    log=$1
+    shift
+    (
+        ulimit -S -t "$seconds" 2>/dev/null
+        ulimit -H -t $((seconds + 2)) 2>/dev/null
+        if command -v timeout >/dev/null 2>&1; then exec timeout -k 2 $((seconds * 12)) "$@"; fi
+        exec "$@"
+    ) >"$log" 2>&1 </dev/null
+}
+
+# verdict NUMBER LOG STATUS: the sentence; the log's own, or what the tools and the system say
+verdict() {
+    said=$(grep "^lab $1: " "$2" | tail -n 1)
+    report=$(sed -n 's/^\(.*\/\)\{0,1\}\(lab\.c:[0-9]*\):[0-9]*: runtime error: /\2: /p; s/.*AddressSanitizer: \([a-z-]*\) .*/\1/p' "$2" | head -n 1)
+    line=$(sed -n 's/^ *#[0-9]* .* in .*[ /]\(lab\.c:[0-9]*\).*/\1/p' "$2" | head -n 1)
+    case $report in
+    '') ;;
+    lab.c*) echo "lab $1: $report"; return ;;
+    *) echo "lab $1: ${line:-your program}: $report: it reads or writes memory that is not its own"; return ;;
+    esac
+    if [ -n "$said" ] && { [ "$3" = 0 ] || [ "$3" = 1 ]; }; then echo "$said"; return; fi
+    case $3 in
+    0) echo "lab $1: your program ends before the checker does" ;;
+    124 | 137 | 152) echo "lab $1: your program does not end: it was stopped; look at the condition of each loop" ;;
+    *) echo "lab $1: your program crashes (exit status $3)" ;;
+    esac
+}
+
+# lab_c NUMBER FOLDER WORK: compiles WORK/lab.c with the checker, runs it, and leaves the sentence in WORK/verdict. An answer file is data.
+lab_c() {
+    object=$(implementation) || die "amp.h does not compile"
+    flags=$(sanitizers)
+    {
+        [ ! -e "$3/lab.c" ] || echo "#include \"$3/lab.c\""
+        echo "#include \"$2/check.c\""
+    } >"$3/main.c"
+    # shellcheck disable=SC2086 # words
+    if ! $CC -std=gnu99 -O1 -g -Wall -Wextra ${LAB_CFLAGS:-} $flags -DLAB_NUMBER="$1" -DLAB_SECONDS="$seconds" -DLAB_ANSWERS="\"$3/answers.txt\"" -I"$labs" -I"$amp" -I"$2" \
+        "$3/main.c" "$object" -lm -pthread -o "$3/lab" >"$3/messages" 2>&1; then
+        compiled "$1" "$3/messages" >"$3/verdict"
+        return
+    fi
+    export ASAN_OPTIONS="detect_leaks=0:use_sigaltstack=1" UBSAN_OPTIONS=print_stacktrace=0
+    # shellcheck disable=SC2086 # words, or nothing
+    limited "$3/log" ${RUN_ENV:-} "$3/lab"
+    verdict "$1" "$3/log" $? >"$3/verdict"
+}
+
+# lab_cuda NUMBER FOLDER WORK: the same on the host runtime, once for each tool that finds something; then on a GPU, if there is one.
+lab_cuda() {
+    cuda_runtime || die "the host runtime does not build"
+    printf '#include "%s/lab.cu"\n#include "%s/check.cu"\n' "$3" "$2" >"$3/main.cu"
+    : >"$3/messages"
+    jobs=
+    for v in $(cat "$out/cuda.variants"); do
+        (
+            CHECK=$v HCU_LIBS=$build/hostcuda HCU_LOGS=$3/$v CUDA_HOME=$(cuda_home)
+            FLAGS="-DLAB_NUMBER=$1 -DLAB_SECONDS=$seconds -I$labs -I$amp -I$2"
+            export CHECK HCU_LIBS HCU_LOGS CUDA_HOME FLAGS CXX
+            cd "$3" || exit 2
+            seconds=$((seconds * 4)) # of the compiler and the program together
+            limited "$3/log.$v" "$host/run.sh" main.cu
+            echo $? >"$3/status.$v"
+        ) &
+        jobs="$jobs $!"
+    done
+    # shellcheck disable=SC2086 # words
+    wait $jobs
+    cuda_verdict "$1" "$3" >"$3/verdict"
+    passed "$1" "$3" && gpu "$1" "$2" "$3"
+}
+# The checker's sentence if it refused, else the first thing that a tool found, else the checker's sentence.
+cuda_verdict() { # NUMBER WORK
+    for v in $(cat "$out/cuda.variants"); do
+        cat "$2/log.$v" >>"$2/messages"
+        if [ "$(cat "$2/status.$v")" = 2 ]; then compiled "$1" "$2/log.$v"; return; fi
+    done
+    for v in $(cat "$out/cuda.variants"); do
+        if grep "^lab $1: " "$2/log.$v" | grep -v "^lab $1: passed" | tail -n 1 | grep .; then return; fi
+    done
+    for v in $(cat "$out/cuda.variants"); do
+        found=$(sed -n '/ found$/,$s/^  //p' "$2/log.$v" | grep -v '^all of it: ' | head -n 1 | sed 's|^[^ ]*/\(lab\.cu:\)|\1|; s| [^ ]*/\(lab\.cu:\)| \1|g')
+        [ -z "$found" ] || { echo "lab $1: $found"; return; }
+    done
+    for v in $(cat "$out/cuda.variants"); do
+        [ "$(cat "$2/status.$v")" = 0 ] || { verdict "$1" "$2/log.$v" "$(cat "$2/status.$v")" | grep -v ': passed' || echo "lab $1: your program fails under $v"; return; }
+    done
+    verdict "$1" "$2/log.$v" 0
+}
+gpu() { # NUMBER FOLDER WORK: where nvcc and a device are
+    command -v "${NVCC:=nvcc}" >/dev/null 2>&1 && nvidia-smi -L >/dev/null 2>&1 || return 0
+    if "$NVCC" -std=c++17 -O2 -arch=native -DLAB_NUMBER="$1" -DLAB_SECONDS="$seconds" -I"$labs" -I"$amp" -I"$2" "$3/main.cu" -o "$3/gpu" >"$3/gpu.log" 2>&1; then
+        limited "$3/gpu.log" "$3/gpu"
+        verdict "$1" "$3/gpu.log" $? | sed 's/$/ (on the GPU)/' >"$3/verdict"
+    else
+        compiled "$1" "$3/gpu.log" >"$3/verdict"
+    fi
+}
+
+passed() { grep -q "^lab $1: passed" "$2/verdict"; }
+
+# one NUMBER FILE WORK: checks FILE as lab NUMBER; the sentence is in WORK/verdict
+one() {
+    rm -rf "$3"
+    mkdir -p "$3" || exit 2
+    cp "$2" "$3/$(column "$1" 3)" || exit 2
+    case $(column "$1" 3) in
+    *.cu) lab_cuda "$1" "$labs/$(column "$1" 2)" "$3" ;;
+    *) lab_c "$1" "$labs/$(column "$1" 2)" "$3" ;;
+    esac
+}
+
+run() { # NUMBER [FILE]
+    known "${1:-}"
+    name=$(column "$1" 3)
+    file=${2:-$labs/$(column "$1" 2)/$name}
+    [ -r "$file" ] || die "no file $file"
+    case $name in *.cu) [ -z "$(no_cuda)" ] || die "lab $1 needs CUDA's headers and g++, and here is $(no_cuda)" ;; esac
+    one "$1" "$file" "$out/$1"
+    # what the student printed, and the warnings; the sentence last
+    grep -E "^[^ ]*(lab\.c|lab\.cu):[0-9]+:[0-9]+: warning: " "$out/$1/messages" 2>/dev/null | sed 's|^[^ ]*/||' | head -n 5
+    if [ -r "$out/$1/log" ]; then grep -v "^lab $1: \|^$" "$out/$1/log" | head -n 40; fi
+    cat "$out/$1/verdict"
+    passed "$1" "$out/$1"
+}
+
+# ---- the checkers themselves ----
+n_passed=0 n_failed=0 n_skipped=0
+ok() { n_passed=$((n_passed + 1)); }
+bad() { n_failed=$((n_failed + 1)); echo "FAIL $*"; }
+
+# What a wrong file begins with: the sentence that it must get, in its first comment; or two, with " | " between them: the first one
+# is what a sanitizer says, the second one what is said without.
+promised() {
+    case $1 in
+    *.txt) awk '!/^#/ { exit } { sub(/^# */, ""); print }' "$1" ;;
+    *) awk '{ last = sub(/ *\*\/.*/, ""); sub(/^\/\* */, ""); print } last { exit }' "$1" ;;
+    esac | tr '\n' ' ' | sed 's/  */ /g; s/ *$//'
+}
+
+check_lab() { # NUMBER
+    number=$1
+    folder=$(column "$1" 2) name=$(column "$1" 3)
+    extension=${name##*.}
+    secret=$hidden/$folder work=$out/check/$1
+    case $extension in cu)
+        why=$(no_cuda)
+        if [ -n "$why" ]; then n_skipped=$((n_skipped + 1)); echo "skipped: lab $1: $why"; return; fi
+        cuda_runtime || { bad "lab $1: the host runtime does not build"; return; }
+        ;;
+    esac
+    begin=$(date +%s)
+    LAB_CFLAGS=-Werror
+    one "$number" "$secret/solution.$extension" "$work/solution"
+    LAB_CFLAGS=
+    if passed "$number" "$work/solution"; then ok; else bad "lab $number: the solution is refused: $(cat "$work/solution/verdict")"; fi
+    [ $(($(date +%s) - begin)) -le 30 ] || bad "lab $number: the solution took $(($(date +%s) - begin)) s"
+    one "$number" "$labs/$folder/$name" "$work/gap"
+    if grep -q "^lab $number: .* is still to be written$" "$work/gap/verdict"; then ok; else bad "lab $number: the unfilled file: $(cat "$work/gap/verdict")"; fi
+    count=0 tried=0
+    for wrong in "$secret"/wrong-*."$extension"; do
+        [ -e "$wrong" ] || continue
+        count=$((count + 1))
+        [ -z "$quick" ] || [ $((count % 5)) = 1 ] || continue
+        tried=$((tried + 1))
+        planted "$number" "$wrong" "$work/$(basename "$wrong" ".$extension")"
+    done
+    if [ $count -ge 4 ]; then ok; else bad "lab $number: $count wrong solutions, at least 4 are wanted"; fi
+    for heading in What Why 'The formula' 'Hand in' Hints; do
+        grep -q "^## $heading" "$labs/$folder/README.md" || bad "lab $number: README.md has no chapter \"$heading\""
+    done
+    echo "lab $number: solution, unfilled file and $tried of $count wrong solutions: $(($(date +%s) - begin)) s"
+}
+planted() { # NUMBER FILE WORK
+    want=$(promised "$2")
+    before=$seconds
+    case $2 in */wrong-endless.*) seconds=1 ;; esac
+    one "$1" "$2" "$3"
+    seconds=$before
+    got=$(cat "$3/verdict")
+    case $want in "lab $1: "*) ;; *) bad "$2 does not begin with the sentence that is wanted"; return ;; esac
+    if passed "$1" "$3"; then bad "$2 is accepted"; echo "     wanted: $want"
+    elif [ "$got" = "${want% | *}" ] || [ "$got" = "${want#* | }" ]; then ok
+    else bad "$2: another sentence than the promised one
+     got:    $got
+     wanted: $want"; fi
+}
+
+check() {
+    [ -n "$hidden" ] && [ -d "$hidden" ] || die "the solutions are not here: this is the students' folder"
+    quick=
+    [ "${1:-}" != --quick ] || { quick=1 LAB_SANITIZE=${LAB_SANITIZE-}; export LAB_SANITIZE; shift; }
+    for n in ${*:-$(numbers)}; do known "$n"; done
+    for n in ${*:-$(numbers)}; do check_lab "$n"; done
+    [ $# != 0 ] || exported
+    echo "$n_passed passed, $n_failed failed, $n_skipped skipped"
+    [ $n_failed = 0 ]
+}
+
+# The students' folder works with nothing from here, and shows no solution.
+in_export() { (cd "$out/students" && env -u BUILD MAKEFLAGS='' "$MAKE" -s lab N=1) >"$out/students.log" 2>&1; }
+exported() {
+    rm -rf "$out/students"
+    [ -n "$quick" ] || unset IMPL # amp.h is compiled there, too
+    (export_to "$out/students") >/dev/null || { bad "export"; return; }
+    if find "$out/students" -name 'solution*' -o -name 'wrong-*' | grep .; then bad "export shows solutions"; else ok; fi
+    if in_export; then bad "an unfilled lab passes in the students' folder"
+    elif tail -n 1 "$out/students.log" | grep -q '^make' && grep -q '^lab 1: .* is still to be written' "$out/students.log"; then ok
+    else bad "make lab N=1 in the students' folder: $(tail -n 3 "$out/students.log")"; fi
+    cp "$hidden/01-half/solution.c" "$out/students/01-half/lab.c"
+    if in_export && tail -n 1 "$out/students.log" | grep -q '^lab 1: passed'; then ok; else bad "make lab N=1 in the students' folder: $(tail -n 3 "$out/students.log")"; fi
+}
+
+# ---- the students' folder ----
+export_to() { # DIR
+    [ -n "$hidden" ] || die "export works in the repository"
+    [ -n "${1:-}" ] || die "export where?"
+    if [ -e "$1" ] && [ -n "$(ls -A "$1" 2>/dev/null)" ]; then die "$1 is not empty"; fi
+    mkdir -p "$1/tools/hostcuda" || exit 2
+    for folder in $(table | cut -d'|' -f2); do cp -R "$labs/$folder" "$1/"; done
+    cp "$labs/README.md" "$labs/labs.txt" "$labs/lab.h" "$1/"
+    cp "$labs/students.mk" "$1/Makefile"
+    cp "$amp/amp.h" "$amp/amp_cuda.cuh" "$amp/LICENSE" "$here/labs.sh" "$1/tools/"
+    cp "$host"/*.cpp "$host"/*.h "$host"/*.mk "$host/Makefile" "$host/run.sh" "$1/tools/hostcuda/"
+    echo "the students' folder: $1 (make lab N=1 there)"
+}
+
+verb=${1:-}
+[ $# = 0 ] || shift
+case $verb in
+run) run "$@" ;;
+check) check "$@" ;;
+export) export_to "$@" ;;
+runtime)
+    implementation >/dev/null || exit 1
+    if [ -z "$(no_cuda)" ]; then cuda_runtime; else echo "CUDA labs: $(no_cuda)"; fi
+    ;;
+*)
+    sed -n '2,16s/^# \{0,1\}//p' "$0"
+    exit 2
+    ;;
+esac
