@@ -343,7 +343,7 @@ runtime)
     if [ -z "$(no_cuda)" ]; then cuda_runtime; else echo "CUDA labs: $(no_cuda)"; fi
     ;;
 *)
-    sed -n '2,16s/^# \{0,1\}//p' "$0"
+    sed -n '2,13s/^# \{0,1\}//p' "$0"
     exit 2
     ;;
 esac
