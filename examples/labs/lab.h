@@ -89,8 +89,7 @@ static void lab_signal(int number) {
     } else if (number == SIGABRT) {
         lab_say(" crashes: it calls abort, or an assert in it fails\n");
     } else {
-        lab_say(
-            " crashes: it reads or writes memory that is not its own; look at each index, and where a recursion ends\n");
+        lab_say(" crashes: it uses memory that is not its own; look at each index, and where a recursion ends\n");
     }
     _exit(1);
 }

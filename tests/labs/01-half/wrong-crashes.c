@@ -1,4 +1,5 @@
-/* lab 1: half_from_float(1) crashes: it reads or writes memory that is not its own; look at each index, and where a recursion ends */
+/* lab 1: half_from_float(1) crashes: it uses memory that is not its own; look at each index, and where a recursion
+   ends */
 #include "lab.h"
 
 static uint32_t bits_of(float x) {

@@ -1,5 +1,5 @@
-/* lab 2: sum_pairwise of no number crashes: it reads or writes memory that is not its own; look at each index, and
-   where a recursion ends */
+/* lab 2: sum_pairwise of no number crashes: it uses memory that is not its own; look at each index, and where a
+   recursion ends */
 #include "amp.h"
 #include "lab.h"
 
