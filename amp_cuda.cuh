@@ -2062,48 +2062,82 @@ AMPI_K void ampi_k_xent_pad(const amp_xent_job &d, size_t row) {
     for (i = threadIdx.x; i < d.padding; i += AMP_BLOCK)
         amp_store(d.dlogits.data, d.dlogits.dtype, row * d.ld + d.classes + i, 0.0f);
 }
-/* A part of a row, n logits from element `at` on, read once: this thread's eight lanes of its terms. Returns the part's
-   largest logit to every thread of the team. What is not there is -Inf, whose term is 0. */
-AMPI_K float ampi_k_xent_part(const amp_xent_job &d, size_t at, uint32_t n, int wide, float lane[8]) {
-    uint32_t x[AMP_PART / AMP_LANES][8], q, k, slot = threadIdx.x % AMPI_TEAM * 8u;
-    float top = AMP_XENT_LEAST;
-    AMP_UNROLL
-    for (q = 0; q < AMP_PART / AMP_LANES; q++) {
-        uint32_t i = slot + q * AMP_LANES, m = ampi_k_group(i, n);
-        ampi_k_load8(x[q], d.logits.data, d.logits.dtype, at + i, m, wide);
-        if (m == 8u) continue;
+/* A thread's eight lanes of a part that is complete, from its first element on, fetched before any is looked at. NaN
+   may become any NaN. Not for FP8. */
+#define AMPI_LANE_ROWS (AMP_PART / AMP_LANES)
+typedef struct ampi_k_lane_rows { uint32_t of[AMPI_LANE_ROWS][8]; } ampi_k_lane_rows;
+AMPI_K void ampi_k_xent_fetch(ampi_k_lane_rows *x, const void *p, amp_dtype t, size_t at, int wide) {
+    ampi_k_raw r[AMPI_LANE_ROWS];
+    uint32_t q;
+    if (wide || t == AMP_F32) {
         AMP_UNROLL
-        for (k = 0; k < 8u; k++)
-            x[q][k] = k < m ? x[q][k] : 0xff800000u;
+        for (q = 0; q < AMPI_LANE_ROWS; q++)
+            ampi_k_fetch8(&r[q], p, t, at + q * AMP_LANES, wide);
+    } else {
+        AMP_UNROLL
+        for (q = 0; q < AMPI_LANE_ROWS; q++)
+            ampi_k_fetch_words(&r[q], p, at + q * AMP_LANES);
     }
     AMP_UNROLL
-    for (q = 0; q < AMP_PART / AMP_LANES; q++) {
-        AMP_UNROLL
-        for (k = 0; k < 8u; k++)
-            top = ampi_larger(top, ampi_float(x[q][k]));
+    for (q = 0; q < AMPI_LANE_ROWS; q++) {
+        if (t == AMP_F32)
+            ampi_k_patterns8(x->of[q], &r[q], t);
+        else
+            ampi_k_quick8(x->of[q], &r[q], t);
     }
+}
+AMPI_K float ampi_k_team_largest(float top) { /* to each of its threads */
+    uint32_t k;
     AMP_UNROLL
     for (k = AMPI_TEAM / 2u; k; k /= 2u)
         top = ampi_larger(top, AMP_SHUFFLE(top, k));
-    AMP_UNROLL
-    for (k = 0; k < 8u; k++)
-        lane[k] = amp_xent_term(ampi_float(x[0][k]), top);
-    AMP_UNROLL
-    for (q = 1; q < AMP_PART / AMP_LANES; q++) {
+    return top;
+}
+/* A part of a row, n logits from element `at` on: this thread's eight lanes of its terms. Returns the part's largest
+   logit to every thread of the team. A complete part is read once; what a row ends with, and FP8, twice. */
+AMPI_K float ampi_k_xent_part(const void *p, amp_dtype t, size_t at, uint32_t n, int wide, float lane[8]) {
+    uint32_t slot = threadIdx.x % AMPI_TEAM * 8u, q, k, i;
+    int once = n == AMP_PART && amp_dtype_size(t) > 1u;
+    float top = AMP_XENT_LEAST, v[8];
+    ampi_k_lane_rows x;
+    ampi_k_logits part = {p, t, at, wide};
+    if (once) {
+        ampi_k_xent_fetch(&x, p, t, at + slot, wide);
         AMP_UNROLL
+        for (q = 0; q < 8u * AMPI_LANE_ROWS; q++)
+            top = ampi_larger(top, ampi_float(x.of[q / 8u][q % 8u]));
+    }
+    AMP_NO_UNROLL
+    for (i = slot; !once && i < n; i += AMP_LANES) {
+        part.at8(v, i, ampi_k_group(i, n));
         for (k = 0; k < 8u; k++)
-            lane[k] = amp_add(lane[k], amp_xent_term(ampi_float(x[q][k]), top));
+            if (i + k < n) top = ampi_larger(top, v[k]);
+    }
+    top = ampi_k_team_largest(top);
+    for (k = 0; k < 8u; k++)
+        lane[k] = 0.0f;
+    if (once) {
+        AMP_UNROLL
+        for (q = 0; q < 8u * AMPI_LANE_ROWS; q++)
+            lane[q % 8u] = amp_add(lane[q % 8u], amp_xent_term(ampi_float(x.of[q / 8u][q % 8u]), top));
+    }
+    AMP_NO_UNROLL
+    for (i = slot; !once && i < n; i += AMP_LANES) {
+        part.at8(v, i, ampi_k_group(i, n));
+        for (k = 0; k < 8u; k++)
+            if (i + k < n) lane[k] = amp_add(lane[k], amp_xent_term(v[k], top));
     }
     return top;
 }
 /* A chunk's parts, up to AMP_PARTS of them: their sums to room->part, their largest logits to top[]. */
-AMPI_K void ampi_k_xent_parts(const amp_xent_job &d, size_t at, uint32_t n, int wide, ampi_k_room *room, float *top) {
+AMPI_K void ampi_k_xent_parts(
+    const void *p, amp_dtype t, size_t at, uint32_t n, int wide, ampi_k_room *room, float *top) {
     uint32_t team = threadIdx.x / AMPI_TEAM, slot = threadIdx.x % AMPI_TEAM * 8u, from, r, k;
     for (r = 0; r * AMP_PART < n; r += AMPI_TEAMS) {
         float lane[8], most, sum;
         from = (r + team) * AMP_PART;
         k = from < n ? n - from : 0u;
-        most = ampi_k_xent_part(d, at + from, k < AMP_PART ? k : AMP_PART, wide, lane);
+        most = ampi_k_xent_part(p, t, at + from, k < AMP_PART ? k : AMP_PART, wide, lane);
         if (slot == 0) top[r + team] = most;
         AMP_UNROLL
         for (k = 0; k < 8u; k++)
@@ -2114,7 +2148,8 @@ AMPI_K void ampi_k_xent_parts(const amp_xent_job &d, size_t at, uint32_t n, int 
     __syncthreads();
 }
 /* The sum of a row's terms and *max, in every thread; see amp_xent_row. */
-AMPI_K float ampi_k_xent_sum(const amp_xent_job &d, size_t at, int wide, ampi_k_room *room, float *top, float *max) {
+AMPI_K float ampi_k_xent_sum(
+    const amp_xent_job &d, amp_dtype t, size_t at, int wide, ampi_k_room *room, float *top, float *max) {
     uint64_t chunks = d.classes / AMP_CHUNK + (d.classes % AMP_CHUNK != 0), c;
     float before, now = AMP_XENT_LEAST;
     double sum = 0.0;
@@ -2125,7 +2160,7 @@ AMPI_K float ampi_k_xent_sum(const amp_xent_job &d, size_t at, int wide, ampi_k_
         uint64_t left = d.classes - c * AMP_CHUNK;
         n = (uint32_t)(left < AMP_CHUNK ? left : AMP_CHUNK);
         parts = n / AMP_PART + (n % AMP_PART != 0);
-        ampi_k_xent_parts(d, at + c * AMP_CHUNK, n, wide, room, top);
+        ampi_k_xent_parts(d.logits.data, t, at + c * AMP_CHUNK, n, wide, room, top);
         before = now;
         for (i = 0; i < parts; i++)
             now = ampi_larger(now, top[i]);
@@ -2141,57 +2176,93 @@ AMPI_K float ampi_k_xent_sum(const amp_xent_job &d, size_t at, int wide, ampi_k_
     *max = now;
     return amp_narrow(sum);
 }
-AMPI_K void ampi_k_xent_gradients(const amp_xent_job &d, size_t at, size_t label, int wide, const amp_xent_row *row) {
+/* Gradients but for the label's, which comes last. */
+AMPI_K void ampi_k_xent_any(const amp_xent_job &d, amp_dtype t, size_t at, int wide, const amp_xent_row *row) {
     const char *out = (const char *)d.dlogits.data + at * amp_dtype_size(d.dlogits.dtype);
     int wide_out = ampi_k_aligned(out, d.dlogits.dtype);
     uint32_t k, y[8];
     size_t i;
     for (i = 8u * threadIdx.x; i < d.classes; i += 8u * AMP_BLOCK) {
         uint32_t m = ampi_k_group(i, d.classes);
-        ampi_k_load8(y, d.logits.data, d.logits.dtype, at + i, m, wide);
+        ampi_k_load8(y, d.logits.data, t, at + i, m, wide);
         for (k = 0; k < 8u; k++)
             y[k] = ampi_bits(amp_xent_grad_one(row, ampi_float(y[k])));
-        if (label - i < 8u) {
-            float g = amp_xent_grad_label(row);
-            AMP_UNROLL
-            for (k = 0; k < 8u; k++)
-                if (label - i == k) y[k] = ampi_bits(g);
-        }
         ampi_k_nearest8(y, d.dlogits.dtype);
         ampi_k_store8(y, d.dlogits.data, d.dlogits.dtype, at + i, m, wide_out);
     }
 }
+/* The same for arrays of one dtype of 16 bits, aligned alike, and without a NaN. */
+AMPI_K void ampi_k_xent_alike(
+    const amp_xent_job &d, amp_dtype t, size_t at, const ampi_k_ends *ends, const amp_xent_row *row) {
+    uint32_t classes = (uint32_t)d.classes, groups = ampi_k_groups(ends, classes), i, k;
+    for (i = threadIdx.x; i < groups; i += AMP_BLOCK) {
+        size_t first = at + ends->head + 8u * i;
+        ampi_k_raw r;
+        uint32_t y[8], w[4];
+        ampi_k_fetch8(&r, d.logits.data, t, first, 1);
+        ampi_k_quick8(y, &r, t);
+        AMP_UNROLL
+        for (k = 0; k < 8u; k++)
+            y[k] = ampi_bits(amp_xent_grad_one(row, ampi_float(y[k])));
+        (void)ampi_k_quick_words(w, y, t);
+        r.a.x = w[0];
+        r.a.y = w[1];
+        r.a.z = w[2];
+        r.a.w = w[3];
+        *(ampi_k_u4 *)((char *)d.dlogits.data + 2u * first) = r.a;
+    }
+    for (i = threadIdx.x; i < classes - 8u * groups; i += AMP_BLOCK) {
+        size_t one = at + ampi_k_outside(ends, groups, i);
+        amp_store(d.dlogits.data, t, one, amp_xent_grad_one(row, amp_load(d.logits.data, t, one)));
+    }
+}
+AMPI_K void ampi_k_xent_gradients(const amp_xent_job &d, amp_dtype t, size_t at, int wide, const amp_xent_row *row) {
+    int no_nan = amp_is_finite(row->sum) && amp_is_finite(row->by) && amp_is_finite(row->less); /* else sum is one */
+    ampi_k_ends ends = ampi_k_no_ends();
+    ampi_k_meet(&ends, d.logits.data, t, at);
+    ampi_k_meet(&ends, d.dlogits.data, d.dlogits.dtype, at);
+    if (amp_dtype_size(t) == 2u && t == d.dlogits.dtype && no_nan && !ends.never)
+        ampi_k_xent_alike(d, t, at, &ends, row);
+    else
+        ampi_k_xent_any(d, t, at, wide, row);
+}
 
-/* A block per row. */
-static __global__ void __launch_bounds__(AMP_BLOCK, 2) ampi_k_xent(amp_xent_job d, const ampi_k_xent_state *counted) {
+/* A block per row, of logits of one dtype. */
+AMPI_K void ampi_k_xent_row(
+    const amp_xent_job &d, amp_dtype t, size_t row, const float *factor, ampi_k_room *room, float *top) {
+    size_t at = row * d.ld;
+    int32_t label = d.softmax ? 0 : d.labels[row];
+    float mean = 0.0f;
+    amp_xent_row r;
+    ampi_k_logits logits = {d.logits.data, t, at, 0};
+    ampi_k_xent_pad(d, row);
+    if (label < 0 || (size_t)label >= d.classes) { /* left out, or an error made visible */
+        ampi_k_xent_fill(d, row, label < 0 ? 0.0f : ampi_float(0x7fc00000u));
+        return;
+    }
+    logits.wide = ampi_k_aligned((const char *)d.logits.data + at * amp_dtype_size(t), t);
+    r.target = amp_load(logits.x, t, at + (size_t)label); /* before dlogits, which may be logits */
+    r.sum = ampi_k_xent_sum(d, t, at, logits.wide, room, top, &r.max);
+    if (ampi_nonzero(d.smoothing)) mean = amp_narrow(amp_ddiv(ampi_k_sum(logits, d.classes, room), (double)d.classes));
+    amp_xent_row_end(&r, &d, *factor);
+    if (d.row_loss && threadIdx.x == 0) d.row_loss[row] = amp_xent_loss_one(d.smoothing, r.max, r.target, mean, r.sum);
+    if (!d.dlogits.data) return;
+    ampi_k_xent_gradients(d, t, at, logits.wide, &r);
+    __syncthreads();
+    if (threadIdx.x == 0 && !d.softmax)
+        amp_store(d.dlogits.data, d.dlogits.dtype, at + (size_t)label, amp_xent_grad_label(&r));
+}
+template <int type>
+static __global__ void __launch_bounds__(AMP_BLOCK, 2)
+    ampi_k_xent(const AMP_GRID_CONSTANT amp_xent_job d, const ampi_k_xent_state *counted) {
     AMP_SHARED(ampi_k_room, room, 1);
     AMP_SHARED(float, top, AMP_PARTS + AMPI_TEAMS);
-    float factor = amp_xent_factor(&d, d.sum ? 0u : counted->rows);
+    AMP_SHARED(float, factor, 1); /* not in a register: the terms need all of them */
     size_t row;
-    for (row = blockIdx.x; row < d.rows; row += gridDim.x) {
-        size_t at = row * d.ld;
-        int32_t label = d.softmax ? 0 : d.labels[row];
-        float mean = 0.0f;
-        amp_xent_row r;
-        ampi_k_logits logits;
-        ampi_k_xent_pad(d, row);
-        if (label < 0 || (size_t)label >= d.classes) { /* left out, or an error made visible */
-            ampi_k_xent_fill(d, row, label < 0 ? 0.0f : ampi_float(0x7fc00000u));
-            continue;
-        }
-        logits.x = d.logits.data;
-        logits.t = d.logits.dtype;
-        logits.row = at;
-        logits.wide = ampi_k_aligned((const char *)d.logits.data + at * amp_dtype_size(logits.t), logits.t);
-        r.target = amp_load(logits.x, logits.t, at + (size_t)label); /* before dlogits, which may be logits */
-        r.sum = ampi_k_xent_sum(d, at, logits.wide, room, top, &r.max);
-        if (ampi_nonzero(d.smoothing))
-            mean = amp_narrow(amp_ddiv(ampi_k_sum(logits, d.classes, room), (double)d.classes));
-        amp_xent_row_end(&r, &d, factor);
-        if (d.row_loss && threadIdx.x == 0)
-            d.row_loss[row] = amp_xent_loss_one(d.smoothing, r.max, r.target, mean, r.sum);
-        if (d.dlogits.data) ampi_k_xent_gradients(d, at, d.softmax ? (size_t)-1 : (size_t)label, logits.wide, &r);
-    }
+    if (threadIdx.x == 0) factor[0] = amp_xent_factor(&d, d.sum ? 0u : counted->rows);
+    __syncthreads();
+    for (row = blockIdx.x; row < d.rows; row += gridDim.x)
+        ampi_k_xent_row(d, (amp_dtype)type, row, factor, room, top);
 }
 
 /* The sum of row_loss, where rows left out hold 0: a block per lane of the rule's last level, then one for all. */
@@ -3361,6 +3432,13 @@ static unsigned ampi_cu_xent_grid(const ampi_cuda *c, const amp_xent_job *d) {
     if (fit < least) fit = least;
     return (unsigned)(grid < fit ? grid : fit);
 }
+#define AMPI_FORMAT_XENT(T, ...) \
+    if (d->logits.dtype == AMP_##T) return ampi_cu_launch(k, grid, ampi_k_xent<AMP_##T>, *d, rows);
+static amp_status ampi_cu_xent_launch(ampi_cu_call *k, const amp_xent_job *d, const ampi_k_xent_state *rows) {
+    unsigned grid = ampi_cu_xent_grid(k->c, d);
+    AMPI_FORMATS(AMPI_FORMAT_XENT)
+    return ampi_cu_launch(k, grid, ampi_k_xent<AMP_F32>, *d, rows);
+}
 static amp_status ampi_cu_xent(amp_ctx *ctx, const amp_xent_job *d) {
     ampi_cu_call k;
     amp_status s = ampi_cu_enter(&k, ctx, "amp_softmax_cross_entropy");
@@ -3372,7 +3450,7 @@ static amp_status ampi_cu_xent(amp_ctx *ctx, const amp_xent_job *d) {
             s = ampi_cu_launch(&k, ampi_cu_grid(k.c, ampi_cu_parts(d->rows, AMP_BLOCK)), ampi_k_xent_rows, d->labels,
                 (uint64_t)d->rows, counted);
     }
-    if (s == AMP_OK) s = ampi_cu_launch(&k, ampi_cu_xent_grid(k.c, d), ampi_k_xent, *d, rows);
+    if (s == AMP_OK) s = ampi_cu_xent_launch(&k, d, rows);
     if (s == AMP_OK && d->loss) {
         uint64_t chunks = ampi_cu_parts(d->rows, AMP_CHUNK);
         uint32_t lanes = (uint32_t)(chunks < AMP_LANES ? chunks : AMP_LANES);
