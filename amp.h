@@ -9,9 +9,9 @@
    -pthread). The CPU needs no CUDA and no nvcc.
 
    A COMPLETE PROGRAM. It learns the logical OR: FP16 products, FP32 master weights, a dynamic loss scale, AdamW.
-   A context is where the work runs (the CPU, or a stream of a GPU); a dtype is a format of numbers; a verb is a
-   function that does work on a context. Each returns a status: a real program checks it. A desc is a struct of
-   settings; all zero, it asks for the defaults (the end of >>types says how).
+   A context is where the work runs (the CPU, or a stream of a GPU); a dtype is a format of numbers; a verb is a function
+   that does work on a context and returns a status, which a real program checks; a desc is a struct of settings that
+   asks for the defaults when it is all zero (the end of >>types says how).
 
        #define AMP_IMPLEMENTATION
        #include "amp.h"
@@ -34,8 +34,8 @@
        }
 
    For a GPU add amp_cuda.cuh: amp_cuda_create() instead of amp_cpu_create(), arrays from amp_alloc() and amp_copy().
-   Without a GPU nothing else changes. In C++, which cannot take the address of a compound literal, every verb with a
-   desc takes it by reference, too: amp_step_desc d = AMP_ZERO; d.lr = 0.1f; amp_step(p, s, d);
+   Back on the CPU, the first of these is the only line to change. In C++, which cannot take the address of a compound
+   literal, verbs take a desc by reference, too: amp_step_desc d = AMP_ZERO; d.lr = 0.1f; amp_step(p, s, d);
 
    WHAT IT IS NOT: no autograd, no layers beyond the linear one, no data loading. Your model and your loop stay yours.
 
@@ -57,7 +57,8 @@
                AMP_NO_THREADS      -            implementation file   no pthreads: contexts have one thread
                AMP_NO_STDIO        -            implementation file   no files: amp_state_* return AMP_ERR_UNSUPPORTED
                AMP_SELF            "amp.h"      files that rename it  the name by which this file includes itself
-               No macro has to be the same in all files: none changes a type or a signature.
+               No macro has to be the same in all files: none changes a type or a signature. AMP_HD and AMP_DEVICE follow
+               the compiler; only a port defines them.
 
    >>numerics  Conversions: IEEE 754 round to nearest even, or stochastic where a desc says so; subnormals kept. To
                nearest, in FP16, |x| >= 65520 becomes Inf (|x| < 65520 never does; a saturating cast gives 65504) and
@@ -96,22 +97,22 @@
 
    >>sync      Each function is of one class, named in its comment (verbs also in one list: AMP_VERB_LIST, >>backend):
                host     touches host state only.
-               setup    allocates or frees; may synchronise; AMP_ERR_CAPTURE inside a capture.
+               setup    allocates or frees; may synchronise; AMP_ERR_CAPTURE in a capture (amp_free: frees after it).
                enqueue  on CUDA: queued on the context's stream, without allocation or waiting; legal in a capture.
                         Exceptions: the first autocast scope (>>memory), amp_copy_async of pageable host memory.
-               query    waits, and returns a result to the host; AMP_ERR_CAPTURE inside a capture.
-               AMP_ERR_CAPTURE leaves the capture valid. On the CPU every verb is complete when it returns.
+               query    waits, and returns a result to the host; AMP_ERR_CAPTURE in a capture, which stays valid.
+               On the CPU every verb is complete when it returns.
 
    >>errors    Functions return AMP_OK or a negative amp_status (amp_strerror: what it means). amp_last_error(ctx) is a
                sentence that names the function, the argument and its value; desc.logger receives it, too, even if
                creation fails and there is no context. If an argument is refused, outputs are untouched; if creation
-               fails for any reason, the created pointer is NULL. A header and an implementation of different versions:
-               AMP_ERR_VERSION from every *_create. The library never prints, exits, aborts or throws.
+               fails, the created pointer is NULL; if header and implementation are of different versions, every
+               *_create returns AMP_ERR_VERSION. The library never prints, exits, aborts or throws.
 
-   >>names     This file puts amp_* and AMP_* into your program, and ampi_* and AMPI_* for itself; the linker sees amp_*
-               only. "multiple definition of amp_...": AMP_IMPLEMENTATION is defined in two files.
-               "undefined reference to amp_cuda_...": no file defines AMP_CUDA_IMPLEMENTATION or, without CUDA, the stub
-               (see amp_cuda.cuh).
+   >>names     Both files put amp_* and AMP_* into your program, and ampi_* and AMPI_* for themselves; amp_cuda.cuh also
+               names two structs of CUDA, CUstream_st and cublasContext. The linker sees amp_* only.
+               "multiple definition of amp_...": AMP_IMPLEMENTATION is defined in two files. "undefined reference to
+               amp_cuda_...": no file defines AMP_CUDA_IMPLEMENTATION or, without CUDA, the stub (see amp_cuda.cuh).
                Arguments: the objects first, then what is written, then what is read, a desc last.
 
    HISTORY     0.1.0 first version.  Details: CHANGELOG.md
@@ -261,10 +262,11 @@ typedef struct amp_optional {
     uint32_t given;
 } amp_optional;
 AMP_INLINE amp_optional amp_opt(float x);
-/* Zero every desc struct first: 0 means the default that the field's comment gives (an enum's first name if it gives
-   none). What has no default (lr, classes, in, out, data pointers ...) must be set: INVALID_ARG says which. The first
-   member `_begin` and the last, `_end`, stay 0; anything else means that the struct was not initialised: UNINIT.
-   Where zero is meaningful but is not the default, pass AMP_NONE to get zero. */
+/* Zero every desc struct first: 0 then means the default that the field's comment gives; where it gives none, an enum's
+   first name, a flag that is off, a number 0, a pointer or an operand that is not there. A verb that cannot work
+   without a field (lr, classes, in, out, labels ...) returns INVALID_ARG, and the sentence names it. The first member
+   `_begin` and the last, `_end`, stay 0; anything else means that the struct was not initialised: UNINIT. Where zero is
+   meaningful but is not the default, pass AMP_NONE to get zero. */
 #define AMP_NONE      (-1)
 #define AMP_BROADCAST ((size_t)-1) /* a batch stride: every batch uses the same matrix */
 
@@ -337,7 +339,6 @@ AMP_API amp_status amp_copy_async(amp_ctx *ctx, void *dst, const void *src, size
 AMP_API amp_status amp_zero(amp_ctx *ctx, void *dst, size_t bytes);
 /* Waits for everything queued on the context; reports errors that happened meanwhile. Class: query. */
 AMP_API amp_status amp_sync(amp_ctx *ctx);
-
 typedef struct amp_ledger_row { /* bytes of context memory */
     char label[32];
     uint64_t bytes; /* now */
@@ -2692,7 +2693,8 @@ typedef struct amp_backend {
     amp_status (*quantize)(amp_ctx *, const amp_quantize_job *);
 } amp_backend;
 
-/* The class of every verb that works on a context, for documentation and tests: X(function, class). */
+/* The class of every verb that works on a context, for documentation and tests: X(function, class). enqueue_or_query: a
+   query if it is asked for a report. A verb that is of class host when there is nothing to allocate stands as setup. */
 /* clang-format off */
 #define AMP_VERB_LIST(X) \
     X(amp_alloc, setup) \

@@ -38,13 +38,17 @@
                     AMP_CUDA_API                  extern     files that need it    e.g. __declspec(dllimport)
                     AMP_BLOCK                     256        the .cu file          threads per block: 32, 64, 128, 256;
                                                                                    no bit of a result depends on it
-                    AMP_SHARED, AMP_LOAD_L2 ...   CUDA's     the .cu file          what device code needs beyond C++,
-                                                                                   for ports: the list in >>device
+                    AMP_SHARED, AMP_LOAD_L2 ...   CUDA's     only by a port        what device code needs beyond C++:
+                                                                                   each #ifndef AMP_... in >>device
                     AMP_HOSTCUDA                  -          tests only            lets g++ compile this file, over
                                                                                    tests/hostcuda, and run it on the CPU
                     AMP_CUDA_API takes the place of AMP_API, so that AMP_STATIC does not make these functions static.
                     No macro has to be the same in all files: none changes a type or a signature.
 
+   KERNELS    ampi_k_NAME in the >>device section of its verb, launched from the >>cuda section of the same name. A verb
+              has one kernel for every n: groups of elements that are aligned in all arrays, and what lies before and
+              after them one by one (n = 3: only that). Products are cuBLASLt's; ampi_k_gemm takes, at any size, those
+              with AMP_GEMM_ORDERED and those that cuBLASLt refuses.
    STREAM     All work of a context is queued on its one stream: yours, or a non-blocking one of its own. Order against
               your other streams is yours (events). That includes the default stream: kernel<<<g, b>>>() has no order
               with a context's own stream. Launch on amp_cuda_stream(ctx), or give the context AMP_CUDA_STREAM_LEGACY.
@@ -871,8 +875,7 @@ template <class X> AMPI_K double ampi_k_sum(const X &x, uint64_t n, ampi_k_room 
 }
 
 /* ==== >>device-arrays ============================================================================================
-   Arrays: casts, finite checks, histograms. A verb has one kernel for every n: groups of elements that are aligned in
-   all of its arrays, and what lies before and after them one by one (n = 3: only that).
+   Arrays: casts, finite checks, histograms.
    tests: tests/test_arrays.c, tests/test_formats.c */
 
 #define AMPI_CU_FEW 32u /* arrays per launch of the list verbs */
