@@ -1,0 +1,42 @@
+/* lab 4: the largest finite gradient of 10000 gradients near 2^-40 is 1.84143e-09: suggest_scale must be 2^44, and
+   yours is 2^44.02: that is no power of two */
+#include "amp.h"
+#include "lab.h"
+
+typedef enum fate { FATE_ZERO, FATE_LOST, FATE_SUBNORMAL, FATE_NORMAL, FATE_OVERFLOW, FATES } fate;
+
+int exponent_of(float x) {
+    uint32_t u;
+    int e;
+    memcpy(&u, &x, 4);
+    u &= 0x7fffffffu;
+    if (u >> 23) return (int)(u >> 23) - 127;
+    for (e = -127; !(u & 0x400000u); e--) /* subnormal: bit 22 is 2^-127 */
+        u <<= 1;
+    return e;
+}
+
+fate fate_of(float g, float scale) {
+    float x = fabsf(g * scale);
+    if (g == 0) return FATE_ZERO;
+    if (x <= 0x1p-25f) return FATE_LOST;
+    if (x >= 65520.0f) return FATE_OVERFLOW;
+    x = amp_f32_from_f16(amp_f16_from_f32(x));
+    return x < 0x1p-14f ? FATE_SUBNORMAL : FATE_NORMAL;
+}
+
+void count_fates(size_t counts[FATES], const float *g, size_t n, float scale) {
+    for (int k = 0; k < FATES; k++)
+        counts[k] = 0;
+    for (size_t i = 0; i < n; i++)
+        counts[fate_of(g[i], scale)]++;
+}
+
+float suggest_scale(const float *g, size_t n) {
+    float amax = 0, s = 0x1p100f;
+    for (size_t i = 0; i < n; i++)
+        if (amp_is_finite(g[i]) && fabsf(g[i]) > amax) amax = fabsf(g[i]);
+    if (amax == 0) return 65536;
+    (void)s;
+    return 32752 / amax;
+}
