@@ -1,4 +1,4 @@
-/* check.c - the checker of lab 4: exponents at both sides of every power of two, fates at both sides of every limit, and
+/* check.c - the checker of lab 4: exponents at both sides of every power of two, fates at both sides of every limit,
  * counts and suggestions beside amp's on gradients as a network has them. */
 #include "amp.h"
 #include "lab.h"

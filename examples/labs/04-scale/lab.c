@@ -33,7 +33,7 @@ void count_fates(size_t counts[FATES], const float *g, size_t n, float scale) {
     LAB_TODO("count_fates");
 }
 
-/* The largest power of two s with |g| * s <= 65504 / 2 for every finite g: one binary digit of room before the overflow.
+/* The largest power of two s with |g| * s <= 65504 / 2 for every finite g: one binary digit of room before Inf.
  * Inf and NaN do not count. At most 2^100 and at least 2^-14; if no finite g is other than 0: 65536. */
 float suggest_scale(const float *g, size_t n) {
     (void)g;

@@ -1,0 +1,59 @@
+/* lab 5: row P1, after update 4 of "0000": scale/trackers must be 131072/0, and yours are 65536/4/1: it grows
+   after growth_interval good updates in a row */
+#include "amp.h"
+#include "lab.h"
+
+typedef struct scaler {
+    float scale;
+    float growth_factor, backoff_factor;
+    int growth_interval;
+    int hysteresis;
+    float min_scale, max_scale;
+    int growth_tracker;
+    int hysteresis_tracker;
+} scaler;
+
+typedef struct optimizer {
+    float lr;
+    float clip_norm;
+    int steps;
+} optimizer;
+
+void scaler_update(scaler *s, int bad) {
+    if (bad) {
+        s->growth_tracker = 0;
+        s->hysteresis_tracker--;
+        if (s->hysteresis_tracker <= 0) {
+            s->scale *= s->backoff_factor;
+            if (s->scale < s->min_scale) s->scale = s->min_scale;
+        }
+        return;
+    }
+    s->hysteresis_tracker = s->hysteresis;
+    if (s->growth_tracker++ >= s->growth_interval) {
+        float grown = s->scale * s->growth_factor;
+        s->growth_tracker = 0;
+        if (amp_is_finite(grown)) s->scale = grown;
+        if (s->scale > s->max_scale) s->scale = s->max_scale;
+    }
+}
+
+int scaled_step(scaler *s, optimizer *o, float *w, const amp_f16 *grad, size_t n) {
+    float u[64], clip = 1;
+    double sum = 0;
+    int bad = 0;
+    size_t i;
+    for (i = 0; i < n; i++) {
+        u[i] = amp_f32_from_f16(grad[i]) / s->scale;
+        if (!amp_is_finite(u[i])) bad = 1;
+        sum += (double)u[i] * (double)u[i];
+    }
+    if (o->clip_norm > 0 && sqrt(sum) > (double)o->clip_norm) clip = o->clip_norm / (float)sqrt(sum);
+    if (!bad) {
+        o->steps++;
+        for (i = 0; i < n; i++)
+            w[i] -= o->lr * (u[i] * clip);
+    }
+    scaler_update(s, bad);
+    return !bad;
+}
