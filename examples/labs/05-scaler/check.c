@@ -103,8 +103,7 @@ static void check_lowered(void) {
     s.growth_tracker = 10;
     scaler_update(&s, 0);
     if (s.scale != 16 || s.growth_tracker != 0)
-        lab_wrong(
-            "a growth_tracker of 10 with growth_interval 3 must let the scale grow at once (>=, not ==), and yours is %g/%d",
+        lab_wrong("growth_tracker 10 with growth_interval 3 must let it grow at once (>=, not ==), and yours is %g/%d",
             (double)s.scale, s.growth_tracker);
 }
 
@@ -156,13 +155,11 @@ static void check_one_step(const check_step *c, int interval) {
                 interval == 1 ? "these gradients carry the scale from before scaler_update" : c->why);
     if (taken != c->taken) lab_wrong("step with %s must return %d, and yours returns %d", c->what, c->taken, taken);
     if (o.steps != 5 + c->taken)
-        lab_wrong(
-            "step with %s: the step counter must go from 5 to %d, and yours goes to %d: only steps that are taken count",
+        lab_wrong("step with %s: the step counter must be %d, and yours is %d: only steps that are taken count",
             c->what, 5 + c->taken, o.steps);
     scaler_update(&want, !c->taken);
     if (s.scale != want.scale || s.growth_tracker != want.growth_tracker)
-        lab_wrong(
-            "step with %s: scale/tracker must be %g/%d after it, and yours are %g/%d: scaler_update is called once, also when a step is skipped",
+        lab_wrong("step with %s: scale/tracker must be %g/%d after it, and yours are %g/%d: one update, skipped or not",
             c->what, (double)want.scale, want.growth_tracker, (double)s.scale, s.growth_tracker);
 }
 

@@ -1,5 +1,5 @@
-/* lab 5: step with gradients Inf and 1: the step counter must go from 5 to 5, and yours goes to 6: only steps that
-   are taken count */
+/* lab 5: step with gradients Inf and 1: the step counter must be 5, and yours is 6: only steps that are taken
+   count */
 #include "amp.h"
 #include "lab.h"
 

@@ -1,5 +1,4 @@
-/* lab 5: a growth_tracker of 10 with growth_interval 3 must let the scale grow at once (>=, not ==), and yours is
-   8/11 */
+/* lab 5: growth_tracker 10 with growth_interval 3 must let it grow at once (>=, not ==), and yours is 8/11 */
 #include "amp.h"
 #include "lab.h"
 

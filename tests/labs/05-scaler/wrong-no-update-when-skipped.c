@@ -1,5 +1,5 @@
-/* lab 5: step with gradients Inf and 1: scale/tracker must be 2/0 after it, and yours are 4/0: scaler_update is
-   called once, also when a step is skipped */
+/* lab 5: step with gradients Inf and 1: scale/tracker must be 2/0 after it, and yours are 4/0: one update, skipped
+   or not */
 #include "amp.h"
 #include "lab.h"
 
