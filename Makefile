@@ -60,7 +60,7 @@ $(BUILD)/%.o: %.cu $(HEADERS) $(BUILD)/flags
 $(BUILD)/flags: FORCE
 	@mkdir -p $(BUILD); echo '$(CC) $(CFLAGS) $(NVCC) $(NVCCFLAGS) $(NVCC_GENCODE)' | cmp -s - $@ || echo '$(CC) $(CFLAGS) $(NVCC) $(NVCCFLAGS) $(NVCC_GENCODE)' > $@
 
-.PHONY: FORCE floor fuzz mutants all run gpt test check-full check-gpu check-torch fingerprint exhaustive matrix docs install clean help cuda-line
+.PHONY: FORCE lesson floor fuzz mutants all run gpt test check-full check-gpu check-torch fingerprint exhaustive matrix docs install clean help cuda-line
 FORCE:
 
 all: $(addprefix $(BUILD)/,$(EXAMPLES)) ## the examples
@@ -121,6 +121,11 @@ GPT := $(BUILD)/gpt$(if $(filter cuda,$(DEVICE)),_cuda)
 gpt: cuda-line $(GPT) $(BUILD)/shakespeare.txt ## train a small GPT on Shakespeare in six precisions (about 15 minutes on 2 cores)
 	$(RUN_ENV) $(GPT) --device $(DEVICE) --data $(BUILD)/shakespeare.txt --out $(BUILD)/pictures $(GPT_ARGS)
 
+# The programs of docs/lesson.md.
+LESSON := first_half first_scaler digits debug autocast recompute gpt
+lesson: $(LESSON:%=$(BUILD)/%) $(BUILD)/roofline $(BUILD)/shakespeare.txt ## the programs of docs/lesson.md, built
+	@echo 'The programs are in $(BUILD). Open docs/lesson.md.'
+
 # ---- make test -------------------------------------------------------------------------------------------------------------
 # A part is a target part-NAME: tests/run.sh runs its command, prints one line and keeps the counts. Two parts at a time.
 PARTS := compile retrofit hostcuda-suite unit cuda-verbs hostcuda examples labs state fuzz process style selftest ptx sass readme install builds torch gpu # the long ones first
@@ -151,7 +156,7 @@ part-examples: for-examples
 part-labs: $(BUILD)/tests/impl.o
 	$(RUN_PART) env IMPL=$(BUILD)/tests/impl.o tools/labs.sh check --quick
 .PHONY: for-examples for-install for-cuda-verbs for-fuzz lab check-labs
-for-install: $(BUILD)/operations $(BUILD)/products $(if $(wildcard bench/bench.mk),$(BUILD)/bench/train)
+for-install: $(BUILD)/operations $(BUILD)/products $(BUILD)/roofline $(if $(wildcard bench/bench.mk),$(BUILD)/bench/train)
 part-install: for-install
 	$(RUN_PART) tests/install.sh
 part-builds:
@@ -169,7 +174,7 @@ part-selftest: $(BUILD)/selftest
 	$(RUN_PART) tests/selftest.sh
 part-style:
 	$(RUN_PART) tests/style.sh
-part-readme: $(BUILD)/tests/impl.o
+part-readme: $(BUILD)/tests/impl.o $(BUILD)/digits $(BUILD)/gpt $(BUILD)/roofline
 	$(RUN_PART) env IMPL=$(BUILD)/tests/impl.o tests/readme_snippets.sh README.md docs/recipes.md amp.h
 
 # The CUDA source, executed on the CPU by tests/hostcuda: first that runtime's own tests, then the unit suite on its CUDA context.
@@ -304,9 +309,13 @@ $(BUILD)/libtorch: examples/libtorch.cpp $(BUILD)/tests/impl.o $(HEADERS)
 matrix: ## compilers, standards, sanitizers, architectures: ROWS='gcc-* tsan'; goes on where it was stopped, tests/matrix.sh --help (long)
 	tests/matrix.sh $(ROWS)
 
-docs: $(BUILD)/operations $(BUILD)/products ## docs/operations.md and products.md, made from amp.h and from a table of tests
+docs: $(BUILD)/operations $(BUILD)/products $(BUILD)/roofline ## docs/operations.md, products.md and img/roofline.svg, made from amp.h and tables of tests
 	$(BUILD)/operations > docs/operations.md
 	$(BUILD)/products > docs/products.md
+	$(BUILD)/roofline H100 --out docs/img/roofline.svg > $(BUILD)/roofline.txt
+$(BUILD)/roofline: tools/roofline.c tests/sass_bound.h
+	@mkdir -p $(@D)
+	$(CC) $(C99) $(CFLAGS) $< -o $@ -lm
 $(BUILD)/operations $(BUILD)/products: $(BUILD)/%: tools/%.c $(HEADERS) $(BUILD)/tests/impl.o
 	$(CC) $(C99) $(CFLAGS) $< $(BUILD)/tests/impl.o -o $@ $(LIBS)
 

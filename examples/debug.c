@@ -1,14 +1,17 @@
-/* debug.c - "my run does not learn": three runs that say nothing wrong, what is the matter with each, and the cure.
+/* debug.c - "my run does not learn": five runs, what is the matter with each, and the cure.
  *
  *     cc -std=c99 -O2 examples/debug.c -I. -lm -pthread -o debug && ./debug
  *     (--check, --device cpu|cuda, --out DIR, --steps N)
  *
  *   1. BF16 weights without masters: 1,000 steps, each of them "stepped", and next to nothing moves.
  *   2. FP16 with a loss scale that cannot fall: every step is skipped, and the scale is dead.
- *   3. FP16, one bad row of weights in layer 5: steps are skipped from then on. first_param says only where the bad
+ *   3. FP16 without a loss scale, a loss whose gradients are small: every step is taken, in a wrong direction. The
+ *      histogram of each parameter's gradients shows why, and what amp_histogram_suggest_scale makes of it is the cure.
+ *   4. FP16, one bad row of weights in layer 5: steps are skipped from then on. first_param says only where the bad
  *      gradients begin; the skipped step runs again with an eye on every array, here and, from a state file, on the
  *      CPU in the defined order.
- * docs/doctor.md explains the tools. The pictures are DIR/debug_1.svg and debug_2.svg.
+ *   5. The same with one NaN among the weights of layer 5.
+ * docs/doctor.md explains the tools. The pictures are DIR/debug_1.svg, debug_2.svg and debug_3.svg.
  */
 #if defined(__CUDACC__) || defined(AMP_HOSTCUDA) /* nvcc, or the tests' runtime that executes CUDA on a CPU */
 #  define WITH_CUDA
@@ -293,28 +296,67 @@ static const char *first_bad(net *n, int step, float scale) {
     return n->watch.where ? n->watch.where : "nowhere";
 }
 
-/* 3. Steps are skipped from the 40th on. */
-static int patient_bad(amp_ctx *ctx, const char *state_path) {
+/* 3. The loss is a mean over 512 x 512 places, as in the segmentation of an image, one of which is computed here: its
+   gradients are too small for FP16. */
+#define PLACES (512.0f * 512.0f)
+static int patient_small(amp_ctx *ctx, const char *out) {
+    amp_scaler_desc d = AMP_ZERO;
+    net n;
+    float loss, cured;
+    double gone, small;
+    int wrong = 0;
+    say("\n3. FP16 without loss scaling, the loss a mean over 512 x 512 places: %d steps.\n", 20 + steps / 4);
+    net_begin(&n, ctx, AMP_F16, AMP_MASTER_F32, NULL);
+    n.loss.factor = amp_opt(1.0f / PLACES);
+    loss = train(&n, 0, 20 + steps / 4, 1e-3f, 0);
+    examine(&n, "debug_3.svg", out, "Gradients that FP16 cannot hold");
+    gone = (double)rows[0].values.zero / (double)rows[0].values.total;
+    small = (1 - gone) * rows[0].fate[AMP_F16].subnormal;
+    d.mode = AMP_SCALER_STATIC;
+    d.scale = amp_histogram_suggest_scale(&rows[0].values);
+    wrong += claim(gone + small > 0.8,
+        "%.1f %% of the gradients are 0, %.1f %% subnormal: what the net learns from is noise", 100 * gone,
+        100 * small);
+    wrong += claim(strstr(rows[1].advice, "loss scale") != NULL, "%s: %s", rows[1].name, rows[1].advice);
+    net_end(&n);
+    net_begin(&n, ctx, AMP_F16, AMP_MASTER_F32, &d); /* the cure: the scale that the histogram suggests */
+    n.loss.factor = amp_opt(1.0f / PLACES);
+    cured = train(&n, 0, 20 + steps / 4, 1e-3f, 0);
+    must(ctx, amp_report(n.params, n.scaler, rows, ROWS, NULL, NULL, 0));
+    wrong += claim(rows[0].advice[0] == 0 && (steps < 1000 || cured < 0.5f * loss),
+        "loss %.3f; with the suggested scale of 2^%g it is %.3f", (double)loss, log2((double)d.scale), (double)cured);
+    net_end(&n);
+    return wrong;
+}
+
+/* 4 and 5. Something bad among the weights of layer 5: steps are skipped from the 20th on. */
+static void plant(net *n, int nan) {
+    float w[WIDTH * WIDTH];
+    int i;
+    must(n->ctx, amp_param_read(n->params, 4, w));
+    for (i = 0; i < WIDTH && !nan; i++)
+        w[i] = 60000.0f;
+    if (nan) w[WIDTH + 1] = NAN;
+    must(n->ctx, amp_param_write(n->params, 4, w));
+}
+static int patient_bad(amp_ctx *ctx, const char *state_path, int nan) {
     amp_scaler_desc defaults = AMP_ZERO;
     amp_state_desc state = AMP_ZERO;
     amp_cpu_desc cpu = AMP_ZERO;
     amp_ctx *replay = NULL;
     amp_step_record r;
     net n, again;
-    float w[WIDTH * WIDTH];
     const char *where;
     struct {
         int32_t step;
         float scale;
     } failed = {0, 0};
-    int wrong = 0, i;
-    say("\n3. FP16; before step 20 a row of layer 5's weights becomes 60000.\n\n");
+    int wrong = 0;
+    say("\n%d. FP16; before step 20 %s.\n\n", nan ? 5 : 4,
+        nan ? "one of layer 5's weights becomes NaN" : "a row of layer 5's weights becomes 60000");
     net_begin(&n, ctx, AMP_F16, AMP_MASTER_F32, &defaults);
     (void)train(&n, 0, 20, 1e-3f, 0);
-    must(ctx, amp_param_read(n.params, 4, w));
-    for (i = 0; i < WIDTH; i++)
-        w[i] = 60000.0f;
-    must(ctx, amp_param_write(n.params, 4, w));
+    plant(&n, nan);
     (void)train(&n, 20, 1, 1e-3f, 0);
     r = record(&n);
     failed.step = 20;
@@ -379,7 +421,9 @@ int main(int argc, char **argv) {
     snprintf(state, sizeof state, "%s/debug.state", out ? out : ".");
     wrong += patient_lost(ctx, out);
     wrong += patient_dead(ctx, out);
-    wrong += patient_bad(ctx, state);
+    wrong += patient_small(ctx, out);
+    wrong += patient_bad(ctx, state, 0);
+    wrong += patient_bad(ctx, state, 1);
     amp_ctx_destroy(ctx);
     return wrong != 0;
 }

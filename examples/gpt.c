@@ -47,6 +47,7 @@ typedef struct shape {
     int tied;      /* 1: the head has the embedding's weights */
     size_t steps, warmup;
     double lr, min_lr, beta2, decay, spread; /* spread: standard deviation of the first weights */
+    size_t norm_f16, softmax_f16, embed;     /* experiments: --norm, --softmax and --embed in the help */
 } shape;
 
 typedef struct mode {
@@ -69,8 +70,8 @@ enum { MAX_SEEDS = 16 };
    is rounded up, as products like it. */
 enum { SHAKESPEARE, GPT2_124M, SHAPES };
 static const shape shapes[SHAPES] = {
-    {"shakespeare", 4, 4, 128, 64, 12, 0, 1, 0, 2000, 100, 1e-3, 1e-4, 0.99, 0.1, 0.02},
-    {"gpt2-124m", 12, 12, 768, 1024, 4, 50304, 1, 1, 20, 10, 6e-4, 6e-5, 0.95, 0.1, 0.02},
+    {"shakespeare", 4, 4, 128, 64, 12, 0, 1, 0, 2000, 100, 1e-3, 1e-4, 0.99, 0.1, 0.02, 0, 0, 0},
+    {"gpt2-124m", 12, 12, 768, 1024, 4, 50304, 1, 1, 20, 10, 6e-4, 6e-5, 0.95, 0.1, 0.02, 0, 0, 0},
 };
 
 enum { FP32, BF16, FP16_DYNAMIC, FP16_STATIC, SPLIT, FP16, FP8, MODES };
@@ -216,6 +217,7 @@ typedef struct result {
     double validation, training, seconds, peak_flops, peak_bytes, step_flops,
         step_bytes; /* training: mean loss of the last 100 steps */
     float scale;
+    double squares;         /* the largest sum of squares in the first layer norm */
     uint64_t skipped, hash; /* hash: of the bits of all weights, if --ordered */
     float *losses, *scales;
     unsigned char *skips;
@@ -366,6 +368,23 @@ static void show_progress(const char *mode, uint64_t seed, size_t step, size_t s
         terminal ? "  \r" : "\n");
 }
 
+static double largest_squares(gpt *g) { /* of the rows that the first layer norm has read */
+    size_t c = g->s.width, row, i;
+    const layer_norm *n = &g->b[0].n1;
+    void *x = allocate(g->rows * c, amp_dtype_size(g->t));
+    double most = 0;
+    must(g->ctx, amp_copy(g->ctx, x, n->x.data, g->rows * c * amp_dtype_size(g->t)));
+    for (row = 0; row < g->rows; row++) {
+        double mean = 0, sum = 0;
+        for (i = 0; i < c; i++)
+            mean += (double)amp_load(x, g->t, row * c + i) / (double)c;
+        for (i = 0; i < c; i++)
+            sum += pow((double)amp_load(x, g->t, row * c + i) - mean, 2.0);
+        if (sum > most) most = sum;
+    }
+    free(x);
+    return most;
+}
 static void train(gpt *g, const text *t, const mode *m, uint64_t seed, result *r) {
     amp_step_desc d = AMP_ZERO;
     amp_step_record record = AMP_ZERO;
@@ -423,6 +442,7 @@ static void run(amp_ctx *ctx, const options *o, const text *t, const mode *m, ui
     compare_plan(&g, r);
     measure_peaks(ctx, m->t, &r->peak_flops, &r->peak_bytes);
     train(&g, t, m, seed, r);
+    r->squares = largest_squares(&g);
     if (o->ordered) r->hash = weights_hash(g.ctx, g.params);
     r->step_flops = g.flops;
     r->step_bytes = g.bytes;
@@ -458,6 +478,11 @@ static void print_run(const options *o, const mode *m, uint64_t seed, const resu
     if (o->ordered)
         printf("%-13s %4lu weights after the last step, on every machine: %08lx%08lx\n", m->name, (unsigned long)seed,
             (unsigned long)(r->hash >> 32), (unsigned long)(r->hash & 0xffffffffu));
+    if (o->s.norm_f16 || o->s.softmax_f16 || o->s.embed)
+        printf(
+            "%-13s %4lu inside layer norm %s, softmax %s; squares in the first norm: up to %.4g, FP16 ends at 65504\n",
+            m->name, (unsigned long)seed, o->s.norm_f16 ? "FP16" : "FP32", o->s.softmax_f16 ? "FP16" : "FP32",
+            r->squares);
     fflush(stdout);
 }
 static void print_memory(const options *o, const result *all) { /* the first seed's */
@@ -474,8 +499,8 @@ static void print_memory(const options *o, const result *all) { /* the first see
             (double)p->grad / mib, (double)h->grad / mib, (double)p->moments / mib, (double)h->moments / mib,
             (double)p->saved / mib, (double)h->saved / mib);
     }
-    printf(
-        "FP32 in every mode: inside layer norm, softmax and loss; gains and biases of norms; sums inside products.\n");
+    printf("FP32 in every mode: inside %s%sloss; gains and biases of norms; sums inside products.\n",
+        o->s.norm_f16 ? "" : "layer norm, ", o->s.softmax_f16 ? "" : "softmax and ");
 }
 /* Means over the seeds, and whether they are where they should be. */
 static void print_means(const options *o, const result *all) {
@@ -615,6 +640,10 @@ static const char help[] =
     "  --layers N --heads N --width N --context N --batch N --vocab N --steps N    instead of the shape's own\n"
     "                       (--vocab: random tokens instead of a text)\n"
     "  --biases 0|1         of layers and norms (1)\n"
+    "  --norm fp16, --softmax fp16     each number inside layer norm, or attention's softmax, rounded to FP16 in the\n"
+    "                       forward pass, to see what class F32 of these operations is for (fp32)\n"
+    "  --embed N            standard deviation of the first token embeddings, instead of 0.02. The Transformer of\n"
+    "                       2017 multiplies them by the root of the width: --width 320 --embed 18\n"
     "  --ordered            products in a defined order: the same weights, to the bit, on every machine\n"
     "  --tied, --untied     a head with the embedding's weights (gpt2-124m) or its own (shakespeare)\n"
     "  --chunks N           head and loss in N chunks of the rows: 1/N of the logits' memory\n"
@@ -667,7 +696,8 @@ static int parse_number(options *o, const char *a, const char *v) { /* 0: not an
         {"--layers", &o->s.layers, 1, MAX_LAYERS}, {"--heads", &o->s.heads, 1, 1024},
         {"--width", &o->s.width, 1, 65536}, {"--context", &o->s.context, 1, 65536}, {"--batch", &o->s.batch, 1, 65536},
         {"--vocab", &o->s.vocab, 2, 1e7}, {"--steps", &o->s.steps, 1, 1e7}, {"--chunks", &o->chunks, 1, MAX_CHUNKS},
-        {"--sample", &o->sample, 0, 1e6}, {"--threads", &o->threads, 1, 256}, {"--biases", &o->s.biases, 0, 1}};
+        {"--sample", &o->sample, 0, 1e6}, {"--threads", &o->threads, 1, 256}, {"--biases", &o->s.biases, 0, 1},
+        {"--embed", &o->s.embed, 0, 1000}};
     size_t i;
     for (i = 0; i < sizeof numbers / sizeof *numbers; i++)
         if (!strcmp(a, numbers[i].name)) {
@@ -675,6 +705,10 @@ static int parse_number(options *o, const char *a, const char *v) { /* 0: not an
             return 1;
         }
     return 0;
+}
+static size_t is_f16(const char *option, const char *text) { /* the dtype inside of an operation */
+    if (strcmp(text, "fp16") && strcmp(text, "fp32")) fail("%s: '%s' is not fp32 or fp16", option, text);
+    return !strcmp(text, "fp16");
 }
 static options parse(int argc, char **argv) {
     options o;
@@ -712,6 +746,10 @@ static options parse(int argc, char **argv) {
                 o.data = v;
             else if (!strcmp(a, "--out") && *v)
                 o.out = v;
+            else if (!strcmp(a, "--norm"))
+                o.s.norm_f16 = is_f16(a, v);
+            else if (!strcmp(a, "--softmax"))
+                o.s.softmax_f16 = is_f16(a, v);
             else if (!strcmp(a, "--device") && (!strcmp(v, "cpu") || !strcmp(v, "cuda")))
                 o.device = v;
             else if (strcmp(a, "--shape") && !parse_number(&o, a, v))

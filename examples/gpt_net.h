@@ -1,9 +1,10 @@
 /* gpt_net.h - the network of gpt.c: GPT-2's, from parameters to gradients, out of amp's verbs and the layers of
  * gpt_rows.h. A shape and a mode are what gpt.c says they are.
  *
- * FP32 islands, in every mode: inside layer norm, softmax and loss; gains and biases of layer norms, with their
- * gradients; sums inside products, with bias and residual added before the one rounding. All else has the mode's dtype:
- * weights that products read, activations, gradients.
+ * FP32 islands, in every mode: inside layer norm, softmax and loss (--norm and --softmax make FP16 of the first two,
+ * to see what happens); gains and biases of layer norms, with their gradients; sums inside products, with bias and
+ * residual added before the one rounding. All else has the mode's dtype: weights that products read, activations,
+ * gradients.
  */
 #ifndef GPT_NET_H
 #define GPT_NET_H
@@ -100,7 +101,7 @@ static void add_params(gpt *g, uint64_t seed) {
     const size_t in[PER_BLOCK] = {c, c, c, 3 * c, c, c, c, c, c, 4 * c, 4 * c, c};
     double spread = g->s.spread, residual = spread / sqrt(2.0 * (double)g->s.layers);
     memset(g->index, -1, sizeof g->index);
-    add_param(g, WTE, "wte", g->s.vocab, c, spread, seed);
+    add_param(g, WTE, "wte", g->s.vocab, c, g->s.embed ? (double)g->s.embed : spread, seed);
     add_param(g, WPE, "wpe", g->s.context, c, spread, seed);
     for (i = 0; i < g->s.layers; i++)
         for (k = 0; k < PER_BLOCK; k++) {
@@ -347,7 +348,7 @@ static void norm_forward(gpt *g, const layer_norm *n) {
     j.bias = (const float *)weight(g, n->gain + 1).data;
     j.mean = n->mean;
     j.rstd = n->rstd;
-    norm_rows(g->ctx, &j, g->rows);
+    (g->s.norm_f16 ? norm_f16_rows : norm_rows)(g->ctx, &j, g->rows);
     count(g, 0, 2.0 * (double)(g->rows * j.width));
 }
 static void norm_backward(gpt *g, const layer_norm *n, int add) { /* g->dn is the gradient of y, g->dx gets that of x */
@@ -413,7 +414,7 @@ static void attention_forward(gpt *g, const block *b) {
     j.t = g->t;
     j.context = t;
     j.p = b->p.data;
-    softmax_rows(g->ctx, &j, g->rows * g->s.heads);
+    (g->s.softmax_f16 ? softmax_f16_rows : softmax_rows)(g->ctx, &j, g->rows * g->s.heads);
     count(g, 0, 2.0 * (double)(g->rows * g->s.heads * t));
     by_heads(g, y, b->p, 0, v, 0, size, t, 1.0f);
     swap_heads(g, b->proj.x, y, 1, 1);

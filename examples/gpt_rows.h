@@ -72,15 +72,15 @@ typedef struct norm_job {
     const float *gain, *bias;
     float *mean, *rstd;
 } norm_job;
-ROW void norm(const norm_job *j, size_t row, amp_dtype t, team w) {
+ROW void norm_in(const norm_job *j, size_t row, amp_dtype t, team w, amp_dtype in) { /* in: the dtype of its inside */
     size_t at = row * j->width, c;
     float sum, squares, mean, rstd;
-    TEAM_SUM(sum, w, i, j->width, amp_load(j->x, t, at + i));
-    mean = sum / (float)j->width;
-    TEAM_SUM(squares, w, i, j->width, square(amp_load(j->x, t, at + i) - mean));
-    rstd = amp_div(1.0f, amp_sqrt(squares / (float)j->width + NORM_EPS));
+    TEAM_SUM_IN(in, sum, w, i, j->width, amp_load(j->x, t, at + i));
+    mean = kept(sum / (float)j->width, in);
+    TEAM_SUM_IN(in, squares, w, i, j->width, kept(square(kept(amp_load(j->x, t, at + i) - mean, in)), in));
+    rstd = kept(amp_div(1.0f, amp_sqrt(kept(squares / (float)j->width + NORM_EPS, in))), in);
     for (c = w.lane; c < j->width; c += w.lanes) {
-        float x = (amp_load(j->x, t, at + c) - mean) * rstd;
+        float x = kept((amp_load(j->x, t, at + c) - mean) * rstd, in);
         amp_store(j->y, t, at + c, amp_mul(x, j->gain[c]) + (j->bias ? j->bias[c] : 0.0f));
     }
     if (w.lane == 0) {
@@ -88,7 +88,10 @@ ROW void norm(const norm_job *j, size_t row, amp_dtype t, team w) {
         j->rstd[row] = rstd;
     }
 }
+ROW void norm(const norm_job *j, size_t row, amp_dtype t, team w) { norm_in(j, row, t, w, AMP_F32); }
 ROWS(norm)
+ROW void norm_f16(const norm_job *j, size_t row, amp_dtype t, team w) { norm_in(j, row, t, w, AMP_F16); }
+ROWS_OF(norm_f16, norm_job) /* as if it were not of class F32: --norm fp16 */
 
 /* dx += the gradient of x, or = if it is the first that arrives there */
 typedef struct norm_back_job {
@@ -164,7 +167,7 @@ typedef struct softmax_job {
     size_t context;
     void *p;
 } softmax_job;
-ROW void softmax(const softmax_job *j, size_t row, amp_dtype t, team w) {
+ROW void softmax_in(const softmax_job *j, size_t row, amp_dtype t, team w, amp_dtype in) {
     size_t at = row * j->context, seen = row % j->context + 1, c;
     float top = amp_load(j->p, t, at), sum;
     for (c = w.lane; c < seen; c += w.lanes) {
@@ -172,12 +175,17 @@ ROW void softmax(const softmax_job *j, size_t row, amp_dtype t, team w) {
         if (x > top) top = x;
     }
     top = team_max(w, top);
-    TEAM_SUM(sum, w, i, seen, amp_exp(amp_load(j->p, t, at + i) - top));
-    sum = 1.0f / sum;
-    for (c = w.lane; c < j->context; c += w.lanes)
-        amp_store(j->p, t, at + c, c < seen ? amp_exp(amp_load(j->p, t, at + c) - top) * sum : 0.0f);
+    TEAM_SUM_IN(in, sum, w, i, seen, kept(amp_exp(kept(amp_load(j->p, t, at + i) - top, in)), in));
+    sum = kept(1.0f / sum, in);
+    for (c = w.lane; c < j->context; c += w.lanes) {
+        float e = kept(amp_exp(kept(amp_load(j->p, t, at + c) - top, in)), in);
+        amp_store(j->p, t, at + c, c < seen ? e * sum : 0.0f);
+    }
 }
+ROW void softmax(const softmax_job *j, size_t row, amp_dtype t, team w) { softmax_in(j, row, t, w, AMP_F32); }
 ROWS(softmax)
+ROW void softmax_f16(const softmax_job *j, size_t row, amp_dtype t, team w) { softmax_in(j, row, t, w, AMP_F16); }
+ROWS_OF(softmax_f16, softmax_job) /* as if it were not of class F32: --softmax fp16 */
 
 typedef struct softmax_back_job {
     amp_dtype t;

@@ -24,42 +24,47 @@
 
 typedef struct team { unsigned lane, lanes; } team;
 
-ROW float team_sum(team w, float x) {
+/* What is left of x in the dtype that a sum is made in: all of it in F32; F16 is there to see what it would cost. */
+ROW float kept(float x, amp_dtype in) { return in == AMP_F16 ? amp_f32_from_f16(amp_f16_from_f32(x)) : x; }
+
+ROW float team_sum(team w, float x, amp_dtype in) {
 #if defined(AMP_DEVICE) || defined(AMP_HOSTCUDA)
     int far;
     if (w.lanes == 32)
         for (far = 16; far > 0; far /= 2)
-            x += __shfl_xor_sync(0xffffffffu, x, far);
+            x = kept(x + __shfl_xor_sync(0xffffffffu, x, far), in);
 #endif
     (void)w;
+    (void)in;
     return x;
 }
 /* sum = the terms of i = 0 .. n - 1: term i goes to lane i % 32, and the lanes are joined as team_sum does it. One
    thread does so for all of them: the same bits on the CPU, if the term has no product next to a sum (amp_mul, which no
-   compiler joins with an addition, keeps them apart). */
+   compiler joins with an addition, keeps them apart). TEAM_SUM_IN rounds after each addition. */
+#define TEAM_SUM(sum, w, i, n, term) TEAM_SUM_IN(AMP_F32, sum, w, i, n, term)
 #if defined(AMP_DEVICE)
-#  define TEAM_SUM(sum, w, i, n, term) \
+#  define TEAM_SUM_IN(in, sum, w, i, n, term) \
     do { \
         float own_ = 0; \
         size_t i; \
         for (i = (w).lane; i < (n); i += 32) \
-            own_ += term; \
-        sum = team_sum(w, own_); \
+            own_ = kept(own_ + term, in); \
+        sum = team_sum(w, own_, in); \
     } while (0)
 #else
-#  define TEAM_SUM(sum, w, i, n, term) \
+#  define TEAM_SUM_IN(in, sum, w, i, n, term) \
     do { \
         float lane_[32] = {0}; \
         size_t i; \
         for (i = (w).lane; i < (n); i += (w).lanes) \
-            lane_[i % 32] += term; \
-        sum = (w).lanes == 1 ? join_lanes(lane_) : team_sum(w, lane_[(w).lane]); \
+            lane_[i % 32] = kept(lane_[i % 32] + term, in); \
+        sum = (w).lanes == 1 ? join_lanes(lane_, in) : team_sum(w, lane_[(w).lane], in); \
     } while (0)
-ROW float join_lanes(float lane[32]) {
+ROW float join_lanes(float lane[32], amp_dtype in) {
     int far, i;
     for (far = 16; far > 0; far /= 2)
         for (i = 0; i < far; i++)
-            lane[i] += lane[i + far];
+            lane[i] = kept(lane[i] + lane[i + far], in);
     return lane[0];
 }
 #endif

@@ -58,7 +58,7 @@ claims() { # NAME MINIMUM COMMAND...: each line "ok" counts, and there are at le
     passed=$((passed + n)) failed=$((failed + $(grep -c '^WRONG' "$work/claims")))
     if [ $rc != 0 ] || [ "$n" -lt "$least" ]; then bad "$name: exit status $rc, $n claims hold: $(tail -n 2 "$work/err")"; fi
 }
-claims "gpt --check" 21 gpt --check --threads 1
+claims "gpt --check" 23 gpt --check --threads 1
 awk 'BEGIN { for (i = 0; i < 300; i++) print "line " i * i % 97 " of a text that repeats itself" }' >"$work/text"
 if gpt --data "$work/text" --layers 1 --width 32 --context 16 --batch 4 --steps 30 --threads 1 --chunks 2 --sample 20 --seeds 2 --mode fp32,fp16-dynamic \
     --out "$work/gpt" >"$work/log" 2>"$work/err" && [ "$(grep -c 'as planned$' "$work/log")" = 4 ] && grep -q '^Means over 2 seeds' "$work/log" &&
@@ -66,7 +66,7 @@ if gpt --data "$work/text" --layers 1 --width 32 --context 16 --batch 4 --steps 
 for picture in "$work"/gpt/*.svg; do
     if tail -n 1 "$picture" | grep -q '</svg>' && ! grep -q 'nan\|inf' "$picture"; then ok; else bad "$picture is not whole"; fi
 done
-for wrong in "--mode fp64" "--steps 0" "--heads 3" "--chunks 5" "--shape gpt9" "--data $work/none" "--nonsense 1"; do
+for wrong in "--mode fp64" "--steps 0" "--heads 3" "--chunks 5" "--shape gpt9" "--norm fp64" "--softmax bf16" "--embed 1001" "--data $work/none" "--nonsense 1"; do
     # shellcheck disable=SC2086 # two words
     (cd "$work" && gpt $wrong >log 2>err)
     rc=$?
@@ -84,6 +84,12 @@ if [ -x "$build/hostcuda/plain/gpt" ]; then
     export HCU_PROTECT
     claims "gpt --check-gradients on the host runtime" 8 "$build/hostcuda/plain/gpt" --check-gradients --device cuda
     if grep leaks "$work/err"; then bad "gpt leaks on the host runtime"; else ok; fi
+    # layer norm and softmax in FP16: the same weights as on the CPU
+    half="--data $work/text --layers 1 --width 32 --context 8 --batch 2 --steps 2 --sample 0 --mode fp16-dynamic --ordered --norm fp16 --softmax fp16 --out $work/gpt"
+    # shellcheck disable=SC2086 # many words
+    want=$(weights gpt $half)
+    # shellcheck disable=SC2086
+    if [ -n "$want" ] && [ "$(weights "$build/hostcuda/plain/gpt" --device cuda $half)" = "$want" ]; then ok; else bad "gpt --norm fp16 on the host runtime: not $want"; fi
     # GPT-2's 12 layers and 12 heads, as narrow as can be: what a step launches does not depend on the width
     for steps in 1 2; do
         "$build/hostcuda/plain/gpt" --shape gpt2-124m --width 12 --context 2 --batch 1 --vocab 8 --mode fp16-dynamic --steps $steps >"$work/log" 2>"$work/steps.$steps" ||
@@ -120,15 +126,15 @@ done
 
 # ---- debug: its claims and pictures; on the host runtime the same with few steps; wrong options ----
 mkdir -p "$work/patients"
-claims "debug --check" 10 "$programs/debug" --check --out "$work/patients"
-for picture in "$work"/patients/debug_1.svg "$work"/patients/debug_2.svg; do
+claims "debug --check" 16 "$programs/debug" --check --out "$work/patients"
+for picture in "$work"/patients/debug_1.svg "$work"/patients/debug_2.svg "$work"/patients/debug_3.svg; do
     if tail -n 1 "$picture" | grep -q '</svg>' && ! grep -q '"[^"]*\(nan\|inf\)[^"]*"' "$picture"; then ok; else bad "$picture is not whole"; fi
 done
-if [ -s "$work/patients/debug_2.svg" ] && [ ! -e "$work/patients/debug.state" ]; then ok; else bad "debug leaves its state file, or has not run"; fi
+if [ -s "$work/patients/debug_3.svg" ] && [ ! -e "$work/patients/debug.state" ]; then ok; else bad "debug leaves its state file, or has not run"; fi
 if [ -x "$build/hostcuda/plain/debug" ]; then
     HCU_PROTECT=0
     export HCU_PROTECT
-    claims "debug --check on the host runtime" 10 "$build/hostcuda/plain/debug" --check --steps 4 --device cuda --out "$work/patients"
+    claims "debug --check on the host runtime" 16 "$build/hostcuda/plain/debug" --check --steps 4 --device cuda --out "$work/patients"
     unset HCU_PROTECT
 else
     skipped=$((skipped + 1))

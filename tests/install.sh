@@ -52,6 +52,7 @@ done
 for page in operations products; do
     if ${RUN_ENV:-} "${BUILD:-build}/$page" | diff - docs/$page.md; then ok; else bad "docs/$page.md is not what \`make docs\` makes"; fi
 done
+if ${RUN_ENV:-} "${BUILD:-build}/roofline" H100 --out "$work/roofline.svg" >"$work/log" && cmp "$work/roofline.svg" docs/img/roofline.svg; then ok; else bad "docs/img/roofline.svg is not what \`make docs\` makes"; fi
 mkdir -p "$work/b/x"
 mk clean BUILD="$work/b"
 if [ -e "$work/b" ]; then bad "clean left $work/b"; else ok; fi

@@ -6,9 +6,13 @@
 #   ```c run linked   the same without AMP_IMPLEMENTATION: linked with an object that has it, which is compiled once
 #   ```c run openmp   the same with -fopenmp, skipped where the compiler has none
 #   ```c run cuda     needs amp_cuda.cuh too: linked with the stub implementation (no CUDA needed to compile and link it)
+#   ```sh run         commands as a reader types them in a clone, run in a copy of this tree whose build folder is its own; programs
+#                     that are in $BUILD, and examples linked with $IMPL, are put there first, so that make finds them up to date
 # and the complete program on the first page of a header: the lines from "#define AMP_IMPLEMENTATION" after "A COMPLETE PROGRAM"
 # to its closing brace; at most 20 lines, and it says "loss 0.0".
-# A block ```output right after it is what the program prints. Programs run in an empty folder. Uses $CC, $CXX ("" or not installed:
+# A block ```output right after it is what the program prints: "..." stands for any text in a line, or, alone, for any lines. In a file with
+# sh blocks a number in the text between backquotes, as `95.6%`, is one that a block of the same section (##) has printed. Links to files
+# of the tree lead somewhere. Programs run in an empty folder. Uses $CC, $CXX ("" or not installed:
 # its blocks are skipped), $RUN_ENV and $IMPL, the object of tests/impl.c: where it is given, a program is looked at as it stands and then
 # built without its #define AMP_IMPLEMENTATION and linked with that object, which takes a tenth of the time. Last line: N passed, N failed, N skipped.
 set -u
@@ -94,6 +98,104 @@ $CXX -x c++|-std=c++17" ;;
     done <"$work/compilers"
 }
 
+# same WANT PRINTED: is the text as wanted? Says where it is not.
+same() {
+    awk '
+        function pattern(s) { gsub(/[][\\.^$*+?(){}|\/]/, "\\\\&", s); gsub(/\\\.\\\.\\\./, ".*", s); return "^" s "$" }
+        { sub(/[ \t\r]+$/, "") }
+        NR == FNR { want[++wants] = $0; next }
+        { line[++lines] = $0 }
+        END {
+            for (i = j = 1; i <= wants; i++) {
+                if (want[i] == "...") { any = 1; continue }
+                from = j
+                while (any && j <= lines && line[j] !~ pattern(want[i])) j++
+                if (j > lines || line[j] !~ pattern(want[i])) {
+                    print "    wanted:  " want[i]
+                    print "    printed: " (from > lines ? "(the end)" : line[from]) (any ? ", and so on" : "")
+                    exit 1
+                }
+                any = 0
+                j++
+            }
+            if (!any && j <= lines) { print "    not wanted: " line[j]; exit 1 }
+        }' "$1" "$2"
+}
+
+# The copy of the tree for sh blocks, made when it is wanted first: links to everything but the build folder.
+room() {
+    [ ! -d "$work/room" ] || return
+    built=${BUILD:-$here/build}
+    mkdir -p "$work/room/build"
+    for entry in "$here"/*; do
+        case $entry in */build) ;; *) ln -s "$entry" "$work/room/" ;; esac
+    done
+    [ ! -r "$built/flags" ] || cp -p "$built/flags" "$work/room/build/"
+    for program in $(grep -o 'build/[a-z_]*' "$1" | sort -u); do
+        source=$here/examples/${program#build/}.c
+        if [ -f "$built/${program#build/}" ]; then
+            cp -p "$built/${program#build/}" "$work/room/$program"
+        elif [ -n "${IMPL:-}" ] && [ -r "$source" ]; then # in a tenth of the time
+            # shellcheck disable=SC2086
+            sed 's/^# *define AMP_IMPLEMENTATION.*//' "$source" |
+                $CC -std=c99 -O1 -DAMP_LINKED -iquote "$here/examples" -I"$here" -x c - -x none "$IMPL" -lm -pthread -o "$work/room/$program"
+        fi
+    done
+}
+# $1 file of commands, $2 wanted output or "", $3 label, $4 the page
+shell_block() {
+    if [ -n "${RUN_ENV:-}" ]; then
+        echo "skipped: $3: commands are not run under RUN_ENV"
+        skipped=$((skipped + 1))
+        return
+    fi
+    room "$4"
+    (cd "$work/room" && env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL BUILD=build sh -e "$1") >"$work/printed" 2>"$work/messages" </dev/null
+    rc=$?
+    if [ $rc != 0 ]; then
+        echo "FAIL $3: exit status $rc: $(cat "$1")"
+        cat "$work/printed" "$work/messages"
+        failed=$((failed + 1))
+    elif [ -n "$2" ] && ! same "$2" "$work/printed" >"$work/diff"; then
+        echo "FAIL $3 prints something else: $(cat "$1")"
+        cat "$work/diff"
+        failed=$((failed + 1))
+    else
+        echo "ok   $3"
+        passed=$((passed + 1))
+    fi
+}
+# The numbers in the text of file $1, those between backquotes: printed by a block of their section? $work/section.N has what was.
+numbers() {
+    awk '
+        /^```/ { inside = !inside; next }
+        /^## / { section++ }
+        !inside {
+            n = split($0, part, "`")
+            for (i = 2; i < n; i += 2)
+                if (part[i] ~ /^[-+]?[0-9][0-9.,]*(e[-+]?[0-9]+|\^-?[0-9]+)?( ?%)?$/) print section + 0, NR, part[i]
+        }' "$1" >"$work/numbers"
+    looked=0
+    while read -r section line number; do
+        looked=$((looked + 1))
+        if grep -q -w -F -e "$number" "$work/section.$section" 2>/dev/null; then continue; fi
+        echo "FAIL $1:$line: nothing in this section has printed $number"
+        failed=$((failed + 1))
+    done <"$work/numbers"
+    passed=$((passed + 1))
+    echo "ok   $1: $looked numbers of the text looked up in what was printed"
+}
+links() {
+    folder=$(dirname "$1")
+    grep -o '](\.\{0,1\}[^)#:]*[)#]' "$1" | sed 's/^](//; s/[)#]$//' | sort -u >"$work/links"
+    while read -r to; do
+        [ -z "$to" ] || [ -e "$folder/$to" ] && continue
+        echo "FAIL $1: a link leads to $to, which is not there"
+        failed=$((failed + 1))
+    done <"$work/links"
+    passed=$((passed + 1))
+}
+
 printf '#define AMP_CUDA_STUB_IMPLEMENTATION\n#include "amp_cuda.cuh"\n' >"$work/stub.c"
 # the program on the first page of header $1
 first_page() {
@@ -126,14 +228,15 @@ for file in "$@"; do
         continue
         ;;
     esac
-    rm -f "$work"/block.*
-    # every runnable block to block.N.source, block.N.info ("c cuda LINE") and, if there is one, block.N.output
+    rm -f "$work"/block.* "$work"/section.*
+    # every runnable block to block.N.source, block.N.info ("c cuda LINE SECTION") and, if there is one, block.N.output
     awk -v to="$work/block." '
+        /^## / && !inside { section++ }
         /^```/ && !inside {
             inside = 1; name = ""
-            if ($0 ~ /^```(c|cpp) run( |$)/) {
+            if ($0 ~ /^```(c|cpp|sh) run( |$)/) {
                 n++; name = to n ".source"
-                print substr($1, 4), ($3 != "" ? $3 : "plain"), NR >(to n ".info")
+                print substr($1, 4), ($3 != "" ? $3 : "plain"), NR, section + 0 >(to n ".info")
                 last = n
             } else if ($0 ~ /^```output/ && last) { name = to last ".output"; last = 0; printf "" >name } else last = 0
             next
@@ -144,11 +247,16 @@ for file in "$@"; do
     n=0
     while [ -r "$work/block.$((n + 1)).info" ]; do
         n=$((n + 1))
-        read -r language kind line <"$work/block.$n.info"
+        read -r language kind line section <"$work/block.$n.info"
         output=$work/block.$n.output
         [ -r "$output" ] || output=
-        block "$language" "$kind" "$work/block.$n.source" "$output" "$file:$line"
+        rm -f "$work/printed"
+        if [ "$language" = sh ]; then shell_block "$work/block.$n.source" "$output" "$file:$line" "$file"
+        else block "$language" "$kind" "$work/block.$n.source" "$output" "$file:$line"; fi
+        [ ! -r "$work/printed" ] || cat "$work/printed" >>"$work/section.$section"
     done
+    links "$file"
+    if [ -z "${RUN_ENV:-}" ] && grep -q '^```sh run' "$file"; then numbers "$file"; fi
     if [ $n = 0 ]; then
         echo "FAIL $file has no runnable block"
         failed=$((failed + 1))
