@@ -107,10 +107,8 @@ $(BUILD)/exhaustive: $(BUILD)/tests/exhaustive.o
 
 # ---- make run --------------------------------------------------------------------------------------------------------------
 DIGITS := $(BUILD)/digits$(if $(filter cuda,$(DEVICE)),_cuda)
-run: cuda-line $(DIGITS) ## train real digits in six precisions: a table and three pictures (DEVICE=cpu|cuda)
-	$(RUN_ENV) $(DIGITS) --device $(DEVICE) --out $(BUILD)/pictures
-	$(RUN_ENV) $(DIGITS) --device $(DEVICE) --out $(BUILD)/pictures --net deep --mode fp16-masters,amp-dynamic
-	@echo; echo 'Open the pictures in a browser: $(BUILD)/pictures/*.svg'
+run: cuda-line $(DIGITS) ## train real digits in six precisions, twice: tables, pictures, and a page about them (DEVICE=cpu|cuda)
+	$(RUN_ENV) $(DIGITS) --device $(DEVICE) --net both --out $(BUILD)/pictures --report $(BUILD)/report.html
 
 lab: ## builds lab N of examples/labs with your file, runs and checks it: N=3 FILE=elsewhere/lab.c
 	@tools/labs.sh run '$(N)' $(FILE)
@@ -128,7 +126,7 @@ lesson: $(LESSON:%=$(BUILD)/%) $(BUILD)/roofline $(BUILD)/shakespeare.txt ## the
 
 # ---- make test -------------------------------------------------------------------------------------------------------------
 # A part is a target part-NAME: tests/run.sh runs its command, prints one line and keeps the counts. Two parts at a time.
-PARTS := compile retrofit hostcuda-suite unit cuda-verbs hostcuda examples labs state fuzz process style selftest ptx sass readme install builds torch gpu # the long ones first
+PARTS := compile retrofit hostcuda-suite unit cuda-verbs hostcuda examples page labs state fuzz process style selftest ptx sass readme install builds torch gpu # the long ones first
 LIMIT := 300 # CPU seconds of a part
 RUN_PART = @tests/run.sh part $(@:part-%=%) $(LIMIT)
 PARTS_MAKE = $(MAKE) --no-print-directory -s -k -O $(if $(filter -j% --jobserver%,$(MAKEFLAGS)),,-j2)
@@ -153,6 +151,8 @@ part-compile:
 for-examples: $(BUILD)/digits $(BUILD)/gpt $(BUILD)/tests/impl.o
 part-examples: for-examples
 	$(RUN_PART) env IMPL=$(BUILD)/tests/impl.o tests/examples.sh
+part-page: $(BUILD)/digits
+	$(RUN_PART) tests/page.sh
 part-labs: $(BUILD)/tests/impl.o
 	$(RUN_PART) env IMPL=$(BUILD)/tests/impl.o tools/labs.sh check --quick
 .PHONY: for-examples for-install for-cuda-verbs for-fuzz lab check-labs

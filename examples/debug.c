@@ -29,7 +29,7 @@
 
 #define PROGRAM "debug"
 #include "digits_data.h"
-#include "plot.h"
+#include "plot_gradients.h"
 #include "program.h" /* fail, must, allocate, claim */
 
 enum { PIXELS = DIGITS_SIDE * DIGITS_SIDE, WIDTH = 32, CLASSES = 10, LAYERS = 7, BATCH = 32, ROWS = LAYERS + 1 };

@@ -29,8 +29,8 @@
 #define PROGRAM "gpt"
 #include "program.h" /* fail, must, allocate, claim */
 
-#include "gpt_rows.h" /* layers that amp does not have */
-#include "plot.h"     /* the pictures */
+#include "gpt_rows.h"       /* layers that amp does not have */
+#include "plot_gradients.h" /* the pictures */
 
 #include <errno.h>
 #include <sys/stat.h>
@@ -550,12 +550,15 @@ static void picture_done(const char *path, int status) {
 }
 static void draw_losses(const options *o, const result *all) {
     plot_curve curves[MODES];
-    char note[MODES][64], path[512], line1[256];
+    char note[MODES][64], path[512], line1[256], finding[128] = "";
+    double best = 0, worst = 0;
     int m, n = 0;
     for (m = 0; m < MODES; m++) {
         const result *r = &all[m * MAX_SEEDS];
         if (!o->run[m]) continue;
         sprintf(note[n], "%.4f", r->validation);
+        if (!n || r->validation < best) best = r->validation;
+        if (!n || r->validation > worst) worst = r->validation;
         curves[n].name = modes[m].name;
         curves[n].note = note[n];
         curves[n].style = &plot_styles[m];
@@ -564,11 +567,15 @@ static void draw_losses(const options *o, const result *all) {
     }
     sprintf(line1, "%d layers, %d heads, %d wide, context %d, batch %d; mean cross-entropy per character.",
         (int)o->s.layers, (int)o->s.heads, (int)o->s.width, (int)o->s.context, (int)o->s.batch);
+    if (n > 1)
+        snprintf(finding, sizeof finding,
+            "Validation losses of the %d modes are from %.4f to %.4f: %.2f&#8239;%% apart.", n, best, worst,
+            100 * (worst / best - 1));
     picture(o, "loss", path);
     picture_done(path,
         plot_losses(path, "A small GPT on Shakespeare, in several precisions", line1,
-            "Same seed and same batches for every mode. At the right: loss over the whole validation text.", "", curves,
-            n));
+            "Same seed and same batches for every mode. At the right: loss over the whole validation text.", finding,
+            curves, n));
 }
 static void draw_scale(const options *o, const result *r) {
     char path[512], line2[160];

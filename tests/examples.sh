@@ -256,6 +256,11 @@ refused --out --out "$work/no/such/folder"
 refused --out --out "$work/log"
 refused no-such --data "$work/no-such"
 refused --check --check --mode fp32
+refused --report --net both --report "$work/no/such/folder/page.html"
+refused --report --net plain --report page.html
+refused --report --net both --mode fp32,bf16 --report page.html
+refused --report --net both --seeds 2 --report page.html
+refused --report --check --report page.html
 for f in train-images-idx3-ubyte train-labels-idx1-ubyte t10k-images-idx3-ubyte t10k-labels-idx1-ubyte; do
     good; rm "$work/idx/$f"
     refused "$f" --data "$work/idx"

@@ -48,6 +48,7 @@ table() {
     for pair in 'gcc g++' 'clang clang++'; do echo "compile-${pair% *}||tests/compile.sh --full $pair"; done
     echo "examples|all for-examples|tests/examples.sh --full"
     echo "labs|$BUILD/tests/impl.o|env IMPL=$BUILD/tests/impl.o tools/labs.sh check"
+    echo "page|$BUILD/digits|tests/page.sh --full"
     echo "install|for-install|tests/install.sh --full"
     echo "builds||tests/builds.sh --full"
     echo "retrofit||tests/retrofit.sh --full"

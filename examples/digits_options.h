@@ -1,0 +1,183 @@
+/* digits_options.h - the command line of digits.c. Included by digits.c alone. */
+#ifndef DIGITS_OPTIONS_H
+#define DIGITS_OPTIONS_H
+
+/* ==== options and main ========================================================================================== */
+
+static const char help[] =
+    "digits: trains a network on handwritten digits in several precisions and shows what each costs.\n"
+    "\n"
+    "  --net plain|deep|both  the network (plain). deep: 8 layers and a loss of small gradients, where scaling\n"
+    "                       decides. both: one after the other\n"
+    "  --mode LIST          all six (default), or some of fp32,fp16-pure,fp16-masters,amp-static,amp-dynamic,bf16,\n"
+    "                       and fp8-current, fp8-delayed: BF16 whose products read FP8 with a scale per tensor\n"
+    "  --seed N             random numbers of weights and order (1)\n"
+    "  --seeds N            repeat with N seeds: mean and spread (1)\n"
+    "  --epochs N --batch N --hidden N --lr X     instead of the network's own\n"
+    "  --places N           the loss is a mean over N places per image: gradients N times smaller (plain 1,\n"
+    "                       deep 65536)\n"
+    "  --data DIR           IDX files instead of the built-in digits: train-images-idx3-ubyte,\n"
+    "                       train-labels-idx1-ubyte, t10k-images-idx3-ubyte, t10k-labels-idx1-ubyte (MNIST and its\n"
+    "                       kin, any image size)\n"
+    "  --out DIR            folder for the pictures (out)\n"
+    "  --report FILE        a page with the tables, the pictures and what they mean; with --net both, all six modes\n"
+    "                       and one seed\n"
+    "  --csv FILE           write every step to FILE\n"
+    "  --device cpu|cuda    where (cuda if built with it and found)\n"
+    "  --threads N          CPU threads (all)\n"
+    "  --simd auto|scalar|sse2|avx2|avx512|neon   CPU code path (auto)\n"
+    "  --ordered            products in a defined order: the same weights, to the bit, on every machine\n"
+    "  --check              test the claims with 5 seeds on both networks; writes no files; exit status 1 if one\n"
+    "                       fails\n"
+    "  --help\n"
+    "\n"
+    "Built-in data: Optical Recognition of Handwritten Digits, E. Alpaydin and C. Kaynak, 1998, UCI Machine Learning\n"
+    "Repository, CC BY 4.0.\n";
+
+static double number(const char *option, const char *text, double low, double high, int whole) {
+    char *end;
+    double v = strtod(text, &end);
+    if (end == text || *end || !(v >= low && v <= high) || (whole && floor(v) < v))
+        fail("%s: '%s' is not a%s number from %g to %g", option, text, whole ? " whole" : "", low, high);
+    return v;
+}
+
+static int is_word(const char *text, size_t length, const char *word) {
+    return length == strlen(word) && !strncmp(text, word, length);
+}
+
+static void parse_modes(options *o, const char *list) {
+    int m;
+    memset(o->run, 0, sizeof o->run);
+    for (;;) {
+        size_t length = strcspn(list, ",");
+        int known = 0;
+        for (m = 0; m < MODES; m++)
+            if ((is_word(list, length, "all") && !modes[m].fp8) || is_word(list, length, modes[m].name))
+                known = o->run[m] = 1;
+        if (!known)
+            fail("--mode: '%.*s' is not a mode: all, fp32, fp16-pure, fp16-masters, amp-static, amp-dynamic, bf16, "
+                 "fp8-current or fp8-delayed",
+                (int)length, list);
+        if (!list[length]) return;
+        list += length + 1;
+    }
+}
+
+static int choice(const char *option, const char *text, const char *const *names, int n) {
+    char list[128] = "";
+    int i;
+    for (i = 0; i < n; i++) {
+        if (!strcmp(text, names[i])) return i;
+        if (i) strcat(list, i + 1 == n ? " or " : ", ");
+        strcat(list, names[i]);
+    }
+    fail("%s: '%s' is not %s", option, text, list);
+    return 0;
+}
+
+static const char *path(const char *option, const char *text) {
+    if (!*text) fail("%s needs a path, see --help", option);
+    return text;
+}
+
+/* The options with a value. Those that name a network or modes set net_given. */
+static void parse_option(options *o, const char *a, const char *v, int *net_given) {
+    static const char *const nets[] = {"plain", "deep", "both"}, *const devices[] = {"cpu", "cuda"};
+    static const char *const simds[] = {"auto", "scalar", "sse2", "avx2", "avx512", "neon"};
+    static const amp_simd simd[] = {
+        AMP_SIMD_AUTO, AMP_SIMD_SCALAR, AMP_SIMD_SSE2, AMP_SIMD_AVX2, AMP_SIMD_AVX512, AMP_SIMD_NEON};
+    if (!strcmp(a, "--net")) {
+        int net = choice(a, v, nets, 3);
+        o->nets[PLAIN] = net != DEEP;
+        o->nets[DEEP] = net != PLAIN;
+        *net_given = 1;
+    } else if (!strcmp(a, "--mode")) {
+        parse_modes(o, v);
+        *net_given = 1;
+    } else if (!strcmp(a, "--seed"))
+        o->seed = (uint64_t)number(a, v, 0, 4294967295.0, 1);
+    else if (!strcmp(a, "--seeds"))
+        o->seeds = (int)number(a, v, 1, MAX_SEEDS, 1);
+    else if (!strcmp(a, "--epochs"))
+        o->epochs = (size_t)number(a, v, 1, 1e6, 1);
+    else if (!strcmp(a, "--batch"))
+        o->batch = (size_t)number(a, v, 1, 65536, 1);
+    else if (!strcmp(a, "--hidden"))
+        o->hidden = (size_t)number(a, v, 1, 16384, 1);
+    else if (!strcmp(a, "--lr"))
+        o->lr = number(a, v, 1e-12, 1e6, 0);
+    else if (!strcmp(a, "--places"))
+        o->places = (long)number(a, v, 1, 1e9, 1);
+    else if (!strcmp(a, "--data"))
+        o->data = path(a, v);
+    else if (!strcmp(a, "--out"))
+        o->out = path(a, v);
+    else if (!strcmp(a, "--csv"))
+        o->csv = path(a, v);
+    else if (!strcmp(a, "--report"))
+        o->report = path(a, v);
+    else if (!strcmp(a, "--device"))
+        o->device = devices[choice(a, v, devices, 2)];
+    else if (!strcmp(a, "--threads"))
+        o->threads = (int)number(a, v, 1, 256, 1);
+    else if (!strcmp(a, "--simd"))
+        o->simd = simd[choice(a, v, simds, 6)];
+    else
+        fail("unknown option '%s', see --help", a);
+}
+
+/* The page tells the story of both networks in six modes, so nothing of it may be missing. */
+static int report_is_whole(const options *o) {
+    int m;
+    for (m = FP32; m <= BF16; m++)
+        if (!o->run[m]) return 0;
+    return o->nets[PLAIN] && o->nets[DEEP] && o->seeds == 1;
+}
+
+static options parse(int argc, char **argv) {
+    options o;
+    int i, net_given = 0;
+    memset(&o, 0, sizeof o);
+    o.seed = 1;
+    o.out = "out";
+    o.nets[PLAIN] = 1;
+    parse_modes(&o, "all");
+    for (i = 1; i < argc; i++) {
+        if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h")) {
+            fputs(help, stdout);
+            exit(0);
+        }
+        if (!strcmp(argv[i], "--check"))
+            o.check = 1;
+        else if (!strcmp(argv[i], "--ordered"))
+            o.ordered = 1;
+        else {
+            parse_option(&o, argv[i], argv[i + 1] ? argv[i + 1] : "", &net_given);
+            i++;
+        }
+    }
+    if (o.check && (net_given || o.csv || o.report))
+        fail("--check runs its own nets and modes and writes no files: leave out --net, --mode, --csv and --report");
+    if (o.check) o.nets[PLAIN] = o.nets[DEEP] = 1;
+    if (!o.seeds) o.seeds = o.check ? 5 : 1;
+    if (o.report && !report_is_whole(&o)) fail("--report needs --net both, all six modes and one seed");
+    return o;
+}
+
+/* What was not given comes from the setting. */
+static void complete(options *o, const struct setting *s, size_t images_in_train) {
+    if (!o->hidden) o->hidden = s->hidden;
+    if (!o->batch) o->batch = s->batch;
+    if (!(o->lr > 0)) o->lr = s->lr;
+    if (!o->places) o->places = s->places;
+    if (o->batch > images_in_train)
+        fail("--batch: %lu is more than the %lu training images", (unsigned long)o->batch,
+            (unsigned long)images_in_train);
+    if (!o->epochs) {
+        size_t per_epoch = images_in_train / o->batch;
+        o->epochs = (s->steps + per_epoch - 1) / per_epoch;
+    }
+}
+
+#endif
