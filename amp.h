@@ -3022,9 +3022,10 @@ AMP_API amp_status amp_plan_memory(amp_plan *out, const amp_policy *policy, cons
 /* X(suffix of AMP_OP_, "name", "classes"): one row per operation that a system classifies, under its PyTorch name where
    it has one. The classes are letters (amp_op_class), one per amp_system in its order: amp, PyTorch CUDA, PyTorch CPU,
    Apex O1, MindSpore white / black, MindSpore auto. Overloads and in-place forms share a row. A row's name is a name of
-   PyTorch and Apex where their letter is a capital (a small one: only other names are); names of MindSpore are in the
-   second table. Sources: PyTorch's autocast_mode.h and .cpp (2.12), Apex's amp/lists and rnn_compat.py before their
-   removal, MindSpore's train/amp.py and its documentation of level "auto". */
+   PyTorch and Apex where their letter is a capital. A small one: of Apex, only other names are; of PyTorch, none is,
+   and the operation gives that dtype because it is made of others that are listed (tests/torch_operations.py looks).
+   Names of MindSpore are in the second table. Sources: PyTorch's autocast_mode.h and .cpp (2.15), Apex's amp/lists and
+   rnn_compat.py before their removal, MindSpore's train/amp.py and its documentation of level "auto". */
 /* clang-format off */
 #define AMP_OP_LIST(X) \
     X(CONV1D, "conv1d", "LLLLL-") X(CONV2D, "conv2d", "LLLLLL") X(CONV3D, "conv3d", "LLLLLL") \
@@ -3038,8 +3039,8 @@ AMP_API amp_status amp_plan_memory(amp_plan *out, const amp_policy *policy, cons
     X(MATMUL, "matmul", "LLLLLL") X(MM, "mm", "LLLL--") X(MV, "mv", "LL-L-L") \
     X(BMM, "bmm", "LLLLLL") X(ADDMM, "addmm", "LLLL-L") X(ADDMV, "addmv", "LL-L-L") \
     X(ADDR, "addr", "LL-L--") X(ADDBMM, "addbmm", "LLLL-L") X(BADDBMM, "baddbmm", "LLLL-L") \
-    X(GER, "ger", "L---L-") X(EINSUM, "einsum", "LL---L") \
-    X(CHAIN_MATMUL, "chain_matmul", "LL----") X(LINALG_MULTI_DOT, "linalg_multi_dot", "LL----") \
+    X(GER, "ger", "L---L-") X(EINSUM, "einsum", "LLl--L") \
+    X(CHAIN_MATMUL, "chain_matmul", "LLl---") X(LINALG_MULTI_DOT, "linalg_multi_dot", "LLl---") \
     X(LINALG_VECDOT, "linalg_vecdot", "LLL---") \
     X(ADDMM_ACTIVATION, "_addmm_activation", "L-L---") \
     X(SCALED_DOT_PRODUCT_ATTENTION, "scaled_dot_product_attention", "LLL---") \
@@ -3047,9 +3048,9 @@ AMP_API amp_status amp_plan_memory(amp_plan *out, const amp_policy *policy, cons
     X(NATIVE_MULTI_HEAD_ATTENTION, "_native_multi_head_attention", "L-L---") \
     X(THNN_FUSED_LSTM_CELL, "_thnn_fused_lstm_cell", "LL----") \
     X(THNN_FUSED_GRU_CELL, "_thnn_fused_gru_cell", "LL----") X(LSTM_CELL, "lstm_cell", "LL-LL-") \
-    X(GRU_CELL, "gru_cell", "LL-LL-") X(RNN_TANH_CELL, "rnn_tanh_cell", "LL-LL-") \
-    X(RNN_RELU_CELL, "rnn_relu_cell", "LL-L--") X(LSTM, "lstm", "L--L--") \
-    X(GRU, "gru", "L--L--") X(RNN_TANH, "rnn_tanh", "L--L--") X(RNN_RELU, "rnn_relu", "L--L--") \
+    X(GRU_CELL, "gru_cell", "LL-LL-") X(RNN_TANH_CELL, "rnn_tanh_cell", "LLlLL-") \
+    X(RNN_RELU_CELL, "rnn_relu_cell", "LLlL--") X(LSTM, "lstm", "L-lL--") \
+    X(GRU, "gru", "L--L--") X(RNN_TANH, "rnn_tanh", "L-lL--") X(RNN_RELU, "rnn_relu", "L-lL--") \
     X(MKLDNN_RNN_LAYER, "mkldnn_rnn_layer", "L-L---") X(PRELU, "prelu", "LLLLLL") \
     X(RELU, "relu", "----L-") X(GELU, "gelu", "---F--") X(DROPOUT, "dropout", "------") \
     X(SUB, "sub", "W--w--") X(ADD, "add", "W--W--") X(MUL, "mul", "W--W--") \
@@ -3060,21 +3061,21 @@ AMP_API amp_status amp_plan_memory(amp_plan *out, const amp_policy *policy, cons
     X(INDEX_PUT, "index_put", "WW----") X(SCATTER_ADD, "scatter_add", "WW----") \
     X(ADDCDIV, "addcdiv", "WW-W-W") X(ADDCMUL, "addcmul", "WW-W-W") X(ATAN2, "atan2", "WW-W--") \
     X(BILINEAR, "bilinear", "WW-W--") X(CROSS, "cross", "WW-W-W") X(DOT, "dot", "WW-W-W") \
-    X(VDOT, "vdot", "WW----") X(TENSORDOT, "tensordot", "WW----") \
+    X(VDOT, "vdot", "WW----") X(TENSORDOT, "tensordot", "WWl---") \
     X(GRID_SAMPLER, "grid_sampler", "WWF---") X(GRID_SAMPLER_2D, "grid_sampler_2d", "W-F--W") \
     X(GRID_SAMPLER_3D, "grid_sampler_3d", "W-F--W") \
     X(GRID_SAMPLER_2D_CPU_FALLBACK, "_grid_sampler_2d_cpu_fallback", "W-F---") \
-    X(GRID_SAMPLE, "grid_sample", "W--F--") X(ACOS, "acos", "FF-F-F") X(ASIN, "asin", "FF-F-F") \
+    X(GRID_SAMPLE, "grid_sample", "W-fF--") X(ACOS, "acos", "FF-F-F") X(ASIN, "asin", "FF-F-F") \
     X(COSH, "cosh", "FF-F-F") X(ERFINV, "erfinv", "FF-F-F") X(EXP, "exp", "FF-F-F") \
     X(EXPM1, "expm1", "FF-F-F") X(LOG, "log", "FF-F-F") X(LOG10, "log10", "FF-F-F") \
     X(LOG2, "log2", "FF-F-F") X(LOG1P, "log1p", "FF---F") X(RECIPROCAL, "reciprocal", "FF-F-F") \
     X(RSQRT, "rsqrt", "FF-F-F") X(SINH, "sinh", "FF-F-F") X(TAN, "tan", "FF-F-F") \
     X(POW, "pow", "FF-F-F") X(SOFTPLUS, "softplus", "FF-F-F") \
-    X(LOGSUMEXP, "logsumexp", "FF----") X(SOFTMIN, "softmin", "F--F--") \
+    X(LOGSUMEXP, "logsumexp", "FF----") X(SOFTMIN, "softmin", "Ff-F--") \
     X(LAYER_NORM, "layer_norm", "FF-FFF") X(NATIVE_LAYER_NORM, "native_layer_norm", "FF----") \
     X(GROUP_NORM, "group_norm", "FF-F-F") X(BATCH_NORM, "batch_norm", "F---FF") \
-    X(RMS_NORM, "rms_norm", "FF----") X(LOCAL_RESPONSE_NORM, "local_response_norm", "F--F--") \
-    X(NORMALIZE, "normalize", "F--F--") X(FROBENIUS_NORM, "frobenius_norm", "FF----") \
+    X(RMS_NORM, "rms_norm", "FF----") X(LOCAL_RESPONSE_NORM, "local_response_norm", "FffF--") \
+    X(NORMALIZE, "normalize", "Ff-F--") X(FROBENIUS_NORM, "frobenius_norm", "FF----") \
     X(NUCLEAR_NORM, "nuclear_norm", "FF----") X(RENORM, "renorm", "FF-F-F") \
     X(DIST, "dist", "FF-F--") X(PDIST, "pdist", "FF---F") X(CDIST, "cdist", "FFF--F") \
     X(COSINE_SIMILARITY, "cosine_similarity", "FF-F--") X(STD, "std", "F--F--") \
@@ -3082,21 +3083,21 @@ AMP_API amp_status amp_plan_memory(amp_plan *out, const amp_policy *policy, cons
     X(BINARY_CROSS_ENTROPY, "binary_cross_entropy", "BBFB--") \
     X(BINARY_CROSS_ENTROPY_WITH_LOGITS, "binary_cross_entropy_with_logits", "FFFF-F") \
     X(COSINE_EMBEDDING_LOSS, "cosine_embedding_loss", "FFFF--") \
-    X(CROSS_ENTROPY, "cross_entropy", "O--F--") \
-    X(CROSS_ENTROPY_LOSS, "cross_entropy_loss", "O-F---") X(CTC_LOSS, "ctc_loss", "F-FF--") \
+    X(CROSS_ENTROPY, "cross_entropy", "OffF--") \
+    X(CROSS_ENTROPY_LOSS, "cross_entropy_loss", "OfF---") X(CTC_LOSS, "ctc_loss", "F-FF--") \
     X(HINGE_EMBEDDING_LOSS, "hinge_embedding_loss", "FFFF--") \
     X(HUBER_LOSS, "huber_loss", "FFF---") X(KL_DIV, "kl_div", "FFFF-F") \
     X(L1_LOSS, "l1_loss", "FFFF-F") X(MARGIN_RANKING_LOSS, "margin_ranking_loss", "FFFF--") \
     X(MSE_LOSS, "mse_loss", "FFFF-F") X(MULTI_MARGIN_LOSS, "multi_margin_loss", "FFFF-F") \
     X(MULTILABEL_MARGIN_LOSS, "multilabel_margin_loss", "FFFF-F") \
     X(MULTILABEL_MARGIN_LOSS_FORWARD, "multilabel_margin_loss_forward", "F-F---") \
-    X(MULTILABEL_SOFT_MARGIN_LOSS, "multilabel_soft_margin_loss", "F--F--") \
+    X(MULTILABEL_SOFT_MARGIN_LOSS, "multilabel_soft_margin_loss", "Ff-F--") \
     X(NLL_LOSS, "nll_loss", "FFFF-F") X(NLL_LOSS2D, "nll_loss2d", "FFF--F") \
     X(POISSON_NLL_LOSS, "poisson_nll_loss", "FFFF--") \
     X(SMOOTH_L1_LOSS, "smooth_l1_loss", "FFFF-F") \
     X(SOFT_MARGIN_LOSS, "soft_margin_loss", "FFFF-F") \
     X(TRIPLET_MARGIN_LOSS, "triplet_margin_loss", "FFFF-F") \
-    X(INTERPOLATE, "interpolate", "F--F--") \
+    X(INTERPOLATE, "interpolate", "Ff-F--") \
     X(UPSAMPLE_NEAREST1D, "upsample_nearest1d", "FF----") \
     X(UPSAMPLE_NEAREST2D, "upsample_nearest2d", "FF----") \
     X(UPSAMPLE_NEAREST3D, "upsample_nearest3d", "FF----") \
@@ -3269,7 +3270,8 @@ AMP_API amp_status amp_op_find(amp_op *out, const char *name);
 AMP_API const char *amp_op_name(amp_op op);
 /* Name k of a system's own list for the operation: k = 0, 1, ... until it returns NULL. */
 AMP_API const char *amp_op_listed(amp_op op, amp_system system, size_t k);
-/* Class in a system's lists; AMP_CLASS_NONE for what it does not list. */
+/* Class in a system's lists, or what PyTorch's lists make of an operation that is composed of listed ones
+   (amp_op_listed has no name for it then); AMP_CLASS_NONE for all others. */
 AMP_API amp_op_class amp_op_class_of(amp_op op, amp_system system);
 /* Why an operation is banned and what to use, or why our class is not PyTorch's; "" if there is nothing to say. */
 AMP_API const char *amp_op_note(amp_op op);
@@ -8371,7 +8373,7 @@ AMP_API amp_status amp_dropout(amp_ctx *ctx, const amp_dropout_desc *desc) {
 }
 
 /* ==== >>front-state ==============================================================================================
-   State files.   tests: tests/test_state.c, tests/state_reads.c, tests/state_files.sh
+   State files.   tests: tests/test_state.c, tests/state_files.c
    File: "AMPSTATE", u32 version 2, u32 number of sections; then sections in this order:
        char tag[4]; u32 index; u64 payload bytes; payload
    and at the end u64 XXH64 (see ampi_xxh) of every byte before it, which binds the sections to one save.

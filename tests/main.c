@@ -57,7 +57,7 @@ static const t_place places[] = {
 #define N_PLACES (sizeof places / sizeof places[0])
 
 static struct {
-    int full, verbose, counts;
+    int full, verbose, counts, stop;
     unsigned slice, slices; /* --slice I/N */
     const char *file;
     uint64_t seed;
@@ -644,7 +644,7 @@ static int usage(const char *wrong) {
     if (wrong) fprintf(stderr, "what is \"%s\"?\n", wrong);
     fprintf(stderr,
         "usage: tests [-v] [--context NAME] [--filter TEXT] [--file NAME] [--slice I/N] [--list] [--full] [--counts]\n"
-        "             [--seed N]\n");
+        "             [--seed N] [--stop]\n");
     return 2;
 }
 
@@ -699,6 +699,7 @@ static void run_place(const t_place *place, const char *filter, int list, totals
                 printf("%s %s\n", place->name, test->name);
             else
                 run_test(place, test, sum);
+            if (options.stop && sum->failed) return;
         }
         if (options.counts && !list) printf("counts %s %s %llu\n", place->name, suites[s].name, sum->checks - before);
     }
@@ -725,6 +726,8 @@ int main(int argc, char **argv) {
             options.verbose = 1;
         else if (strcmp(argv[i], "--full") == 0)
             options.full = 1;
+        else if (strcmp(argv[i], "--stop") == 0) /* at the first that fails */
+            options.stop = 1;
         else if (strcmp(argv[i], "--list") == 0)
             list = 1;
         else if (strcmp(argv[i], "--context") == 0 && i + 1 < argc)

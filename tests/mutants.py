@@ -6,7 +6,8 @@ usage: mutants.py [--seed N] [--count N] [--only TEXT] [--list] [--out FILE] [--
 The faults: those of tests/mutants.txt, which people thought of, and --count more (default 0) that a generator makes of the
 text: an operator, a comparison or a constant replaced, a statement deleted, at places drawn with --seed (default 1).
 --only TEXT: whose line of the --list contains TEXT. Each is built (one object) and run against the tests that its
-section's banner names, then, if none of them failed, against the suite (--quick: not). What each gave is appended
+section's banner names, on the contexts cpu-2, host and, for the text of vectors, cpu-scalar (the others run the same text with other
+widths), or on CUDA's; then, if none of them failed, against the suite (--quick: not). What each gave is appended
 to FILE (default $BUILD/mutants.log) and not done again there, so that a run that was stopped goes on.
 
   caught     a test failed, the program died, or it took more than a minute of CPU time
@@ -27,9 +28,8 @@ import subprocess
 import sys
 
 BUILD = os.environ.get('BUILD', 'build')
-WORK = os.path.join(BUILD, 'mutants')
+WORK = os.environ.get('WORK', os.path.join(BUILD, 'mutants'))
 MAKE = os.environ.get('MAKE', 'make')
-CONTEXTS = ('cpu-2', 'cpu-scalar', 'host')  # the others run the same text, or the same with other widths
 SECONDS = 60  # of CPU time for one program
 
 # ---- the text: what is code, and which section and function a place is in ----
@@ -64,13 +64,17 @@ def tests_at(text, offset):
     return files
 
 
-def elsewhere(text):
-    """Ranges that are not compiled here: other processors, other systems, builds without something."""
+FOREIGN = r'ARM|NEON|_WIN32|_MSC_VER|STUB|__APPLE__|BIG_ENDIAN'  # not compiled here: other processors, other systems
+VECTORS = r'X86|SSE|AVX|SIMD'  # not compiled with AMP_NO_SIMD
+
+
+def ranges_of(text, which):
+    """Ranges of the branches whose #if names one of `which`, with what follows until the next branch."""
     ranges, stack = [], []
     for m in re.finditer(r'^[ \t]*#[ \t]*(if\w*|else|elif|endif)\b([^\n]*)', text, re.M):
         word, condition = m.group(1), m.group(2)
         if word.startswith('if'):
-            foreign = re.search(r'ARM|NEON|_WIN32|_MSC_VER|STUB|__APPLE__|BIG_ENDIAN', condition) and 'ndef' not in word
+            foreign = re.search(which, condition) and 'ndef' not in word
             stack.append((m.start(), bool(foreign) and '!' not in condition))
         elif word == 'endif' and stack:
             start, foreign = stack.pop()
@@ -82,6 +86,11 @@ def elsewhere(text):
                 ranges.append((start, m.end()))
             stack.append((m.start(), False))
     return ranges
+
+
+def needs_vectors(text, offset):
+    """Is this place, or what is made of it, another thing in a build with AMP_NO_SIMD? Such a build takes half of the time."""
+    return offset >= text.index('==== >>lanes ') or any(a <= offset < b for a, b in ranges_of(text, VECTORS))
 
 
 # ---- faults ----
@@ -129,7 +138,7 @@ OPERATORS = {'+': '-', '-': '+', '*': '+', '&&': '||', '||': '&&', '<': '<=', '<
 
 def places(path, text):
     """Every place where the generator could plant something: (start, end, new, kind)."""
-    code, skip = code_only(text), elsewhere(text)
+    code, skip = code_only(text), ranges_of(text, FOREIGN)
     begin = text.index('inline bodies of') if path == 'amp.h' else text.index('==== >>device ')
     found = []
 
@@ -173,7 +182,7 @@ def run(command, seconds=SECONDS):
         resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
     try:
         done = subprocess.run(command, shell=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, preexec_fn=limit,
-                              timeout=40 * seconds, errors='replace')
+                              timeout=15 * seconds, errors='replace')
         return done.returncode, done.stdout
     except subprocess.TimeoutExpired as late:
         return 124, 'timeout\n' + str(late.stdout or '')
@@ -226,7 +235,8 @@ class Bench:
         return self.build_cpu(fault, text) if fault.path == 'amp.h' else self.build_cuda()
 
     def build_cpu(self, fault, text):
-        compile_ = '%s -std=c99 -w -O1 -I%s -c %%s -o %%s' % (self.cc, WORK)
+        simd = '' if needs_vectors(text, fault.start) else '-DAMP_NO_SIMD'
+        compile_ = '%s -std=c99 -w -O1 %s -I%s -c %%s -o %%s' % (self.cc, simd, WORK)
         objects = self.objects(False)
         rc, said = run(compile_ % (self.copied('impl.c'), WORK + '/impl.o'))
         if rc:
@@ -268,17 +278,27 @@ class Bench:
                            (self.cxx, BUILD, WORK, impl, library, WORK))
         return said if rc else None
 
-    def notice(self, fault, files, quick):
+    def state_files(self):
+        """The program that saves and loads under kills and changed files has an implementation of its own."""
+        rc, said = run('%s -std=c99 -w -O1 -DAMP_NO_SIMD -I%s %s -o %s/state_files -lm -pthread' %
+                       (self.cc, WORK, self.copied('state_files.c'), WORK))
+        return said if rc else None
+
+    def notice(self, fault, text, quick):
         """Runs the tests of the section, then all: what noticed the fault, or None."""
+        files = tests_at(text, fault.start)
         suites = [re.sub(r'test_(\w+)\.c', r'\1', f) for f in files if f.startswith('test_')]
         if fault.path == 'amp.h':
-            commands = ['%s/suite --seed 1 --context %s --file %s' % (WORK, context, suite)
-                        for suite in suites for context in CONTEXTS]
-            whole = ['%s/suite --seed 2 --context %s' % (WORK, context) for context in CONTEXTS]
+            contexts = ('cpu-2', 'host', 'cpu-scalar') if needs_vectors(text, fault.start) else ('cpu-2', 'host')
+            commands = ['%s/suite --stop --seed 1 --context %s --file %s' % (WORK, context, suite)
+                        for context in contexts for suite in suites]
+            whole = ['%s/suite --stop --seed 2 --context %s' % (WORK, context) for context in contexts]
+            if 'state_files.c' in files and not self.state_files():
+                whole.insert(0, '%s/state_files %s/state_files.tmp' % (WORK, WORK))
         else:
             host = 'HCU_PROTECT=0 HCU_SEED=1 '
-            commands = [host + '%s/suite --seed 1 --context cuda --file %s' % (WORK, suite) for suite in suites]
-            whole = [host + '%s/suite --seed 2 --context cuda' % WORK, '%s/verbs' % WORK]
+            commands = [host + '%s/suite --stop --seed 1 --context cuda --file %s' % (WORK, suite) for suite in suites]
+            whole = [host + '%s/suite --stop --seed 2 --context cuda' % WORK, '%s/verbs' % WORK]
             if 'cuda_verbs.cpp' in files:
                 commands.insert(0, whole.pop())
         for command in commands + ([] if quick else whole):
@@ -332,7 +352,7 @@ def main():
             if said is not None:
                 verdict, by = 'refused', why(said)
             else:
-                by = bench.notice(fault, tests_at(texts[fault.path], fault.start), asked.quick)
+                by = bench.notice(fault, texts[fault.path], asked.quick)
                 verdict = 'caught' if by else 'survived'
             log.write('%s\t%s\t%s\n' % (verdict, fault.name, by or ''))
             log.flush()

@@ -108,6 +108,38 @@ static const listing listings[] = {
 };
 #define N_LISTINGS (sizeof listings / sizeof listings[0])
 
+/* Not in PyTorch's lists, but made of operations that are: what autocast gives them (tests/torch_operations.py) */
+static const listing composed[] = {
+    {AMP_SYSTEM_PYTORCH_CPU, AMP_CLASS_LOWER,
+        "einsum chain_matmul linalg_multi_dot tensordot lstm rnn_tanh rnn_relu rnn_tanh_cell rnn_relu_cell"},
+    {AMP_SYSTEM_PYTORCH_CPU, AMP_CLASS_F32, "cross_entropy grid_sample local_response_norm"},
+    {AMP_SYSTEM_PYTORCH_CUDA, AMP_CLASS_F32,
+        "cross_entropy cross_entropy_loss interpolate local_response_norm multilabel_soft_margin_loss normalize "
+        "softmin"},
+};
+/* How many operations of composed a system has; class and that no list names them are checked. */
+static size_t policy_composed(t_run *t, amp_system system) {
+    size_t i, n = 0;
+    for (i = 0; i < sizeof composed / sizeof composed[0]; i++) {
+        const listing *l = &composed[i];
+        const char *at = l->names;
+        while (l->system == system && *at) {
+            char name[64];
+            size_t length = strcspn(at, " ");
+            amp_op op = AMP_OP_NONE;
+            memcpy(name, at, length);
+            name[length] = 0;
+            at += length + (at[length] == ' ');
+            n++;
+            t_note(t, "%s: %s", amp_system_name(system), name);
+            CHECK_EQ(amp_op_find(&op, name), AMP_OK);
+            CHECK_EQ(amp_op_class_of(op, system), l->c);
+            CHECK(amp_op_listed(op, system, 0) == NULL);
+        }
+    }
+    return n;
+}
+
 static void policy_lists(t_run *t) {
     size_t listed[AMP_SYSTEM_COUNT] = {0}, i, k;
     uint32_t op;
@@ -133,15 +165,18 @@ static void policy_lists(t_run *t) {
         }
     }
     for (s = 1; s < AMP_SYSTEM_COUNT; s++) { /* and nothing else is listed */
-        size_t n = 0;
+        size_t n = 0, without_name = 0;
         for (op = 0; op < AMP_OP_COUNT; op++) {
+            int classified = amp_op_class_of((amp_op)op, (amp_system)s) != AMP_CLASS_NONE;
             for (k = 0; amp_op_listed((amp_op)op, (amp_system)s, k); k++) {
             }
             n += k;
-            CHECK_EQ(k > 0, amp_op_class_of((amp_op)op, (amp_system)s) != AMP_CLASS_NONE);
+            without_name += classified && k == 0;
+            CHECK(classified || k == 0);
         }
         t_note(t, "names of %s", amp_system_name((amp_system)s));
         CHECK_EQ(n, listed[s]);
+        CHECK_EQ(without_name, policy_composed(t, (amp_system)s));
     }
 }
 
@@ -186,8 +221,7 @@ static void policy_names(t_run *t) {
     CHECK_EQ(amp_op_find(NULL, "linear"), AMP_ERR_INVALID_ARG);
     for (op = 1; op < AMP_OP_COUNT; op++) { /* every row is found by its own name, once */
         CHECK(amp_op_find(&found, amp_op_name((amp_op)op)) == AMP_OK && found == (amp_op)op);
-        if (amp_op_class_of((amp_op)op, AMP_SYSTEM_PYTORCH_CUDA) !=
-            AMP_CLASS_NONE) /* ours is PyTorch's CUDA class where it has one */
+        if (amp_op_listed((amp_op)op, AMP_SYSTEM_PYTORCH_CUDA, 0)) /* ours is PyTorch's CUDA class where it lists it */
             CHECK(amp_op_class_of((amp_op)op, AMP_SYSTEM_AMP) == amp_op_class_of((amp_op)op, AMP_SYSTEM_PYTORCH_CUDA));
     }
     CHECK_EQ(strcmp(amp_op_name(AMP_OP_NONE), ""), 0);

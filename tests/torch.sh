@@ -1,7 +1,7 @@
 #!/bin/sh
 # usage: torch.sh        What is compared with PyTorch, if $PYTHON (python3) can import it; else all of it is skipped and counted:
 #   1,000 steps of each optimizer (torch_steps.c); loss and gradients of examples/gpt.c and convnet.c (torch_gpt.c, torch_convnet.c); the Muon of docs/recipes.md
-#   (torch_muon.c); and examples/libtorch.cpp is built on its headers and libraries, and holds its claims.
+#   (torch_muon.c); the PyTorch columns of docs/operations.md (torch_operations.py); and examples/libtorch.cpp is built on its headers and libraries, and holds its claims.
 # Uses $BUILD $CC $CXX $IMPL, the object of tests/impl.c. Last line: N passed, N failed, N skipped.
 set -u
 top=$(cd "$(dirname "$0")/.." && pwd) || exit 2
@@ -17,8 +17,8 @@ passed=0 failed=0 skipped=0
 ok() { passed=$((passed + 1)); }
 bad() { failed=$((failed + 1)); echo "FAIL $*"; }
 if ! "$PYTHON" -c 'import torch' >/dev/null 2>&1; then
-    for what in "steps of each optimizer" "gradients of examples/gpt.c" "gradients of examples/convnet.c" "Muon" "examples/libtorch.cpp"; do echo "skipped: $what: $PYTHON cannot import torch"; done
-    echo "0 passed, 0 failed, 5 skipped"
+    for what in "steps of each optimizer" "gradients of examples/gpt.c" "gradients of examples/convnet.c" "Muon" "docs/operations.md" "examples/libtorch.cpp"; do echo "skipped: $what: $PYTHON cannot import torch"; done
+    echo "0 passed, 0 failed, 6 skipped"
     exit 0
 fi
 ${MAKE:-make} -s -C "$top" BUILD="$build" "$IMPL" || bad "the implementation does not build"
@@ -50,6 +50,8 @@ program torch_gpt && beside_torch torch_programs.py gpt "$work/torch_gpt"
 program torch_convnet && beside_torch torch_programs.py convnet "$work/torch_convnet"
 sed -n '/^## Muon/,/^## /p' "$top/docs/recipes.md" | awk '/^```/ { on = !on && /c run/; next } on' >"$work/recipe.h"
 program torch_muon "-DRECIPE=\"$work/recipe.h\"" && beside_torch torch_programs.py muon "$work/torch_muon"
+
+beside_torch torch_operations.py
 
 if ${MAKE:-make} -s -C "$top" BUILD="$build" PYTHON="$PYTHON" "$build/libtorch" >"$work/log" 2>&1; then
     OMP_NUM_THREADS=1 "$build/libtorch" --check >"$work/log" 2>"$work/err"

@@ -33,6 +33,8 @@ static void names(amp_op op) {
     }
 }
 
+static int is_torch(int s) { return s == AMP_SYSTEM_PYTORCH_CUDA || s == AMP_SYSTEM_PYTORCH_CPU; }
+
 int main(void) {
     uint32_t i;
     int s;
@@ -43,16 +45,19 @@ int main(void) {
         "also with `torch.`, `F.`, `ops.` and the like before it; `amp_op_class_of(op, system)` gives the cell.\n\n"
         "- **lower**: inputs cast to FP16 or BF16\n- **F32**: inputs cast to FP32\n- **F32 output**: inputs as they "
         "are, computed and returned in FP32\n"
-        "- **widest**: inputs cast to the widest among them\n- **banned**: refused, see the notes\n- empty: not "
-        "listed, computed in the dtype of its inputs\n\n"
+        "- **widest**: inputs cast to the widest among them\n- **banned**: refused, see the notes\n- (in parentheses): "
+        "not in PyTorch's lists, but made of operations that are: `make check-torch` asks PyTorch itself\n"
+        "- empty: not listed, computed in the dtype of its inputs\n\n"
         "MindSpore: its white list (O1) is *lower*, its black list (O2) is *F32*; *auto* are the lists of level "
         "`auto`. PyTorch's overloads share a row.\n\n"
         "| operation | amp | PyTorch CUDA | PyTorch CPU | Apex O1 | MindSpore | MindSpore auto | also listed as "
         "|\n|---|---|---|---|---|---|---|---|\n");
     for (i = 1; i < AMP_OP_COUNT; i++) {
         printf("| `%s` |", amp_op_name((amp_op)i));
-        for (s = 0; s < AMP_SYSTEM_COUNT; s++)
-            printf(" %s |", cell((amp_op)i, (amp_system)s));
+        for (s = 0; s < AMP_SYSTEM_COUNT; s++) {
+            int composed = is_torch(s) && !amp_op_listed((amp_op)i, (amp_system)s, 0);
+            printf(composed && *cell((amp_op)i, (amp_system)s) ? " (%s) |" : " %s |", cell((amp_op)i, (amp_system)s));
+        }
         printf(" ");
         names((amp_op)i);
         printf(" |\n");
