@@ -9,9 +9,9 @@
    -pthread). The CPU needs no CUDA and no nvcc.
 
    A COMPLETE PROGRAM. It learns the logical OR: FP16 products, FP32 master weights, a dynamic loss scale, AdamW.
-   A context is where the work runs (the CPU, or a stream of a GPU); a dtype is a format of numbers; a verb is a function
-   that does work on a context and returns a status, which a real program checks; a desc is a struct of settings that
-   asks for the defaults when it is all zero (the end of >>types says how).
+   A context is where the work runs (the CPU, or a stream of a GPU); a dtype is a format of numbers; a verb is a
+   function that does work on a context and returns a status, which a real program checks; a desc is a struct of settings
+   that asks for the defaults when it is all zero (the end of >>types says how).
 
        #define AMP_IMPLEMENTATION
        #include "amp.h"
@@ -57,8 +57,8 @@
                AMP_NO_THREADS      -            implementation file   no pthreads: contexts have one thread
                AMP_NO_STDIO        -            implementation file   no files: amp_state_* return AMP_ERR_UNSUPPORTED
                AMP_SELF            "amp.h"      files that rename it  the name by which this file includes itself
-               No macro has to be the same in all files: none changes a type or a signature. AMP_HD and AMP_DEVICE follow
-               the compiler; only a port defines them.
+               No macro has to be the same in all files: none changes a type or a signature. AMP_HD and AMP_DEVICE
+               follow the compiler; only a port defines them.
 
    >>numerics  Conversions: IEEE 754 round to nearest even, or stochastic where a desc says so; subnormals kept. To
                nearest, in FP16, |x| >= 65520 becomes Inf (|x| < 65520 never does; a saturating cast gives 65504) and
