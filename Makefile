@@ -175,7 +175,7 @@ part-selftest: $(BUILD)/selftest
 part-style:
 	$(RUN_PART) tests/style.sh
 part-readme: $(BUILD)/tests/impl.o $(BUILD)/digits $(BUILD)/gpt $(BUILD)/roofline
-	$(RUN_PART) env IMPL=$(BUILD)/tests/impl.o tests/readme_snippets.sh README.md docs/recipes.md amp.h
+	$(RUN_PART) env IMPL=$(BUILD)/tests/impl.o tests/readme_snippets.sh README.md docs/recipes.md docs/lesson.md amp.h
 
 # The CUDA source, executed on the CPU by tests/hostcuda: first that runtime's own tests, then the unit suite on its CUDA context.
 ifneq ($(and $(CUDA_HOME),$(shell command -v $(CXX))),)
@@ -226,7 +226,7 @@ part-sass: for-sass
 bench-sass: $(SASS)/sass $(SASS_ARCH:%=$(SASS)/sm_%.sass) ## counts from the kernels' machine code, bounds on ten GPUs (SASS_ARCH='86 90' ARGS='--row inspect')
 	@for a in $(SASS_ARCH); do $(SASS)/sass --code $(SASS)/sm_$$a --archs '$(SASS_ARCH)' $(ARGS) || exit 1; done
 	@$(if $(ARGS),,for a in $(SASS_ARCH); do $(SASS)/sass --code $(SASS)/sm_$$a --chain || exit 1; done)
-sass-table: $(SASS)/sass $(SASS_ARCH:%=$(SASS)/sm_%.sass) ## tests/sass.txt anew
+sass-table: $(SASS)/sass $(SASS_ARCH:%=$(SASS)/sm_%.sass) $(BUILD)/roofline ## tests/sass.txt anew
 	tests/sass.sh --record $(SASS_ARCH)
 else
 part-sass:

@@ -57,7 +57,7 @@ table() {
     echo "fuzz|for-fuzz|tests/fuzz.sh"
     echo "selftest|$BUILD/selftest|tests/selftest.sh"
     echo "style||tests/style.sh"
-    echo "readme||tests/readme_snippets.sh README.md amp.h"
+    echo "readme||tests/readme_snippets.sh README.md docs/recipes.md docs/lesson.md amp.h"
     echo "torch||tests/torch.sh"
     if [ -n "${NVCC:-}" ]; then
         [ -z "${NVDISASM:-}" ] || echo "suite-sass|$host/plain/suite $BUILD/sass/sm_90.sass|env HCU_PROTECT=0 HCU_SASS=$BUILD/sass/sm_90 tests/hostcuda_suite.sh $host/plain/suite lazy forward"

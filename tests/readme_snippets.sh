@@ -130,11 +130,12 @@ room() {
     for entry in "$here"/*; do
         case $entry in */build) ;; *) ln -s "$entry" "$work/room/" ;; esac
     done
-    [ ! -r "$built/flags" ] || cp -p "$built/flags" "$work/room/build/"
+    in_room make -s build/flags # before the programs, which make else takes for old
     for program in $(grep -o 'build/[a-z_]*' "$1" | sort -u); do
         source=$here/examples/${program#build/}.c
-        if [ -f "$built/${program#build/}" ]; then
-            cp -p "$built/${program#build/}" "$work/room/$program"
+        there=$built/${program#build/}
+        if [ -f "$there" ] && [ -z "$(find "$here/amp.h" "$here/examples" "$here/tools" -name '*.[ch]' -newer "$there")" ]; then
+            cp "$there" "$work/room/$program"
         elif [ -n "${IMPL:-}" ] && [ -r "$source" ]; then # in a tenth of the time
             # shellcheck disable=SC2086
             sed 's/^# *define AMP_IMPLEMENTATION.*//' "$source" |
@@ -142,6 +143,7 @@ room() {
         fi
     done
 }
+in_room() { (cd "$work/room" && env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL BUILD=build "$@") </dev/null; }
 # $1 file of commands, $2 wanted output or "", $3 label, $4 the page
 shell_block() {
     if [ -n "${RUN_ENV:-}" ]; then
@@ -150,7 +152,7 @@ shell_block() {
         return
     fi
     room "$4"
-    (cd "$work/room" && env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL BUILD=build sh -e "$1") >"$work/printed" 2>"$work/messages" </dev/null
+    in_room sh -e "$1" >"$work/printed" 2>"$work/messages"
     rc=$?
     if [ $rc != 0 ]; then
         echo "FAIL $3: exit status $rc: $(cat "$1")"

@@ -1,7 +1,7 @@
 #!/bin/sh
 # usage: sass.sh ARCH...            The kernels' machine code, executed without a GPU: the CPU context's bits, and no more instructions
 #                                   per element than tests/sass.txt says (3 % are allowed). Normal and half subnormal data.
-#        sass.sh --record ARCH...   writes tests/sass.txt, and the tables of bounds in README.md and bench/NOTES.md
+#        sass.sh --record ARCH...   writes tests/sass.txt, the tables of bounds in README.md and bench/NOTES.md, and docs/img/roofline.svg
 # Needs build/sass/sass, and build/sass/sm_ARCH.cubin and .sass, which make builds. Last line: N passed, N failed, N skipped.
 set -u
 cd "$(dirname "$0")/.." || exit 2
@@ -28,6 +28,7 @@ if [ "${1:-}" = --record ]; then
     for arch; do "$build/sass/sass" --code "$build/sass/sm_$arch" --quick --record >>"$out" || { cat "$out"; exit 1; }; done
     awk -F '\t' -v archs=" $* " '!/^#/ && index(archs, " " $1 " ") == 0' "$table" >>"$out" # those of other architectures stay
     cat "$out" >"$table"
+    "$build/roofline" H100 --table "$table" --out docs/img/roofline.svg >"$out" || cat "$out"
     for page in README.md bench/NOTES.md; do
         main=
         [ $page != README.md ] || main=--main
