@@ -9,6 +9,7 @@
        bench --gemm [--out DIR]      products, beside OpenBLAS (one thread) if libopenblas.so.0 or libblas.so.3 can be
                                      opened
        bench --curve [--out DIR]     bandwidth over size: a CSV and an SVG chart
+       bench --draw FILE.csv         the chart of such a CSV again: FILE.svg
 
    Contestants of a row take turns inside each round; a row's ratio is the median over rounds of (their time / our
    time). "bests" is the ratio of each one's best round, steadier on a shared machine. Bandwidth counts each byte that
@@ -872,22 +873,74 @@ static void tails(void) {
 
 #define CURVES 7
 #define POINTS 9 /* 4 KiB of floats, times 4 each, to 256 MiB */
-static void curve(const char *out) {
-    static const struct {
-        const char *name, *colour;
-        amp_dtype to, from;
-    } c[CURVES] = {
-        {"memcpy", "#888", AMP_F32, AMP_F32},
-        {"f32 to f16", "#c33", AMP_F16, AMP_F32},
-        {"f16 to f32", "#36c", AMP_F32, AMP_F16},
-        {"f32 to bf16", "#e90", AMP_BF16, AMP_F32},
-        {"bf16 to f32", "#0a8", AMP_F32, AMP_BF16},
-        {"f32 to f8e4m3", "#93c", AMP_F8E4M3, AMP_F32},
-        {"f8e4m3 to f32", "#563", AMP_F32, AMP_F8E4M3},
-    };
-    double gb[CURVES][POINTS];
-    char path[512], text[24], title[128], labels[POINTS][24];
+static const struct curve_kind {
+    const char *name, *colour;
+    amp_dtype to, from;
+} curve_kinds[CURVES] = {
+    {"memcpy", "#B8B8B8", AMP_F32, AMP_F32},
+    {"f32 to f16", "#D55E00", AMP_F16, AMP_F32},
+    {"f16 to f32", "#0072B2", AMP_F32, AMP_F16},
+    {"f32 to bf16", "#E69F00", AMP_BF16, AMP_F32},
+    {"bf16 to f32", "#00B285", AMP_F32, AMP_BF16},
+    {"f32 to f8e4m3", "#CC79A7", AMP_F8E4M3, AMP_F32},
+    {"f8e4m3 to f32", "#56467D", AMP_F32, AMP_F8E4M3},
+};
+
+static void curve_chart(const char *path, double gb[CURVES][POINTS]) {
+    chart_words w = {"amp_cast and memcpy, one thread", NULL, "size of the floats", "GB/s, read + written"};
+    char labels[POINTS][24], finding[128];
     chart_line lines[CURVES];
+    double least = gb[1][POINTS - 1], most = least;
+    size_t n;
+    int i, k;
+    for (i = 0; i < CURVES; i++) {
+        lines[i].name = curve_kinds[i].name;
+        lines[i].colour = curve_kinds[i].colour;
+        lines[i].y = gb[i];
+        if (i && gb[i][POINTS - 1] < least) least = gb[i][POINTS - 1];
+        if (i && gb[i][POINTS - 1] > most) most = gb[i][POINTS - 1];
+    }
+    for (k = 0, n = 1024; k < POINTS; k++, n *= 4)
+        (void)size_text(n * 4, labels[k]);
+    snprintf(finding, sizeof finding, "At %s, in memory: memcpy %.0f GB/s, casts %.0f to %.0f.", labels[POINTS - 1],
+        gb[0][POINTS - 1], least, most);
+    w.finding = finding;
+    if (chart(path, &w, lines, CURVES, labels, POINTS)) puts("bench: the chart could not be written");
+}
+
+/* The chart of an older run: FILE.csv gives FILE.svg. */
+static int curve_draw(const char *csv) {
+    double gb[CURVES][POINTS], value;
+    char line[128], path[512];
+    const char *dot = strrchr(csv, '.');
+    int i, k, rows = 0;
+    FILE *f = fopen(csv, "r");
+    if (!f || !dot) {
+        fprintf(stderr, "bench: %s: cannot be read\n", csv);
+        return 1;
+    }
+    while (fgets(line, sizeof line, f)) {
+        i = rows / POINTS;
+        k = rows % POINTS;
+        if (rows >= CURVES * POINTS || strncmp(line, curve_kinds[i].name, strcspn(line, ","))) break;
+        if (sscanf(strchr(line, ',') ? strchr(line, ',') : "", ",%*d,%lf", &value) != 1) break;
+        gb[i][k] = value;
+        rows++;
+    }
+    fclose(f);
+    if (rows != CURVES * POINTS) {
+        fprintf(stderr, "bench: %s: line %d is not one of --curve\n", csv, rows + 1);
+        return 1;
+    }
+    snprintf(path, sizeof path, "%.*s.svg", (int)(dot - csv), csv);
+    curve_chart(path, gb);
+    return 0;
+}
+
+static void curve(const char *out) {
+    const struct curve_kind *c = curve_kinds;
+    double gb[CURVES][POINTS];
+    char path[512], text[24];
     FILE *f;
     size_t n;
     int i, k;
@@ -918,16 +971,7 @@ static void curve(const char *out) {
         fclose(f);
     }
     snprintf(path, sizeof path, "%s/curve.svg", out);
-    for (i = 0; i < CURVES; i++) {
-        lines[i].name = c[i].name;
-        lines[i].colour = c[i].colour;
-        lines[i].y = gb[i];
-    }
-    for (k = 0, n = 1024; k < POINTS; k++, n *= 4)
-        (void)size_text(n * 4, labels[k]);
-    snprintf(title, sizeof title, "amp_cast, one thread, path %s: GB/s read + written, over the size of the floats",
-        path_name[best]);
-    if (chart(path, title, lines, CURVES, labels, POINTS)) puts("bench: the chart could not be written");
+    curve_chart(path, gb);
 }
 
 /* ---- products ---- */
@@ -1418,6 +1462,8 @@ int main(int argc, char **argv) {
             gemm = 1;
         else if (!strcmp(argv[i], "--curve"))
             curves = 1;
+        else if (!strcmp(argv[i], "--draw") && i + 1 < argc)
+            return curve_draw(argv[i + 1]);
         else if (!strcmp(argv[i], "--step"))
             tail_only = 1;
         else if (!strcmp(argv[i], "--cpu-time"))
@@ -1425,7 +1471,7 @@ int main(int argc, char **argv) {
         else {
             fprintf(stderr,
                 "usage: bench [--gemm | --curve | --step | --part casts|checks|functions|steps|calls|elements] "
-                "[--quick] [--cpu-time] [--out DIR]\n");
+                "[--quick] [--cpu-time] [--out DIR] [--draw FILE.csv]\n");
             return 2;
         }
     }

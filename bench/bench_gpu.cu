@@ -320,8 +320,8 @@ static void part_casts() {
         lines[i].y = gb[i];
     }
     snprintf(path, sizeof path, "%s/gpu-casts.svg", bench.out);
-    if (chart(path, "amp_cast on a GPU: GB/s read + written, over the size of the floats", lines, CURVES, labels,
-            points)) {
+    chart_words words = {"amp_cast on a GPU", "", "size of the floats", "GB/s, read + written"};
+    if (chart(path, &words, lines, CURVES, labels, points)) {
         bench.wrong++;
         puts("WRONG: no chart");
     }
@@ -564,8 +564,8 @@ static void part_checks() {
     }
     if (!bench.out) return;
     snprintf(path, sizeof path, "%s/gpu-checks.svg", bench.out);
-    if (chart(
-            path, "Checks on a GPU, call and wait: GB/s read, over the size of the array", lines, 3, labels, points)) {
+    chart_words words = {"Checks on a GPU, call and wait", "", "size of the array", "GB/s, read"};
+    if (chart(path, &words, lines, 3, labels, points)) {
         bench.wrong++;
         puts("WRONG: no chart");
     }
@@ -1471,7 +1471,8 @@ static void part_gemm() {
     LT(cublasLtDestroy(lt_handle));
     if (!bench.out) return;
     snprintf(path, sizeof path, "%s/gpu-gemm.svg", bench.out);
-    if (chart(path, "amp_gemm on a GPU: TFLOP/s over n, square products", lines, KINDS, labels, SQUARES)) {
+    chart_words words = {"amp_gemm on a GPU, square products", "", "n", "TFLOP/s"};
+    if (chart(path, &words, lines, KINDS, labels, SQUARES)) {
         bench.wrong++;
         puts("WRONG: no chart");
     }

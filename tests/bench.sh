@@ -50,6 +50,15 @@ if ${RUN_ENV:-} "$build/bench/train" --tiny --peer "exit 3" >"$work/log" 2>&1 &&
 ${RUN_ENV:-} "$build/bench/train" --nonsense >"$work/log" 2>&1
 if [ $? = 2 ]; then ok; else bad "train --nonsense"; fi
 
+# ---- the chart of the recorded curve is what its CSV gives ----
+if [ -n "$full" ]; then
+    cp bench/results/zen5-curve.csv "$work/curve.csv"
+    if ${CC:-cc} -std=c99 -O1 bench/bench.c -o "$work/bench" -lm -pthread -ldl && "$work/bench" --draw "$work/curve.csv" &&
+        cmp "$work/curve.svg" bench/results/zen5-curve.svg; then ok; else bad "bench --draw: not bench/results/zen5-curve.svg"; fi
+    head -n 30 bench/results/zen5-curve.csv >"$work/curve.csv"
+    if "$work/bench" --draw "$work/curve.csv" 2>"$work/err"; then bad "bench --draw takes half a file"; elif grep -q 'line 31' "$work/err"; then ok; else bad "bench --draw: $(cat "$work/err")"; fi
+fi
+
 # ---- the peer itself ----
 if command -v python3 >/dev/null 2>&1; then
     hello=$(echo 'forget 0' | python3 bench/peers_gpu.py --device cpu 2>"$work/err" | head -n 1)

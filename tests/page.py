@@ -2,11 +2,13 @@
 
 Nothing on the console; nothing cut at 360 pixels; contrast of all text at least 4.5 (WCAG AA), light and dark; all that can be operated has a
 name and can be reached by keyboard; the parts that move say what the page's tables say; without JavaScript they are hidden and the rest is
-there; one printed page is not wider than paper. --shots: also pictures of it, to look at. Last line: N passed, N failed, N skipped.
+there; one printed page is not wider than paper. --shots: also pictures of it, to look at. Last line: N passed, N failed, N skipped. Exit status 3:
+the browser did not answer for 90 seconds, which is no fault of the page.
 """
 import base64
 import json
 import os
+import select
 import subprocess
 import sys
 import tempfile
@@ -40,6 +42,10 @@ class Browser:
 
     def message(self):
         while b'\0' not in self.rest:
+            if not select.select([self.of], [], [], 90)[0]:
+                self.process.kill()
+                print('the browser does not answer')
+                raise SystemExit(3)
             more = os.read(self.of, 1 << 16)
             if not more:
                 raise SystemExit('the browser has ended')
