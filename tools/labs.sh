@@ -16,10 +16,10 @@ set -u
 here=$(cd "$(dirname "$0")" && pwd) || exit 2
 if [ -d "$here/../examples/labs" ]; then
     top=$(cd "$here/.." && pwd)
-    labs=$top/examples/labs amp=$top host=$top/tests/hostcuda hidden=$top/tests/labs
+    labs=$top/examples/labs amp=$top programs=$top/examples host=$top/tests/hostcuda hidden=$top/tests/labs
 else
     top=$(cd "$here/.." && pwd) # tools/ of the students' folder
-    labs=$top amp=$here host=$here/hostcuda hidden=
+    labs=$top amp=$here programs=$here host=$here/hostcuda hidden=
 fi
 CC=${CC:-cc} CXX=${CXX:-g++} MAKE=${MAKE:-make} CUDA_HOME=${CUDA_HOME:-}
 build=${BUILD:-$top/build}
@@ -142,7 +142,7 @@ lab_c() {
         echo "#include \"$2/check.c\""
     } >"$3/main.c"
     # shellcheck disable=SC2086 # words
-    if ! $CC -std=gnu99 -O1 -g -Wall -Wextra ${LAB_CFLAGS:-} $flags -DLAB_NUMBER="$1" -DLAB_SECONDS="$seconds" -DLAB_ANSWERS="\"$3/answers.txt\"" -I"$labs" -I"$amp" -I"$2" \
+    if ! $CC -std=gnu99 -O1 -g -Wall -Wextra ${LAB_CFLAGS:-} $flags -DLAB_NUMBER="$1" -DLAB_SECONDS="$seconds" -DLAB_ANSWERS="\"$3/answers.txt\"" -I"$labs" -I"$amp" -I"$programs" -I"$2" \
         "$3/main.c" "$object" -lm -pthread -o "$3/lab" >"$3/messages" 2>&1; then
         compiled "$1" "$3/messages" >"$3/verdict"
         return
@@ -327,6 +327,7 @@ export_to() { # DIR
     cp "$labs/README.md" "$labs/labs.txt" "$labs/lab.h" "$1/"
     cp "$labs/students.mk" "$1/Makefile"
     cp "$amp/amp.h" "$amp/amp_cuda.cuh" "$amp/LICENSE" "$here/labs.sh" "$1/tools/"
+    for header in gpt_net.h gpt_rows.h rows.h program.h; do cp "$programs/$header" "$1/tools/"; done
     cp "$host"/*.cpp "$host"/*.h "$host"/*.mk "$host/Makefile" "$host/run.sh" "$1/tools/hostcuda/"
     echo "the students' folder: $1 (make lab N=1 there)"
 }
