@@ -4,8 +4,9 @@
  *     nvcc -O2 -arch=native -x cu -I. examples/gpt.c -lcublasLt -o gpt_cuda      (the same file, for a GPU)
  *
  * Products, losses and optimizer steps are amp's verbs. What else a transformer needs stands in gpt_rows.h, each layer
- * written once, for a loop of the CPU and a kernel of the GPU. gpt_net.h makes the network of both: read it first. Here
- * is what is tried and measured: text, runs, table, pictures. gpt_check.h: is it right?
+ * written once, for a loop of the CPU and a kernel of the GPU. gpt_params.h and gpt_net.h make the network of both: read
+ * them first. gpt_text.h: what goes in and comes out. Here is what is tried and measured: runs, table, pictures.
+ * gpt_check.h: is it right?
  *
  * Text: plays by William Shakespeare, in the selection "tiny shakespeare" of A. Karpathy (char-rnn, 2015).
  */
@@ -29,7 +30,8 @@
 #define PROGRAM "gpt"
 #include "program.h" /* fail, must, allocate, claim */
 
-#include "gpt_rows.h"       /* layers that amp does not have */
+#include "gpt_net.h"        /* the network: parameters, forward, backward */
+#include "gpt_text.h"       /* what it reads and writes */
 #include "plot_gradients.h" /* the pictures */
 
 #include <errno.h>
@@ -38,25 +40,6 @@
 #include <unistd.h>
 
 /* ==== the experiment ============================================================================================== */
-
-typedef struct shape {
-    const char *name;
-    size_t layers, heads, width, context, batch;
-    size_t vocab;  /* 0: the characters of the text; else tokens are random */
-    size_t biases; /* 0: neither layers nor norms have any */
-    int tied;      /* 1: the head has the embedding's weights */
-    size_t steps, warmup;
-    double lr, min_lr, beta2, decay, spread; /* spread: standard deviation of the first weights */
-    size_t norm_f16, softmax_f16, embed;     /* experiments: --norm, --softmax and --embed in the help */
-} shape;
-
-typedef struct mode {
-    const char *name;
-    amp_dtype t; /* weights that products read, activations, gradients */
-    amp_master master;
-    amp_scaler_mode scaling;
-    uint32_t fp8; /* casts whose largest amax gives the scale of the next one; 0: no FP8 */
-} mode;
 
 enum { MAX_SEEDS = 16 };
 #define FIRST_SCALE  65536.0f /* of the dynamic scale */
@@ -69,23 +52,22 @@ enum { MAX_SEEDS = 16 };
    there the head is tied and layers have no biases (--tied --biases 0). gpt2-124m: for a GPU; the vocabulary of 50,257
    is rounded up, as products like it. */
 enum { SHAKESPEARE, GPT2_124M, SHAPES };
-static const shape shapes[SHAPES] = {
+static const gpt_shape shapes[SHAPES] = {
     {"shakespeare", 4, 4, 128, 64, 12, 0, 1, 0, 2000, 100, 1e-3, 1e-4, 0.99, 0.1, 0.02, 0, 0, 0},
     {"gpt2-124m", 12, 12, 768, 1024, 4, 50304, 1, 1, 20, 10, 6e-4, 6e-5, 0.95, 0.1, 0.02, 0, 0, 0},
 };
 
 enum { FP32, BF16, FP16_DYNAMIC, FP16_STATIC, SPLIT, FP16, FP8, MODES };
-static const mode modes[MODES] = {
-    {"fp32", AMP_F32, AMP_MASTER_F32, AMP_SCALER_OFF, 0},
-    {"bf16", AMP_BF16, AMP_MASTER_F32, AMP_SCALER_OFF, 0},
-    {"fp16-dynamic", AMP_F16, AMP_MASTER_F32, AMP_SCALER_DYNAMIC, 0},
-    {"fp16-static", AMP_F16, AMP_MASTER_F32, AMP_SCALER_STATIC, 0},
-    {"split", AMP_F16, AMP_MASTER_SPLIT, AMP_SCALER_DYNAMIC, 0}, /* 16 + 16 bits instead of FP32 masters */
-    {"fp16", AMP_F16, AMP_MASTER_F32, AMP_SCALER_OFF, 0},        /* without loss scaling: what happens then? */
-    {"fp8", AMP_BF16, AMP_MASTER_F32, AMP_SCALER_OFF, 16},       /* BF16; the blocks' products read FP8 (docs/fp8.md) */
+static const gpt_mode modes[MODES] = {
+    {"fp32", AMP_F32, AMP_MASTER_F32, AMP_SCALER_OFF, 0, 0, 0},
+    {"bf16", AMP_BF16, AMP_MASTER_F32, AMP_SCALER_OFF, 0, 0, 0},
+    {"fp16-dynamic", AMP_F16, AMP_MASTER_F32, AMP_SCALER_DYNAMIC, FIRST_SCALE, GROWTH, 0},
+    {"fp16-static", AMP_F16, AMP_MASTER_F32, AMP_SCALER_STATIC, STATIC_SCALE, GROWTH, 0},
+    {"split", AMP_F16, AMP_MASTER_SPLIT, AMP_SCALER_DYNAMIC, FIRST_SCALE, GROWTH,
+        0},                                                      /* 16 + 16 bits, no FP32 masters */
+    {"fp16", AMP_F16, AMP_MASTER_F32, AMP_SCALER_OFF, 0, 0, 0},  /* without loss scaling: what happens then? */
+    {"fp8", AMP_BF16, AMP_MASTER_F32, AMP_SCALER_OFF, 0, 0, 16}, /* BF16; the blocks' products read FP8: docs/fp8.md */
 };
-
-#include "gpt_net.h" /* the network: parameters, forward, backward */
 
 static int cpu_time; /* --cpu-time: of the process, all threads, for machines that do something else besides */
 static double seconds(void) {
@@ -99,115 +81,10 @@ static uint64_t ledger_bytes(const amp_ctx *ctx, const char *label) { /* 0 if th
     return row.bytes;
 }
 
-/* ==== text ======================================================================================================== */
-
-typedef struct text { /* of numbered characters; or, without characters, a vocabulary of random tokens */
-    int32_t *token;
-    size_t n, train, vocab; /* the first `train` are to learn from, the rest is to validate */
-    int letter[256];        /* of a number */
-} text;
-
-static text number_text(const unsigned char *chars, size_t n) {
-    text t = AMP_ZERO;
-    int number[256];
-    memset(number, -1, sizeof number);
-    t.token = (int32_t *)allocate(n, sizeof *t.token);
-    for (t.n = 0; t.n < n; t.n++) {
-        int c = chars[t.n];
-        if (number[c] < 0) {
-            t.letter[t.vocab] = c;
-            number[c] = (int)t.vocab++;
-        }
-        t.token[t.n] = number[c];
-    }
-    t.train = n / 10 * 9;
-    return t;
-}
-static text read_text(const char *path) {
-    text t;
-    unsigned char *chars = NULL;
-    size_t n = 0, room = 0;
-    FILE *f = fopen(path, "rb");
-    if (!f)
-        fail("%s: %s. The plays of Shakespeare: `make build/shakespeare.txt`, or gzip -dc examples/shakespeare.txt.gz",
-            path, strerror(errno));
-    do {
-        room += 1 << 20;
-        chars = (unsigned char *)realloc(chars, room);
-        if (!chars) fail("%s: no memory for %lu bytes", path, (unsigned long)room);
-        n += fread(chars + n, 1, room - n, f);
-    } while (n == room);
-    if (ferror(f) | fclose(f)) fail("%s: could not be read", path);
-    t = number_text(chars, n);
-    free(chars);
-    return t;
-}
-/* A batch: for each sequence a window of the training part that begins anywhere, and its next characters. */
-static void draw_batch(gpt *g, const text *t, uint64_t seed, size_t step) {
-    size_t n = g->s.context, b, i;
-    int32_t *tokens = (int32_t *)allocate(2 * g->rows, sizeof *tokens), *labels = tokens + g->rows;
-    for (b = 0; b < g->batch; b++) {
-        size_t at = t->n ? (size_t)(uniform(seed, 1000000 + step, b) * (double)(t->train - n)) : 0;
-        for (i = 0; i < n; i++) {
-            uint64_t index = (step * g->batch + b) * n + i;
-            tokens[b * n + i] = t->n ? t->token[at + i] : (int32_t)(amp_random(seed, 1, index) % t->vocab);
-            labels[b * n + i] = t->n ? t->token[at + i + 1] : (int32_t)(amp_random(seed, 2, index) % t->vocab);
-        }
-    }
-    gpt_input(g, tokens, labels);
-    free(tokens);
-}
-static double validate(gpt *g, const text *t) { /* the loss over the whole rest of the text, window after window */
-    size_t n = g->s.context, windows = (t->n - t->train - 1) / n, at, batch;
-    double sum = 0;
-    for (at = 0; at < windows; at += batch) {
-        int32_t *labels;
-        batch = windows - at < g->s.batch ? windows - at : g->s.batch;
-        gpt_set_batch(g, batch);
-        labels = t->token + t->train + at * n + 1;
-        gpt_input(g, labels - 1, labels);
-        gpt_forward(g, 0);
-        sum += gpt_loss(g) * (double)batch;
-    }
-    gpt_set_batch(g, g->s.batch);
-    return sum / (double)windows;
-}
-/* Text that the network makes, a character at a time: from the probabilities of the next one, sharpened a little. */
-static char *write_sample(gpt *g, const text *t, size_t length, uint64_t seed) {
-    size_t n = g->s.context, v = g->s.vocab, filled = 1, i, c;
-    int32_t *tokens = (int32_t *)allocate(n, sizeof *tokens); /* begins with the text's first character */
-    void *logits = allocate(v, amp_dtype_size(g->t));
-    char *written = (char *)allocate(length + 1, 1);
-    double temperature = 0.8;
-    gpt_set_batch(g, 1);
-    for (i = 0; i < length; i++) {
-        double sum = 0, draw = uniform(seed, 3, i), top = -1e30;
-        size_t row = filled - 1, at = row % g->head.rows * v, next = 0;
-        gpt_input(g, tokens, NULL);
-        gpt_forward(g, 0);
-        must(g->ctx, amp_copy(g->ctx, logits, from(g->head.y, at).data, v * amp_dtype_size(g->t)));
-        for (c = 0; c < v; c++)
-            if ((double)amp_load(logits, g->t, c) > top) top = (double)amp_load(logits, g->t, c);
-        for (c = 0; c < v; c++)
-            sum += exp(((double)amp_load(logits, g->t, c) - top) / temperature);
-        for (next = 0; next + 1 < v; next++) {
-            draw -= exp(((double)amp_load(logits, g->t, next) - top) / temperature) / sum;
-            if (draw < 0) break;
-        }
-        written[i] = (char)t->letter[next];
-        if (filled == n) memmove(tokens, tokens + 1, --filled * sizeof *tokens);
-        tokens[filled++] = (int32_t)next;
-    }
-    gpt_set_batch(g, g->s.batch);
-    free(tokens);
-    free(logits);
-    return written;
-}
-
 /* ==== one run ===================================================================================================== */
 
 typedef struct options {
-    shape s;
+    gpt_shape s;
     int run[MODES], tied, check, ordered;
     size_t chunks, seeds, threads, sample, seed;
     const char *data, *out, *device;
@@ -277,7 +154,7 @@ static void measure_peaks(amp_ctx *ctx, amp_dtype t, double *flops, double *byte
 }
 
 /* What gpt_create will ask for, before it does: the set, and what backward needs. */
-static amp_plan plan_memory(amp_ctx *ctx, const shape *s, const mode *m, int tied, size_t chunks) {
+static amp_plan plan_memory(amp_ctx *ctx, const gpt_shape *s, const gpt_mode *m, int tied, size_t chunks) {
     enum { PARTS = 8 };
     size_t c = s->width, rows = s->batch * s->context, i, n = 0;
     amp_plan_layer *l = (amp_plan_layer *)allocate(s->layers * PARTS + 4, sizeof *l);
@@ -334,7 +211,7 @@ static void compare_plan(const gpt *g, result *r) {
         h->saved == p->saved;
 }
 
-static double learning_rate(const shape *s, size_t step) { /* up in a line, then down along a cosine */
+static double learning_rate(const gpt_shape *s, size_t step) { /* up in a line, then down along a cosine */
     double way = (double)(step - s->warmup) / (double)(s->steps > s->warmup ? s->steps - s->warmup : 1);
     if (step < s->warmup) return s->lr * (double)(step + 1) / (double)(s->warmup + 1);
     return s->min_lr + 0.5 * (1 + cos(0.5 * TWO_PI * way)) * (s->lr - s->min_lr);
@@ -385,7 +262,7 @@ static double largest_squares(gpt *g) { /* of the rows that the first layer norm
     free(x);
     return most;
 }
-static void train(gpt *g, const text *t, const mode *m, uint64_t seed, result *r) {
+static void train(gpt *g, const text *t, const gpt_mode *m, uint64_t seed, result *r) {
     amp_step_desc d = AMP_ZERO;
     amp_step_record record = AMP_ZERO;
     size_t steps = g->s.steps, every = steps / 20 + 2, step;
@@ -427,7 +304,7 @@ static void result_free(result *r) {
     free(r->sample);
     memset(r, 0, sizeof *r);
 }
-static void run(amp_ctx *ctx, const options *o, const text *t, const mode *m, uint64_t seed, result *r) {
+static void run(amp_ctx *ctx, const options *o, const text *t, const gpt_mode *m, uint64_t seed, result *r) {
     static gpt g;
     size_t steps = o->s.steps, i, last;
     memset(r, 0, sizeof *r);
@@ -466,7 +343,7 @@ static void print_head(const options *o, const result *r) {
     printf("%-13s %4s %10s %9s %7s %6s %9s %8s %6s %6s %9s %9s  %s\n", "mode", "seed", "validation", "training",
         "skipped", "scale", "tokens/s", "ms/step", "FLOP", "bytes", "model MiB", "saved MiB", "memory");
 }
-static void print_run(const options *o, const mode *m, uint64_t seed, const result *r) {
+static void print_run(const options *o, const gpt_mode *m, uint64_t seed, const result *r) {
     double step = r->seconds / (double)r->timed, tokens = (double)(o->s.batch * o->s.context), mib = 1048576;
     char scale[16] = "-", validation[16] = "";
     if (m->scaling != AMP_SCALER_OFF) sprintf(scale, "2^%.0f", log2((double)r->scale));

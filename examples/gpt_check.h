@@ -29,7 +29,7 @@ static void ref_norm(double *y, const double *x, const double *gain, const doubl
             y[r * c + i] = (x[r * c + i] - mean) / sqrt(var + (double)NORM_EPS) * gain[i] + bias[i];
     }
 }
-static void ref_attention(double *y, const double *qkv, const shape *s) {
+static void ref_attention(double *y, const double *qkv, const gpt_shape *s) {
     size_t c = s->width, t = s->context, size = c / s->heads, b, h, i, k, e;
     double p[64];
     for (b = 0; b < s->batch; b++)
@@ -51,7 +51,7 @@ static void ref_attention(double *y, const double *qkv, const shape *s) {
                 }
             }
 }
-static double ref_loss(const shape *s, double *const *w, int tied, const int32_t *tokens, const int32_t *labels) {
+static double ref_loss(const gpt_shape *s, double *const *w, int tied, const int32_t *tokens, const int32_t *labels) {
     size_t c = s->width, rows = s->batch * s->context, v = s->vocab, last = BLOCKS + s->layers * PER_BLOCK, i, r, k;
     double *x = (double *)allocate(rows * (10 * c + v), sizeof *x), *n = x + rows * c, *y = n + rows * c,
            *wide = y + rows * c;
@@ -86,7 +86,7 @@ static double ref_loss(const shape *s, double *const *w, int tied, const int32_t
     return loss;
 }
 
-static const shape small = {"small", 2, 2, 8, 6, 3, 11, 1, 0, 0, 0, 1e-3, 1e-4, 0.99, 0.1, 0.3, 0, 0, 0};
+static const gpt_shape small = {"small", 2, 2, 8, 6, 3, 11, 1, 0, 0, 0, 1e-3, 1e-4, 0.99, 0.1, 0.3, 0, 0, 0};
 
 /* Central differences of the loss in double, parameter after parameter: d[i][k]. */
 typedef struct differences {
@@ -142,9 +142,9 @@ static double gradient_error(gpt *g, const differences *f, double scale) {
     return worst;
 }
 /* Loss and gradients of a mode beside the differences of the FP32 weights. Returns the number of wrong claims. */
-static int check_gradients(amp_ctx *ctx, const mode *m, int tied, size_t chunks, double bound) {
+static int check_gradients(amp_ctx *ctx, const gpt_mode *m, int tied, size_t chunks, double bound) {
     static gpt g, exact;
-    const mode *fp32 = &modes[FP32];
+    const gpt_mode *fp32 = &modes[FP32];
     text random = AMP_ZERO;
     differences f = AMP_ZERO;
     amp_scaler_info scaling;
@@ -175,19 +175,9 @@ static int check_gradients(amp_ctx *ctx, const mode *m, int tied, size_t chunks,
     return wrong;
 }
 
-/* A few lines, for runs that are only to show that a mode learns. */
-static const char lines[] =
-    "Shall I compare thee to a summer's day?\nThou art more lovely and more temperate:\n"
-    "Rough winds do shake the darling buds of May,\nAnd summer's lease hath all too short a date;\n"
-    "Sometime too hot the eye of heaven shines,\nAnd often is his gold complexion dimm'd;\n"
-    "And every fair from fair sometime declines,\nBy chance or nature's changing course untrimm'd;\n"
-    "But thy eternal summer shall not fade,\nNor lose possession of that fair thou ow'st;\n"
-    "Nor shall death brag thou wander'st in his shade,\nWhen in eternal lines to time thou grow'st:\n"
-    "So long as men can breathe or eyes can see,\nSo long lives this, and this gives life to thee.\n";
-
 static int check_training(
     amp_ctx *ctx, options o) { /* on a few lines: all modes learn, in the memory that was planned */
-    static const shape sonnet = {"sonnet", 2, 2, 32, 16, 8, 0, 0, 0, 60, 5, 5e-3, 5e-4, 0.99, 0.1, 0.05, 0, 0, 0};
+    static const gpt_shape sonnet = {"sonnet", 2, 2, 32, 16, 8, 0, 0, 0, 60, 5, 5e-3, 5e-4, 0.99, 0.1, 0.05, 0, 0, 0};
     static result r, fp32;
     text t = number_text((const unsigned char *)lines, sizeof lines - 1);
     int m, wrong = 0;
@@ -218,7 +208,7 @@ static int check_training(
    embeddings so large that the squares of a row add up to more than 65504 (planted, see --embed) it forgives only the
    softmax: in FP16 the variance is Inf, every row leaves the norm as its bias, and nothing says so. */
 static int check_classes(amp_ctx *ctx, options o) {
-    static const shape sonnet = {"sonnet", 2, 2, 32, 16, 8, 0, 1, 0, 60, 5, 5e-3, 5e-4, 0.99, 0.1, 0.05, 0, 0, 0};
+    static const gpt_shape sonnet = {"sonnet", 2, 2, 32, 16, 8, 0, 1, 0, 60, 5, 5e-3, 5e-4, 0.99, 0.1, 0.05, 0, 0, 0};
     static result r;
     text t = number_text((const unsigned char *)lines, sizeof lines - 1);
     double loss[2][3], squares[2];
@@ -268,9 +258,9 @@ static int check_chunks(amp_ctx *ctx) { /* one forward: the same loss from a thi
         (unsigned long)bytes[1], (unsigned long)bytes[0]);
 }
 /* In the defined order some steps give the same weights here and on the portable path of the CPU. */
-static uint64_t ordered_weights(amp_ctx *ctx, const mode *m) {
+static uint64_t ordered_weights(amp_ctx *ctx, const gpt_mode *m) {
     static gpt g;
-    shape s = small;
+    gpt_shape s = small;
     text random = AMP_ZERO;
     amp_step_desc d = AMP_ZERO;
     uint64_t hash;
@@ -305,7 +295,7 @@ static int check_order(const options *o) {
     must(NULL, amp_cpu_create(&portable, &cpu));
     for (i = 0, same = 1; i < 4; i++) {
         static const int which[4] = {FP32, FP16_DYNAMIC, BF16, FP8};
-        const mode *m = &modes[which[i]];
+        const gpt_mode *m = &modes[which[i]];
         same &= ordered_weights(here, m) == ordered_weights(portable, m);
     }
     amp_ctx_destroy(here);

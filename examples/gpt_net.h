@@ -1,5 +1,5 @@
-/* gpt_net.h - the network of gpt.c: GPT-2's, from parameters to gradients, out of amp's verbs and the layers of
- * gpt_rows.h. A shape and a mode are what gpt.c says they are.
+/* gpt_net.h - the network of gpt.c: GPT-2's, from the parameters of gpt_params.h to their gradients, out of amp's verbs
+ * and the layers of gpt_rows.h.
  *
  * FP32 islands, in every mode: inside layer norm, softmax and loss (--norm and --softmax make FP16 of the first two,
  * to see what happens); gains and biases of layer norms, with their gradients; sums inside products, with bias and
@@ -9,112 +9,7 @@
 #ifndef GPT_NET_H
 #define GPT_NET_H
 
-#include "gpt_rows.h"
-
-enum { MAX_LAYERS = 48, MAX_CHUNKS = 64 };
-/* Slots of parameters, in GPT-2's order: wte, wpe; per block two of n1, qkv, proj, n2, up, down; last norm; head */
-enum { WTE, WPE, BLOCKS, N1 = 0, QKV = 2, PROJ = 4, N2 = 6, UP = 8, DOWN = 10, PER_BLOCK = 12 };
-
-typedef struct layer_norm {
-    size_t gain; /* slot of its gain; its bias is in the next one */
-    amp_array x, y;
-    float *mean, *rstd;
-} layer_norm;
-
-/* x1 = x + proj(attention(qkv(n1(x)))), then x2 = x1 + down(gelu(up(n2(x1)))) */
-typedef struct block {
-    layer_norm n1, n2;
-    amp_linear_desc qkv, proj, up, down; /* filled once, used forward and backward */
-    amp_array heads, p;                  /* q, k, v apart by heads; the probabilities */
-} block;
-
-typedef struct gpt {
-    amp_ctx *ctx;
-    shape s;
-    amp_dtype t;
-    int tied;
-    size_t batch, rows, chunks; /* rows = batch * context, now; they may be fewer than there is memory for */
-    amp_params *params;
-    size_t index[PER_BLOCK * MAX_LAYERS + 5]; /* of the parameter in each slot; past the end: there is none */
-    amp_scaler *scaler;                       /* NULL: off */
-    amp_fp8 *fp8;                             /* NULL, or the scales of x, w and dy of each layer of the blocks */
-    block b[MAX_LAYERS];
-    layer_norm last;
-    amp_linear_desc head; /* of one chunk of rows */
-    amp_xent_desc loss;
-    amp_array x;                             /* what the first block reads */
-    amp_array dx, dn, dh, joined, apart, dp; /* gradients and scratch, shared by the blocks */
-    int32_t *tokens, *labels, *order, *first, *place_order, *place_first;
-    float *part, *losses;
-    int32_t *host; /* staging: tokens, labels, order, first */
-    void *memory[16 * MAX_LAYERS + 64];
-    int n_memory;
-    double flops, bytes; /* counted: what a step must do at least */
-    amp_histogram *seen; /* NULL, or where gradients are counted, by tensor */
-} gpt;
-
-static void *get(gpt *g, size_t bytes, const char *label) {
-    void *p;
-    must(g->ctx, amp_alloc(g->ctx, &p, bytes, label));
-    must(g->ctx, amp_zero(g->ctx, p, bytes));
-    g->memory[g->n_memory++] = p;
-    return p;
-}
-static amp_array tensor(gpt *g, size_t per_row, const char *label) { /* for all rows */
-    size_t n = g->rows * per_row;
-    return amp_arrn(get(g, n * amp_dtype_size(g->t), label), g->t, n);
-}
-static amp_array from(amp_array a, size_t element) { /* the rest of a, from an element on */
-    a.data = (char *)a.data + element * amp_dtype_size(a.dtype);
-    a.count -= element;
-    return a;
-}
-static amp_array weight(const gpt *g, size_t slot) { return amp_param_model(g->params, g->index[slot]); }
-static amp_array grad(const gpt *g, size_t slot) { return amp_param_grad(g->params, g->index[slot]); }
-
-/* ---- parameters ---- */
-
-static const char *const part_names[PER_BLOCK] = {"n1.gain", "n1.bias", "qkv.weight", "qkv.bias", "proj.weight",
-    "proj.bias", "n2.gain", "n2.bias", "up.weight", "up.bias", "down.weight", "down.bias"};
-
-static void add_param(gpt *g, size_t slot, const char *name, size_t rows, size_t cols, double spread, uint64_t seed) {
-    amp_param_desc d = AMP_ZERO;
-    float *init = (float *)allocate(rows * cols, sizeof *init);
-    size_t i, stream = amp_params_count(g->params);
-    int is_gain = strstr(name, "gain") != NULL;
-    int is_norm = is_gain || strstr(name, "n1.bias") || strstr(name, "n2.bias") || !strcmp(name, "n.bias");
-    for (i = 0; i < rows * cols; i++)
-        init[i] = spread > 0 ? (float)(spread * normal(seed, stream, i)) : (float)is_gain;
-    g->index[slot] = stream;
-    d.name = name;
-    d.rows = rows;
-    d.cols = cols;
-    d.init = init;
-    d.keep_f32 = is_norm && g->t != AMP_F32; /* an island */
-    d.no_decay = rows == 1;
-    must(g->ctx, amp_params_add(g->params, &d)); /* copies name and init */
-    free(init);
-}
-static void add_params(gpt *g, uint64_t seed) {
-    size_t c = g->s.width, last = BLOCKS + g->s.layers * PER_BLOCK, i, k;
-    const size_t out[PER_BLOCK] = {1, 1, 3 * c, 1, c, 1, 1, 1, 4 * c, 1, c, 1};
-    const size_t in[PER_BLOCK] = {c, c, c, 3 * c, c, c, c, c, c, 4 * c, 4 * c, c};
-    double spread = g->s.spread, residual = spread / sqrt(2.0 * (double)g->s.layers);
-    memset(g->index, -1, sizeof g->index);
-    add_param(g, WTE, "wte", g->s.vocab, c, g->s.embed ? (double)g->s.embed : spread, seed);
-    add_param(g, WPE, "wpe", g->s.context, c, spread, seed);
-    for (i = 0; i < g->s.layers; i++)
-        for (k = 0; k < PER_BLOCK; k++) {
-            double sd = k == PROJ || k == DOWN ? residual : spread;
-            char name[32];
-            sprintf(name, "%d.%s", (int)i, part_names[k]);
-            if (k % 2 && !g->s.biases) continue;
-            add_param(g, BLOCKS + i * PER_BLOCK + k, name, out[k], in[k], out[k] > 1 ? sd : 0, seed);
-        }
-    add_param(g, last, "n.gain", 1, c, 0, seed);
-    if (g->s.biases) add_param(g, last + 1, "n.bias", 1, c, 0, seed);
-    if (!g->tied) add_param(g, last + 2, "head", g->s.vocab, c, spread, seed);
-}
+#include "gpt_params.h"
 
 /* ---- arrays ---- */
 
@@ -210,27 +105,25 @@ static void use_fp8(gpt *g, uint32_t history) {
         }
     }
 }
-static void gpt_create(gpt *g, amp_ctx *ctx, const shape *s, const mode *m, int tied, size_t chunks, uint64_t seed) {
-    amp_params_desc pd = AMP_ZERO;
-    amp_scaler_desc sd = AMP_ZERO;
-    size_t c = s->width, i;
+/* Parameters in a layout of the caller's; gpt_connect makes all else, and takes the scaler over: NULL, no scaling. */
+static void gpt_begin(
+    gpt *g, amp_ctx *ctx, const gpt_shape *s, const amp_params_desc *layout, int tied, uint64_t seed) {
     memset(g, 0, sizeof *g);
     g->ctx = ctx;
     g->s = *s;
-    g->t = m->t;
+    g->t = layout->model;
     g->tied = tied;
     g->batch = s->batch;
     g->rows = s->batch * s->context;
-    g->chunks = chunks;
-    pd.model = m->t;
-    pd.master = m->master;
-    must(ctx, amp_params_create(&g->params, ctx, &pd));
+    must(ctx, amp_params_create(&g->params, ctx, layout));
     add_params(g, seed);
     must(ctx, amp_params_commit(g->params));
-    sd.mode = m->scaling;
-    sd.scale = m->scaling == AMP_SCALER_STATIC ? STATIC_SCALE : FIRST_SCALE;
-    sd.growth_interval = GROWTH;
-    if (m->scaling != AMP_SCALER_OFF) must(ctx, amp_scaler_create(&g->scaler, ctx, &sd));
+}
+static void gpt_connect(gpt *g, amp_scaler *scaler, size_t chunks) {
+    const gpt_shape *s = &g->s;
+    size_t c = s->width, i;
+    g->scaler = scaler;
+    g->chunks = chunks;
     g->dx = tensor(g, c, "gradients");
     g->dn = tensor(g, c, "gradients");
     g->dh = tensor(g, 4 * c, "gradients");
@@ -244,6 +137,20 @@ static void gpt_create(gpt *g, amp_ctx *ctx, const shape *s, const mode *m, int 
     connect_norm(g, &g->last, BLOCKS + s->layers * PER_BLOCK, g->b[s->layers - 1].down.y);
     connect_head(g);
     connect_batch(g);
+}
+PROGRAM_FN void gpt_create(
+    gpt *g, amp_ctx *ctx, const gpt_shape *s, const gpt_mode *m, int tied, size_t chunks, uint64_t seed) {
+    amp_params_desc layout = AMP_ZERO;
+    amp_scaler_desc scaling = AMP_ZERO;
+    amp_scaler *scaler = NULL;
+    layout.model = m->t;
+    layout.master = m->master;
+    gpt_begin(g, ctx, s, &layout, tied, seed);
+    scaling.mode = m->scaling;
+    scaling.scale = m->scale;
+    scaling.growth_interval = m->growth;
+    if (m->scaling != AMP_SCALER_OFF) must(ctx, amp_scaler_create(&scaler, ctx, &scaling));
+    gpt_connect(g, scaler, chunks);
     if (m->fp8) use_fp8(g, m->fp8);
 }
 static void gpt_destroy(gpt *g) {
@@ -446,7 +353,7 @@ static void gather_sum(gpt *g, size_t index, const int32_t *order, const int32_t
     j.order = order;
     j.first = first;
     j.dx = g->dx.data;
-    j.to = grad(g, index).data;
+    j.to = grad(g, index);
     j.add = add;
     gather_rows(g->ctx, &j, rows);
     count(g, 0, (double)((rows + g->rows) * j.width));

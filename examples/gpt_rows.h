@@ -13,11 +13,12 @@
 
 /* ---- small things ------------------------------------------------------------------------------------------------ */
 
-static double uniform(uint64_t seed, uint64_t stream, uint64_t index) { /* (0, 1) */
+static double uniform_open(uint64_t seed, uint64_t stream, uint64_t index) { /* (0, 1) */
     return ((double)amp_random(seed, stream, index) + 0.5) / 4294967296.0;
 }
 static double normal(uint64_t seed, uint64_t stream, uint64_t index) { /* Box and Muller */
-    return sqrt(-2 * log(uniform(seed, stream, 2 * index))) * cos(TWO_PI * uniform(seed, stream, 2 * index + 1));
+    return sqrt(-2 * log(uniform_open(seed, stream, 2 * index))) *
+        cos(TWO_PI * uniform_open(seed, stream, 2 * index + 1));
 }
 
 enum { GROUP = 32 }; /* rows of a partial sum in the gradients of a norm's gain and bias */
@@ -47,7 +48,7 @@ typedef struct gather_job {
     size_t width;
     const int32_t *order, *first;
     const void *dx;
-    void *to;
+    amp_array to; /* of the gradients' dtype */
     int add;
 } gather_job;
 ROW void gather(const gather_job *j, size_t row, amp_dtype t, team w) {
@@ -55,10 +56,10 @@ ROW void gather(const gather_job *j, size_t row, amp_dtype t, team w) {
     size_t c;
     if (j->add && from == end) return;
     for (c = w.lane; c < j->width; c += w.lanes) {
-        float sum = j->add ? amp_load(j->to, t, row * j->width + c) : 0.0f;
+        float sum = j->add ? amp_load(j->to.data, j->to.dtype, row * j->width + c) : 0.0f;
         for (i = from; i < end; i++)
             sum += amp_load(j->dx, t, (size_t)j->order[i] * j->width + c);
-        amp_store(j->to, t, row * j->width + c, sum);
+        amp_store(j->to.data, j->to.dtype, row * j->width + c, sum);
     }
 }
 ROWS(gather)

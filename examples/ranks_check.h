@@ -29,23 +29,24 @@ static void check_sums(run *r, const float *own, const pieces *p) {
 
 static void keep_weights(run *r, const amp_params *whole) {
     size_t at = 0, i;
-    if (!r->end.weights) r->end.weights = (float *)allocate(all_weights(&r->o->s), sizeof(float));
-    for (i = 0; i < r->o->s.layers; i++) {
+    if (!r->end.weights) r->end.weights = (float *)allocate(r->weights, sizeof(float));
+    r->end.count = r->weights;
+    for (i = 0; i < r->layers; i++) {
         amp_array w = amp_param_get(whole, i).master;
         memcpy(r->end.weights + at, w.data, w.count * sizeof(float));
         at += w.count;
     }
 }
-static double distance(const options *o, const result *a, const result *b) { /* of the weights; on rank 0 */
+static double distance(const result *a, const result *b) { /* of the weights; on rank 0 */
     double most = 0;
     size_t k;
-    for (k = 0; a->weights && b->weights && k < all_weights(&o->s); k++) {
+    for (k = 0; a->weights && b->weights && k < a->count; k++) {
         double d = fabs((double)a->weights[k] - (double)b->weights[k]);
         if (!(d <= most)) most = d; /* NaN stays */
     }
     return most;
 }
-static int check(options o, const images *train_set, const images *test) {
+static int check(options o) {
     result one, r, clipped;
     size_t ranks;
     int rank, wrong = 0, sharded;
@@ -53,17 +54,17 @@ static int check(options o, const images *train_set, const images *test) {
 #define CLAIM(...) \
     if (rank == 0) wrong += claim(__VA_ARGS__)
     o.until = 40;
-    one = run_with(&o, train_set, test, 1, 0);
+    one = run_with(&o, 1, 0);
     o.bad_step = 30;
     r = one;
-    one = run_with(&o, train_set, test, 1, 0);
-    CLAIM(r.skipped > 0 && one.skipped == r.skipped + 1 && one.accuracy > 0.6,
-        "one process: %lu steps overflow until the scale fits, 1 by an Inf planted in step 30; accuracy %.1f %%",
-        (unsigned long)r.skipped, 100 * one.accuracy);
+    one = run_with(&o, 1, 0);
+    CLAIM(r.skipped > 0 && one.skipped == r.skipped + 1 && (o.t.is_gpt ? one.score < 3.3 : one.score > 60),
+        "one process: %lu steps overflow until the scale fits, 1 by an Inf planted in step 30; %s %.4g",
+        (unsigned long)r.skipped, o.t.is_gpt ? "loss on new text" : "percent right", one.score);
     free(r.weights);
     for (ranks = 2; ranks <= 4; ranks *= 2)
         for (sharded = 0; sharded < 2; sharded++) {
-            r = run_with(&o, train_set, test, ranks, sharded);
+            r = run_with(&o, ranks, sharded);
             CLAIM(r.hash == one.hash && r.skipped == one.skipped,
                 "%lu processes, %s: equal bits on all ranks after each step, and the state file of one process",
                 (unsigned long)ranks, modes[sharded]);
@@ -71,32 +72,39 @@ static int check(options o, const images *train_set, const images *test) {
         }
     o.any_order = 1;
     for (sharded = 0; sharded < 2; sharded++) {
-        r = run_with(&o, train_set, test, 4, sharded);
+        r = run_with(&o, 4, sharded);
         CLAIM(r.error_most <= 1 && r.skipped == one.skipped,
             "4 processes, %s, in MPI's order: equal on all ranks; a sum differs by %.2f of its bound; weights by %.0e",
-            modes[sharded], r.error_most, distance(&o, &r, &one));
+            modes[sharded], r.error_most, distance(&r, &one));
         free(r.weights);
     }
     o.any_order = 0;
-    o.clip = 0.5f;
-    clipped = run_with(&o, train_set, test, 1, 0);
+    /* up to the first step that is not skipped; later two such runs drift apart: what differs by a rounding is rounded
+       again, and AdamW makes steps of full length of gradients that are nothing but rounding */
+    for (o.until = 1; (r = run_with(&o, 4, 0)).skipped == o.until; o.until++)
+        free(r.weights);
+    free(r.weights);
+    o.clip = 0.05f;
+    clipped = run_with(&o, 1, 0);
+    CLAIM(clipped.hash != r.hash && clipped.skipped + 1 == o.until,
+        "step %lu, the first that is not skipped, clipped by norm: another state file", (unsigned long)o.until);
     for (sharded = 0; sharded < 2; sharded++) {
         double d;
-        r = run_with(&o, train_set, test, 4, sharded);
-        d = distance(&o, &r, &clipped);
-        CLAIM(clipped.hash != one.hash && (sharded ? d <= 1e-5 : r.hash == clipped.hash),
+        r = run_with(&o, 4, sharded);
+        d = distance(&r, &clipped);
+        CLAIM(sharded ? d <= 1e-6 : r.hash == clipped.hash,
             "4 processes, %s, clipped by norm: weights differ by %.0e from those of one process (bound: %s)",
-            modes[sharded], d, sharded ? "1e-05" : "0, state file and all");
+            modes[sharded], d, sharded ? "1e-06" : "0, state file and all");
         free(r.weights);
     }
     free(clipped.weights);
     o.clip = 0;
     o.until = 20; /* a run in two halves */
-    r = run_with(&o, train_set, test, 4, 1);
+    r = run_with(&o, 4, 1);
     free(r.weights);
     o.until = 40;
     o.resume = 1;
-    r = run_with(&o, train_set, test, 2, 0);
+    r = run_with(&o, 2, 0);
     CLAIM(
         r.hash == one.hash, "20 steps with 4 processes, sharded, then 20 with 2, plain: the state file of one process");
     free(r.weights);

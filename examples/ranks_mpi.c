@@ -1,6 +1,7 @@
 /* ranks_mpi.c - data parallel over MPI: many processes train one network, and each has the same bits after every step.
  *
  *     mpicc -std=c99 -O2 examples/ranks_mpi.c -I. -lm -pthread -o ranks_mpi && mpirun -n 4 ranks_mpi     (--help)
+ *     mpirun -n 4 ranks_mpi --model gpt      the transformer of gpt.c instead of the dense network (ranks_model.h)
  *
  * A step has a batch of `parts` equal parts; a process computes the gradients of some of them, and amp_step brings the
  * processes together by its hooks. Two ways:
@@ -23,7 +24,7 @@
 #define AMP_IMPLEMENTATION
 #include "amp.h"
 #define PROGRAM "ranks_mpi"
-#include "digits_net.h"
+#include "ranks_model.h" /* what is trained */
 
 #include <mpi.h>
 #include <signal.h>
@@ -33,22 +34,22 @@ enum { MAX_RANKS = 64, MAX_LEVELS = 7, GROWTH = 20, BYTES = 5, KEEP_EVERY = 100 
 #define FIRST_SCALE 16777216.0f /* far too high: the first steps overflow by themselves, until it fits */
 
 typedef struct options {
-    shape s;
-    size_t parts; /* of the batch, s.rows images each */
+    task t;
     size_t until, ranks, kill_rank, kill_step;
-    size_t bad_step; /* of an image that is Inf, in the last part; 0: none */
+    size_t bad_step; /* of a gradient that is Inf, in the last part; 0: none */
     float lr, clip;
     int any_order, resume, check;
-    const char *mode, *state, *data;
+    const char *model, *mode, *state;
 } options;
 
 typedef struct result { /* what a run leaves behind, right on rank 0; the state file has all that matters */
-    double accuracy, seconds, bytes[BYTES];
+    double score, seconds, bytes[BYTES];
     double sent;       /* bytes, by the rank, for gradients and weights */
     double error_most; /* --any-order: of a sum, in units of its bound */
     size_t skipped;
     float loss, scale; /* of the last step */
     float *weights;    /* --check: all masters */
+    size_t count;      /* ... so many */
     uint64_t hash;     /* of the state file */
 } result;
 
@@ -57,13 +58,12 @@ typedef struct run {
     int sharded, rank, ranks;
     MPI_Comm comm;
     amp_ctx *ctx;
-    amp_params *copies; /* 16-bit weights and FP32 gradients, of all layers */
+    model m;
+    amp_params *copies; /* the model's: 16-bit weights and FP32 gradients, of all layers */
     amp_params *mine; /* masters and moments of this rank's part of each layer; its other arrays are those of copies */
-    amp_scaler *scaler;
-    net n;
-    digits train;
-    float *tree[MAX_LEVELS][NET_LAYERS]; /* sums of 2^level parts that wait for the next as many */
-    float *received;                     /* a piece from each rank */
+    size_t layers, weights;  /* parameters of copies, and their elements */
+    float *tree[MAX_LEVELS]; /* gradients: sums of 2^level parts that wait for the next as many */
+    float *received;         /* a piece from each rank */
     size_t step;
     result end;
 } run;
@@ -71,29 +71,30 @@ typedef struct run {
 /* ---- who has what ---- */
 
 static size_t piece_start(size_t count, int rank, int ranks) { return count * (size_t)rank / (size_t)ranks; }
+static size_t layer_size(const run *r, size_t i) { return amp_param_model(r->copies, i).count; }
 /* Elements [*first, *first + returned) of layer i are rank q's. plain: all are everyone's. */
 static size_t piece(const run *r, size_t i, int q, size_t *first) {
-    size_t count = layer_count(&r->o->s, i);
+    size_t count = layer_size(r, i);
     *first = r->sharded ? piece_start(count, q, r->ranks) : 0;
     return r->sharded ? piece_start(count, q + 1, r->ranks) - *first : count;
 }
-
-static amp_params *make_params(
-    const run *r, const amp_params_desc *desc, int of_rank, const amp_params *from, const float *const *init) {
+/* Masters and moments beside the arrays of copies: of a rank's pieces, or of everything (-1). They begin as the copies. */
+static amp_params *make_params(const run *r, const char *label, int of_rank) {
+    amp_params_desc desc = AMP_ZERO;
     amp_params *p;
     size_t i;
-    must(r->ctx, amp_params_create(&p, r->ctx, desc));
-    for (i = 0; i < r->o->s.layers; i++) {
+    desc.label = label;
+    must(r->ctx, amp_params_create(&p, r->ctx, &desc));
+    for (i = 0; i < r->layers; i++) {
+        amp_param all = amp_param_get(r->copies, i);
         amp_param_desc d = AMP_ZERO;
-        char name[32];
         size_t first = 0;
-        sprintf(name, "layer%lu", (unsigned long)i + 1);
-        d.name = name;
-        d.count = of_rank < 0 ? layer_count(&r->o->s, i) : piece(r, i, of_rank, &first);
-        d.init = init ? init[i] + first : NULL;
-        if (from) d.model = from_element(amp_param_model(from, i), first);
-        if (from) d.grad = from_element(amp_param_grad(from, i), first);
-        must(r->ctx, amp_params_add(p, &d)); /* copies name and init */
+        d.name = all.name;
+        d.keep_f32 = all.model.dtype == AMP_F32;
+        d.count = of_rank < 0 ? all.count : piece(r, i, of_rank, &first);
+        d.model = from_element(all.model, first);
+        d.grad = from_element(all.grad, first);
+        must(r->ctx, amp_params_add(p, &d));
     }
     must(r->ctx, amp_params_commit(p));
     return p;
@@ -115,25 +116,21 @@ static void add_ranks(float *received, size_t n, int ranks) {
 }
 /* Part k of this rank's has its gradients in copies: what it completes is added up there; the rest waits. */
 static void add_part(run *r, size_t k) {
-    size_t parts = r->o->parts / (size_t)r->ranks;
-    size_t i;
-    int level;
-    for (level = 0; (k >> level) & 1; level++)
-        for (i = 0; i < r->o->s.layers; i++) {
-            amp_array g = amp_param_grad(r->copies, i);
-            add((float *)g.data, r->tree[level][i], g.count);
-        }
-    if (k + 1 == parts) return;
-    for (i = 0; i < r->o->s.layers; i++) {
+    size_t parts = r->o->t.parts / (size_t)r->ranks, at = 0, i;
+    int level, last = k + 1 == parts;
+    for (i = 0; i < r->layers; i++) {
         amp_array g = amp_param_grad(r->copies, i);
-        memcpy(r->tree[level][i], g.data, g.count * sizeof(float));
+        for (level = 0; (k >> level) & 1; level++)
+            add((float *)g.data, r->tree[level] + at, g.count);
+        if (!last) memcpy(r->tree[level] + at, g.data, g.count * sizeof(float));
+        at += g.count;
     }
 }
 
 typedef struct pieces { int count[MAX_RANKS], first[MAX_RANKS], mine, places[MAX_RANKS], same[MAX_RANKS]; } pieces;
 static pieces pieces_of(const run *r, size_t i) { /* always divided, in plain runs as well */
     pieces p;
-    size_t count = layer_count(&r->o->s, i);
+    size_t count = layer_size(r, i);
     int q;
     p.mine = (int)(piece_start(count, r->rank + 1, r->ranks) - piece_start(count, r->rank, r->ranks));
     for (q = 0; q < r->ranks; q++) {
@@ -144,7 +141,8 @@ static pieces pieces_of(const run *r, size_t i) { /* always divided, in plain ru
     }
     return p;
 }
-static void gather(run *r, size_t i, amp_array a) { /* each rank has its piece of layer i right: now all have all */
+static void gather_pieces(
+    run *r, size_t i, amp_array a) { /* each rank has its piece of layer i right: now all have all */
     pieces p = pieces_of(r, i);
     MPI_Datatype type = a.dtype == AMP_F32 ? MPI_FLOAT : MPI_UINT16_T;
     MPI_Allgatherv(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, a.data, p.count, p.first, type, r->comm);
@@ -155,7 +153,7 @@ static void sum_piece(run *r, const float *g, const pieces *p) {
     MPI_Alltoallv(g, p->count, p->first, MPI_FLOAT, r->received, p->same, p->places, MPI_FLOAT, r->comm);
     add_ranks(r->received, (size_t)p->mine, r->ranks);
 }
-static result run_with(const options *o, const images *train_set, const images *test, size_t ranks, int sharded);
+static result run_with(const options *o, size_t ranks, int sharded);
 #include "ranks_check.h" /* --check: is all as the comment says? */
 
 static void sum_in_any_order(run *r, float *g, const pieces *p) {
@@ -174,7 +172,7 @@ static amp_status reduce_gradients(amp_ctx *ctx, amp_params *params, void *user)
     run *r = (run *)user;
     size_t i;
     (void)ctx, (void)params;
-    for (i = 0; i < r->o->s.layers; i++) {
+    for (i = 0; i < r->layers; i++) {
         amp_array g = amp_param_grad(r->copies, i);
         pieces p = pieces_of(r, i);
         float *own = (float *)g.data + p.first[r->rank];
@@ -185,7 +183,7 @@ static amp_status reduce_gradients(amp_ctx *ctx, amp_params *params, void *user)
         }
         sum_piece(r, (float *)g.data, &p);
         memcpy(own, r->received, (size_t)p.mine * sizeof(float));
-        if (!r->sharded) gather(r, i, g);
+        if (!r->sharded) gather_pieces(r, i, g);
     }
     return AMP_OK;
 }
@@ -214,11 +212,11 @@ static void compare_ranks(run *r, const amp_step_record *record) { /* what every
     amp_scaler_info info;
     size_t i;
     int q;
-    must(r->ctx, amp_scaler_get(r->scaler, &info));
+    must(r->ctx, amp_scaler_get(r->m.scaler, &info));
     h = hash_more(hash_more(h, &info, sizeof info), &record->steps, sizeof record->steps);
-    for (i = 0; i < r->o->s.layers; i++) {
+    for (i = 0; i < r->layers; i++) {
         amp_array m = amp_param_model(r->copies, i), w = amp_param_get(r->mine, i).master;
-        h = hash_more(h, m.data, m.count * sizeof(amp_f16));
+        h = hash_more(h, m.data, m.count * amp_dtype_size(m.dtype));
         if (!r->sharded) h = hash_more(h, w.data, w.count * sizeof(float));
     }
     MPI_Allgather(&h, 1, MPI_UINT64_T, all, 1, MPI_UINT64_T, r->comm);
@@ -232,6 +230,11 @@ static void compare_ranks(run *r, const amp_step_record *record) { /* what every
 static void exchange(run *r, size_t i, float *whole, amp_array part, int load) {
     pieces p = pieces_of(r, i);
     size_t bytes = part.count * sizeof(float);
+    if (part.data == amp_param_model(r->mine, i).data) { /* an FP32 master is the weight itself: all have all of it */
+        amp_array w = amp_param_model(r->copies, i);
+        if (load) MPI_Bcast(w.data, (int)w.count, MPI_FLOAT, 0, r->comm);
+        return;
+    }
     if (!r->sharded && r->rank == 0) memcpy(load ? part.data : whole, load ? whole : part.data, bytes);
     if (!r->sharded && load) MPI_Bcast(part.data, (int)part.count, MPI_FLOAT, 0, r->comm);
     if (r->sharded && load) MPI_Scatterv(whole, p.count, p.first, MPI_FLOAT, part.data, p.mine, MPI_FLOAT, 0, r->comm);
@@ -239,7 +242,6 @@ static void exchange(run *r, size_t i, float *whole, amp_array part, int load) {
 }
 static void keep_state(run *r, int load) {
     amp_params *whole = NULL;
-    amp_params_desc desc = AMP_ZERO;
     amp_state_desc state = AMP_ZERO;
     amp_step_record record;
     amp_scaler_info info;
@@ -250,18 +252,17 @@ static void keep_state(run *r, int load) {
     user[1] = r->end.skipped;
     user[2] = record.steps;
     if (r->rank == 0) { /* model copies and gradients are there already */
-        desc.label = "whole";
-        whole = make_params(r, &desc, -1, r->copies, NULL);
+        whole = make_params(r, "whole", -1);
         must(r->ctx, amp_params_set_steps(whole, record.steps));
     }
     state.params = &whole;
     state.n_params = 1;
-    state.scalers = &r->scaler;
+    state.scalers = &r->m.scaler;
     state.n_scalers = 1;
     state.user = user;
     state.user_bytes = sizeof user;
     if (load && whole) must(r->ctx, amp_state_load(r->ctx, r->o->state, &state));
-    for (i = 0; i < r->o->s.layers; i++) {
+    for (i = 0; i < r->layers; i++) {
         amp_param all = amp_param_get(whole, i), own = amp_param_get(r->mine, i);
         exchange(r, i, (float *)all.master.data, own.master, load);
         for (k = 0; k < 2; k++)
@@ -271,28 +272,25 @@ static void keep_state(run *r, int load) {
     if (r->o->check && whole) keep_weights(r, whole);
     amp_params_destroy(whole);
     if (!load) return;
-    must(r->ctx, amp_scaler_get(r->scaler, &info)); /* the rest, from rank 0 */
+    must(r->ctx, amp_scaler_get(r->m.scaler, &info)); /* the rest, from rank 0 */
     MPI_Bcast(&info, sizeof info, MPI_BYTE, 0, r->comm);
     MPI_Bcast(user, 3, MPI_UINT64_T, 0, r->comm);
-    must(r->ctx, amp_scaler_set(r->scaler, &info));
+    must(r->ctx, amp_scaler_set(r->m.scaler, &info));
     must(r->ctx, amp_params_set_steps(r->mine, user[2]));
     must(r->ctx, amp_params_master_to_model(r->mine));
     r->step = (size_t)user[0];
     r->end.skipped = (size_t)user[1];
-    for (i = 0; r->sharded && i < r->o->s.layers; i++)
-        gather(r, i, amp_param_model(r->copies, i));
+    for (i = 0; r->sharded && i < r->layers; i++)
+        gather_pieces(r, i, amp_param_model(r->copies, i));
 }
 
 /* ---- a run ---- */
 
-static void run_create(run *r, const options *o, const images *train, int sharded, MPI_Comm comm) {
+static void run_create(run *r, const options *o, int sharded, MPI_Comm comm) {
     amp_cpu_desc cpu = AMP_ZERO;
-    amp_params_desc wide = AMP_ZERO, narrow = AMP_ZERO;
     amp_scaler_desc scaling = AMP_ZERO;
-    float *init[NET_LAYERS];
-    amp_array model[NET_LAYERS], grad[NET_LAYERS];
-    size_t most = 0, i;
-    int level;
+    size_t most = 0, levels = 0, i;
+    float *sums;
     memset(r, 0, sizeof *r);
     r->o = o;
     r->sharded = sharded;
@@ -302,63 +300,40 @@ static void run_create(run *r, const options *o, const images *train, int sharde
     cpu.threads = 1;
     cpu.gemm_flags = AMP_GEMM_ORDERED; /* products, too, add up in one order */
     must(NULL, amp_cpu_create(&r->ctx, &cpu));
-    wide.label = "copies";
-    wide.grad = AMP_F32;
-    wide.master = AMP_MASTER_NONE;
-    wide.moments = AMP_NONE;
-    narrow.label = "mine";
-    for (i = 0; i < o->s.layers; i++) {
-        init[i] = (float *)allocate(layer_count(&o->s, i), sizeof(float));
-        layer_init(init[i], &o->s, i, 1);
-        if (layer_count(&o->s, i) > most) most = layer_count(&o->s, i);
-    }
-    r->copies = make_params(r, &wide, -1, NULL, (const float *const *)init);
-    r->mine = make_params(r, &narrow, r->rank, r->copies, (const float *const *)init);
     scaling.scale = FIRST_SCALE;
     scaling.growth_interval = GROWTH;
-    must(r->ctx, amp_scaler_create(&r->scaler, r->ctx, &scaling));
-    for (i = 0; i < o->s.layers; i++) {
-        free(init[i]);
-        model[i] = amp_param_model(r->copies, i);
-        grad[i] = amp_param_grad(r->copies, i);
+    model_create(&r->m, &o->t, r->ctx, &scaling);
+    r->copies = r->m.params;
+    r->layers = amp_params_count(r->copies);
+    for (i = 0; i < r->layers; i++) {
+        r->weights += layer_size(r, i);
+        if (layer_size(r, i) > most) most = layer_size(r, i);
     }
-    net_create(&r->n, r->ctx, &o->s, model, grad, r->scaler);
-    r->received = (float *)net_alloc(&r->n, (most + MAX_RANKS) * sizeof(float), "sums");
-    for (level = 0; (size_t)2 << level <= o->parts / (size_t)r->ranks; level++)
-        for (i = 0; i < o->s.layers; i++)
-            r->tree[level][i] = (float *)net_alloc(&r->n, grad[i].count * sizeof(float), "sums");
-    r->train = digits_to(r->ctx, train, AMP_F16);
+    r->mine = make_params(r, "mine", r->rank);
+    while ((size_t)2 << levels <= o->t.parts / (size_t)r->ranks)
+        levels++;
+    must(r->ctx, amp_alloc(r->ctx, (void **)&sums, (levels * r->weights + most + MAX_RANKS) * sizeof(float), "sums"));
+    for (i = 0; i < levels; i++)
+        r->tree[i] = sums + most + MAX_RANKS + i * r->weights;
+    r->received = sums;
 }
 static void run_destroy(run *r) {
-    digits_free(r->ctx, &r->train);
-    net_destroy(&r->n);
-    amp_scaler_destroy(r->scaler);
+    must(r->ctx, amp_free(r->ctx, r->received));
     amp_params_destroy(r->mine);
-    amp_params_destroy(r->copies);
+    model_destroy(&r->m);
     amp_ctx_destroy(r->ctx);
 }
 
 /* The gradients of this rank's parts of the batch, added up in copies; returns the sum of their losses. */
 static float gradients(run *r) {
-    const options *o = r->o;
-    size_t parts = o->parts / (size_t)r->ranks, batch = o->parts * o->s.rows, k;
-    size_t at = r->step % (r->train.count / batch) * batch + (size_t)r->rank * parts * o->s.rows;
+    size_t all = r->o->t.parts, parts = all / (size_t)r->ranks, k;
     float loss = 0;
-    size_t i;
-    for (k = 0; k < parts; k++, at += o->s.rows) {
-        int bad = r->step + 1 == o->bad_step && (size_t)r->rank * parts + k == o->parts - 1;
-        amp_array x = from_element(r->train.x, at * o->s.pixels);
-        float pixel = amp_load(x.data, x.dtype, 0);
-        if (bad) amp_store(x.data, x.dtype, 0, INFINITY);
-        net_input(&r->n, &r->train, at);
-        for (i = 0; i < o->s.layers; i++)
-            net_forward_layer(&r->n, i);
-        net_loss(&r->n);
-        for (i = o->s.layers; i-- > 0;)
-            net_backward_layer(&r->n, i);
+    for (k = 0; k < parts; k++) {
+        size_t part = (size_t)r->rank * parts + k;
+        loss += model_gradients(&r->m, r->step, part);
+        if (r->step + 1 == r->o->bad_step && part == all - 1)
+            amp_store(amp_param_grad(r->copies, 0).data, AMP_F32, 0, INFINITY);
         add_part(r, k);
-        loss += net_read_loss(&r->n);
-        if (bad) amp_store(x.data, x.dtype, 0, pixel);
     }
     return loss;
 }
@@ -370,7 +345,7 @@ static void train(run *r, const char *name) {
     size_t begin = r->step, i;
     d.lr = o->lr;
     d.clip_norm = o->clip;
-    d.micro_batches = (uint32_t)o->parts; /* gradients are sums over the parts: now their mean */
+    d.micro_batches = (uint32_t)o->t.parts; /* gradients are sums over the parts: now their mean */
     d.reduce_grads_fn = reduce_gradients;
     d.reduce_totals_fn = r->sharded ? reduce_totals : NULL;
     d.user = r;
@@ -378,16 +353,16 @@ static void train(run *r, const char *name) {
     while (r->step < o->until) {
         float loss = gradients(r);
         if (r->step + 1 == o->kill_step && r->rank == (int)o->kill_rank) raise(SIGKILL);
-        must(r->ctx, amp_step(r->mine, r->scaler, &d));
+        must(r->ctx, amp_step(r->mine, r->m.scaler, &d));
         must(r->ctx, amp_step_poll(r->mine, &record));
-        for (i = 0; r->sharded && i < o->s.layers; i++)
-            gather(r, i, amp_param_model(r->copies, i));
+        for (i = 0; r->sharded && i < r->layers; i++)
+            gather_pieces(r, i, amp_param_model(r->copies, i));
         r->step++;
         r->end.skipped += record.outcome != AMP_STEPPED;
         compare_ranks(r, &record);
         if (r->step % KEEP_EVERY == 0 || r->step == o->until) keep_state(r, 0);
         MPI_Reduce(&loss, &r->end.loss, 1, MPI_FLOAT, MPI_SUM, 0, r->comm);
-        r->end.loss /= (float)o->parts;
+        r->end.loss /= (float)o->t.parts;
         r->end.scale = record.scale;
         if (r->rank == 0 && !o->check)
             show_progress(name, start, r->step - begin, o->until - begin, r->end.loss, record.scale);
@@ -402,28 +377,24 @@ static double largest(const run *r, double x) { /* over all ranks */
     return most;
 }
 /* Ranks 0 .. ranks - 1 of all train; the others wait. */
-static result run_with(const options *o, const images *train_set, const images *test, size_t ranks, int sharded) {
+static result run_with(const options *o, size_t ranks, int sharded) {
     static const char *const labels[BYTES] = {"copies.model", "copies.grad", "mine.master", "mine.moments", "sums"};
     static run r;
-    double weights = (double)all_weights(&o->s);
     MPI_Comm comm;
     char name[32];
     int rank, i;
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_split(MPI_COMM_WORLD, (size_t)rank < ranks ? 0 : MPI_UNDEFINED, rank, &comm);
     if (comm != MPI_COMM_NULL) {
-        digits d;
         sprintf(name, "%s x %lu", modes[sharded], (unsigned long)ranks);
-        run_create(&r, o, train_set, sharded, comm);
+        run_create(&r, o, sharded, comm);
         for (i = 0; i < BYTES; i++)
-            r.end.bytes[i] = largest(&r, bytes_of(r.ctx, labels[i]) / weights);
+            r.end.bytes[i] = largest(&r, bytes_of(r.ctx, labels[i]) / (double)r.weights);
         if (o->resume) keep_state(&r, 1);
         train(&r, name);
-        r.end.sent = largest(&r, r.end.sent / weights);
+        r.end.sent = largest(&r, r.end.sent / (double)r.weights);
         r.end.error_most = largest(&r, r.end.error_most);
-        d = digits_to(r.ctx, test, AMP_F16);
-        r.end.accuracy = net_accuracy(&r.n, &d, test->label);
-        digits_free(r.ctx, &d);
+        r.end.score = model_score(&r.m);
         if (r.rank == 0) r.end.hash = file_hash(o->state);
         run_destroy(&r);
         MPI_Comm_free(&comm);
@@ -434,66 +405,72 @@ static result run_with(const options *o, const images *train_set, const images *
 
 /* ---- the program ---- */
 
-static void table(const options *o, const images *train_set, const images *test, size_t world) {
+static void table(const options *o, size_t world) {
     size_t ranks, i;
     int sharded, rank;
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     if (rank == 0)
-        puts(
-            "bytes per weight, on the rank that has most: model grad master moments sums, all; sent in a step\n"
-            "mode    ranks    loss accuracy skipped scale model  grad master moments  sums   all  sent ms/step  state");
+        printf("bytes per weight, on the rank that has most: model grad master moments sums, all; sent in a step\n"
+               "mode    ranks    loss %8s skipped scale model  grad master moments  sums   all  sent ms/step  state\n",
+            o->t.is_gpt ? "on new" : "% right");
     for (sharded = 0; sharded < 2; sharded++)
         for (ranks = o->ranks ? o->ranks : 1; ranks <= (o->ranks ? o->ranks : world); ranks *= 2) {
             result r;
             double all = 0;
             if (o->mode && !strcmp(o->mode, modes[!sharded])) continue;
-            r = run_with(o, train_set, test, ranks, sharded);
+            r = run_with(o, ranks, sharded);
             for (i = 0; i < BYTES; i++)
                 all += r.bytes[i];
             if (rank) continue;
-            printf("%-7s %5lu %7.4f %6.1f %% %7lu 2^%-3.0f", modes[sharded], (unsigned long)ranks, (double)r.loss,
-                100 * r.accuracy, (unsigned long)r.skipped, log2((double)r.scale));
+            printf("%-7s %5lu %7.4f %8.4g %7lu 2^%-3.0f", modes[sharded], (unsigned long)ranks, (double)r.loss, r.score,
+                (unsigned long)r.skipped, log2((double)r.scale));
             printf(" %5.2f %5.2f %6.2f %7.2f %5.2f %5.2f %5.2f %7.2f  %016llx\n", r.bytes[0], r.bytes[1], r.bytes[2],
                 r.bytes[3], r.bytes[4], all, r.sent, 1e3 * r.seconds, (unsigned long long)r.hash);
         }
 }
 int main(int argc, char **argv) {
-    options o = {{3, 0, 128, 8}, 4, 600, 0, 0, 0, 0, 1e-3f, 0, 0, 0, 0, NULL, "ranks_mpi.state", NULL};
+    options o = AMP_ZERO;
     const option list[] = {
+        {"--model", OPTION_TEXT, &o.model, "digits or gpt (digits)"},
         {"--mode", OPTION_TEXT, &o.mode, "plain or sharded: only that one"},
         {"--ranks", OPTION_COUNT, &o.ranks, "only with so many; else with 1, 2, 4 ... of the processes"},
         {"--steps", OPTION_COUNT, &o.until, "(600)"},
-        {"--parts", OPTION_COUNT, &o.parts, "of a batch, a power of two, at least as many as ranks (4)"},
-        {"--rows", OPTION_COUNT, &o.s.rows, "images of a part (8)"},
-        {"--width", OPTION_COUNT, &o.s.width, "of the hidden layers (128)"},
-        {"--layers", OPTION_COUNT, &o.s.layers, "(3)"},
+        {"--parts", OPTION_COUNT, &o.t.parts, "of a batch, a power of two, at least as many as ranks (4)"},
+        {"--rows", OPTION_COUNT, &o.t.rows, "images of a part (8); gpt: sequences (4)"},
+        {"--width", OPTION_COUNT, &o.t.width, "of the hidden layers (128); gpt: of the blocks (64)"},
+        {"--layers", OPTION_COUNT, &o.t.layers, "(3); gpt: blocks (2)"},
         {"--lr", OPTION_REAL, &o.lr, "learning rate (0.001)"},
         {"--clip", OPTION_REAL, &o.clip, "clips gradients by that norm"},
         {"--any-order", OPTION_FLAG, &o.any_order, "sums in the order of MPI's choice"},
-        {"--data", OPTION_TEXT, &o.data, "folder of IDX files (MNIST ...) instead of the built-in digits"},
+        {"--data", OPTION_TEXT, &o.t.data, "IDX files (MNIST ...) in that folder; gpt: a text (build/shakespeare.txt)"},
         {"--state", OPTION_TEXT, &o.state, "file, kept every 100 steps (ranks_mpi.state)"},
         {"--resume", OPTION_FLAG, &o.resume, "goes on from there, with any number of ranks"},
         {"--kill", OPTION_COUNT, &o.kill_rank, "that rank, from 1 on, dies ..."},
         {"--at", OPTION_COUNT, &o.kill_step, "... in that step"},
         {"--check", OPTION_FLAG, &o.check, "is all as the comment says? With 4 processes, in seconds"},
     };
-    images train_set, test;
     int world, wrong = 0;
+    o.t.parts = 4;
+    o.until = 600;
+    o.lr = 1e-3f;
+    o.state = "ranks_mpi.state";
     MPI_Init(&argc, &argv); /* its default: an error ends all processes, with a message */
     MPI_Comm_size(MPI_COMM_WORLD, &world);
     if (parse_options(argc, argv, list, sizeof list / sizeof *list, "usage: mpirun -n RANKS ranks_mpi [options]")) {
         if (o.check && world != 4) fail("--check: with mpirun -n 4");
         if (o.ranks > (size_t)world) fail("--ranks %lu: there are %d processes", (unsigned long)o.ranks, world);
-        if (o.parts & (o.parts - 1) || o.ranks & (o.ranks - 1) || o.parts < (size_t)world || o.parts >> MAX_LEVELS)
+        if (o.t.parts & (o.t.parts - 1) || o.ranks & (o.ranks - 1) || o.t.parts < (size_t)world ||
+            o.t.parts >> MAX_LEVELS)
             fail("--parts, --ranks: powers of two are needed, and at least a part for each process");
         one_of("--mode", o.mode, modes[0], modes[1]);
-        load_data(o.data, &o.s, o.parts, &train_set, &test);
+        one_of("--model", o.model, "digits", "gpt");
+        o.t.is_gpt = o.model && !strcmp(o.model, "gpt");
+        task_load(&o.t, o.check);
         if (o.check)
-            wrong = check(o, &train_set, &test);
+            wrong = check(o);
         else
-            table(&o, &train_set, &test, (size_t)world);
-        images_free(&train_set);
-        images_free(&test);
+            table(&o, (size_t)world);
+        task_free(&o.t);
     }
     MPI_Finalize();
     return wrong != 0;

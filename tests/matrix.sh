@@ -16,7 +16,8 @@ packages="gcc g++ clang libclang-rt-dev tcc valgrind musl-tools
  gcc-mingw-w64-x86-64 wine64 clang-19 clang-22 python3-venv"
 
 # name | compiler | flags | run with ("?x": with x if it does not run by itself) | how much of the suite: all; some: two contexts;
-# no-modes: some, without the tests of the floating-point control word, which these tools do not model; bits: conversions
+# no-modes: some, without the tests of the floating-point control word, which these tools do not model; bits: conversions.
+# The rows ordered-*: one training run, the same bits everywhere (docs/ordered.md). NEON is that of qemu.
 table() {
     cat <<'ROWS'
 gcc-c99|gcc|-std=c99 -O1 $W -pedantic||some
@@ -73,6 +74,16 @@ nvcc-fast|nvcc|@nvcc_row -std=c++17 -arch=sm_80 --use_fast_math||
 nvcc-clang|clang++|@nvcc_row -std=c++17 -arch=sm_90 -ccbin clang++ -Xcompiler -Wno-unused-function||
 clang-cuda|clang++-22|@clang_cuda 75 90||
 cuda12|python3|@cuda12||
+ordered-gcc|gcc|@ordered_row -O2||
+ordered-native|gcc|@ordered_row -O3 -march=native||
+ordered-fast-math|gcc|@ordered_row -O2 -ffast-math -march=native||
+ordered-clang|clang|@ordered_row -O2||
+ordered-clang-fast|clang|@ordered_row -O2 -ffast-math -march=native||
+ordered-no-simd|gcc|@ordered_row -O2 -DAMP_NO_SIMD||
+ordered-neon|aarch64-linux-gnu-gcc|@ordered_row -O2 -static|qemu-aarch64-static|
+ordered-s390x|s390x-linux-gnu-gcc|@ordered_row -O2 -static|qemu-s390x-static|
+ordered-i686|i686-linux-gnu-gcc|@ordered_row -O2 -static -msse2 -mfpmath=sse|?qemu-i386-static|
+ordered-musl|musl-gcc|@ordered_row -O2 -static||
 ROWS
     for arch in $("${NVCC:-nvcc}" --list-gpu-arch 2>/dev/null | sed 's/compute_//'); do
         echo "nvcc-sm_$arch|nvcc|@nvcc_row -std=c++17 -arch=sm_$arch||"
@@ -159,6 +170,48 @@ fast_row() {
     } >"$out/$name.log" 2>&1 || { fail "$name" "does not compile"; return; }
     run_suite "$program" "" "" "" || { fail "$name" "$why"; return; }
     say "$name" passed "$why"
+}
+
+# One run, the same bits: the tests of ordered products, with their 40 steps, and 40 steps of examples/digits.c and gpt.c, whose weights hash to
+# what an ordinary build here gives. As in fast_row the flags are the implementation's; a program that is compiled without IEEE arithmetic
+# cannot promise its own layers. FP8 is in.
+forty_steps() { # COMMAND...: the hashes of the weights
+    dir=$program.out
+    mkdir -p "$dir"
+    awk 'BEGIN { for (i = 0; i < 300; i++) print "line " i * i % 97 " of a text that repeats itself" }' >"$dir/text"
+    # shellcheck disable=SC2086
+    timeout "${LIMIT:-900}" $1 "$2.digits" --ordered --epochs 1 --mode amp-dynamic,bf16,fp8-delayed --out "$dir" 2>>"$out/$name.log" | sed -n 's/ *\(.*\) seed 1: /\1 /p'
+    # shellcheck disable=SC2086
+    timeout "${LIMIT:-900}" $1 "$2.gpt" --data "$dir/text" --layers 1 --width 32 --context 16 --batch 4 --steps 40 --ordered --sample 0 --out "$dir" \
+        --mode fp32,fp16-dynamic,bf16,split,fp8 2>>"$out/$name.log" | grep 'weights after'
+}
+build_programs() { # COMPILER FLAGS IMPL TARGET
+    for p in digits gpt; do
+        # shellcheck disable=SC2086
+        sed 's/^ *# *define AMP_IMPLEMENTATION.*//' "examples/$p.c" |
+            $1 -std=gnu99 -O1 $2 -I. -iquote examples -DAMP_LINKED -x c - -x none "$3" -o "$4.$p" -lm -pthread || return 1
+    done
+}
+ordered_row() {
+    machine= # flags of the machine, which the programs need too
+    for flag; do case $flag in -static | -msse2 | -mfpmath=sse) machine="$machine $flag" ;; esac; done
+    # shellcheck disable=SC2086
+    {
+        cc -std=gnu99 -O1 -I. -c tests/impl.c -o "$program.here.o" && build_programs cc "" "$program.here.o" "$program.here" &&
+            $cc -std=gnu99 $W "$@" -I. -c tests/impl.c -o "$program.o" && build_programs "$cc" "$machine" "$program.o" "$program" &&
+            $cc -std=gnu99 -O1 $machine $W -I. -Itests $suite "$program.o" -o "$program" -lm -pthread
+    } >"$out/$name.log" 2>&1 || { fail "$name" "does not compile"; return; }
+    case $env in
+    \?*) if timeout 60 "$program" --list >/dev/null 2>&1; then env=; else env=${env#?}; fi ;;
+    esac
+    # shellcheck disable=SC2086
+    have ${env:-true} || { say "$name" skipped "compiles and links; no ${env%% *} to run it"; return; }
+    run_suite "$program" "$env" "" "ordered." || { fail "$name" "$why"; return; }
+    want=$(forty_steps "" "$program.here")
+    [ "$(echo "$want" | grep -c .)" = 8 ] || { fail "$name" "no 8 runs here"; return; }
+    got=$(forty_steps "$env" "$program")
+    [ "$got" = "$want" ] || { echo "$want" >>"$out/$name.log"; echo "$got" >>"$out/$name.log"; fail "$name" "other weights"; return; }
+    say "$name" passed "8 runs of digits and gpt, 40 steps and more: the weights of this machine; $why"
 }
 
 # Every warning that clang has, on the headers, in C and C++. Switched off: two that contradict C99 and C (declarations in the middle,

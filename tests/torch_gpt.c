@@ -6,7 +6,7 @@
 #include "../examples/gpt.c"
 #undef main
 
-static void dump(amp_ctx *ctx, const mode *m, int tied) {
+static void dump(amp_ctx *ctx, const gpt_mode *m, int tied) {
     static gpt g;
     text random = AMP_ZERO;
     amp_scaler_info now;
