@@ -4,8 +4,8 @@
  *     nvcc -O2 -arch=native -x cu -I. examples/gpt.c -lcublasLt -o gpt_cuda      (the same file, for a GPU)
  *
  * Products, losses and optimizer steps are amp's verbs. What else a transformer needs stands in gpt_rows.h, each layer
- * written once, for a loop of the CPU and a kernel of the GPU. gpt_params.h and gpt_net.h make the network of both: read
- * them first. gpt_text.h: what goes in and comes out. Here is what is tried and measured: runs, table, pictures.
+ * written once, for a loop of the CPU and a kernel of the GPU. gpt_params.h and gpt_net.h make the network of both:
+ * read them first. gpt_text.h: what goes in and comes out. Here is what is tried and measured: runs, table, pictures.
  * gpt_check.h: is it right?
  *
  * Text: plays by William Shakespeare, in the selection "tiny shakespeare" of A. Karpathy (char-rnn, 2015).

@@ -78,7 +78,7 @@ static size_t piece(const run *r, size_t i, int q, size_t *first) {
     *first = r->sharded ? piece_start(count, q, r->ranks) : 0;
     return r->sharded ? piece_start(count, q + 1, r->ranks) - *first : count;
 }
-/* Masters and moments beside the arrays of copies: of a rank's pieces, or of everything (-1). They begin as the copies. */
+/* Masters and moments beside the arrays of copies, which they begin as: of a rank's pieces, or of everything (-1). */
 static amp_params *make_params(const run *r, const char *label, int of_rank) {
     amp_params_desc desc = AMP_ZERO;
     amp_params *p;
