@@ -78,8 +78,8 @@ static void facts_of_plain(page *p, const runs *all, const options *o) {
     page_fact(p, "plain-gap", "plain network: an update, in distances between FP16 numbers near the drawn weight",
         "%.2f", u.move / u.gap);
     page_fact(p, "plain-moves", "plain network: the update at which the copy of an FP32 master moves", "%d", u.first);
-    page_fact(p, "plain-zero", "plain network: gradients that become zero in FP16 without a scale", "%.2g&#8239;%%",
-        100 * all->of[FP16_MASTERS]->lost);
+    page_fact(p, "plain-zero", "plain network: gradients that become zero in FP16 without a scale", "%.*f&#8239;%%",
+        percent_digits(all->of[FP16_MASTERS]->lost), 100 * all->of[FP16_MASTERS]->lost);
 }
 
 static void facts_of_deep(page *p, const runs *all, const options *o) {

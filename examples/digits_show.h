@@ -80,6 +80,11 @@ static void print_table(const runs *all, const options *o) {
                 (unsigned long)(all->of[m][i].hash >> 32), (unsigned long)(all->of[m][i].hash & 0xffffffffu));
 }
 
+static int percent_digits(double share) { /* after the point: two that count, and none from 10 % on */
+    if (share >= 0.1 || !(share > 1e-6)) return 0;
+    return 1 - (int)floor(log10(100 * share));
+}
+
 /* One sentence for the table and for the picture of the losses, if the numbers support one. */
 static void finding(char text[256], const runs *all, const options *o, int m) {
     const summary *acc = all->accuracy;
@@ -94,9 +99,9 @@ static void finding(char text[256], const runs *all, const options *o, int m) {
             "Without loss scaling FP16 rounds %.0f%% of the gradients to zero; "
             "test accuracy %.1f%% instead of %.1f%%.",
             100 * r->lost, 100 * acc[m].mean, 100 * acc[reference].mean);
-    else if (m == FP16_MASTERS && short_of <= 0.01)
-        sprintf(text, "Without loss scaling FP16 rounds %.2g%% of the gradients to zero: here that costs nothing.",
-            100 * r->lost);
+    else if (m == FP16_MASTERS && short_of <= 0.01 && acc[reference].mean > 0.5)
+        sprintf(text, "Without loss scaling FP16 rounds %.*f%% of the gradients to zero: here that costs nothing.",
+            percent_digits(r->lost), 100 * r->lost);
     if (m == FP16_PURE && short_of > 0.01 && r->frozen > 0.01)
         sprintf(text,
             "Without FP32 masters accuracy is %.1f points lower: "
@@ -152,6 +157,19 @@ static void picture_done(char *path, int status) {
     free(path);
 }
 
+/* What can be said of any losses. */
+static void finding_of_losses(char text[256], const plot_curve *curves, int n) {
+    int k, least = 0, most = 0;
+    for (k = 1; k < n; k++) {
+        double end = (double)curves[k].y[curves[k].steps - 1];
+        if (end < (double)curves[least].y[curves[least].steps - 1]) least = k;
+        if (end > (double)curves[most].y[curves[most].steps - 1]) most = k;
+    }
+    sprintf(text, "Loss of the last step: %s %.3g, the least; %s %.3g, the most.", curves[least].name,
+        (double)curves[least].y[curves[least].steps - 1], curves[most].name,
+        (double)curves[most].y[curves[most].steps - 1]);
+}
+
 static void draw_losses(const runs *all, const struct setting *s, const options *o) {
     plot_curve curves[MODES];
     char note[MODES][64], title[96], line1[256], line2[256], text[256];
@@ -180,6 +198,7 @@ static void draw_losses(const runs *all, const struct setting *s, const options 
         (unsigned long)(window ? window : 1));
     finding(text, all, o, o->places > 1 ? FP16_MASTERS : FP16_PURE);
     if (!*text) finding(text, all, o, o->places > 1 ? FP16_PURE : FP16_MASTERS);
+    if (!*text) finding_of_losses(text, curves, n);
     picture_done(path, plot_losses(path, title, line1, line2, text, curves, n));
 }
 
@@ -286,6 +305,7 @@ static void draw_memory(const runs *all, const struct setting *s, const options 
         rows[n].bytes[4] = (double)r->activations;
         n++;
     }
+    sprintf(text, "%s takes %.0f KiB.", rows[0].name, plot_memory_sum(&rows[0]) / 1024);
     if (o->run[FP32] && o->run[AMP_DYNAMIC_SCALE]) {
         const result *a = all->of[FP32], *b = all->of[AMP_DYNAMIC_SCALE];
         sprintf(text,

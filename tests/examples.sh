@@ -213,6 +213,7 @@ if digits --data "$work/idx" --epochs 1 --out "$work/out" --csv "$work/steps.csv
     [ "$(find "$work/out" -name '*.svg' | wc -l)" -ge 3 ]; then ok; else bad "digits --data: $(tail -n 2 "$work/log")"; fi
 for picture in "$work"/out/*.svg; do # well-formed as far as a tool here can tell
     if { head -c 200 "$picture" | grep -q '<svg' && tail -n 1 "$picture" | grep -q '</svg>'; }; then ok; else bad "$picture is not an SVG file"; fi
+    if grep -q 'class="finding"[^>]*>[^<]\{10,\}' "$picture"; then ok; else bad "$picture does not say its finding"; fi
     if command -v xmllint >/dev/null 2>&1; then if xmllint --noout "$picture"; then ok; else bad "$picture is not well-formed"; fi; fi
 done
 if digits --help >"$work/log" 2>"$work/err" && grep -q -- --seeds "$work/log" && [ ! -s "$work/err" ]; then ok; else bad "digits --help"; fi
