@@ -1,7 +1,8 @@
 # hostcuda.mk - builds the host runtime and its self-tests.  Included by the top Makefile; alone: make -C tests/hostcuda check
 #
 #   inputs      CC CXX CLANG CLANGXX CUDA_HOME BUILD
-#   libraries   $(HCU_LIB_plain) $(HCU_LIB_asan) $(HCU_LIB_tsan) $(HCU_LIB_msan) $(HCU_LIB_vg)
+#   libraries   $(HCU_LIB_plain) $(HCU_LIB_asan) $(HCU_LIB_tsan) $(HCU_LIB_msan) $(HCU_LIB_vg); the same in user/ without the
+#               interpreters of PTX and machine code, in half of the compile time: for hostcuda-run and the labs
 #   a test      $(HCU_CXX_v) $(HCU_CXXFLAGS) $(HCU_FLAGS_v) $(HCU_SHIM) file.cu -c -o file.o      (the one .cu of the backend)
 #               $(HCU_CXX_v) $(HCU_FLAGS_v) main.o file.o $(HCU_LIB_v) $(HCU_LDLIBS) -o test       (main.o: any C or C++ object)
 #   targets     hostcuda-libs   hostcuda-check (plain)   hostcuda-check-full   hostcuda-clean
@@ -65,6 +66,7 @@ endif
 
 # ---- libraries -----------------------------------------------------------------------------------------------------------
 HCU_SOURCES := hcu_sched hcu_wmma hcu_memory hcu_runtime hcu_blas hcu_nccl hcu_ptx hcu_sass
+HCU_USER_SOURCES := $(filter-out hcu_ptx hcu_sass $(if $(wildcard $(CUDA_HOME)/include/cublasLt.h),,hcu_blas),$(HCU_SOURCES)) hcu_lean
 HCU_HEADERS := $(wildcard $(HCU_DIR)/*.h)
 define hcu_library
 HCU_LIB_$(1) := $(HCU_BUILD)/libhostcuda-$(1).a
@@ -73,6 +75,9 @@ $(HCU_BUILD)/$(1)/%.o: $(HCU_DIR)/%.cpp $(HCU_HEADERS) $(HCU_DIR)/hostcuda.mk
 	$$(HCU_CXX_$(1)) $$(HCU_CXXFLAGS) $$(HCU_RT_$(1)) -c $$< -o $$@
 $(HCU_BUILD)/libhostcuda-$(1).a: $(HCU_SOURCES:%=$(HCU_BUILD)/$(1)/%.o)
 	@rm -f $$@
+	$$(AR) rcs $$@ $$^
+$(HCU_BUILD)/user/libhostcuda-$(1).a: $(HCU_USER_SOURCES:%=$(HCU_BUILD)/$(1)/%.o)
+	@mkdir -p $$(@D); rm -f $$@
 	$$(AR) rcs $$@ $$^
 endef
 $(foreach v,$(HCU_ALL),$(eval $(call hcu_library,$(v))))
@@ -96,8 +101,8 @@ $(HCU_BUILD)/translate: $(HCU_DIR)/translate.cpp
 	@mkdir -p $(@D)
 	$(CXX) -std=c++17 -O1 -Wall -Wextra $< -o $@
 HCU_CHECK := $(if $(CHECK),$(CHECK),$(filter asan tsan,$(HCU_VARIANTS)) $(firstword $(filter msan vg,$(HCU_VARIANTS))))
-hostcuda-run: $(HCU_BUILD)/translate $(HCU_CHECK:%=$(HCU_BUILD)/libhostcuda-%.a)
-	@CHECK='$(HCU_CHECK)' FLAGS='$(FLAGS)' HCU_LIBS='$(HCU_BUILD)' CUDA_HOME='$(CUDA_HOME)' CXX='$(CXX)' CLANGXX='$(CLANGXX)' \
+hostcuda-run: $(HCU_BUILD)/translate $(HCU_CHECK:%=$(HCU_BUILD)/user/libhostcuda-%.a)
+	@CHECK='$(HCU_CHECK)' FLAGS='$(FLAGS)' HCU_LIBS='$(HCU_BUILD)/user' HCU_LOGS='$(HCU_BUILD)/run' CUDA_HOME='$(CUDA_HOME)' CXX='$(CXX)' CLANGXX='$(CLANGXX)' \
 	    $(HCU_DIR)/run.sh '$(FILE)' $(ARGS)
 
 hostcuda-libs: $(HCU_VARIANTS:%=$(HCU_BUILD)/libhostcuda-%.a)

@@ -71,6 +71,7 @@ long hcu_calls(const char *api); /* calls of one function, e.g. hcu_calls("cudaM
 long hcu_group_calls(int group); /* calls of one group                                                          */
 long hcu_executed(int group);    /* HCU_LAUNCH, HCU_COPY, HCU_FILL, HCU_MATMUL, HCU_GRAPH: operations that ran;
                                     work issued inside a capture counts when a replay runs it                   */
+long hcu_warp_products(void);    /* nvcuda::wmma::mma_sync, once for each warp; hcu_reset_counts leaves it alone */
 void hcu_reset_counts(void);
 
 /* ---- fault injection --------------------------------------------------------------------------------------------

@@ -1,5 +1,5 @@
 /* mma.h - warp matrices for the host runtime: nvcuda::wmma on 16 x 16 x 16 tiles of half or bfloat16, FP32
- * accumulators.
+ * accumulators; of half also half ones.
  *
  * It stands in for NVIDIA's header of that name, which is empty for a host compiler.  The other shapes and types do not
  * exist here: using one does not compile.  All 32 lanes must come to each operation but fill_fragment, with the same
@@ -36,6 +36,7 @@ HCU_OPERAND(matrix_a, __nv_bfloat16, 8)
 HCU_OPERAND(matrix_b, __nv_bfloat16, 8)
 #undef HCU_OPERAND
 template <> class fragment<accumulator, 16, 16, 16, float> : public hcu_fragment<float, 8> {};
+template <> class fragment<accumulator, 16, 16, 16, __half> : public hcu_fragment<__half, 8> {};
 
 /* where element e of a matrix with that leading dimension lies */
 inline size_t hcu_at(unsigned e, unsigned ldm, layout_t layout) {
@@ -54,13 +55,15 @@ template <class Use, class T>
 inline void load_matrix_sync(fragment<Use, 16, 16, 16, T, col_major> &f, const T *p, unsigned ldm, HCU_AT) {
     hcu_load(f, p, ldm, mem_col_major, HCU_HERE);
 }
+template <class T>
 inline void load_matrix_sync(
-    fragment<accumulator, 16, 16, 16, float> &f, const float *p, unsigned ldm, layout_t layout, HCU_AT) {
+    fragment<accumulator, 16, 16, 16, T> &f, const hcu::Id<T> *p, unsigned ldm, layout_t layout, HCU_AT) {
     hcu_load(f, p, ldm, layout, HCU_HERE);
 }
+template <class T>
 inline void store_matrix_sync(
-    float *p, const fragment<accumulator, 16, 16, 16, float> &f, unsigned ldm, layout_t layout, HCU_AT) {
-    hcu::wmma_access("store_matrix_sync", p, ldm, sizeof(float), layout, HCU_HERE);
+    hcu::Id<T> *p, const fragment<accumulator, 16, 16, 16, T> &f, unsigned ldm, layout_t layout, HCU_AT) {
+    hcu::wmma_access("store_matrix_sync", p, ldm, sizeof(T), layout, HCU_HERE);
     for (unsigned i = 0; i < 8; i++)
         p[hcu_at(hcu::wmma_element(hcu::lane(), i), ldm, layout)] = f.x[i];
 }
@@ -80,6 +83,17 @@ inline void mma_sync(fragment<accumulator, 16, 16, 16, float> &d, const fragment
     const hcu::WmmaLane mine = {
         hcu_bits(a, HCU_HERE), hcu_bits(b, HCU_HERE), c.x, d.x, std::is_same_v<T, __nv_bfloat16>};
     hcu::wmma_mma(mine, HCU_HERE);
+}
+/* Half sums: rounded once per operation here, which the documentation leaves open. */
+template <class LA, class LB>
+inline void mma_sync(fragment<accumulator, 16, 16, 16, __half> &d, const fragment<matrix_a, 16, 16, 16, __half, LA> &a,
+    const fragment<matrix_b, 16, 16, 16, __half, LB> &b, const fragment<accumulator, 16, 16, 16, __half> &c, HCU_AT) {
+    fragment<accumulator, 16, 16, 16, float> sum;
+    for (int i = 0; i < 8; i++)
+        sum.x[i] = __half2float(c.x[i]);
+    mma_sync(sum, a, b, sum, HCU_HERE);
+    for (int i = 0; i < 8; i++)
+        d.x[i] = __float2half(sum.x[i]);
 }
 
 } // namespace wmma

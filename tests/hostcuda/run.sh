@@ -4,7 +4,7 @@
 #   run.sh FILE.cu [ARGUMENT]...        `make hostcuda-run FILE=x.cu [ARGS='...'] [CHECK='asan tsan'] [FLAGS='-I.. -DX']`
 #
 # Reads: CHECK, the variants to run, in this order; FLAGS for the compiler (-I also for translate); HCU_LIBS, the folder with
-# translate and libhostcuda-VARIANT.a; CUDA_HOME CXX CLANGXX; HCU_LOGS, where full reports stay (HCU_LIBS/run).
+# libhostcuda-VARIANT.a, and translate there or one above; CUDA_HOME CXX CLANGXX; HCU_LOGS, where full reports stay (HCU_LIBS/run).
 # What the program prints comes once, from the first variant. Exit: 0 nothing found, 1 something, 2 it could not be run.
 set -u
 here=$(cd "$(dirname "$0")" && pwd) || exit 2
@@ -24,8 +24,10 @@ folders=
 for word in $FLAGS; do
     case $word in -I?*) folders="$folders $word" ;; esac
 done
+translate=$libs/translate
+[ -x "$translate" ] || translate=$libs/../translate
 # shellcheck disable=SC2086 # words
-source=$("$libs/translate" $folders "$file" "$logs") || exit 2
+source=$("$translate" $folders "$file" "$logs") || exit 2
 
 # A variant that cannot follow the C++ library (iostream, string, map) is replaced: valgrind looks at the machine's code.
 if grep -qE '^ *# *include *<(iostream|fstream|sstream|string|map|unordered_map|set|regex|filesystem)>' "$file"; then library=yes; else library=; fi

@@ -112,7 +112,41 @@ static void test_numbers() {
         CU(cudaFree(p));
 }
 
+/* Half sums: 2048 + 1 is 2048 again, 1024 + 1 is not. The tile begins at 8: a leading dimension of its own. */
+static __global__ void k_half_sum(const __half *a, const __half *b, __half *d) {
+    wmma::fragment<wmma::matrix_a, 16, 16, 16, __half, wmma::row_major> fa;
+    wmma::fragment<wmma::matrix_b, 16, 16, 16, __half, wmma::col_major> fb;
+    wmma::fragment<wmma::accumulator, 16, 16, 16, __half> acc;
+    wmma::load_matrix_sync(fa, a, 16);
+    wmma::load_matrix_sync(fb, b, 16);
+    wmma::load_matrix_sync(acc, d, 24, wmma::mem_col_major);
+    wmma::mma_sync(acc, fa, fb, acc);
+    wmma::store_matrix_sync(d, acc, 24, wmma::mem_col_major);
+}
+static void test_half_sum() {
+    std::vector<__half> a(256, __float2half(0.0f)), b(256, __float2half(0.0f)), d(16 * 24, __float2half(7.0f));
+    for (size_t i = 0; i < 16; i++) {
+        a[16 * i] = __float2half(1.0f);
+        b[16 * i] = __float2half(float(i)); /* adds its column's number */
+        d[24 * i] = __float2half(2048.0f);
+        d[24 * i + 1] = __float2half(1024.0f);
+    }
+    __half *da = upload(a), *db = upload(b), *dd = upload(d);
+    CU(launch(nullptr, 1, 32, 0, k_half_sum, (const __half *)da, (const __half *)db, dd));
+    d = download(dd, d.size());
+    CHECK(__half2float(d[24]) == 2048.0f && __half2float(d[48]) == 2050.0f && __half2float(d[25]) == 1025.0f);
+    CHECK(__half2float(d[24 * 15 + 15]) == 22.0f && __half2float(d[24 * 15 + 16]) == 7.0f);
+    for (__half *p : {da, db, dd})
+        CU(cudaFree(p));
+}
+
 #ifdef AMP_HOSTCUDA
+static void test_count() {
+    const long before = hcu_warp_products();
+    test_half_sum();
+    CHECK(hcu_warp_products() == before + 1);
+}
+
 /* ==== what the host runtime must notice =========================================================================== */
 
 enum Mistake { NONE, ADDRESS, LEADING, POINTERS, LEADINGS, LANES, PART, EMPTY };
@@ -154,6 +188,7 @@ static void contract() {
     test_layouts<__half>();
     test_layouts<__nv_bfloat16>();
     test_numbers();
+    test_half_sum();
 }
 int main() {
     setvbuf(stdout, nullptr, _IOLBF, 0);
@@ -162,6 +197,7 @@ int main() {
         hcu_set_order(order, 17);
         contract();
     }
+    test_count();
     CHECK(hcu_bugs() == 0);
     test_mistakes();
     CHECK(hcu_leaks(1) == 0);
