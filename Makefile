@@ -60,7 +60,7 @@ $(BUILD)/%.o: %.cu $(HEADERS) $(BUILD)/flags
 $(BUILD)/flags: FORCE
 	@mkdir -p $(BUILD); echo '$(CC) $(CFLAGS) $(NVCC) $(NVCCFLAGS) $(NVCC_GENCODE)' | cmp -s - $@ || echo '$(CC) $(CFLAGS) $(NVCC) $(NVCCFLAGS) $(NVCC_GENCODE)' > $@
 
-.PHONY: FORCE lesson floor fuzz mutants all run gpt test check-full check-gpu check-torch fingerprint exhaustive matrix docs install clean help cuda-line
+.PHONY: FORCE run-cuda-on-cpu lesson floor fuzz mutants all run gpt test check-full check-gpu check-torch fingerprint exhaustive matrix docs install clean help cuda-line
 FORCE:
 
 all: $(addprefix $(BUILD)/,$(EXAMPLES)) ## the examples
@@ -244,6 +244,23 @@ $(WITH_KERNELS:%=$(HCU_BUILD)/plain/%): $(HCU_BUILD)/plain/%: examples/%.c tests
 	$(CC) $(C99) -I$(HCU_DIR) -c tests/probe.c -o $@.probe.o
 	$(HCU_CXX_plain) $(HCU_FLAGS_plain) $@.o $@.probe.o $(HCU_BUILD)/plain/cuda_impl.o $(HCU_IMPL) $(HCU_LIB_plain) $(HCU_LDLIBS) -lm -o $@
 for-examples: $(WITH_KERNELS:%=$(HCU_BUILD)/plain/%)
+# an example on the host runtime, linked with the implementations that the tests have; with CHECK compiled whole, for its tools
+CUDA_EXAMPLES := $(patsubst examples/%.cu,%,$(sort $(wildcard examples/*.cu)))
+$(CUDA_EXAMPLES:%=$(HCU_BUILD)/run/%): $(HCU_BUILD)/run/%: examples/%.cu $(HEADERS) $(HCU_HEADERS) $(HCU_BUILD)/plain/cuda_impl.o $(HCU_IMPL) $(HCU_LIB_plain)
+	@mkdir -p $(@D)
+	@(echo '#line 1 "$<"'; sed 's/^# *define AMP_\(CUDA_\)\{0,1\}IMPLEMENTATION.*//' $<) > $@.cu
+	$(HCU_CXX_plain) $(HCU_CXXFLAGS) -Wno-maybe-uninitialized $(HCU_FLAGS_plain) -g -I. -iquote examples $(HCU_SHIM) $@.cu -x none $(HCU_BUILD)/plain/cuda_impl.o $(HCU_IMPL) $(HCU_LIB_plain) $(HCU_LDLIBS) -lm -o $@
+EXAMPLE_ARGS = $(or $(ARGS),$(if $(filter tensor_core offload ranks_nccl,$(EXAMPLE)),--check))
+ifeq ($(filter $(EXAMPLE),$(CUDA_EXAMPLES)),)
+run-cuda-on-cpu:
+	@echo 'run-cuda-on-cpu: EXAMPLE= one of $(CUDA_EXAMPLES)'; exit 1
+else ifneq ($(CHECK),)
+run-cuda-on-cpu:
+	@$(MAKE) --no-print-directory -s hostcuda-run FILE=examples/$(EXAMPLE).cu ARGS='$(EXAMPLE_ARGS)' CHECK='$(CHECK)' FLAGS='-I. -DAMP_BLOCK=64 $(FLAGS)'
+else
+run-cuda-on-cpu: $(HCU_BUILD)/run/$(EXAMPLE)
+	@HCU_LEAKS=1 HCU_LINES=1 HCU_DEVICES=4 $< $(EXAMPLE_ARGS)
+endif
 part-retrofit: for-cuda-verbs
 for-install: $(if $(wildcard bench/bench.mk),$(HCU_BUILD)/plain/bench_gpu $(HCU_BUILD)/plain/check_gpu $(HCU_BUILD)/plain/suite)
 for-cuda-verbs: $(HCU_BUILD)/plain/cuda_impl.o $(HCU_IMPL) $(HCU_LIB_plain)
@@ -253,8 +270,8 @@ part-cuda-verbs: for-cuda-verbs # what each verb does to CUDA; its failures
 else
 part-hostcuda part-hostcuda-suite part-cuda-verbs part-sass:
 	$(call skipped,needs hostcuda: g++ and the CUDA headers: $(if $(CUDA_HOME),no $(CXX),cuda_runtime_api.h not found; set CUDA_HOME))
-hostcuda-run:
-	@echo 'hostcuda-run needs $(CXX) and the CUDA headers (CUDA_HOME=)'; exit 1
+hostcuda-run run-cuda-on-cpu:
+	@echo '$@ needs $(CXX) and the CUDA headers (CUDA_HOME=)'; exit 1
 bench-sass sass-table:
 	@echo '$@ needs nvcc, nvdisasm (pip install nvidia-cuda-nvdisasm) and $(CXX)'; exit 1
 endif
@@ -282,6 +299,7 @@ check-gpu: cuda-line ## a page about the GPU, to paste into a report: checks, ag
 	@echo 'check-gpu needs nvcc and a CUDA device'; exit 1
 endif
 
+run-cuda-on-cpu: ## executes an example's kernels without a GPU: EXAMPLE=tensor_core ARGS='...' CHECK='tsan' (docs/hostcuda.md)
 hostcuda-run: ## executes your own .cu without a GPU: FILE=x.cu ARGS='...' FLAGS='-I..' CHECK='asan tsan msan' (docs/hostcuda.md)
 fingerprint: ## hashes of what every verb gives, on every CPU path and the CUDA source on the CPU, beside the recorded ones
 	@tests/fingerprint.sh CHECK

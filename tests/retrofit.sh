@@ -254,6 +254,11 @@ SH
     rc=$?
     if [ $rc = 0 ] && [ "$(grep -c '^step .*%' "$work/log")" = 5 ] && [ "$(grep -c '^passed$' "$work/log")" = 1 ]; then ok
     else bad "tensor_core --size 64"; cat "$work/log"; fi
+    # as a reader runs it
+    on_cpu() { ${MAKE:-make} -s -C "$top" BUILD="$build" run-cuda-on-cpu EXAMPLE="$1"; }
+    on_cpu own_optimizer >"$work/log" 2>&1
+    if grep -q '^weights and moments equal bit for bit$' "$work/log"; then ok; else bad "run-cuda-on-cpu"; tail -n 5 "$work/log"; fi
+    if on_cpu first_half >"$work/log" 2>&1 || ! grep -q 'EXAMPLE= one of .*tensor_core' "$work/log"; then bad "run-cuda-on-cpu EXAMPLE=first_half"; else ok; fi
 else
     skip "retrofit on the CPU: needs hostcuda: g++ and the CUDA headers"
 fi
