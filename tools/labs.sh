@@ -65,7 +65,7 @@ implementation() { # prints the object with amp's implementation
 }
 
 cuda_home() { # prints where NVIDIA's headers are, or nothing
-    for folder in "$CUDA_HOME" "${CUDA_PATH:-}" /usr/local/cuda /usr; do
+    for folder in "$CUDA_HOME" "$top"/cuda/nvidia/cu[0-9]* "${CUDA_PATH:-}" /usr/local/cuda /usr; do
         [ -z "$folder" ] || [ ! -r "$folder/include/cuda_runtime_api.h" ] || { echo "$folder"; return; }
     done
     nvcc=$(command -v nvcc) || return 0
@@ -73,10 +73,11 @@ cuda_home() { # prints where NVIDIA's headers are, or nothing
     [ ! -r "$folder/include/cuda_runtime_api.h" ] || echo "$folder"
 }
 
+wheels="pip install --target cuda --no-deps 'nvidia-cuda-runtime==13.0.*' 'nvidia-cuda-crt==13.0.*' 'nvidia-cuda-cccl==13.0.*'"
 # Why CUDA labs cannot be executed here; nothing if they can.
 no_cuda() {
     if ! command -v "$CXX" >/dev/null 2>&1; then echo "no $CXX"; elif [ -z "$(cuda_home)" ]; then
-        echo "no CUDA headers (pip install nvidia-cuda-runtime nvidia-cuda-nvcc nvidia-cuda-crt nvidia-cublas, then CUDA_HOME=...)"; fi
+        echo "no CUDA headers ($wheels)"; fi
 }
 cuda_variants() { # the variants of the host runtime that this machine can build, as its own makefile finds them out
     printf 'include hostcuda.mk\nshow:\n\t@echo $(filter asan tsan,$(HCU_VARIANTS)) $(firstword $(filter msan vg,$(HCU_VARIANTS)))\n' |
@@ -86,7 +87,7 @@ cuda_runtime() {
     [ -e "$out/cuda.variants" ] || cuda_variants >"$out/cuda.variants"
     [ -n "$(cat "$out/cuda.variants")" ] || echo plain >"$out/cuda.variants"
     targets=$build/hostcuda/translate
-    for v in $(cat "$out/cuda.variants"); do targets="$targets $build/hostcuda/libhostcuda-$v.a"; done
+    for v in $(variants); do targets="$targets $build/hostcuda/user/libhostcuda-$v.a"; done
     # shellcheck disable=SC2086 # words
     MAKEFLAGS='' $MAKE -s -j2 --no-print-directory -C "$host" BUILD="$build" CXX="$CXX" CUDA_HOME="$(cuda_home)" $targets >"$out/runtime.log" 2>&1 ||
         { cat "$out/runtime.log" >&2; return 1; }
@@ -154,42 +155,75 @@ lab_c() {
 }
 
 # lab_cuda NUMBER FOLDER WORK: the same on the host runtime, once for each tool that finds something; then on a GPU, if there is one.
+# The first tool alone: where it does not compile, or reads out of bounds, there is no more to say. If the checker has refused, races are still
+# looked for, and for a NaN what nobody wrote: they name the line.
 lab_cuda() {
     cuda_runtime || die "the host runtime does not build"
     printf '#include "%s/lab.cu"\n#include "%s/check.cu"\n' "$3" "$2" >"$3/main.cu"
-    : >"$3/messages"
+    # shellcheck disable=SC2046 # words
+    set -- "$1" "$2" "$3" $(variants)
+    cuda_run "$1" "$2" "$3" "$4"
+    ran=$4
+    said=$(grep "^lab $1: " "$3/log.$4" | tail -n 1)
+    if [ "$(cat "$3/status.$4")" = 2 ] || [ -n "$(finding "$3/log.$4")" ]; then said=; fi
     jobs=
-    for v in $(cat "$out/cuda.variants"); do
-        (
-            CHECK=$v HCU_LIBS=$build/hostcuda HCU_LOGS=$3/$v CUDA_HOME=$(cuda_home)
-            FLAGS="-DLAB_NUMBER=$1 -DLAB_SECONDS=$seconds -I$labs -I$amp -I$2"
-            export CHECK HCU_LIBS HCU_LOGS CUDA_HOME FLAGS CXX
-            cd "$3" || exit 2
-            seconds=$((seconds * 4)) # of the compiler and the program together
-            limited "$3/log.$v" "$host/run.sh" main.cu
-            echo $? >"$3/status.$v"
-        ) &
+    for v in $(shift 4; echo "$@"); do
+        case "$v $said" in
+        *" lab $1: passed"* | "tsan lab $1: with "* | *" lab $1: with "*[Nn]a[Nn]*) ;;
+        *) continue ;;
+        esac
+        ran="$ran $v"
+        cuda_run "$1" "$2" "$3" "$v" &
         jobs="$jobs $!"
     done
     # shellcheck disable=SC2086 # words
-    wait $jobs
-    cuda_verdict "$1" "$3" >"$3/verdict"
+    [ -z "$jobs" ] || wait $jobs
+    for v in $ran; do cat "$3/log.$v"; done >"$3/messages"
+    cuda_verdict "$1" "$3" "$ran" >"$3/verdict"
     passed "$1" "$3" && gpu "$1" "$2" "$3"
 }
-# The checker's sentence if it refused, else the first thing that a tool found, else the checker's sentence.
-cuda_verdict() { # NUMBER WORK
-    for v in $(cat "$out/cuda.variants"); do
-        cat "$2/log.$v" >>"$2/messages"
+variants() { echo "${LAB_VARIANTS:-$(cat "$out/cuda.variants" 2>/dev/null)}"; }
+cuda_run() { # NUMBER FOLDER WORK VARIANT
+    (
+        CHECK=$4 HCU_LIBS=$build/hostcuda/user HCU_LOGS=$3/$4 CUDA_HOME=$(cuda_home)
+        FLAGS="-DLAB_NUMBER=$1 -DLAB_SECONDS=$seconds -I$labs -I$amp -I$2"
+        export CHECK HCU_LIBS HCU_LOGS CUDA_HOME FLAGS CXX
+        cd "$3" || exit 2
+        seconds=$((seconds * 4)) # of the compiler and the program together
+        limited "$3/log.$4" "$host/run.sh" main.cu
+        echo $? >"$3/status.$4"
+    )
+}
+# The first thing that a tool has found in the student's file, as a sentence.
+finding() { # LOG
+    sed -nE '/ found$/,$s/^  (.*\/)?(lab\.cu:[0-9]+: )/\2/p' "$1" | head -n 1 | sed -E '
+        s| [^ ]*/(lab\.cu:)| \1|g
+        s/data race, (written|read) here, (written|read) at (.*)/a data race: \1 here, \2 at \3, and nothing orders the two (a barrier, an atomic, the end of a kernel)/
+        s/: uninitialised: .*/: a value is used that nobody wrote/
+        s/: (address: (use-after-poison|[a-z-]*-overflow)|access past the end of ).*/: it reads or writes past the end of a buffer or of a shared array/
+        s/ 0x[0-9a-f]+//g'
+}
+# What a tool has found in the student's file; else the checker's sentence if it refused; else what was found elsewhere; else the checker's sentence.
+cuda_verdict() { # NUMBER WORK VARIANTS
+    for v in $3; do
         if [ "$(cat "$2/status.$v")" = 2 ]; then compiled "$1" "$2/log.$v"; return; fi
     done
-    for v in $(cat "$out/cuda.variants"); do
-        if grep "^lab $1: " "$2/log.$v" | grep -v "^lab $1: passed" | tail -n 1 | grep .; then return; fi
-    done
-    for v in $(cat "$out/cuda.variants"); do
-        found=$(sed -n '/ found$/,$s/^  //p' "$2/log.$v" | grep -v '^all of it: ' | head -n 1 | sed 's|^[^ ]*/\(lab\.cu:\)|\1|; s| [^ ]*/\(lab\.cu:\)| \1|g')
+    for v in $3; do
+        found=$(finding "$2/log.$v")
         [ -z "$found" ] || { echo "lab $1: $found"; return; }
     done
-    for v in $(cat "$out/cuda.variants"); do
+    for v in $3; do
+        if grep "^lab $1: " "$2/log.$v" | grep -v "^lab $1: passed" | tail -n 1 | grep .; then return; fi
+    done
+    for v in $3; do
+        found=$(sed -n '/ found$/,$s/^  //p' "$2/log.$v" | grep -v '^all of it: ' | head -n 1)
+        case $found in
+        '') ;;
+        */check.cu:*": uninitialised: "*) echo "lab $1: the result rests on memory that nobody wrote: shared memory, or a part of a buffer"; return ;;
+        *) echo "lab $1: $found"; return ;;
+        esac
+    done
+    for v in $3; do
         [ "$(cat "$2/status.$v")" = 0 ] || { verdict "$1" "$2/log.$v" "$(cat "$2/status.$v")" | grep -v ': passed' || echo "lab $1: your program fails under $v"; return; }
     done
     verdict "$1" "$2/log.$v" 0
@@ -268,6 +302,13 @@ check_lab() { # NUMBER
         [ -e "$wrong" ] || continue
         count=$((count + 1))
         [ -z "$quick" ] || [ $((count % 5)) = 1 ] || continue
+        tool=$(finder "$wrong")
+        case "${tool:-no}: $(variants) " in
+        no:* | *:*" ${tool% *} "* | *:*" ${tool#* } "*) ;;
+        *)
+            [ -n "$quick" ] || { n_skipped=$((n_skipped + 1)); echo "skipped: $wrong: no $tool"; }
+            continue ;;
+        esac
         tried=$((tried + 1))
         planted "$number" "$wrong" "$work/$(basename "$wrong" ".$extension")"
     done
@@ -276,6 +317,14 @@ check_lab() { # NUMBER
         grep -q "^## $heading" "$labs/$folder/README.md" || bad "lab $number: README.md has no chapter \"$heading\""
     done
     echo "lab $number: solution, unfilled file and $tried of $count wrong solutions: $(($(date +%s) - begin)) s"
+}
+# The variants of the host runtime of which one must be here, so that this mistake is found; nothing for what each finds.
+finder() { # FILE
+    case $(promised "$1") in
+    *"a data race: "*) echo tsan ;;
+    *"past the end of a buffer"*) echo asan ;;
+    *"a value is used that nobody wrote" | *"rests on memory that nobody wrote"*) echo msan vg ;;
+    esac
 }
 planted() { # NUMBER FILE WORK
     want=$(promised "$2")
@@ -295,7 +344,7 @@ planted() { # NUMBER FILE WORK
 check() {
     [ -n "$hidden" ] && [ -d "$hidden" ] || die "the solutions are not here: this is the students' folder"
     quick=
-    [ "${1:-}" != --quick ] || { quick=1 LAB_SANITIZE=${LAB_SANITIZE-}; export LAB_SANITIZE; shift; }
+    [ "${1:-}" != --quick ] || { quick=1 LAB_SANITIZE=${LAB_SANITIZE-} LAB_VARIANTS=plain; export LAB_SANITIZE; shift; }
     for n in ${*:-$(numbers)}; do known "$n"; done
     for n in ${*:-$(numbers)}; do check_lab "$n"; done
     [ $# != 0 ] || exported
@@ -310,6 +359,8 @@ exported() {
     [ -n "$quick" ] || unset IMPL # amp.h is compiled there, too
     (export_to "$out/students") >/dev/null || { bad "export"; return; }
     if find "$out/students" -name 'solution*' -o -name 'wrong-*' | grep .; then bad "export shows solutions"; else ok; fi
+    if [ -n "$(no_cuda)" ] || $MAKE -n -C "$out/students/tools/hostcuda" BUILD="$out/none" CUDA_HOME="$(cuda_home)" "$out/none/hostcuda/translate" \
+        "$out/none/hostcuda/user/libhostcuda-plain.a" >"$out/students.log" 2>&1; then ok; else bad "the students' host runtime: $(tail -n 3 "$out/students.log")"; fi
     if in_export; then bad "an unfilled lab passes in the students' folder"
     elif tail -n 1 "$out/students.log" | grep -q '^make' && grep -q '^lab 1: .* is still to be written' "$out/students.log"; then ok
     else bad "make lab N=1 in the students' folder: $(tail -n 3 "$out/students.log")"; fi

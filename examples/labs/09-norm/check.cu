@@ -1,0 +1,159 @@
+/* check.cu - the checker of lab 9. The value first, beside what known mistakes give; then the bits, over launches and
+ * over the orders in which blocks may run. */
+#include "lab.h"
+
+enum { CHECK_CHUNK = 256 };
+
+typedef struct check_data {
+    size_t n;
+    float *x; /* on the host, and on the device */
+    float *device_x, *part, *out;
+} check_data;
+
+typedef struct check_launch { unsigned grid, block; } check_launch;
+
+static void check_cuda(cudaError_t error, const char *what) {
+    if (error != cudaSuccess) lab_wrong("%s fails: %s", what, cudaGetErrorString(error));
+}
+static uint32_t check_bits(float x) {
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    return bits;
+}
+
+/* Numbers of many sizes: any other order of the additions gives other bits. */
+static float check_random(void) {
+    static uint32_t state = 7;
+    state = state * 1664525u + 1013904223u;
+    return ldexpf((float)(state >> 8) / 16777216.0f + 0.5f, (int)(state >> 4 & 7u) - 4);
+}
+
+/* ---- what each mistake would give ---- */
+
+static double check_sum(const check_data *t, size_t end, bool (*counts)(size_t i)) {
+    double sum = 0;
+    for (size_t i = 0; i < end; i++)
+        if (counts(i)) sum += (double)t->x[i] * (double)t->x[i];
+    return sum;
+}
+static bool check_all(size_t) { return true; }
+static bool check_lower_lanes(size_t i) { return i % 32 < 16; }
+static bool check_first_lane(size_t i) { return i % 32 == 0; }
+
+static double check_right(const check_data *t) { return sqrt(check_sum(t, t->n, check_all)); }
+static double check_no_root(const check_data *t) { return check_sum(t, t->n, check_all); }
+static double check_half_a_warp(const check_data *t) { return sqrt(check_sum(t, t->n, check_lower_lanes)); }
+static double check_one_lane(const check_data *t) { return sqrt(check_sum(t, t->n, check_first_lane)); }
+static double check_whole_chunks(const check_data *t) {
+    return sqrt(check_sum(t, t->n / CHECK_CHUNK * CHECK_CHUNK, check_all));
+}
+static double check_first_parts(const check_data *t) {
+    size_t end = 32 * CHECK_CHUNK;
+    return sqrt(check_sum(t, end < t->n ? end : t->n, check_all));
+}
+static double check_not_squared(const check_data *t) {
+    double sum = 0;
+    for (size_t i = 0; i < t->n; i++)
+        sum += (double)t->x[i];
+    return sqrt(sum);
+}
+
+typedef struct check_mistake {
+    double (*gives)(const check_data *t);
+    const char *sentence;
+} check_mistake;
+
+static const check_mistake check_mistakes[] = {
+    {check_no_root, "the square root is missing"},
+    {check_not_squared, "the numbers are not squared"},
+    {check_whole_chunks, "the last chunk, which is not a whole one, is left out"},
+    {check_half_a_warp, "half of each warp is left out: the first offset over 32 lanes is 16"},
+    {check_one_lane, "only lane 0 of each warp counts: the lanes' sums must be added up"},
+    {check_first_parts, "only the first 32 parts count: a lane takes every 32nd one"},
+};
+
+/* ---- verdict ---- */
+
+static bool check_near(float y, double want) { return fabs((double)y - want) <= 4e-6 * want; }
+
+static float check_run(const check_data *t, check_launch l) {
+    float y;
+    size_t parts = (t->n + CHECK_CHUNK - 1) / CHECK_CHUNK;
+    check_cuda(cudaMemset(t->out, 0xfe, sizeof(float)), "cudaMemset"); /* -1.7e38: what nobody writes is seen */
+    check_cuda(cudaMemset(t->part, 0xff, parts * sizeof(float)), "cudaMemset");
+    lab_doing("lab_norm with n %zu, grid %u, block %u", t->n, l.grid, l.block);
+    lab_norm(t->device_x, t->n, t->part, t->out, l.grid, l.block);
+    check_cuda(cudaGetLastError(), "a launch");
+    check_cuda(cudaMemcpy(&y, t->out, sizeof y, cudaMemcpyDeviceToHost), "a kernel");
+    return y;
+}
+static void check_value(const check_data *t, float y, check_launch l) {
+    double want = check_right(t);
+    const char *why = "compare which numbers each lane adds";
+    if (check_near(y, want)) return;
+    for (const check_mistake &mistake : check_mistakes)
+        if (check_near(y, mistake.gives(t))) {
+            why = mistake.sentence;
+            break;
+        }
+    if (check_bits(y) == 0xfefefefeu) why = "nobody wrote it";
+    if (y != y) why = "a NaN: a part or shared memory that nobody wrote was read, or a lane that was not there";
+    lab_wrong("with n %zu, grid %u and block %u the norm must be %.7g and is %.7g: %s", t->n, l.grid, l.block, want,
+        (double)y, why);
+}
+static void check_order(
+    const check_data *t, float y, check_launch l) { /* the same launch, and other orders of blocks */
+#ifdef AMP_HOSTCUDA
+    static const int orders[] = {HCU_REVERSE, HCU_SHUFFLE};
+    for (int order : orders) {
+        hcu_set_order(order, 5);
+        float again = check_run(t, l);
+        hcu_set_order(HCU_FORWARD, 0);
+#else
+    for (int run = 0; run < 20; run++) {
+        float again = check_run(t, l);
+#endif
+        if (check_bits(again) != check_bits(y))
+            lab_wrong("with n %zu, grid %u and block %u the norm is %a, and %a when the threads run in another order: "
+                      "what is added to what must be fixed, and atomicAdd leaves it open",
+                t->n, l.grid, l.block, (double)y, (double)again);
+    }
+}
+static void check_size(size_t n) {
+    static const check_launch launches[] = {{2, 64}, {1, 32}, {3, 64}, {2, 96}, {5, 128}, {50, 32}};
+    check_data t;
+    float first = 0;
+    t.n = n;
+    t.x = (float *)malloc((n + 1) * sizeof(float));
+    for (size_t i = 0; i < n; i++)
+        t.x[i] = check_random();
+    check_cuda(cudaMalloc((void **)&t.device_x, n * sizeof(float)), "cudaMalloc");
+    check_cuda(cudaMalloc((void **)&t.part, (n + CHECK_CHUNK - 1) / CHECK_CHUNK * sizeof(float)), "cudaMalloc");
+    check_cuda(cudaMalloc((void **)&t.out, sizeof(float)), "cudaMalloc");
+    check_cuda(cudaMemcpy(t.device_x, t.x, n * sizeof(float), cudaMemcpyHostToDevice), "cudaMemcpy");
+    for (const check_launch &l : launches) {
+        float y = check_run(&t, l);
+        check_value(&t, y, l);
+        check_order(&t, y, l);
+        if (&l == launches) first = y;
+        if (check_bits(y) == check_bits(first)) continue;
+        lab_wrong(
+            "with n %zu the norm is %a for grid %u and block %u, and %a for grid %u and block %u: which numbers are "
+            "added to which must depend on n alone",
+            n, (double)first, launches[0].grid, launches[0].block, (double)y, l.grid, l.block);
+    }
+    cudaFree(t.device_x);
+    cudaFree(t.part);
+    cudaFree(t.out);
+    free(t.x);
+}
+
+int main(void) {
+    static const size_t sizes[] = {1024, 1, 31, 255, 257, 3000, 10000, 0};
+    lab_begin();
+    for (size_t n : sizes)
+        check_size(n);
+    lab_passed(
+        "%d sizes, each with 6 launches in 3 orders of threads, and one result", (int)(sizeof sizes / sizeof *sizes));
+    return 0;
+}
