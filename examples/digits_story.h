@@ -239,7 +239,8 @@ static void story_next(const page *p) {
         fputs("</code></pre></li>\n", p->f);
     }
     page_say(p,
-        "</ol>\n<p>Slower and deeper: <code>docs/lesson.md</code>, nine stations of ten minutes to predict, run, look and "
+        "</ol>\n<p>Slower and deeper: <code>docs/lesson.md</code>, nine stations of ten minutes to predict, run, "
+        "look and "
         "explain, and <code>examples/labs</code>, with a checker for each. Neither needs a GPU.</p>\n");
     page_end_section(p);
 }
