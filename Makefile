@@ -218,11 +218,11 @@ $(SASS)/sass: tests/sass.c $(HEADERS) $(HCU_HEADERS) $(SASS)/naive_tail.o $(HCU_
 	$(CC) $(C99) -O1 -DAMP_HOSTCUDA -I$(HCU_DIR) -c $< -o $@.o
 	$(CXX) $@.o $(SASS)/naive_tail.o $(HCU_IMPL) $(HCU_BUILD)/plain/cuda_impl.o $(HCU_LIB_plain) $(HCU_LDLIBS) -lm -o $@
 .PHONY: for-sass bench-sass sass-table
-for-sass: $(SASS)/sass $(SASS)/sm_86.sass $(SASS)/sm_90.sass
+for-sass: $(SASS)/sass $(SASS)/sm_90.sass
 ifneq ($(and $(NVCC_VERSION),$(NVDISASM)),)
 part-selftest: for-sass
 part-sass: for-sass
-	$(RUN_PART) tests/sass.sh 86 90
+	$(RUN_PART) tests/sass.sh 90
 bench-sass: $(SASS)/sass $(SASS_ARCH:%=$(SASS)/sm_%.sass) ## counts from the kernels' machine code, bounds on ten GPUs (SASS_ARCH='86 90' ARGS='--row inspect')
 	@for a in $(SASS_ARCH); do $(SASS)/sass --code $(SASS)/sm_$$a --archs '$(SASS_ARCH)' $(ARGS) || exit 1; done
 	@$(if $(ARGS),,for a in $(SASS_ARCH); do $(SASS)/sass --code $(SASS)/sm_$$a --chain || exit 1; done)

@@ -276,15 +276,18 @@ fi
 
 # ---- nvcc: no warning; and a GPU ----
 if [ -n "$NVCC" ] && "$NVCC" --version >/dev/null 2>&1; then
-    # only the warnings are of interest; those of the implementation, and what becomes of its kernels, are the business of tests/ptx.sh
+    # only the warnings are of interest; those of the implementation, and what becomes of its kernels, are the business of tests/ptx.sh, and
+    # what the host's compiler says of these programs has been seen above: nvcc's own part is enough
     warn="-O0 -Xcicc -O0 -Xptxas -O0 -Werror all-warnings -Xcompiler -Wall,-Wextra"
+    parse="-arch=compute_80 -ptx $warn"
+    [ -z "$full" ] || parse="-gencode arch=compute_80,code=compute_80 -c $warn"
     for f in retrofit/before retrofit/after ${full:+retrofit/autocast retrofit/verbs} retrofit_gpt/after cuda_graph own_optimizer $claimants; do
         # shellcheck disable=SC2086
-        quiet "$f.cu: nvcc" "$NVCC" -gencode arch=compute_80,code=compute_80 $warn -I"$top" -I"$ex" -c "$(user_text "$ex/$f.cu")" -o "$work/x.o"
+        quiet "$f.cu: nvcc" "$NVCC" $parse -I"$top" -I"$ex" "$(user_text "$ex/$f.cu")" -o "$work/x.o"
     done
     for f in gpt convnet; do
         # shellcheck disable=SC2086
-        quiet "$f.c: nvcc" "$NVCC" -std=c++17 -gencode arch=compute_80,code=compute_80 $warn -I"$top" -DAMP_LINKED -x cu -c "$ex/$f.c" -o "$work/x.o"
+        quiet "$f.c: nvcc" "$NVCC" -std=c++17 $parse -I"$top" -DAMP_LINKED -x cu "$ex/$f.c" -o "$work/x.o"
     done
     archs="75" # tensor_core: its own Tensor Core code for each kind of GPU that this nvcc knows; BF16 from 80 on
     [ -z "$full" ] || archs=$("$NVCC" --list-gpu-arch | sed -n 's/^compute_//p' | awk '$1 >= 75')

@@ -250,9 +250,9 @@ SH
     all_refuse "ptx.sh: bad kernels" 0 env CC="$CC" NVCC="$work/nvcc/nvcc" tests/ptx.sh
     says 'FAIL: no line in the table\|FAIL: widest load' 'FAIL: .* un-suffixed' 'FAIL: .* .approx' 'FAIL: local memory' 'FAIL: no kernel matches' 'flushes subnormals' 'exports leaked'
     echo 'exit 0' | program "$work/nvcc/nvcc"
-    all_refuse "ptx.sh: an nvcc that makes nothing" 0 env NVCC="$work/nvcc/nvcc" tests/ptx.sh
+    all_refuse "ptx.sh: an nvcc that makes nothing" 0 env BUILD="$work/nvcc" NVCC="$work/nvcc/nvcc" tests/ptx.sh
     echo 'exit 1' | program "$work/nvcc/nvcc"
-    all_refuse "ptx.sh: an nvcc that fails" 0 env NVCC="$work/nvcc/nvcc" tests/ptx.sh
+    all_refuse "ptx.sh: an nvcc that fails" 0 env BUILD="$work/nvcc" NVCC="$work/nvcc/nvcc" tests/ptx.sh
 }
 
 # ---- sass.sh: a program that does nothing, dies, or counts a failure; then the real one, if it is built, with machine code that
@@ -264,9 +264,9 @@ stands_in() { # TEXT: in place of the program
 }
 code() { # SED COMMAND: what it makes of the machine code of one kernel, and of the table
     mkdir -p "$work/code/sass"
-    cp "$build/sass/sass" "$build/sass/sm_86.cubin" "$work/code/sass/"
-    sed "$1" "$build/sass/sm_86.sass" >"$work/code/sass/sm_86.sass"
-    "$work/code/sass/sass" --code "$work/code/sass/sm_86" --row 'AdamW f32' --data normal --table "${2:-tests/sass.txt}"
+    cp "$build/sass/sass" "$build/sass/sm_90.cubin" "$work/code/sass/"
+    sed "$1" "$build/sass/sm_90.sass" >"$work/code/sass/sm_90.sass"
+    "$work/code/sass/sass" --code "$work/code/sass/sm_90" --row 'AdamW f32' --data normal --table "${2:-tests/sass.txt}"
 }
 machine_code() {
     accepts "sass.sh: what is right" stands_in 'echo 1 passed, 0 failed, 0 skipped'
@@ -274,7 +274,7 @@ machine_code() {
     refuses "sass.sh: exit status 3" stands_in 'echo 1 passed, 0 failed, 0 skipped; exit 3'
     refuses "sass.sh: no counts" stands_in true
     refuses "sass.sh: a program that dies" stands_in 'kill -9 $$'
-    if ! [ -f "$build/sass/sm_86.sass" ] || ! [ -x "$build/sass/sass" ]; then
+    if ! [ -f "$build/sass/sm_90.sass" ] || ! [ -x "$build/sass/sass" ]; then
         skip "sass: no $build/sass/sass with machine code"
         return
     fi
