@@ -6,16 +6,17 @@
 #   PTX=FILE                                       where the PTX of the last ARCH stays
 #
 # EXPECT.txt: one line per kernel (or family), '#' starts a comment:
-#   REGEX [ld=BYTES] [st=BYTES] [ld16=N] [st16=N] [fma=N|fma=N-M|fma=*] [regs=MAX] [approx=N]
+#   REGEX [ld=BYTES] [st=BYTES] [ld16=N] [st16=N] [cg=N] [fma=N|fma=N-M|fma=*] [regs=MAX] [approx=N]
 # REGEX is matched against the demangled name up to its '('.  ld and st: the widest global access has at least that
 # many bytes.  ld16 and st16: so many of them, at least, have 16 bytes; an array that lost its own
-# shows.  fma: how many fma.rn on floats the source asks for (default 0: contraction may fuse what must stay apart).
+# shows.  cg: so many loads, at least, go past the first-level cache, as what other blocks wrote must.
+# fma: how many fma.rn on floats the source asks for (default 0: contraction may fuse what must stay apart).
 # approx: how many .approx instructions are allowed (default 0).  For every kernel, always: no spills, no stack frame, no
 # .local memory, no un-suffixed add, sub, mul or mad on floats (ptxas may fuse those).  The first line that matches counts;
 # a kernel without a line fails, and so does a line without a kernel.
 set -u
 nvcc=${NVCC:-$(command -v nvcc)}
-[ $# -ge 3 ] || { sed -n '2,16s/^# \{0,1\}//p' "$0"; exit 2; }
+[ $# -ge 3 ] || { sed -n '2,17s/^# \{0,1\}//p' "$0"; exit 2; }
 file=$1 expect=$2
 shift 2
 [ -n "$nvcc" ] && [ -x "$nvcc" ] || { echo "skipped: ptx_check $file: no nvcc"; exit 77; }
@@ -29,7 +30,7 @@ status=0
 for arch in "$@"; do
     "$nvcc" -std=c++17 ${NVCCFLAGS:-} -arch=compute_"$arch" -ptx -x cu "$file" -o "$PTX" || exit 1
     "$ptxas" -arch=sm_"$arch" -v "$PTX" -o "$tmp/k.cubin" 2> "$tmp/k.log" || { cat "$tmp/k.log"; exit 1; }
-    # one line per kernel: mangled name, widest load, widest store, fma, loose, approx, .local, 16-byte loads and stores
+    # one line per kernel: mangled name, widest load, widest store, fma, loose, approx, .local, 16-byte loads and stores, .cg
     awk '
         function bytes(op,   n, w) {
             n = 1
@@ -39,7 +40,7 @@ for arch in "$@"; do
             sub(/^[a-z]+/, "", w)
             return n * w / 8
         }
-        /\.entry/ { name = $0; sub(/.*\.entry +/, "", name); sub(/[( ].*/, "", name); inside = 1; ld = st = fma = loose = approx = local = ld16 = st16 = 0 }
+        /\.entry/ { name = $0; sub(/.*\.entry +/, "", name); sub(/[( ].*/, "", name); inside = 1; ld = st = fma = loose = approx = local = ld16 = st16 = cg = 0 }
         inside && /^[ \t]*\.local/ { local = 1 }
         inside {
             op = $0
@@ -49,11 +50,12 @@ for arch in "$@"; do
             if (op ~ /^st\./ && op !~ /\.(shared|local|param)/ && bytes(op) > st) st = bytes(op)
             if (op ~ /^ldu?\./ && op !~ /\.(shared|local|param|const)/ && bytes(op) >= 16) ld16++
             if (op ~ /^st\./ && op !~ /\.(shared|local|param)/ && bytes(op) >= 16) st16++
+            if (op ~ /^ld\.global\.cg/) cg++
             if (op ~ /^fma\.r[nzmp].*\.f(32|64)$/) fma++
             if (op ~ /^(add|sub|mul|mad|fma)(\.ftz|\.sat)*\.f(32|64)$/) loose++
             if (op ~ /\.approx/) approx++
         }
-        inside && /^}/ { print name, ld, st, fma, loose, approx, local, ld16, st16; inside = 0 }' "$PTX" > "$tmp/ptx.txt"
+        inside && /^}/ { print name, ld, st, fma, loose, approx, local, ld16, st16, cg; inside = 0 }' "$PTX" > "$tmp/ptx.txt"
     # mangled name, registers, stack, spilled bytes
     awk -v q="'" '
         /entry function/ { split($0, a, q); name = a[2] }
@@ -77,11 +79,12 @@ for arch in "$@"; do
             for (i = 1; i <= lines && !k; i++) if ($1 ~ regex[i]) k = i
             if (!k) fail("no line in the table matches this kernel")
             used[k] = 1
-            ld = $3; st = $4; fma = $5; loose = $6; approx = $7; local = $8; ld16 = $9; st16 = $10
+            ld = $3; st = $4; fma = $5; loose = $6; approx = $7; local = $8; ld16 = $9; st16 = $10; cg = $11
             if (k && ld < want[k, "ld"] + 0) fail("widest load " ld " bytes, wanted " want[k, "ld"])
             if (k && st < want[k, "st"] + 0) fail("widest store " st " bytes, wanted " want[k, "st"])
             if (k && ld16 < want[k, "ld16"] + 0) fail(ld16 " loads of 16 bytes, wanted " want[k, "ld16"])
             if (k && st16 < want[k, "st16"] + 0) fail(st16 " stores of 16 bytes, wanted " want[k, "st16"])
+            if (k && cg < want[k, "cg"] + 0) fail(cg " loads past the first-level cache, wanted " want[k, "cg"])
             f = (k, "fma") in want ? want[k, "fma"] : 0
             if (k && f != "*") {
                 n = split(f, range, "-")

@@ -7,6 +7,7 @@ extern "C" __global__ void good_vector(const float4 *in, float4 *out) {
     out[threadIdx.x] = v;
 }
 extern "C" __global__ void good_fused(const double *x, double *y) { y[threadIdx.x] = __fma_rn(x[0], x[1], x[2]); }
+extern "C" __global__ void good_past(const double *x, double *y) { y[threadIdx.x] = __ldcg(&x[threadIdx.x]); }
 #else
 struct alignas(8) Two { unsigned a, b; };
 extern "C" __global__ void bad_width(const float *in, float *out) { out[threadIdx.x] = in[threadIdx.x]; }
@@ -20,5 +21,6 @@ extern "C" __global__ void bad_local(const int *x, int *y) {
     *y = table[x[40] & 15] + table[x[41] & 15];
 }
 extern "C" __global__ void bad_registers(const float4 *x, float4 *y) { y[threadIdx.x] = x[threadIdx.x]; }
+extern "C" __global__ void bad_past(const double *x, double *y) { y[threadIdx.x] = x[threadIdx.x]; }
 extern "C" __global__ void bad_unlisted(int *y) { *y = 1; }
 #endif
