@@ -429,7 +429,7 @@ static void skip_anywhere(t_run *t) {
     }
 }
 
-/* 600 updates (a slow context: 150) of 2^-13 at w = 1: half an ulp of BF16 is 2^-9, so a plain BF16 weight never moves */
+/* 600 updates (on CUDA 150) of 2^-13 at w = 1: half an ulp of BF16 is 2^-9, so a plain BF16 weight never moves */
 static void small_updates(t_run *t) {
     int i, updates = t_slow(t) ? 150 : 600;
     double moved = updates / 8192.0;
