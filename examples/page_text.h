@@ -57,7 +57,7 @@ static const char page_style_text_1[] =
     "table { border-collapse: collapse; font-size: .9375rem; margin: 1rem 0; font-variant-numeric: "
     "tabular-nums; }\n"
     "caption { text-align: left; font-weight: 600; padding-bottom: .4rem; }\n"
-    "th, td { padding: .35rem .75rem; text-align: right; border-bottom: 1px solid var(--line); white-space: "
+    "th, td { padding: .35rem .55rem; text-align: right; border-bottom: 1px solid var(--line); white-space: "
     "nowrap; }\n"
     "th { font-weight: 600; } thead th { color: var(--soft); font-size: .875rem; vertical-align: bottom; "
     "white-space: normal; } sup { line-height: 0; font-size: .75em; }\n"

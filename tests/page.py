@@ -179,6 +179,8 @@ def widths_and_colours(b, url, shots):
         check(c['n'] > 300 and not c['bad'], '%s: contrast of %d texts: %s' % (name, c['n'], c['bad'][:8]))
         if shots:
             b.shot('%s/%d_%s.png' % (shots, width, 'dark' if dark else 'light'))
+        wide = b.value("[].filter.call(document.querySelectorAll('.scroll'), function (e) { return e.scrollWidth > e.clientWidth; }).length")
+        check(width < 1000 or wide == 0, '%s: %d tables or pictures scroll, though there is room' % (name, wide))
         names = b.value(NAMES) if not dark else []
         check(not names, '%s: %s' % (name, names[:5]))
 
