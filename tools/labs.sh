@@ -330,7 +330,7 @@ planted() { # NUMBER FILE WORK
     want=$(promised "$2")
     before=$seconds
     case $2 in */wrong-endless.*) seconds=1 ;; esac
-    one "$1" "$2" "$3"
+    case $want in *' | '*) one "$1" "$2" "$3" ;; *) (LAB_SANITIZE='' && one "$1" "$2" "$3") ;; esac # a third of the time
     seconds=$before
     got=$(cat "$3/verdict")
     case $want in "lab $1: "*) ;; *) bad "$2 does not begin with the sentence that is wanted"; return ;; esac
@@ -378,7 +378,7 @@ export_to() { # DIR
     cp "$labs/README.md" "$labs/labs.txt" "$labs/lab.h" "$1/"
     cp "$labs/students.mk" "$1/Makefile"
     cp "$amp/amp.h" "$amp/amp_cuda.cuh" "$amp/LICENSE" "$here/labs.sh" "$1/tools/"
-    for header in gpt_net.h gpt_rows.h rows.h program.h; do cp "$programs/$header" "$1/tools/"; done
+    for header in gpt_net.h gpt_params.h gpt_rows.h rows.h program.h; do cp "$programs/$header" "$1/tools/"; done
     cp "$host"/*.cpp "$host"/*.h "$host"/*.mk "$host/Makefile" "$host/run.sh" "$1/tools/hostcuda/"
     echo "the students' folder: $1 (make lab N=1 there)"
 }

@@ -6,30 +6,6 @@
 #define PROGRAM "lab 12: the checker itself fails"
 #include "program.h"
 
-#include "gpt_rows.h"
-
-typedef struct shape { /* as in gpt.c, for gpt_net.h */
-    const char *name;
-    size_t layers, heads, width, context, batch;
-    size_t vocab;
-    size_t biases;
-    int tied;
-    size_t steps, warmup;
-    double lr, min_lr, beta2, decay, spread;
-    size_t norm_f16, softmax_f16, embed;
-} shape;
-
-typedef struct mode {
-    const char *name;
-    amp_dtype t;
-    amp_master master;
-    amp_scaler_mode scaling;
-    uint32_t fp8;
-} mode;
-
-#define FIRST_SCALE  65536.0f
-#define STATIC_SCALE 4096.0f
-#define GROWTH       100
 #include "gpt_net.h"
 
 /* ---- operations ---- */
@@ -196,7 +172,7 @@ static const char check_text[] =
     "darling buds of May, And summer's lease hath all too short a date; Sometime too hot the eye of heaven shines, "
     "And often is his gold complexion dimm'd; And every fair from fair sometime declines.";
 
-static const shape check_shape = {"lab", 2, 2, 32, 16, 8, 64, 1, 0, 0, 0, 0, 0, 0, 0, 0.02, 0, 0, 0};
+static const gpt_shape check_shape = {"lab", 2, 2, 32, 16, 8, 64, 1, 0, 0, 0, 0, 0, 0, 0, 0.02, 0, 0, 0};
 enum { CHECK_STEPS = 80 };
 #define CHECK_LR 0.003f
 
@@ -211,9 +187,9 @@ static void check_batch(gpt *g, int number) {
     gpt_input(g, tokens, labels);
 }
 
-static gpt *check_gpt(amp_ctx *ctx, const mode *m) {
+static gpt *check_gpt(amp_ctx *ctx, const gpt_mode *m) {
     gpt *g = (gpt *)allocate(1, sizeof *g);
-    shape s = check_shape;
+    gpt_shape s = check_shape;
     s.norm_f16 = (size_t)!runs_in_f32("layer_norm");
     s.softmax_f16 = (size_t)!runs_in_f32("softmax");
     gpt_create(g, ctx, &s, m, 0, 1, 1);
@@ -223,7 +199,7 @@ static gpt *check_gpt(amp_ctx *ctx, const mode *m) {
 
 /* amp's own way: the mean loss of the last ten steps. */
 static double check_by_amp(amp_ctx *ctx, double *first) {
-    const mode m = {"fp16-dynamic", AMP_F16, AMP_MASTER_F32, AMP_SCALER_DYNAMIC, 0};
+    const gpt_mode m = {"fp16-dynamic", AMP_F16, AMP_MASTER_F32, AMP_SCALER_DYNAMIC, 65536, 100, 0};
     gpt *g = check_gpt(ctx, &m);
     amp_step_desc d = AMP_ZERO;
     double sum = 0;
@@ -260,7 +236,7 @@ static size_t check_weights(gpt *g, weights *w) {
 
 /* The student's way. */
 static double check_by_student(amp_ctx *ctx, trainer *t) {
-    const mode m = {"fp16", AMP_F16, AMP_MASTER_F32, AMP_SCALER_OFF, 0};
+    const gpt_mode m = {"fp16", AMP_F16, AMP_MASTER_F32, AMP_SCALER_OFF, 1, 0, 0};
     gpt *g = check_gpt(ctx, &m);
     weights w[40];
     size_t n = check_weights(g, w);
