@@ -236,6 +236,7 @@ bench-sass sass-table:
 endif
 part-hostcuda: $(call hcu_programs,$(HCU_THIN))
 	$(RUN_PART) $(MAKE) -s hostcuda-check
+part-labs: $(HCU_BUILD)/translate $(HCU_BUILD)/user/libhostcuda-plain.a # by this make: tools/labs.sh finds them made
 part-hostcuda-suite: $(HCU_BUILD)/plain/suite
 	$(RUN_PART) tests/hostcuda_suite.sh $<
 # on the host runtime: their kernels, and how many launches a step has
