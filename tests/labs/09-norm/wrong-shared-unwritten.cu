@@ -1,4 +1,5 @@
-/* lab 9: the result rests on memory that nobody wrote: shared memory, or a part of a buffer */
+/* lab 9: with n 257, grid 1 and block 32 the norm must be 54.04498 and is 76.43037: compare which numbers each
+   lane adds */
 #include "lab.h"
 
 enum { CHUNK = 256 };
