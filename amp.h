@@ -4838,10 +4838,14 @@ static amp_status ampi_do_params_model_to_master(amp_params *p) {
 AMP_API amp_status amp_params_model_to_master(amp_params *p) {
     AMPI_VERB(ampi_ctx_of(p), "amp_params_model_to_master", ampi_do_params_model_to_master(p));
 }
-/* dst[i] does not touch a gradient that is still to be read: those after i */
+/* dst[i] does not touch a gradient that is still to be read, those after i, nor what was written before it */
 static amp_status ampi_check_apart(
     amp_ctx *ctx, const char *where, const amp_array *dst, size_t i, const amp_params *p) {
     size_t k, bytes = (size_t)p->entries[i].count * amp_dtype_size(dst[i].dtype);
+    for (k = 0; dst[i].data && k < i; k++)
+        AMPI_REQUIRE(
+            !ampi_overlap(dst[i].data, bytes, dst[k].data, (size_t)p->entries[k].count * amp_dtype_size(dst[k].dtype)),
+            ctx, AMP_ERR_INVALID_ARG, "%s: dst[%llu] overlaps dst[%llu]", where, AMPI_ULL(i), AMPI_ULL(k));
     for (k = i + 1; dst[i].data && k < p->n; k++) {
         amp_array g = amp_param_grad(p, k);
         AMPI_REQUIRE(!dst[k].data || !ampi_overlap(dst[i].data, bytes, g.data, g.count * amp_dtype_size(g.dtype)), ctx,
@@ -5233,7 +5237,7 @@ AMP_API amp_status amp_scaler_configure(amp_scaler *s, const amp_scaler_desc *de
     AMPI_VERB(ampi_scaler_ctx(s), "amp_scaler_configure", ampi_do_scaler_configure(s, desc));
 }
 
-/* dst[i] is grads[i], or apart from every list entry that is read */
+/* dst[i] is grads[i], or apart from every list entry that is read; and apart from every dst before it */
 static amp_status ampi_check_unscaled(
     amp_ctx *ctx, const char *where, const amp_array *dst, const amp_array *grads, size_t i, size_t n) {
     size_t k, bytes;
@@ -5247,6 +5251,11 @@ static amp_status ampi_check_unscaled(
         int same = k == i && dst[i].data == grads[i].data;
         AMPI_REQUIRE(same || !ampi_overlap(dst[i].data, bytes, grads[k].data, read), ctx, AMP_ERR_INVALID_ARG,
             "%s: dst[%llu] overlaps grads[%llu]", where, AMPI_ULL(i), AMPI_ULL(k));
+    }
+    for (k = 0; k < i; k++) {
+        size_t before = grads[k].count * amp_dtype_size(dst[k].dtype);
+        AMPI_REQUIRE(!ampi_overlap(dst[i].data, bytes, dst[k].data, before), ctx, AMP_ERR_INVALID_ARG,
+            "%s: dst[%llu] overlaps dst[%llu]", where, AMPI_ULL(i), AMPI_ULL(k));
     }
     return AMP_OK;
 }

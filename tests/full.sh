@@ -34,7 +34,7 @@ cuda_table() {
             suites plain 1 lazy forward
             suites plain 1 eager reverse
             suites plain 1 random shuffle ;;
-        vg) suites vg 4 lazy forward ;;
+        vg) suites vg 16 lazy forward ;;
         *)
             suites "$variant" 2 lazy forward
             suites "$variant" 2 random shuffle ;;

@@ -428,6 +428,28 @@ static void backward_f8(t_run *t) {
     CHECK_F32(db[0], 28.0f); /* 32 times GELU's derivative at 0.5, 0.867, rounded to E5M2: 0.875 */
 }
 
+/* Outputs of one list that overlap each other: on a GPU blocks would write one place in any order. */
+static void outputs_apart(t_run *t) {
+    world w;
+    lists l;
+    t_blob before, after;
+    world_new(t, &w);
+    lists_fill(&w, &l);
+    before = world_bytes(t, &w);
+    l.dst[2].data = (char *)l.dst[0].data + 4 * 19;
+    CHECK_STATUS(amp_unscale(w.s, l.dst, NULL, l.src, 3), AMP_ERR_INVALID_ARG, "dst[2] overlaps dst[0]");
+    l.dst[1].data = (char *)l.dst[0].data - 4 * 19;
+    CHECK_STATUS(amp_params_grads_to(w.p, l.dst, 2), AMP_ERR_INVALID_ARG, "dst[1] overlaps dst[0]");
+    after = world_bytes(t, &w);
+    CHECK_BITS(after.data, before.data, before.bytes, 1);
+    free(before.data);
+    free(after.data);
+    l.dst[1].data = (char *)l.dst[0].data + 4 * 20;
+    CHECK_OK(amp_params_grads_to(w.p, l.dst, 2));
+    amp_params_destroy(w.p);
+    amp_scaler_destroy(w.s);
+}
+
 static void counts_too_large(t_run *t) { /* whose bytes do not fit into size_t */
     size_t n = ((size_t)-1 >> 2) + 2;
     float x[64] = {0};
@@ -653,7 +675,7 @@ static void commit_without_memory(t_run *t) {
 
 const t_test t_suite_refusals[] = {{"refusals.every_argument", every_argument, T_ALL},
     {"refusals.backward_again", backward_again, T_ALL}, {"refusals.backward_f8", backward_f8, T_ALL},
-    {"refusals.counts_too_large", counts_too_large, T_ALL}, {"refusals.rates_and_eps", rates_and_eps, T_ALL},
-    {"refusals.numbers_in_words", numbers_in_words, T_ALL}, {"refusals.empty_set", empty_set, T_CPU},
-    {"refusals.host_outputs", host_outputs, T_ALL}, {"refusals.commit_without_memory", commit_without_memory, T_CPU},
-    {NULL, NULL, 0}};
+    {"refusals.outputs_apart", outputs_apart, T_ALL}, {"refusals.counts_too_large", counts_too_large, T_ALL},
+    {"refusals.rates_and_eps", rates_and_eps, T_ALL}, {"refusals.numbers_in_words", numbers_in_words, T_ALL},
+    {"refusals.empty_set", empty_set, T_CPU}, {"refusals.host_outputs", host_outputs, T_ALL},
+    {"refusals.commit_without_memory", commit_without_memory, T_CPU}, {NULL, NULL, 0}};
