@@ -4675,7 +4675,9 @@ static uint64_t ampi_most_staged(const amp_params *p) {
     uint64_t most = 0;
     size_t i;
     for (i = 0; i < p->n; i++)
-        if (p->params[i].init && !p->entries[i].master && p->entries[i].count > most) most = p->entries[i].count;
+        if (p->params[i].init && !p->entries[i].master && p->entries[i].count > most) {
+            most = p->entries[i].count;
+        }
     return most;
 }
 static amp_status ampi_commit_staged(amp_params *p, const ampi_staging *b) {
@@ -4842,15 +4844,19 @@ AMP_API amp_status amp_params_model_to_master(amp_params *p) {
 static amp_status ampi_check_apart(
     amp_ctx *ctx, const char *where, const amp_array *dst, size_t i, const amp_params *p) {
     size_t k, bytes = (size_t)p->entries[i].count * amp_dtype_size(dst[i].dtype);
-    for (k = 0; dst[i].data && k < i; k++)
+    if (!dst[i].data) return AMP_OK;
+    for (k = 0; k < i; k++) {
+        size_t before = (size_t)p->entries[k].count * amp_dtype_size(dst[k].dtype);
+        int meet = ampi_overlap(dst[i].data, bytes, dst[k].data, before);
         AMPI_REQUIRE(
-            !ampi_overlap(dst[i].data, bytes, dst[k].data, (size_t)p->entries[k].count * amp_dtype_size(dst[k].dtype)),
-            ctx, AMP_ERR_INVALID_ARG, "%s: dst[%llu] overlaps dst[%llu]", where, AMPI_ULL(i), AMPI_ULL(k));
-    for (k = i + 1; dst[i].data && k < p->n; k++) {
+            !meet, ctx, AMP_ERR_INVALID_ARG, "%s: dst[%llu] overlaps dst[%llu]", where, AMPI_ULL(i), AMPI_ULL(k));
+    }
+    for (k = i + 1; k < p->n; k++) {
         amp_array g = amp_param_grad(p, k);
-        AMPI_REQUIRE(!dst[k].data || !ampi_overlap(dst[i].data, bytes, g.data, g.count * amp_dtype_size(g.dtype)), ctx,
-            AMP_ERR_INVALID_ARG, "%s: dst[%llu] overlaps the gradient of parameter %llu", where, AMPI_ULL(i),
-            AMPI_ULL(k));
+        size_t after = g.count * amp_dtype_size(g.dtype);
+        int meet = dst[k].data && ampi_overlap(dst[i].data, bytes, g.data, after);
+        AMPI_REQUIRE(!meet, ctx, AMP_ERR_INVALID_ARG, "%s: dst[%llu] overlaps the gradient of parameter %llu", where,
+            AMPI_ULL(i), AMPI_ULL(k));
     }
     return AMP_OK;
 }
@@ -5254,8 +5260,9 @@ static amp_status ampi_check_unscaled(
     }
     for (k = 0; k < i; k++) {
         size_t before = grads[k].count * amp_dtype_size(dst[k].dtype);
-        AMPI_REQUIRE(!ampi_overlap(dst[i].data, bytes, dst[k].data, before), ctx, AMP_ERR_INVALID_ARG,
-            "%s: dst[%llu] overlaps dst[%llu]", where, AMPI_ULL(i), AMPI_ULL(k));
+        int meet = ampi_overlap(dst[i].data, bytes, dst[k].data, before);
+        AMPI_REQUIRE(
+            !meet, ctx, AMP_ERR_INVALID_ARG, "%s: dst[%llu] overlaps dst[%llu]", where, AMPI_ULL(i), AMPI_ULL(k));
     }
     return AMP_OK;
 }
@@ -5280,8 +5287,10 @@ static amp_status ampi_do_unscale(
         AMPI_TRY(ctx->b->finite(ctx, dst, grads, n, s->state, report ? &r : NULL));
         s->checked = 1;
     } else
-        for (i = 0; dst && i < n; i++)
-            if (dst[i].data != grads[i].data) AMPI_TRY(ampi_do_cast(ctx, dst[i], grads[i], grads[i].count, NULL));
+        for (i = 0; dst && i < n; i++) {
+            int in_place = dst[i].data == grads[i].data;
+            if (!in_place) AMPI_TRY(ampi_do_cast(ctx, dst[i], grads[i], grads[i].count, NULL));
+        }
     if (report) *report = r;
     return AMP_OK;
 }
@@ -8240,7 +8249,9 @@ static amp_status ampi_do_softmax_cross_entropy(amp_ctx *ctx, const amp_xent_des
     j.sum = desc->sum || desc->softmax;
     AMPI_TRY(ampi_from(ctx, where, "desc.logits", &j.logits, desc->from));
     if (j.dlogits.dtype == AMP_AUTO) j.dlogits.dtype = j.logits.dtype;
-    if (j.dlogits.data && ampi_product(&whole, j.rows, j.ld) && j.dlogits.count >= whole) j.padding = j.ld - j.classes;
+    if (j.dlogits.data && ampi_product(&whole, j.rows, j.ld) && j.dlogits.count >= whole) {
+        j.padding = j.ld - j.classes;
+    }
     AMPI_TRY(ampi_check_logits(ctx, where, &j));
     if (j.rows == 0) return j.loss ? ctx->b->zero(ctx, j.loss, sizeof *j.loss) : AMP_OK;
     AMPI_HAS(ctx, where, xent);
