@@ -247,7 +247,7 @@ echo "ptxas info : Compiling entry function 'ampi_k_cast' for 'sm_90'" >&2
 echo "8 bytes stack frame, 8 bytes spill stores, 8 bytes spill loads" >&2
 echo "Used 10 registers" >&2
 SH
-    all_refuse "ptx.sh: bad kernels" 0 env CC="$CC" NVCC="$work/nvcc/nvcc" tests/ptx.sh
+    all_refuse "ptx.sh: bad kernels" 0 env CC="$CC" BUILD="$work/nvcc" NVCC="$work/nvcc/nvcc" tests/ptx.sh
     says 'FAIL: no line in the table\|FAIL: widest load' 'FAIL: .* un-suffixed' 'FAIL: .* .approx' 'FAIL: local memory' 'FAIL: no kernel matches' 'flushes subnormals' 'exports leaked'
     echo 'exit 0' | program "$work/nvcc/nvcc"
     all_refuse "ptx.sh: an nvcc that makes nothing" 0 env BUILD="$work/nvcc" NVCC="$work/nvcc/nvcc" tests/ptx.sh
