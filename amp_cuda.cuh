@@ -2510,15 +2510,48 @@ static __global__ void __launch_bounds__(AMP_BLOCK, AMPI_K_AT_ONCE)
 }
 
 /* Activation and derivative of eight at a time, on float bits. */
+#define AMPI_K_EACH8(value) \
+    AMP_UNROLL \
+    for (k = 0; k < 8u; k++) \
+        x[k] = ampi_bits(value);
 AMPI_K void ampi_k_act8(uint32_t x[8], amp_act act) {
     uint32_t k;
-    for (k = 0; k < 8u; k++)
-        x[k] = ampi_bits(ampi_act(act, ampi_float(x[k])));
+    if (act == AMP_GELU) {
+        AMPI_K_EACH8(ampi_act(AMP_GELU, ampi_float(x[k])))
+    } else if (act == AMP_RELU) {
+        AMPI_K_EACH8(ampi_act(AMP_RELU, ampi_float(x[k])))
+    }
 }
 AMPI_K void ampi_k_act_grad8(uint32_t x[8], amp_act act, const uint32_t saved[8]) {
     uint32_t k;
-    for (k = 0; k < 8u; k++)
-        x[k] = ampi_bits(ampi_act_grad(act, ampi_float(x[k]), ampi_float(saved[k])));
+    if (act == AMP_GELU) {
+        AMPI_K_EACH8(ampi_act_grad(AMP_GELU, ampi_float(x[k]), ampi_float(saved[k])))
+    } else if (act == AMP_RELU) {
+        AMPI_K_EACH8(ampi_act_grad(AMP_RELU, ampi_float(x[k]), ampi_float(saved[k])))
+    }
+}
+/* The same of 16 bits, as they lie in memory: dy becomes the gradient. Only where an Inf or a NaN comes out is looked
+   for the payload that ReLU lets through. */
+AMPI_K void ampi_k_act_grad_raw(ampi_k_raw *dy, amp_act act, const ampi_k_raw *saved, amp_dtype t) {
+    const uint32_t none[8] = {0, 0, 0, 0, 0, 0, 0, 0};
+    uint32_t x[8], y[8], w[4];
+    ampi_k_quick8(x, dy, t);
+    ampi_k_quick8(y, saved, t);
+    ampi_k_act_grad8(x, act, y);
+    if (!ampi_k_quick_words(w, x, t)) {
+        if (act == AMP_RELU) {
+            ampi_k_exact8(x, dy, t);
+            ampi_k_act_grad8(x, AMP_RELU, y);
+        }
+        ampi_k_exact_words(w, x, t, AMP_NEAREST, none, 0);
+    }
+    dy->a.x = w[0];
+    dy->a.y = w[1];
+    dy->a.z = w[2];
+    dy->a.w = w[3];
+}
+AMPI_K ampi_k_u4 *ampi_k_words_at(const amp_array &a, uint64_t i) { /* of 16 bits */
+    return (ampi_k_u4 *)((char *)a.data + 2u * i);
 }
 
 /* What cuBLASLt left to do: d, which is not FP8, holds the product; the rest of amp_epilogue_one, in groups of 8 along
@@ -2545,14 +2578,42 @@ AMPI_K void ampi_k_move(ampi_k_place *p, const ampi_k_place *step, uint64_t acro
         p->batch++;
     }
 }
+/* Eight of 16 bits, aligned or not. */
+AMPI_K void ampi_k_fetch_short(ampi_k_raw *r, const amp_array &a, uint64_t i, int wide) {
+    if (wide)
+        r->a = *ampi_k_words_at(a, i);
+    else
+        ampi_k_fetch_words(r, a.data, i);
+}
+AMPI_K void ampi_k_act_grad_at(const amp_gemm_job &p, uint64_t at, int wide) {
+    ampi_k_raw dy, saved;
+    ampi_k_fetch_short(&dy, p.d, at, wide);
+    ampi_k_fetch_short(&saved, p.aux, at, wide);
+    if (p.d.dtype == AMP_F16)
+        ampi_k_act_grad_raw(&dy, p.act, &saved, AMP_F16);
+    else
+        ampi_k_act_grad_raw(&dy, p.act, &saved, AMP_BF16);
+    if (wide) {
+        *ampi_k_words_at(p.d, at) = dy.a;
+    } else {
+        uint32_t x[8];
+        ampi_k_patterns8(x, &dy, AMP_F16);
+        ampi_k_store_words(x, p.d.data, at);
+    }
+}
 static __global__ void __launch_bounds__(AMP_BLOCK, 2)
     ampi_k_epilogue(amp_gemm_job p, int add_bias, int wide, int wide_bias) {
     uint64_t across = p.n / 8u + (p.n % 8u != 0), all = p.batch * p.m * across, step = (uint64_t)gridDim.x * AMP_BLOCK;
     uint64_t g = (uint64_t)blockIdx.x * AMP_BLOCK + threadIdx.x;
     ampi_k_place here = ampi_k_place_of(g, across, p.m), next = ampi_k_place_of(step, across, p.m);
+    int alike = p.backward && !add_bias && p.d.dtype == p.aux.dtype && amp_dtype_size(p.d.dtype) == 2u;
     for (; g < all; g += step, ampi_k_move(&here, &next, across, p.m)) {
         uint64_t j = 8u * here.group, at = here.batch * p.stride_d + here.row * p.ldd + j;
         uint32_t m = ampi_k_group(j, p.n), x[8], y[8], k;
+        if (alike && m == 8u) {
+            ampi_k_act_grad_at(p, at, wide);
+            continue;
+        }
         ampi_k_load8(x, p.d.data, p.d.dtype, at, m, wide);
         if (add_bias) {
             ampi_k_load8(y, p.bias.data, p.bias.dtype, j, m, wide_bias);
@@ -2650,6 +2711,46 @@ AMPI_K void ampi_k_bias_rows(
         }
     }
 }
+/* The same for 16 bits, aligned, dy and saved alike. */
+AMPI_K void ampi_k_bias_alike(const amp_bias_grad_job &j, amp_dtype t, uint64_t at, uint32_t rows, float sum[8]) {
+    uint32_t k, u, v[8];
+    for (; rows; rows -= rows < AMPI_K_AHEAD ? rows : AMPI_K_AHEAD) {
+        ampi_k_raw dy[AMPI_K_AHEAD], saved[AMPI_K_AHEAD];
+        AMP_UNROLL
+        for (u = 0; u < AMPI_K_AHEAD; u++) {
+            uint64_t one = u < rows ? at + u * j.cols : at; /* the last row twice, and once used */
+            dy[u].a = *ampi_k_words_at(j.dy, one);
+            if (j.act != AMP_ACT_NONE) saved[u].a = *ampi_k_words_at(j.saved, one);
+        }
+        AMP_UNROLL
+        for (u = 0; u < AMPI_K_AHEAD; u++) {
+            if (u >= rows) break;
+            if (j.act != AMP_ACT_NONE) {
+                ampi_k_act_grad_raw(&dy[u], j.act, &saved[u], t);
+                *ampi_k_words_at(j.dy, at) = dy[u].a;
+            }
+            at += j.cols;
+            ampi_k_quick8(v, &dy[u], t);
+            AMP_UNROLL
+            for (k = 0; k < 8u; k++)
+                sum[k] = amp_add(sum[k], ampi_float(v[k]));
+        }
+    }
+}
+AMPI_K int ampi_k_bias_is_alike(const ampi_k_bias_args &a) { /* then all eight columns of a thread are there */
+    const amp_bias_grad_job &j = a.job;
+    return a.wide && amp_dtype_size(j.dy.dtype) == 2u && (j.act == AMP_ACT_NONE || j.dy.dtype == j.saved.dtype);
+}
+AMPI_K void ampi_k_bias_part(
+    const ampi_k_bias_args &a, uint64_t column, uint64_t left, uint64_t row, uint64_t end, float sum[8]) {
+    uint64_t at = row * a.job.cols + column;
+    if (!ampi_k_bias_is_alike(a))
+        ampi_k_bias_rows(a, column, left, row, end, sum);
+    else if (a.job.dy.dtype == AMP_F16)
+        ampi_k_bias_alike(a.job, AMP_F16, at, (uint32_t)(end - row), sum);
+    else
+        ampi_k_bias_alike(a.job, AMP_BF16, at, (uint32_t)(end - row), sum);
+}
 static __global__ void __launch_bounds__(AMP_BLOCK, 2) ampi_k_bias_grad(const AMP_GRID_CONSTANT ampi_k_bias_args a) {
     uint64_t stripes = (a.columns + AMPI_K_STRIPE - 1u) / AMPI_K_STRIPE, unit;
     uint32_t t = threadIdx.x % AMPI_TEAM, k;
@@ -2659,7 +2760,8 @@ static __global__ void __launch_bounds__(AMP_BLOCK, 2) ampi_k_bias_grad(const AM
         uint64_t end = (part + 1u) * AMP_ROWS;
         float sum[8] = {0, 0, 0, 0, 0, 0, 0, 0};
         if (c >= a.columns) continue;
-        ampi_k_bias_rows(a, a.from + c, a.columns - c, part * AMP_ROWS, end < a.job.rows ? end : a.job.rows, sum);
+        if (end > a.job.rows) end = a.job.rows;
+        ampi_k_bias_part(a, a.from + c, a.columns - c, part * AMP_ROWS, end, sum);
         AMP_UNROLL
         for (k = 0; k < 8u; k++) {
             uint64_t own = c + (a.wide ? k : AMPI_TEAM * k);
