@@ -45,11 +45,10 @@
                     AMP_CUDA_API takes the place of AMP_API, so that AMP_STATIC does not make these functions static.
                     No macro has to be the same in all files: none changes a type or a signature.
 
-   KERNELS    ampi_k_NAME, in the >>device section of their verb, launched from the >>cuda section of the same name. A
-              verb launches one of them or a few (losses, column sums). None is for small or for large n alone: each
-              takes in groups the elements that are aligned in all arrays, and what lies before and after them one by
-              one (n = 3: only that). Products are cuBLASLt's; ampi_k_gemm takes, at any size, those with
-              AMP_GEMM_ORDERED and those that cuBLASLt refuses.
+   KERNELS    ampi_k_NAME in the >>device section of its verb, launched from the >>cuda section of the same name. A verb
+              has one kernel for every n: groups of elements that are aligned in all arrays, and what lies before and
+              after them one by one (n = 3: only that). Products are cuBLASLt's; ampi_k_gemm takes, at any size, those
+              with AMP_GEMM_ORDERED and those that cuBLASLt refuses.
    STREAM     All work of a context is queued on its one stream: yours, or a non-blocking one of its own. Order against
               your other streams is yours (events). That includes the default stream: kernel<<<g, b>>>() has no order
               with a context's own stream. Launch on amp_cuda_stream(ctx), or give the context AMP_CUDA_STREAM_LEGACY.
@@ -796,20 +795,18 @@ AMPI_K double ampi_k_halve8(const double x[8]) {
     double even = amp_dadd(amp_dadd(x[0], x[4]), amp_dadd(x[2], x[6]));
     return amp_dadd(even, amp_dadd(amp_dadd(x[1], x[5]), amp_dadd(x[3], x[7])));
 }
-/* From the lanes of the first so many teams, complete but for a barrier, to the sum of each one's part: thread i has
-   that of team i. */
-AMPI_K float ampi_k_join_lanes(ampi_k_room *room, uint32_t teams) {
+/* From the lanes of each team, complete but for a barrier, to the sum of its part: valid in the first AMPI_TEAMS
+   threads, thread i has that of team i. */
+AMPI_K float ampi_k_join_lanes(ampi_k_room *room) {
     uint32_t team = threadIdx.x / AMPI_TEAM, t = threadIdx.x % AMPI_TEAM, k;
     float x[8];
     __syncthreads();
-    if (team < teams) {
-        AMP_UNROLL
-        for (k = 0; k < 8u; k++)
-            x[k] = room->lane[team * AMP_LANES + t + AMPI_TEAM * k];
-        room->half[team * AMPI_PITCH + t] = ampi_k_halve8(x);
-    }
+    AMP_UNROLL
+    for (k = 0; k < 8u; k++)
+        x[k] = room->lane[team * AMP_LANES + t + AMPI_TEAM * k];
+    room->half[team * AMPI_PITCH + t] = ampi_k_halve8(x);
     __syncthreads();
-    if (threadIdx.x >= teams) return 0.0f;
+    if (threadIdx.x >= AMPI_TEAMS) return 0.0f;
     AMP_UNROLL
     for (k = 0; k < 8u; k++) {
         const float *half = &room->half[threadIdx.x * AMPI_PITCH + k];
@@ -856,7 +853,7 @@ template <class X> AMPI_K double ampi_k_sum_chunk(const X &x, uint64_t base, uin
         AMP_UNROLL
         for (k = 0; k < 8u; k++)
             room->lane[team * AMP_LANES + slot + k] = lane[k];
-        sum = ampi_k_join_lanes(room, AMPI_TEAMS);
+        sum = ampi_k_join_lanes(room);
         if (threadIdx.x < AMPI_TEAMS && r + threadIdx.x < parts) room->part[r + threadIdx.x] = amp_widen(sum);
     }
     return ampi_k_halve(room->part, ampi_k_power_of_two(parts, AMP_PARTS));
@@ -1076,9 +1073,9 @@ static __global__ void __launch_bounds__(AMP_BLOCK) ampi_k_histogram(ampi_k_list
 
 /* Blocks that have seen a tensor: the last one to finish ends the cast. The ticket wraps to 0. */
 AMPI_K void ampi_k_quantize_end(const amp_quantize_job *j, uint32_t amax) {
-    AMP_SHARED(uint32_t, most, 3); /* amax, whether this block is the last, whether the history is looked through */
+    AMP_SHARED(uint32_t, most, 2);
     amp_fp8_state *s = j->state;
-    uint32_t i, k;
+    uint32_t i, k, again;
     AMP_UNROLL
     for (k = AMPI_TEAM / 2u; k; k /= 2u) {
         uint32_t other = AMP_SHUFFLE(amax, k);
@@ -1098,15 +1095,16 @@ AMPI_K void ampi_k_quantize_end(const amp_quantize_job *j, uint32_t amax) {
     if (!most[1]) return;
     if (threadIdx.x == 0) {
         most[0] = 0;
-        most[2] = (uint32_t)amp_fp8_end(j, ampi_float(AMP_LOAD_L2(&s->found)));
+        most[1] = (uint32_t)amp_fp8_end(j, ampi_float(AMP_LOAD_L2(&s->found)));
         s->found = 0;
     }
     __syncthreads();
-    for (i = threadIdx.x, amax = 0; most[2] && i < j->n_history; i += AMP_BLOCK)
+    again = most[1];
+    for (i = threadIdx.x, amax = 0; again && i < j->n_history; i += AMP_BLOCK)
         amax = ampi_bits(j->history[i]) > amax ? ampi_bits(j->history[i]) : amax;
     if (amax) atomicMax(&most[0], amax);
     __syncthreads();
-    if (most[2] && threadIdx.x == 0) s->window = ampi_float(most[0]);
+    if (again && threadIdx.x == 0) s->window = ampi_float(most[0]);
 }
 AMPI_K uint32_t ampi_k_amax8(const uint32_t x[8], uint32_t m, uint32_t amax) { /* NaN does not count */
     uint32_t k;
@@ -1311,7 +1309,7 @@ AMPI_K float ampi_k_part_squares(
     const ampi_k_gradients *g, uint32_t at, uint32_t n, int again, float by, int spread, ampi_k_room *room) {
     AMPI_FORMATS(AMPI_FORMAT_SQUARES)
     if (g->type == AMP_F32) ampi_k_squares_any<AMP_F32>(g, at, n, again, by, spread, room);
-    return ampi_k_join_lanes(room, spread ? 1u : AMPI_TEAMS);
+    return ampi_k_join_lanes(room);
 }
 /* Which part a team has in a round: elements [at, at + n) of the chunk, n may be 0. */
 AMPI_K uint32_t ampi_k_part_of(const ampi_k_gradients *g, uint32_t q, uint32_t cuts, uint32_t index, uint32_t *at) {
@@ -1860,8 +1858,8 @@ AMPI_K void ampi_k_update_piece(ampi_k_updating *p, const ampi_k_piece *c, const
     for (; at < end; at += 8u * AMP_BLOCK)
         overflow |= ampi_k_update_at<kind, counted, 8>(p, at, coef, &tally);
     if (overflow) {
-        const uint32_t known = atomicOr((unsigned *)&record->weight_overflow, 1u);
-        if (mirror && !known) *(volatile uint32_t *)&mirror->record.weight_overflow = 1u;
+        atomicOr((unsigned *)&record->weight_overflow, 1u);
+        if (mirror) *(volatile uint32_t *)&mirror->record.weight_overflow = 1u;
     }
     if (counted) ampi_k_tally_end(&tally, &counts[c->param]);
 }
@@ -2147,7 +2145,7 @@ AMPI_K void ampi_k_xent_parts(
         AMP_UNROLL
         for (k = 0; k < 8u; k++)
             room->lane[team * AMP_LANES + slot + k] = lane[k];
-        sum = ampi_k_join_lanes(room, AMPI_TEAMS);
+        sum = ampi_k_join_lanes(room);
         if (threadIdx.x < AMPI_TEAMS) room->part[r + threadIdx.x] = amp_widen(sum);
     }
     __syncthreads();
@@ -2601,19 +2599,30 @@ AMPI_K void ampi_k_act_grad_at(const amp_gemm_job &p, uint64_t at, int wide) {
         ampi_k_store_words(x, p.d.data, at);
     }
 }
+AMPI_K int ampi_k_is_alike(const amp_gemm_job &p) {
+    return p.backward && p.d.dtype == p.aux.dtype && amp_dtype_size(p.d.dtype) == 2u;
+}
+/* The whole groups of a gradient of 16 bits, in a loop of their own: one loop for all costs the others registers. */
+AMPI_K void ampi_k_act_grads(
+    const amp_gemm_job &p, int wide, ampi_k_place here, const ampi_k_place &step, uint64_t all) {
+    uint64_t across = p.n / 8u + (p.n % 8u != 0), g = (uint64_t)blockIdx.x * AMP_BLOCK + threadIdx.x;
+    for (; g < all; g += (uint64_t)gridDim.x * AMP_BLOCK, ampi_k_move(&here, &step, across, p.m)) {
+        uint64_t j = 8u * here.group;
+        if (ampi_k_group(j, p.n) == 8u) ampi_k_act_grad_at(p, here.batch * p.stride_d + here.row * p.ldd + j, wide);
+    }
+}
 static __global__ void __launch_bounds__(AMP_BLOCK, 2)
     ampi_k_epilogue(amp_gemm_job p, int add_bias, int wide, int wide_bias) {
     uint64_t across = p.n / 8u + (p.n % 8u != 0), all = p.batch * p.m * across, step = (uint64_t)gridDim.x * AMP_BLOCK;
     uint64_t g = (uint64_t)blockIdx.x * AMP_BLOCK + threadIdx.x;
     ampi_k_place here = ampi_k_place_of(g, across, p.m), next = ampi_k_place_of(step, across, p.m);
-    int alike = p.backward && !add_bias && p.d.dtype == p.aux.dtype && amp_dtype_size(p.d.dtype) == 2u;
+    int alike = !add_bias && ampi_k_is_alike(p);
+    if (alike) ampi_k_act_grads(p, wide, here, next, all);
+    if (alike && p.n % 8u == 0) return;
     for (; g < all; g += step, ampi_k_move(&here, &next, across, p.m)) {
         uint64_t j = 8u * here.group, at = here.batch * p.stride_d + here.row * p.ldd + j;
         uint32_t m = ampi_k_group(j, p.n), x[8], y[8], k;
-        if (alike && m == 8u) {
-            ampi_k_act_grad_at(p, at, wide);
-            continue;
-        }
+        if (alike && m == 8u) continue;
         ampi_k_load8(x, p.d.data, p.d.dtype, at, m, wide);
         if (add_bias) {
             ampi_k_load8(y, p.bias.data, p.bias.dtype, j, m, wide_bias);
