@@ -130,8 +130,7 @@ if has vcpkg; then try "vcpkg's format" sh -c 'cp packaging/vcpkg/vcpkg.json "$0
 else skip "builds: no vcpkg"; fi
 
 # ---- Conan ----
-if [ -z "$full" ]; then skip "builds: conan create, only with --full"
-elif has conan && has cmake; then
+if has conan && has cmake; then
     CONAN_HOME=$work/conan
     export CONAN_HOME
     cp -r packaging/conan/test_package "$work/test_package"
