@@ -298,7 +298,11 @@ check_lab() { # NUMBER
     one "$number" "$labs/$folder/$name" "$work/gap"
     if grep -q "^lab $number: .* is still to be written$" "$work/gap/verdict"; then ok; else bad "lab $number: the unfilled file: $(cat "$work/gap/verdict")"; fi
     count=0 tried=0
-    for wrong in "$secret"/wrong-*."$extension"; do
+    rm -rf "$work/made"
+    mkdir -p "$work/made"
+    awk -v to="$work/made/wrong-" -v extension="$extension" -f "$here/labs_wrong.awk" "$secret/solution.$extension" "$secret/wrong.txt" ||
+        bad "lab $number: wrong.txt does not fit the solution"
+    for wrong in "$work"/made/wrong-*."$extension"; do
         [ -e "$wrong" ] || continue
         count=$((count + 1))
         [ -z "$quick" ] || [ $((count % 5)) = 1 ] || continue
@@ -358,7 +362,7 @@ exported() {
     rm -rf "$out/students"
     [ -n "$quick" ] || unset IMPL # amp.h is compiled there, too
     (export_to "$out/students") >/dev/null || { bad "export"; return; }
-    if find "$out/students" -name 'solution*' -o -name 'wrong-*' | grep .; then bad "export shows solutions"; else ok; fi
+    if find "$out/students" -name 'solution*' -o -name 'wrong*' | grep .; then bad "export shows solutions"; else ok; fi
     if [ -n "$(no_cuda)" ] || $MAKE -n -C "$out/students/tools/hostcuda" BUILD="$out/none" CUDA_HOME="$(cuda_home)" "$out/none/hostcuda/translate" \
         "$out/none/hostcuda/user/libhostcuda-plain.a" >"$out/students.log" 2>&1; then ok; else bad "the students' host runtime: $(tail -n 3 "$out/students.log")"; fi
     if in_export; then bad "an unfilled lab passes in the students' folder"
