@@ -54,7 +54,8 @@ if [ $? = 2 ]; then ok; else bad "train --nonsense"; fi
 if [ -n "$full" ]; then
     cp bench/results/zen5-curve.csv "$work/curve.csv"
     if ${CC:-cc} -std=c99 -O1 bench/bench.c -o "$work/bench" -lm -pthread -ldl && "$work/bench" --draw "$work/curve.csv" &&
-        cmp "$work/curve.svg" bench/results/zen5-curve.svg; then ok; else bad "bench --draw: not bench/results/zen5-curve.svg"; fi
+        cmp "$work/curve.svg" bench/results/zen5-curve.svg; then ok
+    else bad "bench --draw: not bench/results/zen5-curve.svg"; fi
     head -n 30 bench/results/zen5-curve.csv >"$work/curve.csv"
     if "$work/bench" --draw "$work/curve.csv" 2>"$work/err"; then bad "bench --draw takes half a file"; elif grep -q 'line 31' "$work/err"; then ok; else bad "bench --draw: $(cat "$work/err")"; fi
 fi
@@ -107,10 +108,12 @@ if [ -x "$bench" ]; then
     # make check-gpu's page, with one file of the suite; then one that a wrong table spoils
     page() { HCU_PROTECT=0 LOG="$work/page.log" SUITE_ARGS='--filter cast.' CHECK_ARGS="--tiny --table $1" tests/check_gpu.sh "$build/hostcuda/plain/suite" "$build/hostcuda/plain/check_gpu"; }
     whole=
-    if page tests/sass.txt >"$work/page" 2>&1; then whole=1 && ok; else bad "check_gpu.sh: $(grep -e '^WRONG' -e HOSTCUDA "$work/page" | head -n 5)"; fi
+    if page tests/sass.txt >"$work/page" 2>&1; then whole=1 && ok
+    else bad "check_gpu.sh: $(grep -e '^WRONG' -e HOSTCUDA "$work/page" | head -n 5)"; fi
     for line in 'checks  *cuda  *[1-9][0-9]* passed, 0 failed' '^40 steps .*3 passed, 0 failed.*identical' '^device .*sm_90' '^clocks ' '^  AdamW bf16 moments .* [0-9.]* ' '^products  *0 of 21 ' \
         '^  1 .*no clock' '^  3 .*no; cuBLASLt' '^  6 .*taken, right' '^results  *[1-9][0-9]* checked, 0 wrong'; do
-        if grep -q -e "$line" "$work/page"; then ok; else bad "check_gpu.sh: no line '$line'"; fi
+        if grep -q -e "$line" "$work/page"; then ok
+        else bad "check_gpu.sh: no line '$line'"; fi
     done
     # that it fails says something only if it passes with the right table
     if [ -z "$whole" ] || page /dev/null >"$work/page" 2>&1; then bad "check_gpu.sh accepts an empty table"; else ok; fi

@@ -19,7 +19,8 @@ skip() { skipped=$((skipped + 1)); echo "skipped: $*"; }
 try() { # NAME COMMAND...
     name=$1
     shift
-    if "$@" >"$work/log" 2>&1; then ok; else bad "$name"; tail -n 20 "$work/log"; return 1; fi
+    if "$@" >"$work/log" 2>&1; then ok
+    else bad "$name"; tail -n 20 "$work/log"; return 1; fi
 }
 refused() { # NAME COMMAND...
     name=$1
@@ -35,7 +36,8 @@ installed=$root$prefix
 try "make install, with spaces" mk install install-shared DESTDIR="$root" PREFIX="$prefix"
 version=$(sed -n 's/^set(PACKAGE_VERSION "\(.*\)")/\1/p' "$installed/share/cmake/amp/ampConfigVersion.cmake")
 for f in include/amp.h include/amp_cuda.cuh share/pkgconfig/amp.pc share/cmake/amp/ampConfig.cmake lib/libamp.so "lib/libamp.so.$version"; do
-    if [ -s "$installed/$f" ]; then ok; else bad "install: no $f"; fi
+    if [ -s "$installed/$f" ]; then ok
+    else bad "install: no $f"; fi
 done
 cat >"$work/use.c" <<'C'
 #include <amp.h>
@@ -53,7 +55,8 @@ if has pkg-config; then
         eval "set -- $(pkg-config --define-variable=prefix="$installed" --cflags amp)"
         "$CC" "$@" "$work/use.c" "$installed/lib/libamp.so" -o "$work/by_pkg_config"
     ) >"$work/log" 2>&1
-    if LD_LIBRARY_PATH="$installed/lib" "$work/by_pkg_config"; then ok; else bad "pkg-config and the shared library"; cat "$work/log"; fi
+    if LD_LIBRARY_PATH="$installed/lib" "$work/by_pkg_config"; then ok
+    else bad "pkg-config and the shared library"; cat "$work/log"; fi
 else skip "builds: no pkg-config"; fi
 if has nm; then
     nm -D --defined-only "$installed/lib/libamp.so" | awk '$2 == "T" || $2 == "D" || $2 == "B" || $2 == "R"' >"$work/symbols"
@@ -66,7 +69,8 @@ strict() { # NAME BUILD_FOLDER OPTION...: configures, builds and runs tests/drop
     name=$1 folder=$2
     shift 2
     try "$name: configure" cmake -S "$top/tests/dropin/strict" -B "$folder" "$@" && try "$name: build" cmake --build "$folder" &&
-        try "$name: run" "$folder/strict" && if grep -q '^w 3.00 b -1.00, [0-9]* skipped, scale ' "$work/log"; then ok; else bad "$name: $(cat "$work/log")"; fi
+        try "$name: run" "$folder/strict" && if grep -q '^w 3.00 b -1.00, [0-9]* skipped, scale ' "$work/log"; then ok
+    else bad "$name: $(cat "$work/log")"; fi
 }
 if has cmake && has "$CXX"; then
     strict "CMake, add_subdirectory" "$work/cmake 1" -DAMP_SOURCE="$top"
@@ -89,7 +93,8 @@ CMAKE
     if try "CMake, FetchContent: configure" cmake -S "$work/fetch me" -B "$work/cmake 2" -DAMP_HERE="$top" -DUSE="$work/use.c" -DBUILD_SHARED_LIBS=ON \
         -DCMAKE_INSTALL_PREFIX="$work/by cmake" && try "CMake, FetchContent: build" cmake --build "$work/cmake 2" &&
         try "CMake, FetchContent: run" "$work/cmake 2/use" && try "cmake --install" cmake --install "$work/cmake 2"; then
-        if cmp -s "$installed/share/cmake/amp/ampConfigVersion.cmake" "$work/by cmake/share/cmake/amp/ampConfigVersion.cmake"; then ok; else bad "make install and cmake --install differ"; fi
+        if cmp -s "$installed/share/cmake/amp/ampConfigVersion.cmake" "$work/by cmake/share/cmake/amp/ampConfigVersion.cmake"; then ok
+        else bad "make install and cmake --install differ"; fi
         [ -z "$full" ] || { mkdir -p "$work/vcpkg/share/amp" && cp -r "$work/by cmake/include" "$work/vcpkg/" && cp "$work/by cmake/share/cmake/amp/"* "$work/vcpkg/share/amp/"
         strict "find_package, as vcpkg moves it" "$work/cmake 5" -DCMAKE_PREFIX_PATH="$work/vcpkg"; }
         [ -z "$full" ] || strict "find_package, installed by CMake" "$work/cmake 3" -DCMAKE_PREFIX_PATH="$work/by cmake" -DSTRICT_COMPILED=ON
@@ -140,6 +145,7 @@ else skip "builds: no conan"; fi
 
 # ---- uninstall ----
 try "make uninstall" mk uninstall DESTDIR="$root" PREFIX="$prefix"
-if [ -z "$(find "$root" ! -type d)" ]; then ok; else bad "uninstall leaves $(find "$root" ! -type d)"; fi
+if [ -z "$(find "$root" ! -type d)" ]; then ok
+else bad "uninstall leaves $(find "$root" ! -type d)"; fi
 echo "$passed passed, $failed failed, $skipped skipped"
 [ $failed = 0 ]

@@ -89,7 +89,8 @@ if [ -x "$build/hostcuda/plain/gpt" ]; then
     # shellcheck disable=SC2086 # many words
     want=$(weights gpt $half)
     # shellcheck disable=SC2086
-    if [ -n "$want" ] && [ "$(weights "$build/hostcuda/plain/gpt" --device cuda $half)" = "$want" ]; then ok; else bad "gpt --norm fp16 on the host runtime: not $want"; fi
+    if [ -n "$want" ] && [ "$(weights "$build/hostcuda/plain/gpt" --device cuda $half)" = "$want" ]; then ok
+    else bad "gpt --norm fp16 on the host runtime: not $want"; fi
     # GPT-2's 12 layers and 12 heads, as narrow as can be: what a step launches does not depend on the width
     for steps in 1 2; do
         "$build/hostcuda/plain/gpt" --shape gpt2-124m --width 12 --context 2 --batch 1 --vocab 8 --mode fp16-dynamic --steps $steps >"$work/log" 2>"$work/steps.$steps" ||
@@ -121,16 +122,19 @@ for wrong in "--mode fp64" "--mode fp32,,bf16" "--epochs 0" "--batch 5000" "--lr
     # shellcheck disable=SC2086 # two words
     (cd "$work" && convnet $wrong >log 2>err)
     rc=$?
-    if [ $rc = 1 ] && [ "$(wc -l <"$work/err")" = 1 ] && grep -q -e "${wrong%% *}\|${wrong#* }" "$work/err"; then ok; else bad "convnet $wrong: $rc, $(cat "$work/err")"; fi
+    if [ $rc = 1 ] && [ "$(wc -l <"$work/err")" = 1 ] && grep -q -e "${wrong%% *}\|${wrong#* }" "$work/err"; then ok
+    else bad "convnet $wrong: $rc, $(cat "$work/err")"; fi
 done
 
 # ---- debug: its claims and pictures; on the host runtime the same with few steps; wrong options ----
 mkdir -p "$work/patients"
 claims "debug --check" 16 "$programs/debug" --check --out "$work/patients"
 for picture in "$work"/patients/debug_1.svg "$work"/patients/debug_2.svg "$work"/patients/debug_3.svg; do
-    if tail -n 1 "$picture" | grep -q '</svg>' && ! grep -q '"[^"]*\(nan\|inf\)[^"]*"' "$picture"; then ok; else bad "$picture is not whole"; fi
+    if tail -n 1 "$picture" | grep -q '</svg>' && ! grep -q '"[^"]*\(nan\|inf\)[^"]*"' "$picture"; then ok
+    else bad "$picture is not whole"; fi
 done
-if [ -s "$work/patients/debug_3.svg" ] && [ ! -e "$work/patients/debug.state" ]; then ok; else bad "debug leaves its state file, or has not run"; fi
+if [ -s "$work/patients/debug_3.svg" ] && [ ! -e "$work/patients/debug.state" ]; then ok
+else bad "debug leaves its state file, or has not run"; fi
 if [ -x "$build/hostcuda/plain/debug" ]; then
     HCU_PROTECT=0
     export HCU_PROTECT
@@ -144,7 +148,8 @@ for wrong in "--steps 0" "--device tpu" "--nonsense 1"; do
     # shellcheck disable=SC2086 # two words
     (cd "$work" && "$programs/debug" $wrong >log 2>err)
     rc=$?
-    if [ $rc = 1 ] && [ "$(wc -l <"$work/err")" = 1 ] && grep -q -e "${wrong%% *}" "$work/err"; then ok; else bad "debug $wrong: $rc, $(cat "$work/err")"; fi
+    if [ $rc = 1 ] && [ "$(wc -l <"$work/err")" = 1 ] && grep -q -e "${wrong%% *}" "$work/err"; then ok
+    else bad "debug $wrong: $rc, $(cat "$work/err")"; fi
 done
 
 # ---- ranks_mpi: its claims with 4 processes; one of 4 dies, and 2 go on from the state file as if nothing had happened ----
@@ -168,13 +173,16 @@ else
         mpi 4 --mode sharded --ranks 4 --steps 150 --state whole >"$work/log" 2>"$work/err" || bad "ranks_mpi: $(tail -n 3 "$work/err")"
         want=$(awk '$1 == "sharded" { print $NF }' "$work/log")
         if mpi 4 --mode sharded --ranks 4 --steps 150 --state half --kill 2 --at 120 >"$work/log" 2>"$work/err"; then bad "ranks_mpi: a process died, and nobody noticed"
-        elif grep -q 'signal 9\|Killed\|KILLED' "$work/err"; then ok; else bad "ranks_mpi: a process died, and nobody says so: $(tail -n 3 "$work/err")"; fi
+        elif grep -q 'signal 9\|Killed\|KILLED' "$work/err"; then ok
+        else bad "ranks_mpi: a process died, and nobody says so: $(tail -n 3 "$work/err")"; fi
         mpi 2 --mode plain --ranks 2 --steps 150 --state half --resume >"$work/log" 2>"$work/err" || bad "ranks_mpi --resume: $(tail -n 3 "$work/err")"
-        if [ -n "$want" ] && grep -q "^plain.* $want\$" "$work/log"; then ok; else bad "ranks_mpi --resume: not the state $want: $(cat "$work/log")"; fi
+        if [ -n "$want" ] && grep -q "^plain.* $want\$" "$work/log"; then ok
+        else bad "ranks_mpi --resume: not the state $want: $(cat "$work/log")"; fi
         for wrong in "--rows 100000" "--mode both"; do
             # shellcheck disable=SC2086 # two words
             if mpi 2 --steps 10 $wrong >"$work/log" 2>"$work/err"; then bad "ranks_mpi $wrong is not refused"
-            elif grep -q -e "$wrong" "$work/err"; then ok; else bad "ranks_mpi $wrong: $(cat "$work/err")"; fi
+            elif grep -q -e "$wrong" "$work/err"; then ok
+            else bad "ranks_mpi $wrong: $(cat "$work/err")"; fi
         done
     }
 fi
@@ -207,13 +215,15 @@ good
 if convnet --data "$work/idx" >"$work/log" 2>&1; then bad "convnet --data: images of 5 x 4 pixels"; elif grep -q 'multiples of 4' "$work/log"; then ok; else bad "convnet --data: $(cat "$work/log")"; fi
 images "$work/idx/train-images-idx3-ubyte" 2051 64 8 4 2048
 images "$work/idx/t10k-images-idx3-ubyte" 2051 16 8 4 512
-if convnet --data "$work/idx" --epochs 1 --batch 16 --seeds 1 --mode bf16 >"$work/log" 2>&1 && grep -q '^bf16 .*%' "$work/log"; then ok; else bad "convnet --data: $(cat "$work/log")"; fi
+if convnet --data "$work/idx" --epochs 1 --batch 16 --seeds 1 --mode bf16 >"$work/log" 2>&1 && grep -q '^bf16 .*%' "$work/log"; then ok
+else bad "convnet --data: $(cat "$work/log")"; fi
 good
 if digits --data "$work/idx" --epochs 1 --out "$work/out" --csv "$work/steps.csv" >"$work/log" 2>&1 && [ -s "$work/steps.csv" ] &&
     [ "$(find "$work/out" -name '*.svg' | wc -l)" -ge 3 ]; then ok; else bad "digits --data: $(tail -n 2 "$work/log")"; fi
 for picture in "$work"/out/*.svg; do # well-formed as far as a tool here can tell
     if { head -c 200 "$picture" | grep -q '<svg' && tail -n 1 "$picture" | grep -q '</svg>'; }; then ok; else bad "$picture is not an SVG file"; fi
-    if grep -q 'class="finding"[^>]*>[^<]\{10,\}' "$picture"; then ok; else bad "$picture does not say its finding"; fi
+    if grep -q 'class="finding"[^>]*>[^<]\{10,\}' "$picture"; then ok
+    else bad "$picture does not say its finding"; fi
     if command -v xmllint >/dev/null 2>&1; then if xmllint --noout "$picture"; then ok; else bad "$picture is not well-formed"; fi; fi
 done
 if digits --help >"$work/log" 2>"$work/err" && grep -q -- --seeds "$work/log" && [ ! -s "$work/err" ]; then ok; else bad "digits --help"; fi

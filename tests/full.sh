@@ -34,7 +34,11 @@ cuda_table() {
             suites plain 1 lazy forward
             suites plain 1 eager reverse
             suites plain 1 random shuffle ;;
-        vg) suites vg 16 lazy forward ;;
+        vg) # looks for what msan finds, 20 times slower: its suites are for machines without clang
+            case " $1 " in
+            *" msan "*) ;;
+            *) suites vg 16 lazy forward ;;
+            esac ;;
         *)
             suites "$variant" 2 lazy forward
             suites "$variant" 2 random shuffle ;;

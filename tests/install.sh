@@ -16,7 +16,8 @@ mk install DESTDIR="$work/root" PREFIX=/opt/amp
 for f in include/amp.h include/amp_cuda.cuh share/pkgconfig/amp.pc share/cmake/amp/ampConfig.cmake share/cmake/amp/ampConfigVersion.cmake; do
     if [ -r "$work/root/opt/amp/$f" ]; then ok; else bad "install: no $f"; fi
 done
-if [ "$(cd "$work/root" && find . -type f | wc -l)" = 5 ]; then ok; else bad "install: $(cd "$work/root" && find . -type f)"; fi
+if [ "$(cd "$work/root" && find . -type f | wc -l)" = 5 ]; then ok
+else bad "install: $(cd "$work/root" && find . -type f)"; fi
 
 # a program that has nothing but the installed files
 cat >"$work/use.c" <<'C'
@@ -52,7 +53,8 @@ done
 for page in operations products; do
     if ${RUN_ENV:-} "${BUILD:-build}/$page" | diff - docs/$page.md; then ok; else bad "docs/$page.md is not what \`make docs\` makes"; fi
 done
-if ${RUN_ENV:-} "${BUILD:-build}/roofline" H100 --out "$work/roofline.svg" >"$work/log" && cmp "$work/roofline.svg" docs/img/roofline.svg; then ok; else bad "docs/img/roofline.svg is not what \`make docs\` makes"; fi
+if ${RUN_ENV:-} "${BUILD:-build}/roofline" H100 --out "$work/roofline.svg" >"$work/log" && cmp "$work/roofline.svg" docs/img/roofline.svg; then ok
+else bad "docs/img/roofline.svg is not what \`make docs\` makes"; fi
 mkdir -p "$work/b/x"
 mk clean BUILD="$work/b"
 if [ -e "$work/b" ]; then bad "clean left $work/b"; else ok; fi

@@ -84,27 +84,32 @@ wrong() { size "$1"; elsewhere "$1"; ids "$1"; claims "$1"; bare "$1"; as_printe
 # ---- a page of the run that README shows ----
 page=$work/report.html printed=$work/printed
 if [ -n "$full" ]; then
-    if (cd "$top" && PATH=/usr/bin:/bin make -s run NVCC= CUDA_HOME= BUILD="$work/bare") >"$printed" 2>"$work/err"; then ok; else bad "make run: $(tail -n 3 "$work/err")"; fi
+    if (cd "$top" && PATH=/usr/bin:/bin make -s run NVCC= CUDA_HOME= BUILD="$work/bare") >"$printed" 2>"$work/err"; then ok
+    else bad "make run: $(tail -n 3 "$work/err")"; fi
     page=$work/bare/report.html pictures=$work/bare/pictures
 else
     pictures=$work/pictures
-    if ${RUN_ENV:-} "$build/digits" --net both --out "$pictures" --report "$page" >"$printed" 2>"$work/err"; then ok; else bad "digits --report: $(cat "$work/err")"; fi
+    if ${RUN_ENV:-} "$build/digits" --net both --out "$pictures" --report "$page" >"$printed" 2>"$work/err"; then ok
+    else bad "digits --report: $(cat "$work/err")"; fi
 fi
 [ -r "$page" ] || { echo "$passed passed, $failed failed, $skipped skipped"; exit 1; }
 for check in size elsewhere ids claims bare as_printed pictures formed story; do
     found=$($check "$page" "$printed")
-    if [ -z "$found" ]; then ok; else bad "$check: $(printf '%s' "$found" | head -n 5)"; fi
+    if [ -z "$found" ]; then ok
+    else bad "$check: $(printf '%s' "$found" | head -n 5)"; fi
 done
 command -v xmllint >/dev/null 2>&1 || skip "HTML and SVG are not parsed: no xmllint"
 for picture in "$pictures"/*.svg; do
-    if grep -q 'class="finding"[^>]*>[^<]\{30,\}' "$picture" && ! grep -q '"[^"]*\(nan\|inf\)[^"]*"' "$picture"; then ok; else bad "$picture has no finding, or is not whole"; fi
+    if grep -q 'class="finding"[^>]*>[^<]\{30,\}' "$picture" && ! grep -q '"[^"]*\(nan\|inf\)[^"]*"' "$picture"; then ok
+    else bad "$picture has no finding, or is not whole"; fi
     if command -v xmllint >/dev/null 2>&1; then if xmllint --noout "$picture"; then ok; else bad "$picture is not well-formed"; fi; fi
 done
 # README's pictures are these; those of a training, on machines whose products have the same bits
 same="formats plain_weight"
 ! grep -q 'Device: cpu: avx512' "$printed" || same="$same plain_loss deep_loss deep_gradients"
 for name in $same; do
-    if cmp -s "$pictures/$name.svg" "$top/docs/img/$name.svg"; then ok; else bad "docs/img/$name.svg is not the picture of make run: copy it from build/pictures"; fi
+    if cmp -s "$pictures/$name.svg" "$top/docs/img/$name.svg"; then ok
+    else bad "docs/img/$name.svg is not the picture of make run: copy it from build/pictures"; fi
 done
 # README's two tables of this run, row by row; and the one figure that it takes out of the second
 readme_rows() { # PAGE: mode and eight cells, without the words after a mode's name and without spaces in a cell
@@ -121,7 +126,8 @@ readme_is_right() { # PAGE
         [ "$(rounded_away "$1")" = "$(rounded_away "$printed" | tail -n 1)" ]
 }
 if grep -q 'Device: cpu: avx512' "$printed"; then
-    if readme_is_right "$top/README.md"; then ok; else bad "README.md's tables are not those of make run: $(diff "$work/readme.rows" "$work/printed.rows")"; fi
+    if readme_is_right "$top/README.md"; then ok
+    else bad "README.md's tables are not those of make run: $(diff "$work/readme.rows" "$work/printed.rows")"; fi
     for fault in 's/| 0.1777 |/| 0.1778 |/' '/^| amp-static | 97/d' 's/| 2^33 |/| 2^32 |/' 's/scaling rounds 81 %/scaling rounds 80 %/'; do
         sed "$fault" "$top/README.md" >"$work/README.md"
         if readme_is_right "$work/README.md"; then bad "README.md with a wrong figure is accepted: $fault"; else ok; fi
@@ -129,19 +135,24 @@ if grep -q 'Device: cpu: avx512' "$printed"; then
 else
     skip "README's tables: they are those of the AVX-512 path"
 fi
-if grep -q '^Why the loss rises, from 2.3 to [0-9]*: ' "$printed"; then ok; else bad "the terminal does not say why the loss rises"; fi
+if grep -q '^Why the loss rises, from 2.3 to [0-9]*: ' "$printed"; then ok
+else bad "the terminal does not say why the loss rises"; fi
 
 # ---- with other options the story does not hold: the page says so, and is whole ----
-if ${RUN_ENV:-} "$build/digits" --net both --epochs 1 --places 1 --out "$work/other" --report "$work/other.html" >"$work/other.txt" 2>"$work/err"; then ok; else bad "digits --epochs 1 --report: $(cat "$work/err")"; fi
+if ${RUN_ENV:-} "$build/digits" --net both --epochs 1 --places 1 --out "$work/other" --report "$work/other.html" >"$work/other.txt" 2>"$work/err"; then ok
+else bad "digits --epochs 1 --report: $(cat "$work/err")"; fi
 found=$(wrong "$work/other.html" "$work/other.txt")
-if [ -z "$found" ]; then ok; else bad "a page of other options: $(printf '%s' "$found" | head -n 5)"; fi
-if grep -q 'with these options there is little to see' "$work/other.html" && ! grep -q 'learn nothing' "$work/other.html"; then ok; else bad "a run in which FP16 learns is said to learn nothing"; fi
+if [ -z "$found" ]; then ok
+else bad "a page of other options: $(printf '%s' "$found" | head -n 5)"; fi
+if grep -q 'with these options there is little to see' "$work/other.html" && ! grep -q 'learn nothing' "$work/other.html"; then ok
+else bad "a run in which FP16 learns is said to learn nothing"; fi
 
 # ---- pages with one fault each ----
 planted() { # NAME SED-SCRIPT
     sed "$2" "$page" >"$work/planted.html"
     if cmp -s "$page" "$work/planted.html"; then bad "planted: $1: the page has not changed"; return; fi
-    if [ -n "$(wrong "$work/planted.html" "$printed")" ]; then ok; else bad "planted: $1: not noticed"; fi
+    if [ -n "$(wrong "$work/planted.html" "$printed")" ]; then ok
+    else bad "planted: $1: not noticed"; fi
 }
 planted "a script from elsewhere" 's|</head>|<script src="x.js"></script></head>|'
 planted "a font from elsewhere" 's|<style>|<style>@import "x.css";|'

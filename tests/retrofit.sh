@@ -53,10 +53,12 @@ check_diff() { # FOLDER LINES [AFTER PAGE]: at most so many, those that the page
     diff "$ex/$1/before.cu" "$after" >"$work/diff"
     lines=$(grep -c '^>' "$work/diff")
     echo "$1${3:+/$3}: $lines lines added or modified, $(grep -c '^<' "$work/diff") removed or modified, of $(wc -l <"$ex/$1/before.cu")"
-    if [ "$lines" -le "$2" ]; then ok; else bad "$1${3:+/$3}: $lines changed lines, at most $2"; fi
+    if [ "$lines" -le "$2" ]; then ok
+    else bad "$1${3:+/$3}: $lines changed lines, at most $2"; fi
     diff -U0 "$ex/$1/before.cu" "$after" | grep -v '^\(---\|+++\|@@\)' >"$work/wanted"
     awk '/^```diff/ { on = 1; next } /^```/ { on = 0 } on && !/^@@/' "$ex/$page" >"$work/shown"
-    if cmp -s "$work/wanted" "$work/shown"; then ok; else bad "$page shows another diff:"; diff "$work/shown" "$work/wanted" | head -n 12; fi
+    if cmp -s "$work/wanted" "$work/shown"; then ok
+    else bad "$page shows another diff:"; diff "$work/shown" "$work/wanted" | head -n 12; fi
 }
 check_diff retrofit $max_lines
 check_diff retrofit 16 autocast.cu autocast.md
@@ -196,7 +198,8 @@ C
             }' && ! grep leaks "$work/gpt_after.err"
     }
     host "$ex/retrofit_gpt/before.cu" gpt_before -DSTEPS=30 && host "$ex/retrofit_gpt/after.cu" gpt_after -DSTEPS=30 &&
-        if gpt_curves; then ok; else bad "retrofit_gpt: the losses are not equal"; cat "$work"/gpt_*.[0-9]; fi
+        if gpt_curves; then ok
+        else bad "retrofit_gpt: the losses are not equal"; cat "$work"/gpt_*.[0-9]; fi
     for e in cuda_graph own_optimizer tensor_core tensor_core-DBF16; do
         source=$ex/${e%-D*}.cu flag=
         [ "$e" = "${e%-D*}" ] || flag=-D${e##*-D}
@@ -257,7 +260,8 @@ SH
     # as a reader runs it
     on_cpu() { ${MAKE:-make} -s -C "$top" BUILD="$build" run-cuda-on-cpu EXAMPLE="$1"; }
     on_cpu own_optimizer >"$work/log" 2>&1
-    if grep -q '^weights and moments equal bit for bit$' "$work/log"; then ok; else bad "run-cuda-on-cpu"; tail -n 5 "$work/log"; fi
+    if grep -q '^weights and moments equal bit for bit$' "$work/log"; then ok
+    else bad "run-cuda-on-cpu"; tail -n 5 "$work/log"; fi
     if on_cpu first_half >"$work/log" 2>&1 || ! grep -q 'EXAMPLE= one of .*tensor_core' "$work/log"; then bad "run-cuda-on-cpu EXAMPLE=first_half"; else ok; fi
 else
     skip "retrofit on the CPU: needs hostcuda: g++ and the CUDA headers"

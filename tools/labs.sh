@@ -294,9 +294,11 @@ check_lab() { # NUMBER
     LAB_CFLAGS=-Werror
     one "$number" "$secret/solution.$extension" "$work/solution"
     LAB_CFLAGS=
-    if passed "$number" "$work/solution"; then ok; else bad "lab $number: the solution is refused: $(cat "$work/solution/verdict")"; fi
+    if passed "$number" "$work/solution"; then ok
+    else bad "lab $number: the solution is refused: $(cat "$work/solution/verdict")"; fi
     one "$number" "$labs/$folder/$name" "$work/gap"
-    if grep -q "^lab $number: .* is still to be written$" "$work/gap/verdict"; then ok; else bad "lab $number: the unfilled file: $(cat "$work/gap/verdict")"; fi
+    if grep -q "^lab $number: .* is still to be written$" "$work/gap/verdict"; then ok
+    else bad "lab $number: the unfilled file: $(cat "$work/gap/verdict")"; fi
     count=0 tried=0
     rm -rf "$work/made"
     mkdir -p "$work/made"
@@ -316,7 +318,8 @@ check_lab() { # NUMBER
         tried=$((tried + 1))
         planted "$number" "$wrong" "$work/$(basename "$wrong" ".$extension")"
     done
-    if [ $count -ge 4 ]; then ok; else bad "lab $number: $count wrong solutions, at least 4 are wanted"; fi
+    if [ $count -ge 4 ]; then ok
+    else bad "lab $number: $count wrong solutions, at least 4 are wanted"; fi
     for heading in What Why 'The formula' 'Hand in' Hints; do
         grep -q "^## $heading" "$labs/$folder/README.md" || bad "lab $number: README.md has no chapter \"$heading\""
     done
@@ -364,12 +367,14 @@ exported() {
     (export_to "$out/students") >/dev/null || { bad "export"; return; }
     if find "$out/students" -name 'solution*' -o -name 'wrong*' | grep .; then bad "export shows solutions"; else ok; fi
     if [ -n "$(no_cuda)" ] || $MAKE -n -C "$out/students/tools/hostcuda" BUILD="$out/none" CUDA_HOME="$(cuda_home)" "$out/none/hostcuda/translate" \
-        "$out/none/hostcuda/user/libhostcuda-plain.a" >"$out/students.log" 2>&1; then ok; else bad "the students' host runtime: $(tail -n 3 "$out/students.log")"; fi
+        "$out/none/hostcuda/user/libhostcuda-plain.a" >"$out/students.log" 2>&1; then ok
+    else bad "the students' host runtime: $(tail -n 3 "$out/students.log")"; fi
     if in_export; then bad "an unfilled lab passes in the students' folder"
     elif tail -n 1 "$out/students.log" | grep -q '^make' && grep -q '^lab 1: .* is still to be written' "$out/students.log"; then ok
     else bad "make lab N=1 in the students' folder: $(tail -n 3 "$out/students.log")"; fi
     cp "$hidden/01-half/solution.c" "$out/students/01-half/lab.c"
-    if in_export && tail -n 1 "$out/students.log" | grep -q '^lab 1: passed'; then ok; else bad "make lab N=1 in the students' folder: $(tail -n 3 "$out/students.log")"; fi
+    if in_export && tail -n 1 "$out/students.log" | grep -q '^lab 1: passed'; then ok
+    else bad "make lab N=1 in the students' folder: $(tail -n 3 "$out/students.log")"; fi
 }
 
 # ---- the students' folder ----

@@ -30,11 +30,13 @@ translate=$libs/translate
 source=$("$translate" $folders "$file" "$logs") || exit 2
 
 # A variant that cannot follow the C++ library (iostream, string, map) is replaced: valgrind looks at the machine's code.
-if grep -qE '^ *# *include *<(iostream|fstream|sstream|string|map|unordered_map|set|regex|filesystem)>' "$file"; then library=yes; else library=; fi
+if grep -qE '^ *# *include *<(iostream|fstream|sstream|string|map|unordered_map|set|regex|filesystem)>' "$file"; then library=yes
+else library=; fi
 check=
 for v in ${CHECK:-asan tsan msan}; do
     if [ "$v" = msan ] && { [ -n "$library" ] || [ ! -r "$libs/libhostcuda-msan.a" ]; }; then v=vg; fi
-    if [ -r "$libs/libhostcuda-$v.a" ]; then check="$check $v"; else echo "hostcuda-run: $v is not here, what only it finds is not looked for"; fi
+    if [ -r "$libs/libhostcuda-$v.a" ]; then check="$check $v"
+    else echo "hostcuda-run: $v is not here, what only it finds is not looked for"; fi
 done
 finds() {
     case $1 in
@@ -64,7 +66,11 @@ compile() { # VARIANT
     hint 'in its own mask\|textureReference\|tex1D\|tex2D\|surf2D' "textures are not modelled"
     return 1
 }
-hint() { if grep -q "$1" "$logs/build.last" 2>/dev/null || grep -q "$1" "$logs/$v.build"; then echo "hostcuda-run: $2"; fi; }
+hint() { # PATTERN SENTENCE: if a message of the compiler has it
+    if grep -q "$1" "$logs/build.last" 2>/dev/null || grep -q "$1" "$logs/$v.build"; then
+        echo "hostcuda-run: $2"
+    fi
+}
 
 execute() { # VARIANT ARGUMENT...
     v=$1
@@ -95,31 +101,99 @@ summary() { # VARIANT STATUS: leaks of a program that gave up are not told
             }
             return ""
         }
-        function flush() { if (what != "" && where != "") tell(where ": " what); else if (what != "") tell("(no line) " what); what = where = "" }
-        function tell(text) { if (text ~ /: leak: / && rc != 0 && rc != 23) return; if (!(text in told)) print text; told[text] = 1 }
-        function begin(text) { flush(); what = text }
-        /HOSTCUDA BUG: / { t = $0; sub(/.*HOSTCUDA BUG: /, "", t); begin(t); where = place($0); next }
-        /HOSTCUDA LEAK: / { t = $0; sub(/.*HOSTCUDA LEAK: /, "", t); at = sub(/,* allocated at$/, "", t); begin("leak: " t); if (!at) flush(); next }
-        /ERROR: AddressSanitizer/ { if (what ~ /^ / || what == "") { t = $0; sub(/.*AddressSanitizer: /, "", t); sub(/ (on|at pc) .*/, "", t); if (t !~ /^ABRT/) begin("address: " t) } next }
-        /runtime error: / { t = $0; sub(/.*runtime error: /, "", t); begin(t); where = place($1); next }
-        /^(Direct|Indirect) leak of / { begin("leak: host memory, " $4 " bytes"); next }
-        /WARNING: ThreadSanitizer: / { t = $0; sub(/.*ThreadSanitizer: /, "", t); sub(/ \(pid.*/, "", t); flush(); race = t; first = ""; next }
-        race != "" && /(Write|Read|Atomic write|Atomic read|write|read) of size/ { stack++; pending = 1; kind = tolower($0) ~ /write/ ? "written" : "read"; next }
+        function tell(text) {
+            if (text ~ /: leak: / && rc != 0 && rc != 23) return
+            if (!(text in told)) print text
+            told[text] = 1
+        }
+        function flush() {
+            if (what != "") tell((where != "" ? where ":" : "(no line)") " " what)
+            what = where = ""
+        }
+        function begin(text) {
+            flush()
+            what = text
+        }
+        function rest(pattern,    text) { # of the line, after what the pattern matches
+            text = $0
+            sub(".*" pattern, "", text)
+            return text
+        }
+        /HOSTCUDA BUG: / {
+            begin(rest("HOSTCUDA BUG: "))
+            where = place($0)
+            next
+        }
+        /HOSTCUDA LEAK: / {
+            leak = rest("HOSTCUDA LEAK: ")
+            has_place = sub(/,* allocated at$/, "", leak)
+            begin("leak: " leak)
+            if (!has_place) flush()
+            next
+        }
+        /ERROR: AddressSanitizer/ {
+            address = rest("AddressSanitizer: ")
+            sub(/ (on|at pc) .*/, "", address)
+            if ((what ~ /^ / || what == "") && address !~ /^ABRT/) begin("address: " address)
+            next
+        }
+        /runtime error: / {
+            begin(rest("runtime error: "))
+            where = place($1)
+            next
+        }
+        /^(Direct|Indirect) leak of / {
+            begin("leak: host memory, " $4 " bytes")
+            next
+        }
+        /WARNING: ThreadSanitizer: / {
+            flush()
+            race = rest("ThreadSanitizer: ")
+            sub(/ \(pid.*/, "", race)
+            first = ""
+            next
+        }
+        race != "" && /(Write|Read|Atomic write|Atomic read|write|read) of size/ {
+            pending = 1
+            kind = tolower($0) ~ /write/ ? "written" : "read"
+            next
+        }
         race != "" && pending && place($0) != "" {
             pending = 0
-            if (first == "") { first = place($0); first_kind = kind }
-            else { tell(first ": " race ", " first_kind " here, " kind " at " place($0)); race = "" }
+            if (first != "") {
+                tell(first ": " race ", " first_kind " here, " kind " at " place($0))
+                race = ""
+                next
+            }
+            first = place($0)
+            first_kind = kind
             next
         }
         race != "" && /^SUMMARY/ {
             if (first != "") tell(first ": " race ", " first_kind " here; the other side is a copy, a fill or a product")
             race = ""
         }
-        /WARNING: MemorySanitizer: / { t = $0; sub(/.*MemorySanitizer: /, "", t); begin("uninitialised: " t); next }
-        /^==[0-9]+== .*[Uu]ninitialised/ { t = $0; sub(/^==[0-9]+== /, "", t); begin("uninitialised: " t); next }
-        /^==[0-9]+== Invalid (read|write)/ { t = $0; sub(/^==[0-9]+== /, "", t); begin(t); next }
-        /Assertion .* failed/ { w = place($0); tell("assertion: " $0); next }
-        what != "" && where == "" && place($0) != "" { where = place($0); flush(); next }
+        /WARNING: MemorySanitizer: / {
+            begin("uninitialised: " rest("MemorySanitizer: "))
+            next
+        }
+        /^==[0-9]+== .*[Uu]ninitialised/ {
+            begin("uninitialised: " rest("==[0-9]+== "))
+            next
+        }
+        /^==[0-9]+== Invalid (read|write)/ {
+            begin(rest("==[0-9]+== "))
+            next
+        }
+        /Assertion .* failed/ {
+            tell("assertion: " $0)
+            next
+        }
+        what != "" && where == "" && place($0) != "" {
+            where = place($0)
+            flush()
+            next
+        }
         END { flush() }' "$logs/$1.err"
 }
 

@@ -36,9 +36,11 @@ run() { # VARIANT FILE FLAGS
 for v in plain asan tsan msan vg; do
     have $v || continue
     if [ "$v" = plain ]; then # the forms of the language; under a sanitizer it is the same translation
-        if run plain "$own/language.cu" "" && grep -q '^language: [1-9][0-9]* passed, 0 failed' "$work/said"; then ok; else bad "language.cu"; cat "$work/said"; fi
+        if run plain "$own/language.cu" "" && grep -q '^language: [1-9][0-9]* passed, 0 failed' "$work/said"; then ok
+        else bad "language.cu"; cat "$work/said"; fi
     fi
-    if run $v "$own/softmax.cu" "" && grep -q 'add up to 1' "$work/said"; then ok; else bad "softmax.cu, $v: nothing is wrong with it"; cat "$work/said"; fi
+    if run $v "$own/softmax.cu" "" && grep -q 'add up to 1' "$work/said"; then ok
+    else bad "softmax.cu, $v: nothing is wrong with it"; cat "$work/said"; fi
 done
 echo "$table" | while read -r n v text; do
     [ -n "$n" ] && have "$v" || continue
@@ -58,7 +60,8 @@ passed=$((passed + $(grep -c '^ok' "$work/results"))) failed=$((failed + $(grep 
 refused() { # TEXT OF THE PROGRAM, WHAT IS SAID
     printf '%s\n' "$1" >"$work/wrong.cu"
     CHECK=plain "$here/../run.sh" "$work/wrong.cu" >"$work/said" 2>&1
-    if [ $? = 2 ] && grep -q "$2" "$work/said"; then ok; else bad "refused with another sentence:"; cat "$work/said"; fi
+    if [ $? = 2 ] && grep -q "$2" "$work/said"; then ok
+    else bad "refused with another sentence:"; cat "$work/said"; fi
 }
 if have plain; then
     refused '__shared__ float x[3];
