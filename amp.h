@@ -88,9 +88,9 @@
                desc.allocator of amp_cpu_create and amp_cuda_create, and for host memory of a CUDA context desc.host.
                amp_ledger lists all context memory by label, except the context's own fixed workspace.
 
-   >>threads   A context and the objects made on it are used by one thread at a time; different contexts, different
-               threads. A verb that finds a different thread inside a verb of its context changes nothing and returns
-               AMP_ERR_BUSY, if the compiler has atomics; functions that only read host state (amp_param_get,
+   >>threads   Only one thread at a time may use a context and the objects made on it; different threads may use
+               different contexts. A verb that finds a different thread inside a verb of its context changes nothing and
+               returns AMP_ERR_BUSY, if the compiler has atomics; functions that only read host state (amp_param_get,
                amp_ledger, ...) are not checked. Scalar functions are pure. There are no globals and no thread-locals.
                After fork() a child may use and destroy its copies of CPU contexts that no thread was using: they work
                with one thread. A CUDA context stays with the process that made it (CUDA's rule): leave it alone.
@@ -527,8 +527,8 @@ AMP_API amp_status amp_params_grads_to(amp_params *p, const amp_array *dst, size
 AMP_API amp_status amp_params_zero_grad(amp_params *p);
 /* Which parameters have a gradient (PyTorch: not None) from now on: used[i], one per parameter; NULL: all, as after
    commit. The others are left out of steps, checks, norms and clipping: weights, moments and decay stay. The step count
-   is the set's. INVALID_ARG if none is used, STAGE between unscale and update and inside an accumulation window (let
-   the gradient be 0 there). A graph that was captured before may not be launched any more. Class: setup. */
+   is the set's. INVALID_ARG if none is used, STAGE between unscale and update and inside an accumulation window (set
+   the gradient to 0 there). A graph that was captured before may not be launched any more. Class: setup. */
 AMP_API amp_status amp_params_use(amp_params *p, const uint8_t *used);
 /* Steps taken so far, for a run that began elsewhere: Adam's t continues from there, and SGD's buffers count as filled
    unless steps is 0. The rest of the record is as after commit. Class: query. */
@@ -860,8 +860,8 @@ typedef enum amp_act { AMP_ACT_NONE = 0, AMP_RELU, AMP_GELU } amp_act; /* GELU: 
    Tensor Cores on CUDA. On the CPU most products take as long with it as without; those of at most 4 rows take up to 5
    times as long, those of F32 on AMP_SIMD_SCALAR and _SSE2, without fused multiply-add, 11 times (make bench-gemm). */
 #define AMP_GEMM_TF32     1u  /* F32 operands may be rounded to TF32: error 2^-11 of each; CUDA, sm_80+: Tensor Cores */
-#define AMP_GEMM_REDUCED  2u  /* partial sums over k may be rounded to d's dtype: Inf from 65520 on in F16 */
-#define AMP_GEMM_F16_SUM  4u  /* F16 sums: error k * 2^-11, Inf from 65520 on; faster on GeForce, hardly elsewhere */
+#define AMP_GEMM_REDUCED  2u  /* partial sums over k may be rounded to d's dtype: Inf in F16 from 65520 up */
+#define AMP_GEMM_F16_SUM  4u  /* F16 sums: error k * 2^-11, Inf from 65520 up; faster on GeForce, hardly elsewhere */
 #define AMP_GEMM_FAST_FP8 8u  /* FP8 products may be added up with fewer bits: for forward products */
 #define AMP_GEMM_EMULATE  16u /* CUDA: FP8 products that cuBLASLt refuses run on a plain, slow kernel */
 #define AMP_GEMM_ORDERED  32u /* sums in the order that >>numerics gives: the same bits on every device and path */
@@ -1903,7 +1903,7 @@ AMP_INLINE float amp_kahan_unpack(uint32_t packed) { /* c = +-0 adds nothing, so
 #define AMP_PART         2048u  /* elements of a part: what is added up in FP32 */
 #define AMP_PARTS        (AMP_CHUNK / AMP_PART)
 #define AMP_LANES        256u
-#define AMP_ROWS         32u /* of a part of a column, whose sums go to so many lanes */
+#define AMP_ROWS         32u /* of a part of a column, whose sums go to this many lanes */
 #define AMP_COLUMN_LANES 8u
 
 typedef struct amp_param_entry {
@@ -3022,8 +3022,8 @@ AMP_API amp_status amp_plan_memory(amp_plan *out, const amp_policy *policy, cons
 /* X(suffix of AMP_OP_, "name", "classes"): one row per operation that a system classifies, under its PyTorch name where
    it has one. The classes are letters (amp_op_class), one per amp_system in its order: amp, PyTorch CUDA, PyTorch CPU,
    Apex O1, MindSpore white / black, MindSpore auto. Overloads and in-place forms share a row. A row's name is a name of
-   PyTorch and Apex where their letter is a capital. A small one: of Apex, only other names are; of PyTorch, none is,
-   and the operation gives that dtype because it is made of others that are listed (tests/torch_operations.py looks).
+   PyTorch and Apex where their letter is a capital. A small letter: Apex lists it under other names only; PyTorch does
+   not list it, and it gives that dtype because it is made of operations that are listed (tests/torch_operations.py).
    Names of MindSpore are in the second table. Sources: PyTorch's autocast_mode.h and .cpp (2.15), Apex's amp/lists and
    rnn_compat.py before their removal, MindSpore's train/amp.py and its documentation of level "auto". */
 /* clang-format off */

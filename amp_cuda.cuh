@@ -64,18 +64,18 @@
               before the context. Query and setup verbs inside a capture return AMP_ERR_CAPTURE and leave the capture
               valid; amp_free there takes effect after it. Do not destroy a context whose stream is being captured. The
               legacy stream cannot be captured (CUDA's rule).
-   THREADS    One context, one thread at a time; several contexts, devices and threads side by side. A call selects its
-              device and then restores the thread's own.
-   ERRORS     AMP_ERR_CUDA: a call failed, the context can still be used. AMP_ERR_DEAD: a sticky error (a fault in a
-              kernel, yours or ours), only amp_ctx_destroy is left. AMP_ERR_NO_MEMORY: nothing was allocated, go on.
+   THREADS    Only one thread at a time may use a context; several threads may each use their own, on any device. A
+              call selects its device and then restores the thread's own.
+   ERRORS     AMP_ERR_CUDA: a call failed; the context can still be used. AMP_ERR_DEAD: a sticky error (a fault in a
+              kernel, yours or ours); only amp_ctx_destroy is left. AMP_ERR_NO_MEMORY: nothing was allocated; go on.
               amp_last_error() names the call; amp_cuda_last_error() gives its code. An error that you left in the CUDA
               runtime is not taken for ours and stays there. Nothing prints, exits or throws.
    MEMORY     Allocated when the context is made, never later: the products' workspace, a scratch block of 5 KiB, as
               much page-locked host memory, the cuBLASLt handle. All device memory comes from the context's allocator.
    NEEDS      CUDA 12 or 13; an sm_75 (Turing) or newer GPU, with CUDA 12 also sm_70; C++11. BF16 and FP8 work on every
               GPU; products of BF16 use cuBLASLt from sm_80.
-   TESTED     On a GPU and on the CPU, by the unit suite of amp.h and tests/cuda_verbs.cpp (what each verb does to CUDA,
-              its failures); the generated code by tests/ptx.sh.
+   TESTED     On the CPU, over tests/hostcuda, by the unit suite of amp.h and tests/cuda_verbs.cpp (what each verb does
+              to CUDA, its failures); the generated code by tests/ptx.sh. Not yet on a GPU (make check-gpu).
 */
 #ifndef AMP_CUDA_CUH
 #define AMP_CUDA_CUH

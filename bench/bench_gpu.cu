@@ -682,7 +682,7 @@ static void gradient_rows(amp_dtype type, size_t rows, size_t cols) {
         l.in = 8;
         l.act = kind[k].act;
         l.y = l.aux = amp_arr(src, type);  /* what forward kept */
-        l.dy = amp_arr(dst + bytes, type); /* behind the copy's output */
+        l.dy = amp_arr(dst + bytes, type); /* after the copy's output */
         if (kind[k].sums) l.dbias = amp_arr(sums, AMP_F32);
         snprintf(work, sizeof work, "%s %s", kind[k].name, amp_dtype_name(type));
         total = kind[k].act == AMP_ACT_NONE ? bytes : 3 * bytes;

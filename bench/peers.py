@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """peers.py - the conversions of numpy, ml_dtypes and PyTorch, one thread, beside a copy of the same bytes by numpy. Prints GB/s; what is not
 installed is skipped with a line. Products in BF16 by PyTorch are oneDNN's. With --step: PyTorch's AdamW at 32 M parameters instead, and a half
-copy behind it."""
+copy after it."""
 import statistics
 import sys
 import time

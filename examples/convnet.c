@@ -176,7 +176,7 @@ static const char help[] =
     "  --mode LIST          all (default), or some of fp32,fp16,bf16. fp16: with dynamic loss scaling\n"
     "  --seeds N, --seed N  how many runs of each mode (3), and the first one's seed (1)\n"
     "  --epochs N --batch N --lr X     12, 16 and 0.004\n"
-    "  --data DIR           IDX files (MNIST and its kin) instead of the built-in digits, as for digits; images of 10\n"
+    "  --data DIR           IDX files (MNIST or similar) instead of the built-in digits, as for digits; images of 10\n"
     "                       classes, height and width multiples of 4\n"
     "  --device cpu|cuda    where (cuda if built with it and found)\n"
     "  --threads N          CPU threads (all)\n"

@@ -73,7 +73,7 @@ static const struct mode {
     amp_master master; /* are there FP32 master weights besides? */
     amp_scaler_mode scaling;
     int fp8;          /* 1: products of all layers but the last read FP8 copies, each tensor with its own scale, */
-    uint32_t history; /* from the largest of so many amaxes before; 0: from its own (docs/fp8.md) */
+    uint32_t history; /* from the largest of this many amaxes before; 0: from its own (docs/fp8.md) */
 } modes[MODES] = {
     {"fp32", AMP_F32, AMP_MASTER_F32, AMP_SCALER_OFF, 0, 0},
     {"fp16-pure", AMP_F16, AMP_MASTER_NONE, AMP_SCALER_OFF, 0, 0},

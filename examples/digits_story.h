@@ -50,7 +50,7 @@ static void story_modes(const page *p) {
         {"FP16", "FP16", "none"},
         {"FP32 masters, FP16 copies", "FP16", "none"},
         {"FP32 masters, FP16 copies", "FP16", "one number for the whole run"},
-        {"FP32 masters, FP16 copies", "FP16", "finds itself"},
+        {"FP32 masters, FP16 copies", "FP16", "found by the run"},
         {"FP32 masters, BF16 copies", "BF16", "none"},
     };
     char accuracy[160];
@@ -180,12 +180,10 @@ static void story_scaling(const page *p, const runs *all, const options *of) {
 static void story_dynamic(const page *p, const options *of) {
     page_begin_section(p, "dynamic", "Nobody has to know the scale");
     page_say(p,
-        "<p>The dynamic scale finds itself. If a scaled gradient overflows, the step is skipped: no weight changes, "
-        "and the scale "
-        "is halved. After enough good steps in a row it is doubled. Here it starts far too high on purpose, at "
-        "{deep-start}, and "
-        "doubles after {deep-interval} good steps, so that a short run shows something; amp's defaults are 65536 "
-        "and 2000. It "
+        "<p>The dynamic scale is found by trial. If a scaled gradient overflows, the step is skipped: no weight "
+        "changes, and the scale is halved. After enough good steps in a row it is doubled. Here it starts "
+        "far too high on purpose, at {deep-start}, and doubles after {deep-interval} good steps, so that a short run "
+        "shows something; amp's defaults are 65536 and 2000. It "
         "skipped {deep-amp-dynamic-skipped} of {deep-steps} steps and ended at {deep-amp-dynamic-scale}.</p>\n");
     story_picture(p, &of[DEEP], DEEP, "scale.svg");
     page_say(p,

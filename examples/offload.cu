@@ -8,7 +8,7 @@
  *
  *     main    forward 1 2 3   loss   backward 3 2 1 | forward 1 2 3 ...     the GPU, micro-batch after micro-batch
  *     down                            gradients 3 2 1 |                     each layer's, as soon as it is there
- *     CPU                                   adds up the micro-batch before | ... at last the step
+ *     CPU                                   adds up the micro-batch before | ... then the step
  *     up                                                                     weights 1 2 3: forward waits for its own
  *
  * Two buffers take the gradients in turn, so one micro-batch comes down while the CPU adds up the one before it. The
@@ -49,7 +49,7 @@ typedef struct result {
     amp_outcome planted; /* what became of bad_step */
     float loss;
     amp_scaler_info info;
-    float *state;    /* masters and moments, one behind the other */
+    float *state;    /* masters and moments, one after the other */
     uint16_t *model; /* 16-bit weights, as they are on the card */
 } result;
 

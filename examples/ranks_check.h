@@ -87,7 +87,7 @@ static int check(options o) {
     o.clip = 0.05f;
     clipped = run_with(&o, 1, 0);
     CLAIM(clipped.hash != r.hash && clipped.skipped + 1 == o.until,
-        "step %lu, the first that is not skipped, clipped by norm: another state file", (unsigned long)o.until);
+        "step %lu, the first that is not skipped, clipped by norm: a different state file", (unsigned long)o.until);
     for (sharded = 0; sharded < 2; sharded++) {
         double d;
         r = run_with(&o, 4, sharded);

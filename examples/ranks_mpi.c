@@ -16,7 +16,7 @@
  * pairs, and so on, within a rank and among ranks alike, so 1, 2 and 4 processes make the same sums: all runs, plain
  * or sharded, end with the same state file, byte for byte. (Within a bound only: --any-order, which leaves sums to MPI,
  * and clipping by norm in sharded runs, whose sum of squares is divided among ranks.) A process that dies ends all;
- * --resume goes on from the state file with any number of ranks.
+ * --resume continues from the state file with any number of ranks.
  *
  * This is for CPU contexts; for GPUs see ranks_nccl.cu.
  */
@@ -49,7 +49,7 @@ typedef struct result { /* what a run leaves behind, right on rank 0; the state 
     size_t skipped;
     float loss, scale; /* of the last step */
     float *weights;    /* --check: all masters */
-    size_t count;      /* ... so many */
+    size_t count;      /* ... this many */
     uint64_t hash;     /* of the state file */
 } result;
 
@@ -433,7 +433,7 @@ int main(int argc, char **argv) {
     const option list[] = {
         {"--model", OPTION_TEXT, &o.model, "digits or gpt (digits)"},
         {"--mode", OPTION_TEXT, &o.mode, "plain or sharded: only that one"},
-        {"--ranks", OPTION_COUNT, &o.ranks, "only with so many; else with 1, 2, 4 ... of the processes"},
+        {"--ranks", OPTION_COUNT, &o.ranks, "only with this many; else with 1, 2, 4 ... of the processes"},
         {"--steps", OPTION_COUNT, &o.until, "(600)"},
         {"--parts", OPTION_COUNT, &o.t.parts, "of a batch, a power of two, at least as many as ranks (4)"},
         {"--rows", OPTION_COUNT, &o.t.rows, "images of a part (8); gpt: sequences (4)"},
@@ -444,7 +444,7 @@ int main(int argc, char **argv) {
         {"--any-order", OPTION_FLAG, &o.any_order, "sums in the order of MPI's choice"},
         {"--data", OPTION_TEXT, &o.t.data, "IDX files (MNIST ...) in that folder; gpt: a text (build/shakespeare.txt)"},
         {"--state", OPTION_TEXT, &o.state, "file, kept every 100 steps (ranks_mpi.state)"},
-        {"--resume", OPTION_FLAG, &o.resume, "goes on from there, with any number of ranks"},
+        {"--resume", OPTION_FLAG, &o.resume, "continues from there, with any number of ranks"},
         {"--kill", OPTION_COUNT, &o.kill_rank, "that rank, from 1 on, dies ..."},
         {"--at", OPTION_COUNT, &o.kill_step, "... in that step"},
         {"--check", OPTION_FLAG, &o.check, "is all as the comment says? With 4 processes, in seconds"},

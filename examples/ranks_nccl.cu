@@ -181,7 +181,7 @@ static void context_waits(run *r) { /* for all that is queued on the second stre
     CUDA(cudaEventRecord(r->back, r->second));
     CUDA(cudaStreamWaitEvent(amp_cuda_stream(r->ctx), r->back, 0));
 }
-static void queue_sum(run *r, size_t i) { /* of bucket i, behind its backward */
+static void queue_sum(run *r, size_t i) { /* of bucket i, after its backward */
     amp_array g = amp_param_grad(r->copies, i), part = piece_of(r, g);
     ncclDataType_t type = g.dtype == AMP_F32 ? ncclFloat32 : ncclFloat16;
     second_waits(r, r->made[i]);
@@ -379,7 +379,7 @@ int main(int argc, char **argv) {
     const option list[] = {
         {"--ranks", OPTION_COUNT, &o.ranks, "threads of this process, each with a GPU (as many as there are)"},
         {"--rank", OPTION_COUNT, &o.rank, "this process is that one, from 1 on, ..."},
-        {"--of", OPTION_COUNT, &o.of, "... of so many, each with a GPU; with --mode and --id"},
+        {"--of", OPTION_COUNT, &o.of, "... of this many, each with a GPU; with --mode and --id"},
         {"--id", OPTION_TEXT, &o.id, "file that does not exist yet, on a disk of all ranks"},
         {"--mode", OPTION_TEXT, &o.mode, "plain or sharded: only that one"},
         {"--wire", OPTION_TEXT, &o.wire, "f32 or f16: gradients, and their sums (f32)"},

@@ -6,7 +6,7 @@ Needs python3 only; the last row also clang-format, and is "-" without it. What 
   code line     a line with something else than comments and blanks on it, preprocessor lines included; its length is that of the whole line
   statement     a `;` that is not in the head of a for loop and does not only close a type or a do loop: `} name;`, `};`, `} while (x);`
   ternary       a `?`
-  one-line if   a line with `if (...)` and a statement behind it
+  one-line if   a line with `if (...)` and a statement after it
   token         a name, a number, a string or character (each as one), an operator (<<=, ->, && and the like as one), any other character.
                 `#`, `##` and the backslash at the end of a macro's line are none: they say where the code is, not what it does
 Strings, characters and comments are blanked out before statements, ternaries and ifs are looked for.

@@ -100,7 +100,7 @@ class _Object:
 
 
 class Context(_Object):
-    """The CPU, with so many threads (0: as amp chooses)."""
+    """The CPU, with this many threads (0: as amp chooses)."""
 
     def __init__(self, threads=0):
         desc, handle = c.amp_cpu_desc(), C.POINTER(c.amp_ctx)()
@@ -123,7 +123,7 @@ class Context(_Object):
         desc.rounding = c.AMP_STOCHASTIC if stochastic else c.AMP_NEAREST
         desc.seed = seed
         if out.size != src.size:
-            raise ValueError("amp: out has another size than src")
+            raise ValueError("amp: out has a different size than src")
         self.check(lib.amp_cast(self.handle, array(out, dtype, True), array(src, src_dtype), src.size, C.byref(desc)))
         return out
 

@@ -5,8 +5,8 @@
 typedef struct scaler {
     float scale;
     float growth_factor, backoff_factor; /* 2 and 0.5, or others */
-    int growth_interval;                 /* so many good updates in a row, and the scale grows */
-    int hysteresis;                      /* so many bad updates in a row, and the scale backs off */
+    int growth_interval;                 /* the scale grows after this many good updates in a row */
+    int hysteresis;                      /* it backs off after this many bad updates in a row */
     float min_scale, max_scale;          /* it never goes below, nor above; max_scale may be INFINITY */
     int growth_tracker;                  /* good updates in a row since the scale last changed, or was to change */
     int hysteresis_tracker;              /* bad updates left until it backs off: begins at hysteresis */
@@ -26,7 +26,7 @@ void scaler_update(scaler *s, int bad) {
 }
 
 /* One step of SGD with FP16 gradients that carry the loss scale: unscale them into floats, look for Inf and NaN, clip
- * by the norm of the unscaled ones, then w = w - lr * u, and at last scaler_update. A bad step changes no weight and is
+ * by the norm of the unscaled ones, then w = w - lr * u, and finally scaler_update. A bad step changes no weight and is
  * not counted. Returns 1 if the step was taken. n is at most 64. */
 int scaled_step(scaler *s, optimizer *o, float *w, const amp_f16 *grad, size_t n) {
     (void)s;
