@@ -136,7 +136,7 @@ test: cuda-line ## every test that this machine can run, in at most 6 minutes of
 	@rm -rf $(BUILD)/log; mkdir -p $(BUILD)/log
 	+@$(PARTS_MAKE) $(PARTS:%=part-%) || true; times >$(BUILD)/log/all.times; tests/run.sh sum $(PARTS)
 
-check-full: cuda-line ## the same with nothing left out, in parts of minutes: PART=--list, PART='unit-1 suite-*'; goes on where it was
+check-full: cuda-line ## the same with nothing left out, in parts of minutes: PART=--list, PART='unit-1 suite-*'; resumes after a stop
 	@NVDISASM='$(NVDISASM)' HCU_VARIANTS='$(HCU_VARIANTS)' HCU_SKIPPED='$(or $(strip $(HCU_SKIPPED)),$(if $(CUDA_HOME),,"skipped: no CUDA headers"))' tests/full.sh $(PART)
 
 .PHONY: $(PARTS:%=part-%)
@@ -226,7 +226,7 @@ part-sass: for-sass
 bench-sass: $(SASS)/sass $(SASS_ARCH:%=$(SASS)/sm_%.sass) ## counts from the kernels' machine code, bounds on ten GPUs (SASS_ARCH='86 90' ARGS='--row inspect')
 	@for a in $(SASS_ARCH); do $(SASS)/sass --code $(SASS)/sm_$$a --archs '$(SASS_ARCH)' $(ARGS) || exit 1; done
 	@$(if $(ARGS),,for a in $(SASS_ARCH); do $(SASS)/sass --code $(SASS)/sm_$$a --chain || exit 1; done)
-sass-table: $(SASS)/sass $(SASS_ARCH:%=$(SASS)/sm_%.sass) $(BUILD)/roofline ## tests/sass.txt anew
+sass-table: $(SASS)/sass $(SASS_ARCH:%=$(SASS)/sm_%.sass) $(BUILD)/roofline ## makes tests/sass.txt again
 	tests/sass.sh --record $(SASS_ARCH)
 else
 part-sass:
@@ -325,7 +325,7 @@ TORCH = $(shell $(PYTHON) -c 'import torch, os; print(os.path.dirname(torch.__fi
 $(BUILD)/libtorch: examples/libtorch.cpp $(BUILD)/tests/impl.o $(HEADERS)
 	$(CXX) -std=c++20 -O1 $(WARN) -I. -isystem $(TORCH)/include -isystem $(TORCH)/include/torch/csrc/api/include -DAMP_LINKED $< $(BUILD)/tests/impl.o \
 	    -L$(TORCH)/lib -Wl,-rpath,$(TORCH)/lib -ltorch -ltorch_cpu -lc10 $(LIBS) -o $@
-matrix: ## compilers, standards, sanitizers, architectures: ROWS='gcc-* tsan'; goes on where it was stopped, tests/matrix.sh --help (long)
+matrix: ## compilers, standards, sanitizers, architectures: ROWS='gcc-* tsan'; resumes after a stop, tests/matrix.sh --help (long)
 	tests/matrix.sh $(ROWS)
 
 docs: $(BUILD)/operations $(BUILD)/products $(BUILD)/roofline ## docs/operations.md, products.md and img/roofline.svg, made from amp.h and tables of tests
