@@ -764,6 +764,31 @@ static void test_pinned() {
     no_leak("page-locked memory");
 }
 
+/* ---- a record that the device is still writing is not read ---- */
+
+static void test_torn_record() {
+    amp_params *p = NULL;
+    amp_step_record r;
+    amp_step_desc d = AMP_ZERO;
+    OK(amp_cuda_create(&ctx, desc_with(0)));
+    OK(build_params(&p, ctx, 0));
+    amp_step_mirror *mirror = (amp_step_mirror *)hcu_last_pinned();
+    d.lr = 0.5f;
+    OK(amp_step(p, NULL, &d));
+    OK(amp_sync(ctx));
+    CHECK(mirror && mirror->begin == mirror->end && mirror->end > 0, "the record has another place");
+    mirror->begin++;
+    WANT(amp_step_poll(p, &r), AMP_ERR_CUDA);
+    CHECK(strstr(amp_last_error(ctx), "does not finish writing"), "%s", amp_last_error(ctx));
+    mirror->begin--;
+    OK(amp_step_poll(p, &r));
+    CHECK(r.outcome == AMP_STEPPED, "outcome %d", (int)r.outcome);
+    amp_params_destroy(p);
+    amp_ctx_destroy(ctx);
+    ctx = NULL;
+    no_leak("a torn record");
+}
+
 /* ---- weights travel in large blocks, whatever the layout: a million of them in at most eight copies ---- */
 
 static void few_copies(const char *what, const char *layout) {
@@ -1520,6 +1545,7 @@ int main(int argc, char **argv) {
     test_small_workspace();
     test_long_bias();
     test_pinned();
+    test_torn_record();
     test_weights_travel();
     test_step_counts();
     test_capture(0, cudaStreamCaptureModeGlobal);

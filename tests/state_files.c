@@ -13,6 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -543,6 +545,21 @@ static void long_names(void) {
     CHECK(amp_state_load(s.ctx, deep, &s.d) == AMP_ERR_IO);
     state_free(&s);
 }
+static void name_at_the_end(void) { /* of readable memory: nothing behind a name is read */
+    size_t page = (size_t)sysconf(_SC_PAGESIZE), bytes = strlen(path) + 1;
+    int fd = open("/dev/zero", O_RDWR);
+    char *two = (char *)mmap(NULL, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE, fd, 0);
+    char *name = two + page - bytes;
+    state s;
+    if (!CHECK(two != MAP_FAILED && mprotect(two + page, page, PROT_NONE) == 0)) return;
+    memcpy(name, path, bytes);
+    state_new(&s, 20);
+    CHECK(amp_state_save(s.ctx, name, &s.d) == AMP_OK);
+    state_free(&s);
+    CHECK(is(tag_of_file(name), 20));
+    (void)munmap(two, 2 * page);
+    (void)close(fd);
+}
 
 /* ---- a file that changes while it is read ---- */
 
@@ -637,7 +654,8 @@ static const struct {
     {"says_why", says_why}, {"living_writers_keep_theirs", living_writers_keep_theirs},
     {"removes_only_dead_ones", removes_only_dead_ones}, {"without_locks", without_locks},
     {"planted_links", planted_links}, {"kinds", kinds}, {"links", links}, {"mode_is_kept", mode_is_kept},
-    {"long_names", long_names}, {"changed_while_read", changed_while_read}, {"reads_fail", reads_fail}};
+    {"long_names", long_names}, {"name_at_the_end", name_at_the_end}, {"changed_while_read", changed_while_read},
+    {"reads_fail", reads_fail}};
 
 static void remove_all(const char *name) {
     DIR *d = opendir(name);

@@ -534,6 +534,11 @@ static void refused_descs(t_run *t) {
     d.history = 0;
     d.tensors = 65537;
     CHECK_STATUS(amp_fp8_create(&f, t->ctx, &d), AMP_ERR_INVALID_ARG, "desc.tensors 65537");
+    if (sizeof(size_t) < 8) { /* where it has 64 bits, any number of them can be counted */
+        d.tensors = d.history = 65536;
+        CHECK_STATUS(amp_fp8_create(&f, t->ctx, &d), AMP_ERR_NO_MEMORY, "too much");
+        d.history = 0;
+    }
     d.tensors = 0;
     d.forward = AMP_BF16;
     CHECK_STATUS(amp_fp8_create(&f, t->ctx, &d), AMP_ERR_INVALID_ARG, "desc.forward bf16");

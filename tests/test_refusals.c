@@ -440,10 +440,15 @@ static void outputs_apart(t_run *t) {
     CHECK_STATUS(amp_unscale(w.s, l.dst, NULL, l.src, 3), AMP_ERR_INVALID_ARG, "dst[2] overlaps dst[0]");
     l.dst[1].data = (char *)l.dst[0].data - 4 * 19;
     CHECK_STATUS(amp_params_grads_to(w.p, l.dst, 2), AMP_ERR_INVALID_ARG, "dst[1] overlaps dst[0]");
+    l.dst[1].data = (char *)l.dst[0].data + 4 * 20;
+    l.dst[0].data = amp_param_grad(w.p, 1).data; /* read after it */
+    CHECK_STATUS(
+        amp_params_grads_to(w.p, l.dst, 2), AMP_ERR_INVALID_ARG, "dst[0] overlaps the gradient of parameter 1");
     after = world_bytes(t, &w);
     CHECK_BITS(after.data, before.data, before.bytes, 1);
     free(before.data);
     free(after.data);
+    lists_fill(&w, &l);
     l.dst[1].data = (char *)l.dst[0].data + 4 * 20;
     CHECK_OK(amp_params_grads_to(w.p, l.dst, 2));
     amp_params_destroy(w.p);

@@ -947,9 +947,10 @@ cudaError_t cudaFreeAsync(void *p, cudaStream_t s) {
     settle(op);
     return done(g_device[stream->device].error);
 }
+static void *g_last_pinned;
 static cudaError_t host_alloc(void **p, size_t n) {
     NOT_IN_CAPTURE();
-    *p = pinned_alloc(n, false);
+    *p = g_last_pinned = pinned_alloc(n, false);
     return done(*p ? cudaSuccess : cudaErrorMemoryAllocation);
 }
 cudaError_t cudaHostAlloc(void **p, size_t n, unsigned) {
@@ -1458,6 +1459,10 @@ static int move_device(void *device, void *host, size_t n, bool to_host) {
     return 1;
 }
 int hcu_peek(void *dst, const void *src, size_t n) { return move_device(const_cast<void *>(src), dst, n, true); }
+void *hcu_last_pinned(void) {
+    Locked l;
+    return g_last_pinned;
+}
 int hcu_poke(void *dst, const void *src, size_t n) { return move_device(dst, const_cast<void *>(src), n, false); }
 
 long hcu_calls(const char *api) {

@@ -50,6 +50,7 @@ long hcu_pending(void);           /* operations enqueued and not yet executed   
    memory. */
 int hcu_peek(void *host_dst, const void *device_src, size_t bytes);
 int hcu_poke(void *device_dst, const void *host_src, size_t bytes);
+void *hcu_last_pinned(void); /* what cudaHostAlloc or cudaMallocHost gave last                                      */
 
 /* ---- counters -------------------------------------------------------------------------------------------------- */
 
