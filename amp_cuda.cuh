@@ -45,10 +45,11 @@
                     AMP_CUDA_API takes the place of AMP_API, so that AMP_STATIC does not make these functions static.
                     No macro has to be the same in all files: none changes a type or a signature.
 
-   KERNELS    ampi_k_NAME in the >>device section of its verb, launched from the >>cuda section of the same name. A verb
-              has one kernel for every n: groups of elements that are aligned in all arrays, and what lies before and
-              after them one by one (n = 3: only that). Products are cuBLASLt's; ampi_k_gemm takes, at any size, those
-              with AMP_GEMM_ORDERED and those that cuBLASLt refuses.
+   KERNELS    ampi_k_NAME, in the >>device section of their verb, launched from the >>cuda section of the same name. A
+              verb launches one of them or a few (losses, column sums). None is for small or for large n alone: each
+              takes in groups the elements that are aligned in all arrays, and what lies before and after them one by
+              one (n = 3: only that). Products are cuBLASLt's; ampi_k_gemm takes, at any size, those with
+              AMP_GEMM_ORDERED and those that cuBLASLt refuses.
    STREAM     All work of a context is queued on its one stream: yours, or a non-blocking one of its own. Order against
               your other streams is yours (events). That includes the default stream: kernel<<<g, b>>>() has no order
               with a context's own stream. Launch on amp_cuda_stream(ctx), or give the context AMP_CUDA_STREAM_LEGACY.
@@ -795,18 +796,20 @@ AMPI_K double ampi_k_halve8(const double x[8]) {
     double even = amp_dadd(amp_dadd(x[0], x[4]), amp_dadd(x[2], x[6]));
     return amp_dadd(even, amp_dadd(amp_dadd(x[1], x[5]), amp_dadd(x[3], x[7])));
 }
-/* From the lanes of each team, complete but for a barrier, to the sum of its part: valid in the first AMPI_TEAMS
-   threads, thread i has that of team i. */
-AMPI_K float ampi_k_join_lanes(ampi_k_room *room) {
+/* From the lanes of the first so many teams, complete but for a barrier, to the sum of each one's part: thread i has
+   that of team i. */
+AMPI_K float ampi_k_join_lanes(ampi_k_room *room, uint32_t teams) {
     uint32_t team = threadIdx.x / AMPI_TEAM, t = threadIdx.x % AMPI_TEAM, k;
     float x[8];
     __syncthreads();
-    AMP_UNROLL
-    for (k = 0; k < 8u; k++)
-        x[k] = room->lane[team * AMP_LANES + t + AMPI_TEAM * k];
-    room->half[team * AMPI_PITCH + t] = ampi_k_halve8(x);
+    if (team < teams) {
+        AMP_UNROLL
+        for (k = 0; k < 8u; k++)
+            x[k] = room->lane[team * AMP_LANES + t + AMPI_TEAM * k];
+        room->half[team * AMPI_PITCH + t] = ampi_k_halve8(x);
+    }
     __syncthreads();
-    if (threadIdx.x >= AMPI_TEAMS) return 0.0f;
+    if (threadIdx.x >= teams) return 0.0f;
     AMP_UNROLL
     for (k = 0; k < 8u; k++) {
         const float *half = &room->half[threadIdx.x * AMPI_PITCH + k];
@@ -853,7 +856,7 @@ template <class X> AMPI_K double ampi_k_sum_chunk(const X &x, uint64_t base, uin
         AMP_UNROLL
         for (k = 0; k < 8u; k++)
             room->lane[team * AMP_LANES + slot + k] = lane[k];
-        sum = ampi_k_join_lanes(room);
+        sum = ampi_k_join_lanes(room, AMPI_TEAMS);
         if (threadIdx.x < AMPI_TEAMS && r + threadIdx.x < parts) room->part[r + threadIdx.x] = amp_widen(sum);
     }
     return ampi_k_halve(room->part, ampi_k_power_of_two(parts, AMP_PARTS));
@@ -1073,9 +1076,9 @@ static __global__ void __launch_bounds__(AMP_BLOCK) ampi_k_histogram(ampi_k_list
 
 /* Blocks that have seen a tensor: the last one to finish ends the cast. The ticket wraps to 0. */
 AMPI_K void ampi_k_quantize_end(const amp_quantize_job *j, uint32_t amax) {
-    AMP_SHARED(uint32_t, most, 2);
+    AMP_SHARED(uint32_t, most, 3); /* amax, whether this block is the last, whether the history is looked through */
     amp_fp8_state *s = j->state;
-    uint32_t i, k, again;
+    uint32_t i, k;
     AMP_UNROLL
     for (k = AMPI_TEAM / 2u; k; k /= 2u) {
         uint32_t other = AMP_SHUFFLE(amax, k);
@@ -1095,16 +1098,15 @@ AMPI_K void ampi_k_quantize_end(const amp_quantize_job *j, uint32_t amax) {
     if (!most[1]) return;
     if (threadIdx.x == 0) {
         most[0] = 0;
-        most[1] = (uint32_t)amp_fp8_end(j, ampi_float(AMP_LOAD_L2(&s->found)));
+        most[2] = (uint32_t)amp_fp8_end(j, ampi_float(AMP_LOAD_L2(&s->found)));
         s->found = 0;
     }
     __syncthreads();
-    again = most[1];
-    for (i = threadIdx.x, amax = 0; again && i < j->n_history; i += AMP_BLOCK)
+    for (i = threadIdx.x, amax = 0; most[2] && i < j->n_history; i += AMP_BLOCK)
         amax = ampi_bits(j->history[i]) > amax ? ampi_bits(j->history[i]) : amax;
     if (amax) atomicMax(&most[0], amax);
     __syncthreads();
-    if (again && threadIdx.x == 0) s->window = ampi_float(most[0]);
+    if (most[2] && threadIdx.x == 0) s->window = ampi_float(most[0]);
 }
 AMPI_K uint32_t ampi_k_amax8(const uint32_t x[8], uint32_t m, uint32_t amax) { /* NaN does not count */
     uint32_t k;
@@ -1309,7 +1311,7 @@ AMPI_K float ampi_k_part_squares(
     const ampi_k_gradients *g, uint32_t at, uint32_t n, int again, float by, int spread, ampi_k_room *room) {
     AMPI_FORMATS(AMPI_FORMAT_SQUARES)
     if (g->type == AMP_F32) ampi_k_squares_any<AMP_F32>(g, at, n, again, by, spread, room);
-    return ampi_k_join_lanes(room);
+    return ampi_k_join_lanes(room, spread ? 1u : AMPI_TEAMS);
 }
 /* Which part a team has in a round: elements [at, at + n) of the chunk, n may be 0. */
 AMPI_K uint32_t ampi_k_part_of(const ampi_k_gradients *g, uint32_t q, uint32_t cuts, uint32_t index, uint32_t *at) {
@@ -1858,8 +1860,8 @@ AMPI_K void ampi_k_update_piece(ampi_k_updating *p, const ampi_k_piece *c, const
     for (; at < end; at += 8u * AMP_BLOCK)
         overflow |= ampi_k_update_at<kind, counted, 8>(p, at, coef, &tally);
     if (overflow) {
-        atomicOr((unsigned *)&record->weight_overflow, 1u);
-        if (mirror) *(volatile uint32_t *)&mirror->record.weight_overflow = 1u;
+        const uint32_t known = atomicOr((unsigned *)&record->weight_overflow, 1u);
+        if (mirror && !known) *(volatile uint32_t *)&mirror->record.weight_overflow = 1u;
     }
     if (counted) ampi_k_tally_end(&tally, &counts[c->param]);
 }
@@ -2145,7 +2147,7 @@ AMPI_K void ampi_k_xent_parts(
         AMP_UNROLL
         for (k = 0; k < 8u; k++)
             room->lane[team * AMP_LANES + slot + k] = lane[k];
-        sum = ampi_k_join_lanes(room);
+        sum = ampi_k_join_lanes(room, AMPI_TEAMS);
         if (threadIdx.x < AMPI_TEAMS) room->part[r + threadIdx.x] = amp_widen(sum);
     }
     __syncthreads();
