@@ -205,11 +205,14 @@ SITE_PACKAGES = $(foreach p,$(BUILD)/tools/bin/python3 $(PYTHON),$(shell $p -c '
 NVDISASM ?= $(firstword $(shell command -v nvdisasm 2>/dev/null) $(wildcard $(CUDA_HOME)/bin/nvdisasm) $(wildcard $(SITE_PACKAGES:%=%/nvidia/*/bin/nvdisasm)))
 SASS_ARCH ?= 75 80 86 89 90 100 120
 SASS := $(BUILD)/sass
-.PRECIOUS: $(SASS)/sm_%.cubin
+.PRECIOUS: $(SASS)/sm_%.cubin $(SASS)/gpt_sm_%.cubin
 $(SASS)/sm_%.cubin: tests/sass_code.cu tests/cuda_impl.cu tests/naive_tail.cu tests/naive_tail.h amp.h amp_cuda.cuh
 	@mkdir -p $(@D)
 	$(NVCC) -std=c++17 -O2 -I. -cubin -arch=sm_$* $< -o $@
-$(SASS)/sm_%.sass: $(SASS)/sm_%.cubin
+$(SASS)/gpt_sm_%.cubin: examples/gpt.c $(HEADERS) # its own layers' kernels
+	@mkdir -p $(@D)
+	$(NVCC) -std=c++17 -O2 -I. -cubin -arch=sm_$* -DAMP_LINKED -x cu $< -o $@
+$(SASS)/%.sass: $(SASS)/%.cubin
 	$(NVDISASM) -c $< > $@
 $(SASS)/naive_tail.o: tests/naive_tail.cu tests/naive_tail.h $(HCU_HEADERS)
 	@mkdir -p $(@D)
@@ -217,15 +220,20 @@ $(SASS)/naive_tail.o: tests/naive_tail.cu tests/naive_tail.h $(HCU_HEADERS)
 $(SASS)/sass: tests/sass.c $(HEADERS) $(HCU_HEADERS) $(SASS)/naive_tail.o $(HCU_IMPL) $(HCU_BUILD)/plain/cuda_impl.o $(HCU_LIB_plain)
 	$(CC) $(C99) -O1 -DAMP_HOSTCUDA -I$(HCU_DIR) -c $< -o $@.o
 	$(CXX) $@.o $(SASS)/naive_tail.o $(HCU_IMPL) $(HCU_BUILD)/plain/cuda_impl.o $(HCU_LIB_plain) $(HCU_LDLIBS) -lm -o $@
-.PHONY: for-sass bench-sass sass-table
+$(SASS)/gpt2: tests/sass_gpt2.c tests/sass_bound.h
+	@mkdir -p $(@D)
+	$(CC) $(C99) -O1 $< -o $@ -lm
+SASS_GPT2 = $(SASS)/gpt2 $(HCU_BUILD)/plain/gpt $(1:%=$(SASS)/sm_%.sass) $(1:%=$(SASS)/gpt_sm_%.sass)
+.PHONY: for-sass for-sass-gpt2 bench-sass sass-table
 for-sass: $(SASS)/sass $(SASS)/sm_90.sass
+for-sass-gpt2: $(call SASS_GPT2,90)
 ifneq ($(and $(NVCC_VERSION),$(NVDISASM)),)
 part-selftest: for-sass
 part-sass: for-sass
 	$(RUN_PART) tests/sass.sh 90
-bench-sass: $(SASS)/sass $(SASS_ARCH:%=$(SASS)/sm_%.sass) ## counts from the kernels' machine code, bounds on ten GPUs (SASS_ARCH='86 90' ARGS='--row inspect')
+bench-sass: $(SASS)/sass $(call SASS_GPT2,$(SASS_ARCH)) ## counts from the kernels' machine code, bounds on ten GPUs (SASS_ARCH='86 90' ARGS='--row inspect')
 	@for a in $(SASS_ARCH); do $(SASS)/sass --code $(SASS)/sm_$$a --archs '$(SASS_ARCH)' $(ARGS) || exit 1; done
-	@$(if $(ARGS),,for a in $(SASS_ARCH); do $(SASS)/sass --code $(SASS)/sm_$$a --chain || exit 1; done)
+	@$(if $(ARGS),,for a in $(SASS_ARCH); do $(SASS)/sass --code $(SASS)/sm_$$a --chain && tests/sass_gpt2.sh $$a || exit 1; done)
 sass-table: $(SASS)/sass $(SASS_ARCH:%=$(SASS)/sm_%.sass) $(BUILD)/roofline ## makes tests/sass.txt again
 	tests/sass.sh --record $(SASS_ARCH)
 else

@@ -9,7 +9,8 @@
 #   labs.sh runtime             builds what all labs share (run and check do that, too)
 #
 # Reads: CC CXX CLANGXX CUDA_HOME NVCC MAKE BUILD; IMPL, an object with amp's implementation; LAB_SECONDS, the CPU seconds of a lab (8);
-# RUN_ENV; LAB_SANITIZE, flags of sanitizers ("" for none; not set: what CC has).
+# RUN_ENV; LAB_SANITIZE, flags of sanitizers ("" for none; not set: what CC has); LAB_JOBS, how many labs are checked at a time (one with
+# --quick, else one for each processor).
 # It works in the repository and in the students' folder, which `export` makes of it.
 # shellcheck disable=SC2013,SC2030,SC2031,SC3045 # words of a file; limits in a subshell; ulimit -S is in every shell that is used
 set -u
@@ -83,13 +84,19 @@ cuda_variants() { # the variants of the host runtime that this machine can build
     printf 'include hostcuda.mk\nshow:\n\t@echo $(filter asan tsan,$(HCU_VARIANTS)) $(firstword $(filter msan vg,$(HCU_VARIANTS)))\n' |
         $MAKE -s --no-print-directory -C "$host" -f - show CXX="$CXX" CUDA_HOME="$(cuda_home)" BUILD="$build" 2>/dev/null
 }
+# COMMAND of make; in the students' folder it builds what a lab's kernels need: no cuBLAS, no NCCL, and undefined behaviour of the
+# runtime itself is not looked for. That is half of the compile time.
+light() {
+    [ -n "$hidden" ] || set -- "$@" HCU_USER_SOURCES='hcu_sched hcu_wmma hcu_memory hcu_runtime hcu_lean' HCU_RT_asan='-g1 -O1 -fsanitize=address'
+    "$@"
+}
 cuda_runtime() {
     [ -e "$out/cuda.variants" ] || cuda_variants >"$out/cuda.variants"
     [ -n "$(cat "$out/cuda.variants")" ] || echo plain >"$out/cuda.variants"
     targets=$build/hostcuda/translate
     for v in $(variants); do targets="$targets $build/hostcuda/user/libhostcuda-$v.a"; done
     # shellcheck disable=SC2086 # words
-    MAKEFLAGS='' $MAKE -s -j2 --no-print-directory -C "$host" BUILD="$build" CXX="$CXX" CUDA_HOME="$(cuda_home)" $targets >"$out/runtime.log" 2>&1 ||
+    MAKEFLAGS='' light $MAKE -s -j2 --no-print-directory -C "$host" BUILD="$build" CXX="$CXX" CUDA_HOME="$(cuda_home)" $targets >"$out/runtime.log" 2>&1 ||
         { cat "$out/runtime.log" >&2; return 1; }
 }
 
@@ -348,12 +355,46 @@ planted() { # NUMBER FILE WORK
      wanted: $want"; fi
 }
 
+# Takes labs that nobody has taken yet, until there are no more; those of CUDA, which take longest, first.
+worker() { # NUMBER...
+    for n in ${*:-7 8 9 $(numbers)}; do
+        mkdir "$out/taken/$n" 2>/dev/null || continue
+        (
+            check_lab "$n"
+            echo "$n_passed $n_failed $n_skipped" >"$out/taken/$n/counts"
+        ) >"$out/taken/$n/log" 2>&1
+    done
+}
+set_counts() { # PASSED FAILED SKIPPED
+    [ $# = 3 ] || return 1
+    n_passed=$((n_passed + $1)) n_failed=$((n_failed + $2)) n_skipped=$((n_skipped + $3))
+}
+
 check() {
     [ -n "$hidden" ] && [ -d "$hidden" ] || die "the solutions are not here: this is the students' folder"
     quick=
     [ "${1:-}" != --quick ] || { quick=1 LAB_SANITIZE=${LAB_SANITIZE-} LAB_VARIANTS=plain; export LAB_SANITIZE; shift; }
     for n in ${*:-$(numbers)}; do known "$n"; done
-    for n in ${*:-$(numbers)}; do check_lab "$n"; done
+    # what they share, before several of them want it
+    implementation >/dev/null || die "amp.h does not compile"
+    sanitizers >/dev/null
+    [ -n "$(no_cuda)" ] || cuda_runtime || die "the host runtime does not build"
+    jobs=${LAB_JOBS:-$([ -n "$quick" ] && echo 1 || getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1)}
+    rm -rf "$out/taken"
+    mkdir -p "$out/taken"
+    workers=
+    while [ "$jobs" -gt 0 ]; do
+        jobs=$((jobs - 1))
+        worker "$@" &
+        workers="$workers $!"
+    done
+    # shellcheck disable=SC2086 # words
+    wait $workers
+    for n in ${*:-$(numbers)}; do
+        cat "$out/taken/$n/log"
+        # shellcheck disable=SC2046 # three words
+        set_counts $(cat "$out/taken/$n/counts" 2>/dev/null) || bad "lab $n: its check did not end"
+    done
     [ $# != 0 ] || exported
     echo "$n_passed passed, $n_failed failed, $n_skipped skipped"
     [ $n_failed = 0 ]

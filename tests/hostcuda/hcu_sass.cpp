@@ -125,13 +125,14 @@ struct Kernel {
     struct Param { size_t offset, bytes; };
     vector<Param> params;
     size_t param_base = 0;
-    int registers = 0;
+    int registers = 0, file = 0; /* file: which of those that were loaded */
     long launches = 0, blocks = 0;
     uint64_t cycles = 0, longest = 0, longest_fp64 = 0; /* of hcu_sass_model */
 };
 Map<string, std::unique_ptr<Kernel>> &g_kernels = *new Map<string, std::unique_ptr<Kernel>>;
 long g_launches;
 int g_arch, g_sms; /* g_sms: 0 while no chain is counted */
+int g_file;
 
 template <class T> T from_bits(uint64_t v) {
     T x;
@@ -479,6 +480,7 @@ bool read_cubin(const string &file) {
                 g_kernels[name.substr(6)] = std::make_unique<Kernel>();
                 g_kernels[name.substr(6)]->name = name.substr(6);
                 g_kernels[name.substr(6)]->registers = int(section[i].sh_info >> 24);
+                g_kernels[name.substr(6)]->file = g_file;
             }
             if (!pass || section[i].sh_type == SHT_NOBITS) continue;
             if (name == ".symtab") symbols = i;
@@ -487,6 +489,7 @@ bool read_cubin(const string &file) {
                     file.data() + section[section[symbols].sh_link].sh_offset);
             for (auto *e : g_kernels.entries) {
                 Kernel &k = *e->value;
+                if (k.file != g_file) continue;
                 if (name == ".nv.info." + k.name) read_info(k, data, end);
                 for (int bank = 0; bank < 8; bank++) {
                     string own = ".nv.constant" + std::to_string(bank);
@@ -1965,14 +1968,23 @@ static bool read_file(const string &path, string &text) {
     fclose(f);
     return true;
 }
-extern "C" int hcu_sass_load(const char *name) {
+/* One file more. */
+static bool add_code(const string &name) {
     string cubin, text;
+    g_file++;
+    if (!read_file(name + ".cubin", cubin) || !read_file(name + ".sass", text)) return false;
+    if (!read_cubin(cubin)) return fprintf(stderr, "%s.cubin is no cubin\n", name.c_str()), false;
+    Parser().run(text);
+    return true;
+}
+extern "C" int hcu_sass_load(const char *name) {
     int usable = 0;
     while (!g_kernels.entries.empty())
         g_kernels.erase(string(g_kernels.entries.back()->key));
-    if (!read_file(string(name) + ".cubin", cubin) || !read_file(string(name) + ".sass", text)) return -1;
-    if (!read_cubin(cubin)) return fprintf(stderr, "%s.cubin is no cubin\n", name), -1;
-    Parser().run(text);
+    for (const char *end = name; *name; name = *end ? end + 1 : end) {
+        end = name + strcspn(name, " ");
+        if (end != name && !add_code(string(name, end))) return -1;
+    }
     for (auto *e : g_kernels.entries) {
         const Kernel &k = *e->value;
         usable += k.unsupported.empty() && !k.code.empty();
@@ -2011,6 +2023,11 @@ extern "C" hcu_sass_count hcu_sass_counts(const char *kernel) {
         }
     }
     return c;
+}
+extern "C" const char *hcu_sass_kernel(int i) {
+    for (auto *e : g_kernels.entries)
+        if (e->value->launches && i-- == 0) return e->value->name.c_str();
+    return nullptr;
 }
 /* Opcodes with their modifiers, most frequent first, and where they are. */
 extern "C" void hcu_sass_profile(const char *kernel, double per, int lines) {

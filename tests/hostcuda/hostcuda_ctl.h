@@ -95,7 +95,8 @@ int hcu_ptx_load(
 long hcu_ptx_launches(void); /* launches that ran PTX                                                       */
 
 /* ---- a GPU's machine code ---------------------------------------------------------------------------------------
- * name.cubin, and what nvdisasm -c says of it in name.sass: all launches run it from now on, and it is counted. */
+ * name.cubin, and what nvdisasm -c says of it in name.sass: all launches run it from now on, and it is counted. Several
+ * names have a space between them. */
 
 enum hcu_pipe {
     HCU_PIPE_ALU,     /* integers, comparisons, selections, logic */
@@ -120,6 +121,7 @@ typedef struct hcu_sass_count {
     unsigned long long cycles, longest, longest_fp64;
 } hcu_sass_count;
 int hcu_sass_load(const char *name);                /* returns how many kernels can be run, -1: no such file */
+const char *hcu_sass_kernel(int i);                 /* mangled name of the one that ran as number i; NULL: no more */
 int hcu_sass_arch(void);                            /* 90 for sm_90 */
 void hcu_sass_model(int sms);                       /* counts chains from now on, on a GPU of so many SMs; 0: no more */
 long hcu_sass_launches(void);                       /* launches that ran machine code since the reset */
