@@ -6,7 +6,12 @@ BENCH_HEADER = printf '%s\n' "machine: $$(sed -n 's/^model name[^:]*: //p' /proc
 
 $(BENCH_OUT)/bench $(BENCH_OUT)/exhaustive $(BENCH_OUT)/train: $(BENCH_OUT)/%: bench/%.c amp.h $(wildcard bench/*.h)
 	@mkdir -p $(BENCH_OUT)
-	$(CC) -std=c99 -Wall -Wextra $(BENCH_CFLAGS) $< -o $@ -lm -pthread -ldl
+	$(CC) -std=c99 -Wall -Wextra $(BENCH_CFLAGS) $(BENCH_DEFINES) $< $(filter %.o,$^) -o $@ -lm -pthread -ldl
+# with the object that the tests have, if it has the same flags
+ifeq ($(BENCH_CFLAGS),$(CFLAGS))
+$(BENCH_OUT)/train: BENCH_DEFINES := -DAMP_LINKED
+$(BENCH_OUT)/train: $(BUILD)/tests/impl.o
+endif
 
 .PHONY: bench bench-gemm bench-step bench-exhaustive bench-train bench-gpu
 bench: $(BENCH_OUT)/bench

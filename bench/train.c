@@ -7,7 +7,9 @@
    No targets: a CPU computes in FP32, whatever the numbers are stored in. It shows the memory that each format needs,
    and that the model learns. */
 #define _GNU_SOURCE
-#define AMP_IMPLEMENTATION
+#ifndef AMP_LINKED /* with it, amp's code comes from another object */
+#  define AMP_IMPLEMENTATION
+#endif
 #include "../amp.h"
 #include "train.h"
 

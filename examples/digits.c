@@ -23,7 +23,7 @@
 #endif
 #ifdef WITH_CUDA
 #  include "amp_cuda.cuh"
-#else
+#elif !defined(AMP_LINKED) /* with it, amp's code comes from other objects */
 #  define AMP_IMPLEMENTATION
 #endif
 #include "amp.h"

@@ -1,10 +1,13 @@
 #!/bin/sh
 # compile.sh [--full] [CC CXX] - compiles amp.h in the ways that users will, runs the results, looks at the symbols.
-# CC and CXX from the arguments, else from the environment, else cc and c++. --full: runs every program, in each standard.
+# CC and CXX from the arguments, else from the environment, else cc and c++. --full: runs every program, in each standard, with the SIMD
+# paths. $IMPL: an object of tests/impl.c, for programs whose point is not how amp is compiled.
 # Each kind of check first has to refuse something wrong.
 # Last line: N passed, N failed, N skipped
 # shellcheck disable=SC2030,SC2031,SC2016 # a subshell of the self-test keeps its counts to itself; awk has dollars of its own
 set -u
+impl=${IMPL:-}
+[ -z "$impl" ] || impl=$(realpath "$impl") || exit 2
 cd "$(dirname "$0")/compile" || exit 2
 full=
 [ "${1:-}" = --full ] && { full=1; shift; }
@@ -26,6 +29,10 @@ have() { command -v "$1" >/dev/null 2>&1; }
 pass() { passed=$((passed + 1)); }
 fail() { failed=$((failed + 1)); echo "FAILED $1"; sed 's/^/    /' "$tmp/out" | head -n "${2:-12}"; }
 skip() { skipped=$((skipped + 1)); echo "skipped: $1"; }
+
+# flags and object for a program that need not have amp's code in it
+linked='' linked_object=''
+[ -n "$full" ] || [ -z "$impl" ] || linked=-DOTHER_FILE_HAS_IT linked_object=$impl
 
 # must NAME COMMAND...: the command succeeds, without a word. $tmp/out is only for these two and fail: never give it to a command.
 must() {
@@ -68,20 +75,21 @@ c_family() {
     # shellcheck disable=SC2086
     {
         # every standard, strict; then what it computes
-        for std in c99 c11 c17 c2x gnu99; do
+        for std in c99 ${full:+c11 c17} c2x gnu99; do
             if ! flag "$cc" c -std=$std; then skip "$cc has no -std=$std"; continue; fi
-            if [ $std = c99 ]; then runs "$cc -std=c99, strict warnings" "$cc" -std=c99 $WARN $WARN_C -O1 strict.c
+            if [ $std = c99 ]; then runs "$cc -std=c99, strict warnings" "$cc" -std=c99 $WARN $WARN_C -O1 $lean strict.c
             else looks "$cc -std=$std, strict warnings" "$cc" -std=$std $WARN $WARN_C strict.c; fi
         done
         # -O0 with the SIMD paths is below, where symbols are looked at
-        for o in -O0 ${full:+-O3 -Ofast}; do runs "$cc $o" "$cc" -std=c99 -Wall -Wextra -Werror $o $lean strict.c; done
+        for o in ${full:+-O0 -O3 -Ofast}; do runs "$cc $o" "$cc" -std=c99 -Wall -Wextra -Werror $o $lean strict.c; done
         must "$cc: the header alone, without a prototype unused" "$cc" -std=c99 $WARN $WARN_C -c second.c -o "$tmp/second.o"
         # included twice, implemented twice, two files
         runs "$cc: included and implemented twice" "$cc" -std=c99 $WARN $WARN_C $lean twice.c "$tmp/second.o"
         runs "$cc: AMP_STATIC in two files" "$cc" -std=c99 $WARN $WARN_C $lean static_a.c static_b.c
         looks "$cc: hostile macros" "$cc" -std=gnu99 -Wall -Wextra -Werror hostile.c
         # switches, one by one and all of them
-        for s in "" -DAMP_NO_SIMD -DAMP_NO_THREADS -DAMP_NO_STDIO -DTEST_OWN_MALLOC; do
+        # (without --full where symbols are looked at, with warnings)
+        for s in "" ${full:+-DAMP_NO_SIMD -DAMP_NO_THREADS -DAMP_NO_STDIO -DTEST_OWN_MALLOC}; do
             looks "$cc switches $s" "$cc" -std=c99 $WARN $WARN_C $s switches.c
         done
         runs "$cc: all switches" "$cc" -std=c99 $WARN $WARN_C -DAMP_NO_SIMD -DAMP_NO_THREADS -DAMP_NO_STDIO -DTEST_OWN_MALLOC switches.c
@@ -107,7 +115,7 @@ c_family() {
     # a loop over the batch in OpenMP's threads
     if echo 'int main(void) { return 0; }' >"$tmp/omp.c" && "$cc" -fopenmp "$tmp/omp.c" -o "$tmp/a" >/dev/null 2>&1; then
         # shellcheck disable=SC2086
-        must "$cc: OpenMP" "$cc" -std=c99 -O1 -fopenmp $WARN $lean openmp.c -o "$tmp/a" $LIBS && must "$cc: OpenMP, run" "$tmp/a"
+        must "$cc: OpenMP" "$cc" -std=c99 -O1 -fopenmp $WARN $lean $linked openmp.c $linked_object -o "$tmp/a" $LIBS && must "$cc: OpenMP, run" "$tmp/a"
     else skip "$cc has no OpenMP"; fi
     # 32 bits, where the libraries are there
     echo 'int main(void){return 0;}' >"$tmp/m32.c"
@@ -115,7 +123,8 @@ c_family() {
         # shellcheck disable=SC2086
         runs "$cc -m32" "$cc" -m32 -msse2 -mfpmath=sse -std=c99 $WARN $WARN_C strict.c
     else skip "$cc makes no 32-bit programs here"; fi
-    symbols "$cc"
+    # shellcheck disable=SC2086
+    symbols "$cc" $WARN $WARN_C
 }
 
 # padding CLANG: no struct of the public part has hidden padding, and no warning that clang has is without a reason
@@ -139,20 +148,28 @@ none() { must "$1" awk '{ t = $(NF - 1); n = $NF } '"$2"' { print t, n }' "$tmp/
 speaks='^(exit|abort|_exit|quick_exit|printf|fprintf|vfprintf|puts|fputs|putchar|perror|stderr|stdout|__assert_fail|__printf_chk|__fprintf_chk|longjmp|raise|signal|getenv|setlocale|localeconv|strto[a-z]*|ato[a-z]*|rand|time)(@.*)?$'
 files='^(fopen|fopen64|fdopen|fwrite|fread|fclose|rename|remove|open|fsync|fchmod|flock|opendir|readlink|stat|strerror|clock)(@.*)?$'
 
-symbols() { # CC, in a folder with second.c, static_b.c and ../impl.c
+# names WHAT: of the implementation whose symbols are in $tmp/nm
+names() {
+    # nothing writable: B, D and C and their small and local forms. Tables of pointers in .data.rel.ro (d) count too: they are written once, at start
+    none "$1: no writable globals" 't ~ /^[BbDdCcGgSs]$/'
+    none "$1: exports amp_ only" 't ~ /^[TRVW]$/ && n !~ /^amp_/'
+    none "$1: never prints, exits or aborts" "n ~ /$speaks/"
+}
+symbols() { # CC FLAG..., in a folder with second.c, static_b.c and ../impl.c
     cc=$1
+    shift
     if ! have nm; then skip "no nm: symbols are not looked at"; return; fi
-    for pic in '-O0 -fPIC' ${full:+'-O0 -fno-pic' '-O2 -fPIC'}; do
-        # shellcheck disable=SC2086
-        object "$cc" -std=c99 $pic ../impl.c || continue
-        # nothing writable: B, D and C and their small and local forms. Tables of pointers in .data.rel.ro (d) count too: they are written once, at start
-        none "$cc $pic: no writable globals" 't ~ /^[BbDdCcGgSs]$/'
-        none "$cc $pic: exports amp_ only" 't ~ /^[TRVW]$/ && n !~ /^amp_/'
-        none "$cc $pic: never prints, exits or aborts" "n ~ /$speaks/"
-    done
-    object "$cc" -std=c99 -O0 $lean -DAMP_NO_THREADS ../impl.c && none "$cc -DAMP_NO_THREADS needs no pthread" 'n ~ /pthread/'
-    object "$cc" -std=c99 -O0 $lean -DAMP_NO_STDIO ../impl.c && none "$cc -DAMP_NO_STDIO opens no file" "n ~ /$files/"
-    object "$cc" -std=c99 -O0 $lean -DAMP_MALLOC=amp_test_malloc -DAMP_FREE=amp_test_free -include stddef.h -include "$tmp/own.h" ../impl.c &&
+    if [ -z "$full" ] && [ -n "$impl" ]; then
+        nm "$impl" >"$tmp/nm" && names "$impl"
+    else
+        for pic in '-O0 -fPIC' ${full:+'-O0 -fno-pic' '-O2 -fPIC'}; do
+            # shellcheck disable=SC2086
+            object "$cc" -std=c99 $pic ../impl.c && names "$cc $pic"
+        done
+    fi
+    object "$cc" -std=c99 -O0 "$@" $lean -DAMP_NO_THREADS ../impl.c && none "$cc -DAMP_NO_THREADS needs no pthread" 'n ~ /pthread/'
+    object "$cc" -std=c99 -O0 "$@" $lean -DAMP_NO_STDIO ../impl.c && none "$cc -DAMP_NO_STDIO opens no file" "n ~ /$files/"
+    object "$cc" -std=c99 -O0 "$@" $lean -DAMP_MALLOC=amp_test_malloc -DAMP_FREE=amp_test_free -include stddef.h -include "$tmp/own.h" ../impl.c &&
         none "$cc -DAMP_MALLOC uses no other" 't == "U" && n ~ /^(malloc|calloc|realloc|free)(@.*)?$/'
     object "$cc" -std=c99 -O0 $lean static_b.c && none "$cc -DAMP_STATIC exports nothing" 't ~ /^[TRDBVWC]$/ && n != "other_half"'
     # without optimisation even unused code must not need symbols of its own (inline functions are static)
@@ -187,6 +204,7 @@ C
     printf '#include "../amp.h"\nint second_file(void) { return 1; }\n' >"$1/compile/second.c"
 }
 symbols_of_mutant() {
+    impl=
     cd "$tmp/mutant/compile" && symbols "$1"
     wanted=8
     [ -z "$full" ] || wanted=14
@@ -219,16 +237,19 @@ cxx_family() {
     cxx=$1
     # shellcheck disable=SC2086
     {
-        for std in c++11 c++14 c++17 c++20; do
+        for std in c++11 ${full:+c++14} c++17 c++20; do
             if ! flag "$cxx" c++ -std=$std; then skip "$cxx has no -std=$std"; continue; fi
             if [ $std = c++17 ]; then runs "$cxx -std=$std: every overload" "$cxx" -std=$std $WARN $lean overloads.cpp
             else looks "$cxx -std=$std: every overload" "$cxx" -std=$std $WARN overloads.cpp; fi
         done
         looks "$cxx: strict.c as C++" "$cxx" -x c++ -std=c++11 $WARN strict.c
-        runs "$cxx: AMP_STATIC in two files" "$cxx" -x c++ -std=c++17 $WARN $lean static_a.c static_b.c
+        looks "$cxx: AMP_STATIC in two files" "$cxx" -x c++ -std=c++17 $WARN $lean static_a.c static_b.c
         # C++ program, implementation compiled as C, and the other way round
-        must "$CC implementation" "$CC" -std=c99 $lean -c ../impl.c -o "$tmp/impl.o" &&
-            runs "$CC and $cxx in one program" "$cxx" -std=c++11 -DOTHER_FILE_HAS_IT $WARN overloads.cpp "$tmp/impl.o"
+        if [ -n "$linked_object" ]; then runs "$CC and $cxx in one program" "$cxx" -std=c++11 $linked $WARN overloads.cpp "$linked_object"
+        else
+            must "$CC implementation" "$CC" -std=c99 $lean -c ../impl.c -o "$tmp/impl.o" &&
+                runs "$CC and $cxx in one program" "$cxx" -std=c++11 -DOTHER_FILE_HAS_IT $WARN overloads.cpp "$tmp/impl.o"
+        fi
         must "$cxx implementation" "$cxx" -x c++ -std=c++11 $lean -c ../impl.c -o "$tmp/impl.o" &&
             must "$CC program" sh -c "$CC -std=c99 -DONLY_USE -c second.c -o '$tmp/second.o' && echo 'int second_file(void); int main(void) { return second_file() <= 0; }' >'$tmp/m.c' && $CC -c '$tmp/m.c' -o '$tmp/m.o'" &&
             runs "$cxx implementation, $CC program" "$cxx" "$tmp/m.o" "$tmp/second.o" "$tmp/impl.o"

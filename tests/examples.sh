@@ -1,7 +1,7 @@
 #!/bin/sh
 # usage: examples.sh [--full]        Runs the examples, those in $BUILD with --full; else all but digits and gpt are built here and linked with
 # $IMPL, the object of tests/impl.c, in place of an implementation of their own:
-#   programs print what their comments promise, or, where no comment does, just succeed; digits holds its claims over 5 seeds on both networks; gpt holds its own; digits reads IDX files; and
+#   programs print what their comments promise, or, where no comment does, just succeed; digits holds its claims over 2 seeds (--full: 5) on both networks; gpt holds its own; digits reads IDX files; and
 #   every wrong option or file gives exit status 1, one line on stderr that names it, and leaves nothing behind.
 # Last line: N passed, N failed, N skipped.
 set -u
@@ -38,8 +38,21 @@ for source in "$top"/examples/*.c; do
     if (cd "$work" && "$top/tests/check_output.sh" "$source" ${RUN_ENV:-} "$programs/$name"); then ok; else bad "$name"; fi
 done
 
+# ---- digits and gpt are in $BUILD, linked with an object: do they stand alone, too? ----
+alone=
+[ "$programs" = "$build" ] || alone=-fsyntax-only
+[ "${1:-}" != --full ] || alone="-O1 -o $work/alone"
+for name in ${alone:+digits gpt}; do
+    # shellcheck disable=SC2086 # words
+    if "${CC:-cc}" -std=c99 -Wall -Wextra -Werror -I"$top" $alone "$top/examples/$name.c" -lm -pthread >"$work/log" 2>&1 &&
+        { [ "$alone" = -fsyntax-only ] || ${RUN_ENV:-} "$work/alone" --help >"$work/log"; }; then ok
+    else bad "$name alone: $(head -n 5 "$work/log")"; fi
+done
+
 # ---- digits: its claims ----
-digits --check >"$work/claims" 2>&1
+seeds=2
+[ "${1:-}" != --full ] || seeds=5
+digits --check --seeds $seeds >"$work/claims" 2>&1
 rc=$?
 grep '^WRONG' "$work/claims"
 n=$(grep -c '^ok ' "$work/claims")

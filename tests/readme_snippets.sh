@@ -1,5 +1,5 @@
 #!/bin/sh
-# usage: readme_snippets.sh FILE.md... HEADER.h...
+# usage: readme_snippets.sh [--look] FILE.md... HEADER.h...    (after --look the commands of the next file are not run)
 # Compiles and runs every code block of the files whose fence says so, so that what a reader pastes works:
 #   ```c run          a C program: -std=c99 -pedantic, all warnings are errors
 #   ```cpp run        a C++ program: as C++11 and as C++17
@@ -130,7 +130,9 @@ room() {
     for entry in "$here"/*; do
         case $entry in */build) ;; *) ln -s "$entry" "$work/room/" ;; esac
     done
-    in_room make -s build/flags # before the programs, which make else takes for old
+    in_room make -s build/flags # before the object and the programs, which make else takes for old
+    mkdir -p "$work/room/build/tests"
+    [ -z "${IMPL:-}" ] || cp "$IMPL" "$work/room/build/tests/impl.o"
     for program in $(grep -o 'build/[a-z_]*' "$1" | sort -u); do
         source=$here/examples/${program#build/}.c
         there=$built/${program#build/}
@@ -223,8 +225,13 @@ first_page() {
     esac
 }
 
+look=
 for file in "$@"; do
     case $file in
+    --look)
+        look=1
+        continue
+        ;;
     *.h)
         first_page "$file"
         continue
@@ -253,12 +260,14 @@ for file in "$@"; do
         output=$work/block.$n.output
         [ -r "$output" ] || output=
         rm -f "$work/printed"
+        if [ "$language" = sh ] && [ -n "$look" ]; then continue; fi
         if [ "$language" = sh ]; then shell_block "$work/block.$n.source" "$output" "$file:$line" "$file"
         else block "$language" "$kind" "$work/block.$n.source" "$output" "$file:$line"; fi
         [ ! -r "$work/printed" ] || cat "$work/printed" >>"$work/section.$section"
     done
     links "$file"
-    if [ -z "${RUN_ENV:-}" ] && grep -q '^```sh run' "$file"; then numbers "$file"; fi
+    if [ -z "${RUN_ENV:-}$look" ] && grep -q '^```sh run' "$file"; then numbers "$file"; fi
+    look=
     if [ $n = 0 ]; then
         echo "FAIL $file has no runnable block"
         failed=$((failed + 1))

@@ -200,7 +200,7 @@ C
     host "$ex/retrofit_gpt/before.cu" gpt_before -DSTEPS=30 && host "$ex/retrofit_gpt/after.cu" gpt_after -DSTEPS=30 &&
         if gpt_curves; then ok
         else bad "retrofit_gpt: the losses are not equal"; cat "$work"/gpt_*.[0-9]; fi
-    for e in cuda_graph own_optimizer tensor_core tensor_core-DBF16; do
+    for e in cuda_graph own_optimizer tensor_core ${full:+tensor_core-DBF16}; do
         source=$ex/${e%-D*}.cu flag=
         [ "$e" = "${e%-D*}" ] || flag=-D${e##*-D}
         # shellcheck disable=SC2086 # none, or one word
@@ -269,7 +269,10 @@ fi
 
 # ---- own_optimizer without any CUDA: its first line ----
 if command -v "$CXX" >/dev/null 2>&1; then
-    quiet "own_optimizer: $CXX alone" "$CXX" -std=c++11 -O1 -Wall -Wextra -Wno-maybe-uninitialized -Werror -I"$top" -x c++ "$ex/own_optimizer.cu" -o "$work/own" -lm -pthread && {
+    lean=-DAMP_NO_SIMD # a third of the time
+    [ -z "$full" ] || lean=
+    # shellcheck disable=SC2086 # none, or one word
+    quiet "own_optimizer: $CXX alone" "$CXX" -std=c++11 -O1 $lean -Wall -Wextra -Wno-maybe-uninitialized -Werror -I"$top" -x c++ "$ex/own_optimizer.cu" -o "$work/own" -lm -pthread && {
         "$work/own" >"$work/log" 2>&1
         sed -n 's/^ \*   > cpu/cpu/p' "$ex/own_optimizer.cu" >"$work/promised"
         if cmp -s "$work/promised" "$work/log"; then ok; else bad "own_optimizer without CUDA prints:"; cat "$work/log"; fi
@@ -285,11 +288,12 @@ if [ -n "$NVCC" ] && "$NVCC" --version >/dev/null 2>&1; then
     warn="-O0 -Xcicc -O0 -Xptxas -O0 -Werror all-warnings -Xcompiler -Wall,-Wextra"
     parse="-arch=compute_80 -ptx $warn"
     [ -z "$full" ] || parse="-gencode arch=compute_80,code=compute_80 -c $warn"
-    for f in retrofit/before retrofit/after ${full:+retrofit/autocast retrofit/verbs} retrofit_gpt/after cuda_graph own_optimizer $claimants; do
+    # without --full those with kernels of their own, or the most of amp
+    for f in ${full:+retrofit/before} retrofit/after ${full:+retrofit/autocast retrofit/verbs} retrofit_gpt/after ${full:+cuda_graph} own_optimizer ${full:+$claimants}; do
         # shellcheck disable=SC2086
         quiet "$f.cu: nvcc" "$NVCC" $parse -I"$top" -I"$ex" "$(user_text "$ex/$f.cu")" -o "$work/x.o"
     done
-    for f in gpt convnet; do
+    for f in gpt ${full:+convnet}; do
         # shellcheck disable=SC2086
         quiet "$f.c: nvcc" "$NVCC" -std=c++17 $parse -I"$top" -DAMP_LINKED -x cu "$ex/$f.c" -o "$work/x.o"
     done
@@ -298,6 +302,7 @@ if [ -n "$NVCC" ] && "$NVCC" --version >/dev/null 2>&1; then
     for a in $archs; do
         # shellcheck disable=SC2086
         quiet "tensor_core.cu: nvcc, sm_$a" "$NVCC" -arch=sm_$a $warn -I"$top" -c "$(user_text "$ex/tensor_core.cu")" -o "$work/x.o"
+        [ -n "$full" ] || continue
         if [ "$a" = 75 ]; then a=80; fi
         # shellcheck disable=SC2086
         quiet "tensor_core.cu in BF16: nvcc, sm_$a" "$NVCC" -DBF16 -arch=sm_$a $warn -I"$top" \

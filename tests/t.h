@@ -117,6 +117,7 @@ void t_fill_bits(t_run *t, void *host, size_t bytes);
 int t_full(void);               /* --full: whole grids */
 int t_emulated(const t_run *t); /* CUDA on the host runtime: a thousand times slower than a GPU */
 int t_slow(const t_run *t);     /* keep sizes small here (a device that may be emulated) */
+int t_twin(const t_run *t);     /* a third is enough here: the text of cpu-2, other vectors or number of threads */
 /* How many rounds a test of random cases takes: with --full, emulated and not; where it is slow; elsewhere. */
 int t_rounds(const t_run *t, int full_emulated, int full, int slow, int usual);
 

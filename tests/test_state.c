@@ -377,7 +377,7 @@ static void every_byte_flipped(t_run *t) {
     before = tiny_picture(t, &b);
     file = slurp(t, path, &n);
     CHECK(file && n > 200 && n < 4000);
-    for (i = 0; file && i < n; i += t_slow(t) ? 7u : 1u) {
+    for (i = 0; file && i < n; i += t_slow(t) || t_twin(t) ? 7u : 1u) {
         unsigned char keep = file[i];
         amp_status st;
         file[i] ^= (unsigned char)(1u << (i % 8));
@@ -419,7 +419,7 @@ static void every_length(t_run *t) { /* truncated anywhere, or with something af
     new_tiny(t, &b);
     before = tiny_picture(t, &b);
     file = slurp(t, path, &n);
-    for (i = 0; file && i < n; i += t_slow(t) ? 7u : 1u) {
+    for (i = 0; file && i < n; i += t_slow(t) || t_twin(t) ? 7u : 1u) {
         spit(path, file, i);
         t_note(t, "%d of %d bytes", (int)i, (int)n);
         CHECK_STATUS(amp_state_load(t->ctx, path, &b.st), AMP_ERR_FORMAT, "amp_state_load");

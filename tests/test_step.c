@@ -335,7 +335,7 @@ static void bits_small(t_run *t) { /* every rule x gradient dtype x model dtype,
         for (g = 0; g < 5; g++)
             for (m = 0; m < 5; m++) {
                 setup u = AMP_ZERO;
-                if (!t_full() && (k + g + m) % (t_slow(t) ? 7u : 2u)) continue;
+                if (!t_full() && (k + g + m) % (t_slow(t) ? 7u : t_twin(t) ? 6u : 2u)) continue;
                 u.model = models[m % 3];
                 u.grad = ref_dtypes[g];
                 u.master = m >= 3 ? AMP_MASTER_NONE : AMP_MASTER_F32;

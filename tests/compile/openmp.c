@@ -1,6 +1,8 @@
 /* openmp.c - a loop over the batch in OpenMP's threads. With a context for each thread every product is right. With one
    context for all of them every product is right or refused, and none is wrong. The exit status tells what failed. */
-#define AMP_IMPLEMENTATION
+#ifndef OTHER_FILE_HAS_IT
+#  define AMP_IMPLEMENTATION
+#endif
 #include "../../amp.h"
 #include <omp.h>
 

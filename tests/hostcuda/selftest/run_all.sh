@@ -39,9 +39,9 @@ for v in "$@"; do
     take "user_main $v" $wrap "$build/$v/user_main"
 done
 
-own=$*
-[ "$mode" = full ] || own=plain
-take "programs of others" env HCU_LIBS="$build" "$here/run_own.sh" $own
+own=$* fewer=
+[ "$mode" = full ] || own=plain fewer=1
+take "programs of others" env HCU_LIBS="$build" OWN_FEWER=$fewer "$here/run_own.sh" $own
 
 columns="$*"
 plain=$(case " $* " in *" plain "*) echo yes ;; esac)

@@ -1,6 +1,7 @@
 #!/bin/sh
 # run_own.sh VARIANT... - the programs of own/ as a user runs them, by run.sh: the right one finds nothing, each planted mistake is told
-# at the line that names it ("MISTAKE n" in softmax.cu) by the variant that the table names. Last line: own: N passed, M failed
+# at the line that names it ("MISTAKE n" in softmax.cu) by the variant that the table names; with OWN_FEWER=1 not each of them.
+# Last line: own: N passed, M failed
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 own=$here/own
@@ -44,6 +45,7 @@ for v in plain asan tsan msan vg; do
 done
 echo "$table" | while read -r n v text; do
     [ -n "$n" ] && have "$v" || continue
+    case ${OWN_FEWER:+$n} in 5 | 7) continue ;; esac # the table of bugs.cu has them too
     run "$v" "$own/softmax.cu" "-DMISTAKE=$n"
     rc=$?
     lines=$(grep -n "MISTAKE\( [0-9]*\)* $n\( [0-9]*\)* \*/" "$own/softmax.cu" | sed 's/:.*//' | paste -sd '|' -)
