@@ -413,7 +413,9 @@ todays() {
 }
 
 # The students' folder works with nothing from here, and shows no solution.
-in_export() { (cd "$out/students" && env -u BUILD MAKEFLAGS='' "$MAKE" -s lab N=1) >"$out/students.log" 2>&1; }
+in_export() { # NUMBER [VARIANT]
+    (cd "$out/students" && env -u BUILD MAKEFLAGS='' LAB_VARIANTS="${2:-}" "$MAKE" -s lab N="$1") >"$out/students.log" 2>&1
+}
 exported() {
     rm -rf "$out/students"
     [ -n "$quick" ] || unset IMPL # amp.h is compiled there, too
@@ -422,12 +424,17 @@ exported() {
     if [ -n "$(no_cuda)" ] || $MAKE -n -C "$out/students/tools/hostcuda" BUILD="$out/none" CUDA_HOME="$(cuda_home)" "$out/none/hostcuda/translate" \
         "$out/none/hostcuda/user/libhostcuda-plain.a" >"$out/students.log" 2>&1; then ok
     else bad "the students' host runtime: $(tail -n 3 "$out/students.log")"; fi
-    if in_export; then bad "an unfilled lab passes in the students' folder"
+    if in_export 1; then bad "an unfilled lab passes in the students' folder"
     elif tail -n 1 "$out/students.log" | grep -q '^make' && grep -q '^lab 1: .* is still to be written' "$out/students.log"; then ok
     else bad "make lab N=1 in the students' folder: $(tail -n 3 "$out/students.log")"; fi
     cp "$hidden/01-half/solution.c" "$out/students/01-half/lab.c"
-    if in_export && tail -n 1 "$out/students.log" | grep -q '^lab 1: passed'; then ok
+    if in_export 1 && tail -n 1 "$out/students.log" | grep -q '^lab 1: passed'; then ok
     else bad "make lab N=1 in the students' folder: $(tail -n 3 "$out/students.log")"; fi
+    # their runtime is a lighter one: light
+    if [ -n "$quick$(no_cuda)" ]; then return; fi
+    cp "$hidden/07-tensor-cores/solution.cu" "$out/students/07-tensor-cores/lab.cu"
+    if in_export 7 "$(variants | cut -d' ' -f1)" && tail -n 1 "$out/students.log" | grep -q '^lab 7: passed'; then ok
+    else bad "make lab N=7 in the students' folder: $(tail -n 3 "$out/students.log")"; fi
 }
 
 # ---- the students' folder ----
