@@ -1720,6 +1720,8 @@ AMP_INLINE uint32_t ampi_scalar_sub_words(uint32_t a, uint32_t b) { return a - b
 AMP_INLINE uint32_t ampi_scalar_shl(uint32_t a, uint32_t n) { return a << n; }
 AMP_INLINE uint32_t ampi_scalar_shr(uint32_t a, uint32_t n) { return a >> n; }
 AMP_INLINE int ampi_scalar_greater(uint32_t a, uint32_t b) { return (int32_t)a > (int32_t)b; }
+AMP_INLINE uint32_t ampi_scalar_max(uint32_t a, uint32_t b) { return (int32_t)a > (int32_t)b ? a : b; }
+AMP_INLINE int ampi_scalar_equal(uint32_t a, uint32_t b) { return a == b; }
 AMP_INLINE uint32_t ampi_scalar_select(int condition, uint32_t yes, uint32_t no) { /* no branch */
     uint32_t mask = 0u - (uint32_t)condition;
     return (yes & mask) | (no & ~mask);
@@ -1987,7 +1989,7 @@ AMP_INLINE double amp_squares_sum(float sum, float by) { /* of u, from that of u
 AMP_INLINE int amp_is_counted(uint64_t i, uint32_t every) { return (uint32_t)(i / AMP_COUNT_BLOCK) % every == 0; }
 typedef struct amp_update_count {
     uint64_t updates; /* weights whose update was not 0 */
-    uint64_t lost;    /* those of them that amp_weight_load gives as before */
+    uint64_t lost;    /* those of them that are stored as they were, bit for bit */
     uint32_t ratio;   /* largest |update| / spacing of the weight before it, as float bits; see amp_spacing */
     uint32_t _pad;
 } amp_update_count;
@@ -9547,8 +9549,10 @@ AMP_API amp_status amp_policy_custom(amp_ctx *ctx, amp_policy *policy, const amp
 
 #if defined(__GNUC__) && !defined(__TINYC__)
 #  define AMPI_PREFETCH(p) __builtin_prefetch(p)
+#  define AMPI_LINES       __attribute__((aligned(64))) /* no vector lies in two lines of the cache */
 #else
 #  define AMPI_PREFETCH(p) ((void)(p))
+#  define AMPI_LINES
 #endif
 #define AMPI_BLOCK 1024u
 /* Products: depth, rows and columns of a packed block; rows and columns are multiples of every mr and nr. */
@@ -9558,13 +9562,18 @@ AMP_API amp_status amp_policy_custom(amp_ctx *ctx, amp_policy *policy, const amp
 #define AMPI_FEW   4u              /* at most this many rows are multiplied without packing */
 #define AMPI_LDC   (AMPI_NC + 16u) /* no power of two: rows of a tile lie in different cache sets */
 
-/* Lost updates of a block: what an update notes, then what is counted after the weights were stored. */
+/* Lost updates of a chunk: sums by lanes of a vector, and what is known of the elements of a block. */
+#define AMPI_WIDEST 16u
 typedef struct ampi_tally {
     amp_spacing spacing;
-    amp_update_count sum;
-    size_t at;                 /* where its kernels begin */
-    float old[AMPI_BLOCK];     /* weights before the update */
-    uint32_t size[AMPI_BLOCK]; /* AMPI_F(update_size) */
+    uint32_t again; /* 1: weights are kept in 16 bits, and looked at when they are stored */
+    uint32_t updates[AMPI_WIDEST];
+    uint32_t lost[AMPI_WIDEST];
+    uint32_t ratio[AMPI_WIDEST];
+    size_t at;                              /* where its kernels begin */
+    AMPI_LINES uint32_t update[AMPI_BLOCK]; /* again: 1 where there is one */
+    uint16_t was[2][AMPI_BLOCK];            /* again: model copies and low parts before it */
+    float old[AMPI_BLOCK];                  /* amp_apply: weights before it */
 } ampi_tally;
 /* One SIMD path. n is at most AMPI_BLOCK where floats are named; void pointers may be unaligned. */
 typedef struct ampi_kernels {
@@ -9601,8 +9610,8 @@ typedef struct ampi_kernels {
         float *w, float *m, float *v, const float *u, size_t n, const amp_coef *c, ampi_tally *tally);
     /* after w = tally->old has become w, by updates u * by */
     void (*sizes)(ampi_tally *tally, const float *w, const float *u, size_t n, float by);
-    /* of tally->size, how many are not 0, and how many of those have a weight that is as it was */
-    void (*still)(ampi_tally *tally, const float *w, size_t n);
+    /* after model copies and low parts, unless NULL, have become these */
+    void (*still)(ampi_tally *tally, const char *model, const char *low, size_t n);
     /* see ampi_cast_stream; NULL: none */
     void (*stream)(char *dst, const char *buf, size_t pages, const char *next, size_t step);
     void (*fence)(void); /* after the last stream */
@@ -9649,7 +9658,6 @@ AMPI_ALWAYS void ampi_scalar_store_words(uint32_t *p, uint32_t x) { *p = x; }
 AMPI_ALWAYS uint32_t ampi_scalar_min(uint32_t a, uint32_t b) {
     return ampi_scalar_select(ampi_scalar_greater(a, b), b, a);
 }
-AMPI_ALWAYS uint32_t ampi_scalar_max(uint32_t a, uint32_t b) { return (int32_t)a > (int32_t)b ? a : b; }
 AMPI_ALWAYS int ampi_scalar_any(uint32_t a) { return a != 0; }
 AMPI_ALWAYS uint32_t ampi_scalar_load8(const void *p) { return *(const uint8_t *)p; }
 AMPI_ALWAYS uint32_t ampi_scalar_load16(const void *p) {
@@ -9845,6 +9853,7 @@ AMPI_ALWAYS __m128 ampi_sse2_fuse(__m128 a, __m128 b, __m128 c) {
 AMPI_ALWAYS __m128i ampi_sse2_shr(__m128i a, uint32_t n) { return _mm_srli_epi32(a, (int)n); }
 AMPI_ALWAYS __m128i ampi_sse2_shl(__m128i a, uint32_t n) { return _mm_slli_epi32(a, (int)n); }
 AMPI_ALWAYS __m128i ampi_sse2_greater(__m128i a, __m128i b) { return _mm_cmpgt_epi32(a, b); }
+AMPI_ALWAYS __m128i ampi_sse2_equal(__m128i a, __m128i b) { return _mm_cmpeq_epi32(a, b); }
 AMPI_ALWAYS __m128i ampi_sse2_select(__m128i m, __m128i a, __m128i b) {
     return _mm_or_si128(_mm_and_si128(m, a), _mm_andnot_si128(m, b));
 }
@@ -9957,6 +9966,7 @@ AMPI_AVX2_OP __m256 ampi_avx2_fma(__m256 a, __m256 b, __m256 c) { return _mm256_
 AMPI_AVX2_OP __m256i ampi_avx2_shr(__m256i a, uint32_t n) { return _mm256_srli_epi32(a, (int)n); }
 AMPI_AVX2_OP __m256i ampi_avx2_shl(__m256i a, uint32_t n) { return _mm256_slli_epi32(a, (int)n); }
 AMPI_AVX2_OP __m256i ampi_avx2_greater(__m256i a, __m256i b) { return _mm256_cmpgt_epi32(a, b); }
+AMPI_AVX2_OP __m256i ampi_avx2_equal(__m256i a, __m256i b) { return _mm256_cmpeq_epi32(a, b); }
 AMPI_AVX2_OP __m256i ampi_avx2_select(__m256i m, __m256i a, __m256i b) { return _mm256_blendv_epi8(b, a, m); }
 AMPI_AVX2_OP int ampi_avx2_any(__m256i a) { return !_mm256_testz_si256(a, a); }
 AMPI_AVX2_OP __m256i ampi_avx2_load16(const void *p) {
@@ -10062,6 +10072,7 @@ AMPI_AVX512_OP __m512i ampi_avx512_shr(__m512i a, uint32_t n) { /* srli and slli
 }
 AMPI_AVX512_OP __m512i ampi_avx512_shl(__m512i a, uint32_t n) { return _mm512_sllv_epi32(a, ampi_avx512_word(n)); }
 AMPI_AVX512_OP __mmask16 ampi_avx512_greater(__m512i a, __m512i b) { return _mm512_cmpgt_epi32_mask(a, b); }
+AMPI_AVX512_OP __mmask16 ampi_avx512_equal(__m512i a, __m512i b) { return _mm512_cmpeq_epi32_mask(a, b); }
 AMPI_AVX512_OP __m512i ampi_avx512_select(__mmask16 m, __m512i a, __m512i b) { return _mm512_mask_mov_epi32(b, m, a); }
 AMPI_AVX512_OP int ampi_avx512_any(__m512i a) { return _mm512_test_epi32_mask(a, a) != 0; }
 AMPI_AVX512_OP __m512i ampi_avx512_load16(const void *p) {
@@ -10290,6 +10301,7 @@ AMPI_ALWAYS uint32x4_t ampi_neon_shr_each(uint32x4_t a, uint32x4_t n) {
 AMPI_ALWAYS uint32x4_t ampi_neon_greater(uint32x4_t a, uint32x4_t b) {
     return vcgtq_s32(ampi_neon_as_signed(a), ampi_neon_as_signed(b));
 }
+AMPI_ALWAYS uint32x4_t ampi_neon_equal(uint32x4_t a, uint32x4_t b) { return vceqq_u32(a, b); }
 AMPI_ALWAYS uint32x4_t ampi_neon_min(uint32x4_t a, uint32x4_t b) {
     return vreinterpretq_u32_s32(vminq_s32(ampi_neon_as_signed(a), ampi_neon_as_signed(b)));
 }
@@ -10904,7 +10916,7 @@ static amp_status ampi_cpu_histogram(amp_ctx *ctx, const amp_array *arrays, size
 
 /* ---- FP8 with a scale: the matrix in tiles, of rows where a transposed copy is wanted, else as one long row ---- */
 #define AMPI_TILE_ROWS 64u
-#define AMPI_TILE_COLS 256u
+#define AMPI_TILE_COLS AMPI_BLOCK
 typedef struct ampi_quantize_run {
     ampi_cpu *c;
     const amp_quantize_job *j;
@@ -10913,52 +10925,62 @@ typedef struct ampi_quantize_run {
     uint32_t limit, amax; /* float bits */
     int32_t write, _pad;  /* write 0: only the amax */
 } ampi_quantize_run;
-static void ampi_swap_bits(uint64_t *a, uint64_t *b, int shift, uint64_t mask) {
-    uint64_t t = (*a >> shift ^ *b) & mask;
-    *b ^= t;
-    *a ^= t << shift;
-}
-static void ampi_put_word(uint8_t *b, uint64_t x) { /* little-endian; compilers make one store of it */
-    b[0] = (uint8_t)x;
-    b[1] = (uint8_t)(x >> 8);
-    b[2] = (uint8_t)(x >> 16);
-    b[3] = (uint8_t)(x >> 24);
-    b[4] = (uint8_t)(x >> 32);
-    b[5] = (uint8_t)(x >> 40);
-    b[6] = (uint8_t)(x >> 48);
-    b[7] = (uint8_t)(x >> 56);
-}
-/* 8 x 8 bytes, by blocks of 4, 2 and 1 that change places. */
-static void ampi_transpose8(uint8_t *to, size_t ld_to, const uint8_t *from, size_t ld_from) {
-    uint64_t x[8];
+#if defined(AMPI_X86) || defined(AMPI_NEON)
+#  ifdef AMPI_X86
+typedef __m128i ampi_bytes;
+static ampi_bytes ampi_bytes_load(const uint8_t *p) { return _mm_loadu_si128((const __m128i *)(const void *)p); }
+static void ampi_bytes_store(uint8_t *p, ampi_bytes x) { _mm_storeu_si128((__m128i *)(void *)p, x); }
+static ampi_bytes ampi_bytes_low(ampi_bytes a, ampi_bytes b) { return _mm_unpacklo_epi8(a, b); }
+static ampi_bytes ampi_bytes_high(ampi_bytes a, ampi_bytes b) { return _mm_unpackhi_epi8(a, b); }
+#  else
+typedef uint8x16_t ampi_bytes;
+static ampi_bytes ampi_bytes_load(const uint8_t *p) { return vld1q_u8(p); }
+static void ampi_bytes_store(uint8_t *p, ampi_bytes x) { vst1q_u8(p, x); }
+static ampi_bytes ampi_bytes_low(ampi_bytes a, ampi_bytes b) { return vzip1q_u8(a, b); }
+static ampi_bytes ampi_bytes_high(ampi_bytes a, ampi_bytes b) { return vzip2q_u8(a, b); }
+#  endif
+/* 16 x 16 bytes: four times the bytes of rows i and i + 8 take turns, in rows 2 i and 2 i + 1. */
+static void ampi_bytes_turn(ampi_bytes *y, const ampi_bytes *x) {
     size_t i;
-    for (i = 0; i < 8; i++)
-        x[i] = ampi_word(from + i * ld_from);
-    for (i = 0; i < 4; i++)
-        ampi_swap_bits(&x[i], &x[i + 4], 32, 0x00000000ffffffffu);
-    for (i = 0; i < 8; i += i % 2 ? 3 : 1)
-        ampi_swap_bits(&x[i], &x[i + 2], 16, 0x0000ffff0000ffffu);
-    for (i = 0; i < 8; i += 2)
-        ampi_swap_bits(&x[i], &x[i + 1], 8, 0x00ff00ff00ff00ffu);
-    for (i = 0; i < 8; i++)
-        ampi_put_word(to + i * ld_to, x[i]);
+    for (i = 0; i < 8; i++) {
+        y[2 * i] = ampi_bytes_low(x[i], x[i + 8]);
+        y[2 * i + 1] = ampi_bytes_high(x[i], x[i + 8]);
+    }
 }
-/* to[c * ld + r] = tile[r * AMPI_TILE_COLS + c] */
-static void ampi_transpose_tile(uint8_t *to, size_t ld, const uint8_t *tile, size_t rows, size_t cols) {
-    size_t r;
-    size_t c;
+static void ampi_transpose16(uint8_t *to, size_t ld_to, const uint8_t *from, size_t ld_from) {
+    ampi_bytes x[16];
+    ampi_bytes y[16];
+    size_t i;
+    for (i = 0; i < 16; i++)
+        x[i] = ampi_bytes_load(from + i * ld_from);
+    ampi_bytes_turn(y, x);
+    ampi_bytes_turn(x, y);
+    ampi_bytes_turn(y, x);
+    ampi_bytes_turn(x, y);
+    for (i = 0; i < 16; i++)
+        ampi_bytes_store(to + i * ld_to, x[i]);
+}
+#else
+static void ampi_transpose16(uint8_t *to, size_t ld_to, const uint8_t *from, size_t ld_from) {
     size_t i;
     size_t k;
-    for (c = 0; c < cols; c += 8)
-        for (r = 0; r < rows; r += 8) {
-            if (r + 8 <= rows && c + 8 <= cols) {
-                ampi_transpose8(to + c * ld + r, ld, tile + r * AMPI_TILE_COLS + c, AMPI_TILE_COLS);
-                continue;
-            }
-            for (i = r; i < rows && i < r + 8; i++)
-                for (k = c; k < cols && k < c + 8; k++)
-                    to[k * ld + i] = tile[i * AMPI_TILE_COLS + k];
-        }
+    for (i = 0; i < 16; i++)
+        for (k = 0; k < 16; k++)
+            to[k * ld_to + i] = from[i * ld_from + k];
+}
+#endif
+/* to[c * ld + r] = tile[r * AMPI_TILE_COLS + c], 16 columns at a time, whose rows leave in one piece: with a large ld
+   they lie in one set of the cache. What is in the tile after its rows and columns is turned, too, but not written. */
+static void ampi_transpose_tile(uint8_t *to, size_t ld, const uint8_t *tile, size_t rows, size_t cols) {
+    uint8_t strip[16 * AMPI_TILE_ROWS];
+    size_t c;
+    size_t i;
+    for (c = 0; c < cols; c += 16) {
+        for (i = 0; i < rows; i += 16)
+            ampi_transpose16(strip + i, AMPI_TILE_ROWS, tile + i * AMPI_TILE_COLS + c, AMPI_TILE_COLS);
+        for (i = c; i < cols && i < c + 16; i++)
+            memcpy(to + i * ld, strip + (i - c) * AMPI_TILE_ROWS, rows);
+    }
 }
 /* n elements from the i-th on, to `to`, or only their amax. */
 static uint32_t ampi_quantize_row(const ampi_quantize_run *q, uint8_t *to, size_t i, size_t n, uint32_t amax) {
@@ -10990,12 +11012,11 @@ static void ampi_quantize_task(void *arg, size_t task, ampi_workspace *w) {
     size_t rows = ampi_least(q->rows - r0, q->tile_rows);
     size_t cols = ampi_least(q->cols - c0, q->tile_cols);
     size_t r;
-    uint8_t tile[AMPI_TILE_ROWS * AMPI_TILE_COLS];
+    uint8_t *tile = (uint8_t *)w->c;
     uint8_t *to = tile;
     uint8_t *plain = (uint8_t *)j->dst.data;
     int turned = q->write && j->dst_t.data != NULL;
     uint32_t amax = 0;
-    (void)w;
     for (r = 0; r < rows; r++) {
         size_t i = (r0 + r) * q->cols + c0;
         if (turned) to = tile + r * AMPI_TILE_COLS;
@@ -11256,23 +11277,32 @@ static void ampi_note_overflow(ampi_step_job *j, uint32_t overflow) {
     j->overflow = 1;
     ampi_unlock(j->c);
 }
-/* Lost updates: before an update of elements i .. i + n, after its weights were stored, and when the chunk is done. */
 static void ampi_tally_begin(ampi_tally *t, const ampi_updating *b) {
-    memset(&t->sum, 0, sizeof t->sum);
+    memset(t, 0, offsetof(ampi_tally, update));
     t->spacing = amp_spacing_of(b->p->layout, b->p->model_dtype);
-    t->at = 0;
+    t->again = b->p->layout != AMP_MASTER_F32;
 }
-static void ampi_tally_block(ampi_tally *t, const ampi_updating *b, float *buf) {
+static void ampi_tally_before(ampi_tally *t, const ampi_updating *b) {
+    const amp_param_entry *p = b->p;
     t->at = 0;
-    b->k->still(t, ampi_load_weights(b, buf), b->n);
+    if (!t->again) return;
+    memcpy(t->was[0], (const char *)p->model + 2 * b->i, 2 * b->n);
+    if (p->low) memcpy(t->was[1], (const char *)p->low + 2 * b->i, 2 * b->n);
+}
+static void ampi_tally_after(ampi_tally *t, const ampi_updating *b) {
+    const amp_param_entry *p = b->p;
     t->at = 0;
+    if (!t->again) return;
+    b->k->still(t, (const char *)p->model + 2 * b->i, p->low ? (const char *)p->low + 2 * b->i : NULL, b->n);
 }
 static void ampi_tally_done(ampi_step_job *j, const ampi_tally *t, amp_update_count *to) {
-    if (!t->sum.updates) return;
+    uint32_t k;
     ampi_lock(j->c);
-    to->updates += t->sum.updates;
-    to->lost += t->sum.lost;
-    if (to->ratio < t->sum.ratio) to->ratio = t->sum.ratio;
+    for (k = 0; k < AMPI_WIDEST; k++) {
+        to->updates += t->updates[k];
+        to->lost += t->lost[k];
+        if (to->ratio < t->ratio[k]) to->ratio = t->ratio[k];
+    }
     ampi_unlock(j->c);
 }
 static void ampi_cpu_update_task(void *arg, size_t task, ampi_workspace *ws) {
@@ -11284,7 +11314,7 @@ static void ampi_cpu_update_task(void *arg, size_t task, ampi_workspace *ws) {
     const amp_param_entry *p = b.p;
     amp_array g = ampi_gradient(p, job->accum);
     amp_coef c = amp_coef_of(job, p);
-    float own_u[AMPI_BLOCK], own_w[AMPI_BLOCK], own_m[AMPI_BLOCK], own_v[AMPI_BLOCK];
+    AMPI_LINES float own_u[AMPI_BLOCK], own_w[AMPI_BLOCK], own_m[AMPI_BLOCK], own_v[AMPI_BLOCK];
     size_t end = ampi_least((size_t)p->count, (size_t)(at.index + 1u) * AMP_CHUNK);
     /* past the caches: conversions are to overlap the next block's loads */
     size_t block = job->table.n_elements > 1u << 20 ? AMPI_BLOCK / 4 : AMPI_BLOCK;
@@ -11298,6 +11328,7 @@ static void ampi_cpu_update_task(void *arg, size_t task, ampi_workspace *ws) {
         const float *u;
         b.n = ampi_least(block, end - b.i);
         tally = job->count && amp_is_counted(b.i, job->count) ? &own : NULL;
+        if (tally) ampi_tally_before(tally, &b);
         u = ampi_floats(k, g, b.i, b.n, own_u);
         w = ampi_load_weights(&b, own_w);
         m = moments > 0 ? ampi_load_moment(&b, 0, own_m) : NULL;
@@ -11307,9 +11338,9 @@ static void ampi_cpu_update_task(void *arg, size_t task, ampi_workspace *ws) {
         ampi_store_moment(&b, 0, m);
         ampi_store_moment(&b, 1, v);
         overflow |= ampi_store_weights(&b, w);
-        if (tally) ampi_tally_block(tally, &b, own_w);
+        if (tally) ampi_tally_after(tally, &b);
     }
-    ampi_tally_done(j, &own, &job->table.counts[at.param]);
+    if (job->count) ampi_tally_done(j, &own, &job->table.counts[at.param]);
     ampi_note_overflow(j, overflow);
 }
 static void ampi_zero_accum(const amp_param_entry *p) { memset(p->accum, 0, (size_t)p->count * sizeof *p->accum); }
@@ -11341,16 +11372,17 @@ static void ampi_cpu_apply_task(void *arg, size_t task, ampi_workspace *ws) {
     for (b.i = task * AMP_CHUNK; b.i < end; b.i += b.n) {
         float *w;
         b.n = ampi_least(AMPI_BLOCK, end - b.i);
-        w = ampi_load_weights(&b, own);
         tally = job->count && amp_is_counted(b.i, job->count) ? &noted : NULL;
+        if (tally) ampi_tally_before(tally, &b);
+        w = ampi_load_weights(&b, own);
         if (tally) memcpy(tally->old, w, b.n * sizeof *w);
         (void)b.k->scale(w, w, b.n, c.decay); /* = amp_apply_one */
         b.k->axpy(w, job->u + b.i, b.n, amp_negative(c.lr));
         if (tally) b.k->sizes(tally, w, job->u + b.i, b.n, c.lr);
         overflow |= ampi_store_weights(&b, w);
-        if (tally) ampi_tally_block(tally, &b, own);
+        if (tally) ampi_tally_after(tally, &b);
     }
-    ampi_tally_done(j, &noted, &job->table.counts[job->param]);
+    if (job->count) ampi_tally_done(j, &noted, &job->table.counts[job->param]);
     ampi_note_overflow(j, overflow);
 }
 static amp_status ampi_cpu_apply(amp_ctx *ctx, const amp_apply_job *job) {
@@ -12263,9 +12295,10 @@ AMP_API amp_status amp_cpu_create_checked(amp_ctx **out, int version, size_t siz
 #define AMPI_MIN         AMPI_F(min) /* of signed numbers */
 #define AMPI_MAX         AMPI_F(max)
 #define AMPI_GREATER     AMPI_F(greater) /* a mask: a > b, signed */
-#define AMPI_SELECT      AMPI_F(select)  /* mask ? a : b */
-#define AMPI_CHOOSE      AMPI_F(choose)  /* the same of floats; the scalar one may branch */
-#define AMPI_ANY         AMPI_F(any)     /* is any bit set? */
+#define AMPI_EQUAL       AMPI_F(equal)
+#define AMPI_SELECT      AMPI_F(select) /* mask ? a : b */
+#define AMPI_CHOOSE      AMPI_F(choose) /* the same of floats; the scalar one may branch */
+#define AMPI_ANY         AMPI_F(any)    /* is any bit set? */
 
 #if AMPI_PASS <= AMPI_PASS_UPDATE
 #  define AMPI_INNER AMP_INLINE
@@ -12504,17 +12537,18 @@ AMPI_INNER AMPI_FLOATS AMPI_F(update_one)(
 #  undef AMP_X
     return u;
 }
-/* For lost updates: the magnitude of an update, as bits; 0 if it is NaN or the weight w has become NaN. */
+/* For lost updates: the magnitude of an update, as bits; 0 if the weight w has become NaN, as by one that is NaN. */
 AMPI_INNER AMPI_WORDS AMPI_F(update_size)(AMPI_FLOATS step, AMPI_FLOATS w) {
-    const AMPI_WORDS none = AMPI_WORD(0), most = AMPI_WORD(0x7fffffffu), inf = AMPI_WORD(0x7f800000u);
-    AMPI_WORDS size = AMPI_AND(AMPI_BITS(step), most), after = AMPI_AND(AMPI_BITS(w), most);
-    size = AMPI_SELECT(AMPI_GREATER(size, inf), none, size);
-    return AMPI_SELECT(AMPI_GREATER(after, inf), none, size);
+    const AMPI_WORDS most = AMPI_WORD(0x7fffffffu);
+    const AMPI_WORDS inf = AMPI_WORD(0x7f800000u);
+    AMPI_WORDS size = AMPI_AND(AMPI_BITS(step), most);
+    AMPI_WORDS after = AMPI_AND(AMPI_BITS(w), most);
+    return AMPI_SELECT(AMPI_GREATER(after, inf), AMPI_WORD(0), size);
 }
 /* Its ratio to the spacing of the weight before it. */
 AMPI_INNER AMPI_WORDS AMPI_F(update_ratio)(AMPI_WORDS size, AMPI_FLOATS before, amp_spacing s) {
-    AMPI_WORDS e = AMPI_AND(AMPI_BITS(before), AMPI_WORD(0x7f800000u)), least = AMPI_WORD(s.least);
-    e = AMPI_SUB_WORDS(AMPI_WORD(s.top), AMPI_SELECT(AMPI_GREATER(e, least), e, least));
+    AMPI_WORDS e = AMPI_AND(AMPI_BITS(before), AMPI_WORD(0x7f800000u));
+    e = AMPI_SUB_WORDS(AMPI_WORD(s.top), AMPI_MAX(e, AMPI_WORD(s.least)));
     return AMPI_BITS(AMPI_MUL(AMPI_AS_FLOATS(size), AMPI_AS_FLOATS(e)));
 }
 #endif
@@ -12795,60 +12829,77 @@ AMPI_OUTER void AMPI_F(prepare)(float *to, const float *u, size_t n, const amp_c
     AMPI_F(done)();
     if (AMPI_LEFT(i, n)) ampi_scalar_prepare(to + i, u + i, n - i, c);
 }
-/* Lost updates: what an update leaves in the tally for elements i ... */
-AMPI_INNER AMPI_WORDS AMPI_F(tally)(
-    ampi_tally *t, size_t i, AMPI_FLOATS step, AMPI_FLOATS old, AMPI_FLOATS w, AMPI_WORDS most) {
-    AMPI_WORDS size = AMPI_F(update_size)(step, w);
-    AMPI_STORE(t->old + i, old);
-    AMPI_STORE_WORDS(t->size + i, size);
-    return AMPI_MAX(most, AMPI_F(update_ratio)(size, old, t->spacing));
+/* Lost updates, counted in vectors: each lane has sums of its own. */
+typedef struct AMPI_F(counts) {
+    AMPI_WORDS updates;
+    AMPI_WORDS lost;
+    AMPI_WORDS ratio;
+} AMPI_F(counts);
+AMPI_INNER AMPI_F(counts) AMPI_F(tally_begin)(const ampi_tally *t) {
+    AMPI_F(counts) s;
+    s.updates = AMPI_LOAD_WORDS(t->updates);
+    s.lost = AMPI_LOAD_WORDS(t->lost);
+    s.ratio = AMPI_LOAD_WORDS(t->ratio);
+    return s;
 }
-AMPI_INNER void AMPI_F(tally_end)(ampi_tally *t, AMPI_WORDS most) {
-    uint32_t lane[AMPI_WIDTH], k;
-    AMPI_STORE_WORDS(lane, most);
-    for (k = 0; k < AMPI_WIDTH; k++)
-        t->sum.ratio = t->sum.ratio < lane[k] ? lane[k] : t->sum.ratio;
+AMPI_INNER void AMPI_F(tally_end)(ampi_tally *t, const AMPI_F(counts) * s) {
+    AMPI_STORE_WORDS(t->updates, s->updates);
+    AMPI_STORE_WORDS(t->lost, s->lost);
+    AMPI_STORE_WORDS(t->ratio, s->ratio);
+}
+/* An update of the weights i ... from `old` to w. */
+AMPI_INNER void AMPI_F(tally)(
+    ampi_tally *t, int again, AMPI_F(counts) * s, size_t i, AMPI_FLOATS step, AMPI_FLOATS old, AMPI_FLOATS w) {
+    AMPI_WORDS size = AMPI_F(update_size)(step, w);
+    AMPI_WORDS update = AMPI_MIN(size, AMPI_WORD(1));
+    AMPI_MASK same = AMPI_EQUAL(AMPI_BITS(old), AMPI_BITS(w));
+    if (again)
+        AMPI_STORE_WORDS(t->update + i, update);
+    else
+        s->lost = AMPI_ADD_WORDS(s->lost, AMPI_SELECT(same, update, AMPI_WORD(0)));
+    s->updates = AMPI_ADD_WORDS(s->updates, update);
+    s->ratio = AMPI_MAX(s->ratio, AMPI_F(update_ratio)(size, old, t->spacing));
 }
 AMPI_OUTER void AMPI_F(sizes)(ampi_tally *t, const float *w, const float *u, size_t n, float by) {
-    AMPI_WORDS most = AMPI_WORD(0);
+    AMPI_F(counts) s = AMPI_F(tally_begin)(t);
     size_t i;
     for (i = t->at; i + AMPI_WIDTH <= n; i += AMPI_WIDTH) {
         AMPI_FLOATS step = AMPI_MUL(AMPI_LOAD(u + i), AMPI_SET(by));
-        most = AMPI_F(tally)(t, i, step, AMPI_LOAD(t->old + i), AMPI_LOAD(w + i), most);
+        if (t->again)
+            AMPI_F(tally)(t, 1, &s, i, step, AMPI_LOAD(t->old + i), AMPI_LOAD(w + i));
+        else
+            AMPI_F(tally)(t, 0, &s, i, step, AMPI_LOAD(t->old + i), AMPI_LOAD(w + i));
     }
-    AMPI_F(tally_end)(t, most);
+    AMPI_F(tally_end)(t, &s);
     t->at = i;
     AMPI_F(done)();
     if (AMPI_LEFT(i, n)) ampi_scalar_sizes(t, w, u, n, by);
 }
-AMPI_OUTER void AMPI_F(still)(ampi_tally *t, const float *w, size_t n) {
-    const AMPI_WORDS none = AMPI_WORD(0), one = AMPI_WORD(1);
-    AMPI_WORDS updates = none, lost = none;
-    uint32_t lane[2][AMPI_WIDTH], k;
+AMPI_OUTER void AMPI_F(still)(ampi_tally *t, const char *model, const char *low, size_t n) {
+    const AMPI_WORDS none = AMPI_WORD(0);
+    AMPI_WORDS lost = AMPI_LOAD_WORDS(t->lost);
     size_t i;
     for (i = t->at; i + AMPI_WIDTH <= n; i += AMPI_WIDTH) {
-        AMPI_WORDS changed = AMPI_XOR(AMPI_BITS(AMPI_LOAD(t->old + i)), AMPI_BITS(AMPI_LOAD(w + i)));
-        AMPI_WORDS update = AMPI_SELECT(AMPI_GREATER(AMPI_LOAD_WORDS(t->size + i), none), one, none);
-        changed = AMPI_OR(AMPI_SHR(changed, 1), AMPI_AND(changed, one)); /* as a signed number, too, 0 or more */
-        updates = AMPI_ADD_WORDS(updates, update);
-        lost = AMPI_ADD_WORDS(lost, AMPI_SELECT(AMPI_GREATER(one, changed), update, none));
+        AMPI_MASK same = AMPI_EQUAL(AMPI_F(load16)(t->was[0] + i), AMPI_F(load16)(model + 2u * i));
+        AMPI_WORDS update = AMPI_SELECT(same, AMPI_LOAD_WORDS(t->update + i), none);
+        if (low) {
+            same = AMPI_EQUAL(AMPI_F(load16)(t->was[1] + i), AMPI_F(load16)(low + 2u * i));
+            update = AMPI_SELECT(same, update, none);
+        }
+        lost = AMPI_ADD_WORDS(lost, update);
     }
-    AMPI_STORE_WORDS(lane[0], updates);
-    AMPI_STORE_WORDS(lane[1], lost);
-    for (k = 0; k < AMPI_WIDTH; k++) {
-        t->sum.updates += lane[0][k];
-        t->sum.lost += lane[1][k];
-    }
+    AMPI_STORE_WORDS(t->lost, lost);
     t->at = i;
     AMPI_F(done)();
-    if (AMPI_LEFT(i, n)) ampi_scalar_still(t, w, n);
+    if (AMPI_LEFT(i, n)) ampi_scalar_still(t, model, low, n);
 }
 /* A loop for each kind of update. */
-AMPI_INNER size_t AMPI_F(update)(
-    amp_update_kind kind, float *w, float *m, float *v, const float *u, size_t n, const amp_coef *c, ampi_tally *t) {
+AMPI_INNER size_t AMPI_F(update)(amp_update_kind kind, float *w, float *m, float *v, const float *u, size_t n,
+    const amp_coef *c, ampi_tally *t, int again) {
     const int moments = amp_moments_of(kind, c->momentum);
-    AMPI_WORDS most = AMPI_WORD(0);
+    AMPI_F(counts) s;
     size_t i;
+    if (t) s = AMPI_F(tally_begin)(t);
     for (i = 0; i + AMPI_WIDTH <= n; i += AMPI_WIDTH) {
         AMPI_FLOATS wi = AMPI_LOAD(w + i), old = wi, step;
         AMPI_FLOATS mi = moments > 0 ? AMPI_LOAD(m + i) : AMPI_SET(0.0f);
@@ -12858,9 +12909,9 @@ AMPI_INNER size_t AMPI_F(update)(
         AMPI_STORE(w + i, wi);
         if (moments > 0) AMPI_STORE(m + i, mi);
         if (moments > 1) AMPI_STORE(v + i, vi);
-        if (t) most = AMPI_F(tally)(t, t->at + i, step, old, wi, most);
+        if (t) AMPI_F(tally)(t, again, &s, t->at + i, step, old, wi);
     }
-    if (t) AMPI_F(tally_end)(t, most);
+    if (t) AMPI_F(tally_end)(t, &s);
     if (t) t->at += i;
     AMPI_F(done)();
     return i;
@@ -12868,7 +12919,13 @@ AMPI_INNER size_t AMPI_F(update)(
 #  define AMP_X(kind, rule, moments) \
     AMPI_OUTER void AMPI_F(rule)( \
         float *w, float *m, float *v, const float *u, size_t n, const amp_coef *c, ampi_tally *t) { \
-        size_t i = t ? AMPI_F(update)(kind, w, m, v, u, n, c, t) : AMPI_F(update)(kind, w, m, v, u, n, c, NULL); \
+        size_t i; \
+        if (!t) \
+            i = AMPI_F(update)(kind, w, m, v, u, n, c, NULL, 0); \
+        else if (t->again) \
+            i = AMPI_F(update)(kind, w, m, v, u, n, c, t, 1); \
+        else \
+            i = AMPI_F(update)(kind, w, m, v, u, n, c, t, 0); \
         if (!AMPI_LEFT(i, n)) return; \
         if (m) m += i; \
         if (v) v += i; \

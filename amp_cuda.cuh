@@ -1707,8 +1707,8 @@ AMPI_K uint32_t ampi_k_not_finite(const uint32_t (&x)[8], amp_dtype t) {
 }
 AMPI_K uint32_t ampi_k_not_finite(const uint32_t (&x)[1], amp_dtype t) { return ampi_k_odd(x[0], 0, t); }
 
-/* Float bits of a weight, a momentum, a second moment and a gradient. */
-template <int N> struct ampi_k_working { uint32_t g[N], w[N], b[N], v[N]; };
+/* Float bits of a weight, a momentum, a second moment and a gradient; for lost updates, the weight as it is kept. */
+template <int N> struct ampi_k_working { uint32_t g[N], w[N], b[N], v[N], kept[N]; };
 
 /* All loads before the first use. Weights and moments are streamed: until the next step nobody wants them. */
 template <int kind, int N> AMPI_K void ampi_k_update_load(ampi_k_working<N> *x, const ampi_k_updating *p, uint64_t at) {
@@ -1733,8 +1733,12 @@ template <int kind, int N> AMPI_K void ampi_k_update_load(ampi_k_working<N> *x, 
         ampi_k_patterns(low, &rl, AMP_F16);
         AMP_UNROLL
         for (k = 0; k < N; k++)
-            x->w[k] = ampi_bits(amp_pair_unpack(x->w[k] | low[k] << 16, e->layout, e->model_dtype));
+            x->kept[k] = x->w[k] | low[k] << 16;
+        AMP_UNROLL
+        for (k = 0; k < N; k++)
+            x->w[k] = ampi_bits(amp_pair_unpack(x->kept[k], e->layout, e->model_dtype));
     } else {
+        ampi_k_patterns(x->kept, &rw, p->weight_type);
         ampi_k_widen(x->w, &rw, p->weight_type);
     }
     if (p->moments > 0) ampi_k_widen(x->b, &rb, e->moment_dtype == AMP_F32 ? AMP_F32 : AMP_BF16);
@@ -1754,12 +1758,12 @@ AMPI_K void ampi_k_update_moments(ampi_k_working<N> *x, const ampi_k_updating *p
         ampi_k_store(x->v, e->moment[1], e->moment_dtype, at, AMPI_K_STREAM);
     }
 }
-/* Master, model copy (for the next products, so it is not streamed) and low part; 1: a copy overflowed. again: w
-   becomes what amp_weight_load gives then. */
-template <int again, int N>
+/* Master, model copy (for the next products, so it is not streamed) and low part; 1: a copy overflowed. counted: w
+   becomes what is kept of it. */
+template <int counted, int N>
 AMPI_K uint32_t ampi_k_update_weights(uint32_t (&w)[N], const ampi_k_updating *p, uint64_t at) {
     const amp_param_entry *e = &p->e;
-    uint32_t k, copy[N], low[N], kept[N], overflow = 0;
+    uint32_t k, copy[N], low[N], overflow = 0;
     if (e->master) ampi_k_store(w, e->master, AMP_F32, at, AMPI_K_STREAM);
     if (!e->model) return 0;
     if (p->pair) {
@@ -1768,7 +1772,6 @@ AMPI_K uint32_t ampi_k_update_weights(uint32_t (&w)[N], const ampi_k_updating *p
             uint32_t both = amp_pair_pack(ampi_float(w[k]), e->layout, e->model_dtype);
             copy[k] = both & 0xffffu;
             low[k] = both >> 16;
-            kept[k] = again ? ampi_bits(amp_pair_unpack(both, e->layout, e->model_dtype)) : 0u;
         }
         ampi_k_store(low, e->low, AMP_F16, at, AMPI_K_STREAM);
     } else {
@@ -1781,30 +1784,29 @@ AMPI_K uint32_t ampi_k_update_weights(uint32_t (&w)[N], const ampi_k_updating *p
             ampi_k_nearest(copy, e->model_dtype);
         AMP_UNROLL
         for (k = 0; k < N; k++)
-            kept[k] = again ? ampi_decode_any(copy[k], e->model_dtype) : 0u;
+            low[k] = 0;
     }
     ampi_k_store(copy, e->model, e->model_dtype, at, 1);
-    if (!again && !ampi_k_not_finite(copy, e->model_dtype)) return 0;
+    if (!counted && !ampi_k_not_finite(copy, e->model_dtype)) return 0;
     AMP_UNROLL
     for (k = 0; k < N; k++)
         overflow |= amp_copy_overflow(copy[k], ampi_float(w[k]), e->model_dtype);
     AMP_UNROLL
     for (k = 0; k < N; k++)
-        if (again && !e->master) w[k] = kept[k];
+        if (counted && !e->master) w[k] = copy[k] | low[k] << 16;
     return overflow;
 }
 template <int kind, int counted, int N>
 AMPI_K uint32_t ampi_k_update_at(const ampi_k_updating *p, uint64_t at, const amp_coef *coef, ampi_k_tally *tally) {
     ampi_k_working<N> x;
-    uint32_t k, old[N], update[N], overflow;
+    uint32_t k, update[N], overflow;
     ampi_k_update_load<kind>(&x, p, at);
     AMP_UNROLL
     for (k = 0; k < N; k++) {
-        float u;
-        old[k] = x.w[k];
-        u = ampi_k_update_one<kind>(x.g[k], &x.w[k], &x.b[k], &x.v[k], coef);
+        uint32_t old = x.w[k];
+        float u = ampi_k_update_one<kind>(x.g[k], &x.w[k], &x.b[k], &x.v[k], coef);
         update[k] = 0;
-        if (counted && amp_is_counted(at + k, tally->every)) update[k] = ampi_k_tally_update(tally, u, old[k], x.w[k]);
+        if (counted && amp_is_counted(at + k, tally->every)) update[k] = ampi_k_tally_update(tally, u, old, x.w[k]);
     }
     if (p->zero) {
         uint32_t zero[N];
@@ -1817,7 +1819,7 @@ AMPI_K uint32_t ampi_k_update_at(const ampi_k_updating *p, uint64_t at, const am
     overflow = ampi_k_update_weights<counted>(x.w, p, at);
     AMP_UNROLL
     for (k = 0; k < N; k++)
-        if (counted) tally->lost += update[k] & (uint32_t)(old[k] == x.w[k]);
+        if (counted) tally->lost += update[k] & (uint32_t)(x.kept[k] == x.w[k]);
     return overflow;
 }
 

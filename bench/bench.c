@@ -418,7 +418,7 @@ static void run_quantize(const bench_run *r) {
     if (amp_quantize(quantizer.f, 0, dst_, dst_t, amp_arr(r->src, r->from), rows, cols, 0) != AMP_OK) wrong = 1;
 }
 static void quantize_row(amp_dtype from, size_t n, uint32_t history, int turned, const char *what) {
-    bench_run r[2];
+    bench_run r[3];
     char work[64];
     size_t bytes = n * (1 + amp_dtype_size(from)), best = 0, p;
     int rounds = rounds_for(bytes);
@@ -434,9 +434,13 @@ static void quantize_row(amp_dtype from, size_t n, uint32_t history, int turned,
     make_source(from, n);
     r[0] = contestant("amp_cast", run_cast, on[best], dst, src, n, bytes, AMP_F8E4M3, from);
     r[1] = contestant(path_name[best], run_quantize, on[best], dst, src, n, bytes, AMP_F8E4M3, from);
-    compete(r, 2, rounds, slice_for(bytes));
+    if (turned) bytes += n;
+    r[2] = contestant("memcpy", run_memcpy, NULL, dst, src, n, bytes, AMP_F32, AMP_F32);
+    compete(r, 3, rounds, slice_for(bytes));
     snprintf(work, sizeof work, "%s->f8e4m3, %s", amp_dtype_name(from), what);
     line(work, r[1].name, n * 4, &r[1], r, 1, rounds, 0);
+    r[1].bytes = bytes;
+    line(work, r[1].name, n * 4, &r[1], &r[2], 1, rounds, 0);
     amp_fp8_destroy(quantizer.f);
 }
 
@@ -469,7 +473,8 @@ static void conversions(void) {
     cast_row(AMP_BF16, AMP_F32, 4096, 0, &sr, " stochastic");
     cast_row(AMP_F16, AMP_F32, 4096, 0, &sr, " stochastic");
     cast_row(AMP_F8E4M3, AMP_F32, 4096, 0, &sat, " saturating");
-    head("amp_quantize (size: of the floats; anchor: amp_cast to the same format, the same path)");
+    head(
+        "amp_quantize (size: of the floats; anchors: amp_cast to the same format, the same path; a copy of the bytes)");
     for (i = 0; i < 2; i++)
         for (s = 0; s < 2; s++) {
             quantize_row(i ? AMP_BF16 : AMP_F32, sizes[s], 16, 0, "delayed scaling");
@@ -667,24 +672,27 @@ typedef struct step_state {
     amp_params *p;
     amp_scaler *s;
     uint32_t count; /* of amp_step_desc.count_lost */
+    amp_optimizer optimizer;
 } step_state;
 static void run_step(const bench_run *r) {
     amp_step_desc d = AMP_ZERO;
     const step_state *t = (const step_state *)r->extra;
+    d.optimizer = t->optimizer;
     d.lr = 1e-3f;
     d.weight_decay = 0.01f;
     d.count_lost = t->count;
     if (amp_step(t->p, t->s, &d) != AMP_OK) wrong = 1;
 }
 /* A set of n parameters, with gradients out of src. */
-static step_state make_state(amp_ctx *ctx, size_t n, amp_dtype model, amp_dtype grad) {
-    step_state s = {NULL, NULL, 0};
+static step_state make_state(amp_ctx *ctx, size_t n, amp_dtype model, amp_dtype grad, amp_master master) {
+    step_state s = {NULL, NULL, 0, AMP_ADAMW};
     amp_params_desc pd = AMP_ZERO;
     amp_param_desc d = AMP_ZERO;
     size_t i, part = (size_t)1 << 20;
     d.count = n;
     pd.model = model;
     pd.grad = grad;
+    pd.master = master;
     if (amp_params_create(&s.p, ctx, &pd) != AMP_OK || amp_params_add(s.p, &d) != AMP_OK ||
         amp_params_commit(s.p) != AMP_OK || amp_scaler_create(&s.s, ctx, NULL) != AMP_OK) {
         puts("bench: no memory");
@@ -701,27 +709,42 @@ static void end_state(step_state *s) {
     amp_params_destroy(s->p);
     amp_scaler_destroy(s->s);
 }
-/* Steps that count lost updates, in 1 of 32 blocks and in all, beside one that does not. */
-static void counted_step(size_t n, int rounds, double slice) {
-    static const char *const name[3] = {"not counted", "1 of 32 blocks", "every weight"};
-    static const uint32_t count[3] = {0, 32, 1};
-    step_state state = make_state(on[0], n, AMP_F16, AMP_F16), as[3];
-    bench_run r[3];
+/* Steps that count lost updates, in 1 of 32 or 8 blocks and in all, beside one that does not. */
+static const struct counted_layout {
+    const char *name;
+    amp_dtype dtype;
+    amp_master master;
+    amp_optimizer optimizer;
+} counted_layouts[] = {
+    {"adamw f16, masters, lost counted", AMP_F16, AMP_MASTER_F32, AMP_ADAMW},
+    {"sgd f16, masters, lost counted", AMP_F16, AMP_MASTER_F32, AMP_SGD},
+    {"lion f16, masters, lost counted", AMP_F16, AMP_MASTER_F32, AMP_LION},
+    {"adamw bf16, split, lost counted", AMP_BF16, AMP_MASTER_SPLIT, AMP_ADAMW},
+    {"adamw bf16, none, lost counted", AMP_BF16, AMP_MASTER_NONE, AMP_ADAMW},
+    {"sgd bf16, none, lost counted", AMP_BF16, AMP_MASTER_NONE, AMP_SGD},
+};
+#define COUNTED (sizeof counted_layouts / sizeof *counted_layouts)
+static void counted_step(const struct counted_layout *l, size_t n, int rounds, double slice) {
+    static const char *const name[4] = {"not counted", "1 of 32 blocks", "1 of 8 blocks", "every weight"};
+    static const uint32_t count[4] = {0, 32, 8, 1};
+    step_state state = make_state(on[0], n, l->dtype, l->dtype, l->master), as[4];
+    bench_run r[4];
     int k;
-    for (k = 0; k < 3; k++) {
+    state.optimizer = l->optimizer;
+    for (k = 0; k < 4; k++) {
         as[k] = state;
         as[k].count = count[k];
         r[k] = contestant(name[k], run_step, on[0], dst, src, n, n * 30, AMP_F32, AMP_F32);
         r[k].extra = &as[k];
     }
-    compete(r, 3, rounds, slice);
-    for (k = 1; k < 3; k++)
-        line("adamw step, lost updates counted", r[k].name, n * 4, &r[k], r, 1, rounds, 0);
+    compete(r, 4, rounds, slice);
+    for (k = 1; k < 4; k++)
+        line(l->name, r[k].name, n * 4, &r[k], r, 1, rounds, 0);
     end_state(&state);
 }
 static void steps(void) {
     static const size_t sizes[2] = {1u << 14, 1u << 24};
-    size_t s;
+    size_t s, l;
     head("amp_step, AdamW, FP16 model and gradients (GB/s: 30 bytes a parameter; anchor: a copy of them)");
     for (s = 0; s < 2; s++) {
         bench_run r[MAX_RUNS];
@@ -732,7 +755,7 @@ static void steps(void) {
         make_source(AMP_F32, n);
         for (p = AMP_SIMD_SCALAR; p < PATHS; p++) {
             if (!on[p]) continue;
-            state[p] = make_state(on[p], n, AMP_F16, AMP_F16);
+            state[p] = make_state(on[p], n, AMP_F16, AMP_F16, AMP_MASTER_F32);
             r[k] = contestant(path_name[p], run_step, on[p], dst, src, n, n * 30, AMP_F32, AMP_F32);
             r[k++].extra = &state[p];
         }
@@ -741,7 +764,8 @@ static void steps(void) {
             line("adamw step", r[p].name, n * 4, &r[p], r, a, rounds, 0);
         for (p = AMP_SIMD_SCALAR; p < PATHS; p++)
             if (on[p]) end_state(&state[p]);
-        counted_step(n, rounds, s ? 0 : 3e-4);
+        for (l = 0; l < COUNTED; l++)
+            counted_step(&counted_layouts[l], n, rounds, s ? 0 : 3e-4);
     }
 }
 
@@ -831,7 +855,8 @@ static void tail_rows(size_t n, amp_dtype grad) {
     int rounds = quick ? 5 : 11;
     bench_run r[3];
     tail t;
-    step_state fused = make_state(on[0], n, AMP_F16, grad), plain = make_state(on[0], n, AMP_F32, grad);
+    step_state fused = make_state(on[0], n, AMP_F16, grad, AMP_MASTER_F32);
+    step_state plain = make_state(on[0], n, AMP_F32, grad, AMP_MASTER_F32);
     t.gsize = amp_dtype_size(grad);
     t.w = (float *)pages(n * 4);
     t.m = (float *)pages(n * 4);

@@ -2109,6 +2109,41 @@ static void ordered_cases(void) {
         ordered_case(&product_types[t]);
 }
 
+/* Casts to FP8 with scales: several in a row, so that a history goes round; both copies, and each alone. */
+static void quantize_case(amp_dtype from, amp_dtype to, uint32_t history) {
+    static const size_t shapes[][2] = {{1, 1}, {3, 70}, {65, 257}, {130, 8}};
+    size_t i;
+    amp_fp8_desc d = AMP_ZERO;
+    amp_fp8_info info;
+    amp_fp8 *f = NULL;
+    if (!start("quantize %s to %s, history %u", type(from), type(to), (unsigned)history)) return;
+    d.history = history;
+    d.margin = history ? 0 : 1;
+    d.power_of_two = from == AMP_F16;
+    mix_status(amp_fp8_create(&f, run.ctx, &d));
+    for (i = 0; i < 8; i++) {
+        size_t rows = shapes[i % 4][0], cols = shapes[i % 4][1], n = rows * cols;
+        amp_array src = fill(i == 5 ? WILD : NORMAL, from, n, i & 1), plain = blank(to, n, i & 1);
+        amp_array turned = blank(to, n, 0), none = AMP_ZERO;
+        mix_status(amp_quantize(f, 1, i == 2 ? none : plain, i == 3 ? none : turned, src, rows, cols, i == 6));
+        see_math(plain);
+        see_math(turned);
+        mix_status(amp_fp8_get(f, 1, &info));
+        mix_f32(info.scale);
+        mix_f32(info.amax);
+        mix_f32(info.largest);
+        drop(0);
+    }
+    amp_fp8_destroy(f);
+    finish();
+}
+static void quantize_cases(void) {
+    static const amp_dtype wide[] = {AMP_F32, AMP_F16, AMP_BF16};
+    size_t i;
+    for (i = 0; i < 12; i++)
+        quantize_case(wide[i % 3], i / 3 % 2 ? AMP_F8E5M2 : AMP_F8E4M3, i < 6 ? 0 : 3);
+}
+
 /* ---- layers ---- */
 
 static void linear_fill(
@@ -2677,6 +2712,7 @@ static const struct {
     {loss_cases, 3},
     {product_cases, 1},
     {ordered_cases, 1},
+    {quantize_cases, 1},
     {linear_cases, 1},
     {chain_cases, 1},
     {plan_cases, 1},

@@ -14,6 +14,7 @@ typedef struct world {   /* all that a verb could write */
     unsigned char *pool; /* context memory */
     amp_params *p;
     amp_scaler *s;
+    amp_fp8 *fp8;
     size_t n[2];
 } world;
 
@@ -169,6 +170,25 @@ static amp_status clip_call(t_run *t, const world *w, const void *args) {
     (void)t;
     return amp_clip(w->p, NULL, c->norm, c->value);
 }
+typedef struct quantize_args {
+    amp_array dst, dst_t, src;
+    size_t i, rows, cols;
+    uint32_t keep, pad;
+} quantize_args;
+static void quantize_fill(const world *w, void *args) {
+    quantize_args *q = (quantize_args *)args;
+    q->dst = operand(w, 0, AMP_F8E4M3, 30);
+    q->dst_t = operand(w, 1, AMP_F8E4M3, 30);
+    q->src = operand(w, 2, AMP_F32, 30);
+    q->i = 1;
+    q->rows = 5;
+    q->cols = 6;
+}
+static amp_status quantize_call(t_run *t, const world *w, const void *args) {
+    const quantize_args *q = (const quantize_args *)args;
+    (void)t;
+    return amp_quantize(w->fp8, q->i, q->dst, q->dst_t, q->src, q->rows, q->cols, q->keep);
+}
 static void configure_fill(const world *w, void *args) {
     (void)w;
     ((amp_scaler_desc *)args)->growth_interval = 5;
@@ -208,6 +228,7 @@ static const verb verbs[] = {
         {AT(amp_step_desc, lr_ptr), AT(amp_step_desc, groups), AT(amp_step_desc, reduce_grads_fn),
             AT(amp_step_desc, reduce_totals_fn), AT(amp_step_desc, user)}},
     {"amp_clip", sizeof(clip_args), clip_fill, clip_call, {0}},
+    {"amp_quantize", sizeof(quantize_args), quantize_fill, quantize_call, {0}},
     {"amp_scaler_configure", sizeof(amp_scaler_desc), configure_fill, configure_call, {0}},
 };
 
@@ -216,6 +237,7 @@ static void world_new(t_run *t, world *w) {
     unsigned char *bytes = (unsigned char *)t_host(t, N_PIECES * PIECE + 2 * BESIDE);
     int32_t labels[PIECE / 4];
     amp_scaler_desc d = AMP_ZERO;
+    amp_fp8_desc delayed = AMP_ZERO;
     size_t i;
     memset(w, 0, sizeof *w);
     memset(bytes, 0, N_PIECES * PIECE + 2 * BESIDE);
@@ -232,11 +254,24 @@ static void world_new(t_run *t, world *w) {
     set_grad(t, w->p, 1, 20, 0.25f);
     d.scale = 8.0f;
     CHECK_OK(amp_scaler_create(&w->s, t->ctx, &d));
+    delayed.history = 4;
+    CHECK_OK(amp_fp8_create(&w->fp8, t->ctx, &delayed));
+}
+static void world_end(const world *w) {
+    amp_fp8_destroy(w->fp8);
+    amp_params_destroy(w->p);
+    amp_scaler_destroy(w->s);
 }
 static t_blob world_bytes(t_run *t, const world *w) {
     amp_step_record r = set_poll(t, w->p);
     amp_scaler_info info = set_info(t, w->s);
     t_blob b = AMP_ZERO;
+    size_t i;
+    for (i = 0; i < 3; i++) {
+        amp_fp8_info tensor;
+        CHECK_OK(amp_fp8_get(w->fp8, i, &tensor));
+        t_blob_add(&b, &tensor, sizeof tensor);
+    }
     t_blob_dev(t, &b, w->pool - PIECE, (N_PIECES + 2) * PIECE);
     set_blob(t, &b, w->p, w->n, 2);
     t_blob_add(&b, &r, sizeof r);
@@ -340,8 +375,7 @@ static void every_argument(t_run *t) {
         t_note(t, "%s: %u refused, %u taken", verbs[i].name, k.refused, k.taken);
         CHECK(k.refused > 0 && k.taken > 0);
         free(k.before.data);
-        amp_params_destroy(w.p);
-        amp_scaler_destroy(w.s);
+        world_end(&w);
         t_clear(t);
     }
 }
@@ -451,8 +485,7 @@ static void outputs_apart(t_run *t) {
     lists_fill(&w, &l);
     l.dst[1].data = (char *)l.dst[0].data + 4 * 20;
     CHECK_OK(amp_params_grads_to(w.p, l.dst, 2));
-    amp_params_destroy(w.p);
-    amp_scaler_destroy(w.s);
+    world_end(&w);
 }
 
 static void counts_too_large(t_run *t) { /* whose bytes do not fit into size_t */

@@ -77,9 +77,28 @@ static double spacing_of(amp_params_desc d, int keeps_f32, float w) {
     return s < ldexp(1.0, -126) ? ldexp(1.0, -126) : s;
 }
 
-/* What a step did, from weights read before and after it. update[k]: what was subtracted. */
-static void expect_counts(t_run *t, const amp_report_row *row, amp_params_desc d, size_t n, const float *const w[2],
+/* What is stored of each weight: its bits, or those of the model copy and the low part. */
+static uint32_t *stored_bits(t_run *t, amp_params *p, size_t i, const float *w, size_t n) {
+    uint32_t *bits = (uint32_t *)t_host(t, 4 * n);
+    amp_param a = amp_param_get(p, i);
+    const uint16_t *model, *low;
+    size_t k;
+    memcpy(bits, w, 4 * n);
+    if (!a.low.data) return bits;
+    model = (const uint16_t *)set_bits(t, a.model, n);
+    low = (const uint16_t *)set_bits(t, a.low, n);
+    for (k = 0; k < n; k++)
+        bits[k] = model[k] | (uint32_t)low[k] << 16;
+    return bits;
+}
+typedef struct seen { /* before and after a step */
+    float *w[2];
+    uint32_t *stored[2];
+} seen;
+/* What a step did. update[k]: what was subtracted. */
+static void expect_counts(t_run *t, const amp_report_row *row, amp_params_desc d, size_t n, const seen *weights,
     const float *update, uint32_t every) {
+    float *const *w = weights->w;
     uint64_t updates = 0, lost = 0;
     float ratio = 0.0f;
     size_t k;
@@ -88,7 +107,7 @@ static void expect_counts(t_run *t, const amp_report_row *row, amp_params_desc d
         if (k / 1024 % every) continue;
         if (update[k] == 0.0f || amp_is_nan(update[k]) || amp_is_nan(w[1][k])) continue;
         updates++;
-        lost += ref_f32_bits(w[0][k]) == ref_f32_bits(w[1][k]);
+        lost += weights->stored[0][k] == weights->stored[1][k];
         r = (float)(fabs((double)update[k]) / spacing_of(d, d.model == AMP_F32, w[0][k]));
         if (r > ratio) ratio = r;
     }
@@ -114,7 +133,8 @@ static void lost_reference(t_run *t) {
             amp_params_desc pd = layout(i), own;
             amp_step_desc d = AMP_ZERO;
             amp_params *p = NULL;
-            float *w[N_PARAMS][2], *g[N_PARAMS];
+            seen w[N_PARAMS];
+            float *g[N_PARAMS];
             amp_report_row *rows;
             int pair = pd.master == AMP_MASTER_SPLIT || pd.master == AMP_MASTER_KAHAN;
             if (how == 2 && pair) continue;
@@ -127,10 +147,11 @@ static void lost_reference(t_run *t) {
             d.count_lost = how == 1 ? 2 : 1;
             for (k = 0; k < N_PARAMS; k++) {
                 size_t e;
-                w[k][0] = (float *)t_host(t, 4 * counts[k]);
-                w[k][1] = (float *)t_host(t, 4 * counts[k]);
+                w[k].w[0] = (float *)t_host(t, 4 * counts[k]);
+                w[k].w[1] = (float *)t_host(t, 4 * counts[k]);
                 g[k] = random_grads(t, p, k);
-                CHECK_OK(amp_param_read(p, k, w[k][0]));
+                CHECK_OK(amp_param_read(p, k, w[k].w[0]));
+                w[k].stored[0] = stored_bits(t, p, k, w[k].w[0], counts[k]);
                 for (e = 0; e < counts[k] && how != 0; e++) /* an Inf is the largest ratio, whatever the spacing */
                     if (ref_f32_bits(g[k][e]) == 0x7f800000u) g[k][e] = 0.5f;
                 t_set(t, amp_param_grad(p, k).data, g[k], 4 * counts[k]);
@@ -146,10 +167,11 @@ static void lost_reference(t_run *t) {
             }
             rows = rows_of(t, p, NULL);
             for (k = 0; k < N_PARAMS; k++) {
-                CHECK_OK(amp_param_read(p, k, w[k][1]));
+                CHECK_OK(amp_param_read(p, k, w[k].w[1]));
+                w[k].stored[1] = stored_bits(t, p, k, w[k].w[1], counts[k]);
                 own = pd;
                 if (k == 2) own.model = AMP_F32;
-                expect_counts(t, &rows[1 + k], own, counts[k], (const float *const *)w[k], g[k], d.count_lost);
+                expect_counts(t, &rows[1 + k], own, counts[k], &w[k], g[k], d.count_lost);
             }
             CHECK(rows[0].lost > 0 && rows[0].lost < rows[0].updates);
             CHECK_EQ(rows[0].lost, rows[1].lost + rows[2].lost + rows[3].lost);
