@@ -34,12 +34,12 @@
        }
 
    For a GPU add amp_cuda.cuh: amp_cuda_create() instead of amp_cpu_create(), arrays from amp_alloc() and amp_copy().
-   Back on the CPU, the first of these is the only line to change. In C++, which cannot take the address of a compound
+   Back on the CPU, only the line with amp_cuda_create changes. In C++, which cannot take the address of a compound
    literal, verbs take a desc by reference, too: amp_step_desc d = AMP_ZERO; d.lr = 0.1f; amp_step(p, s, d);
 
    WHAT IT IS NOT: no autograd, no layers beyond the linear one, no data loading. Your model and your loop stay yours.
 
-   CONTENTS (search for ">>tag"; each banner of a >>front section names the files that test it)
+   CONTENTS (search for ">>tag"; what tests a function: find its body, the banner above it names the files)
        >>config >>numerics >>memory >>threads >>sync >>errors >>names    the rules, on this page
        >>status >>types >>context >>formats >>arrays >>params >>scaler >>step >>policy >>products >>state
                                                                          the public API: one evening
@@ -52,9 +52,9 @@
                AMP_STATIC          -            that file             a private copy: functions are static, code emitted
                AMP_API             extern       files that need it    how functions are declared: __declspec(dllimport)
                AMP_MALLOC/_FREE    malloc/free  implementation file   default allocator of contexts; both or neither
-               AMP_NO_SIMD         -            implementation file   portable C only: the same bits, slower
+               AMP_NO_SIMD         - (.cu: yes) implementation file   portable C only: the same bits, slower
                AMP_STREAM_BYTES    8 MiB        implementation file   casts that write at least this bypass the caches
-               AMP_NO_THREADS      -            implementation file   no pthreads: contexts have one thread
+               AMP_NO_THREADS      - (MSVC: yes) implementation file  no pthreads: contexts have one thread
                AMP_NO_STDIO        -            implementation file   no files: amp_state_* return AMP_ERR_UNSUPPORTED
                AMP_SELF            "amp.h"      files that rename it  the name by which this file includes itself
                No macro has to be the same in all files: none changes a type or a signature. AMP_HD and AMP_DEVICE
@@ -66,18 +66,18 @@
                of a zero, and -2^-26 becomes -0. Integer arithmetic only (with -mf16c: instructions whose rounding mode
                is part of them; they raise exception flags), so the bits are the same on x86, ARM (AArch64) and
                big-endian machines, under -Ofast, -ffast-math, FTZ/DAZ, any rounding mode and x87 (tests/test_formats.c;
-               tests/compile/inline.c; all 2^32 floats: tests/exhaustive.c; compilers and machines: tests/matrix.sh).
+               tests/compile/inline.c; all floats: tests/exhaustive.c; compilers, emulated machines: tests/matrix.sh).
                Arithmetic (update, norm, activations, softmax): the bits of the default IEEE environment, whatever the
                compiler flags (tests/test_modes.c), with two exceptions: x87 without SSE2, and the payload of a NaN that
                an operation makes. Activations and softmax use fused multiply-adds. Two CPU paths have no instruction
                for these, sse2 and scalar (unless on AArch64 or with -mfma), and emulate them: the same bits, several
                times slower.
                Reductions follow one rule (>>backend), so thread count, SIMD path and device do not change a bit:
-               CPU == GPU. Every test runs on every context and compares with == (tests/main.c).
+               CPU == GPU. Every test compares with == on every context (tests/main.c; GPU: TESTED in amp_cuda.cuh).
                Products (amp_gemm, amp_linear_*) accumulate in FP32 and carry an error bound instead (>>products). With
-               AMP_GEMM_ORDERED they are specified to the bit, too: every 256 values of k are summed as
-               s = fma(a, b, s) from s = 0, these sums are added in order, and each operation of the epilogue rounds
-               once. So a whole training run has the same bits everywhere (tests/test_ordered.c, docs/ordered.md).
+               AMP_GEMM_ORDERED they are specified to the bit, too: every 256 values of k are summed from 0 as
+               s = fma(a, b, s), these sums are added in order, each operation of the epilogue rounds once: a whole
+               training run has the same bits everywhere (tests/test_ordered.c, docs/ordered.md).
 
    >>memory    "Context memory" is what the context's verbs can reach: host memory for the CPU, device memory for CUDA.
                Arrays may be yours or come from amp_alloc; any alignment of their element type works.
@@ -105,14 +105,14 @@
 
    >>errors    Functions return AMP_OK or a negative amp_status (amp_strerror: what it means). amp_last_error(ctx) is a
                sentence that names the function, the argument and its value; desc.logger receives it, too, even if
-               creation fails and there is no context. If an argument is refused, outputs are untouched; if creation
-               fails, the created pointer is NULL; if header and implementation are of different versions, every
-               *_create returns AMP_ERR_VERSION. The library never prints, exits, aborts or throws.
+               creation fails (but for UNINIT and VERSION: the desc cannot be trusted). If an argument is refused,
+               outputs are untouched; if creation fails, the created pointer is NULL; if header and implementation are
+               of different versions, every *_create returns AMP_ERR_VERSION. Nothing prints, exits, aborts or throws.
 
    >>names     Both files put amp_* and AMP_* into your program, and ampi_* and AMPI_* for themselves; amp_cuda.cuh also
                names two structs of CUDA, CUstream_st and cublasContext. The linker sees amp_* only.
-               "multiple definition of amp_...": AMP_IMPLEMENTATION is defined in two files. "undefined reference to
-               amp_cuda_...": no file defines AMP_CUDA_IMPLEMENTATION or, without CUDA, the stub (see amp_cuda.cuh).
+               "multiple definition of amp_...": AMP_IMPLEMENTATION (of amp_cuda_...: AMP_CUDA_IMPLEMENTATION or the
+               stub) is defined in two files. "undefined reference to amp_...": in none (see amp_cuda.cuh).
                Arguments: the objects first, then what is written, then what is read, a desc last.
 
    HISTORY     0.1.0 first version.  Details: CHANGELOG.md
@@ -266,7 +266,7 @@ AMP_INLINE amp_optional amp_opt(float x);
    first name, a flag that is off, a number 0, a pointer or an operand that is not there. A verb that cannot work
    without a field (lr, classes, in, out, labels ...) returns INVALID_ARG, and the sentence names it. The first member
    `_begin` and the last, `_end`, stay 0; anything else means that the struct was not initialised: UNINIT. Where zero is
-   meaningful but is not the default, pass AMP_NONE to get zero. */
+   meaningful but is not the default, AMP_NONE asks for zero, or for what the field's comment says. */
 #define AMP_NONE      (-1)
 #define AMP_BROADCAST ((size_t)-1) /* a batch stride: every batch uses the same matrix */
 
@@ -316,9 +316,9 @@ typedef struct amp_cpu_desc {
    Errors: INVALID_ARG, UNINIT, VERSION, NO_MEMORY, UNSUPPORTED; *out is NULL then. Class: setup. Threads: safe. */
 #define amp_cpu_create(out, ...) amp_cpu_create_checked((out), AMP_VERSION, sizeof(amp_cpu_desc), __VA_ARGS__)
 AMP_API amp_status amp_cpu_create_checked(amp_ctx **out, int version, size_t size, const amp_cpu_desc *desc);
-/* Destroys a context; destroy its params and scalers and free its memory first (committed sets and memory that are left
-   are freed, and logged as a warning: do not touch them afterwards). NULL is fine. Like every function that returns
-   void, it does nothing while a different thread is inside a verb of the context. Class: setup. */
+/* Destroys a context; destroy its params and scalers and free its memory first (committed sets, scalers and memory that
+   are left are freed, and logged as a warning: do not touch them afterwards). NULL is fine. Like all functions that
+   return void, it does nothing while a different thread is inside a verb of the context. Class: setup. */
 AMP_API void amp_ctx_destroy(amp_ctx *ctx);
 /* The sentence of the last failure, valid until the next one; "" if there was none, or for NULL. Class: host. */
 AMP_API const char *amp_last_error(const amp_ctx *ctx);
@@ -438,8 +438,8 @@ AMP_API float amp_histogram_suggest_scale(const amp_histogram *h);
 
 /* ==== >>params ===================================================================================================
    A set holds, for each parameter: the FP32 master weight, a model copy in the model's dtype (what products read), a
-   gradient, and the optimizer's moments. Arrays are owned (one block of memory per kind, so that all gradients can be
-   all-reduced in one call) or adopted from you, mixed freely. */
+   gradient, and the optimizer's moments. Arrays are adopted from you or owned, mixed freely. Owned ones lie in one
+   block per kind, in order, each padded with zeros to 256 bytes: one call can all-reduce all gradients. */
 
 /* How the weights of a 16-bit model copy are kept, from most to least memory; the update rule is the same for all.
    F32    FP32 master weights.
@@ -670,7 +670,7 @@ typedef struct amp_step_desc {
        ranks there (Inf and NaN travel with the sum). reduce_totals_fn is called between the sums and what follows from
        them: for sharded sets, add up sum, nan, inf and overflow of *totals over the ranks. Both are called while the
        verb enqueues, on its thread; what they do must be queued on the context's stream; they may call verbs of this
-       context, but none that changes the set. A failure ends the verb. */
+       context, but none that changes the set. If one fails, the verb returns its status; the set has not stepped. */
     amp_status (*reduce_grads_fn)(amp_ctx *ctx, amp_params *p, void *user);
     amp_status (*reduce_totals_fn)(amp_ctx *ctx, amp_totals *totals, void *user);
     void *user;

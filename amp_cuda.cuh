@@ -6,7 +6,8 @@
        #include "amp_cuda.cuh"
 
    Everywhere else, in C or C++, just  #include "amp_cuda.cuh": without the macro it is a plain C99 header that needs no
-   CUDA. AMP_IMPLEMENTATION of amp.h may be in that .cu file or in any other file.
+   CUDA. AMP_IMPLEMENTATION of amp.h may be in that .cu file, but its CPU code is portable C there, without SIMD:
+   better in a .c file.
 
        nvcc -O2 -arch=native -c amp_gpu.cu               // the two lines above, for the GPU of this machine
        gcc  -O2 -c main.c amp_impl.c                     // your program, amp.h's own two lines
@@ -49,7 +50,7 @@
               verb launches one of them or a few (losses, column sums). None is for small or for large n alone: each
               takes in groups the elements that are aligned in all arrays, and what lies before and after them one by
               one (n = 3: only that). Products are cuBLASLt's; ampi_k_gemm takes, at any size, those with
-              AMP_GEMM_ORDERED and those that cuBLASLt refuses.
+              AMP_GEMM_ORDERED and those that cuBLASLt refuses (of FP8 ones only with AMP_GEMM_EMULATE).
    STREAM     All work of a context is queued on its one stream: yours, or a non-blocking one of its own. Order against
               your other streams is yours (events). That includes the default stream: kernel<<<g, b>>>() has no order
               with a context's own stream. Launch on amp_cuda_stream(ctx), or give the context AMP_CUDA_STREAM_LEGACY.
@@ -57,7 +58,8 @@
               stream order.
    SYNC       A verb waits for the GPU only if amp.h says class query or setup (>>sync there), or if the context was
               made with AMP_CUDA_DEBUG. amp_cuda_create waits once; amp_ctx_destroy waits for the stream.
-   CAPTURE    The enqueue class of amp.h allocates nothing and never waits for the GPU: it can be captured in a graph.
+   CAPTURE    The enqueue class of amp.h allocates nothing and never waits for the GPU (but for the two exceptions in
+              >>sync there): it can be captured in a graph.
               Run one step before capturing: it loads the kernels and finds the product plans. What amp_step and others
               pass by value (lr, betas, ...) is frozen in the graph, what is read on the device (scale, counters,
               *lr_ptr) is not. Stages are host state: a replay does not move them. Replay a graph on the context's
@@ -82,6 +84,9 @@
 #define AMP_CUDA_CUH
 
 #include "amp.h"
+#if AMP_VERSION != 100
+#  error "amp_cuda.cuh is v0.1.0 and amp.h is not: take both files from one release"
+#endif
 
 #if defined(__GNUC__)
 #  pragma GCC diagnostic push
@@ -134,7 +139,7 @@ typedef struct amp_cuda_desc {
 /* amp_status amp_cuda_create(amp_ctx **out, const amp_cuda_desc *desc) A context on one stream of one GPU. desc NULL =>
    all defaults. Everything lent must outlive the context. Errors: INVALID_ARG, UNINIT, VERSION, NO_MEMORY, NO_CUDA (no
    device, no driver, or the stub), CUDA, DEAD, CAPTURE (the stream is being captured); then *out is NULL, nothing stays
-   allocated, and the logger has the sentence. Class: setup. Threads: safe. */
+   allocated, and the logger has the sentence (not of UNINIT and VERSION). Class: setup. Threads: safe. */
 #define amp_cuda_create(out, ...) amp_cuda_create_checked((out), AMP_VERSION, sizeof(amp_cuda_desc), __VA_ARGS__)
 AMP_CUDA_API amp_status amp_cuda_create_checked(amp_ctx **out, int version, size_t size, const amp_cuda_desc *desc);
 
@@ -186,10 +191,12 @@ static inline amp_status amp_cuda_create_checked(amp_ctx **out, int version, siz
 extern "C" {
 #endif
 amp_status amp_cuda_create_checked(amp_ctx **out, int version, size_t size, const amp_cuda_desc *desc) {
-    (void)version;
-    (void)size;
-    (void)desc;
-    if (out) *out = NULL;
+    static const char text[] = "amp_cuda_create: built without CUDA: AMP_CUDA_STUB_IMPLEMENTATION is linked";
+    if (!out) return AMP_ERR_INVALID_ARG;
+    *out = NULL;
+    if (version != AMP_VERSION || size != sizeof *desc) return AMP_ERR_VERSION;
+    if (desc && (desc->_begin || desc->_end)) return AMP_ERR_UNINIT;
+    if (desc && desc->logger.fn) desc->logger.fn(AMP_LOG_ERROR, AMP_ERR_NO_CUDA, text, desc->logger.user);
     return AMP_ERR_NO_CUDA;
 }
 int amp_cuda_available(void) { return 0; }

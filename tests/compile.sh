@@ -102,6 +102,10 @@ c_family() {
     "$cc" -std=c89 -include ../../amp.h -c "$tmp/empty.c" -o "$tmp/a.o" 2>"$tmp/c89"
     must "$cc: C89, one error" [ "$(grep -c 'error: ' "$tmp/c89")" = 1 ]
     mustnot "$cc: AMP_MALLOC without AMP_FREE" 'amp.h: ' "$cc" -std=c99 -c half_a_pair.c -o "$tmp/a.o"
+    # both headers of one release
+    sed 's/^\(#define AMP_VERSION_MINOR\).*/\1 2/' ../../amp.h >"$tmp/amp.h"
+    cp ../../amp_cuda.cuh "$tmp/both.h"
+    mustnot "$cc: amp_cuda.cuh of a different release" 'take both files from one release' "$cc" -std=c99 -c -x c -include "$tmp/both.h" "$tmp/empty.c" -o "$tmp/a.o"
     # shellcheck disable=SC2086
     must "$cc: mixing.c without a mistake" "$cc" -std=c99 $WARN $lean -DLINE=0 -c mixing.c -o "$tmp/a.o"
     for n in 1 2 3 4 5; do mustnot "$cc: mixing types, line $n" 'error' "$cc" -std=c99 -Wall -Werror -DLINE=$n -c mixing.c -o "$tmp/a.o"; done

@@ -1,5 +1,6 @@
 /* test_context.c - contexts: creation, allocator and logger hooks, memory, ledger, error texts.
    Guards: >>context, >>memory, >>errors. */
+#include "../amp_cuda.cuh"
 #include "ref.h"
 
 /* ---- hooks that count and can fail ---- */
@@ -168,6 +169,41 @@ static void create_errors(t_run *t) {
     CHECK(!c);
     CHECK(h.errors == h.logs && h.status == AMP_ERR_INVALID_ARG && h.live == 0);
 }
+
+#ifndef T_NO_CUDA
+/* With the stub, too: programs must not need an #ifdef. */
+static void create_cuda(t_run *t) {
+    hooks h;
+    amp_cuda_desc d = AMP_ZERO;
+    amp_ctx *c = junk;
+    memset(&h, 0, sizeof h);
+    d.logger = logger_of(&h);
+    CHECK_EQ(amp_cuda_create(NULL, NULL), AMP_ERR_INVALID_ARG);
+    CHECK_EQ(amp_cuda_create_checked(&c, AMP_VERSION + 1, sizeof d, &d), AMP_ERR_VERSION);
+    CHECK(!c);
+    c = junk;
+    CHECK_EQ(amp_cuda_create_checked(&c, AMP_VERSION, sizeof d + 8, &d), AMP_ERR_VERSION);
+    CHECK(!c);
+    c = junk;
+    d._end = 1;
+    CHECK_EQ(amp_cuda_create(&c, &d), AMP_ERR_UNINIT);
+    CHECK(!c);
+    CHECK_EQ(h.logs, 0); /* the desc cannot be trusted */
+    d._end = 0;
+    d.device = 1000;
+    c = junk;
+    if (amp_cuda_available()) {
+        CHECK_EQ(amp_cuda_create(&c, &d), AMP_ERR_INVALID_ARG);
+        CHECK(strstr(h.text, "device") != NULL);
+    } else {
+        CHECK_EQ(amp_cuda_create(&c, &d), AMP_ERR_NO_CUDA);
+        CHECK_EQ(amp_cuda_create(&c, NULL), AMP_ERR_NO_CUDA);
+    }
+    CHECK(!c);
+    CHECK_EQ(h.errors, 1);
+    CHECK(strstr(h.text, "amp_cuda_create") != NULL);
+}
+#endif
 
 static void create_simd(t_run *t) { /* a forced path is taken or refused, never replaced */
     static const struct {
@@ -1000,8 +1036,12 @@ static void queries_in_a_capture(t_run *t) {
     t->ctx = keep;
 }
 
-const t_test t_suite_context[] = {{"context.backend_table", backend_table, T_HOST},
-    {"context.least_backend", least_backend, T_HOST}, {"context.queries_in_a_capture", queries_in_a_capture, T_HOST},
+const t_test t_suite_context[] = {
+#ifndef T_NO_CUDA
+    {"context.create_cuda", create_cuda, T_HOST},
+#endif
+    {"context.backend_table", backend_table, T_HOST}, {"context.least_backend", least_backend, T_HOST},
+    {"context.queries_in_a_capture", queries_in_a_capture, T_HOST},
     {"context.create_defaults", create_defaults, T_HOST}, {"context.create_errors", create_errors, T_HOST},
     {"context.create_simd", create_simd, T_HOST}, {"context.create_many", create_many, T_HOST},
     {"context.allocation_failures", allocation_failures, T_CPU},
