@@ -355,9 +355,9 @@ planted() { # NUMBER FILE WORK
      wanted: $want"; fi
 }
 
-# Takes labs that nobody has taken yet, until there are no more; those of CUDA, which take longest, first.
+# Takes labs that nobody has taken yet, until there are no more; the longest first.
 worker() { # NUMBER...
-    for n in ${*:-7 8 9 $(numbers)}; do
+    for n in ${*:-7 8 9 12 $(numbers)}; do
         mkdir "$out/taken/$n" 2>/dev/null || continue
         (
             check_lab "$n"
