@@ -131,7 +131,7 @@ lesson: $(LESSON:%=$(BUILD)/%) $(BUILD)/roofline $(BUILD)/shakespeare.txt ## the
 
 # ---- make test -------------------------------------------------------------------------------------------------------------
 # A part is a target part-NAME: tests/run.sh runs its command, prints one line and keeps the counts. Two parts at a time.
-PARTS := compile retrofit hostcuda-suite unit cuda-verbs hostcuda examples page labs state fuzz process style selftest ptx readme install builds torch gpu # the long ones first
+PARTS := compile retrofit hostcuda-suite unit cuda-verbs hostcuda examples page labs state fuzz process style selftest ptx sass readme install builds torch gpu # the long ones first
 LIMIT := 300 # CPU seconds of a part
 RUN_PART = @tests/run.sh part $(@:part-%=%) $(LIMIT)
 PARTS_MAKE = $(MAKE) --no-print-directory -s -k -O $(if $(filter -j% --jobserver%,$(MAKEFLAGS)),,-j2)
@@ -233,7 +233,7 @@ SASS_GPT2 = $(SASS)/gpt2 $(HCU_BUILD)/plain/gpt $(1:%=$(SASS)/sm_%.sass) $(1:%=$
 for-sass: $(SASS)/sass $(SASS)/sm_90.sass
 for-sass-gpt2: $(call SASS_GPT2,90)
 ifneq ($(and $(NVCC_VERSION),$(NVDISASM)),)
-part-sass: for-sass # not in `make test`: the code of one architecture takes a minute to make; tests/full.sh has it
+part-sass: for-sass
 	$(RUN_PART) tests/sass.sh 90
 bench-sass: $(SASS)/sass $(call SASS_GPT2,$(SASS_ARCH)) ## counts from the kernels' machine code, bounds on ten GPUs (SASS_ARCH='86 90' ARGS='--row inspect')
 	@for a in $(SASS_ARCH); do $(SASS)/sass --code $(SASS)/sm_$$a --archs '$(SASS_ARCH)' $(ARGS) || exit 1; done
