@@ -2461,6 +2461,7 @@ static void state_case(int optimizer, const layout *l) {
     amp_scaler_destroy(scaler);
     state_reload(l, optimizer, &h);
     remove(state_path);
+    memset(&d, 0, sizeof d);                            /* its sets are gone, too */
     mix_status(fp_state_load(run.ctx, state_path, &d)); /* not there */
     finish();
 }

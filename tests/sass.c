@@ -424,6 +424,27 @@ static void run_dropout(work *w) {
     end(w);
     keep_array(w, y);
 }
+/* arg: the history; arg2: 1: a transposed copy, too. The second of two casts is counted. */
+static void run_quantize(work *w) {
+    size_t cols = 512, rows = w->n / cols;
+    amp_array src = random_array(w, w->row->from, w->row->from, rows * cols, 1.0f, 18);
+    amp_array dst = lend(w, w->row->to, rows * cols, NULL), dst_t = AMP_ZERO;
+    amp_fp8_desc d = AMP_ZERO;
+    amp_fp8_info info;
+    amp_fp8 *f;
+    if (w->row->arg2) dst_t = lend(w, w->row->to, rows * cols, NULL);
+    d.history = (uint32_t)w->row->arg;
+    fine(w, amp_fp8_create(&f, w->ctx, &d), "amp_fp8_create");
+    fine(w, amp_quantize(f, 0, dst, dst_t, src, rows, cols, 0), "amp_quantize");
+    begin(w);
+    fine(w, amp_quantize(f, 0, dst, dst_t, src, rows, cols, 0), "amp_quantize");
+    end(w);
+    keep_array(w, dst);
+    if (w->row->arg2) keep_array(w, dst_t);
+    fine(w, amp_fp8_get(f, 0, &info), "amp_fp8_get");
+    keep(w, &info, sizeof info);
+    amp_fp8_destroy(f);
+}
 
 #define K 1024u
 static const row rows[] = {
@@ -487,6 +508,10 @@ static const row rows[] = {
     {"ordered product f16, k 1024", run_ordered, AMP_F16, AMP_F16, 1024, 0, 50, 8 * K, 24 * K, "ampi_k_gemm"},
     {"ordered product bf16, k 1024", run_ordered, AMP_BF16, AMP_BF16, 1024, 0, 50, 8 * K, 24 * K, "ampi_k_gemm"},
     {"ordered product f32, k 1024", run_ordered, AMP_F32, AMP_F32, 1024, 0, 100, 8 * K, 24 * K, "ampi_k_gemm"},
+    {"quantize f32, delayed", run_quantize, AMP_F32, AMP_F8E4M3, 16, 0, 5, 64 * K, 192 * K, NULL},
+    {"quantize bf16, delayed", run_quantize, AMP_BF16, AMP_F8E4M3, 16, 0, 3, 64 * K, 192 * K, NULL},
+    {"quantize bf16, current", run_quantize, AMP_BF16, AMP_F8E4M3, 0, 0, 5, 64 * K, 192 * K, NULL},
+    {"quantize bf16, transposed", run_quantize, AMP_BF16, AMP_F8E5M2, 16, 1, 4, 64 * K, 192 * K, NULL},
     {"dropout f16", run_dropout, AMP_F16, AMP_F16, 0, 0, 4, 16 * K, 64 * K, NULL},
     {"dropout bf16", run_dropout, AMP_BF16, AMP_F16, 0, 0, 4, 16 * K, 64 * K, NULL},
     {"dropout f32", run_dropout, AMP_F32, AMP_F16, 0, 0, 8, 16 * K, 64 * K, NULL},
