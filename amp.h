@@ -1659,28 +1659,30 @@ AMP_INLINE float ampi_larger(float a, float b) { /* a, where b is NaN */
     asm("max.f32 %0, %1, %2;" : "=f"(r) : "f"(a), "f"(b));
     return r;
 }
-/* a / b. The hardware's division leaves its short path where a is tiny, as the moments of tiny gradients are. Such an a
-   is multiplied by 2^64 first, which is exact; so is the division by 2^64 at the end, unless the quotient is subnormal.
- */
-AMP_INLINE float ampi_quotient(float a, float b) {
-    int tiny = amp_less(ampi_float(ampi_bits(a) & 0x7fffffffu), ampi_float(0x21800000u)); /* 2^-60 */
-    float q = amp_div(amp_mul(a, ampi_float(tiny ? 0x5f800000u : 0x3f800000u)), b);
-    if (tiny && (ampi_bits(q) << 1) - 1u < 0x40ffffffu) return amp_div(a, b); /* 0 < |q| < 2^-62 */
-    return amp_mul(q, ampi_float(tiny ? 0x1f800000u : 0x3f800000u));
+/* 1 / x and 1 / sqrt(x), nearly, for numbers in the middle of the range. */
+AMP_INLINE float ampi_about_inverse(float x) {
+    float r;
+    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(x));
+    return r;
+}
+AMP_INLINE float ampi_about_rsqrt(float x) {
+    float r;
+    asm("rsqrt.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(x));
+    return r;
 }
 /* The instructions that ptxas makes of rcp.rn for such a d (seen for sm_75 to sm_120), without the branch for others.
  */
 AMP_INLINE float ampi_recip(float d) {
-    float r;
-    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(d));
+    float r = ampi_about_inverse(d);
     return amp_fma(r, amp_fma(amp_negative(d), r, 1.0f), r);
 }
 #else
 AMP_INLINE float ampi_at_least(float x, float limit) { return amp_less(x, limit) && !amp_is_nan(x) ? limit : x; }
 AMP_INLINE float ampi_at_most(float x, float limit) { return amp_less(limit, x) && !amp_is_nan(x) ? limit : x; }
 AMP_INLINE float ampi_larger(float a, float b) { return amp_less(a, b) && !amp_is_nan(b) ? b : a; }
+AMP_INLINE float ampi_about_inverse(float x) { return amp_div(1.0f, x); }
+AMP_INLINE float ampi_about_rsqrt(float x) { return amp_div(1.0f, amp_sqrt(x)); }
 AMP_INLINE float ampi_recip(float d) { return amp_div(1.0f, d); }
-AMP_INLINE float ampi_quotient(float a, float b) { return amp_div(a, b); }
 #endif
 
 /* ---- exp, log, GELU: our own, so that every backend has the same bits -----------------------------------------------
@@ -1705,7 +1707,6 @@ AMP_INLINE float ampi_scalar_add(float a, float b) { return amp_add(a, b); }
 AMP_INLINE float ampi_scalar_sub(float a, float b) { return amp_sub(a, b); }
 AMP_INLINE float ampi_scalar_mul(float a, float b) { return amp_mul(a, b); }
 AMP_INLINE float ampi_scalar_div(float a, float b) { return amp_div(a, b); }
-AMP_INLINE float ampi_scalar_quotient(float a, float b) { return ampi_quotient(a, b); }
 AMP_INLINE float ampi_scalar_sqrt(float a) { return amp_sqrt(a); }
 AMP_INLINE float ampi_scalar_negative(float a) { return amp_negative(a); }
 AMP_INLINE float ampi_scalar_fuse(float a, float b, float c) { return amp_fma(a, b, c); }
@@ -12252,24 +12253,18 @@ AMP_API amp_status amp_cpu_create_checked(amp_ctx **out, int version, size_t siz
    A loop takes whole vectors first; what is left of n goes through the scalar path (n = 3: all of it), in conversions
    through a padded copy. */
 #ifdef AMPI_PASS
-#define AMPI_FLOATS  AMPI_F(floats)
-#define AMPI_WORDS   AMPI_F(words)
-#define AMPI_WORDS64 AMPI_F(words64)
-#define AMPI_MASK    AMPI_F(mask)
+#define AMPI_FLOATS      AMPI_F(floats)
+#define AMPI_WORDS       AMPI_F(words)
+#define AMPI_WORDS64     AMPI_F(words64)
+#define AMPI_MASK        AMPI_F(mask)
 /* floats */
-#define AMPI_SET     AMPI_F(set) /* one number in every lane */
-#define AMPI_LOAD    AMPI_F(load)
-#define AMPI_STORE   AMPI_F(store)
-#define AMPI_ADD     AMPI_F(add)
-#define AMPI_SUB     AMPI_F(sub)
-#define AMPI_MUL     AMPI_F(mul)
-#define AMPI_DIV     AMPI_F(div)
-#undef AMPI_QUOTIENT
-#if AMPI_PASS == AMPI_PASS_UPDATE
-#  define AMPI_QUOTIENT AMPI_F(quotient) /* AMPI_DIV, also of tiny numbers in a device's short way */
-#else
-#  define AMPI_QUOTIENT AMPI_DIV
-#endif
+#define AMPI_SET         AMPI_F(set) /* one number in every lane */
+#define AMPI_LOAD        AMPI_F(load)
+#define AMPI_STORE       AMPI_F(store)
+#define AMPI_ADD         AMPI_F(add)
+#define AMPI_SUB         AMPI_F(sub)
+#define AMPI_MUL         AMPI_F(mul)
+#define AMPI_DIV         AMPI_F(div)
 #define AMPI_SQRT        AMPI_F(sqrt)
 #define AMPI_NEGATIVE    AMPI_F(negative)
 #define AMPI_FMA         AMPI_F(fma)      /* a * b + c; for products only: rounds once, or twice on SSE2 and scalar */
@@ -12496,14 +12491,18 @@ AMPI_INNER AMPI_FLOATS AMPI_F(decayed)(AMPI_FLOATS w, AMPI_FLOATS u, const amp_c
 AMPI_INNER AMPI_FLOATS AMPI_F(average)(float of_old, AMPI_FLOATS old, float of_new, AMPI_FLOATS x) {
     return AMPI_ADD(AMPI_MUL(AMPI_SET(of_old), old), AMPI_MUL(AMPI_SET(of_new), x));
 }
+AMPI_INNER AMPI_FLOATS AMPI_F(adam_step)(AMPI_FLOATS m, AMPI_FLOATS v, const amp_coef *c) {
+    AMPI_FLOATS root = AMPI_MUL(AMPI_SQRT(v), AMPI_SET(c->rsqrt_bc2));
+    root = AMPI_ADD(root, AMPI_SET(c->eps));
+    return AMPI_MUL(AMPI_SET(c->step_size), AMPI_DIV(m, root));
+}
 AMPI_INNER AMPI_FLOATS AMPI_F(adam_one)(
     AMPI_FLOATS *w, AMPI_FLOATS *m, AMPI_FLOATS *v, AMPI_FLOATS u, const amp_coef *c) {
-    AMPI_FLOATS root, step;
+    AMPI_FLOATS step;
     u = AMPI_F(decayed)(*w, u, c);
     *m = AMPI_F(average)(c->beta1, *m, c->one_beta1, u);
     *v = AMPI_F(average)(c->beta2, *v, c->one_beta2, AMPI_MUL(u, u));
-    root = AMPI_ADD(AMPI_MUL(AMPI_SQRT(*v), AMPI_SET(c->rsqrt_bc2)), AMPI_SET(c->eps));
-    step = AMPI_MUL(AMPI_SET(c->step_size), AMPI_QUOTIENT(*m, root));
+    step = AMPI_F(adam_step)(*m, *v, c);
     *w = AMPI_SUB(AMPI_MUL(*w, AMPI_SET(c->decay)), step);
     return step;
 }

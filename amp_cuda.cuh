@@ -751,19 +751,48 @@ AMP_INLINE ampi_k_keys ampi_k_keys_of(uint64_t seed) {
     }
     return keys;
 }
-AMPI_K void ampi_k_philox(uint32_t c[4], const ampi_k_keys *keys, uint64_t stream, uint64_t counter) {
-    uint32_t k;
+AMPI_K void ampi_k_philox_begin(uint32_t c[4], uint64_t stream, uint64_t counter) {
     c[0] = (uint32_t)counter;
     c[1] = (uint32_t)(counter >> 32);
     c[2] = (uint32_t)stream;
     c[3] = (uint32_t)(stream >> 32);
+}
+AMPI_K void ampi_k_philox_round(uint32_t c[4], uint32_t key0, uint32_t key1) {
+    uint64_t p0 = (uint64_t)0xD2511F53u * c[0], p1 = (uint64_t)0xCD9E8D57u * c[2];
+    c[0] = (uint32_t)(p1 >> 32) ^ c[1] ^ key0;
+    c[1] = (uint32_t)p1;
+    c[2] = (uint32_t)(p0 >> 32) ^ c[3] ^ key1;
+    c[3] = (uint32_t)p0;
+}
+AMPI_K void ampi_k_philox(uint32_t c[4], const ampi_k_keys *keys, uint64_t stream, uint64_t counter) {
+    uint32_t k;
+    ampi_k_philox_begin(c, stream, counter);
     AMP_UNROLL
-    for (k = 0; k < 20u; k += 2u) {
-        uint64_t p0 = (uint64_t)0xD2511F53u * c[0], p1 = (uint64_t)0xCD9E8D57u * c[2];
-        c[0] = (uint32_t)(p1 >> 32) ^ c[1] ^ keys->of[k];
-        c[1] = (uint32_t)p1;
-        c[2] = (uint32_t)(p0 >> 32) ^ c[3] ^ keys->of[k + 1u];
-        c[3] = (uint32_t)p0;
+    for (k = 0; k < 20u; k += 2u)
+        ampi_k_philox_round(c, keys->of[k], keys->of[k + 1u]);
+}
+/* Where the seed is known on the device only, the keys are in shared memory: those of two rounds come in one load. */
+#define AMPI_KEYS 5u /* loads */
+AMPI_K ampi_k_u4 ampi_k_two_keys(uint64_t seed, uint32_t i) {
+    ampi_k_u4 key;
+    key.x = (uint32_t)seed + 2u * i * 0x9E3779B9u;
+    key.y = (uint32_t)(seed >> 32) + 2u * i * 0xBB67AE85u;
+    key.z = key.x + 0x9E3779B9u;
+    key.w = key.y + 0xBB67AE85u;
+    return key;
+}
+/* amp_random of eight in a row; index: a multiple of 4 */
+AMPI_K void ampi_k_draw8(uint32_t r[8], const ampi_k_u4 *keys, uint64_t stream, uint64_t index) {
+    uint32_t k;
+    ampi_k_philox_begin(r, stream, index >> 2);
+    ampi_k_philox_begin(r + 4, stream, (index >> 2) + 1u);
+    AMP_UNROLL
+    for (k = 0; k < AMPI_KEYS; k++) {
+        ampi_k_u4 key = keys[k];
+        ampi_k_philox_round(r, key.x, key.y);
+        ampi_k_philox_round(r + 4, key.x, key.y);
+        ampi_k_philox_round(r, key.z, key.w);
+        ampi_k_philox_round(r + 4, key.z, key.w);
     }
 }
 /* amp_random of eight in a row; keys: of the seed */
@@ -1605,29 +1634,17 @@ AMPI_K ampi_k_piece ampi_k_piece_of(const amp_param_table *t, uint32_t cuts, uin
 /* What one piece's update needs to know of its parameter. kind: an amp_update_kind, or AMPI_K_APPLY, whose
    "gradients" are updates made elsewhere. */
 #define AMPI_K_APPLY (-1)
+#define AMPI_STORED  3u /* kinds of numbers that are drawn: amp_stored */
 typedef struct ampi_k_updating {
     amp_param_entry e;
     void *grad, *weights;
     float *zero; /* accumulators to be emptied, or NULL */
     amp_dtype grad_type, weight_type;
     amp_draw draw;
-    int stochastic, moments, pair, drawn;
+    const ampi_k_u4 *keys; /* AMPI_KEYS for each amp_stored */
+    int stochastic, moments, pair, drawn, brief;
     int grad_wide; /* gradients are aligned where the other arrays are */
 } ampi_k_updating;
-
-template <int kind>
-AMPI_K float ampi_k_update_one(
-    uint32_t g, uint32_t *w, uint32_t *b, uint32_t *v, const amp_coef *coef) { /* float bits; returns the update */
-    float u = ampi_float(g), wk = ampi_float(*w), bk = ampi_float(*b), vk = ampi_float(*v);
-    if (kind == AMPI_K_APPLY)
-        u = amp_apply_one(&wk, u, coef);
-    else
-        u = amp_update_one((amp_update_kind)kind, &wk, &bk, &vk, amp_prepare_one(u, coef), coef);
-    *w = ampi_bits(wk);
-    *b = ampi_bits(bk);
-    *v = ampi_bits(vk);
-    return u;
-}
 
 /* Lost updates of a piece: what one thread finds. */
 typedef struct ampi_k_tally {
@@ -1669,20 +1686,6 @@ AMPI_K void ampi_k_tally_end(const ampi_k_tally *t, amp_update_count *to) {
     __syncthreads();
 }
 
-/* amp_draw_round of eight float bits; index: a multiple of 4. The compiler must not see what is the same for all: it
-   would keep the keys of all ten rounds in registers that the loads need. */
-AMPI_K void ampi_k_stochastic8(uint32_t x[8], amp_dtype t, amp_draw d, uint64_t index) {
-    ampi_k_keys keys;
-    uint32_t r[8];
-    AMP_OPAQUE(d.seed);
-    AMP_OPAQUE(d.stream);
-    AMP_OPAQUE(index);
-    keys = ampi_k_keys_of(d.seed);
-    ampi_k_philox(r, &keys, d.stream, index >> 2);
-    ampi_k_philox(r + 4, &keys, d.stream, (index >> 2) + 1u);
-    ampi_k_pattern8(x, t, AMP_STOCHASTIC, r, 0);
-}
-
 /* An update works on eight elements at a time, or on one: at the ends of arrays, and where addresses are odd. These
    give both the same names. */
 template <int N> struct ampi_k_raw_of { typedef ampi_k_raw type; };
@@ -1693,14 +1696,18 @@ AMPI_K void ampi_k_fetch(ampi_k_raw *r, const void *p, amp_dtype t, size_t i, in
 AMPI_K void ampi_k_fetch(uint32_t *r, const void *p, amp_dtype t, size_t i, int) { *r = ampi_load_pattern(p, t, i); }
 AMPI_K void ampi_k_patterns(uint32_t (&x)[8], const ampi_k_raw *r, amp_dtype t) { ampi_k_patterns8(x, r, t); }
 AMPI_K void ampi_k_patterns(uint32_t (&x)[1], const uint32_t *r, amp_dtype) { x[0] = *r; }
-AMPI_K void ampi_k_widen(uint32_t (&x)[8], const ampi_k_raw *r, amp_dtype t) { ampi_k_widen8(x, r, t); }
-AMPI_K void ampi_k_widen(uint32_t (&x)[1], const uint32_t *r, amp_dtype t) { x[0] = ampi_decode_any(*r, t); }
-AMPI_K void ampi_k_nearest(uint32_t (&x)[8], amp_dtype t) { ampi_k_nearest8(x, t); }
-AMPI_K void ampi_k_nearest(uint32_t (&x)[1], amp_dtype t) { x[0] = ampi_encode_any(x[0], t, AMP_NEAREST, 0, 0); }
-AMPI_K void ampi_k_drawn(uint32_t (&x)[8], amp_dtype t, amp_draw d, uint64_t i) { ampi_k_stochastic8(x, t, d, i); }
-AMPI_K void ampi_k_drawn(uint32_t (&x)[1], amp_dtype t, amp_draw d, uint64_t i) {
-    x[0] = ampi_k_pattern(x[0], t, AMP_STOCHASTIC, amp_random(d.seed, d.stream, i), 0);
+/* To float bits; a NaN may become any NaN, as it does in the arithmetic that follows. */
+AMPI_K void ampi_k_widen(uint32_t (&x)[8], const ampi_k_raw *r, amp_dtype t) {
+    if (t == AMP_F32)
+        ampi_k_patterns8(x, r, AMP_F32);
+    else if (t == AMP_BF16)
+        ampi_k_quick8(x, r, AMP_BF16);
+    else if (t == AMP_F16)
+        ampi_k_quick8(x, r, AMP_F16);
+    else
+        ampi_k_widen8(x, r, t);
 }
+AMPI_K void ampi_k_widen(uint32_t (&x)[1], const uint32_t *r, amp_dtype t) { x[0] = ampi_decode_any(*r, t); }
 AMPI_K void ampi_k_store(const uint32_t (&x)[8], void *p, amp_dtype t, size_t i, int wide) {
     ampi_k_store8(x, p, t, i, 8, wide);
 }
@@ -1708,11 +1715,48 @@ AMPI_K void ampi_k_store(const uint32_t (&x)[1], void *p, amp_dtype t, size_t i,
     ampi_store_pattern(p, t, i, x[0]);
 }
 
-/* Patterns of 16 bits: is an Inf or a NaN among them? */
-AMPI_K uint32_t ampi_k_not_finite(const uint32_t (&x)[8], amp_dtype t) {
-    return ampi_k_odd(x[0] | x[1] << 16, x[2] | x[3] << 16, t) | ampi_k_odd(x[4] | x[5] << 16, x[6] | x[7] << 16, t);
+/* Stores float bits rounded to 16 bits, which are left in x; 1: an Inf or a NaN is among them. */
+AMPI_K uint32_t ampi_k_store_short(
+    uint32_t (&x)[8], const uint32_t r[8], void *p, amp_dtype t, uint64_t at, amp_rounding how, int wide) {
+    const uint32_t none[8] = {0, 0, 0, 0, 0, 0, 0, 0};
+    uint32_t w[4], k;
+    ampi_k_u4 all;
+    if (!(how == AMP_NEAREST ? ampi_k_quick_words(w, x, t) : ampi_k_drawn_words(w, x, t, r)))
+        ampi_k_exact_words(w, x, t, how, how == AMP_NEAREST ? none : r, 0);
+    all.x = w[0];
+    all.y = w[1];
+    all.z = w[2];
+    all.w = w[3];
+    ampi_k_st4((ampi_k_u4 *)((char *)p + 2u * at), all, wide);
+    AMP_UNROLL
+    for (k = 0; k < 4u; k++)
+        ampi_k_unpack2(x + 2u * k, w[k]);
+    return ampi_k_odd(w[0], w[1], t) | ampi_k_odd(w[2], w[3], t);
 }
-AMPI_K uint32_t ampi_k_not_finite(const uint32_t (&x)[1], amp_dtype t) { return ampi_k_odd(x[0], 0, t); }
+AMPI_K uint32_t ampi_k_store_drawn(
+    uint32_t (&x)[8], const ampi_k_updating *p, amp_stored what, void *to, amp_dtype t, uint64_t at) {
+    const int wide = what == AMP_STORED_MODEL ? 1 : AMPI_K_STREAM;
+    uint32_t r[8];
+    ampi_k_draw8(r, p->keys + AMPI_KEYS * (uint32_t)what, p->draw.stream, at);
+    if (t == AMP_BF16) return ampi_k_store_short(x, r, to, AMP_BF16, at, AMP_STOCHASTIC, wide);
+    return ampi_k_store_short(x, r, to, AMP_F16, at, AMP_STOCHASTIC, wide);
+}
+AMPI_K uint32_t ampi_k_store_drawn(
+    uint32_t (&x)[1], const ampi_k_updating *p, amp_stored what, void *to, amp_dtype t, uint64_t at) {
+    amp_draw d = amp_draw_for(p->draw, what);
+    x[0] = ampi_k_pattern(x[0], t, AMP_STOCHASTIC, amp_random(d.seed, d.stream, at), 0);
+    ampi_store_pattern(to, t, at, x[0]);
+    return ampi_k_odd(x[0], 0, t);
+}
+AMPI_K uint32_t ampi_k_store_nearest(uint32_t (&x)[8], void *to, amp_dtype t, uint64_t at) {
+    if (t == AMP_BF16) return ampi_k_store_short(x, NULL, to, AMP_BF16, at, AMP_NEAREST, 1);
+    return ampi_k_store_short(x, NULL, to, AMP_F16, at, AMP_NEAREST, 1);
+}
+AMPI_K uint32_t ampi_k_store_nearest(uint32_t (&x)[1], void *to, amp_dtype t, uint64_t at) {
+    x[0] = ampi_encode_any(x[0], t, AMP_NEAREST, 0, 0);
+    ampi_store_pattern(to, t, at, x[0]);
+    return ampi_k_odd(x[0], 0, t);
+}
 
 /* Float bits of a weight, a momentum, a second moment and a gradient; for lost updates, the weight as it is kept. */
 template <int N> struct ampi_k_working { uint32_t g[N], w[N], b[N], v[N], kept[N]; };
@@ -1752,69 +1796,183 @@ template <int kind, int N> AMPI_K void ampi_k_update_load(ampi_k_working<N> *x, 
     if (p->moments > 1) ampi_k_widen(x->v, &rv, e->moment_dtype == AMP_F32 ? AMP_F32 : AMP_BF16);
     ampi_k_widen(x->g, &rg, p->grad_type);
 }
-template <int kind, int N>
-AMPI_K void ampi_k_update_moments(ampi_k_working<N> *x, const ampi_k_updating *p, uint64_t at) {
+template <int N> AMPI_K void ampi_k_update_moment(uint32_t (&x)[N], const ampi_k_updating *p, uint32_t i, uint64_t at) {
     const amp_param_entry *e = &p->e;
-    const int narrow = e->moment_dtype != AMP_F32;
-    if (p->moments > 0) {
-        if (narrow) ampi_k_drawn(x->b, AMP_BF16, amp_draw_for(p->draw, AMP_STORED_MOMENT_1), at);
-        ampi_k_store(x->b, e->moment[0], e->moment_dtype, at, AMPI_K_STREAM);
+    if (e->moment_dtype == AMP_F32)
+        ampi_k_store(x, e->moment[i], AMP_F32, at, AMPI_K_STREAM);
+    else
+        (void)ampi_k_store_drawn(x, p, i ? AMP_STORED_MOMENT_2 : AMP_STORED_MOMENT_1, e->moment[i], AMP_BF16, at);
+}
+/* Model copy and low part of SPLIT or KAHAN; as below. */
+template <int counted, int N>
+AMPI_K uint32_t ampi_k_update_pair(uint32_t (&w)[N], const ampi_k_updating *p, uint64_t at) {
+    const amp_param_entry *e = &p->e;
+    uint32_t k, copy[N], low[N], overflow = 0;
+    AMP_UNROLL
+    for (k = 0; k < N; k++) {
+        uint32_t both = amp_pair_pack(ampi_float(w[k]), e->layout, e->model_dtype);
+        copy[k] = both & 0xffffu;
+        low[k] = both >> 16;
+        overflow |= amp_copy_overflow(copy[k], ampi_float(w[k]), e->model_dtype);
+        if (counted) w[k] = both;
     }
-    if (p->moments > 1) {
-        if (narrow) ampi_k_drawn(x->v, AMP_BF16, amp_draw_for(p->draw, AMP_STORED_MOMENT_2), at);
-        ampi_k_store(x->v, e->moment[1], e->moment_dtype, at, AMPI_K_STREAM);
-    }
+    ampi_k_store(low, e->low, AMP_F16, at, AMPI_K_STREAM);
+    ampi_k_store(copy, e->model, AMP_F16, at, 1);
+    return overflow;
 }
 /* Master, model copy (for the next products, so it is not streamed) and low part; 1: a copy overflowed. counted: w
    becomes what is kept of it. */
 template <int counted, int N>
 AMPI_K uint32_t ampi_k_update_weights(uint32_t (&w)[N], const ampi_k_updating *p, uint64_t at) {
     const amp_param_entry *e = &p->e;
-    uint32_t k, copy[N], low[N], overflow = 0;
+    uint32_t k, copy[N], overflow = 0, odd;
     if (e->master) ampi_k_store(w, e->master, AMP_F32, at, AMPI_K_STREAM);
     if (!e->model) return 0;
-    if (p->pair) {
-        AMP_UNROLL
-        for (k = 0; k < N; k++) {
-            uint32_t both = amp_pair_pack(ampi_float(w[k]), e->layout, e->model_dtype);
-            copy[k] = both & 0xffffu;
-            low[k] = both >> 16;
-        }
-        ampi_k_store(low, e->low, AMP_F16, at, AMPI_K_STREAM);
-    } else {
-        AMP_UNROLL
-        for (k = 0; k < N; k++)
-            copy[k] = w[k];
-        if (p->stochastic)
-            ampi_k_drawn(copy, e->model_dtype, amp_draw_for(p->draw, AMP_STORED_MODEL), at);
-        else
-            ampi_k_nearest(copy, e->model_dtype);
-        AMP_UNROLL
-        for (k = 0; k < N; k++)
-            low[k] = 0;
-    }
-    ampi_k_store(copy, e->model, e->model_dtype, at, 1);
-    if (!counted && !ampi_k_not_finite(copy, e->model_dtype)) return 0;
+    if (p->pair) return ampi_k_update_pair<counted>(w, p, at);
+    AMP_UNROLL
+    for (k = 0; k < N; k++)
+        copy[k] = w[k];
+    if (p->stochastic)
+        odd = ampi_k_store_drawn(copy, p, AMP_STORED_MODEL, e->model, e->model_dtype, at);
+    else
+        odd = ampi_k_store_nearest(copy, e->model, e->model_dtype, at);
+    if (!counted && !odd) return 0;
     AMP_UNROLL
     for (k = 0; k < N; k++)
         overflow |= amp_copy_overflow(copy[k], ampi_float(w[k]), e->model_dtype);
     AMP_UNROLL
     for (k = 0; k < N; k++)
-        if (counted && !e->master) w[k] = copy[k] | low[k] << 16;
+        if (counted && !e->master) w[k] = copy[k];
     return overflow;
+}
+
+/* Whether these coefficients allow ampi_k_adam_brief: 1 / sqrt(bc2) in 2^-10 ... 2^30, eps in 2^-56 ... 2^20, a step
+   size in 2^-78 ... 2^60. */
+AMPI_K int ampi_k_is_brief(const amp_coef *c) {
+    uint32_t step = ampi_bits(c->step_size) & 0x7fffffffu;
+    if (ampi_bits(c->rsqrt_bc2) - 0x3a800000u > 0x14000000u) return 0;
+    return ampi_bits(c->eps) - 0x23800000u <= 0x26000000u && step - 0x18800000u <= 0x45000000u;
+}
+/* Adam's steps of eight by the instructions that ptxas makes of sqrt.rn and div.rn for numbers in the middle of the
+   range (seen for sm_75 to sm_120; the last two of a quotient twice), whether they are there asked once. For that the
+   second moment is multiplied by 2^64 and the first by 2^48, which is exact, so that tiny ones and 0 get there, too. 0:
+   v is 2^62 or more or not a number, m 2^22 or more, or the quotient is subnormal. */
+AMPI_K int ampi_k_adam_brief(float (&step)[8], const ampi_k_working<8> *x, const amp_coef *c) {
+    const float by = amp_mul(c->rsqrt_bc2, ampi_float(0x2f800000u)),
+                rate = amp_mul(c->step_size, ampi_float(0x27800000u));
+    float largest = 0.0f;
+    uint32_t k, most = 0, least = 0xffffffffu;
+    AMP_UNROLL
+    for (k = 0; k < 8u; k++) {
+        float v = amp_mul(ampi_float(x->v[k]), ampi_float(0x5f800000u));
+        float a = amp_mul(ampi_float(x->b[k]), ampi_float(0x57800000u));
+        float y = ampi_about_rsqrt(ampi_larger(v, ampi_float(0x0d800000u))), s = amp_mul(v, y), root, q;
+        s = AMP_FMA(AMP_FMA(amp_negative(s), s, v), amp_mul(y, 0.5f), s);
+        root = amp_add(amp_mul(s, by), c->eps);
+        y = ampi_about_inverse(root);
+        y = AMP_FMA(y, AMP_FMA(amp_negative(root), y, 1.0f), y);
+        q = amp_mul(a, y);
+        q = AMP_FMA(amp_negative(y), AMP_FMA(root, q, amp_negative(a)), q); /* this way -0 stays */
+        q = AMP_FMA(amp_negative(y), AMP_FMA(root, q, amp_negative(a)), q);
+        step[k] = amp_mul(rate, q);
+        most = ampi_bits(v) > most ? ampi_bits(v) : most;
+        least = 2u * ampi_bits(q) - 1u < least ? 2u * ampi_bits(q) - 1u : least; /* of 0: the largest number */
+        largest = ampi_larger(largest, ampi_float(x->b[k] & 0x7fffffffu));
+    }
+    return most < 0x7e800000u && least >= 0x30ffffffu && amp_less(largest, ampi_float(0x4a800000u));
+}
+AMPI_K int ampi_k_adam_brief(float (&)[1], const ampi_k_working<1> *, const amp_coef *) { return 0; }
+template <int N> AMPI_K void ampi_k_update_adam(float (&step)[N], ampi_k_working<N> *x, const amp_coef *c, int brief) {
+    uint32_t k;
+    AMP_UNROLL
+    for (k = 0; k < N; k++) {
+        float u = ampi_float(x->g[k]);
+        x->b[k] = ampi_bits(ampi_scalar_average(c->beta1, ampi_float(x->b[k]), c->one_beta1, u));
+        x->v[k] = ampi_bits(ampi_scalar_average(c->beta2, ampi_float(x->v[k]), c->one_beta2, amp_mul(u, u)));
+    }
+    if (!brief || !ampi_k_adam_brief(step, x, c)) {
+        AMP_UNROLL
+        for (k = 0; k < N; k++)
+            step[k] = ampi_scalar_adam_step(ampi_float(x->b[k]), ampi_float(x->v[k]), c);
+    }
+    AMP_UNROLL
+    for (k = 0; k < N; k++)
+        x->w[k] = ampi_bits(amp_sub(amp_mul(ampi_float(x->w[k]), c->decay), step[k]));
+}
+template <int kind, int N> AMPI_K void ampi_k_update_each(float (&step)[N], ampi_k_working<N> *x, const amp_coef *c) {
+    uint32_t k;
+    AMP_UNROLL
+    for (k = 0; k < N; k++) {
+        float u = ampi_float(x->g[k]), w = ampi_float(x->w[k]), b = ampi_float(x->b[k]), v = ampi_float(x->v[k]);
+        if (kind == AMPI_K_APPLY)
+            step[k] = amp_apply_one(&w, u, c);
+        else
+            step[k] = amp_update_one((amp_update_kind)kind, &w, &b, &v, u, c);
+        x->w[k] = ampi_bits(w);
+        x->b[k] = ampi_bits(b);
+        x->v[k] = ampi_bits(v);
+    }
+}
+/* amp_prepare_one and amp_update_one, or amp_apply_one. What is the same for all elements is asked once: the rules then
+   get coefficients that say no to it. */
+template <int kind, int N>
+AMPI_K void ampi_k_update_rule(float (&step)[N], ampi_k_working<N> *x, const amp_coef *coef, int brief) {
+    amp_coef c = *coef;
+    uint32_t k;
+    if (kind == AMPI_K_APPLY) return ampi_k_update_each<kind>(step, x, &c);
+    c.limit = c.l2 = 0.0f;
+    AMP_UNROLL
+    for (k = 0; k < N; k++)
+        x->g[k] = ampi_bits(amp_prepare_one(ampi_float(x->g[k]), &c));
+    if (ampi_nonzero(coef->limit)) {
+        AMP_UNROLL
+        for (k = 0; k < N; k++)
+            x->g[k] = ampi_bits(ampi_scalar_clamp(ampi_float(x->g[k]), coef->limit));
+    }
+    if (kind != AMP_UPDATE_LION && ampi_nonzero(coef->l2)) {
+        AMP_UNROLL
+        for (k = 0; k < N; k++)
+            x->g[k] = ampi_bits(ampi_scalar_decayed(ampi_float(x->w[k]), ampi_float(x->g[k]), coef));
+    }
+    if (kind == AMP_UPDATE_ADAM) return ampi_k_update_adam(step, x, &c, brief);
+    if (kind != AMP_UPDATE_SGD) return ampi_k_update_each<kind>(step, x, &c);
+    if (!ampi_nonzero(coef->momentum)) {
+        c.momentum = 0.0f;
+        ampi_k_update_each<kind>(step, x, &c);
+    } else if (coef->first) {
+        ampi_k_update_each<kind>(step, x, &c);
+    } else {
+        c.first = 0;
+        ampi_k_update_each<kind>(step, x, &c);
+    }
+}
+/* One of them, with the count of its update: counting has no registers for all of them at once. */
+template <int kind, int N>
+AMPI_K uint32_t ampi_k_update_counted(
+    ampi_k_working<N> *x, uint32_t k, uint64_t at, const amp_coef *coef, ampi_k_tally *tally) {
+    ampi_k_working<1> one;
+    float step[1];
+    uint32_t old = x->w[k];
+    one.g[0] = x->g[k];
+    one.w[0] = old;
+    one.b[0] = x->b[k];
+    one.v[0] = x->v[k];
+    ampi_k_update_rule<kind>(step, &one, coef, 0);
+    x->w[k] = one.w[0];
+    x->b[k] = one.b[0];
+    x->v[k] = one.v[0];
+    return amp_is_counted(at + k, tally->every) ? ampi_k_tally_update(tally, step[0], old, x->w[k]) : 0u;
 }
 template <int kind, int counted, int N>
 AMPI_K uint32_t ampi_k_update_at(const ampi_k_updating *p, uint64_t at, const amp_coef *coef, ampi_k_tally *tally) {
     ampi_k_working<N> x;
+    float step[N];
     uint32_t k, update[N], overflow;
     ampi_k_update_load<kind>(&x, p, at);
     AMP_UNROLL
-    for (k = 0; k < N; k++) {
-        uint32_t old = x.w[k];
-        float u = ampi_k_update_one<kind>(x.g[k], &x.w[k], &x.b[k], &x.v[k], coef);
-        update[k] = 0;
-        if (counted && amp_is_counted(at + k, tally->every)) update[k] = ampi_k_tally_update(tally, u, old, x.w[k]);
-    }
+    for (k = 0; k < N; k++)
+        update[k] = counted ? ampi_k_update_counted<kind>(&x, k, at, coef, tally) : 0u;
+    if (!counted) ampi_k_update_rule<kind>(step, &x, coef, p->brief);
     if (p->zero) {
         uint32_t zero[N];
         AMP_UNROLL
@@ -1822,7 +1980,8 @@ AMPI_K uint32_t ampi_k_update_at(const ampi_k_updating *p, uint64_t at, const am
             zero[k] = 0;
         ampi_k_store(zero, p->zero, AMP_F32, at, AMPI_K_STREAM);
     }
-    ampi_k_update_moments<kind>(&x, p, at);
+    if (p->moments > 0) ampi_k_update_moment(x.b, p, 0, at);
+    if (p->moments > 1) ampi_k_update_moment(x.v, p, 1, at);
     overflow = ampi_k_update_weights<counted>(x.w, p, at);
     AMP_UNROLL
     for (k = 0; k < N; k++)
@@ -1832,7 +1991,7 @@ AMPI_K uint32_t ampi_k_update_at(const ampi_k_updating *p, uint64_t at, const am
 
 /* What all kinds of update fill in alike; grad and grad_type are the caller's. */
 AMPI_K void ampi_k_update_begin(
-    ampi_k_updating *p, const amp_param_table *t, uint32_t param, const amp_step_record *r) {
+    ampi_k_updating *p, const amp_param_table *t, uint32_t param, const amp_step_record *r, const ampi_k_u4 *keys) {
     p->e = t->entries[param];
     p->weights = p->e.master ? p->e.master : p->e.model;
     p->weight_type = p->e.master ? AMP_F32 : p->e.model_dtype;
@@ -1841,7 +2000,8 @@ AMPI_K void ampi_k_update_begin(
     p->drawn = p->stochastic || p->e.moment_dtype == AMP_BF16;
     p->pair = p->e.low != NULL;
     p->zero = NULL;
-    p->moments = 0;
+    p->keys = keys;
+    p->moments = p->brief = 0;
 }
 /* counts: NULL unless counted; then one in `every` blocks. */
 template <int kind, int counted>
@@ -1874,6 +2034,12 @@ AMPI_K void ampi_k_update_piece(ampi_k_updating *p, const ampi_k_piece *c, const
     }
     if (counted) ampi_k_tally_end(&tally, &counts[c->param]);
 }
+/* By the block, which has a barrier to come: the keys of everything that is drawn. */
+AMPI_K void ampi_k_update_keys(ampi_k_u4 *keys, const amp_step_record *r) {
+    uint32_t k;
+    for (k = threadIdx.x; k < AMPI_KEYS * AMPI_STORED; k += AMP_BLOCK)
+        keys[k] = ampi_k_two_keys(r->seed + k / AMPI_KEYS, k % AMPI_KEYS);
+}
 /* The coefficients of all groups, by the block. */
 AMPI_K void ampi_k_update_coefs(amp_coef *coef, const amp_update_job *job) {
     uint32_t k;
@@ -1887,6 +2053,7 @@ AMPI_K void ampi_k_update_coefs(amp_coef *coef, const amp_update_job *job) {
 }
 template <int kind, int counted> AMPI_K void ampi_k_update_all(const amp_update_job &job, uint32_t cuts) {
     AMP_SHARED(amp_coef, coef, 2 * AMP_GROUPS); /* [2 * group + no_decay] */
+    AMP_SHARED(ampi_k_u4, keys, AMPI_KEYS * AMPI_STORED);
     uint64_t i = blockIdx.x, n = (uint64_t)job.table.n_chunks << cuts;
     uint32_t k;
     ampi_k_piece c;
@@ -1903,12 +2070,16 @@ template <int kind, int counted> AMPI_K void ampi_k_update_all(const amp_update_
         } else {
             ampi_k_updating p;
             const amp_coef *own;
-            ampi_k_update_begin(&p, &job.table, c.param, job.record);
-            if (i == blockIdx.x) ampi_k_update_coefs(coef, &job);
+            ampi_k_update_begin(&p, &job.table, c.param, job.record, keys);
+            if (i == blockIdx.x) {
+                ampi_k_update_keys(keys, job.record);
+                ampi_k_update_coefs(coef, &job);
+            }
             own = &coef[2u * p.e.group + (p.e.no_decay != 0)];
             p.grad = ampi_k_gradient(&p.e, job.accum, &p.grad_type);
             p.zero = job.accum ? p.e.accum : NULL;
             p.moments = amp_moments_of((amp_update_kind)kind, own->momentum);
+            p.brief = kind == AMP_UPDATE_ADAM && ampi_k_is_brief(own);
             ampi_k_update_piece<kind, counted>(&p, &c, own, job.record, job.mirror, job.table.counts, job.count);
         }
         i += gridDim.x;
@@ -1928,13 +2099,16 @@ static __global__ void __launch_bounds__(AMP_BLOCK, 2)
 
 /* The same for one parameter, whose update was made elsewhere. */
 template <int counted> AMPI_K void ampi_k_apply_all(const amp_apply_job &job) {
+    AMP_SHARED(ampi_k_u4, keys, AMPI_KEYS * AMPI_STORED);
     ampi_k_updating p;
     ampi_k_piece c;
     amp_coef coef;
     uint32_t k;
     int skip = job.record->skip != 0;
     if (skip && !job.accum) return;
-    ampi_k_update_begin(&p, &job.table, job.param, job.record);
+    ampi_k_update_keys(keys, job.record);
+    __syncthreads();
+    ampi_k_update_begin(&p, &job.table, job.param, job.record, keys);
     p.grad = (void *)job.u;
     p.grad_type = AMP_F32;
     p.zero = job.accum ? p.e.accum : NULL;

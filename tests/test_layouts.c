@@ -476,6 +476,60 @@ static void small_updates(t_run *t) {
     }
 }
 
+/* Gradients from 2^-149 to 2^104, eight neighbours alike, some 0: moments that are 0, subnormal, large and Inf. */
+static void adam_far_apart(t_run *t) {
+    static const float eps[] = {1e-8f, 1e-3f, 1e-30f};
+    size_t n = 2000, j, i;
+    int k;
+    float *w = some_weights(t, n), *g = (float *)t_host(t, 4 * n);
+    for (j = 0; j < n; j++) {
+        g[j] = j % 8 == j / 8 % 9 ? 0.0f : ldexpf(t_range(t, -1, 1), (int)(j / 8) - 145);
+        if (j % 3 == 0) w[j] = 0.0f; /* shows the smallest update */
+    }
+    for (i = 0; i < 3; i++) {
+        amp_params_desc d = layout(0);
+        amp_params *p = NULL;
+        amp_param_desc e = AMP_ZERO;
+        amp_step_desc s = AMP_ZERO;
+        float *want = (float *)t_host(t, 4 * n), *m = (float *)t_host(t, 4 * n), *v = (float *)t_host(t, 4 * n);
+        memcpy(want, w, 4 * n);
+        memset(m, 0, 4 * n);
+        memset(v, 0, 4 * n);
+        d.grad = AMP_F32;
+        CHECK_OK(amp_params_create(&p, t->ctx, &d));
+        e.count = n;
+        e.init = w;
+        CHECK_OK(amp_params_add(p, &e));
+        CHECK_OK(amp_params_commit(p));
+        t_set(t, amp_param_grad(p, 0).data, g, 4 * n);
+        s.lr = 1.0f;
+        s.eps = amp_opt(eps[i]);
+        s.weight_decay = 0.01f;
+        for (k = 0; k < 3; k++) {
+            amp_step_record r;
+            amp_coef c = AMP_ZERO;
+            CHECK_OK(t_update(p, NULL, &s, AMP_ADAMW));
+            r = record(t, p);
+            c.inv = c.clip = 1.0f;
+            c.beta1 = 0.9f;
+            c.one_beta1 = (float)(1.0 - (double)0.9f);
+            c.beta2 = 0.999f;
+            c.one_beta2 = (float)(1.0 - (double)0.999f);
+            c.eps = eps[i];
+            c.step_size = r.rate[0].step_size;
+            c.rsqrt_bc2 = r.rate[0].rsqrt_bc2;
+            c.decay = r.rate[0].decay;
+            for (j = 0; j < n; j++)
+                (void)amp_update_one(AMP_UPDATE_ADAM, &want[j], &m[j], &v[j], amp_prepare_one(g[j], &c), &c);
+        }
+        t_note(t, "eps %g", (double)eps[i]);
+        CHECK_BITS(weights(t, p, 0), want, n, 4);
+        CHECK_BITS(set_bits(t, amp_param_get(p, 0).moment[0], n), m, n, 4);
+        CHECK_BITS(set_bits(t, amp_param_get(p, 0).moment[1], n), v, n, 4);
+        amp_params_destroy(p);
+    }
+}
+
 /* A constant gradient: v goes to g^2, though one step moves it by less than half an ulp. */
 static void bf16_moments(t_run *t) {
     size_t n = 300, j;
@@ -1379,8 +1433,9 @@ const t_test t_suite_layouts[] = {{"layouts.split_bits", split_bits, T_HOST},
     {"layouts.split_is_master", split_is_master, T_ALL}, {"layouts.split_refuses", split_refuses, T_ALL},
     {"layouts.ladder_same", ladder_same, T_ALL}, {"layouts.sizes_same", sizes_same, T_ALL},
     {"layouts.skip_anywhere", skip_anywhere, T_ALL}, {"layouts.small_updates", small_updates, T_ALL},
-    {"layouts.bf16_moments", bf16_moments, T_CPU}, {"layouts.bytes_and_ledger", bytes_and_ledger, T_ALL},
-    {"layouts.state", state_round, T_ALL}, {"layouts.groups", groups_are_sets, T_ALL}, {"layouts.lion", lion, T_ALL},
+    {"layouts.adam_far_apart", adam_far_apart, T_ALL}, {"layouts.bf16_moments", bf16_moments, T_CPU},
+    {"layouts.bytes_and_ledger", bytes_and_ledger, T_ALL}, {"layouts.state", state_round, T_ALL},
+    {"layouts.groups", groups_are_sets, T_ALL}, {"layouts.lion", lion, T_ALL},
     {"layouts.accumulate_means", accumulate_means, T_ALL}, {"layouts.accumulate_bad", accumulate_bad, T_ALL},
     {"layouts.accumulate_errors", accumulate_errors, T_ALL}, {"layouts.inverse_in_product", inverse_in_product, T_ALL},
     {"layouts.unscaled", unscaled_is_checked, T_ALL}, {"layouts.hooks", hooks_run, T_ALL},
