@@ -29,7 +29,8 @@ flushing() {
     flushes=$(awk -v inlined="${3:-}" '/\.(entry|func)/ { k = $0; sub(/.*\.(entry|func) +(\(.*\) +)?/, "", k); sub(/\(.*/, "", k) }
         asked != "" { if ($1 ~ /^setp\.(equ|neu|eq|ne)\.ftz\.f32$/ && $3 == asked && $4 == "0f7F800000;") { asked = ""; next } n[k]++; op[k] = "abs.ftz.f32"; asked = "" }
         /abs\.ftz\.f32/ { asked = $2; next }
-        /rcp\.approx\.ftz\.f32/ && (inlined || k ~ /ampi_recip/) { next } # of a number in [1, 2]
+        /rcp\.approx\.ftz\.f32/ && (inlined || k ~ /ampi_recip|ampi_about_inverse/) { next } # of a number in [1, 2], or not below 2^-56
+        /rsqrt\.approx\.ftz\.f32/ && (inlined || k ~ /ampi_about_rsqrt/) { next } # of a number not below 2^-100
         /add\.ftz\.f32/ && k ~ /ampi_scalar_exp_scaled/ { next } # of a whole number and a constant
         /\.ftz/ { n[k]++; op[k] = $1 ~ /^@/ ? $2 : $1 }
         END { for (k in n) print "  " n[k] " instructions of " k ", such as " op[k] }' "$2" 2>&1)
