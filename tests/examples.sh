@@ -95,6 +95,11 @@ if [ "$(echo "$want" | wc -l)" = 2 ] && [ "$(weights gpt $small --threads 3)" = 
 if [ -x "$build/hostcuda/plain/gpt" ]; then
     HCU_PROTECT=0
     export HCU_PROTECT
+    if [ "${1:-}" = --full ]; then
+        # shellcheck disable=SC2086
+        if [ "$(weights "$build/hostcuda/plain/gpt" --device cuda $small)" = "$want" ]; then ok
+        else bad "gpt --ordered on the host runtime: not $want"; fi
+    fi
     claims "gpt --check-gradients on the host runtime" 8 "$build/hostcuda/plain/gpt" --check-gradients --device cuda
     if grep leaks "$work/err"; then bad "gpt leaks on the host runtime"; else ok; fi
     # layer norm and softmax in FP16: the same weights as on the CPU
