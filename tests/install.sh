@@ -40,7 +40,8 @@ fi
 lean=-DAMP_NO_SIMD # a fifth of the time
 [ "${1:-}" != --full ] || lean=
 # shellcheck disable=SC2086
-if (cd "$work" && $CC $lean use.c $flags -o use && ${RUN_ENV:-} ./use >version); then ok; else bad "a program with the installed files"; fi
+if (cd "$work" && $CC $lean use.c $flags -o use && ${RUN_ENV:-} ./use >version); then ok
+else bad "a program with the installed files"; fi
 version=$(cat "$work/version")
 version=${version:-none}
 if [ "Version: $version" = "$(grep '^Version' "$work/root/opt/amp/share/pkgconfig/amp.pc")" ]; then ok; else bad "amp.pc says another version than amp.h"; fi

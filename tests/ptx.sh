@@ -26,16 +26,39 @@ check() {
 # flushing ARCH FILE [optimised]: no instruction of that PTX does; not optimised it shows which function each is in
 flushing() {
     # from sm_100 on nvcc asks whether a float is finite by |x| == Inf, which no flushing can change: abs and setp, in two lines
-    flushes=$(awk -v inlined="${3:-}" '/\.(entry|func)/ { k = $0; sub(/.*\.(entry|func) +(\(.*\) +)?/, "", k); sub(/\(.*/, "", k) }
-        asked != "" { if ($1 ~ /^setp\.(equ|neu|eq|ne)\.ftz\.f32$/ && $3 == asked && $4 == "0f7F800000;") { asked = ""; next } n[k]++; op[k] = "abs.ftz.f32"; asked = "" }
-        /abs\.ftz\.f32/ { asked = $2; next }
+    flushes=$(awk -v inlined="${3:-}" '
+        function count(instruction) {
+            n[k]++
+            op[k] = instruction
+        }
+        /\.(entry|func)/ {
+            k = $0
+            sub(/.*\.(entry|func) +(\(.*\) +)?/, "", k)
+            sub(/\(.*/, "", k)
+        }
+        asked != "" {
+            compared = $1 ~ /^setp\.(equ|neu|eq|ne)\.ftz\.f32$/ && $3 == asked && $4 == "0f7F800000;"
+            asked = ""
+            if (compared) next
+            count("abs.ftz.f32")
+        }
+        /abs\.ftz\.f32/ {
+            asked = $2
+            next
+        }
         /rcp\.approx\.ftz\.f32/ && (inlined || k ~ /ampi_recip|ampi_about_inverse/) { next } # of a number in [1, 2], or not below 2^-56
         /rsqrt\.approx\.ftz\.f32/ && (inlined || k ~ /ampi_about_rsqrt/) { next } # of a number not below 2^-100
         /add\.ftz\.f32/ && k ~ /ampi_scalar_exp_scaled/ { next } # of a whole number and a constant
-        /\.ftz/ { n[k]++; op[k] = $1 ~ /^@/ ? $2 : $1 }
+        /\.ftz/ { count($1 ~ /^@/ ? $2 : $1) }
         END { for (k in n) print "  " n[k] " instructions of " k ", such as " op[k] }' "$2" 2>&1)
-    if ! grep -s -q '\.entry.*ampi_k_' "$2"; then bad "sm_$1: nvcc made no kernel"
-    elif [ -z "$flushes" ]; then passed=$((passed + 1)); else bad "sm_$1 --use_fast_math flushes subnormals:"; echo "$flushes"; fi
+    if ! grep -s -q '\.entry.*ampi_k_' "$2"; then
+        bad "sm_$1: nvcc made no kernel"
+    elif [ -z "$flushes" ]; then
+        passed=$((passed + 1))
+    else
+        bad "sm_$1 --use_fast_math flushes subnormals:"
+        echo "$flushes"
+    fi
 }
 
 object=

@@ -145,7 +145,9 @@ C
 
     epochs=4 least=600 # of 8, and of the products that are cuBLASLt's
     [ -z "$full" ] || epochs=8 least=1000
-    for p in before after; do sed "s|EPOCHS = 8|EPOCHS = $epochs|; s|\.\./digits_data.h|$ex/digits_data.h|" "$ex/retrofit/$p.cu" >"$work/$p.cu"; done
+    for p in before after; do
+        sed "s|EPOCHS = 8|EPOCHS = $epochs|; s|\.\./digits_data.h|$ex/digits_data.h|" "$ex/retrofit/$p.cu" >"$work/$p.cu"
+    done
     host "$work/before.cu" before && host "$work/after.cu" after && {
         HCU_PROTECT=0 # fast; --full runs an epoch with device memory protected from the host
         export HCU_PROTECT
@@ -165,7 +167,8 @@ C
         echo "hostcuda: after.cu waits for the device $more times more often than before.cu, $(figure "$work/after.1.err" products) products"
         if [ "$more" -le 20 ]; then ok; else bad "after.cu waits $more times more often than before.cu"; fi
         products=$(figure "$work/after.1.err" products)
-        if [ "${products:-0}" -gt $least ]; then ok; else bad "after.cu: not all products are those of cuBLASLt"; fi
+        if [ "${products:-0}" -gt $least ]; then ok
+        else bad "after.cu: not all products are those of cuBLASLt"; fi
         if grep -h 'leaks' "$work"/*.err; then bad "something leaks"; else ok; fi
         if [ -n "$full" ]; then
             # device memory protected from the host: slow, so one epoch

@@ -51,7 +51,8 @@ else bad "README.md does not say that a step has $launches launches"; fi
 if [ "$arch" = 90 ]; then
     grep '^|' "$work/table" >"$work/rows"
     while read -r row; do
-        if grep -q -x -F -e "$row" bench/NOTES.md; then ok; else bad "not in bench/NOTES.md: $row"; fi
+        if grep -q -x -F -e "$row" bench/NOTES.md; then ok
+        else bad "not in bench/NOTES.md: $row"; fi
     done <"$work/rows"
 fi
 echo "$passed passed, $failed failed, 0 skipped"

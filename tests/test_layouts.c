@@ -1004,6 +1004,7 @@ static amp_status hook_totals(amp_ctx *ctx, amp_totals *totals, void *user) { /*
     hooks *h = (hooks *)user;
     amp_totals t;
     h->totals++;
+    if (h->fail) return h->fail;
     if (amp_copy(ctx, &t, totals, sizeof t) != AMP_OK) return AMP_ERR_IO;
     t.inf += 1;
     t.sum = 1.0;
@@ -1038,6 +1039,18 @@ static void hooks_run(t_run *t) {
     h.fail = AMP_ERR_IO;
     CHECK(amp_step(p, s, &d) == AMP_ERR_IO);
     CHECK_EQ(record(t, p).skipped, 1);
+    t_note(t, "the second hook fails");
+    d.reduce_grads_fn = NULL;
+    CHECK(amp_step(p, s, &d) == AMP_ERR_IO);
+    CHECK_EQ(h.totals, 2);
+    CHECK_EQ(record(t, p).skipped, 1);
+    CHECK_F32(weights(t, p, 0)[0], before);
+    t_note(t, "and the step is tried again");
+    h.fail = AMP_OK;
+    d.reduce_totals_fn = NULL;
+    CHECK_OK(amp_step(p, s, &d));
+    CHECK_EQ(record(t, p).outcome, AMP_STEPPED);
+    CHECK(weights(t, p, 0)[0] < before);
     amp_params_destroy(p);
     amp_scaler_destroy(s);
 }

@@ -445,7 +445,9 @@ static void errors(t_run *t) {
     amp_params_destroy(p);
 }
 
-static void arenas_and_ledger(t_run *t) { /* one arena per kind, labels in the ledger, all given back */
+static void arenas_and_ledger(t_run *t) {           /* one arena per kind, labels in the ledger, all given back */
+    static const uint64_t first[3] = {0, 512, 768}; /* in order, each padded with zeros to 256 bytes */
+    float pad[28];
     size_t counts[3] = {100, 7, 1000}, i;
     amp_params_desc d = AMP_ZERO;
     amp_params *p = NULL;
@@ -472,7 +474,11 @@ static void arenas_and_ledger(t_run *t) { /* one arena per kind, labels in the l
         uint64_t at = (uint64_t)(uintptr_t)amp_param_grad(p, i).data;
         if (at < lo) lo = at;
         if (at + 4 * counts[i] > hi) hi = at + 4 * counts[i];
+        CHECK_EQ(at - lo, first[i]);
     }
+    t_get(t, pad, (const char *)amp_param_grad(p, 0).data + 400, sizeof pad);
+    for (i = 0; i < 28; i++)
+        CHECK_F32(pad[i], 0.0f);
     CHECK(hi - lo <= t_ledger(t->ctx, "net.grad").bytes);
     amp_params_destroy(p);
     CHECK_EQ(t_ledger(t->ctx, "total").bytes, base);
