@@ -67,8 +67,12 @@ part() {
     shift 2
     out=$log/$name.log
     rm -f "$log/$name.sum"
-    (limited "$limit" "$@") >"$out" 2>&1 </dev/null
+    (limited "$limit" "$@") >"$out" 2>&1 </dev/null &
+    command=$!
+    trap 'kill "$command" 2>/dev/null; exit 143' HUP INT TERM # it has a process group of its own: who stops us does not reach it
+    wait "$command"
     rc=$?
+    trap - HUP INT TERM
     times >"$log/$name.times" # not in a pipe: a subshell has no children yet
     seconds=$(children "$log/$name.times")
     line=$(grep "$counts" "$out" | tail -n 1)

@@ -91,8 +91,10 @@ driver() {
     refuses "run.sh: nothing run" part wrong 9 echo "0 passed, 0 failed, 0 skipped"
     refuses "run.sh: exit status 3" part wrong 9 sh -c "echo $counts; exit 3"
     WALL=1 refuses "run.sh: a part that hangs" part wrong 9 sh -c "echo $counts; sleep 9"
+    refuses "run.sh: a part that is stopped" env BUILD="$work/run" timeout 1 tests/run.sh part wrong 9 sh -c "sleep 2; touch $work/went-on"
     refuses "run.sh: a part that spins" part wrong 1 sh -c "echo $counts; while :; do :; done"
     refuses "run.sh: a part of many short programs" part wrong 0 sh -c "$(many_programs); echo $counts"
+    refuses "run.sh: a stopped part that goes on" test -e "$work/went-on" # by now it would have
     accepts "run.sh: something that may be skipped" part right 9 sh -c "echo skipped: no tool; echo $counts"
     AMP_REQUIRE="other tool" refuses "run.sh: something required is skipped" part wrong 9 sh -c "echo skipped: no tool; echo $counts"
     AMP_REQUIRE=tool refuses "run.sh: what needs something required is skipped" part wrong 9 sh -c "echo 'skipped: all of it: needs tool: none'; echo $counts"
