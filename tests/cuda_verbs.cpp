@@ -1560,8 +1560,9 @@ int main(int argc, char **argv) {
     test_dead_launch();
     test_create();
     test_errors();
-    hcu_set_protect(full); /* closing device memory takes the time, and the verbs ran with it closed above */
+    hcu_set_protect(full); /* closing device memory takes half of the time, and the verbs ran with it closed above */
     test_faults(0, full ? slice : 1 + (int)getpid() % STEP, full ? slices : STEP);
+    hcu_set_protect(0);
     if (full) {
         test_faults(AMP_CUDA_POOL, slice, slices);
         test_faults(AMP_CUDA_DEBUG, slice, slices);

@@ -40,11 +40,11 @@ cuda_table() {
             *) suites vg 16 lazy forward ;;
             esac ;;
         *)
-            suites "$variant" 2 lazy forward
-            suites "$variant" 2 random shuffle ;;
+            suites "$variant" 4 lazy forward
+            suites "$variant" 4 random shuffle ;;
         esac
     done
-    [ -z "$1" ] || slices cuda-verbs 3 for-cuda-verbs "tests/cuda_verbs.sh --full"
+    [ -z "$1" ] || slices cuda-verbs 8 for-cuda-verbs "tests/cuda_verbs.sh --full"
     [ -z "$2" ] || printf '%s\n' "hostcuda-missing||printf '%s\n' $2 '0 passed, 0 failed, 1 skipped'"
 }
 table() {
