@@ -1649,23 +1649,24 @@ typedef struct ampi_k_updating {
 /* Lost updates of a piece: what one thread finds. */
 typedef struct ampi_k_tally {
     amp_spacing spacing;
-    uint32_t every, updates, lost, ratio;
+    uint32_t every, updates, lost;
+    float ratio; /* without spacing.rest */
 } ampi_k_tally;
 AMPI_K ampi_k_tally ampi_k_tally_begin(const amp_param_entry *e, uint32_t every) {
     ampi_k_tally t;
     t.spacing = amp_spacing_of(e->layout, e->model_dtype);
     t.every = every;
-    t.updates = t.lost = t.ratio = 0;
+    t.updates = t.lost = 0;
+    t.ratio = 0.0f;
     return t;
 }
 /* The update of a weight from `old` to w, before it is stored: returns 1 if it is one, and it has to be looked at again
    when the weight was stored. */
 AMPI_K uint32_t ampi_k_tally_update(ampi_k_tally *t, float update, uint32_t old, uint32_t w) {
-    uint32_t size = ampi_scalar_update_size(update, ampi_float(w));
-    uint32_t ratio = ampi_scalar_update_ratio(size, ampi_float(old), t->spacing);
-    if (t->ratio < ratio) t->ratio = ratio;
-    t->updates += size != 0;
-    return size != 0;
+    uint32_t size = ampi_bits(update) & 0x7fffffffu, is = size - 1u < 0x7f800000u;
+    t->ratio = ampi_larger(t->ratio, ampi_scalar_in_spacings(ampi_float(size), ampi_float(old), t->spacing.most));
+    t->updates += is;
+    return is & (uint32_t)!amp_is_nan(ampi_float(w));
 }
 /* By the whole block. */
 AMPI_K void ampi_k_tally_end(const ampi_k_tally *t, amp_update_count *to) {
@@ -1675,7 +1676,7 @@ AMPI_K void ampi_k_tally_end(const ampi_k_tally *t, amp_update_count *to) {
     if (t->updates) {
         atomicAdd(&sum[0], t->updates);
         atomicAdd(&sum[1], t->lost);
-        atomicMax(&sum[2], t->ratio);
+        atomicMax(&sum[2], ampi_bits(amp_mul(t->ratio, t->spacing.rest)));
     }
     __syncthreads();
     if (threadIdx.x == 0 && sum[0]) {
