@@ -744,7 +744,7 @@ typedef struct amp_step_record {
     uint32_t window_lost;             /* 1: a bad micro-batch spoilt the whole window */
     uint32_t weight_overflow; /* 1: an update gave a weight that its 16-bit copy cannot hold (it became Inf). Stays 1 */
     uint64_t seed;            /* of the step: how its update rounds, and (stochastic) whether model copies, too */
-    uint32_t stochastic, _pad;
+    uint32_t stochastic, moment_overflow; /* 1: Adam's v is Inf, by a gradient above 1.8e19: no more updates. Stays 1 */
     amp_rates rate[AMP_GROUPS];
 } amp_step_record;
 
@@ -2093,7 +2093,7 @@ case kind: return moments;
 
 typedef struct amp_update_job {
     amp_param_table table;
-    amp_step_record *record; /* read; weight_overflow is written, */
+    amp_step_record *record; /* read; weight_overflow and moment_overflow are written, */
     amp_step_mirror *mirror; /* there too */
     amp_update_kind kind;
     uint32_t decoupled; /* 1: weight decay multiplies w */
@@ -2577,7 +2577,10 @@ AMP_INLINE amp_draw amp_draw_for(amp_draw model, amp_stored what) {
 AMP_INLINE uint32_t amp_draw_round(amp_draw d, float x, amp_dtype t, uint64_t i) {
     return ampi_encode(ampi_bits(x), t, AMP_STOCHASTIC, amp_random(d.seed, d.stream, i), 0);
 }
-/* 1: the 16-bit copy of w is Inf and w is not NaN. */
+/* What an update can find, bits: see amp_step_record. */
+#define AMP_WEIGHT_OVERFLOW 1u
+#define AMP_MOMENT_OVERFLOW 2u
+/* AMP_WEIGHT_OVERFLOW: the 16-bit copy of w is Inf and w is not NaN. */
 AMP_INLINE uint32_t amp_copy_overflow(uint32_t copy, float w, amp_dtype t) {
     return (copy & 0x7fffu) >= (t == AMP_F16 ? 0x7c00u : 0x7f80u) && !amp_is_nan(w);
 }
@@ -9612,7 +9615,7 @@ typedef struct ampi_kernels {
     void (*drop)(float *u, const uint32_t *random, size_t n, uint32_t threshold, float factor);
     void (*prepare)(float *to, const float *u, size_t n, const amp_coef *c);
     /* u: not prepared yet; m, v: NULL where the kind needs no such array; tally: NULL, or what is to be filled */
-    void (*update[AMP_UPDATE_COUNT])(
+    int (*update[AMP_UPDATE_COUNT])(/* 1: an element of v is Inf */
         float *w, float *m, float *v, const float *u, size_t n, const amp_coef *c, ampi_tally *tally);
     /* after w = tally->old has become w, by updates u * by */
     void (*sizes)(ampi_tally *tally, const float *w, const float *u, size_t n, float by);
@@ -11357,8 +11360,12 @@ static uint32_t ampi_store_weights(const ampi_updating *b, const float *w) {
 static void ampi_note_overflow(ampi_step_job *j, uint32_t overflow) {
     if (!overflow) return;
     ampi_lock(j->c);
-    j->overflow = 1;
+    j->overflow |= overflow;
     ampi_unlock(j->c);
+}
+static void ampi_end_update(const ampi_step_job *j, amp_step_record *r) {
+    if (j->overflow & AMP_WEIGHT_OVERFLOW) r->weight_overflow = 1;
+    if (j->overflow & AMP_MOMENT_OVERFLOW) r->moment_overflow = 1;
 }
 static void ampi_tally_begin(ampi_tally *t, const ampi_updating *b) {
     memset(t, 0, offsetof(ampi_tally, moved));
@@ -11417,7 +11424,7 @@ static void ampi_cpu_update_task(void *arg, size_t task, ampi_workspace *ws) {
         w = ampi_load_weights(&b, own_w);
         m = moments > 0 ? ampi_load_moment(&b, 0, own_m) : NULL;
         v = moments > 1 ? ampi_load_moment(&b, 1, own_v) : NULL;
-        k->update[job->kind](w, m, v, u, b.n, &c, tally);
+        if (k->update[job->kind](w, m, v, u, b.n, &c, tally)) overflow |= AMP_MOMENT_OVERFLOW;
         if (job->accum) memset(p->accum + b.i, 0, b.n * sizeof *p->accum);
         ampi_store_moment(&b, 0, m);
         ampi_store_moment(&b, 1, v);
@@ -11434,7 +11441,7 @@ static amp_status ampi_cpu_update(amp_ctx *ctx, const amp_update_job *job) {
     j.update = job;
     if (!job->record->skip) {
         (void)ampi_run(j.c, job->table.n_chunks, (double)job->table.n_elements, ampi_cpu_update_task, &j);
-        if (j.overflow) job->record->weight_overflow = 1;
+        ampi_end_update(&j, job->record);
     } else if (job->accum) { /* a lost window still ends */
         for (i = 0; i < job->table.n_entries; i++)
             ampi_zero_accum(&job->table.entries[i]);
@@ -11476,7 +11483,7 @@ static amp_status ampi_cpu_apply(amp_ctx *ctx, const amp_apply_job *job) {
     if (job->accum) ampi_zero_accum(p);
     if (job->record->skip) return AMP_OK;
     (void)ampi_run(j.c, ampi_chunks((size_t)p->count), (double)p->count, ampi_cpu_apply_task, &j);
-    if (j.overflow) job->record->weight_overflow = 1;
+    ampi_end_update(&j, job->record);
     return AMP_OK;
 }
 
@@ -12970,43 +12977,49 @@ AMPI_OUTER void AMPI_F(still)(ampi_tally *t, const char *model, const char *low,
     AMPI_F(done)();
     if (AMPI_LEFT(i, n)) ampi_scalar_still(t, model, low, n);
 }
-/* A loop for each kind of update. */
-AMPI_INNER size_t AMPI_F(update)(amp_update_kind kind, float *w, float *m, float *v, const float *u, size_t n,
+/* A loop for each kind of update; 1 if a second moment is Inf. */
+AMPI_INNER int AMPI_F(update)(amp_update_kind kind, float *w, float *m, float *v, const float *u, size_t n,
     const amp_coef *c, ampi_tally *t, int again) {
     const int moments = amp_moments_of(kind, c->momentum);
+    const amp_coef own = *c;          /* no store can change it, so it is read once */
+    AMPI_FLOATS top = AMPI_SET(0.0f); /* of second moments */
     AMPI_F(counts) s;
     size_t i;
+    int inf;
     if (t) s = AMPI_F(tally_begin)(t);
     for (i = 0; i + AMPI_WIDTH <= n; i += AMPI_WIDTH) {
         AMPI_FLOATS wi = AMPI_LOAD(w + i), old = wi, step;
         AMPI_FLOATS mi = moments > 0 ? AMPI_LOAD(m + i) : AMPI_SET(0.0f);
         AMPI_FLOATS vi = moments > 1 ? AMPI_LOAD(v + i) : AMPI_SET(0.0f);
-        AMPI_FLOATS ui = AMPI_F(prepare_one)(AMPI_LOAD(u + i), c);
-        step = AMPI_F(update_one)(kind, &wi, &mi, &vi, ui, c);
+        AMPI_FLOATS ui = AMPI_F(prepare_one)(AMPI_LOAD(u + i), &own);
+        step = AMPI_F(update_one)(kind, &wi, &mi, &vi, ui, &own);
         AMPI_STORE(w + i, wi);
         if (moments > 0) AMPI_STORE(m + i, mi);
         if (moments > 1) AMPI_STORE(v + i, vi);
+        if (moments > 1) top = AMPI_LARGER_ABS(top, vi);
         if (t) AMPI_F(tally)(t, again, &s, t->at + i, step, old, wi);
     }
     if (t) AMPI_F(tally_end)(t, &s);
     if (t) t->at += i;
+    inf = AMPI_ANY(AMPI_AND(AMPI_ADD_WORDS(AMPI_BITS(top), AMPI_WORD(0x00800000u)), AMPI_WORD(0x80000000u)));
     AMPI_F(done)();
-    return i;
+    return inf;
 }
 #  define AMP_X(kind, rule, moments) \
-    AMPI_OUTER void AMPI_F(rule)( \
+    AMPI_OUTER int AMPI_F(rule)( \
         float *w, float *m, float *v, const float *u, size_t n, const amp_coef *c, ampi_tally *t) { \
-        size_t i; \
+        const size_t i = n - n % AMPI_WIDTH; \
+        int inf; \
         if (!t) \
-            i = AMPI_F(update)(kind, w, m, v, u, n, c, NULL, 0); \
+            inf = AMPI_F(update)(kind, w, m, v, u, n, c, NULL, 0); \
         else if (t->again) \
-            i = AMPI_F(update)(kind, w, m, v, u, n, c, t, 1); \
+            inf = AMPI_F(update)(kind, w, m, v, u, n, c, t, 1); \
         else \
-            i = AMPI_F(update)(kind, w, m, v, u, n, c, t, 0); \
-        if (!AMPI_LEFT(i, n)) return; \
+            inf = AMPI_F(update)(kind, w, m, v, u, n, c, t, 0); \
+        if (!AMPI_LEFT(i, n)) return inf; \
         if (m) m += i; \
         if (v) v += i; \
-        ampi_scalar_##rule(w + i, m, v, u + i, n - i, c, t); \
+        return inf | ampi_scalar_##rule(w + i, m, v, u + i, n - i, c, t); \
     }
 AMP_UPDATE_LIST(AMP_X)
 #  undef AMP_X

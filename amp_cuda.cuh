@@ -1759,8 +1759,9 @@ AMPI_K uint32_t ampi_k_store_nearest(uint32_t (&x)[1], void *to, amp_dtype t, ui
     return ampi_k_odd(x[0], 0, t);
 }
 
-/* Float bits of a weight, a momentum, a second moment and a gradient; for lost updates, the weight as it is kept. */
-template <int N> struct ampi_k_working { uint32_t g[N], w[N], b[N], v[N], kept[N]; };
+/* Float bits of a weight, a momentum, a second moment and a gradient; for lost updates, the weight as it is kept.
+   found: AMP_WEIGHT_OVERFLOW, AMP_MOMENT_OVERFLOW. */
+template <int N> struct ampi_k_working { uint32_t g[N], w[N], b[N], v[N], kept[N], found; };
 
 /* All loads before the first use. Weights and moments are streamed: until the next step nobody wants them. */
 template <int kind, int N> AMPI_K void ampi_k_update_load(ampi_k_working<N> *x, const ampi_k_updating *p, uint64_t at) {
@@ -1780,6 +1781,7 @@ template <int kind, int N> AMPI_K void ampi_k_update_load(ampi_k_working<N> *x, 
     AMP_UNROLL
     for (k = 0; k < N; k++)
         x->b[k] = x->v[k] = 0;
+    x->found = 0;
     if (p->pair) {
         ampi_k_patterns(x->w, &rw, p->weight_type);
         ampi_k_patterns(low, &rl, AMP_F16);
@@ -1891,10 +1893,12 @@ template <int N> AMPI_K void ampi_k_update_adam(float (&step)[N], ampi_k_working
         x->b[k] = ampi_bits(ampi_scalar_average(c->beta1, ampi_float(x->b[k]), c->one_beta1, u));
         x->v[k] = ampi_bits(ampi_scalar_average(c->beta2, ampi_float(x->v[k]), c->one_beta2, amp_mul(u, u)));
     }
-    if (!brief || !ampi_k_adam_brief(step, x, c)) {
+    if (!brief || !ampi_k_adam_brief(step, x, c)) { /* which says no to Inf */
         AMP_UNROLL
-        for (k = 0; k < N; k++)
+        for (k = 0; k < N; k++) {
             step[k] = ampi_scalar_adam_step(ampi_float(x->b[k]), ampi_float(x->v[k]), c);
+            if (x->v[k] == 0x7f800000u) x->found = AMP_MOMENT_OVERFLOW;
+        }
     }
     AMP_UNROLL
     for (k = 0; k < N; k++)
@@ -1958,17 +1962,19 @@ AMPI_K uint32_t ampi_k_update_counted(
     one.w[0] = old;
     one.b[0] = x->b[k];
     one.v[0] = x->v[k];
+    one.found = 0;
     ampi_k_update_rule<kind>(step, &one, coef, 0);
     x->w[k] = one.w[0];
     x->b[k] = one.b[0];
     x->v[k] = one.v[0];
+    x->found |= one.found;
     return amp_is_counted(at + k, tally->every) ? ampi_k_tally_update(tally, step[0], old, x->w[k]) : 0u;
 }
 template <int kind, int counted, int N>
 AMPI_K uint32_t ampi_k_update_at(const ampi_k_updating *p, uint64_t at, const amp_coef *coef, ampi_k_tally *tally) {
     ampi_k_working<N> x;
     float step[N];
-    uint32_t k, update[N], overflow;
+    uint32_t k, update[N];
     ampi_k_update_load<kind>(&x, p, at);
     AMP_UNROLL
     for (k = 0; k < N; k++)
@@ -1983,11 +1989,16 @@ AMPI_K uint32_t ampi_k_update_at(const ampi_k_updating *p, uint64_t at, const am
     }
     if (p->moments > 0) ampi_k_update_moment(x.b, p, 0, at);
     if (p->moments > 1) ampi_k_update_moment(x.v, p, 1, at);
-    overflow = ampi_k_update_weights<counted>(x.w, p, at);
+    x.found |= ampi_k_update_weights<counted>(x.w, p, at);
     AMP_UNROLL
     for (k = 0; k < N; k++)
         if (counted) tally->lost += update[k] & (uint32_t)(x.kept[k] == x.w[k]);
-    return overflow;
+    return x.found;
+}
+/* 1 into the record, and into what the host reads without waiting. */
+AMPI_K void ampi_k_note(uint32_t *flag, uint32_t *mirrored) {
+    const uint32_t known = atomicOr((unsigned *)flag, 1u);
+    if (mirrored && !known) *(volatile uint32_t *)mirrored = 1u;
 }
 
 /* What all kinds of update fill in alike; grad and grad_type are the caller's. */
@@ -2010,7 +2021,7 @@ AMPI_K void ampi_k_update_piece(ampi_k_updating *p, const ampi_k_piece *c, const
     amp_step_record *record, amp_step_mirror *mirror, amp_update_count *counts, uint32_t every) {
     ampi_k_ends ends = ampi_k_no_ends(), meet;
     ampi_k_tally tally = ampi_k_tally_begin(&p->e, every);
-    uint32_t i, groups, overflow = 0;
+    uint32_t i, groups, found = 0;
     uint64_t at, end;
     ampi_k_meet(&ends, p->weights, p->weight_type, c->base);
     ampi_k_meet(&ends, p->e.model, p->e.model_dtype, c->base);
@@ -2024,15 +2035,15 @@ AMPI_K void ampi_k_update_piece(ampi_k_updating *p, const ampi_k_piece *c, const
     p->grad_wide = !meet.never && meet.head == ends.head;
     groups = ampi_k_groups(&ends, c->n);
     for (i = threadIdx.x; i < c->n - 8u * groups; i += AMP_BLOCK)
-        overflow |= ampi_k_update_at<kind, counted, 1>(p, c->base + ampi_k_outside(&ends, groups, i), coef, &tally);
+        found |= ampi_k_update_at<kind, counted, 1>(p, c->base + ampi_k_outside(&ends, groups, i), coef, &tally);
     at = c->base + ends.head + 8u * threadIdx.x;
     end = c->base + ends.head + 8u * groups;
     for (; at < end; at += 8u * AMP_BLOCK)
-        overflow |= ampi_k_update_at<kind, counted, 8>(p, at, coef, &tally);
-    if (overflow) {
-        const uint32_t known = atomicOr((unsigned *)&record->weight_overflow, 1u);
-        if (mirror && !known) *(volatile uint32_t *)&mirror->record.weight_overflow = 1u;
-    }
+        found |= ampi_k_update_at<kind, counted, 8>(p, at, coef, &tally);
+    if (found & AMP_WEIGHT_OVERFLOW)
+        ampi_k_note(&record->weight_overflow, mirror ? &mirror->record.weight_overflow : NULL);
+    if (found & AMP_MOMENT_OVERFLOW)
+        ampi_k_note(&record->moment_overflow, mirror ? &mirror->record.moment_overflow : NULL);
     if (counted) ampi_k_tally_end(&tally, &counts[c->param]);
 }
 /* By the block, which has a barrier to come: the keys of everything that is drawn. */
