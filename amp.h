@@ -1722,12 +1722,10 @@ AMP_INLINE uint32_t ampi_scalar_shl(uint32_t a, uint32_t n) { return a << n; }
 AMP_INLINE uint32_t ampi_scalar_shr(uint32_t a, uint32_t n) { return a >> n; }
 AMP_INLINE int ampi_scalar_greater(uint32_t a, uint32_t b) { return (int32_t)a > (int32_t)b; }
 AMP_INLINE uint32_t ampi_scalar_max(uint32_t a, uint32_t b) { return (int32_t)a > (int32_t)b ? a : b; }
+AMP_INLINE uint32_t ampi_scalar_min(uint32_t a, uint32_t b) { return (int32_t)a > (int32_t)b ? b : a; }
 AMP_INLINE uint32_t ampi_scalar_select(int condition, uint32_t yes, uint32_t no) { /* no branch */
     uint32_t mask = 0u - (uint32_t)condition;
     return (yes & mask) | (no & ~mask);
-}
-AMP_INLINE uint32_t ampi_scalar_min(uint32_t a, uint32_t b) {
-    return ampi_scalar_select(ampi_scalar_greater(a, b), b, a);
 }
 AMP_INLINE float ampi_scalar_choose(int condition, float yes, float no) { return condition ? yes : no; }
 #define AMPI_F(name) ampi_scalar_##name

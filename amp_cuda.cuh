@@ -1760,8 +1760,8 @@ AMPI_K uint32_t ampi_k_store_nearest(uint32_t (&x)[1], void *to, amp_dtype t, ui
 }
 
 /* Float bits of a weight, a momentum, a second moment and a gradient; for lost updates, the weight as it is kept.
-   found: AMP_WEIGHT_OVERFLOW, AMP_MOMENT_OVERFLOW. */
-template <int N> struct ampi_k_working { uint32_t g[N], w[N], b[N], v[N], kept[N], found; };
+   inf: 1, a second moment is Inf. */
+template <int N> struct ampi_k_working { uint32_t g[N], w[N], b[N], v[N], kept[N], inf; };
 
 /* All loads before the first use. Weights and moments are streamed: until the next step nobody wants them. */
 template <int kind, int N> AMPI_K void ampi_k_update_load(ampi_k_working<N> *x, const ampi_k_updating *p, uint64_t at) {
@@ -1781,7 +1781,7 @@ template <int kind, int N> AMPI_K void ampi_k_update_load(ampi_k_working<N> *x, 
     AMP_UNROLL
     for (k = 0; k < N; k++)
         x->b[k] = x->v[k] = 0;
-    x->found = 0;
+    x->inf = 0;
     if (p->pair) {
         ampi_k_patterns(x->w, &rw, p->weight_type);
         ampi_k_patterns(low, &rl, AMP_F16);
@@ -1897,7 +1897,7 @@ template <int N> AMPI_K void ampi_k_update_adam(float (&step)[N], ampi_k_working
         AMP_UNROLL
         for (k = 0; k < N; k++) {
             step[k] = ampi_scalar_adam_step(ampi_float(x->b[k]), ampi_float(x->v[k]), c);
-            if (x->v[k] == 0x7f800000u) x->found = AMP_MOMENT_OVERFLOW;
+            x->inf |= x->v[k] == 0x7f800000u;
         }
     }
     AMP_UNROLL
@@ -1962,19 +1962,19 @@ AMPI_K uint32_t ampi_k_update_counted(
     one.w[0] = old;
     one.b[0] = x->b[k];
     one.v[0] = x->v[k];
-    one.found = 0;
+    one.inf = 0;
     ampi_k_update_rule<kind>(step, &one, coef, 0);
     x->w[k] = one.w[0];
     x->b[k] = one.b[0];
     x->v[k] = one.v[0];
-    x->found |= one.found;
+    x->inf |= one.inf;
     return amp_is_counted(at + k, tally->every) ? ampi_k_tally_update(tally, step[0], old, x->w[k]) : 0u;
 }
 template <int kind, int counted, int N>
 AMPI_K uint32_t ampi_k_update_at(const ampi_k_updating *p, uint64_t at, const amp_coef *coef, ampi_k_tally *tally) {
     ampi_k_working<N> x;
     float step[N];
-    uint32_t k, update[N];
+    uint32_t k, update[N], found;
     ampi_k_update_load<kind>(&x, p, at);
     AMP_UNROLL
     for (k = 0; k < N; k++)
@@ -1989,11 +1989,11 @@ AMPI_K uint32_t ampi_k_update_at(const ampi_k_updating *p, uint64_t at, const am
     }
     if (p->moments > 0) ampi_k_update_moment(x.b, p, 0, at);
     if (p->moments > 1) ampi_k_update_moment(x.v, p, 1, at);
-    x.found |= ampi_k_update_weights<counted>(x.w, p, at);
+    found = ampi_k_update_weights<counted>(x.w, p, at);
     AMP_UNROLL
     for (k = 0; k < N; k++)
         if (counted) tally->lost += update[k] & (uint32_t)(x.kept[k] == x.w[k]);
-    return x.found;
+    return x.inf ? found | AMP_MOMENT_OVERFLOW : found;
 }
 /* 1 into the record, and into what the host reads without waiting. */
 AMPI_K void ampi_k_note(uint32_t *flag, uint32_t *mirrored) {
