@@ -744,7 +744,7 @@ typedef struct amp_step_record {
     uint32_t window_lost;             /* 1: a bad micro-batch spoilt the whole window */
     uint32_t weight_overflow; /* 1: an update gave a weight that its 16-bit copy cannot hold (it became Inf). Stays 1 */
     uint64_t seed;            /* of the step: how its update rounds, and (stochastic) whether model copies, too */
-    uint32_t stochastic, _pad;
+    uint32_t stochastic, moment_overflow; /* 1: Adam's v is Inf, by a gradient above 1.8e19: no more updates. Stays 1 */
     amp_rates rate[AMP_GROUPS];
 } amp_step_record;
 
@@ -1722,7 +1722,7 @@ AMP_INLINE uint32_t ampi_scalar_shl(uint32_t a, uint32_t n) { return a << n; }
 AMP_INLINE uint32_t ampi_scalar_shr(uint32_t a, uint32_t n) { return a >> n; }
 AMP_INLINE int ampi_scalar_greater(uint32_t a, uint32_t b) { return (int32_t)a > (int32_t)b; }
 AMP_INLINE uint32_t ampi_scalar_max(uint32_t a, uint32_t b) { return (int32_t)a > (int32_t)b ? a : b; }
-AMP_INLINE int ampi_scalar_equal(uint32_t a, uint32_t b) { return a == b; }
+AMP_INLINE uint32_t ampi_scalar_min(uint32_t a, uint32_t b) { return (int32_t)a > (int32_t)b ? b : a; }
 AMP_INLINE uint32_t ampi_scalar_select(int condition, uint32_t yes, uint32_t no) { /* no branch */
     uint32_t mask = 0u - (uint32_t)condition;
     return (yes & mask) | (no & ~mask);
@@ -1984,14 +1984,14 @@ AMP_INLINE double amp_squares_sum(float sum, float by) { /* of u, from that of u
     return amp_dmul(amp_dmul(amp_widen(sum), back), back);
 }
 
-/* What the last update of a parameter with .count_lost did, in the blocks that it counts. An update that is NaN, or
-   makes the weight NaN, is none. Sums and a maximum: the order of elements does not matter. */
+/* What the last update of a parameter with .count_lost did, in the blocks that it counts. An update that is NaN is
+   none, and a weight that is NaN loses none. Sums and a maximum: the order of elements does not matter. */
 #define AMP_COUNT_BLOCK 1024u
 AMP_INLINE int amp_is_counted(uint64_t i, uint32_t every) { return (uint32_t)(i / AMP_COUNT_BLOCK) % every == 0; }
 typedef struct amp_update_count {
     uint64_t updates; /* weights whose update was not 0 */
     uint64_t lost;    /* those of them that are stored as they were, bit for bit */
-    uint32_t ratio;   /* largest |update| / spacing of the weight before it, as float bits; see amp_spacing */
+    uint32_t ratio;   /* largest |update| / spacing of the weight before it, as float bits; see amp_spacing_of */
     uint32_t _pad;
 } amp_update_count;
 
@@ -2091,7 +2091,7 @@ case kind: return moments;
 
 typedef struct amp_update_job {
     amp_param_table table;
-    amp_step_record *record; /* read; weight_overflow is written, */
+    amp_step_record *record; /* read; weight_overflow and moment_overflow are written, */
     amp_step_mirror *mirror; /* there too */
     amp_update_kind kind;
     uint32_t decoupled; /* 1: weight decay multiplies w */
@@ -2513,8 +2513,11 @@ AMP_INLINE amp_coef amp_coef_of_clip(const amp_clip_job *job) {
 }
 
 /* The spacing of a weight in the format that keeps it, 2^(exponent - mant), but at least 2^-126: for KAHAN that of 16
-   significant bits. Its inverse, as float bits, is top - the larger of the weight's exponent bits and least. */
-typedef struct amp_spacing { uint32_t least, top; } amp_spacing;
+   significant bits. An update's ratio to it is ampi_scalar_in_spacings times rest: 0 where the weight is Inf or NaN. */
+typedef struct amp_spacing {
+    uint32_t most; /* bits of the largest 2^(128 - exponent) */
+    float rest;    /* 2^(mant - 1) */
+} amp_spacing;
 AMP_INLINE amp_spacing amp_spacing_of(amp_master layout, amp_dtype model) {
     const ampi_format f = ampi_format_of(model);
     uint32_t mant = 23, least = 1;
@@ -2525,8 +2528,8 @@ AMP_INLINE amp_spacing amp_spacing_of(amp_master layout, amp_dtype model) {
     }
     if (layout == AMP_MASTER_KAHAN) mant = 15;
     if (layout == AMP_MASTER_SPLIT && model == AMP_F16) least = 111; /* in steps of 2^-39: see amp_split_pack */
-    s.least = (least > mant ? least : mant + 1u) << 23;
-    s.top = (254u + mant) << 23;
+    s.most = (255u - (least > mant ? least : mant + 1u)) << 23;
+    s.rest = ampi_float((126u + mant) << 23);
     return s;
 }
 
@@ -2572,7 +2575,10 @@ AMP_INLINE amp_draw amp_draw_for(amp_draw model, amp_stored what) {
 AMP_INLINE uint32_t amp_draw_round(amp_draw d, float x, amp_dtype t, uint64_t i) {
     return ampi_encode(ampi_bits(x), t, AMP_STOCHASTIC, amp_random(d.seed, d.stream, i), 0);
 }
-/* 1: the 16-bit copy of w is Inf and w is not NaN. */
+/* What an update can find, bits: see amp_step_record. */
+#define AMP_WEIGHT_OVERFLOW 1u
+#define AMP_MOMENT_OVERFLOW 2u
+/* AMP_WEIGHT_OVERFLOW: the 16-bit copy of w is Inf and w is not NaN. */
 AMP_INLINE uint32_t amp_copy_overflow(uint32_t copy, float w, amp_dtype t) {
     return (copy & 0x7fffu) >= (t == AMP_F16 ? 0x7c00u : 0x7f80u) && !amp_is_nan(w);
 }
@@ -9570,11 +9576,11 @@ typedef struct ampi_tally {
     uint32_t again; /* 1: weights are kept in 16 bits, and looked at when they are stored */
     uint32_t updates[AMPI_WIDEST];
     uint32_t lost[AMPI_WIDEST];
-    uint32_t ratio[AMPI_WIDEST];
-    size_t at;                              /* where its kernels begin */
-    AMPI_LINES uint32_t update[AMPI_BLOCK]; /* again: 1 where there is one */
-    uint16_t was[2][AMPI_BLOCK];            /* again: model copies and low parts before it */
-    float old[AMPI_BLOCK];                  /* amp_apply: weights before it */
+    float ratio[AMPI_WIDEST];              /* without spacing.rest */
+    size_t at;                             /* where its kernels begin */
+    AMPI_LINES char moved[4 * AMPI_BLOCK]; /* again: masks, set where there is an update and the weight is not NaN */
+    uint16_t was[2][AMPI_BLOCK];           /* again: model copies and low parts before it */
+    float old[AMPI_BLOCK];                 /* amp_apply: weights before it */
 } ampi_tally;
 /* One SIMD path. n is at most AMPI_BLOCK where floats are named; void pointers may be unaligned. */
 typedef struct ampi_kernels {
@@ -9607,7 +9613,7 @@ typedef struct ampi_kernels {
     void (*drop)(float *u, const uint32_t *random, size_t n, uint32_t threshold, float factor);
     void (*prepare)(float *to, const float *u, size_t n, const amp_coef *c);
     /* u: not prepared yet; m, v: NULL where the kind needs no such array; tally: NULL, or what is to be filled */
-    void (*update[AMP_UPDATE_COUNT])(
+    int (*update[AMP_UPDATE_COUNT])(/* 1: an element of v is Inf */
         float *w, float *m, float *v, const float *u, size_t n, const amp_coef *c, ampi_tally *tally);
     /* after w = tally->old has become w, by updates u * by */
     void (*sizes)(ampi_tally *tally, const float *w, const float *u, size_t n, float by);
@@ -9656,16 +9662,22 @@ AMPI_ALWAYS uint32_t ampi_scalar_load_words(const void *p) {
     return x;
 }
 AMPI_ALWAYS void ampi_scalar_store_words(uint32_t *p, uint32_t x) { *p = x; }
-AMPI_ALWAYS uint32_t ampi_scalar_min(uint32_t a, uint32_t b) {
-    return ampi_scalar_select(ampi_scalar_greater(a, b), b, a);
-}
 AMPI_ALWAYS int ampi_scalar_any(uint32_t a) { return a != 0; }
+AMPI_ALWAYS float ampi_scalar_larger_abs(float a, float b) {
+    return ampi_larger(a, ampi_float(ampi_bits(b) & 0x7fffffffu));
+}
+AMPI_ALWAYS int ampi_scalar_nonzero(float x) { return (ampi_bits(x) & 0x7fffffffu) - 1u < 0x7f800000u; }
+AMPI_ALWAYS int ampi_scalar_same(int mask, float a, float b) {
+    return mask & (ampi_bits(a) == ampi_bits(b)) & !amp_is_nan(b);
+}
+AMPI_ALWAYS uint32_t ampi_scalar_add_if(uint32_t sum, int mask) { return sum + (uint32_t)mask; }
 AMPI_ALWAYS uint32_t ampi_scalar_load8(const void *p) { return *(const uint8_t *)p; }
 AMPI_ALWAYS uint32_t ampi_scalar_load16(const void *p) {
     uint16_t h;
     memcpy(&h, p, sizeof h);
     return h;
 }
+AMPI_ALWAYS int ampi_scalar_same16(int mask, const void *a, const void *b) { return mask & (memcmp(a, b, 2) == 0); }
 AMPI_ALWAYS void ampi_scalar_store8(uint8_t *p, uint32_t a, uint32_t b, uint32_t c, uint32_t d) {
     p[0] = (uint8_t)a;
     p[1] = (uint8_t)b;
@@ -9854,7 +9866,22 @@ AMPI_ALWAYS __m128 ampi_sse2_fuse(__m128 a, __m128 b, __m128 c) {
 AMPI_ALWAYS __m128i ampi_sse2_shr(__m128i a, uint32_t n) { return _mm_srli_epi32(a, (int)n); }
 AMPI_ALWAYS __m128i ampi_sse2_shl(__m128i a, uint32_t n) { return _mm_slli_epi32(a, (int)n); }
 AMPI_ALWAYS __m128i ampi_sse2_greater(__m128i a, __m128i b) { return _mm_cmpgt_epi32(a, b); }
-AMPI_ALWAYS __m128i ampi_sse2_equal(__m128i a, __m128i b) { return _mm_cmpeq_epi32(a, b); }
+AMPI_ALWAYS __m128 ampi_sse2_size(__m128 x) { return _mm_and_ps(x, _mm_castsi128_ps(_mm_set1_epi32(0x7fffffff))); }
+AMPI_ALWAYS __m128 ampi_sse2_larger_abs(__m128 a, __m128 b) { return ampi_sse2_larger(ampi_sse2_size(b), a); }
+AMPI_ALWAYS __m128i ampi_sse2_nonzero(__m128 x) {
+    __m128 r = _mm_setzero_ps();
+    AMPI_SSE2_ASM("cmpltps", r, ampi_sse2_size(x));
+    return _mm_castps_si128(r);
+}
+AMPI_ALWAYS __m128i ampi_sse2_same(__m128i mask, __m128 a, __m128 b) {
+    AMPI_SSE2_ASM("cmpeqps", a, b);
+    return _mm_and_si128(mask, _mm_castps_si128(a));
+}
+AMPI_ALWAYS __m128i ampi_sse2_same16(__m128i mask, const void *a, const void *b) {
+    __m128i r = _mm_cmpeq_epi16(_mm_loadl_epi64((const __m128i *)a), _mm_loadl_epi64((const __m128i *)b));
+    return _mm_and_si128(mask, _mm_unpacklo_epi16(r, r));
+}
+AMPI_ALWAYS __m128i ampi_sse2_add_if(__m128i sum, __m128i mask) { return _mm_sub_epi32(sum, mask); }
 AMPI_ALWAYS __m128i ampi_sse2_select(__m128i m, __m128i a, __m128i b) {
     return _mm_or_si128(_mm_and_si128(m, a), _mm_andnot_si128(m, b));
 }
@@ -9967,7 +9994,24 @@ AMPI_AVX2_OP __m256 ampi_avx2_fma(__m256 a, __m256 b, __m256 c) { return _mm256_
 AMPI_AVX2_OP __m256i ampi_avx2_shr(__m256i a, uint32_t n) { return _mm256_srli_epi32(a, (int)n); }
 AMPI_AVX2_OP __m256i ampi_avx2_shl(__m256i a, uint32_t n) { return _mm256_slli_epi32(a, (int)n); }
 AMPI_AVX2_OP __m256i ampi_avx2_greater(__m256i a, __m256i b) { return _mm256_cmpgt_epi32(a, b); }
-AMPI_AVX2_OP __m256i ampi_avx2_equal(__m256i a, __m256i b) { return _mm256_cmpeq_epi32(a, b); }
+AMPI_AVX2_OP __m256 ampi_avx2_larger_abs(__m256 a, __m256 b) {
+    return ampi_avx2_larger(_mm256_and_ps(b, _mm256_castsi256_ps(_mm256_set1_epi32(0x7fffffff))), a);
+}
+AMPI_AVX2_OP __m256i ampi_avx2_nonzero(__m256 x) {
+    __m256i r;
+    __asm__("vcmpneq_oqps %2, %1, %0" : "=x"(r) : "x"(x), "x"(_mm256_setzero_ps()));
+    return r;
+}
+AMPI_AVX2_OP __m256i ampi_avx2_same(__m256i mask, __m256 a, __m256 b) {
+    __m256i r;
+    __asm__("vcmpeqps %2, %1, %0" : "=x"(r) : "x"(a), "x"(b));
+    return _mm256_and_si256(mask, r);
+}
+AMPI_AVX2_OP __m256i ampi_avx2_same16(__m256i mask, const void *a, const void *b) {
+    __m128i r = _mm_cmpeq_epi16(_mm_loadu_si128((const __m128i *)a), _mm_loadu_si128((const __m128i *)b));
+    return _mm256_and_si256(mask, _mm256_cvtepi16_epi32(r));
+}
+AMPI_AVX2_OP __m256i ampi_avx2_add_if(__m256i sum, __m256i mask) { return _mm256_sub_epi32(sum, mask); }
 AMPI_AVX2_OP __m256i ampi_avx2_select(__m256i m, __m256i a, __m256i b) { return _mm256_blendv_epi8(b, a, m); }
 AMPI_AVX2_OP int ampi_avx2_any(__m256i a) { return !_mm256_testz_si256(a, a); }
 AMPI_AVX2_OP __m256i ampi_avx2_load16(const void *p) {
@@ -10073,7 +10117,27 @@ AMPI_AVX512_OP __m512i ampi_avx512_shr(__m512i a, uint32_t n) { /* srli and slli
 }
 AMPI_AVX512_OP __m512i ampi_avx512_shl(__m512i a, uint32_t n) { return _mm512_sllv_epi32(a, ampi_avx512_word(n)); }
 AMPI_AVX512_OP __mmask16 ampi_avx512_greater(__m512i a, __m512i b) { return _mm512_cmpgt_epi32_mask(a, b); }
-AMPI_AVX512_OP __mmask16 ampi_avx512_equal(__m512i a, __m512i b) { return _mm512_cmpeq_epi32_mask(a, b); }
+AMPI_AVX512_OP __m512 ampi_avx512_larger_abs(__m512 a, __m512 b) {
+    __asm__("vrangeps $11, %1, %0, %0" : "+v"(a) : "v"(b)); /* 11: of sizes, with a sign of 0 */
+    return a;
+}
+AMPI_AVX512_OP __mmask16 ampi_avx512_nonzero(__m512 x) {
+    __mmask16 r;
+    __asm__("vcmpneq_oqps %2, %1, %0" : "=k"(r) : "v"(x), "v"(_mm512_setzero_ps()));
+    return r;
+}
+AMPI_AVX512_OP __mmask16 ampi_avx512_same(__mmask16 mask, __m512 a, __m512 b) {
+    __mmask16 r;
+    __asm__("vcmpeqps %2, %1, %0%{%3%}" : "=k"(r) : "v"(a), "v"(b), "Yk"(mask));
+    return r;
+}
+AMPI_AVX512_OP __mmask16 ampi_avx512_same16(__mmask16 mask, const void *a, const void *b) {
+    __m256i x = _mm256_loadu_si256((const __m256i *)a);
+    return _mm256_mask_cmpeq_epi16_mask(mask, x, _mm256_loadu_si256((const __m256i *)b));
+}
+AMPI_AVX512_OP __m512i ampi_avx512_add_if(__m512i sum, __mmask16 mask) {
+    return _mm512_mask_sub_epi32(sum, mask, sum, _mm512_set1_epi32(-1));
+}
 AMPI_AVX512_OP __m512i ampi_avx512_select(__mmask16 m, __m512i a, __m512i b) { return _mm512_mask_mov_epi32(b, m, a); }
 AMPI_AVX512_OP int ampi_avx512_any(__m512i a) { return _mm512_test_epi32_mask(a, a) != 0; }
 AMPI_AVX512_OP __m512i ampi_avx512_load16(const void *p) {
@@ -10302,7 +10366,26 @@ AMPI_ALWAYS uint32x4_t ampi_neon_shr_each(uint32x4_t a, uint32x4_t n) {
 AMPI_ALWAYS uint32x4_t ampi_neon_greater(uint32x4_t a, uint32x4_t b) {
     return vcgtq_s32(ampi_neon_as_signed(a), ampi_neon_as_signed(b));
 }
-AMPI_ALWAYS uint32x4_t ampi_neon_equal(uint32x4_t a, uint32x4_t b) { return vceqq_u32(a, b); }
+AMPI_ALWAYS float32x4_t ampi_neon_larger_abs(float32x4_t a, float32x4_t b) {
+    __asm__("fmaxnm %0.4s, %0.4s, %1.4s" : "+w"(a) : "w"(vabsq_f32(b)));
+    return a;
+}
+AMPI_ALWAYS uint32x4_t ampi_neon_nonzero(float32x4_t x) {
+    uint32x4_t r;
+    __asm__("facgt %0.4s, %1.4s, %2.4s" : "=w"(r) : "w"(x), "w"(vdupq_n_f32(0.0f)));
+    return r;
+}
+AMPI_ALWAYS uint32x4_t ampi_neon_same(uint32x4_t mask, float32x4_t a, float32x4_t b) {
+    uint32x4_t r;
+    __asm__("fcmeq %0.4s, %1.4s, %2.4s" : "=w"(r) : "w"(a), "w"(b));
+    return vandq_u32(mask, r);
+}
+AMPI_ALWAYS uint32x4_t ampi_neon_same16(uint32x4_t mask, const void *a, const void *b) {
+    uint16x4_t x = vreinterpret_u16_u8(vld1_u8((const uint8_t *)a));
+    uint16x4_t y = vreinterpret_u16_u8(vld1_u8((const uint8_t *)b));
+    return vandq_u32(mask, vreinterpretq_u32_s32(vmovl_s16(vreinterpret_s16_u16(vceq_u16(x, y)))));
+}
+AMPI_ALWAYS uint32x4_t ampi_neon_add_if(uint32x4_t sum, uint32x4_t mask) { return vsubq_u32(sum, mask); }
 AMPI_ALWAYS uint32x4_t ampi_neon_min(uint32x4_t a, uint32x4_t b) {
     return vreinterpretq_u32_s32(vminq_s32(ampi_neon_as_signed(a), ampi_neon_as_signed(b)));
 }
@@ -11275,11 +11358,15 @@ static uint32_t ampi_store_weights(const ampi_updating *b, const float *w) {
 static void ampi_note_overflow(ampi_step_job *j, uint32_t overflow) {
     if (!overflow) return;
     ampi_lock(j->c);
-    j->overflow = 1;
+    j->overflow |= overflow;
     ampi_unlock(j->c);
 }
+static void ampi_end_update(const ampi_step_job *j, amp_step_record *r) {
+    if (j->overflow & AMP_WEIGHT_OVERFLOW) r->weight_overflow = 1;
+    if (j->overflow & AMP_MOMENT_OVERFLOW) r->moment_overflow = 1;
+}
 static void ampi_tally_begin(ampi_tally *t, const ampi_updating *b) {
-    memset(t, 0, offsetof(ampi_tally, update));
+    memset(t, 0, offsetof(ampi_tally, moved));
     t->spacing = amp_spacing_of(b->p->layout, b->p->model_dtype);
     t->again = b->p->layout != AMP_MASTER_F32;
 }
@@ -11300,9 +11387,10 @@ static void ampi_tally_done(ampi_step_job *j, const ampi_tally *t, amp_update_co
     uint32_t k;
     ampi_lock(j->c);
     for (k = 0; k < AMPI_WIDEST; k++) {
+        uint32_t ratio = ampi_bits(amp_mul(t->ratio[k], t->spacing.rest));
         to->updates += t->updates[k];
         to->lost += t->lost[k];
-        if (to->ratio < t->ratio[k]) to->ratio = t->ratio[k];
+        if (to->ratio < ratio) to->ratio = ratio;
     }
     ampi_unlock(j->c);
 }
@@ -11334,7 +11422,7 @@ static void ampi_cpu_update_task(void *arg, size_t task, ampi_workspace *ws) {
         w = ampi_load_weights(&b, own_w);
         m = moments > 0 ? ampi_load_moment(&b, 0, own_m) : NULL;
         v = moments > 1 ? ampi_load_moment(&b, 1, own_v) : NULL;
-        k->update[job->kind](w, m, v, u, b.n, &c, tally);
+        if (k->update[job->kind](w, m, v, u, b.n, &c, tally)) overflow |= AMP_MOMENT_OVERFLOW;
         if (job->accum) memset(p->accum + b.i, 0, b.n * sizeof *p->accum);
         ampi_store_moment(&b, 0, m);
         ampi_store_moment(&b, 1, v);
@@ -11351,7 +11439,7 @@ static amp_status ampi_cpu_update(amp_ctx *ctx, const amp_update_job *job) {
     j.update = job;
     if (!job->record->skip) {
         (void)ampi_run(j.c, job->table.n_chunks, (double)job->table.n_elements, ampi_cpu_update_task, &j);
-        if (j.overflow) job->record->weight_overflow = 1;
+        ampi_end_update(&j, job->record);
     } else if (job->accum) { /* a lost window still ends */
         for (i = 0; i < job->table.n_entries; i++)
             ampi_zero_accum(&job->table.entries[i]);
@@ -11393,7 +11481,7 @@ static amp_status ampi_cpu_apply(amp_ctx *ctx, const amp_apply_job *job) {
     if (job->accum) ampi_zero_accum(p);
     if (job->record->skip) return AMP_OK;
     (void)ampi_run(j.c, ampi_chunks((size_t)p->count), (double)p->count, ampi_cpu_apply_task, &j);
-    if (j.overflow) job->record->weight_overflow = 1;
+    ampi_end_update(&j, job->record);
     return AMP_OK;
 }
 
@@ -12272,8 +12360,9 @@ AMP_API amp_status amp_cpu_create_checked(amp_ctx **out, int version, size_t siz
 #define AMPI_INVERSE     AMPI_F(inverse)  /* 1 / d for d in [1, 2] */
 #define AMPI_AT_LEAST    AMPI_F(at_least) /* x, or the limit where x is less; NaN stays */
 #define AMPI_AT_MOST     AMPI_F(at_most)
-#define AMPI_LARGER      AMPI_F(larger)  /* b (NEON: NaN) when one is NaN */
-#define AMPI_SMALLER     AMPI_F(smaller) /* likewise */
+#define AMPI_LARGER      AMPI_F(larger)     /* b (NEON: NaN) when one is NaN */
+#define AMPI_SMALLER     AMPI_F(smaller)    /* likewise */
+#define AMPI_LARGER_ABS  AMPI_F(larger_abs) /* a >= 0, or |b|; a, where b is NaN, which must be quiet */
 #define AMPI_BITS        AMPI_F(bits)
 #define AMPI_AS_FLOATS   AMPI_F(as_floats)
 /* words; void pointers may be unaligned */
@@ -12290,10 +12379,14 @@ AMP_API amp_status amp_cpu_create_checked(amp_ctx **out, int version, size_t siz
 #define AMPI_MIN         AMPI_F(min) /* of signed numbers */
 #define AMPI_MAX         AMPI_F(max)
 #define AMPI_GREATER     AMPI_F(greater) /* a mask: a > b, signed */
-#define AMPI_EQUAL       AMPI_F(equal)
-#define AMPI_SELECT      AMPI_F(select) /* mask ? a : b */
-#define AMPI_CHOOSE      AMPI_F(choose) /* the same of floats; the scalar one may branch */
-#define AMPI_ANY         AMPI_F(any)    /* is any bit set? */
+#define AMPI_SELECT      AMPI_F(select)  /* mask ? a : b */
+#define AMPI_CHOOSE      AMPI_F(choose)  /* the same of floats; the scalar one may branch */
+#define AMPI_ANY         AMPI_F(any)     /* is any bit set? */
+/* masks */
+#define AMPI_NONZERO     AMPI_F(nonzero) /* where a float is neither 0 nor NaN */
+#define AMPI_SAME        AMPI_F(same)    /* of a mask, where floats a == b, so neither is NaN */
+#define AMPI_SAME16      AMPI_F(same16)  /* of a mask, where the 16-bit words at a and b are equal */
+#define AMPI_ADD_IF      AMPI_F(add_if)  /* to words: one where the mask is set */
 
 #if AMPI_PASS <= AMPI_PASS_UPDATE
 #  define AMPI_INNER AMP_INLINE
@@ -12536,19 +12629,11 @@ AMPI_INNER AMPI_FLOATS AMPI_F(update_one)(
 #  undef AMP_X
     return u;
 }
-/* For lost updates: the magnitude of an update, as bits; 0 if the weight w has become NaN, as by one that is NaN. */
-AMPI_INNER AMPI_WORDS AMPI_F(update_size)(AMPI_FLOATS step, AMPI_FLOATS w) {
-    const AMPI_WORDS most = AMPI_WORD(0x7fffffffu);
-    const AMPI_WORDS inf = AMPI_WORD(0x7f800000u);
-    AMPI_WORDS size = AMPI_AND(AMPI_BITS(step), most);
-    AMPI_WORDS after = AMPI_AND(AMPI_BITS(w), most);
-    return AMPI_SELECT(AMPI_GREATER(after, inf), AMPI_WORD(0), size);
-}
-/* Its ratio to the spacing of the weight before it. */
-AMPI_INNER AMPI_WORDS AMPI_F(update_ratio)(AMPI_WORDS size, AMPI_FLOATS before, amp_spacing s) {
-    AMPI_WORDS e = AMPI_AND(AMPI_BITS(before), AMPI_WORD(0x7f800000u));
-    e = AMPI_SUB_WORDS(AMPI_WORD(s.top), AMPI_MAX(e, AMPI_WORD(s.least)));
-    return AMPI_BITS(AMPI_MUL(AMPI_AS_FLOATS(size), AMPI_AS_FLOATS(e)));
+/* An update times 2^(128 - exponent) of the weight before it, but at most the power `most`: see amp_spacing_of. */
+AMPI_INNER AMPI_FLOATS AMPI_F(in_spacings)(AMPI_FLOATS step, AMPI_FLOATS before, AMPI_WORDS most) {
+    const AMPI_WORDS exponent = AMPI_WORD(0x7f800000u);
+    AMPI_WORDS power = AMPI_XOR(AMPI_AND(AMPI_BITS(before), exponent), exponent);
+    return AMPI_MUL(step, AMPI_AS_FLOATS(AMPI_MIN(power, most)));
 }
 #endif
 
@@ -12832,32 +12917,33 @@ AMPI_OUTER void AMPI_F(prepare)(float *to, const float *u, size_t n, const amp_c
 typedef struct AMPI_F(counts) {
     AMPI_WORDS updates;
     AMPI_WORDS lost;
-    AMPI_WORDS ratio;
+    AMPI_WORDS most;
+    AMPI_FLOATS ratio;
 } AMPI_F(counts);
 AMPI_INNER AMPI_F(counts) AMPI_F(tally_begin)(const ampi_tally *t) {
     AMPI_F(counts) s;
     s.updates = AMPI_LOAD_WORDS(t->updates);
     s.lost = AMPI_LOAD_WORDS(t->lost);
-    s.ratio = AMPI_LOAD_WORDS(t->ratio);
+    s.most = AMPI_WORD(t->spacing.most);
+    s.ratio = AMPI_LOAD(t->ratio);
     return s;
 }
 AMPI_INNER void AMPI_F(tally_end)(ampi_tally *t, const AMPI_F(counts) * s) {
     AMPI_STORE_WORDS(t->updates, s->updates);
     AMPI_STORE_WORDS(t->lost, s->lost);
-    AMPI_STORE_WORDS(t->ratio, s->ratio);
+    AMPI_STORE(t->ratio, s->ratio);
 }
-/* An update of the weights i ... from `old` to w. */
+/* An update of the weights i ... from `old` to w. It changes a weight of 0, so SAME is about bits. */
 AMPI_INNER void AMPI_F(tally)(
     ampi_tally *t, int again, AMPI_F(counts) * s, size_t i, AMPI_FLOATS step, AMPI_FLOATS old, AMPI_FLOATS w) {
-    AMPI_WORDS size = AMPI_F(update_size)(step, w);
-    AMPI_WORDS update = AMPI_MIN(size, AMPI_WORD(1));
-    AMPI_MASK same = AMPI_EQUAL(AMPI_BITS(old), AMPI_BITS(w));
+    AMPI_MASK update = AMPI_NONZERO(step);
+    AMPI_MASK same = AMPI_SAME(update, again ? w : old, w);
     if (again)
-        AMPI_STORE_WORDS(t->update + i, update);
+        memcpy(t->moved + i / AMPI_WIDTH * sizeof same, &same, sizeof same);
     else
-        s->lost = AMPI_ADD_WORDS(s->lost, AMPI_SELECT(same, update, AMPI_WORD(0)));
-    s->updates = AMPI_ADD_WORDS(s->updates, update);
-    s->ratio = AMPI_MAX(s->ratio, AMPI_F(update_ratio)(size, old, t->spacing));
+        s->lost = AMPI_ADD_IF(s->lost, same);
+    s->updates = AMPI_ADD_IF(s->updates, update);
+    s->ratio = AMPI_LARGER_ABS(s->ratio, AMPI_F(in_spacings)(step, old, s->most));
 }
 AMPI_OUTER void AMPI_F(sizes)(ampi_tally *t, const float *w, const float *u, size_t n, float by) {
     AMPI_F(counts) s = AMPI_F(tally_begin)(t);
@@ -12875,60 +12961,63 @@ AMPI_OUTER void AMPI_F(sizes)(ampi_tally *t, const float *w, const float *u, siz
     if (AMPI_LEFT(i, n)) ampi_scalar_sizes(t, w, u, n, by);
 }
 AMPI_OUTER void AMPI_F(still)(ampi_tally *t, const char *model, const char *low, size_t n) {
-    const AMPI_WORDS none = AMPI_WORD(0);
     AMPI_WORDS lost = AMPI_LOAD_WORDS(t->lost);
     size_t i;
     for (i = t->at; i + AMPI_WIDTH <= n; i += AMPI_WIDTH) {
-        AMPI_MASK same = AMPI_EQUAL(AMPI_F(load16)(t->was[0] + i), AMPI_F(load16)(model + 2u * i));
-        AMPI_WORDS update = AMPI_SELECT(same, AMPI_LOAD_WORDS(t->update + i), none);
-        if (low) {
-            same = AMPI_EQUAL(AMPI_F(load16)(t->was[1] + i), AMPI_F(load16)(low + 2u * i));
-            update = AMPI_SELECT(same, update, none);
-        }
-        lost = AMPI_ADD_WORDS(lost, update);
+        AMPI_MASK same;
+        memcpy(&same, t->moved + i / AMPI_WIDTH * sizeof same, sizeof same);
+        same = AMPI_SAME16(same, t->was[0] + i, model + 2u * i);
+        if (low) same = AMPI_SAME16(same, t->was[1] + i, low + 2u * i);
+        lost = AMPI_ADD_IF(lost, same);
     }
     AMPI_STORE_WORDS(t->lost, lost);
     t->at = i;
     AMPI_F(done)();
     if (AMPI_LEFT(i, n)) ampi_scalar_still(t, model, low, n);
 }
-/* A loop for each kind of update. */
-AMPI_INNER size_t AMPI_F(update)(amp_update_kind kind, float *w, float *m, float *v, const float *u, size_t n,
+/* A loop for each kind of update; 1 if a second moment is Inf. */
+AMPI_INNER int AMPI_F(update)(amp_update_kind kind, float *w, float *m, float *v, const float *u, size_t n,
     const amp_coef *c, ampi_tally *t, int again) {
     const int moments = amp_moments_of(kind, c->momentum);
+    const amp_coef own = *c;          /* no store can change it, so it is read once */
+    AMPI_FLOATS top = AMPI_SET(0.0f); /* of second moments */
     AMPI_F(counts) s;
     size_t i;
+    int inf;
     if (t) s = AMPI_F(tally_begin)(t);
     for (i = 0; i + AMPI_WIDTH <= n; i += AMPI_WIDTH) {
         AMPI_FLOATS wi = AMPI_LOAD(w + i), old = wi, step;
         AMPI_FLOATS mi = moments > 0 ? AMPI_LOAD(m + i) : AMPI_SET(0.0f);
         AMPI_FLOATS vi = moments > 1 ? AMPI_LOAD(v + i) : AMPI_SET(0.0f);
-        AMPI_FLOATS ui = AMPI_F(prepare_one)(AMPI_LOAD(u + i), c);
-        step = AMPI_F(update_one)(kind, &wi, &mi, &vi, ui, c);
+        AMPI_FLOATS ui = AMPI_F(prepare_one)(AMPI_LOAD(u + i), &own);
+        step = AMPI_F(update_one)(kind, &wi, &mi, &vi, ui, &own);
         AMPI_STORE(w + i, wi);
         if (moments > 0) AMPI_STORE(m + i, mi);
         if (moments > 1) AMPI_STORE(v + i, vi);
+        if (moments > 1) top = AMPI_LARGER_ABS(top, vi);
         if (t) AMPI_F(tally)(t, again, &s, t->at + i, step, old, wi);
     }
     if (t) AMPI_F(tally_end)(t, &s);
     if (t) t->at += i;
+    inf = AMPI_ANY(AMPI_AND(AMPI_ADD_WORDS(AMPI_BITS(top), AMPI_WORD(0x00800000u)), AMPI_WORD(0x80000000u)));
     AMPI_F(done)();
-    return i;
+    return inf;
 }
 #  define AMP_X(kind, rule, moments) \
-    AMPI_OUTER void AMPI_F(rule)( \
+    AMPI_OUTER int AMPI_F(rule)( \
         float *w, float *m, float *v, const float *u, size_t n, const amp_coef *c, ampi_tally *t) { \
-        size_t i; \
+        const size_t i = n - n % AMPI_WIDTH; \
+        int inf; \
         if (!t) \
-            i = AMPI_F(update)(kind, w, m, v, u, n, c, NULL, 0); \
+            inf = AMPI_F(update)(kind, w, m, v, u, n, c, NULL, 0); \
         else if (t->again) \
-            i = AMPI_F(update)(kind, w, m, v, u, n, c, t, 1); \
+            inf = AMPI_F(update)(kind, w, m, v, u, n, c, t, 1); \
         else \
-            i = AMPI_F(update)(kind, w, m, v, u, n, c, t, 0); \
-        if (!AMPI_LEFT(i, n)) return; \
+            inf = AMPI_F(update)(kind, w, m, v, u, n, c, t, 0); \
+        if (!AMPI_LEFT(i, n)) return inf; \
         if (m) m += i; \
         if (v) v += i; \
-        ampi_scalar_##rule(w + i, m, v, u + i, n - i, c, t); \
+        return inf | ampi_scalar_##rule(w + i, m, v, u + i, n - i, c, t); \
     }
 AMP_UPDATE_LIST(AMP_X)
 #  undef AMP_X

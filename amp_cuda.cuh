@@ -1649,23 +1649,24 @@ typedef struct ampi_k_updating {
 /* Lost updates of a piece: what one thread finds. */
 typedef struct ampi_k_tally {
     amp_spacing spacing;
-    uint32_t every, updates, lost, ratio;
+    uint32_t every, updates, lost;
+    float ratio; /* without spacing.rest */
 } ampi_k_tally;
 AMPI_K ampi_k_tally ampi_k_tally_begin(const amp_param_entry *e, uint32_t every) {
     ampi_k_tally t;
     t.spacing = amp_spacing_of(e->layout, e->model_dtype);
     t.every = every;
-    t.updates = t.lost = t.ratio = 0;
+    t.updates = t.lost = 0;
+    t.ratio = 0.0f;
     return t;
 }
 /* The update of a weight from `old` to w, before it is stored: returns 1 if it is one, and it has to be looked at again
    when the weight was stored. */
 AMPI_K uint32_t ampi_k_tally_update(ampi_k_tally *t, float update, uint32_t old, uint32_t w) {
-    uint32_t size = ampi_scalar_update_size(update, ampi_float(w));
-    uint32_t ratio = ampi_scalar_update_ratio(size, ampi_float(old), t->spacing);
-    if (t->ratio < ratio) t->ratio = ratio;
-    t->updates += size != 0;
-    return size != 0;
+    uint32_t size = ampi_bits(update) & 0x7fffffffu, is = size - 1u < 0x7f800000u;
+    t->ratio = ampi_larger(t->ratio, ampi_scalar_in_spacings(ampi_float(size), ampi_float(old), t->spacing.most));
+    t->updates += is;
+    return is & (uint32_t)!amp_is_nan(ampi_float(w));
 }
 /* By the whole block. */
 AMPI_K void ampi_k_tally_end(const ampi_k_tally *t, amp_update_count *to) {
@@ -1675,7 +1676,7 @@ AMPI_K void ampi_k_tally_end(const ampi_k_tally *t, amp_update_count *to) {
     if (t->updates) {
         atomicAdd(&sum[0], t->updates);
         atomicAdd(&sum[1], t->lost);
-        atomicMax(&sum[2], t->ratio);
+        atomicMax(&sum[2], ampi_bits(amp_mul(t->ratio, t->spacing.rest)));
     }
     __syncthreads();
     if (threadIdx.x == 0 && sum[0]) {
@@ -1758,8 +1759,9 @@ AMPI_K uint32_t ampi_k_store_nearest(uint32_t (&x)[1], void *to, amp_dtype t, ui
     return ampi_k_odd(x[0], 0, t);
 }
 
-/* Float bits of a weight, a momentum, a second moment and a gradient; for lost updates, the weight as it is kept. */
-template <int N> struct ampi_k_working { uint32_t g[N], w[N], b[N], v[N], kept[N]; };
+/* Float bits of a weight, a momentum, a second moment and a gradient; for lost updates, the weight as it is kept.
+   inf: 1, a second moment is Inf. */
+template <int N> struct ampi_k_working { uint32_t g[N], w[N], b[N], v[N], kept[N], inf; };
 
 /* All loads before the first use. Weights and moments are streamed: until the next step nobody wants them. */
 template <int kind, int N> AMPI_K void ampi_k_update_load(ampi_k_working<N> *x, const ampi_k_updating *p, uint64_t at) {
@@ -1779,6 +1781,7 @@ template <int kind, int N> AMPI_K void ampi_k_update_load(ampi_k_working<N> *x, 
     AMP_UNROLL
     for (k = 0; k < N; k++)
         x->b[k] = x->v[k] = 0;
+    x->inf = 0;
     if (p->pair) {
         ampi_k_patterns(x->w, &rw, p->weight_type);
         ampi_k_patterns(low, &rl, AMP_F16);
@@ -1890,10 +1893,12 @@ template <int N> AMPI_K void ampi_k_update_adam(float (&step)[N], ampi_k_working
         x->b[k] = ampi_bits(ampi_scalar_average(c->beta1, ampi_float(x->b[k]), c->one_beta1, u));
         x->v[k] = ampi_bits(ampi_scalar_average(c->beta2, ampi_float(x->v[k]), c->one_beta2, amp_mul(u, u)));
     }
-    if (!brief || !ampi_k_adam_brief(step, x, c)) {
+    if (!brief || !ampi_k_adam_brief(step, x, c)) { /* which says no to Inf */
         AMP_UNROLL
-        for (k = 0; k < N; k++)
+        for (k = 0; k < N; k++) {
             step[k] = ampi_scalar_adam_step(ampi_float(x->b[k]), ampi_float(x->v[k]), c);
+            x->inf |= x->v[k] == 0x7f800000u;
+        }
     }
     AMP_UNROLL
     for (k = 0; k < N; k++)
@@ -1957,17 +1962,19 @@ AMPI_K uint32_t ampi_k_update_counted(
     one.w[0] = old;
     one.b[0] = x->b[k];
     one.v[0] = x->v[k];
+    one.inf = 0;
     ampi_k_update_rule<kind>(step, &one, coef, 0);
     x->w[k] = one.w[0];
     x->b[k] = one.b[0];
     x->v[k] = one.v[0];
+    x->inf |= one.inf;
     return amp_is_counted(at + k, tally->every) ? ampi_k_tally_update(tally, step[0], old, x->w[k]) : 0u;
 }
 template <int kind, int counted, int N>
 AMPI_K uint32_t ampi_k_update_at(const ampi_k_updating *p, uint64_t at, const amp_coef *coef, ampi_k_tally *tally) {
     ampi_k_working<N> x;
     float step[N];
-    uint32_t k, update[N], overflow;
+    uint32_t k, update[N], found;
     ampi_k_update_load<kind>(&x, p, at);
     AMP_UNROLL
     for (k = 0; k < N; k++)
@@ -1982,11 +1989,16 @@ AMPI_K uint32_t ampi_k_update_at(const ampi_k_updating *p, uint64_t at, const am
     }
     if (p->moments > 0) ampi_k_update_moment(x.b, p, 0, at);
     if (p->moments > 1) ampi_k_update_moment(x.v, p, 1, at);
-    overflow = ampi_k_update_weights<counted>(x.w, p, at);
+    found = ampi_k_update_weights<counted>(x.w, p, at);
     AMP_UNROLL
     for (k = 0; k < N; k++)
         if (counted) tally->lost += update[k] & (uint32_t)(x.kept[k] == x.w[k]);
-    return overflow;
+    return x.inf ? found | AMP_MOMENT_OVERFLOW : found;
+}
+/* 1 into the record, and into what the host reads without waiting. */
+AMPI_K void ampi_k_note(uint32_t *flag, uint32_t *mirrored) {
+    const uint32_t known = atomicOr((unsigned *)flag, 1u);
+    if (mirrored && !known) *(volatile uint32_t *)mirrored = 1u;
 }
 
 /* What all kinds of update fill in alike; grad and grad_type are the caller's. */
@@ -2009,7 +2021,7 @@ AMPI_K void ampi_k_update_piece(ampi_k_updating *p, const ampi_k_piece *c, const
     amp_step_record *record, amp_step_mirror *mirror, amp_update_count *counts, uint32_t every) {
     ampi_k_ends ends = ampi_k_no_ends(), meet;
     ampi_k_tally tally = ampi_k_tally_begin(&p->e, every);
-    uint32_t i, groups, overflow = 0;
+    uint32_t i, groups, found = 0;
     uint64_t at, end;
     ampi_k_meet(&ends, p->weights, p->weight_type, c->base);
     ampi_k_meet(&ends, p->e.model, p->e.model_dtype, c->base);
@@ -2023,15 +2035,15 @@ AMPI_K void ampi_k_update_piece(ampi_k_updating *p, const ampi_k_piece *c, const
     p->grad_wide = !meet.never && meet.head == ends.head;
     groups = ampi_k_groups(&ends, c->n);
     for (i = threadIdx.x; i < c->n - 8u * groups; i += AMP_BLOCK)
-        overflow |= ampi_k_update_at<kind, counted, 1>(p, c->base + ampi_k_outside(&ends, groups, i), coef, &tally);
+        found |= ampi_k_update_at<kind, counted, 1>(p, c->base + ampi_k_outside(&ends, groups, i), coef, &tally);
     at = c->base + ends.head + 8u * threadIdx.x;
     end = c->base + ends.head + 8u * groups;
     for (; at < end; at += 8u * AMP_BLOCK)
-        overflow |= ampi_k_update_at<kind, counted, 8>(p, at, coef, &tally);
-    if (overflow) {
-        const uint32_t known = atomicOr((unsigned *)&record->weight_overflow, 1u);
-        if (mirror && !known) *(volatile uint32_t *)&mirror->record.weight_overflow = 1u;
-    }
+        found |= ampi_k_update_at<kind, counted, 8>(p, at, coef, &tally);
+    if (found & AMP_WEIGHT_OVERFLOW)
+        ampi_k_note(&record->weight_overflow, mirror ? &mirror->record.weight_overflow : NULL);
+    if (found & AMP_MOMENT_OVERFLOW)
+        ampi_k_note(&record->moment_overflow, mirror ? &mirror->record.moment_overflow : NULL);
     if (counted) ampi_k_tally_end(&tally, &counts[c->param]);
 }
 /* By the block, which has a barrier to come: the keys of everything that is drawn. */

@@ -69,7 +69,7 @@ static double spacing_of(amp_params_desc d, int keeps_f32, float w) {
         if (d.master == AMP_MASTER_KAHAN) mant = 15;
         if (d.master == AMP_MASTER_SPLIT && d.model == AMP_F16) least = -16;
     }
-    if (!amp_is_finite(w)) return ldexp(1.0, 128 - mant);
+    if (!amp_is_finite(w)) return HUGE_VAL;
     (void)frexp((double)w, &e);
     e--;
     if (w == 0.0f || e < least) e = least;
@@ -105,9 +105,9 @@ static void expect_counts(t_run *t, const amp_report_row *row, amp_params_desc d
     for (k = 0; k < n; k++) {
         float r;
         if (k / 1024 % every) continue;
-        if (update[k] == 0.0f || amp_is_nan(update[k]) || amp_is_nan(w[1][k])) continue;
+        if (update[k] == 0.0f || amp_is_nan(update[k])) continue;
         updates++;
-        lost += weights->stored[0][k] == weights->stored[1][k];
+        lost += !amp_is_nan(w[1][k]) && weights->stored[0][k] == weights->stored[1][k];
         r = (float)(fabs((double)update[k]) / spacing_of(d, d.model == AMP_F32, w[0][k]));
         if (r > ratio) ratio = r;
     }

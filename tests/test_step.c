@@ -1273,6 +1273,66 @@ static void keep_f32_and_mixed_gradients(t_run *t) { /* one set, every kind of p
     amp_params_destroy(p);
 }
 
+/* A gradient whose square is Inf: the record says so from that step on, and the weight stays where it is. */
+typedef struct moment_case {
+    amp_optimizer optimizer;
+    float g, eps;
+    uint32_t count_lost, overflow;
+    amp_dtype moment;
+} moment_case;
+static void moment_overflow_at(t_run *t, const moment_case *c, size_t at, size_t n) {
+    amp_params_desc pd = AMP_ZERO;
+    amp_param_desc e = AMP_ZERO;
+    amp_step_desc d = AMP_ZERO;
+    amp_params *p = NULL;
+    float *w[2];
+    int step;
+    pd.model = AMP_BF16;
+    pd.grad = AMP_F32;
+    pd.moment = c->moment;
+    e.count = n;
+    CHECK_OK(amp_params_create(&p, t->ctx, &pd));
+    CHECK_OK(amp_params_add(p, &e));
+    CHECK_OK(amp_params_commit(p));
+    d.optimizer = c->optimizer;
+    d.lr = 1e-3f;
+    d.eps = amp_opt(c->eps);
+    d.count_lost = c->count_lost;
+    for (step = 0; step < 3; step++) { /* the second one is the one */
+        float *g = (float *)t_host(t, 4 * n);
+        size_t k;
+        for (k = 0; k < n; k++)
+            g[k] = k == at && step == 1 ? c->g : 1.0f;
+        t_set(t, amp_param_grad(p, 0).data, g, 4 * n);
+        w[step & 1] = (float *)t_host(t, 4 * n);
+        CHECK_OK(amp_param_read(p, 0, w[step & 1]));
+        CHECK_OK(amp_step(p, NULL, &d));
+        CHECK_EQ(set_poll(t, p).moment_overflow, step ? c->overflow : 0);
+        CHECK_EQ(set_poll(t, p).weight_overflow, 0);
+    }
+    w[1] = (float *)t_host(t, 4 * n);
+    CHECK_OK(amp_param_read(p, 0, w[1]));
+    CHECK(n == 1 || w[0][at ? 0 : 1] != w[1][at ? 0 : 1]);
+    if (c->overflow) CHECK_F32(w[1][at], w[0][at]);
+    amp_params_destroy(p);
+}
+static void moment_overflow(t_run *t) {
+    static const moment_case cases[] = {{AMP_ADAMW, 1.8e19f, 1e-8f, 0, 0, AMP_F32},
+        {AMP_ADAMW, 1.9e19f, 1e-8f, 0, 1, AMP_F32}, {AMP_ADAM, -3e38f, 1e-8f, 0, 1, AMP_BF16},
+        {AMP_ADAM, 1.9e19f, 0.0f, 0, 1, AMP_F32}, {AMP_ADAMW, 1.9e19f, 1e-8f, 1, 1, AMP_F32},
+        {AMP_SGD, 1.9e19f, 1e-8f, 0, 0, AMP_F32}, {AMP_LION, 1.9e19f, 1e-8f, 0, 0, AMP_F32},
+        {AMP_ADAMW, NAN, 1e-8f, 0, 0, AMP_F32}};
+    static const size_t at[] = {0, 5, 1000, 2050};
+    size_t i, k;
+    for (i = 0; i < sizeof cases / sizeof cases[0]; i++)
+        for (k = 0; k < sizeof at / sizeof at[0]; k++) {
+            t_note(t, "case %d, element %d", (int)i, (int)at[k]);
+            moment_overflow_at(t, &cases[i], at[k], 2051);
+        }
+    moment_overflow_at(t, &cases[1], 0, 1);
+    moment_overflow_at(t, &cases[1], 69000, 70001);
+}
+
 /* A longer run with overflows, clipping, stochastic copies and every verb, compared between contexts byte by byte. */
 static void long_run_scenario(t_run *t, t_blob *b, const void *arg) {
     static const size_t counts[] = {3, 2049, 400};
@@ -1321,6 +1381,6 @@ const t_test t_suite_step[] = {{"step.bits_small", bits_small, T_ALL}, {"step.bi
     {"step.stochastic_models", stochastic_models, T_ALL},
     {"step.stochastic_keeps_small_updates", stochastic_keeps_small_updates, T_ALL},
     {"step.inspect_for_your_own_optimizer", inspect_for_your_own_optimizer, T_ALL},
-    {"step.desc_errors", desc_errors, T_ALL},
+    {"step.desc_errors", desc_errors, T_ALL}, {"step.moment_overflow", moment_overflow, T_ALL},
     {"step.keep_f32_and_mixed_gradients", keep_f32_and_mixed_gradients, T_ALL},
     {"step.long_run_same_everywhere", long_run_same_everywhere, T_ALL}, {NULL, NULL, 0}};
