@@ -32,6 +32,7 @@ namespace {
     X(NOP, OTHER) X(YIELD, OTHER) X(MEMBAR, LSU) X(ERRBAR, LSU) X(CCTL, LSU) X(CGAERRBAR, LSU) X(DEPBAR, OTHER) \
     X(EXIT, BRANCH) X(BRA, BRANCH) X(BRX, BRANCH) X(BRXU, BRANCH) X(CALL, BRANCH) X(RET, BRANCH) X(BSSY, BRANCH) \
     X(BSYNC, BRANCH) X(BREAK, BRANCH) X(BMOV, BRANCH) X(WARPSYNC, BRANCH) X(BAR, BRANCH) X(MOV, ALU) X(S2R, LSU) \
+    X(ENDCOLLECTIVE, BRANCH) \
     X(S2UR, UNIFORM) X(CS2R, ALU) X(LDC, LSU) X(LDCU, UNIFORM) X(R2UR, ALU) X(VOTE, ALU) X(VOTEU, ALU) X(REDUX, XU) \
     X(CREDUX, XU) X(MATCH, XU) X(SHFL, LSU) X(P2R, ALU) X(UP2UR, UNIFORM) X(R2P, ALU) X(IADD, ALU) X(IADD3, ALU) \
     X(IMAD, IMAD) \
@@ -606,7 +607,7 @@ struct Block {
         c.fp64 += i.pipe == HCU_PIPE_FP64 || i.pipe == HCU_PIPE_CVT64;
     }
 
-    void wrong(const char *what) {
+    [[noreturn]] void wrong(const char *what) {
         bug("%s: %s in \"%s\"", k.name.c_str(), what, now ? now->text.c_str() : "?");
         abort();
     }
@@ -1745,6 +1746,7 @@ struct Block {
             group = 0;
             return;
         }
+        case C_ENDCOLLECTIVE: wrong("not known: collective code");
         case C_BREAK:
             w->barrier[i.o.back().index] &= ~taken;
             release(i.o.back().index);
