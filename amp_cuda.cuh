@@ -1658,13 +1658,14 @@ typedef struct ampi_k_piece {
     uint64_t base;
 } ampi_k_piece; /* elements [base, base + n) of a parameter; n may be 0 */
 
-/* Piece i of a table whose chunks are cut into 2^cuts. From the end: of the gradients that an inspection has just read,
-   the last ones are still in the cache. */
-AMPI_K ampi_k_piece ampi_k_piece_of(const amp_param_table *t, uint32_t cuts, uint64_t i) {
-    uint64_t back = ((uint64_t)t->n_chunks << cuts) - 1u - i, size = AMP_CHUNK >> cuts;
-    amp_chunk c = t->chunks[back >> cuts];
-    uint64_t begin = (uint64_t)c.index * AMP_CHUNK + (back & ((1u << cuts) - 1u)) * size;
-    uint64_t count = t->entries[c.param].count;
+/* Pieces of a table whose chunks are cut into 2^cuts are taken from the end: of the gradients that an inspection has
+   just read, the last ones are still in the cache. Number `back` from the front, in chunk c of a parameter of so many
+   elements. */
+AMPI_K uint64_t ampi_k_from_end(const amp_param_table *t, uint32_t cuts, uint64_t i) {
+    return ((uint64_t)t->n_chunks << cuts) - 1u - i;
+}
+AMPI_K ampi_k_piece ampi_k_piece_in(amp_chunk c, uint32_t cuts, uint64_t back, uint64_t count) {
+    uint64_t size = AMP_CHUNK >> cuts, begin = (uint64_t)c.index * AMP_CHUNK + (back & ((1u << cuts) - 1u)) * size;
     ampi_k_piece p;
     p.param = c.param;
     p.base = begin;
@@ -1673,6 +1674,11 @@ AMPI_K ampi_k_piece ampi_k_piece_of(const amp_param_table *t, uint32_t cuts, uin
     else
         p.n = (uint32_t)(count - begin < size ? count - begin : size);
     return p;
+}
+AMPI_K ampi_k_piece ampi_k_piece_of(const amp_param_table *t, uint32_t cuts, uint64_t i) {
+    uint64_t back = ampi_k_from_end(t, cuts, i);
+    amp_chunk c = t->chunks[back >> cuts];
+    return ampi_k_piece_in(c, cuts, back, t->entries[c.param].count);
 }
 
 /* What one piece's update needs to know of its parameter. kind: an amp_update_kind, or AMPI_K_APPLY, whose
@@ -2035,8 +2041,8 @@ AMPI_K uint32_t ampi_k_update_at(const ampi_k_updating *p, uint64_t at, const am
 
 /* What all kinds of update fill in alike; grad and grad_type are the caller's. */
 AMPI_K void ampi_k_update_begin(
-    ampi_k_updating *p, const amp_param_table *t, uint32_t param, const amp_step_record *r, const ampi_k_u4 *keys) {
-    p->e = t->entries[param];
+    ampi_k_updating *p, const amp_param_entry *e, uint32_t param, const amp_step_record *r, const ampi_k_u4 *keys) {
+    p->e = *e;
     p->weights = p->e.master ? p->e.master : p->e.model;
     p->weight_type = p->e.master ? AMP_F32 : p->e.model_dtype;
     p->draw = amp_draw_of(r, param);
@@ -2047,25 +2053,34 @@ AMPI_K void ampi_k_update_begin(
     p->keys = keys;
     p->moments = p->brief = 0;
 }
+/* Where the arrays of a piece are aligned together, and whether the gradients are there, too. */
+AMPI_K ampi_k_ends ampi_k_update_ends(ampi_k_updating *p, uint64_t base) {
+    const amp_param_entry *e = &p->e;
+    const uintptr_t all = (uintptr_t)p->grad | (uintptr_t)p->weights | (uintptr_t)e->model | (uintptr_t)e->low |
+        (uintptr_t)e->moment[0] | (uintptr_t)e->moment[1] | (uintptr_t)p->zero;
+    ampi_k_ends ends = ampi_k_no_ends(), meet;
+    p->grad_wide = 1;
+    if (all % 16u == 0) return ends; /* nearly always, and a base is a multiple of 8 */
+    ampi_k_meet(&ends, p->weights, p->weight_type, base);
+    ampi_k_meet(&ends, e->model, e->model_dtype, base);
+    ampi_k_meet(&ends, e->low, AMP_F16, base);
+    ampi_k_meet(&ends, e->moment[0], e->moment_dtype, base);
+    ampi_k_meet(&ends, e->moment[1], e->moment_dtype, base);
+    ampi_k_meet(&ends, p->zero, AMP_F32, base);
+    if (p->drawn) ends.never |= (ends.head & 3u) != 0; /* their words come in fours */
+    meet = ends;
+    ampi_k_meet(&meet, p->grad, p->grad_type, base);
+    p->grad_wide = !meet.never && meet.head == ends.head;
+    return ends;
+}
 /* counts: NULL unless counted; then one in `every` blocks. */
 template <int kind, int counted>
 AMPI_K void ampi_k_update_piece(ampi_k_updating *p, const ampi_k_piece *c, const amp_coef *coef,
     amp_step_record *record, amp_step_mirror *mirror, amp_update_count *counts, uint32_t every) {
-    ampi_k_ends ends = ampi_k_no_ends(), meet;
     ampi_k_tally tally = ampi_k_tally_begin(&p->e, every);
-    uint32_t i, groups, overflow = 0;
+    const ampi_k_ends ends = ampi_k_update_ends(p, c->base);
+    uint32_t i, groups = ampi_k_groups(&ends, c->n), overflow = 0;
     uint64_t at, end;
-    ampi_k_meet(&ends, p->weights, p->weight_type, c->base);
-    ampi_k_meet(&ends, p->e.model, p->e.model_dtype, c->base);
-    ampi_k_meet(&ends, p->e.low, AMP_F16, c->base);
-    ampi_k_meet(&ends, p->e.moment[0], p->e.moment_dtype, c->base);
-    ampi_k_meet(&ends, p->e.moment[1], p->e.moment_dtype, c->base);
-    ampi_k_meet(&ends, p->zero, AMP_F32, c->base);
-    if (p->drawn) ends.never |= (ends.head & 3u) != 0; /* their words come in fours */
-    meet = ends;
-    ampi_k_meet(&meet, p->grad, p->grad_type, c->base);
-    p->grad_wide = !meet.never && meet.head == ends.head;
-    groups = ampi_k_groups(&ends, c->n);
     for (i = threadIdx.x; i < c->n - 8u * groups; i += AMP_BLOCK)
         overflow |= ampi_k_update_at<kind, counted, 1>(p, c->base + ampi_k_outside(&ends, groups, i), coef, &tally);
     at = c->base + ends.head + 8u * threadIdx.x;
@@ -2080,47 +2095,62 @@ AMPI_K void ampi_k_update_piece(ampi_k_updating *p, const ampi_k_piece *c, const
     if (counted) ampi_k_tally_end(&tally, &counts[c->param]);
 }
 /* By the block, which has a barrier to come: the keys of everything that is drawn. */
-AMPI_K void ampi_k_update_keys(ampi_k_u4 *keys, const amp_step_record *r) {
+AMPI_K void ampi_k_update_keys(ampi_k_u4 *keys, uint64_t seed) {
     uint32_t k;
-    for (k = threadIdx.x; k < AMPI_KEYS * AMPI_STORED; k += AMP_BLOCK)
-        keys[k] = ampi_k_two_keys(r->seed + k / AMPI_KEYS, k % AMPI_KEYS);
+    for (k = AMP_BLOCK - 1u - threadIdx.x; k < AMPI_KEYS * AMPI_STORED; k += AMP_BLOCK)
+        keys[k] = ampi_k_two_keys(seed + k / AMPI_KEYS, k % AMPI_KEYS);
 }
-/* The coefficients of all groups, by the block. */
-AMPI_K void ampi_k_update_coefs(amp_coef *coef, const amp_update_job *job) {
-    uint32_t k;
-    for (k = threadIdx.x; k < 2u * AMP_GROUPS; k += AMP_BLOCK) {
+/* What the pieces of a block have in common, in shared memory, so that their loads are under way side by side: record
+   and coefficients by warps that need not wait for a chunk. Complete after a barrier. */
+typedef struct ampi_k_update_room {
+    ampi_k_u4 keys[AMPI_KEYS * AMPI_STORED];
+    amp_coef coef[2 * AMP_GROUPS]; /* [2 * group + no_decay] */
+    amp_step_record record;
+    amp_chunk chunk; /* of this piece, and its parameter */
+    amp_param_entry entry;
+} ampi_k_update_room;
+AMPI_K void ampi_k_update_common(ampi_k_update_room *room, const amp_update_job *job) {
+    const uint64_t seed = job->record->seed;
+    uint32_t k = AMP_BLOCK - 1u - threadIdx.x;
+    for (; k < AMPI_K_RECORD; k += AMP_BLOCK)
+        ((ampi_k_u32 *)&room->record)[k] = ((const ampi_k_u32 *)job->record)[k];
+    k = threadIdx.x - AMP_BLOCK / 2u;
+    if (k < 2u * AMP_GROUPS) {
         amp_param_entry like;
         like.group = k / 2u;
         like.no_decay = k % 2u;
-        coef[k] = amp_coef_of(job, &like);
+        room->coef[k] = amp_coef_of(job, &like);
     }
-    __syncthreads();
+    ampi_k_update_keys(room->keys, seed);
+}
+static_assert(sizeof(amp_param_entry) <= 4u * AMPI_TEAM, "the first team loads an entry");
+AMPI_K void ampi_k_update_entry(ampi_k_update_room *room, const amp_param_table *t, uint32_t cuts, uint64_t back) {
+    amp_chunk c;
+    if (threadIdx.x >= sizeof(amp_param_entry) / 4u) return;
+    c = t->chunks[back >> cuts];
+    ((ampi_k_u32 *)&room->entry)[threadIdx.x] = ((const ampi_k_u32 *)&t->entries[c.param])[threadIdx.x];
+    if (threadIdx.x == 0) room->chunk = c;
 }
 template <int kind, int counted> AMPI_K void ampi_k_update_all(const amp_update_job &job, uint32_t cuts) {
-    AMP_SHARED(amp_coef, coef, 2 * AMP_GROUPS); /* [2 * group + no_decay] */
-    AMP_SHARED(ampi_k_u4, keys, AMPI_KEYS * AMPI_STORED);
+    AMP_SHARED(ampi_k_update_room, room, 1);
     uint64_t i = blockIdx.x, n = (uint64_t)job.table.n_chunks << cuts;
     uint32_t k;
-    ampi_k_piece c;
-    int skip;
     if (i >= n) return;
-    c = ampi_k_piece_of(&job.table, cuts, i); /* before the record: neither load waits for the other */
-    skip = job.record->skip != 0;             /* all threads alike; a lost window still ends */
-    if (skip && !job.accum) return;
-    while (i < n) {
-        if (skip) {
-            float *accum = job.table.entries[c.param].accum;
+    for (;;) {
+        const uint64_t back = ampi_k_from_end(&job.table, cuts, i);
+        ampi_k_updating p;
+        ampi_k_piece c;
+        if (i == blockIdx.x) ampi_k_update_common(room, &job);
+        ampi_k_update_entry(room, &job.table, cuts, back);
+        __syncthreads();
+        if (room->record.skip && !job.accum) return; /* all threads alike; a lost window still ends */
+        ampi_k_update_begin(&p, &room->entry, room->chunk.param, &room->record, room->keys);
+        c = ampi_k_piece_in(room->chunk, cuts, back, p.e.count);
+        if (room->record.skip) {
             for (k = threadIdx.x; k < c.n; k += AMP_BLOCK)
-                accum[c.base + k] = 0.0f;
+                p.e.accum[c.base + k] = 0.0f;
         } else {
-            ampi_k_updating p;
-            const amp_coef *own;
-            ampi_k_update_begin(&p, &job.table, c.param, job.record, keys);
-            if (i == blockIdx.x) {
-                ampi_k_update_keys(keys, job.record);
-                ampi_k_update_coefs(coef, &job);
-            }
-            own = &coef[2u * p.e.group + (p.e.no_decay != 0)];
+            const amp_coef *own = &room->coef[2u * p.e.group + (p.e.no_decay != 0)];
             p.grad = ampi_k_gradient(&p.e, job.accum, &p.grad_type);
             p.zero = job.accum ? p.e.accum : NULL;
             p.moments = amp_moments_of((amp_update_kind)kind, own->momentum);
@@ -2128,7 +2158,8 @@ template <int kind, int counted> AMPI_K void ampi_k_update_all(const amp_update_
             ampi_k_update_piece<kind, counted>(&p, &c, own, job.record, job.mirror, job.table.counts, job.count);
         }
         i += gridDim.x;
-        if (i < n) c = ampi_k_piece_of(&job.table, cuts, i);
+        if (i >= n) return;
+        __syncthreads(); /* the next entry takes the place of this one */
     }
 }
 template <int kind>
@@ -2151,9 +2182,9 @@ template <int counted> AMPI_K void ampi_k_apply_all(const amp_apply_job &job) {
     uint32_t k;
     int skip = job.record->skip != 0;
     if (skip && !job.accum) return;
-    ampi_k_update_keys(keys, job.record);
+    ampi_k_update_keys(keys, job.record->seed);
     __syncthreads();
-    ampi_k_update_begin(&p, &job.table, job.param, job.record, keys);
+    ampi_k_update_begin(&p, &job.table.entries[job.param], job.param, job.record, keys);
     p.grad = (void *)job.u;
     p.grad_type = AMP_F32;
     p.zero = job.accum ? p.e.accum : NULL;
