@@ -1971,6 +1971,7 @@ AMP_INLINE uint32_t amp_found(uint64_t nan, uint64_t inf, uint64_t overflow) { /
     if (overflow) found |= AMP_FOUND_OVERFLOW;
     return found;
 }
+AMP_INLINE uint32_t amp_totals_found(const amp_totals *t) { return amp_found(t->nan, t->inf, t->overflow); }
 
 /* The range of a sum of squares, from that of a part: what u is multiplied with before it is squared. 1, or a power of
    two, with which the part is added up again. */
@@ -2007,13 +2008,9 @@ typedef struct amp_param_table { /* every array in context memory, built once by
 
 /* ---- jobs: arguments checked, defaults filled in, choices made by the front. They point to context memory ---- */
 
-/* Where a device leaves a copy of the record for the host to read without waiting: `end` and `begin` are equal when it
-   is whole. */
-typedef struct amp_step_mirror {
-    uint64_t begin;
-    amp_step_record record;
-    uint64_t end;
-} amp_step_mirror;
+/* Where a device leaves a copy of the record for the host to read without waiting: 32 bits of it in the low half of
+   each word, the number of the copy in the high half. It is whole when all numbers are equal, whatever came first. */
+typedef struct amp_step_mirror { uint64_t word[sizeof(amp_step_record) / 4u]; } amp_step_mirror;
 
 typedef struct amp_hyper { /* an amp_group, resolved */
     float lr, beta1, beta2, eps, weight_decay, momentum, dampening;
@@ -2310,11 +2307,16 @@ AMP_INLINE float amp_xent_factor(const amp_xent_job *j, uint64_t counted) {
 /* ---- inspection: totals and the record ---- */
 
 /* What gradients are multiplied with: 1 / (scale * micro-batches), once in double. */
+AMP_INLINE float amp_sum_scale(const amp_sum_job *job) { return job->scale ? job->scale->scale : 1.0f; }
+AMP_INLINE uint32_t amp_sum_divide(const amp_sum_job *job) {
+    return job->window ? job->window->window_good : job->divide;
+}
+AMP_INLINE float amp_factor_of(float scale, uint32_t micro_batches) {
+    if (micro_batches <= 1) return amp_inverse_scale(scale);
+    return amp_narrow(amp_ddiv(1.0, amp_dmul(amp_widen(scale), (double)micro_batches)));
+}
 AMP_INLINE float amp_sum_factor(const amp_sum_job *job) {
-    float scale = job->scale ? job->scale->scale : 1.0f;
-    uint32_t n = job->window ? job->window->window_good : job->divide;
-    if (n <= 1) return amp_inverse_scale(scale);
-    return amp_narrow(amp_ddiv(1.0, amp_dmul(amp_widen(scale), (double)n)));
+    return amp_factor_of(amp_sum_scale(job), amp_sum_divide(job));
 }
 /* min(1, max_norm / (norm + 1e-6)); 1 for max_norm 0. */
 AMP_INLINE float amp_clip_factor(float max_norm, double norm) {
@@ -2363,11 +2365,11 @@ AMP_INLINE void ampi_conclude_fresh(const amp_inspect_job *job, const ampi_endin
     r->nan = r->inf = r->overflow = r->first_index = 0;
     r->first_param = 0;
     r->scale = job->scaler ? at->scaler->scale : 1.0f;
-    r->norm = -1.0;
+    if (!job->summed) r->norm = -1.0;
 }
 AMP_INLINE void ampi_conclude_faults(const ampi_ending *at, const amp_totals *totals) {
     amp_step_record *r = at->record;
-    uint32_t found = amp_found(totals->nan, totals->inf, totals->overflow);
+    uint32_t found = amp_totals_found(totals);
     r->nan = totals->nan;
     r->inf = totals->inf;
     r->overflow = totals->overflow;
@@ -2413,27 +2415,31 @@ AMP_INLINE int ampi_conclude_step(const amp_inspect_job *job, const ampi_ending 
     return 1;
 }
 
+/* The norm, and the clip factor of gradients in which nothing was found: a device finds them beside the rest. */
+AMP_INLINE void ampi_conclude_norm(const amp_inspect_job *job, amp_step_record *r, const amp_totals *totals) {
+    if (!job->summed) return;
+    r->norm = amp_dsqrt(totals->sum);
+    if (!amp_totals_found(totals)) r->clip = amp_clip_factor(job->clip_norm, r->norm);
+}
 /* By a norm that is not finite nothing can be divided: a step that is taken all the same takes the factor 0, as PyTorch
    does for Inf, so that finite weights get no unclipped update. */
-AMP_INLINE void ampi_conclude_clip(const amp_inspect_job *job, amp_step_record *r, const amp_totals *totals) {
-    if (amp_found(totals->nan, totals->inf, totals->overflow) == 0)
-        r->clip = amp_clip_factor(job->clip_norm, r->norm);
-    else if (job->purpose == AMP_FOR_STEP && !r->skip && ampi_nonzero(job->clip_norm))
-        r->clip = 0.0f;
+AMP_INLINE void ampi_conclude_unclipped(const amp_inspect_job *job, amp_step_record *r, const amp_totals *totals) {
+    const int clips = job->purpose == AMP_FOR_STEP && !r->skip && ampi_nonzero(job->clip_norm);
+    if (!job->summed)
+        r->clip = 1.0f;
+    else if (amp_totals_found(totals))
+        r->clip = clips ? 0.0f : 1.0f;
 }
-/* The end of an inspection, by one thread: from totals (read when summed is 1) to the record, the scaler, the next
-   scale. 1: a step is taken, so the record wants the rates of every group for its step count. */
+/* The end of an inspection but for ampi_conclude_norm, by one thread: from totals (read when summed is 1) to the
+   record, the scaler, the next scale. 1: a step is taken, so the record wants the rates of every group for its step
+   count. */
 AMP_INLINE int ampi_conclude_record(const amp_inspect_job *job, const ampi_ending *at, const amp_totals *totals) {
     amp_step_record *r = at->record;
     int stepped = 0;
     if (job->fresh) ampi_conclude_fresh(job, at);
     r->inv_scale = job->sum.write ? 1.0f : at->factor;
-    r->clip = 1.0f;
-    if (job->summed) {
-        r->norm = amp_dsqrt(totals->sum);
-        if (job->fresh && job->scaler) ampi_conclude_faults(at, totals);
-        ampi_conclude_clip(job, r, totals);
-    }
+    if (job->summed && job->fresh && job->scaler) ampi_conclude_faults(at, totals);
+    ampi_conclude_unclipped(job, r, totals);
     if (job->purpose == AMP_FOR_ACCUMULATE) ampi_conclude_micro_batch(job, r);
     if (job->purpose == AMP_FOR_STEP) stepped = ampi_conclude_step(job, at);
     if (job->next_scale) amp_scaler_next(at->scaler);
@@ -2450,6 +2456,7 @@ AMP_INLINE void amp_conclude(const amp_inspect_job *job, const amp_totals *total
     at.finite = 1;
     for (i = 0; i < AMP_GROUPS; i++)
         at.finite &= ampi_rate_is_finite(&job->group[i]);
+    ampi_conclude_norm(job, r, totals);
     if (!ampi_conclude_record(job, &at, totals)) return;
     for (i = 0; i < AMP_GROUPS; i++)
         amp_rates_of(&r->rate[i], &job->group[i], r->steps);

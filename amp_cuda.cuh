@@ -818,9 +818,8 @@ AMPI_K void ampi_k_random8(uint32_t r[8], const ampi_k_keys *keys, uint64_t stre
    turns. */
 #define AMPI_TEAM  32u
 #define AMPI_TEAMS (AMP_BLOCK / AMPI_TEAM)
-#define AMPI_PITCH (AMPI_TEAM + 1u) /* no two teams begin in the same bank */
-typedef struct ampi_k_room {        /* in shared memory */
-    float lane[AMPI_TEAMS * AMP_LANES], half[AMPI_TEAMS * AMPI_PITCH], by[AMPI_TEAMS];
+typedef struct ampi_k_room { /* in shared memory */
+    float lane[AMPI_TEAMS * AMP_LANES], sum[AMPI_TEAMS], by[AMPI_TEAMS];
     double part[AMP_PARTS + AMPI_TEAMS], chunk[AMP_LANES];
 } ampi_k_room;
 
@@ -832,26 +831,42 @@ AMPI_K double ampi_k_halve8(const double x[8]) {
     double even = amp_dadd(amp_dadd(x[0], x[4]), amp_dadd(x[2], x[6]));
     return amp_dadd(even, amp_dadd(amp_dadd(x[1], x[5]), amp_dadd(x[3], x[7])));
 }
-/* From the lanes of the first so many teams, complete but for a barrier, to the sum of each one's part: thread i has
-   that of team i. */
-AMPI_K float ampi_k_join_lanes(ampi_k_room *room, uint32_t teams) {
-    uint32_t team = threadIdx.x / AMPI_TEAM, t = threadIdx.x % AMPI_TEAM, k;
-    float x[8];
-    __syncthreads();
-    if (team < teams) {
-        AMP_UNROLL
-        for (k = 0; k < 8u; k++)
-            x[k] = room->lane[team * AMP_LANES + t + AMPI_TEAM * k];
-        room->half[team * AMPI_PITCH + t] = ampi_k_halve8(x);
-    }
-    __syncthreads();
-    if (threadIdx.x >= teams) return 0.0f;
+/* The sum of AMP_LANES lanes by one team; every thread of it has it, for both of a pair add the same two. */
+AMPI_K float ampi_k_join(const float *lane) {
+    uint32_t k;
+    float x[8], sum;
     AMP_UNROLL
-    for (k = 0; k < 8u; k++) {
-        const float *half = &room->half[threadIdx.x * AMPI_PITCH + k];
-        x[k] = amp_add(amp_add(half[0], half[16]), amp_add(half[8], half[24]));
-    }
-    return ampi_k_halve8(x);
+    for (k = 0; k < 8u; k++)
+        x[k] = lane[threadIdx.x % AMPI_TEAM + AMPI_TEAM * k];
+    sum = ampi_k_halve8(x);
+    AMP_UNROLL
+    for (k = AMPI_TEAM / 2u; k; k /= 2u)
+        sum = amp_add(sum, AMP_SHUFFLE(sum, k));
+    return sum;
+}
+/* The same in double, of the first n lanes; the others are 0. */
+AMPI_K double ampi_k_join(const double *lane, uint32_t n) {
+    uint32_t i = threadIdx.x % AMPI_TEAM, k;
+    double x[8], sum;
+    AMP_UNROLL
+    for (k = 0; k < 8u; k++)
+        x[k] = i + AMPI_TEAM * k < n ? lane[i + AMPI_TEAM * k] : 0.0;
+    sum = ampi_k_halve8(x);
+    AMP_UNROLL
+    for (k = AMPI_TEAM / 2u; k; k /= 2u)
+        sum = amp_dadd(sum, AMP_SHUFFLE(sum, k));
+    return sum;
+}
+/* From the lanes of all teams, complete but for a barrier, to the sum of each one's part: thread i has that of team
+   i. */
+AMPI_K float ampi_k_join_lanes(ampi_k_room *room) {
+    uint32_t team = threadIdx.x / AMPI_TEAM;
+    float sum;
+    __syncthreads();
+    sum = ampi_k_join(&room->lane[team * AMP_LANES]);
+    if (threadIdx.x % AMPI_TEAM == 0) room->sum[team] = sum;
+    __syncthreads();
+    return threadIdx.x < AMPI_TEAMS ? room->sum[threadIdx.x] : 0.0f;
 }
 /* Halves n doubles in shared memory, a power of two; the sum is valid in every thread. */
 AMPI_K double ampi_k_halve(double *x, uint32_t n) {
@@ -892,7 +907,7 @@ template <class X> AMPI_K double ampi_k_sum_chunk(const X &x, uint64_t base, uin
         AMP_UNROLL
         for (k = 0; k < 8u; k++)
             room->lane[team * AMP_LANES + slot + k] = lane[k];
-        sum = ampi_k_join_lanes(room, AMPI_TEAMS);
+        sum = ampi_k_join_lanes(room);
         if (threadIdx.x < AMPI_TEAMS && r + threadIdx.x < parts) room->part[r + threadIdx.x] = amp_widen(sum);
     }
     return ampi_k_halve(room->part, ampi_k_power_of_two(parts, AMP_PARTS));
@@ -1250,9 +1265,10 @@ AMPI_K void *ampi_k_gradient(const amp_param_entry *e, uint32_t accum, amp_dtype
     return accum ? (void *)e->accum : e->grad;
 }
 
-/* Inspection. A chunk is cut into `cuts` pieces, AMPI_CUTS or, for small sets, AMP_PARTS of them: piece q has the parts
-   q, q + cuts, ..., whose sums are halved by themselves. A block takes a piece at a time. */
-#define AMPI_CUTS 4u
+/* Inspection. A chunk is cut into AMPI_CUTS pieces or, for small sets (`spread`), into AMP_PARTS of them: piece q has
+   the parts q, q + cuts, ..., whose sums are halved by themselves. A block takes a piece at a time. */
+#define AMPI_CUTS            4u
+#define AMPI_CUTS_OF(spread) ((spread) ? AMP_PARTS : AMPI_CUTS)
 typedef struct
     ampi_k_inspect_state { /* of the blocks of a launch; the last leaves zeros in `found` and `ticket` again */
     ampi_k_finite_sums found;
@@ -1317,42 +1333,50 @@ AMPI_K void ampi_k_squares(const ampi_k_gradients *g, uint32_t at, uint32_t n, i
     for (k = 0; k < 8u; k++)
         lane[t + AMPI_TEAM * k] = sum[k];
 }
-/* The same of a part by the whole block: a lane per thread. */
+/* The same of a part by the whole block: a lane per thread, all loads first. */
 template <int type>
 AMPI_K void ampi_k_squares_spread(const ampi_k_gradients *g, uint32_t at, uint32_t n, float by, float *lane) {
-    uint32_t j, q;
+    uint32_t j, k, x[AMP_PART / AMP_LANES];
     for (j = threadIdx.x; j < AMP_LANES; j += AMP_BLOCK) {
+        const char *from = (const char *)g->data + (g->base + at + j) * amp_dtype_size((amp_dtype)type);
         float sum = 0.0f;
         AMP_UNROLL
-        for (q = 0; q < AMP_PART; q += AMP_LANES) {
-            float u = q + j < n ? amp_load(g->data, (amp_dtype)type, g->base + at + q + j) : 0.0f;
-            u = amp_mul(amp_mul(u, g->inv), by);
+        for (k = 0; k < AMP_PART / AMP_LANES; k++)
+            x[k] = AMP_LANES * k + j < n ? ampi_load_pattern(from, (amp_dtype)type, AMP_LANES * k) : 0u;
+        AMP_UNROLL
+        for (k = 0; k < AMP_PART / AMP_LANES; k++) {
+            float u = amp_mul(ampi_float(ampi_k_quick(x[k], (amp_dtype)type)), g->inv);
+            u = amp_mul(u, by);
             sum = amp_add(sum, amp_mul(u, u));
         }
         lane[j] = sum;
     }
 }
-template <int type>
+template <int type, int spread>
 AMPI_K void ampi_k_squares_any(
-    const ampi_k_gradients *g, uint32_t at, uint32_t n, int again, float by, int spread, ampi_k_room *room) {
+    const ampi_k_gradients *g, uint32_t at, uint32_t n, int again, float by, ampi_k_room *room) {
     if (spread)
         ampi_k_squares_spread<type>(g, at, n, by, room->lane);
     else
         ampi_k_squares<type>(g, at, n, again, by, room->lane + threadIdx.x / AMPI_TEAM * AMP_LANES);
 }
 #define AMPI_FORMAT_SQUARES(T, ...) \
-    if (g->type == AMP_##T) ampi_k_squares_any<AMP_##T>(g, at, n, again, by, spread, room);
-/* The sum of a part per team, times by^2; as from ampi_k_join_lanes. */
+    if (g->type == AMP_##T) ampi_k_squares_any<AMP_##T, spread>(g, at, n, again, by, room);
+/* The sum of a part per team, times by^2, in each of its threads; spread: in those of the first team. */
+template <int spread>
 AMPI_K float ampi_k_part_squares(
-    const ampi_k_gradients *g, uint32_t at, uint32_t n, int again, float by, int spread, ampi_k_room *room) {
+    const ampi_k_gradients *g, uint32_t at, uint32_t n, int again, float by, ampi_k_room *room) {
     AMPI_FORMATS(AMPI_FORMAT_SQUARES)
-    if (g->type == AMP_F32) ampi_k_squares_any<AMP_F32>(g, at, n, again, by, spread, room);
-    return ampi_k_join_lanes(room, spread ? 1u : AMPI_TEAMS);
+    if (g->type == AMP_F32) ampi_k_squares_any<AMP_F32, spread>(g, at, n, again, by, room);
+    __syncthreads();
+    if (spread && threadIdx.x >= AMPI_TEAM) return 0.0f;
+    return ampi_k_join(room->lane + threadIdx.x / AMPI_TEAM * AMP_LANES);
 }
 /* Which part a team has in a round: elements [at, at + n) of the chunk, n may be 0. */
-AMPI_K uint32_t ampi_k_part_of(const ampi_k_gradients *g, uint32_t q, uint32_t cuts, uint32_t index, uint32_t *at) {
-    *at = (q + cuts * index) * AMP_PART;
-    if (index >= AMP_PARTS / cuts || *at >= g->n) return 0;
+template <int spread>
+AMPI_K uint32_t ampi_k_part_of(const ampi_k_gradients *g, uint32_t q, uint32_t index, uint32_t *at) {
+    *at = (q + AMPI_CUTS_OF(spread) * index) * AMP_PART;
+    if (index >= AMP_PARTS / AMPI_CUTS_OF(spread) || *at >= g->n) return 0;
     return g->n - *at < AMP_PART ? g->n - *at : AMP_PART;
 }
 AMPI_K void ampi_k_part_faults(const ampi_k_gradients *g, uint32_t at, uint32_t n, ampi_k_finite_sums *found) {
@@ -1379,80 +1403,100 @@ AMPI_K void ampi_k_part_unscale(const ampi_k_gradients *g, uint32_t at, uint32_t
     }
     if (f.first != AMP_CHUNK) ampi_k_note(found, g->chunk, &f);
 }
-/* A round of parts into room->part[index ...], one per team. Seldom, those whose squares leave the range are added up
-   again, and those that are not finite looked through. */
-AMPI_K void ampi_k_inspect_round(const ampi_k_gradients *g, uint32_t q, uint32_t cuts, uint32_t index,
-    ampi_k_room *room, ampi_k_finite_sums *found) {
-    uint32_t team = threadIdx.x / AMPI_TEAM, at, n = ampi_k_part_of(g, q, cuts, index + team, &at), k, again = 0;
-    int spread = cuts == AMP_PARTS;
-    uint32_t mine_at, mine = ampi_k_part_of(g, q, cuts, index + threadIdx.x, &mine_at);
-    float sum;
-    if (spread) n = ampi_k_part_of(g, q, cuts, 0, &at);
-    sum = ampi_k_part_squares(g, at, n, 0, 1.0f, spread, room);
-    if (threadIdx.x < AMPI_TEAMS) {
-        float by = mine ? amp_squares_by(sum) : 1.0f;
-        room->by[threadIdx.x] = by;
-        room->part[index + threadIdx.x] = mine ? amp_widen(sum) : 0.0;
+/* A round of parts into room->part[index ...], one per team; spread: one by all of them, into *only. Seldom, those
+   whose squares leave the range are added up again, and those that are not finite looked through. */
+template <int spread>
+AMPI_K void ampi_k_inspect_round(
+    const ampi_k_gradients *g, uint32_t q, uint32_t index, double *only, ampi_k_room *room, ampi_k_finite_sums *found) {
+    const uint32_t team = spread ? 0 : threadIdx.x / AMPI_TEAM;
+    const int first = threadIdx.x == team * AMPI_TEAM;
+    double *to = spread ? only : &room->part[index + team];
+    uint32_t at, n = ampi_k_part_of<spread>(g, q, index + team, &at), k, again = 0;
+    float sum = ampi_k_part_squares<spread>(g, at, n, 0, 1.0f, room), by = n ? amp_squares_by(sum) : 1.0f;
+    if (first) {
+        *to = n ? amp_widen(sum) : 0.0;
+        room->by[team] = by;
     }
     __syncthreads();
-    for (k = 0; k < AMPI_TEAMS; k++)
+    for (k = 0; k < (spread ? 1u : AMPI_TEAMS); k++)
         again |= ampi_bits(room->by[k]) != 0x3f800000u;
     if (!again) return;
-    sum = ampi_k_part_squares(g, at, n, 1, room->by[spread ? 0 : team], spread, room);
-    if (threadIdx.x < AMPI_TEAMS && mine) {
-        room->part[index + threadIdx.x] = amp_squares_sum(sum, room->by[threadIdx.x]);
-        room->by[threadIdx.x] = sum;
+    by = room->by[team];
+    sum = ampi_k_part_squares<spread>(g, at, n, 1, by, room);
+    if (first && n) {
+        *to = amp_squares_sum(sum, by);
+        room->by[team] = sum;
     }
     __syncthreads();
-    if (!amp_is_finite(room->by[spread ? 0 : team]) && (!spread || team == 0)) ampi_k_part_faults(g, at, n, found);
+    if (!amp_is_finite(room->by[team]) && (!spread || threadIdx.x < AMPI_TEAM)) ampi_k_part_faults(g, at, n, found);
     __syncthreads();
 }
-AMPI_K uint32_t ampi_k_chunk_of(uint64_t piece, uint32_t cuts) {
-    return (uint32_t)(piece >> (cuts == AMP_PARTS ? 5u : 2u));
+template <int spread>
+AMPI_K void ampi_k_inspect_piece(
+    const amp_sum_job *job, const ampi_k_gradients *g, uint32_t q, ampi_k_room *room, ampi_k_finite_sums *found) {
+    const uint32_t parts = AMP_PARTS / AMPI_CUTS_OF(spread);
+    double *sum = &job->table.partials[g->chunk].sum[q];
+    uint32_t index, at, n;
+    if (q * AMP_PART >= g->n) { /* all threads alike */
+        if (threadIdx.x == 0) *sum = 0.0;
+        return;
+    }
+    for (index = 0; index < parts; index += AMPI_TEAMS)
+        ampi_k_inspect_round<spread>(g, q, index, sum, room, found);
+    if (!spread && threadIdx.x == 0) *sum = ampi_k_halve8(room->part);
+    for (index = threadIdx.x / AMPI_TEAM; job->write && index < parts; index += AMPI_TEAMS) {
+        n = ampi_k_part_of<spread>(g, q, index, &at);
+        if (n) ampi_k_part_unscale(g, at, n, found);
+    }
 }
-/* One piece of chunk c. */
-AMPI_K void ampi_k_inspect_piece(const amp_sum_job *job, amp_chunk c, uint64_t piece, uint32_t cuts, float inv,
-    ampi_k_room *room, ampi_k_finite_sums *found) {
-    uint32_t chunk = ampi_k_chunk_of(piece, cuts), q = (uint32_t)piece & (cuts - 1u), index, at, n;
-    uint32_t parts = AMP_PARTS / cuts;
+static_assert(AMP_PARTS == 8u * AMPI_CUTS, "a piece has one part or eight");
+/* Where the gradients of a chunk lie; g->inv is left. */
+AMPI_K void ampi_k_gradients_of(const amp_sum_job *job, uint32_t chunk, amp_chunk c, ampi_k_gradients *g) {
     const amp_param_entry *e = &job->table.entries[c.param];
+    g->chunk = chunk;
+    g->data = ampi_k_gradient(e, job->accum, &g->type);
+    g->base = (uint64_t)c.index * AMP_CHUNK;
+    g->n = ampi_k_chunk_size(e, &c);
+    g->wide = ampi_k_aligned(g->data, g->type);
+}
+/* A block's pieces: each has one. c: the chunk of the first; gives amp_sum_factor. */
+template <int spread>
+AMPI_K float ampi_k_inspect_pieces(
+    const amp_sum_job *job, amp_chunk c, float scale, uint32_t divide, ampi_k_room *room, ampi_k_finite_sums *found) {
+    const uint32_t cuts = AMPI_CUTS_OF(spread);
+    uint64_t piece = blockIdx.x, pieces = (uint64_t)job->table.n_chunks * cuts;
     ampi_k_gradients g;
-    double sum = 0.0;
-    g.data = ampi_k_gradient(e, job->accum, &g.type);
-    g.base = (uint64_t)c.index * AMP_CHUNK;
-    g.n = ampi_k_chunk_size(e, &c);
-    g.chunk = chunk;
-    g.inv = inv;
-    g.wide = ampi_k_aligned(g.data, g.type);
-    if (q * AMP_PART < g.n) { /* all threads alike */
-        for (index = 0; index < parts; index += AMPI_TEAMS)
-            ampi_k_inspect_round(&g, q, cuts, index, room, found);
-        for (index = threadIdx.x / AMPI_TEAM; job->write && index < parts; index += AMPI_TEAMS) {
-            n = ampi_k_part_of(&g, q, cuts, index, &at);
-            if (n) ampi_k_part_unscale(&g, at, n, found);
-        }
-        sum = ampi_k_halve(room->part, parts);
+    ampi_k_gradients_of(job, (uint32_t)(piece / cuts), c, &g);
+    g.inv = amp_factor_of(scale, divide);
+    for (;;) {
+        ampi_k_inspect_piece<spread>(job, &g, (uint32_t)piece % cuts, room, found);
+        piece += gridDim.x;
+        if (piece >= pieces) return g.inv;
+        ampi_k_gradients_of(job, (uint32_t)(piece / cuts), job->table.chunks[piece / cuts], &g);
     }
-    if (threadIdx.x == 0) job->table.partials[chunk].sum[q] = sum;
 }
 
-/* All pieces to the totals, by one block; valid in every thread. */
-AMPI_K double ampi_k_inspect_sum(const amp_sum_job *job, uint32_t cuts, ampi_k_room *room) {
-    amp_partial *p = job->table.partials;
-    uint32_t n = job->table.n_chunks, i, k, c;
-    double x[8];
-    if (cuts == AMP_PARTS) { /* as if there had been AMPI_CUTS of them */
-        for (i = threadIdx.x; i < AMPI_CUTS * n; i += AMP_BLOCK) {
-            double *from = &p[i / AMPI_CUTS].sum[i % AMPI_CUTS];
-            AMP_UNROLL
-            for (k = 0; k < 8u; k++)
-                x[k] = AMP_LOAD_L2(from + AMPI_CUTS * k);
-            *from = ampi_k_halve8(x);
-        }
-        __syncthreads();
+/* The sums of chunks that were cut into AMP_PARTS: a thread has eight of them, four threads a chunk. */
+AMPI_K void ampi_k_inspect_chunks(const amp_partial *p, uint32_t n, double *chunk) {
+    uint32_t i = threadIdx.x, k;
+    for (; i - threadIdx.x % AMPI_TEAM < AMPI_CUTS * n; i += AMP_BLOCK) { /* whole teams */
+        double x[8], sum;
+        AMP_UNROLL
+        for (k = 0; k < 8u; k++)
+            x[k] = i < AMPI_CUTS * n ? AMP_LOAD_L2(&p[i / AMPI_CUTS].sum[i % AMPI_CUTS + AMPI_CUTS * k]) : 0.0;
+        sum = ampi_k_halve8(x);
+        sum = amp_dadd(sum, AMP_SHUFFLE(sum, 2));
+        sum = amp_dadd(sum, AMP_SHUFFLE(sum, 1));
+        if (i % AMPI_CUTS == 0) chunk[i / AMPI_CUTS] = sum;
     }
-    for (i = threadIdx.x; i < AMP_LANES; i += AMP_BLOCK) {
-        double lane = 0.0;
+}
+/* All pieces to the totals, by one block; valid in the first team. */
+AMPI_K double ampi_k_inspect_sum(const amp_sum_job *job, uint32_t cuts, ampi_k_room *room) {
+    const amp_partial *p = job->table.partials;
+    uint32_t n = job->table.n_chunks, i, k, c;
+    if (cuts == AMP_PARTS) ampi_k_inspect_chunks(p, n, room->chunk);
+    for (i = threadIdx.x; cuts == AMPI_CUTS && i < AMP_LANES; i += AMP_BLOCK) {
+        double lane = 0.0, x[AMPI_CUTS];
         for (c = i; c < n; c += AMP_LANES) {
             AMP_UNROLL
             for (k = 0; k < AMPI_CUTS; k++)
@@ -1461,36 +1505,37 @@ AMPI_K double ampi_k_inspect_sum(const amp_sum_job *job, uint32_t cuts, ampi_k_r
         }
         room->chunk[i] = lane;
     }
-    return ampi_k_halve(room->chunk, ampi_k_power_of_two(n, AMP_LANES));
+    __syncthreads();
+    return threadIdx.x < AMPI_TEAM ? ampi_k_join(room->chunk, n) : 0.0;
 }
-/* What was found, by one thread, which leaves zeros. */
-AMPI_K void ampi_k_inspect_found(const amp_sum_job *job, ampi_k_finite_sums *found, amp_totals *totals) {
-    uint64_t key = ~AMP_LOAD_L2((unsigned long long *)&found->first);
-    totals->nan = AMP_LOAD_L2((unsigned long long *)&found->nan);
-    totals->inf = AMP_LOAD_L2((unsigned long long *)&found->inf);
-    totals->overflow = AMP_LOAD_L2((unsigned long long *)&found->overflow);
+AMPI_K void ampi_k_inspect_found(const amp_sum_job *job, const ampi_k_finite_sums *found, amp_totals *totals) {
+    uint64_t key = ~found->first;
+    totals->nan = found->nan;
+    totals->inf = found->inf;
+    totals->overflow = found->overflow;
     totals->first_param = totals->_pad = 0;
     totals->first_index = 0;
-    if (~key == 0) return;
+    if (!found->first) return;
     totals->first_param = job->table.chunks[key >> 16].param;
     totals->first_index = (uint64_t)job->table.chunks[key >> 16].index * AMP_CHUNK + (key & 0xffffu);
-    found->nan = found->inf = found->overflow = found->first = 0;
 }
 
-/* What a block that ends an inspection works on, in shared memory: each word is read and written once, all at a time,
+/* What the block that ends an inspection works on, in shared memory: each word is read and written once, all at a time,
    instead of one after the other by a single thread. */
 typedef struct ampi_k_ending {
     amp_step_record record;
     amp_scaler_state scaler;
     amp_rates rates[AMP_GROUPS];
+    int finite[AMP_GROUPS]; /* the learning rates are */
     uint64_t serial;
     int stepped;
-    unsigned infinite; /* a learning rate is not finite */
 } ampi_k_ending;
 static_assert(offsetof(ampi_k_ending, scaler) == sizeof(amp_step_record), "copied as one piece, by words");
 #define AMPI_K_RECORD (uint32_t)(sizeof(amp_step_record) / 4u) /* words, and then those of the scaler */
 #define AMPI_K_ENDING (AMPI_K_RECORD + (uint32_t)(sizeof(amp_scaler_state) / 4u))
-/* Complete after a barrier. */
+#define AMPI_K_RATES  (uint32_t)(offsetof(amp_step_record, rate) / 4u) /* the first word of the rates */
+/* By every block, as long as it waits for other loads: any may be the one that ends the inspection, and until then
+   nobody writes. Complete after a barrier. */
 AMPI_K void ampi_k_ending_begin(const amp_inspect_job *job, ampi_k_ending *e, const ampi_k_inspect_state *state) {
     uint32_t words = job->scaler ? AMPI_K_ENDING : AMPI_K_RECORD, i;
     for (i = threadIdx.x; i < words; i += AMP_BLOCK) {
@@ -1498,78 +1543,69 @@ AMPI_K void ampi_k_ending_begin(const amp_inspect_job *job, ampi_k_ending *e, co
         if (i >= AMPI_K_RECORD) from = (const ampi_k_u32 *)job->scaler + (i - AMPI_K_RECORD);
         ((ampi_k_u32 *)e)[i] = *from;
     }
-    if (threadIdx.x == AMP_BLOCK - 1u) {
-        e->serial = state->serial + 1u;
-        e->stepped = 0;
-        e->infinite = 0;
-    }
+    if (threadIdx.x == AMP_BLOCK - 1u) e->serial = state->serial + 1u;
 }
-/* The host can read a copy of the record without waiting: it is whole when `begin` and `end` are equal. */
-AMPI_K void ampi_k_copy_begins(const amp_inspect_job *job, const ampi_k_ending *e, ampi_k_inspect_state *state) {
-    state->serial = e->serial;
-    *(volatile uint64_t *)&job->mirror->begin = e->serial;
-    AMP_FENCE_SYSTEM();
+/* The rates of the step that may be taken, a group each by the last threads, while the first one takes its ticket. */
+AMPI_K void ampi_k_ending_rates(const amp_inspect_job *job, ampi_k_ending *e) {
+    uint32_t group = AMP_BLOCK - 1u - threadIdx.x;
+    if (group >= AMP_GROUPS || job->purpose != AMP_FOR_STEP) return;
+    e->finite[group] = ampi_rate_is_finite(&job->group[group]);
+    amp_rates_of(&e->rates[group], &job->group[group], e->record.steps + 1u);
 }
-AMPI_K void ampi_k_ending_end(const amp_inspect_job *job, const ampi_k_ending *e) {
+/* The record and the scaler to where they came from, and the record to the host, which can read its copy without
+   waiting: see amp_step_mirror. */
+AMPI_K void ampi_k_ending_end(const amp_inspect_job *job, const ampi_k_ending *e, ampi_k_inspect_state *state) {
     uint32_t words = job->scaler ? AMPI_K_ENDING : AMPI_K_RECORD, i;
     for (i = threadIdx.x; i < words; i += AMP_BLOCK) {
         uint32_t word = ((const ampi_k_u32 *)e)[i];
+        if (e->stepped && i - AMPI_K_RATES < AMPI_K_RECORD - AMPI_K_RATES)
+            word = ((const ampi_k_u32 *)e->rates)[i - AMPI_K_RATES];
         if (i >= AMPI_K_RECORD) {
             ((ampi_k_u32 *)job->scaler)[i - AMPI_K_RECORD] = word;
-        } else {
-            ((ampi_k_u32 *)job->record)[i] = word;
-            if (job->mirror) ((ampi_k_u32 *)&job->mirror->record)[i] = word;
+            continue;
         }
+        ((ampi_k_u32 *)job->record)[i] = word;
+        if (job->mirror) *(volatile uint64_t *)&job->mirror->word[i] = e->serial << 32 | word;
     }
-    if (!job->mirror) return;
-    AMP_FENCE_SYSTEM();
-    __syncthreads();
-    if (threadIdx.x == 0) *(volatile uint64_t *)&job->mirror->end = e->serial;
+    if (threadIdx.x == 0) state->serial = e->serial;
 }
-/* One block ends the inspection: its first thread makes the record, the last ones meanwhile the rates of the step that
-   may be taken, a group each, and one begins the host's copy. e: begun; totals: valid in the first thread; factor: see
-   amp_sum_factor. */
+/* One block ends the inspection: its first thread finds the norm, one of others meanwhile the rest of the record. e:
+   complete, with its rates; totals: valid in these two, totals->sum in the first; factor: see amp_sum_factor. */
 AMPI_K void ampi_k_inspect_end(
     const amp_inspect_job *job, const amp_totals *totals, float factor, ampi_k_ending *e, ampi_k_inspect_state *state) {
-    uint32_t group = AMP_BLOCK - 1u - threadIdx.x;
-    uint64_t steps;
-    int rates = group < AMP_GROUPS && job->purpose == AMP_FOR_STEP;
-    __syncthreads();
-    steps = e->record.steps;
-    if (rates && !ampi_rate_is_finite(&job->group[group])) atomicOr(&e->infinite, 1u);
-    __syncthreads();
-    if (rates) amp_rates_of(&e->rates[group], &job->group[group], steps + 1u);
-    if (threadIdx.x == AMP_BLOCK / 2u && job->mirror) ampi_k_copy_begins(job, e, state);
-    if (threadIdx.x == 0) {
+    uint32_t group;
+    if (threadIdx.x == 0) ampi_conclude_norm(job, &e->record, totals);
+    if (threadIdx.x == AMP_BLOCK / 2u) {
         ampi_ending at;
         at.record = &e->record;
         at.scaler = &e->scaler;
         at.factor = factor;
-        at.finite = !e->infinite;
+        at.finite = 1;
+        for (group = 0; job->purpose == AMP_FOR_STEP && group < AMP_GROUPS; group++)
+            at.finite &= e->finite[group];
         e->stepped = ampi_conclude_record(job, &at, totals);
     }
     __syncthreads();
-    if (e->stepped && group < AMP_GROUPS) e->record.rate[group] = e->rates[group];
-    __syncthreads();
-    ampi_k_ending_end(job, e);
+    ampi_k_ending_end(job, e, state);
 }
 
-/* All pieces, then the last block to finish joins them: 1 in that block, whose first thread holds the totals. The
-   ticket wraps to 0. *factor is amp_sum_factor; whole: to be begun by the last block, or NULL. */
+/* All pieces, then the last block to finish joins them: 1 in that block, whose first thread holds the sum of the
+   totals, and all threads the rest. The ticket wraps to 0. *factor is amp_sum_factor; whole: its e is made, or NULL. */
 AMPI_K int ampi_k_sums(const amp_sum_job *job, uint32_t cuts, float *factor, ampi_k_inspect_state *state,
     const amp_inspect_job *whole, ampi_k_ending *e, amp_totals *totals) {
     AMP_SHARED(ampi_k_room, room, 1);
+    AMP_SHARED(ampi_k_finite_sums, found, 1);
     AMP_SHARED(uint32_t, last, 1);
-    uint64_t piece = blockIdx.x, pieces = (uint64_t)job->table.n_chunks * cuts;
-    amp_chunk c = {0, 0};
-    if (piece < pieces) c = job->table.chunks[ampi_k_chunk_of(piece, cuts)];
-    *factor = amp_sum_factor(job); /* while that load is under way */
-    while (piece < pieces) {
-        ampi_k_inspect_piece(job, c, piece, cuts, *factor, room, &state->found);
-        piece += gridDim.x;
-        if (piece < pieces) c = job->table.chunks[ampi_k_chunk_of(piece, cuts)];
-    }
+    amp_chunk c = job->table.chunks[cuts == AMP_PARTS ? blockIdx.x / AMP_PARTS : blockIdx.x / AMPI_CUTS];
+    float scale = amp_sum_scale(job);
+    uint32_t divide = amp_sum_divide(job);
+    if (whole) ampi_k_ending_begin(whole, e, state); /* these loads are under way side by side */
+    if (cuts == AMP_PARTS)
+        *factor = ampi_k_inspect_pieces<1>(job, c, scale, divide, room, &state->found);
+    else
+        *factor = ampi_k_inspect_pieces<0>(job, c, scale, divide, room, &state->found);
     __syncthreads();
+    if (whole) ampi_k_ending_rates(whole, e);
     if (threadIdx.x == 0) {
         AMP_FENCE();
         last[0] = atomicInc((unsigned *)&state->ticket, gridDim.x - 1u) == gridDim.x - 1u;
@@ -1577,9 +1613,14 @@ AMPI_K int ampi_k_sums(const amp_sum_job *job, uint32_t cuts, float *factor, amp
     }
     __syncthreads();
     if (!last[0]) return 0; /* the first thread's fence after the ticket holds for all, by the barrier */
-    if (whole) ampi_k_ending_begin(whole, e, state);
+    if (threadIdx.x >= AMP_BLOCK - 4u) {
+        uint32_t i = threadIdx.x - (AMP_BLOCK - 4u);
+        ((unsigned long long *)found)[i] = AMP_LOAD_L2((unsigned long long *)&state->found + i);
+    }
     totals->sum = ampi_k_inspect_sum(job, cuts, room);
-    if (threadIdx.x == 0) ampi_k_inspect_found(job, &state->found, totals);
+    ampi_k_inspect_found(job, found, totals);
+    if (found->first && threadIdx.x == 0)
+        state->found.nan = state->found.inf = state->found.overflow = state->found.first = 0;
     return 1;
 }
 static __global__ void __launch_bounds__(AMP_BLOCK, 2)
@@ -1601,6 +1642,9 @@ static __global__ void __launch_bounds__(AMP_BLOCK)
     ampi_k_conclude(const AMP_GRID_CONSTANT amp_inspect_job job, ampi_k_inspect_state *state) {
     AMP_SHARED(ampi_k_ending, end, 1); /* one block */
     ampi_k_ending_begin(&job, end, state);
+    __syncthreads();
+    ampi_k_ending_rates(&job, end);
+    __syncthreads();
     ampi_k_inspect_end(&job, job.sum.table.totals, amp_sum_factor(&job.sum), end, state);
 }
 
@@ -1614,13 +1658,14 @@ typedef struct ampi_k_piece {
     uint64_t base;
 } ampi_k_piece; /* elements [base, base + n) of a parameter; n may be 0 */
 
-/* Piece i of a table whose chunks are cut into 2^cuts. From the end: of the gradients that an inspection has just read,
-   the last ones are still in the cache. */
-AMPI_K ampi_k_piece ampi_k_piece_of(const amp_param_table *t, uint32_t cuts, uint64_t i) {
-    uint64_t back = ((uint64_t)t->n_chunks << cuts) - 1u - i, size = AMP_CHUNK >> cuts;
-    amp_chunk c = t->chunks[back >> cuts];
-    uint64_t begin = (uint64_t)c.index * AMP_CHUNK + (back & ((1u << cuts) - 1u)) * size;
-    uint64_t count = t->entries[c.param].count;
+/* Pieces of a table whose chunks are cut into 2^cuts are taken from the end: of the gradients that an inspection has
+   just read, the last ones are still in the cache. Number `back` from the front, in chunk c of a parameter of so many
+   elements. */
+AMPI_K uint64_t ampi_k_from_end(const amp_param_table *t, uint32_t cuts, uint64_t i) {
+    return ((uint64_t)t->n_chunks << cuts) - 1u - i;
+}
+AMPI_K ampi_k_piece ampi_k_piece_in(amp_chunk c, uint32_t cuts, uint64_t back, uint64_t count) {
+    uint64_t size = AMP_CHUNK >> cuts, begin = (uint64_t)c.index * AMP_CHUNK + (back & ((1u << cuts) - 1u)) * size;
     ampi_k_piece p;
     p.param = c.param;
     p.base = begin;
@@ -1629,6 +1674,11 @@ AMPI_K ampi_k_piece ampi_k_piece_of(const amp_param_table *t, uint32_t cuts, uin
     else
         p.n = (uint32_t)(count - begin < size ? count - begin : size);
     return p;
+}
+AMPI_K ampi_k_piece ampi_k_piece_of(const amp_param_table *t, uint32_t cuts, uint64_t i) {
+    uint64_t back = ampi_k_from_end(t, cuts, i);
+    amp_chunk c = t->chunks[back >> cuts];
+    return ampi_k_piece_in(c, cuts, back, t->entries[c.param].count);
 }
 
 /* What one piece's update needs to know of its parameter. kind: an amp_update_kind, or AMPI_K_APPLY, whose
@@ -1995,16 +2045,16 @@ AMPI_K uint32_t ampi_k_update_at(const ampi_k_updating *p, uint64_t at, const am
         if (counted) tally->lost += update[k] & (uint32_t)(x.kept[k] == x.w[k]);
     return x.inf ? found | AMP_MOMENT_OVERFLOW : found;
 }
-/* 1 into the record, and into what the host reads without waiting. */
-AMPI_K void ampi_k_note(uint32_t *flag, uint32_t *mirrored) {
-    const uint32_t known = atomicOr((unsigned *)flag, 1u);
-    if (mirrored && !known) *(volatile uint32_t *)mirrored = 1u;
+/* 1 into a word of the record and, whoever is first, into its copy for the host: the low half, for its number stays. */
+AMPI_K void ampi_k_note_overflow(amp_step_record *record, amp_step_mirror *mirror, size_t at) {
+    const uint32_t known = atomicOr((unsigned *)((char *)record + at), 1u);
+    if (mirror && !known) *(volatile ampi_k_u32 *)&mirror->word[at / 4u] = 1u;
 }
 
 /* What all kinds of update fill in alike; grad and grad_type are the caller's. */
 AMPI_K void ampi_k_update_begin(
-    ampi_k_updating *p, const amp_param_table *t, uint32_t param, const amp_step_record *r, const ampi_k_u4 *keys) {
-    p->e = t->entries[param];
+    ampi_k_updating *p, const amp_param_entry *e, uint32_t param, const amp_step_record *r, const ampi_k_u4 *keys) {
+    p->e = *e;
     p->weights = p->e.master ? p->e.master : p->e.model;
     p->weight_type = p->e.master ? AMP_F32 : p->e.model_dtype;
     p->draw = amp_draw_of(r, param);
@@ -2015,79 +2065,101 @@ AMPI_K void ampi_k_update_begin(
     p->keys = keys;
     p->moments = p->brief = 0;
 }
+/* Where the arrays of a piece are aligned together, and whether the gradients are there, too. */
+AMPI_K ampi_k_ends ampi_k_update_ends(ampi_k_updating *p, uint64_t base) {
+    const amp_param_entry *e = &p->e;
+    const uintptr_t all = (uintptr_t)p->grad | (uintptr_t)p->weights | (uintptr_t)e->model | (uintptr_t)e->low |
+        (uintptr_t)e->moment[0] | (uintptr_t)e->moment[1] | (uintptr_t)p->zero;
+    ampi_k_ends ends = ampi_k_no_ends(), meet;
+    p->grad_wide = 1;
+    if (all % 16u == 0) return ends; /* nearly always, and a base is a multiple of 8 */
+    ampi_k_meet(&ends, p->weights, p->weight_type, base);
+    ampi_k_meet(&ends, e->model, e->model_dtype, base);
+    ampi_k_meet(&ends, e->low, AMP_F16, base);
+    ampi_k_meet(&ends, e->moment[0], e->moment_dtype, base);
+    ampi_k_meet(&ends, e->moment[1], e->moment_dtype, base);
+    ampi_k_meet(&ends, p->zero, AMP_F32, base);
+    if (p->drawn) ends.never |= (ends.head & 3u) != 0; /* their words come in fours */
+    meet = ends;
+    ampi_k_meet(&meet, p->grad, p->grad_type, base);
+    p->grad_wide = !meet.never && meet.head == ends.head;
+    return ends;
+}
 /* counts: NULL unless counted; then one in `every` blocks. */
 template <int kind, int counted>
 AMPI_K void ampi_k_update_piece(ampi_k_updating *p, const ampi_k_piece *c, const amp_coef *coef,
     amp_step_record *record, amp_step_mirror *mirror, amp_update_count *counts, uint32_t every) {
-    ampi_k_ends ends = ampi_k_no_ends(), meet;
     ampi_k_tally tally = ampi_k_tally_begin(&p->e, every);
-    uint32_t i, groups, found = 0;
+    const ampi_k_ends ends = ampi_k_update_ends(p, c->base);
+    uint32_t i, groups = ampi_k_groups(&ends, c->n), found = 0;
     uint64_t at, end;
-    ampi_k_meet(&ends, p->weights, p->weight_type, c->base);
-    ampi_k_meet(&ends, p->e.model, p->e.model_dtype, c->base);
-    ampi_k_meet(&ends, p->e.low, AMP_F16, c->base);
-    ampi_k_meet(&ends, p->e.moment[0], p->e.moment_dtype, c->base);
-    ampi_k_meet(&ends, p->e.moment[1], p->e.moment_dtype, c->base);
-    ampi_k_meet(&ends, p->zero, AMP_F32, c->base);
-    if (p->drawn) ends.never |= (ends.head & 3u) != 0; /* their words come in fours */
-    meet = ends;
-    ampi_k_meet(&meet, p->grad, p->grad_type, c->base);
-    p->grad_wide = !meet.never && meet.head == ends.head;
-    groups = ampi_k_groups(&ends, c->n);
     for (i = threadIdx.x; i < c->n - 8u * groups; i += AMP_BLOCK)
         found |= ampi_k_update_at<kind, counted, 1>(p, c->base + ampi_k_outside(&ends, groups, i), coef, &tally);
     at = c->base + ends.head + 8u * threadIdx.x;
     end = c->base + ends.head + 8u * groups;
     for (; at < end; at += 8u * AMP_BLOCK)
         found |= ampi_k_update_at<kind, counted, 8>(p, at, coef, &tally);
-    if (found & AMP_WEIGHT_OVERFLOW)
-        ampi_k_note(&record->weight_overflow, mirror ? &mirror->record.weight_overflow : NULL);
-    if (found & AMP_MOMENT_OVERFLOW)
-        ampi_k_note(&record->moment_overflow, mirror ? &mirror->record.moment_overflow : NULL);
+    if (found & AMP_WEIGHT_OVERFLOW) ampi_k_note_overflow(record, mirror, offsetof(amp_step_record, weight_overflow));
+    if (found & AMP_MOMENT_OVERFLOW) ampi_k_note_overflow(record, mirror, offsetof(amp_step_record, moment_overflow));
     if (counted) ampi_k_tally_end(&tally, &counts[c->param]);
 }
 /* By the block, which has a barrier to come: the keys of everything that is drawn. */
-AMPI_K void ampi_k_update_keys(ampi_k_u4 *keys, const amp_step_record *r) {
+AMPI_K void ampi_k_update_keys(ampi_k_u4 *keys, uint64_t seed) {
     uint32_t k;
-    for (k = threadIdx.x; k < AMPI_KEYS * AMPI_STORED; k += AMP_BLOCK)
-        keys[k] = ampi_k_two_keys(r->seed + k / AMPI_KEYS, k % AMPI_KEYS);
+    for (k = AMP_BLOCK - 1u - threadIdx.x; k < AMPI_KEYS * AMPI_STORED; k += AMP_BLOCK)
+        keys[k] = ampi_k_two_keys(seed + k / AMPI_KEYS, k % AMPI_KEYS);
 }
-/* The coefficients of all groups, by the block. */
-AMPI_K void ampi_k_update_coefs(amp_coef *coef, const amp_update_job *job) {
-    uint32_t k;
-    for (k = threadIdx.x; k < 2u * AMP_GROUPS; k += AMP_BLOCK) {
+/* What the pieces of a block have in common, in shared memory, so that their loads are under way side by side: record
+   and coefficients by warps that need not wait for a chunk. Complete after a barrier. */
+typedef struct ampi_k_update_room {
+    ampi_k_u4 keys[AMPI_KEYS * AMPI_STORED];
+    amp_coef coef[2 * AMP_GROUPS]; /* [2 * group + no_decay] */
+    amp_step_record record;
+    amp_chunk chunk; /* of this piece, and its parameter */
+    amp_param_entry entry;
+} ampi_k_update_room;
+AMPI_K void ampi_k_update_common(ampi_k_update_room *room, const amp_update_job *job) {
+    const uint64_t seed = job->record->seed;
+    uint32_t k = AMP_BLOCK - 1u - threadIdx.x;
+    for (; k < AMPI_K_RECORD; k += AMP_BLOCK)
+        ((ampi_k_u32 *)&room->record)[k] = ((const ampi_k_u32 *)job->record)[k];
+    k = threadIdx.x - AMP_BLOCK / 2u;
+    if (k < 2u * AMP_GROUPS) {
         amp_param_entry like;
         like.group = k / 2u;
         like.no_decay = k % 2u;
-        coef[k] = amp_coef_of(job, &like);
+        room->coef[k] = amp_coef_of(job, &like);
     }
-    __syncthreads();
+    ampi_k_update_keys(room->keys, seed);
+}
+static_assert(sizeof(amp_param_entry) <= 4u * AMPI_TEAM, "the first team loads an entry");
+AMPI_K void ampi_k_update_entry(ampi_k_update_room *room, const amp_param_table *t, uint32_t cuts, uint64_t back) {
+    amp_chunk c;
+    if (threadIdx.x >= sizeof(amp_param_entry) / 4u) return;
+    c = t->chunks[back >> cuts];
+    ((ampi_k_u32 *)&room->entry)[threadIdx.x] = ((const ampi_k_u32 *)&t->entries[c.param])[threadIdx.x];
+    if (threadIdx.x == 0) room->chunk = c;
 }
 template <int kind, int counted> AMPI_K void ampi_k_update_all(const amp_update_job &job, uint32_t cuts) {
-    AMP_SHARED(amp_coef, coef, 2 * AMP_GROUPS); /* [2 * group + no_decay] */
-    AMP_SHARED(ampi_k_u4, keys, AMPI_KEYS * AMPI_STORED);
+    AMP_SHARED(ampi_k_update_room, room, 1);
     uint64_t i = blockIdx.x, n = (uint64_t)job.table.n_chunks << cuts;
     uint32_t k;
-    ampi_k_piece c;
-    int skip;
     if (i >= n) return;
-    c = ampi_k_piece_of(&job.table, cuts, i); /* before the record: neither load waits for the other */
-    skip = job.record->skip != 0;             /* all threads alike; a lost window still ends */
-    if (skip && !job.accum) return;
-    while (i < n) {
-        if (skip) {
-            float *accum = job.table.entries[c.param].accum;
+    for (;;) {
+        const uint64_t back = ampi_k_from_end(&job.table, cuts, i);
+        ampi_k_updating p;
+        ampi_k_piece c;
+        if (i == blockIdx.x) ampi_k_update_common(room, &job);
+        ampi_k_update_entry(room, &job.table, cuts, back);
+        __syncthreads();
+        if (room->record.skip && !job.accum) return; /* all threads alike; a lost window still ends */
+        ampi_k_update_begin(&p, &room->entry, room->chunk.param, &room->record, room->keys);
+        c = ampi_k_piece_in(room->chunk, cuts, back, p.e.count);
+        if (room->record.skip) {
             for (k = threadIdx.x; k < c.n; k += AMP_BLOCK)
-                accum[c.base + k] = 0.0f;
+                p.e.accum[c.base + k] = 0.0f;
         } else {
-            ampi_k_updating p;
-            const amp_coef *own;
-            ampi_k_update_begin(&p, &job.table, c.param, job.record, keys);
-            if (i == blockIdx.x) {
-                ampi_k_update_keys(keys, job.record);
-                ampi_k_update_coefs(coef, &job);
-            }
-            own = &coef[2u * p.e.group + (p.e.no_decay != 0)];
+            const amp_coef *own = &room->coef[2u * p.e.group + (p.e.no_decay != 0)];
             p.grad = ampi_k_gradient(&p.e, job.accum, &p.grad_type);
             p.zero = job.accum ? p.e.accum : NULL;
             p.moments = amp_moments_of((amp_update_kind)kind, own->momentum);
@@ -2095,7 +2167,8 @@ template <int kind, int counted> AMPI_K void ampi_k_update_all(const amp_update_
             ampi_k_update_piece<kind, counted>(&p, &c, own, job.record, job.mirror, job.table.counts, job.count);
         }
         i += gridDim.x;
-        if (i < n) c = ampi_k_piece_of(&job.table, cuts, i);
+        if (i >= n) return;
+        __syncthreads(); /* the next entry takes the place of this one */
     }
 }
 template <int kind>
@@ -2118,9 +2191,9 @@ template <int counted> AMPI_K void ampi_k_apply_all(const amp_apply_job &job) {
     uint32_t k;
     int skip = job.record->skip != 0;
     if (skip && !job.accum) return;
-    ampi_k_update_keys(keys, job.record);
+    ampi_k_update_keys(keys, job.record->seed);
     __syncthreads();
-    ampi_k_update_begin(&p, &job.table, job.param, job.record, keys);
+    ampi_k_update_begin(&p, &job.table.entries[job.param], job.param, job.record, keys);
     p.grad = (void *)job.u;
     p.grad_type = AMP_F32;
     p.zero = job.accum ? p.e.accum : NULL;
@@ -2342,7 +2415,7 @@ AMPI_K void ampi_k_xent_parts(
         AMP_UNROLL
         for (k = 0; k < 8u; k++)
             room->lane[team * AMP_LANES + slot + k] = lane[k];
-        sum = ampi_k_join_lanes(room, AMPI_TEAMS);
+        sum = ampi_k_join_lanes(room);
         if (threadIdx.x < AMPI_TEAMS) room->part[r + threadIdx.x] = amp_widen(sum);
     }
     __syncthreads();
@@ -3595,7 +3668,7 @@ static amp_status ampi_cu_quantize(amp_ctx *ctx, const amp_quantize_job *j) {
 /* Small sets are cut further, so that every SM has work. */
 static uint32_t ampi_cu_inspect_cuts(const ampi_cuda *c, const amp_param_table *t) {
     uint64_t few = (uint64_t)c->sms * 2u;
-    return (uint64_t)t->n_chunks * AMPI_CUTS < few ? AMP_PARTS : AMPI_CUTS;
+    return (uint64_t)t->n_chunks * AMPI_CUTS < few && t->n_chunks <= AMP_LANES ? AMP_PARTS : AMPI_CUTS;
 }
 static amp_status ampi_cu_sum_gradients(amp_ctx *ctx, const amp_sum_job *job) {
     ampi_cu_call k;
@@ -3651,27 +3724,38 @@ static void ampi_cu_mirror_destroy(amp_ctx *ctx, amp_step_mirror *m) {
     (void)cudaFreeHost(m);
     (void)ampi_cu_leave(&k, s);
 }
+/* 1: it was whole. */
+static int ampi_cu_mirror_read(const amp_step_mirror *mirror, amp_step_record *out) {
+    uint32_t serial = 0, other = 0, i;
+    for (i = 0; i < sizeof *out / 4u; i++) {
+        const uint64_t word = *(const volatile uint64_t *)&mirror->word[i];
+        const uint32_t value = (uint32_t)word, own = (uint32_t)(word >> 32);
+        memcpy((char *)out + 4u * i, &value, 4u);
+        if (i == 0) serial = own;
+        other |= own ^ serial;
+    }
+    return other == 0;
+}
 static amp_status ampi_cu_poll(
     amp_ctx *ctx, const amp_step_record *record, const amp_step_mirror *mirror, amp_step_record *out) {
-    const volatile uint64_t *begin = &mirror->begin, *end = &mirror->end;
-    uint64_t serial;
     int tries;
     (void)record;
-    for (tries = 0; tries < 1000000; tries++) { /* the device writes it in about a microsecond */
-        serial = *end;
-        __sync_synchronize();
-        memcpy(out, (const void *)&mirror->record, sizeof *out);
-        __sync_synchronize();
-        if (*begin == serial) return AMP_OK;
-    }
+    for (tries = 0; tries < 1000000; tries++) /* the device writes it in about a microsecond */
+        if (ampi_cu_mirror_read(mirror, out)) return AMP_OK;
     return amp_fail(ctx, AMP_ERR_CUDA, "amp_step_poll: the device does not finish writing the record");
 }
 
 static amp_status ampi_cu_set_record(
     amp_ctx *ctx, amp_step_record *record, amp_step_mirror *mirror, const amp_step_record *host) {
     amp_status s = ampi_cu_copy(ctx, record, host, sizeof *record);
-    if (s == AMP_OK && mirror) mirror->record = *host; /* the copy has waited: nobody else writes it now */
-    return s;
+    uint32_t i;
+    if (s != AMP_OK || !mirror) return s;
+    for (i = 0; i < sizeof *host / 4u; i++) { /* the copy has waited: nobody else writes it now */
+        uint32_t value;
+        memcpy(&value, (const char *)host + 4u * i, 4u);
+        mirror->word[i] = mirror->word[i] >> 32 << 32 | value;
+    }
+    return AMP_OK;
 }
 /* Into how many pieces, as a power of 2: as many as an average chunk is long; of small sets more, down to eight
    elements a thread, so that every SM has work. */

@@ -32,6 +32,7 @@ namespace {
     X(NOP, OTHER) X(YIELD, OTHER) X(MEMBAR, LSU) X(ERRBAR, LSU) X(CCTL, LSU) X(CGAERRBAR, LSU) X(DEPBAR, OTHER) \
     X(EXIT, BRANCH) X(BRA, BRANCH) X(BRX, BRANCH) X(BRXU, BRANCH) X(CALL, BRANCH) X(RET, BRANCH) X(BSSY, BRANCH) \
     X(BSYNC, BRANCH) X(BREAK, BRANCH) X(BMOV, BRANCH) X(WARPSYNC, BRANCH) X(BAR, BRANCH) X(MOV, ALU) X(S2R, LSU) \
+    X(ENDCOLLECTIVE, BRANCH) \
     X(S2UR, UNIFORM) X(CS2R, ALU) X(LDC, LSU) X(LDCU, UNIFORM) X(R2UR, ALU) X(VOTE, ALU) X(VOTEU, ALU) X(REDUX, XU) \
     X(CREDUX, XU) X(MATCH, XU) X(SHFL, LSU) X(P2R, ALU) X(UP2UR, UNIFORM) X(R2P, ALU) X(IADD, ALU) X(IADD3, ALU) \
     X(IMAD, IMAD) \
@@ -127,7 +128,7 @@ struct Kernel {
     size_t param_base = 0;
     int registers = 0, file = 0; /* file: which of those that were loaded */
     long launches = 0, blocks = 0;
-    uint64_t cycles = 0, longest = 0, longest_fp64 = 0; /* of hcu_sass_model */
+    uint64_t cycles = 0, longest = 0, longest_fp64 = 0, path = 0; /* of hcu_sass_model */
 };
 Map<string, std::unique_ptr<Kernel>> &g_kernels = *new Map<string, std::unique_ptr<Kernel>>;
 long g_launches;
@@ -554,6 +555,18 @@ int latency(const Ins &i) {
 
 /* ---- one warp ---------------------------------------------------------------------------------------------------- */
 
+/* ---- chains ----
+ * A path is a number of instructions, each of which depends on the one before it, in units of kStep; in the lower bits
+ * stands how many of them are on the FP64 pipes. An instruction depends on what wrote the registers, predicates and
+ * words of shared memory that it reads, and on the last branch of its warp that asked for something; a fence on the
+ * stores before it, and what comes after a fence on the fence. A barrier joins the ways and stores of the warps, an
+ * atomic operation those of the blocks that were there before: neither's queue is counted. */
+
+constexpr uint64_t kStep = uint64_t(1) << 24;
+struct Ready { /* in which cycle something is there, and the longest path to it */
+    uint64_t at, path;
+};
+
 constexpr int kLanes = 32, kBarriers = 17, kWarpSync = 16;
 constexpr unsigned kAll = 0xffffffffu;
 constexpr size_t kShared = 256 << 10, kStack = 16 << 10;
@@ -569,8 +582,8 @@ struct Warp {
     vector<char> local;
     struct
         Clock { /* cycles from the launch: when it can issue, when its stores are done, when each register is there */
-        uint64_t now, stored, issued, fp64;
-        uint64_t r[256], u[256], p[8], up[8];
+        uint64_t now, path, issued, fp64;
+        Ready stored, r[256], u[256], p[8], up[8];
     } clock;
 };
 struct Block {
@@ -582,31 +595,47 @@ struct Block {
     Warp *w = nullptr;
     unsigned mask = 0; /* the lanes that execute the current instruction */
     const Ins *now = nullptr;
-    unsigned turn = 1; /* cycles between two instructions of a warp, as warps share four schedulers */
-    uint64_t need = 0; /* when everything that the current instruction reads is there */
-    uint64_t *made[48] = {nullptr};
+    unsigned turn = 1;   /* cycles between two instructions of a warp, as warps share four schedulers */
+    Ready need = {0, 0}; /* when everything that the current instruction reads is there */
+    Ready *made[48] = {nullptr};
     int n_made = 0;
-    Map<uintptr_t, uint64_t> *touched = nullptr; /* when the last atomic operation on an address was done */
+    vector<uint64_t *> words = {}; /* the paths to the words of memory that it writes */
+    vector<uint64_t> shared_path = vector<uint64_t>(g_sms ? kShared / 4 : 0);
+    Map<uintptr_t, Ready> *touched = nullptr; /* when the last atomic operation on an address was done */
 
-    void uses(uint64_t ready) { need = std::max(need, ready); }
-    void makes(uint64_t *ready) {
+    static void later(Ready &a, const Ready &b) { a = {std::max(a.at, b.at), std::max(a.path, b.path)}; }
+    void uses(const Ready &ready) { later(need, ready); }
+    void makes(Ready *ready) {
         if (n_made < 48) made[n_made++] = ready;
+    }
+    void uses_shared(const char *p, size_t n, bool writes) {
+        for (size_t word = size_t(p - shared) / 4; g_sms && word < (size_t(p - shared) + n + 3) / 4; word++) {
+            if (!writes) uses({0, shared_path[word]});
+            if (writes) words.push_back(&shared_path[word]);
+        }
     }
     void issue(const Ins &i) {
         Warp::Clock &c = w->clock;
         if (i.code == C_MEMBAR) uses(c.stored);
-        uint64_t start = std::max(c.now, need), done = start + uint64_t(latency(i));
-        bool stores = i.code == C_STG || i.code == C_ST || i.code == C_RED || i.code == C_REDG;
+        bool stores = i.code == C_STG || i.code == C_ST || i.code == C_RED || i.code == C_REDG || i.code == C_STS;
         bool waits = i.code == C_MEMBAR || i.pipe == HCU_PIPE_BRANCH;
+        bool fp64 = i.pipe == HCU_PIPE_FP64 || i.pipe == HCU_PIPE_CVT64;
+        uint64_t start = std::max(c.now, need.at);
+        Ready done = {start + uint64_t(latency(i)), std::max(c.path, need.path) + kStep + fp64};
         while (n_made)
             *made[--n_made] = done;
-        if (stores) c.stored = std::max(c.stored, done);
-        c.now = waits ? done : start + turn;
+        for (uint64_t *path : words)
+            *path = done.path;
+        words.clear();
+        if (stores) later(c.stored, {i.code == C_STS ? 0 : done.at, done.path});
+        if (waits && need.path) c.path = done.path;
+        c.now = waits ? done.at : start + turn;
         c.issued++;
-        c.fp64 += i.pipe == HCU_PIPE_FP64 || i.pipe == HCU_PIPE_CVT64;
+        c.fp64 += fp64;
+        k.path = std::max(k.path, done.path);
     }
 
-    void wrong(const char *what) {
+    [[noreturn]] void wrong(const char *what) {
         bug("%s: %s in \"%s\"", k.name.c_str(), what, now ? now->text.c_str() : "?");
         abort();
     }
@@ -1492,7 +1521,9 @@ struct Block {
         EACH_LANE {
             uint32_t x[4] = {0, 0, 0, 0};
             if (!(mask >> l & 1)) continue;
-            memcpy(x, at(i, i.o[1], l, n), n);
+            const char *p = at(i, i.o[1], l, n);
+            if (space(i) == SHARED) uses_shared(p, n, false);
+            memcpy(x, p, n);
             if (i.has(MOD_S16)) x[0] = uint32_t(int32_t(int16_t(x[0])));
             if (i.has(MOD_S8)) x[0] = uint32_t(int32_t(int8_t(x[0])));
             for (size_t k = 0; k < words; k++)
@@ -1531,7 +1562,9 @@ struct Block {
             for (size_t k = 0; k < (n + 3) / 4; k++)
                 x[k] = o.kind == O_UNIFORM ? w->u[o.index == kZero ? kZero : o.index + int(k)]
                                            : w->r[o.index == kZero ? kZero : o.index + int(k)][l];
-            memcpy(at(i, i.o[0], l, n), x, n);
+            char *p = at(i, i.o[0], l, n);
+            if (space(i) == SHARED) uses_shared(p, n, true);
+            memcpy(p, x, n);
         }
     }
     uint64_t changed(const Ins &i, uint64_t old, uint64_t b, bool wide) {
@@ -1578,10 +1611,13 @@ struct Block {
             if (!(mask >> l & 1)) continue;
             char *p = at(i, i.o[where], l, n);
             if (g_sms && space(i) == GLOBAL) { /* one after the other */
-                uint64_t &last = (*touched)[uintptr_t(p)];
-                uses(last);
-                last = std::max(last, std::max(w->clock.now, need)) + L_QUEUE;
+                Ready &last = (*touched)[uintptr_t(p)];
+                uses({last.at, last.path ? last.path - kStep : 0});
+                last.at = std::max(last.at, std::max(w->clock.now, need.at)) + L_QUEUE;
+                words.push_back(&last.path);
             }
+            if (space(i) == SHARED) uses_shared(p, n, false);
+            if (space(i) == SHARED) uses_shared(p, n, true);
             memcpy(&old, p, n);
             next = swap ? (old == b[l] ? c[l] : old) : changed(i, old, b[l], wide);
             memcpy(p, &next, n);
@@ -1745,6 +1781,7 @@ struct Block {
             group = 0;
             return;
         }
+        case C_ENDCOLLECTIVE: wrong("not known: collective code");
         case C_BREAK:
             w->barrier[i.o.back().index] &= ~taken;
             release(i.o.back().index);
@@ -1862,13 +1899,14 @@ uint64_t run_block(Block &b, vector<Warp> &warps, uint64_t start) {
     }
     for (;;) {
         uint32_t live = 0, missing = 0;
-        uint64_t last = 0;
+        uint64_t last = 0, path = 0;
         for (Warp &w : warps) {
             b.w = &w;
             b.run_warp();
             live |= w.live;
             missing |= w.live & ~w.at_block_barrier;
             last = std::max(last, w.clock.now);
+            path = std::max({path, w.clock.path, w.clock.stored.path});
         }
         if (!live) break;
         if (missing) {
@@ -1878,11 +1916,12 @@ uint64_t run_block(Block &b, vector<Warp> &warps, uint64_t start) {
         for (Warp &w : warps) {
             w.at_block_barrier = 0;
             w.clock.now = last + L_BARRIER;
+            w.clock.path = path + kStep;
         }
     }
     uint64_t end = start;
     for (const Warp &w : warps) {
-        end = std::max({end, w.clock.now, w.clock.stored});
+        end = std::max({end, w.clock.now, w.clock.stored.at});
         if (w.clock.issued <= k.longest) continue;
         k.longest = w.clock.issued;
         k.longest_fp64 = w.clock.fp64;
@@ -1939,7 +1978,7 @@ bool sass_launch(const char *name, const KernelDesc *desc, void **args, const Gr
     vector<Warp> warps((threads + kLanes - 1) / kLanes);
     size_t blocks = size_t(config.grid.x) * config.grid.y * config.grid.z;
     vector<uint64_t> slot(g_sms ? std::min(blocks, resident_blocks(k, threads)) : 1); /* when each is free */
-    Map<uintptr_t, uint64_t> touched;
+    Map<uintptr_t, Ready> touched;
     for (size_t n = 0; n < blocks; n++) {
         size_t row = n / config.grid.x;
         uint3 index{unsigned(n % config.grid.x), unsigned(row % config.grid.y), unsigned(row / config.grid.y)};
@@ -2000,7 +2039,7 @@ extern "C" void hcu_sass_reset(void) {
     for (auto *e : g_kernels.entries) {
         Kernel &k = *e->value;
         k.launches = k.blocks = 0;
-        k.cycles = k.longest = k.longest_fp64 = 0;
+        k.cycles = k.longest = k.longest_fp64 = k.path = 0;
         std::fill(k.issued.begin(), k.issued.end(), 0);
     }
 }
@@ -2016,6 +2055,10 @@ extern "C" hcu_sass_count hcu_sass_counts(const char *kernel) {
         if (k.longest > c.longest) {
             c.longest = k.longest;
             c.longest_fp64 = k.longest_fp64;
+        }
+        if (k.path / kStep > c.chain) {
+            c.chain = k.path / kStep;
+            c.chain_fp64 = k.path % kStep;
         }
         for (size_t i = 0; i < k.code.size(); i++) {
             c.issued += k.issued[i];

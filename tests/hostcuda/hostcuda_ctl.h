@@ -116,9 +116,9 @@ typedef struct hcu_sass_count {
     int registers;                      /* the most of a kernel */
     unsigned long long issued;          /* instructions, each once per warp */
     unsigned long long pipe[HCU_PIPES]; /* by pipe */
-    /* of hcu_sass_model: the longest chain of dependent instructions of each launch, added up; and the most
-       instructions of a warp, with those of them on the FP64 pipes */
-    unsigned long long cycles, longest, longest_fp64;
+    /* of hcu_sass_model: cycles of each launch at least, added up; of a launch the most instructions of a warp, and the
+       longest chain of instructions that depend on one another, with those of them on the FP64 pipes */
+    unsigned long long cycles, longest, longest_fp64, chain, chain_fp64;
 } hcu_sass_count;
 int hcu_sass_load(const char *name);                /* returns how many kernels can be run, -1: no such file */
 const char *hcu_sass_kernel(int i);                 /* mangled name of the one that ran as number i; NULL: no more */
