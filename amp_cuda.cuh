@@ -1985,11 +1985,11 @@ template <int kind, int counted, int N>
 AMPI_K uint32_t ampi_k_update_at(const ampi_k_updating *p, uint64_t at, const amp_coef *coef, ampi_k_tally *tally) {
     ampi_k_working<N> x;
     float step[N];
-    uint32_t k, update[N], overflow;
+    uint32_t k, updates = 0, overflow; /* updates: a bit for each */
     ampi_k_update_load<kind>(&x, p, at);
     AMP_UNROLL
     for (k = 0; k < N; k++)
-        update[k] = counted ? ampi_k_update_counted<kind>(&x, k, at, coef, tally) : 0u;
+        if (counted) updates |= ampi_k_update_counted<kind>(&x, k, at, coef, tally) << k;
     if (!counted) ampi_k_update_rule<kind>(step, &x, coef, p->brief);
     if (p->zero) {
         uint32_t zero[N];
@@ -2003,7 +2003,7 @@ AMPI_K uint32_t ampi_k_update_at(const ampi_k_updating *p, uint64_t at, const am
     overflow = ampi_k_update_weights<counted>(x.w, p, at);
     AMP_UNROLL
     for (k = 0; k < N; k++)
-        if (counted) tally->lost += update[k] & (uint32_t)(x.kept[k] == x.w[k]);
+        if (counted) tally->lost += updates >> k & (uint32_t)(x.kept[k] == x.w[k]);
     return overflow;
 }
 
@@ -3044,7 +3044,7 @@ static __global__ void __launch_bounds__(AMP_BLOCK)
 #define AMPI_CU_KIND     "cuda: " /* then the GPU's name */
 #define AMPI_CU_PLANS    64u      /* products whose plan is remembered */
 #define AMPI_CU_DEFERRED 64u      /* blocks freed inside captures */
-#define AMPI_CU_RESIDENT 16u      /* kernels whose residency is known */
+#define AMPI_CU_RESIDENT 24u      /* kernels whose residency is known */
 #define AMPI_CU_TRIES    16       /* candidates that tuning times, */
 #define AMPI_CU_ROUNDS   5        /* each so often */
 #define AMPI_CU_BIAS     262144u  /* bytes after the workspace for a bias of a different dtype */
@@ -4810,7 +4810,9 @@ static amp_status ampi_cu_make_resident(ampi_cuda *c, const amp_cuda_desc *d) {
     amp_status s = AMP_OK;
 #define AMPI_CU_ASK(kernel) \
     if (s == AMP_OK) s = ampi_cu_ask_resident(c, d, (const void *)kernel);
-#define AMP_X(kind, rule, moments) AMPI_CU_ASK(ampi_k_update<kind>)
+#define AMP_X(kind, rule, moments) \
+    AMPI_CU_ASK(ampi_k_update<kind>) \
+    AMPI_CU_ASK(ampi_k_count_update<kind>)
     AMPI_CU_KERNELS(AMPI_CU_ASK)
     AMP_UPDATE_LIST(AMP_X)
 #undef AMP_X
