@@ -839,6 +839,7 @@ AMPI_K void ampi_k_random8(uint32_t r[8], const ampi_k_keys *keys, uint64_t stre
 #define AMPI_PITCH (AMPI_TEAM + 1u) /* no two teams begin in the same bank */
 typedef struct ampi_k_room {        /* in shared memory */
     float lane[AMPI_TEAMS * AMP_LANES], half[AMPI_TEAMS * AMPI_PITCH], by[AMPI_TEAMS];
+    unsigned seen[AMPI_TEAMS];
     double part[AMP_PARTS + AMPI_TEAMS], chunk[AMP_LANES];
 } ampi_k_room;
 
@@ -1397,32 +1398,56 @@ AMPI_K void ampi_k_part_unscale(const ampi_k_gradients *g, uint32_t at, uint32_t
     }
     if (f.first != AMP_CHUNK) ampi_k_note(found, g->chunk, &f);
 }
+/* Does this thread see anything but zeros in its team's part? Of either sign. */
+AMPI_K int ampi_k_part_sees(const ampi_k_gradients *g, uint32_t at, uint32_t n) {
+    uint32_t size = (uint32_t)amp_dtype_size(g->type), eights = g->wide ? n * size / 8u : 0u, any = 0, i;
+    const ampi_k_u2 *bytes = (const ampi_k_u2 *)((const char *)g->data + (g->base + at) * size);
+    for (i = threadIdx.x % AMPI_TEAM; i < eights; i += AMPI_TEAM)
+        any |= bytes[i].x | bytes[i].y;
+    for (i = eights * 8u / size + threadIdx.x % AMPI_TEAM; i < n; i += AMPI_TEAM)
+        any |= ampi_load_pattern(g->data, g->type, g->base + at + i);
+    return (any & ~ampi_signs(g->type)) != 0;
+}
+AMPI_K int ampi_k_is_again(const ampi_k_room *room) {
+    uint32_t k, again = 0;
+    for (k = 0; k < AMPI_TEAMS; k++)
+        again |= ampi_bits(room->by[k]) != 0x3f800000u;
+    return again != 0;
+}
 /* A round of parts into room->part[index ...], one per team. Seldom, those whose squares leave the range are added up
-   again, and those that are not finite looked through. */
+   again, unless a sum is 0 because all is, and those that are not finite looked through. */
 AMPI_K void ampi_k_inspect_round(const ampi_k_gradients *g, uint32_t q, uint32_t cuts, uint32_t index,
     ampi_k_room *room, ampi_k_finite_sums *found) {
-    uint32_t team = threadIdx.x / AMPI_TEAM, at, n = ampi_k_part_of(g, q, cuts, index + team, &at), k, again = 0;
+    uint32_t team = threadIdx.x / AMPI_TEAM, at, n = ampi_k_part_of(g, q, cuts, index + team, &at), own = team;
     int spread = cuts == AMP_PARTS;
     uint32_t mine_at, mine = ampi_k_part_of(g, q, cuts, index + threadIdx.x, &mine_at);
     float sum;
-    if (spread) n = ampi_k_part_of(g, q, cuts, 0, &at);
+    if (spread) {
+        n = ampi_k_part_of(g, q, cuts, 0, &at);
+        own = 0;
+    }
     sum = ampi_k_part_squares(g, at, n, 0, 1.0f, spread, room);
     if (threadIdx.x < AMPI_TEAMS) {
         float by = mine ? amp_squares_by(sum) : 1.0f;
         room->by[threadIdx.x] = by;
+        room->seen[threadIdx.x] = 0;
         room->part[index + threadIdx.x] = mine ? amp_widen(sum) : 0.0;
     }
     __syncthreads();
-    for (k = 0; k < AMPI_TEAMS; k++)
-        again |= ampi_bits(room->by[k]) != 0x3f800000u;
-    if (!again) return;
-    sum = ampi_k_part_squares(g, at, n, 1, room->by[spread ? 0 : team], spread, room);
+    if (!ampi_k_is_again(room)) return;
+    if (room->part[index + own] == 0.0 && ampi_k_part_sees(g, at, n)) atomicOr(&room->seen[own], 1u);
+    __syncthreads();
+    if (threadIdx.x < AMPI_TEAMS && room->part[index + threadIdx.x] == 0.0 && !room->seen[threadIdx.x])
+        room->by[threadIdx.x] = 1.0f;
+    __syncthreads();
+    if (!ampi_k_is_again(room)) return;
+    sum = ampi_k_part_squares(g, at, n, 1, room->by[own], spread, room);
     if (threadIdx.x < AMPI_TEAMS && mine) {
         room->part[index + threadIdx.x] = amp_squares_sum(sum, room->by[threadIdx.x]);
         room->by[threadIdx.x] = sum;
     }
     __syncthreads();
-    if (!amp_is_finite(room->by[spread ? 0 : team]) && (!spread || team == 0)) ampi_k_part_faults(g, at, n, found);
+    if (!amp_is_finite(room->by[own]) && team == own) ampi_k_part_faults(g, at, n, found);
     __syncthreads();
 }
 AMPI_K uint32_t ampi_k_chunk_of(uint64_t piece, uint32_t cuts) {
@@ -3285,6 +3310,9 @@ static unsigned ampi_cu_grid(const ampi_cuda *c, uint64_t work) { return ampi_cu
     X(ampi_k_clip) \
     X(ampi_k_bias_grad<0>) \
     X(ampi_k_bias_grad<1>)
+#define AMPI_CU_ONE(kernel) +1u
+static_assert(2 * AMP_UPDATE_COUNT AMPI_CU_KERNELS(AMPI_CU_ONE) <= AMPI_CU_RESIDENT, "with updates, also counted");
+#undef AMPI_CU_ONE
 template <class... P> static unsigned ampi_cu_grid_of(const ampi_cuda *c, void (*kernel)(P...), uint64_t work) {
     uint32_t i;
     for (i = 0; i < c->n_resident; i++)
