@@ -2528,13 +2528,13 @@ static __global__ void __launch_bounds__(AMP_BLOCK)
 
 /* ---- dropout ---- */
 
-static __global__ void __launch_bounds__(AMP_BLOCK, 2)
-    ampi_k_dropout(const AMP_GRID_CONSTANT amp_dropout_job d, const AMP_GRID_CONSTANT ampi_k_keys keys,
-        uint64_t threshold, float factor, uint64_t head, uint64_t groups, int wide) {
-    uint64_t me = (uint64_t)blockIdx.x * AMP_BLOCK + threadIdx.x, step = (uint64_t)gridDim.x * AMP_BLOCK, i;
+/* Groups of eight, which begin where groups of four random words do. */
+AMPI_K void ampi_k_dropout_groups(const amp_dropout_job &d, const ampi_k_keys &keys, uint64_t threshold, float factor,
+    uint64_t head, uint64_t groups, int wide) {
+    uint64_t i = (uint64_t)blockIdx.x * AMP_BLOCK + threadIdx.x, step = (uint64_t)gridDim.x * AMP_BLOCK;
     uint32_t x[8], r[8], k, last = (uint32_t)(threshold - 1u); /* words up to it drop, in 32 bits */
     int some = threshold != 0;
-    for (i = me; i < groups; i += step) {
+    for (; i < groups; i += step) {
         uint64_t at = head + 8u * i, word = d.rng.offset + at;
         ampi_k_load8(x, d.x.data, d.x.dtype, at, 8, wide);
         ampi_k_philox(r, &keys, d.rng.stream, word >> 2);
@@ -2544,7 +2544,16 @@ static __global__ void __launch_bounds__(AMP_BLOCK, 2)
         ampi_k_nearest8(x, d.y.dtype);
         ampi_k_store8(x, d.y.data, d.y.dtype, at, 8, wide);
     }
-    for (i = me; i < d.count - 8u * groups; i += step) {
+}
+static __global__ void __launch_bounds__(AMP_BLOCK, 2)
+    ampi_k_dropout(const AMP_GRID_CONSTANT amp_dropout_job d, const AMP_GRID_CONSTANT ampi_k_keys keys,
+        uint64_t threshold, float factor, uint64_t head, uint64_t groups, int wide) {
+    uint64_t i = (uint64_t)blockIdx.x * AMP_BLOCK + threadIdx.x, step = (uint64_t)gridDim.x * AMP_BLOCK;
+    if (wide)
+        ampi_k_dropout_groups(d, keys, threshold, factor, head, groups, 1);
+    else
+        ampi_k_dropout_groups(d, keys, threshold, factor, head, groups, 0);
+    for (; i < d.count - 8u * groups; i += step) {
         uint64_t at = i < head ? i : i + 8u * groups;
         uint32_t word = amp_random(d.rng.seed, d.rng.stream, d.rng.offset + at);
         float v = amp_dropout_one(amp_load(d.x.data, d.x.dtype, at), word, threshold, factor);
