@@ -334,9 +334,7 @@ static inline amp_stream ampi_cu_same_type(cudaStream_t s) { return s; }
 #  if defined(AMPI_F8_HARDWARE)
 #    define AMP_TO_F8(x, t) (ampi_to_two_f8((x)[0], (x)[1], t) | ampi_to_two_f8((x)[2], (x)[3], t) << 16)
 #  else
-#    define AMP_TO_F8(x, t) \
-    (ampi_nearest_bits((x)[0], t) | ampi_nearest_bits((x)[1], t) << 8 | ampi_nearest_bits((x)[2], t) << 16 | \
-        ampi_nearest_bits((x)[3], t) << 24)
+#    define AMP_TO_F8(x, t) ampi_k_to_f8(x, t)
 #  endif
 #endif
 
@@ -429,16 +427,22 @@ AMPI_K uint32_t ampi_k_outside(const ampi_k_ends *e, uint32_t groups, uint32_t i
     return i < e->head ? i : i + 8u * groups;
 }
 
+/* Elements of a group of eight that begins at i and ends at n. */
+AMPI_K uint32_t ampi_k_group(uint64_t i, uint64_t n) {
+    if (i >= n) return 0u;
+    return n - i < 8u ? (uint32_t)(n - i) : 8u;
+}
 /* Eight elements as they lie in memory: F32 fills a and b, a 16-bit format a, an FP8 format half of a. Fetched first
    and looked at later, so that all of a thread's loads are under way together. */
 typedef struct ampi_k_raw { ampi_k_u4 a, b; } ampi_k_raw;
 
-AMPI_K void ampi_k_gather8(ampi_k_raw *r, const void *p, amp_dtype t, size_t i) { /* one by one */
+/* One by one: the first m, then zeros. */
+AMPI_K void ampi_k_gather8(ampi_k_raw *r, const void *p, amp_dtype t, size_t i, uint32_t m) {
     const uint32_t each = 4u / (uint32_t)amp_dtype_size(t);
     uint32_t w[8], k;
     AMP_UNROLL
     for (k = 0; k < 8u; k++) {
-        uint32_t x = ampi_load_pattern(p, t, i + k);
+        uint32_t x = k < m ? ampi_load_pattern(p, t, i + k) : 0u;
         if (each == 1u) w[k] = x;
         if (each == 2u) w[k / 2u] = k % 2u ? w[k / 2u] | x << 16 : x;
         if (each == 4u) w[k / 4u] = k % 4u ? w[k / 4u] | x << (8u * (k % 4u)) : x;
@@ -459,7 +463,7 @@ AMPI_K void ampi_k_fetch8(ampi_k_raw *r, const void *p, amp_dtype t, size_t i, i
     memset(r, 0, sizeof *r); /* or else g++ warns of what nobody reads */
 #endif
     if (!wide) {
-        ampi_k_gather8(r, p, t, i);
+        ampi_k_gather8(r, p, t, i, 8);
     } else if (t == AMP_F32) {
         const ampi_k_u4 *v = (const ampi_k_u4 *)((const char *)p + 4u * i);
         r->a = ampi_k_ld4(v, wide);
@@ -508,6 +512,19 @@ AMPI_K uint32_t ampi_k_halves_of_f8(uint32_t two, amp_dtype t) {
 /* To two of BF16; a NaN among them stays visible as one that is not finite. */
 AMPI_K uint32_t ampi_k_bf16s(uint32_t low, uint32_t high) {
     return ampi_nearest_bits(low, AMP_BF16) | ampi_nearest_bits(high, AMP_BF16) << 16;
+}
+/* Four floats within the range to bytes of FP8 where the hardware has no way. A power of two whose last place is that of
+   the result is added, which rounds, and taken away again as bits: what is left counts steps of that place. */
+AMPI_K uint32_t ampi_k_to_f8(const uint32_t x[4], amp_dtype t) {
+    const ampi_format f = ampi_format_of(t);
+    uint32_t signs = x[0] >> 31 | x[1] >> 31 << 8 | x[2] >> 31 << 16 | x[3] >> 31 << 24, bytes = 0, k;
+    AMP_UNROLL
+    for (k = 0; k < 4u; k++) {
+        uint32_t a = x[k] & 0x7fffffffu, least = f.emin << 23, e = (a > least ? a : least) >> 23;
+        uint32_t power = (e + 23u - f.mant) << 23, sum = ampi_bits(amp_add(ampi_float(a), ampi_float(power)));
+        bytes += (sum - power + ((e - f.emin) << f.mant)) << (8u * k);
+    }
+    return bytes | signs << 7;
 }
 /* Is there an Inf or a NaN in these words? See ampi_exponents. */
 AMPI_K uint32_t ampi_k_odd(uint32_t a, uint32_t b, amp_dtype t) {
@@ -605,13 +622,25 @@ AMPI_K void ampi_k_store_words(const uint32_t x[8], void *p, size_t i) {
         w[3] = x[6] | x[7] << 16;
     }
 }
+/* The first m of eight by themselves; the dtype of floats is known before the loop, not in it. */
+AMPI_K void ampi_k_load_each(uint32_t x[8], const void *p, amp_dtype t, size_t i, uint32_t m) {
+    uint32_t k;
+    for (k = 0; k < 8u; k++)
+        x[k] = k < m ? ampi_load_bits(p, t, i + k) : 0u;
+}
+AMPI_K void ampi_k_store_each(const uint32_t x[8], void *p, amp_dtype t, size_t i, uint32_t m) {
+    uint32_t k;
+    for (k = 0; k < 8u; k++)
+        if (k < m) ampi_store_pattern(p, t, i + k, x[k]);
+}
 AMPI_K void ampi_k_load8(
     uint32_t x[8], const void *p, amp_dtype t, size_t i, uint32_t m, int wide) { /* to float bits */
     ampi_k_raw r;
-    uint32_t k;
     if (!(wide && m == 8u) && !ampi_k_has_words(t, m)) {
-        for (k = 0; k < 8u; k++)
-            x[k] = k < m ? ampi_load_bits(p, t, i + k) : 0u;
+        if (t == AMP_F32)
+            ampi_k_load_each(x, p, AMP_F32, i, m);
+        else
+            ampi_k_load_each(x, p, t, i, m);
         return;
     }
     if (wide)
@@ -623,12 +652,12 @@ AMPI_K void ampi_k_load8(
 
 AMPI_K void ampi_k_store8(
     const uint32_t x[8], void *p, amp_dtype t, size_t i, uint32_t m, int wide) { /* from patterns */
-    uint32_t k;
     if (!wide && ampi_k_has_words(t, m)) {
         ampi_k_store_words(x, p, i);
+    } else if ((!wide || m < 8u) && t == AMP_F32) {
+        ampi_k_store_each(x, p, AMP_F32, i, m);
     } else if (!wide || m < 8u) {
-        for (k = 0; k < 8u; k++)
-            if (k < m) ampi_store_pattern(p, t, i + k, x[k]);
+        ampi_k_store_each(x, p, t, i, m);
     } else if (t == AMP_F32) {
         ampi_k_u4 *v = (ampi_k_u4 *)((char *)p + 4u * i), a, b;
         a.x = x[0];
@@ -1403,16 +1432,31 @@ AMPI_K void ampi_k_part_unscale(const ampi_k_gradients *g, uint32_t at, uint32_t
     }
     if (f.first != AMP_CHUNK) ampi_k_note(found, g->chunk, &f);
 }
+/* Does a team see anything but zeros, of either sign, in its part? All its threads ask. */
+AMPI_K int ampi_k_part_sees(const ampi_k_gradients *g, uint32_t at, uint32_t n) {
+    uint32_t size = (uint32_t)amp_dtype_size(g->type), eights = g->wide ? n * size / 8u : 0u, any = 0, i;
+    const ampi_k_u2 *bytes = (const ampi_k_u2 *)((const char *)g->data + (g->base + at) * size);
+    for (i = threadIdx.x % AMPI_TEAM; i < eights; i += AMPI_TEAM)
+        any |= bytes[i].x | bytes[i].y;
+    for (i = eights * 8u / size + threadIdx.x % AMPI_TEAM; i < n; i += AMPI_TEAM)
+        any |= ampi_load_pattern(g->data, g->type, g->base + at + i);
+    AMP_UNROLL
+    for (i = AMPI_TEAM / 2u; i; i /= 2u)
+        any |= AMP_SHUFFLE(any, i);
+    return (any & ~ampi_signs(g->type)) != 0;
+}
 /* A round of parts into room->part[index ...], one per team; spread: one by all of them, into *only. Seldom, those
-   whose squares leave the range are added up again, and those that are not finite looked through. */
+   whose squares leave the range are added up again, unless a sum is 0 because all is, and those that are not finite
+   looked through. */
 template <int spread>
 AMPI_K void ampi_k_inspect_round(
     const ampi_k_gradients *g, uint32_t q, uint32_t index, double *only, ampi_k_room *room, ampi_k_finite_sums *found) {
     const uint32_t team = spread ? 0 : threadIdx.x / AMPI_TEAM;
-    const int first = threadIdx.x == team * AMPI_TEAM;
+    const int own = !spread || threadIdx.x < AMPI_TEAM, first = threadIdx.x == team * AMPI_TEAM;
     double *to = spread ? only : &room->part[index + team];
     uint32_t at, n = ampi_k_part_of<spread>(g, q, index + team, &at), k, again = 0;
     float sum = ampi_k_part_squares<spread>(g, at, n, 0, 1.0f, room), by = n ? amp_squares_by(sum) : 1.0f;
+    if (own && n && ampi_bits(sum) == 0 && !ampi_k_part_sees(g, at, n)) by = 1.0f;
     if (first) {
         *to = n ? amp_widen(sum) : 0.0;
         room->by[team] = by;
@@ -1428,7 +1472,7 @@ AMPI_K void ampi_k_inspect_round(
         room->by[team] = sum;
     }
     __syncthreads();
-    if (!amp_is_finite(room->by[team]) && (!spread || threadIdx.x < AMPI_TEAM)) ampi_k_part_faults(g, at, n, found);
+    if (!amp_is_finite(room->by[team]) && own) ampi_k_part_faults(g, at, n, found);
     __syncthreads();
 }
 template <int spread>
@@ -2024,11 +2068,11 @@ template <int kind, int counted, int N>
 AMPI_K uint32_t ampi_k_update_at(const ampi_k_updating *p, uint64_t at, const amp_coef *coef, ampi_k_tally *tally) {
     ampi_k_working<N> x;
     float step[N];
-    uint32_t k, update[N], found;
+    uint32_t k, updates = 0, found; /* updates: a bit for each */
     ampi_k_update_load<kind>(&x, p, at);
     AMP_UNROLL
     for (k = 0; k < N; k++)
-        update[k] = counted ? ampi_k_update_counted<kind>(&x, k, at, coef, tally) : 0u;
+        if (counted) updates |= ampi_k_update_counted<kind>(&x, k, at, coef, tally) << k;
     if (!counted) ampi_k_update_rule<kind>(step, &x, coef, p->brief);
     if (p->zero) {
         uint32_t zero[N];
@@ -2042,7 +2086,7 @@ AMPI_K uint32_t ampi_k_update_at(const ampi_k_updating *p, uint64_t at, const am
     found = ampi_k_update_weights<counted>(x.w, p, at);
     AMP_UNROLL
     for (k = 0; k < N; k++)
-        if (counted) tally->lost += update[k] & (uint32_t)(x.kept[k] == x.w[k]);
+        if (counted) tally->lost += updates >> k & (uint32_t)(x.kept[k] == x.w[k]);
     return x.inf ? found | AMP_MOMENT_OVERFLOW : found;
 }
 /* 1 into a word of the record and, whoever is first, into its copy for the host: the low half, for its number stays. */
@@ -2280,12 +2324,6 @@ static __global__ void __launch_bounds__(AMP_BLOCK) ampi_k_next_scale(amp_scaler
 
 /* ==== >>device-losses ============================================================================================
    Cross-entropy, dropout. tests: tests/test_products.c */
-
-/* Elements of a group of eight that begins at i and ends at n. */
-AMPI_K uint32_t ampi_k_group(uint64_t i, uint64_t n) {
-    if (i >= n) return 0u;
-    return n - i < 8u ? (uint32_t)(n - i) : 8u;
-}
 
 struct ampi_k_logits { /* of one row */
     const void *x;
@@ -2565,21 +2603,32 @@ static __global__ void __launch_bounds__(AMP_BLOCK)
 
 /* ---- dropout ---- */
 
-static __global__ void __launch_bounds__(AMP_BLOCK, 2) ampi_k_dropout(const AMP_GRID_CONSTANT amp_dropout_job d,
-    const AMP_GRID_CONSTANT ampi_k_keys keys, uint64_t threshold, float factor, uint64_t head, uint64_t groups) {
-    uint64_t me = (uint64_t)blockIdx.x * AMP_BLOCK + threadIdx.x, step = (uint64_t)gridDim.x * AMP_BLOCK, i;
+/* Groups of eight, which begin where groups of four random words do. */
+AMPI_K void ampi_k_dropout_groups(const amp_dropout_job &d, const ampi_k_keys &keys, uint64_t threshold, float factor,
+    uint64_t head, uint64_t groups, int wide) {
+    uint64_t i = (uint64_t)blockIdx.x * AMP_BLOCK + threadIdx.x, step = (uint64_t)gridDim.x * AMP_BLOCK;
     uint32_t x[8], r[8], k, last = (uint32_t)(threshold - 1u); /* words up to it drop, in 32 bits */
     int some = threshold != 0;
-    for (i = me; i < groups; i += step) {
-        uint64_t at = head + 8u * i;
-        ampi_k_load8(x, d.x.data, d.x.dtype, at, 8, 1);
-        ampi_k_random8(r, &keys, d.rng.stream, d.rng.offset + at);
+    for (; i < groups; i += step) {
+        uint64_t at = head + 8u * i, word = d.rng.offset + at;
+        ampi_k_load8(x, d.x.data, d.x.dtype, at, 8, wide);
+        ampi_k_philox(r, &keys, d.rng.stream, word >> 2);
+        ampi_k_philox(r + 4, &keys, d.rng.stream, (word + 4u) >> 2);
         for (k = 0; k < 8u; k++)
             x[k] = r[k] <= last && some ? 0u : ampi_bits(amp_mul(ampi_float(x[k]), factor)); /* amp_dropout_one */
         ampi_k_nearest8(x, d.y.dtype);
-        ampi_k_store8(x, d.y.data, d.y.dtype, at, 8, 1);
+        ampi_k_store8(x, d.y.data, d.y.dtype, at, 8, wide);
     }
-    for (i = me; i < d.count - 8u * groups; i += step) {
+}
+static __global__ void __launch_bounds__(AMP_BLOCK, 2)
+    ampi_k_dropout(const AMP_GRID_CONSTANT amp_dropout_job d, const AMP_GRID_CONSTANT ampi_k_keys keys,
+        uint64_t threshold, float factor, uint64_t head, uint64_t groups, int wide) {
+    uint64_t i = (uint64_t)blockIdx.x * AMP_BLOCK + threadIdx.x, step = (uint64_t)gridDim.x * AMP_BLOCK;
+    if (wide)
+        ampi_k_dropout_groups(d, keys, threshold, factor, head, groups, 1);
+    else
+        ampi_k_dropout_groups(d, keys, threshold, factor, head, groups, 0);
+    for (; i < d.count - 8u * groups; i += step) {
         uint64_t at = i < head ? i : i + 8u * groups;
         uint32_t word = amp_random(d.rng.seed, d.rng.stream, d.rng.offset + at);
         float v = amp_dropout_one(amp_load(d.x.data, d.x.dtype, at), word, threshold, factor);
@@ -2846,28 +2895,33 @@ AMPI_K void ampi_k_move(ampi_k_place *p, const ampi_k_place *step, uint64_t acro
         p->batch++;
     }
 }
-/* Eight of 16 bits, aligned or not. */
-AMPI_K void ampi_k_fetch_short(ampi_k_raw *r, const amp_array &a, uint64_t i, int wide) {
+/* The first m of eight of 16 bits, aligned or not; those that are not there are 0. */
+AMPI_K void ampi_k_fetch_short(ampi_k_raw *r, const amp_array &a, uint64_t i, uint32_t m, int wide) {
     if (wide)
         r->a = *ampi_k_words_at(a, i);
-    else
+    else if (m == 8u)
         ampi_k_fetch_words(r, a.data, i);
+    else
+        ampi_k_gather8(r, a.data, AMP_F16, i, m);
+}
+AMPI_K void ampi_k_store_short(const ampi_k_raw *r, const amp_array &a, uint64_t i, uint32_t m, int wide) {
+    uint32_t x[8];
+    if (wide) {
+        *ampi_k_words_at(a, i) = r->a;
+    } else {
+        ampi_k_patterns8(x, r, AMP_F16);
+        ampi_k_store8(x, a.data, AMP_F16, i, m, 0);
+    }
 }
 AMPI_K void ampi_k_act_grad_at(const amp_gemm_job &p, uint64_t at, int wide) {
     ampi_k_raw dy, saved;
-    ampi_k_fetch_short(&dy, p.d, at, wide);
-    ampi_k_fetch_short(&saved, p.aux, at, wide);
+    ampi_k_fetch_short(&dy, p.d, at, 8, wide);
+    ampi_k_fetch_short(&saved, p.aux, at, 8, wide);
     if (p.d.dtype == AMP_F16)
         ampi_k_act_grad_raw(&dy, p.act, &saved, AMP_F16);
     else
         ampi_k_act_grad_raw(&dy, p.act, &saved, AMP_BF16);
-    if (wide) {
-        *ampi_k_words_at(p.d, at) = dy.a;
-    } else {
-        uint32_t x[8];
-        ampi_k_patterns8(x, &dy, AMP_F16);
-        ampi_k_store_words(x, p.d.data, at);
-    }
+    ampi_k_store_short(&dy, p.d, at, 8, wide);
 }
 AMPI_K int ampi_k_is_alike(const amp_gemm_job &p) {
     return p.backward && p.d.dtype == p.aux.dtype && amp_dtype_size(p.d.dtype) == 2u;
@@ -2918,13 +2972,14 @@ static __global__ void __launch_bounds__(AMP_BLOCK, 2)
 
 /* ---- dy through the activation, in place, and its column sums by the rule of amp.h, reading it once. A team takes a
    part, 32 rows of a stripe of 256 columns; a second kernel adds up the parts. Neighbouring threads have neighbouring
-   groups of eight columns or, where rows are not aligned, neighbouring columns, eight of them 32 apart ---- */
+   groups of eight columns or, where rows are not aligned and not of 16 bits, neighbouring columns, eight of them 32
+   apart ---- */
 #define AMPI_K_STRIPE 256u
 typedef struct ampi_k_bias_args {
     amp_bias_grad_job job;
     float *partial;                      /* [parts][columns], or NULL: one part, straight to dbias */
     uint64_t from, columns, parts, work; /* these columns; parts of all rows; parts times stripes */
-    int wide, _pad;
+    int wide, alike;                     /* rows are aligned; dy and saved, if it is read, have the same 16 bits */
 } ampi_k_bias_args;
 
 AMPI_K void ampi_k_bias_out(const amp_bias_grad_job &j, uint64_t column, double sum) {
@@ -2990,23 +3045,24 @@ AMPI_K void ampi_k_bias_rows(
         }
     }
 }
-/* The same for 16 bits, aligned, dy and saved alike. */
-AMPI_K void ampi_k_bias_alike(const amp_bias_grad_job &j, amp_dtype t, uint64_t at, uint32_t rows, float sum[8]) {
+/* The same for 16 bits, dy and saved alike: columns side by side, m of them. */
+AMPI_K void ampi_k_bias_alike(
+    const amp_bias_grad_job &j, amp_dtype t, uint64_t at, uint32_t rows, uint32_t m, int wide, float sum[8]) {
     uint32_t k, u, v[8];
     for (; rows; rows -= rows < AMPI_K_AHEAD ? rows : AMPI_K_AHEAD) {
         ampi_k_raw dy[AMPI_K_AHEAD], saved[AMPI_K_AHEAD];
         AMP_UNROLL
         for (u = 0; u < AMPI_K_AHEAD; u++) {
             uint64_t one = u < rows ? at + u * j.cols : at; /* the last row twice, and once used */
-            dy[u].a = *ampi_k_words_at(j.dy, one);
-            if (j.act != AMP_ACT_NONE) saved[u].a = *ampi_k_words_at(j.saved, one);
+            ampi_k_fetch_short(&dy[u], j.dy, one, m, wide);
+            if (j.act != AMP_ACT_NONE) ampi_k_fetch_short(&saved[u], j.saved, one, m, wide);
         }
         AMP_UNROLL
         for (u = 0; u < AMPI_K_AHEAD; u++) {
             if (u >= rows) break;
             if (j.act != AMP_ACT_NONE) {
                 ampi_k_act_grad_raw(&dy[u], j.act, &saved[u], t);
-                *ampi_k_words_at(j.dy, at) = dy[u].a;
+                ampi_k_store_short(&dy[u], j.dy, at, m, wide);
             }
             at += j.cols;
             ampi_k_quick8(v, &dy[u], t);
@@ -3016,34 +3072,34 @@ AMPI_K void ampi_k_bias_alike(const amp_bias_grad_job &j, amp_dtype t, uint64_t 
         }
     }
 }
-AMPI_K int ampi_k_bias_is_alike(const ampi_k_bias_args &a) { /* then all eight columns of a thread are there */
-    const amp_bias_grad_job &j = a.job;
-    return a.wide && amp_dtype_size(j.dy.dtype) == 2u && (j.act == AMP_ACT_NONE || j.dy.dtype == j.saved.dtype);
-}
+/* A part; words: not aligned, in a kernel of its own, because one for both needs too many registers. */
+template <int words>
 AMPI_K void ampi_k_bias_part(
     const ampi_k_bias_args &a, uint64_t column, uint64_t left, uint64_t row, uint64_t end, float sum[8]) {
     uint64_t at = row * a.job.cols + column;
-    if (!ampi_k_bias_is_alike(a))
+    uint32_t rows = (uint32_t)(end - row), m = words ? ampi_k_group(0, left) : 8u;
+    if (!words && !(a.wide && a.alike))
         ampi_k_bias_rows(a, column, left, row, end, sum);
     else if (a.job.dy.dtype == AMP_F16)
-        ampi_k_bias_alike(a.job, AMP_F16, at, (uint32_t)(end - row), sum);
+        ampi_k_bias_alike(a.job, AMP_F16, at, rows, m, !words, sum);
     else
-        ampi_k_bias_alike(a.job, AMP_BF16, at, (uint32_t)(end - row), sum);
+        ampi_k_bias_alike(a.job, AMP_BF16, at, rows, m, !words, sum);
 }
+template <int words>
 static __global__ void __launch_bounds__(AMP_BLOCK, 2) ampi_k_bias_grad(const AMP_GRID_CONSTANT ampi_k_bias_args a) {
     uint64_t stripes = (a.columns + AMPI_K_STRIPE - 1u) / AMPI_K_STRIPE, unit;
-    uint32_t t = threadIdx.x % AMPI_TEAM, k;
+    uint32_t t = threadIdx.x % AMPI_TEAM, k, apart = words || a.wide ? 1u : AMPI_TEAM;
     for (unit = (uint64_t)blockIdx.x * AMPI_TEAMS + threadIdx.x / AMPI_TEAM; unit < a.work;
         unit += (uint64_t)gridDim.x * AMPI_TEAMS) {
-        uint64_t part = unit / stripes, c = unit % stripes * AMPI_K_STRIPE + (a.wide ? 8u * t : t);
+        uint64_t part = unit / stripes, c = unit % stripes * AMPI_K_STRIPE + (apart == 1u ? 8u * t : t);
         uint64_t end = (part + 1u) * AMP_ROWS;
         float sum[8] = {0, 0, 0, 0, 0, 0, 0, 0};
         if (c >= a.columns) continue;
         if (end > a.job.rows) end = a.job.rows;
-        ampi_k_bias_part(a, a.from + c, a.columns - c, part * AMP_ROWS, end, sum);
+        ampi_k_bias_part<words>(a, a.from + c, a.columns - c, part * AMP_ROWS, end, sum);
         AMP_UNROLL
         for (k = 0; k < 8u; k++) {
-            uint64_t own = c + (a.wide ? k : AMPI_TEAM * k);
+            uint64_t own = c + apart * k;
             if (own >= a.columns) continue;
             if (a.partial)
                 a.partial[part * a.columns + own] = sum[k];
@@ -3108,7 +3164,7 @@ static __global__ void __launch_bounds__(AMP_BLOCK)
 #define AMPI_CU_KIND     "cuda: " /* then the GPU's name */
 #define AMPI_CU_PLANS    64u      /* products whose plan is remembered */
 #define AMPI_CU_DEFERRED 64u      /* blocks freed inside captures */
-#define AMPI_CU_RESIDENT 16u      /* kernels whose residency is known */
+#define AMPI_CU_RESIDENT 24u      /* kernels whose residency is known */
 #define AMPI_CU_TRIES    16       /* candidates that tuning times, */
 #define AMPI_CU_ROUNDS   5        /* each so often */
 #define AMPI_CU_BIAS     262144u  /* bytes after the workspace for a bias of a different dtype */
@@ -3344,9 +3400,14 @@ static unsigned ampi_cu_grid(const ampi_cuda *c, uint64_t work) { return ampi_cu
     X(ampi_k_inspect) \
     X(ampi_k_sum_gradients) \
     X(ampi_k_apply) \
+    X(ampi_k_count_apply) \
     X(ampi_k_add) \
     X(ampi_k_clip) \
-    X(ampi_k_bias_grad)
+    X(ampi_k_bias_grad<0>) \
+    X(ampi_k_bias_grad<1>)
+#define AMPI_CU_ONE(kernel) +1u
+static_assert(2 * AMP_UPDATE_COUNT AMPI_CU_KERNELS(AMPI_CU_ONE) <= AMPI_CU_RESIDENT, "with updates, also counted");
+#undef AMPI_CU_ONE
 template <class... P> static unsigned ampi_cu_grid_of(const ampi_cuda *c, void (*kernel)(P...), uint64_t work) {
     uint32_t i;
     for (i = 0; i < c->n_resident; i++)
@@ -3857,14 +3918,25 @@ static amp_status ampi_cu_xent(amp_ctx *ctx, const amp_xent_job *d) {
     }
     return ampi_cu_leave(&k, s);
 }
+/* Elements before the groups of eight, which begin where the random words' groups of four do: at the first such place
+   that is aligned in both arrays (*wide is 1) or, if none is, at the first. */
+static uint64_t ampi_cu_dropout_head(const amp_dropout_job *d, int *wide) {
+    uint64_t first = (0u - d->rng.offset) & 3u, head = first, h;
+    *wide = 0;
+    for (h = first; h < 8u && !*wide; h += 4u) {
+        *wide = ampi_cu_aligned(d->x.data, d->x.dtype, h) && ampi_cu_aligned(d->y.data, d->y.dtype, h);
+        if (*wide) head = h;
+    }
+    return head < d->count ? head : d->count;
+}
 static amp_status ampi_cu_dropout(amp_ctx *ctx, const amp_dropout_job *d) {
     ampi_cu_call k;
-    uint64_t head = 0, groups = 0;
+    int wide = 0;
+    uint64_t head = ampi_cu_dropout_head(d, &wide), groups = (d->count - head) / 8u;
     amp_status s = ampi_cu_enter(&k, ctx, "amp_dropout");
-    ampi_cu_body(d->y.data, d->y.dtype, d->x.data, d->x.dtype, d->count, &head, &groups);
     if (s == AMP_OK)
         s = ampi_cu_launch(&k, ampi_cu_grid(k.c, ampi_cu_parts(groups ? groups : d->count, AMP_BLOCK)), ampi_k_dropout,
-            *d, ampi_k_keys_of(d->rng.seed), amp_dropout_threshold(d->p), amp_dropout_factor(d->p), head, groups);
+            *d, ampi_k_keys_of(d->rng.seed), amp_dropout_threshold(d->p), amp_dropout_factor(d->p), head, groups, wide);
     return ampi_cu_leave(&k, s);
 }
 
@@ -3899,6 +3971,12 @@ static amp_status ampi_cu_act_grad(const ampi_cu_call *k, const amp_bias_grad_jo
     p.backward = 1;
     return ampi_cu_epilogue(k, &p, 0);
 }
+static amp_status ampi_cu_bias_launch(const ampi_cu_call *k, const ampi_k_bias_args *a) {
+    uint64_t blocks = ampi_cu_parts(a->work, AMPI_TEAMS);
+    if (a->alike && !a->wide)
+        return ampi_cu_launch(k, ampi_cu_grid_of(k->c, ampi_k_bias_grad<1>, blocks), ampi_k_bias_grad<1>, *a);
+    return ampi_cu_launch(k, ampi_cu_grid_of(k->c, ampi_k_bias_grad<0>, blocks), ampi_k_bias_grad<0>, *a);
+}
 /* Sums of parts go to the workspace, which is free between products: as many stripes of columns at a time as fit. */
 static amp_status ampi_cu_bias(const ampi_cu_call *k, const amp_bias_grad_job *j) {
     ampi_k_bias_args a;
@@ -3909,6 +3987,7 @@ static amp_status ampi_cu_bias(const ampi_cu_call *k, const amp_bias_grad_job *j
     a.job = *j;
     a.parts = ampi_cu_parts(j->rows, AMP_ROWS);
     a.wide = ampi_cu_wide(&j->dy, j->cols) && (j->act == AMP_ACT_NONE || ampi_cu_wide(&j->saved, j->cols));
+    a.alike = amp_dtype_size(j->dy.dtype) == 2u && (j->act == AMP_ACT_NONE || j->dy.dtype == j->saved.dtype);
     a.partial = a.parts > 1u ? (float *)k->c->workspace : NULL;
     room = a.partial ? k->c->workspace_bytes / (4u * a.parts) / AMPI_K_STRIPE * AMPI_K_STRIPE : j->cols;
     if (room == 0) {
@@ -3919,8 +3998,7 @@ static amp_status ampi_cu_bias(const ampi_cu_call *k, const amp_bias_grad_job *j
     for (a.from = 0; a.from < j->cols && s == AMP_OK; a.from += a.columns) {
         a.columns = j->cols - a.from < room ? j->cols - a.from : room;
         a.work = a.parts * ampi_cu_parts(a.columns, AMPI_K_STRIPE);
-        s = ampi_cu_launch(
-            k, ampi_cu_grid_of(k->c, ampi_k_bias_grad, ampi_cu_parts(a.work, AMPI_TEAMS)), ampi_k_bias_grad, a);
+        s = ampi_cu_bias_launch(k, &a);
         if (s == AMP_OK && a.partial)
             s = ampi_cu_launch(k, (unsigned)ampi_cu_parts(a.columns, AMPI_TEAM), ampi_k_columns, a);
     }
@@ -4866,7 +4944,9 @@ static amp_status ampi_cu_make_resident(ampi_cuda *c, const amp_cuda_desc *d) {
     amp_status s = AMP_OK;
 #define AMPI_CU_ASK(kernel) \
     if (s == AMP_OK) s = ampi_cu_ask_resident(c, d, (const void *)kernel);
-#define AMP_X(kind, rule, moments) AMPI_CU_ASK(ampi_k_update<kind>)
+#define AMP_X(kind, rule, moments) \
+    AMPI_CU_ASK(ampi_k_update<kind>) \
+    AMPI_CU_ASK(ampi_k_count_update<kind>)
     AMPI_CU_KERNELS(AMPI_CU_ASK)
     AMP_UPDATE_LIST(AMP_X)
 #undef AMP_X

@@ -698,6 +698,83 @@ static void test_small_workspace() { /* sums of many columns, by slices that hav
     no_leak("small workspace");
 }
 
+/* One parameter of n weights on ctx; grad: of these gradients, NULL: of its own. */
+static amp_params *set_of(size_t n, amp_dtype t, void *grad) {
+    amp_params_desc d = AMP_ZERO;
+    amp_param_desc e = AMP_ZERO;
+    amp_params *p = NULL;
+    d.grad = t;
+    e.count = n;
+    if (grad) e.grad = amp_arrn(grad, t, n);
+    OK(amp_params_create(&p, ctx, &d));
+    OK(amp_params_add(p, &e));
+    OK(amp_params_commit(p));
+    return p;
+}
+static void test_residency() { /* no more blocks of a step's kernels than the GPU holds */
+    static const amp_optimizer optimizers[] = {AMP_ADAMW, AMP_SGD, AMP_LION};
+    const size_t n = 70000;
+    hcu_set_sms(0, 2);
+    hcu_set_occupancy(1);
+    OK(amp_cuda_create(&ctx, desc_with(0)));
+    amp_params *p = set_of(n, AMP_F16, NULL);
+    amp_scaler *s;
+    void *u;
+    OK(amp_scaler_create(&s, ctx, NULL));
+    OK(amp_alloc(ctx, &u, n * 4, NULL));
+    OK(amp_zero(ctx, u, n * 4));
+    OK(amp_zero(ctx, amp_param_grad(p, 0).data, n * 2));
+    for (int i = 0; i < 8; i++) { /* three optimizers and an update made elsewhere, with counts and without */
+        amp_step_desc d = step_desc(optimizers[i / 2 % 3]);
+        d.count_lost = i % 2;
+        hcu_reset_counts();
+        if (i < 6) {
+            OK(amp_step(p, s, d));
+        } else {
+            OK(amp_inspect(p, s, d));
+            OK(amp_apply(p, 0, amp_arr(u, AMP_F32), 0));
+            OK(amp_scaler_update(s));
+        }
+        OK(amp_sync(ctx));
+        CHECK(hcu_largest_grid() == 2, "%d: %d blocks", i, (int)hcu_largest_grid());
+    }
+    OK(amp_free(ctx, u));
+    amp_scaler_destroy(s);
+    amp_params_destroy(p);
+    amp_ctx_destroy(ctx);
+    ctx = NULL;
+    hcu_set_occupancy(0);
+    hcu_set_sms(0, 132);
+    no_leak("residency");
+}
+static void test_one_of_many() { /* a single gradient among zeros, whose square underflows: its magnitude is the norm */
+    const size_t n = 5 * 2048 + 301, where[] = {0, 2047, 2048 + 777, 3 * 2048 + 1, n - 302, n - 1, n};
+    for (int i = 0; i < 8; i++) { /* chunks in pieces of many parts or of one; BF16 or FP32; aligned or not */
+        amp_dtype t = i & 2 ? AMP_F32 : AMP_BF16;
+        size_t size = amp_dtype_size(t);
+        char *g, *host = (char *)malloc(n * size);
+        hcu_set_sms(0, i & 1 ? 1 : 132);
+        OK(amp_cuda_create(&ctx, desc_with(0)));
+        OK(amp_alloc(ctx, (void **)&g, n * size + 16, NULL));
+        if (i & 4) g += size;
+        amp_params *p = set_of(n, t, g);
+        for (size_t at : where) {
+            double norm = -1;
+            for (size_t k = 0; k < n; k++)
+                amp_store(host, t, k, k == at ? ldexpf(-1, -100) : k % 3 ? 0.0f : -0.0f);
+            OK(amp_copy(ctx, g, host, n * size));
+            OK(amp_grad_norm(p, NULL, &norm));
+            CHECK(norm == (at < n ? ldexp(1, -100) : 0), "%d: norm %g of one at %d", i, norm, (int)at);
+        }
+        amp_params_destroy(p);
+        OK(amp_free(ctx, i & 4 ? g - size : g));
+        amp_ctx_destroy(ctx);
+        ctx = NULL;
+        free(host);
+    }
+    hcu_set_sms(0, 132);
+    no_leak("one of many");
+}
 static void test_long_bias() { /* an F32 bias of an F16 product is rounded into the room for it, if it fits */
     enum { WIDTH = 150000 };
     void *a, *b, *bias, *out;
@@ -1543,6 +1620,8 @@ int main(int argc, char **argv) {
     test_first_capture();
     test_plans();
     test_small_workspace();
+    test_residency();
+    test_one_of_many();
     test_long_bias();
     test_pinned();
     test_torn_record();

@@ -305,8 +305,8 @@ static void dropout_bits(t_run *t) {
                 d.rng.stream = t_u64(t);
                 d.rng.offset = t_u64(t) >> (t_below(t, 2) ? 60 : 10);
                 d.count = n;
-                d.x = amp_arr(t_put(t, x, n * sf), from);
-                d.y = amp_arr(t_alloc(t, n * st), to);
+                d.x = amp_arr(t_put_at(t, x, n * sf, t_below(t, 2) * t_below(t, 8) * sf), from);
+                d.y = amp_arr(t_alloc_at(t, n * st, t_below(t, 2) * t_below(t, 8) * st), to);
                 t_note(t, "%s to %s, n %d, p %g", amp_dtype_name(from), amp_dtype_name(to), (int)n, (double)d.p);
                 CHECK_OK(amp_dropout(t->ctx, &d));
                 for (i = 0; i < n; i++) {

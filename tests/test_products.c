@@ -1559,6 +1559,37 @@ static void blob_floats(t_run *t, t_blob *b, const void *dev, amp_dtype type, si
         if (amp_is_nan(amp_load(host, type, i))) ampi_store_pattern(host, type, i, set_nan(type));
     t_blob_add(b, host, n * size);
 }
+/* Gradients of 16 bits through an activation, in rows of any length at any address, alone and with column sums. */
+static void act_rows_scenario(t_run *t, t_blob *b, const void *arg) {
+    static const size_t columns[] = {1, 7, 8, 13, 31, 64, 129, 255, 264, 519}, most[] = {70, 1, 33, 2};
+    size_t c, i;
+    (void)arg;
+    for (c = 0; c < 60; c++) {
+        size_t cols = columns[c % 10], rows = most[c % 4], n = rows * cols, shift = t_below(t, 8);
+        amp_dtype type = c / 30 ? AMP_BF16 : AMP_F16, other = t_below(t, 6) ? type : AMP_F32;
+        void *dy = t_host(t, 2 * n), *saved = t_host(t, 4 * n);
+        int sums = t_below(t, 4) != 0;
+        amp_linear_desc l = AMP_ZERO;
+        for (i = 0; i < n; i++) {
+            amp_store(dy, type, i, t_below(t, 500) ? t_real(t) : t_pattern(t));
+            amp_store(saved, other, i, t_below(t, 50) ? t_real(t) : t_pattern(t));
+        }
+        l.rows = rows;
+        l.in = 1;
+        l.out = cols;
+        l.act = (amp_act)(c / 10 % 3);
+        l.y = l.aux = amp_arr(t_put_at(t, saved, n * amp_dtype_size(other), shift * amp_dtype_size(other)), other);
+        l.dy = amp_arr(t_put_at(t, dy, 2 * n, 2u * t_below(t, 8)), type);
+        if (sums) l.dbias = amp_arr(t_alloc(t, 4 * cols), AMP_F32);
+        CHECK_OK(amp_linear_backward(t->ctx, &l));
+        blob_floats(t, b, l.dy.data, type, n);
+        if (sums) blob_floats(t, b, l.dbias.data, AMP_F32, cols);
+        t_note(t, "%d rows of %d columns, act %d", (int)rows, (int)cols, (int)l.act);
+        t_clear(t);
+    }
+}
+static void act_rows(t_run *t) { t_same_everywhere(t, act_rows_scenario, NULL); }
+
 static const size_t few[] = {1, 2, 3, 4, 7, 8, 15, 16, 17, 31, 33, 63, 65, 127, 300, 1023, 1024, 1025, 2049, 5000};
 #define N_FEW (sizeof few / sizeof few[0])
 
@@ -1878,6 +1909,6 @@ const t_test t_suite_products[] = {{"gemm.grid", gemm_grid, T_ALL}, {"gemm.large
     {"linear.act_grad_same_everywhere", act_grad_same_everywhere, T_ALL}, {"xent.values", xent_values, T_ALL},
     {"xent.extremes", xent_extremes, T_ALL}, {"xent.loss_is_the_sum_of_rows", xent_loss_is_the_sum_of_rows, T_ALL},
     {"xent.same_everywhere", xent_same_everywhere, T_ALL}, {"linear.act_bits", act_bits, T_ALL},
-    {"linear.col_sum_bits", col_sum_bits, T_ALL}, {"xent.bits", xent_bits, T_ALL}, {"xent.wide_rows", xent_wide, T_ALL},
-    {"xent.padding", xent_padding, T_ALL}, {"xent.softmax", xent_softmax, T_ALL}, {"xent.errors", xent_errors, T_ALL},
-    {NULL, NULL, 0}};
+    {"linear.act_rows", act_rows, T_ALL}, {"linear.col_sum_bits", col_sum_bits, T_ALL}, {"xent.bits", xent_bits, T_ALL},
+    {"xent.wide_rows", xent_wide, T_ALL}, {"xent.padding", xent_padding, T_ALL}, {"xent.softmax", xent_softmax, T_ALL},
+    {"xent.errors", xent_errors, T_ALL}, {NULL, NULL, 0}};

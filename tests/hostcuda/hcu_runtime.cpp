@@ -101,6 +101,8 @@ Map<const void *, KernelInfo> &g_kernels = *new Map<const void *, KernelInfo>;
 
 Map<const char *, long> &g_api_calls = *new Map<const char *, long>;
 long g_group_calls[HCU_GROUP_COUNT], g_executed[HCU_GROUP_COUNT], g_failable, g_injected, g_ptx_launches;
+int g_occupancy; /* 0: by threads */
+size_t g_largest_grid;
 long g_fail_call_in, g_fail_exec_in;
 int g_fail_call_error, g_fail_exec_error;
 bool g_fail_call_sticky;
@@ -497,6 +499,7 @@ cudaError_t launch(const void *f, dim3 grid, dim3 block, void **args, size_t sha
     if (shared > size_t(std::max(k->shared_optin, 48 << 10))) return cudaErrorInvalidValue;
     if (cooperative && size_t(grid.x) * grid.y * grid.z * threads > 32768) return cudaErrorCooperativeLaunchTooLarge;
     if (!k->name) k->name = symbol_name(f);
+    g_largest_grid = std::max(g_largest_grid, size_t(grid.x) * grid.y * grid.z);
 
     KernelDesc desc = *k->desc;
     vector<size_t> offset(size_t(desc.count) + 1);
@@ -863,7 +866,7 @@ cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(
     ENTER("cudaOccupancyMaxActiveBlocksPerMultiprocessor", kNoGroup, cudaErrorInvalidValue);
     if (!f) return done(cudaErrorInvalidDeviceFunction);
     if (block <= 0) return done(cudaErrorInvalidValue);
-    *n = block > 1024 ? 0 : std::min(32, 2048 / ((block + 31) / 32 * 32));
+    *n = block > 1024 ? 0 : g_occupancy ? g_occupancy : std::min(32, 2048 / ((block + 31) / 32 * 32));
     if (shared) *n = std::min(*n, int((227 << 10) / shared));
     return cudaSuccess;
 }
@@ -1398,6 +1401,11 @@ void hcu_set_sms(int device, int count) {
     Locked l;
     g_device[device].sms = count;
 }
+void hcu_set_occupancy(int blocks) {
+    Locked l;
+    g_occupancy = blocks;
+}
+size_t hcu_largest_grid(void) { return g_largest_grid; }
 void hcu_set_arch(int device, int major, int minor) {
     Locked l;
     g_device[device].arch = major * 10 + minor;
@@ -1485,6 +1493,7 @@ void hcu_reset_counts(void) {
     memset(g_group_calls, 0, sizeof g_group_calls);
     memset(g_executed, 0, sizeof g_executed);
     g_failable = g_injected = g_ptx_launches = 0;
+    g_largest_grid = 0;
     g_last_injected = "";
 }
 void hcu_fail_call(const char *api, long nth, int err, int sticky) {

@@ -34,6 +34,7 @@ unsigned hcu_reductions(void); /* the ways to add partial sums that the last sea
 void hcu_set_devices(int count);                     /* 0..8, default 2; call it before handles exist            */
 void hcu_set_arch(int device, int major, int minor); /* default 9.0; older ones refuse bf16 and fp8 products     */
 void hcu_set_sms(int device, int count);             /* default 132                                              */
+void hcu_set_occupancy(int blocks);                  /* that an SM holds of any kernel; 0 (default): by threads  */
 void hcu_set_memory_limit(int device, size_t bytes); /* default 4 GiB; beyond it cudaErrorMemoryAllocation       */
 size_t hcu_device_bytes(int device);                 /* live bytes                                               */
 
@@ -72,6 +73,7 @@ long hcu_calls(const char *api); /* calls of one function, e.g. hcu_calls("cudaM
 long hcu_group_calls(int group); /* calls of one group                                                          */
 long hcu_executed(int group);    /* HCU_LAUNCH, HCU_COPY, HCU_FILL, HCU_MATMUL, HCU_GRAPH: operations that ran;
                                     work issued inside a capture counts when a replay runs it                   */
+size_t hcu_largest_grid(void);   /* blocks of the largest launch                                                */
 long hcu_warp_products(void);    /* nvcuda::wmma::mma_sync, once for each warp; hcu_reset_counts leaves it alone */
 void hcu_reset_counts(void);
 
