@@ -11030,13 +11030,21 @@ static void ampi_bytes_store(uint8_t *p, ampi_bytes x) { vst1q_u8(p, x); }
 static ampi_bytes ampi_bytes_low(ampi_bytes a, ampi_bytes b) { return vzip1q_u8(a, b); }
 static ampi_bytes ampi_bytes_high(ampi_bytes a, ampi_bytes b) { return vzip2q_u8(a, b); }
 #  endif
-/* 16 x 16 bytes: four times the bytes of rows i and i + 8 take turns, in rows 2 i and 2 i + 1. */
-static void ampi_bytes_turn(ampi_bytes *y, const ampi_bytes *x) {
-    size_t i;
-    for (i = 0; i < 8; i++) {
-        y[2 * i] = ampi_bytes_low(x[i], x[i + 8]);
-        y[2 * i + 1] = ampi_bytes_high(x[i], x[i + 8]);
-    }
+AMPI_ALWAYS void ampi_bytes_pair(ampi_bytes *y, const ampi_bytes *x, size_t i) {
+    y[2 * i] = ampi_bytes_low(x[i], x[i + 8]);
+    y[2 * i + 1] = ampi_bytes_high(x[i], x[i + 8]);
+}
+/* 16 x 16 bytes: four times the bytes of rows i and i + 8 take turns, in rows 2 i and 2 i + 1. Written out, because gcc
+   -O2 would keep a loop, and the rows in memory. */
+AMPI_ALWAYS void ampi_bytes_turn(ampi_bytes *y, const ampi_bytes *x) {
+    ampi_bytes_pair(y, x, 0);
+    ampi_bytes_pair(y, x, 1);
+    ampi_bytes_pair(y, x, 2);
+    ampi_bytes_pair(y, x, 3);
+    ampi_bytes_pair(y, x, 4);
+    ampi_bytes_pair(y, x, 5);
+    ampi_bytes_pair(y, x, 6);
+    ampi_bytes_pair(y, x, 7);
 }
 static void ampi_transpose16(uint8_t *to, size_t ld_to, const uint8_t *from, size_t ld_from) {
     ampi_bytes x[16];
