@@ -2158,16 +2158,20 @@ AMPI_K void ampi_k_update_keys(ampi_k_u4 *keys, uint64_t seed) {
 typedef struct ampi_k_update_room {
     ampi_k_u4 keys[AMPI_KEYS * AMPI_STORED];
     amp_coef coef[2 * AMP_GROUPS]; /* [2 * group + no_decay] */
-    amp_step_record record;
-    amp_chunk chunk; /* of this piece, and its parameter */
+    amp_step_record record;        /* of it what an update reads; other blocks may be noting an overflow there */
+    amp_chunk chunk;               /* of this piece, and its parameter */
     amp_param_entry entry;
 } ampi_k_update_room;
 AMPI_K void ampi_k_update_common(ampi_k_update_room *room, const amp_update_job *job) {
-    const uint64_t seed = job->record->seed;
-    uint32_t k = AMP_BLOCK - 1u - threadIdx.x;
-    for (; k < AMPI_K_RECORD; k += AMP_BLOCK)
-        ((ampi_k_u32 *)&room->record)[k] = ((const ampi_k_u32 *)job->record)[k];
-    k = threadIdx.x - AMP_BLOCK / 2u;
+    const uint64_t seed = job->record->seed, steps = job->record->steps;
+    const uint32_t skip = job->record->skip, stochastic = job->record->stochastic;
+    const uint32_t k = threadIdx.x - AMP_BLOCK / 2u;
+    if (threadIdx.x == AMP_BLOCK - 1u) {
+        room->record.skip = skip;
+        room->record.steps = steps;
+        room->record.seed = seed;
+        room->record.stochastic = stochastic;
+    }
     if (k < 2u * AMP_GROUPS) {
         amp_param_entry like;
         like.group = k / 2u;

@@ -1815,8 +1815,8 @@ struct Block {
         if (i.code == C_BRA || i.code == C_CALL) {
             const Operand &to = i.o.back();
             if (i.has(MOD_DIV)) {
-                uint32_t m[kLanes];
-                read(i.o[0], m);
+                uint32_t m[kLanes] = {kAll}; /* unless it is said */
+                if (i.o.size() > 1) read(i.o[0], m);
                 taken = group == m[0] ? 0 : taken;
             } else if (i.o.size() > 1) {
                 taken &= read_predicate(i.o[0]);
