@@ -513,8 +513,8 @@ AMPI_K uint32_t ampi_k_halves_of_f8(uint32_t two, amp_dtype t) {
 AMPI_K uint32_t ampi_k_bf16s(uint32_t low, uint32_t high) {
     return ampi_nearest_bits(low, AMP_BF16) | ampi_nearest_bits(high, AMP_BF16) << 16;
 }
-/* Four floats within the range to bytes of FP8 where the hardware has no way. A power of two whose last place is that of
-   the result is added, which rounds, and taken away again as bits: what is left counts steps of that place. */
+/* Four floats within the range to bytes of FP8, where the hardware has no way. A power of two whose last place is that
+   of the result is added, which rounds, and taken away again as bits: what is left counts steps of that place. */
 AMPI_K uint32_t ampi_k_to_f8(const uint32_t x[4], amp_dtype t) {
     const ampi_format f = ampi_format_of(t);
     uint32_t signs = x[0] >> 31 | x[1] >> 31 << 8 | x[2] >> 31 << 16 | x[3] >> 31 << 24, bytes = 0, k;
