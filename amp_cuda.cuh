@@ -334,7 +334,9 @@ static inline amp_stream ampi_cu_same_type(cudaStream_t s) { return s; }
 #  if defined(AMPI_F8_HARDWARE)
 #    define AMP_TO_F8(x, t) (ampi_to_two_f8((x)[0], (x)[1], t) | ampi_to_two_f8((x)[2], (x)[3], t) << 16)
 #  else
-#    define AMP_TO_F8(x, t) ampi_k_to_f8(x, t)
+#    define AMP_TO_F8(x, t) \
+    (ampi_nearest_bits((x)[0], t) | ampi_nearest_bits((x)[1], t) << 8 | ampi_nearest_bits((x)[2], t) << 16 | \
+        ampi_nearest_bits((x)[3], t) << 24)
 #  endif
 #endif
 
@@ -512,19 +514,6 @@ AMPI_K uint32_t ampi_k_halves_of_f8(uint32_t two, amp_dtype t) {
 /* To two of BF16; a NaN among them stays visible as one that is not finite. */
 AMPI_K uint32_t ampi_k_bf16s(uint32_t low, uint32_t high) {
     return ampi_nearest_bits(low, AMP_BF16) | ampi_nearest_bits(high, AMP_BF16) << 16;
-}
-/* Four floats within the range to bytes of FP8, where the hardware has no way. A power of two whose last place is that
-   of the result is added, which rounds, and taken away again as bits: what is left counts steps of that place. */
-AMPI_K uint32_t ampi_k_to_f8(const uint32_t x[4], amp_dtype t) {
-    const ampi_format f = ampi_format_of(t);
-    uint32_t signs = x[0] >> 31 | x[1] >> 31 << 8 | x[2] >> 31 << 16 | x[3] >> 31 << 24, bytes = 0, k;
-    AMP_UNROLL
-    for (k = 0; k < 4u; k++) {
-        uint32_t a = x[k] & 0x7fffffffu, least = f.emin << 23, e = (a > least ? a : least) >> 23;
-        uint32_t power = (e + 23u - f.mant) << 23, sum = ampi_bits(amp_add(ampi_float(a), ampi_float(power)));
-        bytes += (sum - power + ((e - f.emin) << f.mant)) << (8u * k);
-    }
-    return bytes | signs << 7;
 }
 /* Is there an Inf or a NaN in these words? See ampi_exponents. */
 AMPI_K uint32_t ampi_k_odd(uint32_t a, uint32_t b, amp_dtype t) {
