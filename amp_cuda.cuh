@@ -1732,14 +1732,15 @@ typedef struct ampi_k_updating {
 /* Lost updates of a piece: what one thread finds. */
 typedef struct ampi_k_tally {
     amp_spacing spacing;
-    uint32_t every, updates, lost;
-    float ratio; /* without spacing.rest */
+    uint32_t every, counts; /* updates in the low half, lost ones in the high one: a register less */
+    float ratio;            /* without spacing.rest */
 } ampi_k_tally;
+static_assert(AMP_CHUNK / AMP_BLOCK < 65536u, "what a thread counts of a piece, in 16 bits");
 AMPI_K ampi_k_tally ampi_k_tally_begin(const amp_param_entry *e, uint32_t every) {
     ampi_k_tally t;
     t.spacing = amp_spacing_of(e->layout, e->model_dtype);
     t.every = every;
-    t.updates = t.lost = 0;
+    t.counts = 0;
     t.ratio = 0.0f;
     return t;
 }
@@ -1748,7 +1749,7 @@ AMPI_K ampi_k_tally ampi_k_tally_begin(const amp_param_entry *e, uint32_t every)
 AMPI_K uint32_t ampi_k_tally_update(ampi_k_tally *t, float update, uint32_t old, uint32_t w) {
     uint32_t size = ampi_bits(update) & 0x7fffffffu, is = size - 1u < 0x7f800000u;
     t->ratio = ampi_larger(t->ratio, ampi_scalar_in_spacings(ampi_float(size), ampi_float(old), t->spacing.most));
-    t->updates += is;
+    t->counts += is;
     return is & (uint32_t)!amp_is_nan(ampi_float(w));
 }
 /* By the whole block. */
@@ -1756,9 +1757,9 @@ AMPI_K void ampi_k_tally_end(const ampi_k_tally *t, amp_update_count *to) {
     AMP_SHARED(uint32_t, sum, 3); /* updates, lost, ratio */
     if (threadIdx.x < 3u) sum[threadIdx.x] = 0;
     __syncthreads();
-    if (t->updates) {
-        atomicAdd(&sum[0], t->updates);
-        atomicAdd(&sum[1], t->lost);
+    if (t->counts) {
+        atomicAdd(&sum[0], t->counts & 0xffffu);
+        atomicAdd(&sum[1], t->counts >> 16);
         atomicMax(&sum[2], ampi_bits(amp_mul(t->ratio, t->spacing.rest)));
     }
     __syncthreads();
@@ -2075,7 +2076,7 @@ AMPI_K uint32_t ampi_k_update_at(const ampi_k_updating *p, uint64_t at, const am
     found = ampi_k_update_weights<counted>(x.w, p, at);
     AMP_UNROLL
     for (k = 0; k < N; k++)
-        if (counted) tally->lost += updates >> k & (uint32_t)(x.kept[k] == x.w[k]);
+        if (counted) tally->counts += (updates >> k & (uint32_t)(x.kept[k] == x.w[k])) << 16;
     return x.inf ? found | AMP_MOMENT_OVERFLOW : found;
 }
 /* 1 into a word of the record and, whoever is first, into its copy for the host: the low half, for its number stays. */

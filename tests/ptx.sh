@@ -25,7 +25,7 @@ check() {
 }
 # flushing ARCH FILE [optimised]: no instruction of that PTX does; not optimised it shows which function each is in
 flushing() {
-    # from sm_100 on nvcc asks whether a float is finite by |x| == Inf, which no flushing can change: abs and setp, in two lines
+    # no flushing can change whether x == Inf, or |x| == Inf, as nvcc asks from sm_100 on whether x is finite: abs and setp, in two lines
     flushes=$(awk -v inlined="${3:-}" '
         function count(instruction) {
             n[k]++
@@ -46,6 +46,7 @@ flushing() {
             asked = $2
             next
         }
+        $1 ~ /^setp\.(equ|neu|eq|ne)\.ftz\.f32$/ && $NF == "0f7F800000;" { next }
         /rcp\.approx\.ftz\.f32/ && (inlined || k ~ /ampi_recip|ampi_about_inverse/) { next } # of a number in [1, 2], or not below 2^-56
         /rsqrt\.approx\.ftz\.f32/ && (inlined || k ~ /ampi_about_rsqrt/) { next } # of a number not below 2^-100
         /add\.ftz\.f32/ && k ~ /ampi_scalar_exp_scaled/ { next } # of a whole number and a constant
