@@ -1492,21 +1492,21 @@ AMPI_K void ampi_k_gradients_of(const amp_sum_job *job, uint32_t chunk, amp_chun
     g->n = ampi_k_chunk_size(e, &c);
     g->wide = ampi_k_aligned(g->data, g->type);
 }
-/* A block's pieces: each has one. c: the chunk of the first; gives amp_sum_factor. */
+/* A block's pieces, if there are any. c: the chunk of the first; gives amp_sum_factor. */
 template <int spread>
 AMPI_K float ampi_k_inspect_pieces(
     const amp_sum_job *job, amp_chunk c, float scale, uint32_t divide, ampi_k_room *room, ampi_k_finite_sums *found) {
     const uint32_t cuts = AMPI_CUTS_OF(spread);
     uint64_t piece = blockIdx.x, pieces = (uint64_t)job->table.n_chunks * cuts;
     ampi_k_gradients g;
-    ampi_k_gradients_of(job, (uint32_t)(piece / cuts), c, &g);
     g.inv = amp_factor_of(scale, divide);
-    for (;;) {
+    while (piece < pieces) {
+        ampi_k_gradients_of(job, (uint32_t)(piece / cuts), c, &g);
         ampi_k_inspect_piece<spread>(job, &g, (uint32_t)piece % cuts, room, found);
         piece += gridDim.x;
-        if (piece >= pieces) return g.inv;
-        ampi_k_gradients_of(job, (uint32_t)(piece / cuts), job->table.chunks[piece / cuts], &g);
+        if (piece < pieces) c = job->table.chunks[piece / cuts];
     }
+    return g.inv;
 }
 
 /* The sums of chunks that were cut into AMP_PARTS: a thread has eight of them, four threads a chunk. */
@@ -1629,8 +1629,9 @@ AMPI_K int ampi_k_sums(const amp_sum_job *job, uint32_t cuts, float *factor, amp
     AMP_SHARED(ampi_k_room, room, 1);
     AMP_SHARED(ampi_k_finite_sums, found, 1);
     AMP_SHARED(uint32_t, last, 1);
-    amp_chunk c = job->table.chunks[cuts == AMP_PARTS ? blockIdx.x / AMP_PARTS : blockIdx.x / AMPI_CUTS];
     float scale = amp_sum_scale(job);
+    amp_chunk c = {0, 0};
+    if (job->table.n_chunks) c = job->table.chunks[cuts == AMP_PARTS ? blockIdx.x / AMP_PARTS : blockIdx.x / AMPI_CUTS];
     uint32_t divide = amp_sum_divide(job);
     if (whole) ampi_k_ending_begin(whole, e, state); /* these loads are under way side by side */
     if (cuts == AMP_PARTS)

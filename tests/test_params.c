@@ -573,12 +573,15 @@ static void moves(t_run *t) {
 
 static void empty_set(t_run *t) {
     amp_params *p = NULL;
+    double norm = -1.0;
     CHECK_OK(amp_params_create(&p, t->ctx, NULL));
     CHECK_OK(amp_params_commit(p));
     CHECK_EQ(amp_params_count(p), 0);
     CHECK_OK(amp_params_zero_grad(p));
     CHECK_OK(amp_params_master_to_model(p));
     CHECK_OK(amp_params_grads_to(p, NULL, 0));
+    CHECK_OK(amp_grad_norm(p, NULL, &norm));
+    CHECK(norm == 0.0);
     amp_params_destroy(p);
     CHECK_OK(amp_params_create(&p, t->ctx, NULL));
     amp_params_destroy(p); /* never committed */

@@ -91,6 +91,13 @@ class Header:
         text = re.sub(r"\b(0x[0-9a-fA-F]+|\d+)[uUlL]+\b", r"\1", text)
         return int(eval(text, {"__builtins__": {}}, self.constants))  # pylint: disable=eval-used
 
+    def length(self, text):
+        """Of an array, as Python: sizes are known when that runs."""
+        if "sizeof" not in text:
+            return str(self.value(text))
+        text = re.sub(r"\b(\d+)[uUlL]+\b", r"\1", text).replace("/", "//")
+        return re.sub(r"\bsizeof ?\( ?(\w+) ?\)", r"C.sizeof(\1)", text)
+
     def type(self, text):
         text = re.sub(r"\b(const|volatile|struct|enum|extern|restrict|__restrict|__extension__)\b", " ", text)
         stars = text.count("*")
@@ -146,7 +153,7 @@ class Header:
                     stars = stars.replace("#", "")
                 kind = self.type((base if text is None else base.replace("*", "")) + stars)
                 for length in reversed(lengths):
-                    kind = f"({kind} * {self.value(length)})"
+                    kind = f"({kind} * ({self.length(length)}))"
                 fields.append((field, kind))
         lines = "".join(f"    ({f!r}, {k}),\n" for f, k in fields)
         self.out.append(f"class {name}(C.Structure):\n    pass\n\n\n{name}._fields_ = [\n{lines}]\n")
