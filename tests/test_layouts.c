@@ -430,6 +430,20 @@ static void skip_anywhere(t_run *t) {
     }
 }
 
+/* A set of one parameter, with its gradients, in FP32. */
+static amp_params *set_with_grads(t_run *t, amp_params_desc d, float *w, const float *g, size_t n) {
+    amp_param_desc e = AMP_ZERO;
+    amp_params *p = NULL;
+    d.grad = AMP_F32;
+    CHECK_OK(amp_params_create(&p, t->ctx, &d));
+    e.count = n;
+    e.init = w;
+    CHECK_OK(amp_params_add(p, &e));
+    CHECK_OK(amp_params_commit(p));
+    t_set(t, amp_param_grad(p, 0).data, g, 4 * n);
+    return p;
+}
+
 /* 600 updates (on CUDA 150) of 2^-13 at w = 1: half an ulp of BF16 is 2^-9, so a plain BF16 weight never moves */
 static void small_updates(t_run *t) {
     int i, updates = t_slow(t) ? 150 : 600;
@@ -440,20 +454,13 @@ static void small_updates(t_run *t) {
         size_t n = 400, j;
         float *w = (float *)t_host(t, 4 * n), *g = (float *)t_host(t, 4 * n), *got;
         double mean = 0.0;
-        amp_params *p = NULL;
-        amp_param_desc e = AMP_ZERO;
+        amp_params *p;
         amp_step_desc s = AMP_ZERO;
         for (j = 0; j < n; j++) {
             w[j] = 1.0f;
             g[j] = -1.0f;
         }
-        d.grad = AMP_F32;
-        CHECK_OK(amp_params_create(&p, t->ctx, &d));
-        e.count = n;
-        e.init = w;
-        CHECK_OK(amp_params_add(p, &e));
-        CHECK_OK(amp_params_commit(p));
-        t_set(t, amp_param_grad(p, 0).data, g, 4 * n);
+        p = set_with_grads(t, d, w, g, n);
         s.lr = 1.0f / 8192.0f;
         s.stochastic = (uint32_t)stochastic;
         for (k = 0; k < updates; k++) {
@@ -488,20 +495,13 @@ static void adam_far_apart(t_run *t) {
     }
     for (i = 0; i < 3; i++) {
         amp_params_desc d = layout(0);
-        amp_params *p = NULL;
-        amp_param_desc e = AMP_ZERO;
+        amp_params *p;
         amp_step_desc s = AMP_ZERO;
         float *want = (float *)t_host(t, 4 * n), *m = (float *)t_host(t, 4 * n), *v = (float *)t_host(t, 4 * n);
         memcpy(want, w, 4 * n);
         memset(m, 0, 4 * n);
         memset(v, 0, 4 * n);
-        d.grad = AMP_F32;
-        CHECK_OK(amp_params_create(&p, t->ctx, &d));
-        e.count = n;
-        e.init = w;
-        CHECK_OK(amp_params_add(p, &e));
-        CHECK_OK(amp_params_commit(p));
-        t_set(t, amp_param_grad(p, 0).data, g, 4 * n);
+        p = set_with_grads(t, d, w, g, n);
         s.lr = 1.0f;
         s.eps = amp_opt(eps[i]);
         s.weight_decay = 0.01f;
