@@ -4335,10 +4335,11 @@ static amp_status ampi_param_arrays(amp_params *p, const char *where, const char
 /* SPLIT keeps the master's upper half in the model copy, so what FP16 cannot hold has no master */
 static amp_status ampi_check_weights(
     const amp_params *p, const char *where, const amp_param_desc *d, const char *name, const float *w) {
+    const uint32_t limit = ampi_format_of(AMP_F16).limit; /* its bits: a conversion might stop a caller who traps */
     size_t i;
     if (p->desc.master != AMP_MASTER_SPLIT || d->model.dtype != AMP_F16) return AMP_OK;
     for (i = 0; i < d->count; i++)
-        AMPI_REQUIRE(amp_is_finite(amp_f32_from_f16(amp_f16_from_f32(w[i]))), p->ctx, AMP_ERR_INVALID_ARG,
+        AMPI_REQUIRE((ampi_bits(w[i]) & 0x7fffffffu) < limit, p->ctx, AMP_ERR_INVALID_ARG,
             "%s: weight %llu of \"%s\" is %g, which FP16 cannot hold (AMP_MASTER_SPLIT needs |w| < 65520)", where,
             AMPI_ULL(i), name, (double)w[i]);
     return AMP_OK;
@@ -9753,7 +9754,8 @@ static void ampi_scalar_tile_4(size_t kc, const float *a, const float *b, float 
 static void ampi_scalar_fused(size_t rows, size_t mr, size_t kc, const float *a, const float *b, float *c, int first) {
     size_t i, j, k;
     for (i = 0; i < rows; i++, c += AMPI_LDC) {
-        float sum[8] = {0, 0, 0, 0, 0, 0, 0, 0};
+        const float z = amp_add(0.0f, 0.0f); /* see AMPI_F(tile) */
+        float sum[8] = {z, z, z, z, z, z, z, z};
         for (k = 0; k < kc; k++) {
             for (j = 0; j < 8; j++)
                 sum[j] = amp_fma(a[k * mr + i], b[k * 8 + j], sum[j]);
@@ -13107,12 +13109,13 @@ AMPI_OUTER float AMPI_F(top)(const float *u, size_t n, float top) {
         top = lane[i] > top ? lane[i] : top;
     return top;
 }
-/* The larger of `most` and |x|, as bits; NaN does not count. */
-AMPI_INNER AMPI_WORDS AMPI_F(larger_size)(AMPI_WORDS most, AMPI_FLOATS x) {
+/* |x| as bits, 0 for NaN. */
+AMPI_INNER AMPI_WORDS AMPI_F(size_word)(AMPI_FLOATS x) {
     AMPI_WORDS a = AMPI_AND(AMPI_BITS(x), AMPI_WORD(0x7fffffffu));
-    AMPI_MASK nan = AMPI_GREATER(a, AMPI_WORD(0x7f800000u));
-    a = AMPI_SELECT(nan, AMPI_WORD(0), a);
-    return AMPI_MAX(most, a);
+    return AMPI_SELECT(AMPI_GREATER(a, AMPI_WORD(0x7f800000u)), AMPI_WORD(0), a);
+}
+AMPI_INNER AMPI_WORDS AMPI_F(larger_size)(AMPI_WORDS most, AMPI_FLOATS x) {
+    return AMPI_MAX(most, AMPI_F(size_word)(x));
 }
 AMPI_INNER uint32_t AMPI_F(largest_word)(AMPI_WORDS most, uint32_t top) {
     uint32_t lane[AMPI_WIDTH];
@@ -13122,17 +13125,17 @@ AMPI_INNER uint32_t AMPI_F(largest_word)(AMPI_WORDS most, uint32_t top) {
         top = top < lane[i] ? lane[i] : top;
     return top;
 }
+/* One maximum is carried along, not two: gcc 12 with -O3 loses elements of two (scalar). */
 AMPI_OUTER uint32_t AMPI_F(amax)(const float *u, size_t n, uint32_t amax) {
     AMPI_WORDS most = AMPI_WORD(0);
-    AMPI_WORDS more = most;
     size_t i;
     for (i = 0; i + 2u * AMPI_WIDTH <= n; i += 2u * AMPI_WIDTH) {
-        most = AMPI_F(larger_size)(most, AMPI_LOAD(u + i));
-        more = AMPI_F(larger_size)(more, AMPI_LOAD(u + i + AMPI_WIDTH));
+        AMPI_WORDS pair = AMPI_F(larger_size)(AMPI_F(size_word)(AMPI_LOAD(u + i)), AMPI_LOAD(u + i + AMPI_WIDTH));
+        most = AMPI_MAX(most, pair);
     }
     for (; i + AMPI_WIDTH <= n; i += AMPI_WIDTH)
         most = AMPI_F(larger_size)(most, AMPI_LOAD(u + i));
-    amax = AMPI_F(largest_word)(AMPI_MAX(most, more), amax);
+    amax = AMPI_F(largest_word)(most, amax);
     AMPI_F(done)();
     return AMPI_LEFT(i, n) ? ampi_scalar_amax(u + i, n - i, amax) : amax;
 }
@@ -13359,7 +13362,8 @@ AMPI_INNER void AMPI_F(tile_end)(uint32_t rows, float *c, const AMPI_FLOATS *p, 
     if (rows > 11) AMPI_F(tile_row)(c + 11 * AMPI_LDC, p[11], q[11], first);
 }
 AMPI_INNER void AMPI_F(tile)(uint32_t rows, size_t kc, const float *a, const float *b, float *c, int first) {
-    const AMPI_FLOATS z = AMPI_SET(0.0f);
+    /* zero, but -Ofast must not know, or -0 + 0 stays -0 */
+    const AMPI_FLOATS z = AMPI_ADD(AMPI_SET(0.0f), AMPI_SET(0.0f));
     AMPI_FLOATS p[AMPI_MOST_ROWS] = {z, z, z, z, z, z, z, z, z, z, z, z};
     AMPI_FLOATS q[AMPI_MOST_ROWS] = {z, z, z, z, z, z, z, z, z, z, z, z};
     for (; kc--; a += rows, b += 2u * AMPI_WIDTH)

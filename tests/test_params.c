@@ -336,6 +336,7 @@ static void errors(t_run *t) {
     float w[4] = {1, 2, 3, 4};
     void *dev = t_put(t, w, sizeof w);
     amp_array dst[2];
+    memset(dst, 0, sizeof dst);
     CHECK_EQ(amp_params_create(NULL, t->ctx, &d), AMP_ERR_INVALID_ARG);
     CHECK_EQ(amp_params_create(&p, NULL, &d), AMP_ERR_INVALID_ARG);
     CHECK(!p);
