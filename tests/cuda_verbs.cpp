@@ -641,6 +641,11 @@ static void test_plans() {
     CHECK(searched(planned(&w, 48, 0)) == 1, "a plan for another k");
     CHECK(searched(planned(&w, 32, 2)) == 1, "a plan for a bias that was aligned"); /* a GPU would fault */
     CHECK(searched(planned(&w, 32, 0)) == 0, "the first plan is gone");
+    amp_gemm_desc tall = planned(&w, 32, 0); /* no leading dimension has k in it */
+    tall.trans_a = 1;
+    CHECK(searched(tall) == 1, "a first product of a transposed matrix is not looked up");
+    tall.k = 48;
+    CHECK(searched(tall) == 1, "a plan for another k, which only k tells");
     OK(amp_sync(ctx));
     end(&w);
     no_leak("plans");
@@ -648,53 +653,60 @@ static void test_plans() {
 
 /* ---- memory that a verb must not leave: a small workspace, and a bias that is longer than the room for one ---- */
 
-static void test_small_workspace() { /* sums of many columns, by slices that have no room */
-    enum { ROWS = 2000, COLS = 96, ROOM = 512, AFTER = 4096 };
+/* Sums of many columns, in a workspace of the context's own, of `room` bytes with others behind it if that is not 0. */
+enum { TALL = 2000, WIDE = 600, AFTER = 1 << 20 };
+static void sums_with_room(size_t room, float *sums) {
     static unsigned char after[AFTER];
-    static float wide[COLS], narrow[COLS];
-    for (int lent = 0; lent < 2; lent++) {
-        unsigned char *memory;
-        void *dy, *w, *x, *dbias;
-        amp_linear_desc l = AMP_ZERO;
-        amp_cuda_desc d = desc_with(0);
-        CHECK(cudaMalloc((void **)&memory, ROOM + AFTER) == cudaSuccess, "no memory");
-        CHECK(cudaMemset(memory, 0x5a, ROOM + AFTER) == cudaSuccess, "memset");
-        if (lent) {
-            d.workspace = memory;
-            d.workspace_bytes = ROOM;
-        }
-        OK(amp_cuda_create(&ctx, d));
-        OK(amp_alloc(ctx, &dy, ROWS * COLS * 2, NULL));
-        OK(amp_alloc(ctx, &x, ROWS * 8 * 2, NULL));
-        OK(amp_alloc(ctx, &w, COLS * 8 * 2, NULL));
-        OK(amp_alloc(ctx, &dbias, COLS * 4, NULL));
-        OK(amp_zero(ctx, w, COLS * 8 * 2));
-        OK(amp_zero(ctx, x, ROWS * 8 * 2));
-        amp_f16 *host = (amp_f16 *)malloc(ROWS * COLS * 2);
-        for (int i = 0; i < ROWS * COLS; i++)
-            host[i] = amp_f16_from_f32((float)(i % 7) - 2.0f);
-        OK(amp_copy(ctx, dy, host, ROWS * COLS * 2));
-        free(host);
-        l.rows = ROWS;
-        l.in = 8;
-        l.out = COLS;
-        l.x = amp_arr(x, AMP_F16);
-        l.w = amp_arr(w, AMP_F16);
-        l.dy = amp_arr(dy, AMP_F16);
-        l.dbias = amp_arr(dbias, AMP_F32);
-        OK(amp_linear_backward(ctx, l));
-        OK(amp_copy(ctx, lent ? narrow : wide, dbias, sizeof wide));
-        CHECK(cudaMemcpy(after, memory + ROOM, AFTER, cudaMemcpyDeviceToHost) == cudaSuccess, "copy");
-        for (int i = 0; i < AFTER; i++)
-            CHECK(after[i] == 0x5a, "byte %d after the workspace was written", i);
-        void *const areas[] = {dy, x, w, dbias};
-        for (void *area : areas)
-            OK(amp_free(ctx, area));
-        amp_ctx_destroy(ctx);
-        ctx = NULL;
-        cudaFree(memory);
+    unsigned char *memory;
+    void *dy, *w, *x, *dbias;
+    amp_linear_desc l = AMP_ZERO;
+    amp_cuda_desc d = desc_with(0);
+    CHECK(cudaMalloc((void **)&memory, room + AFTER) == cudaSuccess, "no memory");
+    CHECK(cudaMemset(memory, 0x5a, room + AFTER) == cudaSuccess, "memset");
+    if (room) {
+        d.workspace = memory;
+        d.workspace_bytes = room;
     }
-    CHECK(memcmp(wide, narrow, sizeof wide) == 0 && wide[0] != 0.0f, "another sum in a small workspace");
+    OK(amp_cuda_create(&ctx, d));
+    OK(amp_alloc(ctx, &dy, TALL * WIDE * 2, NULL));
+    OK(amp_alloc(ctx, &x, TALL * 8 * 2, NULL));
+    OK(amp_alloc(ctx, &w, WIDE * 8 * 2, NULL));
+    OK(amp_alloc(ctx, &dbias, WIDE * 4, NULL));
+    OK(amp_zero(ctx, w, WIDE * 8 * 2));
+    OK(amp_zero(ctx, x, TALL * 8 * 2));
+    amp_f16 *host = (amp_f16 *)malloc(TALL * WIDE * 2);
+    for (int i = 0; i < TALL * WIDE; i++)
+        host[i] = amp_f16_from_f32((float)(i % 7) - 2.0f);
+    OK(amp_copy(ctx, dy, host, TALL * WIDE * 2));
+    free(host);
+    l.rows = TALL;
+    l.in = 8;
+    l.out = WIDE;
+    l.x = amp_arr(x, AMP_F16);
+    l.w = amp_arr(w, AMP_F16);
+    l.dy = amp_arr(dy, AMP_F16);
+    l.dbias = amp_arr(dbias, AMP_F32);
+    OK(amp_linear_backward(ctx, l));
+    OK(amp_copy(ctx, sums, dbias, WIDE * 4));
+    CHECK(cudaMemcpy(after, memory + room, AFTER, cudaMemcpyDeviceToHost) == cudaSuccess, "copy");
+    size_t whole = 0;
+    while (whole < AFTER && after[whole] == 0x5a)
+        whole++;
+    CHECK(whole == AFTER, "byte %zu after a workspace of %zu was written", whole, room);
+    void *const areas[] = {dy, x, w, dbias};
+    for (void *area : areas)
+        OK(amp_free(ctx, area));
+    amp_ctx_destroy(ctx);
+    ctx = NULL;
+    cudaFree(memory);
+}
+static void test_small_workspace() { /* by slices: of all columns, of none, of 256 of them at a time */
+    static float all[WIDE], sums[WIDE];
+    sums_with_room(0, all);
+    for (size_t room = 512; room <= 65536; room *= 128) {
+        sums_with_room(room, sums);
+        CHECK(memcmp(all, sums, sizeof all) == 0 && all[0] != 0.0f, "another sum in a workspace of %zu bytes", room);
+    }
     no_leak("small workspace");
 }
 
@@ -860,7 +872,10 @@ static void test_torn_record() {
     mirror->word[9] -= (uint64_t)1 << 32;
     OK(amp_step_poll(p, &r));
     CHECK(r.outcome == AMP_STEPPED, "outcome %d", (int)r.outcome);
-    amp_params_destroy(p);
+    OK(amp_step(p, NULL, &d));
+    hcu_reset_counts();
+    amp_params_destroy(p); /* CUDA's manual does not say that freeing page-locked memory waits for who writes to it */
+    CHECK(hcu_calls("cudaStreamSynchronize") >= 1, "the record's copy is freed under a step");
     amp_ctx_destroy(ctx);
     ctx = NULL;
     no_leak("a torn record");

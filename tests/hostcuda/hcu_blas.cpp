@@ -197,7 +197,8 @@ enum : unsigned {
     EPI_DGELU = 64,
     EPI_AUX = 128,
     EPI_BGRADA = 256,
-    EPI_BGRADB = 512
+    EPI_BGRADB = 512,
+    EPI_WRITES_BIAS = EPI_BGRAD | EPI_BGRADA | EPI_BGRADB
 };
 const unsigned kEpilogues[] = {
     CUBLASLT_EPILOGUE_DEFAULT,
@@ -255,8 +256,7 @@ cublasStatus_t check_fp8(
     bool half_c = c.type == CUDA_R_16F || c.type == CUDA_R_16BF;
     bool out = is_fp8(o.type) ? half_c && (o.type == CUDA_R_8F_E4M3 || a.type != b.type)
                               : o.type == c.type && (half_c || c.type == CUDA_R_32F);
-    if (!out || (d.epilogue & (EPI_DRELU | EPI_DGELU | EPI_BGRAD | EPI_BGRADA | EPI_BGRADB)))
-        return CUBLAS_STATUS_NOT_SUPPORTED;
+    if (!out || (d.epilogue & (EPI_DRELU | EPI_DGELU | EPI_WRITES_BIAS))) return CUBLAS_STATUS_NOT_SUPPORTED;
     return CUBLAS_STATUS_SUCCESS;
 }
 cublasStatus_t check_epilogue(const Desc &d, const Layout &a, const Layout &c, const Layout &o) {
@@ -266,7 +266,10 @@ cublasStatus_t check_epilogue(const Desc &d, const Layout &a, const Layout &c, c
     if (!known) return CUBLAS_STATUS_NOT_SUPPORTED;
     if (d.epilogue == CUBLASLT_EPILOGUE_DEFAULT) return CUBLAS_STATUS_SUCCESS;
     if (row_order(o)) return CUBLAS_STATUS_NOT_SUPPORTED;
-    if (d.bias_type != -1 && d.bias_type != bias_type(d, a, c, o)) return CUBLAS_STATUS_NOT_SUPPORTED;
+    /* Not told, it is that of D: cublasLt.h does not say that its exceptions, of FP8, hold without being told. */
+    const int told = d.bias_type == -1 ? o.type : d.bias_type;
+    if ((d.epilogue & (EPI_BIAS | EPI_WRITES_BIAS)) && told != bias_type(d, a, c, o))
+        return CUBLAS_STATUS_NOT_SUPPORTED;
     if (!(d.epilogue & EPI_AUX)) return CUBLAS_STATUS_SUCCESS;
     if (d.aux_ld < int64_t(o.rows)) return CUBLAS_STATUS_INVALID_VALUE;
     int64_t unit = bit_mask_aux(d) ? 128 : 8;
@@ -431,8 +434,7 @@ void run_product(const Product &p) {
                tf32 = d.compute == CUBLAS_COMPUTE_32F_FAST_TF32;
     const size_t m = p.o.rows, n = p.o.cols, k = ta ? p.a.rows : p.a.cols;
     const int bt = bias_type(d, p.a, p.c, p.o);
-    const bool writes_bias = (epi & (EPI_BGRAD | EPI_BGRADA | EPI_BGRADB)) != 0,
-               reads_aux = (epi & (EPI_DRELU | EPI_DGELU)) != 0;
+    const bool writes_bias = (epi & EPI_WRITES_BIAS) != 0, reads_aux = (epi & (EPI_DRELU | EPI_DGELU)) != 0;
     float alpha = p.alpha_device ? *p.alpha_device : p.alpha, beta = p.beta_device ? *p.beta_device : p.beta;
     if (d.scale_a) alpha *= *d.scale_a;
     if (d.scale_b) alpha *= *d.scale_b;
@@ -540,7 +542,7 @@ cublasStatus_t submit(Product p, cudaStream_t stream, const char *api) {
         if (uintptr_t(pointers[i]) % needed) return CUBLAS_STATUS_NOT_SUPPORTED;
     }
     int bt = bias_type(d, p.a, p.c, p.o);
-    if (d.epilogue & (EPI_BIAS | EPI_BGRAD | EPI_BGRADA | EPI_BGRADB)) {
+    if (d.epilogue & (EPI_BIAS | EPI_WRITES_BIAS)) {
         if (!d.bias) return CUBLAS_STATUS_INVALID_VALUE;
         bool writes = !(d.epilogue & EPI_BIAS);
         if (writes && p.o.batch > 1 && size_t(d.bias_stride) < bias_count(d, p.o)) {
