@@ -641,8 +641,9 @@ static void test_plans() {
     CHECK(searched(planned(&w, 48, 0)) == 1, "a plan for another k");
     CHECK(searched(planned(&w, 32, 2)) == 1, "a plan for a bias that was aligned"); /* a GPU would fault */
     CHECK(searched(planned(&w, 32, 0)) == 0, "the first plan is gone");
-    amp_gemm_desc tall = planned(&w, 32, 0); /* no leading dimension has k in it */
+    amp_gemm_desc tall = planned(&w, 32, 0); /* no leading dimension has k in it, and no stride */
     tall.trans_a = 1;
+    tall.stride_a = tall.stride_b = 4096;
     CHECK(searched(tall) == 1, "a first product of a transposed matrix is not looked up");
     tall.k = 48;
     CHECK(searched(tall) == 1, "a plan for another k, which only k tells");
@@ -653,6 +654,34 @@ static void test_plans() {
 
 /* ---- memory that a verb must not leave: a small workspace, and a bias that is longer than the room for one ---- */
 
+/* A candidate that cuBLASLt refuses to run counts for nothing. */
+static unsigned tuned(long refused) { /* the refused-th product is */
+    unsigned tried = 0;
+    const char *at;
+    world w;
+    OK(amp_cuda_create(&ctx, desc_with(0)));
+    OK(build(&w, ctx));
+    amp_gemm_desc g = planned(&w, 32, 0);
+    g.bias.data = NULL;
+    last_log[0] = 0;
+    if (refused) hcu_fail_call("cublasLtMatmul", refused, CUBLAS_STATUS_NOT_SUPPORTED, 0);
+    OK(amp_gemm_tune(ctx, &g));
+    CHECK(hcu_injected() == (refused != 0), "%ld products were refused", hcu_injected());
+    at = strstr(last_log, "first of ");
+    CHECK(at && sscanf(at, "first of %u", &tried) == 1, "%s", last_log);
+    end(&w);
+    hcu_reset();
+    return tried;
+}
+static void test_tuning() {
+    hcu_reset();
+    unsigned all = tuned(0);
+    CHECK(all > 2, "%u candidates", all);
+    CHECK(tuned(1) == all - 1, "the candidate whose first run is refused counts");
+    CHECK(tuned(2) == all - 1, "the candidate whose second run is refused counts");
+    no_leak("tuning");
+}
+
 /* Sums of many columns, in a workspace of the context's own, of `room` bytes with others behind it if that is not 0. */
 enum { TALL = 2000, WIDE = 600, AFTER = 1 << 20 };
 static void sums_with_room(size_t room, float *sums) {
@@ -662,7 +691,7 @@ static void sums_with_room(size_t room, float *sums) {
     amp_linear_desc l = AMP_ZERO;
     amp_cuda_desc d = desc_with(0);
     CHECK(cudaMalloc((void **)&memory, room + AFTER) == cudaSuccess, "no memory");
-    CHECK(cudaMemset(memory, 0x5a, room + AFTER) == cudaSuccess, "memset");
+    CHECK(cudaMemset(memory, 0x5a, room + AFTER) == cudaSuccess && cudaDeviceSynchronize() == cudaSuccess, "memset");
     if (room) {
         d.workspace = memory;
         d.workspace_bytes = room;
@@ -1357,7 +1386,13 @@ static void lent(amp_cuda_desc d, int hosts_before) {
     hcu_reset_counts();
     OK(build(&w, ctx));
     run_ok(&w, 0, VERBS);
-    if (pool) CHECK(hcu_calls("cudaMalloc") == 0 && hcu_calls("cudaMallocAsync") > 0, "pool not used");
+    if (pool) {
+        CHECK(hcu_calls("cudaMalloc") == 0 && hcu_calls("cudaMallocAsync") > 0, "pool not used");
+        OK(amp_alloc(ctx, &p, 1 << 10, "z"));
+        OK(amp_free(ctx, p));
+        CHECK(hcu_calls("cudaFree") == 0 && hcu_calls("cudaFreeAsync") > 0, "not given back to the pool");
+        p = NULL;
+    }
     cudaGetDevice(&now);
     CHECK(now == 0, "current device is now %d", now);
 
@@ -1634,6 +1669,7 @@ int main(int argc, char **argv) {
     test_classes();
     test_first_capture();
     test_plans();
+    test_tuning();
     test_small_workspace();
     test_residency();
     test_one_of_many();

@@ -7,7 +7,8 @@ The faults: those of tests/mutants.txt, which people thought of, and --count mor
 text: an operator, a comparison or a constant replaced, a statement deleted, at places drawn with --seed (default 1).
 --only TEXT: whose line of the --list contains TEXT. Each is built (one object) and run against the tests that its
 section's banner names, on the contexts cpu-2, host and, for the text of vectors, cpu-scalar (the others run the same text with other
-widths), or on CUDA's; then, if none of them failed, against the suite (--quick: not). What each gave is appended
+widths) or, for one path's own text, that path's, or on CUDA's; then, if none of them failed, against the suite (--quick: not), its
+section's tests with the address sanitizer, and tests/process.c or the counts of tests/sass.sh 90. What each gave is appended
 to FILE (default $BUILD/mutants.log) and not done again there, so that a run that was stopped goes on.
 
   caught     a test failed, the program died, or it took more than a minute of CPU time
@@ -20,10 +21,12 @@ amp_cuda.cuh those of build/hostcuda/plain/suite and tests/cuda_verbs.sh; what i
 """
 import argparse
 import hashlib
+import itertools
 import os
 import random
 import re
 import resource
+import shutil
 import subprocess
 import sys
 
@@ -93,6 +96,14 @@ def needs_vectors(text, offset):
     return offset >= text.index('==== >>lanes ') or any(a <= offset < b for a, b in ranges_of(text, VECTORS))
 
 
+def path_of(text, offset):
+    """The path of vectors ("sse2") whose own text a place is, or None."""
+    path = None
+    for m in re.finditer(r'^#[ \t]*(?:define AMPI_F\(name\)[ \t]+ampi_(\w+?)_##name|undef AMPI_F)$', text[:offset], re.M):
+        path = m.group(1)
+    return path if path != 'scalar' else None
+
+
 # ---- faults ----
 
 
@@ -152,7 +163,7 @@ def places(path, text):
     for m in re.finditer(r'(?<![\w.])(\d+)(u?)(?![\w.])(?!\s*:)', code):
         if not re.search(r'(AMP_|\[\s*|case\s+)$', code[max(0, m.start() - 6):m.start()]):
             value = int(m.group(1), 8 if m.group(1).startswith('0') else 10) if re.match(r'[0-7]+$', m.group(1)) else int(m.group(1))
-            add(m.start(), m.end(), '%d%s' % (value + 1, m.group(2)), 'constant')
+            add(m.start(), m.end(), '%d%s' % (value + 1 if value != 1 else 0, m.group(2)), 'constant')  # a flag of 2 is one of 1
     for m in re.finditer(r'^( +)((?:\(void\))?[a-z]\w*(?:->|\.|\[[^\]\n]*\])?[\w.>\[\]-]*(?: [-+*|&^]?= [^;\n{}]+|\([^;\n{}]*\)));$', code, re.M):
         if not re.match(r'\s*(return|goto|break|continue|case|else|typedef|struct)\b', m.group(2)):
             add(m.start(2), m.end(2), '(void)0', 'statement')
@@ -201,15 +212,19 @@ class Bench:
 
     def __init__(self, cuda):
         self.cc, self.cxx = os.environ.get('CC', 'cc'), os.environ.get('CXX', 'g++')
-        targets = ['%s/test_cpu' % BUILD]
+        targets = ['%s/test_cpu' % BUILD, '%s/tests/process.o' % BUILD]
         if cuda:
-            targets += ['%s/hostcuda/plain/suite' % BUILD]
+            targets += ['%s/hostcuda/plain/suite' % BUILD, '%s/hostcuda/libhostcuda-asan.a' % BUILD]
+            self.counts = shutil.which('nvcc') and shutil.which('nvdisasm')
+            targets += ['%s/sass/sass' % BUILD] if self.counts else []
         done = subprocess.run([MAKE, '-s'] + targets)
         if cuda and done.returncode == 0:
             done = subprocess.run('tests/cuda_verbs.sh >/dev/null', shell=True)
         if done.returncode:
             sys.exit('mutants.py: the tests do not pass, or do not build, without a fault')
         self.cuda_home = os.environ.get('CUDA_HOME', '/usr/local/cuda')
+        self.library = BUILD + '/hostcuda/libhostcuda-%s.a -lpthread -ldl -lm'
+        self.linked = ''  # the objects of the last fault's suite, but the implementation
 
     def objects(self, plain):
         """Those of the unit suite: of the CPU program, or of the one on the host runtime."""
@@ -247,8 +262,8 @@ class Bench:
                 if rc:
                     return said
                 objects = ['%s/%s.o' % (WORK, name) if o.endswith('/%s.o' % name) else o for o in objects]
-        rc, said = run('%s %s %s/impl.o %s/tests/cuda_stub.o -o %s/suite -lm -pthread' %
-                       (self.cc, ' '.join(objects), WORK, BUILD, WORK))
+        self.linked = ' '.join(objects) + ' %s/tests/cuda_stub.o' % BUILD
+        rc, said = run('%s %s %s/impl.o -o %s/suite -lm -pthread' % (self.cc, self.linked, WORK, WORK))
         return said if rc else None
 
     def with_inline(self, text, offset):
@@ -273,12 +288,15 @@ class Bench:
                 self.copied(header)
         return path
 
-    def build_cuda(self):
+    def compile_cuda(self, more, name):
         flags = '-std=c++17 -w -O1 -ffp-contract=off -fno-math-errno -fno-omit-frame-pointer -isystem %s/include ' \
-                '-Itests/hostcuda -I%s' % (self.cuda_home, WORK)
-        rc, said = run('%s %s -x c++ -include hostcuda.h -c %s -o %s/cuda_impl.o' %
-                       (self.cxx, flags, self.copied('cuda_impl.cu'), WORK))
-        library = '%s/hostcuda/libhostcuda-plain.a -lpthread -ldl -lm' % BUILD
+                '-Itests/hostcuda -I%s %s' % (self.cuda_home, WORK, more)
+        return run('%s %s -x c++ -include hostcuda.h -c %s -o %s/%s.o' %
+                   (self.cxx, flags, self.copied('cuda_impl.cu'), WORK, name), 300)
+
+    def build_cuda(self):
+        rc, said = self.compile_cuda('', 'cuda_impl')
+        library = self.library % 'plain'
         impl = '%s/tests/impl.o' % BUILD
         if rc == 0:
             rc, said = run('%s %s %s %s/cuda_impl.o %s -o %s/suite' %
@@ -294,12 +312,53 @@ class Bench:
                        (self.cc, WORK, self.copied('state_files.c'), WORK))
         return said if rc else None
 
+    def sanitized(self, fault, contexts, suites):
+        """The section's tests once more, with the address sanitizer in the faulty object."""
+        check = '-fsanitize=address,undefined -fno-sanitize-recover=undefined'
+        if fault.path == 'amp.h':
+            rc, said = run('%s -std=c99 -w -O1 %s -I%s -c %s -o %s/checked.o' % (self.cc, check, WORK, self.copied('impl.c'), WORK), 300)
+            rest = '-lm -pthread'
+        else:
+            rc, said = self.compile_cuda(check, 'checked')
+            rest = '%s/tests/impl.o %s' % (BUILD, self.library % 'asan')
+            self.linked = ' '.join(self.objects(True))
+        if rc == 0:
+            rc, said = run('%s %s %s %s/checked.o %s -o %s/checked' % (self.cxx, check, self.linked, WORK, rest, WORK))
+        if rc:
+            return []
+        environment = 'ASAN_OPTIONS=allocator_may_return_null=1:detect_leaks=0 HCU_PROTECT=0 HCU_SEED=1 '
+        return [environment + '%s/checked --stop --seed 3 --context %s --file %s' % (WORK, context, suite)
+                for context in contexts[:2] for suite in suites]
+
+    def counted(self):
+        """The kernels' bits and instructions once more, from machine code, with its table."""
+        if not self.counts:
+            return []
+        for name in ('sass_code.cu', 'cuda_impl.cu', 'naive_tail.cu', 'naive_tail.h'):
+            self.copied(name)
+        rc, said = run('nvcc -std=c++17 -O2 -I%s -cubin -arch=sm_90 %s/tests/sass_code.cu -o %s/sm_90.cubin && '
+                       'nvdisasm -c %s/sm_90.cubin >%s/sm_90.sass && %s %s/sass/sass.o %s/sass/naive_tail.o %s/tests/impl.o %s/cuda_impl.o %s -o %s/sass' %
+                       (WORK, WORK, WORK, WORK, WORK, self.cxx, BUILD, BUILD, BUILD, WORK, self.library % 'plain', WORK), 300)
+        return [] if rc else ['%s/sass --code %s/sm_90 --quick --table tests/sass.txt' % (WORK, WORK)]
+
+    def other_programs(self, fault, contexts, suites):
+        """What is run when the whole suite saw nothing: commands, made when they are asked for."""
+        yield from self.sanitized(fault, contexts, suites)
+        if fault.path == 'amp.h':
+            rc, said = run('%s %s/tests/process.o %s/impl.o -o %s/process -lm -pthread' % (self.cc, BUILD, WORK, WORK))
+            yield '%s/process' % WORK if rc == 0 else 'true'
+        else:
+            yield from self.counted()
+
     def notice(self, fault, text, quick):
-        """Runs the tests of the section, then all: what noticed the fault, or None."""
+        """Runs the tests of the section, then all, then other programs: what noticed the fault, or None."""
         files = tests_at(text, fault.start)
         suites = [re.sub(r'test_(\w+)\.c', r'\1', f) for f in files if f.startswith('test_')]
+        contexts = ('cuda',)
         if fault.path == 'amp.h':
             contexts = ('cpu-2', 'host', 'cpu-scalar') if needs_vectors(text, fault.start) else ('cpu-2', 'host')
+            if path_of(text, fault.start):
+                contexts = ('cpu-' + path_of(text, fault.start),) + contexts
             commands = ['%s/suite --stop --seed 1 --context %s --file %s' % (WORK, context, suite)
                         for context in contexts for suite in suites]
             whole = ['%s/suite --stop --seed 2 --context %s' % (WORK, context) for context in contexts]
@@ -311,8 +370,9 @@ class Bench:
             whole = [host + '%s/suite --stop --seed 2 --context cuda' % WORK, '%s/verbs' % WORK]
             if 'cuda_verbs.cpp' in files:
                 commands.insert(0, whole.pop())
-        for command in commands + ([] if quick else whole):
-            rc, said = run('TMPDIR=%s %s' % (WORK, command))
+        others = [] if quick else self.other_programs(fault, contexts, suites)
+        for command in itertools.chain(commands, [] if quick else whole, others):
+            rc, said = run('TMPDIR=%s %s' % (WORK, command), 3 * SECONDS)
             if rc:
                 return why(said)
         return None
