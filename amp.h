@@ -3933,7 +3933,7 @@ static amp_status ampi_check_extents(amp_ctx *ctx, const char *where, const ampi
 /* Element i of y is made from element i of x: both are long enough, and are the same bytes or apart. */
 static amp_status ampi_check_map(
     amp_ctx *ctx, const char *where, const char *name_y, amp_array y, const char *name_x, amp_array x, size_t count) {
-    size_t ny, nx;
+    size_t ny = 0, nx = 0;
     AMPI_TRY(ampi_check_array(ctx, where, name_y, y, count, 1));
     AMPI_TRY(ampi_check_array(ctx, where, name_x, x, count, 1));
     AMPI_REQUIRE(ampi_product(&ny, count, amp_dtype_size(y.dtype)) && ampi_product(&nx, count, amp_dtype_size(x.dtype)),
@@ -6287,7 +6287,7 @@ static amp_status ampi_set_cast_outputs(const ampi_override *o, amp_dtype t) {
     return AMP_OK;
 }
 static amp_status ampi_set_num_losses(const ampi_override *o, double n) {
-    AMPI_ALLOW(o, n >= 1.0 && n < 2147483647.0 && n == (double)(int32_t)n, "%s is %g; a whole number >= 1 is needed",
+    AMPI_ALLOW(o, n >= 1.0 && n < 2147483647.0 && (double)(int32_t)n >= n, "%s is %g; a whole number >= 1 is needed",
         o->where, o->name, n);
     o->p->num_losses = (uint32_t)n;
     return AMP_OK;
@@ -10003,12 +10003,13 @@ AMPI_AVX2_OP __m256 ampi_avx2_fma(__m256 a, __m256 b, __m256 c) { return _mm256_
 AMPI_AVX2_OP __m256i ampi_avx2_shr(__m256i a, uint32_t n) { return _mm256_srli_epi32(a, (int)n); }
 AMPI_AVX2_OP __m256i ampi_avx2_shl(__m256i a, uint32_t n) { return _mm256_slli_epi32(a, (int)n); }
 AMPI_AVX2_OP __m256i ampi_avx2_greater(__m256i a, __m256i b) { return _mm256_cmpgt_epi32(a, b); }
-AMPI_AVX2_OP __m256 ampi_avx2_larger_abs(__m256 a, __m256 b) {
-    return ampi_avx2_larger(_mm256_and_ps(b, _mm256_castsi256_ps(_mm256_set1_epi32(0x7fffffff))), a);
+AMPI_AVX2_OP __m256 ampi_avx2_size(__m256 x) {
+    return _mm256_and_ps(x, _mm256_castsi256_ps(_mm256_set1_epi32(0x7fffffff)));
 }
-AMPI_AVX2_OP __m256i ampi_avx2_nonzero(__m256 x) {
+AMPI_AVX2_OP __m256 ampi_avx2_larger_abs(__m256 a, __m256 b) { return ampi_avx2_larger(ampi_avx2_size(b), a); }
+AMPI_AVX2_OP __m256i ampi_avx2_nonzero(__m256 x) { /* valgrind takes NaN for unequal even in neq_oq */
     __m256i r;
-    __asm__("vcmpneq_oqps %2, %1, %0" : "=x"(r) : "x"(x), "x"(_mm256_setzero_ps()));
+    __asm__("vcmplt_oqps %2, %1, %0" : "=x"(r) : "x"(_mm256_setzero_ps()), "x"(ampi_avx2_size(x)));
     return r;
 }
 AMPI_AVX2_OP __m256i ampi_avx2_same(__m256i mask, __m256 a, __m256 b) {

@@ -5,8 +5,8 @@
 # What is not installed is skipped: cmake pkg-config python3 numpy conan. Last line: N passed, N failed, N skipped.
 set -u
 cd "$(dirname "$0")/.." || exit 2
-top=$PWD full=
-[ "${1:-}" != --full ] || full=1
+top=$PWD full='' debug=1
+[ "${1:-}" != --full ] || { full=1; debug=; }
 work=$(mktemp -d) || exit 2
 trap 'rm -rf "$work"' EXIT
 trap 'exit 130' INT TERM
@@ -140,7 +140,8 @@ if has conan && has cmake; then
     export CONAN_HOME
     cp -r packaging/conan/test_package "$work/test_package"
     try "conan profile" env -u CC -u CXX conan profile detect &&
-        try "conan create" conan create packaging/conan --test-folder="$work/test_package" --build=missing --no-remote
+        try "conan create" conan create packaging/conan --test-folder="$work/test_package" --build=missing --no-remote \
+            ${debug:+-s build_type=Debug}
 else skip "builds: no conan"; fi
 
 # ---- uninstall ----

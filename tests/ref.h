@@ -265,13 +265,26 @@ static inline float ref_sqrt(float a) {
 
 /* The unit of the products' bound: Tensor Cores cut off instead of rounding. */
 static inline double ref_eps(const t_run *t) { return ldexp(1.0, t->place->kind == T_KIND_CUDA ? -23 : -24); }
+/* a * b + c, rounded once: the C library's. That of mingw rounds twice; there the sum is first rounded to odd. */
+static inline float ref_fmaf(float a, float b, float c) {
+#ifdef _WIN32
+    double p = (double)a * b, s = p + c, back = s - p, error = (p - (s - back)) + (c - back);
+    uint64_t u;
+    memcpy(&u, &s, sizeof u);
+    if (!(u & 1u) && (error > 0.0 || error < 0.0)) u += (error > 0.0) == (s > 0.0) ? 1u : (uint64_t)-1;
+    memcpy(&s, &u, sizeof s);
+    return (float)s;
+#else
+    return fmaf(a, b, c);
+#endif
+}
 /* The sum over k of an ordered product, as >>numerics gives it. */
 static inline float ref_ordered_sum(const float *a, const float *b, size_t k) {
     float total = 0.0f, sum;
     size_t i, j;
     for (i = 0; i < k; i += 256, total = i > 256 ? ref_add(total, sum) : sum)
         for (sum = 0.0f, j = i; j < k && j < i + 256; j++)
-            sum = fmaf(a[j], b[j], sum);
+            sum = ref_fmaf(a[j], b[j], sum);
     return total;
 }
 static inline double ref_power(double beta, uint64_t t) { /* repeated squaring */

@@ -505,7 +505,7 @@ static void fused(t_run *t) {
             if (t_below(t, 2)) a = -a;
         }
         got = amp_fma(a, b, c);
-        want = fmaf(a, b, c);
+        want = ref_fmaf(a, b, c);
         if (amp_is_nan(want))
             CHECK(amp_is_nan(got));
         else

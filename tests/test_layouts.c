@@ -512,9 +512,9 @@ static void adam_far_apart(t_run *t) {
             r = record(t, p);
             c.inv = c.clip = 1.0f;
             c.beta1 = 0.9f;
-            c.one_beta1 = (float)(1.0 - (double)0.9f);
+            c.one_beta1 = (float)(1.0 - (double)c.beta1); /* 0.9f itself may be evaluated as a double */
             c.beta2 = 0.999f;
-            c.one_beta2 = (float)(1.0 - (double)0.999f);
+            c.one_beta2 = (float)(1.0 - (double)c.beta2);
             c.eps = eps[i];
             c.step_size = r.rate[0].step_size;
             c.rsqrt_bc2 = r.rate[0].rsqrt_bc2;
