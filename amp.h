@@ -11423,8 +11423,9 @@ static void ampi_cpu_update_task(void *arg, size_t task, ampi_workspace *ws) {
     amp_coef c = amp_coef_of(job, p);
     AMPI_LINES float own_u[AMPI_BLOCK], own_w[AMPI_BLOCK], own_m[AMPI_BLOCK], own_v[AMPI_BLOCK];
     size_t end = ampi_least((size_t)p->count, (size_t)(at.index + 1u) * AMP_CHUNK);
-    /* past the caches: conversions are to overlap the next block's loads */
-    size_t block = job->table.n_elements > 1u << 20 ? AMPI_BLOCK / 4 : AMPI_BLOCK;
+    /* past the caches: conversions, most of them of a gradient of 16 bits, are to overlap the next block's loads */
+    size_t least = g.dtype == AMP_F32 ? AMPI_BLOCK / 2 : AMPI_BLOCK / 4;
+    size_t block = job->table.n_elements > 1u << 20 ? least : AMPI_BLOCK;
     int moments = amp_moments_of(job->kind, c.momentum);
     uint32_t overflow = 0;
     ampi_tally own, *tally;

@@ -161,7 +161,10 @@ def places(path, text):
         if m.group(1) in OPERATORS and not re.search(r'\b(return|case)$', code[:m.start() - 1][-8:]):
             add(m.start(), m.end(), OPERATORS[m.group(1)], 'operator')
     for m in re.finditer(r'(?<![\w.])(\d+)(u?)(?![\w.])(?!\s*:)', code):
-        if not re.search(r'(AMP_|\[\s*|case\s+)$', code[max(0, m.start() - 6):m.start()]):
+        before = code[code.rindex('\n', 0, m.start()) + 1:m.start()]
+        size = re.match(r'\s*(?:static |const |unsigned )*\w+ [\w, ]*\w\[[^\]]*$', before)  # of an array: a larger one is as good
+        unset = m.group(1) == '0' and re.search(r'= \{[^}]*$', before)  # what is set later
+        if not size and not unset and not re.search(r'(AMP_|\[\s*|case\s+)$', before[-6:]):
             value = int(m.group(1), 8 if m.group(1).startswith('0') else 10) if re.match(r'[0-7]+$', m.group(1)) else int(m.group(1))
             add(m.start(), m.end(), '%d%s' % (value + 1 if value != 1 else 0, m.group(2)), 'constant')  # a flag of 2 is one of 1
     for m in re.finditer(r'^( +)((?:\(void\))?[a-z]\w*(?:->|\.|\[[^\]\n]*\])?[\w.>\[\]-]*(?: [-+*|&^]?= [^;\n{}]+|\([^;\n{}]*\)));$', code, re.M):

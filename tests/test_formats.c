@@ -541,6 +541,20 @@ static void gelu(t_run *t) {
     CHECK(worst_grad <= 3e-7);
 }
 
+/* What a sum of squares is multiplied with: by the rule of >>backend, which numbers rarely tell from one near it. */
+static void squares(t_run *t) {
+    const float up = ldexpf(1.0f, 96), down = ldexpf(1.0f, -96), least = ldexpf(1.0f, -100);
+    CHECK_F32(amp_squares_by(least), 1.0f);
+    CHECK_F32(amp_squares_by(ref_f32(ref_f32_bits(least) - 1u)), up);
+    CHECK_F32(amp_squares_by(0.0f), up);
+    CHECK_F32(amp_squares_by(3.402823466e38f), 1.0f);
+    CHECK_F32(amp_squares_by(ref_f32(0x7f800000u)), down);
+    CHECK_F32(amp_squares_by(ref_f32(0x7fc00000u)), down);
+    CHECK_F64(amp_squares_sum(1.5f, 1.0f), 1.5);
+    CHECK_F64(amp_squares_sum(1.5f, up), ldexp(1.5, -192));
+    CHECK_F64(amp_squares_sum(1.5f, down), ldexp(1.5, 192));
+}
+
 /* The same bits on every machine, with every compiler and flag: a hash of many results. It changes when a function is
    changed on purpose. A NaN counts as a class and is told by its bits, also where compilers believe there is none. */
 static void pinned_bits(t_run *t) {
@@ -579,5 +593,6 @@ const t_test t_suite_formats[] = {
     {"math.exp_log", exp_log, T_HOST},
     {"math.fused", fused, T_HOST},
     {"math.gelu", gelu, T_HOST},
+    {"math.squares", squares, T_HOST},
     {NULL, NULL, 0},
 };
