@@ -647,6 +647,14 @@ static void test_plans() {
     CHECK(searched(tall) == 1, "a first product of a transposed matrix is not looked up");
     tall.k = 48;
     CHECK(searched(tall) == 1, "a plan for another k, which only k tells");
+    tall.k = 64;
+    for (const char *call : {"cublasLtMatmulDescSetAttribute", "cublasLtMatrixLayoutSetAttribute"}) {
+        tall.batch = 2; /* what has an attribute to set */
+        tall.stride_d = 1024;
+        hcu_fail_call(call, 1, 0, 0);
+        WANT(amp_gemm(ctx, tall), AMP_ERR_CUDA);
+        CHECK(strstr(amp_last_error(ctx), call), "%s", amp_last_error(ctx));
+    }
     OK(amp_sync(ctx));
     end(&w);
     no_leak("plans");

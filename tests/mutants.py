@@ -67,7 +67,7 @@ def tests_at(text, offset):
     return files
 
 
-FOREIGN = r'ARM|NEON|_WIN32|_MSC_VER|STUB|__APPLE__|BIG_ENDIAN'  # not compiled here: other processors, other systems
+FOREIGN = r'ARM|NEON|_WIN32|_MSC_VER|STUB|__APPLE__|BIG_ENDIAN|__CUDA_ARCH__'  # not compiled here: other processors, other systems
 VECTORS = r'X86|SSE|AVX|SIMD'  # not compiled with AMP_NO_SIMD
 
 

@@ -479,6 +479,36 @@ static void scopes(t_run *t) {
     layer_end(&a);
 }
 
+/* Each tensor has a scale and a history of its own: what one is quantised with changes no other. */
+static void tensors_apart(t_run *t) {
+    const amp_array none = AMP_ZERO;
+    amp_array dst = empty(t, AMP_F8E4M3, 64);
+    void *src_room = t_alloc(t, 64 * sizeof(float));
+    amp_fp8_desc d = AMP_ZERO;
+    amp_fp8 *f = NULL;
+    int i, j, k;
+    d.tensors = 3;
+    d.history = 4;
+    CHECK_OK(amp_fp8_create(&f, t->ctx, &d));
+    for (k = 0; k < 6; k++)
+        for (i = 2; i >= 0; i--) {
+            float host[64];
+            amp_array src = amp_arr(src_room, AMP_F32);
+            for (j = 0; j < 64; j++)
+                host[j] = (float)(8 * i + k + 1);
+            t_set(t, src_room, host, sizeof host);
+            CHECK_OK(amp_quantize(f, (size_t)i, dst, none, src, 8, 8, 0));
+        }
+    for (i = 0; i < 3; i++) {
+        amp_fp8_info info;
+        CHECK_OK(amp_fp8_get(f, (size_t)i, &info));
+        CHECK_F32(info.amax, (float)(8 * i + 6));
+        CHECK_F32(info.largest, (float)(8 * i + 6));
+        CHECK_F32(info.scale, 448.0f / (float)(8 * i + 5)); /* of the casts before it */
+    }
+    amp_fp8_destroy(f);
+}
+
 /* ---- state files ---- */
 
 static void state_files(t_run *t) {
@@ -692,6 +722,6 @@ static void run(t_run *t) {
 
 const t_test t_suite_fp8[] = {{"fp8.recipes", recipes, T_ALL}, {"fp8.by_hand", by_hand, T_ALL},
     {"fp8.large", large, T_ALL}, {"fp8.layers", layers, T_ALL}, {"fp8.zeros", zeros_without_a_scale, T_ALL},
-    {"fp8.scopes", scopes, T_ALL}, {"fp8.state", state_files, T_ALL}, {"fp8.descs", refused_descs, T_ALL},
-    {"fp8.casts", refused_casts, T_ALL}, {"fp8.refused_layers", refused_layers, T_ALL}, {"fp8.20_steps", run, T_ALL},
-    {NULL, NULL, 0}};
+    {"fp8.scopes", scopes, T_ALL}, {"fp8.tensors_apart", tensors_apart, T_ALL}, {"fp8.state", state_files, T_ALL},
+    {"fp8.descs", refused_descs, T_ALL}, {"fp8.casts", refused_casts, T_ALL},
+    {"fp8.refused_layers", refused_layers, T_ALL}, {"fp8.20_steps", run, T_ALL}, {NULL, NULL, 0}};

@@ -421,6 +421,7 @@ static void policy_overrides(t_run *t) {
         {AMP_O1, "loss_scale", "", 0, "loss_scale"}, {AMP_O1, "loss_scale", "12x", 0, "loss_scale"},
         {AMP_O1, "loss_scale", "0", 0, "loss_scale"}, {AMP_O1, "loss_scale", "-1", 0, "loss_scale"},
         {AMP_O1, "loss_scale", "inf", 0, "loss_scale"}, {AMP_O1, "loss_scale", "nan", 0, "loss_scale"},
+        {AMP_O1, "loss_scale", "3.4e38", 1, ""}, {AMP_O1, "loss_scale", "3.41e38", 0, "loss_scale"},
         {AMP_O1, "loss_scale", "1e-40", 0, "loss_scale"}, {AMP_O1, "min_loss_scale", "128", 1, ""},
         {AMP_O1, "min_loss_scale", "0", 0, "min_loss_scale"}, {AMP_O1, "max_loss_scale", "65536", 1, ""},
         {AMP_O1, "max_loss_scale", "-3", 0, "max_loss_scale"}, {AMP_O1, "max_loss_scale", "x", 0, "max_loss_scale"},
