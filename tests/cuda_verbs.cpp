@@ -631,6 +631,60 @@ static long searched(amp_gemm_desc g) {
     return hcu_group_calls(HCU_HEURISTIC);
 }
 
+/* Products that differ from one another in one thing, which the key of a plan must hold. Packed, A^T B has no
+   leading dimension that tells k, and with strides of its own no stride. */
+static int another(world *w, int i, amp_gemm_desc *g) { /* 0: there is no i-th */
+    *g = planned(w, 32, 0);
+    g->trans_a = 1;
+    g->stride_a = g->stride_b = 2048;
+    g->batch = i >= 16 ? 2 : 1;
+    if (i >= 9 && i <= 12) g->flags = AMP_GEMM_F16_SUM;
+    if (i == 7 || i == 8 || i == 12 || i == 18) g->beta = amp_opt(1);
+    if (i == 8 || i == 18) g->c = at(w, 5, AMP_F16);
+    switch (i) {
+    case 0: return 1;
+    case 1: g->m = 32; return 1;
+    case 2: g->n = 32; return 1;
+    case 3: g->k = 40; return 1;
+    case 4: g->lda = 40; return 1;
+    case 5: g->ldb = 40; return 1;
+    case 6: g->ldd = 40; return 1;
+    case 7: return 1;
+    case 8: g->ldc = 48; return 1;
+    case 9: return 1;
+    case 10: g->alpha = amp_opt(2); return 1;
+    case 11: g->alpha = amp_opt(3); return 1;
+    case 12: return 1;
+    case 13: g->trans_b = 1; return 1;
+    case 14: g->trans_a = 0; return 1;
+    case 15: g->act = AMP_GELU; return 1;
+    case 16: return 1;
+    case 17: g->stride_d = 1024; return 1;
+    case 18: g->stride_c = 512; return 1;
+    case 19: g->stride_a = 2304; return 1;
+    case 20: g->stride_b = 2304; return 1;
+    case 21: g->d.dtype = AMP_F32; return 1;
+    case 22: g->a.dtype = g->b.dtype = AMP_BF16, g->d.dtype = AMP_F32; return 1;
+    case 23: g->a = at(w, 2, AMP_F16, 8); return 1;
+    case 24: g->b = at(w, 2, AMP_F16, 4096 + 8); return 1;
+    case 25: g->d = at(w, 3, AMP_F16, 8); return 1;
+    case 26: g->bias = at(w, 4, AMP_F16, 8); return 1;
+    case 27: g->bias.data = NULL; return 1;
+    case 28: g->bias.dtype = AMP_F32; return 1;
+    case 29: g->alpha_ptr = (const float *)w->buf[6]; return 1;
+    default: return 0;
+    }
+}
+static void test_keys(world *w) {
+    amp_gemm_desc g;
+    for (int again = 0; again < 2; again++)
+        for (int i = 0; another(w, i, &g); i++) {
+            long n = searched(g);
+            CHECK(
+                again ? n == 0 : n >= 1, "product %d, %s time: looked up %ld times", i, again ? "second" : "first", n);
+        }
+}
+
 static void test_plans() {
     world w;
     OK(amp_cuda_create(&ctx, desc_with(0)));
@@ -647,6 +701,7 @@ static void test_plans() {
     CHECK(searched(tall) == 1, "a first product of a transposed matrix is not looked up");
     tall.k = 48;
     CHECK(searched(tall) == 1, "a plan for another k, which only k tells");
+    test_keys(&w);
     tall.k = 64;
     for (const char *call : {"cublasLtMatmulDescSetAttribute", "cublasLtMatrixLayoutSetAttribute"}) {
         tall.batch = 2; /* what has an attribute to set */

@@ -280,6 +280,8 @@ cuda12() {
 #undef __grid_constant__
 #define __grid_constant__
 static __device__ inline double __ldcg(const double *p) { double r; asm volatile("ld.global.cg.f64 %0, [%1];" : "=d"(r) : "l"(p) : "memory"); return r; }
+static __device__ inline unsigned long long __ldcg(const unsigned long long *p) { unsigned long long r; asm volatile("ld.global.cg.u64 %0, [%1];" : "=l"(r) : "l"(p) : "memory"); return r; }
+static __device__ inline uint4 __ldcs(const uint4 *p) { uint4 r; asm volatile("ld.global.cs.v4.u32 {%0, %1, %2, %3}, [%4];" : "=r"(r.x), "=r"(r.y), "=r"(r.z), "=r"(r.w) : "l"(p) : "memory"); return r; }
 static __device__ inline unsigned __ldcg(const unsigned *p) { unsigned r; asm volatile("ld.global.cg.u32 %0, [%1];" : "=r"(r) : "l"(p) : "memory"); return r; }
 SHIM
     flags="-x cuda --cuda-path=$root -isystem $root/include -include $program.h -std=c++17 -O1 -Wall -Wextra -Werror -Wno-unknown-cuda-version -I. -c tests/cuda_impl.cu"

@@ -504,6 +504,11 @@ static void fused(t_run *t) {
             b = t_below(t, 2) ? 32.0f : 32.0f * (1.0f - tail);
             if (t_below(t, 2)) a = -a;
         }
+        if (i % 16 == 7) { /* c subnormal, a * b half of its last place, and a little less or not */
+            c = ref_f32(t_below(t, 1u << 23));
+            a = ldexpf(t_below(t, 2) ? 1.0f + ldexpf(1.0f, -23) : 1.0f, -75);
+            b = ldexpf(1.0f - ldexpf(1.0f, -23), -75);
+        }
         got = amp_fma(a, b, c);
         want = ref_fmaf(a, b, c);
         if (amp_is_nan(want))

@@ -113,11 +113,19 @@ static void sums(t_run *t) {
             }
 }
 
+typedef struct power { /* sign * 2^exponent; sign 0: 0, or -0 where the exponent is 1 */
+    int sign, exponent;
+} power;
+static float power_value(power p) {
+    if (!p.sign) return p.exponent ? -0.0f : 0.0f;
+    return ldexpf((float)p.sign, p.exponent);
+}
 /* What a BF16 product below FP32's range, or above it, does to a sum: by hand. */
 static void out_of_range(t_run *t) {
-    static const float a[4][2] = {{0x1p-100f, 0x1p-100f}, {-0x1p127f, 0x1p100f}, {-0x1p-100f, -0.0f}, {0x1p-75f, 0.0f}};
-    static const float b[4][2] = {{0x1p-49f, 0x1p-50f}, {1.0f, 0x1p28f}, {0x1p-100f, 1.0f}, {0x1p-75f, 0.0f}};
-    static const float want[4] = {0x1p-148f, 0x1p127f, -0.0f, 0.0f};
+    static const power a[4][2] = {
+        {{1, -100}, {1, -100}}, {{-1, 127}, {1, 100}}, {{-1, -100}, {0, 1}}, {{1, -75}, {0, 0}}};
+    static const power b[4][2] = {{{1, -49}, {1, -50}}, {{1, 0}, {1, 28}}, {{1, -100}, {1, 0}}, {{1, -75}, {0, 0}}};
+    const float want[4] = {ldexpf(1.0f, -148), ldexpf(1.0f, 127), -0.0f, 0.0f};
     amp_dtype types[2] = {AMP_BF16, AMP_F32};
     size_t i, d;
     for (d = 0; d < 2; d++)
@@ -127,8 +135,8 @@ static void out_of_range(t_run *t) {
             unsigned char x[8], y[8];
             float got;
             for (k = 0; k < 2; k++) {
-                amp_store(x, types[d], k, a[i][k]);
-                amp_store(y, types[d], k, b[i][k]);
+                amp_store(x, types[d], k, power_value(a[i][k]));
+                amp_store(y, types[d], k, power_value(b[i][k]));
             }
             g.m = g.n = 1;
             g.k = 2;

@@ -1244,8 +1244,8 @@ static void net_new(t_run *t, net *n, const shape *s, const amp_params_desc *pd,
         amp_linear_desc *l = &n->l[i];
         float *init, bound;
         l->rows = s->rows;
-        l->in = i ? s->hidden : PIXELS;
-        l->out = i + 1 < s->layers ? s->hidden : CLASSES;
+        l->in = i ? s->hidden : (size_t)PIXELS;
+        l->out = i + 1 < s->layers ? s->hidden : (size_t)CLASSES;
         l->act = i + 1 < s->layers ? s->act : AMP_ACT_NONE;
         bound = (float)sqrt(6.0 / (double)(s->glorot ? l->in + l->out : l->in));
         w.count = l->in * l->out;

@@ -133,7 +133,7 @@ static void low_parts_are_forgotten(t_run *t) {
         d.master = masters[k];
         CHECK_OK(amp_params_create(&p, t->ctx, &d));
         for (i = 0; i < N; i++)
-            w[i] = 1.0f + (float)(i + 1) * 0x1p-12f; /* between two numbers of BF16 */
+            w[i] = 1.0f + (float)(i + 1) * (1.0f / 4096.0f); /* between two numbers of BF16 */
         e.count = N;
         e.init = w;
         CHECK_OK(amp_params_add(p, &e));
