@@ -191,13 +191,15 @@ hostcuda_object = $(if $(and $(filter plain,$1),$(filter tests/$2.c,$(HCU_SHARED
 hostcuda_objects = $(foreach f,$(TEST_OBJ:$(BUILD)/tests/%.o=%),$(call hostcuda_object,$1,$f))
 export HCU_IMPL := $(call hostcuda_object,plain,impl)
 HCU_FUZZ := $(patsubst tests/fuzz_%.c,%,$(shell grep -l FUZZ_CUDA tests/fuzz_*.c)) # those that run on CUDA contexts, too
+# A vector where none may lie stops the program, as it stops a GPU (asan's flags have that already).
+HCU_ALIGNED_plain := -fsanitize=alignment -fsanitize-undefined-trap-on-error
 define hostcuda_suite # the unit suite, all of it compiled as variant $1 of the host runtime wants it
 $(HCU_BUILD)/$1/%.c.o: tests/%.c $(HEADERS)
 	@mkdir -p $$(@D)
 	$(HCU_CXX_$1) -x c $(C99) $(HCU_FLAGS_$1) -DAMP_HOSTCUDA -I$(HCU_DIR) -c $$< -o $$@
 $(HCU_BUILD)/$1/cuda_impl.o: tests/cuda_impl.cu $(HEADERS) $(HCU_HEADERS)
 	@mkdir -p $$(@D)
-	$(HCU_CXX_$1) $(HCU_CXXFLAGS) $(HCU_FLAGS_$1) -I. $(HCU_SHIM) $$< -c -o $$@
+	$(HCU_CXX_$1) $(HCU_CXXFLAGS) $(HCU_FLAGS_$1) $$(HCU_ALIGNED_$1) -I. $(HCU_SHIM) $$< -c -o $$@
 $(HCU_BUILD)/$1/fuzz_%: tests/fuzz_%.c $(HEADERS) $(call hostcuda_object,$1,impl) $(HCU_BUILD)/$1/cuda_impl.o $(HCU_LIB_$1)
 	$(HCU_CXX_$1) -x c $(C99) $(HCU_FLAGS_$1) -DAMP_HOSTCUDA -DFUZZ_CUDA -I$(HCU_DIR) -c $$< -o $$@.o
 	$(HCU_CXX_$1) $(HCU_FLAGS_$1) $$@.o $(call hostcuda_object,$1,impl) $(HCU_BUILD)/$1/cuda_impl.o $(HCU_LIB_$1) $(HCU_LDLIBS) -lm -o $$@

@@ -298,7 +298,7 @@ class Bench:
                    (self.cxx, flags, self.copied('cuda_impl.cu'), WORK, name), 300)
 
     def build_cuda(self):
-        rc, said = self.compile_cuda('', 'cuda_impl')
+        rc, said = self.compile_cuda('-fsanitize=alignment -fsanitize-undefined-trap-on-error', 'cuda_impl')
         library = self.library % 'plain'
         impl = '%s/tests/impl.o' % BUILD
         if rc == 0:
