@@ -717,6 +717,43 @@ static void test_plans() {
 
 /* ---- memory that a verb must not leave: a small workspace, and a bias that is longer than the room for one ---- */
 
+/* A verb of a context on another device than the thread's: the thread's comes back, and a failure of that is told. */
+static void test_device_comes_back() {
+    void *p = NULL;
+    int now = 9;
+    amp_cuda_desc d = desc_with(0);
+    hcu_reset();
+    d.device = 1;
+    OK(amp_cuda_create(&ctx, d));
+    OK(amp_alloc(ctx, &p, 64, NULL));
+    for (long nth = 1; nth <= 2; nth++) { /* there; back */
+        hcu_reset_counts();
+        hcu_fail_call("cudaSetDevice", nth, 0, 0);
+        WANT(amp_zero(ctx, p, 64), AMP_ERR_CUDA);
+        CHECK(hcu_injected() == 1 && strstr(amp_last_error(ctx), "cudaSetDevice"), "%s", amp_last_error(ctx));
+        CHECK(cudaGetDevice(&now) == cudaSuccess && now == 0, "device %d", now);
+    }
+    OK(amp_free(ctx, p));
+    amp_ctx_destroy(ctx);
+    ctx = NULL;
+    no_leak("device");
+}
+
+/* The workspace that a context takes by itself, in MiB. */
+static size_t own_workspace(int major, int minor) {
+    hcu_set_arch(0, major, minor);
+    size_t before = hcu_device_bytes(0);
+    OK(amp_cuda_create(&ctx, desc_with(0)));
+    size_t bytes = hcu_device_bytes(0) - before;
+    amp_ctx_destroy(ctx);
+    ctx = NULL;
+    hcu_set_arch(0, 9, 0);
+    return bytes >> 20;
+}
+static void test_own_workspace() {
+    CHECK(own_workspace(8, 9) == 4 && own_workspace(9, 0) == 32 && own_workspace(10, 0) == 32, "other workspaces");
+}
+
 /* A candidate that cuBLASLt refuses to run counts for nothing. */
 static unsigned tuned(long refused) { /* the refused-th product is */
     unsigned tried = 0;
@@ -1732,6 +1769,8 @@ int main(int argc, char **argv) {
     test_classes();
     test_first_capture();
     test_plans();
+    test_device_comes_back();
+    test_own_workspace();
     test_tuning();
     test_small_workspace();
     test_residency();

@@ -613,6 +613,10 @@ static void policy_edits(t_run *t) {
     CHECK_EQ(n, 2);
     for (i = 0; i < n; i++)
         CHECK(list[i] == AMP_OP_LAYER_NORM || list[i] == AMP_OP_BATCH_NORM);
+    list[1] = AMP_OP_SOFTMAX;
+    CHECK_EQ(amp_policy_list(list, 1, &p, AMP_CLASS_F32), 2); /* writes no more than one */
+    CHECK_EQ(list[1], AMP_OP_SOFTMAX);
+    (void)amp_policy_list(list, AMP_OP_COUNT, &p, AMP_CLASS_F32);
     list[n++] = AMP_OP_SOFTMAX;
     e.warnings = 0;
     CHECK_OK(amp_policy_custom(t->ctx, &p, NULL, 0, list, n, AMP_F16));
