@@ -778,6 +778,9 @@ static void scope_cache(t_run *t) {
     INFO(7, 3, 0);
     CHECK(again.data == d.w.data);
     CHECK_OK(amp_autocast_begin(t->ctx, NULL));
+    CHECK_EQ(amp_autocast_get(t->ctx).enabled, 1);
+    CHECK_EQ(amp_autocast_get(t->ctx).cache, 1);
+    CHECK_EQ(amp_autocast_get(t->ctx).low, AMP_F16);
     CHECK_OK(input(t, &again, AMP_OP_MATMUL, d.w, OUT * IN));
     INFO(7, 4, 0);
     CHECK_OK(amp_autocast_end(t->ctx));
