@@ -637,6 +637,39 @@ static void empty_set(t_run *t) {
     CHECK_EQ(s.wrong, 0);
 }
 
+/* The copy of first weights goes at commit, not at the set's end. */
+static void first_weights_are_given_back(t_run *t) {
+    static const float init[1001] = {1, 2, 3};
+    amp_param_desc e = AMP_ZERO;
+    amp_cpu_desc d = AMP_ZERO;
+    amp_allocator a;
+    amp_ctx *c = NULL;
+    amp_params *p = NULL;
+    sizes s;
+    int i, before = 0, after = 0;
+    memset(&s, 0, sizeof s);
+    a.alloc_fn = sized_alloc;
+    a.free_fn = sized_free;
+    a.user = &s;
+    d.allocator = a;
+    d.threads = 1;
+    CHECK_EQ(amp_cpu_create(&c, &d), AMP_OK);
+    CHECK_EQ(amp_params_create(&p, c, NULL), AMP_OK);
+    e.count = 1001;
+    e.init = init;
+    CHECK_EQ(amp_params_add(p, &e), AMP_OK);
+    for (i = 0; i < s.n; i++)
+        before += s.ptr[i] && s.bytes[i] == sizeof init;
+    CHECK_EQ(before, 1);
+    CHECK_EQ(amp_params_commit(p), AMP_OK);
+    for (i = 0; i < s.n; i++)
+        after += s.ptr[i] && s.bytes[i] == sizeof init;
+    CHECK_EQ(after, 0);
+    amp_params_destroy(p);
+    amp_ctx_destroy(c);
+    CHECK_EQ(s.wrong, 0);
+}
+
 /* Host memory that a refused call would have written: found by tests/fuzz_api.c. */
 static void host_outputs(t_run *t) {
     amp_gemm_desc g = AMP_ZERO;
@@ -719,5 +752,6 @@ const t_test t_suite_refusals[] = {{"refusals.every_argument", every_argument, T
     {"refusals.backward_again", backward_again, T_ALL}, {"refusals.backward_f8", backward_f8, T_ALL},
     {"refusals.outputs_apart", outputs_apart, T_ALL}, {"refusals.counts_too_large", counts_too_large, T_ALL},
     {"refusals.rates_and_eps", rates_and_eps, T_ALL}, {"refusals.numbers_in_words", numbers_in_words, T_ALL},
-    {"refusals.empty_set", empty_set, T_CPU}, {"refusals.host_outputs", host_outputs, T_ALL},
-    {"refusals.commit_without_memory", commit_without_memory, T_CPU}, {NULL, NULL, 0}};
+    {"refusals.empty_set", empty_set, T_CPU}, {"refusals.first_weights", first_weights_are_given_back, T_HOST},
+    {"refusals.host_outputs", host_outputs, T_ALL}, {"refusals.commit_without_memory", commit_without_memory, T_CPU},
+    {NULL, NULL, 0}};
