@@ -774,11 +774,18 @@ static unsigned tuned(long refused) { /* the refused-th product is */
     return tried;
 }
 static void test_tuning() {
+    world w;
     hcu_reset();
     unsigned all = tuned(0);
     CHECK(all > 2, "%u candidates", all);
     CHECK(tuned(1) == all - 1, "the candidate whose first run is refused counts");
     CHECK(tuned(2) == all - 1, "the candidate whose second run is refused counts");
+    OK(amp_cuda_create(&ctx, desc_with(0)));
+    OK(build(&w, ctx));
+    hcu_fail_call("cublasLtMatmul", 1, CUBLAS_STATUS_EXECUTION_FAILED, 0);
+    WANT(amp_gemm_tune(ctx, planned(&w, 32, 0)), AMP_ERR_CUDA); /* that is no refusal */
+    end(&w);
+    hcu_reset();
     no_leak("tuning");
 }
 
