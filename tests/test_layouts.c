@@ -508,6 +508,7 @@ static void adam_far_apart(t_run *t) {
         for (k = 0; k < 3; k++) {
             amp_step_record r;
             amp_coef c = AMP_ZERO;
+            s.count_lost = k == 1; /* by other loops, which change nothing */
             CHECK_OK(t_update(p, NULL, &s, AMP_ADAMW));
             r = record(t, p);
             c.inv = c.clip = 1.0f;
