@@ -702,6 +702,18 @@ static void test_plans() {
     tall.k = 48;
     CHECK(searched(tall) == 1, "a plan for another k, which only k tells");
     test_keys(&w);
+    amp_gemm_desc f8 = planned(&w, 32, 0); /* its bias has a dtype of its own, which cuBLASLt has to be told */
+    char text[400] = "";
+    f8.trans_b = 1;
+    f8.n = 32;
+    f8.a.dtype = f8.b.dtype = AMP_F8E4M3;
+    f8.d.dtype = AMP_F32;
+    f8.bias.dtype = AMP_BF16;
+    hcu_reset_counts();
+    OK(amp_gemm(ctx, f8));
+    CHECK(hcu_group_calls(HCU_MATMUL) == 1 && hcu_group_calls(HCU_LAUNCH) == 0, "a kernel adds the bias");
+    OK(amp_gemm_explain(ctx, text, sizeof text, f8));
+    CHECK(strstr(text, "with the bias"), "%s", text);
     tall.k = 64;
     for (const char *call : {"cublasLtMatmulDescSetAttribute", "cublasLtMatrixLayoutSetAttribute"}) {
         tall.batch = 2; /* what has an attribute to set */

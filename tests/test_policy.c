@@ -321,6 +321,9 @@ static void policy_levels(t_run *t) {
         CHECK_EQ(q.keep_norms, rows[i].norms);
         CHECK_EQ(q.master_weights, rows[i].master);
         /* names */
+        found = (amp_preset)-1;
+        CHECK_OK(amp_preset_find(&found, NULL, amp_preset_name(rows[i].preset)));
+        CHECK_EQ(found, rows[i].preset);
         CHECK_OK(amp_preset_find(&found, &low, amp_preset_name(rows[i].preset)));
         CHECK_EQ(found, rows[i].preset);
         CHECK_EQ(low, AMP_AUTO);
