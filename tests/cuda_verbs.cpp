@@ -642,38 +642,37 @@ static int another(world *w, int i, amp_gemm_desc *g) { /* 0: there is no i-th *
     if (i == 7 || i == 8 || i == 12 || i == 18) g->beta = amp_opt(1);
     if (i == 8 || i == 18) g->c = at(w, 5, AMP_F16);
     switch (i) {
-    case 0: return 1;
-    case 1: g->m = 32; return 1;
-    case 2: g->n = 32; return 1;
-    case 3: g->k = 40; return 1;
-    case 4: g->lda = 40; return 1;
-    case 5: g->ldb = 40; return 1;
-    case 6: g->ldd = 40; return 1;
-    case 7: return 1;
-    case 8: g->ldc = 48; return 1;
-    case 9: return 1;
-    case 10: g->alpha = amp_opt(2); return 1;
-    case 11: g->alpha = amp_opt(3); return 1;
-    case 12: return 1;
-    case 13: g->trans_b = 1; return 1;
-    case 14: g->trans_a = 0; return 1;
-    case 15: g->act = AMP_GELU; return 1;
-    case 16: return 1;
-    case 17: g->stride_d = 1024; return 1;
-    case 18: g->stride_c = 512; return 1;
-    case 19: g->stride_a = 2304; return 1;
-    case 20: g->stride_b = 2304; return 1;
-    case 21: g->d.dtype = AMP_F32; return 1;
-    case 22: g->a.dtype = g->b.dtype = AMP_BF16, g->d.dtype = AMP_F32; return 1;
-    case 23: g->a = at(w, 2, AMP_F16, 8); return 1;
-    case 24: g->b = at(w, 2, AMP_F16, 4096 + 8); return 1;
-    case 25: g->d = at(w, 3, AMP_F16, 8); return 1;
-    case 26: g->bias = at(w, 4, AMP_F16, 8); return 1;
-    case 27: g->bias.data = NULL; return 1;
-    case 28: g->bias.dtype = AMP_F32; return 1;
-    case 29: g->alpha_ptr = (const float *)w->buf[6]; return 1;
-    default: return 0;
+    case 1: g->m = 32; break;
+    case 2: g->n = 32; break;
+    case 3: g->k = 40; break;
+    case 4: g->lda = 40; break;
+    case 5: g->ldb = 40; break;
+    case 6: g->ldd = 40; break;
+    case 8: g->ldc = 48; break;
+    case 10: g->alpha = amp_opt(2); break;
+    case 11: g->alpha = amp_opt(3); break;
+    case 13: g->trans_b = 1; break;
+    case 14: g->trans_a = 0; break;
+    case 15: g->act = AMP_GELU; break;
+    case 17: g->stride_d = 1024; break;
+    case 18: g->stride_c = 512; break;
+    case 19: g->stride_a = 2304; break;
+    case 20: g->stride_b = 2304; break;
+    case 21: g->d.dtype = AMP_F32; break;
+    case 22:
+        g->a.dtype = g->b.dtype = AMP_BF16;
+        g->d.dtype = AMP_F32;
+        break;
+    case 23: g->a = at(w, 2, AMP_F16, 8); break;
+    case 24: g->b = at(w, 2, AMP_F16, 4096 + 8); break;
+    case 25: g->d = at(w, 3, AMP_F16, 8); break;
+    case 26: g->bias = at(w, 4, AMP_F16, 8); break;
+    case 27: g->bias.data = NULL; break;
+    case 28: g->bias.dtype = AMP_F32; break;
+    case 29: g->alpha_ptr = (const float *)w->buf[6]; break;
+    default: break; /* what is set above tells it from the others */
     }
+    return i < 30;
 }
 static void test_keys(world *w) {
     amp_gemm_desc g;
@@ -695,12 +694,6 @@ static void test_plans() {
     CHECK(searched(planned(&w, 48, 0)) == 1, "a plan for another k");
     CHECK(searched(planned(&w, 32, 2)) == 1, "a plan for a bias that was aligned"); /* a GPU would fault */
     CHECK(searched(planned(&w, 32, 0)) == 0, "the first plan is gone");
-    amp_gemm_desc tall = planned(&w, 32, 0); /* no leading dimension has k in it, and no stride */
-    tall.trans_a = 1;
-    tall.stride_a = tall.stride_b = 4096;
-    CHECK(searched(tall) == 1, "a first product of a transposed matrix is not looked up");
-    tall.k = 48;
-    CHECK(searched(tall) == 1, "a plan for another k, which only k tells");
     test_keys(&w);
     amp_gemm_desc f8 = planned(&w, 32, 0); /* its bias has a dtype of its own, which cuBLASLt has to be told */
     char text[400] = "";
@@ -714,7 +707,9 @@ static void test_plans() {
     CHECK(hcu_group_calls(HCU_MATMUL) == 1 && hcu_group_calls(HCU_LAUNCH) == 0, "a kernel adds the bias");
     OK(amp_gemm_explain(ctx, text, sizeof text, f8));
     CHECK(strstr(text, "with the bias"), "%s", text);
-    tall.k = 64;
+    amp_gemm_desc tall = planned(&w, 64, 0);
+    tall.trans_a = 1;
+    tall.stride_a = tall.stride_b = 4096;
     for (const char *call : {"cublasLtMatmulDescSetAttribute", "cublasLtMatrixLayoutSetAttribute"}) {
         tall.batch = 2; /* what has an attribute to set */
         tall.stride_d = 1024;
