@@ -6,8 +6,9 @@
  * so (BSSY, BSYNC), so an instruction is counted as often as a warp issues it. Blocks run one after the other.
  *
  * A kernel with an instruction, a modifier or an operand that is not known here is refused with a sentence when it is
- * launched: a count that leaves something out would be wrong. Approximations (MUFU) are rounded correctly here; code
- * whose result depends on their last bit is not exact on a GPU either. */
+ * launched: a count that leaves something out would be wrong. Approximations (MUFU) of floats are rounded the wrong way
+ * here, where there is a choice: code whose result depends on their last bit is not exact on a GPU either. But 1/x is
+ * the nearest float: ptxas makes rcp.rn of it with one step of Newton's, exact from a GPU's own table alone. */
 #include "hcu_core.h"
 #include <cuda_fp8.h>
 #include <cuda_fp16.h>
@@ -574,8 +575,8 @@ constexpr size_t kShared = 256 << 10, kStack = 16 << 10;
 struct Warp {
     uint32_t r[256][kLanes];
     uint32_t u[256];
-    uint32_t p[8], up[8]; /* a bit per lane */
-    uint32_t barrier[kBarriers];
+    uint32_t p[8], up[8];                /* a bit per lane */
+    uint32_t barrier[kBarriers][kLanes]; /* whom a lane waits for: two groups apart may use one barrier at a time */
     uint32_t live, waiting, at_block_barrier;
     int wait_on[kLanes], pc[kLanes];
     unsigned first_thread;
@@ -1181,6 +1182,11 @@ struct Block {
         }
         write_predicate(i.o[0], v);
     }
+    static float wrong_neighbour(double y) { /* the float on the other side of y than the nearest one; y if it is one */
+        float nearest = float(y);
+        if (double(nearest) == y || !std::isfinite(nearest)) return nearest;
+        return nextafterf(nearest, double(nearest) < y ? INFINITY : -INFINITY);
+    }
     void function(const Ins &i) {
         float x[kLanes], v[kLanes];
         if (i.has(MOD_RCP64H) || i.has(MOD_RSQ64H)) { /* of the high word of a double */
@@ -1196,14 +1202,15 @@ struct Block {
         read(i.o[1], x);
         EACH_LANE {
             double d = x[l];
-            v[l] = float(i.has(MOD_RCP) ? 1 / d
-                    : i.has(MOD_RSQ)    ? 1 / sqrt(d)
-                    : i.has(MOD_SQRT)   ? sqrt(d)
-                    : i.has(MOD_EX2)    ? exp2(d)
-                    : i.has(MOD_LG2)    ? log2(d)
-                    : i.has(MOD_SIN)    ? sin(d)
-                    : i.has(MOD_COS)    ? cos(d)
-                                        : tanh(d));
+            double y = i.has(MOD_RCP) ? 1 / d
+                : i.has(MOD_RSQ)      ? 1 / sqrt(d)
+                : i.has(MOD_SQRT)     ? sqrt(d)
+                : i.has(MOD_EX2)      ? exp2(d)
+                : i.has(MOD_LG2)      ? log2(d)
+                : i.has(MOD_SIN)      ? sin(d)
+                : i.has(MOD_COS)      ? cos(d)
+                                      : tanh(d);
+            v[l] = i.has(MOD_RCP) ? float(y) : wrong_neighbour(y);
         }
         write(i.o[0], v);
     }
@@ -1737,11 +1744,12 @@ struct Block {
         default: wrong("not known: instruction");
         }
     }
-    void release(int b) { /* if all lanes that the barrier waits for are there */
-        uint32_t there = 0, wanted = w->barrier[b] & w->live;
+    void release(int b) { /* each lane there for which all are there that it waits for */
+        uint32_t there = 0;
         EACH_LANE if ((w->waiting >> l & 1) && w->wait_on[l] == b) there |= 1u << l;
-        if (!(wanted & ~there)) w->waiting &= ~there;
+        EACH_LANE if ((there >> l & 1) && !(w->barrier[b][l] & w->live & ~there)) w->waiting &= ~(1u << l);
     }
+    void wait_for(int b, uint32_t lanes, uint32_t whom) { EACH_LANE if (lanes >> l & 1) w->barrier[b][l] = whom; }
     void park(uint32_t lanes, int pc) { EACH_LANE if (lanes >> l & 1) w->pc[l] = pc; }
     void wait_on(uint32_t lanes, int b, int pc) {
         park(lanes, pc);
@@ -1761,7 +1769,7 @@ struct Block {
             pc++;
             return;
         case C_BSSY:
-            w->barrier[i.o[0].index] = taken;
+            wait_for(i.o[0].index, taken, taken);
             pc++;
             return;
         case C_BSYNC:
@@ -1772,7 +1780,7 @@ struct Block {
                 if (i.has(MOD_COLLECTIVE)) wrong("not known: collective code");
                 EACH_LANE m[l] = kAll;
                 if (!i.o.empty()) read(i.o[0], m);
-                w->barrier[b] = taken ? m[__builtin_ctz(taken)] : 0;
+                if (taken) wait_for(b, taken, m[__builtin_ctz(taken)]);
             }
             pc++;
             if (!taken) return;
@@ -1783,7 +1791,7 @@ struct Block {
         }
         case C_ENDCOLLECTIVE: wrong("not known: collective code");
         case C_BREAK:
-            w->barrier[i.o.back().index] &= ~taken;
+            EACH_LANE w->barrier[i.o.back().index][l] &= ~taken;
             release(i.o.back().index);
             pc++;
             return;
@@ -1791,11 +1799,11 @@ struct Block {
             uint32_t v[kLanes];
             if (i.o[0].kind == O_BARRIER) {
                 read(i.o[1], v);
-                if (taken) w->barrier[i.o[0].index] = v[__builtin_ctz(taken)];
+                EACH_LANE if (taken >> l & 1) w->barrier[i.o[0].index][l] = v[l];
             } else {
-                EACH_LANE v[l] = w->barrier[i.o[1].index];
+                memcpy(v, w->barrier[i.o[1].index], sizeof v);
                 if (taken) write(i.o[0], v);
-                if (i.has(MOD_CLEAR)) w->barrier[i.o[1].index] = 0;
+                if (i.has(MOD_CLEAR)) wait_for(i.o[1].index, taken, 0);
             }
             pc++;
             return;
