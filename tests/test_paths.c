@@ -522,12 +522,15 @@ static void chain_of_two(t_run *t) {
             CHECK_BITS(dy[1], dy[0], rows * mid, size);
             CHECK_BITS(db[1], db[0], mid, 4);
         } else {
+            double *apart = (double *)t_host(t, sizeof(double) * mid); /* of a column's sum: those of its elements */
             for (i = 0; i < rows * mid; i++) {
                 double a = (double)amp_load(dy[0], type, i), b = (double)amp_load(dy[1], type, i);
-                CHECK_NEAR(b, a, 6 * fmax(ref_half_ulp(a, type), ref_half_ulp(b, type)) + 1e-5);
+                double half_ulp = fmax(ref_half_ulp(a, type), ref_half_ulp(b, type));
+                CHECK_NEAR(b, a, 6 * half_ulp + 1e-5);
+                apart[i % mid] += 7 * half_ulp + 2e-5; /* a sum may be of gradients before they are rounded */
             }
             for (i = 0; i < mid; i++)
-                CHECK_NEAR((double)db[1][i], (double)db[0][i], 0.02 * (1 + sqrt((double)rows)));
+                CHECK_NEAR((double)db[1][i], (double)db[0][i], apart[i]);
         }
         t_clear(t);
     }
