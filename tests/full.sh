@@ -48,14 +48,14 @@ cuda_table() {
     [ -z "$2" ] || printf '%s\n' "hostcuda-missing||printf '%s\n' $2 '0 passed, 0 failed, 1 skipped'"
 }
 table() {
-    slices unit 2 "$BUILD/test_cpu" "${RUN_ENV:-} $BUILD/test_cpu --full"
+    slices unit 4 "$BUILD/test_cpu" "${RUN_ENV:-} $BUILD/test_cpu --full"
     for pair in 'gcc g++' 'clang clang++'; do echo "compile-${pair% *}||tests/compile.sh --full $pair"; done
     echo "examples|all for-examples|tests/examples.sh --full"
     echo "labs|$BUILD/tests/impl.o|env IMPL=$BUILD/tests/impl.o tools/labs.sh check"
     echo "page|$BUILD/digits|tests/page.sh --full"
     echo "install|for-install|tests/install.sh --full"
     echo "builds||tests/builds.sh --full"
-    echo "retrofit||tests/retrofit.sh --full"
+    for half in host nvcc; do echo "retrofit-$half||tests/retrofit.sh --full $half"; done
     echo "state|$BUILD/state_files|$BUILD/state_files --full $BUILD/state_files.tmp"
     echo "process|$BUILD/process|$BUILD/process"
     echo "fuzz|for-fuzz|tests/fuzz.sh"

@@ -1,5 +1,5 @@
 #!/bin/sh
-# usage: retrofit.sh [--full]    The CUDA example programs, built and run:
+# usage: retrofit.sh [--full [host|nvcc]]    The CUDA example programs, built and run:
 #   retrofit_gpt/before.cu and after.cu: the same for a GPT with kernels of its own for all but the products;
 #   retrofit/before.cu (FP32, cuBLAS) and after.cu, autocast.cu, verbs.cu (the same with amp, three ways): few changed lines, the diff that its README shows, the same loss
 #   curve for several seeds, no waiting for the device that before.cu does not do; cuda_graph.cu, own_optimizer.cu and tensor_core.cu (in
@@ -10,6 +10,7 @@
 set -u
 full=
 [ "${1:-}" != --full ] || full=1
+half=${2:-both} # host: what needs no nvcc; nvcc: the rest
 top=$(cd "$(dirname "$0")/.." && pwd) || exit 2
 build=${BUILD:-$top/build}
 mkdir -p "$build" && build=$(cd "$build" && pwd) || exit 2
@@ -115,7 +116,8 @@ train() { # DEVICE: builds are $work/before and $work/after
 
 # ---- on the CPU, by the host runtime ----
 # (-Wno-maybe-uninitialized: gcc 12 warns about its own AVX-512 header in C++)
-if command -v "$CXX" >/dev/null 2>&1 && [ -r "$CUDA_HOME/include/cuda_runtime_api.h" ]; then
+if [ "$half" = nvcc ]; then :
+elif command -v "$CXX" >/dev/null 2>&1 && [ -r "$CUDA_HOME/include/cuda_runtime_api.h" ]; then
     lib=$build/hostcuda/libhostcuda-plain.a
     [ -r "$lib" ] || ${MAKE:-make} -s -C "$top" BUILD="$build" "$lib" || bad "the host runtime does not build"
     # The two implementations are those of `make test`, already built. --full: each program's own.
@@ -280,7 +282,8 @@ else
 fi
 
 # ---- own_optimizer without any CUDA: its first line ----
-if command -v "$CXX" >/dev/null 2>&1; then
+if [ "$half" = nvcc ]; then :
+elif command -v "$CXX" >/dev/null 2>&1; then
     lean=-DAMP_NO_SIMD # a third of the time
     [ -z "$full" ] || lean=
     # shellcheck disable=SC2086 # none, or one word
@@ -294,7 +297,8 @@ else
 fi
 
 # ---- nvcc: no warning; and a GPU ----
-if [ -n "$NVCC" ] && "$NVCC" --version >/dev/null 2>&1; then
+if [ "$half" = host ]; then :
+elif [ -n "$NVCC" ] && "$NVCC" --version >/dev/null 2>&1; then
     # only the warnings are of interest; those of the implementation, and what becomes of its kernels, are the business of tests/ptx.sh, and
     # what the host's compiler says of these programs has been seen above: nvcc's own part is enough
     warn="-O0 -Xcicc -O0 -Xptxas -O0 -Werror all-warnings -Xcompiler -Wall,-Wextra"
