@@ -707,6 +707,30 @@ static void test_plans() {
     CHECK(hcu_group_calls(HCU_MATMUL) == 1 && hcu_group_calls(HCU_LAUNCH) == 0, "a kernel adds the bias");
     OK(amp_gemm_explain(ctx, text, sizeof text, f8));
     CHECK(strstr(text, "with the bias"), "%s", text);
+    f8.d.dtype = AMP_F16; /* an aux that cuBLASLt does not write: the act is left to a kernel */
+    f8.bias.data = NULL;
+    f8.act = AMP_GELU;
+    f8.aux = at(&w, 4, AMP_F32);
+    OK(amp_gemm_explain(ctx, text, sizeof text, f8));
+    CHECK(strstr(text, "then the epilogue kernel"), "%s", text);
+    f8.act = AMP_ACT_NONE; /* a d that is rounded before the aux is taken would be left over */
+    CHECK(amp_gemm_explain(ctx, text, sizeof text, f8) == AMP_ERR_UNSUPPORTED, "%s", text);
+    amp_gemm_desc gelu = planned(&w, 32, 0); /* the product writes the aux, too, and to where it is this time */
+    gelu.act = AMP_GELU;
+    for (size_t byte : {size_t(0), size_t(1024)}) {
+        uint16_t aux[16 * 24];
+        int missing = 0;
+        memset(aux, 0xff, sizeof aux);
+        gelu.aux = at(&w, 5, AMP_F16, byte);
+        OK(amp_copy(ctx, gelu.aux.data, aux, sizeof aux));
+        hcu_reset_counts();
+        OK(amp_gemm(ctx, gelu));
+        CHECK(hcu_group_calls(HCU_MATMUL) == 1 && hcu_group_calls(HCU_LAUNCH) == 0, "a kernel makes the aux");
+        OK(amp_copy(ctx, aux, gelu.aux.data, sizeof aux));
+        for (uint16_t x : aux)
+            missing += x == 0xffff;
+        CHECK(missing == 0, "%d elements of the aux are not written", missing);
+    }
     amp_gemm_desc tall = planned(&w, 64, 0);
     tall.trans_a = 1;
     tall.stride_a = tall.stride_b = 4096;
@@ -1665,7 +1689,9 @@ static void test_errors() {
     hcu_fail_exec(1, 0); /* a kernel faults: seen by the next call that waits, and by all calls after it */
     v_step(&w);
     WANT(amp_sync(ctx), AMP_ERR_DEAD);
+    hcu_reset_counts();
     WANT(v_step(&w), AMP_ERR_DEAD);
+    CHECK(hcu_calls(NULL) == 0, "%ld calls to a device that is known to be dead", hcu_calls(NULL));
     end(&w);
     hcu_reset();
     no_leak("errors");

@@ -8,7 +8,7 @@ text: an operator, a comparison or a constant replaced, a statement deleted, at 
 --only TEXT: whose line of the --list contains TEXT. Each is built (one object) and run against the tests that its
 section's banner names, on the contexts cpu-2, host and, for the text of vectors, cpu-scalar (the others run the same text with other
 widths) or, for one path's own text, that path's, or on CUDA's; then, if none of them failed, against the suite (--quick: not), its
-section's tests with the address sanitizer, and tests/process.c or the counts of tests/sass.sh 90. What each gave is appended
+section's tests with the address sanitizer, and tests/process.c and the CUDA context or the counts of tests/sass.sh 90. What each gave is appended
 to FILE (default $BUILD/mutants.log) and not done again there, so that a run that was stopped goes on.
 
   caught     a test failed, the program died, or it took more than a minute of CPU time
@@ -48,11 +48,14 @@ def code_only(text):
     return re.sub(r'^[ \t]*#(?:[^\n]*\\\n)*[^\n]*', blank, text, flags=re.M)
 
 
+KERNELS = ['test_formats.c', 'test_arrays.c', 'test_step.c', 'test_products.c', 'test_ordered.c']  # of the CPU's: no banner names them
+
+
 def sections(text):
     """(offset, [test files]) of each banner that names its tests."""
     found = []
-    for m in re.finditer(r'tests: ((?:tests/[\w.]+(?:,\s+)?)+)', text):
-        found.append((m.start(), re.findall(r'tests/([\w.]+)', m.group(1))))
+    for m in re.finditer(r'tests: ((?:tests/[\w.]+(?:,\s+)?)+)|==== >>(?:cpu|lanes) ', text):
+        found.append((m.start(), re.findall(r'tests/([\w.]+)', m.group(1)) if m.group(1) else KERNELS))
     return found
 
 
@@ -182,7 +185,8 @@ def generated(texts, seed, count):
         text = texts[path]
         a, b = text.rindex('\n', 0, start) + 1, text.index('\n', end)
         before, after = text[a:b].strip(), (text[a:start] + new + text[end:b]).strip()
-        key = hashlib.sha256((path + before + '>' + after).encode()).hexdigest()[:8]
+        again = re.findall(r'^[ \t]*(.*\S)', text[:a], re.M).count(before)  # the same text further up
+        key = hashlib.sha256((path + before + '>' + after + '#%d' % again * (again > 0)).encode()).hexdigest()[:8]
         line = text.count('\n', 0, start) + 1
         faults.append(Fault(path, '%s %s %s: %s => %s' % (key, path, kind, before, after), start, end, new, line))
     return faults, len(pool)
@@ -227,6 +231,7 @@ class Bench:
             sys.exit('mutants.py: the tests do not pass, or do not build, without a fault')
         self.cuda_home = os.environ.get('CUDA_HOME', '/usr/local/cuda')
         self.library = BUILD + '/hostcuda/libhostcuda-%s.a -lpthread -ldl -lm'
+        self.simd = ''
         self.linked = ''  # the objects of the last fault's suite, but the implementation
 
     def objects(self, plain):
@@ -253,8 +258,8 @@ class Bench:
         return self.build_cpu(fault, text) if fault.path == 'amp.h' else self.build_cuda()
 
     def build_cpu(self, fault, text):
-        simd = '' if needs_vectors(text, fault.start) else '-DAMP_NO_SIMD'
-        compile_ = '%s -std=c99 -w -O1 %s -I%s -c %%s -o %%s' % (self.cc, simd, WORK)
+        self.simd = '' if needs_vectors(text, fault.start) else '-DAMP_NO_SIMD'
+        compile_ = '%s -std=c99 -w -O1 %s -I%s -c %%s -o %%s' % (self.cc, self.simd, WORK)
         objects = self.objects(False)
         rc, said = run(compile_ % (self.copied('impl.c'), WORK + '/impl.o'))
         if rc:
@@ -319,7 +324,8 @@ class Bench:
         """The section's tests once more, with the address sanitizer in the faulty object."""
         check = '-fsanitize=address,undefined -fno-sanitize-recover=undefined'
         if fault.path == 'amp.h':
-            rc, said = run('%s -std=c99 -w -O1 %s -I%s -c %s -o %s/checked.o' % (self.cc, check, WORK, self.copied('impl.c'), WORK), 300)
+            rc, said = run('%s -std=c99 -w -O1 %s %s -I%s -c %s -o %s/checked.o' %
+                           (self.cc, check, self.simd, WORK, self.copied('impl.c'), WORK), 300)
             rest = '-lm -pthread'
         else:
             rc, said = self.compile_cuda(check, 'checked')
@@ -331,7 +337,7 @@ class Bench:
             return []
         environment = 'ASAN_OPTIONS=allocator_may_return_null=1:detect_leaks=0 HCU_PROTECT=0 HCU_SEED=1 '
         return [environment + '%s/checked --stop --seed 3 --context %s --file %s' % (WORK, context, suite)
-                for context in contexts[:2] for suite in suites]
+                for context in contexts[:3] for suite in suites]
 
     def counted(self):
         """The kernels' bits and instructions once more, from machine code, with its table."""
@@ -344,12 +350,23 @@ class Bench:
                        (WORK, WORK, WORK, WORK, WORK, self.cxx, BUILD, BUILD, BUILD, WORK, self.library % 'plain', WORK), 300)
         return [] if rc else ['%s/sass --code %s/sm_90 --quick --table tests/sass.txt' % (WORK, WORK)]
 
+    def on_cuda(self, suites):
+        """The section's tests on the CUDA context, whose verbs are made of amp.h's too."""
+        other = '%s/hostcuda/plain/cuda_impl.o' % BUILD
+        if not os.path.exists(other):
+            return []
+        rc, said = run('%s %s %s/impl.o %s %s -o %s/suite' %
+                       (self.cxx, ' '.join(self.objects(True)), WORK, other, self.library % 'plain', WORK))
+        return [] if rc else ['HCU_PROTECT=0 HCU_SEED=1 %s/suite --stop --seed 4 --context cuda --file %s' % (WORK, suite)
+                              for suite in suites]
+
     def other_programs(self, fault, contexts, suites):
         """What is run when the whole suite saw nothing: commands, made when they are asked for."""
         yield from self.sanitized(fault, contexts, suites)
         if fault.path == 'amp.h':
             rc, said = run('%s %s/tests/process.o %s/impl.o -o %s/process -lm -pthread' % (self.cc, BUILD, WORK, WORK))
             yield '%s/process' % WORK if rc == 0 else 'true'
+            yield from self.on_cuda(suites)
         else:
             yield from self.counted()
 

@@ -112,6 +112,33 @@ static void cast_large(t_run *t) { /* more than one chunk per thread */
     }
 }
 
+/* Casts that go around the caches, to where no line begins: the same as in pieces that do not. */
+static void cast_streamed(t_run *t) {
+    static const amp_dtype pairs[][2] = {
+        {AMP_F8E4M3, AMP_F16}, {AMP_F8E5M2, AMP_F32}, {AMP_F16, AMP_F32}, {AMP_BF16, AMP_F8E5M2}, {AMP_F32, AMP_BF16}};
+    size_t k, i, n_pairs = t_twin(t) ? 1 : sizeof pairs / sizeof pairs[0];
+    for (k = 0; k < n_pairs; k++, t_clear(t)) {
+        amp_dtype to = pairs[k][0], from = pairs[k][1];
+        size_t st = amp_dtype_size(to), sf = amp_dtype_size(from), n = (t_slow(t) ? 70000 : (8u << 20) / st) + 12345;
+        void *src = t_host(t, n * sf), *want = t_host(t, n * st), *got = t_host(t, n * st);
+        char *d, *s, *pieces = (char *)t_alloc(t, n * st);
+        fill(t, src, from, n < 100000 ? n : 100000);
+        for (i = 100000; i < n; i += 100000)
+            memcpy((char *)src + i * sf, src, (n - i < 100000 ? n - i : 100000) * sf);
+        s = (char *)t_put(t, src, n * sf);
+        d = (char *)t_alloc_at(t, n * st, 16);
+        t_note(t, "%s from %s, n = %d", amp_dtype_name(to), amp_dtype_name(from), (int)n);
+        CHECK_OK(amp_cast(t->ctx, amp_arrn(d, to, n), amp_arrn(s, from, n), n, NULL));
+        for (i = 0; i < n; i += 100003) {
+            size_t m = n - i < 100003 ? n - i : 100003;
+            CHECK_OK(amp_cast(t->ctx, amp_arrn(pieces + i * st, to, m), amp_arrn(s + i * sf, from, m), m, NULL));
+        }
+        t_get(t, got, d, n * st);
+        t_get(t, want, pieces, n * st);
+        CHECK_BITS(got, want, n, st);
+    }
+}
+
 static void cast_stochastic(t_run *t) {
     size_t a, b, k;
     static const size_t counts[] = {1, 2, 3, 5, 8, 17, 64, 129, 1003, 70001};
@@ -596,10 +623,10 @@ static void suggest_scale(t_run *t) {
 }
 
 const t_test t_suite_arrays[] = {{"cast.scalar_load_keeps_bits", scalar_load_keeps_bits, T_HOST},
-    {"cast.pairs", cast_pairs, T_ALL}, {"cast.large", cast_large, T_ALL}, {"cast.stochastic", cast_stochastic, T_ALL},
-    {"cast.in_place", cast_in_place, T_ALL}, {"cast.overlap", cast_overlap, T_ALL}, {"cast.errors", cast_errors, T_ALL},
-    {"finite.lists", finite_lists, T_ALL}, {"finite.every_pattern", finite_every_pattern, T_ALL},
-    {"finite.errors", finite_errors, T_ALL}, {"histogram.lists", histogram_lists, T_ALL},
-    {"histogram.every_pattern", histogram_every_pattern, T_ALL}, {"histogram.errors", histogram_errors, T_ALL},
-    {"histogram.shares", histogram_shares, T_HOST}, {"histogram.add", histogram_add, T_HOST},
-    {"histogram.suggest_scale", suggest_scale, T_HOST}, {NULL, NULL, 0}};
+    {"cast.pairs", cast_pairs, T_ALL}, {"cast.large", cast_large, T_ALL}, {"cast.streamed", cast_streamed, T_ALL},
+    {"cast.stochastic", cast_stochastic, T_ALL}, {"cast.in_place", cast_in_place, T_ALL},
+    {"cast.overlap", cast_overlap, T_ALL}, {"cast.errors", cast_errors, T_ALL}, {"finite.lists", finite_lists, T_ALL},
+    {"finite.every_pattern", finite_every_pattern, T_ALL}, {"finite.errors", finite_errors, T_ALL},
+    {"histogram.lists", histogram_lists, T_ALL}, {"histogram.every_pattern", histogram_every_pattern, T_ALL},
+    {"histogram.errors", histogram_errors, T_ALL}, {"histogram.shares", histogram_shares, T_HOST},
+    {"histogram.add", histogram_add, T_HOST}, {"histogram.suggest_scale", suggest_scale, T_HOST}, {NULL, NULL, 0}};

@@ -281,7 +281,8 @@ static void ladder_run(t_run *t, t_blob *b, const void *arg) {
 }
 
 /* A set of n parameters of these sizes; gradients and model copies of two in three are adopted, one element behind an
-   aligned address. */
+   aligned address; one has a model copy alone there. FP32 weights have every second gradient in F16, four elements
+   behind an aligned one: groups of eight are not aligned there, although the others' are. */
 static amp_params *sizes_set(t_run *t, amp_params_desc d, const size_t *counts, size_t n) {
     amp_params *p = NULL;
     size_t i;
@@ -291,7 +292,8 @@ static amp_params *sizes_set(t_run *t, amp_params_desc d, const size_t *counts, 
         e.count = counts[i];
         e.init = some_weights(t, counts[i]);
         if (i % 3 && d.model != AMP_F32) e.grad = amp_arr(t_alloc_at(t, 2 * counts[i], 2), AMP_AUTO);
-        if (i % 3 == 1 && d.model != AMP_F32) e.model = amp_arr(t_alloc_at(t, 2 * counts[i], 2), AMP_AUTO);
+        if (i % 2 == 0 && d.model == AMP_F32) e.grad = amp_arr(t_alloc_at(t, 2 * counts[i], 8), AMP_F16);
+        if ((i % 3 == 1 || i == 6) && d.model != AMP_F32) e.model = amp_arr(t_alloc_at(t, 2 * counts[i], 2), AMP_AUTO);
         CHECK_OK(amp_params_add(p, &e));
     }
     CHECK_OK(amp_params_commit(p));
@@ -346,6 +348,26 @@ static void sizes_same(t_run *t) {
             t_clear(t);
         }
 }
+
+/* BF16 weights without masters and moments, rounded at random, one element behind an aligned address: there a group of
+   eight would begin in the middle of a call of the generator. */
+static void drawn_run(t_run *t, t_blob *b, const void *arg) {
+    amp_params_desc d = layout(4);
+    amp_step_desc s = AMP_ZERO;
+    amp_params *p;
+    (void)arg;
+    d.moments = AMP_NONE;
+    p = sizes_set(t, d, odd_sizes, 7);
+    s.optimizer = AMP_SGD;
+    s.lr = 0.02f;
+    s.seed = 5;
+    s.stochastic = 1;
+    random_grads(t, p, 1.0f);
+    CHECK_OK(amp_step(p, NULL, &s));
+    blob_of(t, b, p);
+    amp_params_destroy(p);
+}
+static void drawn_same(t_run *t) { t_same_everywhere(t, drawn_run, NULL); }
 
 /* Inf or NaN in every element of every parameter in turn, the first before any step: no array changes, and a good step
    in between is that of a set that never met a bad one. */
@@ -1446,10 +1468,10 @@ static void ranks_agree(t_run *t) { t_skip(t, "no threads in this build"); }
 const t_test t_suite_layouts[] = {{"layouts.split_bits", split_bits, T_HOST},
     {"layouts.split_is_master", split_is_master, T_ALL}, {"layouts.split_refuses", split_refuses, T_ALL},
     {"layouts.ladder_same", ladder_same, T_ALL}, {"layouts.sizes_same", sizes_same, T_ALL},
-    {"layouts.skip_anywhere", skip_anywhere, T_ALL}, {"layouts.small_updates", small_updates, T_ALL},
-    {"layouts.adam_far_apart", adam_far_apart, T_ALL}, {"layouts.bf16_moments", bf16_moments, T_CPU},
-    {"layouts.bytes_and_ledger", bytes_and_ledger, T_ALL}, {"layouts.state", state_round, T_ALL},
-    {"layouts.groups", groups_are_sets, T_ALL}, {"layouts.lion", lion, T_ALL},
+    {"layouts.drawn_same", drawn_same, T_ALL}, {"layouts.skip_anywhere", skip_anywhere, T_ALL},
+    {"layouts.small_updates", small_updates, T_ALL}, {"layouts.adam_far_apart", adam_far_apart, T_ALL},
+    {"layouts.bf16_moments", bf16_moments, T_CPU}, {"layouts.bytes_and_ledger", bytes_and_ledger, T_ALL},
+    {"layouts.state", state_round, T_ALL}, {"layouts.groups", groups_are_sets, T_ALL}, {"layouts.lion", lion, T_ALL},
     {"layouts.accumulate_means", accumulate_means, T_ALL}, {"layouts.accumulate_bad", accumulate_bad, T_ALL},
     {"layouts.accumulate_errors", accumulate_errors, T_ALL}, {"layouts.inverse_in_product", inverse_in_product, T_ALL},
     {"layouts.unscaled", unscaled_is_checked, T_ALL}, {"layouts.hooks", hooks_run, T_ALL},

@@ -576,7 +576,12 @@ static void numbers_in_words(
         {"--1", 0}, {"-1", 0}, {"0", 0}, {"1e300", 0}, {"1e-300", 0}, {"1e99999999999", 0}, {"1e-41", 0}, {"1 1", 0}};
     amp_policy_desc o = AMP_ZERO;
     amp_policy p;
+    char digits[310];
     size_t i;
+    memset(digits, '9', 300); /* with this exponent it is 0.1; what is read of either must not be taken for all of it */
+    strcpy(digits + 300, "e-301");
+    o.loss_scale = digits;
+    CHECK_STATUS(amp_policy_init(t->ctx, &p, AMP_O2, &o), AMP_ERR_INVALID_ARG, "loss_scale");
     for (i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         t_note(t, "\"%s\"", cases[i].text);
         o.loss_scale = cases[i].text;

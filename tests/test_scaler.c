@@ -1140,6 +1140,28 @@ static void poison_after_unscale(t_run *t) { /* S13: what changes after unscale 
     amp_params_destroy(p);
 }
 
+/* A float that F16 does not hold, at each place of an array whose other products it does. */
+static void unscale_overflow_anywhere(t_run *t) {
+    const size_t n = 24;
+    amp_scaler_desc d = AMP_ZERO;
+    amp_scaler *s = NULL;
+    float *host = (float *)t_host(t, 4 * n);
+    amp_array from = amp_arrn(t_alloc(t, 4 * n), AMP_F32, n), to = amp_arrn(t_alloc(t, 2 * n), AMP_F16, n);
+    size_t i, k;
+    d.scale = 2;
+    CHECK_OK(amp_scaler_create(&s, t->ctx, &d));
+    for (i = 0; i < n; i++) {
+        amp_finite_report r;
+        t_note(t, "element %d", (int)i);
+        for (k = 0; k < n; k++)
+            host[k] = k == i ? 131072.0f : 130000.0f;
+        t_set(t, from.data, host, 4 * n);
+        CHECK_OK(amp_unscale(s, &to, &r, &from, 1));
+        CHECK(r.nan == 0 && r.inf == 1 && r.first_array == 0 && r.first_index == i);
+    }
+    amp_scaler_destroy(s);
+}
+
 static void unscale_lists(t_run *t) { /* arrays outside a set, for an optimizer of your own */
     amp_scaler_desc sc = AMP_ZERO;
     amp_scaler *s = NULL;
@@ -1227,6 +1249,7 @@ const t_test t_suite_scaler[] = {{"scaler.rule_rows", rule_rows, T_HOST}, {"scal
     {"scaler.null_is_off", null_is_off, T_ALL}, {"scaler.several_sets", several_sets, T_ALL},
     {"scaler.several_scalers", several_scalers, T_ALL}, {"scaler.unscale_values", unscale_values, T_ALL},
     {"scaler.unscale_overflow", unscale_overflow, T_ALL},
+    {"scaler.unscale_overflow_anywhere", unscale_overflow_anywhere, T_ALL},
     {"scaler.unscale_overflows_dtype", unscale_overflows_dtype, T_ALL},
     {"scaler.poison_after_unscale", poison_after_unscale, T_ALL}, {"scaler.unscale_lists", unscale_lists, T_ALL},
     {"scaler.scale_in_context_memory", scale_in_context_memory, T_ALL}, {NULL, NULL, 0}};
