@@ -141,7 +141,7 @@ if has conan && has cmake; then
     cp -r packaging/conan/test_package "$work/test_package"
     try "conan profile" env -u CC -u CXX conan profile detect &&
         try "conan create" conan create packaging/conan --test-folder="$work/test_package" --build=missing --no-remote \
-            ${debug:+-s build_type=Debug}
+            ${debug:+-s build_type=Debug -c "tools.build:cflags=['-DAMP_NO_SIMD']"}
 else skip "builds: no conan"; fi
 
 # ---- uninstall ----

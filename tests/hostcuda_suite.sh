@@ -3,7 +3,7 @@
 # PROGRAM: BUILD/hostcuda/VARIANT/suite; variants: plain, asan, tsan, msan, vg. MODE: when stream work runs, lazy, eager or random.
 # ORDER: of blocks and threads, forward, reverse or shuffle. ARGUMENT: of the suite. Last line: N passed, N failed, N skipped.
 # Without a MODE the suite runs with device memory open to the host, which takes a tenth of the time, for each of its tests that names a
-# verb is in tests/cuda_verbs.cpp with device memory closed; the dozen tests of $closed then run again with it closed.
+# verb is in tests/cuda_verbs.cpp with device memory closed, and the GPU has 12 SMs; the dozen tests of $closed then run again with it closed.
 set -u
 program=${1:?PROGRAM} given=$(($# - 1)) mode=${2:-lazy} order=${3:-forward}
 shift
@@ -18,6 +18,8 @@ echo "$program, stream work $mode, threads $order"
 closed='cast.in_place finite.lists histogram.lists scaler.unscale_lists params.moves step.first_step_skipped step.clip_both gemm.exact linear.col_sum_bits xent.errors layouts.hooks dropout_bits'
 # shellcheck disable=SC2086
 if [ "$given" = 0 ]; then
+    HCU_SMS=12 # of a small GPU: smaller grids, less time
+    export HCU_SMS
     HCU_PROTECT=0 HCU_SEED=$$ "$program" --counts --context cuda >"$out" 2>&1
     rc=$?
     for test in $closed; do

@@ -1706,11 +1706,36 @@ static void scope_capture(t_run *t) {
     t->ctx = NULL;
 }
 
+/* A product that a policy calls "widest": an FP32 operand makes the other one FP32. Outside a region they do not fit */
+static void scope_widest_product(t_run *t) {
+    static const float b[4] = {1.0f, 2.0f, 3.0f, 4.0f};
+    static const uint16_t one[4] = {0x3c00, 0, 0, 0x3c00};
+    amp_policy policy;
+    amp_autocast_desc s = AMP_ZERO;
+    amp_gemm_desc g = AMP_ZERO;
+    float d[4] = {0};
+    CHECK_OK(amp_policy_init(t->ctx, &policy, AMP_O1, NULL));
+    CHECK_OK(amp_policy_edit(t->ctx, &policy, AMP_OP_MATMUL, AMP_CLASS_WIDEST));
+    s.policy = &policy;
+    s.arena = 4096;
+    g.m = g.n = g.k = 2;
+    g.a = amp_arr(t_put(t, one, sizeof one), AMP_F16);
+    g.b = amp_arr(t_put(t, b, sizeof b), AMP_F32);
+    g.d = amp_arr(t_put(t, d, sizeof d), AMP_F32);
+    CHECK_STATUS(amp_gemm(t->ctx, &g), AMP_ERR_UNSUPPORTED, "dtype");
+    CHECK_OK(amp_autocast_begin(t->ctx, &s));
+    CHECK_OK(amp_gemm(t->ctx, &g));
+    CHECK_OK(amp_autocast_end(t->ctx));
+    CHECK_OK(amp_autocast_release(t->ctx));
+    t_get(t, d, g.d.data, sizeof d);
+    CHECK_BITS(d, b, 4, 4);
+}
+
 const t_test t_suite_policy[] = {{"policy_lists", policy_lists, T_HOST}, {"policy_names", policy_names, T_HOST},
     {"policy_levels", policy_levels, T_ALL}, {"policy_property_names", policy_property_names, T_CPU},
     {"policy_overrides", policy_overrides, T_CPU}, {"policy_edits", policy_edits, T_HOST},
     {"scope_cache", scope_cache, T_ALL}, {"scope_params", scope_params, T_ALL}, {"scope_errors", scope_errors, T_ALL},
-    {"scope_verbs", scope_verbs, T_ALL}, {"scope_digits", scope_digits, T_ALL},
-    {"scope_digits_deep", scope_digits_deep, T_ALL}, {"scope_capture", scope_capture, T_HOST},
-    {"scope_fits_itself", scope_fits_itself, T_ALL}, {"scope_keeps_copies", scope_keeps_copies, T_ALL},
-    {NULL, NULL, 0}};
+    {"scope_widest_product", scope_widest_product, T_ALL}, {"scope_verbs", scope_verbs, T_ALL},
+    {"scope_digits", scope_digits, T_ALL}, {"scope_digits_deep", scope_digits_deep, T_ALL},
+    {"scope_capture", scope_capture, T_HOST}, {"scope_fits_itself", scope_fits_itself, T_ALL},
+    {"scope_keeps_copies", scope_keeps_copies, T_ALL}, {NULL, NULL, 0}};

@@ -416,7 +416,7 @@ static void bits_many_tensors(t_run *t) {
    second, tighter limit n e (W + 8 U), which an error of any rule would break, too. */
 static void accuracy(t_run *t) {
     size_t k, i, n = 40;
-    int step, steps = t_slow(t) ? 100 : 1000;
+    int step, steps = t_slow(t) ? 40 : 1000;
     for (k = 0; k < N_RULES; k++) {
         amp_step_desc d;
         amp_optimizer o = rule(k, &d);
