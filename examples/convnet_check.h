@@ -319,6 +319,7 @@ static int check_bits(options o, const images *data, const images *test) {
         cpu.threads = 3;
         b = create_context(&cpu);
         progress.total = 2 * MODES;
+        progress.start = seconds();
         here = train(a, &o, &modes[m], &few, &fewer, 1);
         there = train(b, &cpu, &modes[m], &few, &fewer, 1);
         wrong += claim(here.hash == there.hash, "%s, ordered: weights after 3 steps are %08lx, on 3 threads %08lx",

@@ -185,6 +185,7 @@ static int check_training(
     o.s.vocab = t.vocab;
     o.sample = 40;
     progress.total = MODES * o.s.steps;
+    progress.start = seconds();
     for (m = 0; m < MODES; m++) {
         run(ctx, &o, &t, &modes[m], 1, m == FP32 ? &fp32 : &r);
         if (m == FP32) r = fp32;
