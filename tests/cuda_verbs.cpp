@@ -731,6 +731,12 @@ static void test_plans() {
             missing += x == 0xffff;
         CHECK(missing == 0, "%d elements of the aux are not written", missing);
     }
+    amp_gemm_desc unread = planned(&w, 32, 0); /* a c that beta 0 does not read may lie in any way */
+    unread.batch = 2;
+    unread.c = at(&w, 5, AMP_F16);
+    unread.stride_c = AMP_BROADCAST;
+    OK(amp_gemm_explain(ctx, text, sizeof text, unread));
+    CHECK(strstr(text, "cuBLASLt ("), "%s", text);
     amp_gemm_desc tall = planned(&w, 64, 0);
     tall.trans_a = 1;
     tall.stride_a = tall.stride_b = 4096;

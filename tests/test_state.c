@@ -196,6 +196,23 @@ static void round_trip(t_run *t) {
     }
 }
 
+/* A section that takes more than one piece of a save's buffer, 1 MiB, and does not fill the last one. */
+static void past_the_buffer(t_run *t) {
+    const size_t n = ((size_t)1 << 20) + 77;
+    const char *path = t_file("large.state");
+    unsigned char *bytes = (unsigned char *)t_host(t, n), *want = (unsigned char *)t_host(t, n);
+    amp_state_desc st = AMP_ZERO;
+    size_t i;
+    for (i = 0; i < n; i++)
+        want[i] = bytes[i] = (unsigned char)(i * 7 + (i >> 8));
+    st.user = bytes;
+    st.user_bytes = n;
+    CHECK_OK(amp_state_save(t->ctx, path, &st));
+    memset(bytes, 0, n);
+    CHECK_OK(amp_state_load(t->ctx, path, &st));
+    CHECK_BITS(bytes, want, n, 1);
+}
+
 static void only_parts(t_run *t) { /* only a scaler, only bytes, only a set, nothing */
     const char *path = t_file("part.state");
     amp_state_desc st = AMP_ZERO;
@@ -1066,7 +1083,8 @@ static void exchanged_sections(t_run *t) { /* the weights of one save with the m
     amp_params_destroy(p);
 }
 
-const t_test t_suite_state[] = {{"state.round_trip", round_trip, T_ALL}, {"state.only_parts", only_parts, T_ALL},
+const t_test t_suite_state[] = {{"state.round_trip", round_trip, T_ALL},
+    {"state.past_the_buffer", past_the_buffer, T_ALL}, {"state.only_parts", only_parts, T_ALL},
     {"state.stochastic_copies", stochastic_copies, T_ALL}, {"state.other_context", other_context, T_ALL},
     {"state.every_byte_flipped", every_byte_flipped, T_ALL}, {"state.every_length", every_length, T_ALL},
     {"state.random_damage", random_damage, T_ALL}, {"state.does_not_fit", does_not_fit, T_ALL},
