@@ -932,6 +932,40 @@ static void test_residency() { /* no more blocks of a step's kernels than the GP
     hcu_set_sms(0, 132);
     no_leak("residency");
 }
+static void
+test_small_grid() { /* an epilogue whose threads go on to other rows and batches: the same on a GPU of one SM */
+    const size_t m = 300, n = 203, all = 2 * m * n;
+    float *got[2];
+    for (int i = 0; i < 2; i++) {
+        world w;
+        void *d;
+        amp_gemm_desc g = AMP_ZERO;
+        hcu_set_sms(0, i ? 1 : 132);
+        OK(amp_cuda_create(&ctx, desc_with(0)));
+        OK(build(&w, ctx));
+        OK(amp_alloc(ctx, &d, all * 4, NULL));
+        g.m = m;
+        g.n = n;
+        g.k = 8;
+        g.batch = 2;
+        g.a = at(&w, 0, AMP_F16); /* the halves of floats */
+        g.b = at(&w, 1, AMP_F16);
+        g.stride_a = g.stride_b = 8;
+        g.bias = at(&w, 1, AMP_F32);
+        g.act = AMP_RELU;
+        g.d = amp_arr(d, AMP_F32);
+        OK(amp_gemm(ctx, g));
+        got[i] = (float *)malloc(all * 4);
+        OK(amp_copy(ctx, got[i], d, all * 4));
+        OK(amp_free(ctx, d));
+        end(&w);
+    }
+    CHECK(!memcmp(got[0], got[1], all * 4), "other bits on a GPU of one SM");
+    free(got[0]);
+    free(got[1]);
+    hcu_set_sms(0, 132);
+    no_leak("small grid");
+}
 static void test_one_of_many() { /* a single gradient among zeros, whose square underflows: its magnitude is the norm */
     const size_t n = 5 * 2048 + 301, where[] = {0, 2047, 2048 + 777, 3 * 2048 + 1, n - 302, n - 1, n};
     for (int i = 0; i < 8; i++) { /* chunks in pieces of many parts or of one; BF16 or FP32; aligned or not */
@@ -1820,6 +1854,7 @@ int main(int argc, char **argv) {
     test_tuning();
     test_small_workspace();
     test_residency();
+    test_small_grid();
     test_one_of_many();
     test_long_bias();
     test_pinned();
