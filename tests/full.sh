@@ -44,7 +44,7 @@ cuda_table() {
             suites "$variant" 4 random shuffle ;;
         esac
     done
-    [ -z "$1" ] || slices cuda-verbs 8 for-cuda-verbs "tests/cuda_verbs.sh --full"
+    [ -z "$1" ] || slices cuda-verbs 16 for-cuda-verbs "tests/cuda_verbs.sh --full"
     [ -z "$2" ] || printf '%s\n' "hostcuda-missing||printf '%s\n' $2 '0 passed, 0 failed, 1 skipped'"
 }
 table() {
