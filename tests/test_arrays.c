@@ -112,7 +112,7 @@ static void cast_large(t_run *t) { /* more than one chunk per thread */
     }
 }
 
-/* Casts that go around the caches, to where no line begins: the same as in pieces that do not. */
+/* Casts that go around the caches (AMP_STREAM_BYTES and more), to where no line begins: the same as in pieces. */
 static void cast_streamed(t_run *t) {
     static const amp_dtype pairs[][2] = {
         {AMP_F8E4M3, AMP_F16}, {AMP_F8E5M2, AMP_F32}, {AMP_F16, AMP_F32}, {AMP_BF16, AMP_F8E5M2}, {AMP_F32, AMP_BF16}};
