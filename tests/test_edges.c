@@ -1,0 +1,548 @@
+/* test_edges.c - the far ends of arguments: NULL, 0, one too many, just beside. Each of these was written because a
+   count of branches showed that no test went there.  Guards: the checks of every >>front-... section, >>policy, the
+   scaler's counters, >>fp8's layers without rows. */
+#include "set.h"
+
+#include <math.h>
+
+/* ---- what a query says of nothing ---- */
+
+static void of_nothing(t_run *t) {
+    amp_op list[4] = {7, 7, 7, 7};
+    amp_preset preset = AMP_O0;
+    amp_layout layout = amp_layout_bytes(NULL);
+    amp_params_desc params = amp_policy_params_desc(NULL);
+    amp_autocast_info info = amp_autocast_get(NULL);
+    CHECK_EQ(amp_params_find(NULL, "w"), 0);
+    CHECK_EQ(amp_params_count(NULL), 0);
+    CHECK(amp_step_record_ptr(NULL) == NULL && amp_scaler_scale_ptr(NULL) == NULL && !amp_scaler_inverse_ptr(NULL));
+    CHECK_EQ(amp_preset_find(NULL, NULL, "O1"), AMP_ERR_INVALID_ARG);
+    CHECK_EQ(amp_preset_find(&preset, NULL, NULL), AMP_ERR_INVALID_ARG);
+    CHECK_EQ(preset, AMP_O0);
+    CHECK(params.model == AMP_F32 && params.master == AMP_MASTER_F32);
+    CHECK_EQ(amp_policy_scaler_desc(NULL).mode, AMP_SCALER_OFF);
+    CHECK_EQ(amp_policy_class(NULL, AMP_OP_MATMUL), AMP_CLASS_NONE);
+    CHECK_EQ(amp_policy_output(NULL, AMP_OP_MATMUL, AMP_BF16), AMP_BF16);
+    CHECK_EQ(amp_policy_keep_f32(NULL, AMP_OP_MATMUL), 1);
+    CHECK_EQ(amp_policy_list(list, 4, NULL, AMP_CLASS_NONE), 0);
+    CHECK_EQ(list[0], 7);
+    CHECK(info.arena == 0 && info.casts == 0 && info.depth == 0);
+    CHECK_EQ(amp_autocast_output(NULL, AMP_OP_MATMUL, AMP_F16), AMP_F16);
+    amp_autocast_invalidate(NULL, list);
+    CHECK(layout.master == 4 && layout.moments == 8 && layout.total > 12);
+    CHECK_EQ(amp_snapshot_begin(NULL, NULL, NULL), AMP_ERR_INVALID_ARG);
+    CHECK_EQ(amp_gemm_tune(NULL, NULL), AMP_ERR_INVALID_ARG);
+    CHECK_F32(amp_histogram_suggest_scale(NULL), 65536.0f);
+}
+
+static void scale_of_an_odd_histogram(t_run *t) {
+    static const uint32_t amax[] = {0x00000000, 0x80000000, 0xbf800000, 0x7f800000, 0x7fc00000};
+    amp_histogram h = AMP_ZERO;
+    size_t i;
+    for (i = 0; i < sizeof amax / sizeof amax[0]; i++) {
+        h.amax = ref_f32(amax[i]);
+        t_note(t, "amax %08x", (unsigned)amax[i]);
+        CHECK_F32(amp_histogram_suggest_scale(&h), 65536.0f);
+    }
+}
+
+/* Every name there is, and what lies after the last. */
+static void names_and_notes(t_run *t) {
+    static const amp_op noted[] = {AMP_OP_BINARY_CROSS_ENTROPY, AMP_OP_CROSS_ENTROPY, AMP_OP_CROSS_ENTROPY_LOSS,
+        AMP_OP_BATCH_NORM, AMP_OP_GELU, AMP_OP_RELU, AMP_OP_MEAN};
+    static const char *const words[] = {
+        "with_logits", "half logits", "half logits", "cuDNN", "fused GELU", "exact", "accumulated"};
+    static const char *const outcomes[] = {
+        "no step", "stepped", "skipped: inf", "skipped: nan", "overflow", "window", "learning rate", "unknown"};
+    uint32_t op;
+    int i;
+    for (op = 0; op < AMP_OP_COUNT; op++) {
+        for (i = 6; i >= 0 && noted[i] != (amp_op)op; i--) {
+        }
+        t_note(t, "%s", amp_op_name((amp_op)op));
+        if (i < 0)
+            CHECK(amp_op_note((amp_op)op)[0] == 0);
+        else
+            CHECK(strstr(amp_op_note((amp_op)op), words[i]) != NULL);
+    }
+    for (i = 0; i < 8; i++)
+        CHECK(strstr(amp_outcome_name((amp_outcome)i), outcomes[i]) != NULL);
+    CHECK(strcmp(amp_op_class_name(AMP_CLASS_BANNED), "banned") == 0);
+    CHECK(strcmp(amp_op_class_name((amp_op_class)(AMP_CLASS_BANNED + 1)), "unknown class") == 0);
+    CHECK(strcmp(amp_system_name(AMP_SYSTEM_COUNT), "unknown system") == 0);
+    CHECK_EQ(amp_op_class_of(AMP_OP_MATMUL, AMP_SYSTEM_COUNT), AMP_CLASS_NONE);
+    CHECK(amp_op_name((amp_op)AMP_OP_COUNT)[0] == 0);
+}
+
+/* ---- counters that have come to their end stay there ---- */
+
+static amp_scaler_state counted(int32_t tracker, uint32_t found) {
+    amp_scaler_state s;
+    memset(&s, 0, sizeof s);
+    s.mode = AMP_SCALER_STATIC;
+    s.scale = s.inverse = 1.0f;
+    s.growth_tracker = s.hysteresis_tracker = tracker;
+    s.stuck = 0xffffffffu;
+    s.found = found;
+    amp_scaler_next(&s);
+    return s;
+}
+static void counters_end(t_run *t) {
+    amp_scaler_state s = counted(INT32_MAX, 0);
+    CHECK_EQ(s.growth_tracker, INT32_MAX);
+    CHECK_EQ(counted(INT32_MAX - 1, 0).growth_tracker, INT32_MAX);
+    s = counted(INT32_MIN, AMP_FOUND_INF);
+    CHECK_EQ(s.hysteresis_tracker, INT32_MIN);
+    CHECK_EQ(counted(INT32_MIN + 1, AMP_FOUND_INF).hysteresis_tracker, INT32_MIN);
+    CHECK_EQ(s.stuck, 0xffffffffu);
+}
+
+/* ln of what is no ordinary number, and of numbers too small for their exponent. */
+static void logarithms(t_run *t) {
+    int i;
+    CHECK_F32(amp_log(0.0f), ref_f32(0xff800000));
+    CHECK_F32(amp_log(ref_f32(0x80000000)), ref_f32(0xff800000));
+    CHECK_F32(amp_log(ref_f32(0x7f800000)), ref_f32(0x7f800000));
+    CHECK_F32(amp_log(ref_f32(0xff800000)), ref_f32(0x7fc00000));
+    CHECK_F32(amp_log(-1.0f), ref_f32(0x7fc00000));
+    CHECK_F32(amp_log(ref_f32(0x7f800001)), ref_f32(0x7fc00000));
+    for (i = 0; i < 23; i++) /* subnormal: 2^(i - 149) */
+        CHECK_NEAR(amp_log(ref_f32(1u << i)), (i - 149) * 0.69314718055994531, 1e-5);
+    CHECK_NEAR(amp_log(ref_f32(0x00400001)), log(4194305.0) - 149 * 0.69314718055994531, 1e-5);
+}
+
+/* ---- parameters ---- */
+
+static void parameters_refused(t_run *t) {
+    amp_params *p = NULL;
+    amp_params_desc d = AMP_ZERO;
+    amp_param_desc e = AMP_ZERO;
+    float *w = (float *)t_alloc(t, 256);
+    d.model = AMP_F32;
+    CHECK_OK(amp_params_create(&p, t->ctx, &d));
+    e.count = 8;
+    e.master = w;
+    e.model = amp_arr(w + 8, AMP_F32);
+    CHECK_STATUS(amp_params_add(p, &e), AMP_ERR_INVALID_ARG, "amp_params_add desc.master desc.model differ");
+    e.model = amp_arr(w, AMP_F32); /* the same array is fine */
+    CHECK_OK(amp_params_add(p, &e));
+    e.model = amp_arr(NULL, AMP_F32);
+    e.master = (float *)(void *)((char *)w + 66);
+    CHECK_STATUS(amp_params_add(p, &e), AMP_ERR_INVALID_ARG, "desc.master aligned to 4 bytes");
+    e.master = w + 16;
+    e.count = (size_t)-1 / 32 + 1;
+    CHECK_STATUS(amp_params_add(p, &e), AMP_ERR_INVALID_ARG, "desc.count too large");
+    e.count = 0;
+    e.rows = (size_t)-1 / 2;
+    e.cols = 4;
+    CHECK_STATUS(amp_params_add(p, &e), AMP_ERR_INVALID_ARG, "desc.count too large");
+    e.rows = (size_t)-1 / 64;
+    CHECK_STATUS(amp_params_add(p, &e), AMP_ERR_INVALID_ARG, "desc.count too large");
+    CHECK_EQ(amp_params_count(p), 1);
+    CHECK_EQ(amp_params_find(p, NULL), 1); /* none of that name */
+    CHECK_EQ(amp_params_find(p, "0"), 0);
+    amp_params_destroy(p);
+}
+/* Sizes that together are more than 64 bits can say; and a set without any. */
+static void sets_of_an_odd_size(t_run *t) {
+    amp_params *p = NULL;
+    amp_param_desc e = AMP_ZERO;
+    amp_step_desc d = t_rate_0();
+    int i;
+    CHECK_OK(amp_params_create(&p, t->ctx, NULL));
+    e.count = (size_t)-1 / 32;
+    for (i = 0; i < 17; i++) /* 17 times 2^59 FP32 masters are one more than 2^64 bytes hold twice */
+        CHECK_OK(amp_params_add(p, &e));
+    CHECK_STATUS(amp_params_commit(p), AMP_ERR_INVALID_ARG, "amp_params_commit set too large");
+    amp_params_destroy(p);
+    p = NULL;
+    CHECK_OK(amp_params_create(&p, t->ctx, NULL));
+    CHECK_OK(amp_params_commit(p));
+    CHECK_STATUS(amp_step(p, NULL, &d), AMP_ERR_STAGE, "amp_step no parameters");
+    amp_params_destroy(p);
+}
+static void update_beside_alignment(t_run *t) {
+    amp_params *p = set_one(t, 16, AMP_F32);
+    amp_step_desc d = t_rate_0();
+    char *u = (char *)t_alloc(t, 128);
+    CHECK_OK(amp_inspect(p, NULL, &d));
+    CHECK_STATUS(amp_apply(p, 0, amp_arr(u + 2, AMP_F32), 0), AMP_ERR_INVALID_ARG, "u.dtype aligned");
+    CHECK_STATUS(amp_apply(p, 0, amp_arr(u, AMP_F16), 0), AMP_ERR_INVALID_ARG, "u.dtype f16");
+    CHECK_OK(amp_zero(t->ctx, u, 64));
+    CHECK_OK(amp_apply(p, 0, amp_arr(u, AMP_F32), 0));
+    amp_params_destroy(p);
+}
+
+/* ---- arrays ---- */
+
+static void unscaled_lists(t_run *t) {
+    amp_scaler *s = NULL;
+    float x[4] = {2, 4, 6, 8};
+    char *g = (char *)t_alloc(t, 64);
+    float got[4];
+    amp_array dst, grads;
+    CHECK_OK(amp_scaler_create(&s, t->ctx, NULL));
+    CHECK_OK(amp_scaler_set_scale(s, 2.0f));
+    grads = amp_arrn(g, AMP_F8E5M2, (size_t)-1 / 2);
+    dst = amp_arr(g + 32, AMP_F32);
+    CHECK_STATUS(amp_unscale(s, &dst, NULL, &grads, 1), AMP_ERR_INVALID_ARG, "dst[0] too large");
+    grads = amp_arrn(NULL, AMP_F16, 0);
+    dst = amp_arr(NULL, AMP_F32); /* a different dtype in place, but of nothing */
+    CHECK_OK(amp_unscale(s, &dst, NULL, &grads, 1));
+    t_set(t, g + 1, x, sizeof x);
+    grads = amp_arrn(g + 1, AMP_F32, 4); /* where no float begins */
+    dst = amp_arr(g + 33, AMP_F32);
+    CHECK_OK(amp_unscale(s, &dst, NULL, &grads, 1));
+    t_get(t, got, g + 33, sizeof got);
+    CHECK(got[0] == 1.0f && got[1] == 2.0f && got[2] == 3.0f && got[3] == 4.0f);
+    amp_scaler_destroy(s);
+}
+
+/* ---- layers and losses ---- */
+
+static void softmax_alone(t_run *t) {
+    amp_xent_desc d = AMP_ZERO;
+    amp_scaler *s = NULL;
+    float *x = (float *)t_alloc(t, 256);
+    int32_t *labels = (int32_t *)t_alloc(t, 16);
+    int i;
+    CHECK_OK(amp_scaler_create(&s, t->ctx, NULL));
+    CHECK_OK(amp_zero(t->ctx, x, 256));
+    for (i = 0; i < 6; i++) {
+        memset(&d, 0, sizeof d);
+        d.rows = 2;
+        d.classes = 3;
+        d.logits = amp_arrn(x, AMP_F32, 6);
+        d.dlogits = amp_arrn(x + 8, AMP_F32, 6);
+        d.softmax = 1;
+        if (i == 0) d.labels = labels;
+        if (i == 1) d.loss = x + 20;
+        if (i == 2) d.row_loss = x + 24;
+        if (i == 3) d.scaler = s;
+        if (i == 4) d.smoothing = 0.5f;
+        t_note(t, "beside softmax: number %d", i);
+        if (i < 5)
+            CHECK_STATUS(amp_softmax_cross_entropy(t->ctx, &d), AMP_ERR_INVALID_ARG, "desc.softmax labels smoothing");
+        else
+            CHECK_OK(amp_softmax_cross_entropy(t->ctx, &d));
+    }
+    amp_scaler_destroy(s);
+}
+static void layers_too_large(t_run *t) {
+    static const size_t most = (size_t)-1 / 8;
+    amp_linear_desc l = AMP_ZERO;
+    amp_gemm_desc g = AMP_ZERO;
+    float *x = (float *)t_alloc(t, 64);
+    int i;
+    for (i = 0; i < 3; i++) {
+        l.rows = i == 2 ? 1 : most / 2 + 1;
+        l.in = i == 0 ? 3 : i == 1 ? 1 : most / 2 + 1;
+        l.out = i == 0 ? 1 : 3;
+        l.x = l.w = amp_arr(x, AMP_F32);
+        l.y = amp_arr(x + 8, AMP_F32);
+        t_note(t, "x, y, w: number %d", i);
+        CHECK_STATUS(amp_linear_forward(t->ctx, &l), AMP_ERR_INVALID_ARG, "rows in out too large");
+    }
+    g.m = 2;
+    g.n = 1;
+    g.k = 1;
+    g.batch = 2;
+    g.lda = most - 4; /* neither the last row nor the last matrix is too far away, but both are */
+    g.stride_a = 4;
+    g.a = g.b = amp_arr(x, AMP_F32);
+    g.d = amp_arr(x + 8, AMP_F32);
+    CHECK_STATUS(amp_gemm(t->ctx, &g), AMP_ERR_INVALID_ARG, "a large");
+}
+static void chain_uninitialised(t_run *t) {
+    amp_linear_desc a = AMP_ZERO, b = AMP_ZERO;
+    float *x = (float *)t_alloc(t, 256);
+    a.rows = a.in = a.out = b.rows = b.in = b.out = 2;
+    a.x = a.w = b.w = amp_arr(x, AMP_F32);
+    a.y = b.x = amp_arr(x + 8, AMP_F32);
+    b.y = amp_arr(x + 16, AMP_F32);
+    b.dy = amp_arr(x + 24, AMP_F32);
+    b.dx = a.dy = amp_arr(x + 32, AMP_F32);
+    a.after = &b;
+    b.before = &a;
+    a._end = 1;
+    CHECK_STATUS(amp_linear_backward(t->ctx, &b), AMP_ERR_UNINIT, "before zero-initialised");
+    a._end = 0;
+    b._end = 1;
+    CHECK_STATUS(amp_linear_forward(t->ctx, &a), AMP_ERR_UNINIT, "after zero-initialised");
+}
+
+/* ---- levels, from names and texts ---- */
+
+static void policy_texts(t_run *t) {
+    static const char digits[] = "0000000000000000000000000000000000000000000000000000000000000000000000000000";
+    amp_policy p, none = AMP_ZERO;
+    char text[400];
+    CHECK_OK(amp_policy_init(t->ctx, &p, AMP_O2, NULL));
+    CHECK_STATUS(amp_policy_set(t->ctx, NULL, "loss_scale", "1"), AMP_ERR_INVALID_ARG, "policy NULL");
+    CHECK_STATUS(amp_policy_set(t->ctx, &p, NULL, "1"), AMP_ERR_INVALID_ARG, "property NULL");
+    CHECK_STATUS(amp_policy_set(t->ctx, &p, "loss_scale", NULL), AMP_ERR_INVALID_ARG, "value NULL");
+    none = p;
+    none._end = 1;
+    CHECK_STATUS(amp_policy_set(t->ctx, &none, "loss_scale", "1"), AMP_ERR_UNINIT, "amp_policy_init");
+    none._end = 0;
+    none._begin = 1;
+    CHECK_STATUS(amp_policy_set(t->ctx, &none, "loss_scale", "1"), AMP_ERR_UNINIT, "amp_policy_init");
+    snprintf(text, sizeof text, "%s%s%s%s2", digits, digits, digits, digits); /* 305 of them */
+    CHECK_STATUS(amp_policy_set(t->ctx, &p, "loss_scale", text), AMP_ERR_INVALID_ARG, "amp_policy_set loss_scale");
+    CHECK_OK(amp_policy_set(t->ctx, &p, "loss_scale", text + 5)); /* 300 are read */
+    CHECK_F32(p.loss_scale, 2.0f);
+    CHECK_STATUS(amp_policy_set(t->ctx, &p, "loss_scale", "."), AMP_ERR_INVALID_ARG, "loss_scale number");
+    CHECK_OK(amp_policy_set(t->ctx, &p, "cast_model_type", "mindspore.bfloat16"));
+    CHECK_EQ(p.cast_model, AMP_BF16);
+    CHECK_OK(amp_policy_set(t->ctx, &p, "cast_model_type", "torch.float16"));
+    CHECK_EQ(p.cast_model, AMP_F16);
+}
+static void policy_scales(t_run *t) {
+    amp_policy p;
+    CHECK_OK(amp_policy_init(t->ctx, &p, AMP_O2, NULL));
+    CHECK_OK(amp_policy_set(t->ctx, &p, "loss_scale", "128"));
+    CHECK_OK(amp_policy_set(t->ctx, &p, "loss_scale", "dynamic"));
+    CHECK_F32(p.loss_scale, 65536.0f);
+    CHECK_OK(amp_policy_set(t->ctx, &p, "min_loss_scale", "131072")); /* never below it */
+    CHECK_F32(p.loss_scale, 131072.0f);
+    CHECK_OK(amp_policy_init(t->ctx, &p, AMP_PRESET_MINDSPORE_O2, NULL));
+    CHECK_OK(amp_policy_set(t->ctx, &p, "loss_scale", "128"));
+    CHECK_F32(p.loss_scale, 128.0f);
+    CHECK_OK(amp_policy_set(t->ctx, &p, "loss_scale", "dynamic")); /* MindSpore's own begin */
+    CHECK_F32(p.loss_scale, 16777216.0f);
+}
+
+/* ---- products in regions ---- */
+
+static void banned_product(t_run *t) {
+    amp_policy p;
+    amp_autocast_desc region = AMP_ZERO;
+    amp_gemm_desc g = AMP_ZERO;
+    float *x = (float *)t_alloc(t, 64);
+    CHECK_OK(amp_zero(t->ctx, x, 64));
+    CHECK_OK(amp_policy_init(t->ctx, &p, AMP_PRESET_AMP, NULL));
+    CHECK_OK(amp_policy_edit(t->ctx, &p, AMP_OP_MATMUL, AMP_CLASS_BANNED));
+    region.policy = &p;
+    g.m = g.n = g.k = 2;
+    g.a = g.b = amp_arr(x, AMP_F32);
+    g.d = amp_arr(x + 8, AMP_F32);
+    CHECK_OK(amp_autocast_begin(t->ctx, &region));
+    CHECK_STATUS(amp_gemm(t->ctx, &g), AMP_ERR_UNSUPPORTED, "amp_gemm matmul banned");
+    g.pin = AMP_F32; /* who says the dtype is not asked */
+    CHECK_OK(amp_gemm(t->ctx, &g));
+    CHECK_OK(amp_autocast_end(t->ctx));
+    CHECK_OK(amp_autocast_release(t->ctx));
+}
+/* A pinned region decides for all operations, a disabled one for none. */
+static void pinned_output(t_run *t) {
+    amp_autocast_desc region = AMP_ZERO;
+    region.pin = AMP_F16;
+    CHECK_OK(amp_autocast_begin(t->ctx, &region));
+    CHECK_EQ(amp_autocast_output(t->ctx, AMP_OP_LINEAR, AMP_F32), AMP_F16);
+    CHECK_OK(amp_autocast_end(t->ctx));
+    region.pin = AMP_F32;
+    CHECK_OK(amp_autocast_begin(t->ctx, &region));
+    CHECK_EQ(amp_autocast_output(t->ctx, AMP_OP_LINEAR, AMP_F16), AMP_F32);
+    CHECK_OK(amp_autocast_end(t->ctx));
+    region.disabled = 1;
+    CHECK_OK(amp_autocast_begin(t->ctx, &region));
+    CHECK_EQ(amp_autocast_output(t->ctx, AMP_OP_LINEAR, AMP_F16), AMP_F16);
+    CHECK_OK(amp_autocast_end(t->ctx));
+    CHECK_OK(amp_autocast_release(t->ctx));
+}
+
+/* FP32 weights with a model copy are found by address; a place that is none of their floats is not. */
+static void beside_a_weight(t_run *t) {
+    size_t n = 18, i;
+    amp_params *p = set_new(t, AMP_F16, AMP_F32, &n, 1);
+    char *master = (char *)amp_param_get(p, 0).master.data;
+    uint16_t *twice = (uint16_t *)t_host(t, 64), got[16], want[16];
+    amp_array in, out = AMP_ZERO;
+    uint64_t before;
+    for (i = 0; i < 18; i++)
+        twice[i] = (uint16_t)(0x4040u + i); /* pairs of them are floats of about 3 at any even address */
+    t_set(t, master, twice, 36);
+    CHECK_OK(amp_autocast_begin(t->ctx, NULL));
+    before = amp_autocast_get(t->ctx).resolved;
+    in = amp_arrn(master + 2, AMP_F32, 8);
+    CHECK_OK(amp_autocast_input(t->ctx, &out, AMP_OP_MATMUL, &in, 1));
+    CHECK_EQ(amp_autocast_get(t->ctx).resolved, before);
+    t_get(t, got, out.data, 16);
+    for (i = 0; i < 8; i++) {
+        float x = ref_f32((uint32_t)twice[2 * i + 1] | (uint32_t)twice[2 * i + 2] << 16);
+        want[i] = amp_f16_from_f32(x).bits;
+    }
+    CHECK_BITS(got, want, 8, 2);
+    in = amp_arrn(master + 8, AMP_F32, 8);
+    CHECK_OK(amp_autocast_input(t->ctx, &out, AMP_OP_MATMUL, &in, 1));
+    CHECK_EQ(amp_autocast_get(t->ctx).resolved, before + 1);
+    CHECK(out.data == (char *)amp_param_model(p, 0).data + 4);
+    CHECK_OK(amp_autocast_end(t->ctx));
+    CHECK_OK(amp_autocast_release(t->ctx));
+    amp_params_destroy(p);
+}
+/* The copy of a whole FP32 weight is kept in a scope; that of its beginning is a cast each time. */
+static void part_of_a_weight(t_run *t) {
+    size_t n = 16;
+    amp_params *p = set_new(t, AMP_F32, AMP_F32, &n, 1);
+    amp_array in, out = AMP_ZERO;
+    amp_autocast_info a;
+    int i;
+    CHECK_OK(amp_autocast_begin(t->ctx, NULL));
+    for (i = 0; i < 2; i++) {
+        in = amp_arrn(amp_param_get(p, 0).master.data, AMP_F32, 12);
+        CHECK_OK(amp_autocast_input(t->ctx, &out, AMP_OP_MATMUL, &in, 1));
+    }
+    a = amp_autocast_get(t->ctx);
+    CHECK(a.casts == 2 && a.hits == 0);
+    for (i = 0; i < 2; i++) {
+        in = amp_arrn(amp_param_get(p, 0).master.data, AMP_F32, 16);
+        CHECK_OK(amp_autocast_input(t->ctx, &out, AMP_OP_MATMUL, &in, 1));
+    }
+    a = amp_autocast_get(t->ctx);
+    CHECK(a.casts == 3 && a.hits == 1);
+    CHECK_OK(amp_autocast_end(t->ctx));
+    CHECK_OK(amp_autocast_release(t->ctx));
+    amp_params_destroy(p);
+}
+
+/* ---- layers in FP8 ---- */
+
+typedef struct layer8 {
+    amp_linear_desc l;
+    amp_fp8 *f;
+    float *x; /* x, w, y, dy, dx, dw, dbias: 64 floats each */
+} layer8;
+static layer8 layer8_new(t_run *t, size_t rows) {
+    layer8 n = AMP_ZERO;
+    float *host = (float *)t_host(t, 7 * 256);
+    int i;
+    for (i = 0; i < 7 * 64; i++)
+        host[i] = 0.25f * (float)((i * 37) % 29 - 14);
+    n.x = (float *)t_put(t, host, 7 * 256);
+    CHECK_OK(amp_fp8_create(&n.f, t->ctx, NULL));
+    n.l.rows = rows;
+    n.l.in = n.l.out = 4;
+    n.l.x = amp_arr(n.x, AMP_F32);
+    n.l.w = amp_arr(n.x + 64, AMP_F32);
+    n.l.y = amp_arr(n.x + 128, AMP_F32);
+    n.l.dy = amp_arr(n.x + 192, AMP_F32);
+    n.l.dx = amp_arr(n.x + 256, AMP_F32);
+    n.l.dw = amp_arr(n.x + 320, AMP_F32);
+    n.l.dbias = amp_arr(n.x + 384, AMP_F32);
+    n.l.fp8 = n.f;
+    n.l.flags = AMP_GEMM_EMULATE; /* without hardware for it */
+    n.l.scratch_bytes = 4096;
+    n.l.scratch = t_alloc(t, n.l.scratch_bytes);
+    return n;
+}
+static float amax8(t_run *t, amp_fp8 *f, size_t i) {
+    amp_fp8_info r = AMP_ZERO;
+    CHECK_OK(amp_fp8_get(f, i, &r));
+    return r.amax;
+}
+/* Without rows nothing is quantised, and dw and dbias are what an empty sum is; without dx only what dw needs is. */
+static void fp8_without(t_run *t) {
+    layer8 n = layer8_new(t, 0);
+    float dw[16];
+    int i;
+    CHECK_OK(amp_linear_forward(t->ctx, &n.l));
+    CHECK_OK(amp_linear_backward(t->ctx, &n.l));
+    for (i = 0; i < 3; i++)
+        CHECK_F32(amax8(t, n.f, (size_t)i), 0.0f);
+    t_get(t, dw, n.l.dw.data, sizeof dw);
+    for (i = 0; i < 16; i++)
+        CHECK_F32(dw[i], 0.0f);
+    amp_fp8_destroy(n.f);
+    n = layer8_new(t, 4);
+    CHECK_OK(amp_linear_forward(t->ctx, &n.l));
+    n.l.dx = amp_arr(NULL, AMP_F32);
+    CHECK_OK(amp_linear_backward(t->ctx, &n.l));
+    CHECK(amax8(t, n.f, 2) > 0.0f);
+    amp_fp8_destroy(n.f);
+    n = layer8_new(t, 4);
+    CHECK_OK(amp_linear_forward(t->ctx, &n.l));
+    n.l.dx = n.l.dw = amp_arr(NULL, AMP_F32);
+    CHECK_OK(amp_linear_backward(t->ctx, &n.l)); /* dbias alone is of dy as it is */
+    CHECK_F32(amax8(t, n.f, 2), 0.0f);
+    amp_fp8_destroy(n.f);
+}
+/* A region whose level is not FP8's: the layer's amp_fp8 is not used, in either direction. */
+static void fp8_elsewhere(t_run *t) {
+    layer8 n = layer8_new(t, 4);
+    float with[16], without[16];
+    amp_precision record = AMP_ZERO;
+    int i;
+    for (i = 0; i < 2; i++) {
+        n.l.fp8 = i ? NULL : n.f;
+        n.l.record = &record;
+        CHECK_OK(amp_autocast_begin(t->ctx, NULL));
+        CHECK_OK(amp_linear_forward(t->ctx, &n.l));
+        CHECK_OK(amp_autocast_end(t->ctx));
+        t_get(t, i ? without : with, n.l.y.data, sizeof with);
+    }
+    CHECK_BITS(with, without, 16, 4);
+    CHECK_F32(amax8(t, n.f, 0), 0.0f);
+    CHECK_OK(amp_autocast_release(t->ctx));
+    amp_fp8_destroy(n.f);
+}
+static void fp8_formats(t_run *t) {
+    amp_fp8 *f = NULL;
+    amp_fp8_desc d = AMP_ZERO;
+    d.forward = AMP_F8E5M2;
+    d.backward = AMP_F8E4M3;
+    CHECK_OK(amp_fp8_create(&f, t->ctx, &d)); /* either may be the wide one, not both */
+    amp_fp8_destroy(f);
+    CHECK_EQ(amp_fp8_create_checked(&f, t->ctx, AMP_VERSION, sizeof d - 1, &d), AMP_ERR_VERSION);
+    CHECK_EQ(amp_fp8_create_checked(&f, t->ctx, AMP_VERSION + 1, sizeof d, &d), AMP_ERR_VERSION);
+    CHECK(!f);
+}
+
+/* ---- reports and plans ---- */
+
+static void rows_without_names(t_run *t) {
+    amp_report_row rows[2];
+    char text[2048];
+    size_t n;
+    memset(rows, 0, sizeof rows);
+    rows[0].low = 1;
+    snprintf(rows[1].advice, sizeof rows[1].advice, "raise it");
+    n = amp_report_text(text, sizeof text, rows, 2);
+    CHECK_EQ(n, strlen(text));
+    CHECK(strstr(text, "\n: raise it\n") != NULL);
+    CHECK(strstr(text, "(null)") == NULL);
+}
+static void plan_of_auto(t_run *t) {
+    amp_plan_layer layer = {"relu", AMP_OP_RELU, 0, 0, 0, 10, 0};
+    amp_plan a, b;
+    amp_policy p;
+    CHECK_OK(amp_policy_init(t->ctx, &p, AMP_PRESET_AMP, NULL));
+    CHECK_EQ(amp_plan_memory(&a, &p, NULL, &layer, 1, AMP_AUTO), AMP_OK);
+    CHECK_EQ(amp_plan_memory(&b, &p, NULL, &layer, 1, AMP_F32), AMP_OK);
+    CHECK(a.saved == 40 && memcmp(&a, &b, sizeof a) == 0);
+    CHECK_EQ(amp_plan_memory(&a, &p, NULL, &layer, 1, AMP_DTYPE_COUNT), AMP_ERR_INVALID_ARG);
+}
+static void snapshot_uninitialised(t_run *t) {
+    amp_snapshot s;
+    CHECK_OK(amp_snapshot_take(t->ctx, &s, NULL, NULL));
+    s.policy._end = 1;
+    CHECK_STATUS(amp_snapshot_begin(t->ctx, NULL, &s), AMP_ERR_UNINIT, "amp_snapshot_take");
+    s.policy._end = 0;
+    s.policy._begin = 1;
+    CHECK_STATUS(amp_snapshot_begin(t->ctx, NULL, &s), AMP_ERR_UNINIT, "amp_snapshot_take");
+}
+
+const t_test t_suite_edges[] = {{"edges.of_nothing", of_nothing, T_HOST},
+    {"edges.scale_of_an_odd_histogram", scale_of_an_odd_histogram, T_HOST},
+    {"edges.names_and_notes", names_and_notes, T_HOST}, {"edges.counters_end", counters_end, T_HOST},
+    {"edges.logarithms", logarithms, T_HOST}, {"edges.parameters_refused", parameters_refused, T_ALL},
+    {"edges.sets_of_an_odd_size", sets_of_an_odd_size, T_ALL},
+    {"edges.update_beside_alignment", update_beside_alignment, T_ALL}, {"edges.unscaled_lists", unscaled_lists, T_ALL},
+    {"edges.softmax_alone", softmax_alone, T_ALL}, {"edges.layers_too_large", layers_too_large, T_ALL},
+    {"edges.chain_uninitialised", chain_uninitialised, T_ALL}, {"edges.policy_texts", policy_texts, T_ALL},
+    {"edges.policy_scales", policy_scales, T_ALL}, {"edges.banned_product", banned_product, T_ALL},
+    {"edges.pinned_output", pinned_output, T_ALL}, {"edges.beside_a_weight", beside_a_weight, T_ALL},
+    {"edges.part_of_a_weight", part_of_a_weight, T_ALL}, {"edges.fp8_without", fp8_without, T_ALL},
+    {"edges.fp8_elsewhere", fp8_elsewhere, T_ALL}, {"edges.fp8_formats", fp8_formats, T_ALL},
+    {"edges.rows_without_names", rows_without_names, T_HOST}, {"edges.plan_of_auto", plan_of_auto, T_ALL},
+    {"edges.snapshot_uninitialised", snapshot_uninitialised, T_ALL}, {NULL, NULL, 0}};
