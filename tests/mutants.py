@@ -6,12 +6,14 @@ usage: mutants.py [--seed N] [--count N] [--only TEXT] [--list] [--out FILE] [--
 The faults: those of tests/mutants.txt, which people thought of, and --count more (default 0) that a generator makes of the
 text: an operator, a comparison or a constant replaced, a statement deleted, at places drawn with --seed (default 1).
 --only TEXT: whose line of the --list contains TEXT. Each is built (one object) and run against the tests that its
-section's banner names, on the contexts cpu-2, host and, for the text of vectors, cpu-scalar (the others run the same text with other
-widths) or, for one path's own text, that path's, or on CUDA's; then, if none of them failed, against the suite (--quick: not), its
-section's tests with the address sanitizer, and tests/process.c and the CUDA context or the counts of tests/sass.sh 90. What each gave is appended
-to FILE (default $BUILD/mutants.log) and not done again there, so that a run that was stopped goes on.
+section's banner names, on the contexts cpu-2, host and, for the text of vectors, cpu-scalar (the others run the same text with
+other widths) or, for one path's own text, that path's, or on CUDA's; then, if none of them failed, with what else `make test`
+runs (--quick: not): the suite on every context, the tests that have a copy of amp.h of their own, the fuzzers' fixed seeds,
+tests/process.c, the CUDA context and tests/cuda_verbs.cpp, the section's tests with the address sanitizer, and for
+amp_cuda.cuh the counts of tests/sass.sh 90. What each gave is appended to FILE (default $BUILD/mutants.log) and not done again
+there, so that a run that was stopped goes on.
 
-  caught     a test failed, the program died, or it took more than a minute of CPU time
+  caught     a test failed, the program died, or it took minutes, or waits for ever
   refused    the compiler did not take it: counted apart
   equal      no program can tell it from the right one: tests/mutants_equal.txt has the proof
   SURVIVED   a gap
@@ -27,6 +29,7 @@ import random
 import re
 import resource
 import shutil
+import signal
 import subprocess
 import sys
 
@@ -34,6 +37,7 @@ BUILD = os.environ.get('BUILD', 'build')
 WORK = os.environ.get('WORK', os.path.join(BUILD, 'mutants'))
 MAKE = os.environ.get('MAKE', 'make')
 SECONDS = 60  # of CPU time for one program
+ALONE = ('process', 'fuzz_api', 'fuzz_state', 'fuzz_programs')  # programs of one object and the implementation's
 
 # ---- the text: what is code, and which section and function a place is in ----
 
@@ -196,14 +200,17 @@ def generated(texts, seed, count):
 
 
 def run(command, seconds=SECONDS):
+    """Its exit status and what it prints; killed after so many seconds of CPU time, or twice as many without an end."""
     def limit():
         resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
+    program = subprocess.Popen(command, shell=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, preexec_fn=limit,
+                               start_new_session=True, errors='replace')
     try:
-        done = subprocess.run(command, shell=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, preexec_fn=limit,
-                              timeout=15 * seconds, errors='replace')
-        return done.returncode, done.stdout
-    except subprocess.TimeoutExpired as late:
-        return 124, 'timeout\n' + str(late.stdout or '')
+        said = program.communicate(timeout=2 * seconds)[0]
+        return program.returncode, said
+    except subprocess.TimeoutExpired:
+        os.killpg(program.pid, signal.SIGKILL)  # with what the shell has started
+        return 124, 'timeout\n' + program.communicate()[0]
 
 
 def why(output):
@@ -219,7 +226,7 @@ class Bench:
 
     def __init__(self, cuda):
         self.cc, self.cxx = os.environ.get('CC', 'cc'), os.environ.get('CXX', 'g++')
-        targets = ['%s/test_cpu' % BUILD, '%s/tests/process.o' % BUILD]
+        targets = ['%s/test_cpu' % BUILD] + ['%s/tests/%s.o' % (BUILD, name) for name in ALONE]
         if cuda:
             targets += ['%s/hostcuda/plain/suite' % BUILD, '%s/hostcuda/libhostcuda-asan.a' % BUILD]
             self.counts = shutil.which('nvcc') and shutil.which('nvdisasm')
@@ -350,28 +357,60 @@ class Bench:
                        (WORK, WORK, WORK, WORK, WORK, self.cxx, BUILD, BUILD, BUILD, WORK, self.library % 'plain', WORK), 300)
         return [] if rc else ['%s/sass --code %s/sm_90 --quick --table tests/sass.txt' % (WORK, WORK)]
 
-    def on_cuda(self, suites):
-        """The section's tests on the CUDA context, whose verbs are made of amp.h's too."""
-        other = '%s/hostcuda/plain/cuda_impl.o' % BUILD
-        if not os.path.exists(other):
+    def every_context(self):
+        """The suite as `make test` runs it: with vectors, on all of the CPU's contexts."""
+        if not self.simd:
+            return ['%s/suite --stop --seed 2' % WORK]
+        rc, said = run('%s -std=c99 -w -O1 -I%s -c %s -o %s/impl.o' % (self.cc, WORK, self.copied('impl.c'), WORK))
+        rc = rc or run('%s %s %s/impl.o -o %s/suite -lm -pthread' % (self.cc, self.linked, WORK, WORK))[0]
+        return [] if rc else ['%s/suite --stop --seed 2' % WORK]
+
+    def own_copies(self):
+        """The tests that are compiled with AMP_STATIC, so that they can look inside."""
+        commands, objects = [], self.linked
+        for name in sorted(os.listdir('tests')):
+            if re.match(r'test_\w+\.c$', name) and re.search(r'^#define AMP_STATIC', open('tests/' + name).read(), re.M):
+                rc, said = run('%s -std=c99 -w -O1 -DAMP_NO_SIMD -I%s -c %s -o %s/%s.o' %
+                               (self.cc, WORK, self.copied(name), WORK, name[:-2]))
+                objects = re.sub(r'\S+/%s\.o' % name[:-2], '%s/%s.o' % (WORK, name[:-2]), objects)
+                commands += ['%s/own --stop --seed 6 --context cpu-2 --file %s' % (WORK, name[5:-2])] if rc == 0 else []
+        rc, said = run('%s %s %s/impl.o -o %s/own -lm -pthread' % (self.cc, objects, WORK, WORK))
+        return [] if rc else commands
+
+    def alone(self):
+        """Programs that are linked with the faulty implementation alone."""
+        arguments = {'fuzz_api': ' --seed 1 --count 60', 'fuzz_state': ' --seed 1 --count 150', 'fuzz_programs': ' --seed 1 --count 6'}
+        for name in ALONE:
+            rc, said = run('%s %s/tests/%s.o %s/impl.o -o %s/%s -lm -pthread' % (self.cc, BUILD, name, WORK, WORK, name))
+            if rc == 0:
+                yield 'FUZZ_DIR=%s %s/%s%s' % (WORK, WORK, name, arguments.get(name, ''))
+
+    def on_cuda(self):
+        """The CUDA context, whose verbs are made of amp.h's too."""
+        other = '%s/hostcuda/plain/' % BUILD
+        if not os.path.exists(other + 'cuda_impl.o'):
             return []
-        rc, said = run('%s %s %s/impl.o %s %s -o %s/suite' %
+        rc, said = run('%s %s %s/impl.o %scuda_impl.o %s -o %s/suite' %
                        (self.cxx, ' '.join(self.objects(True)), WORK, other, self.library % 'plain', WORK))
-        return [] if rc else ['HCU_PROTECT=0 HCU_SEED=1 %s/suite --stop --seed 4 --context cuda --file %s' % (WORK, suite)
-                              for suite in suites]
+        rc = rc or run('%s %scuda_verbs.o %scuda_impl.o %s/impl.o %s -o %s/verbs' %
+                       (self.cxx, other, other, WORK, self.library % 'plain', WORK))[0]
+        host = 'HCU_PROTECT=0 HCU_SEED=1 '
+        return [] if rc else [host + '%s/suite --stop --seed 4 --context cuda' % WORK, host + '%s/verbs' % WORK]
 
     def other_programs(self, fault, contexts, suites):
-        """What is run when the whole suite saw nothing: commands, made when they are asked for."""
-        yield from self.sanitized(fault, contexts, suites)
+        """What is run when the tests of the section saw nothing: commands, made when they are asked for."""
         if fault.path == 'amp.h':
-            rc, said = run('%s %s/tests/process.o %s/impl.o -o %s/process -lm -pthread' % (self.cc, BUILD, WORK, WORK))
-            yield '%s/process' % WORK if rc == 0 else 'true'
-            yield from self.on_cuda(suites)
+            yield from self.own_copies()
+            yield from self.sanitized(fault, contexts, suites)
+            yield from self.every_context()
+            yield from self.alone()
+            yield from self.on_cuda()
         else:
+            yield from self.sanitized(fault, contexts, suites)
             yield from self.counted()
 
     def notice(self, fault, text, quick):
-        """Runs the tests of the section, then all, then other programs: what noticed the fault, or None."""
+        """Runs the tests of the section, then what else there is: what noticed the fault, or None."""
         files = tests_at(text, fault.start)
         suites = [re.sub(r'test_(\w+)\.c', r'\1', f) for f in files if f.startswith('test_')]
         contexts = ('cuda',)
@@ -381,9 +420,9 @@ class Bench:
                 contexts = ('cpu-' + path_of(text, fault.start),) + contexts
             commands = ['%s/suite --stop --seed 1 --context %s --file %s' % (WORK, context, suite)
                         for context in contexts for suite in suites]
-            whole = ['%s/suite --stop --seed 2 --context %s' % (WORK, context) for context in contexts]
+            whole = []
             if 'state_files.c' in files and not self.state_files():
-                whole.insert(0, '%s/state_files %s/state_files.tmp' % (WORK, WORK))
+                whole = ['%s/state_files %s/state_files.tmp' % (WORK, WORK)]
         else:
             host = 'HCU_PROTECT=0 HCU_SEED=1 '
             commands = [host + '%s/suite --stop --seed 1 --context cuda --file %s' % (WORK, suite) for suite in suites]

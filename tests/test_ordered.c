@@ -256,7 +256,8 @@ static void layers(t_run *t) {
     static const layer_case cases[] = {{AMP_F16, AMP_F16, AMP_F16, 5, 300, 40},
         {AMP_BF16, AMP_BF16, AMP_BF16, 33, 70, 24}, {AMP_F32, AMP_F32, AMP_F32, 3, 270, 20},
         {AMP_F8E4M3, AMP_F8E5M2, AMP_BF16, 16, 272, 32}, {AMP_F16, AMP_F16, AMP_F32, 1, 520, 9},
-        {AMP_F16, AMP_F16, AMP_F32, 2, 24, 520}};
+        {AMP_F16, AMP_F16, AMP_F32, 2, 24, 520}, {AMP_F16, AMP_F16, AMP_F32, 700, 5, 6}, /* dw's sums are long */
+        {AMP_F32, AMP_F32, AMP_F32, 530, 6, 4}};
     size_t i;
     for (i = 0; i < sizeof cases / sizeof cases[0]; i++, t_clear(t)) {
         t_note(t, "case %d", (int)i);
