@@ -161,6 +161,43 @@ static void sets_of_an_odd_size(t_run *t) {
     CHECK_STATUS(amp_step(p, NULL, &d), AMP_ERR_STAGE, "amp_step no parameters");
     amp_params_destroy(p);
 }
+/* Optimizers of one moment, in sets that have room for one and in sets that have two: the same weights. */
+static void one_moment(t_run *t) {
+    static const amp_optimizer optimizers[] = {AMP_SGD, AMP_LION};
+    size_t n = 700;
+    int i, both;
+    for (i = 0; i < 4; i++, t_clear(t)) {
+        void *weights[2], *moment[2];
+        for (both = 0; both < 2; both++) {
+            amp_params *p = NULL;
+            amp_params_desc d = AMP_ZERO;
+            amp_param_desc e = AMP_ZERO;
+            amp_step_desc step = AMP_ZERO;
+            int k;
+            d.moments = 1 + both;
+            d.moment = i & 1 ? AMP_BF16 : AMP_F32;
+            e.count = n;
+            t_note(t, "optimizer %d, %s", (int)optimizers[i / 2], amp_dtype_name(d.moment));
+            CHECK_OK(amp_params_create(&p, t->ctx, &d));
+            CHECK_OK(amp_params_add(p, &e));
+            CHECK_OK(amp_params_commit(p));
+            step.optimizer = optimizers[i / 2];
+            step.lr = 0.5f;
+            step.momentum = 0.75f;
+            for (k = 0; k < 3; k++) {
+                set_grad(t, p, 0, n, 0.3f + (float)k);
+                CHECK_OK(amp_step(p, NULL, &step));
+            }
+            weights[both] = set_bits(t, amp_arr(amp_param_get(p, 0).master.data, AMP_F32), n);
+            moment[both] = set_bits(t, amp_param_get(p, 0).moment[0], n);
+            CHECK(amp_param_get(p, 0).moment[1].data == NULL || both == 1);
+            amp_params_destroy(p);
+        }
+        CHECK_BITS(weights[0], weights[1], n, 4);
+        CHECK_BITS(moment[0], moment[1], n, i & 1 ? 2 : 4);
+        CHECK(((const float *)weights[0])[0] < 0.0f);
+    }
+}
 static void update_beside_alignment(t_run *t) {
     amp_params *p = set_one(t, 16, AMP_F32);
     amp_step_desc d = t_rate_0();
@@ -536,7 +573,7 @@ const t_test t_suite_edges[] = {{"edges.of_nothing", of_nothing, T_HOST},
     {"edges.scale_of_an_odd_histogram", scale_of_an_odd_histogram, T_HOST},
     {"edges.names_and_notes", names_and_notes, T_HOST}, {"edges.counters_end", counters_end, T_HOST},
     {"edges.logarithms", logarithms, T_HOST}, {"edges.parameters_refused", parameters_refused, T_ALL},
-    {"edges.sets_of_an_odd_size", sets_of_an_odd_size, T_ALL},
+    {"edges.sets_of_an_odd_size", sets_of_an_odd_size, T_ALL}, {"edges.one_moment", one_moment, T_ALL},
     {"edges.update_beside_alignment", update_beside_alignment, T_ALL}, {"edges.unscaled_lists", unscaled_lists, T_ALL},
     {"edges.softmax_alone", softmax_alone, T_ALL}, {"edges.layers_too_large", layers_too_large, T_ALL},
     {"edges.chain_uninitialised", chain_uninitialised, T_ALL}, {"edges.policy_texts", policy_texts, T_ALL},

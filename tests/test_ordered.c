@@ -153,6 +153,32 @@ static void out_of_range(t_run *t) {
 
 /* ---- asking for it, and being told ---- */
 
+/* BF16 products that are just not exact in FP32: a bit below the smallest subnormal number, and one beyond the largest.
+   A multiply-add rounds once. */
+static void just_not_exact(t_run *t) {
+    static const struct {
+        uint16_t a[2], b[2];
+        uint32_t d;
+    } cases[] = {{{0x1e01, 0x1d81}, {0x1d81, 0x1d81}, 0x00006182}, /* 16641 + 8320.5 units: a tie, to even */
+        {{0xdfc0, 0x5fc0}, {0x5f00, 0x5f40}, 0x7ec00000}};         /* -1.5 2^127 + 1.125 2^128 */
+    size_t i;
+    for (i = 0; i < sizeof cases / sizeof cases[0]; i++, t_clear(t)) {
+        amp_gemm_desc g = AMP_ZERO;
+        float d = 0.0f;
+        g.m = g.n = 1;
+        g.k = 2;
+        g.trans_b = 1;
+        g.flags = AMP_GEMM_ORDERED;
+        g.a = amp_arr(t_put(t, cases[i].a, 4), AMP_BF16);
+        g.b = amp_arr(t_put(t, cases[i].b, 4), AMP_BF16);
+        g.d = amp_arr(t_alloc(t, 4), AMP_F32);
+        t_note(t, "case %d", (int)i);
+        CHECK_OK(amp_gemm(t->ctx, &g));
+        t_get(t, &d, g.d.data, 4);
+        CHECK_F32(d, ref_f32(cases[i].d));
+    }
+}
+
 static void asking(t_run *t) {
     amp_ctx *ctx = NULL, *own = t->ctx;
     amp_gemm_desc g = AMP_ZERO;
@@ -417,6 +443,6 @@ static void run_bf16(t_run *t) { check_run(t, AMP_BF16, 0x1757cfb6d8cd8e8eu); }
 static void run_f32(t_run *t) { check_run(t, AMP_F32, 0xcc0959ade5f058b5u); }
 
 const t_test t_suite_ordered[] = {{"ordered.fma", fma_rounds_once, T_HOST}, {"ordered.sums", sums, T_ALL},
-    {"ordered.out_of_range", out_of_range, T_ALL}, {"ordered.asking", asking, T_ALL}, {"ordered.layers", layers, T_ALL},
-    {"ordered.40_steps_f16", run_f16, T_ALL}, {"ordered.40_steps_bf16", run_bf16, T_ALL},
-    {"ordered.40_steps_f32", run_f32, T_ALL}, {NULL, NULL, 0}};
+    {"ordered.out_of_range", out_of_range, T_ALL}, {"ordered.just_not_exact", just_not_exact, T_ALL},
+    {"ordered.asking", asking, T_ALL}, {"ordered.layers", layers, T_ALL}, {"ordered.40_steps_f16", run_f16, T_ALL},
+    {"ordered.40_steps_bf16", run_bf16, T_ALL}, {"ordered.40_steps_f32", run_f32, T_ALL}, {NULL, NULL, 0}};
