@@ -154,6 +154,23 @@ OPERATORS = {'+': '-', '-': '+', '*': '+', '&&': '||', '||': '&&', '<': '<=', '<
              '|=': '&=', '&=': '|=', '++': '--'}
 
 
+# Lines that no test can see, whatever is planted there: hints of what to load, how much work is worth a second thread,
+# and the other byte order, which the row s390x of the matrix runs.
+UNSEEN = r'prefetch|PREFETCH|double multiplications|elements--; b \+= size|size / 2; i\+\+|size - 1 - i'
+
+
+def is_tie(line, operator):
+    """Does the comparison choose the larger or the smaller of two? Where they are equal, either is right."""
+    if operator not in ('<', '<=', '>', '>=') or 'float' in line:  # -0 and 0 are equal, and two
+        return False
+    chosen = re.search(r'if \(([^()&|]+) [<>]=? ([^()&|]+)\) ([^=;]+) = ([^;]+);', line)
+    chosen = chosen or re.search(r'([\w.\[\]>()-]+) [<>]=? ([\w.\[\]>-]+) \? ([\w.\[\]>()-]+) : ([\w.\[\]>-]+)', line)
+    if not chosen:
+        return False
+    a, b, c, d = (side.strip().lstrip('(') for side in chosen.groups())
+    return {a, b} == {c, d}
+
+
 def places(path, text):
     """Every place where the generator could plant something: (start, end, new, kind)."""
     code, skip = code_only(text), ranges_of(text, FOREIGN)
@@ -161,6 +178,9 @@ def places(path, text):
     found = []
 
     def add(start, end, new, kind):
+        line = text[text.rindex('\n', 0, start) + 1:text.index('\n', start)]
+        if re.search(UNSEEN, line) or (kind == 'operator' and is_tie(line, text[start:end])):
+            return
         if start >= begin and not any(a <= start < b for a, b in skip):
             found.append((start, end, new, kind))
 
