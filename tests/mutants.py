@@ -156,7 +156,7 @@ OPERATORS = {'+': '-', '-': '+', '*': '+', '&&': '||', '||': '&&', '<': '<=', '<
 
 # Lines that no test can see, whatever is planted there: hints of what to load, how much work is worth a second thread,
 # and the other byte order, which the row s390x of the matrix runs.
-UNSEEN = r'prefetch|PREFETCH|double multiplications|elements--; b \+= size|size / 2; i\+\+|size - 1 - i'
+UNSEEN = r'^\s+next = i|prefetch|PREFETCH|double multiplications|elements--; b \+= size|size / 2; i\+\+|size - 1 - i'
 
 
 def is_tie(line, operator):
