@@ -962,6 +962,10 @@ static void golden_file_1(t_run *t) { /* of version 1: still read, with a word a
     amp_ctx_destroy(c);
 }
 /* Every checksum is right, so each sentence must say what is wrong. */
+static void wrong(t_run *t, golden *g, const char *path, const char *words) {
+    CHECK_STATUS(amp_state_load(t->ctx, path, &g->st), AMP_ERR_FORMAT, words);
+    CHECK(strstr(amp_last_error(t->ctx), "checksum") == NULL);
+}
 static void sealed_but_wrong(t_run *t) {
     static const uint64_t bad[6] = {0x7fc00000, 0x7f800000, 0, 0x80000000, 0xbf800000, 1};
     const char *path = t_file("sealed.state");
@@ -978,44 +982,68 @@ static void sealed_but_wrong(t_run *t) {
         put_bytes(&h, h.b + user, h.n - user);
         set_sections(&h, 5);
         seal_and_spit(&h, path);
-        CHECK_STATUS(amp_state_load(t->ctx, path, &g.st), AMP_ERR_FORMAT, "amp_state_load duplicated");
+        wrong(t, &g, path, "amp_state_load duplicated");
         h.n = user;
         set_sections(&h, 3);
         seal_and_spit(&h, path);
-        CHECK_STATUS(amp_state_load(t->ctx, path, &g.st), AMP_ERR_FORMAT, "amp_state_load missing");
+        wrong(t, &g, path, "amp_state_load missing");
         t_note(t, "version %d: a section that nobody knows is refused by name", version);
         golden_bytes(&h, version);
         memcpy(h.b + user, "NEXT", 4);
         close_section(&h);
         seal_and_spit(&h, path);
-        CHECK_STATUS(amp_state_load(t->ctx, path, &g.st), AMP_ERR_FORMAT, "amp_state_load NEXT");
+        wrong(t, &g, path, "amp_state_load NEXT");
         t_note(t, "version %d: something after the last section", version);
         golden_bytes(&h, version);
         if (version == 2) put(&h, seal(h.b, h.n), 8);
         put(&h, 7, 8);
         seal_and_spit(&h, path);
-        CHECK_STATUS(amp_state_load(t->ctx, path, &g.st), AMP_ERR_FORMAT, "amp_state_load trailing");
+        wrong(t, &g, path, "amp_state_load trailing");
         for (i = 0; i < sizeof bad / sizeof bad[0]; i++) {
             t_note(t, "version %d: a scale of bits %llx", version, (unsigned long long)bad[i]);
             golden_bytes(&h, version);
             put_at(&h, h.scaler + head_bytes(&h), bad[i], 4);
             sum_section(&h, h.scaler);
             seal_and_spit(&h, path);
-            CHECK_STATUS(amp_state_load(t->ctx, path, &g.st), AMP_ERR_FORMAT, "amp_state_load scale");
+            wrong(t, &g, path, "amp_state_load scale");
         }
         t_note(t, "version %d, S15: the state of a scaler that was off", version);
         golden_bytes(&h, version);
         put_at(&h, h.scaler + head_bytes(&h) + 36, AMP_SCALER_OFF, 4);
         sum_section(&h, h.scaler);
         seal_and_spit(&h, path);
-        CHECK_STATUS(amp_state_load(t->ctx, path, &g.st), AMP_ERR_FORMAT, "amp_state_load off");
+        wrong(t, &g, path, "amp_state_load off");
     }
     t_note(t, "a version of the future is refused");
     golden_bytes(&h, 2);
     put_at(&h, 8, 3, 4);
     seal_and_spit(&h, path);
-    CHECK_STATUS(amp_state_load(t->ctx, path, &g.st), AMP_ERR_FORMAT, "amp_state_load version 3");
+    wrong(t, &g, path, "amp_state_load version 3");
+    t_note(t, "as is one that never was, and what is no state");
+    golden_bytes(&h, 2);
+    put_at(&h, 8, 0, 4);
+    seal_and_spit(&h, path);
+    wrong(t, &g, path, "amp_state_load version 0");
+    golden_bytes(&h, 2);
+    h.b[7] = 'F';
+    seal_and_spit(&h, path);
+    CHECK_STATUS(amp_state_load(t->ctx, path, &g.st), AMP_ERR_FORMAT, "amp_state_load not amp state");
     golden_free(&g);
+}
+
+/* A file whose bytes the system refuses to give: its reason, and no word about the format. */
+static void unreadable(t_run *t) {
+    amp_params *p = set_one(t, 4, AMP_F32);
+    amp_state_desc st = AMP_ZERO;
+    FILE *f = fopen("/proc/self/mem", "rb"); /* nothing lies at address 0 */
+    st.params = &p;
+    st.n_params = 1;
+    if (f) {
+        fclose(f);
+        CHECK_STATUS(
+            amp_state_load(t->ctx, "/proc/self/mem", &st), AMP_ERR_IO, "amp_state_load /proc/self/mem read failed");
+    }
+    amp_params_destroy(p);
 }
 
 /* ---- what hardware does: the same bit of an even number of words ---- */
@@ -1091,5 +1119,5 @@ const t_test t_suite_state[] = {{"state.round_trip", round_trip, T_ALL},
     {"state.file_errors", file_errors, T_ALL}, {"state.in_the_middle", in_the_middle, T_ALL},
     {"state.a_load_begins_anew", a_load_begins_anew, T_ALL}, {"state.xxh64", xxh64, T_HOST},
     {"state.golden_file", golden_file, T_ALL}, {"state.golden_file_1", golden_file_1, T_ALL},
-    {"state.sealed_but_wrong", sealed_but_wrong, T_ALL}, {"state.even_flips", even_flips, T_ALL},
-    {"state.exchanged_sections", exchanged_sections, T_ALL}, {NULL, NULL, 0}};
+    {"state.sealed_but_wrong", sealed_but_wrong, T_ALL}, {"state.unreadable", unreadable, T_ALL},
+    {"state.even_flips", even_flips, T_ALL}, {"state.exchanged_sections", exchanged_sections, T_ALL}, {NULL, NULL, 0}};
