@@ -491,10 +491,28 @@ static void kinds(void) {
         refused_kind(&s, in_dir("full"), "device");
     else
         printf("(a device node cannot be made here: not tried)\n");
+    if (mknod(in_dir("disk"), S_IFBLK | 0666, (dev_t)0x700) == 0) refused_kind(&s, in_dir("disk"), "device");
+    if (mknod(in_dir("socket"), S_IFSOCK | 0666, 0) == 0) refused_kind(&s, in_dir("socket"), "special file");
     state_free(&s);
 }
+/* A name without a directory is of the current one, where what a dead writer left is removed, too. */
+static void bare_name(void) {
+    char home[512];
+    state s;
+    if (!CHECK(getcwd(home, sizeof home) != NULL && chdir(dir) == 0)) return;
+    state_new(&s, 20);
+    touch("bare.0123456789abcdef.tmp", "dead");
+    CHECK(mkdir("bare.00000000000000ff.tmp", 0777) == 0); /* of a dead writer's form, but no file */
+    CHECK(amp_state_save(s.ctx, "bare", &s.d) == AMP_OK);
+    CHECK(is(tag_of_file("bare"), 20) && !holds("bare.0123456789abcdef.tmp", "dead"));
+    CHECK(rmdir("bare.00000000000000ff.tmp") == 0);
+    state_free(&s);
+    CHECK(chdir(home) == 0);
+}
 static void links(void) {
+    char far[4090];
     struct stat a;
+    size_t i;
     state s;
     state_new(&s, 20);
     CHECK(mkdir(in_dir("big"), 0777) == 0);
@@ -512,6 +530,13 @@ static void links(void) {
     CHECK(symlink("round", in_dir("round")) == 0);
     CHECK(amp_state_save(s.ctx, in_dir("round"), &s.d) == AMP_ERR_IO);
     CHECK(strstr(amp_last_error(s.ctx), "symbolic links") != NULL);
+    memset(far, '.', sizeof far - 1);
+    for (i = 1; i < sizeof far; i += 2)
+        far[i] = '/';
+    far[sizeof far - 1] = 0;
+    CHECK(symlink(far, in_dir("far")) == 0); /* with the directory it is in, more than a path may have */
+    CHECK(amp_state_save(s.ctx, in_dir("far"), &s.d) == AMP_ERR_IO);
+    CHECK(strstr(amp_last_error(s.ctx), "symbolic link is too long") != NULL);
     state_free(&s);
 }
 static void mode_is_kept(void) {
@@ -543,6 +568,9 @@ static void long_names(void) {
     deep[i] = 0;
     CHECK(amp_state_save(s.ctx, deep, &s.d) == AMP_ERR_IO);
     CHECK(amp_state_load(s.ctx, deep, &s.d) == AMP_ERR_IO);
+    snprintf(deep + 4080, sizeof deep - 4080, "file"); /* it could be saved to, but not beside */
+    CHECK(amp_state_save(s.ctx, deep, &s.d) == AMP_ERR_IO);
+    CHECK(strstr(amp_last_error(s.ctx), "path is too long") != NULL);
     state_free(&s);
 }
 static void name_at_the_end(void) { /* of readable memory: nothing behind a name is read */
@@ -653,9 +681,9 @@ static const struct {
     {"two_writers", two_writers}, {"each_call_fails", each_call_fails}, {"full_disk", full_disk},
     {"says_why", says_why}, {"living_writers_keep_theirs", living_writers_keep_theirs},
     {"removes_only_dead_ones", removes_only_dead_ones}, {"without_locks", without_locks},
-    {"planted_links", planted_links}, {"kinds", kinds}, {"links", links}, {"mode_is_kept", mode_is_kept},
-    {"long_names", long_names}, {"name_at_the_end", name_at_the_end}, {"changed_while_read", changed_while_read},
-    {"reads_fail", reads_fail}};
+    {"planted_links", planted_links}, {"kinds", kinds}, {"bare_name", bare_name}, {"links", links},
+    {"mode_is_kept", mode_is_kept}, {"long_names", long_names}, {"name_at_the_end", name_at_the_end},
+    {"changed_while_read", changed_while_read}, {"reads_fail", reads_fail}};
 
 static void remove_all(const char *name) {
     DIR *d = opendir(name);
