@@ -443,6 +443,44 @@ static void part_of_a_weight(t_run *t) {
     amp_params_destroy(p);
 }
 
+/* An explanation in a region: the dtypes that the product would have, no cast, and the same refusals. */
+static void explained_in_a_region(t_run *t) {
+    size_t n = 16;
+    amp_params *p = set_new(t, AMP_F16, AMP_F32, &n, 1);
+    amp_gemm_desc g = AMP_ZERO;
+    amp_autocast_info info;
+    amp_dtype made = AMP_AUTO;
+    char text[400];
+    int i;
+    g.m = g.n = g.k = 4;
+    g.trans_b = 1;
+    g.d = amp_arr(t_alloc(t, 64), AMP_AUTO);
+    g.d_dtype = &made;
+    CHECK_OK(amp_autocast_begin(t->ctx, NULL));
+    for (i = 0; i < 2; i++) { /* without counts, and with them */
+        g.a = amp_arrn(t_alloc(t, 64), AMP_F32, i ? 16 : 0);
+        g.b = amp_arrn(amp_param_get(p, 0).master.data, AMP_F32, i ? 16 : 0);
+        CHECK_OK(amp_gemm_explain(t->ctx, text, sizeof text, &g));
+        CHECK(strstr(text, "f16 -> f16") != NULL);
+        CHECK_EQ(made, AMP_F16);
+    }
+    g.a.count = 15;
+    CHECK_STATUS(amp_gemm_explain(t->ctx, text, sizeof text, &g), AMP_ERR_INVALID_ARG, "a 15");
+    g.a.count = 16;
+    g.b.dtype = AMP_DTYPE_COUNT;
+    CHECK_STATUS(amp_gemm_explain(t->ctx, text, sizeof text, &g), AMP_ERR_INVALID_ARG, "desc.b dtype");
+    g.b = amp_arr(t_alloc(t, 64), AMP_F16); /* as it is wanted already */
+    CHECK_OK(amp_gemm_explain(t->ctx, text, sizeof text, &g));
+    info = amp_autocast_get(t->ctx);
+    CHECK(info.casts == 0 && info.resolved == 0);
+    g.pin = AMP_BF16; /* stronger than the region */
+    CHECK_OK(amp_gemm_explain(t->ctx, text, sizeof text, &g));
+    CHECK(strstr(text, "bf16 -> bf16") != NULL);
+    CHECK_OK(amp_autocast_end(t->ctx));
+    CHECK_OK(amp_autocast_release(t->ctx));
+    amp_params_destroy(p);
+}
+
 /* ---- layers in FP8 ---- */
 
 typedef struct layer8 {
@@ -579,7 +617,8 @@ const t_test t_suite_edges[] = {{"edges.of_nothing", of_nothing, T_HOST},
     {"edges.chain_uninitialised", chain_uninitialised, T_ALL}, {"edges.policy_texts", policy_texts, T_ALL},
     {"edges.policy_scales", policy_scales, T_ALL}, {"edges.banned_product", banned_product, T_ALL},
     {"edges.pinned_output", pinned_output, T_ALL}, {"edges.beside_a_weight", beside_a_weight, T_ALL},
-    {"edges.part_of_a_weight", part_of_a_weight, T_ALL}, {"edges.fp8_without", fp8_without, T_ALL},
-    {"edges.fp8_elsewhere", fp8_elsewhere, T_ALL}, {"edges.fp8_formats", fp8_formats, T_ALL},
-    {"edges.rows_without_names", rows_without_names, T_HOST}, {"edges.plan_of_auto", plan_of_auto, T_ALL},
-    {"edges.snapshot_uninitialised", snapshot_uninitialised, T_ALL}, {NULL, NULL, 0}};
+    {"edges.part_of_a_weight", part_of_a_weight, T_ALL}, {"edges.explained_in_a_region", explained_in_a_region, T_ALL},
+    {"edges.fp8_without", fp8_without, T_ALL}, {"edges.fp8_elsewhere", fp8_elsewhere, T_ALL},
+    {"edges.fp8_formats", fp8_formats, T_ALL}, {"edges.rows_without_names", rows_without_names, T_HOST},
+    {"edges.plan_of_auto", plan_of_auto, T_ALL}, {"edges.snapshot_uninitialised", snapshot_uninitialised, T_ALL},
+    {NULL, NULL, 0}};
