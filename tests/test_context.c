@@ -923,12 +923,23 @@ static void least_backend(t_run *t) {
     amp_backend b = least_table(), bad = b;
     toy own = AMP_ZERO;
     amp_ctx *c = NULL, *keep = t->ctx;
-    bad.cast = NULL;
-    CHECK_EQ(amp_ctx_create_backend(&c, &bad, &own, NULL, NULL), AMP_ERR_INVALID_ARG);
-    bad = b;
-    bad.zero = NULL;
-    CHECK_EQ(amp_ctx_create_backend(&c, &bad, &own, NULL, NULL), AMP_ERR_INVALID_ARG);
-    CHECK(!c);
+    int i;
+    for (i = 0; i < 10; i++) { /* without any one of its ten, it is none */
+        bad = b;
+        if (i == 0) bad.name = NULL;
+        if (i == 1) bad.destroy = NULL;
+        if (i == 2) bad.alloc = NULL;
+        if (i == 3) bad.release = NULL;
+        if (i == 4) bad.copy = NULL;
+        if (i == 5) bad.copy_async = NULL;
+        if (i == 6) bad.zero = NULL;
+        if (i == 7) bad.sync = NULL;
+        if (i == 8) bad.may_wait = NULL;
+        if (i == 9) bad.cast = NULL;
+        t_note(t, "without number %d", i);
+        CHECK_EQ(amp_ctx_create_backend(&c, &bad, &own, NULL, NULL), AMP_ERR_INVALID_ARG);
+        CHECK(!c);
+    }
     CHECK_EQ(amp_ctx_create_backend(&c, &b, &own, NULL, NULL), AMP_OK);
     if (!c) return;
     t->ctx = c;

@@ -210,6 +210,28 @@ static void update_beside_alignment(t_run *t) {
     amp_params_destroy(p);
 }
 
+/* count_lost 2 counts blocks 0 and 2 of 1024 weights; so does amp_apply, whose updates here change nothing in the first
+   of them and everything in the last. */
+static void counted_apply(t_run *t) {
+    size_t n = 2500, i;
+    amp_params *p = set_new(t, AMP_F32, AMP_F32, &n, 1);
+    amp_step_desc d = t_rate_0();
+    amp_report_row rows[2];
+    float *w = (float *)t_host(t, 4 * n), *u = (float *)t_host(t, 4 * n);
+    for (i = 0; i < n; i++) {
+        w[i] = 1.0f;
+        u[i] = i < 1024 ? ref_f32(0x2f800000) : i < 2048 ? ref_f32(0x2f800000) : 0.5f; /* 2^-32 */
+    }
+    CHECK_OK(amp_param_write(p, 0, w));
+    d.count_lost = 2;
+    CHECK_OK(amp_inspect(p, NULL, &d));
+    CHECK_OK(amp_apply(p, 0, amp_arr(t_put(t, u, 4 * n), AMP_F32), 0));
+    CHECK_OK(amp_report(p, NULL, rows, 2, NULL, NULL, 0));
+    CHECK_EQ(rows[1].updates, 1024 + 2500 - 2048);
+    CHECK_EQ(rows[1].lost, 1024);
+    amp_params_destroy(p);
+}
+
 /* ---- arrays ---- */
 
 static void unscaled_lists(t_run *t) {
@@ -612,13 +634,13 @@ const t_test t_suite_edges[] = {{"edges.of_nothing", of_nothing, T_HOST},
     {"edges.names_and_notes", names_and_notes, T_HOST}, {"edges.counters_end", counters_end, T_HOST},
     {"edges.logarithms", logarithms, T_HOST}, {"edges.parameters_refused", parameters_refused, T_ALL},
     {"edges.sets_of_an_odd_size", sets_of_an_odd_size, T_ALL}, {"edges.one_moment", one_moment, T_ALL},
-    {"edges.update_beside_alignment", update_beside_alignment, T_ALL}, {"edges.unscaled_lists", unscaled_lists, T_ALL},
-    {"edges.softmax_alone", softmax_alone, T_ALL}, {"edges.layers_too_large", layers_too_large, T_ALL},
-    {"edges.chain_uninitialised", chain_uninitialised, T_ALL}, {"edges.policy_texts", policy_texts, T_ALL},
-    {"edges.policy_scales", policy_scales, T_ALL}, {"edges.banned_product", banned_product, T_ALL},
-    {"edges.pinned_output", pinned_output, T_ALL}, {"edges.beside_a_weight", beside_a_weight, T_ALL},
-    {"edges.part_of_a_weight", part_of_a_weight, T_ALL}, {"edges.explained_in_a_region", explained_in_a_region, T_ALL},
-    {"edges.fp8_without", fp8_without, T_ALL}, {"edges.fp8_elsewhere", fp8_elsewhere, T_ALL},
-    {"edges.fp8_formats", fp8_formats, T_ALL}, {"edges.rows_without_names", rows_without_names, T_HOST},
-    {"edges.plan_of_auto", plan_of_auto, T_ALL}, {"edges.snapshot_uninitialised", snapshot_uninitialised, T_ALL},
-    {NULL, NULL, 0}};
+    {"edges.update_beside_alignment", update_beside_alignment, T_ALL}, {"edges.counted_apply", counted_apply, T_ALL},
+    {"edges.unscaled_lists", unscaled_lists, T_ALL}, {"edges.softmax_alone", softmax_alone, T_ALL},
+    {"edges.layers_too_large", layers_too_large, T_ALL}, {"edges.chain_uninitialised", chain_uninitialised, T_ALL},
+    {"edges.policy_texts", policy_texts, T_ALL}, {"edges.policy_scales", policy_scales, T_ALL},
+    {"edges.banned_product", banned_product, T_ALL}, {"edges.pinned_output", pinned_output, T_ALL},
+    {"edges.beside_a_weight", beside_a_weight, T_ALL}, {"edges.part_of_a_weight", part_of_a_weight, T_ALL},
+    {"edges.explained_in_a_region", explained_in_a_region, T_ALL}, {"edges.fp8_without", fp8_without, T_ALL},
+    {"edges.fp8_elsewhere", fp8_elsewhere, T_ALL}, {"edges.fp8_formats", fp8_formats, T_ALL},
+    {"edges.rows_without_names", rows_without_names, T_HOST}, {"edges.plan_of_auto", plan_of_auto, T_ALL},
+    {"edges.snapshot_uninitialised", snapshot_uninitialised, T_ALL}, {NULL, NULL, 0}};
