@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """mutants.py - plants faults in amp.h and amp_cuda.cuh, one at a time, and looks whether a test notices.
 
-usage: mutants.py [--seed N] [--count N] [--only TEXT] [--list] [--out FILE] [--quick]
+usage: mutants.py [--seed N] [--count N] [--only TEXT] [--slice I/N] [--list] [--out FILE] [--quick]
 
 The faults: those of tests/mutants.txt, which people thought of, and --count more (default 0) that a generator makes of the
 text: an operator, a comparison or a constant replaced, a statement deleted, at places drawn with --seed (default 1).
---only TEXT: whose line of the --list contains TEXT. Each is built (one object) and run against the tests that its
+--only TEXT: whose line of the --list contains TEXT; --slice I/N: the I-th of N shares, for as many processors, each with a WORK of its
+own. Each is built (one object) and run against the tests that its
 section's banner names, on the contexts cpu-2, host and, for the text of vectors, cpu-scalar (the others run the same text with
 other widths) or, for one path's own text, that path's, or on CUDA's; then, if none of them failed, with what else `make test`
 runs (--quick: not): the suite on every context, the tests that have a copy of amp.h of their own, the fuzzers' fixed seeds,
@@ -462,6 +463,7 @@ def main():
     ask.add_argument('--seed', type=int, default=1)
     ask.add_argument('--count', type=int, default=0)
     ask.add_argument('--only', default='')
+    ask.add_argument('--slice', default='1/1')
     ask.add_argument('--list', action='store_true')
     ask.add_argument('--quick', action='store_true')
     ask.add_argument('--out', default=os.path.join(BUILD, 'mutants.log'))
@@ -470,7 +472,8 @@ def main():
     texts = {path: open(path).read() for path in ('amp.h', 'amp_cuda.cuh')}
     faults, missing = named(texts)
     drawn, pool = generated(texts, asked.seed, asked.count)
-    faults = [f for f in faults + drawn if asked.only in f.name]
+    share, shares = (int(x) for x in asked.slice.split('/'))
+    faults = [f for f in faults + drawn if asked.only in f.name][share - 1::shares]
     equal = {}
     for line in open('tests/mutants_equal.txt'):
         if line.strip() and not line.startswith('#'):
