@@ -2,7 +2,7 @@
    every failure. Runs on tests/hostcuda only, which counts the calls and can fail each of them. Built and run by
    tests/cuda_verbs.sh.
    usage: cuda_verbs [--full [--slice I/N]]    every failure of every flag set, or the I-th of N parts of them; without:
-   each STEP-th failure of a plain context. */
+   each failure of each verb, and each STEP-th of a whole life, of a plain context. */
 #include "../amp.h"
 #include "../amp_cuda.cuh"
 #include "hostcuda_ctl.h"
@@ -16,11 +16,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#define STEP 97 /* of the thinned fault loop, which begins at a different place in each run */
+#define STEP 499 /* of the thinned fault loop */
 
 static long passed, failed;
 static amp_ctx *ctx; /* the context under test: its last error goes into messages */
-static char last_log[400];
+static char last_log[400], last_warning[400];
 
 static int report() {
     printf("%ld passed, %ld failed, 0 skipped\n", passed, failed);
@@ -51,8 +51,12 @@ static int report() {
     } while (0)
 
 static long warnings;
+static const char *fail_after_log; /* the next call of this function fails when a line was logged: a second failure */
 static void keep_log(amp_log_level level, amp_status, const char *text, void *) {
     warnings += level == AMP_LOG_WARNING;
+    if (level == AMP_LOG_WARNING) snprintf(last_warning, sizeof last_warning, "%s", text);
+    if (fail_after_log) hcu_fail_call(fail_after_log, 1, 0, 0);
+    fail_after_log = NULL;
     snprintf(last_log, sizeof last_log, "%s", text);
 }
 
@@ -752,6 +756,224 @@ static void test_plans() {
     no_leak("plans");
 }
 
+/* ---- plan files: what is refused, and a plan that is none of this product is made anew ---- */
+
+enum { HEAD = 120, PLAN = 232, MOST = 64 }; /* bytes of struct ampi_cu_plan_head, of ampi_cu_plan; AMPI_CU_PLANS */
+enum { LIBRARY = 8, PLAN_BYTES = 16, DEVICE = 24, SMS = 88, WORKSPACE = 96, COUNT = 104, SUM = 112 };
+enum { ALGO = 128, LT = 204, EPILOGUE = 208, COMPUTE = 212, CONVERT = 216, KERNEL = 220 };
+typedef struct plan_file {
+    size_t bytes;
+    unsigned char b[HEAD + (MOST + 1) * PLAN + 8];
+} plan_file;
+static char plans_path[48];
+
+static void plans_read(plan_file *f) {
+    FILE *file = fopen(plans_path, "rb");
+    memset(f, 0, sizeof *f);
+    CHECK(file, "no plan file");
+    if (!file) return;
+    f->bytes = fread(f->b, 1, sizeof f->b, file);
+    fclose(file);
+    CHECK(f->bytes >= HEAD && (f->bytes - HEAD) % PLAN == 0 && f->b[COUNT] == (f->bytes - HEAD) / PLAN,
+        "%zu bytes, %d plans: the layout of plan files is another one", f->bytes, f->b[COUNT]);
+    CHECK(f->b[PLAN_BYTES] == PLAN, "a plan has %d bytes", f->b[PLAN_BYTES]);
+}
+static void plans_put(plan_file *f, size_t at, uint64_t x, size_t bytes) { /* with a sum that is right */
+    ampi_xxh h = ampi_xxh_begin();
+    memcpy(f->b + at, &x, bytes);
+    ampi_xxh_add(&h, f->b, SUM);
+    ampi_xxh_add(&h, f->b + HEAD, f->bytes - HEAD);
+    x = ampi_xxh_end(&h);
+    memcpy(f->b + SUM, &x, 8);
+}
+static amp_status plans_load(const plan_file *f, size_t bytes) {
+    FILE *file = fopen(plans_path, "wb");
+    CHECK(file && fwrite(f->b, 1, bytes, file) == bytes, "cannot write %s", plans_path);
+    if (file) fclose(file);
+    return amp_cuda_plans_load(ctx, plans_path);
+}
+static void plans_refused(const plan_file *f, size_t bytes, const char *sentence) {
+    WANT(plans_load(f, bytes), AMP_ERR_FORMAT);
+    CHECK(strstr(amp_last_error(ctx), sentence), "%zu bytes: %s", bytes, amp_last_error(ctx));
+}
+static void next_context(world *w) { /* the same as a process that begins again */
+    amp_cuda_desc d = desc_with(0);
+    d.workspace_bytes = 65536; /* less to make */
+    if (ctx) end(w);
+    OK(amp_cuda_create(&ctx, d));
+    OK(build(w, ctx));
+    warnings = 0;
+}
+static void plan_arguments(world *w) {
+    amp_ctx *cpu;
+    OK(amp_cuda_plans_save(ctx, plans_path)); /* of no product */
+    OK(amp_cuda_plans_load(ctx, plans_path));
+    OK(amp_cpu_create(&cpu, NULL));
+    CHECK(amp_cuda_plans_save(NULL, plans_path) == AMP_ERR_INVALID_ARG, "save without a context");
+    CHECK(amp_cuda_plans_load(NULL, plans_path) == AMP_ERR_INVALID_ARG, "load without a context");
+    CHECK(amp_cuda_plans_save(cpu, plans_path) == AMP_ERR_INVALID_ARG, "save of a CPU context");
+    CHECK(strstr(amp_last_error(cpu), "amp_cuda_plans_save: ctx is not a CUDA context"), "%s", amp_last_error(cpu));
+    CHECK(amp_cuda_plans_load(cpu, plans_path) == AMP_ERR_INVALID_ARG, "load into a CPU context");
+    CHECK(strstr(amp_last_error(cpu), "amp_cuda_plans_load: ctx is not a CUDA context"), "%s", amp_last_error(cpu));
+    amp_ctx_destroy(cpu);
+    WANT(amp_cuda_plans_save(ctx, NULL), AMP_ERR_INVALID_ARG);
+    CHECK(strstr(amp_last_error(ctx), "path is NULL"), "%s", amp_last_error(ctx));
+    WANT(amp_cuda_plans_load(ctx, NULL), AMP_ERR_INVALID_ARG);
+    CHECK(strstr(amp_last_error(ctx), "path is NULL"), "%s", amp_last_error(ctx));
+    amp_gemm_desc plain = planned(w, 32, 0); /* a plan without cuBLASLt is not saved */
+    plain.d.dtype = AMP_BF16;
+    plain.bias.data = NULL;
+    OK(amp_gemm(ctx, plain));
+    CHECK(searched(planned(w, 32, 0)) == 1 && searched(planned(w, 48, 0)) == 1, "plans are there already");
+    OK(amp_cuda_plans_save(ctx, plans_path));
+}
+/* Refused as damaged, or as made elsewhere; nothing of such a file is taken. */
+static void plan_files_refused(world *w, const plan_file *f) {
+    static const char damaged[] = "is not a plan file of this version, or damaged";
+    static const struct {
+        int at;
+        const char *said;
+    } others[] = {{LIBRARY, "was made with cuBLASLt 7 on "},
+        {DEVICE, "on \7ostcuda device 0 sm_90 with 132 SMs; here is "}, {SMS, "with 7 SMs; here is "},
+        {WORKSPACE, "(or the workspace differs)"}};
+    for (size_t bytes = 0; bytes < f->bytes; bytes++)
+        plans_refused(f, bytes, damaged);
+    plans_refused(f, f->bytes + 1, damaged);
+    for (int i = 0; i < 3; i++) {
+        plan_file x = *f;
+        plans_put(&x, i == 0 ? 7 : i == 1 ? (size_t)PLAN_BYTES : (size_t)COUNT, i == 2 ? 1 : 7, i ? 8 : 1);
+        plans_refused(&x, x.bytes, damaged); /* magic, bytes of a plan, a count that is too small */
+    }
+    for (const auto &o : others) {
+        plan_file x = *f;
+        plans_put(&x, (size_t)o.at, 7, o.at == DEVICE ? 1 : 8);
+        plans_refused(&x, x.bytes, o.said);
+    }
+    plan_file wrong = *f;
+    wrong.b[HEAD + ALGO + 4] ^= 1; /* under the old sum */
+    plans_refused(&wrong, wrong.bytes, damaged);
+    plan_file many = *f;
+    for (size_t i = 2; i <= MOST; i++)
+        memcpy(many.b + HEAD + i * PLAN, f->b + HEAD, PLAN);
+    many.bytes = HEAD + (MOST + 1) * PLAN;
+    plans_put(&many, COUNT, MOST + 1, 8);
+    plans_refused(&many, many.bytes, damaged);
+    CHECK(searched(planned(w, 32, 0)) == 1, "a refused file left a plan");
+    many.bytes = HEAD + MOST * PLAN;
+    plans_put(&many, COUNT, MOST, 8);
+    OK(plans_load(&many, many.bytes));
+    CHECK(searched(planned(w, 32, 0)) == 0 && searched(planned(w, 48, 0)) == 0, "a plan is missing");
+}
+/* One field of a plan is of another product: noticed at its first use, said, and made anew. */
+static void plans_not_valid(world *w, const plan_file *f) {
+    static const struct {
+        size_t at, bytes;
+        uint64_t x;
+    } fields[] = {{LT, 4, 0}, {EPILOGUE, 4, CUBLASLT_EPILOGUE_DEFAULT}, {COMPUTE, 4, CUBLAS_COMPUTE_16F},
+        {CONVERT, 4, 1}, {KERNEL, 4, 1}, {ALGO + 8, 8, 1 << 30}}; /* the last: the algorithm's workspace */
+    for (const auto &field : fields) {
+        plan_file x = *f;
+        next_context(w);
+        plans_put(&x, HEAD + field.at, field.x, field.bytes);
+        OK(plans_load(&x, x.bytes));
+        CHECK(searched(planned(w, 32, 0)) == 1, "the field at %zu is not looked at", field.at);
+        CHECK(warnings == 1 && strstr(last_warning, "amp_gemm: a plan from a file is not valid here; made anew"),
+            "%ld warnings, the last: %s", warnings, last_warning);
+        CHECK(searched(planned(w, 32, 0)) == 0 && warnings == 1, "made anew again");
+    }
+    next_context(w); /* nor one that cannot be described, or that cannot be made anew */
+    OK(plans_load(f, f->bytes));
+    hcu_fail_call("cublasLtMatmulDescSetAttribute", 1, 0, 0);
+    CHECK(searched(planned(w, 32, 0)) == 1 && warnings == 1, "%ld warnings", warnings);
+    next_context(w);
+    OK(plans_load(f, f->bytes));
+    hcu_fail_call("cublasLtMatmulAlgoCheck", 1, 0, 0);
+    CHECK(searched(planned(w, 32, 0)) == 1 && warnings == 1, "%ld warnings", warnings);
+    plan_file x = *f;
+    next_context(w);
+    plans_put(&x, HEAD + LT, 0, 4);
+    OK(plans_load(&x, x.bytes));
+    hcu_fail_call("cublasLtMatmulAlgoGetHeuristic", 1, CUBLAS_STATUS_EXECUTION_FAILED, 0);
+    WANT(amp_gemm(ctx, planned(w, 32, 0)), AMP_ERR_CUDA);
+    CHECK(searched(planned(w, 32, 0)) == 1, "what could not be made anew counts as a plan");
+}
+/* The way and the algorithm of another product, which cuBLASLt would take: without the bias, or with sums in F16. */
+static void plans_of_others(world *w) {
+    amp_f16 want[16 * 24], got[16 * 24];
+    plan_file f;
+    amp_gemm_desc g = planned(w, 32, 0), other[2] = {g, g};
+    other[0].bias.data = NULL;
+    other[1].flags = AMP_GEMM_F16_SUM;
+    for (const amp_gemm_desc &o : other) {
+        next_context(w);
+        OK(amp_cast(ctx, at(w, 2, AMP_F16), at(w, 0, AMP_F32), N, NULL));
+        OK(amp_copy_async(ctx, w->buf[4], w->buf[2], N)); /* a bias */
+        OK(amp_gemm(ctx, g = planned(w, 32, 0)));
+        OK(amp_copy(ctx, want, g.d.data, sizeof want));
+        amp_gemm_desc theirs = planned(w, 32, 0);
+        theirs.flags = o.flags;
+        if (!o.bias.data) theirs.bias.data = NULL;
+        OK(amp_gemm(ctx, theirs));
+        OK(amp_cuda_plans_save(ctx, plans_path));
+        plans_read(&f);
+        CHECK(f.b[COUNT] == 2, "%d plans", f.b[COUNT]);
+        memcpy(f.b + HEAD + ALGO, f.b + HEAD + PLAN + ALGO, 64);
+        memcpy(f.b + HEAD + COMPUTE, f.b + HEAD + PLAN + COMPUTE, 4);
+        plans_put(&f, HEAD + EPILOGUE, f.b[HEAD + PLAN + EPILOGUE], 4);
+        OK(plans_load(&f, f.bytes));
+        warnings = 0;
+        CHECK(searched(g) == 1 && warnings == 1, "another product's plan is taken: %s", last_log);
+        OK(amp_copy(ctx, got, g.d.data, sizeof got));
+        CHECK(!memcmp(want, got, sizeof got), "another product");
+    }
+}
+/* A plan from a file is checked once, and goes before one that is there; the oldest makes room. */
+static void plans_in_order(world *w, const plan_file *f) {
+    char text[300];
+    plan_file x = *f;
+    next_context(w);
+    OK(amp_gemm_explain(ctx, text, sizeof text, planned(w, 32, 0)));
+    CHECK(strstr(text, "algorithm 0,"), "%s", text);
+    plans_put(&x, HEAD + ALGO + 4, 2, 4);
+    OK(plans_load(&x, x.bytes));
+    hcu_reset_counts();
+    for (int i = 0; i < 2; i++)
+        OK(amp_gemm_explain(ctx, text, sizeof text, planned(w, 32, 0)));
+    CHECK(strstr(text, "algorithm 2,"), "%s", text);
+    CHECK(hcu_calls("cublasLtMatmulAlgoCheck") == 1 && warnings == 0, "%ld checks, %ld warnings",
+        hcu_calls("cublasLtMatmulAlgoCheck"), warnings);
+    next_context(w);
+    for (size_t i = 0; i < MOST + 2; i++)
+        CHECK(searched(planned(w, 2 + 2 * i, 0)) == 1, "product %zu", i);
+    OK(amp_cuda_plans_save(ctx, plans_path));
+    plans_read(&x);
+    CHECK(x.b[COUNT] == MOST, "%d plans", x.b[COUNT]);
+    next_context(w);
+    OK(amp_cuda_plans_load(ctx, plans_path));
+    CHECK(searched(planned(w, 6, 0)) == 0, "the third is not remembered");
+    CHECK(searched(planned(w, 4, 0)) == 1, "the second is");
+    CHECK(searched(planned(w, 8, 0)) == 0, "the fourth is not");
+    CHECK(searched(planned(w, 6, 0)) == 1, "the third did not make room");
+}
+static void test_plan_files() {
+    world w;
+    plan_file f;
+    snprintf(plans_path, sizeof plans_path, "%s.plans", state_file);
+    hcu_reset();
+    next_context(&w);
+    plan_arguments(&w);
+    plans_read(&f);
+    CHECK(f.b[COUNT] == 2, "%d plans are saved, two are of cuBLASLt", f.b[COUNT]);
+    next_context(&w);
+    plan_files_refused(&w, &f);
+    plans_not_valid(&w, &f);
+    plans_of_others(&w);
+    plans_in_order(&w, &f);
+    end(&w);
+    remove(plans_path);
+    no_leak("plan files");
+}
+
 /* ---- memory that a verb must not leave: a small workspace, and a bias that is longer than the room for one ---- */
 
 /* A verb of a context on another device than the thread's: the thread's comes back, and a failure of that is told. */
@@ -1032,6 +1254,78 @@ static void test_long_bias() { /* an F32 bias of an F16 product is rounded into 
     no_leak("long bias");
 }
 
+/* ---- a lent workspace: its end holds biases if it is over 1 MiB, and nothing outside of it is touched ---- */
+
+enum { ROOM_FOR = 131072 }; /* a bias of so many elements fits */
+/* A row times a matrix of zeros plus a long bias in F32, and then sums of columns, in `lent` bytes at this offset.
+   The sentence about the product. */
+static void product_in_lent(size_t offset, size_t lent, size_t n, char *said, size_t bytes) {
+    unsigned char *memory, *host;
+    void *a, *b, *bias, *out;
+    amp_cuda_desc d = desc_with(0);
+    amp_gemm_desc g = AMP_ZERO;
+    const size_t behind = 4096, whole = offset + lent + behind;
+    CHECK(cudaMalloc((void **)&memory, whole) == cudaSuccess, "no memory");
+    CHECK(cudaMemset(memory, 0x5a, whole) == cudaSuccess && cudaDeviceSynchronize() == cudaSuccess, "memset");
+    d.workspace = memory + offset;
+    d.workspace_bytes = lent;
+    OK(amp_cuda_create(&ctx, d));
+    OK(amp_alloc(ctx, &a, 16, NULL));
+    OK(amp_alloc(ctx, &b, n * 16, NULL));
+    OK(amp_alloc(ctx, &bias, n * 4, NULL));
+    OK(amp_alloc(ctx, &out, n * 2, NULL));
+    OK(amp_zero(ctx, a, 16));
+    OK(amp_zero(ctx, b, n * 16));
+    host = (unsigned char *)malloc(whole > n * 4 ? whole : n * 4);
+    for (size_t i = 0; i < n; i++)
+        ((float *)host)[i] = (float)(i % 512);
+    OK(amp_copy(ctx, bias, host, n * 4));
+    g.m = 1;
+    g.n = n;
+    g.k = 8;
+    g.a = amp_arr(a, AMP_F16);
+    g.b = amp_arr(b, AMP_F16);
+    g.bias = amp_arr(bias, AMP_F32);
+    g.d = amp_arr(out, AMP_F16);
+    OK(amp_gemm_explain(ctx, said, bytes, g));
+    OK(amp_gemm(ctx, g));
+    OK(amp_copy(ctx, host, out, n * 2));
+    size_t bad = 0, left = 0;
+    for (size_t i = 0; i < n; i++)
+        bad += amp_f32_from_f16(((amp_f16 *)host)[i]) != (float)(i % 512);
+    CHECK(bad == 0, "%zu of the sums are wrong in %zu bytes at %zu", bad, lent, offset);
+    CHECK(cudaMemcpy(host, memory, whole, cudaMemcpyDeviceToHost) == cudaSuccess, "copy");
+    for (size_t i = 0; i < whole; i++)
+        left += (i < offset || i >= offset + lent) && host[i] != 0x5a;
+    CHECK(left == 0, "%zu bytes outside of a workspace of %zu at %zu were written", left, lent, offset);
+    free(host);
+    void *const areas[] = {a, b, bias, out};
+    for (void *area : areas)
+        OK(amp_free(ctx, area));
+    amp_ctx_destroy(ctx);
+    ctx = NULL;
+    cudaFree(memory);
+}
+static void test_lent_workspace() {
+    const size_t mega = 1 << 20;
+    char said[400];
+    static const struct {
+        size_t offset, lent, n;
+        const char *how;
+    } cases[] = {{0, mega, 64, "plain kernel: the bias is in a different dtype than d"}, {0, mega + 1, 64, "cuBLASLt"},
+        {0, mega + 1, ROOM_FOR, "the bias rounded to its dtype"},
+        {0, 2 * mega + 100, ROOM_FOR, "the bias rounded to its dtype"},
+        {0, mega + 256, ROOM_FOR + 8, "plain kernel: the bias is in a different dtype than d"},
+        {16, mega + 240, 64, "plain kernel"}, /* what is skipped does not count */
+        {16, mega + 241, ROOM_FOR, "the bias rounded to its dtype"}};
+    hcu_reset();
+    for (const auto &c : cases) {
+        product_in_lent(c.offset, c.lent, c.n, said, sizeof said);
+        CHECK(strstr(said, c.how), "%zu bytes at %zu: %s", c.lent, c.offset, said);
+    }
+    no_leak("lent workspace");
+}
+
 /* ---- the next minibatch: page-locked host memory to context memory and back, without waiting ---- */
 
 static void test_pinned() {
@@ -1155,7 +1449,7 @@ static amp_params *layout_set(amp_dtype model, amp_master master, amp_dtype mome
     OK(amp_params_create(&p, ctx, d));
     for (int i = 0; i < tensors; i++) {
         amp_param_desc e = AMP_ZERO;
-        e.count = i == 0 ? 70000 : (size_t)(1 + i % 5); /* two chunks, and small ones */
+        e.count = i ? (size_t)(1 + i % 5) : tensors > 3 ? 70000 : 3000; /* one of many: two chunks, and small ones */
         e.keep_f32 = i % 3 == 2;
         OK(amp_params_add(p, e));
     }
@@ -1175,6 +1469,7 @@ static void test_step_counts() {
         AMP_OPTIMIZER_LIST(AMP_X)
 #undef AMP_X
     };
+    hcu_set_sms(0, 4); /* fewer blocks: a quarter of the time */
     OK(amp_cuda_create(&ctx, desc_with(0)));
     for (int l = 0; l < 7; l++) {
         for (int o = 0; o < AMP_OPTIMIZER_COUNT; o++) {
@@ -1212,6 +1507,7 @@ static void test_step_counts() {
     }
     amp_ctx_destroy(ctx);
     ctx = NULL;
+    hcu_set_sms(0, 132);
     no_leak("step counts");
 }
 
@@ -1595,6 +1891,7 @@ static void test_lent() {
     int hosts = 0;
 
     hcu_reset();
+    hcu_set_sms(1, 4); /* fewer blocks: half of the time */
     CHECK(cudaSetDevice(1) == cudaSuccess, "no device 1");
     cudaStreamCreateWithFlags(&st, cudaStreamNonBlocking);
     cublasCreate(&handle);
@@ -1625,7 +1922,79 @@ static void test_lent() {
     cublasDestroy(handle);
     cudaStreamDestroy(st);
     cudaSetDevice(0);
+    hcu_set_sms(1, 132);
     no_leak("lent");
+}
+
+/* ---- memory that is freed inside a capture ---- */
+
+static void *last_area; /* of device_alloc */
+static void *device_alloc_noted(size_t n, void *user) { return last_area = device_alloc(n, user); }
+static void test_freed_in_capture() { /* 64 areas wait for the end of the capture; one more is lost, and that is said */
+    enum { WAIT = 64 };
+    void *areas[WAIT + 1], *p = NULL;
+    cudaGraph_t graph;
+    amp_cuda_desc d = desc_with(0);
+    d.allocator.alloc_fn = device_alloc_noted;
+    d.allocator.free_fn = device_free;
+    d.workspace_bytes = 4096;
+    hcu_reset();
+    OK(amp_cuda_create(&ctx, d));
+    int own = device_areas;
+    for (int i = 0; i <= WAIT; i++)
+        OK(amp_alloc(ctx, &areas[i], i == WAIT ? 1234 : 64, NULL));
+    void *lost = last_area;
+    for (int round = 0; round < 2; round++) {
+        CHECK(cudaStreamBeginCapture(amp_cuda_stream(ctx), cudaStreamCaptureModeGlobal) == cudaSuccess, "begin");
+        int before = device_areas;
+        warnings = 0;
+        for (int i = round ? WAIT : 0; i < WAIT; i++)
+            OK(amp_free(ctx, areas[i]));
+        CHECK(warnings == 0 && device_areas == before, "%ld warnings, %d areas of %d", warnings, device_areas, before);
+        if (!round) OK(amp_free(ctx, areas[WAIT]));
+        if (!round)
+            CHECK(warnings == 1 && strstr(last_log, "too much was freed inside a capture: 1234 bytes are lost"),
+                "%ld warnings, the last: %s", warnings, last_log);
+        still_capturing(amp_cuda_stream(ctx), "free");
+        CHECK(cudaStreamEndCapture(amp_cuda_stream(ctx), &graph) == cudaSuccess, "end");
+        cudaGraphDestroy(graph);
+        OK(amp_alloc(ctx, &p, 64, NULL)); /* frees what waits */
+        CHECK(device_areas == own + 2, "%d areas", device_areas - own);
+        OK(amp_free(ctx, p));
+        CHECK(device_areas == own + 1, "%d areas", device_areas - own);
+    }
+    amp_ctx_destroy(ctx);
+    ctx = NULL;
+    CHECK(device_areas == 1, "%d areas: all but the lost one", device_areas);
+    device_free(lost, 1234, NULL);
+    no_leak("freed in a capture");
+}
+/* CUDA's legacy stream cannot be asked while a stream that waits for it is being captured: that is a capture, too. */
+static void test_implicit_capture() {
+    void *p = NULL, *other = NULL;
+    amp_cuda_desc d = desc_with(0);
+    d.stream = AMP_CUDA_STREAM_LEGACY;
+    d.workspace_bytes = 4096;
+    hcu_reset();
+    OK(amp_cuda_create(&ctx, d));
+    OK(amp_alloc(ctx, &p, 64, NULL));
+    hcu_fail_call("cudaStreamIsCapturing", 1, cudaErrorStreamCaptureImplicit, 0);
+    WANT(amp_alloc(ctx, &other, 64, NULL), AMP_ERR_CAPTURE);
+    CHECK(!other && strstr(amp_last_error(ctx), "is being captured"), "%s", amp_last_error(ctx));
+    hcu_fail_call("cudaStreamIsCapturing", 1, cudaErrorStreamCaptureImplicit, 0);
+    WANT(amp_sync(ctx), AMP_ERR_CAPTURE);
+    size_t bytes = hcu_device_bytes(0);
+    hcu_fail_call("cudaStreamIsCapturing", 1, cudaErrorStreamCaptureImplicit, 0);
+    OK(amp_free(ctx, p));
+    CHECK(hcu_device_bytes(0) == bytes, "freed inside a capture");
+    CHECK(cudaPeekAtLastError() == cudaSuccess, "left to the caller");
+    OK(amp_sync(ctx));
+    OK(amp_alloc(ctx, &p, 64, NULL));
+    CHECK(hcu_device_bytes(0) == bytes, "what waited is not freed");
+    OK(amp_free(ctx, p));
+    amp_ctx_destroy(ctx);
+    ctx = NULL;
+    no_leak("implicit capture");
 }
 
 static void test_given_back() { /* lent memory goes back when nothing uses it any more */
@@ -1702,6 +2071,352 @@ static void test_create() {
     no_leak("create");
 }
 
+static int harmless(const char *call) {                                        /* a failure of these has a way round */
+    static const char *const calls[] = {"cudaThreadExchangeStreamCaptureMode", /* the mode stays what it was */
+        "cudaStreamGetCaptureInfo",                                            /* then it is no capture */
+        "cublasLtMatmulAlgoConfigGetAttribute",                                /* a number in a sentence */
+        "cublasLtMatmulAlgoGetHeuristic"};                                     /* its usual one: nothing is offered */
+    for (const char *other : calls) {
+        if (!strcmp(call, other)) return 1;
+    }
+    return 0;
+}
+
+/* ---- amp_cuda_create: what it refuses, and each of its calls that fails ---- */
+
+/* Refused with this status and this sentence; nothing stays. */
+static void refuses(const amp_cuda_desc *d, amp_status status, const char *sentence) {
+    amp_ctx *x = (amp_ctx *)1;
+    last_log[0] = 0;
+    amp_status s = amp_cuda_create(&x, d);
+    CHECK(s == status, "%d, wanted %d: %s (%s)", (int)s, (int)status, sentence, last_log);
+    CHECK(!x, "create left a context: %s", sentence);
+    CHECK(strstr(last_log, sentence), "said is '%s', not '%s'", last_log, sentence);
+    if (s == AMP_OK) amp_ctx_destroy(x);
+    CHECK(cudaPeekAtLastError() == cudaSuccess, "an error of ours was left to the caller: %s", sentence);
+    no_leak(sentence);
+}
+static void test_refused_desc() {
+    amp_ctx *x = (amp_ctx *)1;
+    char lent[600];
+    amp_cuda_desc d = desc_with(0);
+    d._begin = 1;
+    last_log[0] = 0;
+    WANT(amp_cuda_create(&x, d), AMP_ERR_UNINIT);
+    CHECK(!x && !last_log[0], "a logger that cannot be trusted was told: %s", last_log);
+    x = (amp_ctx *)1;
+    WANT(amp_cuda_create_checked(&x, AMP_VERSION, sizeof d - 8, d), AMP_ERR_VERSION);
+    CHECK(!x, "create left a context");
+    for (int half = 0; half < 2; half++) {
+        d = desc_with(0);
+        if (half)
+            d.host.alloc_fn = host_alloc;
+        else
+            d.host.free_fn = host_free;
+        refuses(&d, AMP_ERR_INVALID_ARG, "desc.host needs both functions or neither");
+        d = desc_with(0);
+        if (half)
+            d.allocator.alloc_fn = device_alloc;
+        else
+            d.allocator.free_fn = device_free;
+        refuses(&d, AMP_ERR_INVALID_ARG, "desc.allocator needs both functions or neither");
+    }
+    d = desc_with(AMP_CUDA_POOL);
+    d.allocator.alloc_fn = device_alloc;
+    d.allocator.free_fn = device_free;
+    refuses(&d, AMP_ERR_INVALID_ARG, "desc.allocator and AMP_CUDA_POOL exclude each other");
+    d = desc_with(0);
+    d.workspace = lent; /* it is not looked at */
+    d.workspace_bytes = 511;
+    refuses(&d, AMP_ERR_INVALID_ARG, "desc.workspace_bytes is less than 512");
+    d.workspace_bytes = 512;
+    OK(amp_cuda_create(&ctx, d));
+    amp_ctx_destroy(ctx);
+    ctx = NULL;
+    refuses((d = desc_with(4), &d), AMP_ERR_INVALID_ARG, "desc.flags has an unknown bit");
+    d = desc_with(0);
+    d.gemm_flags = 1u << 31;
+    refuses(&d, AMP_ERR_INVALID_ARG, "desc.gemm_flags has an unknown bit");
+    d = desc_with(0);
+    d.device = 2;
+    refuses(&d, AMP_ERR_INVALID_ARG, "desc.device: this machine has no such device");
+    d = desc_with(0);
+    for (size_t bytes : {(size_t)-1, (size_t)-1 / 2 + 1, (size_t)-1 / 2}) { /* a sum with it must not wrap round */
+        d.workspace_bytes = bytes;
+        refuses(&d, AMP_ERR_NO_MEMORY, "cudaMalloc: cudaErrorMemoryAllocation");
+    }
+}
+
+static int hosts_left, host_fails_in;
+static void *host_alloc_fails(size_t n, void *) {
+    if (host_fails_in && --host_fails_in == 0) return NULL;
+    hosts_left++;
+    return malloc(n);
+}
+static void host_free_counts(void *p, size_t, void *) {
+    hosts_left--;
+    free(p);
+}
+/* Lent allocators that have nothing: for the host, for the device. */
+static void test_create_without_memory() {
+    amp_cuda_desc d = desc_with(0);
+    d.host.alloc_fn = host_alloc_fails;
+    d.host.free_fn = host_free_counts;
+    for (int k = 1; k <= 3; k++) { /* the backend's state, the context, its ledger */
+        host_fails_in = k;
+        refuses(&d, AMP_ERR_NO_MEMORY, "amp_cuda_create: no host memory");
+        CHECK(hosts_left == 0 && host_fails_in == 0, "%d host areas are left, %d", hosts_left, host_fails_in);
+    }
+    d.allocator.alloc_fn = device_alloc;
+    d.allocator.free_fn = device_free;
+    for (int k = 1; k <= 2; k++) { /* the workspace, the scratch block */
+        fail_in = k;
+        refuses(&d, AMP_ERR_NO_MEMORY, "allocator.alloc_fn: cudaErrorMemoryAllocation");
+        CHECK(device_areas == 0 && hosts_left == 0 && fail_in == 0, "%d, %d areas", device_areas, hosts_left);
+    }
+}
+
+static amp_status create_status(const char *call, int error, int sticky) { /* of a creation in which this fails */
+    if (!strncmp(call, "cudaGetDevice", 13) && call[13] != 'A' && call[13] != 'P') return AMP_ERR_NO_CUDA;
+    if (sticky || (!error && strstr(call, "Synchronize"))) return AMP_ERR_DEAD;
+    if (!error && (strstr(call, "Malloc") || strstr(call, "StreamCreate"))) return AMP_ERR_NO_MEMORY;
+    return AMP_ERR_CUDA;
+}
+/* The k-th call of a creation fails; 0: it has not so many. */
+static int create_fails(const amp_cuda_desc *d, long k, int error, int sticky) {
+    amp_ctx *x = (amp_ctx *)1;
+    int now = 9, before = 9;
+    last_log[0] = 0;
+    cudaGetDevice(&before);
+    hcu_reset_counts();
+    hcu_fail_call(NULL, k, error, sticky);
+    amp_status s = amp_cuda_create(&x, d);
+    const char *call = hcu_last_injected(), *told = strcmp(call, "cudaGetDevice") ? call : "cudaGetDeviceCount";
+    int hit = hcu_injected() > 0;
+    if (s == AMP_OK) {
+        CHECK(!hit || harmless(call), "creation %ld: %s fails unseen", k, call);
+        amp_ctx_destroy(x);
+    } else {
+        amp_status kind = create_status(call, error, sticky);
+        CHECK(!x, "creation %ld: %s left a context", k, call);
+        CHECK(s == kind, "creation %ld: %s -> %d, wanted %d", k, call, (int)s, (int)kind);
+        CHECK(strstr(last_log, told) || (sticky && harmless(call)), "%s failed, said is '%s'", call, last_log);
+    }
+    hcu_reset();
+    no_leak(call);
+    CHECK(cudaGetDevice(&now) == cudaSuccess && now == before, "device %d after %s", now, call);
+    return hit;
+}
+static void test_create_faults() {
+    hcu_reset();
+    for (int i = 0; i < 18; i++) {
+        static const uint32_t flags[] = {0, AMP_CUDA_POOL, AMP_CUDA_DEBUG};
+        amp_cuda_desc d = desc_with(flags[i % 3]);
+        long k = 1;
+        d.device = i / 3 % 2 ? 1 : AMP_NONE;
+        d.workspace_bytes = 4096;
+        while (create_fails(&d, k, i / 6 == 1 ? cudaErrorUnknown : 0, i / 6 == 2))
+            k++;
+        CHECK(k > 30, "%ld calls", k);
+    }
+}
+
+/* What cublasLtCreate says, with an error of the caller's own pending: that one is not mistaken for a dead device. */
+static void test_create_cublas() {
+    static const struct {
+        cublasStatus_t code;
+        const char *name;
+        amp_status status;
+    } cases[] = {{CUBLAS_STATUS_NOT_INITIALIZED, "CUBLAS_STATUS_NOT_INITIALIZED", AMP_ERR_CUDA},
+        {CUBLAS_STATUS_ALLOC_FAILED, "CUBLAS_STATUS_ALLOC_FAILED", AMP_ERR_NO_MEMORY},
+        {CUBLAS_STATUS_ARCH_MISMATCH, "CUBLAS_STATUS_ARCH_MISMATCH", AMP_ERR_CUDA},
+        {(cublasStatus_t)99, "a cuBLAS status without a name here", AMP_ERR_CUDA}};
+    const amp_cuda_desc d = desc_with(0);
+    for (const auto &c : cases) {
+        for (int pending = 0; pending < 2; pending++) {
+            char sentence[120];
+            void *p;
+            snprintf(sentence, sizeof sentence, "amp_cuda_create: cublasLtCreate: %s", c.name);
+            if (pending) {
+                hcu_fail_call("cudaMalloc", 1, 0, 0);
+                CHECK(cudaMalloc(&p, 8) != cudaSuccess, "no failure injected");
+            }
+            hcu_fail_call("cublasLtCreate", 1, (int)c.code, 0);
+            refuses(&d, c.status, sentence);
+        }
+    }
+    hcu_fail_call("cublasLtCreate", 1, 0, 1);
+    amp_ctx *x = (amp_ctx *)1;
+    WANT(amp_cuda_create(&x, d), AMP_ERR_DEAD);
+    CHECK(!x && strstr(last_log, "cublasLtCreate"), "%s", last_log);
+    hcu_reset();
+    no_leak("create cublas");
+}
+/* The thread's own device comes back after a creation that succeeds, and after one that fails. */
+static void test_create_restores() {
+    amp_cuda_desc d = desc_with(0);
+    int now = 9;
+    hcu_reset();
+    d.device = 1;
+    hcu_fail_call("cudaSetDevice", 2, 0, 0); /* there; back */
+    refuses(&d, AMP_ERR_CUDA, "amp_cuda_create: cudaSetDevice: cudaErrorInvalidDevice");
+    CHECK(cudaGetDevice(&now) == cudaSuccess && now == 0, "device %d", now);
+    hcu_reset_counts();
+    hcu_fail_call("cudaMallocHost", 1, 0, 0);
+    fail_after_log = "cudaSetDevice";
+    amp_ctx *x = (amp_ctx *)1;
+    WANT(amp_cuda_create(&x, d), AMP_ERR_NO_MEMORY);
+    CHECK(!x && hcu_injected() == 2, "%ld failures", hcu_injected());
+    CHECK(cudaGetDevice(&now) == cudaSuccess && now == 0, "device %d", now);
+    (void)cudaGetLastError();
+    cudaStream_t st; /* the legacy stream says so while a stream that waits for it is being captured */
+    cudaStreamCreateWithFlags(&st, cudaStreamNonBlocking);
+    d = desc_with(0);
+    d.stream = st;
+    for (int error : {(int)cudaErrorStreamCaptureImplicit, (int)cudaErrorStreamCaptureInvalidated}) {
+        x = (amp_ctx *)1;
+        hcu_fail_call("cudaStreamIsCapturing", 1, error, 0);
+        last_log[0] = 0;
+        WANT(amp_cuda_create(&x, d), AMP_ERR_CAPTURE);
+        CHECK(!x && cudaPeekAtLastError() == cudaSuccess, "left to the caller");
+        const char *said = error == cudaErrorStreamCaptureImplicit ? "desc.stream is being captured"
+                                                                   : "cudaErrorStreamCaptureInvalidated";
+        CHECK(strstr(last_log, said), "%s", last_log);
+    }
+    cudaStreamDestroy(st);
+    d = desc_with(0);
+    hcu_fail_call("cudaGetDeviceCount", 1, 0, 0);
+    refuses(&d, AMP_ERR_NO_CUDA, "amp_cuda_create: cudaGetDeviceCount: cudaErrorNoDevice");
+    hcu_fail_call("cudaGetDeviceCount", 1, cudaErrorIllegalAddress, 0);
+    refuses(&d, AMP_ERR_DEAD, "amp_cuda_create: cudaGetDeviceCount: cudaErrorIllegalAddress");
+    hcu_fail_call("cudaGetDeviceCount", 1, 0, 0);
+    CHECK(amp_cuda_available() == 0, "available without a count");
+    CHECK(cudaPeekAtLastError() == cudaSuccess, "amp_cuda_available left its error to the caller");
+    CHECK(amp_cuda_available() == 1, "not available");
+    hcu_reset();
+    no_leak("create restores");
+}
+static void test_last_error() {
+    amp_cuda_error e = {7, AMP_CUDA_CUBLASLT, NULL};
+    OK(amp_cuda_create(&ctx, desc_with(0)));
+    WANT(amp_cuda_last_error(ctx, NULL), AMP_ERR_INVALID_ARG);
+    WANT(amp_cuda_last_error(NULL, &e), AMP_ERR_INVALID_ARG);
+    CHECK(e.code == 0 && e.library == AMP_CUDA_NO_LIBRARY && e.call && !e.call[0], "of no context: %d", (int)e.code);
+    OK(amp_cuda_last_error(ctx, &e));
+    CHECK(e.code == 0 && e.library == AMP_CUDA_NO_LIBRARY && e.call && !e.call[0], "none failed: %d", (int)e.code);
+    amp_ctx_destroy(ctx);
+    ctx = NULL;
+    no_leak("last error");
+}
+
+/* ---- what a CUDA error means: which are sticky, which are of a capture; and the names of cuBLAS's ---- */
+
+static amp_status zero_fails(int code) { /* of a context of its own, which may die of it */
+    void *p = NULL;
+    amp_cuda_error e;
+    amp_cuda_desc d = desc_with(0);
+    d.workspace_bytes = 4096; /* less to make */
+    OK(amp_cuda_create(&ctx, d));
+    OK(amp_alloc(ctx, &p, 64, NULL));
+    hcu_fail_call("cudaMemsetAsync", 1, code, 0);
+    amp_status s = amp_zero(ctx, p, 64);
+    OK(amp_cuda_last_error(ctx, &e));
+    CHECK(e.code == code && e.library == AMP_CUDA_RUNTIME && !strcmp(e.call, "cudaMemsetAsync"), "%d", (int)e.code);
+    CHECK(strstr(amp_last_error(ctx), "amp_zero: cudaMemsetAsync: "), "%s", amp_last_error(ctx));
+    CHECK(cudaPeekAtLastError() == cudaSuccess, "error %d was left to the caller", code);
+    amp_status again = amp_zero(ctx, p, 64), dead = s == AMP_ERR_DEAD ? AMP_ERR_DEAD : AMP_OK;
+    CHECK(again == dead, "after error %d: %d", code, (int)again);
+    if (dead) CHECK(strstr(amp_last_error(ctx), "since cudaMemsetAsync failed"), "%s", amp_last_error(ctx));
+    OK(amp_free(ctx, p));
+    amp_ctx_destroy(ctx);
+    ctx = NULL;
+    hcu_reset();
+    return s;
+}
+static void test_kinds_of_errors() {
+    static const int sticky[] = {226, 721, 911, cudaErrorIllegalAddress, cudaErrorLaunchTimeout, cudaErrorAssert,
+        cudaErrorHardwareStackError, cudaErrorIllegalInstruction, cudaErrorMisalignedAddress,
+        cudaErrorInvalidAddressSpace, cudaErrorInvalidPc, cudaErrorLaunchFailure, cudaErrorECCUncorrectable,
+        cudaErrorNvlinkUncorrectable, cudaErrorMpsClientTerminated, cudaErrorCudartUnloading};
+    hcu_reset();
+    for (int code : sticky)
+        CHECK(zero_fails(code) == AMP_ERR_DEAD, "error %d is sticky", code);
+    for (int code = cudaErrorStreamCaptureUnsupported - 1; code <= cudaErrorStreamCaptureWrongThread + 1; code++) {
+        int capture = code >= cudaErrorStreamCaptureUnsupported && code <= cudaErrorStreamCaptureWrongThread;
+        amp_status s = zero_fails(code);
+        CHECK(s == (capture ? AMP_ERR_CAPTURE : AMP_ERR_CUDA), "error %d -> %d", code, (int)s);
+    }
+    CHECK(zero_fails(cudaErrorMemoryAllocation) == AMP_ERR_NO_MEMORY, "no memory");
+    CHECK(zero_fails(cudaErrorInvalidValue) == AMP_ERR_CUDA, "an invalid value");
+    no_leak("kinds of errors");
+}
+/* No memory, and then the question whether the device is alive has an answer of its own. */
+static void test_probe() {
+    static const struct {
+        int code, sticky;
+        amp_status status;
+    } cases[] = {{cudaErrorMemoryAllocation, 0, AMP_ERR_NO_MEMORY}, {cudaErrorIllegalAddress, 0, AMP_ERR_DEAD},
+        {cudaErrorInvalidValue, 0, AMP_ERR_NO_MEMORY}, {cudaErrorMemoryAllocation, 1, AMP_ERR_DEAD}};
+    hcu_reset();
+    for (const auto &c : cases) {
+        void *p = (void *)1;
+        OK(amp_cuda_create(&ctx, desc_with(0)));
+        hcu_set_memory_limit(0, hcu_device_bytes(0));
+        hcu_reset_counts();
+        hcu_fail_call("cudaStreamIsCapturing", 2, c.code, c.sticky); /* the first one asks for a capture */
+        WANT(amp_alloc(ctx, &p, 1 << 20, NULL), c.status);
+        CHECK(hcu_injected() == 1 && !p, "%ld failures, %p", hcu_injected(), p);
+        hcu_reset();
+        CHECK(cudaPeekAtLastError() == cudaSuccess, "left to the caller");
+        hcu_set_memory_limit(0, (size_t)4 << 30);
+        amp_ctx_destroy(ctx);
+        ctx = NULL;
+    }
+    no_leak("probe");
+}
+static void test_cublas_names() {
+    static const struct {
+        int code;
+        const char *name;
+        amp_status status;
+    } cases[] = {{CUBLAS_STATUS_NOT_INITIALIZED, "CUBLAS_STATUS_NOT_INITIALIZED (1)", AMP_ERR_CUDA},
+        {CUBLAS_STATUS_ALLOC_FAILED, "CUBLAS_STATUS_ALLOC_FAILED (3)", AMP_ERR_NO_MEMORY},
+        {CUBLAS_STATUS_ARCH_MISMATCH, "CUBLAS_STATUS_ARCH_MISMATCH (8)", AMP_ERR_CUDA},
+        {CUBLAS_STATUS_MAPPING_ERROR, "CUBLAS_STATUS_MAPPING_ERROR (11)", AMP_ERR_CUDA},
+        {CUBLAS_STATUS_EXECUTION_FAILED, "CUBLAS_STATUS_EXECUTION_FAILED (13)", AMP_ERR_CUDA},
+        {CUBLAS_STATUS_INTERNAL_ERROR, "CUBLAS_STATUS_INTERNAL_ERROR (14)", AMP_ERR_CUDA},
+        {CUBLAS_STATUS_LICENSE_ERROR, "a cuBLAS status without a name here (16)", AMP_ERR_CUDA}};
+    world w;
+    OK(amp_cuda_create(&ctx, desc_with(0)));
+    OK(build(&w, ctx));
+    for (const auto &c : cases) {
+        for (int pending = 0; pending < 2; pending++) { /* an error of the caller's own is not a dead device */
+            amp_cuda_error e;
+            void *p;
+            if (pending) {
+                hcu_fail_call("cudaMalloc", 1, 0, 0);
+                CHECK(cudaMalloc(&p, 8) != cudaSuccess, "no failure injected");
+            }
+            hcu_fail_call("cublasLtMatmul", 1, c.code, 0);
+            WANT(v_gemm_f16(&w), c.status);
+            CHECK(strstr(amp_last_error(ctx), c.name), "%s", amp_last_error(ctx));
+            OK(amp_cuda_last_error(ctx, &e));
+            CHECK(
+                e.code == c.code && e.library == AMP_CUDA_CUBLASLT && !strcmp(e.call, "cublasLtMatmul"), "%s", e.call);
+        }
+    }
+    hcu_fail_call("cublasLtMatmulDescSetAttribute", 1, CUBLAS_STATUS_INVALID_VALUE, 0);
+    WANT(v_gemm_f16(&w), AMP_ERR_CUDA);
+    CHECK(strstr(amp_last_error(ctx), "CUBLAS_STATUS_INVALID_VALUE (7)"), "%s", amp_last_error(ctx));
+    hcu_fail_call("cublasLtMatmulDescSetAttribute", 1, CUBLAS_STATUS_NOT_SUPPORTED, 0);
+    WANT(v_gemm_f16(&w), AMP_ERR_CUDA);
+    CHECK(strstr(amp_last_error(ctx), "CUBLAS_STATUS_NOT_SUPPORTED (15)"), "%s", amp_last_error(ctx));
+    OK(v_gemm_f16(&w));
+    (void)cudaGetLastError();
+    end(&w);
+    no_leak("names of cuBLAS");
+}
+
 static void test_errors() {
     world w;
     void *p;
@@ -1739,7 +2454,7 @@ static void test_errors() {
 
 /* ---- faults: the k-th CUDA call of a whole life fails, for every k ---- */
 
-static int at_end; /* the life had come to its end without an error */
+static int at_end; /* no call had failed when the life came to its end */
 
 static amp_status once_more(world *w, const verb *v) { /* after a failure that is not sticky the verb works again */
     amp_scaler_set_scale(w->s, 1024.0f);               /* also ends a half-done update */
@@ -1772,19 +2487,13 @@ static amp_status life(uint32_t flags, int retry) { /* returns the first failure
     }
     s = amp_sync(ctx);
     if (first == AMP_OK) first = s;
-    at_end = first == AMP_OK;
+    at_end = first == AMP_OK && !hcu_injected();
     OK(amp_cuda_last_error(ctx, &e));
     if (first == AMP_ERR_DEAD || first == AMP_ERR_CUDA) {
         CHECK(e.library != AMP_CUDA_NO_LIBRARY && e.code && e.call[0], "no code of CUDA's after %d", (int)first);
     }
     end(&w);
     return first;
-}
-
-static int harmless(const char *call) { /* a failure of these has a way round */
-    if (!strcmp(call, "cublasLtMatmulAlgoGetHeuristic")) return 1;
-    if (!strcmp(call, "cublasLtMatmulDescSetAttribute")) return 1;
-    return !strcmp(call, "cudaGetDevice");
 }
 
 static void after_life(long k) {
@@ -1834,8 +2543,133 @@ static void test_faults(uint32_t flags, int first, int step) {
     }
     hcu_reset();
     hcu_set_mode(HCU_LAZY, 1);
-    CHECK(total > 100 / step, "only %ld faults", total);
+    CHECK(total >= 5000 / step, "only %ld faults", total);
     printf("faults, flags %u: %ld injected, from the %d-th on\n", (unsigned)flags, total, first);
+}
+
+/* ---- the k-th CUDA call of one verb fails, for every k and every verb ---- */
+
+/* A verb whose k-th call fails, with `error` if that is not 0; 0: it has not so many. */
+static int one_failure(world *w, const verb *v, long k, int error, int sticky) {
+    amp_cuda_error e;
+    int now = 9;
+    hcu_reset_counts();
+    hcu_fail_call(NULL, k, error, sticky);
+    amp_status s = v->call(w);
+    const char *call = hcu_last_injected(), *told = call;
+    hcu_fail_call(NULL, 0, 0, 0);
+    if (!hcu_injected()) return 0;
+    if (!strncmp(call, "cudaEvent", 9) && strcmp(call, "cudaEventCreate"))
+        told = "cudaEventSynchronize"; /* tuning has one name for them */
+    CHECK(s != AMP_OK || harmless(call), "%s, call %ld: %s fails unseen", v->name, k, call);
+    OK(amp_cuda_last_error(w->x, &e));
+    if (s == AMP_ERR_CUDA || (s == AMP_ERR_DEAD && !sticky)) {
+        CHECK(!strcmp(e.call, told) && e.code, "%s: %s failed, told is %s (%d)", v->name, call, e.call, (int)e.code);
+        CHECK(strstr(amp_last_error(w->x), told), "%s: %s failed: %s", v->name, call, amp_last_error(w->x));
+    }
+    if (sticky) {
+        CHECK(s == AMP_ERR_DEAD || s == AMP_OK, "%s: %s sticky -> %d", v->name, call, (int)s);
+        hcu_reset_counts();
+        WANT(amp_sync(w->x), AMP_ERR_DEAD);
+        CHECK(s == AMP_OK || hcu_calls(NULL) == 0, "%ld calls to a device that is known to be dead", hcu_calls(NULL));
+        hcu_reset();
+    } else {
+        CHECK(s != AMP_ERR_DEAD || strstr(call, "Synchronize"), "%s: dead after %s", v->name, call);
+    }
+    CHECK(cudaGetDevice(&now) == cudaSuccess && now == 0, "%s: device %d after %s", v->name, now, call);
+    return 1;
+}
+/* In one world: the verb works as soon as no call fails. */
+static long fail_each_call(world *w, const verb *v) {
+    long k = 1;
+    while (one_failure(w, v, k, cudaErrorUnknown, 0)) {
+        amp_scaler_set_scale(w->s, 1024.0f); /* ends a half-done update */
+        k++;
+    }
+    CHECK(k > 2, "%s: %ld calls", v->name, k - 1);
+    OK(v->call(w));
+    return k - 1;
+}
+static amp_status q_objects(world *w) { /* memory and objects, made and given back */
+    world own;
+    int live = hcu_leaks(0);
+    amp_status s = build(&own, w->x);
+    hcu_fail_call(NULL, 0, 0, 0); /* giving back has no status */
+    drop(&own);
+    CHECK(hcu_leaks(0) == live, "%d objects are left after %s", hcu_leaks(0) - live, hcu_last_injected());
+    return s;
+}
+/* As the first call of the verb after a context was made, with the failure that is usual for the CUDA call. */
+static long fail_each_first_call(const amp_cuda_desc *d, const verb *v, int sticky) {
+    const int planned = strstr(v->name, "gemm") || strstr(v->name, "linear") || strstr(v->name, "chain"),
+              anew = sticky || planned || !strcmp(v->name, "tune") || !strcmp(v->name, "autocast");
+    const long most = strcmp(v->name, "tune") ? 1000 : 100; /* after that it does the same again */
+    long k = 0;
+    int hit = 1;
+    world w = AMP_ZERO;
+    while (hit && k < most) {
+        if (!w.x) {
+            OK(amp_cuda_create(&ctx, d));
+            OK(build(&w, ctx));
+        }
+        k += 1 + sticky; /* of a dead device each second one: each takes a world */
+        hit = one_failure(&w, v, k, 0, sticky);
+        amp_scaler_set_scale(w.s, 1024.0f);
+        if (!anew && hit && amp_sync(w.x) == AMP_OK) continue;
+        end(&w);
+        memset(&w, 0, sizeof w);
+        hcu_reset();
+    }
+    return k / (1 + sticky) - 1;
+}
+/* Nothing stays when a call fails while a context and all that is on it goes. */
+static long fail_each_end(const amp_cuda_desc *d) {
+    long k = 0;
+    int hit = 1, now = 9;
+    while (hit) {
+        world w;
+        OK(amp_cuda_create(&ctx, d));
+        OK(build(&w, ctx));
+        hcu_reset_counts();
+        hcu_fail_call(NULL, ++k, 0, 0);
+        end(&w);
+        hit = hcu_injected() > 0;
+        CHECK(cudaPeekAtLastError() == cudaSuccess, "left to the caller: of %s", hcu_last_injected());
+        hcu_reset();
+        no_leak("a call fails at the end");
+        CHECK(cudaGetDevice(&now) == cudaSuccess && now == 0, "device %d", now);
+    }
+    CHECK(k > 20, "%ld calls", k);
+    return k - 1;
+}
+static void test_each_call() {
+    static const verb objects = {"objects", q_objects};
+    long total = 0;
+    amp_cuda_desc d = desc_with(0);
+    world w;
+    hcu_reset();
+    hcu_set_mode(HCU_EAGER, 1); /* no copy to memory of the host is left over when a call has failed */
+    hcu_set_sms(1, 1);          /* few blocks: a quarter of the time */
+    d.device = 1;
+    d.workspace_bytes = 4096;
+    OK(amp_cuda_create(&ctx, d));
+    OK(build(&w, ctx));
+    run_ok(&w, 0, VERBS);
+    for (const verb &v : verbs)
+        total += fail_each_call(&w, &v);
+    total += fail_each_call(&w, &objects);
+    end(&w);
+    no_leak("each call");
+    for (const verb &v : verbs) {
+        total += fail_each_first_call(&d, &v, 0);
+        total += fail_each_first_call(&d, &v, 1);
+        no_leak(v.name);
+    }
+    total += fail_each_first_call(&d, &objects, 0);
+    total += fail_each_end(&d);
+    hcu_set_sms(1, 132);
+    hcu_set_mode(HCU_LAZY, 1);
+    printf("each call of each verb: %ld failures\n", total);
 }
 
 int main(int argc, char **argv) {
@@ -1849,6 +2683,7 @@ int main(int argc, char **argv) {
     test_classes();
     test_first_capture();
     test_plans();
+    test_plan_files();
     test_device_comes_back();
     test_own_workspace();
     test_tuning();
@@ -1857,6 +2692,7 @@ int main(int argc, char **argv) {
     test_small_grid();
     test_one_of_many();
     test_long_bias();
+    test_lent_workspace();
     test_pinned();
     test_torn_record();
     test_weights_travel();
@@ -1869,12 +2705,25 @@ int main(int argc, char **argv) {
     test_autocast_capture(AMP_CUDA_POOL);
     test_autocast_training();
     test_lent();
+    test_freed_in_capture();
+    test_implicit_capture();
     test_given_back();
     test_dead_launch();
     test_create();
+    test_refused_desc();
+    test_create_without_memory();
+    test_create_faults();
+    test_create_cublas();
+    test_create_restores();
+    test_last_error();
+    test_kinds_of_errors();
+    test_probe();
+    test_cublas_names();
     test_errors();
-    hcu_set_protect(full); /* closing device memory takes half of the time, and the verbs ran with it closed above */
-    test_faults(0, full ? slice : 1 + (int)getpid() % STEP, full ? slices : STEP);
+    hcu_set_protect(0); /* closing device memory takes half of the time, and the verbs ran with it closed above */
+    test_each_call();
+    hcu_set_protect(full);
+    test_faults(0, full ? slice : STEP / 2, full ? slices : STEP);
     hcu_set_protect(0);
     if (full) {
         test_faults(AMP_CUDA_POOL, slice, slices);
