@@ -1373,6 +1373,8 @@ static void test_torn_record() {
     mirror->word[9] -= (uint64_t)1 << 32;
     OK(amp_step_poll(p, &r));
     CHECK(r.outcome == AMP_STEPPED, "outcome %d", (int)r.outcome);
+    OK(amp_params_set_steps(p, 5)); /* the host writes the record: beside the ticks, which stay */
+    CHECK(mirror->word[0] >> 32 == 1 && mirror->word[9] >> 32 == 1, "other ticks");
     OK(amp_step(p, NULL, &d));
     hcu_reset_counts();
     amp_params_destroy(p); /* CUDA's manual does not say that freeing page-locked memory waits for who writes to it */
