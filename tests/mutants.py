@@ -5,14 +5,13 @@ usage: mutants.py [--seed N] [--count N] [--only TEXT] [--slice I/N] [--list] [-
 
 The faults: those of tests/mutants.txt, which people thought of, and --count more (default 0) that a generator makes of the
 text: an operator, a comparison or a constant replaced, a statement deleted, at places drawn with --seed (default 1).
---only TEXT: whose line of the --list contains TEXT; --slice I/N: the I-th of N shares, for as many processors, each with a WORK of its
-own. Each is built (one object) and run against the tests that its
-section's banner names, on the contexts cpu-2, host and, for the text of vectors, cpu-scalar (the others run the same text with
-other widths) or, for one path's own text, that path's, or on CUDA's; then, if none of them failed, with what else `make test`
-runs (--quick: not): the suite on every context, the tests that have a copy of amp.h of their own, the fuzzers' fixed seeds,
-tests/process.c, the CUDA context and tests/cuda_verbs.cpp, the section's tests with the address sanitizer, and for
-amp_cuda.cuh the counts of tests/sass.sh 90. What each gave is appended to FILE (default $BUILD/mutants.log) and not done again
-there, so that a run that was stopped goes on.
+--only TEXT: whose line of the --list contains TEXT; --slice I/N: the I-th of N shares, for as many processors, each with a
+WORK of its own. Each is built (one object) and run against the tests that its section's banner names, on the contexts cpu-2,
+host and, for the text of vectors, cpu-scalar (the others run the same text with other widths) or, for one path's own text,
+that path's, or on CUDA's; then, if none of them failed, with what else `make test` runs (--quick: not): the suite on every
+context, the tests that have a copy of amp.h of their own, the fuzzers' fixed seeds, tests/process.c, the CUDA context and
+tests/cuda_verbs.cpp, the section's tests with the address sanitizer, and for amp_cuda.cuh the counts of tests/sass.sh 90. What
+each gave is appended to FILE (default $BUILD/mutants.log) and not done again there, so that a run that was stopped goes on.
 
   caught     a test failed, the program died, or it took minutes, or waits for ever
   refused    the compiler did not take it: counted apart
