@@ -635,8 +635,12 @@ static amp_status toy_sync(amp_ctx *c) {
     (void)c;
     return AMP_OK;
 }
+static const char toy_captured[] =
+    "toy: the stream is being captured; and a sentence that is as long as a context can keep loses its "
+    "end when the name of a verb comes before it: .........1.........2.........3.........4.........5......"
+    "...6.........7.........8.........9........10........11........12........13........14........15........16..";
 static amp_status toy_may_wait(amp_ctx *c) {
-    return toy_of(c)->wait == AMP_OK ? AMP_OK : amp_fail(c, toy_of(c)->wait, "toy: the stream is being captured");
+    return toy_of(c)->wait == AMP_OK ? AMP_OK : amp_fail(c, toy_of(c)->wait, "%s", toy_captured);
 }
 static amp_status toy_cast(amp_ctx *c, amp_array d, amp_array s, size_t n, const amp_cast_desc *o) {
     (void)c;
@@ -972,6 +976,7 @@ static void queries_in_a_capture(t_run *t) {
     amp_gemm_desc g = AMP_ZERO;
     float x[4] = {1, 2, 3, 4};
     double norm = 5;
+    char text[320]; /* of which a context keeps as much */
     void *m = NULL;
     amp_ctx *keep = t->ctx;
     CHECK_EQ(amp_ctx_create_backend(&c, &b, &own, NULL, NULL), AMP_OK);
@@ -996,6 +1001,11 @@ static void queries_in_a_capture(t_run *t) {
     CHECK_STATUS(amp_copy(c, m, x, 16), AMP_ERR_CAPTURE, "captured");
     CHECK_OK(amp_copy_async(c, m, x, 16));
     CHECK_STATUS(amp_sync(c), AMP_ERR_CAPTURE, "captured");
+    snprintf(text, sizeof text, "amp_sync: %s", toy_captured);
+    CHECK(strcmp(amp_last_error(c), text) == 0);
+    CHECK_STATUS(amp_histogram_count(c, &hist, list, 1), AMP_ERR_CAPTURE, "captured");
+    CHECK(strlen(amp_last_error(c)) == 319 && strncmp(amp_last_error(c), "amp_histogram_count: ", 21) == 0);
+    CHECK(strncmp(amp_last_error(c) + 21, toy_captured, 298) == 0); /* what has no room is cut off */
     CHECK_STATUS(amp_all_finite(c, &report, list, 1), AMP_ERR_CAPTURE, "captured");
     CHECK_STATUS(amp_histogram_count(c, &hist, list, 1), AMP_ERR_CAPTURE, "captured");
     CHECK_STATUS(amp_params_commit(q), AMP_ERR_CAPTURE, "captured");
