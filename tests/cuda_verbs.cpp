@@ -75,6 +75,24 @@ static amp_ledger_row ledger_row(const amp_ctx *x, const char *label) {
 
 static void no_leak(const char *where) { CHECK(hcu_leaks(1) == 0, "leak: %s", where); }
 
+/* ---- an allocator of device memory that is lent, and may refuse ---- */
+
+static int device_areas, fail_in; /* fail_in n: the n-th allocation from now on fails */
+
+static void *device_alloc(size_t n, void *) {
+    void *p;
+    if (fail_in && --fail_in == 0) return NULL;
+    if (cudaMalloc(&p, n) != cudaSuccess) return NULL;
+    device_areas++;
+    return p;
+}
+static long freed_in_use; /* memory given back while work was still to run: whoever gets it next would share it */
+static void device_free(void *p, size_t, void *) {
+    device_areas--;
+    freed_in_use += hcu_pending() > 0;
+    cudaFree(p);
+}
+
 /* ---- a world: all that the verbs need, on one context ---- */
 
 enum { BUFFERS = 9, PARAMS = 3, N = 4096 };
@@ -1048,6 +1066,220 @@ static void test_tuning() {
     no_leak("tuning");
 }
 
+/* Tuning has outputs of its own: those of the product stay as they are. */
+static amp_gemm_desc tunable(world *w, int i) {
+    amp_gemm_desc g = planned(w, 32, 0);
+    g.ldd = 40;
+    if (i == 0) { /* GELU and what it keeps, by the product */
+        g.act = AMP_GELU;
+        g.aux = at(w, 5, AMP_F16);
+    } else if (i == 1) { /* FP8 and the largest of it */
+        g.n = 32;
+        g.ldd = 48;
+        g.trans_b = 1;
+        g.a.dtype = g.b.dtype = g.d.dtype = AMP_F8E4M3;
+        g.bias.data = NULL;
+        g.amax_d = (float *)w->buf[6];
+    } else {       /* sums of columns; C is D, or another matrix */
+        g.ldd = 0; /* packed */
+        g.beta = amp_opt(1);
+        g.dbias = at(w, 7, AMP_F32);
+        if (i == 3) g.c = at(w, 8, AMP_F16);
+    }
+    return g;
+}
+static void test_tuning_outputs() {
+    static const int written[] = {3, 5, 6, 7, 8}; /* d, aux, amax, dbias; and a c */
+    static char pattern[N * 4], got[N * 4];
+    world w;
+    amp_cuda_desc d = desc_with(0);
+    d.allocator.alloc_fn = device_alloc;
+    d.allocator.free_fn = device_free;
+    d.workspace_bytes = 65536;
+    hcu_reset();
+    OK(amp_cuda_create(&ctx, d));
+    OK(build(&w, ctx));
+    memset(pattern, 0x3a, sizeof pattern);
+    for (int i = 0; i < 4; i++) {
+        static const size_t bytes[4][2] = {{1248, 1248}, {752, 4}, {768, 96}, {768, 96}}; /* d, and the other */
+        amp_gemm_desc g = tunable(&w, i);
+        int areas = device_areas;
+        for (int b : written)
+            OK(amp_copy(ctx, w.buf[b], pattern, sizeof pattern));
+        hcu_reset_counts();
+        OK(amp_gemm_tune(ctx, &g));
+        CHECK(hcu_executed(HCU_FILL) == (i == 2), "%ld fills: zeros for a D that is read", hcu_executed(HCU_FILL));
+        CHECK(strstr(last_log, "first of ") && device_areas == areas, "%d areas more: %s", device_areas - areas,
+            last_log);
+        for (int b : written) {
+            OK(amp_copy(ctx, got, w.buf[b], sizeof got));
+            CHECK(!memcmp(got, pattern, sizeof got), "tuning product %d changed buffer %d", i, b);
+        }
+        for (int k = 0; k < 2; k++) {
+            char said[100];
+            snprintf(said, sizeof said, "amp_gemm_tune: the allocator has no %d bytes for an output", (int)bytes[i][k]);
+            fail_in = k + 1;
+            WANT(amp_gemm_tune(ctx, &g), AMP_ERR_NO_MEMORY);
+            CHECK(strstr(amp_last_error(ctx), said), "%d, %d: %s", i, k, amp_last_error(ctx));
+            CHECK(device_areas == areas && fail_in == 0, "%d areas more", device_areas - areas);
+        }
+        OK(amp_gemm_tune(ctx, &g));
+    }
+    end(&w);
+    no_leak("tuning outputs");
+}
+
+/* ---- why a product is none of cuBLASLt's ---- */
+
+static amp_gemm_desc f8_product(world *w) { /* that cuBLASLt takes */
+    amp_gemm_desc g = AMP_ZERO;
+    g.m = g.n = g.k = 32;
+    g.trans_b = 1;
+    g.a = at(w, 0, AMP_F8E4M3);
+    g.b = at(w, 1, AMP_F8E4M3);
+    g.d = at(w, 3, AMP_F16);
+    return g;
+}
+static void f8_refused(amp_gemm_desc g, const char *why) { /* and on a plain kernel if that is wished */
+    char text[400] = "";
+    WANT(amp_gemm_explain(ctx, text, sizeof text, g), AMP_ERR_UNSUPPORTED);
+    CHECK(strstr(amp_last_error(ctx), why), "said is '%s', not '%s'", amp_last_error(ctx), why);
+    g.flags = AMP_GEMM_EMULATE;
+    OK(amp_gemm_explain(ctx, text, sizeof text, g));
+    CHECK(strstr(text, "plain kernel: ") && strstr(text, why), "said is '%s', not '%s'", text, why);
+}
+static void test_f8_reasons() {
+    world w;
+    char text[400];
+    next_context(&w);
+    OK(amp_gemm_explain(ctx, text, sizeof text, f8_product(&w)));
+    CHECK(strstr(text, "cuBLASLt (algorithm"), "%s", text);
+    for (int i = 0; i < 5; i++) { /* n, k and the leading dimensions */
+        amp_gemm_desc g = f8_product(&w);
+        if (i == 0) g.n = 40;
+        if (i == 1) g.k = 40;
+        if (i == 2) g.lda = 40;
+        if (i == 3) g.ldb = 40;
+        if (i == 4) g.ldd = 40;
+        if (i == 4) g.trans_b = 0; /* else an ldd like that is none of cuBLASLt's reasons */
+        f8_refused(g, "n, k and the leading dimensions are not all multiples of 16");
+    }
+    for (int i = 0; i < 8; i++) {
+        static const char *const why[] = {"a and b are both f8e5m2", "d is f8e5m2, a and b are both f8e4m3",
+            "none for the layout trans_a = 1", "none for the layout trans_b = 0", "a, b and d are not all aligned",
+            "a, b and d are not all aligned", "a, b and d are not all aligned", "beta is not 0 and d is FP8"};
+        amp_gemm_desc g = f8_product(&w);
+        if (i == 0) g.a.dtype = g.b.dtype = AMP_F8E5M2;
+        if (i == 1) g.d.dtype = AMP_F8E5M2;
+        if (i == 2) g.trans_a = 1;
+        if (i == 3) g.trans_b = 0;
+        if (i == 4) g.a = at(&w, 0, AMP_F8E4M3, 8);
+        if (i == 5) g.b = at(&w, 1, AMP_F8E4M3, 8);
+        if (i == 6) g.d = at(&w, 3, AMP_F16, 8);
+        if (i == 7) g.d.dtype = AMP_F8E4M3;
+        if (i == 7) g.beta = amp_opt(1);
+        f8_refused(g, why[i]);
+    }
+    amp_gemm_desc mixed = f8_product(&w); /* with one operand in E5M2 a d in E5M2 is fine */
+    mixed.d.dtype = mixed.a.dtype = AMP_F8E5M2;
+    OK(amp_gemm_explain(ctx, text, sizeof text, mixed));
+    mixed.trans_a = 1;
+    f8_refused(mixed, "none for the layout trans_a = 1");
+    mixed.a.dtype = AMP_F8E4M3;
+    mixed.b.dtype = AMP_F8E5M2;
+    f8_refused(mixed, "none for the layout trans_a = 1");
+    amp_gemm_desc none = f8_product(&w);
+    none.m = 48;
+    hcu_fail_call("cublasLtMatmulAlgoGetHeuristic", 1, CUBLAS_STATUS_NOT_SUPPORTED, 0);
+    WANT(amp_gemm_explain(ctx, text, sizeof text, none), AMP_ERR_UNSUPPORTED);
+    CHECK(strstr(amp_last_error(ctx), "cuBLASLt offers no algorithm"), "%s", amp_last_error(ctx));
+    hcu_set_arch(0, 8, 6);
+    next_context(&w);
+    f8_refused(f8_product(&w), "the device is older than sm_89");
+    hcu_set_arch(0, 9, 0);
+    end(&w);
+    no_leak("reasons of FP8");
+}
+static void plain_because(amp_gemm_desc g, const char *why) {
+    char text[400] = "";
+    hcu_reset_counts();
+    OK(amp_gemm_explain(ctx, text, sizeof text, g));
+    CHECK(strstr(text, "plain kernel: ") && strstr(text, why), "said is '%s', not '%s'", text, why);
+    CHECK(hcu_calls("cublasLtMatmulAlgoGetHeuristic") == 0, "cuBLASLt was asked: %s", why);
+}
+static void test_plain_reasons() { /* known before cuBLASLt is asked */
+    world w;
+    next_context(&w);
+    amp_gemm_desc g = planned(&w, 0, 0);
+    plain_because(g, "k is 0");
+    g = planned(&w, 32, 0);
+    g.flags = AMP_GEMM_ORDERED;
+    plain_because(g, "the order is defined");
+    g = planned(&w, 32, 0);
+    g.bias.data = NULL;
+    g.d.dtype = AMP_BF16;
+    plain_because(g, "cuBLASLt does not have these dtypes");
+    g.d.dtype = AMP_F16;
+    g.batch = 2;
+    g.beta = amp_opt(1);
+    g.c = at(&w, 5, AMP_F16);
+    g.stride_c = AMP_BROADCAST; /* one c for both */
+    plain_because(g, "cuBLASLt does not have this batch");
+    hcu_set_arch(0, 7, 5);
+    next_context(&w);
+    g = planned(&w, 32, 0);
+    g.a.dtype = g.b.dtype = g.d.dtype = g.bias.dtype = AMP_BF16;
+    plain_because(g, "the device is older than sm_80");
+    hcu_set_arch(0, 9, 0);
+    end(&w);
+    no_leak("plain reasons");
+}
+static amp_gemm_desc f32_product(world *w) {
+    amp_gemm_desc g = planned(w, 32, 0);
+    g.m = g.n = 8;
+    g.bias.data = NULL;
+    g.d.dtype = AMP_F32;
+    return g;
+}
+/* What the search for an algorithm may answer: no, which is a plain kernel's work, or an error. */
+static void test_search_answers() {
+    static const int no[] = {CUBLAS_STATUS_NOT_SUPPORTED, CUBLAS_STATUS_INVALID_VALUE, CUBLAS_STATUS_ARCH_MISMATCH};
+    static const int errors[] = {CUBLAS_STATUS_NOT_INITIALIZED, CUBLAS_STATUS_INTERNAL_ERROR};
+    float want[64], got[64];
+    world w;
+    next_context(&w);
+    for (int code : errors) {
+        hcu_fail_call("cublasLtMatmulAlgoGetHeuristic", 1, code, 0);
+        WANT(amp_gemm(ctx, planned(&w, 32, 0)), AMP_ERR_CUDA);
+        CHECK(strstr(amp_last_error(ctx), "cublasLtMatmulAlgoGetHeuristic"), "%s", amp_last_error(ctx));
+    }
+    for (int nth = 1; nth <= 6; nth++) { /* the limit of the workspace, the reductions, four alignments */
+        hcu_fail_call("cublasLtMatmulPreferenceSetAttribute", nth, 0, 0);
+        WANT(amp_gemm(ctx, planned(&w, 32, 0)), AMP_ERR_CUDA);
+        CHECK(strstr(amp_last_error(ctx), "cublasLtMatmulPreferenceSetAttribute"), "%s", amp_last_error(ctx));
+    }
+    CHECK(warnings == 0, "%ld warnings", warnings);
+    amp_gemm_desc g = f32_product(&w);
+    OK(v_cast(&w));
+    OK(amp_gemm(ctx, g));
+    OK(amp_copy(ctx, want, g.d.data, sizeof want));
+    for (int code : no) {
+        next_context(&w);
+        OK(v_cast(&w));
+        hcu_fail_call("cublasLtMatmulAlgoGetHeuristic", 1, code, 0);
+        hcu_reset_counts();
+        g = f32_product(&w);
+        OK(amp_gemm(ctx, g));
+        CHECK(hcu_group_calls(HCU_MATMUL) == 0 && warnings == 1, "%ld warnings", warnings);
+        CHECK(strstr(last_warning, "plain kernel: cuBLASLt offers no algorithm"), "%s", last_warning);
+        OK(amp_copy(ctx, got, g.d.data, sizeof got));
+        for (int i = 0; i < 64; i++)
+            CHECK(fabsf(got[i] - want[i]) < 1e-4f, "element %d is %g, not %g", i, got[i], want[i]);
+    }
+    end(&w);
+    no_leak("answers of the search");
+}
+
 /* Sums of many columns, in a workspace of the context's own, of `room` bytes with others behind it if that is not 0. */
 enum { TALL = 2000, WIDE = 600, AFTER = 1 << 20 };
 static void sums_with_room(size_t room, float *sums) {
@@ -1153,6 +1385,40 @@ static void test_residency() { /* no more blocks of a step's kernels than the GP
     hcu_set_occupancy(0);
     hcu_set_sms(0, 132);
     no_leak("residency");
+}
+static amp_status totals_of_one(amp_ctx *, amp_totals *, void *) { return AMP_OK; } /* nobody else has any */
+/* A small set is spread over the SMs: more blocks than it has chunks, and the same numbers. */
+static void test_spread() {
+    double norm[2] = {-1, -2};
+    for (int i = 0; i < 2; i++) {
+        const size_t n = 70000; /* two chunks */
+        float *host = (float *)malloc(n * 4);
+        hcu_set_sms(0, i ? 1 : 132);
+        OK(amp_cuda_create(&ctx, desc_with(0)));
+        amp_params *p = set_of(n, AMP_F32, NULL);
+        for (size_t k = 0; k < n; k++)
+            host[k] = (float)(k % 101) / 64 - 0.7f;
+        OK(amp_copy(ctx, amp_param_grad(p, 0).data, host, n * 4));
+        hcu_reset_counts();
+        OK(amp_grad_norm(p, NULL, &norm[i]));
+        CHECK(hcu_largest_grid() == (i ? 8 : 64), "the sums have %d blocks", (int)hcu_largest_grid());
+        hcu_reset_counts();
+        amp_step_desc d = step_desc();
+        d.reduce_totals_fn = totals_of_one;
+        OK(amp_inspect(p, NULL, d));
+        OK(amp_sync(ctx));
+        CHECK(hcu_largest_grid() == (i ? 8 : 64), "sums that are added up have %d blocks", (int)hcu_largest_grid());
+        amp_step_record r;
+        OK(amp_step_poll(p, &r));
+        CHECK(r.norm == norm[i], "norm %g of a step, not %g", r.norm, norm[i]);
+        free(host);
+        amp_params_destroy(p);
+        amp_ctx_destroy(ctx);
+        ctx = NULL;
+    }
+    CHECK(norm[0] == norm[1], "norm %.17g on many SMs, %.17g on one", norm[0], norm[1]);
+    hcu_set_sms(0, 132);
+    no_leak("spread");
 }
 static void
 test_small_grid() { /* an epilogue whose threads go on to other rows and batches: the same on a GPU of one SM */
@@ -1825,21 +2091,6 @@ static void test_autocast_training() {
 
 /* ---- lent resources: used instead of our own, and given back ---- */
 
-static int device_areas, fail_in; /* fail_in n: the n-th allocation from now on fails */
-
-static void *device_alloc(size_t n, void *) {
-    void *p;
-    if (fail_in && --fail_in == 0) return NULL;
-    if (cudaMalloc(&p, n) != cudaSuccess) return NULL;
-    device_areas++;
-    return p;
-}
-static long freed_in_use; /* memory given back while work was still to run: whoever gets it next would share it */
-static void device_free(void *p, size_t, void *) {
-    device_areas--;
-    freed_in_use += hcu_pending() > 0;
-    cudaFree(p);
-}
 static void *host_alloc(size_t n, void *user) {
     ++*(int *)user;
     return malloc(n);
@@ -2689,8 +2940,13 @@ int main(int argc, char **argv) {
     test_device_comes_back();
     test_own_workspace();
     test_tuning();
+    test_tuning_outputs();
+    test_f8_reasons();
+    test_plain_reasons();
+    test_search_answers();
     test_small_workspace();
     test_residency();
+    test_spread();
     test_small_grid();
     test_one_of_many();
     test_long_bias();
