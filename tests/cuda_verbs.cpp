@@ -1386,6 +1386,68 @@ static void test_residency() { /* no more blocks of a step's kernels than the GP
     hcu_set_sms(0, 132);
     no_leak("residency");
 }
+/* A window that is lost: amp_apply changes no weight and empties the accumulators for the next one. */
+static void lost_window(amp_ctx *x, size_t n, float *master) {
+    amp_params *p = NULL;
+    amp_scaler *s = NULL;
+    amp_params_desc d = AMP_ZERO;
+    amp_param_desc e = AMP_ZERO;
+    amp_step_record r;
+    void *u = NULL;
+    const uint16_t inf = 0x7c00;
+    amp_f16 *grad = (amp_f16 *)malloc(n * 2);
+    d.accumulate = 1;
+    e.count = n;
+    OK(amp_params_create(&p, x, &d));
+    OK(amp_params_add(p, &e));
+    OK(amp_params_commit(p));
+    OK(amp_scaler_create(&s, x, NULL));
+    OK(amp_alloc(x, &u, n * 4, NULL));
+    for (size_t i = 0; i < n; i++)
+        master[i] = 1;
+    OK(amp_copy(x, u, master, n * 4));
+    for (int round = 0; round < 3; round++) { /* good, bad, and the next window */
+        for (size_t i = 0; i < n; i++)
+            grad[i] = amp_f16_from_f32((float)(i % 13) - 6);
+        OK(amp_copy(x, amp_param_grad(p, 0).data, grad, n * 2));
+        if (round == 1) OK(amp_copy(x, amp_param_grad(p, 0).data, &inf, 2));
+        OK(amp_accumulate(p, s, 0));
+        if (round != 1) continue;
+        OK(amp_inspect(p, s, step_desc()));
+        OK(amp_apply(p, 0, amp_arr(u, AMP_F32), 0));
+        OK(amp_scaler_update(s));
+        OK(amp_sync(x));
+        OK(amp_step_poll(p, &r));
+        CHECK(r.outcome == AMP_SKIPPED_WINDOW, "%s", amp_outcome_name(r.outcome));
+    }
+    OK(amp_step(p, s, step_desc(AMP_SGD)));
+    OK(amp_param_read(p, 0, master));
+    free(grad);
+    OK(amp_free(x, u));
+    amp_scaler_destroy(s);
+    amp_params_destroy(p);
+}
+static void test_lost_window() {
+    const size_t n = 40001; /* several pieces */
+    float *want = (float *)malloc(n * 4), *got = (float *)malloc(n * 4);
+    OK(amp_cpu_create(&ctx, NULL));
+    lost_window(ctx, n, want);
+    amp_ctx_destroy(ctx);
+    for (int i = 0; i < 2; i++) { /* a block for each piece, and one for all */
+        hcu_set_sms(0, i ? 1 : 132);
+        hcu_set_occupancy(i);
+        OK(amp_cuda_create(&ctx, desc_with(0)));
+        lost_window(ctx, n, got);
+        CHECK(!memcmp(want, got, n * 4), "other weights than the CPU's after a lost window: %g, %g", got[1], want[1]);
+        amp_ctx_destroy(ctx);
+    }
+    ctx = NULL;
+    hcu_set_occupancy(0);
+    hcu_set_sms(0, 132);
+    free(want);
+    free(got);
+    no_leak("lost window");
+}
 static amp_status totals_of_one(amp_ctx *, amp_totals *, void *) { return AMP_OK; } /* nobody else has any */
 /* A small set is spread over the SMs: more blocks than it has chunks, and the same numbers. */
 static void test_spread() {
@@ -2947,6 +3009,7 @@ int main(int argc, char **argv) {
     test_small_workspace();
     test_residency();
     test_spread();
+    test_lost_window();
     test_small_grid();
     test_one_of_many();
     test_long_bias();
