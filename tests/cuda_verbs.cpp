@@ -661,8 +661,12 @@ static int another(world *w, int i, amp_gemm_desc *g) { /* 0: there is no i-th *
     g->stride_a = g->stride_b = 2048;
     g->batch = i >= 16 ? 2 : 1;
     if (i >= 9 && i <= 12) g->flags = AMP_GEMM_F16_SUM;
-    if (i == 7 || i == 8 || i == 12 || i == 18) g->beta = amp_opt(1);
-    if (i == 8 || i == 18) g->c = at(w, 5, AMP_F16);
+    if (i == 7 || i == 8 || i == 12 || i == 18 || i >= 30) g->beta = amp_opt(1);
+    if (i == 8 || i == 18 || i >= 30) g->c = at(w, 5, AMP_F16);
+    if (i >= 30) {
+        g->stride_c = 512;
+        g->stride_d = 1024;
+    }
     switch (i) {
     case 1: g->m = 32; break;
     case 2: g->n = 32; break;
@@ -692,9 +696,11 @@ static int another(world *w, int i, amp_gemm_desc *g) { /* 0: there is no i-th *
     case 27: g->bias.data = NULL; break;
     case 28: g->bias.dtype = AMP_F32; break;
     case 29: g->alpha_ptr = (const float *)w->buf[6]; break;
+    case 30: g->ldd = 40; break; /* this and the next two: beside a c of its own, which else tells */
+    case 32: g->d = at(w, 3, AMP_F16, 8); break;
     default: break; /* what is set above tells it from the others */
     }
-    return i < 30;
+    return i < 33;
 }
 static void test_keys(world *w) {
     amp_gemm_desc g;

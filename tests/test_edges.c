@@ -330,6 +330,44 @@ static void chain_uninitialised(t_run *t) {
     CHECK_STATUS(amp_linear_forward(t->ctx, &a), AMP_ERR_UNINIT, "after zero-initialised");
 }
 
+/* The largest of nothing but zeros is 0: what a maximum begins with is seen nowhere else. */
+static void largest_of_zeros(t_run *t) {
+    static const size_t sizes[][3] = {{1, 8, 8}, {16, 16, 16}, {40, 72, 40}, {3, 5, 200}};
+    void *zeros = t_alloc(t, 20000), *d = t_alloc(t, 20000);
+    amp_array list;
+    amp_histogram h;
+    amp_fp8 *f = NULL;
+    amp_fp8_info info = AMP_ZERO;
+    float old = 5.0f, amax = 0.0f;
+    size_t i;
+    CHECK_OK(amp_zero(t->ctx, zeros, 20000));
+    for (i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        amp_gemm_desc g = AMP_ZERO;
+        g.m = sizes[i][0];
+        g.n = sizes[i][1];
+        g.k = sizes[i][2];
+        g.trans_b = 1;
+        g.flags = AMP_GEMM_EMULATE;
+        g.a = g.b = amp_arr(zeros, AMP_F8E4M3);
+        g.d = amp_arr(d, AMP_F8E4M3);
+        g.amax_d = (float *)t_put(t, &old, 4);
+        t_note(t, "a product of %d rows", (int)g.m);
+        CHECK_OK(amp_gemm(t->ctx, &g));
+        t_get(t, &amax, g.amax_d, 4);
+        CHECK_F32(amax, 0.0f);
+    }
+    t_note(t, "a quantised tensor, and a histogram");
+    CHECK_OK(amp_fp8_create(&f, t->ctx, NULL));
+    CHECK_OK(amp_quantize(f, 0, amp_arr(d, AMP_F8E4M3), amp_arr(NULL, AMP_F8E4M3), amp_arr(zeros, AMP_F32), 40, 40, 0));
+    CHECK_OK(amp_fp8_get(f, 0, &info));
+    CHECK_F32(info.amax, 0.0f);
+    CHECK_F32(info.largest, 0.0f);
+    amp_fp8_destroy(f);
+    list = amp_arrn(zeros, AMP_F32, 5000);
+    CHECK_OK(amp_histogram_count(t->ctx, &h, &list, 1));
+    CHECK_F32(h.amax, 0.0f);
+}
+
 /* ---- levels, from names and texts ---- */
 
 static void policy_texts(t_run *t) {
@@ -636,11 +674,12 @@ const t_test t_suite_edges[] = {{"edges.of_nothing", of_nothing, T_HOST},
     {"edges.sets_of_an_odd_size", sets_of_an_odd_size, T_ALL}, {"edges.one_moment", one_moment, T_ALL},
     {"edges.update_beside_alignment", update_beside_alignment, T_ALL}, {"edges.counted_apply", counted_apply, T_ALL},
     {"edges.unscaled_lists", unscaled_lists, T_ALL}, {"edges.softmax_alone", softmax_alone, T_ALL},
-    {"edges.layers_too_large", layers_too_large, T_ALL}, {"edges.chain_uninitialised", chain_uninitialised, T_ALL},
-    {"edges.policy_texts", policy_texts, T_ALL}, {"edges.policy_scales", policy_scales, T_ALL},
-    {"edges.banned_product", banned_product, T_ALL}, {"edges.pinned_output", pinned_output, T_ALL},
-    {"edges.beside_a_weight", beside_a_weight, T_ALL}, {"edges.part_of_a_weight", part_of_a_weight, T_ALL},
-    {"edges.explained_in_a_region", explained_in_a_region, T_ALL}, {"edges.fp8_without", fp8_without, T_ALL},
-    {"edges.fp8_elsewhere", fp8_elsewhere, T_ALL}, {"edges.fp8_formats", fp8_formats, T_ALL},
-    {"edges.rows_without_names", rows_without_names, T_HOST}, {"edges.plan_of_auto", plan_of_auto, T_ALL},
-    {"edges.snapshot_uninitialised", snapshot_uninitialised, T_ALL}, {NULL, NULL, 0}};
+    {"edges.largest_of_zeros", largest_of_zeros, T_ALL}, {"edges.layers_too_large", layers_too_large, T_ALL},
+    {"edges.chain_uninitialised", chain_uninitialised, T_ALL}, {"edges.policy_texts", policy_texts, T_ALL},
+    {"edges.policy_scales", policy_scales, T_ALL}, {"edges.banned_product", banned_product, T_ALL},
+    {"edges.pinned_output", pinned_output, T_ALL}, {"edges.beside_a_weight", beside_a_weight, T_ALL},
+    {"edges.part_of_a_weight", part_of_a_weight, T_ALL}, {"edges.explained_in_a_region", explained_in_a_region, T_ALL},
+    {"edges.fp8_without", fp8_without, T_ALL}, {"edges.fp8_elsewhere", fp8_elsewhere, T_ALL},
+    {"edges.fp8_formats", fp8_formats, T_ALL}, {"edges.rows_without_names", rows_without_names, T_HOST},
+    {"edges.plan_of_auto", plan_of_auto, T_ALL}, {"edges.snapshot_uninitialised", snapshot_uninitialised, T_ALL},
+    {NULL, NULL, 0}};
