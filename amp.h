@@ -6774,7 +6774,6 @@ static amp_status ampi_scope_outermost(amp_ctx *ctx, const char *where, const am
     AMPI_TRY(ampi_scope_arena(ctx, where, (size_t)ampi_round256(bytes)));
     s->fixed = d->arena != 0;
     s->entered = 1;
-    s->n_cached = 0;
     s->low = s->kept = s->temps = 0;
     s->high = s->bytes;
     memset(&s->info, 0, sizeof s->info);
@@ -7989,7 +7988,6 @@ static amp_status ampi_backward_dtypes(amp_ctx *ctx, const char *where, ampi_lay
     if (!l->fp8) return AMP_OK;
     if (r && !ampi_is_f8(r->used)) return AMP_OK;
     if (!r && l->pin != AMP_AUTO) return AMP_OK;
-    layer->want = AMP_AUTO;
     AMPI_TRY(ampi_check_fp8(ctx, where, l));
     AMPI_TRY(ampi_check_source(ctx, where, "dy", l->dy));
     return ampi_fp8_places(ctx, where, layer, 1);
@@ -8470,7 +8468,7 @@ static int ampi_temporary_name(ampi_replacement *r, uint64_t process, uint64_t a
     ampi_xxh_add(&h, seed, sizeof seed);
     n = snprintf(r->temporary, sizeof r->temporary, "%.*s%.*s.%08lx%08lx.tmp", (int)dir, r->path, AMPI_TEMPORARY_BASE,
         r->path + dir, (unsigned long)(process & 0xffffffffu), (unsigned long)(ampi_xxh_end(&h) & 0xffffffffu));
-    return n > 0 && (size_t)n < sizeof r->temporary;
+    return (size_t)n < sizeof r->temporary;
 }
 
 #  if !defined(_WIN32)
@@ -11136,7 +11134,6 @@ static void ampi_quantize_pass(ampi_quantize_run *q, int write) {
     size_t n = q->j->rows * q->j->cols;
     size_t down;
     q->write = write;
-    q->amax = 0;
     q->rows = tiles ? q->j->rows : 1;
     q->cols = tiles ? q->j->cols : n;
     q->tile_rows = tiles ? AMPI_TILE_ROWS : 1;
@@ -11876,7 +11873,6 @@ static void ampi_gemm_few(ampi_gemm_blocks *j) {
     size_t most = (AMPI_KC * AMPI_NC - 2 * AMPI_BLOCK) / d->m / 16 * 16; /* floats of a row in ampi_few_sums */
     size_t threads = (size_t)j->c->threads;
     j->rows = d->m;
-    j->blocks_m = 1;
     j->blocks_n = (d->n - 1) / most + 1;
     if (d->batch < threads && d->n / j->blocks_n > 64 * threads) j->blocks_n *= threads;
     j->cols = ampi_equal_parts(d->n, j->blocks_n, 16);

@@ -3334,6 +3334,7 @@ static amp_status ampi_cu_leave(const ampi_cu_call *k, amp_status s) {
     if (e == cudaSuccess) return s;
     if (s == AMP_OK) s = ampi_cu_fail(k, "cudaSetDevice", e);
     (void)cudaSetDevice(k->back); /* once more: the thread wants its device back */
+    (void)cudaGetLastError();
     return s;
 }
 
@@ -3433,10 +3434,27 @@ static uint64_t ampi_cu_capture_id(amp_ctx *ctx) {
     return status == cudaStreamCaptureStatusNone ? 0 : (uint64_t)id + 1;
 }
 
-/* Device memory by the context's allocator. Allocating would break a capture of a different stream of the process, in
-   global mode; the context's own stream is not being captured here. */
+/* The thread may allocate and wait while a different stream of the process is being captured, in global mode, until
+   ampi_cu_unrelax gives its own mode back. */
+typedef struct ampi_cu_mode {
+    cudaStreamCaptureMode own;
+    int changed;
+} ampi_cu_mode;
+static ampi_cu_mode ampi_cu_relax(void) {
+    ampi_cu_mode m = {cudaStreamCaptureModeRelaxed, 0};
+    m.changed = cudaThreadExchangeStreamCaptureMode(&m.own) == cudaSuccess;
+    if (!m.changed) (void)cudaGetLastError(); /* whoever allocates then will say what is wrong */
+    return m;
+}
+static void ampi_cu_unrelax(ampi_cu_mode m) {
+    if (!m.changed || cudaThreadExchangeStreamCaptureMode(&m.own) == cudaSuccess) return;
+    (void)cudaThreadExchangeStreamCaptureMode(&m.own); /* once more: the thread wants its mode back */
+    (void)cudaGetLastError();
+}
+
+/* Device memory by the context's allocator; the context's own stream is not being captured here. */
 static cudaError_t ampi_cu_take(const ampi_cuda *c, void **out, size_t bytes, const char **call) {
-    cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
+    ampi_cu_mode mode;
     cudaError_t e;
     *out = NULL;
     if (c->allocator.alloc_fn) {
@@ -3445,14 +3463,13 @@ static cudaError_t ampi_cu_take(const ampi_cuda *c, void **out, size_t bytes, co
         return *out ? cudaSuccess : cudaErrorMemoryAllocation;
     }
     *call = c->flags & AMP_CUDA_POOL ? "cudaMallocAsync" : "cudaMalloc";
-    (void)cudaThreadExchangeStreamCaptureMode(&mode);
+    mode = ampi_cu_relax();
     e = c->flags & AMP_CUDA_POOL ? cudaMallocAsync(out, bytes, c->stream) : cudaMalloc(out, bytes);
-    (void)cudaThreadExchangeStreamCaptureMode(&mode);
+    ampi_cu_unrelax(mode);
     return e;
 }
 /* Not while the stream is being captured. */
 static void ampi_cu_give(const ampi_cuda *c, void *p, size_t bytes) {
-    cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
     if (!p) return;
     if (c->allocator.alloc_fn) { /* cudaFree waits for work that uses the memory; a caller's function may not */
         (void)cudaStreamSynchronize(c->stream);
@@ -3460,9 +3477,9 @@ static void ampi_cu_give(const ampi_cuda *c, void *p, size_t bytes) {
     } else if (c->flags & AMP_CUDA_POOL) {
         (void)cudaFreeAsync(p, c->stream);
     } else {
-        (void)cudaThreadExchangeStreamCaptureMode(&mode);
+        ampi_cu_mode mode = ampi_cu_relax();
         (void)cudaFree(p);
-        (void)cudaThreadExchangeStreamCaptureMode(&mode);
+        ampi_cu_unrelax(mode);
     }
 }
 /* What was to be freed inside a capture, which forbids it, is freed when the capture is over. */
@@ -4215,7 +4232,6 @@ static int ampi_cu_lt_search(
     int found = 0, good = 0, n;
     if (lt->status == CUBLAS_STATUS_SUCCESS) ampi_cu_lt_prefer(c, lt, key, &prefer);
     if (lt->status != CUBLAS_STATUS_SUCCESS) return 0;
-    memset(results, 0, (size_t)wanted * sizeof *results);
     lt->call = "cublasLtMatmulAlgoGetHeuristic";
     lt->status = cublasLtMatmulAlgoGetHeuristic(
         c->cublas, &lt->desc, &lt->a, &lt->b, &lt->c, &lt->d, &prefer, wanted, results, &found);
@@ -4652,15 +4668,18 @@ static amp_status ampi_cu_time(
     *ms = -1.0f;
     for (i = 0; i <= AMPI_CU_ROUNDS; i++) { /* the first one warms up */
         int refused = 0;
-        amp_status s = AMP_OK;
+        amp_status s;
         cudaError_t e = cudaEventRecord(tuning->event[0], k->c->stream);
-        if (e == cudaSuccess) s = ampi_cu_run_lt(k, &tuning->p, plan, &refused);
+        if (e != cudaSuccess) return ampi_cu_fail(k, "cudaEventRecord", e);
+        s = ampi_cu_run_lt(k, &tuning->p, plan, &refused);
         if (s == AMP_OK && !refused) s = ampi_cu_column_sums(k, &tuning->p, plan);
         if (s != AMP_OK || refused) return s;
-        if (e == cudaSuccess) e = cudaEventRecord(tuning->event[1], k->c->stream);
-        if (e == cudaSuccess) e = cudaEventSynchronize(tuning->event[1]);
-        if (e == cudaSuccess && i) e = cudaEventElapsedTime(&t[i - 1u], tuning->event[0], tuning->event[1]);
+        e = cudaEventRecord(tuning->event[1], k->c->stream);
+        if (e != cudaSuccess) return ampi_cu_fail(k, "cudaEventRecord", e);
+        e = cudaEventSynchronize(tuning->event[1]);
         if (e != cudaSuccess) return ampi_cu_fail(k, "cudaEventSynchronize", e);
+        if (i) e = cudaEventElapsedTime(&t[i - 1u], tuning->event[0], tuning->event[1]);
+        if (e != cudaSuccess) return ampi_cu_fail(k, "cudaEventElapsedTime", e);
     }
     *ms = ampi_cu_median(t);
     return AMP_OK;
@@ -4840,14 +4859,14 @@ static size_t ampi_cu_with_bias(size_t workspace) { return ampi_round256(workspa
 
 /* Frees what there is, also after a creation that failed half way. */
 static void ampi_cu_drop(ampi_cuda *c) {
-    cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed; /* a capture elsewhere in the thread stays valid */
+    ampi_cu_mode mode;
     cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
     amp_allocator host = c->host;
     int now = -1, capturing;
     /* If even this fails, then without switching: pointers and streams know their device. */
     if (cudaGetDevice(&now) != cudaSuccess) now = -1;
     if (now >= 0 && now != c->device) (void)cudaSetDevice(c->device);
-    (void)cudaThreadExchangeStreamCaptureMode(&mode);
+    mode = ampi_cu_relax(); /* a capture elsewhere in the thread stays valid */
     capturing = cudaStreamIsCapturing(c->stream, &capture) == cudaSuccess && capture != cudaStreamCaptureStatusNone;
     if (c->scratch && !capturing) (void)cudaStreamSynchronize(c->stream);
     if (c->own_cublas && c->cublas) (void)cublasLtDestroy(c->cublas);
@@ -4857,7 +4876,7 @@ static void ampi_cu_drop(ampi_cuda *c) {
     if (c->mirror) (void)cudaFreeHost(c->mirror);
     /* What is queued on it, frees of a pool, still runs. */
     if (c->own_stream && c->stream) (void)cudaStreamDestroy(c->stream);
-    (void)cudaThreadExchangeStreamCaptureMode(&mode);
+    ampi_cu_unrelax(mode);
     if (now >= 0 && now != c->device && cudaSetDevice(now) != cudaSuccess) (void)cudaSetDevice(now);
     (void)cudaGetLastError();
     if (host.free_fn)
@@ -5062,13 +5081,17 @@ static amp_status ampi_cu_check_desc(const amp_cuda_desc *d) {
 }
 /* Which device desc means; *now: the one that the thread uses. */
 static amp_status ampi_cu_pick_device(amp_cuda_desc *d, int *now) {
+    const char *call = "cudaGetDeviceCount";
     int count = 0;
     cudaError_t e = cudaGetDeviceCount(&count);
-    if (e == cudaSuccess && count > 0) e = cudaGetDevice(now);
+    if (e == cudaSuccess && count > 0) {
+        call = "cudaGetDevice";
+        e = cudaGetDevice(now);
+    }
     if (e != cudaSuccess || count < 1) {
         const char *why = e == cudaSuccess ? "no device" : cudaGetErrorName(e);
         (void)cudaGetLastError();
-        return ampi_cu_refuse_call(d, ampi_cu_sticky(e) ? AMP_ERR_DEAD : AMP_ERR_NO_CUDA, "cudaGetDeviceCount", why);
+        return ampi_cu_refuse_call(d, ampi_cu_sticky(e) ? AMP_ERR_DEAD : AMP_ERR_NO_CUDA, call, why);
     }
     if (d->device == AMP_NONE) d->device = *now;
     if (d->device < 0 || d->device >= count)
@@ -5108,6 +5131,7 @@ static amp_status ampi_cu_restore_device(amp_ctx **out, const amp_cuda_desc *d, 
         *out = NULL;
     }
     (void)cudaSetDevice(now);
+    (void)cudaGetLastError();
     return s;
 }
 

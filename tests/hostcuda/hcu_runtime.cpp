@@ -1520,6 +1520,7 @@ void hcu_reset(void) {
         abandon_capture(g_captures.back());
     g_fail_call_in = g_fail_exec_in = 0;
     t_last_error = 0;
+    t_capture_mode = cudaStreamCaptureModeGlobal; /* a dead device has not let the library give it back */
     hcu_reset_counts();
 }
 } // extern "C"
