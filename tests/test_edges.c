@@ -312,6 +312,30 @@ static void layers_too_large(t_run *t) {
     g.d = amp_arr(x + 8, AMP_F32);
     CHECK_STATUS(amp_gemm(t->ctx, &g), AMP_ERR_INVALID_ARG, "a large");
 }
+/* With an act, dy is overwritten before x and w are read: they must lie apart. Without, all three are only read. */
+static void dy_beside_its_inputs(t_run *t) {
+    amp_linear_desc l = AMP_ZERO;
+    float *x = (float *)t_alloc(t, 512);
+    int i;
+    CHECK_OK(amp_zero(t->ctx, x, 512));
+    l.rows = l.in = l.out = 4;
+    l.x = l.w = amp_arr(x, AMP_F32);
+    l.y = amp_arr(x + 32, AMP_F32);
+    l.dx = amp_arr(x + 64, AMP_F32);
+    l.dw = amp_arr(x + 96, AMP_F32);
+    for (i = 0; i < 4; i++) {
+        l.dy = amp_arr(i % 2 ? x + 8 : x, AMP_F32);
+        l.act = i < 2 ? AMP_ACT_NONE : AMP_RELU;
+        t_note(t, "case %d", i);
+        if (i < 2)
+            CHECK_OK(amp_linear_backward(t->ctx, &l));
+        else
+            CHECK_STATUS(amp_linear_backward(t->ctx, &l), AMP_ERR_INVALID_ARG, "dy overlap");
+    }
+    l.act = AMP_ACT_NONE;
+    l.dy = l.dx; /* dw may read it, but dx is written then */
+    CHECK_STATUS(amp_linear_backward(t->ctx, &l), AMP_ERR_INVALID_ARG, "dy dx overlap");
+}
 static void chain_uninitialised(t_run *t) {
     amp_linear_desc a = AMP_ZERO, b = AMP_ZERO;
     float *x = (float *)t_alloc(t, 256);
@@ -675,6 +699,7 @@ const t_test t_suite_edges[] = {{"edges.of_nothing", of_nothing, T_HOST},
     {"edges.update_beside_alignment", update_beside_alignment, T_ALL}, {"edges.counted_apply", counted_apply, T_ALL},
     {"edges.unscaled_lists", unscaled_lists, T_ALL}, {"edges.softmax_alone", softmax_alone, T_ALL},
     {"edges.largest_of_zeros", largest_of_zeros, T_ALL}, {"edges.layers_too_large", layers_too_large, T_ALL},
+    {"edges.dy_beside_its_inputs", dy_beside_its_inputs, T_ALL},
     {"edges.chain_uninitialised", chain_uninitialised, T_ALL}, {"edges.policy_texts", policy_texts, T_ALL},
     {"edges.policy_scales", policy_scales, T_ALL}, {"edges.banned_product", banned_product, T_ALL},
     {"edges.pinned_output", pinned_output, T_ALL}, {"edges.beside_a_weight", beside_a_weight, T_ALL},
