@@ -507,7 +507,7 @@ static void small_updates(t_run *t) {
 
 /* Gradients from 2^-149 to 2^104, eight neighbours alike, some 0: moments that are 0, subnormal, large and Inf. */
 static void adam_far_apart(t_run *t) {
-    static const float eps[] = {1e-8f, 1e-3f, 1e-30f};
+    static const float eps[] = {1e-8f, 1e-3f, 1e-30f, 1e-8f, 1e8f}, rates[] = {1.0f, 1.0f, 1.0f, 1e-30f, 1e20f};
     size_t n = 2000, j, i;
     int k;
     float *w = some_weights(t, n), *g = (float *)t_host(t, 4 * n);
@@ -515,7 +515,7 @@ static void adam_far_apart(t_run *t) {
         g[j] = j % 8 == j / 8 % 9 ? 0.0f : ldexpf(t_range(t, -1, 1), (int)(j / 8) - 145);
         if (j % 3 == 0) w[j] = 0.0f; /* shows the smallest update */
     }
-    for (i = 0; i < 3; i++) {
+    for (i = 0; i < sizeof eps / sizeof eps[0]; i++) {
         amp_params_desc d = layout(0);
         amp_params *p;
         amp_step_desc s = AMP_ZERO;
@@ -524,7 +524,7 @@ static void adam_far_apart(t_run *t) {
         memset(m, 0, 4 * n);
         memset(v, 0, 4 * n);
         p = set_with_grads(t, d, w, g, n);
-        s.lr = 1.0f;
+        s.lr = rates[i];
         s.eps = amp_opt(eps[i]);
         s.weight_decay = 0.01f;
         for (k = 0; k < 3; k++) {
@@ -545,7 +545,7 @@ static void adam_far_apart(t_run *t) {
             for (j = 0; j < n; j++)
                 (void)amp_update_one(AMP_UPDATE_ADAM, &want[j], &m[j], &v[j], amp_prepare_one(g[j], &c), &c);
         }
-        t_note(t, "eps %g", (double)eps[i]);
+        t_note(t, "eps %g, lr %g", (double)eps[i], (double)rates[i]);
         CHECK_BITS(weights(t, p, 0), want, n, 4);
         CHECK_BITS(set_bits(t, amp_param_get(p, 0).moment[0], n), m, n, 4);
         CHECK_BITS(set_bits(t, amp_param_get(p, 0).moment[1], n), v, n, 4);
