@@ -1033,16 +1033,19 @@ static void sealed_but_wrong(t_run *t) {
 
 /* A file whose bytes the system refuses to give: its reason, and no word about the format. */
 static void unreadable(t_run *t) {
-    amp_params *p = set_one(t, 4, AMP_F32);
+    static const char memory[] = "/proc/self/mem"; /* nothing lies at address 0 */
+    amp_params *p;
     amp_state_desc st = AMP_ZERO;
-    FILE *f = fopen("/proc/self/mem", "rb"); /* nothing lies at address 0 */
+    FILE *f = fopen(memory, "rb");
+    if (!f) {
+        t_skip(t, "needs /proc/self/mem");
+        return;
+    }
+    fclose(f);
+    p = set_one(t, 4, AMP_F32);
     st.params = &p;
     st.n_params = 1;
-    if (f) {
-        fclose(f);
-        CHECK_STATUS(
-            amp_state_load(t->ctx, "/proc/self/mem", &st), AMP_ERR_IO, "amp_state_load /proc/self/mem read failed");
-    }
+    CHECK_STATUS(amp_state_load(t->ctx, memory, &st), AMP_ERR_IO, "amp_state_load /proc/self/mem read failed");
     amp_params_destroy(p);
 }
 
