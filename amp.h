@@ -80,7 +80,7 @@
                training run has the same bits everywhere (tests/test_ordered.c, docs/ordered.md).
 
    >>memory    "Context memory" is what the context's verbs can reach: host memory for the CPU, device memory for CUDA.
-               Arrays may be yours or come from amp_alloc; any alignment of their element type works.
+               Arrays may be yours or from amp_alloc, at a multiple of their element size (a CPU takes any address).
                Functions of class setup allocate, through the context's allocator; amp_param_read and _write (layouts
                without FP32 masters) and amp_state_save use up to 2 MiB of host memory while they run, amp_state_load
                as much as the file has; verbs in the first autocast scope may enlarge its arena (>>policy). No other
@@ -2664,7 +2664,7 @@ typedef struct amp_backend {
     uint32_t version, size; /* AMP_VERSION, sizeof(amp_backend) */
     const char *name;       /* "kind: what it runs on", see amp_ctx_name; valid until destroy */
     uint32_t gemm_flags;    /* AMP_GEMM_* that every product gets besides its own */
-    uint32_t _pad;
+    uint32_t aligned;       /* 1: an array that does not begin at a multiple of its element size is refused */
     void (*destroy)(amp_ctx *);
     /* memory: all needed, and cast */
     amp_status (*alloc)(amp_ctx *, void **out, size_t bytes);
@@ -3868,6 +3868,16 @@ AMP_API amp_status amp_sync(amp_ctx *ctx) { AMPI_VERB(ctx, "amp_sync", ampi_do_s
 /* ==== >>front-arrays =============================================================================================
    Arrays: casts, finite checks, histograms.   tests: tests/test_arrays.c */
 
+/* Elements of size bytes lie at p. A device loads and stores whole aligned elements only. */
+static int ampi_is_aligned(const amp_ctx *ctx, const void *p, size_t size) {
+    return !ctx->b->aligned || (uintptr_t)p % size == 0;
+}
+/* floats or labels; NULL is fine */
+static amp_status ampi_check_words(amp_ctx *ctx, const char *where, const char *name, const void *p) {
+    if (ampi_is_aligned(ctx, p, 4u)) return AMP_OK;
+    return AMPI_INVALID(ctx, "%s: %s is not aligned to 4 bytes", where, name);
+}
+
 /* an operand of `need` elements; required: NULL is refused when need > 0 */
 static amp_status ampi_check_array(
     amp_ctx *ctx, const char *where, const char *name, amp_array a, size_t need, int required) {
@@ -3875,6 +3885,9 @@ static amp_status ampi_check_array(
     if (amp_dtype_size(a.dtype) == 0)
         return AMPI_INVALID(ctx, "%s: %s.dtype is %d (%s); a storage dtype is needed", where, name, (int)a.dtype,
             amp_dtype_name(a.dtype));
+    if (!ampi_is_aligned(ctx, a.data, amp_dtype_size(a.dtype)))
+        return AMPI_INVALID(ctx, "%s: %s.data is not aligned to the %d bytes of its elements", where, name,
+            (int)amp_dtype_size(a.dtype));
     if (a.flags & ~AMP_CACHE) return AMPI_INVALID(ctx, "%s: %s.flags has unknown bits", where, name);
     if (a.count && a.count < need)
         return AMPI_INVALID(
@@ -3960,17 +3973,19 @@ AMP_API amp_status amp_cast(amp_ctx *ctx, amp_array dst, amp_array src, size_t c
     AMPI_VERB(ctx, "amp_cast", ampi_do_cast(ctx, dst, src, count, opt));
 }
 
-static int ampi_is_listed(amp_array a) { /* a good entry of a list: an array with a count, or {NULL} */
+/* A good entry of a list: an array with a count, or {NULL}. */
+static int ampi_is_listed(const amp_ctx *ctx, amp_array a) {
+    const size_t size = amp_dtype_size(a.dtype);
     size_t bytes;
     if (!a.data) return a.count == 0;
-    if (!a.count || !amp_dtype_size(a.dtype) || (a.flags & ~AMP_CACHE)) return 0;
-    return ampi_product(&bytes, a.count, amp_dtype_size(a.dtype));
+    if (!a.count || !size || (a.flags & ~AMP_CACHE)) return 0;
+    return ampi_is_aligned(ctx, a.data, size) && ampi_product(&bytes, a.count, size);
 }
 static amp_status ampi_check_list(amp_ctx *ctx, const char *where, const amp_array *a, size_t n) {
     char name[40];
     size_t i;
     if (n && !a) return AMPI_INVALID(ctx, "%s: arrays is NULL", where);
-    for (i = 0; i < n && ampi_is_listed(a[i]);)
+    for (i = 0; i < n && ampi_is_listed(ctx, a[i]);)
         i++;
     if (i == n) return AMP_OK;
     snprintf(name, sizeof name, "arrays[%llu]", AMPI_ULL(i));
@@ -5263,23 +5278,24 @@ AMP_API amp_status amp_scaler_configure(amp_scaler *s, const amp_scaler_desc *de
 /* dst[i] is grads[i], or apart from every list entry that is read; and apart from every dst before it */
 static amp_status ampi_check_unscaled(
     amp_ctx *ctx, const char *where, const amp_array *dst, const amp_array *grads, size_t i, size_t n) {
+    char name[40];
     size_t k, bytes;
-    AMPI_TRY(ampi_check_array(ctx, where, "dst[i]", dst[i], grads[i].count, 1));
+    snprintf(name, sizeof name, "dst[%llu]", AMPI_ULL(i));
+    AMPI_TRY(ampi_check_array(ctx, where, name, dst[i], grads[i].count, 1));
     AMPI_REQUIRE(ampi_product(&bytes, grads[i].count, amp_dtype_size(dst[i].dtype)), ctx, AMP_ERR_INVALID_ARG,
-        "%s: dst[%llu] would have %llu elements, which is too large", where, AMPI_ULL(i), AMPI_ULL(grads[i].count));
+        "%s: %s would have %llu elements, which is too large", where, name, AMPI_ULL(grads[i].count));
     AMPI_REQUIRE(dst[i].data != grads[i].data || dst[i].dtype == grads[i].dtype || !bytes, ctx, AMP_ERR_INVALID_ARG,
-        "%s: dst[%llu] is grads[%llu] with a different dtype", where, AMPI_ULL(i), AMPI_ULL(i));
+        "%s: %s is grads[%llu] with a different dtype", where, name, AMPI_ULL(i));
     for (k = 0; k < n; k++) {
         size_t read = grads[k].count * amp_dtype_size(grads[k].dtype);
         int same = k == i && dst[i].data == grads[i].data;
         AMPI_REQUIRE(same || !ampi_overlap(dst[i].data, bytes, grads[k].data, read), ctx, AMP_ERR_INVALID_ARG,
-            "%s: dst[%llu] overlaps grads[%llu]", where, AMPI_ULL(i), AMPI_ULL(k));
+            "%s: %s overlaps grads[%llu]", where, name, AMPI_ULL(k));
     }
     for (k = 0; k < i; k++) {
         size_t before = grads[k].count * amp_dtype_size(dst[k].dtype);
         int meet = ampi_overlap(dst[i].data, bytes, dst[k].data, before);
-        AMPI_REQUIRE(
-            !meet, ctx, AMP_ERR_INVALID_ARG, "%s: dst[%llu] overlaps dst[%llu]", where, AMPI_ULL(i), AMPI_ULL(k));
+        AMPI_REQUIRE(!meet, ctx, AMP_ERR_INVALID_ARG, "%s: %s overlaps dst[%llu]", where, name, AMPI_ULL(k));
     }
     return AMP_OK;
 }
@@ -5479,6 +5495,8 @@ static amp_status ampi_optional(
 }
 
 static amp_status ampi_rate(amp_ctx *ctx, const char *where, const char *name, const amp_group *g, float *lr) {
+    AMPI_REQUIRE(ampi_is_aligned(ctx, g->lr_ptr, 4u), ctx, AMP_ERR_INVALID_ARG,
+        "%s: %s.lr_ptr is not aligned to 4 bytes", where, name);
     *lr = 0.0f;
     if (g->lr_ptr || ampi_bits(g->lr) == ampi_bits((float)AMP_NONE)) return AMP_OK;
     AMPI_REQUIRE(ampi_nonzero(g->lr), ctx, AMP_ERR_INVALID_ARG,
@@ -5747,8 +5765,10 @@ static amp_status ampi_do_apply(amp_params *p, size_t i, amp_array u, uint32_t w
     AMPI_REQUIRE(i < p->n, ctx, AMP_ERR_INVALID_ARG, "%s: i is %llu, but the set has %llu parameters", where,
         AMPI_ULL(i), AMPI_ULL(p->n));
     AMPI_TRY(ampi_check_array(ctx, where, "u", u, (size_t)p->entries[i].count, 1));
-    AMPI_REQUIRE(u.dtype == AMP_F32 && (uintptr_t)u.data % sizeof(float) == 0, ctx, AMP_ERR_INVALID_ARG,
-        "%s: u.dtype is %s; aligned f32 is needed", where, amp_dtype_name(u.dtype));
+    AMPI_REQUIRE(u.dtype == AMP_F32, ctx, AMP_ERR_INVALID_ARG, "%s: u.dtype is %s; f32 is needed", where,
+        amp_dtype_name(u.dtype));
+    AMPI_REQUIRE((uintptr_t)u.data % sizeof(float) == 0, ctx, AMP_ERR_INVALID_ARG,
+        "%s: u.data is not aligned to the %d bytes of its elements", where, (int)sizeof(float));
     AMPI_REQUIRE(
         !p->params[i].unused, ctx, AMP_ERR_STAGE, "%s: amp_params_use has left parameter %llu out", where, AMPI_ULL(i));
     rule = &ampi_rules[p->phase][AMPI_DO_APPLY];
@@ -6083,8 +6103,10 @@ AMP_API size_t amp_report_text(char *text, size_t bytes, const amp_report_row *r
     ampi_add_text(&t, "%-48s |zero sub big |zero sub big |zero sub big |zero sub big |\n", "");
     for (i = 0; i < n; i++)
         ampi_report_line(&t, &rows[i]);
-    for (i = 0; i < n; i++)
-        if (rows[i].advice[0]) ampi_add_text(&t, "%s: %s\n", rows[i].name ? rows[i].name : "", rows[i].advice);
+    for (i = 0; i < n; i++) {
+        const char *name = rows[i].name ? rows[i].name : "";
+        if (rows[i].advice[0]) ampi_add_text(&t, "%s: %s\n", name, rows[i].advice);
+    }
     return t.length;
 }
 
@@ -7403,6 +7425,12 @@ static amp_status ampi_gemm_numbers(amp_ctx *ctx, const char *where, const amp_g
     AMPI_REQUIRE(!d->backward || !d->bias.data, ctx, AMP_ERR_INVALID_ARG,
         "%s: desc.bias is not supported with desc.backward", where);
     AMPI_REQUIRE(!misplaced, ctx, AMP_ERR_INVALID_ARG, "%s: desc.%s is for FP8 only", where, misplaced);
+    AMPI_TRY(ampi_check_words(ctx, where, "desc.alpha_ptr", d->alpha_ptr));
+    AMPI_TRY(ampi_check_words(ctx, where, "desc.beta_ptr", d->beta_ptr));
+    AMPI_TRY(ampi_check_words(ctx, where, "desc.scale_a", d->scale_a));
+    AMPI_TRY(ampi_check_words(ctx, where, "desc.scale_b", d->scale_b));
+    AMPI_TRY(ampi_check_words(ctx, where, "desc.scale_d", d->scale_d));
+    AMPI_TRY(ampi_check_words(ctx, where, "desc.amax_d", d->amax_d));
     AMPI_TRY(ampi_optional(ctx, where, "desc", "alpha", &j->alpha, d->alpha, 1.0f));
     AMPI_TRY(ampi_optional(ctx, where, "desc", "beta", &j->beta, d->beta, d->beta_ptr ? 1.0f : 0.0f));
     j->m = d->m;
@@ -8238,6 +8266,9 @@ static amp_status ampi_check_logits(amp_ctx *ctx, const char *where, const amp_x
     r[2] = ampi_extent_of("desc.row_loss", amp_arr(j->row_loss, AMP_F32), j->rows, 0, 1);
     r[3] = ampi_extent_of("desc.loss", amp_arr(j->loss, AMP_F32), 1, 0, 1);
     r[4] = ampi_extent_of("desc.dlogits", j->dlogits, span, 0, same ? 2 : 1); /* 2: not compared with logits */
+    AMPI_TRY(ampi_check_words(ctx, where, "desc.labels", j->labels));
+    AMPI_TRY(ampi_check_words(ctx, where, "desc.row_loss", j->row_loss));
+    AMPI_TRY(ampi_check_words(ctx, where, "desc.loss", j->loss));
     return ampi_check_extents(ctx, where, r, 5);
 }
 
@@ -10901,7 +10932,8 @@ static void ampi_finite_check(ampi_finite_job *j, amp_faults *f, amp_array a) {
     if (!k->bad(a.data, a.count * size, a.dtype)) return; /* nearly always */
     for (i = 0; i < a.count; i += n) {
         n = ampi_least(AMPI_BLOCK, a.count - i);
-        if (k->bad(ampi_at(a, i), n * size, a.dtype)) ampi_count_faults(f, a, i, ampi_floats(k, a, i, n, own), n);
+        if (!k->bad(ampi_at(a, i), n * size, a.dtype)) continue;
+        ampi_count_faults(f, a, i, ampi_floats(k, a, i, n, own), n);
     }
 }
 static void ampi_finite_unscale(ampi_finite_job *j, amp_faults *f, amp_array a, amp_array dst) {
@@ -10910,11 +10942,13 @@ static void ampi_finite_unscale(ampi_finite_job *j, amp_faults *f, amp_array a, 
     int may_lose = amp_may_lose(j->inv, a.dtype, dst.dtype);
     int floats = a.dtype == AMP_F32 && dst.dtype == AMP_F32 && (uintptr_t)a.data % sizeof(float) == 0;
     int in_place = floats && a.data == dst.data && j->inv <= 1.0f; /* a product is bad only if its gradient is */
+    const float *from;
     size_t i, n;
     for (i = 0; i < a.count; i += n) {
         n = ampi_least(AMPI_BLOCK, a.count - i);
         if (in_place) u = (float *)a.data + i;
-        if (k->scale(u, ampi_floats(k, a, i, n, own), n, j->inv)) ampi_count_faults(f, a, i, u, n);
+        from = ampi_floats(k, a, i, n, own);
+        if (k->scale(u, from, n, j->inv)) ampi_count_faults(f, a, i, u, n);
         if (in_place) continue;
         k->narrow[dst.dtype](ampi_at(dst, i), u, n);
         if (may_lose) ampi_count_lost(f, dst, i, u, n);
@@ -11393,10 +11427,12 @@ static void ampi_tally_before(ampi_tally *t, const ampi_updating *b) {
     if (p->low) memcpy(t->was[1], (const char *)p->low + 2 * b->i, 2 * b->n);
 }
 static void ampi_tally_after(ampi_tally *t, const ampi_updating *b) {
-    const amp_param_entry *p = b->p;
+    const char *model = (const char *)b->p->model + 2 * b->i;
+    const char *low = (const char *)b->p->low;
     t->at = 0;
     if (!t->again) return;
-    b->k->still(t, (const char *)p->model + 2 * b->i, p->low ? (const char *)p->low + 2 * b->i : NULL, b->n);
+    if (low) low += 2 * b->i;
+    b->k->still(t, model, low, b->n);
 }
 static void ampi_tally_done(ampi_step_job *j, const ampi_tally *t, amp_update_count *to) {
     uint32_t k;

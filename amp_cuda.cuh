@@ -4891,6 +4891,7 @@ static amp_backend ampi_cu_table(const ampi_cuda *c) {
     amp_backend b = AMP_ZERO;
     b.version = (uint32_t)AMP_VERSION;
     b.size = sizeof b;
+    b.aligned = 1;
     b.name = c->name;
     b.destroy = ampi_cu_destroy;
     b.alloc = ampi_cu_alloc;

@@ -203,7 +203,7 @@ static void update_beside_alignment(t_run *t) {
     amp_step_desc d = t_rate_0();
     char *u = (char *)t_alloc(t, 128);
     CHECK_OK(amp_inspect(p, NULL, &d));
-    CHECK_STATUS(amp_apply(p, 0, amp_arr(u + 2, AMP_F32), 0), AMP_ERR_INVALID_ARG, "u.dtype aligned");
+    CHECK_STATUS(amp_apply(p, 0, amp_arr(u + 2, AMP_F32), 0), AMP_ERR_INVALID_ARG, "u.data aligned 4 bytes");
     CHECK_STATUS(amp_apply(p, 0, amp_arr(u, AMP_F16), 0), AMP_ERR_INVALID_ARG, "u.dtype f16");
     CHECK_OK(amp_zero(t->ctx, u, 64));
     CHECK_OK(amp_apply(p, 0, amp_arr(u, AMP_F32), 0));
@@ -257,6 +257,107 @@ static void unscaled_lists(t_run *t) {
     t_get(t, got, g + 32 + at, sizeof got);
     CHECK(got[0] == 1.0f && got[1] == 2.0f && got[2] == 3.0f && got[3] == 4.0f);
     amp_scaler_destroy(s);
+}
+
+/* An array that begins between two multiples of its element size: a device refuses it by name, a host computes. */
+static void wants_aligned(t_run *t, const char *words, amp_status got) {
+    t_note(t, "not aligned: %s", words);
+    if (t->place->kind == T_KIND_CPU)
+        CHECK_EQ(got, AMP_OK);
+    else
+        CHECK_STATUS(got, AMP_ERR_INVALID_ARG, words);
+}
+static void begun_beside_an_element(t_run *t) {
+    static const amp_gemm_desc plain = AMP_ZERO;
+    char *bytes = (char *)t_alloc(t, 2048), *odd = bytes + 1026;
+    amp_array even = amp_arrn(bytes, AMP_F32, 16), half = amp_arrn(bytes + 256, AMP_F16, 16);
+    amp_array dst = amp_arrn(bytes + 512, AMP_F32, 16), out = AMP_ZERO;
+    amp_array f32 = amp_arrn(odd, AMP_F32, 16), f16 = amp_arrn(odd + 1, AMP_F16, 16);
+    amp_finite_report report;
+    amp_histogram h = AMP_ZERO;
+    amp_scaler *s = NULL;
+    amp_gemm_desc g = plain;
+    int i;
+    CHECK_OK(amp_zero(t->ctx, bytes, 2048));
+    CHECK_OK(amp_scaler_create(&s, t->ctx, NULL));
+    wants_aligned(t, "amp_cast dst.data 4 bytes", amp_cast(t->ctx, f32, even, 16, NULL));
+    wants_aligned(t, "amp_cast src.data 4 bytes", amp_cast(t->ctx, dst, f32, 16, NULL));
+    wants_aligned(t, "amp_cast src.data 2 bytes", amp_cast(t->ctx, dst, f16, 16, NULL));
+    CHECK_OK(amp_cast(t->ctx, amp_arr(odd + 1, AMP_F8E4M3), even, 16, NULL)); /* an FP8 number begins at each byte */
+    wants_aligned(t, "amp_all_finite arrays[0].data 4", amp_all_finite(t->ctx, &report, &f32, 1));
+    wants_aligned(t, "amp_histogram_count arrays[0].data 2", amp_histogram_count(t->ctx, &h, &f16, 1));
+    wants_aligned(t, "amp_unscale arrays[0].data 4", amp_unscale(s, &dst, NULL, &f32, 1));
+    wants_aligned(t, "amp_unscale dst[0].data 4", amp_unscale(s, &f32, NULL, &dst, 1));
+    CHECK_OK(amp_autocast_begin(t->ctx, NULL));
+    wants_aligned(t, "in.data 4", amp_autocast_input(t->ctx, &out, AMP_OP_MATMUL, &f32, 1));
+    CHECK_OK(amp_autocast_end(t->ctx));
+    CHECK_OK(amp_autocast_release(t->ctx));
+    for (i = 0; i < 7; i++) {
+        static const char *const words[] = {"desc.a.data 2", "desc.b.data 2", "desc.c.data 4", "desc.d.data 4",
+            "desc.bias.data 4", "desc.aux.data 2", "desc.dbias.data 4"};
+        g = plain;
+        g.m = g.n = g.k = 4;
+        g.a = g.b = half;
+        g.d = dst;
+        if (i == 0) g.a = f16;
+        if (i == 1) g.b = f16;
+        if (i == 2) g.c = f32;
+        if (i == 2) g.beta = amp_opt(1.0f);
+        if (i == 3) g.d = f32;
+        if (i == 4) g.bias = f32;
+        if (i == 5) g.act = AMP_GELU;
+        if (i == 5) g.aux = f16;
+        if (i == 6) g.dbias = f32;
+        wants_aligned(t, words[i], amp_gemm(t->ctx, &g));
+    }
+    amp_scaler_destroy(s);
+}
+/* Pointers of a type: on a host C itself asks that they are aligned. */
+static void words_beside_four_bytes(t_run *t) {
+    static const amp_gemm_desc plain = AMP_ZERO;
+    char *bytes = (char *)t_alloc(t, 512), *odd = bytes + 258;
+    float *at; /* by its bytes: no cast says that it is aligned */
+    int32_t *label;
+    amp_gemm_desc g = plain;
+    amp_xent_desc x = AMP_ZERO;
+    amp_step_desc step = AMP_ZERO;
+    size_t n = 16;
+    amp_params *p = set_new(t, AMP_F16, AMP_F32, &n, 1);
+    int i;
+    memcpy(&at, &odd, sizeof at);
+    memcpy(&label, &odd, sizeof label);
+    CHECK_OK(amp_zero(t->ctx, bytes, 512));
+    for (i = 0; i < 6; i++) {
+        static const char *const words[] = {
+            "desc.alpha_ptr", "desc.beta_ptr", "desc.scale_a", "desc.scale_b", "desc.scale_d", "desc.amax_d"};
+        g = plain;
+        g.m = g.n = g.k = 16;
+        g.trans_b = 1;
+        g.a = g.b = g.d = amp_arr(bytes, AMP_F8E4M3);
+        if (i == 0) g.alpha_ptr = at;
+        if (i == 1) g.beta_ptr = at;
+        if (i == 2) g.scale_a = at;
+        if (i == 3) g.scale_b = at;
+        if (i == 4) g.scale_d = at;
+        if (i == 5) g.amax_d = at;
+        t_note(t, "not aligned: %s", words[i]);
+        CHECK_STATUS(amp_gemm(t->ctx, &g), AMP_ERR_INVALID_ARG, words[i]);
+        CHECK(strstr(amp_last_error(t->ctx), "not aligned to 4 bytes") != NULL);
+    }
+    for (i = 0; i < 3; i++) {
+        static const char *const words[] = {"desc.labels 4 bytes", "desc.row_loss 4 bytes", "desc.loss 4 bytes"};
+        memset(&x, 0, sizeof x);
+        x.rows = x.classes = 3;
+        x.logits = amp_arr(bytes, AMP_F32);
+        x.labels = i == 0 ? label : (const int32_t *)(const void *)(bytes + 64);
+        x.row_loss = i == 1 ? at : (float *)(void *)(bytes + 128);
+        x.loss = i == 2 ? at : (float *)(void *)(bytes + 192);
+        t_note(t, "not aligned: %s", words[i]);
+        CHECK_STATUS(amp_softmax_cross_entropy(t->ctx, &x), AMP_ERR_INVALID_ARG, words[i]);
+    }
+    step.lr_ptr = at;
+    CHECK_STATUS(amp_step(p, NULL, &step), AMP_ERR_INVALID_ARG, "desc.lr_ptr not aligned to 4 bytes");
+    amp_params_destroy(p);
 }
 
 /* ---- layers and losses ---- */
@@ -700,7 +801,8 @@ const t_test t_suite_edges[] = {{"edges.of_nothing", of_nothing, T_HOST},
     {"edges.logarithms", logarithms, T_HOST}, {"edges.parameters_refused", parameters_refused, T_ALL},
     {"edges.sets_of_an_odd_size", sets_of_an_odd_size, T_ALL}, {"edges.one_moment", one_moment, T_ALL},
     {"edges.update_beside_alignment", update_beside_alignment, T_ALL}, {"edges.counted_apply", counted_apply, T_ALL},
-    {"edges.unscaled_lists", unscaled_lists, T_ALL}, {"edges.softmax_alone", softmax_alone, T_ALL},
+    {"edges.unscaled_lists", unscaled_lists, T_ALL}, {"edges.begun_beside_an_element", begun_beside_an_element, T_ALL},
+    {"edges.words_beside_four_bytes", words_beside_four_bytes, T_CUDA}, {"edges.softmax_alone", softmax_alone, T_ALL},
     {"edges.largest_of_zeros", largest_of_zeros, T_ALL}, {"edges.layers_too_large", layers_too_large, T_ALL},
     {"edges.dy_beside_its_inputs", dy_beside_its_inputs, T_ALL},
     {"edges.chain_uninitialised", chain_uninitialised, T_ALL}, {"edges.policy_texts", policy_texts, T_ALL},
