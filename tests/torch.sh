@@ -13,14 +13,16 @@ IMPL=${IMPL:-$build/tests/impl.o}
 work=$(mktemp -d) || exit 2
 trap 'rm -rf "$work"' EXIT
 trap 'exit 130' INT TERM
+set --
 passed=0 failed=0 skipped=0
 ok() { passed=$((passed + 1)); }
 bad() { failed=$((failed + 1)); echo "FAIL $*"; }
-if ! "$PYTHON" -c 'import torch' >/dev/null 2>&1; then
+skip_all() {
     for what in "steps of each optimizer" "gradients of examples/gpt.c" "gradients of examples/convnet.c" "Muon" "docs/operations.md" "examples/libtorch.cpp"; do echo "skipped: $what: $PYTHON cannot import torch"; done
     echo "0 passed, 0 failed, 6 skipped"
     exit 0
-fi
+}
+"$PYTHON" -c 'import importlib.util as u, sys; sys.exit(u.find_spec("torch") is None)' 2>/dev/null || skip_all
 ${MAKE:-make} -s -C "$top" BUILD="$build" "$IMPL" || bad "the implementation does not build"
 
 # program NAME FLAG...: tests/NAME.c without an implementation of its own
@@ -31,27 +33,21 @@ program() {
         "$CC" -std=c99 -O1 -Wall -Wextra -Wno-return-type -DAMP_LINKED -iquote "$top/tests" -I"$top" "$@" -x c - -x none "$IMPL" -lm -pthread -o "$work/$name" >"$work/log" 2>&1 ||
         { bad "$name.c does not build"; head -n 12 "$work/log"; return 1; }
 }
-# beside_torch SCRIPT ARGUMENT...: its lines, and its counts
-beside_torch() {
-    script=$1
-    shift
-    "$PYTHON" "$top/tests/$script" "$@" >"$work/log" 2>"$work/err"
-    rc=$?
-    sed '$d' "$work/log"
-    counts=$(tail -n 1 "$work/log" | sed -n 's/^\([0-9]*\) passed, \([0-9]*\) failed, \([0-9]*\) skipped$/\1 \2 \3/p')
-    # shellcheck disable=SC2086 # three words
-    set -- ${counts:-0 1 0}
-    passed=$((passed + $1)) failed=$((failed + $2)) skipped=$((skipped + $3))
-    if { [ $rc = 0 ] || [ "$2" != 0 ]; } && [ -n "$counts" ]; then return; fi
-    bad "$script: exit status $rc, counts '$counts': $(tail -n 1 "$work/err")"
-}
-program torch_steps && beside_torch torch_steps.py "$work/torch_steps"
-program torch_gpt && beside_torch torch_programs.py gpt "$work/torch_gpt"
-program torch_convnet && beside_torch torch_programs.py convnet "$work/torch_convnet"
+program torch_steps && set -- "$@" , "$top/tests/torch_steps.py" "$work/torch_steps"
+program torch_gpt && set -- "$@" , "$top/tests/torch_programs.py" gpt "$work/torch_gpt"
+program torch_convnet && set -- "$@" , "$top/tests/torch_programs.py" convnet "$work/torch_convnet"
 sed -n '/^## Muon/,/^## /p' "$top/docs/recipes.md" | awk '/^```/ { on = !on && /c run/; next } on' >"$work/recipe.h"
-program torch_muon "-DRECIPE=\"$work/recipe.h\"" && beside_torch torch_programs.py muon "$work/torch_muon"
+program torch_muon "-DRECIPE=\"$work/recipe.h\"" && set -- "$@" , "$top/tests/torch_programs.py" muon "$work/torch_muon"
 
-beside_torch torch_operations.py
+"$PYTHON" "$top/tests/torch_beside.py" "$top/tests/torch_operations.py" "$@" >"$work/log" 2>"$work/err"
+rc=$?
+[ $rc != 77 ] || skip_all
+sed '$d' "$work/log"
+counts=$(tail -n 1 "$work/log" | sed -n 's/^\([0-9]*\) passed, \([0-9]*\) failed, \([0-9]*\) skipped$/\1 \2 \3/p')
+[ -n "$counts" ] || bad "torch_beside.py: exit status $rc: $(tail -n 1 "$work/err")"
+# shellcheck disable=SC2086 # three words
+set -- ${counts:-0 0 0}
+passed=$((passed + $1)) failed=$((failed + $2)) skipped=$((skipped + $3))
 
 if ${MAKE:-make} -s -C "$top" BUILD="$build" PYTHON="$PYTHON" "$build/libtorch" >"$work/log" 2>&1; then
     OMP_NUM_THREADS=1 "$build/libtorch" --check >"$work/log" 2>"$work/err"
