@@ -335,7 +335,8 @@ check-torch: ## optimizers, gradients of gpt.c and convnet.c, Muon beside PyTorc
 	@PYTHON=$(PYTHON) tests/torch.sh
 part-torch:
 	$(RUN_PART) env PYTHON=$(PYTHON) tests/torch.sh
-TORCH = $(shell $(PYTHON) -c 'import torch, os; print(os.path.dirname(torch.__file__))')
+# found and not imported, which takes seconds
+TORCH = $(shell $(PYTHON) -c 'import importlib.util as u; print(u.find_spec("torch").submodule_search_locations[0])')
 $(BUILD)/libtorch: examples/libtorch.cpp $(BUILD)/tests/impl.o $(HEADERS)
 	$(CXX) -std=c++20 -O1 $(WARN) -I. -isystem $(TORCH)/include -isystem $(TORCH)/include/torch/csrc/api/include -DAMP_LINKED $< $(BUILD)/tests/impl.o \
 	    -L$(TORCH)/lib -Wl,-rpath,$(TORCH)/lib -ltorch -ltorch_cpu -lc10 $(LIBS) -o $@
