@@ -16,9 +16,11 @@ each gave is appended to FILE (default $BUILD/mutants.log) and not done again th
   caught     a test failed, the program died, or it took minutes, or waits for ever
   refused    the compiler did not take it: counted apart
   equal      no program can tell it from the right one: tests/mutants_equal.txt has the proof
+  same       the compiler says so: with -O2 each object, with and without vectors and of the host runtime, is that of the right
+             text, byte for byte. Asked if no test of the section failed
   SURVIVED   a gap
 
-The last line: N caught, N survived, N equal, N refused. It needs the objects of `make build/test_cpu`, and for
+The last line: N caught, N survived, N equal, N same, N refused. It needs the objects of `make build/test_cpu`, and for
 amp_cuda.cuh those of build/hostcuda/plain/suite and tests/cuda_verbs.sh; what is missing is made.
 """
 import argparse
@@ -260,6 +262,7 @@ class Bench:
         self.library = BUILD + '/hostcuda/libhostcuda-%s.a -lpthread -ldl -lm'
         self.simd = ''
         self.linked = ''  # the objects of the last fault's suite, but the implementation
+        self.right = {}  # the right text's machine code, by command
 
     def objects(self, plain):
         """Those of the unit suite: of the CPU program, or of the one on the host runtime."""
@@ -276,13 +279,48 @@ class Bench:
         for path in ('amp.h', 'amp_cuda.cuh'):
             with open(os.path.join(WORK, path), 'w') as out:
                 out.write(text[:fault.start] + fault.new + text[fault.end:] if path == fault.path else open(path).read())
+        self.link_tests()
+        return self.build_cpu(fault, text) if fault.path == 'amp.h' else self.build_cuda()
+
+    def link_tests(self):
         for name in os.listdir('tests'):
             if name.endswith(('.c', '.h', '.cu')) and not os.path.lexists('%s/tests/%s' % (WORK, name)):
                 os.symlink(os.path.abspath('tests/' + name), '%s/tests/%s' % (WORK, name))
         for folder in ('examples',):
             if not os.path.lexists('%s/%s' % (WORK, folder)):
                 os.symlink(os.path.abspath(folder), '%s/%s' % (WORK, folder))
-        return self.build_cpu(fault, text) if fault.path == 'amp.h' else self.build_cuda()
+
+    def code(self, command, path):
+        """What a command makes of the headers in WORK."""
+        rc, said = run('%s -o %s' % (command, path), 300)
+        return hashlib.sha256(open(path, 'rb').read()).hexdigest() if rc == 0 else None
+
+    def right_code(self, command, path):
+        """The same of the right ones."""
+        if command not in self.right:
+            wrong = {name: open('%s/%s' % (WORK, name)).read() for name in ('amp.h', 'amp_cuda.cuh')}
+            for name in wrong:
+                shutil.copy(name, WORK)
+            self.right[command] = self.code(command, path)
+            for name in wrong:
+                open('%s/%s' % (WORK, name), 'w').write(wrong[name])
+        return self.right[command]
+
+    def is_same(self, fault, text):
+        """Does the compiler make the same machine code of the fault? Not asked of inline functions, which every program has."""
+        if fault.path == 'amp.h' and fault.start < text.index('==== >>impl '):
+            return False
+        for name in ('impl.c', 'cuda_impl.cu'):
+            self.copied(name)
+        implementation = '%s -std=c99 -w -O2 %%s -I%s -c %s/tests/impl.c' % (self.cc, WORK, WORK)
+        commands = [implementation % '-DAMP_NO_SIMD', implementation % ''] if fault.path == 'amp.h' else []
+        if fault.path != 'amp.h':
+            commands = ['%s -std=c++17 -w -O2 -ffp-contract=off -fno-math-errno -isystem %s/include -Itests/hostcuda -I%s '
+                        '-x c++ -include hostcuda.h -c %s/tests/cuda_impl.cu' % (self.cxx, self.cuda_home, WORK, WORK)]
+            if self.counts:
+                commands.append('nvcc -std=c++17 -O2 -I%s -ptx -arch=compute_90 %s/tests/cuda_impl.cu' % (WORK, WORK))
+        path = WORK + '/same.o'
+        return all(self.code(command, path) == self.right_code(command, path) is not None for command in commands)
 
     def build_cpu(self, fault, text):
         self.simd = '' if needs_vectors(text, fault.start) else '-DAMP_NO_SIMD'
@@ -430,7 +468,7 @@ class Bench:
             yield from self.counted()
 
     def notice(self, fault, text, quick):
-        """Runs the tests of the section, then what else there is: what noticed the fault, or None."""
+        """Runs the tests of the section, then what else there is: the verdict, and what noticed the fault."""
         files = tests_at(text, fault.start)
         suites = [re.sub(r'test_(\w+)\.c', r'\1', f) for f in files if f.startswith('test_')]
         contexts = ('cuda',)
@@ -449,12 +487,17 @@ class Bench:
             whole = [host + '%s/suite --stop --seed 2 --context cuda' % WORK, '%s/verbs' % WORK]
             if 'cuda_verbs.cpp' in files:
                 commands.insert(0, whole.pop())
-        others = [] if quick else self.other_programs(fault, contexts, suites)
-        for command in itertools.chain(commands, [] if quick else whole, others):
+        for command in commands:
             rc, said = run('TMPDIR=%s %s' % (WORK, command), 3 * SECONDS)
             if rc:
-                return why(said)
-        return None
+                return 'caught', why(said)
+        if self.is_same(fault, text):
+            return 'same', ''
+        for command in itertools.chain(whole, self.other_programs(fault, contexts, suites)) if not quick else []:
+            rc, said = run('TMPDIR=%s %s' % (WORK, command), 3 * SECONDS)
+            if rc:
+                return 'caught', why(said)
+        return 'survived', ''
 
 
 def main():
@@ -492,7 +535,7 @@ def main():
                 done[name] = verdict
     log = open(asked.out, 'a')
     bench = None
-    counts = dict(caught=0, survived=0, equal=0, refused=0)
+    counts = dict(caught=0, survived=0, equal=0, same=0, refused=0)
     for fault in faults:
         verdict, by = done.get(fault.name), ''
         if fault.name.split(' ')[0] in equal:
@@ -503,8 +546,7 @@ def main():
             if said is not None:
                 verdict, by = 'refused', why(said)
             else:
-                by = bench.notice(fault, texts[fault.path], asked.quick)
-                verdict = 'caught' if by else 'survived'
+                verdict, by = bench.notice(fault, texts[fault.path], asked.quick)
             log.write('%s\t%s\t%s\n' % (verdict, fault.name, by or ''))
             log.flush()
         counts[verdict] += 1
@@ -512,7 +554,7 @@ def main():
         print('%-9s %s:%d %s%s' % (word, fault.path, fault.line, fault.name, '  <- ' + by if by else ''), flush=True)
     for line in missing:
         print('STALE     ' + line)
-    print('%d caught, %d survived, %d equal, %d refused' % tuple(counts[k] for k in ('caught', 'survived', 'equal', 'refused')))
+    print(', '.join('%d %s' % (n, verdict) for verdict, n in counts.items()))
     return 1 if counts['survived'] or missing else 0
 
 
