@@ -423,6 +423,38 @@ static void default_allocator_is_quiet(t_run *t) { /* no hooks at all: everythin
     one_life(t, 0, t_file("alloc.state"));
 }
 
+/* The lists of parameters and of allocations double when they are full: each element is copied about once. */
+static void lists_double(t_run *t) {
+    enum { LISTED = 400 };
+    hooks h;
+    amp_allocator a;
+    amp_ctx *c = NULL;
+    amp_params *p = NULL;
+    amp_param_desc d = AMP_ZERO;
+    void *blocks[LISTED];
+    size_t i, before;
+    memset(&h, 0, sizeof h);
+    a = allocator_of(&h);
+    CHECK_EQ(t_create(t->place, &c, &a, NULL), AMP_OK);
+    if (!c) return;
+    CHECK_EQ(amp_params_create(&p, c, NULL), AMP_OK);
+    d.count = 3;
+    before = h.calls;
+    for (i = 0; i < LISTED; i++)
+        CHECK_EQ(amp_params_add(p, &d), AMP_OK);
+    CHECK(h.calls - before >= LISTED && h.calls - before < LISTED + 10); /* a name for each; 8, 16 ... 512 */
+    before = h.calls;
+    for (i = 0; i < LISTED; i++)
+        CHECK_EQ(amp_alloc(c, &blocks[i], 16, "one of many"), AMP_OK);
+    CHECK(h.calls - before < LISTED + 10);
+    for (i = 0; i < LISTED; i++)
+        CHECK_EQ(amp_free(c, blocks[i]), AMP_OK);
+    amp_params_destroy(p);
+    amp_ctx_destroy(c);
+    CHECK_EQ(h.live, 0);
+    CHECK_EQ(h.wrong_frees, 0);
+}
+
 /* ---- memory ---- */
 
 static void memory(t_run *t) {
@@ -1068,7 +1100,7 @@ const t_test t_suite_context[] = {
     {"context.allocation_failures", allocation_failures, T_CPU},
     {"context.destroyed_with_leftovers", destroyed_with_leftovers, T_CPU},
     {"context.logger_gets_the_sentence", logger_gets_the_sentence, T_CPU},
-    {"context.default_allocator", default_allocator_is_quiet, T_CPU}, {"context.memory", memory, T_ALL},
-    {"context.memory_errors", memory_errors, T_ALL}, {"context.ledger", ledger, T_ALL},
-    {"context.ledger_many_labels", ledger_many_labels, T_ALL}, {"context.many_allocations", many_allocations, T_ALL},
-    {"context.names", names, T_ALL}, {NULL, NULL, 0}};
+    {"context.default_allocator", default_allocator_is_quiet, T_CPU}, {"context.lists_double", lists_double, T_CPU},
+    {"context.memory", memory, T_ALL}, {"context.memory_errors", memory_errors, T_ALL},
+    {"context.ledger", ledger, T_ALL}, {"context.ledger_many_labels", ledger_many_labels, T_ALL},
+    {"context.many_allocations", many_allocations, T_ALL}, {"context.names", names, T_ALL}, {NULL, NULL, 0}};
