@@ -633,8 +633,8 @@ static void part_of_a_weight(t_run *t) {
 
 /* An explanation in a region: the dtypes that the product would have, no cast, and the same refusals. */
 static void explained_in_a_region(t_run *t) {
-    size_t n = 16;
-    amp_params *p = set_new(t, AMP_F16, AMP_F32, &n, 1);
+    size_t n = 16, two[2] = {128, 16};
+    amp_params *p = set_new(t, AMP_F16, AMP_F32, &n, 1), *q = set_new(t, AMP_F16, AMP_F32, two, 2);
     amp_gemm_desc g = AMP_ZERO;
     amp_autocast_info info;
     amp_dtype made = AMP_AUTO;
@@ -664,6 +664,16 @@ static void explained_in_a_region(t_run *t) {
     g.pin = AMP_BF16; /* stronger than the region */
     CHECK_OK(amp_gemm_explain(t->ctx, text, sizeof text, &g));
     CHECK(strstr(text, "bf16 -> bf16") != NULL);
+    memset(&g, 0, sizeof g); /* a part of a weight: its copy's part, which does not touch the weight before */
+    g.m = 2;
+    g.n = g.k = 4;
+    g.a = amp_arr((float *)amp_param_get(q, 1).master.data + 8, AMP_F32);
+    g.b = amp_arr(t_alloc(t, 64), AMP_F16);
+    g.d = amp_arr((char *)amp_param_model(q, 1).data - 16, AMP_F16);
+    CHECK_OK(amp_gemm_explain(t->ctx, text, sizeof text, &g));
+    g.d = amp_arr((char *)amp_param_model(q, 1).data + 16, AMP_F16);
+    CHECK_STATUS(amp_gemm_explain(t->ctx, text, sizeof text, &g), AMP_ERR_INVALID_ARG, "d overlaps");
+    amp_params_destroy(q);
     CHECK_OK(amp_autocast_end(t->ctx));
     CHECK_OK(amp_autocast_release(t->ctx));
     amp_params_destroy(p);

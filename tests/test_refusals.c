@@ -410,6 +410,10 @@ static void backward_again(t_run *t) {
     l.y = amp_arr((char *)l.x.data + 8, l.x.dtype);
     CHECK_STATUS(amp_linear_forward(t->ctx, &l), AMP_ERR_INVALID_ARG, "y overlaps x which begins 8 bytes before it");
     l.y = good;
+    l.aux = amp_arr(l.w.data, l.y.dtype);
+    CHECK_STATUS(amp_linear_forward(t->ctx, &l), AMP_ERR_INVALID_ARG, "amp_linear_forward");
+    CHECK(strstr(amp_last_error(t->ctx), ": aux overlaps w") != NULL);
+    l.aux = amp_arr(NULL, AMP_AUTO);
     for (which = 0; which < 4; which++) {
         amp_array *spoilt = which == 0 ? &l.dw : which == 3 ? &l.dbias : &l.dx;
         good = *spoilt;

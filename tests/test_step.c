@@ -719,6 +719,10 @@ static void norm_extremes(t_run *t) {
     set_grad(t, p, 0, n, 1.401298464e-45f);
     CHECK_OK(amp_grad_norm(p, NULL, &norm));
     CHECK_NEAR(norm, sqrt(3000.0) * ldexp(1.0, -149), 1e-55);
+    set_grad(t, p, 0, n, 0.0f);
+    set_grad_bits(t, p, 0, 0, 1); /* the smallest of all floats, alone among zeros */
+    CHECK_OK(amp_grad_norm(p, NULL, &norm));
+    CHECK_F64(norm, ldexp(1.0, -149));
     set_grad(t, p, 0, n, -0.0f);
     CHECK_OK(amp_grad_norm(p, NULL, &norm));
     CHECK_F64(norm, 0.0);
