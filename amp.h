@@ -10681,7 +10681,7 @@ static amp_status ampi_run(
 static size_t ampi_chunks(size_t n) { return (n - 1) / AMP_CHUNK + 1; }
 
 /* ==== >>cpu-arrays ===============================================================================================
-   Sums by the rule (see >>backend), memory, arrays.   tests: tests/test_arrays.c, tests/test_step.c */
+   Sums by the rule (see >>backend), memory, arrays.  tests: tests/test_arrays.c, tests/test_step.c, tests/test_fp8.c */
 
 /* Halves n doubles; what lies beyond counts as 0 and is not touched. */
 static double ampi_halve(double *x, size_t n) {

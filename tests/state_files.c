@@ -503,9 +503,11 @@ static void bare_name(void) {
     state_new(&s, 20);
     touch("bare.0123456789abcdef.tmp", "dead");
     CHECK(mkdir("bare.00000000000000ff.tmp", 0777) == 0); /* of a dead writer's form, but no file */
+    CHECK(mkfifo("bare.00000000000000fe.tmp", 0666) == 0);
     CHECK(amp_state_save(s.ctx, "bare", &s.d) == AMP_OK);
     CHECK(is(tag_of_file("bare"), 20) && !holds("bare.0123456789abcdef.tmp", "dead"));
     CHECK(rmdir("bare.00000000000000ff.tmp") == 0);
+    CHECK(remove("bare.00000000000000fe.tmp") == 0);
     state_free(&s);
     CHECK(chdir(home) == 0);
 }
