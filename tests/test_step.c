@@ -309,6 +309,7 @@ static void walk(t_run *t, const setup *u, size_t k, int steps) {
         CHECK_EQ(r.steps, tw.steps);
         CHECK_EQ(r.outcome, AMP_STEPPED);
         CHECK(r.skip == 0 && r.skipped == 0 && r.nan == 0 && r.inf == 0 && r.overflow == 0);
+        CHECK(u->model != AMP_F32 || r.weight_overflow == 0); /* there is no copy that could */
         CHECK_F32(r.scale, scale);
         CHECK_F32(r.inv_scale, (float)(1.0 / (double)scale));
         CHECK_F32(r.clip, tw.clip);
