@@ -41,6 +41,7 @@ static const path paths[] = {
     {AMP_F16, AMP_F32, AMP_GELU, 'f', '-', '-', 0, "cuBLASLt|with the bias|then the epilogue"},
     {AMP_F16, AMP_F16, AMP_GELU, 'b', 's', '-', 0, "cuBLASLt|GELU's derivative|!then"},
     {AMP_F16, AMP_F16, AMP_GELU, 'b', 's', 's', 0, "cuBLASLt|GELU's derivative and bias gradient|!then"},
+    {AMP_F16, AMP_F16, AMP_GELU, 'b', 's', 'f', 0, "cuBLASLt|GELU's derivative|!and bias|then the bias gradient"},
     {AMP_BF16, AMP_BF16, AMP_GELU, 'b', 's', 'f', 0, "cuBLASLt|GELU's derivative|!and bias|then the bias gradient"},
     {AMP_BF16, AMP_BF16, AMP_GELU, 'b', 'f', '-', 0, "cuBLASLt|then the epilogue|!derivative"},
     {AMP_BF16, AMP_BF16, AMP_RELU, 'b', 's', 's', 0, "cuBLASLt|then the epilogue|then the bias gradient"},
