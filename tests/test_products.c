@@ -454,10 +454,11 @@ static void gemm_grid(t_run *t) {
 }
 
 static void gemm_large(t_run *t) { /* more than one block in each direction, and in depth */
-    static const size_t sizes[][3] = {
-        {130, 260, 700}, {257, 65, 513}, {1, 700, 300}, {600, 1, 1030}, {4, 33000, 3}, {3, 65, 35000}, {700, 1, 300}};
+    static const size_t sizes[][3] = {{130, 260, 700}, {257, 65, 513}, {1, 700, 300}, {600, 1, 1030}, {4, 33000, 3},
+        {3, 65, 35000}, {700, 1, 300}, {512, 13, 520}, {13, 512, 520},
+        {13, 512, 520}}; /* of whole blocks: nothing after the last strip; B as it is, and transposed */
     size_t s;
-    for (s = 0; s < 7; s++) {
+    for (s = 0; s < sizeof sizes / sizeof sizes[0]; s++) {
         size_t m = sizes[s][0], n = sizes[s][1], k = sizes[s][2], i, j, l, tries;
         amp_gemm_desc d = AMP_ZERO;
         float *a, *b, *got;

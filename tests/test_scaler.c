@@ -615,6 +615,7 @@ static void dead(t_run *t) { /* overflows that cannot lower the scale any more *
         CHECK_EQ(set_info(t, s).dead, 0);
         if (c[k].mode == AMP_SCALER_DYNAMIC) { /* an overflow that does lower the scale starts the count again */
             amp_scaler_desc e = AMP_ZERO;
+            amp_scaler_info revived;
             set_grad_bits(t, p, 0, 1, set_inf(AMP_F32));
             for (i = 1; i < c[k].want; i++) {
                 CHECK_OK(t_update(p, s, &sd, AMP_SGD));
@@ -629,6 +630,14 @@ static void dead(t_run *t) { /* overflows that cannot lower the scale any more *
                 CHECK_OK(amp_scaler_update(s));
                 t_note(t, "row %d, below the old floor, overflow %d", (int)k, (int)i);
                 CHECK_F32(t_scale(s), 0.5f);
+                CHECK_EQ(set_info(t, s).dead, i == c[k].want);
+            }
+            revived = set_info(t, s); /* by hand: the count starts again, too */
+            revived.dead = 0;
+            CHECK_OK(amp_scaler_set(s, &revived));
+            for (i = 1; i <= c[k].want; i++) {
+                CHECK_OK(t_update(p, s, &sd, AMP_SGD));
+                CHECK_OK(amp_scaler_update(s));
                 CHECK_EQ(set_info(t, s).dead, i == c[k].want);
             }
         }
