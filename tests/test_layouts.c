@@ -1465,13 +1465,37 @@ static void ranks_agree(t_run *t) { /* with each other, and with one rank that h
 static void ranks_agree(t_run *t) { t_skip(t, "no threads in this build"); }
 #endif
 
+/* Weights without FP32 masters are read and written in blocks of 2^19: more than one here. SPLIT keeps every bit
+   of numbers that lie not halfway between two of BF16. */
+static void longer_than_a_block(t_run *t) {
+    const size_t n = ((size_t)1 << 19) + 777;
+    amp_params_desc d = AMP_ZERO;
+    amp_param_desc e = AMP_ZERO;
+    amp_params *p = NULL;
+    float *w = (float *)t_host(t, 4 * n), *got = (float *)t_host(t, 4 * n);
+    size_t i;
+    for (i = 0; i < n; i++)
+        w[i] = ref_f32(0x3f800001u | ((uint32_t)i * 2654435761u >> 9)); /* an odd pattern is not halfway */
+    d.model = AMP_BF16;
+    d.master = AMP_MASTER_SPLIT;
+    CHECK_OK(amp_params_create(&p, t->ctx, &d));
+    e.count = n;
+    CHECK_OK(amp_params_add(p, &e));
+    CHECK_OK(amp_params_commit(p));
+    CHECK_OK(amp_param_write(p, 0, w));
+    CHECK_OK(amp_param_read(p, 0, got));
+    CHECK_BITS(got, w, n, 4);
+    amp_params_destroy(p);
+}
+
 const t_test t_suite_layouts[] = {{"layouts.split_bits", split_bits, T_HOST},
-    {"layouts.split_is_master", split_is_master, T_ALL}, {"layouts.split_refuses", split_refuses, T_ALL},
-    {"layouts.ladder_same", ladder_same, T_ALL}, {"layouts.sizes_same", sizes_same, T_ALL},
-    {"layouts.drawn_same", drawn_same, T_ALL}, {"layouts.skip_anywhere", skip_anywhere, T_ALL},
-    {"layouts.small_updates", small_updates, T_ALL}, {"layouts.adam_far_apart", adam_far_apart, T_ALL},
-    {"layouts.bf16_moments", bf16_moments, T_CPU}, {"layouts.bytes_and_ledger", bytes_and_ledger, T_ALL},
-    {"layouts.state", state_round, T_ALL}, {"layouts.groups", groups_are_sets, T_ALL}, {"layouts.lion", lion, T_ALL},
+    {"layouts.longer_than_a_block", longer_than_a_block, T_ALL}, {"layouts.split_is_master", split_is_master, T_ALL},
+    {"layouts.split_refuses", split_refuses, T_ALL}, {"layouts.ladder_same", ladder_same, T_ALL},
+    {"layouts.sizes_same", sizes_same, T_ALL}, {"layouts.drawn_same", drawn_same, T_ALL},
+    {"layouts.skip_anywhere", skip_anywhere, T_ALL}, {"layouts.small_updates", small_updates, T_ALL},
+    {"layouts.adam_far_apart", adam_far_apart, T_ALL}, {"layouts.bf16_moments", bf16_moments, T_CPU},
+    {"layouts.bytes_and_ledger", bytes_and_ledger, T_ALL}, {"layouts.state", state_round, T_ALL},
+    {"layouts.groups", groups_are_sets, T_ALL}, {"layouts.lion", lion, T_ALL},
     {"layouts.accumulate_means", accumulate_means, T_ALL}, {"layouts.accumulate_bad", accumulate_bad, T_ALL},
     {"layouts.accumulate_errors", accumulate_errors, T_ALL}, {"layouts.inverse_in_product", inverse_in_product, T_ALL},
     {"layouts.unscaled", unscaled_is_checked, T_ALL}, {"layouts.hooks", hooks_run, T_ALL},

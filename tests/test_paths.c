@@ -97,7 +97,10 @@ static void explained(t_run *t) {
         if (t->place->kind == T_KIND_CUDA)
             t_check(t, has_words(text, p->words), __FILE__, __LINE__, "\"%s\" should say %s", text, p->words);
 #endif
-        if (t->place->kind == T_KIND_CPU) CHECK(has_words(text, "CPU kernels"));
+        if (t->place->kind == T_KIND_CPU) {
+            CHECK(has_words(text, "CPU kernels, "));
+            CHECK(strstr(text, strstr(amp_ctx_name(t->ctx), ": ") + 1) != NULL); /* of this path */
+        }
         t_get(t, after, g.d.data, m * n * amp_dtype_size(p->d));
         CHECK_BITS(after, before, m * n * amp_dtype_size(p->d), 1); /* nothing ran */
         t_clear(t);
