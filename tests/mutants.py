@@ -10,8 +10,9 @@ WORK of its own. Each is built (one object) and run against the tests that its s
 host and, for the text of vectors, cpu-scalar (the others run the same text with other widths) or, for one path's own text,
 that path's, or on CUDA's; then, if none of them failed, with what else `make test` runs (--quick: not): the suite on every
 context, the tests that have a copy of amp.h of their own, the fuzzers' fixed seeds, tests/process.c, the CUDA context and
-tests/cuda_verbs.cpp, the section's tests with the address sanitizer, and for amp_cuda.cuh the counts of tests/sass.sh 90. What
-each gave is appended to FILE (default $BUILD/mutants.log) and not done again there, so that a run that was stopped goes on.
+tests/cuda_verbs.cpp, the section's tests with the address sanitizer and a pattern in all that is not set, and for amp_cuda.cuh
+the counts of tests/sass.sh 90. What each gave is appended to FILE (default $BUILD/mutants.log) and not done again there, so
+that a run that was stopped goes on.
 
   caught     a test failed, the program died, or it took minutes, or waits for ever
   refused    the compiler did not take it: counted apart
@@ -156,9 +157,13 @@ OPERATORS = {'+': '-', '-': '+', '*': '+', '&&': '||', '||': '&&', '<': '<=', '<
              '|=': '&=', '&=': '|=', '++': '--'}
 
 
-# Lines that no test can see, whatever is planted there: hints of what to load, how much work is worth a second thread,
-# and the other byte order, which the row s390x of the matrix runs.
-UNSEEN = r'^\s+next = i|prefetch|PREFETCH|double multiplications|elements--; b \+= size|size / 2; i\+\+|size - 1 - i'
+# Text where nothing is planted, because no result depends on it, by the contract: hints of what to load; how much work is
+# worth a second thread and how many pieces or blocks it is cut into, which decide the speed and none of the bits; and the
+# other byte order, which the row s390x of the matrix runs. Functions that answer such a question alone, and single lines.
+SPEED = ('ampi_prefetch ampi_fetch_line ampi_cu_least ampi_cu_grid ampi_cu_grid_of ampi_cu_cuts ampi_cu_inspect_cuts '
+         'ampi_cu_xent_grid').split()
+UNSEEN = (r'^\s+next = i|prefetch|PREFETCH|fetch_line\(|double multiplications|threads\) j->blocks_n|< threads && d->m|'
+          r'n_elements > 1u << 20|ampi_cu_grid(_of)?\(|elements--; b \+= size|size / 2; i\+\+|size - 1 - i')
 
 
 def is_tie(line, operator):
@@ -176,12 +181,17 @@ def is_tie(line, operator):
 def places(path, text):
     """Every place where the generator could plant something: (start, end, new, kind)."""
     code, skip = code_only(text), ranges_of(text, FOREIGN)
+    speed = [m.span() for name in SPEED for m in re.finditer(r'^(?!#)\w[^\n;=]*\b%s\([^;]*?\{.*?(?:^\}|\}$)' % name, text, re.M | re.S)]
     begin = text.index('inline bodies of') if path == 'amp.h' else text.index('==== >>device ')
     found = []
 
     def add(start, end, new, kind):
         line = text[text.rindex('\n', 0, start) + 1:text.index('\n', start)]
         if re.search(UNSEEN, line) or (kind == 'operator' and is_tie(line, text[start:end])):
+            return
+        if kind == 'constant' and re.search(r'memset\(&?\w+, $', text[:start][-60:]):  # to leave it out says more
+            return
+        if any(a <= start < b for a, b in speed):
             return
         if start >= begin and not any(a <= start < b for a, b in skip):
             found.append((start, end, new, kind))
@@ -386,8 +396,9 @@ class Bench:
         return said if rc else None
 
     def sanitized(self, fault, contexts, suites):
-        """The section's tests once more, with the address sanitizer in the faulty object."""
-        check = '-fsanitize=address,undefined -fno-sanitize-recover=undefined'
+        """The section's tests once more, with the address sanitizer in the faulty object, and with a pattern in all that is
+        not set, which would often be 0 by luck."""
+        check = '-fsanitize=address,undefined -fno-sanitize-recover=undefined -ftrivial-auto-var-init=pattern'
         if fault.path == 'amp.h':
             rc, said = run('%s -std=c99 -w -O1 %s %s -I%s -c %s -o %s/checked.o' %
                            (self.cc, check, self.simd, WORK, self.copied('impl.c'), WORK), 300)
