@@ -365,7 +365,6 @@ static void tuned_layer(t_run *t) {
     CHECK_STATUS(amp_linear_tune(t->ctx, &l), AMP_ERR_INVALID_ARG, "amp_linear_tune flags");
 }
 
-/* In a scope an explanation is that of the product: its dtypes, and the refusal of a full arena. But no cast runs. */
 /* Rows that begin anywhere: which leading dimension, and which would be better. */
 static void explained_alignment(t_run *t) {
     amp_gemm_desc g = product(t, 32, 50, 64, AMP_F16, AMP_F16);
@@ -379,6 +378,7 @@ static void explained_alignment(t_run *t) {
     CHECK_OK(amp_gemm_explain(t->ctx, text, sizeof text, &g));
     CHECK(has_words(text, "faster if a began"));
 }
+/* In a scope an explanation is that of the product: its dtypes, and the refusal of a full arena. But no cast runs. */
 static void explained_in_scope(t_run *t) {
     amp_gemm_desc g = product(t, 16, 16, 16, AMP_F32, AMP_F32);
     amp_autocast_desc scope = AMP_ZERO;
@@ -393,6 +393,9 @@ static void explained_in_scope(t_run *t) {
     CHECK(strstr(text, "bf16 -> bf16") != NULL);
     CHECK_EQ(type, AMP_BF16);
     CHECK_EQ(amp_autocast_get(t->ctx).casts, 0);
+    g.a.data = NULL;
+    CHECK_STATUS(amp_gemm_explain(t->ctx, text, sizeof text, &g), AMP_ERR_INVALID_ARG, "amp_gemm_explain desc.a NULL");
+    g.a.data = g.b.data;
     g.m = g.n = g.k = 64;
     CHECK_STATUS(amp_gemm_explain(t->ctx, text, sizeof text, &g), AMP_ERR_NO_MEMORY, "amp_gemm_explain arena");
     CHECK(strstr(text, "bf16 -> bf16") != NULL); /* as it was */
