@@ -274,7 +274,7 @@ static void only_parts(t_run *t) { /* only a scaler, only bytes, only a set, not
 
 static void stochastic_copies(t_run *t) { /* model copies that masters do not give are saved too */
     const char *path = t_file("sr.state");
-    size_t n = 500;
+    size_t n = 500, with, without;
     uint64_t rng = t->rng;
     amp_params *p = set_one(t, n, AMP_F32), *q;
     amp_params *list[1];
@@ -292,6 +292,7 @@ static void stochastic_copies(t_run *t) { /* model copies that masters do not gi
     st.params = list;
     st.n_params = 1;
     CHECK_OK(amp_state_save(t->ctx, path, &st));
+    (void)slurp(t, path, &with);
     list[0] = q;
     CHECK_OK(amp_state_load(t->ctx, path, &st));
     a = (uint16_t *)set_bits(t, amp_param_model(p, 0), n);
@@ -301,11 +302,21 @@ static void stochastic_copies(t_run *t) { /* model copies that masters do not gi
     CHECK_OK(amp_params_master_to_model(p));
     list[0] = p;
     CHECK_OK(amp_state_save(t->ctx, path, &st));
+    (void)slurp(t, path, &without);
+    CHECK(without + 2 * n <= with);
     list[0] = q;
     CHECK_OK(amp_state_load(t->ctx, path, &st));
     a = (uint16_t *)set_bits(t, amp_param_model(p, 0), n);
     b = (uint16_t *)set_bits(t, amp_param_model(q, 0), n);
     CHECK_BITS(b, a, n, 2);
+    t_note(t, "nor has one after masters were made of the copies");
+    CHECK_OK(amp_step(q, NULL, &d));
+    CHECK_OK(amp_state_save(t->ctx, path, &st));
+    (void)slurp(t, path, &with);
+    CHECK_OK(amp_params_model_to_master(q));
+    CHECK_OK(amp_state_save(t->ctx, path, &st));
+    (void)slurp(t, path, &without);
+    CHECK(without + 2 * n <= with);
     amp_params_destroy(p);
     amp_params_destroy(q);
 }
