@@ -383,6 +383,7 @@ static void explained_in_scope(t_run *t) {
     amp_gemm_desc g = product(t, 16, 16, 16, AMP_F32, AMP_F32);
     amp_autocast_desc scope = AMP_ZERO;
     amp_dtype type = AMP_F32;
+    amp_policy policy;
     char text[400];
     g.d.dtype = AMP_AUTO;
     g.d_dtype = &type;
@@ -399,6 +400,17 @@ static void explained_in_scope(t_run *t) {
     g.m = g.n = g.k = 64;
     CHECK_STATUS(amp_gemm_explain(t->ctx, text, sizeof text, &g), AMP_ERR_NO_MEMORY, "amp_gemm_explain arena");
     CHECK(strstr(text, "bf16 -> bf16") != NULL); /* as it was */
+    CHECK_OK(amp_autocast_end(t->ctx));
+    t_note(t, "a batch of one product is a matmul, of two a bmm: the lists tell them apart");
+    CHECK_OK(amp_policy_init(t->ctx, &policy, AMP_PRESET_AMP, NULL));
+    CHECK_OK(amp_policy_edit(t->ctx, &policy, AMP_OP_BMM, AMP_CLASS_F32));
+    scope.policy = &policy;
+    g.m = g.n = g.k = 8;
+    CHECK_OK(amp_autocast_begin(t->ctx, &scope));
+    for (g.batch = 0; g.batch < 3; g.batch++) {
+        CHECK_OK(amp_gemm_explain(t->ctx, text, sizeof text, &g));
+        CHECK_EQ(type, g.batch > 1 ? AMP_F32 : AMP_BF16);
+    }
     CHECK_OK(amp_autocast_end(t->ctx));
     CHECK_OK(amp_autocast_release(t->ctx));
 }
