@@ -1005,6 +1005,8 @@ static void scope_errors(t_run *t) {
     two[0] = cast_to(t, d.x, AMP_BF16, 8);
     two[0].count = 8;
     CHECK_STATUS(amp_autocast_input(t->ctx, got, AMP_OP_CAT, two, 2), AMP_ERR_UNSUPPORTED, "f16 bf16");
+    CHECK_OK(amp_autocast_input(t->ctx, got, AMP_OP_CAT, two, 1));
+    CHECK_EQ(got[0].dtype, AMP_BF16);
     CHECK_OK(amp_autocast_input(t->ctx, got, AMP_OP_MM, two, 2));
     CHECK_EQ(got[0].dtype, AMP_F16);
     CHECK_EQ(got[1].dtype, AMP_F16); /* both to the lower dtype */
