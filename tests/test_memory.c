@@ -496,6 +496,7 @@ static void recompute_bits(t_run *t) {
             n.disabled = c == 1;
             if (where == 2) CHECK_OK(amp_autocast_begin(t->ctx, &n));
             CHECK_OK(amp_snapshot_begin(t->ctx, &back, &snap));
+            CHECK_EQ(amp_autocast_get(t->ctx).cache, c != 4);
             CHECK_EQ(back.offset, rng.offset - 2 * R * D);
             CHECK_EQ(back.seed, rng.seed);
             segment(t, &x, p, z, rec2, &back);

@@ -385,6 +385,11 @@ static void explained_in_scope(t_run *t) {
     amp_dtype type = AMP_F32;
     amp_policy policy;
     char text[400];
+    amp_gemm_desc outside = product(t, 16, 16, 16, AMP_F16, AMP_F16);
+    outside.d.dtype = AMP_AUTO;
+    outside.d_dtype = &type;
+    CHECK_OK(amp_gemm_explain(t->ctx, text, sizeof text, &outside));
+    CHECK_EQ(type, AMP_F16);
     g.d.dtype = AMP_AUTO;
     g.d_dtype = &type;
     scope.low = AMP_BF16;

@@ -285,7 +285,21 @@ static void set_goes_first(t_run *t) {
         }
 }
 
-const t_test t_suite_phases[] = {{"phases.every_verb_in_every_phase", every_verb_in_every_phase, T_ALL},
+static void full_set(t_run *t) { /* an index has 24 bits of a random stream's number: filled here by hand */
+    amp_params *p = NULL;
+    amp_params_desc d = AMP_ZERO;
+    amp_param_desc e = AMP_ZERO;
+    CHECK_OK(amp_params_create(&p, t->ctx, &d));
+    e.count = n_weights;
+    p->n = AMPI_MAX_PARAMS;
+    CHECK_STATUS(amp_params_add(p, &e), AMP_ERR_INVALID_ARG, "amp_params_add parameters more");
+    p->n = 0;
+    CHECK_OK(amp_params_add(p, &e));
+    amp_params_destroy(p);
+}
+
+const t_test t_suite_phases[] = {{"phases.full_set", full_set, T_ALL},
+    {"phases.every_verb_in_every_phase", every_verb_in_every_phase, T_ALL},
     {"phases.another_scaler_sees_it_ready", another_scaler_sees_it_ready, T_ALL}, {"phases.windows", windows, T_ALL},
     {"phases.scaler_goes_first", scaler_goes_first, T_ALL}, {"phases.set_goes_first", set_goes_first, T_ALL},
     {NULL, NULL, 0}};

@@ -109,6 +109,9 @@ static void scaler_set(t_run *t) { /* get and set bring a scaler to the state of
     k = set_info(t, b);
     CHECK_BITS(&k, &i, sizeof i, 1);
     CHECK(i.growth_tracker > 0 || i.bad > 0);
+    i.hysteresis_tracker = 1;
+    CHECK_OK(amp_scaler_set(b, &i));
+    CHECK_EQ(set_info(t, b).hysteresis_tracker, 1);
     t_note(t, "a tracker alone: one more good step lets the scale grow");
     grads(t, p, 1.0f);
     i.growth_tracker = 3;
