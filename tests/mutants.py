@@ -11,8 +11,8 @@ host and, for the text of vectors, cpu-scalar (the others run the same text with
 that path's, or on CUDA's; then, if none of them failed, with what else `make test` runs (--quick: not): the suite on every
 context, the tests that have a copy of amp.h of their own, the fuzzers' fixed seeds, tests/process.c, the CUDA context and
 tests/cuda_verbs.cpp, the section's tests with the address sanitizer and a pattern in all that is not set, and for amp_cuda.cuh
-the counts of tests/sass.sh 90. What each gave is appended to FILE (default $BUILD/mutants.log) and not done again there, so
-that a run that was stopped goes on.
+and what amp.h has for GPUs alone the counts of tests/sass.sh 90. What each gave is appended to FILE (default
+$BUILD/mutants.log) and not done again there, so that a run that was stopped goes on.
 
   caught     a test failed, the program died, or it took minutes, or waits for ever
   refused    the compiler did not take it: counted apart
@@ -104,6 +104,11 @@ def ranges_of(text, which):
 def needs_vectors(text, offset):
     """Is this place, or what is made of it, another thing in a build with AMP_NO_SIMD? Such a build takes half of the time."""
     return offset >= text.index('==== >>lanes ') or any(a <= offset < b for a, b in ranges_of(text, VECTORS))
+
+
+def on_device(text, offset):
+    """Is this place of amp.h compiled for a GPU alone? Then no program of the CPU has it."""
+    return any(a <= offset < b for a, b in ranges_of(text, 'AMP_DEVICE'))
 
 
 def path_of(text, offset):
@@ -263,6 +268,8 @@ class Bench:
             targets += ['%s/hostcuda/plain/suite' % BUILD, '%s/hostcuda/libhostcuda-asan.a' % BUILD]
             self.counts = shutil.which('nvcc') and shutil.which('nvdisasm')
             targets += ['%s/sass/sass' % BUILD] if self.counts else []
+            if not self.counts:
+                print('skipped: machine code is not looked at, for want of nvcc or nvdisasm on PATH')
         done = subprocess.run([MAKE, '-s'] + targets)
         if cuda and done.returncode == 0:
             done = subprocess.run('tests/cuda_verbs.sh >/dev/null', shell=True)
@@ -415,15 +422,15 @@ class Bench:
         return [environment + '%s/checked --stop --seed 3 --context %s --file %s' % (WORK, context, suite)
                 for context in contexts[:3] for suite in suites]
 
-    def counted(self):
-        """The kernels' bits and instructions once more, from machine code, with its table."""
+    def counted(self, other):
+        """The kernels' bits and instructions once more, from machine code, with its table; `other` has the backend's object."""
         if not self.counts:
             return []
         for name in ('sass_code.cu', 'cuda_impl.cu', 'naive_tail.cu', 'naive_tail.h'):
             self.copied(name)
         rc, said = run('nvcc -std=c++17 -O2 -I%s -cubin -arch=sm_90 %s/tests/sass_code.cu -o %s/sm_90.cubin && '
                        'nvdisasm -c %s/sm_90.cubin >%s/sm_90.sass && %s %s/sass/sass.o %s/sass/naive_tail.o %s/tests/impl.o %s/cuda_impl.o %s -o %s/sass' %
-                       (WORK, WORK, WORK, WORK, WORK, self.cxx, BUILD, BUILD, BUILD, WORK, self.library % 'plain', WORK), 300)
+                       (WORK, WORK, WORK, WORK, WORK, self.cxx, BUILD, BUILD, BUILD, other, self.library % 'plain', WORK), 300)
         return [] if rc else ['%s/sass --code %s/sm_90 --quick --table tests/sass.txt' % (WORK, WORK)]
 
     def every_context(self):
@@ -466,9 +473,11 @@ class Bench:
         host = 'HCU_PROTECT=0 HCU_SEED=1 '
         return [] if rc else [host + '%s/suite --stop --seed 4 --context cuda' % WORK, host + '%s/verbs' % WORK]
 
-    def other_programs(self, fault, contexts, suites):
+    def other_programs(self, fault, text, contexts, suites):
         """What is run when the tests of the section saw nothing: commands, made when they are asked for."""
-        if fault.path == 'amp.h':
+        if fault.path == 'amp.h' and on_device(text, fault.start):
+            yield from self.counted(BUILD + '/hostcuda/plain')
+        elif fault.path == 'amp.h':
             yield from self.own_copies()
             yield from self.sanitized(fault, contexts, suites)
             yield from self.every_context()
@@ -476,7 +485,7 @@ class Bench:
             yield from self.on_cuda()
         else:
             yield from self.sanitized(fault, contexts, suites)
-            yield from self.counted()
+            yield from self.counted(WORK)
 
     def notice(self, fault, text, quick):
         """Runs the tests of the section, then what else there is: the verdict, and what noticed the fault."""
@@ -504,7 +513,7 @@ class Bench:
                 return 'caught', why(said)
         if self.is_same(fault, text):
             return 'same', ''
-        for command in itertools.chain(whole, self.other_programs(fault, contexts, suites)) if not quick else []:
+        for command in itertools.chain(whole, self.other_programs(fault, text, contexts, suites)) if not quick else []:
             rc, said = run('TMPDIR=%s %s' % (WORK, command), 3 * SECONDS)
             if rc:
                 return 'caught', why(said)
@@ -552,7 +561,7 @@ def main():
         if fault.name.split(' ')[0] in equal:
             verdict, by = 'equal', equal[fault.name.split(' ')[0]]
         elif verdict is None:
-            bench = bench or Bench(any(f.path != 'amp.h' for f in faults))
+            bench = bench or Bench(any(f.path != 'amp.h' or on_device(texts['amp.h'], f.start) for f in faults))
             said = bench.build(fault, texts[fault.path])
             if said is not None:
                 verdict, by = 'refused', why(said)

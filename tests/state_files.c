@@ -336,6 +336,21 @@ static void two_writers(void) {
 
 /* ---- a system that refuses ---- */
 
+static void no_temporary(void) { /* each try at one fails, and the sentence says why */
+    static const char *const calls[2] = {"fchmod", "fdopen"};
+    int i;
+    state s;
+    state_new(&s, 20);
+    save_tag(10);
+    for (i = 0; i < 2; i++) {
+        set_plan(FAIL, calls[i], 0, EMFILE, NULL);
+        CHECK(save(&s) == AMP_ERR_IO);
+        plan.what = NOTHING;
+        CHECK(strstr(amp_last_error(s.ctx), strerror(EMFILE)) && strstr(amp_last_error(s.ctx), path));
+        CHECK(is(tag_of_file(path), 10) && temporaries() == 0);
+    }
+    state_free(&s);
+}
 static void each_call_fails(void) {
     static const int errors[2] = {ENOSPC, EIO};
     int at, refused = 0, k;
@@ -680,8 +695,8 @@ static const struct {
     const char *name;
     void (*fn)(void);
 } tests[] = {{"killed_at_every_call", killed_at_every_call}, {"killed_at_random", killed_at_random},
-    {"two_writers", two_writers}, {"each_call_fails", each_call_fails}, {"full_disk", full_disk},
-    {"says_why", says_why}, {"living_writers_keep_theirs", living_writers_keep_theirs},
+    {"two_writers", two_writers}, {"each_call_fails", each_call_fails}, {"no_temporary", no_temporary},
+    {"full_disk", full_disk}, {"says_why", says_why}, {"living_writers_keep_theirs", living_writers_keep_theirs},
     {"removes_only_dead_ones", removes_only_dead_ones}, {"without_locks", without_locks},
     {"planted_links", planted_links}, {"kinds", kinds}, {"bare_name", bare_name}, {"links", links},
     {"mode_is_kept", mode_is_kept}, {"long_names", long_names}, {"name_at_the_end", name_at_the_end},

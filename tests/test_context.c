@@ -369,6 +369,25 @@ static void allocation_failures(t_run *t) {
     for (k = 1; k <= calls; k++)
         one_life(t, k, file);
 }
+/* No memory for workspaces: of fewer threads, if their number is the library's choice; else the sentence says so. */
+static void no_workspaces(t_run *t) {
+    hooks h;
+    amp_cpu_desc d = AMP_ZERO;
+    amp_ctx *c = NULL;
+    for (d.threads = 0; d.threads <= 4; d.threads += 4) {
+        memset(&h, 0, sizeof h);
+        h.fail_at = 2; /* the first is the backend's own */
+        h.fail_for = MAX_ROWS;
+        d.allocator = allocator_of(&h);
+        d.logger = logger_of(&h);
+        CHECK_EQ(amp_cpu_create(&c, &d), AMP_ERR_NO_MEMORY);
+        CHECK(!c && h.live == 0 && h.errors == 1 && strstr(h.text, "no memory for desc.threads workspaces"));
+    }
+    h.fail_for = 1;
+    h.calls = 0;
+    CHECK_EQ(amp_cpu_create(&c, &d), AMP_ERR_NO_MEMORY);
+    CHECK(!c && h.live == 0 && strstr(h.text, "no memory for desc.threads workspaces"));
+}
 
 static void destroyed_with_leftovers(t_run *t) { /* freed all the same, with a warning */
     hooks h;
@@ -1097,7 +1116,7 @@ const t_test t_suite_context[] = {
     {"context.queries_in_a_capture", queries_in_a_capture, T_HOST},
     {"context.create_defaults", create_defaults, T_HOST}, {"context.create_errors", create_errors, T_HOST},
     {"context.create_simd", create_simd, T_HOST}, {"context.create_many", create_many, T_HOST},
-    {"context.allocation_failures", allocation_failures, T_CPU},
+    {"context.allocation_failures", allocation_failures, T_CPU}, {"context.no_workspaces", no_workspaces, T_HOST},
     {"context.destroyed_with_leftovers", destroyed_with_leftovers, T_CPU},
     {"context.logger_gets_the_sentence", logger_gets_the_sentence, T_CPU},
     {"context.default_allocator", default_allocator_is_quiet, T_CPU}, {"context.lists_double", lists_double, T_CPU},

@@ -378,6 +378,29 @@ static void explained_alignment(t_run *t) {
     CHECK_OK(amp_gemm_explain(t->ctx, text, sizeof text, &g));
     CHECK(has_words(text, "faster if a began"));
 }
+/* A part of a weight with a model copy: the explanation speaks of the copy's address. */
+static void explained_slice(t_run *t) {
+    amp_gemm_desc g = product(t, 32, 48, 64, AMP_F16, AMP_F16);
+    amp_params *p = NULL;
+    amp_param_desc weight = AMP_ZERO;
+    amp_params_desc set = AMP_ZERO;
+    char text[400];
+    set.model = AMP_F16;
+    weight.count = 48 * 64 + 16;
+    CHECK_OK(amp_params_create(&p, t->ctx, &set));
+    CHECK_OK(amp_params_add(p, &weight));
+    CHECK_OK(amp_params_commit(p));
+    CHECK_OK(amp_autocast_begin(t->ctx, NULL));
+    g.b = amp_arr((char *)amp_param_get(p, 0).master.data + 8 * 4, AMP_F32);
+    CHECK_OK(amp_gemm_explain(t->ctx, text, sizeof text, &g));
+    CHECK(has_words(text, "cuBLASLt|!faster")); /* 16 bytes into it */
+    g.b.data = (char *)g.b.data + 4;
+    CHECK_OK(amp_gemm_explain(t->ctx, text, sizeof text, &g));
+    CHECK(has_words(text, "faster if b began"));
+    CHECK_OK(amp_autocast_end(t->ctx));
+    CHECK_OK(amp_autocast_release(t->ctx));
+    amp_params_destroy(p);
+}
 /* In a scope an explanation is that of the product: its dtypes, and the refusal of a full arena. But no cast runs. */
 static void explained_in_scope(t_run *t) {
     amp_gemm_desc g = product(t, 16, 16, 16, AMP_F32, AMP_F32);
@@ -722,5 +745,6 @@ const t_test t_suite_paths[] = {{"paths.past_2_31", past_2_31, T_ALL}, {"paths.e
     {"paths.f8_refused", f8_refused, T_ALL}, {"paths.f8_any_rows", f8_any_rows, T_ALL}, {"paths.errors", errors, T_ALL},
     {"paths.factors_and_flags", factors_and_flags, T_ALL}, {"paths.tuned", tuned, T_ALL},
     {"paths.tuned_layer", tuned_layer, T_ALL}, {"paths.explained_in_scope", explained_in_scope, T_ALL},
-    {"paths.explained_alignment", explained_alignment, T_CUDA}, {"paths.plan_file", plan_file, T_CUDA},
-    {"paths.chain_of_two", chain_of_two, T_ALL}, {"paths.bias_gradients", bias_gradients, T_ALL}, {NULL, NULL, 0}};
+    {"paths.explained_alignment", explained_alignment, T_CUDA}, {"paths.explained_slice", explained_slice, T_CUDA},
+    {"paths.plan_file", plan_file, T_CUDA}, {"paths.chain_of_two", chain_of_two, T_ALL},
+    {"paths.bias_gradients", bias_gradients, T_ALL}, {NULL, NULL, 0}};

@@ -430,8 +430,8 @@ static void policy_overrides(t_run *t) {
         {AMP_O1, "loss_scale", "3.4e38", 1, ""}, {AMP_O1, "loss_scale", "3.41e38", 0, "loss_scale"},
         {AMP_O1, "loss_scale", "1e-40", 0, "loss_scale"}, {AMP_O1, "min_loss_scale", "128", 1, ""},
         {AMP_O1, "min_loss_scale", "0", 0, "min_loss_scale"}, {AMP_O1, "max_loss_scale", "65536", 1, ""},
-        {AMP_O1, "max_loss_scale", "3.4e38", 1, ""}, {AMP_O1, "max_loss_scale", "-3", 0, "max_loss_scale"},
-        {AMP_O1, "max_loss_scale", "x", 0, "max_loss_scale"},
+        {AMP_O1, "max_loss_scale", "3400e35", 1, ""}, /* the limit itself; "3.4e38" is read as half an ulp less */
+        {AMP_O1, "max_loss_scale", "-3", 0, "max_loss_scale"}, {AMP_O1, "max_loss_scale", "x", 0, "max_loss_scale"},
         {AMP_O1, "min_loss_scale", "3e7", 0, "min_loss_scale max_loss_scale"}, {AMP_O1, "num_losses", "3", 1, ""},
         {AMP_O1, "num_losses", "0", 0, "num_losses"}, {AMP_O1, "num_losses", "2.5", 0, "num_losses"},
         {AMP_O1, "num_losses", "-1", 0, "num_losses"}, {AMP_O2, "cast_model_outputs", "float16", 1, ""},
@@ -1617,6 +1617,11 @@ static void scope_keeps_copies(t_run *t) {
     }
     CHECK_OK(input(t, &out[0], AMP_OP_MATMUL, w, N));
     CHECK(out[0].data == kept.data); /* a hit, in an arena that was outgrown */
+    CHECK_OK(amp_autocast_begin(t->ctx, NULL));
+    CHECK_OK(input(t, &out[0], AMP_OP_MATMUL, x[0], 100));
+    CHECK_OK(amp_autocast_end(t->ctx));
+    CHECK_OK(input(t, &out[1], AMP_OP_MATMUL, x[1], 100));
+    CHECK(out[1].data == out[0].data); /* a region's end in the arena that came last gives back its own room alone */
     CHECK_EQ(amp_autocast_get(t->ctx).used, amp_autocast_get(t->ctx).peak);
     for (i = 0; i < REGIONS; i++)
         CHECK_OK(amp_autocast_end(t->ctx));
