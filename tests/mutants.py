@@ -402,25 +402,42 @@ class Bench:
                        (self.cc, WORK, self.copied('state_files.c'), WORK))
         return said if rc else None
 
-    def sanitized(self, fault, contexts, suites):
+    def sanitized(self, fault, text, contexts, suites):
         """The section's tests once more, with the address sanitizer in the faulty object, and with a pattern in all that is
         not set, which would often be 0 by luck."""
-        check = '-fsanitize=address,undefined -fno-sanitize-recover=undefined -ftrivial-auto-var-init=pattern'
+        check = '-fsanitize=address,undefined -fno-sanitize=enum -fno-sanitize-recover=undefined -ftrivial-auto-var-init=pattern'
+        linked, verbs = self.linked, []
         if fault.path == 'amp.h':
             rc, said = run('%s -std=c99 -w -O1 %s %s -I%s -c %s -o %s/checked.o' %
                            (self.cc, check, self.simd, WORK, self.copied('impl.c'), WORK), 300)
             rest = '-lm -pthread'
+            for name in self.with_inline(text, fault.start) if fault.start < text.index('==== >>impl ') else []:
+                rc = rc or run('%s -std=c99 -w -O1 %s %s -I%s -c %s -o %s/checked_%s.o' %
+                               (self.cc, check, self.simd, WORK, self.copied(name + '.c'), WORK, name), 300)[0]
+                linked = linked.replace('%s/%s.o' % (WORK, name), '%s/checked_%s.o' % (WORK, name))
         else:
             rc, said = self.compile_cuda(check, 'checked')
             rest = '%s/tests/impl.o %s' % (BUILD, self.library % 'asan')
-            self.linked = ' '.join(self.objects(True))
+            linked = ' '.join(self.objects(True))
+            rc = rc or run('%s %s %s/hostcuda/plain/cuda_verbs.o %s/checked.o %s -o %s/checked_verbs' %
+                           (self.cxx, check, BUILD, WORK, rest, WORK))[0]
+            verbs = ['%s/checked_verbs' % WORK]
         if rc == 0:
-            rc, said = run('%s %s %s %s/checked.o %s -o %s/checked' % (self.cxx, check, self.linked, WORK, rest, WORK))
+            rc, said = run('%s %s %s %s/checked.o %s -o %s/checked' % (self.cxx, check, linked, WORK, rest, WORK))
         if rc:
             return []
         environment = 'ASAN_OPTIONS=allocator_may_return_null=1:detect_leaks=0 HCU_PROTECT=0 HCU_SEED=1 '
-        return [environment + '%s/checked --stop --seed 3 --context %s --file %s' % (WORK, context, suite)
-                for context in contexts[:3] for suite in suites]
+        return [environment + command for command in
+                ['%s/checked --stop --seed 3 --context %s --file %s' % (WORK, context, suite)
+                 for context in contexts[:3] for suite in suites] + verbs]
+
+    def raced(self, suites):
+        """The section's tests once more, with the thread sanitizer, as the matrix has them: for faults of what is locked."""
+        rc, said = run('%s -std=c99 -w -O1 -g -fsanitize=thread -DAMP_NO_SIMD -I%s -c %s -o %s/raced.o && '
+                       '%s -fsanitize=thread %s %s/raced.o -o %s/raced -lm -pthread' %
+                       (self.cc, WORK, self.copied('impl.c'), WORK, self.cc, self.linked, WORK, WORK), 300)
+        return [] if rc else ['TSAN_OPTIONS=allocator_may_return_null=1 %s/raced --stop --seed 3 --context cpu-2 --file %s' %
+                              (WORK, suite) for suite in suites]
 
     def counted(self, other):
         """The kernels' bits and instructions once more, from machine code, with its table; `other` has the backend's object."""
@@ -478,13 +495,15 @@ class Bench:
         if fault.path == 'amp.h' and on_device(text, fault.start):
             yield from self.counted(BUILD + '/hostcuda/plain')
         elif fault.path == 'amp.h':
+            if 'lock(' in text[fault.start:fault.end]:
+                yield from self.raced(suites)
             yield from self.own_copies()
-            yield from self.sanitized(fault, contexts, suites)
+            yield from self.sanitized(fault, text, contexts, suites)
             yield from self.every_context()
             yield from self.alone()
             yield from self.on_cuda()
         else:
-            yield from self.sanitized(fault, contexts, suites)
+            yield from self.sanitized(fault, text, contexts, suites)
             yield from self.counted(WORK)
 
     def notice(self, fault, text, quick):

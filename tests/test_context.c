@@ -442,6 +442,39 @@ static void default_allocator_is_quiet(t_run *t) { /* no hooks at all: everythin
     one_life(t, 0, t_file("alloc.state"));
 }
 
+/* Weights without FP32 masters are brought into place through host memory; where none are given, none is taken. */
+static void staged(t_run *t) {
+    size_t calls[2];
+    float w[100];
+    int i;
+    for (i = 0; i < 100; i++)
+        w[i] = (float)i;
+    for (i = 0; i < 2; i++) {
+        hooks h;
+        amp_allocator a;
+        amp_ctx *c = NULL;
+        amp_params *p = NULL;
+        amp_params_desc set = AMP_ZERO;
+        amp_param_desc d = AMP_ZERO;
+        memset(&h, 0, sizeof h);
+        a = allocator_of(&h);
+        CHECK_EQ(t_create(t->place, &c, &a, NULL), AMP_OK);
+        if (!c) return;
+        set.master = AMP_MASTER_SPLIT;
+        CHECK_EQ(amp_params_create(&p, c, &set), AMP_OK);
+        d.init = i ? w : NULL;
+        d.count = 100;
+        CHECK_EQ(amp_params_add(p, &d), AMP_OK);
+        calls[i] = h.calls;
+        CHECK_EQ(amp_params_commit(p), AMP_OK);
+        calls[i] = h.calls - calls[i];
+        amp_params_destroy(p);
+        amp_ctx_destroy(c);
+        CHECK_EQ(h.live, 0);
+    }
+    CHECK_EQ(calls[1], calls[0] + 1);
+}
+
 /* The lists of parameters and of allocations double when they are full: each element is copied about once. */
 static void lists_double(t_run *t) {
     enum { LISTED = 400 };
@@ -1119,7 +1152,8 @@ const t_test t_suite_context[] = {
     {"context.allocation_failures", allocation_failures, T_CPU}, {"context.no_workspaces", no_workspaces, T_HOST},
     {"context.destroyed_with_leftovers", destroyed_with_leftovers, T_CPU},
     {"context.logger_gets_the_sentence", logger_gets_the_sentence, T_CPU},
-    {"context.default_allocator", default_allocator_is_quiet, T_CPU}, {"context.lists_double", lists_double, T_CPU},
-    {"context.memory", memory, T_ALL}, {"context.memory_errors", memory_errors, T_ALL},
-    {"context.ledger", ledger, T_ALL}, {"context.ledger_many_labels", ledger_many_labels, T_ALL},
-    {"context.many_allocations", many_allocations, T_ALL}, {"context.names", names, T_ALL}, {NULL, NULL, 0}};
+    {"context.default_allocator", default_allocator_is_quiet, T_CPU}, {"context.staged", staged, T_CPU},
+    {"context.lists_double", lists_double, T_CPU}, {"context.memory", memory, T_ALL},
+    {"context.memory_errors", memory_errors, T_ALL}, {"context.ledger", ledger, T_ALL},
+    {"context.ledger_many_labels", ledger_many_labels, T_ALL}, {"context.many_allocations", many_allocations, T_ALL},
+    {"context.names", names, T_ALL}, {NULL, NULL, 0}};

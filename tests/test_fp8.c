@@ -509,6 +509,17 @@ static void tensors_apart(t_run *t) {
     amp_fp8_destroy(f);
 }
 
+static long file_bytes(t_run *t, const char *path, const amp_state_desc *st) {
+    FILE *f;
+    long bytes;
+    CHECK_OK(amp_state_save(t->ctx, path, st));
+    f = fopen(path, "rb");
+    if (!CHECK(f != NULL)) return -1;
+    (void)fseek(f, 0, SEEK_END);
+    bytes = ftell(f);
+    (void)fclose(f);
+    return bytes;
+}
 /* ---- state files ---- */
 
 static void state_files(t_run *t) {
@@ -518,6 +529,8 @@ static void state_files(t_run *t) {
     amp_array src = filled(t, AMP_F32, 64, 1.0f), dst = empty(t, AMP_F8E4M3, 64);
     const amp_array none = AMP_ZERO;
     const char *path = t_file("fp8");
+    char user[8] = "user's";
+    long bytes, with_user;
     int step;
     d.tensors = 2;
     d.history = 4;
@@ -542,6 +555,20 @@ static void state_files(t_run *t) {
         CHECK_F32(scale_of(t, f[1], 1), scale_of(t, f[0], 1));
         CHECK(scale_of(t, f[1], 1) != 1.0f);
     }
+    t_note(t, "a section: its head, as that of 8 bytes of the user's, two counts, then states and histories");
+    st.fp8 = f;
+    st.n_fp8 = 1;
+    bytes = file_bytes(t, path, &st);
+    st.n_fp8 = 2;
+    bytes = file_bytes(t, path, &st) - bytes;
+    st.user = user;
+    st.user_bytes = sizeof user;
+    with_user = file_bytes(t, path, &st);
+    st.user = NULL;
+    st.user_bytes = 0;
+    CHECK_EQ(bytes - 2 * (sizeof(amp_fp8_state) + 4 * sizeof(float)), with_user - file_bytes(t, path, &st));
+    st.n_fp8 = 1;
+    CHECK_OK(amp_state_save(t->ctx, path, &st));
     d.history = 5;
     CHECK_OK(amp_fp8_create(&f[2], t->ctx, &d));
     st.fp8 = f + 2;
@@ -652,6 +679,9 @@ static void refused_layers(t_run *t) {
     CHECK_STATUS(amp_linear_forward(t->ctx, &l), AMP_ERR_INVALID_ARG, "scratch overlaps y");
     l.scratch = a.l.dw.data;
     CHECK_STATUS(amp_linear_backward(t->ctx, &l), AMP_ERR_INVALID_ARG, "scratch overlaps");
+    l = a.l;
+    l.dx.data = l.scratch;
+    CHECK_STATUS(amp_linear_backward(t->ctx, &l), AMP_ERR_INVALID_ARG, "scratch overlaps dx");
     l = a.l;
     l.x.dtype = AMP_F8E4M3;
     CHECK_STATUS(amp_linear_forward(t->ctx, &l), AMP_ERR_INVALID_ARG, "x f8e4m3");

@@ -190,7 +190,7 @@ static void split_refuses(t_run *t) {
     amp_param_desc e = AMP_ZERO;
     amp_params *p = NULL;
     amp_step_desc s = AMP_ZERO;
-    float w[3] = {1.0f, 65519.0f, 65520.0f}, back[3];
+    float w[3] = {1.0f, 65519.0f, 65520.0f}, back[3], nothing = 0.0f;
     CHECK_OK(amp_params_create(&p, t->ctx, &d));
     e.count = 3;
     e.init = w;
@@ -213,6 +213,12 @@ static void split_refuses(t_run *t) {
         float g[3] = {0.0f, -1.0f, 0.0f};
         t_set(t, amp_param_grad(p, 0).data, g, sizeof g);
     }
+    s.lr = 0.0f;
+    s.lr_ptr = (const float *)t_put(t, &nothing, sizeof nothing);
+    CHECK_OK(amp_step(p, NULL, &s));
+    CHECK_EQ(record(t, p).weight_overflow, 0);
+    s.lr_ptr = NULL;
+    s.lr = 1.0f;
     CHECK_OK(amp_step(p, NULL, &s)); /* 65519 + about 1: Inf in FP16 */
     CHECK_EQ(record(t, p).weight_overflow, 1);
     amp_params_destroy(p);

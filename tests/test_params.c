@@ -361,6 +361,10 @@ static void errors(t_run *t) {
     d.grad = AMP_DTYPE_COUNT;
     refuse_set(t, &d, AMP_ERR_INVALID_ARG, "amp_params_create grad");
     d = zero;
+    d.moments = 2;
+    d.moment = AMP_F16;
+    refuse_set(t, &d, AMP_ERR_INVALID_ARG, "amp_params_create moment f16");
+    d.moment = AMP_AUTO;
     d.moments = 3;
     refuse_set(t, &d, AMP_ERR_INVALID_ARG, "amp_params_create moments");
     d = zero;

@@ -4,6 +4,7 @@
 #include "ref.h"
 #ifdef AMP_HOSTCUDA
 #  include "hostcuda/hostcuda_ctl.h"
+#  include <unistd.h>
 #endif
 
 /* X W^T, zeroed operands. */
@@ -188,6 +189,42 @@ static void f8_any_rows(t_run *t) {
         CHECK_OK(amp_gemm(t->ctx, &g));
         t_note(t, "%d rows", (int)rows);
         t_clear(t);
+    }
+    t_note(t, "operands that begin at 16 bytes, and not at 32");
+    {
+        amp_gemm_desc g = product(t, 32, 32, 32, AMP_F8E4M3, AMP_F16);
+        g.a.data = t_put_at(t, t_host(t, 32 * 32), 32 * 32, 16);
+        g.b.data = t_put_at(t, t_host(t, 32 * 32), 32 * 32, 16);
+        g.d.data = t_put_at(t, t_host(t, 32 * 64), 32 * 64, 16);
+        CHECK_OK(amp_gemm(t->ctx, &g));
+        t_clear(t);
+    }
+}
+
+/* One shape, one alignment: what tells the two products apart is backward alone. */
+static void forward_after_backward(t_run *t) {
+    amp_gemm_desc g = product(t, 16, 16, 16, AMP_F16, AMP_F16);
+    uint16_t host[256], got[256];
+    int i, pass;
+    for (pass = 0; pass < 4; pass++) {
+        for (i = 0; i < 256; i++)
+            host[i] = 0x3c00; /* 1 */
+        t_set(t, g.a.data, host, sizeof host);
+        g.aux = amp_arr(t_put(t, host, sizeof host), AMP_F16);
+        for (i = 0; i < 256; i++)
+            host[i] = 0xbc00; /* -1: each sum is -16 */
+        t_set(t, g.b.data, host, sizeof host);
+        g.act = pass < 2 ? AMP_GELU : AMP_RELU;
+        g.backward = pass % 2 == 0;
+        CHECK_OK(amp_gemm(t->ctx, &g));
+        t_get(t, got, g.d.data, sizeof got);
+        for (i = 0; i < 256; i++) {
+            float y = amp_load(got, AMP_F16, (size_t)i);
+            CHECK(g.backward ? y <= -16.0f && y > -18.0f : y > -0.01f && y <= 0.0f); /* at 1, it is 1 or 1.083 */
+        }
+        t_get(t, got, g.aux.data, sizeof got);
+        for (i = 0; i < 256; i++)
+            CHECK_EQ(got[i], g.backward ? 0x3c00 : 0xcc00);
     }
 }
 
@@ -464,6 +501,16 @@ static void plan_file(t_run *t) {
     CHECK_EQ(amp_cuda_plans_load(NULL, path), AMP_ERR_INVALID_ARG);
     if (!CHECK_OK(t_create(t->place, &next, NULL, NULL))) return;
     t->ctx = next;
+#ifdef AMP_HOSTCUDA
+    {
+        int before = dup(0), after;
+        (void)close(before);
+        CHECK_OK(amp_cuda_plans_load(next, path));
+        after = dup(0);
+        (void)close(after);
+        CHECK_EQ(after, before); /* the file is closed */
+    }
+#endif
     CHECK_OK(amp_cuda_plans_load(next, path));
 #ifdef AMP_HOSTCUDA
     {
@@ -742,7 +789,8 @@ const t_test t_suite_paths[] = {{"paths.past_2_31", past_2_31, T_ALL}, {"paths.e
 #ifdef AMP_HOSTCUDA
     {"paths.devices", devices, T_CUDA},
 #endif
-    {"paths.f8_refused", f8_refused, T_ALL}, {"paths.f8_any_rows", f8_any_rows, T_ALL}, {"paths.errors", errors, T_ALL},
+    {"paths.f8_refused", f8_refused, T_ALL}, {"paths.f8_any_rows", f8_any_rows, T_ALL},
+    {"paths.forward_after_backward", forward_after_backward, T_ALL}, {"paths.errors", errors, T_ALL},
     {"paths.factors_and_flags", factors_and_flags, T_ALL}, {"paths.tuned", tuned, T_ALL},
     {"paths.tuned_layer", tuned_layer, T_ALL}, {"paths.explained_in_scope", explained_in_scope, T_ALL},
     {"paths.explained_alignment", explained_alignment, T_CUDA}, {"paths.explained_slice", explained_slice, T_CUDA},

@@ -430,7 +430,7 @@ static void policy_overrides(t_run *t) {
         {AMP_O1, "loss_scale", "3.4e38", 1, ""}, {AMP_O1, "loss_scale", "3.41e38", 0, "loss_scale"},
         {AMP_O1, "loss_scale", "1e-40", 0, "loss_scale"}, {AMP_O1, "min_loss_scale", "128", 1, ""},
         {AMP_O1, "min_loss_scale", "0", 0, "min_loss_scale"}, {AMP_O1, "max_loss_scale", "65536", 1, ""},
-        {AMP_O1, "max_loss_scale", "3400e35", 1, ""}, /* the limit itself; "3.4e38" is read as half an ulp less */
+        {AMP_O1, "max_loss_scale", "3400e35", 1, ""}, /* the limit itself; "3.4e38" is read as one ulp less */
         {AMP_O1, "max_loss_scale", "-3", 0, "max_loss_scale"}, {AMP_O1, "max_loss_scale", "x", 0, "max_loss_scale"},
         {AMP_O1, "min_loss_scale", "3e7", 0, "min_loss_scale max_loss_scale"}, {AMP_O1, "num_losses", "3", 1, ""},
         {AMP_O1, "num_losses", "0", 0, "num_losses"}, {AMP_O1, "num_losses", "2.5", 0, "num_losses"},

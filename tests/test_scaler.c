@@ -406,6 +406,11 @@ static void create_errors(t_run *t) {
         refuse(t, &d, AMP_ERR_INVALID_ARG, bad_factors[i].words);
         d = zero;
     }
+    d.growth_factor = d.backoff_factor = -0.0f; /* a zero asks for the default, whatever its sign */
+    d.min_scale = d.max_scale = d.scale = -0.0f;
+    CHECK_OK(amp_scaler_create(&s, t->ctx, &d));
+    amp_scaler_destroy(s);
+    d = zero;
     d.growth_factor = nan;
     refuse(t, &d, AMP_ERR_INVALID_ARG, "growth_factor");
     d = zero;
