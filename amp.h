@@ -11,8 +11,7 @@
    A COMPLETE PROGRAM. It learns the logical OR: FP16 products, FP32 master weights, a dynamic loss scale, AdamW.
    A context is where the work runs (the CPU, or a stream of a GPU); a dtype is a format of numbers; a verb is a
    function that does work on a context and returns a status, which a real program checks; a desc is a struct of
-   settings that asks for the defaults when it is all zero (the end of >>types says how). The loss scale goes in with
-   .scaler of the loss, is in every gradient behind it, and amp_step takes it out again.
+   settings, where zeros ask for defaults (end of >>types). The loss scale goes in with .scaler; amp_step takes it out.
 
        #define AMP_IMPLEMENTATION
        #include "amp.h"
