@@ -137,7 +137,7 @@ RUN_PART = @tests/run.sh part $(@:part-%=%) $(LIMIT)
 PARTS_MAKE = $(MAKE) --no-print-directory -s -k -O $(if $(filter -j% --jobserver%,$(MAKEFLAGS)),,-j2)
 skipped = $(RUN_PART) sh -c 'echo "skipped: $1"; echo "0 passed, 0 failed, 1 skipped"'
 
-test: cuda-line ## every test that this machine can run, in about 7 minutes of CPU time with nvcc, 3 without; ends with the counts
+test: cuda-line ## every test that this machine can run, in about 5 minutes of CPU time with nvcc, 3 without; ends with the counts
 	@rm -rf $(BUILD)/log; mkdir -p $(BUILD)/log
 	+@$(PARTS_MAKE) $(PARTS:%=part-%) || true; times >$(BUILD)/log/all.times; tests/run.sh sum $(PARTS)
 

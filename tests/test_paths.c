@@ -480,6 +480,15 @@ static void explained_in_scope(t_run *t) {
     CHECK_OK(amp_autocast_release(t->ctx));
 }
 
+static int next_descriptor(void) { /* which one a file that is opened now would get; where that cannot be asked, 0 */
+#ifdef AMP_HOSTCUDA
+    int d = dup(0);
+    (void)close(d);
+    return d;
+#else
+    return 0;
+#endif
+}
 /* The plan file: what one context found out serves the next; a wrong file is refused and changes nothing. */
 static void plan_file(t_run *t) {
     static const size_t shapes[3][3] = {{16, 32, 64}, {40, 24, 8}, {16, 16, 512}};
@@ -488,7 +497,7 @@ static void plan_file(t_run *t) {
     long bytes, i;
     unsigned char *data;
     amp_ctx *keep = t->ctx, *next = NULL;
-    int s;
+    int s, descriptor;
     for (s = 0; s < 3; s++) {
         amp_gemm_desc g = product(t, shapes[s][0], shapes[s][1], shapes[s][2], AMP_F16, AMP_F16);
         CHECK_OK(s == 2 ? amp_gemm_tune(t->ctx, &g) : amp_gemm(t->ctx, &g));
@@ -501,17 +510,9 @@ static void plan_file(t_run *t) {
     CHECK_EQ(amp_cuda_plans_load(NULL, path), AMP_ERR_INVALID_ARG);
     if (!CHECK_OK(t_create(t->place, &next, NULL, NULL))) return;
     t->ctx = next;
-#ifdef AMP_HOSTCUDA
-    {
-        int before = dup(0), after;
-        (void)close(before);
-        CHECK_OK(amp_cuda_plans_load(next, path));
-        after = dup(0);
-        (void)close(after);
-        CHECK_EQ(after, before); /* the file is closed */
-    }
-#endif
+    descriptor = next_descriptor();
     CHECK_OK(amp_cuda_plans_load(next, path));
+    CHECK_EQ(next_descriptor(), descriptor); /* the file is closed */
 #ifdef AMP_HOSTCUDA
     {
         long asked = hcu_group_calls(HCU_HEURISTIC);
