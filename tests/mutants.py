@@ -163,12 +163,30 @@ OPERATORS = {'+': '-', '-': '+', '*': '+', '&&': '||', '||': '&&', '<': '<=', '<
 
 
 # Text where nothing is planted, because no result depends on it, by the contract: hints of what to load; how much work is
-# worth a second thread and how many pieces or blocks it is cut into, which decide the speed and none of the bits; and the
-# other byte order, which the row s390x of the matrix runs. Functions that answer such a question alone, and single lines.
+# worth a second thread and how many pieces or blocks it is cut into, what instructions a processor has and how wide its tiles
+# are, where in a cache line a buffer begins, which decide the speed and none of the bits; what lies past the last element;
+# how long is waited; and what other systems need: their byte order, va_end, a mutex that is destroyed. Functions that answer
+# such a question alone, and single lines.
 SPEED = ('ampi_prefetch ampi_fetch_line ampi_cu_least ampi_cu_grid ampi_cu_grid_of ampi_cu_cuts ampi_cu_inspect_cuts '
          'ampi_cu_xent_grid').split()
 UNSEEN = (r'^\s+next = i|prefetch|PREFETCH|fetch_line\(|double multiplications|threads\) j->blocks_n|< threads && d->m|'
-          r'n_elements > 1u << 20|ampi_cu_grid(_of)?\(|elements--; b \+= size|size / 2; i\+\+|size - 1 - i')
+          r'n_elements > 1u << 20|ampi_cu_grid(_of)?\(|elements--; b \+= size|size / 2; i\+\+|size - 1 - i|'
+          r'__get_cpuid\(|is\.bf16 = |k->mr\[\d\] = |& 63u\)\) % 64u|memset\(x \+ n, 0, \(full|memset\(to, 0, width|'
+          r'memset\(row \+ e \* depth|attempt < 100|tries < 1000000|va_end\(|pthread_mutex_destroy')
+# The same for one place in a line, by the line up to it, the text that is replaced and what follows.
+UNSEEN_AT = [
+    (r'\bampi_(parallel|run)\(\w[\w.>-]*, ([^,()]|\([^()]*\)|\w+\([^()]*\))+,[^,]*$', r'.', r''),  # how much work it is
+    (r'\b(m|count) (==|<) $', r'8u$', r'\D'),  # groups of eight that go one by one
+    (r'ampi_k_load8\([^;]*, m, $', r'1$', r'\);'),  # the same
+    (r'AMP_NEAREST, $|\br \? r\[i\] : $', r'0$', r''),  # the random bits, to nearest
+    (r'for \(i = 0; i \+ \w+ $', r'<=$', r' n; i \+='),  # whether the last whole step goes by itself or with the rest
+]
+
+
+def is_set_next(code, name_end, name):
+    """Is the next use of an answer, which is declared with a value, its address? What is called sets it."""
+    use = re.search(r'(&?)\b%s\b' % name, code[name_end:])
+    return bool(use) and use.group(1) == '&'
 
 
 def is_tie(line, operator):
@@ -194,6 +212,9 @@ def places(path, text):
         line = text[text.rindex('\n', 0, start) + 1:text.index('\n', start)]
         if re.search(UNSEEN, line) or (kind == 'operator' and is_tie(line, text[start:end])):
             return
+        before = line[:start - 1 - text.rindex('\n', 0, start)]
+        if any(re.search(a, before) and re.match(b, text[start:end]) and re.match(c, text[end:]) for a, b, c in UNSEEN_AT):
+            return
         if kind == 'constant' and re.search(r'memset\(&?\w+, $', text[:start][-60:]):  # to leave it out says more
             return
         if any(a <= start < b for a, b in speed):
@@ -206,8 +227,9 @@ def places(path, text):
             add(m.start(), m.end(), OPERATORS[m.group(1)], 'operator')
     for m in re.finditer(r'(?<![\w.])(\d+)(u?)(?![\w.])(?!\s*:)', code):
         before = code[code.rindex('\n', 0, m.start()) + 1:m.start()]
-        size = re.match(r'\s*(?:static |const |unsigned )*\w+ [\w, ]*\w\[[^\]]*$', before)  # of an array: a larger one is as good
-        unset = m.group(1) == '0' and re.search(r'= \{[^}]*$', before)  # what is set later
+        size = re.match(r'\s*(?:static |const |unsigned )*\w+ [\w, \[\]*+]*\w\[[^\]]*$', before)  # of an array: a larger one is as good
+        declared = re.match(r'\s*(?:int|cuda\w+) (?:\w+(?: = \d+u?)?, )*(\w+) = $', before)
+        unset = m.group(1) == '0' and (re.search(r'= \{[^}]*$', before) or declared and is_set_next(code, m.end(), declared.group(1)))
         if not size and not unset and not re.search(r'(AMP_|\[\s*|case\s+)$', before[-6:]):
             value = int(m.group(1), 8 if m.group(1).startswith('0') else 10) if re.match(r'[0-7]+$', m.group(1)) else int(m.group(1))
             add(m.start(), m.end(), '%d%s' % (value + 1 if value != 1 else 0, m.group(2)), 'constant')  # a flag of 2 is one of 1
