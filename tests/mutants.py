@@ -25,6 +25,7 @@ The last line: N caught, N survived, N equal, N same, N refused. It needs the ob
 amp_cuda.cuh those of build/hostcuda/plain/suite and tests/cuda_verbs.sh; what is missing is made.
 """
 import argparse
+import fcntl
 import hashlib
 import itertools
 import os
@@ -77,8 +78,40 @@ def tests_at(text, offset):
     return files
 
 
-FOREIGN = r'ARM|NEON|_WIN32|_MSC_VER|STUB|__APPLE__|BIG_ENDIAN|__CUDA_ARCH__'  # not compiled here: other processors, other systems
 VECTORS = r'X86|SSE|AVX|SIMD'  # not compiled with AMP_NO_SIMD
+
+
+def lines_kept():
+    """The lines of amp.h that the compiler reads here, with vectors or without."""
+    kept = set()
+    for flag in ('', '-DAMP_NO_SIMD'):
+        said = subprocess.run('%s -std=c99 -E %s -I. tests/impl.c' % (os.environ.get('CC', 'cc'), flag),
+                              shell=True, stdout=subprocess.PIPE, text=True, check=True).stdout
+        name, line = '', 0
+        for row in said.splitlines():
+            marker = re.match(r'# (\d+) "([^"]*)"', row)
+            if marker:
+                name, line = os.path.basename(marker.group(2)), int(marker.group(1)) - 1
+            elif name == 'amp.h' and row.strip():
+                kept.add(line)
+            line += 1
+    return kept
+
+
+def not_compiled(path, text):
+    """Ranges of the branches for other processors and systems: the compiler reads none of their lines here, nor does nvcc."""
+    if path != 'amp.h':
+        return ranges_of(text, 'STUB|__CUDA_ARCH__')
+    kept, ranges, stack = lines_kept(), [], []
+    for m in re.finditer(r'^[ \t]*#[ \t]*(if|el|endif)\w*[^\n]*', text, re.M):
+        if m.group(1) != 'if' and stack:
+            start = stack.pop()
+            first, last = (text.count('\n', 0, at) + 1 for at in (start, m.start()))
+            if not any(first < line < last for line in kept) and not on_device(text, start):
+                ranges.append((start, m.start()))
+        if m.group(1) != 'endif':
+            stack.append(m.end())
+    return ranges
 
 
 def ranges_of(text, which):
@@ -171,7 +204,7 @@ SPEED = ('ampi_prefetch ampi_fetch_line ampi_cu_least ampi_cu_grid ampi_cu_grid_
          'ampi_cu_xent_grid').split()
 UNSEEN = (r'^\s+next = i|prefetch|PREFETCH|fetch_line\(|double multiplications|threads\) j->blocks_n|< threads && d->m|'
           r'n_elements > 1u << 20|ampi_cu_grid(_of)?\(|elements--; b \+= size|size / 2; i\+\+|size - 1 - i|'
-          r'__get_cpuid\(|is\.bf16 = |k->mr\[\d\] = |& 63u\)\) % 64u|memset\(x \+ n, 0, \(full|memset\(to, 0, width|'
+          r'__get_cpuid\(|work < 65536|is\.bf16 = |k->mr\[\d\] = |& 63u\)\) % 64u|memset\(x \+ n, 0, \(full|memset\(to, 0, width|'
           r'memset\(row \+ e \* depth|attempt < 100|tries < 1000000|va_end\(|pthread_mutex_destroy')
 # The same for one place in a line, by the line up to it, the text that is replaced and what follows.
 UNSEEN_AT = [
@@ -203,7 +236,7 @@ def is_tie(line, operator):
 
 def places(path, text):
     """Every place where the generator could plant something: (start, end, new, kind)."""
-    code, skip = code_only(text), ranges_of(text, FOREIGN)
+    code, skip = code_only(text), not_compiled(path, text)
     speed = [m.span() for name in SPEED for m in re.finditer(r'^(?!#)\w[^\n;=]*\b%s\([^;]*?\{.*?(?:^\}|\}$)' % name, text, re.M | re.S)]
     begin = text.index('inline bodies of') if path == 'amp.h' else text.index('==== >>device ')
     found = []
@@ -213,7 +246,9 @@ def places(path, text):
         if re.search(UNSEEN, line) or (kind == 'operator' and is_tie(line, text[start:end])):
             return
         before = line[:start - 1 - text.rindex('\n', 0, start)]
-        if any(re.search(a, before) and re.match(b, text[start:end]) and re.match(c, text[end:]) for a, b, c in UNSEEN_AT):
+        call = re.sub(r'\s+', ' ', re.sub(r'(?<=\()\s+', '', re.split(r'[;{}]', text[start - 300:start])[-1]))  # which may stand in two lines
+        if any((re.search(a, before) or re.search(a, call)) and re.match(b, text[start:end]) and re.match(c, text[end:])
+               for a, b, c in UNSEEN_AT):
             return
         if kind == 'constant' and re.search(r'memset\(&?\w+, $', text[:start][-60:]):  # to leave it out says more
             return
@@ -292,9 +327,11 @@ class Bench:
             targets += ['%s/sass/sass' % BUILD] if self.counts else []
             if not self.counts:
                 print('skipped: machine code is not looked at, for want of nvcc or nvdisasm on PATH')
-        done = subprocess.run([MAKE, '-s'] + targets)
-        if cuda and done.returncode == 0:
-            done = subprocess.run('tests/cuda_verbs.sh >/dev/null', shell=True)
+        with open(BUILD + '/mutants.lock', 'w') as lock:  # for slices that begin at once
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            done = subprocess.run([MAKE, '-s'] + targets)
+            if cuda and done.returncode == 0:
+                done = subprocess.run('tests/cuda_verbs.sh >/dev/null', shell=True)
         if done.returncode:
             sys.exit('mutants.py: the tests do not pass, or do not build, without a fault')
         self.cuda_home = os.environ.get('CUDA_HOME', '/usr/local/cuda')
