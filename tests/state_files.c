@@ -76,6 +76,17 @@ static int t_fflush(FILE *f) { return moment("fflush", NULL) ? EOF : fflush(f); 
 static int t_fsync(int fd) { return moment("fsync", NULL) ? -1 : fsync(fd); }
 static int t_rename(const char *from, const char *to) { return moment("rename", to) ? -1 : rename(from, to); }
 static int t_remove(const char *path) { return moment("remove", path) ? -1 : remove(path); }
+/* A call that succeeds may leave anything in errno. */
+static int t_close(int fd) {
+    int rc = close(fd);
+    errno = ECHILD;
+    return rc;
+}
+static int t_fclose(FILE *f) {
+    int rc = fclose(f);
+    errno = ECHILD;
+    return rc;
+}
 
 #define open   t_open
 #define fdopen t_fdopen
@@ -87,6 +98,8 @@ static int t_remove(const char *path) { return moment("remove", path) ? -1 : rem
 #define fsync  t_fsync
 #define rename t_rename
 #define remove t_remove
+#define close  t_close
+#define fclose t_fclose
 #define AMP_STATIC
 #include "../amp.h"
 #undef open
@@ -99,6 +112,8 @@ static int t_remove(const char *path) { return moment("remove", path) ? -1 : rem
 #undef fsync
 #undef rename
 #undef remove
+#undef close
+#undef fclose
 
 /* ---- checks ---- */
 

@@ -414,6 +414,15 @@ static void explained_alignment(t_run *t) {
     g.a.data = (char *)g.a.data + 2;
     CHECK_OK(amp_gemm_explain(t->ctx, text, sizeof text, &g));
     CHECK(has_words(text, "faster if a began"));
+    g = product(t, 32, 48, 64, AMP_F16, AMP_F16); /* one row of c for all batches, of which there is one */
+    g.c = amp_arr(t_put(t, t_host(t, 2 * 32 * 48), 2 * 32 * 48), AMP_F16);
+    g.stride_c = AMP_BROADCAST;
+    g.beta = amp_opt(1.0f);
+    CHECK_OK(amp_gemm_explain(t->ctx, text, sizeof text, &g));
+    CHECK(has_words(text, "cuBLASLt|!plain"));
+    g.batch = 2;
+    CHECK_OK(amp_gemm_explain(t->ctx, text, sizeof text, &g));
+    CHECK(has_words(text, "plain kernel|this batch"));
 }
 /* A part of a weight with a model copy: the explanation speaks of the copy's address. */
 static void explained_slice(t_run *t) {

@@ -1576,10 +1576,13 @@ static void scope_fits_itself(t_run *t) {
     CHECK_BITS(got.data, want.data, want.bytes, 1);
     CHECK_OK(amp_autocast_release(t->ctx));
     for (step = 0; step < 3; step++) {
+        unsigned long before;
         size_t arena;
         t_note(t, "step %lu", (unsigned long)step);
         got.bytes = 0;
+        before = t_allocations();
         gpt_step(t, NULL, &l, &got);
+        if (step == 2) CHECK_EQ(t_allocations() - before, 0); /* of the host, either */
         CHECK_BITS(got.data, want.data, want.bytes, 1);
         CHECK_EQ(amp_autocast_get(t->ctx).peak, need);
         arena = amp_autocast_get(t->ctx).arena;

@@ -351,6 +351,45 @@ static void a_second_thread(t_run *t) {
 static void a_second_thread(t_run *t) { t_skip(t, "no threads here"); }
 #endif
 
+/* ---- casts around the caches: each thread orders what it wrote before anyone is told that it is done ---- */
+
+static int streams, unordered;
+static void stream_and_count(char *dst, const char *buf, size_t pages, const char *next, size_t step) {
+    size_t page, i, piece = 4096 / pages;
+    for (page = 0; page < pages; page++)
+        for (i = 0; i < piece; i += 64)
+            memcpy(dst + page * 4096 + i, buf + page * piece + i, 64);
+    (void)next;
+    (void)step;
+    streams++;
+    unordered = 1;
+}
+static void fence_and_count(void) { unordered = 0; }
+static void streams_are_ordered(t_run *t) {
+    size_t n = AMP_STREAM_BYTES / 2 + 3 * AMP_CHUNK / 2, i;
+    amp_array x, y;
+    float *host = (float *)t_host(t, 4 * n), *got = (float *)t_host(t, 4 * n);
+    uint16_t *half = (uint16_t *)t_host(t, 2 * n);
+    amp_ctx *ctx = NULL;
+    ampi_cpu *c;
+    if (!CHECK_EQ(t_create_cpu(&ctx, AMP_SIMD_SCALAR, 1), AMP_OK)) return;
+    c = ampi_cpu_of(ctx);
+    c->kernels.stream = stream_and_count;
+    c->kernels.fence = fence_and_count;
+    c->kernels.pages = 4;
+    for (i = 0; i < n; i++) {
+        host[i] = (float)(i % 2039);
+        half[i] = (uint16_t)ampi_nearest(host[i], AMP_F16);
+    }
+    streams = unordered = 0;
+    x = amp_arr(half, AMP_F16);
+    y = amp_arr(got, AMP_F32);
+    CHECK_EQ(amp_cast(ctx, y, x, n, NULL), AMP_OK);
+    CHECK(streams > (int)(n / 1024 / 4 * 9 / 10) && !unordered);
+    CHECK_BITS(got, host, n, 4);
+    amp_ctx_destroy(ctx);
+}
+
 const t_test t_suite_threads[] = {{"threads.every_verb_is_refused", every_verb_is_refused, T_ALL},
     {"threads.hooks_may_call", hooks_may_call, T_ALL}, {"threads.a_second_thread", a_second_thread, T_CPU},
-    {NULL, NULL, 0}};
+    {"threads.streams_are_ordered", streams_are_ordered, T_HOST}, {NULL, NULL, 0}};

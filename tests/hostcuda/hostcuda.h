@@ -46,6 +46,19 @@
     T(&name)[n] = *static_cast<T(*)[n]>(hcu::shared_static(&name##_hcu_site, sizeof(T[n]), alignof(T)))
 #define AMP_DYN_SHARED(T, name) T *name = static_cast<T *>(hcu::shared_dynamic())
 
+/* The quick conversions of amp_cuda.cuh as the hardware makes them, which it spells under #ifndef AMP_FROM_HALF: of a NaN
+ * all bits but the sign's are set, and FP8 is saturated. Who takes them where they are wrong gets that here, too. */
+#define HCU_IS_NAN(x)       (((x) & 0x7fffffffu) > 0x7f800000u)
+#define HCU_TO_HALF(x, t)   (HCU_IS_NAN(x) ? 0x7fffu : ampi_nearest_bits(x, t))
+#define HCU_TO_F8(x, t)     (HCU_IS_NAN(x) ? 0x7fu : ampi_round_bits(x, t, 1))
+#define AMP_FROM_HALF(h)    (((h) & 0x7fffu) > 0x7c00u ? 0x7fffffffu : ampi_decode(h, AMP_F16))
+#define AMP_TO_HALVES(a, b) (HCU_TO_HALF(a, AMP_F16) | HCU_TO_HALF(b, AMP_F16) << 16)
+#define AMP_TO_BF16S(a, b)  (HCU_TO_HALF(a, AMP_BF16) | HCU_TO_HALF(b, AMP_BF16) << 16)
+#define AMP_TO_F8(x, t) \
+    (HCU_TO_F8((x)[0], t) | HCU_TO_F8((x)[1], t) << 8 | HCU_TO_F8((x)[2], t) << 16 | HCU_TO_F8((x)[3], t) << 24)
+#define AMP_FROM_F8(two, t) ampi_k_halves_of_f8(two, t) /* of the older ones, which have no such instruction */
+#define AMP_E4M3_SHORT      256
+
 /* What translate.cpp makes of `__shared__ T name[n];`: a typedef of hcu_type_name, and one of these. The last is for
  * `extern __shared__ T name[];` outside of functions: a pointer that the scheduler sets. */
 #define HCU_SHARED_VARIABLE(name) \
