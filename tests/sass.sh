@@ -1,8 +1,9 @@
 #!/bin/sh
 # usage: sass.sh ARCH...            The kernels' machine code, executed without a GPU: the CPU context's bits, and no more instructions
 #                                   per element than tests/sass.txt says (3 % are allowed). Normal and half subnormal data.
+#        sass.sh --fast ARCH...     the same of the code that nvcc makes under --use_fast_math, which must change neither
 #        sass.sh --record ARCH...   writes tests/sass.txt, the tables of bounds in README.md and bench/NOTES.md, and docs/img/roofline.svg
-# Needs build/sass/sass, and build/sass/sm_ARCH.cubin and .sass, which make builds. Last line: N passed, N failed, N skipped.
+# Needs build/sass/sass, and build/sass/sm_ARCH.cubin and .sass (those of --fast in build/sass/fast), which make builds. Last line: N passed, N failed, N skipped.
 set -u
 cd "$(dirname "$0")/.." || exit 2
 build=${BUILD:-build}
@@ -37,10 +38,14 @@ if [ "${1:-}" = --record ]; then
     done
     exit
 fi
-passed=0 failed=0
+passed=0 failed=0 code=$build/sass
+if [ "${1:-}" = --fast ]; then
+    shift
+    code=$build/sass/fast
+fi
 for arch; do
     echo "---- sm_$arch"
-    "$build/sass/sass" --code "$build/sass/sm_$arch" --quick --table "$table" >"$out" 2>&1
+    "$build/sass/sass" --code "$code/sm_$arch" --quick --table "$table" >"$out" 2>&1
     rc=$?
     cat "$out"
     # shellcheck disable=SC2046 # two words are wanted

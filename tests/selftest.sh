@@ -260,6 +260,9 @@ echo "Used 10 registers" >&2
 SH
     all_refuse "ptx.sh: kernels that flush" 0 env CC="$CC" BUILD="$work/nvcc" NVCC="$work/nvcc/nvcc" tests/ptx.sh
     says 'flushes subnormals' 'exports leaked'
+    printf '.visible .entry ampi_k_cast(\n)\n{\nadd.ftz.f32 %%f1, %%f2, %%f3;\n}\n' >"$work/nvcc/fast.ptx"
+    all_refuse "ptx.sh: machine code that flushes" 0 env CC="$CC" BUILD="$work/nvcc" NVCC="$work/nvcc/nvcc" FAST_PTX="$work/nvcc/fast.ptx" tests/ptx.sh
+    says 'use_fast_math flushes subnormals' 'such as add.ftz.f32'
     all_refuse "ptx.sh: bad kernels" 0 env CC="$CC" BUILD="$work/nvcc" NVCC="$work/nvcc/nvcc" tests/ptx.sh 90
     says 'FAIL: no line in the table\|FAIL: widest load' 'FAIL: .* un-suffixed' 'FAIL: .* .approx' 'FAIL: local memory' 'FAIL: no kernel matches' 'flushes subnormals' 'exports leaked'
     echo 'exit 0' | program "$work/nvcc/nvcc"
@@ -277,8 +280,8 @@ stands_in() { # TEXT: in place of the program
 }
 code() { # SED COMMAND: what it makes of the machine code of one kernel, and of the table
     mkdir -p "$work/code/sass"
-    cp "$build/sass/sass" "$build/sass/sm_90.cubin" "$work/code/sass/"
-    sed "$1" "$build/sass/sm_90.sass" >"$work/code/sass/sm_90.sass"
+    cp "$build/sass/sass" "$build/sass/fast/sm_90.cubin" "$work/code/sass/"
+    sed "$1" "$build/sass/fast/sm_90.sass" >"$work/code/sass/sm_90.sass"
     "$work/code/sass/sass" --code "$work/code/sass/sm_90" --row 'AdamW f32' --data normal --table "${2:-tests/sass.txt}"
 }
 machine_code() {
@@ -287,7 +290,7 @@ machine_code() {
     refuses "sass.sh: exit status 3" stands_in 'echo 1 passed, 0 failed, 0 skipped; exit 3'
     refuses "sass.sh: no counts" stands_in true
     refuses "sass.sh: a program that dies" stands_in 'kill -9 $$'
-    if ! [ -f "$build/sass/sm_90.sass" ] || ! [ -x "$build/sass/sass" ]; then
+    if ! [ -f "$build/sass/fast/sm_90.sass" ] || ! [ -x "$build/sass/sass" ]; then
         skip "sass: no $build/sass/sass with machine code"
         return
     fi
