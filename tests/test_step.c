@@ -1338,6 +1338,41 @@ static void moment_overflow(t_run *t) {
     moment_overflow_at(t, &cases[1], 69000, 70001);
 }
 
+/* Adam from moments that no run has, one to eight neighbours: first moments so large, second ones so large or so small, or
+   a quotient so small, that the quick ways do not hold. */
+static void odd_moments_scenario(t_run *t, t_blob *b, const void *arg) {
+    static const int least[5][2] = {{-9, -20}, {20, -20}, {-9, 50}, {-9, -126}, {-126, -9}};
+    static const int most[5][2] = {{9, 9}, {126, 9}, {9, 126}, {9, -100}, {-90, 60}};
+    const size_t n = 8 * 600;
+    size_t k, i;
+    int o;
+    (void)arg;
+    for (o = 0; o < 2; o++) {
+        amp_step_desc d = AMP_ZERO;
+        amp_params *p = set_one(t, n, AMP_F32);
+        amp_param e = amp_param_get(p, 0);
+        float *m = (float *)t_host(t, 4 * n), *v = (float *)t_host(t, 4 * n);
+        for (k = 0; k < n; k++) {
+            m[k] = t_range(t, least[0][0], most[0][0]);
+            v[k] = (float)fabs(t_range(t, least[0][1], most[0][1]));
+        }
+        for (k = 0; k < n; k += 8) {
+            i = k / 8 % 5;
+            m[k + t_below(t, 8)] = t_range(t, least[i][0], most[i][0]);
+            v[k + t_below(t, 8)] = (float)fabs(t_range(t, least[i][1], most[i][1]));
+        }
+        t_set(t, e.moment[0].data, m, 4 * n);
+        t_set(t, e.moment[1].data, v, 4 * n);
+        set_grad(t, p, 0, n, 0.5f);
+        d.optimizer = o ? AMP_ADAMW : AMP_ADAM;
+        d.lr = 1e-3f;
+        CHECK_OK(amp_step(p, NULL, &d));
+        set_blob_any_nan(t, b, p, &n, 1);
+        amp_params_destroy(p);
+    }
+}
+static void odd_moments(t_run *t) { t_same_everywhere(t, odd_moments_scenario, NULL); }
+
 /* A longer run with overflows, clipping, stochastic copies and every verb, compared between contexts byte by byte. */
 static void long_run_scenario(t_run *t, t_blob *b, const void *arg) {
     static const size_t counts[] = {3, 2049, 400};
@@ -1387,5 +1422,6 @@ const t_test t_suite_step[] = {{"step.bits_small", bits_small, T_ALL}, {"step.bi
     {"step.stochastic_keeps_small_updates", stochastic_keeps_small_updates, T_ALL},
     {"step.inspect_for_your_own_optimizer", inspect_for_your_own_optimizer, T_ALL},
     {"step.desc_errors", desc_errors, T_ALL}, {"step.moment_overflow", moment_overflow, T_ALL},
+    {"step.odd_moments", odd_moments, T_ALL},
     {"step.keep_f32_and_mixed_gradients", keep_f32_and_mixed_gradients, T_ALL},
     {"step.long_run_same_everywhere", long_run_same_everywhere, T_ALL}, {NULL, NULL, 0}};
