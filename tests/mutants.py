@@ -198,13 +198,13 @@ OPERATORS = {'+': '-', '-': '+', '*': '+', '&&': '||', '||': '&&', '<': '<=', '<
 # Text where nothing is planted, because no result depends on it, by the contract: hints of what to load; how much work is
 # worth a second thread and how many pieces or blocks it is cut into, what instructions a processor has and how wide its tiles
 # are, where in a cache line a buffer begins, which decide the speed and none of the bits; what lies past the last element;
-# how long is waited; and what other systems need: their byte order, va_end, a mutex that is destroyed. Functions that answer
-# such a question alone, and single lines.
+# how long is waited; what the compiler alone is asked; and what other systems need: their byte order, va_end, a mutex that is
+# destroyed. Functions that answer such a question alone, and single lines.
 SPEED = ('ampi_prefetch ampi_fetch_line ampi_cu_least ampi_cu_grid ampi_cu_grid_of ampi_cu_cuts ampi_cu_inspect_cuts '
          'ampi_cu_xent_grid').split()
 UNSEEN = (r'^\s+next = i|prefetch|PREFETCH|fetch_line\(|double multiplications|threads\) j->blocks_n|< threads && d->m|'
           r'n_elements > 1u << 20|ampi_cu_grid(_of)?\(|elements--; b \+= size|size / 2; i\+\+|size - 1 - i|'
-          r'__get_cpuid\(|work < 65536|is\.bf16 = |k->mr\[\d\] = |& 63u\)\) % 64u|memset\(x \+ n, 0, \(full|memset\(to, 0, width|'
+          r'__get_cpuid\(|work < 65536|tiles = ampi_cu_parts|static_assert|is\.bf16 = |k->mr\[\d\] = |& 63u\)\) % 64u|memset\(x \+ n, 0, \(full|memset\(to, 0, width|'
           r'memset\(row \+ e \* depth|attempt < 100|tries < 1000000|va_end\(|pthread_mutex_destroy')
 # The same for one place in a line, by the line up to it, the text that is replaced and what follows.
 UNSEEN_AT = [
@@ -230,7 +230,7 @@ def is_tie(line, operator):
     chosen = chosen or re.search(r'([\w.\[\]>()-]+) [<>]=? ([\w.\[\]>-]+) \? ([\w.\[\]>()-]+) : ([\w.\[\]>-]+)', line)
     if not chosen:
         return False
-    a, b, c, d = (side.strip().lstrip('(') for side in chosen.groups())
+    a, b, c, d = (re.sub(r'^(\(\w+\))?\(*', '', side.strip()) for side in chosen.groups())
     return {a, b} == {c, d}
 
 
@@ -462,8 +462,8 @@ class Bench:
         return said if rc else None
 
     def sanitized(self, fault, text, contexts, suites):
-        """The section's tests once more, with the address sanitizer in the faulty object, and with a pattern in all that is
-        not set, which would often be 0 by luck."""
+        """The section's tests once more, with the address sanitizer in the faulty object, which sees leaks, too, and with a
+        pattern in all that is not set, which would often be 0 by luck."""
         check = '-fsanitize=address,undefined -fno-sanitize=enum -fno-sanitize-recover=undefined -ftrivial-auto-var-init=pattern'
         linked, verbs = self.linked, []
         if fault.path == 'amp.h':
@@ -485,7 +485,7 @@ class Bench:
             rc, said = run('%s %s %s %s/checked.o %s -o %s/checked' % (self.cxx, check, linked, WORK, rest, WORK))
         if rc:
             return []
-        environment = 'ASAN_OPTIONS=allocator_may_return_null=1:detect_leaks=0 HCU_PROTECT=0 HCU_SEED=1 '
+        environment = 'ASAN_OPTIONS=allocator_may_return_null=1 HCU_PROTECT=0 HCU_SEED=1 '
         return [environment + command for command in
                 ['%s/checked --stop --seed 3 --context %s --file %s' % (WORK, context, suite)
                  for context in contexts[:3] for suite in suites] + verbs]

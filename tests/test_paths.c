@@ -404,10 +404,14 @@ static void tuned_layer(t_run *t) {
 
 /* Rows that begin anywhere: which leading dimension, and which would be better. */
 static void explained_alignment(t_run *t) {
-    amp_gemm_desc g = product(t, 32, 50, 64, AMP_F16, AMP_F16);
+    amp_gemm_desc g = product(t, 32, 130, 64, AMP_F16, AMP_F16);
     char text[400];
+    g.n = 50;
     CHECK_OK(amp_gemm_explain(t->ctx, text, sizeof text, &g));
     CHECK(has_words(text, g.trans_b ? "ldd is 50|64 would do" : "ldb is 50|64 would do"));
+    g.n = 130;
+    CHECK_OK(amp_gemm_explain(t->ctx, text, sizeof text, &g));
+    CHECK(has_words(text, g.trans_b ? "ldd is 130|192 would do" : "ldb is 130|192 would do"));
     g.n = 48;
     CHECK_OK(amp_gemm_explain(t->ctx, text, sizeof text, &g));
     CHECK(has_words(text, "cuBLASLt|!faster"));
