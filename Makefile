@@ -338,7 +338,7 @@ bench-train: ## whole training steps on the CPU, beside PyTorch if installed
 bench-gpu: ## casts, checks, losses, optimizer, products, whole steps on a GPU, beside PyTorch if installed (PART=casts: one of them)
 endif
 check-torch: ## optimizers, gradients of gpt.c and convnet.c, Muon beside PyTorch; libtorch.cpp; if PyTorch is importable (PYTHON=python3)
-	@PYTHON=$(PYTHON) tests/torch.sh
+	@PYTHON=$(PYTHON) tests/torch.sh --full
 part-torch:
 	$(RUN_PART) env PYTHON=$(PYTHON) tests/torch.sh
 # found and not imported, which takes seconds
