@@ -374,6 +374,7 @@ static void no_workspaces(t_run *t) {
     hooks h;
     amp_cpu_desc d = AMP_ZERO;
     amp_ctx *c = NULL;
+    int given = 0, there = 0;
     for (d.threads = 0; d.threads <= 4; d.threads += 4) {
         memset(&h, 0, sizeof h);
         h.fail_at = 2; /* the first is the backend's own */
@@ -387,6 +388,14 @@ static void no_workspaces(t_run *t) {
     h.calls = 0;
     CHECK_EQ(amp_cpu_create(&c, &d), AMP_ERR_NO_MEMORY);
     CHECK(!c && h.live == 0 && strstr(h.text, "no memory for desc.threads workspaces"));
+    d.threads = 0;
+    memset(&h, 0, sizeof h);
+    CHECK_EQ(amp_cpu_create(&c, &d), AMP_OK); /* it is told when the system gives fewer than there are processors */
+    if (h.warnings)
+        CHECK(
+            sscanf(h.text, "amp_cpu_create: the system gives %d threads of %d", &given, &there) == 2 && given < there);
+    amp_ctx_destroy(c);
+    CHECK_EQ(h.live, 0);
 }
 
 static void destroyed_with_leftovers(t_run *t) { /* freed all the same, with a warning */
