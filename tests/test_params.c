@@ -441,6 +441,8 @@ static void errors(t_run *t) {
     CHECK_STATUS(amp_params_grads_to(p, NULL, 1), AMP_ERR_INVALID_ARG, "amp_params_grads_to dst");
     dst[0].count = 3;
     CHECK_STATUS(amp_params_grads_to(p, dst, 1), AMP_ERR_INVALID_ARG, "amp_params_grads_to dst count 3");
+    dst[0] = amp_param_grad(p, 0);
+    CHECK_OK(amp_params_grads_to(p, dst, 1)); /* in place */
     dst[0] = amp_arr(dev, AMP_DTYPE_COUNT);
     CHECK_STATUS(amp_params_grads_to(p, dst, 1), AMP_ERR_INVALID_ARG, "amp_params_grads_to dst");
     CHECK_EQ(amp_params_zero_grad(NULL), AMP_ERR_INVALID_ARG);

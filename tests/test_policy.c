@@ -1218,6 +1218,24 @@ static void scope_verbs(t_run *t) {
     CHECK_OK(amp_autocast_end(t->ctx));
     CHECK_OK(amp_linear_forward(t->ctx, &l)); /* the arena stays, for backwards outside of the scope */
     CHECK_EQ(rec.made, 1);
+    { /* backward reads what forward did: by the record, or by a pin */
+        amp_linear_desc b = l;
+        float *hdy = (float *)t_host(t, 4 * ROWS * OUT);
+        amp_array dw[3];
+        int i;
+        t_fill_real(t, hdy, AMP_F32, ROWS * OUT, 1);
+        b.act = AMP_ACT_NONE;
+        for (i = 0; i < 3; i++) {
+            dw[i] = amp_arr(t_alloc(t, 4 * OUT * IN), AMP_F32);
+            b.record = i == 0 ? &rec : NULL;
+            b.pin = i < 2 ? AMP_F16 : AMP_AUTO;
+            b.dy = amp_arr(t_put(t, hdy, 4 * ROWS * OUT), AMP_F32);
+            b.dw = dw[i];
+            CHECK_OK(amp_linear_backward(t->ctx, &b));
+        }
+        same_bits(t, dw[1], dw[0], OUT * IN);
+        CHECK(t_compare(t, dw[2], dw[0], OUT * IN) != OUT * IN);
+    }
     rec.made = 0;
     l.pin = AMP_AUTO;
     /* errors of records */
