@@ -1,6 +1,7 @@
 /* process.c - contexts and what surrounds them: fork(), processors and threads that are withheld, memory that is
    not needed, a locale.  Guards: >>cpu-host, >>cpu-table.   Last line: N passed, N failed, N skipped. */
 #define _GNU_SOURCE
+#include <errno.h>
 #include <locale.h>
 #include <sched.h>
 #include <signal.h>
@@ -8,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -114,7 +116,20 @@ static void child_makes_its_own(void) {
 
 /* ---- what the system gives ---- */
 
+/* In place of the C library's, so that it can fail, as where there are more processors than a mask has room for. */
+static int no_mask;
+int sched_getaffinity(pid_t pid, size_t bytes, cpu_set_t *mask) {
+    long filled = -1;
+    memset(mask, 0, bytes);
+    if (no_mask)
+        errno = EINVAL;
+    else
+        filled = syscall(SYS_sched_getaffinity, pid, bytes, mask);
+    return filled < 0 ? -1 : 0;
+}
+
 static void affinity(void) {
+    long online = sysconf(_SC_NPROCESSORS_ONLN);
     cpu_set_t all, one;
     amp_ctx *c;
     int i = 0;
@@ -137,6 +152,11 @@ static void affinity(void) {
     CHECK(threads_of(c) == 2 && works(c));
     amp_ctx_destroy(c);
     CHECK(sched_setaffinity(0, sizeof all, &all) == 0);
+    no_mask = 1;
+    c = create(0);
+    CHECK(threads_of(c) == (online > 256 ? 256 : online));
+    amp_ctx_destroy(c);
+    no_mask = 0;
 }
 static int warned, refused;
 static void on_log(amp_log_level level, amp_status status, const char *text, void *user) {

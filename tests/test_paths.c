@@ -324,6 +324,34 @@ static void factors_and_flags(t_run *t) {
     }
 }
 
+/* Sums in F16 demand factors that are halves: one that is not, after one that is, with the same shapes. */
+static void factors_of_half_sums(t_run *t) {
+    static const float factors[4] = {1.0f, 1.00048828125f, 1.0f, 0.5f}; /* the second one is no half */
+    const size_t n = 16;
+    uint16_t threes[256], ones[256], zeros[256] = {0}, got[256];
+    size_t i, which, round;
+    for (i = 0; i < n * n; i++) {
+        threes[i] = (uint16_t)ampi_nearest(3.0f, AMP_F16);
+        ones[i] = i / n == i % n ? (uint16_t)ampi_nearest(1.0f, AMP_F16) : 0; /* the unit matrix */
+    }
+    for (which = 0; which < 2; which++)
+        for (round = 0; round < 4; round++) {
+            amp_gemm_desc g = product(t, n, n, n, AMP_F16, AMP_F16);
+            t_set(t, g.a.data, which ? zeros : threes, sizeof ones);
+            t_set(t, g.b.data, ones, sizeof ones);
+            t_set(t, g.d.data, threes, sizeof threes);
+            g.flags = AMP_GEMM_F16_SUM;
+            if (which) g.beta = amp_opt(factors[round]);
+            if (!which) g.alpha = amp_opt(factors[round]);
+            t_note(t, "%s %g", which ? "beta" : "alpha", (double)factors[round]);
+            CHECK_OK(amp_gemm(t->ctx, &g));
+            t_get(t, got, g.d.data, sizeof got);
+            for (i = 0; i < n * n; i++)
+                CHECK_EQ(got[i], ampi_nearest(3.0f * factors[round], AMP_F16));
+            t_clear(t);
+        }
+}
+
 /* Tuning runs nothing of the caller's, and the product afterwards is the same within the bound. */
 static void tuned(t_run *t) {
     size_t m = 48, n = 64, k = 320, i;
@@ -800,6 +828,7 @@ static void past_2_31(t_run *t) {
 }
 
 const t_test t_suite_paths[] = {{"paths.past_2_31", past_2_31, T_ALL}, {"paths.explained", explained, T_ALL},
+    {"paths.factors_of_half_sums", factors_of_half_sums, T_ALL},
 #ifdef AMP_HOSTCUDA
     {"paths.devices", devices, T_CUDA},
 #endif

@@ -1194,6 +1194,28 @@ static void scope_verbs(t_run *t) {
     CHECK_EQ(chosen, AMP_F32);
     g.a = d.x;
     CHECK_OK(amp_autocast_end(t->ctx));
+    { /* packed batches: all of their elements are cast */
+        enum { M = 9, K = 7, B = 5 };
+        amp_gemm_desc b = AMP_ZERO;
+        float *ha = (float *)t_host(t, 4 * B * M * K), *hb = (float *)t_host(t, 4 * B * K * OUT);
+        amp_array want;
+        t_fill_real(t, ha, AMP_F32, B * M * K, 1);
+        t_fill_real(t, hb, AMP_F32, B * K * OUT, 1);
+        b.m = M;
+        b.k = K;
+        b.n = OUT;
+        b.batch = B;
+        b.a = amp_arr(t_put(t, ha, 4 * B * M * K), AMP_F32);
+        b.b = amp_arr(t_put(t, hb, 4 * B * K * OUT), AMP_F32);
+        b.d = amp_arr(t_alloc(t, 4 * B * M * OUT), AMP_F32);
+        CHECK_OK(amp_gemm(t->ctx, &b));
+        b.a = cast_to(t, b.a, AMP_F16, B * M * K);
+        b.b = cast_to(t, b.b, AMP_F16, B * K * OUT);
+        want = b.d;
+        b.d = amp_arr(t_alloc(t, 4 * B * M * OUT), AMP_F32);
+        CHECK_OK(amp_gemm(t->ctx, &b));
+        same_bits(t, want, b.d, B * M * OUT);
+    }
     /* beta: d's contents need a dtype; c gives it */
     g.beta = amp_opt(1);
     CHECK_STATUS(amp_gemm(t->ctx, &g), AMP_ERR_INVALID_ARG, "beta");

@@ -1338,6 +1338,34 @@ static void moment_overflow(t_run *t) {
     moment_overflow_at(t, &cases[1], 69000, 70001);
 }
 
+/* Adopted gradients, each one element further behind an aligned address: clipped by value. */
+static void clip_anywhere(t_run *t) {
+    const size_t n = 2049;
+    amp_dtype type;
+    size_t k, at;
+    for (type = AMP_F32; type < AMP_DTYPE_COUNT; type = (amp_dtype)(type + 1))
+        for (at = 0; at < 10; at++) {
+            size_t size = amp_dtype_size(type);
+            amp_params_desc d = AMP_ZERO;
+            amp_param_desc e = AMP_ZERO;
+            amp_params *p = NULL;
+            void *g = t_host(t, n * size);
+            t_fill_real(t, g, type, n, 1.0f);
+            d.model = AMP_F16;
+            e.count = n;
+            e.grad = amp_arr(t_put_at(t, g, n * size, at * size), type);
+            CHECK_OK(amp_params_create(&p, t->ctx, &d));
+            CHECK_OK(amp_params_add(p, &e));
+            CHECK_OK(amp_params_commit(p));
+            CHECK_OK(amp_clip(p, NULL, 0.0f, 0.25f));
+            for (k = 0; k < n; k++)
+                amp_store(g, type, k, ref_clamp(amp_load(g, type, k), 0.25f));
+            t_note(t, "%s, element %d of a line", amp_dtype_name(type), (int)at);
+            CHECK_BITS(set_bits(t, amp_param_grad(p, 0), n), g, n, size);
+            amp_params_destroy(p);
+        }
+}
+
 /* Adam from moments that no run has, one to eight neighbours: first moments so large, second ones so large or so small, or
    a quotient so small, that the quick ways do not hold. */
 static void odd_moments_scenario(t_run *t, t_blob *b, const void *arg) {
@@ -1422,6 +1450,6 @@ const t_test t_suite_step[] = {{"step.bits_small", bits_small, T_ALL}, {"step.bi
     {"step.stochastic_keeps_small_updates", stochastic_keeps_small_updates, T_ALL},
     {"step.inspect_for_your_own_optimizer", inspect_for_your_own_optimizer, T_ALL},
     {"step.desc_errors", desc_errors, T_ALL}, {"step.moment_overflow", moment_overflow, T_ALL},
-    {"step.odd_moments", odd_moments, T_ALL},
+    {"step.odd_moments", odd_moments, T_ALL}, {"step.clip_anywhere", clip_anywhere, T_ALL},
     {"step.keep_f32_and_mixed_gradients", keep_f32_and_mixed_gradients, T_ALL},
     {"step.long_run_same_everywhere", long_run_same_everywhere, T_ALL}, {NULL, NULL, 0}};
