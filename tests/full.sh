@@ -59,6 +59,7 @@ table() {
     echo "state|$BUILD/state_files|$BUILD/state_files --full $BUILD/state_files.tmp"
     echo "process|$BUILD/process|$BUILD/process"
     echo "fuzz|for-fuzz|tests/fuzz.sh"
+    echo "fingerprint||tests/fingerprint.sh CHECK"
     sass=
     [ -z "${NVCC:-}" ] || [ -z "${NVDISASM:-}" ] || sass=for-sass
     echo "selftest|$BUILD/selftest $sass|tests/selftest.sh --full"

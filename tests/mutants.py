@@ -9,9 +9,10 @@ text: an operator, a comparison or a constant replaced, a statement deleted, at 
 WORK of its own. Each is built (one object) and run against the tests that its section's banner names, on the contexts cpu-2,
 host and, for the text of vectors, cpu-scalar (the others run the same text with other widths) or, for one path's own text,
 that path's, or on CUDA's; then, if none of them failed, with what else `make test` runs (--quick: not): the suite on every
-context, the tests that have a copy of amp.h of their own, the fuzzers' fixed seeds, tests/process.c, the CUDA context and
-tests/cuda_verbs.cpp, the section's tests with the address sanitizer and a pattern in all that is not set, and for amp_cuda.cuh
-and what amp.h has for GPUs alone the counts of tests/sass.sh 90. What each gave is appended to FILE (default
+context, the tests that have a copy of amp.h of their own, the fuzzers' fixed seeds, tests/process.c, the hashes of
+`make fingerprint`, what digits.c and gpt.c claim, the CUDA context and tests/cuda_verbs.cpp, the section's tests with the
+address sanitizer and a pattern in all that is not set, and for amp_cuda.cuh and what amp.h has for GPUs alone the counts of
+tests/sass.sh 90. What each gave is appended to FILE (default
 $BUILD/mutants.log) and not done again there, so that a run that was stopped goes on.
 
   caught     a test failed, the program died, or it took minutes, or waits for ever
@@ -320,9 +321,10 @@ class Bench:
 
     def __init__(self, cuda):
         self.cc, self.cxx = os.environ.get('CC', 'cc'), os.environ.get('CXX', 'g++')
-        targets = ['%s/test_cpu' % BUILD] + ['%s/tests/%s.o' % (BUILD, name) for name in ALONE]
+        targets = ['%s/test_cpu' % BUILD] + ['%s/tests/%s.o' % (BUILD, name) for name in ALONE + ('fingerprint',)]
         if cuda:
-            targets += ['%s/hostcuda/plain/suite' % BUILD, '%s/hostcuda/libhostcuda-asan.a' % BUILD]
+            plain = BUILD + '/hostcuda/plain'
+            targets += [plain + '/suite', plain + '/fingerprint.c.o', plain + '/gpt', '%s/hostcuda/libhostcuda-asan.a' % BUILD]
             self.counts = shutil.which('nvcc') and shutil.which('nvdisasm')
             targets += ['%s/sass/sass' % BUILD] if self.counts else []
             if not self.counts:
@@ -332,6 +334,7 @@ class Bench:
             done = subprocess.run([MAKE, '-s'] + targets)
             if cuda and done.returncode == 0:
                 done = subprocess.run('tests/cuda_verbs.sh >/dev/null', shell=True)
+            done = done if done.returncode else subprocess.run(self.fingerprint_right(cuda), shell=True)
         if done.returncode:
             sys.exit('mutants.py: the tests do not pass, or do not build, without a fault')
         self.cuda_home = os.environ.get('CUDA_HOME', '/usr/local/cuda')
@@ -339,6 +342,16 @@ class Bench:
         self.simd = ''
         self.linked = ''  # the objects of the last fault's suite, but the implementation
         self.right = {}  # the right text's machine code, by command
+
+    def fingerprint_right(self, cuda):
+        """The command for the right text's program, of both kinds."""
+        command = '%s %s/tests/fingerprint.o %s/tests/impl.o %s/tests/cuda_stub.o -o %s/fingerprint_right -lm -pthread' % (
+            self.cc, BUILD, BUILD, BUILD, BUILD)
+        if cuda:
+            library = BUILD + '/hostcuda/libhostcuda-plain.a -lpthread -ldl -lm'
+            command += ' && %s %s/hostcuda/plain/fingerprint.c.o %s/hostcuda/plain/cuda_impl.o %s/tests/impl.o %s -o %s/fingerprint_right_cuda' % (
+                self.cxx, BUILD, BUILD, BUILD, library, BUILD)
+        return command
 
     def objects(self, plain):
         """Those of the unit suite: of the CPU program, or of the one on the host runtime."""
@@ -549,6 +562,40 @@ class Bench:
         host = 'HCU_PROTECT=0 HCU_SEED=1 '
         return [] if rc else [host + '%s/suite --stop --seed 4 --context cuda' % WORK, host + '%s/verbs' % WORK]
 
+    def fingerprints(self, program, contexts):
+        """What `make fingerprint` looks at: hashes of what every verb gives, beside those of the right text."""
+        for context in contexts:
+            right, got = '%s/fingerprint.%s' % (BUILD, context), '%s/fingerprint.txt' % WORK
+            environment = 'HCU_PROTECT=0 TMPDIR=%s ' % WORK
+            if not os.path.exists(right):
+                one = BUILD + ('/fingerprint_right_cuda' if context == 'cuda' else '/fingerprint_right')
+                rc, said = run('%s%s --context %s >%s.new && mv %s.new %s' % (environment, one, context, got, got, right), 300)
+                if rc:
+                    continue  # not on this machine
+            yield '%s%s --context %s >%s && cmp %s %s' % (environment, program, context, got, right, got)
+
+    def claims(self):
+        """What the first two examples claim of themselves."""
+        for name, arguments in (('digits', '--check --seeds 2'), ('gpt', '--check --threads 1')):
+            rc, said = run('%s -std=c99 -w -O1 -DAMP_LINKED -I%s -Iexamples examples/%s.c %s/impl.o -o %s/%s -lm -pthread' %
+                           (self.cc, WORK, name, WORK, WORK, name))
+            if rc == 0:
+                yield '%s/%s %s' % (WORK, name, arguments)
+
+    def seen_from_outside(self):
+        rc, said = run('%s %s/tests/fingerprint.o %s/impl.o %s/tests/cuda_stub.o -o %s/fingerprint -lm -pthread' %
+                       (self.cc, BUILD, WORK, BUILD, WORK))
+        if rc == 0:
+            yield from self.fingerprints(WORK + '/fingerprint', ('cpu-scalar', 'cpu-sse2', 'cpu-avx2', 'cpu-avx512', 'cpu-2threads'))
+        yield from self.claims()
+
+    def seen_on_cuda(self):
+        other, rest = '%s/hostcuda/plain/' % BUILD, '%s/cuda_impl.o %s/tests/impl.o %s' % (WORK, BUILD, self.library % 'plain')
+        if run('%s %sgpt.o %sgpt.probe.o %s -o %s/gpt_cuda' % (self.cxx, other, other, rest, WORK))[0] == 0:
+            yield 'HCU_PROTECT=0 HCU_SMS=4 %s/gpt_cuda --check-gradients --device cuda' % WORK
+        if run('%s %sfingerprint.c.o %s -o %s/fingerprint' % (self.cxx, other, rest, WORK))[0] == 0:
+            yield from self.fingerprints(WORK + '/fingerprint', ('cuda',))
+
     def other_programs(self, fault, text, contexts, suites):
         """What is run when the tests of the section saw nothing: commands, made when they are asked for."""
         if fault.path == 'amp.h' and on_device(text, fault.start):
@@ -560,9 +607,11 @@ class Bench:
             yield from self.sanitized(fault, text, contexts, suites)
             yield from self.every_context()
             yield from self.alone()
+            yield from self.seen_from_outside()
             yield from self.on_cuda()
         else:
             yield from self.sanitized(fault, text, contexts, suites)
+            yield from self.seen_on_cuda()
             yield from self.counted(WORK)
 
     def notice(self, fault, text, quick):
