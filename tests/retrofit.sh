@@ -304,8 +304,8 @@ elif [ -n "$NVCC" ] && "$NVCC" --version >/dev/null 2>&1; then
     warn="-O0 -Xcicc -O0 -Xptxas -O0 -Werror all-warnings -Xcompiler -Wall,-Wextra"
     parse="-arch=compute_80 -ptx $warn"
     [ -z "$full" ] || parse="-gencode arch=compute_80,code=compute_80 -c $warn"
-    # without --full those with kernels of their own, or the most of amp
-    for f in ${full:+retrofit/before} retrofit/after ${full:+retrofit/autocast retrofit/verbs} retrofit_gpt/after ${full:+cuda_graph} own_optimizer ${full:+$claimants}; do
+    # without --full the one with the most of amp, and those with kernels of their own
+    for f in ${full:+retrofit/before} retrofit/after ${full:+retrofit/autocast retrofit/verbs retrofit_gpt/after cuda_graph} own_optimizer ${full:+$claimants}; do
         # shellcheck disable=SC2086
         quiet "$f.cu: nvcc" "$NVCC" $parse -I"$top" -I"$ex" "$(user_text "$ex/$f.cu")" -o "$work/x.o"
     done
