@@ -228,7 +228,7 @@ def is_tie(line, operator):
     if operator not in ('<', '<=', '>', '>=') or 'float' in line:  # -0 and 0 are equal, and two
         return False
     chosen = re.search(r'if \(([^()&|]+) [<>]=? ([^()&|]+)\) ([^=;]+) = ([^;]+);', line)
-    chosen = chosen or re.search(r'([\w.\[\]>()-]+) [<>]=? ([\w.\[\]>-]+) \? ([\w.\[\]>()-]+) : ([\w.\[\]>-]+)', line)
+    chosen = chosen or re.search(r'([\w.\[\]>()-]+) [<>]=? ([\w.\[\]>-]+) \? ([\w.\[\]>()-]+) : ((?:\(\w+\))?[\w.\[\]>-]+)', line)
     if not chosen:
         return False
     a, b, c, d = (re.sub(r'^(\(\w+\))?\(*', '', side.strip()) for side in chosen.groups())

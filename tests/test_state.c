@@ -280,6 +280,7 @@ static void stochastic_copies(t_run *t) { /* model copies that masters do not gi
     amp_params *list[1];
     amp_step_desc d = AMP_ZERO;
     amp_state_desc st = AMP_ZERO;
+    amp_snapshot before;
     uint16_t *a, *b;
     t->rng = rng + 1;
     q = set_one(t, n, AMP_F32);
@@ -294,7 +295,9 @@ static void stochastic_copies(t_run *t) { /* model copies that masters do not gi
     CHECK_OK(amp_state_save(t->ctx, path, &st));
     (void)slurp(t, path, &with);
     list[0] = q;
+    CHECK_OK(amp_snapshot_take(t->ctx, &before, NULL, NULL));
     CHECK_OK(amp_state_load(t->ctx, path, &st));
+    CHECK_STATUS(amp_snapshot_begin(t->ctx, NULL, &before), AMP_ERR_STAGE, "amp_snapshot_begin weights");
     a = (uint16_t *)set_bits(t, amp_param_model(p, 0), n);
     b = (uint16_t *)set_bits(t, amp_param_model(q, 0), n);
     CHECK_BITS(b, a, n, 2);
