@@ -1056,10 +1056,34 @@ static unsigned tuned(long refused) { /* the refused-th product is */
     hcu_reset();
     return tried;
 }
+/* The fastest is taken: each candidate takes longer than the one before it, or less. */
+static void tuned_by(double more_ms, double *least, double *first) {
+    world w;
+    OK(amp_cuda_create(&ctx, desc_with(0)));
+    OK(build(&w, ctx));
+    amp_gemm_desc g = planned(&w, 32, 0);
+    g.bias.data = NULL;
+    last_log[0] = 0;
+    hcu_product_time(100.0, more_ms);
+    OK(amp_gemm_tune(ctx, &g));
+    CHECK(sscanf(last_log, "amp_gemm_tune: %lf ms, the first of %*u candidates %lf ms", least, first) == 2, "%s",
+        last_log);
+    end(&w);
+    hcu_reset();
+}
+static void test_tuning_takes_the_fastest(unsigned candidates) {
+    double least = 0, first = 0;
+    tuned_by(0.125, &least, &first);
+    CHECK(first > 100.0 && least == first, "the first is the fastest: %g of %g ms", least, first);
+    tuned_by(-0.125, &least, &first);
+    CHECK(fabs(first - least - 0.125 * 6 * (candidates - 1)) < 1e-3, "the last is the fastest: %g of %g ms", least,
+        first);
+}
 static void test_tuning() {
     world w;
     hcu_reset();
     unsigned all = tuned(0);
+    test_tuning_takes_the_fastest(all);
     CHECK(all > 2, "%u candidates", all);
     CHECK(tuned(1) == all - 1, "the candidate whose first run is refused counts");
     CHECK(tuned(2) == all - 1, "the candidate whose second run is refused counts");
