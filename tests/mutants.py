@@ -631,7 +631,7 @@ class Bench:
         else:
             host = 'HCU_PROTECT=0 HCU_SEED=1 '
             commands = [host + '%s/suite --stop --seed 1 --context cuda --file %s' % (WORK, suite) for suite in suites]
-            whole = [host + '%s/suite --stop --seed 2 --context cuda' % WORK, '%s/verbs' % WORK]
+            whole = ['HCU_SMS=1 ' + host + '%s/suite --stop --seed 2 --context cuda' % WORK, '%s/verbs' % WORK]
             if 'cuda_verbs.cpp' in files:
                 commands.insert(0, whole.pop())
         for command in commands:

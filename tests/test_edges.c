@@ -138,6 +138,16 @@ static void parameters_refused(t_run *t) {
     CHECK_STATUS(amp_params_add(p, &e), AMP_ERR_INVALID_ARG, "desc.count too large");
     e.rows = (size_t)-1 / 64;
     CHECK_STATUS(amp_params_add(p, &e), AMP_ERR_INVALID_ARG, "desc.count too large");
+    if (sizeof(size_t) == 8) { /* 2^59 - 1, the last that is not, and no more than a number until commit */
+        amp_params *most = NULL;
+        e.master = NULL;
+        e.rows = 179951;
+        e.cols = (size_t)-1 / 32 / 179951;
+        CHECK_EQ(e.rows * e.cols, (size_t)-1 / 32);
+        CHECK_OK(amp_params_create(&most, t->ctx, &d));
+        CHECK_OK(amp_params_add(most, &e));
+        amp_params_destroy(most);
+    }
     CHECK_EQ(amp_params_count(p), 1);
     CHECK_EQ(amp_params_find(p, NULL), 1); /* none of that name */
     CHECK_EQ(amp_params_find(p, "0"), 0);

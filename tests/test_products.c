@@ -1608,6 +1608,36 @@ static void act_rows_scenario(t_run *t, t_blob *b, const void *arg) {
 }
 static void act_rows(t_run *t) { t_same_everywhere(t, act_rows_scenario, NULL); }
 
+/* The gradient of a product's activation in more groups of eight than the smallest grid has threads, in rows that end
+   within one. The products are exact: k is 1. */
+static void act_many_scenario(t_run *t, t_blob *b, const void *arg) {
+    const size_t m = 400, n = 101;
+    size_t i;
+    int act;
+    (void)arg;
+    for (act = 1; act < 3; act++) {
+        void *x = t_host(t, 2 * m), *w = t_host(t, 2 * n), *aux = t_host(t, 2 * m * n);
+        amp_gemm_desc g = AMP_ZERO;
+        t_fill_real(t, x, AMP_F16, m, 1.0f);
+        t_fill_real(t, aux, AMP_F16, m * n, 1.0f);
+        for (i = 0; i < n; i++)
+            amp_store(w, AMP_F16, i, (float)(1 << i % 5));
+        g.m = m;
+        g.n = n;
+        g.k = 1;
+        g.act = (amp_act)act;
+        g.backward = 1;
+        g.a = amp_arr(t_put(t, x, 2 * m), AMP_F16);
+        g.b = amp_arr(t_put(t, w, 2 * n), AMP_F16);
+        g.aux = amp_arr(t_put(t, aux, 2 * m * n), AMP_F16);
+        g.d = amp_arr(t_alloc(t, 2 * m * n), AMP_F16);
+        CHECK_OK(amp_gemm(t->ctx, &g));
+        t_blob_dev(t, b, g.d.data, 2 * m * n);
+        t_clear(t);
+    }
+}
+static void act_many(t_run *t) { t_same_everywhere(t, act_many_scenario, NULL); }
+
 static const size_t few[] = {1, 2, 3, 4, 7, 8, 15, 16, 17, 31, 33, 63, 65, 127, 300, 1023, 1024, 1025, 2049, 5000};
 #define N_FEW (sizeof few / sizeof few[0])
 
@@ -1938,6 +1968,7 @@ const t_test t_suite_products[] = {{"gemm.grid", gemm_grid, T_ALL}, {"gemm.large
     {"linear.act_grad_same_everywhere", act_grad_same_everywhere, T_ALL}, {"xent.values", xent_values, T_ALL},
     {"xent.extremes", xent_extremes, T_ALL}, {"xent.loss_is_the_sum_of_rows", xent_loss_is_the_sum_of_rows, T_ALL},
     {"xent.same_everywhere", xent_same_everywhere, T_ALL}, {"linear.act_bits", act_bits, T_ALL},
-    {"linear.act_rows", act_rows, T_ALL}, {"linear.col_sum_bits", col_sum_bits, T_ALL}, {"xent.bits", xent_bits, T_ALL},
-    {"xent.wide_rows", xent_wide, T_ALL}, {"xent.padding", xent_padding, T_ALL}, {"xent.softmax", xent_softmax, T_ALL},
-    {"xent.errors", xent_errors, T_ALL}, {NULL, NULL, 0}};
+    {"linear.act_rows", act_rows, T_ALL}, {"linear.act_many", act_many, T_ALL},
+    {"linear.col_sum_bits", col_sum_bits, T_ALL}, {"xent.bits", xent_bits, T_ALL}, {"xent.wide_rows", xent_wide, T_ALL},
+    {"xent.padding", xent_padding, T_ALL}, {"xent.softmax", xent_softmax, T_ALL}, {"xent.errors", xent_errors, T_ALL},
+    {NULL, NULL, 0}};
