@@ -1366,8 +1366,8 @@ static void clip_anywhere(t_run *t) {
         }
 }
 
-/* Adam from moments that no run has, one in eight neighbours: first ones so large, second ones so large or so small, or a
-   quotient so small, that the quick ways do not hold. */
+/* Adam from moments that no run has, one in eight neighbours: first ones so large, second ones so large or so small, or
+   a quotient so small, that the quick ways do not hold. */
 static void odd_moments_scenario(t_run *t, t_blob *b, const void *arg) {
     static const int least[5][2] = {{-9, -20}, {20, -20}, {-9, 50}, {-9, -126}, {-126, -9}};
     static const int most[5][2] = {{9, 9}, {126, 9}, {9, 126}, {9, -100}, {-90, 60}};
