@@ -242,6 +242,33 @@ static void counted_apply(t_run *t) {
     amp_params_destroy(p);
 }
 
+/* An update made elsewhere, of a set that has no moments. */
+static void apply_without_moments(t_run *t) {
+    size_t n = 2500, i;
+    amp_params_desc d = AMP_ZERO;
+    amp_param_desc e = AMP_ZERO;
+    amp_step_desc step = t_rate_0();
+    amp_params *p = NULL;
+    float *w = (float *)t_host(t, 4 * n), *u = (float *)t_host(t, 4 * n);
+    for (i = 0; i < n; i++) {
+        w[i] = 1.0f;
+        u[i] = i % 2 ? 0.25f : -2.0f;
+    }
+    step.optimizer = AMP_SGD;
+    d.moments = AMP_NONE;
+    e.count = n;
+    e.init = w;
+    CHECK_OK(amp_params_create(&p, t->ctx, &d));
+    CHECK_OK(amp_params_add(p, &e));
+    CHECK_OK(amp_params_commit(p));
+    CHECK_OK(amp_inspect(p, NULL, &step));
+    CHECK_OK(amp_apply(p, 0, amp_arr(t_put(t, u, 4 * n), AMP_F32), 0));
+    for (i = 0; i < n; i++)
+        w[i] -= u[i];
+    CHECK_BITS(set_bits(t, amp_param_get(p, 0).master, n), w, n, 4);
+    amp_params_destroy(p);
+}
+
 /* ---- arrays ---- */
 
 static void unscaled_lists(t_run *t) {
@@ -821,7 +848,8 @@ const t_test t_suite_edges[] = {{"edges.of_nothing", of_nothing, T_HOST},
     {"edges.logarithms", logarithms, T_HOST}, {"edges.parameters_refused", parameters_refused, T_ALL},
     {"edges.sets_of_an_odd_size", sets_of_an_odd_size, T_ALL}, {"edges.one_moment", one_moment, T_ALL},
     {"edges.update_beside_alignment", update_beside_alignment, T_ALL}, {"edges.counted_apply", counted_apply, T_ALL},
-    {"edges.unscaled_lists", unscaled_lists, T_ALL}, {"edges.begun_beside_an_element", begun_beside_an_element, T_ALL},
+    {"edges.apply_without_moments", apply_without_moments, T_ALL}, {"edges.unscaled_lists", unscaled_lists, T_ALL},
+    {"edges.begun_beside_an_element", begun_beside_an_element, T_ALL},
     {"edges.words_beside_four_bytes", words_beside_four_bytes, T_CUDA}, {"edges.softmax_alone", softmax_alone, T_ALL},
     {"edges.largest_of_zeros", largest_of_zeros, T_ALL}, {"edges.layers_too_large", layers_too_large, T_ALL},
     {"edges.dy_beside_its_inputs", dy_beside_its_inputs, T_ALL},
