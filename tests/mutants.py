@@ -199,14 +199,14 @@ OPERATORS = {'+': '-', '-': '+', '*': '+', '&&': '||', '||': '&&', '<': '<=', '<
 # Text where nothing is planted, because no result depends on it, by the contract: hints of what to load; how much work is
 # worth a second thread and how many pieces or blocks it is cut into, what instructions a processor has and how wide its tiles
 # are, where in a cache line a buffer begins, which decide the speed and none of the bits; what lies past the last element;
-# how long is waited; what the compiler alone is asked; and what other systems need: their byte order, va_end, a mutex that is
-# destroyed. Functions that answer such a question alone, and single lines.
+# how long is waited; what the compiler alone is asked; and what other systems need: their byte order, va_end, mutexes and
+# conditions that are destroyed. Functions that answer such a question alone, and single lines.
 SPEED = ('ampi_prefetch ampi_fetch_line ampi_cu_least ampi_cu_grid ampi_cu_grid_of ampi_cu_cuts ampi_cu_inspect_cuts '
          'ampi_cu_xent_grid').split()
 UNSEEN = (r'^\s+next = i|prefetch|PREFETCH|fetch_line\(|double multiplications|threads\) j->blocks_n|< threads && d->m|'
           r'n_elements > 1u << 20|ampi_cu_grid(_of)?\(|elements--; b \+= size|size / 2; i\+\+|size - 1 - i|'
           r'__get_cpuid\(|work < 65536|tiles = ampi_cu_parts|static_assert|is\.bf16 = |k->mr\[\d\] = |& 63u\)\) % 64u|memset\(x \+ n, 0, \(full|memset\(to, 0, width|'
-          r'memset\(row \+ e \* depth|attempt < 100|tries < 1000000|va_end\(|pthread_mutex_destroy')
+          r'memset\(row \+ e \* depth|attempt < 100|tries < 1000000|va_end\(|pthread_(mutex|cond)_destroy')
 # The same for one place in a line, by the line up to it, the text that is replaced and what follows.
 UNSEEN_AT = [
     (r'\bampi_(parallel|run)\(\w[\w.>-]*, ([^,()]|\([^()]*\)|\w+\([^()]*\))+,[^,]*$', r'.', r''),  # how much work it is

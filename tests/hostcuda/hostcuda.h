@@ -46,8 +46,8 @@
     T(&name)[n] = *static_cast<T(*)[n]>(hcu::shared_static(&name##_hcu_site, sizeof(T[n]), alignof(T)))
 #define AMP_DYN_SHARED(T, name) T *name = static_cast<T *>(hcu::shared_dynamic())
 
-/* The quick conversions that amp_cuda.cuh has under #ifndef AMP_FROM_HALF, as the hardware makes them: of a NaN all bits
- * but the sign's are set, and FP8 is saturated. Who takes them where they are wrong gets that here, too. */
+/* The quick conversions that amp_cuda.cuh has under #ifndef AMP_FROM_HALF, as the hardware makes them: of a NaN all
+ * bits but the sign's are set, and FP8 is saturated. Who takes them where they are wrong gets that here, too. */
 #define HCU_IS_NAN(x)       (((x) & 0x7fffffffu) > 0x7f800000u)
 #define HCU_TO_HALF(x, t)   (HCU_IS_NAN(x) ? 0x7fffu : ampi_nearest_bits(x, t))
 #define HCU_TO_F8(x, t)     (HCU_IS_NAN(x) ? 0x7fu : ampi_round_bits(x, t, 1))

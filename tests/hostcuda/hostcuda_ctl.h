@@ -76,7 +76,8 @@ long hcu_executed(int group);    /* HCU_LAUNCH, HCU_COPY, HCU_FILL, HCU_MATMUL, 
 size_t hcu_largest_grid(void);   /* blocks of the largest launch                                                */
 long hcu_warp_products(void);    /* nvcuda::wmma::mma_sync, once for each warp; hcu_reset_counts leaves it alone */
 void hcu_reset_counts(void);
-/* Events measure this of the next cublasLtMatmul, so much more of each one after it, and nothing of all else. Until hcu_reset. */
+/* Events measure this of the next cublasLtMatmul, so much more of each one after it, and nothing of all else, until
+ * hcu_reset. */
 void hcu_product_time(double first_ms, double more_ms);
 
 /* ---- fault injection --------------------------------------------------------------------------------------------
