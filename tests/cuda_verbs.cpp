@@ -1037,38 +1037,38 @@ static void test_own_workspace() {
     CHECK(own_workspace(8, 9) == 4 && own_workspace(9, 0) == 32 && own_workspace(10, 0) == 32, "other workspaces");
 }
 
-/* A candidate that cuBLASLt refuses to run counts for nothing. */
-static unsigned tuned(long refused) { /* the refused-th product is */
-    unsigned tried = 0;
-    const char *at;
+/* Tunes a product after `prepare`, which may be NULL; what it logged stays in last_log. */
+static void tune(void (*prepare)(double), double argument) {
     world w;
     OK(amp_cuda_create(&ctx, desc_with(0)));
     OK(build(&w, ctx));
     amp_gemm_desc g = planned(&w, 32, 0);
     g.bias.data = NULL;
     last_log[0] = 0;
-    if (refused) hcu_fail_call("cublasLtMatmul", refused, CUBLAS_STATUS_NOT_SUPPORTED, 0);
+    if (prepare) prepare(argument);
     OK(amp_gemm_tune(ctx, &g));
+    end(&w);
+}
+/* A candidate that cuBLASLt refuses to run counts for nothing. */
+static void refuse_product(double which) {
+    hcu_fail_call("cublasLtMatmul", (long)which, CUBLAS_STATUS_NOT_SUPPORTED, 0);
+}
+static unsigned tuned(long refused) { /* the refused-th product is */
+    unsigned tried = 0;
+    const char *at;
+    tune(refused ? refuse_product : NULL, (double)refused);
     CHECK(hcu_injected() == (refused != 0), "%ld products were refused", hcu_injected());
     at = strstr(last_log, "first of ");
     CHECK(at && sscanf(at, "first of %u", &tried) == 1, "%s", last_log);
-    end(&w);
     hcu_reset();
     return tried;
 }
 /* The fastest is taken: each candidate takes longer than the one before it, or less. */
+static void time_products(double more_ms) { hcu_product_time(100.0, more_ms); }
 static void tuned_by(double more_ms, double *least, double *first) {
-    world w;
-    OK(amp_cuda_create(&ctx, desc_with(0)));
-    OK(build(&w, ctx));
-    amp_gemm_desc g = planned(&w, 32, 0);
-    g.bias.data = NULL;
-    last_log[0] = 0;
-    hcu_product_time(100.0, more_ms);
-    OK(amp_gemm_tune(ctx, &g));
+    tune(time_products, more_ms);
     CHECK(sscanf(last_log, "amp_gemm_tune: %lf ms, the first of %*u candidates %lf ms", least, first) == 2, "%s",
         last_log);
-    end(&w);
     hcu_reset();
 }
 static void test_tuning_takes_the_fastest(unsigned candidates) {

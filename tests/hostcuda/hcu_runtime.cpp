@@ -1491,9 +1491,6 @@ long hcu_calls(const char *api) {
     return n;
 }
 long hcu_group_calls(int group) { return group >= 0 && group < HCU_GROUP_COUNT ? g_group_calls[group] : 0; }
-void hcu_product_time(double first_ms, double more_ms) {
-    g_times = {true, 0, (long long)(1e6 * first_ms), (long long)(1e6 * more_ms)};
-}
 long hcu_executed(int group) { return group >= 0 && group < HCU_GROUP_COUNT ? g_executed[group] : 0; }
 long hcu_failable_calls(void) { return g_failable; }
 long hcu_injected(void) { return g_injected; }
@@ -1508,6 +1505,10 @@ void hcu_reset_counts(void) {
     g_failable = g_injected = g_ptx_launches = 0;
     g_largest_grid = 0;
     g_last_injected = "";
+}
+void hcu_product_time(double first_ms, double more_ms) {
+    Locked l;
+    g_times = {true, 0, (long long)(1e6 * first_ms), (long long)(1e6 * more_ms)};
 }
 void hcu_fail_call(const char *api, long nth, int err, int sticky) {
     Locked l;
