@@ -298,8 +298,20 @@ static void full_set(t_run *t) { /* an index has 24 bits of a random stream's nu
     amp_params_destroy(p);
 }
 
+/* A window with a scaler that has checked something else begins an iteration of the set, which stepped without one. */
+static void a_window_begins_anew(t_run *t) {
+    amp_step_desc d = t_rate_0();
+    bench b;
+    bench_new(t, &b);
+    CHECK_OK(amp_step(b.p, NULL, &d));
+    CHECK_OK(amp_unscale(b.s, NULL, NULL, NULL, 0));
+    CHECK_OK(amp_window_begin(b.p, b.s));
+    CHECK_OK(amp_step(b.p, b.s, &d));
+    bench_free(&b);
+}
+
 const t_test t_suite_phases[] = {{"phases.full_set", full_set, T_ALL},
     {"phases.every_verb_in_every_phase", every_verb_in_every_phase, T_ALL},
     {"phases.another_scaler_sees_it_ready", another_scaler_sees_it_ready, T_ALL}, {"phases.windows", windows, T_ALL},
     {"phases.scaler_goes_first", scaler_goes_first, T_ALL}, {"phases.set_goes_first", set_goes_first, T_ALL},
-    {NULL, NULL, 0}};
+    {"phases.a_window_begins_anew", a_window_begins_anew, T_ALL}, {NULL, NULL, 0}};
