@@ -131,7 +131,7 @@ lesson: $(LESSON:%=$(BUILD)/%) $(BUILD)/roofline $(BUILD)/shakespeare.txt ## the
 
 # ---- make test -------------------------------------------------------------------------------------------------------------
 # A part is a target part-NAME: tests/run.sh runs its command, prints one line and keeps the counts. Two parts at a time.
-PARTS := compile retrofit hostcuda-suite unit cuda-verbs hostcuda examples page labs state fuzz process style selftest ptx sass readme install builds torch gpu # the long ones first
+PARTS := compile retrofit hostcuda-suite unit cuda-verbs hostcuda examples page labs state fuzz process style headers selftest ptx sass readme install builds torch gpu # the long ones first
 LIMIT := 300 # CPU seconds of a part
 RUN_PART = @tests/run.sh part $(@:part-%=%) $(LIMIT)
 PARTS_MAKE = $(MAKE) --no-print-directory -s -k -O $(if $(filter -j% --jobserver%,$(MAKEFLAGS)),,-j2)
@@ -179,6 +179,8 @@ part-selftest: $(BUILD)/selftest
 	$(RUN_PART) tests/selftest.sh
 part-style:
 	$(RUN_PART) tests/style.sh
+part-headers:
+	$(RUN_PART) tests/headers.sh
 part-readme: $(BUILD)/tests/impl.o
 	$(RUN_PART) env IMPL=$(BUILD)/tests/impl.o tests/readme_snippets.sh README.md docs/recipes.md --look docs/lesson.md amp.h
 
@@ -360,6 +362,9 @@ $(BUILD)/operations $(BUILD)/products: $(BUILD)/%: tools/%.c $(HEADERS) $(BUILD)
 	$(CC) $(C99) $(CFLAGS) $< $(BUILD)/tests/impl.o -o $@ $(LIBS)
 
 # ---- the rest --------------------------------------------------------------------------------------------------------------
+headers: ## amp.h and amp_cuda.cuh from the parts in src/; LINES=1: with #line, so that compilers and debuggers name the parts
+	@tools/headers.sh $(if $(LINES),lines,join)
+.PHONY: headers
 INSTALLED := include/amp.h include/amp_cuda.cuh share/pkgconfig/amp.pc share/cmake/amp/ampConfig.cmake share/cmake/amp/ampConfigVersion.cmake
 install: ## the headers, amp.pc and CMake's package under $(DESTDIR)$(PREFIX)
 	install -d '$(DESTDIR)$(PREFIX)/include' '$(DESTDIR)$(PREFIX)/share/pkgconfig' '$(DESTDIR)$(PREFIX)/share/cmake/amp'

@@ -64,6 +64,7 @@ table() {
     [ -z "${NVCC:-}" ] || [ -z "${NVDISASM:-}" ] || sass=for-sass
     echo "selftest|$BUILD/selftest $sass|tests/selftest.sh --full"
     echo "style||tests/style.sh"
+    echo "headers||tests/headers.sh"
     echo "readme||tests/readme_snippets.sh README.md docs/recipes.md docs/lesson.md amp.h"
     echo "torch||tests/torch.sh --full"
     if [ -n "${NVCC:-}" ]; then
@@ -76,7 +77,7 @@ table() {
 }
 
 # ---- running them ----
-sources() { find amp.h amp_cuda.cuh Makefile README.md CHANGELOG.md docs examples tests tools bench -type f | sort | xargs cksum | cksum; }
+sources() { find src amp.h amp_cuda.cuh Makefile README.md CHANGELOG.md docs examples tests tools bench -type f | sort | xargs cksum | cksum; }
 
 # wanted NUMBER NAME PART...: is it one of the PARTs?
 wanted() {

@@ -1,0 +1,283 @@
+/* ==== >>operations ===============================================================================================
+   What six systems do with 222 operations, and what a policy does with them. docs/operations.md is this table
+   on a page. */
+
+/* X(suffix of AMP_OP_, "name", "classes"): one row per operation that a system classifies, under its PyTorch name where
+   it has one. The classes are letters (amp_op_class), one per amp_system in its order: amp, PyTorch CUDA, PyTorch CPU,
+   Apex O1, MindSpore white / black, MindSpore auto. Overloads and in-place forms share a row. A row's name is a name of
+   PyTorch and Apex where their letter is a capital. A small letter: Apex lists it under other names only; PyTorch does
+   not list it, and it gives that dtype because it is made of operations that are listed (tests/torch_operations.py).
+   Names of MindSpore are in the second table. Sources: PyTorch's autocast_mode.h and .cpp (2.15), Apex's amp/lists and
+   rnn_compat.py before their removal, MindSpore's train/amp.py and its documentation of level "auto". */
+/* clang-format off */
+#define AMP_OP_LIST(X) \
+    X(CONV1D, "conv1d", "LLLLL-") X(CONV2D, "conv2d", "LLLLLL") X(CONV3D, "conv3d", "LLLLLL") \
+    X(CONV_TBC, "conv_tbc", "LLLL--") X(CONV_TRANSPOSE1D, "conv_transpose1d", "LLLLL-") \
+    X(CONV_TRANSPOSE2D, "conv_transpose2d", "LLLLLL") \
+    X(CONV_TRANSPOSE3D, "conv_transpose3d", "LLLLLL") X(CONVOLUTION, "convolution", "LL---L") \
+    X(CONVOLUTION_INNER, "_convolution", "LLL---") \
+    X(CUDNN_CONVOLUTION, "cudnn_convolution", "LL----") \
+    X(CUDNN_CONVOLUTION_TRANSPOSE, "cudnn_convolution_transpose", "LL----") \
+    X(CONV2D_BACKWARD_INPUT, "conv2d_backward_input", "L---L-") X(LINEAR, "linear", "LLLLLL") \
+    X(MATMUL, "matmul", "LLLLLL") X(MM, "mm", "LLLL--") X(MV, "mv", "LL-L-L") \
+    X(BMM, "bmm", "LLLLLL") X(ADDMM, "addmm", "LLLL-L") X(ADDMV, "addmv", "LL-L-L") \
+    X(ADDR, "addr", "LL-L--") X(ADDBMM, "addbmm", "LLLL-L") X(BADDBMM, "baddbmm", "LLLL-L") \
+    X(GER, "ger", "L---L-") X(EINSUM, "einsum", "LLl--L") \
+    X(CHAIN_MATMUL, "chain_matmul", "LLl---") X(LINALG_MULTI_DOT, "linalg_multi_dot", "LLl---") \
+    X(LINALG_VECDOT, "linalg_vecdot", "LLL---") \
+    X(ADDMM_ACTIVATION, "_addmm_activation", "L-L---") \
+    X(SCALED_DOT_PRODUCT_ATTENTION, "scaled_dot_product_attention", "LLL---") \
+    X(SCALED_DOT_PRODUCT_FLASH_ATTENTION, "_scaled_dot_product_flash_attention", "LL----") \
+    X(NATIVE_MULTI_HEAD_ATTENTION, "_native_multi_head_attention", "L-L---") \
+    X(THNN_FUSED_LSTM_CELL, "_thnn_fused_lstm_cell", "LL----") \
+    X(THNN_FUSED_GRU_CELL, "_thnn_fused_gru_cell", "LL----") X(LSTM_CELL, "lstm_cell", "LL-LL-") \
+    X(GRU_CELL, "gru_cell", "LL-LL-") X(RNN_TANH_CELL, "rnn_tanh_cell", "LLlLL-") \
+    X(RNN_RELU_CELL, "rnn_relu_cell", "LLlL--") X(LSTM, "lstm", "L-lL--") \
+    X(GRU, "gru", "L--L--") X(RNN_TANH, "rnn_tanh", "L-lL--") X(RNN_RELU, "rnn_relu", "L-lL--") \
+    X(MKLDNN_RNN_LAYER, "mkldnn_rnn_layer", "L-L---") X(PRELU, "prelu", "LLLLLL") \
+    X(RELU, "relu", "----L-") X(GELU, "gelu", "---F--") X(DROPOUT, "dropout", "------") \
+    X(SUB, "sub", "W--w--") X(ADD, "add", "W--W--") X(MUL, "mul", "W--W--") \
+    X(DIV, "div", "W--W--") X(EQ, "eq", "W--W--") X(EQUAL, "equal", "W--W--") \
+    X(GE, "ge", "W--W--") X(GT, "gt", "W--W--") X(LE, "le", "W--W--") X(LT, "lt", "W--W--") \
+    X(NE, "ne", "W--W--") X(BIAS_ADD, "bias_add", "W----W") X(ADD_N, "add_n", "W----W") \
+    X(CAT, "cat", "W-WW-W") X(STACK, "stack", "W-WW--") X(INDEX_COPY, "index_copy", "W-W---") \
+    X(INDEX_PUT, "index_put", "WW----") X(SCATTER_ADD, "scatter_add", "WW----") \
+    X(ADDCDIV, "addcdiv", "WW-W-W") X(ADDCMUL, "addcmul", "WW-W-W") X(ATAN2, "atan2", "WW-W--") \
+    X(BILINEAR, "bilinear", "WW-W--") X(CROSS, "cross", "WW-W-W") X(DOT, "dot", "WW-W-W") \
+    X(VDOT, "vdot", "WW----") X(TENSORDOT, "tensordot", "WWl---") \
+    X(GRID_SAMPLER, "grid_sampler", "WWF---") X(GRID_SAMPLER_2D, "grid_sampler_2d", "W-F--W") \
+    X(GRID_SAMPLER_3D, "grid_sampler_3d", "W-F--W") \
+    X(GRID_SAMPLER_2D_CPU_FALLBACK, "_grid_sampler_2d_cpu_fallback", "W-F---") \
+    X(GRID_SAMPLE, "grid_sample", "W-fF--") X(ACOS, "acos", "FF-F-F") X(ASIN, "asin", "FF-F-F") \
+    X(COSH, "cosh", "FF-F-F") X(ERFINV, "erfinv", "FF-F-F") X(EXP, "exp", "FF-F-F") \
+    X(EXPM1, "expm1", "FF-F-F") X(LOG, "log", "FF-F-F") X(LOG10, "log10", "FF-F-F") \
+    X(LOG2, "log2", "FF-F-F") X(LOG1P, "log1p", "FF---F") X(RECIPROCAL, "reciprocal", "FF-F-F") \
+    X(RSQRT, "rsqrt", "FF-F-F") X(SINH, "sinh", "FF-F-F") X(TAN, "tan", "FF-F-F") \
+    X(POW, "pow", "FF-F-F") X(SOFTPLUS, "softplus", "FF-F-F") \
+    X(LOGSUMEXP, "logsumexp", "FF----") X(SOFTMIN, "softmin", "Ff-F--") \
+    X(LAYER_NORM, "layer_norm", "FF-FFF") X(NATIVE_LAYER_NORM, "native_layer_norm", "FF----") \
+    X(GROUP_NORM, "group_norm", "FF-F-F") X(BATCH_NORM, "batch_norm", "F---FF") \
+    X(RMS_NORM, "rms_norm", "FF----") X(LOCAL_RESPONSE_NORM, "local_response_norm", "FffF--") \
+    X(NORMALIZE, "normalize", "Ff-F--") X(FROBENIUS_NORM, "frobenius_norm", "FF----") \
+    X(NUCLEAR_NORM, "nuclear_norm", "FF----") X(RENORM, "renorm", "FF-F-F") \
+    X(DIST, "dist", "FF-F--") X(PDIST, "pdist", "FF---F") X(CDIST, "cdist", "FFF--F") \
+    X(COSINE_SIMILARITY, "cosine_similarity", "FF-F--") X(STD, "std", "F--F--") \
+    X(VAR, "var", "F--F--") X(CPU, "cpu", "---F--") \
+    X(BINARY_CROSS_ENTROPY, "binary_cross_entropy", "BBFB--") \
+    X(BINARY_CROSS_ENTROPY_WITH_LOGITS, "binary_cross_entropy_with_logits", "FFFF-F") \
+    X(COSINE_EMBEDDING_LOSS, "cosine_embedding_loss", "FFFF--") \
+    X(CROSS_ENTROPY, "cross_entropy", "OffF--") \
+    X(CROSS_ENTROPY_LOSS, "cross_entropy_loss", "OfF---") X(CTC_LOSS, "ctc_loss", "F-FF--") \
+    X(HINGE_EMBEDDING_LOSS, "hinge_embedding_loss", "FFFF--") \
+    X(HUBER_LOSS, "huber_loss", "FFF---") X(KL_DIV, "kl_div", "FFFF-F") \
+    X(L1_LOSS, "l1_loss", "FFFF-F") X(MARGIN_RANKING_LOSS, "margin_ranking_loss", "FFFF--") \
+    X(MSE_LOSS, "mse_loss", "FFFF-F") X(MULTI_MARGIN_LOSS, "multi_margin_loss", "FFFF-F") \
+    X(MULTILABEL_MARGIN_LOSS, "multilabel_margin_loss", "FFFF-F") \
+    X(MULTILABEL_MARGIN_LOSS_FORWARD, "multilabel_margin_loss_forward", "F-F---") \
+    X(MULTILABEL_SOFT_MARGIN_LOSS, "multilabel_soft_margin_loss", "Ff-F--") \
+    X(NLL_LOSS, "nll_loss", "FFFF-F") X(NLL_LOSS2D, "nll_loss2d", "FFF--F") \
+    X(POISSON_NLL_LOSS, "poisson_nll_loss", "FFFF--") \
+    X(SMOOTH_L1_LOSS, "smooth_l1_loss", "FFFF-F") \
+    X(SOFT_MARGIN_LOSS, "soft_margin_loss", "FFFF-F") \
+    X(TRIPLET_MARGIN_LOSS, "triplet_margin_loss", "FFFF-F") \
+    X(INTERPOLATE, "interpolate", "Ff-F--") \
+    X(UPSAMPLE_NEAREST1D, "upsample_nearest1d", "FF----") \
+    X(UPSAMPLE_NEAREST2D, "upsample_nearest2d", "FF----") \
+    X(UPSAMPLE_NEAREST3D, "upsample_nearest3d", "FF----") \
+    X(UPSAMPLE_NEAREST_EXACT1D, "_upsample_nearest_exact1d", "FF----") \
+    X(UPSAMPLE_NEAREST_EXACT2D, "_upsample_nearest_exact2d", "FF----") \
+    X(UPSAMPLE_NEAREST_EXACT3D, "_upsample_nearest_exact3d", "FF----") \
+    X(UPSAMPLE_LINEAR1D, "upsample_linear1d", "FF----") \
+    X(UPSAMPLE_BILINEAR2D, "upsample_bilinear2d", "FF----") \
+    X(UPSAMPLE_BILINEAR2D_AA, "_upsample_bilinear2d_aa", "FF----") \
+    X(UPSAMPLE_TRILINEAR3D, "upsample_trilinear3d", "FF----") \
+    X(UPSAMPLE_BICUBIC2D, "upsample_bicubic2d", "FF----") \
+    X(UPSAMPLE_BICUBIC2D_AA, "_upsample_bicubic2d_aa", "FF----") X(SOFTMAX, "softmax", "OO-F-F") \
+    X(LOG_SOFTMAX, "log_softmax", "OO-F-F") X(SUM, "sum", "OO-F-F") X(MEAN, "mean", "O--F--") \
+    X(PROD, "prod", "OOFF-F") X(CUMSUM, "cumsum", "OO-F-F") X(CUMPROD, "cumprod", "OO-F-F") \
+    X(NORM, "norm", "OO-F-F") X(LINALG_VECTOR_NORM, "linalg_vector_norm", "OO----") \
+    X(LINALG_MATRIX_NORM, "linalg_matrix_norm", "OO----") X(AVG_POOL3D, "avg_pool3d", "--F---") \
+    X(MAX_POOL3D, "max_pool3d", "--F---") X(MAX_UNPOOL2D, "max_unpool2d", "--F---") \
+    X(MAX_UNPOOL3D, "max_unpool3d", "--F---") \
+    X(ADAPTIVE_AVG_POOL3D, "adaptive_avg_pool3d", "--F---") \
+    X(ADAPTIVE_MAX_POOL3D, "adaptive_max_pool3d", "--F---") \
+    X(FRACTIONAL_MAX_POOL2D, "fractional_max_pool2d", "--F---") \
+    X(FRACTIONAL_MAX_POOL3D, "fractional_max_pool3d", "--F---") \
+    X(REFLECTION_PAD1D, "reflection_pad1d", "--F---") \
+    X(REFLECTION_PAD2D, "reflection_pad2d", "--F---") \
+    X(REPLICATION_PAD1D, "replication_pad1d", "--F---") \
+    X(REPLICATION_PAD2D, "replication_pad2d", "--F---") \
+    X(REPLICATION_PAD3D, "replication_pad3d", "--F---") \
+    X(VIEW_AS_COMPLEX, "view_as_complex", "--F---") \
+    X(FAKE_QUANTIZE_PER_TENSOR_AFFINE, "fake_quantize_per_tensor_affine", "--F---") \
+    X(POLAR, "polar", "F-F---") X(QUANTILE, "quantile", "F-F---") \
+    X(NANQUANTILE, "nanquantile", "F-F---") X(STFT, "stft", "F-F---") \
+    X(TRACE, "trace", "F-F---") X(CHOLESKY, "cholesky", "F-F---") \
+    X(CHOLESKY_INVERSE, "cholesky_inverse", "F-F---") \
+    X(CHOLESKY_SOLVE, "cholesky_solve", "F-F---") X(INVERSE, "inverse", "F-F---") \
+    X(LU_SOLVE, "lu_solve", "F-F---") X(ORGQR, "orgqr", "F-F---") X(ORMQR, "ormqr", "F-F---") \
+    X(PINVERSE, "pinverse", "F-F---") X(GEQRF, "geqrf", "F-F---") \
+    X(LU_WITH_INFO, "_lu_with_info", "F-F---") X(QR, "qr", "F-F---") X(SVD, "svd", "F-F---") \
+    X(TRIANGULAR_SOLVE, "triangular_solve", "F-F---") X(FFT_FFT, "fft_fft", "F-F---") \
+    X(FFT_IFFT, "fft_ifft", "F-F---") X(FFT_FFT2, "fft_fft2", "F-F---") \
+    X(FFT_IFFT2, "fft_ifft2", "F-F---") X(FFT_FFTN, "fft_fftn", "F-F---") \
+    X(FFT_IFFTN, "fft_ifftn", "F-F---") X(FFT_RFFT, "fft_rfft", "F-F---") \
+    X(FFT_IRFFT, "fft_irfft", "F-F---") X(FFT_RFFT2, "fft_rfft2", "F-F---") \
+    X(FFT_IRFFT2, "fft_irfft2", "F-F---") X(FFT_RFFTN, "fft_rfftn", "F-F---") \
+    X(FFT_IRFFTN, "fft_irfftn", "F-F---") X(FFT_HFFT, "fft_hfft", "F-F---") \
+    X(FFT_IHFFT, "fft_ihfft", "F-F---") X(LINALG_COND, "linalg_cond", "F-F---") \
+    X(LINALG_MATRIX_RANK, "linalg_matrix_rank", "F-F---") \
+    X(LINALG_SOLVE, "linalg_solve", "F-F---") X(LINALG_CHOLESKY, "linalg_cholesky", "F-F---") \
+    X(LINALG_CHOLESKY_EX, "linalg_cholesky_ex", "F-F---") X(LINALG_SVD, "linalg_svd", "F-F---") \
+    X(LINALG_SVDVALS, "linalg_svdvals", "F-F---") X(LINALG_EIG, "linalg_eig", "F-F---") \
+    X(LINALG_EIGH, "linalg_eigh", "F-F---") X(LINALG_EIGVALS, "linalg_eigvals", "F-F---") \
+    X(LINALG_EIGVALSH, "linalg_eigvalsh", "F-F---") X(LINALG_INV, "linalg_inv", "F-F---") \
+    X(LINALG_INV_EX, "linalg_inv_ex", "F-F---") \
+    X(LINALG_HOUSEHOLDER_PRODUCT, "linalg_householder_product", "F-F---") \
+    X(LINALG_TENSORINV, "linalg_tensorinv", "F-F---") \
+    X(LINALG_TENSORSOLVE, "linalg_tensorsolve", "F-F---") X(LINALG_QR, "linalg_qr", "F-F---") \
+    X(LINALG_LSTSQ, "linalg_lstsq", "F-F---")
+/* clang-format on */
+
+/* X(suffix of AMP_OP_, "other name", "systems"): further names. Systems that list the operation by this name: A Apex, M
+   MindSpore white or black, S MindSpore auto; "": none does, it is here for convenience. */
+/* clang-format off */
+#define AMP_OP_NAME_LIST(X) \
+    X(CONV1D, "nn.Conv1d", "M") X(CONV2D, "nn.Conv2d", "M") X(CONV2D, "Conv2D", "MS") \
+    X(CONV2D, "Conv2DExt", "S") X(CONV3D, "nn.Conv3d", "M") X(CONV3D, "Conv3D", "MS") \
+    X(CONV3D, "Conv3DExt", "S") X(CONV_TRANSPOSE1D, "nn.Conv1dTranspose", "M") \
+    X(CONV_TRANSPOSE1D, "nn.ConvTranspose1d", "") X(CONV_TRANSPOSE2D, "nn.Conv2dTranspose", "M") \
+    X(CONV_TRANSPOSE2D, "nn.ConvTranspose2d", "") X(CONV_TRANSPOSE2D, "Conv2DTranspose", "MS") \
+    X(CONV_TRANSPOSE2D, "ConvTranspose2D", "S") X(CONV_TRANSPOSE3D, "nn.Conv3dTranspose", "M") \
+    X(CONV_TRANSPOSE3D, "nn.ConvTranspose3d", "") X(CONV_TRANSPOSE3D, "Conv3DTranspose", "MS") \
+    X(CONVOLUTION, "Convolution", "S") X(CONV2D_BACKWARD_INPUT, "Conv2DBackpropInput", "M") \
+    X(LINEAR, "nn.Dense", "M") X(LINEAR, "Dense", "S") X(LINEAR, "nn.Linear", "") \
+    X(MATMUL, "MatMul", "MS") X(MATMUL, "MatMulExt", "S") X(MATMUL, "__matmul__", "A") \
+    X(BMM, "BatchMatMul", "MS") X(BMM, "BatchMatMulExt", "S") X(ADDMM, "Addmm", "S") \
+    X(GER, "Ger", "M") X(EINSUM, "Einsum", "S") X(LSTM_CELL, "nn.LSTMCell", "M") \
+    X(LSTM_CELL, "LSTMCell", "A") X(GRU_CELL, "nn.GRUCell", "M") X(GRU_CELL, "GRUCell", "A") \
+    X(RNN_TANH_CELL, "nn.RNNCell", "M") X(RNN_TANH_CELL, "RNNTanhCell", "A") \
+    X(RNN_TANH_CELL, "RNNCell", "") X(LSTM, "LSTM", "A") X(LSTM, "nn.LSTM", "") \
+    X(GRU, "GRU", "A") X(GRU, "nn.GRU", "") X(RNN_TANH, "RNN", "A") X(RNN_TANH, "nn.RNN", "") \
+    X(RNN_TANH, "RNN_TANH", "A") X(PRELU, "PReLU", "MS") X(PRELU, "nn.PReLU", "") \
+    X(RELU, "ReLU", "M") X(RELU, "nn.ReLU", "") X(GELU, "nn.GELU", "") \
+    X(DROPOUT, "nn.Dropout", "") X(ADD, "__add__", "A") X(ADD, "__radd__", "A") \
+    X(ADD, "__iadd__", "A") X(SUB, "__sub__", "A") X(SUB, "__rsub__", "A") \
+    X(SUB, "__isub__", "A") X(MUL, "__mul__", "A") X(MUL, "__rmul__", "A") \
+    X(MUL, "__imul__", "A") X(DIV, "__div__", "A") X(DIV, "__rdiv__", "A") \
+    X(DIV, "__idiv__", "A") X(DIV, "__truediv__", "A") X(DIV, "__rtruediv__", "A") \
+    X(DIV, "__itruediv__", "A") X(EQ, "__eq__", "A") X(GE, "__ge__", "A") X(GT, "__gt__", "A") \
+    X(LE, "__le__", "A") X(LT, "__lt__", "A") X(NE, "__ne__", "A") X(BIAS_ADD, "BiasAdd", "S") \
+    X(ADD_N, "AddN", "S") X(CAT, "Concat", "S") X(ADDCDIV, "Addcdiv", "S") \
+    X(ADDCMUL, "Addcmul", "S") X(BILINEAR, "nn.Bilinear", "") X(CROSS, "Cross", "S") \
+    X(CROSS, "_PyboostCrossPrim", "S") X(DOT, "Dot", "S") \
+    X(GRID_SAMPLER_2D, "GridSampler2D", "S") X(GRID_SAMPLER_3D, "GridSampler3D", "S") \
+    X(ACOS, "ACos", "S") X(ASIN, "Asin", "S") X(COSH, "Cosh", "S") X(ERFINV, "Erfinv", "S") \
+    X(EXP, "Exp", "S") X(EXPM1, "Expm1", "S") X(LOG, "Log", "S") X(LOG1P, "Log1p", "S") \
+    X(RECIPROCAL, "Reciprocal", "S") X(RSQRT, "Rsqrt", "S") X(SINH, "Sinh", "S") \
+    X(TAN, "Tan", "S") X(POW, "Pow", "S") X(POW, "__pow__", "A") X(POW, "__ipow__", "A") \
+    X(POW, "__rpow__", "A") X(SOFTPLUS, "Softplus", "S") X(SOFTPLUS, "SoftplusExt", "S") \
+    X(SOFTPLUS, "nn.Softplus", "") X(LAYER_NORM, "nn.LayerNorm", "M") \
+    X(LAYER_NORM, "LayerNorm", "S") X(LAYER_NORM, "LayerNormExt", "S") \
+    X(GROUP_NORM, "GroupNorm", "S") X(GROUP_NORM, "nn.GroupNorm", "") \
+    X(BATCH_NORM, "nn.BatchNorm1d", "M") X(BATCH_NORM, "nn.BatchNorm2d", "M") \
+    X(BATCH_NORM, "nn.BatchNorm3d", "M") X(BATCH_NORM, "BatchNorm", "S") \
+    X(BATCH_NORM, "BatchNormExt", "S") X(RMS_NORM, "nn.RMSNorm", "") X(RENORM, "Renorm", "S") \
+    X(PDIST, "Pdist", "S") X(CDIST, "Cdist", "S") X(BINARY_CROSS_ENTROPY, "nn.BCELoss", "") \
+    X(BINARY_CROSS_ENTROPY_WITH_LOGITS, "BCEWithLogitsLoss", "S") \
+    X(BINARY_CROSS_ENTROPY_WITH_LOGITS, "nn.BCEWithLogitsLoss", "") \
+    X(CROSS_ENTROPY, "nn.CrossEntropyLoss", "") X(KL_DIV, "KLDivLoss", "S") \
+    X(KL_DIV, "nn.KLDivLoss", "") X(MSE_LOSS, "MSELossExt", "S") X(MSE_LOSS, "nn.MSELoss", "") \
+    X(MULTI_MARGIN_LOSS, "MultiMarginLoss", "S") X(MULTI_MARGIN_LOSS, "nn.MultiMarginLoss", "") \
+    X(MULTILABEL_MARGIN_LOSS, "MultilabelMarginLoss", "S") \
+    X(MULTILABEL_MARGIN_LOSS, "nn.MultiLabelMarginLoss", "") \
+    X(SMOOTH_L1_LOSS, "SmoothL1Loss", "S") X(SMOOTH_L1_LOSS, "nn.SmoothL1Loss", "") \
+    X(SOFT_MARGIN_LOSS, "SoftMarginLoss", "S") X(SOFT_MARGIN_LOSS, "nn.SoftMarginLoss", "") \
+    X(TRIPLET_MARGIN_LOSS, "TripletMarginLoss", "S") \
+    X(TRIPLET_MARGIN_LOSS, "nn.TripletMarginLoss", "") X(SOFTMAX, "Softmax", "S") \
+    X(SOFTMAX, "nn.Softmax", "") X(LOG_SOFTMAX, "LogSoftmax", "S") \
+    X(LOG_SOFTMAX, "nn.LogSoftmax", "") X(LOG_SOFTMAX, "LogSoftmaxExt", "S") \
+    X(SUM, "SumExt", "S") X(PROD, "ReduceProd", "S") X(PROD, "ProdExt", "S") \
+    X(CUMSUM, "CumSum", "S") X(CUMSUM, "CumsumExt", "S") X(CUMPROD, "CumProd", "S") \
+    X(NORM, "Norm", "S") X(RNN_RELU_CELL, "RNNReLUCell", "A") X(RNN_RELU, "RNN_RELU", "A") \
+    X(ADDBMM, "Addbmm", "S") X(ADDMV, "Addmv", "S") X(BADDBMM, "Baddbmm", "S") X(MV, "Mv", "S") \
+    X(LOG10, "Log10", "S") X(LOG2, "Log2", "S") X(L1_LOSS, "L1LossExt", "S") \
+    X(L1_LOSS, "nn.L1Loss", "") X(NLL_LOSS, "NLLLoss", "S") X(NLL_LOSS, "nn.NLLLoss", "") \
+    X(NLL_LOSS2D, "NLLLoss2d", "S") X(HUBER_LOSS, "nn.HuberLoss", "") \
+    X(POISSON_NLL_LOSS, "nn.PoissonNLLLoss", "") \
+    X(COSINE_EMBEDDING_LOSS, "nn.CosineEmbeddingLoss", "") \
+    X(HINGE_EMBEDDING_LOSS, "nn.HingeEmbeddingLoss", "") \
+    X(MARGIN_RANKING_LOSS, "nn.MarginRankingLoss", "") \
+    X(MULTILABEL_SOFT_MARGIN_LOSS, "nn.MultiLabelSoftMarginLoss", "") \
+    X(CTC_LOSS, "nn.CTCLoss", "") X(COSINE_SIMILARITY, "nn.CosineSimilarity", "") \
+    X(LOCAL_RESPONSE_NORM, "nn.LocalResponseNorm", "") X(SOFTMIN, "nn.Softmin", "") \
+    X(INTERPOLATE, "nn.Upsample", "")
+/* clang-format on */
+
+enum { /* amp_op */
+    AMP_OP_NONE = 0,
+/* an operation that no list knows */
+#define AMP_X(suffix, name, classes) AMP_OP_##suffix,
+    AMP_OP_LIST(AMP_X)
+#undef AMP_X
+        AMP_OP_COUNT
+};
+
+typedef enum amp_op_class {
+    AMP_CLASS_NONE = 0, /* '-'  not listed: computed in the dtype of its inputs */
+    AMP_CLASS_LOWER,    /* 'L'  inputs cast to FP16 or BF16 */
+    AMP_CLASS_F32,      /* 'F'  inputs cast to FP32 */
+    AMP_CLASS_F32_OUT,  /* 'O'  inputs as they are, computed and returned in FP32 */
+    AMP_CLASS_WIDEST,   /* 'W'  inputs cast to the widest among them */
+    AMP_CLASS_BANNED    /* 'B'  refused: amp_op_note says why, and what to use instead */
+} amp_op_class;
+
+typedef enum amp_system {
+    AMP_SYSTEM_AMP = 0,        /* ours: PyTorch's CUDA class; where it has none, the caution of the others */
+    AMP_SYSTEM_PYTORCH_CUDA,   /* torch.autocast("cuda") */
+    AMP_SYSTEM_PYTORCH_CPU,    /* torch.autocast("cpu") */
+    AMP_SYSTEM_APEX,           /* apex.amp O1 */
+    AMP_SYSTEM_MINDSPORE,      /* white list (O1: 'L') and black list (O2: 'F') */
+    AMP_SYSTEM_MINDSPORE_AUTO, /* auto white, auto black and auto promote */
+    AMP_SYSTEM_COUNT
+} amp_system;
+
+/* ---- what the lists say; names ("unknown ..." otherwise). Class of all: host. Threads: safe ---- */
+
+/* *out = the operation of that name: "matmul", "nn.Dense", "F.linear", "torch.matmul", "aten::norm.Scalar". Exact
+   first; then without a leading "torch.nn.functional." (and its shorter forms), "Tensor.", "aten::", "ops.",
+   "mindspore.", without ".Overload" after "aten::", and without the "_" of an in-place form. INVALID_ARG for an unknown
+   name: *out is AMP_OP_NONE then. */
+AMP_API amp_status amp_op_find(amp_op *out, const char *name);
+/* Its name, "" for AMP_OP_NONE and unknown numbers. */
+AMP_API const char *amp_op_name(amp_op op);
+/* Name k of a system's own list for the operation: k = 0, 1, ... until it returns NULL. */
+AMP_API const char *amp_op_listed(amp_op op, amp_system system, size_t k);
+/* Class in a system's lists, or what PyTorch's lists make of an operation that is composed of listed ones
+   (amp_op_listed has no name for it then); AMP_CLASS_NONE for all others. */
+AMP_API amp_op_class amp_op_class_of(amp_op op, amp_system system);
+/* Why an operation is banned and what to use, or why our class is not PyTorch's; "" if there is nothing to say. */
+AMP_API const char *amp_op_note(amp_op op);
+AMP_API const char *amp_op_class_name(amp_op_class c); /* "lower", "f32", "f32 output", "widest", "banned", "none" */
+AMP_API const char *amp_system_name(amp_system s);     /* "amp", "pytorch-cuda", "apex", ... */
+AMP_API const char *amp_preset_name(amp_preset p);     /* "O1", "mindspore-O2", ...: what amp_preset_find takes */
+
+/* ---- what a policy does with an operation: level, lists and edits together. Class of all: host ---- */
+
+AMP_API amp_op_class amp_policy_class(const amp_policy *policy, amp_op op);
+/* The dtype of its result when it is left automatic and the (widest) input has dtype `in`: what to allocate. */
+AMP_API amp_dtype amp_policy_output(const amp_policy *policy, amp_op op, amp_dtype in);
+/* 1: parameters of this operation stay FP32: amp_param_desc.keep_f32. */
+AMP_API uint32_t amp_policy_keep_f32(const amp_policy *policy, amp_op op);
+/* The operations that get class c under the policy, into out[cap] (NULL if cap is 0); returns how many there are. */
+AMP_API size_t amp_policy_list(amp_op *out, size_t cap, const amp_policy *policy, amp_op_class c);
+/* One edit of the lists: operation op gets class c. Warnings (log events): a banned operation allowed, an FP32
+   operation lowered. */
+AMP_API amp_status amp_policy_edit(amp_ctx *ctx, amp_policy *policy, amp_op op, amp_op_class c);
+/* MindSpore's custom_mixed_precision: exactly one of the lists, which replaces the default one. white: those operations
+   in half and back to FP32, nothing else; black: everything in half but those, FP32 parameters. A default black entry
+   (MindSpore's list) that is left out gives a warning. INVALID_ARG: both lists or neither, an unknown operation, n 0,
+   dtype not AMP_F16 / AMP_BF16 (AMP_AUTO => AMP_F16). */
+AMP_API amp_status amp_policy_custom(amp_ctx *ctx, amp_policy *policy, const amp_op *white, size_t n_white,
+    const amp_op *black, size_t n_black, amp_dtype dtype);
+

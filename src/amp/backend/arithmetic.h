@@ -1,0 +1,201 @@
+/* ---- arithmetic that no compiler flag changes: each operation rounds once, to nearest even, subnormals kept ----
+   NVIDIA's GPUs: PTX .rn without .ftz. Elsewhere the result passes through an empty asm statement, so it can be neither
+   contracted nor reassociated, and division and square root are not replaced by estimates. Rounding mode and FTZ/DAZ:
+   the verbs see to it; called by themselves (in kernels of your own, say), these functions and amp_exp, amp_log,
+   amp_gelu work in the environment they find. */
+#if defined(__CUDA_ARCH__)
+#  define AMPI_OP2(name, T, ptx, c) \
+    AMP_INLINE T name(T a, T b) { \
+        T r; \
+        asm(ptx " %0, %1, %2;" : "=" c(r) : c(a), c(b)); \
+        return r; \
+    }
+#  define AMPI_OP1(name, R, T, ptx, cr, ct) \
+    AMP_INLINE R name(T a) { \
+        R r; \
+        asm(ptx " %0, %1;" : "=" cr(r) : ct(a)); \
+        return r; \
+    }
+AMPI_OP2(amp_add, float, "add.rn.f32", "f")
+AMPI_OP2(amp_sub, float, "sub.rn.f32", "f")
+AMPI_OP2(amp_mul, float, "mul.rn.f32", "f")
+AMPI_OP2(amp_div, float, "div.rn.f32", "f")
+AMPI_OP2(amp_dadd, double, "add.rn.f64", "d")
+AMPI_OP2(amp_dsub, double, "sub.rn.f64", "d")
+AMPI_OP2(amp_dmul, double, "mul.rn.f64", "d")
+AMPI_OP2(amp_ddiv, double, "div.rn.f64", "d")
+AMPI_OP1(amp_sqrt, float, float, "sqrt.rn.f32", "f", "f")
+AMPI_OP1(amp_dsqrt, double, double, "sqrt.rn.f64", "d", "d")
+AMPI_OP1(amp_narrow, float, double, "cvt.rn.f32.f64", "f", "d")
+AMPI_OP1(amp_widen, double, float, "cvt.f64.f32", "d", "f")
+AMPI_OP1(amp_negative, float, float, "neg.f32", "f", "f")
+AMP_INLINE int amp_less(float a, float b) { /* -use_fast_math would flush subnormals in a < b */
+    int r;
+    asm("{ .reg .pred p; setp.lt.f32 p, %1, %2; selp.s32 %0, 1, 0, p; }" : "=r"(r) : "f"(a), "f"(b));
+    return r;
+}
+#  undef AMPI_OP1
+#  undef AMPI_OP2
+#else
+#  if !defined(__GNUC__) || defined(__TINYC__)
+#    define AMPI_HOLD     volatile /* MSVC may contract: through memory. tcc does not optimise: harmless */
+#    define AMPI_GUARD(x) (void)0
+#  else
+#    define AMPI_HOLD
+#    define AMPI_GUARD(x) __asm__("" : AMPI_HOME(x)) /* where the number is */
+#    if defined(AMP_DEVICE)
+#      define AMPI_HOME "+v" /* AMD's GPUs; no guard against fast-math's estimates of a / b */
+#    endif
+#    if defined(__SSE2__) && !defined(AMP_DEVICE)
+#      define AMPI_HOME "+x"
+#    endif
+#    if defined(__aarch64__) && !defined(AMP_DEVICE)
+#      define AMPI_HOME "+w"
+#    endif
+#    ifndef AMPI_HOME
+#      define AMPI_HOME "+m"
+#    endif
+#  endif
+#  define AMPI_OP2(name, T, op) \
+    AMP_INLINE T name(T a, T b) { \
+        AMPI_HOLD T r = a op b; \
+        AMPI_GUARD(r); \
+        return r; \
+    }
+AMPI_OP2(amp_add, float, +)
+AMPI_OP2(amp_sub, float, -)
+AMPI_OP2(amp_mul, float, *)
+AMPI_OP2(amp_dadd, double, +)
+AMPI_OP2(amp_dsub, double, -)
+AMPI_OP2(amp_dmul, double, *)
+#  if defined(__SSE2__) && defined(__GNUC__) && !defined(__TINYC__) && !defined(AMP_DEVICE)
+AMP_INLINE float amp_div(float a, float b) {
+    __asm__("divss %1, %0" : "+x"(a) : "x"(b));
+    return a;
+}
+AMP_INLINE double amp_ddiv(double a, double b) {
+    __asm__("divsd %1, %0" : "+x"(a) : "x"(b));
+    return a;
+}
+AMP_INLINE float amp_sqrt(float a) {
+    float r;
+    __asm__("sqrtss %1, %0" : "=x"(r) : "x"(a));
+    return r;
+}
+AMP_INLINE double amp_dsqrt(double a) {
+    double r;
+    __asm__("sqrtsd %1, %0" : "=x"(r) : "x"(a));
+    return r;
+}
+#  else
+AMPI_OP2(amp_div, float, /)
+AMPI_OP2(amp_ddiv, double, /)
+#    ifdef __cplusplus
+extern "C++" {
+#    endif
+#    include <math.h>
+#    ifdef __cplusplus
+}
+#    endif
+AMP_INLINE float amp_sqrt(float a) {
+    AMPI_HOLD float r = sqrtf(a);
+    AMPI_GUARD(r);
+    return r;
+}
+AMP_INLINE double amp_dsqrt(double a) {
+    AMPI_HOLD double r = sqrt(a);
+    AMPI_GUARD(r);
+    return r;
+}
+#  endif
+AMP_INLINE float amp_narrow(double a) {
+    AMPI_HOLD float r = (float)a;
+    AMPI_GUARD(r);
+    return r;
+}
+AMP_INLINE double amp_widen(float a) {
+    AMPI_HOLD double r = (double)a;
+    AMPI_GUARD(r);
+    return r;
+}
+AMP_INLINE int amp_less(float a, float b) { return a < b; }
+AMP_INLINE float amp_negative(float x) { return ampi_float(ampi_bits(x) ^ 0x80000000u); }
+#  undef AMPI_OP2
+#endif
+/* By the bits: a comparison may flush subnormals. */
+AMP_INLINE int ampi_nonzero(float x) { return ampi_bits(x) << 1 != 0; }
+/* a * b + c, rounded once, also where the machine has no such instruction. The product is exact in double. Narrowing
+   the rounded sum s is right but where s lies halfway between two floats, or below their normal range: there s + e, the
+   exact sum (Knuth's two-sum), is rounded to odd first (Boldo and Melquiond, see ampi_odd_f32). */
+#if defined(__CUDA_ARCH__)
+AMP_INLINE float amp_fma(float a, float b, float c) {
+    float r;
+    asm("fma.rn.f32 %0, %1, %2, %3;" : "=f"(r) : "f"(a), "f"(b), "f"(c));
+    return r;
+}
+#elif defined(__GNUC__) && (defined(__FMA__) || defined(__aarch64__))
+AMP_INLINE float amp_fma(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
+#else
+AMP_INLINE float amp_fma(float a, float b, float c) {
+    double p = amp_dmul(amp_widen(a), amp_widen(b)), w = amp_widen(c), s = amp_dadd(p, w), t, e;
+    uint64_t u, v;
+    memcpy(&u, &s, sizeof u);
+    if ((u & 0x1fffffffu) != 0x10000000u && (u >> 52 & 0x7ffu) >= 897u) return amp_narrow(s); /* so do Inf and NaN */
+    t = amp_dsub(s, p);
+    e = amp_dadd(amp_dsub(p, amp_dsub(s, t)), amp_dsub(w, t));
+    memcpy(&v, &e, sizeof v);
+    if (v << 1 == 0) return amp_narrow(s);
+    u -= (u ^ v) >> 63; /* the signs differ: s lies beyond the exact sum */
+    u |= 1u;
+    memcpy(&s, &u, sizeof s);
+    return amp_narrow(s);
+}
+#endif
+/* ampi_at_least, ampi_at_most: x, or the limit beyond it; NaN stays. ampi_recip: 1 / d, 1 <= d <= 2. */
+#if defined(__CUDA_ARCH__)
+#  if __CUDA_ARCH__ >= 800
+AMP_INLINE float ampi_at_least(float x, float limit) {
+    float r;
+    asm("max.NaN.f32 %0, %1, %2;" : "=f"(r) : "f"(x), "f"(limit));
+    return r;
+}
+AMP_INLINE float ampi_at_most(float x, float limit) {
+    float r;
+    asm("min.NaN.f32 %0, %1, %2;" : "=f"(r) : "f"(x), "f"(limit));
+    return r;
+}
+#  else
+AMP_INLINE float ampi_at_least(float x, float limit) { return amp_less(x, limit) ? limit : x; }
+AMP_INLINE float ampi_at_most(float x, float limit) { return amp_less(limit, x) ? limit : x; }
+#  endif
+AMP_INLINE float ampi_larger(float a, float b) { /* a, where b is NaN */
+    float r;
+    asm("max.f32 %0, %1, %2;" : "=f"(r) : "f"(a), "f"(b));
+    return r;
+}
+/* 1 / x and 1 / sqrt(x), nearly, for numbers in the middle of the range. */
+AMP_INLINE float ampi_about_inverse(float x) {
+    float r;
+    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(x));
+    return r;
+}
+AMP_INLINE float ampi_about_rsqrt(float x) {
+    float r;
+    asm("rsqrt.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(x));
+    return r;
+}
+/* The instructions that ptxas makes of rcp.rn for such a d (seen for sm_75 to sm_120), without the branch for others.
+ */
+AMP_INLINE float ampi_recip(float d) {
+    float r = ampi_about_inverse(d);
+    return amp_fma(r, amp_fma(amp_negative(d), r, 1.0f), r);
+}
+#else
+AMP_INLINE float ampi_at_least(float x, float limit) { return amp_less(x, limit) && !amp_is_nan(x) ? limit : x; }
+AMP_INLINE float ampi_at_most(float x, float limit) { return amp_less(limit, x) && !amp_is_nan(x) ? limit : x; }
+AMP_INLINE float ampi_larger(float a, float b) { return amp_less(a, b) && !amp_is_nan(b) ? b : a; }
+AMP_INLINE float ampi_about_inverse(float x) { return amp_div(1.0f, x); }
+AMP_INLINE float ampi_about_rsqrt(float x) { return amp_div(1.0f, amp_sqrt(x)); }
+AMP_INLINE float ampi_recip(float d) { return amp_div(1.0f, d); }
+#endif
+

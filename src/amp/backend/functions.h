@@ -1,0 +1,111 @@
+/* ---- exp, log, GELU: our own, so that every backend has the same bits -----------------------------------------------
+   What is done to one element is written once, at >>lanes near the end of this file, over operations on "lanes": one
+   float here and in kernels, a vector on each SIMD path of the CPU backend. amp.h includes itself (AMP_SELF) for each
+   of them. */
+
+#define AMPI_PASS_MATH   1 /* exp and the activations */
+#define AMPI_PASS_UPDATE 2 /* the optimizers */
+#define AMPI_PASS_X86    3 /* operations that differ in a suffix only */
+#define AMPI_PASS_SCALAR 4 /* loops over arrays, one float at a time */
+#define AMPI_PASS_VECTOR 5 /* all of it but the operations, for vectors */
+
+typedef float ampi_scalar_floats;
+typedef uint32_t ampi_scalar_words;
+typedef int ampi_scalar_mask;
+AMP_INLINE float ampi_scalar_set(float x) { return x; }
+AMP_INLINE uint32_t ampi_scalar_word(uint32_t x) { return x; }
+AMP_INLINE uint32_t ampi_scalar_bits(float x) { return ampi_bits(x); }
+AMP_INLINE float ampi_scalar_as_floats(uint32_t x) { return ampi_float(x); }
+AMP_INLINE float ampi_scalar_add(float a, float b) { return amp_add(a, b); }
+AMP_INLINE float ampi_scalar_sub(float a, float b) { return amp_sub(a, b); }
+AMP_INLINE float ampi_scalar_mul(float a, float b) { return amp_mul(a, b); }
+AMP_INLINE float ampi_scalar_div(float a, float b) { return amp_div(a, b); }
+AMP_INLINE float ampi_scalar_sqrt(float a) { return amp_sqrt(a); }
+AMP_INLINE float ampi_scalar_negative(float a) { return amp_negative(a); }
+AMP_INLINE float ampi_scalar_fuse(float a, float b, float c) { return amp_fma(a, b, c); }
+AMP_INLINE float ampi_scalar_inverse(float d) { return ampi_recip(d); }
+AMP_INLINE float ampi_scalar_at_least(float x, float limit) { return ampi_at_least(x, limit); }
+AMP_INLINE float ampi_scalar_at_most(float x, float limit) { return ampi_at_most(x, limit); }
+AMP_INLINE uint32_t ampi_scalar_and_words(uint32_t a, uint32_t b) { return a & b; }
+AMP_INLINE uint32_t ampi_scalar_or_words(uint32_t a, uint32_t b) { return a | b; }
+AMP_INLINE uint32_t ampi_scalar_xor_words(uint32_t a, uint32_t b) { return a ^ b; }
+AMP_INLINE uint32_t ampi_scalar_add_words(uint32_t a, uint32_t b) { return a + b; }
+AMP_INLINE uint32_t ampi_scalar_sub_words(uint32_t a, uint32_t b) { return a - b; }
+AMP_INLINE uint32_t ampi_scalar_shl(uint32_t a, uint32_t n) { return a << n; }
+AMP_INLINE uint32_t ampi_scalar_shr(uint32_t a, uint32_t n) { return a >> n; }
+AMP_INLINE int ampi_scalar_greater(uint32_t a, uint32_t b) { return (int32_t)a > (int32_t)b; }
+AMP_INLINE uint32_t ampi_scalar_max(uint32_t a, uint32_t b) { return (int32_t)a > (int32_t)b ? a : b; }
+AMP_INLINE uint32_t ampi_scalar_min(uint32_t a, uint32_t b) { return (int32_t)a > (int32_t)b ? b : a; }
+AMP_INLINE uint32_t ampi_scalar_select(int condition, uint32_t yes, uint32_t no) { /* no branch */
+    uint32_t mask = 0u - (uint32_t)condition;
+    return (yes & mask) | (no & ~mask);
+}
+AMP_INLINE float ampi_scalar_choose(int condition, float yes, float no) { return condition ? yes : no; }
+#define AMPI_F(name) ampi_scalar_##name
+#define AMPI_PASS    AMPI_PASS_MATH
+#include AMP_SELF
+#undef AMPI_F
+
+/* e^x. Error <= 1 ulp where the result is normal (tests: every float). x >= 88.72284 gives Inf, x < -103.9721 gives
+   0, NaN gives NaN. */
+AMP_INLINE float amp_exp(float x) {
+    if (amp_is_nan(x)) return x;
+    if (amp_less(88.72284f, x)) return ampi_float(0x7f800000u);
+    if (amp_less(x, -103.9721f)) return 0.0f;
+    if (amp_less(x, 0.0f)) return amp_mul(ampi_scalar_exp_scaled(x, 24), 5.9604644775390625e-8f);
+    return amp_mul(ampi_scalar_exp_scaled(x, -24), 16777216.0f);
+}
+
+/* ln x. Error <= 1.5 ulp (tests: every float). x < 0 and NaN give NaN, 0 gives -Inf, Inf gives Inf. x = m 2^e, m in
+   [sqrt(1/2), sqrt(2)); with s = (m-1)/(m+1): ln m = 2 (s + s^3/3 + ... + s^9/9), next term below 2^-31. */
+AMP_INLINE float amp_log(float x) {
+    uint32_t u = ampi_bits(x);
+    int32_t k, e = 0;
+    float f, s, z, p, en;
+    if (u << 1 == 0) return ampi_float(0xff800000u);
+    if (u >= 0x7f800000u) return u == 0x7f800000u ? x : ampi_float(0x7fc00000u);
+    if (u < 0x00800000u) {
+        u = ampi_bits(amp_mul(x, 8388608.0f));
+        e = -23;
+    }
+    k = (int32_t)((u + 0x004afb0du) >> 23) - 127; /* 0x3f800000 - 0x004afb0d = 0x3f3504f3: sqrt(1/2) */
+    f = amp_sub(ampi_float(u - ((uint32_t)k << 23)), 1.0f);
+    s = amp_div(f, amp_add(2.0f, f));
+    z = amp_mul(s, s);
+    p = amp_add(amp_mul(z, 0.22222222f), 0.28571429f);
+    p = amp_add(amp_mul(p, z), 0.4f);
+    p = amp_add(amp_mul(p, z), 0.66666667f);
+    p = amp_mul(amp_mul(p, z), s); /* ln m = 2s + p; 2s = f - s f */
+    en = (float)(e + k);
+    p = amp_add(amp_sub(p, amp_mul(s, f)), amp_mul(en, -2.12194440e-4f));
+    return amp_add(amp_add(p, f), amp_mul(en, 0.693359375f));
+}
+
+/* GELU in its tanh form, x/2 (1 + tanh z) with z = sqrt(2/pi) (x + 0.044715 x^3), and its derivative. Errors <= 2.5e-7
+   |x| and <= 3e-7 (tests: every float). Source: Hendrycks and Gimpel, arXiv 1606.08415. */
+AMP_INLINE float amp_gelu(float x) { return ampi_scalar_gelu(x); }
+AMP_INLINE float amp_gelu_grad(float x) { return ampi_scalar_gelu_grad(x); }
+/* Activation, and a gradient through it: `saved` is y for ReLU and the value before the activation for GELU. */
+AMP_INLINE float amp_relu(float x) { return ampi_scalar_relu(x); }
+AMP_INLINE float ampi_act(amp_act act, float x) {
+    if (act == AMP_GELU) return amp_gelu(x);
+    return act == AMP_RELU ? amp_relu(x) : x;
+}
+AMP_INLINE float ampi_act_grad(amp_act act, float dy, float saved) {
+    if (act == AMP_GELU) return ampi_scalar_gelu_back(dy, saved);
+    if (act == AMP_RELU) return ampi_scalar_relu_back(dy, saved);
+    return dy;
+}
+
+/* ---- dropout: element i is dropped if its random number is below the threshold; p = 1 drops all ---- */
+AMP_INLINE uint64_t amp_dropout_threshold(float p) {
+    float t = amp_mul(p, 4294967296.0f);
+    return (uint64_t)t;
+}
+AMP_INLINE float amp_dropout_factor(float p) {
+    return p < 1.0f ? amp_narrow(amp_ddiv(1.0, amp_dsub(1.0, amp_widen(p)))) : 0.0f;
+}
+AMP_INLINE float amp_dropout_one(float x, uint32_t r, uint64_t threshold, float factor) {
+    return r < threshold ? 0.0f : amp_mul(x, factor);
+}
+

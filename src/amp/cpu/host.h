@@ -1,0 +1,163 @@
+/* ==== >>cpu-host =================================================================================================
+   Thread pool. Tasks are large and handed out one by one under a mutex; results do not depend on who runs which.
+   tests: tests/test_context.c */
+typedef struct ampi_workspace { /* of one thread */
+    float a[AMPI_MC * AMPI_KC], b[AMPI_KC * AMPI_NC], c[AMPI_MC * AMPI_LDC],
+        row[4 * AMPI_KC > AMPI_NC ? 4 * AMPI_KC : AMPI_NC]; /* 2.2 MB */
+    double part[AMP_PARTS], lane[AMP_LANES], column[AMP_COLUMN_LANES * AMPI_NC];
+} ampi_workspace;
+
+#define AMPI_CPU_KIND "cpu: " /* then the path and the threads */
+typedef struct ampi_cpu {
+    const ampi_kernels *k; /* &kernels */
+    ampi_kernels kernels;
+    amp_allocator mem;
+    int32_t threads, rooms;
+    char name[48];        /* what amp_ctx_name gives */
+    ampi_workspace *work; /* `rooms` of them, one per thread; touched when they are needed */
+    void (*fn)(void *arg, size_t task, ampi_workspace *w);
+    void *arg;
+    size_t next, total;
+#ifndef AMP_NO_THREADS
+    pthread_mutex_t lock; /* of everything below, of next, and of merging results */
+    pthread_cond_t start, done;
+    pthread_t worker[255];
+    int32_t workers; /* that live; 0: all is done by the calling thread, and nothing is locked */
+    int32_t started, running, quit;
+    uint64_t round;
+    uint64_t process; /* whose they are: fork() takes only the calling thread along */
+#endif
+} ampi_cpu;
+static ampi_cpu *ampi_cpu_of(amp_ctx *ctx) { return (ampi_cpu *)amp_ctx_self(ctx); }
+#ifndef AMP_NO_THREADS
+static uint64_t ampi_this_process(void) {
+#  if defined(_WIN32)
+    return 0; /* no fork() */
+#  else
+    return (uint64_t)getpid();
+#  endif
+}
+static int ampi_has_workers(ampi_cpu *c) {
+    if (c->workers && c->process != ampi_this_process()) c->workers = 0;
+    return c->workers != 0;
+}
+static void ampi_lock(ampi_cpu *c) {
+    if (c->workers) (void)pthread_mutex_lock(&c->lock);
+}
+static void ampi_unlock(ampi_cpu *c) {
+    if (c->workers) (void)pthread_mutex_unlock(&c->lock);
+}
+static void ampi_run_tasks(ampi_cpu *c, ampi_workspace *w) { /* with the lock held */
+    while (c->next < c->total) {
+        size_t task = c->next++;
+        ampi_unlock(c);
+        c->fn(c->arg, task, w);
+        ampi_lock(c);
+    }
+}
+static void *ampi_worker(void *arg) {
+    ampi_cpu *c = (ampi_cpu *)arg;
+    ampi_workspace *w;
+    uint64_t seen = 0;
+    (void)ampi_fpu_enter();
+    (void)pthread_mutex_lock(&c->lock);
+    w = &c->work[++c->started];
+    for (;;) {
+        while (!c->quit && c->round == seen)
+            (void)pthread_cond_wait(&c->start, &c->lock);
+        if (c->quit) break;
+        seen = c->round;
+        ampi_run_tasks(c, w);
+        if (--c->running == 0) (void)pthread_cond_signal(&c->done);
+    }
+    ampi_unlock(c);
+    return NULL;
+}
+/* work: about how many elements there are in all. Waking threads costs as much as some ten thousand of them. */
+static void ampi_parallel(
+    ampi_cpu *c, size_t tasks, size_t work, void (*fn)(void *, size_t, ampi_workspace *), void *arg) {
+    size_t i;
+    if (tasks <= 1 || work < 65536 || !ampi_has_workers(c)) {
+        for (i = 0; i < tasks; i++)
+            fn(arg, i, c->work);
+        return;
+    }
+    ampi_lock(c);
+    c->fn = fn;
+    c->arg = arg;
+    c->next = 0;
+    c->total = tasks;
+    c->running = c->workers;
+    c->round++;
+    (void)pthread_cond_broadcast(&c->start);
+    ampi_run_tasks(c, c->work);
+    while (c->running)
+        (void)pthread_cond_wait(&c->done, &c->lock);
+    ampi_unlock(c);
+}
+static void ampi_pool_end(ampi_cpu *c) {
+    (void)pthread_cond_destroy(&c->start);
+    (void)pthread_cond_destroy(&c->done);
+    (void)pthread_mutex_destroy(&c->lock);
+}
+static void ampi_pool_stop(ampi_cpu *c) {
+    int i;
+    if (!ampi_has_workers(c)) return;
+    ampi_lock(c);
+    c->quit = 1;
+    (void)pthread_cond_broadcast(&c->start);
+    ampi_unlock(c);
+    for (i = 0; i < c->workers; i++)
+        (void)pthread_join(c->worker[i], NULL);
+    ampi_pool_end(c);
+    c->workers = 0;
+}
+/* A worker for each room but the first, or as many as the system gives. */
+static void ampi_pool_start(ampi_cpu *c) {
+    if (c->rooms == 1 || pthread_mutex_init(&c->lock, NULL) != 0) return;
+    if (pthread_cond_init(&c->start, NULL) != 0) {
+        (void)pthread_mutex_destroy(&c->lock);
+        return;
+    }
+    if (pthread_cond_init(&c->done, NULL) != 0) {
+        (void)pthread_cond_destroy(&c->start);
+        (void)pthread_mutex_destroy(&c->lock);
+        return;
+    }
+    c->process = ampi_this_process();
+    (void)pthread_mutex_lock(&c->lock); /* workers read how many they are when they are told to go */
+    while (c->workers < c->rooms - 1 && pthread_create(&c->worker[c->workers], NULL, ampi_worker, c) == 0)
+        c->workers++;
+    (void)pthread_mutex_unlock(&c->lock);
+    if (c->workers == 0) ampi_pool_end(c);
+}
+static int ampi_pool_size(const ampi_cpu *c) { return c->workers + 1; }
+#else
+static void ampi_pool_start(ampi_cpu *c) { (void)c; }
+static void ampi_pool_stop(ampi_cpu *c) { (void)c; }
+static int ampi_pool_size(const ampi_cpu *c) {
+    (void)c;
+    return 1;
+}
+static void ampi_lock(ampi_cpu *c) { (void)c; }
+static void ampi_unlock(ampi_cpu *c) { (void)c; }
+static void ampi_parallel(
+    ampi_cpu *c, size_t tasks, size_t work, void (*fn)(void *, size_t, ampi_workspace *), void *arg) {
+    size_t i;
+    (void)work;
+    for (i = 0; i < tasks; i++)
+        fn(arg, i, c->work);
+}
+#endif
+
+/* ampi_parallel in the default floating-point environment. Conversions do not depend on it, but they may raise
+   exceptions that the caller traps. */
+static amp_status ampi_run(
+    ampi_cpu *c, size_t tasks, double work, void (*fn)(void *, size_t, ampi_workspace *), void *arg) {
+    ampi_fpu fpu = ampi_fpu_enter();
+    ampi_parallel(c, tasks, work < 1e9 ? (size_t)work : (size_t)1000000000, fn, arg);
+    ampi_fpu_leave(fpu);
+    return AMP_OK;
+}
+static size_t ampi_chunks(size_t n) { return (n - 1) / AMP_CHUNK + 1; }
+

@@ -1,0 +1,176 @@
+/* ---- cross-entropy ---- */
+
+typedef struct ampi_xent_work {
+    ampi_cpu *c;
+    const amp_xent_job *d;
+    size_t per_task;
+    float factor; /* amp_xent_factor */
+    uint32_t _pad;
+} ampi_xent_work;
+
+static size_t ampi_full_vectors(const ampi_kernels *k, size_t n) {
+    return (n + k->lanes - 1) & ~(size_t)(k->lanes - 1);
+}
+/* The terms t(x) of n logits from element `at` on, and something up to the end of the last vector. */
+static void ampi_xent_exps(const ampi_xent_work *j, float *x, size_t at, size_t n, float max) {
+    const ampi_kernels *k = j->c->k;
+    size_t full = ampi_full_vectors(k, n);
+    k->widen[j->d->logits.dtype](x, ampi_at(j->d->logits, at), n);
+    memset(x + n, 0, (full - n) * sizeof *x);
+    k->exps(x, full, max);
+}
+static void ampi_xent_fill(const amp_xent_job *d, size_t row, float value) {
+    size_t i;
+    if (d->row_loss) d->row_loss[row] = value;
+    if (!d->dlogits.data) return;
+    for (i = 0; i < d->classes; i++)
+        amp_store(d->dlogits.data, d->dlogits.dtype, row * d->ld + i, value);
+}
+static void ampi_xent_pad(const amp_xent_job *d, size_t row) {
+    size_t size = amp_dtype_size(d->dlogits.dtype);
+    if (d->padding) memset(ampi_at(d->dlogits, row * d->ld + d->classes), 0, d->padding * size);
+}
+/* The sum of a row, as it grows; see amp_xent_rescaled. */
+typedef struct ampi_xent_sum {
+    ampi_sum sum; /* part: of the chunk under way, each for its own top */
+    float top[AMP_PARTS], max;
+    uint32_t _pad;
+} ampi_xent_sum;
+static void ampi_xent_chunk(ampi_xent_sum *s) {
+    double *lane = s->sum.lane;
+    float before = s->max;
+    size_t i;
+    for (i = 0; i < s->sum.parts; i++)
+        s->max = ampi_larger(s->max, s->top[i]);
+    for (i = 0; i < s->sum.parts; i++)
+        s->sum.part[i] = amp_xent_rescaled(s->sum.part[i], s->top[i], s->max);
+    for (i = 0; amp_less(before, s->max) && i < s->sum.chunks && i < AMP_LANES; i++)
+        lane[i] = amp_xent_rescaled(lane[i], before, s->max);
+    ampi_sum_chunk(&s->sum, ampi_halve(s->sum.part, s->sum.parts));
+    s->sum.parts = 0;
+}
+static float ampi_xent_mean(const ampi_xent_work *j, size_t at, float *x, ampi_workspace *w) { /* of a row's logits */
+    ampi_sum s = ampi_sum_begin(w);
+    size_t i, n;
+    for (i = 0; i < j->d->classes; i += n) {
+        n = ampi_least(AMP_PART, j->d->classes - i);
+        ampi_sum_part(&s, j->c->k->sum(ampi_floats(j->c->k, j->d->logits, at + i, n, x), n));
+    }
+    return amp_narrow(amp_ddiv(ampi_sum_end_of(&s), (double)j->d->classes));
+}
+/* The loss of a row. x[AMP_PART] keeps the terms of the last part. */
+static amp_xent_row ampi_xent_loss(const ampi_xent_work *j, size_t row, float *x, ampi_workspace *w) {
+    const amp_xent_job *d = j->d;
+    const ampi_kernels *k = j->c->k;
+    size_t at = row * d->ld, i, n, full;
+    float mean = ampi_nonzero(d->smoothing) ? ampi_xent_mean(j, at, x, w) : 0.0f;
+    amp_xent_row r = AMP_ZERO;
+    ampi_xent_sum s;
+    s.sum = ampi_sum_begin(w);
+    s.max = AMP_XENT_LEAST;
+    for (i = 0; i < d->classes; i += n) {
+        float *top = &s.top[s.sum.parts];
+        n = ampi_least(AMP_PART, d->classes - i);
+        full = ampi_full_vectors(k, n);
+        k->widen[d->logits.dtype](x, ampi_at(d->logits, at + i), n);
+        memset(x + n, 0, (full - n) * sizeof *x);
+        *top = k->top(x, n, AMP_XENT_LEAST);
+        k->exps(x, full, *top);
+        s.sum.part[s.sum.parts++] = amp_widen(k->sum(x, n));
+        if (s.sum.parts == AMP_PARTS || i + n == d->classes) ampi_xent_chunk(&s);
+    }
+    r.max = s.max;
+    r.sum = amp_narrow(ampi_sum_end_of(&s.sum));
+    r.target = amp_load(d->logits.data, d->logits.dtype, at + (d->softmax ? 0 : (size_t)d->labels[row]));
+    amp_xent_row_end(&r, d, j->factor);
+    if (d->row_loss) d->row_loss[row] = amp_xent_loss_one(d->smoothing, r.max, r.target, mean, r.sum);
+    return r;
+}
+/* The gradients of a row: amp_xent_grad_one in vectors, and the label's. */
+static void ampi_xent_gradients(const ampi_xent_work *j, size_t row, const amp_xent_row *r, float *x) {
+    const amp_xent_job *d = j->d;
+    const ampi_kernels *k = j->c->k;
+    size_t label = d->softmax ? (size_t)-1 : (size_t)d->labels[row], at = row * d->ld, i, n;
+    for (i = 0; i < d->classes; i += n) {
+        n = ampi_least(AMP_PART, d->classes - i);
+        if (d->classes > AMP_PART) ampi_xent_exps(j, x, at + i, n, r->max); /* else they are still there */
+        k->shares(x, ampi_full_vectors(k, n), r->by, r->less);
+        if (label - i < n) x[label - i] = amp_xent_grad_label(r);
+        k->narrow[d->dlogits.dtype](ampi_at(d->dlogits, at + i), x, n);
+    }
+}
+static void ampi_xent_task(void *arg, size_t task, ampi_workspace *w) {
+    const ampi_xent_work *j = (const ampi_xent_work *)arg;
+    const amp_xent_job *d = j->d;
+    size_t row = task * j->per_task, end = ampi_least(d->rows, row + j->per_task);
+    float x[AMP_PART];
+    for (; row < end; row++) {
+        int32_t label = d->softmax ? 0 : d->labels[row];
+        ampi_xent_pad(d, row);
+        if (label < 0) { /* left out */
+            ampi_xent_fill(d, row, 0.0f);
+        } else if ((size_t)label >= d->classes) { /* an error made visible */
+            ampi_xent_fill(d, row, ampi_float(0x7fc00000u));
+        } else {
+            amp_xent_row r = ampi_xent_loss(j, row, x, w);
+            if (d->dlogits.data) ampi_xent_gradients(j, row, &r, x);
+        }
+    }
+}
+static amp_status ampi_cpu_xent(amp_ctx *ctx, const amp_xent_job *d) {
+    ampi_fpu fpu = ampi_fpu_enter();
+    ampi_xent_work j = AMP_ZERO;
+    size_t counted = 0, r, n;
+    j.c = ampi_cpu_of(ctx);
+    j.d = d;
+    j.per_task = d->classes < 8192 ? 8192 / d->classes : 1;
+    for (r = 0; r < d->rows && !d->softmax; r++)
+        counted += d->labels[r] >= 0;
+    j.factor = amp_xent_factor(d, counted);
+    ampi_parallel(j.c, (d->rows - 1) / j.per_task + 1, d->rows * d->classes * 8, ampi_xent_task, &j);
+    if (d->loss) { /* rows that are left out hold 0 */
+        ampi_sum sum = ampi_sum_begin(j.c->work);
+        for (r = 0; r < d->rows; r += n) {
+            n = ampi_least(AMP_PART, d->rows - r);
+            ampi_sum_part(&sum, j.c->k->sum(d->row_loss + r, n));
+        }
+        *d->loss = amp_narrow(amp_dmul(ampi_sum_end_of(&sum), amp_xent_weight(d, counted)));
+    }
+    ampi_fpu_leave(fpu);
+    return AMP_OK;
+}
+
+/* ---- dropout ---- */
+
+typedef struct ampi_dropout_work {
+    const ampi_kernels *k;
+    const amp_dropout_job *d;
+} ampi_dropout_work;
+static void ampi_dropout_task(void *arg, size_t task, ampi_workspace *w) {
+    const ampi_dropout_work *j = (const ampi_dropout_work *)arg;
+    const amp_dropout_job *d = j->d;
+    uint64_t threshold = amp_dropout_threshold(d->p);
+    float factor = amp_dropout_factor(d->p), x[AMPI_BLOCK];
+    uint32_t buf[AMPI_BLOCK + 64];
+    size_t i = task * AMP_CHUNK, end = ampi_least(d->count, i + AMP_CHUNK), n;
+    (void)w;
+    for (; i < end; i += n) {
+        uint64_t at = d->rng.offset + i;
+        n = ampi_random_run(at, ampi_least(AMPI_BLOCK, end - i));
+        j->k->widen[d->x.dtype](x, ampi_at(d->x, i), n);
+        if (threshold >> 32) {
+            memset(x, 0, n * sizeof *x); /* p = 1 */
+        } else {
+            const uint32_t *words = j->k->random(buf, n, d->rng.seed, d->rng.stream, at);
+            j->k->drop(x, words, n, (uint32_t)threshold, factor);
+        }
+        j->k->narrow[d->y.dtype](ampi_at(d->y, i), x, n);
+    }
+}
+static amp_status ampi_cpu_dropout(amp_ctx *ctx, const amp_dropout_job *d) {
+    ampi_dropout_work j;
+    j.k = ampi_cpu_of(ctx)->k;
+    j.d = d;
+    return ampi_run(ampi_cpu_of(ctx), ampi_chunks(d->count), (double)d->count, ampi_dropout_task, &j);
+}
+

@@ -1,0 +1,100 @@
+/* ==== >>cpu ======================================================================================================
+   Arrays go through blocks of AMPI_BLOCK elements that stay in the L1 cache: widened to float, worked on, narrowed. So
+   each piece of arithmetic exists once, for floats, and every dtype works with every verb. The loops are written once
+   too, at >>lanes, and compiled for each SIMD path: scalar, sse2, avx2, avx512, neon. Kernels may assume the default
+   floating-point environment: verbs and workers see to it. */
+
+#if defined(__GNUC__) && !defined(__TINYC__)
+#  define AMPI_PREFETCH(p) __builtin_prefetch(p)
+#  define AMPI_LINES       __attribute__((aligned(64))) /* no vector lies in two lines of the cache */
+#else
+#  define AMPI_PREFETCH(p) ((void)(p))
+#  define AMPI_LINES
+#endif
+#define AMPI_BLOCK 1024u
+/* Products: depth, rows and columns of a packed block; rows and columns are multiples of every mr and nr. */
+#define AMPI_KC    256u
+#define AMPI_MC    528u
+#define AMPI_NC    512u
+#define AMPI_FEW   4u              /* at most this many rows are multiplied without packing */
+#define AMPI_LDC   (AMPI_NC + 16u) /* no power of two: rows of a tile lie in different cache sets */
+
+/* Lost updates of a chunk: sums by lanes of a vector, and what is known of the elements of a block. */
+#define AMPI_WIDEST 16u
+typedef struct ampi_tally {
+    amp_spacing spacing;
+    uint32_t again; /* 1: weights are kept in 16 bits, and looked at when they are stored */
+    uint32_t updates[AMPI_WIDEST];
+    uint32_t lost[AMPI_WIDEST];
+    float ratio[AMPI_WIDEST];              /* without spacing.rest */
+    size_t at;                             /* where its kernels begin */
+    AMPI_LINES char moved[4 * AMPI_BLOCK]; /* again: masks, set where there is an update and the weight is not NaN */
+    uint16_t was[2][AMPI_BLOCK];           /* again: model copies and low parts before it */
+    float old[AMPI_BLOCK];                 /* amp_apply: weights before it */
+} ampi_tally;
+/* One SIMD path. n is at most AMPI_BLOCK where floats are named; void pointers may be unaligned. */
+typedef struct ampi_kernels {
+    amp_simd simd;
+    uint32_t pages; /* for stream: 1, 2 or 4 */
+    const char *name;
+    void (*widen[AMP_DTYPE_COUNT])(void *f32, const void *src, size_t n);
+    void (*narrow[AMP_DTYPE_COUNT])(void *dst, const void *f32, size_t n); /* to nearest */
+    /* r: a random word per element; NULL: to nearest */
+    void (*round)(void *dst, amp_dtype t, const void *f32, size_t n, const uint32_t *r, int saturate);
+    /* the words at .. at + n of the sequence, in buf[n + 64] */
+    const uint32_t *(*random)(uint32_t *buf, size_t n, uint64_t seed, uint64_t stream, uint64_t at);
+    int (*bad)(const void *src, size_t bytes, amp_dtype t);      /* is any element not finite? */
+    int (*scale)(float *to, const float *u, size_t n, float by); /* to = u * by, maybe in place; is any not finite? */
+    void (*axpy)(float *to, const float *u, size_t n, float by); /* to += by * u: product and sum are rounded */
+    /* the larger of amax and the largest |u|, as bits; NaN does not count. fit: and to = u * by, see AMPI_F(fit_one) */
+    uint32_t (*amax)(const float *u, size_t n, uint32_t amax);
+    uint32_t (*fit)(float *to, const float *u, size_t n, float by, uint32_t limit, uint32_t amax);
+    float (*dot)(const float *a, const float *b, size_t n); /* in an order of this path's own; any n */
+    /* sums of one part, by the rule: n <= AMP_PART */
+    float (*squares)(const char *g, amp_dtype t, size_t n, float by); /* of (g[i] * by)^2; not FP8 */
+    float (*sum)(const float *u, size_t n);
+    /* exponents; found: most finite |u|, zeros, NaN. n: a multiple of 64 */
+    void (*count)(uint8_t *exponent, const float *u, size_t n, uint32_t found[3]);
+    float (*top)(const float *u, size_t n, float top);        /* the largest of them and top */
+    void (*exps)(float *u, size_t n, float top);              /* 2^24 e^(u - top), see AMPI_F(exp_term) */
+    void (*shares)(float *u, size_t n, float by, float less); /* u * by - less, rounded once */
+    void (*act)(float *u, size_t n, amp_act act);
+    void (*act_grad)(float *dy, const float *saved, size_t n, amp_act act); /* AMP_RELU or AMP_GELU */
+    void (*drop)(float *u, const uint32_t *random, size_t n, uint32_t threshold, float factor);
+    void (*prepare)(float *to, const float *u, size_t n, const amp_coef *c);
+    /* u: not prepared yet; m, v: NULL where the kind needs no such array; tally: NULL, or what is to be filled */
+    int (*update[AMP_UPDATE_COUNT])(/* 1: an element of v is Inf */
+        float *w, float *m, float *v, const float *u, size_t n, const amp_coef *c, ampi_tally *tally);
+    /* after w = tally->old has become w, by updates u * by */
+    void (*sizes)(ampi_tally *tally, const float *w, const float *u, size_t n, float by);
+    /* after model copies and low parts, unless NULL, have become these */
+    void (*still)(ampi_tally *tally, const char *model, const char *low, size_t n);
+    /* see ampi_cast_stream; NULL: none */
+    void (*stream)(char *dst, const char *buf, size_t pages, const char *next, size_t step);
+    void (*fence)(void); /* after the last stream */
+    /* products: c[mr][nr], row stride AMPI_LDC, += a[kc][mr] b[kc][nr], both packed; `first`: = instead of +=. Each
+       element is the same chain of operations whatever mr is */
+    uint32_t mr[4], nr, lanes; /* mr: falling; 0: no more */
+    void (*tile[4])(size_t kc, const float *a, const float *b, float *c, int first);
+    /* the same for `rows` of a strip of width mr, each multiply-add rounded once; NULL: that is what tile does */
+    void (*fused)(size_t rows, size_t mr, size_t kc, const float *a, const float *b, float *c, int first);
+    /* to[k * width + r] = rows[r * ld + k], r < 4 */
+    void (*pack4)(float *to, size_t width, const float *rows, size_t ld, size_t depth);
+} ampi_kernels;
+
+/* What >>lanes makes of a row of AMPI_FORMATS. */
+#define AMPI_FORMAT_CASTS(T, name, ...) \
+    AMPI_OUTER void AMPI_F(widen_##name)(void *d, const void *s, size_t n) { AMPI_F(widen)(d, s, n, AMP_##T); } \
+    AMPI_OUTER void AMPI_F(narrow_##name)(void *d, const void *s, size_t n) { AMPI_F(narrow)(d, s, n, AMP_##T); }
+#define AMPI_FORMAT_ROUND(T, ...) \
+    if (t == AMP_##T) AMPI_F(round_step)(d, s, r, AMP_##T, saturate);
+#define AMPI_FORMAT_USE(T, name, ...) \
+    k->widen[AMP_##T] = AMPI_F(widen_##name); \
+    k->narrow[AMP_##T] = AMPI_F(narrow_##name);
+
+#if defined(AMPI_X86) || defined(AMPI_NEON)
+#  define AMPI_ALWAYS __attribute__((always_inline)) static inline
+#else
+#  define AMPI_ALWAYS static inline /* not AMP_INLINE: these are for the host only */
+#endif
+

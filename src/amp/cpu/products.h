@@ -1,0 +1,424 @@
+/* ==== >>cpu-products =============================================================================================
+   tests: tests/test_products.c, tests/test_paths.c
+   A task is a block of at most AMPI_MC x AMPI_NC of one batch's D, over all of k in steps of AMPI_KC: operands are
+   widened to float while they are packed, tiles are accumulated in w->c. How D is cut into blocks changes no bit: an
+   element of D depends on k only. (Another kind of tile, of half-precision operands say, would come with a pack of its
+   own.) */
+
+typedef struct ampi_gemm_blocks { /* a product, cut for the pool */
+    ampi_cpu *c;
+    const amp_gemm_job *d;
+    size_t blocks_m, blocks_n;
+    size_t rows, cols; /* of a block */
+} ampi_gemm_blocks;
+
+static size_t ampi_tile_for(
+    const ampi_kernels *kn, size_t rows) { /* the smallest tile for this many rows, or the largest */
+    size_t t = 0;
+    while (t < 3 && kn->mr[t + 1] >= rows && kn->mr[t + 1])
+        t++;
+    return t;
+}
+
+/* Part of a matrix to be packed: op(X)[r0 .. r0+rows, k0 .. k0+depth]. */
+typedef struct ampi_panel {
+    amp_array x;
+    size_t first, ld;
+    int across; /* rows of the strips are contiguous in memory (X is stored [k][row]), else k is */
+    size_t r0, rows, k0, depth;
+} ampi_panel;
+
+static void ampi_copy_strip(float *to, const float *from, size_t width, size_t rows) { /* zeros after the rows */
+    size_t e;
+    if (rows < width) {
+        memset(to, 0, width * sizeof *to);
+        memcpy(to, from, rows * sizeof *to);
+    } else if (width % 8) {
+        memcpy(to, from, width * sizeof *to);
+    } else {
+        for (e = 0; e < width; e += 8)
+            memcpy(to + e, from + e, 8 * sizeof *to);
+    }
+}
+static void ampi_fetch_line(const ampi_panel *p, size_t at, size_t n) {
+    size_t e, line = 64 / amp_dtype_size(p->x.dtype);
+    for (e = 0; e < n; e += line)
+        AMPI_PREFETCH(ampi_at(p->x, at + e));
+}
+static void ampi_pack_across(const ampi_kernels *kn, float *to, const ampi_panel *p, size_t width, float *row) {
+    size_t k, s;
+    for (k = 0; k < p->depth; k++) {
+        size_t at = p->first + (p->k0 + k) * p->ld + p->r0;
+        if (k + 1 < p->depth) ampi_fetch_line(p, at + p->ld, p->rows);
+        kn->widen[p->x.dtype](row, ampi_at(p->x, at), p->rows);
+        for (s = 0; s < p->rows; s += width)
+            ampi_copy_strip(to + s * p->depth + k * width, row + s, width, p->rows - s);
+    }
+}
+static void ampi_pack_along(const ampi_kernels *kn, float *to, const ampi_panel *p, size_t width, float *row) {
+    size_t s, r, k, e, n, depth = p->depth;
+    for (s = 0; s < p->rows; s += width)
+        for (r = 0; r < width; r += 4) { /* 4 rows at a time */
+            float *t = to + s * depth + r;
+            n = ampi_least(4, width - r);
+            for (e = 0; e < 4; e++) {
+                size_t i = s + r + e, at = p->first + (p->r0 + i) * p->ld + p->k0;
+                if (i + 4 < p->rows) ampi_fetch_line(p, at + 4 * p->ld, depth);
+                if (i < p->rows && e < n)
+                    kn->widen[p->x.dtype](row + e * depth, ampi_at(p->x, at), depth);
+                else
+                    memset(row + e * depth, 0, depth * sizeof *row);
+            }
+            if (n == 4) {
+                kn->pack4(t, width, row, depth, depth);
+                continue;
+            }
+            for (k = 0; k < depth; k++)
+                for (e = 0; e < n; e++)
+                    t[k * width + e] = row[e * depth + k];
+        }
+}
+/* Packs a panel into strips of `width` rows, [strip][k][width], with zeros after the last row. */
+static void ampi_pack_strips(const ampi_kernels *kn, float *to, const ampi_panel *p, size_t width, float *row) {
+    if (p->across)
+        ampi_pack_across(kn, to, p, width, row);
+    else
+        ampi_pack_along(kn, to, p, width, row);
+}
+/* The same for the rows of A: as many strips of the largest tile as there are, and a narrower one for the rest. */
+static void ampi_pack_rows(const ampi_kernels *kn, float *to, const ampi_panel *p, float *row) {
+    size_t full = p->rows / kn->mr[0] * kn->mr[0];
+    ampi_panel part = *p;
+    part.rows = full;
+    if (full) ampi_pack_strips(kn, to, &part, kn->mr[0], row);
+    part.r0 += full;
+    part.rows = p->rows - full;
+    if (part.rows) ampi_pack_strips(kn, to + full * p->depth, &part, kn->mr[ampi_tile_for(kn, part.rows)], row);
+}
+
+/* How many rows that makes, with those of zeros. */
+static size_t ampi_packed_rows(const ampi_kernels *kn, size_t rows) {
+    size_t full = rows / kn->mr[0] * kn->mr[0];
+    return rows == full ? rows : full + kn->mr[ampi_tile_for(kn, rows - full)];
+}
+
+/* n elements of a row of D from their sums: amp_epilogue_one, in vectors. */
+static void ampi_epilogue(const ampi_kernels *kn, const amp_gemm_job *d, float *acc, size_t batch, size_t row,
+    size_t col, size_t n, float *other, uint32_t *amax) {
+    size_t at = batch * d->stride_d + row * d->ldd + col, i;
+    float alpha = amp_gemm_alpha(d);
+    if (ampi_bits(alpha) != 0x3f800000u) (void)kn->scale(acc, acc, n, alpha);
+    if (d->reads_c) {
+        const float *c = ampi_floats(kn, d->c, batch * d->stride_c + row * d->ldc + col, n, other);
+        kn->axpy(acc, c, n, amp_gemm_beta(d));
+    }
+    if (d->bias.data) kn->axpy(acc, ampi_floats(kn, d->bias, col, n, other), n, 1.0f);
+    if (d->backward) {
+        kn->act_grad(acc, ampi_floats(kn, d->aux, at, n, other), n, d->act);
+    } else {
+        if (d->aux.data) kn->narrow[d->aux.dtype](ampi_at(d->aux, at), acc, n);
+        if (d->act != AMP_ACT_NONE) kn->act(acc, n, d->act);
+    }
+    if (ampi_is_f8(d->d.dtype))
+        for (i = 0; i < n; i++)
+            acc[i] = amp_epilogue_f8(acc[i], d->d.dtype, d->scale_d, amax);
+    kn->narrow[d->d.dtype](ampi_at(d->d, at), acc, n);
+}
+
+/* ---- the ordered mode: tiles do what >>numerics says if a multiply-add rounds once, or if products are exact ---- */
+
+/* Exponents, as they lie in a float, of what is finite and not 0. */
+typedef struct ampi_exponent_range { uint32_t least, most; } ampi_exponent_range;
+static ampi_exponent_range ampi_exponents_in(const float *x, size_t n) {
+    ampi_exponent_range r = {254, 0};
+    size_t i;
+    for (i = 0; i < n; i++) {
+        uint32_t e = ampi_bits(x[i]) >> 23 & 255u;
+        if (!ampi_nonzero(x[i]) || e == 255u) continue;
+        if (e == 0) e = 1; /* subnormal */
+        if (e < r.least) r.least = e;
+        if (e > r.most) r.most = e;
+    }
+    return r;
+}
+/* Are all products of these packed numbers exact in FP32? Those of FP16 and FP8 are: 22 bits, from 2^-48 to 2^32. BF16
+   has 8 bits: exponents e and f give a product with no bit below 2^(e + f - 268) and below 2^(e + f - 252). */
+static int ampi_exact_products(amp_dtype t, const float *a, size_t na, const float *b, size_t nb) {
+    ampi_exponent_range x, y;
+    if (t == AMP_F32) return 0;
+    if (t != AMP_BF16) return 1;
+    x = ampi_exponents_in(a, na);
+    y = ampi_exponents_in(b, nb);
+    return x.least + y.least >= 268u - 149u && x.most + y.most <= 252u + 128u;
+}
+
+static void ampi_join_amax(const ampi_gemm_blocks *j, uint32_t amax) {
+    if (!j->d->amax_d) return;
+    ampi_lock(j->c);
+    if (amax > ampi_bits(*j->d->amax_d)) *j->d->amax_d = ampi_float(amax);
+    ampi_unlock(j->c);
+}
+
+/* w->c = or += the packed panels' product, tile by tile. */
+static void ampi_multiply_panels(
+    const ampi_kernels *kn, const amp_gemm_job *d, ampi_workspace *w, size_t rows, size_t cols, size_t kc, int first) {
+    int ordered = (d->flags & AMP_GEMM_ORDERED) != 0;
+    size_t na = ampi_packed_rows(kn, rows) * kc, nb = (cols + kn->nr - 1) / kn->nr * kn->nr * kc;
+    int fused = ordered && kn->fused && !ampi_exact_products(d->a.dtype, w->a, na, w->b, nb);
+    size_t r, c;
+    for (c = 0; c < cols; c += kn->nr)
+        for (r = 0; r < rows; r += kn->mr[0]) {
+            size_t t = ampi_tile_for(kn, rows - r);
+            const float *a = w->a + r * kc, *b = w->b + c * kc;
+            float *to = w->c + r * AMPI_LDC + c;
+            if (fused)
+                kn->fused(ampi_least(kn->mr[t], rows - r), kn->mr[t], kc, a, b, to, first);
+            else
+                kn->tile[t](kc, a, b, to, first);
+        }
+}
+static void ampi_gemm_task(void *arg, size_t task, ampi_workspace *w) {
+    const ampi_gemm_blocks *j = (const ampi_gemm_blocks *)arg;
+    const amp_gemm_job *d = j->d;
+    const ampi_kernels *kn = j->c->k;
+    size_t bn = task % j->blocks_n, bm = task / j->blocks_n % j->blocks_m, batch = task / j->blocks_n / j->blocks_m;
+    size_t r0 = bm * j->rows, c0 = bn * j->cols, k0, kc, r;
+    ampi_panel a = {d->a, batch * d->stride_a, d->lda, d->trans_a != 0, 0, 0, 0, 0};
+    ampi_panel b = {d->b, batch * d->stride_b, d->ldb, d->trans_b == 0, 0, 0, 0, 0};
+    uint32_t amax = 0;
+    if (r0 >= d->m || c0 >= d->n) return;
+    a.r0 = r0;
+    a.rows = ampi_least(j->rows, d->m - r0);
+    b.r0 = c0;
+    b.rows = ampi_least(j->cols, d->n - c0);
+    if (d->k == 0) memset(w->c, 0, sizeof w->c);
+    for (k0 = 0; k0 < d->k; k0 += kc) {
+        kc = ampi_least(AMPI_KC, d->k - k0);
+        a.k0 = b.k0 = k0;
+        a.depth = b.depth = kc;
+        ampi_pack_rows(kn, w->a, &a, w->row);
+        ampi_pack_strips(kn, w->b, &b, kn->nr, w->row);
+        ampi_multiply_panels(kn, d, w, a.rows, b.rows, kc, k0 == 0);
+    }
+    for (r = 0; r < a.rows; r++)
+        ampi_epilogue(kn, d, w->c + r * AMPI_LDC, batch, r0 + r, c0, b.rows, w->row, &amax);
+    ampi_join_amax(j, amax);
+}
+
+static size_t ampi_equal_parts(size_t n, size_t parts, size_t multiple) { /* the size of each, a multiple */
+    size_t each = (n - 1) / parts + 1;
+    return (each + multiple - 1) / multiple * multiple;
+}
+/* As ampi_floats, and fetches the n that follow. */
+static const float *ampi_floats_fetching(const ampi_kernels *kn, amp_array x, size_t at, size_t n, float *buf) {
+    if (x.dtype != AMP_F32) ampi_prefetch(ampi_at(x, at + n), n * amp_dtype_size(x.dtype));
+    return ampi_floats(kn, x, at, n, buf);
+}
+
+/* ---- a few rows of D: packing would cost more than the product, so B is read once, straight from where it is. Rows of
+   B are added up where they lie along D, else their products with rows of A are. An element of D is a chain over k
+   again, whatever the threads do ---- */
+
+/* A[0 .. rows, k0 .. k0+kc] as floats, [row][k]. */
+static void ampi_few_rows(const ampi_gemm_blocks *j, size_t a0, size_t k0, size_t kc, float *to) {
+    const amp_gemm_job *d = j->d;
+    size_t r, k;
+    for (r = 0; r < j->rows; r++) {
+        if (!d->trans_a) {
+            j->c->k->widen[d->a.dtype](to + r * kc, ampi_at(d->a, a0 + r * d->lda + k0), kc);
+            continue;
+        }
+        for (k = 0; k < kc; k++)
+            to[r * kc + k] = amp_load(d->a.data, d->a.dtype, a0 + (k0 + k) * d->lda + r);
+    }
+}
+/* w->c += A * B^T for columns c0 .. c0+cols: rows of B lie along k. */
+static void ampi_few_dots(
+    const ampi_gemm_blocks *j, ampi_workspace *w, size_t b0, size_t c0, size_t cols, size_t k0, size_t kc) {
+    const amp_gemm_job *d = j->d;
+    const ampi_kernels *kn = j->c->k;
+    size_t c, k, r, n;
+    for (c = 0; c < cols; c++)
+        for (k = 0; k < kc; k += n) {
+            const float *b;
+            n = ampi_least(2 * AMPI_BLOCK, kc - k);
+            b = ampi_floats_fetching(kn, d->b, b0 + (c0 + c) * d->ldb + k0 + k, n, w->b);
+            for (r = 0; r < j->rows; r++)
+                w->c[r * j->cols + c] += kn->dot(w->a + r * kc + k, b, n);
+        }
+}
+/* w->c += A * B for columns c0 .. c0+cols: rows of B lie along D. */
+static void ampi_few_sums(
+    const ampi_gemm_blocks *j, ampi_workspace *w, size_t b0, size_t c0, size_t cols, size_t k0, size_t kc) {
+    const amp_gemm_job *d = j->d;
+    const ampi_kernels *kn = j->c->k;
+    float *sum = w->b + 2 * AMPI_BLOCK;
+    size_t c, k, r, n;
+    memset(sum, 0, j->rows * j->cols * sizeof *sum);
+    for (k = 0; k < kc; k++)
+        for (c = 0; c < cols; c += n) {
+            const float *b;
+            n = ampi_least(AMPI_BLOCK, cols - c);
+            b = ampi_floats_fetching(kn, d->b, b0 + (k0 + k) * d->ldb + c0 + c, n, w->b);
+            for (r = 0; r < j->rows; r++)
+                kn->axpy(sum + r * j->cols + c, b, n, w->a[r * kc + k]);
+        }
+    kn->axpy(w->c, sum, j->rows * j->cols, 1.0f);
+}
+static void ampi_gemv_task(void *arg, size_t task, ampi_workspace *w) {
+    const ampi_gemm_blocks *j = (const ampi_gemm_blocks *)arg;
+    const amp_gemm_job *d = j->d;
+    size_t batch = task / j->blocks_n, c0 = task % j->blocks_n * j->cols, cols, k0, kc, r, c, n;
+    size_t a0 = batch * d->stride_a, b0 = batch * d->stride_b;
+    uint32_t amax = 0;
+    if (c0 >= d->n) return;
+    cols = ampi_least(j->cols, d->n - c0);
+    memset(w->c, 0, j->rows * j->cols * sizeof *w->c);
+    for (k0 = 0; k0 < d->k; k0 += kc) {
+        kc = ampi_least(d->trans_b ? AMPI_MC / AMPI_FEW * AMPI_KC : AMPI_KC, d->k - k0);
+        ampi_few_rows(j, a0, k0, kc, w->a);
+        if (d->trans_b)
+            ampi_few_dots(j, w, b0, c0, cols, k0, kc);
+        else
+            ampi_few_sums(j, w, b0, c0, cols, k0, kc);
+    }
+    for (r = 0; r < j->rows; r++)
+        for (c = 0; c < cols; c += n) {
+            n = ampi_least(AMPI_NC, cols - c);
+            ampi_epilogue(j->c->k, d, w->c + r * j->cols + c, batch, r, c0 + c, n, w->row, &amax);
+        }
+    ampi_join_amax(j, amax);
+}
+
+static void ampi_gemm_few(ampi_gemm_blocks *j) {
+    const amp_gemm_job *d = j->d;
+    size_t most = (AMPI_KC * AMPI_NC - 2 * AMPI_BLOCK) / d->m / 16 * 16; /* floats of a row in ampi_few_sums */
+    size_t threads = (size_t)j->c->threads;
+    j->rows = d->m;
+    j->blocks_n = (d->n - 1) / most + 1;
+    if (d->batch < threads && d->n / j->blocks_n > 64 * threads) j->blocks_n *= threads;
+    j->cols = ampi_equal_parts(d->n, j->blocks_n, 16);
+    (void)ampi_run(
+        j->c, j->blocks_n * d->batch, (double)d->n * (double)(d->k + 1) * (double)d->batch, ampi_gemv_task, j);
+}
+static void ampi_gemm_packed(ampi_gemm_blocks *j) {
+    const amp_gemm_job *d = j->d;
+    size_t mr = j->c->k->mr[0], threads = (size_t)j->c->threads;
+    double multiplications = (double)d->m * (double)d->n * (double)(d->k + 32) * (double)d->batch;
+    j->blocks_m = (d->m - 1) / AMPI_MC + 1;
+    j->blocks_n = (d->n - 1) / AMPI_NC + 1;
+    while (j->blocks_m * j->blocks_n * d->batch < threads && d->m / j->blocks_m >= 4 * mr)
+        j->blocks_m++; /* work for every thread */
+    j->rows = ampi_equal_parts(d->m, j->blocks_m, mr);
+    j->cols = ampi_equal_parts(d->n, j->blocks_n, j->c->k->nr);
+    /* 32 multiplications cost about one element elsewhere */
+    (void)ampi_run(j->c, j->blocks_m * j->blocks_n * d->batch, multiplications / 32.0, ampi_gemm_task, j);
+}
+
+/* A contiguous column is a row of the transposed product. */
+static int ampi_is_column(const amp_gemm_job *d) {
+    if (d->n != 1 || d->m == 1 || d->bias.data) return 0;
+    return d->ldd == 1 && (!d->reads_c || d->ldc == 1);
+}
+static amp_gemm_job ampi_as_row(const amp_gemm_job *d) {
+    amp_gemm_job t = *d;
+    t.m = 1;
+    t.n = d->m;
+    t.a = d->b;
+    t.trans_a = !d->trans_b;
+    t.lda = d->ldb;
+    t.stride_a = d->stride_b;
+    t.b = d->a;
+    t.trans_b = !d->trans_a;
+    t.ldb = d->lda;
+    t.stride_b = d->stride_a;
+    return t;
+}
+
+static amp_status ampi_cpu_bias_grad(amp_ctx *ctx, const amp_bias_grad_job *job);
+static amp_status ampi_cpu_gemm(amp_ctx *ctx, const amp_gemm_job *job) {
+    amp_gemm_job d = ampi_is_column(job) ? ampi_as_row(job) : *job;
+    amp_bias_grad_job sums = AMP_ZERO;
+    ampi_gemm_blocks j = AMP_ZERO;
+    j.c = ampi_cpu_of(ctx);
+    j.d = &d;
+    if (d.amax_d) *d.amax_d = 0.0f;
+    if (d.m <= AMPI_FEW && !(d.flags & AMP_GEMM_ORDERED))
+        ampi_gemm_few(&j);
+    else
+        ampi_gemm_packed(&j);
+    if (!job->dbias.data) return AMP_OK;
+    sums.dy = job->d;
+    sums.rows = job->m;
+    sums.cols = job->n;
+    sums.dbias = job->dbias;
+    return ampi_cpu_bias_grad(ctx, &sums);
+}
+static amp_status ampi_cpu_gemm_explain(amp_ctx *ctx, char *text, size_t bytes, const amp_gemm_job *d) {
+    const ampi_cpu *c = ampi_cpu_of(ctx);
+    const char *order = d->flags & AMP_GEMM_ORDERED ? ", in the defined order (AMP_GEMM_ORDERED)" : "";
+    const char *fma = order[0] && c->k->fused && d->a.dtype == AMP_F32 ? ", fused multiply-add emulated" : "";
+    if (!text) return AMP_OK;
+    snprintf(text, bytes, "amp_gemm: [%llu,%llu] x [%llu,%llu], %s -> %s: CPU kernels, %s%s%s", AMPI_ULL(d->m),
+        AMPI_ULL(d->k), AMPI_ULL(d->k), AMPI_ULL(d->n), amp_dtype_name(d->a.dtype), amp_dtype_name(d->d.dtype),
+        c->name + sizeof AMPI_CPU_KIND - 1, order, fma);
+    return AMP_OK;
+}
+
+/* ---- gradients before an activation, and column sums ---- */
+
+typedef struct ampi_act_work {
+    const ampi_kernels *k;
+    const amp_bias_grad_job *job;
+} ampi_act_work;
+static void ampi_act_task(void *arg, size_t task, ampi_workspace *w) {
+    const ampi_act_work *j = (const ampi_act_work *)arg;
+    const amp_bias_grad_job *d = j->job;
+    float dy[AMPI_BLOCK], saved[AMPI_BLOCK];
+    size_t i = task * AMP_CHUNK, end = ampi_least(d->rows * d->cols, i + AMP_CHUNK), n;
+    (void)w;
+    for (; i < end; i += n) {
+        n = ampi_least(AMPI_BLOCK, end - i);
+        j->k->widen[d->dy.dtype](dy, ampi_at(d->dy, i), n);
+        j->k->act_grad(dy, ampi_floats(j->k, d->saved, i, n, saved), n, d->act);
+        j->k->narrow[d->dy.dtype](ampi_at(d->dy, i), dy, n);
+    }
+}
+static void ampi_col_part(const ampi_act_work *j, size_t c0, size_t cols, size_t row, size_t end, float *sum) {
+    float x[AMPI_NC];
+    memset(sum, 0, cols * sizeof *sum);
+    for (; row < end; row++)
+        j->k->axpy(sum, ampi_floats(j->k, j->job->dy, row * j->job->cols + c0, cols, x), cols, 1.0f);
+}
+static void ampi_col_task(void *arg, size_t task, ampi_workspace *w) { /* AMPI_NC columns, by the rule of sums */
+    const ampi_act_work *j = (const ampi_act_work *)arg;
+    const amp_bias_grad_job *d = j->job;
+    size_t c0 = task * AMPI_NC, cols = ampi_least(AMPI_NC, d->cols - c0), r, c, h;
+    float part[AMPI_NC];
+    memset(w->column, 0, sizeof w->column);
+    for (r = 0; r < d->rows; r += AMP_ROWS) {
+        double *lane = w->column + r / AMP_ROWS % AMP_COLUMN_LANES * AMPI_NC;
+        ampi_col_part(j, c0, cols, r, ampi_least(d->rows, r + AMP_ROWS), part);
+        for (c = 0; c < cols; c++)
+            lane[c] = amp_dadd(lane[c], amp_widen(part[c]));
+    }
+    for (h = AMP_COLUMN_LANES / 2; h > 0; h /= 2)
+        for (c = 0; c < h * AMPI_NC; c++)
+            w->column[c] = amp_dadd(w->column[c], w->column[c + h * AMPI_NC]);
+    for (c = 0; c < cols; c++) {
+        double s = w->column[c];
+        if (d->accumulate) s = amp_dadd(amp_widen(amp_load(d->dbias.data, d->dbias.dtype, c0 + c)), s);
+        amp_store(d->dbias.data, d->dbias.dtype, c0 + c, amp_narrow(s));
+    }
+}
+static amp_status ampi_cpu_bias_grad(amp_ctx *ctx, const amp_bias_grad_job *job) {
+    ampi_cpu *c = ampi_cpu_of(ctx);
+    size_t n = job->rows * job->cols;
+    ampi_act_work j;
+    j.k = c->k;
+    j.job = job;
+    if (job->act != AMP_ACT_NONE) (void)ampi_run(c, ampi_chunks(n), (double)n, ampi_act_task, &j);
+    if (job->dbias.data) (void)ampi_run(c, (job->cols - 1) / AMPI_NC + 1, (double)n, ampi_col_task, &j);
+    return AMP_OK;
+}
+

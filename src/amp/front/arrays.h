@@ -1,0 +1,274 @@
+/* ==== >>front-arrays =============================================================================================
+   Arrays: casts, finite checks, histograms.   tests: tests/test_arrays.c */
+
+/* Elements of size bytes lie at p. A device loads and stores whole aligned elements only. */
+static int ampi_is_aligned(const amp_ctx *ctx, const void *p, size_t size) {
+    return !ctx->b->aligned || (uintptr_t)p % size == 0;
+}
+/* floats or labels; NULL is fine */
+static amp_status ampi_check_words(amp_ctx *ctx, const char *where, const char *name, const void *p) {
+    if (ampi_is_aligned(ctx, p, 4u)) return AMP_OK;
+    return AMPI_INVALID(ctx, "%s: %s is not aligned to 4 bytes", where, name);
+}
+
+/* an operand of `need` elements; required: NULL is refused when need > 0 */
+static amp_status ampi_check_array(
+    amp_ctx *ctx, const char *where, const char *name, amp_array a, size_t need, int required) {
+    if (!a.data) return required && need ? AMPI_INVALID(ctx, "%s: %s.data is NULL", where, name) : AMP_OK;
+    if (amp_dtype_size(a.dtype) == 0)
+        return AMPI_INVALID(ctx, "%s: %s.dtype is %d (%s); a storage dtype is needed", where, name, (int)a.dtype,
+            amp_dtype_name(a.dtype));
+    if (!ampi_is_aligned(ctx, a.data, amp_dtype_size(a.dtype)))
+        return AMPI_INVALID(ctx, "%s: %s.data is not aligned to the %d bytes of its elements", where, name,
+            (int)amp_dtype_size(a.dtype));
+    if (a.flags & ~AMP_CACHE) return AMPI_INVALID(ctx, "%s: %s.flags has unknown bits", where, name);
+    if (a.count && a.count < need)
+        return AMPI_INVALID(
+            ctx, "%s: %s.count is %llu, but %llu elements are needed", where, name, AMPI_ULL(a.count), AMPI_ULL(need));
+    return AMP_OK;
+}
+
+static int ampi_overlap(const void *a, size_t na, const void *b, size_t nb) {
+    uintptr_t x = (uintptr_t)a, y = (uintptr_t)b;
+    return na && nb && x < y + nb && y < x + na;
+}
+
+/* Memory that a verb uses in several stages: it may not write what a later stage, or the same one, reads, nor what it
+   writes elsewhere. */
+typedef struct ampi_extent {
+    const char *name;
+    const void *data;
+    size_t bytes;
+    int read, write; /* the last stage that reads it, the one that writes it, counted from 1; 0: none */
+} ampi_extent;
+static ampi_extent ampi_extent_of(const char *name, amp_array a, size_t count, int read, int write) {
+    ampi_extent r;
+    r.name = name;
+    r.data = a.data;
+    r.bytes = a.data ? count * amp_dtype_size(a.dtype) : 0;
+    r.read = read;
+    r.write = write;
+    return r;
+}
+static amp_status ampi_refuse_overlap(amp_ctx *ctx, const char *where, const ampi_extent *r, const ampi_extent *with) {
+    const char *side = "after";
+    uintptr_t x = (uintptr_t)r->data;
+    uintptr_t y = (uintptr_t)with->data;
+    uintptr_t distance = y - x;
+    if (y < x) {
+        distance = x - y;
+        side = "before";
+    }
+    return AMPI_INVALID(
+        ctx, "%s: %s overlaps %s, which begins %llu bytes %s it", where, r->name, with->name, AMPI_ULL(distance), side);
+}
+static amp_status ampi_check_extents(amp_ctx *ctx, const char *where, const ampi_extent *r, size_t n) {
+    size_t i, k;
+    for (i = 0; i < n; i++)
+        for (k = 0; k < n; k++) {
+            int used = r[k].read >= r[i].write || r[k].write;
+            if (!r[i].write) continue;
+            if (k == i) continue;
+            if (!used) continue;
+            if (ampi_overlap(r[i].data, r[i].bytes, r[k].data, r[k].bytes))
+                return ampi_refuse_overlap(ctx, where, &r[i], &r[k]);
+        }
+    return AMP_OK;
+}
+
+/* Element i of y is made from element i of x: both are long enough, and are the same bytes or apart. */
+static amp_status ampi_check_map(
+    amp_ctx *ctx, const char *where, const char *name_y, amp_array y, const char *name_x, amp_array x, size_t count) {
+    size_t ny = 0, nx = 0;
+    AMPI_TRY(ampi_check_array(ctx, where, name_y, y, count, 1));
+    AMPI_TRY(ampi_check_array(ctx, where, name_x, x, count, 1));
+    AMPI_REQUIRE(ampi_product(&ny, count, amp_dtype_size(y.dtype)) && ampi_product(&nx, count, amp_dtype_size(x.dtype)),
+        ctx, AMP_ERR_INVALID_ARG, "%s: a count of %llu is too large", where, AMPI_ULL(count));
+    AMPI_REQUIRE((y.data == x.data && ny == nx) || !ampi_overlap(y.data, ny, x.data, nx), ctx, AMP_ERR_INVALID_ARG,
+        "%s: %s and %s overlap (the same array with one element size is allowed)", where, name_y, name_x);
+    return AMP_OK;
+}
+
+static amp_status ampi_do_cast(amp_ctx *ctx, amp_array dst, amp_array src, size_t count, const amp_cast_desc *opt) {
+    static const char where[] = "amp_cast";
+    amp_cast_desc none = AMP_ZERO;
+    if (!ctx) return AMP_ERR_INVALID_ARG;
+    if (!opt) opt = &none;
+    AMPI_CHECK_DESC(ctx, where, opt);
+    if (opt->rounding != AMP_NEAREST && opt->rounding != AMP_STOCHASTIC)
+        return AMPI_INVALID(ctx, "amp_cast: desc.rounding is %d", (int)opt->rounding);
+    if (opt->flags) return AMPI_INVALID(ctx, "amp_cast: desc.flags is not 0");
+    AMPI_TRY(ampi_check_map(ctx, where, "dst", dst, "src", src, count));
+    if (count == 0) return AMP_OK;
+    return ctx->b->cast(ctx, dst, src, count, opt);
+}
+AMP_API amp_status amp_cast(amp_ctx *ctx, amp_array dst, amp_array src, size_t count, const amp_cast_desc *opt) {
+    AMPI_VERB(ctx, "amp_cast", ampi_do_cast(ctx, dst, src, count, opt));
+}
+
+/* A good entry of a list: an array with a count, or {NULL}. */
+static int ampi_is_listed(const amp_ctx *ctx, amp_array a) {
+    const size_t size = amp_dtype_size(a.dtype);
+    size_t bytes;
+    if (!a.data) return a.count == 0;
+    if (!a.count || !size || (a.flags & ~AMP_CACHE)) return 0;
+    return ampi_is_aligned(ctx, a.data, size) && ampi_product(&bytes, a.count, size);
+}
+static amp_status ampi_check_list(amp_ctx *ctx, const char *where, const amp_array *a, size_t n) {
+    char name[40];
+    size_t i;
+    if (n && !a) return AMPI_INVALID(ctx, "%s: arrays is NULL", where);
+    for (i = 0; i < n && ampi_is_listed(ctx, a[i]);)
+        i++;
+    if (i == n) return AMP_OK;
+    snprintf(name, sizeof name, "arrays[%llu]", AMPI_ULL(i));
+    AMPI_TRY(ampi_check_array(ctx, where, name, a[i], a[i].count, 1));
+    AMPI_REQUIRE(!a[i].count, ctx, AMP_ERR_INVALID_ARG, "%s: %s.count is %llu, which is too large", where, name,
+        AMPI_ULL(a[i].count));
+    return AMPI_INVALID(ctx, "%s: %s.count is 0, but its data is not NULL: lists need counts", where, name);
+}
+
+static amp_status ampi_do_all_finite(
+    amp_ctx *ctx, amp_finite_report *report, const amp_array *arrays, size_t n_arrays) {
+    amp_finite_report r = AMP_ZERO;
+    if (!ctx) return AMP_ERR_INVALID_ARG;
+    if (!report) return AMPI_INVALID(ctx, "amp_all_finite: report is NULL");
+    AMPI_TRY(ampi_check_list(ctx, "amp_all_finite", arrays, n_arrays));
+    AMPI_HAS(ctx, "amp_all_finite", finite);
+    AMPI_TRY(ampi_failed_in(ctx, "amp_all_finite", ctx->b->may_wait(ctx)));
+    AMPI_TRY(ctx->b->finite(ctx, NULL, arrays, n_arrays, NULL, &r));
+    *report = r;
+    return AMP_OK;
+}
+AMP_API amp_status amp_all_finite(amp_ctx *ctx, amp_finite_report *report, const amp_array *arrays, size_t n_arrays) {
+    AMPI_VERB(ctx, "amp_all_finite", ampi_do_all_finite(ctx, report, arrays, n_arrays));
+}
+
+static amp_status ampi_do_histogram_count(amp_ctx *ctx, amp_histogram *out, const amp_array *arrays, size_t n_arrays) {
+    amp_histogram h;
+    memset(&h, 0, sizeof h);
+    if (!ctx) return AMP_ERR_INVALID_ARG;
+    if (!out) return AMPI_INVALID(ctx, "amp_histogram_count: out is NULL");
+    AMPI_TRY(ampi_check_list(ctx, "amp_histogram_count", arrays, n_arrays));
+    AMPI_HAS(ctx, "amp_histogram_count", histogram);
+    AMPI_TRY(ampi_failed_in(ctx, "amp_histogram_count", ctx->b->may_wait(ctx)));
+    AMPI_TRY(ctx->b->histogram(ctx, arrays, n_arrays, &h));
+    *out = h;
+    return AMP_OK;
+}
+AMP_API amp_status amp_histogram_count(amp_ctx *ctx, amp_histogram *out, const amp_array *arrays, size_t n_arrays) {
+    AMPI_VERB(ctx, "amp_histogram_count", ampi_do_histogram_count(ctx, out, arrays, n_arrays));
+}
+
+static int ampi_log2_floor(float x) { /* of a positive float: floor(log2 x) */
+    uint32_t u = ampi_bits(x);
+    int e = (int)(u >> 23) - 127;
+    if (e == -127)
+        for (e = -127 + 1; !(u & 0x800000u); e--)
+            u <<= 1;
+    return e;
+}
+typedef struct ampi_limits { /* of a dtype, as exponents of 2 */
+    int lost;                /* x < 2^lost becomes 0: half of the smallest subnormal */
+    int subnormal;           /* x < 2^subnormal becomes 0 or subnormal */
+    int overflow;            /* x >= 2^overflow overflows, and some x below it may */
+} ampi_limits;
+static ampi_limits ampi_limits_of(amp_dtype dtype) {
+    ampi_format f = ampi_format_of(dtype);
+    ampi_limits l = {-149, -126, 128}; /* a float holds everything that a float holds */
+    if (dtype == AMP_F32) return l;
+    l.subnormal = (int)f.emin - 127;
+    l.lost = l.subnormal - (int)f.mant - 1;
+    l.overflow = ampi_log2_floor(ampi_float(f.limit)) + 1;
+    return l;
+}
+AMP_API amp_fates amp_histogram_fates(const amp_histogram *h, amp_dtype dtype, float scale) {
+    amp_fates f = AMP_ZERO;
+    ampi_limits l;
+    uint64_t all = 0, lost = 0, subnormal = 0, over = 0;
+    int e, shift;
+    if (!h || amp_dtype_size(dtype) == 0 || !(scale > 0.0f)) return f;
+    l = ampi_limits_of(dtype);
+    shift = ampi_log2_floor(scale);
+    for (e = 0; e < 255; e++) {
+        int from = (e ? e - 127 : -149) + shift, to = e - 126 + shift; /* |x| * scale is in [2^from, 2^to) */
+        all += h->pow2[e];
+        if (to <= l.lost) lost += h->pow2[e];
+        if (to <= l.subnormal) subnormal += h->pow2[e];
+        if (from >= l.overflow) over += h->pow2[e];
+    }
+    if (all == 0) return f;
+    f.lost = (double)lost / (double)all;
+    f.subnormal = (double)subnormal / (double)all - f.lost;
+    f.overflow = (double)over / (double)all;
+    return f;
+}
+AMP_API void amp_histogram_add(amp_histogram *sum, const amp_histogram *more) {
+    size_t e;
+    if (!sum || !more) return;
+    sum->total += more->total;
+    sum->zero += more->zero;
+    sum->inf += more->inf;
+    sum->nan += more->nan;
+    for (e = 0; e < 256; e++)
+        sum->pow2[e] += more->pow2[e];
+    if (sum->amax < more->amax) sum->amax = more->amax;
+}
+AMP_API float amp_histogram_suggest_scale(const amp_histogram *h) {
+    int k;
+    if (!h || !(h->amax > 0.0f) || !amp_is_finite(h->amax)) return 65536.0f;
+    k = 14 - ampi_log2_floor(h->amax);                     /* amax < 2^(e+1), so amax * 2^k < 2^15 */
+    if ((ampi_bits(h->amax) & 0x7fffffu) > 0x7fe000u) k--; /* 65504 / 2 is just below 2^15 */
+    if (k > 100) k = 100;
+    if (k < -14) k = -14;
+    return ampi_float((uint32_t)(127 + k) << 23);
+}
+
+/* ---- floating-point control word: the default while a verb runs, the caller's again afterwards ---- */
+#if defined(__SSE2__) && defined(__GNUC__) && !defined(__TINYC__)
+#  define AMPI_FPU_WORD
+typedef uint32_t ampi_fpu;
+static ampi_fpu ampi_fpu_read(void) {
+    uint32_t x = 0;
+    __asm__ volatile("stmxcsr %0" : "=m"(x));
+    return x;
+}
+static void ampi_fpu_write(ampi_fpu x) { __asm__ volatile("ldmxcsr %0" : : "m"(x) : "memory"); }
+static ampi_fpu ampi_fpu_enter(void) {
+    ampi_fpu old = ampi_fpu_read();
+    if ((old & 0xffc0u) != 0x1f80u) ampi_fpu_write(0x1f80u);
+    return old;
+} /* writing is slow */
+static void ampi_fpu_leave(ampi_fpu old) {
+    if (ampi_fpu_read() != old) ampi_fpu_write(old);
+}
+#endif
+#if defined(__aarch64__) && defined(__GNUC__)
+#  define AMPI_FPU_WORD
+typedef uint64_t ampi_fpu;
+static ampi_fpu ampi_fpu_enter(void) {
+    uint64_t old;
+    __asm__ volatile("mrs %0, fpcr" : "=r"(old));
+    __asm__ volatile("msr fpcr, %0" : : "r"((uint64_t)0) : "memory");
+    return old;
+}
+static void ampi_fpu_leave(ampi_fpu old) { __asm__ volatile("msr fpcr, %0" : : "r"(old) : "memory"); }
+#endif
+#ifndef AMPI_FPU_WORD /* C99's environment, which is slower */
+typedef fenv_t ampi_fpu;
+static ampi_fpu ampi_fpu_enter(void) {
+    fenv_t old;
+    (void)fegetenv(&old);
+    (void)fesetenv(FE_DFL_ENV);
+    return old;
+}
+static void ampi_fpu_leave(ampi_fpu old) { (void)fesetenv(&old); }
+#endif
+static float ampi_inverse(float scale) { /* volatile: computed between enter and leave */
+    volatile float x = scale;
+    ampi_fpu fpu = ampi_fpu_enter();
+    x = amp_inverse_scale(x);
+    ampi_fpu_leave(fpu);
+    return x;
+}
+

@@ -1,0 +1,195 @@
+/* ==== >>front-context ============================================================================================
+   Contexts and their memory.   tests: tests/test_context.c */
+
+static int ampi_is_usable(const amp_backend *b) {
+    int memory = b->alloc && b->release && b->copy && b->copy_async && b->zero;
+    return b->name && b->destroy && memory && b->sync && b->may_wait && b->cast;
+}
+AMP_API amp_status amp_ctx_create_backend(
+    amp_ctx **out, const amp_backend *backend, void *self, const amp_allocator *host, const amp_logger *logger) {
+    amp_allocator none = AMP_ZERO;
+    amp_ctx *ctx;
+    if (!out) return AMP_ERR_INVALID_ARG;
+    *out = NULL;
+    if (!backend) return AMP_ERR_INVALID_ARG;
+    if (backend->version != (uint32_t)AMP_VERSION || backend->size != sizeof *backend) return AMP_ERR_VERSION;
+    if (!ampi_is_usable(backend)) return AMP_ERR_INVALID_ARG;
+    if (!host) host = &none;
+    ctx = (amp_ctx *)ampi_host_alloc(host, sizeof *ctx);
+    if (!ctx) return AMP_ERR_NO_MEMORY;
+    ctx->table = *backend;
+    ctx->b = &ctx->table;
+    ctx->self = self;
+    ctx->host = *host;
+    if (logger) ctx->log = *logger;
+    {
+        void *rows = NULL;
+        if (!ampi_grow(host, &rows, 0, &ctx->cap_rows, sizeof *ctx->rows)) {
+            ampi_host_free(host, ctx, sizeof *ctx);
+            return AMP_ERR_NO_MEMORY;
+        }
+        ctx->rows = (amp_ledger_row *)rows;
+    }
+    memcpy(ctx->rows[0].label, "total", 6);
+    ctx->n_rows = 1;
+    *out = ctx;
+    return AMP_OK;
+}
+
+AMP_API void *amp_ctx_self(const amp_ctx *ctx) { return ctx->self; }
+AMP_API const char *amp_last_error(const amp_ctx *ctx) {
+    const char *refused = ctx ? ampi_refusal(ctx) : "";
+    return refused ? refused : ctx->error;
+}
+AMP_API const char *amp_ctx_name(const amp_ctx *ctx) { return ctx ? ctx->b->name : ""; }
+
+static void ampi_scope_destroy(amp_ctx *ctx);
+static void ampi_do_params_destroy(amp_params *p);
+static void ampi_do_scaler_destroy(amp_scaler *s);
+static void ampi_do_fp8_destroy(amp_fp8 *f);
+AMP_API void amp_ctx_destroy(amp_ctx *ctx) {
+    amp_allocator host;
+    size_t i;
+    if (!ctx) return;
+    if (!ampi_enter(ctx)) {
+        (void)ampi_refuse(ctx, "amp_ctx_destroy" AMPI_BUSY);
+        return;
+    }
+    ampi_scope_destroy(ctx);
+    while (ctx->sets) {
+        amp_log_event(ctx, AMP_LOG_WARNING, "amp_ctx_destroy: a parameter set was not destroyed");
+        ampi_do_params_destroy(ctx->sets);
+    }
+    while (ctx->scalers) {
+        amp_log_event(ctx, AMP_LOG_WARNING, "amp_ctx_destroy: a scaler was not destroyed");
+        ampi_do_scaler_destroy(ctx->scalers);
+    }
+    while (ctx->fp8s) {
+        amp_log_event(ctx, AMP_LOG_WARNING, "amp_ctx_destroy: an amp_fp8 was not destroyed");
+        ampi_do_fp8_destroy(ctx->fp8s);
+    }
+    for (i = 0; i < ctx->n_blocks; i++) {
+        amp_log_event(ctx, AMP_LOG_WARNING, "amp_ctx_destroy: %llu bytes of \"%s\" were not freed",
+            AMPI_ULL(ctx->blocks[i].bytes), ctx->rows[ctx->blocks[i].row].label);
+        ctx->b->release(ctx, ctx->blocks[i].ptr, ctx->blocks[i].bytes);
+    }
+    ctx->b->destroy(ctx);
+    host = ctx->host;
+    ampi_host_free(&host, ctx->blocks, ctx->cap_blocks * sizeof *ctx->blocks);
+    ampi_host_free(&host, ctx->rows, ctx->cap_rows * sizeof *ctx->rows);
+    ampi_host_free(&host, ctx, sizeof *ctx);
+}
+
+static void ampi_ledger_add(amp_ledger_row *r, size_t bytes) {
+    r->bytes += bytes;
+    if (r->peak < r->bytes) r->peak = r->bytes;
+}
+
+static amp_status ampi_do_alloc(amp_ctx *ctx, void **out, size_t bytes, const char *label) {
+    void *p = NULL;
+    size_t row;
+    amp_status st;
+    if (!ctx) return AMP_ERR_INVALID_ARG;
+    if (!out) return AMPI_INVALID(ctx, "amp_alloc: out is NULL");
+    *out = NULL;
+    if (!label) label = "user";
+    if (strlen(label) > 31) return AMPI_INVALID(ctx, "amp_alloc: label \"%s\" is longer than 31 characters", label);
+    if (bytes == 0) return AMP_OK;
+    for (row = 1; row < ctx->n_rows; row++)
+        if (strcmp(ctx->rows[row].label, label) == 0) break;
+    p = ctx->rows;
+    if (row == ctx->n_rows && !ampi_grow(&ctx->host, &p, ctx->n_rows, &ctx->cap_rows, sizeof *ctx->rows))
+        return amp_fail(ctx, AMP_ERR_NO_MEMORY, "amp_alloc: no memory for the ledger");
+    ctx->rows = (amp_ledger_row *)p;
+    p = ctx->blocks;
+    if (!ampi_grow(&ctx->host, &p, ctx->n_blocks, &ctx->cap_blocks, sizeof *ctx->blocks))
+        return amp_fail(ctx, AMP_ERR_NO_MEMORY, "amp_alloc: no memory for the ledger");
+    ctx->blocks = (ampi_block *)p;
+    st = ctx->b->alloc(ctx, &p, bytes);
+    if (st != AMP_OK) return st;
+    if (row == ctx->n_rows) {
+        memset(&ctx->rows[row], 0, sizeof ctx->rows[row]);
+        memcpy(ctx->rows[row].label, label, strlen(label));
+        ctx->n_rows++;
+    }
+    ampi_ledger_add(&ctx->rows[0], bytes);
+    ampi_ledger_add(&ctx->rows[row], bytes);
+    ctx->blocks[ctx->n_blocks].ptr = p;
+    ctx->blocks[ctx->n_blocks].bytes = bytes;
+    ctx->blocks[ctx->n_blocks].row = row;
+    ctx->n_blocks++;
+    *out = p;
+    return AMP_OK;
+}
+AMP_API amp_status amp_alloc(amp_ctx *ctx, void **out, size_t bytes, const char *label) {
+    if (out) *out = NULL;
+    AMPI_VERB(ctx, "amp_alloc", ampi_do_alloc(ctx, out, bytes, label));
+}
+
+static amp_status ampi_do_free(amp_ctx *ctx, void *ptr) {
+    size_t i;
+    if (!ctx) return AMP_ERR_INVALID_ARG;
+    if (!ptr) return AMP_OK;
+    for (i = ctx->n_blocks; i-- > 0;)
+        if (ctx->blocks[i].ptr == ptr) { /* usually a young one */
+            ctx->b->release(ctx, ptr, ctx->blocks[i].bytes);
+            ctx->rows[0].bytes -= ctx->blocks[i].bytes;
+            ctx->rows[ctx->blocks[i].row].bytes -= ctx->blocks[i].bytes;
+            memmove(&ctx->blocks[i], &ctx->blocks[i + 1], (ctx->n_blocks - i - 1) * sizeof *ctx->blocks);
+            ctx->n_blocks--;
+            return AMP_OK;
+        }
+    return AMPI_INVALID(ctx, "amp_free: ptr was not given by amp_alloc of this context, or is freed already");
+}
+AMP_API amp_status amp_free(amp_ctx *ctx, void *ptr) { AMPI_VERB(ctx, "amp_free", ampi_do_free(ctx, ptr)); }
+
+AMP_API size_t amp_ledger(const amp_ctx *ctx, amp_ledger_row *out, size_t cap, const char *label) {
+    size_t i, n = 0;
+    if (!ctx) return 0;
+    for (i = 0; i < ctx->n_rows; i++) {
+        if (label && strcmp(ctx->rows[i].label, label) != 0) continue;
+        if (out && n < cap) out[n] = ctx->rows[i];
+        n++;
+    }
+    return n;
+}
+
+static amp_status ampi_check_copy(amp_ctx *ctx, const char *where, const void *dst, const void *src) {
+    if (!dst || !src) return AMPI_INVALID(ctx, "%s: %s is NULL", where, dst ? "src" : "dst");
+    return AMP_OK;
+}
+static amp_status ampi_do_copy(amp_ctx *ctx, void *dst, const void *src, size_t bytes) {
+    if (!ctx) return AMP_ERR_INVALID_ARG;
+    if (bytes == 0) return AMP_OK;
+    AMPI_TRY(ampi_check_copy(ctx, "amp_copy", dst, src));
+    AMPI_TRY(ampi_failed_in(ctx, "amp_copy", ctx->b->may_wait(ctx)));
+    return ctx->b->copy(ctx, dst, src, bytes);
+}
+AMP_API amp_status amp_copy(amp_ctx *ctx, void *dst, const void *src, size_t bytes) {
+    AMPI_VERB(ctx, "amp_copy", ampi_do_copy(ctx, dst, src, bytes));
+}
+static amp_status ampi_do_copy_async(amp_ctx *ctx, void *dst, const void *src, size_t bytes) {
+    if (!ctx) return AMP_ERR_INVALID_ARG;
+    if (bytes == 0) return AMP_OK;
+    AMPI_TRY(ampi_check_copy(ctx, "amp_copy_async", dst, src));
+    return ctx->b->copy_async(ctx, dst, src, bytes);
+}
+AMP_API amp_status amp_copy_async(amp_ctx *ctx, void *dst, const void *src, size_t bytes) {
+    AMPI_VERB(ctx, "amp_copy_async", ampi_do_copy_async(ctx, dst, src, bytes));
+}
+static amp_status ampi_do_zero(amp_ctx *ctx, void *dst, size_t bytes) {
+    if (!ctx) return AMP_ERR_INVALID_ARG;
+    if (bytes == 0) return AMP_OK;
+    if (!dst) return AMPI_INVALID(ctx, "amp_zero: dst is NULL");
+    return ctx->b->zero(ctx, dst, bytes);
+}
+AMP_API amp_status amp_zero(amp_ctx *ctx, void *dst, size_t bytes) {
+    AMPI_VERB(ctx, "amp_zero", ampi_do_zero(ctx, dst, bytes));
+}
+static amp_status ampi_do_sync(amp_ctx *ctx) {
+    if (!ctx) return AMP_ERR_INVALID_ARG;
+    AMPI_TRY(ampi_failed_in(ctx, "amp_sync", ctx->b->may_wait(ctx)));
+    return ctx->b->sync(ctx);
+}
+AMP_API amp_status amp_sync(amp_ctx *ctx) { AMPI_VERB(ctx, "amp_sync", ampi_do_sync(ctx)); }
+

@@ -1,0 +1,836 @@
+/* ==== >>front-params =============================================================================================
+   Parameter sets.   tests: tests/test_params.c, tests/test_layouts.c */
+
+typedef struct ampi_param { /* what amp_params_add was told, with defaults filled in */
+    amp_param_desc d;
+    char *name;  /* our copy; d.name is not used after amp_params_add */
+    float *init; /* our copy of d.init, until commit */
+    int unused;  /* 1: amp_params_use has left it out */
+} ampi_param;
+
+/* What a set's gradients and accumulators are: see ampi_rules. */
+typedef enum ampi_phase {
+    AMPI_READY = 0,       /* gradients carry the loss scale */
+    AMPI_UNSCALED,        /* amp_scaler_unscale has divided them by it */
+    AMPI_STEPPED,         /* a step has used them */
+    AMPI_INSPECTED,       /* amp_inspect has: amp_apply may follow */
+    AMPI_ADDING,          /* the accumulators hold micro-batches; gradients carry the loss scale */
+    AMPI_ADDING_UNSCALED, /* the same, but gradients are unscaled */
+    AMPI_ADDED,           /* amp_inspect has used the accumulators: amp_apply may follow */
+    AMPI_SUMMED,          /* a step has used the accumulators; gradients carry the loss scale */
+    AMPI_PHASES
+} ampi_phase;
+
+/* What a set owns: one block of context memory per kind, each with its label in the ledger. */
+typedef enum ampi_arena {
+    AMPI_MASTERS = 0, /* FP32 masters, or the low parts of SPLIT and KAHAN */
+    AMPI_MODELS,
+    AMPI_GRADS,
+    AMPI_MOMENTS,
+    AMPI_ACCUMS,
+    AMPI_TABLES, /* records, totals, the list of parameters and that of chunks */
+    AMPI_ARENAS
+} ampi_arena;
+
+struct amp_params {
+    amp_ctx *ctx;
+    amp_params_desc desc; /* resolved */
+    char label[24];
+    ampi_param *params;
+    amp_param_entry *entries; /* host copy of the table */
+    size_t n, cap;
+    int committed;
+    int stochastic; /* a model copy may differ from the rounded master */
+    uint32_t count; /* of the last inspection's desc: count_lost */
+    int drawn;      /* the last step that counted them rounds model copies stochastically */
+    void *arena[AMPI_ARENAS];
+    amp_param_table table;
+    amp_step_record *record; /* context memory: of steps, and of norms asked for by hand */
+    amp_step_record *probe;
+    amp_step_mirror *mirror;
+    ampi_phase phase;
+    int32_t holds;         /* 1: its accumulation window (amp_window_begin) holds the scaler's scale */
+    amp_scaler *scaler;    /* whose iteration the phase belongs to, and whose scale is held; NULL: none */
+    amp_params *next_tied; /* in that scaler's list of such sets */
+    amp_params *next;      /* in the context's list of committed sets */
+};
+static amp_ctx *ampi_ctx_of(const amp_params *p) { return p ? p->ctx : NULL; }
+#define AMPI_MAX_PARAMS 0xffffff /* the index has 24 bits of a random stream's number, see amp_draw_of */
+static void ampi_untie(amp_params *p);
+static void ampi_weights_changed(amp_ctx *ctx, const amp_params *p); /* casts of them are made again */
+
+static amp_params_desc ampi_params_defaults(amp_params_desc d) {
+    if (d.model == AMP_AUTO) d.model = AMP_F16;
+    if (d.grad == AMP_AUTO) d.grad = d.model;
+    if (d.moments == 0)
+        d.moments = 2;
+    else if (d.moments == AMP_NONE)
+        d.moments = 0;
+    if (d.moment == AMP_AUTO) d.moment = AMP_F32;
+    return d;
+}
+
+static int ampi_is_layout(const amp_params_desc *d) { /* d with its defaults filled in */
+    int model = d->model == AMP_F16 || d->model == AMP_BF16 || d->model == AMP_F32;
+    int master = (uint32_t)d->master <= (uint32_t)AMP_MASTER_KAHAN;
+    int kahan = d->master != AMP_MASTER_KAHAN || d->model == AMP_BF16;
+    int moments = d->moments >= 0 && d->moments <= 2 && (d->moment == AMP_F32 || d->moment == AMP_BF16);
+    return model && master && kahan && moments && amp_dtype_size(d->grad) != 0;
+}
+static amp_master ampi_layout_for(amp_master set, amp_dtype model) { /* an FP32 model copy is the master */
+    return model == AMP_F32 ? AMP_MASTER_F32 : set;
+}
+
+AMP_API amp_layout amp_layout_bytes(const amp_params_desc *desc) {
+    amp_params_desc d = AMP_ZERO;
+    amp_layout l = AMP_ZERO;
+    amp_master kept;
+    if (desc) d = *desc;
+    d = ampi_params_defaults(d);
+    if (!ampi_is_layout(&d)) return l;
+    kept = ampi_layout_for(d.master, d.model);
+    if (kept == AMP_MASTER_F32) l.master = 4;
+    if (kept == AMP_MASTER_SPLIT || kept == AMP_MASTER_KAHAN) l.master = 2;
+    if (d.model != AMP_F32) l.model = (uint32_t)amp_dtype_size(d.model);
+    l.grad = (uint32_t)amp_dtype_size(d.grad);
+    l.moments = (uint32_t)d.moments * (uint32_t)amp_dtype_size(d.moment);
+    if (d.accumulate) l.accum = 4;
+    l.total = l.master + l.model + l.grad + l.moments + l.accum;
+    return l;
+}
+
+static amp_status ampi_check_layout(amp_ctx *ctx, const char *where, const amp_params_desc *d) {
+    if (ampi_is_layout(d)) return AMP_OK;
+    AMPI_REQUIRE(d->model == AMP_F16 || d->model == AMP_BF16 || d->model == AMP_F32, ctx, AMP_ERR_INVALID_ARG,
+        "%s: desc.model is %d (%s); f16, bf16 or f32 is needed", where, (int)d->model, amp_dtype_name(d->model));
+    AMPI_REQUIRE(amp_dtype_size(d->grad), ctx, AMP_ERR_INVALID_ARG, "%s: desc.grad is %d", where, (int)d->grad);
+    AMPI_REQUIRE((uint32_t)d->master <= (uint32_t)AMP_MASTER_KAHAN, ctx, AMP_ERR_INVALID_ARG, "%s: desc.master is %d",
+        where, (int)d->master);
+    AMPI_REQUIRE(d->master != AMP_MASTER_KAHAN || d->model == AMP_BF16, ctx, AMP_ERR_INVALID_ARG,
+        "%s: desc.master AMP_MASTER_KAHAN needs a bf16 model, not %s", where, amp_dtype_name(d->model));
+    AMPI_REQUIRE(d->moments >= 0 && d->moments <= 2, ctx, AMP_ERR_INVALID_ARG,
+        "%s: desc.moments is %d; 0 (for 2), 1, 2 or AMP_NONE is needed", where, (int)d->moments);
+    return AMPI_INVALID(
+        ctx, "%s: desc.moment is %d (%s); f32 or bf16 is needed", where, (int)d->moment, amp_dtype_name(d->moment));
+}
+
+static amp_status ampi_do_params_create(
+    amp_params **out, amp_ctx *ctx, int version, size_t size, const amp_params_desc *desc) {
+    static const char where[] = "amp_params_create";
+    amp_params_desc d = AMP_ZERO;
+    amp_params *p;
+    if (out) *out = NULL;
+    if (!ctx) return AMP_ERR_INVALID_ARG;
+    AMPI_REQUIRE(out, ctx, AMP_ERR_INVALID_ARG, "%s: out is NULL", where);
+    AMPI_REQUIRE(version == AMP_VERSION && size == sizeof d, ctx, AMP_ERR_VERSION,
+        "%s: header and implementation differ", where);
+    if (desc) {
+        AMPI_CHECK_DESC(ctx, where, desc);
+        d = *desc;
+    }
+    AMPI_HAS(ctx, where, inspect);
+    if (!d.label) d.label = "params";
+    AMPI_REQUIRE(strlen(d.label) < sizeof p->label, ctx, AMP_ERR_INVALID_ARG,
+        "%s: desc.label is longer than 23 characters", where);
+    AMPI_REQUIRE(d.flags == 0, ctx, AMP_ERR_INVALID_ARG, "%s: desc.flags is not 0", where);
+    d = ampi_params_defaults(d);
+    AMPI_TRY(ampi_check_layout(ctx, where, &d));
+    p = (amp_params *)ampi_host_alloc(&ctx->host, sizeof *p);
+    if (!p) return amp_fail(ctx, AMP_ERR_NO_MEMORY, "%s: no host memory", where);
+    p->ctx = ctx;
+    p->desc = d;
+    memcpy(p->label, d.label, strlen(d.label));
+    p->desc.label = NULL;
+    *out = p;
+    return AMP_OK;
+}
+AMP_API amp_status amp_params_create_checked(
+    amp_params **out, amp_ctx *ctx, int version, size_t size, const amp_params_desc *desc) {
+    if (out) *out = NULL;
+    AMPI_VERB(ctx, "amp_params_create", ampi_do_params_create(out, ctx, version, size, desc));
+}
+
+AMP_API size_t amp_params_count(const amp_params *p) { return p ? p->n : 0; }
+AMP_API size_t amp_params_find(const amp_params *p, const char *name) {
+    size_t i;
+    if (!p) return 0;
+    for (i = 0; name && i < p->n; i++)
+        if (strcmp(p->params[i].name, name) == 0) return i;
+    return p->n;
+}
+
+/* count, rows and cols from what is given of them */
+static amp_status ampi_param_shape(amp_params *p, const char *where, const char *name, amp_param_desc *d) {
+    size_t area;
+    if (!d->rows != !d->cols)
+        return AMPI_INVALID(p->ctx, "%s: desc.%s of \"%s\" is 0, but desc.%s is %llu", where, d->rows ? "cols" : "rows",
+            name, d->rows ? "rows" : "cols", AMPI_ULL(d->rows | d->cols));
+    if (!ampi_product(&area, d->rows, d->cols) || d->count > (size_t)-1 / 32 || area > (size_t)-1 / 32)
+        return AMPI_INVALID(p->ctx, "%s: desc.count of \"%s\" is too large", where, name);
+    if (d->count == 0) d->count = area;
+    if (d->count == 0) return AMPI_INVALID(p->ctx, "%s: desc.count of \"%s\" is 0", where, name);
+    if (area && area != d->count)
+        return AMPI_INVALID(p->ctx, "%s: desc.count of \"%s\" is %llu, but desc.rows * desc.cols is %llu", where, name,
+            AMPI_ULL(d->count), AMPI_ULL(area));
+    if (area == 0) {
+        d->rows = 1;
+        d->cols = d->count;
+    }
+    return AMP_OK;
+}
+
+/* the model copy, the gradient and the master: their dtypes, and which of them are adopted */
+static amp_status ampi_param_arrays(amp_params *p, const char *where, const char *name, amp_param_desc *d) {
+    amp_dtype model = d->keep_f32 ? AMP_F32 : p->desc.model;
+    if (d->model.dtype == AMP_AUTO) d->model.dtype = model;
+    if (d->grad.dtype == AMP_AUTO) d->grad.dtype = d->keep_f32 ? AMP_F32 : p->desc.grad;
+    if (d->model.dtype != model)
+        return AMPI_INVALID(p->ctx, "%s: desc.model.dtype of \"%s\" is %s, but its model copy is %s", where, name,
+            amp_dtype_name(d->model.dtype), amp_dtype_name(model));
+    AMPI_TRY(ampi_check_array(p->ctx, where, "desc.model", d->model, d->count, 0));
+    AMPI_TRY(ampi_check_array(p->ctx, where, "desc.grad", d->grad, d->count, 0));
+    if (amp_dtype_size(d->grad.dtype) == 0)
+        return AMPI_INVALID(p->ctx, "%s: desc.grad.dtype of \"%s\" is %d", where, name, (int)d->grad.dtype);
+    if (model == AMP_F32) { /* one FP32 array is master and model copy */
+        if (d->master && d->model.data && d->model.data != (void *)d->master)
+            return AMPI_INVALID(p->ctx,
+                "%s: desc.master and desc.model of \"%s\" differ, but an FP32 model copy is the master", where, name);
+        if (!d->master) memcpy(&d->master, &d->model.data, sizeof d->master);
+        d->model.data = NULL;
+    } else if (p->desc.master != AMP_MASTER_F32 && d->master) {
+        return AMPI_INVALID(
+            p->ctx, "%s: desc.master of \"%s\" is given, but the set's layout has no FP32 masters", where, name);
+    }
+    if ((uintptr_t)d->master % sizeof(float))
+        return AMPI_INVALID(p->ctx, "%s: desc.master of \"%s\" is not aligned to 4 bytes", where, name);
+    return AMP_OK;
+}
+
+/* SPLIT keeps the master's upper half in the model copy, so what FP16 cannot hold has no master */
+static amp_status ampi_check_weights(
+    const amp_params *p, const char *where, const amp_param_desc *d, const char *name, const float *w) {
+    const uint32_t limit = ampi_format_of(AMP_F16).limit; /* its bits: a conversion might stop a caller who traps */
+    size_t i;
+    if (p->desc.master != AMP_MASTER_SPLIT || d->model.dtype != AMP_F16) return AMP_OK;
+    for (i = 0; i < d->count; i++)
+        AMPI_REQUIRE((ampi_bits(w[i]) & 0x7fffffffu) < limit, p->ctx, AMP_ERR_INVALID_ARG,
+            "%s: weight %llu of \"%s\" is %g, which FP16 cannot hold (AMP_MASTER_SPLIT needs |w| < 65520)", where,
+            AMPI_ULL(i), name, (double)w[i]);
+    return AMP_OK;
+}
+
+static void ampi_param_forget_init(const amp_ctx *ctx, ampi_param *q) {
+    ampi_host_free(&ctx->host, q->init, q->d.count * sizeof(float));
+    q->init = NULL;
+}
+static void ampi_param_free(const amp_ctx *ctx, ampi_param *q) {
+    ampi_param_forget_init(ctx, q);
+    if (q->name) ampi_host_free(&ctx->host, q->name, strlen(q->name) + 1);
+    q->name = NULL;
+}
+
+/* copies of what the caller may change from now on, and a place in the list */
+static amp_status ampi_param_keep(amp_params *p, const char *name, ampi_param *q) {
+    const amp_allocator *host = &p->ctx->host;
+    size_t len = strlen(name) + 1;
+    void *list = p->params;
+    q->name = (char *)ampi_host_alloc(host, len);
+    if (!q->name) return AMP_ERR_NO_MEMORY;
+    memcpy(q->name, name, len);
+    if (q->d.init) {
+        q->init = (float *)ampi_host_alloc(host, q->d.count * sizeof(float));
+        if (!q->init) return AMP_ERR_NO_MEMORY;
+        memcpy(q->init, q->d.init, q->d.count * sizeof(float));
+    }
+    if (!ampi_grow(host, &list, p->n, &p->cap, sizeof *p->params)) return AMP_ERR_NO_MEMORY;
+    p->params = (ampi_param *)list;
+    return AMP_OK;
+}
+
+static amp_status ampi_do_params_add(amp_params *p, const amp_param_desc *desc) {
+    static const char where[] = "amp_params_add";
+    ampi_param q = AMP_ZERO;
+    char number[24];
+    const char *name;
+    if (!p) return AMP_ERR_INVALID_ARG;
+    AMPI_CHECK_DESC(p->ctx, where, desc);
+    if (p->committed) return amp_fail(p->ctx, AMP_ERR_STAGE, "%s: the set is committed", where);
+    if (p->n >= AMPI_MAX_PARAMS)
+        return AMPI_INVALID(p->ctx, "%s: the set has %d parameters, and more are not possible", where, AMPI_MAX_PARAMS);
+    q.d = *desc;
+    snprintf(number, sizeof number, "%llu", AMPI_ULL(p->n));
+    name = desc->name ? desc->name : number;
+    if (strlen(name) > 255) return AMPI_INVALID(p->ctx, "%s: desc.name is longer than 255 characters", where);
+    if (amp_params_find(p, name) < p->n) return AMPI_INVALID(p->ctx, "%s: desc.name \"%s\" is taken", where, name);
+    AMPI_TRY(ampi_param_shape(p, where, name, &q.d));
+    if (q.d.group >= AMP_GROUPS)
+        return AMPI_INVALID(
+            p->ctx, "%s: desc.group of \"%s\" is %u; at most %d groups", where, name, (unsigned)q.d.group, AMP_GROUPS);
+    AMPI_TRY(ampi_param_arrays(p, where, name, &q.d));
+    if (q.d.init) AMPI_TRY(ampi_check_weights(p, where, &q.d, name, q.d.init));
+    if (ampi_param_keep(p, name, &q) != AMP_OK) {
+        ampi_param_free(p->ctx, &q);
+        return amp_fail(p->ctx, AMP_ERR_NO_MEMORY, "%s: no host memory", where);
+    }
+    p->params[p->n++] = q;
+    return AMP_OK;
+}
+AMP_API amp_status amp_params_add(amp_params *p, const amp_param_desc *desc) {
+    AMPI_VERB(ampi_ctx_of(p), "amp_params_add", ampi_do_params_add(p, desc));
+}
+
+static void ampi_params_undo(amp_params *p) { /* back to "not committed" */
+    amp_params **at;
+    size_t i;
+    ampi_untie(p);
+    if (p->committed) {
+        for (at = &p->ctx->sets; *at != p; at = &(*at)->next) {
+        }
+        *at = p->next;
+        ampi_weights_changed(p->ctx, p);
+    }
+    for (i = 0; i < AMPI_ARENAS; i++) {
+        (void)ampi_do_free(p->ctx, p->arena[i]);
+        p->arena[i] = NULL;
+    }
+    p->ctx->b->mirror_destroy(p->ctx, p->mirror);
+    p->mirror = NULL;
+    ampi_host_free(&p->ctx->host, p->entries, p->n * sizeof *p->entries);
+    p->entries = NULL;
+    p->record = p->probe = NULL;
+    memset(&p->table, 0, sizeof p->table);
+    p->committed = 0;
+}
+
+static void ampi_do_params_destroy(amp_params *p) {
+    amp_ctx *ctx = p->ctx;
+    size_t i;
+    ampi_params_undo(p);
+    for (i = 0; i < p->n; i++)
+        ampi_param_free(ctx, &p->params[i]);
+    ampi_host_free(&ctx->host, p->params, p->cap * sizeof *p->params);
+    ampi_host_free(&ctx->host, p, sizeof *p);
+}
+AMP_API void amp_params_destroy(amp_params *p) {
+    AMPI_VOID_VERB(ampi_ctx_of(p), "amp_params_destroy", ampi_do_params_destroy(p));
+}
+
+/* ---- layout: where the arrays of a set are in its arenas ----
+   The same walk measures (base NULL: every piece is NULL) and places. */
+typedef struct ampi_layout {
+    char *base[AMPI_ARENAS];
+    uint64_t bytes[AMPI_ARENAS]; /* used so far, saturating; each piece is a multiple of 256 */
+    uint64_t params, chunks;     /* walked over so far */
+} ampi_layout;
+
+static void *ampi_place(ampi_layout *l, ampi_arena which, uint64_t bytes) { /* the next piece of an arena */
+    uint64_t at = l->bytes[which], end = at + ampi_round256(bytes);
+    l->bytes[which] = end < at ? UINT64_MAX : end;
+    return bytes && l->base[which] ? l->base[which] + at : NULL;
+}
+
+/* the arrays of one parameter: adopted ones are where they are */
+static void ampi_place_entry(
+    ampi_layout *l, amp_param_entry *e, const amp_params_desc *set, const amp_param_desc *adopted) {
+    uint64_t n = e->count;
+    int k;
+    if (e->layout == AMP_MASTER_F32)
+        e->master = adopted->master ? adopted->master : ampi_place(l, AMPI_MASTERS, 4 * n);
+    else if (e->layout != AMP_MASTER_NONE)
+        e->low = ampi_place(l, AMPI_MASTERS, 2 * n);
+    if (e->model_dtype != AMP_F32)
+        e->model = adopted->model.data ? adopted->model.data : ampi_place(l, AMPI_MODELS, 2 * n);
+    e->grad = adopted->grad.data ? adopted->grad.data : ampi_place(l, AMPI_GRADS, n * amp_dtype_size(e->grad_dtype));
+    for (k = 0; k < set->moments; k++)
+        e->moment[k] = ampi_place(l, AMPI_MOMENTS, n * amp_dtype_size(e->moment_dtype));
+    if (set->accumulate) e->accum = (float *)ampi_place(l, AMPI_ACCUMS, 4 * n);
+    e->first_chunk = (uint32_t)l->chunks;
+    l->params++;
+    l->chunks += (n - 1) / AMP_CHUNK + 1;
+}
+
+typedef struct ampi_tables { /* what the arena of tables holds */
+    amp_step_record *record, *probe;
+    amp_param_table table;
+} ampi_tables;
+
+static ampi_tables ampi_place_tables(ampi_layout *l) { /* after every parameter */
+    ampi_tables t;
+    memset(&t, 0, sizeof t);
+    t.record = (amp_step_record *)ampi_place(l, AMPI_TABLES, sizeof *t.record);
+    t.probe = (amp_step_record *)ampi_place(l, AMPI_TABLES, sizeof *t.probe);
+    t.table.totals = (amp_totals *)ampi_place(l, AMPI_TABLES, sizeof *t.table.totals);
+    t.table.entries = (amp_param_entry *)ampi_place(l, AMPI_TABLES, l->params * sizeof *t.table.entries);
+    t.table.chunks = (amp_chunk *)ampi_place(l, AMPI_TABLES, l->chunks * sizeof *t.table.chunks);
+    t.table.partials = (amp_partial *)ampi_place(l, AMPI_TABLES, l->chunks * sizeof *t.table.partials);
+    t.table.counts = (amp_update_count *)ampi_place(l, AMPI_TABLES, l->params * sizeof *t.table.counts);
+    t.table.n_entries = (uint32_t)l->params;
+    t.table.n_chunks = (uint32_t)l->chunks;
+    return t;
+}
+
+static void ampi_place_set(ampi_layout *l, amp_params *p) {
+    ampi_tables t;
+    size_t i;
+    memset(l->bytes, 0, sizeof l->bytes);
+    l->params = l->chunks = 0;
+    for (i = 0; i < p->n; i++)
+        ampi_place_entry(l, &p->entries[i], &p->desc, &p->params[i].d);
+    t = ampi_place_tables(l);
+    p->record = t.record;
+    p->probe = t.probe;
+    p->table = t.table;
+    for (i = 0; i < p->n; i++)
+        p->table.n_elements += p->entries[i].count;
+}
+
+/* ---- weights between host and context memory ---- */
+
+static amp_array ampi_entry_array(void *data, amp_dtype t, uint64_t count) {
+    return data ? amp_arrn(data, t, (size_t)count) : amp_arr(NULL, AMP_AUTO);
+}
+static amp_array ampi_entry_master(const amp_param_entry *e) { return ampi_entry_array(e->master, AMP_F32, e->count); }
+static amp_array ampi_entry_model(const amp_param_entry *e) { /* what products read */
+    return ampi_entry_array(e->model ? e->model : e->master, e->model_dtype, e->count);
+}
+static amp_array ampi_entry_grad(const amp_param_entry *e) {
+    return ampi_entry_array(e->grad, e->grad_dtype, e->count);
+}
+static amp_array ampi_entry_moment(const amp_param_entry *e, size_t k) {
+    return ampi_entry_array(e->moment[k], e->moment_dtype, e->count);
+}
+static amp_array ampi_entry_low(const amp_param_entry *e) { return ampi_entry_array(e->low, AMP_BF16, e->count); }
+
+/* Weights without FP32 masters travel as model copies and low parts, a block of at most this many at a time. */
+#define AMPI_BLOCK_WEIGHTS ((size_t)1 << 19)
+
+typedef struct ampi_staging { /* host memory for one block */
+    uint16_t *model, *low;
+    size_t weights;
+} ampi_staging;
+
+static amp_status ampi_staging_begin(amp_ctx *ctx, const char *where, uint64_t count, ampi_staging *b) {
+    b->weights = count < AMPI_BLOCK_WEIGHTS ? (size_t)count : AMPI_BLOCK_WEIGHTS;
+    b->model = (uint16_t *)ampi_host_alloc(&ctx->host, 4 * b->weights);
+    AMPI_REQUIRE(b->model, ctx, AMP_ERR_NO_MEMORY, "%s: no host memory", where);
+    b->low = b->model + b->weights;
+    return AMP_OK;
+}
+static void ampi_staging_end(amp_ctx *ctx, ampi_staging *b) { ampi_host_free(&ctx->host, b->model, 4 * b->weights); }
+
+static uint32_t ampi_weight_pack(const amp_param_entry *e, float w) { /* the low part above the model copy */
+    if (e->layout == AMP_MASTER_SPLIT) return amp_split_pack(w, e->model_dtype);
+    if (e->layout == AMP_MASTER_KAHAN) return amp_kahan_pack(w);
+    return ampi_encode(ampi_bits(w), e->model_dtype, AMP_NEAREST, 0, 0);
+}
+
+static amp_status ampi_block_write(
+    amp_ctx *ctx, const amp_param_entry *e, const ampi_staging *b, size_t from, size_t n, const float *src) {
+    ampi_fpu fpu = ampi_fpu_enter(); /* packing subtracts */
+    size_t i;
+    for (i = 0; i < n; i++) {
+        uint32_t both = ampi_weight_pack(e, src[from + i]);
+        b->model[i] = (uint16_t)both;
+        b->low[i] = (uint16_t)(both >> 16);
+    }
+    ampi_fpu_leave(fpu);
+    AMPI_TRY(ctx->b->copy(ctx, (char *)e->model + 2 * from, b->model, 2 * n));
+    return e->low ? ctx->b->copy(ctx, (char *)e->low + 2 * from, b->low, 2 * n) : AMP_OK;
+}
+
+static amp_status ampi_block_read(
+    amp_ctx *ctx, const amp_param_entry *e, const ampi_staging *b, size_t from, size_t n, float *dst) {
+    amp_param_entry host = *e; /* its arrays in host memory */
+    ampi_fpu fpu;
+    size_t i;
+    AMPI_TRY(ctx->b->copy(ctx, b->model, (const char *)e->model + 2 * from, 2 * n));
+    if (e->low) AMPI_TRY(ctx->b->copy(ctx, b->low, (const char *)e->low + 2 * from, 2 * n));
+    host.model = b->model;
+    host.low = e->low ? b->low : NULL;
+    fpu = ampi_fpu_enter(); /* unpacking adds */
+    for (i = 0; i < n; i++)
+        dst[from + i] = amp_weight_load(&host, i);
+    ampi_fpu_leave(fpu);
+    return AMP_OK;
+}
+
+/* All weights of an entry: from src if it is given, else to dst. The caller casts the model copy of an FP32 master. */
+static amp_status ampi_move_staged(
+    amp_ctx *ctx, const amp_param_entry *e, const ampi_staging *b, float *dst, const float *src) {
+    size_t from, n, count = (size_t)e->count;
+    if (e->master && src) return ctx->b->copy(ctx, e->master, src, 4 * count);
+    if (e->master) return ctx->b->copy(ctx, dst, e->master, 4 * count);
+    for (from = 0; from < count; from += n) {
+        n = count - from < b->weights ? count - from : b->weights;
+        if (src)
+            AMPI_TRY(ampi_block_write(ctx, e, b, from, n, src));
+        else
+            AMPI_TRY(ampi_block_read(ctx, e, b, from, n, dst));
+    }
+    return AMP_OK;
+}
+static amp_status ampi_move_weights(
+    amp_ctx *ctx, const char *where, const amp_param_entry *e, float *dst, const float *src) {
+    ampi_staging b = {NULL, NULL, 0};
+    amp_status st;
+    if (!e->master) AMPI_TRY(ampi_staging_begin(ctx, where, e->count, &b));
+    st = ampi_move_staged(ctx, e, &b, dst, src);
+    if (!e->master) ampi_staging_end(ctx, &b);
+    return st;
+}
+
+static amp_status ampi_cast_entry(amp_ctx *ctx, amp_array dst, amp_array src) { /* to nearest */
+    amp_cast_desc c = AMP_ZERO;
+    return ctx->b->cast(ctx, dst, src, src.count, &c);
+}
+static amp_status ampi_renew_model(amp_ctx *ctx, const amp_param_entry *e) { /* where masters give it */
+    return e->master && e->model ? ampi_cast_entry(ctx, ampi_entry_model(e), ampi_entry_master(e)) : AMP_OK;
+}
+
+/* ---- commit, in the order of its steps ---- */
+
+static amp_status ampi_commit_entries(amp_params *p, const char *where) {
+    size_t i;
+    if (p->n == 0) return AMP_OK;
+    if (p->n) p->entries = (amp_param_entry *)ampi_host_alloc(&p->ctx->host, p->n * sizeof *p->entries);
+    AMPI_REQUIRE(p->entries || !p->n, p->ctx, AMP_ERR_NO_MEMORY, "%s: no host memory", where);
+    for (i = 0; i < p->n; i++) {
+        const amp_param_desc *d = &p->params[i].d;
+        amp_param_entry *e = &p->entries[i];
+        e->count = d->count;
+        e->layout = ampi_layout_for(p->desc.master, d->model.dtype);
+        e->model_dtype = d->model.dtype;
+        e->grad_dtype = d->grad.dtype;
+        e->moment_dtype = p->desc.moment;
+        e->no_decay = d->no_decay != 0;
+        e->group = d->group;
+    }
+    return AMP_OK;
+}
+
+static amp_status ampi_commit_arenas(amp_params *p, const char *where) {
+    static const char suffix[AMPI_ARENAS][9] = {".master", ".model", ".grad", ".moments", ".accum", ".tables"};
+    amp_ctx *ctx = p->ctx;
+    ampi_layout l = AMP_ZERO;
+    char label[sizeof p->label + sizeof ".moments"];
+    int k, fits;
+    ampi_place_set(&l, p);
+    fits = l.chunks <= 0xffffffffu;
+    for (k = 0; k < AMPI_ARENAS; k++)
+        fits &= l.bytes[k] < (size_t)-1;
+    AMPI_REQUIRE(fits, ctx, AMP_ERR_INVALID_ARG, "%s: the set is too large", where);
+    for (k = 0; k < AMPI_ARENAS; k++) {
+        snprintf(label, sizeof label, "%.23s%.8s", p->label, suffix[k]);
+        AMPI_TRY(ampi_do_alloc(ctx, &p->arena[k], (size_t)l.bytes[k], label));
+        l.base[k] = (char *)p->arena[k];
+    }
+    for (k = 0; k < AMPI_ARENAS; k++)
+        if (p->arena[k]) AMPI_TRY(ctx->b->zero(ctx, p->arena[k], (size_t)l.bytes[k]));
+    ampi_place_set(&l, p);
+    return AMP_OK;
+}
+
+/* The list of chunks has those of the parameters in use; returns their number. */
+static size_t ampi_chunks_in_use(const amp_params *p, const uint8_t *used, amp_chunk *chunks, uint64_t *elements) {
+    size_t i, k, at = 0;
+    *elements = 0;
+    for (i = 0; i < p->n; i++) {
+        if (used && !used[i]) continue;
+        *elements += p->entries[i].count;
+        for (k = 0; k * AMP_CHUNK < p->entries[i].count; k++, at++) {
+            if (!chunks) continue;
+            chunks[at].param = (uint32_t)i;
+            chunks[at].index = (uint32_t)k;
+        }
+    }
+    return at;
+}
+static amp_status ampi_commit_tables(amp_params *p, const char *where) {
+    amp_ctx *ctx = p->ctx;
+    size_t bytes = p->table.n_chunks * sizeof(amp_chunk);
+    uint64_t elements;
+    amp_chunk *chunks;
+    amp_status st;
+    if (p->n == 0) return AMP_OK;
+    chunks = (amp_chunk *)ampi_host_alloc(&ctx->host, bytes);
+    AMPI_REQUIRE(chunks, ctx, AMP_ERR_NO_MEMORY, "%s: no host memory", where);
+    (void)ampi_chunks_in_use(p, NULL, chunks, &elements);
+    st = ctx->b->copy(ctx, p->table.chunks, chunks, bytes);
+    if (st == AMP_OK) st = ctx->b->copy(ctx, p->table.entries, p->entries, p->n * sizeof *p->entries);
+    ampi_host_free(&ctx->host, chunks, bytes);
+    return st;
+}
+
+/* the most weights of a parameter that are written through host memory; 0: none are */
+static uint64_t ampi_most_staged(const amp_params *p) {
+    uint64_t most = 0;
+    size_t i;
+    for (i = 0; i < p->n; i++)
+        if (p->params[i].init && !p->entries[i].master && p->entries[i].count > most) {
+            most = p->entries[i].count;
+        }
+    return most;
+}
+static amp_status ampi_commit_staged(amp_params *p, const ampi_staging *b) {
+    amp_ctx *ctx = p->ctx;
+    size_t i;
+    for (i = 0; i < p->n; i++) { /* from init; else from what was adopted; else the zeros that are there */
+        const ampi_param *q = &p->params[i];
+        const amp_param_entry *e = &p->entries[i];
+        if (q->init) AMPI_TRY(ampi_move_staged(ctx, e, b, NULL, q->init));
+        if (!q->init && e->master && !q->d.master && q->d.model.data)
+            AMPI_TRY(ampi_cast_entry(ctx, ampi_entry_master(e), ampi_entry_model(e)));
+        else
+            AMPI_TRY(ampi_renew_model(ctx, e));
+    }
+    return AMP_OK;
+}
+/* Host memory comes first: without it nothing that was adopted changes. */
+static amp_status ampi_commit_weights(amp_params *p, const char *where) {
+    ampi_staging b = {NULL, NULL, 0};
+    uint64_t most = ampi_most_staged(p);
+    amp_status st;
+    if (most) AMPI_TRY(ampi_staging_begin(p->ctx, where, most, &b));
+    st = ampi_commit_staged(p, &b);
+    if (most) ampi_staging_end(p->ctx, &b);
+    return st;
+}
+
+static amp_status ampi_commit(amp_params *p, const char *where) {
+    AMPI_TRY(ampi_failed_in(p->ctx, where, p->ctx->b->may_wait(p->ctx)));
+    AMPI_TRY(ampi_commit_entries(p, where));
+    AMPI_TRY(p->ctx->b->mirror_create(p->ctx, &p->mirror));
+    AMPI_TRY(ampi_commit_arenas(p, where));
+    AMPI_TRY(ampi_commit_tables(p, where));
+    AMPI_TRY(ampi_commit_weights(p, where));
+    return p->ctx->b->sync(p->ctx);
+}
+
+static amp_status ampi_do_params_commit(amp_params *p) {
+    static const char where[] = "amp_params_commit";
+    amp_status st;
+    size_t i;
+    if (!p) return AMP_ERR_INVALID_ARG;
+    AMPI_REQUIRE(!p->committed, p->ctx, AMP_ERR_STAGE, "%s: the set is committed already", where);
+    st = ampi_commit(p, where);
+    if (st != AMP_OK) {
+        ampi_params_undo(p);
+        return ampi_failed_in(p->ctx, where, st);
+    }
+    for (i = 0; i < p->n; i++)
+        ampi_param_forget_init(p->ctx, &p->params[i]);
+    p->committed = 1;
+    p->next = p->ctx->sets;
+    p->ctx->sets = p;
+    return AMP_OK;
+}
+AMP_API amp_status amp_params_commit(amp_params *p) {
+    AMPI_VERB(ampi_ctx_of(p), "amp_params_commit", ampi_do_params_commit(p));
+}
+
+static const amp_param_entry *ampi_entry(const amp_params *p, size_t i) {
+    return p && p->committed && i < p->n ? &p->entries[i] : NULL;
+}
+AMP_API amp_param_entry amp_param_entry_get(const amp_params *p, size_t i) {
+    amp_param_entry none = AMP_ZERO;
+    return ampi_entry(p, i) ? p->entries[i] : none;
+}
+AMP_API amp_array amp_param_model(const amp_params *p, size_t i) {
+    const amp_param_entry *e = ampi_entry(p, i);
+    return e ? ampi_entry_model(e) : amp_arr(NULL, AMP_AUTO);
+}
+AMP_API amp_array amp_param_grad(const amp_params *p, size_t i) {
+    const amp_param_entry *e = ampi_entry(p, i);
+    return e ? ampi_entry_grad(e) : amp_arr(NULL, AMP_AUTO);
+}
+AMP_API amp_param amp_param_get(const amp_params *p, size_t i) {
+    amp_param view = AMP_ZERO;
+    const amp_param_entry *e = ampi_entry(p, i);
+    if (!p || i >= p->n) return view;
+    view.name = p->params[i].name;
+    view.rows = p->params[i].d.rows;
+    view.cols = p->params[i].d.cols;
+    view.count = p->params[i].d.count;
+    if (!e) return view;
+    view.model = ampi_entry_model(e);
+    view.grad = ampi_entry_grad(e);
+    view.master = ampi_entry_master(e);
+    view.low = ampi_entry_low(e);
+    view.accum = ampi_entry_array(e->accum, AMP_F32, e->count);
+    view.moment[0] = ampi_entry_moment(e, 0);
+    view.moment[1] = ampi_entry_moment(e, 1);
+    return view;
+}
+AMP_API const amp_step_record *amp_step_record_ptr(const amp_params *p) { return p ? p->record : NULL; }
+
+/* a committed set of this context */
+static amp_status ampi_check_params(amp_ctx *ctx, const char *where, const amp_params *p) {
+    if (!ctx) return AMP_ERR_INVALID_ARG;
+    if (!p) return AMPI_INVALID(ctx, "%s: p is NULL", where);
+    if (p->ctx != ctx) return AMPI_INVALID(ctx, "%s: p belongs to a different context", where);
+    if (!p->committed) return amp_fail(ctx, AMP_ERR_STAGE, "%s: the set is not committed (amp_params_commit)", where);
+    return AMP_OK;
+}
+
+/* parameter i as an argument */
+static amp_status ampi_check_param(amp_ctx *ctx, const char *where, const amp_params *p, size_t i, const void *host) {
+    AMPI_TRY(ampi_check_params(ctx, where, p));
+    AMPI_REQUIRE(i < p->n, ctx, AMP_ERR_INVALID_ARG, "%s: i is %llu, but the set has %llu parameters", where,
+        AMPI_ULL(i), AMPI_ULL(p->n));
+    AMPI_REQUIRE(host, ctx, AMP_ERR_INVALID_ARG, "%s: the host array is NULL", where);
+    return ampi_failed_in(ctx, where, ctx->b->may_wait(ctx));
+}
+static amp_status ampi_do_param_read(const amp_params *p, size_t i, float *dst) {
+    static const char where[] = "amp_param_read";
+    amp_ctx *ctx = p ? p->ctx : NULL;
+    AMPI_TRY(ampi_check_param(ctx, where, p, i, dst));
+    return ampi_failed_in(ctx, where, ampi_move_weights(ctx, where, &p->entries[i], dst, NULL));
+}
+AMP_API amp_status amp_param_read(const amp_params *p, size_t i, float *dst) {
+    AMPI_VERB(ampi_ctx_of(p), "amp_param_read", ampi_do_param_read(p, i, dst));
+}
+static amp_status ampi_do_param_write(amp_params *p, size_t i, const float *src) {
+    static const char where[] = "amp_param_write";
+    amp_ctx *ctx = p ? p->ctx : NULL;
+    AMPI_TRY(ampi_check_param(ctx, where, p, i, src));
+    AMPI_TRY(ampi_check_weights(p, where, &p->params[i].d, p->params[i].name, src));
+    AMPI_TRY(ampi_failed_in(ctx, where, ampi_move_weights(ctx, where, &p->entries[i], NULL, src)));
+    ampi_weights_changed(ctx, p);
+    return ampi_renew_model(ctx, &p->entries[i]);
+}
+AMP_API amp_status amp_param_write(amp_params *p, size_t i, const float *src) {
+    AMPI_VERB(ampi_ctx_of(p), "amp_param_write", ampi_do_param_write(p, i, src));
+}
+
+static amp_status ampi_do_params_master_to_model(amp_params *p) {
+    amp_ctx *ctx = p ? p->ctx : NULL;
+    size_t i;
+    AMPI_TRY(ampi_check_params(ctx, "amp_params_master_to_model", p));
+    for (i = 0; i < p->n; i++)
+        AMPI_TRY(ampi_renew_model(ctx, &p->entries[i]));
+    p->stochastic = 0;
+    ampi_weights_changed(ctx, p);
+    return AMP_OK;
+}
+AMP_API amp_status amp_params_master_to_model(amp_params *p) {
+    AMPI_VERB(ampi_ctx_of(p), "amp_params_master_to_model", ampi_do_params_master_to_model(p));
+}
+static amp_status ampi_do_params_model_to_master(amp_params *p) {
+    amp_ctx *ctx = p ? p->ctx : NULL;
+    size_t i;
+    AMPI_TRY(ampi_check_params(ctx, "amp_params_model_to_master", p));
+    for (i = 0; i < p->n; i++) {
+        const amp_param_entry *e = &p->entries[i];
+        if (e->master && e->model) AMPI_TRY(ampi_cast_entry(ctx, ampi_entry_master(e), ampi_entry_model(e)));
+        if (e->low) AMPI_TRY(ctx->b->zero(ctx, e->low, (size_t)e->count * 2u));
+    }
+    p->stochastic = 0;
+    ampi_weights_changed(ctx, p);
+    return AMP_OK;
+}
+AMP_API amp_status amp_params_model_to_master(amp_params *p) {
+    AMPI_VERB(ampi_ctx_of(p), "amp_params_model_to_master", ampi_do_params_model_to_master(p));
+}
+/* dst[i] does not touch a gradient that is still to be read, those after i, nor what was written before it */
+static amp_status ampi_check_apart(
+    amp_ctx *ctx, const char *where, const amp_array *dst, size_t i, const amp_params *p) {
+    size_t k, bytes = (size_t)p->entries[i].count * amp_dtype_size(dst[i].dtype);
+    if (!dst[i].data) return AMP_OK;
+    for (k = 0; k < i; k++) {
+        size_t before = (size_t)p->entries[k].count * amp_dtype_size(dst[k].dtype);
+        int meet = ampi_overlap(dst[i].data, bytes, dst[k].data, before);
+        AMPI_REQUIRE(
+            !meet, ctx, AMP_ERR_INVALID_ARG, "%s: dst[%llu] overlaps dst[%llu]", where, AMPI_ULL(i), AMPI_ULL(k));
+    }
+    for (k = i + 1; k < p->n; k++) {
+        amp_array g = amp_param_grad(p, k);
+        size_t after = g.count * amp_dtype_size(g.dtype);
+        int meet = dst[k].data && ampi_overlap(dst[i].data, bytes, g.data, after);
+        AMPI_REQUIRE(!meet, ctx, AMP_ERR_INVALID_ARG, "%s: dst[%llu] overlaps the gradient of parameter %llu", where,
+            AMPI_ULL(i), AMPI_ULL(k));
+    }
+    return AMP_OK;
+}
+static amp_status ampi_do_params_grads_to(amp_params *p, const amp_array *dst, size_t n) {
+    amp_ctx *ctx = p ? p->ctx : NULL;
+    static const char where[] = "amp_params_grads_to";
+    char name[40];
+    size_t i;
+    AMPI_TRY(ampi_check_params(ctx, where, p));
+    if (n != p->n)
+        return AMPI_INVALID(ctx, "%s: n is %llu, but the set has %llu parameters", where, AMPI_ULL(n), AMPI_ULL(p->n));
+    if (n && !dst) return AMPI_INVALID(ctx, "%s: dst is NULL", where);
+    for (i = 0; i < n; i++) { /* all of them before the first is written */
+        snprintf(name, sizeof name, "dst[%llu]", AMPI_ULL(i));
+        if (dst[i].data)
+            AMPI_TRY(ampi_check_map(
+                ctx, where, name, dst[i], "its gradient", amp_param_grad(p, i), (size_t)p->entries[i].count));
+        AMPI_TRY(ampi_check_apart(ctx, where, dst, i, p));
+    }
+    for (i = 0; i < n; i++)
+        if (dst[i].data)
+            AMPI_TRY(ampi_failed_in(
+                ctx, where, ampi_do_cast(ctx, dst[i], amp_param_grad(p, i), (size_t)p->entries[i].count, NULL)));
+    return AMP_OK;
+}
+AMP_API amp_status amp_params_grads_to(amp_params *p, const amp_array *dst, size_t n) {
+    AMPI_VERB(ampi_ctx_of(p), "amp_params_grads_to", ampi_do_params_grads_to(p, dst, n));
+}
+static amp_status ampi_do_params_zero_grad(amp_params *p) {
+    amp_ctx *ctx = p ? p->ctx : NULL;
+    size_t i;
+    AMPI_TRY(ampi_check_params(ctx, "amp_params_zero_grad", p));
+    for (i = 0; i < p->n; i++)
+        AMPI_TRY(ctx->b->zero(
+            ctx, p->entries[i].grad, (size_t)p->entries[i].count * amp_dtype_size(p->entries[i].grad_dtype)));
+    return AMP_OK;
+}
+AMP_API amp_status amp_params_zero_grad(amp_params *p) {
+    AMPI_VERB(ampi_ctx_of(p), "amp_params_zero_grad", ampi_do_params_zero_grad(p));
+}
+
+static int ampi_is_at_rest(const amp_params *p);
+static amp_status ampi_do_params_use(amp_params *p, const uint8_t *used) {
+    static const char where[] = "amp_params_use";
+    amp_ctx *ctx = p ? p->ctx : NULL;
+    amp_chunk *chunks;
+    uint64_t elements;
+    size_t i, n;
+    amp_status st;
+    AMPI_TRY(ampi_check_params(ctx, where, p));
+    if (p->n == 0) return AMP_OK;
+    n = ampi_chunks_in_use(p, used, NULL, &elements);
+    AMPI_REQUIRE(
+        n, ctx, AMP_ERR_INVALID_ARG, "%s: used has no parameter of %llu: leave the step out", where, AMPI_ULL(p->n));
+    AMPI_REQUIRE(ampi_is_at_rest(p), ctx, AMP_ERR_STAGE, "%s: the set is in the middle of a step or a window", where);
+    AMPI_TRY(ampi_failed_in(ctx, where, ctx->b->may_wait(ctx)));
+    chunks = (amp_chunk *)ampi_host_alloc(&ctx->host, n * sizeof *chunks);
+    AMPI_REQUIRE(chunks, ctx, AMP_ERR_NO_MEMORY, "%s: no host memory", where);
+    (void)ampi_chunks_in_use(p, used, chunks, &elements);
+    st = ctx->b->copy(ctx, p->table.chunks, chunks, n * sizeof *chunks);
+    ampi_host_free(&ctx->host, chunks, n * sizeof *chunks);
+    AMPI_TRY(ampi_failed_in(ctx, where, st));
+    p->table.n_chunks = (uint32_t)n;
+    p->table.n_elements = elements;
+    for (i = 0; i < p->n; i++)
+        p->params[i].unused = used && !used[i];
+    return AMP_OK;
+}
+AMP_API amp_status amp_params_use(amp_params *p, const uint8_t *used) {
+    AMPI_VERB(ampi_ctx_of(p), "amp_params_use", ampi_do_params_use(p, used));
+}
+static amp_status ampi_do_params_set_steps(amp_params *p, uint64_t steps) {
+    static const char where[] = "amp_params_set_steps";
+    amp_ctx *ctx = p ? p->ctx : NULL;
+    amp_step_record r;
+    AMPI_TRY(ampi_check_params(ctx, where, p));
+    AMPI_REQUIRE(ampi_is_at_rest(p), ctx, AMP_ERR_STAGE, "%s: the set is in the middle of a step or a window", where);
+    AMPI_TRY(ampi_failed_in(ctx, where, ctx->b->may_wait(ctx)));
+    memset(&r, 0, sizeof r);
+    r.steps = steps;
+    return ampi_failed_in(ctx, where, ctx->b->set_record(ctx, p->record, p->mirror, &r));
+}
+AMP_API amp_status amp_params_set_steps(amp_params *p, uint64_t steps) {
+    AMPI_VERB(ampi_ctx_of(p), "amp_params_set_steps", ampi_do_params_set_steps(p, steps));
+}
+

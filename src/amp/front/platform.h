@@ -1,0 +1,69 @@
+/* ==== >>impl ===================================================================================================== */
+#if defined(AMP_IMPLEMENTATION) && defined(AMP_H) && !defined(AMPI_PASS)
+#ifndef AMP_IMPLEMENTATION_ONCE
+#define AMP_IMPLEMENTATION_ONCE
+#if defined(__GNUC__)
+#  pragma GCC diagnostic push
+#  pragma GCC diagnostic ignored "-Wshadow"
+#  if !defined(__clang__) && (defined(__cplusplus) || __GNUC__ >= 14)
+#    pragma GCC diagnostic ignored "-Wuseless-cast"
+#  endif
+#endif
+
+#if defined(AMP_MALLOC) != defined(AMP_FREE)
+#  error "amp.h: define both AMP_MALLOC and AMP_FREE, or neither"
+#endif
+#ifdef __cplusplus
+extern "C++" {
+#endif
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <math.h>
+#ifndef AMP_MALLOC
+#  define AMP_MALLOC(bytes) malloc(bytes)
+#  define AMP_FREE(ptr)     free(ptr)
+#endif
+#ifndef AMP_STREAM_BYTES
+#  define AMP_STREAM_BYTES ((size_t)8 << 20)
+#endif
+#if !defined(AMP_NO_THREADS) && defined(_MSC_VER) && !defined(__MINGW32__)
+#  define AMP_NO_THREADS /* no pthreads there */
+#endif
+#ifndef AMP_NO_THREADS
+#  include <pthread.h>
+#endif
+#if !defined(_WIN32)
+#  include <unistd.h>
+#endif
+#if !defined(AMP_NO_STDIO)
+#  include <errno.h>
+#  include <fcntl.h>
+#  include <time.h>
+#  if defined(_WIN32)
+#    include <io.h>
+#    include <process.h>
+#  else
+#    include <dirent.h>
+#    include <sys/file.h>
+#    include <sys/stat.h>
+#  endif
+#endif
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__TINYC__) && !defined(__CUDACC__) && !defined(AMP_NO_SIMD)
+#  define AMPI_X86
+#  include <cpuid.h>
+#  include <immintrin.h>
+#elif defined(__aarch64__) && defined(__AARCH64EL__) && defined(__GNUC__) && !defined(__TINYC__) && \
+    !defined(__CUDACC__) && !defined(AMP_NO_SIMD)
+#  define AMPI_NEON
+#  include <arm_neon.h>
+#endif
+#if !defined(__SSE2__) && !defined(__aarch64__)
+#  include <fenv.h>
+#endif
+
+#ifdef __cplusplus
+} /* extern "C++" */
+extern "C" {
+#endif
+

@@ -1,0 +1,372 @@
+/* ==== >>front-scaler =============================================================================================
+   The loss scaler.   tests: tests/test_scaler.c */
+
+struct amp_scaler {
+    amp_ctx *ctx;
+    amp_scaler_state *state; /* context memory */
+    amp_params *tied;        /* sets whose phase belongs to its iteration, or whose windows hold its scale */
+    uint64_t serial;         /* of this iteration */
+    amp_scaler *next;        /* in the context's list of scalers */
+    int32_t checked;         /* 1: gradients were checked in this iteration */
+    int32_t off;
+    float kept; /* the scale from before it was switched off; 0: none */
+    int32_t _pad;
+};
+static amp_ctx *ampi_scaler_ctx(const amp_scaler *s) { return s ? s->ctx : NULL; }
+static ampi_phase ampi_phase_after_update(const amp_params *p);
+static int ampi_is_on(const amp_scaler *s) { return s && !s->off; }
+
+static amp_status ampi_check_scale(amp_ctx *ctx, const char *where, const char *name, float scale) {
+    if (!amp_is_finite(scale) || !(scale > 0.0f))
+        return AMPI_INVALID(ctx, "%s: %s is %g; it must be finite and > 0", where, name, (double)scale);
+    if (!amp_is_finite(ampi_inverse(scale)))
+        return AMPI_INVALID(ctx, "%s: %s is %g, whose reciprocal is not finite", where, name, (double)scale);
+    return AMP_OK;
+}
+
+/* checks a rule and writes it into *s (whose scale is the scale it will work with) */
+static amp_status ampi_scaler_rule(amp_ctx *ctx, const char *where, amp_scaler_state *s, const amp_scaler_desc *d) {
+    float growth = ampi_nonzero(d->growth_factor) ? d->growth_factor : 2.0f,
+          backoff = ampi_nonzero(d->backoff_factor) ? d->backoff_factor : 0.5f;
+    float lo = ampi_nonzero(d->min_scale) ? d->min_scale
+        : s->scale < 1.0f                 ? s->scale
+                                          : 1.0f,
+          hi = ampi_nonzero(d->max_scale) ? d->max_scale : ampi_float(0x7f7fffffu);
+    if ((uint32_t)d->mode > (uint32_t)AMP_SCALER_OFF)
+        return AMPI_INVALID(ctx, "%s: desc.mode is %d", where, (int)d->mode);
+    if (d->flags) return AMPI_INVALID(ctx, "%s: desc.flags is not 0", where);
+    if (!amp_is_finite(growth) || !(growth > 1.0f))
+        return AMPI_INVALID(ctx, "%s: desc.growth_factor is %g; it must be > 1", where, (double)growth);
+    if (!amp_is_finite(backoff) || !(backoff > 0.0f && backoff < 1.0f))
+        return AMPI_INVALID(ctx, "%s: desc.backoff_factor is %g; it must be in (0, 1)", where, (double)backoff);
+    if (d->growth_interval < AMP_NONE)
+        return AMPI_INVALID(ctx, "%s: desc.growth_interval is %d; > 0, 0 (for 2000) or AMP_NONE is needed", where,
+            (int)d->growth_interval);
+    if (d->hysteresis < 0)
+        return AMPI_INVALID(ctx, "%s: desc.hysteresis is %d; it must be >= 0", where, (int)d->hysteresis);
+    AMPI_TRY(ampi_check_scale(ctx, where, "desc.min_scale", lo));
+    AMPI_TRY(ampi_check_scale(ctx, where, "desc.max_scale", hi));
+    if (lo > s->scale)
+        return AMPI_INVALID(ctx, "%s: desc.min_scale %g is above the scale %g", where, (double)lo, (double)s->scale);
+    if (hi < s->scale)
+        return AMPI_INVALID(ctx, "%s: desc.max_scale %g is below the scale %g", where, (double)hi, (double)s->scale);
+    s->growth_factor = growth;
+    s->backoff_factor = backoff;
+    s->min_scale = lo;
+    s->max_scale = hi;
+    s->growth_interval = d->growth_interval ? d->growth_interval : 2000;
+    s->hysteresis = d->hysteresis ? d->hysteresis : 1;
+    s->mode = (uint32_t)d->mode;
+    s->no_check = d->no_check != 0;
+    s->dead_after = d->dead_after ? d->dead_after : 10;
+    return AMP_OK;
+}
+
+static amp_status ampi_do_scaler_create(
+    amp_scaler **out, amp_ctx *ctx, int version, size_t size, const amp_scaler_desc *desc) {
+    static const char where[] = "amp_scaler_create";
+    amp_scaler_desc d = AMP_ZERO;
+    amp_scaler_state state;
+    amp_scaler *s;
+    amp_status st;
+    void *mem;
+    if (out) *out = NULL;
+    if (!out || !ctx) return ctx ? AMPI_INVALID(ctx, "%s: out is NULL", where) : AMP_ERR_INVALID_ARG;
+    if (version != AMP_VERSION || size != sizeof d)
+        return amp_fail(ctx, AMP_ERR_VERSION, "%s: header and implementation differ", where);
+    if (desc) {
+        AMPI_CHECK_DESC(ctx, where, desc);
+        d = *desc;
+    }
+    memset(&state, 0, sizeof state);
+    state.scale = ampi_nonzero(d.scale) ? d.scale : 65536.0f;
+    if (d.mode == AMP_SCALER_OFF) state.scale = 1.0f;
+    AMPI_TRY(ampi_check_scale(ctx, where, "desc.scale", state.scale));
+    if (d.mode == AMP_SCALER_OFF) {
+        amp_scaler_desc off = AMP_ZERO;
+        off.mode = AMP_SCALER_OFF;
+        d = off;
+    }
+    AMPI_TRY(ampi_scaler_rule(ctx, where, &state, &d));
+    state.hysteresis_tracker = state.hysteresis;
+    state.inverse = ampi_inverse(state.scale);
+    AMPI_HAS(ctx, where, next_scale);
+    AMPI_HAS(ctx, where, finite);
+    AMPI_TRY(ampi_failed_in(ctx, "amp_scaler_create", ctx->b->may_wait(ctx)));
+    s = (amp_scaler *)ampi_host_alloc(&ctx->host, sizeof *s);
+    if (!s) return amp_fail(ctx, AMP_ERR_NO_MEMORY, "%s: no host memory", where);
+    st = ampi_do_alloc(ctx, &mem, sizeof state, "scaler");
+    if (st == AMP_OK) {
+        st = ctx->b->copy(ctx, mem, &state, sizeof state);
+        if (st != AMP_OK) (void)ampi_do_free(ctx, mem);
+    }
+    if (st != AMP_OK) {
+        ampi_host_free(&ctx->host, s, sizeof *s);
+        return ampi_failed_in(ctx, where, st);
+    }
+    s->ctx = ctx;
+    s->state = (amp_scaler_state *)mem;
+    s->next = ctx->scalers;
+    ctx->scalers = s;
+    s->serial = ++ctx->serial;
+    s->off = d.mode == AMP_SCALER_OFF;
+    *out = s;
+    return AMP_OK;
+}
+AMP_API amp_status amp_scaler_create_checked(
+    amp_scaler **out, amp_ctx *ctx, int version, size_t size, const amp_scaler_desc *desc) {
+    if (out) *out = NULL;
+    AMPI_VERB(ctx, "amp_scaler_create", ampi_do_scaler_create(out, ctx, version, size, desc));
+}
+
+static void ampi_do_scaler_destroy(amp_scaler *s) {
+    amp_ctx *ctx = s->ctx;
+    amp_scaler **at;
+    while (s->tied)
+        ampi_untie(s->tied);
+    for (at = &ctx->scalers; *at != s; at = &(*at)->next) {
+    }
+    *at = s->next;
+    (void)ampi_do_free(ctx, s->state);
+    ampi_host_free(&ctx->host, s, sizeof *s);
+}
+AMP_API void amp_scaler_destroy(amp_scaler *s) {
+    AMPI_VOID_VERB(ampi_scaler_ctx(s), "amp_scaler_destroy", ampi_do_scaler_destroy(s));
+}
+
+static amp_scaler_state ampi_off_state(void) { /* of a scaler that is OFF */
+    amp_scaler_desc d = AMP_ZERO;
+    amp_scaler_state t;
+    memset(&t, 0, sizeof t);
+    t.scale = t.inverse = 1.0f;
+    d.mode = AMP_SCALER_OFF;
+    (void)ampi_scaler_rule(NULL, "", &t, &d);
+    t.hysteresis_tracker = t.hysteresis;
+    return t;
+}
+static amp_status ampi_scaler_read(amp_scaler *s, amp_scaler_state *out) { /* s NULL: as if OFF */
+    if (!s) {
+        *out = ampi_off_state();
+        return AMP_OK;
+    }
+    AMPI_TRY(s->ctx->b->may_wait(s->ctx));
+    return s->ctx->b->copy(s->ctx, out, s->state, sizeof *out);
+}
+static amp_status ampi_scaler_write(amp_scaler *s, const amp_scaler_state *in) {
+    return s->ctx->b->copy(s->ctx, s->state, in, sizeof *in);
+}
+
+AMP_API const float *amp_scaler_scale_ptr(const amp_scaler *s) { return s ? &s->state->scale : NULL; }
+AMP_API const float *amp_scaler_inverse_ptr(const amp_scaler *s) { return s ? &s->state->inverse : NULL; }
+
+static amp_status ampi_do_scaler_get(amp_scaler *s, amp_scaler_info *out) {
+    amp_scaler_state t;
+    amp_status st;
+    if (!out) return s ? AMPI_INVALID(s->ctx, "amp_scaler_get: out is NULL") : AMP_ERR_INVALID_ARG;
+    st = ampi_scaler_read(s, &t);
+    if (st != AMP_OK) return ampi_failed_in(s->ctx, "amp_scaler_get", st);
+    out->scale = t.scale;
+    out->growth_tracker = t.growth_tracker;
+    out->hysteresis_tracker = t.hysteresis_tracker;
+    out->dead = amp_scaler_dead(&t);
+    out->good = t.good;
+    out->bad = t.bad;
+    out->bad_in_a_row = t.bad_in_a_row;
+    out->bad_nan = t.bad_nan;
+    out->bad_inf = t.bad_inf;
+    out->bad_overflow = t.bad_overflow;
+    return AMP_OK;
+}
+AMP_API amp_status amp_scaler_get(amp_scaler *s, amp_scaler_info *out) {
+    AMPI_VERB(ampi_scaler_ctx(s), "amp_scaler_get", ampi_do_scaler_get(s, out));
+}
+
+static void ampi_next_iteration(amp_scaler *s) {
+    amp_params *p;
+    for (p = s->tied; p; p = p->next_tied)
+        p->phase = ampi_phase_after_update(p);
+    s->serial = ++s->ctx->serial;
+    s->checked = 0;
+}
+
+static amp_status ampi_check_scaler(amp_ctx *ctx, const char *where, const amp_scaler *s) {
+    if (!ctx) return AMP_ERR_INVALID_ARG;
+    if (!s) return AMPI_INVALID(ctx, "%s: s is NULL", where);
+    if (s->ctx != ctx) return AMPI_INVALID(ctx, "%s: s belongs to a different context", where);
+    return AMP_OK;
+}
+/* does the window of a set hold the scale? Of a set that is not `but` (NULL allowed). */
+static int ampi_held(const amp_scaler *s, const amp_params *but) {
+    const amp_params *p = s->tied;
+    while (p && (p == but || !p->holds))
+        p = p->next_tied;
+    return p != NULL;
+}
+/* may the scale move? */
+static amp_status ampi_check_held(amp_ctx *ctx, const char *where, const amp_scaler *s) {
+    AMPI_REQUIRE(!ampi_held(s, NULL), ctx, AMP_ERR_STAGE,
+        "%s: an accumulation window (amp_window_begin) holds the scale", where);
+    return AMP_OK;
+}
+
+static void ampi_put_scale(amp_scaler_state *t, float scale) { /* by hand: what was found is forgotten */
+    t->scale = scale;
+    t->inverse = ampi_inverse(scale);
+    if (t->min_scale > scale) t->min_scale = scale;
+    if (t->max_scale < scale) t->max_scale = scale;
+    t->found = 0;
+}
+static amp_status ampi_do_scaler_set_scale(amp_scaler *s, float scale) {
+    amp_ctx *ctx = s ? s->ctx : NULL;
+    amp_scaler_state t;
+    if (!s) return AMP_OK;
+    AMPI_TRY(ampi_check_scale(ctx, "amp_scaler_set_scale", "scale", scale));
+    if (s->off) return AMP_OK;
+    AMPI_TRY(ampi_check_held(ctx, "amp_scaler_set_scale", s));
+    AMPI_TRY(ampi_scaler_read(s, &t));
+    ampi_put_scale(&t, scale);
+    t.stuck = 0;
+    AMPI_TRY(ampi_scaler_write(s, &t));
+    ampi_next_iteration(s);
+    return AMP_OK;
+}
+AMP_API amp_status amp_scaler_set_scale(amp_scaler *s, float scale) {
+    AMPI_VERB(ampi_scaler_ctx(s), "amp_scaler_set_scale", ampi_do_scaler_set_scale(s, scale));
+}
+
+static amp_status ampi_do_scaler_set(amp_scaler *s, const amp_scaler_info *info) {
+    amp_ctx *ctx = s ? s->ctx : NULL;
+    static const char where[] = "amp_scaler_set";
+    amp_scaler_state t;
+    AMPI_TRY(ampi_check_scaler(ctx, where, s));
+    AMPI_REQUIRE(info, ctx, AMP_ERR_INVALID_ARG, "%s: info is NULL", where);
+    AMPI_TRY(ampi_check_scale(ctx, where, "info.scale", info->scale));
+    AMPI_REQUIRE(info->growth_tracker >= 0, ctx, AMP_ERR_INVALID_ARG, "%s: info.growth_tracker is %d; it must be >= 0",
+        where, (int)info->growth_tracker);
+    if (s->off) return AMP_OK;
+    AMPI_TRY(ampi_check_held(ctx, where, s));
+    AMPI_TRY(ampi_scaler_read(s, &t));
+    AMPI_REQUIRE(info->hysteresis_tracker <= t.hysteresis, ctx, AMP_ERR_INVALID_ARG,
+        "%s: info.hysteresis_tracker is %d, above the rule's hysteresis %d", where, (int)info->hysteresis_tracker,
+        (int)t.hysteresis);
+    if (!info->dead != !amp_scaler_dead(&t)) t.stuck = info->dead ? t.dead_after : 0;
+    ampi_put_scale(&t, info->scale);
+    t.growth_tracker = info->growth_tracker;
+    t.hysteresis_tracker = info->hysteresis_tracker;
+    t.good = info->good;
+    t.bad = info->bad;
+    t.bad_in_a_row = info->bad_in_a_row;
+    t.bad_nan = info->bad_nan;
+    t.bad_inf = info->bad_inf;
+    t.bad_overflow = info->bad_overflow;
+    AMPI_TRY(ampi_scaler_write(s, &t));
+    ampi_next_iteration(s);
+    return AMP_OK;
+}
+AMP_API amp_status amp_scaler_set(amp_scaler *s, const amp_scaler_info *info) {
+    AMPI_VERB(ampi_scaler_ctx(s), "amp_scaler_set", ampi_do_scaler_set(s, info));
+}
+
+/* A scaler that is off has scale 1 in context memory, too; *kept has the one before. */
+static void ampi_scaler_switch(amp_scaler_state *t, float *kept, int was_off) {
+    int off = t->mode == (uint32_t)AMP_SCALER_OFF;
+    if (off == was_off) return;
+    if (off) *kept = t->scale;
+    t->scale = off || !ampi_nonzero(*kept) ? 1.0f : *kept;
+    t->inverse = ampi_inverse(t->scale);
+}
+static amp_status ampi_do_scaler_configure(amp_scaler *s, const amp_scaler_desc *desc) {
+    amp_ctx *ctx = s ? s->ctx : NULL;
+    static const char where[] = "amp_scaler_configure";
+    amp_scaler_state t;
+    float kept = s ? s->kept : 0.0f;
+    AMPI_TRY(ampi_check_scaler(ctx, where, s));
+    AMPI_CHECK_DESC(ctx, where, desc);
+    if (ampi_nonzero(desc->scale))
+        return AMPI_INVALID(ctx, "%s: desc.scale is not 0 (amp_scaler_set_scale sets it)", where);
+    AMPI_TRY(ampi_scaler_read(s, &t));
+    if (s->off && ampi_nonzero(kept)) t.scale = kept; /* the rule is checked with the scale that it will work with */
+    AMPI_TRY(ampi_scaler_rule(ctx, where, &t, desc));
+    if (t.hysteresis_tracker > t.hysteresis) t.hysteresis_tracker = t.hysteresis;
+    ampi_scaler_switch(&t, &kept, s->off);
+    AMPI_TRY(ampi_scaler_write(s, &t));
+    s->off = desc->mode == AMP_SCALER_OFF;
+    s->kept = kept;
+    return AMP_OK;
+}
+AMP_API amp_status amp_scaler_configure(amp_scaler *s, const amp_scaler_desc *desc) {
+    AMPI_VERB(ampi_scaler_ctx(s), "amp_scaler_configure", ampi_do_scaler_configure(s, desc));
+}
+
+/* dst[i] is grads[i], or apart from every list entry that is read; and apart from every dst before it */
+static amp_status ampi_check_unscaled(
+    amp_ctx *ctx, const char *where, const amp_array *dst, const amp_array *grads, size_t i, size_t n) {
+    char name[40];
+    size_t k, bytes;
+    snprintf(name, sizeof name, "dst[%llu]", AMPI_ULL(i));
+    AMPI_TRY(ampi_check_array(ctx, where, name, dst[i], grads[i].count, 1));
+    AMPI_REQUIRE(ampi_product(&bytes, grads[i].count, amp_dtype_size(dst[i].dtype)), ctx, AMP_ERR_INVALID_ARG,
+        "%s: %s would have %llu elements, which is too large", where, name, AMPI_ULL(grads[i].count));
+    AMPI_REQUIRE(dst[i].data != grads[i].data || dst[i].dtype == grads[i].dtype || !bytes, ctx, AMP_ERR_INVALID_ARG,
+        "%s: %s is grads[%llu] with a different dtype", where, name, AMPI_ULL(i));
+    for (k = 0; k < n; k++) {
+        size_t read = grads[k].count * amp_dtype_size(grads[k].dtype);
+        int same = k == i && dst[i].data == grads[i].data;
+        AMPI_REQUIRE(same || !ampi_overlap(dst[i].data, bytes, grads[k].data, read), ctx, AMP_ERR_INVALID_ARG,
+            "%s: %s overlaps grads[%llu]", where, name, AMPI_ULL(k));
+    }
+    for (k = 0; k < i; k++) {
+        size_t before = grads[k].count * amp_dtype_size(dst[k].dtype);
+        int meet = ampi_overlap(dst[i].data, bytes, dst[k].data, before);
+        AMPI_REQUIRE(!meet, ctx, AMP_ERR_INVALID_ARG, "%s: %s overlaps dst[%llu]", where, name, AMPI_ULL(k));
+    }
+    return AMP_OK;
+}
+static amp_status ampi_unscale_by_nothing(
+    const amp_array *dst, amp_finite_report *report, const amp_array *grads, size_t n) {
+    if (dst || (n && !grads)) return AMP_ERR_INVALID_ARG; /* without a context: no sentence */
+    if (report) memset(report, 0, sizeof *report);
+    return AMP_OK;
+}
+static amp_status ampi_do_unscale(
+    amp_scaler *s, const amp_array *dst, amp_finite_report *report, const amp_array *grads, size_t n) {
+    amp_ctx *ctx = s ? s->ctx : NULL;
+    static const char where[] = "amp_unscale";
+    amp_finite_report r = AMP_ZERO;
+    size_t i;
+    if (!s) return ampi_unscale_by_nothing(dst, report, grads, n);
+    AMPI_TRY(ampi_check_list(ctx, where, grads, n));
+    for (i = 0; dst && i < n; i++)
+        AMPI_TRY(ampi_check_unscaled(ctx, where, dst, grads, i, n));
+    if (report) AMPI_TRY(ampi_failed_in(ctx, "amp_unscale", ctx->b->may_wait(ctx)));
+    if (!s->off) {
+        AMPI_TRY(ctx->b->finite(ctx, dst, grads, n, s->state, report ? &r : NULL));
+        s->checked = 1;
+    } else
+        for (i = 0; dst && i < n; i++) {
+            int in_place = dst[i].data == grads[i].data;
+            if (!in_place) AMPI_TRY(ampi_do_cast(ctx, dst[i], grads[i], grads[i].count, NULL));
+        }
+    if (report) *report = r;
+    return AMP_OK;
+}
+AMP_API amp_status amp_unscale(
+    amp_scaler *s, const amp_array *dst, amp_finite_report *report, const amp_array *grads, size_t n) {
+    AMPI_VERB(ampi_scaler_ctx(s), "amp_unscale", ampi_do_unscale(s, dst, report, grads, n));
+}
+
+static amp_status ampi_do_scaler_update(amp_scaler *s) {
+    amp_ctx *ctx = s ? s->ctx : NULL;
+    if (!ampi_is_on(s)) return AMP_OK;
+    AMPI_TRY(ampi_check_held(ctx, "amp_scaler_update", s));
+    if (s->checked == 0)
+        return amp_fail(
+            ctx, AMP_ERR_STAGE, "amp_scaler_update: nothing was checked since the last update (unscale or step first)");
+    AMPI_TRY(ctx->b->next_scale(ctx, s->state));
+    ampi_next_iteration(s);
+    return AMP_OK;
+}
+AMP_API amp_status amp_scaler_update(amp_scaler *s) {
+    AMPI_VERB(ampi_scaler_ctx(s), "amp_scaler_update", ampi_do_scaler_update(s));
+}
+

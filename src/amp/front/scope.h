@@ -1,0 +1,522 @@
+/* ---- the scope ---- */
+
+typedef struct ampi_mark { /* copies for one call or region that are made after it go when it is popped */
+    size_t high, temps, arenas;
+} ampi_mark;
+typedef struct ampi_region {
+    amp_policy policy;
+    amp_dtype low, pin;
+    uint32_t enabled, cache;
+    ampi_mark opened;
+} ampi_region;
+
+typedef struct ampi_cached {
+    const void *source;
+    const amp_params *set; /* whose parameter it is, or NULL */
+    size_t count;
+    char *copy;
+    uint64_t capture; /* the capture that the cast belongs to, 0: none. Only that one may use it */
+    amp_dtype dtype;
+    uint32_t valid;
+} ampi_cached;
+
+struct ampi_scope {
+    ampi_region region[AMP_AUTOCAST_DEPTH];
+    size_t depth;
+    ampi_cached *cached;
+    size_t n_cached, cap_cached;
+    char *arena; /* cached copies from below, copies for one call or region from above */
+    size_t bytes, low, high;
+    size_t kept, temps; /* bytes of cached copies and of the others, in whatever arena */
+    size_t need;      /* largest sum of the two so far, in all scopes: the next outermost begin makes that much room */
+    size_t arenas;    /* how many there have been */
+    int32_t entered;  /* 1: a region has been opened */
+    int32_t fixed;    /* 1: the arena has the size that amp_autocast_desc.arena says, and does not grow */
+    int32_t captured; /* a captured graph uses this arena: it may not serve other scopes */
+    int32_t _pad;
+    void **outgrown; /* arenas that became too small in this scope, with copies that still count */
+    size_t n_outgrown, cap_outgrown;
+    void **retired; /* arenas of captured graphs; freed with the context */
+    size_t n_retired, cap_retired;
+    amp_autocast_info info;
+};
+
+static void ampi_scope_destroy(amp_ctx *ctx) {
+    ampi_scope *s = ctx->scope;
+    size_t i;
+    if (!s) return;
+    for (i = 0; i < s->n_retired; i++)
+        (void)ampi_do_free(ctx, s->retired[i]);
+    for (i = 0; i < s->n_outgrown; i++)
+        (void)ampi_do_free(ctx, s->outgrown[i]);
+    ampi_host_free(&ctx->host, s->outgrown, s->cap_outgrown * sizeof *s->outgrown);
+    (void)ampi_do_free(ctx, s->arena);
+    ampi_host_free(&ctx->host, s->retired, s->cap_retired * sizeof *s->retired);
+    ampi_host_free(&ctx->host, s->cached, s->cap_cached * sizeof *s->cached);
+    ampi_host_free(&ctx->host, s, sizeof *s);
+    ctx->scope = NULL;
+}
+
+static ampi_region *ampi_region_of(const amp_ctx *ctx) {
+    return ctx->scope && ctx->scope->depth ? &ctx->scope->region[ctx->scope->depth - 1] : NULL;
+}
+/* The innermost region or, where none is open, what an outermost begin starts from. */
+static ampi_region ampi_region_now(const amp_ctx *ctx) {
+    const ampi_region *now = ampi_region_of(ctx);
+    ampi_region r;
+    if (now) return *now;
+    memset(&r, 0, sizeof r);
+    ampi_policy_level(&r.policy, AMP_PRESET_AMP, AMP_AUTO);
+    r.low = r.policy.low;
+    r.cache = 1;
+    return r;
+}
+/* Temporary copies of one verb: made after the mark, popped at its end (the stream's order keeps them until their
+   reader has run). An arena that came after the mark holds no older ones. */
+static ampi_mark ampi_scope_mark(const amp_ctx *ctx) {
+    ampi_mark m = AMP_ZERO;
+    if (!ctx->scope) return m;
+    m.high = ctx->scope->high;
+    m.temps = ctx->scope->temps;
+    m.arenas = ctx->scope->arenas;
+    return m;
+}
+static void ampi_scope_pop(amp_ctx *ctx, ampi_mark mark) {
+    ampi_scope *s = ctx->scope;
+    if (!s) return;
+    s->high = mark.arenas == s->arenas ? mark.high : s->bytes;
+    s->temps = mark.temps;
+}
+static uint64_t ampi_capture_id(amp_ctx *ctx) { return ctx->b->capture_id ? ctx->b->capture_id(ctx) : 0; }
+
+/* Cached casts of a set (NULL: any), of an array (NULL: any) are stale. */
+static void ampi_stale(amp_ctx *ctx, const amp_params *set, const void *data) {
+    size_t i, n = ctx->scope ? ctx->scope->n_cached : 0;
+    ctx->weights++;
+    for (i = 0; i < n; i++) {
+        ampi_cached *k = &ctx->scope->cached[i];
+        if ((!set || k->set == set) && (!data || k->source == data)) k->valid = 0;
+    }
+}
+static void ampi_weights_changed(amp_ctx *ctx, const amp_params *p) { ampi_stale(ctx, p, NULL); }
+AMP_API void amp_autocast_invalidate(amp_ctx *ctx, const void *data) {
+    AMPI_VOID_VERB(ctx, "amp_autocast_invalidate", ampi_stale(ctx, NULL, data));
+}
+
+/* ---- the scope: opening and closing regions ---- */
+
+/* What a new outermost region needs: bytes of arena, entries of the cache. */
+static void ampi_scope_need(
+    const amp_ctx *ctx, const amp_autocast_desc *d, int enabled, size_t *bytes, size_t *entries) {
+    const amp_params *p;
+    size_t i;
+    *bytes = AMP_AUTOCAST_SPARE;
+    *entries = 64;
+    for (p = ctx->sets; p; p = p->next)
+        for (i = 0; i < p->n; i++) {
+            if (!p->entries[i].master || p->entries[i].model) continue;
+            *bytes += (size_t)ampi_round256(p->entries[i].count * 2u); /* FP32, without a copy */
+            ++*entries;
+        }
+    if (!enabled) *bytes = 0;
+    if (ctx->scope && *bytes < ctx->scope->need) *bytes = ctx->scope->need;
+    if (d->arena) *bytes = d->arena;
+    if (d->entries) *entries = d->entries;
+}
+static amp_status ampi_scope_entries(amp_ctx *ctx, const char *where, size_t entries) {
+    ampi_scope *s = ctx->scope;
+    ampi_cached *c;
+    if (entries <= s->cap_cached) return AMP_OK;
+    c = (ampi_cached *)ampi_host_alloc(&ctx->host, entries * sizeof *c);
+    AMPI_REQUIRE(c, ctx, AMP_ERR_NO_MEMORY, "%s: no host memory for %llu entries", where, AMPI_ULL(entries));
+    ampi_host_free(&ctx->host, s->cached, s->cap_cached * sizeof *s->cached);
+    s->cached = c;
+    s->cap_cached = entries;
+    return AMP_OK;
+}
+/* The arena goes to a list: that of outgrown ones, or that of those which graphs use. */
+static amp_status ampi_scope_put_away(amp_ctx *ctx, const char *where) {
+    ampi_scope *s = ctx->scope;
+    void *list = s->captured ? s->retired : s->outgrown;
+    size_t *n = s->captured ? &s->n_retired : &s->n_outgrown;
+    size_t *cap = s->captured ? &s->cap_retired : &s->cap_outgrown;
+    if (!s->arena) return AMP_OK;
+    AMPI_REQUIRE(
+        ampi_grow(&ctx->host, &list, *n, cap, sizeof *s->retired), ctx, AMP_ERR_NO_MEMORY, "%s: no host memory", where);
+    if (s->captured)
+        s->retired = (void **)list;
+    else
+        s->outgrown = (void **)list;
+    ((void **)list)[(*n)++] = s->arena;
+    s->arena = NULL;
+    s->bytes = s->low = s->high = 0;
+    s->captured = 0;
+    return AMP_OK;
+}
+/* A new arena in place of the one that there is; no copies are moved. */
+static amp_status ampi_scope_new_arena(amp_ctx *ctx, const char *where, size_t bytes) {
+    ampi_scope *s = ctx->scope;
+    void *arena = NULL;
+    AMPI_TRY(ampi_failed_in(ctx, where, ampi_do_alloc(ctx, &arena, bytes, "autocast")));
+    if (ampi_scope_put_away(ctx, where) != AMP_OK) {
+        (void)ampi_do_free(ctx, arena);
+        return AMP_ERR_NO_MEMORY;
+    }
+    s->arena = (char *)arena;
+    s->bytes = s->high = bytes;
+    s->low = 0;
+    s->arenas++;
+    return AMP_OK;
+}
+/* One arena of `bytes` for a new outermost region: larger if it was, but for what the growth of the scope before added
+   without need. In a capture what is there will do. */
+static amp_status ampi_scope_arena(amp_ctx *ctx, const char *where, size_t bytes) {
+    ampi_scope *s = ctx->scope;
+    int grown = s->n_outgrown != 0, replace = s->captured && bytes;
+    int capturing = ampi_capture_id(ctx) != 0;
+    if (bytes <= s->bytes && (capturing || (!grown && !replace))) return AMP_OK;
+    AMPI_REQUIRE(!capturing, ctx, AMP_ERR_CAPTURE,
+        "%s: the arena has %llu bytes and %llu are needed, but the stream is being captured: run a step before", where,
+        AMPI_ULL(s->bytes), AMPI_ULL(bytes));
+    AMPI_TRY(ctx->b->may_wait(ctx));
+    if (bytes < s->bytes && !grown) bytes = s->bytes;
+    if (bytes != s->bytes || replace) AMPI_TRY(ampi_scope_new_arena(ctx, where, bytes));
+    if (s->n_outgrown) AMPI_TRY(ctx->b->sync(ctx));
+    while (s->n_outgrown)
+        (void)ampi_do_free(ctx, s->outgrown[--s->n_outgrown]);
+    return AMP_OK;
+}
+static amp_status ampi_scope_outermost(amp_ctx *ctx, const char *where, const amp_autocast_desc *d, int enabled) {
+    ampi_scope *s = ctx->scope;
+    size_t bytes, entries;
+    ampi_scope_need(ctx, d, enabled, &bytes, &entries);
+    AMPI_REQUIRE(entries <= (size_t)-1 / sizeof *s->cached, ctx, AMP_ERR_INVALID_ARG,
+        "%s: desc.entries %llu is too large", where, AMPI_ULL(entries));
+    AMPI_REQUIRE(bytes <= (size_t)-1 - 255u, ctx, AMP_ERR_INVALID_ARG, "%s: desc.arena %llu is too large", where,
+        AMPI_ULL(bytes));
+    AMPI_TRY(ampi_scope_entries(ctx, where, entries));
+    AMPI_TRY(ampi_scope_arena(ctx, where, (size_t)ampi_round256(bytes)));
+    s->fixed = d->arena != 0;
+    s->entered = 1;
+    s->low = s->kept = s->temps = 0;
+    s->high = s->bytes;
+    memset(&s->info, 0, sizeof s->info);
+    return AMP_OK;
+}
+
+/* Opens a region; d has been checked. */
+static amp_status ampi_region_open(amp_ctx *ctx, const char *where, const amp_autocast_desc *d, const ampi_region *r) {
+    ampi_scope *s = ctx->scope;
+    if (!s) ctx->scope = s = (ampi_scope *)ampi_host_alloc(&ctx->host, sizeof *s);
+    AMPI_REQUIRE(s, ctx, AMP_ERR_NO_MEMORY, "%s: no host memory", where);
+    AMPI_REQUIRE(s->depth < AMP_AUTOCAST_DEPTH, ctx, AMP_ERR_STAGE, "%s: %d regions are open already", where,
+        AMP_AUTOCAST_DEPTH);
+    if (s->depth == 0) AMPI_TRY(ampi_scope_outermost(ctx, where, d, r->enabled != 0));
+    s->region[s->depth] = *r;
+    s->region[s->depth++].opened = ampi_scope_mark(ctx);
+    return AMP_OK;
+}
+
+static amp_status ampi_check_autocast(amp_ctx *ctx, const char *where, const amp_autocast_desc *d) {
+    AMPI_REQUIRE(!d->policy || (!d->policy->_begin && !d->policy->_end), ctx, AMP_ERR_UNINIT,
+        "%s: desc.policy is not made by amp_policy_init", where);
+    AMPI_REQUIRE(d->low == AMP_AUTO || ampi_is_half(d->low), ctx, AMP_ERR_INVALID_ARG,
+        "%s: desc.low is %s; f16 or bf16 is needed", where, amp_dtype_name(d->low));
+    AMPI_REQUIRE(d->pin == AMP_AUTO || ampi_is_model_dtype(d->pin), ctx, AMP_ERR_INVALID_ARG,
+        "%s: desc.pin is %s; f32, f16 or bf16 is needed", where, amp_dtype_name(d->pin));
+    AMPI_REQUIRE(d->cache == 0 || d->cache == 1 || d->cache == AMP_NONE, ctx, AMP_ERR_INVALID_ARG,
+        "%s: desc.cache is %d; 1, AMP_NONE or 0 is needed", where, (int)d->cache);
+    return AMP_OK;
+}
+
+static amp_status ampi_do_autocast_begin(amp_ctx *ctx, const amp_autocast_desc *desc) {
+    static const char where[] = "amp_autocast_begin";
+    amp_autocast_desc d = AMP_ZERO;
+    ampi_region r;
+    if (!ctx) return AMP_ERR_INVALID_ARG;
+    if (desc) {
+        AMPI_CHECK_DESC(ctx, where, desc);
+        d = *desc;
+    }
+    AMPI_TRY(ampi_check_autocast(ctx, where, &d));
+    r = ampi_region_now(ctx);
+    if (d.if_enabled && !r.enabled)
+        return ampi_region_open(ctx, where, &d, &r); /* nothing happens, but it is closed like any other */
+    if (d.policy) {
+        r.policy = *d.policy;
+        r.low = d.policy->low;
+    }
+    if (d.low != AMP_AUTO) r.low = d.low;
+    if (d.cache) r.cache = d.cache == 1;
+    r.pin = d.disabled ? AMP_AUTO : d.pin; /* a nested region without a pin goes by the lists again */
+    r.enabled = !d.disabled && (r.pin != AMP_AUTO || ampi_policy_mode(&r.policy) != AMPI_AS_IS);
+    return ampi_region_open(ctx, where, &d, &r);
+}
+AMP_API amp_status amp_autocast_begin(amp_ctx *ctx, const amp_autocast_desc *desc) {
+    AMPI_VERB(ctx, "amp_autocast_begin", ampi_do_autocast_begin(ctx, desc));
+}
+
+static amp_status ampi_do_autocast_end(amp_ctx *ctx) {
+    ampi_scope *s;
+    if (!ctx) return AMP_ERR_INVALID_ARG;
+    s = ctx->scope;
+    AMPI_REQUIRE(s && s->depth, ctx, AMP_ERR_STAGE, "amp_autocast_end: no region is open");
+    ampi_scope_pop(ctx, s->region[--s->depth].opened);
+    if (s->depth == 0) {
+        s->n_cached = 0;
+        s->low = s->kept = 0;
+    }
+    return AMP_OK;
+}
+AMP_API amp_status amp_autocast_end(amp_ctx *ctx) { AMPI_VERB(ctx, "amp_autocast_end", ampi_do_autocast_end(ctx)); }
+
+static amp_status ampi_do_autocast_release(amp_ctx *ctx) {
+    if (!ctx) return AMP_ERR_INVALID_ARG;
+    if (!ctx->scope) return AMP_OK;
+    AMPI_REQUIRE(ctx->scope->depth == 0, ctx, AMP_ERR_STAGE, "amp_autocast_release: %llu regions are open",
+        AMPI_ULL(ctx->scope->depth));
+    AMPI_TRY(ctx->b->may_wait(ctx));
+    AMPI_TRY(ctx->b->sync(ctx));
+    ampi_scope_destroy(ctx);
+    return AMP_OK;
+}
+AMP_API amp_status amp_autocast_release(amp_ctx *ctx) {
+    AMPI_VERB(ctx, "amp_autocast_release", ampi_do_autocast_release(ctx));
+}
+
+AMP_API amp_autocast_info amp_autocast_get(const amp_ctx *ctx) {
+    amp_autocast_info info = AMP_ZERO;
+    const ampi_scope *s = ctx ? ctx->scope : NULL;
+    const ampi_region *r = ctx ? ampi_region_of(ctx) : NULL;
+    if (!s) return info;
+    info = s->info;
+    info.arena = s->bytes;
+    if (!r) return info;
+    info.depth = (uint32_t)s->depth;
+    info.used = s->kept + s->temps;
+    info.enabled = r->enabled;
+    info.cache = r->cache;
+    info.low = r->low;
+    info.pin = r->pin;
+    return info;
+}
+
+/* ---- the scope: operands ---- */
+
+/* The dtype of an operation's result when it is left automatic. */
+static amp_dtype ampi_class_output(const amp_policy *p, amp_op_class c, amp_dtype low, amp_dtype in) {
+    if (c == AMP_CLASS_LOWER) return p->results_f32 ? AMP_F32 : low;
+    return c == AMP_CLASS_F32 || c == AMP_CLASS_F32_OUT ? AMP_F32 : in;
+}
+/* What the innermost region does with op; *want: dtype that its inputs are cast to, AMP_AUTO: none (or the widest). */
+static amp_op_class ampi_region_class(const amp_ctx *ctx, amp_op op, amp_dtype *want) {
+    const ampi_region *r = ampi_region_of(ctx);
+    amp_op_class c;
+    *want = AMP_AUTO;
+    if (!r || !r->enabled) return AMP_CLASS_NONE;
+    if (r->pin != AMP_AUTO) {
+        *want = r->pin;
+        return r->pin == AMP_F32 ? AMP_CLASS_F32 : AMP_CLASS_LOWER;
+    }
+    c = amp_policy_class(&r->policy, op);
+    if (c == AMP_CLASS_LOWER) *want = r->low;
+    if (c == AMP_CLASS_F32) *want = AMP_F32;
+    return c;
+}
+AMP_API amp_dtype amp_autocast_output(const amp_ctx *ctx, amp_op op, amp_dtype in) {
+    const ampi_region *r = ctx ? ampi_region_of(ctx) : NULL;
+    amp_dtype want;
+    amp_op_class c;
+    if (!r) return in;
+    c = ampi_region_class(ctx, op, &want);
+    return r->pin != AMP_AUTO && want != AMP_AUTO ? want : ampi_class_output(&r->policy, c, r->low, in);
+}
+
+/* The parameter whose FP32 weights lie at `data`, and how many elements into it; NULL: none. */
+static const amp_param_entry *ampi_find_weight(
+    const amp_ctx *ctx, const void *data, const amp_params **set, size_t *at) {
+    const amp_params *p;
+    size_t i;
+    for (p = ctx->sets; p; p = p->next)
+        for (i = 0; i < p->n; i++) {
+            uintptr_t a = (uintptr_t)p->entries[i].master, x = (uintptr_t)data;
+            if (!a || x < a || x - a >= (uintptr_t)p->entries[i].count * 4u || (x - a) % 4u) continue;
+            *set = p;
+            *at = (size_t)(x - a) / 4u;
+            return &p->entries[i];
+        }
+    return NULL;
+}
+
+/* The arena is full: a larger one for what comes, while the copies that are made stay where they are. It would have
+   held them, too: so the next scope, which may be captured, has room without a new one. */
+static amp_status ampi_scope_grow(amp_ctx *ctx, const char *where, size_t bytes) {
+    ampi_scope *s = ctx->scope;
+    AMPI_REQUIRE(s && s->entered, ctx, AMP_ERR_STAGE,
+        "%s: a cast needs %llu bytes, but there is no autocast arena: call amp_autocast_begin before, or give operands "
+        "of the pinned dtype",
+        where, AMPI_ULL(bytes));
+    AMPI_REQUIRE(!s->fixed, ctx, AMP_ERR_NO_MEMORY,
+        "%s: the autocast arena of %llu bytes is full: %llu more are needed for a cast, %llu are left "
+        "(amp_autocast_desc.arena; 0: it grows)",
+        where, AMPI_ULL(s->bytes), AMPI_ULL(bytes), AMPI_ULL(s->bytes - s->kept - s->temps));
+    AMPI_REQUIRE(ampi_capture_id(ctx) == 0, ctx, AMP_ERR_NO_MEMORY,
+        "%s: the autocast arena of %llu bytes is full, and cannot grow while the stream is being captured: %llu bytes "
+        "are needed so far. Run a step before, or give amp_autocast_desc.arena",
+        where, AMPI_ULL(s->bytes), AMPI_ULL(s->kept + s->temps + bytes));
+    return ampi_scope_new_arena(ctx, where, 2 * (s->kept + s->temps + bytes));
+}
+/* Room in the arena: from below for a copy that stays in the cache, from above for one that goes with its call or
+   region. */
+static amp_status ampi_scope_room(amp_ctx *ctx, const char *where, size_t bytes, int cached, char **out) {
+    ampi_scope *s = ctx->scope;
+    bytes = (size_t)ampi_round256(bytes);
+    if (!s || bytes > s->bytes || s->kept + s->temps > s->bytes - bytes) AMPI_TRY(ampi_scope_grow(ctx, where, bytes));
+    if (ampi_capture_id(ctx)) s->captured = 1;
+    *out = cached ? s->arena + s->low : s->arena + s->high - bytes;
+    if (cached) {
+        s->low += bytes;
+        s->kept += bytes;
+    } else {
+        s->high -= bytes;
+        s->temps += bytes;
+    }
+    if (s->info.peak < s->kept + s->temps) s->info.peak = s->kept + s->temps;
+    if (s->need < s->info.peak) s->need = s->info.peak;
+    return AMP_OK;
+}
+
+static ampi_cached *ampi_cached_find(const ampi_scope *s, const ampi_cached *like) {
+    size_t i;
+    for (i = 0; i < s->n_cached; i++) {
+        ampi_cached *k = &s->cached[i];
+        if (k->source == like->source && k->count == like->count && k->dtype == like->dtype &&
+            k->capture == like->capture)
+            return k;
+    }
+    return NULL;
+}
+/* The entry of a weight's cast; one that is not valid has room for it and is to be filled. */
+static amp_status ampi_cached_entry(amp_ctx *ctx, const char *where, ampi_cached like, ampi_cached **entry) {
+    ampi_scope *s = ctx->scope;
+    ampi_cached *k = ampi_cached_find(s, &like);
+    if (!k) {
+        AMPI_REQUIRE(s->n_cached < s->cap_cached, ctx, AMP_ERR_NO_MEMORY,
+            "%s: all %llu entries of the autocast cache are in use (amp_autocast_desc.entries)", where,
+            AMPI_ULL(s->cap_cached));
+        AMPI_TRY(ampi_scope_room(ctx, where, like.count * amp_dtype_size(like.dtype), 1, &like.copy));
+        k = &s->cached[s->n_cached++];
+        *k = like;
+    }
+    if (k->set != like.set) k->valid = 0; /* the memory was adopted by a different set */
+    k->set = like.set;
+    *entry = k;
+    return AMP_OK;
+}
+
+static int ampi_needs_cast(amp_array a, size_t n, amp_dtype want) {
+    if (want == AMP_AUTO || !a.data || n == 0 || a.dtype == want) return 0;
+    if (ampi_is_f8(a.dtype) || amp_dtype_size(a.dtype) == 0) return 0;
+    return a.count == 0 || a.count >= n; /* too short: the verb will say so */
+}
+
+/* *out = a in dtype `want` (AMP_AUTO: as it is). */
+static amp_status ampi_operand(amp_ctx *ctx, const char *where, amp_array a, size_t n, amp_dtype want, amp_array *out) {
+    const ampi_region *r = ampi_region_of(ctx);
+    const amp_params *set = NULL;
+    const amp_param_entry *e = NULL;
+    amp_cast_desc how = AMP_ZERO;
+    ampi_cached *k = NULL;
+    size_t at = 0;
+    int weight = (a.flags & AMP_CACHE) != 0; /* a whole one, in FP32: its cast may be kept */
+    char *to;
+    a.flags &= ~AMP_CACHE;
+    *out = a;
+    if (!ampi_needs_cast(a, n, want)) return AMP_OK;
+    if (a.dtype == AMP_F32) e = ampi_find_weight(ctx, a.data, &set, &at);
+    out->dtype = want;
+    if (e && e->model && e->model_dtype == want) {
+        out->data = (char *)e->model + at * amp_dtype_size(want);
+        if (ctx->scope) ctx->scope->info.resolved++;
+        return AMP_OK;
+    }
+    if (e) weight = at == 0 && n == e->count;
+    if (weight && r && r->cache && a.dtype == AMP_F32 && want == r->low) {
+        ampi_cached like = AMP_ZERO;
+        like.source = a.data;
+        like.set = set;
+        like.count = n;
+        like.capture = ampi_capture_id(ctx);
+        like.dtype = want;
+        AMPI_TRY(ampi_cached_entry(ctx, where, like, &k));
+        out->data = k->copy;
+        if (k->valid) {
+            ctx->scope->info.hits++;
+            return AMP_OK;
+        }
+    } else {
+        AMPI_TRY(ampi_scope_room(ctx, where, n * amp_dtype_size(want), 0, &to));
+        out->data = to;
+    }
+    AMPI_TRY(ctx->b->cast(ctx, *out, a, n, &how));
+    if (k) k->valid = 1;
+    ctx->scope->info.casts++;
+    return AMP_OK;
+}
+
+/* The dtype that op's inputs are cast to here; AMP_AUTO: none. */
+static amp_status ampi_autocast_want(
+    amp_ctx *ctx, const char *where, amp_op op, const amp_array *in, size_t n, amp_dtype *want) {
+    amp_op_class c = ampi_region_class(ctx, op, want);
+    int f32 = 0, f16 = 0, bf16 = 0;
+    size_t i;
+    for (i = 0; i < n; i++) {
+        f32 |= in[i].data && in[i].dtype == AMP_F32;
+        f16 |= in[i].data && in[i].dtype == AMP_F16;
+        bf16 |= in[i].data && in[i].dtype == AMP_BF16;
+    }
+    AMPI_REQUIRE(c != AMP_CLASS_BANNED, ctx, AMP_ERR_UNSUPPORTED, "%s: %s is banned here: %s", where, amp_op_name(op),
+        amp_op_note(op));
+    if (c != AMP_CLASS_WIDEST) return AMP_OK;
+    if (f32) *want = AMP_F32;
+    AMPI_REQUIRE(f32 || !f16 || !bf16, ctx, AMP_ERR_UNSUPPORTED, "%s: %s has f16 and bf16 inputs: neither is wider",
+        where, amp_op_name(op));
+    return AMP_OK;
+}
+
+static amp_status ampi_do_autocast_input(amp_ctx *ctx, amp_array *out, amp_op op, const amp_array *in, size_t n) {
+    static const char where[] = "amp_autocast_input";
+    amp_array made[8];
+    amp_dtype want;
+    size_t i;
+    ampi_mark mark;
+    if (!ctx) return AMP_ERR_INVALID_ARG;
+    if (n == 0) return AMP_OK;
+    AMPI_REQUIRE(in, ctx, AMP_ERR_INVALID_ARG, "%s: in is NULL", where);
+    AMPI_REQUIRE(out, ctx, AMP_ERR_INVALID_ARG, "%s: out is NULL", where);
+    AMPI_REQUIRE(n <= 8, ctx, AMP_ERR_INVALID_ARG, "%s: n is %llu; at most 8 inputs", where, AMPI_ULL(n));
+    AMPI_REQUIRE(
+        op < AMP_OP_COUNT, ctx, AMP_ERR_INVALID_ARG, "%s: op is %lu: no such operation", where, (unsigned long)op);
+    for (i = 0; i < n; i++) {
+        if (!in[i].data) continue;
+        AMPI_REQUIRE(in[i].count > 0, ctx, AMP_ERR_INVALID_ARG,
+            "%s: in[%llu].count is 0; the number of elements is needed", where, AMPI_ULL(i));
+        AMPI_REQUIRE(in[i].count <= (size_t)-1 / 8, ctx, AMP_ERR_INVALID_ARG, "%s: in[%llu].count is too large", where,
+            AMPI_ULL(i));
+        AMPI_TRY(ampi_check_array(ctx, where, "in", in[i], in[i].count, 0));
+    }
+    AMPI_TRY(ampi_autocast_want(ctx, where, op, in, n, &want));
+    mark = ampi_scope_mark(ctx);
+    for (i = 0; i < n; i++) {
+        amp_status st = ampi_operand(ctx, where, in[i], in[i].count, want, &made[i]);
+        if (st == AMP_OK) continue;
+        ampi_scope_pop(ctx, mark);
+        return st;
+    }
+    memcpy(out, made, n * sizeof *out);
+    return AMP_OK;
+}
+AMP_API amp_status amp_autocast_input(amp_ctx *ctx, amp_array *out, amp_op op, const amp_array *in, size_t n) {
+    AMPI_VERB(ctx, "amp_autocast_input", ampi_do_autocast_input(ctx, out, op, in, n));
+}
+

@@ -1,0 +1,564 @@
+/* ==== >>front-step ===============================================================================================
+   The optimizer step.   tests: tests/test_step.c, tests/test_phases.c, tests/test_layouts.c
+
+   A set is in one phase. The table says for each phase and verb which gradients the verb takes and the phase after it,
+   or why it is refused. A phase belongs to the scaler that the set is tied to: to any other scaler, or to none, the set
+   is as after that scaler's update. */
+
+typedef enum ampi_verb {
+    AMPI_DO_UNSCALE,
+    AMPI_DO_STEP, /* amp_step and amp_update */
+    AMPI_DO_INSPECT,
+    AMPI_DO_APPLY,
+    AMPI_DO_ACCUMULATE,
+    AMPI_DO_MEASURE, /* amp_grad_norm and amp_clip */
+    AMPI_DO_NEXT,    /* the scaler moves on: amp_scaler_update and its like */
+    AMPI_DO_LOAD,    /* amp_state_load; amp_state_save asks it, too */
+    AMPI_VERBS
+} ampi_verb;
+
+typedef enum ampi_takes {
+    AMPI_REFUSED = 0, /* the sentence says why */
+    AMPI_NOTHING,
+    AMPI_SCALED, /* gradients that carry the loss scale */
+    AMPI_PLAIN,  /* gradients as they are: they were unscaled, or used */
+    AMPI_SUMS    /* accumulators */
+} ampi_takes;
+
+typedef struct ampi_rule {
+    ampi_takes takes;
+    ampi_phase next;
+    char why[72]; /* no pointer: the table stays read-only in position-independent code */
+} ampi_rule;
+
+#define AMPI_TWICE     "the set is unscaled already since the last amp_scaler_update"
+#define AMPI_USED      "the set has stepped already since the last amp_scaler_update"
+#define AMPI_NO_RECORD "amp_inspect comes first: its record is what an update reads"
+#define AMPI_OPEN      "the set is inside an accumulation window"
+
+/* clang-format off */
+#define AMPI_GO(takes, next) {AMPI_##takes, AMPI_##next, ""}
+#define AMPI_NO(why)         {AMPI_REFUSED, AMPI_READY, why}
+static const ampi_rule ampi_rules[AMPI_PHASES][AMPI_VERBS] = {
+    /* ready */
+    {AMPI_GO(SCALED, UNSCALED), AMPI_GO(SCALED, STEPPED), AMPI_GO(SCALED, INSPECTED), AMPI_NO(AMPI_NO_RECORD),
+     AMPI_GO(SCALED, ADDING), AMPI_GO(SCALED, READY),
+     AMPI_GO(NOTHING, READY), AMPI_GO(NOTHING, READY)},
+    /* unscaled */
+    {AMPI_NO(AMPI_TWICE), AMPI_GO(PLAIN, STEPPED), AMPI_GO(PLAIN, INSPECTED), AMPI_NO(AMPI_NO_RECORD),
+     AMPI_GO(PLAIN, ADDING), AMPI_GO(PLAIN, UNSCALED),
+     AMPI_GO(NOTHING, READY), AMPI_GO(NOTHING, READY)},
+    /* stepped */
+    {AMPI_NO(AMPI_USED), AMPI_NO(AMPI_USED), AMPI_NO(AMPI_USED), AMPI_NO(AMPI_NO_RECORD),
+     AMPI_NO(AMPI_USED), AMPI_GO(PLAIN, STEPPED),
+     AMPI_GO(NOTHING, READY), AMPI_GO(NOTHING, READY)},
+    /* inspected */
+    {AMPI_NO(AMPI_USED), AMPI_NO(AMPI_USED), AMPI_NO(AMPI_USED), AMPI_GO(PLAIN, INSPECTED),
+     AMPI_NO(AMPI_USED), AMPI_GO(PLAIN, INSPECTED),
+     AMPI_GO(NOTHING, READY), AMPI_GO(NOTHING, READY)},
+    /* adding */
+    {AMPI_GO(SCALED, ADDING_UNSCALED), AMPI_GO(SUMS, SUMMED), AMPI_GO(SUMS, ADDED), AMPI_NO(AMPI_NO_RECORD),
+     AMPI_GO(SCALED, ADDING), AMPI_GO(SUMS, ADDING),
+     AMPI_GO(NOTHING, ADDING), AMPI_NO(AMPI_OPEN)},
+    /* adding, gradients unscaled */
+    {AMPI_NO(AMPI_TWICE), AMPI_GO(SUMS, STEPPED), AMPI_GO(SUMS, ADDED), AMPI_NO(AMPI_NO_RECORD),
+     AMPI_GO(PLAIN, ADDING), AMPI_GO(SUMS, ADDING_UNSCALED),
+     AMPI_GO(NOTHING, ADDING), AMPI_NO(AMPI_OPEN)},
+    /* added */
+    {AMPI_NO(AMPI_USED), AMPI_NO(AMPI_USED), AMPI_NO(AMPI_USED), AMPI_GO(SUMS, ADDED),
+     AMPI_NO(AMPI_USED), AMPI_GO(SCALED, ADDED),
+     AMPI_GO(NOTHING, READY), AMPI_GO(NOTHING, READY)},
+    /* summed */
+    {AMPI_NO(AMPI_USED), AMPI_NO(AMPI_USED), AMPI_NO(AMPI_USED), AMPI_NO(AMPI_NO_RECORD),
+     AMPI_NO(AMPI_USED), AMPI_GO(SCALED, SUMMED),
+     AMPI_GO(NOTHING, READY), AMPI_GO(NOTHING, READY)}};
+#undef AMPI_GO
+#undef AMPI_NO
+/* clang-format on */
+
+static ampi_phase ampi_phase_after_update(const amp_params *p) { return ampi_rules[p->phase][AMPI_DO_NEXT].next; }
+
+/* The set's phase as s sees it. An iteration in which s has checked nothing is a new one: after accumulated
+   micro-batches it may have moved on before the step. */
+static ampi_phase ampi_phase_for(const amp_params *p, const amp_scaler *s) {
+    return ampi_is_on(s) && p->scaler == s && s->checked ? p->phase : ampi_phase_after_update(p);
+}
+static const ampi_rule *ampi_rule_of(const amp_params *p, const amp_scaler *s, ampi_verb verb) {
+    return &ampi_rules[ampi_phase_for(p, s)][verb];
+}
+
+static int ampi_is_at_rest(const amp_params *p) { /* no gradient is half-way between unscale and update */
+    ampi_phase now = ampi_phase_for(p, p->scaler);
+    return now == AMPI_READY || now == AMPI_STEPPED || now == AMPI_SUMMED;
+}
+
+/* forgets the scaler, and with it the hold on its scale */
+static void ampi_untie(amp_params *p) {
+    amp_params **at;
+    if (!p->scaler) return;
+    for (at = &p->scaler->tied; *at != p; at = &(*at)->next_tied) {
+    }
+    *at = p->next_tied;
+    p->phase = ampi_phase_after_update(p);
+    p->scaler = NULL;
+    p->next_tied = NULL;
+    p->holds = 0;
+}
+static void ampi_tie(amp_params *p, amp_scaler *s) {
+    if (p->scaler == s) return;
+    ampi_untie(p);
+    p->phase = ampi_phase_after_update(p);
+    p->scaler = s;
+    p->next_tied = s->tied;
+    s->tied = p;
+}
+static void ampi_enter_phase(amp_params *p, amp_scaler *s, ampi_phase next) {
+    if (ampi_is_on(s))
+        ampi_tie(p, s);
+    else if (!p->holds)
+        ampi_untie(p);
+    p->phase = next;
+}
+
+/* p and s (NULL allowed) as arguments of a step verb */
+static amp_status ampi_check_pair(amp_ctx *ctx, const char *where, const amp_params *p, const amp_scaler *s) {
+    AMPI_TRY(ampi_check_params(ctx, where, p));
+    return s ? ampi_check_scaler(ctx, where, s) : AMP_OK;
+}
+
+/* may the verb be called now? For verbs that change the phase. */
+static amp_status ampi_check_phase(
+    amp_ctx *ctx, const char *where, const amp_params *p, const amp_scaler *s, const ampi_rule *rule) {
+    AMPI_REQUIRE(p->n > 0, ctx, AMP_ERR_STAGE, "%s: the set has no parameters: nothing to check", where);
+    AMPI_REQUIRE(rule->takes != AMPI_REFUSED, ctx, AMP_ERR_STAGE, "%s: %s", where, rule->why);
+    AMPI_REQUIRE(!p->holds || !ampi_is_on(s) || p->scaler == s, ctx, AMP_ERR_STAGE,
+        "%s: the set's accumulation window holds the scale of a different scaler", where);
+    return AMP_OK;
+}
+
+/* x, or what its absence means. A bare number in place of amp_opt(x) has a value but is not given. */
+static amp_status ampi_optional(
+    amp_ctx *ctx, const char *where, const char *name, const char *field, float *out, amp_optional x, float absent) {
+    AMPI_REQUIRE(x.given || ampi_bits(x.value) == 0, ctx, AMP_ERR_INVALID_ARG,
+        "%s: %s.%s is the bare number %g; write amp_opt(%g)", where, name, field, (double)x.value, (double)x.value);
+    *out = x.given ? x.value : absent;
+    return AMP_OK;
+}
+
+static amp_status ampi_rate(amp_ctx *ctx, const char *where, const char *name, const amp_group *g, float *lr) {
+    AMPI_REQUIRE(ampi_is_aligned(ctx, g->lr_ptr, 4u), ctx, AMP_ERR_INVALID_ARG,
+        "%s: %s.lr_ptr is not aligned to 4 bytes", where, name);
+    *lr = 0.0f;
+    if (g->lr_ptr || ampi_bits(g->lr) == ampi_bits((float)AMP_NONE)) return AMP_OK;
+    AMPI_REQUIRE(ampi_nonzero(g->lr), ctx, AMP_ERR_INVALID_ARG,
+        "%s: %s.lr is 0: give a learning rate, lr_ptr, or AMP_NONE for a rate of 0", where, name);
+    *lr = g->lr;
+    return AMP_OK;
+}
+
+static int ampi_in_range(float x, float least, float most) { return amp_is_finite(x) && x >= least && x <= most; }
+#define AMPI_MOST      3.4028234e38f
+#define AMPI_ONE       0.99999994f /* the largest number below 1 */
+/* eps 0: 0 / 0 becomes 0, and no other quotient changes, since a root that is not 0 is 2^-75 or more */
+#define AMPI_LEAST_EPS 7.8886091e-31f /* 2^-100 */
+
+/* a row of AMP_OPTIMIZER_LIST */
+typedef struct ampi_optimizer {
+    amp_update_kind kind;
+    uint32_t decoupled;
+    float beta2;
+} ampi_optimizer;
+static ampi_optimizer ampi_optimizer_of(amp_optimizer optimizer) {
+#define AMP_X(name, kind, decoupled, beta2) static const ampi_optimizer of_##name = {kind, decoupled, beta2};
+    AMP_OPTIMIZER_LIST(AMP_X)
+#undef AMP_X
+    switch (optimizer) {
+#define AMP_X(name, kind, decoupled, beta2) \
+case name: return of_##name;
+        AMP_OPTIMIZER_LIST(AMP_X)
+#undef AMP_X
+    case AMP_OPTIMIZER_COUNT: break;
+    }
+    return of_AMP_ADAMW;
+}
+
+/* checks one group's hyper-parameters and fills in their defaults; name: "desc" or "desc.groups[0]" ... */
+static amp_status ampi_check_group(
+    amp_ctx *ctx, const char *where, const char *name, amp_optimizer optimizer, const amp_group *g, amp_hyper *h) {
+    const float beta2 = ampi_optimizer_of(optimizer).beta2;
+    memset(h, 0, sizeof *h);
+    AMPI_TRY(ampi_rate(ctx, where, name, g, &h->lr));
+    AMPI_TRY(ampi_optional(ctx, where, name, "beta1", &h->beta1, g->beta1, 0.9f));
+    AMPI_TRY(ampi_optional(ctx, where, name, "beta2", &h->beta2, g->beta2, beta2));
+    AMPI_TRY(ampi_optional(ctx, where, name, "eps", &h->eps, g->eps, 1e-8f));
+    if (!ampi_nonzero(h->eps)) h->eps = AMPI_LEAST_EPS;
+    h->weight_decay = g->weight_decay;
+    h->momentum = g->momentum;
+    h->dampening = g->dampening;
+    h->lr_ptr = g->lr_ptr;
+#define AMPI_RANGE(field, most, range) \
+    AMPI_REQUIRE(ampi_in_range(h->field, 0.0f, most), ctx, AMP_ERR_INVALID_ARG, \
+        "%s: %s." #field " is %g; it must be " range, where, name, (double)h->field)
+    AMPI_RANGE(lr, AMPI_MOST, ">= 0");
+    AMPI_RANGE(beta1, AMPI_ONE, "in [0, 1)");
+    AMPI_RANGE(beta2, AMPI_ONE, "in [0, 1)");
+    AMPI_RANGE(eps, AMPI_MOST, ">= 0");
+    AMPI_RANGE(weight_decay, AMPI_MOST, ">= 0");
+    AMPI_RANGE(momentum, AMPI_MOST, ">= 0");
+    AMPI_RANGE(dampening, 1.0f, "in [0, 1]");
+#undef AMPI_RANGE
+    return AMP_OK;
+}
+
+/* A step desc that was checked, and all its groups with their defaults filled in. */
+typedef struct ampi_step_args {
+    const amp_step_desc *d;
+    amp_hyper group[AMP_GROUPS];
+} ampi_step_args;
+
+static amp_group ampi_group_of(const amp_step_desc *d, uint32_t i) {
+    amp_group g = AMP_ZERO;
+    if (i > 0 && i <= d->n_groups) return d->groups[i - 1];
+    g.lr = d->lr;
+    g.beta1 = d->beta1;
+    g.beta2 = d->beta2;
+    g.eps = d->eps;
+    g.weight_decay = d->weight_decay;
+    g.momentum = d->momentum;
+    g.dampening = d->dampening;
+    g.lr_ptr = d->lr_ptr;
+    return g;
+}
+static amp_status ampi_check_groups(amp_ctx *ctx, const char *where, const amp_params *p, ampi_step_args *a) {
+    const amp_step_desc *d = a->d;
+    uint32_t i;
+    AMPI_REQUIRE(d->n_groups < AMP_GROUPS, ctx, AMP_ERR_INVALID_ARG, "%s: desc.n_groups is %u; at most %d", where,
+        (unsigned)d->n_groups, AMP_GROUPS - 1);
+    AMPI_REQUIRE(!d->n_groups || d->groups, ctx, AMP_ERR_INVALID_ARG, "%s: desc.groups is NULL", where);
+    for (i = 0; i < AMP_GROUPS; i++) {
+        amp_group g = ampi_group_of(d, i);
+        amp_hyper *h = &a->group[i];
+        int needed;
+        char name[24] = "desc";
+        if (i > 0 && i <= d->n_groups) snprintf(name, sizeof name, "desc.groups[%u]", (unsigned)i - 1);
+        AMPI_TRY(ampi_check_group(ctx, where, name, d->optimizer, &g, h));
+        AMPI_REQUIRE(!d->nesterov || (h->momentum > 0.0f && !ampi_nonzero(h->dampening)), ctx, AMP_ERR_INVALID_ARG,
+            "%s: %s.nesterov needs momentum > 0 and dampening 0", where, name);
+        needed = amp_moments_of(ampi_optimizer_of(d->optimizer).kind, h->momentum);
+        AMPI_REQUIRE(needed <= p->desc.moments, ctx, AMP_ERR_INVALID_ARG,
+            "%s: desc.optimizer needs %d moment arrays, but the set keeps %d (amp_params_desc.moments)", where, needed,
+            (int)p->desc.moments);
+    }
+    return AMP_OK;
+}
+static amp_status ampi_check_clip(amp_ctx *ctx, const char *where, const char *name, float x) {
+    AMPI_REQUIRE(ampi_in_range(x, 0.0f, AMPI_MOST), ctx, AMP_ERR_INVALID_ARG, "%s: %s is %g; it must be >= 0", where,
+        name, (double)x);
+    return AMP_OK;
+}
+
+static amp_status ampi_check_step(
+    amp_ctx *ctx, const char *where, const amp_params *p, const amp_step_desc *d, ampi_step_args *a) {
+    AMPI_CHECK_DESC(ctx, where, d);
+    a->d = d;
+    AMPI_REQUIRE((uint32_t)d->optimizer < (uint32_t)AMP_OPTIMIZER_COUNT, ctx, AMP_ERR_INVALID_ARG,
+        "%s: desc.optimizer is %d", where, (int)d->optimizer);
+    AMPI_TRY(ampi_check_clip(ctx, where, "desc.clip_norm", d->clip_norm));
+    AMPI_TRY(ampi_check_clip(ctx, where, "desc.clip_value", d->clip_value));
+    AMPI_TRY(ampi_check_groups(ctx, where, p, a));
+    AMPI_REQUIRE(!d->stochastic || (p->desc.master != AMP_MASTER_SPLIT && p->desc.master != AMP_MASTER_KAHAN), ctx,
+        AMP_ERR_INVALID_ARG, "%s: desc.stochastic is 1, but the set's layout needs model copies rounded to nearest",
+        where);
+    return AMP_OK;
+}
+
+static amp_inspect_job ampi_inspect_of(amp_params *p, const amp_scaler *s, ampi_takes takes, amp_purpose purpose) {
+    amp_scaler_state *state = ampi_is_on(s) ? s->state : NULL;
+    int aside = purpose == AMP_FOR_NORM; /* asked by hand: leaves the step's record and the scaler alone */
+    amp_inspect_job job;
+    memset(&job, 0, sizeof job);
+    job.sum.table = p->table;
+    job.sum.scale = takes == AMPI_SCALED ? state : NULL;
+    job.sum.divide = 1;
+    job.sum.accum = takes == AMPI_SUMS;
+    job.sum.write = purpose == AMP_FOR_UNSCALE;
+    job.record = aside ? p->probe : p->record;
+    job.mirror = aside ? NULL : p->mirror;
+    job.scaler = aside ? NULL : state;
+    job.purpose = purpose;
+    job.fresh = aside || takes != AMPI_PLAIN;
+    job.summed = aside || (job.fresh && state);
+    return job;
+}
+
+static amp_inspect_job ampi_step_inspection(
+    amp_params *p, const amp_scaler *s, const ampi_step_args *a, ampi_takes takes, int next) {
+    const amp_step_desc *d = a->d;
+    amp_inspect_job job = ampi_inspect_of(p, s, takes, AMP_FOR_STEP);
+    if (d->unscaled) job.sum.scale = NULL;
+    if (d->micro_batches)
+        job.sum.divide = d->micro_batches;
+    else if (takes == AMPI_SUMS)
+        job.sum.window = p->record;
+    job.clip_norm = d->clip_norm;
+    if (ampi_nonzero(d->clip_norm)) job.summed = 1;
+    job.next_scale = next != 0;
+    job.stochastic = d->stochastic != 0;
+    job.seed = d->seed;
+    memcpy(job.group, a->group, sizeof job.group);
+    return job;
+}
+
+/* A hook may call verbs of this context, so it is not in use while one runs. *has becomes 0 when a different thread has
+   taken it meanwhile: then the step ends here. */
+static amp_status ampi_after_hook(amp_ctx *ctx, amp_status st, int *has) {
+    *has = ampi_enter(ctx);
+    return *has ? st : ampi_refuse(ctx, "a step whose hook has returned" AMPI_BUSY);
+}
+static amp_status ampi_reduce_grads(amp_ctx *ctx, amp_params *p, const amp_step_desc *d, int *has) {
+    ampi_leave(ctx);
+    return ampi_after_hook(ctx, d->reduce_grads_fn(ctx, p, d->user), has);
+}
+static amp_status ampi_reduce_totals(amp_ctx *ctx, amp_totals *totals, const amp_step_desc *d, int *has) {
+    ampi_leave(ctx);
+    return ampi_after_hook(ctx, d->reduce_totals_fn(ctx, totals, d->user), has);
+}
+static amp_status ampi_run_inspection(amp_ctx *ctx, const amp_inspect_job *job, const amp_step_desc *d, int *has) {
+    if (!job->summed) return ctx->b->conclude(ctx, job);
+    if (!d->reduce_totals_fn) return ctx->b->inspect(ctx, job);
+    AMPI_TRY(ctx->b->sum_gradients(ctx, &job->sum));
+    AMPI_TRY(ampi_reduce_totals(ctx, job->sum.table.totals, d, has));
+    return ctx->b->conclude(ctx, job);
+}
+static amp_status ampi_run_update(amp_ctx *ctx, const amp_params *p, const ampi_step_args *a, ampi_takes takes) {
+    const ampi_optimizer optimizer = ampi_optimizer_of(a->d->optimizer);
+    amp_update_job job;
+    memset(&job, 0, sizeof job);
+    job.table = p->table;
+    job.record = p->record;
+    job.mirror = p->mirror;
+    job.kind = optimizer.kind;
+    job.decoupled = optimizer.decoupled;
+    job.nesterov = a->d->nesterov;
+    job.clip_value = a->d->clip_value;
+    job.accum = takes == AMPI_SUMS;
+    job.count = p->count;
+    memcpy(job.group, a->group, sizeof job.group);
+    return ctx->b->update(ctx, &job);
+}
+/* The counts of a step begin at 0, also if it is skipped; those of one that does not count stay. */
+static amp_status ampi_begin_counts(amp_ctx *ctx, amp_params *p, const amp_step_desc *d) {
+    p->count = d->count_lost;
+    if (!p->count) return AMP_OK;
+    p->drawn = d->stochastic != 0;
+    return ctx->b->zero(ctx, p->table.counts, p->n * sizeof *p->table.counts);
+}
+
+/* amp_step, and its halves: without the update, without the next scale. *has: the context is this thread's. */
+static amp_status ampi_step(const char *where, amp_params *p, amp_scaler *s, const amp_step_desc *d, ampi_verb verb,
+    int update, int next, int *has) {
+    amp_ctx *ctx = p ? p->ctx : NULL;
+    const ampi_rule *rule;
+    ampi_step_args a;
+    amp_inspect_job job;
+    AMPI_TRY(ampi_check_pair(ctx, where, p, s));
+    AMPI_TRY(ampi_check_step(ctx, where, p, d, &a));
+    rule = ampi_rule_of(p, s, verb);
+    AMPI_TRY(ampi_check_phase(ctx, where, p, s, rule));
+    AMPI_REQUIRE(!s || !next || !ampi_held(s, p), ctx, AMP_ERR_STAGE,
+        "%s: the accumulation window of a different set holds the scale", where);
+    /* after amp_accumulate the scaler may be up to date already */
+    next = next && ampi_is_on(s) && (rule->takes != AMPI_SUMS || s->checked);
+    if (rule->takes == AMPI_SCALED && d->reduce_grads_fn) AMPI_TRY(ampi_reduce_grads(ctx, p, d, has));
+    job = ampi_step_inspection(p, s, &a, rule->takes, next);
+    AMPI_TRY(ampi_run_inspection(ctx, &job, d, has));
+    AMPI_TRY(ampi_begin_counts(ctx, p, d));
+    if (update) {
+        AMPI_TRY(ampi_run_update(ctx, p, &a, rule->takes));
+        ampi_weights_changed(ctx, p);
+    }
+    if (d->stochastic) p->stochastic = 1;
+    p->holds = 0;
+    ampi_enter_phase(p, s, rule->next);
+    if (ampi_is_on(s) && rule->takes != AMPI_SUMS) s->checked = 1;
+    if (next) ampi_next_iteration(s);
+    return AMP_OK;
+}
+
+/* AMPI_VERB, but that a hook may have cost it the context */
+static amp_status ampi_step_verb(const char *where, const char *busy, amp_params *p, amp_scaler *s,
+    const amp_step_desc *d, ampi_verb verb, int update, int next) {
+    amp_ctx *ctx = ampi_ctx_of(p);
+    int has = 1;
+    amp_status st;
+    if (ctx && !ampi_enter(ctx)) return ampi_refuse(ctx, busy);
+    st = ampi_step(where, p, s, d, verb, update, next, &has);
+    if (ctx && has) ampi_leave(ctx);
+    return st;
+}
+
+AMP_API amp_status amp_step(amp_params *p, amp_scaler *s, const amp_step_desc *desc) {
+    return ampi_step_verb("amp_step", "amp_step" AMPI_BUSY, p, s, desc, AMPI_DO_STEP, 1, 1);
+}
+AMP_API amp_status amp_update(amp_params *p, amp_scaler *s, const amp_step_desc *desc) {
+    return ampi_step_verb("amp_update", "amp_update" AMPI_BUSY, p, s, desc, AMPI_DO_STEP, 1, 0);
+}
+AMP_API amp_status amp_inspect(amp_params *p, amp_scaler *s, const amp_step_desc *desc) {
+    return ampi_step_verb("amp_inspect", "amp_inspect" AMPI_BUSY, p, s, desc, AMPI_DO_INSPECT, 0, 0);
+}
+
+static amp_status ampi_do_apply(amp_params *p, size_t i, amp_array u, uint32_t with_rates) {
+    static const char where[] = "amp_apply";
+    amp_ctx *ctx = p ? p->ctx : NULL;
+    const ampi_rule *rule;
+    amp_apply_job job;
+    AMPI_TRY(ampi_check_params(ctx, where, p));
+    AMPI_REQUIRE(i < p->n, ctx, AMP_ERR_INVALID_ARG, "%s: i is %llu, but the set has %llu parameters", where,
+        AMPI_ULL(i), AMPI_ULL(p->n));
+    AMPI_TRY(ampi_check_array(ctx, where, "u", u, (size_t)p->entries[i].count, 1));
+    AMPI_REQUIRE(u.dtype == AMP_F32, ctx, AMP_ERR_INVALID_ARG, "%s: u.dtype is %s; f32 is needed", where,
+        amp_dtype_name(u.dtype));
+    AMPI_REQUIRE((uintptr_t)u.data % sizeof(float) == 0, ctx, AMP_ERR_INVALID_ARG,
+        "%s: u.data is not aligned to the %d bytes of its elements", where, (int)sizeof(float));
+    AMPI_REQUIRE(
+        !p->params[i].unused, ctx, AMP_ERR_STAGE, "%s: amp_params_use has left parameter %llu out", where, AMPI_ULL(i));
+    rule = &ampi_rules[p->phase][AMPI_DO_APPLY];
+    AMPI_TRY(ampi_check_phase(ctx, where, p, NULL, rule));
+    memset(&job, 0, sizeof job);
+    job.table = p->table;
+    job.record = p->record;
+    job.mirror = p->mirror;
+    job.u = (const float *)u.data;
+    job.param = (uint32_t)i;
+    job.with_rates = with_rates != 0;
+    job.accum = rule->takes == AMPI_SUMS;
+    job.count = p->count;
+    AMPI_TRY(ctx->b->apply(ctx, &job));
+    ampi_weights_changed(ctx, p);
+    return AMP_OK;
+}
+AMP_API amp_status amp_apply(amp_params *p, size_t i, amp_array u, uint32_t with_rates) {
+    AMPI_VERB(ampi_ctx_of(p), "amp_apply", ampi_do_apply(p, i, u, with_rates));
+}
+
+static amp_status ampi_do_accumulate(amp_params *p, amp_scaler *s, uint32_t keep_going) {
+    static const char where[] = "amp_accumulate";
+    amp_ctx *ctx = p ? p->ctx : NULL;
+    const ampi_rule *rule;
+    amp_inspect_job job;
+    amp_add_job add;
+    AMPI_TRY(ampi_check_pair(ctx, where, p, s));
+    AMPI_REQUIRE(p->desc.accumulate, ctx, AMP_ERR_INVALID_ARG,
+        "%s: the set has no accumulators (amp_params_desc.accumulate)", where);
+    rule = ampi_rule_of(p, s, AMPI_DO_ACCUMULATE);
+    AMPI_TRY(ampi_check_phase(ctx, where, p, s, rule));
+    job = ampi_inspect_of(p, s, rule->takes, AMP_FOR_ACCUMULATE);
+    job.keep_going = keep_going != 0;
+    AMPI_TRY(job.summed ? ctx->b->inspect(ctx, &job) : ctx->b->conclude(ctx, &job));
+    memset(&add, 0, sizeof add);
+    add.table = p->table;
+    add.record = p->record;
+    AMPI_TRY(ctx->b->add(ctx, &add));
+    ampi_enter_phase(p, s, rule->next);
+    if (ampi_is_on(s)) s->checked = 1;
+    return AMP_OK;
+}
+AMP_API amp_status amp_accumulate(amp_params *p, amp_scaler *s, uint32_t keep_going) {
+    AMPI_VERB(ampi_ctx_of(p), "amp_accumulate", ampi_do_accumulate(p, s, keep_going));
+}
+static amp_status ampi_do_window_begin(amp_params *p, amp_scaler *s) {
+    static const char where[] = "amp_window_begin";
+    amp_ctx *ctx = p ? p->ctx : NULL;
+    AMPI_TRY(ampi_check_pair(ctx, where, p, s));
+    AMPI_REQUIRE(!p->holds, ctx, AMP_ERR_STAGE, "%s: the set has an open window", where);
+    if (s) ampi_tie(p, s);
+    p->holds = 1;
+    return AMP_OK;
+}
+AMP_API amp_status amp_window_begin(amp_params *p, amp_scaler *s) {
+    AMPI_VERB(ampi_ctx_of(p), "amp_window_begin", ampi_do_window_begin(p, s));
+}
+static amp_status ampi_do_window_end(amp_params *p) {
+    amp_ctx *ctx = p ? p->ctx : NULL;
+    AMPI_TRY(ampi_check_params(ctx, "amp_window_end", p));
+    p->holds = 0;
+    return AMP_OK;
+}
+AMP_API amp_status amp_window_end(amp_params *p) { AMPI_VERB(ampi_ctx_of(p), "amp_window_end", ampi_do_window_end(p)); }
+
+static amp_status ampi_do_scaler_unscale(amp_scaler *s, amp_params *p) {
+    static const char where[] = "amp_scaler_unscale";
+    amp_ctx *ctx = p ? p->ctx : ampi_scaler_ctx(s);
+    const ampi_rule *rule;
+    amp_inspect_job job;
+    AMPI_TRY(ampi_check_pair(ctx, where, p, s));
+    if (!ampi_is_on(s)) return AMP_OK;
+    rule = ampi_rule_of(p, s, AMPI_DO_UNSCALE);
+    AMPI_TRY(ampi_check_phase(ctx, where, p, s, rule));
+    job = ampi_inspect_of(p, s, rule->takes, AMP_FOR_UNSCALE);
+    AMPI_TRY(ctx->b->inspect(ctx, &job));
+    ampi_enter_phase(p, s, rule->next);
+    s->checked = 1;
+    return AMP_OK;
+}
+AMP_API amp_status amp_scaler_unscale(amp_scaler *s, amp_params *p) {
+    AMPI_VERB(p ? p->ctx : ampi_scaler_ctx(s), "amp_scaler_unscale", ampi_do_scaler_unscale(s, p));
+}
+
+/* norm of the gradients, and the coefficient of clipping to max_norm (0: none), into the probe record */
+static amp_status ampi_probe(amp_ctx *ctx, amp_params *p, const amp_scaler *s, float max_norm) {
+    amp_inspect_job job = ampi_inspect_of(p, s, ampi_rule_of(p, s, AMPI_DO_MEASURE)->takes, AMP_FOR_NORM);
+    job.clip_norm = max_norm;
+    return ctx->b->inspect(ctx, &job);
+}
+static amp_status ampi_do_grad_norm(amp_params *p, amp_scaler *s, double *norm) {
+    amp_ctx *ctx = p ? p->ctx : NULL;
+    amp_step_record r;
+    AMPI_TRY(ampi_check_pair(ctx, "amp_grad_norm", p, s));
+    if (!norm) return AMPI_INVALID(ctx, "amp_grad_norm: norm is NULL");
+    AMPI_TRY(ampi_failed_in(ctx, "amp_grad_norm", ctx->b->may_wait(ctx)));
+    AMPI_TRY(ampi_probe(ctx, p, s, 0.0f));
+    AMPI_TRY(ctx->b->copy(ctx, &r, p->probe, sizeof r));
+    *norm = r.norm;
+    return AMP_OK;
+}
+AMP_API amp_status amp_grad_norm(amp_params *p, amp_scaler *s, double *norm) {
+    AMPI_VERB(ampi_ctx_of(p), "amp_grad_norm", ampi_do_grad_norm(p, s, norm));
+}
+static amp_status ampi_do_clip(amp_params *p, amp_scaler *s, float max_norm, float max_value) {
+    static const char where[] = "amp_clip";
+    amp_ctx *ctx = p ? p->ctx : NULL;
+    ampi_takes takes;
+    amp_clip_job job;
+    AMPI_TRY(ampi_check_pair(ctx, where, p, s));
+    AMPI_TRY(ampi_check_clip(ctx, where, "max_norm", max_norm));
+    AMPI_TRY(ampi_check_clip(ctx, where, "max_value", max_value));
+    AMPI_REQUIRE(ampi_nonzero(max_norm) || ampi_nonzero(max_value), ctx, AMP_ERR_INVALID_ARG,
+        "%s: max_norm and max_value are 0: one of them must be > 0", where);
+    takes = ampi_rule_of(p, s, AMPI_DO_MEASURE)->takes;
+    memset(&job, 0, sizeof job);
+    job.table = p->table;
+    job.limit = max_value;
+    job.accum = takes == AMPI_SUMS;
+    job.scaler = takes == AMPI_SCALED && ampi_is_on(s) ? s->state : NULL;
+    if (ampi_nonzero(max_norm)) {
+        AMPI_TRY(ampi_probe(ctx, p, s, max_norm));
+        job.record = p->probe;
+    }
+    return ctx->b->clip(ctx, &job);
+}
+AMP_API amp_status amp_clip(amp_params *p, amp_scaler *s, float max_norm, float max_value) {
+    AMPI_VERB(ampi_ctx_of(p), "amp_clip", ampi_do_clip(p, s, max_norm, max_value));
+}
+static amp_status ampi_do_step_poll(amp_params *p, amp_step_record *out) {
+    amp_ctx *ctx = p ? p->ctx : NULL;
+    AMPI_TRY(ampi_check_params(ctx, "amp_step_poll", p));
+    if (!out) return AMPI_INVALID(ctx, "amp_step_poll: out is NULL");
+    return ctx->b->poll(ctx, p->record, p->mirror, out);
+}
+AMP_API amp_status amp_step_poll(amp_params *p, amp_step_record *out) {
+    AMPI_VERB(ampi_ctx_of(p), "amp_step_poll", ampi_do_step_poll(p, out));
+}
+
+static int ampi_is_f8(amp_dtype t) { return amp_dtype_size(t) == 1u; }
+

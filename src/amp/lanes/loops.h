@@ -1,0 +1,213 @@
+/* ---- loops over floats; what is left of n is done by the scalar path ---- */
+#  define AMPI_LEFT(i, n) (AMPI_WIDTH > 1u && (i) < (n))
+AMPI_OUTER int AMPI_F(scale)(float *to, const float *u, size_t n, float by) {
+    const AMPI_WORDS exponent = AMPI_WORD(0x7f800000u), one = AMPI_WORD(0x00800000u);
+    AMPI_WORDS any = AMPI_WORD(0);
+    size_t i;
+    int bad;
+    for (i = 0; i + AMPI_WIDTH <= n; i += AMPI_WIDTH) {
+        AMPI_FLOATS x = AMPI_MUL(AMPI_LOAD(u + i), AMPI_SET(by));
+        AMPI_STORE(to + i, x);
+        any = AMPI_OR(any, AMPI_ADD_WORDS(AMPI_AND(AMPI_BITS(x), exponent), one));
+    }
+    bad = AMPI_ANY(AMPI_AND(any, AMPI_WORD(0x80000000u)));
+    if (AMPI_LEFT(i, n)) bad |= ampi_scalar_scale(to + i, u + i, n - i, by);
+    return bad;
+}
+AMPI_OUTER void AMPI_F(axpy)(float *to, const float *u, size_t n, float by) {
+    size_t i;
+    for (i = 0; i + AMPI_WIDTH <= n; i += AMPI_WIDTH) {
+        AMPI_FLOATS term = AMPI_MUL(AMPI_SET(by), AMPI_LOAD(u + i));
+        AMPI_STORE(to + i, AMPI_ADD(AMPI_LOAD(to + i), term));
+    }
+    AMPI_F(done)();
+    if (AMPI_LEFT(i, n)) ampi_scalar_axpy(to + i, u + i, n - i, by);
+}
+AMPI_OUTER void AMPI_F(exps)(float *u, size_t n, float top) {
+    size_t i;
+    for (i = 0; i + AMPI_WIDTH <= n; i += AMPI_WIDTH) {
+        AMPI_STORE(u + i, AMPI_F(exp_term)(AMPI_SUB(AMPI_LOAD(u + i), AMPI_SET(top))));
+    }
+    AMPI_F(done)();
+    if (AMPI_LEFT(i, n)) ampi_scalar_exps(u + i, n - i, top);
+}
+AMPI_OUTER void AMPI_F(shares)(float *u, size_t n, float by, float less) {
+    const AMPI_FLOATS minus = AMPI_NEGATIVE(AMPI_SET(less));
+    size_t i;
+    for (i = 0; i + AMPI_WIDTH <= n; i += AMPI_WIDTH)
+        AMPI_STORE(u + i, AMPI_FUSE(AMPI_LOAD(u + i), AMPI_SET(by), minus));
+    AMPI_F(done)();
+    if (AMPI_LEFT(i, n)) ampi_scalar_shares(u + i, n - i, by, less);
+}
+/* What is left of n, fewer than a vector, in a vector: its GELU takes as long as that of one float. */
+AMPI_INNER AMPI_FLOATS AMPI_F(load_some)(const float *u, size_t n) {
+    float some[AMPI_WIDTH] = {0};
+    memcpy(some, u, n * sizeof *u);
+    return AMPI_LOAD(some);
+}
+AMPI_INNER void AMPI_F(store_some)(float *u, size_t n, AMPI_FLOATS x) {
+    float some[AMPI_WIDTH];
+    AMPI_STORE(some, x);
+    memcpy(u, some, n * sizeof *u);
+}
+AMPI_OUTER void AMPI_F(act)(float *u, size_t n, amp_act act) {
+    size_t i = 0;
+    if (act == AMP_GELU) {
+        for (; i + AMPI_WIDTH <= n; i += AMPI_WIDTH)
+            AMPI_STORE(u + i, AMPI_F(gelu)(AMPI_LOAD(u + i)));
+        if (i < n) AMPI_F(store_some)(u + i, n - i, AMPI_F(gelu)(AMPI_F(load_some)(u + i, n - i)));
+        i = n;
+    } else if (act == AMP_RELU) {
+        for (; i + AMPI_WIDTH <= n; i += AMPI_WIDTH)
+            AMPI_STORE(u + i, AMPI_F(relu)(AMPI_LOAD(u + i)));
+    }
+    AMPI_F(done)();
+    if (AMPI_LEFT(i, n)) ampi_scalar_act(u + i, n - i, act);
+}
+AMPI_OUTER void AMPI_F(act_grad)(float *dy, const float *saved, size_t n, amp_act act) {
+    size_t i = 0;
+    if (act == AMP_GELU) {
+        for (; i + AMPI_WIDTH <= n; i += AMPI_WIDTH) {
+            AMPI_STORE(dy + i, AMPI_F(gelu_back)(AMPI_LOAD(dy + i), AMPI_LOAD(saved + i)));
+        }
+        if (i < n) {
+            AMPI_FLOATS last = AMPI_F(load_some)(dy + i, n - i);
+            AMPI_F(store_some)(dy + i, n - i, AMPI_F(gelu_back)(last, AMPI_F(load_some)(saved + i, n - i)));
+        }
+        i = n;
+    } else if (act == AMP_RELU) {
+        for (; i + AMPI_WIDTH <= n; i += AMPI_WIDTH) {
+            AMPI_STORE(dy + i, AMPI_F(relu_back)(AMPI_LOAD(dy + i), AMPI_LOAD(saved + i)));
+        }
+    }
+    AMPI_F(done)();
+    if (AMPI_LEFT(i, n)) ampi_scalar_act_grad(dy + i, saved + i, n - i, act);
+}
+AMPI_OUTER void AMPI_F(drop)(float *u, const uint32_t *random, size_t n, uint32_t threshold, float factor) {
+    const AMPI_WORDS sign = AMPI_WORD(0x80000000u); /* comparisons are signed */
+    size_t i;
+    for (i = 0; i + AMPI_WIDTH <= n; i += AMPI_WIDTH) {
+        AMPI_WORDS kept = AMPI_BITS(AMPI_MUL(AMPI_LOAD(u + i), AMPI_SET(factor)));
+        AMPI_WORDS drawn = AMPI_XOR(AMPI_LOAD_WORDS(random + i), sign);
+        AMPI_MASK dropped = AMPI_GREATER(AMPI_WORD(threshold ^ 0x80000000u), drawn);
+        AMPI_STORE(u + i, AMPI_AS_FLOATS(AMPI_SELECT(dropped, AMPI_WORD(0), kept)));
+    }
+    AMPI_F(done)();
+    if (AMPI_LEFT(i, n)) ampi_scalar_drop(u + i, random + i, n - i, threshold, factor);
+}
+AMPI_OUTER void AMPI_F(prepare)(float *to, const float *u, size_t n, const amp_coef *c) {
+    size_t i;
+    for (i = 0; i + AMPI_WIDTH <= n; i += AMPI_WIDTH)
+        AMPI_STORE(to + i, AMPI_F(prepare_one)(AMPI_LOAD(u + i), c));
+    AMPI_F(done)();
+    if (AMPI_LEFT(i, n)) ampi_scalar_prepare(to + i, u + i, n - i, c);
+}
+/* Lost updates, counted in vectors: each lane has sums of its own. */
+typedef struct AMPI_F(counts) {
+    AMPI_WORDS updates;
+    AMPI_WORDS lost;
+    AMPI_WORDS most;
+    AMPI_FLOATS ratio;
+} AMPI_F(counts);
+AMPI_INNER AMPI_F(counts) AMPI_F(tally_begin)(const ampi_tally *t) {
+    AMPI_F(counts) s;
+    s.updates = AMPI_LOAD_WORDS(t->updates);
+    s.lost = AMPI_LOAD_WORDS(t->lost);
+    s.most = AMPI_WORD(t->spacing.most);
+    s.ratio = AMPI_LOAD(t->ratio);
+    return s;
+}
+AMPI_INNER void AMPI_F(tally_end)(ampi_tally *t, const AMPI_F(counts) * s) {
+    AMPI_STORE_WORDS(t->updates, s->updates);
+    AMPI_STORE_WORDS(t->lost, s->lost);
+    AMPI_STORE(t->ratio, s->ratio);
+}
+/* An update of the weights i ... from `old` to w. It changes a weight of 0, so SAME is about bits. */
+AMPI_INNER void AMPI_F(tally)(
+    ampi_tally *t, int again, AMPI_F(counts) * s, size_t i, AMPI_FLOATS step, AMPI_FLOATS old, AMPI_FLOATS w) {
+    AMPI_MASK update = AMPI_NONZERO(step);
+    AMPI_MASK same = AMPI_SAME(update, again ? w : old, w);
+    if (again)
+        memcpy(t->moved + i / AMPI_WIDTH * sizeof same, &same, sizeof same);
+    else
+        s->lost = AMPI_ADD_IF(s->lost, same);
+    s->updates = AMPI_ADD_IF(s->updates, update);
+    s->ratio = AMPI_LARGER_ABS(s->ratio, AMPI_F(in_spacings)(step, old, s->most));
+}
+AMPI_OUTER void AMPI_F(sizes)(ampi_tally *t, const float *w, const float *u, size_t n, float by) {
+    AMPI_F(counts) s = AMPI_F(tally_begin)(t);
+    size_t i;
+    for (i = t->at; i + AMPI_WIDTH <= n; i += AMPI_WIDTH) {
+        AMPI_FLOATS step = AMPI_MUL(AMPI_LOAD(u + i), AMPI_SET(by));
+        if (t->again)
+            AMPI_F(tally)(t, 1, &s, i, step, AMPI_LOAD(t->old + i), AMPI_LOAD(w + i));
+        else
+            AMPI_F(tally)(t, 0, &s, i, step, AMPI_LOAD(t->old + i), AMPI_LOAD(w + i));
+    }
+    AMPI_F(tally_end)(t, &s);
+    t->at = i;
+    AMPI_F(done)();
+    if (AMPI_LEFT(i, n)) ampi_scalar_sizes(t, w, u, n, by);
+}
+AMPI_OUTER void AMPI_F(still)(ampi_tally *t, const char *model, const char *low, size_t n) {
+    AMPI_WORDS lost = AMPI_LOAD_WORDS(t->lost);
+    size_t i;
+    for (i = t->at; i + AMPI_WIDTH <= n; i += AMPI_WIDTH) {
+        AMPI_MASK same;
+        memcpy(&same, t->moved + i / AMPI_WIDTH * sizeof same, sizeof same);
+        same = AMPI_SAME16(same, t->was[0] + i, model + 2u * i);
+        if (low) same = AMPI_SAME16(same, t->was[1] + i, low + 2u * i);
+        lost = AMPI_ADD_IF(lost, same);
+    }
+    AMPI_STORE_WORDS(t->lost, lost);
+    t->at = i;
+    AMPI_F(done)();
+    if (AMPI_LEFT(i, n)) ampi_scalar_still(t, model, low, n);
+}
+/* A loop for each kind of update; 1 if a second moment is Inf. */
+AMPI_INNER int AMPI_F(update)(amp_update_kind kind, float *w, float *m, float *v, const float *u, size_t n,
+    const amp_coef *c, ampi_tally *t, int again) {
+    const int moments = amp_moments_of(kind, c->momentum);
+    const amp_coef own = *c;          /* no store can change it, so it is read once */
+    AMPI_FLOATS top = AMPI_SET(0.0f); /* of second moments */
+    AMPI_F(counts) s;
+    size_t i;
+    int inf;
+    if (t) s = AMPI_F(tally_begin)(t);
+    for (i = 0; i + AMPI_WIDTH <= n; i += AMPI_WIDTH) {
+        AMPI_FLOATS wi = AMPI_LOAD(w + i), old = wi, step;
+        AMPI_FLOATS mi = moments > 0 ? AMPI_LOAD(m + i) : AMPI_SET(0.0f);
+        AMPI_FLOATS vi = moments > 1 ? AMPI_LOAD(v + i) : AMPI_SET(0.0f);
+        AMPI_FLOATS ui = AMPI_F(prepare_one)(AMPI_LOAD(u + i), &own);
+        step = AMPI_F(update_one)(kind, &wi, &mi, &vi, ui, &own);
+        AMPI_STORE(w + i, wi);
+        if (moments > 0) AMPI_STORE(m + i, mi);
+        if (moments > 1) AMPI_STORE(v + i, vi);
+        if (moments > 1) top = AMPI_LARGER_ABS(top, vi);
+        if (t) AMPI_F(tally)(t, again, &s, t->at + i, step, old, wi);
+    }
+    if (t) AMPI_F(tally_end)(t, &s);
+    if (t) t->at += i;
+    inf = AMPI_ANY(AMPI_AND(AMPI_ADD_WORDS(AMPI_BITS(top), AMPI_WORD(0x00800000u)), AMPI_WORD(0x80000000u)));
+    AMPI_F(done)();
+    return inf;
+}
+#  define AMP_X(kind, rule, moments) \
+    AMPI_OUTER int AMPI_F(rule)( \
+        float *w, float *m, float *v, const float *u, size_t n, const amp_coef *c, ampi_tally *t) { \
+        const size_t i = n - n % AMPI_WIDTH; \
+        int inf; \
+        if (!t) \
+            inf = AMPI_F(update)(kind, w, m, v, u, n, c, NULL, 0); \
+        else if (t->again) \
+            inf = AMPI_F(update)(kind, w, m, v, u, n, c, t, 1); \
+        else \
+            inf = AMPI_F(update)(kind, w, m, v, u, n, c, t, 0); \
+        if (!AMPI_LEFT(i, n)) return inf; \
+        if (m) m += i; \
+        if (v) v += i; \
+        return inf | ampi_scalar_##rule(w + i, m, v, u + i, n - i, c, t); \
+    }
+AMP_UPDATE_LIST(AMP_X)
+#  undef AMP_X
+

@@ -1,0 +1,161 @@
+/* ---- sums, maxima, counts ---- */
+/* Terms of a part: numbers, or squares of products with `by`. */
+AMPI_INNER AMPI_FLOATS AMPI_F(term)(const char *g, amp_dtype t, int square, AMPI_FLOATS by) {
+    AMPI_WORDS bits = t == AMP_F32 ? AMPI_LOAD_WORDS(g) : AMPI_F(widened)(g, t);
+    AMPI_FLOATS x = AMPI_AS_FLOATS(bits);
+    AMPI_PREFETCH(g + 16384); /* the next parts: the hardware looks ahead less far, and not past a page */
+    if (!square) return x;
+    x = AMPI_MUL(x, by);
+    return AMPI_MUL(x, x);
+}
+/* Lanes in four vectors at a time, which go through all rows. What is left of the last row goes through a padded copy.
+ */
+#  define AMPI_STRIP (4u * AMPI_WIDTH)
+AMPI_INNER void AMPI_F(strip)(float *lane, const char *g, amp_dtype t, size_t n, int square, AMPI_FLOATS by) {
+    const size_t size = amp_dtype_size(t), next = size * AMPI_WIDTH;
+    AMPI_FLOATS s0 = AMPI_SET(0.0f), s1 = s0, s2 = s0, s3 = s0;
+    char left[AMPI_STRIP * 4u];
+    size_t i;
+    for (i = 0; i < n; i += AMP_LANES) {
+        const char *from = g + i * size;
+        if (i + AMPI_STRIP > n) {
+            memset(left, 0, sizeof left);
+            memcpy(left, from, (n - i) * size);
+            from = left;
+        }
+        s0 = AMPI_ADD(s0, AMPI_F(term)(from, t, square, by));
+        s1 = AMPI_ADD(s1, AMPI_F(term)(from + next, t, square, by));
+        s2 = AMPI_ADD(s2, AMPI_F(term)(from + 2u * next, t, square, by));
+        s3 = AMPI_ADD(s3, AMPI_F(term)(from + 3u * next, t, square, by));
+    }
+    AMPI_STORE(lane, s0);
+    AMPI_STORE(lane + AMPI_WIDTH, s1);
+    AMPI_STORE(lane + 2u * AMPI_WIDTH, s2);
+    AMPI_STORE(lane + 3u * AMPI_WIDTH, s3);
+}
+AMPI_INNER float AMPI_F(part)(const char *g, amp_dtype t, size_t n, int square, float by) {
+    float lane[AMP_LANES];
+    size_t lanes = AMPI_STRIP, h, j; /* lanes beyond the first power of two stay 0 */
+    while (lanes < n && lanes < AMP_LANES)
+        lanes *= 2u;
+    for (j = 0; j < lanes; j += AMPI_STRIP) /* a strip beyond n is zeros */
+        AMPI_F(strip)(lane + j, g + j * amp_dtype_size(t), t, n > j ? n - j : 0, square, AMPI_SET(by));
+    for (h = lanes / 2u; h >= AMPI_WIDTH; h /= 2u)
+        for (j = 0; j < h; j += AMPI_WIDTH)
+            AMPI_STORE(lane + j, AMPI_ADD(AMPI_LOAD(lane + j), AMPI_LOAD(lane + j + h)));
+    AMPI_F(done)();
+    for (; h; h /= 2u)
+        for (j = 0; j < h; j++)
+            lane[j] = amp_add(lane[j], lane[j + h]);
+    return lane[0];
+}
+AMPI_OUTER float AMPI_F(sum)(const float *u, size_t n) { return AMPI_F(part)((const char *)u, AMP_F32, n, 0, 1.0f); }
+AMPI_OUTER float AMPI_F(squares)(const char *g, amp_dtype t, size_t n, float by) {
+    if (t == AMP_F32) return AMPI_F(part)(g, AMP_F32, n, 1, by);
+    if (t == AMP_F16) return AMPI_F(part)(g, AMP_F16, n, 1, by);
+    return AMPI_F(part)(g, AMP_BF16, n, 1, by);
+}
+AMPI_OUTER float AMPI_F(top)(const float *u, size_t n, float top) {
+    AMPI_FLOATS most = AMPI_SET(top);
+    float lane[AMPI_WIDTH];
+    size_t i;
+    for (i = 0; i + AMPI_WIDTH <= n; i += AMPI_WIDTH)
+        most = AMPI_LARGER(AMPI_LOAD(u + i), most);
+    AMPI_STORE(lane, most);
+    for (; i < n; i++)
+        top = u[i] > top ? u[i] : top;
+    for (i = 0; i < AMPI_WIDTH; i++)
+        top = lane[i] > top ? lane[i] : top;
+    return top;
+}
+/* |x| as bits, 0 for NaN. */
+AMPI_INNER AMPI_WORDS AMPI_F(size_word)(AMPI_FLOATS x) {
+    AMPI_WORDS a = AMPI_AND(AMPI_BITS(x), AMPI_WORD(0x7fffffffu));
+    return AMPI_SELECT(AMPI_GREATER(a, AMPI_WORD(0x7f800000u)), AMPI_WORD(0), a);
+}
+AMPI_INNER AMPI_WORDS AMPI_F(larger_size)(AMPI_WORDS most, AMPI_FLOATS x) {
+    return AMPI_MAX(most, AMPI_F(size_word)(x));
+}
+AMPI_INNER uint32_t AMPI_F(largest_word)(AMPI_WORDS most, uint32_t top) {
+    uint32_t lane[AMPI_WIDTH];
+    size_t i;
+    AMPI_STORE_WORDS(lane, most);
+    for (i = 0; i < AMPI_WIDTH; i++)
+        top = top < lane[i] ? lane[i] : top;
+    return top;
+}
+/* One maximum is carried along, not two: gcc 12 with -O3 loses elements of two (scalar). */
+AMPI_OUTER uint32_t AMPI_F(amax)(const float *u, size_t n, uint32_t amax) {
+    AMPI_WORDS most = AMPI_WORD(0);
+    size_t i;
+    for (i = 0; i + 2u * AMPI_WIDTH <= n; i += 2u * AMPI_WIDTH) {
+        AMPI_WORDS pair = AMPI_F(larger_size)(AMPI_F(size_word)(AMPI_LOAD(u + i)), AMPI_LOAD(u + i + AMPI_WIDTH));
+        most = AMPI_MAX(most, pair);
+    }
+    for (; i + AMPI_WIDTH <= n; i += AMPI_WIDTH)
+        most = AMPI_F(larger_size)(most, AMPI_LOAD(u + i));
+    amax = AMPI_F(largest_word)(most, amax);
+    AMPI_F(done)();
+    return AMPI_LEFT(i, n) ? ampi_scalar_amax(u + i, n - i, amax) : amax;
+}
+AMPI_OUTER uint32_t AMPI_F(fit)(float *to, const float *u, size_t n, float by, uint32_t limit, uint32_t amax) {
+    AMPI_WORDS most = AMPI_WORD(0);
+    size_t i;
+    for (i = 0; i + AMPI_WIDTH <= n; i += AMPI_WIDTH) {
+        AMPI_FLOATS x = AMPI_LOAD(u + i);
+        most = AMPI_F(larger_size)(most, x);
+        AMPI_STORE(to + i, AMPI_F(fit_one)(x, AMPI_SET(by), AMPI_WORD(limit)));
+    }
+    amax = AMPI_F(largest_word)(most, amax);
+    AMPI_F(done)();
+    return AMPI_LEFT(i, n) ? ampi_scalar_fit(to + i, u + i, n - i, by, limit, amax) : amax;
+}
+AMPI_OUTER float AMPI_F(dot)(const float *a, const float *b, size_t n) {
+    const size_t width = AMPI_WIDTH;
+    AMPI_FLOATS s0 = AMPI_SET(0.0f), s1 = s0, s2 = s0, s3 = s0;
+    float lane[AMPI_WIDTH], sum;
+    size_t i, k;
+    for (i = 0; i + 4u * width <= n; i += 4u * width) {
+        s0 = AMPI_FMA(AMPI_LOAD(a + i), AMPI_LOAD(b + i), s0);
+        s1 = AMPI_FMA(AMPI_LOAD(a + i + width), AMPI_LOAD(b + i + width), s1);
+        s2 = AMPI_FMA(AMPI_LOAD(a + i + 2u * width), AMPI_LOAD(b + i + 2u * width), s2);
+        s3 = AMPI_FMA(AMPI_LOAD(a + i + 3u * width), AMPI_LOAD(b + i + 3u * width), s3);
+    }
+    AMPI_STORE(lane, AMPI_ADD(AMPI_ADD(s0, s1), AMPI_ADD(s2, s3)));
+    for (sum = lane[0], k = 1; k < AMPI_WIDTH; k++)
+        sum += lane[k];
+    for (; i < n; i++)
+        sum += a[i] * b[i];
+    return sum;
+}
+/* The exponents of one vector; what is found on the way goes into the counters. */
+AMPI_INNER AMPI_WORDS AMPI_F(exponents)(const float *u, AMPI_WORDS *most, AMPI_WORDS *zero, AMPI_WORDS *nan) {
+    const AMPI_WORDS none = AMPI_WORD(0), one = AMPI_WORD(1), inf = AMPI_WORD(0x7f800000u);
+    AMPI_WORDS a = AMPI_AND(AMPI_BITS(AMPI_LOAD(u)), AMPI_WORD(0x7fffffffu));
+    *most = AMPI_MAX(*most, AMPI_SELECT(AMPI_GREATER(inf, a), a, none));
+    *zero = AMPI_ADD_WORDS(*zero, AMPI_SELECT(AMPI_GREATER(one, a), one, none));
+    *nan = AMPI_ADD_WORDS(*nan, AMPI_SELECT(AMPI_GREATER(a, inf), one, none));
+    return AMPI_SHR(a, 23);
+}
+AMPI_OUTER void AMPI_F(count)(uint8_t *exponent, const float *u, size_t n, uint32_t found[3]) {
+    AMPI_WORDS most = AMPI_WORD(0), zero = most, nan = most;
+    uint32_t lane[3][AMPI_WIDTH];
+    size_t i;
+    for (i = 0; i < n; i += 4u * AMPI_WIDTH) {
+        AMPI_WORDS e0 = AMPI_F(exponents)(u + i, &most, &zero, &nan);
+        AMPI_WORDS e1 = AMPI_F(exponents)(u + i + AMPI_WIDTH, &most, &zero, &nan);
+        AMPI_WORDS e2 = AMPI_F(exponents)(u + i + 2u * AMPI_WIDTH, &most, &zero, &nan);
+        AMPI_WORDS e3 = AMPI_F(exponents)(u + i + 3u * AMPI_WIDTH, &most, &zero, &nan);
+        AMPI_F(store8)(exponent + i, e0, e1, e2, e3);
+    }
+    AMPI_STORE_WORDS(lane[0], most);
+    AMPI_STORE_WORDS(lane[1], zero);
+    AMPI_STORE_WORDS(lane[2], nan);
+    for (i = 0; i < AMPI_WIDTH; i++) {
+        found[0] = found[0] < lane[0][i] ? lane[0][i] : found[0];
+        found[1] += lane[1][i];
+        found[2] += lane[2][i];
+    }
+}
+#endif /* AMPI_PASS_SCALAR, AMPI_PASS_VECTOR */
+

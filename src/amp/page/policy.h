@@ -1,0 +1,67 @@
+/* ==== >>policy ===================================================================================================
+   Automatic mixed precision: between amp_autocast_begin and _end verbs choose dtypes by themselves, and the FP32
+   program stays as it is. The levels of Apex, PyTorch and MindSpore (O0..O3 ...) and the tables that say which
+   operation gets which precision stand after the API: >>levels, >>operations, docs/policy.md. */
+
+typedef uint32_t amp_op; /* AMP_OP_LINEAR, AMP_OP_MATMUL, ...: >>operations */
+
+typedef struct amp_policy amp_policy; /* a level (O0..O3, PyTorch, MindSpore) with its lists: >>levels */
+
+/* In a scope amp_gemm and amp_linear_forward cast operands as the policy says, and an output whose dtype is AMP_AUTO
+   gets the dtype that the policy chooses: its memory must have room for 4 bytes per element (or for what
+   amp_policy_output says), and the choice is returned (amp_gemm_desc.d_dtype, amp_linear_desc.record). An explicit
+   output dtype is always obeyed. Outside a scope, and in a disabled region, nothing is cast and AMP_AUTO is the dtype
+   of the first input. FP8 operands are never cast; a bias is read as it is, or from its model copy. Backward does what
+   its layer's record says. A parameter resolves to its model copy, without a cast, if that has the wanted dtype. FP32
+   parameters, and arrays with AMP_CACHE in flags, are cast once and kept until the outermost end or until their set
+   steps; everything else is cast for the one call. */
+
+#define AMP_AUTOCAST_DEPTH 16                /* regions that can be open at a time */
+#define AMP_AUTOCAST_SPARE ((size_t)1 << 20) /* bytes of the first arena for copies of one call */
+#define AMP_CACHE          0x100u            /* amp_array.flags: an FP32 weight whose cast may be kept */
+
+typedef struct amp_autocast_desc { /* "outer": of the surrounding region; without one, on and as AMP_PRESET_AMP */
+    uint32_t _begin;
+    uint32_t disabled;        /* 1: nothing is cast in this region, as in an outermost one of a disabled policy */
+    const amp_policy *policy; /* copied; NULL => outer */
+    amp_dtype low;            /* AMP_F16, AMP_BF16; AMP_AUTO => the policy's, if one is given, or outer */
+    amp_dtype pin;            /* dtype that every operation of the region gets (to_float); AMP_AUTO => by the lists */
+    uint32_t if_enabled;      /* 1: nothing happens unless outer is enabled (with pin: custom_fwd's cast_inputs) */
+    int32_t cache;            /* 0 => outer; 1 on; AMP_NONE off */
+    size_t arena;   /* outermost: bytes for copies, and no more: NO_MEMORY when they are used up. 0 => room for copies
+                       of the FP32 parameters and AMP_AUTOCAST_SPARE more (disabled: 0); the first scope enlarges it */
+    size_t entries; /* outermost: copies in the cache; 0 => one per FP32 parameter, and 64 */
+    uint64_t _end;
+} amp_autocast_desc;
+
+/* Opens a region; desc NULL => defaults. An outermost begin allocates the arena (ledger label "autocast") if what is
+   there is too small; it stays for the next scope. In the first scope a verb that runs out of room allocates a larger
+   one, and the next outermost begin makes one of the size that was needed; in a capture the verb returns NO_MEMORY, and
+   the sentence says how much is needed. amp_autocast_get tells the need (.peak). STAGE beyond AMP_AUTOCAST_DEPTH,
+   CAPTURE if it would have to allocate in a capture. Class: setup the first two times, then host. */
+AMP_API amp_status amp_autocast_begin(amp_ctx *ctx, const amp_autocast_desc *desc);
+/* Closes the innermost region and drops the casts that amp_autocast_input made in it; the outermost one drops the
+   cache. STAGE if none is open. Class: host. */
+AMP_API amp_status amp_autocast_end(amp_ctx *ctx);
+/* Frees the arena, as amp_ctx_destroy does. STAGE while a region is open. A graph captured in a scope may not be
+   launched any more. Class: setup. */
+AMP_API amp_status amp_autocast_release(amp_ctx *ctx);
+/* For operations of your own: out[i] = in[i] as operation op wants its n inputs (n <= 8; give counts; one without data
+   is skipped): itself, its model copy, or a cast, to read until the end of the region (a cached one: of the outermost).
+   NO_MEMORY when a fixed arena is full, UNSUPPORTED for a banned operation and for FP16 beside BF16 where the widest is
+   wanted. Class: enqueue. Numerics: to nearest even. */
+AMP_API amp_status amp_autocast_input(amp_ctx *ctx, amp_array *out, amp_op op, const amp_array *in, size_t n);
+/* The dtype of op's result here if left automatic, from the dtype of its (widest) input. Class: host. */
+AMP_API amp_dtype amp_autocast_output(const amp_ctx *ctx, amp_op op, amp_dtype in);
+/* You changed this array (data NULL: any): its cached casts are made again. Verbs that change a set do it for the set.
+   Class: host. */
+AMP_API void amp_autocast_invalidate(amp_ctx *ctx, const void *data);
+/* What a layer's forward did, kept by you beside the layer: amp_linear_desc.record points to it. Forward writes it,
+   backward reads it, and the next layer's .from may point to it: then its x (or its logits) may be AMP_AUTO. */
+typedef struct amp_precision {
+    uint32_t made;  /* 1: forward has run */
+    amp_dtype x;    /* dtype of x in memory */
+    amp_dtype used; /* dtype in which the product read x and w */
+    amp_dtype y;    /* dtype of y and aux in memory; also of dy if that is AMP_AUTO */
+} amp_precision;
+

@@ -1,0 +1,153 @@
+/* ==== >>products =================================================================================================
+   Row-major, FP32 accumulation. Error of one element against the exact result of the operands as stored:
+       |d - exact| <= (k + 4) * 2^-24 * (|alpha| * sum |a||b| + |beta * c| + |bias|) + half a unit in the last place
+   of d. On CUDA without AMP_GEMM_ORDERED 2^-23 takes the place of 2^-24, because Tensor Cores truncate; and where d has
+   16 bits, a bias of a different dtype is rounded to d's dtype first, and so is the value that backward multiplies by
+   act' and, with FP8 operands, the value before an act that cuBLASLt does not fuse. The same bits for any thread count;
+   other SIMD paths and devices agree within the bound, to the bit if AMP_GEMM_ORDERED. Inf and NaN propagate. a and b
+   have one dtype (the two FP8 formats may mix); c has d's dtype. */
+
+typedef enum amp_act { AMP_ACT_NONE = 0, AMP_RELU, AMP_GELU } amp_act; /* GELU: the tanh form, as in GPT-2, cuBLASLt */
+
+/* Flags of amp_gemm_desc and amp_linear_desc, or of all products of a context (its desc's gemm_flags). The first four
+   are permissions, ignored where there is no faster way and beside AMP_GEMM_ORDERED. AMP_GEMM_ORDERED does without
+   Tensor Cores on CUDA. On the CPU most products take as long with it as without; those of at most 4 rows take up to 5
+   times as long, those of F32 on AMP_SIMD_SCALAR and _SSE2, without fused multiply-add, 11 times (make bench-gemm). */
+#define AMP_GEMM_TF32     1u  /* F32 operands may be rounded to TF32: error 2^-11 of each; CUDA, sm_80+: Tensor Cores */
+#define AMP_GEMM_REDUCED  2u  /* partial sums over k may be rounded to d's dtype: Inf in F16 from 65520 up */
+#define AMP_GEMM_F16_SUM  4u  /* F16 sums: error k * 2^-11, Inf from 65520 up; faster on GeForce, hardly elsewhere */
+#define AMP_GEMM_FAST_FP8 8u  /* FP8 products may be added up with fewer bits: for forward products */
+#define AMP_GEMM_EMULATE  16u /* CUDA: FP8 products that cuBLASLt refuses run on a plain, slow kernel */
+#define AMP_GEMM_ORDERED  32u /* sums in the order that >>numerics gives: the same bits on every device and path */
+
+typedef struct amp_gemm_desc { /* D[m,n] = act( alpha * op(A)[m,k] * op(B)[k,n] + beta * C[m,n] + bias[n] ) */
+    uint32_t _begin;
+    amp_act act;
+    uint32_t backward;         /* 1: the value before act times act's derivative at aux. No bias */
+    uint32_t trans_a, trans_b; /* 1: A is stored [k,m], B is stored [n,k] */
+    uint32_t flags;            /* AMP_GEMM_*, or 0 */
+    size_t m, n, k;            /* any may be 0: m or n 0 does nothing; k 0 gives the product 0 */
+    amp_array a, b, c, d;      /* c: data NULL => d; read only when beta is not 0 (NaN in it is harmless otherwise) */
+    amp_array bias;            /* n elements of any dtype, or data NULL */
+    amp_array aux; /* [m,n] with d's leading dimension and stride, or data NULL. Output: the value before act. backward:
+                      input, as the forward product left it (for ReLU the forward d will do) */
+    amp_array dbias; /* output, n elements of any dtype, or data NULL: column sums of d. Batch 1 and ldd 0 or n only */
+    size_t lda, ldb, ldc, ldd;           /* elements between rows as stored; 0 => packed */
+    size_t batch;                        /* 0 => 1 */
+    size_t stride_a, stride_b, stride_c; /* elements between batches; 0 => packed, or AMP_BROADCAST */
+    size_t stride_d;                     /* 0 => packed; the rows of different batches may also alternate */
+    amp_optional alpha;                  /* not given: 1. With 0 a and b are not read */
+    amp_optional beta;                   /* not given: 0, or 1 beside beta_ptr. With 0 c is not read */
+    const float *alpha_ptr, *beta_ptr;   /* context memory: one more factor, read when the product runs; NULL => 1 */
+    const float *scale_a, *scale_b;      /* context memory, FP8 a, b only: factors of their elements; NULL => 1 */
+    const float *scale_d;                /* context memory, FP8 d only: d = scale_d * act(...), saturated; NULL => 1 */
+    float *amax_d;      /* output in context memory, FP8 d only: largest |act(...)|, before scale_d; or NULL */
+    amp_dtype *d_dtype; /* host: d's dtype is returned here. Needed when d.dtype is AMP_AUTO, else NULL is fine */
+    amp_dtype pin;      /* a and b are read in this dtype; AMP_AUTO => as the scope says, else as they are. The copies
+                           need an arena: STAGE before the first amp_autocast_begin */
+    uint64_t _end;
+} amp_gemm_desc;
+
+/* d may be c, with the same leading dimension and stride; no other overlap with an input. An FP8 d saturates. FP8 on
+   CUDA without AMP_GEMM_EMULATE: sm_89+ and what cuBLASLt says it has; as far as known: x w^T only (trans_a 0,
+   trans_b 1; sm_100: any), not both E5M2, n, k and leading dimensions multiples of 16 (any m), beta 0 for an FP8 d;
+   else UNSUPPORTED says why. Class: enqueue. */
+AMP_API amp_status amp_gemm(amp_ctx *ctx, const amp_gemm_desc *desc);
+/* One sentence on how amp_gemm(ctx, desc) would run, and why, into text[bytes]; *d_dtype is set. Class: host. */
+AMP_API amp_status amp_gemm_explain(amp_ctx *ctx, char *text, size_t bytes, const amp_gemm_desc *desc);
+/* CUDA: times cuBLASLt's candidates for this product and keeps the fastest for its shape; outputs stay as they are,
+   *d_dtype is set. The CPU has nothing to choose. Class: setup. */
+AMP_API amp_status amp_gemm_tune(amp_ctx *ctx, const amp_gemm_desc *desc);
+
+typedef struct amp_linear_desc { /* one layer: fill it once, use it for forward and backward */
+    uint32_t _begin;
+    amp_act act;
+    size_t rows, in, out;  /* batch, input features, output features; rows may be 0 */
+    amp_array x;           /* [rows, in] */
+    amp_array w;           /* [out, in], same dtype as x */
+    amp_array bias;        /* [out] or data NULL; any dtype */
+    amp_array y;           /* [rows, out]  = act(x w^T + bias): forward's output */
+    amp_array aux;         /* [rows, out], y's dtype: the value before act. Needed by GELU's backward; else data NULL */
+    amp_array dy;          /* [rows, out], gradient of y; with an act it is OVERWRITTEN by the gradient before act */
+    amp_array dx;          /* [rows, in] output = dy w, or data NULL. dy and w have one dtype */
+    amp_array dw;          /* [out, in] output = dy^T x, or data NULL. dy and x have one dtype */
+    amp_array dbias;       /* [out] output = column sums of dy, or data NULL; any dtype */
+    uint32_t accumulate;   /* 1: dw and dbias are added to what is there */
+    uint32_t flags;        /* AMP_GEMM_* for its products, or 0 */
+    amp_precision *record; /* host: written by forward, read by backward. NULL: dtypes are given; x, w, dy share one */
+    const amp_precision *from; /* host: the record of the layer that made x, if x.dtype is AMP_AUTO */
+    amp_dtype pin;             /* x and w are read in this dtype, see amp_gemm_desc.pin */
+    uint32_t fp8_keep;         /* 1: forward with the scales of the last one: evaluation (>>fp8: keep) */
+    amp_fp8 *fp8; /* NULL, or: its tensors fp8_first, + 1 and + 2 make FP8 copies of x, w and dy (F32 or 16 bits) ... */
+    size_t fp8_first, scratch_bytes;
+    void *scratch; /* ... in this context memory, which layers may share: rows*in + out*in + 2*rows*out + 1024 bytes */
+    /* Host, or NULL. Two layers in a chain, b.x = a.y: with a.after = &b and b.before = &a the backward of b does the
+       act and the dbias of a's, inside the product that makes its dx, which is then the gradient before a's act. */
+    const struct amp_linear_desc *before, *after;
+    uint64_t _end;
+} amp_linear_desc;
+
+/* With a record, y, aux, dy and dx may be AMP_AUTO: y as the scope chooses, aux and dy as y, dx as x. dw and dbias are
+   given. All matrices packed row-major. A layer's y is the next layer's x, and the next layer's dx is this layer's dy.
+   ReLU's backward reads y (derivative 0 at 0), GELU's aux. Class: enqueue. Numerics: products' bound. */
+AMP_API amp_status amp_linear_forward(amp_ctx *ctx, const amp_linear_desc *l);
+AMP_API amp_status amp_linear_backward(amp_ctx *ctx, const amp_linear_desc *l);
+/* amp_gemm_tune for each of its products whose output (y, dx, dw) is given; writes the record. Class: setup. */
+AMP_API amp_status amp_linear_tune(amp_ctx *ctx, const amp_linear_desc *l);
+
+/* FP8 with a scale per tensor: desc and rules at >>fp8. desc NULL: current scaling, for one layer. Class: setup. */
+#define amp_fp8_create(out, ctx, ...) \
+    amp_fp8_create_checked((out), (ctx), AMP_VERSION, sizeof(amp_fp8_desc), __VA_ARGS__)
+typedef struct amp_fp8_desc amp_fp8_desc;
+AMP_API amp_status amp_fp8_create_checked(
+    amp_fp8 **out, amp_ctx *ctx, int version, size_t size, const amp_fp8_desc *desc);
+AMP_API void amp_fp8_destroy(amp_fp8 *f); /* NULL is fine. Class: setup */
+/* dst[rows, cols] and dst_t[cols, rows], FP8 (the data of one may be NULL): src[rows, cols], F32 or 16 bits, times the
+   scale of tensor i, saturated. keep 1: the scale of its last cast, and nothing is remembered. Class: enqueue. Bit
+   contract. */
+AMP_API amp_status amp_quantize(
+    amp_fp8 *f, size_t i, amp_array dst, amp_array dst_t, amp_array src, size_t rows, size_t cols, uint32_t keep);
+AMP_API const float *amp_fp8_inverse_ptr(const amp_fp8 *f, size_t i);     /* 1 / scale, for scale_a, _b. Class: host */
+typedef struct amp_fp8_info { float scale, amax, largest; } amp_fp8_info; /* of the last cast; of the history */
+AMP_API amp_status amp_fp8_get(amp_fp8 *f, size_t i, amp_fp8_info *out);  /* Class: query */
+
+typedef struct amp_xent_desc {
+    uint32_t _begin;
+    uint32_t sum; /* 0: mean over the rows that count; 1: sum */
+    size_t rows, classes;
+    size_t ld;             /* elements between rows of logits and dlogits; 0 => classes */
+    amp_array logits;      /* [rows, classes] */
+    const int32_t *labels; /* context memory, [rows]: 0 .. classes-1; negative: the row is left out (gradient 0) */
+    float *loss;        /* context memory, one float, or NULL: mean or sum of -log softmax(logits)[label], NOT scaled */
+    float *row_loss;    /* context memory, [rows]; NULL only if loss is NULL (it is where the sum is made from) */
+    amp_array dlogits;  /* output [rows, classes] or data NULL: gradient TIMES THE LOSS SCALE; may be logits. With a
+                           count of rows * ld or more the columns from classes to ld are its own: zeros are written */
+    amp_scaler *scaler; /* NULL => 1. Read where the verb runs: no host synchronisation */
+    amp_optional factor; /* one more factor of the gradient, e.g. 1/N for N micro-batches; not given: 1 */
+    float smoothing;     /* label smoothing: 0 => none; target = (1-s) * one-hot + s / classes */
+    uint32_t softmax; /* 1: no gradient; dlogits = softmax(logits) * factor, to sample from. labels, loss, row_loss and
+                            scaler NULL, smoothing 0 */
+    const amp_precision *from; /* host: record of the layer that made logits of dtype AMP_AUTO; dlogits AUTO: same */
+    uint64_t _end;
+} amp_xent_desc;
+
+/* Softmax cross-entropy and its gradient, everything inside in FP32, sums by the rule of sums (>>backend). A label >=
+   classes makes that row's loss and gradient NaN. All rows left out: loss 0. Class: enqueue. Numerics: bit contract. */
+AMP_API amp_status amp_softmax_cross_entropy(amp_ctx *ctx, const amp_xent_desc *desc);
+
+typedef struct amp_rng { uint64_t seed, stream, offset; } amp_rng; /* a place in the sequence of amp_random */
+
+typedef struct amp_dropout_desc {
+    uint32_t _begin;
+    float p; /* share that is dropped, in [0, 1] */
+    size_t count;
+    amp_array x, y; /* y[i] = x[i] / (1 - p), or 0; may be one array. y.dtype AMP_AUTO => x's */
+    amp_rng rng;    /* element i draws amp_random(seed, stream, offset + i): dropped if below p */
+    uint64_t _end;
+} amp_dropout_desc;
+
+/* Dropout without a stored mask: backward is the same call on the gradient (x = dy, y = dx) with the same rng. Move
+   rng.offset on by count for the next call. Class: enqueue. Numerics: one FP32 product, rounded to y's dtype; a dropped
+   NaN becomes 0. */
+AMP_API amp_status amp_dropout(amp_ctx *ctx, const amp_dropout_desc *desc);
+

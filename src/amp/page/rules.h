@@ -1,0 +1,190 @@
+/* amp.h - v0.1.0 - mixed-precision training for C and CUDA programs - MIT, text at the end of the file
+
+   DO THIS, in exactly one C or C++ file (never in a header):
+
+       #define AMP_IMPLEMENTATION
+       #include "amp.h"
+
+   Everywhere else just  #include "amp.h".  C99 or C++11, libc and libm:  cc -O2 main.c -lm  (before glibc 2.34 add
+   -pthread). The CPU needs no CUDA and no nvcc.
+
+   A COMPLETE PROGRAM. It learns the logical OR: FP16 products, FP32 master weights, a dynamic loss scale, AdamW.
+   A context is where the work runs (the CPU, or a stream of a GPU); a dtype is a format of numbers; a verb is a
+   function that does work on a context and returns a status, which a real program checks; a desc is a struct of
+   settings, where zeros ask for defaults (end of >>types). The loss scale goes in with .scaler; amp_step takes it out.
+
+       #define AMP_IMPLEMENTATION
+       #include "amp.h"
+       #include <stdio.h>
+       int main(void) {
+           float in[12] = {1,0,0, 1,0,1, 1,1,0, 1,1,1}, row_loss[4], loss;
+           int32_t labels[4] = {0, 1, 1, 1};  amp_f16 x[12], y[8], dy[8];  amp_ctx *ctx;  amp_params *p;  amp_scaler *s;
+           amp_cpu_create(&ctx, NULL);  amp_scaler_create(&s, ctx, NULL);  amp_params_create(&p, ctx, NULL);
+           amp_params_add(p, &(amp_param_desc){.rows = 2, .cols = 3});  amp_params_commit(p);
+           amp_cast(ctx, amp_arr(x, AMP_F16), amp_arr(in, AMP_F32), 12, NULL);
+           amp_linear_desc fc = {.rows = 4, .in = 3, .out = 2, .x = amp_arr(x, AMP_F16), .w = amp_param_model(p, 0),
+               .y = amp_arr(y, AMP_F16), .dy = amp_arr(dy, AMP_F16), .dw = amp_param_grad(p, 0)};
+           amp_xent_desc xe = {.rows = 4, .classes = 2, .logits = fc.y, .labels = labels, .dlogits = fc.dy, .scaler = s,
+               .loss = &loss, .row_loss = row_loss};
+           for (int i = 0; i < 200; i++) {
+               amp_linear_forward(ctx, &fc);  amp_softmax_cross_entropy(ctx, &xe);  amp_linear_backward(ctx, &fc);
+               amp_step(p, s, &(amp_step_desc){.lr = 0.1f});
+           }
+           printf("loss %.3f\n", loss); amp_params_destroy(p); amp_scaler_destroy(s); amp_ctx_destroy(ctx);
+       }
+
+   For a GPU add amp_cuda.cuh: amp_cuda_create() instead of amp_cpu_create(), arrays from amp_alloc() and amp_copy().
+   Back on the CPU, only the line with amp_cuda_create changes. In C++, which cannot take the address of a compound
+   literal, verbs take a desc by reference, too: amp_step_desc d = AMP_ZERO; d.lr = 0.1f; amp_step(p, s, d);
+
+   WHAT IT IS NOT: no autograd, no layers beyond the linear one, no data loading. Your model and your loop stay yours.
+
+   CONTENTS (search for ">>tag"; what tests a function: find its body, the banner above it names the files)
+       >>config >>numerics >>memory >>threads >>sync >>errors >>names    the rules, on this page
+       >>status >>types >>context >>formats >>arrays >>params >>scaler >>step >>policy >>products >>state
+                                                                         the public API: one evening
+       >>backend, then >>levels >>fp8 >>plan >>operations                for authors; O0..O3, FP8, tables of operations
+       >>impl, >>front-status ... >>front-state, >>cpu ... >>cpu-table, >>lanes, >>license
+                                                                         the implementation, in the same order
+
+   >>config    macro               default      where to define it    effect
+               AMP_IMPLEMENTATION  -            one file              emits the code
+               AMP_STATIC          -            that file             a private copy: functions are static, code emitted
+               AMP_API             extern       files that need it    how functions are declared: __declspec(dllimport)
+               AMP_MALLOC/_FREE    malloc/free  implementation file   default allocator of contexts; both or neither
+               AMP_NO_SIMD         - (.cu: yes) implementation file   portable C only: the same bits, slower
+               AMP_STREAM_BYTES    8 MiB        implementation file   casts that write at least this bypass the caches
+               AMP_NO_THREADS      - (MSVC: yes) implementation file  no pthreads: contexts have one thread
+               AMP_NO_STDIO        -            implementation file   no files: amp_state_* return AMP_ERR_UNSUPPORTED
+               AMP_SELF            "amp.h"      files that rename it  the name by which this file includes itself
+               No macro has to be the same in all files: none changes a type or a signature. AMP_HD and AMP_DEVICE
+               follow the compiler; only a port defines them.
+
+   >>numerics  Conversions: IEEE 754 round to nearest even, or stochastic where a desc says so; subnormals kept. To
+               nearest, in FP16, |x| >= 65520 becomes Inf (|x| < 65520 never does; a saturating cast gives 65504) and
+               |x| <= 2^-25 becomes 0. NaN stays NaN (made quiet, upper payload bits kept); a sign is kept, also that
+               of a zero, and -2^-26 becomes -0. Integer arithmetic only (with -mf16c: instructions whose rounding mode
+               is part of them; they raise exception flags), so the bits are the same on x86, ARM (AArch64) and
+               big-endian machines, under -Ofast, -ffast-math, FTZ/DAZ, any rounding mode and x87 (tests/test_formats.c;
+               tests/compile/inline.c; all floats: tests/exhaustive.c; compilers, emulated machines: tests/matrix.sh).
+               Arithmetic (update, norm, activations, softmax): the bits of the default IEEE environment, whatever the
+               compiler flags (tests/test_modes.c), with two exceptions: x87 without SSE2, and the payload of a NaN that
+               an operation makes. Activations and softmax use fused multiply-adds. Two CPU paths have no instruction
+               for these, sse2 and scalar (unless on AArch64 or with -mfma), and emulate them: the same bits, several
+               times slower.
+               Reductions follow one rule (>>backend), so thread count, SIMD path and device do not change a bit:
+               CPU == GPU. Every test compares with == on every context (tests/main.c; GPU: TESTED in amp_cuda.cuh).
+               Products (amp_gemm, amp_linear_*) accumulate in FP32 and carry an error bound instead (>>products). With
+               AMP_GEMM_ORDERED they are specified to the bit, too: every 256 values of k are summed from 0 as
+               s = fma(a, b, s), these sums are added in order, each operation of the epilogue rounds once: a whole
+               training run has the same bits everywhere (tests/test_ordered.c, docs/ordered.md).
+
+   >>memory    "Context memory" is what the context's verbs can reach: host memory for the CPU, device memory for CUDA.
+               Arrays may be yours or from amp_alloc, at a multiple of their element size (a CPU takes any address).
+               Functions of class setup allocate, through the context's allocator; amp_param_read and _write (layouts
+               without FP32 masters) and amp_state_save use up to 2 MiB of host memory while they run, amp_state_load
+               as much as the file has; verbs in the first autocast scope may enlarge its arena (>>policy). No other
+               function allocates (tests/test_modes.c counts each). To take memory from an arena of yours:
+               desc.allocator of amp_cpu_create and amp_cuda_create, and for host memory of a CUDA context desc.host.
+               amp_ledger lists all context memory by label, except the context's own fixed workspace.
+
+   >>threads   Only one thread at a time may use a context and the objects made on it; different threads may use
+               different contexts. A verb that finds a different thread inside a verb of its context changes nothing and
+               returns AMP_ERR_BUSY, if the compiler has atomics; functions that only read host state (amp_param_get,
+               amp_ledger, ...) are not checked. Scalar functions are pure. There are no globals and no thread-locals.
+               After fork() a child may use and destroy its copies of CPU contexts that no thread was using: they work
+               with one thread. A CUDA context stays with the process that made it (CUDA's rule): leave it alone.
+
+   >>sync      Each function is of one class, named in its comment (verbs also in one list: AMP_VERB_LIST, >>backend):
+               host     touches host state only.
+               setup    allocates or frees; may synchronise; AMP_ERR_CAPTURE in a capture (amp_free: frees after it).
+               enqueue  on CUDA: queued on the context's stream, without allocation or waiting; legal in a capture.
+                        Exceptions: the first autocast scope (>>memory), amp_copy_async of pageable host memory.
+               query    waits, and returns a result to the host; AMP_ERR_CAPTURE in a capture, which stays valid.
+               On the CPU every verb is complete when it returns.
+
+   >>errors    Functions return AMP_OK or a negative amp_status (amp_strerror: what it means). amp_last_error(ctx) is a
+               sentence that names the function, the argument and its value; desc.logger receives it, too, even if
+               creation fails (but for UNINIT and VERSION: the desc cannot be trusted). If an argument is refused,
+               outputs are untouched; if creation fails, the created pointer is NULL; if header and implementation are
+               of different versions, every *_create returns AMP_ERR_VERSION. Nothing prints, exits, aborts or throws.
+
+   >>names     Both files put amp_* and AMP_* into your program, and ampi_* and AMPI_* for themselves; amp_cuda.cuh also
+               names two structs of CUDA, CUstream_st and cublasContext. The linker sees amp_* only.
+               "multiple definition of amp_...": AMP_IMPLEMENTATION (of amp_cuda_...: AMP_CUDA_IMPLEMENTATION or the
+               stub) is defined in two files. "undefined reference to amp_...": in none (see amp_cuda.cuh).
+               Arguments: the objects first, then what is written, then what is read, a desc last.
+
+   HISTORY     0.1.0 first version.  Details: CHANGELOG.md
+*/
+#if defined(__STRICT_ANSI__) && !defined(__cplusplus) && (!defined(__STDC_VERSION__) || __STDC_VERSION__ < 199901L)
+#  error "amp.h: C99 or later is needed (-std=c99, -std=gnu11, ...), or C++11"
+#  define AMP_H /* one line is enough */
+#endif
+#ifndef AMP_H
+#define AMP_H
+
+#define AMP_VERSION_MAJOR 0
+#define AMP_VERSION_MINOR 1
+#define AMP_VERSION_PATCH 0
+#define AMP_VERSION       (AMP_VERSION_MAJOR * 10000 + AMP_VERSION_MINOR * 100 + AMP_VERSION_PATCH)
+
+/* Our parameters may have names of your globals, and some casts matter only on other machines: no warnings for that. */
+#if defined(__GNUC__)
+#  pragma GCC diagnostic push
+#  pragma GCC diagnostic ignored "-Wshadow"
+#  if !defined(__clang__) && (defined(__cplusplus) || __GNUC__ >= 14)
+#    pragma GCC diagnostic ignored "-Wuseless-cast"
+#  endif
+#endif
+
+#ifdef __cplusplus
+extern "C++" { /* so that this file may be included inside extern "C" */
+#endif
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#ifdef __cplusplus
+}
+#endif
+
+#ifndef AMP_HD
+#  if defined(__CUDACC__) || defined(__HIP__)
+#    define AMP_HD __host__ __device__ /* scalar functions also work inside your kernels */
+#  else
+#    define AMP_HD
+#  endif
+#endif
+#if !defined(AMP_DEVICE) && (defined(__CUDA_ARCH__) || defined(__HIP_DEVICE_COMPILE__))
+#  define AMP_DEVICE /* the compiler is making device code */
+#endif
+#define AMP_INLINE AMP_HD static inline /* declared here, defined after >>backend */
+#if defined(__GNUC__) || defined(__clang__)
+#  define AMP_UNUSED __attribute__((unused))
+#else
+#  define AMP_UNUSED
+#endif
+/* clang-format off */
+#ifdef __cplusplus
+#  define AMP_ZERO {} /* amp_gemm_desc d = AMP_ZERO;  a zeroed desc without a warning, in C and in C++ */
+#else
+#  define AMP_ZERO {0}
+#endif
+#ifndef AMP_SELF
+#  define AMP_SELF "amp.h" /* this file, which includes itself: see >>lanes. For a copy under a different name */
+#endif
+#ifdef AMP_STATIC
+#  ifndef AMP_IMPLEMENTATION
+#    define AMP_IMPLEMENTATION
+#  endif
+#  define AMP_API AMP_UNUSED static
+#endif
+/* clang-format on */
+#ifndef AMP_API
+#  define AMP_API extern
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+

@@ -1,0 +1,188 @@
+/* ---- dy through the activation, in place, and its column sums by the rule of amp.h, reading it once. A team takes a
+   part, 32 rows of a stripe of 256 columns; a second kernel adds up the parts. Neighbouring threads have neighbouring
+   groups of eight columns or, where rows are not aligned and not of 16 bits, neighbouring columns, eight of them 32
+   apart ---- */
+#define AMPI_K_STRIPE 256u
+typedef struct ampi_k_bias_args {
+    amp_bias_grad_job job;
+    float *partial;                      /* [parts][columns], or NULL: one part, straight to dbias */
+    uint64_t from, columns, parts, work; /* these columns; parts of all rows; parts times stripes */
+    int wide, alike;                     /* rows are aligned; dy and saved, if it is read, have the same 16 bits */
+} ampi_k_bias_args;
+
+AMPI_K void ampi_k_bias_out(const amp_bias_grad_job &j, uint64_t column, double sum) {
+    if (j.accumulate) sum = amp_dadd(amp_widen(amp_load(j.dbias.data, j.dbias.dtype, column)), sum);
+    amp_store(j.dbias.data, j.dbias.dtype, column, amp_narrow(sum));
+}
+/* Eight of a row, those of this thread; `left` of the row from the first on. */
+AMPI_K void ampi_k_bias_load(uint32_t x[8], const amp_array &a, uint64_t at, uint64_t left, int wide) {
+    uint32_t k;
+    if (wide) {
+        ampi_k_load8(x, a.data, a.dtype, at, ampi_k_group(0, left), 1);
+        return;
+    }
+    AMP_UNROLL
+    for (k = 0; k < 8u; k++)
+        x[k] = AMPI_TEAM * k < left ? ampi_load_bits(a.data, a.dtype, at + AMPI_TEAM * k) : 0u;
+}
+AMPI_K void ampi_k_bias_store(const uint32_t x[8], const amp_array &a, uint64_t at, uint64_t left, int wide) {
+    uint32_t k;
+    if (wide) {
+        ampi_k_store8(x, a.data, a.dtype, at, ampi_k_group(0, left), 1);
+        return;
+    }
+    AMP_UNROLL
+    for (k = 0; k < 8u; k++)
+        if (AMPI_TEAM * k < left) ampi_store_pattern(a.data, a.dtype, at + AMPI_TEAM * k, x[k]);
+}
+/* Eight of dy, whose `saved` are y, become the gradient before act: stored, and in x as stored, because that is what is
+   summed. */
+AMPI_K void ampi_k_bias_act8(
+    const amp_bias_grad_job &j, uint32_t x[8], const uint32_t y[8], uint64_t at, uint64_t left, int wide) {
+    uint32_t k;
+    if (j.act == AMP_ACT_NONE) return;
+    ampi_k_act_grad8(x, j.act, y);
+    ampi_k_nearest8(x, j.dy.dtype);
+    ampi_k_bias_store(x, j.dy, at, left, wide);
+    if (j.dy.dtype == AMP_F32) return;
+    AMP_UNROLL
+    for (k = 0; k < 8u; k++)
+        x[k] = ampi_decode_any(x[k], j.dy.dtype);
+}
+/* This thread's columns of a part, into sum[8]: some rows at a time, for loads in flight. */
+#define AMPI_K_AHEAD 2u
+AMPI_K void ampi_k_bias_rows(
+    const ampi_k_bias_args &a, uint64_t column, uint64_t left, uint64_t row, uint64_t end, float sum[8]) {
+    const amp_bias_grad_job &j = a.job;
+    uint32_t x[AMPI_K_AHEAD][8], y[AMPI_K_AHEAD][8], k, u;
+    for (; row < end; row += AMPI_K_AHEAD) {
+        uint64_t at = row * j.cols + column;
+        AMP_UNROLL
+        for (u = 0; u < AMPI_K_AHEAD; u++) {
+            if (row + u >= end) continue;
+            ampi_k_bias_load(x[u], j.dy, at + u * j.cols, left, a.wide);
+            if (j.act != AMP_ACT_NONE) ampi_k_bias_load(y[u], j.saved, at + u * j.cols, left, a.wide);
+        }
+        AMP_UNROLL
+        for (u = 0; u < AMPI_K_AHEAD; u++) {
+            if (row + u >= end) continue;
+            ampi_k_bias_act8(j, x[u], y[u], at + u * j.cols, left, a.wide);
+            AMP_UNROLL
+            for (k = 0; k < 8u; k++)
+                sum[k] = amp_add(sum[k], ampi_float(x[u][k]));
+        }
+    }
+}
+/* The same for 16 bits, dy and saved alike: columns side by side, m of them. */
+AMPI_K void ampi_k_bias_alike(
+    const amp_bias_grad_job &j, amp_dtype t, uint64_t at, uint32_t rows, uint32_t m, int wide, float sum[8]) {
+    uint32_t k, u, v[8];
+    for (; rows; rows -= rows < AMPI_K_AHEAD ? rows : AMPI_K_AHEAD) {
+        ampi_k_raw dy[AMPI_K_AHEAD], saved[AMPI_K_AHEAD];
+        AMP_UNROLL
+        for (u = 0; u < AMPI_K_AHEAD; u++) {
+            uint64_t one = u < rows ? at + u * j.cols : at; /* the last row twice, and once used */
+            ampi_k_fetch_short(&dy[u], j.dy, one, m, wide);
+            if (j.act != AMP_ACT_NONE) ampi_k_fetch_short(&saved[u], j.saved, one, m, wide);
+        }
+        AMP_UNROLL
+        for (u = 0; u < AMPI_K_AHEAD; u++) {
+            if (u >= rows) break;
+            if (j.act != AMP_ACT_NONE) {
+                ampi_k_act_grad_raw(&dy[u], j.act, &saved[u], t);
+                ampi_k_store_short(&dy[u], j.dy, at, m, wide);
+            }
+            at += j.cols;
+            ampi_k_quick8(v, &dy[u], t);
+            AMP_UNROLL
+            for (k = 0; k < 8u; k++)
+                sum[k] = amp_add(sum[k], ampi_float(v[k]));
+        }
+    }
+}
+/* A part; words: not aligned, in a kernel of its own, because one for both needs too many registers. */
+template <int words>
+AMPI_K void ampi_k_bias_part(
+    const ampi_k_bias_args &a, uint64_t column, uint64_t left, uint64_t row, uint64_t end, float sum[8]) {
+    uint64_t at = row * a.job.cols + column;
+    uint32_t rows = (uint32_t)(end - row), m = words ? ampi_k_group(0, left) : 8u;
+    if (!words && !(a.wide && a.alike))
+        ampi_k_bias_rows(a, column, left, row, end, sum);
+    else if (a.job.dy.dtype == AMP_F16)
+        ampi_k_bias_alike(a.job, AMP_F16, at, rows, m, !words, sum);
+    else
+        ampi_k_bias_alike(a.job, AMP_BF16, at, rows, m, !words, sum);
+}
+template <int words>
+static __global__ void __launch_bounds__(AMP_BLOCK, 2) ampi_k_bias_grad(const AMP_GRID_CONSTANT ampi_k_bias_args a) {
+    uint64_t stripes = (a.columns + AMPI_K_STRIPE - 1u) / AMPI_K_STRIPE, unit;
+    uint32_t t = threadIdx.x % AMPI_TEAM, k, apart = words || a.wide ? 1u : AMPI_TEAM;
+    for (unit = (uint64_t)blockIdx.x * AMPI_TEAMS + threadIdx.x / AMPI_TEAM; unit < a.work;
+        unit += (uint64_t)gridDim.x * AMPI_TEAMS) {
+        uint64_t part = unit / stripes, c = unit % stripes * AMPI_K_STRIPE + (apart == 1u ? 8u * t : t);
+        uint64_t end = (part + 1u) * AMP_ROWS;
+        float sum[8] = {0, 0, 0, 0, 0, 0, 0, 0};
+        if (c >= a.columns) continue;
+        if (end > a.job.rows) end = a.job.rows;
+        ampi_k_bias_part<words>(a, a.from + c, a.columns - c, part * AMP_ROWS, end, sum);
+        AMP_UNROLL
+        for (k = 0; k < 8u; k++) {
+            uint64_t own = c + apart * k;
+            if (own >= a.columns) continue;
+            if (a.partial)
+                a.partial[part * a.columns + own] = sum[k];
+            else
+                ampi_k_bias_out(a.job, a.from + own, amp_widen(sum[k]));
+        }
+    }
+}
+/* The parts of each column: a block has 32 columns, and for each the lanes of the rule. */
+static __global__ void __launch_bounds__(AMP_BLOCK) ampi_k_columns(const AMP_GRID_CONSTANT ampi_k_bias_args a) {
+    AMP_SHARED(double, lanes, AMP_COLUMN_LANES *AMPI_TEAM);
+    uint32_t t = threadIdx.x % AMPI_TEAM, l, k;
+    uint64_t c = (uint64_t)blockIdx.x * AMPI_TEAM + t, p;
+    for (l = threadIdx.x / AMPI_TEAM; l < AMP_COLUMN_LANES; l += AMPI_TEAMS) {
+        double sum = 0.0;
+        for (p = l; p < a.parts && c < a.columns; p += AMP_COLUMN_LANES)
+            sum = amp_dadd(sum, amp_widen(a.partial[p * a.columns + c]));
+        lanes[l * AMPI_TEAM + t] = sum;
+    }
+    __syncthreads();
+    if (threadIdx.x < AMPI_TEAM && c < a.columns) {
+        double x[AMP_COLUMN_LANES];
+        AMP_UNROLL
+        for (k = 0; k < AMP_COLUMN_LANES; k++)
+            x[k] = lanes[k * AMPI_TEAM + t];
+        ampi_k_bias_out(a.job, a.from + c, ampi_k_halve8(x));
+    }
+}
+/* Without room for the sums of parts: a thread per column. */
+static __global__ void __launch_bounds__(AMP_BLOCK) ampi_k_columns_alone(const AMP_GRID_CONSTANT amp_bias_grad_job j) {
+    uint64_t c = (uint64_t)blockIdx.x * AMP_BLOCK + threadIdx.x, row, r;
+    double lane[AMP_COLUMN_LANES] = {0, 0, 0, 0, 0, 0, 0, 0};
+    uint32_t l;
+    for (; c < j.cols; c += (uint64_t)gridDim.x * AMP_BLOCK) {
+        AMP_UNROLL
+        for (l = 0; l < AMP_COLUMN_LANES; l++)
+            lane[l] = 0.0;
+        for (row = 0; row < j.rows; row += AMP_ROWS * AMP_COLUMN_LANES) {
+            AMP_UNROLL
+            for (l = 0; l < AMP_COLUMN_LANES; l++) {
+                float sum = 0.0f;
+                for (r = row + l * AMP_ROWS; r < row + (l + 1u) * AMP_ROWS && r < j.rows; r++)
+                    sum = amp_add(sum, amp_load(j.dy.data, j.dy.dtype, r * j.cols + c));
+                lane[l] = amp_dadd(lane[l], amp_widen(sum));
+            }
+        }
+        ampi_k_bias_out(j, c, ampi_k_halve8(lane));
+    }
+}
+
+/* alpha and beta as cuBLASLt can read them on the device, when they have a factor there and one on the host. */
+static __global__ void __launch_bounds__(AMP_BLOCK)
+    ampi_k_scalars(float *out, float alpha, const float *alpha_ptr, float beta, const float *beta_ptr) {
+    if (blockIdx.x || threadIdx.x) return;
+    out[0] = alpha_ptr ? amp_mul(alpha, *alpha_ptr) : alpha;
+    out[1] = beta_ptr ? amp_mul(beta, *beta_ptr) : beta;
+}
+

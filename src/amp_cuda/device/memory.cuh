@@ -1,0 +1,418 @@
+/* ==== >>device ======================================================================================================
+   Building blocks of the kernels.   tests: tests/ptx.sh, tests/test_formats.c, tests/test_arrays.c */
+
+/* What device code (names ampi_k_*) needs beyond C++ and what CUDA and HIP spell alike (__global__, threadIdx,
+   __syncthreads, atomicAdd, ...). Elsewhere in the file only the host layer (names ampi_cu_*) is NVIDIA's, so a port to
+   a different kind of GPU defines AMP_SHARED and the list, all of it, and writes a host layer. */
+#ifndef AMP_SHARED
+#  define AMP_SHARED(T, name, n) __shared__ T name[n]
+#endif
+#ifndef AMP_LOAD_L2
+#  define AMP_LOAD_L2(p)     __ldcg(p)                          /* past the first-level cache: other blocks wrote it */
+#  define AMP_SHUFFLE(x, k)  __shfl_xor_sync(0xffffffffu, x, k) /* x of the thread k places on, of a whole warp */
+#  define AMP_FENCE()        __threadfence()         /* writes before it come before writes after it, for the GPU */
+#  define AMP_FENCE_SYSTEM() __threadfence_system()  /* and for the host, too */
+#  define AMP_FMA(a, b, c)   __fmaf_ieee_rn(a, b, c) /* one rounding, subnormals kept, whatever the compiler's flags */
+#  if defined(__CUDACC__)
+#    define AMP_LOAD_STREAM(p) __ldcs(p) /* 128 bits that are not needed again soon: */
+#    if defined(__clang__)               /* they are the first to leave the caches */
+#      define AMP_STORE_STREAM(p, v) \
+    asm volatile("st.global.cs.v4.u32 [%0], {%1, %2, %3, %4};" \
+        : \
+        : "l"(__cvta_generic_to_global(p)), "r"((v).x), "r"((v).y), "r"((v).z), "r"((v).w) \
+        : "memory")
+#    else
+#      define AMP_STORE_STREAM(p, v) __stcs(p, v)
+#    endif
+/* A hint may stand for nothing. A kernel's argument is read where it is; the compiler forgets what it knows of 64 bits;
+   loops over small arrays, which stay in registers. */
+#    define AMP_GRID_CONSTANT __grid_constant__
+#    define AMP_OPAQUE(x)     asm volatile("" : "+l"(x))
+#    define AMP_UNROLL        _Pragma("unroll")
+#    define AMP_NO_UNROLL     _Pragma("unroll 1")
+#  else /* AMP_HOSTCUDA */
+#    define AMP_LOAD_STREAM(p)     (*(p))
+#    define AMP_STORE_STREAM(p, x) (*(p) = (x))
+#    define AMP_GRID_CONSTANT
+#    define AMP_OPAQUE(x)
+#    define AMP_UNROLL
+#    define AMP_NO_UNROLL
+#  endif
+#endif
+
+/* The whole part, of numbers that are not negative; as an integer. Under --use_fast_math the language's own flush. */
+#ifndef AMP_FLOOR
+#  if defined(__CUDACC__)
+#    define AMP_FLOOR(x)  ampi_k_floor(x)
+#    define AMP_TO_U32(x) ampi_k_to_u32(x)
+#  else
+#    define AMP_FLOOR(x)  floorf(x)
+#    define AMP_TO_U32(x) ((uint32_t)(x))
+#  endif
+#endif
+
+/* Conversions by the hardware, on float bits: a half to float; two to halves, or to BF16, of a word; two bytes of FP8
+   to halves; four to bytes of a word. They need to be right for numbers within the range only. */
+#ifndef AMP_FROM_HALF
+#  if defined(__CUDA_ARCH__)
+#    define AMP_FROM_HALF(pattern) ampi_from_half(pattern)
+#    define AMP_TO_HALVES(a, b)    ampi_to_halves(a, b)
+#  else
+#    define AMP_FROM_HALF(pattern) ampi_decode(pattern, AMP_F16)
+#    define AMP_TO_HALVES(a, b)    (ampi_nearest_bits(a, AMP_F16) | ampi_nearest_bits(b, AMP_F16) << 16)
+#  endif
+#  if defined(AMPI_BF16_HARDWARE)
+#    define AMP_TO_BF16S(a, b) ampi_to_bf16s(a, b)
+#  else
+#    define AMP_TO_BF16S(a, b) ampi_k_bf16s(a, b)
+#  endif
+#  if defined(AMPI_F8_HARDWARE)
+#    define AMP_FROM_F8(two, t) ampi_from_two_f8(two, t)
+#    define AMP_E4M3_SHORT      1 /* by how much too small it gives E4M3 */
+#  else
+#    define AMP_FROM_F8(two, t) ampi_k_halves_of_f8(two, t)
+#    define AMP_E4M3_SHORT      256
+#  endif
+#  if defined(AMPI_F8_HARDWARE)
+#    define AMP_TO_F8(x, t) (ampi_to_two_f8((x)[0], (x)[1], t) | ampi_to_two_f8((x)[2], (x)[3], t) << 16)
+#  else
+#    define AMP_TO_F8(x, t) \
+    (ampi_nearest_bits((x)[0], t) | ampi_nearest_bits((x)[1], t) << 8 | ampi_nearest_bits((x)[2], t) << 16 | \
+        ampi_nearest_bits((x)[3], t) << 24)
+#  endif
+#endif
+
+#define AMPI_K    static __device__ __forceinline__
+#define AMPI_K_AT __device__ __forceinline__ /* a member function */
+
+#if defined(__CUDACC__)
+AMPI_K float ampi_k_floor(float x) {
+    float r;
+    asm("cvt.rmi.f32.f32 %0, %1;" : "=f"(r) : "f"(x));
+    return r;
+}
+AMPI_K uint32_t ampi_k_to_u32(float x) {
+    uint32_t r;
+    asm("cvt.rzi.u32.f32 %0, %1;" : "=r"(r) : "f"(x));
+    return r;
+}
+#endif
+
+/* Device arrays are read and written as 8, 16, 32 and 128 bits. Only the host runtime of the tests, where a C++
+   compiler sees these accesses, needs to be told that they may overlap with others. */
+#if defined(__CUDACC__)
+typedef uint16_t ampi_k_u16;
+typedef uint32_t ampi_k_u32;
+typedef uint2 ampi_k_u2;
+typedef uint4 ampi_k_u4;
+#else
+typedef uint16_t __attribute__((may_alias)) ampi_k_u16;
+typedef uint32_t __attribute__((may_alias)) ampi_k_u32;
+typedef struct __attribute__((may_alias, aligned(8))) ampi_k_u2 { uint32_t x, y; } ampi_k_u2;
+typedef struct __attribute__((may_alias, aligned(16))) ampi_k_u4 { uint32_t x, y, z, w; } ampi_k_u4;
+#endif
+
+AMPI_K uint32_t ampi_k_pattern(uint32_t x, amp_dtype t, amp_rounding how, uint32_t r, int saturate) {
+    return ampi_encode_any(x, t, how, r, saturate);
+}
+
+/* Eight elements at a time are the vector body of every array kernel: 32 bytes of F32 (two accesses of 128 bits), 16 of
+   a 16-bit format, 8 of an FP8 format. `wide` says that the address allows it; else one by one, and only the first m.
+   AMPI_K_STREAM: it does, and nobody will soon want these bytes again, so that they need not drive others out of the
+   caches. */
+#define AMPI_K_STREAM 2
+AMPI_K size_t ampi_k_unit(amp_dtype t) { return amp_dtype_size(t) == 1u ? 8u : 16u; }
+AMPI_K int ampi_k_aligned(const void *p, amp_dtype t) { return ((uintptr_t)p & (ampi_k_unit(t) - 1u)) == 0; }
+
+AMPI_K void ampi_k_unpack2(uint32_t *x, uint32_t word) {
+    x[0] = word & 0xffffu;
+    x[1] = word >> 16;
+}
+AMPI_K void ampi_k_unpack4(uint32_t *x, uint32_t word) {
+    x[0] = word & 0xffu;
+    x[1] = word >> 8 & 0xffu;
+    x[2] = word >> 16 & 0xffu;
+    x[3] = word >> 24;
+}
+AMPI_K ampi_k_u4 ampi_k_ld4(const ampi_k_u4 *p, int wide) {
+    if (wide == AMPI_K_STREAM) return AMP_LOAD_STREAM(p);
+    return *p;
+}
+AMPI_K void ampi_k_st4(ampi_k_u4 *p, ampi_k_u4 a, int wide) {
+    if (wide == AMPI_K_STREAM)
+        AMP_STORE_STREAM(p, a);
+    else
+        *p = a;
+}
+
+/* Where the vectors of some arrays begin: elements from the head on, in steps, are aligned in all that met. */
+typedef struct ampi_k_ends {
+    uint32_t head, step;
+    int never;
+} ampi_k_ends;
+AMPI_K ampi_k_ends ampi_k_no_ends(void) {
+    ampi_k_ends e = {0, 1, 0};
+    return e;
+}
+/* One more array, from element i on; NULL: none. */
+AMPI_K void ampi_k_meet(ampi_k_ends *e, const void *p, amp_dtype t, uint64_t i) {
+    uint32_t log2 = (uint32_t)amp_dtype_size(t) >> 1, unit = (uint32_t)ampi_k_unit(t), step = unit >> log2;
+    uint32_t head = ((0u - (uint32_t)((uintptr_t)p + (i << log2))) & (unit - 1u)) >> log2;
+    if (!p) return;
+    e->never |= ((head - e->head) & ((step < e->step ? step : e->step) - 1u)) != 0;
+    e->head = step > e->step ? head : e->head;
+    e->step = step > e->step ? step : e->step;
+}
+/* How many groups of eight n elements have from the head on; and the i-th of the elements before and after them. */
+AMPI_K uint32_t ampi_k_groups(const ampi_k_ends *e, uint32_t n) {
+    return e->never || e->head >= n ? 0u : (n - e->head) / 8u;
+}
+AMPI_K uint32_t ampi_k_outside(const ampi_k_ends *e, uint32_t groups, uint32_t i) {
+    return i < e->head ? i : i + 8u * groups;
+}
+
+/* Elements of a group of eight that begins at i and ends at n. */
+AMPI_K uint32_t ampi_k_group(uint64_t i, uint64_t n) {
+    if (i >= n) return 0u;
+    return n - i < 8u ? (uint32_t)(n - i) : 8u;
+}
+/* Eight elements as they lie in memory: F32 fills a and b, a 16-bit format a, an FP8 format half of a. Fetched first
+   and looked at later, so that all of a thread's loads are under way together. */
+typedef struct ampi_k_raw { ampi_k_u4 a, b; } ampi_k_raw;
+
+/* One by one: the first m, then zeros. */
+AMPI_K void ampi_k_gather8(ampi_k_raw *r, const void *p, amp_dtype t, size_t i, uint32_t m) {
+    const uint32_t each = 4u / (uint32_t)amp_dtype_size(t);
+    uint32_t w[8], k;
+    AMP_UNROLL
+    for (k = 0; k < 8u; k++) {
+        uint32_t x = k < m ? ampi_load_pattern(p, t, i + k) : 0u;
+        if (each == 1u) w[k] = x;
+        if (each == 2u) w[k / 2u] = k % 2u ? w[k / 2u] | x << 16 : x;
+        if (each == 4u) w[k / 4u] = k % 4u ? w[k / 4u] | x << (8u * (k % 4u)) : x;
+    }
+    r->a.x = w[0];
+    r->a.y = w[1];
+    if (each == 4u) return;
+    r->a.z = w[2];
+    r->a.w = w[3];
+    if (each == 2u) return;
+    r->b.x = w[4];
+    r->b.y = w[5];
+    r->b.z = w[6];
+    r->b.w = w[7];
+}
+AMPI_K void ampi_k_fetch8(ampi_k_raw *r, const void *p, amp_dtype t, size_t i, int wide) {
+#if !defined(__CUDACC__)
+    memset(r, 0, sizeof *r); /* or else g++ warns of what nobody reads */
+#endif
+    if (!wide) {
+        ampi_k_gather8(r, p, t, i, 8);
+    } else if (t == AMP_F32) {
+        const ampi_k_u4 *v = (const ampi_k_u4 *)((const char *)p + 4u * i);
+        r->a = ampi_k_ld4(v, wide);
+        r->b = ampi_k_ld4(v + 1, wide);
+    } else if (amp_dtype_size(t) == 2u) {
+        r->a = ampi_k_ld4((const ampi_k_u4 *)((const char *)p + 2u * i), wide);
+    } else {
+        ampi_k_u2 a = *(const ampi_k_u2 *)((const char *)p + i);
+        r->a.x = a.x;
+        r->a.y = a.y;
+    }
+}
+AMPI_K void ampi_k_patterns8(uint32_t x[8], const ampi_k_raw *r, amp_dtype t) {
+    if (t == AMP_F32) {
+        x[0] = r->a.x;
+        x[1] = r->a.y;
+        x[2] = r->a.z;
+        x[3] = r->a.w;
+        x[4] = r->b.x;
+        x[5] = r->b.y;
+        x[6] = r->b.z;
+        x[7] = r->b.w;
+    } else if (amp_dtype_size(t) == 2u) {
+        ampi_k_unpack2(x, r->a.x);
+        ampi_k_unpack2(x + 2, r->a.y);
+        ampi_k_unpack2(x + 4, r->a.z);
+        ampi_k_unpack2(x + 6, r->a.w);
+    } else {
+        ampi_k_unpack4(x, r->a.x);
+        ampi_k_unpack4(x + 4, r->a.y);
+    }
+}
+AMPI_K uint32_t ampi_k_largest8(const uint32_t x[8]) { /* magnitude, as float bits */
+    uint32_t k, largest = 0;
+    AMP_UNROLL
+    for (k = 0; k < 8u; k++)
+        largest = (x[k] & 0x7fffffffu) > largest ? x[k] & 0x7fffffffu : largest;
+    return largest;
+}
+/* Two bytes of FP8 to two halves, where the hardware has no way: an E5M2 byte is the upper byte of a half; E4M3 moved
+   up by 7 is a half 256 times too small. NaN is the caller's. */
+AMPI_K uint32_t ampi_k_halves_of_f8(uint32_t two, amp_dtype t) {
+    uint32_t apart = (two & 0xffu) << 8 | (two & 0xff00u) << 16;
+    return t == AMP_F8E5M2 ? apart : (apart & 0x80008000u) | (apart & 0x7f007f00u) >> 1;
+}
+/* To two of BF16; a NaN among them stays visible as one that is not finite. */
+AMPI_K uint32_t ampi_k_bf16s(uint32_t low, uint32_t high) {
+    return ampi_nearest_bits(low, AMP_BF16) | ampi_nearest_bits(high, AMP_BF16) << 16;
+}
+/* Is there an Inf or a NaN in these words? See ampi_exponents. */
+AMPI_K uint32_t ampi_k_odd(uint32_t a, uint32_t b, amp_dtype t) {
+    uint32_t e = ampi_exponents(t), sign = ampi_signs(t);
+    return (((a & e) + (sign - e)) | ((b & e) + (sign - e))) & sign;
+}
+AMPI_K uint32_t ampi_k_odd8(const ampi_k_raw *r, amp_dtype t) {
+    uint32_t odd = ampi_k_odd(r->a.x, r->a.y, t);
+    if (amp_dtype_size(t) > 1u) odd |= ampi_k_odd(r->a.z, r->a.w, t);
+    if (t != AMP_F32) return odd;
+    return odd | ampi_k_odd(r->b.x, r->b.y, t) | ampi_k_odd(r->b.z, r->b.w, t);
+}
+#define AMPI_FORMAT_ODD8(T, ...) \
+    if (t == AMP_##T) return ampi_k_odd8(r, AMP_##T);
+AMPI_K uint32_t ampi_k_odd_any8(const ampi_k_raw *r, amp_dtype t) {
+    AMPI_FORMATS(AMPI_FORMAT_ODD8)
+    return ampi_k_odd8(r, AMP_F32);
+}
+/* Eight elements as they lie in memory to float bits, the quick way: right but for NaN. */
+AMPI_K void ampi_k_quick8(uint32_t x[8], const ampi_k_raw *r, amp_dtype t) {
+    const uint32_t f8[4] = {r->a.x & 0xffffu, r->a.x >> 16, r->a.y & 0xffffu, r->a.y >> 16};
+    const uint32_t w[4] = {r->a.x, r->a.y, r->a.z, r->a.w};
+    uint32_t k;
+    AMP_UNROLL
+    for (k = 0; k < 4u; k++) {
+        uint32_t two = w[k];
+        if (amp_dtype_size(t) == 1u) two = AMP_FROM_F8(f8[k], t);
+        x[2u * k] = t == AMP_BF16 ? two << 16 : AMP_FROM_HALF(two & 0xffffu);
+        x[2u * k + 1u] = t == AMP_BF16 ? two & 0xffff0000u : AMP_FROM_HALF(two >> 16);
+    }
+    if (t != AMP_F8E4M3 || AMP_E4M3_SHORT == 1) return;
+    AMP_UNROLL
+    for (k = 0; k < 8u; k++)
+        x[k] = ampi_bits(amp_mul(ampi_float(x[k]), (float)AMP_E4M3_SHORT));
+}
+AMPI_K uint32_t ampi_k_quick(uint32_t pattern, amp_dtype t) { /* of one: NaN may become any NaN */
+    if (t == AMP_F16) return AMP_FROM_HALF(pattern);
+    return t == AMP_BF16 ? pattern << 16 : ampi_decode_any(pattern, t);
+}
+AMPI_K void ampi_k_exact8(uint32_t x[8], const ampi_k_raw *r, amp_dtype t) {
+    uint32_t k;
+    ampi_k_patterns8(x, r, t);
+    AMP_UNROLL
+    for (k = 0; k < 8u; k++)
+        x[k] = ampi_decode(x[k], t);
+}
+#define AMPI_FORMAT_WIDEN8(T, ...) \
+case AMP_##T: \
+    if (ampi_k_odd8(r, AMP_##T)) \
+        ampi_k_exact8(x, r, AMP_##T); \
+    else \
+        ampi_k_quick8(x, r, AMP_##T); \
+    break;
+/* Eight elements as they lie in memory to float bits. */
+AMPI_K void ampi_k_widen8(uint32_t x[8], const ampi_k_raw *r, amp_dtype t) {
+    switch (t) {
+        AMPI_FORMATS(AMPI_FORMAT_WIDEN8)
+    default: ampi_k_patterns8(x, r, AMP_F32);
+    }
+}
+/* Eight patterns of 16 bits at an address that is not aligned for them: three or four words, and what is left at both
+   ends. */
+AMPI_K int ampi_k_has_words(amp_dtype t, uint32_t m) { return m == 8u && amp_dtype_size(t) == 2u; }
+AMPI_K void ampi_k_fetch_words(ampi_k_raw *r, const void *p, size_t i) {
+    const char *at = (const char *)p + 2u * i;
+    if ((uintptr_t)at & 2u) {
+        const ampi_k_u32 *w = (const ampi_k_u32 *)(at + 2);
+        uint32_t w0 = w[0], w1 = w[1], w2 = w[2];
+        r->a.x = *(const ampi_k_u16 *)at | w0 << 16;
+        r->a.y = w0 >> 16 | w1 << 16;
+        r->a.z = w1 >> 16 | w2 << 16;
+        r->a.w = w2 >> 16 | (uint32_t)*(const ampi_k_u16 *)(at + 14) << 16;
+    } else {
+        const ampi_k_u32 *w = (const ampi_k_u32 *)at;
+        r->a.x = w[0];
+        r->a.y = w[1];
+        r->a.z = w[2];
+        r->a.w = w[3];
+    }
+}
+AMPI_K void ampi_k_store_words(const uint32_t x[8], void *p, size_t i) {
+    char *at = (char *)p + 2u * i;
+    if ((uintptr_t)at & 2u) {
+        ampi_k_u32 *w = (ampi_k_u32 *)(at + 2);
+        *(ampi_k_u16 *)at = (uint16_t)x[0];
+        w[0] = x[1] | x[2] << 16;
+        w[1] = x[3] | x[4] << 16;
+        w[2] = x[5] | x[6] << 16;
+        *(ampi_k_u16 *)(at + 14) = (uint16_t)x[7];
+    } else {
+        ampi_k_u32 *w = (ampi_k_u32 *)at;
+        w[0] = x[0] | x[1] << 16;
+        w[1] = x[2] | x[3] << 16;
+        w[2] = x[4] | x[5] << 16;
+        w[3] = x[6] | x[7] << 16;
+    }
+}
+/* The first m of eight by themselves; the dtype of floats is known before the loop, not in it. */
+AMPI_K void ampi_k_load_each(uint32_t x[8], const void *p, amp_dtype t, size_t i, uint32_t m) {
+    uint32_t k;
+    for (k = 0; k < 8u; k++)
+        x[k] = k < m ? ampi_load_bits(p, t, i + k) : 0u;
+}
+AMPI_K void ampi_k_store_each(const uint32_t x[8], void *p, amp_dtype t, size_t i, uint32_t m) {
+    uint32_t k;
+    for (k = 0; k < 8u; k++)
+        if (k < m) ampi_store_pattern(p, t, i + k, x[k]);
+}
+AMPI_K void ampi_k_load8(
+    uint32_t x[8], const void *p, amp_dtype t, size_t i, uint32_t m, int wide) { /* to float bits */
+    ampi_k_raw r;
+    if (!(wide && m == 8u) && !ampi_k_has_words(t, m)) {
+        if (t == AMP_F32)
+            ampi_k_load_each(x, p, AMP_F32, i, m);
+        else
+            ampi_k_load_each(x, p, t, i, m);
+        return;
+    }
+    if (wide)
+        ampi_k_fetch8(&r, p, t, i, wide);
+    else
+        ampi_k_fetch_words(&r, p, i);
+    ampi_k_widen8(x, &r, t);
+}
+
+AMPI_K void ampi_k_store8(
+    const uint32_t x[8], void *p, amp_dtype t, size_t i, uint32_t m, int wide) { /* from patterns */
+    if (!wide && ampi_k_has_words(t, m)) {
+        ampi_k_store_words(x, p, i);
+    } else if ((!wide || m < 8u) && t == AMP_F32) {
+        ampi_k_store_each(x, p, AMP_F32, i, m);
+    } else if (!wide || m < 8u) {
+        ampi_k_store_each(x, p, t, i, m);
+    } else if (t == AMP_F32) {
+        ampi_k_u4 *v = (ampi_k_u4 *)((char *)p + 4u * i), a, b;
+        a.x = x[0];
+        a.y = x[1];
+        a.z = x[2];
+        a.w = x[3];
+        b.x = x[4];
+        b.y = x[5];
+        b.z = x[6];
+        b.w = x[7];
+        ampi_k_st4(v, a, wide);
+        ampi_k_st4(v + 1, b, wide);
+    } else if (amp_dtype_size(t) == 2u) {
+        ampi_k_u4 a;
+        a.x = x[0] | x[1] << 16;
+        a.y = x[2] | x[3] << 16;
+        a.z = x[4] | x[5] << 16;
+        a.w = x[6] | x[7] << 16;
+        ampi_k_st4((ampi_k_u4 *)((char *)p + 2u * i), a, wide);
+    } else {
+        ampi_k_u2 a;
+        a.x = x[0] | x[1] << 8 | x[2] << 16 | x[3] << 24;
+        a.y = x[4] | x[5] << 8 | x[6] << 16 | x[7] << 24;
+        *(ampi_k_u2 *)((char *)p + i) = a;
+    }
+}
+

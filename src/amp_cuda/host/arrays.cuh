@@ -1,0 +1,155 @@
+/* ==== >>cuda-arrays ==================================================================================================
+   tests: tests/test_arrays.c, tests/test_formats.c */
+
+/* Elements from the i-th on are aligned for 8 at a time. */
+static int ampi_cu_aligned(const void *p, amp_dtype t, size_t i) {
+    size_t size = amp_dtype_size(t), unit = size == 1u ? 8u : 16u;
+    return ((uintptr_t)p + i * size) % unit == 0;
+}
+/* The vector body that two arrays have in common: elements [head, head + 8 * groups), aligned in both. */
+static void ampi_cu_body(
+    const void *a, amp_dtype ta, const void *b, amp_dtype tb, uint64_t n, uint64_t *head, uint64_t *groups) {
+    size_t h;
+    *head = *groups = 0;
+    for (h = 0; h < 16u && h < n; h++) {
+        if (!ampi_cu_aligned(a, ta, h) || !ampi_cu_aligned(b, tb, h)) continue;
+        *head = h;
+        *groups = (n - h) / 8u;
+        return;
+    }
+}
+
+static amp_status ampi_cu_cast(amp_ctx *ctx, amp_array dst, amp_array src, size_t n, const amp_cast_desc *desc) {
+    ampi_cu_call k;
+    amp_status s = ampi_cu_enter(&k, ctx, "amp_cast");
+    if (s == AMP_OK && dst.dtype == src.dtype) {
+        cudaError_t e = dst.data == src.data
+            ? cudaSuccess
+            : cudaMemcpyAsync(dst.data, src.data, n * amp_dtype_size(dst.dtype), cudaMemcpyDefault, k.c->stream);
+        if (e != cudaSuccess) s = ampi_cu_fail(&k, "cudaMemcpyAsync", e);
+    } else if (s == AMP_OK && n > 0) {
+        ampi_k_cast_args a;
+        memset(&a, 0, sizeof a);
+        a.dst = dst.data;
+        a.src = src.data;
+        a.dst_type = dst.dtype;
+        a.src_type = src.dtype;
+        a.n = n;
+        if (desc) {
+            a.how = desc->rounding;
+            a.saturate = desc->saturate != 0;
+            a.seed = desc->seed;
+            a.stream = desc->stream;
+            a.offset = desc->offset;
+            a.keys = ampi_k_keys_of(a.seed);
+        }
+        ampi_cu_body(dst.data, dst.dtype, src.data, src.dtype, n, &a.head, &a.groups);
+        s = ampi_cu_launch(
+            &k, ampi_cu_grid_of(k.c, ampi_k_cast, ampi_cu_parts(a.groups ? a.groups : n, AMP_BLOCK)), ampi_k_cast, a);
+    }
+    return ampi_cu_leave(&k, s);
+}
+
+/* The next launch of a list: up to AMPI_CU_FEW arrays from *next on. 0 when nothing is left. */
+static int ampi_cu_list(ampi_k_list *l, const amp_array *dst, const amp_array *arrays, size_t n, size_t *next) {
+    uint64_t before = l->first_chunk + l->chunks;
+    memset(l, 0, sizeof *l);
+    l->first_chunk = before;
+    for (; *next < n && l->n < AMPI_CU_FEW; ++*next) {
+        if (arrays[*next].count == 0) continue;
+        l->data[l->n] = arrays[*next].data;
+        l->count[l->n] = arrays[*next].count;
+        l->type[l->n] = arrays[*next].dtype;
+        l->dst[l->n] = (dst ? dst : arrays)[*next].data;
+        l->dst_type[l->n] = (dst ? dst : arrays)[*next].dtype;
+        l->chunks += ampi_cu_parts(arrays[*next].count, AMP_CHUNK);
+        l->n++;
+    }
+    return l->n != 0;
+}
+
+static void ampi_cu_finite_report(const ampi_k_finite_sums *sums, const amp_array *arrays, amp_finite_report *out) {
+    uint64_t key = ~sums->first, chunk = key >> 16;
+    size_t a = 0;
+    memset(out, 0, sizeof *out);
+    out->nan = sums->nan;
+    out->inf = sums->inf + sums->overflow;
+    if (out->nan + out->inf == 0) return;
+    for (; chunk >= ampi_cu_parts(arrays[a].count, AMP_CHUNK); a++)
+        chunk -= ampi_cu_parts(arrays[a].count, AMP_CHUNK);
+    out->first_array = a;
+    out->first_index = (size_t)(chunk * AMP_CHUNK + (key & 0xffffu));
+}
+
+static amp_status ampi_cu_finite(amp_ctx *ctx, const amp_array *dst, const amp_array *arrays, size_t n,
+    amp_scaler_state *unscale, amp_finite_report *host) {
+    ampi_cu_call k;
+    ampi_k_list list;
+    size_t next = 0;
+    amp_status s = ampi_cu_enter(&k, ctx, unscale ? "amp_unscale" : "amp_all_finite");
+    ampi_k_finite_sums *sums = host ? &k.c->scratch->finite : NULL;
+    memset(&list, 0, sizeof list);
+    if (s == AMP_OK && host) s = ampi_cu_clear(&k, sums, sizeof *sums);
+    while (s == AMP_OK && ampi_cu_list(&list, dst, arrays, n, &next))
+        s = ampi_cu_launch(&k, ampi_cu_grid_of(k.c, ampi_k_finite, list.chunks), ampi_k_finite, list, unscale, sums);
+    if (s == AMP_OK && host) s = ampi_cu_read_scratch(&k, &k.c->mirror->finite, sums, sizeof *sums);
+    if (s == AMP_OK && host) ampi_cu_finite_report(&k.c->mirror->finite, arrays, host);
+    return ampi_cu_leave(&k, s);
+}
+
+static amp_status ampi_cu_histogram(amp_ctx *ctx, const amp_array *arrays, size_t n, amp_histogram *host) {
+    ampi_cu_call k;
+    ampi_k_list list;
+    size_t next = 0;
+    amp_status s = ampi_cu_enter(&k, ctx, "amp_histogram_count");
+    ampi_k_histogram_bins *m = &k.c->mirror->histogram, *counted = &k.c->scratch->histogram;
+    memset(&list, 0, sizeof list);
+    if (s == AMP_OK) s = ampi_cu_clear(&k, counted, sizeof *counted);
+    while (s == AMP_OK && ampi_cu_list(&list, NULL, arrays, n, &next))
+        s = ampi_cu_launch(&k, ampi_cu_grid_of(k.c, ampi_k_histogram, list.chunks), ampi_k_histogram, list, counted);
+    if (s == AMP_OK) s = ampi_cu_read_scratch(&k, m, counted, sizeof *counted);
+    if (s == AMP_OK) {
+        memset(host, 0, sizeof *host);
+        host->total = m->bins[0];
+        host->zero = m->bins[1];
+        host->inf = m->bins[2];
+        host->nan = m->bins[3];
+        memcpy(host->pow2, m->bins + 4, sizeof host->pow2);
+        host->amax = ampi_float(m->amax);
+    }
+    return ampi_cu_leave(&k, s);
+}
+
+/* Rows of this many elements, one after another, may be taken by 8. */
+static int ampi_cu_rows_wide(const amp_array *x, size_t cols) {
+    return !x->data || (cols % 8u == 0 && ampi_cu_aligned(x->data, x->dtype, 0));
+}
+static amp_status ampi_cu_quantize_pass(
+    const ampi_cu_call *k, const amp_quantize_job *j, uint32_t write, uint32_t see) {
+    const int turn = write && j->dst_t.data != NULL;
+    ampi_k_quantize_args a;
+    const size_t cols = turn ? j->cols : 8u; /* else one row */
+    uint64_t tiles;
+    memset(&a, 0, sizeof a);
+    a.job = *j;
+    a.write = write;
+    a.see = see;
+    a.wide = ampi_cu_rows_wide(&j->src, cols) && ampi_cu_rows_wide(&j->dst, cols);
+    a.wide_t = ampi_cu_rows_wide(&j->dst_t, j->rows);
+    if (turn) {
+        tiles = ampi_cu_parts(j->rows, AMPI_K_TILE) * ampi_cu_parts(j->cols, AMPI_K_TILE);
+        return ampi_cu_launch(k, ampi_cu_grid_of(k->c, ampi_k_quantize_turn, tiles), ampi_k_quantize_turn, a);
+    }
+    tiles = ampi_cu_parts((uint64_t)j->rows * j->cols, 8u * AMP_BLOCK);
+    return ampi_cu_launch(k, ampi_cu_grid_of(k->c, ampi_k_quantize, tiles), ampi_k_quantize, a);
+}
+/* Current scaling reads the tensor twice, in two launches. */
+static amp_status ampi_cu_quantize(amp_ctx *ctx, const amp_quantize_job *j) {
+    ampi_cu_call k;
+    const int first = !j->history && !j->keep;
+    amp_status s = ampi_cu_enter(&k, ctx, "amp_quantize");
+    if (s == AMP_OK && first) s = ampi_cu_quantize_pass(&k, j, 0, 1);
+    if (s == AMP_OK) s = ampi_cu_quantize_pass(&k, j, 1, !first && !j->keep);
+    return ampi_cu_leave(&k, s);
+}
+

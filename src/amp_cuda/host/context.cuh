@@ -1,0 +1,427 @@
+/* ==== >>cuda-host ====================================================================================================
+   Errors, launches, memory.   tests: tests/cuda_verbs.cpp, tests/test_context.c */
+
+#define AMPI_CU_KIND     "cuda: " /* then the GPU's name */
+#define AMPI_CU_PLANS    64u      /* products whose plan is remembered */
+#define AMPI_CU_DEFERRED 64u      /* blocks freed inside captures */
+#define AMPI_CU_RESIDENT 24u      /* kernels whose residency is known */
+#define AMPI_CU_TRIES    16       /* candidates that tuning times, */
+#define AMPI_CU_ROUNDS   5        /* each so often */
+#define AMPI_CU_BIAS     262144u  /* bytes after the workspace for a bias of a different dtype */
+
+typedef struct ampi_cu_scratch {
+    ampi_k_finite_sums finite;
+    ampi_k_histogram_bins histogram;
+    ampi_k_inspect_state inspect; /* amp_step: leaves zeros itself, so it is never cleared */
+    ampi_k_xent_state xent;
+    double losses[AMP_LANES]; /* amp_softmax_cross_entropy */
+    float scalar[4];          /* amp_gemm: 0 and 1, which never change, alpha and beta */
+} ampi_cu_scratch;
+
+typedef struct
+    ampi_cu_key { /* everything that the choice of a product's algorithm depends on; no padding, compared as bytes */
+    uint64_t m, n, k, batch, lda, ldb, ldc, ldd, stride_a, stride_b, stride_c, stride_d;
+    float alpha, beta;                                                              /* 0 unless they matter */
+    uint8_t type_a, type_b, type_d, type_bias, type_aux, type_dbias;                /* amp_dtype; 0: no operand */
+    uint8_t align_a, align_b, align_c, align_d, align_bias, align_aux, align_dbias; /* log2 of bytes */
+    uint8_t trans_a, trans_b, act, backward, reads_c, in_place;                     /* in_place: C is D, or not read */
+    uint8_t factors; /* 1: there is an alpha_ptr or a beta_ptr */
+    uint8_t scales;  /* bits 0, 1, 2: scale_a, scale_b, scale_d */
+    uint8_t amax, flags, _pad;
+} ampi_cu_key;
+
+typedef struct ampi_cu_plan {
+    ampi_cu_key key;
+    cublasLtMatmulAlgo_t algo;
+    const char *why; /* not cuBLASLt: static text */
+    uint32_t used;
+    uint32_t lt;        /* 1: cuBLASLt, 0: ampi_k_gemm */
+    uint32_t epilogue;  /* what cuBLASLt does after the product */
+    uint32_t compute;   /* a cublasComputeType_t */
+    uint32_t convert;   /* 1: the bias is rounded to the dtype that cuBLASLt wants first */
+    uint32_t after;     /* 1: then ampi_k_epilogue, which adds the bias, too, if the epilogue does not */
+    uint32_t unchecked; /* 1: from a file, not used yet */
+    uint32_t _pad;
+} ampi_cu_plan;
+
+typedef struct ampi_cuda {
+    int device, sms, blocks_per_sm, arch; /* arch: 90 for sm_90 */
+    uint32_t flags, dead, own_stream, own_cublas, own_workspace, next_plan;
+    cudaStream_t stream;
+    cublasLtHandle_t cublas;
+    void *workspace, *bias;
+    uint64_t l2;                       /* bytes of its cache */
+    size_t workspace_bytes, bias_room; /* bias_room: elements of 16 bits */
+    ampi_cu_scratch *scratch, *mirror; /* device; page-locked host */
+    amp_allocator allocator, host;
+    amp_cuda_error error;
+    struct {
+        void *p;
+        size_t bytes;
+    } deferred[AMPI_CU_DEFERRED]; /* to be freed when no capture is under way */
+    struct {
+        const void *kernel;
+        int blocks, _pad;
+    } resident[AMPI_CU_RESIDENT]; /* blocks of a kernel that an SM holds */
+    uint32_t n_deferred, n_resident;
+    char name[256 + sizeof AMPI_CU_KIND]; /* what amp_ctx_name gives */
+    ampi_cu_plan plans[AMPI_CU_PLANS];
+} ampi_cuda;
+
+typedef struct ampi_cu_call { /* one call of a backend function */
+    amp_ctx *ctx;
+    ampi_cuda *c;
+    const char *verb; /* for messages */
+    int back;         /* the thread's device before, or -1 */
+} ampi_cu_call;
+
+/* NULL for a context of a different backend: only ours keeps its name in its own state, at this place. */
+static const ampi_cuda *ampi_cu_of(const amp_ctx *ctx) {
+    const ampi_cuda *c = ctx ? (const ampi_cuda *)amp_ctx_self(ctx) : NULL;
+    if (!c || strncmp(amp_ctx_name(ctx), AMPI_CU_KIND, sizeof AMPI_CU_KIND - 1) != 0) return NULL;
+    return amp_ctx_name(ctx) == c->name ? c : NULL;
+}
+
+/* Errors after which, in CUDA's words, the process must be terminated to go on. */
+static int ampi_cu_sticky(cudaError_t e) {
+    switch ((int)e) { /* by number where the headers of CUDA 12 have no name */
+    case 226:         /* cudaErrorContained */
+    case 721:         /* cudaErrorTensorMemoryLeak */
+    case 911:         /* cudaErrorExternalDevice */
+    case cudaErrorIllegalAddress:
+    case cudaErrorLaunchTimeout:
+    case cudaErrorAssert:
+    case cudaErrorHardwareStackError:
+    case cudaErrorIllegalInstruction:
+    case cudaErrorMisalignedAddress:
+    case cudaErrorInvalidAddressSpace:
+    case cudaErrorInvalidPc:
+    case cudaErrorLaunchFailure:
+    case cudaErrorECCUncorrectable:
+    case cudaErrorNvlinkUncorrectable:
+    case cudaErrorMpsClientTerminated:
+    case cudaErrorCudartUnloading: return 1;
+    default: return 0;
+    }
+}
+
+/* A failed call of the CUDA runtime: what kind of failure, and is the device still there? The runtime's own note of it
+   is cleared, because the status tells the caller; an error that survives that is sticky. */
+static amp_status ampi_cu_kind(cudaError_t e, cudaStream_t stream) {
+    cudaStreamCaptureStatus capture;
+    cudaError_t probe;
+    (void)cudaGetLastError();
+    if (ampi_cu_sticky(e)) return AMP_ERR_DEAD;
+    probe = cudaStreamIsCapturing(stream, &capture); /* harmless in a capture; reports a dead device */
+    if (probe != cudaSuccess) (void)cudaGetLastError();
+    if (ampi_cu_sticky(probe) || (probe == e && cudaPeekAtLastError() == e)) return AMP_ERR_DEAD;
+    if (e == cudaErrorMemoryAllocation) return AMP_ERR_NO_MEMORY;
+    if (e >= cudaErrorStreamCaptureUnsupported && e <= cudaErrorStreamCaptureWrongThread) return AMP_ERR_CAPTURE;
+    return AMP_ERR_CUDA;
+}
+
+static amp_status ampi_cu_fail(const ampi_cu_call *k, const char *call, cudaError_t e) {
+    amp_status s = ampi_cu_kind(e, k->c->stream);
+    k->c->error.code = (int32_t)e;
+    k->c->error.library = AMP_CUDA_RUNTIME;
+    k->c->error.call = call;
+    if (s == AMP_ERR_DEAD) k->c->dead = 1;
+    return amp_fail(k->ctx, s, "%s: %s: %s (%s)", k->verb, call, cudaGetErrorName(e), cudaGetErrorString(e));
+}
+
+static const char *ampi_cu_cublas_name(cublasStatus_t e) {
+    switch (e) {
+    case CUBLAS_STATUS_NOT_INITIALIZED: return "CUBLAS_STATUS_NOT_INITIALIZED";
+    case CUBLAS_STATUS_ALLOC_FAILED: return "CUBLAS_STATUS_ALLOC_FAILED";
+    case CUBLAS_STATUS_INVALID_VALUE: return "CUBLAS_STATUS_INVALID_VALUE";
+    case CUBLAS_STATUS_ARCH_MISMATCH: return "CUBLAS_STATUS_ARCH_MISMATCH";
+    case CUBLAS_STATUS_MAPPING_ERROR: return "CUBLAS_STATUS_MAPPING_ERROR";
+    case CUBLAS_STATUS_EXECUTION_FAILED: return "CUBLAS_STATUS_EXECUTION_FAILED";
+    case CUBLAS_STATUS_INTERNAL_ERROR: return "CUBLAS_STATUS_INTERNAL_ERROR";
+    case CUBLAS_STATUS_NOT_SUPPORTED: return "CUBLAS_STATUS_NOT_SUPPORTED";
+    default: return "a cuBLAS status without a name here";
+    }
+}
+
+static amp_status ampi_cu_fail_cublas(const ampi_cu_call *k, const char *call, cublasStatus_t e) {
+    amp_status s = e == CUBLAS_STATUS_ALLOC_FAILED ? AMP_ERR_NO_MEMORY : AMP_ERR_CUDA;
+    cudaError_t under = cudaPeekAtLastError(); /* a dead device shows here, whatever cuBLAS makes of it */
+    if (under != cudaSuccess && ampi_cu_kind(under, k->c->stream) == AMP_ERR_DEAD) s = AMP_ERR_DEAD;
+    k->c->error.code = (int32_t)e;
+    k->c->error.library = AMP_CUDA_CUBLASLT;
+    k->c->error.call = call;
+    if (s == AMP_ERR_DEAD) k->c->dead = 1;
+    return amp_fail(k->ctx, s, "%s: %s: %s (%d)", k->verb, call, ampi_cu_cublas_name(e), (int)e);
+}
+
+static amp_status ampi_cu_enter(ampi_cu_call *k, amp_ctx *ctx, const char *verb) {
+    int now = 0;
+    cudaError_t e;
+    k->ctx = ctx;
+    k->c = (ampi_cuda *)amp_ctx_self(ctx);
+    k->verb = verb;
+    k->back = -1;
+    if (k->c->dead)
+        return amp_fail(
+            ctx, AMP_ERR_DEAD, "%s: the device is in a sticky error state since %s failed", verb, k->c->error.call);
+    e = cudaGetDevice(&now);
+    if (e != cudaSuccess) return ampi_cu_fail(k, "cudaGetDevice", e);
+    if (now != k->c->device) {
+        e = cudaSetDevice(k->c->device);
+        k->back = now;
+        if (e != cudaSuccess) return ampi_cu_fail(k, "cudaSetDevice", e); /* ampi_cu_leave follows here, too */
+    }
+    return AMP_OK;
+}
+
+static amp_status ampi_cu_leave(const ampi_cu_call *k, amp_status s) {
+    cudaError_t e = k->back >= 0 ? cudaSetDevice(k->back) : cudaSuccess;
+    if (e == cudaSuccess) return s;
+    if (s == AMP_OK) s = ampi_cu_fail(k, "cudaSetDevice", e);
+    (void)cudaSetDevice(k->back); /* once more: the thread wants its device back */
+    (void)cudaGetLastError();
+    return s;
+}
+
+static amp_status ampi_cu_capture(const ampi_cu_call *k, int *capturing) {
+    cudaStreamCaptureStatus st = cudaStreamCaptureStatusNone;
+    cudaError_t e = cudaStreamIsCapturing(k->c->stream, &st);
+    if (e == cudaErrorStreamCaptureImplicit) { /* the legacy stream, while a blocking stream is being captured */
+        (void)cudaGetLastError();
+        e = cudaSuccess;
+        st = cudaStreamCaptureStatusActive;
+    }
+    *capturing = st != cudaStreamCaptureStatusNone;
+    return e == cudaSuccess ? AMP_OK : ampi_cu_fail(k, "cudaStreamIsCapturing", e);
+}
+
+static amp_status ampi_cu_wait(const ampi_cu_call *k) {
+    cudaError_t e = cudaStreamSynchronize(k->c->stream);
+    return e == cudaSuccess ? AMP_OK : ampi_cu_fail(k, "cudaStreamSynchronize", e);
+}
+
+/* After a launch that was accepted: has the device died meanwhile? Other errors that the runtime remembers are not
+   ours. */
+static amp_status ampi_cu_launched(const ampi_cu_call *k, const char *call) {
+    cudaError_t e = cudaPeekAtLastError();
+    int capturing = 0;
+    amp_status s;
+    if (ampi_cu_sticky(e)) return ampi_cu_fail(k, call, e);
+    if (!(k->c->flags & AMP_CUDA_DEBUG)) return AMP_OK;
+    s = ampi_cu_capture(k, &capturing);
+    return s != AMP_OK || capturing ? s : ampi_cu_wait(k);
+}
+
+template <class... P, class... A>
+static amp_status ampi_cu_launch(const ampi_cu_call *k, unsigned grid, void (*kernel)(P...), A... args) {
+    cudaLaunchConfig_t config = AMP_ZERO;
+    cudaError_t e;
+    config.gridDim = dim3(grid);
+    config.blockDim = dim3(AMP_BLOCK);
+    config.stream = k->c->stream;
+    e = cudaLaunchKernelEx(&config, kernel, args...);
+    return e == cudaSuccess ? ampi_cu_launched(k, "cudaLaunchKernelEx") : ampi_cu_fail(k, "cudaLaunchKernelEx", e);
+}
+
+/* Blocks for `work` units of one block each: enough to fill the GPU once; kernels go round. */
+static unsigned ampi_cu_least(const ampi_cuda *c, int per_sm, uint64_t work) {
+    uint64_t most = (uint64_t)c->sms * (uint64_t)per_sm;
+    if (work < 1) return 1;
+    return (unsigned)(work < most ? work : most);
+}
+static unsigned ampi_cu_grid(const ampi_cuda *c, uint64_t work) { return ampi_cu_least(c, c->blocks_per_sm, work); }
+/* The kernels of the step and of arrays: how many of their blocks an SM really holds was asked when the context was
+   made. */
+#define AMPI_CU_KERNELS(X) \
+    X(ampi_k_cast) \
+    X(ampi_k_finite) \
+    X(ampi_k_histogram) \
+    X(ampi_k_quantize) \
+    X(ampi_k_quantize_turn) \
+    X(ampi_k_inspect) \
+    X(ampi_k_sum_gradients) \
+    X(ampi_k_apply) \
+    X(ampi_k_count_apply) \
+    X(ampi_k_add) \
+    X(ampi_k_clip) \
+    X(ampi_k_bias_grad<0>) \
+    X(ampi_k_bias_grad<1>)
+#define AMPI_CU_ONE(kernel) +1u
+static_assert(2 * AMP_UPDATE_COUNT AMPI_CU_KERNELS(AMPI_CU_ONE) <= AMPI_CU_RESIDENT, "with updates, also counted");
+#undef AMPI_CU_ONE
+template <class... P> static unsigned ampi_cu_grid_of(const ampi_cuda *c, void (*kernel)(P...), uint64_t work) {
+    uint32_t i;
+    for (i = 0; i < c->n_resident; i++)
+        if (c->resident[i].kernel == (const void *)kernel) return ampi_cu_least(c, c->resident[i].blocks, work);
+    return ampi_cu_grid(c, work);
+}
+static uint64_t ampi_cu_parts(uint64_t n, uint64_t part) { return n / part + (n % part != 0); }
+
+static amp_status ampi_cu_may_wait(amp_ctx *ctx) {
+    ampi_cu_call k;
+    int capturing = 0;
+    amp_status s = ampi_cu_enter(&k, ctx, "query");
+    if (s == AMP_OK) s = ampi_cu_capture(&k, &capturing);
+    if (s == AMP_OK && capturing)
+        s = amp_fail(ctx, AMP_ERR_CAPTURE, "this call synchronises and the context's stream is being captured");
+    return ampi_cu_leave(&k, s);
+}
+
+/* Never 0 in a capture. */
+static uint64_t ampi_cu_capture_id(amp_ctx *ctx) {
+    const ampi_cuda *c = (const ampi_cuda *)amp_ctx_self(ctx);
+    cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+    unsigned long long id = 0;
+    if (cudaStreamGetCaptureInfo(c->stream, &status, &id) != cudaSuccess) {
+        (void)cudaGetLastError();
+        return 0;
+    }
+    return status == cudaStreamCaptureStatusNone ? 0 : (uint64_t)id + 1;
+}
+
+/* The thread may allocate and wait while a different stream of the process is being captured, in global mode, until
+   ampi_cu_unrelax gives its own mode back. */
+typedef struct ampi_cu_mode {
+    cudaStreamCaptureMode own;
+    int changed;
+} ampi_cu_mode;
+static ampi_cu_mode ampi_cu_relax(void) {
+    ampi_cu_mode m = {cudaStreamCaptureModeRelaxed, 0};
+    m.changed = cudaThreadExchangeStreamCaptureMode(&m.own) == cudaSuccess;
+    if (!m.changed) (void)cudaGetLastError(); /* whoever allocates then will say what is wrong */
+    return m;
+}
+static void ampi_cu_unrelax(ampi_cu_mode m) {
+    if (!m.changed || cudaThreadExchangeStreamCaptureMode(&m.own) == cudaSuccess) return;
+    (void)cudaThreadExchangeStreamCaptureMode(&m.own); /* once more: the thread wants its mode back */
+    (void)cudaGetLastError();
+}
+
+/* Device memory by the context's allocator; the context's own stream is not being captured here. */
+static cudaError_t ampi_cu_take(const ampi_cuda *c, void **out, size_t bytes, const char **call) {
+    ampi_cu_mode mode;
+    cudaError_t e;
+    *out = NULL;
+    if (c->allocator.alloc_fn) {
+        *call = "allocator.alloc_fn";
+        *out = c->allocator.alloc_fn(bytes, c->allocator.user);
+        return *out ? cudaSuccess : cudaErrorMemoryAllocation;
+    }
+    *call = c->flags & AMP_CUDA_POOL ? "cudaMallocAsync" : "cudaMalloc";
+    mode = ampi_cu_relax();
+    e = c->flags & AMP_CUDA_POOL ? cudaMallocAsync(out, bytes, c->stream) : cudaMalloc(out, bytes);
+    ampi_cu_unrelax(mode);
+    return e;
+}
+/* Not while the stream is being captured. */
+static void ampi_cu_give(const ampi_cuda *c, void *p, size_t bytes) {
+    if (!p) return;
+    if (c->allocator.alloc_fn) { /* cudaFree waits for work that uses the memory; a caller's function may not */
+        (void)cudaStreamSynchronize(c->stream);
+        c->allocator.free_fn(p, bytes, c->allocator.user);
+    } else if (c->flags & AMP_CUDA_POOL) {
+        (void)cudaFreeAsync(p, c->stream);
+    } else {
+        ampi_cu_mode mode = ampi_cu_relax();
+        (void)cudaFree(p);
+        ampi_cu_unrelax(mode);
+    }
+}
+/* What was to be freed inside a capture, which forbids it, is freed when the capture is over. */
+static void ampi_cu_free_deferred(ampi_cuda *c) {
+    while (c->n_deferred) {
+        c->n_deferred--;
+        ampi_cu_give(c, c->deferred[c->n_deferred].p, c->deferred[c->n_deferred].bytes);
+    }
+}
+
+static amp_status ampi_cu_alloc(amp_ctx *ctx, void **out, size_t bytes) {
+    ampi_cu_call k;
+    const char *call = "";
+    int capturing = 0;
+    cudaError_t e;
+    amp_status s = ampi_cu_enter(&k, ctx, "amp_alloc");
+    *out = NULL;
+    if (s == AMP_OK) s = ampi_cu_capture(&k, &capturing);
+    if (s == AMP_OK && capturing)
+        s = amp_fail(ctx, AMP_ERR_CAPTURE, "amp_alloc: the context's stream is being captured");
+    if (s == AMP_OK) {
+        ampi_cu_free_deferred(k.c);
+        e = ampi_cu_take(k.c, out, bytes, &call);
+        if (e != cudaSuccess && k.c->allocator.alloc_fn)
+            s = amp_fail(
+                ctx, AMP_ERR_NO_MEMORY, "amp_alloc: the allocator has no %llu bytes", (unsigned long long)bytes);
+        else if (e != cudaSuccess)
+            s = ampi_cu_fail(&k, call, e);
+    }
+    s = ampi_cu_leave(&k, s);
+    if (s != AMP_OK) {
+        ampi_cu_give(k.c, *out, bytes);
+        *out = NULL;
+    }
+    return s;
+}
+
+static void ampi_cu_release(amp_ctx *ctx, void *p, size_t bytes) {
+    ampi_cu_call k;
+    int capturing = 0;
+    amp_status s = ampi_cu_enter(&k, ctx, "amp_free");
+    if (s == AMP_OK) s = ampi_cu_capture(&k, &capturing);
+    if (!capturing) {
+        ampi_cu_free_deferred(k.c);
+        ampi_cu_give(k.c, p, bytes); /* also on a dead device: a lent allocator gets its memory back */
+    } else if (k.c->n_deferred < AMPI_CU_DEFERRED) {
+        k.c->deferred[k.c->n_deferred].p = p;
+        k.c->deferred[k.c->n_deferred++].bytes = bytes;
+    } else {
+        amp_log_event(ctx, AMP_LOG_WARNING, "amp_free: too much was freed inside a capture: %llu bytes are lost",
+            (unsigned long long)bytes);
+    }
+    (void)ampi_cu_leave(&k, s);
+}
+
+static amp_status ampi_cu_move(const ampi_cu_call *k, void *dst, const void *src, size_t bytes) {
+    cudaError_t e = cudaMemcpyAsync(dst, src, bytes, cudaMemcpyDefault, k->c->stream);
+    return e == cudaSuccess ? AMP_OK : ampi_cu_fail(k, "cudaMemcpyAsync", e);
+}
+
+static amp_status ampi_cu_copy(amp_ctx *ctx, void *dst, const void *src, size_t bytes) {
+    ampi_cu_call k;
+    amp_status s = ampi_cu_enter(&k, ctx, "amp_copy");
+    if (s == AMP_OK) s = ampi_cu_move(&k, dst, src, bytes);
+    if (s == AMP_OK) s = ampi_cu_wait(&k);
+    return ampi_cu_leave(&k, s);
+}
+
+static amp_status ampi_cu_copy_async(amp_ctx *ctx, void *dst, const void *src, size_t bytes) {
+    ampi_cu_call k;
+    amp_status s = ampi_cu_enter(&k, ctx, "amp_copy_async");
+    if (s == AMP_OK) s = ampi_cu_move(&k, dst, src, bytes);
+    return ampi_cu_leave(&k, s);
+}
+
+static amp_status ampi_cu_clear(const ampi_cu_call *k, void *dst, size_t bytes) {
+    cudaError_t e = cudaMemsetAsync(dst, 0, bytes, k->c->stream);
+    return e == cudaSuccess ? AMP_OK : ampi_cu_fail(k, "cudaMemsetAsync", e);
+}
+
+static amp_status ampi_cu_zero(amp_ctx *ctx, void *dst, size_t bytes) {
+    ampi_cu_call k;
+    amp_status s = ampi_cu_enter(&k, ctx, "amp_zero");
+    if (s == AMP_OK) s = ampi_cu_clear(&k, dst, bytes);
+    return ampi_cu_leave(&k, s);
+}
+
+static amp_status ampi_cu_sync(amp_ctx *ctx) {
+    ampi_cu_call k;
+    amp_status s = ampi_cu_enter(&k, ctx, "amp_sync");
+    if (s == AMP_OK) s = ampi_cu_wait(&k);
+    return ampi_cu_leave(&k, s);
+}
+
+/* One member of the scratch block to its place in the page-locked mirror, and wait. */
+static amp_status ampi_cu_read_scratch(const ampi_cu_call *k, void *mirror, const void *scratch, size_t bytes) {
+    cudaError_t e = cudaMemcpyAsync(mirror, scratch, bytes, cudaMemcpyDeviceToHost, k->c->stream);
+    return e == cudaSuccess ? ampi_cu_wait(k) : ampi_cu_fail(k, "cudaMemcpyAsync", e);
+}
+

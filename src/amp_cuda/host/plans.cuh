@@ -1,0 +1,566 @@
+/* ---- plans: how a product is made ---- */
+
+static int ampi_cu_f8(amp_dtype t) { return amp_dtype_size(t) == 1u; }
+static int ampi_cu_in_place(const amp_gemm_job *p) {
+    return p->c.data == p->d.data || !p->reads_c;
+} /* C is D, or not read */
+static cudaDataType ampi_cu_type(amp_dtype t) {
+    switch (t) {
+    case AMP_F32: return CUDA_R_32F;
+    case AMP_F16: return CUDA_R_16F;
+    case AMP_BF16: return CUDA_R_16BF;
+    case AMP_F8E4M3: return CUDA_R_8F_E4M3;
+    default: return CUDA_R_8F_E5M2;
+    }
+}
+/* The dtype that cuBLASLt wants a bias in, and (with an FP8 d) a C that is not read. */
+static amp_dtype ampi_cu_bias_type(const amp_gemm_job *p) {
+    if (!ampi_cu_f8(p->a.dtype)) return p->d.dtype;
+    return p->d.dtype == AMP_F16 ? AMP_F16 : AMP_BF16;
+}
+
+/* log2 of the alignment of every matrix of a batch, at most 8 (256 bytes); 0 for no operand. */
+static uint8_t ampi_cu_align(const amp_array *x, size_t stride, size_t batch) {
+    uintptr_t bits = (uintptr_t)x->data | (batch > 1u ? stride * amp_dtype_size(x->dtype) : 0u) | 256u;
+    uint8_t n = 0;
+    if (!x->data) return 0;
+    while (!(bits >> n & 1u))
+        n++;
+    return n;
+}
+static uint8_t ampi_cu_key_type(const amp_array *x) { return (uint8_t)(x->data ? x->dtype : AMP_AUTO); }
+
+static void ampi_cu_key_of(ampi_cu_key *key, const amp_gemm_job *p) {
+    int here = ampi_cu_in_place(p);
+    memset(key, 0, sizeof *key);
+    key->m = p->m;
+    key->n = p->n;
+    key->k = p->k;
+    key->batch = p->batch;
+    key->lda = p->lda;
+    key->ldb = p->ldb;
+    key->ldc = here ? p->ldd : p->ldc;
+    key->ldd = p->ldd;
+    key->stride_a = p->stride_a;
+    key->stride_b = p->stride_b;
+    key->stride_c = here ? p->stride_d : p->stride_c;
+    key->stride_d = p->stride_d;
+    if (p->flags & AMP_GEMM_F16_SUM) { /* they must be halves, then */
+        key->alpha = p->alpha;
+        key->beta = p->beta;
+    }
+    key->type_a = (uint8_t)p->a.dtype;
+    key->type_b = (uint8_t)p->b.dtype;
+    key->type_d = (uint8_t)p->d.dtype;
+    key->type_bias = ampi_cu_key_type(&p->bias);
+    key->type_aux = ampi_cu_key_type(&p->aux);
+    key->type_dbias = ampi_cu_key_type(&p->dbias);
+    key->align_a = ampi_cu_align(&p->a, p->stride_a, p->batch);
+    key->align_b = ampi_cu_align(&p->b, p->stride_b, p->batch);
+    key->align_d = ampi_cu_align(&p->d, p->stride_d, p->batch);
+    key->align_c = here ? key->align_d : ampi_cu_align(&p->c, p->stride_c, p->batch);
+    key->align_bias = ampi_cu_align(&p->bias, 0, 1);
+    key->align_aux = ampi_cu_align(&p->aux, p->stride_d, p->batch);
+    key->align_dbias = ampi_cu_align(&p->dbias, 0, 1);
+    key->trans_a = (uint8_t)p->trans_a;
+    key->trans_b = (uint8_t)p->trans_b;
+    key->act = (uint8_t)p->act;
+    key->backward = (uint8_t)p->backward;
+    key->reads_c = (uint8_t)p->reads_c;
+    key->in_place = (uint8_t)here;
+    key->factors = p->alpha_ptr || p->beta_ptr;
+    if (p->scale_a) key->scales |= 1u;
+    if (p->scale_b) key->scales |= 2u;
+    if (p->scale_d) key->scales |= 4u;
+    key->amax = p->amax_d != NULL;
+    key->flags = (uint8_t)p->flags;
+}
+
+typedef struct ampi_cu_lt { /* cuBLASLt's descriptors, on the stack */
+    cublasLtMatmulDescOpaque_t desc;
+    cublasLtMatrixLayoutOpaque_t a, b, c, d;
+    const char *call;      /* that failed, */
+    cublasStatus_t status; /* and how */
+} ampi_cu_lt;
+
+static void ampi_cu_lt_try(ampi_cu_lt *lt, const char *call, cublasStatus_t status) {
+    if (lt->status != CUBLAS_STATUS_SUCCESS) return; /* the first failure counts */
+    lt->status = status;
+    lt->call = call;
+}
+static void ampi_cu_lt_set(ampi_cu_lt *lt, cublasLtMatmulDescAttributes_t what, const void *value, size_t bytes) {
+    ampi_cu_lt_try(lt, "cublasLtMatmulDescSetAttribute", cublasLtMatmulDescSetAttribute(&lt->desc, what, value, bytes));
+}
+static void ampi_cu_lt_layout(ampi_cu_lt *lt, cublasLtMatrixLayoutOpaque_t *l, amp_dtype t, size_t rows, size_t cols,
+    size_t ld, size_t stride, size_t batch) {
+    int32_t count = (int32_t)batch;
+    int64_t offset = (int64_t)stride;
+    ampi_cu_lt_try(
+        lt, "cublasLtMatrixLayoutInit", cublasLtMatrixLayoutInit(l, ampi_cu_type(t), rows, cols, (int64_t)ld));
+    if (batch <= 1u) return;
+    ampi_cu_lt_try(lt, "cublasLtMatrixLayoutSetAttribute",
+        cublasLtMatrixLayoutSetAttribute(l, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &count, sizeof count));
+    ampi_cu_lt_try(lt, "cublasLtMatrixLayoutSetAttribute",
+        cublasLtMatrixLayoutSetAttribute(l, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &offset, sizeof offset));
+}
+
+#define AMPI_CU_HAS(epilogue, what) (((uint32_t)(epilogue) & (uint32_t)(what)) == (uint32_t)(what))
+
+static void ampi_cu_lt_epilogue(ampi_cu_lt *lt, const ampi_cuda *c, const amp_gemm_job *p, const ampi_cu_plan *plan) {
+    cublasLtEpilogue_t epilogue = (cublasLtEpilogue_t)plan->epilogue;
+    int sums = epilogue == CUBLASLT_EPILOGUE_DGELU_BGRAD;
+    const void *bias = plan->convert ? c->bias : p->bias.data;
+    int64_t ld = (int64_t)p->ldd;
+    if (epilogue == CUBLASLT_EPILOGUE_DEFAULT) return;
+    if (sums) bias = p->dbias.data;
+    ampi_cu_lt_set(lt, CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue, sizeof epilogue);
+    if (sums || AMPI_CU_HAS(epilogue, CUBLASLT_EPILOGUE_BIAS)) {
+        cudaDataType type = ampi_cu_type(ampi_cu_bias_type(p));
+        ampi_cu_lt_set(lt, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias, sizeof bias);
+        if (ampi_cu_f8(p->a.dtype)) ampi_cu_lt_set(lt, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, &type, sizeof type);
+    }
+    if (AMPI_CU_HAS(epilogue, CUBLASLT_EPILOGUE_GELU_AUX) || AMPI_CU_HAS(epilogue, CUBLASLT_EPILOGUE_DGELU)) {
+        ampi_cu_lt_set(lt, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, &p->aux.data, sizeof p->aux.data);
+        ampi_cu_lt_set(lt, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, &ld, sizeof ld);
+    }
+}
+static void ampi_cu_lt_f8(ampi_cu_lt *lt, const amp_gemm_job *p) {
+    int8_t fast = p->flags & AMP_GEMM_FAST_FP8 ? 1 : 0;
+    ampi_cu_lt_set(lt, CUBLASLT_MATMUL_DESC_FAST_ACCUM, &fast, sizeof fast);
+    if (p->scale_b) ampi_cu_lt_set(lt, CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, &p->scale_b, sizeof p->scale_b);
+    if (p->scale_a) ampi_cu_lt_set(lt, CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, &p->scale_a, sizeof p->scale_a);
+    if (p->scale_d) ampi_cu_lt_set(lt, CUBLASLT_MATMUL_DESC_D_SCALE_POINTER, &p->scale_d, sizeof p->scale_d);
+    if (p->amax_d) ampi_cu_lt_set(lt, CUBLASLT_MATMUL_DESC_AMAX_D_POINTER, &p->amax_d, sizeof p->amax_d);
+}
+/* A row-major matrix is the transpose of a column-major one, and D = A B is D^T = B^T A^T: cuBLASLt's first operand is
+   our B, its second our A, its m our n. Each keeps its own transposition. The bias then runs along cuBLASLt's rows, as
+   it wants. */
+static void ampi_cu_lt_describe(ampi_cu_lt *lt, const ampi_cuda *c, const amp_gemm_job *p, const ampi_cu_plan *plan) {
+    cublasOperation_t op_a = p->trans_b ? CUBLAS_OP_T : CUBLAS_OP_N;
+    cublasOperation_t op_b = p->trans_a ? CUBLAS_OP_T : CUBLAS_OP_N;
+    size_t a_rows = p->trans_b ? p->k : p->n, a_cols = p->k + p->n - a_rows;
+    size_t b_rows = p->trans_a ? p->m : p->k, b_cols = p->m + p->k - b_rows;
+    cudaDataType scalars = plan->compute == CUBLAS_COMPUTE_16F ? CUDA_R_16F : CUDA_R_32F;
+    int here = ampi_cu_in_place(p);
+    amp_dtype type_c = ampi_cu_f8(p->d.dtype) ? ampi_cu_bias_type(p) : p->d.dtype;
+    lt->status = CUBLAS_STATUS_SUCCESS;
+    lt->call = "";
+    ampi_cu_lt_try(
+        lt, "cublasLtMatmulDescInit", cublasLtMatmulDescInit(&lt->desc, (cublasComputeType_t)plan->compute, scalars));
+    if (p->alpha_ptr || p->beta_ptr) {
+        cublasLtPointerMode_t mode = CUBLASLT_POINTER_MODE_DEVICE;
+        ampi_cu_lt_set(lt, CUBLASLT_MATMUL_DESC_POINTER_MODE, &mode, sizeof mode);
+    }
+    ampi_cu_lt_set(lt, CUBLASLT_MATMUL_DESC_TRANSA, &op_a, sizeof op_a);
+    ampi_cu_lt_set(lt, CUBLASLT_MATMUL_DESC_TRANSB, &op_b, sizeof op_b);
+    ampi_cu_lt_epilogue(lt, c, p, plan);
+    if (ampi_cu_f8(p->a.dtype)) ampi_cu_lt_f8(lt, p);
+    ampi_cu_lt_layout(lt, &lt->a, p->b.dtype, a_rows, a_cols, p->ldb, p->stride_b, p->batch);
+    ampi_cu_lt_layout(lt, &lt->b, p->a.dtype, b_rows, b_cols, p->lda, p->stride_a, p->batch);
+    if (here)
+        ampi_cu_lt_layout(lt, &lt->c, type_c, p->n, p->m, p->ldd, p->stride_d, p->batch);
+    else
+        ampi_cu_lt_layout(lt, &lt->c, type_c, p->n, p->m, p->ldc, p->stride_c, p->batch);
+    ampi_cu_lt_layout(lt, &lt->d, p->d.dtype, p->n, p->m, p->ldd, p->stride_d, p->batch);
+}
+
+/* The workspace limit and the alignment must be said (their defaults are 0 and 256 bytes), and partial sums of a split
+   k must not be rounded to the output's dtype unless that was allowed. */
+static void ampi_cu_lt_prefer(
+    const ampi_cuda *c, ampi_cu_lt *lt, const ampi_cu_key *key, cublasLtMatmulPreferenceOpaque_t *prefer) {
+    uint64_t workspace = c->workspace_bytes;
+    uint32_t reduction = key->flags & AMP_GEMM_REDUCED ? (uint32_t)CUBLASLT_REDUCTION_SCHEME_MASK
+                                                       : (uint32_t)CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
+    uint32_t first = 1u << key->align_b, second = 1u << key->align_a, third = 1u << key->align_c,
+             fourth = 1u << key->align_d, i;
+    const struct {
+        cublasLtMatmulPreferenceAttributes_t what;
+        const void *value;
+        size_t bytes;
+    } wishes[] = {{CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &workspace, sizeof workspace},
+        {CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &reduction, sizeof reduction},
+        {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, &first, sizeof first},
+        {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, &second, sizeof second},
+        {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, &third, sizeof third},
+        {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, &fourth, sizeof fourth}};
+    ampi_cu_lt_try(lt, "cublasLtMatmulPreferenceInit", cublasLtMatmulPreferenceInit(prefer));
+    for (i = 0; i < sizeof wishes / sizeof wishes[0] && lt->status == CUBLAS_STATUS_SUCCESS; i++)
+        ampi_cu_lt_try(lt, "cublasLtMatmulPreferenceSetAttribute",
+            cublasLtMatmulPreferenceSetAttribute(prefer, wishes[i].what, wishes[i].value, wishes[i].bytes));
+}
+/* Asks for algorithms, the best first; returns how many. 0: cuBLASLt does not take this product; lt->status tells of
+   failures of other kinds. */
+static int ampi_cu_lt_search(
+    const ampi_cuda *c, ampi_cu_lt *lt, const ampi_cu_key *key, cublasLtMatmulHeuristicResult_t *results, int wanted) {
+    cublasLtMatmulPreferenceOpaque_t prefer;
+    int found = 0, good = 0, n;
+    if (lt->status == CUBLAS_STATUS_SUCCESS) ampi_cu_lt_prefer(c, lt, key, &prefer);
+    if (lt->status != CUBLAS_STATUS_SUCCESS) return 0;
+    lt->call = "cublasLtMatmulAlgoGetHeuristic";
+    lt->status = cublasLtMatmulAlgoGetHeuristic(
+        c->cublas, &lt->desc, &lt->a, &lt->b, &lt->c, &lt->d, &prefer, wanted, results, &found);
+    if (lt->status == CUBLAS_STATUS_NOT_SUPPORTED || lt->status == CUBLAS_STATUS_INVALID_VALUE ||
+        lt->status == CUBLAS_STATUS_ARCH_MISMATCH) {
+        lt->status = CUBLAS_STATUS_SUCCESS;
+        return 0;
+    }
+    if (lt->status != CUBLAS_STATUS_SUCCESS) return 0;
+    for (n = 0; n < found; n++)
+        if (results[n].state == CUBLAS_STATUS_SUCCESS) results[good++] = results[n];
+    return good;
+}
+
+/* FP8: what need not be asked, and what may be the reason where cuBLASLt offers nothing. */
+static const char *ampi_cu_f8_refusal(const ampi_cuda *c, const amp_gemm_job *p) {
+    if (c->arch < 89) return "the device is older than sm_89";
+    if (ampi_cu_align(&p->a, p->stride_a, p->batch) < 4u || ampi_cu_align(&p->b, p->stride_b, p->batch) < 4u ||
+        ampi_cu_align(&p->d, p->stride_d, p->batch) < 4u)
+        return "a, b and d are not all aligned to 16 bytes";
+    if (ampi_cu_f8(p->d.dtype) && p->reads_c) return "beta is not 0 and d is FP8";
+    return NULL;
+}
+static const char *ampi_cu_f8_reason(const amp_gemm_job *p) {
+    const size_t sixteens[5] = {p->n, p->k, p->lda, p->ldb, p->ldd};
+    int i;
+    for (i = 0; i < 5; i++)
+        if (sixteens[i] % 16u) return "n, k and the leading dimensions are not all multiples of 16";
+    if (p->a.dtype == AMP_F8E5M2 && p->b.dtype == AMP_F8E5M2) return "a and b are both f8e5m2";
+    if (p->d.dtype == AMP_F8E5M2 && p->a.dtype == AMP_F8E4M3 && p->b.dtype == AMP_F8E4M3)
+        return "d is f8e5m2, a and b are both f8e4m3";
+    if (p->trans_a)
+        return "cuBLASLt offers none for the layout trans_a = 1; x w^T (trans_a 0, trans_b 1) is everywhere";
+    if (!p->trans_b)
+        return "cuBLASLt offers none for the layout trans_b = 0; x w^T (trans_a 0, trans_b 1) is everywhere";
+    return "cuBLASLt offers no algorithm";
+}
+/* Why a product is none of cuBLASLt's, whatever its epilogue, or NULL. */
+static const char *ampi_cu_refusal(const ampi_cuda *c, const amp_gemm_job *p) {
+    if (p->flags & AMP_GEMM_ORDERED) return "the order is defined (AMP_GEMM_ORDERED)";
+    if (p->k == 0) return "k is 0";
+    if (p->a.dtype == AMP_BF16 && c->arch < 80) return "the device is older than sm_80";
+    if (p->batch > 0x7fffffffu) return "cuBLASLt does not have this batch";
+    if (p->batch > 1u && !ampi_cu_in_place(p) && p->stride_c == 0) return "cuBLASLt does not have this batch";
+    if (ampi_cu_f8(p->a.dtype)) return ampi_cu_f8_refusal(c, p);
+    if (p->a.dtype != p->b.dtype) return "cuBLASLt does not have these dtypes";
+    if (p->d.dtype != p->a.dtype && p->d.dtype != AMP_F32) return "cuBLASLt does not have these dtypes";
+    return NULL;
+}
+
+/* The two ways of an epilogue fill in epilogue, convert and after of a plan, and return NULL, or say why the product
+   has no such way. ReLU is in no epilogue of cuBLASLt's: it commutes with rounding, and whether cuBLASLt's keeps NaN is
+   not documented. */
+
+static uint32_t ampi_cu_gelu_epilogue(const amp_gemm_job *p) {
+    if (p->aux.data) return p->bias.data ? CUBLASLT_EPILOGUE_GELU_AUX_BIAS : CUBLASLT_EPILOGUE_GELU_AUX;
+    return p->bias.data ? CUBLASLT_EPILOGUE_GELU_BIAS : CUBLASLT_EPILOGUE_GELU;
+}
+static int ampi_cu_aux_fits(const amp_gemm_job *p) {
+    return p->aux.data && p->aux.dtype == p->d.dtype && p->ldd % 8u == 0 && p->batch == 1u;
+}
+static const char *ampi_cu_fuse_backward(const amp_gemm_job *p, ampi_cu_plan *plan) {
+    int fits = p->act == AMP_GELU && p->d.dtype != AMP_F32 && ampi_cu_aux_fits(p);
+    if (!fits || ampi_cu_f8(p->a.dtype) || p->k == 1u) return "cuBLASLt has no such way back";
+    plan->epilogue =
+        p->dbias.data && p->dbias.dtype == p->d.dtype ? CUBLASLT_EPILOGUE_DGELU_BGRAD : CUBLASLT_EPILOGUE_DGELU;
+    return NULL;
+}
+static const char *ampi_cu_fuse_gelu(const amp_gemm_job *p, ampi_cu_plan *plan) {
+    if (p->aux.data && !ampi_cu_aux_fits(p))
+        return "aux is not as cuBLASLt wants it: d's dtype, a leading dimension that is a multiple of 8, no batch";
+    plan->epilogue = ampi_cu_gelu_epilogue(p);
+    return NULL;
+}
+/* As much as possible inside the product. */
+static const char *ampi_cu_fuse_epilogue(const ampi_cuda *c, const amp_gemm_job *p, ampi_cu_plan *plan) {
+    int narrow = p->d.dtype != AMP_F32, bias = p->bias.data != NULL, aux = p->aux.data != NULL;
+    int fits = bias && p->bias.dtype == ampi_cu_bias_type(p);
+    plan->after = 0;
+    plan->convert = bias && !fits && narrow; /* an F32 d gets such a bias from ampi_k_epilogue, unrounded */
+    if (plan->convert && p->n > c->bias_room) return "the bias is in a different dtype than d";
+    if (p->backward) return ampi_cu_fuse_backward(p, plan);
+    if (narrow && p->act == AMP_GELU) return ampi_cu_fuse_gelu(p, plan);
+    plan->epilogue = fits || plan->convert ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT;
+    plan->after = p->act != AMP_ACT_NONE || aux || (bias && plan->epilogue == CUBLASLT_EPILOGUE_DEFAULT);
+    if (narrow && aux && p->aux.dtype != p->d.dtype) return "aux is in a different dtype than d";
+    return plan->after && ampi_cu_f8(p->d.dtype) ? "cuBLASLt has no such epilogue for an FP8 d" : NULL;
+}
+/* bias and act left to ampi_k_epilogue, for which d must not have been rounded too early: it is F32, or what remains is
+   a backward or the act of an FP8 product, whose bounds allow it. */
+static const char *ampi_cu_split_epilogue(const amp_gemm_job *p, ampi_cu_plan *plan) {
+    plan->epilogue = CUBLASLT_EPILOGUE_DEFAULT;
+    plan->convert = 0;
+    plan->after = 1;
+    if (p->d.dtype != AMP_F32 && !p->backward) {
+        if (!ampi_cu_f8(p->a.dtype) || p->act == AMP_ACT_NONE) return "there is nothing to leave";
+        if (p->bias.data && p->bias.dtype == ampi_cu_bias_type(p)) plan->epilogue = CUBLASLT_EPILOGUE_BIAS;
+    }
+    if (!p->bias.data && !p->aux.data && p->act == AMP_ACT_NONE) return "there is nothing to leave";
+    if (ampi_cu_f8(p->d.dtype)) return "cuBLASLt has no such epilogue for an FP8 d";
+    return NULL;
+}
+
+static int ampi_cu_is_half(float x) { return amp_f32_from_f16(amp_f16_from_f32(x)) == x; }
+/* Sums in F16 need their factors in F16, on the host. */
+static int ampi_cu_f16_sums(const amp_gemm_job *p) {
+    if (!(p->flags & AMP_GEMM_F16_SUM) || p->alpha_ptr || p->beta_ptr) return 0;
+    return p->a.dtype == AMP_F16 && p->d.dtype == AMP_F16 && ampi_cu_is_half(p->alpha) && ampi_cu_is_half(p->beta);
+}
+static uint32_t ampi_cu_f32_sums(const ampi_cuda *c, const amp_gemm_job *p) {
+    int tf32 = (p->flags & AMP_GEMM_TF32) && p->a.dtype == AMP_F32 && c->arch >= 80;
+    return tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
+}
+
+/* The ways of a product through cuBLASLt, best first: with the sums that are allowed, then with those of FP32; each
+   with the epilogue in the product, then after it. */
+typedef struct ampi_cu_ways {
+    const ampi_cuda *c;
+    const amp_gemm_job *p;
+    uint32_t next;
+    const char *why; /* why the first way that was refused is none */
+} ampi_cu_ways;
+
+static int ampi_cu_next_candidate(ampi_cu_ways *it, ampi_cu_plan *plan) { /* 0: none is left */
+    const char *why = ampi_cu_refusal(it->c, it->p);
+    int f16 = ampi_cu_f16_sums(it->p);
+    if (why) it->next = 4u;
+    while (it->next < (f16 ? 4u : 2u)) {
+        uint32_t way = it->next++;
+        plan->compute = f16 && way < 2u ? (uint32_t)CUBLAS_COMPUTE_16F : ampi_cu_f32_sums(it->c, it->p);
+        why = way % 2u ? ampi_cu_split_epilogue(it->p, plan) : ampi_cu_fuse_epilogue(it->c, it->p, plan);
+        if (!why) return 1;
+        if (!it->why) it->why = why;
+    }
+    if (!it->why) it->why = why;
+    return 0;
+}
+
+static const char *ampi_cu_sums_name(const ampi_cu_plan *plan) {
+    if (plan->compute == CUBLAS_COMPUTE_16F) return ", sums in F16";
+    return plan->compute == CUBLAS_COMPUTE_32F_FAST_TF32 ? ", TF32" : "";
+}
+static const char *ampi_cu_epilogue_name(const ampi_cu_plan *plan) {
+    switch (plan->epilogue) {
+    case CUBLASLT_EPILOGUE_DEFAULT: return "";
+    case CUBLASLT_EPILOGUE_BIAS: return " with the bias";
+    case CUBLASLT_EPILOGUE_DGELU: return " with GELU's derivative";
+    case CUBLASLT_EPILOGUE_DGELU_BGRAD: return " with GELU's derivative and bias gradient";
+    default: return " with GELU";
+    }
+}
+/* What would make cuBLASLt faster: rows of 8- and 16-bit operands that begin at multiples of 16 bytes. "": they do. */
+static void ampi_cu_tell_alignment(const amp_gemm_job *p, char *text, size_t bytes) {
+    size_t rows_a = p->trans_a ? p->k : p->m, i;
+    size_t rows_b = p->trans_b ? p->n : p->k;
+    const struct {
+        const char *name;
+        const amp_array *x;
+        size_t rows, ld;
+    } matrices[3] = {
+        {"a", &p->a, rows_a, p->lda},
+        {"b", &p->b, rows_b, p->ldb},
+        {"d", &p->d, p->m, p->ldd},
+    };
+    text[0] = 0;
+    for (i = 0; i < 3u && !text[0] && p->a.dtype != AMP_F32; i++) {
+        const char *name = matrices[i].name;
+        size_t ld = matrices[i].ld, size = amp_dtype_size(matrices[i].x->dtype);
+        if (matrices[i].rows > 1u && ld * size % 16u)
+            snprintf(text, bytes, "; faster if rows began at multiples of 16 bytes: ld%s is %llu, %llu would do", name,
+                AMPI_ULL(ld), AMPI_ULL(64u * ampi_cu_parts(ld, 64u)));
+        else if ((uintptr_t)matrices[i].x->data % 16u)
+            snprintf(text, bytes, "; faster if %s began at a multiple of 16 bytes", name);
+    }
+}
+/* One sentence about a plan. */
+static void ampi_cu_tell(const amp_gemm_job *p, const ampi_cu_plan *plan, char *text, size_t bytes) {
+    char how[200], faster[128] = "";
+    int32_t id = -1, split = 1;
+    size_t got = 0;
+    int sums = p->dbias.data && plan->epilogue != CUBLASLT_EPILOGUE_DGELU_BGRAD;
+    if (plan->lt) {
+        (void)cublasLtMatmulAlgoConfigGetAttribute(&plan->algo, CUBLASLT_ALGO_CONFIG_ID, &id, sizeof id, &got);
+        (void)cublasLtMatmulAlgoConfigGetAttribute(
+            &plan->algo, CUBLASLT_ALGO_CONFIG_SPLITK_NUM, &split, sizeof split, &got);
+        const char *convert = plan->convert ? ", the bias rounded to its dtype" : "";
+        const char *after = plan->after ? ", then the epilogue kernel" : "";
+        snprintf(how, sizeof how, "cuBLASLt (algorithm %d, k split in %d%s)%s%s%s%s", (int)id, (int)split,
+            ampi_cu_sums_name(plan), ampi_cu_epilogue_name(plan), convert, after,
+            sums ? ", then the bias gradient kernel" : "");
+        ampi_cu_tell_alignment(p, faster, sizeof faster);
+    } else {
+        snprintf(how, sizeof how, "plain kernel: %s", plan->why);
+    }
+    snprintf(text, bytes, "amp_gemm: [%llu,%llu] x [%llu,%llu], %s -> %s, batch %llu: %s%s", AMPI_ULL(p->m),
+        AMPI_ULL(p->k), AMPI_ULL(p->k), AMPI_ULL(p->n), amp_dtype_name(p->a.dtype), amp_dtype_name(p->d.dtype),
+        AMPI_ULL(p->batch), how, faster);
+}
+
+/* How a product is made, decided once per key. */
+static amp_status ampi_cu_plan_make(const ampi_cu_call *k, const amp_gemm_job *p, ampi_cu_plan *plan) {
+    cublasLtMatmulHeuristicResult_t result;
+    ampi_cu_ways it = {k->c, p, 0, NULL};
+    int f8 = ampi_cu_f8(p->a.dtype);
+    int plain = !p->k || (p->flags & AMP_GEMM_ORDERED) || (f8 && (p->flags & AMP_GEMM_EMULATE)); /* as was asked */
+    char text[448];
+    amp_status s;
+    plan->lt = plan->unchecked = 0;
+    while (!plan->lt && ampi_cu_next_candidate(&it, plan)) {
+        ampi_cu_lt lt;
+        ampi_cu_lt_describe(&lt, k->c, p, plan);
+        plan->lt = (uint32_t)ampi_cu_lt_search(k->c, &lt, &plan->key, &result, 1);
+        if (lt.status != CUBLAS_STATUS_SUCCESS) return ampi_cu_fail_cublas(k, lt.call, lt.status);
+        if (plan->lt)
+            plan->algo = result.algo;
+        else if (!it.why)
+            it.why = ampi_cu_f8(p->a.dtype) ? ampi_cu_f8_reason(p) : "cuBLASLt offers no algorithm";
+    }
+    plan->why = it.why;
+    if (!plan->lt) plan->after = plan->convert = 0;
+    if (!plan->lt && f8 && !plain) {
+        s = ampi_cu_launched(k, "cublasLtMatmulAlgoGetHeuristic"); /* a dead device offers nothing either */
+        if (s != AMP_OK) return s;
+        return amp_fail(k->ctx, AMP_ERR_UNSUPPORTED,
+            "%s: not among the FP8 products of this device: %s. AMP_GEMM_EMULATE runs it on a plain kernel", k->verb,
+            plan->why);
+    }
+    ampi_cu_tell(p, plan, text, sizeof text);
+    amp_log_event(k->ctx, plan->lt || plain ? AMP_LOG_INFO : AMP_LOG_WARNING, "%s", text);
+    return AMP_OK;
+}
+
+static amp_status ampi_cu_plain_gemm(const ampi_cu_call *k, const amp_gemm_job *p) {
+    uint64_t tiles = ampi_cu_parts(p->m, AMPI_K_M) * ampi_cu_parts(p->n, AMPI_K_N) * p->batch;
+    return ampi_cu_launch(k, ampi_cu_grid(k->c, tiles), ampi_k_gemm, *p);
+}
+
+/* alpha and beta as a plan's product reads them: halves, floats on the host, or floats on the device. */
+typedef struct ampi_cu_scalars {
+    amp_f16 half[2];
+    const void *alpha, *beta;
+} ampi_cu_scalars;
+
+static amp_status ampi_cu_scalars_of(
+    const ampi_cu_call *k, const amp_gemm_job *p, const ampi_cu_plan *plan, ampi_cu_scalars *out) {
+    float *scalar = k->c->scratch->scalar; /* constants 0 and 1, and room for two more */
+    out->alpha = &p->alpha;
+    out->beta = &p->beta;
+    if (plan->compute == CUBLAS_COMPUTE_16F) {
+        out->half[0] = amp_f16_from_f32(p->alpha);
+        out->half[1] = amp_f16_from_f32(p->beta);
+        out->alpha = &out->half[0];
+        out->beta = &out->half[1];
+    }
+    if (!p->alpha_ptr && !p->beta_ptr) return AMP_OK;
+    if (p->alpha != 1.0f || (p->reads_c && p->beta != 1.0f)) {
+        out->alpha = &scalar[2];
+        out->beta = &scalar[3];
+        return ampi_cu_launch(k, 1, ampi_k_scalars, scalar + 2, p->alpha, p->alpha_ptr, p->beta, p->beta_ptr);
+    }
+    out->alpha = p->alpha_ptr ? p->alpha_ptr : &scalar[1];
+    out->beta = p->beta_ptr ? p->beta_ptr : &scalar[p->reads_c];
+    return AMP_OK;
+}
+/* The bias in the dtype that cuBLASLt wants. */
+static amp_status ampi_cu_convert_bias(const ampi_cu_call *k, const amp_gemm_job *p) {
+    ampi_k_cast_args a;
+    memset(&a, 0, sizeof a);
+    a.dst = k->c->bias;
+    a.src = p->bias.data;
+    a.dst_type = ampi_cu_bias_type(p);
+    a.src_type = p->bias.dtype;
+    a.n = p->n;
+    ampi_cu_body(a.dst, a.dst_type, a.src, a.src_type, a.n, &a.head, &a.groups);
+    return ampi_cu_launch(k, ampi_cu_grid(k->c, ampi_cu_parts(a.groups ? a.groups : a.n, AMP_BLOCK)), ampi_k_cast, a);
+}
+/* The product of a plan that uses cuBLASLt, with what comes before and after it. *refused: promised, and not kept. */
+static amp_status ampi_cu_run_lt(const ampi_cu_call *k, const amp_gemm_job *p, const ampi_cu_plan *plan, int *refused) {
+    ampi_cu_scalars factors;
+    const void *read = ampi_cu_in_place(p) ? p->d.data : p->c.data;
+    ampi_cu_lt lt;
+    cublasStatus_t e;
+    amp_status s;
+    ampi_cu_lt_describe(&lt, k->c, p, plan);
+    if (lt.status != CUBLAS_STATUS_SUCCESS) return ampi_cu_fail_cublas(k, lt.call, lt.status);
+    s = ampi_cu_scalars_of(k, p, plan, &factors);
+    if (s == AMP_OK && plan->convert) s = ampi_cu_convert_bias(k, p);
+    if (s != AMP_OK) return s;
+    if (ampi_cu_f8(p->d.dtype)) read = k->c->workspace; /* a C of a different dtype cannot be D; it is not read */
+    e = cublasLtMatmul(k->c->cublas, &lt.desc, factors.alpha, p->b.data, &lt.a, p->a.data, &lt.b, factors.beta, read,
+        &lt.c, p->d.data, &lt.d, &plan->algo, k->c->workspace, k->c->workspace_bytes, k->c->stream);
+    *refused = e == CUBLAS_STATUS_NOT_SUPPORTED || e == CUBLAS_STATUS_INVALID_VALUE;
+    if (*refused) return AMP_OK;
+    if (e != CUBLAS_STATUS_SUCCESS) return ampi_cu_fail_cublas(k, "cublasLtMatmul", e);
+    s = ampi_cu_launched(k, "cublasLtMatmul");
+    if (s == AMP_OK && plan->after)
+        s = ampi_cu_epilogue(k, p, p->bias.data != NULL && plan->epilogue == CUBLASLT_EPILOGUE_DEFAULT);
+    return s;
+}
+
+static amp_status ampi_cu_run(const ampi_cu_call *k, const amp_gemm_job *p, ampi_cu_plan *plan) {
+    int refused = 0;
+    amp_status s = p->amax_d ? ampi_cu_clear(k, p->amax_d, sizeof *p->amax_d) : AMP_OK;
+    if (s == AMP_OK && plan->lt) s = ampi_cu_run_lt(k, p, plan, &refused);
+    if (refused) { /* not again */
+        plan->lt = plan->after = plan->convert = 0;
+        plan->why = "cublasLtMatmul refused what the heuristic had offered";
+        amp_log_event(k->ctx, AMP_LOG_WARNING, "%s: %s; the plain kernel takes over", k->verb, plan->why);
+    }
+    if (s == AMP_OK && !plan->lt) s = ampi_cu_plain_gemm(k, p);
+    if (s == AMP_OK) s = ampi_cu_column_sums(k, p, plan);
+    return s;
+}
+
+/* A plan from a file is checked before its first use: it must still be a way of this product, and cuBLASLt must still
+   take its algorithm, within our workspace. */
+static int ampi_cu_plan_valid(const ampi_cu_call *k, const amp_gemm_job *p, const ampi_cu_plan *plan) {
+    cublasLtMatmulHeuristicResult_t result;
+    ampi_cu_ways it = {k->c, p, 0, NULL};
+    ampi_cu_plan now;
+    ampi_cu_lt lt;
+    cublasStatus_t e;
+    int same = 0;
+    if (!plan->lt) return 0; /* made again: that costs nothing */
+    memset(&now, 0, sizeof now);
+    while (!same && ampi_cu_next_candidate(&it, &now))
+        same = now.epilogue == plan->epilogue && now.after == plan->after && now.convert == plan->convert &&
+            now.compute == plan->compute;
+    if (!same) return 0;
+    ampi_cu_lt_describe(&lt, k->c, p, plan);
+    if (lt.status != CUBLAS_STATUS_SUCCESS) return 0;
+    memset(&result, 0, sizeof result);
+    e = cublasLtMatmulAlgoCheck(k->c->cublas, &lt.desc, &lt.a, &lt.b, &lt.c, &lt.d, &plan->algo, &result);
+    if (e != CUBLAS_STATUS_SUCCESS || result.state != CUBLAS_STATUS_SUCCESS) return 0;
+    return result.workspaceSize <= k->c->workspace_bytes;
+}
+
+static ampi_cu_plan *ampi_cu_plan_find(ampi_cuda *c, const ampi_cu_key *key) { /* NULL: not remembered */
+    uint32_t i;
+    for (i = 0; i < AMPI_CU_PLANS; i++)
+        if (c->plans[i].used && memcmp(&c->plans[i].key, key, sizeof *key) == 0) return &c->plans[i];
+    return NULL;
+}
+static amp_status ampi_cu_plan_for(const ampi_cu_call *k, const amp_gemm_job *p, ampi_cu_plan **out) {
+    ampi_cu_key key;
+    ampi_cu_plan *plan;
+    amp_status s;
+    ampi_cu_key_of(&key, p);
+    *out = plan = ampi_cu_plan_find(k->c, &key);
+    if (plan && plan->unchecked) {
+        plan->unchecked = 0;
+        if (ampi_cu_plan_valid(k, p, plan)) return AMP_OK;
+        amp_log_event(k->ctx, AMP_LOG_WARNING, "%s: a plan from a file is not valid here; made anew", k->verb);
+        s = ampi_cu_plan_make(k, p, plan);
+        if (s != AMP_OK) plan->used = 0;
+        return s;
+    }
+    if (plan) return AMP_OK;
+    *out = plan = &k->c->plans[k->c->next_plan]; /* the oldest makes room */
+    plan->used = 0;
+    plan->key = key;
+    s = ampi_cu_plan_make(k, p, plan);
+    if (s != AMP_OK) return s;
+    plan->used = 1;
+    k->c->next_plan = (k->c->next_plan + 1u) % AMPI_CU_PLANS;
+    return AMP_OK;
+}
+
