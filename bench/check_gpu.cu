@@ -3,7 +3,7 @@
        check_gpu [--table FILE] [--tiny]
 
    The device and its clocks; the time of eight kernels beside the bound that was counted in their machine code
-   (--table: tests/sass.txt); how many products fell to the plain kernel; and questions that only a GPU can answer.
+   (--table: tests/expected/sass.txt); how many products fell to the plain kernel; and what only a GPU can answer.
    Results are checked, times are reported. Exit status 1 if a result is wrong. --tiny: sizes that a test can afford;
    on the host runtime of the tests no time is told. */
 #include "../amp_cuda.cuh"
@@ -23,7 +23,7 @@ static cudaStream_t stream;
 static cudaEvent_t before, after;
 static gpu here;          /* this device */
 static const char *as_of; /* whose rates it has */
-static const char *table = "tests/sass.txt";
+static const char *table = "tests/expected/sass.txt";
 static int tiny, checks, wrong, plain; /* plain: warnings or lines about the plain kernel */
 static char last_plan[512];            /* how the last new product is made */
 
@@ -195,7 +195,7 @@ static void kernel_line(const char *name, work *w, double bytes, double extra) {
     const char *limit = "";
     char a[24], b[24], c[24], d[24];
     if (!own) all = sass_recorded(table, here.fp64_shared ? 86 : 90, name, "normal", pipe);
-    right(all > 0, "a row of tests/sass.txt");
+    right(all > 0, "a row of tests/expected/sass.txt");
     bound = all > 0 ? sass_bound(&here, pipe, all, bytes, &limit) : 0;
     for (half = 0; half < 2; half++) {
         fill(w->x, 1.0f, half);

@@ -112,7 +112,7 @@ if [ -x "$bench" ]; then
     # make check-gpu's page, with one file of the suite; then one that a wrong table spoils
     page() { HCU_PROTECT=0 LOG="$work/page.log" SUITE_ARGS='--filter cast.' CHECK_ARGS="--tiny --table $1" tests/check_gpu.sh "$build/hostcuda/plain/suite" "$build/hostcuda/plain/check_gpu"; }
     whole=
-    if page tests/sass.txt >"$work/page" 2>&1; then whole=1 && ok
+    if page tests/expected/sass.txt >"$work/page" 2>&1; then whole=1 && ok
     else bad "check_gpu.sh: $(grep -e '^WRONG' -e HOSTCUDA "$work/page" | head -n 5)"; fi
     for line in 'checks  *cuda  *[1-9][0-9]* passed, 0 failed' '^40 steps .*3 passed, 0 failed.*identical' '^device .*sm_90' '^clocks ' '^  AdamW bf16 moments .* [0-9.]* ' '^products  *0 of 21 ' \
         '^  1 .*no clock' '^  3 .*no; cuBLASLt' '^  6 .*taken, right' '^results  *[1-9][0-9]* checked, 0 wrong'; do

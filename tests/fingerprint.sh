@@ -2,8 +2,8 @@
 # usage: fingerprint.sh RECORD|CHECK    Does the library still compute what it computed?
 #
 # Builds tests/fingerprint.c, runs it on every context of this machine (CUDA: the real source, executed by
-# tests/hostcuda), and writes tests/fingerprint.txt, or compares with it and names the lines that differ. Both demand
-# that lines which are no product's are the same on all contexts. Intended changes: tests/fingerprint_changes.txt, per
+# tests/hostcuda), and writes tests/expected/fingerprint.txt, or compares with it and names the lines that differ. Both demand
+# that lines which are no product's are the same on all contexts. Intended changes: tests/expected/fingerprint_changes.txt, per
 # line a pattern (awk, of names), a tab and the reason; they are counted apart. A case counts once; a context that this
 # machine lacks is one skipped. Last line: N passed, N failed, N skipped.
 #
@@ -11,7 +11,7 @@
 set -u
 cd "$(dirname "$0")/.." || exit 2
 MAKE=${MAKE:-make} BUILD=${BUILD:-build} CC=${CC:-cc} CXX=${CXX:-g++}
-record=tests/fingerprint.txt changes=tests/fingerprint_changes.txt
+record=tests/expected/fingerprint.txt changes=tests/expected/fingerprint_changes.txt
 cpu='cpu-scalar cpu-sse2 cpu-avx2 cpu-avx512 cpu-2threads'
 out=$BUILD/fingerprint
 mode=${1:-}

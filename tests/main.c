@@ -4,8 +4,8 @@
          [--seed N]
 
    --file step: the tests of tests/test_step.c. --slice 2/3: of the tests that would run on a context, each third from
-   the second on. --counts: a line for each file of tests and context, "counts CONTEXT FILE N": of these tests/floor.txt
-   is made.
+   the second on. --counts: a line for each file of tests and context, "counts CONTEXT FILE N": of these
+   tests/expected/floor.txt is made.
 
    The last line is "N passed, N failed, N skipped": one per test and context, and one skipped for each context that
    this machine or this build lacks. Exit status 1 if anything failed. */

@@ -1,6 +1,6 @@
 #!/bin/bash
 # usage: ptx.sh [ARCH...]     Looks at what nvcc makes of amp_cuda.cuh; needs nvcc, no GPU.
-# With ARCHs, as 75 80: tests/hostcuda/ptx_check.sh with the table tests/ptx.txt, with plain flags and under --use_fast_math, which must
+# With ARCHs, as 75 80: tests/hostcuda/ptx_check.sh with the table tests/expected/ptx.txt, with plain flags and under --use_fast_math, which must
 # change nothing that matters: no approximation, no unrounded operation, no flushing of subnormals. Without: that no function of it flushes
 # or estimates under --use_fast_math on sm_90: in $FAST_PTX, which the machine code is made of; else compiled without optimisation in a fifth
 # of the time. And the object exports amp_ names only: nvcc's; without ARCHs that of the host runtime, from the same source, where it is
@@ -16,7 +16,7 @@ bad() { failed=$((failed + 1)); echo "FAIL $*"; }
 
 # check ARCH: the table beside the kernels; the environment says where their PTX is
 check() {
-    tests/hostcuda/ptx_check.sh tests/cuda_impl.cu tests/ptx.txt "$1" >"$work/log" 2>&1
+    tests/hostcuda/ptx_check.sh tests/cuda_impl.cu tests/expected/ptx.txt "$1" >"$work/log" 2>&1
     cat "$work/log"
     if read -r p f < <(sed -n 's/^ptx_check sm_[0-9]*: \([0-9]*\) passed, \([0-9]*\) failed$/\1 \2/p' "$work/log"); then
         passed=$((passed + p)) failed=$((failed + f))

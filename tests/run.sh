@@ -6,8 +6,8 @@
 #
 # A part ends with its own line "N passed, N failed, N skipped"; a line "skipped: why" goes before it for what could not run.
 # These count as one failure: no such line, an exit status other than 0 without a counted failure, a context with fewer checks than
-# tests/floor.txt says, something skipped for want of a thing that AMP_REQUIRE lists ("hostcuda nvcc": a line "skipped: ... no nvcc" or
-# "... needs hostcuda ..."). Output: $LOG/NAME.log. And: tests/run.sh floor   writes tests/floor.txt from the last `make test`.
+# tests/expected/floor.txt says, something skipped for want of a thing that AMP_REQUIRE lists ("hostcuda nvcc": a line "skipped: ... no nvcc" or
+# "... needs hostcuda ..."). Output: $LOG/NAME.log. And: tests/run.sh floor   writes tests/expected/floor.txt from the last `make test`.
 #
 # SECONDS are CPU seconds, user and system, so that a loaded machine fails nothing: one process that takes more is killed, and a part
 # that takes more fails. $WALL (3600) seconds end a part that waits for ever.
@@ -27,7 +27,7 @@ below_floor() {
         {
             if (!($5 == "if-present" && gone[$2]) && n[$2, $3] < $4)
                 printf "%s %s ran %d checks, the floor is %d; ", $2, $3, n[$2, $3], $4
-        }' "$2" "$here/floor.txt"
+        }' "$2" "$here/expected/floor.txt"
 }
 
 # Lines of the log $1 that skip for want of something in AMP_REQUIRE.
@@ -37,10 +37,10 @@ required_skips() {
     done
 }
 
-# Writes tests/floor.txt: 15 % below what the parts of the last `make test` ran.
+# Writes tests/expected/floor.txt: 15 % below what the parts of the last `make test` ran.
 floor() {
     {
-        sed '/^#/!d' "$here/floor.txt"
+        sed '/^#/!d' "$here/expected/floor.txt"
         for part in unit hostcuda-suite; do
             awk -v part="$part" '$1 == "counts" {
                 least = int($4 * 0.85)
@@ -48,7 +48,7 @@ floor() {
         done
         # a machine with NEON has neither of the other paths, and runs as much as on one of them
         awk '$1 == "counts" && $2 == "cpu-sse2" && $4 > 0 { print "unit cpu-neon", $3, int($4 * 0.85), "if-present" }' "$log/unit.log"
-    } >"$log/floor" && mv "$log/floor" "$here/floor.txt"
+    } >"$log/floor" && mv "$log/floor" "$here/expected/floor.txt"
 }
 
 # CPU seconds that the shell's `times` in the file $1 has for what it waited for.

@@ -1,13 +1,13 @@
 #!/bin/sh
 # usage: sass.sh ARCH...            The kernels' machine code, executed without a GPU: the CPU context's bits, and no more instructions
-#                                   per element than tests/sass.txt says (3 % are allowed). Normal and half subnormal data.
+#                                   per element than tests/expected/sass.txt says (3 % are allowed). Normal and half subnormal data.
 #        sass.sh --fast ARCH...     the same of the code that nvcc makes under --use_fast_math, which must change neither
-#        sass.sh --record ARCH...   writes tests/sass.txt, the tables of bounds in README.md and bench/NOTES.md, and docs/img/roofline.svg
+#        sass.sh --record ARCH...   writes tests/expected/sass.txt, the tables of bounds in README.md and bench/NOTES.md, and docs/img/roofline.svg
 # Needs build/sass/sass, and build/sass/sm_ARCH.cubin and .sass (those of --fast in build/sass/fast), which make builds. Last line: N passed, N failed, N skipped.
 set -u
 cd "$(dirname "$0")/.." || exit 2
 build=${BUILD:-build}
-table=${TABLE:-tests/sass.txt}
+table=${TABLE:-tests/expected/sass.txt}
 out=$(mktemp) || exit 2
 trap 'rm -f "$out" "$out.block"' EXIT
 trap 'exit 130' INT TERM

@@ -1,5 +1,5 @@
-/* sass_bound.h - from instructions per element, as tests/sass.txt has them, to the share of a GPU's nominal memory
-   bandwidth that they allow at most, if nothing ever waits. For tests/sass.c and bench/check_gpu.cu; C99 and C++. */
+/* sass_bound.h - from instructions per element, as tests/expected/sass.txt has them, to the share of a GPU's nominal
+   memory bandwidth that they allow at most, if nothing ever waits. For tests/sass.c and bench/check_gpu.cu; C99 and C++. */
 #ifndef SASS_BOUND_H
 #define SASS_BOUND_H
 #include <math.h>
@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The columns of tests/sass.txt after the sum of all; as hcu_pipe. */
+/* The columns of tests/expected/sass.txt after the sum of all; as hcu_pipe. */
 enum {
     SASS_ALU,
     SASS_FMA,

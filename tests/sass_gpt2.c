@@ -5,7 +5,8 @@
 
    ONE, TWO: 12 layers, as narrow as can be, of one step and of two: their difference is what a step launches. WIDE: a
    layer of GPT-2's width, a sequence of TOKENS; LONG: a narrow one, with a sequence of GPT-2's length. From those come
-   the instructions per element of the program's own kernels; those of amp's kernels are in TABLE, tests/sass.txt. */
+   the instructions per element of the program's own kernels; those of amp's kernels are in TABLE,
+   tests/expected/sass.txt. */
 #include "sass_bound.h"
 
 enum { WIDTH = 768, TOKENS = 64, NARROW = 12, LENGTH = 1024, GROUP = 32 };

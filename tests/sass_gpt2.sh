@@ -42,7 +42,7 @@ if learned two-ordered | grep -q weights && [ "$(learned two-ordered)" = "$(lear
 else bad "the machine code has other weights than the source: $(learned two-ordered), $(learned source-ordered)"; fi
 
 echo "sm_$arch: share of nominal memory bandwidth that the instructions allow at most (counted, not timed)"
-if "$build/sass/gpt2" "$arch" tests/sass.txt "$work/one" "$work/two" "$work/wide" "$work/long" >"$work/table"; then ok
+if "$build/sass/gpt2" "$arch" tests/expected/sass.txt "$work/one" "$work/two" "$work/wide" "$work/long" >"$work/table"; then ok
 else bad "a kernel of the step is not counted"; fi
 cat "$work/table"
 launches=$(tail -n 1 "$work/table" | cut -d' ' -f1)

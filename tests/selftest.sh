@@ -78,7 +78,7 @@ harness() {
 # ---- run.sh ----
 part() { BUILD=$work/run tests/run.sh part "$@" && BUILD=$work/run tests/run.sh sum "$1"; }
 floor_part() { # CHECKS [SED]: the part unit, with so many in each file and context, and a change of that
-    awk -v n="$1" '$1 == "unit" { print "echo counts", $2, $3, n }' tests/floor.txt | sed "${2:-}" | { cat; echo 'echo 1 passed, 0 failed, 0 skipped'; } | program "$work/floor"
+    awk -v n="$1" '$1 == "unit" { print "echo counts", $2, $3, n }' tests/expected/floor.txt | sed "${2:-}" | { cat; echo 'echo 1 passed, 0 failed, 0 skipped'; } | program "$work/floor"
     part unit 9 "$work/floor"
 }
 many_programs() { echo 'for i in 1 2 3; do sh -c "i=0; while [ \$i -lt 200000 ]; do i=\$((i + 1)); done"; done'; }
@@ -282,7 +282,7 @@ code() { # SED COMMAND: what it makes of the machine code of one kernel, and of 
     mkdir -p "$work/code/sass"
     cp "$build/sass/sass" "$build/sass/fast/sm_90.cubin" "$work/code/sass/"
     sed "$1" "$build/sass/fast/sm_90.sass" >"$work/code/sass/sm_90.sass"
-    "$work/code/sass/sass" --code "$work/code/sass/sm_90" --row 'AdamW f32' --data normal --table "${2:-tests/sass.txt}"
+    "$work/code/sass/sass" --code "$work/code/sass/sm_90" --row 'AdamW f32' --data normal --table "${2:-tests/expected/sass.txt}"
 }
 machine_code() {
     accepts "sass.sh: what is right" stands_in 'echo 1 passed, 0 failed, 0 skipped'
@@ -301,10 +301,10 @@ machine_code() {
     says 'not known'
     refuses "sass: a modifier that nobody knows" code 's/ LOP3[.]LUT / LOP3.LUT.NEW /'
     says 'not known'
-    awk -F '\t' -v OFS='\t' '/^#/ { print; next } { $4 *= 0.96; print }' tests/sass.txt >"$work/table"
+    awk -F '\t' -v OFS='\t' '/^#/ { print; next } { $4 *= 0.96; print }' tests/expected/sass.txt >"$work/table"
     refuses "sass: counts that rose by 4 %" code '' "$work/table"
     says 'instructions per element'
-    grep -v 'AdamW f32' tests/sass.txt >"$work/table"
+    grep -v 'AdamW f32' tests/expected/sass.txt >"$work/table"
     refuses "sass: a row that the table has not" code '' "$work/table"
     says 'not in'
 }
@@ -319,8 +319,8 @@ fingerprint() { # MODE LINES...: what the program says
     MAKE=true CC=$work/cc CXX=no-compiler BUILD=$work/finger/build "$work/finger/tests/fingerprint.sh" "$mode"
 }
 fingerprints() {
-    record=$work/finger/tests/fingerprint.txt changes=$work/finger/tests/fingerprint_changes.txt
-    mkdir -p "$work/finger/tests"
+    record=$work/finger/tests/expected/fingerprint.txt changes=$work/finger/tests/expected/fingerprint_changes.txt
+    mkdir -p "$work/finger/tests/expected"
     cp tests/fingerprint.sh "$work/finger/tests/"
     refuses "fingerprint.sh: no record" fingerprint CHECK 'a 00' 'b 11'
     refuses "fingerprint.sh: a record of contexts that disagree" fingerprint RECORD 'a 00' 'b $2'

@@ -188,7 +188,7 @@ static void recompute_brute(t_run *t) {
         recompute_layer l[12];
         uint8_t keep[12], best_keep[12];
         size_t n = (size_t)round % 11,
-               i; /* not drawn: 2^n choices are checked, and tests/floor.txt wants their number */
+               i; /* not drawn: 2^n choices are checked, and tests/expected/floor.txt wants their number */
         uint32_t bits, shape = t_below(t, 4);
         uint64_t least = UINT64_MAX, budget, best = UINT64_MAX;
         recompute_plan p, q;

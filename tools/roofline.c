@@ -3,7 +3,7 @@
  *     make build/roofline && build/roofline H100 --out build/roofline.svg        (T4, A100, H100, H200, B200, 3060 ...)
  *
  * Counted, not timed. A product of m x n x k has 2 m n k operations and reads and writes each matrix once, at best.
- * The instructions of amp's kernels were counted in their machine code (tests/sass.txt, made by `make sass-table`).
+ * The instructions of amp's kernels were counted in their machine code: tests/expected/sass.txt, by `make sass-table`.
  * What the GPU has is its maker's nominal figure: clock, bandwidth and units of tests/sass_bound.h, whose comment says
  * where they come from. A real run is slower than these bounds.
  */
@@ -72,7 +72,7 @@ static void print_products(const gpu *g, const roofs *r) {
         r->fp16 / r->bytes);
 }
 
-/* amp's kernels: bytes per element that must be moved, and the row of tests/sass.txt */
+/* amp's kernels: bytes per element that must be moved, and the row of tests/expected/sass.txt */
 typedef struct kernel {
     const char *row;
     double bytes;
@@ -221,7 +221,7 @@ static int draw(const char *path, const gpu *g, const roofs *r) {
 }
 
 int main(int argc, char **argv) {
-    const char *name = "H100", *out = NULL, *table = "tests/sass.txt";
+    const char *name = "H100", *out = NULL, *table = "tests/expected/sass.txt";
     const gpu *g = NULL;
     roofs r;
     size_t i;

@@ -3,7 +3,7 @@
 
 usage: mutants.py [--seed N] [--count N] [--only TEXT] [--slice I/N] [--list] [--out FILE] [--quick]
 
-The faults: those of tests/mutants.txt, which people thought of, and --count more (default 0) that a generator makes of the
+The faults: those of tests/mutants/mutants.txt, which people thought of, and --count more (default 0) that a generator makes of the
 text: an operator, a comparison or a constant replaced, a statement deleted, at places drawn with --seed (default 1).
 --only TEXT: whose line of the --list contains TEXT; --slice I/N: the I-th of N shares, for as many processors, each with a
 WORK of its own. Each is built (one object) and run against the tests that its section's banner names, on the contexts cpu-2,
@@ -17,7 +17,7 @@ $BUILD/mutants.log) and not done again there, so that a run that was stopped goe
 
   caught     a test failed, the program died, or it took minutes, or waits for ever
   refused    the compiler did not take it: counted apart
-  equal      no program can tell it from the right one: tests/mutants_equal.txt has the proof
+  equal      no program can tell it from the right one: tests/mutants/mutants_equal.txt has the proof
   same       the compiler says so: with -O2 each object, with and without vectors and of the host runtime, is that of the right
              text, byte for byte. Asked if no test of the section failed
   SURVIVED   a gap
@@ -167,10 +167,10 @@ def loose(old):
 
 
 def named(texts):
-    """tests/mutants.txt: "cpu NAME" or "cuda NAME", then lines "- old" and "+ new"."""
+    """tests/mutants/mutants.txt: "cpu NAME" or "cuda NAME", then lines "- old" and "+ new"."""
     faults, missing, current = [], [], None
     blocks = []
-    for line in open('tests/mutants.txt'):
+    for line in open('tests/mutants/mutants.txt'):
         line = line.rstrip('\n')
         if line.startswith(('cpu ', 'cuda ')):
             current = [line, '', '']
@@ -520,7 +520,7 @@ class Bench:
         rc, said = run('nvcc -std=c++17 -O2 -I%s -cubin -arch=sm_90 %s/tests/sass_code.cu -o %s/sm_90.cubin && '
                        'nvdisasm -c %s/sm_90.cubin >%s/sm_90.sass && %s %s/sass/sass.o %s/sass/naive_tail.o %s/tests/impl.o %s/cuda_impl.o %s -o %s/sass' %
                        (WORK, WORK, WORK, WORK, WORK, self.cxx, BUILD, BUILD, BUILD, other, self.library % 'plain', WORK), 300)
-        return [] if rc else ['%s/sass --code %s/sm_90 --quick --table tests/sass.txt' % (WORK, WORK)]
+        return [] if rc else ['%s/sass --code %s/sm_90 --quick --table tests/expected/sass.txt' % (WORK, WORK)]
 
     def every_context(self):
         """The suite as `make test` runs it: with vectors, on all of the CPU's contexts."""
@@ -657,14 +657,14 @@ def main():
     ask.add_argument('--quick', action='store_true')
     ask.add_argument('--out', default=os.path.join(BUILD, 'mutants.log'))
     asked = ask.parse_args()
-    os.chdir(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    os.chdir(os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', '..'))
     texts = {path: open(path).read() for path in ('amp.h', 'amp_cuda.cuh')}
     faults, missing = named(texts)
     drawn, pool = generated(texts, asked.seed, asked.count)
     share, shares = (int(x) for x in asked.slice.split('/'))
     faults = [f for f in faults + drawn if asked.only in f.name][share - 1::shares]
     equal = {}
-    for line in open('tests/mutants_equal.txt'):
+    for line in open('tests/mutants/mutants_equal.txt'):
         if line.strip() and not line.startswith('#'):
             key, proof = line.rstrip('\n').split(' ', 1)
             equal[key] = proof
