@@ -1,5 +1,6 @@
 /* sass_bound.h - from instructions per element, as tests/expected/sass.txt has them, to the share of a GPU's nominal
-   memory bandwidth that they allow at most, if nothing ever waits. For tests/sass.c and bench/check_gpu.cu; C99 and C++. */
+   memory bandwidth that they allow at most, if nothing ever waits. For tests/sass.c and bench/check_gpu.cu; C99 and
+   C++. */
 #ifndef SASS_BOUND_H
 #define SASS_BOUND_H
 #include <math.h>
