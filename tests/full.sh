@@ -65,7 +65,7 @@ table() {
     echo "selftest|$BUILD/selftest $sass|tests/selftest.sh --full"
     echo "style||tests/style.sh"
     echo "headers||tests/headers.sh"
-    echo "readme||tests/readme_snippets.sh README.md docs/recipes.md docs/lesson.md amp.h"
+    echo "readme||tests/readme_snippets.sh"
     echo "torch||tests/torch.sh --full"
     if [ -n "${NVCC:-}" ]; then
         [ -z "${NVDISASM:-}" ] || for a in 75 86 90 120; do echo "sass-$a|for-sass $BUILD/sass/sm_$a.sass|tests/sass.sh $a"; done

@@ -120,6 +120,7 @@ outputs() {
 # shellcheck disable=SC2059 # the arguments have line ends
 page() { sed "1,60$1" amp.h >"$work/page.h"; IMPL=$impl tests/readme_snippets.sh "$work/page.h"; }
 snippet() { printf "# text\n\n\`\`\`$1\n$2\n\`\`\`\n\n\`\`\`output\n$3\n\`\`\`\n" >"$work/x.md"; CXX='' tests/readme_snippets.sh "$work/x.md"; }
+links() { printf "$1" >"$work/x.md"; tests/readme_snippets.sh --links "$work/x.md"; }
 snippets() {
     impl=$build/tests/impl.o # else each page is compiled with it
     [ -r "$impl" ] || impl=
@@ -138,6 +139,11 @@ snippets() {
     accepts "readme_snippets.sh: a number of the text" snippet 'sh run' 'echo 95.6%%' '95.6%%\n```\nso much: `95.6%%`\n```'
     refuses "readme_snippets.sh: a number that nothing has printed" snippet 'sh run' 'echo 195.6%%' '195.6%%\n```\nso much: `95.6%%`\n```'
     refuses "readme_snippets.sh: a link to nowhere" snippet 'sh run' 'echo 1' '1\n```\n[x](none.md)\n```'
+    accepts "readme_snippets.sh: a link to a heading" snippet 'sh run' 'echo 1' '1\n```\n[x](#a-b_c)\n## A `b_c`!\n```'
+    refuses "readme_snippets.sh: a link to no heading" snippet 'sh run' 'echo 1' '1\n```\n[x](x.md#b_c)\n## A `b_c`!\n```'
+    accepts "readme_snippets.sh: a page of links" links '[x](x.md)\n'
+    refuses "readme_snippets.sh: links to nowhere" links '[x](none.md)\n'
+    refuses "readme_snippets.sh: a block that nobody runs" links '```c run\n```\n'
     accepts "readme_snippets.sh: the first page" page 's/no change//'
     refuses "readme_snippets.sh: a first page that does not learn" page 's/[.]lr = 0[.]1f/.lr = 1e-9f/'
     refuses "readme_snippets.sh: a first page that does not compile" page 's/amp_linear_forward(ctx/amp_linear_forwards(ctx/'
