@@ -891,6 +891,7 @@ typedef struct amp_gemm_desc { /* D[m,n] = act( alpha * op(A)[m,k] * op(B)[k,n] 
     amp_dtype *d_dtype; /* host: d's dtype is returned here. Needed when d.dtype is AMP_AUTO, else NULL is fine */
     amp_dtype pin;      /* a and b are read in this dtype; AMP_AUTO => as the scope says, else as they are. The copies
                            need an arena: STAGE before the first amp_autocast_begin */
+    uint32_t _pad;
     uint64_t _end;
 } amp_gemm_desc;
 
@@ -2078,7 +2079,7 @@ typedef enum amp_update_kind { AMP_UPDATE_LIST(AMP_X) AMP_UPDATE_COUNT } amp_upd
 AMP_INLINE int amp_moments_of(amp_update_kind update, float momentum) {
     switch (update) {
 #define AMP_X(kind, rule, moments) \
-case kind: return moments;
+    case kind: return moments;
         AMP_UPDATE_LIST(AMP_X)
 #undef AMP_X
     case AMP_UPDATE_COUNT: break;
@@ -2128,18 +2129,11 @@ typedef struct amp_clip_job { /* g = clamp(g * record->clip, +-limit * scale), i
 #define AMPI_GEMM_PERMISSIONS (AMP_GEMM_TF32 | AMP_GEMM_REDUCED | AMP_GEMM_F16_SUM | AMP_GEMM_FAST_FP8)
 #define AMPI_GEMM_FLAGS       (AMPI_GEMM_PERMISSIONS | AMP_GEMM_EMULATE | AMP_GEMM_ORDERED)
 
-typedef struct amp_gemm_job { /* amp_gemm_desc with everything filled in; m, n, batch > 0 */
-    size_t m, n, k, batch;
-    amp_array a, b, c, d, bias, aux, dbias; /* without flags; c is d where the desc had none */
-    size_t lda, ldb, ldc, ldd, stride_a, stride_b, stride_c, stride_d; /* a broadcast stride is 0 */
-    float alpha, beta;
-    const float *alpha_ptr, *beta_ptr, *scale_a, *scale_b, *scale_d;
-    float *amax_d;
-    amp_act act;
-    uint32_t trans_a, trans_b, flags; /* flags: with the context's; the first four without AMP_GEMM_ORDERED only */
-    uint32_t backward;                /* 1: aux is read; never with AMP_ACT_NONE */
-    uint32_t reads_c;                 /* beta is not 0 */
-} amp_gemm_job;
+/* A product's job is its desc with everything filled in: m, n and batch > 0; ld and stride complete, a broadcast stride
+   0; alpha.value and beta.value, c (d, where the desc had none); flags with the context's, permissions without
+   AMP_GEMM_ORDERED only; trans_a, trans_b and backward 0 or 1, backward never with AMP_ACT_NONE. data NULL: c is not
+   read (beta is 0), there is no bias, aux or dbias. d_dtype and pin are done with: NULL and AMP_AUTO. */
+typedef amp_gemm_desc amp_gemm_job;
 
 typedef struct amp_bias_grad_job { /* dy = act_grad(dy, saved) in place unless act is NONE; then column sums of dy */
     amp_array dy, saved;           /* [rows, cols] */
@@ -2195,11 +2189,13 @@ typedef struct amp_dropout_job { /* count > 0 */
 
 /* All factors of a sum over k in one, and those of c; read where the product runs. */
 AMP_INLINE float amp_gemm_alpha(const amp_gemm_job *j) {
-    float alpha = j->alpha_ptr ? amp_mul(j->alpha, *j->alpha_ptr) : j->alpha;
+    float alpha = j->alpha_ptr ? amp_mul(j->alpha.value, *j->alpha_ptr) : j->alpha.value;
     if (j->scale_a) alpha = amp_mul(alpha, *j->scale_a);
     return j->scale_b ? amp_mul(alpha, *j->scale_b) : alpha;
 }
-AMP_INLINE float amp_gemm_beta(const amp_gemm_job *j) { return j->beta_ptr ? amp_mul(j->beta, *j->beta_ptr) : j->beta; }
+AMP_INLINE float amp_gemm_beta(const amp_gemm_job *j) {
+    return j->beta_ptr ? amp_mul(j->beta.value, *j->beta_ptr) : j->beta.value;
+}
 
 /* A value for an FP8 d: the largest magnitude (float bits) is noted, then it is scaled and saturated. NaN stays NaN. */
 AMP_INLINE float amp_epilogue_f8(float v, amp_dtype t, const float *scale, uint32_t *amax) {
@@ -2220,12 +2216,11 @@ AMP_INLINE float amp_epilogue_act(const amp_gemm_job *j, float v, float saved, u
 AMP_INLINE float amp_epilogue_one(const amp_gemm_job *j, float sum, float alpha, float beta, float c, float bias,
     float saved, float *before, uint32_t *amax) {
     float v = amp_mul(alpha, sum);
-    if (j->reads_c) v = amp_add(v, amp_mul(beta, c));
+    if (j->c.data) v = amp_add(v, amp_mul(beta, c));
     if (j->bias.data) v = amp_add(v, bias);
     *before = v;
     return amp_epilogue_act(j, v, saved, amax);
 }
-
 /* ---- FP8 with a scale per tensor: the rules of >>fp8 ---- */
 
 /* The scale for an amax; `otherwise` for 0 and Inf. Of an amax so small that the quotient is Inf, the largest float. */
@@ -7018,8 +7013,9 @@ static int ampi_needs_cast(amp_array a, size_t n, amp_dtype want) {
     return a.count == 0 || a.count >= n; /* too short: the verb will say so */
 }
 
-/* *out = a in dtype `want` (AMP_AUTO: as it is). */
-static amp_status ampi_operand(amp_ctx *ctx, const char *where, amp_array a, size_t n, amp_dtype want, amp_array *out) {
+/* *out = a in dtype `want` (AMP_AUTO: as it is). plan 1: as it will be, but no cast runs. */
+static amp_status ampi_operand(
+    amp_ctx *ctx, const char *where, amp_array a, size_t n, amp_dtype want, int plan, amp_array *out) {
     const ampi_region *r = ampi_region_of(ctx);
     const amp_params *set = NULL;
     const amp_param_entry *e = NULL;
@@ -7035,11 +7031,11 @@ static amp_status ampi_operand(amp_ctx *ctx, const char *where, amp_array a, siz
     out->dtype = want;
     if (e && e->model && e->model_dtype == want) {
         out->data = (char *)e->model + at * amp_dtype_size(want);
-        if (ctx->scope) ctx->scope->info.resolved++;
+        if (ctx->scope && !plan) ctx->scope->info.resolved++;
         return AMP_OK;
     }
     if (e) weight = at == 0 && n == e->count;
-    if (weight && r && r->cache && a.dtype == AMP_F32 && want == r->low) {
+    if (weight && !plan && r && r->cache && a.dtype == AMP_F32 && want == r->low) {
         ampi_cached like = AMP_ZERO;
         like.source = a.data;
         like.set = set;
@@ -7056,6 +7052,7 @@ static amp_status ampi_operand(amp_ctx *ctx, const char *where, amp_array a, siz
         AMPI_TRY(ampi_scope_room(ctx, where, n * amp_dtype_size(want), 0, &to));
         out->data = to;
     }
+    if (plan) return AMP_OK;
     AMPI_TRY(ctx->b->cast(ctx, *out, a, n, &how));
     if (k) k->valid = 1;
     ctx->scope->info.casts++;
@@ -7106,7 +7103,7 @@ static amp_status ampi_do_autocast_input(amp_ctx *ctx, amp_array *out, amp_op op
     AMPI_TRY(ampi_autocast_want(ctx, where, op, in, n, &want));
     mark = ampi_scope_mark(ctx);
     for (i = 0; i < n; i++) {
-        amp_status st = ampi_operand(ctx, where, in[i], in[i].count, want, &made[i]);
+        amp_status st = ampi_operand(ctx, where, in[i], in[i].count, want, 0, &made[i]);
         if (st == AMP_OK) continue;
         ampi_scope_pop(ctx, mark);
         return st;
@@ -7117,7 +7114,6 @@ static amp_status ampi_do_autocast_input(amp_ctx *ctx, amp_array *out, amp_op op
 AMP_API amp_status amp_autocast_input(amp_ctx *ctx, amp_array *out, amp_op op, const amp_array *in, size_t n) {
     AMPI_VERB(ctx, "amp_autocast_input", ampi_do_autocast_input(ctx, out, op, in, n));
 }
-
 /* ==== >>front-fp8 ================================================================================================
    Scales of FP8 tensors, quantisation.   tests: tests/test_fp8.c */
 
@@ -7369,42 +7365,44 @@ static amp_status ampi_check_pin(amp_ctx *ctx, const char *where, amp_dtype pin)
 
 /* ---- one product ---- */
 
-/* One matrix of a product; ld and stride are the desc's before ampi_check_matrix, and complete afterwards. */
+/* One matrix of a product. Its ld and stride are the job's, the user's before ampi_check_matrix and complete afterwards.
+ */
 typedef struct ampi_matrix {
     const char *name; /* of desc.NAME, desc.ldNAME, desc.stride_NAME */
     amp_array array;
     size_t rows, cols; /* as stored */
-    size_t ld, stride, span;
+    size_t *ld, *stride;
     int output;
+    size_t *span; /* output: elements from the first to the last of all batches */
 } ampi_matrix;
 
 /* Batches of an output follow each other, or lie side by side in the rows. */
 static int ampi_batches_overlap(const ampi_matrix *x, size_t batch) {
-    if (batch <= 1 || x->stride >= ampi_span(1, 0, x->rows, x->ld, x->cols)) return 0;
-    return x->stride < x->cols || ampi_span(1, 0, batch, x->stride, x->cols) > x->ld;
+    if (batch <= 1 || *x->stride >= ampi_span(1, 0, x->rows, *x->ld, x->cols)) return 0;
+    return *x->stride < x->cols || ampi_span(1, 0, batch, *x->stride, x->cols) > *x->ld;
 }
 
-static amp_status ampi_check_matrix(amp_ctx *ctx, const char *where, ampi_matrix *x, size_t batch) {
+static amp_status ampi_check_matrix(amp_ctx *ctx, const char *where, const ampi_matrix *x, size_t batch) {
     char full[16];
     size_t packed;
-    if (x->ld == 0) x->ld = x->cols;
-    AMPI_REQUIRE(x->ld >= x->cols, ctx, AMP_ERR_INVALID_ARG,
-        "%s: desc.ld%s is %llu, less than the %llu columns of a row", where, x->name, AMPI_ULL(x->ld),
+    if (*x->ld == 0) *x->ld = x->cols;
+    AMPI_REQUIRE(*x->ld >= x->cols, ctx, AMP_ERR_INVALID_ARG,
+        "%s: desc.ld%s is %llu, less than the %llu columns of a row", where, x->name, AMPI_ULL(*x->ld),
         AMPI_ULL(x->cols));
     AMPI_REQUIRE(
-        ampi_product(&packed, x->rows, x->ld), ctx, AMP_ERR_INVALID_ARG, "%s: desc.%s is too large", where, x->name);
-    AMPI_REQUIRE(!x->output || x->stride != AMP_BROADCAST, ctx, AMP_ERR_INVALID_ARG,
+        ampi_product(&packed, x->rows, *x->ld), ctx, AMP_ERR_INVALID_ARG, "%s: desc.%s is too large", where, x->name);
+    AMPI_REQUIRE(!x->output || *x->stride != AMP_BROADCAST, ctx, AMP_ERR_INVALID_ARG,
         "%s: desc.stride_%s may not be AMP_BROADCAST: batches would overwrite each other", where, x->name);
-    if (x->stride == 0)
-        x->stride = packed;
-    else if (x->stride == AMP_BROADCAST)
-        x->stride = 0;
+    if (*x->stride == 0)
+        *x->stride = packed;
+    else if (*x->stride == AMP_BROADCAST)
+        *x->stride = 0;
     AMPI_REQUIRE(!x->output || !ampi_batches_overlap(x, batch), ctx, AMP_ERR_INVALID_ARG,
-        "%s: desc.stride_%s is %llu: batches would overwrite each other", where, x->name, AMPI_ULL(x->stride));
-    x->span = ampi_span(batch, x->stride, x->rows, x->ld, x->cols);
-    AMPI_REQUIRE(x->span != (size_t)-1, ctx, AMP_ERR_INVALID_ARG, "%s: desc.%s is too large", where, x->name);
+        "%s: desc.stride_%s is %llu: batches would overwrite each other", where, x->name, AMPI_ULL(*x->stride));
+    *x->span = ampi_span(batch, *x->stride, x->rows, *x->ld, x->cols);
+    AMPI_REQUIRE(*x->span != (size_t)-1, ctx, AMP_ERR_INVALID_ARG, "%s: desc.%s is too large", where, x->name);
     snprintf(full, sizeof full, "desc.%s", x->name);
-    return ampi_check_array(ctx, where, full, x->array, x->span, 1);
+    return ampi_check_array(ctx, where, full, x->array, *x->span, 1);
 }
 
 /* The scale that was given for an operand that is not FP8, or NULL. */
@@ -7416,40 +7414,28 @@ static const char *ampi_misplaced_scale(const amp_gemm_desc *d) {
     return d->amax_d ? "amax_d" : NULL;
 }
 
-/* The job's numbers: defaults, and what can be checked without shapes. */
-static amp_status ampi_gemm_numbers(amp_ctx *ctx, const char *where, const amp_gemm_desc *d, amp_gemm_job *j) {
-    const char *misplaced = ampi_misplaced_scale(d);
-    memset(j, 0, sizeof *j);
+/* A job's numbers: defaults, and what can be checked without shapes. */
+static amp_status ampi_gemm_numbers(amp_ctx *ctx, const char *where, amp_gemm_job *j) {
+    const char *misplaced = ampi_misplaced_scale(j);
     AMPI_REQUIRE(
-        (uint32_t)d->act <= (uint32_t)AMP_GELU, ctx, AMP_ERR_INVALID_ARG, "%s: desc.act is %d", where, (int)d->act);
-    AMPI_REQUIRE(!d->backward || !d->bias.data, ctx, AMP_ERR_INVALID_ARG,
+        (uint32_t)j->act <= (uint32_t)AMP_GELU, ctx, AMP_ERR_INVALID_ARG, "%s: desc.act is %d", where, (int)j->act);
+    AMPI_REQUIRE(!j->backward || !j->bias.data, ctx, AMP_ERR_INVALID_ARG,
         "%s: desc.bias is not supported with desc.backward", where);
     AMPI_REQUIRE(!misplaced, ctx, AMP_ERR_INVALID_ARG, "%s: desc.%s is for FP8 only", where, misplaced);
-    AMPI_TRY(ampi_check_words(ctx, where, "desc.alpha_ptr", d->alpha_ptr));
-    AMPI_TRY(ampi_check_words(ctx, where, "desc.beta_ptr", d->beta_ptr));
-    AMPI_TRY(ampi_check_words(ctx, where, "desc.scale_a", d->scale_a));
-    AMPI_TRY(ampi_check_words(ctx, where, "desc.scale_b", d->scale_b));
-    AMPI_TRY(ampi_check_words(ctx, where, "desc.scale_d", d->scale_d));
-    AMPI_TRY(ampi_check_words(ctx, where, "desc.amax_d", d->amax_d));
-    AMPI_TRY(ampi_optional(ctx, where, "desc", "alpha", &j->alpha, d->alpha, 1.0f));
-    AMPI_TRY(ampi_optional(ctx, where, "desc", "beta", &j->beta, d->beta, d->beta_ptr ? 1.0f : 0.0f));
-    j->m = d->m;
-    j->n = d->n;
-    j->k = d->k;
-    j->batch = d->batch ? d->batch : 1;
-    j->reads_c = ampi_nonzero(j->beta) ? 1u : 0u;
-    j->alpha_ptr = d->alpha_ptr;
-    if (j->reads_c) j->beta_ptr = d->beta_ptr;
-    j->scale_a = d->scale_a;
-    j->scale_b = d->scale_b;
-    j->scale_d = d->scale_d;
-    j->amax_d = d->amax_d;
-    j->act = d->act;
-    j->trans_a = d->trans_a != 0;
-    j->trans_b = d->trans_b != 0;
-    j->flags = d->flags | ctx->b->gemm_flags;
+    AMPI_TRY(ampi_check_words(ctx, where, "desc.alpha_ptr", j->alpha_ptr));
+    AMPI_TRY(ampi_check_words(ctx, where, "desc.beta_ptr", j->beta_ptr));
+    AMPI_TRY(ampi_check_words(ctx, where, "desc.scale_a", j->scale_a));
+    AMPI_TRY(ampi_check_words(ctx, where, "desc.scale_b", j->scale_b));
+    AMPI_TRY(ampi_check_words(ctx, where, "desc.scale_d", j->scale_d));
+    AMPI_TRY(ampi_check_words(ctx, where, "desc.amax_d", j->amax_d));
+    AMPI_TRY(ampi_optional(ctx, where, "desc", "alpha", &j->alpha.value, j->alpha, 1.0f));
+    AMPI_TRY(ampi_optional(ctx, where, "desc", "beta", &j->beta.value, j->beta, j->beta_ptr ? 1.0f : 0.0f));
+    j->batch = j->batch ? j->batch : 1;
+    j->trans_a = j->trans_a != 0;
+    j->trans_b = j->trans_b != 0;
+    j->backward = j->backward != 0;
+    j->flags |= ctx->b->gemm_flags;
     if (j->flags & AMP_GEMM_ORDERED) j->flags &= ~AMPI_GEMM_PERMISSIONS;
-    j->backward = d->backward && d->act != AMP_ACT_NONE;
     return AMP_OK;
 }
 
@@ -7461,51 +7447,48 @@ static ampi_stored ampi_stored_as(size_t rows, size_t cols, uint32_t transposed)
     s.cols = transposed ? rows : cols;
     return s;
 }
-static ampi_stored ampi_stored_a(const amp_gemm_desc *d) { return ampi_stored_as(d->m, d->k, d->trans_a); }
-static ampi_stored ampi_stored_b(const amp_gemm_desc *d) { return ampi_stored_as(d->k, d->n, d->trans_b); }
 
-/* The job's matrices, with leading dimensions and strides; spans[4] of a, b, c and d. */
-static amp_status ampi_gemm_shapes(
-    amp_ctx *ctx, const char *where, const amp_gemm_desc *d, amp_gemm_job *j, size_t spans[4]) {
-    const ampi_stored a = ampi_stored_a(d), b = ampi_stored_b(d);
-    size_t ldd = d->ldd ? d->ldd : d->n, i;
+/* Elements that the matrices of a product span. */
+typedef struct ampi_spans { size_t a, b, c, d; } ampi_spans;
+
+/* A job's matrices: leading dimensions and strides. */
+static amp_status ampi_gemm_shapes(amp_ctx *ctx, const char *where, amp_gemm_job *j, ampi_spans *span) {
+    const ampi_stored a = ampi_stored_as(j->m, j->k, j->trans_a), b = ampi_stored_as(j->k, j->n, j->trans_b);
+    const size_t ldd = j->ldd ? j->ldd : j->n;
     ampi_matrix x[4] = {
-        {"a", d->a, a.rows, a.cols, d->lda, d->stride_a, 0, 0},
-        {"b", d->b, b.rows, b.cols, d->ldb, d->stride_b, 0, 0},
-        {"d", d->d, d->m, d->n, d->ldd, d->stride_d, 0, 1},
-        {"c", d->c, d->m, d->n, d->ldc, d->stride_c, 0, 0},
+        {"a", j->a, a.rows, a.cols, &j->lda, &j->stride_a, 0, &span->a},
+        {"b", j->b, b.rows, b.cols, &j->ldb, &j->stride_b, 0, &span->b},
+        {"d", j->d, j->m, j->n, &j->ldd, &j->stride_d, 1, &span->d},
+        {"c", j->c, j->m, j->n, &j->ldc, &j->stride_c, 0, &span->c},
     };
-    if (!d->c.data) { /* d's own contents */
-        x[3].array = d->d;
-        if (!d->ldc) x[3].ld = ldd;
-        if (!d->stride_c) x[3].stride = d->stride_d;
+    size_t i;
+    if (!j->c.data) { /* d's own contents */
+        x[3].array = j->c = j->d;
+        if (!j->ldc) j->ldc = ldd;
+        if (!j->stride_c) j->stride_c = j->stride_d;
     }
-    AMPI_REQUIRE(!d->dbias.data || (j->batch == 1 && ldd == d->n), ctx, AMP_ERR_INVALID_ARG,
+    AMPI_REQUIRE(!j->dbias.data || (j->batch == 1 && ldd == j->n), ctx, AMP_ERR_INVALID_ARG,
         "%s: desc.dbias needs desc.batch 1 and a packed desc.d", where);
     for (i = 0; i < 4; i++)
         AMPI_TRY(ampi_check_matrix(ctx, where, &x[i], j->batch));
-    AMPI_TRY(ampi_check_array(ctx, where, "desc.bias", d->bias, d->n, 0));
-    AMPI_TRY(ampi_check_array(ctx, where, "desc.aux", d->aux, x[2].span, j->backward != 0));
-    AMPI_TRY(ampi_check_array(ctx, where, "desc.dbias", d->dbias, d->n, 0));
-    j->a = x[0].array;
-    j->b = x[1].array;
-    j->d = x[2].array;
-    j->c = x[3].array;
-    j->bias = d->bias;
-    j->dbias = d->dbias;
-    if (j->backward || !d->backward) j->aux = d->aux; /* the identity's derivative needs none */
-    j->lda = x[0].ld;
-    j->ldb = x[1].ld;
-    j->ldd = x[2].ld;
-    j->ldc = x[3].ld;
-    j->stride_a = x[0].stride;
-    j->stride_b = x[1].stride;
-    j->stride_d = x[2].stride;
-    j->stride_c = x[3].stride;
-    spans[0] = x[0].span;
-    spans[1] = x[1].span;
-    spans[2] = x[3].span;
-    spans[3] = x[2].span;
+    AMPI_TRY(ampi_check_array(ctx, where, "desc.bias", j->bias, j->n, 0));
+    AMPI_TRY(ampi_check_array(ctx, where, "desc.aux", j->aux, span->d, j->backward && j->act != AMP_ACT_NONE));
+    return ampi_check_array(ctx, where, "desc.dbias", j->dbias, j->n, 0);
+}
+
+/* The job of a desc: what is there is right, and what is not read is not there. */
+static amp_status ampi_gemm_resolve(amp_ctx *ctx, const char *where, amp_gemm_job *j, ampi_spans *span) {
+    AMPI_TRY(ampi_gemm_numbers(ctx, where, j));
+    AMPI_TRY(ampi_gemm_shapes(ctx, where, j, span));
+    if (j->backward && j->act == AMP_ACT_NONE) {
+        j->backward = 0;
+        j->aux.data = NULL;
+    }
+    j->d_dtype = NULL;
+    j->pin = AMP_AUTO;
+    if (ampi_nonzero(j->beta.value)) return AMP_OK;
+    j->c.data = NULL;
+    j->beta_ptr = NULL;
     return AMP_OK;
 }
 
@@ -7514,15 +7497,14 @@ static int ampi_c_is_d(const amp_gemm_job *j) {
 }
 
 /* Outputs may overlap nothing, but c may be d. */
-static amp_status ampi_gemm_overlaps(amp_ctx *ctx, const char *where, const amp_gemm_job *j, const size_t spans[4]) {
+static amp_status ampi_gemm_overlaps(amp_ctx *ctx, const char *where, const amp_gemm_job *j, const ampi_spans *span) {
     ampi_extent r[7];
-    r[0] = ampi_extent_of("desc.d", j->d, spans[3], 0, 1);
-    r[1] = ampi_extent_of("desc.a", j->a, j->k ? spans[0] : 0, 1, 0);
-    r[2] = ampi_extent_of("desc.b", j->b, j->k ? spans[1] : 0, 1, 0);
-    r[3] = ampi_extent_of(
-        "desc.c (only the same matrix is allowed)", j->c, j->reads_c && !ampi_c_is_d(j) ? spans[2] : 0, 1, 0);
+    r[0] = ampi_extent_of("desc.d", j->d, span->d, 0, 1);
+    r[1] = ampi_extent_of("desc.a", j->a, j->k ? span->a : 0, 1, 0);
+    r[2] = ampi_extent_of("desc.b", j->b, j->k ? span->b : 0, 1, 0);
+    r[3] = ampi_extent_of("desc.c (only the same matrix is allowed)", j->c, ampi_c_is_d(j) ? 0 : span->c, 1, 0);
     r[4] = ampi_extent_of("desc.bias", j->bias, j->n, 1, 0);
-    r[5] = ampi_extent_of("desc.aux", j->aux, spans[3], j->backward ? 1 : 0, !j->backward);
+    r[5] = ampi_extent_of("desc.aux", j->aux, span->d, j->backward ? 1 : 0, !j->backward);
     r[6] = ampi_extent_of("desc.dbias", j->dbias, j->n, 0, 1);
     return ampi_check_extents(ctx, where, r, 7);
 }
@@ -7540,25 +7522,29 @@ static amp_status ampi_gemm_empty(amp_ctx *ctx, const amp_gemm_job *j, const amp
     return ctx->b->zero(ctx, j->dbias.data, j->n * amp_dtype_size(j->dbias.dtype));
 }
 
-/* A product whose operands and dtypes are all given. */
-static amp_status ampi_gemm(amp_ctx *ctx, const char *where, const amp_gemm_desc *desc, const ampi_goal *goal) {
-    amp_gemm_job j;
-    size_t spans[4] = {0, 0, 0, 0};
-    AMPI_HAS(ctx, where, gemm);
-    AMPI_TRY(ampi_gemm_numbers(ctx, where, desc, &j));
-    AMPI_TRY(ampi_gemm_shapes(ctx, where, desc, &j, spans));
-    if (j.m == 0 || j.n == 0) return ampi_gemm_empty(ctx, &j, goal);
-    if (j.k) AMPI_TRY(ampi_same_factors(ctx, where, "desc.a", j.a, "desc.b", j.b));
-    if (j.reads_c) AMPI_TRY(ampi_same_dtype(ctx, where, "desc.c", j.c, "desc.d", j.d));
-    AMPI_TRY(ampi_gemm_overlaps(ctx, where, &j, spans));
-    if (!ampi_nonzero(j.alpha)) ampi_without_product(&j);
+/* A resolved product, whose operands are in the dtype in which they are read. */
+static amp_status ampi_gemm_finish(
+    amp_ctx *ctx, const char *where, amp_gemm_job *j, const ampi_spans *span, const ampi_goal *goal) {
+    if (j->m == 0 || j->n == 0) return ampi_gemm_empty(ctx, j, goal);
+    if (j->k) AMPI_TRY(ampi_same_factors(ctx, where, "desc.a", j->a, "desc.b", j->b));
+    if (j->c.data) AMPI_TRY(ampi_same_dtype(ctx, where, "desc.c", j->c, "desc.d", j->d));
+    AMPI_TRY(ampi_gemm_overlaps(ctx, where, j, span));
+    if (!ampi_nonzero(j->alpha.value)) ampi_without_product(j);
     switch (goal->kind) {
-    case AMPI_RUN: return ctx->b->gemm(ctx, &j);
-    case AMPI_TUNE: return ctx->b->gemm_tune ? ctx->b->gemm_tune(ctx, &j) : AMP_OK;
+    case AMPI_RUN: return ctx->b->gemm(ctx, j);
+    case AMPI_TUNE: return ctx->b->gemm_tune ? ctx->b->gemm_tune(ctx, j) : AMP_OK;
     case AMPI_EXPLAIN:
-    case AMPI_CHECK: return ctx->b->gemm_explain(ctx, goal->text, goal->bytes, &j);
+    case AMPI_CHECK: return ctx->b->gemm_explain(ctx, goal->text, goal->bytes, j);
     }
     return AMP_OK;
+}
+
+/* A product whose operands and dtypes are all given. */
+static amp_status ampi_gemm(amp_ctx *ctx, const char *where, amp_gemm_desc *d, const ampi_goal *goal) {
+    ampi_spans span;
+    AMPI_HAS(ctx, where, gemm);
+    AMPI_TRY(ampi_gemm_resolve(ctx, where, d, &span));
+    return ampi_gemm_finish(ctx, where, d, &span, goal);
 }
 
 /* ---- a product in a scope ---- */
@@ -7588,78 +7574,46 @@ static amp_dtype ampi_gemm_output(
     return amp_autocast_output(ctx, op, want);
 }
 
-/* As ampi_operand for an explanation: the same dtype and alignment, but no cast runs. */
-static amp_status ampi_operand_planned(
-    amp_ctx *ctx, const char *where, amp_array a, size_t n, amp_dtype want, amp_array *out) {
-    const amp_params *set = NULL;
-    const amp_param_entry *e;
-    size_t at = 0;
-    char *room = NULL;
-    *out = a;
-    if (want == AMP_AUTO || !a.data || n == 0 || a.dtype == want || ampi_is_f8(a.dtype)) return AMP_OK;
-    if (amp_dtype_size(a.dtype) == 0 || (a.count && a.count < n)) return AMP_OK; /* the verb will say so */
-    e = a.dtype == AMP_F32 ? ampi_find_weight(ctx, a.data, &set, &at) : NULL;
-    out->dtype = want;
-    if (e && e->model && e->model_dtype == want) {
-        out->data = (char *)e->model + at * amp_dtype_size(want);
-        return AMP_OK;
+/* The dtype of an automatic d is chosen, of an automatic aux follows it. */
+static amp_status ampi_gemm_choose(
+    amp_ctx *ctx, const char *where, amp_gemm_job *j, amp_op op, amp_op_class c, amp_dtype want) {
+    float beta = 0;
+    AMPI_TRY(ampi_optional(ctx, where, "desc", "beta", &beta, j->beta, j->beta_ptr ? 1.0f : 0.0f));
+    if (j->d.data && j->d.dtype == AMP_AUTO) {
+        AMPI_REQUIRE(j->d_dtype, ctx, AMP_ERR_INVALID_ARG,
+            "%s: desc.d.dtype is auto, but desc.d_dtype is NULL: the choice must be returned", where);
+        AMPI_REQUIRE(!ampi_nonzero(beta) || j->c.data, ctx, AMP_ERR_INVALID_ARG,
+            "%s: desc.d.dtype is auto, but with beta its contents are read: their dtype is needed", where);
+        j->d.dtype = ampi_gemm_output(ctx, j, ampi_nonzero(beta), op, c, want);
     }
-    AMPI_TRY(ampi_scope_room(ctx, where, n * amp_dtype_size(want), 0, &room));
-    out->data = room;
+    if (j->aux.data && j->aux.dtype == AMP_AUTO) j->aux.dtype = j->d.dtype;
     return AMP_OK;
-}
-
-/* The elements that a matrix of amp_gemm spans, before defaults are filled in. */
-static size_t ampi_matrix_span(size_t batch, size_t stride, size_t rows, size_t ld, size_t cols) {
-    if (!ld) ld = cols;
-    if (!stride) stride = rows * ld;
-    if (!batch) batch = 1;
-    return ampi_span(batch, stride == AMP_BROADCAST ? 0 : stride, rows, ld, cols);
-}
-
-/* d->a and d->b in the dtype that is wanted. */
-static amp_status ampi_gemm_operands(
-    amp_ctx *ctx, const char *where, amp_gemm_desc *d, amp_dtype want, const ampi_goal *goal) {
-    const ampi_stored a = ampi_stored_a(d), b = ampi_stored_b(d);
-    size_t na = ampi_matrix_span(d->batch, d->stride_a, a.rows, d->lda, a.cols);
-    size_t nb = ampi_matrix_span(d->batch, d->stride_b, b.rows, d->ldb, b.cols);
-    if (want == AMP_AUTO || na == (size_t)-1 || nb == (size_t)-1) return AMP_OK; /* ampi_gemm refuses such sizes */
-    if (goal->kind == AMPI_EXPLAIN) {
-        AMPI_TRY(ampi_operand_planned(ctx, where, d->a, na, want, &d->a));
-        return ampi_operand_planned(ctx, where, d->b, nb, want, &d->b);
-    }
-    AMPI_TRY(ampi_operand(ctx, where, d->a, na, want, &d->a));
-    return ampi_operand(ctx, where, d->b, nb, want, &d->b);
 }
 
 /* amp_gemm and its relatives: in a scope, or with automatic dtypes */
 static amp_status ampi_gemm_scoped(amp_ctx *ctx, const char *where, const amp_gemm_desc *desc, const ampi_goal *goal) {
-    amp_gemm_desc d;
+    const int plan = goal->kind == AMPI_EXPLAIN;
+    amp_gemm_job j;
     amp_op op;
     amp_op_class c;
     amp_dtype want;
-    float beta = 0;
+    ampi_spans span;
     ampi_mark mark;
     amp_status st;
     AMPI_CHECK_DESC(ctx, where, desc);
     AMPI_REQUIRE(
         !(desc->flags & ~AMPI_GEMM_FLAGS), ctx, AMP_ERR_INVALID_ARG, "%s: desc.flags has an unknown bit", where);
-    AMPI_TRY(ampi_optional(ctx, where, "desc", "beta", &beta, desc->beta, desc->beta_ptr ? 1.0f : 0.0f));
-    op = desc->batch > 1 ? AMP_OP_BMM : AMP_OP_MATMUL;
-    AMPI_TRY(ampi_wanted(ctx, where, op, desc->pin, desc->a, desc->b, &c, &want));
-    d = *desc;
-    if (d.d.data && d.d.dtype == AMP_AUTO) {
-        AMPI_REQUIRE(desc->d_dtype, ctx, AMP_ERR_INVALID_ARG,
-            "%s: desc.d.dtype is auto, but desc.d_dtype is NULL: the choice must be returned", where);
-        AMPI_REQUIRE(!ampi_nonzero(beta) || d.c.data, ctx, AMP_ERR_INVALID_ARG,
-            "%s: desc.d.dtype is auto, but with beta its contents are read: their dtype is needed", where);
-        d.d.dtype = ampi_gemm_output(ctx, desc, ampi_nonzero(beta), op, c, want);
-    }
-    if (d.aux.data && d.aux.dtype == AMP_AUTO) d.aux.dtype = d.d.dtype;
+    AMPI_HAS(ctx, where, gemm);
+    j = *desc;
+    op = j.batch > 1 ? AMP_OP_BMM : AMP_OP_MATMUL;
+    AMPI_TRY(ampi_wanted(ctx, where, op, j.pin, j.a, j.b, &c, &want));
+    AMPI_TRY(ampi_gemm_choose(ctx, where, &j, op, c, want));
+    AMPI_TRY(ampi_gemm_resolve(ctx, where, &j, &span));
     mark = ampi_scope_mark(ctx);
-    st = ampi_gemm_operands(ctx, where, &d, want, goal);
-    if (st == AMP_OK) st = ampi_gemm(ctx, where, &d, goal);
-    if (st == AMP_OK && desc->d_dtype) *desc->d_dtype = d.d.dtype;
+    st = ampi_operand(ctx, where, j.a, span.a, want, plan, &j.a);
+    if (st == AMP_OK) st = ampi_operand(ctx, where, j.b, span.b, want, plan, &j.b);
+    if (st == AMP_OK) st = ampi_gemm_finish(ctx, where, &j, &span, goal);
+    if (st == AMP_OK && desc->d_dtype) *desc->d_dtype = j.d.dtype;
     ampi_scope_pop(ctx, mark);
     return st;
 }
@@ -7697,18 +7651,28 @@ static amp_status ampi_do_gemm_explain(amp_ctx *ctx, char *text, size_t bytes, c
 AMP_API amp_status amp_gemm_explain(amp_ctx *ctx, char *text, size_t bytes, const amp_gemm_desc *desc) {
     AMPI_VERB(ctx, "amp_gemm_explain", ampi_do_gemm_explain(ctx, text, bytes, desc));
 }
-
 /* ---- layers ---- */
+
+/* A factor of a layer's products, as made by ampi_plain_factor or ampi_fp8_factor. */
+typedef struct ampi_factor {
+    amp_array array;
+    const float *scale;  /* of its FP8 elements, or NULL */
+    uint32_t transposed; /* 1: the array is the transpose of the layer's matrix */
+} ampi_factor;
+static ampi_factor ampi_plain_factor(amp_array array) {
+    ampi_factor f = AMP_ZERO;
+    f.array = array;
+    return f;
+}
 
 /* A layer as one of its verbs works on it. */
 typedef struct ampi_layer {
-    amp_linear_desc l; /* dtypes known; x and w as the products read them */
+    amp_linear_desc l; /* dtypes known */
     size_t nx, nw, ny; /* elements of [rows, in], [out, in], [rows, out] */
     amp_dtype want;    /* x, w and dy are read in this dtype; AMP_AUTO: as they are */
-    amp_array dy;      /* backward: l.dy, or its cast */
     const ampi_goal *goal;
-    int fp8;                      /* 1: the products read these, in l.scratch. Backward: x and w are transposed */
-    amp_array x8, w8, dy8, dy8_t; /* data NULL: not wanted */
+    int fp8; /* 1: the factors are FP8 copies in l.scratch; backward's of x and w are transposed */
+    ampi_factor x, w, dy, dy_by_rows; /* what the products read; the last for dw, which sums over rows */
 } ampi_layer;
 
 static int ampi_chain_fits(const amp_linear_desc *first, const amp_linear_desc *second) {
@@ -7799,6 +7763,9 @@ static int ampi_wants_fp8(const amp_ctx *ctx, const amp_linear_desc *l, amp_op_c
     if (!r->enabled || r->pin != AMP_AUTO) return 0;
     return r->policy.preset == AMP_PRESET_FP8 && c == AMP_CLASS_LOWER;
 }
+static amp_dtype ampi_fp8_dtype(const amp_linear_desc *l, size_t which) {
+    return which < 2 ? l->fp8->desc.forward : l->fp8->desc.backward;
+}
 static amp_status ampi_check_fp8(amp_ctx *ctx, const char *where, const amp_linear_desc *l) {
     AMPI_REQUIRE(l->fp8->ctx == ctx, ctx, AMP_ERR_INVALID_ARG, "%s: fp8 belongs to a different context", where);
     AMPI_REQUIRE(l->fp8->desc.tensors >= 3 && l->fp8_first <= l->fp8->desc.tensors - 3, ctx, AMP_ERR_INVALID_ARG,
@@ -7807,24 +7774,25 @@ static amp_status ampi_check_fp8(amp_ctx *ctx, const char *where, const amp_line
     AMPI_TRY(ampi_check_source(ctx, where, "x", l->x));
     return ampi_check_source(ctx, where, "w", l->w);
 }
-/* A piece of the scratch memory, from *at on. */
-static amp_array ampi_fp8_piece(const ampi_layer *layer, amp_dtype t, size_t n, size_t *at) {
-    char *scratch = (char *)layer->l.scratch;
-    amp_array a = amp_arrn(scratch ? scratch + *at : NULL, t, n);
+/* The FP8 copy of x, w or dy (number 0, 1 and 2 of the layer's tensors) in the scratch memory, from *at on. */
+static ampi_factor ampi_fp8_factor(const amp_linear_desc *l, size_t which, uint32_t transposed, size_t n, size_t *at) {
+    char *scratch = (char *)l->scratch;
+    ampi_factor f;
+    f.array = amp_arrn(scratch ? scratch + *at : NULL, ampi_fp8_dtype(l, which), n);
+    f.scale = amp_fp8_inverse_ptr(l->fp8, l->fp8_first + which);
+    f.transposed = transposed;
     *at += (size_t)ampi_round256(n);
-    return a;
+    return f;
 }
-/* Where the copies go. */
-static amp_status ampi_fp8_places(amp_ctx *ctx, const char *where, ampi_layer *layer, int backward) {
+static amp_status ampi_fp8_factors(amp_ctx *ctx, const char *where, ampi_layer *layer, uint32_t backward) {
     const amp_linear_desc *l = &layer->l;
-    const amp_fp8_desc *d = &l->fp8->desc;
     size_t at = 0;
     layer->fp8 = 1;
-    layer->x8 = ampi_fp8_piece(layer, d->forward, layer->nx, &at);
-    layer->w8 = ampi_fp8_piece(layer, d->forward, layer->nw, &at);
+    layer->x = ampi_fp8_factor(l, 0, backward, layer->nx, &at);
+    layer->w = ampi_fp8_factor(l, 1, backward, layer->nw, &at);
     if (backward) {
-        layer->dy8 = ampi_fp8_piece(layer, d->backward, layer->ny, &at);
-        layer->dy8_t = ampi_fp8_piece(layer, d->backward, layer->ny, &at);
+        layer->dy = ampi_fp8_factor(l, 2, 0, layer->ny, &at);
+        layer->dy_by_rows = ampi_fp8_factor(l, 2, 1, layer->ny, &at);
     }
     AMPI_REQUIRE(l->scratch && at <= l->scratch_bytes, ctx, AMP_ERR_INVALID_ARG,
         "%s: scratch has %llu bytes, but the FP8 copies need %llu", where, AMPI_ULL(l->scratch ? l->scratch_bytes : 0),
@@ -7854,12 +7822,10 @@ static amp_status ampi_fp8_extents(amp_ctx *ctx, const char *where, const ampi_l
     }
     return ampi_check_extents(ctx, where, r, n);
 }
-/* Casts of x, w and dy of a layer: number 0, 1 and 2 of its tensors. */
-static amp_quantize_job ampi_fp8_of(const ampi_layer *layer, size_t which, amp_array from, size_t rows, size_t cols) {
-    const amp_linear_desc *l = &layer->l;
-    const amp_fp8_desc *d = &l->fp8->desc;
-    amp_dtype t = which < 2 ? d->forward : d->backward;
-    amp_quantize_job j = ampi_fp8_job(l->fp8, l->fp8_first + which, t);
+/* The cast of x, w or dy. */
+static amp_quantize_job ampi_fp8_cast(
+    const amp_linear_desc *l, size_t which, amp_array from, size_t rows, size_t cols) {
+    amp_quantize_job j = ampi_fp8_job(l->fp8, l->fp8_first + which, ampi_fp8_dtype(l, which));
     j.src = from;
     j.rows = rows;
     j.cols = cols;
@@ -7867,11 +7833,11 @@ static amp_quantize_job ampi_fp8_of(const ampi_layer *layer, size_t which, amp_a
 }
 static amp_status ampi_fp8_forward(amp_ctx *ctx, const ampi_layer *layer) {
     const amp_linear_desc *l = &layer->l;
-    amp_quantize_job x = ampi_fp8_of(layer, 0, l->x, l->rows, l->in);
-    amp_quantize_job w = ampi_fp8_of(layer, 1, l->w, l->out, l->in);
+    amp_quantize_job x = ampi_fp8_cast(l, 0, l->x, l->rows, l->in);
+    amp_quantize_job w = ampi_fp8_cast(l, 1, l->w, l->out, l->in);
     if (!layer->ny) return AMP_OK;
-    x.dst = layer->x8;
-    w.dst = layer->w8;
+    x.dst = layer->x.array;
+    w.dst = layer->w.array;
     x.keep = w.keep = l->fp8_keep != 0;
     AMPI_TRY(ctx->b->quantize(ctx, &x));
     return ctx->b->quantize(ctx, &w);
@@ -7879,15 +7845,15 @@ static amp_status ampi_fp8_forward(amp_ctx *ctx, const ampi_layer *layer) {
 /* For dw = dy^T x both transposed; for dx = dy w the weights. */
 static amp_status ampi_fp8_backward(amp_ctx *ctx, const ampi_layer *layer) {
     const amp_linear_desc *l = &layer->l;
-    amp_quantize_job x = ampi_fp8_of(layer, 0, l->x, l->rows, l->in);
-    amp_quantize_job w = ampi_fp8_of(layer, 1, l->w, l->out, l->in);
-    amp_quantize_job dy = ampi_fp8_of(layer, 2, l->dy, l->rows, l->out);
+    amp_quantize_job x = ampi_fp8_cast(l, 0, l->x, l->rows, l->in);
+    amp_quantize_job w = ampi_fp8_cast(l, 1, l->w, l->out, l->in);
+    amp_quantize_job dy = ampi_fp8_cast(l, 2, l->dy, l->rows, l->out);
     if (!layer->ny || !(l->dw.data || l->dx.data)) return AMP_OK;
-    x.dst_t = layer->x8;
-    w.dst_t = layer->w8;
+    x.dst_t = layer->x.array;
+    w.dst_t = layer->w.array;
     x.keep = w.keep = 1;
-    if (l->dx.data) dy.dst = layer->dy8;
-    if (l->dw.data) dy.dst_t = layer->dy8_t;
+    if (l->dx.data) dy.dst = layer->dy.array;
+    if (l->dw.data) dy.dst_t = layer->dy_by_rows.array;
     if (l->dw.data) AMPI_TRY(ctx->b->quantize(ctx, &x));
     if (l->dx.data) AMPI_TRY(ctx->b->quantize(ctx, &w));
     return ctx->b->quantize(ctx, &dy);
@@ -7919,47 +7885,52 @@ static amp_status ampi_forward_dtypes(amp_ctx *ctx, const char *where, ampi_laye
     if (!ampi_wants_fp8(ctx, l, c)) return AMP_OK;
     AMPI_TRY(ampi_check_fp8(ctx, where, l));
     made->used = l->fp8->desc.forward;
-    return ampi_fp8_places(ctx, where, layer, 0);
+    return ampi_fp8_factors(ctx, where, layer, 0);
 }
 
-static amp_status ampi_forward_operands(amp_ctx *ctx, const char *where, const ampi_layer *layer, amp_gemm_desc *g) {
-    const amp_linear_desc *l = &layer->l;
-    if (layer->fp8) {
-        g->a = layer->x8;
-        g->b = layer->w8;
-        g->scale_a = amp_fp8_inverse_ptr(l->fp8, l->fp8_first);
-        g->scale_b = amp_fp8_inverse_ptr(l->fp8, l->fp8_first + 1);
-        return AMP_OK;
-    }
-    AMPI_TRY(ampi_operand(ctx, where, l->x, layer->nx, layer->want, &g->a));
-    AMPI_TRY(ampi_operand(ctx, where, l->w, layer->nw, layer->want, &g->b));
-    return layer->ny ? ampi_same_factors(ctx, where, "x", g->a, "w", g->b) : AMP_OK;
+/* The factors of a product: a as it is or transposed, b likewise, on top of how they lie in memory. */
+static void ampi_put_factors(amp_gemm_desc *g, ampi_factor a, uint32_t trans_a, ampi_factor b, uint32_t trans_b) {
+    g->a = a.array;
+    g->b = b.array;
+    g->scale_a = a.scale;
+    g->scale_b = b.scale;
+    g->trans_a = trans_a ^ a.transposed;
+    g->trans_b = trans_b ^ b.transposed;
 }
-static amp_status ampi_forward_product(amp_ctx *ctx, const char *where, const ampi_layer *layer) {
+
+static amp_status ampi_forward_factors(amp_ctx *ctx, const char *where, ampi_layer *layer) {
+    const amp_linear_desc *l = &layer->l;
+    if (layer->fp8) return AMP_OK;
+    layer->x = layer->w = ampi_plain_factor(l->x);
+    AMPI_TRY(ampi_operand(ctx, where, l->x, layer->nx, layer->want, 0, &layer->x.array));
+    AMPI_TRY(ampi_operand(ctx, where, l->w, layer->nw, layer->want, 0, &layer->w.array));
+    return layer->ny ? ampi_same_factors(ctx, where, "x", layer->x.array, "w", layer->w.array) : AMP_OK;
+}
+/* Y[rows,out] = act(X[rows,in] W^T[in,out] + bias) */
+static amp_status ampi_forward_product(
+    amp_ctx *ctx, const char *where, const ampi_layer *layer, const ampi_goal *goal) {
     const amp_linear_desc *l = &layer->l;
     amp_gemm_desc g = AMP_ZERO;
-    AMPI_TRY(ampi_forward_operands(ctx, where, layer, &g));
+    ampi_put_factors(&g, layer->x, 0, layer->w, 1);
     g.act = l->act;
     g.m = l->rows;
     g.n = l->out;
     g.k = l->in;
-    g.trans_b = 1;
     g.d = l->y;
     g.bias = ampi_bias(ctx, l->bias, layer->want);
     g.aux = l->aux;
     g.flags = l->flags;
-    return ampi_failed_in(ctx, where, ampi_gemm(ctx, "amp_gemm", &g, layer->goal));
+    return ampi_failed_in(ctx, where, ampi_gemm(ctx, "amp_gemm", &g, goal));
 }
 /* FP8: what can be refused comes before the casts, which move the scales. */
-static amp_status ampi_forward_run(amp_ctx *ctx, const char *where, const ampi_layer *layer) {
-    ampi_layer check = *layer;
+static amp_status ampi_forward_run(amp_ctx *ctx, const char *where, ampi_layer *layer) {
+    AMPI_TRY(ampi_forward_factors(ctx, where, layer));
     if (layer->fp8 && layer->goal->kind == AMPI_RUN) {
-        check.goal = &ampi_goal_check;
         AMPI_TRY(ampi_fp8_extents(ctx, where, layer, 0));
-        AMPI_TRY(ampi_forward_product(ctx, where, &check));
+        AMPI_TRY(ampi_forward_product(ctx, where, layer, &ampi_goal_check));
         AMPI_TRY(ampi_failed_in(ctx, where, ampi_fp8_forward(ctx, layer)));
     }
-    return ampi_forward_product(ctx, where, layer);
+    return ampi_forward_product(ctx, where, layer, layer->goal);
 }
 
 /* What the product would refuse, in the layer's own names. */
@@ -8018,7 +7989,7 @@ static amp_status ampi_backward_dtypes(amp_ctx *ctx, const char *where, ampi_lay
     if (!r && l->pin != AMP_AUTO) return AMP_OK;
     AMPI_TRY(ampi_check_fp8(ctx, where, l));
     AMPI_TRY(ampi_check_source(ctx, where, "dy", l->dy));
-    return ampi_fp8_places(ctx, where, layer, 1);
+    return ampi_fp8_factors(ctx, where, layer, 1);
 }
 
 /* What the layer before left for its derivative; data NULL: it has no act. */
@@ -8054,24 +8025,29 @@ static amp_status ampi_check_backward(amp_ctx *ctx, const char *where, const amp
     return AMP_OK;
 }
 
-/* Operands as forward's product read them, and room for dy in that dtype. */
-static amp_status ampi_backward_operands(amp_ctx *ctx, const char *where, ampi_layer *layer) {
-    amp_linear_desc *l = &layer->l;
-    layer->dy = l->dy;
+/* Factors as forward's product read them, and room for dy in that dtype. */
+static amp_status ampi_backward_factors(amp_ctx *ctx, const char *where, ampi_layer *layer) {
+    const amp_linear_desc *l = &layer->l;
     if (layer->fp8) return AMP_OK;
+    layer->x = ampi_plain_factor(l->x);
+    layer->w = ampi_plain_factor(l->w);
+    layer->dy = ampi_plain_factor(l->dy);
     if (layer->want != AMP_AUTO) {
-        if (l->dw.data) AMPI_TRY(ampi_operand(ctx, where, l->x, layer->nx, layer->want, &l->x));
-        if (l->dx.data) AMPI_TRY(ampi_operand(ctx, where, l->w, layer->nw, layer->want, &l->w));
+        if (l->dw.data) AMPI_TRY(ampi_operand(ctx, where, l->x, layer->nx, layer->want, 0, &layer->x.array));
+        if (l->dx.data) AMPI_TRY(ampi_operand(ctx, where, l->w, layer->nw, layer->want, 0, &layer->w.array));
         if (layer->ny && l->dy.dtype != layer->want && !ampi_is_f8(l->dy.dtype)) {
             char *to = NULL;
             AMPI_TRY(ampi_scope_room(ctx, where, layer->ny * amp_dtype_size(layer->want), 0, &to));
-            layer->dy = amp_arrn(to, layer->want, layer->ny);
+            layer->dy.array = amp_arrn(to, layer->want, layer->ny);
         }
     }
-    if (layer->ny && l->dx.data) AMPI_TRY(ampi_same_factors(ctx, where, "dy", layer->dy, "w", l->w));
-    if (layer->ny && l->dw.data) AMPI_TRY(ampi_same_factors(ctx, where, "dy", layer->dy, "x", l->x));
+    layer->dy_by_rows = layer->dy;
+    if (layer->ny && l->dx.data) AMPI_TRY(ampi_same_factors(ctx, where, "dy", layer->dy.array, "w", layer->w.array));
+    if (layer->ny && l->dw.data) AMPI_TRY(ampi_same_factors(ctx, where, "dy", layer->dy.array, "x", layer->x.array));
     return AMP_OK;
 }
+/* Do the products read a cast of dy in one of their dtypes? */
+static int ampi_casts_dy(const ampi_layer *layer) { return !layer->fp8 && layer->dy.array.data != layer->l.dy.data; }
 
 /* dy through the activation, in place, to the products' dtype, and its column sums; a layer with `after` leaves act and
    dbias there. */
@@ -8080,7 +8056,7 @@ static amp_status ampi_gradient_before_act(amp_ctx *ctx, const ampi_layer *layer
     const amp_array none = AMP_ZERO, dbias = l->after ? none : l->dbias;
     amp_bias_grad_job j = AMP_ZERO;
     amp_cast_desc c = AMP_ZERO;
-    int cast = layer->dy.data != l->dy.data;
+    int cast = ampi_casts_dy(layer);
     if (!layer->ny) {
         if (!dbias.data || l->accumulate) return AMP_OK;
         return ctx->b->zero(ctx, dbias.data, l->out * amp_dtype_size(dbias.dtype));
@@ -8094,51 +8070,38 @@ static amp_status ampi_gradient_before_act(amp_ctx *ctx, const ampi_layer *layer
     if (!cast) j.dbias = dbias;
     if (j.act != AMP_ACT_NONE || j.dbias.data) AMPI_TRY(ctx->b->bias_grad(ctx, &j));
     if (!cast) return AMP_OK;
-    AMPI_TRY(ctx->b->cast(ctx, layer->dy, l->dy, layer->ny, &c));
+    AMPI_TRY(ctx->b->cast(ctx, layer->dy.array, l->dy, layer->ny, &c));
     ctx->scope->info.casts++;
     if (!dbias.data) return AMP_OK;
-    j.dy = layer->dy; /* what the products read is what is summed */
+    j.dy = layer->dy.array; /* what the products read is what is summed */
     j.act = AMP_ACT_NONE;
     j.dbias = dbias;
     return ctx->b->bias_grad(ctx, &j);
 }
 
 /* dW[out,in] = dY^T[out,rows] X[rows,in] */
-static amp_status ampi_weight_gradient(amp_ctx *ctx, const ampi_layer *layer) {
+static amp_status ampi_weight_gradient(amp_ctx *ctx, const ampi_layer *layer, const ampi_goal *goal) {
     const amp_linear_desc *l = &layer->l;
     amp_gemm_desc g = AMP_ZERO;
+    ampi_put_factors(&g, layer->dy_by_rows, 1, layer->x, 0);
     g.m = l->out;
     g.n = l->in;
     g.k = l->rows;
-    g.a = layer->fp8 ? layer->dy8_t : layer->dy;
-    g.trans_a = !layer->fp8;
-    g.b = layer->fp8 ? layer->x8 : l->x;
-    g.trans_b = layer->fp8 != 0;
-    if (layer->fp8) {
-        g.scale_a = amp_fp8_inverse_ptr(l->fp8, l->fp8_first + 2);
-        g.scale_b = amp_fp8_inverse_ptr(l->fp8, l->fp8_first);
-    }
     g.d = l->dw;
     g.beta = amp_opt(l->accumulate ? 1.0f : 0.0f);
     g.flags = l->flags;
-    return ampi_gemm(ctx, "amp_gemm", &g, layer->goal);
+    return ampi_gemm(ctx, "amp_gemm", &g, goal);
 }
 
 /* dX[rows,in] = dY[rows,out] W[out,in], then through the act of the layer before */
-static amp_status ampi_input_gradient(amp_ctx *ctx, const ampi_layer *layer) {
+static amp_status ampi_input_gradient(amp_ctx *ctx, const ampi_layer *layer, const ampi_goal *goal) {
     const amp_linear_desc *l = &layer->l, *b = l->before;
     amp_gemm_desc g = AMP_ZERO;
     amp_bias_grad_job j = AMP_ZERO;
+    ampi_put_factors(&g, layer->dy, 0, layer->w, 0);
     g.m = l->rows;
     g.n = l->in;
     g.k = l->out;
-    g.a = layer->fp8 ? layer->dy8 : layer->dy;
-    g.b = layer->fp8 ? layer->w8 : l->w;
-    g.trans_b = layer->fp8 != 0;
-    if (layer->fp8) {
-        g.scale_a = amp_fp8_inverse_ptr(l->fp8, l->fp8_first + 2);
-        g.scale_b = amp_fp8_inverse_ptr(l->fp8, l->fp8_first + 1);
-    }
     g.d = l->dx;
     g.flags = l->flags;
     if (b) {
@@ -8147,8 +8110,8 @@ static amp_status ampi_input_gradient(amp_ctx *ctx, const ampi_layer *layer) {
         g.aux = ampi_saved_before(l);
         if (!b->accumulate) g.dbias = b->dbias;
     }
-    AMPI_TRY(ampi_gemm(ctx, "amp_gemm", &g, layer->goal));
-    if (!b || !b->accumulate || !b->dbias.data || !l->rows || layer->goal->kind != AMPI_RUN) return AMP_OK;
+    AMPI_TRY(ampi_gemm(ctx, "amp_gemm", &g, goal));
+    if (!b || !b->accumulate || !b->dbias.data || !l->rows || goal->kind != AMPI_RUN) return AMP_OK;
     j.dy = l->dx;
     j.rows = l->rows;
     j.cols = l->in;
@@ -8157,23 +8120,24 @@ static amp_status ampi_input_gradient(amp_ctx *ctx, const ampi_layer *layer) {
     return ctx->b->bias_grad(ctx, &j);
 }
 
-static amp_status ampi_backward_products(amp_ctx *ctx, const ampi_layer *layer) {
-    if (layer->l.dw.data) AMPI_TRY(ampi_weight_gradient(ctx, layer));
-    return layer->l.dx.data ? ampi_input_gradient(ctx, layer) : AMP_OK;
+static amp_status ampi_backward_products(amp_ctx *ctx, const ampi_layer *layer, const ampi_goal *goal) {
+    if (layer->l.dw.data) AMPI_TRY(ampi_weight_gradient(ctx, layer, goal));
+    return layer->l.dx.data ? ampi_input_gradient(ctx, layer, goal) : AMP_OK;
 }
 /* The stages: 1 act and dbias, 2 dw, 3 dx. */
 static amp_status ampi_check_backward_extents(amp_ctx *ctx, const ampi_layer *layer) {
     const amp_linear_desc *l = &layer->l, *b = l->before;
     const amp_array none = AMP_ZERO;
     int act = l->act != AMP_ACT_NONE && !l->after;
-    int last = layer->dy.data == l->dy.data ? 3 : 1; /* 1: its cast is read */
+    const amp_array x = layer->fp8 ? l->x : layer->x.array, w = layer->fp8 ? l->w : layer->w.array;
+    int last = ampi_casts_dy(layer) ? 1 : 3; /* 1: its cast is read */
     ampi_extent r[9];
     r[0] = ampi_extent_of("dy", l->dy, layer->ny, last, act);
     r[1] = ampi_extent_of("y (GELU: aux)", act ? ampi_saved(l) : none, layer->ny, 1, 0);
     r[2] = ampi_extent_of("dbias", l->after ? none : l->dbias, l->out, 0, 1);
-    r[3] = ampi_extent_of("x", l->dw.data ? l->x : none, layer->nx, 2, 0);
+    r[3] = ampi_extent_of("x", l->dw.data ? x : none, layer->nx, 2, 0);
     r[4] = ampi_extent_of("dw", l->dw, layer->nw, 0, 2);
-    r[5] = ampi_extent_of("w", l->dx.data ? l->w : none, layer->nw, 3, 0);
+    r[5] = ampi_extent_of("w", l->dx.data ? w : none, layer->nw, 3, 0);
     r[6] = ampi_extent_of("dx", l->dx, layer->nx, 0, 3);
     r[7] = ampi_extent_of("before->dbias", b ? b->dbias : none, l->in, 0, 3);
     r[8] = ampi_extent_of("before->aux or y", ampi_saved_before(l), layer->nx, 3, 0);
@@ -8182,16 +8146,14 @@ static amp_status ampi_check_backward_extents(amp_ctx *ctx, const ampi_layer *la
 /* Everything that can be refused is looked at before the first write: a call that was corrected starts from the same
    gradients. */
 static amp_status ampi_backward_gradients(amp_ctx *ctx, const ampi_layer *layer) {
-    ampi_layer check = *layer;
     if (layer->goal->kind == AMPI_RUN) {
-        check.goal = &ampi_goal_check;
         AMPI_TRY(ampi_check_backward_extents(ctx, layer));
         if (layer->fp8) AMPI_TRY(ampi_fp8_extents(ctx, "amp_linear_backward", layer, 1));
-        AMPI_TRY(ampi_backward_products(ctx, &check));
+        AMPI_TRY(ampi_backward_products(ctx, layer, &ampi_goal_check));
         AMPI_TRY(ampi_gradient_before_act(ctx, layer));
         if (layer->fp8) AMPI_TRY(ampi_fp8_backward(ctx, layer));
     }
-    return ampi_backward_products(ctx, layer);
+    return ampi_backward_products(ctx, layer, layer->goal);
 }
 
 static amp_status ampi_backward(amp_ctx *ctx, const char *where, const amp_linear_desc *desc, const ampi_goal *goal) {
@@ -8203,7 +8165,7 @@ static amp_status ampi_backward(amp_ctx *ctx, const char *where, const amp_linea
     AMPI_TRY(ampi_backward_dtypes(ctx, where, &layer));
     AMPI_TRY(ampi_check_backward(ctx, where, &layer));
     mark = ampi_scope_mark(ctx);
-    st = ampi_backward_operands(ctx, where, &layer);
+    st = ampi_backward_factors(ctx, where, &layer);
     if (st == AMP_OK) st = ampi_failed_in(ctx, where, ampi_backward_gradients(ctx, &layer));
     ampi_scope_pop(ctx, mark);
     return st;
@@ -8230,7 +8192,6 @@ static amp_status ampi_do_linear_tune(amp_ctx *ctx, const amp_linear_desc *desc)
 AMP_API amp_status amp_linear_tune(amp_ctx *ctx, const amp_linear_desc *desc) {
     AMPI_VERB(ctx, "amp_linear_tune", ampi_do_linear_tune(ctx, desc));
 }
-
 /* ---- losses ---- */
 
 /* What can be checked without arrays. */
@@ -11722,7 +11683,7 @@ static void ampi_epilogue(const ampi_kernels *kn, const amp_gemm_job *d, float *
     size_t at = batch * d->stride_d + row * d->ldd + col, i;
     float alpha = amp_gemm_alpha(d);
     if (ampi_bits(alpha) != 0x3f800000u) (void)kn->scale(acc, acc, n, alpha);
-    if (d->reads_c) {
+    if (d->c.data) {
         const float *c = ampi_floats(kn, d->c, batch * d->stride_c + row * d->ldc + col, n, other);
         kn->axpy(acc, c, n, amp_gemm_beta(d));
     }
@@ -11932,7 +11893,7 @@ static void ampi_gemm_packed(ampi_gemm_blocks *j) {
 /* A contiguous column is a row of the transposed product. */
 static int ampi_is_column(const amp_gemm_job *d) {
     if (d->n != 1 || d->m == 1 || d->bias.data) return 0;
-    return d->ldd == 1 && (!d->reads_c || d->ldc == 1);
+    return d->ldd == 1 && (!d->c.data || d->ldc == 1);
 }
 static amp_gemm_job ampi_as_row(const amp_gemm_job *d) {
     amp_gemm_job t = *d;

@@ -45,6 +45,7 @@ typedef struct amp_gemm_desc { /* D[m,n] = act( alpha * op(A)[m,k] * op(B)[k,n] 
     amp_dtype *d_dtype; /* host: d's dtype is returned here. Needed when d.dtype is AMP_AUTO, else NULL is fine */
     amp_dtype pin;      /* a and b are read in this dtype; AMP_AUTO => as the scope says, else as they are. The copies
                            need an arena: STAGE before the first amp_autocast_begin */
+    uint32_t _pad;
     uint64_t _end;
 } amp_gemm_desc;
 

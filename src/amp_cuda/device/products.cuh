@@ -86,7 +86,7 @@ AMPI_K void ampi_k_gemm_store(
     const amp_gemm_job &p, size_t z, size_t i, size_t j, float sum, float alpha, float beta, uint32_t *amax) {
     size_t at = z * p.stride_d + i * p.ldd + j;
     float c = 0.0f, bias = 0.0f, saved = 0.0f, before, v;
-    if (p.reads_c) c = amp_load(p.c.data, p.c.dtype, z * p.stride_c + i * p.ldc + j);
+    if (p.c.data) c = amp_load(p.c.data, p.c.dtype, z * p.stride_c + i * p.ldc + j);
     if (p.bias.data) bias = amp_load(p.bias.data, p.bias.dtype, j);
     if (p.backward) saved = amp_load(p.aux.data, p.aux.dtype, at);
     v = amp_epilogue_one(&p, sum, alpha, beta, c, bias, saved, &before, amax);
