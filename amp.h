@@ -871,10 +871,12 @@ typedef struct amp_gemm_desc { /* D[m,n] = act( alpha * op(A)[m,k] * op(B)[k,n] 
     amp_act act;
     uint32_t backward;         /* 1: the value before act times act's derivative at aux. No bias */
     uint32_t trans_a, trans_b; /* 1: A is stored [k,m], B is stored [n,k] */
-    uint32_t flags;            /* AMP_GEMM_*, or 0 */
-    size_t m, n, k;            /* any may be 0: m or n 0 does nothing; k 0 gives the product 0 */
-    amp_array a, b, c, d;      /* c: data NULL => d; read only when beta is not 0 (NaN in it is harmless otherwise) */
-    amp_array bias;            /* n elements of any dtype, or data NULL */
+    uint32_t flags, _pad;      /* flags: AMP_GEMM_*, or 0 */
+    amp_dtype pin;        /* a and b are read in this dtype; AMP_AUTO => as the scope says, else as they are. The copies
+                           need an arena: STAGE before the first amp_autocast_begin */
+    size_t m, n, k;       /* any may be 0: m or n 0 does nothing; k 0 gives the product 0 */
+    amp_array a, b, c, d; /* c: data NULL => d; read only when beta is not 0 (NaN in it is harmless otherwise) */
+    amp_array bias;       /* n elements of any dtype, or data NULL */
     amp_array aux; /* [m,n] with d's leading dimension and stride, or data NULL. Output: the value before act. backward:
                       input, as the forward product left it (for ReLU the forward d will do) */
     amp_array dbias; /* output, n elements of any dtype, or data NULL: column sums of d. Batch 1 and ldd 0 or n only */
@@ -889,9 +891,6 @@ typedef struct amp_gemm_desc { /* D[m,n] = act( alpha * op(A)[m,k] * op(B)[k,n] 
     const float *scale_d;                /* context memory, FP8 d only: d = scale_d * act(...), saturated; NULL => 1 */
     float *amax_d;      /* output in context memory, FP8 d only: largest |act(...)|, before scale_d; or NULL */
     amp_dtype *d_dtype; /* host: d's dtype is returned here. Needed when d.dtype is AMP_AUTO, else NULL is fine */
-    amp_dtype pin;      /* a and b are read in this dtype; AMP_AUTO => as the scope says, else as they are. The copies
-                           need an arena: STAGE before the first amp_autocast_begin */
-    uint32_t _pad;
     uint64_t _end;
 } amp_gemm_desc;
 
@@ -2079,7 +2078,7 @@ typedef enum amp_update_kind { AMP_UPDATE_LIST(AMP_X) AMP_UPDATE_COUNT } amp_upd
 AMP_INLINE int amp_moments_of(amp_update_kind update, float momentum) {
     switch (update) {
 #define AMP_X(kind, rule, moments) \
-    case kind: return moments;
+case kind: return moments;
         AMP_UPDATE_LIST(AMP_X)
 #undef AMP_X
     case AMP_UPDATE_COUNT: break;
@@ -2221,6 +2220,7 @@ AMP_INLINE float amp_epilogue_one(const amp_gemm_job *j, float sum, float alpha,
     *before = v;
     return amp_epilogue_act(j, v, saved, amax);
 }
+
 /* ---- FP8 with a scale per tensor: the rules of >>fp8 ---- */
 
 /* The scale for an amax; `otherwise` for 0 and Inf. Of an amax so small that the quotient is Inf, the largest float. */
@@ -7114,6 +7114,7 @@ static amp_status ampi_do_autocast_input(amp_ctx *ctx, amp_array *out, amp_op op
 AMP_API amp_status amp_autocast_input(amp_ctx *ctx, amp_array *out, amp_op op, const amp_array *in, size_t n) {
     AMPI_VERB(ctx, "amp_autocast_input", ampi_do_autocast_input(ctx, out, op, in, n));
 }
+
 /* ==== >>front-fp8 ================================================================================================
    Scales of FP8 tensors, quantisation.   tests: tests/test_fp8.c */
 
@@ -7365,8 +7366,7 @@ static amp_status ampi_check_pin(amp_ctx *ctx, const char *where, amp_dtype pin)
 
 /* ---- one product ---- */
 
-/* One matrix of a product. Its ld and stride are the job's, the user's before ampi_check_matrix and complete afterwards.
- */
+/* One matrix of a product. ld and stride are the job's: the user's before ampi_check_matrix, complete afterwards. */
 typedef struct ampi_matrix {
     const char *name; /* of desc.NAME, desc.ldNAME, desc.stride_NAME */
     amp_array array;
@@ -7651,6 +7651,7 @@ static amp_status ampi_do_gemm_explain(amp_ctx *ctx, char *text, size_t bytes, c
 AMP_API amp_status amp_gemm_explain(amp_ctx *ctx, char *text, size_t bytes, const amp_gemm_desc *desc) {
     AMPI_VERB(ctx, "amp_gemm_explain", ampi_do_gemm_explain(ctx, text, bytes, desc));
 }
+
 /* ---- layers ---- */
 
 /* A factor of a layer's products, as made by ampi_plain_factor or ampi_fp8_factor. */
@@ -8129,7 +8130,8 @@ static amp_status ampi_check_backward_extents(amp_ctx *ctx, const ampi_layer *la
     const amp_linear_desc *l = &layer->l, *b = l->before;
     const amp_array none = AMP_ZERO;
     int act = l->act != AMP_ACT_NONE && !l->after;
-    const amp_array x = layer->fp8 ? l->x : layer->x.array, w = layer->fp8 ? l->w : layer->w.array;
+    const amp_array x = layer->fp8 ? l->x : layer->x.array;
+    const amp_array w = layer->fp8 ? l->w : layer->w.array;
     int last = ampi_casts_dy(layer) ? 1 : 3; /* 1: its cast is read */
     ampi_extent r[9];
     r[0] = ampi_extent_of("dy", l->dy, layer->ny, last, act);
@@ -8192,6 +8194,7 @@ static amp_status ampi_do_linear_tune(amp_ctx *ctx, const amp_linear_desc *desc)
 AMP_API amp_status amp_linear_tune(amp_ctx *ctx, const amp_linear_desc *desc) {
     AMPI_VERB(ctx, "amp_linear_tune", ampi_do_linear_tune(ctx, desc));
 }
+
 /* ---- losses ---- */
 
 /* What can be checked without arrays. */

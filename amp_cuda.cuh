@@ -3571,6 +3571,7 @@ static amp_status ampi_cu_read_scratch(const ampi_cu_call *k, void *mirror, cons
     cudaError_t e = cudaMemcpyAsync(mirror, scratch, bytes, cudaMemcpyDeviceToHost, k->c->stream);
     return e == cudaSuccess ? ampi_cu_wait(k) : ampi_cu_fail(k, "cudaMemcpyAsync", e);
 }
+
 /* ==== >>cuda-arrays ==================================================================================================
    tests: tests/test_arrays.c, tests/test_formats.c */
 
@@ -4577,6 +4578,7 @@ static amp_status ampi_cu_plan_for(const ampi_cu_call *k, const amp_gemm_job *p,
     k->c->next_plan = (k->c->next_plan + 1u) % AMPI_CU_PLANS;
     return AMP_OK;
 }
+
 /* ---- tuning: every way with every algorithm that the heuristic offers, on outputs of its own ---- */
 
 typedef struct ampi_cu_tuning {

@@ -176,7 +176,7 @@ typedef enum amp_update_kind { AMP_UPDATE_LIST(AMP_X) AMP_UPDATE_COUNT } amp_upd
 AMP_INLINE int amp_moments_of(amp_update_kind update, float momentum) {
     switch (update) {
 #define AMP_X(kind, rule, moments) \
-    case kind: return moments;
+case kind: return moments;
         AMP_UPDATE_LIST(AMP_X)
 #undef AMP_X
     case AMP_UPDATE_COUNT: break;
@@ -318,3 +318,4 @@ AMP_INLINE float amp_epilogue_one(const amp_gemm_job *j, float sum, float alpha,
     *before = v;
     return amp_epilogue_act(j, v, saved, amax);
 }
+

@@ -476,7 +476,8 @@ static amp_status ampi_check_backward_extents(amp_ctx *ctx, const ampi_layer *la
     const amp_linear_desc *l = &layer->l, *b = l->before;
     const amp_array none = AMP_ZERO;
     int act = l->act != AMP_ACT_NONE && !l->after;
-    const amp_array x = layer->fp8 ? l->x : layer->x.array, w = layer->fp8 ? l->w : layer->w.array;
+    const amp_array x = layer->fp8 ? l->x : layer->x.array;
+    const amp_array w = layer->fp8 ? l->w : layer->w.array;
     int last = ampi_casts_dy(layer) ? 1 : 3; /* 1: its cast is read */
     ampi_extent r[9];
     r[0] = ampi_extent_of("dy", l->dy, layer->ny, last, act);
@@ -539,3 +540,4 @@ static amp_status ampi_do_linear_tune(amp_ctx *ctx, const amp_linear_desc *desc)
 AMP_API amp_status amp_linear_tune(amp_ctx *ctx, const amp_linear_desc *desc) {
     AMPI_VERB(ctx, "amp_linear_tune", ampi_do_linear_tune(ctx, desc));
 }
+

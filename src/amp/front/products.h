@@ -43,8 +43,7 @@ static amp_status ampi_check_pin(amp_ctx *ctx, const char *where, amp_dtype pin)
 
 /* ---- one product ---- */
 
-/* One matrix of a product. Its ld and stride are the job's, the user's before ampi_check_matrix and complete afterwards.
- */
+/* One matrix of a product. ld and stride are the job's: the user's before ampi_check_matrix, complete afterwards. */
 typedef struct ampi_matrix {
     const char *name; /* of desc.NAME, desc.ldNAME, desc.stride_NAME */
     amp_array array;
@@ -329,3 +328,4 @@ static amp_status ampi_do_gemm_explain(amp_ctx *ctx, char *text, size_t bytes, c
 AMP_API amp_status amp_gemm_explain(amp_ctx *ctx, char *text, size_t bytes, const amp_gemm_desc *desc) {
     AMPI_VERB(ctx, "amp_gemm_explain", ampi_do_gemm_explain(ctx, text, bytes, desc));
 }
+

@@ -416,3 +416,4 @@ static amp_status ampi_cu_read_scratch(const ampi_cu_call *k, void *mirror, cons
     cudaError_t e = cudaMemcpyAsync(mirror, scratch, bytes, cudaMemcpyDeviceToHost, k->c->stream);
     return e == cudaSuccess ? ampi_cu_wait(k) : ampi_cu_fail(k, "cudaMemcpyAsync", e);
 }
+

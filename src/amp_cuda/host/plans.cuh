@@ -550,3 +550,4 @@ static amp_status ampi_cu_plan_for(const ampi_cu_call *k, const amp_gemm_job *p,
     k->c->next_plan = (k->c->next_plan + 1u) % AMPI_CU_PLANS;
     return AMP_OK;
 }
+
