@@ -853,7 +853,7 @@ typedef struct amp_precision {
    other SIMD paths and devices agree within the bound, to the bit if AMP_GEMM_ORDERED. Inf and NaN propagate. a and b
    have one dtype (the two FP8 formats may mix); c has d's dtype. */
 
-typedef enum amp_act { AMP_ACT_NONE = 0, AMP_RELU, AMP_GELU } amp_act; /* GELU: the tanh form, as in GPT-2, cuBLASLt */
+typedef enum amp_act { AMP_ACT_NONE = 0, AMP_RELU, AMP_GELU, AMP_ACT_COUNT } amp_act; /* GELU: GPT-2's tanh form */
 
 /* Flags of amp_gemm_desc and amp_linear_desc, or of all products of a context (its desc's gemm_flags). The first four
    are permissions, ignored where there is no faster way and beside AMP_GEMM_ORDERED. AMP_GEMM_ORDERED does without
@@ -1772,16 +1772,32 @@ AMP_INLINE float amp_log(float x) {
    |x| and <= 3e-7 (tests: every float). Source: Hendrycks and Gimpel, arXiv 1606.08415. */
 AMP_INLINE float amp_gelu(float x) { return ampi_scalar_gelu(x); }
 AMP_INLINE float amp_gelu_grad(float x) { return ampi_scalar_gelu_grad(x); }
-/* Activation, and a gradient through it: `saved` is y for ReLU and the value before the activation for GELU. */
 AMP_INLINE float amp_relu(float x) { return ampi_scalar_relu(x); }
+
+/* Activations: name, rule, 1: backward reads aux, the value before the activation, 0: it reads y. The rule is a pair of
+   functions at >>lanes, relu(x) and relu_back(dy, saved). To add one: its name in amp_act (>>products), its row, its
+   rule. */
+#define AMPI_ACT_LIST(X) \
+    X(AMP_GELU, gelu, 1) \
+    X(AMP_RELU, relu, 0)
 AMP_INLINE float ampi_act(amp_act act, float x) {
-    if (act == AMP_GELU) return amp_gelu(x);
-    return act == AMP_RELU ? amp_relu(x) : x;
+#define AMP_X(name, rule, aux) \
+    if (act == name) return ampi_scalar_##rule(x);
+    AMPI_ACT_LIST(AMP_X)
+#undef AMP_X
+    return x;
 }
 AMP_INLINE float ampi_act_grad(amp_act act, float dy, float saved) {
-    if (act == AMP_GELU) return ampi_scalar_gelu_back(dy, saved);
-    if (act == AMP_RELU) return ampi_scalar_relu_back(dy, saved);
+#define AMP_X(name, rule, aux) \
+    if (act == name) return ampi_scalar_##rule##_back(dy, saved);
+    AMPI_ACT_LIST(AMP_X)
+#undef AMP_X
     return dy;
+}
+AMP_INLINE int ampi_act_reads_aux(amp_act act) {
+#define AMP_X(name, rule, aux) || (act == name && (aux))
+    return 0 AMPI_ACT_LIST(AMP_X);
+#undef AMP_X
 }
 
 /* ---- dropout: element i is dropped if its random number is below the threshold; p = 1 drops all ---- */
@@ -7418,7 +7434,7 @@ static const char *ampi_misplaced_scale(const amp_gemm_desc *d) {
 static amp_status ampi_gemm_numbers(amp_ctx *ctx, const char *where, amp_gemm_job *j) {
     const char *misplaced = ampi_misplaced_scale(j);
     AMPI_REQUIRE(
-        (uint32_t)j->act <= (uint32_t)AMP_GELU, ctx, AMP_ERR_INVALID_ARG, "%s: desc.act is %d", where, (int)j->act);
+        (uint32_t)j->act < (uint32_t)AMP_ACT_COUNT, ctx, AMP_ERR_INVALID_ARG, "%s: desc.act is %d", where, (int)j->act);
     AMPI_REQUIRE(!j->backward || !j->bias.data, ctx, AMP_ERR_INVALID_ARG,
         "%s: desc.bias is not supported with desc.backward", where);
     AMPI_REQUIRE(!misplaced, ctx, AMP_ERR_INVALID_ARG, "%s: desc.%s is for FP8 only", where, misplaced);
@@ -7690,8 +7706,8 @@ static amp_status ampi_check_before(amp_ctx *ctx, const char *where, const amp_l
     AMPI_REQUIRE(ampi_chain_fits(b, l), ctx, AMP_ERR_INVALID_ARG,
         "%s: before makes [%llu,%llu], but this layer reads [%llu,%llu]", where, AMPI_ULL(b->rows), AMPI_ULL(b->out),
         AMPI_ULL(l->rows), AMPI_ULL(l->in));
-    AMPI_REQUIRE(
-        (uint32_t)b->act <= (uint32_t)AMP_GELU, ctx, AMP_ERR_INVALID_ARG, "%s: before->act is %d", where, (int)b->act);
+    AMPI_REQUIRE((uint32_t)b->act < (uint32_t)AMP_ACT_COUNT, ctx, AMP_ERR_INVALID_ARG, "%s: before->act is %d", where,
+        (int)b->act);
     return AMP_OK;
 }
 static amp_status ampi_check_after(amp_ctx *ctx, const char *where, const amp_linear_desc *l) {
@@ -7711,7 +7727,8 @@ static amp_status ampi_check_linear(
     amp_ctx *ctx, const char *where, const amp_linear_desc *l, const ampi_goal *goal, ampi_layer *out) {
     if (!ctx) return AMP_ERR_INVALID_ARG;
     AMPI_CHECK_DESC(ctx, where, l);
-    AMPI_REQUIRE((uint32_t)l->act <= (uint32_t)AMP_GELU, ctx, AMP_ERR_INVALID_ARG, "%s: act is %d", where, (int)l->act);
+    AMPI_REQUIRE(
+        (uint32_t)l->act < (uint32_t)AMP_ACT_COUNT, ctx, AMP_ERR_INVALID_ARG, "%s: act is %d", where, (int)l->act);
     AMPI_REQUIRE(!(l->flags & ~AMPI_GEMM_FLAGS), ctx, AMP_ERR_INVALID_ARG, "%s: flags has an unknown bit", where);
     AMPI_TRY(ampi_check_before(ctx, where, l));
     AMPI_TRY(ampi_check_after(ctx, where, l));
@@ -7968,7 +7985,7 @@ static amp_status ampi_forward(amp_ctx *ctx, const char *where, const amp_linear
 }
 
 /* What an activation's derivative reads. */
-static amp_array ampi_saved(const amp_linear_desc *l) { return l->act == AMP_GELU ? l->aux : l->y; }
+static amp_array ampi_saved(const amp_linear_desc *l) { return ampi_act_reads_aux(l->act) ? l->aux : l->y; }
 
 /* Backward's dtypes: what forward used, by its record (PyTorch's custom_bwd). */
 static amp_status ampi_backward_dtypes(amp_ctx *ctx, const char *where, ampi_layer *layer) {
@@ -8006,8 +8023,8 @@ static amp_status ampi_check_backward_chain(amp_ctx *ctx, const char *where, con
     const amp_linear_desc *l = &layer->l, *b = l->before;
     if (!b) return AMP_OK;
     if (b->act != AMP_ACT_NONE)
-        AMPI_TRY(ampi_check_array(ctx, where, b->act == AMP_GELU ? "before->aux" : "before->y", ampi_saved_before(l),
-            layer->nx, l->dx.data != NULL));
+        AMPI_TRY(ampi_check_array(ctx, where, ampi_act_reads_aux(b->act) ? "before->aux" : "before->y",
+            ampi_saved_before(l), layer->nx, l->dx.data != NULL));
     AMPI_TRY(ampi_check_array(ctx, where, "before->dbias", b->dbias, l->in, 0));
     AMPI_REQUIRE(l->dx.data, ctx, AMP_ERR_INVALID_ARG, "%s: dx is NULL, but before waits for it", where);
     return AMP_OK;
@@ -8020,7 +8037,7 @@ static amp_status ampi_check_backward(amp_ctx *ctx, const char *where, const amp
     AMPI_TRY(ampi_check_array(ctx, where, "dw", l->dw, layer->nw, 0));
     AMPI_TRY(ampi_check_array(ctx, where, "dbias", l->dbias, l->out, 0));
     if (l->act != AMP_ACT_NONE && !l->after)
-        AMPI_TRY(ampi_check_array(ctx, where, l->act == AMP_GELU ? "aux" : "y", ampi_saved(l), layer->ny, 1));
+        AMPI_TRY(ampi_check_array(ctx, where, ampi_act_reads_aux(l->act) ? "aux" : "y", ampi_saved(l), layer->ny, 1));
     if (l->dx.data) AMPI_TRY(ampi_check_array(ctx, where, "w", l->w, layer->nw, 1));
     if (l->dw.data) AMPI_TRY(ampi_check_array(ctx, where, "x", l->x, layer->nx, 1));
     return AMP_OK;
@@ -9591,7 +9608,7 @@ typedef struct ampi_kernels {
     void (*exps)(float *u, size_t n, float top);              /* 2^24 e^(u - top), see AMPI_F(exp_term) */
     void (*shares)(float *u, size_t n, float by, float less); /* u * by - less, rounded once */
     void (*act)(float *u, size_t n, amp_act act);
-    void (*act_grad)(float *dy, const float *saved, size_t n, amp_act act); /* AMP_RELU or AMP_GELU */
+    void (*act_grad)(float *dy, const float *saved, size_t n, amp_act act);
     void (*drop)(float *u, const uint32_t *random, size_t n, uint32_t threshold, float factor);
     void (*prepare)(float *to, const float *u, size_t n, const amp_coef *c);
     /* u: not prepared yet; m, v: NULL where the kind needs no such array; tally: NULL, or what is to be filled */
@@ -12846,7 +12863,7 @@ AMPI_OUTER void AMPI_F(shares)(float *u, size_t n, float by, float less) {
     AMPI_F(done)();
     if (AMPI_LEFT(i, n)) ampi_scalar_shares(u + i, n - i, by, less);
 }
-/* What is left of n, fewer than a vector, in a vector: its GELU takes as long as that of one float. */
+/* What is left of n, fewer than a vector, in a vector: its activation takes as long as that of one float. */
 AMPI_INNER AMPI_FLOATS AMPI_F(load_some)(const float *u, size_t n) {
     float some[AMPI_WIDTH] = {0};
     memcpy(some, u, n * sizeof *u);
@@ -12857,38 +12874,37 @@ AMPI_INNER void AMPI_F(store_some)(float *u, size_t n, AMPI_FLOATS x) {
     AMPI_STORE(some, x);
     memcpy(u, some, n * sizeof *u);
 }
-AMPI_OUTER void AMPI_F(act)(float *u, size_t n, amp_act act) {
-    size_t i = 0;
-    if (act == AMP_GELU) {
-        for (; i + AMPI_WIDTH <= n; i += AMPI_WIDTH)
-            AMPI_STORE(u + i, AMPI_F(gelu)(AMPI_LOAD(u + i)));
-        if (i < n) AMPI_F(store_some)(u + i, n - i, AMPI_F(gelu)(AMPI_F(load_some)(u + i, n - i)));
-        i = n;
-    } else if (act == AMP_RELU) {
-        for (; i + AMPI_WIDTH <= n; i += AMPI_WIDTH)
-            AMPI_STORE(u + i, AMPI_F(relu)(AMPI_LOAD(u + i)));
+#define AMPI_ACT_LOOPS(name, rule, aux) \
+    AMPI_INNER void AMPI_F(rule##_all)(float *u, size_t n) { \
+        size_t i; \
+        for (i = 0; i + AMPI_WIDTH <= n; i += AMPI_WIDTH) \
+            AMPI_STORE(u + i, AMPI_F(rule)(AMPI_LOAD(u + i))); \
+        if (i < n) AMPI_F(store_some)(u + i, n - i, AMPI_F(rule)(AMPI_F(load_some)(u + i, n - i))); \
+    } \
+    AMPI_INNER void AMPI_F(rule##_back_all)(float *dy, const float *saved, size_t n) { \
+        size_t i; \
+        AMPI_FLOATS last; \
+        for (i = 0; i + AMPI_WIDTH <= n; i += AMPI_WIDTH) \
+            AMPI_STORE(dy + i, AMPI_F(rule##_back)(AMPI_LOAD(dy + i), AMPI_LOAD(saved + i))); \
+        if (i == n) return; \
+        last = AMPI_F(load_some)(dy + i, n - i); \
+        AMPI_F(store_some)(dy + i, n - i, AMPI_F(rule##_back)(last, AMPI_F(load_some)(saved + i, n - i))); \
     }
+AMPI_ACT_LIST(AMPI_ACT_LOOPS)
+#undef AMPI_ACT_LOOPS
+AMPI_OUTER void AMPI_F(act)(float *u, size_t n, amp_act act) {
+#define AMP_X(name, rule, aux) \
+    if (act == name) AMPI_F(rule##_all)(u, n);
+    AMPI_ACT_LIST(AMP_X)
+#undef AMP_X
     AMPI_F(done)();
-    if (AMPI_LEFT(i, n)) ampi_scalar_act(u + i, n - i, act);
 }
 AMPI_OUTER void AMPI_F(act_grad)(float *dy, const float *saved, size_t n, amp_act act) {
-    size_t i = 0;
-    if (act == AMP_GELU) {
-        for (; i + AMPI_WIDTH <= n; i += AMPI_WIDTH) {
-            AMPI_STORE(dy + i, AMPI_F(gelu_back)(AMPI_LOAD(dy + i), AMPI_LOAD(saved + i)));
-        }
-        if (i < n) {
-            AMPI_FLOATS last = AMPI_F(load_some)(dy + i, n - i);
-            AMPI_F(store_some)(dy + i, n - i, AMPI_F(gelu_back)(last, AMPI_F(load_some)(saved + i, n - i)));
-        }
-        i = n;
-    } else if (act == AMP_RELU) {
-        for (; i + AMPI_WIDTH <= n; i += AMPI_WIDTH) {
-            AMPI_STORE(dy + i, AMPI_F(relu_back)(AMPI_LOAD(dy + i), AMPI_LOAD(saved + i)));
-        }
-    }
+#define AMP_X(name, rule, aux) \
+    if (act == name) AMPI_F(rule##_back_all)(dy, saved, n);
+    AMPI_ACT_LIST(AMP_X)
+#undef AMP_X
     AMPI_F(done)();
-    if (AMPI_LEFT(i, n)) ampi_scalar_act_grad(dy + i, saved + i, n - i, act);
 }
 AMPI_OUTER void AMPI_F(drop)(float *u, const uint32_t *random, size_t n, uint32_t threshold, float factor) {
     const AMPI_WORDS sign = AMPI_WORD(0x80000000u); /* comparisons are signed */

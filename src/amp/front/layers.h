@@ -36,8 +36,8 @@ static amp_status ampi_check_before(amp_ctx *ctx, const char *where, const amp_l
     AMPI_REQUIRE(ampi_chain_fits(b, l), ctx, AMP_ERR_INVALID_ARG,
         "%s: before makes [%llu,%llu], but this layer reads [%llu,%llu]", where, AMPI_ULL(b->rows), AMPI_ULL(b->out),
         AMPI_ULL(l->rows), AMPI_ULL(l->in));
-    AMPI_REQUIRE(
-        (uint32_t)b->act <= (uint32_t)AMP_GELU, ctx, AMP_ERR_INVALID_ARG, "%s: before->act is %d", where, (int)b->act);
+    AMPI_REQUIRE((uint32_t)b->act < (uint32_t)AMP_ACT_COUNT, ctx, AMP_ERR_INVALID_ARG, "%s: before->act is %d", where,
+        (int)b->act);
     return AMP_OK;
 }
 static amp_status ampi_check_after(amp_ctx *ctx, const char *where, const amp_linear_desc *l) {
@@ -57,7 +57,8 @@ static amp_status ampi_check_linear(
     amp_ctx *ctx, const char *where, const amp_linear_desc *l, const ampi_goal *goal, ampi_layer *out) {
     if (!ctx) return AMP_ERR_INVALID_ARG;
     AMPI_CHECK_DESC(ctx, where, l);
-    AMPI_REQUIRE((uint32_t)l->act <= (uint32_t)AMP_GELU, ctx, AMP_ERR_INVALID_ARG, "%s: act is %d", where, (int)l->act);
+    AMPI_REQUIRE(
+        (uint32_t)l->act < (uint32_t)AMP_ACT_COUNT, ctx, AMP_ERR_INVALID_ARG, "%s: act is %d", where, (int)l->act);
     AMPI_REQUIRE(!(l->flags & ~AMPI_GEMM_FLAGS), ctx, AMP_ERR_INVALID_ARG, "%s: flags has an unknown bit", where);
     AMPI_TRY(ampi_check_before(ctx, where, l));
     AMPI_TRY(ampi_check_after(ctx, where, l));
@@ -314,7 +315,7 @@ static amp_status ampi_forward(amp_ctx *ctx, const char *where, const amp_linear
 }
 
 /* What an activation's derivative reads. */
-static amp_array ampi_saved(const amp_linear_desc *l) { return l->act == AMP_GELU ? l->aux : l->y; }
+static amp_array ampi_saved(const amp_linear_desc *l) { return ampi_act_reads_aux(l->act) ? l->aux : l->y; }
 
 /* Backward's dtypes: what forward used, by its record (PyTorch's custom_bwd). */
 static amp_status ampi_backward_dtypes(amp_ctx *ctx, const char *where, ampi_layer *layer) {
@@ -352,8 +353,8 @@ static amp_status ampi_check_backward_chain(amp_ctx *ctx, const char *where, con
     const amp_linear_desc *l = &layer->l, *b = l->before;
     if (!b) return AMP_OK;
     if (b->act != AMP_ACT_NONE)
-        AMPI_TRY(ampi_check_array(ctx, where, b->act == AMP_GELU ? "before->aux" : "before->y", ampi_saved_before(l),
-            layer->nx, l->dx.data != NULL));
+        AMPI_TRY(ampi_check_array(ctx, where, ampi_act_reads_aux(b->act) ? "before->aux" : "before->y",
+            ampi_saved_before(l), layer->nx, l->dx.data != NULL));
     AMPI_TRY(ampi_check_array(ctx, where, "before->dbias", b->dbias, l->in, 0));
     AMPI_REQUIRE(l->dx.data, ctx, AMP_ERR_INVALID_ARG, "%s: dx is NULL, but before waits for it", where);
     return AMP_OK;
@@ -366,7 +367,7 @@ static amp_status ampi_check_backward(amp_ctx *ctx, const char *where, const amp
     AMPI_TRY(ampi_check_array(ctx, where, "dw", l->dw, layer->nw, 0));
     AMPI_TRY(ampi_check_array(ctx, where, "dbias", l->dbias, l->out, 0));
     if (l->act != AMP_ACT_NONE && !l->after)
-        AMPI_TRY(ampi_check_array(ctx, where, l->act == AMP_GELU ? "aux" : "y", ampi_saved(l), layer->ny, 1));
+        AMPI_TRY(ampi_check_array(ctx, where, ampi_act_reads_aux(l->act) ? "aux" : "y", ampi_saved(l), layer->ny, 1));
     if (l->dx.data) AMPI_TRY(ampi_check_array(ctx, where, "w", l->w, layer->nw, 1));
     if (l->dw.data) AMPI_TRY(ampi_check_array(ctx, where, "x", l->x, layer->nx, 1));
     return AMP_OK;

@@ -95,7 +95,7 @@ static const char *ampi_misplaced_scale(const amp_gemm_desc *d) {
 static amp_status ampi_gemm_numbers(amp_ctx *ctx, const char *where, amp_gemm_job *j) {
     const char *misplaced = ampi_misplaced_scale(j);
     AMPI_REQUIRE(
-        (uint32_t)j->act <= (uint32_t)AMP_GELU, ctx, AMP_ERR_INVALID_ARG, "%s: desc.act is %d", where, (int)j->act);
+        (uint32_t)j->act < (uint32_t)AMP_ACT_COUNT, ctx, AMP_ERR_INVALID_ARG, "%s: desc.act is %d", where, (int)j->act);
     AMPI_REQUIRE(!j->backward || !j->bias.data, ctx, AMP_ERR_INVALID_ARG,
         "%s: desc.bias is not supported with desc.backward", where);
     AMPI_REQUIRE(!misplaced, ctx, AMP_ERR_INVALID_ARG, "%s: desc.%s is for FP8 only", where, misplaced);

@@ -195,19 +195,23 @@ static __global__ void __launch_bounds__(AMP_BLOCK, AMPI_K_AT_ONCE)
         x[k] = ampi_bits(value);
 AMPI_K void ampi_k_act8(uint32_t x[8], amp_act act) {
     uint32_t k;
-    if (act == AMP_GELU) {
-        AMPI_K_EACH8(ampi_act(AMP_GELU, ampi_float(x[k])))
-    } else if (act == AMP_RELU) {
-        AMPI_K_EACH8(ampi_act(AMP_RELU, ampi_float(x[k])))
+#define AMP_X(name, rule, aux) \
+    if (act == name) { \
+        AMPI_K_EACH8(ampi_act(name, ampi_float(x[k]))) \
+        return; \
     }
+    AMPI_ACT_LIST(AMP_X)
+#undef AMP_X
 }
 AMPI_K void ampi_k_act_grad8(uint32_t x[8], amp_act act, const uint32_t saved[8]) {
     uint32_t k;
-    if (act == AMP_GELU) {
-        AMPI_K_EACH8(ampi_act_grad(AMP_GELU, ampi_float(x[k]), ampi_float(saved[k])))
-    } else if (act == AMP_RELU) {
-        AMPI_K_EACH8(ampi_act_grad(AMP_RELU, ampi_float(x[k]), ampi_float(saved[k])))
+#define AMP_X(name, rule, aux) \
+    if (act == name) { \
+        AMPI_K_EACH8(ampi_act_grad(name, ampi_float(x[k]), ampi_float(saved[k]))) \
+        return; \
     }
+    AMPI_ACT_LIST(AMP_X)
+#undef AMP_X
 }
 /* The same of 16 bits, as they lie in memory: dy becomes the gradient. Only where an Inf or a NaN comes out is looked
    for the payload that ReLU lets through. */
