@@ -8,12 +8,16 @@
                 u32 dtype, u32 name length, u64 count, name padded to 8 bytes, elements
          "SCL " scaler `index`: the fields of amp_scaler_state in order       "USER" bytes of the caller
          "FP8 " amp_fp8 `index`: u32 tensors, u32 history, then its states and histories as words of 4 bytes
-   All numbers little-endian. Version 1, which is still read, had no checksum at its end: u64 FNV-1a over words of the
-   16 bytes before it stood after the file's head and, of these and the payload, after the head of each section. */
+   All numbers little-endian. */
 
 #ifndef AMP_NO_STDIO
 
-/* ---- a file that takes the place of a different one whole, or not at all ---- */
+/* ---- a file that takes the place of a different one whole, or not at all. What each part is for:
+   a temporary file beside it, then rename     killed while writing: the old file is there, whole
+   fsync of the file before the rename         power lost after it: the name would lead to a file without its bytes
+   fsync of the directory after it             power lost: the old name may come back after the call returned
+   the lock on the temporary file              killed: the next save removes what was left, but not a living writer's
+   The file keeps its permissions, and a symbolic link stays one. ---- */
 
 static const char *ampi_reason(void) { return errno ? strerror(errno) : "no reason given"; }
 
