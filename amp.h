@@ -1353,7 +1353,8 @@ AMP_INLINE uint32_t ampi_odd_f32(double x) {
     if (e <= 1023u - 127u) { /* below the normal floats */
         shift = 29u + (1023u - 126u - e);
         m |= (uint64_t)1 << 52;
-        if (e == 0 || shift > 53u) return sign | (d << 1 ? 1u : 0u);
+        if (e == 0 || shift > 53u) /* in halves: clang 22 compares the whole as a double, which raises flags */
+            return sign | (((uint32_t)d | ((uint32_t)(d >> 32) & 0x7fffffffu)) ? 1u : 0u);
         return sign | (uint32_t)(m >> shift) | (m & (((uint64_t)1 << shift) - 1u) ? 1u : 0u);
     }
     return sign | ((e - 1023u + 127u) << 23) | (uint32_t)(m >> 29) | (m & 0x1fffffffu ? 1u : 0u);
@@ -3421,6 +3422,9 @@ extern "C++" {
 #if !defined(AMP_NO_THREADS) && defined(_MSC_VER) && !defined(__MINGW32__)
 #  define AMP_NO_THREADS /* no pthreads there */
 #endif
+#if !defined(AMP_NO_THREADS) && defined(__wasi__) && !defined(__wasm_atomics__)
+#  define AMP_NO_THREADS
+#endif
 #ifndef AMP_NO_THREADS
 #  include <pthread.h>
 #endif
@@ -3456,6 +3460,10 @@ extern "C++" {
 #ifdef __cplusplus
 } /* extern "C++" */
 extern "C" {
+#endif
+#if defined(__APPLE__) && !defined(__cplusplus)
+extern int(snprintf)(char *, size_t, const char *, ...); /* hidden from who defines _POSIX_C_SOURCE before 200112 */
+extern int(vsnprintf)(char *, size_t, const char *, va_list);
 #endif
 
 /* ==== >>front-status =============================================================================================
@@ -8464,13 +8472,24 @@ static size_t ampi_base_of(const char *path) { /* where the last part begins */
         if (strchr(AMPI_SEPARATORS, path[i])) at = i + 1;
     return at;
 }
-static void ampi_directory_of(const char *path, char to[AMPI_PATH]) {
-    size_t n = ampi_base_of(path);
-    memcpy(to, "./", 3); /* of a name alone */
-    if (n == 0) return;
-    memcpy(to, path, n);
-    to[n] = 0;
+#  if defined(__wasi__) /* no clock of a process, no number, no locks, though headers declare them */
+static uint64_t ampi_clock(void) { return 0; }
+static uint64_t ampi_process(void) { return 0; }
+static int ampi_lock_file(int fd) {
+    errno = ENOTSUP;
+    return fd < 0;
 }
+#  elif defined(_WIN32)
+static uint64_t ampi_clock(void) { return (uint64_t)clock(); }
+static uint64_t ampi_process(void) { return (uint64_t)_getpid(); }
+#  else
+#    if !defined(LOCK_EX)
+extern int flock(int, int); /* macOS hides it and its flags from who defines _POSIX_C_SOURCE */
+#    endif
+static uint64_t ampi_clock(void) { return (uint64_t)clock(); }
+static uint64_t ampi_process(void) { return (uint64_t)getpid(); }
+static int ampi_lock_file(int fd) { return flock(fd, 2 | 4) == 0; } /* LOCK_EX | LOCK_NB */
+#  endif
 /* A name beside r->path: its last part (cut, so that file systems take it), 16 digits, ".tmp". */
 #  define AMPI_TEMPORARY_BASE 200
 static int ampi_temporary_name(ampi_replacement *r, uint64_t process, uint64_t attempt) {
@@ -8479,7 +8498,7 @@ static int ampi_temporary_name(ampi_replacement *r, uint64_t process, uint64_t a
     size_t dir = ampi_base_of(r->path);
     int n;
     seed[0] = attempt;
-    seed[1] = (uint64_t)clock();
+    seed[1] = ampi_clock();
     seed[2] = (uint64_t)(uintptr_t)r; /* systems put the stack anywhere */
     ampi_xxh_add(&h, seed, sizeof seed);
     n = snprintf(r->temporary, sizeof r->temporary, "%.*s%.*s.%08lx%08lx.tmp", (int)dir, r->path, AMPI_TEMPORARY_BASE,
@@ -8488,14 +8507,24 @@ static int ampi_temporary_name(ampi_replacement *r, uint64_t process, uint64_t a
 }
 
 #  if !defined(_WIN32)
-#    if !defined(__cplusplus)
-extern int fsync(int); /* as POSIX declares them: the system's headers hide them under -std=c99 */
-extern int fileno(FILE *);
-extern FILE *fdopen(int, const char *);
-extern int fchmod(int, mode_t);
-extern ssize_t readlink(const char *, char *, size_t);
+#    if defined(__cplusplus) && defined(__THROW)
+#      define AMPI_NO_THROW __THROW /* glibc's, of the same declarations */
+#    else
+#      define AMPI_NO_THROW
 #    endif
+extern int fsync(int); /* as POSIX declares them: the system's headers hide them under -std=c99 */
+extern int fileno(FILE *) AMPI_NO_THROW;
+extern FILE *fdopen(int, const char *) AMPI_NO_THROW;
+extern int fchmod(int, mode_t) AMPI_NO_THROW;
+extern ssize_t readlink(const char *, char *, size_t) AMPI_NO_THROW;
 
+static void ampi_directory_of(const char *path, char to[AMPI_PATH]) {
+    size_t n = ampi_base_of(path);
+    memcpy(to, "./", 3); /* of a name alone */
+    if (n == 0) return;
+    memcpy(to, path, n);
+    to[n] = 0;
+}
 /* Follows symbolic links, as fopen does, also to a file that is not there yet. */
 static amp_status ampi_follow_links(ampi_replacement *r) {
     char to[AMPI_PATH];
@@ -8550,7 +8579,7 @@ static void ampi_remove_if_dead(const ampi_replacement *r, const char *name) {
     if (readlink(name, to, sizeof to) >= 0 || stat(name, &s) != 0 || !S_ISREG(s.st_mode)) return;
     fd = open(name, O_RDWR);
     if (fd < 0) return;
-    if (flock(fd, LOCK_EX | LOCK_NB) == 0 && ampi_is_named(fd, name) && remove(name) == 0)
+    if (ampi_lock_file(fd) && ampi_is_named(fd, name) && remove(name) == 0)
         amp_log_event(r->ctx, AMP_LOG_INFO, "%s: %s: removed; a writer that died had left it", r->where, name);
     (void)close(fd);
 }
@@ -8575,13 +8604,12 @@ static amp_status ampi_prepare_place(ampi_replacement *r) {
     ampi_remove_dead(r);
     return AMP_OK;
 }
-static uint64_t ampi_process(void) { return (uint64_t)getpid(); }
 /* r->f becomes a new file with a lock on it; 0: not this time, with the reason in errno */
 static int ampi_open_temporary(ampi_replacement *r) {
     int fd = open(r->temporary, O_WRONLY | O_CREAT | O_EXCL, r->mode ? 0600 : 0666); /* O_EXCL follows no link */
     int locked, reason = EEXIST; /* a writer that took it for a dead one's is removing it */
     if (fd < 0) return 0;
-    locked = flock(fd, LOCK_EX | LOCK_NB) == 0;
+    locked = ampi_lock_file(fd);
     if (locked ? ampi_is_named(fd, r->temporary) : errno != EWOULDBLOCK) { /* where there are no locks nobody does */
         if (!r->mode || fchmod(fd, (mode_t)r->mode) == 0) r->f = fdopen(fd, "wb");
         if (r->f) return 1;
@@ -8626,7 +8654,6 @@ static amp_status ampi_prepare_place(ampi_replacement *r) {
     (void)r; /* no links are followed, and what dead writers left stays */
     return AMP_OK;
 }
-static uint64_t ampi_process(void) { return (uint64_t)_getpid(); }
 static int ampi_open_temporary(ampi_replacement *r) {
     int fd = _open(r->temporary, _O_WRONLY | _O_CREAT | _O_EXCL | _O_BINARY, 0600);
     if (fd < 0) return 0;
@@ -10512,7 +10539,7 @@ typedef struct ampi_cpu {
 static ampi_cpu *ampi_cpu_of(amp_ctx *ctx) { return (ampi_cpu *)amp_ctx_self(ctx); }
 #ifndef AMP_NO_THREADS
 static uint64_t ampi_this_process(void) {
-#  if defined(_WIN32)
+#  if defined(_WIN32) || defined(__wasi__)
     return 0; /* no fork() */
 #  else
     return (uint64_t)getpid();
@@ -12246,9 +12273,14 @@ static int ampi_allowed(void) { /* processors that this process may use; 0: not 
 AMP_UNUSED
 static int ampi_allowed(void) { return 0; }
 #endif
-static int ampi_usable(void) {
 #if !defined(AMP_NO_THREADS) && defined(_SC_NPROCESSORS_ONLN)
-    long n = sysconf(_SC_NPROCESSORS_ONLN);
+#  define AMPI_PROCESSORS _SC_NPROCESSORS_ONLN
+#elif !defined(AMP_NO_THREADS) && defined(__APPLE__)
+#  define AMPI_PROCESSORS 58 /* hidden like flock */
+#endif
+static int ampi_usable(void) {
+#if defined(AMPI_PROCESSORS)
+    long n = sysconf(AMPI_PROCESSORS);
     if (ampi_allowed() && ampi_allowed() < n) n = ampi_allowed();
     if (n < 1) return 1;
     return n > 256 ? 256 : (int)n;
