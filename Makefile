@@ -37,6 +37,12 @@ NVCCFLAGS ?= -O2
 DEVICE ?= $(if $(GPU),cuda,cpu)
 CUDA_LINE = CUDA: $(if $(NVCC_VERSION),nvcc $(NVCC_VERSION),no nvcc), device: $(or $(GPU),none)$(if $(NVCC_VERSION),$(comma) NVCC_ARCH: $(NVCC_ARCH))
 comma := ,
+# The same words and decimal points in every locale; and cd goes where it is told.
+export LC_ALL := C
+export CDPATH :=
+ifneq ($(words $(BUILD)),1)
+$(error BUILD has spaces, and make cannot: a folder below this one may be named without them, as BUILD=build)
+endif
 export BUILD CC CXX NVCC NVCC_ARCH CUDA_HOME RUN_ENV
 
 # ---- objects: $(BUILD)/a/b.o comes from a/b.c, in C99 ----------------------------------------------------------------------
