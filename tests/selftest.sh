@@ -16,10 +16,13 @@ ok() { passed=$((passed + 1)); }
 bad() { failed=$((failed + 1)); echo "FAIL $*"; [ ! -s "$work/log" ] || sed 's/^/    /' "$work/log" | tail -n 12; }
 skip() { skipped=$((skipped + 1)); echo "skipped: $*"; }
 
+mkdir "$work/bin"
+PATH=$work/bin:$PATH # for compilers that are called by name: CC may be several words, and $work may have spaces
 # program FILE: a program with the shell text from stdin
 program() { mkdir -p "$(dirname "$1")"; { echo '#!/bin/sh'; cat; } >"$1"; chmod +x "$1"; }
 # compiler FILE: a compiler whose every program, the file behind -o, does what stdin says
 compiler() {
+    mkdir -p "$(dirname "$1")"
     cat >"$1.program"
     program "$1" <<SH
 case \$1 in --version | -print*) echo "a compiler of the test"; exit 0 ;; esac
@@ -223,21 +226,21 @@ retrofits() {
 
 # ---- install.sh, in a copy without the benches ----
 install() { # MAKE
-    (cd "$work/inst" && MAKE=$1 CC=$work/cc BUILD=$work/inst/build RUN_ENV='' tests/install.sh)
+    (cd "$work/inst" && MAKE=$1 CC=cc-of-the-test BUILD=build RUN_ENV='' tests/install.sh)
 }
 installs() {
     mkdir -p "$work/inst/tests"
     cp -R Makefile amp.h amp_cuda.cuh amp.pc.in CHANGELOG.md docs "$work/inst/"
     cp tests/install.sh "$work/inst/tests/"
     for page in operations products; do echo 'echo another page' | program "$work/inst/build/$page"; done
-    echo 'echo 9.9.9' | compiler "$work/cc"
+    echo 'echo 9.9.9' | compiler "$work/bin/cc-of-the-test"
     name=install.sh
     run install true
     says 'FAIL install: no include/amp.h' 'FAIL install: no share' 'FAIL amp.pc says another version' 'FAIL CHANGELOG.md has no entry' 'FAIL the first line of amp.h' \
         'FAIL make help does not list test' 'FAIL docs/operations.md' 'FAIL docs/products.md' 'FAIL clean left'
     run install false
     says 'FAIL make install' 'FAIL make help' 'FAIL make clean'
-    echo 'exit 1' | compiler "$work/cc"
+    echo 'exit 1' | compiler "$work/bin/cc-of-the-test"
     run install true
     says 'FAIL a program with the installed files' 'FAIL CHANGELOG.md has no entry'
 }
@@ -329,8 +332,8 @@ fingerprint() { # MODE LINES...: what the program says
     shift
     {
         for line; do printf "echo %s | tr ' ' '\\t'\n" "$line"; done
-    } | compiler "$work/cc"
-    MAKE=true CC=$work/cc CXX=no-compiler BUILD=$work/finger/build "$work/finger/tests/fingerprint.sh" "$mode"
+    } | compiler "$work/bin/cc-of-the-test"
+    MAKE=true CC=cc-of-the-test CXX=no-compiler BUILD=build "$work/finger/tests/fingerprint.sh" "$mode"
 }
 fingerprints() {
     record=$work/finger/tests/expected/fingerprint.txt changes=$work/finger/tests/expected/fingerprint_changes.txt
