@@ -49,7 +49,8 @@ export BUILD CC CXX NVCC NVCC_ARCH CUDA_HOME RUN_ENV
 HEADERS  := $(wildcard *.h *.cuh tests/*.h examples/*.h)
 CPU_ONLY := $(BUILD)/tests/cuda_stub.o
 WITH_GPU := $(BUILD)/tests/cuda_impl.o
-MPICC := $(shell command -v mpicc 2>/dev/null)
+# where it has mpi.h, too: Debian's mpich alone does not
+MPICC := $(shell printf '\043include <mpi.h>\n' | mpicc -x c -E - >/dev/null 2>&1 && command -v mpicc)
 EXAMPLES := $(filter-out $(if $(MPICC),,ranks_mpi),$(patsubst examples/%.c,%,$(sort $(wildcard examples/*.c))))
 
 $(BUILD)/%.o: %.c $(HEADERS) $(BUILD)/flags

@@ -185,9 +185,11 @@ done
 has() { command -v "$1" >/dev/null 2>&1; }
 find_mpi() { # NAME VERSION: $mpicc and $mpirun are Debian's of that name, else those that say in their version that they are it
     mpicc=mpicc.$1 mpirun=mpirun.$1
-    if has "$mpicc" && has "$mpirun"; then return 0; fi
-    mpicc=mpicc mpirun=mpirun
-    has mpicc && has mpirun && mpirun --version 2>&1 | grep -q -i -e "$2"
+    if ! has "$mpicc" || ! has "$mpirun"; then
+        mpicc=mpicc mpirun=mpirun
+        has mpicc && has mpirun && mpirun --version 2>&1 | grep -q -i -e "$2" || return 1
+    fi
+    echo '#include <mpi.h>' | "$mpicc" -x c -E - >/dev/null 2>&1 # Debian's mpich has a compiler, and libmpich-dev this
 }
 build_ranks() { # COMPILER: $work/ranks_mpi
     if [ "$programs" = "$work" ]; then linked ranks_mpi "$1"
@@ -215,7 +217,7 @@ survives() { # NAME: Open MPI says on standard error that a process died, MPICH 
 ranks() { # NAME VERSION
     if ! find_mpi "$1" "$2" || [ -n "${RUN_ENV:-}" ]; then
         skipped=$((skipped + 1))
-        echo "skipped: ranks_mpi, $1: no mpicc.$1 and mpirun.$1 (or RUN_ENV is set)"
+        echo "skipped: ranks_mpi, $1: no mpicc.$1 with mpi.h, or no mpirun.$1 (or RUN_ENV is set)"
         return
     fi
     if ! build_ranks "$mpicc" >"$work/log" 2>&1; then bad "ranks_mpi, $1, does not build: $(cat "$work/log")"; return; fi

@@ -67,6 +67,7 @@ table() {
     echo "headers||tests/headers.sh"
     echo "readme||tests/readme_snippets.sh README.md docs/recipes.md docs/lesson.md amp.h"
     echo "torch||tests/torch.sh --full"
+    for place in elsewhere one sixteen loaded again; do echo "place-$place||tests/places.sh $place"; done
     if [ -n "${NVCC:-}" ]; then
         [ -z "${NVDISASM:-}" ] || for a in 75 86 90 120; do echo "sass-$a|for-sass $BUILD/sass/sm_$a.sass|tests/sass.sh $a"; done
         [ -z "${NVDISASM:-}" ] || echo "sass-gpt2|for-sass-gpt2|tests/sass_gpt2.sh 90"

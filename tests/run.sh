@@ -56,28 +56,40 @@ floor() {
 # CPU seconds that the shell's `times` in the file $1 has for what it waited for.
 children() { awk 'NR == 2 { for (i = 1; i <= 2; i++) { split($i, t, "m"); s += 60 * t[1] + t[2] } } END { printf "%d", s + 0.99 }' "$1"; }
 
-# The lines of /proc/N/stat of the processes of session $1: the number, and all behind the name.
-session() {
-    cat /proc/[0-9]*/stat 2>/dev/null | awk -v session="$1" '{ n = $1; sub(/.*\) /, ""); if ($4 == session) print n, $0 }'
+# The family of process $1: it, its session, their children and the sessions of those. A line for each: its number and its CPU time, with
+# that of the children that it has waited for, in ticks of the clock. Without /proc: nothing.
+family() {
+    cat /proc/[0-9]*/stat 2>/dev/null | awk -v first="$1" '
+        { n = $1; sub(/.*\) /, ""); parent[n] = $2; session[n] = $4; time[n] = $12 + $13 + $14 + $15 }
+        END {
+            ours[first]
+            do {
+                found = 0
+                for (n in parent)
+                    if (!(n in known) && (n == first || session[n] in ours || parent[n] in known)) {
+                        known[n]
+                        ours[session[n] == n ? n : first]
+                        found = 1
+                    }
+            } while (found)
+            for (n in known) print n, time[n]
+        }'
 }
-# CPU time, in hundredths of seconds, of the processes of session $1 and of those that they have waited for.
-session_time() {
-    session "$1" | awk -v tick="$(getconf CLK_TCK 2>/dev/null || echo 100)" '{ t += $13 + $14 + $15 + $16 } END { printf "%d", t * 100 / tick }'
-}
-end_session() { # SESSION SIGNAL: each process, for some have groups of their own
-    for process in $(session "$1" | cut -d' ' -f1); do kill -s "$2" "$process" 2>/dev/null; done
+cpu_time() { family "$1" | awk -v tick="$(getconf CLK_TCK 2>/dev/null || echo 100)" '{ t += $2 } END { printf "%d", t * 100 / tick }'; } # hundredths of s
+end_family() { # PROCESS SIGNAL
+    for process in $(family "$1" | cut -d' ' -f1); do kill -s "$2" "$process" 2>/dev/null; done
     kill -s "$2" "$1" 2>/dev/null
 }
-stop() { # SESSION SECONDS: in order, so that scripts remove their files; then by force
-    end_session "$1" TERM
+stop() { # PROCESS SECONDS: its family, in order, so that scripts remove their files; then by force
+    end_family "$1" TERM
     left=$2
-    while [ "$left" -gt 0 ] && { kill -0 "$1" 2>/dev/null || [ -n "$(session "$1")" ]; }; do
+    while [ "$left" -gt 0 ] && { kill -0 "$1" 2>/dev/null || [ -n "$(family "$1")" ]; }; do
         left=$((left - 1))
         sleep 1
     done
-    end_session "$1" KILL
+    end_family "$1" KILL
 }
-# Runs a command in a session of its own, by which its processes are known.
+# Runs a command in a session of its own: what has lost its parent is known by it.
 alone() {
     if command -v setsid >/dev/null 2>&1; then exec setsid "$@"; fi
     exec "$@"
@@ -90,13 +102,13 @@ nap() { # SECONDS: unless this shell is stopped
 }
 orphaned() { ! kill -0 "$PPID" 2>/dev/null && [ ! -d "/proc/$PPID" ]; } # who started this is gone
 
-# Stops the session $1 when it hangs, and says why in the file $3; and when this is orphaned. Its output is the file $2, its limit $4.
+# Stops the family of $1 when it hangs, and says why in the file $3; and when this is orphaned. Its output is the file $2, its limit $4.
 watch() {
     stall=${STALL:-600} spin=${SPIN:-$((12 * $4))} size=-1 quiet=0 said=0 used=0
     pause=$(((stall + 59) / 60))
-    [ -n "$(session "$1")" ] || stall=$((6 * stall)) # no /proc, no setsid: there is only the output to look at
+    [ -n "$(family "$1")" ] || stall=$((6 * stall)) # no /proc: there is only the output to look at
     while nap "$pause" && kill -0 "$1" 2>/dev/null; do
-        quiet=$((quiet + pause)) cpu=$(session_time "$1") grown=$(($(wc -c <"$2")))
+        quiet=$((quiet + pause)) cpu=$(cpu_time "$1") grown=$(($(wc -c <"$2")))
         if [ "$grown" != "$size" ]; then
             size=$grown said=$cpu used=$cpu quiet=0
         elif [ "$cpu" -lt "$used" ] || [ $((cpu - used)) -gt "$stall" ]; then # less: a process has ended; more than 1 %
