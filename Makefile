@@ -37,13 +37,20 @@ NVCCFLAGS ?= -O2
 DEVICE ?= $(if $(GPU),cuda,cpu)
 CUDA_LINE = CUDA: $(if $(NVCC_VERSION),nvcc $(NVCC_VERSION),no nvcc), device: $(or $(GPU),none)$(if $(NVCC_VERSION),$(comma) NVCC_ARCH: $(NVCC_ARCH))
 comma := ,
+# The same words and decimal points in every locale; and cd goes where it is told.
+export LC_ALL := C
+export CDPATH :=
+ifneq ($(words $(BUILD)),1)
+$(error BUILD has spaces, and make cannot: a folder below this one may be named without them, as BUILD=build)
+endif
 export BUILD CC CXX NVCC NVCC_ARCH CUDA_HOME RUN_ENV
 
 # ---- objects: $(BUILD)/a/b.o comes from a/b.c, in C99 ----------------------------------------------------------------------
 HEADERS  := $(wildcard *.h *.cuh tests/*.h examples/*.h)
 CPU_ONLY := $(BUILD)/tests/cuda_stub.o
 WITH_GPU := $(BUILD)/tests/cuda_impl.o
-MPICC := $(shell command -v mpicc 2>/dev/null)
+# where it has mpi.h, too: Debian's mpich alone does not
+MPICC := $(shell printf '\043include <mpi.h>\n' | mpicc -x c -E - >/dev/null 2>&1 && command -v mpicc)
 EXAMPLES := $(filter-out $(if $(MPICC),,ranks_mpi),$(patsubst examples/%.c,%,$(sort $(wildcard examples/*.c))))
 
 $(BUILD)/%.o: %.c $(HEADERS) $(BUILD)/flags

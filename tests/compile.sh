@@ -134,7 +134,7 @@ c_family() {
     # a loop over the batch in OpenMP's threads
     if echo 'int main(void) { return 0; }' >"$tmp/omp.c" && "$cc" -fopenmp "$tmp/omp.c" -o "$tmp/a" >/dev/null 2>&1; then
         # shellcheck disable=SC2086
-        must "$cc: OpenMP" "$cc" -std=c99 -O1 -fopenmp $WARN $lean $linked openmp.c $linked_object -o "$tmp/a" $LIBS && must "$cc: OpenMP, run" "$tmp/a"
+        must "$cc: OpenMP" "$cc" -std=c99 -O1 -fopenmp $WARN $lean $linked openmp.c ${linked_object:+"$linked_object"} -o "$tmp/a" $LIBS && must "$cc: OpenMP, run" "$tmp/a"
     else skip "$cc has no OpenMP"; fi
     # 32 bits, where the libraries are there
     echo 'int main(void){return 0;}' >"$tmp/m32.c"

@@ -22,27 +22,31 @@ here=$(cd "$(dirname "$0")/.." && pwd)
 CC=${CC:-cc}
 CXX=${CXX-c++}
 work=$(mktemp -d) || exit 2
-trap 'rm -rf "$work"' EXIT INT TERM
+trap 'rm -rf "$work"' EXIT
+trap 'exit 130' INT TERM
+# what stands in a list of words has no path in it, which may have spaces: compilers run in $work
+in_work() { (cd "$work" && "$@"); }
+[ -z "${IMPL:-}" ] || IMPL=$(realpath "$IMPL") || exit 2
+[ -z "${IMPL:-}" ] || ln -s "$IMPL" "$work/impl.o"
 passed=0 failed=0 skipped=0
 warnings="-Wall -Wextra -pedantic -Werror"
 
-# implementation COMPILER STANDARD: the path of an object with amp.h's code, $IMPL or made when it is wanted first
+# implementation COMPILER STANDARD: $work/impl.o, an object with amp.h's code, $IMPL or made when it is wanted first
 implementation() {
-    [ -z "${IMPL:-}" ] || { echo "-x none $IMPL"; return; }
     # shellcheck disable=SC2086
     [ -r "$work/impl.o" ] || echo '#include "amp.h"' | $1 $2 -O1 -DAMP_IMPLEMENTATION -I"$here" -c - -o "$work/impl.o" >&2
-    echo "-x none $work/impl.o"
+    echo "-x none impl.o"
 }
 
 # the program of block's arguments
 build() {
     # shellcheck disable=SC2086
     if [ -n "${IMPL:-}" ] && [ "$2" != linked ]; then
-        $cc $std $warnings -I"$here" -fsyntax-only "$3" &&
+        in_work $cc $std $warnings -I"$here" -fsyntax-only "$3" &&
             sed 's/^ *#define AMP_IMPLEMENTATION.*//' "$3" >"$work/user_text" &&
-            $cc $std -O1 $warnings -I"$here" "$work/user_text" $extra -x none "$IMPL" -o "$work/program" -lm -pthread
+            in_work $cc $std -O1 $warnings -I"$here" user_text $extra -x none "$IMPL" -o program -lm -pthread
     else
-        $cc $std -O1 $warnings -I"$here" "$3" $extra -o "$work/program" -lm -pthread
+        in_work $cc $std -O1 $warnings -I"$here" "$3" $extra -o program -lm -pthread
     fi
 }
 
@@ -70,7 +74,7 @@ $CXX -x c++|-std=c++17" ;;
     echo "$compilers" >"$work/compilers"
     while IFS='|' read -r cc std; do
         extra=
-        [ "$2" != cuda ] || extra=$work/stub.c
+        [ "$2" != cuda ] || extra=stub.c
         [ "$2" != openmp ] || std="$std -fopenmp"
         [ "$2" != linked ] || extra=$(implementation "$cc" "$std")
         # shellcheck disable=SC2086
