@@ -3,5 +3,5 @@
 #include_next <cpuid.h>
 #define HIDDEN_FROM  AMP_SIMD_AVX512
 #define HIDDEN_1_ECX 0u
-#define HIDDEN_7_EBX (1u << 16 | 1u << 17 | 1u << 21 | 1u << 26 | 1u << 27 | 1u << 28 | 1u << 30 | 1u << 31) /* AVX-512 */
+#define HIDDEN_7_EBX 0xdc230000u /* AVX-512 */
 #include "../hidden.h"
