@@ -127,7 +127,7 @@ c_family() {
     # the inline conversions, with and without instructions for FP16
     # shellcheck disable=SC2086
     must "$cc: inline conversions" "$cc" -std=c99 -O2 $WARN $lean inline.c -o "$tmp/a" $LIBS && must "$cc: inline conversions, run" "$tmp/a"
-    if grep -qw f16c /proc/cpuinfo 2>/dev/null && flag "$cc" c -mf16c; then
+    if [ "${HIDE:-}" != avx2 ] && grep -qw f16c /proc/cpuinfo 2>/dev/null && flag "$cc" c -mf16c; then
         # shellcheck disable=SC2086
         must "$cc: inline conversions, -mf16c" "$cc" -std=c99 -O2 -mf16c $WARN inline.c -o "$tmp/a" $LIBS && must "$cc: inline conversions, -mf16c, run" "$tmp/a"
     else skip "$cc or this machine has no F16C"; fi
