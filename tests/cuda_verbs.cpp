@@ -14,6 +14,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "called.h"
 #include <unistd.h>
 
 #define STEP 499 /* of the thinned fault loop */
@@ -21,6 +23,7 @@
 static long passed, failed;
 static amp_ctx *ctx; /* the context under test: its last error goes into messages */
 static char last_log[400], last_warning[400];
+T_CALLED const char *t_called;
 
 static int report() {
     printf("%ld passed, %ld failed, 0 skipped\n", passed, failed);
@@ -40,8 +43,10 @@ static int report() {
     } while (0)
 #define WANT(x, status) \
     do { \
+        t_called = NULL; \
         amp_status got_ = (x); \
         CHECK(got_ == (status), "%s -> %d, wanted %d: %s", #x, (int)got_, (int)(status), amp_last_error(ctx)); \
+        CHECK(!got_ || !ctx || t_names_verb(amp_last_error(ctx)), "%s: %s", #x, amp_last_error(ctx)); \
     } while (0)
 #define OK(x) WANT(x, AMP_OK)
 #define TRY(x) \
@@ -2939,6 +2944,8 @@ static int one_failure(world *w, const verb *v, long k, int error, int sticky) {
     hcu_fail_call(NULL, 0, 0, 0);
     if (!hcu_injected()) return 0;
     CHECK(s != AMP_OK || harmless(call), "%s, call %ld: %s fails unseen", v->name, k, call);
+    CHECK(s == AMP_OK || t_names_verb(amp_last_error(w->x)), "%s failed in %s: %s", call, t_called,
+        amp_last_error(w->x));
     OK(amp_cuda_last_error(w->x, &e));
     if (s == AMP_ERR_CUDA || (s == AMP_ERR_DEAD && !sticky)) {
         CHECK(!strcmp(e.call, call) && e.code, "%s: %s failed, told is %s (%d)", v->name, call, e.call, (int)e.code);
@@ -2971,8 +2978,10 @@ static amp_status q_objects(world *w) { /* memory and objects, made and given ba
     world own;
     int live = hcu_leaks(0);
     amp_status s = build(&own, w->x);
+    const char *failed = t_called;
     hcu_fail_call(NULL, 0, 0, 0); /* giving back has no status */
     drop(&own);
+    t_called = failed;
     CHECK(hcu_leaks(0) == live, "%d objects are left after %s", hcu_leaks(0) - live, hcu_last_injected());
     return s;
 }

@@ -1060,7 +1060,8 @@ static void queries_in_a_capture(t_run *t) {
     amp_param_desc e = AMP_ZERO;
     amp_step_desc d = t_rate_0();
     amp_scaler_desc sd = AMP_ZERO;
-    amp_scaler_info info;
+    amp_scaler_info info, as_it_was = AMP_ZERO;
+    amp_autocast_desc larger = AMP_ZERO;
     amp_step_record r;
     amp_finite_report report;
     amp_histogram hist;
@@ -1083,6 +1084,10 @@ static void queries_in_a_capture(t_run *t) {
     CHECK_OK(amp_params_add(q, &e));
     CHECK_OK(amp_scaler_create(&s, c, NULL));
     CHECK_OK(amp_alloc(c, &m, 64, NULL));
+    CHECK_OK(amp_scaler_get(s, &as_it_was));
+    CHECK_OK(amp_autocast_begin(c, NULL)); /* there is an arena */
+    CHECK_OK(amp_autocast_end(c));
+    larger.arena = (size_t)1 << 24;
     list[0] = amp_arrn(m, AMP_F32, 4);
     sets[0] = p;
     scalers[0] = s;
@@ -1106,10 +1111,17 @@ static void queries_in_a_capture(t_run *t) {
     CHECK(!s2);
     CHECK_STATUS(amp_scaler_get(s, &info), AMP_ERR_CAPTURE, "captured");
     CHECK_STATUS(amp_scaler_set_scale(s, 8.0f), AMP_ERR_CAPTURE, "captured");
+    CHECK_STATUS(amp_scaler_set(s, &as_it_was), AMP_ERR_CAPTURE, "captured");
     CHECK_STATUS(amp_scaler_configure(s, &sd), AMP_ERR_CAPTURE, "captured");
     CHECK_STATUS(amp_unscale(s, NULL, &report, list, 1), AMP_ERR_CAPTURE, "captured");
     CHECK_STATUS(amp_scaler_update(s), AMP_ERR_STAGE, "amp_scaler_update"); /* so nothing was checked */
     CHECK_STATUS(amp_grad_norm(p, s, &norm), AMP_ERR_CAPTURE, "captured");
+    CHECK_STATUS(amp_params_use(p, NULL), AMP_ERR_CAPTURE, "captured");
+    CHECK_STATUS(amp_params_set_steps(p, 3), AMP_ERR_CAPTURE, "captured");
+    CHECK_STATUS(amp_param_read(p, 0, x), AMP_ERR_CAPTURE, "captured");
+    CHECK_STATUS(amp_param_write(p, 0, x), AMP_ERR_CAPTURE, "captured");
+    CHECK_STATUS(amp_autocast_begin(c, &larger), AMP_ERR_CAPTURE, "captured");
+    CHECK_STATUS(amp_autocast_release(c), AMP_ERR_CAPTURE, "captured");
     CHECK(norm == 5);
     CHECK_OK(amp_step_poll(p, &r)); /* never waits */
     CHECK_STATUS(amp_state_save(c, t_file("capture.state"), &st), AMP_ERR_CAPTURE, "captured");
@@ -1140,6 +1152,7 @@ static void queries_in_a_capture(t_run *t) {
     own.wait = AMP_OK;
     t_note(t, "and after it all is as before");
     CHECK_OK(amp_params_commit(q));
+    CHECK_OK(amp_autocast_release(c));
     CHECK_F32(t_scale(s), 65536.0f);
     CHECK_OK(amp_free(c, m));
     amp_scaler_destroy(s);
