@@ -94,9 +94,9 @@ int t_check_status(
 #define CHECK_OK(call)  t_check_status(t, call, AMP_OK, NULL, #call, __FILE__, __LINE__)
 
 /* Within tol of each other; NaN equals NaN only, Inf equals Inf only. */
-#define CHECK_NEAR(a, b, tol)             t_check_near(t, a, b, tol, #a, #b, __FILE__, __LINE__)
+#define CHECK_NEAR(a, b, tol)          t_check_near(t, a, b, tol, #a, #b, __FILE__, __LINE__)
 /* The bits of n elements of size 1, 2, 4 or 8. */
-#define CHECK_BITS(got, want, n, size)    t_check_bits(t, got, want, n, size, #got, __FILE__, __LINE__)
+#define CHECK_BITS(got, want, n, size) t_check_bits(t, got, want, n, size, #got, __FILE__, __LINE__)
 /* The status, and that amp_last_error(t->ctx) begins with the verb and names each of the words (separated by blanks;
    a|b: one of them). */
 #define CHECK_STATUS(call, status, words) \

@@ -22,22 +22,20 @@ static size_t ampi_span(size_t batch, size_t stride, size_t rows, size_t ld, siz
     return a + b + cols;
 }
 
-static amp_status ampi_same_dtype(
-    amp_ctx *ctx, const char *where, const char *name_a, amp_array a, const char *name_b, amp_array b) {
-    AMPI_REQUIRE(a.dtype == b.dtype, ctx, AMP_ERR_UNSUPPORTED, "%s: %s is %s and %s is %s; they must have one dtype",
-        where, name_a, amp_dtype_name(a.dtype), name_b, amp_dtype_name(b.dtype));
+static amp_status ampi_same_dtype(amp_ctx *ctx, const char *name_a, amp_array a, const char *name_b, amp_array b) {
+    AMPI_REQUIRE(a.dtype == b.dtype, AMP_ERR_UNSUPPORTED, "%s is %s and %s is %s; they must have one dtype", name_a,
+        amp_dtype_name(a.dtype), name_b, amp_dtype_name(b.dtype));
     return AMP_OK;
 }
 /* The two factors of a product: FP8 formats may mix. */
-static amp_status ampi_same_factors(
-    amp_ctx *ctx, const char *where, const char *name_a, amp_array a, const char *name_b, amp_array b) {
+static amp_status ampi_same_factors(amp_ctx *ctx, const char *name_a, amp_array a, const char *name_b, amp_array b) {
     if (ampi_is_f8(a.dtype) && ampi_is_f8(b.dtype)) return AMP_OK;
-    return ampi_same_dtype(ctx, where, name_a, a, name_b, b);
+    return ampi_same_dtype(ctx, name_a, a, name_b, b);
 }
 
-static amp_status ampi_check_pin(amp_ctx *ctx, const char *where, amp_dtype pin) {
-    AMPI_REQUIRE(pin == AMP_AUTO || pin == AMP_F32 || ampi_is_half(pin), ctx, AMP_ERR_INVALID_ARG,
-        "%s: pin is %s; f32, f16 or bf16 is needed", where, amp_dtype_name(pin));
+static amp_status ampi_check_pin(amp_ctx *ctx, amp_dtype pin) {
+    AMPI_CHECK(pin == AMP_AUTO || pin == AMP_F32 || ampi_is_half(pin), "pin is %s; f32, f16 or bf16 is needed",
+        amp_dtype_name(pin));
     return AMP_OK;
 }
 
@@ -58,27 +56,25 @@ static int ampi_batches_overlap(const ampi_matrix *x, size_t batch) {
     return x->stride < x->cols || ampi_span(1, 0, batch, x->stride, x->cols) > x->ld;
 }
 
-static amp_status ampi_check_matrix(amp_ctx *ctx, const char *where, ampi_matrix *x, size_t batch) {
+static amp_status ampi_check_matrix(amp_ctx *ctx, ampi_matrix *x, size_t batch) {
     char full[16];
     size_t packed;
     if (x->ld == 0) x->ld = x->cols;
-    AMPI_REQUIRE(x->ld >= x->cols, ctx, AMP_ERR_INVALID_ARG,
-        "%s: desc.ld%s is %llu, less than the %llu columns of a row", where, x->name, AMPI_ULL(x->ld),
+    AMPI_CHECK(x->ld >= x->cols, "desc.ld%s is %llu, less than the %llu columns of a row", x->name, AMPI_ULL(x->ld),
         AMPI_ULL(x->cols));
-    AMPI_REQUIRE(
-        ampi_product(&packed, x->rows, x->ld), ctx, AMP_ERR_INVALID_ARG, "%s: desc.%s is too large", where, x->name);
-    AMPI_REQUIRE(!x->output || x->stride != AMP_BROADCAST, ctx, AMP_ERR_INVALID_ARG,
-        "%s: desc.stride_%s may not be AMP_BROADCAST: batches would overwrite each other", where, x->name);
+    AMPI_CHECK(ampi_product(&packed, x->rows, x->ld), "desc.%s is too large", x->name);
+    AMPI_CHECK(!x->output || x->stride != AMP_BROADCAST,
+        "desc.stride_%s may not be AMP_BROADCAST: batches would overwrite each other", x->name);
     if (x->stride == 0)
         x->stride = packed;
     else if (x->stride == AMP_BROADCAST)
         x->stride = 0;
-    AMPI_REQUIRE(!x->output || !ampi_batches_overlap(x, batch), ctx, AMP_ERR_INVALID_ARG,
-        "%s: desc.stride_%s is %llu: batches would overwrite each other", where, x->name, AMPI_ULL(x->stride));
+    AMPI_CHECK(!x->output || !ampi_batches_overlap(x, batch),
+        "desc.stride_%s is %llu: batches would overwrite each other", x->name, AMPI_ULL(x->stride));
     x->span = ampi_span(batch, x->stride, x->rows, x->ld, x->cols);
-    AMPI_REQUIRE(x->span != (size_t)-1, ctx, AMP_ERR_INVALID_ARG, "%s: desc.%s is too large", where, x->name);
+    AMPI_CHECK(x->span != (size_t)-1, "desc.%s is too large", x->name);
     snprintf(full, sizeof full, "desc.%s", x->name);
-    return ampi_check_array(ctx, where, full, x->array, x->span, 1);
+    return ampi_check_array(ctx, full, x->array, x->span, 1);
 }
 
 /* The scale that was given for an operand that is not FP8, or NULL. */
@@ -91,22 +87,20 @@ static const char *ampi_misplaced_scale(const amp_gemm_desc *d) {
 }
 
 /* The job's numbers: defaults, and what can be checked without shapes. */
-static amp_status ampi_gemm_numbers(amp_ctx *ctx, const char *where, const amp_gemm_desc *d, amp_gemm_job *j) {
+static amp_status ampi_gemm_numbers(amp_ctx *ctx, const amp_gemm_desc *d, amp_gemm_job *j) {
     const char *misplaced = ampi_misplaced_scale(d);
     memset(j, 0, sizeof *j);
-    AMPI_REQUIRE(
-        (uint32_t)d->act <= (uint32_t)AMP_GELU, ctx, AMP_ERR_INVALID_ARG, "%s: desc.act is %d", where, (int)d->act);
-    AMPI_REQUIRE(!d->backward || !d->bias.data, ctx, AMP_ERR_INVALID_ARG,
-        "%s: desc.bias is not supported with desc.backward", where);
-    AMPI_REQUIRE(!misplaced, ctx, AMP_ERR_INVALID_ARG, "%s: desc.%s is for FP8 only", where, misplaced);
-    AMPI_TRY(ampi_check_words(ctx, where, "desc.alpha_ptr", d->alpha_ptr));
-    AMPI_TRY(ampi_check_words(ctx, where, "desc.beta_ptr", d->beta_ptr));
-    AMPI_TRY(ampi_check_words(ctx, where, "desc.scale_a", d->scale_a));
-    AMPI_TRY(ampi_check_words(ctx, where, "desc.scale_b", d->scale_b));
-    AMPI_TRY(ampi_check_words(ctx, where, "desc.scale_d", d->scale_d));
-    AMPI_TRY(ampi_check_words(ctx, where, "desc.amax_d", d->amax_d));
-    AMPI_TRY(ampi_optional(ctx, where, "desc", "alpha", &j->alpha, d->alpha, 1.0f));
-    AMPI_TRY(ampi_optional(ctx, where, "desc", "beta", &j->beta, d->beta, d->beta_ptr ? 1.0f : 0.0f));
+    AMPI_CHECK((uint32_t)d->act <= (uint32_t)AMP_GELU, "desc.act is %d", (int)d->act);
+    AMPI_CHECK(!d->backward || !d->bias.data, "desc.bias is not supported with desc.backward");
+    AMPI_CHECK(!misplaced, "desc.%s is for FP8 only", misplaced);
+    AMPI_TRY(ampi_check_words(ctx, "desc.alpha_ptr", d->alpha_ptr));
+    AMPI_TRY(ampi_check_words(ctx, "desc.beta_ptr", d->beta_ptr));
+    AMPI_TRY(ampi_check_words(ctx, "desc.scale_a", d->scale_a));
+    AMPI_TRY(ampi_check_words(ctx, "desc.scale_b", d->scale_b));
+    AMPI_TRY(ampi_check_words(ctx, "desc.scale_d", d->scale_d));
+    AMPI_TRY(ampi_check_words(ctx, "desc.amax_d", d->amax_d));
+    AMPI_TRY(ampi_optional(ctx, "desc", "alpha", &j->alpha, d->alpha, 1.0f));
+    AMPI_TRY(ampi_optional(ctx, "desc", "beta", &j->beta, d->beta, d->beta_ptr ? 1.0f : 0.0f));
     j->m = d->m;
     j->n = d->n;
     j->k = d->k;
@@ -139,8 +133,7 @@ static ampi_stored ampi_stored_a(const amp_gemm_desc *d) { return ampi_stored_as
 static ampi_stored ampi_stored_b(const amp_gemm_desc *d) { return ampi_stored_as(d->k, d->n, d->trans_b); }
 
 /* The job's matrices, with leading dimensions and strides; spans[4] of a, b, c and d. */
-static amp_status ampi_gemm_shapes(
-    amp_ctx *ctx, const char *where, const amp_gemm_desc *d, amp_gemm_job *j, size_t spans[4]) {
+static amp_status ampi_gemm_shapes(amp_ctx *ctx, const amp_gemm_desc *d, amp_gemm_job *j, size_t spans[4]) {
     const ampi_stored a = ampi_stored_a(d), b = ampi_stored_b(d);
     size_t ldd = d->ldd ? d->ldd : d->n, i;
     ampi_matrix x[4] = {
@@ -154,13 +147,12 @@ static amp_status ampi_gemm_shapes(
         if (!d->ldc) x[3].ld = ldd;
         if (!d->stride_c) x[3].stride = d->stride_d;
     }
-    AMPI_REQUIRE(!d->dbias.data || (j->batch == 1 && ldd == d->n), ctx, AMP_ERR_INVALID_ARG,
-        "%s: desc.dbias needs desc.batch 1 and a packed desc.d", where);
+    AMPI_CHECK(!d->dbias.data || (j->batch == 1 && ldd == d->n), "desc.dbias needs desc.batch 1 and a packed desc.d");
     for (i = 0; i < 4; i++)
-        AMPI_TRY(ampi_check_matrix(ctx, where, &x[i], j->batch));
-    AMPI_TRY(ampi_check_array(ctx, where, "desc.bias", d->bias, d->n, 0));
-    AMPI_TRY(ampi_check_array(ctx, where, "desc.aux", d->aux, x[2].span, j->backward != 0));
-    AMPI_TRY(ampi_check_array(ctx, where, "desc.dbias", d->dbias, d->n, 0));
+        AMPI_TRY(ampi_check_matrix(ctx, &x[i], j->batch));
+    AMPI_TRY(ampi_check_array(ctx, "desc.bias", d->bias, d->n, 0));
+    AMPI_TRY(ampi_check_array(ctx, "desc.aux", d->aux, x[2].span, j->backward != 0));
+    AMPI_TRY(ampi_check_array(ctx, "desc.dbias", d->dbias, d->n, 0));
     j->a = x[0].array;
     j->b = x[1].array;
     j->d = x[2].array;
@@ -188,7 +180,7 @@ static int ampi_c_is_d(const amp_gemm_job *j) {
 }
 
 /* Outputs may overlap nothing, but c may be d. */
-static amp_status ampi_gemm_overlaps(amp_ctx *ctx, const char *where, const amp_gemm_job *j, const size_t spans[4]) {
+static amp_status ampi_gemm_overlaps(amp_ctx *ctx, const amp_gemm_job *j, const size_t spans[4]) {
     ampi_extent r[7];
     r[0] = ampi_extent_of("desc.d", j->d, spans[3], 0, 1);
     r[1] = ampi_extent_of("desc.a", j->a, j->k ? spans[0] : 0, 1, 0);
@@ -198,7 +190,7 @@ static amp_status ampi_gemm_overlaps(amp_ctx *ctx, const char *where, const amp_
     r[4] = ampi_extent_of("desc.bias", j->bias, j->n, 1, 0);
     r[5] = ampi_extent_of("desc.aux", j->aux, spans[3], j->backward ? 1 : 0, !j->backward);
     r[6] = ampi_extent_of("desc.dbias", j->dbias, j->n, 0, 1);
-    return ampi_check_extents(ctx, where, r, 7);
+    return ampi_check_extents(ctx, r, 7);
 }
 
 /* alpha is 0: a and b are not read, whatever they and the other factors are. */
@@ -215,16 +207,16 @@ static amp_status ampi_gemm_empty(amp_ctx *ctx, const amp_gemm_job *j, const amp
 }
 
 /* A product whose operands and dtypes are all given. */
-static amp_status ampi_gemm(amp_ctx *ctx, const char *where, const amp_gemm_desc *desc, const ampi_goal *goal) {
+static amp_status ampi_gemm(amp_ctx *ctx, const amp_gemm_desc *desc, const ampi_goal *goal) {
     amp_gemm_job j;
     size_t spans[4] = {0, 0, 0, 0};
-    AMPI_HAS(ctx, where, gemm);
-    AMPI_TRY(ampi_gemm_numbers(ctx, where, desc, &j));
-    AMPI_TRY(ampi_gemm_shapes(ctx, where, desc, &j, spans));
+    AMPI_HAS(gemm);
+    AMPI_TRY(ampi_gemm_numbers(ctx, desc, &j));
+    AMPI_TRY(ampi_gemm_shapes(ctx, desc, &j, spans));
     if (j.m == 0 || j.n == 0) return ampi_gemm_empty(ctx, &j, goal);
-    if (j.k) AMPI_TRY(ampi_same_factors(ctx, where, "desc.a", j.a, "desc.b", j.b));
-    if (j.reads_c) AMPI_TRY(ampi_same_dtype(ctx, where, "desc.c", j.c, "desc.d", j.d));
-    AMPI_TRY(ampi_gemm_overlaps(ctx, where, &j, spans));
+    if (j.k) AMPI_TRY(ampi_same_factors(ctx, "desc.a", j.a, "desc.b", j.b));
+    if (j.reads_c) AMPI_TRY(ampi_same_dtype(ctx, "desc.c", j.c, "desc.d", j.d));
+    AMPI_TRY(ampi_gemm_overlaps(ctx, &j, spans));
     if (!ampi_nonzero(j.alpha)) ampi_without_product(&j);
     switch (goal->kind) {
     case AMPI_RUN: return ctx->b->gemm(ctx, &j);
@@ -235,20 +227,29 @@ static amp_status ampi_gemm(amp_ctx *ctx, const char *where, const amp_gemm_desc
     return AMP_OK;
 }
 
+/* The same for a verb that is made of products: in its sentences the desc is amp_gemm's. */
+static amp_status ampi_gemm_inside(amp_ctx *ctx, const amp_gemm_desc *desc, const ampi_goal *goal) {
+    amp_status st;
+    ctx->inside = "amp_gemm: ";
+    st = ampi_gemm(ctx, desc, goal);
+    ctx->inside = NULL;
+    return st;
+}
+
 /* ---- a product in a scope ---- */
 
 /* The dtype that a product's inputs are read in: pin, or what the region wants; AMP_AUTO: as they are. Also the class
    of op. */
-static amp_status ampi_wanted(amp_ctx *ctx, const char *where, amp_op op, amp_dtype pin, amp_array a, amp_array b,
-    amp_op_class *c, amp_dtype *want) {
-    AMPI_TRY(ampi_check_pin(ctx, where, pin));
+static amp_status ampi_wanted(
+    amp_ctx *ctx, amp_op op, amp_dtype pin, amp_array a, amp_array b, amp_op_class *c, amp_dtype *want) {
+    AMPI_TRY(ampi_check_pin(ctx, pin));
     *c = ampi_region_class(ctx, op, want);
     if (pin != AMP_AUTO) {
         *want = pin;
         return AMP_OK;
     }
-    AMPI_REQUIRE(*c != AMP_CLASS_BANNED, ctx, AMP_ERR_UNSUPPORTED, "%s: %s is banned by the policy of this region",
-        where, amp_op_name(op));
+    AMPI_REQUIRE(
+        *c != AMP_CLASS_BANNED, AMP_ERR_UNSUPPORTED, "%s is banned by the policy of this region", amp_op_name(op));
     if (*want == AMP_AUTO && *c == AMP_CLASS_WIDEST && (a.dtype == AMP_F32 || b.dtype == AMP_F32)) *want = AMP_F32;
     return AMP_OK;
 }
@@ -263,8 +264,7 @@ static amp_dtype ampi_gemm_output(
 }
 
 /* As ampi_operand for an explanation: the same dtype and alignment, but no cast runs. */
-static amp_status ampi_operand_planned(
-    amp_ctx *ctx, const char *where, amp_array a, size_t n, amp_dtype want, amp_array *out) {
+static amp_status ampi_operand_planned(amp_ctx *ctx, amp_array a, size_t n, amp_dtype want, amp_array *out) {
     const amp_params *set = NULL;
     const amp_param_entry *e;
     size_t at = 0;
@@ -278,7 +278,7 @@ static amp_status ampi_operand_planned(
         out->data = (char *)e->model + at * amp_dtype_size(want);
         return AMP_OK;
     }
-    AMPI_TRY(ampi_scope_room(ctx, where, n * amp_dtype_size(want), 0, &room));
+    AMPI_TRY(ampi_scope_room(ctx, n * amp_dtype_size(want), 0, &room));
     out->data = room;
     return AMP_OK;
 }
@@ -292,22 +292,21 @@ static size_t ampi_matrix_span(size_t batch, size_t stride, size_t rows, size_t 
 }
 
 /* d->a and d->b in the dtype that is wanted. */
-static amp_status ampi_gemm_operands(
-    amp_ctx *ctx, const char *where, amp_gemm_desc *d, amp_dtype want, const ampi_goal *goal) {
+static amp_status ampi_gemm_operands(amp_ctx *ctx, amp_gemm_desc *d, amp_dtype want, const ampi_goal *goal) {
     const ampi_stored a = ampi_stored_a(d), b = ampi_stored_b(d);
     size_t na = ampi_matrix_span(d->batch, d->stride_a, a.rows, d->lda, a.cols);
     size_t nb = ampi_matrix_span(d->batch, d->stride_b, b.rows, d->ldb, b.cols);
     if (want == AMP_AUTO || na == (size_t)-1 || nb == (size_t)-1) return AMP_OK; /* ampi_gemm refuses such sizes */
     if (goal->kind == AMPI_EXPLAIN) {
-        AMPI_TRY(ampi_operand_planned(ctx, where, d->a, na, want, &d->a));
-        return ampi_operand_planned(ctx, where, d->b, nb, want, &d->b);
+        AMPI_TRY(ampi_operand_planned(ctx, d->a, na, want, &d->a));
+        return ampi_operand_planned(ctx, d->b, nb, want, &d->b);
     }
-    AMPI_TRY(ampi_operand(ctx, where, d->a, na, want, &d->a));
-    return ampi_operand(ctx, where, d->b, nb, want, &d->b);
+    AMPI_TRY(ampi_operand(ctx, d->a, na, want, &d->a));
+    return ampi_operand(ctx, d->b, nb, want, &d->b);
 }
 
 /* amp_gemm and its relatives: in a scope, or with automatic dtypes */
-static amp_status ampi_gemm_scoped(amp_ctx *ctx, const char *where, const amp_gemm_desc *desc, const ampi_goal *goal) {
+static amp_status ampi_gemm_scoped(amp_ctx *ctx, const amp_gemm_desc *desc, const ampi_goal *goal) {
     amp_gemm_desc d;
     amp_op op;
     amp_op_class c;
@@ -315,60 +314,54 @@ static amp_status ampi_gemm_scoped(amp_ctx *ctx, const char *where, const amp_ge
     float beta = 0;
     ampi_mark mark;
     amp_status st;
-    AMPI_CHECK_DESC(ctx, where, desc);
-    AMPI_REQUIRE(
-        !(desc->flags & ~AMPI_GEMM_FLAGS), ctx, AMP_ERR_INVALID_ARG, "%s: desc.flags has an unknown bit", where);
-    AMPI_TRY(ampi_optional(ctx, where, "desc", "beta", &beta, desc->beta, desc->beta_ptr ? 1.0f : 0.0f));
+    AMPI_CHECK_DESC(desc);
+    AMPI_CHECK(!(desc->flags & ~AMPI_GEMM_FLAGS), "desc.flags has an unknown bit");
+    AMPI_TRY(ampi_optional(ctx, "desc", "beta", &beta, desc->beta, desc->beta_ptr ? 1.0f : 0.0f));
     op = desc->batch > 1 ? AMP_OP_BMM : AMP_OP_MATMUL;
-    AMPI_TRY(ampi_wanted(ctx, where, op, desc->pin, desc->a, desc->b, &c, &want));
+    AMPI_TRY(ampi_wanted(ctx, op, desc->pin, desc->a, desc->b, &c, &want));
     d = *desc;
     if (d.d.data && d.d.dtype == AMP_AUTO) {
-        AMPI_REQUIRE(desc->d_dtype, ctx, AMP_ERR_INVALID_ARG,
-            "%s: desc.d.dtype is auto, but desc.d_dtype is NULL: the choice must be returned", where);
-        AMPI_REQUIRE(!ampi_nonzero(beta) || d.c.data, ctx, AMP_ERR_INVALID_ARG,
-            "%s: desc.d.dtype is auto, but with beta its contents are read: their dtype is needed", where);
+        AMPI_CHECK(desc->d_dtype, "desc.d.dtype is auto, but desc.d_dtype is NULL: the choice must be returned");
+        AMPI_CHECK(!ampi_nonzero(beta) || d.c.data,
+            "desc.d.dtype is auto, but with beta its contents are read: their dtype is needed");
         d.d.dtype = ampi_gemm_output(ctx, desc, ampi_nonzero(beta), op, c, want);
     }
     if (d.aux.data && d.aux.dtype == AMP_AUTO) d.aux.dtype = d.d.dtype;
     mark = ampi_scope_mark(ctx);
-    st = ampi_gemm_operands(ctx, where, &d, want, goal);
-    if (st == AMP_OK) st = ampi_gemm(ctx, where, &d, goal);
+    st = ampi_gemm_operands(ctx, &d, want, goal);
+    if (st == AMP_OK) st = ampi_gemm(ctx, &d, goal);
     if (st == AMP_OK && desc->d_dtype) *desc->d_dtype = d.d.dtype;
     ampi_scope_pop(ctx, mark);
     return st;
 }
 
 static amp_status ampi_do_gemm(amp_ctx *ctx, const amp_gemm_desc *desc) {
-    if (!ctx) return AMP_ERR_INVALID_ARG;
-    return ampi_gemm_scoped(ctx, "amp_gemm", desc, &ampi_goal_run);
+    return ampi_gemm_scoped(ctx, desc, &ampi_goal_run);
 }
 AMP_API amp_status amp_gemm(amp_ctx *ctx, const amp_gemm_desc *desc) {
-    AMPI_VERB(ctx, "amp_gemm", ampi_do_gemm(ctx, desc));
+    AMP_VERB(ctx, "amp_gemm", ampi_do_gemm(ctx, desc));
 }
 static amp_status ampi_do_gemm_tune(amp_ctx *ctx, const amp_gemm_desc *desc) {
-    if (!ctx) return AMP_ERR_INVALID_ARG;
-    return ampi_gemm_scoped(ctx, "amp_gemm_tune", desc, &ampi_goal_tune);
+    return ampi_gemm_scoped(ctx, desc, &ampi_goal_tune);
 }
 AMP_API amp_status amp_gemm_tune(amp_ctx *ctx, const amp_gemm_desc *desc) {
-    AMPI_VERB(ctx, "amp_gemm_tune", ampi_do_gemm_tune(ctx, desc));
+    AMP_VERB(ctx, "amp_gemm_tune", ampi_do_gemm_tune(ctx, desc));
 }
 static amp_status ampi_do_gemm_explain(amp_ctx *ctx, char *text, size_t bytes, const amp_gemm_desc *desc) {
-    static const char where[] = "amp_gemm_explain";
     ampi_goal goal;
     amp_status st;
     char first;
-    if (!ctx) return AMP_ERR_INVALID_ARG;
-    AMPI_REQUIRE(text && bytes, ctx, AMP_ERR_INVALID_ARG, "%s: text is NULL, or bytes is 0", where);
+    AMPI_CHECK(text && bytes, "text is NULL, or bytes is 0");
     goal.kind = AMPI_EXPLAIN;
     goal.text = text;
     goal.bytes = bytes;
     first = text[0];
     text[0] = 0;
-    st = ampi_gemm_scoped(ctx, where, desc, &goal);
+    st = ampi_gemm_scoped(ctx, desc, &goal);
     if (st != AMP_OK) text[0] = first;
     return st;
 }
 AMP_API amp_status amp_gemm_explain(amp_ctx *ctx, char *text, size_t bytes, const amp_gemm_desc *desc) {
-    AMPI_VERB(ctx, "amp_gemm_explain", ampi_do_gemm_explain(ctx, text, bytes, desc));
+    AMP_VERB(ctx, "amp_gemm_explain", ampi_do_gemm_explain(ctx, text, bytes, desc));
 }
 
