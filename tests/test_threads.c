@@ -233,10 +233,12 @@ typedef struct hooked {
 } hooked;
 
 static amp_status hook(hooked *h) {
+    const char *outer = t_called;
     t_run *t = h->t;
     h->calls++;
     CHECK_OK(amp_cast(t->ctx, h->b->y, h->b->x, 64, NULL)); /* the same thread: no second caller */
     CHECK_OK(amp_sync(t->ctx));
+    t_called = outer;
     if (h->steal == h->calls) t->ctx->in_use = 1; /* as a different thread would leave it, inside a verb */
     return AMP_OK;
 }
