@@ -853,7 +853,7 @@ typedef struct amp_precision {
    other SIMD paths and devices agree within the bound, to the bit if AMP_GEMM_ORDERED. Inf and NaN propagate. a and b
    have one dtype (the two FP8 formats may mix); c has d's dtype. */
 
-typedef enum amp_act { AMP_ACT_NONE = 0, AMP_RELU, AMP_GELU } amp_act; /* GELU: the tanh form, as in GPT-2, cuBLASLt */
+typedef enum amp_act { AMP_ACT_NONE = 0, AMP_RELU, AMP_GELU, AMP_ACT_COUNT } amp_act; /* GELU: GPT-2's tanh form */
 
 /* Flags of amp_gemm_desc and amp_linear_desc, or of all products of a context (its desc's gemm_flags). The first four
    are permissions, ignored where there is no faster way and beside AMP_GEMM_ORDERED. AMP_GEMM_ORDERED does without
@@ -871,10 +871,12 @@ typedef struct amp_gemm_desc { /* D[m,n] = act( alpha * op(A)[m,k] * op(B)[k,n] 
     amp_act act;
     uint32_t backward;         /* 1: the value before act times act's derivative at aux. No bias */
     uint32_t trans_a, trans_b; /* 1: A is stored [k,m], B is stored [n,k] */
-    uint32_t flags;            /* AMP_GEMM_*, or 0 */
-    size_t m, n, k;            /* any may be 0: m or n 0 does nothing; k 0 gives the product 0 */
-    amp_array a, b, c, d;      /* c: data NULL => d; read only when beta is not 0 (NaN in it is harmless otherwise) */
-    amp_array bias;            /* n elements of any dtype, or data NULL */
+    uint32_t flags, _pad;      /* flags: AMP_GEMM_*, or 0 */
+    amp_dtype pin;        /* a and b are read in this dtype; AMP_AUTO => as the scope says, else as they are. The copies
+                           need an arena: STAGE before the first amp_autocast_begin */
+    size_t m, n, k;       /* any may be 0: m or n 0 does nothing; k 0 gives the product 0 */
+    amp_array a, b, c, d; /* c: data NULL => d; read only when beta is not 0 (NaN in it is harmless otherwise) */
+    amp_array bias;       /* n elements of any dtype, or data NULL */
     amp_array aux; /* [m,n] with d's leading dimension and stride, or data NULL. Output: the value before act. backward:
                       input, as the forward product left it (for ReLU the forward d will do) */
     amp_array dbias; /* output, n elements of any dtype, or data NULL: column sums of d. Batch 1 and ldd 0 or n only */
@@ -889,8 +891,6 @@ typedef struct amp_gemm_desc { /* D[m,n] = act( alpha * op(A)[m,k] * op(B)[k,n] 
     const float *scale_d;                /* context memory, FP8 d only: d = scale_d * act(...), saturated; NULL => 1 */
     float *amax_d;      /* output in context memory, FP8 d only: largest |act(...)|, before scale_d; or NULL */
     amp_dtype *d_dtype; /* host: d's dtype is returned here. Needed when d.dtype is AMP_AUTO, else NULL is fine */
-    amp_dtype pin;      /* a and b are read in this dtype; AMP_AUTO => as the scope says, else as they are. The copies
-                           need an arena: STAGE before the first amp_autocast_begin */
     uint64_t _end;
 } amp_gemm_desc;
 
@@ -1353,7 +1353,8 @@ AMP_INLINE uint32_t ampi_odd_f32(double x) {
     if (e <= 1023u - 127u) { /* below the normal floats */
         shift = 29u + (1023u - 126u - e);
         m |= (uint64_t)1 << 52;
-        if (e == 0 || shift > 53u) return sign | (d << 1 ? 1u : 0u);
+        if (e == 0 || shift > 53u) /* in halves: clang 22 compares the whole as a double, which raises flags */
+            return sign | (((uint32_t)d | ((uint32_t)(d >> 32) & 0x7fffffffu)) ? 1u : 0u);
         return sign | (uint32_t)(m >> shift) | (m & (((uint64_t)1 << shift) - 1u) ? 1u : 0u);
     }
     return sign | ((e - 1023u + 127u) << 23) | (uint32_t)(m >> 29) | (m & 0x1fffffffu ? 1u : 0u);
@@ -1772,16 +1773,32 @@ AMP_INLINE float amp_log(float x) {
    |x| and <= 3e-7 (tests: every float). Source: Hendrycks and Gimpel, arXiv 1606.08415. */
 AMP_INLINE float amp_gelu(float x) { return ampi_scalar_gelu(x); }
 AMP_INLINE float amp_gelu_grad(float x) { return ampi_scalar_gelu_grad(x); }
-/* Activation, and a gradient through it: `saved` is y for ReLU and the value before the activation for GELU. */
 AMP_INLINE float amp_relu(float x) { return ampi_scalar_relu(x); }
+
+/* Activations: name, rule, 1: backward reads aux, the value before the activation, 0: it reads y. The rule is a pair of
+   functions at >>lanes, relu(x) and relu_back(dy, saved). To add one: its name in amp_act (>>products), its row, its
+   rule. */
+#define AMPI_ACT_LIST(X) \
+    X(AMP_GELU, gelu, 1) \
+    X(AMP_RELU, relu, 0)
 AMP_INLINE float ampi_act(amp_act act, float x) {
-    if (act == AMP_GELU) return amp_gelu(x);
-    return act == AMP_RELU ? amp_relu(x) : x;
+#define AMP_X(name, rule, aux) \
+    if (act == name) return ampi_scalar_##rule(x);
+    AMPI_ACT_LIST(AMP_X)
+#undef AMP_X
+    return x;
 }
 AMP_INLINE float ampi_act_grad(amp_act act, float dy, float saved) {
-    if (act == AMP_GELU) return ampi_scalar_gelu_back(dy, saved);
-    if (act == AMP_RELU) return ampi_scalar_relu_back(dy, saved);
+#define AMP_X(name, rule, aux) \
+    if (act == name) return ampi_scalar_##rule##_back(dy, saved);
+    AMPI_ACT_LIST(AMP_X)
+#undef AMP_X
     return dy;
+}
+AMP_INLINE int ampi_act_reads_aux(amp_act act) {
+#define AMP_X(name, rule, aux) || (act == name && (aux))
+    return 0 AMPI_ACT_LIST(AMP_X);
+#undef AMP_X
 }
 
 /* ---- dropout: element i is dropped if its random number is below the threshold; p = 1 drops all ---- */
@@ -2128,18 +2145,11 @@ typedef struct amp_clip_job { /* g = clamp(g * record->clip, +-limit * scale), i
 #define AMPI_GEMM_PERMISSIONS (AMP_GEMM_TF32 | AMP_GEMM_REDUCED | AMP_GEMM_F16_SUM | AMP_GEMM_FAST_FP8)
 #define AMPI_GEMM_FLAGS       (AMPI_GEMM_PERMISSIONS | AMP_GEMM_EMULATE | AMP_GEMM_ORDERED)
 
-typedef struct amp_gemm_job { /* amp_gemm_desc with everything filled in; m, n, batch > 0 */
-    size_t m, n, k, batch;
-    amp_array a, b, c, d, bias, aux, dbias; /* without flags; c is d where the desc had none */
-    size_t lda, ldb, ldc, ldd, stride_a, stride_b, stride_c, stride_d; /* a broadcast stride is 0 */
-    float alpha, beta;
-    const float *alpha_ptr, *beta_ptr, *scale_a, *scale_b, *scale_d;
-    float *amax_d;
-    amp_act act;
-    uint32_t trans_a, trans_b, flags; /* flags: with the context's; the first four without AMP_GEMM_ORDERED only */
-    uint32_t backward;                /* 1: aux is read; never with AMP_ACT_NONE */
-    uint32_t reads_c;                 /* beta is not 0 */
-} amp_gemm_job;
+/* A product's job is its desc with everything filled in: m, n and batch > 0; ld and stride complete, a broadcast stride
+   0; alpha.value and beta.value, c (d, where the desc had none); flags with the context's, permissions without
+   AMP_GEMM_ORDERED only; trans_a, trans_b and backward 0 or 1, backward never with AMP_ACT_NONE. data NULL: c is not
+   read (beta is 0), there is no bias, aux or dbias. d_dtype and pin are done with: NULL and AMP_AUTO. */
+typedef amp_gemm_desc amp_gemm_job;
 
 typedef struct amp_bias_grad_job { /* dy = act_grad(dy, saved) in place unless act is NONE; then column sums of dy */
     amp_array dy, saved;           /* [rows, cols] */
@@ -2195,11 +2205,13 @@ typedef struct amp_dropout_job { /* count > 0 */
 
 /* All factors of a sum over k in one, and those of c; read where the product runs. */
 AMP_INLINE float amp_gemm_alpha(const amp_gemm_job *j) {
-    float alpha = j->alpha_ptr ? amp_mul(j->alpha, *j->alpha_ptr) : j->alpha;
+    float alpha = j->alpha_ptr ? amp_mul(j->alpha.value, *j->alpha_ptr) : j->alpha.value;
     if (j->scale_a) alpha = amp_mul(alpha, *j->scale_a);
     return j->scale_b ? amp_mul(alpha, *j->scale_b) : alpha;
 }
-AMP_INLINE float amp_gemm_beta(const amp_gemm_job *j) { return j->beta_ptr ? amp_mul(j->beta, *j->beta_ptr) : j->beta; }
+AMP_INLINE float amp_gemm_beta(const amp_gemm_job *j) {
+    return j->beta_ptr ? amp_mul(j->beta.value, *j->beta_ptr) : j->beta.value;
+}
 
 /* A value for an FP8 d: the largest magnitude (float bits) is noted, then it is scaled and saturated. NaN stays NaN. */
 AMP_INLINE float amp_epilogue_f8(float v, amp_dtype t, const float *scale, uint32_t *amax) {
@@ -2220,7 +2232,7 @@ AMP_INLINE float amp_epilogue_act(const amp_gemm_job *j, float v, float saved, u
 AMP_INLINE float amp_epilogue_one(const amp_gemm_job *j, float sum, float alpha, float beta, float c, float bias,
     float saved, float *before, uint32_t *amax) {
     float v = amp_mul(alpha, sum);
-    if (j->reads_c) v = amp_add(v, amp_mul(beta, c));
+    if (j->c.data) v = amp_add(v, amp_mul(beta, c));
     if (j->bias.data) v = amp_add(v, bias);
     *before = v;
     return amp_epilogue_act(j, v, saved, amax);
@@ -3410,6 +3422,9 @@ extern "C++" {
 #if !defined(AMP_NO_THREADS) && defined(_MSC_VER) && !defined(__MINGW32__)
 #  define AMP_NO_THREADS /* no pthreads there */
 #endif
+#if !defined(AMP_NO_THREADS) && defined(__wasi__) && !defined(__wasm_atomics__)
+#  define AMP_NO_THREADS
+#endif
 #ifndef AMP_NO_THREADS
 #  include <pthread.h>
 #endif
@@ -3445,6 +3460,10 @@ extern "C++" {
 #ifdef __cplusplus
 } /* extern "C++" */
 extern "C" {
+#endif
+#if defined(__APPLE__) && !defined(__cplusplus)
+extern int(snprintf)(char *, size_t, const char *, ...); /* hidden from who defines _POSIX_C_SOURCE before 200112 */
+extern int(vsnprintf)(char *, size_t, const char *, va_list);
 #endif
 
 /* ==== >>front-status =============================================================================================
@@ -7018,8 +7037,9 @@ static int ampi_needs_cast(amp_array a, size_t n, amp_dtype want) {
     return a.count == 0 || a.count >= n; /* too short: the verb will say so */
 }
 
-/* *out = a in dtype `want` (AMP_AUTO: as it is). */
-static amp_status ampi_operand(amp_ctx *ctx, const char *where, amp_array a, size_t n, amp_dtype want, amp_array *out) {
+/* *out = a in dtype `want` (AMP_AUTO: as it is). plan 1: as it will be, but no cast runs. */
+static amp_status ampi_operand(
+    amp_ctx *ctx, const char *where, amp_array a, size_t n, amp_dtype want, int plan, amp_array *out) {
     const ampi_region *r = ampi_region_of(ctx);
     const amp_params *set = NULL;
     const amp_param_entry *e = NULL;
@@ -7035,11 +7055,11 @@ static amp_status ampi_operand(amp_ctx *ctx, const char *where, amp_array a, siz
     out->dtype = want;
     if (e && e->model && e->model_dtype == want) {
         out->data = (char *)e->model + at * amp_dtype_size(want);
-        if (ctx->scope) ctx->scope->info.resolved++;
+        if (ctx->scope && !plan) ctx->scope->info.resolved++;
         return AMP_OK;
     }
     if (e) weight = at == 0 && n == e->count;
-    if (weight && r && r->cache && a.dtype == AMP_F32 && want == r->low) {
+    if (weight && !plan && r && r->cache && a.dtype == AMP_F32 && want == r->low) {
         ampi_cached like = AMP_ZERO;
         like.source = a.data;
         like.set = set;
@@ -7056,6 +7076,7 @@ static amp_status ampi_operand(amp_ctx *ctx, const char *where, amp_array a, siz
         AMPI_TRY(ampi_scope_room(ctx, where, n * amp_dtype_size(want), 0, &to));
         out->data = to;
     }
+    if (plan) return AMP_OK;
     AMPI_TRY(ctx->b->cast(ctx, *out, a, n, &how));
     if (k) k->valid = 1;
     ctx->scope->info.casts++;
@@ -7106,7 +7127,7 @@ static amp_status ampi_do_autocast_input(amp_ctx *ctx, amp_array *out, amp_op op
     AMPI_TRY(ampi_autocast_want(ctx, where, op, in, n, &want));
     mark = ampi_scope_mark(ctx);
     for (i = 0; i < n; i++) {
-        amp_status st = ampi_operand(ctx, where, in[i], in[i].count, want, &made[i]);
+        amp_status st = ampi_operand(ctx, where, in[i], in[i].count, want, 0, &made[i]);
         if (st == AMP_OK) continue;
         ampi_scope_pop(ctx, mark);
         return st;
@@ -7369,42 +7390,43 @@ static amp_status ampi_check_pin(amp_ctx *ctx, const char *where, amp_dtype pin)
 
 /* ---- one product ---- */
 
-/* One matrix of a product; ld and stride are the desc's before ampi_check_matrix, and complete afterwards. */
+/* One matrix of a product. ld and stride are the job's: the user's before ampi_check_matrix, complete afterwards. */
 typedef struct ampi_matrix {
     const char *name; /* of desc.NAME, desc.ldNAME, desc.stride_NAME */
     amp_array array;
     size_t rows, cols; /* as stored */
-    size_t ld, stride, span;
+    size_t *ld, *stride;
     int output;
+    size_t *span; /* output: elements from the first to the last of all batches */
 } ampi_matrix;
 
 /* Batches of an output follow each other, or lie side by side in the rows. */
 static int ampi_batches_overlap(const ampi_matrix *x, size_t batch) {
-    if (batch <= 1 || x->stride >= ampi_span(1, 0, x->rows, x->ld, x->cols)) return 0;
-    return x->stride < x->cols || ampi_span(1, 0, batch, x->stride, x->cols) > x->ld;
+    if (batch <= 1 || *x->stride >= ampi_span(1, 0, x->rows, *x->ld, x->cols)) return 0;
+    return *x->stride < x->cols || ampi_span(1, 0, batch, *x->stride, x->cols) > *x->ld;
 }
 
-static amp_status ampi_check_matrix(amp_ctx *ctx, const char *where, ampi_matrix *x, size_t batch) {
+static amp_status ampi_check_matrix(amp_ctx *ctx, const char *where, const ampi_matrix *x, size_t batch) {
     char full[16];
     size_t packed;
-    if (x->ld == 0) x->ld = x->cols;
-    AMPI_REQUIRE(x->ld >= x->cols, ctx, AMP_ERR_INVALID_ARG,
-        "%s: desc.ld%s is %llu, less than the %llu columns of a row", where, x->name, AMPI_ULL(x->ld),
+    if (*x->ld == 0) *x->ld = x->cols;
+    AMPI_REQUIRE(*x->ld >= x->cols, ctx, AMP_ERR_INVALID_ARG,
+        "%s: desc.ld%s is %llu, less than the %llu columns of a row", where, x->name, AMPI_ULL(*x->ld),
         AMPI_ULL(x->cols));
     AMPI_REQUIRE(
-        ampi_product(&packed, x->rows, x->ld), ctx, AMP_ERR_INVALID_ARG, "%s: desc.%s is too large", where, x->name);
-    AMPI_REQUIRE(!x->output || x->stride != AMP_BROADCAST, ctx, AMP_ERR_INVALID_ARG,
+        ampi_product(&packed, x->rows, *x->ld), ctx, AMP_ERR_INVALID_ARG, "%s: desc.%s is too large", where, x->name);
+    AMPI_REQUIRE(!x->output || *x->stride != AMP_BROADCAST, ctx, AMP_ERR_INVALID_ARG,
         "%s: desc.stride_%s may not be AMP_BROADCAST: batches would overwrite each other", where, x->name);
-    if (x->stride == 0)
-        x->stride = packed;
-    else if (x->stride == AMP_BROADCAST)
-        x->stride = 0;
+    if (*x->stride == 0)
+        *x->stride = packed;
+    else if (*x->stride == AMP_BROADCAST)
+        *x->stride = 0;
     AMPI_REQUIRE(!x->output || !ampi_batches_overlap(x, batch), ctx, AMP_ERR_INVALID_ARG,
-        "%s: desc.stride_%s is %llu: batches would overwrite each other", where, x->name, AMPI_ULL(x->stride));
-    x->span = ampi_span(batch, x->stride, x->rows, x->ld, x->cols);
-    AMPI_REQUIRE(x->span != (size_t)-1, ctx, AMP_ERR_INVALID_ARG, "%s: desc.%s is too large", where, x->name);
+        "%s: desc.stride_%s is %llu: batches would overwrite each other", where, x->name, AMPI_ULL(*x->stride));
+    *x->span = ampi_span(batch, *x->stride, x->rows, *x->ld, x->cols);
+    AMPI_REQUIRE(*x->span != (size_t)-1, ctx, AMP_ERR_INVALID_ARG, "%s: desc.%s is too large", where, x->name);
     snprintf(full, sizeof full, "desc.%s", x->name);
-    return ampi_check_array(ctx, where, full, x->array, x->span, 1);
+    return ampi_check_array(ctx, where, full, x->array, *x->span, 1);
 }
 
 /* The scale that was given for an operand that is not FP8, or NULL. */
@@ -7416,40 +7438,28 @@ static const char *ampi_misplaced_scale(const amp_gemm_desc *d) {
     return d->amax_d ? "amax_d" : NULL;
 }
 
-/* The job's numbers: defaults, and what can be checked without shapes. */
-static amp_status ampi_gemm_numbers(amp_ctx *ctx, const char *where, const amp_gemm_desc *d, amp_gemm_job *j) {
-    const char *misplaced = ampi_misplaced_scale(d);
-    memset(j, 0, sizeof *j);
+/* A job's numbers: defaults, and what can be checked without shapes. */
+static amp_status ampi_gemm_numbers(amp_ctx *ctx, const char *where, amp_gemm_job *j) {
+    const char *misplaced = ampi_misplaced_scale(j);
     AMPI_REQUIRE(
-        (uint32_t)d->act <= (uint32_t)AMP_GELU, ctx, AMP_ERR_INVALID_ARG, "%s: desc.act is %d", where, (int)d->act);
-    AMPI_REQUIRE(!d->backward || !d->bias.data, ctx, AMP_ERR_INVALID_ARG,
+        (uint32_t)j->act < (uint32_t)AMP_ACT_COUNT, ctx, AMP_ERR_INVALID_ARG, "%s: desc.act is %d", where, (int)j->act);
+    AMPI_REQUIRE(!j->backward || !j->bias.data, ctx, AMP_ERR_INVALID_ARG,
         "%s: desc.bias is not supported with desc.backward", where);
     AMPI_REQUIRE(!misplaced, ctx, AMP_ERR_INVALID_ARG, "%s: desc.%s is for FP8 only", where, misplaced);
-    AMPI_TRY(ampi_check_words(ctx, where, "desc.alpha_ptr", d->alpha_ptr));
-    AMPI_TRY(ampi_check_words(ctx, where, "desc.beta_ptr", d->beta_ptr));
-    AMPI_TRY(ampi_check_words(ctx, where, "desc.scale_a", d->scale_a));
-    AMPI_TRY(ampi_check_words(ctx, where, "desc.scale_b", d->scale_b));
-    AMPI_TRY(ampi_check_words(ctx, where, "desc.scale_d", d->scale_d));
-    AMPI_TRY(ampi_check_words(ctx, where, "desc.amax_d", d->amax_d));
-    AMPI_TRY(ampi_optional(ctx, where, "desc", "alpha", &j->alpha, d->alpha, 1.0f));
-    AMPI_TRY(ampi_optional(ctx, where, "desc", "beta", &j->beta, d->beta, d->beta_ptr ? 1.0f : 0.0f));
-    j->m = d->m;
-    j->n = d->n;
-    j->k = d->k;
-    j->batch = d->batch ? d->batch : 1;
-    j->reads_c = ampi_nonzero(j->beta) ? 1u : 0u;
-    j->alpha_ptr = d->alpha_ptr;
-    if (j->reads_c) j->beta_ptr = d->beta_ptr;
-    j->scale_a = d->scale_a;
-    j->scale_b = d->scale_b;
-    j->scale_d = d->scale_d;
-    j->amax_d = d->amax_d;
-    j->act = d->act;
-    j->trans_a = d->trans_a != 0;
-    j->trans_b = d->trans_b != 0;
-    j->flags = d->flags | ctx->b->gemm_flags;
+    AMPI_TRY(ampi_check_words(ctx, where, "desc.alpha_ptr", j->alpha_ptr));
+    AMPI_TRY(ampi_check_words(ctx, where, "desc.beta_ptr", j->beta_ptr));
+    AMPI_TRY(ampi_check_words(ctx, where, "desc.scale_a", j->scale_a));
+    AMPI_TRY(ampi_check_words(ctx, where, "desc.scale_b", j->scale_b));
+    AMPI_TRY(ampi_check_words(ctx, where, "desc.scale_d", j->scale_d));
+    AMPI_TRY(ampi_check_words(ctx, where, "desc.amax_d", j->amax_d));
+    AMPI_TRY(ampi_optional(ctx, where, "desc", "alpha", &j->alpha.value, j->alpha, 1.0f));
+    AMPI_TRY(ampi_optional(ctx, where, "desc", "beta", &j->beta.value, j->beta, j->beta_ptr ? 1.0f : 0.0f));
+    j->batch = j->batch ? j->batch : 1;
+    j->trans_a = j->trans_a != 0;
+    j->trans_b = j->trans_b != 0;
+    j->backward = j->backward != 0;
+    j->flags |= ctx->b->gemm_flags;
     if (j->flags & AMP_GEMM_ORDERED) j->flags &= ~AMPI_GEMM_PERMISSIONS;
-    j->backward = d->backward && d->act != AMP_ACT_NONE;
     return AMP_OK;
 }
 
@@ -7461,51 +7471,48 @@ static ampi_stored ampi_stored_as(size_t rows, size_t cols, uint32_t transposed)
     s.cols = transposed ? rows : cols;
     return s;
 }
-static ampi_stored ampi_stored_a(const amp_gemm_desc *d) { return ampi_stored_as(d->m, d->k, d->trans_a); }
-static ampi_stored ampi_stored_b(const amp_gemm_desc *d) { return ampi_stored_as(d->k, d->n, d->trans_b); }
 
-/* The job's matrices, with leading dimensions and strides; spans[4] of a, b, c and d. */
-static amp_status ampi_gemm_shapes(
-    amp_ctx *ctx, const char *where, const amp_gemm_desc *d, amp_gemm_job *j, size_t spans[4]) {
-    const ampi_stored a = ampi_stored_a(d), b = ampi_stored_b(d);
-    size_t ldd = d->ldd ? d->ldd : d->n, i;
+/* Elements that the matrices of a product span. */
+typedef struct ampi_spans { size_t a, b, c, d; } ampi_spans;
+
+/* A job's matrices: leading dimensions and strides. */
+static amp_status ampi_gemm_shapes(amp_ctx *ctx, const char *where, amp_gemm_job *j, ampi_spans *span) {
+    const ampi_stored a = ampi_stored_as(j->m, j->k, j->trans_a), b = ampi_stored_as(j->k, j->n, j->trans_b);
+    const size_t ldd = j->ldd ? j->ldd : j->n;
     ampi_matrix x[4] = {
-        {"a", d->a, a.rows, a.cols, d->lda, d->stride_a, 0, 0},
-        {"b", d->b, b.rows, b.cols, d->ldb, d->stride_b, 0, 0},
-        {"d", d->d, d->m, d->n, d->ldd, d->stride_d, 0, 1},
-        {"c", d->c, d->m, d->n, d->ldc, d->stride_c, 0, 0},
+        {"a", j->a, a.rows, a.cols, &j->lda, &j->stride_a, 0, &span->a},
+        {"b", j->b, b.rows, b.cols, &j->ldb, &j->stride_b, 0, &span->b},
+        {"d", j->d, j->m, j->n, &j->ldd, &j->stride_d, 1, &span->d},
+        {"c", j->c, j->m, j->n, &j->ldc, &j->stride_c, 0, &span->c},
     };
-    if (!d->c.data) { /* d's own contents */
-        x[3].array = d->d;
-        if (!d->ldc) x[3].ld = ldd;
-        if (!d->stride_c) x[3].stride = d->stride_d;
+    size_t i;
+    if (!j->c.data) { /* d's own contents */
+        x[3].array = j->c = j->d;
+        if (!j->ldc) j->ldc = ldd;
+        if (!j->stride_c) j->stride_c = j->stride_d;
     }
-    AMPI_REQUIRE(!d->dbias.data || (j->batch == 1 && ldd == d->n), ctx, AMP_ERR_INVALID_ARG,
+    AMPI_REQUIRE(!j->dbias.data || (j->batch == 1 && ldd == j->n), ctx, AMP_ERR_INVALID_ARG,
         "%s: desc.dbias needs desc.batch 1 and a packed desc.d", where);
     for (i = 0; i < 4; i++)
         AMPI_TRY(ampi_check_matrix(ctx, where, &x[i], j->batch));
-    AMPI_TRY(ampi_check_array(ctx, where, "desc.bias", d->bias, d->n, 0));
-    AMPI_TRY(ampi_check_array(ctx, where, "desc.aux", d->aux, x[2].span, j->backward != 0));
-    AMPI_TRY(ampi_check_array(ctx, where, "desc.dbias", d->dbias, d->n, 0));
-    j->a = x[0].array;
-    j->b = x[1].array;
-    j->d = x[2].array;
-    j->c = x[3].array;
-    j->bias = d->bias;
-    j->dbias = d->dbias;
-    if (j->backward || !d->backward) j->aux = d->aux; /* the identity's derivative needs none */
-    j->lda = x[0].ld;
-    j->ldb = x[1].ld;
-    j->ldd = x[2].ld;
-    j->ldc = x[3].ld;
-    j->stride_a = x[0].stride;
-    j->stride_b = x[1].stride;
-    j->stride_d = x[2].stride;
-    j->stride_c = x[3].stride;
-    spans[0] = x[0].span;
-    spans[1] = x[1].span;
-    spans[2] = x[3].span;
-    spans[3] = x[2].span;
+    AMPI_TRY(ampi_check_array(ctx, where, "desc.bias", j->bias, j->n, 0));
+    AMPI_TRY(ampi_check_array(ctx, where, "desc.aux", j->aux, span->d, j->backward && j->act != AMP_ACT_NONE));
+    return ampi_check_array(ctx, where, "desc.dbias", j->dbias, j->n, 0);
+}
+
+/* The job of a desc: what is there is right, and what is not read is not there. */
+static amp_status ampi_gemm_resolve(amp_ctx *ctx, const char *where, amp_gemm_job *j, ampi_spans *span) {
+    AMPI_TRY(ampi_gemm_numbers(ctx, where, j));
+    AMPI_TRY(ampi_gemm_shapes(ctx, where, j, span));
+    if (j->backward && j->act == AMP_ACT_NONE) {
+        j->backward = 0;
+        j->aux.data = NULL;
+    }
+    j->d_dtype = NULL;
+    j->pin = AMP_AUTO;
+    if (ampi_nonzero(j->beta.value)) return AMP_OK;
+    j->c.data = NULL;
+    j->beta_ptr = NULL;
     return AMP_OK;
 }
 
@@ -7514,15 +7521,14 @@ static int ampi_c_is_d(const amp_gemm_job *j) {
 }
 
 /* Outputs may overlap nothing, but c may be d. */
-static amp_status ampi_gemm_overlaps(amp_ctx *ctx, const char *where, const amp_gemm_job *j, const size_t spans[4]) {
+static amp_status ampi_gemm_overlaps(amp_ctx *ctx, const char *where, const amp_gemm_job *j, const ampi_spans *span) {
     ampi_extent r[7];
-    r[0] = ampi_extent_of("desc.d", j->d, spans[3], 0, 1);
-    r[1] = ampi_extent_of("desc.a", j->a, j->k ? spans[0] : 0, 1, 0);
-    r[2] = ampi_extent_of("desc.b", j->b, j->k ? spans[1] : 0, 1, 0);
-    r[3] = ampi_extent_of(
-        "desc.c (only the same matrix is allowed)", j->c, j->reads_c && !ampi_c_is_d(j) ? spans[2] : 0, 1, 0);
+    r[0] = ampi_extent_of("desc.d", j->d, span->d, 0, 1);
+    r[1] = ampi_extent_of("desc.a", j->a, j->k ? span->a : 0, 1, 0);
+    r[2] = ampi_extent_of("desc.b", j->b, j->k ? span->b : 0, 1, 0);
+    r[3] = ampi_extent_of("desc.c (only the same matrix is allowed)", j->c, ampi_c_is_d(j) ? 0 : span->c, 1, 0);
     r[4] = ampi_extent_of("desc.bias", j->bias, j->n, 1, 0);
-    r[5] = ampi_extent_of("desc.aux", j->aux, spans[3], j->backward ? 1 : 0, !j->backward);
+    r[5] = ampi_extent_of("desc.aux", j->aux, span->d, j->backward ? 1 : 0, !j->backward);
     r[6] = ampi_extent_of("desc.dbias", j->dbias, j->n, 0, 1);
     return ampi_check_extents(ctx, where, r, 7);
 }
@@ -7540,25 +7546,29 @@ static amp_status ampi_gemm_empty(amp_ctx *ctx, const amp_gemm_job *j, const amp
     return ctx->b->zero(ctx, j->dbias.data, j->n * amp_dtype_size(j->dbias.dtype));
 }
 
-/* A product whose operands and dtypes are all given. */
-static amp_status ampi_gemm(amp_ctx *ctx, const char *where, const amp_gemm_desc *desc, const ampi_goal *goal) {
-    amp_gemm_job j;
-    size_t spans[4] = {0, 0, 0, 0};
-    AMPI_HAS(ctx, where, gemm);
-    AMPI_TRY(ampi_gemm_numbers(ctx, where, desc, &j));
-    AMPI_TRY(ampi_gemm_shapes(ctx, where, desc, &j, spans));
-    if (j.m == 0 || j.n == 0) return ampi_gemm_empty(ctx, &j, goal);
-    if (j.k) AMPI_TRY(ampi_same_factors(ctx, where, "desc.a", j.a, "desc.b", j.b));
-    if (j.reads_c) AMPI_TRY(ampi_same_dtype(ctx, where, "desc.c", j.c, "desc.d", j.d));
-    AMPI_TRY(ampi_gemm_overlaps(ctx, where, &j, spans));
-    if (!ampi_nonzero(j.alpha)) ampi_without_product(&j);
+/* A resolved product, whose operands are in the dtype in which they are read. */
+static amp_status ampi_gemm_finish(
+    amp_ctx *ctx, const char *where, amp_gemm_job *j, const ampi_spans *span, const ampi_goal *goal) {
+    if (j->m == 0 || j->n == 0) return ampi_gemm_empty(ctx, j, goal);
+    if (j->k) AMPI_TRY(ampi_same_factors(ctx, where, "desc.a", j->a, "desc.b", j->b));
+    if (j->c.data) AMPI_TRY(ampi_same_dtype(ctx, where, "desc.c", j->c, "desc.d", j->d));
+    AMPI_TRY(ampi_gemm_overlaps(ctx, where, j, span));
+    if (!ampi_nonzero(j->alpha.value)) ampi_without_product(j);
     switch (goal->kind) {
-    case AMPI_RUN: return ctx->b->gemm(ctx, &j);
-    case AMPI_TUNE: return ctx->b->gemm_tune ? ctx->b->gemm_tune(ctx, &j) : AMP_OK;
+    case AMPI_RUN: return ctx->b->gemm(ctx, j);
+    case AMPI_TUNE: return ctx->b->gemm_tune ? ctx->b->gemm_tune(ctx, j) : AMP_OK;
     case AMPI_EXPLAIN:
-    case AMPI_CHECK: return ctx->b->gemm_explain(ctx, goal->text, goal->bytes, &j);
+    case AMPI_CHECK: return ctx->b->gemm_explain(ctx, goal->text, goal->bytes, j);
     }
     return AMP_OK;
+}
+
+/* A product whose operands and dtypes are all given. */
+static amp_status ampi_gemm(amp_ctx *ctx, const char *where, amp_gemm_desc *d, const ampi_goal *goal) {
+    ampi_spans span;
+    AMPI_HAS(ctx, where, gemm);
+    AMPI_TRY(ampi_gemm_resolve(ctx, where, d, &span));
+    return ampi_gemm_finish(ctx, where, d, &span, goal);
 }
 
 /* ---- a product in a scope ---- */
@@ -7588,78 +7598,46 @@ static amp_dtype ampi_gemm_output(
     return amp_autocast_output(ctx, op, want);
 }
 
-/* As ampi_operand for an explanation: the same dtype and alignment, but no cast runs. */
-static amp_status ampi_operand_planned(
-    amp_ctx *ctx, const char *where, amp_array a, size_t n, amp_dtype want, amp_array *out) {
-    const amp_params *set = NULL;
-    const amp_param_entry *e;
-    size_t at = 0;
-    char *room = NULL;
-    *out = a;
-    if (want == AMP_AUTO || !a.data || n == 0 || a.dtype == want || ampi_is_f8(a.dtype)) return AMP_OK;
-    if (amp_dtype_size(a.dtype) == 0 || (a.count && a.count < n)) return AMP_OK; /* the verb will say so */
-    e = a.dtype == AMP_F32 ? ampi_find_weight(ctx, a.data, &set, &at) : NULL;
-    out->dtype = want;
-    if (e && e->model && e->model_dtype == want) {
-        out->data = (char *)e->model + at * amp_dtype_size(want);
-        return AMP_OK;
+/* The dtype of an automatic d is chosen, of an automatic aux follows it. */
+static amp_status ampi_gemm_choose(
+    amp_ctx *ctx, const char *where, amp_gemm_job *j, amp_op op, amp_op_class c, amp_dtype want) {
+    float beta = 0;
+    AMPI_TRY(ampi_optional(ctx, where, "desc", "beta", &beta, j->beta, j->beta_ptr ? 1.0f : 0.0f));
+    if (j->d.data && j->d.dtype == AMP_AUTO) {
+        AMPI_REQUIRE(j->d_dtype, ctx, AMP_ERR_INVALID_ARG,
+            "%s: desc.d.dtype is auto, but desc.d_dtype is NULL: the choice must be returned", where);
+        AMPI_REQUIRE(!ampi_nonzero(beta) || j->c.data, ctx, AMP_ERR_INVALID_ARG,
+            "%s: desc.d.dtype is auto, but with beta its contents are read: their dtype is needed", where);
+        j->d.dtype = ampi_gemm_output(ctx, j, ampi_nonzero(beta), op, c, want);
     }
-    AMPI_TRY(ampi_scope_room(ctx, where, n * amp_dtype_size(want), 0, &room));
-    out->data = room;
+    if (j->aux.data && j->aux.dtype == AMP_AUTO) j->aux.dtype = j->d.dtype;
     return AMP_OK;
-}
-
-/* The elements that a matrix of amp_gemm spans, before defaults are filled in. */
-static size_t ampi_matrix_span(size_t batch, size_t stride, size_t rows, size_t ld, size_t cols) {
-    if (!ld) ld = cols;
-    if (!stride) stride = rows * ld;
-    if (!batch) batch = 1;
-    return ampi_span(batch, stride == AMP_BROADCAST ? 0 : stride, rows, ld, cols);
-}
-
-/* d->a and d->b in the dtype that is wanted. */
-static amp_status ampi_gemm_operands(
-    amp_ctx *ctx, const char *where, amp_gemm_desc *d, amp_dtype want, const ampi_goal *goal) {
-    const ampi_stored a = ampi_stored_a(d), b = ampi_stored_b(d);
-    size_t na = ampi_matrix_span(d->batch, d->stride_a, a.rows, d->lda, a.cols);
-    size_t nb = ampi_matrix_span(d->batch, d->stride_b, b.rows, d->ldb, b.cols);
-    if (want == AMP_AUTO || na == (size_t)-1 || nb == (size_t)-1) return AMP_OK; /* ampi_gemm refuses such sizes */
-    if (goal->kind == AMPI_EXPLAIN) {
-        AMPI_TRY(ampi_operand_planned(ctx, where, d->a, na, want, &d->a));
-        return ampi_operand_planned(ctx, where, d->b, nb, want, &d->b);
-    }
-    AMPI_TRY(ampi_operand(ctx, where, d->a, na, want, &d->a));
-    return ampi_operand(ctx, where, d->b, nb, want, &d->b);
 }
 
 /* amp_gemm and its relatives: in a scope, or with automatic dtypes */
 static amp_status ampi_gemm_scoped(amp_ctx *ctx, const char *where, const amp_gemm_desc *desc, const ampi_goal *goal) {
-    amp_gemm_desc d;
+    const int plan = goal->kind == AMPI_EXPLAIN;
+    amp_gemm_job j;
     amp_op op;
     amp_op_class c;
     amp_dtype want;
-    float beta = 0;
+    ampi_spans span;
     ampi_mark mark;
     amp_status st;
     AMPI_CHECK_DESC(ctx, where, desc);
     AMPI_REQUIRE(
         !(desc->flags & ~AMPI_GEMM_FLAGS), ctx, AMP_ERR_INVALID_ARG, "%s: desc.flags has an unknown bit", where);
-    AMPI_TRY(ampi_optional(ctx, where, "desc", "beta", &beta, desc->beta, desc->beta_ptr ? 1.0f : 0.0f));
-    op = desc->batch > 1 ? AMP_OP_BMM : AMP_OP_MATMUL;
-    AMPI_TRY(ampi_wanted(ctx, where, op, desc->pin, desc->a, desc->b, &c, &want));
-    d = *desc;
-    if (d.d.data && d.d.dtype == AMP_AUTO) {
-        AMPI_REQUIRE(desc->d_dtype, ctx, AMP_ERR_INVALID_ARG,
-            "%s: desc.d.dtype is auto, but desc.d_dtype is NULL: the choice must be returned", where);
-        AMPI_REQUIRE(!ampi_nonzero(beta) || d.c.data, ctx, AMP_ERR_INVALID_ARG,
-            "%s: desc.d.dtype is auto, but with beta its contents are read: their dtype is needed", where);
-        d.d.dtype = ampi_gemm_output(ctx, desc, ampi_nonzero(beta), op, c, want);
-    }
-    if (d.aux.data && d.aux.dtype == AMP_AUTO) d.aux.dtype = d.d.dtype;
+    AMPI_HAS(ctx, where, gemm);
+    j = *desc;
+    op = j.batch > 1 ? AMP_OP_BMM : AMP_OP_MATMUL;
+    AMPI_TRY(ampi_wanted(ctx, where, op, j.pin, j.a, j.b, &c, &want));
+    AMPI_TRY(ampi_gemm_choose(ctx, where, &j, op, c, want));
+    AMPI_TRY(ampi_gemm_resolve(ctx, where, &j, &span));
     mark = ampi_scope_mark(ctx);
-    st = ampi_gemm_operands(ctx, where, &d, want, goal);
-    if (st == AMP_OK) st = ampi_gemm(ctx, where, &d, goal);
-    if (st == AMP_OK && desc->d_dtype) *desc->d_dtype = d.d.dtype;
+    st = ampi_operand(ctx, where, j.a, span.a, want, plan, &j.a);
+    if (st == AMP_OK) st = ampi_operand(ctx, where, j.b, span.b, want, plan, &j.b);
+    if (st == AMP_OK) st = ampi_gemm_finish(ctx, where, &j, &span, goal);
+    if (st == AMP_OK && desc->d_dtype) *desc->d_dtype = j.d.dtype;
     ampi_scope_pop(ctx, mark);
     return st;
 }
@@ -7700,15 +7678,26 @@ AMP_API amp_status amp_gemm_explain(amp_ctx *ctx, char *text, size_t bytes, cons
 
 /* ---- layers ---- */
 
+/* A factor of a layer's products, as made by ampi_plain_factor or ampi_fp8_factor. */
+typedef struct ampi_factor {
+    amp_array array;
+    const float *scale;  /* of its FP8 elements, or NULL */
+    uint32_t transposed; /* 1: the array is the transpose of the layer's matrix */
+} ampi_factor;
+static ampi_factor ampi_plain_factor(amp_array array) {
+    ampi_factor f = AMP_ZERO;
+    f.array = array;
+    return f;
+}
+
 /* A layer as one of its verbs works on it. */
 typedef struct ampi_layer {
-    amp_linear_desc l; /* dtypes known; x and w as the products read them */
+    amp_linear_desc l; /* dtypes known */
     size_t nx, nw, ny; /* elements of [rows, in], [out, in], [rows, out] */
     amp_dtype want;    /* x, w and dy are read in this dtype; AMP_AUTO: as they are */
-    amp_array dy;      /* backward: l.dy, or its cast */
     const ampi_goal *goal;
-    int fp8;                      /* 1: the products read these, in l.scratch. Backward: x and w are transposed */
-    amp_array x8, w8, dy8, dy8_t; /* data NULL: not wanted */
+    int fp8; /* 1: the factors are FP8 copies in l.scratch; backward's of x and w are transposed */
+    ampi_factor x, w, dy, dy_by_rows; /* what the products read; the last for dw, which sums over rows */
 } ampi_layer;
 
 static int ampi_chain_fits(const amp_linear_desc *first, const amp_linear_desc *second) {
@@ -7725,8 +7714,8 @@ static amp_status ampi_check_before(amp_ctx *ctx, const char *where, const amp_l
     AMPI_REQUIRE(ampi_chain_fits(b, l), ctx, AMP_ERR_INVALID_ARG,
         "%s: before makes [%llu,%llu], but this layer reads [%llu,%llu]", where, AMPI_ULL(b->rows), AMPI_ULL(b->out),
         AMPI_ULL(l->rows), AMPI_ULL(l->in));
-    AMPI_REQUIRE(
-        (uint32_t)b->act <= (uint32_t)AMP_GELU, ctx, AMP_ERR_INVALID_ARG, "%s: before->act is %d", where, (int)b->act);
+    AMPI_REQUIRE((uint32_t)b->act < (uint32_t)AMP_ACT_COUNT, ctx, AMP_ERR_INVALID_ARG, "%s: before->act is %d", where,
+        (int)b->act);
     return AMP_OK;
 }
 static amp_status ampi_check_after(amp_ctx *ctx, const char *where, const amp_linear_desc *l) {
@@ -7746,7 +7735,8 @@ static amp_status ampi_check_linear(
     amp_ctx *ctx, const char *where, const amp_linear_desc *l, const ampi_goal *goal, ampi_layer *out) {
     if (!ctx) return AMP_ERR_INVALID_ARG;
     AMPI_CHECK_DESC(ctx, where, l);
-    AMPI_REQUIRE((uint32_t)l->act <= (uint32_t)AMP_GELU, ctx, AMP_ERR_INVALID_ARG, "%s: act is %d", where, (int)l->act);
+    AMPI_REQUIRE(
+        (uint32_t)l->act < (uint32_t)AMP_ACT_COUNT, ctx, AMP_ERR_INVALID_ARG, "%s: act is %d", where, (int)l->act);
     AMPI_REQUIRE(!(l->flags & ~AMPI_GEMM_FLAGS), ctx, AMP_ERR_INVALID_ARG, "%s: flags has an unknown bit", where);
     AMPI_TRY(ampi_check_before(ctx, where, l));
     AMPI_TRY(ampi_check_after(ctx, where, l));
@@ -7799,6 +7789,9 @@ static int ampi_wants_fp8(const amp_ctx *ctx, const amp_linear_desc *l, amp_op_c
     if (!r->enabled || r->pin != AMP_AUTO) return 0;
     return r->policy.preset == AMP_PRESET_FP8 && c == AMP_CLASS_LOWER;
 }
+static amp_dtype ampi_fp8_dtype(const amp_linear_desc *l, size_t which) {
+    return which < 2 ? l->fp8->desc.forward : l->fp8->desc.backward;
+}
 static amp_status ampi_check_fp8(amp_ctx *ctx, const char *where, const amp_linear_desc *l) {
     AMPI_REQUIRE(l->fp8->ctx == ctx, ctx, AMP_ERR_INVALID_ARG, "%s: fp8 belongs to a different context", where);
     AMPI_REQUIRE(l->fp8->desc.tensors >= 3 && l->fp8_first <= l->fp8->desc.tensors - 3, ctx, AMP_ERR_INVALID_ARG,
@@ -7807,24 +7800,25 @@ static amp_status ampi_check_fp8(amp_ctx *ctx, const char *where, const amp_line
     AMPI_TRY(ampi_check_source(ctx, where, "x", l->x));
     return ampi_check_source(ctx, where, "w", l->w);
 }
-/* A piece of the scratch memory, from *at on. */
-static amp_array ampi_fp8_piece(const ampi_layer *layer, amp_dtype t, size_t n, size_t *at) {
-    char *scratch = (char *)layer->l.scratch;
-    amp_array a = amp_arrn(scratch ? scratch + *at : NULL, t, n);
+/* The FP8 copy of x, w or dy (number 0, 1 and 2 of the layer's tensors) in the scratch memory, from *at on. */
+static ampi_factor ampi_fp8_factor(const amp_linear_desc *l, size_t which, uint32_t transposed, size_t n, size_t *at) {
+    char *scratch = (char *)l->scratch;
+    ampi_factor f;
+    f.array = amp_arrn(scratch ? scratch + *at : NULL, ampi_fp8_dtype(l, which), n);
+    f.scale = amp_fp8_inverse_ptr(l->fp8, l->fp8_first + which);
+    f.transposed = transposed;
     *at += (size_t)ampi_round256(n);
-    return a;
+    return f;
 }
-/* Where the copies go. */
-static amp_status ampi_fp8_places(amp_ctx *ctx, const char *where, ampi_layer *layer, int backward) {
+static amp_status ampi_fp8_factors(amp_ctx *ctx, const char *where, ampi_layer *layer, uint32_t backward) {
     const amp_linear_desc *l = &layer->l;
-    const amp_fp8_desc *d = &l->fp8->desc;
     size_t at = 0;
     layer->fp8 = 1;
-    layer->x8 = ampi_fp8_piece(layer, d->forward, layer->nx, &at);
-    layer->w8 = ampi_fp8_piece(layer, d->forward, layer->nw, &at);
+    layer->x = ampi_fp8_factor(l, 0, backward, layer->nx, &at);
+    layer->w = ampi_fp8_factor(l, 1, backward, layer->nw, &at);
     if (backward) {
-        layer->dy8 = ampi_fp8_piece(layer, d->backward, layer->ny, &at);
-        layer->dy8_t = ampi_fp8_piece(layer, d->backward, layer->ny, &at);
+        layer->dy = ampi_fp8_factor(l, 2, 0, layer->ny, &at);
+        layer->dy_by_rows = ampi_fp8_factor(l, 2, 1, layer->ny, &at);
     }
     AMPI_REQUIRE(l->scratch && at <= l->scratch_bytes, ctx, AMP_ERR_INVALID_ARG,
         "%s: scratch has %llu bytes, but the FP8 copies need %llu", where, AMPI_ULL(l->scratch ? l->scratch_bytes : 0),
@@ -7854,12 +7848,10 @@ static amp_status ampi_fp8_extents(amp_ctx *ctx, const char *where, const ampi_l
     }
     return ampi_check_extents(ctx, where, r, n);
 }
-/* Casts of x, w and dy of a layer: number 0, 1 and 2 of its tensors. */
-static amp_quantize_job ampi_fp8_of(const ampi_layer *layer, size_t which, amp_array from, size_t rows, size_t cols) {
-    const amp_linear_desc *l = &layer->l;
-    const amp_fp8_desc *d = &l->fp8->desc;
-    amp_dtype t = which < 2 ? d->forward : d->backward;
-    amp_quantize_job j = ampi_fp8_job(l->fp8, l->fp8_first + which, t);
+/* The cast of x, w or dy. */
+static amp_quantize_job ampi_fp8_cast(
+    const amp_linear_desc *l, size_t which, amp_array from, size_t rows, size_t cols) {
+    amp_quantize_job j = ampi_fp8_job(l->fp8, l->fp8_first + which, ampi_fp8_dtype(l, which));
     j.src = from;
     j.rows = rows;
     j.cols = cols;
@@ -7867,11 +7859,11 @@ static amp_quantize_job ampi_fp8_of(const ampi_layer *layer, size_t which, amp_a
 }
 static amp_status ampi_fp8_forward(amp_ctx *ctx, const ampi_layer *layer) {
     const amp_linear_desc *l = &layer->l;
-    amp_quantize_job x = ampi_fp8_of(layer, 0, l->x, l->rows, l->in);
-    amp_quantize_job w = ampi_fp8_of(layer, 1, l->w, l->out, l->in);
+    amp_quantize_job x = ampi_fp8_cast(l, 0, l->x, l->rows, l->in);
+    amp_quantize_job w = ampi_fp8_cast(l, 1, l->w, l->out, l->in);
     if (!layer->ny) return AMP_OK;
-    x.dst = layer->x8;
-    w.dst = layer->w8;
+    x.dst = layer->x.array;
+    w.dst = layer->w.array;
     x.keep = w.keep = l->fp8_keep != 0;
     AMPI_TRY(ctx->b->quantize(ctx, &x));
     return ctx->b->quantize(ctx, &w);
@@ -7879,15 +7871,15 @@ static amp_status ampi_fp8_forward(amp_ctx *ctx, const ampi_layer *layer) {
 /* For dw = dy^T x both transposed; for dx = dy w the weights. */
 static amp_status ampi_fp8_backward(amp_ctx *ctx, const ampi_layer *layer) {
     const amp_linear_desc *l = &layer->l;
-    amp_quantize_job x = ampi_fp8_of(layer, 0, l->x, l->rows, l->in);
-    amp_quantize_job w = ampi_fp8_of(layer, 1, l->w, l->out, l->in);
-    amp_quantize_job dy = ampi_fp8_of(layer, 2, l->dy, l->rows, l->out);
+    amp_quantize_job x = ampi_fp8_cast(l, 0, l->x, l->rows, l->in);
+    amp_quantize_job w = ampi_fp8_cast(l, 1, l->w, l->out, l->in);
+    amp_quantize_job dy = ampi_fp8_cast(l, 2, l->dy, l->rows, l->out);
     if (!layer->ny || !(l->dw.data || l->dx.data)) return AMP_OK;
-    x.dst_t = layer->x8;
-    w.dst_t = layer->w8;
+    x.dst_t = layer->x.array;
+    w.dst_t = layer->w.array;
     x.keep = w.keep = 1;
-    if (l->dx.data) dy.dst = layer->dy8;
-    if (l->dw.data) dy.dst_t = layer->dy8_t;
+    if (l->dx.data) dy.dst = layer->dy.array;
+    if (l->dw.data) dy.dst_t = layer->dy_by_rows.array;
     if (l->dw.data) AMPI_TRY(ctx->b->quantize(ctx, &x));
     if (l->dx.data) AMPI_TRY(ctx->b->quantize(ctx, &w));
     return ctx->b->quantize(ctx, &dy);
@@ -7919,47 +7911,52 @@ static amp_status ampi_forward_dtypes(amp_ctx *ctx, const char *where, ampi_laye
     if (!ampi_wants_fp8(ctx, l, c)) return AMP_OK;
     AMPI_TRY(ampi_check_fp8(ctx, where, l));
     made->used = l->fp8->desc.forward;
-    return ampi_fp8_places(ctx, where, layer, 0);
+    return ampi_fp8_factors(ctx, where, layer, 0);
 }
 
-static amp_status ampi_forward_operands(amp_ctx *ctx, const char *where, const ampi_layer *layer, amp_gemm_desc *g) {
-    const amp_linear_desc *l = &layer->l;
-    if (layer->fp8) {
-        g->a = layer->x8;
-        g->b = layer->w8;
-        g->scale_a = amp_fp8_inverse_ptr(l->fp8, l->fp8_first);
-        g->scale_b = amp_fp8_inverse_ptr(l->fp8, l->fp8_first + 1);
-        return AMP_OK;
-    }
-    AMPI_TRY(ampi_operand(ctx, where, l->x, layer->nx, layer->want, &g->a));
-    AMPI_TRY(ampi_operand(ctx, where, l->w, layer->nw, layer->want, &g->b));
-    return layer->ny ? ampi_same_factors(ctx, where, "x", g->a, "w", g->b) : AMP_OK;
+/* The factors of a product: a as it is or transposed, b likewise, on top of how they lie in memory. */
+static void ampi_put_factors(amp_gemm_desc *g, ampi_factor a, uint32_t trans_a, ampi_factor b, uint32_t trans_b) {
+    g->a = a.array;
+    g->b = b.array;
+    g->scale_a = a.scale;
+    g->scale_b = b.scale;
+    g->trans_a = trans_a ^ a.transposed;
+    g->trans_b = trans_b ^ b.transposed;
 }
-static amp_status ampi_forward_product(amp_ctx *ctx, const char *where, const ampi_layer *layer) {
+
+static amp_status ampi_forward_factors(amp_ctx *ctx, const char *where, ampi_layer *layer) {
+    const amp_linear_desc *l = &layer->l;
+    if (layer->fp8) return AMP_OK;
+    layer->x = layer->w = ampi_plain_factor(l->x);
+    AMPI_TRY(ampi_operand(ctx, where, l->x, layer->nx, layer->want, 0, &layer->x.array));
+    AMPI_TRY(ampi_operand(ctx, where, l->w, layer->nw, layer->want, 0, &layer->w.array));
+    return layer->ny ? ampi_same_factors(ctx, where, "x", layer->x.array, "w", layer->w.array) : AMP_OK;
+}
+/* Y[rows,out] = act(X[rows,in] W^T[in,out] + bias) */
+static amp_status ampi_forward_product(
+    amp_ctx *ctx, const char *where, const ampi_layer *layer, const ampi_goal *goal) {
     const amp_linear_desc *l = &layer->l;
     amp_gemm_desc g = AMP_ZERO;
-    AMPI_TRY(ampi_forward_operands(ctx, where, layer, &g));
+    ampi_put_factors(&g, layer->x, 0, layer->w, 1);
     g.act = l->act;
     g.m = l->rows;
     g.n = l->out;
     g.k = l->in;
-    g.trans_b = 1;
     g.d = l->y;
     g.bias = ampi_bias(ctx, l->bias, layer->want);
     g.aux = l->aux;
     g.flags = l->flags;
-    return ampi_failed_in(ctx, where, ampi_gemm(ctx, "amp_gemm", &g, layer->goal));
+    return ampi_failed_in(ctx, where, ampi_gemm(ctx, "amp_gemm", &g, goal));
 }
 /* FP8: what can be refused comes before the casts, which move the scales. */
-static amp_status ampi_forward_run(amp_ctx *ctx, const char *where, const ampi_layer *layer) {
-    ampi_layer check = *layer;
+static amp_status ampi_forward_run(amp_ctx *ctx, const char *where, ampi_layer *layer) {
+    AMPI_TRY(ampi_forward_factors(ctx, where, layer));
     if (layer->fp8 && layer->goal->kind == AMPI_RUN) {
-        check.goal = &ampi_goal_check;
         AMPI_TRY(ampi_fp8_extents(ctx, where, layer, 0));
-        AMPI_TRY(ampi_forward_product(ctx, where, &check));
+        AMPI_TRY(ampi_forward_product(ctx, where, layer, &ampi_goal_check));
         AMPI_TRY(ampi_failed_in(ctx, where, ampi_fp8_forward(ctx, layer)));
     }
-    return ampi_forward_product(ctx, where, layer);
+    return ampi_forward_product(ctx, where, layer, layer->goal);
 }
 
 /* What the product would refuse, in the layer's own names. */
@@ -7996,7 +7993,7 @@ static amp_status ampi_forward(amp_ctx *ctx, const char *where, const amp_linear
 }
 
 /* What an activation's derivative reads. */
-static amp_array ampi_saved(const amp_linear_desc *l) { return l->act == AMP_GELU ? l->aux : l->y; }
+static amp_array ampi_saved(const amp_linear_desc *l) { return ampi_act_reads_aux(l->act) ? l->aux : l->y; }
 
 /* Backward's dtypes: what forward used, by its record (PyTorch's custom_bwd). */
 static amp_status ampi_backward_dtypes(amp_ctx *ctx, const char *where, ampi_layer *layer) {
@@ -8018,7 +8015,7 @@ static amp_status ampi_backward_dtypes(amp_ctx *ctx, const char *where, ampi_lay
     if (!r && l->pin != AMP_AUTO) return AMP_OK;
     AMPI_TRY(ampi_check_fp8(ctx, where, l));
     AMPI_TRY(ampi_check_source(ctx, where, "dy", l->dy));
-    return ampi_fp8_places(ctx, where, layer, 1);
+    return ampi_fp8_factors(ctx, where, layer, 1);
 }
 
 /* What the layer before left for its derivative; data NULL: it has no act. */
@@ -8034,8 +8031,8 @@ static amp_status ampi_check_backward_chain(amp_ctx *ctx, const char *where, con
     const amp_linear_desc *l = &layer->l, *b = l->before;
     if (!b) return AMP_OK;
     if (b->act != AMP_ACT_NONE)
-        AMPI_TRY(ampi_check_array(ctx, where, b->act == AMP_GELU ? "before->aux" : "before->y", ampi_saved_before(l),
-            layer->nx, l->dx.data != NULL));
+        AMPI_TRY(ampi_check_array(ctx, where, ampi_act_reads_aux(b->act) ? "before->aux" : "before->y",
+            ampi_saved_before(l), layer->nx, l->dx.data != NULL));
     AMPI_TRY(ampi_check_array(ctx, where, "before->dbias", b->dbias, l->in, 0));
     AMPI_REQUIRE(l->dx.data, ctx, AMP_ERR_INVALID_ARG, "%s: dx is NULL, but before waits for it", where);
     return AMP_OK;
@@ -8048,30 +8045,35 @@ static amp_status ampi_check_backward(amp_ctx *ctx, const char *where, const amp
     AMPI_TRY(ampi_check_array(ctx, where, "dw", l->dw, layer->nw, 0));
     AMPI_TRY(ampi_check_array(ctx, where, "dbias", l->dbias, l->out, 0));
     if (l->act != AMP_ACT_NONE && !l->after)
-        AMPI_TRY(ampi_check_array(ctx, where, l->act == AMP_GELU ? "aux" : "y", ampi_saved(l), layer->ny, 1));
+        AMPI_TRY(ampi_check_array(ctx, where, ampi_act_reads_aux(l->act) ? "aux" : "y", ampi_saved(l), layer->ny, 1));
     if (l->dx.data) AMPI_TRY(ampi_check_array(ctx, where, "w", l->w, layer->nw, 1));
     if (l->dw.data) AMPI_TRY(ampi_check_array(ctx, where, "x", l->x, layer->nx, 1));
     return AMP_OK;
 }
 
-/* Operands as forward's product read them, and room for dy in that dtype. */
-static amp_status ampi_backward_operands(amp_ctx *ctx, const char *where, ampi_layer *layer) {
-    amp_linear_desc *l = &layer->l;
-    layer->dy = l->dy;
+/* Factors as forward's product read them, and room for dy in that dtype. */
+static amp_status ampi_backward_factors(amp_ctx *ctx, const char *where, ampi_layer *layer) {
+    const amp_linear_desc *l = &layer->l;
     if (layer->fp8) return AMP_OK;
+    layer->x = ampi_plain_factor(l->x);
+    layer->w = ampi_plain_factor(l->w);
+    layer->dy = ampi_plain_factor(l->dy);
     if (layer->want != AMP_AUTO) {
-        if (l->dw.data) AMPI_TRY(ampi_operand(ctx, where, l->x, layer->nx, layer->want, &l->x));
-        if (l->dx.data) AMPI_TRY(ampi_operand(ctx, where, l->w, layer->nw, layer->want, &l->w));
+        if (l->dw.data) AMPI_TRY(ampi_operand(ctx, where, l->x, layer->nx, layer->want, 0, &layer->x.array));
+        if (l->dx.data) AMPI_TRY(ampi_operand(ctx, where, l->w, layer->nw, layer->want, 0, &layer->w.array));
         if (layer->ny && l->dy.dtype != layer->want && !ampi_is_f8(l->dy.dtype)) {
             char *to = NULL;
             AMPI_TRY(ampi_scope_room(ctx, where, layer->ny * amp_dtype_size(layer->want), 0, &to));
-            layer->dy = amp_arrn(to, layer->want, layer->ny);
+            layer->dy.array = amp_arrn(to, layer->want, layer->ny);
         }
     }
-    if (layer->ny && l->dx.data) AMPI_TRY(ampi_same_factors(ctx, where, "dy", layer->dy, "w", l->w));
-    if (layer->ny && l->dw.data) AMPI_TRY(ampi_same_factors(ctx, where, "dy", layer->dy, "x", l->x));
+    layer->dy_by_rows = layer->dy;
+    if (layer->ny && l->dx.data) AMPI_TRY(ampi_same_factors(ctx, where, "dy", layer->dy.array, "w", layer->w.array));
+    if (layer->ny && l->dw.data) AMPI_TRY(ampi_same_factors(ctx, where, "dy", layer->dy.array, "x", layer->x.array));
     return AMP_OK;
 }
+/* Do the products read a cast of dy in one of their dtypes? */
+static int ampi_casts_dy(const ampi_layer *layer) { return !layer->fp8 && layer->dy.array.data != layer->l.dy.data; }
 
 /* dy through the activation, in place, to the products' dtype, and its column sums; a layer with `after` leaves act and
    dbias there. */
@@ -8080,7 +8082,7 @@ static amp_status ampi_gradient_before_act(amp_ctx *ctx, const ampi_layer *layer
     const amp_array none = AMP_ZERO, dbias = l->after ? none : l->dbias;
     amp_bias_grad_job j = AMP_ZERO;
     amp_cast_desc c = AMP_ZERO;
-    int cast = layer->dy.data != l->dy.data;
+    int cast = ampi_casts_dy(layer);
     if (!layer->ny) {
         if (!dbias.data || l->accumulate) return AMP_OK;
         return ctx->b->zero(ctx, dbias.data, l->out * amp_dtype_size(dbias.dtype));
@@ -8094,51 +8096,38 @@ static amp_status ampi_gradient_before_act(amp_ctx *ctx, const ampi_layer *layer
     if (!cast) j.dbias = dbias;
     if (j.act != AMP_ACT_NONE || j.dbias.data) AMPI_TRY(ctx->b->bias_grad(ctx, &j));
     if (!cast) return AMP_OK;
-    AMPI_TRY(ctx->b->cast(ctx, layer->dy, l->dy, layer->ny, &c));
+    AMPI_TRY(ctx->b->cast(ctx, layer->dy.array, l->dy, layer->ny, &c));
     ctx->scope->info.casts++;
     if (!dbias.data) return AMP_OK;
-    j.dy = layer->dy; /* what the products read is what is summed */
+    j.dy = layer->dy.array; /* what the products read is what is summed */
     j.act = AMP_ACT_NONE;
     j.dbias = dbias;
     return ctx->b->bias_grad(ctx, &j);
 }
 
 /* dW[out,in] = dY^T[out,rows] X[rows,in] */
-static amp_status ampi_weight_gradient(amp_ctx *ctx, const ampi_layer *layer) {
+static amp_status ampi_weight_gradient(amp_ctx *ctx, const ampi_layer *layer, const ampi_goal *goal) {
     const amp_linear_desc *l = &layer->l;
     amp_gemm_desc g = AMP_ZERO;
+    ampi_put_factors(&g, layer->dy_by_rows, 1, layer->x, 0);
     g.m = l->out;
     g.n = l->in;
     g.k = l->rows;
-    g.a = layer->fp8 ? layer->dy8_t : layer->dy;
-    g.trans_a = !layer->fp8;
-    g.b = layer->fp8 ? layer->x8 : l->x;
-    g.trans_b = layer->fp8 != 0;
-    if (layer->fp8) {
-        g.scale_a = amp_fp8_inverse_ptr(l->fp8, l->fp8_first + 2);
-        g.scale_b = amp_fp8_inverse_ptr(l->fp8, l->fp8_first);
-    }
     g.d = l->dw;
     g.beta = amp_opt(l->accumulate ? 1.0f : 0.0f);
     g.flags = l->flags;
-    return ampi_gemm(ctx, "amp_gemm", &g, layer->goal);
+    return ampi_gemm(ctx, "amp_gemm", &g, goal);
 }
 
 /* dX[rows,in] = dY[rows,out] W[out,in], then through the act of the layer before */
-static amp_status ampi_input_gradient(amp_ctx *ctx, const ampi_layer *layer) {
+static amp_status ampi_input_gradient(amp_ctx *ctx, const ampi_layer *layer, const ampi_goal *goal) {
     const amp_linear_desc *l = &layer->l, *b = l->before;
     amp_gemm_desc g = AMP_ZERO;
     amp_bias_grad_job j = AMP_ZERO;
+    ampi_put_factors(&g, layer->dy, 0, layer->w, 0);
     g.m = l->rows;
     g.n = l->in;
     g.k = l->out;
-    g.a = layer->fp8 ? layer->dy8 : layer->dy;
-    g.b = layer->fp8 ? layer->w8 : l->w;
-    g.trans_b = layer->fp8 != 0;
-    if (layer->fp8) {
-        g.scale_a = amp_fp8_inverse_ptr(l->fp8, l->fp8_first + 2);
-        g.scale_b = amp_fp8_inverse_ptr(l->fp8, l->fp8_first + 1);
-    }
     g.d = l->dx;
     g.flags = l->flags;
     if (b) {
@@ -8147,8 +8136,8 @@ static amp_status ampi_input_gradient(amp_ctx *ctx, const ampi_layer *layer) {
         g.aux = ampi_saved_before(l);
         if (!b->accumulate) g.dbias = b->dbias;
     }
-    AMPI_TRY(ampi_gemm(ctx, "amp_gemm", &g, layer->goal));
-    if (!b || !b->accumulate || !b->dbias.data || !l->rows || layer->goal->kind != AMPI_RUN) return AMP_OK;
+    AMPI_TRY(ampi_gemm(ctx, "amp_gemm", &g, goal));
+    if (!b || !b->accumulate || !b->dbias.data || !l->rows || goal->kind != AMPI_RUN) return AMP_OK;
     j.dy = l->dx;
     j.rows = l->rows;
     j.cols = l->in;
@@ -8157,23 +8146,25 @@ static amp_status ampi_input_gradient(amp_ctx *ctx, const ampi_layer *layer) {
     return ctx->b->bias_grad(ctx, &j);
 }
 
-static amp_status ampi_backward_products(amp_ctx *ctx, const ampi_layer *layer) {
-    if (layer->l.dw.data) AMPI_TRY(ampi_weight_gradient(ctx, layer));
-    return layer->l.dx.data ? ampi_input_gradient(ctx, layer) : AMP_OK;
+static amp_status ampi_backward_products(amp_ctx *ctx, const ampi_layer *layer, const ampi_goal *goal) {
+    if (layer->l.dw.data) AMPI_TRY(ampi_weight_gradient(ctx, layer, goal));
+    return layer->l.dx.data ? ampi_input_gradient(ctx, layer, goal) : AMP_OK;
 }
 /* The stages: 1 act and dbias, 2 dw, 3 dx. */
 static amp_status ampi_check_backward_extents(amp_ctx *ctx, const ampi_layer *layer) {
     const amp_linear_desc *l = &layer->l, *b = l->before;
     const amp_array none = AMP_ZERO;
     int act = l->act != AMP_ACT_NONE && !l->after;
-    int last = layer->dy.data == l->dy.data ? 3 : 1; /* 1: its cast is read */
+    const amp_array x = layer->fp8 ? l->x : layer->x.array;
+    const amp_array w = layer->fp8 ? l->w : layer->w.array;
+    int last = ampi_casts_dy(layer) ? 1 : 3; /* 1: its cast is read */
     ampi_extent r[9];
     r[0] = ampi_extent_of("dy", l->dy, layer->ny, last, act);
     r[1] = ampi_extent_of("y (GELU: aux)", act ? ampi_saved(l) : none, layer->ny, 1, 0);
     r[2] = ampi_extent_of("dbias", l->after ? none : l->dbias, l->out, 0, 1);
-    r[3] = ampi_extent_of("x", l->dw.data ? l->x : none, layer->nx, 2, 0);
+    r[3] = ampi_extent_of("x", l->dw.data ? x : none, layer->nx, 2, 0);
     r[4] = ampi_extent_of("dw", l->dw, layer->nw, 0, 2);
-    r[5] = ampi_extent_of("w", l->dx.data ? l->w : none, layer->nw, 3, 0);
+    r[5] = ampi_extent_of("w", l->dx.data ? w : none, layer->nw, 3, 0);
     r[6] = ampi_extent_of("dx", l->dx, layer->nx, 0, 3);
     r[7] = ampi_extent_of("before->dbias", b ? b->dbias : none, l->in, 0, 3);
     r[8] = ampi_extent_of("before->aux or y", ampi_saved_before(l), layer->nx, 3, 0);
@@ -8182,16 +8173,14 @@ static amp_status ampi_check_backward_extents(amp_ctx *ctx, const ampi_layer *la
 /* Everything that can be refused is looked at before the first write: a call that was corrected starts from the same
    gradients. */
 static amp_status ampi_backward_gradients(amp_ctx *ctx, const ampi_layer *layer) {
-    ampi_layer check = *layer;
     if (layer->goal->kind == AMPI_RUN) {
-        check.goal = &ampi_goal_check;
         AMPI_TRY(ampi_check_backward_extents(ctx, layer));
         if (layer->fp8) AMPI_TRY(ampi_fp8_extents(ctx, "amp_linear_backward", layer, 1));
-        AMPI_TRY(ampi_backward_products(ctx, &check));
+        AMPI_TRY(ampi_backward_products(ctx, layer, &ampi_goal_check));
         AMPI_TRY(ampi_gradient_before_act(ctx, layer));
         if (layer->fp8) AMPI_TRY(ampi_fp8_backward(ctx, layer));
     }
-    return ampi_backward_products(ctx, layer);
+    return ampi_backward_products(ctx, layer, layer->goal);
 }
 
 static amp_status ampi_backward(amp_ctx *ctx, const char *where, const amp_linear_desc *desc, const ampi_goal *goal) {
@@ -8203,7 +8192,7 @@ static amp_status ampi_backward(amp_ctx *ctx, const char *where, const amp_linea
     AMPI_TRY(ampi_backward_dtypes(ctx, where, &layer));
     AMPI_TRY(ampi_check_backward(ctx, where, &layer));
     mark = ampi_scope_mark(ctx);
-    st = ampi_backward_operands(ctx, where, &layer);
+    st = ampi_backward_factors(ctx, where, &layer);
     if (st == AMP_OK) st = ampi_failed_in(ctx, where, ampi_backward_gradients(ctx, &layer));
     ampi_scope_pop(ctx, mark);
     return st;
@@ -8448,12 +8437,16 @@ AMP_API amp_status amp_dropout(amp_ctx *ctx, const amp_dropout_desc *desc) {
                 u32 dtype, u32 name length, u64 count, name padded to 8 bytes, elements
          "SCL " scaler `index`: the fields of amp_scaler_state in order       "USER" bytes of the caller
          "FP8 " amp_fp8 `index`: u32 tensors, u32 history, then its states and histories as words of 4 bytes
-   All numbers little-endian. Version 1, which is still read, had no checksum at its end: u64 FNV-1a over words of the
-   16 bytes before it stood after the file's head and, of these and the payload, after the head of each section. */
+   All numbers little-endian. */
 
 #ifndef AMP_NO_STDIO
 
-/* ---- a file that takes the place of a different one whole, or not at all ---- */
+/* ---- a file that takes the place of a different one whole, or not at all. What each part is for:
+   a temporary file beside it, then rename     killed while writing: the old file is there, whole
+   fsync of the file before the rename         power lost after it: the name would lead to a file without its bytes
+   fsync of the directory after it             power lost: the old name may come back after the call returned
+   the lock on the temporary file              killed: the next save removes what was left, but not a living writer's
+   The file keeps its permissions, and a symbolic link stays one. ---- */
 
 static const char *ampi_reason(void) { return errno ? strerror(errno) : "no reason given"; }
 
@@ -8479,13 +8472,24 @@ static size_t ampi_base_of(const char *path) { /* where the last part begins */
         if (strchr(AMPI_SEPARATORS, path[i])) at = i + 1;
     return at;
 }
-static void ampi_directory_of(const char *path, char to[AMPI_PATH]) {
-    size_t n = ampi_base_of(path);
-    memcpy(to, "./", 3); /* of a name alone */
-    if (n == 0) return;
-    memcpy(to, path, n);
-    to[n] = 0;
+#  if defined(__wasi__) /* no clock of a process, no number, no locks, though headers declare them */
+static uint64_t ampi_clock(void) { return 0; }
+static uint64_t ampi_process(void) { return 0; }
+static int ampi_lock_file(int fd) {
+    errno = ENOTSUP;
+    return fd < 0;
 }
+#  elif defined(_WIN32)
+static uint64_t ampi_clock(void) { return (uint64_t)clock(); }
+static uint64_t ampi_process(void) { return (uint64_t)_getpid(); }
+#  else
+#    if !defined(LOCK_EX)
+extern int flock(int, int); /* macOS hides it and its flags from who defines _POSIX_C_SOURCE */
+#    endif
+static uint64_t ampi_clock(void) { return (uint64_t)clock(); }
+static uint64_t ampi_process(void) { return (uint64_t)getpid(); }
+static int ampi_lock_file(int fd) { return flock(fd, 2 | 4) == 0; } /* LOCK_EX | LOCK_NB */
+#  endif
 /* A name beside r->path: its last part (cut, so that file systems take it), 16 digits, ".tmp". */
 #  define AMPI_TEMPORARY_BASE 200
 static int ampi_temporary_name(ampi_replacement *r, uint64_t process, uint64_t attempt) {
@@ -8494,7 +8498,7 @@ static int ampi_temporary_name(ampi_replacement *r, uint64_t process, uint64_t a
     size_t dir = ampi_base_of(r->path);
     int n;
     seed[0] = attempt;
-    seed[1] = (uint64_t)clock();
+    seed[1] = ampi_clock();
     seed[2] = (uint64_t)(uintptr_t)r; /* systems put the stack anywhere */
     ampi_xxh_add(&h, seed, sizeof seed);
     n = snprintf(r->temporary, sizeof r->temporary, "%.*s%.*s.%08lx%08lx.tmp", (int)dir, r->path, AMPI_TEMPORARY_BASE,
@@ -8503,14 +8507,24 @@ static int ampi_temporary_name(ampi_replacement *r, uint64_t process, uint64_t a
 }
 
 #  if !defined(_WIN32)
-#    if !defined(__cplusplus)
-extern int fsync(int); /* as POSIX declares them: the system's headers hide them under -std=c99 */
-extern int fileno(FILE *);
-extern FILE *fdopen(int, const char *);
-extern int fchmod(int, mode_t);
-extern ssize_t readlink(const char *, char *, size_t);
+#    if defined(__cplusplus) && defined(__THROW)
+#      define AMPI_NO_THROW __THROW /* glibc's, of the same declarations */
+#    else
+#      define AMPI_NO_THROW
 #    endif
+extern int fsync(int); /* as POSIX declares them: the system's headers hide them under -std=c99 */
+extern int fileno(FILE *) AMPI_NO_THROW;
+extern FILE *fdopen(int, const char *) AMPI_NO_THROW;
+extern int fchmod(int, mode_t) AMPI_NO_THROW;
+extern ssize_t readlink(const char *, char *, size_t) AMPI_NO_THROW;
 
+static void ampi_directory_of(const char *path, char to[AMPI_PATH]) {
+    size_t n = ampi_base_of(path);
+    memcpy(to, "./", 3); /* of a name alone */
+    if (n == 0) return;
+    memcpy(to, path, n);
+    to[n] = 0;
+}
 /* Follows symbolic links, as fopen does, also to a file that is not there yet. */
 static amp_status ampi_follow_links(ampi_replacement *r) {
     char to[AMPI_PATH];
@@ -8565,7 +8579,7 @@ static void ampi_remove_if_dead(const ampi_replacement *r, const char *name) {
     if (readlink(name, to, sizeof to) >= 0 || stat(name, &s) != 0 || !S_ISREG(s.st_mode)) return;
     fd = open(name, O_RDWR);
     if (fd < 0) return;
-    if (flock(fd, LOCK_EX | LOCK_NB) == 0 && ampi_is_named(fd, name) && remove(name) == 0)
+    if (ampi_lock_file(fd) && ampi_is_named(fd, name) && remove(name) == 0)
         amp_log_event(r->ctx, AMP_LOG_INFO, "%s: %s: removed; a writer that died had left it", r->where, name);
     (void)close(fd);
 }
@@ -8590,13 +8604,12 @@ static amp_status ampi_prepare_place(ampi_replacement *r) {
     ampi_remove_dead(r);
     return AMP_OK;
 }
-static uint64_t ampi_process(void) { return (uint64_t)getpid(); }
 /* r->f becomes a new file with a lock on it; 0: not this time, with the reason in errno */
 static int ampi_open_temporary(ampi_replacement *r) {
     int fd = open(r->temporary, O_WRONLY | O_CREAT | O_EXCL, r->mode ? 0600 : 0666); /* O_EXCL follows no link */
     int locked, reason = EEXIST; /* a writer that took it for a dead one's is removing it */
     if (fd < 0) return 0;
-    locked = flock(fd, LOCK_EX | LOCK_NB) == 0;
+    locked = ampi_lock_file(fd);
     if (locked ? ampi_is_named(fd, r->temporary) : errno != EWOULDBLOCK) { /* where there are no locks nobody does */
         if (!r->mode || fchmod(fd, (mode_t)r->mode) == 0) r->f = fdopen(fd, "wb");
         if (r->f) return 1;
@@ -8641,7 +8654,6 @@ static amp_status ampi_prepare_place(ampi_replacement *r) {
     (void)r; /* no links are followed, and what dead writers left stays */
     return AMP_OK;
 }
-static uint64_t ampi_process(void) { return (uint64_t)_getpid(); }
 static int ampi_open_temporary(ampi_replacement *r) {
     int fd = _open(r->temporary, _O_WRONLY | _O_CREAT | _O_EXCL | _O_BINARY, 0600);
     if (fd < 0) return 0;
@@ -8778,6 +8790,7 @@ typedef struct ampi_section {
     ampi_elements elements; /* after the fields */
 } ampi_section;
 
+#  define AMPI_STATE_VERSION 2u
 typedef struct ampi_file { /* being written or read */
     amp_ctx *ctx;
     const char *path, *where;
@@ -8785,13 +8798,12 @@ typedef struct ampi_file { /* being written or read */
     FILE *f;              /* reading */
     uint8_t *buffer;      /* host memory, of buffer_bytes: pieces to write, or all that was read */
     size_t buffer_bytes;
-    size_t staged;            /* bytes of the buffer in use */
-    ampi_xxh sum;             /* of everything so far */
-    uint64_t section_sum;     /* version 1; every piece of a section but the last is a multiple of 8 bytes */
-    uint64_t sections;        /* counted, or still to be read */
-    uint32_t version;         /* of the file being read; 0: not known yet */
-    int ready;                /* 1: `next` is read */
-    uint8_t next[16 + 8 + 8]; /* head of the next section, its checksum (version 1); of an array its first two fields */
+    size_t staged;        /* bytes of the buffer in use */
+    ampi_xxh sum;         /* of everything so far */
+    uint64_t sections;    /* counted, or still to be read */
+    int known;            /* reading: 1: it is an amp state file, so it ends with its checksum */
+    int ready;            /* 1: `next` is read */
+    uint8_t next[16 + 8]; /* head of the next section; of an array its first two fields, too */
 } ampi_file;
 
 typedef amp_status ampi_visit(ampi_file *f, ampi_section *s);
@@ -8953,7 +8965,7 @@ static amp_status ampi_bad_file(ampi_file *f, const char *format, ...) {
     va_start(va, format);
     ampi_message(what, sizeof what, format, va);
     va_end(va);
-    AMPI_REQUIRE(f->version < 2 || ampi_is_sealed(f), f->ctx, AMP_ERR_FORMAT,
+    AMPI_REQUIRE(!f->known || ampi_is_sealed(f), f->ctx, AMP_ERR_FORMAT,
         "%s: %s: its checksum does not match: the file is truncated or damaged (%s)", f->where, f->path, what);
     return amp_fail(f->ctx, AMP_ERR_FORMAT, "%s: %s: %s", f->where, f->path, what);
 }
@@ -9032,7 +9044,7 @@ static amp_status ampi_state_write(ampi_file *f, const amp_state_desc *st) {
     uint8_t b[16];
     AMPI_TRY(ampi_walk(f, st, ampi_visit_count));
     memcpy(b, "AMPSTATE", 8);
-    ampi_put(b + 8, 2, 4);
+    ampi_put(b + 8, AMPI_STATE_VERSION, 4);
     ampi_put(b + 12, f->sections, 4);
     AMPI_TRY(ampi_emit(f, b, 16));
     AMPI_TRY(ampi_walk(f, st, ampi_visit_write));
@@ -9041,15 +9053,6 @@ static amp_status ampi_state_write(ampi_file *f, const amp_state_desc *st) {
 }
 
 /* ---- reading: once, into host memory; what was verified there is then applied ---- */
-
-/* FNV-1a over little-endian words, the last one padded with zeros: the checksum of version 1. */
-#  define AMPI_FNV 0xcbf29ce484222325u
-static uint64_t ampi_fnv(uint64_t h, const uint8_t *b, size_t n) {
-    size_t i;
-    for (i = 0; i < n; i += 8)
-        h = (h ^ ampi_get(b + i, n - i < 8 ? (int)(n - i) : 8)) * 0x100000001b3u;
-    return h;
-}
 
 static amp_status ampi_read_raw(ampi_file *f, void *data, size_t n) {
     errno = 0;
@@ -9064,7 +9067,6 @@ static amp_status ampi_read(ampi_file *f, void *data, size_t n) { /* in pieces t
         piece = n - i < AMPI_STATE_BUFFER ? n - i : AMPI_STATE_BUFFER;
         AMPI_TRY(ampi_read_raw(f, b + i, piece));
         ampi_xxh_add(&f->sum, b + i, piece);
-        if (f->version == 1) f->section_sum = ampi_fnv(f->section_sum, b + i, piece);
     }
     return AMP_OK;
 }
@@ -9080,10 +9082,8 @@ static amp_status ampi_next_read(ampi_file *f) { /* f->next, unless it is there 
     memcpy(f->next, ampi_section_kinds[AMPI_SECTION_END].tag, 4);
     if (f->sections == 0) return AMP_OK;
     f->sections--;
-    f->section_sum = AMPI_FNV;
     AMPI_TRY(ampi_read(f, f->next, 16));
-    if (f->version == 1) AMPI_TRY(ampi_read_raw(f, f->next + 16, 8)); /* not part of itself */
-    return ampi_next_is(f, AMPI_SECTION_ARRAY) ? ampi_read(f, f->next + 24, 8) : AMP_OK;
+    return ampi_next_is(f, AMPI_SECTION_ARRAY) ? ampi_read(f, f->next + 16, 8) : AMP_OK;
 }
 
 /* the next section of the file is s, by its kind and index */
@@ -9122,7 +9122,7 @@ static amp_status ampi_is_in_file(ampi_file *f, const ampi_section *s, int *is) 
     if (!s->optional) return AMP_OK;
     AMPI_TRY(ampi_next_read(f));
     *is = ampi_next_is(f, s->kind) && ampi_get(f->next + 4, 4) == s->index;
-    *is &= memcmp(f->next + 24, s->fields, 8) == 0; /* which array of which parameter */
+    *is &= memcmp(f->next + 16, s->fields, 8) == 0; /* which array of which parameter */
     return AMP_OK;
 }
 
@@ -9144,15 +9144,13 @@ static amp_status ampi_read_section(ampi_file *f, ampi_section *s, uint8_t *to) 
     size_t had = s->kind == AMPI_SECTION_ARRAY ? 8 : 0, bytes = ampi_section_bytes(s);
     AMPI_TRY(ampi_next_must_be(f, s));
     if (ampi_get(f->next + 8, 8) != bytes) return ampi_differs(f, s);
-    memcpy(to, f->next + 24, had);
+    memcpy(to, f->next + 16, had);
     AMPI_TRY(ampi_read(f, to + had, s->n_fields - had));
     if (memcmp(to, s->fields, s->n_fixed) != 0) return ampi_differs(f, s);
     memcpy(s->fields, to, s->n_fields);
     AMPI_TRY(ampi_read(f, to + s->n_fields, bytes - s->n_fields));
     ampi_little_endian(to + s->n_fields, a->count, a->size);
     f->ready = 0;
-    if (f->version == 1 && f->section_sum != ampi_get(f->next + 16, 8))
-        return ampi_bad_file(f, "a checksum does not match: the file is damaged");
     return AMP_OK;
 }
 static amp_status ampi_visit_read(ampi_file *f, ampi_section *s) { /* changes nothing */
@@ -9178,31 +9176,25 @@ static amp_status ampi_visit_apply(ampi_file *f, ampi_section *s) {
 }
 
 static amp_status ampi_read_head(ampi_file *f) {
-    uint8_t head[24];
+    uint8_t head[16];
     uint64_t version;
-    AMPI_TRY(ampi_read(f, head, 16));
+    AMPI_TRY(ampi_read(f, head, sizeof head));
     if (memcmp(head, "AMPSTATE", 8) != 0) return ampi_bad_file(f, "not an amp state file");
-    version = ampi_get(head + 8, 4);
-    f->version = version == 1 ? 1 : 2; /* later ones have their checksum where version 2 has it */
+    f->known = 1;
     f->sections = ampi_get(head + 12, 4);
-    if (version > 2 || version < 1)
-        return ampi_bad_file(f, "version %llu, which this amp does not know", AMPI_ULL(version));
-    if (version == 2) return AMP_OK;
-    AMPI_TRY(ampi_read_raw(f, head + 16, 8));
-    return ampi_get(head + 16, 8) == ampi_fnv(AMPI_FNV, head, 16) ? AMP_OK : ampi_bad_file(f, "the header is damaged");
+    version = ampi_get(head + 8, 4);
+    if (version == AMPI_STATE_VERSION) return AMP_OK;
+    return ampi_bad_file(f, "version %llu, which this amp does not know", AMPI_ULL(version));
 }
 static amp_status ampi_read_end(ampi_file *f) {
+    const uint64_t sum = ampi_xxh_end(&f->sum);
     ampi_section end;
-    uint64_t sum;
     uint8_t b[8];
     memset(&end, 0, sizeof end);
     end.kind = AMPI_SECTION_END;
     AMPI_TRY(ampi_next_must_be(f, &end));
-    if (f->version == 2) {
-        sum = ampi_xxh_end(&f->sum);
-        AMPI_TRY(ampi_read_raw(f, b, 8));
-        if (ampi_get(b, 8) != sum) return ampi_bad_file(f, "the file changed while it was read");
-    }
+    AMPI_TRY(ampi_read_raw(f, b, 8));
+    if (ampi_get(b, 8) != sum) return ampi_bad_file(f, "the file changed while it was read");
     return fgetc(f->f) == EOF ? AMP_OK : ampi_bad_file(f, "trailing data after the last section");
 }
 static amp_status ampi_state_read(ampi_file *f, const amp_state_desc *st) {
@@ -9298,9 +9290,6 @@ static amp_status ampi_state_load(ampi_file *f, const amp_state_desc *state) {
         snprintf(reason, sizeof reason, "%.159s", ctx->error);
         return amp_fail(ctx, st, "%s: %s: state undefined, load it again: %s", f->where, f->path, reason);
     }
-    if (f->version == 1)
-        amp_log_event(ctx, AMP_LOG_WARNING,
-            "%s: %s: a file of version 1, whose checksums miss some damage; save it again", f->where, f->path);
     return AMP_OK;
 }
 
@@ -9646,7 +9635,7 @@ typedef struct ampi_kernels {
     void (*exps)(float *u, size_t n, float top);              /* 2^24 e^(u - top), see AMPI_F(exp_term) */
     void (*shares)(float *u, size_t n, float by, float less); /* u * by - less, rounded once */
     void (*act)(float *u, size_t n, amp_act act);
-    void (*act_grad)(float *dy, const float *saved, size_t n, amp_act act); /* AMP_RELU or AMP_GELU */
+    void (*act_grad)(float *dy, const float *saved, size_t n, amp_act act);
     void (*drop)(float *u, const uint32_t *random, size_t n, uint32_t threshold, float factor);
     void (*prepare)(float *to, const float *u, size_t n, const amp_coef *c);
     /* u: not prepared yet; m, v: NULL where the kind needs no such array; tally: NULL, or what is to be filled */
@@ -10550,7 +10539,7 @@ typedef struct ampi_cpu {
 static ampi_cpu *ampi_cpu_of(amp_ctx *ctx) { return (ampi_cpu *)amp_ctx_self(ctx); }
 #ifndef AMP_NO_THREADS
 static uint64_t ampi_this_process(void) {
-#  if defined(_WIN32)
+#  if defined(_WIN32) || defined(__wasi__)
     return 0; /* no fork() */
 #  else
     return (uint64_t)getpid();
@@ -11722,7 +11711,7 @@ static void ampi_epilogue(const ampi_kernels *kn, const amp_gemm_job *d, float *
     size_t at = batch * d->stride_d + row * d->ldd + col, i;
     float alpha = amp_gemm_alpha(d);
     if (ampi_bits(alpha) != 0x3f800000u) (void)kn->scale(acc, acc, n, alpha);
-    if (d->reads_c) {
+    if (d->c.data) {
         const float *c = ampi_floats(kn, d->c, batch * d->stride_c + row * d->ldc + col, n, other);
         kn->axpy(acc, c, n, amp_gemm_beta(d));
     }
@@ -11932,7 +11921,7 @@ static void ampi_gemm_packed(ampi_gemm_blocks *j) {
 /* A contiguous column is a row of the transposed product. */
 static int ampi_is_column(const amp_gemm_job *d) {
     if (d->n != 1 || d->m == 1 || d->bias.data) return 0;
-    return d->ldd == 1 && (!d->reads_c || d->ldc == 1);
+    return d->ldd == 1 && (!d->c.data || d->ldc == 1);
 }
 static amp_gemm_job ampi_as_row(const amp_gemm_job *d) {
     amp_gemm_job t = *d;
@@ -12284,9 +12273,14 @@ static int ampi_allowed(void) { /* processors that this process may use; 0: not 
 AMP_UNUSED
 static int ampi_allowed(void) { return 0; }
 #endif
-static int ampi_usable(void) {
 #if !defined(AMP_NO_THREADS) && defined(_SC_NPROCESSORS_ONLN)
-    long n = sysconf(_SC_NPROCESSORS_ONLN);
+#  define AMPI_PROCESSORS _SC_NPROCESSORS_ONLN
+#elif !defined(AMP_NO_THREADS) && defined(__APPLE__)
+#  define AMPI_PROCESSORS 58 /* hidden like flock */
+#endif
+static int ampi_usable(void) {
+#if defined(AMPI_PROCESSORS)
+    long n = sysconf(AMPI_PROCESSORS);
     if (ampi_allowed() && ampi_allowed() < n) n = ampi_allowed();
     if (n < 1) return 1;
     return n > 256 ? 256 : (int)n;
@@ -12901,7 +12895,7 @@ AMPI_OUTER void AMPI_F(shares)(float *u, size_t n, float by, float less) {
     AMPI_F(done)();
     if (AMPI_LEFT(i, n)) ampi_scalar_shares(u + i, n - i, by, less);
 }
-/* What is left of n, fewer than a vector, in a vector: its GELU takes as long as that of one float. */
+/* What is left of n, fewer than a vector, in a vector: its activation takes as long as that of one float. */
 AMPI_INNER AMPI_FLOATS AMPI_F(load_some)(const float *u, size_t n) {
     float some[AMPI_WIDTH] = {0};
     memcpy(some, u, n * sizeof *u);
@@ -12912,38 +12906,37 @@ AMPI_INNER void AMPI_F(store_some)(float *u, size_t n, AMPI_FLOATS x) {
     AMPI_STORE(some, x);
     memcpy(u, some, n * sizeof *u);
 }
-AMPI_OUTER void AMPI_F(act)(float *u, size_t n, amp_act act) {
-    size_t i = 0;
-    if (act == AMP_GELU) {
-        for (; i + AMPI_WIDTH <= n; i += AMPI_WIDTH)
-            AMPI_STORE(u + i, AMPI_F(gelu)(AMPI_LOAD(u + i)));
-        if (i < n) AMPI_F(store_some)(u + i, n - i, AMPI_F(gelu)(AMPI_F(load_some)(u + i, n - i)));
-        i = n;
-    } else if (act == AMP_RELU) {
-        for (; i + AMPI_WIDTH <= n; i += AMPI_WIDTH)
-            AMPI_STORE(u + i, AMPI_F(relu)(AMPI_LOAD(u + i)));
+#define AMPI_ACT_LOOPS(name, rule, aux) \
+    AMPI_INNER void AMPI_F(rule##_all)(float *u, size_t n) { \
+        size_t i; \
+        for (i = 0; i + AMPI_WIDTH <= n; i += AMPI_WIDTH) \
+            AMPI_STORE(u + i, AMPI_F(rule)(AMPI_LOAD(u + i))); \
+        if (i < n) AMPI_F(store_some)(u + i, n - i, AMPI_F(rule)(AMPI_F(load_some)(u + i, n - i))); \
+    } \
+    AMPI_INNER void AMPI_F(rule##_back_all)(float *dy, const float *saved, size_t n) { \
+        size_t i; \
+        AMPI_FLOATS last; \
+        for (i = 0; i + AMPI_WIDTH <= n; i += AMPI_WIDTH) \
+            AMPI_STORE(dy + i, AMPI_F(rule##_back)(AMPI_LOAD(dy + i), AMPI_LOAD(saved + i))); \
+        if (i == n) return; \
+        last = AMPI_F(load_some)(dy + i, n - i); \
+        AMPI_F(store_some)(dy + i, n - i, AMPI_F(rule##_back)(last, AMPI_F(load_some)(saved + i, n - i))); \
     }
+AMPI_ACT_LIST(AMPI_ACT_LOOPS)
+#undef AMPI_ACT_LOOPS
+AMPI_OUTER void AMPI_F(act)(float *u, size_t n, amp_act act) {
+#define AMP_X(name, rule, aux) \
+    if (act == name) AMPI_F(rule##_all)(u, n);
+    AMPI_ACT_LIST(AMP_X)
+#undef AMP_X
     AMPI_F(done)();
-    if (AMPI_LEFT(i, n)) ampi_scalar_act(u + i, n - i, act);
 }
 AMPI_OUTER void AMPI_F(act_grad)(float *dy, const float *saved, size_t n, amp_act act) {
-    size_t i = 0;
-    if (act == AMP_GELU) {
-        for (; i + AMPI_WIDTH <= n; i += AMPI_WIDTH) {
-            AMPI_STORE(dy + i, AMPI_F(gelu_back)(AMPI_LOAD(dy + i), AMPI_LOAD(saved + i)));
-        }
-        if (i < n) {
-            AMPI_FLOATS last = AMPI_F(load_some)(dy + i, n - i);
-            AMPI_F(store_some)(dy + i, n - i, AMPI_F(gelu_back)(last, AMPI_F(load_some)(saved + i, n - i)));
-        }
-        i = n;
-    } else if (act == AMP_RELU) {
-        for (; i + AMPI_WIDTH <= n; i += AMPI_WIDTH) {
-            AMPI_STORE(dy + i, AMPI_F(relu_back)(AMPI_LOAD(dy + i), AMPI_LOAD(saved + i)));
-        }
-    }
+#define AMP_X(name, rule, aux) \
+    if (act == name) AMPI_F(rule##_back_all)(dy, saved, n);
+    AMPI_ACT_LIST(AMP_X)
+#undef AMP_X
     AMPI_F(done)();
-    if (AMPI_LEFT(i, n)) ampi_scalar_act_grad(dy + i, saved + i, n - i, act);
 }
 AMPI_OUTER void AMPI_F(drop)(float *u, const uint32_t *random, size_t n, uint32_t threshold, float factor) {
     const AMPI_WORDS sign = AMPI_WORD(0x80000000u); /* comparisons are signed */

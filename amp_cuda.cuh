@@ -2719,7 +2719,7 @@ AMPI_K void ampi_k_gemm_store(
     const amp_gemm_job &p, size_t z, size_t i, size_t j, float sum, float alpha, float beta, uint32_t *amax) {
     size_t at = z * p.stride_d + i * p.ldd + j;
     float c = 0.0f, bias = 0.0f, saved = 0.0f, before, v;
-    if (p.reads_c) c = amp_load(p.c.data, p.c.dtype, z * p.stride_c + i * p.ldc + j);
+    if (p.c.data) c = amp_load(p.c.data, p.c.dtype, z * p.stride_c + i * p.ldc + j);
     if (p.bias.data) bias = amp_load(p.bias.data, p.bias.dtype, j);
     if (p.backward) saved = amp_load(p.aux.data, p.aux.dtype, at);
     v = amp_epilogue_one(&p, sum, alpha, beta, c, bias, saved, &before, amax);
@@ -2828,19 +2828,23 @@ static __global__ void __launch_bounds__(AMP_BLOCK, AMPI_K_AT_ONCE)
         x[k] = ampi_bits(value);
 AMPI_K void ampi_k_act8(uint32_t x[8], amp_act act) {
     uint32_t k;
-    if (act == AMP_GELU) {
-        AMPI_K_EACH8(ampi_act(AMP_GELU, ampi_float(x[k])))
-    } else if (act == AMP_RELU) {
-        AMPI_K_EACH8(ampi_act(AMP_RELU, ampi_float(x[k])))
+#define AMP_X(name, rule, aux) \
+    if (act == name) { \
+        AMPI_K_EACH8(ampi_act(name, ampi_float(x[k]))) \
+        return; \
     }
+    AMPI_ACT_LIST(AMP_X)
+#undef AMP_X
 }
 AMPI_K void ampi_k_act_grad8(uint32_t x[8], amp_act act, const uint32_t saved[8]) {
     uint32_t k;
-    if (act == AMP_GELU) {
-        AMPI_K_EACH8(ampi_act_grad(AMP_GELU, ampi_float(x[k]), ampi_float(saved[k])))
-    } else if (act == AMP_RELU) {
-        AMPI_K_EACH8(ampi_act_grad(AMP_RELU, ampi_float(x[k]), ampi_float(saved[k])))
+#define AMP_X(name, rule, aux) \
+    if (act == name) { \
+        AMPI_K_EACH8(ampi_act_grad(name, ampi_float(x[k]), ampi_float(saved[k]))) \
+        return; \
     }
+    AMPI_ACT_LIST(AMP_X)
+#undef AMP_X
 }
 /* The same of 16 bits, as they lie in memory: dy becomes the gradient. Only where an Inf or a NaN comes out is looked
    for the payload that ReLU lets through. */
@@ -3173,17 +3177,9 @@ typedef struct ampi_cu_scratch {
     float scalar[4];          /* amp_gemm: 0 and 1, which never change, alpha and beta */
 } ampi_cu_scratch;
 
-typedef struct
-    ampi_cu_key { /* everything that the choice of a product's algorithm depends on; no padding, compared as bytes */
-    uint64_t m, n, k, batch, lda, ldb, ldc, ldd, stride_a, stride_b, stride_c, stride_d;
-    float alpha, beta;                                                              /* 0 unless they matter */
-    uint8_t type_a, type_b, type_d, type_bias, type_aux, type_dbias;                /* amp_dtype; 0: no operand */
-    uint8_t align_a, align_b, align_c, align_d, align_bias, align_aux, align_dbias; /* log2 of bytes */
-    uint8_t trans_a, trans_b, act, backward, reads_c, in_place;                     /* in_place: C is D, or not read */
-    uint8_t factors; /* 1: there is an alpha_ptr or a beta_ptr */
-    uint8_t scales;  /* bits 0, 1, 2: scale_a, scale_b, scale_d */
-    uint8_t amax, flags, _pad;
-} ampi_cu_key;
+/* Everything that the choice of a product's algorithm depends on: the product, as ampi_cu_key_of leaves it. Compared as
+   bytes: amp_gemm_desc has no padding. */
+typedef amp_gemm_job ampi_cu_key;
 
 typedef struct ampi_cu_plan {
     ampi_cu_key key;
@@ -4038,7 +4034,7 @@ static amp_status ampi_cu_column_sums(const ampi_cu_call *k, const amp_gemm_job 
 
 static int ampi_cu_f8(amp_dtype t) { return amp_dtype_size(t) == 1u; }
 static int ampi_cu_in_place(const amp_gemm_job *p) {
-    return p->c.data == p->d.data || !p->reads_c;
+    return p->c.data == p->d.data || !p->c.data;
 } /* C is D, or not read */
 static cudaDataType ampi_cu_type(amp_dtype t) {
     switch (t) {
@@ -4055,61 +4051,46 @@ static amp_dtype ampi_cu_bias_type(const amp_gemm_job *p) {
     return p->d.dtype == AMP_F16 ? AMP_F16 : AMP_BF16;
 }
 
-/* log2 of the alignment of every matrix of a batch, at most 8 (256 bytes); 0 for no operand. */
-static uint8_t ampi_cu_align(const amp_array *x, size_t stride, size_t batch) {
+/* The alignment of every matrix of a batch in bytes, at most 256; 0 for no operand. */
+static uint32_t ampi_cu_align(const amp_array *x, size_t stride, size_t batch) {
     uintptr_t bits = (uintptr_t)x->data | (batch > 1u ? stride * amp_dtype_size(x->dtype) : 0u) | 256u;
-    uint8_t n = 0;
-    if (!x->data) return 0;
-    while (!(bits >> n & 1u))
-        n++;
-    return n;
+    return x->data ? (uint32_t)(bits & (0u - bits)) : 0u;
 }
-static uint8_t ampi_cu_key_type(const amp_array *x) { return (uint8_t)(x->data ? x->dtype : AMP_AUTO); }
 
+/* A key is the product without what its choice does not depend on: of an address its alignment stays, of a pointer to a
+   number that it is there. What amp_gemm_desc may get is in the key by itself. */
+static void ampi_cu_key_operand(amp_array *x, size_t stride, size_t batch) {
+    x->data = (void *)(uintptr_t)ampi_cu_align(x, stride, batch);
+    if (!x->data) x->dtype = AMP_AUTO;
+    x->flags = 0;
+    x->count = 0;
+}
+static uint32_t ampi_cu_key_align(const amp_array *x) { return x->data ? (uint32_t)(uintptr_t)x->data : 1u; }
+static void ampi_cu_key_number(const float **p) { *p = (const float *)(uintptr_t)(*p != NULL); }
 static void ampi_cu_key_of(ampi_cu_key *key, const amp_gemm_job *p) {
-    int here = ampi_cu_in_place(p);
-    memset(key, 0, sizeof *key);
-    key->m = p->m;
-    key->n = p->n;
-    key->k = p->k;
-    key->batch = p->batch;
-    key->lda = p->lda;
-    key->ldb = p->ldb;
-    key->ldc = here ? p->ldd : p->ldc;
-    key->ldd = p->ldd;
-    key->stride_a = p->stride_a;
-    key->stride_b = p->stride_b;
-    key->stride_c = here ? p->stride_d : p->stride_c;
-    key->stride_d = p->stride_d;
-    if (p->flags & AMP_GEMM_F16_SUM) { /* they must be halves, then */
-        key->alpha = p->alpha;
-        key->beta = p->beta;
+    const amp_optional any = AMP_ZERO;
+    *key = *p;
+    ampi_cu_key_operand(&key->a, p->stride_a, p->batch);
+    ampi_cu_key_operand(&key->b, p->stride_b, p->batch);
+    ampi_cu_key_operand(&key->c, p->stride_c, p->batch);
+    ampi_cu_key_operand(&key->d, p->stride_d, p->batch);
+    ampi_cu_key_operand(&key->bias, 0, 1);
+    ampi_cu_key_operand(&key->aux, p->stride_d, p->batch);
+    ampi_cu_key_operand(&key->dbias, 0, 1);
+    if (ampi_cu_in_place(p)) {
+        key->c.flags = 1;
+        key->ldc = p->ldd;
+        key->stride_c = p->stride_d;
     }
-    key->type_a = (uint8_t)p->a.dtype;
-    key->type_b = (uint8_t)p->b.dtype;
-    key->type_d = (uint8_t)p->d.dtype;
-    key->type_bias = ampi_cu_key_type(&p->bias);
-    key->type_aux = ampi_cu_key_type(&p->aux);
-    key->type_dbias = ampi_cu_key_type(&p->dbias);
-    key->align_a = ampi_cu_align(&p->a, p->stride_a, p->batch);
-    key->align_b = ampi_cu_align(&p->b, p->stride_b, p->batch);
-    key->align_d = ampi_cu_align(&p->d, p->stride_d, p->batch);
-    key->align_c = here ? key->align_d : ampi_cu_align(&p->c, p->stride_c, p->batch);
-    key->align_bias = ampi_cu_align(&p->bias, 0, 1);
-    key->align_aux = ampi_cu_align(&p->aux, p->stride_d, p->batch);
-    key->align_dbias = ampi_cu_align(&p->dbias, 0, 1);
-    key->trans_a = (uint8_t)p->trans_a;
-    key->trans_b = (uint8_t)p->trans_b;
-    key->act = (uint8_t)p->act;
-    key->backward = (uint8_t)p->backward;
-    key->reads_c = (uint8_t)p->reads_c;
-    key->in_place = (uint8_t)here;
-    key->factors = p->alpha_ptr || p->beta_ptr;
-    if (p->scale_a) key->scales |= 1u;
-    if (p->scale_b) key->scales |= 2u;
-    if (p->scale_d) key->scales |= 4u;
-    key->amax = p->amax_d != NULL;
-    key->flags = (uint8_t)p->flags;
+    if (!(p->flags & AMP_GEMM_F16_SUM)) key->alpha = key->beta = any; /* with it they must be halves */
+    key->alpha.given = key->beta.given = 0;
+    if (p->beta_ptr) key->alpha_ptr = p->beta_ptr; /* one of them is as both */
+    key->beta_ptr = NULL;
+    ampi_cu_key_number(&key->alpha_ptr);
+    ampi_cu_key_number(&key->scale_a);
+    ampi_cu_key_number(&key->scale_b);
+    ampi_cu_key_number(&key->scale_d);
+    key->amax_d = (float *)(uintptr_t)(p->amax_d != NULL);
 }
 
 typedef struct ampi_cu_lt { /* cuBLASLt's descriptors, on the stack */
@@ -4207,8 +4188,8 @@ static void ampi_cu_lt_prefer(
     uint64_t workspace = c->workspace_bytes;
     uint32_t reduction = key->flags & AMP_GEMM_REDUCED ? (uint32_t)CUBLASLT_REDUCTION_SCHEME_MASK
                                                        : (uint32_t)CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
-    uint32_t first = 1u << key->align_b, second = 1u << key->align_a, third = 1u << key->align_c,
-             fourth = 1u << key->align_d, i;
+    uint32_t first = ampi_cu_key_align(&key->b), second = ampi_cu_key_align(&key->a);
+    uint32_t third = ampi_cu_key_align(key->c.data ? &key->c : &key->d), fourth = ampi_cu_key_align(&key->d), i;
     const struct {
         cublasLtMatmulPreferenceAttributes_t what;
         const void *value;
@@ -4249,10 +4230,10 @@ static int ampi_cu_lt_search(
 /* FP8: what need not be asked, and what may be the reason where cuBLASLt offers nothing. */
 static const char *ampi_cu_f8_refusal(const ampi_cuda *c, const amp_gemm_job *p) {
     if (c->arch < 89) return "the device is older than sm_89";
-    if (ampi_cu_align(&p->a, p->stride_a, p->batch) < 4u || ampi_cu_align(&p->b, p->stride_b, p->batch) < 4u ||
-        ampi_cu_align(&p->d, p->stride_d, p->batch) < 4u)
+    if (ampi_cu_align(&p->a, p->stride_a, p->batch) < 16u || ampi_cu_align(&p->b, p->stride_b, p->batch) < 16u ||
+        ampi_cu_align(&p->d, p->stride_d, p->batch) < 16u)
         return "a, b and d are not all aligned to 16 bytes";
-    if (ampi_cu_f8(p->d.dtype) && p->reads_c) return "beta is not 0 and d is FP8";
+    if (ampi_cu_f8(p->d.dtype) && p->c.data) return "beta is not 0 and d is FP8";
     return NULL;
 }
 static const char *ampi_cu_f8_reason(const amp_gemm_job *p) {
@@ -4339,7 +4320,8 @@ static int ampi_cu_is_half(float x) { return amp_f32_from_f16(amp_f16_from_f32(x
 /* Sums in F16 need their factors in F16, on the host. */
 static int ampi_cu_f16_sums(const amp_gemm_job *p) {
     if (!(p->flags & AMP_GEMM_F16_SUM) || p->alpha_ptr || p->beta_ptr) return 0;
-    return p->a.dtype == AMP_F16 && p->d.dtype == AMP_F16 && ampi_cu_is_half(p->alpha) && ampi_cu_is_half(p->beta);
+    return p->a.dtype == AMP_F16 && p->d.dtype == AMP_F16 && ampi_cu_is_half(p->alpha.value) &&
+        ampi_cu_is_half(p->beta.value);
 }
 static uint32_t ampi_cu_f32_sums(const ampi_cuda *c, const amp_gemm_job *p) {
     int tf32 = (p->flags & AMP_GEMM_TF32) && p->a.dtype == AMP_F32 && c->arch >= 80;
@@ -4478,22 +4460,23 @@ typedef struct ampi_cu_scalars {
 static amp_status ampi_cu_scalars_of(
     const ampi_cu_call *k, const amp_gemm_job *p, const ampi_cu_plan *plan, ampi_cu_scalars *out) {
     float *scalar = k->c->scratch->scalar; /* constants 0 and 1, and room for two more */
-    out->alpha = &p->alpha;
-    out->beta = &p->beta;
+    float alpha = p->alpha.value, beta = p->beta.value;
+    out->alpha = &p->alpha.value;
+    out->beta = &p->beta.value;
     if (plan->compute == CUBLAS_COMPUTE_16F) {
-        out->half[0] = amp_f16_from_f32(p->alpha);
-        out->half[1] = amp_f16_from_f32(p->beta);
+        out->half[0] = amp_f16_from_f32(alpha);
+        out->half[1] = amp_f16_from_f32(beta);
         out->alpha = &out->half[0];
         out->beta = &out->half[1];
     }
     if (!p->alpha_ptr && !p->beta_ptr) return AMP_OK;
-    if (p->alpha != 1.0f || (p->reads_c && p->beta != 1.0f)) {
+    if (alpha != 1.0f || (p->c.data && beta != 1.0f)) {
         out->alpha = &scalar[2];
         out->beta = &scalar[3];
-        return ampi_cu_launch(k, 1, ampi_k_scalars, scalar + 2, p->alpha, p->alpha_ptr, p->beta, p->beta_ptr);
+        return ampi_cu_launch(k, 1, ampi_k_scalars, scalar + 2, alpha, p->alpha_ptr, beta, p->beta_ptr);
     }
     out->alpha = p->alpha_ptr ? p->alpha_ptr : &scalar[1];
-    out->beta = p->beta_ptr ? p->beta_ptr : &scalar[p->reads_c];
+    out->beta = p->beta_ptr ? p->beta_ptr : &scalar[p->c.data != NULL];
     return AMP_OK;
 }
 /* The bias in the dtype that cuBLASLt wants. */
@@ -4637,7 +4620,7 @@ static amp_status ampi_cu_tune_begin(const ampi_cu_call *k, const amp_gemm_job *
     if (t->own[1]) t->p.aux.data = t->own[1];
     if (t->own[2]) t->p.dbias.data = t->own[2];
     if (t->own[3]) t->p.amax_d = (float *)t->own[3];
-    if (!p->reads_c || !ampi_cu_in_place(p)) return AMP_OK;
+    if (!p->c.data || !ampi_cu_in_place(p)) return AMP_OK;
     t->p.c.data = t->p.d.data; /* C goes with D, as it will */
     return ampi_cu_clear(k, t->p.d.data, t->bytes[0]);
 }
@@ -4771,7 +4754,7 @@ typedef struct ampi_cu_plan_file { /* `count` plans of it are in the file */
 
 static void ampi_cu_plan_describe(const ampi_cuda *c, ampi_cu_plan_head *h) {
     memset(h, 0, sizeof *h);
-    memcpy(h->magic, "AMPPLAN3", 8);
+    memcpy(h->magic, "AMPPLAN4", 8);
     h->library = (uint64_t)cublasLtGetVersion();
     h->plan_bytes = sizeof(ampi_cu_plan);
     snprintf(h->device, sizeof h->device, "%.48s sm_%d", c->name + sizeof AMPI_CU_KIND - 1, c->arch);
@@ -4785,7 +4768,7 @@ static uint64_t ampi_cu_plan_sum(const ampi_cu_plan_file *f) {
     return ampi_xxh_end(&h);
 }
 static int ampi_cu_plan_read(FILE *file, ampi_cu_plan_file *f) {
-    if (fread(&f->head, sizeof f->head, 1, file) != 1 || memcmp(f->head.magic, "AMPPLAN3", 8) != 0) return 0;
+    if (fread(&f->head, sizeof f->head, 1, file) != 1 || memcmp(f->head.magic, "AMPPLAN4", 8) != 0) return 0;
     if (f->head.count > AMPI_CU_PLANS || f->head.plan_bytes != sizeof *f->plans) return 0;
     if (fread(f->plans, sizeof *f->plans, (size_t)f->head.count, file) != f->head.count || fgetc(file) != EOF) return 0;
     return f->head.sum == ampi_cu_plan_sum(f);

@@ -127,7 +127,7 @@ if [ -x "$build/hostcuda/plain/gpt" ]; then
     done
     launches=$(cat "$work/steps.1" "$work/steps.2" | awk '$1 == "probe:" { l = $3 - l; p = $5 - p } END { print l " launches, " p " products" }')
     echo "gpt2-124m: a step has $launches"
-    if grep -q "$launches" "$top/README.md"; then ok; else bad "README.md does not say that a step of gpt2-124m has $launches"; fi
+    if grep -q "$launches" "$top/docs/gpt.md"; then ok; else bad "docs/gpt.md does not say that a step of gpt2-124m has $launches"; fi
     unset HCU_PROTECT
 else
     skipped=$((skipped + 1))

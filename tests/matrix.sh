@@ -17,7 +17,8 @@ packages="gcc g++ clang libclang-rt-dev tcc valgrind musl-tools
 
 # name | compiler | flags | run with ("?x": with x if it does not run by itself) | how much of the suite: all; some: two contexts;
 # no-modes: some, without the tests of the floating-point control word, which these tools do not model; bits: conversions.
-# The rows ordered-*: one training run, the same bits everywhere (docs/ordered.md). NEON is that of qemu.
+# The rows ordered-*: one training run, the same bits everywhere (docs/ordered.md). NEON is that of qemu;
+# x86-64-avx2 has no AVX-512 (`make test HIDE=avx512` is a part of check-full).
 table() {
     cat <<'ROWS'
 gcc-c99|gcc|-std=c99 -O1 $W -pedantic||some
@@ -61,6 +62,8 @@ asan-ubsan-clang|clang|-std=c99 -O1 -g -fsanitize=address,undefined -fno-sanitiz
 tsan|clang|-std=c99 -O1 -g -fsanitize=thread||all
 msan|clang|-std=c99 -O1 -g -fsanitize=memory -fsanitize-memory-track-origins||no-modes
 valgrind|gcc|-std=c99 -O1 -g|valgrind -q --error-exitcode=9 --leak-check=full --errors-for-leak-kinds=definite|no-modes
+x86-64-avx2|gcc|-std=c99 -O2 -static $W|qemu-x86_64-static -cpu max|some
+x86-64-sse2|gcc|-std=c99 -O2 -static $W|qemu-x86_64-static -cpu qemu64|some
 aarch64|aarch64-linux-gnu-gcc|-std=c99 -O2 -static $W|qemu-aarch64-static|some
 s390x|s390x-linux-gnu-gcc|-std=c99 -O2 -static $W|qemu-s390x-static|some
 i686|i686-linux-gnu-gcc|-std=c99 -O2 -static -msse2 -mfpmath=sse $W|?qemu-i386-static|some

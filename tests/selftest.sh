@@ -80,8 +80,11 @@ harness() {
 
 # ---- run.sh ----
 part() { BUILD=$work/run tests/run.sh part "$@" && BUILD=$work/run tests/run.sh sum "$1"; }
-floor_part() { # CHECKS [SED]: the part unit, with so many in each file and context, and a change of that
-    awk -v n="$1" '$1 == "unit" { print "echo counts", $2, $3, n }' tests/expected/floor.txt | sed "${2:-}" | { cat; echo 'echo 1 passed, 0 failed, 0 skipped'; } | program "$work/floor"
+# floor_part CHECKS [SED]: the part unit on a processor with SSE2, with so many checks in each file and context, and a change of that
+floor_part() {
+    awk -v n="$1" '$1 == "unit" { sub(/^cpu-vector$/, "cpu-sse2", $2); print "echo counts", $2, $3, n }
+        END { for (i = split("neon avx2 avx512", path, " "); i; i--) print "echo cpu-" path[i] " skipped: none here" }' tests/expected/floor.txt |
+        sed "${2:-}" | { cat; echo 'echo 1 passed, 0 failed, 0 skipped'; } | program "$work/floor"
     part unit 9 "$work/floor"
 }
 many_programs() { echo 'end=$(($(date +%s) + 5)); while [ $(date +%s) -lt $end ]; do :; done'; } # for 4 seconds or more
@@ -89,6 +92,17 @@ gone() { # no process has $work/hung in its command line
     echo "$work/hung" >"$work/pattern"
     for line in /proc/[0-9]*/cmdline; do tr '\000' ' ' <"$line"; done 2>/dev/null | grep -F -f "$work/pattern" >"$work/log"
     if [ -s "$work/log" ]; then bad "$name goes on"; else ok; fi
+}
+# floors CHECKS PATH...: what `make floor` writes after a run on a processor with these paths
+floors() {
+    checks=$1
+    shift
+    mkdir -p "$work/floors/tests/expected"
+    cp tests/run.sh "$work/floors/tests"
+    echo '# floors' >"$work/floors/tests/expected/floor.txt"
+    for context in host "$@"; do echo "counts $context step $checks"; done >"$work/floors/unit.log"
+    echo 'counts cuda step 50' >"$work/floors/hostcuda-suite.log"
+    LOG=$work/floors "$work/floors/tests/run.sh" floor && cat "$work/floors/tests/expected/floor.txt"
 }
 driver() {
     counts='1 passed, 0 failed, 0 skipped'
@@ -119,6 +133,17 @@ driver() {
     accepts "run.sh: checks on the floor" floor_part 99999999
     refuses "run.sh: fewer checks than the floor" floor_part 1
     refuses "run.sh: a file of tests that is gone" floor_part 99999999 '/cpu-2 step/d'
+    refuses "run.sh: a file of tests that is gone on one path" floor_part 99999999 '/cpu-sse2 step/d'
+    refuses "run.sh: a path that neither ran nor is skipped" floor_part 99999999 '/cpu-avx512 skipped/d'
+    HIDE=avx512 refuses "run.sh: a path that HIDE hides" floor_part 99999999 's/\(.*cpu-\)sse2\(.*\)/&\n\1avx512\2/; /avx512 skipped/d'
+    says 'cpu-avx512 ran, and HIDE hides it'
+    accepts "run.sh: floors from three paths" floors 100 cpu-sse2 cpu-avx2 cpu-avx512
+    cp "$work/log" "$work/floors.many"
+    accepts "run.sh: floors from one path" floors 100 cpu-neon
+    says '^unit host step 80$' '^unit cpu-vector step 80$' '^hostcuda-suite cuda step 40$'
+    cp "$work/log" "$work/floors.one"
+    accepts "run.sh: the same floors from one path" cmp "$work/floors.one" "$work/floors.many"
+    refuses "run.sh: floors from no path" floors 100 cpu-scalar
 }
 
 # ---- check_output.sh ----
@@ -137,6 +162,7 @@ outputs() {
 # shellcheck disable=SC2059 # the arguments have line ends
 page() { sed "1,60$1" amp.h >"$work/page.h"; IMPL=$impl tests/readme_snippets.sh "$work/page.h"; }
 snippet() { printf "# text\n\n\`\`\`$1\n$2\n\`\`\`\n\n\`\`\`output\n$3\n\`\`\`\n" >"$work/x.md"; CXX='' tests/readme_snippets.sh "$work/x.md"; }
+links() { printf "$1" >"$work/x.md"; tests/readme_snippets.sh --links "$work/x.md"; }
 snippets() {
     impl=$build/tests/impl.o # else each page is compiled with it
     [ -r "$impl" ] || impl=
@@ -155,6 +181,11 @@ snippets() {
     accepts "readme_snippets.sh: a number of the text" snippet 'sh run' 'echo 95.6%%' '95.6%%\n```\nso much: `95.6%%`\n```'
     refuses "readme_snippets.sh: a number that nothing has printed" snippet 'sh run' 'echo 195.6%%' '195.6%%\n```\nso much: `95.6%%`\n```'
     refuses "readme_snippets.sh: a link to nowhere" snippet 'sh run' 'echo 1' '1\n```\n[x](none.md)\n```'
+    accepts "readme_snippets.sh: a link to a heading" snippet 'sh run' 'echo 1' '1\n```\n[x](#a-b_c)\n## A `b_c`!\n```'
+    refuses "readme_snippets.sh: a link to no heading" snippet 'sh run' 'echo 1' '1\n```\n[x](x.md#b_c)\n## A `b_c`!\n```'
+    accepts "readme_snippets.sh: a page of links" links '[x](x.md)\n'
+    refuses "readme_snippets.sh: links to nowhere" links '[x](none.md)\n'
+    refuses "readme_snippets.sh: a block that nobody runs" links '```c run\n```\n'
     accepts "readme_snippets.sh: the first page" page 's/no change//'
     refuses "readme_snippets.sh: a first page that does not learn" page 's/[.]lr = 0[.]1f/.lr = 1e-9f/'
     refuses "readme_snippets.sh: a first page that does not compile" page 's/amp_linear_forward(ctx/amp_linear_forwards(ctx/'
@@ -342,6 +373,9 @@ fingerprints() {
     refuses "fingerprint.sh: no record" fingerprint CHECK 'a 00' 'b 11'
     refuses "fingerprint.sh: a record of contexts that disagree" fingerprint RECORD 'a 00' 'b $2'
     accepts "fingerprint.sh: a record" fingerprint RECORD 'a 00' 'b 11' 'product $2'
+    sed -i.whole '1s/$/,cuda/' "$record"
+    refuses "fingerprint.sh: a record that loses a context" fingerprint RECORD 'a 00' 'b 11' 'product $2'
+    mv "$record.whole" "$record"
     accepts "fingerprint.sh: the same" fingerprint CHECK 'a 00' 'b 11' 'product $2'
     refuses "fingerprint.sh: a different hash" fingerprint CHECK 'a 00' 'b 12' 'product $2'
     refuses "fingerprint.sh: a different hash of a product" fingerprint CHECK 'a 00' 'b 11' 'product 11'

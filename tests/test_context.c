@@ -2,6 +2,9 @@
    Guards: >>context, >>memory, >>errors. */
 #include "../amp_cuda.cuh"
 #include "ref.h"
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__TINYC__)
+#  include <cpuid.h> /* that of tests/hide, if features are hidden */
+#endif
 
 /* ---- hooks that count and can fail ---- */
 
@@ -205,6 +208,33 @@ static void create_cuda(t_run *t) {
 }
 #endif
 
+/* Does this processor have the path, by the compiler's own look at it? */
+static int processor_is_known(void) { /* zig's library answers no to each question */
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__TINYC__)
+    return __builtin_cpu_supports("sse2");
+#else
+    return 1;
+#endif
+}
+static int processor_has(amp_simd simd) {
+#if defined(AMP_NO_SIMD) || defined(__TINYC__)
+    return simd == AMP_SIMD_SCALAR;
+#elif defined(__aarch64__) && defined(__AARCH64EL__)
+    return simd == AMP_SIMD_SCALAR || simd == AMP_SIMD_NEON;
+#elif defined(__x86_64__) && defined(__GNUC__)
+#  ifdef HIDDEN_FROM /* tests/hide */
+    if (simd >= HIDDEN_FROM) return 0;
+#  endif
+    if (simd == AMP_SIMD_AVX2) return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+    if (simd == AMP_SIMD_AVX512)
+        return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+            __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+    return simd == AMP_SIMD_SCALAR || simd == AMP_SIMD_SSE2;
+#else
+    return simd == AMP_SIMD_SCALAR;
+#endif
+}
+
 static void create_simd(t_run *t) { /* a forced path is taken or refused, never replaced */
     static const struct {
         amp_simd simd;
@@ -215,24 +245,9 @@ static void create_simd(t_run *t) { /* a forced path is taken or refused, never 
     for (i = 0; i < 5; i++) {
         amp_ctx *ctx = junk;
         amp_status st = t_create_cpu(&ctx, c[i].simd, 1);
-        int have = i == 0;
-#if defined(__aarch64__)
-        if (i == 2) have = 1;
-#endif
         t_note(t, "%s", c[i].name);
-#if defined(__x86_64__) && defined(__GNUC__)
-        if (i == 1) have = 1;
-        if (i == 3) have = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
-        if (i == 4)
-            have = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-                __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
-#endif
-        if (st == AMP_OK)
-            CHECK(have && strstr(amp_ctx_name(ctx), c[i].name) != NULL);
-        else {
-            CHECK_EQ(st, AMP_ERR_UNSUPPORTED);
-            CHECK(ctx == NULL && i > 0);
-        }
+        if (processor_is_known()) CHECK_EQ(st, processor_has(c[i].simd) ? AMP_OK : AMP_ERR_UNSUPPORTED);
+        CHECK(st == AMP_OK ? strstr(amp_ctx_name(ctx), c[i].name) != NULL : ctx == NULL);
         amp_ctx_destroy(st == AMP_OK ? ctx : NULL);
     }
 }

@@ -324,7 +324,8 @@ AMP_INLINE uint32_t ampi_odd_f32(double x) {
     if (e <= 1023u - 127u) { /* below the normal floats */
         shift = 29u + (1023u - 126u - e);
         m |= (uint64_t)1 << 52;
-        if (e == 0 || shift > 53u) return sign | (d << 1 ? 1u : 0u);
+        if (e == 0 || shift > 53u) /* in halves: clang 22 compares the whole as a double, which raises flags */
+            return sign | (((uint32_t)d | ((uint32_t)(d >> 32) & 0x7fffffffu)) ? 1u : 0u);
         return sign | (uint32_t)(m >> shift) | (m & (((uint64_t)1 << shift) - 1u) ? 1u : 0u);
     }
     return sign | ((e - 1023u + 127u) << 23) | (uint32_t)(m >> 29) | (m & 0x1fffffffu ? 1u : 0u);

@@ -85,16 +85,32 @@ AMP_INLINE float amp_log(float x) {
    |x| and <= 3e-7 (tests: every float). Source: Hendrycks and Gimpel, arXiv 1606.08415. */
 AMP_INLINE float amp_gelu(float x) { return ampi_scalar_gelu(x); }
 AMP_INLINE float amp_gelu_grad(float x) { return ampi_scalar_gelu_grad(x); }
-/* Activation, and a gradient through it: `saved` is y for ReLU and the value before the activation for GELU. */
 AMP_INLINE float amp_relu(float x) { return ampi_scalar_relu(x); }
+
+/* Activations: name, rule, 1: backward reads aux, the value before the activation, 0: it reads y. The rule is a pair of
+   functions at >>lanes, relu(x) and relu_back(dy, saved). To add one: its name in amp_act (>>products), its row, its
+   rule. */
+#define AMPI_ACT_LIST(X) \
+    X(AMP_GELU, gelu, 1) \
+    X(AMP_RELU, relu, 0)
 AMP_INLINE float ampi_act(amp_act act, float x) {
-    if (act == AMP_GELU) return amp_gelu(x);
-    return act == AMP_RELU ? amp_relu(x) : x;
+#define AMP_X(name, rule, aux) \
+    if (act == name) return ampi_scalar_##rule(x);
+    AMPI_ACT_LIST(AMP_X)
+#undef AMP_X
+    return x;
 }
 AMP_INLINE float ampi_act_grad(amp_act act, float dy, float saved) {
-    if (act == AMP_GELU) return ampi_scalar_gelu_back(dy, saved);
-    if (act == AMP_RELU) return ampi_scalar_relu_back(dy, saved);
+#define AMP_X(name, rule, aux) \
+    if (act == name) return ampi_scalar_##rule##_back(dy, saved);
+    AMPI_ACT_LIST(AMP_X)
+#undef AMP_X
     return dy;
+}
+AMP_INLINE int ampi_act_reads_aux(amp_act act) {
+#define AMP_X(name, rule, aux) || (act == name && (aux))
+    return 0 AMPI_ACT_LIST(AMP_X);
+#undef AMP_X
 }
 
 /* ---- dropout: element i is dropped if its random number is below the threshold; p = 1 drops all ---- */

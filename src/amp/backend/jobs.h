@@ -226,18 +226,11 @@ typedef struct amp_clip_job { /* g = clamp(g * record->clip, +-limit * scale), i
 #define AMPI_GEMM_PERMISSIONS (AMP_GEMM_TF32 | AMP_GEMM_REDUCED | AMP_GEMM_F16_SUM | AMP_GEMM_FAST_FP8)
 #define AMPI_GEMM_FLAGS       (AMPI_GEMM_PERMISSIONS | AMP_GEMM_EMULATE | AMP_GEMM_ORDERED)
 
-typedef struct amp_gemm_job { /* amp_gemm_desc with everything filled in; m, n, batch > 0 */
-    size_t m, n, k, batch;
-    amp_array a, b, c, d, bias, aux, dbias; /* without flags; c is d where the desc had none */
-    size_t lda, ldb, ldc, ldd, stride_a, stride_b, stride_c, stride_d; /* a broadcast stride is 0 */
-    float alpha, beta;
-    const float *alpha_ptr, *beta_ptr, *scale_a, *scale_b, *scale_d;
-    float *amax_d;
-    amp_act act;
-    uint32_t trans_a, trans_b, flags; /* flags: with the context's; the first four without AMP_GEMM_ORDERED only */
-    uint32_t backward;                /* 1: aux is read; never with AMP_ACT_NONE */
-    uint32_t reads_c;                 /* beta is not 0 */
-} amp_gemm_job;
+/* A product's job is its desc with everything filled in: m, n and batch > 0; ld and stride complete, a broadcast stride
+   0; alpha.value and beta.value, c (d, where the desc had none); flags with the context's, permissions without
+   AMP_GEMM_ORDERED only; trans_a, trans_b and backward 0 or 1, backward never with AMP_ACT_NONE. data NULL: c is not
+   read (beta is 0), there is no bias, aux or dbias. d_dtype and pin are done with: NULL and AMP_AUTO. */
+typedef amp_gemm_desc amp_gemm_job;
 
 typedef struct amp_bias_grad_job { /* dy = act_grad(dy, saved) in place unless act is NONE; then column sums of dy */
     amp_array dy, saved;           /* [rows, cols] */
@@ -293,11 +286,13 @@ typedef struct amp_dropout_job { /* count > 0 */
 
 /* All factors of a sum over k in one, and those of c; read where the product runs. */
 AMP_INLINE float amp_gemm_alpha(const amp_gemm_job *j) {
-    float alpha = j->alpha_ptr ? amp_mul(j->alpha, *j->alpha_ptr) : j->alpha;
+    float alpha = j->alpha_ptr ? amp_mul(j->alpha.value, *j->alpha_ptr) : j->alpha.value;
     if (j->scale_a) alpha = amp_mul(alpha, *j->scale_a);
     return j->scale_b ? amp_mul(alpha, *j->scale_b) : alpha;
 }
-AMP_INLINE float amp_gemm_beta(const amp_gemm_job *j) { return j->beta_ptr ? amp_mul(j->beta, *j->beta_ptr) : j->beta; }
+AMP_INLINE float amp_gemm_beta(const amp_gemm_job *j) {
+    return j->beta_ptr ? amp_mul(j->beta.value, *j->beta_ptr) : j->beta.value;
+}
 
 /* A value for an FP8 d: the largest magnitude (float bits) is noted, then it is scaled and saturated. NaN stays NaN. */
 AMP_INLINE float amp_epilogue_f8(float v, amp_dtype t, const float *scale, uint32_t *amax) {
@@ -318,7 +313,7 @@ AMP_INLINE float amp_epilogue_act(const amp_gemm_job *j, float v, float saved, u
 AMP_INLINE float amp_epilogue_one(const amp_gemm_job *j, float sum, float alpha, float beta, float c, float bias,
     float saved, float *before, uint32_t *amax) {
     float v = amp_mul(alpha, sum);
-    if (j->reads_c) v = amp_add(v, amp_mul(beta, c));
+    if (j->c.data) v = amp_add(v, amp_mul(beta, c));
     if (j->bias.data) v = amp_add(v, bias);
     *before = v;
     return amp_epilogue_act(j, v, saved, amax);

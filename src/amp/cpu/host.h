@@ -31,7 +31,7 @@ typedef struct ampi_cpu {
 static ampi_cpu *ampi_cpu_of(amp_ctx *ctx) { return (ampi_cpu *)amp_ctx_self(ctx); }
 #ifndef AMP_NO_THREADS
 static uint64_t ampi_this_process(void) {
-#  if defined(_WIN32)
+#  if defined(_WIN32) || defined(__wasi__)
     return 0; /* no fork() */
 #  else
     return (uint64_t)getpid();

@@ -8,12 +8,16 @@
                 u32 dtype, u32 name length, u64 count, name padded to 8 bytes, elements
          "SCL " scaler `index`: the fields of amp_scaler_state in order       "USER" bytes of the caller
          "FP8 " amp_fp8 `index`: u32 tensors, u32 history, then its states and histories as words of 4 bytes
-   All numbers little-endian. Version 1, which is still read, had no checksum at its end: u64 FNV-1a over words of the
-   16 bytes before it stood after the file's head and, of these and the payload, after the head of each section. */
+   All numbers little-endian. */
 
 #ifndef AMP_NO_STDIO
 
-/* ---- a file that takes the place of a different one whole, or not at all ---- */
+/* ---- a file that takes the place of a different one whole, or not at all. What each part is for:
+   a temporary file beside it, then rename     killed while writing: the old file is there, whole
+   fsync of the file before the rename         power lost after it: the name would lead to a file without its bytes
+   fsync of the directory after it             power lost: the old name may come back after the call returned
+   the lock on the temporary file              killed: the next save removes what was left, but not a living writer's
+   The file keeps its permissions, and a symbolic link stays one. ---- */
 
 static const char *ampi_reason(void) { return errno ? strerror(errno) : "no reason given"; }
 
@@ -39,13 +43,24 @@ static size_t ampi_base_of(const char *path) { /* where the last part begins */
         if (strchr(AMPI_SEPARATORS, path[i])) at = i + 1;
     return at;
 }
-static void ampi_directory_of(const char *path, char to[AMPI_PATH]) {
-    size_t n = ampi_base_of(path);
-    memcpy(to, "./", 3); /* of a name alone */
-    if (n == 0) return;
-    memcpy(to, path, n);
-    to[n] = 0;
+#  if defined(__wasi__) /* no clock of a process, no number, no locks, though headers declare them */
+static uint64_t ampi_clock(void) { return 0; }
+static uint64_t ampi_process(void) { return 0; }
+static int ampi_lock_file(int fd) {
+    errno = ENOTSUP;
+    return fd < 0;
 }
+#  elif defined(_WIN32)
+static uint64_t ampi_clock(void) { return (uint64_t)clock(); }
+static uint64_t ampi_process(void) { return (uint64_t)_getpid(); }
+#  else
+#    if !defined(LOCK_EX)
+extern int flock(int, int); /* macOS hides it and its flags from who defines _POSIX_C_SOURCE */
+#    endif
+static uint64_t ampi_clock(void) { return (uint64_t)clock(); }
+static uint64_t ampi_process(void) { return (uint64_t)getpid(); }
+static int ampi_lock_file(int fd) { return flock(fd, 2 | 4) == 0; } /* LOCK_EX | LOCK_NB */
+#  endif
 /* A name beside r->path: its last part (cut, so that file systems take it), 16 digits, ".tmp". */
 #  define AMPI_TEMPORARY_BASE 200
 static int ampi_temporary_name(ampi_replacement *r, uint64_t process, uint64_t attempt) {
@@ -54,7 +69,7 @@ static int ampi_temporary_name(ampi_replacement *r, uint64_t process, uint64_t a
     size_t dir = ampi_base_of(r->path);
     int n;
     seed[0] = attempt;
-    seed[1] = (uint64_t)clock();
+    seed[1] = ampi_clock();
     seed[2] = (uint64_t)(uintptr_t)r; /* systems put the stack anywhere */
     ampi_xxh_add(&h, seed, sizeof seed);
     n = snprintf(r->temporary, sizeof r->temporary, "%.*s%.*s.%08lx%08lx.tmp", (int)dir, r->path, AMPI_TEMPORARY_BASE,
@@ -63,14 +78,24 @@ static int ampi_temporary_name(ampi_replacement *r, uint64_t process, uint64_t a
 }
 
 #  if !defined(_WIN32)
-#    if !defined(__cplusplus)
-extern int fsync(int); /* as POSIX declares them: the system's headers hide them under -std=c99 */
-extern int fileno(FILE *);
-extern FILE *fdopen(int, const char *);
-extern int fchmod(int, mode_t);
-extern ssize_t readlink(const char *, char *, size_t);
+#    if defined(__cplusplus) && defined(__THROW)
+#      define AMPI_NO_THROW __THROW /* glibc's, of the same declarations */
+#    else
+#      define AMPI_NO_THROW
 #    endif
+extern int fsync(int); /* as POSIX declares them: the system's headers hide them under -std=c99 */
+extern int fileno(FILE *) AMPI_NO_THROW;
+extern FILE *fdopen(int, const char *) AMPI_NO_THROW;
+extern int fchmod(int, mode_t) AMPI_NO_THROW;
+extern ssize_t readlink(const char *, char *, size_t) AMPI_NO_THROW;
 
+static void ampi_directory_of(const char *path, char to[AMPI_PATH]) {
+    size_t n = ampi_base_of(path);
+    memcpy(to, "./", 3); /* of a name alone */
+    if (n == 0) return;
+    memcpy(to, path, n);
+    to[n] = 0;
+}
 /* Follows symbolic links, as fopen does, also to a file that is not there yet. */
 static amp_status ampi_follow_links(ampi_replacement *r) {
     char to[AMPI_PATH];
@@ -125,7 +150,7 @@ static void ampi_remove_if_dead(const ampi_replacement *r, const char *name) {
     if (readlink(name, to, sizeof to) >= 0 || stat(name, &s) != 0 || !S_ISREG(s.st_mode)) return;
     fd = open(name, O_RDWR);
     if (fd < 0) return;
-    if (flock(fd, LOCK_EX | LOCK_NB) == 0 && ampi_is_named(fd, name) && remove(name) == 0)
+    if (ampi_lock_file(fd) && ampi_is_named(fd, name) && remove(name) == 0)
         amp_log_event(r->ctx, AMP_LOG_INFO, "%s: %s: removed; a writer that died had left it", r->where, name);
     (void)close(fd);
 }
@@ -150,13 +175,12 @@ static amp_status ampi_prepare_place(ampi_replacement *r) {
     ampi_remove_dead(r);
     return AMP_OK;
 }
-static uint64_t ampi_process(void) { return (uint64_t)getpid(); }
 /* r->f becomes a new file with a lock on it; 0: not this time, with the reason in errno */
 static int ampi_open_temporary(ampi_replacement *r) {
     int fd = open(r->temporary, O_WRONLY | O_CREAT | O_EXCL, r->mode ? 0600 : 0666); /* O_EXCL follows no link */
     int locked, reason = EEXIST; /* a writer that took it for a dead one's is removing it */
     if (fd < 0) return 0;
-    locked = flock(fd, LOCK_EX | LOCK_NB) == 0;
+    locked = ampi_lock_file(fd);
     if (locked ? ampi_is_named(fd, r->temporary) : errno != EWOULDBLOCK) { /* where there are no locks nobody does */
         if (!r->mode || fchmod(fd, (mode_t)r->mode) == 0) r->f = fdopen(fd, "wb");
         if (r->f) return 1;
@@ -201,7 +225,6 @@ static amp_status ampi_prepare_place(ampi_replacement *r) {
     (void)r; /* no links are followed, and what dead writers left stays */
     return AMP_OK;
 }
-static uint64_t ampi_process(void) { return (uint64_t)_getpid(); }
 static int ampi_open_temporary(ampi_replacement *r) {
     int fd = _open(r->temporary, _O_WRONLY | _O_CREAT | _O_EXCL | _O_BINARY, 0600);
     if (fd < 0) return 0;

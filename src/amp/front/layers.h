@@ -1,14 +1,25 @@
 /* ---- layers ---- */
 
+/* A factor of a layer's products, as made by ampi_plain_factor or ampi_fp8_factor. */
+typedef struct ampi_factor {
+    amp_array array;
+    const float *scale;  /* of its FP8 elements, or NULL */
+    uint32_t transposed; /* 1: the array is the transpose of the layer's matrix */
+} ampi_factor;
+static ampi_factor ampi_plain_factor(amp_array array) {
+    ampi_factor f = AMP_ZERO;
+    f.array = array;
+    return f;
+}
+
 /* A layer as one of its verbs works on it. */
 typedef struct ampi_layer {
-    amp_linear_desc l; /* dtypes known; x and w as the products read them */
+    amp_linear_desc l; /* dtypes known */
     size_t nx, nw, ny; /* elements of [rows, in], [out, in], [rows, out] */
     amp_dtype want;    /* x, w and dy are read in this dtype; AMP_AUTO: as they are */
-    amp_array dy;      /* backward: l.dy, or its cast */
     const ampi_goal *goal;
-    int fp8;                      /* 1: the products read these, in l.scratch. Backward: x and w are transposed */
-    amp_array x8, w8, dy8, dy8_t; /* data NULL: not wanted */
+    int fp8; /* 1: the factors are FP8 copies in l.scratch; backward's of x and w are transposed */
+    ampi_factor x, w, dy, dy_by_rows; /* what the products read; the last for dw, which sums over rows */
 } ampi_layer;
 
 static int ampi_chain_fits(const amp_linear_desc *first, const amp_linear_desc *second) {
@@ -25,8 +36,8 @@ static amp_status ampi_check_before(amp_ctx *ctx, const char *where, const amp_l
     AMPI_REQUIRE(ampi_chain_fits(b, l), ctx, AMP_ERR_INVALID_ARG,
         "%s: before makes [%llu,%llu], but this layer reads [%llu,%llu]", where, AMPI_ULL(b->rows), AMPI_ULL(b->out),
         AMPI_ULL(l->rows), AMPI_ULL(l->in));
-    AMPI_REQUIRE(
-        (uint32_t)b->act <= (uint32_t)AMP_GELU, ctx, AMP_ERR_INVALID_ARG, "%s: before->act is %d", where, (int)b->act);
+    AMPI_REQUIRE((uint32_t)b->act < (uint32_t)AMP_ACT_COUNT, ctx, AMP_ERR_INVALID_ARG, "%s: before->act is %d", where,
+        (int)b->act);
     return AMP_OK;
 }
 static amp_status ampi_check_after(amp_ctx *ctx, const char *where, const amp_linear_desc *l) {
@@ -46,7 +57,8 @@ static amp_status ampi_check_linear(
     amp_ctx *ctx, const char *where, const amp_linear_desc *l, const ampi_goal *goal, ampi_layer *out) {
     if (!ctx) return AMP_ERR_INVALID_ARG;
     AMPI_CHECK_DESC(ctx, where, l);
-    AMPI_REQUIRE((uint32_t)l->act <= (uint32_t)AMP_GELU, ctx, AMP_ERR_INVALID_ARG, "%s: act is %d", where, (int)l->act);
+    AMPI_REQUIRE(
+        (uint32_t)l->act < (uint32_t)AMP_ACT_COUNT, ctx, AMP_ERR_INVALID_ARG, "%s: act is %d", where, (int)l->act);
     AMPI_REQUIRE(!(l->flags & ~AMPI_GEMM_FLAGS), ctx, AMP_ERR_INVALID_ARG, "%s: flags has an unknown bit", where);
     AMPI_TRY(ampi_check_before(ctx, where, l));
     AMPI_TRY(ampi_check_after(ctx, where, l));
@@ -99,6 +111,9 @@ static int ampi_wants_fp8(const amp_ctx *ctx, const amp_linear_desc *l, amp_op_c
     if (!r->enabled || r->pin != AMP_AUTO) return 0;
     return r->policy.preset == AMP_PRESET_FP8 && c == AMP_CLASS_LOWER;
 }
+static amp_dtype ampi_fp8_dtype(const amp_linear_desc *l, size_t which) {
+    return which < 2 ? l->fp8->desc.forward : l->fp8->desc.backward;
+}
 static amp_status ampi_check_fp8(amp_ctx *ctx, const char *where, const amp_linear_desc *l) {
     AMPI_REQUIRE(l->fp8->ctx == ctx, ctx, AMP_ERR_INVALID_ARG, "%s: fp8 belongs to a different context", where);
     AMPI_REQUIRE(l->fp8->desc.tensors >= 3 && l->fp8_first <= l->fp8->desc.tensors - 3, ctx, AMP_ERR_INVALID_ARG,
@@ -107,24 +122,25 @@ static amp_status ampi_check_fp8(amp_ctx *ctx, const char *where, const amp_line
     AMPI_TRY(ampi_check_source(ctx, where, "x", l->x));
     return ampi_check_source(ctx, where, "w", l->w);
 }
-/* A piece of the scratch memory, from *at on. */
-static amp_array ampi_fp8_piece(const ampi_layer *layer, amp_dtype t, size_t n, size_t *at) {
-    char *scratch = (char *)layer->l.scratch;
-    amp_array a = amp_arrn(scratch ? scratch + *at : NULL, t, n);
+/* The FP8 copy of x, w or dy (number 0, 1 and 2 of the layer's tensors) in the scratch memory, from *at on. */
+static ampi_factor ampi_fp8_factor(const amp_linear_desc *l, size_t which, uint32_t transposed, size_t n, size_t *at) {
+    char *scratch = (char *)l->scratch;
+    ampi_factor f;
+    f.array = amp_arrn(scratch ? scratch + *at : NULL, ampi_fp8_dtype(l, which), n);
+    f.scale = amp_fp8_inverse_ptr(l->fp8, l->fp8_first + which);
+    f.transposed = transposed;
     *at += (size_t)ampi_round256(n);
-    return a;
+    return f;
 }
-/* Where the copies go. */
-static amp_status ampi_fp8_places(amp_ctx *ctx, const char *where, ampi_layer *layer, int backward) {
+static amp_status ampi_fp8_factors(amp_ctx *ctx, const char *where, ampi_layer *layer, uint32_t backward) {
     const amp_linear_desc *l = &layer->l;
-    const amp_fp8_desc *d = &l->fp8->desc;
     size_t at = 0;
     layer->fp8 = 1;
-    layer->x8 = ampi_fp8_piece(layer, d->forward, layer->nx, &at);
-    layer->w8 = ampi_fp8_piece(layer, d->forward, layer->nw, &at);
+    layer->x = ampi_fp8_factor(l, 0, backward, layer->nx, &at);
+    layer->w = ampi_fp8_factor(l, 1, backward, layer->nw, &at);
     if (backward) {
-        layer->dy8 = ampi_fp8_piece(layer, d->backward, layer->ny, &at);
-        layer->dy8_t = ampi_fp8_piece(layer, d->backward, layer->ny, &at);
+        layer->dy = ampi_fp8_factor(l, 2, 0, layer->ny, &at);
+        layer->dy_by_rows = ampi_fp8_factor(l, 2, 1, layer->ny, &at);
     }
     AMPI_REQUIRE(l->scratch && at <= l->scratch_bytes, ctx, AMP_ERR_INVALID_ARG,
         "%s: scratch has %llu bytes, but the FP8 copies need %llu", where, AMPI_ULL(l->scratch ? l->scratch_bytes : 0),
@@ -154,12 +170,10 @@ static amp_status ampi_fp8_extents(amp_ctx *ctx, const char *where, const ampi_l
     }
     return ampi_check_extents(ctx, where, r, n);
 }
-/* Casts of x, w and dy of a layer: number 0, 1 and 2 of its tensors. */
-static amp_quantize_job ampi_fp8_of(const ampi_layer *layer, size_t which, amp_array from, size_t rows, size_t cols) {
-    const amp_linear_desc *l = &layer->l;
-    const amp_fp8_desc *d = &l->fp8->desc;
-    amp_dtype t = which < 2 ? d->forward : d->backward;
-    amp_quantize_job j = ampi_fp8_job(l->fp8, l->fp8_first + which, t);
+/* The cast of x, w or dy. */
+static amp_quantize_job ampi_fp8_cast(
+    const amp_linear_desc *l, size_t which, amp_array from, size_t rows, size_t cols) {
+    amp_quantize_job j = ampi_fp8_job(l->fp8, l->fp8_first + which, ampi_fp8_dtype(l, which));
     j.src = from;
     j.rows = rows;
     j.cols = cols;
@@ -167,11 +181,11 @@ static amp_quantize_job ampi_fp8_of(const ampi_layer *layer, size_t which, amp_a
 }
 static amp_status ampi_fp8_forward(amp_ctx *ctx, const ampi_layer *layer) {
     const amp_linear_desc *l = &layer->l;
-    amp_quantize_job x = ampi_fp8_of(layer, 0, l->x, l->rows, l->in);
-    amp_quantize_job w = ampi_fp8_of(layer, 1, l->w, l->out, l->in);
+    amp_quantize_job x = ampi_fp8_cast(l, 0, l->x, l->rows, l->in);
+    amp_quantize_job w = ampi_fp8_cast(l, 1, l->w, l->out, l->in);
     if (!layer->ny) return AMP_OK;
-    x.dst = layer->x8;
-    w.dst = layer->w8;
+    x.dst = layer->x.array;
+    w.dst = layer->w.array;
     x.keep = w.keep = l->fp8_keep != 0;
     AMPI_TRY(ctx->b->quantize(ctx, &x));
     return ctx->b->quantize(ctx, &w);
@@ -179,15 +193,15 @@ static amp_status ampi_fp8_forward(amp_ctx *ctx, const ampi_layer *layer) {
 /* For dw = dy^T x both transposed; for dx = dy w the weights. */
 static amp_status ampi_fp8_backward(amp_ctx *ctx, const ampi_layer *layer) {
     const amp_linear_desc *l = &layer->l;
-    amp_quantize_job x = ampi_fp8_of(layer, 0, l->x, l->rows, l->in);
-    amp_quantize_job w = ampi_fp8_of(layer, 1, l->w, l->out, l->in);
-    amp_quantize_job dy = ampi_fp8_of(layer, 2, l->dy, l->rows, l->out);
+    amp_quantize_job x = ampi_fp8_cast(l, 0, l->x, l->rows, l->in);
+    amp_quantize_job w = ampi_fp8_cast(l, 1, l->w, l->out, l->in);
+    amp_quantize_job dy = ampi_fp8_cast(l, 2, l->dy, l->rows, l->out);
     if (!layer->ny || !(l->dw.data || l->dx.data)) return AMP_OK;
-    x.dst_t = layer->x8;
-    w.dst_t = layer->w8;
+    x.dst_t = layer->x.array;
+    w.dst_t = layer->w.array;
     x.keep = w.keep = 1;
-    if (l->dx.data) dy.dst = layer->dy8;
-    if (l->dw.data) dy.dst_t = layer->dy8_t;
+    if (l->dx.data) dy.dst = layer->dy.array;
+    if (l->dw.data) dy.dst_t = layer->dy_by_rows.array;
     if (l->dw.data) AMPI_TRY(ctx->b->quantize(ctx, &x));
     if (l->dx.data) AMPI_TRY(ctx->b->quantize(ctx, &w));
     return ctx->b->quantize(ctx, &dy);
@@ -219,47 +233,52 @@ static amp_status ampi_forward_dtypes(amp_ctx *ctx, const char *where, ampi_laye
     if (!ampi_wants_fp8(ctx, l, c)) return AMP_OK;
     AMPI_TRY(ampi_check_fp8(ctx, where, l));
     made->used = l->fp8->desc.forward;
-    return ampi_fp8_places(ctx, where, layer, 0);
+    return ampi_fp8_factors(ctx, where, layer, 0);
 }
 
-static amp_status ampi_forward_operands(amp_ctx *ctx, const char *where, const ampi_layer *layer, amp_gemm_desc *g) {
-    const amp_linear_desc *l = &layer->l;
-    if (layer->fp8) {
-        g->a = layer->x8;
-        g->b = layer->w8;
-        g->scale_a = amp_fp8_inverse_ptr(l->fp8, l->fp8_first);
-        g->scale_b = amp_fp8_inverse_ptr(l->fp8, l->fp8_first + 1);
-        return AMP_OK;
-    }
-    AMPI_TRY(ampi_operand(ctx, where, l->x, layer->nx, layer->want, &g->a));
-    AMPI_TRY(ampi_operand(ctx, where, l->w, layer->nw, layer->want, &g->b));
-    return layer->ny ? ampi_same_factors(ctx, where, "x", g->a, "w", g->b) : AMP_OK;
+/* The factors of a product: a as it is or transposed, b likewise, on top of how they lie in memory. */
+static void ampi_put_factors(amp_gemm_desc *g, ampi_factor a, uint32_t trans_a, ampi_factor b, uint32_t trans_b) {
+    g->a = a.array;
+    g->b = b.array;
+    g->scale_a = a.scale;
+    g->scale_b = b.scale;
+    g->trans_a = trans_a ^ a.transposed;
+    g->trans_b = trans_b ^ b.transposed;
 }
-static amp_status ampi_forward_product(amp_ctx *ctx, const char *where, const ampi_layer *layer) {
+
+static amp_status ampi_forward_factors(amp_ctx *ctx, const char *where, ampi_layer *layer) {
+    const amp_linear_desc *l = &layer->l;
+    if (layer->fp8) return AMP_OK;
+    layer->x = layer->w = ampi_plain_factor(l->x);
+    AMPI_TRY(ampi_operand(ctx, where, l->x, layer->nx, layer->want, 0, &layer->x.array));
+    AMPI_TRY(ampi_operand(ctx, where, l->w, layer->nw, layer->want, 0, &layer->w.array));
+    return layer->ny ? ampi_same_factors(ctx, where, "x", layer->x.array, "w", layer->w.array) : AMP_OK;
+}
+/* Y[rows,out] = act(X[rows,in] W^T[in,out] + bias) */
+static amp_status ampi_forward_product(
+    amp_ctx *ctx, const char *where, const ampi_layer *layer, const ampi_goal *goal) {
     const amp_linear_desc *l = &layer->l;
     amp_gemm_desc g = AMP_ZERO;
-    AMPI_TRY(ampi_forward_operands(ctx, where, layer, &g));
+    ampi_put_factors(&g, layer->x, 0, layer->w, 1);
     g.act = l->act;
     g.m = l->rows;
     g.n = l->out;
     g.k = l->in;
-    g.trans_b = 1;
     g.d = l->y;
     g.bias = ampi_bias(ctx, l->bias, layer->want);
     g.aux = l->aux;
     g.flags = l->flags;
-    return ampi_failed_in(ctx, where, ampi_gemm(ctx, "amp_gemm", &g, layer->goal));
+    return ampi_failed_in(ctx, where, ampi_gemm(ctx, "amp_gemm", &g, goal));
 }
 /* FP8: what can be refused comes before the casts, which move the scales. */
-static amp_status ampi_forward_run(amp_ctx *ctx, const char *where, const ampi_layer *layer) {
-    ampi_layer check = *layer;
+static amp_status ampi_forward_run(amp_ctx *ctx, const char *where, ampi_layer *layer) {
+    AMPI_TRY(ampi_forward_factors(ctx, where, layer));
     if (layer->fp8 && layer->goal->kind == AMPI_RUN) {
-        check.goal = &ampi_goal_check;
         AMPI_TRY(ampi_fp8_extents(ctx, where, layer, 0));
-        AMPI_TRY(ampi_forward_product(ctx, where, &check));
+        AMPI_TRY(ampi_forward_product(ctx, where, layer, &ampi_goal_check));
         AMPI_TRY(ampi_failed_in(ctx, where, ampi_fp8_forward(ctx, layer)));
     }
-    return ampi_forward_product(ctx, where, layer);
+    return ampi_forward_product(ctx, where, layer, layer->goal);
 }
 
 /* What the product would refuse, in the layer's own names. */
@@ -296,7 +315,7 @@ static amp_status ampi_forward(amp_ctx *ctx, const char *where, const amp_linear
 }
 
 /* What an activation's derivative reads. */
-static amp_array ampi_saved(const amp_linear_desc *l) { return l->act == AMP_GELU ? l->aux : l->y; }
+static amp_array ampi_saved(const amp_linear_desc *l) { return ampi_act_reads_aux(l->act) ? l->aux : l->y; }
 
 /* Backward's dtypes: what forward used, by its record (PyTorch's custom_bwd). */
 static amp_status ampi_backward_dtypes(amp_ctx *ctx, const char *where, ampi_layer *layer) {
@@ -318,7 +337,7 @@ static amp_status ampi_backward_dtypes(amp_ctx *ctx, const char *where, ampi_lay
     if (!r && l->pin != AMP_AUTO) return AMP_OK;
     AMPI_TRY(ampi_check_fp8(ctx, where, l));
     AMPI_TRY(ampi_check_source(ctx, where, "dy", l->dy));
-    return ampi_fp8_places(ctx, where, layer, 1);
+    return ampi_fp8_factors(ctx, where, layer, 1);
 }
 
 /* What the layer before left for its derivative; data NULL: it has no act. */
@@ -334,8 +353,8 @@ static amp_status ampi_check_backward_chain(amp_ctx *ctx, const char *where, con
     const amp_linear_desc *l = &layer->l, *b = l->before;
     if (!b) return AMP_OK;
     if (b->act != AMP_ACT_NONE)
-        AMPI_TRY(ampi_check_array(ctx, where, b->act == AMP_GELU ? "before->aux" : "before->y", ampi_saved_before(l),
-            layer->nx, l->dx.data != NULL));
+        AMPI_TRY(ampi_check_array(ctx, where, ampi_act_reads_aux(b->act) ? "before->aux" : "before->y",
+            ampi_saved_before(l), layer->nx, l->dx.data != NULL));
     AMPI_TRY(ampi_check_array(ctx, where, "before->dbias", b->dbias, l->in, 0));
     AMPI_REQUIRE(l->dx.data, ctx, AMP_ERR_INVALID_ARG, "%s: dx is NULL, but before waits for it", where);
     return AMP_OK;
@@ -348,30 +367,35 @@ static amp_status ampi_check_backward(amp_ctx *ctx, const char *where, const amp
     AMPI_TRY(ampi_check_array(ctx, where, "dw", l->dw, layer->nw, 0));
     AMPI_TRY(ampi_check_array(ctx, where, "dbias", l->dbias, l->out, 0));
     if (l->act != AMP_ACT_NONE && !l->after)
-        AMPI_TRY(ampi_check_array(ctx, where, l->act == AMP_GELU ? "aux" : "y", ampi_saved(l), layer->ny, 1));
+        AMPI_TRY(ampi_check_array(ctx, where, ampi_act_reads_aux(l->act) ? "aux" : "y", ampi_saved(l), layer->ny, 1));
     if (l->dx.data) AMPI_TRY(ampi_check_array(ctx, where, "w", l->w, layer->nw, 1));
     if (l->dw.data) AMPI_TRY(ampi_check_array(ctx, where, "x", l->x, layer->nx, 1));
     return AMP_OK;
 }
 
-/* Operands as forward's product read them, and room for dy in that dtype. */
-static amp_status ampi_backward_operands(amp_ctx *ctx, const char *where, ampi_layer *layer) {
-    amp_linear_desc *l = &layer->l;
-    layer->dy = l->dy;
+/* Factors as forward's product read them, and room for dy in that dtype. */
+static amp_status ampi_backward_factors(amp_ctx *ctx, const char *where, ampi_layer *layer) {
+    const amp_linear_desc *l = &layer->l;
     if (layer->fp8) return AMP_OK;
+    layer->x = ampi_plain_factor(l->x);
+    layer->w = ampi_plain_factor(l->w);
+    layer->dy = ampi_plain_factor(l->dy);
     if (layer->want != AMP_AUTO) {
-        if (l->dw.data) AMPI_TRY(ampi_operand(ctx, where, l->x, layer->nx, layer->want, &l->x));
-        if (l->dx.data) AMPI_TRY(ampi_operand(ctx, where, l->w, layer->nw, layer->want, &l->w));
+        if (l->dw.data) AMPI_TRY(ampi_operand(ctx, where, l->x, layer->nx, layer->want, 0, &layer->x.array));
+        if (l->dx.data) AMPI_TRY(ampi_operand(ctx, where, l->w, layer->nw, layer->want, 0, &layer->w.array));
         if (layer->ny && l->dy.dtype != layer->want && !ampi_is_f8(l->dy.dtype)) {
             char *to = NULL;
             AMPI_TRY(ampi_scope_room(ctx, where, layer->ny * amp_dtype_size(layer->want), 0, &to));
-            layer->dy = amp_arrn(to, layer->want, layer->ny);
+            layer->dy.array = amp_arrn(to, layer->want, layer->ny);
         }
     }
-    if (layer->ny && l->dx.data) AMPI_TRY(ampi_same_factors(ctx, where, "dy", layer->dy, "w", l->w));
-    if (layer->ny && l->dw.data) AMPI_TRY(ampi_same_factors(ctx, where, "dy", layer->dy, "x", l->x));
+    layer->dy_by_rows = layer->dy;
+    if (layer->ny && l->dx.data) AMPI_TRY(ampi_same_factors(ctx, where, "dy", layer->dy.array, "w", layer->w.array));
+    if (layer->ny && l->dw.data) AMPI_TRY(ampi_same_factors(ctx, where, "dy", layer->dy.array, "x", layer->x.array));
     return AMP_OK;
 }
+/* Do the products read a cast of dy in one of their dtypes? */
+static int ampi_casts_dy(const ampi_layer *layer) { return !layer->fp8 && layer->dy.array.data != layer->l.dy.data; }
 
 /* dy through the activation, in place, to the products' dtype, and its column sums; a layer with `after` leaves act and
    dbias there. */
@@ -380,7 +404,7 @@ static amp_status ampi_gradient_before_act(amp_ctx *ctx, const ampi_layer *layer
     const amp_array none = AMP_ZERO, dbias = l->after ? none : l->dbias;
     amp_bias_grad_job j = AMP_ZERO;
     amp_cast_desc c = AMP_ZERO;
-    int cast = layer->dy.data != l->dy.data;
+    int cast = ampi_casts_dy(layer);
     if (!layer->ny) {
         if (!dbias.data || l->accumulate) return AMP_OK;
         return ctx->b->zero(ctx, dbias.data, l->out * amp_dtype_size(dbias.dtype));
@@ -394,51 +418,38 @@ static amp_status ampi_gradient_before_act(amp_ctx *ctx, const ampi_layer *layer
     if (!cast) j.dbias = dbias;
     if (j.act != AMP_ACT_NONE || j.dbias.data) AMPI_TRY(ctx->b->bias_grad(ctx, &j));
     if (!cast) return AMP_OK;
-    AMPI_TRY(ctx->b->cast(ctx, layer->dy, l->dy, layer->ny, &c));
+    AMPI_TRY(ctx->b->cast(ctx, layer->dy.array, l->dy, layer->ny, &c));
     ctx->scope->info.casts++;
     if (!dbias.data) return AMP_OK;
-    j.dy = layer->dy; /* what the products read is what is summed */
+    j.dy = layer->dy.array; /* what the products read is what is summed */
     j.act = AMP_ACT_NONE;
     j.dbias = dbias;
     return ctx->b->bias_grad(ctx, &j);
 }
 
 /* dW[out,in] = dY^T[out,rows] X[rows,in] */
-static amp_status ampi_weight_gradient(amp_ctx *ctx, const ampi_layer *layer) {
+static amp_status ampi_weight_gradient(amp_ctx *ctx, const ampi_layer *layer, const ampi_goal *goal) {
     const amp_linear_desc *l = &layer->l;
     amp_gemm_desc g = AMP_ZERO;
+    ampi_put_factors(&g, layer->dy_by_rows, 1, layer->x, 0);
     g.m = l->out;
     g.n = l->in;
     g.k = l->rows;
-    g.a = layer->fp8 ? layer->dy8_t : layer->dy;
-    g.trans_a = !layer->fp8;
-    g.b = layer->fp8 ? layer->x8 : l->x;
-    g.trans_b = layer->fp8 != 0;
-    if (layer->fp8) {
-        g.scale_a = amp_fp8_inverse_ptr(l->fp8, l->fp8_first + 2);
-        g.scale_b = amp_fp8_inverse_ptr(l->fp8, l->fp8_first);
-    }
     g.d = l->dw;
     g.beta = amp_opt(l->accumulate ? 1.0f : 0.0f);
     g.flags = l->flags;
-    return ampi_gemm(ctx, "amp_gemm", &g, layer->goal);
+    return ampi_gemm(ctx, "amp_gemm", &g, goal);
 }
 
 /* dX[rows,in] = dY[rows,out] W[out,in], then through the act of the layer before */
-static amp_status ampi_input_gradient(amp_ctx *ctx, const ampi_layer *layer) {
+static amp_status ampi_input_gradient(amp_ctx *ctx, const ampi_layer *layer, const ampi_goal *goal) {
     const amp_linear_desc *l = &layer->l, *b = l->before;
     amp_gemm_desc g = AMP_ZERO;
     amp_bias_grad_job j = AMP_ZERO;
+    ampi_put_factors(&g, layer->dy, 0, layer->w, 0);
     g.m = l->rows;
     g.n = l->in;
     g.k = l->out;
-    g.a = layer->fp8 ? layer->dy8 : layer->dy;
-    g.b = layer->fp8 ? layer->w8 : l->w;
-    g.trans_b = layer->fp8 != 0;
-    if (layer->fp8) {
-        g.scale_a = amp_fp8_inverse_ptr(l->fp8, l->fp8_first + 2);
-        g.scale_b = amp_fp8_inverse_ptr(l->fp8, l->fp8_first + 1);
-    }
     g.d = l->dx;
     g.flags = l->flags;
     if (b) {
@@ -447,8 +458,8 @@ static amp_status ampi_input_gradient(amp_ctx *ctx, const ampi_layer *layer) {
         g.aux = ampi_saved_before(l);
         if (!b->accumulate) g.dbias = b->dbias;
     }
-    AMPI_TRY(ampi_gemm(ctx, "amp_gemm", &g, layer->goal));
-    if (!b || !b->accumulate || !b->dbias.data || !l->rows || layer->goal->kind != AMPI_RUN) return AMP_OK;
+    AMPI_TRY(ampi_gemm(ctx, "amp_gemm", &g, goal));
+    if (!b || !b->accumulate || !b->dbias.data || !l->rows || goal->kind != AMPI_RUN) return AMP_OK;
     j.dy = l->dx;
     j.rows = l->rows;
     j.cols = l->in;
@@ -457,23 +468,25 @@ static amp_status ampi_input_gradient(amp_ctx *ctx, const ampi_layer *layer) {
     return ctx->b->bias_grad(ctx, &j);
 }
 
-static amp_status ampi_backward_products(amp_ctx *ctx, const ampi_layer *layer) {
-    if (layer->l.dw.data) AMPI_TRY(ampi_weight_gradient(ctx, layer));
-    return layer->l.dx.data ? ampi_input_gradient(ctx, layer) : AMP_OK;
+static amp_status ampi_backward_products(amp_ctx *ctx, const ampi_layer *layer, const ampi_goal *goal) {
+    if (layer->l.dw.data) AMPI_TRY(ampi_weight_gradient(ctx, layer, goal));
+    return layer->l.dx.data ? ampi_input_gradient(ctx, layer, goal) : AMP_OK;
 }
 /* The stages: 1 act and dbias, 2 dw, 3 dx. */
 static amp_status ampi_check_backward_extents(amp_ctx *ctx, const ampi_layer *layer) {
     const amp_linear_desc *l = &layer->l, *b = l->before;
     const amp_array none = AMP_ZERO;
     int act = l->act != AMP_ACT_NONE && !l->after;
-    int last = layer->dy.data == l->dy.data ? 3 : 1; /* 1: its cast is read */
+    const amp_array x = layer->fp8 ? l->x : layer->x.array;
+    const amp_array w = layer->fp8 ? l->w : layer->w.array;
+    int last = ampi_casts_dy(layer) ? 1 : 3; /* 1: its cast is read */
     ampi_extent r[9];
     r[0] = ampi_extent_of("dy", l->dy, layer->ny, last, act);
     r[1] = ampi_extent_of("y (GELU: aux)", act ? ampi_saved(l) : none, layer->ny, 1, 0);
     r[2] = ampi_extent_of("dbias", l->after ? none : l->dbias, l->out, 0, 1);
-    r[3] = ampi_extent_of("x", l->dw.data ? l->x : none, layer->nx, 2, 0);
+    r[3] = ampi_extent_of("x", l->dw.data ? x : none, layer->nx, 2, 0);
     r[4] = ampi_extent_of("dw", l->dw, layer->nw, 0, 2);
-    r[5] = ampi_extent_of("w", l->dx.data ? l->w : none, layer->nw, 3, 0);
+    r[5] = ampi_extent_of("w", l->dx.data ? w : none, layer->nw, 3, 0);
     r[6] = ampi_extent_of("dx", l->dx, layer->nx, 0, 3);
     r[7] = ampi_extent_of("before->dbias", b ? b->dbias : none, l->in, 0, 3);
     r[8] = ampi_extent_of("before->aux or y", ampi_saved_before(l), layer->nx, 3, 0);
@@ -482,16 +495,14 @@ static amp_status ampi_check_backward_extents(amp_ctx *ctx, const ampi_layer *la
 /* Everything that can be refused is looked at before the first write: a call that was corrected starts from the same
    gradients. */
 static amp_status ampi_backward_gradients(amp_ctx *ctx, const ampi_layer *layer) {
-    ampi_layer check = *layer;
     if (layer->goal->kind == AMPI_RUN) {
-        check.goal = &ampi_goal_check;
         AMPI_TRY(ampi_check_backward_extents(ctx, layer));
         if (layer->fp8) AMPI_TRY(ampi_fp8_extents(ctx, "amp_linear_backward", layer, 1));
-        AMPI_TRY(ampi_backward_products(ctx, &check));
+        AMPI_TRY(ampi_backward_products(ctx, layer, &ampi_goal_check));
         AMPI_TRY(ampi_gradient_before_act(ctx, layer));
         if (layer->fp8) AMPI_TRY(ampi_fp8_backward(ctx, layer));
     }
-    return ampi_backward_products(ctx, layer);
+    return ampi_backward_products(ctx, layer, layer->goal);
 }
 
 static amp_status ampi_backward(amp_ctx *ctx, const char *where, const amp_linear_desc *desc, const ampi_goal *goal) {
@@ -503,7 +514,7 @@ static amp_status ampi_backward(amp_ctx *ctx, const char *where, const amp_linea
     AMPI_TRY(ampi_backward_dtypes(ctx, where, &layer));
     AMPI_TRY(ampi_check_backward(ctx, where, &layer));
     mark = ampi_scope_mark(ctx);
-    st = ampi_backward_operands(ctx, where, &layer);
+    st = ampi_backward_factors(ctx, where, &layer);
     if (st == AMP_OK) st = ampi_failed_in(ctx, where, ampi_backward_gradients(ctx, &layer));
     ampi_scope_pop(ctx, mark);
     return st;

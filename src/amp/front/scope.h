@@ -420,8 +420,9 @@ static int ampi_needs_cast(amp_array a, size_t n, amp_dtype want) {
     return a.count == 0 || a.count >= n; /* too short: the verb will say so */
 }
 
-/* *out = a in dtype `want` (AMP_AUTO: as it is). */
-static amp_status ampi_operand(amp_ctx *ctx, const char *where, amp_array a, size_t n, amp_dtype want, amp_array *out) {
+/* *out = a in dtype `want` (AMP_AUTO: as it is). plan 1: as it will be, but no cast runs. */
+static amp_status ampi_operand(
+    amp_ctx *ctx, const char *where, amp_array a, size_t n, amp_dtype want, int plan, amp_array *out) {
     const ampi_region *r = ampi_region_of(ctx);
     const amp_params *set = NULL;
     const amp_param_entry *e = NULL;
@@ -437,11 +438,11 @@ static amp_status ampi_operand(amp_ctx *ctx, const char *where, amp_array a, siz
     out->dtype = want;
     if (e && e->model && e->model_dtype == want) {
         out->data = (char *)e->model + at * amp_dtype_size(want);
-        if (ctx->scope) ctx->scope->info.resolved++;
+        if (ctx->scope && !plan) ctx->scope->info.resolved++;
         return AMP_OK;
     }
     if (e) weight = at == 0 && n == e->count;
-    if (weight && r && r->cache && a.dtype == AMP_F32 && want == r->low) {
+    if (weight && !plan && r && r->cache && a.dtype == AMP_F32 && want == r->low) {
         ampi_cached like = AMP_ZERO;
         like.source = a.data;
         like.set = set;
@@ -458,6 +459,7 @@ static amp_status ampi_operand(amp_ctx *ctx, const char *where, amp_array a, siz
         AMPI_TRY(ampi_scope_room(ctx, where, n * amp_dtype_size(want), 0, &to));
         out->data = to;
     }
+    if (plan) return AMP_OK;
     AMPI_TRY(ctx->b->cast(ctx, *out, a, n, &how));
     if (k) k->valid = 1;
     ctx->scope->info.casts++;
@@ -508,7 +510,7 @@ static amp_status ampi_do_autocast_input(amp_ctx *ctx, amp_array *out, amp_op op
     AMPI_TRY(ampi_autocast_want(ctx, where, op, in, n, &want));
     mark = ampi_scope_mark(ctx);
     for (i = 0; i < n; i++) {
-        amp_status st = ampi_operand(ctx, where, in[i], in[i].count, want, &made[i]);
+        amp_status st = ampi_operand(ctx, where, in[i], in[i].count, want, 0, &made[i]);
         if (st == AMP_OK) continue;
         ampi_scope_pop(ctx, mark);
         return st;

@@ -76,6 +76,7 @@ typedef struct ampi_section {
     ampi_elements elements; /* after the fields */
 } ampi_section;
 
+#  define AMPI_STATE_VERSION 2u
 typedef struct ampi_file { /* being written or read */
     amp_ctx *ctx;
     const char *path, *where;
@@ -83,13 +84,12 @@ typedef struct ampi_file { /* being written or read */
     FILE *f;              /* reading */
     uint8_t *buffer;      /* host memory, of buffer_bytes: pieces to write, or all that was read */
     size_t buffer_bytes;
-    size_t staged;            /* bytes of the buffer in use */
-    ampi_xxh sum;             /* of everything so far */
-    uint64_t section_sum;     /* version 1; every piece of a section but the last is a multiple of 8 bytes */
-    uint64_t sections;        /* counted, or still to be read */
-    uint32_t version;         /* of the file being read; 0: not known yet */
-    int ready;                /* 1: `next` is read */
-    uint8_t next[16 + 8 + 8]; /* head of the next section, its checksum (version 1); of an array its first two fields */
+    size_t staged;        /* bytes of the buffer in use */
+    ampi_xxh sum;         /* of everything so far */
+    uint64_t sections;    /* counted, or still to be read */
+    int known;            /* reading: 1: it is an amp state file, so it ends with its checksum */
+    int ready;            /* 1: `next` is read */
+    uint8_t next[16 + 8]; /* head of the next section; of an array its first two fields, too */
 } ampi_file;
 
 typedef amp_status ampi_visit(ampi_file *f, ampi_section *s);
@@ -251,7 +251,7 @@ static amp_status ampi_bad_file(ampi_file *f, const char *format, ...) {
     va_start(va, format);
     ampi_message(what, sizeof what, format, va);
     va_end(va);
-    AMPI_REQUIRE(f->version < 2 || ampi_is_sealed(f), f->ctx, AMP_ERR_FORMAT,
+    AMPI_REQUIRE(!f->known || ampi_is_sealed(f), f->ctx, AMP_ERR_FORMAT,
         "%s: %s: its checksum does not match: the file is truncated or damaged (%s)", f->where, f->path, what);
     return amp_fail(f->ctx, AMP_ERR_FORMAT, "%s: %s: %s", f->where, f->path, what);
 }
@@ -330,7 +330,7 @@ static amp_status ampi_state_write(ampi_file *f, const amp_state_desc *st) {
     uint8_t b[16];
     AMPI_TRY(ampi_walk(f, st, ampi_visit_count));
     memcpy(b, "AMPSTATE", 8);
-    ampi_put(b + 8, 2, 4);
+    ampi_put(b + 8, AMPI_STATE_VERSION, 4);
     ampi_put(b + 12, f->sections, 4);
     AMPI_TRY(ampi_emit(f, b, 16));
     AMPI_TRY(ampi_walk(f, st, ampi_visit_write));
@@ -339,15 +339,6 @@ static amp_status ampi_state_write(ampi_file *f, const amp_state_desc *st) {
 }
 
 /* ---- reading: once, into host memory; what was verified there is then applied ---- */
-
-/* FNV-1a over little-endian words, the last one padded with zeros: the checksum of version 1. */
-#  define AMPI_FNV 0xcbf29ce484222325u
-static uint64_t ampi_fnv(uint64_t h, const uint8_t *b, size_t n) {
-    size_t i;
-    for (i = 0; i < n; i += 8)
-        h = (h ^ ampi_get(b + i, n - i < 8 ? (int)(n - i) : 8)) * 0x100000001b3u;
-    return h;
-}
 
 static amp_status ampi_read_raw(ampi_file *f, void *data, size_t n) {
     errno = 0;
@@ -362,7 +353,6 @@ static amp_status ampi_read(ampi_file *f, void *data, size_t n) { /* in pieces t
         piece = n - i < AMPI_STATE_BUFFER ? n - i : AMPI_STATE_BUFFER;
         AMPI_TRY(ampi_read_raw(f, b + i, piece));
         ampi_xxh_add(&f->sum, b + i, piece);
-        if (f->version == 1) f->section_sum = ampi_fnv(f->section_sum, b + i, piece);
     }
     return AMP_OK;
 }
@@ -378,10 +368,8 @@ static amp_status ampi_next_read(ampi_file *f) { /* f->next, unless it is there 
     memcpy(f->next, ampi_section_kinds[AMPI_SECTION_END].tag, 4);
     if (f->sections == 0) return AMP_OK;
     f->sections--;
-    f->section_sum = AMPI_FNV;
     AMPI_TRY(ampi_read(f, f->next, 16));
-    if (f->version == 1) AMPI_TRY(ampi_read_raw(f, f->next + 16, 8)); /* not part of itself */
-    return ampi_next_is(f, AMPI_SECTION_ARRAY) ? ampi_read(f, f->next + 24, 8) : AMP_OK;
+    return ampi_next_is(f, AMPI_SECTION_ARRAY) ? ampi_read(f, f->next + 16, 8) : AMP_OK;
 }
 
 /* the next section of the file is s, by its kind and index */
@@ -420,7 +408,7 @@ static amp_status ampi_is_in_file(ampi_file *f, const ampi_section *s, int *is) 
     if (!s->optional) return AMP_OK;
     AMPI_TRY(ampi_next_read(f));
     *is = ampi_next_is(f, s->kind) && ampi_get(f->next + 4, 4) == s->index;
-    *is &= memcmp(f->next + 24, s->fields, 8) == 0; /* which array of which parameter */
+    *is &= memcmp(f->next + 16, s->fields, 8) == 0; /* which array of which parameter */
     return AMP_OK;
 }
 
@@ -442,15 +430,13 @@ static amp_status ampi_read_section(ampi_file *f, ampi_section *s, uint8_t *to) 
     size_t had = s->kind == AMPI_SECTION_ARRAY ? 8 : 0, bytes = ampi_section_bytes(s);
     AMPI_TRY(ampi_next_must_be(f, s));
     if (ampi_get(f->next + 8, 8) != bytes) return ampi_differs(f, s);
-    memcpy(to, f->next + 24, had);
+    memcpy(to, f->next + 16, had);
     AMPI_TRY(ampi_read(f, to + had, s->n_fields - had));
     if (memcmp(to, s->fields, s->n_fixed) != 0) return ampi_differs(f, s);
     memcpy(s->fields, to, s->n_fields);
     AMPI_TRY(ampi_read(f, to + s->n_fields, bytes - s->n_fields));
     ampi_little_endian(to + s->n_fields, a->count, a->size);
     f->ready = 0;
-    if (f->version == 1 && f->section_sum != ampi_get(f->next + 16, 8))
-        return ampi_bad_file(f, "a checksum does not match: the file is damaged");
     return AMP_OK;
 }
 static amp_status ampi_visit_read(ampi_file *f, ampi_section *s) { /* changes nothing */
@@ -476,31 +462,25 @@ static amp_status ampi_visit_apply(ampi_file *f, ampi_section *s) {
 }
 
 static amp_status ampi_read_head(ampi_file *f) {
-    uint8_t head[24];
+    uint8_t head[16];
     uint64_t version;
-    AMPI_TRY(ampi_read(f, head, 16));
+    AMPI_TRY(ampi_read(f, head, sizeof head));
     if (memcmp(head, "AMPSTATE", 8) != 0) return ampi_bad_file(f, "not an amp state file");
-    version = ampi_get(head + 8, 4);
-    f->version = version == 1 ? 1 : 2; /* later ones have their checksum where version 2 has it */
+    f->known = 1;
     f->sections = ampi_get(head + 12, 4);
-    if (version > 2 || version < 1)
-        return ampi_bad_file(f, "version %llu, which this amp does not know", AMPI_ULL(version));
-    if (version == 2) return AMP_OK;
-    AMPI_TRY(ampi_read_raw(f, head + 16, 8));
-    return ampi_get(head + 16, 8) == ampi_fnv(AMPI_FNV, head, 16) ? AMP_OK : ampi_bad_file(f, "the header is damaged");
+    version = ampi_get(head + 8, 4);
+    if (version == AMPI_STATE_VERSION) return AMP_OK;
+    return ampi_bad_file(f, "version %llu, which this amp does not know", AMPI_ULL(version));
 }
 static amp_status ampi_read_end(ampi_file *f) {
+    const uint64_t sum = ampi_xxh_end(&f->sum);
     ampi_section end;
-    uint64_t sum;
     uint8_t b[8];
     memset(&end, 0, sizeof end);
     end.kind = AMPI_SECTION_END;
     AMPI_TRY(ampi_next_must_be(f, &end));
-    if (f->version == 2) {
-        sum = ampi_xxh_end(&f->sum);
-        AMPI_TRY(ampi_read_raw(f, b, 8));
-        if (ampi_get(b, 8) != sum) return ampi_bad_file(f, "the file changed while it was read");
-    }
+    AMPI_TRY(ampi_read_raw(f, b, 8));
+    if (ampi_get(b, 8) != sum) return ampi_bad_file(f, "the file changed while it was read");
     return fgetc(f->f) == EOF ? AMP_OK : ampi_bad_file(f, "trailing data after the last section");
 }
 static amp_status ampi_state_read(ampi_file *f, const amp_state_desc *st) {
@@ -596,9 +576,6 @@ static amp_status ampi_state_load(ampi_file *f, const amp_state_desc *state) {
         snprintf(reason, sizeof reason, "%.159s", ctx->error);
         return amp_fail(ctx, st, "%s: %s: state undefined, load it again: %s", f->where, f->path, reason);
     }
-    if (f->version == 1)
-        amp_log_event(ctx, AMP_LOG_WARNING,
-            "%s: %s: a file of version 1, whose checksums miss some damage; save it again", f->where, f->path);
     return AMP_OK;
 }
 

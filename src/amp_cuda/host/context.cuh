@@ -18,17 +18,9 @@ typedef struct ampi_cu_scratch {
     float scalar[4];          /* amp_gemm: 0 and 1, which never change, alpha and beta */
 } ampi_cu_scratch;
 
-typedef struct
-    ampi_cu_key { /* everything that the choice of a product's algorithm depends on; no padding, compared as bytes */
-    uint64_t m, n, k, batch, lda, ldb, ldc, ldd, stride_a, stride_b, stride_c, stride_d;
-    float alpha, beta;                                                              /* 0 unless they matter */
-    uint8_t type_a, type_b, type_d, type_bias, type_aux, type_dbias;                /* amp_dtype; 0: no operand */
-    uint8_t align_a, align_b, align_c, align_d, align_bias, align_aux, align_dbias; /* log2 of bytes */
-    uint8_t trans_a, trans_b, act, backward, reads_c, in_place;                     /* in_place: C is D, or not read */
-    uint8_t factors; /* 1: there is an alpha_ptr or a beta_ptr */
-    uint8_t scales;  /* bits 0, 1, 2: scale_a, scale_b, scale_d */
-    uint8_t amax, flags, _pad;
-} ampi_cu_key;
+/* Everything that the choice of a product's algorithm depends on: the product, as ampi_cu_key_of leaves it. Compared as
+   bytes: amp_gemm_desc has no padding. */
+typedef amp_gemm_job ampi_cu_key;
 
 typedef struct ampi_cu_plan {
     ampi_cu_key key;

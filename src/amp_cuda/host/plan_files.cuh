@@ -14,7 +14,7 @@ typedef struct ampi_cu_plan_file { /* `count` plans of it are in the file */
 
 static void ampi_cu_plan_describe(const ampi_cuda *c, ampi_cu_plan_head *h) {
     memset(h, 0, sizeof *h);
-    memcpy(h->magic, "AMPPLAN3", 8);
+    memcpy(h->magic, "AMPPLAN4", 8);
     h->library = (uint64_t)cublasLtGetVersion();
     h->plan_bytes = sizeof(ampi_cu_plan);
     snprintf(h->device, sizeof h->device, "%.48s sm_%d", c->name + sizeof AMPI_CU_KIND - 1, c->arch);
@@ -28,7 +28,7 @@ static uint64_t ampi_cu_plan_sum(const ampi_cu_plan_file *f) {
     return ampi_xxh_end(&h);
 }
 static int ampi_cu_plan_read(FILE *file, ampi_cu_plan_file *f) {
-    if (fread(&f->head, sizeof f->head, 1, file) != 1 || memcmp(f->head.magic, "AMPPLAN3", 8) != 0) return 0;
+    if (fread(&f->head, sizeof f->head, 1, file) != 1 || memcmp(f->head.magic, "AMPPLAN4", 8) != 0) return 0;
     if (f->head.count > AMPI_CU_PLANS || f->head.plan_bytes != sizeof *f->plans) return 0;
     if (fread(f->plans, sizeof *f->plans, (size_t)f->head.count, file) != f->head.count || fgetc(file) != EOF) return 0;
     return f->head.sum == ampi_cu_plan_sum(f);

@@ -2,7 +2,7 @@
 
 static int ampi_cu_f8(amp_dtype t) { return amp_dtype_size(t) == 1u; }
 static int ampi_cu_in_place(const amp_gemm_job *p) {
-    return p->c.data == p->d.data || !p->reads_c;
+    return p->c.data == p->d.data || !p->c.data;
 } /* C is D, or not read */
 static cudaDataType ampi_cu_type(amp_dtype t) {
     switch (t) {
@@ -19,61 +19,46 @@ static amp_dtype ampi_cu_bias_type(const amp_gemm_job *p) {
     return p->d.dtype == AMP_F16 ? AMP_F16 : AMP_BF16;
 }
 
-/* log2 of the alignment of every matrix of a batch, at most 8 (256 bytes); 0 for no operand. */
-static uint8_t ampi_cu_align(const amp_array *x, size_t stride, size_t batch) {
+/* The alignment of every matrix of a batch in bytes, at most 256; 0 for no operand. */
+static uint32_t ampi_cu_align(const amp_array *x, size_t stride, size_t batch) {
     uintptr_t bits = (uintptr_t)x->data | (batch > 1u ? stride * amp_dtype_size(x->dtype) : 0u) | 256u;
-    uint8_t n = 0;
-    if (!x->data) return 0;
-    while (!(bits >> n & 1u))
-        n++;
-    return n;
+    return x->data ? (uint32_t)(bits & (0u - bits)) : 0u;
 }
-static uint8_t ampi_cu_key_type(const amp_array *x) { return (uint8_t)(x->data ? x->dtype : AMP_AUTO); }
 
+/* A key is the product without what its choice does not depend on: of an address its alignment stays, of a pointer to a
+   number that it is there. What amp_gemm_desc may get is in the key by itself. */
+static void ampi_cu_key_operand(amp_array *x, size_t stride, size_t batch) {
+    x->data = (void *)(uintptr_t)ampi_cu_align(x, stride, batch);
+    if (!x->data) x->dtype = AMP_AUTO;
+    x->flags = 0;
+    x->count = 0;
+}
+static uint32_t ampi_cu_key_align(const amp_array *x) { return x->data ? (uint32_t)(uintptr_t)x->data : 1u; }
+static void ampi_cu_key_number(const float **p) { *p = (const float *)(uintptr_t)(*p != NULL); }
 static void ampi_cu_key_of(ampi_cu_key *key, const amp_gemm_job *p) {
-    int here = ampi_cu_in_place(p);
-    memset(key, 0, sizeof *key);
-    key->m = p->m;
-    key->n = p->n;
-    key->k = p->k;
-    key->batch = p->batch;
-    key->lda = p->lda;
-    key->ldb = p->ldb;
-    key->ldc = here ? p->ldd : p->ldc;
-    key->ldd = p->ldd;
-    key->stride_a = p->stride_a;
-    key->stride_b = p->stride_b;
-    key->stride_c = here ? p->stride_d : p->stride_c;
-    key->stride_d = p->stride_d;
-    if (p->flags & AMP_GEMM_F16_SUM) { /* they must be halves, then */
-        key->alpha = p->alpha;
-        key->beta = p->beta;
+    const amp_optional any = AMP_ZERO;
+    *key = *p;
+    ampi_cu_key_operand(&key->a, p->stride_a, p->batch);
+    ampi_cu_key_operand(&key->b, p->stride_b, p->batch);
+    ampi_cu_key_operand(&key->c, p->stride_c, p->batch);
+    ampi_cu_key_operand(&key->d, p->stride_d, p->batch);
+    ampi_cu_key_operand(&key->bias, 0, 1);
+    ampi_cu_key_operand(&key->aux, p->stride_d, p->batch);
+    ampi_cu_key_operand(&key->dbias, 0, 1);
+    if (ampi_cu_in_place(p)) {
+        key->c.flags = 1;
+        key->ldc = p->ldd;
+        key->stride_c = p->stride_d;
     }
-    key->type_a = (uint8_t)p->a.dtype;
-    key->type_b = (uint8_t)p->b.dtype;
-    key->type_d = (uint8_t)p->d.dtype;
-    key->type_bias = ampi_cu_key_type(&p->bias);
-    key->type_aux = ampi_cu_key_type(&p->aux);
-    key->type_dbias = ampi_cu_key_type(&p->dbias);
-    key->align_a = ampi_cu_align(&p->a, p->stride_a, p->batch);
-    key->align_b = ampi_cu_align(&p->b, p->stride_b, p->batch);
-    key->align_d = ampi_cu_align(&p->d, p->stride_d, p->batch);
-    key->align_c = here ? key->align_d : ampi_cu_align(&p->c, p->stride_c, p->batch);
-    key->align_bias = ampi_cu_align(&p->bias, 0, 1);
-    key->align_aux = ampi_cu_align(&p->aux, p->stride_d, p->batch);
-    key->align_dbias = ampi_cu_align(&p->dbias, 0, 1);
-    key->trans_a = (uint8_t)p->trans_a;
-    key->trans_b = (uint8_t)p->trans_b;
-    key->act = (uint8_t)p->act;
-    key->backward = (uint8_t)p->backward;
-    key->reads_c = (uint8_t)p->reads_c;
-    key->in_place = (uint8_t)here;
-    key->factors = p->alpha_ptr || p->beta_ptr;
-    if (p->scale_a) key->scales |= 1u;
-    if (p->scale_b) key->scales |= 2u;
-    if (p->scale_d) key->scales |= 4u;
-    key->amax = p->amax_d != NULL;
-    key->flags = (uint8_t)p->flags;
+    if (!(p->flags & AMP_GEMM_F16_SUM)) key->alpha = key->beta = any; /* with it they must be halves */
+    key->alpha.given = key->beta.given = 0;
+    if (p->beta_ptr) key->alpha_ptr = p->beta_ptr; /* one of them is as both */
+    key->beta_ptr = NULL;
+    ampi_cu_key_number(&key->alpha_ptr);
+    ampi_cu_key_number(&key->scale_a);
+    ampi_cu_key_number(&key->scale_b);
+    ampi_cu_key_number(&key->scale_d);
+    key->amax_d = (float *)(uintptr_t)(p->amax_d != NULL);
 }
 
 typedef struct ampi_cu_lt { /* cuBLASLt's descriptors, on the stack */
@@ -171,8 +156,8 @@ static void ampi_cu_lt_prefer(
     uint64_t workspace = c->workspace_bytes;
     uint32_t reduction = key->flags & AMP_GEMM_REDUCED ? (uint32_t)CUBLASLT_REDUCTION_SCHEME_MASK
                                                        : (uint32_t)CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
-    uint32_t first = 1u << key->align_b, second = 1u << key->align_a, third = 1u << key->align_c,
-             fourth = 1u << key->align_d, i;
+    uint32_t first = ampi_cu_key_align(&key->b), second = ampi_cu_key_align(&key->a);
+    uint32_t third = ampi_cu_key_align(key->c.data ? &key->c : &key->d), fourth = ampi_cu_key_align(&key->d), i;
     const struct {
         cublasLtMatmulPreferenceAttributes_t what;
         const void *value;
@@ -213,10 +198,10 @@ static int ampi_cu_lt_search(
 /* FP8: what need not be asked, and what may be the reason where cuBLASLt offers nothing. */
 static const char *ampi_cu_f8_refusal(const ampi_cuda *c, const amp_gemm_job *p) {
     if (c->arch < 89) return "the device is older than sm_89";
-    if (ampi_cu_align(&p->a, p->stride_a, p->batch) < 4u || ampi_cu_align(&p->b, p->stride_b, p->batch) < 4u ||
-        ampi_cu_align(&p->d, p->stride_d, p->batch) < 4u)
+    if (ampi_cu_align(&p->a, p->stride_a, p->batch) < 16u || ampi_cu_align(&p->b, p->stride_b, p->batch) < 16u ||
+        ampi_cu_align(&p->d, p->stride_d, p->batch) < 16u)
         return "a, b and d are not all aligned to 16 bytes";
-    if (ampi_cu_f8(p->d.dtype) && p->reads_c) return "beta is not 0 and d is FP8";
+    if (ampi_cu_f8(p->d.dtype) && p->c.data) return "beta is not 0 and d is FP8";
     return NULL;
 }
 static const char *ampi_cu_f8_reason(const amp_gemm_job *p) {
@@ -303,7 +288,8 @@ static int ampi_cu_is_half(float x) { return amp_f32_from_f16(amp_f16_from_f32(x
 /* Sums in F16 need their factors in F16, on the host. */
 static int ampi_cu_f16_sums(const amp_gemm_job *p) {
     if (!(p->flags & AMP_GEMM_F16_SUM) || p->alpha_ptr || p->beta_ptr) return 0;
-    return p->a.dtype == AMP_F16 && p->d.dtype == AMP_F16 && ampi_cu_is_half(p->alpha) && ampi_cu_is_half(p->beta);
+    return p->a.dtype == AMP_F16 && p->d.dtype == AMP_F16 && ampi_cu_is_half(p->alpha.value) &&
+        ampi_cu_is_half(p->beta.value);
 }
 static uint32_t ampi_cu_f32_sums(const ampi_cuda *c, const amp_gemm_job *p) {
     int tf32 = (p->flags & AMP_GEMM_TF32) && p->a.dtype == AMP_F32 && c->arch >= 80;
@@ -442,22 +428,23 @@ typedef struct ampi_cu_scalars {
 static amp_status ampi_cu_scalars_of(
     const ampi_cu_call *k, const amp_gemm_job *p, const ampi_cu_plan *plan, ampi_cu_scalars *out) {
     float *scalar = k->c->scratch->scalar; /* constants 0 and 1, and room for two more */
-    out->alpha = &p->alpha;
-    out->beta = &p->beta;
+    float alpha = p->alpha.value, beta = p->beta.value;
+    out->alpha = &p->alpha.value;
+    out->beta = &p->beta.value;
     if (plan->compute == CUBLAS_COMPUTE_16F) {
-        out->half[0] = amp_f16_from_f32(p->alpha);
-        out->half[1] = amp_f16_from_f32(p->beta);
+        out->half[0] = amp_f16_from_f32(alpha);
+        out->half[1] = amp_f16_from_f32(beta);
         out->alpha = &out->half[0];
         out->beta = &out->half[1];
     }
     if (!p->alpha_ptr && !p->beta_ptr) return AMP_OK;
-    if (p->alpha != 1.0f || (p->reads_c && p->beta != 1.0f)) {
+    if (alpha != 1.0f || (p->c.data && beta != 1.0f)) {
         out->alpha = &scalar[2];
         out->beta = &scalar[3];
-        return ampi_cu_launch(k, 1, ampi_k_scalars, scalar + 2, p->alpha, p->alpha_ptr, p->beta, p->beta_ptr);
+        return ampi_cu_launch(k, 1, ampi_k_scalars, scalar + 2, alpha, p->alpha_ptr, beta, p->beta_ptr);
     }
     out->alpha = p->alpha_ptr ? p->alpha_ptr : &scalar[1];
-    out->beta = p->beta_ptr ? p->beta_ptr : &scalar[p->reads_c];
+    out->beta = p->beta_ptr ? p->beta_ptr : &scalar[p->c.data != NULL];
     return AMP_OK;
 }
 /* The bias in the dtype that cuBLASLt wants. */

@@ -35,7 +35,7 @@ static amp_status ampi_cu_tune_begin(const ampi_cu_call *k, const amp_gemm_job *
     if (t->own[1]) t->p.aux.data = t->own[1];
     if (t->own[2]) t->p.dbias.data = t->own[2];
     if (t->own[3]) t->p.amax_d = (float *)t->own[3];
-    if (!p->reads_c || !ampi_cu_in_place(p)) return AMP_OK;
+    if (!p->c.data || !ampi_cu_in_place(p)) return AMP_OK;
     t->p.c.data = t->p.d.data; /* C goes with D, as it will */
     return ampi_cu_clear(k, t->p.d.data, t->bytes[0]);
 }
