@@ -17,9 +17,13 @@
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 #include <cuda_fp8.h>
+#include <assert.h> /* as nvcc does, so that programs do without including them: these six */
 #include <math.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <array>
 #include <type_traits>
 #include <utility>
@@ -488,9 +492,8 @@ inline double __drcp_rn(double a) { return 1.0 / a; }
 inline double __dsqrt_rn(double a) { return sqrt(a); }
 inline double __fma_rn(double a, double b, double c) { return fma(a, b, c); }
 
+#include "hostcuda_math.h"
 /* approximate functions: exact here, documented ulp bounds on the GPU; compare with a tolerance */
-inline float rsqrtf(float a) { return float(1.0 / sqrt(double(a))); }
-inline double rsqrt(double a) { return 1.0 / sqrt(a); }
 inline float __frsqrt_rn(float a) { return rsqrtf(a); }
 inline float __fdividef(float a, float b) { return a / b; }
 inline float __saturatef(float a) { return a > 0.0f ? (a < 1.0f ? a : 1.0f) : 0.0f; }
@@ -546,16 +549,10 @@ template <class A, class B> inline std::common_type_t<A, B> max(A a, B b) {
     using C = std::common_type_t<A, B>;
     return C(a) < C(b) ? C(b) : C(a);
 }
-inline __half2 __hfma2(__half2 a, __half2 b, __half2 c) { /* one rounding: the product is exact in double */
-    auto one = [](__half x, __half y, __half z) {
-        return __double2half(double(__half2float(x)) * double(__half2float(y)) + double(__half2float(z)));
-    };
-    return __halves2half2(
-        one(__low2half(a), __low2half(b), __low2half(c)), one(__high2half(a), __high2half(b), __high2half(c)));
-}
 inline long long clock64() { return hcu::clock_ns(); }
 inline void __nanosleep(unsigned) {}
 #define __trap() hcu::device_trap(__FILE__, __LINE__)
 
+#include "hostcuda_half.h"
 #include "hostcuda_groups.h"
 #endif

@@ -65,7 +65,7 @@ HCU_SKIPPED := $(foreach v,$(HCU_ALL),$(if $(HCU_CAN_$(v)),,"skipped: hostcuda $
 endif
 
 # ---- libraries -----------------------------------------------------------------------------------------------------------
-HCU_SOURCES := hcu_sched hcu_wmma hcu_memory hcu_runtime hcu_blas hcu_nccl hcu_ptx hcu_sass
+HCU_SOURCES := hcu_sched hcu_wmma hcu_memory hcu_runtime hcu_api hcu_ctl hcu_blas hcu_nccl hcu_ptx hcu_sass
 HCU_USER_SOURCES := $(filter-out hcu_ptx hcu_sass $(if $(wildcard $(CUDA_HOME)/include/cublasLt.h),,hcu_blas),$(HCU_SOURCES)) hcu_lean
 HCU_HEADERS := $(wildcard $(HCU_DIR)/*.h)
 define hcu_library
