@@ -133,7 +133,9 @@ def device_functions(cuda):
 
 def defined(library):
     names = subprocess.run(["nm", "-g", "--defined-only", library], capture_output=True, text=True, check=True).stdout
-    return set(re.findall(r" [TW] (\w+)$", names, flags=re.M))
+    members = re.split(r"(?m)^(\S+\.o):$", names)  # the names of the refusals do not count
+    text = "".join(body for member, body in zip(members[1::2], members[2::2]) if member != "hcu_refused.o")
+    return set(re.findall(r" [TW] (\w+)$", text, flags=re.M))
 
 
 def device_verdicts(cuda, library, functions):

@@ -63,6 +63,7 @@ const char *cudaGetErrorString(cudaError_t e) {
 cudaError_t cudaPeekAtLastError(void) {
     Locked l;
     int dead = g_device[t_device].error;
+    launch_results_seen();
     return cudaError_t(dead ? dead : t_last_error);
 }
 cudaError_t cudaGetLastError(void) {
@@ -559,14 +560,29 @@ cudaError_t cudaLaunchKernel(const void *f, dim3 g, dim3 b, void **args, size_t 
     ENTER("cudaLaunchKernel", HCU_LAUNCH, cudaErrorLaunchOutOfResources);
     return done(launch(f, g, b, args, shared, s, false));
 }
+/* Those that only ask for speed are taken; what changes what a kernel may do is refused by name. */
+static int launch_attribute(const cudaLaunchAttribute &a, bool *cooperative) {
+    switch (a.id) {
+    case cudaLaunchAttributeCooperative: *cooperative = a.val.cooperative != 0; return 0;
+    case cudaLaunchAttributeIgnore:
+    case cudaLaunchAttributeAccessPolicyWindow:
+    case cudaLaunchAttributeSynchronizationPolicy:
+    case cudaLaunchAttributePriority:
+    case cudaLaunchAttributePreferredSharedMemoryCarveout:
+    case cudaLaunchAttributeMemSyncDomainMap:
+    case cudaLaunchAttributeMemSyncDomain: return 0;
+    case cudaLaunchAttributeClusterDimension: {
+        const auto &d = a.val.clusterDim;
+        return d.x * d.y * d.z == 1 ? 0 : refused("a launch in thread block clusters (cudaLaunchAttributeClusterDimension)");
+    }
+    default: return refused("a launch attribute that is neither cooperative nor a wish for speed");
+    }
+}
 cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t *c, const void *f, void **args) {
     ENTER("cudaLaunchKernelEx", HCU_LAUNCH, cudaErrorLaunchOutOfResources);
     bool cooperative = false;
-    for (unsigned i = 0; i < c->numAttrs; i++) {
-        if (c->attrs[i].id == cudaLaunchAttributeCooperative) cooperative = c->attrs[i].val.cooperative != 0;
-        if (c->attrs[i].id == cudaLaunchAttributeClusterDimension)
-            return done(cudaErrorNotSupported); /* not modelled */
-    }
+    for (unsigned i = 0; i < c->numAttrs; i++)
+        if (int refusal = launch_attribute(c->attrs[i], &cooperative)) return done(refusal);
     return done(launch(f, c->gridDim, c->blockDim, args, c->dynamicSmemBytes, c->stream, cooperative));
 }
 

@@ -63,9 +63,6 @@ template <class K> static int leaked(const char *kind, const Map<K, Trace> &live
     return int(live.entries.size());
 }
 extern "C" {
-__attribute__((destructor)) static void leaks_at_exit(void) {
-    if (g_ready && getenv("HCU_LEAKS")) hcu_leaks(1);
-}
 int hcu_leaks(int print) {
     Locked l;
     int n = memory_leaks(print != 0);

@@ -22,7 +22,7 @@ namespace hcu {
 
 Device *g_device = new Device[kMaxDevices];
 int g_device_count = 2, g_mode = HCU_LAZY;
-bool g_ready, g_scan_params = true;
+bool g_ready, g_scan_params = true, g_leaks_told;
 Random g_random;
 Map<CUstream_st *, Trace> &g_streams = *new Map<CUstream_st *, Trace>;
 Map<CUevent_st *, Trace> &g_events = *new Map<CUevent_st *, Trace>;
@@ -153,6 +153,7 @@ vector<CUstream_st *> streams_of(int device) { /* -1: of all */
 /* ---- running stream work ----------------------------------------------------------------------------------------- */
 
 Times g_times;
+static int g_running_device; /* of the stream work that runs, or ran last */
 
 /* Is this piece of work to be done?  Counts it, delivers armed faults, refuses on a dead device. */
 static bool starts(int device, int group) {
@@ -172,6 +173,7 @@ static bool starts(int device, int group) {
 }
 static void run_op(Op &op) {
     void *host = hb_self();
+    g_running_device = op.stream->device;
     hb_become(op.stream->tsan);
     hb_acquire(&op.start_token);
     for (auto &d : op.after)
@@ -400,6 +402,11 @@ static const char *symbol_name(const void *f) { /* never freed: one per kernel *
 }
 /* A pointer parameter must be device or pinned memory of this device; a word inside a struct must not be an address of
  * ordinary host memory. */
+static const char *host_pointer_text(const void *p) {
+    if (!in_kernel()) return "a host pointer";
+    Dl_info object; /* in a kernel, a __device__ variable's address is that of the program's own variable */
+    return dladdr(p, &object) ? nullptr : "shared or local memory of the parent, or a host pointer";
+}
 static void check_parameter(const KernelInfo &k, int index, const void *value, int device) {
     const KernelDesc &d = *k.desc;
     if (d.kind[index] == PARAM_POINTER) {
@@ -407,15 +414,15 @@ static void check_parameter(const KernelInfo &k, int index, const void *value, i
         memcpy(&p, value, sizeof p);
         if (!p) return;
         Place at = place_of(p, 1);
-        if (at.where == WHERE_HOST || at.where == WHERE_FREED)
-            bug("launch of %s: argument %d (%p) is %s", k.name, index, p,
-                at.where == WHERE_HOST ? "a host pointer" : at.text);
+        const char *text = at.where == WHERE_HOST ? host_pointer_text(p) : at.where == WHERE_FREED ? at.text : nullptr;
+        if (text)
+            bug("launch of %s: argument %d (%p) is %s", k.name, index, p, text);
         else if (at.where == WHERE_DEVICE && at.device != device)
             bug("launch of %s on device %d: argument %d (%p) is memory of device %d", k.name, device, index, p,
                 at.device);
         return;
     }
-    if (!g_scan_params || d.kind[index] != PARAM_WORDS) return;
+    if (!g_scan_params || d.kind[index] != PARAM_WORDS || in_kernel()) return;
     for (size_t i = 0; i + sizeof(void *) <= d.size[index]; i += sizeof(void *)) {
         void *p;
         memcpy(&p, static_cast<const char *>(value) + i, sizeof p);
@@ -423,12 +430,24 @@ static void check_parameter(const KernelInfo &k, int index, const void *value, i
             bug("launch of %s: argument %d holds a host pointer (%p) at byte %zu", k.name, index, p, i);
     }
 }
+/* The streams that a kernel may name: the default one, and the two that have no handle. */
+static bool child_order(cudaStream_t s, ChildOrder *order) {
+    *order = s == nullptr ? CHILD_IN_BLOCK_ORDER : uintptr_t(s) == 3 ? CHILD_TAIL : CHILD_FREE;
+    return uintptr_t(s) == 0 || uintptr_t(s) == 3 || uintptr_t(s) == 4;
+}
+static cudaError_t enqueue_launch(cudaStream_t s, std::function<void()> run) {
+    if (!in_kernel()) return enqueue(s, Work{"kernel", HCU_LAUNCH, run});
+    ChildOrder order;
+    if (!child_order(s, &order)) return cudaError_t(refused("a launch in a kernel on a stream made in a kernel"));
+    add_child(run, order);
+    return cudaSuccess;
+}
 cudaError_t launch(const void *f, dim3 grid, dim3 block, void **args, size_t shared, cudaStream_t s, bool cooperative) {
     KernelInfo *k = g_kernels.get(f);
     if (!k || !k->desc) return cudaErrorInvalidDeviceFunction;
     CUstream_st *stream = resolve(s);
-    if (!valid(stream)) return cudaErrorInvalidResourceHandle;
-    if (stream->device != t_device) return cudaErrorInvalidResourceHandle;
+    if (!in_kernel() && (!valid(stream) || stream->device != t_device)) return cudaErrorInvalidResourceHandle;
+    int device = in_kernel() ? g_running_device : stream->device;
     size_t threads = size_t(block.x) * block.y * block.z;
     if (!grid.x || !grid.y || !grid.z || !threads || threads > 1024 || block.x > 1024 || block.y > 1024 ||
         block.z > 64 || grid.x > 2147483647u || grid.y > 65535 || grid.z > 65535)
@@ -445,7 +464,7 @@ cudaError_t launch(const void *f, dim3 grid, dim3 block, void **args, size_t sha
     auto values = std::make_shared<vector<char>>(offset.back() + 16);
     for (int i = 0; i < desc.count; i++) {
         memcpy(values->data() + offset[size_t(i)], args[i], desc.size[i]);
-        check_parameter(*k, i, args[i], stream->device);
+        check_parameter(*k, i, args[i], device);
     }
     const void *run_f = f;
     KernelDesc run_desc = desc;
@@ -460,7 +479,7 @@ cudaError_t launch(const void *f, dim3 grid, dim3 block, void **args, size_t sha
         if (sass_launch(name, &desc, a.data(), GridConfig{grid, block, shared, cooperative, name})) return;
         run_grid(run_f, &run_desc, a.data(), GridConfig{grid, block, shared, cooperative, name});
     };
-    return enqueue(s, Work{"kernel", HCU_LAUNCH, run});
+    return enqueue_launch(s, run);
 }
 
 /* ---- copies ------------------------------------------------------------------------------------------------------ */
@@ -519,9 +538,28 @@ cudaError_t copy(
 }
 /* ---- what the other parts of the runtime use (hcu_core.h) -------------------------------------------------------- */
 
+/* What a kernel may call: launches, and questions. The rest of the API is for the host, or of a device runtime that is
+ * not modelled; nvcc refuses most of it. */
+static bool allowed_in_kernel(const char *api) {
+    static const char *const names[] = {"cudaLaunchKernel", "cudaLaunchKernelEx", "cudaGetDevice", "cudaGetDeviceCount",
+        "cudaDeviceGetAttribute", "cudaFuncGetAttributes", "cudaOccupancyMaxActiveBlocksPerMultiprocessor"};
+    for (const char *name : names)
+        if (!strcmp(api, name)) return true;
+    return false;
+}
+static void check_in_kernel(const char *api) {
+    if (!strcmp(api, "cudaDeviceSynchronize"))
+        bug("cudaDeviceSynchronize in a kernel: CUDA 12 has none; a grid launched by a kernel runs after it (launch the "
+            "rest into cudaStreamTailLaunch)");
+    else
+        bug("%s in a kernel: a call for the host, or of a part of CUDA's device runtime that is not supported "
+            "(docs/hostcuda.md)", api);
+    abort();
+}
 Call::Call(const char *api, int group, int natural) : error(0), dead(false) {
     lock();
     init();
+    if (in_kernel() && !allowed_in_kernel(api)) check_in_kernel(api);
     g_api_calls[api]++;
     if (group >= 0) g_group_calls[group]++;
     if (natural >= 0) {
@@ -565,6 +603,30 @@ void register_kernel(const void *f, const KernelDesc *desc) {
 void name_kernel(const void *f, const char *name) {
     Locked l;
     g_kernels[f].name = name;
+}
+/* A launch by <<<>>> tells nobody that it failed: whoever never asks is told at the end. */
+static struct {
+    const char *name;
+    cudaError_t error;
+    Trace trace;
+} g_unseen;
+void launch_result(cudaError_t e, const char *name) {
+    Locked l;
+    if (e == cudaSuccess || g_unseen.error || g_device[t_device].error) return;
+    g_unseen = {name, e, trace_here()};
+}
+void launch_results_seen() { g_unseen.error = cudaSuccess; }
+void report_unseen_launch() {
+    if (!g_unseen.error) return;
+    set_abort(0);
+    bug("the launch of %s failed: %s (%s), and the program did not notice: it never asked cudaGetLastError; launched at",
+        g_unseen.name, cudaGetErrorName(g_unseen.error), cudaGetErrorString(g_unseen.error));
+    print_trace(g_unseen.trace);
+}
+__attribute__((destructor)) static void report_at_exit() {
+    if (!g_ready) return;
+    report_unseen_launch();
+    if (getenv("HCU_LEAKS") && !g_leaks_told) hcu_leaks(1);
 }
 cudaError_t symbol_register(void *symbol, size_t size) {
     Locked l;

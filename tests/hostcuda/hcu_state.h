@@ -77,7 +77,7 @@ struct Times { /* hcu_product_time */
 
 extern Device *g_device;
 extern int g_device_count, g_mode;
-extern bool g_ready, g_scan_params;
+extern bool g_ready, g_scan_params, g_leaks_told;
 extern Random g_random;
 extern Map<CUstream_st *, Trace> &g_streams;
 extern Map<CUevent_st *, Trace> &g_events;
@@ -130,6 +130,8 @@ void abandon_capture(Capture *c);
 bool all_joined(const Capture *c);
 void run_graph(const std::vector<Node> &nodes, int device);
 cudaError_t launch(const void *f, dim3 grid, dim3 block, void **args, size_t shared, cudaStream_t s, bool cooperative);
+void launch_results_seen();
+void report_unseen_launch();
 struct CopyPlan {
     bool dst_device, src_device, pageable;
     int other_device;
