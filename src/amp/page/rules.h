@@ -95,7 +95,7 @@
                After fork() a child may use and destroy its copies of CPU contexts that no thread was using: they work
                with one thread. A CUDA context stays with the process that made it (CUDA's rule): leave it alone.
 
-   >>sync      Each function is of one class, named in its comment (verbs also in one list: AMP_VERB_LIST, >>backend):
+   >>sync      Each function is of one class, named in its comment:
                host     touches host state only.
                setup    allocates or frees; may synchronise; AMP_ERR_CAPTURE in a capture (amp_free: frees after it).
                enqueue  on CUDA: queued on the context's stream, without allocation or waiting; legal in a capture.
