@@ -4,7 +4,6 @@
 #ifndef VERBS_H
 #define VERBS_H
 
-/* clang-format off */
 #define VERB_LIST(X) \
     X(amp_alloc, setup) \
     X(amp_free, setup) \
@@ -66,6 +65,5 @@
     X(amp_softmax_cross_entropy, enqueue) \
     X(amp_state_save, query) \
     X(amp_state_load, query)
-/* clang-format on */
 
 #endif

@@ -115,7 +115,7 @@
                stub) is defined in two files. "undefined reference to amp_...": in none (see amp_cuda.cuh).
                Arguments: the objects first, then what is written, then what is read, a desc last.
 
-   HISTORY     0.1.0 first version.  Details: CHANGELOG.md
+   HISTORY     0.1.0 first version: CHANGELOG.md. This file is made from src/ by make headers: change it there.
 */
 #if defined(__STRICT_ANSI__) && !defined(__cplusplus) && (!defined(__STDC_VERSION__) || __STDC_VERSION__ < 199901L)
 #  error "amp.h: C99 or later is needed (-std=c99, -std=gnu11, ...), or C++11"
