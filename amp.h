@@ -95,7 +95,7 @@
                After fork() a child may use and destroy its copies of CPU contexts that no thread was using: they work
                with one thread. A CUDA context stays with the process that made it (CUDA's rule): leave it alone.
 
-   >>sync      Each function is of one class, named in its comment (verbs also in one list: AMP_VERB_LIST, >>backend):
+   >>sync      Each function is of one class, named in its comment:
                host     touches host state only.
                setup    allocates or frees; may synchronise; AMP_ERR_CAPTURE in a capture (amp_free: frees after it).
                enqueue  on CUDA: queued on the context's stream, without allocation or waiting; legal in a capture.
@@ -115,7 +115,7 @@
                stub) is defined in two files. "undefined reference to amp_...": in none (see amp_cuda.cuh).
                Arguments: the objects first, then what is written, then what is read, a desc last.
 
-   HISTORY     0.1.0 first version.  Details: CHANGELOG.md
+   HISTORY     0.1.0 first version: CHANGELOG.md. This file is made from src/ by make headers: change it there.
 */
 #if defined(__STRICT_ANSI__) && !defined(__cplusplus) && (!defined(__STDC_VERSION__) || __STDC_VERSION__ < 199901L)
 #  error "amp.h: C99 or later is needed (-std=c99, -std=gnu11, ...), or C++11"
@@ -774,7 +774,7 @@ typedef struct amp_watch {   /* yours, zero to begin with */
     const char *where;       /* name of the first bad array, after which nothing is looked at; NULL: none so far */
     amp_finite_report found; /* in it */
 } amp_watch;
-/* Looks for Inf and NaN in a. After each verb of a forward and backward that repeat a skipped step, with its scale. */
+/* Looks for Inf and NaN in a: after each verb of a skipped step repeated with its scale. Class: query, or host. */
 AMP_API amp_status amp_watch_array(amp_ctx *ctx, amp_watch *w, const char *name, amp_array a);
 
 /* ==== >>policy ===================================================================================================
@@ -1031,7 +1031,8 @@ AMP_API amp_status amp_state_load(amp_ctx *ctx, const char *path, const amp_stat
    From here on: for authors of kernels, optimizers and backends. First the arithmetic and the per-element math, written
    once for every backend, then the jobs and the table of functions that a backend implements. */
 
-/* ---- inline bodies of >>types and >>formats   tests: tests/test_formats.c, tests/exhaustive.c ---- */
+/* ---- formats of numbers: the bodies of >>types and >>formats ----
+   tests: tests/test_formats.c, tests/exhaustive.c, tests/ptx.sh */
 
 AMP_INLINE amp_array amp_arr(const void *data, amp_dtype dtype) {
     amp_array a = AMP_ZERO;
@@ -1489,7 +1490,7 @@ AMP_INLINE uint32_t amp_random(uint64_t seed, uint64_t stream, uint64_t index) {
    NVIDIA's GPUs: PTX .rn without .ftz. Elsewhere the result passes through an empty asm statement, so it can be neither
    contracted nor reassociated, and division and square root are not replaced by estimates. Rounding mode and FTZ/DAZ:
    the verbs see to it; called by themselves (in kernels of your own, say), these functions and amp_exp, amp_log,
-   amp_gelu work in the environment they find. */
+   amp_gelu work in the environment they find.   tests: tests/test_modes.c, tests/test_formats.c, tests/ptx.sh */
 #if defined(__CUDA_ARCH__)
 #  define AMPI_OP2(name, T, ptx, c) \
     AMP_INLINE T name(T a, T b) { \
@@ -1671,8 +1672,7 @@ AMP_INLINE float ampi_about_rsqrt(float x) {
     asm("rsqrt.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(x));
     return r;
 }
-/* The instructions that ptxas makes of rcp.rn for such a d (seen for sm_75 to sm_120), without the branch for others.
- */
+/* What ptxas makes of rcp.rn for such a d (seen for sm_75 to sm_120), without the branch for others. */
 AMP_INLINE float ampi_recip(float d) {
     float r = ampi_about_inverse(d);
     return amp_fma(r, amp_fma(amp_negative(d), r, 1.0f), r);
@@ -1689,7 +1689,7 @@ AMP_INLINE float ampi_recip(float d) { return amp_div(1.0f, d); }
 /* ---- exp, log, GELU: our own, so that every backend has the same bits -----------------------------------------------
    What is done to one element is written once, at >>lanes near the end of this file, over operations on "lanes": one
    float here and in kernels, a vector on each SIMD path of the CPU backend. amp.h includes itself (AMP_SELF) for each
-   of them. */
+   of them: ampi_scalar_exp_scaled is AMPI_F(exp_scaled) there.   tests: tests/test_formats.c, tests/exhaustive.c */
 
 #define AMPI_PASS_MATH   1 /* exp and the activations */
 #define AMPI_PASS_UPDATE 2 /* the optimizers */
@@ -1801,7 +1801,8 @@ AMP_INLINE int ampi_act_reads_aux(amp_act act) {
 #undef AMP_X
 }
 
-/* ---- dropout: element i is dropped if its random number is below the threshold; p = 1 drops all ---- */
+/* ---- dropout: element i is dropped if its random number is below the threshold; p = 1 drops all ----
+   tests: tests/test_memory.c */
 AMP_INLINE uint64_t amp_dropout_threshold(float p) {
     float t = amp_mul(p, 4294967296.0f);
     return (uint64_t)t;
@@ -1813,7 +1814,8 @@ AMP_INLINE float amp_dropout_one(float x, uint32_t r, uint64_t threshold, float 
     return r < threshold ? 0.0f : amp_mul(x, factor);
 }
 
-/* ---- loss scale rule ---- */
+/* ---- the loss scale: what a scaler remembers, and its scale after a good step and after a bad one ----
+   tests: tests/test_scaler.c, tests/test_edges.c */
 
 #define AMP_FOUND_INF      1u
 #define AMP_FOUND_NAN      2u
@@ -1876,7 +1878,7 @@ AMP_INLINE uint32_t amp_scaler_dead(const amp_scaler_state *s) { return s->stuck
 
 /* ---- weights in 16 + 16 bits ----
    The model copy h is w rounded to nearest even; a 16-bit remainder r holds the rest. The low half of the result is h,
-   the high half r as two's complement.
+   the high half r as two's complement.   tests: tests/test_layouts.c, tests/exhaustive.c
    FP16: r = (w - h) in units of 2^(E-25), E the exponent of h (at least -14): |r| <= 2^14, exact for zero and where h
          is a normal half; else within 2^-40 (rounded to nearest even). |w| >= 65520 and NaN live in h alone, as Inf and
          NaN.
@@ -1917,7 +1919,8 @@ AMP_INLINE float amp_kahan_unpack(uint32_t packed) { /* c = +-0 adds nothing, so
     return packed >> 16 << 17 ? amp_add(h, ampi_float(packed & 0xffff0000u)) : h;
 }
 
-/* ---- a parameter set, as backends see it ---- */
+/* ---- a parameter set, as backends see it; then the jobs, which is what a backend is asked to do ----
+   tests: tests/test_step.c, tests/test_params.c, tests/test_context.c (a backend of the test's own) */
 
 #define AMP_CHUNK        65536u /* elements per chunk: unit of work and of every reduction */
 #define AMP_PART         2048u  /* elements of a part: what is added up in FP32 */
@@ -2063,8 +2066,8 @@ typedef struct amp_inspect_job {
     amp_scaler_state *scaler; /* or NULL */
     amp_purpose purpose;
     uint32_t summed; /* 1: totals are those of `sum`; 0: nothing was added up */
-    uint32_t
-        fresh; /* 1: forget what the record says; 0: these gradients were unscaled before, and that judgement stands */
+    /* 1: forget what the record says; 0: these gradients were unscaled before, and that judgement stands */
+    uint32_t fresh;
     uint32_t next_scale; /* 1: then the next loss scale */
     uint32_t keep_going; /* AMP_FOR_ACCUMULATE: 1: a bad micro-batch is dropped; 0: it spoils the window */
     float clip_norm;     /* 0: none */
@@ -2140,7 +2143,7 @@ typedef struct amp_clip_job { /* g = clamp(g * record->clip, +-limit * scale), i
     uint32_t accum;                 /* 1: the accumulators instead of the gradients */
 } amp_clip_job;
 
-/* ---- products and losses: jobs ---- */
+/* ---- products and losses: jobs   tests: tests/test_products.c, tests/test_fp8.c ---- */
 
 #define AMPI_GEMM_PERMISSIONS (AMP_GEMM_TF32 | AMP_GEMM_REDUCED | AMP_GEMM_F16_SUM | AMP_GEMM_FAST_FP8)
 #define AMPI_GEMM_FLAGS       (AMPI_GEMM_PERMISSIONS | AMP_GEMM_EMULATE | AMP_GEMM_ORDERED)
@@ -2171,8 +2174,8 @@ typedef struct amp_xent_job { /* rows > 0 */
     size_t padding;   /* columns of dlogits after its classes that are written as zeros: 0, or ld - classes */
 } amp_xent_job;
 
-typedef struct
-    amp_fp8_state {       /* of one tensor, in context memory. Members of 4 bytes: a state file has them as words */
+/* Of one tensor, in context memory. Members of 4 bytes: a state file has them as words. */
+typedef struct amp_fp8_state {
     float scale, inverse; /* of the last cast: q = x * scale; 1 / scale */
     float amax;           /* of the last cast */
     float window;         /* delayed scaling: the largest of the history */
@@ -2200,8 +2203,7 @@ typedef struct amp_dropout_job { /* count > 0 */
     uint32_t _pad;
 } amp_dropout_job;
 
-/* ---- products and losses: the math of one element
-   --------------------------------------------------------------------------- */
+/* ---- products: the math of one element   tests: tests/test_products.c, tests/test_ordered.c ---- */
 
 /* All factors of a sum over k in one, and those of c; read where the product runs. */
 AMP_INLINE float amp_gemm_alpha(const amp_gemm_job *j) {
@@ -2238,7 +2240,9 @@ AMP_INLINE float amp_epilogue_one(const amp_gemm_job *j, float sum, float alpha,
     return amp_epilogue_act(j, v, saved, amax);
 }
 
-/* ---- FP8 with a scale per tensor: the rules of >>fp8 ---- */
+/* ---- FP8 with a scale per tensor: the rules of >>fp8 ----
+   Which scale an amax makes, which one a cast uses, and what a cast leaves for the next. Every backend calls these.
+   tests: tests/test_fp8.c */
 
 /* The scale for an amax; `otherwise` for 0 and Inf. Of an amax so small that the quotient is Inf, the largest float. */
 AMP_INLINE float amp_fp8_scale_of(const amp_quantize_job *j, float amax, float otherwise) {
@@ -2266,6 +2270,9 @@ AMP_INLINE int amp_fp8_end(const amp_quantize_job *j, float amax) {
 }
 AMP_INLINE uint32_t amp_fp8_most(amp_dtype t) { return ampi_decode_any(ampi_format_of(t).maxf, t); } /* float bits */
 
+/* ---- cross-entropy: what every backend does with the logits of a row, and the factors of loss and gradients ----
+   tests: tests/test_products.c */
+
 /* One row of cross-entropy, in this order on every backend, with t(x, max) = 2^24 e^(x - max) of ampi_scalar_exp_term:
      max  = largest logit that is not NaN, at least AMP_XENT_LEAST;  mean = (sum of x) / classes when smoothing
      sum  = sum of t(x, max) as float, by the rule of sums but for this: a part adds up t(x, its own largest), so that
@@ -2292,8 +2299,8 @@ typedef struct amp_xent_row {
     float by, less;            /* for all but the label: fma(t, by, -less) */
     float keep, share, factor; /* for the label */
 } amp_xent_row;
-AMP_INLINE void amp_xent_row_end(
-    amp_xent_row *r, const amp_xent_job *j, float factor) { /* max, sum, target are there */
+/* From max, sum and target to all of it. */
+AMP_INLINE void amp_xent_row_end(amp_xent_row *r, const amp_xent_job *j, float factor) {
     r->keep = amp_sub(1.0f, j->smoothing);
     r->share = amp_div(j->smoothing, (float)j->classes);
     r->factor = factor;
@@ -2316,7 +2323,8 @@ AMP_INLINE float amp_xent_factor(const amp_xent_job *j, uint64_t counted) {
     return amp_mul(amp_mul(j->factor, scale), amp_narrow(amp_xent_weight(j, counted)));
 }
 
-/* ---- inspection: totals and the record ---- */
+/* ---- inspection: from what was found in the gradients to the record, the scaler and the rates of a step ----
+   tests: tests/test_step.c, tests/test_scaler.c, tests/test_phases.c */
 
 /* What gradients are multiplied with: 1 / (scale * micro-batches), once in double. */
 AMP_INLINE float amp_sum_scale(const amp_sum_job *job) { return job->scale ? job->scale->scale : 1.0f; }
@@ -2474,7 +2482,8 @@ AMP_INLINE void amp_conclude(const amp_inspect_job *job, const amp_totals *total
         amp_rates_of(&r->rate[i], &job->group[i], r->steps);
 }
 
-/* ---- per-element math of an update, written once over an operation prefix P: P_mul, P_add, ... on type T ---- */
+/* ---- an update of one element: its coefficients; its rule is at >>lanes (ampi_scalar_adam_one: AMPI_F(adam_one)) ----
+   tests: tests/test_step.c, tests/test_layouts.c */
 
 typedef struct amp_coef {   /* what one parameter's update needs, from the desc, the record and the parameter */
     float inv, clip, limit; /* limit 0: none */
@@ -2575,7 +2584,7 @@ AMP_INLINE float amp_update_one(amp_update_kind kind, float *w, float *m, float 
     return ampi_scalar_update_one(kind, w, m, v, u, c);
 }
 
-/* ---- what an update stores, in every layout and on every backend ---- */
+/* ---- what an update stores, in every layout and on every backend   tests: tests/test_layouts.c ---- */
 
 /* Each kind of number that is rounded stochastically has random words of its own: element i takes
    amp_random(seed, stream, i). */
@@ -2658,6 +2667,7 @@ AMP_API amp_param_entry amp_param_entry_get(const amp_params *p, size_t i);
    A backend fills an amp_backend, makes its own state and calls amp_ctx_create_backend, which copies the table. Every
    function gets checked arguments with defaults filled in and returns a status made with amp_fail, so that the message
    says which vendor call failed in which verb. Pointers in jobs are context memory unless said otherwise.
+   tests: tests/test_context.c (a backend of the test's own), tests/test_state.c (the checksum)
 
    The rule of sums, for floats x[0..n). What is not there is 0; to halve y[0..2h) is y[j] += y[j+h] for all j < h, then
    the same with h/2, ..., 1.
@@ -2724,72 +2734,6 @@ typedef struct amp_backend {
     amp_status (*dropout)(amp_ctx *, const amp_dropout_job *);
     amp_status (*quantize)(amp_ctx *, const amp_quantize_job *);
 } amp_backend;
-
-/* The class of every verb that works on a context, for documentation and tests: X(function, class). enqueue_or_query: a
-   query if it is asked for a report. A verb that is of class host when there is nothing to allocate stands as setup. */
-/* clang-format off */
-#define AMP_VERB_LIST(X) \
-    X(amp_alloc, setup) \
-    X(amp_free, setup) \
-    X(amp_copy, query) \
-    X(amp_copy_async, enqueue) \
-    X(amp_zero, enqueue) \
-    X(amp_sync, query) \
-    X(amp_cast, enqueue) \
-    X(amp_all_finite, query) \
-    X(amp_histogram_count, query) \
-    X(amp_params_create, setup) \
-    X(amp_params_add, setup) \
-    X(amp_params_commit, setup) \
-    X(amp_params_destroy, setup) \
-    X(amp_params_master_to_model, enqueue) \
-    X(amp_params_model_to_master, enqueue) \
-    X(amp_params_grads_to, enqueue) \
-    X(amp_params_zero_grad, enqueue) \
-    X(amp_params_use, setup) \
-    X(amp_params_set_steps, query) \
-    X(amp_scaler_create, setup) \
-    X(amp_scaler_destroy, setup) \
-    X(amp_scaler_get, query) \
-    X(amp_scaler_set_scale, query) \
-    X(amp_scaler_set, query) \
-    X(amp_scaler_configure, query) \
-    X(amp_scaler_unscale, enqueue) \
-    X(amp_unscale, enqueue_or_query) \
-    X(amp_scaler_update, enqueue) \
-    X(amp_step, enqueue) \
-    X(amp_update, enqueue) \
-    X(amp_inspect, enqueue) \
-    X(amp_apply, enqueue) \
-    X(amp_window_begin, host) \
-    X(amp_window_end, host) \
-    X(amp_accumulate, enqueue) \
-    X(amp_param_read, query) \
-    X(amp_param_write, query) \
-    X(amp_grad_norm, query) \
-    X(amp_clip, enqueue) \
-    X(amp_step_poll, host) \
-    X(amp_report, query) \
-    X(amp_watch_array, query) \
-    X(amp_autocast_begin, setup) \
-    X(amp_autocast_release, setup) \
-    X(amp_autocast_input, enqueue) \
-    X(amp_snapshot_begin, setup) \
-    X(amp_dropout, enqueue) \
-    X(amp_fp8_create, setup) \
-    X(amp_fp8_destroy, setup) \
-    X(amp_quantize, enqueue) \
-    X(amp_fp8_get, query) \
-    X(amp_gemm, enqueue) \
-    X(amp_gemm_explain, host) \
-    X(amp_gemm_tune, setup) \
-    X(amp_linear_forward, enqueue) \
-    X(amp_linear_backward, enqueue) \
-    X(amp_linear_tune, setup) \
-    X(amp_softmax_cross_entropy, enqueue) \
-    X(amp_state_save, query) \
-    X(amp_state_load, query)
-/* clang-format on */
 
 /* Makes a context of a backend. `self` is the backend's own state, given back by amp_ctx_self; destroy frees it. If
    creation fails, `self` stays yours. host: allocator of host objects, {0} => malloc / free. */
@@ -2979,7 +2923,8 @@ AMP_API amp_status amp_preset_find(amp_preset *preset, amp_dtype *low, const cha
 AMP_API amp_params_desc amp_policy_params_desc(const amp_policy *policy);
 AMP_API amp_scaler_desc amp_policy_scaler_desc(const amp_policy *policy);
 
-/* ---- recompute: the second forward is the first, bit for bit. What to keep: examples/recompute_plan.h ---- */
+/* ---- recompute: the second forward is the first, bit for bit. What to keep: examples/recompute_plan.h ----
+   tests: tests/test_memory.c */
 
 typedef struct amp_snapshot { /* what a segment's forward saw; plain data. Do not change it */
     amp_policy policy;
@@ -3039,7 +2984,8 @@ struct amp_fp8_desc {
 
 /* ==== >>plan =====================================================================================================
    Where the bytes go, before anything is allocated. Mixed precision halves activations, not model state: FP32 Adam has
-   4 + 4 + 4 + 4 = 16 bytes per parameter, FP16 copies and gradients with FP32 masters 2 + 2 + 4 + 8 = 16. */
+   4 + 4 + 4 + 4 = 16 bytes per parameter, FP16 copies and gradients with FP32 masters 2 + 2 + 4 + 8 = 16.
+   tests: tests/test_memory.c */
 
 /* Bytes per parameter of a layout (of a parameter without keep_f32), by ledger class; _end and label of desc are not
    read. NULL desc => defaults. All zero if there is no such layout. Class: host. */
@@ -3068,8 +3014,8 @@ AMP_API amp_status amp_plan_memory(amp_plan *out, const amp_policy *policy, cons
     const amp_plan_layer *layers, size_t n, amp_dtype in);
 
 /* ==== >>operations ===============================================================================================
-   What six systems do with 222 operations, and what a policy does with them. docs/operations.md is this table
-   on a page. */
+   What six systems do with 222 operations, and what a policy does with them. docs/operations.md is this table on a
+   page.   tests: tests/test_policy.c, tests/torch_operations.py */
 
 /* X(suffix of AMP_OP_, "name", "classes"): one row per operation that a system classifies, under its PyTorch name where
    it has one. The classes are letters (amp_op_class), one per amp_system in its order: amp, PyTorch CUDA, PyTorch CPU,
@@ -3283,9 +3229,8 @@ AMP_API amp_status amp_plan_memory(amp_plan *out, const amp_policy *policy, cons
     X(INTERPOLATE, "nn.Upsample", "")
 /* clang-format on */
 
-enum { /* amp_op */
-    AMP_OP_NONE = 0,
-/* an operation that no list knows */
+enum {               /* amp_op */
+    AMP_OP_NONE = 0, /* an operation that no list knows */
 #define AMP_X(suffix, name, classes) AMP_OP_##suffix,
     AMP_OP_LIST(AMP_X)
 #undef AMP_X
@@ -3353,59 +3298,36 @@ AMP_API amp_status amp_policy_custom(amp_ctx *ctx, amp_policy *policy, const amp
 #ifdef __cplusplus
 } /* extern "C" */
 
-/* C++ cannot take the address of a compound literal: every function with a desc also takes a reference. */
+/* C++ cannot take the address of a compound literal: every function with a desc also takes a reference. A row: name,
+   desc, the arguments before it, and how they are declared.   tests: tests/compile.sh, tests/compile/overloads.cpp */
 extern "C++" {
-#  define AMPI_REF(name, desc) \
-    static inline amp_status name(amp_ctx *c, const desc &d) { return name(c, &d); }
-#  define AMPI_REF_STEP(name) \
-    static inline amp_status name(amp_params *p, amp_scaler *s, const amp_step_desc &d) { return name(p, s, &d); }
-AMPI_REF(amp_gemm, amp_gemm_desc)
-AMPI_REF(amp_gemm_tune, amp_gemm_desc)
-AMPI_REF(amp_linear_forward, amp_linear_desc)
-AMPI_REF(amp_linear_backward, amp_linear_desc)
-AMPI_REF(amp_linear_tune, amp_linear_desc)
-AMPI_REF(amp_softmax_cross_entropy, amp_xent_desc)
-AMPI_REF(amp_autocast_begin, amp_autocast_desc)
-AMPI_REF(amp_dropout, amp_dropout_desc)
-AMPI_REF_STEP(amp_step)
-AMPI_REF_STEP(amp_update)
-AMPI_REF_STEP(amp_inspect)
+#  define AMPI_EACH(...) __VA_ARGS__
+#  define AMPI_REF(name, desc, arguments, ...) \
+    static inline amp_status name(__VA_ARGS__, const desc &d) { return name(AMPI_EACH arguments, &d); }
+AMPI_REF(amp_gemm, amp_gemm_desc, (c), amp_ctx *c)
+AMPI_REF(amp_gemm_tune, amp_gemm_desc, (c), amp_ctx *c)
+AMPI_REF(amp_gemm_explain, amp_gemm_desc, (c, text, bytes), amp_ctx *c, char *text, size_t bytes)
+AMPI_REF(amp_linear_forward, amp_linear_desc, (c), amp_ctx *c)
+AMPI_REF(amp_linear_backward, amp_linear_desc, (c), amp_ctx *c)
+AMPI_REF(amp_linear_tune, amp_linear_desc, (c), amp_ctx *c)
+AMPI_REF(amp_softmax_cross_entropy, amp_xent_desc, (c), amp_ctx *c)
+AMPI_REF(amp_dropout, amp_dropout_desc, (c), amp_ctx *c)
+AMPI_REF(amp_cast, amp_cast_desc, (c, dst, src, n), amp_ctx *c, amp_array dst, amp_array src, size_t n)
+AMPI_REF(amp_step, amp_step_desc, (p, s), amp_params *p, amp_scaler *s)
+AMPI_REF(amp_update, amp_step_desc, (p, s), amp_params *p, amp_scaler *s)
+AMPI_REF(amp_inspect, amp_step_desc, (p, s), amp_params *p, amp_scaler *s)
+AMPI_REF(amp_params_add, amp_param_desc, (p), amp_params *p)
+AMPI_REF(amp_scaler_configure, amp_scaler_desc, (s), amp_scaler *s)
+AMPI_REF(amp_autocast_begin, amp_autocast_desc, (c), amp_ctx *c)
+AMPI_REF(amp_policy_init, amp_policy_desc, (c, p, l), amp_ctx *c, amp_policy *p, amp_preset l)
+AMPI_REF(amp_state_save, amp_state_desc, (c, path), amp_ctx *c, const char *path)
+AMPI_REF(amp_state_load, amp_state_desc, (c, path), amp_ctx *c, const char *path)
+AMPI_REF(amp_cpu_create_checked, amp_cpu_desc, (o, version, size), amp_ctx **o, int version, size_t size)
+AMPI_REF(amp_params_create_checked, amp_params_desc, (o, c, v, size), amp_params **o, amp_ctx *c, int v, size_t size)
+AMPI_REF(amp_scaler_create_checked, amp_scaler_desc, (o, c, v, size), amp_scaler **o, amp_ctx *c, int v, size_t size)
+AMPI_REF(amp_fp8_create_checked, amp_fp8_desc, (o, c, v, size), amp_fp8 **o, amp_ctx *c, int v, size_t size)
 #  undef AMPI_REF
-#  undef AMPI_REF_STEP
-static inline amp_status amp_cast(amp_ctx *c, amp_array dst, amp_array src, size_t n, const amp_cast_desc &d) {
-    return amp_cast(c, dst, src, n, &d);
-}
-static inline amp_status amp_gemm_explain(amp_ctx *c, char *text, size_t bytes, const amp_gemm_desc &d) {
-    return amp_gemm_explain(c, text, bytes, &d);
-}
-static inline amp_status amp_policy_init(amp_ctx *c, amp_policy *p, amp_preset l, const amp_policy_desc &d) {
-    return amp_policy_init(c, p, l, &d);
-}
-static inline amp_status amp_params_add(amp_params *p, const amp_param_desc &d) { return amp_params_add(p, &d); }
-static inline amp_status amp_scaler_configure(amp_scaler *s, const amp_scaler_desc &d) {
-    return amp_scaler_configure(s, &d);
-}
-static inline amp_status amp_state_save(amp_ctx *c, const char *path, const amp_state_desc &s) {
-    return amp_state_save(c, path, &s);
-}
-static inline amp_status amp_state_load(amp_ctx *c, const char *path, const amp_state_desc &s) {
-    return amp_state_load(c, path, &s);
-}
-static inline amp_status amp_cpu_create_checked(amp_ctx **out, int version, size_t size, const amp_cpu_desc &d) {
-    return amp_cpu_create_checked(out, version, size, &d);
-}
-static inline amp_status amp_params_create_checked(
-    amp_params **out, amp_ctx *c, int version, size_t size, const amp_params_desc &d) {
-    return amp_params_create_checked(out, c, version, size, &d);
-}
-static inline amp_status amp_scaler_create_checked(
-    amp_scaler **out, amp_ctx *c, int version, size_t size, const amp_scaler_desc &d) {
-    return amp_scaler_create_checked(out, c, version, size, &d);
-}
-static inline amp_status amp_fp8_create_checked(
-    amp_fp8 **out, amp_ctx *c, int version, size_t size, const amp_fp8_desc &d) {
-    return amp_fp8_create_checked(out, c, version, size, &d);
-}
+#  undef AMPI_EACH
 } /* extern "C++" */
 #endif
 

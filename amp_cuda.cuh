@@ -79,6 +79,7 @@
               GPU; products of BF16 use cuBLASLt from sm_80.
    TESTED     On the CPU, over tests/hostcuda, by the unit suite of amp.h and tests/cuda_verbs.cpp (what each verb does
               to CUDA, its failures); the generated code by tests/ptx.sh. Not yet on a GPU (make check-gpu).
+   HISTORY    As amp.h, with which it is released. This file is made from src/ by make headers: change it there.
 */
 #ifndef AMP_CUDA_CUH
 #define AMP_CUDA_CUH
@@ -257,7 +258,8 @@ static_assert(sizeof(amp_f8e4m3) == 1 && sizeof(amp_f8e5m2) == 1 && sizeof(float
 static inline amp_stream ampi_cu_same_type(cudaStream_t s) { return s; }
 
 /* ==== >>device ======================================================================================================
-   Building blocks of the kernels.   tests: tests/ptx.sh, tests/test_formats.c, tests/test_arrays.c */
+   Building blocks of the kernels: eight elements at a time between memory, registers and float bits.
+   tests: tests/ptx.sh, tests/test_formats.c, tests/test_arrays.c */
 
 /* What device code (names ampi_k_*) needs beyond C++ and what CUDA and HIP spell alike (__global__, threadIdx,
    __syncthreads, atomicAdd, ...). Elsewhere in the file only the host layer (names ampi_cu_*) is NVIDIA's, so a port to
@@ -622,8 +624,8 @@ AMPI_K void ampi_k_store_each(const uint32_t x[8], void *p, amp_dtype t, size_t 
     for (k = 0; k < 8u; k++)
         if (k < m) ampi_store_pattern(p, t, i + k, x[k]);
 }
-AMPI_K void ampi_k_load8(
-    uint32_t x[8], const void *p, amp_dtype t, size_t i, uint32_t m, int wide) { /* to float bits */
+/* The first m of eight elements to float bits, and zeros. */
+AMPI_K void ampi_k_load8(uint32_t x[8], const void *p, amp_dtype t, size_t i, uint32_t m, int wide) {
     ampi_k_raw r;
     if (!(wide && m == 8u) && !ampi_k_has_words(t, m)) {
         if (t == AMP_F32)
@@ -639,8 +641,8 @@ AMPI_K void ampi_k_load8(
     ampi_k_widen8(x, &r, t);
 }
 
-AMPI_K void ampi_k_store8(
-    const uint32_t x[8], void *p, amp_dtype t, size_t i, uint32_t m, int wide) { /* from patterns */
+/* The first m of eight patterns to memory. */
+AMPI_K void ampi_k_store8(const uint32_t x[8], void *p, amp_dtype t, size_t i, uint32_t m, int wide) {
     if (!wide && ampi_k_has_words(t, m)) {
         ampi_k_store_words(x, p, i);
     } else if ((!wide || m < 8u) && t == AMP_F32) {
@@ -673,6 +675,9 @@ AMPI_K void ampi_k_store8(
         *(ampi_k_u2 *)((char *)p + i) = a;
     }
 }
+
+/* ---- rounding eight floats to patterns, to nearest and stochastically, and the random numbers for that ----
+   tests: tests/test_formats.c, tests/test_arrays.c, tests/test_layouts.c */
 
 /* A float below 32,768 to a half, stochastically: in steps of the half, |x| is q + F; F's 32 bits are added to r, whose
    carry goes into q. All of it is exact; see ampi_rounded. */
@@ -832,8 +837,8 @@ AMPI_K void ampi_k_random8(uint32_t r[8], const ampi_k_keys *keys, uint64_t stre
         r[k] = w[k];
 }
 
-/* Sums by the rule of amp.h. A team of 32 threads adds up a part; a block has AMPI_TEAMS of them, which take parts in
-   turns. */
+/* ---- sums by the rule of amp.h. A team of 32 threads adds up a part; a block has AMPI_TEAMS, which take turns ----
+   tests: tests/test_step.c, tests/test_products.c */
 #define AMPI_TEAM  32u
 #define AMPI_TEAMS (AMP_BLOCK / AMPI_TEAM)
 typedef struct ampi_k_room { /* in shared memory */
@@ -875,8 +880,7 @@ AMPI_K double ampi_k_join(const double *lane, uint32_t n) {
         sum = amp_dadd(sum, AMP_SHUFFLE(sum, k));
     return sum;
 }
-/* From the lanes of all teams, complete but for a barrier, to the sum of each one's part: thread i has that of team
-   i. */
+/* From the lanes of all teams, complete but for a barrier, to the sum of each part: thread i has that of team i. */
 AMPI_K float ampi_k_join_lanes(ampi_k_room *room) {
     uint32_t team = threadIdx.x / AMPI_TEAM;
     float sum;
@@ -947,7 +951,7 @@ template <class X> AMPI_K double ampi_k_sum(const X &x, uint64_t n, ampi_k_room 
 }
 
 /* ==== >>device-arrays ============================================================================================
-   Arrays: casts, finite checks, histograms.
+   Kernels over arrays: casts, finite checks and unscaling, histograms.
    tests: tests/test_arrays.c, tests/test_formats.c */
 
 #define AMPI_CU_FEW 32u /* arrays per launch of the list verbs */
@@ -1141,7 +1145,8 @@ static __global__ void __launch_bounds__(AMP_BLOCK) ampi_k_histogram(ampi_k_list
     if (amax) atomicMax((unsigned *)&out->amax, amax);
 }
 
-/* ---- FP8 with a scale per tensor: the rules are amp_fp8_begin and amp_fp8_end ---- */
+/* ---- FP8 with a scale per tensor: the rules are amp_fp8_begin and amp_fp8_end ----
+   tests: tests/test_fp8.c */
 
 /* Blocks that have seen a tensor: the last one to finish ends the cast. The ticket wraps to 0. */
 AMPI_K void ampi_k_quantize_end(const amp_quantize_job *j, uint32_t amax) {
@@ -1270,7 +1275,8 @@ static __global__ void __launch_bounds__(AMP_BLOCK)
 }
 
 /* ==== >>device-step ==============================================================================================
-   Sums of gradients, updates, clipping. tests: tests/test_step.c, tests/test_layouts.c, tests/test_scaler.c */
+   Inspection: sums of gradients, and the record that the last block makes of them; then updates and clipping.
+   tests: tests/test_step.c, tests/test_layouts.c, tests/test_scaler.c */
 
 /* Where a chunk of a parameter set lies. */
 AMPI_K uint32_t ampi_k_chunk_size(const amp_param_entry *e, const amp_chunk *c) {
@@ -1287,8 +1293,8 @@ AMPI_K void *ampi_k_gradient(const amp_param_entry *e, uint32_t accum, amp_dtype
    the parts q, q + cuts, ..., whose sums are halved by themselves. A block takes a piece at a time. */
 #define AMPI_CUTS            4u
 #define AMPI_CUTS_OF(spread) ((spread) ? AMP_PARTS : AMPI_CUTS)
-typedef struct
-    ampi_k_inspect_state { /* of the blocks of a launch; the last leaves zeros in `found` and `ticket` again */
+/* Of the blocks of a launch; the last leaves zeros in `found` and `ticket` again. */
+typedef struct ampi_k_inspect_state {
     ampi_k_finite_sums found;
     uint64_t serial; /* of copies of records, ever growing */
     uint32_t ticket, _pad;
@@ -1327,8 +1333,8 @@ AMPI_K void ampi_k_squares(const ampi_k_gradients *g, uint32_t at, uint32_t n, i
             lane[8u * t + k] = sum[k];
         return;
     }
-    for (q = t; !again && n == AMP_PART && q < n;
-        q += AMP_LANES) { /* not aligned: neighbours to neighbouring threads */
+    /* not aligned: neighbours to neighbouring threads */
+    for (q = t; !again && n == AMP_PART && q < n; q += AMP_LANES) {
         AMP_UNROLL
         for (k = 0; k < 8u; k++)
             x[k] = ampi_load_pattern(g->data, (amp_dtype)type, g->base + at + q + AMPI_TEAM * k);
@@ -1682,7 +1688,8 @@ static __global__ void __launch_bounds__(AMP_BLOCK)
     ampi_k_inspect_end(&job, job.sum.table.totals, amp_sum_factor(&job.sum), end, state);
 }
 
-/* ---- update: elementwise, so a chunk may be cut into pieces for more blocks, without changing a bit ---- */
+/* ---- update: elementwise, so a chunk may be cut into pieces for more blocks, without changing a bit; then
+   accumulation and clipping   tests: tests/test_step.c, tests/test_layouts.c, tests/test_report.c ---- */
 
 /* Elements of a chunk that a block does at a time: few enough to share out evenly, enough to be worth a start. */
 #define AMPI_PIECE 16384u
@@ -2318,7 +2325,8 @@ static __global__ void __launch_bounds__(AMP_BLOCK) ampi_k_next_scale(amp_scaler
 }
 
 /* ==== >>device-losses ============================================================================================
-   Cross-entropy, dropout. tests: tests/test_products.c */
+   Cross-entropy, a block per row of logits; dropout.
+   tests: tests/test_products.c, tests/test_memory.c */
 
 struct ampi_k_logits { /* of one row */
     const void *x;
@@ -2341,8 +2349,9 @@ struct ampi_k_floats {
     }
 };
 
+/* How many rows count. */
 static __global__ void __launch_bounds__(AMP_BLOCK)
-    ampi_k_xent_rows(const int32_t *labels, uint64_t rows, ampi_k_xent_state *out) { /* how many count */
+    ampi_k_xent_rows(const int32_t *labels, uint64_t rows, ampi_k_xent_state *out) {
     AMP_SHARED(uint32_t, count, 1);
     uint64_t r, step = (uint64_t)gridDim.x * AMP_BLOCK;
     uint32_t mine = 0; /* a thread sees rows / step of them: 2^32 would be more memory than there is */
@@ -2632,7 +2641,8 @@ static __global__ void __launch_bounds__(AMP_BLOCK, 2)
 }
 
 /* ==== >>device-products ==========================================================================================
-   The plain product, epilogues, column sums. tests: tests/test_products.c, tests/test_product_table.c */
+   The plain product, epilogues, column sums.
+   tests: tests/test_products.c, tests/test_product_table.c, tests/test_ordered.c */
 
 /* The plain product, for AMP_GEMM_ORDERED and for what cuBLASLt does not take: any dtypes, layouts, alignment, k = 0.
    Its sums are those of >>numerics. A block makes tiles of AMPI_K_M x AMPI_K_N elements from slices of AMPI_K_SLICE
@@ -2972,7 +2982,7 @@ static __global__ void __launch_bounds__(AMP_BLOCK, 2)
 /* ---- dy through the activation, in place, and its column sums by the rule of amp.h, reading it once. A team takes a
    part, 32 rows of a stripe of 256 columns; a second kernel adds up the parts. Neighbouring threads have neighbouring
    groups of eight columns or, where rows are not aligned and not of 16 bits, neighbouring columns, eight of them 32
-   apart ---- */
+   apart.   tests: tests/test_products.c ---- */
 #define AMPI_K_STRIPE 256u
 typedef struct ampi_k_bias_args {
     amp_bias_grad_job job;

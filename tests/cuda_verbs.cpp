@@ -6,6 +6,7 @@
 #include "../amp.h"
 #include "../amp_cuda.cuh"
 #include "hostcuda_ctl.h"
+#include "verbs.h"
 
 #include <cublasLt.h>
 #include <cublas_v2.h>
@@ -544,9 +545,9 @@ static void only_enqueues_first(const char *name) {
     CHECK(product || h + o == 0, "%s, first call: heuristic %ld, object %ld", name, h, o);
 }
 
-static void test_list() { /* no verb of AMP_VERB_LIST is missing in this file */
+static void test_list() { /* no verb of VERB_LIST is missing in this file */
 #define NAME(name, class) #name "(",
-    static const char *const names[] = {AMP_VERB_LIST(NAME)};
+    static const char *const names[] = {VERB_LIST(NAME)};
     static char text[1 << 17];
     FILE *f = fopen(__FILE__, "rb");
     CHECK(f && fread(text, 1, sizeof text - 1, f) > 0, "cannot read %s", __FILE__);
