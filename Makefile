@@ -38,6 +38,12 @@ NVCCFLAGS ?= -O2
 DEVICE ?= $(if $(GPU),cuda,cpu)
 CUDA_LINE = CUDA: $(if $(NVCC_VERSION),nvcc $(NVCC_VERSION),no nvcc), device: $(or $(GPU),none)$(if $(NVCC_VERSION),$(comma) NVCC_ARCH: $(NVCC_ARCH))
 comma := ,
+# The same words and decimal points in every locale; and cd goes where it is told.
+export LC_ALL := C
+export CDPATH :=
+ifneq ($(words $(BUILD)),1)
+$(error BUILD has spaces, and make cannot: a folder below this one may be named without them, as BUILD=build)
+endif
 export BUILD CC CXX NVCC NVCC_ARCH CUDA_HOME RUN_ENV
 
 # ---- HIDE: every compiler, whoever calls it, finds a <cpuid.h> that leaves features out (tests/hide/hidden.h) ----------------
@@ -52,7 +58,8 @@ endif
 HEADERS  := $(wildcard *.h *.cuh tests/*.h examples/*.h)
 CPU_ONLY := $(BUILD)/tests/cuda_stub.o
 WITH_GPU := $(BUILD)/tests/cuda_impl.o
-MPICC := $(shell command -v mpicc 2>/dev/null)
+# where it has mpi.h, too: Debian's mpich alone does not
+MPICC := $(shell printf '\043include <mpi.h>\n' | mpicc -x c -E - >/dev/null 2>&1 && command -v mpicc)
 EXAMPLES := $(filter-out $(if $(MPICC),,ranks_mpi),$(patsubst examples/%.c,%,$(sort $(wildcard examples/*.c))))
 
 $(BUILD)/%.o: %.c $(HEADERS) $(BUILD)/flags
@@ -68,7 +75,7 @@ $(BUILD)/%.o: %.cu $(HEADERS) $(BUILD)/flags
 $(BUILD)/flags: FORCE
 	@mkdir -p $(BUILD); echo '$(CC) $(CFLAGS) $(HIDE) $(NVCC) $(NVCCFLAGS) $(NVCC_GENCODE)' | cmp -s - $@ || echo '$(CC) $(CFLAGS) $(HIDE) $(NVCC) $(NVCCFLAGS) $(NVCC_GENCODE)' > $@
 
-.PHONY: FORCE all run gpt lesson docs headers install clean help cuda-line
+.PHONY: FORCE all run gpt lesson docs format headers install clean help cuda-line
 FORCE:
 
 all: $(addprefix $(BUILD)/,$(EXAMPLES)) ## the examples
@@ -141,6 +148,9 @@ $(BUILD)/operations $(BUILD)/products: $(BUILD)/%: tools/%.c $(HEADERS) $(BUILD)
 	$(CC) $(C99) $(CFLAGS) $< $(BUILD)/tests/impl.o -o $@ $(LIBS)
 
 # ---- the rest --------------------------------------------------------------------------------------------------------------
+format: ## the parts of src/ as tests/style.sh wants the headers (CLANG_FORMAT=, of the version that tests/limits.txt names)
+	@$(PYTHON) tools/format.py $(or $(CLANG_FORMAT),$(wildcard $(BUILD)/tools/bin/clang-format),clang-format)
+	@tools/headers.sh
 headers: ## amp.h and amp_cuda.cuh from the parts in src/; LINES=1: with #line, so that compilers and debuggers name the parts
 	@tools/headers.sh $(if $(LINES),lines,join)
 INSTALLED := include/amp.h include/amp_cuda.cuh share/pkgconfig/amp.pc share/cmake/amp/ampConfig.cmake share/cmake/amp/ampConfigVersion.cmake

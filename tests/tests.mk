@@ -32,7 +32,7 @@ skipped = $(RUN_PART) sh -c 'echo "skipped: $1"; echo "0 passed, 0 failed, 1 ski
 
 test: cuda-line ## every test that this machine can run, in about 5 minutes of CPU time with nvcc, 3 without; ends with the counts
 	@rm -rf $(BUILD)/log; mkdir -p $(BUILD)/log
-	+@$(PARTS_MAKE) $(PARTS:%=part-%) || true; times >$(BUILD)/log/all.times; tests/run.sh sum $(PARTS)
+	+@tests/run.sh all $(PARTS_MAKE) $(PARTS:%=part-%) || true; tests/run.sh sum $(PARTS)
 
 check-full: cuda-line ## the same with nothing left out, in parts of minutes: PART=--list, PART='unit-1 suite-*'; resumes after a stop
 	@NVDISASM='$(NVDISASM)' HCU_VARIANTS='$(HCU_VARIANTS)' HCU_SKIPPED='$(or $(strip $(HCU_SKIPPED)),$(if $(CUDA_HOME),,"skipped: no CUDA headers"))' tests/full.sh $(PART)
@@ -77,7 +77,7 @@ part-style:
 part-headers:
 	$(RUN_PART) tests/headers.sh
 part-readme: $(BUILD)/tests/impl.o
-	$(RUN_PART) env IMPL=$(BUILD)/tests/impl.o tests/readme_snippets.sh README.md docs/recipes.md --look docs/lesson.md amp.h
+	$(RUN_PART) env IMPL=$(BUILD)/tests/impl.o tests/readme_snippets.sh --look
 
 # The CUDA source, executed on the CPU by tests/hostcuda: first that runtime's own tests, then the unit suite on its CUDA context.
 ifneq ($(and $(CUDA_HOME),$(shell command -v $(CXX))),)

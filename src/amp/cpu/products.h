@@ -108,7 +108,7 @@ static void ampi_epilogue(const ampi_kernels *kn, const amp_gemm_job *d, float *
     size_t at = batch * d->stride_d + row * d->ldd + col, i;
     float alpha = amp_gemm_alpha(d);
     if (ampi_bits(alpha) != 0x3f800000u) (void)kn->scale(acc, acc, n, alpha);
-    if (d->reads_c) {
+    if (d->c.data) {
         const float *c = ampi_floats(kn, d->c, batch * d->stride_c + row * d->ldc + col, n, other);
         kn->axpy(acc, c, n, amp_gemm_beta(d));
     }
@@ -318,7 +318,7 @@ static void ampi_gemm_packed(ampi_gemm_blocks *j) {
 /* A contiguous column is a row of the transposed product. */
 static int ampi_is_column(const amp_gemm_job *d) {
     if (d->n != 1 || d->m == 1 || d->bias.data) return 0;
-    return d->ldd == 1 && (!d->reads_c || d->ldc == 1);
+    return d->ldd == 1 && (!d->c.data || d->ldc == 1);
 }
 static amp_gemm_job ampi_as_row(const amp_gemm_job *d) {
     amp_gemm_job t = *d;

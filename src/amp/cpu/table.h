@@ -70,9 +70,14 @@ static int ampi_allowed(void) { /* processors that this process may use; 0: not 
 AMP_UNUSED
 static int ampi_allowed(void) { return 0; }
 #endif
-static int ampi_usable(void) {
 #if !defined(AMP_NO_THREADS) && defined(_SC_NPROCESSORS_ONLN)
-    long n = sysconf(_SC_NPROCESSORS_ONLN);
+#  define AMPI_PROCESSORS _SC_NPROCESSORS_ONLN
+#elif !defined(AMP_NO_THREADS) && defined(__APPLE__)
+#  define AMPI_PROCESSORS 58 /* hidden like flock */
+#endif
+static int ampi_usable(void) {
+#if defined(AMPI_PROCESSORS)
+    long n = sysconf(AMPI_PROCESSORS);
     if (ampi_allowed() && ampi_allowed() < n) n = ampi_allowed();
     if (n < 1) return 1;
     return n > 256 ? 256 : (int)n;

@@ -30,6 +30,9 @@ extern "C++" {
 #if !defined(AMP_NO_THREADS) && defined(_MSC_VER) && !defined(__MINGW32__)
 #  define AMP_NO_THREADS /* no pthreads there */
 #endif
+#if !defined(AMP_NO_THREADS) && defined(__wasi__) && !defined(__wasm_atomics__)
+#  define AMP_NO_THREADS
+#endif
 #ifndef AMP_NO_THREADS
 #  include <pthread.h>
 #endif
@@ -65,5 +68,9 @@ extern "C++" {
 #ifdef __cplusplus
 } /* extern "C++" */
 extern "C" {
+#endif
+#if defined(__APPLE__) && !defined(__cplusplus)
+extern int(snprintf)(char *, size_t, const char *, ...); /* hidden from who defines _POSIX_C_SOURCE before 200112 */
+extern int(vsnprintf)(char *, size_t, const char *, va_list);
 #endif
 
