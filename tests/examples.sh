@@ -182,7 +182,7 @@ for wrong in "--steps 0" "--device tpu" "--nonsense 1"; do
 done
 
 # ---- ranks_mpi, with each MPI: its claims with 4 processes; one of 4 dies, and 2 go on from the state file as if nothing had happened.
-# without --full its collectives sleep while they wait: tests/patient_mpi.c ----
+# Without --full its collectives sleep while they wait: tests/patient_mpi.c ----
 has() { command -v "$1" >/dev/null 2>&1; }
 find_mpi() { # NAME VERSION: $mpicc and $mpirun are Debian's of that name, else those that say in their version that they are it
     mpicc=mpicc.$1 mpirun=mpirun.$1
