@@ -283,10 +283,10 @@ fi
 # ---- own_optimizer without any CUDA: its first line ----
 if [ "$half" = nvcc ]; then :
 elif command -v "$CXX" >/dev/null 2>&1; then
-    lean=-DAMP_NO_SIMD # a third of the time
-    [ -z "$full" ] || lean=
+    lean='-O0 -DAMP_NO_SIMD' # a fifth of the time
+    [ -z "$full" ] || lean=-O1
     # shellcheck disable=SC2086 # none, or one word
-    quiet "own_optimizer: $CXX alone" "$CXX" -std=c++11 -O1 $lean -Wall -Wextra -Wno-maybe-uninitialized -Werror -I"$top" -x c++ "$ex/own_optimizer.cu" -o "$work/own" -lm -pthread && {
+    quiet "own_optimizer: $CXX alone" "$CXX" -std=c++11 $lean -Wall -Wextra -Wno-maybe-uninitialized -Werror -I"$top" -x c++ "$ex/own_optimizer.cu" -o "$work/own" -lm -pthread && {
         "$work/own" >"$work/log" 2>&1
         sed -n 's/^ \*   > cpu/cpu/p' "$ex/own_optimizer.cu" >"$work/promised"
         if cmp -s "$work/promised" "$work/log"; then ok; else bad "own_optimizer without CUDA prints:"; cat "$work/log"; fi

@@ -90,7 +90,7 @@ cuda_variants() { # the variants of the host runtime that this machine can build
 # COMMAND of make; in the students' folder it builds what a lab's kernels need: no cuBLAS, no NCCL, and undefined behaviour of the
 # runtime itself is not looked for. That is half of the compile time.
 light() {
-    [ -n "$hidden" ] || set -- "$@" HCU_USER_SOURCES='hcu_sched hcu_wmma hcu_memory hcu_runtime hcu_lean' HCU_RT_asan='-g1 -O1 -fsanitize=address'
+    [ -n "$hidden" ] || set -- "$@" HCU_USER_SOURCES='hcu_sched hcu_wmma hcu_memory hcu_runtime hcu_api hcu_copies hcu_ctl hcu_refused hcu_lean' HCU_RT_asan='-g1 -O1 -fsanitize=address'
     "$@"
 }
 cuda_runtime() {
@@ -460,7 +460,7 @@ export_to() { # DIR
     cp "$labs/students.mk" "$1/Makefile"
     cp "$amp/amp.h" "$amp/amp_cuda.cuh" "$amp/LICENSE" "$here/labs.sh" "$1/tools/"
     for header in gpt_net.h gpt_params.h gpt_rows.h rows.h program.h; do cp "$programs/$header" "$1/tools/"; done
-    cp "$host"/*.cpp "$host"/*.h "$host"/*.mk "$host/Makefile" "$host/run.sh" "$1/tools/hostcuda/"
+    cp "$host"/*.cpp "$host"/*.h "$host"/*.mk "$host/features.txt" "$host/Makefile" "$host/run.sh" "$1/tools/hostcuda/"
     echo "the students' folder: $1 (make lab N=1 there)"
 }
 
