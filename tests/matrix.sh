@@ -88,6 +88,7 @@ ordered-s390x|s390x-linux-gnu-gcc|@ordered_row -O2 -static|qemu-s390x-static|
 ordered-i686|i686-linux-gnu-gcc|@ordered_row -O2 -static -msse2 -mfpmath=sse|?qemu-i386-static|
 ordered-musl|musl-gcc|@ordered_row -O2 -static||
 ROWS
+    for target in $(tests/zig.sh --list); do echo "zig-$target|python3|@zig_row $target||"; done
     for arch in $("${NVCC:-nvcc}" --list-gpu-arch 2>/dev/null | sed 's/compute_//'); do
         echo "nvcc-sm_$arch|nvcc|@nvcc_row -std=c++17 -arch=sm_$arch||"
     done
@@ -298,6 +299,15 @@ SHIM
         { fail "$name" "the host runtime does not compile with these headers"; return; }
     run_suite "$out/cuda12-build/hostcuda/plain/suite" "" cuda "" || { fail "$name" "$why"; return; }
     say "$name" passed "CUDA $(sed -n 's/^#define CUDART_VERSION *\([0-9]*\).*/\1/p' "$root/include/cuda_runtime_api.h") headers, its ptxas and $clang: sm_70 75 80 86 90; on the host runtime $why"
+}
+
+# Machines and systems that are not here: tests/zig.sh.
+zig_row() {
+    tests/zig.sh "$1" >"$out/$name.log" 2>&1 || { fail "$name" "$(tail -n 1 "$out/$name.log")"; return; }
+    counts=$(tail -n 1 "$out/$name.log")
+    why=$(sed -n "s/^skipped: //p; s/^$1: digits: \(.*\)/\1/p" "$out/$name.log" | head -n 1)
+    [ "${counts%% *}" != 0 ] || { say "$name" skipped "$why"; return; }
+    say "$name" passed "examples and suite compile and link; ${why:-not run}; $counts"
 }
 
 row() { # one line of the table

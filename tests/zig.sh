@@ -1,13 +1,20 @@
 #!/bin/sh
 # usage: zig.sh --list | TARGET...    amp for machines that are not here, by the C compiler and the headers of `python3 -m ziglang` (PyPI).
 # For each TARGET: every example of C and the unit suite compile and link, without a warning; on macOS, whose headers hide more than others,
-# whatever the program asks of POSIX (see tests/compile.sh). What this machine can run is run: the unit suite on one CPU context, and
-# digits.c, which has to give README's numbers. Last line: N passed, N failed, N skipped.
+# whatever the program asks of POSIX (see tests/compile.sh). What this machine can run is run: the unit suite without a context and
+# on one of the CPU, and digits.c, which has to give README's numbers. Last line: N passed, N failed, N skipped.
 set -u
 cd "$(dirname "$0")/.." || exit 2
+top=$PWD
 build=${BUILD:-build}
 case $build in /*) ;; *) build=$PWD/$build ;; esac
-PYTHON=${PYTHON:-python3}
+# has MODULE: in $python
+has() {
+    for python in "$build/tools/bin/python3" "${PYTHON:-python3}"; do
+        if "$python" -c "import $1" >/dev/null 2>&1; then return 0; fi
+    done
+    return 1
+}
 
 # target | what runs its programs: nothing for this machine's own, - for none | contexts of the unit suite
 table() {
@@ -19,18 +26,19 @@ aarch64-windows-gnu|-|
 x86_64-linux-musl||host cpu-2
 aarch64-linux-musl|qemu-aarch64-static|host cpu-2
 riscv64-linux-musl|qemu-riscv64-static|host cpu-2
-wasm32-wasi|in_node|host cpu-scalar
+wasm32-wasi|wasmtime|host cpu-scalar
 TABLE
 }
 if [ "${1:-}" = --list ]; then
     table | cut -d'|' -f1
     exit 0
 fi
-if ! "$PYTHON" -m ziglang version >/dev/null 2>&1; then
+if ! has ziglang; then
     echo "skipped: no ziglang (pip install ziglang)"
     echo "0 passed, 0 failed, 1 skipped"
     exit 0
 fi
+zig=$python
 
 passed=0 failed=0 skipped=0
 pass() { passed=$((passed + 1)); }
@@ -50,7 +58,7 @@ must() {
     fail "$target: $what" "$out/said"
     return 1
 }
-cc() { "$PYTHON" -m ziglang cc -target "$target" -std=c99 -Wall -Wextra -Werror -I. "$@"; }
+cc() { "$zig" -m ziglang cc -target "$target" -std=c99 -Wall -Wextra -Werror -I. "$@"; }
 
 # Compiled and linked: the programs in $out.
 compiles() {
@@ -58,7 +66,7 @@ compiles() {
     objects=$out/impl.o
     for f in tests/main.c tests/test_*.c tests/cuda_stub.c; do
         o=$out/$(basename "$f" .c).o
-        must "$f" cc -O1 -Itests -c "$f" -o "$o"
+        must "$f" cc -O1 -Itests -DREF_OWN_FMAF -c "$f" -o "$o" # zig's fmaf rounds twice
         objects="$objects $o"
     done
     # shellcheck disable=SC2086 # some words
@@ -81,21 +89,17 @@ asks() {
     done
 }
 
-# A program for WebAssembly sees one folder. Its status is in a file, for node 20 sometimes dies after its end; and in the middle where
-# garbage is collected beside a program whose memory grows.
-in_node() {
+# not node 20, which dies when garbage is collected beside a program whose memory grows
+wasmtime() {
     program=$1
     shift
-    rm -f "$out/status"
-    node --no-warnings --single-threaded-gc tests/zig_wasi.mjs "$program" "$out" "$@"
-    [ "$(cat "$out/status")" = 0 ]
+    "$python" "$top/tests/zig_wasi.py" "$program" "$@"
 }
 
-# README's rows of the plain setting, as digits prints them: mode accuracy loss skipped scale
+# The rows of the plain setting: mode accuracy loss skipped scale. In README.md or where it sends its readers; and as digits prints them.
 readme_rows() {
-    awk -F'|' '/seed 1, on an/ { on = 1 } /^Deep setting/ { on = 0 }
-        on && $2 ~ /^ (fp32|fp16-|amp-|bf16)/ { gsub(/ %/, "%"); split($2, m, /[: ]+/); print m[2], $3 + 0 "%", $4 + 0, $5 + 0, $6 }' README.md |
-        awk '{ print $1, $2, $3, $4, $5 }'
+    cat README.md docs/*.md | awk -F'|' '/^\| mode \| test accuracy \|/ { table++ }
+        table == 1 && NF > 5 { split($2, name, /[ :]+/); print name[2], $3 + 0 "%", $4 + 0, $5 + 0, $6 }' | awk '{ print $1, $2, $3, $4, $5 }'
 }
 printed_rows() { awk '$1 ~ /^(fp32|fp16-|amp-|bf16)/ && $2 ~ /%$/ { print $1, $2 + 0 "%", $3 + 0, $4, $5 }' "$1" | tr -d '\r'; }
 
@@ -103,7 +107,7 @@ runs() { # RUNNER CONTEXT...: of the suite
     runner=$1
     shift
     for context; do
-        $runner "$out/suite$exe" --context "$context" >"$out/suite.log" 2>&1
+        (cd "$out" && $runner "./suite$exe" --context "$context") >"$out/suite.log" 2>&1
         status=$?
         counts=$(tr -d '\r' <"$out/suite.log" | grep '^[1-9][0-9]* passed, 0 failed, [0-9]* skipped$')
         if [ $status = 0 ] && [ -n "$counts" ]; then
@@ -111,7 +115,7 @@ runs() { # RUNNER CONTEXT...: of the suite
             echo "$target: unit suite on $context: $counts"
         else fail "$target: unit suite on $context, exit status $status" "$out/suite.log" 40; fi
     done
-    if ! $runner "$out/digits$exe" --net plain --mode fp32,fp16-pure,amp-dynamic,bf16 >"$out/digits.log" 2>&1; then
+    if ! (cd "$out" && $runner "./digits$exe" --net plain --mode fp32,fp16-pure,amp-dynamic,bf16) >"$out/digits.log" 2>&1; then
         fail "$target: digits" "$out/digits.log"
         return
     fi
@@ -145,13 +149,14 @@ for target; do
     line=${line#*|} runner=${line%%|*}
     case $runner in
     -) continue ;;
-    in_node) needs=node ;;
-    *) needs=$runner ;;
+    wasmtime) has wasmtime ;;
+    *) have "${runner:-true}" ;;
     esac
-    if have "${needs:-true}"; then
+    # shellcheck disable=SC2181
+    if [ $? = 0 ]; then
         # shellcheck disable=SC2086 # some words
         runs "$runner" ${line#*|}
-    else skip "$target compiles and links; no $needs to run it"; fi
+    else skip "$target compiles and links; no $runner to run it"; fi
 done
 echo "$passed passed, $failed failed, $skipped skipped"
 [ "$failed" = 0 ]
