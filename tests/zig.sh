@@ -94,7 +94,7 @@ in_node() {
 # README's rows of the plain setting, as digits prints them: mode accuracy loss skipped scale
 readme_rows() {
     awk -F'|' '/seed 1, on an/ { on = 1 } /^Deep setting/ { on = 0 }
-        on && $2 ~ /^ (fp32|fp16-|amp-|bf16)/ { gsub(/ %/, "%"); split($2, m, /[: ]+/); print m[2], $3 + 0 "%", $4 + 0, $5 + 0, $6 }' README.md |
+        on && $2 ~ /^ (fp32|fp16-|amp-|bf16)/ { gsub(/ %/, "%"); split($2, m, /[: ]+/); print m[2], $3 + 0 "%", $4 + 0, $5 + 0, $6 }' docs/numbers.md |
         awk '{ print $1, $2, $3, $4, $5 }'
 }
 printed_rows() { awk '$1 ~ /^(fp32|fp16-|amp-|bf16)/ && $2 ~ /%$/ { print $1, $2 + 0 "%", $3 + 0, $4, $5 }' "$1" | tr -d '\r'; }
@@ -131,7 +131,7 @@ export WINEDEBUG=-all WINEPREFIX="$build/zig/wine"
 PATH=$PATH:/usr/lib/wine # where Debian's wine64 puts the program
 for target; do
     line=$(table | grep "^$target|") || { echo "zig.sh: no target $target: see --list" >&2; exit 2; }
-    out=$build/zig/$target exe='' threads=-pthread stack='' clocks=''
+    out=${BUILD:-build}/zig/$target exe='' threads=-pthread stack='' clocks=''
     case $target in
     *-windows-*) exe=.exe ;;
     wasm*)
